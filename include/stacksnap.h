@@ -1,0 +1,284 @@
+/*
+ * stacksnap - the stacks of every thread of a running process
+ *
+ * The pipeline is: open a target, capture it (all threads are stopped for
+ * microseconds, their registers and stacks copied, and released), unwind the
+ * capture into a snapshot, symbolize the snapshot, walk it, free everything.
+ *
+ * Conventions. A function that can fail returns a struct ss_error *; NULL is
+ * success, and on failure *ret is untouched. Free functions accept NULL. The
+ * caller owns what it receives through a "ret" parameter, until the matching
+ * free or close function. Target addresses are uint64_t. Times are
+ * nanoseconds, sizes bytes, unless the name says otherwise.
+ *
+ * What is not an error: a thread that vanished, a stack that ends early, a name
+ * that is not known. These are data, each with its reason.
+ *
+ * Threads: a target and a session are used by one OS thread at a time; captures
+ * and snapshots may be read by many. The library never prints, never exits and
+ * installs no signal handler. A capture runs in a short-lived thread of its own,
+ * so that the kernel releases the target whatever becomes of that thread.
+ *
+ * Structs that the library hands out grow at their end only; always reach them
+ * through the pointers the accessors return, never copy arrays of them.
+ */
+#ifndef STACKSNAP_H
+#define STACKSNAP_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#define SS_API __attribute__((visibility("default")))
+
+struct ss_error;
+struct ss_target;
+struct ss_capture;
+struct ss_session;
+struct ss_snapshot;
+
+/* Errors ---------------------------------------------------------------- */
+
+enum ss_error_code {
+	SS_ERROR_INVALID = 1, /* an argument is wrong */
+	SS_ERROR_NO_MEMORY,
+	SS_ERROR_SYSTEM,	/* a system call failed in a way not named below */
+	SS_ERROR_NO_PROCESS,	/* there is no such process (any more) */
+	SS_ERROR_KERNEL_THREAD, /* it has no user-space stack at all */
+	SS_ERROR_SELF,		/* a process cannot stop itself */
+	SS_ERROR_ZOMBIE,	/* it has ended and waits to be reaped */
+	SS_ERROR_TRACED,	/* another tracer holds it */
+	SS_ERROR_DENIED,	/* Yama, another user, not dumpable, no capability */
+	SS_ERROR_UNSUPPORTED,	/* such as a 32-bit target, or an unbuilt mode */
+	SS_ERROR_CHANGED,	/* it kept on changing (exec) while it was captured */
+	SS_ERROR_TIMEOUT,	/* not one thread stopped before the deadline */
+};
+
+/* The code of an error, for decisions. */
+SS_API enum ss_error_code ss_error_code(const struct ss_error *error);
+
+/* One line, without a newline, that names the cause. Valid as long as error. */
+SS_API const char *ss_error_message(const struct ss_error *error);
+
+/* One line that names the remedy, or NULL where none is known. */
+SS_API const char *ss_error_remedy(const struct ss_error *error);
+
+SS_API void ss_error_free(struct ss_error *error);
+
+/* "MAJOR.MINOR.PATCH" of the library that runs. */
+SS_API const char *ss_version(void);
+
+/* Target ---------------------------------------------------------------- */
+
+/*
+ * Opens the process with this pid (a thread's id is resolved to its process)
+ * and checks that it may be looked at; nothing is stopped. Its start time is
+ * kept, so that a reused pid is noticed later.
+ * Errors: INVALID, NO_PROCESS, KERNEL_THREAD, SELF, ZOMBIE, TRACED, DENIED,
+ * UNSUPPORTED.
+ */
+SS_API struct ss_error *ss_target_open(pid_t pid, struct ss_target **ret);
+
+SS_API void ss_target_close(struct ss_target *target);
+
+/* Capture --------------------------------------------------------------- */
+
+enum ss_mode {
+	SS_MODE_AUTO = 0, /* the library's choice; today the same as STOP */
+	SS_MODE_STOP,	  /* stop all threads, copy, release, interpret afterwards */
+	SS_MODE_LIVE,	  /* libunwind-ptrace unwinds while they are stopped */
+	SS_MODE_NO_STOP,  /* never stop anything; what runs has no stack */
+};
+
+/*
+ * Says whether a thread is wanted, before anything is stopped. name is the
+ * thread's comm (raw bytes, NUL-terminated), state the letter of /proc/TID/stat.
+ * A thread that is not wanted is neither stopped nor listed.
+ */
+typedef bool ss_thread_filter(void *data, pid_t tid, const char *name, char state);
+
+struct ss_capture_options {
+	size_t size; /* sizeof(struct ss_capture_options) */
+	enum ss_mode mode;
+	unsigned timeout_ms;	  /* longest the whole freeze may last; 0: 1000 */
+	size_t max_stack;	  /* bytes copied of one stack; 0: 256 KiB */
+	size_t max_total;	  /* bytes copied of all stacks; 0: 256 MiB */
+	unsigned max_frames;	  /* LIVE only: frames a thread; 0: no limit */
+	ss_thread_filter *filter; /* NULL: all threads */
+	void *filter_data;
+};
+
+/*
+ * Takes one capture: the threads of the target, their registers and stack
+ * bytes, and its modules. options may be NULL. The capture holds no live
+ * handle on the process; files of modules stay open in it.
+ * Errors: NO_PROCESS, DENIED, TRACED, CHANGED, TIMEOUT, UNSUPPORTED, NO_MEMORY,
+ * SYSTEM.
+ */
+SS_API struct ss_error *ss_capture_take(struct ss_target *target,
+					const struct ss_capture_options *options,
+					struct ss_capture **ret);
+
+SS_API void ss_capture_free(struct ss_capture *capture);
+
+/* Session --------------------------------------------------------------- */
+
+struct ss_session_options {
+	size_t size;	       /* sizeof(struct ss_session_options) */
+	const char *debug_dir; /* separate debug files; NULL: /usr/lib/debug */
+	const char *sysroot;   /* modules and debug files below here first; or NULL */
+};
+
+/*
+ * What stays useful between captures: module images, unwind tables, symbol
+ * indexes. options may be NULL; its strings are copied.
+ */
+SS_API struct ss_error *ss_session_new(const struct ss_session_options *options,
+				       struct ss_session **ret);
+
+SS_API void ss_session_free(struct ss_session *session);
+
+/* Unwinding and symbolizing --------------------------------------------- */
+
+struct ss_unwind_options {
+	size_t size;	     /* sizeof(struct ss_unwind_options) */
+	unsigned max_frames; /* a thread; 0: no limit */
+};
+
+/*
+ * Unwinds every thread of a capture. The snapshot keeps what it needs: the
+ * capture may be freed before it, and so may the session.
+ * Errors: NO_MEMORY, INVALID.
+ */
+SS_API struct ss_error *ss_capture_unwind(const struct ss_capture *capture,
+					  struct ss_session *session,
+					  const struct ss_unwind_options *options,
+					  struct ss_snapshot **ret);
+
+enum ss_symbolize_flags {
+	SS_NO_INLINES = 1 << 0,	 /* no frames for inlined functions */
+	SS_NO_SOURCE = 1 << 1,	 /* no file, line, column */
+	SS_NO_DEMANGLE = 1 << 2, /* names as the linker sees them */
+};
+
+/*
+ * Names the frames of a snapshot: symbol, file and line, and inserts frames
+ * for inlined functions (innermost first, as they would be called). A name that
+ * is not found is no error: it stays NULL. Call it at most once for a snapshot,
+ * before the snapshot is shared between threads.
+ * Errors: NO_MEMORY, INVALID.
+ */
+SS_API struct ss_error *ss_snapshot_symbolize(struct ss_snapshot *snapshot,
+					      struct ss_session *session, unsigned flags);
+
+SS_API void ss_snapshot_free(struct ss_snapshot *snapshot);
+
+/* Walking the result ----------------------------------------------------- */
+
+/* Why a stack ends where it ends. */
+enum ss_end {
+	SS_END_ROOT = 0,	/* whole: the outermost frame was reached */
+	SS_END_FRAMES,		/* max_frames reached */
+	SS_END_LIMIT,		/* the copied part of the stack ended (max_stack) */
+	SS_END_NO_UNWIND_INFO,	/* neither CFI nor frame pointers lead on */
+	SS_END_BAD_UNWIND_INFO, /* the CFI is there and cannot be interpreted */
+	SS_END_UNREADABLE,	/* memory that was needed could not be read */
+	SS_END_LOOP,		/* the next frame would not be further out */
+	SS_END_REGISTER,	/* a register that is needed is not known (not stopped) */
+	SS_END_GONE,		/* the thread ended before it could be read */
+	SS_END_RUNNING,		/* it runs and was not stopped */
+	SS_END_NOT_STOPPED,	/* it did not stop in time, and no stack was to be had */
+	SS_END_TRACED,		/* another tracer holds this thread */
+};
+
+/* "root", "frames", "limit", "no-unwind-info", ... as JSON has it. Never NULL. */
+SS_API const char *ss_end_name(enum ss_end end);
+
+struct ss_process {
+	pid_t pid;
+	const char *name;	/* comm of the main thread, raw bytes */
+	const char *executable; /* path as the target sees it, or NULL */
+	uint64_t time_ns;	/* CLOCK_REALTIME at the freeze */
+	enum ss_mode mode;	/* what was done; never AUTO */
+	uint64_t stopped_ns;	/* from the first interrupt to the last release */
+	unsigned threads_stopped;
+	bool consistent;	     /* all threads listed were stopped at one moment */
+	uint64_t copied_bytes;	     /* of stacks */
+	uint64_t running_stopped_ns; /* longest stop of a thread that was running */
+	unsigned threads_unseen;     /* known to exist, and not captured at all */
+};
+
+struct ss_module {
+	const char *path;     /* as the target's maps have it, without " (deleted)" */
+	const char *build_id; /* lower-case hexadecimal, or NULL */
+	uint64_t base;	      /* lowest mapped address */
+	uint64_t size;	      /* from base to the end of the last mapping */
+	bool deleted;	      /* the file has no name any more */
+	const char *problem;  /* why its file could not be used, or NULL */
+};
+
+/* How a frame was found from the one inside it. */
+enum ss_frame_source {
+	SS_FROM_REGISTERS = 0, /* the innermost frame */
+	SS_FROM_CFI,
+	SS_FROM_FRAME_POINTER,
+	SS_FROM_RETURN_ADDRESS, /* a plausible return address: a guess */
+	SS_FROM_INLINE,		/* an inlined call inside the next frame */
+};
+
+struct ss_frame {
+	uint64_t pc; /* absolute; a return address except where the thread stood */
+	const struct ss_module *module; /* or NULL: not in any file */
+	int32_t module_index;		/* for ss_snapshot_module(), or -1 */
+	uint64_t offset;	/* pc as ELF virtual address of module; 0 without */
+	const char *symbol;	/* demangled unless told not to; NULL: not known */
+	uint64_t symbol_offset; /* pc minus the symbol's start */
+	const char *file;	/* source file, or NULL */
+	uint32_t line;		/* 0: not known */
+	uint32_t column;	/* 0: not known */
+	bool inlined;
+	bool signal_frame; /* the kernel's signal trampoline */
+	enum ss_frame_source source;
+	/* What names and lines are looked up with: pc, or pc-1 for a return address
+	   (a call may be the last instruction of its function). ELF virtual address. */
+	uint64_t lookup_offset;
+	const char *area; /* where pc lies if not in a module: "[vsyscall]", "//anon" */
+};
+
+struct ss_thread {
+	pid_t tid;
+	const char *name;    /* comm, raw bytes: escape before printing */
+	char state;	     /* as before the stop: R S D T t Z X I, or '?' */
+	uint64_t stopped_ns; /* 0: never stopped */
+	enum ss_end end;
+	const char *reason; /* more about end, for a person, or NULL */
+	size_t frame_count;
+	uint32_t
+		stack_id; /* threads with equal stacks (same frames, same end) share it */
+	bool consistent;  /* its registers and stack belong to one moment */
+};
+
+/* All of these are valid as long as the snapshot. An index must be in range. */
+SS_API const struct ss_process *ss_snapshot_process(const struct ss_snapshot *snapshot);
+SS_API size_t ss_snapshot_thread_count(const struct ss_snapshot *snapshot);
+SS_API const struct ss_thread *ss_snapshot_thread(const struct ss_snapshot *snapshot,
+						  size_t index);
+SS_API size_t ss_snapshot_module_count(const struct ss_snapshot *snapshot);
+SS_API const struct ss_module *ss_snapshot_module(const struct ss_snapshot *snapshot,
+						  size_t index);
+
+/* Frame number index of that thread, 0 is the innermost. */
+SS_API const struct ss_frame *ss_snapshot_frame(const struct ss_snapshot *snapshot,
+						const struct ss_thread *thread,
+						size_t index);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

@@ -1,0 +1,86 @@
+/*
+ * The processor: kernel register set, DWARF numbers, syscall arguments, and the
+ * cure for EINTR. One file per processor implements this header; the build picks
+ * it. Nothing outside arch/ has an #if on the processor.
+ */
+#ifndef SS_ARCH_ARCH_H
+#define SS_ARCH_ARCH_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/user.h>
+
+enum { SS_REG_MAX = 33, SS_SYSCALL_ARGS = 6 };
+
+/* Registers by DWARF number (x86-64: System V psABI, table 3.36). */
+struct ss_regs {
+	uint64_t value[SS_REG_MAX];
+	uint64_t valid; /* bit n: value[n] is known */
+};
+
+/* A system call in which a thread is blocked. */
+struct ss_syscall {
+	long number; /* -1: none */
+	uint64_t args[SS_SYSCALL_ARGS];
+};
+
+struct ss_arch {
+	const char *name;
+	uint16_t elf_machine; /* EM_... */
+	uint8_t elf_class;    /* ELFCLASS... */
+	uint8_t pc;	      /* DWARF numbers */
+	uint8_t sp;
+	uint8_t fp;
+	uint8_t reg_count;
+	uint16_t red_zone; /* bytes below sp that a leaf function may use */
+};
+
+extern const struct ss_arch ss_arch;
+
+/* The kernel's register set (NT_PRSTATUS) of a stopped thread. */
+typedef struct user_regs_struct ss_kernel_regs;
+
+void ss_arch_regs(const ss_kernel_regs *kernel, struct ss_regs *ret);
+
+/* The system call in which the thread stood when it was stopped; number -1: it
+   was in user space. */
+void ss_arch_syscall(const ss_kernel_regs *kernel, struct ss_syscall *ret);
+
+/* Only pc and sp are known. */
+void ss_arch_regs_partial(uint64_t pc, uint64_t sp, struct ss_regs *ret);
+
+/*
+ * Some calls return EINTR after any interruption, also by ptrace. Where the
+ * thread is in such a call, with an infinite wait and -EINTR as its result,
+ * this rewrites the result to -ERESTARTNOHAND: the kernel then restarts the call,
+ * or returns EINTR if a signal handler really runs. True: kernel was changed and
+ * must be written back. Follows arch/x86/kernel/signal.c, signal(7).
+ */
+bool ss_arch_cure_eintr(ss_kernel_regs *kernel);
+
+static inline bool ss_regs_get(const struct ss_regs *regs, unsigned reg, uint64_t *ret)
+{
+	if (reg >= SS_REG_MAX || !(regs->valid >> reg & 1))
+		return false;
+	*ret = regs->value[reg];
+	return true;
+}
+
+static inline void ss_regs_set(struct ss_regs *regs, unsigned reg, uint64_t value)
+{
+	regs->value[reg] = value;
+	regs->valid |= UINT64_C(1) << reg;
+}
+
+static inline uint64_t ss_regs_pc(const struct ss_regs *regs)
+{
+	return regs->value[ss_arch.pc];
+}
+
+static inline uint64_t ss_regs_sp(const struct ss_regs *regs)
+{
+	return regs->value[ss_arch.sp];
+}
+
+#endif

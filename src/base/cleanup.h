@@ -1,0 +1,56 @@
+/*
+ * Scope-bound ownership. Every acquired thing is a _cleanup_ variable,
+ * initialised where it is declared and handed out with take_ptr().
+ */
+#ifndef SS_BASE_CLEANUP_H
+#define SS_BASE_CLEANUP_H
+
+#include <stddef.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#define _cleanup_(f) __attribute__((cleanup(f)))
+
+/* Yields the value of a pointer variable and sets the variable to NULL. */
+#define take_ptr(p)                                                                      \
+	({                                                                               \
+		__typeof__(p) take_ptr_value_ = (p);                                     \
+		(p) = NULL;                                                              \
+		take_ptr_value_;                                                         \
+	})
+
+/* The same for a file descriptor, which becomes -1. */
+#define take_fd(fd)                                                                      \
+	({                                                                               \
+		int take_fd_value_ = (fd);                                               \
+		(fd) = -1;                                                               \
+		take_fd_value_;                                                          \
+	})
+
+/* Defines NAME##_cleanup, which frees *p with FUNCTION. */
+#define SS_DEFINE_CLEANUP(type, name, function)                                          \
+	static inline void name##_cleanup(type **p)                                      \
+	{                                                                                \
+		if (*p)                                                                  \
+			function(*p);                                                    \
+	}
+
+static inline void free_cleanup(void *p)
+{
+	free(*(void **)p);
+}
+
+static inline void close_cleanup(int *fd)
+{
+	if (*fd >= 0)
+		(void)close(*fd); /* nothing was written through it */
+}
+
+#define _cleanup_free_ _cleanup_(free_cleanup)
+#define _cleanup_close_ _cleanup_(close_cleanup)
+
+#define SS_ARRAY_SIZE(a) (sizeof(a) / sizeof((a)[0]))
+#define SS_MIN(a, b) ((a) < (b) ? (a) : (b))
+#define SS_MAX(a, b) ((a) > (b) ? (a) : (b))
+
+#endif

@@ -1,0 +1,97 @@
+#include "base/io.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "base/cleanup.h"
+
+enum { FIRST_CAPACITY = 4096 };
+
+void ss_text_free(struct ss_text *text)
+{
+	free(text->bytes);
+	*text = (struct ss_text){};
+}
+
+static int reserve(struct ss_text *text, size_t capacity)
+{
+	if (capacity <= text->capacity)
+		return 0;
+	char *grown = realloc(text->bytes, capacity);
+	if (!grown)
+		return -ENOMEM;
+	text->bytes = grown;
+	text->capacity = capacity;
+	return 0;
+}
+
+int ss_io_read_all(int fd, size_t max, struct ss_text *text)
+{
+	text->size = 0;
+	for (;;) {
+		if (text->size + 1 >= text->capacity) {
+			size_t wanted =
+				SS_MAX(text->capacity * 2, (size_t)FIRST_CAPACITY);
+			int error = reserve(text, wanted);
+			if (error)
+				return error;
+		}
+		ssize_t n = read(fd, text->bytes + text->size,
+				 text->capacity - text->size - 1);
+		int errnum = errno;
+		if (n < 0 && errnum == EINTR)
+			continue;
+		if (n < 0)
+			return -errnum;
+		text->size += (size_t)n;
+		text->bytes[text->size] = '\0';
+		if (n == 0)
+			return 0;
+		if (text->size > max)
+			return -EFBIG;
+	}
+}
+
+int ss_io_read_path(int dirfd, const char *path, size_t max, struct ss_text *text)
+{
+	_cleanup_close_ int fd = openat(dirfd, path, O_RDONLY | O_CLOEXEC | O_NOCTTY);
+	int errnum = errno;
+
+	return fd < 0 ? -errnum : ss_io_read_all(fd, max, text);
+}
+
+ssize_t ss_io_pread(int fd, void *bytes, size_t size, uint64_t offset)
+{
+	size_t done = 0;
+
+	while (done < size) {
+		ssize_t n = pread(fd, (char *)bytes + done, size - done,
+				  (off_t)(offset + done));
+		int errnum = errno;
+		if (n < 0 && errnum == EINTR)
+			continue;
+		if (n < 0)
+			return -errnum;
+		if (n == 0)
+			break;
+		done += (size_t)n;
+	}
+	return (ssize_t)done;
+}
+
+int ss_io_write_all(int fd, const void *bytes, size_t size)
+{
+	size_t done = 0;
+
+	while (done < size) {
+		ssize_t n = write(fd, (const char *)bytes + done, size - done);
+		int errnum = errno;
+		if (n < 0 && errnum != EINTR)
+			return -errnum;
+		if (n > 0)
+			done += (size_t)n;
+	}
+	return 0;
+}

@@ -1,0 +1,31 @@
+#include "base/vector.h"
+
+#include <string.h>
+
+bool ss_vector_reserve_bytes(void **items, size_t *capacity, size_t count,
+			     size_t element_size)
+{
+	if (count <= *capacity)
+		return true;
+	size_t wanted = *capacity ? *capacity : 16;
+	while (wanted < count) {
+		if (__builtin_mul_overflow(wanted, 2, &wanted))
+			return false;
+	}
+	void *grown = reallocarray(*items, wanted, element_size);
+	if (!grown)
+		return false;
+	*items = grown;
+	*capacity = wanted;
+	return true;
+}
+
+void *ss_vector_push_bytes(void **items, size_t *count, size_t *capacity,
+			   size_t element_size)
+{
+	if (!ss_vector_reserve_bytes(items, capacity, *count + 1, element_size))
+		return NULL;
+	char *element = (char *)*items + *count * element_size;
+	*count += 1;
+	return memset(element, 0, element_size);
+}

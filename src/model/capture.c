@@ -1,0 +1,49 @@
+#include "model/capture.h"
+
+#include <sys/mman.h>
+
+struct ss_capture *ss_capture_new(void)
+{
+	_cleanup_(ss_capture_cleanup) struct ss_capture *capture =
+		calloc(1, sizeof(*capture));
+
+	if (!capture)
+		return NULL;
+	capture->strings = ss_intern_new();
+	return capture->strings ? take_ptr(capture) : NULL;
+}
+
+void ss_capture_free(struct ss_capture *capture)
+{
+	if (!capture)
+		return;
+	for (size_t i = 0; i < capture->threads.count; i++)
+		free(capture->threads.items[i].live);
+	ss_vector_free(&capture->threads);
+	ss_vector_free(&capture->areas);
+	for (size_t i = 0; i < capture->modules.count; i++)
+		ss_module_unref(capture->modules.items[i]);
+	ss_vector_free(&capture->modules);
+	if (capture->arena)
+		(void)munmap(capture->arena, capture->arena_size); /* our own range */
+	ss_intern_free(capture->strings);
+	free(capture);
+}
+
+const struct ss_area *ss_capture_find_area(const struct ss_capture *capture,
+					   uint64_t address)
+{
+	size_t low = 0;
+	size_t high = capture->areas.count;
+
+	while (low < high) {
+		size_t middle = low + (high - low) / 2;
+		if (capture->areas.items[middle].end <= address)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	if (low == capture->areas.count || capture->areas.items[low].start > address)
+		return NULL;
+	return &capture->areas.items[low];
+}

@@ -1,0 +1,70 @@
+/*
+ * What a capture is: everything that was copied from the target at one moment.
+ * Plain and immutable; no live handle. Filled by capture/, read by unwind/,
+ * diagnose/ and record/.
+ */
+#ifndef SS_MODEL_CAPTURE_H
+#define SS_MODEL_CAPTURE_H
+
+#include "arch/arch.h"
+#include "base/intern.h"
+#include "base/vector.h"
+#include "model/module.h"
+#include "stacksnap.h"
+
+/* comm is at most 15 bytes in Linux, kernel threads' up to 63. */
+enum { SS_COMM_MAX = 64 };
+
+/* Any mapped area of the target, in the order of addresses. */
+struct ss_area {
+	uint64_t start;
+	uint64_t end;
+	unsigned prot;
+	int32_t module;	  /* index into modules, or -1 */
+	const char *name; /* "[stack]", "//anon", a path; in strings; never NULL */
+};
+
+/* A frame that was unwound while the target was stopped (SS_MODE_LIVE). */
+struct ss_live_frame {
+	uint64_t pc;
+	bool signal_frame;
+};
+
+struct ss_capture_thread {
+	pid_t tid;
+	char name[SS_COMM_MAX];
+	char state;
+	bool consistent;
+	uint64_t stopped_ns;
+	enum ss_end end;    /* ROOT: there is something to unwind; else why not */
+	const char *reason; /* in strings, or NULL */
+	struct ss_regs regs;
+	struct ss_syscall syscall;
+	uint64_t stack_addr; /* of stack[0]; sp less the red zone */
+	size_t stack_size;
+	const uint8_t *stack;	    /* in the arena; NULL if nothing was copied */
+	bool stack_cut;		    /* the area goes on where the copy ends */
+	struct ss_live_frame *live; /* owned; NULL unless LIVE */
+	size_t live_count;
+};
+
+struct ss_capture {
+	struct ss_process process; /* strings in strings */
+	struct ss_intern *strings;
+	SS_VECTOR(struct ss_capture_thread) threads;
+	SS_VECTOR(struct ss_area) areas;
+	SS_VECTOR(struct ss_module_impl *) modules; /* one reference each */
+	uint8_t *arena;				    /* mmap of all stack copies */
+	size_t arena_size;
+};
+
+/* An empty capture, or NULL without memory. Freed by ss_capture_free(). */
+struct ss_capture *ss_capture_new(void);
+
+/* The area that holds address, or NULL. */
+const struct ss_area *ss_capture_find_area(const struct ss_capture *capture,
+					   uint64_t address);
+
+SS_DEFINE_CLEANUP(struct ss_capture, ss_capture, ss_capture_free)
+
+#endif

@@ -1,0 +1,31 @@
+#include "base/cleanup.h"
+#include "stacksnap.h"
+
+static const char *const names[] = {
+	[SS_END_ROOT] = "root",
+	[SS_END_FRAMES] = "frames",
+	[SS_END_LIMIT] = "limit",
+	[SS_END_NO_UNWIND_INFO] = "no-unwind-info",
+	[SS_END_BAD_UNWIND_INFO] = "bad-unwind-info",
+	[SS_END_UNREADABLE] = "unreadable",
+	[SS_END_LOOP] = "loop",
+	[SS_END_REGISTER] = "register",
+	[SS_END_GONE] = "gone",
+	[SS_END_RUNNING] = "running",
+	[SS_END_NOT_STOPPED] = "not-stopped",
+	[SS_END_TRACED] = "traced",
+};
+
+const char *ss_end_name(enum ss_end end)
+{
+	return (size_t)end < SS_ARRAY_SIZE(names) && names[end] ? names[end] : "unknown";
+}
+
+#define SS_STRINGIFY(x) #x
+#define SS_STRING(x) SS_STRINGIFY(x)
+
+const char *ss_version(void)
+{
+	return SS_STRING(SS_VERSION_MAJOR) "." SS_STRING(SS_VERSION_MINOR) "." SS_STRING(
+		SS_VERSION_PATCH);
+}

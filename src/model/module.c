@@ -1,0 +1,108 @@
+#include "model/module.h"
+
+#include <errno.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/io.h"
+
+struct ss_module_impl *ss_module_new(const char *path, uint64_t base, uint64_t end)
+{
+	struct ss_module_impl *module = calloc(1, sizeof(*module));
+	char *copy = strdup(path);
+
+	if (!module || !copy) {
+		free(module);
+		free(copy);
+		return NULL;
+	}
+	module->pub =
+		(struct ss_module){ .path = copy, .base = base, .size = end - base };
+	atomic_init(&module->references, 1);
+	module->fd = -1;
+	return module;
+}
+
+static void module_free(struct ss_module_impl *module)
+{
+	close_cleanup(&module->fd);
+	free(module->bytes);
+	free(module->mappings);
+	free((char *)module->pub.path);
+	free((char *)module->pub.build_id);
+	free((char *)module->pub.problem);
+	free(module);
+}
+
+struct ss_module_impl *ss_module_ref(struct ss_module_impl *module)
+{
+	atomic_fetch_add_explicit(&module->references, 1, memory_order_relaxed);
+	return module;
+}
+
+void ss_module_unref(struct ss_module_impl *module)
+{
+	if (module &&
+	    atomic_fetch_sub_explicit(&module->references, 1, memory_order_acq_rel) == 1)
+		module_free(module);
+}
+
+bool ss_module_add_mapping(struct ss_module_impl *module, const struct ss_mapping *m)
+{
+	/* A module has about five mappings: one by one is cheap enough. */
+	struct ss_mapping *grown =
+		reallocarray(module->mappings, module->mapping_count + 1, sizeof(*grown));
+	if (!grown)
+		return false;
+	grown[module->mapping_count++] = *m;
+	module->mappings = grown;
+	module->pub.size =
+		SS_MAX(module->pub.base + module->pub.size, m->end) - module->pub.base;
+	return true;
+}
+
+bool ss_module_set_build_id(struct ss_module_impl *module, const void *id, size_t size)
+{
+	size_t used = SS_MIN(size, (size_t)SS_BUILD_ID_MAX);
+	char *text = malloc(used * 2 + 1);
+
+	if (!text)
+		return false;
+	memcpy(module->build_id, id, used);
+	module->build_id_size = used;
+	for (size_t i = 0; i < used; i++)
+		(void)sprintf(text + 2 * i, "%02x", module->build_id[i]); /* has room */
+	text[2 * used] = '\0';
+	free((char *)module->pub.build_id);
+	module->pub.build_id = text;
+	return true;
+}
+
+void ss_module_set_problem(struct ss_module_impl *module, const char *format, ...)
+{
+	char *text = NULL;
+	va_list ap;
+
+	if (module->pub.problem)
+		return;
+	va_start(ap, format);
+	if (vasprintf(&text, format, ap) >= 0)
+		module->pub.problem = text;
+	va_end(ap);
+}
+
+ssize_t ss_module_read(const struct ss_module_impl *module, uint64_t offset, void *bytes,
+		       size_t size)
+{
+	if (module->fd >= 0)
+		return offset > INT64_MAX ? -EINVAL :
+					    ss_io_pread(module->fd, bytes, size, offset);
+	if (!module->bytes)
+		return -ENODATA;
+	if (offset >= module->size)
+		return 0;
+	size_t n = SS_MIN(size, module->size - (size_t)offset);
+	memcpy(bytes, module->bytes + offset, n);
+	return (ssize_t)n;
+}

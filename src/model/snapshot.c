@@ -1,0 +1,166 @@
+#include "model/snapshot.h"
+
+#include <string.h>
+#define XXH_INLINE_ALL
+#include <xxhash.h>
+
+struct ss_snapshot *ss_snapshot_new(void)
+{
+	_cleanup_(ss_snapshot_cleanup) struct ss_snapshot *snapshot =
+		calloc(1, sizeof(*snapshot));
+
+	if (!snapshot)
+		return NULL;
+	snapshot->strings = ss_intern_new();
+	return snapshot->strings ? take_ptr(snapshot) : NULL;
+}
+
+void ss_snapshot_free(struct ss_snapshot *snapshot)
+{
+	if (!snapshot)
+		return;
+	for (size_t i = 0; i < snapshot->stacks.count; i++)
+		free(snapshot->stacks.items[i].frames);
+	ss_vector_free(&snapshot->stacks);
+	ss_vector_free(&snapshot->threads);
+	free(snapshot->stack_slots);
+	for (size_t i = 0; i < snapshot->modules.count; i++)
+		ss_module_unref(snapshot->modules.items[i]);
+	ss_vector_free(&snapshot->modules);
+	ss_intern_free(snapshot->strings);
+	free(snapshot);
+}
+
+static bool same_frames(const struct ss_frame *a, const struct ss_frame *b, size_t count)
+{
+	for (size_t i = 0; i < count; i++) {
+		if (a[i].pc != b[i].pc || a[i].module != b[i].module ||
+		    a[i].signal_frame != b[i].signal_frame || a[i].source != b[i].source)
+			return false;
+	}
+	return true;
+}
+
+static uint64_t hash_frames(const struct ss_frame *frames, size_t count, enum ss_end end)
+{
+	uint64_t hash = (uint64_t)end;
+
+	for (size_t i = 0; i < count; i++)
+		hash = XXH3_64bits_withSeed(&frames[i].pc, sizeof(frames[i].pc), hash);
+	return hash;
+}
+
+static void enter_slot(uint32_t *slots, size_t slot_count, uint64_t hash, uint32_t id)
+{
+	size_t i = hash & (slot_count - 1);
+
+	while (slots[i])
+		i = (i + 1) & (slot_count - 1);
+	slots[i] = id + 1;
+}
+
+static bool grow_slots(struct ss_snapshot *snapshot)
+{
+	if (snapshot->stacks.count * 2 < snapshot->stack_slot_count)
+		return true;
+	size_t count = SS_MAX(snapshot->stack_slot_count * 2, (size_t)64);
+	uint32_t *slots = calloc(count, sizeof(*slots));
+	if (!slots)
+		return false;
+	for (uint32_t id = 0; id < snapshot->stacks.count; id++)
+		enter_slot(slots, count, snapshot->stacks.items[id].hash, id);
+	free(snapshot->stack_slots);
+	snapshot->stack_slots = slots;
+	snapshot->stack_slot_count = count;
+	return true;
+}
+
+static bool find_stack(const struct ss_snapshot *snapshot, const struct ss_stack *wanted,
+		       uint32_t *ret)
+{
+	size_t mask = snapshot->stack_slot_count - 1;
+
+	if (!snapshot->stack_slot_count)
+		return false;
+	for (size_t i = wanted->hash & mask; snapshot->stack_slots[i];
+	     i = (i + 1) & mask) {
+		uint32_t id = snapshot->stack_slots[i] - 1;
+		const struct ss_stack *stack = &snapshot->stacks.items[id];
+		if (stack->hash == wanted->hash && stack->end == wanted->end &&
+		    stack->count == wanted->count &&
+		    same_frames(stack->frames, wanted->frames, stack->count)) {
+			*ret = id;
+			return true;
+		}
+	}
+	return false;
+}
+
+bool ss_snapshot_add_stack(struct ss_snapshot *snapshot, const struct ss_frame *frames,
+			   size_t count, enum ss_end end, uint32_t *ret)
+{
+	struct ss_stack wanted = { .frames = (struct ss_frame *)frames,
+				   .count = count,
+				   .end = end,
+				   .hash = hash_frames(frames, count, end) };
+
+	if (find_stack(snapshot, &wanted, ret))
+		return true;
+	if (!grow_slots(snapshot))
+		return false;
+	struct ss_stack *stack = ss_vector_push(&snapshot->stacks);
+	struct ss_frame *copy = calloc(count ? count : 1, sizeof(*copy));
+	if (!stack || !copy) {
+		snapshot->stacks.count -= stack ? 1 : 0;
+		free(copy);
+		return false;
+	}
+	if (count)
+		memcpy(copy, frames, count * sizeof(*copy));
+	*stack = wanted;
+	stack->frames = copy;
+	*ret = (uint32_t)(snapshot->stacks.count - 1);
+	enter_slot(snapshot->stack_slots, snapshot->stack_slot_count, wanted.hash, *ret);
+	return true;
+}
+
+void ss_snapshot_recount(struct ss_snapshot *snapshot)
+{
+	for (size_t i = 0; i < snapshot->threads.count; i++) {
+		struct ss_thread *thread = &snapshot->threads.items[i];
+		thread->frame_count = snapshot->stacks.items[thread->stack_id].count;
+	}
+}
+
+const struct ss_process *ss_snapshot_process(const struct ss_snapshot *snapshot)
+{
+	return &snapshot->process;
+}
+
+size_t ss_snapshot_thread_count(const struct ss_snapshot *snapshot)
+{
+	return snapshot->threads.count;
+}
+
+const struct ss_thread *ss_snapshot_thread(const struct ss_snapshot *snapshot,
+					   size_t index)
+{
+	return &snapshot->threads.items[index];
+}
+
+size_t ss_snapshot_module_count(const struct ss_snapshot *snapshot)
+{
+	return snapshot->modules.count;
+}
+
+const struct ss_module *ss_snapshot_module(const struct ss_snapshot *snapshot,
+					   size_t index)
+{
+	return &snapshot->modules.items[index]->pub;
+}
+
+const struct ss_frame *ss_snapshot_frame(const struct ss_snapshot *snapshot,
+					 const struct ss_thread *thread, size_t index)
+{
+	return &snapshot->stacks.items[thread->stack_id].frames[index];
+}
