@@ -1,0 +1,151 @@
+#include "proc/task.h"
+
+#include <string.h>
+
+#include "base/cleanup.h"
+#include "proc/scan.h"
+
+/* include/linux/sched.h */
+enum { PF_EXITING = 0x4, PF_KTHREAD = 0x200000 };
+
+/* Fields of stat after comm, by their number in proc_pid_stat(5). */
+enum { FIELD_FLAGS = 9, FIELD_START_TIME = 22 };
+
+static void copy_comm(const char *from, const char *to, struct ss_stat *ret)
+{
+	size_t size = SS_MIN((size_t)(to - from), sizeof(ret->comm) - 1);
+
+	memcpy(ret->comm, from, size);
+	ret->comm[size] = '\0';
+}
+
+static bool scan_fields(struct ss_scan *s, uint64_t *flags, uint64_t *start_time)
+{
+	for (int field = 4; field <= FIELD_START_TIME; field++) {
+		uint64_t value;
+		ss_scan_spaces(s);
+		(void)ss_scan_char(s, '-'); /* some fields are negative; not ours */
+		if (!ss_scan_number(s, 10, &value))
+			return false;
+		if (field == FIELD_FLAGS)
+			*flags = value;
+		else if (field == FIELD_START_TIME)
+			*start_time = value;
+	}
+	return true;
+}
+
+bool ss_stat_parse(const char *text, size_t size, struct ss_stat *ret)
+{
+	struct ss_scan s = { .at = text, .end = text + size };
+	const char *open = memchr(text, '(', size);
+	const char *close = memrchr(text, ')', size);
+	uint64_t pid;
+	uint64_t flags = 0;
+
+	if (!open || !close || close < open || text + size - close < 4)
+		return false;
+	*ret = (struct ss_stat){};
+	if (!ss_scan_number(&s, 10, &pid) || pid > INT32_MAX)
+		return false;
+	copy_comm(open + 1, close, ret);
+	ret->pid = (pid_t)pid;
+	ret->state = close[2];
+	s.at = close + 3;
+	if (!scan_fields(&s, &flags, &ret->start_time))
+		return false;
+	ret->kernel_thread = flags & PF_KTHREAD;
+	ret->exiting = flags & PF_EXITING;
+	return true;
+}
+
+/* The text after "NAME:" at the start of a line, up to its end. */
+static bool find_line(const char *text, size_t size, const char *name,
+		      struct ss_scan *ret)
+{
+	const char *end = text + size;
+
+	while (text < end) {
+		const char *newline = memchr(text, '\n', (size_t)(end - text));
+		struct ss_scan line = { .at = text, .end = newline ? newline : end };
+		if (ss_scan_text(&line, name) && ss_scan_char(&line, ':')) {
+			ss_scan_spaces(&line);
+			*ret = line;
+			return true;
+		}
+		text = newline ? newline + 1 : end;
+	}
+	return false;
+}
+
+static bool find_numbers(const char *text, size_t size, const char *name, unsigned base,
+			 uint64_t *ret, size_t count)
+{
+	struct ss_scan line;
+
+	if (!find_line(text, size, name, &line))
+		return false;
+	for (size_t i = 0; i < count; i++) {
+		if (!ss_scan_number(&line, base, &ret[i]))
+			return false;
+		ss_scan_spaces(&line);
+	}
+	return true;
+}
+
+bool ss_status_parse(const char *text, size_t size, struct ss_status *ret)
+{
+	uint64_t tgid;
+	uint64_t tracer = 0;
+	uint64_t seccomp = 0;
+	uint64_t ids[3] = {};
+
+	*ret = (struct ss_status){};
+	if (!find_numbers(text, size, "Tgid", 10, &tgid, 1) || tgid > INT32_MAX)
+		return false;
+	ret->tgid = (pid_t)tgid;
+	if (find_numbers(text, size, "TracerPid", 10, &tracer, 1) && tracer <= INT32_MAX)
+		ret->tracer = (pid_t)tracer;
+	if (find_numbers(text, size, "Uid", 10, ids, 3)) {
+		for (int i = 0; i < 3; i++)
+			ret->uid[i] = (uid_t)ids[i];
+	}
+	if (find_numbers(text, size, "Gid", 10, ids, 3)) {
+		for (int i = 0; i < 3; i++)
+			ret->gid[i] = (gid_t)ids[i];
+	}
+	(void)find_numbers(text, size, "CapEff", 16, &ret->cap_effective, 1);
+	(void)find_numbers(text, size, "CapPrm", 16, &ret->cap_permitted, 1);
+	ret->seccomp_filter = find_numbers(text, size, "Seccomp", 10, &seccomp, 1) &&
+			      seccomp != 0;
+	return true;
+}
+
+static bool scan_hex(struct ss_scan *s, uint64_t *ret)
+{
+	ss_scan_spaces(s);
+	return ss_scan_text(s, "0x") && ss_scan_number(s, 16, ret);
+}
+
+bool ss_syscall_parse(const char *text, size_t size, struct ss_syscall_text *ret)
+{
+	struct ss_scan s = { .at = text, .end = text + size };
+	uint64_t number;
+
+	*ret = (struct ss_syscall_text){ .number = -1 };
+	if (ss_scan_text(&s, "running"))
+		return true;
+	if (ss_scan_text(&s, "-1")) {
+		ret->kind = SS_SYSCALL_NONE;
+		return scan_hex(&s, &ret->sp) && scan_hex(&s, &ret->pc);
+	}
+	if (!ss_scan_number(&s, 10, &number) || number > INT32_MAX)
+		return false;
+	for (size_t i = 0; i < SS_ARRAY_SIZE(ret->args); i++) {
+		if (!scan_hex(&s, &ret->args[i]))
+			return false;
+	}
+	ret->kind = SS_SYSCALL_BLOCKED;
+	ret->number = (long)number;
+	return scan_hex(&s, &ret->sp) && scan_hex(&s, &ret->pc);
+}

@@ -1,0 +1,54 @@
+/*
+ * Readers of /proc/PID/task/TID/{stat,status,syscall}, over bytes that are there
+ * already. Formats: proc_pid_stat(5), proc_pid_status(5), proc_pid_syscall(5).
+ */
+#ifndef SS_PROC_TASK_H
+#define SS_PROC_TASK_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+struct ss_stat {
+	pid_t pid;
+	char comm[64]; /* raw bytes, NUL-terminated */
+	char state;
+	bool kernel_thread;  /* PF_KTHREAD */
+	bool exiting;	     /* PF_EXITING */
+	uint64_t start_time; /* clock ticks after boot */
+};
+
+/* comm may hold anything, ')' too: fields count from the last ')'. */
+bool ss_stat_parse(const char *text, size_t size, struct ss_stat *ret);
+
+struct ss_status {
+	pid_t tgid;
+	pid_t tracer; /* 0: none */
+	uid_t uid[3]; /* real, effective, saved */
+	gid_t gid[3];
+	uint64_t cap_effective;
+	uint64_t cap_permitted;
+	bool seccomp_filter;
+};
+
+/* Lines that are missing leave zeros; false only without a Tgid line. */
+bool ss_status_parse(const char *text, size_t size, struct ss_status *ret);
+
+enum ss_syscall_kind {
+	SS_SYSCALL_RUNNING, /* on a CPU, or ready: nothing is known */
+	SS_SYSCALL_NONE,    /* blocked outside a system call (a page fault): sp, pc */
+	SS_SYSCALL_BLOCKED, /* number, args, sp, pc */
+};
+
+struct ss_syscall_text {
+	enum ss_syscall_kind kind;
+	long number;
+	uint64_t args[6];
+	uint64_t sp;
+	uint64_t pc;
+};
+
+bool ss_syscall_parse(const char *text, size_t size, struct ss_syscall_text *ret);
+
+#endif
