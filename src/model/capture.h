@@ -30,6 +30,17 @@ struct ss_live_frame {
 	bool signal_frame;
 };
 
+/* Bytes of a stack, in the capture's arena. */
+struct ss_stack_copy {
+	uint64_t address; /* of bytes[0] */
+	size_t size;
+	const uint8_t *bytes; /* NULL: nothing was copied */
+	bool cut;	      /* the area goes on where the copy ends */
+};
+
+/* 0: from sp on. 1: the interrupted stack below a handler on an alternate one. */
+enum { SS_STACK_COPIES = 2 };
+
 struct ss_capture_thread {
 	pid_t tid;
 	char name[SS_COMM_MAX];
@@ -40,12 +51,10 @@ struct ss_capture_thread {
 	const char *reason; /* in strings, or NULL */
 	struct ss_regs regs;
 	struct ss_syscall syscall;
-	uint64_t stack_addr; /* of stack[0]; sp less the red zone */
-	size_t stack_size;
-	const uint8_t *stack;	    /* in the arena; NULL if nothing was copied */
-	bool stack_cut;		    /* the area goes on where the copy ends */
+	struct ss_stack_copy stacks[SS_STACK_COPIES];
 	struct ss_live_frame *live; /* owned; NULL unless LIVE */
 	size_t live_count;
+	enum ss_end live_end;
 };
 
 struct ss_capture {

@@ -1,0 +1,313 @@
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <time.h>
+
+#include "capture/denial.h"
+#include "capture/files.h"
+#include "capture/freeze.h"
+#include "capture/live.h"
+#include "capture/observe.h"
+#include "capture/regions.h"
+#include "capture/result.h"
+#include "capture/stacks.h"
+
+enum {
+	TIMEOUT_MS = 1000,
+	STACK_MAX = 256 * 1024,
+	TOTAL_MAX = 256 << 20,
+	MAPS_TEXT_MAX = 1 << 30,
+	/* Attempts while modules come and go; the last one reads maps in the freeze. */
+	ATTEMPTS = 4,
+	CAPTURE_THREAD_STACK = 1 << 20,
+};
+
+/* All that one attempt needs. */
+struct attempt {
+	struct ss_target *target;
+	const struct ss_capture_options *options;
+	struct ss_capture *capture;
+	struct ss_task_list tasks;
+	struct ss_arena arena;
+	struct ss_freeze freeze;
+	struct ss_memory memory;
+	struct ss_live *live;
+	struct ss_text maps;
+	struct ss_text maps_after;
+	int maps_fd;
+	bool maps_in_freeze;
+};
+
+static void attempt_deinit(struct attempt *a)
+{
+	ss_tasks_deinit(&a->tasks);
+	ss_arena_deinit(&a->arena);
+	ss_capture_free(a->capture);
+	ss_live_free(a->live);
+	ss_text_free(&a->maps);
+	ss_text_free(&a->maps_after);
+	close_cleanup(&a->maps_fd);
+	close_cleanup(&a->memory.mem_fd);
+}
+
+static int open_task_file(const struct ss_target *target, pid_t tid, const char *name)
+{
+	char path[64];
+
+	(void)snprintf(path, sizeof(path), "%d/%s", tid, name); /* always fits */
+	return openat(target->task_fd, path, O_RDONLY | O_CLOEXEC);
+}
+
+static struct ss_error *read_maps(struct attempt *a, struct ss_text *text)
+{
+	int error = lseek(a->maps_fd, 0, SEEK_SET) < 0 ? -errno : 0;
+
+	if (!error)
+		error = ss_io_read_all(a->maps_fd, MAPS_TEXT_MAX, text);
+	return error ? ss_error_new_errno(-error, "reading the memory map of process %d",
+					  a->target->pid) :
+		       NULL;
+}
+
+/* Opens what the freeze must not open, and reads the areas. The files are opened anew
+   for each attempt: they belong to the program that ran when they were opened. */
+static struct ss_error *prepare(struct attempt *a)
+{
+	pid_t live = ss_target_find_live(a->target);
+
+	if (live == 0)
+		return ss_error_new(SS_ERROR_NO_PROCESS, "process %d has ended",
+				    a->target->pid);
+	a->memory.tid = live;
+	a->memory.mem_fd = open_task_file(a->target, live, "mem");
+	a->maps_fd = open_task_file(a->target, live, "maps");
+	int errnum = errno;
+	if (a->maps_fd < 0)
+		return errnum == EACCES || errnum == EPERM ?
+			       ss_denial_explain(a->target) :
+			       ss_error_new_errno(errnum, "process %d", a->target->pid);
+	a->capture = ss_capture_new();
+	if (!a->capture)
+		return ss_error_no_memory();
+	if (a->options->mode == SS_MODE_LIVE && !(a->live = ss_live_new()))
+		return ss_error_no_memory();
+	struct ss_error *error = read_maps(a, &a->maps);
+	return error ? error : ss_regions_read(a->capture, &a->maps);
+}
+
+static bool is_running_class(const struct ss_task *task)
+{
+	return task->phase == SS_TASK_STOPPED && task->runs;
+}
+
+static bool is_sleeping_class(const struct ss_task *task)
+{
+	return task->phase == SS_TASK_STOPPED && !task->runs;
+}
+
+static void copy_class(struct attempt *a, ss_task_predicate *wanted)
+{
+	if (a->options->mode != SS_MODE_LIVE) {
+		ss_arena_copy(&a->arena, a->capture, &a->tasks, &a->memory, a->options,
+			      wanted);
+		return;
+	}
+	for (size_t i = 0; i < a->tasks.items.count; i++) {
+		struct ss_task *task = &a->tasks.items.items[i];
+		if (wanted(task))
+			ss_live_unwind(a->live, task, a->options->max_frames);
+	}
+}
+
+static void freeze_and_copy(struct attempt *a)
+{
+	ss_freeze_stop(&a->freeze);
+	if (a->maps_in_freeze)
+		ss_error_free(read_maps(a, &a->maps)); /* the check after tells */
+	copy_class(a, is_running_class);
+	ss_freeze_release(&a->freeze, true);
+	copy_class(a, is_sleeping_class);
+	ss_freeze_release(&a->freeze, false);
+	ss_freeze_finish(&a->freeze);
+}
+
+/* Why not one thread could be attached. */
+static struct ss_error *explain_refusal(const struct attempt *a)
+{
+	for (size_t i = 0; i < a->tasks.items.count; i++) {
+		const struct ss_task *task = &a->tasks.items.items[i];
+		if (task->phase != SS_TASK_REFUSED)
+			continue;
+		struct ss_error *error = ss_denial_find_tracer(a->target, task->tid);
+		return error ? error : ss_denial_explain(a->target);
+	}
+	return NULL;
+}
+
+static size_t count_phase(const struct attempt *a, enum ss_task_phase phase)
+{
+	size_t count = 0;
+
+	for (size_t i = 0; i < a->tasks.items.count; i++)
+		count += a->tasks.items.items[i].phase == phase;
+	return count;
+}
+
+/* Areas and modules as they were at the freeze. *again: that cannot be told. */
+static struct ss_error *settle_maps(struct attempt *a, bool *again)
+{
+	struct ss_error *error = read_maps(a, &a->maps_after);
+
+	if (error || a->maps_after.size == 0) {
+		ss_error_free(error);
+		return NULL; /* it has ended since: what was before holds */
+	}
+	*again = !a->maps_in_freeze && ss_regions_conflict(&a->maps, &a->maps_after);
+	const struct ss_text *maps = a->maps_in_freeze ? &a->maps : &a->maps_after;
+	ss_regions_clear(a->capture);
+	return ss_regions_read(a->capture, maps);
+}
+
+static struct ss_error *stop_and_copy(struct attempt *a)
+{
+	ss_freeze_seize(&a->freeze);
+	if (count_phase(a, SS_TASK_SEIZED) == 0) {
+		struct ss_error *error = explain_refusal(a);
+		if (error)
+			return error;
+	}
+	struct ss_error *error =
+		ss_arena_prepare(&a->arena, a->capture, &a->tasks, a->options);
+	if (error)
+		return error;
+	freeze_and_copy(a);
+	return a->freeze.foreign ?
+		       ss_error_new(SS_ERROR_UNSUPPORTED,
+				    "process %d runs 32-bit code, which this stacksnap "
+				    "does not read",
+				    a->target->pid) :
+		       NULL;
+}
+
+static struct ss_error *list_only(struct attempt *a)
+{
+	_cleanup_text_ struct ss_text text = {};
+
+	if (!ss_tasks_reserve(&a->tasks, ss_tasks_count_now(a->target) * 2 + 64))
+		return ss_error_no_memory();
+	(void)ss_tasks_scan(&a->tasks, a->target);
+	for (size_t i = 0; i < a->tasks.items.count; i++)
+		ss_task_read(&a->tasks.items.items[i], a->target, a->options, &text);
+	a->freeze.begin_ns = a->freeze.end_ns = ss_freeze_now();
+	return ss_arena_prepare(&a->arena, a->capture, &a->tasks, a->options);
+}
+
+static struct ss_error *try_once(struct attempt *a, bool *again)
+{
+	struct timespec ts;
+	struct ss_error *error = prepare(a);
+
+	if (error)
+		return error;
+	(void)clock_gettime(CLOCK_REALTIME, &ts); /* cannot fail: the clock exists */
+	a->capture->process.time_ns =
+		(uint64_t)ts.tv_sec * 1000000000u + (uint64_t)ts.tv_nsec;
+	a->freeze = (struct ss_freeze){ .target = a->target,
+					.options = a->options,
+					.tasks = &a->tasks };
+	error = a->options->mode == SS_MODE_NO_STOP ? list_only(a) : stop_and_copy(a);
+	if (error)
+		return error;
+	ss_observe_tasks(&a->arena, a->capture, a->target, &a->tasks, &a->memory,
+			 a->options);
+	error = settle_maps(a, again);
+	if (error || *again)
+		return error;
+	return ss_result_fill(a->capture, a->target, &a->tasks, &a->freeze, a->options,
+			      &a->arena);
+}
+
+struct job {
+	struct ss_target *target;
+	struct ss_capture_options options;
+	struct ss_capture *capture;
+	struct ss_error *error;
+};
+
+static void run_attempts(struct job *job)
+{
+	for (int i = 0; i < ATTEMPTS; i++) {
+		__attribute__((cleanup(attempt_deinit))) struct attempt a = {
+			.target = job->target,
+			.options = &job->options,
+			.memory.mem_fd = -1,
+			.maps_fd = -1,
+			.maps_in_freeze = i == ATTEMPTS - 1,
+		};
+		bool again = false;
+		job->error = try_once(&a, &again);
+		if (job->error)
+			return;
+		if (again)
+			continue;
+		ss_files_open(a.capture, job->target, &a.memory);
+		job->capture = take_ptr(a.capture);
+		return;
+	}
+}
+
+/* Runs in a thread of its own: ptrace binds to a thread, and at its end, however it
+   comes, the kernel releases all that it holds. */
+static void *capture_thread(void *data)
+{
+	/* Naps end on time also where real-time scheduling is refused. */
+	(void)prctl(PR_SET_TIMERSLACK, 1, 0, 0, 0);
+	run_attempts(data);
+	return NULL;
+}
+
+static struct ss_error *run_thread(struct job *job)
+{
+	pthread_attr_t attr;
+	pthread_t thread;
+	int errnum = pthread_attr_init(&attr);
+
+	if (errnum)
+		return ss_error_new_errno(errnum, "starting the capture thread");
+	/* Cannot fail: the size is above the minimum and a multiple of a page. */
+	(void)pthread_attr_setstacksize(&attr, CAPTURE_THREAD_STACK);
+	errnum = pthread_create(&thread, &attr, capture_thread, job);
+	(void)pthread_attr_destroy(&attr);
+	if (errnum)
+		return ss_error_new_errno(errnum, "starting the capture thread");
+	(void)pthread_join(thread, NULL); /* ours, joinable, joined once */
+	return job->error;
+}
+
+struct ss_error *ss_capture_take(struct ss_target *target,
+				 const struct ss_capture_options *options,
+				 struct ss_capture **ret)
+{
+	struct job job = { .target = target };
+
+	if (options)
+		memcpy(&job.options, options, SS_MIN(options->size, sizeof(job.options)));
+	if (job.options.mode == SS_MODE_AUTO)
+		job.options.mode = SS_MODE_STOP;
+	if (job.options.timeout_ms == 0)
+		job.options.timeout_ms = TIMEOUT_MS;
+	if (job.options.max_stack == 0)
+		job.options.max_stack = STACK_MAX;
+	if (job.options.max_total == 0)
+		job.options.max_total = TOTAL_MAX;
+	struct ss_error *error = ss_target_check(target);
+	if (!error)
+		error = run_thread(&job);
+	if (!error)
+		*ret = job.capture;
+	return error;
+}

@@ -1,0 +1,277 @@
+#include "capture/freeze.h"
+
+#include <elf.h>
+#include <errno.h>
+#include <sched.h>
+#include <sys/ptrace.h>
+#include <sys/uio.h>
+#include <sys/wait.h>
+#include <time.h>
+
+enum {
+	SEIZE_PASSES = 16,
+	APPEAR_PASSES = 8,
+	NAP_NS = 20 * 1000,
+	/* Only what waits longer than this is looked at more closely. */
+	LATE_NS = 2 * 1000 * 1000,
+	LATE_STEP_NS = 5 * 1000 * 1000,
+};
+
+uint64_t ss_freeze_now(void)
+{
+	struct timespec ts;
+
+	(void)clock_gettime(CLOCK_MONOTONIC, &ts); /* cannot fail: the clock exists */
+	return (uint64_t)ts.tv_sec * 1000000000u + (uint64_t)ts.tv_nsec;
+}
+
+static void seize(struct ss_task *task)
+{
+	if (ptrace(PTRACE_SEIZE, task->tid, 0, 0) == 0) {
+		task->phase = SS_TASK_SEIZED;
+		return;
+	}
+	task->seize_errno = errno;
+	task->phase = task->seize_errno == ESRCH ? SS_TASK_GONE : SS_TASK_REFUSED;
+}
+
+void ss_freeze_seize(struct ss_freeze *freeze)
+{
+	struct ss_task_list *tasks = freeze->tasks;
+	_cleanup_text_ struct ss_text text = {};
+	size_t done = 0;
+
+	for (int pass = 0; pass < SEIZE_PASSES; pass++) {
+		size_t wanted = ss_tasks_count_now(freeze->target);
+		if (!ss_tasks_reserve(tasks, tasks->items.count + wanted * 2 + 64))
+			return;
+		if (ss_tasks_scan(tasks, freeze->target) == 0 && tasks->unseen == 0)
+			return;
+		for (; done < tasks->items.count; done++) {
+			struct ss_task *task = &tasks->items.items[done];
+			ss_task_read(task, freeze->target, freeze->options, &text);
+			if (task->phase == SS_TASK_SEEN)
+				seize(task);
+		}
+	}
+}
+
+static void interrupt_class(struct ss_freeze *freeze, bool runs)
+{
+	for (size_t i = 0; i < freeze->tasks->items.count; i++) {
+		struct ss_task *task = &freeze->tasks->items.items[i];
+		if (task->phase != SS_TASK_SEIZED || task->runs != runs)
+			continue;
+		task->interrupted_ns = ss_freeze_now();
+		task->phase = ptrace(PTRACE_INTERRUPT, task->tid, 0, 0) == 0 ?
+				      SS_TASK_INTERRUPTED :
+				      SS_TASK_GONE;
+	}
+}
+
+/* Reads the registers, and keeps the stop from being seen as EINTR. */
+static bool collect_registers(struct ss_freeze *freeze, struct ss_task *task)
+{
+	struct iovec iov = { &task->kernel, sizeof(task->kernel) };
+
+	if (ptrace(PTRACE_GETREGSET, task->tid, NT_PRSTATUS, &iov) != 0)
+		return false;
+	if (iov.iov_len != sizeof(task->kernel)) {
+		freeze->foreign = true;
+		return true;
+	}
+	struct ss_syscall made;
+	ss_arch_syscall(&task->kernel, &made);
+	task->runs = task->runs || made.number < 0;
+	if (ss_arch_cure_eintr(&task->kernel)) {
+		iov.iov_len = sizeof(task->kernel);
+		/* If it fails, the thread was killed: nobody is left to see EINTR. */
+		(void)ptrace(PTRACE_SETREGSET, task->tid, NT_PRSTATUS, &iov);
+	}
+	return true;
+}
+
+/* Takes in a stop, if there is one. */
+static void poll_task(struct ss_freeze *freeze, struct ss_task *task)
+{
+	int status;
+	pid_t r = waitpid(task->tid, &status, WNOHANG | __WALL);
+
+	if (r == 0)
+		return;
+	if (r < 0 || !WIFSTOPPED(status)) {
+		task->phase = SS_TASK_GONE;
+		return;
+	}
+	/* Not our stop but a signal on its way in: it is handed on at the release.
+	   A group-stop has an event too, and stays in force by itself. */
+	if (status >> 16 == 0)
+		task->signal = WSTOPSIG(status);
+	task->phase = collect_registers(freeze, task) ? SS_TASK_STOPPED : SS_TASK_GONE;
+	freeze->stopped += task->phase == SS_TASK_STOPPED;
+}
+
+static size_t poll_class(struct ss_freeze *freeze, bool runs, size_t *first)
+{
+	struct ss_task_list *tasks = freeze->tasks;
+	size_t late = 0;
+	size_t first_late = tasks->items.count;
+
+	for (size_t i = *first; i < tasks->items.count; i++) {
+		struct ss_task *task = &tasks->items.items[i];
+		if (task->phase != SS_TASK_INTERRUPTED || task->runs != runs)
+			continue;
+		poll_task(freeze, task);
+		if (task->phase != SS_TASK_INTERRUPTED || task->slow)
+			continue;
+		late++;
+		first_late = SS_MIN(first_late, i);
+	}
+	*first = first_late;
+	return late;
+}
+
+/*
+ * What is in uninterruptible sleep by now will not stop: nobody waits for it. This
+ * opens files within the freeze; but only when the freeze waits for a late thread,
+ * so nothing is delayed by it.
+ */
+static void give_up_sleeping(struct ss_freeze *freeze)
+{
+	_cleanup_text_ struct ss_text text = {};
+	struct ss_stat stat;
+
+	for (size_t i = 0; i < freeze->tasks->items.count; i++) {
+		struct ss_task *task = &freeze->tasks->items.items[i];
+		if (task->phase != SS_TASK_INTERRUPTED || task->slow)
+			continue;
+		if (!ss_target_read_stat(freeze->target, task->tid, &text, &stat))
+			continue;
+		task->state = stat.state;
+		task->slow = stat.state == 'D' || stat.state == 'Z' || stat.state == 'X';
+	}
+}
+
+static void nap(void)
+{
+	struct timespec ts = { .tv_nsec = NAP_NS };
+
+	(void)clock_nanosleep(CLOCK_MONOTONIC, 0, &ts, NULL); /* early is as good */
+}
+
+/* Waits until all of a class have stopped, but for those that will not. Blocks
+   between looks: at SCHED_FIFO, on one CPU, the target must get to run to its stop. */
+static void wait_class(struct ss_freeze *freeze, bool runs)
+{
+	uint64_t begin = ss_freeze_now();
+	uint64_t look_ns = LATE_NS;
+	size_t first = 0;
+
+	while (poll_class(freeze, runs, &first) > 0) {
+		uint64_t now = ss_freeze_now();
+		if (now >= freeze->deadline_ns)
+			return;
+		if (now - begin >= look_ns) {
+			give_up_sleeping(freeze);
+			look_ns += LATE_STEP_NS;
+		}
+		nap();
+	}
+}
+
+static size_t count_alive(const struct ss_task_list *tasks)
+{
+	size_t alive = 0;
+
+	for (size_t i = 0; i < tasks->items.count; i++)
+		alive += tasks->items.items[i].phase != SS_TASK_GONE;
+	return alive;
+}
+
+/* Threads that were made between the last listing and the stop. */
+static void stop_newcomers(struct ss_freeze *freeze)
+{
+	struct ss_task_list *tasks = freeze->tasks;
+
+	for (int pass = 0; pass < APPEAR_PASSES; pass++) {
+		if (ss_tasks_count_now(freeze->target) <= count_alive(tasks) ||
+		    ss_freeze_now() >= freeze->deadline_ns)
+			return;
+		size_t first = tasks->items.count;
+		if (ss_tasks_scan(tasks, freeze->target) == 0)
+			return;
+		for (size_t i = first; i < tasks->items.count; i++) {
+			tasks->items.items[i].runs = true;
+			seize(&tasks->items.items[i]);
+		}
+		interrupt_class(freeze, true);
+		wait_class(freeze, true);
+	}
+}
+
+static void raise_priority(void)
+{
+	struct sched_param param = { .sched_priority = 1 };
+
+	/* Refused without CAP_SYS_NICE: the freeze is longer then, not wrong. */
+	(void)sched_setscheduler(0, SCHED_FIFO, &param);
+}
+
+static void lower_priority(void)
+{
+	struct sched_param param = {};
+
+	(void)sched_setscheduler(0, SCHED_OTHER, &param); /* always allowed */
+}
+
+void ss_freeze_stop(struct ss_freeze *freeze)
+{
+	raise_priority();
+	freeze->begin_ns = ss_freeze_now();
+	freeze->deadline_ns =
+		freeze->begin_ns + (uint64_t)freeze->options->timeout_ms * 1000000u;
+	interrupt_class(freeze, false);
+	wait_class(freeze, false);
+	interrupt_class(freeze, true);
+	wait_class(freeze, true);
+	if (!freeze->options->filter)
+		stop_newcomers(freeze);
+}
+
+static void release(struct ss_task *task)
+{
+	int status;
+
+	if (ptrace(PTRACE_DETACH, task->tid, 0, task->signal) == 0)
+		task->phase = SS_TASK_RELEASED;
+	else if (waitpid(task->tid, &status, WNOHANG | __WALL) >= 0)
+		task->phase = SS_TASK_RELEASED; /* killed; reaped if it had ended */
+	task->stopped_ns = ss_freeze_now() - task->interrupted_ns;
+}
+
+void ss_freeze_release(struct ss_freeze *freeze, bool runs)
+{
+	for (size_t i = 0; i < freeze->tasks->items.count; i++) {
+		struct ss_task *task = &freeze->tasks->items.items[i];
+		if (task->phase == SS_TASK_STOPPED && task->runs == runs)
+			release(task);
+	}
+	freeze->end_ns = ss_freeze_now();
+}
+
+void ss_freeze_finish(struct ss_freeze *freeze)
+{
+	for (size_t i = 0; i < freeze->tasks->items.count; i++) {
+		struct ss_task *task = &freeze->tasks->items.items[i];
+		if (task->phase != SS_TASK_INTERRUPTED)
+			continue;
+		poll_task(freeze, task);
+		if (task->phase != SS_TASK_STOPPED)
+			continue;
+		/* Too late to be copied: it was not there when the others were. */
+		freeze->stopped--;
+		release(task);
+		task->phase = SS_TASK_INTERRUPTED;
+	}
+	lower_priority();
+}

@@ -1,0 +1,40 @@
+/*
+ * Stopping and releasing the threads of a target. Everything is attached first,
+ * which costs the target nothing; sleepers are stopped before running threads, and
+ * running threads released before sleepers, so that those stand still the shortest.
+ *
+ * Only PTRACE_SEIZE and PTRACE_INTERRUPT are used: if this thread ends, however, at
+ * whatever point, the kernel detaches every thread and it runs on (ptrace(2)).
+ */
+#ifndef SS_CAPTURE_FREEZE_H
+#define SS_CAPTURE_FREEZE_H
+
+#include "capture/tasks.h"
+
+struct ss_freeze {
+	const struct ss_target *target;
+	const struct ss_capture_options *options;
+	struct ss_task_list *tasks;
+	uint64_t deadline_ns; /* CLOCK_MONOTONIC */
+	uint64_t begin_ns;    /* first interrupt */
+	uint64_t end_ns;      /* last release */
+	unsigned stopped;     /* threads that did stop */
+	bool foreign;	      /* a thread runs 32-bit code */
+};
+
+uint64_t ss_freeze_now(void);
+
+/* Lists and attaches threads until a pass finds no new one. */
+void ss_freeze_seize(struct ss_freeze *freeze);
+
+/* Stops all that is attached, and threads that appear meanwhile. When it returns
+   each thread is stopped, gone, or late (phase INTERRUPTED). */
+void ss_freeze_stop(struct ss_freeze *freeze);
+
+/* Releases the stopped threads of one class. */
+void ss_freeze_release(struct ss_freeze *freeze, bool runs);
+
+/* Releases whatever stopped late; what has not even now is left to the kernel. */
+void ss_freeze_finish(struct ss_freeze *freeze);
+
+#endif

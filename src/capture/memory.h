@@ -1,0 +1,31 @@
+/*
+ * Copying memory of the target: many pieces in few system calls, with the
+ * fallbacks where process_vm_readv is refused (a seccomp filter, an old kernel).
+ */
+#ifndef SS_CAPTURE_MEMORY_H
+#define SS_CAPTURE_MEMORY_H
+
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+struct ss_piece {
+	uint64_t address; /* in the target */
+	void *bytes;	  /* here */
+	size_t size;
+	size_t done; /* out: bytes copied, a prefix; less than size where unreadable */
+};
+
+struct ss_memory {
+	pid_t tid;  /* any living thread of the process */
+	int mem_fd; /* its /proc/…/mem, opened beforehand; or -1 */
+};
+
+/* Copies each piece as far as it can be read. Allocates and opens nothing. */
+void ss_memory_read(const struct ss_memory *memory, struct ss_piece *pieces,
+		    size_t count);
+
+/* The same for one piece by PTRACE_PEEKDATA: tid is stopped and ours. */
+void ss_memory_peek(pid_t tid, struct ss_piece *piece);
+
+#endif

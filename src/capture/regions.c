@@ -1,0 +1,196 @@
+#include "capture/regions.h"
+
+#include <limits.h>
+#include <string.h>
+#include <sys/mman.h>
+
+#include "proc/maps.h"
+
+/* The module that is being put together while the areas pass by. */
+struct grouping {
+	struct ss_capture *capture;
+	size_t first_area; /* of the group */
+	bool executable;
+	struct ss_maps_entry first;
+	uint64_t last_offset;
+	bool open;
+};
+
+static const char *area_name(struct ss_capture *capture, const struct ss_maps_entry *e)
+{
+	char name[PATH_MAX];
+
+	if (e->name_size == 0)
+		return ss_intern_string(capture->strings, "//anon");
+	size_t size = ss_maps_unescape(e->name, e->name_size, name, sizeof(name));
+	return ss_intern_bytes(capture->strings, name, size);
+}
+
+static bool is_vdso(const struct ss_maps_entry *e)
+{
+	return e->name_size == 6 && memcmp(e->name, "[vdso]", 6) == 0;
+}
+
+static bool same_file(const struct ss_maps_entry *a, const struct ss_maps_entry *b)
+{
+	return a->inode != 0 && a->inode == b->inode && a->device == b->device &&
+	       a->name_size == b->name_size &&
+	       memcmp(a->name, b->name, a->name_size) == 0;
+}
+
+/* A file that begins anew is loaded a second time: another module. */
+static bool continues(const struct grouping *g, const struct ss_maps_entry *e)
+{
+	return g->open && same_file(&g->first, e) && e->offset >= g->last_offset &&
+	       !(e->offset == 0 && g->last_offset != 0);
+}
+
+static bool add_mappings(struct ss_module_impl *module, const struct ss_capture *capture,
+			 size_t first, const uint64_t *offsets)
+{
+	for (size_t i = first; i < capture->areas.count; i++) {
+		const struct ss_area *area = &capture->areas.items[i];
+		if (offsets[i] == UINT64_MAX)
+			continue;
+		struct ss_mapping mapping = { .start = area->start,
+					      .end = area->end,
+					      .offset = offsets[i],
+					      .prot = area->prot };
+		if (!ss_module_add_mapping(module, &mapping))
+			return false;
+	}
+	return true;
+}
+
+/* Ends the group: if any of it is executable, it becomes a module. offsets holds the
+   file offset of each area, UINT64_MAX for those without a file. */
+static bool close_group(struct grouping *g, const uint64_t *offsets)
+{
+	struct ss_capture *capture = g->capture;
+
+	if (!g->open || !g->executable) {
+		g->open = false;
+		return true;
+	}
+	g->open = false;
+	const struct ss_area *first = &capture->areas.items[g->first_area];
+	struct ss_module_impl **slot = ss_vector_push(&capture->modules);
+	if (!slot)
+		return false;
+	*slot = ss_module_new(first->name, first->start, first->end);
+	if (!*slot) {
+		capture->modules.count--;
+		return false;
+	}
+	(*slot)->device = g->first.device;
+	(*slot)->inode = g->first.inode;
+	(*slot)->pub.deleted = g->first.deleted;
+	for (size_t i = g->first_area; i < capture->areas.count; i++) {
+		if (offsets[i] != UINT64_MAX)
+			capture->areas.items[i].module =
+				(int32_t)(capture->modules.count - 1);
+	}
+	return add_mappings(*slot, capture, g->first_area, offsets);
+}
+
+static bool push_area(struct ss_capture *capture, const struct ss_maps_entry *e)
+{
+	struct ss_area *area = ss_vector_push(&capture->areas);
+
+	if (!area)
+		return false;
+	*area = (struct ss_area){ .start = e->start,
+				  .end = e->end,
+				  .prot = e->prot,
+				  .module = -1,
+				  .name = area_name(capture, e) };
+	return area->name != NULL;
+}
+
+static bool add_entry(struct grouping *g, const struct ss_maps_entry *e,
+		      const uint64_t *offsets)
+{
+	bool is_module = e->inode != 0 || is_vdso(e);
+
+	/* Anonymous areas inside a module (its .bss) do not end it. */
+	if (is_module && !continues(g, e)) {
+		if (!close_group(g, offsets))
+			return false;
+		*g = (struct grouping){ .capture = g->capture,
+					.first_area = g->capture->areas.count,
+					.first = *e,
+					.open = true };
+	}
+	if (is_module) {
+		g->executable |= (e->prot & PROT_EXEC) != 0;
+		g->last_offset = e->offset;
+	}
+	return push_area(g->capture, e);
+}
+
+struct ss_error *ss_regions_read(struct ss_capture *capture, const struct ss_text *maps)
+{
+	SS_VECTOR(uint64_t) offsets = {};
+	struct grouping g = { .capture = capture };
+	const char *cursor = maps->bytes;
+	const char *end = maps->bytes + maps->size;
+	struct ss_maps_entry e;
+	bool ok = true;
+
+	while (ok && capture->areas.count < SS_AREAS_MAX &&
+	       ss_maps_next(&cursor, end, &e)) {
+		uint64_t *offset;
+		ok = add_entry(&g, &e, offsets.items) &&
+		     (offset = ss_vector_push(&offsets)) != NULL;
+		if (ok)
+			*offset = e.inode != 0 || is_vdso(&e) ? e.offset : UINT64_MAX;
+	}
+	ok = ok && close_group(&g, offsets.items);
+	ss_vector_free(&offsets);
+	return ok ? NULL : ss_error_no_memory();
+}
+
+void ss_regions_clear(struct ss_capture *capture)
+{
+	for (size_t i = 0; i < capture->modules.count; i++)
+		ss_module_unref(capture->modules.items[i]);
+	capture->modules.count = 0;
+	capture->areas.count = 0;
+}
+
+static bool next_executable(const char **cursor, const char *end,
+			    struct ss_maps_entry *ret)
+{
+	while (ss_maps_next(cursor, end, ret)) {
+		if ((ret->prot & PROT_EXEC) && ret->inode != 0)
+			return true;
+	}
+	return false;
+}
+
+bool ss_regions_conflict(const struct ss_text *before, const struct ss_text *after)
+{
+	const char *old_at = before->bytes;
+	const char *new_at = after->bytes;
+	const char *old_end = old_at + before->size;
+	const char *new_end = new_at + after->size;
+	struct ss_maps_entry old_entry;
+	struct ss_maps_entry new_entry = {};
+
+	if (before->size == after->size && memcmp(old_at, new_at, before->size) == 0)
+		return false;
+	/* Both are sorted: each old one must be found again, as it was. */
+	while (next_executable(&old_at, old_end, &old_entry)) {
+		do {
+			if (!next_executable(&new_at, new_end, &new_entry))
+				return true;
+		} while (new_entry.end <= old_entry.start);
+		if (new_entry.start != old_entry.start ||
+		    new_entry.end != old_entry.end ||
+		    new_entry.offset != old_entry.offset ||
+		    new_entry.inode != old_entry.inode ||
+		    new_entry.device != old_entry.device)
+			return true;
+	}
+	return false;
+}

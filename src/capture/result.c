@@ -1,0 +1,176 @@
+#include "capture/result.h"
+
+#include <limits.h>
+#include <string.h>
+#include <unistd.h>
+
+/* Why there is nothing to unwind, where nothing is. */
+static enum ss_end end_of(const struct ss_task *task)
+{
+	bool copied = task->stacks[0].size > 0;
+
+	switch (task->phase) {
+	case SS_TASK_ZOMBIE:
+		return SS_END_ROOT; /* whole: it has no stack any more */
+	case SS_TASK_RELEASED:
+		return copied || task->live ? SS_END_ROOT : SS_END_UNREADABLE;
+	case SS_TASK_REFUSED:
+		return copied ? SS_END_ROOT : SS_END_TRACED;
+	case SS_TASK_INTERRUPTED:
+		return copied ? SS_END_ROOT : SS_END_NOT_STOPPED;
+	case SS_TASK_SEEN:
+		return copied ? SS_END_ROOT : SS_END_RUNNING;
+	default:
+		return SS_END_GONE;
+	}
+}
+
+static const char *reason_of(const struct ss_task *task)
+{
+	if (task->reason)
+		return task->reason;
+	switch (task->phase) {
+	case SS_TASK_ZOMBIE:
+		return "has ended (pthread_exit), and stays listed until the others end";
+	case SS_TASK_GONE:
+		return "ended while it was looked at";
+	default:
+		return NULL;
+	}
+}
+
+static void fill_registers(struct ss_capture_thread *thread, const struct ss_task *task)
+{
+	if (task->partial) {
+		ss_arch_regs_partial(task->call.pc, task->call.sp, &thread->regs);
+		thread->syscall.number = task->call.number;
+		memcpy(thread->syscall.args, task->call.args, sizeof(task->call.args));
+	} else if (task->phase == SS_TASK_RELEASED) {
+		ss_arch_regs(&task->kernel, &thread->regs);
+		ss_arch_syscall(&task->kernel, &thread->syscall);
+	} else {
+		thread->syscall.number = -1;
+	}
+}
+
+static void fill_thread(struct ss_capture_thread *thread, struct ss_task *task,
+			const char *reason)
+{
+	*thread = (struct ss_capture_thread){
+		.tid = task->tid,
+		.state = task->state,
+		.stopped_ns = task->stopped_ns,
+		.end = end_of(task),
+		.reason = reason,
+		.consistent = task->phase == SS_TASK_RELEASED || task->consistent ||
+			      task->phase == SS_TASK_ZOMBIE,
+		.live = take_ptr(task->live),
+		.live_count = task->live_count,
+		.live_end = task->live_end,
+	};
+	memcpy(thread->name, task->comm, sizeof(thread->name));
+	memcpy(thread->stacks, task->stacks, sizeof(thread->stacks));
+	fill_registers(thread, task);
+}
+
+static bool is_listed(const struct ss_task *task)
+{
+	/* Threads that come and go in thousands are not each worth a line: one that was
+	   gone before it could be attached was not there at the freeze. */
+	return task->phase != SS_TASK_UNWANTED && task->phase != SS_TASK_GONE;
+}
+
+static struct ss_error *fill_threads(struct ss_capture *capture,
+				     struct ss_task_list *tasks)
+{
+	for (size_t i = 0; i < tasks->items.count; i++) {
+		struct ss_task *task = &tasks->items.items[i];
+		if (!is_listed(task))
+			continue;
+		struct ss_capture_thread *thread = ss_vector_push(&capture->threads);
+		if (!thread)
+			return ss_error_no_memory();
+		const char *reason = reason_of(task);
+		if (reason)
+			reason = ss_intern_string(capture->strings, reason);
+		fill_thread(thread, task, reason);
+	}
+	return NULL;
+}
+
+static const char *read_executable(struct ss_capture *capture,
+				   const struct ss_target *target)
+{
+	char path[PATH_MAX];
+	ssize_t n = readlinkat(target->proc_fd, "exe", path, sizeof(path));
+
+	return n > 0 ? ss_intern_bytes(capture->strings, path, (size_t)n) : NULL;
+}
+
+static const char *read_name(struct ss_capture *capture, const struct ss_target *target)
+{
+	_cleanup_text_ struct ss_text text = {};
+	struct ss_stat stat;
+
+	if (!ss_target_read_stat(target, target->pid, &text, &stat))
+		stat.comm[0] = '\0';
+	for (size_t i = 0; stat.comm[0] == '\0' && i < capture->threads.count; i++)
+		if (capture->threads.items[i].tid == target->pid)
+			memcpy(stat.comm, capture->threads.items[i].name,
+			       sizeof(stat.comm));
+	return ss_intern_string(capture->strings, stat.comm);
+}
+
+static void sum_up(struct ss_capture *capture, const struct ss_task_list *tasks,
+		   const struct ss_freeze *freeze)
+{
+	struct ss_process *process = &capture->process;
+
+	process->consistent = true;
+	for (size_t i = 0; i < tasks->items.count; i++) {
+		const struct ss_task *task = &tasks->items.items[i];
+		if (task->runs)
+			process->running_stopped_ns =
+				SS_MAX(process->running_stopped_ns, task->stopped_ns);
+		for (size_t s = 0; s < SS_STACK_COPIES; s++)
+			process->copied_bytes += task->stacks[s].size;
+		if (is_listed(task) && task->phase != SS_TASK_RELEASED &&
+		    task->phase != SS_TASK_ZOMBIE)
+			process->consistent = false;
+	}
+	process->stopped_ns = freeze->end_ns - freeze->begin_ns;
+	process->threads_stopped = freeze->stopped;
+	process->threads_unseen = tasks->unseen;
+	process->consistent &= tasks->unseen == 0;
+}
+
+static struct ss_error *explain_nothing(const struct ss_target *target,
+					const struct ss_task_list *tasks)
+{
+	for (size_t i = 0; i < tasks->items.count; i++) {
+		if (tasks->items.items[i].phase == SS_TASK_UNWANTED)
+			return ss_error_new(SS_ERROR_INVALID,
+					    "process %d has no such thread", target->pid);
+	}
+	return ss_error_new(SS_ERROR_NO_PROCESS, "process %d has ended", target->pid);
+}
+
+struct ss_error *
+ss_result_fill(struct ss_capture *capture, const struct ss_target *target,
+	       struct ss_task_list *tasks, const struct ss_freeze *freeze,
+	       const struct ss_capture_options *options, struct ss_arena *arena)
+{
+	struct ss_error *error = fill_threads(capture, tasks);
+
+	if (error)
+		return error;
+	if (capture->threads.count == 0)
+		return explain_nothing(target, tasks);
+	sum_up(capture, tasks, freeze);
+	capture->process.pid = target->pid;
+	capture->process.mode = options->mode;
+	capture->process.name = read_name(capture, target);
+	capture->process.executable = read_executable(capture, target);
+	ss_arena_give(arena, capture);
+	return NULL;
+}

@@ -1,0 +1,232 @@
+#include "capture/target.h"
+
+#include <dirent.h>
+#include <elf.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "arch/arch.h"
+#include "capture/denial.h"
+
+enum { PROC_TEXT_MAX = 64 * 1024 };
+
+static bool read_task(const struct ss_target *target, pid_t tid, const char *name,
+		      struct ss_text *text)
+{
+	char path[64];
+
+	(void)snprintf(path, sizeof(path), "%d/%s", tid, name); /* always fits */
+	return ss_io_read_path(target->task_fd, path, PROC_TEXT_MAX, text) == 0;
+}
+
+bool ss_target_read_stat(const struct ss_target *target, pid_t tid, struct ss_text *text,
+			 struct ss_stat *ret)
+{
+	return read_task(target, tid, "stat", text) &&
+	       ss_stat_parse(text->bytes, text->size, ret);
+}
+
+bool ss_target_read_status(const struct ss_target *target, pid_t tid,
+			   struct ss_text *text, struct ss_status *ret)
+{
+	return read_task(target, tid, "status", text) &&
+	       ss_status_parse(text->bytes, text->size, ret);
+}
+
+static bool is_alive(const struct ss_target *target, pid_t tid, struct ss_text *text)
+{
+	struct ss_stat stat;
+
+	return ss_target_read_stat(target, tid, text, &stat) && stat.state != 'Z' &&
+	       stat.state != 'X';
+}
+
+pid_t ss_target_find_live(const struct ss_target *target)
+{
+	_cleanup_text_ struct ss_text text = {};
+
+	if (is_alive(target, target->pid, &text))
+		return target->pid;
+	int fd = openat(target->task_fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	DIR *dir = fd >= 0 ? fdopendir(fd) : NULL;
+	pid_t found = 0;
+	if (!dir) {
+		close_cleanup(&fd);
+		return 0;
+	}
+	for (struct dirent *entry; !found && (entry = readdir(dir));) {
+		pid_t tid = (pid_t)strtol(entry->d_name, NULL, 10);
+		if (tid > 0 && is_alive(target, tid, &text))
+			found = tid;
+	}
+	(void)closedir(dir); /* only read from */
+	return found;
+}
+
+static struct ss_error *no_process(pid_t pid)
+{
+	return ss_error_with_remedy(
+		ss_error_new(SS_ERROR_NO_PROCESS, "there is no process %d", pid),
+		"look it up again: pgrep -a NAME (in a container: a pid as seen from "
+		"here)");
+}
+
+struct ss_error *ss_target_check(const struct ss_target *target)
+{
+	_cleanup_text_ struct ss_text text = {};
+	struct ss_stat stat;
+
+	if (!ss_target_read_stat(target, target->pid, &text, &stat) ||
+	    stat.start_time != target->start_time)
+		return ss_error_new(SS_ERROR_NO_PROCESS, "process %d has ended",
+				    target->pid);
+	return NULL;
+}
+
+static struct ss_error *open_directories(pid_t pid, struct ss_target *target)
+{
+	char path[32];
+
+	(void)snprintf(path, sizeof(path), "/proc/%d", pid); /* always fits */
+	target->pid = pid;
+	target->proc_fd = open(path, O_PATH | O_DIRECTORY | O_CLOEXEC);
+	int errnum = errno;
+	if (target->proc_fd < 0 && errnum == ENOENT && access("/proc/self", F_OK) != 0)
+		return ss_error_with_remedy(
+			ss_error_new(SS_ERROR_SYSTEM, "/proc is not mounted here"),
+			"mount -t proc proc /proc");
+	if (target->proc_fd < 0)
+		return errnum == ENOENT ? no_process(pid) :
+					  ss_error_new_errno(errnum, "%s", path);
+	target->task_fd =
+		openat(target->proc_fd, "task", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	errnum = errno;
+	if (target->task_fd < 0)
+		return errnum == EACCES || errnum == EPERM ? ss_denial_explain(target) :
+							     no_process(pid);
+	return NULL;
+}
+
+static void close_directories(struct ss_target *target)
+{
+	close_cleanup(&target->proc_fd);
+	close_cleanup(&target->task_fd);
+	target->proc_fd = target->task_fd = -1;
+}
+
+/* Opens the directories of the process that pid, perhaps a thread's, belongs to. */
+static struct ss_error *open_process(pid_t pid, struct ss_target *target)
+{
+	_cleanup_text_ struct ss_text text = {};
+	struct ss_status status;
+	struct ss_error *error = open_directories(pid, target);
+
+	if (error)
+		return error;
+	if (!ss_target_read_status(target, pid, &text, &status))
+		return no_process(pid);
+	if (status.tgid == pid)
+		return NULL;
+	close_directories(target);
+	return open_directories(status.tgid, target);
+}
+
+static struct ss_error *check_kind(struct ss_target *target)
+{
+	_cleanup_text_ struct ss_text text = {};
+	struct ss_stat stat;
+
+	if (!ss_target_read_stat(target, target->pid, &text, &stat))
+		return no_process(target->pid);
+	target->start_time = stat.start_time;
+	if (stat.kernel_thread)
+		return ss_error_with_remedy(
+			ss_error_new(
+				SS_ERROR_KERNEL_THREAD,
+				"%d (%s) is a kernel thread: it has no user-space stack",
+				target->pid, stat.comm),
+			"its kernel stack: sudo cat /proc/%d/stack", target->pid);
+	if (target->pid == getpid())
+		return ss_error_new(SS_ERROR_SELF,
+				    "%d is this process itself, which cannot stop itself",
+				    target->pid);
+	if (stat.state == 'Z' && ss_target_find_live(target) == 0)
+		return ss_error_with_remedy(
+			ss_error_new(SS_ERROR_ZOMBIE,
+				     "process %d (%s) is a zombie: it has ended, and its "
+				     "parent has not asked how",
+				     target->pid, stat.comm),
+			"look at its parent (ps -o ppid= -p %d), which should wait for "
+			"it",
+			target->pid);
+	return NULL;
+}
+
+/* Opening mem asks the kernel the same question as ptrace would (PTRACE_MODE_ATTACH),
+   and touches nothing. */
+static struct ss_error *check_access(const struct ss_target *target)
+{
+	char path[32];
+	pid_t live = ss_target_find_live(target);
+
+	(void)snprintf(path, sizeof(path), "%d/mem", live); /* always fits */
+	_cleanup_close_ int fd = openat(target->task_fd, path, O_RDONLY | O_CLOEXEC);
+	int errnum = errno;
+	if (fd >= 0)
+		return NULL;
+	return errnum == EACCES || errnum == EPERM ? ss_denial_explain(target) :
+						     no_process(target->pid);
+}
+
+/* The program's class and machine; a program that cannot be read passes. */
+static struct ss_error *check_machine(const struct ss_target *target)
+{
+	Elf64_Ehdr header;
+	_cleanup_close_ int fd =
+		openat(target->proc_fd, "exe", O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+
+	if (fd < 0 || ss_io_pread(fd, &header, sizeof(header), 0) != sizeof(header) ||
+	    memcmp(header.e_ident, ELFMAG, SELFMAG) != 0)
+		return NULL;
+	if (header.e_ident[EI_CLASS] == ss_arch.elf_class &&
+	    header.e_machine == ss_arch.elf_machine)
+		return NULL;
+	return ss_error_new(
+		SS_ERROR_UNSUPPORTED,
+		"process %d runs a %s-bit program of machine %u; this stacksnap "
+		"reads 64-bit %s programs only",
+		target->pid, header.e_ident[EI_CLASS] == ELFCLASS32 ? "32" : "64",
+		header.e_machine, ss_arch.name);
+}
+
+struct ss_error *ss_target_open(pid_t pid, struct ss_target **ret)
+{
+	if (pid <= 0)
+		return ss_error_new(SS_ERROR_INVALID,
+				    "%d is not a pid: pids are positive", pid);
+	_cleanup_(ss_target_cleanup) struct ss_target *target =
+		calloc(1, sizeof(*target));
+	if (!target)
+		return ss_error_no_memory();
+	target->proc_fd = target->task_fd = -1;
+	struct ss_error *error = open_process(pid, target);
+	if (!error)
+		error = check_kind(target);
+	if (!error)
+		error = check_access(target);
+	if (!error)
+		error = check_machine(target);
+	if (!error)
+		*ret = take_ptr(target);
+	return error;
+}
+
+void ss_target_close(struct ss_target *target)
+{
+	if (!target)
+		return;
+	close_directories(target);
+	free(target);
+}

@@ -1,0 +1,34 @@
+/*
+ * A target: one process that we may look at, with the directories of procfs that
+ * are kept open on it. It holds nothing that could disturb the process.
+ */
+#ifndef SS_CAPTURE_TARGET_H
+#define SS_CAPTURE_TARGET_H
+
+#include "base/error.h"
+#include "base/io.h"
+#include "proc/task.h"
+#include "stacksnap.h"
+
+struct ss_target {
+	pid_t pid;
+	uint64_t start_time; /* clock ticks after boot: tells a reused pid */
+	int proc_fd;	     /* /proc/PID */
+	int task_fd;	     /* /proc/PID/task */
+};
+
+/* NO_PROCESS if the process has ended or the pid belongs to another one by now. */
+struct ss_error *ss_target_check(const struct ss_target *target);
+
+/* Reads task/TID/stat or status below a target. False: the thread is gone. */
+bool ss_target_read_stat(const struct ss_target *target, pid_t tid, struct ss_text *text,
+			 struct ss_stat *ret);
+bool ss_target_read_status(const struct ss_target *target, pid_t tid,
+			   struct ss_text *text, struct ss_status *ret);
+
+/* A living thread of the process (its leader may be a zombie), or 0. */
+pid_t ss_target_find_live(const struct ss_target *target);
+
+SS_DEFINE_CLEANUP(struct ss_target, ss_target, ss_target_close)
+
+#endif

@@ -1,0 +1,165 @@
+#include "capture/tasks.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+
+enum { DIRECTORY_BYTES = 256 * 1024, CALL_TEXT_MAX = 1024 };
+
+/* getdents64(2); glibc's readdir() allocates, which a freeze must not. */
+struct dirent64_kernel {
+	uint64_t inode;
+	int64_t next;
+	unsigned short size;
+	unsigned char type;
+	char name[];
+};
+
+bool ss_tasks_reserve(struct ss_task_list *list, size_t count)
+{
+	if (!ss_vector_reserve(&list->items, count))
+		return false;
+	if (!ss_vector_reserve_bytes((void **)&list->sorted, &list->sorted_capacity,
+				     list->items.capacity, sizeof(*list->sorted)))
+		return false;
+	/* Touched now, so that the freeze faults nothing in. */
+	memset(list->items.items + list->items.count, 0,
+	       (list->items.capacity - list->items.count) * sizeof(*list->items.items));
+	memset(list->sorted + list->sorted_count, 0,
+	       (list->sorted_capacity - list->sorted_count) * sizeof(*list->sorted));
+	if (!list->directory)
+		list->directory = calloc(1, DIRECTORY_BYTES);
+	return list->directory != NULL;
+}
+
+void ss_tasks_deinit(struct ss_task_list *list)
+{
+	for (size_t i = 0; i < list->items.count; i++)
+		free(list->items.items[i].live);
+	ss_vector_free(&list->items);
+	free(list->sorted);
+	free(list->directory);
+	*list = (struct ss_task_list){};
+}
+
+size_t ss_tasks_count_now(const struct ss_target *target)
+{
+	struct stat st;
+
+	/* proc_task_getattr() adds the number of threads to the two of any directory. */
+	if (fstat(target->task_fd, &st) != 0 || st.st_nlink < 2)
+		return 0;
+	return (size_t)st.st_nlink - 2;
+}
+
+static bool is_known(const struct ss_task_list *list, pid_t tid)
+{
+	size_t low = 0;
+	size_t high = list->sorted_count;
+
+	while (low < high) {
+		size_t middle = low + (high - low) / 2;
+		if (list->sorted[middle] < tid)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	return low < list->sorted_count && list->sorted[low] == tid;
+}
+
+static int compare_tids(const void *a, const void *b)
+{
+	pid_t x = *(const pid_t *)a;
+	pid_t y = *(const pid_t *)b;
+
+	return (x > y) - (x < y);
+}
+
+static void sort_tids(struct ss_task_list *list)
+{
+	bool ascending = true;
+
+	for (size_t i = list->sorted_count; i < list->items.count; i++) {
+		pid_t tid = list->items.items[i].tid;
+		ascending &= i == 0 || list->sorted[i - 1] < tid;
+		list->sorted[i] = tid;
+	}
+	list->sorted_count = list->items.count;
+	if (!ascending) /* qsort() allocates for large arrays; procfs lists in order */
+		qsort(list->sorted, list->sorted_count, sizeof(pid_t), compare_tids);
+}
+
+static void add_tid(struct ss_task_list *list, pid_t tid)
+{
+	if (list->items.count == list->items.capacity ||
+	    list->items.count == list->sorted_capacity) {
+		list->unseen++;
+		return;
+	}
+	struct ss_task *task = &list->items.items[list->items.count++];
+	*task = (struct ss_task){ .tid = tid, .state = '?', .call.number = -1 };
+}
+
+static void add_entries(struct ss_task_list *list, size_t size)
+{
+	for (size_t at = 0; at < size;) {
+		const struct dirent64_kernel *entry =
+			(const void *)(list->directory + at);
+		pid_t tid = 0;
+		for (const char *c = entry->name; *c >= '0' && *c <= '9'; c++)
+			tid = tid * 10 + (*c - '0'); /* the kernel's own: below 2^22 */
+		if (tid > 0 && !is_known(list, tid))
+			add_tid(list, tid);
+		at += entry->size;
+	}
+}
+
+size_t ss_tasks_scan(struct ss_task_list *list, const struct ss_target *target)
+{
+	size_t before = list->items.count;
+	long size;
+
+	list->unseen = 0;
+	if (lseek(target->task_fd, 0, SEEK_SET) != 0)
+		return 0;
+	while ((size = syscall(SYS_getdents64, target->task_fd, list->directory,
+			       DIRECTORY_BYTES)) > 0)
+		add_entries(list, (size_t)size);
+	sort_tids(list);
+	return list->items.count - before;
+}
+
+static void read_call(struct ss_task *task, const struct ss_target *target,
+		      struct ss_text *text)
+{
+	char path[64];
+
+	(void)snprintf(path, sizeof(path), "%d/syscall", task->tid); /* always fits */
+	if (ss_io_read_path(target->task_fd, path, CALL_TEXT_MAX, text) != 0 ||
+	    !ss_syscall_parse(text->bytes, text->size, &task->call))
+		task->call = (struct ss_syscall_text){ .number = -1 };
+}
+
+void ss_task_read(struct ss_task *task, const struct ss_target *target,
+		  const struct ss_capture_options *options, struct ss_text *text)
+{
+	struct ss_stat stat;
+
+	if (!ss_target_read_stat(target, task->tid, text, &stat)) {
+		task->phase = SS_TASK_GONE;
+		return;
+	}
+	task->state = stat.state;
+	memcpy(task->comm, stat.comm, sizeof(task->comm));
+	task->runs = stat.state == 'R';
+	task->slow = stat.state == 'D';
+	if (stat.state == 'Z' || stat.state == 'X')
+		task->phase = task->tid == target->pid ? SS_TASK_ZOMBIE : SS_TASK_GONE;
+	else if (options->filter && !options->filter(options->filter_data, task->tid,
+						     task->comm, task->state))
+		task->phase = SS_TASK_UNWANTED;
+	else if (!task->runs)
+		read_call(task, target, text);
+}
