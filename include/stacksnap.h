@@ -261,6 +261,7 @@ struct ss_thread {
 	uint32_t
 		stack_id; /* threads with equal stacks (same frames, same end) share it */
 	bool consistent;  /* its registers and stack belong to one moment */
+	uint64_t thread_pointer; /* pthread_self() of most C libraries; 0: not known */
 };
 
 /* All of these are valid as long as the snapshot. An index must be in range. */

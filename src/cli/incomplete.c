@@ -1,0 +1,63 @@
+#include "cli/incomplete.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "base/cleanup.h"
+#include "cli/failure.h"
+#include "view/end_text.h"
+
+enum { TIDS_MAX = 8, END_COUNT = SS_END_TRACED + 1 };
+
+size_t ss_incomplete_count(const struct ss_snapshot *snapshot)
+{
+	size_t count = ss_snapshot_process(snapshot)->threads_unseen;
+
+	for (size_t i = 0; i < ss_snapshot_thread_count(snapshot); i++)
+		count += ss_snapshot_thread(snapshot, i)->end == SS_END_ROOT ? 0 : 1;
+	return count;
+}
+
+static size_t write_tids(const struct ss_snapshot *snapshot, enum ss_end end, FILE *out)
+{
+	size_t count = 0;
+
+	for (size_t i = 0; i < ss_snapshot_thread_count(snapshot); i++) {
+		const struct ss_thread *thread = ss_snapshot_thread(snapshot, i);
+		if (thread->end != end)
+			continue;
+		if (count < TIDS_MAX)
+			(void)fprintf(out, "%s%d", count ? ", " : "thread ", thread->tid);
+		count++;
+	}
+	if (count > TIDS_MAX)
+		(void)fprintf(out, " and %zu more", count - TIDS_MAX);
+	return count;
+}
+
+static void print_end(const struct ss_snapshot *snapshot, enum ss_end end,
+		      size_t max_stack)
+{
+	_cleanup_free_ char *text = NULL;
+	size_t size = 0;
+	FILE *out = open_memstream(&text, &size);
+
+	if (!out)
+		return;
+	size_t count = write_tids(snapshot, end, out);
+	(void)fprintf(out, ": %s [%s]", ss_end_text(end), ss_end_name(end));
+	ss_end_write_remedy(end, max_stack, out);
+	if (fclose(out) == 0 && count > 0)
+		ss_failure_warn("%d: %s", ss_snapshot_process(snapshot)->pid, text);
+}
+
+void ss_incomplete_print(const struct ss_snapshot *snapshot, size_t max_stack)
+{
+	const struct ss_process *process = ss_snapshot_process(snapshot);
+
+	for (int end = SS_END_ROOT + 1; end < END_COUNT; end++)
+		print_end(snapshot, (enum ss_end)end, max_stack);
+	if (process->threads_unseen)
+		ss_failure_warn("%d: %u more threads could not be read", process->pid,
+				process->threads_unseen);
+}

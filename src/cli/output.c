@@ -1,0 +1,210 @@
+#include "cli/output.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+#include <time.h>
+
+enum { BUFFER_SIZE = 256 << 10, FILE_MODE = 0600 };
+
+struct ss_output {
+	FILE *file;
+	char *path;   /* NULL: stdout */
+	int dirfd;    /* where path lies, so that it can be removed again */
+	bool written; /* a whole trace has reached the file */
+	char *buffer; /* of file: freed after it */
+};
+
+bool ss_output_is_per_target(const char *pattern)
+{
+	const char *at = pattern;
+
+	while (at && (at = strchr(at, '%'))) {
+		if (at[1] == 'p')
+			return true;
+		at += at[1] ? 2 : 1;
+	}
+	return false;
+}
+
+struct ss_error *ss_output_check(const char *pattern)
+{
+	if (*pattern == '\0')
+		return ss_error_new(SS_ERROR_INVALID, "--output: the name is empty");
+	for (const char *at = strchr(pattern, '%'); at; at = strchr(at + 2, '%')) {
+		if (!at[1] || !strchr("pt%", at[1]))
+			return ss_error_new(SS_ERROR_INVALID,
+					    "--output: '%%%.1s' is not known; there are "
+					    "%%p (pid), %%t (time) and %%%%",
+					    at + 1);
+	}
+	return NULL;
+}
+
+static void write_time(FILE *out)
+{
+	time_t now = time(NULL);
+	struct tm tm = {};
+	char text[32] = "";
+
+	if (localtime_r(&now, &tm) &&
+	    strftime(text, sizeof(text), "%Y%m%dT%H%M%S", &tm) > 0)
+		(void)fputs(text, out);
+}
+
+static void write_path(const char *pattern, pid_t pid, FILE *out)
+{
+	for (const char *at = pattern; *at; at++) {
+		if (*at != '%') {
+			(void)fputc(*at, out);
+			continue;
+		}
+		at++;
+		if (*at == 'p')
+			(void)fprintf(out, "%d", pid);
+		else if (*at == 't')
+			write_time(out);
+		else
+			(void)fputc('%', out);
+	}
+}
+
+static char *expand(const char *pattern, pid_t pid)
+{
+	char *path = NULL;
+	size_t size = 0;
+	FILE *out = open_memstream(&path, &size);
+
+	if (!out)
+		return NULL;
+	write_path(pattern, pid, out);
+	if (fclose(out) == 0)
+		return path;
+	free(path);
+	return NULL;
+}
+
+static struct ss_error *creation_error(int errnum, const char *path)
+{
+	if (errnum == EEXIST)
+		return ss_error_with_remedy(
+			ss_error_new(SS_ERROR_INVALID,
+				     "'%s' exists already and is not written to", path),
+			"remove it, or name another file: %%p stands for the pid, %%t "
+			"for the time");
+	return ss_error_new_errno(errnum, "cannot create '%s'", path);
+}
+
+static int open_parent(const char *path)
+{
+	const char *slash = strrchr(path, '/');
+	_cleanup_free_ char *parent = slash ? strndup(path, (size_t)(slash - path) + 1) :
+					      strdup(".");
+
+	return parent ? open(parent, O_PATH | O_DIRECTORY | O_CLOEXEC) : -1;
+}
+
+static const char *last_part(const char *path)
+{
+	const char *slash = strrchr(path, '/');
+
+	return slash ? slash + 1 : path;
+}
+
+static struct ss_error *create_file(struct ss_output *output)
+{
+	output->dirfd = open_parent(output->path);
+	int errnum = errno;
+	if (output->dirfd < 0)
+		return creation_error(errnum, output->path);
+	_cleanup_close_ int fd =
+		openat(output->dirfd, last_part(output->path),
+		       O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, FILE_MODE);
+	errnum = errno;
+	if (fd < 0)
+		return creation_error(errnum, output->path);
+	output->file = fdopen(fd, "w");
+	if (!output->file)
+		return ss_error_no_memory();
+	(void)take_fd(fd); /* the FILE has it now */
+	return NULL;
+}
+
+static struct ss_error *open_stdout(struct ss_output *output)
+{
+	_cleanup_close_ int fd = fcntl(STDOUT_FILENO, F_DUPFD_CLOEXEC, 3);
+	int errnum = errno;
+
+	if (fd < 0)
+		return ss_error_new_errno(errnum, "standard output");
+	output->file = fdopen(fd, "w");
+	errnum = errno;
+	if (!output->file && errnum == EINVAL) /* ss_streams_prepare() has filled it */
+		return ss_error_new(SS_ERROR_INVALID,
+				    "standard output is closed, or read-only");
+	if (!output->file)
+		return ss_error_no_memory();
+	(void)take_fd(fd); /* the FILE has it now */
+	return NULL;
+}
+
+struct ss_error *ss_output_open(const char *pattern, pid_t pid, struct ss_output **ret)
+{
+	_cleanup_(ss_output_cleanup) struct ss_output *output =
+		calloc(1, sizeof(*output));
+	bool to_stdout = !pattern || strcmp(pattern, "-") == 0;
+
+	if (!output)
+		return ss_error_no_memory();
+	output->dirfd = -1;
+	output->path = to_stdout ? NULL : expand(pattern, pid);
+	output->buffer = malloc(BUFFER_SIZE);
+	if (!output->buffer || (!to_stdout && !output->path))
+		return ss_error_no_memory();
+	struct ss_error *error = to_stdout ? open_stdout(output) : create_file(output);
+	if (error)
+		return error;
+	(void)setvbuf(output->file, output->buffer, _IOFBF, BUFFER_SIZE); /* a wish */
+	*ret = take_ptr(output);
+	return NULL;
+}
+
+FILE *ss_output_file(struct ss_output *output)
+{
+	return output->file;
+}
+
+bool ss_output_is_terminal(const struct ss_output *output)
+{
+	return isatty(fileno(output->file)) == 1;
+}
+
+struct ss_error *ss_output_flush(struct ss_output *output)
+{
+	bool failed = ferror(output->file) != 0;
+	int flushed = fflush(output->file);
+	int errnum = errno;
+
+	if (!failed && flushed == 0) {
+		output->written = true;
+		return NULL;
+	}
+	clearerr(output->file);
+	return ss_error_new_errno(flushed ? errnum : EIO, "cannot write to %s",
+				  output->path ? output->path : "standard output");
+}
+
+void ss_output_close(struct ss_output *output)
+{
+	if (!output)
+		return;
+	if (output->file && output->path && !output->written)
+		(void)unlinkat(output->dirfd, last_part(output->path), 0);
+	if (output->file)
+		(void)fclose(output->file); /* ss_output_flush() has said what failed */
+	if (output->dirfd >= 0)
+		(void)close(output->dirfd); /* nothing was written through it */
+	free(output->buffer);
+	free(output->path);
+	free(output);
+}

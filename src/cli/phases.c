@@ -1,0 +1,84 @@
+#include "cli/phases.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <time.h>
+
+#include "base/cleanup.h"
+#include "cli/failure.h"
+#include "view/quantity.h"
+
+static const struct {
+	const char *name;
+	const char *progress; /* said if it takes long; NULL: it has its own limit */
+} texts[] = {
+	[SS_PHASE_OPEN] = { "open", NULL },
+	[SS_PHASE_CAPTURE] = { "capture", NULL },
+	[SS_PHASE_UNWIND] = { "unwind", "unwinding" },
+	[SS_PHASE_SYMBOLIZE] = { "symbolize", "looking up names" },
+	[SS_PHASE_RENDER] = { "render", NULL },
+};
+
+static uint64_t now_ns(void)
+{
+	enum { NS_PER_S = 1000000000 };
+	struct timespec now = {};
+
+	(void)clock_gettime(CLOCK_MONOTONIC, &now); /* always there */
+	return (uint64_t)now.tv_sec * NS_PER_S + (uint64_t)now.tv_nsec;
+}
+
+void ss_phases_enter(struct ss_phases *phases, enum ss_phase phase)
+{
+	uint64_t now = now_ns();
+
+	ss_progress_end(&phases->progress);
+	if (phases->current < SS_PHASE_COUNT)
+		phases->spent_ns[phases->current] += now - phases->begun_ns;
+	phases->current = phase;
+	phases->begun_ns = now;
+	if (phase < SS_PHASE_COUNT && texts[phase].progress)
+		ss_progress_begin(&phases->progress, texts[phase].progress);
+}
+
+static void write_times(const struct ss_phases *phases, FILE *out)
+{
+	for (size_t i = 0; i < SS_PHASE_COUNT; i++) {
+		(void)fprintf(out, "%s%s ", i ? ", " : "", texts[i].name);
+		ss_quantity_write_time(phases->spent_ns[i], out);
+	}
+}
+
+static void write_copied(const struct ss_process *process, size_t threads, FILE *out)
+{
+	(void)fputs("copied ", out);
+	ss_quantity_write_size(process->copied_bytes, out);
+	(void)fprintf(out, " of the stacks of %zu thread%s, %u stopped", threads,
+		      threads == 1 ? "" : "s", process->threads_stopped);
+}
+
+static void print_modules(const struct ss_snapshot *snapshot)
+{
+	for (size_t i = 0; i < ss_snapshot_module_count(snapshot); i++) {
+		const struct ss_module *module = ss_snapshot_module(snapshot, i);
+		if (module->problem)
+			ss_failure_warn("%s: %s", module->path, module->problem);
+	}
+}
+
+void ss_phases_print(const struct ss_phases *phases, const struct ss_snapshot *snapshot)
+{
+	const struct ss_process *process = ss_snapshot_process(snapshot);
+	_cleanup_free_ char *text = NULL;
+	size_t size = 0;
+	FILE *out = open_memstream(&text, &size);
+
+	if (!out)
+		return;
+	write_times(phases, out);
+	(void)fputs("; ", out);
+	write_copied(process, ss_snapshot_thread_count(snapshot), out);
+	if (fclose(out) == 0)
+		ss_failure_warn("%d: %s", process->pid, text);
+	print_modules(snapshot);
+}

@@ -1,0 +1,103 @@
+#include "view/group.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+static int compare_text(const char *a, const char *b)
+{
+	if (!a || !b)
+		return (a != NULL) - (b != NULL);
+	return strcmp(a, b);
+}
+
+/* 0: the two threads belong into one group. */
+static int compare_stacks(const struct ss_thread *a, const struct ss_thread *b)
+{
+	if (a->stack_id != b->stack_id)
+		return a->stack_id < b->stack_id ? -1 : 1;
+	if (a->end != b->end)
+		return a->end < b->end ? -1 : 1;
+	return compare_text(a->reason, b->reason);
+}
+
+static int compare_members(const void *a, const void *b, void *snapshot)
+{
+	size_t i = *(const size_t *)a;
+	size_t k = *(const size_t *)b;
+	int order = compare_stacks(ss_snapshot_thread(snapshot, i),
+				   ss_snapshot_thread(snapshot, k));
+
+	return order ? order : (i > k) - (i < k);
+}
+
+static int compare_groups(const void *a, const void *b)
+{
+	const struct ss_group *g = a;
+	const struct ss_group *h = b;
+
+	if (g->has_main != h->has_main)
+		return g->has_main ? -1 : 1;
+	if (g->count != h->count)
+		return g->count > h->count ? -1 : 1;
+	return (*g->members > *h->members) - (*g->members < *h->members);
+}
+
+static bool continues(const struct ss_snapshot *snapshot,
+		      const struct ss_grouping *grouping, size_t index)
+{
+	const size_t *members = grouping->members;
+
+	return grouping->count > 0 &&
+	       compare_stacks(ss_snapshot_thread(snapshot, members[index - 1]),
+			      ss_snapshot_thread(snapshot, members[index])) == 0;
+}
+
+static void collect(struct ss_grouping *grouping, const struct ss_snapshot *snapshot,
+		    bool merge)
+{
+	size_t count = ss_snapshot_thread_count(snapshot);
+	pid_t pid = ss_snapshot_process(snapshot)->pid;
+
+	for (size_t i = 0; i < count; i++) {
+		if (!merge || !continues(snapshot, grouping, i))
+			grouping->groups[grouping->count++].members =
+				&grouping->members[i];
+		struct ss_group *group = &grouping->groups[grouping->count - 1];
+		group->count++;
+		group->has_main |=
+			ss_snapshot_thread(snapshot, grouping->members[i])->tid == pid;
+	}
+}
+
+struct ss_grouping *ss_grouping_new(const struct ss_snapshot *snapshot, bool merge)
+{
+	size_t count = ss_snapshot_thread_count(snapshot);
+	_cleanup_(ss_grouping_cleanup) struct ss_grouping *grouping =
+		calloc(1, sizeof(*grouping));
+
+	if (!grouping)
+		return NULL;
+	grouping->members = calloc(count + 1, sizeof(*grouping->members));
+	grouping->groups = calloc(count + 1, sizeof(*grouping->groups));
+	if (!grouping->members || !grouping->groups)
+		return NULL;
+	for (size_t i = 0; i < count; i++)
+		grouping->members[i] = i;
+	if (merge)
+		qsort_r(grouping->members, count, sizeof(*grouping->members),
+			compare_members, (void *)snapshot);
+	collect(grouping, snapshot, merge);
+	if (merge)
+		qsort(grouping->groups, grouping->count, sizeof(*grouping->groups),
+		      compare_groups);
+	return take_ptr(grouping);
+}
+
+void ss_grouping_free(struct ss_grouping *grouping)
+{
+	if (!grouping)
+		return;
+	free(grouping->members);
+	free(grouping->groups);
+	free(grouping);
+}

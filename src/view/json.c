@@ -1,0 +1,216 @@
+/*
+ * stacksnap-snapshot/1, see stacksnap-json(5): one line for each document. Written
+ * piece by piece (a thread's head, each frame), so that memory does not grow with
+ * the number of threads.
+ */
+#include <inttypes.h>
+#include <string.h>
+
+#include <jansson.h>
+
+#include "view/escape.h"
+#include "view/mode.h"
+#include "view/render.h"
+#include "view/stack_cache.h"
+
+/* ASCII only: no terminal takes a byte of it for a control character. */
+enum { FLAGS = JSON_ENSURE_ASCII | JSON_COMPACT };
+
+static json_t *text_or_null(const char *text)
+{
+	if (!text)
+		return json_null();
+	if (ss_escape_is_valid(text))
+		return json_string_nocheck(text);
+	_cleanup_free_ char *valid = ss_escape_invalid(text);
+	return valid ? json_string_nocheck(valid) : NULL;
+}
+
+static json_t *hexadecimal(uint64_t number)
+{
+	char text[sizeof("0x0123456789abcdef")];
+
+	(void)snprintf(text, sizeof(text), "0x%" PRIx64, number); /* it fits */
+	return json_string_nocheck(text);
+}
+
+static json_t *count_or_null(uint32_t number)
+{
+	return number ? json_integer(number) : json_null();
+}
+
+static int write_bytes(const char *bytes, size_t size, void *out)
+{
+	(void)fwrite_unlocked(bytes, 1, size, out); /* ferror() is asked at the end */
+	return 0;
+}
+
+/* Writes and frees value. Without memory (NULL) out gets no valid JSON: its error
+   flag cannot be set from here, so the document is broken off with a word that no
+   parser accepts. */
+static void write_value(json_t *value, size_t flags, FILE *out)
+{
+	if (!value || json_dump_callback(value, write_bytes, out, FLAGS | flags) != 0)
+		(void)fputs_unlocked("out-of-memory", out);
+	json_decref(value);
+}
+
+static const char *source_name(enum ss_frame_source source)
+{
+	static const char *const names[] = {
+		[SS_FROM_REGISTERS] = "registers",
+		[SS_FROM_CFI] = "cfi",
+		[SS_FROM_FRAME_POINTER] = "frame-pointer",
+		[SS_FROM_RETURN_ADDRESS] = "return-address",
+		[SS_FROM_INLINE] = "inline",
+	};
+
+	return (size_t)source < SS_ARRAY_SIZE(names) ? names[source] : "unknown";
+}
+
+static json_t *frame_value(const struct ss_frame *frame)
+{
+	bool placed = frame->module != NULL;
+	json_t *start = frame->symbol && !frame->inlined ?
+				json_integer((json_int_t)frame->symbol_offset) :
+				json_null();
+
+	/* clang-format off */
+	return json_pack("{s:o,s:o,s:o,s:o,s:o,s:o,s:o,s:o,s:b,s:b,s:s,s:o,s:o}",
+		"pc", hexadecimal(frame->pc),
+		"module", placed ? json_integer(frame->module_index) : json_null(),
+		"offset", placed ? hexadecimal(frame->offset) : json_null(),
+		"symbol", text_or_null(frame->symbol),
+		"symbol_offset", start,
+		"file", text_or_null(frame->file),
+		"line", count_or_null(frame->line),
+		"column", count_or_null(frame->column),
+		"inlined", frame->inlined,
+		"signal_frame", frame->signal_frame,
+		"source", source_name(frame->source),
+		"lookup_offset", placed ? hexadecimal(frame->lookup_offset) : json_null(),
+		"area", text_or_null(frame->area));
+	/* clang-format on */
+}
+
+static void write_frames(const struct ss_snapshot *snapshot,
+			 const struct ss_thread *thread,
+			 const struct ss_render_options *options, FILE *out)
+{
+	(void)options;
+	for (size_t i = 0; i < thread->frame_count; i++) {
+		if (i > 0)
+			(void)fputc_unlocked(',', out);
+		write_value(frame_value(ss_snapshot_frame(snapshot, thread, i)), 0, out);
+	}
+}
+
+static json_t *state_value(char state)
+{
+	const char text[] = { state, '\0' };
+
+	return state == '?' ? json_null() : text_or_null(text);
+}
+
+static json_t *thread_value(const struct ss_thread *thread)
+{
+	/* clang-format off */
+	return json_pack("{s:i,s:o,s:o,s:I,s:s,s:o,s:I,s:b,s:n}",
+		"tid", (int)thread->tid,
+		"name", text_or_null(thread->name),
+		"state", state_value(thread->state),
+		"stopped_ns", (json_int_t)thread->stopped_ns,
+		"end", ss_end_name(thread->end),
+		"reason", text_or_null(thread->reason),
+		"stack_id", (json_int_t)thread->stack_id,
+		"consistent", thread->consistent,
+		"wait");
+	/* clang-format on */
+}
+
+static json_t *process_value(const struct ss_process *process)
+{
+	/* clang-format off */
+	return json_pack("{s:i,s:o,s:o}",
+		"pid", (int)process->pid,
+		"name", text_or_null(process->name),
+		"executable", text_or_null(process->executable));
+	/* clang-format on */
+}
+
+static json_t *capture_value(const struct ss_process *process)
+{
+	/* clang-format off */
+	return json_pack("{s:I,s:s,s:I,s:I,s:b,s:I,s:I,s:I}",
+		"time_ns", (json_int_t)process->time_ns,
+		"mode", ss_mode_name(process->mode),
+		"stopped_ns", (json_int_t)process->stopped_ns,
+		"threads_stopped", (json_int_t)process->threads_stopped,
+		"consistent", process->consistent,
+		"copied_bytes", (json_int_t)process->copied_bytes,
+		"running_stopped_ns", (json_int_t)process->running_stopped_ns,
+		"threads_unseen", (json_int_t)process->threads_unseen);
+	/* clang-format on */
+}
+
+static json_t *module_value(const struct ss_module *module)
+{
+	/* clang-format off */
+	return json_pack("{s:o,s:o,s:o,s:I,s:b,s:o}",
+		"path", text_or_null(module->path),
+		"build_id", text_or_null(module->build_id),
+		"base", hexadecimal(module->base),
+		"size", (json_int_t)module->size,
+		"deleted", module->deleted,
+		"problem", text_or_null(module->problem));
+	/* clang-format on */
+}
+
+static void write_modules(const struct ss_snapshot *snapshot, FILE *out)
+{
+	for (size_t i = 0; i < ss_snapshot_module_count(snapshot); i++) {
+		if (i > 0)
+			(void)fputc_unlocked(',', out);
+		write_value(module_value(ss_snapshot_module(snapshot, i)), 0, out);
+	}
+}
+
+static void write_threads(const struct ss_snapshot *snapshot,
+			  struct ss_stack_cache *cache, FILE *out)
+{
+	for (size_t i = 0; i < ss_snapshot_thread_count(snapshot); i++) {
+		const struct ss_thread *thread = ss_snapshot_thread(snapshot, i);
+		(void)fputs_unlocked(i > 0 ? ",{" : "{", out);
+		write_value(thread_value(thread), JSON_EMBED, out);
+		(void)fputs_unlocked(",\"frames\":[", out);
+		ss_stack_cache_write(cache, thread, out);
+		(void)fputs_unlocked("]}", out);
+	}
+}
+
+static struct ss_error *render_json(const struct ss_snapshot *snapshot,
+				    const struct ss_render_options *options, FILE *out)
+{
+	const struct ss_process *process = ss_snapshot_process(snapshot);
+	_cleanup_(ss_stack_cache_cleanup) struct ss_stack_cache *cache =
+		ss_stack_cache_new(snapshot, options, write_frames);
+
+	if (!cache)
+		return ss_error_no_memory();
+	(void)fputs_unlocked("{\"schema\":\"stacksnap-snapshot/1\",\"process\":", out);
+	write_value(process_value(process), 0, out);
+	(void)fputs_unlocked(",\"capture\":", out);
+	write_value(capture_value(process), 0, out);
+	(void)fputs_unlocked(",\"modules\":[", out);
+	write_modules(snapshot, out);
+	(void)fputs_unlocked("],\"threads\":[", out);
+	write_threads(snapshot, cache, out);
+	(void)fputs_unlocked("],\"deadlocks\":[]}\n", out);
+	return NULL;
+}
+
+const struct ss_renderer ss_renderer_json = {
+	.name = "json",
+	.summary = "for programs, see stacksnap-json(5)",
+	.render = render_json,
+};

@@ -1,0 +1,19 @@
+/*
+ * Numbers for people.
+ */
+#ifndef SS_VIEW_QUANTITY_H
+#define SS_VIEW_QUANTITY_H
+
+#include <stdint.h>
+#include <stdio.h>
+
+/* "49,990" */
+void ss_quantity_write_count(uint64_t count, FILE *out);
+
+/* "0.041 ms", "1.20 ms", "3.40 s" */
+void ss_quantity_write_time(uint64_t time_ns, FILE *out);
+
+/* "512 bytes", "256 KiB", "1.5 MiB" */
+void ss_quantity_write_size(uint64_t size, FILE *out);
+
+#endif

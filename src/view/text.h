@@ -1,0 +1,23 @@
+/*
+ * The parts of the text format: the line that names the threads of a group, and
+ * the lines of its frames.
+ */
+#ifndef SS_VIEW_TEXT_H
+#define SS_VIEW_TEXT_H
+
+#include "view/group.h"
+#include "view/render.h"
+
+/* One line such as
+   12 threads, sleeping, stopped 0.31 ms at most: worker-* 4711-4722 */
+struct ss_error *ss_text_write_threads(const struct ss_snapshot *snapshot,
+				       const struct ss_group *group,
+				       const struct ss_render_options *options,
+				       FILE *out);
+
+/* The frames of a thread, and why they end if they are not whole. */
+void ss_text_write_frames(const struct ss_snapshot *snapshot,
+			  const struct ss_thread *thread,
+			  const struct ss_render_options *options, FILE *out);
+
+#endif

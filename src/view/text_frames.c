@@ -1,0 +1,162 @@
+#include <inttypes.h>
+#include <string.h>
+
+#include "view/end_text.h"
+#include "view/label.h"
+#include "view/quantity.h"
+#include "view/repeat.h"
+#include "view/style.h"
+#include "view/text.h"
+
+enum {
+	SYMBOL_MAX = 160, /* bytes: template names reach 240 KB */
+	PATH_MAX_SHOWN = 40,
+};
+
+static void write_shortened(const char *text, FILE *out)
+{
+	char head[SYMBOL_MAX + 1];
+	size_t size = ss_escape_cut(text, SYMBOL_MAX);
+
+	memcpy(head, text, size);
+	head[size] = '\0';
+	ss_escape_write(head, NULL, out);
+	if (text[size])
+		(void)fprintf(out, "...(%zu more)", strlen(text + size));
+}
+
+static void write_name(const struct ss_frame *frame, bool verbose, FILE *out)
+{
+	if (frame->signal_frame) {
+		(void)fputs_unlocked("<signal handler called>", out);
+	} else if (!frame->symbol) {
+		ss_label_write_place(frame, NULL, out);
+	} else {
+		if (verbose)
+			ss_escape_write(frame->symbol, NULL, out);
+		else
+			write_shortened(frame->symbol, out);
+		if (!frame->inlined)
+			(void)fprintf(out, "+0x%" PRIx64, frame->symbol_offset);
+	}
+}
+
+/* The path without leading "./" and "../"; a long one by its last two parts. */
+static const char *short_path(const char *path)
+{
+	while (strncmp(path, "../", 3) == 0 || strncmp(path, "./", 2) == 0)
+		path += path[1] == '/' ? 2 : 3;
+	if (strlen(path) <= PATH_MAX_SHOWN)
+		return path;
+	const char *base = ss_label_base(path);
+	const char *parent = base > path ? base - 1 : path;
+	while (parent > path && parent[-1] != '/')
+		parent--;
+	return parent;
+}
+
+static void write_source(const struct ss_frame *frame, bool verbose, FILE *out)
+{
+	if (!frame->file)
+		return;
+	(void)fputs_unlocked(" at ", out);
+	ss_escape_write(verbose ? frame->file : short_path(frame->file), NULL, out);
+	if (frame->line)
+		(void)fprintf(out, ":%" PRIu32, frame->line);
+}
+
+static void write_module(const struct ss_frame *frame,
+			 const struct ss_render_options *options, FILE *out)
+{
+	if (frame->inlined)
+		(void)fputs_unlocked(" [inlined]", out);
+	if (frame->source == SS_FROM_RETURN_ADDRESS)
+		(void)fputs_unlocked(" [a guess]", out);
+	/* without a symbol the name is the module already */
+	if (frame->inlined || (!frame->symbol && !frame->signal_frame))
+		return;
+	ss_style_write(SS_STYLE_FAINT, options->color, out);
+	(void)fputs_unlocked(" (", out);
+	ss_label_write_module(frame, NULL, out);
+	(void)fputc_unlocked(')', out);
+	ss_style_write(SS_STYLE_NONE, options->color, out);
+}
+
+static void write_frame(const struct ss_frame *frame, size_t number, int width,
+			const struct ss_render_options *options, FILE *out)
+{
+	(void)fprintf(out, "  #%-*zu ", width, number);
+	if (options->raw) {
+		ss_label_write_raw(frame, NULL, out);
+	} else {
+		write_name(frame, options->verbose, out);
+		write_source(frame, options->verbose, out);
+		write_module(frame, options, out);
+	}
+	(void)fputc_unlocked('\n', out);
+}
+
+static int number_width(size_t count)
+{
+	int width = 1;
+
+	for (size_t largest = count ? count - 1 : 0; largest >= 10; largest /= 10)
+		width++;
+	return SS_MAX(width, 2);
+}
+
+static void write_repeat(const struct ss_repeat *repeat, int width,
+			 const struct ss_render_options *options, FILE *out)
+{
+	ss_style_write(SS_STYLE_WARN, options->color, out);
+	(void)fprintf(out, "  %*s the same ", width + 1, "...");
+	if (repeat->period == 1)
+		(void)fputs_unlocked("frame ", out);
+	else
+		(void)fprintf(out, "%zu frames ", repeat->period);
+	ss_quantity_write_count(repeat->times - 1, out);
+	(void)fputs_unlocked(" more times (-v shows them)\n", out);
+	ss_style_write(SS_STYLE_NONE, options->color, out);
+}
+
+/* Why the stack ends: the kind of end, its name in brackets, more if it is known. */
+static void write_end(const struct ss_thread *thread,
+		      const struct ss_render_options *options, FILE *out)
+{
+	if (thread->end == SS_END_ROOT)
+		return;
+	ss_style_write(SS_STYLE_WARN, options->color, out);
+	(void)fprintf(out, "  -- %s [%s]", ss_end_text(thread->end),
+		      ss_end_name(thread->end));
+	if (thread->reason) {
+		(void)fputs_unlocked(": ", out);
+		ss_escape_write(thread->reason, NULL, out);
+	}
+	ss_end_write_remedy(thread->end, options->max_stack, out);
+	(void)fputc_unlocked('\n', out);
+	ss_style_write(SS_STYLE_NONE, options->color, out);
+}
+
+void ss_text_write_frames(const struct ss_snapshot *snapshot,
+			  const struct ss_thread *thread,
+			  const struct ss_render_options *options, FILE *out)
+{
+	int width = number_width(thread->frame_count);
+	struct ss_repeat repeat = {};
+	size_t until = 0; /* frames up to here are the first turn of repeat */
+
+	for (size_t i = 0; i < thread->frame_count; i++) {
+		if (!options->verbose && repeat.times == 0) {
+			repeat = ss_repeat_find(snapshot, thread, i);
+			until = i + repeat.period;
+		}
+		write_frame(ss_snapshot_frame(snapshot, thread, i), i, width, options,
+			    out);
+		if (repeat.times && i + 1 == until) {
+			write_repeat(&repeat, width, options, out);
+			i += repeat.period * (repeat.times - 1);
+			repeat = (struct ss_repeat){};
+		}
+	}
+	write_end(thread, options, out);
+}

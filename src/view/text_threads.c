@@ -1,0 +1,223 @@
+/*
+ * Which threads share a stack. Names that differ only in the number at their end
+ * are told together; ids that follow each other become a range.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "view/escape.h"
+#include "view/quantity.h"
+#include "view/style.h"
+#include "view/text.h"
+
+enum { ITEMS_MAX = 12 }; /* ids and ranges of one group, unless all are wanted */
+
+struct listing {
+	const struct ss_snapshot *snapshot;
+	const struct ss_thread **threads; /* sorted by stem of the name, then id */
+	size_t count;
+	size_t items; /* printed so far */
+	size_t max_items;
+	FILE *out;
+};
+
+static const char *state_name(char state)
+{
+	static const struct {
+		char state;
+		const char *name;
+	} names[] = {
+		{ 'R', "running" },
+		{ 'S', "sleeping" },
+		{ 'D', "in disk sleep (D)" },
+		{ 'T', "stopped by a signal" },
+		{ 't', "held by a tracer" },
+		{ 'Z', "zombie" },
+		{ 'X', "dead" },
+		{ 'I', "idle" },
+	};
+
+	for (size_t i = 0; i < SS_ARRAY_SIZE(names); i++) {
+		if (names[i].state == state)
+			return names[i].name;
+	}
+	return "in an unknown state";
+}
+
+static size_t stem_size(const char *name)
+{
+	size_t size = strlen(name);
+
+	while (size > 0 && name[size - 1] >= '0' && name[size - 1] <= '9')
+		size--;
+	return size;
+}
+
+static int compare_stems(const struct ss_thread *a, const struct ss_thread *b)
+{
+	size_t size = stem_size(a->name);
+	size_t other = stem_size(b->name);
+	int order = memcmp(a->name, b->name, SS_MIN(size, other));
+
+	return order ? order : (size > other) - (size < other);
+}
+
+static int compare_threads(const void *a, const void *b)
+{
+	const struct ss_thread *t = *(const struct ss_thread *const *)a;
+	const struct ss_thread *u = *(const struct ss_thread *const *)b;
+	int order = compare_stems(t, u);
+
+	return order ? order : (t->tid > u->tid) - (t->tid < u->tid);
+}
+
+/* Threads from first on whose names have the same stem. */
+static size_t stem_run(const struct listing *list, size_t first)
+{
+	size_t end = first + 1;
+
+	while (end < list->count &&
+	       compare_stems(list->threads[first], list->threads[end]) == 0)
+		end++;
+	return end - first;
+}
+
+static void write_stem(const struct listing *list, size_t first, size_t count)
+{
+	const char *name = list->threads[first]->name;
+	bool same = true;
+
+	for (size_t i = 1; i < count; i++)
+		same &= strcmp(name, list->threads[first + i]->name) == 0;
+	if (same) {
+		ss_escape_write(name, NULL, list->out);
+		return;
+	}
+	_cleanup_free_ char *stem = strndup(name, stem_size(name));
+	ss_escape_write(stem ? stem : name, NULL, list->out);
+	(void)fputc_unlocked('*', list->out);
+}
+
+/* Writes ids of threads with one stem, ranges where they follow each other, until
+   the list is full; how many threads were told. */
+static size_t write_ids(struct listing *list, size_t first, size_t count)
+{
+	size_t told = 0;
+
+	while (told < count && list->items < list->max_items) {
+		const struct ss_thread *const *run =
+			(const struct ss_thread *const *)&list->threads[first + told];
+		size_t length = 1;
+		while (told + length < count &&
+		       run[length]->tid == run[length - 1]->tid + 1)
+			length++;
+		(void)fprintf(list->out, "%s%d", told ? "," : " ", run[0]->tid);
+		if (length > 1)
+			(void)fprintf(list->out, "%c%d", length > 2 ? '-' : ',',
+				      run[length - 1]->tid);
+		told += length;
+		list->items++;
+	}
+	return told;
+}
+
+static void write_list(struct listing *list)
+{
+	size_t told = 0;
+
+	for (size_t i = 0, run; i < list->count && told == i; i += run) {
+		run = stem_run(list, i);
+		if (list->items >= list->max_items)
+			break;
+		(void)fputs_unlocked(i ? "; " : " ", list->out);
+		write_stem(list, i, run);
+		told += write_ids(list, i, run);
+	}
+	if (told < list->count) {
+		(void)fputs_unlocked(" and ", list->out);
+		ss_quantity_write_count(list->count - told, list->out);
+		(void)fputs_unlocked(" more (-v lists them)", list->out);
+	}
+}
+
+/* "sleeping", or "3 running, 9 sleeping" */
+static void write_states(const struct ss_snapshot *snapshot, const struct ss_group *group,
+			 FILE *out)
+{
+	size_t counts[128] = {};
+	const char *separator = ", ";
+
+	for (size_t i = 0; i < group->count; i++)
+		counts[ss_snapshot_thread(snapshot, group->members[i])->state & 0x7f]++;
+	for (size_t state = 0; state < SS_ARRAY_SIZE(counts); state++) {
+		if (counts[state] == 0)
+			continue;
+		(void)fputs_unlocked(separator, out);
+		if (counts[state] < group->count) {
+			ss_quantity_write_count(counts[state], out);
+			(void)fputc_unlocked(' ', out);
+		}
+		(void)fputs_unlocked(state_name((char)state), out);
+	}
+}
+
+static void write_pause(const struct ss_snapshot *snapshot, const struct ss_group *group,
+			FILE *out)
+{
+	uint64_t longest = 0;
+	size_t torn = 0;
+
+	for (size_t i = 0; i < group->count; i++) {
+		const struct ss_thread *thread =
+			ss_snapshot_thread(snapshot, group->members[i]);
+		longest = SS_MAX(longest, thread->stopped_ns);
+		torn += thread->consistent || thread->frame_count == 0 ? 0 : 1;
+	}
+	(void)fputs_unlocked(longest ? ", stopped " : ", not stopped", out);
+	if (longest)
+		ss_quantity_write_time(longest, out);
+	if (torn)
+		(void)fprintf(out, ", %zu moved while being read", torn);
+}
+
+static void write_head(const struct ss_group *group, FILE *out)
+{
+	if (group->has_main)
+		(void)fputs_unlocked("main thread", out);
+	if (group->has_main && group->count > 1)
+		(void)fputs_unlocked(" and ", out);
+	size_t others = group->count - (group->has_main ? 1 : 0);
+	if (others == 0)
+		return;
+	ss_quantity_write_count(others, out);
+	(void)fprintf(out, "%s thread%s", group->has_main ? " more" : "",
+		      others == 1 ? "" : "s");
+}
+
+struct ss_error *ss_text_write_threads(const struct ss_snapshot *snapshot,
+				       const struct ss_group *group,
+				       const struct ss_render_options *options, FILE *out)
+{
+	_cleanup_free_ const struct ss_thread **threads =
+		calloc(group->count, sizeof(const struct ss_thread *));
+	struct listing list = { .snapshot = snapshot,
+				.threads = threads,
+				.count = group->count,
+				.max_items = options->verbose ? SIZE_MAX : ITEMS_MAX,
+				.out = out };
+
+	if (!threads)
+		return ss_error_no_memory();
+	for (size_t i = 0; i < group->count; i++)
+		threads[i] = ss_snapshot_thread(snapshot, group->members[i]);
+	qsort(threads, group->count, sizeof(const struct ss_thread *), compare_threads);
+	ss_style_write(SS_STYLE_STRONG, options->color, out);
+	write_head(group, out);
+	ss_style_write(SS_STYLE_NONE, options->color, out);
+	write_states(snapshot, group, out);
+	write_pause(snapshot, group, out);
+	(void)fputc_unlocked(':', out);
+	write_list(&list);
+	(void)fputc_unlocked('\n', out);
+	return NULL;
+}
