@@ -1,0 +1,83 @@
+#include "unwind/cfi_table.h"
+
+#include <string.h>
+
+/* DWARF pointer encodings, LSB core 10.5.1. */
+enum {
+	PE_UDATA2 = 0x02,
+	PE_UDATA4 = 0x03,
+	PE_UDATA8 = 0x04,
+	PE_SDATA2 = 0x0a,
+	PE_SDATA4 = 0x0b,
+	PE_SDATA8 = 0x0c,
+	PE_OMIT = 0xff,
+	PE_TABLE = 0x3b, /* datarel | sdata4: what every linker writes */
+	PE_FORMAT = 0x0f,
+};
+
+struct header {
+	uint8_t version;
+	uint8_t frame_encoding;
+	uint8_t count_encoding;
+	uint8_t table_encoding;
+};
+
+struct entry {
+	int32_t start; /* from the header */
+	int32_t fde;
+};
+
+static size_t encoded_size(uint8_t encoding)
+{
+	switch (encoding & PE_FORMAT) {
+	case PE_UDATA2:
+	case PE_SDATA2:
+		return 2;
+	case PE_UDATA4:
+	case PE_SDATA4:
+		return 4;
+	case PE_UDATA8:
+	case PE_SDATA8:
+		return 8;
+	default:
+		return 0;
+	}
+}
+
+bool ss_cfi_table_find(struct ss_image *image, struct ss_cfi_table *ret)
+{
+	struct header header;
+	uint64_t count = 0;
+
+	if (image->frame_header == 0 || ss_image_read(image, image->frame_header, &header,
+						      sizeof(header)) != sizeof(header))
+		return false;
+	size_t frame_size = encoded_size(header.frame_encoding);
+	size_t count_size = encoded_size(header.count_encoding);
+	if (header.version != 1 || header.table_encoding != PE_TABLE ||
+	    header.count_encoding == PE_OMIT || frame_size == 0 || count_size == 0)
+		return false;
+	uint64_t at = image->frame_header + sizeof(header) + frame_size;
+	if (ss_image_read(image, at, &count, count_size) != count_size)
+		return false;
+	at += count_size;
+	/* The segment header says how large the section may be at most. */
+	uint64_t used = at - image->frame_header;
+	uint64_t room = image->frame_header_size > used ?
+				(image->frame_header_size - used) / sizeof(struct entry) :
+				0;
+	*ret = (struct ss_cfi_table){ .header = image->frame_header,
+				      .entries = at,
+				      .count = SS_MIN(count, room) };
+	return ret->count > 0;
+}
+
+bool ss_cfi_table_covers(struct ss_image *image, const struct ss_cfi_table *table,
+			 uint64_t address)
+{
+	struct entry first;
+
+	if (ss_image_read(image, table->entries, &first, sizeof(first)) != sizeof(first))
+		return false;
+	return address >= table->header + (uint64_t)(int64_t)first.start;
+}

@@ -1,0 +1,24 @@
+/*
+ * The binary search table of a module's unwind information (.eh_frame_hdr). Format:
+ * Linux Standard Base core, "DWARF Extensions".
+ */
+#ifndef SS_UNWIND_CFI_TABLE_H
+#define SS_UNWIND_CFI_TABLE_H
+
+#include "unwind/image.h"
+
+struct ss_cfi_table {
+	uint64_t header;  /* ELF virtual address of .eh_frame_hdr */
+	uint64_t entries; /* of the first entry: pairs of 32-bit offsets from header */
+	uint64_t count;
+};
+
+/* Finds the table. False: there is none, or not one that can be searched. */
+bool ss_cfi_table_find(struct ss_image *image, struct ss_cfi_table *ret);
+
+/* Whether an FDE of the table begins at or before address (ELF virtual); whether
+   it reaches so far is for the FDE to say. */
+bool ss_cfi_table_covers(struct ss_image *image, const struct ss_cfi_table *table,
+			 uint64_t address);
+
+#endif

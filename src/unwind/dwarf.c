@@ -1,0 +1,204 @@
+#include "unwind/dwarf.h"
+
+#include <libunwind.h>
+
+/*
+ * Exported by libunwind since 1.0 and declared in no public header (its source:
+ * include/dwarf.h); libunwind-ptrace and libunwind-coredump use it the same way.
+ */
+extern int _Ux86_64_dwarf_search_unwind_table(unw_addr_space_t space, unw_word_t ip,
+					      unw_dyn_info_t *table,
+					      unw_proc_info_t *info, int need_info,
+					      void *data);
+
+/* More distinct pcs than libunwind's default of 128 buckets. */
+enum { CACHE_ENTRIES = 4096 };
+
+struct ss_dwarf {
+	unw_addr_space_t space;
+	unw_cursor_t cursor;
+	struct ss_view *view;
+	struct ss_regs start;
+	bool no_info; /* during a step: what failed */
+	bool missing_memory;
+	bool missing_register;
+};
+
+static int find_proc_info(unw_addr_space_t space, unw_word_t ip, unw_proc_info_t *info,
+			  int need_info, void *data)
+{
+	struct ss_dwarf *dwarf = data;
+	const struct ss_loaded *loaded = ss_view_find_module(dwarf->view, ip);
+
+	if (!loaded || !loaded->has_table ||
+	    !ss_cfi_table_covers(loaded->image, &loaded->table, ip - loaded->bias)) {
+		dwarf->no_info = true;
+		return -UNW_ENOINFO;
+	}
+	unw_dyn_info_t table = {
+		.start_ip = loaded->module->pub.base,
+		.end_ip = loaded->module->pub.base + loaded->module->pub.size,
+		.format = UNW_INFO_FORMAT_REMOTE_TABLE,
+		.u.rti = {
+			.segbase = loaded->table.header + loaded->bias,
+			.table_len = loaded->table.count, /* words of 8 bytes */
+			.table_data = loaded->table.entries + loaded->bias,
+		},
+	};
+	int ret = _Ux86_64_dwarf_search_unwind_table(space, ip, &table, info, need_info,
+						     data);
+	if (ret == -UNW_ENOINFO)
+		dwarf->no_info = true;
+	return ret;
+}
+
+static void put_unwind_info(unw_addr_space_t space, unw_proc_info_t *info, void *data)
+{
+	(void)space;
+	(void)info; /* libunwind's own pool; nothing of ours is in it */
+	(void)data;
+}
+
+static int get_dyn_info_list_addr(unw_addr_space_t space, unw_word_t *ret, void *data)
+{
+	(void)space;
+	(void)ret;
+	(void)data;
+	return -UNW_ENOINFO;
+}
+
+static int access_mem(unw_addr_space_t space, unw_word_t address, unw_word_t *value,
+		      int write, void *data)
+{
+	struct ss_dwarf *dwarf = data;
+
+	(void)space;
+	if (!write && ss_view_read_word(dwarf->view, address, value))
+		return 0;
+	dwarf->missing_memory = true;
+	return -UNW_EINVAL;
+}
+
+static int access_reg(unw_addr_space_t space, unw_regnum_t reg, unw_word_t *value,
+		      int write, void *data)
+{
+	struct ss_dwarf *dwarf = data;
+
+	(void)space;
+	/* libunwind's numbers of x86-64 are DWARF's up to the return address. */
+	if (!write && reg >= 0 && ss_regs_get(&dwarf->start, (unsigned)reg, value))
+		return 0;
+	dwarf->missing_register = true;
+	return -UNW_EBADREG;
+}
+
+static int access_fpreg(unw_addr_space_t space, unw_regnum_t reg, unw_fpreg_t *value,
+			int write, void *data)
+{
+	(void)space;
+	(void)reg;
+	(void)value;
+	(void)write;
+	(void)data;
+	return -UNW_EBADREG;
+}
+
+static int resume(unw_addr_space_t space, unw_cursor_t *cursor, void *data)
+{
+	(void)space;
+	(void)cursor;
+	(void)data;
+	return -UNW_EINVAL;
+}
+
+static int get_proc_name(unw_addr_space_t space, unw_word_t address, char *name,
+			 size_t size, unw_word_t *offset, void *data)
+{
+	(void)space;
+	(void)address;
+	(void)name;
+	(void)size;
+	(void)offset;
+	(void)data;
+	return -UNW_ENOINFO;
+}
+
+static const unw_accessors_t accessors = {
+	.find_proc_info = find_proc_info,
+	.put_unwind_info = put_unwind_info,
+	.get_dyn_info_list_addr = get_dyn_info_list_addr,
+	.access_mem = access_mem,
+	.access_reg = access_reg,
+	.access_fpreg = access_fpreg,
+	.resume = resume,
+	.get_proc_name = get_proc_name,
+};
+
+struct ss_dwarf *ss_dwarf_new(void)
+{
+	struct ss_dwarf *dwarf = calloc(1, sizeof(*dwarf));
+
+	if (!dwarf)
+		return NULL;
+	/* libunwind copies the table and does not write to it. */
+	dwarf->space = unw_create_addr_space((unw_accessors_t *)&accessors, 0);
+	if (!dwarf->space) {
+		free(dwarf);
+		return NULL;
+	}
+	(void)unw_set_caching_policy(dwarf->space, UNW_CACHE_GLOBAL);
+	(void)unw_set_cache_size(dwarf->space, CACHE_ENTRIES, 0); /* else the default */
+	return dwarf;
+}
+
+void ss_dwarf_free(struct ss_dwarf *dwarf)
+{
+	if (!dwarf)
+		return;
+	unw_destroy_addr_space(dwarf->space);
+	free(dwarf);
+}
+
+void ss_dwarf_begin(struct ss_dwarf *dwarf, struct ss_view *view)
+{
+	dwarf->view = view;
+	unw_flush_cache(dwarf->space, 0, 0);
+}
+
+bool ss_dwarf_start(struct ss_dwarf *dwarf, const struct ss_regs *regs, bool call)
+{
+	dwarf->start = *regs;
+	/* The row for the call itself is the row for the instruction before. */
+	if (call)
+		dwarf->start.value[ss_arch.pc]--;
+	return unw_init_remote(&dwarf->cursor, dwarf->space, dwarf) == 0;
+}
+
+bool ss_dwarf_get(struct ss_dwarf *dwarf, struct ss_dwarf_frame *ret)
+{
+	*ret = (struct ss_dwarf_frame){};
+	if (unw_get_reg(&dwarf->cursor, UNW_REG_IP, &ret->pc) < 0 ||
+	    unw_get_reg(&dwarf->cursor, UNW_REG_SP, &ret->sp) < 0)
+		return false;
+	ret->fp_known = unw_get_reg(&dwarf->cursor, ss_arch.fp, &ret->fp) == 0;
+	return true;
+}
+
+enum ss_dwarf_step ss_dwarf_next(struct ss_dwarf *dwarf, struct ss_dwarf_frame *frame)
+{
+	dwarf->no_info = dwarf->missing_memory = dwarf->missing_register = false;
+	int step = unw_step(&dwarf->cursor);
+	/* Without CFI libunwind would guess by itself; we do that, and say so. */
+	if (dwarf->no_info)
+		return SS_STEP_NO_INFO;
+	if (step == 0)
+		return SS_STEP_ROOT;
+	if (step < 0) {
+		if (dwarf->missing_register)
+			return SS_STEP_REGISTER;
+		return dwarf->missing_memory ? SS_STEP_MISSING : SS_STEP_BAD;
+	}
+	if (!ss_dwarf_get(dwarf, frame))
+		return dwarf->missing_memory ? SS_STEP_MISSING : SS_STEP_REGISTER;
+	return frame->pc == 0 ? SS_STEP_ROOT : SS_STEP_OK;
+}

@@ -1,0 +1,49 @@
+/*
+ * The ELF image of a module as the unwinder needs it: segments, and where the unwind
+ * table lies; bytes are read in small chunks when they are first wanted and kept. Files
+ * are read, never mapped: a target may truncate its file while we look.
+ */
+#ifndef SS_UNWIND_IMAGE_H
+#define SS_UNWIND_IMAGE_H
+
+#include <elf.h>
+
+#include "model/module.h"
+
+enum { SS_SEGMENTS_MAX = 64, SS_IMAGE_CHUNK = 16 * 1024 };
+
+struct ss_segment {
+	uint64_t address; /* ELF virtual */
+	uint64_t offset;  /* in the file */
+	uint64_t size;	  /* in the file */
+	uint32_t flags;	  /* PF_... */
+};
+
+struct ss_image {
+	struct ss_module_impl *module; /* one reference */
+	struct ss_segment segments[SS_SEGMENTS_MAX];
+	size_t segment_count;
+	uint64_t low; /* lowest and highest ELF virtual address */
+	uint64_t high;
+	uint64_t frame_header; /* ELF virtual address of .eh_frame_hdr, 0: none */
+	uint64_t frame_header_size;
+	uint8_t **chunks; /* by file offset / SS_IMAGE_CHUNK */
+	size_t chunk_count;
+	uint32_t *chunk_sizes;
+};
+
+/* Reads the headers. NULL: no bytes, no 64-bit ELF of this machine, no memory. */
+struct ss_image *ss_image_new(struct ss_module_impl *module);
+void ss_image_free(struct ss_image *image);
+
+/* Copies size bytes at an ELF virtual address of a segment that is not writable
+   (what is written to differs in memory). Short at the segment's end. */
+size_t ss_image_read(struct ss_image *image, uint64_t address, void *bytes, size_t size);
+
+/* What to subtract from an address in the process to get the ELF virtual address,
+   for a module with this image. */
+uint64_t ss_image_bias(const struct ss_image *image, const struct ss_module_impl *module);
+
+SS_DEFINE_CLEANUP(struct ss_image, ss_image, ss_image_free)
+
+#endif

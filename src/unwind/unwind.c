@@ -1,0 +1,300 @@
+#include <string.h>
+
+#include "base/error.h"
+#include "model/session.h"
+#include "model/snapshot.h"
+#include "unwind/fallback.h"
+
+enum {
+	FRAMES_MAX = 4 << 20, /* no limit means this: a stack of 64 MiB of bare calls */
+	/* Guesses by scanning a stack may go wrong: so many in a row end it. */
+	GUESSES_MAX = 16,
+};
+
+/* What the session keeps for this room. */
+struct unwinder {
+	struct ss_dwarf *dwarf;
+	struct ss_images *images;
+};
+
+struct walk {
+	struct ss_snapshot *snapshot;
+	struct ss_view view;
+	struct ss_dwarf *dwarf;
+	SS_VECTOR(struct ss_frame) frames; /* of the thread at hand */
+	size_t max_frames;
+	unsigned guesses;
+	enum ss_end end;
+};
+
+static void unwinder_free(void *data)
+{
+	struct unwinder *unwinder = data;
+
+	ss_dwarf_free(unwinder->dwarf);
+	ss_images_free(unwinder->images);
+	free(unwinder);
+}
+
+static struct unwinder *get_unwinder(struct ss_session *session)
+{
+	if (session->unwind.data)
+		return session->unwind.data;
+	struct unwinder *unwinder = calloc(1, sizeof(*unwinder));
+	if (!unwinder)
+		return NULL;
+	unwinder->dwarf = ss_dwarf_new();
+	unwinder->images = ss_images_new();
+	if (!unwinder->dwarf || !unwinder->images) {
+		unwinder_free(unwinder);
+		return NULL;
+	}
+	session->unwind =
+		(struct ss_session_slot){ .data = unwinder, .free = unwinder_free };
+	return unwinder;
+}
+
+static bool is_sigreturn(struct ss_view *view, uint64_t pc)
+{
+	uint8_t code[SS_SIGRETURN_SIZE];
+	size_t n = ss_view_read_code(view, pc, code, sizeof(code));
+
+	return ss_arch_is_sigreturn(code, n);
+}
+
+/* Appends a frame: relative to its module, and how it was found. NULL: no memory. */
+static struct ss_frame *add_frame(struct walk *walk, uint64_t pc,
+				  enum ss_frame_source source, bool call, bool signal)
+{
+	struct ss_frame *frame = ss_vector_push(&walk->frames);
+	uint64_t lookup = call && !signal ? pc - 1 : pc;
+
+	if (!frame)
+		return NULL;
+	*frame = (struct ss_frame){
+		.pc = pc, .module_index = -1, .source = source, .signal_frame = signal
+	};
+	struct ss_loaded *loaded = ss_view_find_module(&walk->view, lookup);
+	if (loaded) {
+		frame->module = &loaded->module->pub;
+		frame->module_index = (int32_t)(loaded - walk->view.loaded);
+		frame->offset = pc - loaded->bias;
+		frame->lookup_offset = lookup - loaded->bias;
+		return frame;
+	}
+	const struct ss_area *area = ss_capture_find_area(walk->view.capture, lookup);
+	if (area)
+		frame->area = ss_intern_string(walk->snapshot->strings, area->name);
+	return frame;
+}
+
+static enum ss_end end_of_missing(const struct walk *walk)
+{
+	return ss_view_was_cut(&walk->view) ? SS_END_LIMIT : SS_END_UNREADABLE;
+}
+
+static enum ss_end end_of_step(const struct walk *walk, enum ss_dwarf_step step)
+{
+	switch (step) {
+	case SS_STEP_ROOT:
+		return SS_END_ROOT;
+	case SS_STEP_MISSING:
+		return end_of_missing(walk);
+	case SS_STEP_REGISTER:
+		return SS_END_REGISTER;
+	case SS_STEP_NO_INFO:
+		return SS_END_NO_UNWIND_INFO;
+	default:
+		return SS_END_BAD_UNWIND_INFO;
+	}
+}
+
+/* Where a walk is: a frame, and how its pc is to be understood. */
+struct position {
+	struct ss_dwarf_frame frame;
+	enum ss_frame_source source;
+	bool call;   /* pc is a return address */
+	bool signal; /* pc is in the signal trampoline */
+};
+
+static bool step_without_cfi(struct walk *walk, struct position *p)
+{
+	struct ss_dwarf_frame next = {};
+	struct ss_regs regs = {};
+
+	if (!ss_fallback_step(&walk->view, &p->frame, !p->call, &next, &p->source,
+			      &walk->end)) {
+		if (walk->end != SS_END_ROOT && ss_view_was_cut(&walk->view))
+			walk->end = SS_END_LIMIT;
+		return false;
+	}
+	walk->guesses += p->source == SS_FROM_RETURN_ADDRESS;
+	if (walk->guesses > GUESSES_MAX)
+		return false;
+	ss_arch_regs_partial(next.pc, next.sp, &regs);
+	if (next.fp_known)
+		ss_regs_set(&regs, ss_arch.fp, next.fp);
+	p->frame = next;
+	p->call = true;
+	return ss_dwarf_start(walk->dwarf, &regs, true);
+}
+
+/* Goes one frame out. False: walk->end says why not. */
+static bool step(struct walk *walk, struct position *p)
+{
+	struct ss_dwarf_frame next;
+
+	walk->view.missing = 0;
+	enum ss_dwarf_step result = ss_dwarf_next(walk->dwarf, &next);
+	if (result == SS_STEP_NO_INFO)
+		return step_without_cfi(walk, p);
+	walk->end = end_of_step(walk, result);
+	if (result != SS_STEP_OK)
+		return false;
+	p->frame = next;
+	p->source = SS_FROM_CFI;
+	p->call = !p->signal;
+	return true;
+}
+
+/* The stack must grow outwards, but for the way from an alternate signal stack, and
+   coroutines' last frame. */
+static bool makes_progress(const struct position *before, const struct position *after)
+{
+	return before->signal || after->frame.sp > before->frame.sp;
+}
+
+static bool walk_frames(struct walk *walk, struct position *p)
+{
+	for (;;) {
+		p->signal = is_sigreturn(&walk->view, p->frame.pc);
+		if (!add_frame(walk, p->frame.pc, p->source, p->call, p->signal))
+			return false;
+		struct position before = *p;
+		if (!step(walk, p))
+			return true;
+		if (!makes_progress(&before, p)) {
+			walk->end = SS_END_LOOP;
+			return true;
+		}
+		if (walk->frames.count >= walk->max_frames) {
+			walk->end = SS_END_FRAMES;
+			return true;
+		}
+	}
+}
+
+/* False without memory. */
+static bool walk_thread(struct walk *walk, const struct ss_capture_thread *thread)
+{
+	struct position p = { .source = SS_FROM_REGISTERS };
+
+	walk->view.thread = thread;
+	walk->guesses = 0;
+	walk->end = SS_END_UNREADABLE;
+	if (!ss_dwarf_start(walk->dwarf, &thread->regs, false) ||
+	    !ss_dwarf_get(walk->dwarf, &p.frame))
+		return true;
+	return walk_frames(walk, &p);
+}
+
+/* What libunwind-ptrace found while the thread was stopped. */
+static bool take_live(struct walk *walk, const struct ss_capture_thread *thread)
+{
+	bool call = false;
+
+	walk->end = thread->live_end;
+	for (size_t i = 0; i < thread->live_count; i++) {
+		const struct ss_live_frame *live = &thread->live[i];
+		enum ss_frame_source source = i ? SS_FROM_CFI : SS_FROM_REGISTERS;
+		if (!add_frame(walk, live->pc, source, call, live->signal_frame))
+			return false;
+		call = !live->signal_frame;
+	}
+	return true;
+}
+
+static bool add_thread(struct walk *walk, const struct ss_capture_thread *from)
+{
+	struct ss_snapshot *snapshot = walk->snapshot;
+	struct ss_thread *thread = ss_vector_push(&snapshot->threads);
+
+	if (!thread)
+		return false;
+	*thread = (struct ss_thread){
+		.tid = from->tid,
+		.name = ss_intern_string(snapshot->strings, from->name),
+		.state = from->state,
+		.stopped_ns = from->stopped_ns,
+		.reason = from->reason ?
+				  ss_intern_string(snapshot->strings, from->reason) :
+				  NULL,
+		.consistent = from->consistent,
+	};
+	walk->frames.count = 0;
+	walk->end = from->end;
+	bool ok = thread->name != NULL;
+	if (from->live)
+		ok = ok && take_live(walk, from);
+	else if (from->end == SS_END_ROOT && from->stacks[0].size > 0)
+		ok = ok && walk_thread(walk, from);
+	thread->end = walk->end;
+	thread->frame_count = walk->frames.count;
+	return ok &&
+	       ss_snapshot_add_stack(snapshot, walk->frames.items, walk->frames.count,
+				     walk->end, &thread->stack_id);
+}
+
+static const char *intern_or_null(struct ss_snapshot *snapshot, const char *text)
+{
+	return text ? ss_intern_string(snapshot->strings, text) : NULL;
+}
+
+static bool copy_process(struct ss_snapshot *snapshot, const struct ss_capture *capture)
+{
+	snapshot->process = capture->process;
+	snapshot->process.name = intern_or_null(snapshot, capture->process.name);
+	snapshot->process.executable =
+		intern_or_null(snapshot, capture->process.executable);
+	for (size_t i = 0; i < capture->modules.count; i++) {
+		struct ss_module_impl **slot = ss_vector_push(&snapshot->modules);
+		if (!slot)
+			return false;
+		*slot = ss_module_ref(capture->modules.items[i]);
+	}
+	return true;
+}
+
+static bool walk_threads(struct walk *walk, const struct ss_capture *capture)
+{
+	for (size_t i = 0; i < capture->threads.count; i++) {
+		if (!add_thread(walk, &capture->threads.items[i]))
+			return false;
+	}
+	return true;
+}
+
+struct ss_error *ss_capture_unwind(const struct ss_capture *capture,
+				   struct ss_session *session,
+				   const struct ss_unwind_options *options,
+				   struct ss_snapshot **ret)
+{
+	struct unwinder *unwinder = get_unwinder(session);
+	_cleanup_(ss_snapshot_cleanup) struct ss_snapshot *snapshot = ss_snapshot_new();
+	struct walk walk = { .snapshot = snapshot, .max_frames = FRAMES_MAX };
+
+	if (!unwinder || !snapshot || !copy_process(snapshot, capture) ||
+	    !ss_view_init(&walk.view, capture, unwinder->images))
+		return ss_error_no_memory();
+	if (options && options->max_frames)
+		walk.max_frames = SS_MIN(options->max_frames, (unsigned)FRAMES_MAX);
+	walk.dwarf = unwinder->dwarf;
+	ss_dwarf_begin(walk.dwarf, &walk.view);
+	bool ok = walk_threads(&walk, capture);
+	ss_vector_free(&walk.frames);
+	ss_view_deinit(&walk.view);
+	if (!ok)
+		return ss_error_no_memory();
+	*ret = take_ptr(snapshot);
+	return NULL;
+}
