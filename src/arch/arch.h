@@ -59,6 +59,22 @@ void ss_arch_regs_partial(uint64_t pc, uint64_t sp, struct ss_regs *ret);
  */
 bool ss_arch_cure_eintr(ss_kernel_regs *kernel);
 
+/*
+ * Looks for the frame that the kernel pushes for a signal handler on an alternate
+ * stack (struct rt_sigframe), in size bytes of a stack that begin at address. True:
+ * *ret is the interrupted stack pointer.
+ */
+bool ss_arch_find_alternate(const uint8_t *bytes, size_t size, uint64_t address,
+			    uint64_t *ret);
+
+/* Whether code is the signal trampoline to which a handler returns. */
+bool ss_arch_is_sigreturn(const uint8_t *code, size_t size);
+enum { SS_SIGRETURN_SIZE = 9 };
+
+/* Whether the bytes before a return address end in a call instruction. */
+bool ss_arch_is_call(const uint8_t *before, size_t size);
+enum { SS_CALL_MAX = 8 };
+
 static inline bool ss_regs_get(const struct ss_regs *regs, unsigned reg, uint64_t *ret)
 {
 	if (reg >= SS_REG_MAX || !(regs->valid >> reg & 1))

@@ -113,3 +113,75 @@ bool ss_arch_cure_eintr(ss_kernel_regs *k)
 	}
 	return false;
 }
+
+/* Offsets in 8-byte words from uc_stack, kernel's struct ucontext (asm-generic) and
+   struct sigcontext_64: ss_sp, ss_flags, ss_size, then the registers from r8 on. */
+enum { UC_STACK_SIZE = 2, UC_RSP = 3 + 15, UC_WORDS = UC_RSP + 1 };
+
+enum { ALTERNATE_MIN = 2048, ALTERNATE_MAX = 64 << 20 };
+
+bool ss_arch_find_alternate(const uint8_t *bytes, size_t size, uint64_t address,
+			    uint64_t *ret)
+{
+	size_t first = (8 - address % 8) % 8;
+
+	for (size_t at = first; at + UC_WORDS * 8 <= size; at += 8) {
+		uint64_t words[UC_WORDS];
+		uint64_t here = address + at;
+		memcpy(words, bytes + at, 8);
+		if (words[0] == 0 || words[0] > here || here - words[0] >= ALTERNATE_MAX)
+			continue;
+		memcpy(words, bytes + at, sizeof(words));
+		uint64_t stack_size = words[UC_STACK_SIZE];
+		if (stack_size < ALTERNATE_MIN || stack_size > ALTERNATE_MAX ||
+		    here - words[0] >= stack_size || words[1] >> 32)
+			continue;
+		/* The interrupted stack is another one, or nothing has to be looked for.
+		 */
+		if (words[UC_RSP] - words[0] < stack_size || words[UC_RSP] == 0)
+			continue;
+		*ret = words[UC_RSP];
+		return true;
+	}
+	return false;
+}
+
+/* mov $__NR_rt_sigreturn, %rax (or %eax); syscall */
+static const uint8_t sigreturn_rax[] = { 0x48, 0xc7, 0xc0, 0x0f, 0, 0, 0, 0x0f, 0x05 };
+static const uint8_t sigreturn_eax[] = { 0xb8, 0x0f, 0, 0, 0, 0x0f, 0x05 };
+
+bool ss_arch_is_sigreturn(const uint8_t *code, size_t size)
+{
+	return (size >= sizeof(sigreturn_rax) &&
+		memcmp(code, sigreturn_rax, sizeof(sigreturn_rax)) == 0) ||
+	       (size >= sizeof(sigreturn_eax) &&
+		memcmp(code, sigreturn_eax, sizeof(sigreturn_eax)) == 0);
+}
+
+/* ModRM byte of "call r/m64" (ff /2), and the length of that instruction. */
+static bool is_indirect_call(const uint8_t *code, size_t length)
+{
+	if (code[0] != 0xff || (code[1] & 0x38) != 0x10)
+		return false;
+	unsigned mode = code[1] >> 6;
+	bool sib = mode != 3 && (code[1] & 7) == 4;
+	size_t wanted = 2u + sib;
+	if (mode == 1)
+		wanted += 1;
+	else if (mode == 2 || (mode == 0 && (code[1] & 7) == 5))
+		wanted += 4;
+	else if (mode == 0 && sib && length > 2 && (code[2] & 7) == 5)
+		wanted += 4;
+	return wanted == length;
+}
+
+bool ss_arch_is_call(const uint8_t *before, size_t size)
+{
+	if (size >= 5 && before[size - 5] == 0xe8) /* call rel32 */
+		return true;
+	for (size_t length = 2; length <= 7 && length <= size; length++) {
+		if (is_indirect_call(before + size - length, length))
+			return true;
+	}
+	return false;
+}
