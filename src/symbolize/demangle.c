@@ -1,0 +1,141 @@
+#include "symbolize/demangle.h"
+
+#include <ctype.h>
+#include <demangle.h>
+#include <setjmp.h>
+#include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/cleanup.h"
+
+/* libiberty itself refuses C++ names of more than 1,024 bytes while its recursion limit
+   is on, and the stack that it takes is in proportion to the length. */
+enum { MANGLED_MAX = 64 * 1024, D_MANGLED_MAX = 4096 };
+
+/* Ten times the longest name seen in real programs. */
+enum { DEMANGLED_MAX = 1 << 20 };
+
+/* A back reference in D can repeat all before it. N of them multiply a name by 3^(N/3)
+   at worst, and dlang_demangle() has no way to be stopped. */
+enum { D_REFERENCES_MAX = 24 };
+
+/* What the demangler hands out piece by piece. It cannot be told to stop, hence the
+   jump: it keeps its state on the stack, but for the letters of one Rust identifier,
+   which are lost if the bound is met right there. */
+struct output {
+	char *bytes;
+	size_t size;
+	size_t capacity;
+	jmp_buf stop;
+};
+
+static bool output_grow(struct output *output, size_t needed)
+{
+	size_t capacity = SS_MAX(output->capacity * 2, needed + 256);
+	char *bytes = needed <= DEMANGLED_MAX ? realloc(output->bytes, capacity) : NULL;
+
+	if (!bytes)
+		return false;
+	output->bytes = bytes;
+	output->capacity = capacity;
+	return true;
+}
+
+static void output_append(const char *piece, size_t size, void *data)
+{
+	struct output *output = data;
+
+	if (output->size + size + 1 > output->capacity &&
+	    !output_grow(output, output->size + size + 1))
+		longjmp(output->stop, 1);
+	memcpy(output->bytes + output->size, piece, size);
+	output->size += size;
+	output->bytes[output->size] = '\0';
+}
+
+typedef int demangler(const char *mangled, int options, demangle_callbackref callback,
+		      void *data);
+
+/* Apart: no variable may live across setjmp(). */
+static bool demangle_into(demangler *function, const char *mangled, int options,
+			  struct output *output)
+{
+	return setjmp(output->stop) == 0 &&
+	       function(mangled, options, output_append, output) != 0;
+}
+
+static char *demangle_pieces(demangler *function, const char *mangled, int options)
+{
+	struct output output = {};
+
+	if (demangle_into(function, mangled, options, &output))
+		return output.bytes;
+	free(output.bytes);
+	return NULL;
+}
+
+/* Without DMGL_VERBOSE a Rust name goes without its hash. */
+static char *demangle_rust(const char *mangled)
+{
+	return demangle_pieces(rust_demangle_callback, mangled, DMGL_NO_OPTS);
+}
+
+static char *demangle_cplus(const char *mangled)
+{
+	return demangle_pieces(cplus_demangle_v3_callback, mangled, DMGL_PARAMS);
+}
+
+static char *demangle_d(const char *mangled)
+{
+	size_t references = 0;
+
+	if (strlen(mangled) > D_MANGLED_MAX)
+		return NULL;
+	for (const char *c = mangled; *c; c++)
+		references += *c == 'Q';
+	return references <= D_REFERENCES_MAX ? dlang_demangle(mangled, DMGL_DLANG) :
+						NULL;
+}
+
+/* C has names such as _Zap and _Done: only what follows the prefix tells. */
+static char *demangle_plain(const char *mangled)
+{
+	char *result = NULL;
+
+	if (strncmp(mangled, "_ZN", 3) == 0 || strncmp(mangled, "_R", 2) == 0)
+		result = demangle_rust(mangled);
+	if (!result && strncmp(mangled, "_Z", 2) == 0)
+		result = demangle_cplus(mangled);
+	if (!result && strncmp(mangled, "_D", 2) == 0 &&
+	    (isdigit((unsigned char)mangled[2]) || strcmp(mangled, "_Dmain") == 0))
+		result = demangle_d(mangled);
+	return result;
+}
+
+/* "_Znwm@GLIBCXX_3.4": no demangler takes the version. */
+static char *demangle_versioned(const char *name, const char *version)
+{
+	_cleanup_free_ char *plain = strndup(name, (size_t)(version - name));
+	_cleanup_free_ char *demangled = plain ? demangle_plain(plain) : NULL;
+
+	if (!demangled)
+		return NULL;
+	size_t size = strlen(demangled);
+	char *result = malloc(size + strlen(version) + 1);
+	if (result) {
+		memcpy(result, demangled, size);
+		memcpy(result + size, version, strlen(version) + 1);
+	}
+	return result;
+}
+
+char *ss_name_demangle(const char *name)
+{
+	const char *version;
+
+	if (name[0] != '_' || strnlen(name, MANGLED_MAX + 1) > MANGLED_MAX)
+		return NULL;
+	version = strchr(name, '@');
+	return version ? demangle_versioned(name, version) : demangle_plain(name);
+}

@@ -1,0 +1,82 @@
+#include "symbolize/segments.h"
+
+#include <stdlib.h>
+
+#include "base/cleanup.h"
+
+static void emit(struct ss_segments *segments, uint64_t start, uint32_t value)
+{
+	size_t count = segments->count;
+
+	if (count && segments->starts[count - 1] == start)
+		count--;
+	if (count && segments->values[count - 1] == value) {
+		segments->count = count;
+		return;
+	}
+	segments->starts[count] = start;
+	segments->values[count] = value;
+	segments->count = count + 1;
+}
+
+/* Takes the ranges off the stack that have ended by the time address is reached; where
+   the topmost one ends, the next one that still lasts goes on. */
+static size_t end_ranges(struct ss_segments *segments, const struct ss_range **stack,
+			 size_t depth, uint64_t address)
+{
+	while (depth && stack[depth - 1]->end <= address) {
+		uint64_t end = stack[depth - 1]->end;
+		while (depth && stack[depth - 1]->end <= end)
+			depth--;
+		emit(segments, end, depth ? stack[depth - 1]->value : SS_SEGMENT_NONE);
+	}
+	return depth;
+}
+
+bool ss_segments_build(struct ss_segments *segments, const struct ss_range *ranges,
+		       size_t count)
+{
+	_cleanup_free_ const struct ss_range **stack = calloc(count + 1, sizeof(*stack));
+	size_t depth = 0;
+
+	/* Each range begins one segment and ends at most one. */
+	*segments = (struct ss_segments){
+		.starts = calloc(2 * count + 1, sizeof(*segments->starts)),
+		.values = calloc(2 * count + 1, sizeof(*segments->values)),
+	};
+	if (!stack || !segments->starts || !segments->values) {
+		ss_segments_free(segments);
+		return false;
+	}
+	for (size_t i = 0; i < count; i++) {
+		if (ranges[i].end <= ranges[i].start)
+			continue;
+		depth = end_ranges(segments, stack, depth, ranges[i].start);
+		emit(segments, ranges[i].start, ranges[i].value);
+		stack[depth++] = &ranges[i];
+	}
+	(void)end_ranges(segments, stack, depth, UINT64_MAX); /* nothing is left over */
+	return true;
+}
+
+void ss_segments_free(struct ss_segments *segments)
+{
+	free(segments->starts);
+	free(segments->values);
+	*segments = (struct ss_segments){};
+}
+
+uint32_t ss_segments_find(const struct ss_segments *segments, uint64_t address)
+{
+	size_t low = 0;
+	size_t high = segments->count;
+
+	while (low < high) {
+		size_t middle = low + (high - low) / 2;
+		if (segments->starts[middle] <= address)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	return low ? segments->values[low - 1] : SS_SEGMENT_NONE;
+}

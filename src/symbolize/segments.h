@@ -1,0 +1,37 @@
+/*
+ * Ranges of addresses that may overlap, turned into a sorted list of segments that do
+ * not, so that a look-up is one binary search. Where ranges overlap, the one that
+ * begins last wins, which is the innermost one in nested code. It takes ranges from
+ * hostile files: any order of starts and ends is laid out in linear time.
+ */
+#ifndef SS_SYMBOLIZE_SEGMENTS_H
+#define SS_SYMBOLIZE_SEGMENTS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#define SS_SEGMENT_NONE UINT32_MAX
+
+struct ss_range {
+	uint64_t start;
+	uint64_t end; /* exclusive; a range that is empty is left out */
+	uint32_t value;
+};
+
+struct ss_segments {
+	uint64_t *starts; /* apart from values: a search touches these only */
+	uint32_t *values;
+	size_t count;
+};
+
+/* Lays out ranges, which are sorted by start; of those with equal starts, the later
+   one wins. False without memory, and then segments is empty. */
+bool ss_segments_build(struct ss_segments *segments, const struct ss_range *ranges,
+		       size_t count);
+void ss_segments_free(struct ss_segments *segments);
+
+/* The value of the range that covers address, or SS_SEGMENT_NONE. */
+uint32_t ss_segments_find(const struct ss_segments *segments, uint64_t address);
+
+#endif

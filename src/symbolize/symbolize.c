@@ -1,0 +1,280 @@
+/*
+ * Names the frames of a snapshot and inserts the inlined ones. Every distinct address
+ * is looked up once, however many frames share it.
+ */
+#include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/error.h"
+#include "base/vector.h"
+#include "model/session.h"
+#include "model/snapshot.h"
+#include "symbolize/demangle.h"
+#include "symbolize/modules.h"
+#include "symbolize/names.h"
+#include "stacksnap.h"
+
+/* What is known of one address. The strings are in the snapshot. */
+struct answer {
+	const struct ss_module *module;
+	uint64_t address; /* lookup_offset */
+	const char *symbol;
+	uint64_t start;
+	struct ss_location line;
+	size_t first_inline; /* in inlines */
+	size_t inline_count;
+};
+
+struct inlined {
+	const char *symbol;
+	struct ss_location line;
+};
+
+/* One call of ss_snapshot_symbolize(). */
+struct work {
+	struct ss_snapshot *snapshot;
+	struct ss_session *session;
+	unsigned flags;
+	struct ss_names **names; /* by number of module; NULL: not looked for yet */
+	SS_VECTOR(struct answer) answers;
+	SS_VECTOR(struct inlined) inlines;
+	uint32_t *slots; /* hash table of answer + 1 */
+	size_t slot_count;
+};
+
+static void work_deinit(struct work *work)
+{
+	free(work->names);
+	free(work->slots);
+	ss_vector_free(&work->answers);
+	ss_vector_free(&work->inlines);
+}
+
+static size_t slot_of(const struct ss_module *module, uint64_t address)
+{
+	uint64_t hash = (address ^ (uintptr_t)module >> 4) * 0x9e3779b97f4a7c15;
+
+	return (size_t)(hash >> 20);
+}
+
+/* The slot of an address, or the free one where it belongs. */
+static uint32_t *find_slot(struct work *work, const struct ss_module *module,
+			   uint64_t address)
+{
+	size_t mask = work->slot_count - 1;
+	size_t i = slot_of(module, address) & mask;
+
+	for (; work->slots[i]; i = (i + 1) & mask) {
+		const struct answer *answer = &work->answers.items[work->slots[i] - 1];
+		if (answer->address == address && answer->module == module)
+			break;
+	}
+	return &work->slots[i];
+}
+
+static bool grow_slots(struct work *work)
+{
+	if (work->answers.count * 2 < work->slot_count)
+		return true;
+	size_t count = SS_MAX(work->slot_count * 2, (size_t)256);
+	uint32_t *slots = calloc(count, sizeof(*slots));
+	if (!slots)
+		return false;
+	free(work->slots);
+	work->slots = slots;
+	work->slot_count = count;
+	for (size_t i = 0; i < work->answers.count; i++) {
+		const struct answer *answer = &work->answers.items[i];
+		*find_slot(work, answer->module, answer->address) = (uint32_t)i + 1;
+	}
+	return true;
+}
+
+/* The names of a frame's module, read on first use. NULL: there are none to be had. */
+static struct ss_names *names_of(struct work *work, const struct ss_frame *frame)
+{
+	const struct ss_module_impl *module = ss_module_impl(frame->module);
+	bool numbered = frame->module_index >= 0 &&
+			(size_t)frame->module_index < work->snapshot->modules.count;
+	struct ss_names **known = numbered ? &work->names[frame->module_index] : NULL;
+
+	if (known && *known)
+		return *known;
+	struct ss_names *names = ss_modules_find(work->session, module);
+	if (names)
+		ss_names_read(names, work->session, module, work->flags);
+	if (known)
+		*known = names;
+	return names;
+}
+
+/* False without memory; name may be NULL. */
+static bool keep_symbol(struct work *work, const char *name, const char **ret)
+{
+	bool demangle = name && !(work->flags & SS_NO_DEMANGLE);
+	_cleanup_free_ char *demangled = demangle ? ss_name_demangle(name) : NULL;
+
+	if (!name)
+		return true;
+	*ret = ss_intern_string(work->snapshot->strings, demangled ? demangled : name);
+	return *ret != NULL;
+}
+
+static bool keep_line(struct work *work, struct ss_location line, struct ss_location *ret)
+{
+	if (work->flags & SS_NO_SOURCE)
+		return true;
+	*ret = line;
+	if (line.file)
+		ret->file = ss_intern_string(work->snapshot->strings, line.file);
+	return !line.file || ret->file;
+}
+
+/* The line of the address belongs to the innermost call; each function further out is
+   where it calls the next one in. */
+static bool keep_answer(struct work *work, const struct ss_name *name,
+			struct answer *answer)
+{
+	struct ss_location line = name->line;
+
+	answer->first_inline = work->inlines.count;
+	for (size_t i = 0; i < name->inline_count; i++) {
+		struct inlined *inlined = ss_vector_push(&work->inlines);
+		if (!inlined ||
+		    !keep_symbol(work, name->inlines[i].name, &inlined->symbol) ||
+		    !keep_line(work, line, &inlined->line))
+			return false;
+		answer->inline_count++;
+		line = name->inlines[i].call;
+	}
+	answer->start = name->start;
+	return keep_symbol(work, name->symbol, &answer->symbol) &&
+	       keep_line(work, line, &answer->line);
+}
+
+/* Looks an address up that was not met before. False without memory. */
+static bool add_answer(struct work *work, const struct ss_frame *frame)
+{
+	struct answer answer = { .module = frame->module,
+				 .address = frame->lookup_offset };
+	struct ss_names *names = names_of(work, frame);
+	struct ss_name name = {};
+
+	if (names)
+		ss_names_find(names, frame->lookup_offset, work->flags, &name);
+	if (!keep_answer(work, &name, &answer) || !grow_slots(work))
+		return false;
+	struct answer *kept = ss_vector_push(&work->answers);
+	if (!kept)
+		return false;
+	*kept = answer;
+	*find_slot(work, answer.module, answer.address) = (uint32_t)work->answers.count;
+	return true;
+}
+
+/* What is known of a frame with a module; NULL: it was not met before. */
+static const struct answer *find_answer(struct work *work, const struct ss_frame *frame)
+{
+	uint32_t *slot = work->slot_count ?
+				 find_slot(work, frame->module, frame->lookup_offset) :
+				 NULL;
+
+	return slot && *slot ? &work->answers.items[*slot - 1] : NULL;
+}
+
+/* Writes the inlined calls of a frame and the frame itself; the number of frames. */
+static size_t write_frames(const struct work *work, const struct ss_frame *frame,
+			   const struct answer *answer, struct ss_frame *ret)
+{
+	for (size_t i = 0; i < answer->inline_count; i++) {
+		const struct inlined *inlined =
+			&work->inlines.items[answer->first_inline + i];
+		ret[i] = *frame;
+		ret[i].symbol = inlined->symbol;
+		ret[i].symbol_offset = 0;
+		ret[i].file = inlined->line.file;
+		ret[i].line = inlined->line.line;
+		ret[i].column = inlined->line.column;
+		ret[i].inlined = true;
+		ret[i].signal_frame = false;
+		ret[i].source = SS_FROM_INLINE;
+	}
+	struct ss_frame *outer = &ret[answer->inline_count];
+	*outer = *frame;
+	outer->symbol = answer->symbol;
+	outer->symbol_offset = answer->symbol ? frame->offset - answer->start : 0;
+	outer->file = answer->line.file;
+	outer->line = answer->line.line;
+	outer->column = answer->line.column;
+	return answer->inline_count + 1;
+}
+
+static bool count_frames(struct work *work, const struct ss_stack *stack, size_t *ret)
+{
+	size_t count = stack->count;
+
+	for (size_t i = 0; i < stack->count; i++) {
+		if (!stack->frames[i].module)
+			continue;
+		const struct answer *answer = find_answer(work, &stack->frames[i]);
+		if (!answer && !add_answer(work, &stack->frames[i]))
+			return false;
+		if (!answer)
+			answer = &work->answers.items[work->answers.count - 1];
+		count += answer->inline_count;
+	}
+	*ret = count;
+	return true;
+}
+
+/* Two passes: an array that grew would be twice as large for deep stacks. */
+static bool symbolize_stack(struct work *work, struct ss_stack *stack)
+{
+	struct ss_frame *frames;
+	size_t count = 0;
+	size_t at = 0;
+
+	if (!count_frames(work, stack, &count))
+		return false;
+	frames = calloc(count ? count : 1, sizeof(*frames));
+	if (!frames)
+		return false;
+	for (size_t i = 0; i < stack->count; i++) {
+		const struct ss_frame *frame = &stack->frames[i];
+		/* All of them are known since the count. */
+		if (frame->module)
+			at += write_frames(work, frame, find_answer(work, frame),
+					   &frames[at]);
+		else
+			frames[at++] = *frame;
+	}
+	free(stack->frames);
+	stack->frames = frames;
+	stack->count = count;
+	return true;
+}
+
+struct ss_error *ss_snapshot_symbolize(struct ss_snapshot *snapshot,
+				       struct ss_session *session, unsigned flags)
+{
+	const unsigned known = SS_NO_INLINES | SS_NO_SOURCE | SS_NO_DEMANGLE;
+	__attribute__((cleanup(work_deinit))) struct work work = { .snapshot = snapshot,
+								   .session = session,
+								   .flags = flags };
+	bool whole = true;
+
+	if (!snapshot || !session)
+		return ss_error_new(SS_ERROR_INVALID, "no snapshot or no session");
+	if (flags & ~known)
+		return ss_error_new(SS_ERROR_INVALID, "unknown flags 0x%x",
+				    flags & ~known);
+	ss_modules_trim(session);
+	work.names = calloc(snapshot->modules.count + 1, sizeof(struct ss_names *));
+	if (!work.names)
+		return ss_error_no_memory();
+	for (size_t i = 0; i < snapshot->stacks.count && whole; i++)
+		whole = symbolize_stack(&work, &snapshot->stacks.items[i]);
+	ss_snapshot_recount(snapshot);
+	return whole ? NULL : ss_error_no_memory();
+}
