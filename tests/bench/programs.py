@@ -1,0 +1,257 @@
+"""The programs that the bench attaches to: started, brought to rest, and ended."""
+
+import ctypes
+import mmap
+import os
+import shutil
+import signal
+import socket
+import struct
+import subprocess
+import sys
+import tempfile
+import time
+
+PR_SET_PDEATHSIG = 1
+READY_S = 60
+
+libc = ctypes.CDLL(None, use_errno=True)
+
+
+class Unavailable(Exception):
+    """This program cannot be started here, and why."""
+
+
+def end_with_parent():
+    libc.prctl(PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
+
+
+def require(name):
+    path = shutil.which(name) or shutil.which(name, path="/usr/sbin:/sbin")
+    if not path:
+        raise Unavailable(f"{name} is not installed")
+    return path
+
+
+class Program:
+    """A child process that is killed at the end of a with block, whatever happens."""
+
+    meter = None
+
+    def __init__(self, title, command, ready=b"ready"):
+        self.title = title
+        self.process = subprocess.Popen(
+            command, stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL, start_new_session=True,
+            preexec_fn=end_with_parent)
+        self.pid = self.process.pid
+        if ready:
+            self.await_line(ready)
+
+    def await_line(self, wanted):
+        for line in self.process.stdout:
+            if line.strip() == wanted:
+                return
+        self.end()
+        raise Unavailable(f"{self.title} ended before it was ready")
+
+    def threads(self):
+        return len(os.listdir(f"/proc/{self.pid}/task"))
+
+    def resume(self):
+        """A tracer that was killed may have left it stopped."""
+        self.process.send_signal(signal.SIGCONT)
+
+    def end(self):
+        try:
+            os.killpg(self.pid, signal.SIGKILL)
+        except ProcessLookupError:
+            pass
+        self.process.wait()
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.end()
+
+
+class Meter:
+    """The shared mapping of pause_meter; its layout is in targets/pause_meter.h."""
+
+    MAGIC = b"SSPAUSE1"
+    RESET_WANTED, RESET_DONE, MAX_GAP, NOW = 32, 36, 40, 72
+    SIZE = 592
+
+    def __init__(self, path):
+        with open(path, "r+b") as file:
+            self.memory = mmap.mmap(file.fileno(), self.SIZE)
+        if self.memory[:8] != self.MAGIC:
+            raise Unavailable("the pause meter's mapping has another layout")
+
+    def number(self, offset, code="<Q"):
+        return struct.unpack_from(code, self.memory, offset)[0]
+
+    def until(self, condition):
+        deadline = time.monotonic() + 10
+        while not condition():
+            if time.monotonic() > deadline:
+                raise Unavailable("the pause meter does not run")
+            time.sleep(0.0005)
+
+    def reset(self):
+        wanted = (self.number(self.RESET_DONE, "<I") + 1) & 0xFFFFFFFF
+        struct.pack_into("<I", self.memory, self.RESET_WANTED, wanted)
+        self.until(lambda: self.number(self.RESET_DONE, "<I") == wanted)
+
+    def max_gap_ns(self):
+        """The longest gap since the reset, those that end after this call left out."""
+        now = time.monotonic_ns()
+        self.until(lambda: self.number(self.NOW) > now)
+        return self.number(self.MAX_GAP)
+
+
+class PauseMeter(Program):
+    def __init__(self, directory, threads, depth):
+        handle, self.map = tempfile.mkstemp(prefix="pause-meter-")
+        os.close(handle)
+        super().__init__(f"pause meter, {threads:,} threads x depth {depth}",
+                         [os.path.join(directory, "pause_meter"), str(threads),
+                          str(depth), self.map])
+        self.meter = Meter(self.map)
+
+    def end(self):
+        super().end()
+        if os.path.exists(self.map):
+            os.unlink(self.map)
+
+
+class Busy(Program):
+    def __init__(self, directory, threads):
+        super().__init__(f"{threads} busy threads",
+                         [os.path.join(directory, "busy"), str(threads), "10"])
+
+
+NODE = """
+const { Worker } = require("worker_threads");
+const http = require("http");
+const source = `require("worker_threads").parentPort.on("message", () => {});
+                require("worker_threads").parentPort.postMessage("up");`;
+let left = 4;
+for (let i = 0; i < 4; i++)
+    new Worker(source, { eval: true }).on("message", () => {
+        if (--left == 0)
+            http.createServer(() => {}).listen(0, "127.0.0.1",
+                                               () => console.log("ready"));
+    });
+"""
+
+
+class Node(Program):
+    def __init__(self):
+        super().__init__("node, 4 workers", [require("node"), "-e", NODE])
+
+
+PYTHON = """
+import queue, threading, time
+nothing, lock, arrived = queue.Queue(), threading.Lock(), threading.Barrier(21)
+def descend(left, wait):
+    if left:
+        return descend(left - 1, wait)
+    arrived.wait()
+    wait()
+waits = [nothing.get, lock.acquire, lambda: time.sleep(100000)]
+lock.acquire()
+for i in range(20):
+    threading.Thread(target=descend, args=(10, waits[i % 3]), daemon=True).start()
+arrived.wait()
+print("ready", flush=True)
+time.sleep(100000)
+"""
+
+
+class Python(Program):
+    def __init__(self):
+        # not a wrapper: the pid must be the interpreter's
+        python = "/usr/bin/python3"
+        if not os.path.exists(python):
+            python = os.path.realpath(sys.executable)
+        super().__init__("python3, 20 threads", [python, "-c", PYTHON])
+        time.sleep(0.3)
+
+
+def packet(connection, payload, sequence):
+    connection.sendall(struct.pack("<I", len(payload))[:3] + bytes([sequence]) + payload)
+
+
+def receive(connection):
+    header = connection.recv(4, socket.MSG_WAITALL)
+    return connection.recv(int.from_bytes(header[:3], "little"), socket.MSG_WAITALL)
+
+
+def mariadb_connect(path):
+    """A session of root; the server must run without its grant tables."""
+    protocol_41_and_secure = 0x0200 | 0x8000
+    connection = socket.socket(socket.AF_UNIX)
+    connection.settimeout(10)
+    connection.connect(path)
+    receive(connection)
+    packet(connection, struct.pack("<IIB23x", protocol_41_and_secure, 1 << 24, 33) +
+           b"root\0" + b"\0", 1)
+    answer = receive(connection)
+    if answer[:1] != b"\0":
+        raise Unavailable("MariaDB refuses a connection")
+    return connection
+
+
+class MariaDB(Program):
+    CONNECTIONS = 50
+
+    def __init__(self):
+        server = require("mariadbd")
+        self.directory = tempfile.mkdtemp(prefix="bench-mariadb-")
+        self.sessions = []
+        self.process = None
+        data = os.path.join(self.directory, "data")
+        path = os.path.join(self.directory, "socket")
+        try:
+            subprocess.run(
+                [require("mariadb-install-db"), "--no-defaults", "--user=root",
+                 f"--datadir={data}", "--skip-test-db",
+                 "--auth-root-authentication-method=normal"],
+                stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, check=True,
+                timeout=READY_S)
+            super().__init__(
+                f"MariaDB, {self.CONNECTIONS} connections",
+                [server, "--no-defaults", "--user=root", f"--datadir={data}",
+                 f"--socket={path}", "--skip-networking", "--skip-grant-tables",
+                 f"--pid-file={self.directory}/pid"], ready=None)
+            self.connect(path)
+        except (subprocess.SubprocessError, OSError) as error:
+            self.end()
+            raise Unavailable(f"MariaDB does not start: {error}") from error
+        except Unavailable:
+            self.end()
+            raise
+
+    def connect(self, path):
+        deadline = time.monotonic() + READY_S
+        while not self.sessions:
+            try:
+                self.sessions.append(mariadb_connect(path))
+            except OSError:
+                if time.monotonic() > deadline or self.process.poll() is not None:
+                    raise
+                time.sleep(0.05)
+        while len(self.sessions) < self.CONNECTIONS:
+            self.sessions.append(mariadb_connect(path))
+        for session in self.sessions[::2]:
+            packet(session, b"\x03" + b"SELECT SLEEP(100000)", 0)
+        time.sleep(1)  # its own threads come to rest
+
+    def end(self):
+        if self.process:
+            super().end()
+        for session in self.sessions:
+            session.close()
+        shutil.rmtree(self.directory, ignore_errors=True)
