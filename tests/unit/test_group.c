@@ -1,0 +1,79 @@
+#include "view_sample.h"
+
+#include "view/group.h"
+
+static void test_main_first_then_the_largest(void **state)
+{
+	_cleanup_(ss_snapshot_cleanup) struct ss_snapshot *snapshot = sample_new();
+	const struct ss_frame a = sample_frame(snapshot, SAMPLE_LIBC, 1, NULL);
+	const struct ss_frame b = sample_frame(snapshot, SAMPLE_LIBC, 2, NULL);
+	const struct ss_frame c = sample_frame(snapshot, SAMPLE_LIBC, 3, NULL);
+
+	(void)state;
+	sample_add_thread(snapshot, 98, "w", &a, 1, SS_END_ROOT);
+	sample_add_thread(snapshot, 99, "w", &b, 1, SS_END_ROOT);
+	sample_add_thread(snapshot, 100, "main", &c, 1, SS_END_ROOT);
+	sample_add_thread(snapshot, 101, "w", &b, 1, SS_END_ROOT);
+	sample_add_thread(snapshot, 102, "w", &b, 1, SS_END_LIMIT);
+	_cleanup_(ss_grouping_cleanup) struct ss_grouping *grouping =
+		ss_grouping_new(snapshot, true);
+	assert_int_equal(grouping->count, 4);
+	assert_true(grouping->groups[0].has_main);
+	assert_int_equal(grouping->groups[0].members[0], 2);
+	assert_int_equal(grouping->groups[1].count, 2);
+	assert_int_equal(grouping->groups[1].members[0], 1);
+	assert_int_equal(grouping->groups[1].members[1], 3);
+	assert_int_equal(grouping->groups[2].members[0], 0);
+	assert_int_equal(grouping->groups[3].members[0], 4);
+}
+
+static void test_reasons_keep_threads_apart(void **state)
+{
+	_cleanup_(ss_snapshot_cleanup) struct ss_snapshot *snapshot = sample_new();
+
+	(void)state;
+	sample_add_thread(snapshot, 1, "w", NULL, 0, SS_END_TRACED)->reason = "by gdb";
+	sample_add_thread(snapshot, 2, "w", NULL, 0, SS_END_TRACED);
+	sample_add_thread(snapshot, 3, "w", NULL, 0, SS_END_TRACED)->reason = "by gdb";
+	_cleanup_(ss_grouping_cleanup) struct ss_grouping *grouping =
+		ss_grouping_new(snapshot, true);
+	assert_int_equal(grouping->count, 2);
+	assert_int_equal(grouping->groups[0].count, 2);
+}
+
+static void test_not_merged(void **state)
+{
+	_cleanup_(ss_snapshot_cleanup) struct ss_snapshot *snapshot = sample_new();
+
+	(void)state;
+	sample_add_thread(snapshot, 99, "w", NULL, 0, SS_END_ROOT);
+	sample_add_thread(snapshot, 100, "w", NULL, 0, SS_END_ROOT);
+	_cleanup_(ss_grouping_cleanup) struct ss_grouping *grouping =
+		ss_grouping_new(snapshot, false);
+	assert_int_equal(grouping->count, 2);
+	assert_int_equal(grouping->groups[0].members[0], 0);
+	assert_false(grouping->groups[0].has_main);
+	assert_true(grouping->groups[1].has_main);
+}
+
+static void test_no_threads(void **state)
+{
+	_cleanup_(ss_snapshot_cleanup) struct ss_snapshot *snapshot = sample_new();
+	_cleanup_(ss_grouping_cleanup) struct ss_grouping *grouping =
+		ss_grouping_new(snapshot, true);
+
+	(void)state;
+	assert_int_equal(grouping->count, 0);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_main_first_then_the_largest),
+		cmocka_unit_test(test_reasons_keep_threads_apart),
+		cmocka_unit_test(test_not_merged),
+		cmocka_unit_test(test_no_threads),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,226 @@
+#include "view_sample.h"
+
+#include <stdlib.h>
+
+#include "base/cleanup.h"
+
+static char *render(const struct ss_snapshot *snapshot,
+		    const struct ss_render_options *options)
+{
+	char *text = sample_render(&ss_renderer_text, snapshot, options);
+	char *body = strstr(text, "\n\n"); /* the first line has the local time */
+
+	assert_non_null(body);
+	memmove(text, body + 2, strlen(body + 2) + 1);
+	return text;
+}
+
+static void test_header(void **state)
+{
+	_cleanup_(ss_snapshot_cleanup) struct ss_snapshot *snapshot = sample_new();
+	_cleanup_free_ char *text = NULL;
+
+	(void)state;
+	snapshot->process.threads_unseen = 2;
+	sample_add_thread(snapshot, 100, "shop", NULL, 0, SS_END_ROOT);
+	text = sample_render(&ss_renderer_text, snapshot, NULL);
+	assert_non_null(strstr(text, "shop, pid 100, /opt/shop/shop, "));
+	assert_non_null(strstr(text, "\n1 thread, stopped for 0.41 ms (what was running: "
+				     "0.050 ms at most), mode stop, consistent\n"));
+	assert_non_null(strstr(text, "\n2 more threads were there and could not be "
+				     "read\n"));
+}
+
+static void test_equal_stacks_are_merged(void **state)
+{
+	_cleanup_(ss_snapshot_cleanup) struct ss_snapshot *snapshot = sample_new();
+	const struct ss_frame main_stack[] = {
+		sample_frame(snapshot, SAMPLE_LIBC, 0x10, "poll"),
+		sample_frame(snapshot, SAMPLE_PROGRAM, 0x20, "main"),
+	};
+	const struct ss_frame worker[] = {
+		sample_frame(snapshot, SAMPLE_LIBC, 0x30, "futex_wait"),
+	};
+
+	(void)state;
+	sample_add_thread(snapshot, 100, "shop", main_stack, 2, SS_END_ROOT);
+	sample_add_thread(snapshot, 101, "worker-1", worker, 1, SS_END_ROOT);
+	sample_add_thread(snapshot, 102, "worker-2", worker, 1, SS_END_ROOT)->state = 'R';
+	sample_add_thread(snapshot, 103, "worker-3", worker, 1, SS_END_ROOT);
+	sample_add_thread(snapshot, 105, "io", worker, 1, SS_END_ROOT);
+	_cleanup_free_ char *text = render(snapshot, NULL);
+	assert_string_equal(text, "main thread, sleeping, stopped 0.30 ms: shop 100\n"
+				  "  #0  poll+0x10 (libc.so.6)\n"
+				  "  #1  main+0x10 (shop)\n"
+				  "\n"
+				  "4 threads, 1 running, 3 sleeping, stopped 0.30 ms: io "
+				  "105; worker-* 101-103\n"
+				  "  #0  futex_wait+0x10 (libc.so.6)\n");
+}
+
+static void test_no_group_keeps_threads_apart(void **state)
+{
+	const struct ss_render_options options = { .size = sizeof(options),
+						   .no_group = true };
+	_cleanup_(ss_snapshot_cleanup) struct ss_snapshot *snapshot = sample_new();
+	const struct ss_frame stack[] = { sample_frame(snapshot, SAMPLE_LIBC, 0x10,
+						       "f") };
+
+	(void)state;
+	sample_add_thread(snapshot, 100, "shop", stack, 1, SS_END_ROOT);
+	sample_add_thread(snapshot, 101, "shop", stack, 1, SS_END_ROOT);
+	_cleanup_free_ char *text = render(snapshot, &options);
+	assert_string_equal(text, "main thread, sleeping, stopped 0.30 ms: shop 100\n"
+				  "  #0  f+0x10 (libc.so.6)\n"
+				  "\n"
+				  "1 thread, sleeping, stopped 0.30 ms: shop 101\n"
+				  "  #0  f+0x10 (libc.so.6)\n");
+}
+
+static void test_every_kind_of_frame(void **state)
+{
+	_cleanup_(ss_snapshot_cleanup) struct ss_snapshot *snapshot = sample_new();
+	struct ss_frame stack[] = {
+		sample_frame(snapshot, SAMPLE_NOWHERE, 0x0, NULL),
+		sample_frame(snapshot, SAMPLE_NOWHERE, 0x7f10, NULL),
+		sample_frame(snapshot, SAMPLE_NOWHERE, 0x7f20, "java.lang.Run"),
+		sample_frame(snapshot, SAMPLE_LIBC, 0x10, "__restore_rt"),
+		sample_frame(snapshot, SAMPLE_PROGRAM, 0x20, NULL),
+		sample_frame(snapshot, SAMPLE_PROGRAM, 0x30, "inner"),
+		sample_frame(snapshot, SAMPLE_PROGRAM, 0x30, "outer\033"),
+		sample_frame(snapshot, SAMPLE_PROGRAM, 0x40, "maybe"),
+	};
+
+	(void)state;
+	stack[1].area = "//anon";
+	stack[2].area = "[heap]";
+	stack[3].signal_frame = true;
+	stack[5].inlined = true;
+	stack[5].file = "../src/./shop.c";
+	stack[5].line = 7;
+	stack[6].file = "/home/of/somebody/who/builds/in/a/deep/place/src/shop.c";
+	stack[7].source = SS_FROM_RETURN_ADDRESS;
+	sample_add_thread(snapshot, 100, "shop", stack, 8, SS_END_LIMIT);
+	_cleanup_free_ char *text = render(snapshot, NULL);
+	assert_string_equal(
+		strchr(text, '\n') + 1,
+		"  #0  [unmapped]+0x0\n"
+		"  #1  [anon]+0x7f10\n"
+		"  #2  java.lang.Run+0x10 ([heap])\n"
+		"  #3  <signal handler called> (libc.so.6)\n"
+		"  #4  shop+0x20\n"
+		"  #5  inner at src/./shop.c:7 [inlined]\n"
+		"  #6  outer\\x1b+0x10 at src/shop.c (shop)\n"
+		"  #7  maybe+0x10 [a guess] (shop)\n"
+		"  -- cut: no more of this stack was copied [limit]; --max-stack=2048 "
+		"copies more\n");
+}
+
+static void test_raw(void **state)
+{
+	const struct ss_render_options options = { .size = sizeof(options), .raw = true };
+	_cleanup_(ss_snapshot_cleanup) struct ss_snapshot *snapshot = sample_new();
+	const struct ss_frame stack[] = {
+		sample_frame(snapshot, SAMPLE_LIBC, 0x11, NULL),
+		sample_frame(snapshot, SAMPLE_PROGRAM, 0x21, NULL),
+	};
+
+	(void)state;
+	sample_add_thread(snapshot, 100, "shop", stack, 2, SS_END_ROOT);
+	_cleanup_free_ char *text = render(snapshot, &options);
+	assert_string_equal(strchr(text, '\n') + 1, "  #0  libc.so.6+0x10 [abcd]\n"
+						    "  #1  shop+0x20 [no build-id]\n");
+}
+
+/* leaf, then 50,000 times a and b in turn, then main */
+static struct ss_thread *add_recursion(struct ss_snapshot *snapshot, size_t turns)
+{
+	size_t count = 2 * turns + 2;
+	_cleanup_free_ struct ss_frame *stack = calloc(count, sizeof(*stack));
+
+	assert_non_null(stack);
+	stack[0] = sample_frame(snapshot, SAMPLE_PROGRAM, 0x10, "leaf");
+	for (size_t i = 1; i + 1 < count; i++)
+		stack[i] = i % 2 ? sample_frame(snapshot, SAMPLE_PROGRAM, 0x20, "a") :
+				   sample_frame(snapshot, SAMPLE_PROGRAM, 0x30, "b");
+	stack[count - 1] = sample_frame(snapshot, SAMPLE_PROGRAM, 0x40, "main");
+	return sample_add_thread(snapshot, 100, "shop", stack, count, SS_END_ROOT);
+}
+
+static void test_recursion_is_collapsed(void **state)
+{
+	_cleanup_(ss_snapshot_cleanup) struct ss_snapshot *snapshot = sample_new();
+
+	(void)state;
+	add_recursion(snapshot, 25000);
+	_cleanup_free_ char *text = render(snapshot, NULL);
+	assert_string_equal(
+		strchr(text, '\n') + 1,
+		"  #0     leaf+0x10 (shop)\n"
+		"  #1     a+0x10 (shop)\n"
+		"  #2     b+0x10 (shop)\n"
+		"     ... the same 2 frames 24,999 more times (-v shows them)\n"
+		"  #50001 main+0x10 (shop)\n");
+}
+
+static void test_verbose_collapses_nothing(void **state)
+{
+	const struct ss_render_options options = { .size = sizeof(options),
+						   .verbose = true };
+	_cleanup_(ss_snapshot_cleanup) struct ss_snapshot *snapshot = sample_new();
+
+	(void)state;
+	add_recursion(snapshot, 500);
+	_cleanup_free_ char *text = render(snapshot, &options);
+	assert_null(strstr(text, "the same"));
+	assert_non_null(
+		strstr(text, "  #1000 b+0x10 (shop)\n  #1001 main+0x10 (shop)\n"));
+}
+
+static void test_no_thread_is_left_out_silently(void **state)
+{
+	const struct ss_render_options verbose = { .size = sizeof(verbose),
+						   .verbose = true };
+	_cleanup_(ss_snapshot_cleanup) struct ss_snapshot *snapshot = sample_new();
+
+	(void)state;
+	for (pid_t tid = 200; tid < 300; tid += 2)
+		sample_add_thread(snapshot, tid, "w", NULL, 0, SS_END_RUNNING);
+	_cleanup_free_ char *text = render(snapshot, NULL);
+	assert_non_null(strstr(text, ": w 200,202,204,206,208,210,212,214,216,218,220,222"
+				     " and 38 more (-v lists them)\n"));
+	_cleanup_free_ char *all = render(snapshot, &verbose);
+	assert_non_null(strstr(all, ",296,298\n"));
+}
+
+static void test_long_symbols_are_cut(void **state)
+{
+	_cleanup_(ss_snapshot_cleanup) struct ss_snapshot *snapshot = sample_new();
+	char symbol[1001];
+
+	(void)state;
+	memset(symbol, 'x', 1000);
+	symbol[1000] = '\0';
+	const struct ss_frame stack[] = { sample_frame(snapshot, SAMPLE_LIBC, 1,
+						       symbol) };
+	sample_add_thread(snapshot, 100, "shop", stack, 1, SS_END_ROOT);
+	_cleanup_free_ char *text = render(snapshot, NULL);
+	assert_non_null(strstr(text, "xx...(840 more)+0x10"));
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_header),
+		cmocka_unit_test(test_equal_stacks_are_merged),
+		cmocka_unit_test(test_no_group_keeps_threads_apart),
+		cmocka_unit_test(test_every_kind_of_frame),
+		cmocka_unit_test(test_raw),
+		cmocka_unit_test(test_recursion_is_collapsed),
+		cmocka_unit_test(test_verbose_collapses_nothing),
+		cmocka_unit_test(test_no_thread_is_left_out_silently),
+		cmocka_unit_test(test_long_symbols_are_cut),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
