@@ -2,17 +2,18 @@
 #include <fcntl.h>
 #include <limits.h>
 #include <pthread.h>
+#include <signal.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/prctl.h>
 #include <time.h>
 
-#include "capture/denial.h"
-#include "capture/files.h"
+#include "target/denial.h"
+#include "target/files.h"
 #include "capture/freeze.h"
 #include "capture/live.h"
 #include "capture/observe.h"
-#include "capture/regions.h"
+#include "capture/placement.h"
+#include "target/regions.h"
 #include "capture/result.h"
 #include "capture/stacks.h"
 
@@ -125,6 +126,7 @@ static void copy_class(struct attempt *a, ss_task_predicate *wanted)
 
 static void freeze_and_copy(struct attempt *a)
 {
+	ss_placement_enter(&a->tasks);
 	ss_freeze_stop(&a->freeze);
 	if (a->maps_in_freeze)
 		ss_error_free(read_maps(a, &a->maps)); /* the check after tells */
@@ -133,6 +135,7 @@ static void freeze_and_copy(struct attempt *a)
 	copy_class(a, is_sleeping_class);
 	ss_freeze_release(&a->freeze, false);
 	ss_freeze_finish(&a->freeze);
+	ss_placement_leave();
 }
 
 /* Why not one thread could be attached. */
@@ -264,8 +267,6 @@ static void run_attempts(struct job *job)
    comes, the kernel releases all that it holds. */
 static void *capture_thread(void *data)
 {
-	/* Naps end on time also where real-time scheduling is refused. */
-	(void)prctl(PR_SET_TIMERSLACK, 1, 0, 0, 0);
 	run_attempts(data);
 	return NULL;
 }
@@ -274,18 +275,26 @@ static struct ss_error *run_thread(struct job *job)
 {
 	pthread_attr_t attr;
 	pthread_t thread;
+	sigset_t all;
+	sigset_t before;
 	int errnum = pthread_attr_init(&attr);
 
 	if (errnum)
 		return ss_error_new_errno(errnum, "starting the capture thread");
 	/* Cannot fail: the size is above the minimum and a multiple of a page. */
 	(void)pthread_attr_setstacksize(&attr, CAPTURE_THREAD_STACK);
+	/* Signals are for the program's own threads. SIGCHLD, which tells of stops, is
+	   for the new one: this one waits for it with all of them blocked as well. None
+	   of these calls can fail. */
+	(void)sigfillset(&all);
+	(void)pthread_sigmask(SIG_SETMASK, &all, &before);
 	errnum = pthread_create(&thread, &attr, capture_thread, job);
+	if (!errnum)
+		(void)pthread_join(thread, NULL);
+	(void)pthread_sigmask(SIG_SETMASK, &before, NULL);
 	(void)pthread_attr_destroy(&attr);
-	if (errnum)
-		return ss_error_new_errno(errnum, "starting the capture thread");
-	(void)pthread_join(thread, NULL); /* ours, joinable, joined once */
-	return job->error;
+	return errnum ? ss_error_new_errno(errnum, "starting the capture thread") :
+			job->error;
 }
 
 struct ss_error *ss_capture_take(struct ss_target *target,

@@ -2,7 +2,7 @@
 
 #include <elf.h>
 #include <errno.h>
-#include <sched.h>
+#include <signal.h>
 #include <sys/ptrace.h>
 #include <sys/uio.h>
 #include <sys/wait.h>
@@ -11,7 +11,7 @@
 enum {
 	SEIZE_PASSES = 16,
 	APPEAR_PASSES = 8,
-	NAP_NS = 20 * 1000,
+	LOOK_NS = 1000 * 1000,
 	/* Only what waits longer than this is looked at more closely. */
 	LATE_NS = 2 * 1000 * 1000,
 	LATE_STEP_NS = 5 * 1000 * 1000,
@@ -111,24 +111,20 @@ static void poll_task(struct ss_freeze *freeze, struct ss_task *task)
 	freeze->stopped += task->phase == SS_TASK_STOPPED;
 }
 
-static size_t poll_class(struct ss_freeze *freeze, bool runs, size_t *first)
+/* The next thread of a class, from *at on, that has not stopped and is waited for. */
+static struct ss_task *find_late(struct ss_freeze *freeze, bool runs, size_t *at)
 {
 	struct ss_task_list *tasks = freeze->tasks;
-	size_t late = 0;
-	size_t first_late = tasks->items.count;
 
-	for (size_t i = *first; i < tasks->items.count; i++) {
-		struct ss_task *task = &tasks->items.items[i];
+	for (; *at < tasks->items.count; ++*at) {
+		struct ss_task *task = &tasks->items.items[*at];
 		if (task->phase != SS_TASK_INTERRUPTED || task->runs != runs)
 			continue;
 		poll_task(freeze, task);
-		if (task->phase != SS_TASK_INTERRUPTED || task->slow)
-			continue;
-		late++;
-		first_late = SS_MIN(first_late, i);
+		if (task->phase == SS_TASK_INTERRUPTED && !task->slow)
+			return task;
 	}
-	*first = first_late;
-	return late;
+	return NULL;
 }
 
 /*
@@ -152,22 +148,31 @@ static void give_up_sleeping(struct ss_freeze *freeze)
 	}
 }
 
-static void nap(void)
+/*
+ * Blocks until some thread has stopped: SIGCHLD comes with each stop, and this thread
+ * has it blocked. (Another thread of the program may take it away, hence the limit.)
+ * Never a short nap instead: at SCHED_FIFO, waking without need takes the CPU from the
+ * threads that are to run to their stop; on a busy machine that took 20 times longer.
+ */
+static void wait_for_stop(void)
 {
-	struct timespec ts = { .tv_nsec = NAP_NS };
+	struct timespec ts = { .tv_nsec = LOOK_NS };
+	sigset_t set;
 
-	(void)clock_nanosleep(CLOCK_MONOTONIC, 0, &ts, NULL); /* early is as good */
+	(void)sigemptyset(&set); /* neither fails with a valid signal */
+	(void)sigaddset(&set, SIGCHLD);
+	(void)sigtimedwait(&set, NULL, &ts); /* late or not: the caller looks */
 }
 
-/* Waits until all of a class have stopped, but for those that will not. Blocks
-   between looks: at SCHED_FIFO, on one CPU, the target must get to run to its stop. */
+/* Waits until all of a class have stopped, but for those that will not: in order,
+   looking only at the first that is missing. */
 static void wait_class(struct ss_freeze *freeze, bool runs)
 {
 	uint64_t begin = ss_freeze_now();
 	uint64_t look_ns = LATE_NS;
-	size_t first = 0;
+	size_t at = 0;
 
-	while (poll_class(freeze, runs, &first) > 0) {
+	while (find_late(freeze, runs, &at)) {
 		uint64_t now = ss_freeze_now();
 		if (now >= freeze->deadline_ns)
 			return;
@@ -175,7 +180,7 @@ static void wait_class(struct ss_freeze *freeze, bool runs)
 			give_up_sleeping(freeze);
 			look_ns += LATE_STEP_NS;
 		}
-		nap();
+		wait_for_stop();
 	}
 }
 
@@ -209,24 +214,8 @@ static void stop_newcomers(struct ss_freeze *freeze)
 	}
 }
 
-static void raise_priority(void)
-{
-	struct sched_param param = { .sched_priority = 1 };
-
-	/* Refused without CAP_SYS_NICE: the freeze is longer then, not wrong. */
-	(void)sched_setscheduler(0, SCHED_FIFO, &param);
-}
-
-static void lower_priority(void)
-{
-	struct sched_param param = {};
-
-	(void)sched_setscheduler(0, SCHED_OTHER, &param); /* always allowed */
-}
-
 void ss_freeze_stop(struct ss_freeze *freeze)
 {
-	raise_priority();
 	freeze->begin_ns = ss_freeze_now();
 	freeze->deadline_ns =
 		freeze->begin_ns + (uint64_t)freeze->options->timeout_ms * 1000000u;
@@ -273,5 +262,4 @@ void ss_freeze_finish(struct ss_freeze *freeze)
 		release(task);
 		task->phase = SS_TASK_INTERRUPTED;
 	}
-	lower_priority();
 }

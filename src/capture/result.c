@@ -80,6 +80,14 @@ static bool is_listed(const struct ss_task *task)
 	return task->phase != SS_TASK_UNWANTED && task->phase != SS_TASK_GONE;
 }
 
+static int compare_threads(const void *a, const void *b)
+{
+	const struct ss_capture_thread *x = a;
+	const struct ss_capture_thread *y = b;
+
+	return (x->tid > y->tid) - (x->tid < y->tid);
+}
+
 static struct ss_error *fill_threads(struct ss_capture *capture,
 				     struct ss_task_list *tasks)
 {
@@ -95,6 +103,10 @@ static struct ss_error *fill_threads(struct ss_capture *capture,
 			reason = ss_intern_string(capture->strings, reason);
 		fill_thread(thread, task, reason);
 	}
+	/* The freeze took them in an order of its own. */
+	if (capture->threads.count > 1)
+		qsort(capture->threads.items, capture->threads.count,
+		      sizeof(*capture->threads.items), compare_threads);
 	return NULL;
 }
 

@@ -5,7 +5,7 @@
 #ifndef SS_CAPTURE_STACKS_H
 #define SS_CAPTURE_STACKS_H
 
-#include "capture/memory.h"
+#include "target/memory.h"
 #include "capture/tasks.h"
 #include "model/capture.h"
 

@@ -152,6 +152,7 @@ void ss_task_read(struct ss_task *task, const struct ss_target *target,
 		return;
 	}
 	task->state = stat.state;
+	task->processor = stat.processor;
 	memcpy(task->comm, stat.comm, sizeof(task->comm));
 	task->runs = stat.state == 'R';
 	task->slow = stat.state == 'D';

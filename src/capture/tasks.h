@@ -7,7 +7,7 @@
 
 #include "arch/arch.h"
 #include "base/vector.h"
-#include "capture/target.h"
+#include "target/target.h"
 #include "model/capture.h"
 
 enum ss_task_phase {
@@ -29,6 +29,7 @@ struct ss_task {
 	bool slow;	 /* in D: do not wait for it */
 	int signal;	 /* that its stop intercepted; to be handed on */
 	int seize_errno; /* of a refusal */
+	int processor;	 /* CPU it last ran on */
 	char state;
 	char comm[SS_COMM_MAX];
 	struct ss_syscall_text call; /* before the freeze */

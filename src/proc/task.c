@@ -9,7 +9,7 @@
 enum { PF_EXITING = 0x4, PF_KTHREAD = 0x200000 };
 
 /* Fields of stat after comm, by their number in proc_pid_stat(5). */
-enum { FIELD_FLAGS = 9, FIELD_START_TIME = 22 };
+enum { FIELD_FLAGS = 9, FIELD_START_TIME = 22, FIELD_PROCESSOR = 39 };
 
 static void copy_comm(const char *from, const char *to, struct ss_stat *ret)
 {
@@ -19,18 +19,14 @@ static void copy_comm(const char *from, const char *to, struct ss_stat *ret)
 	ret->comm[size] = '\0';
 }
 
-static bool scan_fields(struct ss_scan *s, uint64_t *flags, uint64_t *start_time)
+/* Fields that are wanted, by number. Older kernels have fewer: those stay zero. */
+static bool scan_fields(struct ss_scan *s, uint64_t *ret)
 {
-	for (int field = 4; field <= FIELD_START_TIME; field++) {
-		uint64_t value;
+	for (int field = 4; field <= FIELD_PROCESSOR; field++) {
 		ss_scan_spaces(s);
 		(void)ss_scan_char(s, '-'); /* some fields are negative; not ours */
-		if (!ss_scan_number(s, 10, &value))
-			return false;
-		if (field == FIELD_FLAGS)
-			*flags = value;
-		else if (field == FIELD_START_TIME)
-			*start_time = value;
+		if (!ss_scan_number(s, 10, &ret[field]))
+			return field > FIELD_START_TIME;
 	}
 	return true;
 }
@@ -41,7 +37,7 @@ bool ss_stat_parse(const char *text, size_t size, struct ss_stat *ret)
 	const char *open = memchr(text, '(', size);
 	const char *close = memrchr(text, ')', size);
 	uint64_t pid;
-	uint64_t flags = 0;
+	uint64_t fields[FIELD_PROCESSOR + 1] = {};
 
 	if (!open || !close || close < open || text + size - close < 4)
 		return false;
@@ -52,10 +48,12 @@ bool ss_stat_parse(const char *text, size_t size, struct ss_stat *ret)
 	ret->pid = (pid_t)pid;
 	ret->state = close[2];
 	s.at = close + 3;
-	if (!scan_fields(&s, &flags, &ret->start_time))
+	if (!scan_fields(&s, fields))
 		return false;
-	ret->kernel_thread = flags & PF_KTHREAD;
-	ret->exiting = flags & PF_EXITING;
+	ret->start_time = fields[FIELD_START_TIME];
+	ret->processor = (int)SS_MIN(fields[FIELD_PROCESSOR], (uint64_t)INT32_MAX);
+	ret->kernel_thread = fields[FIELD_FLAGS] & PF_KTHREAD;
+	ret->exiting = fields[FIELD_FLAGS] & PF_EXITING;
 	return true;
 }
 

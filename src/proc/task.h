@@ -17,6 +17,7 @@ struct ss_stat {
 	bool kernel_thread;  /* PF_KTHREAD */
 	bool exiting;	     /* PF_EXITING */
 	uint64_t start_time; /* clock ticks after boot */
+	int processor;	     /* CPU it last ran on */
 };
 
 /* comm may hold anything, ')' too: fields count from the last ')'. */

@@ -19,7 +19,8 @@ struct ss_dwarf {
 	unw_cursor_t cursor;
 	struct ss_view *view;
 	struct ss_regs start;
-	bool no_info; /* during a step: what failed */
+	bool in_lookup; /* an FDE is being read, no register restored */
+	bool no_info;	/* during a step: what failed */
 	bool missing_memory;
 	bool missing_register;
 };
@@ -45,8 +46,10 @@ static int find_proc_info(unw_addr_space_t space, unw_word_t ip, unw_proc_info_t
 			.table_data = loaded->table.entries + loaded->bias,
 		},
 	};
+	dwarf->in_lookup = true;
 	int ret = _Ux86_64_dwarf_search_unwind_table(space, ip, &table, info, need_info,
 						     data);
+	dwarf->in_lookup = false;
 	if (ret == -UNW_ENOINFO)
 		dwarf->no_info = true;
 	return ret;
@@ -75,6 +78,12 @@ static int access_mem(unw_addr_space_t space, unw_word_t address, unw_word_t *va
 	(void)space;
 	if (!write && ss_view_read_word(dwarf->view, address, value))
 		return 0;
+	/* The personality routine is found through a word that ld.so has written: it was
+	   not copied, and nobody asks for it here. */
+	if (!write && dwarf->in_lookup && ss_view_find_module(dwarf->view, address)) {
+		*value = 0;
+		return 0;
+	}
 	dwarf->missing_memory = true;
 	return -UNW_EINVAL;
 }

@@ -2,8 +2,8 @@
  * Copying memory of the target: many pieces in few system calls, with the
  * fallbacks where process_vm_readv is refused (a seccomp filter, an old kernel).
  */
-#ifndef SS_CAPTURE_MEMORY_H
-#define SS_CAPTURE_MEMORY_H
+#ifndef SS_TARGET_MEMORY_H
+#define SS_TARGET_MEMORY_H
 
 #include <stddef.h>
 #include <stdint.h>

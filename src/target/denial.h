@@ -1,10 +1,10 @@
 /*
  * Why the kernel refuses, and what to do about it. Only asked after a refusal.
  */
-#ifndef SS_CAPTURE_DENIAL_H
-#define SS_CAPTURE_DENIAL_H
+#ifndef SS_TARGET_DENIAL_H
+#define SS_TARGET_DENIAL_H
 
-#include "capture/target.h"
+#include "target/target.h"
 
 /* The error for a target that may not be traced: the cause, in the order of cli.md
    ("When it is denied"), and the exact remedy. */

@@ -1,4 +1,4 @@
-#include "capture/target.h"
+#include "target/target.h"
 
 #include <dirent.h>
 #include <elf.h>
@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "arch/arch.h"
-#include "capture/denial.h"
+#include "target/denial.h"
 
 enum { PROC_TEXT_MAX = 64 * 1024 };
 

@@ -1,4 +1,4 @@
-#include "capture/memory.h"
+#include "target/memory.h"
 
 #include <errno.h>
 #include <string.h>

@@ -2,8 +2,8 @@
  * From the text of maps to areas and modules. No file is opened here and no memory
  * read: files.c fills in what a module's bytes are.
  */
-#ifndef SS_CAPTURE_REGIONS_H
-#define SS_CAPTURE_REGIONS_H
+#ifndef SS_TARGET_REGIONS_H
+#define SS_TARGET_REGIONS_H
 
 #include "base/error.h"
 #include "base/io.h"

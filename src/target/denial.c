@@ -1,4 +1,4 @@
-#include "capture/denial.h"
+#include "target/denial.h"
 
 #include <fcntl.h>
 #include <linux/capability.h>

@@ -2,8 +2,8 @@
  * Which modules a capture refers to. Every return address is a word of a copied
  * stack, or in a register: modules that no such word points into need not be opened.
  */
-#ifndef SS_CAPTURE_REFERENCES_H
-#define SS_CAPTURE_REFERENCES_H
+#ifndef SS_TARGET_REFERENCES_H
+#define SS_TARGET_REFERENCES_H
 
 #include "model/capture.h"
 

@@ -3,11 +3,11 @@
  * elsewhere, and checked against what is mapped; or target memory, where there is no
  * file. Runs after the release.
  */
-#ifndef SS_CAPTURE_FILES_H
-#define SS_CAPTURE_FILES_H
+#ifndef SS_TARGET_FILES_H
+#define SS_TARGET_FILES_H
 
-#include "capture/memory.h"
-#include "capture/target.h"
+#include "target/memory.h"
+#include "target/target.h"
 #include "model/capture.h"
 
 /* Fills in build-id, and fd or bytes, of the modules that any copied stack, register

@@ -1,4 +1,4 @@
-#include "capture/references.h"
+#include "target/references.h"
 
 #include <string.h>
 

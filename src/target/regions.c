@@ -1,4 +1,4 @@
-#include "capture/regions.h"
+#include "target/regions.h"
 
 #include <limits.h>
 #include <string.h>

@@ -2,8 +2,8 @@
  * A target: one process that we may look at, with the directories of procfs that
  * are kept open on it. It holds nothing that could disturb the process.
  */
-#ifndef SS_CAPTURE_TARGET_H
-#define SS_CAPTURE_TARGET_H
+#ifndef SS_TARGET_TARGET_H
+#define SS_TARGET_TARGET_H
 
 #include "base/error.h"
 #include "base/io.h"

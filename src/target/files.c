@@ -1,4 +1,4 @@
-#include "capture/files.h"
+#include "target/files.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -9,7 +9,7 @@
 #include <sys/syscall.h>
 #include <sys/sysmacros.h>
 
-#include "capture/references.h"
+#include "target/references.h"
 #include "model/build_id.h"
 
 /* Of one module that has no file, from memory; and of all of them. */
