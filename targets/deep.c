@@ -1,0 +1,70 @@
+/*
+ * A deep recursion.
+ *
+ * deep [DEPTH]		(50000)
+ *
+ * Thread "deep":
+ *	poll
+ *	target_block
+ *	sink_a, sink_b, sink_c, sink_a, ...	DEPTH of them, from the innermost out
+ *	thread_routine
+ *	target_thread_main, start_thread, clone3
+ */
+#include "target.h"
+
+#include <stdint.h>
+#include <sys/syscall.h>
+
+static unsigned depth;
+
+static void sink_a(unsigned left);
+static void sink_b(unsigned left);
+
+/* What follows a call names the one that came before: c calls b, b calls a, a calls c. */
+TARGET_FRAME static void sink_c(unsigned left)
+{
+	if (left == 0)
+		target_block();
+	else
+		sink_b(left - 1);
+	TARGET_KEEP();
+}
+
+TARGET_FRAME static void sink_b(unsigned left)
+{
+	if (left == 0)
+		target_block();
+	else
+		sink_a(left - 1);
+	TARGET_KEEP();
+}
+
+TARGET_FRAME static void sink_a(unsigned left)
+{
+	if (left == 0)
+		target_block();
+	else
+		sink_c(left - 1);
+	TARGET_KEEP();
+}
+
+/* Chosen so that the innermost is always sink_a. */
+TARGET_FRAME static void thread_routine(void *arg)
+{
+	static void (*const first[])(unsigned) = { sink_a, sink_b, sink_c };
+	(void)arg;
+
+	first[(depth - 1) % 3](depth - 1);
+	TARGET_KEEP();
+}
+
+int main(int argc, char **argv)
+{
+	depth = target_number(argc, argv, 1, 50000);
+	if (depth == 0)
+		depth = 1;
+	target_init();
+	target_start("deep", SYS_poll, thread_routine, NULL);
+	target_wait();
+	return 0;
+}

@@ -1,0 +1,8 @@
+/* The call from one library of the chain to the next. */
+#ifndef DLCHAIN_H
+#define DLCHAIN_H
+
+/* chain: the functions from this one on, NULL at the end; arrive: before the sleep. */
+typedef void chain_function(void *chain, void (*arrive)(void));
+
+#endif

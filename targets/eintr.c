@@ -1,0 +1,481 @@
+/*
+ * A thread in each blocking call, with an infinite wait. A tool that stops them makes
+ * some of these calls return EINTR, unless it takes care.
+ *
+ * Thread NAME, for each name of the table below: the libc's frames of the call,
+ * call_NAME, thread_routine, target_thread_main, start_thread, clone3.
+ * At the end of stdin a line "NAME EINTRS OTHERS KIND" for each: how often the call
+ * returned EINTR and how often it returned otherwise; KIND is "infinite", "finite" (the
+ * wait has a limit that its arguments do not show) or "missing" (this kernel has not
+ * got the call).
+ */
+#include "target.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/aio_abi.h>
+#include <linux/futex.h>
+#include <linux/io_uring.h>
+#include <poll.h>
+#include <pthread.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/eventfd.h>
+#include <sys/file.h>
+#include <sys/inotify.h>
+#include <sys/ipc.h>
+#include <sys/mman.h>
+#include <sys/msg.h>
+#include <sys/prctl.h>
+#include <sys/select.h>
+#include <sys/sem.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+#include <sys/timerfd.h>
+#include <sys/un.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+static int epoll_fd, semaphore, queue, listener, pair[2], pipe_ends[2], full_pipe[2],
+	event_fd;
+static int inotify_fd, timer_fd, uring_fd, lock_fd, timeout_pair[2], timeout_listener;
+static aio_context_t aio;
+static uint32_t futex_word;
+static pid_t child;
+
+/* clang-format off */
+#define CALL(name) TARGET_FRAME static long call_##name(void)
+/* clang-format on */
+
+CALL(epoll_wait)
+{
+	struct epoll_event event;
+	return epoll_wait(epoll_fd, &event, 1, -1);
+}
+
+CALL(epoll_pwait)
+{
+	struct epoll_event event;
+	return epoll_pwait(epoll_fd, &event, 1, -1, NULL);
+}
+
+CALL(epoll_pwait2)
+{
+	struct epoll_event event;
+	return syscall(SYS_epoll_pwait2, epoll_fd, &event, 1, NULL, NULL, 0);
+}
+
+CALL(semop)
+{
+	struct sembuf down = { .sem_op = -1 };
+	return semop(semaphore, &down, 1);
+}
+
+CALL(semtimedop)
+{
+	struct sembuf down = { .sem_op = -1 };
+	return semtimedop(semaphore, &down, 1, NULL);
+}
+
+static sigset_t one_signal(void)
+{
+	sigset_t set;
+
+	sigemptyset(&set);
+	sigaddset(&set, SIGUSR2);
+	return set;
+}
+
+CALL(sigwaitinfo)
+{
+	sigset_t set = one_signal();
+	return sigwaitinfo(&set, NULL);
+}
+
+CALL(sigtimedwait)
+{
+	sigset_t set = one_signal();
+	return sigtimedwait(&set, NULL, NULL);
+}
+
+CALL(sigsuspend)
+{
+	sigset_t set = one_signal();
+	return sigsuspend(&set);
+}
+
+CALL(pause)
+{
+	return pause();
+}
+
+CALL(io_getevents)
+{
+	struct io_event event;
+	return syscall(SYS_io_getevents, aio, 1L, 1L, &event, NULL);
+}
+
+CALL(poll)
+{
+	return poll(NULL, 0, -1);
+}
+
+CALL(ppoll)
+{
+	return ppoll(NULL, 0, NULL, NULL);
+}
+
+CALL(select)
+{
+	return select(0, NULL, NULL, NULL, NULL);
+}
+
+CALL(pselect)
+{
+	return pselect(0, NULL, NULL, NULL, NULL, NULL);
+}
+
+CALL(nanosleep)
+{
+	struct timespec week = { .tv_sec = 7 * 24 * 3600 };
+	return syscall(SYS_nanosleep, &week, NULL);
+}
+
+CALL(clock_nanosleep)
+{
+	struct timespec week = { .tv_sec = 7 * 24 * 3600 };
+	errno = clock_nanosleep(CLOCK_MONOTONIC, 0, &week, NULL);
+	return errno ? -1 : 0;
+}
+
+CALL(futex)
+{
+	return syscall(SYS_futex, &futex_word, FUTEX_WAIT_PRIVATE, 0, NULL, NULL, 0);
+}
+
+CALL(futex_bitset)
+{
+	return syscall(SYS_futex, &futex_word, FUTEX_WAIT_BITSET_PRIVATE, 0, NULL, NULL,
+		       FUTEX_BITSET_MATCH_ANY);
+}
+
+CALL(read_pipe)
+{
+	char byte;
+	return read(pipe_ends[0], &byte, 1);
+}
+
+CALL(read_eventfd)
+{
+	uint64_t value;
+	return read(event_fd, &value, sizeof(value));
+}
+
+CALL(read_timerfd)
+{
+	uint64_t value;
+	return read(timer_fd, &value, sizeof(value));
+}
+
+CALL(read_inotify)
+{
+	char buffer[4096];
+	return read(inotify_fd, buffer, sizeof(buffer));
+}
+
+CALL(write_pipe)
+{
+	char buffer[4096] = { 0 };
+	return write(full_pipe[1], buffer, sizeof(buffer));
+}
+
+CALL(waitid)
+{
+	siginfo_t info;
+	return waitid(P_PID, (id_t)child, &info, WEXITED);
+}
+
+CALL(wait4)
+{
+	int status;
+	return wait4(child, &status, 0, NULL);
+}
+
+CALL(msgrcv)
+{
+	struct {
+		long type;
+		char text[8];
+	} message;
+	return msgrcv(queue, &message, sizeof(message.text), 0, 0);
+}
+
+CALL(accept)
+{
+	return accept(listener, NULL, NULL);
+}
+
+CALL(accept4)
+{
+	return accept4(listener, NULL, NULL, SOCK_CLOEXEC);
+}
+
+CALL(recv)
+{
+	char byte;
+	return recv(pair[0], &byte, 1, 0);
+}
+
+CALL(recvmsg)
+{
+	char byte;
+	struct iovec part = { &byte, 1 };
+	struct msghdr header = { .msg_iov = &part, .msg_iovlen = 1 };
+	return recvmsg(pair[0], &header, 0);
+}
+
+CALL(accept_timeo)
+{
+	return accept(timeout_listener, NULL, NULL);
+}
+
+CALL(recv_timeo)
+{
+	char byte;
+	return recv(timeout_pair[0], &byte, 1, 0);
+}
+
+CALL(io_uring_enter)
+{
+	return syscall(SYS_io_uring_enter, uring_fd, 0, 1, IORING_ENTER_GETEVENTS, NULL,
+		       0);
+}
+
+CALL(flock)
+{
+	return flock(lock_fd, LOCK_EX);
+}
+
+#undef CALL
+
+enum kind { INFINITE, FINITE };
+
+static struct call {
+	const char *name;
+	long (*function)(void);
+	long number;
+	enum kind kind;
+	struct target_thread *thread;
+	atomic_ulong eintrs, others;
+	atomic_bool missing;
+} calls[] = {
+#define CALL(name, number)                                                               \
+	{                                                                                \
+#name, call_##name, number, INFINITE, NULL, 0, 0, false                  \
+	}
+#define FINITE_CALL(name, number)                                                        \
+	{                                                                                \
+#name, call_##name, number, FINITE, NULL, 0, 0, false                    \
+	}
+	CALL(epoll_wait, SYS_epoll_wait),
+	CALL(epoll_pwait, SYS_epoll_pwait),
+	CALL(epoll_pwait2, SYS_epoll_pwait2),
+	CALL(semop, SYS_semtimedop),
+	CALL(semtimedop, SYS_semtimedop),
+	CALL(sigwaitinfo, SYS_rt_sigtimedwait),
+	CALL(sigtimedwait, SYS_rt_sigtimedwait),
+	CALL(sigsuspend, SYS_rt_sigsuspend),
+	CALL(pause, SYS_pause),
+	CALL(io_getevents, SYS_io_getevents),
+	CALL(poll, SYS_poll),
+	CALL(ppoll, SYS_ppoll),
+	CALL(select, SYS_pselect6),
+	CALL(pselect, SYS_pselect6),
+	CALL(nanosleep, SYS_nanosleep),
+	CALL(clock_nanosleep, SYS_clock_nanosleep),
+	CALL(futex, SYS_futex),
+	CALL(futex_bitset, SYS_futex),
+	CALL(read_pipe, SYS_read),
+	CALL(read_eventfd, SYS_read),
+	CALL(read_timerfd, SYS_read),
+	CALL(read_inotify, SYS_read),
+	CALL(write_pipe, SYS_write),
+	CALL(waitid, SYS_waitid),
+	CALL(wait4, SYS_wait4),
+	CALL(msgrcv, SYS_msgrcv),
+	CALL(accept, SYS_accept),
+	CALL(accept4, SYS_accept4),
+	CALL(recv, SYS_recvfrom),
+	CALL(recvmsg, SYS_recvmsg),
+	CALL(io_uring_enter, SYS_io_uring_enter),
+	CALL(flock, SYS_flock),
+	FINITE_CALL(accept_timeo, SYS_accept),
+	FINITE_CALL(recv_timeo, SYS_recvfrom),
+#undef FINITE_CALL
+#undef CALL
+};
+
+#define CALLS (sizeof(calls) / sizeof(calls[0]))
+
+TARGET_FRAME static void thread_routine(void *arg)
+{
+	struct call *call = arg;
+
+	target_arrive();
+	for (;;) {
+		errno = 0;
+		if (call->function() < 0 && errno == EINTR)
+			atomic_fetch_add(&call->eintrs, 1);
+		else if (atomic_fetch_add(&call->others, 1) > 1000)
+			break;
+		if (errno == ENOSYS || errno == EPERM || errno == EBADF)
+			break;
+	}
+	/* the call does not exist here, or does not wait */
+	atomic_store(&call->missing, true);
+	for (;;)
+		poll(NULL, 0, -1);
+}
+
+static int checked(int value, const char *what)
+{
+	if (value < 0)
+		target_die(what);
+	return value;
+}
+
+static int make_listener(void)
+{
+	struct sockaddr_un address = { .sun_family = AF_UNIX };
+	int fd = checked(socket(AF_UNIX, SOCK_STREAM, 0), "socket");
+
+	/* only the family is given, so the kernel chooses an abstract name */
+	checked(bind(fd, (struct sockaddr *)&address, sizeof(sa_family_t)), "bind");
+	checked(listen(fd, 1), "listen");
+	return fd;
+}
+
+static void set_timeout(int fd)
+{
+	struct timeval week = { .tv_sec = 7 * 24 * 3600 };
+
+	checked(setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &week, sizeof(week)),
+		"SO_RCVTIMEO");
+}
+
+static void make_sockets(void)
+{
+	listener = make_listener();
+	timeout_listener = make_listener();
+	set_timeout(timeout_listener);
+	checked(socketpair(AF_UNIX, SOCK_STREAM, 0, pair), "socketpair");
+	checked(socketpair(AF_UNIX, SOCK_STREAM, 0, timeout_pair), "socketpair");
+	set_timeout(timeout_pair[0]);
+}
+
+static void make_pipes(void)
+{
+	char buffer[4096] = { 0 };
+
+	checked(pipe(pipe_ends), "pipe");
+	checked(pipe2(full_pipe, O_NONBLOCK), "pipe");
+	while (write(full_pipe[1], buffer, sizeof(buffer)) > 0)
+		;
+	checked(fcntl(full_pipe[1], F_SETFL, 0), "F_SETFL");
+}
+
+/* Locked through one open file, and wanted through another. */
+static void make_lock(void)
+{
+	int holder = checked(memfd_create("lock", 0), "memfd_create");
+	char path[64];
+
+	checked(flock(holder, LOCK_EX), "flock");
+	snprintf(path, sizeof(path), "/proc/self/fd/%d", holder);
+	lock_fd = checked(open(path, O_RDONLY), "open");
+}
+
+/*
+ * What wait4 and waitid wait for. System V objects outlive their process, so the child
+ * removes them when it is told to end, or when we are killed.
+ */
+static void make_child(void)
+{
+	sigset_t set;
+	int number;
+
+	semaphore = checked(semget(IPC_PRIVATE, 1, 0600), "semget");
+	queue = checked(msgget(IPC_PRIVATE, 0600), "msgget");
+	sigemptyset(&set);
+	sigaddset(&set, SIGTERM);
+	child = checked(fork(), "fork");
+	if (child == 0) {
+		sigprocmask(SIG_BLOCK, &set, NULL);
+		prctl(PR_SET_PDEATHSIG, SIGTERM);
+		syscall(SYS_close_range, 0, ~0U, 0);
+		sigwait(&set, &number);
+		semctl(semaphore, 0, IPC_RMID);
+		msgctl(queue, IPC_RMID, NULL);
+		_exit(0);
+	}
+}
+
+static void make_objects(void)
+{
+	struct io_uring_params params = { 0 };
+	sigset_t set = one_signal();
+
+	sigprocmask(SIG_BLOCK, &set, NULL);
+	make_child();
+	make_sockets();
+	make_pipes();
+	make_lock();
+	epoll_fd = checked(epoll_create1(0), "epoll_create1");
+	event_fd = checked(eventfd(0, 0), "eventfd");
+	inotify_fd = inotify_init1(0);
+	timer_fd = checked(timerfd_create(CLOCK_MONOTONIC, 0), "timerfd_create");
+	/* these three may be missing from a kernel: their calls are then said to be */
+	uring_fd = (int)syscall(SYS_io_uring_setup, 1, &params);
+	if (syscall(SYS_io_setup, 1, &aio) < 0)
+		aio = 0;
+}
+
+static void report(void)
+{
+	for (size_t i = 0; i < CALLS; i++) {
+		struct call *call = &calls[i];
+		const char *kind = call->kind == FINITE ? "finite" : "infinite";
+
+		printf("%s %lu %lu %s\n", call->name, atomic_load(&call->eintrs),
+		       atomic_load(&call->others), call->missing ? "missing" : kind);
+	}
+}
+
+/* Returns when every thread sleeps in its call (again), or has none. */
+static void await_all(void)
+{
+	for (size_t i = 0; i < CALLS; i++)
+		while (!atomic_load(&calls[i].missing) && !target_sleeps(calls[i].thread))
+			sched_yield();
+}
+
+int main(void)
+{
+	target_init();
+	make_objects();
+	for (size_t i = 0; i < CALLS; i++)
+		calls[i].thread = target_begin(calls[i].name, calls[i].number,
+					       thread_routine, &calls[i]);
+	await_all();
+	target_wait();
+	await_all();
+	report();
+	kill(child, SIGTERM);
+	return 0;
+}

@@ -1,0 +1,84 @@
+/*
+ * What every target shares: threads that report when they have reached their place,
+ * the "ready" line, and the wait for the end. A target is a small program to attach
+ * to; it must not depend on stacksnap, and it never sleeps in order to synchronise.
+ *
+ * A thread of target_start() has the stack
+ *	ROUTINE's frames, target_thread_main, start_thread, clone3
+ * and the main thread of a target that is ready has the stack
+ *	read, target_wait, main, __libc_start_call_main, __libc_start_main, _start
+ */
+#ifndef TARGET_H
+#define TARGET_H
+
+#ifndef _GNU_SOURCE
+#define _GNU_SOURCE
+#endif
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <sys/types.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* A function that keeps its own frame: neither inlined, cloned nor analysed. */
+#if defined(__clang__)
+#define TARGET_FRAME __attribute__((noinline))
+#else
+#define TARGET_FRAME __attribute__((noinline, noclone, noipa))
+#endif
+
+/* After a call: keeps it from becoming a jump. */
+#define TARGET_KEEP() __asm__ volatile("" ::: "memory")
+
+struct target_thread;
+
+/* First call of main: unbuffered facts on stdout, any tracer allowed (Yama). */
+void target_init(void);
+
+/*
+ * Starts a thread named name that runs routine(arg) and returns when the thread has
+ * called target_arrive() and then sleeps in the system call number (or, with
+ * number < 0, when it has arrived). Ends the program if that cannot be.
+ */
+struct target_thread *target_start(const char *name, long number, void (*routine)(void *),
+				   void *arg);
+
+/* Like target_start(), and does not wait; target_await() does. */
+struct target_thread *target_begin(const char *name, long number, void (*routine)(void *),
+				   void *arg);
+void target_await(struct target_thread *thread);
+
+/* Whether it has arrived and sleeps in its system call. */
+bool target_sleeps(struct target_thread *thread);
+
+/* Returns when the thread sleeps in another system call than it was started with. */
+void target_await_syscall(struct target_thread *thread, long number);
+
+pid_t target_tid(const struct target_thread *thread);
+
+/* Sends a signal to that thread alone. */
+void target_signal(struct target_thread *thread, int number);
+
+/* The calling thread is about to make the call in which it will stay. */
+void target_arrive(void);
+
+/* Sleeps in poll for ever; one frame above the libc's. */
+void target_block(void);
+
+/* Says "ready" and returns when stdin is closed. */
+void target_wait(void);
+
+/* Ends the program with the text of errno. */
+__attribute__((noreturn)) void target_die(const char *what);
+
+/* argv[index] as a number, or otherwise where it is missing. */
+unsigned target_number(int argc, char **argv, int index, unsigned otherwise);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif
