@@ -149,17 +149,6 @@ static void walk_unit(struct walk *walk, Dwarf_Die *unit)
 	}
 }
 
-/* Scopes are numbered from the outside in: of equal starts the inner one wins. */
-static int compare_ranges(const void *a, const void *b)
-{
-	const struct ss_range *left = a;
-	const struct ss_range *right = b;
-
-	if (left->start != right->start)
-		return left->start < right->start ? -1 : 1;
-	return (left->value > right->value) - (left->value < right->value);
-}
-
 static bool is_walkable(Dwarf_Die *unit)
 {
 	Dwarf_Off start = dwarf_dieoffset(unit);
@@ -182,13 +171,11 @@ static struct ss_scopes *build_scopes(Dwarf_Die *unit)
 		return scopes;
 	walk->scopes = scopes;
 	walk_unit(walk, unit);
-	if (walk->ranges.count) {
-		qsort(walk->ranges.items, walk->ranges.count, sizeof(struct ss_range),
-		      compare_ranges);
-		/* Without memory there are no inlined calls to be seen. */
+	/* Scopes are numbered from the outside in: of equal starts the inner one wins.
+	   Without memory there are no inlined calls to be seen. */
+	if (ss_ranges_sort(walk->ranges.items, walk->ranges.count))
 		(void)ss_segments_build(&scopes->segments, walk->ranges.items,
 					walk->ranges.count);
-	}
 	return scopes;
 }
 

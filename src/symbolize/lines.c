@@ -171,16 +171,6 @@ static int compare_units(const void *a, const void *b)
 	return (left > right) - (left < right);
 }
 
-static int compare_ranges(const void *a, const void *b)
-{
-	const struct ss_range *left = a;
-	const struct ss_range *right = b;
-
-	if (left->start != right->start)
-		return left->start < right->start ? -1 : 1;
-	return (left->value > right->value) - (left->value < right->value);
-}
-
 /* The units named in .debug_aranges, each once and sorted. */
 static void index_units(struct ss_dwarf *dwarf, Dwarf_Aranges *aranges, size_t count)
 {
@@ -270,13 +260,10 @@ static void complete_units(struct ss_dwarf *dwarf)
 static void lay_out(struct ss_dwarf *dwarf)
 {
 	ss_segments_free(&dwarf->segments);
-	if (!dwarf->ranges.count)
-		return;
-	qsort(dwarf->ranges.items, dwarf->ranges.count, sizeof(struct ss_range),
-	      compare_ranges);
 	/* Without memory nothing is found, which is no error. */
-	(void)ss_segments_build(&dwarf->segments, dwarf->ranges.items,
-				dwarf->ranges.count);
+	if (ss_ranges_sort(dwarf->ranges.items, dwarf->ranges.count))
+		(void)ss_segments_build(&dwarf->segments, dwarf->ranges.items,
+					dwarf->ranges.count);
 }
 
 struct ss_dwarf *ss_dwarf_open(const struct ss_elf *elf, const struct ss_elf *alternate)

@@ -1,8 +1,70 @@
 #include "symbolize/segments.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/cleanup.h"
+
+/* A radix sort: qsort() takes as long as all the rest of reading a symbol table. */
+enum { DIGIT_BITS = 11, DIGIT_COUNT = 1 << DIGIT_BITS, DIGITS = 6 };
+
+struct histogram {
+	size_t counts[DIGITS][DIGIT_COUNT];
+};
+
+static size_t digit_of(uint64_t address, size_t digit)
+{
+	return (size_t)(address >> (digit * DIGIT_BITS)) & (DIGIT_COUNT - 1);
+}
+
+static void count_digits(struct histogram *histogram, const struct ss_range *ranges,
+			 size_t count)
+{
+	for (size_t i = 0; i < count; i++) {
+		for (size_t digit = 0; digit < DIGITS; digit++)
+			histogram->counts[digit][digit_of(ranges[i].start, digit)]++;
+	}
+}
+
+/* Moves all ranges to their places by one digit. */
+static void sort_digit(size_t *counts, size_t digit, const struct ss_range *from,
+		       struct ss_range *to, size_t count)
+{
+	size_t place = 0;
+
+	for (size_t i = 0; i < DIGIT_COUNT; i++) {
+		size_t next = place + counts[i];
+		counts[i] = place;
+		place = next;
+	}
+	for (size_t i = 0; i < count; i++)
+		to[counts[digit_of(from[i].start, digit)]++] = from[i];
+}
+
+bool ss_ranges_sort(struct ss_range *ranges, size_t count)
+{
+	_cleanup_free_ struct histogram *histogram = calloc(1, sizeof(*histogram));
+	_cleanup_free_ struct ss_range *other = calloc(count + 1, sizeof(*other));
+	struct ss_range *from = ranges;
+	struct ss_range *to = other;
+
+	if (!histogram || !other)
+		return false;
+	count_digits(histogram, ranges, count);
+	for (size_t digit = 0; digit < DIGITS && count; digit++) {
+		size_t *counts = histogram->counts[digit];
+		/* All have the same digit, which is so for the upper ones. */
+		if (counts[digit_of(from[0].start, digit)] == count)
+			continue;
+		sort_digit(counts, digit, from, to, count);
+		struct ss_range *swap = from;
+		from = to;
+		to = swap;
+	}
+	if (from != ranges)
+		memcpy(ranges, from, count * sizeof(*ranges));
+	return true;
+}
 
 static void emit(struct ss_segments *segments, uint64_t start, uint32_t value)
 {

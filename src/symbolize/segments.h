@@ -25,6 +25,10 @@ struct ss_segments {
 	size_t count;
 };
 
+/* Sorts ranges by start; those with equal starts keep their order. Linear time. False
+   without memory, and then nothing is changed. */
+bool ss_ranges_sort(struct ss_range *ranges, size_t count);
+
 /* Lays out ranges, which are sorted by start; of those with equal starts, the later
    one wins. False without memory, and then segments is empty. */
 bool ss_segments_build(struct ss_segments *segments, const struct ss_range *ranges,

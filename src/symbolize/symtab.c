@@ -11,19 +11,18 @@ enum { TABLES_MAX = 2 };
 
 struct entry {
 	uint64_t start;
-	uint64_t end;	    /* equal to start: sizeless */
+	uint64_t end;	    /* equal to start: a label, without a size */
 	const char *name;   /* in pools */
-	uint64_t limit;	    /* sizeless: the end of its section */
-	uint32_t order;	    /* in the tables */
+	uint64_t limit;	    /* of a label: the end of its section */
 	uint8_t preference; /* by binding, better is higher */
 };
 
 struct ss_symtab {
-	SS_VECTOR(struct entry) entries;
+	SS_VECTOR(struct entry) entries; /* in the order of the tables */
 	char *pools[TABLES_MAX];
 	size_t pool_count;
-	struct ss_segments globals;
-	struct ss_segments locals; /* and what is sizeless */
+	struct ss_segments globals; /* value: index of entry */
+	struct ss_segments locals;  /* and labels */
 };
 
 struct ss_symtab *ss_symtab_new(void)
@@ -117,13 +116,12 @@ static size_t add_table(struct ss_symtab *symtab, const struct ss_elf *elf,
 		const Elf64_Sym *symbol = &table->symbols[i];
 		if (!is_useful(table, symbol))
 			continue;
-		struct entry *entry = &symtab->entries.items[symtab->entries.count];
+		struct entry *entry = &symtab->entries.items[symtab->entries.count++];
 		*entry = (struct entry){
 			.start = symbol->st_value,
 			.end = symbol_end(symbol),
 			.name = table->names + symbol->st_name,
 			.limit = symbol->st_size ? 0 : section_end(elf, symbol),
-			.order = (uint32_t)symtab->entries.count++,
 			.preference = binding_preference(symbol),
 		};
 	}
@@ -147,88 +145,120 @@ size_t ss_symtab_add_dynamic(struct ss_symtab *symtab, const struct ss_elf *elf,
 							  0;
 }
 
-static int compare(uint64_t a, uint64_t b)
+static bool is_label(const struct entry *entry)
 {
+	return entry->end == entry->start;
+}
+
+static int compare_labels(const struct entry *a, const struct entry *b)
+{
+	bool a_local = a->preference == PREFERENCE_LOCAL;
+	bool b_local = b->preference == PREFERENCE_LOCAL;
+
+	/* elfutils takes the local one, then the last. */
+	if (a_local != b_local)
+		return a_local ? 1 : -1;
 	return (a > b) - (a < b);
 }
 
-/* Of equal starts the better one comes last, as ss_segments_build() wants it. */
-static int compare_entries(const void *left, const void *right)
+/* Of equal starts the better one comes last, as ss_segments_build() wants it; labels
+   come behind what is sized, which may exclude them. */
+static int compare_aliases(const void *left, const void *right, void *data)
 {
-	const struct entry *a = left;
-	const struct entry *b = right;
+	const struct entry *entries = data;
+	const struct entry *a = &entries[((const struct ss_range *)left)->value];
+	const struct entry *b = &entries[((const struct ss_range *)right)->value];
 
-	if (a->start != b->start)
-		return a->start < b->start ? -1 : 1;
-	if (a->end == a->start && b->end == b->start) {
-		/* Of two labels elfutils takes the local one, then the last. */
-		bool local = a->preference == PREFERENCE_LOCAL;
-		if (local != (b->preference == PREFERENCE_LOCAL))
-			return local ? 1 : -1;
-		return compare(a->order, b->order);
-	}
+	if (is_label(a) != is_label(b))
+		return is_label(a) ? 1 : -1;
+	if (is_label(a))
+		return compare_labels(a, b);
 	if (a->preference != b->preference)
 		return a->preference < b->preference ? -1 : 1;
 	if (a->end != b->end)
 		return a->end > b->end ? -1 : 1;
-	return compare(b->order, a->order);
+	return (a < b) - (a > b);
+}
+
+static void sort_aliases(const struct ss_symtab *symtab, struct ss_range *ranges)
+{
+	size_t count = symtab->entries.count;
+
+	for (size_t i = 0; i < count;) {
+		size_t end = i + 1;
+		while (end < count && ranges[end].start == ranges[i].start)
+			end++;
+		if (end - i > 1)
+			qsort_r(&ranges[i], end - i, sizeof(*ranges), compare_aliases,
+				symtab->entries.items);
+		i = end;
+	}
 }
 
 /* A label lasts to the next symbol, whatever that is, and not beyond its section. It
    counts for nothing where a sized symbol reaches over its start. */
-static void bound_labels(struct ss_symtab *symtab)
+static void bound_labels(const struct ss_symtab *symtab, struct ss_range *ranges)
 {
-	struct entry *entries = symtab->entries.items;
 	size_t count = symtab->entries.count;
-	uint64_t reach = 0;
 	uint64_t next = UINT64_MAX;
+	uint64_t reach = 0;
 
 	for (size_t i = count; i-- > 0;) {
-		if (i + 1 < count && entries[i + 1].start != entries[i].start)
-			next = entries[i + 1].start;
-		if (entries[i].end == entries[i].start)
-			entries[i].limit = SS_MIN(entries[i].limit, next);
+		const struct entry *entry = &symtab->entries.items[ranges[i].value];
+		if (i + 1 < count && ranges[i + 1].start != ranges[i].start)
+			next = ranges[i + 1].start;
+		if (is_label(entry))
+			ranges[i].end = SS_MIN(entry->limit, next);
 	}
 	for (size_t i = 0; i < count; i++) {
-		if (entries[i].end != entries[i].start)
-			reach = SS_MAX(reach, entries[i].end);
-		else if (entries[i].start < reach)
-			entries[i].limit = entries[i].start;
+		if (!is_label(&symtab->entries.items[ranges[i].value]))
+			reach = SS_MAX(reach, ranges[i].end);
+		else if (ranges[i].start < reach)
+			ranges[i].end = ranges[i].start;
 	}
 }
 
-static bool build_segments(struct ss_symtab *symtab, bool global, struct ss_range *ranges,
-			   struct ss_segments *segments)
+/* Global symbols are asked first, so they have segments of their own. */
+static bool build_segments(struct ss_symtab *symtab, const struct ss_range *ranges)
 {
-	size_t count = 0;
+	size_t count = symtab->entries.count;
+	_cleanup_free_ struct ss_range *some = calloc(count + 1, sizeof(*some));
+	size_t globals = 0;
+	size_t locals = 0;
 
-	for (size_t i = 0; i < symtab->entries.count; i++) {
-		const struct entry *entry = &symtab->entries.items[i];
-		bool sized = entry->end != entry->start;
-		if (global != (sized && entry->preference != PREFERENCE_LOCAL))
-			continue;
-		ranges[count++] = (struct ss_range){
-			.start = entry->start,
-			.end = sized ? entry->end : entry->limit,
-			.value = (uint32_t)i,
-		};
+	if (!some)
+		return false;
+	for (size_t i = 0; i < count; i++) {
+		const struct entry *entry = &symtab->entries.items[ranges[i].value];
+		if (is_label(entry) || entry->preference == PREFERENCE_LOCAL)
+			some[locals++] = ranges[i];
 	}
-	return ss_segments_build(segments, ranges, count);
+	if (!ss_segments_build(&symtab->locals, some, locals))
+		return false;
+	for (size_t i = 0; i < count; i++) {
+		const struct entry *entry = &symtab->entries.items[ranges[i].value];
+		if (!is_label(entry) && entry->preference != PREFERENCE_LOCAL)
+			some[globals++] = ranges[i];
+	}
+	return ss_segments_build(&symtab->globals, some, globals);
 }
 
 bool ss_symtab_build(struct ss_symtab *symtab)
 {
-	_cleanup_free_ struct ss_range *ranges =
-		calloc(symtab->entries.count + 1, sizeof(*ranges));
+	size_t count = symtab->entries.count;
+	_cleanup_free_ struct ss_range *ranges = calloc(count + 1, sizeof(*ranges));
 
 	if (!ranges)
 		return false;
-	if (symtab->entries.count)
-		qsort(symtab->entries.items, symtab->entries.count, sizeof(struct entry),
-		      compare_entries);
-	bound_labels(symtab);
-	return build_segments(symtab, true, ranges, &symtab->globals) &&
-	       build_segments(symtab, false, ranges, &symtab->locals);
+	for (size_t i = 0; i < count; i++) {
+		const struct entry *entry = &symtab->entries.items[i];
+		ranges[i] = (struct ss_range){ entry->start, entry->end, (uint32_t)i };
+	}
+	if (!ss_ranges_sort(ranges, count))
+		return false;
+	sort_aliases(symtab, ranges);
+	bound_labels(symtab, ranges);
+	return build_segments(symtab, ranges);
 }
 
 struct ss_symtab *ss_symtab_from_memory(const void *bytes, size_t size, uint64_t base)
