@@ -1,0 +1,75 @@
+# The libraries that stacksnap is made of. What a room includes is a rule of the design;
+# here is only where to find it.
+#
+# Out: SS_LIBRARY_INCLUDES, SS_LIBRARY_LIBS (of libstacksnap), JANSSON_* (of the tool),
+# and with SS_STATIC: SS_STATIC_LIBS, SS_STATIC_OPTION, SS_STATIC_PIE.
+
+find_package(PkgConfig REQUIRED)
+find_package(Threads REQUIRED)
+pkg_check_modules(UNWIND REQUIRED libunwind-ptrace libunwind-generic)
+pkg_check_modules(DW REQUIRED libdw libelf)
+pkg_check_modules(LZMA REQUIRED liblzma)
+pkg_check_modules(JANSSON REQUIRED jansson)
+
+# libiberty comes without a pkg-config file: in libiberty-dev (Debian), binutils-devel
+# (Fedora), binutils-dev (Alpine), binutils (Arch). Its header is below libiberty/ or not.
+# Older Debian has the position-independent build under a name of its own.
+find_library(IBERTY_LIBRARY NAMES libiberty_pic.a libiberty.a iberty REQUIRED)
+find_path(IBERTY_INCLUDE NAMES demangle.h PATH_SUFFIXES libiberty REQUIRED)
+
+set(SS_LIBRARY_INCLUDES ${UNWIND_INCLUDE_DIRS} ${DW_INCLUDE_DIRS} ${LZMA_INCLUDE_DIRS}
+	${IBERTY_INCLUDE})
+set(SS_LIBRARY_LIBS ${UNWIND_LINK_LIBRARIES} ${DW_LINK_LIBRARIES} ${LZMA_LINK_LIBRARIES}
+	${IBERTY_LIBRARY} Threads::Threads)
+
+if(NOT SS_STATIC)
+	return()
+endif()
+
+set(SS_STATIC_UNWIND "" CACHE PATH "prefix of a position-independent libunwind.a")
+
+# Sets SS_STATIC_LIB_<name>; optional ones (what libdw was built with) may be missing.
+function(ss_find_static name required)
+	find_library(SS_STATIC_LIB_${name} NAMES lib${name}.a HINTS ${SS_STATIC_UNWIND}/lib)
+	mark_as_advanced(SS_STATIC_LIB_${name})
+	if(SS_STATIC_LIB_${name})
+		set(SS_STATIC_FOUND ${SS_STATIC_FOUND} ${SS_STATIC_LIB_${name}} PARENT_SCOPE)
+	elseif(required)
+		message(FATAL_ERROR "SS_STATIC needs lib${name}.a, and there is none")
+	endif()
+endfunction()
+
+set(SS_STATIC_FOUND)
+foreach(name unwind-ptrace unwind-generic unwind dw elf lzma z jansson)
+	ss_find_static(${name} ON)
+endforeach()
+foreach(name bz2 zstd eu)
+	ss_find_static(${name} OFF)
+endforeach()
+set(SS_STATIC_LIBS -Wl,--start-group ${SS_STATIC_FOUND} ${IBERTY_LIBRARY} -Wl,--end-group
+	Threads::Threads)
+
+# A link of everything at once, tried: is it position independent?
+include(CheckCSourceCompiles)
+set(CMAKE_REQUIRED_INCLUDES ${SS_LIBRARY_INCLUDES})
+set(CMAKE_REQUIRED_LIBRARIES ${SS_STATIC_LIBS})
+set(CMAKE_REQUIRED_FLAGS -fPIE)
+set(CMAKE_REQUIRED_LINK_OPTIONS -static-pie)
+string(MD5 tried "${SS_STATIC_LIBS}")
+check_c_source_compiles("
+	#include <libunwind-ptrace.h>
+	int main(void) { return !unw_create_addr_space(&_UPT_accessors, 0); }
+	" SS_STATIC_PIE_${tried})
+unset(CMAKE_REQUIRED_FLAGS)
+unset(CMAKE_REQUIRED_LINK_OPTIONS)
+unset(CMAKE_REQUIRED_LIBRARIES)
+unset(CMAKE_REQUIRED_INCLUDES)
+if(SS_STATIC_PIE_${tried})
+	set(SS_STATIC_PIE ON)
+	set(SS_STATIC_OPTION -static-pie)
+else()
+	message(WARNING "libunwind.a is not position independent: "
+		"static/stacksnap will be static, and loaded at a fixed address")
+	set(SS_STATIC_PIE OFF)
+	set(SS_STATIC_OPTION -static -no-pie)
+endif()
