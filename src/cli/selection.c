@@ -74,6 +74,11 @@ bool ss_selection_run_is_active(const struct ss_selection_run *run)
 	return names_threads(run) || run->selection->states;
 }
 
+bool ss_selection_run_is_empty(const struct ss_selection_run *run)
+{
+	return run->seen > 0 && run->wanted == 0;
+}
+
 static bool has_tid(const pid_t *tids, size_t count, pid_t tid)
 {
 	for (size_t i = 0; i < count; i++) {
@@ -98,6 +103,7 @@ bool ss_selection_run_filter(void *data, pid_t tid, const char *name, char state
 	const struct ss_selection *selection = run->selection;
 	const struct ss_target_argument *argument = run->argument;
 
+	run->seen++;
 	if (selection->states && (!state || !strchr(selection->states, state)))
 		return false;
 	if (names_threads(run) &&

@@ -31,11 +31,15 @@ void ss_selection_deinit(struct ss_selection *selection);
 struct ss_selection_run {
 	const struct ss_selection *selection;
 	const struct ss_target_argument *argument;
-	size_t wanted; /* how often a thread was wanted */
+	size_t seen;   /* how often a thread was asked about */
+	size_t wanted; /* how often it was wanted */
 };
 
 /* Whether any thread may be left out. */
 bool ss_selection_run_is_active(const struct ss_selection_run *run);
+
+/* Whether threads were there and none of them was wanted. */
+bool ss_selection_run_is_empty(const struct ss_selection_run *run);
 
 /* A ss_thread_filter; data is a struct ss_selection_run. */
 bool ss_selection_run_filter(void *data, pid_t tid, const char *name, char state);

@@ -89,17 +89,31 @@ static struct ss_error *take(struct snap *snap, struct ss_selection_run *run,
 		error = ss_snapshot_symbolize(snapshot, snap->session,
 					      snap->options.symbolize_flags);
 	}
-	if (!error && ss_snapshot_thread_count(snapshot) == 0)
-		error = ss_selection_run_is_active(run) ?
-				ss_error_new(
-					SS_ERROR_INVALID,
-					"process %d has no thread that was asked for",
-					run->argument->pid) :
-				ss_error_new(SS_ERROR_NO_PROCESS,
-					     "process %d has no threads any more",
-					     run->argument->pid);
 	if (error)
 		return error;
+	*ret = take_ptr(snapshot);
+	return NULL;
+}
+
+/* Where no thread was wanted that is the message, whatever became of it. */
+static struct ss_error *take_wanted(struct snap *snap, struct ss_selection_run *run,
+				    struct ss_phases *phases, struct ss_snapshot **ret)
+{
+	_cleanup_(snapshot_cleanup) struct ss_snapshot *snapshot = NULL;
+	_cleanup_error_ struct ss_error *error = take(snap, run, phases, &snapshot);
+	pid_t pid = run->argument->pid;
+
+	if (ss_selection_run_is_empty(run))
+		return ss_error_with_remedy(
+			ss_error_new(SS_ERROR_INVALID,
+				     "no thread of process %d is one that was asked for",
+				     pid),
+			"all of them: stacksnap %d", pid);
+	if (error)
+		return take_ptr(error);
+	if (ss_snapshot_thread_count(snapshot) == 0)
+		return ss_error_new(SS_ERROR_NO_PROCESS,
+				    "process %d has no threads any more", pid);
 	*ret = take_ptr(snapshot);
 	return NULL;
 }
@@ -160,7 +174,7 @@ static struct ss_error *run_target(struct snap *snap,
 	if (!snap->output)
 		error = ss_output_open(pattern, argument->pid, &snap->output);
 	if (!error)
-		error = take(snap, &run, &phases, &snapshot);
+		error = take_wanted(snap, &run, &phases, &snapshot);
 	ss_phases_enter(&phases, SS_PHASE_RENDER);
 	if (!error)
 		error = show(snap, snapshot);

@@ -13,32 +13,43 @@ enum {
 	PATH_MAX_SHOWN = 40,
 };
 
-static void write_shortened(const char *text, FILE *out)
+/* Bytes of a symbol without its version: "poll" of "poll@@GLIBC_2.2.5". */
+static size_t plain_size(const char *symbol)
+{
+	const char *at = strchr(symbol, '@');
+
+	return at && at > symbol ? (size_t)(at - symbol) : strlen(symbol);
+}
+
+static void write_shortened(const char *symbol, FILE *out)
 {
 	char head[SYMBOL_MAX + 1];
-	size_t size = ss_escape_cut(text, SYMBOL_MAX);
+	size_t whole = plain_size(symbol);
+	size_t size = SS_MIN(whole, ss_escape_cut(symbol, SYMBOL_MAX));
 
-	memcpy(head, text, size);
+	memcpy(head, symbol, size);
 	head[size] = '\0';
 	ss_escape_write(head, NULL, out);
-	if (text[size])
-		(void)fprintf(out, "...(%zu more)", strlen(text + size));
+	if (size < whole)
+		(void)fprintf(out, "...(%zu more)", whole - size);
 }
 
 static void write_name(const struct ss_frame *frame, bool verbose, FILE *out)
 {
 	if (frame->signal_frame) {
 		(void)fputs_unlocked("<signal handler called>", out);
-	} else if (!frame->symbol) {
-		ss_label_write_place(frame, NULL, out);
-	} else {
-		if (verbose)
-			ss_escape_write(frame->symbol, NULL, out);
-		else
-			write_shortened(frame->symbol, out);
-		if (!frame->inlined)
-			(void)fprintf(out, "+0x%" PRIx64, frame->symbol_offset);
+		return;
 	}
+	if (!frame->symbol) {
+		ss_label_write_place(frame, NULL, out);
+		return;
+	}
+	if (verbose)
+		ss_escape_write(frame->symbol, NULL, out);
+	else
+		write_shortened(frame->symbol, out);
+	if (!frame->inlined)
+		(void)fprintf(out, "+0x%" PRIx64, frame->symbol_offset);
 }
 
 /* The path without leading "./" and "../"; a long one by its last two parts. */

@@ -35,7 +35,7 @@ static void test_equal_stacks_are_merged(void **state)
 {
 	_cleanup_(ss_snapshot_cleanup) struct ss_snapshot *snapshot = sample_new();
 	const struct ss_frame main_stack[] = {
-		sample_frame(snapshot, SAMPLE_LIBC, 0x10, "poll"),
+		sample_frame(snapshot, SAMPLE_LIBC, 0x10, "poll@@GLIBC_2.2.5"),
 		sample_frame(snapshot, SAMPLE_PROGRAM, 0x20, "main"),
 	};
 	const struct ss_frame worker[] = {

@@ -1,0 +1,420 @@
+"""The command line: wrong usage, bad input, every public option, where output goes.
+
+Runs the program named by STACKSNAP against processes of its own.
+"""
+# ctest: timeout=180
+import json
+import os
+import re
+import resource
+import signal
+import stat
+import subprocess
+import sys
+import tempfile
+import unittest
+
+STACKSNAP = os.environ["STACKSNAP"]
+WHOLE, PARTIAL, NOTHING, USAGE = 0, 1, 2, 64
+
+# Three threads with names of their own, then "ready".
+TARGET = r"""
+import ctypes, sys, threading, time
+libc = ctypes.CDLL(None)
+def work(name):
+    libc.prctl(15, name, 0, 0, 0)
+    started.release()
+    time.sleep(1000)
+started = threading.Semaphore(0)
+names = [b"worker-1", b"worker-2", b"odd\x1b[31m\xff;x"]
+for name in names:
+    threading.Thread(target=work, args=(name,), daemon=True).start()
+for name in names:
+    started.acquire()
+print("ready", flush=True)
+time.sleep(1000)
+"""
+
+
+def snap(*arguments, **keywords):
+    keywords.setdefault("stdout", subprocess.PIPE)
+    keywords.setdefault("stderr", subprocess.PIPE)
+    return subprocess.run([STACKSNAP, *map(str, arguments)], timeout=60, **keywords)
+
+
+def comm(tid_path):
+    with open(tid_path + "/comm", "rb") as file:
+        return file.read()
+
+
+class Target(unittest.TestCase):
+    """A process to look at, for all tests of a class."""
+
+    @classmethod
+    def setUpClass(cls):
+        cls.process = subprocess.Popen([sys.executable, "-c", TARGET],
+                                       stdout=subprocess.PIPE)
+        cls.pid = cls.process.pid
+        assert cls.process.stdout.readline() == b"ready\n"
+        cls.tids = sorted(map(int, os.listdir(f"/proc/{cls.pid}/task")))
+        cls.workers = [tid for tid in cls.tids
+                       if comm(f"/proc/{cls.pid}/task/{tid}").startswith(b"worker-")]
+
+    @classmethod
+    def tearDownClass(cls):
+        cls.process.kill()
+        cls.process.wait()
+        cls.process.stdout.close()
+
+    def good(self, *arguments):
+        result = snap(*arguments)
+        self.assertEqual(result.returncode, WHOLE, result.stderr)
+        return result.stdout.decode()
+
+    def document(self, *arguments):
+        return json.loads(self.good("-f", "json", *arguments, self.pid))
+
+    def bad(self, status, *arguments, says=None, **keywords):
+        result = snap(*arguments, **keywords)
+        message = result.stderr.decode()
+        self.assertEqual(result.returncode, status, message)
+        self.assertTrue(message.startswith("stacksnap: "), message)
+        if says:
+            self.assertIn(says, message)
+        return message
+
+
+class WrongUsage(Target):
+    def test_pids(self):
+        for pid, says in [("0", "from 1"), ("-5", "negative"), ("12x", "not a number"),
+                          ("99999999999999999999999", "from 1"), ("+5", "not a number"),
+                          ("4294967297", "from 1"), ("", "not a number"),
+                          (" 5", "not a number"), ("0x5", "not a number")]:
+            self.bad(USAGE, pid, says=says)
+            self.bad(USAGE, "snap", pid)
+
+    def test_tids(self):
+        for tids in ["", "0", "x", "1,", ",1", "1/2", "-1"]:
+            self.bad(USAGE, f"{self.pid}/{tids}", says="tid")
+
+    def test_a_wrong_pid_spoils_all(self):
+        self.assertEqual(snap(self.pid, "0").stdout, b"")
+
+    def test_no_pid(self):
+        self.bad(USAGE, says="no pid")
+        self.bad(USAGE, "snap", says="no pid")
+
+    def test_unknown_command(self):
+        self.bad(USAGE, "frobnicate", self.pid, says="frobnicate")
+        self.bad(USAGE, "record", self.pid, says="record")
+
+    def test_unknown_option(self):
+        self.bad(USAGE, "--frobnicate", self.pid, says="frobnicate")
+        self.bad(USAGE, "-q", self.pid)
+
+    def test_values(self):
+        for option in ["--format=xml", "--max-frames=x", "--max-frames=-1", "-n",
+                       "--max-frames=4294967296", "--thread=(", "--thread=0",
+                       "--state=", "--state=Q", "--mode=fast", "--timeout=0",
+                       "--timeout=1s", "--max-stack=0", "--max-total=0",
+                       "--max-stack=99999999999", "--debug-dir=/nonexistent",
+                       "--sysroot=/etc/passwd", "--output=", "--output=a%z",
+                       "--output=a%", "--completion=tcsh"]:
+            with self.subTest(option):
+                self.bad(USAGE, str(self.pid), option)
+
+    def test_unknown_format_lists_the_known(self):
+        self.bad(USAGE, "-f", "xml", self.pid, says="text, json, gdb, eu, folded")
+
+
+class BadTargets(Target):
+    def test_no_such_process(self):
+        self.bad(NOTHING, "4000000", says="4000000")
+
+    def test_kernel_thread(self):
+        if not os.path.exists("/proc/2/comm") or comm("/proc/2") != b"kthreadd\n":
+            self.skipTest("no kernel threads are seen from this pid namespace")
+        self.bad(NOTHING, "2", says="kernel thread")
+
+    def test_itself(self):
+        shell = subprocess.run(["sh", "-c", 'exec "$0" $$', STACKSNAP],
+                               capture_output=True)
+        self.assertEqual(shell.returncode, NOTHING)
+        self.assertIn(b"itself", shell.stderr)
+
+    def test_zombie(self):
+        child = subprocess.Popen(["true"])
+        os.waitid(os.P_PID, child.pid, os.WEXITED | os.WNOWAIT)
+        self.bad(NOTHING, child.pid)
+        child.wait()
+
+    def test_one_of_two(self):
+        result = snap(self.pid, "4000000")
+        self.assertEqual(result.returncode, PARTIAL)
+        self.assertIn(b"4000000", result.stderr)
+        self.assertIn(b"main thread", result.stdout)
+
+    def test_the_target_runs_on(self):
+        self.good(self.pid)
+        with open(f"/proc/{self.pid}/status") as file:
+            text = file.read()
+        self.assertIn("TracerPid:\t0\n", text)
+        self.assertNotIn("State:\tT", text)
+        self.assertNotIn("State:\tt", text)
+
+
+class Options(Target):
+    def test_formats(self):
+        self.assertIn("main thread, sleeping", self.good(self.pid))
+        self.assertIn("main thread, sleeping", self.good("--format=text", self.pid))
+        self.assertIn("\nThread 1 (Thread 0x", self.good("-f", "gdb", self.pid))
+        self.assertTrue(self.good("-feu", self.pid).startswith(
+            f"PID {self.pid} - process\nTID {self.pid}:\n#0  0x0000"))
+        self.assertRegex(self.good("snap", "-f", "folded", self.pid), r"(?m)^.* 1$")
+        self.assertEqual(self.document()["schema"], "stacksnap-snapshot/1")
+
+    def test_several_processes_in_json_are_lines(self):
+        lines = self.good("-f", "json", self.pid, os.getpid()).splitlines()
+        self.assertEqual([json.loads(line)["process"]["pid"] for line in lines],
+                         [self.pid, os.getpid()])
+
+    def test_a_tid_stands_for_its_process(self):
+        document = json.loads(self.good("-f", "json", self.workers[0]))
+        self.assertEqual(document["process"]["pid"], self.pid)
+        self.assertEqual(len(document["threads"]), len(self.tids))
+
+    def test_names_are_escaped(self):
+        for arguments in [[], ["-f", "gdb"], ["-f", "folded"], ["-v"]]:
+            text = self.good(*arguments, self.pid)
+            self.assertIn(r"odd\x1b[31m\xff", text)
+            self.assertNotIn("\x1b", text)
+        names = [thread["name"] for thread in self.document()["threads"]]
+        self.assertIn("odd\x1b[31m\\xff;x", names)
+
+    def test_max_frames(self):
+        result = snap("-f", "json", "--no-inlines", "-n", 2, self.pid)
+        self.assertEqual(result.returncode, PARTIAL)
+        self.assertIn(b"[frames]", result.stderr)
+        for thread in json.loads(result.stdout)["threads"]:
+            self.assertEqual(len(thread["frames"]), 2)
+            self.assertEqual(thread["end"], "frames")
+        whole = self.document("--max-frames=0")
+        self.assertTrue(all(t["end"] == "root" for t in whole["threads"]))
+
+    def test_thread_by_pattern(self):
+        document = self.document("-t", "^work.*[12]$")
+        self.assertEqual([t["tid"] for t in document["threads"]], self.workers)
+        self.assertEqual(document["capture"]["threads_stopped"], 2)
+
+    def test_thread_by_id_may_repeat(self):
+        document = self.document("-t", self.pid, "--thread", self.workers[1])
+        self.assertEqual([t["tid"] for t in document["threads"]],
+                         [self.pid, self.workers[1]])
+
+    def test_tids_in_the_target(self):
+        both = ",".join(map(str, self.workers))
+        document = json.loads(self.good("-f", "json", f"{self.pid}/{both}"))
+        self.assertEqual([t["tid"] for t in document["threads"]], self.workers)
+        result = snap("-f", "json", f"{self.pid}/{self.pid},4000000")
+        self.assertEqual(result.returncode, PARTIAL)
+        self.assertIn(b"no thread 4000000", result.stderr)
+
+    def test_no_thread_matches(self):
+        for arguments in [["-t", "nobody"], ["--state=Z"], ["-t", 4000000],
+                          ["--state=D", "-t", "worker"]]:
+            self.bad(NOTHING, *arguments, self.pid, says="thread")
+
+    def test_state(self):
+        document = self.document("--state=SR")
+        self.assertEqual(len(document["threads"]), len(self.tids))
+
+    def test_raw(self):
+        text = self.good("--raw", self.pid)
+        self.assertRegex(text, r"#0  libc\S*\+0x[0-9a-f]+ \[([0-9a-f]{40}|no build-id)\]")
+        for thread in self.document("--raw")["threads"]:
+            for frame in thread["frames"]:
+                self.assertIsNone(frame["symbol"])
+                self.assertIsNone(frame["file"])
+
+    def test_raw_is_what_addr2line_takes(self):
+        thread = self.document("--raw", "-t", self.pid)["threads"][0]
+        named = self.document("--no-inlines", "-t", self.pid)
+        frame, symbol = thread["frames"][1], named["threads"][0]["frames"][1]["symbol"]
+        path = named["modules"][frame["module"]]["path"]
+        lines = subprocess.run(["eu-addr2line", "-S", "-e", path, frame["lookup_offset"]],
+                               capture_output=True, text=True).stdout.splitlines()
+        self.assertEqual(lines[0].split("@")[0].split("+")[0], symbol.split("@")[0])
+
+    def test_no_inlines_no_source(self):
+        for thread in self.document("--no-inlines", "--no-source")["threads"]:
+            for frame in thread["frames"]:
+                self.assertFalse(frame["inlined"])
+                self.assertIsNone(frame["file"])
+
+    def test_no_demangle(self):
+        self.document("--no-demangle")
+
+    def test_no_group(self):
+        text = self.good("--no-group", self.pid)
+        self.assertEqual(len(re.findall(r"(?m)^(main thread|1 thread),", text)),
+                         len(self.tids))
+
+    def test_modes(self):
+        for mode in ["auto", "stop", "live", "no-stop"]:
+            with self.subTest(mode):
+                done = self.document("--mode=" + mode)["capture"]["mode"]
+                self.assertEqual(done, "stop" if mode == "auto" else mode)
+
+    def test_limits(self):
+        self.document("--timeout=5000", "--max-stack=512", "--max-total=64")
+
+    def test_directories(self):
+        self.document("--debug-dir=/usr/lib/debug", "--sysroot=/")
+
+    def test_verbose(self):
+        result = snap("-v", self.pid)
+        self.assertEqual(result.returncode, WHOLE)
+        self.assertRegex(result.stderr, b"open .*capture .*unwind .*symbolize .*render")
+        self.assertIn(b"copied", result.stderr)
+
+    def test_version_and_help(self):
+        self.assertRegex(self.good("--version"), r"^stacksnap \d+\.\d+\.\d+\n$")
+        for arguments in [["--help"], ["snap", "--help"]]:
+            text = self.good(*arguments)
+            for word in ["snap ", "folded", "--max-frames=N", "Exit status"]:
+                self.assertIn(word, text)
+
+    def test_no_colours_in_a_pipe(self):
+        self.assertNotIn("\033", self.good(self.pid))
+
+
+class Output(Target):
+    def setUp(self):
+        self.directory = tempfile.TemporaryDirectory()
+        self.addCleanup(self.directory.cleanup)
+        self.file = os.path.join(self.directory.name, "out")
+
+    def test_a_new_file_for_its_owner(self):
+        self.assertEqual(self.good("-o", self.file, self.pid), "")
+        self.assertEqual(stat.S_IMODE(os.stat(self.file).st_mode), 0o600)
+        with open(self.file) as file:
+            self.assertIn("main thread", file.read())
+
+    def test_an_existing_file_is_refused(self):
+        with open(self.file, "w") as file:
+            file.write("precious")
+        self.bad(NOTHING, "-o", self.file, self.pid, says="exists")
+        with open(self.file) as file:
+            self.assertEqual(file.read(), "precious")
+
+    def test_links_are_refused(self):
+        os.symlink(self.file, self.file + ".link")
+        self.bad(NOTHING, "-o", self.file + ".link", self.pid, says="exists")
+        self.assertFalse(os.path.exists(self.file))
+
+    def test_pid_and_time_in_the_name(self):
+        self.good("-o", self.file + "-%p-%t-%%", self.pid, os.getpid())
+        names = sorted(os.listdir(self.directory.name))
+        expected = sorted(rf"out-{pid}-\d{{8}}T\d{{6}}-%$"
+                          for pid in [self.pid, os.getpid()])
+        for name, pattern in zip(names, expected, strict=True):
+            self.assertRegex(name, pattern)
+
+    def test_no_file_is_left_after_a_failure(self):
+        self.bad(NOTHING, "-o", self.file, "4000000")
+        self.assertFalse(os.path.exists(self.file))
+
+    def test_no_directory(self):
+        self.bad(NOTHING, "-o", self.file + "/x/y", self.pid, says="cannot create")
+
+    def test_dash_is_stdout(self):
+        self.assertIn("main thread", self.good("-o", "-", self.pid))
+
+    def test_full_disk(self):
+        for arguments in [[self.pid], ["-f", "json", self.pid], ["--help"],
+                          ["--version"], ["--completion=bash"]]:
+            with open("/dev/full", "w") as full:
+                self.bad(NOTHING, *arguments, stdout=full, says="standard output")
+
+    def test_file_size_limit_leaves_no_half_file(self):
+        def limit():
+            signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+            resource.setrlimit(resource.RLIMIT_FSIZE, (1000, 1000))
+
+        self.bad(NOTHING, "-f", "json", "-o", self.file, self.pid, preexec_fn=limit)
+        self.assertFalse(os.path.exists(self.file))
+
+    def test_stdout_closed(self):
+        for arguments in [[self.pid], ["--help"]]:
+            self.bad(NOTHING, *arguments, stdout=None, preexec_fn=lambda: os.close(1),
+                     says="standard output")
+
+    def test_all_streams_closed(self):
+        result = snap(self.pid, stdout=None, stderr=None,
+                      preexec_fn=lambda: os.closerange(0, 3))
+        self.assertEqual(result.returncode, NOTHING)
+
+    def test_reader_gone(self):
+        for handling in [signal.SIG_DFL, signal.SIG_IGN]:
+            reader, writer = os.pipe()
+            os.close(reader)
+            result = snap("-f", "json", self.pid, stdout=writer, restore_signals=False,
+                          preexec_fn=lambda h=handling: signal.signal(signal.SIGPIPE, h))
+            os.close(writer)
+            self.assertNotEqual(result.returncode, 0)
+
+    def terminal(self, environment):
+        leader, follower = os.openpty()
+        snap(self.pid, stdout=follower, env={**os.environ, "TERM": "xterm", **environment})
+        os.close(follower)
+        with open(leader, "rb", closefd=True) as file:
+            return file.read1(1 << 16)
+
+    def test_colours_on_a_terminal(self):
+        self.assertIn(b"\033[", self.terminal({"NO_COLOR": ""}))
+        self.assertNotIn(b"\033", self.terminal({"NO_COLOR": "1"}))
+        self.assertNotIn(b"\033", self.terminal({"NO_COLOR": "", "TERM": "dumb"}))
+
+
+class Completion(unittest.TestCase):
+    def options(self):
+        text = snap("--help").stdout.decode()
+        return sorted(set(re.findall(r"--([a-z-]+)", text)))
+
+    def test_every_option_is_in_every_script(self):
+        for shell in ["bash", "zsh", "fish"]:
+            script = snap("--completion=" + shell).stdout.decode()
+            for option in self.options():
+                dashes = "-l " if shell == "fish" else "--"
+                self.assertIn(dashes + option, script, shell)
+
+    def complete(self, *words):
+        script = snap("--completion=bash").stdout.decode()
+        quoted = " ".join(f"'{word}'" for word in words)
+        result = subprocess.run(
+            ["bash", "-c", f"{script}\nCOMP_WORDS=({quoted}); "
+             f"COMP_CWORD={len(words) - 1}; _stacksnap 2>/dev/null; "
+             "printf '%s\\n' \"${COMPREPLY[@]}\""], capture_output=True, text=True)
+        return result.stdout.split()
+
+    def test_bash(self):
+        self.assertEqual(self.complete("stacksnap", "--no-g"), ["--no-group"])
+        self.assertEqual(self.complete("stacksnap", "-f", "fo"), ["folded"])
+        self.assertEqual(self.complete("stacksnap", "--mode", "=", "no"), ["no-stop"])
+        self.assertEqual(self.complete("stacksnap", "sn"), ["snap"])
+        self.assertIn(str(os.getpid()), self.complete("stacksnap", ""))
+
+    def test_scripts_are_accepted_by_their_shells(self):
+        for shell in ["bash", "zsh", "fish"]:
+            with self.subTest(shell):
+                script = snap("--completion=" + shell).stdout
+                try:
+                    result = subprocess.run([shell, "-n", "/dev/stdin"], input=script,
+                                            capture_output=True)
+                except FileNotFoundError:
+                    continue  # the shell is not there, and neither are its users
+                self.assertEqual(result.returncode, 0, result.stderr)
+
+
+if __name__ == "__main__":
+    unittest.main()
