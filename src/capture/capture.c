@@ -130,10 +130,12 @@ static void freeze_and_copy(struct attempt *a)
 	ss_freeze_stop(&a->freeze);
 	if (a->maps_in_freeze)
 		ss_error_free(read_maps(a, &a->maps)); /* the check after tells */
-	copy_class(a, is_running_class);
-	ss_freeze_release(&a->freeze, true);
-	copy_class(a, is_sleeping_class);
-	ss_freeze_release(&a->freeze, false);
+	do {
+		copy_class(a, is_running_class);
+		ss_freeze_release(&a->freeze, true);
+		copy_class(a, is_sleeping_class);
+		ss_freeze_release(&a->freeze, false);
+	} while (ss_freeze_stop_late(&a->freeze));
 	ss_freeze_finish(&a->freeze);
 	ss_placement_leave();
 }

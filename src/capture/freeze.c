@@ -11,10 +11,18 @@
 enum {
 	SEIZE_PASSES = 16,
 	APPEAR_PASSES = 8,
+	FEW = 8,
+	EACH_NS = 4 * 1000, /* wake up, run to the stop, sleep */
 	LOOK_NS = 1000 * 1000,
 	/* Only what waits longer than this is looked at more closely. */
 	LATE_NS = 2 * 1000 * 1000,
 	LATE_STEP_NS = 5 * 1000 * 1000,
+	/*
+	 * How long threads that have stopped are held for those that have not: on a
+	 * machine with more to run than CPUs, a runnable thread may have to wait for
+	 * its turn before it can stop.
+	 */
+	ROUND_NS = 20 * 1000 * 1000,
 };
 
 uint64_t ss_freeze_now(void)
@@ -111,20 +119,19 @@ static void poll_task(struct ss_freeze *freeze, struct ss_task *task)
 	freeze->stopped += task->phase == SS_TASK_STOPPED;
 }
 
-/* The next thread of a class, from *at on, that has not stopped and is waited for. */
-static struct ss_task *find_late(struct ss_freeze *freeze, bool runs, size_t *at)
+/* Takes in what has stopped of a class. How many have not, and are waited for. */
+static size_t poll_class(struct ss_freeze *freeze, bool runs)
 {
-	struct ss_task_list *tasks = freeze->tasks;
+	size_t late = 0;
 
-	for (; *at < tasks->items.count; ++*at) {
-		struct ss_task *task = &tasks->items.items[*at];
+	for (size_t i = 0; i < freeze->tasks->items.count; i++) {
+		struct ss_task *task = &freeze->tasks->items.items[i];
 		if (task->phase != SS_TASK_INTERRUPTED || task->runs != runs)
 			continue;
 		poll_task(freeze, task);
-		if (task->phase == SS_TASK_INTERRUPTED && !task->slow)
-			return task;
+		late += task->phase == SS_TASK_INTERRUPTED && !task->slow;
 	}
-	return NULL;
+	return late;
 }
 
 /*
@@ -149,38 +156,43 @@ static void give_up_sleeping(struct ss_freeze *freeze)
 }
 
 /*
- * Blocks until some thread has stopped: SIGCHLD comes with each stop, and this thread
- * has it blocked. (Another thread of the program may take it away, hence the limit.)
- * Never a short nap instead: at SCHED_FIFO, waking without need takes the CPU from the
- * threads that are to run to their stop; on a busy machine that took 20 times longer.
+ * Blocks for a while. Few threads: until SIGCHLD, which comes with a stop and which
+ * this thread has blocked (another thread of the program may take it away, hence the
+ * limit). Many: as long as all of them need for their way to the stop. Waking earlier
+ * would, at SCHED_FIFO, take the CPU from the very threads that are waited for: with
+ * other work on the machine a freeze took 20 times longer.
  */
-static void wait_for_stop(void)
+static void wait_for_stops(size_t late)
 {
 	struct timespec ts = { .tv_nsec = LOOK_NS };
 	sigset_t set;
 
+	if (late > FEW) {
+		ts.tv_nsec = (long)SS_MIN(late * EACH_NS, (size_t)LATE_NS);
+		(void)clock_nanosleep(CLOCK_MONOTONIC, 0, &ts, NULL); /* or less */
+		return;
+	}
 	(void)sigemptyset(&set); /* neither fails with a valid signal */
 	(void)sigaddset(&set, SIGCHLD);
 	(void)sigtimedwait(&set, NULL, &ts); /* late or not: the caller looks */
 }
 
-/* Waits until all of a class have stopped, but for those that will not: in order,
-   looking only at the first that is missing. */
+/* Waits until all of a class have stopped, but for those that will not. */
 static void wait_class(struct ss_freeze *freeze, bool runs)
 {
 	uint64_t begin = ss_freeze_now();
 	uint64_t look_ns = LATE_NS;
-	size_t at = 0;
+	size_t late;
 
-	while (find_late(freeze, runs, &at)) {
+	while ((late = poll_class(freeze, runs)) > 0) {
 		uint64_t now = ss_freeze_now();
-		if (now >= freeze->deadline_ns)
+		if (now >= freeze->round_ns)
 			return;
 		if (now - begin >= look_ns) {
 			give_up_sleeping(freeze);
 			look_ns += LATE_STEP_NS;
 		}
-		wait_for_stop();
+		wait_for_stops(late);
 	}
 }
 
@@ -200,7 +212,7 @@ static void stop_newcomers(struct ss_freeze *freeze)
 
 	for (int pass = 0; pass < APPEAR_PASSES; pass++) {
 		if (ss_tasks_count_now(freeze->target) <= count_alive(tasks) ||
-		    ss_freeze_now() >= freeze->deadline_ns)
+		    ss_freeze_now() >= freeze->round_ns)
 			return;
 		size_t first = tasks->items.count;
 		if (ss_tasks_scan(tasks, freeze->target) == 0)
@@ -216,15 +228,40 @@ static void stop_newcomers(struct ss_freeze *freeze)
 
 void ss_freeze_stop(struct ss_freeze *freeze)
 {
+	uint64_t timeout_ns = (uint64_t)freeze->options->timeout_ms * 1000000u;
+
 	freeze->begin_ns = ss_freeze_now();
-	freeze->deadline_ns =
-		freeze->begin_ns + (uint64_t)freeze->options->timeout_ms * 1000000u;
+	freeze->deadline_ns = freeze->begin_ns + timeout_ns;
+	freeze->round_ns = freeze->begin_ns + SS_MIN(timeout_ns, (uint64_t)ROUND_NS);
 	interrupt_class(freeze, false);
 	wait_class(freeze, false);
 	interrupt_class(freeze, true);
 	wait_class(freeze, true);
 	if (!freeze->options->filter)
 		stop_newcomers(freeze);
+}
+
+static bool any_late(const struct ss_freeze *freeze)
+{
+	for (size_t i = 0; i < freeze->tasks->items.count; i++) {
+		const struct ss_task *task = &freeze->tasks->items.items[i];
+		if (task->phase == SS_TASK_INTERRUPTED && !task->slow)
+			return true;
+	}
+	return false;
+}
+
+bool ss_freeze_stop_late(struct ss_freeze *freeze)
+{
+	uint64_t now = ss_freeze_now();
+
+	if (now >= freeze->deadline_ns || !any_late(freeze))
+		return false;
+	freeze->rounds++;
+	freeze->round_ns = SS_MIN(now + ROUND_NS, freeze->deadline_ns);
+	wait_class(freeze, true);
+	wait_class(freeze, false);
+	return true;
 }
 
 static void release(struct ss_task *task)

@@ -16,9 +16,11 @@ struct ss_freeze {
 	const struct ss_capture_options *options;
 	struct ss_task_list *tasks;
 	uint64_t deadline_ns; /* CLOCK_MONOTONIC */
+	uint64_t round_ns;    /* what has stopped is held no longer than to here */
 	uint64_t begin_ns;    /* first interrupt */
 	uint64_t end_ns;      /* last release */
 	unsigned stopped;     /* threads that did stop */
+	unsigned rounds;      /* beyond the first: not all stood at one moment */
 	bool foreign;	      /* a thread runs 32-bit code */
 };
 
@@ -30,6 +32,10 @@ void ss_freeze_seize(struct ss_freeze *freeze);
 /* Stops all that is attached, and threads that appear meanwhile. When it returns
    each thread is stopped, gone, or late (phase INTERRUPTED). */
 void ss_freeze_stop(struct ss_freeze *freeze);
+
+/* Another round, after the release of what had stopped: waits for late threads. False:
+   there are none that could still stop, or the deadline has passed. */
+bool ss_freeze_stop_late(struct ss_freeze *freeze);
 
 /* Releases the stopped threads of one class. */
 void ss_freeze_release(struct ss_freeze *freeze, bool runs);

@@ -138,7 +138,7 @@ static void sum_up(struct ss_capture *capture, const struct ss_task_list *tasks,
 {
 	struct ss_process *process = &capture->process;
 
-	process->consistent = true;
+	process->consistent = freeze->rounds == 0;
 	for (size_t i = 0; i < tasks->items.count; i++) {
 		const struct ss_task *task = &tasks->items.items[i];
 		if (task->runs)
