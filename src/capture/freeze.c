@@ -158,9 +158,8 @@ static void give_up_sleeping(struct ss_freeze *freeze)
 /*
  * Blocks for a while. Few threads: until SIGCHLD, which comes with a stop and which
  * this thread has blocked (another thread of the program may take it away, hence the
- * limit). Many: as long as all of them need for their way to the stop. Waking earlier
- * would, at SCHED_FIFO, take the CPU from the very threads that are waited for: with
- * other work on the machine a freeze took 20 times longer.
+ * limit). Many: as long as all of them need for their way to the stop; waking earlier
+ * would, at SCHED_FIFO, take the CPU from the very threads that are waited for.
  */
 static void wait_for_stops(size_t late)
 {
@@ -180,17 +179,17 @@ static void wait_for_stops(size_t late)
 /* Waits until all of a class have stopped, but for those that will not. */
 static void wait_class(struct ss_freeze *freeze, bool runs)
 {
-	uint64_t begin = ss_freeze_now();
-	uint64_t look_ns = LATE_NS;
+	uint64_t look_ns = ss_freeze_now() + LATE_NS;
 	size_t late;
 
 	while ((late = poll_class(freeze, runs)) > 0) {
 		uint64_t now = ss_freeze_now();
 		if (now >= freeze->round_ns)
 			return;
-		if (now - begin >= look_ns) {
+		/* Few only: looking at many takes longer than they need to stop. */
+		if (late <= FEW && now >= look_ns) {
 			give_up_sleeping(freeze);
-			look_ns += LATE_STEP_NS;
+			look_ns = ss_freeze_now() + LATE_STEP_NS;
 		}
 		wait_for_stops(late);
 	}
