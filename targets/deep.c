@@ -3,7 +3,7 @@
  *
  * deep [DEPTH]		(50000)
  *
- * Thread "deep":
+ * Thread "recursion":
  *	poll
  *	target_block
  *	sink_a, sink_b, sink_c, sink_a, ...	DEPTH of them, from the innermost out
@@ -64,7 +64,7 @@ int main(int argc, char **argv)
 	if (depth == 0)
 		depth = 1;
 	target_init();
-	target_start("deep", SYS_poll, thread_routine, NULL);
+	target_start("recursion", SYS_poll, thread_routine, NULL);
 	target_wait();
 	return 0;
 }

@@ -2,7 +2,7 @@
  * Calls that are the last instruction of their function: the return address is already
  * in the next function, so a look-up without "minus one" names the wrong one.
  *
- * Thread "noreturn":	poll, target_block, never_returns, calls_last, calls_first,
+ * Thread "caller":	poll, target_block, never_returns, calls_last, calls_first,
  *			thread_routine, target_thread_main, start_thread, clone3
  */
 #include "target.h"
@@ -71,7 +71,7 @@ TARGET_FRAME static void thread_routine(void *arg)
 int main(void)
 {
 	target_init();
-	target_start("noreturn", SYS_poll, thread_routine, NULL);
+	target_start("caller", SYS_poll, thread_routine, NULL);
 	target_wait();
 	return 0;
 }
