@@ -95,10 +95,11 @@ static inline struct ss_thread *sample_add_thread(struct ss_snapshot *snapshot, 
 	return thread;
 }
 
-/* What a renderer writes; freed by the caller. */
-static inline char *sample_render(const struct ss_renderer *renderer,
-				  const struct ss_snapshot *snapshot,
-				  const struct ss_render_options *options)
+/* What a renderer writes; freed by the caller. Not inlined: gcc 12 would take the
+   text for a pointer to the variable it was in (-Wdangling-pointer). */
+__attribute__((noinline, unused)) static char *
+sample_render(const struct ss_renderer *renderer, const struct ss_snapshot *snapshot,
+	      const struct ss_render_options *options)
 {
 	const struct ss_render_options defaults = { .size = sizeof(defaults) };
 	char *text = NULL;
