@@ -72,12 +72,32 @@ bool ss_cfi_table_find(struct ss_image *image, struct ss_cfi_table *ret)
 	return ret->count > 0;
 }
 
-bool ss_cfi_table_covers(struct ss_image *image, const struct ss_cfi_table *table,
-			 uint64_t address)
+static bool read_entry(struct ss_image *image, const struct ss_cfi_table *table,
+		       uint64_t index, struct entry *ret)
 {
-	struct entry first;
+	return ss_image_read(image, table->entries + index * sizeof(*ret), ret,
+			     sizeof(*ret)) == sizeof(*ret);
+}
 
-	if (ss_image_read(image, table->entries, &first, sizeof(first)) != sizeof(first))
+bool ss_cfi_table_search(struct ss_image *image, const struct ss_cfi_table *table,
+			 uint64_t address, uint64_t *ret)
+{
+	int64_t wanted = (int64_t)(address - table->header);
+	uint64_t low = 0;
+	uint64_t high = table->count;
+	struct entry entry;
+
+	while (low < high) {
+		uint64_t middle = low + (high - low) / 2;
+		if (!read_entry(image, table, middle, &entry))
+			return false;
+		if (entry.start <= wanted)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	if (low == 0 || !read_entry(image, table, low - 1, &entry))
 		return false;
-	return address >= table->header + (uint64_t)(int64_t)first.start;
+	*ret = table->header + (uint64_t)(int64_t)entry.fde;
+	return true;
 }

@@ -16,9 +16,9 @@ struct ss_cfi_table {
 /* Finds the table. False: there is none, or not one that can be searched. */
 bool ss_cfi_table_find(struct ss_image *image, struct ss_cfi_table *ret);
 
-/* Whether an FDE of the table begins at or before address (ELF virtual); whether
-   it reaches so far is for the FDE to say. */
-bool ss_cfi_table_covers(struct ss_image *image, const struct ss_cfi_table *table,
-			 uint64_t address);
+/* Finds the last FDE that begins at or before address (ELF virtual): its own address.
+   Whether it reaches so far is for the FDE to say. */
+bool ss_cfi_table_search(struct ss_image *image, const struct ss_cfi_table *table,
+			 uint64_t address, uint64_t *ret);
 
 #endif

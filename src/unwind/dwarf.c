@@ -11,12 +11,8 @@ extern int _Ux86_64_dwarf_search_unwind_table(unw_addr_space_t space, unw_word_t
 					      unw_proc_info_t *info, int need_info,
 					      void *data);
 
-/* More distinct pcs than libunwind's default of 128 buckets. */
-enum { CACHE_ENTRIES = 4096 };
-
 struct ss_dwarf {
 	unw_addr_space_t space;
-	unw_cursor_t cursor;
 	struct ss_view *view;
 	struct ss_regs start;
 	bool in_lookup; /* an FDE is being read, no register restored */
@@ -31,8 +27,7 @@ static int find_proc_info(unw_addr_space_t space, unw_word_t ip, unw_proc_info_t
 	struct ss_dwarf *dwarf = data;
 	const struct ss_loaded *loaded = ss_view_find_module(dwarf->view, ip);
 
-	if (!loaded || !loaded->has_table ||
-	    !ss_cfi_table_covers(loaded->image, &loaded->table, ip - loaded->bias)) {
+	if (!loaded || !loaded->has_table) {
 		dwarf->no_info = true;
 		return -UNW_ENOINFO;
 	}
@@ -155,8 +150,8 @@ struct ss_dwarf *ss_dwarf_new(void)
 		free(dwarf);
 		return NULL;
 	}
-	(void)unw_set_caching_policy(dwarf->space, UNW_CACHE_GLOBAL);
-	(void)unw_set_cache_size(dwarf->space, CACHE_ENTRIES, 0); /* else the default */
+	/* Steps here are rare and far between: its cache would only take locks. */
+	(void)unw_set_caching_policy(dwarf->space, UNW_CACHE_NONE);
 	return dwarf;
 }
 
@@ -171,43 +166,55 @@ void ss_dwarf_free(struct ss_dwarf *dwarf)
 void ss_dwarf_begin(struct ss_dwarf *dwarf, struct ss_view *view)
 {
 	dwarf->view = view;
-	unw_flush_cache(dwarf->space, 0, 0);
 }
 
-bool ss_dwarf_start(struct ss_dwarf *dwarf, const struct ss_regs *regs, bool call)
+static enum ss_step result_of(const struct ss_dwarf *dwarf, int step)
 {
+	/* Without CFI libunwind would guess by itself; we do that, and say so. */
+	if (dwarf->no_info)
+		return SS_STEP_NO_INFO;
+	if (step > 0)
+		return SS_STEP_OK;
+	if (step == 0)
+		return SS_STEP_ROOT;
+	if (dwarf->missing_register)
+		return SS_STEP_REGISTER;
+	return dwarf->missing_memory ? SS_STEP_MISSING : SS_STEP_BAD;
+}
+
+/* Reads the registers of the frame that the cursor is at. */
+static void take_registers(unw_cursor_t *cursor, struct ss_regs *ret)
+{
+	ret->valid = 0;
+	for (unsigned reg = 0; reg < ss_arch.reg_count; reg++) {
+		unw_word_t value;
+		if (unw_get_reg(cursor, (unw_regnum_t)reg, &value) == 0)
+			ss_regs_set(ret, reg, value);
+	}
+}
+
+enum ss_step ss_dwarf_step(struct ss_dwarf *dwarf, struct ss_regs *regs, bool call)
+{
+	unw_cursor_t cursor;
+	struct ss_regs next;
+	uint64_t pc;
+	uint64_t sp;
+
 	dwarf->start = *regs;
 	/* The row for the call itself is the row for the instruction before. */
 	if (call)
 		dwarf->start.value[ss_arch.pc]--;
-	return unw_init_remote(&dwarf->cursor, dwarf->space, dwarf) == 0;
-}
-
-bool ss_dwarf_get(struct ss_dwarf *dwarf, struct ss_dwarf_frame *ret)
-{
-	*ret = (struct ss_dwarf_frame){};
-	if (unw_get_reg(&dwarf->cursor, UNW_REG_IP, &ret->pc) < 0 ||
-	    unw_get_reg(&dwarf->cursor, UNW_REG_SP, &ret->sp) < 0)
-		return false;
-	ret->fp_known = unw_get_reg(&dwarf->cursor, ss_arch.fp, &ret->fp) == 0;
-	return true;
-}
-
-enum ss_dwarf_step ss_dwarf_next(struct ss_dwarf *dwarf, struct ss_dwarf_frame *frame)
-{
 	dwarf->no_info = dwarf->missing_memory = dwarf->missing_register = false;
-	int step = unw_step(&dwarf->cursor);
-	/* Without CFI libunwind would guess by itself; we do that, and say so. */
-	if (dwarf->no_info)
-		return SS_STEP_NO_INFO;
-	if (step == 0)
+	if (unw_init_remote(&cursor, dwarf->space, dwarf) != 0)
+		return SS_STEP_REGISTER;
+	enum ss_step result = result_of(dwarf, unw_step(&cursor));
+	if (result != SS_STEP_OK)
+		return result;
+	take_registers(&cursor, &next);
+	if (!ss_regs_get(&next, ss_arch.pc, &pc) || !ss_regs_get(&next, ss_arch.sp, &sp))
+		return SS_STEP_MISSING;
+	if (pc == 0)
 		return SS_STEP_ROOT;
-	if (step < 0) {
-		if (dwarf->missing_register)
-			return SS_STEP_REGISTER;
-		return dwarf->missing_memory ? SS_STEP_MISSING : SS_STEP_BAD;
-	}
-	if (!ss_dwarf_get(dwarf, frame))
-		return dwarf->missing_memory ? SS_STEP_MISSING : SS_STEP_REGISTER;
-	return frame->pc == 0 ? SS_STEP_ROOT : SS_STEP_OK;
+	*regs = next;
+	return SS_STEP_OK;
 }

@@ -5,15 +5,14 @@
 #ifndef SS_UNWIND_FALLBACK_H
 #define SS_UNWIND_FALLBACK_H
 
-#include "unwind/dwarf.h"
+#include "unwind/step.h"
 
 /*
- * Finds the caller of frame. innermost: its pc is not a return address. True: *ret is
- * the caller and *source how it was found. False: *end says why the stack ends (ROOT:
- * the frame pointers say so).
+ * Goes one frame out. innermost: pc is not a return address. True: regs are the
+ * caller's and *source says how it was found. False: *end says why the stack ends
+ * (ROOT: the frame pointers say so), and regs are untouched.
  */
-bool ss_fallback_step(struct ss_view *view, const struct ss_dwarf_frame *frame,
-		      bool innermost, struct ss_dwarf_frame *ret,
+bool ss_fallback_step(struct ss_view *view, struct ss_regs *regs, bool innermost,
 		      enum ss_frame_source *source, enum ss_end *end);
 
 #endif

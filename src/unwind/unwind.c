@@ -3,6 +3,8 @@
 #include "base/error.h"
 #include "model/session.h"
 #include "model/snapshot.h"
+#include "unwind/cfi_step.h"
+#include "unwind/dwarf.h"
 #include "unwind/fallback.h"
 
 enum {
@@ -14,13 +16,14 @@ enum {
 /* What the session keeps for this room. */
 struct unwinder {
 	struct ss_dwarf *dwarf;
+	struct ss_rows *rows;
 	struct ss_images *images;
 };
 
 struct walk {
 	struct ss_snapshot *snapshot;
 	struct ss_view view;
-	struct ss_dwarf *dwarf;
+	const struct unwinder *unwinder;
 	SS_VECTOR(struct ss_frame) frames; /* of the thread at hand */
 	size_t max_frames;
 	unsigned guesses;
@@ -32,6 +35,7 @@ static void unwinder_free(void *data)
 	struct unwinder *unwinder = data;
 
 	ss_dwarf_free(unwinder->dwarf);
+	ss_rows_free(unwinder->rows);
 	ss_images_free(unwinder->images);
 	free(unwinder);
 }
@@ -44,8 +48,9 @@ static struct unwinder *get_unwinder(struct ss_session *session)
 	if (!unwinder)
 		return NULL;
 	unwinder->dwarf = ss_dwarf_new();
+	unwinder->rows = ss_rows_new();
 	unwinder->images = ss_images_new();
-	if (!unwinder->dwarf || !unwinder->images) {
+	if (!unwinder->dwarf || !unwinder->rows || !unwinder->images) {
 		unwinder_free(unwinder);
 		return NULL;
 	}
@@ -93,7 +98,7 @@ static enum ss_end end_of_missing(const struct walk *walk)
 	return ss_view_was_cut(&walk->view) ? SS_END_LIMIT : SS_END_UNREADABLE;
 }
 
-static enum ss_end end_of_step(const struct walk *walk, enum ss_dwarf_step step)
+static enum ss_end end_of_step(const struct walk *walk, enum ss_step step)
 {
 	switch (step) {
 	case SS_STEP_ROOT:
@@ -109,9 +114,9 @@ static enum ss_end end_of_step(const struct walk *walk, enum ss_dwarf_step step)
 	}
 }
 
-/* Where a walk is: a frame, and how its pc is to be understood. */
+/* Where a walk is: the registers of a frame, and how its pc is to be understood. */
 struct position {
-	struct ss_dwarf_frame frame;
+	struct ss_regs regs;
 	enum ss_frame_source source;
 	bool call;   /* pc is a return address */
 	bool signal; /* pc is in the signal trampoline */
@@ -119,61 +124,51 @@ struct position {
 
 static bool step_without_cfi(struct walk *walk, struct position *p)
 {
-	struct ss_dwarf_frame next = {};
-	struct ss_regs regs = {};
-
-	if (!ss_fallback_step(&walk->view, &p->frame, !p->call, &next, &p->source,
-			      &walk->end)) {
+	if (!ss_fallback_step(&walk->view, &p->regs, !p->call, &p->source, &walk->end)) {
 		if (walk->end != SS_END_ROOT && ss_view_was_cut(&walk->view))
 			walk->end = SS_END_LIMIT;
 		return false;
 	}
 	walk->guesses += p->source == SS_FROM_RETURN_ADDRESS;
-	if (walk->guesses > GUESSES_MAX)
-		return false;
-	ss_arch_regs_partial(next.pc, next.sp, &regs);
-	if (next.fp_known)
-		ss_regs_set(&regs, ss_arch.fp, next.fp);
-	p->frame = next;
+	walk->end = SS_END_NO_UNWIND_INFO;
 	p->call = true;
-	return ss_dwarf_start(walk->dwarf, &regs, true);
+	return walk->guesses <= GUESSES_MAX;
 }
 
 /* Goes one frame out. False: walk->end says why not. */
 static bool step(struct walk *walk, struct position *p)
 {
-	struct ss_dwarf_frame next;
+	const struct unwinder *unwinder = walk->unwinder;
+	bool call = p->call && !p->signal;
 
 	walk->view.missing = 0;
-	enum ss_dwarf_step result = ss_dwarf_next(walk->dwarf, &next);
+	enum ss_step result = ss_rows_step(unwinder->rows, &walk->view, &p->regs, call);
+	if (result == SS_STEP_COMPLEX)
+		result = ss_dwarf_step(unwinder->dwarf, &p->regs, call);
 	if (result == SS_STEP_NO_INFO)
 		return step_without_cfi(walk, p);
 	walk->end = end_of_step(walk, result);
 	if (result != SS_STEP_OK)
 		return false;
-	p->frame = next;
 	p->source = SS_FROM_CFI;
 	p->call = !p->signal;
 	return true;
 }
 
-/* The stack must grow outwards, but for the way from an alternate signal stack, and
-   coroutines' last frame. */
-static bool makes_progress(const struct position *before, const struct position *after)
-{
-	return before->signal || after->frame.sp > before->frame.sp;
-}
-
 static bool walk_frames(struct walk *walk, struct position *p)
 {
 	for (;;) {
-		p->signal = is_sigreturn(&walk->view, p->frame.pc);
-		if (!add_frame(walk, p->frame.pc, p->source, p->call, p->signal))
+		uint64_t pc = ss_regs_pc(&p->regs);
+		uint64_t sp = ss_regs_sp(&p->regs);
+		p->signal = is_sigreturn(&walk->view, pc);
+		if (!add_frame(walk, pc, p->source, p->call, p->signal))
 			return false;
-		struct position before = *p;
+		bool signal = p->signal;
 		if (!step(walk, p))
 			return true;
-		if (!makes_progress(&before, p)) {
+		/* The stack must grow outwards, but for the way from an alternate
+		   signal stack back to the interrupted one. */
+		if (!signal && ss_regs_sp(&p->regs) <= sp) {
 			walk->end = SS_END_LOOP;
 			return true;
 		}
@@ -187,14 +182,10 @@ static bool walk_frames(struct walk *walk, struct position *p)
 /* False without memory. */
 static bool walk_thread(struct walk *walk, const struct ss_capture_thread *thread)
 {
-	struct position p = { .source = SS_FROM_REGISTERS };
+	struct position p = { .regs = thread->regs, .source = SS_FROM_REGISTERS };
 
 	walk->view.thread = thread;
 	walk->guesses = 0;
-	walk->end = SS_END_UNREADABLE;
-	if (!ss_dwarf_start(walk->dwarf, &thread->regs, false) ||
-	    !ss_dwarf_get(walk->dwarf, &p.frame))
-		return true;
 	return walk_frames(walk, &p);
 }
 
@@ -288,8 +279,8 @@ struct ss_error *ss_capture_unwind(const struct ss_capture *capture,
 		return ss_error_no_memory();
 	if (options && options->max_frames)
 		walk.max_frames = SS_MIN(options->max_frames, (unsigned)FRAMES_MAX);
-	walk.dwarf = unwinder->dwarf;
-	ss_dwarf_begin(walk.dwarf, &walk.view);
+	walk.unwinder = unwinder;
+	ss_dwarf_begin(unwinder->dwarf, &walk.view);
 	bool ok = walk_threads(&walk, capture);
 	ss_vector_free(&walk.frames);
 	ss_view_deinit(&walk.view);

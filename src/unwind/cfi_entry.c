@@ -1,0 +1,185 @@
+#include "unwind/cfi_entry.h"
+
+#include <string.h>
+
+enum {
+	/* pcrel | sdata4: the pointers of an FDE as every linker writes them. */
+	POINTER_PCREL_SDATA4 = 0x1b,
+	POINTER_FORMAT = 0x0f,
+	CIE_MAX = 256,
+	FDE_MAX = SS_CFI_PROGRAM_MAX + 64,
+	LENGTH_64 = 0xffffffff,
+};
+
+uint64_t ss_cfi_read_fixed(struct ss_cfi_bytes *b, size_t size)
+{
+	uint64_t value = 0;
+
+	if ((size_t)(b->end - b->at) < size) {
+		b->failed = true;
+		b->at = b->end;
+		return 0;
+	}
+	memcpy(&value, b->at, size);
+	b->at += size;
+	return value;
+}
+
+uint64_t ss_cfi_read_uleb(struct ss_cfi_bytes *b)
+{
+	uint64_t value = 0;
+
+	for (unsigned shift = 0;; shift += 7) {
+		uint64_t byte = ss_cfi_read_fixed(b, 1);
+		if (shift < 64)
+			value |= (byte & 0x7f) << shift;
+		if (!(byte & 0x80))
+			return value;
+	}
+}
+
+int64_t ss_cfi_read_sleb(struct ss_cfi_bytes *b)
+{
+	uint64_t value = 0;
+
+	for (unsigned shift = 0;; shift += 7) {
+		uint64_t byte = ss_cfi_read_fixed(b, 1);
+		if (shift < 64)
+			value |= (byte & 0x7f) << shift;
+		if (byte & 0x80)
+			continue;
+		if (shift + 7 < 64 && (byte & 0x40))
+			value |= ~UINT64_C(0) << (shift + 7);
+		return (int64_t)value;
+	}
+}
+
+/* An entry of .eh_frame: its bytes after the length, as far as they are there. */
+struct record {
+	uint8_t bytes[FDE_MAX];
+	size_t size;
+	uint64_t body; /* ELF virtual address of bytes */
+};
+
+static bool read_record(struct ss_image *image, uint64_t address, size_t max,
+			struct record *ret)
+{
+	uint32_t length;
+
+	if (ss_image_read(image, address, &length, sizeof(length)) != sizeof(length) ||
+	    length == 0 || length == LENGTH_64 || length > max)
+		return false;
+	ret->body = address + sizeof(length);
+	ret->size = length;
+	return ss_image_read(image, ret->body, ret->bytes, length) == length;
+}
+
+static struct ss_cfi_bytes bytes_of(const struct record *record)
+{
+	return (struct ss_cfi_bytes){ .at = record->bytes,
+				      .end = record->bytes + record->size };
+}
+
+static bool take_program(struct ss_cfi_bytes *b, struct ss_cfi_program *ret)
+{
+	ret->size = (size_t)(b->end - b->at);
+	if (b->failed || ret->size > sizeof(ret->bytes))
+		return false;
+	memcpy(ret->bytes, b->at, ret->size);
+	return true;
+}
+
+/* Passes over the personality pointer of an augmentation. */
+static void skip_pointer(struct ss_cfi_bytes *b)
+{
+	uint8_t encoding = (uint8_t)ss_cfi_read_fixed(b, 1);
+
+	switch (encoding & POINTER_FORMAT) {
+	case 0x00:
+	case 0x04:
+	case 0x0c:
+		(void)ss_cfi_read_fixed(b, 8); /* its value does not matter */
+		break;
+	case 0x03:
+	case 0x0b:
+		(void)ss_cfi_read_fixed(b, 4);
+		break;
+	default:
+		b->failed = true;
+	}
+}
+
+/* The data that belong to the letters after 'z'. */
+static bool read_augmentation(struct ss_cfi_bytes *b, const char *letters,
+			      struct ss_cfi_entry *ret)
+{
+	uint64_t size = ss_cfi_read_uleb(b);
+	const uint8_t *data = b->at;
+	uint8_t encoding = 0;
+
+	if (size > (uint64_t)(b->end - b->at))
+		return false;
+	for (; *letters; letters++) {
+		if (*letters == 'R')
+			encoding = (uint8_t)ss_cfi_read_fixed(b, 1);
+		else if (*letters == 'L')
+			(void)ss_cfi_read_fixed(b, 1); /* of exception tables: not ours */
+		else if (*letters == 'P')
+			skip_pointer(b);
+		else if (*letters == 'S')
+			ret->signal = true;
+		else
+			return false;
+	}
+	b->at = data + size;
+	return !b->failed && encoding == POINTER_PCREL_SDATA4;
+}
+
+static bool read_cie(struct ss_image *image, uint64_t address, struct ss_cfi_entry *ret)
+{
+	struct record record;
+
+	if (!read_record(image, address, CIE_MAX, &record))
+		return false;
+	struct ss_cfi_bytes b = bytes_of(&record);
+	uint64_t id = ss_cfi_read_fixed(&b, 4);
+	uint64_t version = ss_cfi_read_fixed(&b, 1);
+	const char *letters = (const char *)b.at;
+	const uint8_t *nul = memchr(b.at, 0, (size_t)(b.end - b.at));
+	if (id != 0 || (version != 1 && version != 3) || !nul || letters[0] != 'z')
+		return false;
+	b.at = nul + 1;
+	ret->code_align = ss_cfi_read_uleb(&b);
+	ret->data_align = ss_cfi_read_sleb(&b);
+	ret->return_register = version == 1 ? ss_cfi_read_fixed(&b, 1) :
+					      ss_cfi_read_uleb(&b);
+	return read_augmentation(&b, letters + 1, ret) && take_program(&b, &ret->initial);
+}
+
+enum ss_cfi_found ss_cfi_entry_find(struct ss_image *image,
+				    const struct ss_cfi_table *table, uint64_t address,
+				    struct ss_cfi_entry *ret)
+{
+	struct record record;
+	uint64_t fde;
+
+	if (!ss_cfi_table_search(image, table, address, &fde))
+		return SS_CFI_NONE;
+	if (!read_record(image, fde, FDE_MAX, &record))
+		return SS_CFI_COMPLEX;
+	struct ss_cfi_bytes b = bytes_of(&record);
+	uint64_t cie_pointer = ss_cfi_read_fixed(&b, 4);
+	ret->signal = false;
+	if (cie_pointer == 0 || !read_cie(image, record.body - cie_pointer, ret))
+		return SS_CFI_COMPLEX;
+	uint64_t here = record.body + (uint64_t)(b.at - record.bytes);
+	ret->start = here + (uint64_t)(int64_t)(int32_t)ss_cfi_read_fixed(&b, 4);
+	ret->end = ret->start + (uint32_t)ss_cfi_read_fixed(&b, 4);
+	uint64_t augmentation = ss_cfi_read_uleb(&b);
+	if (b.failed || augmentation > (uint64_t)(b.end - b.at))
+		return SS_CFI_COMPLEX;
+	b.at += augmentation;
+	if (address < ret->start || address >= ret->end)
+		return SS_CFI_NONE;
+	return take_program(&b, &ret->program) ? SS_CFI_FOUND : SS_CFI_COMPLEX;
+}
