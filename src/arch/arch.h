@@ -47,6 +47,9 @@ void ss_arch_regs(const ss_kernel_regs *kernel, struct ss_regs *ret);
    was in user space. */
 void ss_arch_syscall(const ss_kernel_regs *kernel, struct ss_syscall *ret);
 
+/* What thread-local storage is reached by: the pthread_t of glibc and musl. */
+uint64_t ss_arch_thread_pointer(const ss_kernel_regs *kernel);
+
 /* Only pc and sp are known. */
 void ss_arch_regs_partial(uint64_t pc, uint64_t sp, struct ss_regs *ret);
 

@@ -55,6 +55,11 @@ void ss_arch_regs(const ss_kernel_regs *k, struct ss_regs *ret)
 	ret->valid = (UINT64_C(1) << REG_COUNT) - 1;
 }
 
+uint64_t ss_arch_thread_pointer(const ss_kernel_regs *k)
+{
+	return k->fs_base;
+}
+
 void ss_arch_regs_partial(uint64_t pc, uint64_t sp, struct ss_regs *ret)
 {
 	ret->valid = 0;

@@ -48,6 +48,7 @@ static void fill_registers(struct ss_capture_thread *thread, const struct ss_tas
 	} else if (task->phase == SS_TASK_RELEASED) {
 		ss_arch_regs(&task->kernel, &thread->regs);
 		ss_arch_syscall(&task->kernel, &thread->syscall);
+		thread->thread_pointer = ss_arch_thread_pointer(&task->kernel);
 	} else {
 		thread->syscall.number = -1;
 	}

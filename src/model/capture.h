@@ -51,6 +51,7 @@ struct ss_capture_thread {
 	const char *reason; /* in strings, or NULL */
 	struct ss_regs regs;
 	struct ss_syscall syscall;
+	uint64_t thread_pointer; /* 0: not known */
 	struct ss_stack_copy stacks[SS_STACK_COPIES];
 	struct ss_live_frame *live; /* owned; NULL unless LIVE */
 	size_t live_count;

@@ -221,6 +221,7 @@ static bool add_thread(struct walk *walk, const struct ss_capture_thread *from)
 				  ss_intern_string(snapshot->strings, from->reason) :
 				  NULL,
 		.consistent = from->consistent,
+		.thread_pointer = from->thread_pointer,
 	};
 	walk->frames.count = 0;
 	walk->end = from->end;

@@ -1,0 +1,194 @@
+/*
+ * Our rows of CFI tables against libunwind, for the functions of real programs: both
+ * step from the same made-up registers over the same made-up stack, and must agree on
+ * the outcome and on every register that a caller keeps.
+ */
+#include <stdarg.h>
+#include <stddef.h>
+#include <setjmp.h>
+#include <cmocka.h>
+
+#include <fcntl.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+
+#include "unwind/cfi_entry.h"
+#include "unwind/cfi_step.h"
+#include "unwind/dwarf.h"
+
+enum { STACK_SIZE = 1 << 20, ENTRIES_MAX = 4000 };
+
+static const uint64_t stack_start = UINT64_C(0x7ffd00000000);
+static const uint64_t bias = UINT64_C(0x7f1000000000);
+
+static const uint8_t kept[] = { 3, 6, 7, 12, 13, 14, 15, 16 }; /* rbx rbp rsp r12-15 pc */
+
+struct fixture {
+	struct ss_capture *capture;
+	struct ss_images *images;
+	struct ss_rows *rows;
+	struct ss_dwarf *dwarf;
+	struct ss_view view;
+	struct ss_capture_thread thread;
+	uint64_t *stack;
+	struct ss_loaded *loaded;
+};
+
+static void open_fixture(struct fixture *f, const char *path)
+{
+	struct stat st;
+	int fd = open(path, O_RDONLY | O_CLOEXEC);
+
+	*f = (struct fixture){ .capture = ss_capture_new() };
+	assert_true(fd >= 0 && fstat(fd, &st) == 0);
+	struct ss_module_impl *module = ss_module_new(path, bias, bias + (1u << 30));
+	struct ss_mapping mapping = { .start = bias,
+				      .end = bias + (1u << 30),
+				      .prot = PROT_READ | PROT_EXEC };
+	assert_true(ss_module_add_mapping(module, &mapping));
+	module->fd = fd;
+	module->inode = st.st_ino;
+	*ss_vector_push(&f->capture->modules) = module;
+	*ss_vector_push(&f->capture->areas) = (struct ss_area){ .start = bias,
+								.end = bias + (1u << 30),
+								.prot = mapping.prot,
+								.name = path };
+	f->images = ss_images_new();
+	f->rows = ss_rows_new();
+	f->dwarf = ss_dwarf_new();
+	assert_true(ss_view_init(&f->view, f->capture, f->images));
+	f->stack = malloc(STACK_SIZE);
+	/* Each word is different, and in range to be a frame pointer. */
+	for (size_t i = 0; i < STACK_SIZE / 8; i++)
+		f->stack[i] =
+			stack_start + STACK_SIZE / 2 + (i * 2654435761u % 65536) * 8;
+	f->thread.stacks[0] = (struct ss_stack_copy){
+		.address = stack_start,
+		.size = STACK_SIZE,
+		.bytes = (const uint8_t *)f->stack,
+	};
+	f->view.thread = &f->thread;
+	ss_dwarf_begin(f->dwarf, &f->view);
+	f->loaded = ss_view_find_module(&f->view, bias);
+	assert_non_null(f->loaded);
+}
+
+static void close_fixture(struct fixture *f)
+{
+	ss_view_deinit(&f->view);
+	ss_dwarf_free(f->dwarf);
+	ss_rows_free(f->rows);
+	ss_images_free(f->images);
+	ss_capture_free(f->capture);
+	free(f->stack);
+}
+
+static struct ss_regs made_up_registers(uint64_t pc)
+{
+	struct ss_regs regs = {};
+
+	for (unsigned reg = 0; reg < ss_arch.reg_count; reg++)
+		ss_regs_set(&regs, reg, stack_start + STACK_SIZE / 4 + reg * 4096);
+	ss_regs_set(&regs, ss_arch.sp, stack_start + STACK_SIZE / 8);
+	ss_regs_set(&regs, ss_arch.pc, pc);
+	return regs;
+}
+
+/* True: the row said it by itself, and libunwind agrees. */
+static bool compare_at(struct fixture *f, uint64_t pc)
+{
+	struct ss_regs ours = made_up_registers(pc);
+	struct ss_regs theirs = ours;
+	enum ss_step our_step = ss_rows_step(f->rows, &f->view, &ours, false);
+
+	if (our_step == SS_STEP_COMPLEX)
+		return false;
+	enum ss_step their_step = ss_dwarf_step(f->dwarf, &theirs, false);
+	if (our_step != their_step)
+		fail_msg("%#lx: step %d, libunwind %d", pc - f->loaded->bias, our_step,
+			 their_step);
+	for (size_t i = 0; our_step == SS_STEP_OK && i < sizeof(kept); i++) {
+		uint64_t a = 0;
+		uint64_t b = 0;
+		bool has_a = ss_regs_get(&ours, kept[i], &a);
+		bool has_b = ss_regs_get(&theirs, kept[i], &b);
+		if (has_a != has_b || a != b)
+			fail_msg("%#lx: register %u: %d %#lx, libunwind %d %#lx",
+				 pc - f->loaded->bias, kept[i], has_a, a, has_b, b);
+	}
+	return true;
+}
+
+static void compare_file(const char *path)
+{
+	struct fixture f;
+	size_t simple = 0;
+	size_t total = 0;
+
+	open_fixture(&f, path);
+	assert_true(f.loaded->has_table);
+	const struct ss_cfi_table *table = &f.loaded->table;
+	uint64_t stride = table->count / ENTRIES_MAX + 1;
+	for (uint64_t i = 0; i < table->count; i += stride) {
+		int32_t start;
+		struct ss_cfi_entry entry;
+		assert_int_equal(ss_image_read(f.loaded->image, table->entries + i * 8,
+					       &start, sizeof(start)),
+				 sizeof(start));
+		uint64_t address = table->header + (uint64_t)(int64_t)start;
+		if (ss_cfi_entry_find(f.loaded->image, table, address, &entry) !=
+		    SS_CFI_FOUND)
+			continue;
+		uint64_t size = entry.end - entry.start;
+		const uint64_t at[] = { 0,	  1,	    4,
+					size / 4, size / 2, size - size / 4,
+					size - 1 };
+		for (size_t k = 0; k < sizeof(at) / sizeof(at[0]); k++) {
+			if (at[k] >= size)
+				continue;
+			total++;
+			simple += compare_at(&f, f.loaded->bias + entry.start + at[k]);
+		}
+	}
+	print_message("%s: %zu of %zu addresses by our rows\n", path, simple, total);
+	assert_true(total > 50);
+	assert_true(simple * 100 >= total * 95);
+	close_fixture(&f);
+}
+
+static void agrees_on_this_program(void **state)
+{
+	(void)state;
+	compare_file("/proc/self/exe");
+}
+
+static void agrees_on_libc(void **state)
+{
+	(void)state;
+	compare_file("/lib/x86_64-linux-gnu/libc.so.6");
+}
+
+static void agrees_on_libstdcxx(void **state)
+{
+	(void)state;
+	compare_file("/usr/lib/x86_64-linux-gnu/libstdc++.so.6");
+}
+
+static void agrees_on_a_large_program(void **state)
+{
+	(void)state;
+	compare_file("/usr/bin/gdb");
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(agrees_on_this_program),
+		cmocka_unit_test(agrees_on_libc),
+		cmocka_unit_test(agrees_on_libstdcxx),
+		cmocka_unit_test(agrees_on_a_large_program),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
