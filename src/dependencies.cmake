@@ -1,8 +1,8 @@
 # The libraries that stacksnap is made of. What a room includes is a rule of the design;
 # here is only where to find it.
 #
-# Out: SS_LIBRARY_INCLUDES, SS_LIBRARY_LIBS (of libstacksnap), JANSSON_* (of the tool),
-# and with SS_STATIC: SS_STATIC_LIBS, SS_STATIC_OPTION, SS_STATIC_PIE.
+# Out: SS_LIBRARY_INCLUDES, SS_LIBRARY_LIBS (of libstacksnap), SS_TOOL_LIBS and
+# JANSSON_INCLUDE_DIRS (of the tool), and with SS_STATIC: SS_STATIC_LIBS, SS_STATIC_OPTION, SS_STATIC_PIE.
 
 find_package(PkgConfig REQUIRED)
 find_package(Threads REQUIRED)
@@ -10,6 +10,7 @@ pkg_check_modules(UNWIND REQUIRED libunwind-ptrace libunwind-generic)
 pkg_check_modules(DW REQUIRED libdw libelf)
 pkg_check_modules(LZMA REQUIRED liblzma)
 pkg_check_modules(JANSSON REQUIRED jansson)
+pkg_check_modules(XXHASH REQUIRED libxxhash) # its header; all of it is inlined
 
 # libiberty comes without a pkg-config file: in libiberty-dev (Debian), binutils-devel
 # (Fedora), binutils-dev (Alpine), binutils (Arch). Its header is below libiberty/ or not.
@@ -18,9 +19,16 @@ find_library(IBERTY_LIBRARY NAMES libiberty_pic.a libiberty.a iberty REQUIRED)
 find_path(IBERTY_INCLUDE NAMES demangle.h PATH_SUFFIXES libiberty REQUIRED)
 
 set(SS_LIBRARY_INCLUDES ${UNWIND_INCLUDE_DIRS} ${DW_INCLUDE_DIRS} ${LZMA_INCLUDE_DIRS}
-	${IBERTY_INCLUDE})
+	${XXHASH_INCLUDE_DIRS} ${IBERTY_INCLUDE})
 set(SS_LIBRARY_LIBS ${UNWIND_LINK_LIBRARIES} ${DW_LINK_LIBRARIES} ${LZMA_LINK_LIBRARIES}
 	${IBERTY_LIBRARY} Threads::Threads)
+
+# argp is part of glibc; with musl it is a library of its own.
+set(SS_TOOL_LIBS ${JANSSON_LINK_LIBRARIES})
+find_library(ARGP_LIBRARY NAMES argp)
+if(ARGP_LIBRARY)
+	list(APPEND SS_TOOL_LIBS ${ARGP_LIBRARY})
+endif()
 
 if(NOT SS_STATIC)
 	return()
@@ -48,6 +56,9 @@ foreach(name bz2 zstd eu)
 endforeach()
 set(SS_STATIC_LIBS -Wl,--start-group ${SS_STATIC_FOUND} ${IBERTY_LIBRARY} -Wl,--end-group
 	Threads::Threads)
+if(ARGP_LIBRARY)
+	list(APPEND SS_STATIC_LIBS ${ARGP_LIBRARY})
+endif()
 
 # A link of everything at once, tried: is it position independent?
 include(CheckCSourceCompiles)

@@ -1,0 +1,89 @@
+"""What is installed can be used: the example is built from an installed prefix, as a program
+of somebody else would be, against the shared and the static library."""
+# ctest: release-only
+
+import glob
+import os
+import shutil
+import subprocess
+import tempfile
+import unittest
+
+SOURCE = os.environ["SOURCE"]
+EXAMPLE = os.path.join(SOURCE, "tests/example/snapshot_child.c")
+
+
+def run(command, **options):
+    done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+                          text=True, timeout=60, **options)
+    if done.returncode != 0:
+        raise AssertionError("%s: %d\n%s" % (command, done.returncode, done.stdout))
+    return done.stdout
+
+
+class Installed(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.top = tempfile.mkdtemp()
+        cls.addClassCleanup(shutil.rmtree, cls.top)
+        cls.prefix = os.path.join(cls.top, "a prefix")
+        run(["cmake", "--install", os.environ["BUILD"], "--prefix", cls.prefix])
+        cls.libdir = os.path.dirname(os.path.dirname(
+            glob.glob(cls.prefix + "/lib*/**/stacksnap.pc", recursive=True)[0]))
+        cls.environment = dict(os.environ, PKG_CONFIG_PATH=cls.libdir + "/pkgconfig",
+                               LD_LIBRARY_PATH=cls.libdir)
+
+    def build(self, *options, flags="--libs"):
+        """With the shell taking pkg-config's words apart, as makefiles do."""
+        program = os.path.join(self.top, "example")
+        command = 'eval "%s \'%s\' -o \'%s\' %s $(pkg-config --cflags %s stacksnap)"' % (
+            os.environ["CC"], EXAMPLE, program, " ".join(options), flags)
+        run(["sh", "-ec", command], env=self.environment)
+        return program
+
+    def check(self, program):
+        output = run([program], env=self.environment)
+        self.assertRegex(output, r"(?s)wait_for_parent\+.*child_main\+.*main\+")
+        self.assertIn("ends at: root", output)
+
+    def test_shared(self):
+        program = self.build()
+        self.assertIn("libstacksnap.so.0", run(["readelf", "-d", program]))
+        self.check(program)
+
+    def test_static_library(self):
+        hidden = [path for path in glob.glob(self.libdir + "/libstacksnap.so*")]
+        for path in hidden:
+            os.rename(path, path + ".away")
+        try:
+            self.check(self.build(flags="--libs --static"))
+        finally:
+            for path in hidden:
+                os.rename(path + ".away", path)
+
+    def test_cplusplus(self):
+        """The header stands alone, in C++ too."""
+        for compiler, language in ((os.environ["CC"], "c"), ("c++", "c++")):
+            run([compiler, "-x", language, "-Wall", "-Wextra", "-Werror", "-pedantic",
+                 "-fsyntax-only", os.path.join(self.prefix, "include/stacksnap.h")])
+
+    def test_version(self):
+        version = run(["pkg-config", "--modversion", "stacksnap"], env=self.environment)
+        said = run([self.prefix + "/bin/stacksnap", "--version"])
+        self.assertIn(version.strip(), said)
+
+    def test_files(self):
+        """Every manual page and a completion for each shell."""
+        pages = {os.path.basename(path) for path in glob.glob(SOURCE + "/man/*.[135]")}
+        found = {os.path.basename(path) for path in
+                 glob.glob(self.prefix + "/share/man/man[135]/*")}
+        self.assertEqual(found, pages)
+        for path in ("bash-completion/completions/stacksnap",
+                     "zsh/site-functions/_stacksnap",
+                     "fish/vendor_completions.d/stacksnap.fish"):
+            self.assertGreater(os.path.getsize(self.prefix + "/share/" + path), 100)
+        run(["bash", "-n", self.prefix + "/share/bash-completion/completions/stacksnap"])
+
+
+if __name__ == "__main__":
+    unittest.main()

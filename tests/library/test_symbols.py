@@ -1,0 +1,53 @@
+"""The header, the version map and the shared library say the same public functions."""
+# ctest: release-only
+
+import os
+import re
+import subprocess
+import unittest
+
+SOURCE = os.environ["SOURCE"]
+LIBRARY = os.path.join(os.environ["BUILD"], "libstacksnap.so")
+VERSION = "STACKSNAP_0.1"
+
+
+def read(path):
+    with open(os.path.join(SOURCE, path), encoding="utf-8") as file:
+        return file.read()
+
+
+def run(*command):
+    return subprocess.run(command, stdout=subprocess.PIPE, check=True, text=True).stdout
+
+
+class Symbols(unittest.TestCase):
+    def setUp(self):
+        self.header = sorted(re.findall(r"^SS_API [^;(]*?\b(ss_\w+)\(",
+                                        read("include/stacksnap.h"), re.M))
+
+    def test_every_declaration_is_marked(self):
+        text = re.sub(r"/\*.*?\*/", "", read("include/stacksnap.h"), flags=re.S)
+        declared = re.findall(r"^(?!typedef)\w[^;{}]*?\b(ss_\w+)\([^;{}]*\);", text, re.M)
+        self.assertEqual(sorted(declared), self.header)
+
+    def test_map(self):
+        text = re.sub(r"/\*.*?\*/", "", read("src/stacksnap.map"), flags=re.S)
+        node = re.fullmatch(r"\s*(\w[\w.]*) \{\s*global:(.*)local:\s*\*;\s*\};\s*", text, re.S)
+        self.assertIsNotNone(node, "one node, global names, everything else local")
+        self.assertEqual(node.group(1), VERSION)
+        self.assertEqual(sorted(node.group(2).replace(";", " ").split()), self.header)
+
+    def test_library(self):
+        exported = [line.split()[-1] for line in
+                    run("nm", "-D", "--defined-only", "--with-symbol-versions",
+                        LIBRARY).splitlines()]
+        wanted = [name + "@@" + VERSION for name in self.header] + [VERSION]
+        exported = [re.sub(r"^%s(@@.*)?$" % VERSION, VERSION, name) for name in exported]
+        self.assertEqual(sorted(exported), sorted(wanted))
+
+    def test_soname(self):
+        self.assertRegex(run("readelf", "-d", LIBRARY), r"SONAME.*\[libstacksnap\.so\.0\]")
+
+
+if __name__ == "__main__":
+    unittest.main()

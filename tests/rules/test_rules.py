@@ -1,0 +1,171 @@
+"""The rules of the design hold for this tree, and each of them can fail."""
+# ctest: release-only
+
+import os
+import subprocess
+import tempfile
+import unittest
+
+import rules
+
+SOURCE = os.environ["SOURCE"]
+BUILD = os.environ["BUILD"]
+
+OVER_SOURCES = [rules.check_rooms, rules.check_includes, rules.check_third_party,
+                rules.check_processor, rules.check_proc_paths, rules.check_function_length,
+                rules.check_file_length, rules.check_room_size]
+OVER_OBJECTS = [rules.check_process_calls, rules.check_frozen, rules.check_manners,
+                rules.check_globals, rules.check_names]
+
+
+class ThisTree(unittest.TestCase):
+    def setUp(self):
+        names = ("ss_objects", "ss_tool_objects", "stacksnap")
+        self.tree = rules.Tree(SOURCE, [os.path.join(BUILD, "CMakeFiles", name + ".dir", "src")
+                                        for name in names])
+
+    def test_rules(self):
+        for rule in OVER_SOURCES + OVER_OBJECTS:
+            with self.subTest(rule.__name__, says=rule.__doc__):
+                self.assertEqual(rule(self.tree), [])
+
+    def test_calls(self):
+        public = rules.public_functions(os.path.join(SOURCE, "include/stacksnap.h"))
+        self.assertGreater(len(public), 15)
+        self.assertEqual(rules.check_calls(self.tree, public), [])
+
+    def test_the_objects_were_read(self):
+        """A rule over symbols that reads none would never fail."""
+        symbols = list(self.tree.symbols())
+        self.assertIn(("capture", "ptrace", "U"), [(room, name, letter)
+                                                   for room, _, name, letter, _ in symbols])
+        self.assertGreater(len([1 for entry in symbols if entry[3] == "T"]), 100)
+
+
+class BadTrees(unittest.TestCase):
+    """A small tree for each rule that breaks it, and one that nearly does."""
+
+    def make(self, files, objects=False):
+        top = tempfile.TemporaryDirectory()
+        self.addCleanup(top.cleanup)
+        for path, text in files.items():
+            path = os.path.join(top.name, "src", path)
+            os.makedirs(os.path.dirname(path), exist_ok=True)
+            with open(path, "w", encoding="utf-8") as file:
+                file.write(text)
+            if objects and path.endswith(".c"):
+                subprocess.run([os.environ.get("CC", "cc"), "-O1", "-fPIC", "-w", "-c", path,
+                                "-o", path + ".o"], check=True)
+        return rules.Tree(top.name, [os.path.join(top.name, "src")])
+
+    def complain(self, rule, files, part, *arguments):
+        objects = rule in OVER_OBJECTS or rule is rules.check_calls
+        complaints = rule(self.make(files, objects), *arguments)
+        self.assertEqual(len(complaints), 1, complaints)
+        self.assertIn(part, complaints[0])
+
+    def accept(self, rule, files, *arguments):
+        objects = rule in OVER_OBJECTS or rule is rules.check_calls
+        self.assertEqual(rule(self.make(files, objects), *arguments), [])
+
+    def test_rooms(self):
+        self.complain(rules.check_rooms, {"cellar/a.c": ""}, "cellar")
+
+    def test_includes(self):
+        self.complain(rules.check_includes, {"base/a.c": '#include "model/module.h"\n'},
+                      "base may not use model")
+        self.complain(rules.check_includes, {"view/a.c": '#include "model/module.h"\n'},
+                      "view may not use model")
+        self.complain(rules.check_includes, {"view/a.c": '#include <model/module.h>\n'},
+                      "view may not use model")
+        self.complain(rules.check_includes, {"proc/a.c": ' # include "maps.h"\n'},
+                      "write ROOM/FILE.h")
+        self.accept(rules.check_includes, {
+            "unwind/a.c": '#include <sys/mman.h>\n#include "stacksnap.h"\n'
+                          '#include "unwind/a.h"\n#include "arch/arch.h"\n'})
+
+    def test_third_party(self):
+        self.complain(rules.check_third_party, {"capture/freeze.c": "#include <libelf.h>\n"},
+                      "libelf.h")
+        self.complain(rules.check_third_party,
+                      {"capture/freeze.c": "#include <libunwind-ptrace.h>\n"}, "live.c")
+        self.complain(rules.check_third_party, {"view/a.c": "#include <elfutils/libdw.h>\n"},
+                      "libdw.h")
+        self.accept(rules.check_third_party, {
+            "capture/live.c": "#include <libunwind-ptrace.h>\n",
+            "capture/regs.c": "#include <elf.h>\n", "unwind/a.c": "#include <libunwind.h>\n"})
+
+    def test_processor(self):
+        bad = "#if defined(__x86_64__)\n#endif\n"
+        self.complain(rules.check_processor, {"unwind/a.c": bad}, "__x86_64__")
+        self.complain(rules.check_processor, {"base/a.h": "# ifdef __aarch64__\n# endif\n"},
+                      "__aarch64__")
+        self.accept(rules.check_processor, {"arch/a.c": bad})
+
+    def test_proc_paths(self):
+        bad = 'const char *ss_p = "/proc/%d/maps";\n'
+        self.complain(rules.check_proc_paths, {"unwind/a.c": bad}, "/proc/%d/maps")
+        self.accept(rules.check_proc_paths, {"capture/a.c": bad,
+                                             "proc/a.h": "/* /proc/PID/maps */\n"})
+
+    def test_process_calls(self):
+        bad = "long ptrace();\nlong ss_f(void) { return ptrace(0); }\n"
+        self.complain(rules.check_process_calls, {"unwind/a.c": bad}, "calls ptrace")
+        self.complain(rules.check_process_calls, {"model/a.c": "#define N SYS_ptrace\n"},
+                      "SYS_ptrace")
+        self.accept(rules.check_process_calls, {"capture/a.c": bad})
+
+    def test_frozen(self):
+        bad = "void *malloc();\nvoid *ss_f(void) { return malloc(9); }\n"
+        self.complain(rules.check_frozen, {"capture/freeze.c": bad}, "malloc")
+        self.accept(rules.check_frozen, {"capture/result.c": bad})
+
+    def test_manners(self):
+        for room in ("base", "symbolize"):
+            for call in ("printf", "exit", "abort", "sigaction", "__printf_chk", "signal"):
+                code = "int %s();\nint ss_f(int n) { return %s(n, \"%%d\") + 1; }\n"
+                self.complain(rules.check_manners, {room + "/a.c": code % (call, call)}, call)
+        self.complain(rules.check_manners, {
+            "base/a.c": "#include <stdio.h>\nFILE *ss_f(void) { return stderr; }\n"}, "stderr")
+        self.accept(rules.check_manners, {
+            "view/a.c": "#include <stdio.h>\nint ss_f(void) { return puts(\"\"); }\n"})
+
+    def test_globals(self):
+        for code in ("int ss_count = 1;", "static int n; int ss_f(void) { return n++; }",
+                     "int ss_f(void) { static int n = 2; return n++; }",
+                     "_Thread_local int ss_n;", "char *ss_name = \"\";"):
+            self.complain(rules.check_globals, {"model/a.c": code + "\n"}, " is in ")
+        self.accept(rules.check_globals, {
+            "model/a.c": "const char *const ss_names[] = { \"a\", \"b\" };\nconst int ss_n = 3;\n",
+            "cli/a.c": "int ss_count = 1;\n"})
+
+    def test_names(self):
+        self.complain(rules.check_names, {"view/a.c": "void render(void) {}\n"}, "render")
+        self.complain(rules.check_names, {"base/a.c": "const int table = 1;\n"}, "table")
+        self.accept(rules.check_names, {"cli/main.c": "int main(void) { return 0; }\n",
+                                        "base/a.c": "void ss_f(void) {}\nstatic int f;\n"})
+
+    def test_calls(self):
+        files = {"model/a.c": "int ss_f(void) { return 1; }\n",
+                 "view/a.c": "int ss_f(void);\nint ss_g(void) { return ss_f(); }\n"}
+        self.complain(rules.check_calls, files, "view may not use model (ss_f)", set())
+        self.accept(rules.check_calls, files, {"ss_f"})
+
+    def test_function_length(self):
+        function = "void ss_f(void)\n{\n%s}\n"
+        self.complain(rules.check_function_length, {"base/a.c": function % ("\t;\n" * 59)},
+                      "a function of 61 lines")
+        self.accept(rules.check_function_length, {"base/a.c": function % ("\t;\n" * 58)})
+
+    def test_file_length(self):
+        self.complain(rules.check_file_length, {"base/a.h": "\n" * 401}, "401 lines")
+        self.accept(rules.check_file_length, {"base/a.h": "\n" * 400})
+
+    def test_room_size(self):
+        self.complain(rules.check_room_size, {"base/a.c": ""}, "1 files")
+        self.complain(rules.check_room_size, {"base/%d.c" % i: "" for i in range(9)}, "9 files")
+        self.accept(rules.check_room_size, {"base/%d.c" % i: "" for i in range(8)})
+
+
+if __name__ == "__main__":
+    unittest.main()
