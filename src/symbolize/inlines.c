@@ -156,7 +156,7 @@ static bool is_walkable(Dwarf_Die *unit)
 	size_t header;
 
 	/* The header lies before the DIE; from there the next unit is known. */
-	return dwarf_cuoffset(unit) < start &&
+	return dwarf_cuoffset(unit) <= start &&
 	       dwarf_next_unit(dwarf_cu_getdwarf(unit->cu), start - dwarf_cuoffset(unit),
 			       &next, &header, NULL, NULL, NULL, NULL, NULL, NULL) == 0 &&
 	       next - start <= UNIT_SIZE_MAX;
