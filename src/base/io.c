@@ -62,6 +62,26 @@ int ss_io_read_path(int dirfd, const char *path, size_t max, struct ss_text *tex
 	return fd < 0 ? -errnum : ss_io_read_all(fd, max, text);
 }
 
+int ss_io_read_record(int dirfd, const char *path, size_t max, struct ss_text *text)
+{
+	_cleanup_close_ int fd = openat(dirfd, path, O_RDONLY | O_CLOEXEC | O_NOCTTY);
+	int errnum = errno;
+
+	text->size = 0;
+	if (fd < 0)
+		return -errnum;
+	int error = reserve(text, max + 1);
+	if (error)
+		return error;
+	ssize_t n = read(fd, text->bytes, max);
+	errnum = errno;
+	if (n < 0)
+		return -errnum;
+	text->size = (size_t)n;
+	text->bytes[n] = '\0';
+	return 0;
+}
+
 ssize_t ss_io_pread(int fd, void *bytes, size_t size, uint64_t offset)
 {
 	size_t done = 0;

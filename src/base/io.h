@@ -24,6 +24,13 @@ int ss_io_read_all(int fd, size_t max, struct ss_text *text);
 /* Opens path below dirfd (O_RDONLY), reads it whole as above and closes it. */
 int ss_io_read_path(int dirfd, const char *path, size_t max, struct ss_text *text);
 
+/*
+ * Opens path below dirfd and reads it with a single read() of up to max bytes: for
+ * files of procfs that give all they have at once (one record, no sequence), where the
+ * second read() that finds the end would cost as much as the first.
+ */
+int ss_io_read_record(int dirfd, const char *path, size_t max, struct ss_text *text);
+
 /* pread() until size bytes are there, the end, or an error. Bytes read or -errno. */
 ssize_t ss_io_pread(int fd, void *bytes, size_t size, uint64_t offset);
 

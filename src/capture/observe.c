@@ -3,7 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { SMALL_TEXT_MAX = 4096, TRIES = 3 };
+enum { TRIES = 3 };
 
 static bool is_left(const struct ss_task *task)
 {
@@ -16,15 +16,6 @@ static bool is_partial(const struct ss_task *task)
 	return task->partial;
 }
 
-static bool read_small(const struct ss_target *target, pid_t tid, const char *name,
-		       struct ss_text *text)
-{
-	char path[64];
-
-	(void)snprintf(path, sizeof(path), "%d/%s", tid, name); /* always fits */
-	return ss_io_read_path(target->task_fd, path, SMALL_TEXT_MAX, text) == 0;
-}
-
 /* How often the thread was put on a CPU: third figure of schedstat (sched-stats.rst). */
 static uint64_t read_run_count(const struct ss_target *target, pid_t tid,
 			       struct ss_text *text)
@@ -33,7 +24,7 @@ static uint64_t read_run_count(const struct ss_target *target, pid_t tid,
 	unsigned long long wait_ns;
 	unsigned long long count;
 
-	if (!read_small(target, tid, "schedstat", text) ||
+	if (!ss_target_read_task(target, tid, "schedstat", text) ||
 	    sscanf(text->bytes, "%llu %llu %llu", &run_ns, &wait_ns, &count) != 3)
 		return 0;
 	return count;
@@ -42,7 +33,7 @@ static uint64_t read_run_count(const struct ss_target *target, pid_t tid,
 static bool read_call(const struct ss_target *target, struct ss_task *task,
 		      struct ss_text *text)
 {
-	return read_small(target, task->tid, "syscall", text) &&
+	return ss_target_read_task(target, task->tid, "syscall", text) &&
 	       ss_syscall_parse(text->bytes, text->size, &task->call) &&
 	       task->call.kind != SS_SYSCALL_RUNNING && task->call.sp != 0;
 }

@@ -1,12 +1,11 @@
 #include "capture/tasks.h"
 
 #include <errno.h>
-#include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 
-enum { DIRECTORY_BYTES = 256 * 1024, CALL_TEXT_MAX = 1024 };
+enum { DIRECTORY_BYTES = 256 * 1024 };
 
 /* getdents64(2); glibc's readdir() allocates, which a freeze must not. */
 struct dirent64_kernel {
@@ -134,10 +133,7 @@ size_t ss_tasks_scan(struct ss_task_list *list, const struct ss_target *target)
 static void read_call(struct ss_task *task, const struct ss_target *target,
 		      struct ss_text *text)
 {
-	char path[64];
-
-	(void)snprintf(path, sizeof(path), "%d/syscall", task->tid); /* always fits */
-	if (ss_io_read_path(target->task_fd, path, CALL_TEXT_MAX, text) != 0 ||
+	if (!ss_target_read_task(target, task->tid, "syscall", text) ||
 	    !ss_syscall_parse(text->bytes, text->size, &task->call))
 		task->call = (struct ss_syscall_text){ .number = -1 };
 }

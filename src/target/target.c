@@ -10,28 +10,29 @@
 #include "arch/arch.h"
 #include "target/denial.h"
 
-enum { PROC_TEXT_MAX = 64 * 1024 };
+/* stat, status and syscall of a thread are far smaller; Groups can make status long. */
+enum { RECORD_MAX = 8 * 1024 };
 
-static bool read_task(const struct ss_target *target, pid_t tid, const char *name,
-		      struct ss_text *text)
+bool ss_target_read_task(const struct ss_target *target, pid_t tid, const char *name,
+			 struct ss_text *text)
 {
 	char path[64];
 
 	(void)snprintf(path, sizeof(path), "%d/%s", tid, name); /* always fits */
-	return ss_io_read_path(target->task_fd, path, PROC_TEXT_MAX, text) == 0;
+	return ss_io_read_record(target->task_fd, path, RECORD_MAX, text) == 0;
 }
 
 bool ss_target_read_stat(const struct ss_target *target, pid_t tid, struct ss_text *text,
 			 struct ss_stat *ret)
 {
-	return read_task(target, tid, "stat", text) &&
+	return ss_target_read_task(target, tid, "stat", text) &&
 	       ss_stat_parse(text->bytes, text->size, ret);
 }
 
 bool ss_target_read_status(const struct ss_target *target, pid_t tid,
 			   struct ss_text *text, struct ss_status *ret)
 {
-	return read_task(target, tid, "status", text) &&
+	return ss_target_read_task(target, tid, "status", text) &&
 	       ss_status_parse(text->bytes, text->size, ret);
 }
 

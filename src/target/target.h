@@ -20,6 +20,10 @@ struct ss_target {
 /* NO_PROCESS if the process has ended or the pid belongs to another one by now. */
 struct ss_error *ss_target_check(const struct ss_target *target);
 
+/* Reads a small file of task/TID. False: the thread is gone, or it is not readable. */
+bool ss_target_read_task(const struct ss_target *target, pid_t tid, const char *name,
+			 struct ss_text *text);
+
 /* Reads task/TID/stat or status below a target. False: the thread is gone. */
 bool ss_target_read_stat(const struct ss_target *target, pid_t tid, struct ss_text *text,
 			 struct ss_stat *ret);
