@@ -1,0 +1,60 @@
+"""deep: 50,000 frames, and what the limits make of them."""
+
+from harness import EndToEnd, MODES, Named, THREAD_END, main
+
+
+def descent(depth):
+    names = ("sink_a", "sink_b", "sink_c")
+    return [names[i % 3] for i in range(depth)]
+
+
+def whole(depth):
+    return [Named("poll"), "target_block"] + descent(depth) + ["thread_routine"] + THREAD_END
+
+
+class Deep(EndToEnd):
+    def test_fifty_thousand_frames(self):
+        """Longer than what is copied of a stack unless told: the cut is said; and told,
+        or in live mode, there is no cut."""
+        target = self.start("deep", 50000)
+        snapshot = self.snap(target.pid, "-n", 0, mode="stop", status=(0, 1))
+        thread = snapshot.thread("recursion")
+        if snapshot.status == 0:
+            self.assert_stack(snapshot, "recursion", whole(50000))
+        else:
+            self.assertEqual(thread["end"], "limit")
+            count = len(snapshot.frames(thread))
+            self.assertGreater(count, 1000)
+            self.assert_stack(snapshot, "recursion", whole(50000)[:count], end="limit")
+        for mode in MODES:
+            with self.subTest(mode=mode):
+                snapshot = self.snap(target.pid, "-n", 0, "--max-stack=16384", mode=mode)
+                self.assert_stack(snapshot, "recursion", whole(50000))
+
+    def test_frames_per_thread(self):
+        target = self.start("deep", 3000)
+        for mode in MODES:
+            for words, count in (((), 1024), (("-n", 7), 7), (("--max-frames=1", ), 1)):
+                with self.subTest(mode=mode, count=count):
+                    snapshot = self.snap(target.pid, "--thread=^recursion$", *words,
+                                         mode=mode, status=(1,))
+                    thread = self.assert_stack(snapshot, "recursion",
+                                               whole(3000)[:count], end="frames")
+                    self.assertEqual(len(snapshot.frames(thread)), count)
+            with self.subTest(mode=mode, count="all"):
+                snapshot = self.snap(target.pid, "-n", 0, mode=mode)
+                self.assert_stack(snapshot, "recursion", whole(3000))
+
+    def test_exactly_as_many_as_the_limit(self):
+        """poll, target_block, thread_routine, target_thread_main, start_thread, clone3
+        are six: with 1,018 more the stack is whole at 1,024 frames."""
+        target = self.start("deep", 1018)
+        for mode in MODES:
+            with self.subTest(mode=mode):
+                snapshot = self.snap(target.pid, mode=mode)
+                thread = self.assert_stack(snapshot, "recursion", whole(1018))
+                self.assertEqual(len(snapshot.frames(thread)), 1024)
+
+
+if __name__ == "__main__":
+    main()
