@@ -94,10 +94,13 @@ static struct ss_error *prepare(struct attempt *a)
 	a->capture = ss_capture_new();
 	if (!a->capture)
 		return ss_error_no_memory();
-	if (a->options->mode == SS_MODE_LIVE && !(a->live = ss_live_new()))
-		return ss_error_no_memory();
 	struct ss_error *error = read_maps(a, &a->maps);
-	return error ? error : ss_regions_read(a->capture, &a->maps);
+	if (!error)
+		error = ss_regions_read(a->capture, &a->maps);
+	if (error || a->options->mode != SS_MODE_LIVE)
+		return error;
+	a->live = ss_live_new(a->capture, &a->memory);
+	return a->live ? NULL : ss_error_no_memory();
 }
 
 static bool is_running_class(const struct ss_task *task)

@@ -150,8 +150,10 @@ static void give_up_sleeping(struct ss_freeze *freeze)
 			continue;
 		if (!ss_target_read_stat(freeze->target, task->tid, &text, &stat))
 			continue;
-		task->state = stat.state;
+		/* Anything else is the thread on its way to our stop: not its state. */
 		task->slow = stat.state == 'D' || stat.state == 'Z' || stat.state == 'X';
+		if (task->slow)
+			task->state = stat.state;
 	}
 }
 

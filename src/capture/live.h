@@ -7,11 +7,13 @@
 #define SS_CAPTURE_LIVE_H
 
 #include "capture/tasks.h"
+#include "target/memory.h"
 
 struct ss_live;
 
-/* NULL without memory. */
-struct ss_live *ss_live_new(void);
+/* NULL without memory. capture's areas say where the vDSO is. */
+struct ss_live *ss_live_new(const struct ss_capture *capture,
+			    const struct ss_memory *memory);
 void ss_live_free(struct ss_live *live);
 
 /* Unwinds a stopped task of ours into task->live, max_frames at most (0: no limit). */

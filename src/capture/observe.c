@@ -88,7 +88,9 @@ void ss_observe_tasks(struct ss_arena *arena, const struct ss_capture *capture,
 			task->phase = SS_TASK_GONE;
 			continue;
 		}
-		task->state = stat.state;
+		/* On its way to a stop it is not in a state of its own. */
+		if (task->phase != SS_TASK_INTERRUPTED)
+			task->state = stat.state;
 		memcpy(task->comm, stat.comm, sizeof(task->comm));
 		observe(arena, capture, target, task, memory, options, &text);
 		task->reason = reason_of(task);

@@ -54,17 +54,18 @@ static struct ss_error *explain_scope(pid_t pid, int scope, bool capable)
 	return NULL;
 }
 
+static struct ss_error *explain_root(void)
+{
+	return ss_error_with_remedy(
+		ss_error_new(SS_ERROR_DENIED,
+			     "we are root without the capability SYS_PTRACE, as in a "
+			     "container"),
+		"docker run --cap-add SYS_PTRACE …, or kubectl debug --profile=general "
+		"--target=CONTAINER …, or on the host: sudo stacksnap PID");
+}
+
 static struct ss_error *explain_user(pid_t pid, const struct ss_status *target)
 {
-	if (geteuid() == 0)
-		return ss_error_with_remedy(
-			ss_error_new(
-				SS_ERROR_DENIED,
-				"we are root without the capability SYS_PTRACE, as in "
-				"a container"),
-			"docker run --cap-add SYS_PTRACE …, or kubectl debug "
-			"--profile=general --target=CONTAINER …, or on the host: sudo "
-			"stacksnap PID");
 	return ss_error_with_remedy(
 		ss_error_new(SS_ERROR_DENIED,
 			     "process %d belongs to another user (uid %u, gid %u)", pid,
@@ -118,6 +119,8 @@ struct ss_error *ss_denial_explain(const struct ss_target *target)
 				"or a seccomp filter refuses",
 				target->pid),
 			"on the host, outside containers: sudo stacksnap PID");
+	if (geteuid() == 0)
+		return explain_root();
 	return same_user(&theirs) ? explain_same_user(target->pid, scope) :
 				    explain_user(target->pid, &theirs);
 }

@@ -1,15 +1,6 @@
 #include "unwind/dwarf.h"
 
-#include <libunwind.h>
-
-/*
- * Exported by libunwind since 1.0 and declared in no public header (its source:
- * include/dwarf.h); libunwind-ptrace and libunwind-coredump use it the same way.
- */
-extern int _Ux86_64_dwarf_search_unwind_table(unw_addr_space_t space, unw_word_t ip,
-					      unw_dyn_info_t *table,
-					      unw_proc_info_t *info, int need_info,
-					      void *data);
+#include "arch/unwind_table.h"
 
 struct ss_dwarf {
 	unw_addr_space_t space;
@@ -42,8 +33,7 @@ static int find_proc_info(unw_addr_space_t space, unw_word_t ip, unw_proc_info_t
 		},
 	};
 	dwarf->in_lookup = true;
-	int ret = _Ux86_64_dwarf_search_unwind_table(space, ip, &table, info, need_info,
-						     data);
+	int ret = ss_unwind_table_search(space, ip, &table, info, need_info, data);
 	dwarf->in_lookup = false;
 	if (ret == -UNW_ENOINFO)
 		dwarf->no_info = true;
