@@ -40,6 +40,8 @@ def parse_options():
                         help="only programs with this in their kind; may repeat")
     parser.add_argument("--skip", metavar="TOOL", action="append", default=[],
                         help="leave out a tool; may repeat")
+    parser.add_argument("--shield", action="store_true",
+                        help="favour the targets over whatever else runs here")
     parser.add_argument("--limit", type=int, metavar="SECONDS",
                         help="the longest that one run of a tool may take")
     parser.add_argument("--total", type=int, metavar="SECONDS",
@@ -100,6 +102,7 @@ def measure(program, runner, every, options):
     runs = {tool.name: [] for tool in every}
     noise = []
     budget_s = 1.5 if options.quick else 5
+    runner.patience_s = 2 if options.quick else 8
     for _ in range(max(tool.rounds for tool in every)):
         wanted = [tool for tool in every
                   if rounds_of(tool, runs[tool.name], budget_s, options.limit)]
@@ -118,9 +121,12 @@ def names_of(program, runner, stacksnap):
         return compare.parse_eu(runner.text())
 
     ours = [stacksnap, "--format=eu"]
+    awake = program.awake()
     before = shown(ours)
     theirs = shown(["eu-stack", "-p"])
-    return compare.compare(before, theirs, shown(ours))
+    after = shown(ours)
+    awake |= program.awake()
+    return compare.compare(before, theirs, after, awake)
 
 
 def case_result(kind, blocked, program, every, runs, noise):
@@ -141,6 +147,8 @@ def case_result(kind, blocked, program, every, runs, noise):
 def run_case(case, runner, every, stacksnap, options):
     kind, blocked, start = case
     with start() as program:
+        if options.shield:
+            program.shield()
         runs, noise = measure(program, runner, every, options)
         result = case_result(kind, blocked, program, every, runs, noise)
         if not kind.startswith("busy") and "eu-stack" in runs and "stacksnap" in runs:

@@ -36,12 +36,12 @@ def compare_stack(ours, theirs):
     return same, better, different
 
 
-def compare(before, theirs, after):
-    """before and after are ours: a thread that moved in between says nothing."""
+def compare(before, theirs, after, awake):
+    """before and after are ours: a thread that runs or moved says nothing."""
     result = {"threads": len(before), "eu_threads": len(theirs), "moved": 0,
               "same": 0, "better": 0, "different": 0, "examples": []}
     for tid, stack in theirs.items():
-        if tid not in before or before[tid] != after.get(tid):
+        if tid in awake or tid not in before or before[tid] != after.get(tid):
             result["moved"] += 1
             continue
         same, better, different = compare_stack(before[tid], stack)

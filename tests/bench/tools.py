@@ -54,13 +54,39 @@ def all_tools(stacksnap, binaries, rounds, slow_rounds):
     ]
 
 
+def others_running():
+    """How many threads of the whole machine run or want to, this one left out."""
+    with open("/proc/stat", encoding="ascii") as file:
+        for line in file:
+            if line.startswith("procs_running "):
+                return int(line.split()[1]) - 1
+    return 0
+
+
 class Runner:
-    """Runs tools through the launcher "measure"; their output goes to one file."""
+    """
+    Runs tools through the launcher "measure"; their output goes to one file. Waits a
+    little for a moment when nothing else runs on the machine: what competes for the
+    processors is measured otherwise.
+    """
+
+    STEP_S = 0.005
 
     def __init__(self, binaries, directory, limit_s):
         self.measure = os.path.join(binaries, "measure")
         self.output = os.path.join(directory, "output")
         self.limit_s = limit_s
+        self.patience_s = 0
+
+    def await_quiet(self, program):
+        """Whether nothing but the program itself runs; patience_s is what is left."""
+        while True:
+            if max(others_running(), others_running()) <= program.running:
+                return True
+            if self.patience_s <= 0:
+                return False
+            self.patience_s -= self.STEP_S
+            time.sleep(self.STEP_S)
 
     def run(self, command):
         launched = subprocess.run(
@@ -78,11 +104,13 @@ class Runner:
 
     def once(self, tool, program):
         """One run of tool on program, with the pause that the program saw."""
+        quiet = self.await_quiet(program)
         if program.meter:
             program.meter.reset()
         result = self.run(tool.command + [str(program.pid)])
         if program.meter and not result["timed_out"]:
             result["pause_ns"] = program.meter.max_gap_ns()
+        result["quiet"] = quiet and others_running() <= program.running
         if result["timed_out"]:
             program.resume()
         elif result["status"] not in tool.expected:
@@ -91,9 +119,9 @@ class Runner:
             result.update(tool.parse(self.text()))
         return result
 
-    @staticmethod
-    def nothing(program, window_ns):
+    def nothing(self, program, window_ns):
         """The longest gap in an equal window with no tool attached: the noise."""
+        self.await_quiet(program)
         program.meter.reset()
         time.sleep(window_ns / 1e9)
         return program.meter.max_gap_ns()
