@@ -53,6 +53,11 @@ uint64_t ss_arch_thread_pointer(const ss_kernel_regs *kernel);
 /* Only pc and sp are known. */
 void ss_arch_regs_partial(uint64_t pc, uint64_t sp, struct ss_regs *ret);
 
+/* The same for a thread in a system call, if call.number is not -1: the kernel keeps
+   the registers of its arguments as they were. */
+void ss_arch_regs_blocked(uint64_t pc, uint64_t sp, const struct ss_syscall *call,
+			  struct ss_regs *ret);
+
 /*
  * Some calls return EINTR after any interruption, also by ptrace. Where the
  * thread is in such a call, with an infinite wait and -EINTR as its result,

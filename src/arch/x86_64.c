@@ -2,6 +2,7 @@
 
 #include <elf.h>
 #include <errno.h>
+#include <linux/io_uring.h>
 #include <string.h>
 #include <sys/syscall.h>
 
@@ -67,6 +68,16 @@ void ss_arch_regs_partial(uint64_t pc, uint64_t sp, struct ss_regs *ret)
 	ss_regs_set(ret, RSP, sp);
 }
 
+void ss_arch_regs_blocked(uint64_t pc, uint64_t sp, const struct ss_syscall *call,
+			  struct ss_regs *ret)
+{
+	static const unsigned registers[SS_SYSCALL_ARGS] = { RDI, RSI, RDX, R10, R8, R9 };
+
+	ss_arch_regs_partial(pc, sp, ret);
+	for (size_t i = 0; i < SS_SYSCALL_ARGS && call->number >= 0; i++)
+		ss_regs_set(ret, registers[i], call->args[i]);
+}
+
 void ss_arch_syscall(const ss_kernel_regs *k, struct ss_syscall *ret)
 {
 	*ret = (struct ss_syscall){ .number = (long)k->orig_rax,
@@ -74,32 +85,50 @@ void ss_arch_syscall(const ss_kernel_regs *k, struct ss_syscall *ret)
 					      k->r9 } };
 }
 
+/* How a call says that it waits for ever, in the argument of that number. */
+enum infinite {
+	ALWAYS, /* it has no timeout */
+	NULL_POINTER,
+	NEGATIVE,	 /* milliseconds, an int (eventpoll.c, ep_timeout_to_timespec) */
+	WITHOUT_EXT_ARG, /* flags of io_uring_enter(2): the timeout is in the ext arg */
+};
+
 /*
- * Calls that answer -EINTR to any interruption and take their timeout as a
- * pointer (NULL: for ever) or as milliseconds (negative: for ever). accept and
- * recv are in that group only with SO_RCVTIMEO, so never infinite.
+ * Calls that answer -EINTR to any interruption. accept and recv are among them only
+ * with SO_RCVTIMEO, so never infinite.
  */
 struct eintr_call {
 	long number;
-	int timeout_arg; /* -1: the call has none */
-	bool is_pointer;
+	enum infinite infinite;
+	int arg;
 };
 
 static const struct eintr_call eintr_calls[] = {
-	{ SYS_epoll_wait, 3, false },  { SYS_epoll_pwait, 3, false },
-	{ SYS_epoll_pwait2, 3, true }, { SYS_semop, -1, false },
-	{ SYS_semtimedop, 3, true },   { SYS_rt_sigtimedwait, 2, true },
-	{ SYS_io_getevents, 4, true },
+	{ SYS_epoll_wait, NEGATIVE, 3 },
+	{ SYS_epoll_pwait, NEGATIVE, 3 },
+	{ SYS_epoll_pwait2, NULL_POINTER, 3 },
+	{ SYS_semop, ALWAYS, 0 },
+	{ SYS_semtimedop, NULL_POINTER, 3 },
+	{ SYS_rt_sigtimedwait, NULL_POINTER, 2 },
+	{ SYS_io_getevents, NULL_POINTER, 4 },
+	/* It answers -EINTR only if it has submitted nothing: it can be made again. */
+	{ SYS_io_uring_enter, WITHOUT_EXT_ARG, 3 },
 };
 
 static bool waits_for_ever(const struct eintr_call *call, const struct ss_syscall *made)
 {
-	if (call->timeout_arg < 0)
+	uint64_t value = made->args[call->arg];
+
+	switch (call->infinite) {
+	case NULL_POINTER:
+		return value == 0;
+	case NEGATIVE:
+		return (int32_t)(uint32_t)value < 0;
+	case WITHOUT_EXT_ARG:
+		return !(value & IORING_ENTER_EXT_ARG);
+	default:
 		return true;
-	uint64_t timeout = made->args[call->timeout_arg];
-	/* Any negative int is "for ever" to epoll (eventpoll.c, ep_timeout_to_timespec).
-	 */
-	return call->is_pointer ? timeout == 0 : (int32_t)(uint32_t)timeout < 0;
+	}
 }
 
 bool ss_arch_cure_eintr(ss_kernel_regs *k)
@@ -125,6 +154,10 @@ enum { UC_STACK_SIZE = 2, UC_RSP = 3 + 15, UC_WORDS = UC_RSP + 1 };
 
 enum { ALTERNATE_MIN = 2048, ALTERNATE_MAX = 64 << 20 };
 
+/* SS_ONSTACK, SS_DISABLE, SS_AUTODISARM. The other half of the word is padding, which
+   the kernel leaves as it was. */
+static const uint32_t stack_flags = 1u | 2u | 1u << 31;
+
 bool ss_arch_find_alternate(const uint8_t *bytes, size_t size, uint64_t address,
 			    uint64_t *ret)
 {
@@ -139,7 +172,7 @@ bool ss_arch_find_alternate(const uint8_t *bytes, size_t size, uint64_t address,
 		memcpy(words, bytes + at, sizeof(words));
 		uint64_t stack_size = words[UC_STACK_SIZE];
 		if (stack_size < ALTERNATE_MIN || stack_size > ALTERNATE_MAX ||
-		    here - words[0] >= stack_size || words[1] >> 32)
+		    here - words[0] >= stack_size || ((uint32_t)words[1] & ~stack_flags))
 			continue;
 		/* The interrupted stack is another one, or nothing has to be looked for.
 		 */

@@ -92,9 +92,9 @@ ssize_t ss_io_pread(int fd, void *bytes, size_t size, uint64_t offset)
 		int errnum = errno;
 		if (n < 0 && errnum == EINTR)
 			continue;
-		if (n < 0)
+		if (n < 0 && done == 0)
 			return -errnum;
-		if (n == 0)
+		if (n <= 0)
 			break;
 		done += (size_t)n;
 	}

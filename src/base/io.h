@@ -31,7 +31,8 @@ int ss_io_read_path(int dirfd, const char *path, size_t max, struct ss_text *tex
  */
 int ss_io_read_record(int dirfd, const char *path, size_t max, struct ss_text *text);
 
-/* pread() until size bytes are there, the end, or an error. Bytes read or -errno. */
+/* pread() until size bytes are there, the end, or an error. Bytes read, or -errno if
+   there are none. */
 ssize_t ss_io_pread(int fd, void *bytes, size_t size, uint64_t offset);
 
 /* write() until all is written. 0 or a negative errno. */

@@ -13,7 +13,9 @@ static enum ss_end end_of(const struct ss_task *task)
 	case SS_TASK_ZOMBIE:
 		return SS_END_ROOT; /* whole: it has no stack any more */
 	case SS_TASK_RELEASED:
-		return copied || task->live ? SS_END_ROOT : SS_END_UNREADABLE;
+		if (copied || task->live)
+			return SS_END_ROOT;
+		return task->reason ? SS_END_LIMIT : SS_END_UNREADABLE;
 	case SS_TASK_REFUSED:
 		return copied ? SS_END_ROOT : SS_END_TRACED;
 	case SS_TASK_INTERRUPTED:
@@ -42,9 +44,10 @@ static const char *reason_of(const struct ss_task *task)
 static void fill_registers(struct ss_capture_thread *thread, const struct ss_task *task)
 {
 	if (task->partial) {
-		ss_arch_regs_partial(task->call.pc, task->call.sp, &thread->regs);
 		thread->syscall.number = task->call.number;
 		memcpy(thread->syscall.args, task->call.args, sizeof(task->call.args));
+		ss_arch_regs_blocked(task->call.pc, task->call.sp, &thread->syscall,
+				     &thread->regs);
 	} else if (task->phase == SS_TASK_RELEASED) {
 		ss_arch_regs(&task->kernel, &thread->regs);
 		ss_arch_syscall(&task->kernel, &thread->syscall);

@@ -6,7 +6,8 @@ enum {
 	/* For a thread whose stack pointer is not known before it stops. */
 	RUNNING_ESTIMATE = 32 * 1024,
 	RUNNING_ESTIMATE_ALL = 4 << 20,
-	ARENA_MIN = 1 << 20,
+	ARENA_MIN = 1 << 20, /* less is used only if it is asked for */
+	ALIGNMENT = 16,
 	/* Without an area (a stack made a moment ago) as far as this is tried. */
 	UNKNOWN_STACK = 64 * 1024,
 	/* A handler's frames are few: the kernel's frame is looked for so far. */
@@ -59,17 +60,21 @@ static size_t estimate(const struct ss_capture *capture, const struct ss_task_li
 	return total + SS_MIN(running, (size_t)RUNNING_ESTIMATE_ALL);
 }
 
+/* The size stays a multiple of ALIGNMENT, as used does. */
 static bool map_arena(struct ss_arena *arena, size_t size)
 {
-	for (; size >= ARENA_MIN; size /= 2) {
+	size = SS_MAX(size & ~(size_t)(ALIGNMENT - 1), (size_t)ALIGNMENT);
+	do {
 		void *bytes = mmap(NULL, size, PROT_READ | PROT_WRITE,
 				   MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-		if (bytes == MAP_FAILED)
-			continue; /* RLIMIT_AS: make do with less */
-		arena->bytes = bytes;
-		arena->size = size;
-		return true;
-	}
+		if (bytes != MAP_FAILED) {
+			arena->bytes = bytes;
+			arena->size = size;
+			return true;
+		}
+		/* RLIMIT_AS: make do with less. */
+		size = size / 2 & ~(size_t)(ALIGNMENT - 1);
+	} while (size >= ARENA_MIN);
 	return false;
 }
 
@@ -117,7 +122,7 @@ static bool place(struct ss_arena *arena, struct ss_stack_copy *copy)
 
 	if (copy->size > left) {
 		copy->size = left & ~(size_t)15;
-		copy->cut = arena->full = true;
+		copy->cut = true;
 	}
 	copy->bytes = arena->bytes + arena->used;
 	arena->used += (copy->size + 15) & ~(size_t)15;
@@ -127,7 +132,14 @@ static bool place(struct ss_arena *arena, struct ss_stack_copy *copy)
 static void queue(struct ss_arena *arena, size_t *count, struct ss_task *task,
 		  size_t which, struct ss_stack_copy copy)
 {
-	if (*count == arena->piece_capacity || !place(arena, &copy))
+	if (*count == arena->piece_capacity)
+		return;
+	size_t wanted_size = copy.size;
+	bool placed = place(arena, &copy);
+	if (copy.size < wanted_size)
+		task->reason = "all stacks together reached the cap; --max-total=MIB "
+			       "copies more";
+	if (!placed)
 		return;
 	task->stacks[which] = copy;
 	arena->owners[*count] = task;

@@ -13,7 +13,6 @@ struct ss_arena {
 	uint8_t *bytes;
 	size_t size;
 	size_t used;
-	bool full; /* something was cut because the arena ended */
 	struct ss_piece *pieces;
 	struct ss_task **owners; /* of pieces */
 	size_t piece_capacity;

@@ -35,6 +35,17 @@ static size_t write_tids(const struct ss_snapshot *snapshot, enum ss_end end, FI
 	return count;
 }
 
+/* What is known in particular of the first such thread, or NULL. */
+static const char *find_reason(const struct ss_snapshot *snapshot, enum ss_end end)
+{
+	for (size_t i = 0; i < ss_snapshot_thread_count(snapshot); i++) {
+		const struct ss_thread *thread = ss_snapshot_thread(snapshot, i);
+		if (thread->end == end && thread->reason)
+			return thread->reason;
+	}
+	return NULL;
+}
+
 static void print_end(const struct ss_snapshot *snapshot, enum ss_end end,
 		      size_t max_stack)
 {
@@ -46,7 +57,11 @@ static void print_end(const struct ss_snapshot *snapshot, enum ss_end end,
 		return;
 	size_t count = write_tids(snapshot, end, out);
 	(void)fprintf(out, ": %s [%s]", ss_end_text(end), ss_end_name(end));
-	ss_end_write_remedy(end, max_stack, out);
+	const char *reason = find_reason(snapshot, end);
+	if (reason)
+		(void)fprintf(out, ": %s", reason);
+	else
+		ss_end_write_remedy(end, max_stack, out);
 	if (fclose(out) == 0 && count > 0)
 		ss_failure_warn("%d: %s", ss_snapshot_process(snapshot)->pid, text);
 }

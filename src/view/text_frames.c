@@ -130,20 +130,22 @@ static void write_repeat(const struct ss_repeat *repeat, int width,
 	ss_style_write(SS_STYLE_NONE, options->color, out);
 }
 
-/* Why the stack ends: the kind of end, its name in brackets, more if it is known. */
+/* Why the stack ends: the kind of end, its name in brackets, and what is known of this
+   thread in particular; else what can be done. A whole stack may have a remark. */
 static void write_end(const struct ss_thread *thread,
 		      const struct ss_render_options *options, FILE *out)
 {
-	if (thread->end == SS_END_ROOT)
+	if (thread->end == SS_END_ROOT && !thread->reason)
 		return;
 	ss_style_write(SS_STYLE_WARN, options->color, out);
-	(void)fprintf(out, "  -- %s [%s]", ss_end_text(thread->end),
-		      ss_end_name(thread->end));
-	if (thread->reason) {
-		(void)fputs_unlocked(": ", out);
+	(void)fputs_unlocked("  -- ", out);
+	if (thread->end != SS_END_ROOT)
+		(void)fprintf(out, "%s [%s]%s", ss_end_text(thread->end),
+			      ss_end_name(thread->end), thread->reason ? ": " : "");
+	if (thread->reason)
 		ss_escape_write(thread->reason, NULL, out);
-	}
-	ss_end_write_remedy(thread->end, options->max_stack, out);
+	else
+		ss_end_write_remedy(thread->end, options->max_stack, out);
 	(void)fputc_unlocked('\n', out);
 	ss_style_write(SS_STYLE_NONE, options->color, out);
 }
