@@ -164,11 +164,13 @@ static bool walk_frames(struct walk *walk, struct position *p)
 		if (!add_frame(walk, pc, p->source, p->call, p->signal))
 			return false;
 		bool signal = p->signal;
+		uint64_t growth = p->call ? 1 : 0;
 		if (!step(walk, p))
 			return true;
 		/* The stack must grow outwards, but for the way from an alternate
-		   signal stack back to the interrupted one. */
-		if (!signal && ss_regs_sp(&p->regs) <= sp) {
+		   signal stack back to the interrupted one. (A leaf may have popped
+		   its return address into a register, as vfork() does.) */
+		if (!signal && ss_regs_sp(&p->regs) < sp + growth) {
 			walk->end = SS_END_LOOP;
 			return true;
 		}

@@ -41,7 +41,8 @@ static int report(struct ss_error *error)
 	return 1;
 }
 
-static void print_thread(const struct ss_snapshot *snapshot, const struct ss_thread *thread)
+static void print_thread(const struct ss_snapshot *snapshot,
+			 const struct ss_thread *thread)
 {
 	printf("thread %d, stopped for %" PRIu64 " us, ends at: %s\n", (int)thread->tid,
 	       thread->stopped_ns / 1000, ss_end_name(thread->end));
