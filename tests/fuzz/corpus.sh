@@ -1,0 +1,83 @@
+#!/bin/sh
+# How the seeds in corpus/ were made; run it again when a format changes. What a fuzz
+# program broke on is added by hand, and stays.
+set -eu
+cd "$(dirname "$0")/corpus"
+mkdir -p maps stat status syscall cfi unwind symtab elf demangle segments
+made=$(mktemp -d)
+sleep 60 &
+pid=$!
+trap 'kill "$pid"; rm -rf "$made"' EXIT
+cp "/proc/$pid/maps" maps/sleep
+cp /proc/self/maps maps/self
+cat >maps/odd <<'END'
+00400000-00401000 r-xp 00000000 00:00 0
+00401000-00402000 r--p 00001000 08:01 99 /tmp/a name with\012a newline (deleted)
+7f0000000000-7f0000001000 rw-s 00000000 00:01 1024 /memfd:x (deleted)
+ffffffffff600000-ffffffffff601000 --xp 00000000 00:00 0 [vsyscall]
+zz-1 r
+100-50 ---p 0 0:0 0 [backwards]
+ffffffffffffffff0-1 rwxp 0 0:0 0
+END
+cp "/proc/$pid/stat" stat/sleep
+printf '7 (a) b) c) R 1 1 1 0 -1 4194560 1 2 3 4 5 6 7 8 20 0 1 0 12345 1 2' >stat/parentheses
+printf '7 ()' >stat/short
+cp "/proc/$pid/status" status/sleep
+printf 'Tgid:\t7\nTracerPid:\t9\nUid:\t0\t0\t0\t0\nGid:\t1\nCapEff:\tffffffffffffffff\n' \
+	>status/few
+cp "/proc/$pid/syscall" syscall/sleep
+echo running >syscall/running
+echo '-1 0x7ffc00000000 0x7f0000000000' >syscall/outside
+
+cat >"$made/seed.c" <<'END'
+struct big { long words[40]; };
+long leaf(long a) { return a * 3; }
+long alloca_frame(long n) { volatile char a[n]; a[0] = 1; return a[n - 1]; }
+long many(long a, long b, long c, long d, long (*f)(long))
+{
+	struct big big = { { a, b, c, d } };
+	long sum = 0;
+
+	for (int i = 0; i < 40; i++)
+		sum += f(big.words[i] + a) * f(b) + f(c) * f(d);
+	return sum;
+}
+static long hidden(long a) { return many(a, 1, 2, 3, leaf) + alloca_frame(a); }
+long (*table[])(long) = { leaf, hidden };
+END
+small='-O1 -shared -fPIC -nostdlib -Wl,--build-id,-z,noseparate-code,-z,norelro'
+# shellcheck disable=SC2086 # words
+gcc $small -o "$made/plain" "$made/seed.c"
+# shellcheck disable=SC2086 # words
+gcc $small -fno-omit-frame-pointer -Wl,--hash-style=gnu -o "$made/pointers" "$made/seed.c"
+strip --strip-all -o "$made/stripped" "$made/plain"
+objcopy --strip-all "$made/plain" "$made/mini"
+objcopy --strip-debug "$made/plain" "$made/names"
+xz -k "$made/names"
+objcopy --add-section .gnu_debugdata="$made/names.xz" "$made/mini"
+cp "$made/stripped" cfi/plain
+cp "$made/pointers" symtab/plain
+cp "$made/stripped" symtab/stripped
+cp "$made/mini" elf/embedded
+
+python3 - "$made/stripped" "$made/plain" <<'END'
+import re, struct, subprocess, sys
+names = subprocess.run(["nm", sys.argv[2]], stdout=subprocess.PIPE, text=True).stdout
+at = {line.split()[2]: int(line.split()[0], 16) for line in names.splitlines()}
+words = [at["many"] + 60 + 0x10000000, at["hidden"] + 20 + 0x10000000, 0x7ffff0000080] * 20
+stack = struct.pack("<%dQ" % len(words), *words)[:464] + bytes(16)
+with open(sys.argv[1], "rb") as file:
+    elf = file.read()
+for name, pc, fp in (("leaf", "leaf", 0), ("many", "many", 64), ("alloca", "alloca_frame", 32)):
+    with open("unwind/" + name, "wb") as file:
+        file.write(struct.pack("<4H", at[pc] + 8, 0, fp, len(stack) // 16) + stack + elf)
+END
+
+printf '_ZNSt6vectorISt4pairIiSsESaIS1_EE9push_backERKS1_' >demangle/cplusplus
+printf '_RNvMs_NtCs1_5alloc3vecINtB4_3VechE4push' >demangle/rust
+printf '_ZN4core3fmt9Formatter3pad17h0123456789abcdefE' >demangle/rust-legacy
+printf '_D3std5stdio7writelnFZv' >demangle/d
+printf 'memcpy@@GLIBC_2.14' >demangle/version
+printf '\001\020\002\010\004\005\000\377\004\006' >segments/nested
+printf '\010\020\010\014\010\011\020\001' >segments/equal
+find . -type f -exec chmod 644 {} +

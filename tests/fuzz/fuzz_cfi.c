@@ -1,0 +1,53 @@
+/* The unwind table of a module: its headers, the search table, the entries, the rows. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "fuzz.h"
+#include "unwind/cfi_row.h"
+
+enum { PROBES = 32 };
+
+static void probe(struct ss_image *image, const struct ss_cfi_table *table,
+		  uint64_t address)
+{
+	struct ss_cfi_entry entry = {};
+	struct ss_cfi_row row = {};
+	uint64_t fde;
+
+	(void)ss_cfi_table_search(image, table, address, &fde);
+	if (ss_cfi_entry_find(image, table, address, &entry) != SS_CFI_FOUND)
+		return;
+	FUZZ_REQUIRE(entry.start <= address && address < entry.end);
+	FUZZ_REQUIRE(entry.initial.size <= SS_CFI_PROGRAM_MAX);
+	FUZZ_REQUIRE(entry.program.size <= SS_CFI_PROGRAM_MAX);
+	if (ss_cfi_row_make(&entry, address, &row))
+		FUZZ_REQUIRE(row.cfa_register < SS_ROW_REGS);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+	_cleanup_(ss_module_cleanup) struct ss_module_impl *module =
+		ss_module_new("fuzz", 0x10000, 0x10000 + size);
+	struct ss_cfi_table table;
+
+	FUZZ_REQUIRE(module);
+	module->bytes = malloc(size ? size : 1);
+	FUZZ_REQUIRE(module->bytes);
+	memcpy(module->bytes, data, size);
+	module->size = size;
+
+	_cleanup_(ss_image_cleanup) struct ss_image *image = ss_image_new(module);
+
+	if (!image || !ss_cfi_table_find(image, &table))
+		return 0;
+
+	uint64_t span = image->high - image->low;
+
+	for (uint64_t i = 0; i < PROBES; i++)
+		probe(image, &table, image->low + span / PROBES * i);
+	for (uint64_t i = 0; i < PROBES; i++)
+		probe(image, &table, image->low + i * 16);
+	probe(image, &table, 0);
+	probe(image, &table, UINT64_MAX);
+	return 0;
+}

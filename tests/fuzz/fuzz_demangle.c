@@ -1,0 +1,18 @@
+/* A symbol's name, as a hostile file may have it. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "fuzz.h"
+#include "symbolize/demangle.h"
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+	char *name = strndup((const char *)data, size);
+	char *demangled = name ? ss_name_demangle(name) : NULL;
+
+	if (demangled)
+		fuzz_touch(demangled, strlen(demangled));
+	free(demangled);
+	free(name);
+	return 0;
+}

@@ -1,0 +1,12 @@
+/* The text of /proc/PID/task/TID/stat. */
+#include "fuzz.h"
+#include "proc/task.h"
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+	struct ss_stat result;
+
+	if (ss_stat_parse((const char *)data, size, &result))
+		fuzz_touch(&result, sizeof(result));
+	return 0;
+}

@@ -1,0 +1,12 @@
+/* The text of /proc/PID/task/TID/syscall. */
+#include "fuzz.h"
+#include "proc/task.h"
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+	struct ss_syscall_text result;
+
+	if (ss_syscall_parse((const char *)data, size, &result))
+		FUZZ_REQUIRE(result.kind <= SS_SYSCALL_BLOCKED);
+	return 0;
+}
