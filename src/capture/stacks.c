@@ -121,11 +121,11 @@ static bool place(struct ss_arena *arena, struct ss_stack_copy *copy)
 	size_t left = arena->size - arena->used;
 
 	if (copy->size > left) {
-		copy->size = left & ~(size_t)15;
+		copy->size = left;
 		copy->cut = true;
 	}
 	copy->bytes = arena->bytes + arena->used;
-	arena->used += (copy->size + 15) & ~(size_t)15;
+	arena->used += (copy->size + ALIGNMENT - 1) & ~(size_t)(ALIGNMENT - 1);
 	return copy->size > 0;
 }
 
@@ -156,13 +156,15 @@ static void read_queue(struct ss_arena *arena, size_t count,
 	ss_memory_read(memory, arena->pieces, count);
 	for (size_t i = 0; i < count; i++) {
 		struct ss_stack_copy *copy = &arena->owners[i]->stacks[which];
-		if (arena->pieces[i].done == 0 && !arena->owners[i]->partial) {
-			arena->pieces[i].size =
-				SS_MIN(arena->pieces[i].size, (size_t)PEEK_MAX);
-			ss_memory_peek(arena->owners[i]->tid, &arena->pieces[i]);
+		struct ss_piece *piece = &arena->pieces[i];
+		if (piece->done == 0 && !arena->owners[i]->partial) {
+			copy->cut |= piece->size > PEEK_MAX;
+			piece->size = SS_MIN(piece->size, (size_t)PEEK_MAX);
+			ss_memory_peek(arena->owners[i]->tid, piece);
 		}
-		copy->cut = copy->cut && arena->pieces[i].done == copy->size;
-		copy->size = arena->pieces[i].done;
+		/* What ends before its time could not be read: it was not cut. */
+		copy->cut = copy->cut && piece->done == piece->size;
+		copy->size = piece->done;
 	}
 }
 
