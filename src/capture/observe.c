@@ -16,6 +16,17 @@ static bool is_partial(const struct ss_task *task)
 	return task->partial;
 }
 
+/* A thread that appeared in the freeze was not asked for its name there. */
+static void read_name(const struct ss_target *target, struct ss_task *task,
+		      struct ss_text *text)
+{
+	struct ss_stat stat;
+
+	if (task->phase == SS_TASK_RELEASED && task->state == '?' &&
+	    ss_target_read_stat(target, task->tid, text, &stat))
+		memcpy(task->comm, stat.comm, sizeof(task->comm));
+}
+
 /* How often the thread was put on a CPU: third figure of schedstat (sched-stats.rst). */
 static uint64_t read_run_count(const struct ss_target *target, pid_t tid,
 			       struct ss_text *text)
@@ -60,6 +71,7 @@ static void observe(struct ss_arena *arena, const struct ss_capture *capture,
 
 	for (int i = 0; i < TRIES && !task->consistent; i++) {
 		size_t mark = arena->used;
+		memset(task->stacks, 0, sizeof(task->stacks)); /* of an earlier try */
 		uint64_t before = read_run_count(target, task->tid, text);
 		task->partial = read_call(target, task, text);
 		if (!task->partial)
@@ -82,8 +94,10 @@ void ss_observe_tasks(struct ss_arena *arena, const struct ss_capture *capture,
 	for (size_t i = 0; i < tasks->items.count; i++) {
 		struct ss_task *task = &tasks->items.items[i];
 		struct ss_stat stat;
-		if (!is_left(task))
+		if (!is_left(task)) {
+			read_name(target, task, &text);
 			continue;
+		}
 		if (!ss_target_read_stat(target, task->tid, &text, &stat)) {
 			task->phase = SS_TASK_GONE;
 			continue;
@@ -92,6 +106,11 @@ void ss_observe_tasks(struct ss_arena *arena, const struct ss_capture *capture,
 		if (task->phase != SS_TASK_INTERRUPTED)
 			task->state = stat.state;
 		memcpy(task->comm, stat.comm, sizeof(task->comm));
+		if (stat.state == 'Z' || stat.state == 'X') {
+			task->phase = task->tid == target->pid ? SS_TASK_ZOMBIE :
+								 SS_TASK_GONE;
+			continue;
+		}
 		observe(arena, capture, target, task, memory, options, &text);
 		task->reason = reason_of(task);
 	}
