@@ -6,8 +6,9 @@
 
 enum { HEADERS_MAX = 512 };
 
-/* A module's file is addressed up to here; chunks are only pointers until read. */
-static const uint64_t file_size_max = UINT64_C(1) << 40;
+/* A module's file is addressed up to here, whatever its headers claim: the table of
+   chunks is in proportion. */
+static const uint64_t file_size_max = UINT64_C(1) << 36;
 
 static bool read_exactly(const struct ss_module_impl *module, uint64_t offset,
 			 void *bytes, size_t size)
@@ -76,10 +77,7 @@ static bool make_chunks(struct ss_image *image)
 	for (size_t i = 0; i < image->segment_count; i++)
 		end = SS_MAX(end, image->segments[i].offset + image->segments[i].size);
 	image->chunk_count = end / SS_IMAGE_CHUNK + 1;
-	/* A header may claim what it likes: 2^28 chunks are 4 TiB of file. calloc()
-	   gives address space, pages come with use. */
-	if (image->chunk_count > UINT64_C(1) << 28)
-		return false;
+	/* calloc() gives address space, pages come with use. */
 	image->chunks = calloc(image->chunk_count, sizeof(*image->chunks));
 	image->chunk_sizes = calloc(image->chunk_count, sizeof(*image->chunk_sizes));
 	return image->chunks && image->chunk_sizes;

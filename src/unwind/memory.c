@@ -22,14 +22,18 @@ void ss_images_free(struct ss_images *images)
 	free(images);
 }
 
-/* The same bytes: the same build, or the same file without a build-id. A module read
-   from memory is its own. */
+/* The same bytes: the same build, or the same file without a build-id. What was read
+   from memory (the vDSO of every capture) is compared itself. */
 static bool same_bytes(const struct ss_module_impl *a, const struct ss_module_impl *b)
 {
 	if (a == b)
 		return true;
-	if (a->fd < 0 || b->fd < 0 || a->build_id_size != b->build_id_size)
+	if (a->build_id_size != b->build_id_size || (a->fd < 0) != (b->fd < 0))
 		return false;
+	if (a->fd < 0)
+		return a->bytes && b->bytes && a->size == b->size &&
+		       memcmp(a->build_id, b->build_id, a->build_id_size) == 0 &&
+		       memcmp(a->bytes, b->bytes, a->size) == 0;
 	if (a->build_id_size)
 		return memcmp(a->build_id, b->build_id, a->build_id_size) == 0;
 	return a->device == b->device && a->inode == b->inode &&
