@@ -12,17 +12,18 @@ static const char default_debug_dir[] = "/usr/lib/debug";
 struct ss_error *ss_session_new(const struct ss_session_options *options,
 				struct ss_session **ret)
 {
-	const char *debug_dir = options && options->debug_dir ? options->debug_dir :
-								default_debug_dir;
+	struct ss_session_options o = {};
 	_cleanup_(ss_session_cleanup) struct ss_session *session =
 		calloc(1, sizeof(*session));
 
 	if (!session)
 		return ss_error_no_memory();
-	session->debug_dir = strdup(debug_dir);
-	if (options && options->sysroot)
-		session->sysroot = strdup(options->sysroot);
-	if (!session->debug_dir || (options && options->sysroot && !session->sysroot))
+	if (options)
+		memcpy(&o, options, SS_MIN(options->size, sizeof(o)));
+	session->debug_dir = strdup(o.debug_dir ? o.debug_dir : default_debug_dir);
+	if (o.sysroot)
+		session->sysroot = strdup(o.sysroot);
+	if (!session->debug_dir || (o.sysroot && !session->sysroot))
 		return ss_error_no_memory();
 	*ret = take_ptr(session);
 	return NULL;
