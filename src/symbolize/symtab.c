@@ -125,7 +125,9 @@ static size_t add_table(struct ss_symtab *symtab, const struct ss_elf *elf,
 			.preference = binding_preference(symbol),
 		};
 	}
-	symtab->pools[symtab->pool_count++] = take_ptr(table->names);
+	/* A table of no use must not take the place of the next one. */
+	if (symtab->entries.count > before)
+		symtab->pools[symtab->pool_count++] = take_ptr(table->names);
 	return symtab->entries.count - before;
 }
 

@@ -1,0 +1,232 @@
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "model/session.h"
+#include "symbolize/debugfile.h"
+#include "symbolize_sample.h"
+
+/* prog, without symbols, and what was taken from it in prog.debug. */
+static bool split(const struct sample *sample, const char *build_id)
+{
+	return sample_run(sample,
+			  "cc -g -O1 -Wl,--build-id=%s sample.c -o prog && "
+			  "objcopy --only-keep-debug prog prog.debug && "
+			  "objcopy --strip-all --add-gnu-debuglink=prog.debug prog",
+			  build_id);
+}
+
+static struct ss_session *open_session(const struct sample *sample, const char *sysroot)
+{
+	char debug_dir[128];
+	struct ss_session_options options = { .size = sizeof(options),
+					      .debug_dir = debug_dir,
+					      .sysroot = sysroot };
+	struct ss_session *session = NULL;
+
+	(void)snprintf(debug_dir, sizeof(debug_dir), "%s/debug", sample->dir);
+	assert_null(ss_session_new(&options, &session));
+	return session;
+}
+
+/* The path below the directory where the debug file of prog was found, or "". */
+static const char *find(const struct sample *sample, const char *sysroot)
+{
+	static char path[PATH_MAX];
+	struct ss_session *session = open_session(sample, sysroot);
+	struct ss_module_impl *module = sample_module(sample, "prog");
+	struct ss_elf *own = ss_elf_from_fd(module->fd);
+	struct ss_elf *elf = ss_debugfile_find(session, module, own);
+
+	path[0] = '\0';
+	if (elf) {
+		assert_non_null(ss_elf_find_section(elf, ".debug_info"));
+		strcpy(path, elf->path + (sysroot ? 0 : strlen(sample->dir)));
+	}
+	ss_elf_free(elf);
+	ss_elf_free(own);
+	ss_module_unref(module);
+	ss_session_free(session);
+	return path;
+}
+
+static void test_build_id(void **state)
+{
+	const struct sample *sample = *state;
+
+	assert_true(split(sample, "0xabcdef0123456789"));
+	assert_true(sample_run(sample, "mkdir -p debug/.build-id/ab && mv prog.debug "
+				       "debug/.build-id/ab/cdef0123456789.debug"));
+	assert_string_equal(find(sample, NULL),
+			    "/debug/.build-id/ab/cdef0123456789.debug");
+}
+
+static void test_debuglink_places(void **state)
+{
+	const struct sample *sample = *state;
+
+	assert_true(split(sample, "0xabcdef0123456789"));
+	assert_string_equal(find(sample, NULL), "/prog.debug");
+	assert_true(sample_run(sample, "mkdir .debug && mv prog.debug .debug"));
+	assert_string_equal(find(sample, NULL), "/.debug/prog.debug");
+	assert_true(sample_run(sample, "mkdir -p debug/$PWD && mv .debug/prog.debug "
+				       "debug/$PWD"));
+	assert_true(strstr(find(sample, NULL), "/debug/tmp/") != NULL);
+	assert_true(sample_run(sample, "rm debug/$PWD/prog.debug"));
+	assert_string_equal(find(sample, NULL), "");
+}
+
+/* Another build at the right path is not believed, and nor is one with a build-id for a
+   module without. */
+static void test_other_build(void **state)
+{
+	const struct sample *sample = *state;
+
+	assert_true(split(sample, "0xabcdef0123456788") &&
+		    sample_run(sample, "mv prog.debug other.debug"));
+	assert_true(split(sample, "0xabcdef0123456789") &&
+		    sample_run(sample, "mv other.debug prog.debug"));
+	assert_string_equal(find(sample, NULL), "");
+}
+
+static void test_checksum(void **state)
+{
+	const struct sample *sample = *state;
+
+	assert_true(split(sample, "none"));
+	assert_string_equal(find(sample, NULL), "/prog.debug");
+	assert_true(sample_run(sample, "printf x >> prog.debug"));
+	assert_string_equal(find(sample, NULL), "");
+}
+
+static void test_sysroot(void **state)
+{
+	const struct sample *sample = *state;
+	char root[128];
+
+	(void)snprintf(root, sizeof(root), "%s/root", sample->dir);
+	assert_true(split(sample, "0xabcdef0123456789"));
+	assert_true(sample_run(sample, "mkdir -p root/$PWD && mv prog.debug root/$PWD"));
+	assert_string_equal(find(sample, NULL), "");
+	assert_true(strstr(find(sample, root), "/prog.debug") != NULL);
+	/* A link is followed inside of the root, and never out of it. */
+	assert_true(sample_run(sample, "mv root/$PWD/prog.debug outside && "
+				       "ln -s $PWD/outside root/$PWD/prog.debug"));
+	assert_string_equal(find(sample, root), "");
+	assert_true(sample_run(sample, "mv outside root/$PWD/outside"));
+	assert_true(strstr(find(sample, root), "/prog.debug") != NULL);
+}
+
+/* Opening a FIFO would wait for a writer for ever. */
+static void test_what_is_no_file(void **state)
+{
+	const struct sample *sample = *state;
+
+	assert_true(split(sample, "0xabcdef0123456789"));
+	assert_true(sample_run(sample, "rm prog.debug && mkfifo prog.debug"));
+	assert_string_equal(find(sample, NULL), "");
+	assert_true(sample_run(sample, "rm prog.debug && mkdir prog.debug"));
+	assert_string_equal(find(sample, NULL), "");
+}
+
+static void test_embedded(void **state)
+{
+	const struct sample *sample = *state;
+	struct ss_table table = {};
+
+	assert_true(sample_run(sample, "cc sample.c -o whole && "
+				       "objcopy -S --keep-symbol=outer whole mini && "
+				       "xz -k mini && objcopy -S --add-section "
+				       ".gnu_debugdata=mini.xz whole prog && "
+				       "head -c 200 mini.xz > cut.xz && objcopy -S "
+				       "--add-section .gnu_debugdata=cut.xz whole bad"));
+	struct ss_module_impl *module = sample_module(sample, "prog");
+	struct ss_elf *elf = ss_elf_from_fd(module->fd);
+	assert_non_null(elf);
+	struct ss_elf *embedded = ss_debugfile_embedded(elf);
+	assert_non_null(embedded);
+	assert_false(ss_table_read(elf, SHT_SYMTAB, &table));
+	assert_true(ss_table_read(embedded, SHT_SYMTAB, &table));
+	ss_table_free(&table);
+	ss_elf_free(embedded);
+	ss_elf_free(elf);
+	ss_module_unref(module);
+
+	module = sample_module(sample, "bad");
+	elf = ss_elf_from_fd(module->fd);
+	assert_non_null(elf);
+	assert_null(ss_debugfile_embedded(elf));
+	ss_elf_free(elf);
+	ss_module_unref(module);
+}
+
+/* A few kilobytes that stand for more than is ever taken. */
+static void test_embedded_bomb(void **state)
+{
+	const struct sample *sample = *state;
+
+	assert_true(sample_run(sample, "head -c 400M /dev/zero | xz -1 > bomb.xz && "
+				       "cc sample.c -o whole && objcopy --add-section "
+				       ".gnu_debugdata=bomb.xz whole prog"));
+	struct ss_module_impl *module = sample_module(sample, "prog");
+	struct ss_elf *elf = ss_elf_from_fd(module->fd);
+	assert_non_null(elf);
+	assert_null(ss_debugfile_embedded(elf));
+	ss_elf_free(elf);
+	ss_module_unref(module);
+}
+
+static void test_alternate(void **state)
+{
+	const struct sample *sample = *state;
+	struct ss_session *session = open_session(sample, NULL);
+
+	/* As dwz writes it: a name, its zero byte, the build-id. */
+	assert_true(sample_run(
+		sample, "cc -g -Wl,--build-id=0x1122334455667788 sample.c -o alt && "
+			"printf 'sub/alt\\000\\021\\042\\063\\104\\125\\146\\167\\210' "
+			"> link && cc -g sample.c -o prog && objcopy --add-section "
+			".gnu_debugaltlink=link prog && mkdir sub && cp alt sub"));
+	struct ss_module_impl *module = sample_module(sample, "prog");
+	struct ss_elf *elf = ss_elf_from_fd(module->fd);
+	assert_non_null(elf);
+	/* Without a place of its own a relative name leads nowhere. */
+	assert_null(ss_debugfile_find_alternate(session, elf));
+	elf->path = strdup(module->pub.path);
+	struct ss_elf *found = ss_debugfile_find_alternate(session, elf);
+	assert_non_null(found);
+	assert_true(strstr(found->path, "/sub/alt") != NULL);
+	ss_elf_free(found);
+	assert_true(sample_run(sample, "mkdir -p debug/.dwz/.build-id/11 && mv sub/alt "
+				       "debug/.dwz/.build-id/11/22334455667788.debug"));
+	found = ss_debugfile_find_alternate(session, elf);
+	assert_non_null(found);
+	ss_elf_free(found);
+	/* Another build. */
+	assert_true(sample_run(sample, "rm -r debug && cp prog sub/alt"));
+	assert_null(ss_debugfile_find_alternate(session, elf));
+	ss_elf_free(elf);
+	ss_module_unref(module);
+	ss_session_free(session);
+}
+
+#define SAMPLE_TEST(test)                                                                \
+	cmocka_unit_test_setup_teardown(test, sample_setup, sample_teardown)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		SAMPLE_TEST(test_build_id),    SAMPLE_TEST(test_debuglink_places),
+		SAMPLE_TEST(test_other_build), SAMPLE_TEST(test_checksum),
+		SAMPLE_TEST(test_sysroot),     SAMPLE_TEST(test_what_is_no_file),
+		SAMPLE_TEST(test_embedded),    SAMPLE_TEST(test_embedded_bomb),
+		SAMPLE_TEST(test_alternate),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,117 @@
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "symbolize/lines.h"
+#include "symbolize_sample.h"
+
+static struct ss_dwarf *open_sample(const struct sample *sample, const char *name)
+{
+	struct ss_module_impl *module = sample_module(sample, name);
+	struct ss_elf *elf = ss_elf_from_fd(module->fd);
+	struct ss_dwarf *dwarf = elf ? ss_dwarf_open(elf, NULL) : NULL;
+
+	/* Neither is needed any more. */
+	ss_elf_free(elf);
+	ss_module_unref(module);
+	return dwarf;
+}
+
+static void expect_line(const struct sample *sample, const char *name, uint32_t line)
+{
+	uint64_t address = sample_address(sample, name, "mark_inner");
+	struct ss_dwarf *dwarf = open_sample(sample, name);
+
+	assert_non_null(dwarf);
+	struct ss_unit *unit = ss_dwarf_find_unit(dwarf, address);
+	assert_non_null(unit);
+	struct ss_location location = ss_unit_find_line(unit, address);
+	assert_int_equal(location.line, line);
+	assert_non_null(location.file);
+	assert_true(strstr(location.file, "sample.c") != NULL);
+	/* No code of any unit. */
+	assert_null(ss_dwarf_find_unit(dwarf, 0x10));
+	assert_null(ss_dwarf_find_unit(dwarf, UINT64_MAX));
+	ss_dwarf_close(dwarf);
+}
+
+static void test_versions(void **state)
+{
+	const struct sample *sample = *state;
+	static const char *const options[] = { "-gdwarf-4", "-gdwarf-5",
+					       "-gdwarf-5 -gz" };
+
+	for (size_t i = 0; i < SS_ARRAY_SIZE(options); i++) {
+		assert_true(sample_run(sample, "cc -O1 %s sample.c -o prog", options[i]));
+		expect_line(sample, "prog", 5);
+	}
+}
+
+/* As Clang writes it. */
+static void test_without_aranges(void **state)
+{
+	const struct sample *sample = *state;
+
+	assert_true(sample_run(sample, "cc -O1 -g sample.c -o prog && objcopy "
+				       "--remove-section .debug_aranges prog"));
+	expect_line(sample, "prog", 5);
+}
+
+/* One unit has an index, the other has none. */
+static void test_two_units(void **state)
+{
+	const struct sample *sample = *state;
+
+	assert_true(sample_run(
+		sample, "echo 'int other(void) { return 1; }' > other.c && "
+			"cc -O1 -g -c other.c && cc -O1 -g -c sample.c && "
+			"objcopy --remove-section .debug_aranges --remove-section "
+			".rela.debug_aranges sample.o && cc other.o sample.o -o prog"));
+	expect_line(sample, "prog", 5);
+}
+
+static void test_without_dwarf(void **state)
+{
+	const struct sample *sample = *state;
+
+	assert_true(sample_run(sample, "cc sample.c -o prog && strip prog"));
+	assert_null(open_sample(sample, "prog"));
+	ss_dwarf_close(NULL);
+}
+
+/* Not a file that a name in the module leads to, and not more memory than is sane. */
+static void test_hostile_sections(void **state)
+{
+	const struct sample *sample = *state;
+
+	assert_true(sample_run(sample,
+			       "mkfifo pipe && printf 'pipe\\0001234' > link && "
+			       "cc -O1 -g sample.c -o prog && objcopy --add-section "
+			       ".gnu_debugaltlink=link prog"));
+	expect_line(sample, "prog", 5);
+	/* A packed section that says it is of 2^63 bytes when unpacked. */
+	assert_true(sample_run(sample,
+			       "{ printf 'ZLIB\\177\\0\\0\\0\\0\\0\\0\\0'; head -c 99 "
+			       "prog; } > huge && cc sample.c -o prog && objcopy "
+			       "--add-section .zdebug_info=huge prog"));
+	assert_null(open_sample(sample, "prog"));
+}
+
+#define SAMPLE_TEST(test)                                                                \
+	cmocka_unit_test_setup_teardown(test, sample_setup, sample_teardown)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		SAMPLE_TEST(test_versions),	    SAMPLE_TEST(test_without_aranges),
+		SAMPLE_TEST(test_two_units),	    SAMPLE_TEST(test_without_dwarf),
+		SAMPLE_TEST(test_hostile_sections),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,142 @@
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "symbolize/names.h"
+#include "symbolize_sample.h"
+
+/* What is at mark_inner of the program whole, looked up in another form of it. */
+static struct ss_names *look(const struct sample *sample, const char *form,
+			     unsigned flags, struct ss_name *ret)
+{
+	char debug_dir[128];
+	struct ss_session_options options = { .size = sizeof(options),
+					      .debug_dir = debug_dir };
+	struct ss_session *session = NULL;
+	struct ss_names *names = ss_names_new();
+
+	(void)snprintf(debug_dir, sizeof(debug_dir), "%s/debug", sample->dir);
+	assert_null(ss_session_new(&options, &session));
+	assert_non_null(names);
+	struct ss_module_impl *module = sample_module(sample, form);
+	ss_names_read(names, session, module, flags);
+	ss_names_find(names, sample_address(sample, "whole", "mark_inner"), flags, ret);
+	ss_module_unref(module);
+	ss_session_free(session);
+	return names;
+}
+
+static void expect_whole(const struct sample *sample, const char *form)
+{
+	struct ss_name name;
+	struct ss_names *names = look(sample, form, 0, &name);
+
+	assert_non_null(name.symbol);
+	assert_string_equal(name.symbol, "outer");
+	assert_true(name.start == sample_address(sample, "whole", "outer"));
+	assert_int_equal(name.line.line, 5);
+	assert_int_equal(name.inline_count, 2);
+	ss_names_free(names);
+}
+
+static void test_whole(void **state)
+{
+	const struct sample *sample = *state;
+
+	assert_true(sample_run(sample, "cc -O1 -g sample.c -o whole"));
+	expect_whole(sample, "whole");
+}
+
+static void test_debug_file(void **state)
+{
+	const struct sample *sample = *state;
+
+	assert_true(sample_run(sample,
+			       "cc -O1 -g sample.c -o whole && "
+			       "objcopy --only-keep-debug whole prog.debug && "
+			       "objcopy -S --add-gnu-debuglink=prog.debug whole "
+			       "prog && objcopy -g --add-gnu-debuglink=prog.debug "
+			       "whole with-symbols"));
+	expect_whole(sample, "prog");
+	expect_whole(sample, "with-symbols");
+}
+
+/* Where the symbol table is lost, the DWARF has the name of the function, too. */
+static void test_without_symbols(void **state)
+{
+	const struct sample *sample = *state;
+
+	assert_true(sample_run(sample, "cc -O1 -g sample.c -o whole && cp whole prog && "
+				       "strip -s --keep-section='.debug_*' prog"));
+	expect_whole(sample, "prog");
+}
+
+static void test_embedded(void **state)
+{
+	const struct sample *sample = *state;
+	struct ss_name name;
+
+	assert_true(sample_run(sample, "cc -O1 sample.c -o whole && "
+				       "objcopy -S --keep-symbol=outer whole mini && "
+				       "xz -k mini && objcopy -S --add-section "
+				       ".gnu_debugdata=mini.xz whole prog"));
+	ss_names_free(look(sample, "prog", 0, &name));
+	struct ss_names *names = look(sample, "prog", 0, &name);
+	assert_non_null(name.symbol);
+	assert_string_equal(name.symbol, "outer");
+	assert_null(name.line.file);
+	ss_names_free(names);
+}
+
+static void test_flags(void **state)
+{
+	const struct sample *sample = *state;
+	struct ss_name name;
+
+	assert_true(sample_run(sample, "cc -O1 -g sample.c -o whole"));
+	ss_names_free(look(sample, "whole", SS_NO_SOURCE, &name));
+	assert_int_equal(name.line.line, 0);
+	assert_int_equal(name.inline_count, 2);
+	ss_names_free(look(sample, "whole", SS_NO_INLINES, &name));
+	assert_int_equal(name.line.line, 5);
+	assert_int_equal(name.inline_count, 0);
+	struct ss_names *names =
+		look(sample, "whole", SS_NO_INLINES | SS_NO_SOURCE, &name);
+	assert_string_equal(name.symbol, "outer");
+	assert_int_equal(name.line.line, 0);
+	ss_names_free(names);
+}
+
+/* Neither file nor image, and a file that is no ELF. */
+static void test_nothing_to_read(void **state)
+{
+	const struct sample *sample = *state;
+	struct ss_name name;
+
+	assert_true(sample_run(sample, "cc -O1 -g sample.c -o whole"));
+	ss_names_free(look(sample, "absent", 0, &name));
+	assert_null(name.symbol);
+	ss_names_free(look(sample, "sample.c", 0, &name));
+	assert_null(name.symbol);
+	assert_int_equal(name.inline_count, 0);
+	ss_names_free(NULL);
+}
+
+#define SAMPLE_TEST(test)                                                                \
+	cmocka_unit_test_setup_teardown(test, sample_setup, sample_teardown)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		SAMPLE_TEST(test_whole),    SAMPLE_TEST(test_debug_file),
+		SAMPLE_TEST(test_embedded), SAMPLE_TEST(test_without_symbols),
+		SAMPLE_TEST(test_flags),    SAMPLE_TEST(test_nothing_to_read),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
