@@ -3,8 +3,9 @@
  *
  * churn [MAKERS]	(2)
  *
- * Threads "maker-I" create and join threads that end at once. At the end a line
- * "made COUNT" and the exit status 0.
+ * Threads "maker-I" create and join threads that end at once (and that bear the name of
+ * their maker). Before "ready" comes a line "maker-I TID" for each maker, at the end a
+ * line "made COUNT"; the exit status is 0.
  * The main thread: read, target_wait, main, libc's start, _start.
  */
 #include "target.h"
@@ -49,7 +50,8 @@ int main(int argc, char **argv)
 	atomic_store(&makers_left, makers);
 	for (unsigned i = 0; i < makers; i++) {
 		snprintf(name, sizeof(name), "maker-%u", i);
-		target_start(name, -1, make, NULL);
+		printf("%s %d\n", name,
+		       (int)target_tid(target_start(name, -1, make, NULL)));
 	}
 	target_wait();
 	atomic_store(&finished, true);

@@ -99,6 +99,12 @@ def wait_until(condition, what, limit_s=LIMIT_S):
         time.sleep(0.002)
 
 
+def reads_stdin(pid):
+    """Whether a thread sleeps in read(0, ...), system call 0."""
+    return any(read_text(path).startswith("0 0x0 ")
+               for path in glob.glob("/proc/%d/task/*/syscall" % pid))
+
+
 class Target:
     """A program that has said "ready"."""
 
@@ -227,9 +233,13 @@ def stack_matches(snapshot, frames, expected):
 class EndToEnd(unittest.TestCase):
     maxDiff = None
 
-    def start(self, name, *arguments, **options):
+    def start(self, name, *arguments, settle=True, **options):
+        """Starts a target; settle: until the thread that said "ready" waits for stdin."""
         command = [os.path.join(TARGETS, name)] + [str(word) for word in arguments]
-        return self.start_command(command, **options)
+        target = self.start_command(command, **options)
+        if settle:
+            wait_until(lambda: reads_stdin(target.pid), name + " to wait")
+        return target
 
     def start_command(self, command, **options):
         target = Target(command, **options)

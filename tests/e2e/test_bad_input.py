@@ -1,0 +1,212 @@
+"""Targets that cannot be looked at, or only in part: what is said, the exit status, and
+that the target is untouched."""
+
+import os
+import subprocess
+import unittest
+
+from harness import (EndToEnd, LIMIT_S, MAIN_STACK, MODES, Named, STACKSNAP, THREAD_END,
+                     canonical, main, read_text, status_field, wait_until)
+
+BLOCKED = [Named("poll"), "target_block"]
+NOBODY = ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups",
+          "--inh-caps=-all", "--bounding-set=-all"]
+
+
+def kernel_thread():
+    """One is found by its flag PF_KTHREAD; a container has none."""
+    for name in sorted(filter(str.isdigit, os.listdir("/proc")), key=int):
+        text = read_text("/proc/%s/stat" % name)
+        if text and int(text[text.rindex(")") + 2:].split()[6]) & 0x00200000:
+            return int(name)
+    return None
+
+
+class Refused(EndToEnd):
+    def refused(self, pid, pattern, words=(), prefix=()):
+        """Nothing on stdout, the cause in the first line, exit status 2."""
+        for mode in MODES:
+            with self.subTest(mode=mode):
+                result = subprocess.run(
+                    list(prefix) + [STACKSNAP, "--mode=" + mode] + list(words) + [str(pid)],
+                    stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                    stderr=subprocess.PIPE, timeout=LIMIT_S)
+                text = result.stderr.decode()
+                self.assertEqual((result.returncode, result.stdout), (2, b""), text)
+                self.assertRegex(text.splitlines()[0], pattern)
+
+    def test_no_such_process(self):
+        child = subprocess.Popen(["true"])
+        child.wait(LIMIT_S)
+        self.refused(child.pid, r"no process %d" % child.pid)
+
+    def test_kernel_thread(self):
+        pid = kernel_thread()
+        if pid is None:
+            self.skipTest("no kernel thread is visible from this pid namespace")
+        self.refused(pid, "kernel thread")
+
+    def test_itself(self):
+        """The shell's exec keeps the pid."""
+        for mode in MODES:
+            with self.subTest(mode=mode):
+                result = subprocess.run(
+                    ["sh", "-c", 'exec "$0" --mode=%s $$' % mode, STACKSNAP],
+                    stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                    stderr=subprocess.PIPE, timeout=LIMIT_S)
+                self.assertEqual(result.returncode, 2)
+                self.assertRegex(result.stderr.decode(), "itself|own")
+
+    def test_zombie(self):
+        target = self.start("zombie")
+        self.refused(target.fact("zombie"), "zombie")
+        self.assertEqual(target.finish()[0], 0)
+
+    def test_parent_of_a_zombie(self):
+        target = self.start("zombie")
+        for mode in MODES:
+            with self.subTest(mode=mode):
+                self.assert_stack(self.snap(target.pid, mode=mode), "zombie", MAIN_STACK)
+
+    def traced(self, command, name):
+        target = self.start("threads", 1, 1)
+        tracer = subprocess.Popen([str(target.pid) if word == "PID" else word
+                                   for word in command], stdin=subprocess.PIPE,
+                                  stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        self.addCleanup(lambda: (tracer.stdin.close(), tracer.wait(LIMIT_S)))
+        self.addCleanup(tracer.kill)
+        wait_until(lambda: status_field(target.pid, "TracerPid") == str(tracer.pid),
+                   name + " to trace")
+        self.refused(target.pid, r"%d.*%s|%s.*%d" % (tracer.pid, name, name, tracer.pid))
+        self.assertEqual(status_field(target.pid, "TracerPid"), str(tracer.pid))
+
+    def test_traced_by_strace(self):
+        self.traced(["strace", "-f", "-o", "/dev/null", "-p", "PID"], "strace")
+
+    def test_traced_by_gdb(self):
+        self.traced(["gdb", "-nx", "-q", "-p", "PID"], "gdb")
+
+    @unittest.skipIf(os.geteuid() != 0, "only root can become another user")
+    def test_another_user(self):
+        target = self.start("threads", 1, 1)
+        self.refused(target.pid, "user", prefix=NOBODY)
+        self.assert_free(target.pid)
+
+    @unittest.skipIf(os.geteuid() != 0, "only root can become another user")
+    def test_not_dumpable(self):
+        """Of the same user, but it has asked not to be looked at."""
+        target = self.start_command(
+            NOBODY + ["/usr/bin/python3", "-c", "import ctypes, sys\n"
+                      "ctypes.CDLL(None).prctl(4, 0, 0, 0, 0)\n"  # PR_SET_DUMPABLE
+                      "print('ready', flush=True); sys.stdin.read()"])
+        self.refused(target.pid, "dumpable", prefix=NOBODY)
+
+
+class Changing(EndToEnd):
+    """Processes that end, execute and make threads in the middle of it."""
+
+    def snap_any(self, pid, mode):
+        """Whatever comes of it, it is one of the documented results and says why."""
+        result = self.run_tool("-f", "json", "--mode=" + mode, pid, status=(0, 1, 2))
+        if result.returncode == 2:
+            self.assertEqual(result.stdout, b"")
+        if result.returncode:
+            self.assertRegex(result.stderr.decode(), r"^stacksnap: ")
+        return result
+
+    def test_ends_in_the_middle(self):
+        for mode in MODES:
+            with self.subTest(mode=mode):
+                for round_number in range(40):
+                    target = self.start("short_lived", 10 * round_number,
+                                        settle=False)
+                    self.snap_any(target.pid, mode)
+                    self.assertEqual(target.finish()[0], 7)
+
+    def test_executes_in_the_middle(self):
+        target = self.start("exec_loop", settle=False)
+        for mode in MODES:
+            with self.subTest(mode=mode):
+                for _ in range(60):
+                    self.snap_any(target.pid, mode)
+        self.assertEqual(target.finish()[0], 5)
+
+    def test_threads_come_and_go(self):
+        target = self.start("churn", 4)
+        for mode in MODES:
+            with self.subTest(mode=mode):
+                for _ in range(40):
+                    snapshot = self.snap(target.pid, mode=mode, status=(0, 1))
+                    self.assert_stack(snapshot, "churn", MAIN_STACK)
+                    for index in range(4):
+                        thread = snapshot.thread(target.fact("maker-%d" % index))
+                        names = [canonical(f["symbol"]) for f in snapshot.frames(thread)]
+                        if thread["end"] == "root":
+                            self.assertIn("make", names)
+                    for thread in snapshot.threads:
+                        self.assertTrue(thread["frames"] or thread["end"] != "root")
+        status, output = target.finish()
+        self.assertEqual(status, 0)
+        self.assertRegex(output, r"^made \d+")
+
+
+class Odd(EndToEnd):
+    def test_zombie_leader(self):
+        target = self.start("zombie_leader")
+        for mode in MODES:
+            with self.subTest(mode=mode):
+                snapshot = self.snap(target.pid, mode=mode, status=(0, 1))
+                self.assert_stack(snapshot, "worker",
+                                  BLOCKED + ["worker_routine"] + THREAD_END)
+                self.assert_stack(snapshot, "last", [
+                    Named("read"), "target_wait", "last_routine"] + THREAD_END)
+                leader = snapshot.thread(target.pid)
+                self.assertEqual((leader["state"], leader["frames"]), ("Z", []))
+                self.assertNotEqual(leader["end"], "root")
+        self.assertEqual(target.finish()[0], 6)
+
+    def test_vfork_parent(self):
+        """Its thread in D never stops; it must not hold up the others, nor us."""
+        target = self.start("vfork_parent", 3)
+        for mode in MODES:
+            with self.subTest(mode=mode):
+                snapshot = self.snap(target.pid, mode=mode, timeout_ms=2000,
+                                     status=(0, 1))
+                for index in range(3):
+                    self.assert_stack(snapshot, "other-%d" % index,
+                                      BLOCKED + ["other_routine"] + THREAD_END)
+                self.assert_stack(snapshot, "vfork_parent", MAIN_STACK)
+                thread = snapshot.thread(target.fact("vforker"))
+                self.assertEqual(thread["state"], "D")
+                if snapshot.status == 1:
+                    self.assertRegex(snapshot.stderr, str(thread["tid"]))
+        self.assertEqual(target.finish()[0], 0)
+
+    def test_hostile_names(self):
+        target = self.start("names")
+        names = {}
+        for line in target.lines:
+            tid, _, text = line.partition(" ")
+            names[int(tid)] = bytes.fromhex(text)
+        for mode in MODES:
+            with self.subTest(mode=mode):
+                snapshot = self.snap(target.pid, mode=mode)
+                for tid, name in names.items():
+                    thread = self.assert_stack(snapshot, tid,
+                                               BLOCKED + ["thread_routine"] + THREAD_END)
+                    self.assertEqual(thread["state"], "S", name)
+                    if name.isascii() and name.decode().isprintable():
+                        self.assertEqual(thread["name"], name.decode())
+            for form in ("text", "gdb", "eu", "folded", "json"):
+                with self.subTest(mode=mode, form=form):
+                    text = self.run_tool("-f", form, "--mode=" + mode,
+                                         target.pid).stdout.decode("utf-8")
+                    # C0 and C1 controls, and DEL; only our own line ends
+                    self.assertNotRegex(text, "[\x00-\x09\x0b-\x1f\x7f-\x9f]")
+                    if form == "folded":
+                        for line in text.splitlines():
+                            self.assertRegex(line, r"^names;[^;]*;.*;[^;]+ \d+$")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,165 @@
+"""What a snapshot must not do to its target: leave it stopped or wake it, break its calls,
+lose its signals, change its end."""
+# ctest: timeout=240
+
+import os
+import random
+import signal
+import subprocess
+import time
+
+from harness import (EndToEnd, LIMIT_S, MAIN_STACK, MODES, Named, STACKSNAP, THREAD_END,
+                     main, status_field, task_states, wait_until)
+
+
+class Stopped(EndToEnd):
+    def test_group_stop_is_kept(self):
+        for stop_signal in (signal.SIGSTOP, signal.SIGTSTP):
+            target = self.start("threads", 2, 3)
+            os.kill(target.pid, stop_signal)
+            wait_until(lambda: set(task_states(target.pid).values()) == {"T"}, "the stop")
+            for mode in MODES:
+                for _ in range(10):
+                    with self.subTest(mode=mode, signal=stop_signal):
+                        result = self.run_tool("-f", "json", "--mode=" + mode, target.pid)
+                        self.assertIn(b'"state":"T"', result.stdout.replace(b" ", b""))
+                        wait_until(lambda: set(task_states(target.pid).values()) == {"T"},
+                                   "the stop that was there before")
+                        self.assert_free(target.pid, stopped=True)
+            os.kill(target.pid, signal.SIGCONT)
+            wait_until(lambda: set(task_states(target.pid).values()) == {"S"}, "SIGCONT")
+            self.assertEqual(target.finish()[0], 0)
+
+    def test_stacks_of_a_stopped_process(self):
+        target = self.start("threads", 1, 2)
+        os.kill(target.pid, signal.SIGSTOP)
+        wait_until(lambda: set(task_states(target.pid).values()) == {"T"}, "the stop")
+        for mode in MODES:
+            with self.subTest(mode=mode):
+                result = self.run_tool("-f", "folded", "--mode=" + mode, target.pid)
+                text = result.stdout.decode()
+                for kind in ("poll", "nanosleep", "cond", "futex", "read"):
+                    self.assertRegex(text, r";target_thread_main;thread_routine;"
+                                     r"descend_odd;descend_even;wait_in_%s;" % kind)
+
+
+class Calls(EndToEnd):
+    def test_no_call_is_interrupted(self):
+        """200 snapshots of a thread in each blocking call, with infinite waits."""
+        for mode in MODES:
+            with self.subTest(mode=mode):
+                target = self.start("eintr")
+                for _ in range(100):
+                    self.run_tool("-f", "json", "--mode=" + mode, target.pid,
+                                  status=(0, 1))
+                status, output = target.finish()
+                self.assertEqual(status, 0)
+                broken = {}
+                for line in output.splitlines():
+                    name, eintrs, others, kind = line.split()
+                    if kind == "infinite" and (eintrs, others) != ("0", "0"):
+                        broken[name] = (int(eintrs), int(others))
+                self.assertEqual(broken, {}, "EINTRs and other returns of calls")
+
+    def test_a_handler_still_interrupts(self):
+        """The cure for EINTR must not swallow the one that a real signal makes."""
+        script = ("import select, signal\n"
+                  "class Woken(Exception): pass\n"
+                  "def handler(number, frame): raise Woken\n"
+                  "signal.signal(signal.SIGUSR1, handler)\n"
+                  "poll = select.epoll()\n"
+                  "print('ready', flush=True)\n"
+                  "try:\n"
+                  "    poll.poll()\n"
+                  "except Woken:\n"
+                  "    print('woken', flush=True)\n")
+        for mode in MODES:
+            with self.subTest(mode=mode):
+                target = self.start_command(["/usr/bin/python3", "-c", script])
+                wait_until(lambda: set(task_states(target.pid).values()) == {"S"}, "epoll")
+                for _ in range(20):
+                    self.snap(target.pid, mode=mode)
+                os.kill(target.pid, signal.SIGUSR1)
+                self.assertEqual(target.finish(), (0, "woken\n"))
+
+
+class Killed(EndToEnd):
+    def kill_at_random(self, target, mode, rounds):
+        generator = random.Random(1)
+        for _ in range(rounds):
+            tool = subprocess.Popen([STACKSNAP, "--mode=" + mode, str(target.pid)],
+                                    stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
+                                    stderr=subprocess.DEVNULL)
+            # a random moment, not a synchronisation
+            time.sleep(generator.uniform(0, 0.02))
+            tool.kill()
+            tool.wait(LIMIT_S)
+            wait_until(lambda: status_field(target.pid, "TracerPid") == "0", "release")
+            wait_until(lambda: not set(task_states(target.pid).values()) & set("tT"),
+                       "every thread to run on")
+
+    def test_tool_killed_at_random_moments(self):
+        for mode in MODES:
+            with self.subTest(mode=mode):
+                target = self.start("threads", 20, 20)
+                self.kill_at_random(target, mode, 50)
+                snapshot = self.snap(target.pid, mode=mode)
+                self.assert_stack(snapshot, "threads", MAIN_STACK)
+                self.assertEqual(target.finish()[0], 0)
+
+    def test_signals_meanwhile(self):
+        """Real-time signals are queued: each must arrive, during snapshots and kills."""
+        for mode in MODES:
+            with self.subTest(mode=mode):
+                target = self.start("sigcount")
+                sent = 0
+                for round_number in range(100):
+                    tool = subprocess.Popen(
+                        [STACKSNAP, "--mode=" + mode, str(target.pid)],
+                        stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
+                        stderr=subprocess.DEVNULL)
+                    while tool.poll() is None and sent < 200000:
+                        os.kill(target.pid, signal.SIGRTMIN)
+                        sent += 1
+                        if round_number % 2 and sent % 50 == 49:
+                            tool.kill()
+                    tool.kill()
+                    tool.wait(LIMIT_S)
+                wait_until(lambda: not status_pending(target.pid), "the queue")
+                self.assertGreater(sent, 100)
+                self.assertEqual(target.finish(), (42, "signals %d\n" % sent))
+
+    def test_deadly_signal_meanwhile(self):
+        """Killed while it is looked at: it ends by that signal, as it would have."""
+        for mode in MODES:
+            with self.subTest(mode=mode):
+                for _ in range(20):
+                    target = self.start("threads", 5, 5)
+                    tool = subprocess.Popen(
+                        [STACKSNAP, "--mode=" + mode, str(target.pid)],
+                        stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
+                        stderr=subprocess.DEVNULL)
+                    os.kill(target.pid, signal.SIGTERM)
+                    self.assertEqual(target.process.wait(LIMIT_S), -signal.SIGTERM)
+                    self.assertIn(tool.wait(LIMIT_S), (0, 1, 2))
+
+
+def status_pending(pid):
+    return any(int(status_field(pid, field) or "0", 16) for field in ("SigPnd", "ShdPnd"))
+
+
+class Unchanged(EndToEnd):
+    def test_many_snapshots(self):
+        """All still blocked where they were, and the exit status is the target's own."""
+        for mode in MODES:
+            with self.subTest(mode=mode):
+                target = self.start("sigcount")
+                for _ in range(40):
+                    snapshot = self.snap(target.pid, mode=mode)
+                    self.assert_stack(snapshot, "sleeper", [
+                        Named("poll"), "target_block", "thread_routine"] + THREAD_END)
+                self.assertEqual(target.finish(), (42, "signals 0\n"))
+
+
+if __name__ == "__main__":
+    main()
