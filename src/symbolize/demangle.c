@@ -27,13 +27,14 @@ struct output {
 	char *bytes;
 	size_t size;
 	size_t capacity;
+	size_t max;
 	jmp_buf stop;
 };
 
 static bool output_grow(struct output *output, size_t needed)
 {
 	size_t capacity = SS_MAX(output->capacity * 2, needed + 256);
-	char *bytes = needed <= DEMANGLED_MAX ? realloc(output->bytes, capacity) : NULL;
+	char *bytes = needed <= output->max ? realloc(output->bytes, capacity) : NULL;
 
 	if (!bytes)
 		return false;
@@ -65,59 +66,67 @@ static bool demangle_into(demangler *function, const char *mangled, int options,
 	       function(mangled, options, output_append, output) != 0;
 }
 
-static char *demangle_pieces(demangler *function, const char *mangled, int options)
+static char *demangle_pieces(demangler *function, const char *mangled, int options,
+			     size_t *budget)
 {
-	struct output output = {};
+	struct output output = { .max = SS_MIN(*budget, (size_t)DEMANGLED_MAX) };
+	bool done = demangle_into(function, mangled, options, &output);
 
-	if (demangle_into(function, mangled, options, &output))
+	*budget -= SS_MIN(*budget, output.size);
+	if (done)
 		return output.bytes;
 	free(output.bytes);
 	return NULL;
 }
 
 /* Without DMGL_VERBOSE a Rust name goes without its hash. */
-static char *demangle_rust(const char *mangled)
+static char *demangle_rust(const char *mangled, size_t *budget)
 {
-	return demangle_pieces(rust_demangle_callback, mangled, DMGL_NO_OPTS);
+	return demangle_pieces(rust_demangle_callback, mangled, DMGL_NO_OPTS, budget);
 }
 
-static char *demangle_cplus(const char *mangled)
+static char *demangle_cplus(const char *mangled, size_t *budget)
 {
-	return demangle_pieces(cplus_demangle_v3_callback, mangled, DMGL_PARAMS);
+	return demangle_pieces(cplus_demangle_v3_callback, mangled, DMGL_PARAMS, budget);
 }
 
-static char *demangle_d(const char *mangled)
+static char *demangle_d(const char *mangled, size_t *budget)
 {
 	size_t references = 0;
+	char *result;
 
-	if (strlen(mangled) > D_MANGLED_MAX)
+	if (strlen(mangled) > D_MANGLED_MAX || !*budget)
 		return NULL;
 	for (const char *c = mangled; *c; c++)
 		references += *c == 'Q';
-	return references <= D_REFERENCES_MAX ? dlang_demangle(mangled, DMGL_DLANG) :
-						NULL;
+	if (references > D_REFERENCES_MAX)
+		return NULL;
+	result = dlang_demangle(mangled, DMGL_DLANG);
+	if (result)
+		*budget -= SS_MIN(*budget, strlen(result));
+	return result;
 }
 
 /* C has names such as _Zap and _Done: only what follows the prefix tells. */
-static char *demangle_plain(const char *mangled)
+static char *demangle_plain(const char *mangled, size_t *budget)
 {
 	char *result = NULL;
 
 	if (strncmp(mangled, "_ZN", 3) == 0 || strncmp(mangled, "_R", 2) == 0)
-		result = demangle_rust(mangled);
+		result = demangle_rust(mangled, budget);
 	if (!result && strncmp(mangled, "_Z", 2) == 0)
-		result = demangle_cplus(mangled);
+		result = demangle_cplus(mangled, budget);
 	if (!result && strncmp(mangled, "_D", 2) == 0 &&
 	    (isdigit((unsigned char)mangled[2]) || strcmp(mangled, "_Dmain") == 0))
-		result = demangle_d(mangled);
+		result = demangle_d(mangled, budget);
 	return result;
 }
 
 /* "_Znwm@GLIBCXX_3.4": no demangler takes the version. */
-static char *demangle_versioned(const char *name, const char *version)
+static char *demangle_versioned(const char *name, const char *version, size_t *budget)
 {
 	_cleanup_free_ char *plain = strndup(name, (size_t)(version - name));
-	_cleanup_free_ char *demangled = plain ? demangle_plain(plain) : NULL;
+	_cleanup_free_ char *demangled = plain ? demangle_plain(plain, budget) : NULL;
 
 	if (!demangled)
 		return NULL;
@@ -130,12 +139,13 @@ static char *demangle_versioned(const char *name, const char *version)
 	return result;
 }
 
-char *ss_name_demangle(const char *name)
+char *ss_name_demangle(const char *name, size_t *budget)
 {
 	const char *version;
 
 	if (name[0] != '_' || strnlen(name, MANGLED_MAX + 1) > MANGLED_MAX)
 		return NULL;
 	version = strchr(name, '@');
-	return version ? demangle_versioned(name, version) : demangle_plain(name);
+	return version ? demangle_versioned(name, version, budget) :
+			 demangle_plain(name, budget);
 }

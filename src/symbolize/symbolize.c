@@ -31,6 +31,12 @@ struct inlined {
 	struct ss_location line;
 };
 
+/* Names of 240 KB have been seen. A file can make names overlap and be of any length, so
+   those that are longer than usual are bounded all together. */
+#define TEXT_MAX ((size_t)1 << 20)
+#define TEXT_USUAL ((size_t)4096)
+#define LONG_TEXTS_MAX ((size_t)64 << 20)
+
 /* One call of ss_snapshot_symbolize(). */
 struct work {
 	struct ss_snapshot *snapshot;
@@ -41,6 +47,8 @@ struct work {
 	SS_VECTOR(struct inlined) inlines;
 	uint32_t *slots; /* hash table of answer + 1 */
 	size_t slot_count;
+	size_t demangle_budget;
+	size_t long_texts_left; /* bytes */
 };
 
 static void work_deinit(struct work *work)
@@ -109,15 +117,30 @@ static struct ss_names *names_of(struct work *work, const struct ss_frame *frame
 	return names;
 }
 
+/* The snapshot's copy of a text, cut if it is too long. NULL without memory. */
+static const char *keep_text(struct work *work, const char *text)
+{
+	size_t size = strnlen(text, TEXT_MAX);
+
+	if (size > TEXT_USUAL) {
+		if (size > work->long_texts_left)
+			size = TEXT_USUAL;
+		else
+			work->long_texts_left -= size;
+	}
+	return ss_intern_bytes(work->snapshot->strings, text, size);
+}
+
 /* False without memory; name may be NULL. */
 static bool keep_symbol(struct work *work, const char *name, const char **ret)
 {
 	bool demangle = name && !(work->flags & SS_NO_DEMANGLE);
-	_cleanup_free_ char *demangled = demangle ? ss_name_demangle(name) : NULL;
+	_cleanup_free_ char *demangled =
+		demangle ? ss_name_demangle(name, &work->demangle_budget) : NULL;
 
 	if (!name)
 		return true;
-	*ret = ss_intern_string(work->snapshot->strings, demangled ? demangled : name);
+	*ret = keep_text(work, demangled ? demangled : name);
 	return *ret != NULL;
 }
 
@@ -127,7 +150,7 @@ static bool keep_line(struct work *work, struct ss_location line, struct ss_loca
 		return true;
 	*ret = line;
 	if (line.file)
-		ret->file = ss_intern_string(work->snapshot->strings, line.file);
+		ret->file = keep_text(work, line.file);
 	return !line.file || ret->file;
 }
 
@@ -259,9 +282,13 @@ struct ss_error *ss_snapshot_symbolize(struct ss_snapshot *snapshot,
 				       struct ss_session *session, unsigned flags)
 {
 	const unsigned known = SS_NO_INLINES | SS_NO_SOURCE | SS_NO_DEMANGLE;
-	__attribute__((cleanup(work_deinit))) struct work work = { .snapshot = snapshot,
-								   .session = session,
-								   .flags = flags };
+	__attribute__((cleanup(work_deinit))) struct work work = {
+		.snapshot = snapshot,
+		.session = session,
+		.flags = flags,
+		.demangle_budget = SS_DEMANGLE_BUDGET,
+		.long_texts_left = LONG_TEXTS_MAX,
+	};
 	bool whole = true;
 
 	if (!snapshot || !session)

@@ -12,6 +12,13 @@
 #include "base/cleanup.h"
 #include "symbolize/demangle.h"
 
+static char *demangle(const char *name)
+{
+	size_t budget = SS_DEMANGLE_BUDGET;
+
+	return ss_name_demangle(name, &budget);
+}
+
 static void test_languages(void **state)
 {
 	static const char *const pairs[][2] = {
@@ -29,7 +36,7 @@ static void test_languages(void **state)
 
 	(void)state;
 	for (size_t i = 0; i < SS_ARRAY_SIZE(pairs); i++) {
-		_cleanup_free_ char *name = ss_name_demangle(pairs[i][0]);
+		_cleanup_free_ char *name = demangle(pairs[i][0]);
 		assert_non_null(name);
 		assert_string_equal(name, pairs[i][1]);
 	}
@@ -44,26 +51,48 @@ static void test_plain_names(void **state)
 
 	(void)state;
 	for (size_t i = 0; i < SS_ARRAY_SIZE(names); i++)
-		assert_null(ss_name_demangle(names[i]));
+		assert_null(demangle(names[i]));
 }
 
 /* pair<S_, S_> again and again: each turn doubles the name. */
+static void make_bomb(char *mangled, int turns)
+{
+	static const char digits[] = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ";
+	char *at = mangled + sprintf(mangled, "_Z1f4pairIiiE");
+
+	for (int i = 0; i < turns; i++)
+		at += sprintf(at, "S_IS%c_S%c_E", digits[i], digits[i]);
+}
+
 static void test_name_that_explodes(void **state)
 {
-	char mangled[1024] = "_Z1fSt4pairIiiE";
-	size_t at = strlen(mangled);
+	char mangled[1024];
 
 	(void)state;
-	at += (size_t)sprintf(mangled + at, "S_IS_S_E");
-	for (int i = 0; i < 34; i++)
-		at += (size_t)sprintf(mangled + at, "St4pairIS%c_S%c_E",
-				      "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ"[i],
-				      "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ"[i]);
-	/* Whatever becomes of it: soon, and within bounds. */
-	free(ss_name_demangle(mangled));
-	free(ss_name_demangle(
-		"_RINvC1a1fTTTTTTTTTTTTTTTTTTTTTTTTTTTTTTTB_B_EB_B_EB_B_EE"));
-	free(ss_name_demangle("_D1f1gFHQcQcHQeQeHQgQgHQiQiHQkQkHQmQmHQoQoHQqQqZv"));
+	make_bomb(mangled, 10);
+	_cleanup_free_ char *name = demangle(mangled);
+	assert_non_null(name);
+	assert_true(strlen(name) > 10000);
+	make_bomb(mangled, 36);
+	assert_null(demangle(mangled));
+	/* Whatever becomes of these: soon, and within bounds. */
+	free(demangle("_RINvC1a1fTTTTTTTTTTTTTTTTTTTTTTTTTTTTTTTB_B_EB_B_EB_B_EE"));
+	free(demangle("_D1f1gFHQcQcHQeQeHQgQgHQiQiHQkQkHQmQmHQoQoHQqQqZv"));
+}
+
+static void test_budget(void **state)
+{
+	char mangled[1024];
+	size_t budget = SS_DEMANGLE_BUDGET;
+
+	(void)state;
+	make_bomb(mangled, 36);
+	for (int i = 0; i < 100; i++)
+		assert_null(ss_name_demangle(mangled, &budget));
+	assert_true(budget < 1000);
+	budget = 0;
+	assert_null(ss_name_demangle("_Z1fv", &budget));
+	assert_null(ss_name_demangle("_Dmain", &budget));
 }
 
 static void test_deep_and_long_names(void **state)
@@ -78,15 +107,15 @@ static void test_deep_and_long_names(void **state)
 		memset(mangled, letters[i], SIZE);
 		mangled[SIZE] = '\0';
 		memcpy(mangled, "_Z1f", 4);
-		assert_null(ss_name_demangle(mangled));
+		assert_null(demangle(mangled));
 		mangled[60000] = '\0';
-		free(ss_name_demangle(mangled));
+		free(demangle(mangled));
 		memcpy(mangled, "_R", 2);
-		free(ss_name_demangle(mangled));
+		free(demangle(mangled));
 		memcpy(mangled, "_D1f", 4);
-		free(ss_name_demangle(mangled));
+		free(demangle(mangled));
 		mangled[4000] = '\0';
-		free(ss_name_demangle(mangled));
+		free(demangle(mangled));
 	}
 }
 
@@ -96,6 +125,7 @@ int main(void)
 		cmocka_unit_test(test_languages),
 		cmocka_unit_test(test_plain_names),
 		cmocka_unit_test(test_name_that_explodes),
+		cmocka_unit_test(test_budget),
 		cmocka_unit_test(test_deep_and_long_names),
 	};
 

@@ -7,6 +7,7 @@
 
 #include <cmocka.h>
 
+#include "elf_builder.h"
 #include "model/session.h"
 #include "model/snapshot.h"
 #include "symbolize_sample.h"
@@ -156,6 +157,57 @@ static void test_deep_recursion(void **state)
 	ss_session_free(session);
 }
 
+/* Names that overlap in one text of 600 KB: each is long, all together are bounded. */
+static void test_long_names(void **state)
+{
+	enum { COUNT = 400, SIZE = 600000 };
+	const struct sample *sample = *state;
+	char path[128];
+
+	(void)snprintf(path, sizeof(path), "%s/long", sample->dir);
+	struct elf_builder builder;
+	elf_builder_init(&builder);
+	Elf64_Sym *symbols = calloc(COUNT, sizeof(*symbols));
+	char *names = malloc(SIZE + 1);
+	assert_non_null(symbols);
+	assert_non_null(names);
+	memset(names, 'x', SIZE);
+	names[SIZE] = '\0';
+	for (uint32_t i = 1; i < COUNT; i++)
+		symbols[i] = (Elf64_Sym){ .st_name = i,
+					  .st_shndx = BUILDER_TEXT,
+					  .st_value = 0x1000 + i,
+					  .st_size = 1 };
+	builder.sections[BUILDER_SYMTAB].sh_offset = sizeof(builder);
+	builder.sections[BUILDER_SYMTAB].sh_size = COUNT * sizeof(*symbols);
+	builder.sections[BUILDER_STRTAB].sh_offset =
+		sizeof(builder) + COUNT * sizeof(*symbols);
+	builder.sections[BUILDER_STRTAB].sh_size = SIZE + 1;
+	FILE *file = fopen(path, "w");
+	assert_non_null(file);
+	assert_int_equal(fwrite(&builder, sizeof(builder), 1, file), 1);
+	assert_int_equal(fwrite(symbols, sizeof(*symbols), COUNT, file), COUNT);
+	assert_int_equal(fwrite(names, SIZE + 1, 1, file), 1);
+	assert_int_equal(fclose(file), 0);
+	free(symbols);
+	free(names);
+
+	struct ss_snapshot *snapshot = open_snapshot(sample_module(sample, "long"));
+	struct ss_session *session = open_session();
+	struct ss_frame frames[COUNT - 1];
+	for (size_t i = 0; i < COUNT - 1; i++)
+		frames[i] = make_frame(snapshot, 0x1001 + i, 0);
+	add_thread(snapshot, frames, COUNT - 1);
+	assert_null(ss_snapshot_symbolize(snapshot, session, 0));
+	size_t total = 0;
+	for (size_t i = 0; i < COUNT - 1; i++)
+		total += strlen(snapshot->stacks.items[0].frames[i].symbol);
+	assert_true(total > 60 << 20);
+	assert_true(total < 70 << 20);
+	ss_snapshot_free(snapshot);
+	ss_session_free(session);
+}
+
 static void test_bad_arguments(void **state)
 {
 	struct ss_snapshot *snapshot = ss_snapshot_new();
@@ -186,6 +238,7 @@ int main(void)
 		SAMPLE_TEST(test_inlines),
 		SAMPLE_TEST(test_flags),
 		SAMPLE_TEST(test_deep_recursion),
+		SAMPLE_TEST(test_long_names),
 		cmocka_unit_test(test_bad_arguments),
 	};
 
