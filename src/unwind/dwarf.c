@@ -2,6 +2,10 @@
 
 #include "arch/unwind_table.h"
 
+/* A step reads some hundred words: a search of a table, an FDE, a CIE, a few saved
+   registers. */
+enum { READS_MAX = 1 << 20 };
+
 struct ss_dwarf {
 	unw_addr_space_t space;
 	struct ss_view *view;
@@ -10,6 +14,7 @@ struct ss_dwarf {
 	bool no_info;	/* during a step: what failed */
 	bool missing_memory;
 	bool missing_register;
+	unsigned reads; /* of memory, in this step */
 };
 
 static int find_proc_info(unw_addr_space_t space, unw_word_t ip, unw_proc_info_t *info,
@@ -61,6 +66,10 @@ static int access_mem(unw_addr_space_t space, unw_word_t address, unw_word_t *va
 	struct ss_dwarf *dwarf = data;
 
 	(void)space;
+	/* DWARF expressions can jump back, and libunwind does not count their steps:
+	   but it reads each byte of them here. */
+	if (++dwarf->reads > READS_MAX)
+		return -UNW_EINVAL;
 	if (!write && ss_view_read_word(dwarf->view, address, value))
 		return 0;
 	/* The personality routine is found through a word that ld.so has written: it was
@@ -194,6 +203,7 @@ enum ss_step ss_dwarf_step(struct ss_dwarf *dwarf, struct ss_regs *regs, bool ca
 	/* The row for the call itself is the row for the instruction before. */
 	if (call)
 		dwarf->start.value[ss_arch.pc]--;
+	dwarf->reads = 0;
 	dwarf->no_info = dwarf->missing_memory = dwarf->missing_register = false;
 	if (unw_init_remote(&cursor, dwarf->space, dwarf) != 0)
 		return SS_STEP_REGISTER;

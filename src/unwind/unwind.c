@@ -11,6 +11,9 @@ enum {
 	FRAMES_MAX = 4 << 20, /* no limit means this: a stack of 64 MiB of bare calls */
 	/* Guesses by scanning a stack may go wrong: so many in a row end it. */
 	GUESSES_MAX = 16,
+	/* Signal frames may lead inwards, from an alternate stack to the interrupted one;
+	   made-up ones could do so in a circle. */
+	INWARD_MAX = 64,
 };
 
 /* What the session keeps for this room. */
@@ -27,6 +30,7 @@ struct walk {
 	SS_VECTOR(struct ss_frame) frames; /* of the thread at hand */
 	size_t max_frames;
 	unsigned guesses;
+	unsigned inward;
 	enum ss_end end;
 };
 
@@ -155,22 +159,33 @@ static bool step(struct walk *walk, struct position *p)
 	return true;
 }
 
+/*
+ * Whether a step from before to p led outwards. A leaf may have popped its return
+ * address into a register, as vfork() does. The way from an alternate signal stack back
+ * to the interrupted one may lead inwards, so often.
+ */
+static bool leads_outwards(struct walk *walk, const struct position *p, uint64_t sp,
+			   bool call, bool signal)
+{
+	uint64_t next = ss_regs_sp(&p->regs);
+
+	if (next > sp || (next == sp && !call))
+		return true;
+	return signal && ++walk->inward <= INWARD_MAX;
+}
+
 static bool walk_frames(struct walk *walk, struct position *p)
 {
 	for (;;) {
 		uint64_t pc = ss_regs_pc(&p->regs);
 		uint64_t sp = ss_regs_sp(&p->regs);
-		p->signal = is_sigreturn(&walk->view, pc);
-		if (!add_frame(walk, pc, p->source, p->call, p->signal))
+		bool call = p->call;
+		bool signal = p->signal = is_sigreturn(&walk->view, pc);
+		if (!add_frame(walk, pc, p->source, call, signal))
 			return false;
-		bool signal = p->signal;
-		uint64_t growth = p->call ? 1 : 0;
 		if (!step(walk, p))
 			return true;
-		/* The stack must grow outwards, but for the way from an alternate
-		   signal stack back to the interrupted one. (A leaf may have popped
-		   its return address into a register, as vfork() does.) */
-		if (!signal && ss_regs_sp(&p->regs) < sp + growth) {
+		if (!leads_outwards(walk, p, sp, call, signal)) {
 			walk->end = SS_END_LOOP;
 			return true;
 		}
@@ -187,7 +202,7 @@ static bool walk_thread(struct walk *walk, const struct ss_capture_thread *threa
 	struct position p = { .regs = thread->regs, .source = SS_FROM_REGISTERS };
 
 	walk->view.thread = thread;
-	walk->guesses = 0;
+	walk->guesses = walk->inward = 0;
 	return walk_frames(walk, &p);
 }
 
@@ -205,6 +220,14 @@ static bool take_live(struct walk *walk, const struct ss_capture_thread *thread)
 		call = !live->signal_frame;
 	}
 	return true;
+}
+
+/* A thread whose registers are known has one frame at least, also where nothing of its
+   stack could be copied (sp in a guard page, or overwritten). */
+static bool can_walk(const struct ss_capture_thread *thread)
+{
+	return (thread->end == SS_END_ROOT || thread->end == SS_END_UNREADABLE) &&
+	       thread->regs.valid != 0;
 }
 
 static bool add_thread(struct walk *walk, const struct ss_capture_thread *from)
@@ -230,7 +253,7 @@ static bool add_thread(struct walk *walk, const struct ss_capture_thread *from)
 	bool ok = thread->name != NULL;
 	if (from->live)
 		ok = ok && take_live(walk, from);
-	else if (from->end == SS_END_ROOT && from->stacks[0].size > 0)
+	else if (can_walk(from))
 		ok = ok && walk_thread(walk, from);
 	thread->end = walk->end;
 	thread->frame_count = walk->frames.count;
@@ -276,12 +299,15 @@ struct ss_error *ss_capture_unwind(const struct ss_capture *capture,
 	struct unwinder *unwinder = get_unwinder(session);
 	_cleanup_(ss_snapshot_cleanup) struct ss_snapshot *snapshot = ss_snapshot_new();
 	struct walk walk = { .snapshot = snapshot, .max_frames = FRAMES_MAX };
+	struct ss_unwind_options given = {};
 
+	if (options)
+		memcpy(&given, options, SS_MIN(options->size, sizeof(given)));
 	if (!unwinder || !snapshot || !copy_process(snapshot, capture) ||
 	    !ss_view_init(&walk.view, capture, unwinder->images))
 		return ss_error_no_memory();
-	if (options && options->max_frames)
-		walk.max_frames = SS_MIN(options->max_frames, (unsigned)FRAMES_MAX);
+	if (given.max_frames)
+		walk.max_frames = SS_MIN(given.max_frames, (unsigned)FRAMES_MAX);
 	walk.unwinder = unwinder;
 	ss_dwarf_begin(unwinder->dwarf, &walk.view);
 	bool ok = walk_threads(&walk, capture);
