@@ -236,10 +236,13 @@ static bool add_frame(struct frames *frames, unw_cursor_t *cursor, enum ss_end *
 	*end = SS_END_ROOT;
 	if (pc == 0)
 		return false;
-	struct ss_live_frame *frame = ss_vector_push(&frames->list);
+	size_t count = frames->list.count;
 	*end = SS_END_LOOP;
-	bool after_signal = frames->list.count > 1 && frame && frame[-1].signal_frame;
-	if (!frame || (frames->list.count > 1 && sp <= frames->last_sp && !after_signal))
+	if (count && sp <= frames->last_sp && !frames->list.items[count - 1].signal_frame)
+		return false;
+	struct ss_live_frame *frame = ss_vector_push(&frames->list);
+	*end = SS_END_LIMIT;
+	if (!frame)
 		return false;
 	*frame = (struct ss_live_frame){ .pc = pc, .signal_frame = signal };
 	frames->last_sp = sp;
