@@ -117,8 +117,8 @@ struct ss_capture_options {
  * Takes one capture: the threads of the target, their registers and stack
  * bytes, and its modules. options may be NULL. The capture holds no live
  * handle on the process; files of modules stay open in it.
- * Errors: NO_PROCESS, DENIED, TRACED, CHANGED, TIMEOUT, UNSUPPORTED, NO_MEMORY,
- * SYSTEM.
+ * Errors: INVALID, NO_PROCESS, DENIED, TRACED, CHANGED, TIMEOUT, UNSUPPORTED,
+ * NO_MEMORY, SYSTEM.
  */
 SS_API struct ss_error *ss_capture_take(struct ss_target *target,
 					const struct ss_capture_options *options,

@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <time.h>
+#include <unistd.h>
 
 #include "target/denial.h"
 #include "target/files.h"
@@ -143,9 +144,11 @@ static void freeze_and_copy(struct attempt *a)
 	ss_placement_leave();
 }
 
-/* Why not one thread could be attached. */
+/* Why not one thread could be attached. NULL: none is left. */
 static struct ss_error *explain_refusal(const struct attempt *a)
 {
+	if (ss_target_find_live(a->target) == 0)
+		return NULL;
 	for (size_t i = 0; i < a->tasks.items.count; i++) {
 		const struct ss_task *task = &a->tasks.items.items[i];
 		if (task->phase != SS_TASK_REFUSED)
@@ -165,6 +168,16 @@ static size_t count_phase(const struct attempt *a, enum ss_task_phase phase)
 	return count;
 }
 
+/* Whether the process has memory now, which may be another program's. */
+static bool has_memory(const struct attempt *a)
+{
+	pid_t live = ss_target_find_live(a->target);
+	_cleanup_close_ int fd = live ? open_task_file(a->target, live, "maps") : -1;
+	char byte;
+
+	return fd >= 0 && ss_io_pread(fd, &byte, sizeof(byte), 0) == sizeof(byte);
+}
+
 /* Areas and modules as they were at the freeze. *again: that cannot be told. */
 static struct ss_error *settle_maps(struct attempt *a, bool *again)
 {
@@ -172,7 +185,10 @@ static struct ss_error *settle_maps(struct attempt *a, bool *again)
 
 	if (error || a->maps_after.size == 0) {
 		ss_error_free(error);
-		return NULL; /* it has ended since: what was before holds */
+		/* Its memory is gone. If it has ended, what was before holds; if it
+		   runs another program, nobody knows which one was stopped. */
+		*again = has_memory(a);
+		return NULL;
 	}
 	*again = !a->maps_in_freeze && ss_regions_conflict(&a->maps, &a->maps_after);
 	const struct ss_text *maps = a->maps_in_freeze ? &a->maps : &a->maps_after;
@@ -240,44 +256,26 @@ static struct ss_error *try_once(struct attempt *a, bool *again)
 }
 
 struct job {
-	struct ss_target *target;
-	struct ss_capture_options options;
-	struct ss_capture *capture;
+	struct attempt *attempt;
 	struct ss_error *error;
+	bool again;
 };
 
-static void run_attempts(struct job *job)
-{
-	for (int i = 0; i < ATTEMPTS; i++) {
-		__attribute__((cleanup(attempt_deinit))) struct attempt a = {
-			.target = job->target,
-			.options = &job->options,
-			.memory.mem_fd = -1,
-			.maps_fd = -1,
-			.maps_in_freeze = i == ATTEMPTS - 1,
-		};
-		bool again = false;
-		job->error = try_once(&a, &again);
-		if (job->error)
-			return;
-		if (again)
-			continue;
-		ss_files_open(a.capture, job->target, &a.memory);
-		job->capture = take_ptr(a.capture);
-		return;
-	}
-}
-
-/* Runs in a thread of its own: ptrace binds to a thread, and at its end, however it
-   comes, the kernel releases all that it holds. */
 static void *capture_thread(void *data)
 {
-	run_attempts(data);
+	struct job *job = data;
+
+	job->error = try_once(job->attempt, &job->again);
 	return NULL;
 }
 
-static struct ss_error *run_thread(struct job *job)
+/*
+ * Makes an attempt in a thread of its own: ptrace binds to a thread, and at its end,
+ * however it comes, the kernel releases all that it holds, also what had not stopped.
+ */
+static struct ss_error *run_attempt(struct attempt *attempt, bool *again)
 {
+	struct job job = { .attempt = attempt };
 	pthread_attr_t attr;
 	pthread_t thread;
 	sigset_t all;
@@ -293,35 +291,71 @@ static struct ss_error *run_thread(struct job *job)
 	   of these calls can fail. */
 	(void)sigfillset(&all);
 	(void)pthread_sigmask(SIG_SETMASK, &all, &before);
-	errnum = pthread_create(&thread, &attr, capture_thread, job);
+	errnum = pthread_create(&thread, &attr, capture_thread, &job);
 	if (!errnum)
 		(void)pthread_join(thread, NULL);
+	if (attempt->freeze.took_sigchld)
+		(void)kill(getpid(), SIGCHLD);
 	(void)pthread_sigmask(SIG_SETMASK, &before, NULL);
 	(void)pthread_attr_destroy(&attr);
+	*again = job.again;
 	return errnum ? ss_error_new_errno(errnum, "starting the capture thread") :
-			job->error;
+			job.error;
+}
+
+static struct ss_error *run_attempts(struct ss_target *target,
+				     const struct ss_capture_options *options,
+				     struct ss_capture **ret)
+{
+	for (int i = 0; i < ATTEMPTS; i++) {
+		__attribute__((cleanup(attempt_deinit))) struct attempt a = {
+			.target = target,
+			.options = options,
+			.memory.mem_fd = -1,
+			.maps_fd = -1,
+			.maps_in_freeze = i == ATTEMPTS - 1,
+		};
+		bool again = false;
+		struct ss_error *error = run_attempt(&a, &again);
+		if (error)
+			return error;
+		if (again)
+			continue;
+		ss_files_open(a.capture, target, &a.memory);
+		*ret = take_ptr(a.capture);
+		return NULL;
+	}
+	return ss_error_new(SS_ERROR_CHANGED,
+			    "process %d began another program each time it was looked at",
+			    target->pid);
+}
+
+static struct ss_error *set_defaults(struct ss_capture_options *options)
+{
+	if ((unsigned)options->mode > SS_MODE_NO_STOP)
+		return ss_error_new(SS_ERROR_INVALID, "there is no mode %d",
+				    (int)options->mode);
+	if (options->mode == SS_MODE_AUTO)
+		options->mode = SS_MODE_STOP;
+	if (options->timeout_ms == 0)
+		options->timeout_ms = TIMEOUT_MS;
+	if (options->max_stack == 0)
+		options->max_stack = STACK_MAX;
+	if (options->max_total == 0)
+		options->max_total = TOTAL_MAX;
+	return NULL;
 }
 
 struct ss_error *ss_capture_take(struct ss_target *target,
 				 const struct ss_capture_options *options,
 				 struct ss_capture **ret)
 {
-	struct job job = { .target = target };
+	struct ss_capture_options o = {};
 
 	if (options)
-		memcpy(&job.options, options, SS_MIN(options->size, sizeof(job.options)));
-	if (job.options.mode == SS_MODE_AUTO)
-		job.options.mode = SS_MODE_STOP;
-	if (job.options.timeout_ms == 0)
-		job.options.timeout_ms = TIMEOUT_MS;
-	if (job.options.max_stack == 0)
-		job.options.max_stack = STACK_MAX;
-	if (job.options.max_total == 0)
-		job.options.max_total = TOTAL_MAX;
-	struct ss_error *error = ss_target_check(target);
+		memcpy(&o, options, SS_MIN(options->size, sizeof(o)));
+	struct ss_error *error = set_defaults(&o);
 	if (!error)
-		error = run_thread(&job);
-	if (!error)
-		*ret = job.capture;
-	return error;
+		error = ss_target_check(target);
+	return error ? error : run_attempts(target, &o, ret);
 }

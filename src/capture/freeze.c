@@ -99,22 +99,33 @@ static bool collect_registers(struct ss_freeze *freeze, struct ss_task *task)
 	return true;
 }
 
+/* How a process ended is for its parent to ask, and that may be our own program: it
+   must not be asked here. Of other threads nobody but a tracer can. */
+static bool may_reap(const struct ss_freeze *freeze, const struct ss_task *task)
+{
+	return task->tid != freeze->target->pid;
+}
+
 /* Takes in a stop, if there is one. */
 static void poll_task(struct ss_freeze *freeze, struct ss_task *task)
 {
-	int status;
-	pid_t r = waitpid(task->tid, &status, WNOHANG | __WALL);
+	siginfo_t info = {};
+	int end = may_reap(freeze, task) ? WEXITED : 0;
 
-	if (r == 0)
+	if (waitid(P_PID, (id_t)task->tid, &info, WSTOPPED | WNOHANG | __WALL | end)) {
+		task->phase = SS_TASK_GONE;
 		return;
-	if (r < 0 || !WIFSTOPPED(status)) {
+	}
+	if (info.si_pid == 0)
+		return;
+	if (info.si_code != CLD_TRAPPED) {
 		task->phase = SS_TASK_GONE;
 		return;
 	}
 	/* Not our stop but a signal on its way in: it is handed on at the release.
 	   A group-stop has an event too, and stays in force by itself. */
-	if (status >> 16 == 0)
-		task->signal = WSTOPSIG(status);
+	if (info.si_status >> 8 == 0)
+		task->signal = info.si_status;
 	task->phase = collect_registers(freeze, task) ? SS_TASK_STOPPED : SS_TASK_GONE;
 	freeze->stopped += task->phase == SS_TASK_STOPPED;
 }
@@ -163,7 +174,7 @@ static void give_up_sleeping(struct ss_freeze *freeze)
  * limit). Many: as long as all of them need for their way to the stop; waking earlier
  * would, at SCHED_FIFO, take the CPU from the very threads that are waited for.
  */
-static void wait_for_stops(size_t late)
+static void wait_for_stops(struct ss_freeze *freeze, size_t late)
 {
 	struct timespec ts = { .tv_nsec = LOOK_NS };
 	sigset_t set;
@@ -175,7 +186,8 @@ static void wait_for_stops(size_t late)
 	}
 	(void)sigemptyset(&set); /* neither fails with a valid signal */
 	(void)sigaddset(&set, SIGCHLD);
-	(void)sigtimedwait(&set, NULL, &ts); /* late or not: the caller looks */
+	/* Late or not: the caller looks. */
+	freeze->took_sigchld |= sigtimedwait(&set, NULL, &ts) == SIGCHLD;
 }
 
 /* Waits until all of a class have stopped, but for those that will not. */
@@ -193,7 +205,7 @@ static void wait_class(struct ss_freeze *freeze, bool runs)
 			give_up_sleeping(freeze);
 			look_ns = ss_freeze_now() + LATE_STEP_NS;
 		}
-		wait_for_stops(late);
+		wait_for_stops(freeze, late);
 	}
 }
 
@@ -265,14 +277,14 @@ bool ss_freeze_stop_late(struct ss_freeze *freeze)
 	return true;
 }
 
-static void release(struct ss_task *task)
+static void release(const struct ss_freeze *freeze, struct ss_task *task)
 {
-	int status;
-
-	if (ptrace(PTRACE_DETACH, task->tid, 0, task->signal) == 0)
-		task->phase = SS_TASK_RELEASED;
-	else if (waitpid(task->tid, &status, WNOHANG | __WALL) >= 0)
-		task->phase = SS_TASK_RELEASED; /* killed; reaped if it had ended */
+	/* If that fails it was killed, and need not be released. What is left of it is
+	   reaped, else an exec in its process would have to wait for us. */
+	if (ptrace(PTRACE_DETACH, task->tid, 0, task->signal) != 0 &&
+	    may_reap(freeze, task))
+		(void)waitpid(task->tid, NULL, WNOHANG | __WALL);
+	task->phase = SS_TASK_RELEASED;
 	task->stopped_ns = ss_freeze_now() - task->interrupted_ns;
 }
 
@@ -281,7 +293,7 @@ void ss_freeze_release(struct ss_freeze *freeze, bool runs)
 	for (size_t i = 0; i < freeze->tasks->items.count; i++) {
 		struct ss_task *task = &freeze->tasks->items.items[i];
 		if (task->phase == SS_TASK_STOPPED && task->runs == runs)
-			release(task);
+			release(freeze, task);
 	}
 	freeze->end_ns = ss_freeze_now();
 }
@@ -297,7 +309,7 @@ void ss_freeze_finish(struct ss_freeze *freeze)
 			continue;
 		/* Too late to be copied: it was not there when the others were. */
 		freeze->stopped--;
-		release(task);
+		release(freeze, task);
 		task->phase = SS_TASK_INTERRUPTED;
 	}
 }

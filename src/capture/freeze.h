@@ -22,6 +22,7 @@ struct ss_freeze {
 	unsigned stopped;     /* threads that did stop */
 	unsigned rounds;      /* beyond the first: not all stood at one moment */
 	bool foreign;	      /* a thread runs 32-bit code */
+	bool took_sigchld;    /* one was taken, which may have told of another child */
 };
 
 uint64_t ss_freeze_now(void);

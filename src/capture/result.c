@@ -160,6 +160,22 @@ static void sum_up(struct ss_capture *capture, const struct ss_task_list *tasks,
 	process->consistent &= tasks->unseen == 0;
 }
 
+/* Whether there is anything to tell of: a leader that has ended only beside others. */
+static bool has_any(const struct ss_task_list *tasks)
+{
+	bool zombie = false;
+	bool unwanted = false;
+
+	for (size_t i = 0; i < tasks->items.count; i++) {
+		const struct ss_task *task = &tasks->items.items[i];
+		if (is_listed(task) && task->phase != SS_TASK_ZOMBIE)
+			return true;
+		zombie |= task->phase == SS_TASK_ZOMBIE;
+		unwanted |= task->phase == SS_TASK_UNWANTED;
+	}
+	return zombie && unwanted;
+}
+
 static struct ss_error *explain_nothing(const struct ss_target *target,
 					const struct ss_task_list *tasks)
 {
@@ -180,7 +196,7 @@ ss_result_fill(struct ss_capture *capture, const struct ss_target *target,
 
 	if (error)
 		return error;
-	if (capture->threads.count == 0)
+	if (!has_any(tasks))
 		return explain_nothing(target, tasks);
 	sum_up(capture, tasks, freeze);
 	capture->process.pid = target->pid;
