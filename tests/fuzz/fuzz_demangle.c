@@ -8,7 +8,8 @@
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	char *name = strndup((const char *)data, size);
-	char *demangled = name ? ss_name_demangle(name) : NULL;
+	size_t budget = SS_DEMANGLE_BUDGET;
+	char *demangled = name ? ss_name_demangle(name, &budget) : NULL;
 
 	if (demangled)
 		fuzz_touch(demangled, strlen(demangled));
