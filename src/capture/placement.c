@@ -8,23 +8,60 @@ static bool is_sleeper(const struct ss_task *task)
 	return task->phase == SS_TASK_SEIZED && !task->runs;
 }
 
-/* The allowed CPU with the most sleepers, or -1 if there are none on any. */
-static int busiest_cpu(const struct ss_task_list *tasks, const cpu_set_t *allowed)
-{
-	unsigned counts[CPU_SETSIZE] = {};
-	int best = -1;
+/* What the target does on each CPU. */
+struct usage {
+	unsigned sleepers[CPU_SETSIZE];
+	unsigned running[CPU_SETSIZE];
+};
 
+static void count_usage(const struct ss_task_list *tasks, struct usage *usage)
+{
 	for (size_t i = 0; i < tasks->items.count; i++) {
 		const struct ss_task *task = &tasks->items.items[i];
-		int cpu = task->processor;
-		if (!is_sleeper(task) || cpu < 0 || cpu >= CPU_SETSIZE ||
-		    !CPU_ISSET((size_t)cpu, allowed))
+		if (task->phase != SS_TASK_SEIZED || task->processor < 0 ||
+		    task->processor >= CPU_SETSIZE)
 			continue;
-		counts[cpu]++;
-		if (best < 0 || counts[cpu] > counts[best])
+		usage->sleepers[task->processor] += !task->runs;
+		usage->running[task->processor] += task->runs;
+	}
+}
+
+/* The allowed CPU without a running thread that has most sleepers, or -1. */
+static int choose_cpu(const struct usage *usage, const cpu_set_t *allowed)
+{
+	int best = -1;
+
+	for (int cpu = 0; cpu < CPU_SETSIZE; cpu++) {
+		if (!CPU_ISSET((size_t)cpu, allowed) || usage->running[cpu])
+			continue;
+		if (best < 0 || usage->sleepers[cpu] > usage->sleepers[best])
 			best = cpu;
 	}
 	return best;
+}
+
+static void move_to(int cpu)
+{
+	cpu_set_t one;
+
+	CPU_ZERO(&one);
+	CPU_SET((size_t)cpu, &one);
+	(void)sched_setaffinity(0, sizeof(one), &one); /* or stay: slower, not wrong */
+}
+
+/* Marks the sleepers that wake up where a thread runs. How many there are. */
+static size_t mark_disturbing(struct ss_task_list *tasks, const struct usage *usage)
+{
+	size_t count = 0;
+
+	for (size_t i = 0; i < tasks->items.count; i++) {
+		struct ss_task *task = &tasks->items.items[i];
+		task->disturbs = is_sleeper(task) && task->processor >= 0 &&
+				 task->processor < CPU_SETSIZE &&
+				 usage->running[task->processor] > 0;
+		count += task->disturbs;
+	}
+	return count;
 }
 
 /* Where a task belongs in the order: its rank among its own kind, as a share of all
@@ -42,7 +79,7 @@ static int compare_places(const void *a, const void *b)
 	return (x->share > y->share) - (x->share < y->share);
 }
 
-static void interleave(struct ss_task_list *tasks, int cpu)
+static void interleave(struct ss_task_list *tasks)
 {
 	size_t count = tasks->items.count;
 	_cleanup_free_ struct place *places = calloc(count, sizeof(*places));
@@ -53,10 +90,10 @@ static void interleave(struct ss_task_list *tasks, int cpu)
 	if (!places || !copy)
 		return;
 	for (size_t i = 0; i < count; i++)
-		totals[tasks->items.items[i].processor == cpu]++;
+		totals[tasks->items.items[i].disturbs]++;
 	for (size_t i = 0; i < count; i++) {
 		struct ss_task *task = &tasks->items.items[i];
-		size_t kind = task->processor == cpu;
+		size_t kind = task->disturbs;
 		places[i].share = (double)ranks[kind]++ / (double)totals[kind];
 		places[i].task = task;
 	}
@@ -69,18 +106,17 @@ static void interleave(struct ss_task_list *tasks, int cpu)
 void ss_placement_enter(struct ss_task_list *tasks)
 {
 	struct sched_param param = { .sched_priority = 1 };
+	struct usage usage = {};
 	cpu_set_t allowed;
 
+	count_usage(tasks, &usage);
 	if (sched_getaffinity(0, sizeof(allowed), &allowed) == 0) {
-		int cpu = busiest_cpu(tasks, &allowed);
-		cpu_set_t one;
-		CPU_ZERO(&one);
-		if (cpu >= 0) {
-			CPU_SET((size_t)cpu, &one);
-			(void)sched_setaffinity(0, sizeof(one), &one); /* or stay */
-			interleave(tasks, cpu);
-		}
+		int cpu = choose_cpu(&usage, &allowed);
+		if (cpu >= 0)
+			move_to(cpu);
 	}
+	if (mark_disturbing(tasks, &usage) > 0)
+		interleave(tasks);
 	/* Refused without CAP_SYS_NICE: the freeze is longer then, not wrong. */
 	(void)sched_setscheduler(0, SCHED_FIFO, &param);
 }

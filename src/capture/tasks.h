@@ -27,6 +27,7 @@ struct ss_task {
 	enum ss_task_phase phase;
 	bool runs;	 /* on a CPU or ready, as far as is known */
 	bool slow;	 /* in D: do not wait for it */
+	bool disturbs;	 /* it wakes up on the CPU of a running thread */
 	int signal;	 /* that its stop intercepted; to be handed on */
 	int seize_errno; /* of a refusal */
 	int processor;	 /* CPU it last ran on */
