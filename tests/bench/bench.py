@@ -28,6 +28,7 @@ import tools
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 ROOT = os.path.dirname(os.path.dirname(HERE))
+HELPERS = ("floor", "measure")
 NOISE_WINDOW_NS = 2_000_000_000  # no baseline window is longer
 
 
@@ -64,9 +65,9 @@ def place():
 def helpers(build, directory):
     """The directory with floor and measure; compiled if the build has none."""
     for found in (os.path.join(build, "tests", "bench"), build):
-        if all(os.path.exists(os.path.join(found, name)) for name in ("floor", "measure")):
+        if all(os.path.exists(os.path.join(found, name)) for name in HELPERS):
             return found
-    for name in ("floor", "measure"):
+    for name in HELPERS:
         subprocess.run([os.environ.get("CC", "cc"), "-std=gnu17", "-D_GNU_SOURCE", "-O2",
                         "-o", os.path.join(directory, name),
                         os.path.join(HERE, name + ".c")], check=True)
@@ -97,8 +98,8 @@ def rounds_of(tool, runs, budget_s, limit_s):
     return len(runs) < tool.rounds and spent < budget_s
 
 
-def measure(program, runner, every, options):
-    """All tools in turn, round after round; and the noise between them."""
+def measure(program, runner, every, deadline, options):
+    """All tools in turn, round after round, until deadline; and the noise."""
     runs = {tool.name: [] for tool in every}
     noise = []
     budget_s = 1.5 if options.quick else 5
@@ -112,6 +113,8 @@ def measure(program, runner, every, options):
         if program.meter and wanted:
             window = median(run["wall_ns"] for run in first)
             noise.append(runner.nothing(program, min(window, NOISE_WINDOW_NS)))
+        if not wanted or time.monotonic() > deadline:
+            break
     return runs, noise
 
 
@@ -144,12 +147,12 @@ def case_result(kind, blocked, program, every, runs, noise):
     return result
 
 
-def run_case(case, runner, every, stacksnap, options):
+def run_case(case, runner, every, stacksnap, deadline, options):
     kind, blocked, start = case
     with start() as program:
         if options.shield:
             program.shield()
-        runs, noise = measure(program, runner, every, options)
+        runs, noise = measure(program, runner, every, deadline, options)
         result = case_result(kind, blocked, program, every, runs, noise)
         if not kind.startswith("busy") and "eu-stack" in runs and "stacksnap" in runs:
             result["names"] = names_of(program, runner, stacksnap)
@@ -157,14 +160,17 @@ def run_case(case, runner, every, stacksnap, options):
 
 
 def run_cases(cases, runner, every, stacksnap, options):
-    began, results = time.monotonic(), []
-    for case in cases:
-        if time.monotonic() - began > options.total:
+    """Each case may have its share of what time is left."""
+    end, results = time.monotonic() + options.total, []
+    for index, case in enumerate(cases):
+        left_s = end - time.monotonic()
+        if left_s < 0:
             print(f"bench: {case[0]} left out, no time", file=sys.stderr)
             continue
         print(f"bench: {case[0]}", file=sys.stderr, flush=True)
+        deadline = time.monotonic() + left_s / (len(cases) - index)
         try:
-            results.append(run_case(case, runner, every, stacksnap, options))
+            results.append(run_case(case, runner, every, stacksnap, deadline, options))
         except programs.Unavailable as reason:
             print(f"bench: {case[0]} left out: {reason}", file=sys.stderr)
     return results
@@ -183,6 +189,13 @@ def choose_tools(everything, options):
     return [tool for tool in chosen if usable(tool)]
 
 
+def write(path, everything):
+    os.makedirs(os.path.dirname(os.path.abspath(path)), exist_ok=True)
+    with open(path, "w", encoding="utf-8") as file:
+        json.dump(everything, file, indent=1)
+    print(f"\nwritten to {path}")
+
+
 def main():
     options = parse_options()
     build, stacksnap, targets = place()
@@ -199,11 +212,10 @@ def main():
     print(report.render_table(results))
     print()
     print(report.render_goals(found))
-    with open(options.json or os.path.join(build, "bench.json"), "w",
-              encoding="utf-8") as file:
-        json.dump({"schema": "stacksnap-bench/1", "cpus": os.cpu_count(),
-                   "kernel": os.uname().release, "cases": results, "goals": found},
-                  file, indent=1)
+    write(options.json or os.path.join(ROOT, "build", "bench.json"),
+          {"schema": "stacksnap-bench/1", "cpus": os.cpu_count(),
+           "kernel": os.uname().release, "shielded": options.shield,
+           "cases": results, "goals": found})
     return 0 if results else 2
 
 
