@@ -219,7 +219,7 @@ static struct ss_location call_of(struct ss_unit *unit, Dwarf_Die *die)
 	return call;
 }
 
-size_t ss_unit_find_inlines(struct ss_unit *unit, uint64_t address,
+size_t ss_unit_find_inlines(struct ss_unit *unit, uint64_t address, bool calls,
 			    struct ss_inline ret[SS_INLINES_MAX], const char **function,
 			    uint64_t *function_start)
 {
@@ -238,9 +238,12 @@ size_t ss_unit_find_inlines(struct ss_unit *unit, uint64_t address,
 			*function_start = scope->start;
 			break;
 		}
-		if (count < SS_INLINES_MAX)
-			ret[count++] = (struct ss_inline){ name_of(&scope->die),
-							   call_of(unit, &scope->die) };
+		if (count < SS_INLINES_MAX) {
+			struct ss_inline *found = &ret[count++];
+			*found = (struct ss_inline){ .name = name_of(&scope->die) };
+			if (calls)
+				found->call = call_of(unit, &scope->die);
+		}
 		number = scope->parent;
 	}
 	return count;

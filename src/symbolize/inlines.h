@@ -8,6 +8,7 @@
 #define SS_SYMBOLIZE_INLINES_H
 
 #include <elfutils/libdw.h>
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -23,8 +24,9 @@ struct ss_inline {
 
 /* The inlined calls at an ELF virtual address of the unit, innermost first; their
    number. function: the name of the function that holds them all, or NULL, and its
-   start. Strings are valid as long as the ss_dwarf. */
-size_t ss_unit_find_inlines(struct ss_unit *unit, uint64_t address,
+   start. Without calls, where they are called is not looked up: for the names of files
+   libdw decodes the whole line table. Strings are valid as long as the ss_dwarf. */
+size_t ss_unit_find_inlines(struct ss_unit *unit, uint64_t address, bool calls,
 			    struct ss_inline ret[SS_INLINES_MAX], const char **function,
 			    uint64_t *function_start);
 

@@ -140,8 +140,8 @@ static void find_in_dwarf(struct ss_names *names, uint64_t address, unsigned fla
 		ret->line = ss_unit_find_line(unit, address);
 	if (flags & SS_NO_INLINES)
 		return;
-	ret->inline_count =
-		ss_unit_find_inlines(unit, address, ret->inlines, &function, &start);
+	ret->inline_count = ss_unit_find_inlines(unit, address, !(flags & SS_NO_SOURCE),
+						 ret->inlines, &function, &start);
 	if (!ret->symbol && function) {
 		ret->symbol = function;
 		ret->start = start;

@@ -32,8 +32,8 @@ static void check_sample(const struct sample *sample)
 	assert_non_null(dwarf);
 	struct ss_unit *unit = ss_dwarf_find_unit(dwarf, address);
 	assert_non_null(unit);
-	assert_int_equal(ss_unit_find_inlines(unit, address, inlines, &function, &start),
-			 2);
+	assert_int_equal(
+		ss_unit_find_inlines(unit, address, true, inlines, &function, &start), 2);
 	assert_string_equal(inlines[0].name, "inner");
 	assert_int_equal(inlines[0].call.line, 9);
 	assert_true(strstr(inlines[0].call.file, "sample.c") != NULL);
@@ -43,10 +43,11 @@ static void check_sample(const struct sample *sample)
 	assert_true(start == sample_address(sample, "prog", "outer"));
 
 	address = sample_address(sample, "prog", "main");
-	assert_int_equal(ss_unit_find_inlines(unit, address, inlines, &function, &start),
-			 0);
+	assert_int_equal(
+		ss_unit_find_inlines(unit, address, true, inlines, &function, &start), 0);
 	assert_string_equal(function, "main");
-	assert_int_equal(ss_unit_find_inlines(unit, 1, inlines, &function, &start), 0);
+	assert_int_equal(ss_unit_find_inlines(unit, 1, true, inlines, &function, &start),
+			 0);
 	assert_null(function);
 	ss_dwarf_close(dwarf);
 }
@@ -89,8 +90,9 @@ static void test_deep(void **state)
 	assert_non_null(dwarf);
 	struct ss_unit *unit = ss_dwarf_find_unit(dwarf, address);
 	assert_non_null(unit);
-	assert_int_equal(ss_unit_find_inlines(unit, address, inlines, &function, &start),
-			 SS_INLINES_MAX);
+	assert_int_equal(
+		ss_unit_find_inlines(unit, address, true, inlines, &function, &start),
+		SS_INLINES_MAX);
 	assert_string_equal(inlines[0].name, "f0");
 	assert_string_equal(function, "main");
 	ss_dwarf_close(dwarf);
@@ -132,8 +134,8 @@ static void test_damage(void **state)
 		struct ss_unit *unit = dwarf ? ss_dwarf_find_unit(dwarf, address) : NULL;
 		if (unit) {
 			(void)ss_unit_find_line(unit, address);
-			(void)ss_unit_find_inlines(unit, address, inlines, &function,
-						   &start);
+			(void)ss_unit_find_inlines(unit, address, true, inlines,
+						   &function, &start);
 		}
 		ss_dwarf_close(dwarf);
 	}
