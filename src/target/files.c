@@ -13,7 +13,7 @@
 #include "model/build_id.h"
 
 /* Of one module that has no file, from memory; and of all of them. */
-enum { IMAGE_MAX = 64 << 20 };
+enum { IMAGE_MAX = 64 << 20, IMAGES_MAX = 256 << 20 };
 
 struct memory_reader {
 	const struct ss_memory *memory;
@@ -62,7 +62,11 @@ static int open_map_file(const struct ss_module_impl *module,
 	return path_fd < 0 ? -1 : reopen_regular(path_fd, st);
 }
 
-/* The file at the module's path, below the target's root and never outside of it. */
+/*
+ * The file at the module's path, below the target's root and never outside of it. A
+ * process that has ended has no root: ours will do, for then nothing is known of its
+ * memory, and only the very same file (device and inode) is taken.
+ */
 static int open_below_root(const struct ss_module_impl *module,
 			   const struct ss_target *target, struct stat *st)
 {
@@ -70,6 +74,8 @@ static int open_below_root(const struct ss_module_impl *module,
 				.resolve = RESOLVE_IN_ROOT | RESOLVE_NO_MAGICLINKS };
 	_cleanup_close_ int root =
 		openat(target->proc_fd, "root", O_PATH | O_DIRECTORY | O_CLOEXEC);
+	if (root < 0 && module->build_id_size == 0)
+		root = open("/", O_PATH | O_DIRECTORY | O_CLOEXEC);
 	if (root < 0 || module->pub.path[0] != '/')
 		return -1;
 	long fd = syscall(SYS_openat2, root, module->pub.path, &how, sizeof(how));
@@ -124,7 +130,8 @@ static int open_file(struct ss_module_impl *module, const struct ss_target *targ
 }
 
 /* Copies what is mapped of the file, each piece at its file offset. */
-static void copy_image(struct ss_module_impl *module, const struct ss_memory *memory)
+static void copy_image(struct ss_module_impl *module, const struct ss_memory *memory,
+		       size_t *left)
 {
 	uint64_t size = 0;
 
@@ -134,27 +141,33 @@ static void copy_image(struct ss_module_impl *module, const struct ss_memory *me
 		if (!__builtin_add_overflow(m->offset, m->end - m->start, &end))
 			size = SS_MAX(size, end);
 	}
-	if (size == 0 || size > IMAGE_MAX) {
+	if (size == 0 || size > IMAGE_MAX || size > *left) {
 		ss_module_set_problem(module, "too large to be read from memory");
 		return;
 	}
-	module->bytes = calloc(1, size);
-	if (!module->bytes)
+	_cleanup_free_ uint8_t *bytes = calloc(1, size);
+	if (!bytes)
 		return;
-	module->size = size;
+	size_t done = 0;
 	for (size_t i = 0; i < module->mapping_count; i++) {
 		const struct ss_mapping *m = &module->mappings[i];
 		if (m->offset >= size || m->end - m->start > size - m->offset)
 			continue;
 		struct ss_piece piece = { .address = m->start,
-					  .bytes = module->bytes + m->offset,
+					  .bytes = bytes + m->offset,
 					  .size = m->end - m->start };
 		ss_memory_read(memory, &piece, 1);
+		done += piece.done;
 	}
+	if (done == 0) /* the process has ended */
+		return;
+	module->bytes = take_ptr(bytes);
+	module->size = size;
+	*left -= size;
 }
 
 static void open_module(struct ss_module_impl *module, const struct ss_target *target,
-			const struct ss_memory *memory)
+			const struct ss_memory *memory, size_t *left)
 {
 	struct memory_reader reader = { .memory = memory, .base = module->pub.base };
 	uint8_t id[SS_BUILD_ID_MAX];
@@ -170,7 +183,7 @@ static void open_module(struct ss_module_impl *module, const struct ss_target *t
 	if (is_file)
 		module->fd = open_file(module, target);
 	if (module->fd < 0)
-		copy_image(module, memory);
+		copy_image(module, memory, left);
 	if (!id_size && module->fd >= 0)
 		id_size = ss_build_id_find(read_file, &module->fd, SS_LAYOUT_FILE, id,
 					   sizeof(id));
@@ -182,12 +195,13 @@ void ss_files_open(struct ss_capture *capture, const struct ss_target *target,
 		   const struct ss_memory *memory)
 {
 	_cleanup_free_ bool *wanted = calloc(capture->modules.count + 1, sizeof(*wanted));
+	size_t left = IMAGES_MAX;
 
 	if (!wanted)
 		return;
 	ss_references_mark(capture, wanted);
 	for (size_t i = 0; i < capture->modules.count; i++) {
 		if (wanted[i])
-			open_module(capture->modules.items[i], target, memory);
+			open_module(capture->modules.items[i], target, memory, &left);
 	}
 }

@@ -13,8 +13,13 @@ struct grouping {
 	bool executable;
 	struct ss_maps_entry first;
 	uint64_t last_offset;
+	uint64_t last_end; /* of any area, also an anonymous one (.bss) */
+	size_t last_area;  /* of the file */
 	bool open;
 };
+
+/* Between two areas of a module there is nothing, or something of the module's own. */
+static const uint64_t gap_max = UINT64_C(1) << 30;
 
 static const char *area_name(struct ss_capture *capture, const struct ss_maps_entry *e)
 {
@@ -38,11 +43,13 @@ static bool same_file(const struct ss_maps_entry *a, const struct ss_maps_entry 
 	       memcmp(a->name, b->name, a->name_size) == 0;
 }
 
-/* A file that begins anew is loaded a second time: another module. */
+/* A file that begins anew is loaded a second time: another module. And a part of it
+   that is mapped far away (by a program that reads its own symbols, say) is none. */
 static bool continues(const struct grouping *g, const struct ss_maps_entry *e)
 {
 	return g->open && same_file(&g->first, e) && e->offset >= g->last_offset &&
-	       !(e->offset == 0 && g->last_offset != 0);
+	       !(e->offset == 0 && g->last_offset != 0) &&
+	       e->start - g->last_end <= gap_max;
 }
 
 static bool add_mappings(struct ss_module_impl *module, const struct ss_capture *capture,
@@ -85,11 +92,10 @@ static bool close_group(struct grouping *g, const uint64_t *offsets)
 	(*slot)->device = g->first.device;
 	(*slot)->inode = g->first.inode;
 	(*slot)->pub.deleted = g->first.deleted;
-	for (size_t i = g->first_area; i < capture->areas.count; i++) {
-		if (offsets[i] != UINT64_MAX)
-			capture->areas.items[i].module =
-				(int32_t)(capture->modules.count - 1);
-	}
+	/* What lies within is the module's, also where pages of the file were replaced
+	   by anonymous ones (text that was moved to huge pages). */
+	for (size_t i = g->first_area; i <= g->last_area; i++)
+		capture->areas.items[i].module = (int32_t)(capture->modules.count - 1);
 	return add_mappings(*slot, capture, g->first_area, offsets);
 }
 
@@ -124,7 +130,9 @@ static bool add_entry(struct grouping *g, const struct ss_maps_entry *e,
 	if (is_module) {
 		g->executable |= (e->prot & PROT_EXEC) != 0;
 		g->last_offset = e->offset;
+		g->last_area = g->capture->areas.count;
 	}
+	g->last_end = e->end;
 	return push_area(g->capture, e);
 }
 
