@@ -1,6 +1,9 @@
 """What the end-to-end tests share: targets that are always ended, snapshots of them, and
 the comparison of a stack with the one that its target's first comment promises.
 
+Debian packages: python3, g++, libc6-dev, binutils, xz-utils (the targets); elfutils, gdb, strace,
+util-linux (setpriv), nodejs, mariadb-server. With libc6-dbg more names are compared.
+
 Environment: STACKSNAP is the tool, TARGETS the directory of the built targets. Nothing here
 waits without a time limit, and no test looks at how long anything took.
 """

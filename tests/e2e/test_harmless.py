@@ -15,7 +15,9 @@ from harness import (EndToEnd, LIMIT_S, MAIN_STACK, MODES, Named, STACKSNAP, THR
 class Stopped(EndToEnd):
     def test_group_stop_is_kept(self):
         for stop_signal in (signal.SIGSTOP, signal.SIGTSTP):
-            target = self.start("threads", 2, 3)
+            # a group of its own, with a parent in the session: SIGTSTP does not stop a
+            # process of an orphaned group
+            target = self.start("threads", 2, 3, preexec_fn=os.setpgrp)
             os.kill(target.pid, stop_signal)
             wait_until(lambda: set(task_states(target.pid).values()) == {"T"}, "the stop")
             for mode in MODES:

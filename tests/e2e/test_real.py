@@ -128,15 +128,26 @@ print("ready", flush=True)
 sys.stdin.read()
 """
 
+# Workers of both kinds: in the event loop, and blocked below compiled and interpreted
+# JavaScript, which has no unwind tables.
 NODE = """
 const { Worker } = require('worker_threads');
-const code = `
-	const { parentPort } = require('worker_threads');
-	parentPort.postMessage('up');
+const idle = `
+	require('worker_threads').parentPort.postMessage('up');
 	setTimeout(() => {}, 1e9);
 `;
+const blocked = `
+	const cell = new Int32Array(new SharedArrayBuffer(4));
+	function wait(depth) {
+		if (depth === 0)
+			return Atomics.wait(cell, 0, 0);
+		return [depth].map(() => wait(depth - 1))[0];
+	}
+	require('worker_threads').parentPort.postMessage('up');
+	wait(20);
+`;
 let up = 0;
-for (let i = 0; i < 4; i++)
+for (const code of [idle, idle, blocked, blocked])
 	new Worker(code, { eval: true }).on('message', () => {
 		if (++up === 4)
 			console.log('ready');
@@ -157,7 +168,10 @@ class Node(Real):
         if not node:
             self.skipTest("node is missing: install nodejs")
         target = self.start_command([node, "-e", NODE])
-        self.compare(target.pid, 11)
+        ours = self.compare(target.pid, 11)
+        depths = sorted(len(stack) for stack in ours.values())
+        # two of them went through twenty calls of map() with a function in each
+        self.assertGreater(depths[-2], 40)
 
 
 class Connection:
