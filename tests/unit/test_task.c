@@ -1,0 +1,150 @@
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "proc/task.h"
+
+#define TAIL                                                                             \
+	" S 1 2 3 34816 4 4194368 5 6 7 8 9 10 11 12 20 -5 3 0 987654321 1 2 "           \
+	"18446744073709551615 1 2 3 4 5 0 0 0 0 0 0 0 17 6 0 0\n"
+
+static struct ss_stat stat;
+static struct ss_status status;
+static struct ss_syscall_text call;
+
+static bool parse_stat(const char *text)
+{
+	return ss_stat_parse(text, strlen(text), &stat);
+}
+
+static bool parse_status(const char *text)
+{
+	return ss_status_parse(text, strlen(text), &status);
+}
+
+static bool parse_call(const char *text)
+{
+	return ss_syscall_parse(text, strlen(text), &call);
+}
+
+static void test_stat(void **state)
+{
+	(void)state;
+	assert_true(parse_stat("42 (a) (b c)) R 1)" TAIL));
+	assert_string_equal(stat.comm, "a) (b c)) R 1");
+	assert_int_equal(stat.pid, 42);
+	assert_int_equal(stat.state, 'S');
+	assert_int_equal(stat.start_time, 987654321);
+	assert_int_equal(stat.processor, 6);
+	assert_false(stat.kernel_thread);
+	assert_false(stat.exiting);
+	assert_true(parse_stat("42 ()" TAIL));
+	assert_string_equal(stat.comm, "");
+	assert_true(parse_stat("42 (\xff\x1b\n)" TAIL));
+	assert_string_equal(stat.comm, "\xff\x1b\n");
+	assert_true(parse_stat("2 (kthreadd) S 0 0 0 0 -1 2129984 0 0 0 0 0 0 0 0 20 0 1 "
+			       "0 3 0"));
+	assert_true(stat.kernel_thread);
+	assert_int_equal(stat.start_time, 3);
+}
+
+static void test_stat_long_comm(void **state)
+{
+	char text[512];
+
+	(void)state;
+	memset(text, ')', sizeof(text));
+	memcpy(text, "7 (", 3);
+	memcpy(text + 200, TAIL, sizeof(TAIL));
+	assert_true(parse_stat(text));
+	assert_int_equal(strlen(stat.comm), sizeof(stat.comm) - 1);
+	assert_int_equal(stat.state, 'S');
+}
+
+static void test_stat_that_does_not_parse(void **state)
+{
+	const char *const bad[] = {
+		"",
+		"42",
+		"42 (a",
+		"42 a)",
+		")(",
+		"42 (a)",
+		"42 (a) S",
+		"42 (a) S 1",
+		"(a)" TAIL,
+		"99999999999 (a)" TAIL,
+		"42 (a) S 1 2 3 x",
+		"42 (a) S 1 2 3 4 5 99999999999999999999999 5 6 7 8 9 10",
+	};
+	(void)state;
+	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++)
+		assert_false(parse_stat(bad[i]));
+}
+
+static void test_status(void **state)
+{
+	(void)state;
+	assert_true(
+		parse_status("Name:\tTgid:\\n1\nUmask:\t0022\nTgid:\t77\nTracerPid:\t8\n"
+			     "Uid:\t1\t2\t3\t4\nGid:\t5\t6\t7\t8\n"
+			     "CapPrm:\t000001ffffffffff\nCapEff:\t0000000000080000\n"
+			     "Seccomp:\t2\nSeccomp_filters:\t9\n"));
+	assert_int_equal(status.tgid, 77);
+	assert_int_equal(status.tracer, 8);
+	assert_int_equal(status.uid[2], 3);
+	assert_int_equal(status.gid[0], 5);
+	assert_int_equal(status.cap_effective, 0x80000);
+	assert_int_equal(status.cap_permitted, 0x1ffffffffff);
+	assert_true(status.seccomp_filter);
+	assert_true(parse_status("Tgid: 1"));
+	assert_int_equal(status.tracer, 0);
+	assert_false(status.seccomp_filter);
+	assert_false(parse_status(""));
+	assert_false(parse_status("Tgid:\n"));
+	assert_false(parse_status("Tgid:\t9999999999\n"));
+	assert_false(parse_status("xTgid:\t1\n"));
+	assert_true(parse_status("Tgid:\t1\nUid:\t1\t2\n"));
+	assert_int_equal(status.uid[0], 0);
+}
+
+static void test_syscall(void **state)
+{
+	(void)state;
+	assert_true(parse_call("running\n"));
+	assert_int_equal(call.kind, SS_SYSCALL_RUNNING);
+	assert_true(parse_call("-1 0x7ffd1000 0x401000\n"));
+	assert_int_equal(call.kind, SS_SYSCALL_NONE);
+	assert_int_equal(call.number, -1);
+	assert_int_equal(call.sp, 0x7ffd1000);
+	assert_true(parse_call(
+		"0 0x0 0x1 0x2 0x3 0x4 0xffffffffffffffff 0x7ffd1000 0x401000"));
+	assert_int_equal(call.kind, SS_SYSCALL_BLOCKED);
+	assert_int_equal(call.number, 0);
+	assert_true(call.args[5] == UINT64_MAX);
+	assert_int_equal(call.pc, 0x401000);
+	assert_false(parse_call(""));
+	assert_false(parse_call("0 0x0 0x1 0x2 0x3 0x4 0x5 0x7ffd1000"));
+	assert_false(parse_call("0 0 1 2 3 4 5 6 7"));
+	assert_false(parse_call("99999999999 0x0 0x1 0x2 0x3 0x4 0x5 0x6 0x7"));
+	assert_false(parse_call("-1 0x1ffffffffffffffff 0x1"));
+	assert_false(parse_call("-1"));
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_stat),
+		cmocka_unit_test(test_stat_long_comm),
+		cmocka_unit_test(test_stat_that_does_not_parse),
+		cmocka_unit_test(test_status),
+		cmocka_unit_test(test_syscall),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

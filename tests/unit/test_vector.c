@@ -1,0 +1,61 @@
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "base/vector.h"
+
+struct ss_block {
+	char bytes[64];
+};
+
+static void test_push(void **state)
+{
+	SS_VECTOR(uint64_t) numbers = {};
+
+	(void)state;
+	for (uint64_t i = 0; i < 1000; i++) {
+		uint64_t *slot = ss_vector_push(&numbers);
+		assert_non_null(slot);
+		assert_int_equal(*slot, 0);
+		*slot = i;
+	}
+	for (uint64_t i = 0; i < 1000; i++)
+		assert_int_equal(numbers.items[i], i);
+	numbers.count = 0;
+	assert_int_equal(*ss_vector_push(&numbers), 0);
+	ss_vector_free(&numbers);
+	assert_null(numbers.items);
+	assert_int_equal(numbers.capacity, 0);
+}
+
+/* A size that no memory has changes nothing. */
+static void test_overflow(void **state)
+{
+	SS_VECTOR(struct ss_block) blocks = {};
+
+	(void)state;
+	assert_non_null(ss_vector_push(&blocks));
+	void *items = blocks.items;
+	assert_false(ss_vector_reserve(&blocks, SIZE_MAX));
+	assert_false(ss_vector_reserve(&blocks, SIZE_MAX / 64 + 1));
+	assert_false(ss_vector_reserve(&blocks, SIZE_MAX / 2 + 2));
+	assert_ptr_equal(blocks.items, items);
+	assert_int_equal(blocks.capacity, 16);
+	assert_int_equal(blocks.count, 1);
+	ss_vector_free(&blocks);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_push),
+		cmocka_unit_test(test_overflow),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

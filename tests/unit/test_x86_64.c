@@ -1,0 +1,169 @@
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include <errno.h>
+#include <sys/syscall.h>
+
+#include "arch/arch.h"
+
+static ss_kernel_regs regs_in(long call, long result)
+{
+	return (ss_kernel_regs){ .orig_rax = (unsigned long)call,
+				 .rax = (unsigned long)result };
+}
+
+static void test_registers(void **state)
+{
+	ss_kernel_regs kernel = { .rip = 1, .rsp = 2, .rbp = 3, .r15 = 4 };
+	struct ss_regs regs;
+	uint64_t value;
+
+	(void)state;
+	ss_arch_regs(&kernel, &regs);
+	assert_int_equal(ss_regs_pc(&regs), 1);
+	assert_int_equal(ss_regs_sp(&regs), 2);
+	assert_true(ss_regs_get(&regs, 15, &value));
+	assert_int_equal(value, 4);
+	assert_false(ss_regs_get(&regs, 17, &value));
+	assert_false(ss_regs_get(&regs, 64, &value));
+	ss_arch_regs_partial(8, 9, &regs);
+	assert_false(ss_regs_get(&regs, ss_arch.fp, &value));
+	assert_int_equal(ss_regs_pc(&regs), 8);
+}
+
+static void test_cure(void **state)
+{
+	ss_kernel_regs k = regs_in(SYS_epoll_wait, -EINTR);
+
+	(void)state;
+	k.r10 = 0xffffffff; /* -1 as an int: for ever */
+	assert_true(ss_arch_cure_eintr(&k));
+	assert_int_equal((int64_t)k.rax, -514);
+	assert_false(ss_arch_cure_eintr(&k));
+	k = regs_in(SYS_epoll_wait, -EINTR);
+	k.r10 = 1000;
+	assert_false(ss_arch_cure_eintr(&k));
+	k.r10 = UINT64_C(0xffffffff00000000); /* zero as an int */
+	assert_false(ss_arch_cure_eintr(&k));
+	k = regs_in(SYS_epoll_wait, 1);
+	k.r10 = 0xffffffff;
+	assert_false(ss_arch_cure_eintr(&k));
+	k = regs_in(SYS_semop, -EINTR);
+	assert_true(ss_arch_cure_eintr(&k));
+	k = regs_in(SYS_semtimedop, -EINTR);
+	k.r10 = 0x7fff0000;
+	assert_false(ss_arch_cure_eintr(&k));
+	k = regs_in(SYS_rt_sigtimedwait, -EINTR);
+	assert_true(ss_arch_cure_eintr(&k));
+	k = regs_in(SYS_read, -EINTR);
+	assert_false(ss_arch_cure_eintr(&k));
+	k = regs_in(-1, -EINTR); /* after a handler: the program's own value */
+	assert_false(ss_arch_cure_eintr(&k));
+	assert_int_equal((int64_t)k.rax, -EINTR);
+}
+
+/* A frame as the kernel writes it for a handler on an alternate stack. */
+enum { STACK = 0x10000, STACK_SIZE = 0x4000, AT = 0x13000 };
+
+static void fill_frame(uint64_t *words, uint64_t rsp)
+{
+	memset(words, 0xff, 32 * sizeof(*words));
+	words[2] = STACK;
+	words[3] = UINT64_C(0xdeadbeef00000000); /* flags, and padding with old bytes */
+	words[4] = STACK_SIZE;
+	words[2 + 3 + 15] = rsp;
+}
+
+static bool find(const uint64_t *words, size_t size, uint64_t *ret)
+{
+	return ss_arch_find_alternate((const uint8_t *)words, size, AT, ret);
+}
+
+static void test_alternate_stack(void **state)
+{
+	uint64_t words[32];
+	uint64_t sp = 7;
+
+	(void)state;
+	fill_frame(words, 0x7fff1000);
+	assert_true(find(words, sizeof(words), &sp));
+	assert_int_equal(sp, 0x7fff1000);
+	words[3] |= 1; /* SS_ONSTACK */
+	assert_true(find(words, sizeof(words), &sp));
+	words[3] |= UINT32_C(1) << 31; /* SS_AUTODISARM */
+	assert_true(find(words, sizeof(words), &sp));
+	words[3] |= 4;
+	assert_false(find(words, sizeof(words), &sp));
+	fill_frame(words, STACK + 0x100); /* interrupted on the same stack */
+	assert_false(find(words, sizeof(words), &sp));
+	fill_frame(words, 0);
+	assert_false(find(words, sizeof(words), &sp));
+	fill_frame(words, 0x7fff1000);
+	words[2] = AT + 0x1000; /* the frame does not lie on it */
+	assert_false(find(words, sizeof(words), &sp));
+	fill_frame(words, 0x7fff1000);
+	words[4] = 100; /* too small for any handler */
+	assert_false(find(words, sizeof(words), &sp));
+	fill_frame(words, 0x7fff1000);
+	for (size_t size = 0; size < (2 + 19) * 8; size++)
+		assert_false(find(words, size, &sp));
+	assert_true(find(words, (2 + 19) * 8, &sp));
+}
+
+static bool is_call(const char *code, size_t size)
+{
+	return ss_arch_is_call((const uint8_t *)code, size);
+}
+#define IS_CALL(code) is_call(code, sizeof(code) - 1)
+
+static void test_calls(void **state)
+{
+	(void)state;
+	assert_true(IS_CALL("\xe8\x01\x02\x03\x04"));
+	assert_true(IS_CALL("\x90\x90\x90\xe8\x01\x02\x03\x04"));
+	assert_false(IS_CALL("\x01\x02\x03\x04"));
+	assert_true(IS_CALL("\xff\xd0"));		      /* *%rax */
+	assert_true(IS_CALL("\x41\xff\xd4"));		      /* *%r12 */
+	assert_true(IS_CALL("\xff\x10"));		      /* *(%rax) */
+	assert_true(IS_CALL("\xff\x50\x08"));		      /* *8(%rax) */
+	assert_true(IS_CALL("\xff\x14\x24"));		      /* *(%rsp) */
+	assert_true(IS_CALL("\xff\x54\x24\x08"));	      /* *8(%rsp) */
+	assert_true(IS_CALL("\xff\x15\x01\x02\x03\x04"));     /* *1(%rip) */
+	assert_true(IS_CALL("\xff\x90\x01\x02\x03\x04"));     /* *1(%rax) */
+	assert_true(IS_CALL("\xff\x94\x24\x01\x02\x03\x04")); /* *1(%rsp) */
+	assert_true(IS_CALL("\xff\x14\x25\x01\x02\x03\x04")); /* *1 */
+	assert_false(IS_CALL("\xff\xe0"));		      /* jmp *%rax */
+	assert_false(IS_CALL("\xff\x15\x01\x02"));
+	assert_false(IS_CALL("\xd0"));
+	assert_false(IS_CALL(""));
+}
+
+static void test_sigreturn(void **state)
+{
+	static const uint8_t rax[] = { 0x48, 0xc7, 0xc0, 15, 0, 0, 0, 0x0f, 0x05 };
+	static const uint8_t eax[] = { 0xb8, 15, 0, 0, 0, 0x0f, 0x05 };
+
+	(void)state;
+	assert_true(ss_arch_is_sigreturn(rax, sizeof(rax)));
+	assert_false(ss_arch_is_sigreturn(rax, sizeof(rax) - 1));
+	assert_true(ss_arch_is_sigreturn(eax, sizeof(eax)));
+	assert_false(ss_arch_is_sigreturn(eax, sizeof(eax) - 1));
+	assert_false(ss_arch_is_sigreturn(rax, 0));
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_registers),	cmocka_unit_test(test_cure),
+		cmocka_unit_test(test_alternate_stack), cmocka_unit_test(test_calls),
+		cmocka_unit_test(test_sigreturn),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
