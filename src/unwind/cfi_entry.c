@@ -161,9 +161,10 @@ enum ss_cfi_found ss_cfi_entry_find(struct ss_image *image,
 				    struct ss_cfi_entry *ret)
 {
 	struct record record;
+	uint64_t start;
 	uint64_t fde;
 
-	if (!ss_cfi_table_search(image, table, address, &fde))
+	if (!ss_cfi_table_search(image, table, address, &start, &fde))
 		return SS_CFI_NONE;
 	if (!read_record(image, fde, FDE_MAX, &record))
 		return SS_CFI_COMPLEX;

@@ -2,6 +2,8 @@
 
 #include <string.h>
 
+#include "unwind/cfi_index.h"
+
 /* DWARF pointer encodings, LSB core 10.5.1. */
 enum {
 	PE_UDATA2 = 0x02,
@@ -44,7 +46,7 @@ static size_t encoded_size(uint8_t encoding)
 	}
 }
 
-bool ss_cfi_table_find(struct ss_image *image, struct ss_cfi_table *ret)
+static bool find_header(struct ss_image *image, struct ss_cfi_table *ret)
 {
 	struct header header;
 	uint64_t count = 0;
@@ -79,9 +81,23 @@ static bool read_entry(struct ss_image *image, const struct ss_cfi_table *table,
 			     sizeof(*ret)) == sizeof(*ret);
 }
 
-bool ss_cfi_table_search(struct ss_image *image, const struct ss_cfi_table *table,
-			 uint64_t address, uint64_t *ret)
+bool ss_cfi_table_find(struct ss_image *image, struct ss_cfi_table *ret)
 {
+	if (find_header(image, ret))
+		return true;
+	if (!image->cfi_index_tried) {
+		image->cfi_index_tried = true;
+		image->cfi_index = ss_cfi_index_new(image);
+	}
+	*ret = (struct ss_cfi_table){ .index = image->cfi_index };
+	return ret->index != NULL;
+}
+
+bool ss_cfi_table_search(struct ss_image *image, const struct ss_cfi_table *table,
+			 uint64_t address, uint64_t *start, uint64_t *fde)
+{
+	if (table->index)
+		return ss_cfi_index_search(table->index, address, start, fde);
 	int64_t wanted = (int64_t)(address - table->header);
 	uint64_t low = 0;
 	uint64_t high = table->count;
@@ -98,6 +114,7 @@ bool ss_cfi_table_search(struct ss_image *image, const struct ss_cfi_table *tabl
 	}
 	if (low == 0 || !read_entry(image, table, low - 1, &entry))
 		return false;
-	*ret = table->header + (uint64_t)(int64_t)entry.fde;
+	*start = table->header + (uint64_t)(int64_t)entry.start;
+	*fde = table->header + (uint64_t)(int64_t)entry.fde;
 	return true;
 }

@@ -11,14 +11,16 @@ struct ss_cfi_table {
 	uint64_t header;  /* ELF virtual address of .eh_frame_hdr */
 	uint64_t entries; /* of the first entry: pairs of 32-bit offsets from header */
 	uint64_t count;
+	const struct ss_cfi_index *index; /* instead, where there is no header; the
+					     image's */
 };
 
 /* Finds the table. False: there is none, or not one that can be searched. */
 bool ss_cfi_table_find(struct ss_image *image, struct ss_cfi_table *ret);
 
-/* Finds the last FDE that begins at or before address (ELF virtual): its own address.
-   Whether it reaches so far is for the FDE to say. */
+/* Finds the last FDE that begins at or before address (all ELF virtual): where it
+   begins and where it lies itself. Whether it reaches so far is for the FDE to say. */
 bool ss_cfi_table_search(struct ss_image *image, const struct ss_cfi_table *table,
-			 uint64_t address, uint64_t *ret);
+			 uint64_t address, uint64_t *start, uint64_t *fde);
 
 #endif

@@ -1,15 +1,27 @@
 #include "unwind/dwarf.h"
 
+#include <string.h>
+
 #include "arch/unwind_table.h"
 
 /* A step reads some hundred words: a search of a table, an FDE, a CIE, a few saved
    registers. */
 enum { READS_MAX = 1 << 20 };
 
+/* Where libunwind is told that the table of one entry lies: nothing else is there. */
+static const uint64_t entry_address = UINT64_C(0xdead000000000000);
+
+/* An entry of .eh_frame_hdr's table: offsets from a base. */
+struct table_entry {
+	int32_t start;
+	int32_t fde;
+};
+
 struct ss_dwarf {
 	unw_addr_space_t space;
 	struct ss_view *view;
 	struct ss_regs start;
+	struct table_entry entry;
 	bool in_lookup; /* an FDE is being read, no register restored */
 	bool no_info;	/* during a step: what failed */
 	bool missing_memory;
@@ -17,25 +29,39 @@ struct ss_dwarf {
 	unsigned reads; /* of memory, in this step */
 };
 
+/* The FDE that libunwind is to use, as a table of one entry: offsets from the FDE. */
+static bool find_entry(struct ss_dwarf *dwarf, uint64_t ip, uint64_t *fde_address)
+{
+	const struct ss_loaded *loaded = ss_view_find_module(dwarf->view, ip);
+	uint64_t start;
+	uint64_t fde;
+
+	if (!loaded || !loaded->has_table ||
+	    !ss_cfi_table_search(loaded->image, &loaded->table, ip - loaded->bias, &start,
+				 &fde))
+		return false;
+	dwarf->entry.start = (int32_t)(uint32_t)(start - fde);
+	dwarf->entry.fde = 0;
+	*fde_address = fde + loaded->bias;
+	/* Code and table of a module are less than 2 GiB apart, or not for us. */
+	return start - fde == (uint64_t)(int64_t)dwarf->entry.start;
+}
+
 static int find_proc_info(unw_addr_space_t space, unw_word_t ip, unw_proc_info_t *info,
 			  int need_info, void *data)
 {
 	struct ss_dwarf *dwarf = data;
-	const struct ss_loaded *loaded = ss_view_find_module(dwarf->view, ip);
+	uint64_t fde;
 
-	if (!loaded || !loaded->has_table) {
+	if (!find_entry(dwarf, ip, &fde)) {
 		dwarf->no_info = true;
 		return -UNW_ENOINFO;
 	}
 	unw_dyn_info_t table = {
-		.start_ip = loaded->module->pub.base,
-		.end_ip = loaded->module->pub.base + loaded->module->pub.size,
+		.start_ip = 0,
+		.end_ip = UINT64_MAX,
 		.format = UNW_INFO_FORMAT_REMOTE_TABLE,
-		.u.rti = {
-			.segbase = loaded->table.header + loaded->bias,
-			.table_len = loaded->table.count, /* words of 8 bytes */
-			.table_data = loaded->table.entries + loaded->bias,
-		},
+		.u.rti = { .segbase = fde, .table_len = 1, .table_data = entry_address },
 	};
 	dwarf->in_lookup = true;
 	int ret = ss_unwind_table_search(space, ip, &table, info, need_info, data);
@@ -70,6 +96,10 @@ static int access_mem(unw_addr_space_t space, unw_word_t address, unw_word_t *va
 	   but it reads each byte of them here. */
 	if (++dwarf->reads > READS_MAX)
 		return -UNW_EINVAL;
+	if (!write && dwarf->in_lookup && address == entry_address) {
+		memcpy(value, &dwarf->entry, sizeof(*value));
+		return 0;
+	}
 	if (!write && ss_view_read_word(dwarf->view, address, value))
 		return 0;
 	/* The personality routine is found through a word that ld.so has written: it was
@@ -192,7 +222,8 @@ static void take_registers(unw_cursor_t *cursor, struct ss_regs *ret)
 	}
 }
 
-enum ss_step ss_dwarf_step(struct ss_dwarf *dwarf, struct ss_regs *regs, bool call)
+enum ss_step ss_dwarf_step(struct ss_dwarf *dwarf, struct ss_regs *regs, bool call,
+			   bool signal)
 {
 	unw_cursor_t cursor;
 	struct ss_regs next;
@@ -208,12 +239,14 @@ enum ss_step ss_dwarf_step(struct ss_dwarf *dwarf, struct ss_regs *regs, bool ca
 	if (unw_init_remote(&cursor, dwarf->space, dwarf) != 0)
 		return SS_STEP_REGISTER;
 	enum ss_step result = result_of(dwarf, unw_step(&cursor));
-	if (result != SS_STEP_OK)
+	/* To libunwind a pc of zero is the root; behind a signal frame it is a call
+	   through a null pointer. */
+	if (result != SS_STEP_OK && !(result == SS_STEP_ROOT && signal))
 		return result;
 	take_registers(&cursor, &next);
 	if (!ss_regs_get(&next, ss_arch.pc, &pc) || !ss_regs_get(&next, ss_arch.sp, &sp))
 		return SS_STEP_MISSING;
-	if (pc == 0)
+	if (pc == 0 && !signal)
 		return SS_STEP_ROOT;
 	*regs = next;
 	return SS_STEP_OK;

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "arch/arch.h"
+#include "unwind/cfi_index.h"
 
 enum { HEADERS_MAX = 512 };
 
@@ -101,6 +102,7 @@ void ss_image_free(struct ss_image *image)
 		free(image->chunks[i]);
 	free(image->chunks);
 	free(image->chunk_sizes);
+	ss_cfi_index_free(image->cfi_index);
 	ss_module_unref(image->module);
 	free(image);
 }

@@ -30,6 +30,8 @@ struct ss_image {
 	uint8_t **chunks; /* by file offset / SS_IMAGE_CHUNK */
 	size_t chunk_count;
 	uint32_t *chunk_sizes;
+	struct ss_cfi_index *cfi_index; /* made when it is first asked for, or NULL */
+	bool cfi_index_tried;
 };
 
 /* Reads the headers. NULL: no bytes, no 64-bit ELF of this machine, no memory. */

@@ -148,7 +148,7 @@ static bool step(struct walk *walk, struct position *p)
 	walk->view.missing = 0;
 	enum ss_step result = ss_rows_step(unwinder->rows, &walk->view, &p->regs, call);
 	if (result == SS_STEP_COMPLEX)
-		result = ss_dwarf_step(unwinder->dwarf, &p->regs, call);
+		result = ss_dwarf_step(unwinder->dwarf, &p->regs, call, p->signal);
 	if (result == SS_STEP_NO_INFO)
 		return step_without_cfi(walk, p);
 	walk->end = end_of_step(walk, result);

@@ -104,7 +104,7 @@ static bool compare_at(struct fixture *f, uint64_t pc)
 
 	if (our_step == SS_STEP_COMPLEX)
 		return false;
-	enum ss_step their_step = ss_dwarf_step(f->dwarf, &theirs, false);
+	enum ss_step their_step = ss_dwarf_step(f->dwarf, &theirs, false, false);
 	if (our_step != their_step)
 		fail_msg("%#lx: step %d, libunwind %d", pc - f->loaded->bias, our_step,
 			 their_step);
