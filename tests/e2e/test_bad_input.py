@@ -7,7 +7,8 @@ import subprocess
 import unittest
 
 from harness import (EndToEnd, LIMIT_S, MAIN_STACK, MODES, Named, STACKSNAP, THREAD_END,
-                     canonical, main, read_text, status_field, wait_until)
+                     canonical, main, read_text, status_field, task_states,
+                     wait_until)
 
 BLOCKED = [Named("poll"), "target_block"]
 NOBODY = ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups",
@@ -76,8 +77,9 @@ class Refused(EndToEnd):
                                   stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
         self.addCleanup(lambda: (tracer.stdin.close(), tracer.wait(LIMIT_S)))
         self.addCleanup(tracer.kill)
-        wait_until(lambda: status_field(target.pid, "TracerPid") == str(tracer.pid),
-                   name + " to trace")
+        # all of it: while only some threads are held, the others can be had
+        wait_until(lambda: all(status_field(tid, "TracerPid") == str(tracer.pid)
+                               for tid in task_states(target.pid)), name + " to trace")
         self.refused(target.pid, r"%d.*%s|%s.*%d" % (tracer.pid, name, name, tracer.pid))
         self.assertEqual(status_field(target.pid, "TracerPid"), str(tracer.pid))
 
