@@ -79,8 +79,9 @@ static uint32_t add_scope(struct walk *walk, Dwarf_Die *die, uint32_t parent)
 		*range = (struct ss_range){ start, end, number };
 		lowest = SS_MIN(lowest, start);
 	}
-	struct scope *scope =
-		lowest != UINT64_MAX ? ss_vector_push(&walk->scopes->items) : NULL;
+	if (lowest == UINT64_MAX)
+		return SS_SEGMENT_NONE;
+	struct scope *scope = ss_vector_push(&walk->scopes->items);
 	if (!scope)
 		return SS_SEGMENT_NONE;
 	*scope = (struct scope){ .die = *die, .start = lowest, .parent = parent };

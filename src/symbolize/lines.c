@@ -156,8 +156,9 @@ static bool add_range(struct ss_dwarf *dwarf, uint64_t start, uint64_t end, size
 	/* Linkers leave 0 where they dropped a function. */
 	if (!start || end <= start)
 		return true;
-	struct ss_range *range =
-		dwarf->ranges.count < RANGES_MAX ? ss_vector_push(&dwarf->ranges) : NULL;
+	if (dwarf->ranges.count >= RANGES_MAX)
+		return false;
+	struct ss_range *range = ss_vector_push(&dwarf->ranges);
 	if (range)
 		*range = (struct ss_range){ start, end, (uint32_t)unit };
 	return range != NULL;

@@ -74,11 +74,15 @@ void ss_modules_trim(struct ss_session *session)
 
 static struct ss_names *add(struct modules *modules, const struct key *key, uint64_t hash)
 {
-	_cleanup_(ss_names_cleanup) struct ss_names *names = ss_names_new();
-	struct kept *kept = names && modules->items.count < MODULES_MAX ?
-				    ss_vector_push(&modules->items) :
-				    NULL;
+	_cleanup_(ss_names_cleanup) struct ss_names *names = NULL;
+	struct kept *kept;
 
+	if (modules->items.count >= MODULES_MAX)
+		return NULL;
+	names = ss_names_new();
+	if (!names)
+		return NULL;
+	kept = ss_vector_push(&modules->items);
 	if (!kept)
 		return NULL;
 	*kept = (struct kept){ .key = *key, .hash = hash, .names = names };

@@ -106,10 +106,11 @@ static struct ss_names *names_of(struct work *work, const struct ss_frame *frame
 	bool numbered = frame->module_index >= 0 &&
 			(size_t)frame->module_index < work->snapshot->modules.count;
 	struct ss_names **known = numbered ? &work->names[frame->module_index] : NULL;
+	struct ss_names *names = known ? *known : NULL;
 
-	if (known && *known)
-		return *known;
-	struct ss_names *names = ss_modules_find(work->session, module);
+	if (names)
+		return names;
+	names = ss_modules_find(work->session, module);
 	if (names)
 		ss_names_read(names, work->session, module, work->flags);
 	if (known)
