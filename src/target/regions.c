@@ -18,7 +18,11 @@ struct grouping {
 	bool open;
 };
 
-/* Between two areas of a module there is nothing, or something of the module's own. */
+/*
+ * Between two areas of a module there is little, or something of the module's own. What
+ * is mapped of its file far away (by a program that reads its own symbols, say) is not
+ * part of it.
+ */
 static const uint64_t gap_max = UINT64_C(1) << 30;
 
 static const char *area_name(struct ss_capture *capture, const struct ss_maps_entry *e)
@@ -43,13 +47,11 @@ static bool same_file(const struct ss_maps_entry *a, const struct ss_maps_entry 
 	       memcmp(a->name, b->name, a->name_size) == 0;
 }
 
-/* A file that begins anew is loaded a second time: another module. And a part of it
-   that is mapped far away (by a program that reads its own symbols, say) is none. */
+/* A file that begins anew is loaded a second time: another module. */
 static bool continues(const struct grouping *g, const struct ss_maps_entry *e)
 {
 	return g->open && same_file(&g->first, e) && e->offset >= g->last_offset &&
-	       !(e->offset == 0 && g->last_offset != 0) &&
-	       e->start - g->last_end <= gap_max;
+	       !(e->offset == 0 && g->last_offset != 0);
 }
 
 static bool add_mappings(struct ss_module_impl *module, const struct ss_capture *capture,
@@ -117,7 +119,10 @@ static bool add_entry(struct grouping *g, const struct ss_maps_entry *e,
 		      const uint64_t *offsets)
 {
 	bool is_module = e->inode != 0 || is_vdso(e);
+	bool far = e->start > g->last_end && e->start - g->last_end > gap_max;
 
+	if (far && !close_group(g, offsets))
+		return false;
 	/* Anonymous areas inside a module (its .bss) do not end it. */
 	if (is_module && !continues(g, e)) {
 		if (!close_group(g, offsets))
