@@ -56,7 +56,6 @@ enum ss_error_code {
 	SS_ERROR_DENIED,	/* Yama, another user, not dumpable, no capability */
 	SS_ERROR_UNSUPPORTED,	/* such as a 32-bit target, or an unbuilt mode */
 	SS_ERROR_CHANGED,	/* it kept on changing (exec) while it was captured */
-	SS_ERROR_TIMEOUT,	/* not one thread stopped before the deadline */
 };
 
 /* The code of an error, for decisions. */
@@ -79,8 +78,8 @@ SS_API const char *ss_version(void);
  * Opens the process with this pid (a thread's id is resolved to its process)
  * and checks that it may be looked at; nothing is stopped. Its start time is
  * kept, so that a reused pid is noticed later.
- * Errors: INVALID, NO_PROCESS, KERNEL_THREAD, SELF, ZOMBIE, TRACED, DENIED,
- * UNSUPPORTED.
+ * Errors: INVALID, NO_PROCESS, KERNEL_THREAD, SELF, ZOMBIE, DENIED, UNSUPPORTED,
+ * NO_MEMORY, SYSTEM (such as: /proc is not mounted).
  */
 SS_API struct ss_error *ss_target_open(pid_t pid, struct ss_target **ret);
 
@@ -117,7 +116,7 @@ struct ss_capture_options {
  * Takes one capture: the threads of the target, their registers and stack
  * bytes, and its modules. options may be NULL. The capture holds no live
  * handle on the process; files of modules stay open in it.
- * Errors: INVALID, NO_PROCESS, DENIED, TRACED, CHANGED, TIMEOUT, UNSUPPORTED,
+ * Errors: INVALID, NO_PROCESS, DENIED, TRACED, CHANGED, UNSUPPORTED,
  * NO_MEMORY, SYSTEM.
  */
 SS_API struct ss_error *ss_capture_take(struct ss_target *target,

@@ -79,7 +79,7 @@ static struct ss_error *read_maps(struct attempt *a, struct ss_text *text)
    for each attempt: they belong to the program that ran when they were opened. */
 static struct ss_error *prepare(struct attempt *a)
 {
-	pid_t live = ss_target_find_live(a->target);
+	pid_t live = ss_target_follow_live(a->target);
 
 	if (live == 0)
 		return ss_error_new(SS_ERROR_NO_PROCESS, "process %d has ended",

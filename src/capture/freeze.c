@@ -12,6 +12,10 @@ enum {
 	SEIZE_PASSES = 16,
 	APPEAR_PASSES = 8,
 	FEW = 8,
+	/* Of sleepers that wake up on a running thread's CPU; measured. */
+	STOPS_AT_ONCE = 16,
+	RELEASES_AT_ONCE = 32,
+	NAP_NS = 20 * 1000,
 	EACH_NS = 4 * 1000, /* wake up, run to the stop, sleep */
 	LOOK_NS = 1000 * 1000,
 	/* Only what waits longer than this is looked at more closely. */
@@ -64,19 +68,6 @@ void ss_freeze_seize(struct ss_freeze *freeze)
 	}
 }
 
-static void interrupt_class(struct ss_freeze *freeze, bool runs)
-{
-	for (size_t i = 0; i < freeze->tasks->items.count; i++) {
-		struct ss_task *task = &freeze->tasks->items.items[i];
-		if (task->phase != SS_TASK_SEIZED || task->runs != runs)
-			continue;
-		task->interrupted_ns = ss_freeze_now();
-		task->phase = ptrace(PTRACE_INTERRUPT, task->tid, 0, 0) == 0 ?
-				      SS_TASK_INTERRUPTED :
-				      SS_TASK_GONE;
-	}
-}
-
 /* Reads the registers, and keeps the stop from being seen as EINTR. */
 static bool collect_registers(struct ss_freeze *freeze, struct ss_task *task)
 {
@@ -106,28 +97,38 @@ static bool may_reap(const struct ss_freeze *freeze, const struct ss_task *task)
 	return task->tid != freeze->target->pid;
 }
 
-/* Takes in a stop, if there is one. */
-static void poll_task(struct ss_freeze *freeze, struct ss_task *task)
+/* Whether a thread that is not stopped has ended. */
+static bool has_ended(const struct ss_freeze *freeze, const struct ss_task *task)
 {
 	siginfo_t info = {};
 	int end = may_reap(freeze, task) ? WEXITED : 0;
 
-	if (waitid(P_PID, (id_t)task->tid, &info, WSTOPPED | WNOHANG | __WALL | end)) {
-		task->phase = SS_TASK_GONE;
+	return waitid(P_PID, (id_t)task->tid, &info, WSTOPPED | WNOHANG | __WALL | end) !=
+		       0 ||
+	       (info.si_pid != 0 && info.si_code != CLD_TRAPPED);
+}
+
+/*
+ * Takes in a stop, if there is one. The kernel is asked for the registers, which it
+ * gives of a stopped thread only (ESRCH); not by waitpid(), whose answer any other
+ * thread of the program that waits for children would take away.
+ */
+static void poll_task(struct ss_freeze *freeze, struct ss_task *task)
+{
+	siginfo_t info;
+
+	if (!collect_registers(freeze, task)) {
+		if (has_ended(freeze, task))
+			task->phase = SS_TASK_GONE;
 		return;
 	}
-	if (info.si_pid == 0)
-		return;
-	if (info.si_code != CLD_TRAPPED) {
-		task->phase = SS_TASK_GONE;
-		return;
-	}
-	/* Not our stop but a signal on its way in: it is handed on at the release.
-	   A group-stop has an event too, and stays in force by itself. */
-	if (info.si_status >> 8 == 0)
-		task->signal = info.si_status;
-	task->phase = collect_registers(freeze, task) ? SS_TASK_STOPPED : SS_TASK_GONE;
-	freeze->stopped += task->phase == SS_TASK_STOPPED;
+	task->phase = SS_TASK_STOPPED;
+	freeze->stopped++;
+	/* If this is not our stop, it is a signal on its way in: it is handed on at the
+	   release. A group-stop is an event as ours, and stays in force by itself. */
+	if (ptrace(PTRACE_GETSIGINFO, task->tid, 0, &info) == 0 &&
+	    info.si_code >> 8 != PTRACE_EVENT_STOP)
+		task->signal = info.si_signo;
 }
 
 /* Takes in what has stopped of a class. How many have not, and are waited for. */
@@ -206,6 +207,26 @@ static void wait_class(struct ss_freeze *freeze, bool runs)
 			look_ns = ss_freeze_now() + LATE_STEP_NS;
 		}
 		wait_for_stops(freeze, late);
+	}
+}
+
+/* Sleepers that wake up where a thread of the target runs hold it up: only some at a
+   time, so that it gets to run in between. */
+static void interrupt_class(struct ss_freeze *freeze, bool runs)
+{
+	unsigned disturbing = 0;
+
+	for (size_t i = 0; i < freeze->tasks->items.count; i++) {
+		struct ss_task *task = &freeze->tasks->items.items[i];
+		if (task->phase != SS_TASK_SEIZED || task->runs != runs)
+			continue;
+		task->interrupted_ns = ss_freeze_now();
+		task->phase = ptrace(PTRACE_INTERRUPT, task->tid, 0, 0) == 0 ?
+				      SS_TASK_INTERRUPTED :
+				      SS_TASK_GONE;
+		disturbing += task->disturbs;
+		if (task->disturbs && disturbing % STOPS_AT_ONCE == 0)
+			wait_class(freeze, runs);
 	}
 }
 
@@ -288,12 +309,25 @@ static void release(const struct ss_freeze *freeze, struct ss_task *task)
 	task->stopped_ns = ss_freeze_now() - task->interrupted_ns;
 }
 
+static void nap(void)
+{
+	struct timespec ts = { .tv_nsec = NAP_NS };
+
+	(void)clock_nanosleep(CLOCK_MONOTONIC, 0, &ts, NULL); /* or less */
+}
+
 void ss_freeze_release(struct ss_freeze *freeze, bool runs)
 {
+	unsigned disturbing = 0;
+
 	for (size_t i = 0; i < freeze->tasks->items.count; i++) {
 		struct ss_task *task = &freeze->tasks->items.items[i];
-		if (task->phase == SS_TASK_STOPPED && task->runs == runs)
-			release(freeze, task);
+		if (task->phase != SS_TASK_STOPPED || task->runs != runs)
+			continue;
+		release(freeze, task);
+		disturbing += task->disturbs;
+		if (task->disturbs && disturbing % RELEASES_AT_ONCE == 0)
+			nap();
 	}
 	freeze->end_ns = ss_freeze_now();
 }

@@ -6,41 +6,136 @@
 
 #include "arch/unwind_table.h"
 
-/* The unwind table of the vDSO, for which libunwind-ptrace finds no file. */
-struct vdso {
+/* The unwind table of a module, in target memory. */
+struct table {
 	uint64_t start;
 	uint64_t end;
-	unw_dyn_info_t table; /* start_ip 0: none */
+	unw_dyn_info_t info; /* start_ip 0: none */
+	bool read;
 };
 
 struct ss_live {
 	unw_addr_space_t space;	 /* with the accessors below */
 	unw_addr_space_t ptrace; /* with libunwind-ptrace's */
-	struct vdso vdso;
+	const struct ss_memory *memory;
+	struct table *tables; /* one for each module of the capture, ascending */
+	size_t table_count;
 };
 
 /* What the accessors are given. */
 struct walker {
-	const struct ss_live *live;
-	void *upt; /* libunwind-ptrace's hold on the thread */
+	struct ss_live *live;
+	void *upt;    /* libunwind-ptrace's hold on the thread */
+	bool no_info; /* in this step: there was no CFI */
 };
 
-/* A stack that goes on for so long is a loop that the checks did not see. */
-enum { FRAMES_MAX = 1 << 20, VDSO_HEADERS_MAX = 16 };
+enum {
+	/* A stack that goes on for so long is a loop that the checks did not see. */
+	FRAMES_MAX = 1 << 20,
+	HEADERS_MAX = 64,
+};
 
+static bool read_target(const struct ss_memory *memory, uint64_t address, void *bytes,
+			size_t size)
+{
+	struct ss_piece piece = { .address = address, .bytes = bytes, .size = size };
+
+	ss_memory_read(memory, &piece, 1);
+	return piece.done == size;
+}
+
+/* The start of .eh_frame_hdr as every linker writes it; LSB core 10.6.2. */
+struct frame_header {
+	uint8_t version;
+	uint8_t encodings[3]; /* pcrel sdata4, udata4, datarel sdata4 */
+	int32_t frame;
+	uint32_t count;
+};
+
+static void read_frame_header(struct table *table, const struct ss_memory *memory,
+			      uint64_t address)
+{
+	struct frame_header frame;
+
+	if (!read_target(memory, address, &frame, sizeof(frame)) || frame.version != 1 ||
+	    frame.encodings[0] != 0x1b || frame.encodings[1] != 0x03 ||
+	    frame.encodings[2] != 0x3b)
+		return;
+	table->info = (unw_dyn_info_t){
+		.start_ip = table->start,
+		.end_ip = table->end,
+		.format = UNW_INFO_FORMAT_REMOTE_TABLE,
+		.u.rti = { .segbase = address,
+			   .table_len = frame.count,
+			   .table_data = address + sizeof(frame) },
+	};
+}
+
+/* Finds the table through the ELF header that is mapped at the module's start. */
+static void read_table(struct table *table, const struct ss_memory *memory)
+{
+	Elf64_Ehdr elf;
+	Elf64_Phdr headers[HEADERS_MAX];
+	uint64_t first = UINT64_MAX;
+
+	table->read = true;
+	if (!read_target(memory, table->start, &elf, sizeof(elf)) ||
+	    memcmp(elf.e_ident, ELFMAG, SELFMAG) != 0)
+		return;
+	size_t count = SS_MIN((size_t)elf.e_phnum, (size_t)HEADERS_MAX);
+	if (!read_target(memory, table->start + elf.e_phoff, headers,
+			 count * sizeof(*headers)))
+		return;
+	for (size_t i = 0; i < count; i++) {
+		if (headers[i].p_type == PT_LOAD)
+			first = SS_MIN(first, headers[i].p_vaddr - headers[i].p_offset);
+		else if (headers[i].p_type == PT_GNU_EH_FRAME && first != UINT64_MAX)
+			read_frame_header(table, memory,
+					  table->start + headers[i].p_vaddr - first);
+	}
+}
+
+static struct table *find_table(const struct ss_live *live, uint64_t ip)
+{
+	size_t low = 0;
+	size_t high = live->table_count;
+
+	while (low < high) {
+		size_t middle = low + (high - low) / 2;
+		if (live->tables[middle].end <= ip)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	if (low == live->table_count || live->tables[low].start > ip)
+		return NULL;
+	return &live->tables[low];
+}
+
+/*
+ * What is mapped is what runs: also where the file is gone, replaced, in another mount
+ * namespace, or never was one (the vDSO). Where memory has no table, libunwind-ptrace
+ * looks into the file at the module's path.
+ */
 static int find_proc_info(unw_addr_space_t space, unw_word_t ip, unw_proc_info_t *info,
 			  int need_info, void *data)
 {
-	const struct walker *walker = data;
-	const struct vdso *vdso = &walker->live->vdso;
+	struct walker *walker = data;
+	struct table *table = find_table(walker->live, ip);
+	int ret;
 
-	if (ip >= vdso->start && ip < vdso->end && vdso->table.start_ip) {
-		unw_dyn_info_t table = vdso->table;
-		return ss_unwind_table_search(space, ip, &table, info, need_info, data);
+	if (table && !table->read)
+		read_table(table, walker->live->memory);
+	if (table && table->info.start_ip) {
+		unw_dyn_info_t copy = table->info;
+		ret = ss_unwind_table_search(space, ip, &copy, info, need_info, data);
+	} else {
+		/* It hands its argument on to the accessors: they have to be its own. */
+		ret = _UPT_find_proc_info(walker->live->ptrace, ip, info, need_info,
+					  walker->upt);
 	}
-	/* It hands its own argument on to the accessors: they have to be its own. */
-	return _UPT_find_proc_info(walker->live->ptrace, ip, info, need_info,
-				   walker->upt);
+	walker->no_info |= ret == -UNW_ENOINFO;
+	return ret;
 }
 
 static void put_unwind_info(unw_addr_space_t space, unw_proc_info_t *info, void *data)
@@ -110,66 +205,16 @@ static const unw_accessors_t accessors = {
 	.get_proc_name = get_proc_name,
 };
 
-static bool read_target(const struct ss_memory *memory, uint64_t address, void *bytes,
-			size_t size)
+static bool make_tables(struct ss_live *live, const struct ss_capture *capture)
 {
-	struct ss_piece piece = { .address = address, .bytes = bytes, .size = size };
-
-	ss_memory_read(memory, &piece, 1);
-	return piece.done == size;
-}
-
-/* The start of .eh_frame_hdr as the kernel's build writes it; LSB core 10.6.2. */
-struct frame_header {
-	uint8_t version;
-	uint8_t encodings[3]; /* pcrel sdata4, udata4, datarel sdata4 */
-	int32_t frame;
-	uint32_t count;
-};
-
-static void read_vdso_table(struct vdso *vdso, const struct ss_memory *memory,
-			    const Elf64_Phdr *header)
-{
-	struct frame_header frame;
-	uint64_t at = vdso->start + header->p_vaddr;
-
-	if (!read_target(memory, at, &frame, sizeof(frame)) || frame.version != 1 ||
-	    frame.encodings[0] != 0x1b || frame.encodings[1] != 0x03 ||
-	    frame.encodings[2] != 0x3b)
-		return;
-	vdso->table = (unw_dyn_info_t){
-		.start_ip = vdso->start,
-		.end_ip = vdso->end,
-		.format = UNW_INFO_FORMAT_REMOTE_TABLE,
-		.u.rti = { .segbase = at,
-			   .table_len = frame.count,
-			   .table_data = at + sizeof(frame) },
-	};
-}
-
-static void find_vdso(struct vdso *vdso, const struct ss_capture *capture,
-		      const struct ss_memory *memory)
-{
-	Elf64_Ehdr elf;
-	Elf64_Phdr headers[VDSO_HEADERS_MAX];
-
-	for (size_t i = 0; i < capture->areas.count; i++) {
-		const struct ss_area *area = &capture->areas.items[i];
-		if (strcmp(area->name, "[vdso]") == 0) {
-			vdso->start = area->start;
-			vdso->end = area->end;
-		}
+	live->table_count = capture->modules.count;
+	live->tables = calloc(live->table_count + 1, sizeof(*live->tables));
+	for (size_t i = 0; live->tables && i < live->table_count; i++) {
+		const struct ss_module *module = &capture->modules.items[i]->pub;
+		live->tables[i].start = module->base;
+		live->tables[i].end = module->base + module->size;
 	}
-	if (!vdso->start || !read_target(memory, vdso->start, &elf, sizeof(elf)))
-		return;
-	size_t count = SS_MIN((size_t)elf.e_phnum, (size_t)VDSO_HEADERS_MAX);
-	if (!read_target(memory, vdso->start + elf.e_phoff, headers,
-			 count * sizeof(*headers)))
-		return;
-	for (size_t i = 0; i < count; i++) {
-		if (headers[i].p_type == PT_GNU_EH_FRAME)
-			read_vdso_table(vdso, memory, &headers[i]);
-	}
+	return live->tables != NULL;
 }
 
 struct ss_live *ss_live_new(const struct ss_capture *capture,
@@ -179,13 +224,13 @@ struct ss_live *ss_live_new(const struct ss_capture *capture,
 
 	if (!live)
 		return NULL;
+	live->memory = memory;
 	/* libunwind copies the table and does not write to it. */
 	live->space = unw_create_addr_space((unw_accessors_t *)&accessors, 0);
 	live->ptrace = unw_create_addr_space(&_UPT_accessors, 0);
-	if (!live->space || !live->ptrace)
+	if (!live->space || !live->ptrace || !make_tables(live, capture))
 		return NULL;
 	(void)unw_set_caching_policy(live->space, UNW_CACHE_GLOBAL); /* or slower */
-	find_vdso(&live->vdso, capture, memory);
 	return take_ptr(live);
 }
 
@@ -197,6 +242,7 @@ void ss_live_free(struct ss_live *live)
 		unw_destroy_addr_space(live->space);
 	if (live->ptrace)
 		unw_destroy_addr_space(live->ptrace);
+	free(live->tables);
 	free(live);
 }
 
@@ -205,8 +251,11 @@ struct frames {
 	uint64_t last_sp;
 };
 
-static enum ss_end end_of_step(int step)
+/* libunwind guesses where there is no CFI, and guesses wrong too often. */
+static enum ss_end end_of_step(const struct walker *walker, int step)
 {
+	if (walker->no_info)
+		return SS_END_NO_UNWIND_INFO;
 	switch (step) {
 	case 0:
 		return SS_END_ROOT;
@@ -223,11 +272,12 @@ static enum ss_end end_of_step(int step)
 }
 
 /* Adds the frame the cursor is at. False: the stack ends here, with *end. */
-static bool add_frame(struct frames *frames, unw_cursor_t *cursor, enum ss_end *end)
+static bool add_frame(struct frames *frames, const struct walker *walker,
+		      unw_cursor_t *cursor, enum ss_end *end)
 {
+	uint8_t code[SS_SIGRETURN_SIZE];
 	unw_word_t pc = 0;
 	unw_word_t sp = 0;
-	bool signal = unw_is_signal_frame(cursor) > 0;
 
 	*end = SS_END_UNREADABLE;
 	if (unw_get_reg(cursor, UNW_REG_IP, &pc) < 0 ||
@@ -244,19 +294,23 @@ static bool add_frame(struct frames *frames, unw_cursor_t *cursor, enum ss_end *
 	*end = SS_END_LIMIT;
 	if (!frame)
 		return false;
+	bool signal = read_target(walker->live->memory, pc, code, sizeof(code)) &&
+		      ss_arch_is_sigreturn(code, sizeof(code));
 	*frame = (struct ss_live_frame){ .pc = pc, .signal_frame = signal };
 	frames->last_sp = sp;
 	return true;
 }
 
-static enum ss_end walk(struct frames *frames, unw_cursor_t *cursor, size_t max)
+static enum ss_end walk(struct frames *frames, struct walker *walker,
+			unw_cursor_t *cursor, size_t max)
 {
 	enum ss_end end;
 
-	while (add_frame(frames, cursor, &end)) {
+	while (add_frame(frames, walker, cursor, &end)) {
+		walker->no_info = false;
 		int step = unw_step(cursor);
-		if (step <= 0)
-			return end_of_step(step);
+		if (step <= 0 || walker->no_info)
+			return end_of_step(walker, step);
 		if (frames->list.count >= max)
 			return SS_END_FRAMES;
 	}
@@ -265,6 +319,7 @@ static enum ss_end walk(struct frames *frames, unw_cursor_t *cursor, size_t max)
 
 void ss_live_unwind(struct ss_live *live, struct ss_task *task, unsigned max_frames)
 {
+	size_t max = max_frames ? max_frames : (size_t)FRAMES_MAX;
 	struct frames frames = {};
 	unw_cursor_t cursor;
 	struct walker walker = { .live = live, .upt = _UPT_create(task->tid) };
@@ -273,8 +328,7 @@ void ss_live_unwind(struct ss_live *live, struct ss_task *task, unsigned max_fra
 	if (!walker.upt)
 		return;
 	if (unw_init_remote(&cursor, live->space, &walker) == 0)
-		task->live_end = walk(&frames, &cursor,
-				      max_frames ? max_frames : (size_t)FRAMES_MAX);
+		task->live_end = walk(&frames, &walker, &cursor, max);
 	_UPT_destroy(walker.upt);
 	task->live = frames.list.items;
 	task->live_count = frames.list.count;

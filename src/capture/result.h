@@ -9,7 +9,7 @@
 #include "capture/stacks.h"
 
 /* Fills capture->process and threads, and takes the arena over. NO_MEMORY,
-   NO_PROCESS, TIMEOUT, INVALID (no thread passes the filter). */
+   NO_PROCESS, INVALID (no thread passes the filter). */
 struct ss_error *
 ss_result_fill(struct ss_capture *capture, const struct ss_target *target,
 	       struct ss_task_list *tasks, const struct ss_freeze *freeze,

@@ -66,6 +66,38 @@ pid_t ss_target_find_live(const struct ss_target *target)
 	return found;
 }
 
+/* Opens /proc/TID, which is there though it is not listed, and checks that it is still
+   a thread of ours. */
+static int open_thread(const struct ss_target *target, pid_t tid)
+{
+	_cleanup_text_ struct ss_text text = {};
+	struct ss_status status;
+	char path[32];
+
+	(void)snprintf(path, sizeof(path), "/proc/%d", tid); /* always fits */
+	_cleanup_close_ int fd = open(path, O_PATH | O_DIRECTORY | O_CLOEXEC);
+	if (fd < 0 || ss_io_read_record(fd, "status", RECORD_MAX, &text) != 0 ||
+	    !ss_status_parse(text.bytes, text.size, &status) ||
+	    status.tgid != target->pid)
+		return -1;
+	return take_fd(fd);
+}
+
+pid_t ss_target_follow_live(struct ss_target *target)
+{
+	pid_t live = ss_target_find_live(target);
+
+	if (live == 0 || live == target->live)
+		return live;
+	int fd = open_thread(target, live);
+	if (fd < 0)
+		return 0;
+	close_cleanup(&target->proc_fd);
+	target->proc_fd = fd;
+	target->live = live;
+	return live;
+}
+
 static struct ss_error *no_process(pid_t pid)
 {
 	return ss_error_with_remedy(
@@ -91,7 +123,7 @@ static struct ss_error *open_directories(pid_t pid, struct ss_target *target)
 	char path[32];
 
 	(void)snprintf(path, sizeof(path), "/proc/%d", pid); /* always fits */
-	target->pid = pid;
+	target->pid = target->live = pid;
 	target->proc_fd = open(path, O_PATH | O_DIRECTORY | O_CLOEXEC);
 	int errnum = errno;
 	if (target->proc_fd < 0 && errnum == ENOENT && access("/proc/self", F_OK) != 0)
@@ -167,10 +199,10 @@ static struct ss_error *check_kind(struct ss_target *target)
 
 /* Opening mem asks the kernel the same question as ptrace would (PTRACE_MODE_ATTACH),
    and touches nothing. */
-static struct ss_error *check_access(const struct ss_target *target)
+static struct ss_error *check_access(struct ss_target *target)
 {
 	char path[32];
-	pid_t live = ss_target_find_live(target);
+	pid_t live = ss_target_follow_live(target);
 
 	(void)snprintf(path, sizeof(path), "%d/mem", live); /* always fits */
 	_cleanup_close_ int fd = openat(target->task_fd, path, O_RDONLY | O_CLOEXEC);

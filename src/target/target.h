@@ -13,7 +13,8 @@
 struct ss_target {
 	pid_t pid;
 	uint64_t start_time; /* clock ticks after boot: tells a reused pid */
-	int proc_fd;	     /* /proc/PID */
+	pid_t live;	     /* the thread that proc_fd is of: the leader, if it lives */
+	int proc_fd;	     /* /proc/LIVE, where exe, root and map_files are */
 	int task_fd;	     /* /proc/PID/task */
 };
 
@@ -32,6 +33,9 @@ bool ss_target_read_status(const struct ss_target *target, pid_t tid,
 
 /* A living thread of the process (its leader may be a zombie), or 0. */
 pid_t ss_target_find_live(const struct ss_target *target);
+
+/* Makes proc_fd that of a living thread, and returns it, or 0. */
+pid_t ss_target_follow_live(struct ss_target *target);
 
 SS_DEFINE_CLEANUP(struct ss_target, ss_target, ss_target_close)
 

@@ -39,6 +39,8 @@ static int compare_groups(const void *a, const void *b)
 		return g->has_main ? -1 : 1;
 	if (g->count != h->count)
 		return g->count > h->count ? -1 : 1;
+	if (g->has_running != h->has_running) /* of many single threads the busy ones */
+		return g->has_running ? -1 : 1;
 	return (*g->members > *h->members) - (*g->members < *h->members);
 }
 
@@ -63,9 +65,11 @@ static void collect(struct ss_grouping *grouping, const struct ss_snapshot *snap
 			grouping->groups[grouping->count++].members =
 				&grouping->members[i];
 		struct ss_group *group = &grouping->groups[grouping->count - 1];
+		const struct ss_thread *thread =
+			ss_snapshot_thread(snapshot, grouping->members[i]);
 		group->count++;
-		group->has_main |=
-			ss_snapshot_thread(snapshot, grouping->members[i])->tid == pid;
+		group->has_main |= thread->tid == pid;
+		group->has_running |= thread->state == 'R';
 	}
 }
 

@@ -13,6 +13,7 @@
 struct ss_group {
 	const size_t *members; /* thread indexes, ascending; of the grouping */
 	size_t count;	       /* at least 1 */
+	bool has_running;      /* a thread in state R is in it */
 	bool has_main;	       /* the thread whose id is the pid is in it */
 };
 

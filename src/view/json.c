@@ -41,7 +41,16 @@ static json_t *count_or_null(uint32_t number)
 
 static int write_bytes(const char *bytes, size_t size, void *out)
 {
-	(void)fwrite_unlocked(bytes, 1, size, out); /* ferror() is asked at the end */
+	/* Jansson writes DEL, a control character too, as it is. What cannot be written
+	   shows in ferror(), which is asked at the end. */
+	for (const char *del; (del = memchr(bytes, 0x7f, size)) != NULL;) {
+		size_t before = (size_t)(del - bytes);
+		(void)fwrite_unlocked(bytes, 1, before, out);
+		(void)fputs_unlocked("\\u007f", out);
+		bytes = del + 1;
+		size -= before + 1;
+	}
+	(void)fwrite_unlocked(bytes, 1, size, out);
 	return 0;
 }
 
