@@ -27,7 +27,7 @@ MAY_USE = {
 
 # Headers of other projects: who may include them. A key that ends in "/" is a directory.
 THIRD_PARTY = {
-    "libunwind.h": {"unwind"},
+    "libunwind.h": {"unwind", "arch/unwind_table.h"},
     "libunwind-ptrace.h": {"capture/live.c"},
     "elfutils/": {"symbolize"},
     "libelf.h": {"symbolize"},
