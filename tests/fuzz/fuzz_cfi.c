@@ -12,9 +12,10 @@ static void probe(struct ss_image *image, const struct ss_cfi_table *table,
 {
 	struct ss_cfi_entry entry = {};
 	struct ss_cfi_row row = {};
+	uint64_t start;
 	uint64_t fde;
 
-	(void)ss_cfi_table_search(image, table, address, &fde);
+	(void)ss_cfi_table_search(image, table, address, &start, &fde);
 	if (ss_cfi_entry_find(image, table, address, &entry) != SS_CFI_FOUND)
 		return;
 	FUZZ_REQUIRE(entry.start <= address && address < entry.end);
