@@ -114,14 +114,11 @@ static bool is_sleeping_class(const struct ss_task *task)
 	return task->phase == SS_TASK_STOPPED && !task->runs;
 }
 
+/* LIVE copies, too: where libunwind-ptrace finds no way on, the copy may have one. */
 static void copy_class(struct attempt *a, ss_task_predicate *wanted)
 {
-	if (a->options->mode != SS_MODE_LIVE) {
-		ss_arena_copy(&a->arena, a->capture, &a->tasks, &a->memory, a->options,
-			      wanted);
-		return;
-	}
-	for (size_t i = 0; i < a->tasks.items.count; i++) {
+	ss_arena_copy(&a->arena, a->capture, &a->tasks, &a->memory, a->options, wanted);
+	for (size_t i = 0; a->live && i < a->tasks.items.count; i++) {
 		struct ss_task *task = &a->tasks.items.items[i];
 		if (wanted(task))
 			ss_live_unwind(a->live, task, a->options->max_frames);

@@ -283,12 +283,14 @@ static bool add_frame(struct frames *frames, const struct walker *walker,
 	if (unw_get_reg(cursor, UNW_REG_IP, &pc) < 0 ||
 	    unw_get_reg(cursor, UNW_REG_SP, &sp) < 0)
 		return false;
-	*end = SS_END_ROOT;
+	size_t count = frames->list.count;
+	bool signal_before = count && frames->list.items[count - 1].signal_frame;
+	/* Behind a signal frame it is a call through a null pointer, else the root. */
+	*end = signal_before ? SS_END_NO_UNWIND_INFO : SS_END_ROOT;
 	if (pc == 0)
 		return false;
-	size_t count = frames->list.count;
 	*end = SS_END_LOOP;
-	if (count && sp <= frames->last_sp && !frames->list.items[count - 1].signal_frame)
+	if (count && sp <= frames->last_sp && !signal_before)
 		return false;
 	struct ss_live_frame *frame = ss_vector_push(&frames->list);
 	*end = SS_END_LIMIT;

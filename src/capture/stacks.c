@@ -101,8 +101,7 @@ struct ss_error *ss_arena_prepare(struct ss_arena *arena,
 		arena->pieces[i] = (struct ss_piece){ .size = 1 }; /* faulted in */
 		arena->owners[i] = (struct ss_task *)1;
 	}
-	if (options->mode != SS_MODE_LIVE)
-		fault_in(arena, estimate(capture, tasks, options->max_stack));
+	fault_in(arena, estimate(capture, tasks, options->max_stack));
 	return NULL;
 }
 

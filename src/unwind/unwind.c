@@ -206,12 +206,10 @@ static bool walk_thread(struct walk *walk, const struct ss_capture_thread *threa
 	return walk_frames(walk, &p);
 }
 
-/* What libunwind-ptrace found while the thread was stopped. */
-static bool take_live(struct walk *walk, const struct ss_capture_thread *thread)
+static bool add_live_frames(struct walk *walk, const struct ss_capture_thread *thread)
 {
 	bool call = false;
 
-	walk->end = thread->live_end;
 	for (size_t i = 0; i < thread->live_count; i++) {
 		const struct ss_live_frame *live = &thread->live[i];
 		enum ss_frame_source source = i ? SS_FROM_CFI : SS_FROM_REGISTERS;
@@ -219,7 +217,23 @@ static bool take_live(struct walk *walk, const struct ss_capture_thread *thread)
 			return false;
 		call = !live->signal_frame;
 	}
+	walk->end = thread->live_end;
 	return true;
+}
+
+/* What libunwind-ptrace found while the thread was stopped; or, where that did not get
+   to the end, what the copy says if it leads further. */
+static bool take_live(struct walk *walk, const struct ss_capture_thread *thread)
+{
+	bool whole = thread->live_end == SS_END_ROOT || thread->live_end == SS_END_FRAMES;
+
+	if (!whole && !walk_thread(walk, thread))
+		return false;
+	if (!whole &&
+	    (walk->end == SS_END_ROOT || walk->frames.count > thread->live_count))
+		return true;
+	walk->frames.count = 0;
+	return add_live_frames(walk, thread);
 }
 
 /* A thread whose registers are known has one frame at least, also where nothing of its
