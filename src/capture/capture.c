@@ -88,6 +88,8 @@ static struct ss_error *prepare(struct attempt *a)
 	a->memory.mem_fd = open_task_file(a->target, live, "mem");
 	a->maps_fd = open_task_file(a->target, live, "maps");
 	int errnum = errno;
+	if (a->maps_fd < 0 && errnum == ENOENT) /* since it was found */
+		errnum = ESRCH;
 	if (a->maps_fd < 0)
 		return errnum == EACCES || errnum == EPERM ?
 			       ss_denial_explain(a->target) :
@@ -175,12 +177,21 @@ static bool has_memory(const struct attempt *a)
 	return fd >= 0 && ss_io_pread(fd, &byte, sizeof(byte), 0) == sizeof(byte);
 }
 
+/* Whether the memory that maps_fd tells of is there still. If it goes, by an exec or the
+   end, while maps is read page by page, the text ends early without a sign. */
+static bool still_maps(const struct attempt *a)
+{
+	char byte;
+
+	return ss_io_pread(a->maps_fd, &byte, sizeof(byte), 0) == sizeof(byte);
+}
+
 /* Areas and modules as they were at the freeze. *again: that cannot be told. */
 static struct ss_error *settle_maps(struct attempt *a, bool *again)
 {
 	struct ss_error *error = read_maps(a, &a->maps_after);
 
-	if (error || a->maps_after.size == 0) {
+	if (error || !still_maps(a)) {
 		ss_error_free(error);
 		/* Its memory is gone. If it has ended, what was before holds; if it
 		   runs another program, nobody knows which one was stopped. */
