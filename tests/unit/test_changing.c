@@ -1,0 +1,187 @@
+/*
+ * Captures of processes that end, begin another program, or make and end threads at that
+ * very time.
+ */
+#include "capture_child.h"
+
+#include <time.h>
+
+/* The end of a child is for its parent to ask, and that is us. */
+static void ends_soon(int ready)
+{
+	start_thread();
+	say_ready(ready);
+	struct timespec ts;
+	(void)clock_gettime(CLOCK_MONOTONIC, &ts);
+	for (long i = 0; i < ts.tv_nsec % 60000; i++)
+		__asm__ volatile("pause");
+}
+
+static void test_child_that_ends(void **state)
+{
+	enum ss_error_code code = SS_ERROR_SYSTEM;
+
+	(void)state;
+	for (int i = 0; i < 200; i++) {
+		pid_t child = start(ends_soon);
+		int status = 0;
+		struct ss_capture *capture = take(child, NULL, &code);
+		if (capture)
+			assert_true(capture->threads.count > 0);
+		else
+			assert_true(code == SS_ERROR_NO_PROCESS ||
+				    code == SS_ERROR_ZOMBIE);
+		ss_capture_free(capture);
+		assert_int_equal(waitpid(child, &status, 0), child);
+		assert_true(WIFEXITED(status));
+		assert_int_equal(WEXITSTATUS(status), EXIT_STATUS);
+	}
+}
+
+static volatile pid_t other_child;
+static volatile sig_atomic_t reaped;
+
+static void reap(int signal)
+{
+	(void)signal;
+	reaped |= waitpid(other_child, NULL, WNOHANG) == other_child;
+}
+
+/* Another child ends during a capture: its SIGCHLD must come. */
+static void test_signals_of_other_children(void **state)
+{
+	const struct sigaction action = { .sa_handler = reap, .sa_flags = SA_RESTART };
+	struct sigaction before;
+	pid_t child = start(sleepers);
+	enum ss_error_code code = SS_ERROR_SYSTEM;
+
+	(void)state;
+	for (int i = 0; i < 100; i++) {
+		siginfo_t info = {};
+		reaped = 0;
+		other_child = start(ends_soon);
+		assert_int_equal(sigaction(SIGCHLD, &action, &before), 0);
+		while (!reaped) {
+			ss_capture_free(take(child, NULL, &code));
+			/* If it has ended by now, the handler has run by now. */
+			(void)waitid(P_PID, (id_t)other_child, &info,
+				     WEXITED | WNOWAIT | WNOHANG);
+			assert_true(reaped || info.si_pid == 0);
+		}
+		assert_int_equal(sigaction(SIGCHLD, &before, NULL), 0);
+	}
+	stop(child);
+}
+
+static void *end_at_once(void *data)
+{
+	return data;
+}
+
+static void churns(int ready)
+{
+	say_ready(ready);
+	for (;;) {
+		pthread_t threads[8];
+		for (int i = 0; i < 8; i++)
+			if (pthread_create(&threads[i], NULL, end_at_once, NULL) != 0)
+				_exit(1);
+		for (int i = 0; i < 8; i++)
+			(void)pthread_join(threads[i], NULL);
+	}
+}
+
+static void test_threads_that_come_and_go(void **state)
+{
+	pid_t child = start(churns);
+	enum ss_error_code code = SS_ERROR_SYSTEM;
+	size_t fds = count_fds();
+	int whole = 0;
+
+	(void)state;
+	for (int i = 0; i < 100; i++) {
+		struct ss_capture *capture = take(child, NULL, &code);
+		assert_non_null(capture);
+		whole += find_thread(capture, child)->end == SS_END_ROOT;
+		ss_capture_free(capture);
+	}
+	/* It sleeps uninterruptibly now and then, but never for long. */
+	assert_true(whole >= 95);
+	assert_int_equal(count_fds(), fds);
+	stop(child);
+}
+
+static void execs(int ready)
+{
+	say_ready(ready);
+	(void)execl("/proc/self/exe", "unit_changing", "exec", NULL);
+}
+
+/* Each capture is of one program: its stack pointer lies in one of its areas. */
+static void test_exec(void **state)
+{
+	pid_t child = start(execs);
+	enum ss_error_code code = SS_ERROR_SYSTEM;
+	int captures = 0;
+
+	(void)state;
+	for (int i = 0; i < 100; i++) {
+		struct ss_capture *capture = take(child, NULL, &code);
+		if (!capture) {
+			assert_int_equal(code, SS_ERROR_CHANGED);
+			continue;
+		}
+		const struct ss_capture_thread *thread = &capture->threads.items[0];
+		if (thread->stacks[0].size > 0 && ss_regs_sp(&thread->regs) != 0) {
+			assert_non_null(
+				ss_capture_find_area(capture, ss_regs_sp(&thread->regs)));
+			captures++;
+		}
+		ss_capture_free(capture);
+	}
+	assert_true(captures > 0);
+	stop(child);
+}
+
+static void test_killed(void **state)
+{
+	enum ss_error_code code = SS_ERROR_SYSTEM;
+
+	(void)state;
+	for (int i = 0; i < 50; i++) {
+		pid_t child = start(sleepers);
+		pid_t killer = fork();
+		if (killer == 0) {
+			for (volatile int n = 0; n < i * 2000; n++)
+				;
+			(void)kill(child, SIGKILL);
+			_exit(0);
+		}
+		struct ss_capture *capture = take(child, NULL, &code);
+		if (!capture)
+			assert_true(code == SS_ERROR_NO_PROCESS ||
+				    code == SS_ERROR_ZOMBIE);
+		ss_capture_free(capture);
+		int status;
+		assert_int_equal(waitpid(child, &status, 0), child);
+		assert_true(WIFSIGNALED(status));
+		assert_int_equal(waitpid(killer, NULL, 0), killer);
+	}
+}
+
+int main(int argc, char **argv)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_child_that_ends),
+		cmocka_unit_test(test_signals_of_other_children),
+		cmocka_unit_test(test_threads_that_come_and_go),
+		cmocka_unit_test(test_exec),
+		cmocka_unit_test(test_killed),
+	};
+
+	if (argc > 1) {
+		(void)execv("/proc/self/exe", argv);
+		return 1;
+	}
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
