@@ -12,6 +12,7 @@ enum {
 	SEIZE_PASSES = 16,
 	APPEAR_PASSES = 8,
 	FEW = 8,
+	TOGETHER = 32, /* threads that are all interrupted before any is waited for */
 	/* Of sleepers that wake up on a running thread's CPU; measured. */
 	STOPS_AT_ONCE = 16,
 	RELEASES_AT_ONCE = 32,
@@ -97,15 +98,19 @@ static bool may_reap(const struct ss_freeze *freeze, const struct ss_task *task)
 	return task->tid != freeze->target->pid;
 }
 
-/* Whether a thread that is not stopped has ended. */
+/*
+ * Whether a thread that is not stopped has ended; if so it is reaped, where that is
+ * ours to do. A stop is never waited for: the kernel would take its signal as handed to
+ * us (wait_task_stopped() clears it), and if we were killed before the release, it
+ * would be lost.
+ */
 static bool has_ended(const struct ss_freeze *freeze, const struct ss_task *task)
 {
 	siginfo_t info = {};
-	int end = may_reap(freeze, task) ? WEXITED : 0;
+	int wanted = may_reap(freeze, task) ? WEXITED : WSTOPPED | WNOWAIT;
+	int r = waitid(P_PID, (id_t)task->tid, &info, wanted | WNOHANG | __WALL);
 
-	return waitid(P_PID, (id_t)task->tid, &info, WSTOPPED | WNOHANG | __WALL | end) !=
-		       0 ||
-	       (info.si_pid != 0 && info.si_code != CLD_TRAPPED);
+	return r != 0 || (wanted == WEXITED && info.si_pid != 0);
 }
 
 /*
@@ -120,6 +125,7 @@ static void poll_task(struct ss_freeze *freeze, struct ss_task *task)
 	if (!collect_registers(freeze, task)) {
 		if (has_ended(freeze, task))
 			task->phase = SS_TASK_GONE;
+		task->running_ns = ss_freeze_now();
 		return;
 	}
 	task->phase = SS_TASK_STOPPED;
@@ -220,7 +226,7 @@ static void interrupt_class(struct ss_freeze *freeze, bool runs)
 		struct ss_task *task = &freeze->tasks->items.items[i];
 		if (task->phase != SS_TASK_SEIZED || task->runs != runs)
 			continue;
-		task->interrupted_ns = ss_freeze_now();
+		task->running_ns = ss_freeze_now();
 		task->phase = ptrace(PTRACE_INTERRUPT, task->tid, 0, 0) == 0 ?
 				      SS_TASK_INTERRUPTED :
 				      SS_TASK_GONE;
@@ -260,29 +266,50 @@ static void stop_newcomers(struct ss_freeze *freeze)
 	}
 }
 
+/* Most uninterruptible sleep is short: a page fault, a lock of the kernel's. */
+static void look_again_at_slow(struct ss_freeze *freeze)
+{
+	_cleanup_text_ struct ss_text text = {};
+	struct ss_stat stat;
+
+	for (size_t i = 0; i < freeze->tasks->items.count; i++) {
+		struct ss_task *task = &freeze->tasks->items.items[i];
+		if (task->phase != SS_TASK_SEIZED || !task->slow ||
+		    !ss_target_read_stat(freeze->target, task->tid, &text, &stat))
+			continue;
+		task->state = stat.state;
+		task->slow = stat.state == 'D';
+		task->runs = stat.state == 'R';
+	}
+}
+
 void ss_freeze_stop(struct ss_freeze *freeze)
 {
 	uint64_t timeout_ns = (uint64_t)freeze->options->timeout_ms * 1000000u;
 
+	look_again_at_slow(freeze);
 	freeze->begin_ns = ss_freeze_now();
 	freeze->deadline_ns = freeze->begin_ns + timeout_ns;
 	freeze->round_ns = freeze->begin_ns + SS_MIN(timeout_ns, (uint64_t)ROUND_NS);
 	interrupt_class(freeze, false);
-	wait_class(freeze, false);
+	/* Few sleepers stop in less time than another round of waiting takes. */
+	if (freeze->tasks->items.count > TOGETHER)
+		wait_class(freeze, false);
 	interrupt_class(freeze, true);
+	wait_class(freeze, false);
 	wait_class(freeze, true);
 	if (!freeze->options->filter)
 		stop_newcomers(freeze);
 }
 
-static bool any_late(const struct ss_freeze *freeze)
+/* Whether a thread is waited for, or has stopped without being waited for. */
+static bool any_late(struct ss_freeze *freeze)
 {
-	for (size_t i = 0; i < freeze->tasks->items.count; i++) {
-		const struct ss_task *task = &freeze->tasks->items.items[i];
-		if (task->phase == SS_TASK_INTERRUPTED && !task->slow)
-			return true;
-	}
-	return false;
+	size_t late = poll_class(freeze, true) + poll_class(freeze, false);
+
+	for (size_t i = 0; i < freeze->tasks->items.count && !late; i++)
+		late += freeze->tasks->items.items[i].phase == SS_TASK_STOPPED;
+	return late > 0;
 }
 
 bool ss_freeze_stop_late(struct ss_freeze *freeze)
@@ -302,11 +329,10 @@ static void release(const struct ss_freeze *freeze, struct ss_task *task)
 {
 	/* If that fails it was killed, and need not be released. What is left of it is
 	   reaped, else an exec in its process would have to wait for us. */
-	if (ptrace(PTRACE_DETACH, task->tid, 0, task->signal) != 0 &&
-	    may_reap(freeze, task))
-		(void)waitpid(task->tid, NULL, WNOHANG | __WALL);
+	if (ptrace(PTRACE_DETACH, task->tid, 0, task->signal) != 0)
+		(void)has_ended(freeze, task);
 	task->phase = SS_TASK_RELEASED;
-	task->stopped_ns = ss_freeze_now() - task->interrupted_ns;
+	task->stopped_ns = ss_freeze_now() - task->running_ns;
 }
 
 static void nap(void)

@@ -34,10 +34,10 @@ struct ss_task {
 	char state;
 	char comm[SS_COMM_MAX];
 	struct ss_syscall_text call; /* before the freeze */
-	uint64_t interrupted_ns;     /* CLOCK_MONOTONIC */
-	uint64_t stopped_ns;	     /* how long it stood still */
-	ss_kernel_regs kernel;	     /* as the stop found them */
-	bool partial;		     /* never stopped: call is what is known */
+	uint64_t running_ns;   /* CLOCK_MONOTONIC; when it last did not stand still yet */
+	uint64_t stopped_ns;   /* how long it stood still, at most */
+	ss_kernel_regs kernel; /* as the stop found them */
+	bool partial;	       /* never stopped: call is what is known */
 	bool consistent;
 	const char *reason; /* why there is less than a whole stack, or NULL */
 	struct ss_stack_copy stacks[SS_STACK_COPIES];
