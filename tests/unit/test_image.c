@@ -1,0 +1,202 @@
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include <elf.h>
+#include <sys/mman.h>
+
+#include "unwind/cfi_table.h"
+
+enum { SEGMENTS = 4, BODY = 0x400 };
+
+/* A file whose text is loaded at 0x5000 more than its offset. */
+struct file {
+	Elf64_Ehdr header;
+	Elf64_Phdr programs[SEGMENTS];
+	uint8_t body[BODY];
+};
+
+static struct file make_file(void)
+{
+	struct file file = {
+		.header = { .e_ident = { 0x7f, 'E', 'L', 'F', ELFCLASS64, ELFDATA2LSB },
+			    .e_machine = EM_X86_64,
+			    .e_phoff = offsetof(struct file, programs),
+			    .e_phentsize = sizeof(Elf64_Phdr),
+			    .e_phnum = SEGMENTS },
+		.programs = { { .p_type = PT_LOAD,
+				.p_flags = PF_R | PF_X,
+				.p_vaddr = 0x5000,
+				.p_filesz = sizeof(struct file) } },
+	};
+
+	for (size_t i = 0; i < BODY; i++)
+		file.body[i] = (uint8_t)i;
+	return file;
+}
+
+static struct ss_image *open_bytes(const void *bytes, size_t size)
+{
+	_cleanup_(ss_module_cleanup) struct ss_module_impl *module =
+		ss_module_new("/x", 0x100000, 0x200000);
+	const struct ss_mapping mapping = { .start = 0x100000, .end = 0x200000 };
+
+	assert_true(ss_module_add_mapping(module, &mapping));
+	module->bytes = malloc(size ? size : 1);
+	memcpy(module->bytes, bytes, size);
+	module->size = size;
+	return ss_image_new(module);
+}
+
+static struct ss_image *open_file(const struct file *file)
+{
+	return open_bytes(file, sizeof(*file));
+}
+
+static void test_read(void **state)
+{
+	struct file file = make_file();
+	_cleanup_(ss_image_cleanup) struct ss_image *image = open_file(&file);
+	uint64_t body = 0x5000 + offsetof(struct file, body);
+	uint8_t bytes[8] = {};
+
+	(void)state;
+	assert_non_null(image);
+	assert_int_equal(ss_image_read(image, body + 1, bytes, 8), 8);
+	assert_int_equal(bytes[0], 1);
+	assert_int_equal(ss_image_read(image, body + BODY - 3, bytes, 8), 3);
+	assert_int_equal(ss_image_read(image, body + BODY, bytes, 8), 0);
+	assert_int_equal(ss_image_read(image, 0x4fff, bytes, 8), 0);
+	assert_int_equal(ss_image_read(image, UINT64_MAX, bytes, 8), 0);
+	assert_int_equal(ss_image_bias(image, image->module), 0x100000 - 0x5000);
+}
+
+static void test_truncated(void **state)
+{
+	struct file file = make_file();
+
+	(void)state;
+	for (size_t size = 0; size < offsetof(struct file, body); size++)
+		assert_null(open_bytes(&file, size));
+	_cleanup_(ss_image_cleanup) struct ss_image *image =
+		open_bytes(&file, offsetof(struct file, body) + 1);
+	uint8_t bytes[8];
+	assert_int_equal(
+		ss_image_read(image, 0x5000 + offsetof(struct file, body), bytes, 8), 1);
+}
+
+/* Each absurd header by itself: it opens or not, and what it claims is not believed. */
+static void test_absurd(void **state)
+{
+	static const uint64_t values[] = { 0,
+					   1,
+					   0x5000,
+					   UINT64_C(1) << 36,
+					   UINT64_C(1) << 40,
+					   UINT64_MAX - 4096,
+					   UINT64_MAX };
+	uint8_t bytes[64];
+
+	(void)state;
+	for (size_t i = 0; i < SS_ARRAY_SIZE(values) * 4; i++) {
+		struct file file = make_file();
+		uint64_t value = values[i / 4];
+		uint64_t *fields[] = { &file.programs[0].p_vaddr,
+				       &file.programs[0].p_offset,
+				       &file.programs[0].p_filesz, &file.header.e_phoff };
+		*fields[i % 4] = value;
+		struct ss_image *image = open_file(&file);
+		for (size_t k = 0; image && k < SS_ARRAY_SIZE(values); k++)
+			(void)ss_image_read(image, values[k], bytes, sizeof(bytes));
+		ss_image_free(image);
+	}
+	struct file file = make_file();
+	file.header.e_phnum = UINT16_MAX;
+	assert_null(open_file(&file)); /* the file is not as long as that */
+	file = make_file();
+	file.header.e_machine = EM_386;
+	assert_null(open_file(&file));
+	assert_null(open_bytes("", 0));
+	ss_image_free(NULL);
+}
+
+/* Segments over each other: the first that is not written to. */
+static void test_overlapping(void **state)
+{
+	struct file file = make_file();
+	uint8_t byte;
+
+	(void)state;
+	file.programs[1] = file.programs[0];
+	file.programs[1].p_offset = offsetof(struct file, body);
+	file.programs[1].p_filesz = BODY;
+	file.programs[0].p_flags = PF_R | PF_W;
+	_cleanup_(ss_image_cleanup) struct ss_image *image = open_file(&file);
+	assert_int_equal(ss_image_read(image, 0x5000 + 7, &byte, 1), 1);
+	assert_int_equal(byte, 7);
+	assert_int_equal(ss_image_read(image, 0x5000 + BODY, &byte, 1), 0);
+}
+
+static void set_frame_header(struct file *file, const uint8_t *encodings, uint32_t count)
+{
+	file->programs[1] = (Elf64_Phdr){ .p_type = PT_GNU_EH_FRAME,
+					  .p_vaddr = 0x5000 + offsetof(struct file, body),
+					  .p_memsz = BODY };
+	memcpy(file->body, encodings, 4);
+	memcpy(file->body + 8, &count, sizeof(count));
+}
+
+static bool find_table(const struct file *file, struct ss_cfi_table *table)
+{
+	_cleanup_(ss_image_cleanup) struct ss_image *image = open_file(file);
+
+	assert_non_null(image);
+	return ss_cfi_table_find(image, table);
+}
+
+static void test_table(void **state)
+{
+	static const uint8_t usual[] = { 1, 0x1b, 0x03, 0x3b };
+	static const uint8_t unusual[][4] = {
+		{ 2, 0x1b, 0x03, 0x3b }, { 1, 0xff, 0x03, 0x3b }, { 1, 0x1b, 0xff, 0x3b },
+		{ 1, 0x1b, 0x03, 0xff }, { 1, 0x1b, 0x01, 0x3b }, { 1, 0x1b, 0x03, 0x1b },
+	};
+	struct file file = make_file();
+	struct ss_cfi_table table;
+
+	(void)state;
+	assert_false(find_table(&file, &table));
+	set_frame_header(&file, usual, 2);
+	assert_true(find_table(&file, &table));
+	assert_int_equal(table.count, 2);
+	set_frame_header(&file, usual, 0);
+	assert_false(find_table(&file, &table));
+	set_frame_header(&file, usual, UINT32_MAX); /* no more than there is room for */
+	assert_true(find_table(&file, &table));
+	assert_int_equal(table.count, (BODY - 12) / 8);
+	file.programs[1].p_memsz = 12;
+	assert_false(find_table(&file, &table));
+	for (size_t i = 0; i < SS_ARRAY_SIZE(unusual); i++) {
+		set_frame_header(&file, unusual[i], 2);
+		assert_false(find_table(&file, &table));
+	}
+	set_frame_header(&file, usual, 2);
+	file.programs[1].p_vaddr = 0x4000; /* in no segment */
+	assert_false(find_table(&file, &table));
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_read),   cmocka_unit_test(test_truncated),
+		cmocka_unit_test(test_absurd), cmocka_unit_test(test_overlapping),
+		cmocka_unit_test(test_table),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
