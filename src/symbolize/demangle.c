@@ -47,6 +47,8 @@ static void output_append(const char *piece, size_t size, void *data)
 {
 	struct output *output = data;
 
+	if (size == 0) /* libiberty hands on empty pieces, which may be NULL */
+		return;
 	if (output->size + size + 1 > output->capacity &&
 	    !output_grow(output, output->size + size + 1))
 		longjmp(output->stop, 1);

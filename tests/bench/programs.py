@@ -241,7 +241,7 @@ class MariaDB(Program):
         try:
             subprocess.run(
                 [require("mariadb-install-db"), "--no-defaults", "--user=root",
-                 f"--datadir={data}", "--skip-test-db",
+                 f"--datadir={data}", "--skip-test-db", "--force",
                  "--auth-root-authentication-method=normal"],
                 stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, check=True,
                 timeout=READY_S)

@@ -228,7 +228,7 @@ class MariaDb(Real):
         if os.geteuid() == 0:
             common.append("--user=root")
         subprocess.run([self.install] + common + ["--auth-root-authentication-method=normal",
-                                                  "--skip-test-db"],
+                                                  "--skip-test-db", "--force"],
                        check=True, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
                        stderr=subprocess.DEVNULL, timeout=2 * LIMIT_S)
         self.path = os.path.join(self.directory, "socket")
