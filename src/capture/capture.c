@@ -129,7 +129,7 @@ static void copy_class(struct attempt *a, ss_task_predicate *wanted)
 
 static void freeze_and_copy(struct attempt *a)
 {
-	ss_placement_enter(&a->tasks);
+	ss_placement_enter(&a->tasks, a->target);
 	ss_freeze_stop(&a->freeze);
 	if (a->maps_in_freeze)
 		ss_error_free(read_maps(a, &a->maps)); /* the check after tells */

@@ -3,9 +3,29 @@
 #include <sched.h>
 #include <string.h>
 
+enum { RUNNING_MAX = 64 };
+
 static bool is_sleeper(const struct ss_task *task)
 {
 	return task->phase == SS_TASK_SEIZED && !task->runs;
+}
+
+/* Where the running threads are now: they move about while thousands are attached. More
+   of them than CPUs are everywhere anyhow. */
+static void find_running(struct ss_task_list *tasks, const struct ss_target *target)
+{
+	_cleanup_text_ struct ss_text text = {};
+	unsigned left = RUNNING_MAX;
+
+	for (size_t i = 0; i < tasks->items.count && left > 0; i++) {
+		struct ss_task *task = &tasks->items.items[i];
+		struct ss_stat stat;
+		if (task->phase != SS_TASK_SEIZED || !task->runs)
+			continue;
+		left--;
+		if (ss_target_read_stat(target, task->tid, &text, &stat))
+			task->processor = stat.processor;
+	}
 }
 
 /* What the target does on each CPU. */
@@ -103,12 +123,13 @@ static void interleave(struct ss_task_list *tasks)
 	memcpy(tasks->items.items, copy, count * sizeof(*copy));
 }
 
-void ss_placement_enter(struct ss_task_list *tasks)
+void ss_placement_enter(struct ss_task_list *tasks, const struct ss_target *target)
 {
 	struct sched_param param = { .sched_priority = 1 };
 	struct usage usage = {};
 	cpu_set_t allowed;
 
+	find_running(tasks, target);
 	count_usage(tasks, &usage);
 	if (sched_getaffinity(0, sizeof(allowed), &allowed) == 0) {
 		int cpu = choose_cpu(&usage, &allowed);

@@ -17,7 +17,7 @@
  * sleepers that would wake on a running thread's CPU, and orders tasks so that these
  * and the others alternate. To be called by a short-lived thread.
  */
-void ss_placement_enter(struct ss_task_list *tasks);
+void ss_placement_enter(struct ss_task_list *tasks, const struct ss_target *target);
 
 /* Back to an ordinary priority. (The CPU stays: the thread ends soon.) */
 void ss_placement_leave(void);
