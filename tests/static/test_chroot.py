@@ -36,9 +36,10 @@ def unshare():
 
 
 def own_frames(document):
-    """Per thread name the frames of the target's own file: what no other file can change."""
+    """Per thread name the frames of the target's own file: what no other file can change. (Its
+    path is as the reader sees it: another one if this runs in a chroot itself.)"""
     own = [i for i, module in enumerate(document["modules"])
-           if module["path"] == os.path.realpath(THREADS)]
+           if os.path.basename(module["path"]) == "threads"]
     return {thread["name"]: [(frame["offset"], frame["symbol"], frame["line"])
                              for frame in thread["frames"] if frame["module"] in own]
             for thread in document["threads"]}
