@@ -1,5 +1,6 @@
 #include "base/vector.h"
 
+#include <stdint.h>
 #include <string.h>
 
 bool ss_vector_reserve_bytes(void **items, size_t *capacity, size_t count,
@@ -12,7 +13,11 @@ bool ss_vector_reserve_bytes(void **items, size_t *capacity, size_t count,
 		if (__builtin_mul_overflow(wanted, 2, &wanted))
 			return false;
 	}
-	void *grown = reallocarray(*items, wanted, element_size);
+	/* Checked here: a sanitizer ends the program where reallocarray() fails so. */
+	size_t size;
+	if (__builtin_mul_overflow(wanted, element_size, &size) || size > PTRDIFF_MAX)
+		return false;
+	void *grown = realloc(*items, size);
 	if (!grown)
 		return false;
 	*items = grown;
