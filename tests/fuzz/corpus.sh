@@ -78,6 +78,8 @@ printf '_RNvMs_NtCs1_5alloc3vecINtB4_3VechE4push' >demangle/rust
 printf '_ZN4core3fmt9Formatter3pad17h0123456789abcdefE' >demangle/rust-legacy
 printf '_D3std5stdio7writelnFZv' >demangle/d
 printf 'memcpy@@GLIBC_2.14' >demangle/version
+# libiberty hands on an empty piece, which is NULL
+printf '_RNvC0stt' >demangle/empty-piece
 printf '\001\020\002\010\004\005\000\377\004\006' >segments/nested
 printf '\010\020\010\014\010\011\020\001' >segments/equal
 find . -type f -exec chmod 644 {} +
