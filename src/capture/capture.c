@@ -167,14 +167,16 @@ static size_t count_phase(const struct attempt *a, enum ss_task_phase phase)
 	return count;
 }
 
-/* Whether the process has memory now, which may be another program's. */
-static bool has_memory(const struct attempt *a)
+/* Whether the process goes on, with another program if its memory is gone. To look for
+   its new memory would not do: the next exec may be under way. */
+static bool goes_on(const struct attempt *a)
 {
+	_cleanup_text_ struct ss_text text = {};
+	struct ss_stat stat;
 	pid_t live = ss_target_find_live(a->target);
-	_cleanup_close_ int fd = live ? open_task_file(a->target, live, "maps") : -1;
-	char byte;
 
-	return fd >= 0 && ss_io_pread(fd, &byte, sizeof(byte), 0) == sizeof(byte);
+	return live && ss_target_read_stat(a->target, live, &text, &stat) &&
+	       !stat.exiting;
 }
 
 /* Whether the memory that maps_fd tells of is there still. If it goes, by an exec or the
@@ -183,7 +185,8 @@ static bool still_maps(const struct attempt *a)
 {
 	char byte;
 
-	return ss_io_pread(a->maps_fd, &byte, sizeof(byte), 0) == sizeof(byte);
+	return lseek(a->maps_fd, 0, SEEK_SET) == 0 &&
+	       read(a->maps_fd, &byte, sizeof(byte)) == sizeof(byte);
 }
 
 /* Areas and modules as they were at the freeze. *again: that cannot be told. */
@@ -195,7 +198,7 @@ static struct ss_error *settle_maps(struct attempt *a, bool *again)
 		ss_error_free(error);
 		/* Its memory is gone. If it has ended, what was before holds; if it
 		   runs another program, nobody knows which one was stopped. */
-		*again = has_memory(a);
+		*again = goes_on(a);
 		return NULL;
 	}
 	*again = !a->maps_in_freeze && ss_regions_conflict(&a->maps, &a->maps_after);

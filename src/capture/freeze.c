@@ -99,18 +99,24 @@ static bool may_reap(const struct ss_freeze *freeze, const struct ss_task *task)
 }
 
 /*
- * Whether a thread that is not stopped has ended; if so it is reaped, where that is
- * ours to do. A stop is never waited for: the kernel would take its signal as handed to
- * us (wait_task_stopped() clears it), and if we were killed before the release, it
- * would be lost.
+ * Whether a thread that was not stopped a moment ago has ended; if so it is reaped,
+ * where that is ours to do. A tracer is told of stops, too, whether it asks for them or
+ * not, and one that came in between must not be taken: the kernel would take its signal
+ * as handed to us (wait_task_stopped() clears it), and if we were killed before the
+ * release, it would be lost.
  */
 static bool has_ended(const struct ss_freeze *freeze, const struct ss_task *task)
 {
+	enum { LOOK = WEXITED | WNOHANG | __WALL };
 	siginfo_t info = {};
-	int wanted = may_reap(freeze, task) ? WEXITED : WSTOPPED | WNOWAIT;
-	int r = waitid(P_PID, (id_t)task->tid, &info, wanted | WNOHANG | __WALL);
 
-	return r != 0 || (wanted == WEXITED && info.si_pid != 0);
+	if (waitid(P_PID, (id_t)task->tid, &info, LOOK | WNOWAIT) != 0)
+		return true;
+	if (info.si_pid == 0 || info.si_code == CLD_TRAPPED)
+		return false;
+	if (may_reap(freeze, task))
+		(void)waitid(P_PID, (id_t)task->tid, &info, LOOK); /* it has ended */
+	return true;
 }
 
 /*
