@@ -36,6 +36,7 @@ struct attempt {
 	struct ss_task_list tasks;
 	struct ss_arena arena;
 	struct ss_freeze freeze;
+	struct ss_placement placement;
 	struct ss_memory memory;
 	struct ss_live *live;
 	struct ss_text maps;
@@ -129,7 +130,7 @@ static void copy_class(struct attempt *a, ss_task_predicate *wanted)
 
 static void freeze_and_copy(struct attempt *a)
 {
-	ss_placement_enter(&a->tasks, a->target);
+	ss_placement_enter(&a->placement, &a->tasks, a->target);
 	ss_freeze_stop(&a->freeze);
 	if (a->maps_in_freeze)
 		ss_error_free(read_maps(a, &a->maps)); /* the check after tells */
@@ -302,9 +303,12 @@ static struct ss_error *run_attempt(struct attempt *attempt, bool *again)
 	   of these calls can fail. */
 	(void)sigfillset(&all);
 	(void)pthread_sigmask(SIG_SETMASK, &all, &before);
+	ss_placement_prepare(&attempt->placement);
 	errnum = pthread_create(&thread, &attr, capture_thread, &job);
+	ss_placement_restore(&attempt->placement);
 	if (!errnum)
 		(void)pthread_join(thread, NULL);
+	ss_placement_follow(&attempt->placement);
 	if (attempt->freeze.took_sigchld)
 		(void)kill(getpid(), SIGCHLD);
 	(void)pthread_sigmask(SIG_SETMASK, &before, NULL);

@@ -123,19 +123,47 @@ static void interleave(struct ss_task_list *tasks)
 	memcpy(tasks->items.items, copy, count * sizeof(*copy));
 }
 
-void ss_placement_enter(struct ss_task_list *tasks, const struct ss_target *target)
+void ss_placement_prepare(struct ss_placement *placement)
+{
+	int here = sched_getcpu();
+
+	placement->cpu = -1;
+	placement->known = sched_getaffinity(0, sizeof(placement->allowed),
+					     &placement->allowed) == 0;
+	if (placement->known && here >= 0)
+		move_to(here);
+}
+
+void ss_placement_restore(const struct ss_placement *placement)
+{
+	/* What it was before is allowed, unless a cpuset has shrunk: then that rules. */
+	if (placement->known)
+		(void)sched_setaffinity(0, sizeof(placement->allowed),
+					&placement->allowed);
+}
+
+void ss_placement_follow(const struct ss_placement *placement)
+{
+	if (placement->cpu < 0)
+		return;
+	move_to(placement->cpu);
+	ss_placement_restore(placement);
+}
+
+void ss_placement_enter(struct ss_placement *placement, struct ss_task_list *tasks,
+			const struct ss_target *target)
 {
 	struct sched_param param = { .sched_priority = 1 };
 	struct usage usage = {};
-	cpu_set_t allowed;
 
 	find_running(tasks, target);
 	count_usage(tasks, &usage);
-	if (sched_getaffinity(0, sizeof(allowed), &allowed) == 0) {
-		int cpu = choose_cpu(&usage, &allowed);
-		if (cpu >= 0)
-			move_to(cpu);
-	}
+	if (placement->known)
+		placement->cpu = choose_cpu(&usage, &placement->allowed);
+	if (placement->cpu >= 0)
+		move_to(placement->cpu);
+	else
+		ss_placement_restore(placement);
 	if (mark_disturbing(tasks, &usage) > 0)
 		interleave(tasks);
 	/* Refused without CAP_SYS_NICE: the freeze is longer then, not wrong. */
