@@ -47,6 +47,10 @@ void ss_arch_regs(const ss_kernel_regs *kernel, struct ss_regs *ret);
    was in user space. */
 void ss_arch_syscall(const ss_kernel_regs *kernel, struct ss_syscall *ret);
 
+/* Whether the stop interrupted a wait in that system call, which it will make again:
+   otherwise the call is about to return. */
+bool ss_arch_is_blocked(const ss_kernel_regs *kernel);
+
 /* What thread-local storage is reached by: the pthread_t of glibc and musl. */
 uint64_t ss_arch_thread_pointer(const ss_kernel_regs *kernel);
 

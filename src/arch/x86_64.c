@@ -28,8 +28,13 @@ enum {
 	REG_COUNT,
 };
 
-/* Kernel-internal (include/linux/errno.h): restart, unless a handler runs. */
-enum { ERESTARTNOHAND = 514 };
+/* Kernel-internal (include/linux/errno.h): what an interrupted call is to do. */
+enum {
+	ERESTARTSYS = 512,
+	ERESTARTNOINTR = 513,
+	ERESTARTNOHAND = 514, /* restart, unless a handler runs */
+	ERESTART_RESTARTBLOCK = 516,
+};
 
 const struct ss_arch ss_arch = {
 	.name = "x86_64",
@@ -83,6 +88,15 @@ void ss_arch_syscall(const ss_kernel_regs *k, struct ss_syscall *ret)
 	*ret = (struct ss_syscall){ .number = (long)k->orig_rax,
 				    .args = { k->rdi, k->rsi, k->rdx, k->r10, k->r8,
 					      k->r9 } };
+}
+
+bool ss_arch_is_blocked(const ss_kernel_regs *k)
+{
+	int64_t result = (int64_t)k->rax;
+
+	return (long)k->orig_rax >= 0 &&
+	       (result == -ERESTARTSYS || result == -ERESTARTNOINTR ||
+		result == -ERESTARTNOHAND || result == -ERESTART_RESTARTBLOCK);
 }
 
 /* How a call says that it waits for ever, in the argument of that number. */

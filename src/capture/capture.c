@@ -128,6 +128,16 @@ static void copy_class(struct attempt *a, ss_task_predicate *wanted)
 	}
 }
 
+/* When running threads are read all stand still, sleepers only when these are read. */
+static void set_moments(struct attempt *a)
+{
+	for (size_t i = 0; i < a->tasks.items.count; i++) {
+		struct ss_task *task = &a->tasks.items.items[i];
+		if (task->phase == SS_TASK_STOPPED)
+			task->lock.moment = 2 * a->freeze.rounds + (task->runs ? 1 : 2);
+	}
+}
+
 static void freeze_and_copy(struct attempt *a)
 {
 	ss_placement_enter(&a->placement, &a->tasks, a->target);
@@ -135,6 +145,7 @@ static void freeze_and_copy(struct attempt *a)
 	if (a->maps_in_freeze)
 		ss_error_free(read_maps(a, &a->maps)); /* the check after tells */
 	do {
+		set_moments(a);
 		copy_class(a, is_running_class);
 		ss_freeze_release(&a->freeze, true);
 		copy_class(a, is_sleeping_class);

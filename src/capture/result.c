@@ -74,6 +74,7 @@ static void fill_thread(struct ss_capture_thread *thread, struct ss_task *task,
 	};
 	memcpy(thread->name, task->comm, sizeof(thread->name));
 	memcpy(thread->stacks, task->stacks, sizeof(thread->stacks));
+	thread->lock = task->lock;
 	fill_registers(thread, task);
 }
 

@@ -1,6 +1,9 @@
 #include "capture/stacks.h"
 
+#include <string.h>
 #include <sys/mman.h>
+
+#include "model/futex.h"
 
 enum {
 	/* For a thread whose stack pointer is not known before it stops. */
@@ -14,6 +17,9 @@ enum {
 	ALTERNATE_SEARCH = 64 * 1024,
 	PEEK_MAX = 64 * 1024,
 	PAGE = 4096,
+	/* The part that is no stack. */
+	LOCK = SS_STACK_COPIES,
+	PIECES_EACH = 2, /* of one task in one batch: a stack and a lock */
 };
 
 /* What is to be copied for a stack pointer: from below the red zone to the end of the
@@ -53,7 +59,7 @@ static size_t estimate(const struct ss_capture *capture, const struct ss_task_li
 	for (size_t i = 0; i < tasks->items.count; i++) {
 		const struct ss_task *task = &tasks->items.items[i];
 		if (task->call.sp)
-			total += plan(capture, task->call.sp, max).size;
+			total += plan(capture, task->call.sp, max).size + SS_LOCK_MAX;
 		else
 			running += RUNNING_ESTIMATE;
 	}
@@ -92,14 +98,17 @@ struct ss_error *ss_arena_prepare(struct ss_arena *arena,
 				  const struct ss_task_list *tasks,
 				  const struct ss_capture_options *options)
 {
-	arena->piece_capacity = tasks->items.capacity;
+	arena->piece_capacity = tasks->items.capacity * PIECES_EACH;
 	arena->pieces = calloc(arena->piece_capacity, sizeof(*arena->pieces));
 	arena->owners = calloc(arena->piece_capacity, sizeof(*arena->owners));
-	if (!arena->pieces || !arena->owners || !map_arena(arena, options->max_total))
+	arena->parts = calloc(arena->piece_capacity, sizeof(*arena->parts));
+	if (!arena->pieces || !arena->owners || !arena->parts ||
+	    !map_arena(arena, options->max_total))
 		return ss_error_no_memory();
 	for (size_t i = 0; i < arena->piece_capacity; i++) {
 		arena->pieces[i] = (struct ss_piece){ .size = 1 }; /* faulted in */
 		arena->owners[i] = (struct ss_task *)1;
+		arena->parts[i] = 1;
 	}
 	fault_in(arena, estimate(capture, tasks, options->max_stack));
 	return NULL;
@@ -111,6 +120,7 @@ void ss_arena_deinit(struct ss_arena *arena)
 		(void)munmap(arena->bytes, arena->size); /* our own range */
 	free(arena->pieces);
 	free(arena->owners);
+	free(arena->parts);
 	*arena = (struct ss_arena){};
 }
 
@@ -128,8 +138,20 @@ static bool place(struct ss_arena *arena, struct ss_stack_copy *copy)
 	return copy->size > 0;
 }
 
-static void queue(struct ss_arena *arena, size_t *count, struct ss_task *task,
-		  size_t which, struct ss_stack_copy copy)
+static void queue_piece(struct ss_arena *arena, size_t *count, struct ss_task *task,
+			size_t part, const struct ss_stack_copy *copy)
+{
+	arena->owners[*count] = task;
+	arena->parts[*count] = (uint8_t)part;
+	arena->pieces[(*count)++] = (struct ss_piece){
+		.address = copy->address,
+		.bytes = (void *)copy->bytes,
+		.size = copy->size,
+	};
+}
+
+static void queue_stack(struct ss_arena *arena, size_t *count, struct ss_task *task,
+			size_t which, struct ss_stack_copy copy)
 {
 	if (*count == arena->piece_capacity)
 		return;
@@ -141,30 +163,99 @@ static void queue(struct ss_arena *arena, size_t *count, struct ss_task *task,
 	if (!placed)
 		return;
 	task->stacks[which] = copy;
-	arena->owners[*count] = task;
-	arena->pieces[(*count)++] = (struct ss_piece){
-		.address = copy.address,
-		.bytes = (void *)copy.bytes,
-		.size = copy.size,
-	};
+	queue_piece(arena, count, task, which, &copy);
+}
+
+/* The futex that a thread is blocked on. */
+static bool find_futex(const struct ss_task *task, struct ss_futex *ret)
+{
+	struct ss_syscall call = { .number = task->call.number };
+
+	if (task->partial)
+		memcpy(call.args, task->call.args, sizeof(call.args));
+	else if (ss_arch_is_blocked(&task->kernel))
+		ss_arch_syscall(&task->kernel, &call);
+	else
+		return false;
+	return ss_futex_parse(&call, ret);
+}
+
+/* The lock around it, as far as it lies in the same area. */
+static void queue_lock(struct ss_arena *arena, size_t *count,
+		       const struct ss_capture *capture, struct ss_task *task)
+{
+	struct ss_futex futex;
+
+	task->lock = (struct ss_lock_copy){ .moment = task->lock.moment };
+	if (!find_futex(task, &futex) || *count == arena->piece_capacity)
+		return;
+	const struct ss_area *area = ss_capture_find_area(capture, futex.address);
+	if (!area)
+		return;
+	uint64_t before = SS_MIN(futex.address - area->start, (uint64_t)SS_LOCK_REACH);
+	uint64_t behind = SS_MIN(area->end - futex.address, (uint64_t)SS_LOCK_REACH);
+	struct ss_stack_copy copy = { .address = futex.address - before,
+				      .size = before + behind };
+	if (!place(arena, &copy))
+		return;
+	task->lock.address = copy.address;
+	task->lock.bytes = copy.bytes;
+	queue_piece(arena, count, task, LOCK, &copy);
+}
+
+static void take_stack(struct ss_task *task, size_t which, struct ss_piece *piece)
+{
+	struct ss_stack_copy *copy = &task->stacks[which];
+
+	if (piece->done == 0 && !task->partial) {
+		copy->cut |= piece->size > PEEK_MAX;
+		piece->size = SS_MIN(piece->size, (size_t)PEEK_MAX);
+		ss_memory_peek(task->tid, piece);
+	}
+	/* What ends before its time could not be read: it was not cut. */
+	copy->cut = copy->cut && piece->done == piece->size;
+	copy->size = piece->done;
+}
+
+static void take_lock(struct ss_task *task, struct ss_piece *piece)
+{
+	if (piece->done == 0 && !task->partial)
+		ss_memory_peek(task->tid, piece);
+	task->lock.size = piece->done;
 }
 
 static void read_queue(struct ss_arena *arena, size_t count,
-		       const struct ss_memory *memory, size_t which)
+		       const struct ss_memory *memory)
 {
 	ss_memory_read(memory, arena->pieces, count);
 	for (size_t i = 0; i < count; i++) {
-		struct ss_stack_copy *copy = &arena->owners[i]->stacks[which];
-		struct ss_piece *piece = &arena->pieces[i];
-		if (piece->done == 0 && !arena->owners[i]->partial) {
-			copy->cut |= piece->size > PEEK_MAX;
-			piece->size = SS_MIN(piece->size, (size_t)PEEK_MAX);
-			ss_memory_peek(arena->owners[i]->tid, piece);
-		}
-		/* What ends before its time could not be read: it was not cut. */
-		copy->cut = copy->cut && piece->done == piece->size;
-		copy->size = piece->done;
+		if (arena->parts[i] == LOCK)
+			take_lock(arena->owners[i], &arena->pieces[i]);
+		else
+			take_stack(arena->owners[i], arena->parts[i], &arena->pieces[i]);
 	}
+}
+
+/* Interrupted stacks below handlers on alternate ones, which the stacks that were read
+   tell of. Returns the number of pieces. */
+static size_t queue_alternates(struct ss_arena *arena, const struct ss_capture *capture,
+			       size_t count, size_t max_stack)
+{
+	size_t alternates = 0;
+
+	for (size_t i = 0; i < count; i++) {
+		/* owners[] and parts[] are overwritten behind i only. */
+		struct ss_task *task = arena->owners[i];
+		const struct ss_stack_copy *copy = &task->stacks[0];
+		uint64_t sp;
+		if (arena->parts[i] != LOCK &&
+		    ss_arch_find_alternate(copy->bytes,
+					   SS_MIN(copy->size, (size_t)ALTERNATE_SEARCH),
+					   copy->address, &sp))
+			queue_stack(arena, &alternates, task, 1,
+				    plan(capture, sp, max_stack));
+	}
+	return alternates;
 }
 
 void ss_arena_copy(struct ss_arena *arena, const struct ss_capture *capture,
@@ -175,24 +266,15 @@ void ss_arena_copy(struct ss_arena *arena, const struct ss_capture *capture,
 
 	for (size_t i = 0; i < tasks->items.count; i++) {
 		struct ss_task *task = &tasks->items.items[i];
-		if (wanted(task))
-			queue(arena, &count, task, 0,
-			      plan(capture, stack_pointer(task), options->max_stack));
+		if (!wanted(task))
+			continue;
+		queue_lock(arena, &count, capture, task);
+		queue_stack(arena, &count, task, 0,
+			    plan(capture, stack_pointer(task), options->max_stack));
 	}
-	read_queue(arena, count, memory, 0);
-	size_t alternates = 0;
-	for (size_t i = 0; i < count; i++) {
-		/* owners[] is overwritten behind i only. */
-		struct ss_task *task = arena->owners[i];
-		const struct ss_stack_copy *copy = &task->stacks[0];
-		uint64_t sp;
-		if (ss_arch_find_alternate(copy->bytes,
-					   SS_MIN(copy->size, (size_t)ALTERNATE_SEARCH),
-					   copy->address, &sp))
-			queue(arena, &alternates, task, 1,
-			      plan(capture, sp, options->max_stack));
-	}
-	read_queue(arena, alternates, memory, 1);
+	read_queue(arena, count, memory);
+	read_queue(arena, queue_alternates(arena, capture, count, options->max_stack),
+		   memory);
 }
 
 void ss_arena_give(struct ss_arena *arena, struct ss_capture *capture)

@@ -15,6 +15,7 @@ struct ss_arena {
 	size_t used;
 	struct ss_piece *pieces;
 	struct ss_task **owners; /* of pieces */
+	uint8_t *parts;		 /* what each piece is to its owner: a stack, or LOCK */
 	size_t piece_capacity;
 };
 
@@ -25,7 +26,8 @@ struct ss_error *ss_arena_prepare(struct ss_arena *arena,
 				  const struct ss_capture_options *options);
 void ss_arena_deinit(struct ss_arena *arena);
 
-/* Copies the stacks of the tasks that wanted() picks. Allocates nothing. */
+/* Copies the stacks of the tasks that wanted() picks, and the locks that they wait for.
+   Allocates nothing. */
 typedef bool ss_task_predicate(const struct ss_task *task);
 void ss_arena_copy(struct ss_arena *arena, const struct ss_capture *capture,
 		   struct ss_task_list *tasks, const struct ss_memory *memory,

@@ -41,6 +41,7 @@ struct ss_task {
 	bool consistent;
 	const char *reason; /* why there is less than a whole stack, or NULL */
 	struct ss_stack_copy stacks[SS_STACK_COPIES];
+	struct ss_lock_copy lock;   /* its moment is set before it is copied */
 	uint64_t area_end;	    /* of the area that sp is in */
 	struct ss_live_frame *live; /* LIVE */
 	size_t live_count;

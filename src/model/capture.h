@@ -38,6 +38,19 @@ struct ss_stack_copy {
 	bool cut;	      /* the area goes on where the copy ends */
 };
 
+/* The lock that a thread waits for: memory around its futex, in the arena. */
+struct ss_lock_copy {
+	uint64_t address; /* of bytes[0] */
+	size_t size;	  /* 0: it does not wait on a futex, or that could not be read */
+	const uint8_t *bytes;
+	/*
+	 * Tells which threads stood still together. What the lock of a thread says of
+	 * another one holds only if that one stood still while they were read: if it has
+	 * the same moment, or the next one and this one is odd. 0: nobody stood still.
+	 */
+	unsigned moment;
+};
+
 /* 0: from sp on. 1: the interrupted stack below a handler on an alternate one. */
 enum { SS_STACK_COPIES = 2 };
 
@@ -53,6 +66,7 @@ struct ss_capture_thread {
 	struct ss_syscall syscall;
 	uint64_t thread_pointer; /* 0: not known */
 	struct ss_stack_copy stacks[SS_STACK_COPIES];
+	struct ss_lock_copy lock;
 	struct ss_live_frame *live; /* owned; NULL unless LIVE */
 	size_t live_count;
 	enum ss_end live_end;

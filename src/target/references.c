@@ -71,6 +71,8 @@ void ss_references_mark(const struct ss_capture *capture, bool *wanted)
 		}
 		for (size_t s = 0; s < SS_STACK_COPIES; s++)
 			mark_stack(&m, &thread->stacks[s]);
+		if (thread->lock.size > 0)
+			mark_word(&m, thread->lock.address);
 		for (size_t f = 0; f < thread->live_count; f++)
 			mark_word(&m, thread->live[f].pc);
 	}

@@ -157,12 +157,29 @@ static void test_sigreturn(void **state)
 	assert_false(ss_arch_is_sigreturn(rax, 0));
 }
 
+static void test_blocked(void **state)
+{
+	struct user_regs_struct kernel = { .orig_rax = SYS_futex };
+
+	(void)state;
+	for (int error = 510; error <= 517; error++) {
+		kernel.rax = (unsigned long long)-error;
+		assert_int_equal(ss_arch_is_blocked(&kernel),
+				 (error >= 512 && error <= 514) || error == 516);
+	}
+	kernel.rax = 0; /* it was woken */
+	assert_false(ss_arch_is_blocked(&kernel));
+	kernel.rax = (unsigned long long)-512;
+	kernel.orig_rax = (unsigned long long)-1; /* not in a call */
+	assert_false(ss_arch_is_blocked(&kernel));
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_registers),	cmocka_unit_test(test_cure),
 		cmocka_unit_test(test_alternate_stack), cmocka_unit_test(test_calls),
-		cmocka_unit_test(test_sigreturn),
+		cmocka_unit_test(test_sigreturn),	cmocka_unit_test(test_blocked),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
