@@ -210,6 +210,9 @@ struct ss_process {
 	uint64_t copied_bytes;	     /* of stacks */
 	uint64_t running_stopped_ns; /* longest stop of a thread that was running */
 	unsigned threads_unseen;     /* known to exist, and not captured at all */
+	/* pid in the innermost pid namespace that the process is in: differs from pid
+	   where that is below the one of this /proc; 0: not known */
+	pid_t inner_pid;
 };
 
 struct ss_module {
@@ -261,6 +264,7 @@ struct ss_thread {
 		stack_id; /* threads with equal stacks (same frames, same end) share it */
 	bool consistent;  /* its registers and stack belong to one moment */
 	uint64_t thread_pointer; /* pthread_self() of most C libraries; 0: not known */
+	pid_t inner_tid; /* as ss_process.inner_pid: what gettid() gives in there */
 };
 
 /* All of these are valid as long as the snapshot. An index must be in range. */

@@ -138,6 +138,27 @@ static const char *read_name(struct ss_capture *capture, const struct ss_target 
 	return ss_intern_string(capture->strings, stat.comm);
 }
 
+/* Ids as the process itself sees them. Mostly they are the same, and no thread has to
+   be asked for its own; one that has ended since it was released has none. */
+static void read_inner_ids(struct ss_capture *capture, const struct ss_target *target)
+{
+	_cleanup_text_ struct ss_text text = {};
+	struct ss_status status;
+	struct ss_process *process = &capture->process;
+
+	if (!ss_target_read_status(target, target->pid, &text, &status))
+		return;
+	process->inner_pid = status.inner_id;
+	bool same = status.id_count == 1;
+	for (size_t i = 0; i < capture->threads.count; i++) {
+		struct ss_capture_thread *thread = &capture->threads.items[i];
+		if (same)
+			thread->inner_tid = thread->tid;
+		else if (ss_target_read_status(target, thread->tid, &text, &status))
+			thread->inner_tid = status.inner_id;
+	}
+}
+
 static void sum_up(struct ss_capture *capture, const struct ss_task_list *tasks,
 		   const struct ss_freeze *freeze)
 {
@@ -204,6 +225,7 @@ ss_result_fill(struct ss_capture *capture, const struct ss_target *target,
 	capture->process.mode = options->mode;
 	capture->process.name = read_name(capture, target);
 	capture->process.executable = read_executable(capture, target);
+	read_inner_ids(capture, target);
 	ss_arena_give(arena, capture);
 	return NULL;
 }

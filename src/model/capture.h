@@ -56,6 +56,7 @@ enum { SS_STACK_COPIES = 2 };
 
 struct ss_capture_thread {
 	pid_t tid;
+	pid_t inner_tid; /* in its innermost pid namespace; 0: not known */
 	char name[SS_COMM_MAX];
 	char state;
 	bool consistent;

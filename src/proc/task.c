@@ -91,6 +91,21 @@ static bool find_numbers(const char *text, size_t size, const char *name, unsign
 	return true;
 }
 
+/* NSpid has the id in each pid namespace, from the one of /proc inwards. */
+static void scan_inner_id(const char *text, size_t size, struct ss_status *ret)
+{
+	struct ss_scan line;
+	uint64_t id;
+
+	if (!find_line(text, size, "NSpid", &line))
+		return;
+	while (ss_scan_number(&line, 10, &id) && id <= INT32_MAX) {
+		ret->inner_id = (pid_t)id;
+		ret->id_count++;
+		ss_scan_spaces(&line);
+	}
+}
+
 bool ss_status_parse(const char *text, size_t size, struct ss_status *ret)
 {
 	uint64_t tgid;
@@ -116,6 +131,7 @@ bool ss_status_parse(const char *text, size_t size, struct ss_status *ret)
 	(void)find_numbers(text, size, "CapPrm", 16, &ret->cap_permitted, 1);
 	ret->seccomp_filter = find_numbers(text, size, "Seccomp", 10, &seccomp, 1) &&
 			      seccomp != 0;
+	scan_inner_id(text, size, ret);
 	return true;
 }
 

@@ -31,6 +31,8 @@ struct ss_status {
 	uint64_t cap_effective;
 	uint64_t cap_permitted;
 	bool seccomp_filter;
+	pid_t inner_id;	   /* in its innermost pid namespace; 0: not said (NSpid) */
+	unsigned id_count; /* pid namespaces from that of /proc inwards */
 };
 
 /* Lines that are missing leave zeros; false only without a Tgid line. */

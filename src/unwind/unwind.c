@@ -261,6 +261,7 @@ static bool add_thread(struct walk *walk, const struct ss_capture_thread *from)
 				  NULL,
 		.consistent = from->consistent,
 		.thread_pointer = from->thread_pointer,
+		.inner_tid = from->inner_tid,
 	};
 	walk->frames.count = 0;
 	walk->end = from->end;

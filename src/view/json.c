@@ -39,6 +39,11 @@ static json_t *count_or_null(uint32_t number)
 	return number ? json_integer(number) : json_null();
 }
 
+static json_t *id_or_null(pid_t id)
+{
+	return id ? json_integer(id) : json_null();
+}
+
 static int write_bytes(const char *bytes, size_t size, void *out)
 {
 	/* Jansson writes DEL, a control character too, as it is. What cannot be written
@@ -124,8 +129,9 @@ static json_t *state_value(char state)
 static json_t *thread_value(const struct ss_thread *thread)
 {
 	/* clang-format off */
-	return json_pack("{s:i,s:o,s:o,s:I,s:s,s:o,s:I,s:b,s:n}",
+	return json_pack("{s:i,s:o,s:o,s:o,s:I,s:s,s:o,s:I,s:b,s:n}",
 		"tid", (int)thread->tid,
+		"inner_tid", id_or_null(thread->inner_tid),
 		"name", text_or_null(thread->name),
 		"state", state_value(thread->state),
 		"stopped_ns", (json_int_t)thread->stopped_ns,
@@ -140,8 +146,9 @@ static json_t *thread_value(const struct ss_thread *thread)
 static json_t *process_value(const struct ss_process *process)
 {
 	/* clang-format off */
-	return json_pack("{s:i,s:o,s:o}",
+	return json_pack("{s:i,s:o,s:o,s:o}",
 		"pid", (int)process->pid,
+		"inner_pid", id_or_null(process->inner_pid),
 		"name", text_or_null(process->name),
 		"executable", text_or_null(process->executable));
 	/* clang-format on */

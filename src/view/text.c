@@ -31,6 +31,8 @@ static void write_process(const struct ss_process *process, bool color, FILE *ou
 	ss_escape_write(process->name, NULL, out);
 	ss_style_write(SS_STYLE_NONE, color, out);
 	(void)fprintf(out, ", pid %d", process->pid);
+	if (process->inner_pid && process->inner_pid != process->pid)
+		(void)fprintf(out, "[%d in its pid namespace]", process->inner_pid);
 	if (process->executable) {
 		(void)fputs_unlocked(", ", out);
 		ss_escape_write(process->executable, NULL, out);

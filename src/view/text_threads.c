@@ -98,6 +98,36 @@ static void write_stem(const struct listing *list, size_t first, size_t count)
 	(void)fputc_unlocked('*', list->out);
 }
 
+/* The id in the thread's own pid namespace, as far as it is known. */
+static pid_t inner_id(const struct ss_thread *thread)
+{
+	return thread->inner_tid ? thread->inner_tid : thread->tid;
+}
+
+static bool follows(const struct ss_thread *thread, const struct ss_thread *before)
+{
+	return thread->tid == before->tid + 1 && inner_id(thread) == inner_id(before) + 1;
+}
+
+/* "9-12", and where they have other ids in their own pid namespace "9-12[1-4]" */
+static void write_range(pid_t first, size_t length, FILE *out)
+{
+	(void)fprintf(out, "%d", first);
+	if (length > 1)
+		(void)fprintf(out, "%c%d", length > 2 ? '-' : ',',
+			      first + (pid_t)length - 1);
+}
+
+static void write_run(const struct ss_thread *first, size_t length, FILE *out)
+{
+	write_range(first->tid, length, out);
+	if (inner_id(first) == first->tid)
+		return;
+	(void)fputc_unlocked('[', out);
+	write_range(inner_id(first), length, out);
+	(void)fputc_unlocked(']', out);
+}
+
 /* Writes ids of threads with one stem, ranges where they follow each other, until
    the list is full; how many threads were told. */
 static size_t write_ids(struct listing *list, size_t first, size_t count)
@@ -108,13 +138,10 @@ static size_t write_ids(struct listing *list, size_t first, size_t count)
 		const struct ss_thread *const *run =
 			(const struct ss_thread *const *)&list->threads[first + told];
 		size_t length = 1;
-		while (told + length < count &&
-		       run[length]->tid == run[length - 1]->tid + 1)
+		while (told + length < count && follows(run[length], run[length - 1]))
 			length++;
-		(void)fprintf(list->out, "%s%d", told ? "," : " ", run[0]->tid);
-		if (length > 1)
-			(void)fprintf(list->out, "%c%d", length > 2 ? '-' : ',',
-				      run[length - 1]->tid);
+		(void)fputc_unlocked(told ? ',' : ' ', list->out);
+		write_run(run[0], length, list->out);
 		told += length;
 		list->items++;
 	}

@@ -42,7 +42,7 @@ static void test_one_document_on_one_line(void **state)
 	stack[0].line = 29;
 	stack[1].area = "[heap]";
 	sample_add_thread(snapshot, 100, "shop", stack, 2, SS_END_ROOT);
-	sample_add_thread(snapshot, 101, "shop", stack, 2, SS_END_ROOT);
+	sample_add_thread(snapshot, 101, "shop", stack, 2, SS_END_ROOT)->inner_tid = 7;
 	sample_add_thread(snapshot, 102, "shop", NULL, 0, SS_END_GONE)->state = '?';
 	_cleanup_free_ char *text = sample_render(&ss_renderer_json, snapshot, NULL);
 	assert_ptr_equal(strchr(text, '\n'), text + strlen(text) - 1);
@@ -62,6 +62,10 @@ static void test_one_document_on_one_line(void **state)
 	assert_true(json_is_null(json_object_get(nowhere, "offset")));
 	assert_true(json_is_null(json_object_get(nowhere, "symbol_offset")));
 	assert_string_equal(text_of(nowhere, "area"), "[heap]");
+	json_t *second = json_array_get(json_object_get(root, "threads"), 1);
+	assert_int_equal(json_integer_value(json_object_get(second, "inner_tid")), 7);
+	assert_true(json_is_null(
+		json_object_get(json_object_get(root, "process"), "inner_pid")));
 	json_t *gone = json_array_get(json_object_get(root, "threads"), 2);
 	assert_string_equal(text_of(gone, "end"), "gone");
 	assert_true(json_is_null(json_object_get(gone, "state")));

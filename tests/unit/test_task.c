@@ -109,6 +109,15 @@ static void test_status(void **state)
 	assert_false(parse_status("Tgid:\n"));
 	assert_false(parse_status("Tgid:\t9999999999\n"));
 	assert_false(parse_status("xTgid:\t1\n"));
+	assert_int_equal(status.inner_id, 0);
+	assert_true(parse_status("Tgid:\t9\nNSpid:\t9\t4\t1\nNSpgid:\t8\t3\t2\n"));
+	assert_int_equal(status.inner_id, 1);
+	assert_int_equal(status.id_count, 3);
+	assert_true(parse_status("Tgid:\t9\nNSpid:\t9"));
+	assert_int_equal(status.inner_id, 9);
+	assert_int_equal(status.id_count, 1);
+	assert_true(parse_status("Tgid:\t9\nNSpid:\t\n"));
+	assert_int_equal(status.inner_id, 0);
 	assert_true(parse_status("Tgid:\t1\nUid:\t1\t2\n"));
 	assert_int_equal(status.uid[0], 0);
 }

@@ -59,6 +59,31 @@ static void test_equal_stacks_are_merged(void **state)
 				  "  #0  futex_wait+0x10 (libc.so.6)\n");
 }
 
+static void test_ids_of_another_pid_namespace(void **state)
+{
+	_cleanup_(ss_snapshot_cleanup) struct ss_snapshot *snapshot = sample_new();
+	const struct ss_frame stack[] = { sample_frame(snapshot, SAMPLE_LIBC, 0x10,
+						       "f") };
+	static const struct {
+		pid_t tid;
+		pid_t inner_tid;
+	} threads[] = { { 100, 1 },  { 101, 8 },  { 102, 9 }, { 103, 10 },
+			{ 104, 12 }, { 105, 13 }, { 106, 0 }, { 107, 107 } };
+
+	(void)state;
+	snapshot->process.inner_pid = 1;
+	for (size_t i = 0; i < SS_ARRAY_SIZE(threads); i++)
+		sample_add_thread(snapshot, threads[i].tid, "shop", stack, 1, SS_END_ROOT)
+			->inner_tid = threads[i].inner_tid;
+	_cleanup_free_ char *whole = sample_render(&ss_renderer_text, snapshot, NULL);
+	assert_non_null(strstr(whole, "shop, pid 100[1 in its pid namespace], /opt"));
+	_cleanup_free_ char *text = render(snapshot, NULL);
+	assert_string_equal(text,
+			    "main thread and 7 more threads, sleeping, stopped 0.30 ms: "
+			    "shop 100[1],101-103[8-10],104,105[12,13],106,107\n"
+			    "  #0  f+0x10 (libc.so.6)\n");
+}
+
 static void test_no_group_keeps_threads_apart(void **state)
 {
 	const struct ss_render_options options = { .size = sizeof(options),
@@ -214,6 +239,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_header),
 		cmocka_unit_test(test_equal_stacks_are_merged),
+		cmocka_unit_test(test_ids_of_another_pid_namespace),
 		cmocka_unit_test(test_no_group_keeps_threads_apart),
 		cmocka_unit_test(test_every_kind_of_frame),
 		cmocka_unit_test(test_raw),
