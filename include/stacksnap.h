@@ -247,9 +247,13 @@ struct ss_frame {
 	bool signal_frame; /* the kernel's signal trampoline */
 	enum ss_frame_source source;
 	/* What names and lines are looked up with: pc, or pc-1 for a return address
-	   (a call may be the last instruction of its function). ELF virtual address. */
+	   (a call may be the last instruction of its function). ELF virtual address;
+	   without a module from the start of area. */
 	uint64_t lookup_offset;
-	const char *area; /* where pc lies if not in a module: "[vsyscall]", "//anon" */
+	/* Where pc lies if not in a module: "[heap]"; "[jit]" is memory without a name
+	   that holds code, and "//anon" such that does not. NULL: nothing is mapped. */
+	const char *area;
+	uint64_t area_offset; /* pc from the start of area; 0 in a module or nowhere */
 };
 
 struct ss_thread {

@@ -10,6 +10,7 @@
 
 #include "target/denial.h"
 #include "target/files.h"
+#include "target/perfmap.h"
 #include "capture/freeze.h"
 #include "capture/live.h"
 #include "capture/observe.h"
@@ -348,6 +349,7 @@ static struct ss_error *run_attempts(struct ss_target *target,
 		if (again)
 			continue;
 		ss_files_open(a.capture, target, &a.memory);
+		ss_perfmap_open(a.capture, target);
 		*ret = take_ptr(a.capture);
 		return NULL;
 	}

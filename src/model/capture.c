@@ -26,6 +26,7 @@ void ss_capture_free(struct ss_capture *capture)
 	ss_vector_free(&capture->modules);
 	if (capture->arena)
 		(void)munmap(capture->arena, capture->arena_size); /* our own range */
+	ss_module_unref(capture->perf_map);
 	ss_intern_free(capture->strings);
 	free(capture);
 }

@@ -81,6 +81,8 @@ struct ss_capture {
 	SS_VECTOR(struct ss_module_impl *) modules; /* one reference each */
 	uint8_t *arena;				    /* mmap of all stack copies */
 	size_t arena_size;
+	struct ss_module_impl *perf_map; /* names of JIT code: a file to read, no ELF;
+					    one reference, or NULL */
 };
 
 /* An empty capture, or NULL without memory. Freed by ss_capture_free(). */

@@ -27,6 +27,7 @@ void ss_snapshot_free(struct ss_snapshot *snapshot)
 	for (size_t i = 0; i < snapshot->modules.count; i++)
 		ss_module_unref(snapshot->modules.items[i]);
 	ss_vector_free(&snapshot->modules);
+	ss_module_unref(snapshot->perf_map);
 	ss_intern_free(snapshot->strings);
 	free(snapshot);
 }

@@ -27,6 +27,7 @@ struct ss_snapshot {
 	uint32_t *stack_slots; /* hash table of stack_id + 1 */
 	size_t stack_slot_count;
 	SS_VECTOR(struct ss_module_impl *) modules; /* one reference each */
+	struct ss_module_impl *perf_map;	    /* the capture's; one, or NULL */
 };
 
 /* An empty snapshot, or NULL without memory. Freed by ss_snapshot_free(). */

@@ -95,21 +95,28 @@ static size_t end_ranges(struct ss_segments *segments, const struct ss_range **s
 	return depth;
 }
 
+/* Each range begins one segment and ends at most one. */
+static bool make_segments(struct ss_segments *segments, size_t count)
+{
+	*segments = (struct ss_segments){
+		.starts = calloc(2 * count + 1, sizeof(*segments->starts)),
+		.values = calloc(2 * count + 1, sizeof(*segments->values)),
+	};
+	if (segments->starts && segments->values)
+		return true;
+	ss_segments_free(segments);
+	return false;
+}
+
 bool ss_segments_build(struct ss_segments *segments, const struct ss_range *ranges,
 		       size_t count)
 {
 	_cleanup_free_ const struct ss_range **stack = calloc(count + 1, sizeof(*stack));
 	size_t depth = 0;
 
-	/* Each range begins one segment and ends at most one. */
-	*segments = (struct ss_segments){
-		.starts = calloc(2 * count + 1, sizeof(*segments->starts)),
-		.values = calloc(2 * count + 1, sizeof(*segments->values)),
-	};
-	if (!stack || !segments->starts || !segments->values) {
-		ss_segments_free(segments);
+	*segments = (struct ss_segments){};
+	if (!stack || !make_segments(segments, count))
 		return false;
-	}
 	for (size_t i = 0; i < count; i++) {
 		if (ranges[i].end <= ranges[i].start)
 			continue;
@@ -118,6 +125,76 @@ bool ss_segments_build(struct ss_segments *segments, const struct ss_range *rang
 		stack[depth++] = &ranges[i];
 	}
 	(void)end_ranges(segments, stack, depth, UINT64_MAX); /* nothing is left over */
+	return true;
+}
+
+/* A binary heap of ranges, the one with the greatest value on top. */
+struct heap {
+	const struct ss_range **items;
+	size_t count;
+};
+
+static void swap_items(struct heap *heap, size_t a, size_t b)
+{
+	const struct ss_range *item = heap->items[a];
+
+	heap->items[a] = heap->items[b];
+	heap->items[b] = item;
+}
+
+static void heap_push(struct heap *heap, const struct ss_range *range)
+{
+	size_t at = heap->count++;
+
+	heap->items[at] = range;
+	while (at && heap->items[(at - 1) / 2]->value < heap->items[at]->value) {
+		swap_items(heap, at, (at - 1) / 2);
+		at = (at - 1) / 2;
+	}
+}
+
+static void heap_pop(struct heap *heap)
+{
+	size_t at = 0;
+
+	heap->items[0] = heap->items[--heap->count];
+	for (;;) {
+		size_t child = 2 * at + 1;
+		if (child >= heap->count)
+			return;
+		if (child + 1 < heap->count &&
+		    heap->items[child + 1]->value > heap->items[child]->value)
+			child++;
+		if (heap->items[child]->value <= heap->items[at]->value)
+			return;
+		swap_items(heap, at, child);
+		at = child;
+	}
+}
+
+bool ss_segments_build_by_value(struct ss_segments *segments,
+				const struct ss_range *ranges, size_t count)
+{
+	_cleanup_free_ const struct ss_range **items = calloc(count + 1, sizeof(*items));
+	struct heap heap = { .items = items };
+	size_t next = 0;
+
+	*segments = (struct ss_segments){};
+	if (!items || !make_segments(segments, count))
+		return false;
+	while (next < count || heap.count) {
+		/* Where the topmost one ends or another one begins. */
+		uint64_t at = heap.count ? heap.items[0]->end : UINT64_MAX;
+		if (next < count)
+			at = SS_MIN(at, ranges[next].start);
+		for (; next < count && ranges[next].start <= at; next++) {
+			if (ranges[next].end > ranges[next].start)
+				heap_push(&heap, &ranges[next]);
+		}
+		while (heap.count && heap.items[0]->end <= at)
+			heap_pop(&heap);
+		emit(segments, at, heap.count ? heap.items[0]->value : SS_SEGMENT_NONE);
+	}
 	return true;
 }
 

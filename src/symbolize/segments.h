@@ -1,8 +1,9 @@
 /*
  * Ranges of addresses that may overlap, turned into a sorted list of segments that do
  * not, so that a look-up is one binary search. Where ranges overlap, the one that
- * begins last wins, which is the innermost one in nested code. It takes ranges from
- * hostile files: any order of starts and ends is laid out in linear time.
+ * begins last wins, which is the innermost one in nested code, or else the one with the
+ * greatest value. It takes ranges from hostile files: no order of starts and ends takes
+ * long.
  */
 #ifndef SS_SYMBOLIZE_SEGMENTS_H
 #define SS_SYMBOLIZE_SEGMENTS_H
@@ -33,6 +34,11 @@ bool ss_ranges_sort(struct ss_range *ranges, size_t count);
    one wins. False without memory, and then segments is empty. */
 bool ss_segments_build(struct ss_segments *segments, const struct ss_range *ranges,
 		       size_t count);
+
+/* The same, but where ranges overlap the one with the greatest value wins, wherever it
+   begins. Values are unique. In n log n. */
+bool ss_segments_build_by_value(struct ss_segments *segments,
+				const struct ss_range *ranges, size_t count);
 void ss_segments_free(struct ss_segments *segments);
 
 /* The value of the range that covers address, or SS_SEGMENT_NONE. */

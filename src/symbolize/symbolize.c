@@ -13,14 +13,16 @@
 #include "symbolize/demangle.h"
 #include "symbolize/modules.h"
 #include "symbolize/names.h"
+#include "symbolize/perfmap.h"
 #include "stacksnap.h"
 
 /* What is known of one address. The strings are in the snapshot. */
 struct answer {
 	const struct ss_module *module;
-	uint64_t address; /* lookup_offset */
+	uint64_t address; /* lookup_offset; without a module that of the process */
 	const char *symbol;
 	uint64_t start;
+	bool absolute; /* start is an address of the process */
 	struct ss_location line;
 	size_t first_inline; /* in inlines */
 	size_t inline_count;
@@ -43,6 +45,8 @@ struct work {
 	struct ss_session *session;
 	unsigned flags;
 	struct ss_names **names; /* by number of module; NULL: not looked for yet */
+	struct ss_perfmap *perf_map;
+	bool perf_map_read;
 	SS_VECTOR(struct answer) answers;
 	SS_VECTOR(struct inlined) inlines;
 	uint32_t *slots; /* hash table of answer + 1 */
@@ -54,6 +58,7 @@ struct work {
 static void work_deinit(struct work *work)
 {
 	free(work->names);
+	ss_perfmap_free(work->perf_map);
 	free(work->slots);
 	ss_vector_free(&work->answers);
 	ss_vector_free(&work->inlines);
@@ -177,16 +182,49 @@ static bool keep_answer(struct work *work, const struct ss_name *name,
 	       keep_line(work, line, &answer->line);
 }
 
+/* The address in the process that a frame is looked up with. */
+static uint64_t absolute_lookup(const struct ss_frame *frame)
+{
+	uint64_t offset = frame->module ? frame->offset : frame->area_offset;
+
+	return frame->pc - (offset - frame->lookup_offset);
+}
+
+static uint64_t lookup_key(const struct ss_frame *frame)
+{
+	return frame->module ? frame->lookup_offset : absolute_lookup(frame);
+}
+
+/* What a JIT compiler says of code that no file has a name for. */
+static bool find_in_perf_map(struct work *work, const struct ss_frame *frame,
+			     struct ss_symbol *ret)
+{
+	const struct ss_module_impl *file = work->snapshot->perf_map;
+
+	if (!file)
+		return false;
+	if (!work->perf_map_read)
+		work->perf_map = ss_perfmap_read(file);
+	work->perf_map_read = true;
+	return work->perf_map &&
+	       ss_perfmap_find(work->perf_map, absolute_lookup(frame), ret);
+}
+
 /* Looks an address up that was not met before. False without memory. */
 static bool add_answer(struct work *work, const struct ss_frame *frame)
 {
-	struct answer answer = { .module = frame->module,
-				 .address = frame->lookup_offset };
-	struct ss_names *names = names_of(work, frame);
+	struct answer answer = { .module = frame->module, .address = lookup_key(frame) };
+	struct ss_names *names = frame->module ? names_of(work, frame) : NULL;
 	struct ss_name name = {};
+	struct ss_symbol symbol;
 
 	if (names)
 		ss_names_find(names, frame->lookup_offset, work->flags, &name);
+	if (!name.symbol && find_in_perf_map(work, frame, &symbol)) {
+		name.symbol = symbol.name;
+		name.start = symbol.start;
+		answer.absolute = true;
+	}
 	if (!keep_answer(work, &name, &answer) || !grow_slots(work))
 		return false;
 	struct answer *kept = ss_vector_push(&work->answers);
@@ -197,11 +235,11 @@ static bool add_answer(struct work *work, const struct ss_frame *frame)
 	return true;
 }
 
-/* What is known of a frame with a module; NULL: it was not met before. */
+/* What is known of a frame; NULL: it was not met before. */
 static const struct answer *find_answer(struct work *work, const struct ss_frame *frame)
 {
 	uint32_t *slot = work->slot_count ?
-				 find_slot(work, frame->module, frame->lookup_offset) :
+				 find_slot(work, frame->module, lookup_key(frame)) :
 				 NULL;
 
 	return slot && *slot ? &work->answers.items[*slot - 1] : NULL;
@@ -227,7 +265,8 @@ static size_t write_frames(const struct work *work, const struct ss_frame *frame
 	struct ss_frame *outer = &ret[answer->inline_count];
 	*outer = *frame;
 	outer->symbol = answer->symbol;
-	outer->symbol_offset = answer->symbol ? frame->offset - answer->start : 0;
+	uint64_t place = answer->absolute ? frame->pc : frame->offset;
+	outer->symbol_offset = answer->symbol ? place - answer->start : 0;
 	outer->file = answer->line.file;
 	outer->line = answer->line.line;
 	outer->column = answer->line.column;
@@ -239,8 +278,6 @@ static bool count_frames(struct work *work, const struct ss_stack *stack, size_t
 	size_t count = stack->count;
 
 	for (size_t i = 0; i < stack->count; i++) {
-		if (!stack->frames[i].module)
-			continue;
 		const struct answer *answer = find_answer(work, &stack->frames[i]);
 		if (!answer && !add_answer(work, &stack->frames[i]))
 			return false;
@@ -267,11 +304,7 @@ static bool symbolize_stack(struct work *work, struct ss_stack *stack)
 	for (size_t i = 0; i < stack->count; i++) {
 		const struct ss_frame *frame = &stack->frames[i];
 		/* All of them are known since the count. */
-		if (frame->module)
-			at += write_frames(work, frame, find_answer(work, frame),
-					   &frames[at]);
-		else
-			frames[at++] = *frame;
+		at += write_frames(work, frame, find_answer(work, frame), &frames[at]);
 	}
 	free(stack->frames);
 	stack->frames = frames;

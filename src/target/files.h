@@ -6,6 +6,8 @@
 #ifndef SS_TARGET_FILES_H
 #define SS_TARGET_FILES_H
 
+#include <sys/stat.h>
+
 #include "target/memory.h"
 #include "target/target.h"
 #include "model/capture.h"
@@ -14,5 +16,10 @@
    or frame refers to. What cannot be had is said in pub.problem. */
 void ss_files_open(struct ss_capture *capture, const struct ss_target *target,
 		   const struct ss_memory *memory);
+
+/* Opens a regular file for reading by its path below the target's root, which no link
+   leads out of. flags: of open(2), such as O_NOFOLLOW. A descriptor, or -1. */
+int ss_files_open_below_root(const struct ss_target *target, const char *path, int flags,
+			     struct stat *st);
 
 #endif

@@ -10,4 +10,7 @@
 /* Sets wanted[i] for each capture->modules.items[i] that is referred to. */
 void ss_references_mark(const struct ss_capture *capture, bool *wanted);
 
+/* Whether any such word points to code that lies in no file. */
+bool ss_references_find_jit(const struct ss_capture *capture);
+
 #endif

@@ -83,8 +83,13 @@ static void open_image(struct ss_view *view, struct ss_loaded *loaded)
 {
 	loaded->opened = true;
 	loaded->image = images_get(view->images, loaded->module);
-	if (!loaded->image)
+	if (!loaded->image) {
+		/* No ELF file: offsets in it are all there is to say. */
+		if (loaded->module->mapping_count > 0)
+			loaded->bias = loaded->module->mappings[0].start -
+				       loaded->module->mappings[0].offset;
 		return;
+	}
 	loaded->bias = ss_image_bias(loaded->image, loaded->module);
 	loaded->has_table = ss_cfi_table_find(loaded->image, &loaded->table);
 }

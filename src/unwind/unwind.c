@@ -1,4 +1,5 @@
 #include <string.h>
+#include <sys/mman.h>
 
 #include "base/error.h"
 #include "model/session.h"
@@ -71,6 +72,18 @@ static bool is_sigreturn(struct ss_view *view, uint64_t pc)
 	return ss_arch_is_sigreturn(code, n);
 }
 
+/* Code that lies in no file was made by the process itself. */
+static void place_in_area(struct walk *walk, struct ss_frame *frame, uint64_t lookup,
+			  const struct ss_area *area)
+{
+	bool jit = (area->prot & PROT_EXEC) && strcmp(area->name, "//anon") == 0;
+
+	frame->area =
+		ss_intern_string(walk->snapshot->strings, jit ? "[jit]" : area->name);
+	frame->area_offset = frame->pc - area->start;
+	frame->lookup_offset = lookup - area->start;
+}
+
 /* Appends a frame: relative to its module, and how it was found. NULL: no memory. */
 static struct ss_frame *add_frame(struct walk *walk, uint64_t pc,
 				  enum ss_frame_source source, bool call, bool signal)
@@ -93,7 +106,7 @@ static struct ss_frame *add_frame(struct walk *walk, uint64_t pc,
 	}
 	const struct ss_area *area = ss_capture_find_area(walk->view.capture, lookup);
 	if (area)
-		frame->area = ss_intern_string(walk->snapshot->strings, area->name);
+		place_in_area(walk, frame, lookup, area);
 	return frame;
 }
 
@@ -294,6 +307,8 @@ static bool copy_process(struct ss_snapshot *snapshot, const struct ss_capture *
 			return false;
 		*slot = ss_module_ref(capture->modules.items[i]);
 	}
+	if (capture->perf_map)
+		snapshot->perf_map = ss_module_ref(capture->perf_map);
 	return true;
 }
 

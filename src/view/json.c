@@ -90,7 +90,7 @@ static json_t *frame_value(const struct ss_frame *frame)
 				json_null();
 
 	/* clang-format off */
-	return json_pack("{s:o,s:o,s:o,s:o,s:o,s:o,s:o,s:o,s:b,s:b,s:s,s:o,s:o}",
+	return json_pack("{s:o,s:o,s:o,s:o,s:o,s:o,s:o,s:o,s:b,s:b,s:s,s:o,s:o,s:o}",
 		"pc", hexadecimal(frame->pc),
 		"module", placed ? json_integer(frame->module_index) : json_null(),
 		"offset", placed ? hexadecimal(frame->offset) : json_null(),
@@ -103,7 +103,9 @@ static json_t *frame_value(const struct ss_frame *frame)
 		"signal_frame", frame->signal_frame,
 		"source", source_name(frame->source),
 		"lookup_offset", placed ? hexadecimal(frame->lookup_offset) : json_null(),
-		"area", text_or_null(frame->area));
+		"area", text_or_null(frame->area),
+		"area_offset", frame->area ? hexadecimal(frame->area_offset) :
+					     json_null());
 	/* clang-format on */
 }
 

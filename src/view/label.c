@@ -29,8 +29,12 @@ void ss_label_write_module(const struct ss_frame *frame,
 void ss_label_write_place(const struct ss_frame *frame,
 			  const struct ss_substitution *substitution, FILE *out)
 {
+	uint64_t offset = frame->module ? frame->offset :
+			  frame->area	? frame->area_offset :
+					  frame->pc;
+
 	ss_label_write_module(frame, substitution, out);
-	(void)fprintf(out, "+0x%" PRIx64, frame->module ? frame->offset : frame->pc);
+	(void)fprintf(out, "+0x%" PRIx64, offset);
 }
 
 void ss_label_write_raw(const struct ss_frame *frame,

@@ -13,11 +13,12 @@
 /* The last part of a path; the whole of it if that would be empty. */
 const char *ss_label_base(const char *path);
 
-/* "libc.so.6", "[anon]", "[unmapped]": the module or area a frame lies in. */
+/* "libc.so.6", "[jit]", "[unmapped]": the module or area a frame lies in. */
 void ss_label_write_module(const struct ss_frame *frame,
 			   const struct ss_substitution *substitution, FILE *out);
 
-/* "libc.so.6+0x10e0af"; outside of modules area and address: "[anon]+0x7f00a0". */
+/* "libc.so.6+0x10e0af"; outside of modules the offset in the area, "[jit]+0x7a0", or,
+   where nothing is mapped, the address. */
 void ss_label_write_place(const struct ss_frame *frame,
 			  const struct ss_substitution *substitution, FILE *out);
 

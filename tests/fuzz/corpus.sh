@@ -3,7 +3,7 @@
 # program broke on is added by hand, and stays.
 set -eu
 cd "$(dirname "$0")/corpus"
-mkdir -p maps stat status syscall cfi unwind symtab elf demangle segments
+mkdir -p maps stat status syscall cfi unwind symtab elf demangle segments perfmap
 made=$(mktemp -d)
 sleep 60 &
 pid=$!
@@ -82,4 +82,8 @@ printf 'memcpy@@GLIBC_2.14' >demangle/version
 printf '_RNvC0stt' >demangle/empty-piece
 printf '\001\020\002\010\004\005\000\377\004\006' >segments/nested
 printf '\010\020\010\014\010\011\020\001' >segments/equal
+printf '100 200 outer\n180 20 inner\n0x1c0 0x100 java.lang.Object.wait()\n110 300 again\nx y z\n' \
+	>perfmap/overlaps
+printf '1f0 ffffffffffffffff far\n' >>perfmap/overlaps
+printf '7 8 a\0b\n8 1 c' >perfmap/zero
 find . -type f -exec chmod 644 {} +

@@ -1,4 +1,5 @@
-/* Overlapping ranges, compared with the plain reading of the rule: last start wins. */
+/* Overlapping ranges, compared with the plain reading of the rules: the last start wins,
+   or the greatest value. */
 #include <string.h>
 
 #include "fuzz.h"
@@ -12,6 +13,18 @@ static uint32_t expect(const struct ss_range *ranges, size_t count, uint64_t add
 
 	for (size_t i = 0; i < count; i++)
 		if (ranges[i].start <= address && address < ranges[i].end)
+			found = ranges[i].value;
+	return found;
+}
+
+static uint32_t expect_greatest(const struct ss_range *ranges, size_t count,
+				uint64_t address)
+{
+	uint32_t found = SS_SEGMENT_NONE;
+
+	for (size_t i = 0; i < count; i++)
+		if (ranges[i].start <= address && address < ranges[i].end &&
+		    (found == SS_SEGMENT_NONE || ranges[i].value > found))
 			found = ranges[i].value;
 	return found;
 }
@@ -32,6 +45,12 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	for (uint64_t address = 0; address < 256; address++)
 		FUZZ_REQUIRE(ss_segments_find(&segments, address) ==
 			     expect(ranges, count, address));
+	ss_segments_free(&segments);
+	if (!ss_segments_build_by_value(&segments, ranges, count))
+		return 0;
+	for (uint64_t address = 0; address < 256; address++)
+		FUZZ_REQUIRE(ss_segments_find(&segments, address) ==
+			     expect_greatest(ranges, count, address));
 	ss_segments_free(&segments);
 	return 0;
 }

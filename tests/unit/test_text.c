@@ -118,7 +118,8 @@ static void test_every_kind_of_frame(void **state)
 	};
 
 	(void)state;
-	stack[1].area = "//anon";
+	stack[1].area = "[jit]";
+	stack[1].area_offset = 0x10;
 	stack[2].area = "[heap]";
 	stack[3].signal_frame = true;
 	stack[5].inlined = true;
@@ -131,7 +132,7 @@ static void test_every_kind_of_frame(void **state)
 	assert_string_equal(
 		strchr(text, '\n') + 1,
 		"  #0  [unmapped]+0x0\n"
-		"  #1  [anon]+0x7f10\n"
+		"  #1  [jit]+0x10\n"
 		"  #2  java.lang.Run+0x10 ([heap])\n"
 		"  #3  <signal handler called> (libc.so.6)\n"
 		"  #4  shop+0x20\n"

@@ -106,7 +106,8 @@ static void test_frame_pointers(void **state)
 	assert_int_equal(frame->pc, CODE + 0x100 * 49);
 	assert_int_equal(frame->source, SS_FROM_FRAME_POINTER);
 	assert_int_equal(frame->module_index, -1);
-	assert_string_equal(frame->area, "//anon");
+	assert_string_equal(frame->area, "[jit]");
+	assert_int_equal(frame->area_offset, 0x100 * 49);
 	ss_snapshot_free(s);
 	ss_snapshot_free(walk(make_chain_capture(WORDS, false), 10, SS_END_FRAMES, 10));
 }

@@ -1,0 +1,60 @@
+#include "target/perfmap.h"
+
+#include <fcntl.h>
+#include <stdio.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "target/files.h"
+#include "target/references.h"
+
+/* Clocks that were set since, and file systems that keep whole seconds (ext3: one; FAT:
+   two). */
+enum { CLOCK_TOLERANCE_S = 3 };
+
+/* When the process began, as the clock of file systems has it now. */
+static int64_t start_second(const struct ss_target *target)
+{
+	struct timespec now;
+	struct timespec up;
+	long ticks = sysconf(_SC_CLK_TCK);
+
+	/* Neither can fail: Linux has both clocks. */
+	(void)clock_gettime(CLOCK_REALTIME, &now);
+	(void)clock_gettime(CLOCK_BOOTTIME, &up);
+	return now.tv_sec - up.tv_sec +
+	       (int64_t)(target->start_time / (uint64_t)SS_MAX(ticks, 1L));
+}
+
+/*
+ * Whether the names in it are the target's own. A file that was there before it began is
+ * of an earlier process with this pid, and would give wrong names; somebody else's, or
+ * one that has another name elsewhere, was put there.
+ */
+static bool is_its_own(const struct ss_target *target, const struct ss_status *status,
+		       const struct stat *st)
+{
+	return (st->st_uid == status->uid[1] || st->st_uid == 0) && st->st_nlink == 1 &&
+	       st->st_mtim.tv_sec + CLOCK_TOLERANCE_S >= start_second(target);
+}
+
+void ss_perfmap_open(struct ss_capture *capture, const struct ss_target *target)
+{
+	_cleanup_text_ struct ss_text text = {};
+	struct ss_status status;
+	struct stat st;
+	char path[48];
+
+	/* The leader's: a zombie, too, has its ids. */
+	if (!ss_references_find_jit(capture) ||
+	    !ss_target_read_status(target, target->pid, &text, &status))
+		return;
+	pid_t pid = status.inner_id ? status.inner_id : target->pid;
+	(void)snprintf(path, sizeof(path), "/tmp/perf-%d.map", pid); /* fits */
+	_cleanup_close_ int fd = ss_files_open_below_root(target, path, O_NOFOLLOW, &st);
+	if (fd < 0 || !is_its_own(target, &status, &st))
+		return;
+	capture->perf_map = ss_module_new(path, 0, 0);
+	if (capture->perf_map)
+		capture->perf_map->fd = take_fd(fd);
+}

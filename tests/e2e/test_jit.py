@@ -1,0 +1,246 @@
+"""Code that lies in no file: by a program that makes its own, by node and by java. Frames
+are passed through by frame pointers, and named by the perf map of the process, if it is
+really its own: /tmp/perf-PID.map, with the pid that the process itself knows.
+"""
+# ctest: timeout=240
+
+import os
+import re
+import shutil
+import subprocess
+import tempfile
+
+from harness import (EndToEnd, LIMIT_S, Library, MODES, TARGETS, THREAD_END, main, read_text,
+                     status_field, wait_until)
+
+OUTER = ["call_jit"] + THREAD_END
+INNER = [Library(2), "target_block", "called_from_jit"]
+UNNAMED = INNER + [None] * 3 + OUTER
+
+
+def map_path(pid):
+    return "/tmp/perf-%d.map" % pid
+
+
+class OwnCode(EndToEnd):
+    def start_jit(self):
+        target = self.start("jit")
+        self.area = target.fact("area")
+        self.addCleanup(self.remove, map_path(target.pid))
+        return target
+
+    def remove(self, path):
+        if os.path.lexists(path):
+            os.unlink(path)
+
+    def write_map(self, path, text=None):
+        with open(path, "w") as file:
+            file.write(text or self.map_text())
+
+    def map_text(self):
+        """With what must not be taken: code that was there before, and half a line."""
+        return ("%x 1000 older\n" % self.area +
+                "".join("0x%x 20 int made.Up%d(long)\n" % (self.area + n * 0x100, n)
+                        for n in (1, 2, 3)) +
+                "%x 1000 still being wr" % self.area)
+
+    named = INNER + ["int made.Up%d(long)" % n for n in (3, 2, 1)] + OUTER
+
+    def test_without_a_map(self):
+        target = self.start_jit()
+        for mode in MODES:
+            with self.subTest(mode=mode):
+                snapshot = self.snap(target.pid, mode=mode)
+                thread = self.assert_stack(snapshot, "jitted", UNNAMED)
+                made = [f for f in thread["frames"] if f["symbol"] is None and
+                        f["area"] == "[jit]"]
+                # where the call returns to: behind the 17 bytes up to it
+                self.assertEqual([f["area_offset"] for f in made],
+                                 ["0x311", "0x211", "0x111"])
+                self.assertEqual({f["module"] for f in made}, {None})
+        for form in ("text", "folded", "gdb", "eu"):
+            with self.subTest(form=form):
+                text = self.run_tool("-f", form, target.pid).stdout.decode()
+                self.assertIn("[jit]+0x311", text)
+        raw = self.run_tool("--raw", target.pid).stdout.decode()
+        self.assertIn("[jit]+0x311", raw)
+
+    def test_with_a_map(self):
+        target = self.start_jit()
+        self.write_map(map_path(target.pid))
+        for mode in MODES:
+            with self.subTest(mode=mode):
+                snapshot = self.snap(target.pid, mode=mode)
+                thread = self.assert_stack(snapshot, "jitted", self.named)
+                made = [f for f in thread["frames"] if "made" in (f["symbol"] or "")]
+                self.assertEqual([f["symbol_offset"] for f in made], [0x11] * 3)
+        text = self.run_tool(target.pid).stdout.decode()
+        self.assertIn("int made.Up3(long)+0x11 ([jit])", text)
+        raw = self.run_tool("--raw", target.pid).stdout.decode()
+        self.assertNotIn("made.Up", raw)
+
+    def test_names_that_could_do_harm(self):
+        target = self.start_jit()
+        self.write_map(map_path(target.pid), "%x 1000 \x1b]0;x\x07%s\n" % (
+            self.area, "long" * 100000))
+        text = self.run_tool(target.pid).stdout.decode()
+        self.assertIn("\\x1b]0;x\\x07longlong", text)
+        self.assertNotIn("\x1b", text)
+
+    def assert_not_taken(self, target):
+        snapshot = self.snap(target.pid)
+        self.assert_stack(snapshot, "jitted", UNNAMED)
+
+    def test_a_link_is_not_taken(self):
+        target = self.start_jit()
+        path = map_path(target.pid)
+        directory = tempfile.mkdtemp(dir="/tmp", prefix="stacksnap-jit-")
+        self.addCleanup(shutil.rmtree, directory)
+        self.write_map(directory + "/map")
+        os.symlink(directory + "/map", path)
+        self.assert_not_taken(target)
+        os.unlink(path)
+        os.link(directory + "/map", path)
+        self.assert_not_taken(target)
+
+    def test_what_is_no_file_is_not_taken(self):
+        target = self.start_jit()
+        path = map_path(target.pid)
+        os.mkfifo(path)
+        self.assert_not_taken(target)  # and does not wait for a writer
+        os.unlink(path)
+        os.mkdir(path)
+        self.addCleanup(os.rmdir, path)
+        self.addCleanup(setattr, self, "remove", lambda path: None)
+        self.assert_not_taken(target)
+
+    def test_an_earlier_process_with_this_pid(self):
+        target = self.start_jit()
+        self.write_map(map_path(target.pid))
+        os.utime(map_path(target.pid), (1000000000, 1000000000))
+        self.assert_not_taken(target)
+
+    def test_somebody_elses(self):
+        if os.geteuid() != 0:
+            self.skipTest("only root can give a file away")
+        target = self.start_jit()
+        self.write_map(map_path(target.pid))
+        os.chown(map_path(target.pid), 4711, 4711)
+        self.assert_not_taken(target)
+
+    def test_namespaces(self):
+        """In a pid and mount namespace with a /tmp of its own, the map bears the inner pid;
+        what lies outside under that name is another's."""
+        if os.geteuid() != 0:
+            self.skipTest("only root can make these namespaces")
+        command = ["unshare", "--fork", "--pid", "--kill-child", "--mount-proc", "sh", "-c",
+                   'mount -t tmpfs none /tmp && exec "$0"']
+        if subprocess.run(command + ["true"], stderr=subprocess.DEVNULL,
+                          timeout=LIMIT_S).returncode:
+            self.skipTest("namespaces cannot be made here")
+        outer = self.start_command(command + [os.path.join(TARGETS, "jit")])
+        self.area = outer.fact("area")
+        pid = int(read_text("/proc/%d/task/%d/children" % (outer.pid, outer.pid)))
+        inner = int(status_field(pid, "NSpid").split()[-1])
+        self.assertNotEqual(inner, pid)
+        self.assertEqual(os.listdir("/proc/%d/root/tmp" % pid), [])
+        self.assert_stack(self.snap(pid), "jitted", UNNAMED)
+        self.write_map("/proc/%d/root/tmp/perf-%d.map" % (pid, inner))
+        self.assert_stack(self.snap(pid), "jitted", self.named)
+
+
+NODE = """
+const cell = new Int32Array(new SharedArrayBuffer(4));
+function innermost(depth) {
+	if (depth === 0) {
+		console.log('ready');
+		return Atomics.wait(cell, 0, 0);
+	}
+	return innermost(depth - 1) + 1;
+}
+innermost(5);
+"""
+
+
+class Node(EndToEnd):
+    def test_names_of_functions(self):
+        node = shutil.which("node")
+        if not node:
+            self.skipTest("node is missing: install nodejs")
+        directory = tempfile.mkdtemp(prefix="stacksnap-node-")
+        self.addCleanup(shutil.rmtree, directory)
+        target = self.start_command([node, "--perf-basic-prof",
+                                     "--interpreted-frames-native-stack", "-e", NODE],
+                                    cwd=directory)
+        self.addCleanup(os.unlink, map_path(target.pid))
+        wait_until(lambda: "innermost" in read_text(map_path(target.pid)), "the perf map")
+        thread = self.snap(target.pid).thread(target.pid)
+        self.assertEqual(thread["end"], "root")
+        names = [f["symbol"] or "" for f in thread["frames"] if f["area"] == "[jit]"]
+        self.assertEqual(len([n for n in names if re.match(r"JS:.?innermost ", n)]), 6, names)
+        self.assertTrue(all(names), names)
+
+
+JAVA = """
+public class Stack {
+	static final Object lock = new Object();
+	static int descend(int depth) throws Exception {
+		if (depth == 0) {
+			synchronized (lock) {
+				System.out.println("ready");
+				for (;;)
+					lock.wait();
+			}
+		}
+		return descend(depth - 1) + 1;
+	}
+	public static void main(String[] words) throws Exception {
+		Thread thread = new Thread(() -> {
+			try {
+				descend(20);
+			} catch (Exception e) {
+			}
+		}, "descends");
+		thread.start();
+		thread.join();
+	}
+}
+"""
+
+
+class Java(EndToEnd):
+    def test_names_of_methods(self):
+        """Everything compiled before it is called first, so that each method has a frame
+        and a name. The map is asked for as jcmd does."""
+        java, jcmd = shutil.which("java"), shutil.which("jcmd")
+        if not java or not jcmd:
+            self.skipTest("java is missing: install default-jdk-headless")
+        directory = tempfile.mkdtemp(prefix="stacksnap-java-")
+        self.addCleanup(shutil.rmtree, directory)
+        with open(directory + "/Stack.java", "w") as file:
+            file.write(JAVA)
+        target = self.start_command([java, "-XX:+PreserveFramePointer", "-Xcomp",
+                                     "-XX:TieredStopAtLevel=1", "-XX:-Inline",
+                                     "-XX:CompileOnly=Stack.descend",
+                                     directory + "/Stack.java"])
+        thread = self.java_thread(self.snap(target.pid))
+        self.assertEqual(thread["end"], "root")
+        self.assertGreater(len([f for f in thread["frames"] if f["area"] == "[jit]"]), 21)
+        self.assertNotIn("descend", str([f["symbol"] for f in thread["frames"]]))
+        subprocess.run([jcmd, str(target.pid), "Compiler.perfmap"], check=True,
+                       timeout=LIMIT_S, stdout=subprocess.DEVNULL)
+        self.addCleanup(os.unlink, map_path(target.pid))
+        snapshot = self.snap(target.pid)
+        thread = self.java_thread(snapshot)
+        names = [f["symbol"] or "" for f in thread["frames"] if f["area"] == "[jit]"]
+        self.assertEqual(len([n for n in names if "Stack.descend(int)" in n]), 21, names)
+        self.assertTrue(all(names), names)
+        for thread in snapshot.threads:
+            self.assertEqual(thread["end"], "root", thread["name"])
+
+    def java_thread(self, snapshot):
+        return snapshot.thread("descends")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,21 @@
+/* Perf maps: whatever the text, a name that is found ends where it should. */
+#include <string.h>
+
+#include "fuzz.h"
+#include "symbolize/perfmap.h"
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+	struct ss_perfmap *map = ss_perfmap_new((const char *)data, size);
+	struct ss_symbol symbol;
+
+	FUZZ_REQUIRE(map);
+	for (uint64_t address = 0; address < 4096; address++) {
+		if (!ss_perfmap_find(map, address, &symbol))
+			continue;
+		FUZZ_REQUIRE(address - symbol.start < symbol.size);
+		fuzz_touch(symbol.name, strlen(symbol.name) + 1);
+	}
+	ss_perfmap_free(map);
+	return 0;
+}
