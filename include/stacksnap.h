@@ -3,7 +3,8 @@
  *
  * The pipeline is: open a target, capture it (all threads are stopped for
  * microseconds, their registers and stacks copied, and released), unwind the
- * capture into a snapshot, symbolize the snapshot, walk it, free everything.
+ * capture into a snapshot, symbolize the snapshot, diagnose what its threads wait
+ * for, walk it, free everything.
  *
  * Conventions. A function that can fail returns a struct ss_error *; NULL is
  * success, and on failure *ret is untouched. Free functions accept NULL. The
@@ -175,6 +176,16 @@ enum ss_symbolize_flags {
 SS_API struct ss_error *ss_snapshot_symbolize(struct ss_snapshot *snapshot,
 					      struct ss_session *session, unsigned flags);
 
+/*
+ * Finds out what each thread waits for: sets wait of every thread. Call it at most once
+ * for a snapshot, after it was symbolized (if it is at all: names of functions help to
+ * tell locks apart), before it is shared between threads. Nothing is asked of the
+ * process, which may have ended. flags: 0.
+ * Errors: NO_MEMORY, INVALID.
+ */
+SS_API struct ss_error *ss_snapshot_diagnose(struct ss_snapshot *snapshot,
+					     unsigned flags);
+
 SS_API void ss_snapshot_free(struct ss_snapshot *snapshot);
 
 /* Walking the result ----------------------------------------------------- */
@@ -256,6 +267,55 @@ struct ss_frame {
 	uint64_t area_offset; /* pc from the start of area; 0 in a module or nowhere */
 };
 
+/* What kind of thing a thread waits for. */
+enum ss_wait_kind {
+	SS_WAIT_OTHER = 0, /* in a system call that is none of these */
+	SS_WAIT_FUTEX,	   /* a futex, of which no more is known */
+	SS_WAIT_MUTEX,
+	SS_WAIT_RWLOCK,
+	SS_WAIT_CONDVAR,
+	SS_WAIT_SEMAPHORE,
+	SS_WAIT_BARRIER,
+	SS_WAIT_JOIN, /* the end of another thread */
+	SS_WAIT_ONCE, /* an initialisation that another thread makes */
+	SS_WAIT_POLL,
+	SS_WAIT_SELECT,
+	SS_WAIT_EPOLL,
+	SS_WAIT_SLEEP,
+	SS_WAIT_READ,
+	SS_WAIT_WRITE,
+	SS_WAIT_ACCEPT,
+	SS_WAIT_CONNECT,
+	SS_WAIT_RECEIVE,
+	SS_WAIT_SEND,
+	SS_WAIT_CHILD,	   /* the end, or another change, of a child process */
+	SS_WAIT_FILE_LOCK, /* flock, fcntl */
+	SS_WAIT_SIGNAL,
+	SS_WAIT_IPC,	    /* System V or POSIX message queues and semaphores */
+	SS_WAIT_IO,	    /* a disk, or completions of asynchronous input and output */
+	SS_WAIT_PTRACE,	    /* its tracer holds it */
+	SS_WAIT_STOPPED,    /* SIGSTOP and the like: it waits for SIGCONT */
+	SS_WAIT_PAGE_FAULT, /* blocked outside any system call */
+};
+
+/* "mutex", "epoll", "file-lock", ... as JSON has it. Never NULL. */
+SS_API const char *ss_wait_kind_name(enum ss_wait_kind kind);
+
+/* What a thread waits for. Strings may hold bytes of the target: escape them. */
+struct ss_wait {
+	enum ss_wait_kind kind;
+	const char *text;	  /* in words, one line; never NULL */
+	const char *syscall;	  /* name of the system call; NULL: none, or not known */
+	uint64_t address;	  /* of the lock or futex; 0: none */
+	pid_t owner_tid;	  /* who holds it, where that is proven; 0: not known */
+	pid_t owner_pid;	  /* that thread's process; 0: this one, or not known */
+	const char *owner_reason; /* why the owner of a lock is not known, or NULL */
+	int fd;			  /* the file descriptor that it is about; -1: none */
+	const char *object;	  /* what fd is, in words; NULL: none, or not known */
+	int64_t timeout_ns;	  /* as the call was given it; -1: none, or not known */
+	int64_t left_ns;	  /* of the timeout, at the moment of the capture; -1 */
+};
+
 struct ss_thread {
 	pid_t tid;
 	const char *name;    /* comm, raw bytes: escape before printing */
@@ -269,6 +329,8 @@ struct ss_thread {
 	bool consistent;  /* its registers and stack belong to one moment */
 	uint64_t thread_pointer; /* pthread_self() of most C libraries; 0: not known */
 	pid_t inner_tid; /* as ss_process.inner_pid: what gettid() gives in there */
+	const struct ss_wait *wait; /* NULL: it does not wait, or nothing is known (yet:
+				       ss_snapshot_diagnose() finds out) */
 };
 
 /* All of these are valid as long as the snapshot. An index must be in range. */

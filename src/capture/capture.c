@@ -18,6 +18,7 @@
 #include "target/regions.h"
 #include "capture/result.h"
 #include "capture/stacks.h"
+#include "objects/objects.h"
 
 enum {
 	TIMEOUT_MS = 1000,
@@ -348,6 +349,8 @@ static struct ss_error *run_attempts(struct ss_target *target,
 			return error;
 		if (again)
 			continue;
+		ss_objects_look(a.capture, target, &a.memory);
+		ss_objects_look(a.capture, target, &a.memory);
 		ss_files_open(a.capture, target, &a.memory);
 		ss_perfmap_open(a.capture, target);
 		*ret = take_ptr(a.capture);

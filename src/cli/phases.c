@@ -16,6 +16,7 @@ static const struct {
 	[SS_PHASE_CAPTURE] = { "capture", NULL },
 	[SS_PHASE_UNWIND] = { "unwind", "unwinding" },
 	[SS_PHASE_SYMBOLIZE] = { "symbolize", "looking up names" },
+	[SS_PHASE_DIAGNOSE] = { "diagnose", NULL },
 	[SS_PHASE_RENDER] = { "render", NULL },
 };
 

@@ -89,6 +89,10 @@ static struct ss_error *take(struct snap *snap, struct ss_selection_run *run,
 		error = ss_snapshot_symbolize(snapshot, snap->session,
 					      snap->options.symbolize_flags);
 	}
+	if (!error) {
+		ss_phases_enter(phases, SS_PHASE_DIAGNOSE);
+		error = ss_snapshot_diagnose(snapshot, 0);
+	}
 	if (error)
 		return error;
 	*ret = take_ptr(snapshot);

@@ -27,6 +27,7 @@ void ss_capture_free(struct ss_capture *capture)
 	if (capture->arena)
 		(void)munmap(capture->arena, capture->arena_size); /* our own range */
 	ss_module_unref(capture->perf_map);
+	ss_facts_unref(capture->facts);
 	ss_intern_free(capture->strings);
 	free(capture);
 }

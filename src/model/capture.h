@@ -9,6 +9,7 @@
 #include "arch/arch.h"
 #include "base/intern.h"
 #include "base/vector.h"
+#include "model/facts.h"
 #include "model/module.h"
 #include "stacksnap.h"
 
@@ -79,7 +80,8 @@ struct ss_capture {
 	SS_VECTOR(struct ss_capture_thread) threads;
 	SS_VECTOR(struct ss_area) areas;
 	SS_VECTOR(struct ss_module_impl *) modules; /* one reference each */
-	uint8_t *arena;				    /* mmap of all stack copies */
+	struct ss_facts *facts; /* one reference; NULL: none were collected */
+	uint8_t *arena;		/* mmap of all stack copies */
 	size_t arena_size;
 	struct ss_module_impl *perf_map; /* names of JIT code: a file to read, no ELF;
 					    one reference, or NULL */

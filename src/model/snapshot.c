@@ -28,6 +28,8 @@ void ss_snapshot_free(struct ss_snapshot *snapshot)
 		ss_module_unref(snapshot->modules.items[i]);
 	ss_vector_free(&snapshot->modules);
 	ss_module_unref(snapshot->perf_map);
+	ss_facts_unref(snapshot->facts);
+	free(snapshot->waits);
 	ss_intern_free(snapshot->strings);
 	free(snapshot);
 }

@@ -8,6 +8,7 @@
 
 #include "base/intern.h"
 #include "base/vector.h"
+#include "model/facts.h"
 #include "model/module.h"
 #include "stacksnap.h"
 
@@ -28,6 +29,8 @@ struct ss_snapshot {
 	size_t stack_slot_count;
 	SS_VECTOR(struct ss_module_impl *) modules; /* one reference each */
 	struct ss_module_impl *perf_map;	    /* the capture's; one, or NULL */
+	struct ss_facts *facts; /* for diagnose/; one reference; or NULL */
+	struct ss_wait *waits;	/* owned; what threads[].wait point to */
 };
 
 /* An empty snapshot, or NULL without memory. Freed by ss_snapshot_free(). */

@@ -298,6 +298,7 @@ static const char *intern_or_null(struct ss_snapshot *snapshot, const char *text
 static bool copy_process(struct ss_snapshot *snapshot, const struct ss_capture *capture)
 {
 	snapshot->process = capture->process;
+	snapshot->facts = ss_facts_ref(capture->facts);
 	snapshot->process.name = intern_or_null(snapshot, capture->process.name);
 	snapshot->process.executable =
 		intern_or_null(snapshot, capture->process.executable);

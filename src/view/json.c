@@ -128,10 +128,35 @@ static json_t *state_value(char state)
 	return state == '?' ? json_null() : text_or_null(text);
 }
 
+static json_t *ns_or_null(int64_t ns)
+{
+	return ns >= 0 ? json_integer((json_int_t)ns) : json_null();
+}
+
+static json_t *wait_value(const struct ss_wait *wait)
+{
+	if (!wait)
+		return json_null();
+	/* clang-format off */
+	return json_pack("{s:s,s:o,s:o,s:o,s:o,s:o,s:o,s:o,s:o,s:o,s:o}",
+		"kind", ss_wait_kind_name(wait->kind),
+		"text", text_or_null(wait->text),
+		"syscall", text_or_null(wait->syscall),
+		"address", wait->address ? hexadecimal(wait->address) : json_null(),
+		"owner_tid", count_or_null((uint32_t)wait->owner_tid),
+		"owner_pid", count_or_null((uint32_t)wait->owner_pid),
+		"owner_reason", text_or_null(wait->owner_reason),
+		"fd", wait->fd >= 0 ? json_integer(wait->fd) : json_null(),
+		"object", text_or_null(wait->object),
+		"timeout_ns", ns_or_null(wait->timeout_ns),
+		"left_ns", ns_or_null(wait->left_ns));
+	/* clang-format on */
+}
+
 static json_t *thread_value(const struct ss_thread *thread)
 {
 	/* clang-format off */
-	return json_pack("{s:i,s:o,s:o,s:o,s:I,s:s,s:o,s:I,s:b,s:n}",
+	return json_pack("{s:i,s:o,s:o,s:o,s:I,s:s,s:o,s:I,s:b,s:o}",
 		"tid", (int)thread->tid,
 		"inner_tid", id_or_null(thread->inner_tid),
 		"name", text_or_null(thread->name),
@@ -141,7 +166,7 @@ static json_t *thread_value(const struct ss_thread *thread)
 		"reason", text_or_null(thread->reason),
 		"stack_id", (json_int_t)thread->stack_id,
 		"consistent", thread->consistent,
-		"wait");
+		"wait", wait_value(thread->wait));
 	/* clang-format on */
 }
 

@@ -98,6 +98,8 @@ static struct ss_error *render_text(const struct ss_snapshot *snapshot,
 		const struct ss_group *group = &grouping->groups[i];
 		(void)fputc_unlocked('\n', out);
 		error = ss_text_write_threads(snapshot, group, options, out);
+		if (!error)
+			error = ss_text_write_waits(snapshot, group, options, out);
 		ss_text_write_frames(snapshot,
 				     ss_snapshot_thread(snapshot, *group->members),
 				     options, out);

@@ -15,6 +15,11 @@ struct ss_error *ss_text_write_threads(const struct ss_snapshot *snapshot,
 				       const struct ss_render_options *options,
 				       FILE *out);
 
+/* What they wait for, a line for each different thing; none where nothing is known. */
+struct ss_error *ss_text_write_waits(const struct ss_snapshot *snapshot,
+				     const struct ss_group *group,
+				     const struct ss_render_options *options, FILE *out);
+
 /* The frames of a thread, and why they end if they are not whole. */
 void ss_text_write_frames(const struct ss_snapshot *snapshot,
 			  const struct ss_thread *thread,

@@ -5,8 +5,8 @@ import os
 import re
 import subprocess
 
-LIBRARY = {"base", "arch", "proc", "model", "target", "capture", "unwind", "symbolize",
-           "diagnose", "record"}
+LIBRARY = {"base", "arch", "proc", "model", "target", "objects", "capture", "unwind",
+           "symbolize", "diagnose", "record"}
 TOOL = {"view", "cli"}
 
 # What a room may include besides itself and the C library.
@@ -16,10 +16,11 @@ MAY_USE = {
     "proc": {"base"},
     "model": {"base", "arch"},
     "target": {"base", "arch", "proc", "model"},
-    "capture": {"base", "arch", "proc", "model", "target"},
+    "objects": {"base", "arch", "proc", "model", "target"},
+    "capture": {"base", "arch", "proc", "model", "target", "objects"},
     "unwind": {"base", "arch", "model"},
     "symbolize": {"base", "model"},
-    "diagnose": {"base", "proc", "model"},
+    "diagnose": {"base", "arch", "proc", "model"},
     "record": {"base", "model", "capture", "unwind"},
     "view": {"base"},
     "cli": {"base", "view"},
@@ -47,7 +48,7 @@ THIRD_PARTY = {
 }
 
 # The only rooms that touch a process.
-PRIVILEGED = {"target", "capture"}
+PRIVILEGED = {"target", "objects", "capture"}
 PROCESS_SYMBOLS = {"ptrace", "process_vm_readv", "process_vm_writev", "waitpid", "wait",
                    "wait3", "wait4", "waitid", "kill", "tgkill", "pidfd_open"}
 PROCESS_CALLS = re.compile(r"\b(SYS|__NR)_(ptrace|process_vm_\w+|wait4|waitid|kill|tgkill|"
@@ -73,7 +74,7 @@ ROOM_FILES = 8
 # One file for each processor, format, command.
 GROWING_ROOMS = {"arch": (1, 8), "view": (2, 24), "cli": (2, 24)}
 # Reading DWARF, for rows of registers and for names, takes more than a room should hold.
-LARGER_ROOMS = {"symbolize": (2, 12), "unwind": (2, 12)}
+LARGER_ROOMS = {"objects": (1, 8), "symbolize": (2, 12), "unwind": (2, 12)}
 
 PROCESSOR = re.compile(r"^[ \t]*#[ \t]*(?:el)?if.*\b(__x86_64\w*|__amd64\w*|__i386\w*|i386|"
                        r"__aarch64\w*|__arm\w*|__riscv\w*|__powerpc\w*|__s390\w*|"
