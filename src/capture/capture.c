@@ -350,7 +350,6 @@ static struct ss_error *run_attempts(struct ss_target *target,
 		if (again)
 			continue;
 		ss_objects_look(a.capture, target, &a.memory);
-		ss_objects_look(a.capture, target, &a.memory);
 		ss_files_open(a.capture, target, &a.memory);
 		ss_perfmap_open(a.capture, target);
 		*ret = take_ptr(a.capture);
