@@ -1,7 +1,10 @@
 /*
  * A chain of calls through shared libraries that were loaded with dlopen.
  *
- * dlchain [COUNT]	(200) of chain/libchain_INDEX.so beside this program
+ * dlchain [COUNT [DIRECTORY]]	(200, chain/ beside this program) of libchain_INDEX.so
+ *
+ * In a directory of their own the libraries may be copies of the first 200, which go by
+ * the names chain_0 to chain_199 again and again.
  *
  * Thread "chain":
  *	poll
@@ -20,14 +23,16 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+enum { LIBRARIES = 200 };
+
 static char directory[PATH_MAX];
 
 static chain_function *load(unsigned index)
 {
 	char path[PATH_MAX + 64], name[32];
 
-	snprintf(path, sizeof(path), "%s/chain/libchain_%u.so", directory, index);
-	snprintf(name, sizeof(name), "chain_%u", index);
+	snprintf(path, sizeof(path), "%s/libchain_%u.so", directory, index);
+	snprintf(name, sizeof(name), "chain_%u", index % LIBRARIES);
 	void *library = dlopen(path, RTLD_NOW);
 	chain_function *function = library ? (chain_function *)dlsym(library, name) :
 					     NULL;
@@ -46,15 +51,26 @@ TARGET_FRAME static void thread_routine(void *arg)
 	TARGET_KEEP();
 }
 
+static void find_directory(int argc, char **argv)
+{
+	if (argc > 2) {
+		snprintf(directory, sizeof(directory), "%s", argv[2]);
+		return;
+	}
+	if (readlink("/proc/self/exe", directory, sizeof(directory) - 1) < 0)
+		target_die("readlink");
+	snprintf(strrchr(directory, '/'), sizeof("/chain"), "/chain");
+}
+
 int main(int argc, char **argv)
 {
-	unsigned count = target_number(argc, argv, 1, 200);
+	unsigned count = target_number(argc, argv, 1, LIBRARIES);
 	chain_function **chain = calloc(count + 1, sizeof(*chain));
 
 	target_init();
-	if (!chain || readlink("/proc/self/exe", directory, sizeof(directory) - 1) < 0)
-		target_die("readlink");
-	*strrchr(directory, '/') = '\0';
+	if (!chain)
+		target_die("calloc");
+	find_directory(argc, argv);
 	for (unsigned i = 0; i < count; i++)
 		chain[i] = load(i);
 	target_start("chain", SYS_poll, thread_routine, chain);

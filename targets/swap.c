@@ -1,0 +1,65 @@
+/*
+ * Programs and libraries of which another build can be put in the place of the one that
+ * runs. Both builds differ in nothing but the names of their functions, which are of
+ *equal length: whoever reads the other file gives a name from it to every frame.
+ *
+ * swap_right [LIBRARY]		(none)
+ *
+ * Thread "worker" (names are right_ or wrong_ by FLAVOUR, as those in the library are):
+ *	poll, target_block, right_inner, right_outer, worker_routine, target_thread_main,
+ *	start_thread, clone3
+ * and with a library:
+ *	poll, target_block, right_deeper, right_deep, right_inner, right_outer, ...
+ * The main thread: read, target_wait, main, libc's start, _start.
+ */
+#include "target.h"
+#include "swap.h"
+
+#include <dlfcn.h>
+#include <stdio.h>
+#include <sys/syscall.h>
+
+static swap_function *deep;
+
+TARGET_FRAME static void SWAP_NAME(inner)(void)
+{
+	if (deep)
+		deep(target_block);
+	else
+		target_block();
+	TARGET_KEEP();
+}
+
+TARGET_FRAME static void SWAP_NAME(outer)(void)
+{
+	SWAP_NAME(inner)();
+	TARGET_KEEP();
+}
+
+TARGET_FRAME static void worker_routine(void *arg)
+{
+	(void)arg;
+	SWAP_NAME(outer)();
+	TARGET_KEEP();
+}
+
+int main(int argc, char **argv)
+{
+	target_init();
+#ifndef SWAP_STATIC
+	if (argc > 1) {
+		void *library = dlopen(argv[1], RTLD_NOW);
+		deep = library ? (swap_function *)dlsym(library, "swap_call") : NULL;
+		if (!deep) {
+			fprintf(stderr, "%s\n", dlerror());
+			return 99;
+		}
+	}
+#else
+	(void)argc;
+	(void)argv;
+#endif
+	target_start("worker", SYS_poll, worker_routine, NULL);
+	target_wait();
+	return 0;
+}

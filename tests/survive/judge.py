@@ -1,0 +1,163 @@
+"""Runs a tool on a subject and says what came of it: by the same measure for every tool."""
+
+import os
+import re
+import signal
+import subprocess
+import time
+
+from subjects import task_states
+from harness import STACKSNAP, canonical
+
+EU_FRAME = re.compile(r"^#\d+\s+0x[0-9a-f]+(?: - 1)? ?(.*)$")
+GDB_FRAME = re.compile(r"^#\d+\s+(?:0x[0-9a-f]+ in )?(.*?) \(.*$")
+
+
+def parse_eu(text):
+    stacks, stack = {}, None
+    for line in text.splitlines():
+        thread = re.match(r"^TID (\d+):", line)
+        frame = EU_FRAME.match(line)
+        if thread:
+            stack = stacks.setdefault(int(thread.group(1)), [])
+        elif frame and stack is not None:
+            stack.append(frame.group(1))
+    return stacks
+
+
+def parse_gdb(text):
+    """Template names have parentheses and commas: the last " (" begins the arguments."""
+    stacks, stack = {}, None
+    for line in text.splitlines():
+        thread = re.match(r"^Thread \d+ \((?:Thread \S+ \(LWP (\d+)\)|LWP (\d+)|process (\d+))",
+                          line)
+        frame = GDB_FRAME.match(line)
+        if thread:
+            tid = next(number for number in thread.groups() if number)
+            stack = stacks.setdefault(int(tid), [])
+        elif frame and stack is not None:
+            stack.append(frame.group(1))
+    return stacks
+
+
+class Tool:
+    def __init__(self, name, command, parse):
+        self.name = name
+        self.command = command
+        self.parse = parse
+
+    def start(self, pid):
+        return subprocess.Popen(self.command + [str(pid)], stdin=subprocess.DEVNULL,
+                                stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+
+
+OURS = Tool("stacksnap", [STACKSNAP, "-f", "eu", "-n", "0", "--timeout=20000"], parse_eu)
+EU_STACK = Tool("eu-stack", ["eu-stack", "-n", "0", "-p"], parse_eu)
+GDB = Tool("gdb", ["gdb", "-batch", "-nx", "-iex", "set debuginfod enabled off",
+                   "-ex", "thread apply all bt", "-p"], parse_gdb)
+
+
+class Run:
+    """One run of a tool: what it printed, and whether it had to be killed."""
+
+    def __init__(self, tool, pid, limit_s):
+        begin = time.monotonic()
+        process = tool.start(pid)
+        self.hung = False
+        try:
+            output, errors = process.communicate(timeout=limit_s)
+        except subprocess.TimeoutExpired:
+            self.hung = True
+            process.kill()
+            output, errors = process.communicate()
+        self.seconds = time.monotonic() - begin
+        self.status = process.returncode
+        self.stdout = output.decode("utf-8", "replace")
+        self.stderr = errors.decode("utf-8", "replace")
+        self.stacks = tool.parse(self.stdout)
+
+
+def same(name, wanted):
+    if isinstance(wanted, str):
+        return canonical(name) == canonical(wanted)
+    return wanted.search(name) is not None
+
+
+def has_chain(stack, chain):
+    """Whether the names follow each other somewhere in the stack."""
+    return any(all(same(name, wanted) for name, wanted in zip(stack[at:], chain))
+               for at in range(len(stack) - len(chain) + 1))
+
+
+class Verdict:
+    """What one run did to one subject."""
+
+    def __init__(self, subject, run):
+        self.run = run
+        self.expected = len(subject.threads)
+        self.whole = sum(has_chain(run.stacks.get(tid, []), chain)
+                         for tid, chain in subject.threads.items())
+        self.unnamed = sum(len(run.stacks.get(tid, [])) >= len(chain)
+                           for tid, chain in subject.threads.items()) - self.whole
+        self.wrong = sorted({name for stack in run.stacks.values() for name in stack
+                             if subject.wrong and subject.wrong.search(name)})
+        self.left = self._left(subject)
+
+    def _left(self, subject):
+        """How the tool left the process, if otherwise than it was. It is given a second
+        to recover: what a killed tracer has held goes on by itself, or not at all."""
+        deadline = time.monotonic() + 1
+        while True:
+            states = set(task_states(subject.pid).values()) - set("ZX")
+            if not states:
+                return "ended"
+            if subject.stopped and states == {"T"}:
+                return None
+            if not subject.stopped and not states & set("tT"):
+                return None
+            if time.monotonic() > deadline:
+                return "running" if subject.stopped else "stopped"
+            time.sleep(0.01)
+
+    @property
+    def right(self):
+        return (not self.run.hung and not self.wrong and not self.left and
+                self.whole == self.expected)
+
+    def text(self):
+        """A cell of the table."""
+        words = []
+        if self.run.hung:
+            words.append("nothing in %.0f s" % self.run.seconds if not self.run.stacks else
+                         "not ready in %.0f s" % self.run.seconds)
+        elif self.wrong:
+            words.append("**wrong names**")
+        elif self.whole == self.expected:
+            words.append("whole, right names")
+        elif not self.run.stacks:
+            words.append("nothing")
+        elif self.whole == 0 and self.unnamed == self.expected:
+            words.append("stacks without the names")
+        else:
+            words.append("%d of %d threads whole" % (self.whole, self.expected))
+        if self.left:
+            words.append("**the process was left %s**" % self.left)
+        return "; ".join(words)
+
+    def __repr__(self):
+        return "%s (status %s, %d of %d whole, wrong %s)\n%s\n%s" % (
+            self.text(), self.run.status, self.whole, self.expected, self.wrong,
+            self.run.stdout[:6000], self.run.stderr[:2000])
+
+
+def judge(tool, subject, limit_s):
+    return Verdict(subject, Run(tool, subject.pid, limit_s))
+
+
+def resume(subject):
+    """Undoes what a tool may have left behind."""
+    if not subject.stopped:
+        try:
+            os.kill(subject.pid, signal.SIGCONT)
+        except ProcessLookupError:
+            pass
