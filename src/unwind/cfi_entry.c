@@ -2,6 +2,8 @@
 
 #include <string.h>
 
+#include "unwind/cfi_index.h"
+
 enum {
 	/* pcrel | sdata4: the pointers of an FDE as every linker writes them. */
 	POINTER_PCREL_SDATA4 = 0x1b,
@@ -9,6 +11,9 @@ enum {
 	CIE_MAX = 256,
 	FDE_MAX = SS_CFI_PROGRAM_MAX + 64,
 	LENGTH_64 = 0xffffffff,
+	ADDRESS_SIZE = 8,
+	/* What tells a CIE: in .eh_frame zero. */
+	DEBUG_CIE_ID = 0xffffffff,
 };
 
 uint64_t ss_cfi_read_fixed(struct ss_cfi_bytes *b, size_t size)
@@ -58,20 +63,33 @@ int64_t ss_cfi_read_sleb(struct ss_cfi_bytes *b)
 struct record {
 	uint8_t bytes[FDE_MAX];
 	size_t size;
-	uint64_t body; /* ELF virtual address of bytes */
+	uint64_t body; /* ELF virtual address of bytes, or offset in .debug_frame */
 };
 
-static bool read_record(struct ss_image *image, uint64_t address, size_t max,
+/* Where entries are read from. */
+struct source {
+	struct ss_image *image;
+	const struct ss_cfi_index *debug; /* .debug_frame; NULL: .eh_frame of image */
+};
+
+static size_t read_source(const struct source *source, uint64_t at, void *bytes,
+			  size_t size)
+{
+	return source->debug ? ss_cfi_index_read(source->debug, at, bytes, size) :
+			       ss_image_read(source->image, at, bytes, size);
+}
+
+static bool read_record(const struct source *source, uint64_t address, size_t max,
 			struct record *ret)
 {
 	uint32_t length;
 
-	if (ss_image_read(image, address, &length, sizeof(length)) != sizeof(length) ||
+	if (read_source(source, address, &length, sizeof(length)) != sizeof(length) ||
 	    length == 0 || length == LENGTH_64 || length > max)
 		return false;
 	ret->body = address + sizeof(length);
 	ret->size = length;
-	return ss_image_read(image, ret->body, ret->bytes, length) == length;
+	return read_source(source, ret->body, ret->bytes, length) == length;
 }
 
 static struct ss_cfi_bytes bytes_of(const struct record *record)
@@ -135,11 +153,21 @@ static bool read_augmentation(struct ss_cfi_bytes *b, const char *letters,
 	return !b->failed && encoding == POINTER_PCREL_SDATA4;
 }
 
-static bool read_cie(struct ss_image *image, uint64_t address, struct ss_cfi_entry *ret)
+static void read_factors(struct ss_cfi_bytes *b, uint64_t version,
+			 struct ss_cfi_entry *ret)
+{
+	ret->code_align = ss_cfi_read_uleb(b);
+	ret->data_align = ss_cfi_read_sleb(b);
+	ret->return_register = version == 1 ? ss_cfi_read_fixed(b, 1) :
+					      ss_cfi_read_uleb(b);
+}
+
+static bool read_cie(const struct source *source, uint64_t address,
+		     struct ss_cfi_entry *ret)
 {
 	struct record record;
 
-	if (!read_record(image, address, CIE_MAX, &record))
+	if (!read_record(source, address, CIE_MAX, &record))
 		return false;
 	struct ss_cfi_bytes b = bytes_of(&record);
 	uint64_t id = ss_cfi_read_fixed(&b, 4);
@@ -149,29 +177,58 @@ static bool read_cie(struct ss_image *image, uint64_t address, struct ss_cfi_ent
 	if (id != 0 || (version != 1 && version != 3) || !nul || letters[0] != 'z')
 		return false;
 	b.at = nul + 1;
-	ret->code_align = ss_cfi_read_uleb(&b);
-	ret->data_align = ss_cfi_read_sleb(&b);
-	ret->return_register = version == 1 ? ss_cfi_read_fixed(&b, 1) :
-					      ss_cfi_read_uleb(&b);
+	read_factors(&b, version, ret);
 	return read_augmentation(&b, letters + 1, ret) && take_program(&b, &ret->initial);
 }
 
-enum ss_cfi_found ss_cfi_entry_find(struct ss_image *image,
-				    const struct ss_cfi_table *table, uint64_t address,
-				    struct ss_cfi_entry *ret)
+/* Without augmentation: compilers have none to write there. */
+static bool read_debug_cie(const struct source *source, uint64_t offset,
+			   struct ss_cfi_entry *ret)
+{
+	struct record record;
+
+	if (!read_record(source, offset, CIE_MAX, &record))
+		return false;
+	struct ss_cfi_bytes b = bytes_of(&record);
+	uint64_t id = ss_cfi_read_fixed(&b, 4);
+	uint64_t version = ss_cfi_read_fixed(&b, 1);
+	uint64_t letters = ss_cfi_read_fixed(&b, 1);
+	if (id != DEBUG_CIE_ID || letters != 0 ||
+	    (version != 1 && version != 3 && version != 4))
+		return false;
+	uint64_t address_size = version == 4 ? ss_cfi_read_fixed(&b, 1) : ADDRESS_SIZE;
+	uint64_t segment_size = version == 4 ? ss_cfi_read_fixed(&b, 1) : 0;
+	if (address_size != ADDRESS_SIZE || segment_size != 0)
+		return false;
+	read_factors(&b, version, ret);
+	return take_program(&b, &ret->initial);
+}
+
+static enum ss_cfi_found finish(struct ss_cfi_bytes *b, uint64_t address,
+				struct ss_cfi_entry *ret)
+{
+	if (b->failed)
+		return SS_CFI_COMPLEX;
+	if (address < ret->start || address >= ret->end)
+		return SS_CFI_NONE;
+	return take_program(b, &ret->program) ? SS_CFI_FOUND : SS_CFI_COMPLEX;
+}
+
+static enum ss_cfi_found find_in_eh_frame(const struct source *source,
+					  const struct ss_cfi_table *table,
+					  uint64_t address, struct ss_cfi_entry *ret)
 {
 	struct record record;
 	uint64_t start;
 	uint64_t fde;
 
-	if (!ss_cfi_table_search(image, table, address, &start, &fde))
+	if (!ss_cfi_table_search(source->image, table, address, &start, &fde))
 		return SS_CFI_NONE;
-	if (!read_record(image, fde, FDE_MAX, &record))
+	if (!read_record(source, fde, FDE_MAX, &record))
 		return SS_CFI_COMPLEX;
 	struct ss_cfi_bytes b = bytes_of(&record);
 	uint64_t cie_pointer = ss_cfi_read_fixed(&b, 4);
-	ret->signal = false;
-	if (cie_pointer == 0 || !read_cie(image, record.body - cie_pointer, ret))
+	if (cie_pointer == 0 || !read_cie(source, record.body - cie_pointer, ret))
 		return SS_CFI_COMPLEX;
 	uint64_t here = record.body + (uint64_t)(b.at - record.bytes);
 	ret->start = here + (uint64_t)(int64_t)(int32_t)ss_cfi_read_fixed(&b, 4);
@@ -180,7 +237,42 @@ enum ss_cfi_found ss_cfi_entry_find(struct ss_image *image,
 	if (b.failed || augmentation > (uint64_t)(b.end - b.at))
 		return SS_CFI_COMPLEX;
 	b.at += augmentation;
-	if (address < ret->start || address >= ret->end)
+	return finish(&b, address, ret);
+}
+
+static enum ss_cfi_found find_in_debug_frame(const struct source *source,
+					     uint64_t address, struct ss_cfi_entry *ret)
+{
+	struct record record;
+	uint64_t start;
+	uint64_t fde;
+
+	if (!source->debug || !ss_cfi_index_search(source->debug, address, &start, &fde))
 		return SS_CFI_NONE;
-	return take_program(&b, &ret->program) ? SS_CFI_FOUND : SS_CFI_COMPLEX;
+	if (!read_record(source, fde, FDE_MAX, &record))
+		return SS_CFI_COMPLEX;
+	struct ss_cfi_bytes b = bytes_of(&record);
+	uint64_t cie = ss_cfi_read_fixed(&b, 4);
+	if (!read_debug_cie(source, cie, ret))
+		return SS_CFI_COMPLEX;
+	ret->start = ss_cfi_read_fixed(&b, ADDRESS_SIZE);
+	ret->end = ret->start + ss_cfi_read_fixed(&b, ADDRESS_SIZE);
+	return finish(&b, address, ret);
+}
+
+enum ss_cfi_found ss_cfi_entry_find(struct ss_image *image,
+				    const struct ss_cfi_table *table, uint64_t address,
+				    struct ss_cfi_entry *ret)
+{
+	struct source source = { .image = image };
+
+	ret->signal = false;
+	enum ss_cfi_found found = find_in_eh_frame(&source, table, address, ret);
+	struct ss_cfi_table other;
+	if (found == SS_CFI_NONE && ss_cfi_table_find_other(image, table, &other))
+		found = find_in_eh_frame(&source, &other, address, ret);
+	if (found != SS_CFI_NONE)
+		return found;
+	source.debug = ss_image_debug_index(image);
+	return find_in_debug_frame(&source, address, ret);
 }

@@ -1,6 +1,6 @@
 /*
- * One entry of .eh_frame: an FDE with its CIE, found and read. Formats: LSB core 10.6,
- * DWARF 5 section 6.4.1.
+ * One entry of .eh_frame or .debug_frame: an FDE with its CIE, found and read. Formats:
+ * LSB core 10.6, DWARF 5 section 6.4.1.
  */
 #ifndef SS_UNWIND_CFI_ENTRY_H
 #define SS_UNWIND_CFI_ENTRY_H
@@ -32,7 +32,8 @@ enum ss_cfi_found {
 	SS_CFI_COMPLEX, /* an encoding or a size that is not read here */
 };
 
-/* Finds and reads the FDE that covers address (ELF virtual). */
+/* Finds and reads the FDE that covers address (ELF virtual), in .eh_frame or, if it has
+   none, in .debug_frame. */
 enum ss_cfi_found ss_cfi_entry_find(struct ss_image *image,
 				    const struct ss_cfi_table *table, uint64_t address,
 				    struct ss_cfi_entry *ret);

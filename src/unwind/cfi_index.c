@@ -11,6 +11,7 @@ enum {
 	/* 64 MiB of .eh_frame are a million functions. */
 	SECTION_SIZE_MAX = 64 << 20,
 	LENGTH_64 = 0xffffffff,
+	CIE_ID = 0xffffffff,
 };
 
 struct entry {
@@ -20,6 +21,8 @@ struct entry {
 
 struct ss_cfi_index {
 	SS_VECTOR(struct entry) entries; /* sorted by start */
+	uint8_t *bytes;			 /* of .debug_frame; NULL: .eh_frame */
+	size_t size;
 };
 
 static bool is_eh_frame(const struct ss_image *image, const Elf64_Shdr *names,
@@ -28,7 +31,10 @@ static bool is_eh_frame(const struct ss_image *image, const Elf64_Shdr *names,
 	static const char wanted[] = ".eh_frame";
 	char name[sizeof(wanted)];
 
-	return section->sh_type == SHT_PROGBITS && section->sh_name < names->sh_size &&
+	/* gold writes the type that the psABI has for it. */
+	return (section->sh_type == SHT_PROGBITS ||
+		section->sh_type == SHT_X86_64_UNWIND) &&
+	       section->sh_name < names->sh_size &&
 	       ss_module_read(image->module, names->sh_offset + section->sh_name, name,
 			      sizeof(name)) == sizeof(name) &&
 	       memcmp(name, wanted, sizeof(wanted)) == 0;
@@ -72,9 +78,10 @@ static bool add_entries(struct ss_cfi_index *index, const uint8_t *bytes,
 	while (section->sh_size - at >= sizeof(struct fde_head)) {
 		struct fde_head head;
 		memcpy(&head, bytes + at, sizeof(head));
-		if (head.length == 0 || head.length == LENGTH_64)
+		if (head.length == LENGTH_64)
 			break;
-		if (head.cie != 0) {
+		/* A zero ends it, but linkers leave those of crtend.o in the middle. */
+		if (head.length != 0 && head.cie != 0) {
 			struct entry *entry = ss_vector_push(&index->entries);
 			if (!entry)
 				return false;
@@ -89,12 +96,45 @@ static bool add_entries(struct ss_cfi_index *index, const uint8_t *bytes,
 	return index->entries.count > 0;
 }
 
+/* The entries of .debug_frame, DWARF 5 section 6.4.1: addresses as they are, and CIEs
+   told by all bits set. */
+static bool add_debug_entries(struct ss_cfi_index *index)
+{
+	struct debug_head {
+		uint32_t length;
+		uint32_t cie;
+		uint64_t start;
+	} __attribute__((packed)) head;
+
+	for (size_t at = 0; index->size - at >= sizeof(head);) {
+		memcpy(&head, index->bytes + at, sizeof(head));
+		if (head.length == LENGTH_64)
+			break;
+		if (head.length != 0 && head.cie != CIE_ID) {
+			struct entry *entry = ss_vector_push(&index->entries);
+			if (!entry)
+				return false;
+			*entry = (struct entry){ .start = head.start, .fde = at };
+		}
+		if (head.length > index->size - at - sizeof(head.length))
+			break;
+		at += sizeof(head.length) + head.length;
+	}
+	return index->entries.count > 0;
+}
+
 static int compare_entries(const void *a, const void *b)
 {
 	const struct entry *x = a;
 	const struct entry *y = b;
 
 	return (x->start > y->start) - (x->start < y->start);
+}
+
+static void sort_entries(struct ss_cfi_index *index)
+{
+	qsort(index->entries.items, index->entries.count, sizeof(*index->entries.items),
+	      compare_entries);
 }
 
 struct ss_cfi_index *ss_cfi_index_new(struct ss_image *image)
@@ -112,8 +152,25 @@ struct ss_cfi_index *ss_cfi_index_new(struct ss_image *image)
 		ss_cfi_index_free(index);
 		return NULL;
 	}
-	qsort(index->entries.items, index->entries.count, sizeof(*index->entries.items),
-	      compare_entries);
+	sort_entries(index);
+	return index;
+}
+
+struct ss_cfi_index *ss_cfi_index_new_debug(uint8_t *bytes, size_t size)
+{
+	struct ss_cfi_index *index = calloc(1, sizeof(*index));
+
+	if (!index) {
+		free(bytes);
+		return NULL;
+	}
+	index->bytes = bytes;
+	index->size = size;
+	if (!add_debug_entries(index)) {
+		ss_cfi_index_free(index);
+		return NULL;
+	}
+	sort_entries(index);
 	return index;
 }
 
@@ -122,7 +179,18 @@ void ss_cfi_index_free(struct ss_cfi_index *index)
 	if (!index)
 		return;
 	ss_vector_free(&index->entries);
+	free(index->bytes);
 	free(index);
+}
+
+size_t ss_cfi_index_read(const struct ss_cfi_index *index, uint64_t offset, void *bytes,
+			 size_t size)
+{
+	if (!index->bytes || offset >= index->size)
+		return 0;
+	size_t n = SS_MIN(size, index->size - (size_t)offset);
+	memcpy(bytes, index->bytes + offset, n);
+	return n;
 }
 
 bool ss_cfi_index_search(const struct ss_cfi_index *index, uint64_t address,

@@ -81,16 +81,43 @@ static bool read_entry(struct ss_image *image, const struct ss_cfi_table *table,
 			     sizeof(*ret)) == sizeof(*ret);
 }
 
-bool ss_cfi_table_find(struct ss_image *image, struct ss_cfi_table *ret)
+static bool use_index(struct ss_image *image, struct ss_cfi_table *ret)
 {
-	if (find_header(image, ret))
-		return true;
 	if (!image->cfi_index_tried) {
 		image->cfi_index_tried = true;
 		image->cfi_index = ss_cfi_index_new(image);
 	}
 	*ret = (struct ss_cfi_table){ .index = image->cfi_index };
 	return ret->index != NULL;
+}
+
+bool ss_cfi_table_find(struct ss_image *image, struct ss_cfi_table *ret)
+{
+	return find_header(image, ret) || use_index(image, ret);
+}
+
+static bool is_sorted(struct ss_image *image, const struct ss_cfi_table *table)
+{
+	struct entry last = { .start = INT32_MIN };
+	struct entry entry;
+
+	for (uint64_t i = 0; i < table->count; i++) {
+		if (!read_entry(image, table, i, &entry) || entry.start < last.start)
+			return false;
+		last = entry;
+	}
+	return true;
+}
+
+bool ss_cfi_table_find_other(struct ss_image *image, const struct ss_cfi_table *table,
+			     struct ss_cfi_table *ret)
+{
+	if (table->count == 0)
+		return false;
+	if (!image->table_checked)
+		image->table_sorted = is_sorted(image, table);
+	image->table_checked = true;
+	return !image->table_sorted && use_index(image, ret);
 }
 
 bool ss_cfi_table_search(struct ss_image *image, const struct ss_cfi_table *table,

@@ -15,8 +15,16 @@ struct ss_cfi_table {
 					     image's */
 };
 
-/* Finds the table. False: there is none, or not one that can be searched. */
+/* Finds the table. False: there is none, or not one that can be searched; *ret is
+   empty then. */
 bool ss_cfi_table_find(struct ss_image *image, struct ss_cfi_table *ret);
+
+/*
+ * The table to search where the first one led nowhere: an index, where .eh_frame_hdr is
+ * not sorted (as lld 14 leaves it if code lies before it). False: there is no other.
+ */
+bool ss_cfi_table_find_other(struct ss_image *image, const struct ss_cfi_table *table,
+			     struct ss_cfi_table *ret);
 
 /* Finds the last FDE that begins at or before address (all ELF virtual): where it
    begins and where it lies itself. Whether it reaches so far is for the FDE to say. */

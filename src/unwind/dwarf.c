@@ -36,7 +36,7 @@ static bool find_entry(struct ss_dwarf *dwarf, uint64_t ip, uint64_t *fde_addres
 	uint64_t start;
 	uint64_t fde;
 
-	if (!loaded || !loaded->has_table ||
+	if (!loaded || !loaded->image ||
 	    !ss_cfi_table_search(loaded->image, &loaded->table, ip - loaded->bias, &start,
 				 &fde))
 		return false;

@@ -82,6 +82,8 @@ bool ss_fallback_step(struct ss_view *view, struct ss_regs *regs, bool innermost
 	bool root = false;
 	uint64_t fp;
 
+	bool chained = *source == SS_FROM_FRAME_POINTER;
+
 	*end = SS_END_NO_UNWIND_INFO;
 	*source = SS_FROM_RETURN_ADDRESS;
 	if (innermost && step_bad_pointer(view, regs))
@@ -91,10 +93,12 @@ bool ss_fallback_step(struct ss_view *view, struct ss_regs *regs, bool innermost
 		*end = SS_END_ROOT;
 		return !root;
 	}
-	/* The outermost frame pointer is zero (psABI 3.4.1). */
-	if (!innermost && ss_regs_get(regs, ss_arch.fp, &fp) && fp == 0) {
+	/* The outermost frame pointer is zero (psABI 3.4.1), but so it is where a program
+	   uses none at all. */
+	bool zero = !innermost && ss_regs_get(regs, ss_arch.fp, &fp) && fp == 0;
+	if (!(zero && chained) && step_scan(view, regs))
+		return true;
+	if (zero)
 		*end = SS_END_ROOT;
-		return false;
-	}
-	return step_scan(view, regs);
+	return false;
 }

@@ -4,6 +4,7 @@
 
 #include "arch/arch.h"
 #include "unwind/cfi_index.h"
+#include "unwind/debug_frame.h"
 
 enum { HEADERS_MAX = 512 };
 
@@ -103,6 +104,7 @@ void ss_image_free(struct ss_image *image)
 	free(image->chunks);
 	free(image->chunk_sizes);
 	ss_cfi_index_free(image->cfi_index);
+	ss_cfi_index_free(image->debug_index);
 	ss_module_unref(image->module);
 	free(image);
 }
@@ -153,6 +155,19 @@ size_t ss_image_read(struct ss_image *image, uint64_t address, void *bytes, size
 				 SS_MIN(size, s->size - at));
 	}
 	return 0;
+}
+
+const struct ss_cfi_index *ss_image_debug_index(struct ss_image *image)
+{
+	size_t size;
+
+	if (image->debug_index_tried)
+		return image->debug_index;
+	image->debug_index_tried = true;
+	uint8_t *bytes = ss_debug_frame_read(image->session, image->module, &size);
+	if (bytes)
+		image->debug_index = ss_cfi_index_new_debug(bytes, size);
+	return image->debug_index;
 }
 
 uint64_t ss_image_bias(const struct ss_image *image, const struct ss_module_impl *module)

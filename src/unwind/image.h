@@ -9,6 +9,7 @@
 #include <elf.h>
 
 #include "model/module.h"
+#include "model/session.h"
 
 enum { SS_SEGMENTS_MAX = 64, SS_IMAGE_CHUNK = 16 * 1024 };
 
@@ -32,6 +33,11 @@ struct ss_image {
 	uint32_t *chunk_sizes;
 	struct ss_cfi_index *cfi_index; /* made when it is first asked for, or NULL */
 	bool cfi_index_tried;
+	bool table_sorted; /* that of .eh_frame_hdr; known after table_checked */
+	bool table_checked;
+	struct ss_cfi_index *debug_index; /* of .debug_frame, likewise */
+	bool debug_index_tried;
+	const struct ss_session *session; /* where debug files are; NULL: nowhere */
 };
 
 /* Reads the headers. NULL: no bytes, no 64-bit ELF of this machine, no memory. */
@@ -45,6 +51,9 @@ size_t ss_image_read(struct ss_image *image, uint64_t address, void *bytes, size
 /* What to subtract from an address in the process to get the ELF virtual address,
    for a module with this image. */
 uint64_t ss_image_bias(const struct ss_image *image, const struct ss_module_impl *module);
+
+/* The index of .debug_frame, looked for the first time. NULL: there is none. */
+const struct ss_cfi_index *ss_image_debug_index(struct ss_image *image);
 
 SS_DEFINE_CLEANUP(struct ss_image, ss_image, ss_image_free)
 

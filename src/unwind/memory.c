@@ -5,11 +5,16 @@
 
 struct ss_images {
 	SS_VECTOR(struct ss_image *) items;
+	const struct ss_session *session;
 };
 
-struct ss_images *ss_images_new(void)
+struct ss_images *ss_images_new(const struct ss_session *session)
 {
-	return calloc(1, sizeof(struct ss_images));
+	struct ss_images *images = calloc(1, sizeof(*images));
+
+	if (images)
+		images->session = session;
+	return images;
 }
 
 void ss_images_free(struct ss_images *images)
@@ -53,6 +58,7 @@ static struct ss_image *images_get(struct ss_images *images,
 		ss_image_free(image);
 		return NULL;
 	}
+	image->session = images->session;
 	return *slot = image;
 }
 
@@ -91,7 +97,7 @@ static void open_image(struct ss_view *view, struct ss_loaded *loaded)
 		return;
 	}
 	loaded->bias = ss_image_bias(loaded->image, loaded->module);
-	loaded->has_table = ss_cfi_table_find(loaded->image, &loaded->table);
+	(void)ss_cfi_table_find(loaded->image, &loaded->table); /* or it stays empty */
 }
 
 struct ss_loaded *ss_view_find_module(struct ss_view *view, uint64_t address)

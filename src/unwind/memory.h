@@ -13,9 +13,8 @@ struct ss_loaded {
 	struct ss_module_impl *module; /* the capture's */
 	struct ss_image *image;	       /* the session's; NULL: no bytes */
 	uint64_t bias;
-	bool has_table;
-	struct ss_cfi_table table;
-	bool opened; /* image was looked for */
+	struct ss_cfi_table table; /* empty: none */
+	bool opened;		   /* image was looked for */
 };
 
 struct ss_images; /* the session's images, by file */
@@ -50,7 +49,8 @@ bool ss_view_is_code(struct ss_view *view, uint64_t address);
 /* Whether the missing address is where the copy of a stack was cut. */
 bool ss_view_was_cut(const struct ss_view *view);
 
-struct ss_images *ss_images_new(void);
+/* session: where debug files are looked for; NULL: they are not. */
+struct ss_images *ss_images_new(const struct ss_session *session);
 void ss_images_free(struct ss_images *images);
 
 #endif

@@ -54,7 +54,7 @@ static struct unwinder *get_unwinder(struct ss_session *session)
 		return NULL;
 	unwinder->dwarf = ss_dwarf_new();
 	unwinder->rows = ss_rows_new();
-	unwinder->images = ss_images_new();
+	unwinder->images = ss_images_new(session);
 	if (!unwinder->dwarf || !unwinder->rows || !unwinder->images) {
 		unwinder_free(unwinder);
 		return NULL;

@@ -55,7 +55,11 @@ objcopy --strip-all "$made/plain" "$made/mini"
 objcopy --strip-debug "$made/plain" "$made/names"
 xz -k "$made/names"
 objcopy --add-section .gnu_debugdata="$made/names.xz" "$made/mini"
+# shellcheck disable=SC2086 # words
+gcc $small -g -fno-asynchronous-unwind-tables -o "$made/debug" "$made/seed.c"
+objcopy --strip-all --keep-section=.debug_frame "$made/debug" "$made/debug_frame"
 cp "$made/stripped" cfi/plain
+cp "$made/debug_frame" cfi/debug_frame
 cp "$made/pointers" symtab/plain
 cp "$made/stripped" symtab/stripped
 cp "$made/mini" elf/embedded

@@ -18,7 +18,7 @@ MAY_USE = {
     "target": {"base", "arch", "proc", "model"},
     "objects": {"base", "arch", "proc", "model", "target"},
     "capture": {"base", "arch", "proc", "model", "target", "objects"},
-    "unwind": {"base", "arch", "model"},
+    "unwind": {"base", "arch", "model", "symbolize"},  # the files that both read
     "symbolize": {"base", "model"},
     "diagnose": {"base", "arch", "proc", "model"},
     "record": {"base", "model", "capture", "unwind"},
@@ -31,7 +31,7 @@ THIRD_PARTY = {
     "libunwind.h": {"unwind", "arch/unwind_table.h"},
     "libunwind-ptrace.h": {"capture/live.c"},
     "elfutils/": {"symbolize"},
-    "libelf.h": {"symbolize"},
+    "libelf.h": {"symbolize", "unwind/debug_frame.c"},
     "gelf.h": {"symbolize"},
     "dwarf.h": {"symbolize", "unwind"},  # numbers only
     "demangle.h": {"symbolize"},
