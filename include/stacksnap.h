@@ -89,10 +89,11 @@ SS_API void ss_target_close(struct ss_target *target);
 /* Capture --------------------------------------------------------------- */
 
 enum ss_mode {
-	SS_MODE_AUTO = 0, /* the library's choice; today the same as STOP */
-	SS_MODE_STOP,	  /* stop all threads, copy, release, interpret afterwards */
-	SS_MODE_LIVE,	  /* libunwind-ptrace unwinds while they are stopped */
-	SS_MODE_NO_STOP,  /* never stop anything; what runs has no stack */
+	SS_MODE_DEFAULT = 0, /* STOP */
+	SS_MODE_STOP,	     /* stop all threads, copy, release, interpret afterwards */
+	SS_MODE_LIVE,	     /* libunwind-ptrace unwinds while they are stopped */
+	SS_MODE_NO_STOP,     /* never stop anything; what runs has no stack */
+	SS_MODE_AUTO, /* stop what runs only; see also ss_capture_complete() */
 };
 
 /*
@@ -123,6 +124,20 @@ struct ss_capture_options {
 SS_API struct ss_error *ss_capture_take(struct ss_target *target,
 					const struct ss_capture_options *options,
 					struct ss_capture **ret);
+
+/*
+ * For a capture that was made without stopping all threads (AUTO): stops these of them,
+ * for a moment, and adds the registers that were not known. Of a thread that has run
+ * since the capture the stack is replaced as well, and the capture is not of one moment
+ * any more. Ids that are not in the capture are passed over. To be called with the
+ * options of the capture, before it is unwound (again) or shared; snapshots that were
+ * made of it already stay as they are. What could not be stopped stays as it was.
+ * Errors: those of ss_capture_take(); the capture is then as it was.
+ */
+SS_API struct ss_error *ss_capture_complete(struct ss_capture *capture,
+					    struct ss_target *target,
+					    const struct ss_capture_options *options,
+					    const pid_t *tids, size_t count);
 
 SS_API void ss_capture_free(struct ss_capture *capture);
 
@@ -214,10 +229,10 @@ struct ss_process {
 	const char *name;	/* comm of the main thread, raw bytes */
 	const char *executable; /* path as the target sees it, or NULL */
 	uint64_t time_ns;	/* CLOCK_REALTIME at the freeze */
-	enum ss_mode mode;	/* what was done; never AUTO */
+	enum ss_mode mode;	/* what was done; never DEFAULT */
 	uint64_t stopped_ns;	/* from the first interrupt to the last release */
 	unsigned threads_stopped;
-	bool consistent;	     /* all threads listed were stopped at one moment */
+	bool consistent; /* all threads listed stood still at one moment */
 	uint64_t copied_bytes;	     /* of stacks */
 	uint64_t running_stopped_ns; /* longest stop of a thread that was running */
 	unsigned threads_unseen;     /* known to exist, and not captured at all */

@@ -63,10 +63,21 @@ void ss_freeze_seize(struct ss_freeze *freeze)
 		for (; done < tasks->items.count; done++) {
 			struct ss_task *task = &tasks->items.items[done];
 			ss_task_read(task, freeze->target, freeze->options, &text);
-			if (task->phase == SS_TASK_SEEN)
+			if (task->phase == SS_TASK_SEEN && !task->watched)
 				seize(task);
 		}
 	}
+}
+
+void ss_freeze_seize_again(struct ss_freeze *freeze, bool all)
+{
+	for (size_t i = 0; i < freeze->tasks->items.count; i++) {
+		struct ss_task *task = &freeze->tasks->items.items[i];
+		if ((all && task->phase == SS_TASK_RELEASED) ||
+		    (task->phase == SS_TASK_SEEN && !task->watched))
+			seize(task);
+	}
+	freeze->rounds = all ? 0 : freeze->rounds + 1;
 }
 
 /* Reads the registers, and keeps the stop from being seen as EINTR. */
@@ -135,7 +146,7 @@ static void poll_task(struct ss_freeze *freeze, struct ss_task *task)
 		return;
 	}
 	task->phase = SS_TASK_STOPPED;
-	freeze->stopped++;
+	freeze->stopped += task->stopped_ns == 0;
 	/* If this is not our stop, it is a signal on its way in: it is handed on at the
 	   release. A group-stop is an event as ours, and stays in force by itself. */
 	if (ptrace(PTRACE_GETSIGINFO, task->tid, 0, &info) == 0 &&
@@ -295,8 +306,10 @@ void ss_freeze_stop(struct ss_freeze *freeze)
 
 	look_again_at_slow(freeze);
 	freeze->begin_ns = ss_freeze_now();
-	freeze->deadline_ns = freeze->begin_ns + timeout_ns;
-	freeze->round_ns = freeze->begin_ns + SS_MIN(timeout_ns, (uint64_t)ROUND_NS);
+	if (!freeze->deadline_ns)
+		freeze->deadline_ns = freeze->begin_ns + timeout_ns;
+	freeze->round_ns =
+		SS_MIN(freeze->deadline_ns, freeze->begin_ns + (uint64_t)ROUND_NS);
 	interrupt_class(freeze, false);
 	/* Few sleepers stop in less time than another round of waiting takes. */
 	if (freeze->tasks->items.count > TOGETHER)
@@ -338,7 +351,7 @@ static void release(const struct ss_freeze *freeze, struct ss_task *task)
 	if (ptrace(PTRACE_DETACH, task->tid, 0, task->signal) != 0)
 		(void)has_ended(freeze, task);
 	task->phase = SS_TASK_RELEASED;
-	task->stopped_ns = ss_freeze_now() - task->running_ns;
+	task->stopped_ns = SS_MAX(task->stopped_ns, ss_freeze_now() - task->running_ns);
 }
 
 static void nap(void)
@@ -374,8 +387,9 @@ void ss_freeze_finish(struct ss_freeze *freeze)
 		if (task->phase != SS_TASK_STOPPED)
 			continue;
 		/* Too late to be copied: it was not there when the others were. */
-		freeze->stopped--;
+		freeze->stopped -= task->stopped_ns == 0;
 		release(freeze, task);
 		task->phase = SS_TASK_INTERRUPTED;
 	}
+	freeze->held_ns += freeze->end_ns - freeze->begin_ns;
 }

@@ -19,6 +19,7 @@ struct ss_freeze {
 	uint64_t round_ns;    /* what has stopped is held no longer than to here */
 	uint64_t begin_ns;    /* first interrupt */
 	uint64_t end_ns;      /* last release */
+	uint64_t held_ns;     /* from begin to end, all turns together */
 	unsigned stopped;     /* threads that did stop */
 	unsigned rounds;      /* beyond the first: not all stood at one moment */
 	bool foreign;	      /* a thread runs 32-bit code */
@@ -27,8 +28,12 @@ struct ss_freeze {
 
 uint64_t ss_freeze_now(void);
 
-/* Lists and attaches threads until a pass finds no new one. */
+/* Lists and attaches threads, but for what is watched, until a pass finds no new one. */
 void ss_freeze_seize(struct ss_freeze *freeze);
+
+/* Another turn: attaches what is not watched (any more), and, with all, what has been
+   released. Without, not all will have stood at one moment. */
+void ss_freeze_seize_again(struct ss_freeze *freeze, bool all);
 
 /* Stops all that is attached, and threads that appear meanwhile. When it returns
    each thread is stopped, gone, or late (phase INTERRUPTED). */

@@ -1,12 +1,13 @@
 #include "capture/observe.h"
 
-#include <stdio.h>
 #include <string.h>
 
 enum { TRIES = 3 };
 
 static bool is_left(const struct ss_task *task)
 {
+	if (task->steady)
+		return false;
 	return task->phase == SS_TASK_SEEN || task->phase == SS_TASK_INTERRUPTED ||
 	       task->phase == SS_TASK_REFUSED;
 }
@@ -25,20 +26,6 @@ static void read_name(const struct ss_target *target, struct ss_task *task,
 	if (task->phase == SS_TASK_RELEASED && task->state == '?' &&
 	    ss_target_read_stat(target, task->tid, text, &stat))
 		memcpy(task->comm, stat.comm, sizeof(task->comm));
-}
-
-/* How often the thread was put on a CPU: third figure of schedstat (sched-stats.rst). */
-static uint64_t read_run_count(const struct ss_target *target, pid_t tid,
-			       struct ss_text *text)
-{
-	unsigned long long run_ns;
-	unsigned long long wait_ns;
-	unsigned long long count;
-
-	if (!ss_target_read_task(target, tid, "schedstat", text) ||
-	    sscanf(text->bytes, "%llu %llu %llu", &run_ns, &wait_ns, &count) != 3)
-		return 0;
-	return count;
 }
 
 static bool read_call(const struct ss_target *target, struct ss_task *task,
@@ -72,12 +59,12 @@ static void observe(struct ss_arena *arena, const struct ss_capture *capture,
 	for (int i = 0; i < TRIES && !task->consistent; i++) {
 		size_t mark = arena->used;
 		memset(task->stacks, 0, sizeof(task->stacks)); /* of an earlier try */
-		uint64_t before = read_run_count(target, task->tid, text);
+		uint64_t before = ss_task_read_run_count(target, task->tid, text);
 		task->partial = read_call(target, task, text);
 		if (!task->partial)
 			return;
 		ss_arena_copy(arena, capture, &one, memory, options, is_partial);
-		uint64_t after = read_run_count(target, task->tid, text);
+		uint64_t after = ss_task_read_run_count(target, task->tid, text);
 		task->consistent = before == after && before != 0;
 		if (!task->consistent && i + 1 < TRIES)
 			arena->used = mark;
@@ -114,4 +101,67 @@ void ss_observe_tasks(struct ss_arena *arena, const struct ss_capture *capture,
 		observe(arena, capture, target, task, memory, options, &text);
 		task->reason = reason_of(task);
 	}
+}
+
+static bool is_new_watched(const struct ss_task *task)
+{
+	return task->watched && task->stacks[0].bytes == NULL;
+}
+
+void ss_observe_copy(struct ss_arena *arena, const struct ss_capture *capture,
+		     struct ss_task_list *tasks, const struct ss_memory *memory,
+		     const struct ss_capture_options *options, unsigned moment)
+{
+	for (size_t i = 0; i < tasks->items.count; i++) {
+		struct ss_task *task = &tasks->items.items[i];
+		if (!is_new_watched(task))
+			continue;
+		task->partial = true;
+		task->lock.moment = moment;
+		task->reason = reason_of(task);
+	}
+	ss_arena_copy(arena, capture, tasks, memory, options, is_new_watched);
+}
+
+/* It moved: what is known of it is out of date. */
+static void stop_watching(const struct ss_target *target, struct ss_task *task,
+			  struct ss_text *text)
+{
+	struct ss_stat stat;
+
+	task->watched = task->steady = task->partial = task->consistent = false;
+	memset(task->stacks, 0, sizeof(task->stacks));
+	task->lock = (struct ss_lock_copy){};
+	task->reason = NULL;
+	if (!ss_target_read_stat(target, task->tid, text, &stat) || stat.state == 'X' ||
+	    (stat.state == 'Z' && task->tid != target->pid)) {
+		task->phase = SS_TASK_GONE;
+		return;
+	}
+	task->state = stat.state;
+	task->processor = stat.processor;
+	task->runs = stat.state == 'R';
+	task->slow = stat.state == 'D';
+	if (stat.state == 'Z')
+		task->phase = SS_TASK_ZOMBIE;
+}
+
+size_t ss_observe_check(const struct ss_target *target, struct ss_task_list *tasks)
+{
+	_cleanup_text_ struct ss_text text = {};
+	size_t moved = 0;
+
+	for (size_t i = 0; i < tasks->items.count; i++) {
+		struct ss_task *task = &tasks->items.items[i];
+		if (!task->watched)
+			continue;
+		task->steady = task->consistent =
+			ss_task_read_run_count(target, task->tid, &text) ==
+			task->run_count;
+		if (task->steady)
+			continue;
+		stop_watching(target, task, &text);
+		moved += task->phase == SS_TASK_SEEN;
+	}
+	return moved;
 }

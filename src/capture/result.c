@@ -21,6 +21,8 @@ static enum ss_end end_of(const struct ss_task *task)
 	case SS_TASK_INTERRUPTED:
 		return copied ? SS_END_ROOT : SS_END_NOT_STOPPED;
 	case SS_TASK_SEEN:
+		if (task->partial && !copied)
+			return SS_END_UNREADABLE;
 		return copied ? SS_END_ROOT : SS_END_RUNNING;
 	default:
 		return SS_END_GONE;
@@ -159,6 +161,13 @@ static void read_inner_ids(struct ss_capture *capture, const struct ss_target *t
 	}
 }
 
+/* Stopped with the others, or still as long as they were. */
+static bool is_of_the_moment(const struct ss_task *task)
+{
+	return task->phase == SS_TASK_RELEASED || task->phase == SS_TASK_ZOMBIE ||
+	       task->steady;
+}
+
 static void sum_up(struct ss_capture *capture, const struct ss_task_list *tasks,
 		   const struct ss_freeze *freeze)
 {
@@ -172,11 +181,10 @@ static void sum_up(struct ss_capture *capture, const struct ss_task_list *tasks,
 				SS_MAX(process->running_stopped_ns, task->stopped_ns);
 		for (size_t s = 0; s < SS_STACK_COPIES; s++)
 			process->copied_bytes += task->stacks[s].size;
-		if (is_listed(task) && task->phase != SS_TASK_RELEASED &&
-		    task->phase != SS_TASK_ZOMBIE)
+		if (is_listed(task) && !is_of_the_moment(task))
 			process->consistent = false;
 	}
-	process->stopped_ns = freeze->end_ns - freeze->begin_ns;
+	process->stopped_ns = freeze->held_ns;
 	process->threads_stopped = freeze->stopped;
 	process->threads_unseen = tasks->unseen;
 	process->consistent &= tasks->unseen == 0;

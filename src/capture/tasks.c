@@ -130,17 +130,44 @@ size_t ss_tasks_scan(struct ss_task_list *list, const struct ss_target *target)
 	return list->items.count - before;
 }
 
+uint64_t ss_task_read_run_count(const struct ss_target *target, pid_t tid,
+				struct ss_text *text)
+{
+	struct ss_schedstat stat;
+
+	if (!ss_target_read_task(target, tid, "schedstat", text) ||
+	    !ss_schedstat_parse(text->bytes, text->size, &stat))
+		return 0;
+	return stat.run_count;
+}
+
 static void read_call(struct ss_task *task, const struct ss_target *target,
 		      struct ss_text *text)
 {
 	if (!ss_target_read_task(target, task->tid, "syscall", text) ||
 	    !ss_syscall_parse(text->bytes, text->size, &task->call))
-		task->call = (struct ss_syscall_text){ .number = -1 };
+		task->call =
+			(struct ss_syscall_text){ .kind = SS_SYSCALL_NONE, .number = -1 };
+}
+
+/* The count comes first: once the call says that the thread is blocked, it cannot run
+   without being counted. */
+static void read_blocked(struct ss_task *task, const struct ss_target *target,
+			 bool may_watch, struct ss_text *text)
+{
+	if (may_watch)
+		task->run_count = ss_task_read_run_count(target, task->tid, text);
+	read_call(task, target, text);
+	task->watched = task->run_count != 0 && task->call.sp != 0;
+	/* It has woken up since. */
+	task->runs = may_watch && task->call.kind == SS_SYSCALL_RUNNING;
 }
 
 void ss_task_read(struct ss_task *task, const struct ss_target *target,
 		  const struct ss_capture_options *options, struct ss_text *text)
 {
+	bool may_watch = options->mode == SS_MODE_AUTO ||
+			 options->mode == SS_MODE_NO_STOP;
 	struct ss_stat stat;
 
 	if (!ss_target_read_stat(target, task->tid, text, &stat)) {
@@ -158,5 +185,5 @@ void ss_task_read(struct ss_task *task, const struct ss_target *target,
 						     task->comm, task->state))
 		task->phase = SS_TASK_UNWANTED;
 	else if (!task->runs)
-		read_call(task, target, text);
+		read_blocked(task, target, may_watch, text);
 }

@@ -34,6 +34,10 @@ struct ss_task {
 	char state;
 	char comm[SS_COMM_MAX];
 	struct ss_syscall_text call; /* before the freeze */
+	uint64_t run_count; /* just before call: how often it was put on a CPU; 0: not
+			       known */
+	bool watched;	    /* blocked, and to be read as it lies there, without a stop */
+	bool steady; /* watched, and did not run from before the freeze to after it */
 	uint64_t running_ns;   /* CLOCK_MONOTONIC; when it last did not stand still yet */
 	uint64_t stopped_ns;   /* how long it stood still, at most */
 	ss_kernel_regs kernel; /* as the stop found them */
@@ -69,7 +73,13 @@ size_t ss_tasks_count_now(const struct ss_target *target);
    appended. */
 size_t ss_tasks_scan(struct ss_task_list *list, const struct ss_target *target);
 
-/* Reads state, name and system call of a thread; asks the filter. */
+/* How often the thread was put on a CPU: third figure of schedstat (sched-stats.rst).
+   0: not known. */
+uint64_t ss_task_read_run_count(const struct ss_target *target, pid_t tid,
+				struct ss_text *text);
+
+/* Reads state, name and system call of a thread; asks the filter, and says whether it
+   is to be watched. */
 void ss_task_read(struct ss_task *task, const struct ss_target *target,
 		  const struct ss_capture_options *options, struct ss_text *text);
 

@@ -58,8 +58,9 @@ static void write_values(enum ss_value_kind kind, FILE *out)
 
 	if (kind == SS_VALUE_SHELL)
 		(void)fputs("bash zsh fish", out);
-	for (int i = SS_MODE_AUTO; kind == SS_VALUE_MODE && i <= SS_MODE_NO_STOP; i++)
-		(void)fprintf(out, "%s%s", i ? " " : "", ss_mode_name((enum ss_mode)i));
+	for (int i = SS_MODE_STOP; kind == SS_VALUE_MODE && i <= SS_MODE_AUTO; i++)
+		(void)fprintf(out, "%s%s", i > SS_MODE_STOP ? " " : "",
+			      ss_mode_name((enum ss_mode)i));
 	for (size_t i = 0; kind == SS_VALUE_FORMAT && (renderer = ss_renderer_at(i)); i++)
 		(void)fprintf(out, "%s%s", i ? " " : "", renderer->name);
 }

@@ -57,7 +57,7 @@ static const struct argp_option table[] = {
 	  "Separate debug files; /usr/lib/debug unless told", 0 },
 	{ "sysroot", KEY_SYSROOT, "DIR", 0, "Look for modules below DIR first", 0 },
 	{ NULL, 0, NULL, 0, "How the process is held:", 3 },
-	{ "mode", KEY_MODE, "MODE", 0, "auto, stop, live or no-stop; auto unless told",
+	{ "mode", KEY_MODE, "MODE", 0, "stop, live, no-stop or auto; stop unless told",
 	  0 },
 	{ "timeout", KEY_TIMEOUT, "MS", 0,
 	  "The longest the whole freeze may last; 1000 unless told", 0 },
@@ -96,6 +96,7 @@ void ss_options_init(struct ss_options *options)
 {
 	*options = (struct ss_options){ .size = sizeof(*options),
 					.renderer = ss_renderer_at(0),
+					.mode = SS_MODE_STOP,
 					.max_frames = DEFAULT_MAX_FRAMES };
 }
 
@@ -142,12 +143,12 @@ static const struct ss_renderer *parse_format(const struct argp_state *state,
 
 static enum ss_mode parse_mode(const struct argp_state *state, const char *name)
 {
-	enum ss_mode mode = SS_MODE_AUTO;
+	enum ss_mode mode = SS_MODE_STOP;
 
 	if (!ss_mode_find(name, &mode))
 		argp_error(state,
-			   "--mode: '%s' is not known; there are auto, stop, live, "
-			   "no-stop",
+			   "--mode: '%s' is not known; there are stop, live, "
+			   "no-stop, auto",
 			   name);
 	return mode;
 }

@@ -13,10 +13,8 @@ struct ss_capture *ss_capture_new(void)
 	return capture->strings ? take_ptr(capture) : NULL;
 }
 
-void ss_capture_free(struct ss_capture *capture)
+static void free_one(struct ss_capture *capture)
 {
-	if (!capture)
-		return;
 	for (size_t i = 0; i < capture->threads.count; i++)
 		free(capture->threads.items[i].live);
 	ss_vector_free(&capture->threads);
@@ -30,6 +28,15 @@ void ss_capture_free(struct ss_capture *capture)
 	ss_facts_unref(capture->facts);
 	ss_intern_free(capture->strings);
 	free(capture);
+}
+
+void ss_capture_free(struct ss_capture *capture)
+{
+	while (capture) {
+		struct ss_capture *next = capture->complement;
+		free_one(capture);
+		capture = next;
+	}
 }
 
 const struct ss_area *ss_capture_find_area(const struct ss_capture *capture,

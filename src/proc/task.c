@@ -135,6 +135,20 @@ bool ss_status_parse(const char *text, size_t size, struct ss_status *ret)
 	return true;
 }
 
+bool ss_schedstat_parse(const char *text, size_t size, struct ss_schedstat *ret)
+{
+	struct ss_scan s = { .at = text, .end = text + size };
+	uint64_t *const fields[] = { &ret->run_ns, &ret->wait_ns, &ret->run_count };
+
+	*ret = (struct ss_schedstat){};
+	for (size_t i = 0; i < SS_ARRAY_SIZE(fields); i++) {
+		ss_scan_spaces(&s);
+		if (!ss_scan_number(&s, 10, fields[i]))
+			return false;
+	}
+	return true;
+}
+
 static bool scan_hex(struct ss_scan *s, uint64_t *ret)
 {
 	ss_scan_spaces(s);

@@ -1,6 +1,7 @@
 /*
- * Readers of /proc/PID/task/TID/{stat,status,syscall}, over bytes that are there
- * already. Formats: proc_pid_stat(5), proc_pid_status(5), proc_pid_syscall(5).
+ * Readers of /proc/PID/task/TID/{stat,status,syscall,schedstat}, over bytes that are
+ * there already. Formats: proc_pid_stat(5), proc_pid_status(5), proc_pid_syscall(5),
+ * sched-stats.rst of the kernel's documentation.
  */
 #ifndef SS_PROC_TASK_H
 #define SS_PROC_TASK_H
@@ -51,6 +52,14 @@ struct ss_syscall_text {
 	uint64_t sp;
 	uint64_t pc;
 };
+
+struct ss_schedstat {
+	uint64_t run_ns;
+	uint64_t wait_ns;   /* ready, and waiting for a CPU */
+	uint64_t run_count; /* times it was put on a CPU */
+};
+
+bool ss_schedstat_parse(const char *text, size_t size, struct ss_schedstat *ret);
 
 bool ss_syscall_parse(const char *text, size_t size, struct ss_syscall_text *ret);
 

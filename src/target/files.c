@@ -220,7 +220,8 @@ void ss_files_open(struct ss_capture *capture, const struct ss_target *target,
 		return;
 	ss_references_mark(capture, wanted);
 	for (size_t i = 0; i < capture->modules.count; i++) {
-		if (wanted[i])
-			open_module(capture->modules.items[i], target, memory, &left);
+		struct ss_module_impl *module = capture->modules.items[i];
+		if (wanted[i] && module->fd < 0 && !module->bytes)
+			open_module(module, target, memory, &left);
 	}
 }

@@ -8,7 +8,7 @@
 
 #include "stacksnap.h"
 
-/* "auto", "stop", "live", "no-stop". Never NULL. */
+/* "stop", "live", "no-stop", "auto". Never NULL. */
 const char *ss_mode_name(enum ss_mode mode);
 
 /* The mode of that name; false: there is none. */
