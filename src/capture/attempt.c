@@ -15,7 +15,9 @@
 enum {
 	MAPS_TEXT_MAX = 1 << 30,
 	/* AUTO: turns of the freeze until what is watched stays still meanwhile. */
-	TURNS = 3,
+	TURNS = 4,
+	/* Before the second turn, and twice as long before each later one. */
+	LOOK_NS = 5 * 1000 * 1000,
 };
 
 void ss_attempt_deinit(struct ss_attempt *a)
@@ -161,6 +163,16 @@ static void forget_copies(struct ss_attempt *a)
 	a->arena.used = 0;
 }
 
+/* What runs every few milliseconds would move in each turn: it is found first, without
+   stopping anything. */
+static void find_lively(struct ss_attempt *a, int turn)
+{
+	struct timespec ts = { .tv_nsec = (long)LOOK_NS << (turn - 1) };
+
+	(void)clock_nanosleep(CLOCK_MONOTONIC, 0, &ts, NULL); /* or less */
+	(void)ss_observe_check(a->target, &a->tasks);
+}
+
 /*
  * Stops what is not watched, and copies all. A watched thread that has run meanwhile is
  * stopped in the next turn, together with all that were stopped before, so that in the
@@ -171,8 +183,10 @@ static void take_turns(struct ss_attempt *a)
 	freeze_and_copy(a);
 	for (int turn = 1; ss_observe_check(a->target, &a->tasks) > 0; turn++) {
 		bool all = turn < TURNS;
-		if (all)
+		if (all) {
+			find_lively(a, turn);
 			forget_copies(a);
+		}
 		ss_freeze_seize_again(&a->freeze, all);
 		freeze_and_copy(a);
 		if (!all)

@@ -267,7 +267,7 @@ class Options(Target):
         for mode in ["auto", "stop", "live", "no-stop"]:
             with self.subTest(mode):
                 done = self.document("--mode=" + mode)["capture"]["mode"]
-                self.assertEqual(done, "stop" if mode == "auto" else mode)
+                self.assertEqual(done, mode)
 
     def test_limits(self):
         self.document("--timeout=5000", "--max-stack=512", "--max-total=64")

@@ -145,6 +145,23 @@ static void test_syscall(void **state)
 	assert_false(parse_call("-1"));
 }
 
+static void test_schedstat(void **state)
+{
+	struct ss_schedstat sched;
+	static const char text[] = "6949183 13482 18446744073709551615\n";
+	static const char *const wrong[] = {
+		"", "1", "1 2", "1 2 x", "-1 2 3", "1 2 18446744073709551616"
+	};
+
+	(void)state;
+	assert_true(ss_schedstat_parse(text, strlen(text), &sched));
+	assert_int_equal(sched.run_ns, 6949183);
+	assert_int_equal(sched.wait_ns, 13482);
+	assert_true(sched.run_count == UINT64_MAX);
+	for (size_t i = 0; i < sizeof(wrong) / sizeof(wrong[0]); i++)
+		assert_false(ss_schedstat_parse(wrong[i], strlen(wrong[i]), &sched));
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -153,6 +170,7 @@ int main(void)
 		cmocka_unit_test(test_stat_that_does_not_parse),
 		cmocka_unit_test(test_status),
 		cmocka_unit_test(test_syscall),
+		cmocka_unit_test(test_schedstat),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,0 +1,79 @@
+"""Modes that leave alone what is blocked: auto, and no-stop. What they claim to be one
+moment must be one, and what they do not touch must be untouched."""
+# ctest: timeout=240
+
+import os
+
+from harness import (EndToEnd, Library, MAIN_STACK, Named, THREAD_END, main, read_text,
+                     wait_until)
+
+SCHEDSTAT = os.path.exists("/proc/self/schedstat")
+
+
+def run_counts(pid):
+    """How often each thread was put on a processor."""
+    return {tid: read_text("/proc/%d/task/%s/schedstat" % (pid, tid)).split()[2]
+            for tid in os.listdir("/proc/%d/task" % pid)}
+
+
+class Untouched(EndToEnd):
+    def test_sleepers_are_not_woken(self):
+        if not SCHEDSTAT:
+            self.skipTest("this kernel does not count (CONFIG_SCHED_INFO)")
+        target = self.start("threads", 4, 10)
+        before = run_counts(target.pid)
+        for mode in ("auto", "no-stop"):
+            with self.subTest(mode=mode):
+                snapshot = self.snap(target.pid, mode=mode)
+                capture = snapshot.data["capture"]
+                self.assertEqual((capture["threads_stopped"], capture["stopped_ns"]), (0, 0))
+                self.assertTrue(capture["consistent"])
+                self.assertEqual(len(snapshot.threads), 21)
+                self.assert_stack(snapshot, "threads", MAIN_STACK)
+                for thread in snapshot.threads:
+                    self.assertEqual((thread["end"], thread["stopped_ns"]), ("root", 0))
+                self.assertEqual(run_counts(target.pid), before)
+
+    def test_only_what_runs_is_stopped(self):
+        if not SCHEDSTAT:
+            self.skipTest("this kernel does not count (CONFIG_SCHED_INFO)")
+        target = self.start("pause_meter", 20, 10)
+        meter = None
+        for _ in range(20):
+            snapshot = self.snap(target.pid, mode="auto")
+            meter = self.assert_stack(snapshot, "meter", [
+                Library(4), "measure", "thread_routine"] + THREAD_END)
+            for index in range(20):
+                thread = self.assert_stack(
+                    snapshot, "blocked-%d" % index,
+                    [Named("poll"), "target_block"] + ["descend"] * 10 +
+                    ["block_routine"] + THREAD_END)
+                self.assertEqual(thread["stopped_ns"], 0)
+            self.assertGreater(meter["stopped_ns"], 0)
+            self.assertEqual(snapshot.data["capture"]["threads_stopped"], 1)
+
+
+class OneMoment(EndToEnd):
+    def holders(self, snapshot):
+        return [thread["tid"] for thread in snapshot.threads
+                if any(frame["symbol"] == "hold" for frame in thread["frames"])]
+
+    def test_a_token_is_not_seen_twice(self):
+        """Lively threads, of which one at most holds the token at any one moment."""
+        target = self.start("ring", 30, settle=False)
+        for mode in ("auto", "no-stop", "stop"):
+            with self.subTest(mode=mode):
+                one_moment = 0
+                for _ in range(60):
+                    snapshot = self.snap(target.pid, "--no-inlines", "--no-source",
+                                         mode=mode, status=(0, 1))
+                    if not snapshot.data["capture"]["consistent"]:
+                        continue
+                    one_moment += 1
+                    self.assertLessEqual(len(self.holders(snapshot)), 1)
+                if mode != "no-stop":
+                    self.assertGreater(one_moment, 0)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,249 @@
+/* Mode AUTO: what runs is stopped, what is blocked is watched; and completing it. */
+#include "capture_child.h"
+
+#include <poll.h>
+#include <sched.h>
+#include <stdio.h>
+#include <sys/syscall.h>
+
+static int gate[2];
+
+static void *spin(void *data)
+{
+	for (;;)
+		__asm__ volatile("" ::: "memory");
+	return data;
+}
+
+static void spinner_and_sleepers(int ready)
+{
+	pthread_t thread;
+
+	if (pthread_create(&thread, NULL, spin, NULL) != 0)
+		_exit(1);
+	for (int i = 2; i < THREADS; i++)
+		start_thread();
+	say_ready(ready);
+	(void)sleep_for_ever(NULL);
+}
+
+static __attribute__((noinline)) void first_wait(void)
+{
+	char byte;
+
+	if (read(gate[0], &byte, 1) != 1)
+		_exit(1);
+}
+
+static __attribute__((noinline)) void second_wait(void)
+{
+	for (;;)
+		(void)poll(NULL, 0, -1);
+}
+
+static void two_waits(int ready)
+{
+	say_ready(ready);
+	first_wait();
+	second_wait();
+}
+
+/* Whether every thread but so many is in that system call. */
+static bool all_in(pid_t pid, long number, size_t others)
+{
+	_cleanup_(ss_target_cleanup) struct ss_target *target = NULL;
+	_cleanup_text_ struct ss_text text = {};
+	char path[64];
+
+	assert_null(ss_target_open(pid, &target));
+	(void)snprintf(path, sizeof(path), "/proc/%d/task", pid);
+	DIR *dir = opendir(path);
+	assert_non_null(dir);
+	for (struct dirent *entry; (entry = readdir(dir));) {
+		struct ss_syscall_text call;
+		pid_t tid = (pid_t)strtol(entry->d_name, NULL, 10);
+		if (tid > 0 && (!ss_target_read_task(target, tid, "syscall", &text) ||
+				!ss_syscall_parse(text.bytes, text.size, &call) ||
+				call.number != number))
+			others--;
+	}
+	(void)closedir(dir);
+	return others == 0;
+}
+
+static void await_call(pid_t pid, long number, size_t others)
+{
+	while (!all_in(pid, number, others))
+		(void)sched_yield();
+}
+
+static bool has_schedstat(void)
+{
+	return access("/proc/self/schedstat", R_OK) == 0;
+}
+
+static const struct ss_capture_options automatic = { .size = sizeof(automatic),
+						     .mode = SS_MODE_AUTO };
+
+static void test_sleepers_are_not_stopped(void **state)
+{
+	pid_t child = start(sleepers);
+	enum ss_error_code code = SS_ERROR_SYSTEM;
+
+	(void)state;
+	if (!has_schedstat())
+		skip();
+	await_call(child, SYS_pause, 0);
+	struct ss_capture *capture = take(child, &automatic, &code);
+	assert_non_null(capture);
+	assert_int_equal(capture->process.mode, SS_MODE_AUTO);
+	assert_int_equal(capture->process.threads_stopped, 0);
+	assert_int_equal(capture->process.stopped_ns, 0);
+	assert_true(capture->process.consistent);
+	assert_int_equal(capture->threads.count, THREADS);
+	for (size_t i = 0; i < THREADS; i++) {
+		const struct ss_capture_thread *thread = &capture->threads.items[i];
+		assert_int_equal(thread->stopped_ns, 0);
+		assert_int_equal(thread->end, SS_END_ROOT);
+		assert_int_equal(thread->syscall.number, SYS_pause);
+		assert_true(thread->stacks[0].size > 0);
+		assert_true(thread->consistent);
+	}
+	ss_capture_free(capture);
+	stop(child);
+}
+
+static void test_what_runs_is_stopped(void **state)
+{
+	pid_t child = start(spinner_and_sleepers);
+	enum ss_error_code code = SS_ERROR_SYSTEM;
+
+	(void)state;
+	if (!has_schedstat())
+		skip();
+	await_call(child, SYS_pause, 1);
+	struct ss_capture *capture = take(child, &automatic, &code);
+	assert_non_null(capture);
+	assert_int_equal(capture->process.threads_stopped, 1);
+	assert_true(capture->process.consistent);
+	for (size_t i = 0; i < THREADS; i++) {
+		const struct ss_capture_thread *thread = &capture->threads.items[i];
+		assert_int_equal(thread->end, SS_END_ROOT);
+		assert_true(thread->stacks[0].size > 0);
+		assert_int_equal(thread->stopped_ns > 0, thread->syscall.number < 0);
+	}
+	ss_capture_free(capture);
+	stop(child);
+}
+
+static struct ss_error *complete(struct ss_capture *capture, pid_t pid, const pid_t *tids,
+				 size_t count)
+{
+	_cleanup_(ss_target_cleanup) struct ss_target *target = NULL;
+	struct ss_error *error = ss_target_open(pid, &target);
+
+	return error ? error :
+		       ss_capture_complete(capture, target, &automatic, tids, count);
+}
+
+/* All registers of the threads that were named, and still one moment. */
+static void test_completed(void **state)
+{
+	pid_t child = start(sleepers);
+	enum ss_error_code code = SS_ERROR_SYSTEM;
+
+	(void)state;
+	if (!has_schedstat())
+		skip();
+	await_call(child, SYS_pause, 0);
+	struct ss_capture *capture = take(child, &automatic, &code);
+	assert_non_null(capture);
+	const pid_t tids[] = { 1, capture->threads.items[7].tid, child };
+	size_t fds = count_fds();
+	assert_null(complete(capture, child, tids, SS_ARRAY_SIZE(tids)));
+	assert_int_equal(count_fds(), fds);
+	assert_true(capture->process.consistent);
+	assert_int_equal(capture->process.threads_stopped, 2);
+	assert_true(capture->process.stopped_ns > 0);
+	for (size_t i = 0; i < THREADS; i++) {
+		const struct ss_capture_thread *thread = &capture->threads.items[i];
+		uint64_t fp;
+		bool wanted = thread->tid == child || i == 7;
+		assert_int_equal(ss_regs_get(&thread->regs, ss_arch.fp, &fp), wanted);
+		assert_int_equal(thread->stopped_ns > 0, wanted);
+		assert_int_equal(thread->thread_pointer != 0, wanted);
+	}
+	/* Once more, also with one that is complete; and with none. */
+	assert_null(complete(capture, child, tids + 1, 0));
+	const pid_t more[] = { child, capture->threads.items[9].tid };
+	assert_null(complete(capture, child, more, SS_ARRAY_SIZE(more)));
+	assert_int_equal(capture->process.threads_stopped, 3);
+	ss_capture_free(capture);
+	stop(child);
+}
+
+/* It went on in between: what is taken over is whole, and of another moment. */
+static void test_completed_too_late(void **state)
+{
+	enum ss_error_code code = SS_ERROR_SYSTEM;
+
+	(void)state;
+	if (!has_schedstat())
+		skip();
+	assert_int_equal(pipe(gate), 0);
+	pid_t child = start(two_waits);
+	await_call(child, SYS_read, 0);
+	struct ss_capture *capture = take(child, &automatic, &code);
+	assert_non_null(capture);
+	const struct ss_capture_thread *thread = &capture->threads.items[0];
+	uint64_t pc = ss_regs_pc(&thread->regs);
+	assert_int_equal(thread->syscall.number, SYS_read);
+	assert_int_equal(write(gate[1], "!", 1), 1);
+	await_call(child, SYS_poll, 0);
+	assert_null(complete(capture, child, &child, 1));
+	assert_false(capture->process.consistent);
+	assert_true(thread->consistent);
+	assert_int_equal(thread->syscall.number, SYS_poll);
+	assert_int_not_equal(ss_regs_pc(&thread->regs), pc);
+	assert_true(thread->stacks[0].size > 0);
+	assert_true(ss_regs_sp(&thread->regs) - thread->stacks[0].address <=
+		    ss_arch.red_zone);
+	ss_capture_free(capture);
+	stop(child);
+	(void)close(gate[0]);
+	(void)close(gate[1]);
+}
+
+/* A process that is gone cannot be completed, and the capture is as it was. */
+static void test_completed_after_its_end(void **state)
+{
+	pid_t child = start(sleepers);
+	enum ss_error_code code = SS_ERROR_SYSTEM;
+	struct ss_target *target = NULL;
+	struct ss_capture *capture = take(child, &automatic, &code);
+
+	(void)state;
+	assert_non_null(capture);
+	assert_null(ss_target_open(child, &target));
+	stop(child);
+	struct ss_error *error =
+		ss_capture_complete(capture, target, &automatic, &child, 1);
+	assert_int_equal(ss_error_code(error), SS_ERROR_NO_PROCESS);
+	ss_error_free(error);
+	assert_int_equal(capture->threads.count, THREADS);
+	ss_capture_free(capture);
+	ss_target_close(target);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_sleepers_are_not_stopped),
+		cmocka_unit_test(test_what_runs_is_stopped),
+		cmocka_unit_test(test_completed),
+		cmocka_unit_test(test_completed_too_late),
+		cmocka_unit_test(test_completed_after_its_end),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
