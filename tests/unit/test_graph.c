@@ -1,0 +1,145 @@
+/*
+ * Cycles and the ends of chains, in graphs made by hand and against a slow search in
+ * graphs made at random.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+
+#include <cmocka.h>
+
+#include "diagnose/graph.h"
+
+enum { MANY = 100000 };
+
+#define NONE SS_GRAPH_NONE
+
+static void test_chain(void **state)
+{
+	const size_t next[] = { 1, 2, NONE, 2, NONE };
+	const size_t ends[] = { 2, 2, 2, 2, 4 };
+	struct ss_graph graph;
+
+	(void)state;
+	assert_true(ss_graph_solve(&graph, next, 5));
+	for (size_t i = 0; i < 5; i++) {
+		assert_int_equal(graph.end[i], ends[i]);
+		assert_false(graph.cyclic[i]);
+		assert_int_equal(ss_graph_walk_cycle(&graph, i, NULL, 0), 0);
+	}
+	ss_graph_deinit(&graph);
+}
+
+static void test_cycles(void **state)
+{
+	/* 1 -> 3 -> 2 -> 1 with a tail from 0 and 5; 4 waits for itself */
+	const size_t next[] = { 3, 3, 1, 2, 4, 0 };
+	const size_t ends[] = { 1, 1, 1, 1, 4, 1 };
+	const bool cyclic[] = { false, true, true, true, true, false };
+	struct ss_graph graph;
+	size_t members[2] = {};
+
+	(void)state;
+	assert_true(ss_graph_solve(&graph, next, 6));
+	for (size_t i = 0; i < 6; i++) {
+		assert_int_equal(graph.end[i], ends[i]);
+		assert_int_equal(graph.cyclic[i], cyclic[i]);
+	}
+	assert_int_equal(ss_graph_walk_cycle(&graph, 1, members, 2), 3);
+	assert_int_equal(members[0], 1);
+	assert_int_equal(members[1], 3);
+	assert_int_equal(ss_graph_walk_cycle(&graph, 4, members, 2), 1);
+	assert_int_equal(members[0], 4);
+	ss_graph_deinit(&graph);
+}
+
+static void test_nothing(void **state)
+{
+	const size_t outside[] = { 7, 1000 };
+	struct ss_graph graph;
+
+	(void)state;
+	assert_true(ss_graph_solve(&graph, NULL, 0));
+	ss_graph_deinit(&graph);
+	assert_true(ss_graph_solve(&graph, outside, 2));
+	assert_int_equal(graph.end[0], 0);
+	assert_int_equal(graph.end[1], 1);
+	ss_graph_deinit(&graph);
+}
+
+static void test_long_chain(void **state)
+{
+	size_t *next = calloc(MANY, sizeof(*next));
+	struct ss_graph graph;
+
+	(void)state;
+	assert_non_null(next);
+	for (size_t i = 0; i < MANY; i++)
+		next[i] = (i + 1) % MANY;
+	assert_true(ss_graph_solve(&graph, next, MANY));
+	assert_int_equal(ss_graph_walk_cycle(&graph, 5, NULL, 0), MANY);
+	ss_graph_deinit(&graph);
+	next[MANY - 1] = NONE;
+	assert_true(ss_graph_solve(&graph, next, MANY));
+	assert_int_equal(graph.end[0], MANY - 1);
+	ss_graph_deinit(&graph);
+	free(next);
+}
+
+/* Whether node comes back to itself, and where its chain ends otherwise. */
+static bool search(const size_t *next, size_t count, size_t node, size_t *end)
+{
+	size_t at = node;
+
+	for (size_t steps = 0; steps < count; steps++) {
+		*end = at;
+		at = next[at];
+		if (at == node)
+			return true;
+		if (at == NONE)
+			return false;
+	}
+	*end = NONE; /* runs into a cycle that node is not in */
+	return false;
+}
+
+static void test_against_search(void **state)
+{
+	enum { NODES = 12 };
+	unsigned random = 12345;
+
+	(void)state;
+	for (int round = 0; round < 2000; round++) {
+		size_t next[NODES];
+		struct ss_graph graph;
+		for (size_t i = 0; i < NODES; i++) {
+			random = random * 1103515245 + 12345;
+			size_t to = (random >> 16) % (NODES + 4);
+			next[i] = to < NODES ? to : NONE;
+		}
+		assert_true(ss_graph_solve(&graph, next, NODES));
+		for (size_t i = 0; i < NODES; i++) {
+			size_t end;
+			bool cyclic = search(next, NODES, i, &end);
+			assert_int_equal(graph.cyclic[i], cyclic);
+			if (!cyclic && end != NONE)
+				assert_int_equal(graph.end[i], end);
+			else
+				assert_true(graph.cyclic[graph.end[i]]);
+		}
+		ss_graph_deinit(&graph);
+	}
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_chain),	       cmocka_unit_test(test_cycles),
+		cmocka_unit_test(test_nothing),	       cmocka_unit_test(test_long_chain),
+		cmocka_unit_test(test_against_search),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
