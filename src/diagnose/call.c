@@ -2,7 +2,6 @@
 
 #include <inttypes.h>
 #include <seccomp.h>
-#include <sys/syscall.h>
 
 #include "diagnose/futex.h"
 
@@ -19,10 +18,8 @@ void ss_call_describe(struct ss_diagnosis *d)
 	long number = d->facts->call.number;
 
 	d->wait->syscall = call_name(d, number);
-	if (number == SYS_futex) {
-		ss_futex_describe(d);
+	if (ss_futex_describe(d))
 		return;
-	}
 	if (d->wait->syscall)
 		ss_words_add(&d->text, "the system call %s", d->wait->syscall);
 	else

@@ -6,8 +6,8 @@
 
 #include "diagnose/diagnosis.h"
 
-/* Fills in d->wait and d->text for a thread that is blocked in futex(2) or
-   futex_waitv(2). */
-void ss_futex_describe(struct ss_diagnosis *d);
+/* Fills in d->wait and d->text for a thread that is blocked on a futex. False, and
+   nothing is changed: it is not. */
+bool ss_futex_describe(struct ss_diagnosis *d);
 
 #endif

@@ -27,6 +27,8 @@ struct ss_thread_facts {
 	struct ss_syscall call; /* number -1: none, or not known */
 	bool stayed; /* it was still in that call when its objects were looked at */
 	struct ss_memory_fact memory[SS_SYSCALL_ARGS]; /* to which that argument points */
+	struct ss_memory_fact lock; /* around the futex that it is blocked on */
+	unsigned moment;	    /* see struct ss_lock_copy */
 };
 
 struct ss_facts {

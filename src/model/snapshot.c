@@ -30,6 +30,7 @@ void ss_snapshot_free(struct ss_snapshot *snapshot)
 	ss_module_unref(snapshot->perf_map);
 	ss_facts_unref(snapshot->facts);
 	free(snapshot->waits);
+	ss_vector_free(&snapshot->places);
 	ss_intern_free(snapshot->strings);
 	free(snapshot);
 }
@@ -125,6 +126,39 @@ bool ss_snapshot_add_stack(struct ss_snapshot *snapshot, const struct ss_frame *
 	*ret = (uint32_t)(snapshot->stacks.count - 1);
 	enter_slot(snapshot->stack_slots, snapshot->stack_slot_count, wanted.hash, *ret);
 	return true;
+}
+
+static int compare_places(const void *a, const void *b)
+{
+	const struct ss_lock_place *x = a;
+	const struct ss_lock_place *y = b;
+
+	return (x->address > y->address) - (x->address < y->address);
+}
+
+void ss_snapshot_sort_places(struct ss_snapshot *snapshot)
+{
+	struct ss_lock_place *items = snapshot->places.items;
+	size_t count = 0;
+
+	if (snapshot->places.count > 1)
+		qsort(items, snapshot->places.count, sizeof(*items), compare_places);
+	for (size_t i = 0; i < snapshot->places.count; i++) {
+		if (count == 0 || items[count - 1].address != items[i].address)
+			items[count++] = items[i];
+	}
+	snapshot->places.count = count;
+}
+
+const struct ss_lock_place *ss_snapshot_find_place(const struct ss_snapshot *snapshot,
+						   uint64_t address)
+{
+	const struct ss_lock_place key = { .address = address };
+
+	return snapshot->places.count ?
+		       bsearch(&key, snapshot->places.items, snapshot->places.count,
+			       sizeof(key), compare_places) :
+		       NULL;
 }
 
 void ss_snapshot_recount(struct ss_snapshot *snapshot)

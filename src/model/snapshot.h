@@ -19,6 +19,15 @@ struct ss_stack {
 	uint64_t hash; /* of what the stack was added with */
 };
 
+/* Where a futex lies that a thread waits on, and which object of the program that is. */
+struct ss_lock_place {
+	uint64_t address;
+	int32_t module_index;	 /* -1: in no module's data */
+	uint64_t offset;	 /* ELF virtual address in that module */
+	const char *symbol;	 /* in strings; NULL: not known (yet) */
+	uint64_t symbol_address; /* where it begins in the process */
+};
+
 struct ss_snapshot {
 	struct ss_process process;
 	struct ss_intern *strings; /* every string that pub structs point to, but for
@@ -30,7 +39,8 @@ struct ss_snapshot {
 	SS_VECTOR(struct ss_module_impl *) modules; /* one reference each */
 	struct ss_module_impl *perf_map;	    /* the capture's; one, or NULL */
 	struct ss_facts *facts; /* for diagnose/; one reference; or NULL */
-	struct ss_wait *waits;	/* owned; what threads[].wait point to */
+	SS_VECTOR(struct ss_lock_place) places; /* ascending by address, each once */
+	struct ss_wait *waits;			/* owned; what threads[].wait point to */
 };
 
 /* An empty snapshot, or NULL without memory. Freed by ss_snapshot_free(). */
@@ -43,6 +53,13 @@ struct ss_snapshot *ss_snapshot_new(void);
  */
 bool ss_snapshot_add_stack(struct ss_snapshot *snapshot, const struct ss_frame *frames,
 			   size_t count, enum ss_end end, uint32_t *ret);
+
+/* Sorts places and leaves out what is there twice. */
+void ss_snapshot_sort_places(struct ss_snapshot *snapshot);
+
+/* The place at that address, or NULL. */
+const struct ss_lock_place *ss_snapshot_find_place(const struct ss_snapshot *snapshot,
+						   uint64_t address);
 
 /* Brings frame_count of every thread up to date after stacks[].frames and count
    were replaced (by malloc'd arrays, the old ones freed). */

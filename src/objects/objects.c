@@ -1,5 +1,24 @@
 #include "objects/objects.h"
 
+#include <string.h>
+
+/* The capture, with its bytes, will be gone. False without memory. */
+static bool add_lock(struct ss_facts *facts, const struct ss_lock_copy *from,
+		     struct ss_thread_facts *thread)
+{
+	thread->moment = from->moment;
+	if (from->size == 0)
+		return true;
+	uint8_t *bytes = ss_facts_keep(facts, from->size);
+	if (!bytes)
+		return false;
+	memcpy(bytes, from->bytes, from->size);
+	thread->lock = (struct ss_memory_fact){ .address = from->address,
+						.size = from->size,
+						.bytes = bytes };
+	return true;
+}
+
 static bool add_threads(struct ss_facts *facts, const struct ss_capture *capture)
 {
 	if (!ss_vector_reserve(&facts->threads, capture->threads.count))
@@ -12,6 +31,8 @@ static bool add_threads(struct ss_facts *facts, const struct ss_capture *capture
 		thread->tid = from->tid;
 		thread->state = from->state;
 		thread->call = from->syscall;
+		if (!add_lock(facts, &from->lock, thread))
+			return false;
 	}
 	return true;
 }

@@ -164,3 +164,15 @@ void ss_names_find(struct ss_names *names, uint64_t address, unsigned flags,
 	if (names->dwarf && wants_dwarf(flags))
 		find_in_dwarf(names, address, flags, ret);
 }
+
+bool ss_names_find_data(const struct ss_names *names, uint64_t address,
+			struct ss_name *ret)
+{
+	struct ss_symbol symbol;
+
+	if (!names->symtab || !ss_symtab_find(names->symtab, address, &symbol) ||
+	    symbol.size == 0 || address - symbol.start >= symbol.size)
+		return false;
+	*ret = (struct ss_name){ .symbol = symbol.name, .start = symbol.start };
+	return true;
+}

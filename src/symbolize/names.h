@@ -6,6 +6,7 @@
 #ifndef SS_SYMBOLIZE_NAMES_H
 #define SS_SYMBOLIZE_NAMES_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -33,6 +34,11 @@ void ss_names_free(struct ss_names *names);
    from the module's file or image and from its debug files. */
 void ss_names_read(struct ss_names *names, const struct ss_session *session,
 		   const struct ss_module_impl *module, unsigned flags);
+
+/* The sized symbol that covers an ELF virtual address, such as a variable. False: none
+   does. */
+bool ss_names_find_data(const struct ss_names *names, uint64_t address,
+			struct ss_name *ret);
 
 /* What is at an ELF virtual address. Strings are valid as long as names. */
 void ss_names_find(struct ss_names *names, uint64_t address, unsigned flags,

@@ -312,6 +312,25 @@ static bool symbolize_stack(struct work *work, struct ss_stack *stack)
 	return true;
 }
 
+/* Names the variable that a lock is, or lies in. False without memory. */
+static bool symbolize_place(struct work *work, struct ss_lock_place *place)
+{
+	struct ss_snapshot *snapshot = work->snapshot;
+	struct ss_name name;
+
+	if (place->module_index < 0)
+		return true;
+	const struct ss_frame frame = {
+		.module = &snapshot->modules.items[place->module_index]->pub,
+		.module_index = place->module_index,
+	};
+	struct ss_names *names = names_of(work, &frame);
+	if (!names || !ss_names_find_data(names, place->offset, &name))
+		return true;
+	place->symbol_address = place->address - (place->offset - name.start);
+	return keep_symbol(work, name.symbol, &place->symbol);
+}
+
 struct ss_error *ss_snapshot_symbolize(struct ss_snapshot *snapshot,
 				       struct ss_session *session, unsigned flags)
 {
@@ -336,6 +355,8 @@ struct ss_error *ss_snapshot_symbolize(struct ss_snapshot *snapshot,
 		return ss_error_no_memory();
 	for (size_t i = 0; i < snapshot->stacks.count && whole; i++)
 		whole = symbolize_stack(&work, &snapshot->stacks.items[i]);
+	for (size_t i = 0; i < snapshot->places.count && whole; i++)
+		whole = symbolize_place(&work, &snapshot->places.items[i]);
 	ss_snapshot_recount(snapshot);
 	return whole ? NULL : ss_error_no_memory();
 }

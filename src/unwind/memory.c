@@ -3,6 +3,9 @@
 #include <string.h>
 #include <sys/mman.h>
 
+/* A .bss is one area, or a few where parts of it were protected. */
+enum { BSS_AREAS_MAX = 3 };
+
 struct ss_images {
 	SS_VECTOR(struct ss_image *) items;
 	const struct ss_session *session;
@@ -100,6 +103,15 @@ static void open_image(struct ss_view *view, struct ss_loaded *loaded)
 	(void)ss_cfi_table_find(loaded->image, &loaded->table); /* or it stays empty */
 }
 
+static struct ss_loaded *open_loaded(struct ss_view *view, const struct ss_area *area)
+{
+	struct ss_loaded *loaded = &view->loaded[area->module];
+
+	if (!loaded->opened)
+		open_image(view, loaded);
+	return loaded;
+}
+
 struct ss_loaded *ss_view_find_module(struct ss_view *view, uint64_t address)
 {
 	if (view->last && holds(&view->last->module->pub, address))
@@ -107,11 +119,20 @@ struct ss_loaded *ss_view_find_module(struct ss_view *view, uint64_t address)
 	const struct ss_area *area = ss_capture_find_area(view->capture, address);
 	if (!area || area->module < 0)
 		return NULL;
-	struct ss_loaded *loaded = &view->loaded[area->module];
-	if (!loaded->opened)
-		open_image(view, loaded);
+	struct ss_loaded *loaded = open_loaded(view, area);
 	view->last = loaded;
 	return loaded;
+}
+
+struct ss_loaded *ss_view_find_data(struct ss_view *view, uint64_t address)
+{
+	const struct ss_area *area = ss_capture_find_area(view->capture, address);
+
+	for (int i = 0; area && area->module < 0 && i < BSS_AREAS_MAX; i++) {
+		bool first = area == view->capture->areas.items;
+		area = first || area[-1].end != area->start ? NULL : area - 1;
+	}
+	return area && area->module >= 0 ? open_loaded(view, area) : NULL;
 }
 
 static bool read_stack(const struct ss_capture_thread *thread, uint64_t address,

@@ -36,6 +36,10 @@ void ss_view_deinit(struct ss_view *view);
 /* The module at an address of the process, its image opened; or NULL. */
 struct ss_loaded *ss_view_find_module(struct ss_view *view, uint64_t address);
 
+/* The same for data, which may lie behind what is mapped from the file: in its .bss. That
+   it is the module's own is for a symbol to say. */
+struct ss_loaded *ss_view_find_data(struct ss_view *view, uint64_t address);
+
 /* Reads a word. False: not among what was copied; view->missing says where. */
 bool ss_view_read_word(struct ss_view *view, uint64_t address, uint64_t *ret);
 

@@ -2,6 +2,7 @@
 #include <sys/mman.h>
 
 #include "base/error.h"
+#include "model/futex.h"
 #include "model/session.h"
 #include "model/snapshot.h"
 #include "unwind/cfi_step.h"
@@ -313,12 +314,34 @@ static bool copy_process(struct ss_snapshot *snapshot, const struct ss_capture *
 	return true;
 }
 
+/* Notes where the lock lies that a thread waits for: symbols may name it. */
+static bool add_lock_place(struct walk *walk, const struct ss_capture_thread *from)
+{
+	struct ss_futex futex;
+
+	if (from->lock.size == 0 || !ss_futex_parse(&from->syscall, &futex))
+		return true;
+	struct ss_lock_place *place = ss_vector_push(&walk->snapshot->places);
+	if (!place)
+		return false;
+	place->address = futex.address;
+	place->module_index = -1;
+	struct ss_loaded *loaded = ss_view_find_data(&walk->view, futex.address);
+	if (loaded) {
+		place->module_index = (int32_t)(loaded - walk->view.loaded);
+		place->offset = futex.address - loaded->bias;
+	}
+	return true;
+}
+
 static bool walk_threads(struct walk *walk, const struct ss_capture *capture)
 {
 	for (size_t i = 0; i < capture->threads.count; i++) {
-		if (!add_thread(walk, &capture->threads.items[i]))
+		if (!add_thread(walk, &capture->threads.items[i]) ||
+		    !add_lock_place(walk, &capture->threads.items[i]))
 			return false;
 	}
+	ss_snapshot_sort_places(walk->snapshot);
 	return true;
 }
 

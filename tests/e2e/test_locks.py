@@ -1,0 +1,110 @@
+"""lockwaits, deadlock: what a thread waits for, and who holds it, where that is proven."""
+
+import re
+
+from harness import EndToEnd, main
+
+# mode no-stop cannot know thread pointers: joins are told by the id, streams are not told
+EVERY_MODE = ("stop", "live", "no-stop")
+MODE_OPTIONS = {"no-stop": {"status": (0, 1)}}
+
+# thread: kind, a pattern over the text, the owner or None
+WAITS = {
+    "wants-mutex": ("mutex", r"^mutex held_lock\+0x0 \(0x[0-9a-f]+\), held by", "reads-pipe"),
+    "wants-timed": ("mutex", r"^mutex held_lock\+0x0 .* with a time limit$", "reads-pipe"),
+    "wants-behind": ("mutex", r"^mutex second_lock\+0x0 ", "wants-mutex"),
+    "wants-read": ("rwlock", r"^rwlock held_shared\+0x0 .*wants to read, held by .* to write$",
+                   "reads-pipe"),
+    "wants-write": ("rwlock", r"^rwlock held_shared\+0x0 .*wants to write, held by .* to write$",
+                    "reads-pipe"),
+    "wants-read-held": ("rwlock", r"^rwlock read_shared\+0x0 .*held by 1 reader, "
+                        r"owner unknown: readers hold it, and nobody keeps a list", None),
+    "nobody-signals": ("condvar", r"^a signal of condition variable lonely_cond\+0x0", None),
+    "timed-cond": ("condvar", r"^a signal of .* timed_cond\+0x0 .*with a time limit$", None),
+    "sem-waiter": ("semaphore", r"^semaphore empty_sem\+0x0 .*, its value is 0$", None),
+    "barrier-waiter": ("barrier", r"^barrier wide_barrier\+0x0 .*1 of 3 have arrived$", None),
+    "joins-reader": ("join", r"^the end of thread \d+ \(reads-pipe\)", "reads-pipe"),
+    "join-a": ("join", r"^the end of thread \d+ \(join-b\)", "join-b"),
+    "join-b": ("join", r"^the end of thread \d+ \(join-a\)", "join-a"),
+    "once-second": ("once", r"initialisation \(pthread_once\) once\+0x0", None),
+    "ended-lock": ("mutex", r"^mutex ended_lock\+0x0 .*owner unknown: thread \d+ took it, "
+                   r"which has ended", None),
+    "writes-stream": ("mutex", r"^a lock inside of the C library at 0x", "locks-stream"),
+}
+
+
+class Locks(EndToEnd):
+    def tid(self, snapshot, name):
+        return snapshot.thread(name)["tid"] if name else None
+
+    def check_waits(self, snapshot, waits):
+        for name, (kind, pattern, owner) in waits.items():
+            wait = snapshot.thread(name)["wait"]
+            with self.subTest(thread=name, mode=snapshot.data["capture"]["mode"]):
+                self.assertEqual(wait["kind"], kind, wait)
+                self.assertRegex(wait["text"], pattern)
+                self.assertEqual(wait["owner_tid"], self.tid(snapshot, owner), wait)
+                self.assertEqual(wait["syscall"], "futex")
+                self.assertRegex(wait["address"], "^0x[0-9a-f]+$")
+
+    def test_every_wait(self):
+        target = self.start("lockwaits")
+        for mode in EVERY_MODE:
+            snapshot = self.snap(target.pid, mode=mode, **MODE_OPTIONS.get(mode, {}))
+            waits = dict(WAITS)
+            if mode == "no-stop":
+                waits["writes-stream"] = waits["writes-stream"][:2] + (None,)
+            self.check_waits(snapshot, waits)
+            for name in ("lockwaits", "reads-pipe", "once-first"):
+                self.assertIsNone((snapshot.thread(name)["wait"] or {}).get("owner_tid"))
+        self.assertEqual(target.finish()[0], 0)
+
+    def test_timed_waits_that_go_on(self):
+        """After a stop they are in restart_syscall, and still what they were."""
+        target = self.start("lockwaits")
+        for _ in range(3):
+            self.check_waits(self.snap(target.pid, mode="stop"),
+                             {name: WAITS[name] for name in ("wants-timed", "timed-cond")})
+
+    def test_without_names(self):
+        """Nothing is claimed that only a name on the stack could prove."""
+        target = self.start("lockwaits")
+        snapshot = self.snap(target.pid, "--raw", mode="stop")
+        for name in WAITS:
+            wait = snapshot.thread(name)["wait"]
+            if wait is None:  # a wait that goes on is a guess
+                continue
+            self.assertEqual((wait["kind"], wait["owner_tid"]), ("futex", None), name)
+            self.assertIn("no names", wait["owner_reason"])
+
+    def test_kinds_of_mutexes(self):
+        for kind, words in (("normal", "mutex"), ("adaptive", "mutex"), ("shared", "mutex"),
+                            ("c11", "mutex"), ("errorcheck", "error-checking mutex"),
+                            ("recursive", "recursive mutex"), ("robust", "robust mutex")):
+            target = self.start("deadlock", kind)
+            snapshot = self.snap(target.pid, mode="stop")
+            pattern = r"^%s (c11_)?mutexes\+0x%s \(.*, held by" % (
+                re.escape(words), "%s")
+            self.check_waits(snapshot, {
+                "locker-0": ("mutex", pattern % "28", "locker-1"),
+                "locker-1": ("mutex", pattern % "0", "locker-0"),
+                "behind-0": ("mutex", pattern % "0", "locker-0"),
+            })
+            target.kill()
+
+    def test_pi_mutex_that_was_refused(self):
+        """The kernel sees the circle close, and glibc waits for ever."""
+        target = self.start("deadlock", "pi")
+        snapshot = self.snap(target.pid, mode="stop")
+        lockers = [snapshot.thread("locker-%d" % i) for i in range(2)]
+        lockers.sort(key=lambda thread: thread["wait"]["owner_tid"] or 0)
+        refused, waiting = lockers
+        self.assertRegex(refused["wait"]["text"], "for ever: the kernel refused it a PI mutex")
+        self.assertRegex(waiting["wait"]["text"], r"^PI mutex mutexes\+0x(0|28) .* held by")
+        self.assertEqual(waiting["wait"]["owner_tid"], refused["tid"])
+        self.assertIn(snapshot.thread("behind-0")["wait"]["owner_tid"],
+                      [thread["tid"] for thread in lockers])
+
+
+if __name__ == "__main__":
+    main()
