@@ -362,6 +362,172 @@ SS_API const struct ss_frame *ss_snapshot_frame(const struct ss_snapshot *snapsh
 						const struct ss_thread *thread,
 						size_t index);
 
+/* Recordings --------------------------------------------------------------- */
+
+/*
+ * A recording is a file of samples with relative frames: module, build-id and offset,
+ * to be named later, on any machine (see stacksnap-recording(5)). Numbers of processes,
+ * threads, modules, stacks and places are indexes from 0 on and belong to one open
+ * recording. Everything that is handed out is valid until it is closed.
+ *
+ * Nobody vouches for a file: what is wrong in it ends the reading there, and the info
+ * says so. A recording that was cut is read to its last whole chunk.
+ */
+struct ss_recording;
+
+/* Why recording ended. */
+enum ss_recording_end {
+	SS_RECORDING_CUT = 0,	 /* not known: killed, or the file is cut or damaged */
+	SS_RECORDING_STOPPED,	 /* it was told to */
+	SS_RECORDING_DURATION,	 /* the time was over */
+	SS_RECORDING_TARGET_END, /* the process has ended */
+	SS_RECORDING_LOST,	 /* the process could not be looked at any more */
+	SS_RECORDING_SNAPSHOT,	 /* it is a single snapshot */
+};
+
+/* "cut", "stopped", ... Never NULL. */
+SS_API const char *ss_recording_end_name(enum ss_recording_end end);
+
+struct ss_recording_info {
+	const char *machine; /* "x86_64" */
+	const char *host;    /* name of the machine it was made on */
+	const char *version; /* of the stacksnap that made it */
+	uint64_t begin_ns;   /* CLOCK_REALTIME of its begin */
+	uint64_t begin_monotonic_ns;
+	uint64_t end_ns;    /* of the last tick */
+	uint64_t period_ns; /* between two ticks; 0: a single snapshot */
+	uint64_t keep_ns;   /* only so much was kept; 0: everything */
+	enum ss_recording_end end;
+	const char *problem;	 /* why it could not be read to its end, or NULL */
+	uint64_t first_sequence; /* of the first sample that is there */
+	uint64_t samples;	 /* that are there */
+	uint64_t ticks;		 /* that are there */
+	uint64_t missed;	 /* ticks that were due and not taken */
+	uint64_t stopped_ns;	 /* how long the target was stopped, in all */
+	uint64_t stopped_max_ns; /* at one tick */
+	uint64_t thread_stops;	 /* how often a thread was stopped; 0: not known */
+	uint64_t size;		 /* of the file, up to where it could be read */
+};
+
+struct ss_recorded_process {
+	pid_t pid;
+	const char *name;	/* comm, raw bytes */
+	const char *executable; /* or NULL */
+	uint64_t begin_ns;	/* CLOCK_MONOTONIC, as all lifetimes here */
+	uint64_t end_ns;	/* 0: it was there at the end */
+};
+
+struct ss_recorded_thread {
+	uint32_t process;
+	pid_t tid;
+	const char *name; /* comm, raw bytes; the last one it had */
+	uint64_t begin_ns;
+	uint64_t end_ns;
+};
+
+struct ss_recorded_module {
+	uint32_t process;
+	const struct ss_module *module; /* base and size as it was loaded there */
+	uint64_t bias;			/* address in the process minus offset */
+	uint64_t begin_ns;
+	uint64_t end_ns;
+};
+
+struct ss_recorded_stack {
+	const uint32_t *places; /* innermost first */
+	size_t count;
+	enum ss_end end;
+	const char *reason; /* more about end, or NULL */
+};
+
+/* One thread at one tick. */
+struct ss_sample {
+	uint64_t sequence; /* counts through the recording, without gaps */
+	uint64_t tick;	   /* counts the ticks that are there, from 0 */
+	uint64_t time_ns;  /* CLOCK_REALTIME */
+	uint64_t monotonic_ns;
+	uint32_t process;
+	uint32_t thread;
+	uint32_t stack;
+	pid_t pid;
+	pid_t tid;
+	char state;	    /* R S D T t Z X I, or '?' */
+	bool repeated;	    /* it had not run since its last sample */
+	uint64_t on_cpu_ns; /* on a CPU since its last sample */
+	long call;	    /* system call that it is in, or -1 */
+	uint64_t argument;  /* the first one of call */
+	uint64_t missed;    /* ticks missed just before this one */
+	uint64_t stopped_ns; /* how long the target was stopped for this tick */
+};
+
+/* Whether a file begins like a recording; of any version. */
+SS_API bool ss_recording_is(int fd);
+
+/*
+ * Opens a recording for reading. The file must be seekable and stay as it is.
+ * Errors: INVALID (not a recording, another version, empty), SYSTEM, DENIED, NO_MEMORY.
+ */
+SS_API struct ss_error *ss_recording_open(const char *path, struct ss_recording **ret);
+/* The same of an open file, which becomes the recording's also on failure. */
+SS_API struct ss_error *ss_recording_open_fd(int fd, struct ss_recording **ret);
+SS_API void ss_recording_close(struct ss_recording *recording);
+
+SS_API const struct ss_recording_info *
+ss_recording_info(const struct ss_recording *recording);
+
+SS_API size_t ss_recording_process_count(const struct ss_recording *recording);
+SS_API const struct ss_recorded_process *
+ss_recording_process(const struct ss_recording *recording, size_t index);
+SS_API size_t ss_recording_thread_count(const struct ss_recording *recording);
+SS_API const struct ss_recorded_thread *
+ss_recording_thread(const struct ss_recording *recording, size_t index);
+SS_API size_t ss_recording_module_count(const struct ss_recording *recording);
+SS_API const struct ss_recorded_module *
+ss_recording_module(const struct ss_recording *recording, size_t index);
+SS_API size_t ss_recording_stack_count(const struct ss_recording *recording);
+SS_API const struct ss_recorded_stack *
+ss_recording_stack(const struct ss_recording *recording, size_t index);
+SS_API size_t ss_recording_place_count(const struct ss_recording *recording);
+
+/*
+ * The frames that a place stands for: inlined calls, innermost first, and last the
+ * function itself. Before ss_recording_symbolize() it is one frame without a name. In
+ * frames module_index is a number for ss_recording_module(), or -1.
+ */
+SS_API const struct ss_frame *ss_recording_place(const struct ss_recording *recording,
+						 size_t index, size_t *count);
+
+/*
+ * Names all places. Modules are found by build-id, below the session's sysroot, in its
+ * debug_dir, at the recorded path if the file there has that build-id. Without a file
+ * of that very build a module's frames have no name, and module->problem says so.
+ * Call it at most once. Errors: NO_MEMORY, INVALID.
+ */
+SS_API struct ss_error *ss_recording_symbolize(struct ss_recording *recording,
+					       struct ss_session *session,
+					       unsigned flags);
+
+/* The next sample in order. False: there is none; what could not be read any more
+   (the file has changed, say) shows in the info's problem. */
+SS_API bool ss_recording_next(struct ss_recording *recording, struct ss_sample *ret);
+/* Begins again with the first sample. */
+SS_API void ss_recording_rewind(struct ss_recording *recording);
+
+/*
+ * The threads of a process as they were at a tick, as a snapshot: with names if the
+ * recording was symbolized before. The samples' order is not disturbed.
+ * Errors: INVALID (there is no such tick or process), NO_MEMORY.
+ */
+SS_API struct ss_error *ss_recording_snapshot(struct ss_recording *recording,
+					      uint64_t tick, size_t process,
+					      struct ss_snapshot **ret);
+
+/*
+ * Writes a snapshot (before or after it is symbolized; names are left out) as a
+ * recording to fd, an empty file, which is closed. Errors: SYSTEM, NO_MEMORY.
+ */
+SS_API struct ss_error *ss_snapshot_record(const struct ss_snapshot *snapshot, int fd);
+
 #ifdef __cplusplus
 }
 #endif

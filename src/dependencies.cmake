@@ -11,6 +11,7 @@ pkg_check_modules(DW REQUIRED libdw libelf)
 pkg_check_modules(LZMA REQUIRED liblzma)
 pkg_check_modules(JANSSON REQUIRED jansson)
 pkg_check_modules(SECCOMP REQUIRED libseccomp)
+pkg_check_modules(ZSTD REQUIRED libzstd)
 pkg_check_modules(XXHASH REQUIRED libxxhash) # its header; all of it is inlined
 
 # libiberty comes without a pkg-config file: in libiberty-dev (Debian), binutils-devel
@@ -20,9 +21,9 @@ find_library(IBERTY_LIBRARY NAMES libiberty_pic.a libiberty.a iberty REQUIRED)
 find_path(IBERTY_INCLUDE NAMES demangle.h PATH_SUFFIXES libiberty REQUIRED)
 
 set(SS_LIBRARY_INCLUDES ${UNWIND_INCLUDE_DIRS} ${DW_INCLUDE_DIRS} ${LZMA_INCLUDE_DIRS}
-	${SECCOMP_INCLUDE_DIRS} ${XXHASH_INCLUDE_DIRS} ${IBERTY_INCLUDE})
+	${SECCOMP_INCLUDE_DIRS} ${ZSTD_INCLUDE_DIRS} ${XXHASH_INCLUDE_DIRS} ${IBERTY_INCLUDE})
 set(SS_LIBRARY_LIBS ${UNWIND_LINK_LIBRARIES} ${DW_LINK_LIBRARIES} ${LZMA_LINK_LIBRARIES}
-	${SECCOMP_LINK_LIBRARIES} ${IBERTY_LIBRARY} Threads::Threads)
+	${SECCOMP_LINK_LIBRARIES} ${ZSTD_LINK_LIBRARIES} ${IBERTY_LIBRARY} Threads::Threads)
 
 # argp is part of glibc; with musl it is a library of its own.
 set(SS_TOOL_LIBS ${JANSSON_LINK_LIBRARIES})
@@ -49,10 +50,10 @@ function(ss_find_static name required)
 endfunction()
 
 set(SS_STATIC_FOUND)
-foreach(name unwind-ptrace unwind-generic unwind dw elf lzma z jansson seccomp)
+foreach(name unwind-ptrace unwind-generic unwind dw elf lzma z zstd jansson seccomp)
 	ss_find_static(${name} ON)
 endforeach()
-foreach(name bz2 zstd eu)
+foreach(name bz2 eu)
 	ss_find_static(${name} OFF)
 endforeach()
 set(SS_STATIC_LIBS -Wl,--start-group ${SS_STATIC_FOUND} ${IBERTY_LIBRARY} -Wl,--end-group

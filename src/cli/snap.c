@@ -4,6 +4,7 @@
 #include <argp.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "cli/command.h"
 #include "cli/failure.h"
@@ -84,7 +85,7 @@ static struct ss_error *take(struct snap *snap, struct ss_selection_run *run,
 	_cleanup_(snapshot_cleanup) struct ss_snapshot *snapshot = NULL;
 	struct ss_error *error = unwind_target(snap, run, phases, &snapshot);
 
-	if (!error && !snap->options.raw) {
+	if (!error && !snap->options.raw && !snap->options.renderer->single) {
 		ss_phases_enter(phases, SS_PHASE_SYMBOLIZE);
 		error = ss_snapshot_symbolize(snapshot, snap->session,
 					      snap->options.symbolize_flags);
@@ -238,6 +239,21 @@ static struct ss_error *add_target(struct snap *snap, const char *text)
 	return NULL;
 }
 
+/* Bytes that are not text, of which a file holds one snapshot. */
+static void check_single(const struct snap *snap, const struct argp_state *state)
+{
+	const struct ss_options *options = &snap->options;
+	bool to_stdout = !options->output || strcmp(options->output, "-") == 0;
+
+	if (!options->renderer->single)
+		return;
+	if (to_stdout && isatty(STDOUT_FILENO))
+		argp_error(state, "a recording is not for a terminal: -o FILE");
+	if (snap->targets.count > 1 && !ss_output_is_per_target(options->output))
+		argp_error(state, "a recording is of one process: -o FILE%%p makes one "
+				  "for each");
+}
+
 static error_t parse(int key, char *arg, struct argp_state *state)
 {
 	struct snap *snap = state->input;
@@ -251,6 +267,9 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 		return 0;
 	case ARGP_KEY_NO_ARGS:
 		argp_error(state, "no pid is given");
+		return 0;
+	case ARGP_KEY_END:
+		check_single(snap, state);
 		return 0;
 	case '0' ... '9':
 		argp_error(state, "a pid is not negative");

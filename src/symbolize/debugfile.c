@@ -115,8 +115,9 @@ static struct ss_elf *try_path(const struct ss_session *session, const char *pat
 	return elf ? elf : try_root(NULL, path, wanted, checksum);
 }
 
+/* ending: ".debug" of what was stripped off, "" of a module itself. */
 static struct ss_elf *try_build_id(const struct ss_session *session, const char *below,
-				   const struct build_id *wanted)
+				   const char *ending, const struct build_id *wanted)
 {
 	char hex[2 * SS_ELF_BUILD_ID_MAX + 1] = "";
 	char path[PATH_MAX];
@@ -125,8 +126,8 @@ static struct ss_elf *try_build_id(const struct ss_session *session, const char 
 		return NULL;
 	for (size_t i = 0; i < wanted->size; i++)
 		(void)sprintf(hex + 2 * i, "%02x", wanted->bytes[i]); /* has room */
-	int size = snprintf(path, sizeof(path), "%s%s/.build-id/%.2s/%s.debug",
-			    session->debug_dir, below, hex, hex + 2);
+	int size = snprintf(path, sizeof(path), "%s%s/.build-id/%.2s/%s%s",
+			    session->debug_dir, below, hex, hex + 2, ending);
 	return size < (int)sizeof(path) ? try_path(session, path, wanted, NULL) : NULL;
 }
 
@@ -188,10 +189,25 @@ struct ss_elf *ss_debugfile_find(const struct ss_session *session,
 	memcpy(wanted.bytes, module->build_id, wanted.size);
 	if (!wanted.size && elf)
 		wanted.size = ss_elf_build_id(elf, wanted.bytes);
-	found = try_build_id(session, "", &wanted);
+	found = try_build_id(session, "", ".debug", &wanted);
 	if (!found && elf)
 		found = find_by_link(session, module->pub.path, elf, &wanted);
 	return found;
+}
+
+struct ss_elf *ss_debugfile_find_module(const struct ss_session *session,
+					const struct ss_module_impl *module)
+{
+	struct build_id wanted = { .size = SS_MIN(module->build_id_size,
+						  (size_t)SS_ELF_BUILD_ID_MAX) };
+	struct ss_elf *found = NULL;
+
+	if (!wanted.size)
+		return NULL;
+	memcpy(wanted.bytes, module->build_id, wanted.size);
+	if (module->pub.path[0] == '/')
+		found = try_path(session, module->pub.path, &wanted, NULL);
+	return found ? found : try_build_id(session, "", "", &wanted);
 }
 
 /* A relative name starts from the directory of the file that has it. */
@@ -227,9 +243,9 @@ struct ss_elf *ss_debugfile_find_alternate(const struct ss_session *session,
 	wanted.size = SS_MIN((size_t)(section->sh_size - strlen(link) - 1),
 			     (size_t)SS_ELF_BUILD_ID_MAX);
 	memcpy(wanted.bytes, link + strlen(link) + 1, wanted.size);
-	found = try_build_id(session, "/.dwz", &wanted);
+	found = try_build_id(session, "/.dwz", ".debug", &wanted);
 	if (!found)
-		found = try_build_id(session, "", &wanted);
+		found = try_build_id(session, "", ".debug", &wanted);
 	if (!found && *link)
 		found = try_alternate_name(session, elf, link, &wanted);
 	return found;

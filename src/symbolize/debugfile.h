@@ -15,6 +15,12 @@
 #include "model/session.h"
 #include "symbolize/elffile.h"
 
+/* The file of a module of which nothing but its build-id and path is known (it was
+   recorded): at its path, or in the debug directory; only one of that very build. NULL:
+   there is none. The caller frees. */
+struct ss_elf *ss_debugfile_find_module(const struct ss_session *session,
+					const struct ss_module_impl *module);
+
 /* The debug file of a module, or NULL. elf is the module's own file or image, and may
    be NULL. The caller frees. */
 struct ss_elf *ss_debugfile_find(const struct ss_session *session,

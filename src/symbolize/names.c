@@ -11,6 +11,7 @@ struct ss_names {
 	struct ss_symtab *symtab; /* NULL: not read yet */
 	struct ss_dwarf *dwarf;	  /* NULL: none, or not read yet */
 	bool dwarf_read;
+	bool found; /* any file or image of the module */
 };
 
 /* The files of a module while they are read; each is looked for when it is needed. */
@@ -40,8 +41,12 @@ static void files_open(struct files *files, const struct ss_session *session,
 		       const struct ss_module_impl *module)
 {
 	*files = (struct files){ .session = session, .module = module };
-	files->own = module->fd >= 0 ? ss_elf_from_fd(module->fd) :
-				       ss_elf_from_memory(module->bytes, module->size);
+	if (module->fd >= 0)
+		files->own = ss_elf_from_fd(module->fd);
+	else if (module->bytes)
+		files->own = ss_elf_from_memory(module->bytes, module->size);
+	else
+		files->own = ss_debugfile_find_module(session, module);
 }
 
 static void files_close(struct files *files)
@@ -124,7 +129,13 @@ void ss_names_read(struct ss_names *names, const struct ss_session *session,
 		names->dwarf = read_dwarf(&files);
 		names->dwarf_read = true;
 	}
+	names->found |= files.own || files.debug;
 	files_close(&files);
+}
+
+bool ss_names_found(const struct ss_names *names)
+{
+	return names->found;
 }
 
 static void find_in_dwarf(struct ss_names *names, uint64_t address, unsigned flags,

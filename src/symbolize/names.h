@@ -40,6 +40,9 @@ void ss_names_read(struct ss_names *names, const struct ss_session *session,
 bool ss_names_find_data(const struct ss_names *names, uint64_t address,
 			struct ss_name *ret);
 
+/* Whether there was a file, debug file or image of the module to read from. */
+bool ss_names_found(const struct ss_names *names);
+
 /* What is at an ELF virtual address. Strings are valid as long as names. */
 void ss_names_find(struct ss_names *names, uint64_t address, unsigned flags,
 		   struct ss_name *ret);

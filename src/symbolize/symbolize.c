@@ -104,10 +104,22 @@ static bool grow_slots(struct work *work)
 	return true;
 }
 
+/* Said of a module that was opened nowhere before: one of a recording. */
+static void tell_missing(struct ss_module_impl *module)
+{
+	if (module->pub.path[0] != '/')
+		return;
+	if (module->build_id_size)
+		ss_module_set_problem(module, "no file of this build was found");
+	else
+		ss_module_set_problem(module, "it has no build-id: its file cannot be "
+					      "told from another");
+}
+
 /* The names of a frame's module, read on first use. NULL: there are none to be had. */
 static struct ss_names *names_of(struct work *work, const struct ss_frame *frame)
 {
-	const struct ss_module_impl *module = ss_module_impl(frame->module);
+	struct ss_module_impl *module = ss_module_impl(frame->module);
 	bool numbered = frame->module_index >= 0 &&
 			(size_t)frame->module_index < work->snapshot->modules.count;
 	struct ss_names **known = numbered ? &work->names[frame->module_index] : NULL;
@@ -118,6 +130,8 @@ static struct ss_names *names_of(struct work *work, const struct ss_frame *frame
 	names = ss_modules_find(work->session, module);
 	if (names)
 		ss_names_read(names, work->session, module, work->flags);
+	if (names && !ss_names_found(names))
+		tell_missing(module);
 	if (known)
 		*known = names;
 	return names;

@@ -26,7 +26,8 @@ struct ss_renderer {
 	const char *name;
 	const char *summary;   /* for the help, one line */
 	const char *separator; /* between two snapshots; NULL: nothing */
-	bool explains;	       /* says in words why a stack is not whole */
+	bool single;   /* one snapshot a file, not for a terminal; needs no names */
+	bool explains; /* says in words why a stack is not whole */
 	/* Writes the snapshot. Errors: NO_MEMORY. That writing failed is left to
 	   ferror() of out. */
 	struct ss_error *(*render)(const struct ss_snapshot *snapshot,
@@ -38,6 +39,7 @@ extern const struct ss_renderer ss_renderer_json;
 extern const struct ss_renderer ss_renderer_gdb;
 extern const struct ss_renderer ss_renderer_eu;
 extern const struct ss_renderer ss_renderer_folded;
+extern const struct ss_renderer ss_renderer_recording;
 
 /* The renderer at that place in the list, the default first; NULL at its end. */
 const struct ss_renderer *ss_renderer_at(size_t index);

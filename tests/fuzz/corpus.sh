@@ -3,7 +3,7 @@
 # program broke on is added by hand, and stays.
 set -eu
 cd "$(dirname "$0")/corpus"
-mkdir -p maps stat status syscall cfi unwind symtab elf demangle segments perfmap
+mkdir -p maps stat status syscall cfi unwind symtab elf demangle segments perfmap recording
 made=$(mktemp -d)
 sleep 60 &
 pid=$!
@@ -90,4 +90,23 @@ printf '100 200 outer\n180 20 inner\n0x1c0 0x100 java.lang.Object.wait()\n110 30
 	>perfmap/overlaps
 printf '1f0 ffffffffffffffff far\n' >>perfmap/overlaps
 printf '7 8 a\0b\n8 1 c' >perfmap/zero
+# Recordings without their file header, and not packed: to be changed by whoever fuzzes.
+stacksnap=${STACKSNAP:-../../../build/release/stacksnap}
+"$stacksnap" -f recording -o "$made/recording" "$pid"
+python3 - "$made/recording" recording/single <<'END'
+import struct, subprocess, sys
+with open(sys.argv[1], "rb") as file:
+    data = file.read()
+at, out = 16, b""
+while at < len(data):
+    kind, packed, stored, raw = struct.unpack_from("<4I", data, at)
+    body = data[at + 24:at + 24 + stored]
+    if packed:
+        body = subprocess.run(["zstd", "-dc"], input=body, stdout=subprocess.PIPE,
+                              check=True).stdout
+    out += struct.pack("<4IQ", kind, 0, raw, raw, 0) + body
+    at += 24 + stored
+with open(sys.argv[2], "wb") as file:
+    file.write(out)
+END
 find . -type f -exec chmod 644 {} +

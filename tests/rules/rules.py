@@ -74,9 +74,10 @@ ROOM_FILES = 8
 # One file for each processor, format, command.
 GROWING_ROOMS = {"arch": (1, 8), "view": (2, 24), "cli": (2, 24)}
 # Holding a process still in several ways, the kinds of locks, and reading DWARF, for rows of
-# registers and for names, take more than a room should hold.
+# registers and for names, take more than a room should hold; and a file format has many
+# small parts, each written and read.
 LARGER_ROOMS = {"capture": (2, 12), "diagnose": (1, 12), "objects": (1, 8),
-                "symbolize": (2, 12), "unwind": (2, 12)}
+                "record": (2, 22), "symbolize": (2, 12), "unwind": (2, 12)}
 
 PROCESSOR = re.compile(r"^[ \t]*#[ \t]*(?:el)?if.*\b(__x86_64\w*|__amd64\w*|__i386\w*|i386|"
                        r"__aarch64\w*|__arm\w*|__riscv\w*|__powerpc\w*|__s390\w*|"

@@ -1,0 +1,153 @@
+/*
+ * A recording that is being read: tables of everything that was defined, under numbers
+ * of the whole recording, and where its chunks of samples are.
+ */
+#ifndef SS_RECORD_RECORDING_H
+#define SS_RECORD_RECORDING_H
+
+#include "base/error.h"
+#include "base/intern.h"
+#include "base/vector.h"
+#include "model/snapshot.h"
+#include "record/chunk.h"
+#include "record/idtable.h"
+
+/* What a hostile file may make us keep. */
+enum {
+	SS_STRINGS_MAX = 64 << 20, /* bytes */
+	SS_PROCESSES_MAX = 1 << 18,
+	SS_THREADS_MAX = 2 << 20,
+	SS_MODULES_MAX = 1 << 18,
+	SS_PLACES_MAX = 1 << 20,
+	SS_STACK_WORDS_MAX = 64 << 20, /* of four bytes: frames of all stacks */
+	SS_CALLS_MAX = 4 << 20,
+	SS_LOCALS_MAX = 16 << 20, /* numbers of all segments */
+	SS_CHUNKS_MAX = 16 << 20,
+};
+
+/* From a segment's own numbers to the recording's. */
+struct ss_locals {
+	SS_VECTOR(uint32_t) items;
+};
+
+struct ss_recorded_call {
+	int64_t number;
+	uint64_t argument;
+};
+
+/* What samples of a segment refer to. */
+struct ss_segment {
+	struct ss_locals threads;
+	struct ss_locals stacks;
+	SS_VECTOR(struct ss_recorded_call) calls;
+};
+
+struct ss_sample_chunk {
+	uint64_t offset;
+	struct ss_chunk_header header;
+	uint32_t segment;
+	uint64_t first_tick;
+};
+
+/* One that is being read. */
+struct ss_decoder {
+	struct ss_cursor at;
+	const struct ss_segment *segment;
+	struct ss_sample sample; /* of the tick at hand */
+	uint64_t samples_left;
+	uint64_t ticks_left;
+	int64_t distance;
+	uint64_t repeats; /* still to be handed out */
+	size_t next;	  /* in list */
+	struct ss_listed_vector {
+		struct ss_read_entry *items;
+		size_t count;
+		size_t capacity;
+	} list, made;
+};
+
+struct ss_recording {
+	int fd;
+	struct ss_recording_info info;
+	struct ss_intern *strings;
+	SS_VECTOR(const char *) texts; /* by number - 1 */
+	struct ss_idtable text_ids;
+	SS_VECTOR(struct ss_recorded_process) processes;
+	struct ss_idtable process_ids;
+	SS_VECTOR(struct ss_recorded_thread) threads;
+	struct ss_idtable thread_ids;
+	SS_VECTOR(struct ss_recorded_module) modules;
+	struct ss_idtable module_ids;
+	struct ss_idtable place_ids;
+	struct ss_idtable stack_ids;
+	SS_VECTOR(struct ss_recorded_stack) stacks;
+	SS_VECTOR(struct ss_segment) segments;
+	size_t locals; /* of all segments */
+	SS_VECTOR(struct ss_sample_chunk) chunks;
+	struct ss_snapshot *places; /* each a stack of one frame, with modules */
+	bool symbolized;
+	struct ss_bytes scratch;
+	struct ss_bytes raw;
+	size_t next_chunk;
+	struct ss_decoder decoder;
+};
+
+/* The key of a place: with the recording's numbers. */
+struct ss_place_key {
+	uint64_t value;
+	uint32_t module; /* or SS_ID_NONE */
+	uint32_t flags;
+	uint32_t area; /* text, or 0 */
+	uint32_t zero;
+};
+
+/* The key of a stack: numbers of 32 bits. */
+enum { SS_STACK_END, SS_STACK_REASON, SS_STACK_PLACES };
+
+/* The numbers of the segment at hand that only definitions refer to. */
+struct ss_scope {
+	struct ss_segment *segment;
+	struct ss_locals strings;
+	struct ss_locals processes;
+	struct ss_locals modules;
+	struct ss_locals places;
+	struct ss_bytes key; /* of the stack at hand, and before of the last one */
+	struct ss_bytes last;
+};
+
+void ss_scope_deinit(struct ss_scope *scope);
+
+/* Reads the definitions of a chunk. False: they are damaged, or too many. */
+bool ss_definitions_read(struct ss_recording *recording, struct ss_scope *scope,
+			 struct ss_cursor *cursor);
+
+/* The number of a text, from 1 on; 0: it is not one, or there is no room. */
+uint32_t ss_recording_text(struct ss_recording *recording, const uint8_t *bytes,
+			   size_t size);
+
+/* Makes what accessors hand out, when everything is defined. */
+struct ss_error *ss_recording_complete(struct ss_recording *recording);
+
+/* Reads the head of a chunk of samples. False: damaged. */
+struct ss_samples_head {
+	uint64_t first;
+	uint64_t samples;
+	uint64_t ticks;
+	uint64_t begin_ns;
+	int64_t distance;
+	uint64_t length_ns;
+	uint64_t missed;
+	uint64_t stopped_ns;
+};
+bool ss_samples_read_head(struct ss_cursor *cursor, struct ss_samples_head *ret);
+
+/* Begins to read a chunk of samples, raw, which must stay. False: damaged. */
+bool ss_decoder_begin(struct ss_decoder *decoder, const struct ss_bytes *raw,
+		      const struct ss_segment *segment, uint64_t first_tick);
+/* Its next sample. SS_CHUNK_END: there is none. */
+enum ss_chunk_result ss_decoder_next(struct ss_decoder *decoder, struct ss_sample *ret);
+void ss_decoder_deinit(struct ss_decoder *decoder);
+
+SS_DEFINE_CLEANUP(struct ss_recording, ss_recording, ss_recording_close)
+
+#endif

@@ -1,0 +1,154 @@
+/*
+ * From a snapshot to a recording of one tick.
+ */
+#include <sys/utsname.h>
+
+#include "base/vector.h"
+#include "model/snapshot.h"
+#include "record/format.h"
+#include "record/written.h"
+
+/* What a snapshot's parts are in the file. */
+struct single {
+	const struct ss_snapshot *snapshot;
+	struct ss_writer *writer;
+	uint32_t process;
+	SS_VECTOR(uint32_t) modules; /* handles */
+	SS_VECTOR(uint32_t) stacks;
+	SS_VECTOR(struct ss_written_sample) samples;
+	SS_VECTOR(struct ss_written_frame) frames;
+};
+
+static void single_deinit(struct single *single)
+{
+	ss_writer_free(single->writer);
+	ss_vector_free(&single->modules);
+	ss_vector_free(&single->stacks);
+	ss_vector_free(&single->samples);
+	ss_vector_free(&single->frames);
+}
+
+/* The distance between address and offset, as the frames have it. */
+static uint64_t bias_of(const struct ss_snapshot *snapshot, size_t index)
+{
+	for (size_t i = 0; i < snapshot->stacks.count; i++) {
+		const struct ss_stack *stack = &snapshot->stacks.items[i];
+		for (size_t f = 0; f < stack->count; f++) {
+			if (stack->frames[f].module &&
+			    stack->frames[f].module_index == (int32_t)index)
+				return stack->frames[f].pc - stack->frames[f].offset;
+		}
+	}
+	return snapshot->modules.items[index]->pub.base;
+}
+
+static bool add_modules(struct single *single)
+{
+	const struct ss_snapshot *snapshot = single->snapshot;
+
+	for (size_t i = 0; i < snapshot->modules.count; i++) {
+		uint32_t *slot = ss_vector_push(&single->modules);
+		if (!slot)
+			return false;
+		*slot = ss_writer_add_module(single->writer, single->process,
+					     &snapshot->modules.items[i]->pub,
+					     bias_of(snapshot, i), 0);
+		if (*slot == SS_ID_NONE)
+			return false;
+	}
+	return true;
+}
+
+static const char *reason_of(const struct ss_snapshot *snapshot, size_t stack)
+{
+	for (size_t i = 0; i < snapshot->threads.count; i++) {
+		const struct ss_thread *thread = &snapshot->threads.items[i];
+		if (thread->stack_id == stack && thread->reason)
+			return thread->reason;
+	}
+	return NULL;
+}
+
+static bool add_stacks(struct single *single)
+{
+	const struct ss_snapshot *snapshot = single->snapshot;
+
+	for (size_t i = 0; i < snapshot->stacks.count; i++) {
+		const struct ss_stack *stack = &snapshot->stacks.items[i];
+		uint32_t *slot = ss_vector_push(&single->stacks);
+		single->frames.count = 0;
+		for (size_t f = 0; slot && f < stack->count; f++) {
+			struct ss_written_frame *frame;
+			if (stack->frames[f].inlined)
+				continue;
+			frame = ss_vector_push(&single->frames);
+			if (!frame)
+				return false;
+			*frame = ss_written_frame_of(&stack->frames[f],
+						     single->modules.items);
+		}
+		if (!slot)
+			return false;
+		*slot = ss_writer_stack(single->writer, single->frames.items,
+					single->frames.count, stack->end,
+					reason_of(snapshot, i));
+	}
+	return true;
+}
+
+static bool add_samples(struct single *single)
+{
+	const struct ss_snapshot *snapshot = single->snapshot;
+
+	for (size_t i = 0; i < snapshot->threads.count; i++) {
+		const struct ss_thread *thread = &snapshot->threads.items[i];
+		struct ss_written_sample *sample = ss_vector_push(&single->samples);
+		if (!sample)
+			return false;
+		*sample = (struct ss_written_sample){
+			.thread = ss_writer_add_thread(single->writer, single->process,
+						       thread->tid, thread->name, 0),
+			.stack = single->stacks.items[thread->stack_id],
+			.call = SS_ID_NONE,
+			.state = thread->state,
+		};
+		if (sample->thread == SS_ID_NONE)
+			return false;
+	}
+	return true;
+}
+
+static struct ss_error *write_all(struct single *single)
+{
+	const struct ss_process *process = &single->snapshot->process;
+	const struct ss_written_tick tick = { .wall_ns = process->time_ns,
+					      .stopped_ns = process->stopped_ns };
+	struct ss_summary summary = { .reason = SS_RECORDING_SNAPSHOT,
+				      .thread_stops = process->threads_stopped };
+
+	single->process = ss_writer_add_process(single->writer, process->pid, 0,
+						process->name, process->executable, 0);
+	if (single->process == SS_ID_NONE || !add_modules(single) ||
+	    !add_stacks(single) || !add_samples(single))
+		return ss_error_no_memory();
+	struct ss_error *error = ss_writer_tick(
+		single->writer, &tick, single->samples.items, single->samples.count);
+	return error ? error : ss_writer_finish(single->writer, &summary);
+}
+
+struct ss_error *ss_snapshot_record(const struct ss_snapshot *snapshot, int fd)
+{
+	__attribute__((
+		cleanup(single_deinit))) struct single single = { .snapshot = snapshot };
+	struct utsname system = {};
+
+	(void)uname(&system); /* or unknown */
+	const struct ss_writer_options options = {
+		.wall_ns = snapshot->process.time_ns,
+		.machine = system.machine,
+		.host = system.nodename,
+		.directory = -1,
+	};
+	struct ss_error *error = ss_writer_new(fd, &options, &single.writer);
+	return error ? error : write_all(&single);
+}

@@ -1,0 +1,324 @@
+#include "record/writer.h"
+
+#include <string.h>
+
+#include "record/chunk.h"
+#include "record/define.h"
+#include "record/ring.h"
+#include "record/ticks.h"
+
+enum {
+	CHUNK_AIM =
+		256 << 10, /* bytes of samples or definitions before they are packed */
+	CHUNK_LARGE = 8 << 20, /* many deep stacks in one tick: not to exceed a chunk */
+	SLICES = 4,	       /* segments for the time that is kept */
+};
+
+/* What is lost at most if we are killed. */
+static const uint64_t flush_ns = 1000000000;
+
+struct ss_writer {
+	struct ss_ring ring;
+	struct ss_definer definer;
+	struct ss_ticks ticks;
+	struct ss_bytes packed;
+	uint64_t flushed_ns; /* CLOCK_MONOTONIC of a tick */
+	uint64_t segment_ns; /* when this segment began */
+	uint64_t period_ns;
+	size_t memory_max;
+	char *machine;
+	char *host;
+	uint64_t tick_count;
+	uint64_t missed;
+	uint64_t stopped_ns;
+	uint64_t stopped_max_ns;
+	struct ss_error *late; /* of a chunk that was written on the way */
+};
+
+static struct ss_error *put_chunk(struct ss_writer *writer, enum ss_chunk_type type,
+				  const struct ss_bytes *raw)
+{
+	if (!ss_chunk_pack(type, raw, &writer->packed))
+		return ss_error_no_memory();
+	return ss_ring_append(&writer->ring, &writer->packed);
+}
+
+static struct ss_error *put_file_header(struct ss_writer *writer)
+{
+	_cleanup_bytes_ struct ss_bytes header = {};
+
+	ss_bytes_put(&header, SS_FORMAT_MAGIC, SS_MAGIC_SIZE);
+	ss_bytes_put_fixed(&header, SS_FORMAT_VERSION, 2);
+	ss_bytes_put_fixed(&header, 0, 2);
+	ss_bytes_put_fixed(&header, SS_FORMAT_ORDER, 4);
+	return header.failed ? ss_error_no_memory() :
+			       ss_ring_append(&writer->ring, &header);
+}
+
+static struct ss_error *put_segment(struct ss_writer *writer, uint64_t monotonic_ns,
+				    uint64_t wall_ns)
+{
+	_cleanup_bytes_ struct ss_bytes raw = {};
+
+	writer->segment_ns = monotonic_ns;
+	ss_bytes_put_number(&raw, writer->ticks.first);
+	ss_bytes_put_number(&raw, monotonic_ns);
+	ss_bytes_put_number(&raw, wall_ns);
+	ss_bytes_put_number(&raw, writer->period_ns);
+	ss_bytes_put_number(&raw, writer->ring.keep_ns);
+	ss_bytes_put_text(&raw, writer->machine);
+	ss_bytes_put_text(&raw, writer->host);
+	ss_bytes_put_text(&raw, ss_version());
+	struct ss_error *error = ss_ring_begin_segment(&writer->ring, monotonic_ns);
+	return error ? error : put_chunk(writer, SS_CHUNK_SEGMENT, &raw);
+}
+
+static bool copy_options(struct ss_writer *writer,
+			 const struct ss_writer_options *options)
+{
+	writer->period_ns = options->period_ns;
+	writer->memory_max = options->memory_max ? options->memory_max : SS_WRITER_MEMORY;
+	writer->machine = strdup(options->machine ? options->machine : "");
+	writer->host = strdup(options->host ? options->host : "");
+	writer->definer.strings.hash = options->hash;
+	writer->definer.frames.hash = options->hash;
+	writer->definer.stacks.hash = options->hash;
+	writer->definer.calls.hash = options->hash;
+	writer->flushed_ns = options->monotonic_ns;
+	writer->ring.keep_ns = options->keep_ns;
+	writer->ring.directory = options->directory;
+	if (options->keep_ns)
+		writer->ring.name = strdup(options->name);
+	return writer->machine && writer->host &&
+	       (!options->keep_ns || writer->ring.name);
+}
+
+struct ss_error *ss_writer_new(int fd, const struct ss_writer_options *options,
+			       struct ss_writer **ret)
+{
+	_cleanup_(ss_writer_cleanup) struct ss_writer *writer =
+		calloc(1, sizeof(*writer));
+
+	if (!writer) {
+		close_cleanup(&fd);
+		return ss_error_no_memory();
+	}
+	writer->ring.fd = fd;
+	if (!copy_options(writer, options))
+		return ss_error_no_memory();
+	struct ss_error *error = put_file_header(writer);
+	if (!error)
+		error = put_segment(writer, options->monotonic_ns, options->wall_ns);
+	if (error)
+		return error;
+	*ret = take_ptr(writer);
+	return NULL;
+}
+
+void ss_writer_free(struct ss_writer *writer)
+{
+	if (!writer)
+		return;
+	ss_ring_deinit(&writer->ring);
+	ss_definer_deinit(&writer->definer);
+	ss_ticks_deinit(&writer->ticks);
+	ss_bytes_free(&writer->packed);
+	ss_error_free(writer->late);
+	free(writer->machine);
+	free(writer->host);
+	free(writer);
+}
+
+uint32_t ss_writer_add_process(struct ss_writer *writer, pid_t pid, uint64_t start_time,
+			       const char *name, const char *executable,
+			       uint64_t begin_ns)
+{
+	const struct ss_defined process = {
+		.id = pid,
+		.numbers = { start_time },
+		.name = (char *)name,
+		.more = (char *)executable,
+		.begin_ns = begin_ns,
+	};
+
+	return ss_definer_add(&writer->definer, SS_DEFINE_PROCESS, &process);
+}
+
+uint32_t ss_writer_add_thread(struct ss_writer *writer, uint32_t process, pid_t tid,
+			      const char *name, uint64_t begin_ns)
+{
+	const struct ss_defined thread = {
+		.process = process, .id = tid, .name = (char *)name, .begin_ns = begin_ns
+	};
+
+	return ss_definer_add(&writer->definer, SS_DEFINE_THREAD, &thread);
+}
+
+uint32_t ss_writer_add_module(struct ss_writer *writer, uint32_t process,
+			      const struct ss_module *module, uint64_t bias,
+			      uint64_t begin_ns)
+{
+	const struct ss_defined defined = {
+		.process = process,
+		.name = (char *)module->path,
+		.more = (char *)module->build_id,
+		.problem = (char *)module->problem,
+		.begin_ns = begin_ns,
+		.numbers = { module->base, module->size, bias,
+			     module->deleted ? SS_MODULE_DELETED : 0 },
+	};
+
+	return ss_definer_add(&writer->definer, SS_DEFINE_MODULE, &defined);
+}
+
+void ss_writer_name_thread(struct ss_writer *writer, uint32_t thread, const char *name,
+			   uint64_t time_ns)
+{
+	ss_definer_name(&writer->definer, thread, name, time_ns);
+}
+
+void ss_writer_end_thread(struct ss_writer *writer, uint32_t thread, uint64_t time_ns)
+{
+	ss_definer_end(&writer->definer, SS_DEFINE_THREAD_END, thread, time_ns);
+}
+
+void ss_writer_end_module(struct ss_writer *writer, uint32_t module, uint64_t time_ns)
+{
+	ss_definer_end(&writer->definer, SS_DEFINE_MODULE_END, module, time_ns);
+}
+
+void ss_writer_end_process(struct ss_writer *writer, uint32_t process, uint64_t time_ns)
+{
+	ss_definer_end(&writer->definer, SS_DEFINE_PROCESS_END, process, time_ns);
+}
+
+uint32_t ss_writer_stack(struct ss_writer *writer, const struct ss_written_frame *frames,
+			 size_t count, enum ss_end end, const char *reason)
+{
+	uint32_t id = ss_definer_stack(&writer->definer, frames, count, end, reason);
+
+	if (writer->definer.out.count >= CHUNK_LARGE && !writer->late) {
+		writer->late =
+			put_chunk(writer, SS_CHUNK_DEFINITIONS, &writer->definer.out);
+		writer->definer.out.count = 0;
+	}
+	return id;
+}
+
+uint32_t ss_writer_call(struct ss_writer *writer, long number, uint64_t argument)
+{
+	return ss_definer_call(&writer->definer, number, argument);
+}
+
+static struct ss_error *put_ticks(struct ss_writer *writer)
+{
+	_cleanup_bytes_ struct ss_bytes raw = {};
+
+	ss_ticks_put(&writer->ticks, &raw);
+	return put_chunk(writer, SS_CHUNK_SAMPLES, &raw);
+}
+
+/* Definitions before the samples that need them. */
+static struct ss_error *flush(struct ss_writer *writer)
+{
+	struct ss_error *error = take_ptr(writer->late);
+
+	if (error)
+		return error;
+	writer->flushed_ns = writer->ticks.monotonic_ns;
+	if (writer->definer.out.failed)
+		return ss_error_no_memory();
+	if (writer->definer.out.count)
+		error = put_chunk(writer, SS_CHUNK_DEFINITIONS, &writer->definer.out);
+	writer->definer.out.count = 0;
+	if (!error && writer->ticks.out.count)
+		error = put_ticks(writer);
+	ss_ticks_reset(&writer->ticks);
+	return error;
+}
+
+static uint32_t local_thread(const void *data, uint32_t handle)
+{
+	const struct ss_writer *writer = data;
+
+	return writer->definer.threads.items.items[handle].local;
+}
+
+struct ss_error *ss_writer_tick(struct ss_writer *writer,
+				const struct ss_written_tick *tick,
+				const struct ss_written_sample *samples, size_t count)
+{
+	if (writer->definer.out.failed ||
+	    !ss_ticks_add(&writer->ticks, tick, samples, count, local_thread, writer))
+		return ss_error_no_memory();
+	writer->tick_count++;
+	writer->missed += tick->missed;
+	writer->stopped_ns += tick->stopped_ns;
+	writer->stopped_max_ns = SS_MAX(writer->stopped_max_ns, tick->stopped_ns);
+	if (writer->ticks.out.count >= CHUNK_AIM ||
+	    writer->definer.out.count >= CHUNK_AIM ||
+	    tick->monotonic_ns >= writer->flushed_ns + flush_ns)
+		return flush(writer);
+	return NULL;
+}
+
+bool ss_writer_wants_roll(const struct ss_writer *writer, uint64_t monotonic_ns)
+{
+	uint64_t keep_ns = writer->ring.keep_ns;
+
+	return ss_definer_memory(&writer->definer) > writer->memory_max ||
+	       (keep_ns && monotonic_ns >= writer->segment_ns + keep_ns / SLICES);
+}
+
+struct ss_error *ss_writer_roll(struct ss_writer *writer, uint64_t monotonic_ns,
+				uint64_t wall_ns, struct ss_written_sample *samples,
+				size_t count)
+{
+	struct ss_error *error = flush(writer);
+
+	if (!error)
+		error = put_segment(writer, monotonic_ns, wall_ns);
+	if (!error && !ss_definer_renew(&writer->definer, samples, count))
+		error = ss_error_no_memory();
+	return error;
+}
+
+struct ss_error *ss_writer_finish(struct ss_writer *writer, struct ss_summary *summary)
+{
+	_cleanup_bytes_ struct ss_bytes raw = {};
+	struct ss_error *error = flush(writer);
+
+	if (error)
+		return error;
+	summary->samples = ss_writer_samples(writer);
+	summary->ticks = writer->tick_count;
+	summary->missed = writer->missed;
+	summary->stopped_ns = writer->stopped_ns;
+	summary->stopped_max_ns = writer->stopped_max_ns;
+	summary->threads = writer->definer.defined_threads;
+	summary->stacks = writer->definer.defined_stacks;
+	const uint64_t numbers[] = {
+		summary->samples,     summary->ticks,	       summary->missed,
+		summary->stopped_ns,  summary->stopped_max_ns, summary->thread_stops,
+		summary->duration_ns, summary->reason,
+	};
+	for (size_t i = 0; i < SS_ARRAY_SIZE(numbers); i++)
+		ss_bytes_put_number(&raw, numbers[i]);
+	return put_chunk(writer, SS_CHUNK_SUMMARY, &raw);
+}
+
+uint64_t ss_writer_samples(const struct ss_writer *writer)
+{
+	return writer->ticks.first + writer->ticks.count;
+}
+
+uint64_t ss_writer_size(const struct ss_writer *writer)
+{
+	return writer->ring.size;
+}
+
+size_t ss_writer_memory(const struct ss_writer *writer)
+{
+	return ss_definer_memory(&writer->definer) + writer->packed.capacity +
+	       writer->definer.out.capacity + writer->ticks.out.capacity;
+}

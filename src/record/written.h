@@ -1,0 +1,13 @@
+/*
+ * From a frame as it was unwound to one as it is recorded.
+ */
+#ifndef SS_RECORD_WRITTEN_H
+#define SS_RECORD_WRITTEN_H
+
+#include "record/writer.h"
+
+/* modules: handles, by the frame's module_index. area stays the frame's. */
+struct ss_written_frame ss_written_frame_of(const struct ss_frame *frame,
+					    const uint32_t *modules);
+
+#endif
