@@ -93,7 +93,7 @@ enum ss_mode {
 	SS_MODE_STOP,	     /* stop all threads, copy, release, interpret afterwards */
 	SS_MODE_LIVE,	     /* libunwind-ptrace unwinds while they are stopped */
 	SS_MODE_NO_STOP,     /* never stop anything; what runs has no stack */
-	SS_MODE_AUTO, /* stop what runs only; see also ss_capture_complete() */
+	SS_MODE_AUTO,	     /* stop what runs only; see also ss_capture_complete() */
 };
 
 /*
@@ -232,7 +232,7 @@ struct ss_process {
 	enum ss_mode mode;	/* what was done; never DEFAULT */
 	uint64_t stopped_ns;	/* from the first interrupt to the last release */
 	unsigned threads_stopped;
-	bool consistent; /* all threads listed stood still at one moment */
+	bool consistent;	     /* all threads listed stood still at one moment */
 	uint64_t copied_bytes;	     /* of stacks */
 	uint64_t running_stopped_ns; /* longest stop of a thread that was running */
 	unsigned threads_unseen;     /* known to exist, and not captured at all */
@@ -348,6 +348,23 @@ struct ss_thread {
 				       ss_snapshot_diagnose() finds out) */
 };
 
+/* Threads that wait for each other in a circle. They stood still together while their
+   locks were read: the circle was there. */
+struct ss_deadlock {
+	const size_t *threads; /* for ss_snapshot_thread(): each waits for what the next
+				  one holds (or for its end), the last for the first */
+	size_t count;	       /* 1: the thread waits for itself */
+	size_t behind;	       /* other threads that wait for these */
+	bool timed;	       /* one of the waits has a time limit */
+};
+
+/* A thread that waits for no other one, and for which others wait. */
+struct ss_blocker {
+	size_t thread;	/* for ss_snapshot_thread() */
+	size_t waiting; /* threads that wait for it, also through others */
+	size_t locks;	/* through which they wait; at least 1 */
+};
+
 /* All of these are valid as long as the snapshot. An index must be in range. */
 SS_API const struct ss_process *ss_snapshot_process(const struct ss_snapshot *snapshot);
 SS_API size_t ss_snapshot_thread_count(const struct ss_snapshot *snapshot);
@@ -356,6 +373,15 @@ SS_API const struct ss_thread *ss_snapshot_thread(const struct ss_snapshot *snap
 SS_API size_t ss_snapshot_module_count(const struct ss_snapshot *snapshot);
 SS_API const struct ss_module *ss_snapshot_module(const struct ss_snapshot *snapshot,
 						  size_t index);
+
+/* What ss_snapshot_diagnose() found; nothing before. The blocker for which most threads
+   wait comes first. */
+SS_API size_t ss_snapshot_deadlock_count(const struct ss_snapshot *snapshot);
+SS_API const struct ss_deadlock *ss_snapshot_deadlock(const struct ss_snapshot *snapshot,
+						      size_t index);
+SS_API size_t ss_snapshot_blocker_count(const struct ss_snapshot *snapshot);
+SS_API const struct ss_blocker *ss_snapshot_blocker(const struct ss_snapshot *snapshot,
+						    size_t index);
 
 /* Frame number index of that thread, 0 is the innermost. */
 SS_API const struct ss_frame *ss_snapshot_frame(const struct ss_snapshot *snapshot,

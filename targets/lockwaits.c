@@ -2,10 +2,10 @@
  * One thread in each kind of wait for another thread; nothing here is a deadlock but
  * the two threads that join each other.
  *
- * lockwaits
+ * lockwaits [NAME]
  *
  * Thread				waits in		for
- *	reads-pipe			read			a pipe: it holds held_lock,
+ *	reads-pipe (or NAME)		read			a pipe: it holds held_lock,
  *								held_shared (to write)
  *	wants-mutex			pthread_mutex_lock	held_lock, which reads-pipe has
  *	wants-timed			pthread_mutex_timedlock	the same
@@ -217,7 +217,7 @@ TARGET_FRAME static void wait_stream(void *arg)
 	TARGET_KEEP();
 }
 
-int main(void)
+int main(int argc, char **argv)
 {
 	static unsigned numbers[] = { 0, 1 };
 	struct target_thread *joining[2];
@@ -231,7 +231,7 @@ int main(void)
 	pthread_barrier_init(&wide_barrier, NULL, 3);
 	pthread_barrier_init(&both_known, NULL, 2);
 	pthread_rwlock_rdlock(&read_shared);
-	target_start("reads-pipe", SYS_read, wait_pipe, NULL);
+	target_start(argc > 1 ? argv[1] : "reads-pipe", SYS_read, wait_pipe, NULL);
 	target_start("wants-mutex", SYS_futex, wait_mutex, NULL);
 	target_start("wants-timed", SYS_futex, wait_timed, NULL);
 	target_start("wants-behind", SYS_futex, wait_second, NULL);

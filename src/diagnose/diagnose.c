@@ -4,6 +4,7 @@
 
 #include "base/error.h"
 #include "diagnose/call.h"
+#include "diagnose/deadlock.h"
 
 const char *ss_diagnosis_keep(struct ss_diagnosis *d, const char *text)
 {
@@ -58,7 +59,8 @@ struct ss_error *ss_snapshot_diagnose(struct ss_snapshot *snapshot, unsigned fla
 		return ss_error_new(SS_ERROR_INVALID,
 				    "the snapshot was diagnosed already");
 	snapshot->waits = calloc(snapshot->threads.count + 1, sizeof(*snapshot->waits));
-	if (!snapshot->waits || !diagnose_threads(snapshot))
+	if (!snapshot->waits || !diagnose_threads(snapshot) ||
+	    !ss_deadlock_find(snapshot))
 		return ss_error_no_memory();
 	return NULL;
 }

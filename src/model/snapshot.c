@@ -31,6 +31,10 @@ void ss_snapshot_free(struct ss_snapshot *snapshot)
 	ss_facts_unref(snapshot->facts);
 	free(snapshot->waits);
 	ss_vector_free(&snapshot->places);
+	for (size_t i = 0; i < snapshot->deadlocks.count; i++)
+		free((size_t *)snapshot->deadlocks.items[i].threads);
+	ss_vector_free(&snapshot->deadlocks);
+	ss_vector_free(&snapshot->blockers);
 	ss_intern_free(snapshot->strings);
 	free(snapshot);
 }
@@ -194,6 +198,28 @@ const struct ss_module *ss_snapshot_module(const struct ss_snapshot *snapshot,
 					   size_t index)
 {
 	return &snapshot->modules.items[index]->pub;
+}
+
+size_t ss_snapshot_deadlock_count(const struct ss_snapshot *snapshot)
+{
+	return snapshot->deadlocks.count;
+}
+
+const struct ss_deadlock *ss_snapshot_deadlock(const struct ss_snapshot *snapshot,
+					       size_t index)
+{
+	return &snapshot->deadlocks.items[index];
+}
+
+size_t ss_snapshot_blocker_count(const struct ss_snapshot *snapshot)
+{
+	return snapshot->blockers.count;
+}
+
+const struct ss_blocker *ss_snapshot_blocker(const struct ss_snapshot *snapshot,
+					     size_t index)
+{
+	return &snapshot->blockers.items[index];
 }
 
 const struct ss_frame *ss_snapshot_frame(const struct ss_snapshot *snapshot,

@@ -39,8 +39,10 @@ struct ss_snapshot {
 	SS_VECTOR(struct ss_module_impl *) modules; /* one reference each */
 	struct ss_module_impl *perf_map;	    /* the capture's; one, or NULL */
 	struct ss_facts *facts; /* for diagnose/; one reference; or NULL */
-	SS_VECTOR(struct ss_lock_place) places; /* ascending by address, each once */
-	struct ss_wait *waits;			/* owned; what threads[].wait point to */
+	SS_VECTOR(struct ss_lock_place) places;	 /* ascending by address, each once */
+	struct ss_wait *waits;			 /* owned; what threads[].wait point to */
+	SS_VECTOR(struct ss_deadlock) deadlocks; /* threads are owned */
+	SS_VECTOR(struct ss_blocker) blockers;
 };
 
 /* An empty snapshot, or NULL without memory. Freed by ss_snapshot_free(). */

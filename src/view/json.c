@@ -231,6 +231,44 @@ static void write_threads(const struct ss_snapshot *snapshot,
 	}
 }
 
+static json_t *deadlock_value(const struct ss_snapshot *snapshot,
+			      const struct ss_deadlock *deadlock)
+{
+	json_t *tids = json_array();
+
+	for (size_t i = 0; i < deadlock->count; i++) {
+		size_t thread = deadlock->threads[i];
+		(void)json_array_append_new(
+			tids, json_integer(ss_snapshot_thread(snapshot, thread)->tid));
+	}
+	return json_pack("{s:o,s:I,s:b}", "tids", tids, "behind",
+			 (json_int_t)deadlock->behind, "timed", deadlock->timed);
+}
+
+static void write_deadlocks(const struct ss_snapshot *snapshot, FILE *out)
+{
+	for (size_t i = 0; i < ss_snapshot_deadlock_count(snapshot); i++) {
+		if (i > 0)
+			(void)fputc_unlocked(',', out);
+		write_value(deadlock_value(snapshot, ss_snapshot_deadlock(snapshot, i)),
+			    0, out);
+	}
+}
+
+static void write_blockers(const struct ss_snapshot *snapshot, FILE *out)
+{
+	for (size_t i = 0; i < ss_snapshot_blocker_count(snapshot); i++) {
+		const struct ss_blocker *blocker = ss_snapshot_blocker(snapshot, i);
+		if (i > 0)
+			(void)fputc_unlocked(',', out);
+		write_value(json_pack("{s:i,s:I,s:I}", "tid",
+				      ss_snapshot_thread(snapshot, blocker->thread)->tid,
+				      "waiting", (json_int_t)blocker->waiting, "locks",
+				      (json_int_t)blocker->locks),
+			    0, out);
+	}
+}
+
 static struct ss_error *render_json(const struct ss_snapshot *snapshot,
 				    const struct ss_render_options *options, FILE *out)
 {
@@ -248,7 +286,11 @@ static struct ss_error *render_json(const struct ss_snapshot *snapshot,
 	write_modules(snapshot, out);
 	(void)fputs_unlocked("],\"threads\":[", out);
 	write_threads(snapshot, cache, out);
-	(void)fputs_unlocked("],\"deadlocks\":[]}\n", out);
+	(void)fputs_unlocked("],\"deadlocks\":[", out);
+	write_deadlocks(snapshot, out);
+	(void)fputs_unlocked("],\"blockers\":[", out);
+	write_blockers(snapshot, out);
+	(void)fputs_unlocked("]}\n", out);
 	return NULL;
 }
 

@@ -3,8 +3,8 @@
 #include <string.h>
 
 static const struct ss_renderer *const renderers[] = {
-	&ss_renderer_text, &ss_renderer_json,	&ss_renderer_gdb,
-	&ss_renderer_eu,   &ss_renderer_folded, &ss_renderer_recording,
+	&ss_renderer_text,   &ss_renderer_json, &ss_renderer_gdb,	&ss_renderer_eu,
+	&ss_renderer_folded, &ss_renderer_dot,	&ss_renderer_recording,
 };
 
 const struct ss_renderer *ss_renderer_at(size_t index)

@@ -40,6 +40,7 @@ extern const struct ss_renderer ss_renderer_gdb;
 extern const struct ss_renderer ss_renderer_eu;
 extern const struct ss_renderer ss_renderer_folded;
 extern const struct ss_renderer ss_renderer_recording;
+extern const struct ss_renderer ss_renderer_dot;
 
 /* The renderer at that place in the list, the default first; NULL at its end. */
 const struct ss_renderer *ss_renderer_at(size_t index);

@@ -94,6 +94,7 @@ static struct ss_error *render_text(const struct ss_snapshot *snapshot,
 	write_process(process, options->color, out);
 	write_capture(snapshot, out);
 	write_unseen(process->threads_unseen, options->color, out);
+	ss_text_write_deadlocks(snapshot, options, out);
 	for (size_t i = 0; i < grouping->count && !error; i++) {
 		const struct ss_group *group = &grouping->groups[i];
 		(void)fputc_unlocked('\n', out);

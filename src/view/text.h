@@ -20,6 +20,10 @@ struct ss_error *ss_text_write_waits(const struct ss_snapshot *snapshot,
 				     const struct ss_group *group,
 				     const struct ss_render_options *options, FILE *out);
 
+/* Circles of threads that wait for each other, and threads for which others wait. */
+void ss_text_write_deadlocks(const struct ss_snapshot *snapshot,
+			     const struct ss_render_options *options, FILE *out);
+
 /* The frames of a thread, and why they end if they are not whole. */
 void ss_text_write_frames(const struct ss_snapshot *snapshot,
 			  const struct ss_thread *thread,

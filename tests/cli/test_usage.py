@@ -124,7 +124,7 @@ class WrongUsage(Target):
                 self.bad(USAGE, str(self.pid), option)
 
     def test_unknown_format_lists_the_known(self):
-        self.bad(USAGE, "-f", "xml", self.pid, says="text, json, gdb, eu, folded")
+        self.bad(USAGE, "-f", "xml", self.pid, says="text, json, gdb, eu, folded, dot")
 
 
 class BadTargets(Target):

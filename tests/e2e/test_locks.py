@@ -1,6 +1,8 @@
 """lockwaits, deadlock: what a thread waits for, and who holds it, where that is proven."""
 
 import re
+import shutil
+import subprocess
 
 from harness import EndToEnd, main
 
@@ -104,6 +106,76 @@ class Locks(EndToEnd):
         self.assertEqual(waiting["wait"]["owner_tid"], refused["tid"])
         self.assertIn(snapshot.thread("behind-0")["wait"]["owner_tid"],
                       [thread["tid"] for thread in lockers])
+
+
+class Deadlocks(EndToEnd):
+    def names(self, snapshot, tids):
+        return [snapshot.thread(tid)["name"] for tid in tids]
+
+    def check(self, snapshot, circle, behind):
+        """The only deadlock is that circle, wherever it begins."""
+        self.assertEqual(len(snapshot.data["deadlocks"]), 1, snapshot.data["deadlocks"])
+        deadlock = snapshot.data["deadlocks"][0]
+        names = self.names(snapshot, deadlock["tids"])
+        first = circle.index(names[0])
+        self.assertEqual(names, circle[first:] + circle[:first])
+        self.assertEqual((deadlock["behind"], deadlock["timed"]), (behind, False))
+
+    def test_circles(self):
+        for kind, count, behind in (("normal", 2, 1), ("normal", 5, 3), ("normal", 1, 2),
+                                    ("errorcheck", 2, 0), ("recursive", 3, 1),
+                                    ("robust", 2, 1), ("robust", 1, 0), ("shared", 2, 1),
+                                    ("c11", 2, 0), ("adaptive", 2, 1)):
+            target = self.start("deadlock", kind, count, behind)
+            for mode in ("stop", "live", "auto"):
+                with self.subTest(kind=kind, count=count, mode=mode):
+                    self.check(self.snap(target.pid, "--mode=" + mode),
+                               ["locker-%d" % i for i in range(count)], behind)
+            target.kill()
+
+    def test_what_looks_like_one_and_is_none(self):
+        """One thread that locks its own mutex again: these kinds refuse or allow that."""
+        for kind in ("errorcheck", "recursive"):
+            target = self.start("deadlock", kind, 1, 2)
+            snapshot = self.snap(target.pid, mode="stop")
+            self.assertEqual(snapshot.data["deadlocks"], [])
+            self.assertEqual(snapshot.data["blockers"], [
+                {"tid": snapshot.thread("locker-0")["tid"], "waiting": 2, "locks": 1}])
+            target.kill()
+
+    def test_joins_and_blockers(self):
+        target = self.start("lockwaits")
+        snapshot = self.snap(target.pid, mode="stop")
+        self.check(snapshot, ["join-a", "join-b"], 0)
+        blockers = [(snapshot.thread(b["tid"])["name"], b["waiting"], b["locks"])
+                    for b in snapshot.data["blockers"]]
+        # wants-mutex, -timed, -read, -write, -behind, joins-reader; two locks and second_lock
+        self.assertEqual(blockers, [("reads-pipe", 6, 3), ("locks-stream", 1, 1)])
+
+    def test_text(self):
+        target = self.start("deadlock", "normal", 2, 3)
+        text = self.run_tool("--mode=stop", target.pid).stdout.decode()
+        self.assertRegex(text, r"(?s)^[^\n]*\n[^\n]*\n\nDEADLOCK of 2 threads, each of which "
+                         r"waits for the next; 3 more wait behind:\n  \d+ \(locker-0\) waits "
+                         r"for mutex mutexes\+0x28 \(0x[0-9a-f]+\), held by \d+ "
+                         r"\(locker-1\)\n    in take at [^\n]*deadlock.c:\d+\n    called from "
+                         r"take_next at ")
+        target = self.start("lockwaits")
+        text = self.run_tool("--mode=stop", target.pid).stdout.decode()
+        self.assertRegex(text, r"\n6 threads wait, through 3 locks, for thread \d+ "
+                         r"\(reads-pipe\), which waits for ")
+
+    def test_graph(self):
+        """Graphviz reads it, also with a name that means to break out of its string."""
+        target = self.start("lockwaits", '"];a->b[\\"\n')
+        graph = self.run_tool("-f", "dot", "--mode=stop", target.pid).stdout
+        self.assertEqual(graph.count(b'", color=red];'), 2, graph)
+        if not shutil.which("dot"):
+            self.skipTest("Graphviz is not installed")
+        svg = subprocess.run(["dot", "-Tsvg"], input=graph, stdout=subprocess.PIPE,
+                             check=True, timeout=60).stdout.decode()
+        self.assertEqual(len(re.findall(r'class="edge"', svg)), 9, svg)
+        self.assertIn("a&#45;&gt;b[", svg)
 
 
 if __name__ == "__main__":

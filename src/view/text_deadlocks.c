@@ -1,0 +1,150 @@
+/*
+ * Deadlocks, first and plainly, and the threads for which others wait.
+ */
+#include "view/escape.h"
+#include "view/label.h"
+#include "view/quantity.h"
+#include "view/style.h"
+#include "view/text.h"
+
+enum {
+	DEADLOCKS_MAX = 8, /* unless all are wanted */
+	MEMBERS_MAX = 16,
+	BLOCKERS_MAX = 3,
+	USER_FRAMES = 2, /* that are shown of where a thread wants a lock */
+};
+
+static void write_thread(const struct ss_thread *thread,
+			 const struct ss_render_options *options, FILE *out)
+{
+	ss_style_write(SS_STYLE_STRONG, options->color, out);
+	(void)fprintf(out, "%d (", thread->tid);
+	ss_escape_write(thread->name, NULL, out);
+	(void)fputc_unlocked(')', out);
+	ss_style_write(SS_STYLE_NONE, options->color, out);
+}
+
+/* Frames of the program itself: those outside of the C library that waits. The first
+   frame that is in another module than the innermost one begins them; in a static
+   program it is not known where. */
+static size_t first_user_frame(const struct ss_snapshot *snapshot,
+			       const struct ss_thread *thread)
+{
+	const struct ss_module *inner = NULL;
+
+	for (size_t i = 0; i < thread->frame_count; i++) {
+		const struct ss_frame *frame = ss_snapshot_frame(snapshot, thread, i);
+		if (i == 0)
+			inner = frame->module;
+		else if (frame->module != inner)
+			return i;
+	}
+	return 0;
+}
+
+static void write_where(const struct ss_snapshot *snapshot,
+			const struct ss_thread *thread,
+			const struct ss_render_options *options, FILE *out)
+{
+	size_t first = first_user_frame(snapshot, thread);
+
+	for (size_t i = first; i < thread->frame_count && i < first + USER_FRAMES; i++) {
+		const struct ss_frame *frame = ss_snapshot_frame(snapshot, thread, i);
+		(void)fputs_unlocked(i == first ? "    in " : "    called from ", out);
+		ss_label_write(frame, options->raw, NULL, out);
+		if (frame->file && frame->line && !options->raw) {
+			(void)fputs_unlocked(" at ", out);
+			ss_escape_write(frame->file, NULL, out);
+			(void)fprintf(out, ":%u", frame->line);
+		}
+		(void)fputc_unlocked('\n', out);
+	}
+}
+
+static void write_member(const struct ss_snapshot *snapshot,
+			 const struct ss_thread *thread,
+			 const struct ss_render_options *options, FILE *out)
+{
+	(void)fputs_unlocked("  ", out);
+	write_thread(thread, options, out);
+	(void)fputs_unlocked(" waits for ", out);
+	ss_escape_write(thread->wait->text, NULL, out);
+	(void)fputc_unlocked('\n', out);
+	write_where(snapshot, thread, options, out);
+}
+
+static void write_deadlock(const struct ss_snapshot *snapshot,
+			   const struct ss_deadlock *deadlock,
+			   const struct ss_render_options *options, FILE *out)
+{
+	size_t shown = options->verbose ? deadlock->count :
+					  SS_MIN(deadlock->count, (size_t)MEMBERS_MAX);
+
+	(void)fputc_unlocked('\n', out);
+	ss_style_write(SS_STYLE_WARN, options->color, out);
+	if (deadlock->count == 1)
+		(void)fputs_unlocked("DEADLOCK: a thread waits for itself", out);
+	else
+		(void)fprintf(out,
+			      "DEADLOCK of %zu threads, each of which waits for "
+			      "the next",
+			      deadlock->count);
+	ss_style_write(SS_STYLE_NONE, options->color, out);
+	if (deadlock->timed)
+		(void)fputs_unlocked(" (until a time limit ends it)", out);
+	if (deadlock->behind)
+		(void)fprintf(out, "; %zu more wait behind", deadlock->behind);
+	(void)fputs_unlocked(":\n", out);
+	for (size_t i = 0; i < shown; i++)
+		write_member(snapshot, ss_snapshot_thread(snapshot, deadlock->threads[i]),
+			     options, out);
+	if (shown < deadlock->count)
+		(void)fprintf(out, "  ... and %zu more threads (-v lists them)\n",
+			      deadlock->count - shown);
+}
+
+static void write_blocker(const struct ss_snapshot *snapshot,
+			  const struct ss_blocker *blocker,
+			  const struct ss_render_options *options, FILE *out)
+{
+	const struct ss_thread *thread = ss_snapshot_thread(snapshot, blocker->thread);
+
+	(void)fprintf(out, "%zu thread%s, through %zu lock%s, for thread ",
+		      blocker->waiting, blocker->waiting == 1 ? " waits" : "s wait",
+		      blocker->locks, blocker->locks == 1 ? "" : "s");
+	write_thread(thread, options, out);
+	if (thread->wait) {
+		(void)fputs_unlocked(", which waits for ", out);
+		ss_escape_write(thread->wait->text, NULL, out);
+	} else {
+		(void)fputs_unlocked(thread->state == 'R' ? ", which runs" : "", out);
+	}
+	(void)fputc_unlocked('\n', out);
+}
+
+static void write_more(size_t count, const char *what, FILE *out)
+{
+	if (count)
+		(void)fprintf(out, "... and %zu more %s%s (-v lists them)\n", count, what,
+			      count == 1 ? "" : "s");
+}
+
+void ss_text_write_deadlocks(const struct ss_snapshot *snapshot,
+			     const struct ss_render_options *options, FILE *out)
+{
+	size_t deadlocks = ss_snapshot_deadlock_count(snapshot);
+	size_t blockers = ss_snapshot_blocker_count(snapshot);
+	size_t most = options->verbose ? SIZE_MAX : DEADLOCKS_MAX;
+
+	for (size_t i = 0; i < SS_MIN(deadlocks, most); i++)
+		write_deadlock(snapshot, ss_snapshot_deadlock(snapshot, i), options, out);
+	if (deadlocks > most)
+		write_more(deadlocks - most, "deadlock", out);
+	most = options->verbose ? SIZE_MAX : BLOCKERS_MAX;
+	if (blockers)
+		(void)fputc_unlocked('\n', out);
+	for (size_t i = 0; i < SS_MIN(blockers, most); i++)
+		write_blocker(snapshot, ss_snapshot_blocker(snapshot, i), options, out);
+	if (blockers > most)
+		write_more(blockers - most, "such thread", out);
+}
