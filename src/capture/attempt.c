@@ -70,6 +70,7 @@ static struct ss_error *prepare(struct ss_attempt *a)
 		return errnum == EACCES || errnum == EPERM ?
 			       ss_denial_explain(a->target) :
 			       ss_error_new_errno(errnum, "process %d", a->target->pid);
+	ss_target_hold_root(a->target);
 	a->capture = ss_capture_new();
 	if (!a->capture)
 		return ss_error_no_memory();

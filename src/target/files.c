@@ -62,44 +62,17 @@ static int open_map_file(const struct ss_module_impl *module,
 	return path_fd < 0 ? -1 : reopen_regular(path_fd, st);
 }
 
-static int open_below(int root, const char *path, int flags, struct stat *st)
-{
-	struct open_how how = { .flags = (unsigned)(O_PATH | O_CLOEXEC | flags),
-				.resolve = RESOLVE_IN_ROOT | RESOLVE_NO_MAGICLINKS };
-	long fd = syscall(SYS_openat2, root, path, &how, sizeof(how));
-	_cleanup_close_ int path_fd = (int)fd;
-
-	return path_fd < 0 ? -1 : reopen_regular(path_fd, st);
-}
-
-static int open_root(const struct ss_target *target)
-{
-	return openat(target->proc_fd, "root", O_PATH | O_DIRECTORY | O_CLOEXEC);
-}
-
 int ss_files_open_below_root(const struct ss_target *target, const char *path, int flags,
 			     struct stat *st)
 {
-	_cleanup_close_ int root = open_root(target);
-
-	return root < 0 ? -1 : open_below(root, path, flags, st);
-}
-
-/*
- * The file at the module's path, below the target's root and never outside of it. A
- * process that has ended has no root: ours will do, for then nothing is known of its
- * memory, and only the very same file (device and inode) is taken.
- */
-static int open_below_root(const struct ss_module_impl *module,
-			   const struct ss_target *target, struct stat *st)
-{
-	_cleanup_close_ int root = open_root(target);
-
-	if (root < 0 && module->build_id_size == 0)
-		root = open("/", O_PATH | O_DIRECTORY | O_CLOEXEC);
-	if (root < 0 || module->pub.path[0] != '/')
+	struct open_how how = { .flags = (unsigned)(O_PATH | O_CLOEXEC | flags),
+				.resolve = RESOLVE_IN_ROOT | RESOLVE_NO_MAGICLINKS };
+	if (target->root_fd < 0 || path[0] != '/')
 		return -1;
-	return open_below(root, module->pub.path, 0, st);
+	long fd = syscall(SYS_openat2, target->root_fd, path, &how, sizeof(how));
+	_cleanup_close_ int path_fd = (int)fd;
+
+	return path_fd < 0 ? -1 : reopen_regular(path_fd, st);
 }
 
 static uint64_t device_of(const struct stat *st)
@@ -136,7 +109,7 @@ static int open_file(struct ss_module_impl *module, const struct ss_target *targ
 
 	if (fd >= 0)
 		return fd;
-	fd = open_below_root(module, target, &st);
+	fd = ss_files_open_below_root(target, module->pub.path, 0, &st);
 	if (fd < 0)
 		ss_module_set_problem(module, module->pub.deleted ?
 						      "its file was deleted" :

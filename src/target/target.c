@@ -98,6 +98,13 @@ pid_t ss_target_follow_live(struct ss_target *target)
 	return live;
 }
 
+void ss_target_hold_root(struct ss_target *target)
+{
+	close_cleanup(&target->root_fd);
+	target->root_fd =
+		openat(target->proc_fd, "root", O_PATH | O_DIRECTORY | O_CLOEXEC);
+}
+
 static struct ss_error *no_process(pid_t pid)
 {
 	return ss_error_with_remedy(
@@ -243,7 +250,7 @@ struct ss_error *ss_target_open(pid_t pid, struct ss_target **ret)
 		calloc(1, sizeof(*target));
 	if (!target)
 		return ss_error_no_memory();
-	target->proc_fd = target->task_fd = -1;
+	target->proc_fd = target->task_fd = target->root_fd = -1;
 	struct ss_error *error = open_process(pid, target);
 	if (!error)
 		error = check_kind(target);
@@ -261,5 +268,6 @@ void ss_target_close(struct ss_target *target)
 	if (!target)
 		return;
 	close_directories(target);
+	close_cleanup(&target->root_fd);
 	free(target);
 }

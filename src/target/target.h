@@ -15,6 +15,7 @@ struct ss_target {
 	uint64_t start_time; /* clock ticks after boot: tells a reused pid */
 	pid_t live;	     /* the thread that proc_fd is of: the leader, if it lives */
 	int proc_fd;	     /* /proc/LIVE, where exe, root and map_files are */
+	int root_fd;	     /* its root directory, also when it has ended; or -1 */
 	int task_fd;	     /* /proc/PID/task */
 };
 
@@ -33,6 +34,10 @@ bool ss_target_read_status(const struct ss_target *target, pid_t tid,
 
 /* A living thread of the process (its leader may be a zombie), or 0. */
 pid_t ss_target_find_live(const struct ss_target *target);
+
+/* Opens the root directory anew: that of the program that runs now. If the process ends
+   before its files are opened, they are found below it still. */
+void ss_target_hold_root(struct ss_target *target);
 
 /* Makes proc_fd that of a living thread, and returns it, or 0. */
 pid_t ss_target_follow_live(struct ss_target *target);

@@ -88,15 +88,28 @@ static bool holds(const struct ss_module *module, uint64_t address)
 	return address - module->base < module->size;
 }
 
+/*
+ * Where there are no ELF headers, offsets in the file are all there is to say. If it
+ * could not be read, it may have some: the offsets are mostly the addresses in it as
+ * well, but programs that are linked to a fixed address are mapped just there, below 4
+ * GiB.
+ */
+static uint64_t probable_bias(const struct ss_module_impl *module)
+{
+	bool has_bytes = module->fd >= 0 || module->bytes;
+	const struct ss_mapping *m = &module->mappings[0];
+
+	if (module->mapping_count == 0 || (!has_bytes && m->start <= UINT32_MAX))
+		return 0;
+	return m->start - m->offset;
+}
+
 static void open_image(struct ss_view *view, struct ss_loaded *loaded)
 {
 	loaded->opened = true;
 	loaded->image = images_get(view->images, loaded->module);
 	if (!loaded->image) {
-		/* No ELF file: offsets in it are all there is to say. */
-		if (loaded->module->mapping_count > 0)
-			loaded->bias = loaded->module->mappings[0].start -
-				       loaded->module->mappings[0].offset;
+		loaded->bias = probable_bias(loaded->module);
 		return;
 	}
 	loaded->bias = ss_image_bias(loaded->image, loaded->module);

@@ -140,9 +140,22 @@ struct position {
 	bool signal; /* pc is in the signal trampoline */
 };
 
+/* Whether all that is known of the code at pc is that it is code. Then a frame pointer of
+   zero does not say that there is no frame further out: it may be no frame pointer. */
+static bool has_no_image(struct walk *walk, uint64_t pc)
+{
+	const struct ss_loaded *loaded = ss_view_find_module(&walk->view, pc);
+
+	return loaded && !loaded->image;
+}
+
 static bool step_without_cfi(struct walk *walk, struct position *p)
 {
+	bool blind = has_no_image(walk, ss_regs_pc(&p->regs));
+
 	if (!ss_fallback_step(&walk->view, &p->regs, !p->call, &p->source, &walk->end)) {
+		if (walk->end == SS_END_ROOT && blind)
+			walk->end = SS_END_NO_UNWIND_INFO;
 		if (walk->end != SS_END_ROOT && ss_view_was_cut(&walk->view))
 			walk->end = SS_END_LIMIT;
 		return false;

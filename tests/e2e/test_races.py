@@ -1,0 +1,56 @@
+"""Processes that fork, execute, exit, stop or are killed while they are stopped: their fate is
+what it would have been without us, no stack is wrong, and the tool ends.
+
+STACKSNAP_TRIES=1000 tries each that often, STACKSNAP_SEED=N at other moments."""
+# ctest: timeout=300
+
+import json
+import os
+import sys
+import unittest
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "survive"))
+
+from harness import MODES, STACKSNAP, main  # noqa: E402
+from fates import FATES, meet, seeded, tries, wrong_stacks  # noqa: E402
+from subjects import Lab  # noqa: E402
+
+
+class Races(unittest.TestCase):
+    maxDiff = None
+
+    def meet_often(self, fate, mode, count):
+        command = [STACKSNAP, "-f", "json", "--no-source", "--mode=" + mode]
+        generator = seeded()
+        met = 0
+        for number in range(count):
+            with Lab() as lab:
+                outcome = meet(lab, fate, command, generator)
+            told = (number, outcome, outcome.run)
+            self.assertTrue(outcome.right, told)
+            self.assertIn(outcome.run.returncode, (0, 1, 2), told)
+            met += not outcome.missed
+            if outcome.run.returncode == 2:
+                self.assertEqual(outcome.run.stdout, b"", told)
+                self.assertRegex(outcome.run.stderr, b"^stacksnap: ", told)
+            else:
+                self.assertEqual(wrong_stacks(json.loads(outcome.run.stdout)), [], told)
+        # otherwise nothing was tried
+        self.assertGreater(met, count // 3)
+
+
+def add_test(fate):
+    def test(self):
+        for mode in MODES:
+            with self.subTest(mode=mode):
+                self.meet_often(fate, mode, tries(20 if mode == "stop" else 5))
+
+    setattr(Races, "test_" + fate, test)
+
+
+for each in FATES:
+    add_test(each)
+
+
+if __name__ == "__main__":
+    main()
