@@ -86,6 +86,13 @@ SS_API struct ss_error *ss_target_open(pid_t pid, struct ss_target **ret);
 
 SS_API void ss_target_close(struct ss_target *target);
 
+/*
+ * The effective user and group of the process, as seen from here: who interprets what
+ * comes from it needs no more rights than that. Errors: NO_PROCESS.
+ */
+SS_API struct ss_error *ss_target_owner(const struct ss_target *target, uid_t *ret_uid,
+					gid_t *ret_gid);
+
 /* Capture --------------------------------------------------------------- */
 
 enum ss_mode {
@@ -147,11 +154,17 @@ struct ss_session_options {
 	size_t size;	       /* sizeof(struct ss_session_options) */
 	const char *debug_dir; /* separate debug files; NULL: /usr/lib/debug */
 	const char *sysroot;   /* modules and debug files below here first; or NULL */
+	/* Where the number of the module (as ss_snapshot_module() has it) is noted whose
+	   bytes are about to be read, or NULL. In memory that is shared with another
+	   process it tells that one which module was fatal to this one. */
+	volatile int32_t *module_at;
+	const int32_t *skip_modules; /* whose bytes are not to be interpreted */
+	size_t skip_count;
 };
 
 /*
  * What stays useful between captures: module images, unwind tables, symbol
- * indexes. options may be NULL; its strings are copied.
+ * indexes. options may be NULL; its strings are copied, its arrays are not.
  */
 SS_API struct ss_error *ss_session_new(const struct ss_session_options *options,
 				       struct ss_session **ret);
@@ -163,6 +176,9 @@ SS_API void ss_session_free(struct ss_session *session);
 struct ss_unwind_options {
 	size_t size;	     /* sizeof(struct ss_unwind_options) */
 	unsigned max_frames; /* a thread; 0: no limit */
+	/* Why there is such a limit: the reason of stacks that it cuts. NULL: unsaid.
+	   With it and max_frames 1 no unwind information is read at all. */
+	const char *frames_reason;
 };
 
 /*

@@ -23,10 +23,22 @@ struct ss_error *ss_session_new(const struct ss_session_options *options,
 	session->debug_dir = strdup(o.debug_dir ? o.debug_dir : default_debug_dir);
 	if (o.sysroot)
 		session->sysroot = strdup(o.sysroot);
+	session->module_at = o.module_at;
+	session->skip_modules = o.skip_modules;
+	session->skip_count = o.skip_count;
 	if (!session->debug_dir || (o.sysroot && !session->sysroot))
 		return ss_error_no_memory();
 	*ret = take_ptr(session);
 	return NULL;
+}
+
+bool ss_session_skips(const struct ss_session *session, int32_t module)
+{
+	for (size_t i = 0; i < session->skip_count; i++) {
+		if (session->skip_modules[i] == module)
+			return true;
+	}
+	return false;
 }
 
 static void slot_free(struct ss_session_slot *slot)

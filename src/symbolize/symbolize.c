@@ -125,9 +125,11 @@ static struct ss_names *names_of(struct work *work, const struct ss_frame *frame
 	struct ss_names **known = numbered ? &work->names[frame->module_index] : NULL;
 	struct ss_names *names = known ? *known : NULL;
 
+	ss_session_note(work->session, frame->module_index);
 	if (names)
 		return names;
-	names = ss_modules_find(work->session, module);
+	if (!ss_session_skips(work->session, frame->module_index))
+		names = ss_modules_find(work->session, module);
 	if (names)
 		ss_names_read(names, work->session, module, work->flags);
 	if (names && !ss_names_found(names))

@@ -263,6 +263,19 @@ struct ss_error *ss_target_open(pid_t pid, struct ss_target **ret)
 	return error;
 }
 
+struct ss_error *ss_target_owner(const struct ss_target *target, uid_t *ret_uid,
+				 gid_t *ret_gid)
+{
+	_cleanup_text_ struct ss_text text = {};
+	struct ss_status status;
+
+	if (!ss_target_read_status(target, target->pid, &text, &status))
+		return no_process(target->pid);
+	*ret_uid = status.uid[1];
+	*ret_gid = status.gid[1];
+	return NULL;
+}
+
 void ss_target_close(struct ss_target *target)
 {
 	if (!target)

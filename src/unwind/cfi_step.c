@@ -154,7 +154,7 @@ enum ss_step ss_rows_step(struct ss_rows *rows, struct ss_view *view,
 	uint64_t pc = ss_regs_pc(regs) - call;
 	const struct ss_loaded *loaded = ss_view_find_module(view, pc);
 
-	if (!loaded || !loaded->image)
+	if (!loaded || !loaded->image || loaded->left_out)
 		return SS_STEP_NO_INFO;
 	const struct slot *slot = get_slot(rows, loaded, pc - loaded->bias);
 	switch (slot->found) {

@@ -106,20 +106,27 @@ static uint64_t probable_bias(const struct ss_module_impl *module)
 
 static void open_image(struct ss_view *view, struct ss_loaded *loaded)
 {
+	const struct ss_session *session = view->images->session;
+
 	loaded->opened = true;
+	loaded->left_out = session &&
+			   ss_session_skips(session, (int32_t)(loaded - view->loaded));
 	loaded->image = images_get(view->images, loaded->module);
 	if (!loaded->image) {
 		loaded->bias = probable_bias(loaded->module);
 		return;
 	}
 	loaded->bias = ss_image_bias(loaded->image, loaded->module);
-	(void)ss_cfi_table_find(loaded->image, &loaded->table); /* or it stays empty */
+	if (!loaded->left_out)
+		(void)ss_cfi_table_find(loaded->image, &loaded->table); /* or empty */
 }
 
 static struct ss_loaded *open_loaded(struct ss_view *view, const struct ss_area *area)
 {
 	struct ss_loaded *loaded = &view->loaded[area->module];
 
+	if (view->images->session)
+		ss_session_note(view->images->session, area->module);
 	if (!loaded->opened)
 		open_image(view, loaded);
 	return loaded;

@@ -14,6 +14,7 @@ struct ss_loaded {
 	struct ss_image *image;	       /* the session's; NULL: no bytes */
 	uint64_t bias;
 	struct ss_cfi_table table; /* empty: none */
+	bool left_out;		   /* its unwind information is not to be read */
 	bool opened;		   /* image was looked for */
 };
 

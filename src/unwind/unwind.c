@@ -31,6 +31,7 @@ struct walk {
 	const struct unwinder *unwinder;
 	SS_VECTOR(struct ss_frame) frames; /* of the thread at hand */
 	size_t max_frames;
+	const char *frames_reason;
 	unsigned guesses;
 	unsigned inward;
 	enum ss_end end;
@@ -210,6 +211,10 @@ static bool walk_frames(struct walk *walk, struct position *p)
 		bool signal = p->signal = is_sigreturn(&walk->view, pc);
 		if (!add_frame(walk, pc, p->source, call, signal))
 			return false;
+		if (walk->max_frames == 1 && walk->frames_reason) {
+			walk->end = SS_END_FRAMES;
+			return true;
+		}
 		if (!step(walk, p))
 			return true;
 		if (!leads_outwards(walk, p, sp, call, signal)) {
@@ -263,6 +268,11 @@ static bool take_live(struct walk *walk, const struct ss_capture_thread *thread)
 	return add_live_frames(walk, thread);
 }
 
+static const char *intern_or_null(struct ss_snapshot *snapshot, const char *text)
+{
+	return text ? ss_intern_string(snapshot->strings, text) : NULL;
+}
+
 /* A thread whose registers are known has one frame at least, also where nothing of its
    stack could be copied (sp in a guard page, or overwritten). */
 static bool can_walk(const struct ss_capture_thread *thread)
@@ -299,14 +309,11 @@ static bool add_thread(struct walk *walk, const struct ss_capture_thread *from)
 		ok = ok && walk_thread(walk, from);
 	thread->end = walk->end;
 	thread->frame_count = walk->frames.count;
+	if (thread->end == SS_END_FRAMES && !thread->reason)
+		thread->reason = intern_or_null(snapshot, walk->frames_reason);
 	return ok &&
 	       ss_snapshot_add_stack(snapshot, walk->frames.items, walk->frames.count,
 				     walk->end, &thread->stack_id);
-}
-
-static const char *intern_or_null(struct ss_snapshot *snapshot, const char *text)
-{
-	return text ? ss_intern_string(snapshot->strings, text) : NULL;
 }
 
 static bool copy_process(struct ss_snapshot *snapshot, const struct ss_capture *capture)
@@ -375,6 +382,7 @@ struct ss_error *ss_capture_unwind(const struct ss_capture *capture,
 		return ss_error_no_memory();
 	if (given.max_frames)
 		walk.max_frames = SS_MIN(given.max_frames, (unsigned)FRAMES_MAX);
+	walk.frames_reason = given.frames_reason;
 	walk.unwinder = unwinder;
 	ss_dwarf_begin(unwinder->dwarf, &walk.view);
 	bool ok = walk_threads(&walk, capture);
