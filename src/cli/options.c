@@ -11,7 +11,8 @@
 #include "view/escape.h"
 #include "view/mode.h"
 
-enum { DEFAULT_MAX_FRAMES = 1024, KIB = 1 << 10, MIB = 1 << 20 };
+enum { DEFAULT_MAX_FRAMES = 1024, DEFAULT_INTERPRET_MS = 60000, MS_PER_S = 1000 };
+enum { KIB = 1 << 10, MIB = 1 << 20 };
 
 enum key {
 	KEY_FORMAT = 'f',
@@ -30,6 +31,7 @@ enum key {
 	KEY_SYSROOT,
 	KEY_MODE,
 	KEY_TIMEOUT,
+	KEY_INTERPRET_TIMEOUT,
 	KEY_MAX_STACK,
 	KEY_MAX_TOTAL,
 	KEY_COMPLETION,
@@ -56,6 +58,10 @@ static const struct argp_option table[] = {
 	{ "debug-dir", KEY_DEBUG_DIR, "DIR", 0,
 	  "Separate debug files; /usr/lib/debug unless told", 0 },
 	{ "sysroot", KEY_SYSROOT, "DIR", 0, "Look for modules below DIR first", 0 },
+	{ "interpret-timeout", KEY_INTERPRET_TIMEOUT, "S", 0,
+	  "The longest that working out frames and names may take, in seconds; 60 unless "
+	  "told",
+	  0 },
 	{ NULL, 0, NULL, 0, "How the process is held:", 3 },
 	{ "mode", KEY_MODE, "MODE", 0, "stop, live, no-stop or auto; stop unless told",
 	  0 },
@@ -97,7 +103,8 @@ void ss_options_init(struct ss_options *options)
 	*options = (struct ss_options){ .size = sizeof(*options),
 					.renderer = ss_renderer_at(0),
 					.mode = SS_MODE_STOP,
-					.max_frames = DEFAULT_MAX_FRAMES };
+					.max_frames = DEFAULT_MAX_FRAMES,
+					.interpret_ms = DEFAULT_INTERPRET_MS };
 }
 
 void ss_options_deinit(struct ss_options *options)
@@ -236,6 +243,11 @@ static error_t parse_value(int key, char *arg, struct argp_state *state)
 	case KEY_TIMEOUT:
 		o->timeout_ms =
 			(unsigned)parse_number(state, "timeout", arg, 1, 3600 * 1000);
+		return 0;
+	case KEY_INTERPRET_TIMEOUT:
+		o->interpret_ms = (unsigned)parse_number(state, "interpret-timeout", arg,
+							 1, 24 * 3600) *
+				  MS_PER_S;
 		return 0;
 	case KEY_MAX_STACK:
 		o->max_stack = parse_number(state, "max-stack", arg, 1, 1 << 30) * KIB;

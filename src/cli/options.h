@@ -24,9 +24,10 @@ struct ss_options {
 	const char *debug_dir;
 	const char *sysroot;
 	enum ss_mode mode;
-	unsigned timeout_ms; /* 0: the library's choice, as below */
-	size_t max_stack;    /* bytes */
-	size_t max_total;    /* bytes */
+	unsigned interpret_ms; /* the longest that interpreting may take */
+	unsigned timeout_ms;   /* 0: the library's choice, as below */
+	size_t max_stack;      /* bytes */
+	size_t max_total;      /* bytes */
 };
 
 /* What may follow an option, for the completions. */

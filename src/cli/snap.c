@@ -8,7 +8,7 @@
 
 #include "cli/command.h"
 #include "cli/failure.h"
-#include "cli/incomplete.h"
+#include "cli/interpret.h"
 #include "cli/options.h"
 #include "cli/output.h"
 #include "cli/phases.h"
@@ -16,15 +16,13 @@
 struct snap {
 	struct ss_options options;
 	SS_VECTOR(struct ss_target_argument) targets;
-	struct ss_session *session;
 	struct ss_output *output; /* of all targets, or of the current one */
 	size_t shown;		  /* targets so far */
-	size_t missing;		  /* targets, threads and parts of stacks */
+	size_t missing;		  /* targets of which anything is */
 };
 
 SS_DEFINE_CLEANUP(struct ss_target, target, ss_target_close)
 SS_DEFINE_CLEANUP(struct ss_capture, capture, ss_capture_free)
-SS_DEFINE_CLEANUP(struct ss_snapshot, snapshot, ss_snapshot_free)
 
 static void snap_deinit(struct snap *snap)
 {
@@ -32,15 +30,27 @@ static void snap_deinit(struct snap *snap)
 		ss_target_argument_deinit(&snap->targets.items[i]);
 	ss_vector_free(&snap->targets);
 	ss_output_close(snap->output);
-	ss_session_free(snap->session);
 	ss_options_deinit(&snap->options);
 }
 
-static struct ss_error *capture_target(const struct ss_options *options,
-				       struct ss_selection_run *run,
-				       struct ss_phases *phases, struct ss_capture **ret)
+static struct ss_error *open_target(struct ss_interpretation *job, struct ss_target **ret)
 {
 	_cleanup_(target_cleanup) struct ss_target *target = NULL;
+	struct ss_error *error = ss_target_open(job->run->argument->pid, &target);
+
+	if (error)
+		return error;
+	_cleanup_error_ struct ss_error *unknown =
+		ss_target_owner(target, &job->uid, &job->gid);
+	job->owner_known = !unknown;
+	*ret = take_ptr(target);
+	return NULL;
+}
+
+static struct ss_error *take(struct ss_interpretation *job, struct ss_selection_run *run)
+{
+	_cleanup_(target_cleanup) struct ss_target *target = NULL;
+	const struct ss_options *options = job->options;
 	const struct ss_capture_options capture_options = {
 		.size = sizeof(capture_options),
 		.mode = options->mode,
@@ -53,59 +63,19 @@ static struct ss_error *capture_target(const struct ss_options *options,
 		.filter_data = run,
 	};
 
-	ss_phases_enter(phases, SS_PHASE_OPEN);
-	struct ss_error *error = ss_target_open(run->argument->pid, &target);
+	ss_phases_enter(job->phases, SS_PHASE_OPEN);
+	struct ss_error *error = open_target(job, &target);
 	if (error)
 		return error;
-	ss_phases_enter(phases, SS_PHASE_CAPTURE);
-	return ss_capture_take(target, &capture_options, ret);
-}
-
-/* The capture, which holds the copies of the stacks, is gone before names are
-   looked up. */
-static struct ss_error *unwind_target(struct snap *snap, struct ss_selection_run *run,
-				      struct ss_phases *phases, struct ss_snapshot **ret)
-{
-	_cleanup_(capture_cleanup) struct ss_capture *capture = NULL;
-	const struct ss_unwind_options unwind_options = {
-		.size = sizeof(unwind_options),
-		.max_frames = snap->options.max_frames,
-	};
-	struct ss_error *error = capture_target(&snap->options, run, phases, &capture);
-
-	if (error)
-		return error;
-	ss_phases_enter(phases, SS_PHASE_UNWIND);
-	return ss_capture_unwind(capture, snap->session, &unwind_options, ret);
-}
-
-static struct ss_error *take(struct snap *snap, struct ss_selection_run *run,
-			     struct ss_phases *phases, struct ss_snapshot **ret)
-{
-	_cleanup_(snapshot_cleanup) struct ss_snapshot *snapshot = NULL;
-	struct ss_error *error = unwind_target(snap, run, phases, &snapshot);
-
-	if (!error && !snap->options.raw && !snap->options.renderer->single) {
-		ss_phases_enter(phases, SS_PHASE_SYMBOLIZE);
-		error = ss_snapshot_symbolize(snapshot, snap->session,
-					      snap->options.symbolize_flags);
-	}
-	if (!error) {
-		ss_phases_enter(phases, SS_PHASE_DIAGNOSE);
-		error = ss_snapshot_diagnose(snapshot, 0);
-	}
-	if (error)
-		return error;
-	*ret = take_ptr(snapshot);
-	return NULL;
+	ss_phases_enter(job->phases, SS_PHASE_CAPTURE);
+	return ss_capture_take(target, &capture_options, &job->capture);
 }
 
 /* Where no thread was wanted that is the message, whatever became of it. */
-static struct ss_error *take_wanted(struct snap *snap, struct ss_selection_run *run,
-				    struct ss_phases *phases, struct ss_snapshot **ret)
+static struct ss_error *take_wanted(struct ss_interpretation *job,
+				    struct ss_selection_run *run)
 {
-	_cleanup_(snapshot_cleanup) struct ss_snapshot *snapshot = NULL;
-	_cleanup_error_ struct ss_error *error = take(snap, run, phases, &snapshot);
+	_cleanup_error_ struct ss_error *error = take(job, run);
 	pid_t pid = run->argument->pid;
 
 	if (ss_selection_run_is_empty(run))
@@ -114,13 +84,7 @@ static struct ss_error *take_wanted(struct snap *snap, struct ss_selection_run *
 				     "no thread of process %d is one that was asked for",
 				     pid),
 			"all of them: stacksnap %d", pid);
-	if (error)
-		return take_ptr(error);
-	if (ss_snapshot_thread_count(snapshot) == 0)
-		return ss_error_new(SS_ERROR_NO_PROCESS,
-				    "process %d has no threads any more", pid);
-	*ret = take_ptr(snapshot);
-	return NULL;
+	return take_ptr(error);
 }
 
 static bool wants_color(const struct ss_output *output)
@@ -132,45 +96,35 @@ static bool wants_color(const struct ss_output *output)
 	       strcmp(term, "dumb") != 0;
 }
 
-static struct ss_error *show(struct snap *snap, const struct ss_snapshot *snapshot)
+static struct ss_error *show(struct snap *snap, struct ss_selection_run *run)
 {
-	const struct ss_options *options = &snap->options;
-	const struct ss_renderer *renderer = options->renderer;
-	FILE *out = ss_output_file(snap->output);
-	const struct ss_render_options render_options = {
-		.size = sizeof(render_options),
-		.raw = options->raw,
-		.no_group = options->no_group,
-		.verbose = options->verbose,
+	struct ss_phases phases = { .current = SS_PHASE_COUNT };
+	_cleanup_(capture_cleanup) struct ss_capture *capture = NULL;
+	struct ss_interpretation job = {
+		.options = &snap->options,
+		.run = run,
+		.phases = &phases,
+		.output = snap->output,
+		.separate = snap->shown > 0 &&
+			    !ss_output_is_per_target(snap->options.output),
 		.color = wants_color(snap->output),
-		.max_stack = options->max_stack,
-		.max_frames = options->max_frames,
 	};
+	bool missing = false;
 
-	if (snap->shown > 0 && renderer->separator &&
-	    !ss_output_is_per_target(options->output))
-		(void)fputs(renderer->separator, out);
-	struct ss_error *error = renderer->render(snapshot, &render_options, out);
-	return error ? error : ss_output_flush(snap->output);
-}
-
-static void tell(struct snap *snap, const struct ss_selection_run *run,
-		 const struct ss_phases *phases, const struct ss_snapshot *snapshot)
-{
+	struct ss_error *error = take_wanted(&job, run);
+	capture = job.capture;
+	if (!error)
+		error = ss_interpret(&job, &missing);
+	if (error)
+		return error;
 	snap->shown++;
-	snap->missing += ss_selection_run_report(run, snapshot);
-	snap->missing += ss_incomplete_count(snapshot);
-	if (!snap->options.renderer->explains)
-		ss_incomplete_print(snapshot, snap->options.max_stack);
-	if (snap->options.verbose)
-		ss_phases_print(phases, snapshot);
+	snap->missing += missing;
+	return NULL;
 }
 
 static struct ss_error *run_target(struct snap *snap,
 				   const struct ss_target_argument *argument)
 {
-	_cleanup_(snapshot_cleanup) struct ss_snapshot *snapshot = NULL;
-	struct ss_phases phases = { .current = SS_PHASE_COUNT };
 	struct ss_selection_run run = { .selection = &snap->options.selection,
 					.argument = argument };
 	const char *pattern = snap->options.output;
@@ -179,37 +133,14 @@ static struct ss_error *run_target(struct snap *snap,
 	if (!snap->output)
 		error = ss_output_open(pattern, argument->pid, &snap->output);
 	if (!error)
-		error = take_wanted(snap, &run, &phases, &snapshot);
-	ss_phases_enter(&phases, SS_PHASE_RENDER);
-	if (!error)
-		error = show(snap, snapshot);
-	ss_phases_enter(&phases, SS_PHASE_COUNT);
-	if (!error)
-		tell(snap, &run, &phases, snapshot);
+		error = show(snap, &run);
 	if (ss_output_is_per_target(pattern))
 		ss_output_close(take_ptr(snap->output));
 	return error;
 }
 
-static struct ss_error *open_session(struct snap *snap)
-{
-	const struct ss_session_options session_options = {
-		.size = sizeof(session_options),
-		.debug_dir = snap->options.debug_dir,
-		.sysroot = snap->options.sysroot,
-	};
-
-	return ss_session_new(&session_options, &snap->session);
-}
-
 static int run_targets(struct snap *snap)
 {
-	_cleanup_error_ struct ss_error *failure = open_session(snap);
-
-	if (failure) {
-		ss_failure_print(failure);
-		return SS_STATUS_NOTHING;
-	}
 	for (size_t i = 0; i < snap->targets.count; i++) {
 		_cleanup_error_ struct ss_error *error =
 			run_target(snap, &snap->targets.items[i]);

@@ -91,6 +91,19 @@ void ss_escape_write(const char *text, const struct ss_substitution *substitutio
 	}
 }
 
+size_t ss_escape_safe_size(const char *text)
+{
+	uint32_t c = 0;
+	size_t size = decode((const unsigned char *)text, &c);
+
+	return size && !unsafe(c) ? size : 0;
+}
+
+void ss_escape_write_hex(const char *bytes, size_t size, FILE *out)
+{
+	write_hex((const unsigned char *)bytes, size, out);
+}
+
 bool ss_escape_is_valid(const char *text)
 {
 	const unsigned char *at = (const unsigned char *)text;

@@ -30,6 +30,13 @@ char *ss_escape_invalid(const char *text);
 /* Whether text is valid UTF-8 as it is. */
 bool ss_escape_is_valid(const char *text);
 
+/* Bytes of the character at text, which ends with a NUL byte, if it can be printed as
+   it is; 0: it controls, hides or reorders, or is no character. */
+size_t ss_escape_safe_size(const char *text);
+
+/* Writes bytes as \xNN. */
+void ss_escape_write_hex(const char *bytes, size_t size, FILE *out);
+
 /* The largest count of bytes, max at most, at which text is not cut in the middle
    of a character. */
 size_t ss_escape_cut(const char *text, size_t max);

@@ -290,7 +290,9 @@ static struct ss_error *render_json(const struct ss_snapshot *snapshot,
 	write_deadlocks(snapshot, out);
 	(void)fputs_unlocked("],\"blockers\":[", out);
 	write_blockers(snapshot, out);
-	(void)fputs_unlocked("]}\n", out);
+	(void)fputs_unlocked("],\"problem\":", out);
+	write_value(text_or_null(options->problem), JSON_ENCODE_ANY, out);
+	(void)fputs_unlocked("}\n", out);
 	return NULL;
 }
 

@@ -20,6 +20,7 @@ struct ss_render_options {
 	bool color;	     /* text: with terminal colours */
 	size_t max_stack;    /* bytes that were copied of a stack at most */
 	unsigned max_frames; /* that were unwound of a stack at most */
+	const char *problem; /* what went wrong with all of it, a line; or NULL */
 };
 
 struct ss_renderer {

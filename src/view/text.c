@@ -81,6 +81,16 @@ static void write_unseen(unsigned count, bool color, FILE *out)
 	ss_style_write(SS_STYLE_NONE, color, out);
 }
 
+static void write_problem(const char *problem, bool color, FILE *out)
+{
+	if (!problem)
+		return;
+	ss_style_write(SS_STYLE_WARN, color, out);
+	ss_escape_write(problem, NULL, out);
+	(void)fputc_unlocked('\n', out);
+	ss_style_write(SS_STYLE_NONE, color, out);
+}
+
 static struct ss_error *render_text(const struct ss_snapshot *snapshot,
 				    const struct ss_render_options *options, FILE *out)
 {
@@ -94,6 +104,7 @@ static struct ss_error *render_text(const struct ss_snapshot *snapshot,
 	write_process(process, options->color, out);
 	write_capture(snapshot, out);
 	write_unseen(process->threads_unseen, options->color, out);
+	write_problem(options->problem, options->color, out);
 	ss_text_write_deadlocks(snapshot, options, out);
 	for (size_t i = 0; i < grouping->count && !error; i++) {
 		const struct ss_group *group = &grouping->groups[i];

@@ -72,6 +72,7 @@ static void test_one_document_on_one_line(void **state)
 	assert_true(json_is_null(json_object_get(gone, "wait")));
 	assert_int_equal(json_array_size(json_object_get(gone, "frames")), 0);
 	assert_true(json_is_array(json_object_get(root, "deadlocks")));
+	assert_true(json_is_null(json_object_get(root, "problem")));
 	json_decref(root);
 }
 

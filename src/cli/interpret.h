@@ -1,0 +1,34 @@
+/*
+ * From a capture to what is printed: unwinding, names, layout. All of it reads what a
+ * hostile process may have prepared, so it happens in a sandbox. Where that dies, less
+ * is tried, and what is missing is said: without the module that it was reading, then
+ * without names, and at last the place where each thread stood.
+ */
+#ifndef SS_CLI_INTERPRET_H
+#define SS_CLI_INTERPRET_H
+
+#include <stdbool.h>
+
+#include "cli/options.h"
+#include "cli/output.h"
+#include "cli/phases.h"
+
+struct ss_interpretation {
+	const struct ss_options *options;
+	struct ss_capture *capture;
+	const struct ss_selection_run *run;
+	struct ss_phases *phases;
+	struct ss_output *output;
+	bool separate; /* something was shown before */
+	bool color;
+	/* Whom the process belongs to, whose rights suffice. */
+	bool owner_known;
+	uid_t uid;
+	gid_t gid;
+};
+
+/* Shows the capture and tells what is missing; *ret says whether anything is. Errors:
+   NO_PROCESS (no threads), SYSTEM (the output cannot be written), NO_MEMORY. */
+struct ss_error *ss_interpret(const struct ss_interpretation *job, bool *ret_missing);
+
+#endif
