@@ -1,0 +1,130 @@
+"""What is said of files that changed and of namespaces, beyond the right names that
+test_survive.py asks for; and the same without privileges."""
+
+import os
+import sys
+import unittest
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "survive"))
+
+import situations  # noqa: E402
+from harness import (EndToEnd, MODES, Snapshot, canonical, main, status_field,  # noqa: E402
+                     task_states)
+from subjects import Lab, Unavailable  # noqa: E402
+
+NOBODY = 65534
+WHOLE = ["target_block", "right_inner", "right_outer", "worker_routine",
+         "target_thread_main"]
+
+
+class Names(EndToEnd):
+    def own_names(self, snapshot, key="worker"):
+        thread = snapshot.thread(key)
+        self.assertEqual(thread["end"], "root")
+        return [canonical(frame["symbol"]) for frame in snapshot.frames(thread)]
+
+
+class Files(Names):
+    def subject(self, make):
+        lab = Lab()
+        self.enterContext(lab)
+        try:
+            return next(make(lab))
+        except Unavailable as reason:
+            return self.skipTest(str(reason))
+
+    def test_deleted_executable_is_said(self):
+        subject = self.subject(situations.deleted_executable)
+        for mode in MODES:
+            snapshot = self.snap(subject.pid, mode=mode)
+            module, = [each for each in snapshot.modules
+                       if os.path.basename(each["path"]) == "program"]
+            self.assertEqual((module["deleted"], module["problem"]), (True, None))
+
+    def test_paths_are_those_inside(self):
+        """In another root the paths are those that the process itself knows."""
+        for make in (situations.mount_namespace, situations.changed_root):
+            with self.subTest(make=make.__name__):
+                subject = self.subject(make)
+                inside = subject.target.command[0]
+                snapshot = self.snap(subject.pid)
+                paths = {module["path"] for module in snapshot.modules}
+                if make is situations.mount_namespace:
+                    self.assertEqual(snapshot.data["process"]["executable"], inside)
+                    self.assertIn(inside, paths)
+                    self.assertIn(subject.target.command[1], paths)
+                self.assertTrue(all(os.path.isabs(path) or path.startswith("[")
+                                    for path in paths))
+
+    def test_ids_of_a_pid_namespace(self):
+        subject = self.subject(situations.pid_namespace)
+        for mode in MODES:
+            snapshot = self.snap(subject.pid, mode=mode)
+            process = snapshot.data["process"]
+            self.assertEqual((process["pid"], process["inner_pid"]), (subject.pid, 1))
+            for tid in task_states(subject.pid):
+                inner = int(status_field(tid, "NSpid").split()[-1])
+                self.assertEqual(snapshot.thread(tid)["inner_tid"], inner)
+            text = self.run_tool("--mode=" + mode, subject.pid).stdout.decode()
+            self.assertIn("pid %d[1 in its pid namespace]" % subject.pid, text)
+            self.assertIn("%d[1]" % subject.pid, text)
+
+    def test_ids_without_a_pid_namespace(self):
+        target = self.start("swap_right")
+        snapshot = self.snap(target.pid)
+        for thread in snapshot.threads:
+            self.assertEqual(thread["inner_tid"], thread["tid"])
+        self.assertNotIn("[", self.run_tool(target.pid).stdout.decode().splitlines()[0])
+
+
+@unittest.skipIf(os.geteuid() != 0, "only root can become another user")
+class WithoutPrivileges(Names):
+    """The very file that is mapped can only be opened with privileges."""
+
+    def unprivileged(self, *arguments):
+        def drop():
+            os.setgroups([])
+            os.setresgid(NOBODY, NOBODY, NOBODY)
+            os.setresuid(NOBODY, NOBODY, NOBODY)
+
+        lab = Lab()
+        self.enterContext(lab)
+        os.chmod(lab.directory, 0o755)
+        program = lab.copy("swap_right", "program")
+        words = [lab.copy("libswap_right.so", name) for name in arguments]
+        target = lab.start_file(program, *words, preexec_fn=drop)
+        return lab, target, {"user": NOBODY, "group": NOBODY, "extra_groups": []}
+
+    def snap_as(self, pid, options):
+        result = self.run_tool("-f", "json", pid, status=(0, 1), **options)
+        self.assert_free(pid)
+        return Snapshot(result)
+
+    def test_as_it_was(self):
+        _, target, options = self.unprivileged()
+        self.assertEqual(self.own_names(self.snap_as(target.pid, options))[1:6], WHOLE)
+
+    def test_replaced_executable(self):
+        """Its stack is read from its memory. Names are right or there are none."""
+        lab, target, options = self.unprivileged()
+        lab.replace("swap_wrong", "program")
+        snapshot = self.snap_as(target.pid, options)
+        names = self.own_names(snapshot)
+        self.assertEqual(len([name for name in names if name is None]), 5, names)
+        module, = [each for each in snapshot.modules
+                   if os.path.basename(each["path"]) == "program"]
+        self.assertTrue(module["problem"])
+
+    def test_replaced_library(self):
+        lab, target, options = self.unprivileged("library.so")
+        lab.replace("libswap_wrong.so", "library.so")
+        names = self.own_names(self.snap_as(target.pid, options))
+        self.assertNotIn("wrong_deep", names)
+        self.assertNotIn("wrong_deeper", names)
+        # it calls the program, whose names are there, and is called by it
+        self.assertEqual(names[1], "target_block")
+        self.assertEqual(names[4:8], WHOLE[1:])
+
+
+if __name__ == "__main__":
+    main()
