@@ -2,6 +2,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <stdio.h>
 #include <string.h>
 #include <time.h>
@@ -51,6 +52,16 @@ static struct ss_error *read_maps(struct ss_attempt *a, struct ss_text *text)
 		       NULL;
 }
 
+/* Of a process that has changed its root; "/" is that of its mount namespace. */
+static void read_root(struct ss_capture *capture, const struct ss_target *target)
+{
+	char path[PATH_MAX];
+	ssize_t n = readlinkat(target->proc_fd, "root", path, sizeof(path));
+
+	if (n > 1 && (size_t)n < sizeof(path))
+		capture->root = ss_intern_bytes(capture->strings, path, (size_t)n);
+}
+
 /* Opens what the freeze must not open, and reads the areas. The files are opened anew
    for each attempt: they belong to the program that ran when they were opened. */
 static struct ss_error *prepare(struct ss_attempt *a)
@@ -74,6 +85,7 @@ static struct ss_error *prepare(struct ss_attempt *a)
 	a->capture = ss_capture_new();
 	if (!a->capture)
 		return ss_error_no_memory();
+	read_root(a->capture, a->target);
 	struct ss_error *error = read_maps(a, &a->maps);
 	if (!error)
 		error = ss_regions_read(a->capture, &a->maps);

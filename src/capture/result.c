@@ -123,7 +123,7 @@ static const char *read_executable(struct ss_capture *capture,
 	char path[PATH_MAX];
 	ssize_t n = readlinkat(target->proc_fd, "exe", path, sizeof(path));
 
-	return n > 0 ? ss_intern_bytes(capture->strings, path, (size_t)n) : NULL;
+	return n > 0 ? ss_capture_path(capture, path, (size_t)n) : NULL;
 }
 
 static const char *read_name(struct ss_capture *capture, const struct ss_target *target)

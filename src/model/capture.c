@@ -1,5 +1,7 @@
 #include "model/capture.h"
 
+#include <string.h>
+
 #include <sys/mman.h>
 
 struct ss_capture *ss_capture_new(void)
@@ -37,6 +39,16 @@ void ss_capture_free(struct ss_capture *capture)
 		free_one(capture);
 		capture = next;
 	}
+}
+
+const char *ss_capture_path(struct ss_capture *capture, const char *path, size_t size)
+{
+	size_t root = capture->root ? strlen(capture->root) : 0;
+	bool below = root > 0 && size > root && path[root] == '/' &&
+		     memcmp(path, capture->root, root) == 0;
+
+	return below ? ss_intern_bytes(capture->strings, path + root, size - root) :
+		       ss_intern_bytes(capture->strings, path, size);
 }
 
 const struct ss_area *ss_capture_find_area(const struct ss_capture *capture,

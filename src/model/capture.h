@@ -77,6 +77,7 @@ struct ss_capture_thread {
 struct ss_capture {
 	struct ss_process process; /* strings in strings */
 	struct ss_intern *strings;
+	const char *root; /* its root directory, where paths begin with that; or NULL */
 	SS_VECTOR(struct ss_capture_thread) threads;
 	SS_VECTOR(struct ss_area) areas;
 	SS_VECTOR(struct ss_module_impl *) modules; /* one reference each */
@@ -90,6 +91,10 @@ struct ss_capture {
 
 /* An empty capture, or NULL without memory. Freed by ss_capture_free(). */
 struct ss_capture *ss_capture_new(void);
+
+/* The path of size bytes as a process below capture->root sees it, in strings. The kernel
+   tells paths from the root of the mount namespace on. NULL without memory. */
+const char *ss_capture_path(struct ss_capture *capture, const char *path, size_t size);
 
 /* The area that holds address, or NULL. */
 const struct ss_area *ss_capture_find_area(const struct ss_capture *capture,

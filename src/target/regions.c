@@ -32,7 +32,7 @@ static const char *area_name(struct ss_capture *capture, const struct ss_maps_en
 	if (e->name_size == 0)
 		return ss_intern_string(capture->strings, "//anon");
 	size_t size = ss_maps_unescape(e->name, e->name_size, name, sizeof(name));
-	return ss_intern_bytes(capture->strings, name, size);
+	return ss_capture_path(capture, name, size);
 }
 
 static bool is_vdso(const struct ss_maps_entry *e)

@@ -205,9 +205,25 @@ static void test_many_areas(void **state)
 	assert_int_equal(module_at(c, 0x1000 * 30001), 1);
 }
 
+static void test_paths_below_another_root(void **state)
+{
+	struct ss_capture *capture = ss_capture_new();
+
+	(void)state;
+	assert_non_null(capture);
+	assert_string_equal(ss_capture_path(capture, "/jail/bin/sh", 12), "/jail/bin/sh");
+	capture->root = "/jail";
+	assert_string_equal(ss_capture_path(capture, "/jail/bin/sh", 12), "/bin/sh");
+	assert_string_equal(ss_capture_path(capture, "/jailed/sh", 10), "/jailed/sh");
+	assert_string_equal(ss_capture_path(capture, "/jail", 5), "/jail");
+	assert_string_equal(ss_capture_path(capture, "[heap]", 6), "[heap]");
+	ss_capture_free(capture);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_paths_below_another_root),
 		cmocka_unit_test(test_library),
 		cmocka_unit_test(test_loaded_twice),
 		cmocka_unit_test(test_part_far_away),
