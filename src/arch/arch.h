@@ -83,6 +83,14 @@ bool ss_arch_find_alternate(const uint8_t *bytes, size_t size, uint64_t address,
 bool ss_arch_is_sigreturn(const uint8_t *code, size_t size);
 enum { SS_SIGRETURN_SIZE = 9 };
 
+/*
+ * The call that goes on as restart_syscall(2) after a stop: code is what precedes the
+ * program counter, where C libraries load the number right before they enter the
+ * kernel. -1: that cannot be told, or it is none of the calls that are restarted so.
+ */
+long ss_arch_restarted_call(const uint8_t *code, size_t size);
+enum { SS_RESTARTED_SIZE = 7 };
+
 /* Whether the bytes before a return address end in a call instruction. */
 bool ss_arch_is_call(const uint8_t *before, size_t size);
 enum { SS_CALL_MAX = 8 };

@@ -210,6 +210,26 @@ bool ss_arch_is_sigreturn(const uint8_t *code, size_t size)
 		memcmp(code, sigreturn_eax, sizeof(sigreturn_eax)) == 0);
 }
 
+/* mov $number, %eax; syscall */
+long ss_arch_restarted_call(const uint8_t *code, size_t size)
+{
+	static const long restarted[] = { SYS_poll, SYS_nanosleep, SYS_clock_nanosleep,
+					  SYS_futex };
+	uint32_t number;
+
+	if (size < SS_RESTARTED_SIZE)
+		return -1;
+	code += size - SS_RESTARTED_SIZE;
+	if (code[0] != 0xb8 || code[5] != 0x0f || code[6] != 0x05)
+		return -1;
+	memcpy(&number, code + 1, sizeof(number));
+	for (size_t i = 0; i < sizeof(restarted) / sizeof(restarted[0]); i++) {
+		if (restarted[i] == (long)number)
+			return restarted[i];
+	}
+	return -1;
+}
+
 /* ModRM byte of "call r/m64" (ff /2), and the length of that instruction. */
 static bool is_indirect_call(const uint8_t *code, size_t length)
 {

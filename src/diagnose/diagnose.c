@@ -11,19 +11,49 @@ const char *ss_diagnosis_keep(struct ss_diagnosis *d, const char *text)
 	return text ? ss_intern_string(d->snapshot->strings, text) : NULL;
 }
 
-/* What runs waits for nothing, and of what has ended nothing more will come. */
-static bool may_wait(const struct ss_diagnosis *d)
+static void describe_tracer(struct ss_diagnosis *d)
 {
-	return d->thread->state != 'R' && d->thread->state != 'Z' &&
-	       d->thread->state != 'X' && d->facts->call.number >= 0;
+	const struct ss_process_fact *tracer = &d->facts->tracer;
+
+	d->wait->kind = SS_WAIT_PTRACE;
+	d->wait->owner_pid = tracer->pid;
+	ss_words_add(&d->text, "its tracer");
+	if (tracer->pid)
+		ss_words_add(&d->text, " %d (%s)", tracer->pid,
+			     tracer->name ? tracer->name : "?");
+	ss_words_add(&d->text, " to let it go on");
+}
+
+/* What runs waits for nothing, and of what has ended nothing more will come. */
+static void describe(struct ss_diagnosis *d)
+{
+	switch (d->thread->state) {
+	case 'R':
+	case 'Z':
+	case 'X':
+		return;
+	case 't':
+		describe_tracer(d);
+		return;
+	case 'T':
+		d->wait->kind = SS_WAIT_STOPPED;
+		ss_words_add(&d->text, "SIGCONT: a signal has stopped it");
+		return;
+	default:
+		break;
+	}
+	if (d->facts->call.number >= 0) {
+		ss_call_describe(d);
+	} else if (d->thread->state == 'D') {
+		d->wait->kind = SS_WAIT_PAGE_FAULT;
+		ss_words_add(&d->text, "memory: it is in no system call");
+	}
 }
 
 static bool diagnose_thread(struct ss_diagnosis *d)
 {
 	*d->wait = (struct ss_wait){ .fd = -1, .timeout_ns = -1, .left_ns = -1 };
-	if (!may_wait(d))
-		return true;
-	ss_call_describe(d);
+	describe(d);
 	if (d->text.size == 0)
 		return !d->text.failed;
 	d->wait->text = ss_diagnosis_keep(d, d->text.bytes);

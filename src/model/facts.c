@@ -26,6 +26,8 @@ void ss_facts_unref(struct ss_facts *facts)
 		free(facts->blocks.items[i]);
 	ss_vector_free(&facts->blocks);
 	ss_vector_free(&facts->threads);
+	ss_vector_free(&facts->fds);
+	ss_vector_free(&facts->children);
 	ss_intern_free(facts->strings);
 	free(facts);
 }
@@ -55,4 +57,20 @@ const struct ss_thread_facts *ss_facts_find_thread(const struct ss_facts *facts,
 		return NULL;
 	return bsearch(&tid, facts->threads.items, facts->threads.count,
 		       sizeof(*facts->threads.items), compare_tid);
+}
+
+static int compare_fd(const void *key, const void *item)
+{
+	int fd = *(const int *)key;
+	const struct ss_fd_fact *fact = item;
+
+	return (fd > fact->fd) - (fd < fact->fd);
+}
+
+const struct ss_fd_fact *ss_facts_find_fd(const struct ss_facts *facts, int fd)
+{
+	if (!facts || facts->fds.count == 0)
+		return NULL;
+	return bsearch(&fd, facts->fds.items, facts->fds.count,
+		       sizeof(*facts->fds.items), compare_fd);
 }

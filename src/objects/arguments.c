@@ -1,0 +1,130 @@
+#include "objects/arguments.h"
+
+#include <string.h>
+#include <sys/syscall.h>
+
+#include "model/call.h"
+
+enum { TOTAL_MAX = 16 << 20 }; /* bytes of all arguments */
+
+struct arguments {
+	struct ss_facts *facts;
+	const struct ss_memory *memory;
+	size_t left; /* of TOTAL_MAX */
+};
+
+static const uint8_t *find_copy(const struct ss_capture_thread *thread, uint64_t address,
+				size_t size)
+{
+	for (size_t i = 0; i < SS_STACK_COPIES; i++) {
+		const struct ss_stack_copy *copy = &thread->stacks[i];
+		if (copy->bytes && address >= copy->address &&
+		    address - copy->address <= copy->size &&
+		    size <= copy->size - (address - copy->address))
+			return copy->bytes + (address - copy->address);
+	}
+	return NULL;
+}
+
+/* As much as can be read, of what may end before size bytes (a path does). */
+static size_t read_memory(const struct ss_memory *memory, uint64_t address, void *bytes,
+			  size_t size)
+{
+	struct ss_piece piece = { .address = address, .bytes = bytes, .size = size };
+
+	ss_memory_read(memory, &piece, 1);
+	return piece.done;
+}
+
+static void take_bytes(struct arguments *a, const struct ss_capture_thread *thread,
+		       uint64_t address, size_t size, struct ss_memory_fact *ret)
+{
+	const uint8_t *copy = find_copy(thread, address, size);
+
+	if (address == 0 || size == 0 || size > a->left)
+		return;
+	uint8_t *bytes = ss_facts_keep(a->facts, size);
+	if (!bytes)
+		return;
+	a->left -= size;
+	if (copy)
+		memcpy(bytes, copy, size);
+	else
+		size = read_memory(a->memory, address, bytes, size);
+	*ret = (struct ss_memory_fact){ .address = address,
+					.size = size,
+					.bytes = bytes };
+}
+
+static void find_restarted(struct arguments *a, const struct ss_capture_thread *thread,
+			   struct ss_thread_facts *facts)
+{
+	uint8_t code[SS_RESTARTED_SIZE];
+	uint64_t pc = ss_regs_pc(&thread->regs);
+
+	facts->restarted = true;
+	if (pc < sizeof(code) ||
+	    read_memory(a->memory, pc - sizeof(code), code, sizeof(code)) != sizeof(code))
+		return;
+	long number = ss_arch_restarted_call(code, sizeof(code));
+	if (number >= 0)
+		facts->call.number = number;
+}
+
+void ss_arguments_read(struct ss_facts *facts, const struct ss_capture *capture,
+		       const struct ss_memory *memory)
+{
+	struct arguments a = { .facts = facts, .memory = memory, .left = TOTAL_MAX };
+
+	for (size_t i = 0; i < facts->threads.count; i++) {
+		struct ss_thread_facts *thread = &facts->threads.items[i];
+		const struct ss_capture_thread *from = &capture->threads.items[i];
+		if (thread->call.number == SYS_restart_syscall)
+			find_restarted(&a, from, thread);
+		const struct ss_call *call = ss_call_find(thread->call.number);
+		for (size_t m = 0; call && m < SS_CALL_MEMORY; m++) {
+			const struct ss_call_memory *spec = &call->memory[m];
+			if (spec->arg == 0)
+				break;
+			int arg = spec->arg - 1;
+			take_bytes(&a, from, thread->call.args[arg],
+				   ss_call_memory_size(spec, &thread->call),
+				   &thread->memory[arg]);
+		}
+	}
+}
+
+/* What was stopped in a call may be in restart_syscall now, for the same. */
+static bool is_same(const struct ss_syscall_text *now, const struct ss_syscall *then,
+		    uint64_t sp)
+{
+	return now->kind == SS_SYSCALL_BLOCKED && now->sp == sp &&
+	       (now->number == then->number || now->number == SYS_restart_syscall) &&
+	       memcmp(now->args, then->args, sizeof(now->args)) == 0;
+}
+
+static bool has_objects(const struct ss_thread_facts *thread)
+{
+	const struct ss_call *call = ss_call_find(thread->call.number);
+
+	return call && (call->fd || call->kind == SS_WAIT_POLL ||
+			call->kind == SS_WAIT_SELECT || call->kind == SS_WAIT_CHILD);
+}
+
+void ss_arguments_check(struct ss_facts *facts, const struct ss_capture *capture,
+			const struct ss_target *target)
+{
+	_cleanup_text_ struct ss_text text = {};
+
+	for (size_t i = 0; i < facts->threads.count; i++) {
+		struct ss_thread_facts *thread = &facts->threads.items[i];
+		const struct ss_capture_thread *from = &capture->threads.items[i];
+		struct ss_syscall_text now;
+		if (has_objects(thread))
+			thread->stayed =
+				ss_target_read_task(target, thread->tid, "syscall",
+						    &text) &&
+				ss_syscall_parse(text.bytes, text.size, &now) &&
+				is_same(&now, &from->syscall, ss_regs_sp(&from->regs));
+	}
+}

@@ -1,0 +1,279 @@
+#include "objects/descriptors.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <poll.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/xattr.h>
+
+#include "model/call.h"
+
+enum {
+	FDS_MAX = 8192, /* of all threads */
+	WATCHES_MAX = 4096,
+	FDINFO_MAX = 1 << 20,
+	FEW = 4, /* of a poll: more is the loop of a server */
+};
+
+struct descriptors {
+	struct ss_facts *facts;
+	const struct ss_target *target;
+	SS_VECTOR(int) fds;	 /* to be looked at */
+	SS_VECTOR(int) followed; /* those that a thread waits for alone, or nearly so */
+	struct ss_text text;
+};
+
+static void want(struct descriptors *d, int fd)
+{
+	int *slot = fd >= 0 && d->fds.count < FDS_MAX ? ss_vector_push(&d->fds) : NULL;
+
+	if (slot)
+		*slot = fd;
+}
+
+static void follow(struct descriptors *d, int fd)
+{
+	int *slot = fd >= 0 && d->followed.count < FDS_MAX ?
+			    ss_vector_push(&d->followed) :
+			    NULL;
+
+	if (slot)
+		*slot = fd;
+}
+
+static void want_poll(struct descriptors *d, const struct ss_memory_fact *memory)
+{
+	size_t count = memory->size / sizeof(struct pollfd);
+
+	for (size_t i = 0; i < count && i < SS_SET_SHOWN; i++) {
+		struct pollfd item;
+		memcpy(&item, memory->bytes + i * sizeof(item), sizeof(item));
+		want(d, item.fd);
+		if (count <= FEW)
+			follow(d, item.fd);
+	}
+}
+
+static void want_bits(struct descriptors *d, const struct ss_memory_fact *memory)
+{
+	size_t from = d->fds.count;
+
+	for (size_t i = 0; i < memory->size && d->fds.count < from + SS_SET_SHOWN; i++) {
+		for (int bit = 0; bit < 8; bit++) {
+			if (memory->bytes[i] >> bit & 1)
+				want(d, (int)(i * 8) + bit);
+		}
+	}
+	for (size_t i = from; d->fds.count <= from + FEW && i < d->fds.count; i++)
+		follow(d, d->fds.items[i]);
+}
+
+static void want_of_thread(struct descriptors *d, const struct ss_thread_facts *thread)
+{
+	const struct ss_call *call = ss_call_find(thread->call.number);
+
+	if (!call || thread->state == 'R')
+		return;
+	if (call->fd) {
+		want(d, (int)(uint32_t)thread->call.args[call->fd - 1]);
+		follow(d, (int)(uint32_t)thread->call.args[call->fd - 1]);
+	}
+	if (call->kind == SS_WAIT_POLL)
+		want_poll(d, &thread->memory[0]);
+	for (int arg = 1; call->kind == SS_WAIT_SELECT && arg <= 3; arg++)
+		want_bits(d, &thread->memory[arg]);
+	if (thread->call.number == SYS_splice || thread->call.number == SYS_tee)
+		want(d, (int)(uint32_t)thread->call
+				.args[thread->call.number == SYS_tee ? 1 : 2]);
+}
+
+/* How the link of a descriptor begins; what is a path is a file. */
+static const struct {
+	const char *prefix;
+	enum ss_fd_kind kind;
+} links[] = {
+	{ "socket:[", SS_FD_SOCKET },
+	{ "pipe:[", SS_FD_PIPE },
+	{ "anon_inode:[eventfd", SS_FD_EVENTFD },
+	{ "anon_inode:[eventpoll]", SS_FD_EPOLL },
+	{ "anon_inode:[timerfd]", SS_FD_TIMERFD },
+	{ "anon_inode:[signalfd]", SS_FD_SIGNALFD },
+	{ "anon_inode:inotify", SS_FD_INOTIFY },
+	{ "anon_inode:[pidfd]", SS_FD_PIDFD },
+	{ "pidfd:[", SS_FD_PIDFD },
+	{ "anon_inode:[io_uring]", SS_FD_IO_URING },
+	{ "/memfd:", SS_FD_MEMFD },
+	{ "/dev/pts/", SS_FD_TTY },
+	{ "/dev/tty", SS_FD_TTY },
+	{ "/dev/console", SS_FD_TTY },
+	{ "/", SS_FD_FILE },
+};
+
+static enum ss_fd_kind kind_of(const char *link)
+{
+	for (size_t i = 0; i < SS_ARRAY_SIZE(links); i++) {
+		if (strncmp(link, links[i].prefix, strlen(links[i].prefix)) == 0)
+			return links[i].kind;
+	}
+	return SS_FD_OTHER;
+}
+
+static void read_link(struct descriptors *d, struct ss_fd_fact *fact)
+{
+	char path[32];
+	char link[PATH_MAX];
+
+	(void)snprintf(path, sizeof(path), "fd/%d", fact->fd); /* fits */
+	ssize_t size = readlinkat(d->target->proc_fd, path, link, sizeof(link) - 1);
+	if (size <= 0)
+		return;
+	link[size] = '\0';
+	fact->kind = kind_of(link);
+	fact->name = ss_intern_string(d->facts->strings, link);
+	const char *number = strchr(link, '[');
+	if (number && (fact->kind == SS_FD_SOCKET || fact->kind == SS_FD_PIPE))
+		fact->inode = strtoull(number + 1, NULL, 10);
+}
+
+/* A named pipe is a file by its path. Only the type is asked for, and without a word
+   to a server: a file system that does not answer must not hold us up. */
+static void tell_named_pipe(struct descriptors *d, struct ss_fd_fact *fact)
+{
+	char path[32];
+	struct statx st;
+
+	(void)snprintf(path, sizeof(path), "fd/%d", fact->fd); /* fits */
+	if (statx(d->target->proc_fd, path, AT_STATX_DONT_SYNC | AT_NO_AUTOMOUNT,
+		  STATX_TYPE | STATX_INO, &st) != 0)
+		return;
+	fact->inode = st.stx_ino;
+	fact->device = (uint64_t)st.stx_dev_major << 32 | st.stx_dev_minor;
+	if ((st.stx_mode & S_IFMT) == S_IFIFO)
+		fact->kind = SS_FD_PIPE;
+}
+
+/* The protocol's name, as sockfs has it. The socket itself is not touched. */
+static void read_protocol(struct descriptors *d, struct ss_fd_fact *fact)
+{
+	char path[48];
+	char name[64];
+
+	(void)snprintf(path, sizeof(path), "/proc/%d/fd/%d", d->target->live, fact->fd);
+	ssize_t size = getxattr(path, "system.sockprotoname", name, sizeof(name) - 1);
+	if (size <= 0)
+		return;
+	name[size] = '\0';
+	fact->socket.protocol = ss_intern_string(d->facts->strings, name);
+}
+
+static int compare_watches(const void *a, const void *b)
+{
+	const struct ss_fdinfo_watch *x = a;
+	const struct ss_fdinfo_watch *y = b;
+
+	return (x->fd > y->fd) - (x->fd < y->fd);
+}
+
+static void read_watches(struct descriptors *d, struct ss_fd_fact *fact)
+{
+	const char *cursor = d->text.bytes;
+	const char *end = cursor + d->text.size;
+	struct ss_fdinfo_watch *watches =
+		ss_facts_keep(d->facts, WATCHES_MAX * sizeof(*watches));
+
+	if (!watches)
+		return;
+	while (fact->watch_count < WATCHES_MAX &&
+	       ss_fdinfo_next_watch(&cursor, end, &watches[fact->watch_count]))
+		fact->watch_count++;
+	fact->watches_cut = cursor < end;
+	fact->watches = watches;
+	qsort(watches, fact->watch_count, sizeof(*watches), compare_watches);
+}
+
+static void read_fdinfo(struct descriptors *d, struct ss_fd_fact *fact)
+{
+	char path[32];
+
+	(void)snprintf(path, sizeof(path), "fdinfo/%d", fact->fd); /* fits */
+	int error = ss_io_read_path(d->target->proc_fd, path, FDINFO_MAX, &d->text);
+	if (error && error != -EFBIG)
+		return;
+	(void)ss_fdinfo_parse(d->text.bytes, d->text.size, &fact->info); /* or zeros */
+	if (fact->kind == SS_FD_EPOLL)
+		read_watches(d, fact);
+}
+
+static void look_at(struct descriptors *d, struct ss_fd_fact *fact)
+{
+	read_link(d, fact);
+	if (fact->kind == SS_FD_FILE)
+		tell_named_pipe(d, fact);
+	if (fact->kind == SS_FD_SOCKET)
+		read_protocol(d, fact);
+	else if (fact->kind != SS_FD_UNKNOWN && fact->kind != SS_FD_FILE &&
+		 fact->kind != SS_FD_TTY)
+		read_fdinfo(d, fact);
+}
+
+static int compare_ints(const void *a, const void *b)
+{
+	int x = *(const int *)a;
+	int y = *(const int *)b;
+
+	return (x > y) - (x < y);
+}
+
+/* Looks at what is wanted and not known yet. */
+static void look_at_all(struct descriptors *d)
+{
+	size_t known = d->facts->fds.count;
+
+	if (d->fds.count > 1)
+		qsort(d->fds.items, d->fds.count, sizeof(int), compare_ints);
+	for (size_t i = 0; i < d->fds.count; i++) {
+		int fd = d->fds.items[i];
+		if (i > 0 && d->fds.items[i - 1] == fd)
+			continue;
+		if (known && bsearch(&fd, d->facts->fds.items, known,
+				     sizeof(struct ss_fd_fact), compare_ints))
+			continue;
+		struct ss_fd_fact *fact = ss_vector_push(&d->facts->fds);
+		if (!fact)
+			return;
+		fact->fd = fd;
+		look_at(d, fact);
+	}
+	if (d->facts->fds.count > 1)
+		qsort(d->facts->fds.items, d->facts->fds.count, sizeof(struct ss_fd_fact),
+		      compare_ints); /* fd comes first */
+	d->fds.count = 0;
+}
+
+void ss_descriptors_read(struct ss_facts *facts, const struct ss_target *target)
+{
+	struct descriptors d = { .facts = facts, .target = target };
+
+	for (size_t i = 0; i < facts->threads.count; i++)
+		want_of_thread(&d, &facts->threads.items[i]);
+	look_at_all(&d);
+	for (size_t i = 0; i < facts->fds.count; i++) {
+		const struct ss_fd_fact *fact = &facts->fds.items[i];
+		for (size_t w = 0; w < fact->watch_count && w < SS_SET_SHOWN; w++)
+			want(&d, fact->watches[w].fd);
+	}
+	look_at_all(&d);
+	for (size_t i = 0; i < d.followed.count; i++) {
+		struct ss_fd_fact *fact =
+			(struct ss_fd_fact *)ss_facts_find_fd(facts, d.followed.items[i]);
+		if (fact)
+			fact->followed = true;
+	}
+	ss_vector_free(&d.followed);
+	ss_vector_free(&d.fds);
+	ss_text_free(&d.text);
+}

@@ -1,0 +1,185 @@
+#include "objects/holders.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <time.h>
+
+#include "objects/processes.h"
+
+enum {
+	SCAN_NS = 15 * 1000 * 1000, /* longest look at other processes */
+	LINKS_MAX = 4096,	    /* of one process */
+	LINK_MAX = 256,
+};
+
+struct sought {
+	const char *link; /* as the other end's link says; kept by the facts */
+	mode_t mode;	  /* S_IRUSR, S_IWUSR: one of these; 0: any */
+	struct ss_fd_fact *fact;
+};
+
+struct search {
+	struct ss_facts *facts;
+	const struct ss_target *target;
+	SS_VECTOR(struct sought) items;
+	struct ss_text text;
+	uint64_t end_ns;
+	bool cut; /* not every process could be looked at */
+};
+
+static uint64_t now_ns(void)
+{
+	struct timespec ts;
+
+	(void)clock_gettime(CLOCK_MONOTONIC, &ts); /* cannot fail: the clock exists */
+	return (uint64_t)ts.tv_sec * 1000000000u + (uint64_t)ts.tv_nsec;
+}
+
+/* The other end of what is only read is written to. A named pipe has one link for both,
+   its path. */
+static bool describe(struct ss_facts *facts, struct ss_fd_fact *fact, struct sought *ret)
+{
+	char link[48];
+
+	*ret = (struct sought){ .fact = fact };
+	if (fact->kind == SS_FD_PIPE) {
+		unsigned access = fact->info.flags & O_ACCMODE;
+		ret->link = fact->name;
+		ret->mode = access == O_RDONLY ? S_IWUSR :
+			    access == O_WRONLY ? S_IRUSR :
+						 0;
+		return true;
+	}
+	if (fact->kind != SS_FD_SOCKET || fact->socket.peer_inode == 0)
+		return false;
+	(void)snprintf(link, sizeof(link), "socket:[%lu]", fact->socket.peer_inode);
+	ret->link = ss_intern_string(facts->strings, link);
+	return ret->link != NULL;
+}
+
+static void add_holder(struct search *s, struct ss_fd_fact *fact, pid_t pid)
+{
+	for (size_t i = 0; i < fact->holder_count; i++) {
+		if (fact->holders[i].pid == pid)
+			return;
+	}
+	if (fact->holder_count == SS_HOLDERS_MAX) {
+		fact->holders_cut = true;
+		return;
+	}
+	struct ss_process_fact holder;
+	if (ss_processes_read(s->facts, pid, &s->text, &holder))
+		fact->holders[fact->holder_count++] = holder;
+}
+
+static void compare_link(struct search *s, int fds, const char *name, pid_t pid)
+{
+	char link[LINK_MAX];
+	struct stat st;
+	ssize_t size = readlinkat(fds, name, link, sizeof(link) - 1);
+
+	if (size <= 0)
+		return;
+	link[size] = '\0';
+	for (size_t i = 0; i < s->items.count; i++) {
+		const struct sought *item = &s->items.items[i];
+		if (strcmp(link, item->link) != 0)
+			continue;
+		if (item->mode == 0 ||
+		    (fstatat(fds, name, &st, AT_SYMLINK_NOFOLLOW) == 0 &&
+		     (st.st_mode & item->mode)))
+			add_holder(s, item->fact, pid);
+	}
+}
+
+static void look_at_process(struct search *s, pid_t pid)
+{
+	char path[32];
+	unsigned links = 0;
+
+	(void)snprintf(path, sizeof(path), "/proc/%d/fd", pid); /* fits */
+	DIR *dir = opendir(path);
+	int errnum = errno;
+	if (!dir) {
+		s->cut |= errnum == EACCES || errnum == EPERM; /* else it has ended */
+		return;
+	}
+	for (const struct dirent *entry; (entry = readdir(dir));) {
+		if (entry->d_name[0] == '.')
+			continue;
+		if (links++ == LINKS_MAX) {
+			s->cut = true;
+			break;
+		}
+		compare_link(s, dirfd(dir), entry->d_name, pid);
+	}
+	(void)closedir(dir); /* only read from */
+}
+
+/* What the process itself holds both ends of needs no search elsewhere: that is how it
+   wakes its own threads. */
+static void forget_found(struct search *s)
+{
+	size_t kept = 0;
+
+	for (size_t i = 0; i < s->items.count; i++) {
+		if (s->items.items[i].fact->holder_count == 0)
+			s->items.items[kept++] = s->items.items[i];
+	}
+	s->items.count = kept;
+}
+
+static void look_at_others(struct search *s)
+{
+	DIR *dir = opendir("/proc");
+
+	if (!dir) {
+		s->cut = true;
+		return;
+	}
+	for (const struct dirent *entry; (entry = readdir(dir));) {
+		pid_t pid = (pid_t)strtol(entry->d_name, NULL, 10);
+		if (pid <= 0 || pid == s->target->pid || pid == getpid())
+			continue;
+		if (now_ns() > s->end_ns) {
+			s->cut = true;
+			break;
+		}
+		look_at_process(s, pid);
+	}
+	(void)closedir(dir); /* only read from */
+}
+
+void ss_holders_find(struct ss_facts *facts, const struct ss_target *target)
+{
+	struct search s = { .facts = facts, .target = target };
+
+	for (size_t i = 0; i < facts->fds.count; i++) {
+		struct sought item;
+		struct ss_fd_fact *fact = &facts->fds.items[i];
+		if (fact->kind == SS_FD_PIDFD && fact->info.pid > 0)
+			add_holder(&s, fact, fact->info.pid);
+		if (!fact->followed || !describe(facts, fact, &item))
+			continue;
+		struct sought *slot = ss_vector_push(&s.items);
+		if (slot)
+			*slot = item;
+	}
+	if (s.items.count) {
+		look_at_process(&s, target->pid);
+		forget_found(&s);
+	}
+	if (s.items.count) {
+		s.cut = false;
+		s.end_ns = now_ns() + SCAN_NS;
+		look_at_others(&s);
+		for (size_t i = 0; i < s.items.count; i++)
+			s.items.items[i].fact->holders_cut |= s.cut;
+	}
+	ss_vector_free(&s.items);
+	ss_text_free(&s.text);
+}

@@ -1,0 +1,179 @@
+#include "objects/processes.h"
+
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/syscall.h>
+
+#include "model/call.h"
+#include "proc/locks.h"
+
+enum {
+	RECORD_MAX = 8 * 1024,
+	LOCKS_TEXT_MAX = 4 << 20,
+	CHILDREN_MAX = 64,
+	PARENTS_MAX = 256, /* threads that are asked for their children */
+};
+
+bool ss_processes_read(struct ss_facts *facts, pid_t pid, struct ss_text *text,
+		       struct ss_process_fact *ret)
+{
+	struct ss_stat stat;
+	struct ss_status status;
+	char path[48];
+
+	(void)snprintf(path, sizeof(path), "/proc/%d/stat", pid); /* fits */
+	if (ss_io_read_record(AT_FDCWD, path, RECORD_MAX, text) != 0 ||
+	    !ss_stat_parse(text->bytes, text->size, &stat))
+		return false;
+	*ret = (struct ss_process_fact){ .pid = pid,
+					 .state = stat.state,
+					 .name = ss_intern_string(facts->strings,
+								  stat.comm) };
+	(void)snprintf(path, sizeof(path), "/proc/%d/status", pid); /* fits */
+	if (ss_io_read_record(AT_FDCWD, path, RECORD_MAX, text) == 0 &&
+	    ss_status_parse(text->bytes, text->size, &status))
+		ret->inner_pid = status.inner_id;
+	return true;
+}
+
+static bool waits_for_child(const struct ss_thread_facts *thread)
+{
+	const struct ss_call *call = ss_call_find(thread->call.number);
+
+	return call && call->kind == SS_WAIT_CHILD;
+}
+
+/* "4711 4712 ": the children that this thread has made, and those it adopted. */
+static void add_children(struct ss_facts *facts, const struct ss_target *target,
+			 pid_t tid)
+{
+	_cleanup_text_ struct ss_text list = {};
+	_cleanup_text_ struct ss_text text = {};
+
+	if (!ss_target_read_task(target, tid, "children", &list))
+		return;
+	facts->children_known = true;
+	for (char *at = list.bytes, *end;; at = end) {
+		struct ss_process_fact child;
+		pid_t pid = (pid_t)strtol(at, &end, 10);
+		if (end == at || facts->children.count == CHILDREN_MAX)
+			return;
+		if (!ss_processes_read(facts, pid, &text, &child))
+			continue;
+		child.parent_tid = tid;
+		struct ss_process_fact *slot = ss_vector_push(&facts->children);
+		if (slot)
+			*slot = child;
+	}
+}
+
+static void follow_children(struct ss_facts *facts, const struct ss_target *target)
+{
+	bool wanted = false;
+
+	for (size_t i = 0; i < facts->threads.count; i++)
+		wanted |= waits_for_child(&facts->threads.items[i]);
+	for (size_t i = 0; wanted && i < facts->threads.count && i < PARENTS_MAX; i++)
+		add_children(facts, target, facts->threads.items[i].tid);
+}
+
+void ss_processes_follow(struct ss_facts *facts, const struct ss_target *target)
+{
+	_cleanup_text_ struct ss_text text = {};
+
+	follow_children(facts, target);
+	for (size_t i = 0; i < facts->threads.count; i++) {
+		struct ss_thread_facts *thread = &facts->threads.items[i];
+		struct ss_status status;
+		if (thread->state != 't' ||
+		    !ss_target_read_status(target, thread->tid, &text, &status) ||
+		    status.tracer == 0)
+			continue;
+		thread->tracer = (struct ss_process_fact){ .pid = status.tracer };
+		(void)ss_processes_read(facts, status.tracer, &text, &thread->tracer);
+	}
+}
+
+/* Ranges are compared only where they are counted from the start of the file. */
+static bool range_agrees(const struct ss_thread_facts *thread,
+			 const struct ss_file_lock *lock)
+{
+	struct flock wanted;
+
+	if (thread->call.number != SYS_fcntl ||
+	    thread->memory[2].size != sizeof(struct flock))
+		return true;
+	memcpy(&wanted, thread->memory[2].bytes, sizeof(wanted));
+	if (wanted.l_whence != SEEK_SET || wanted.l_start < 0 || wanted.l_len < 0)
+		return true;
+	uint64_t first = (uint64_t)wanted.l_start;
+	uint64_t last = wanted.l_len ? first + (uint64_t)wanted.l_len - 1 : UINT64_MAX;
+	/* the kernel's end of a range without one is that of its numbers */
+	if (last > INT64_MAX)
+		last = UINT64_MAX;
+	return lock->first == first && (lock->last == last || lock->last >= INT64_MAX);
+}
+
+static bool type_agrees(const struct ss_thread_facts *thread, enum ss_file_lock_type type)
+{
+	if (thread->call.number == SYS_flock)
+		return type == SS_FILE_LOCK_FLOCK;
+	if ((int)thread->call.args[1] == F_OFD_SETLKW)
+		return type == SS_FILE_LOCK_OFD;
+	return type == SS_FILE_LOCK_POSIX;
+}
+
+/* The number of the lock that the thread waits for; 0: it was not found. */
+static uint64_t find_waited(const struct ss_text *text, pid_t pid,
+			    const struct ss_fd_fact *fd,
+			    const struct ss_thread_facts *thread)
+{
+	const char *cursor = text->bytes;
+	struct ss_file_lock lock;
+
+	while (ss_locks_next(&cursor, text->bytes + text->size, &lock)) {
+		if (lock.waits && lock.inode == fd->inode && lock.device == fd->device &&
+		    (lock.pid == pid || lock.pid == -1) &&
+		    type_agrees(thread, lock.type) && range_agrees(thread, &lock))
+			return lock.id;
+	}
+	return 0;
+}
+
+static void follow_lock(struct ss_facts *facts, const struct ss_target *target,
+			const struct ss_text *locks, struct ss_thread_facts *thread)
+{
+	_cleanup_text_ struct ss_text text = {};
+	const struct ss_fd_fact *fd =
+		ss_facts_find_fd(facts, (int)(uint32_t)thread->call.args[0]);
+	uint64_t id = fd ? find_waited(locks, target->pid, fd, thread) : 0;
+	const char *cursor = locks->bytes;
+	struct ss_file_lock lock;
+
+	while (id && ss_locks_next(&cursor, locks->bytes + locks->size, &lock)) {
+		if (lock.waits || lock.id != id)
+			continue;
+		thread->holder_known = true;
+		if (lock.pid > 0 &&
+		    !ss_processes_read(facts, lock.pid, &text, &thread->holder))
+			thread->holder = (struct ss_process_fact){ .pid = lock.pid };
+		return;
+	}
+}
+
+void ss_processes_follow_locks(struct ss_facts *facts, const struct ss_target *target)
+{
+	_cleanup_text_ struct ss_text locks = {};
+
+	for (size_t i = 0; i < facts->threads.count; i++) {
+		struct ss_thread_facts *thread = &facts->threads.items[i];
+		const struct ss_call *call = ss_call_find(thread->call.number);
+		if (!call || call->kind != SS_WAIT_FILE_LOCK || thread->state == 'R')
+			continue;
+		if (locks.size == 0 &&
+		    ss_io_read_path(AT_FDCWD, "/proc/locks", LOCKS_TEXT_MAX, &locks) != 0)
+			return;
+		follow_lock(facts, target, &locks, thread);
+	}
+}

@@ -1,0 +1,133 @@
+#include "objects/sockets.h"
+
+#include <errno.h>
+#include <string.h>
+
+#include "objects/unix_diag.h"
+
+enum { TABLE_MAX = 8 << 20 };
+
+/* Sockets that are looked for in the tables, by inode. */
+struct wanted {
+	uint64_t inode;
+	struct ss_fd_fact *fact;
+};
+
+struct tables {
+	struct wanted *wanted;
+	size_t count;
+	struct ss_facts *facts;
+	const struct ss_target *target;
+	struct ss_text text;
+};
+
+static int compare_wanted(const void *a, const void *b)
+{
+	const struct wanted *x = a;
+	const struct wanted *y = b;
+
+	return (x->inode > y->inode) - (x->inode < y->inode);
+}
+
+static struct ss_socket_fact *find_wanted(const struct tables *t, uint64_t inode)
+{
+	const struct wanted key = { .inode = inode };
+	struct wanted *found =
+		bsearch(&key, t->wanted, t->count, sizeof(key), compare_wanted);
+
+	return found ? &found->fact->socket : NULL;
+}
+
+static void read_inet(struct tables *t)
+{
+	const char *cursor = t->text.bytes;
+	const char *end = cursor + t->text.size;
+	struct ss_net_inet line;
+
+	while (ss_net_next_inet(&cursor, end, &line)) {
+		struct ss_socket_fact *socket = line.inode ? find_wanted(t, line.inode) :
+							     NULL;
+		if (!socket)
+			continue;
+		socket->inet = line;
+		socket->found = true;
+	}
+}
+
+static void read_unix(struct tables *t)
+{
+	const char *cursor = t->text.bytes;
+	const char *end = cursor + t->text.size;
+	struct ss_net_unix line;
+
+	while (ss_net_next_unix(&cursor, end, &line)) {
+		struct ss_socket_fact *socket = line.inode ? find_wanted(t, line.inode) :
+							     NULL;
+		if (!socket || socket->found)
+			continue;
+		socket->found = true;
+		socket->listens = line.listens;
+		if (line.path_size)
+			socket->path = ss_intern_bytes(t->facts->strings, line.path,
+						       line.path_size);
+	}
+}
+
+static const struct {
+	const char *protocol;
+	const char *file; /* below /proc/PID/net */
+	void (*read)(struct tables *t);
+} files[] = {
+	{ "TCP", "net/tcp", read_inet },	  { "TCPv6", "net/tcp6", read_inet },
+	{ "MPTCP", "net/tcp", read_inet },	  { "UDP", "net/udp", read_inet },
+	{ "UDPv6", "net/udp6", read_inet },	  { "RAW", "net/raw", read_inet },
+	{ "RAWv6", "net/raw6", read_inet },	  { "UNIX", "net/unix", read_unix },
+	{ "UNIX-STREAM", "net/unix", read_unix },
+};
+
+/* Whether a socket of that protocol is still looked for. Where the protocol is not
+   known, it may be any. */
+static bool is_wanted(const struct tables *t, const char *protocol)
+{
+	for (size_t i = 0; i < t->count; i++) {
+		const struct ss_socket_fact *socket = &t->wanted[i].fact->socket;
+		if (!socket->found &&
+		    (!socket->protocol || strcmp(socket->protocol, protocol) == 0))
+			return true;
+	}
+	return false;
+}
+
+static void read_tables(struct tables *t)
+{
+	for (size_t i = 0; i < SS_ARRAY_SIZE(files); i++) {
+		if (!is_wanted(t, files[i].protocol))
+			continue;
+		int error = ss_io_read_path(t->target->proc_fd, files[i].file, TABLE_MAX,
+					    &t->text);
+		if (error == 0 || error == -EFBIG)
+			files[i].read(t);
+	}
+}
+
+void ss_sockets_read(struct ss_facts *facts, const struct ss_target *target)
+{
+	_cleanup_free_ struct wanted *wanted =
+		calloc(facts->fds.count + 1, sizeof(*wanted));
+	struct tables t = { .wanted = wanted, .facts = facts, .target = target };
+
+	if (!wanted)
+		return;
+	for (size_t i = 0; i < facts->fds.count; i++) {
+		struct ss_fd_fact *fact = &facts->fds.items[i];
+		if (fact->kind == SS_FD_SOCKET && fact->inode)
+			wanted[t.count++] = (struct wanted){ fact->inode, fact };
+	}
+	if (t.count == 0)
+		return;
+	if (t.count > 1)
+		qsort(wanted, t.count, sizeof(*wanted), compare_wanted);
+	ss_unix_diag_read(facts, target);
+	read_tables(&t);
+	ss_text_free(&t.text);
+}
