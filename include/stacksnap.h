@@ -84,6 +84,16 @@ SS_API const char *ss_version(void);
  */
 SS_API struct ss_error *ss_target_open(pid_t pid, struct ss_target **ret);
 
+/*
+ * Opens a process that ss_target_open() refuses with DENIED, or that could not be
+ * captured because it is TRACED, for what anyone may read: a capture of it, whatever
+ * its mode, lists the threads with name and state, and stops nothing; each stack ends
+ * with SS_END_DENIED.
+ * Errors: INVALID, NO_PROCESS, KERNEL_THREAD, SELF, ZOMBIE, DENIED (not even that),
+ * NO_MEMORY, SYSTEM.
+ */
+SS_API struct ss_error *ss_target_open_listing(pid_t pid, struct ss_target **ret);
+
 SS_API void ss_target_close(struct ss_target *target);
 
 /*
@@ -235,6 +245,7 @@ enum ss_end {
 	SS_END_RUNNING,		/* it runs and was not stopped */
 	SS_END_NOT_STOPPED,	/* it did not stop in time, and no stack was to be had */
 	SS_END_TRACED,		/* another tracer holds this thread */
+	SS_END_DENIED, /* we may not look at it: nothing but its state is known */
 };
 
 /* "root", "frames", "limit", "no-unwind-info", ... as JSON has it. Never NULL. */
@@ -362,6 +373,11 @@ struct ss_thread {
 	pid_t inner_tid; /* as ss_process.inner_pid: what gettid() gives in there */
 	const struct ss_wait *wait; /* NULL: it does not wait, or nothing is known (yet:
 				       ss_snapshot_diagnose() finds out) */
+	const char *wchan; /* where in the kernel it sleeps, or NULL: it was stopped, it
+			      is not known, or was not asked for (only in state D, and
+			      of what we may not look at) */
+	const char *kernel_stack; /* of one in state D: functions, a line each without a
+				     newline at the end, innermost first; or NULL */
 };
 
 /* Threads that wait for each other in a circle. They stood still together while their

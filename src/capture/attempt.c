@@ -72,6 +72,11 @@ static struct ss_error *prepare(struct ss_attempt *a)
 		return ss_error_new(SS_ERROR_NO_PROCESS, "process %d has ended",
 				    a->target->pid);
 	a->memory.tid = live;
+	a->capture = ss_capture_new();
+	if (!a->capture)
+		return ss_error_no_memory();
+	if (a->target->listing)
+		return NULL;
 	a->memory.mem_fd = open_task_file(a->target, live, "mem");
 	a->maps_fd = open_task_file(a->target, live, "maps");
 	int errnum = errno;
@@ -82,9 +87,6 @@ static struct ss_error *prepare(struct ss_attempt *a)
 			       ss_denial_explain(a->target) :
 			       ss_error_new_errno(errnum, "process %d", a->target->pid);
 	ss_target_hold_root(a->target);
-	a->capture = ss_capture_new();
-	if (!a->capture)
-		return ss_error_no_memory();
 	read_root(a->capture, a->target);
 	struct ss_error *error = read_maps(a, &a->maps);
 	if (!error)
@@ -207,19 +209,29 @@ static void take_turns(struct ss_attempt *a)
 	}
 }
 
-/* Why not one thread could be attached. NULL: none is left. */
+static bool is_readable(const struct ss_task *task)
+{
+	return task->phase == SS_TASK_RELEASED || task->partial;
+}
+
+/* Why not one thread could be read, if it was refused. NULL: that is not the case. */
 static struct ss_error *explain_refusal(const struct ss_attempt *a)
 {
-	if (ss_target_find_live(a->target) == 0)
-		return NULL;
+	const struct ss_task *refused = NULL;
+	struct ss_tracer tracer;
+
 	for (size_t i = 0; i < a->tasks.items.count; i++) {
 		const struct ss_task *task = &a->tasks.items.items[i];
-		if (task->phase != SS_TASK_REFUSED)
-			continue;
-		struct ss_error *error = ss_denial_find_tracer(a->target, task->tid);
-		return error ? error : ss_denial_explain(a->target);
+		if (is_readable(task))
+			return NULL;
+		if (task->phase == SS_TASK_REFUSED)
+			refused = task;
 	}
-	return NULL;
+	if (!refused || ss_target_find_live(a->target) == 0)
+		return NULL;
+	if (ss_denial_find_tracer(a->target, refused->tid, &tracer))
+		return ss_denial_by_tracer(a->target, &tracer);
+	return ss_denial_explain(a->target);
 }
 
 /* Whether the process goes on, with another program if its memory is gone. To look for
@@ -265,11 +277,6 @@ static struct ss_error *settle_maps(struct ss_attempt *a, bool *again)
 static struct ss_error *stop_and_copy(struct ss_attempt *a)
 {
 	ss_freeze_seize(&a->freeze);
-	if (count_phase(a, SS_TASK_SEIZED) == 0) {
-		struct ss_error *error = explain_refusal(a);
-		if (error)
-			return error;
-	}
 	struct ss_error *error =
 		ss_arena_prepare(&a->arena, a->capture, &a->tasks, a->options);
 	if (error)
@@ -283,7 +290,7 @@ static struct ss_error *stop_and_copy(struct ss_attempt *a)
 		       NULL;
 }
 
-static struct ss_error *list_only(struct ss_attempt *a)
+static struct ss_error *look_only(struct ss_attempt *a)
 {
 	_cleanup_text_ struct ss_text text = {};
 
@@ -292,6 +299,9 @@ static struct ss_error *list_only(struct ss_attempt *a)
 	(void)ss_tasks_scan(&a->tasks, a->target);
 	for (size_t i = 0; i < a->tasks.items.count; i++)
 		ss_task_read(&a->tasks.items.items[i], a->target, a->options, &text);
+	for (size_t i = 0; a->target->listing && i < a->tasks.items.count; i++)
+		if (a->tasks.items.items[i].phase == SS_TASK_SEEN)
+			a->tasks.items.items[i].phase = SS_TASK_DENIED;
 	struct ss_error *error =
 		ss_arena_prepare(&a->arena, a->capture, &a->tasks, a->options);
 	if (error)
@@ -314,12 +324,16 @@ struct ss_error *ss_attempt_make(struct ss_attempt *a, bool *again)
 	a->freeze = (struct ss_freeze){ .target = a->target,
 					.options = a->options,
 					.tasks = &a->tasks };
-	error = a->options->mode == SS_MODE_NO_STOP ? list_only(a) : stop_and_copy(a);
+	ss_observe_tracer(a->target, a->memory.tid, &a->tasks);
+	error = a->options->mode == SS_MODE_NO_STOP ? look_only(a) : stop_and_copy(a);
 	if (error)
 		return error;
 	ss_observe_tasks(&a->arena, a->capture, a->target, &a->tasks, &a->memory,
 			 a->options);
-	error = settle_maps(a, again);
+	ss_observe_kernel(a->capture, a->target, &a->tasks);
+	error = explain_refusal(a);
+	if (!error && !a->target->listing)
+		error = settle_maps(a, again);
 	if (error || *again)
 		return error;
 	return ss_result_fill(a->capture, a->target, &a->tasks, &a->freeze, a->options,

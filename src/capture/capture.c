@@ -146,6 +146,8 @@ struct ss_error *ss_capture_take(struct ss_target *target,
 	struct ss_capture_options o;
 	struct ss_error *error = read_options(options, &o);
 
+	if (target->listing)
+		o.mode = SS_MODE_NO_STOP;
 	if (!error)
 		error = ss_target_check(target);
 	return error ? error : run_attempts(target, &o, NULL, ret);
@@ -163,7 +165,7 @@ struct ss_error *ss_capture_complete(struct ss_capture *capture, struct ss_targe
 
 	if (!error)
 		error = ss_target_check(target);
-	if (error || count == 0)
+	if (error || count == 0 || target->listing)
 		return error;
 	memcpy(sorted, tids, count * sizeof(*sorted));
 	qsort(sorted, count, sizeof(*sorted), ss_complete_compare_tids);

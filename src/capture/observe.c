@@ -1,6 +1,10 @@
 #include "capture/observe.h"
 
+#include <stdio.h>
 #include <string.h>
+#include <unistd.h>
+
+#include "target/denial.h"
 
 enum { TRIES = 3 };
 
@@ -37,15 +41,65 @@ static bool read_call(const struct ss_target *target, struct ss_task *task,
 }
 
 /* NULL: that it was not stopped was asked for. */
-static const char *reason_of(const struct ss_task *task)
+static const char *reason_of(const struct ss_task_list *tasks, const struct ss_task *task)
 {
+	if (tasks->traced[0] && task->phase != SS_TASK_INTERRUPTED)
+		return task->partial ? tasks->traced_read : tasks->traced;
+	if (task->phase == SS_TASK_REFUSED)
+		return task->partial ?
+			       "could not be attached: read without being stopped" :
+			       "could not be attached";
 	if (task->slow)
 		return "in uninterruptible sleep (D): read without being stopped";
-	if (task->phase == SS_TASK_REFUSED)
-		return "held by another tracer: read without being stopped";
 	if (task->phase == SS_TASK_INTERRUPTED)
 		return "did not stop in time: read without being stopped";
 	return NULL;
+}
+
+/* Functions of the kernel: what they are called depends on its build. */
+static const char *read_kernel_text(const struct ss_capture *capture,
+				    const struct ss_target *target, pid_t tid,
+				    const char *name, struct ss_text *text)
+{
+	if (!ss_target_read_task(target, tid, name, text) || text->size == 0)
+		return NULL;
+	text->size = ss_kernel_stack_clean(text->bytes, text->size);
+	bool none = text->size == 0 || strcmp(text->bytes, "0") == 0;
+	return none ? NULL : ss_intern_string(capture->strings, text->bytes);
+}
+
+void ss_observe_kernel(const struct ss_capture *capture, const struct ss_target *target,
+		       struct ss_task_list *tasks)
+{
+	_cleanup_text_ struct ss_text text = {};
+
+	for (size_t i = 0; i < tasks->items.count; i++) {
+		struct ss_task *task = &tasks->items.items[i];
+		bool denied = task->phase == SS_TASK_DENIED;
+		if (!denied && (task->state != 'D' || task->phase == SS_TASK_GONE ||
+				task->phase == SS_TASK_UNWANTED))
+			continue;
+		task->wchan =
+			read_kernel_text(capture, target, task->tid, "wchan", &text);
+		if (!denied)
+			task->kernel_stack = read_kernel_text(capture, target, task->tid,
+							      "stack", &text);
+	}
+}
+
+void ss_observe_tracer(const struct ss_target *target, pid_t tid,
+		       struct ss_task_list *tasks)
+{
+	struct ss_tracer tracer;
+
+	if (tasks->traced[0] || !ss_denial_find_tracer(target, tid, &tracer) ||
+	    tracer.pid == getpid())
+		return;
+	/* Both fit: a name is shorter than 64 bytes. */
+	(void)snprintf(tasks->traced, sizeof(tasks->traced),
+		       "held by another tracer, %d (%s)", tracer.pid, tracer.name);
+	(void)snprintf(tasks->traced_read, sizeof(tasks->traced_read),
+		       "%s: read without being stopped", tasks->traced);
 }
 
 /* Reads one thread until it did not run in between, a few times. */
@@ -98,8 +152,10 @@ void ss_observe_tasks(struct ss_arena *arena, const struct ss_capture *capture,
 								 SS_TASK_GONE;
 			continue;
 		}
+		if (task->phase == SS_TASK_REFUSED)
+			ss_observe_tracer(target, task->tid, tasks);
 		observe(arena, capture, target, task, memory, options, &text);
-		task->reason = reason_of(task);
+		task->reason = reason_of(tasks, task);
 	}
 }
 
@@ -118,7 +174,7 @@ void ss_observe_copy(struct ss_arena *arena, const struct ss_capture *capture,
 			continue;
 		task->partial = true;
 		task->lock.moment = moment;
-		task->reason = reason_of(task);
+		task->reason = reason_of(tasks, task);
 	}
 	ss_arena_copy(arena, capture, tasks, memory, options, is_new_watched);
 }

@@ -26,4 +26,13 @@ void ss_observe_tasks(struct ss_arena *arena, const struct ss_capture *capture,
 		      const struct ss_memory *memory,
 		      const struct ss_capture_options *options);
 
+/* Notes in tasks who else traces that thread, if anyone does. */
+void ss_observe_tracer(const struct ss_target *target, pid_t tid,
+		       struct ss_task_list *tasks);
+
+/* Where in the kernel threads are that wait there uninterruptibly, or that may not be
+   looked at; as far as that may be read. */
+void ss_observe_kernel(const struct ss_capture *capture, const struct ss_target *target,
+		       struct ss_task_list *tasks);
+
 #endif

@@ -18,6 +18,8 @@ static enum ss_end end_of(const struct ss_task *task)
 		return task->reason ? SS_END_LIMIT : SS_END_UNREADABLE;
 	case SS_TASK_REFUSED:
 		return copied ? SS_END_ROOT : SS_END_TRACED;
+	case SS_TASK_DENIED:
+		return SS_END_DENIED;
 	case SS_TASK_INTERRUPTED:
 		return copied ? SS_END_ROOT : SS_END_NOT_STOPPED;
 	case SS_TASK_SEEN:
@@ -68,6 +70,8 @@ static void fill_thread(struct ss_capture_thread *thread, struct ss_task *task,
 		.stopped_ns = task->stopped_ns,
 		.end = end_of(task),
 		.reason = reason,
+		.wchan = task->wchan,
+		.kernel_stack = task->kernel_stack,
 		.consistent = task->phase == SS_TASK_RELEASED || task->consistent ||
 			      task->phase == SS_TASK_ZOMBIE,
 		.live = take_ptr(task->live),

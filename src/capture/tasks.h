@@ -19,6 +19,7 @@ enum ss_task_phase {
 	SS_TASK_GONE,	  /* ended, or its process has begun another program */
 	SS_TASK_ZOMBIE,	  /* the leader has ended, other threads live */
 	SS_TASK_REFUSED,  /* SEIZE was refused: traced, or just ending */
+	SS_TASK_DENIED,	  /* nothing of it may be looked at but its state */
 	SS_TASK_UNWANTED, /* the filter does not want it */
 };
 
@@ -44,6 +45,8 @@ struct ss_task {
 	bool partial;	       /* never stopped: call is what is known */
 	bool consistent;
 	const char *reason; /* why there is less than a whole stack, or NULL */
+	const char *wchan;  /* in the capture's strings, or NULL; likewise */
+	const char *kernel_stack;
 	struct ss_stack_copy stacks[SS_STACK_COPIES];
 	struct ss_lock_copy lock;   /* its moment is set before it is copied */
 	uint64_t area_end;	    /* of the area that sp is in */
@@ -59,6 +62,10 @@ struct ss_task_list {
 	size_t sorted_capacity;
 	char *directory; /* buffer for getdents64 */
 	unsigned unseen; /* threads for which there was no room during a freeze */
+	/* Of threads that another tracer holds: that, and that and how they were read.
+	   Empty while no other tracer is known. */
+	char traced[160];
+	char traced_read[192];
 };
 
 /* Room for count threads beforehand: within a freeze nothing may be allocated. */

@@ -7,7 +7,7 @@
 #include "cli/failure.h"
 #include "view/end_text.h"
 
-enum { TIDS_MAX = 8, END_COUNT = SS_END_TRACED + 1 };
+enum { TIDS_MAX = 8, END_COUNT = SS_END_DENIED + 1 };
 
 size_t ss_incomplete_count(const struct ss_snapshot *snapshot)
 {

@@ -64,6 +64,8 @@ struct ss_capture_thread {
 	uint64_t stopped_ns;
 	enum ss_end end;    /* ROOT: there is something to unwind; else why not */
 	const char *reason; /* in strings, or NULL */
+	const char *wchan;  /* likewise; as in struct ss_thread */
+	const char *kernel_stack;
 	struct ss_regs regs;
 	struct ss_syscall syscall;
 	uint64_t thread_pointer; /* 0: not known */

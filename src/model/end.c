@@ -14,6 +14,7 @@ static const char *const names[] = {
 	[SS_END_RUNNING] = "running",
 	[SS_END_NOT_STOPPED] = "not-stopped",
 	[SS_END_TRACED] = "traced",
+	[SS_END_DENIED] = "denied",
 };
 
 const char *ss_end_name(enum ss_end end)

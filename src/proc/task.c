@@ -135,6 +135,26 @@ bool ss_status_parse(const char *text, size_t size, struct ss_status *ret)
 	return true;
 }
 
+size_t ss_kernel_stack_clean(char *text, size_t size)
+{
+	size_t done = 0;
+
+	for (size_t at = 0; at < size;) {
+		const char *newline = memchr(text + at, '\n', size - at);
+		size_t end = newline ? (size_t)(newline - text) : size;
+		const char *space = memchr(text + at, ' ', end - at);
+		if (space && text[at] == '[')
+			at = (size_t)(space - text) + 1;
+		if (done > 0 && at < end)
+			text[done++] = '\n';
+		memmove(text + done, text + at, end - at);
+		done += end - at;
+		at = end + 1;
+	}
+	text[done] = '\0';
+	return done;
+}
+
 bool ss_schedstat_parse(const char *text, size_t size, struct ss_schedstat *ret)
 {
 	struct ss_scan s = { .at = text, .end = text + size };

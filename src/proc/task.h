@@ -53,6 +53,13 @@ struct ss_syscall_text {
 	uint64_t pc;
 };
 
+/*
+ * Makes the text of /proc/PID/task/TID/stack plain, in place: lines without the addresses
+ * before them ("[<0>] "), no newline at the end, NUL-terminated (text has size + 1
+ * bytes). The length.
+ */
+size_t ss_kernel_stack_clean(char *text, size_t size);
+
 struct ss_schedstat {
 	uint64_t run_ns;
 	uint64_t wait_ns;   /* ready, and waiting for a CPU */

@@ -3,6 +3,8 @@
 #include <fcntl.h>
 #include <linux/capability.h>
 #include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 enum { SMALL_TEXT_MAX = 64 * 1024 };
@@ -23,35 +25,45 @@ static int read_scope(void)
 	return (int)strtol(text.bytes, NULL, 10);
 }
 
-static bool same_user(const struct ss_status *target)
+static bool same_user(const struct ss_denial_facts *facts)
 {
-	uid_t uid = geteuid();
-	gid_t gid = getegid();
-
 	for (int i = 0; i < 3; i++) {
-		if (target->uid[i] != uid || target->gid[i] != gid)
+		if (facts->theirs.uid[i] != facts->uid ||
+		    facts->theirs.gid[i] != facts->gid)
 			return false;
 	}
 	return true;
 }
 
-static struct ss_error *explain_scope(pid_t pid, int scope, bool capable)
+static struct ss_error *explain_scope(const struct ss_denial_facts *facts, bool capable)
 {
-	if (scope >= 3)
+	if (facts->scope >= 3)
 		return ss_error_with_remedy(
 			ss_error_new(SS_ERROR_DENIED,
 				     "ptrace is switched off on this machine "
 				     "(kernel.yama.ptrace_scope is %d)",
-				     scope),
+				     facts->scope),
 			"set kernel.yama.ptrace_scope below 3 in /etc/sysctl.d and "
 			"reboot");
-	if (scope == 2 && !capable)
+	if (facts->scope == 2 && !capable)
 		return ss_error_with_remedy(
 			ss_error_new(
 				SS_ERROR_DENIED,
 				"only root may trace (kernel.yama.ptrace_scope is 2)"),
-			"sudo stacksnap %d", pid);
+			"sudo stacksnap %d", facts->pid);
 	return NULL;
+}
+
+static struct ss_error *explain_capable(pid_t pid)
+{
+	return ss_error_with_remedy(
+		ss_error_new(SS_ERROR_DENIED,
+			     "process %d may not be traced in spite of the "
+			     "capability SYS_PTRACE: it is outside our user "
+			     "namespace, or a security module (AppArmor, SELinux) "
+			     "or a seccomp filter refuses",
+			     pid),
+		"on the host, outside containers: sudo stacksnap PID");
 }
 
 static struct ss_error *explain_root(void)
@@ -64,18 +76,34 @@ static struct ss_error *explain_root(void)
 		"--target=CONTAINER …, or on the host: sudo stacksnap PID");
 }
 
-static struct ss_error *explain_user(pid_t pid, const struct ss_status *target)
+static struct ss_error *explain_user(const struct ss_denial_facts *facts)
 {
 	return ss_error_with_remedy(
 		ss_error_new(SS_ERROR_DENIED,
-			     "process %d belongs to another user (uid %u, gid %u)", pid,
-			     target->uid[0], target->gid[0]),
-		"sudo stacksnap %d", pid);
+			     "process %d belongs to another user (uid %u, gid %u)",
+			     facts->pid, facts->theirs.uid[0], facts->theirs.gid[0]),
+		"sudo stacksnap %d", facts->pid);
 }
 
-static struct ss_error *explain_same_user(pid_t pid, int scope)
+/* Why the process of the same user may not be looked at: the kernel's order
+   (__ptrace_may_access() before the security modules). */
+static struct ss_error *explain_same_user(const struct ss_denial_facts *facts)
 {
-	if (scope == 1)
+	pid_t pid = facts->pid;
+
+	if (!facts->dumpable)
+		return ss_error_with_remedy(
+			ss_error_new(SS_ERROR_DENIED,
+				     "process %d is not dumpable: it is set-uid, or has "
+				     "asked for that (prctl PR_SET_DUMPABLE)",
+				     pid),
+			"sudo stacksnap %d", pid);
+	if (facts->theirs.cap_permitted & ~facts->ours.cap_permitted)
+		return ss_error_with_remedy(
+			ss_error_new(SS_ERROR_DENIED,
+				     "process %d has more capabilities than we", pid),
+			"sudo stacksnap %d", pid);
+	if (facts->scope == 1)
 		return ss_error_with_remedy(
 			ss_error_new(SS_ERROR_DENIED,
 				     "only its own ancestors may trace process %d "
@@ -86,61 +114,83 @@ static struct ss_error *explain_same_user(pid_t pid, int scope)
 			pid);
 	return ss_error_with_remedy(
 		ss_error_new(SS_ERROR_DENIED,
-			     "process %d is not dumpable (set-uid, file capabilities, or "
-			     "prctl PR_SET_DUMPABLE), or has more capabilities than we",
+			     "process %d may not be traced: it is in another user "
+			     "namespace, or a security module (AppArmor, SELinux) or a "
+			     "seccomp filter refuses",
 			     pid),
-		"sudo stacksnap %d", pid);
+		"sudo stacksnap %d, outside containers", pid);
+}
+
+struct ss_error *ss_denial_decide(const struct ss_denial_facts *facts)
+{
+	bool capable = has_capability(&facts->ours, CAP_SYS_PTRACE);
+	struct ss_error *error = explain_scope(facts, capable);
+
+	if (error)
+		return error;
+	if (!facts->known)
+		return ss_error_with_remedy(
+			ss_error_new(SS_ERROR_DENIED, "process %d may not be looked at",
+				     facts->pid),
+			"sudo stacksnap %d", facts->pid);
+	if (capable)
+		return explain_capable(facts->pid);
+	if (facts->uid == 0)
+		return explain_root();
+	return same_user(facts) ? explain_same_user(facts) : explain_user(facts);
+}
+
+/* The files of a process that is not dumpable belong to root, whoever it runs as
+   (task_dump_owner()); its directory does not tell. */
+static bool is_dumpable(const struct ss_target *target, const struct ss_status *status)
+{
+	struct stat st;
+
+	if (status->uid[1] == 0 || fstatat(target->proc_fd, "status", &st, 0) != 0)
+		return true; /* as far as can be told */
+	return st.st_uid == status->uid[1];
 }
 
 struct ss_error *ss_denial_explain(const struct ss_target *target)
 {
 	_cleanup_text_ struct ss_text text = {};
-	struct ss_status ours = {};
-	struct ss_status theirs = {};
-	int scope = read_scope();
+	struct ss_denial_facts facts = { .pid = target->pid,
+					 .scope = read_scope(),
+					 .uid = geteuid(),
+					 .gid = getegid() };
 
 	if (ss_io_read_path(AT_FDCWD, "/proc/self/status", SMALL_TEXT_MAX, &text) == 0)
-		(void)ss_status_parse(text.bytes, text.size, &ours); /* zeros will do */
-	bool capable = has_capability(&ours, CAP_SYS_PTRACE);
-	struct ss_error *error = explain_scope(target->pid, scope, capable);
-	if (error)
-		return error;
-	if (target->task_fd < 0 ||
-	    !ss_target_read_status(target, target->pid, &text, &theirs))
-		return ss_error_new(SS_ERROR_DENIED, "process %d may not be looked at",
-				    target->pid);
-	if (capable)
-		return ss_error_with_remedy(
-			ss_error_new(
-				SS_ERROR_DENIED,
-				"process %d may not be traced in spite of the "
-				"capability SYS_PTRACE: it is outside our user "
-				"namespace, or a security module (AppArmor, SELinux) "
-				"or a seccomp filter refuses",
-				target->pid),
-			"on the host, outside containers: sudo stacksnap PID");
-	if (geteuid() == 0)
-		return explain_root();
-	return same_user(&theirs) ? explain_same_user(target->pid, scope) :
-				    explain_user(target->pid, &theirs);
+		(void)ss_status_parse(text.bytes, text.size, &facts.ours); /* or zeros */
+	facts.known = target->task_fd >= 0 &&
+		      ss_target_read_status(target, target->pid, &text, &facts.theirs);
+	facts.dumpable = !facts.known || is_dumpable(target, &facts.theirs);
+	return ss_denial_decide(&facts);
 }
 
-struct ss_error *ss_denial_find_tracer(const struct ss_target *target, pid_t tid)
+bool ss_denial_find_tracer(const struct ss_target *target, pid_t tid,
+			   struct ss_tracer *ret)
 {
 	_cleanup_text_ struct ss_text text = {};
 	struct ss_status status;
-	struct ss_stat tracer = {};
+	struct ss_stat stat = {};
 	char path[32];
 
 	if (!ss_target_read_status(target, tid, &text, &status) || status.tracer == 0)
-		return NULL;
+		return false;
 	(void)snprintf(path, sizeof(path), "/proc/%d/stat", status.tracer); /* fits */
 	if (ss_io_read_path(AT_FDCWD, path, SMALL_TEXT_MAX, &text) == 0)
-		(void)ss_stat_parse(text.bytes, text.size, &tracer); /* name "" will do */
+		(void)ss_stat_parse(text.bytes, text.size, &stat); /* name "" will do */
+	*ret = (struct ss_tracer){ .pid = status.tracer };
+	memcpy(ret->name, stat.comm, sizeof(ret->name));
+	return true;
+}
+
+struct ss_error *ss_denial_by_tracer(const struct ss_target *target,
+				     const struct ss_tracer *tracer)
+{
 	return ss_error_with_remedy(
 		ss_error_new(SS_ERROR_TRACED, "process %d is traced already, by %d (%s)",
-			     target->pid, status.tracer, tracer.comm),
-		"end that tracer first (a process has one tracer at most), or read it "
-		"without stopping it: stacksnap --mode=no-stop %d",
-		target->pid);
+			     target->pid, tracer->pid, tracer->name),
+		"end that tracer first (a process has one tracer at most); until then "
+		"only threads that sleep can be read");
 }

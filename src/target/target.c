@@ -241,7 +241,7 @@ static struct ss_error *check_machine(const struct ss_target *target)
 		header.e_machine, ss_arch.name);
 }
 
-struct ss_error *ss_target_open(pid_t pid, struct ss_target **ret)
+static struct ss_error *open_target(pid_t pid, bool listing, struct ss_target **ret)
 {
 	if (pid <= 0)
 		return ss_error_new(SS_ERROR_INVALID,
@@ -251,16 +251,27 @@ struct ss_error *ss_target_open(pid_t pid, struct ss_target **ret)
 	if (!target)
 		return ss_error_no_memory();
 	target->proc_fd = target->task_fd = target->root_fd = -1;
+	target->listing = listing;
 	struct ss_error *error = open_process(pid, target);
 	if (!error)
 		error = check_kind(target);
-	if (!error)
+	if (!error && !listing)
 		error = check_access(target);
-	if (!error)
+	if (!error && !listing)
 		error = check_machine(target);
 	if (!error)
 		*ret = take_ptr(target);
 	return error;
+}
+
+struct ss_error *ss_target_open(pid_t pid, struct ss_target **ret)
+{
+	return open_target(pid, false, ret);
+}
+
+struct ss_error *ss_target_open_listing(pid_t pid, struct ss_target **ret)
+{
+	return open_target(pid, true, ret);
 }
 
 struct ss_error *ss_target_owner(const struct ss_target *target, uid_t *ret_uid,

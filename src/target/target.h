@@ -17,6 +17,7 @@ struct ss_target {
 	int proc_fd;	     /* /proc/LIVE, where exe, root and map_files are */
 	int root_fd;	     /* its root directory, also when it has ended; or -1 */
 	int task_fd;	     /* /proc/PID/task */
+	bool listing;	     /* only what anyone may read is to be had */
 };
 
 /* NO_PROCESS if the process has ended or the pid belongs to another one by now. */

@@ -293,12 +293,12 @@ static bool add_thread(struct walk *walk, const struct ss_capture_thread *from)
 		.name = ss_intern_string(snapshot->strings, from->name),
 		.state = from->state,
 		.stopped_ns = from->stopped_ns,
-		.reason = from->reason ?
-				  ss_intern_string(snapshot->strings, from->reason) :
-				  NULL,
+		.reason = intern_or_null(snapshot, from->reason),
 		.consistent = from->consistent,
 		.thread_pointer = from->thread_pointer,
 		.inner_tid = from->inner_tid,
+		.wchan = intern_or_null(snapshot, from->wchan),
+		.kernel_stack = intern_or_null(snapshot, from->kernel_stack),
 	};
 	walk->frames.count = 0;
 	walk->end = from->end;

@@ -30,6 +30,7 @@ static const struct text texts[] = {
 				 "--timeout=MS waits longer, --mode=no-stop reads what "
 				 "is blocked without stopping it" },
 	[SS_END_TRACED] = { "another tracer holds this thread", NULL },
+	[SS_END_DENIED] = { "we may not look at it: only its state is known", NULL },
 };
 
 const char *ss_end_text(enum ss_end end)

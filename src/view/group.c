@@ -17,7 +17,10 @@ static int compare_stacks(const struct ss_thread *a, const struct ss_thread *b)
 		return a->stack_id < b->stack_id ? -1 : 1;
 	if (a->end != b->end)
 		return a->end < b->end ? -1 : 1;
-	return compare_text(a->reason, b->reason);
+	int order = compare_text(a->reason, b->reason);
+	if (order == 0)
+		order = compare_text(a->wchan, b->wchan);
+	return order ? order : compare_text(a->kernel_stack, b->kernel_stack);
 }
 
 static int compare_members(const void *a, const void *b, void *snapshot)

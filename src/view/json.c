@@ -153,10 +153,26 @@ static json_t *wait_value(const struct ss_wait *wait)
 	/* clang-format on */
 }
 
+static json_t *lines_or_null(const char *text)
+{
+	_cleanup_free_ char *copy = text ? strdup(text) : NULL;
+	char *rest = copy;
+	json_t *array = copy ? json_array() : NULL;
+
+	if (!text)
+		return json_null();
+	for (char *line; array && (line = strsep(&rest, "\n"));)
+		if (json_array_append_new(array, text_or_null(line)) != 0) {
+			json_decref(array);
+			return NULL;
+		}
+	return array;
+}
+
 static json_t *thread_value(const struct ss_thread *thread)
 {
 	/* clang-format off */
-	return json_pack("{s:i,s:o,s:o,s:o,s:I,s:s,s:o,s:I,s:b,s:o}",
+	return json_pack("{s:i,s:o,s:o,s:o,s:I,s:s,s:o,s:I,s:b,s:o,s:o,s:o}",
 		"tid", (int)thread->tid,
 		"inner_tid", id_or_null(thread->inner_tid),
 		"name", text_or_null(thread->name),
@@ -166,7 +182,9 @@ static json_t *thread_value(const struct ss_thread *thread)
 		"reason", text_or_null(thread->reason),
 		"stack_id", (json_int_t)thread->stack_id,
 		"consistent", thread->consistent,
-		"wait", wait_value(thread->wait));
+		"wait", wait_value(thread->wait),
+		"wchan", text_or_null(thread->wchan),
+		"kernel_stack", lines_or_null(thread->kernel_stack));
 	/* clang-format on */
 }
 

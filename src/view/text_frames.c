@@ -150,6 +150,25 @@ static void write_end(const struct ss_thread *thread,
 	ss_style_write(SS_STYLE_NONE, options->color, out);
 }
 
+/* Where in the kernel it waits, innermost first as everything: above its own frames. */
+static void write_kernel(const struct ss_thread *thread, int width,
+			 const struct ss_render_options *options, FILE *out)
+{
+	const char *text = thread->kernel_stack ? thread->kernel_stack : thread->wchan;
+
+	while (text && *text) {
+		const char *end = strchrnul(text, '\n');
+		_cleanup_free_ char *line = strndup(text, (size_t)(end - text));
+		ss_style_write(SS_STYLE_FAINT, options->color, out);
+		(void)fprintf(out, "  %-*s ", width + 1, "--");
+		if (line)
+			ss_escape_write(line, NULL, out);
+		(void)fputs_unlocked(" [kernel]\n", out);
+		ss_style_write(SS_STYLE_NONE, options->color, out);
+		text = *end ? end + 1 : end;
+	}
+}
+
 void ss_text_write_frames(const struct ss_snapshot *snapshot,
 			  const struct ss_thread *thread,
 			  const struct ss_render_options *options, FILE *out)
@@ -158,6 +177,7 @@ void ss_text_write_frames(const struct ss_snapshot *snapshot,
 	struct ss_repeat repeat = {};
 	size_t until = 0; /* frames up to here are the first turn of repeat */
 
+	write_kernel(thread, width, options, out);
 	for (size_t i = 0; i < thread->frame_count; i++) {
 		if (!options->verbose && repeat.times == 0) {
 			repeat = ss_repeat_find(snapshot, thread, i);

@@ -6,8 +6,8 @@ import os
 import subprocess
 import unittest
 
-from harness import (EndToEnd, LIMIT_S, MAIN_STACK, MODES, Named, STACKSNAP, THREAD_END,
-                     canonical, main, read_text, status_field, task_states,
+from harness import (EndToEnd, LIMIT_S, MAIN_STACK, MODES, Named, Snapshot, STACKSNAP,
+                     THREAD_END, canonical, main, read_text, status_field, task_states,
                      wait_until)
 
 BLOCKED = [Named("poll"), "target_block"]
@@ -70,8 +70,7 @@ class Refused(EndToEnd):
             with self.subTest(mode=mode):
                 self.assert_stack(self.snap(target.pid, mode=mode), "zombie", MAIN_STACK)
 
-    def traced(self, command, name):
-        target = self.start("threads", 1, 1)
+    def trace(self, target, command, name):
         tracer = subprocess.Popen([str(target.pid) if word == "PID" else word
                                    for word in command], stdin=subprocess.PIPE,
                                   stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
@@ -80,7 +79,26 @@ class Refused(EndToEnd):
         # all of it: while only some threads are held, the others can be had
         wait_until(lambda: all(status_field(tid, "TracerPid") == str(tracer.pid)
                                for tid in task_states(target.pid)), name + " to trace")
-        self.refused(target.pid, r"%d.*%s|%s.*%d" % (tracer.pid, name, name, tracer.pid))
+        return tracer
+
+    def traced(self, command, name):
+        """It cannot be stopped, but what sleeps can be read; and it stays as it is."""
+        target = self.start("threads", 1, 1)
+        tracer = self.trace(target, command, name)
+        wait_until(lambda: not set(task_states(target.pid).values()) - set("St"),
+                   "rest under " + name)
+        states = task_states(target.pid)
+        for mode in ("stop", "live", "no-stop", "auto"):
+            with self.subTest(mode=mode):
+                snapshot = Snapshot(self.run_tool("-f", "json", "--mode=" + mode,
+                                                  target.pid))
+                self.assertEqual(snapshot.data["capture"]["threads_stopped"], 0)
+                self.assert_stack(snapshot, "threads", MAIN_STACK)
+                for thread in snapshot.threads:
+                    self.assertEqual((thread["end"], thread["stopped_ns"]), ("root", 0))
+                    self.assertIn("tracer, %d (%s)" % (tracer.pid, name),
+                                  thread["reason"])
+                self.assertEqual(task_states(target.pid), states)
         self.assertEqual(status_field(target.pid, "TracerPid"), str(tracer.pid))
 
     def test_traced_by_strace(self):
@@ -88,6 +106,25 @@ class Refused(EndToEnd):
 
     def test_traced_by_gdb(self):
         self.traced(["gdb", "-nx", "-q", "-p", "PID"], "gdb")
+
+    def test_traced_and_running(self):
+        """What runs under another tracer cannot be read at all, and that is said."""
+        target = self.start("busy", 2, 3)
+        tracer = self.trace(target, ["strace", "-f", "-o", "/dev/null", "-p", "PID"],
+                            "strace")
+        wait_until(lambda: sorted(task_states(target.pid).values()) == ["R", "R", "S"],
+                   "it to run on")
+        for mode in ("stop", "auto", "no-stop"):
+            with self.subTest(mode=mode):
+                snapshot = Snapshot(self.run_tool("-f", "json", "--mode=" + mode,
+                                                  target.pid, status=(1,)))
+                self.assert_stack(snapshot, "busy", MAIN_STACK)
+                for index in range(2):
+                    thread = snapshot.thread("busy-%d" % index)
+                    self.assertEqual(thread["frames"], [])
+                    self.assertEqual(thread["end"],
+                                     "running" if mode == "no-stop" else "traced")
+                    self.assertIn("tracer, %d (strace)" % tracer.pid, thread["reason"])
 
     @unittest.skipIf(os.geteuid() != 0, "only root can become another user")
     def test_another_user(self):
@@ -173,7 +210,7 @@ class Odd(EndToEnd):
     def test_vfork_parent(self):
         """Its thread in D never stops; it must not hold up the others, nor us."""
         target = self.start("vfork_parent", 3)
-        for mode in MODES:
+        for mode in MODES + ("auto", "no-stop"):
             with self.subTest(mode=mode):
                 snapshot = self.snap(target.pid, mode=mode, timeout_ms=2000,
                                      status=(0, 1))
@@ -183,6 +220,11 @@ class Odd(EndToEnd):
                 self.assert_stack(snapshot, "vfork_parent", MAIN_STACK)
                 thread = snapshot.thread(target.fact("vforker"))
                 self.assertEqual(thread["state"], "D")
+                self.assertIn("uninterruptible", thread["reason"])
+                if os.geteuid() == 0 and os.path.exists("/proc/self/stack"):
+                    self.assertTrue(any("clone" in line or "fork" in line
+                                        for line in thread["kernel_stack"]),
+                                    thread["kernel_stack"])
                 if snapshot.status == 1:
                     self.assertRegex(snapshot.stderr, str(thread["tid"]))
         self.assertEqual(target.finish()[0], 0)

@@ -162,6 +162,31 @@ static void test_schedstat(void **state)
 		assert_false(ss_schedstat_parse(wrong[i], strlen(wrong[i]), &sched));
 }
 
+static void test_kernel_stack(void **state)
+{
+	static const char *const texts[][2] = {
+		{ "[<0>] kernel_clone+0x1af/0x3e0\n[<0>] do_syscall_64+0x71/0x280\n",
+		  "kernel_clone+0x1af/0x3e0\ndo_syscall_64+0x71/0x280" },
+		{ "[<ffffffff8106f2d9>] a+0x1/0x2 [ext4]\n", "a+0x1/0x2 [ext4]" },
+		{ "futex_wait_queue", "futex_wait_queue" },
+		{ "", "" },
+		{ "\n\n", "" },
+		{ "[", "[" },
+		{ "[<0>] ", "" },
+		{ "[<0>] \n[<0>] b", "b" },
+		{ "[<0>]\na b", "[<0>]\na b" },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++) {
+		size_t size = strlen(texts[i][0]);
+		char *text = strdup(texts[i][0]);
+		assert_int_equal(ss_kernel_stack_clean(text, size), strlen(texts[i][1]));
+		assert_string_equal(text, texts[i][1]);
+		free(text);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -171,6 +196,7 @@ int main(void)
 		cmocka_unit_test(test_status),
 		cmocka_unit_test(test_syscall),
 		cmocka_unit_test(test_schedstat),
+		cmocka_unit_test(test_kernel_stack),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

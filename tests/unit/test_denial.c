@@ -1,0 +1,123 @@
+/* What is said of a refusal, for machines that this one is not: Yama, containers. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include <linux/capability.h>
+
+#include "target/denial.h"
+
+enum { PID = 4711, USER = 1000, OTHER = 1001 };
+
+static const uint64_t trace = UINT64_C(1) << CAP_SYS_PTRACE;
+static const uint64_t net = UINT64_C(1) << CAP_NET_ADMIN;
+
+/* An ordinary user and a process of the same user. */
+static struct ss_denial_facts same_user(void)
+{
+	return (struct ss_denial_facts){
+		.pid = PID,
+		.uid = USER,
+		.gid = USER,
+		.known = true,
+		.theirs = { .uid = { USER, USER, USER }, .gid = { USER, USER, USER } },
+		.dumpable = true,
+	};
+}
+
+static void check(const struct ss_denial_facts *facts, const char *cause,
+		  const char *remedy)
+{
+	struct ss_error *error = ss_denial_decide(facts);
+
+	assert_non_null(error);
+	assert_int_equal(ss_error_code(error), SS_ERROR_DENIED);
+	if (!strstr(ss_error_message(error), cause))
+		fail_msg("'%s' lacks '%s'", ss_error_message(error), cause);
+	if (!ss_error_remedy(error) || !strstr(ss_error_remedy(error), remedy))
+		fail_msg("'%s' lacks '%s'", ss_error_remedy(error), remedy);
+	ss_error_free(error);
+}
+
+static void test_yama(void **state)
+{
+	struct ss_denial_facts facts = same_user();
+
+	(void)state;
+	facts.scope = 1;
+	check(&facts, "ptrace_scope is 1", "sudo sysctl kernel.yama.ptrace_scope=0");
+	check(&facts, "only its own ancestors", "sudo stacksnap 4711");
+	facts.scope = 2;
+	check(&facts, "ptrace_scope is 2", "sudo stacksnap 4711");
+	facts.scope = 3;
+	check(&facts, "ptrace_scope is 3", "reboot");
+	/* Root is refused by 3 as well, and by nothing less. */
+	facts.uid = 0;
+	facts.ours.cap_effective = trace;
+	check(&facts, "ptrace_scope is 3", "reboot");
+	facts.scope = 2;
+	check(&facts, "in spite of the capability", "on the host");
+}
+
+/* Yama is asked last by the kernel: what comes before it is the cause. */
+static void test_order(void **state)
+{
+	struct ss_denial_facts facts = same_user();
+
+	(void)state;
+	facts.scope = 1;
+	facts.theirs.cap_permitted = net;
+	check(&facts, "more capabilities", "sudo stacksnap 4711");
+	facts.dumpable = false;
+	check(&facts, "not dumpable", "sudo stacksnap 4711");
+	facts.theirs.uid[2] = OTHER;
+	check(&facts, "another user", "sudo stacksnap 4711");
+	facts.known = false;
+	check(&facts, "may not be looked at", "sudo stacksnap 4711");
+}
+
+static void test_users(void **state)
+{
+	struct ss_denial_facts facts = same_user();
+
+	(void)state;
+	facts.uid = OTHER;
+	check(&facts, "another user (uid 1000, gid 1000)", "sudo stacksnap 4711");
+	facts.uid = USER;
+	facts.gid = OTHER;
+	check(&facts, "another user", "sudo stacksnap 4711");
+}
+
+static void test_capabilities(void **state)
+{
+	struct ss_denial_facts facts = same_user();
+
+	(void)state;
+	/* Those that we have too are no reason. */
+	facts.theirs.cap_permitted = net;
+	facts.ours.cap_permitted = net;
+	check(&facts, "user namespace", "sudo stacksnap 4711");
+	facts.uid = 0;
+	check(&facts, "root without the capability SYS_PTRACE", "--cap-add SYS_PTRACE");
+	check(&facts, "root without the capability SYS_PTRACE",
+	      "kubectl debug --profile=general");
+	facts.ours.cap_effective = trace;
+	check(&facts, "in spite of the capability", "outside containers");
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_yama),
+		cmocka_unit_test(test_order),
+		cmocka_unit_test(test_users),
+		cmocka_unit_test(test_capabilities),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
