@@ -10,6 +10,7 @@ pkg_check_modules(UNWIND REQUIRED libunwind-ptrace libunwind-generic)
 pkg_check_modules(DW REQUIRED libdw libelf)
 pkg_check_modules(LZMA REQUIRED liblzma)
 pkg_check_modules(JANSSON REQUIRED jansson)
+pkg_check_modules(ZLIB REQUIRED zlib)
 pkg_check_modules(SECCOMP REQUIRED libseccomp)
 pkg_check_modules(ZSTD REQUIRED libzstd)
 pkg_check_modules(XXHASH REQUIRED libxxhash) # its header; all of it is inlined
@@ -26,8 +27,9 @@ set(SS_LIBRARY_LIBS ${UNWIND_LINK_LIBRARIES} ${DW_LINK_LIBRARIES} ${LZMA_LINK_LI
 	${SECCOMP_LINK_LIBRARIES} ${ZSTD_LINK_LIBRARIES} ${IBERTY_LIBRARY} Threads::Threads)
 
 # argp is part of glibc; with musl it is a library of its own.
-set(SS_TOOL_LIBS ${JANSSON_LINK_LIBRARIES} ${SECCOMP_LINK_LIBRARIES})
-set(SS_TOOL_INCLUDES ${JANSSON_INCLUDE_DIRS} ${SECCOMP_INCLUDE_DIRS})
+set(SS_TOOL_INCLUDES ${JANSSON_INCLUDE_DIRS} ${ZLIB_INCLUDE_DIRS} ${SECCOMP_INCLUDE_DIRS}
+	${XXHASH_INCLUDE_DIRS})
+set(SS_TOOL_LIBS ${JANSSON_LINK_LIBRARIES} ${ZLIB_LINK_LIBRARIES} ${SECCOMP_LINK_LIBRARIES})
 find_library(ARGP_LIBRARY NAMES argp)
 if(ARGP_LIBRARY)
 	list(APPEND SS_TOOL_LIBS ${ARGP_LIBRARY})

@@ -11,6 +11,7 @@
 
 static const struct ss_command *const commands[] = {
 	&ss_command_snap,
+	&ss_command_report,
 };
 
 const struct ss_command *ss_command_at(size_t index)

@@ -16,6 +16,7 @@ struct ss_command {
 };
 
 extern const struct ss_command ss_command_snap;
+extern const struct ss_command ss_command_report;
 
 /* The command at that place in the table, the default one first; NULL at its end. */
 const struct ss_command *ss_command_at(size_t index);

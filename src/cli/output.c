@@ -179,6 +179,15 @@ bool ss_output_is_terminal(const struct ss_output *output)
 	return isatty(fileno(output->file)) == 1;
 }
 
+bool ss_output_wants_color(const struct ss_output *output)
+{
+	const char *no_color = getenv("NO_COLOR");
+	const char *term = getenv("TERM");
+
+	return ss_output_is_terminal(output) && !(no_color && *no_color) && term &&
+	       strcmp(term, "dumb") != 0;
+}
+
 struct ss_error *ss_output_flush(struct ss_output *output)
 {
 	bool failed = ferror(output->file) != 0;

@@ -31,6 +31,9 @@ FILE *ss_output_file(struct ss_output *output);
 /* Whether it is a terminal. */
 bool ss_output_is_terminal(const struct ss_output *output);
 
+/* Whether it is one that shows colours, and nobody objects (NO_COLOR). */
+bool ss_output_wants_color(const struct ss_output *output);
+
 /* Writes out what is buffered. Errors: SYSTEM, the disk is full for one. */
 struct ss_error *ss_output_flush(struct ss_output *output);
 

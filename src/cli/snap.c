@@ -87,15 +87,6 @@ static struct ss_error *take_wanted(struct ss_interpretation *job,
 	return take_ptr(error);
 }
 
-static bool wants_color(const struct ss_output *output)
-{
-	const char *no_color = getenv("NO_COLOR");
-	const char *term = getenv("TERM");
-
-	return ss_output_is_terminal(output) && !(no_color && *no_color) && term &&
-	       strcmp(term, "dumb") != 0;
-}
-
 static struct ss_error *show(struct snap *snap, struct ss_selection_run *run)
 {
 	struct ss_phases phases = { .current = SS_PHASE_COUNT };
@@ -107,7 +98,7 @@ static struct ss_error *show(struct snap *snap, struct ss_selection_run *run)
 		.output = snap->output,
 		.separate = snap->shown > 0 &&
 			    !ss_output_is_per_target(snap->options.output),
-		.color = wants_color(snap->output),
+		.color = ss_output_wants_color(snap->output),
 	};
 	bool missing = false;
 

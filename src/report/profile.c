@@ -1,0 +1,207 @@
+#include "report/profile.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+static bool add_roots(struct ss_profile *profile)
+{
+	const struct ss_profile_call call = { SS_NUMBER_NOT, SS_NUMBER_NOT };
+	const struct ss_profile_node node = { SS_NUMBER_NOT, SS_NUMBER_NOT };
+
+	return ss_vector_push(&profile->node_of) &&
+	       ss_numbering_get(&profile->calls, &call) == 0 &&
+	       ss_numbering_get(&profile->nodes, &node) == 0;
+}
+
+struct ss_profile *ss_profile_new(void)
+{
+	_cleanup_(ss_profile_cleanup) struct ss_profile *profile =
+		calloc(1, sizeof(*profile));
+
+	if (!profile)
+		return NULL;
+	profile->functions.key_size = sizeof(struct ss_profile_function);
+	profile->frames.key_size = sizeof(struct ss_profile_frame);
+	profile->calls.key_size = sizeof(struct ss_profile_call);
+	profile->nodes.key_size = sizeof(struct ss_profile_node);
+	profile->strings = ss_intern_new();
+	return profile->strings && add_roots(profile) ? take_ptr(profile) : NULL;
+}
+
+void ss_profile_free(struct ss_profile *profile)
+{
+	if (!profile)
+		return;
+	for (size_t i = 0; i < profile->recordings.count; i++)
+		ss_vector_free(&profile->recordings.items[i].ticks);
+	for (size_t i = 0; i < profile->threads.count; i++)
+		ss_vector_free(&profile->threads.items[i].runs);
+	ss_vector_free(&profile->recordings);
+	ss_vector_free(&profile->processes);
+	ss_vector_free(&profile->threads);
+	ss_vector_free(&profile->modules);
+	ss_vector_free(&profile->lifetimes);
+	ss_vector_free(&profile->waits);
+	ss_vector_free(&profile->notes);
+	ss_vector_free(&profile->node_of);
+	ss_numbering_deinit(&profile->functions);
+	ss_numbering_deinit(&profile->frames);
+	ss_numbering_deinit(&profile->calls);
+	ss_numbering_deinit(&profile->nodes);
+	ss_intern_free(profile->strings);
+	free(profile);
+}
+
+const char *ss_profile_text(struct ss_profile *profile, const char *text)
+{
+	return text ? ss_intern_string(profile->strings, text) : NULL;
+}
+
+static bool same_text(const char *a, const char *b)
+{
+	return a == b || (a && b && strcmp(a, b) == 0);
+}
+
+uint32_t ss_profile_module(struct ss_profile *profile, const char *path,
+			   const char *build_id, const char *problem)
+{
+	struct ss_profile_module *module;
+
+	for (size_t i = 0; i < profile->modules.count; i++) {
+		module = &profile->modules.items[i];
+		if (same_text(module->build_id, build_id) &&
+		    same_text(module->problem, problem) &&
+		    ((build_id && !problem) || same_text(module->path, path)))
+			return (uint32_t)i;
+	}
+	module = ss_vector_push(&profile->modules);
+	if (!module)
+		return SS_NUMBER_NOT;
+	module->path = ss_profile_text(profile, path);
+	module->build_id = ss_profile_text(profile, build_id);
+	module->problem = ss_profile_text(profile, problem);
+	return module->path ? (uint32_t)profile->modules.count - 1 : SS_NUMBER_NOT;
+}
+
+uint32_t ss_profile_function(struct ss_profile *profile, const char *name,
+			     uint32_t module)
+{
+	const struct ss_profile_function key = {
+		.name = ss_profile_text(profile, name),
+		.module = module,
+	};
+
+	return key.name ? ss_numbering_get(&profile->functions, &key) : SS_NUMBER_NOT;
+}
+
+uint32_t ss_profile_frame(struct ss_profile *profile,
+			  const struct ss_profile_frame *frame)
+{
+	struct ss_profile_frame key = *frame;
+
+	key.file = ss_profile_text(profile, frame->file);
+	return ss_numbering_get(&profile->frames, &key);
+}
+
+uint32_t ss_profile_call(struct ss_profile *profile, uint32_t parent, uint32_t frame)
+{
+	const struct ss_profile_call key = { parent, frame };
+	uint32_t call = profile->calls.count < SS_PROFILE_CALLS_MAX ?
+				ss_numbering_get(&profile->calls, &key) :
+				SS_NUMBER_NOT;
+
+	if (call == SS_NUMBER_NOT || call < profile->node_of.count)
+		return call;
+	const struct ss_profile_node node = {
+		profile->node_of.items[parent],
+		(uint32_t)ss_profile_frame_at(profile, frame)->function,
+	};
+	uint32_t *node_of = ss_vector_push(&profile->node_of);
+	if (!node_of)
+		return SS_NUMBER_NOT;
+	*node_of = ss_numbering_get(&profile->nodes, &node);
+	return *node_of == SS_NUMBER_NOT ? SS_NUMBER_NOT : call;
+}
+
+static bool continues(const struct ss_profile_run *last, const struct ss_profile_run *run)
+{
+	return last->tick + last->count == run->tick && last->call == run->call &&
+	       last->state == run->state && last->wait == run->wait;
+}
+
+bool ss_profile_sample(struct ss_profile *profile, uint32_t thread,
+		       const struct ss_profile_run *run)
+{
+	struct ss_profile_thread *t = &profile->threads.items[thread];
+	struct ss_profile_run *last = t->runs.count ? &t->runs.items[t->runs.count - 1] :
+						      NULL;
+
+	if (!last || !continues(last, run)) {
+		last = ss_vector_push(&t->runs);
+		if (!last)
+			return false;
+		*last = *run;
+	} else {
+		last->count += run->count;
+		last->cpu_ns += run->cpu_ns;
+	}
+	profile->samples += run->count;
+	return true;
+}
+
+bool ss_profile_note(struct ss_profile *profile, const char *format, ...)
+{
+	_cleanup_free_ char *text = NULL;
+	va_list arguments;
+
+	va_start(arguments, format);
+	int size = vasprintf(&text, format, arguments);
+	va_end(arguments);
+	if (size < 0) {
+		text = NULL;
+		return false;
+	}
+	const char **note = ss_vector_push(&profile->notes);
+	if (!note)
+		return false;
+	*note = ss_profile_text(profile, text);
+	if (!*note)
+		profile->notes.count--;
+	return *note;
+}
+
+static uint64_t last_step(const struct ss_profile_recording *recording)
+{
+	size_t count = recording->ticks.count;
+
+	if (recording->period_ns)
+		return recording->period_ns;
+	return count > 1 ?
+		       (recording->ticks.items[count - 1] - recording->ticks.items[0]) /
+			       (count - 1) :
+		       1000000; /* one snapshot has no duration: a sign of it */
+}
+
+uint64_t ss_profile_run_end(const struct ss_profile_recording *recording,
+			    const struct ss_profile_run *run)
+{
+	size_t end = (size_t)run->tick + run->count;
+	size_t count = recording->ticks.count;
+
+	return end < count ? recording->ticks.items[end] :
+			     recording->ticks.items[count - 1] + last_step(recording);
+}
+
+uint64_t ss_profile_duration(const struct ss_profile *profile)
+{
+	uint64_t end = 0;
+
+	for (size_t i = 0; i < profile->recordings.count; i++) {
+		const struct ss_profile_recording *r = &profile->recordings.items[i];
+		if (r->ticks.count)
+			end = SS_MAX(end,
+				     r->ticks.items[r->ticks.count - 1] + last_step(r));
+	}
+	return end;
+}

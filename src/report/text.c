@@ -1,0 +1,190 @@
+/*
+ * For people: what was recorded, the hottest functions, states, waits, threads, the calls
+ * as a tree, and what is missing.
+ */
+#include "report/text.h"
+
+#include <inttypes.h>
+#include <string.h>
+#include <time.h>
+
+#include "view/escape.h"
+#include "view/label.h"
+#include "view/quantity.h"
+#include "view/style.h"
+
+enum { NAME_MAX_SHOWN = 160 };
+
+void ss_report_write_share(uint64_t part, uint64_t whole, FILE *out)
+{
+	(void)fprintf(out, "%6.1f %%",
+		      whole ? 100.0 * (double)part / (double)whole : 0.0);
+}
+
+void ss_report_write_function(const struct ss_profile *profile, uint64_t function,
+			      const struct ss_report_options *options, FILE *out)
+{
+	const struct ss_profile_function *f = ss_profile_function_at(profile, function);
+	size_t size = options->verbose ? strlen(f->name) :
+					 ss_escape_cut(f->name, NAME_MAX_SHOWN);
+	_cleanup_free_ char *cut = strndup(f->name, size);
+
+	ss_escape_write(cut ? cut : "?", NULL, out);
+	if (f->name[size])
+		(void)fputs("...", out);
+	if (f->module == SS_NUMBER_NOT || !strncmp(f->name, "[", 1))
+		return;
+	const char *base = ss_label_base(profile->modules.items[f->module].path);
+	if (strncmp(f->name, base, strlen(base)) == 0 && f->name[strlen(base)] == '+')
+		return; /* a place: it says the module itself */
+	(void)fputs(" (", out);
+	ss_escape_write(base, NULL, out);
+	(void)fputc(')', out);
+}
+
+static void heading(const char *text, const struct ss_report_options *options, FILE *out)
+{
+	(void)fputc('\n', out);
+	ss_style_write(SS_STYLE_STRONG, options->color, out);
+	(void)fputs(text, out);
+	ss_style_write(SS_STYLE_NONE, options->color, out);
+	(void)fputc('\n', out);
+}
+
+static void write_time(uint64_t time_ns, FILE *out)
+{
+	time_t seconds = (time_t)(time_ns / 1000000000);
+	struct tm tm = {};
+	char text[64] = "";
+
+	if (localtime_r(&seconds, &tm) &&
+	    strftime(text, sizeof(text), "%Y-%m-%d %H:%M:%S", &tm) > 0)
+		(void)fprintf(out, "%s.%03u", text, (unsigned)(time_ns / 1000000 % 1000));
+}
+
+static void write_recording(const struct ss_profile_recording *recording, FILE *out)
+{
+	ss_escape_write(recording->file, NULL, out);
+	(void)fputs(": ", out);
+	write_time(recording->start_ns, out);
+	if (recording->host && *recording->host) {
+		(void)fputs(" on ", out);
+		ss_escape_write(recording->host, NULL, out);
+	}
+	(void)fputs(", ", out);
+	ss_quantity_write_count(recording->ticks.count, out);
+	(void)fputs(recording->ticks.count == 1 ? " tick" : " ticks", out);
+	if (recording->period_ns)
+		(void)fprintf(out, " at %.4g Hz", 1e9 / (double)recording->period_ns);
+	if (recording->missed)
+		(void)fprintf(out, ", %" PRIu64 " missed", recording->missed);
+	(void)fputc('\n', out);
+}
+
+static void write_head(const struct ss_profile *profile,
+		       const struct ss_report_options *options, FILE *out)
+{
+	for (size_t i = 0; i < profile->recordings.count; i++)
+		write_recording(&profile->recordings.items[i], out);
+	for (size_t i = 0; i < profile->processes.count; i++) {
+		const struct ss_profile_process *p = &profile->processes.items[i];
+		if (i == options->rows && !options->verbose) {
+			(void)fprintf(out, "and %zu processes more\n",
+				      profile->processes.count - i);
+			break;
+		}
+		ss_escape_write(p->name, NULL, out);
+		(void)fprintf(out, ", pid %d", p->pid);
+		if (p->executable) {
+			(void)fputs(", ", out);
+			ss_escape_write(p->executable, NULL, out);
+		}
+		(void)fputc('\n', out);
+	}
+	ss_quantity_write_count(profile->samples, out);
+	(void)fputs(" samples of ", out);
+	ss_quantity_write_count(profile->threads.count, out);
+	(void)fputs(profile->threads.count == 1 ? " thread\n" : " threads\n", out);
+}
+
+struct hot {
+	uint32_t function;
+	struct ss_weight weight;
+};
+
+static int compare_hot(const void *a, const void *b)
+{
+	const struct hot *x = a;
+	const struct hot *y = b;
+
+	if (x->weight.self != y->weight.self)
+		return x->weight.self < y->weight.self ? 1 : -1;
+	if (x->weight.total != y->weight.total)
+		return x->weight.total < y->weight.total ? 1 : -1;
+	return x->function < y->function ? -1 : 1;
+}
+
+static bool write_functions(const struct ss_weights *weights,
+			    const struct ss_report_options *options, FILE *out)
+{
+	const struct ss_profile *profile = weights->profile;
+	size_t count = profile->functions.count;
+	_cleanup_free_ struct hot *hot = calloc(count + 1, sizeof(*hot));
+
+	if (!hot)
+		return false;
+	for (uint32_t i = 0; i < count; i++)
+		hot[i] = (struct hot){ i, weights->functions[i] };
+	qsort(hot, count, sizeof(*hot), compare_hot);
+	heading("    self     total  function", options, out);
+	for (size_t i = 0; i < count && (options->verbose || i < options->rows); i++) {
+		if (!hot[i].weight.self && !options->verbose)
+			break;
+		ss_report_write_share(hot[i].weight.self, profile->samples, out);
+		(void)fputs("  ", out);
+		ss_report_write_share(hot[i].weight.total, profile->samples, out);
+		(void)fputs("  ", out);
+		ss_report_write_function(profile, hot[i].function, options, out);
+		(void)fputc('\n', out);
+	}
+	return true;
+}
+
+static void write_notes(const struct ss_profile *profile,
+			const struct ss_report_options *options, FILE *out)
+{
+	if (profile->notes.count)
+		heading("Missing", options, out);
+	for (size_t i = 0; i < profile->notes.count; i++) {
+		ss_style_write(SS_STYLE_WARN, options->color, out);
+		(void)fputs("  ", out);
+		ss_escape_write(profile->notes.items[i], NULL, out);
+		ss_style_write(SS_STYLE_NONE, options->color, out);
+		(void)fputc('\n', out);
+	}
+}
+
+static struct ss_error *write_text(const struct ss_profile *profile,
+				   const struct ss_report_options *options, FILE *out)
+{
+	_cleanup_(ss_weights_cleanup) struct ss_weights *weights =
+		ss_weights_new(profile);
+	bool whole = weights != NULL;
+
+	write_head(profile, options, out);
+	if (whole && profile->samples) {
+		whole = write_functions(weights, options, out) &&
+			ss_report_write_breakdown(profile, options, out);
+		heading("Calls", options, out);
+		whole = whole && ss_report_write_tree(weights, options, out);
+	}
+	write_notes(profile, options, out);
+	return whole ? NULL : ss_error_no_memory();
+}
+
+const struct ss_reporter ss_reporter_text = {
+	.name = "text",
+	.summary = "for people: functions, threads, states, waits, calls",
+	.tells = true,
+	.write = write_text,
+};

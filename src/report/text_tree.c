@@ -1,0 +1,113 @@
+#include <string.h>
+
+#include "report/text.h"
+
+/* A level is two columns. What is called by one function only is on its caller's level:
+   a chain of calls goes straight down. */
+enum { LEVELS_MAX = 60 };
+
+struct branch {
+	uint32_t node;
+	unsigned level;
+};
+
+struct tree {
+	const struct ss_weights *weights;
+	const struct ss_report_options *options;
+	FILE *out;
+	SS_VECTOR(struct branch) left; /* to be written, the next one last */
+};
+
+static bool is_shown(const struct tree *tree, uint32_t node)
+{
+	uint64_t total = tree->weights->nodes[node].total;
+
+	return total > 0 &&
+	       100.0 * (double)total >=
+		       tree->options->threshold * (double)tree->weights->profile->samples;
+}
+
+static void write_node(const struct tree *tree, const struct branch *branch)
+{
+	const struct ss_weights *weights = tree->weights;
+	const struct ss_profile_node *node =
+		ss_profile_node_at(weights->profile, branch->node);
+
+	ss_report_write_share(weights->nodes[branch->node].total,
+			      weights->profile->samples, tree->out);
+	(void)fprintf(tree->out, "  %*s", 2 * (int)branch->level, "");
+	ss_report_write_function(weights->profile, node->function, tree->options,
+				 tree->out);
+	(void)fputc('\n', tree->out);
+}
+
+/* The lighter before the heavier, since the last is written first. */
+static int compare(const void *a, const void *b, void *data)
+{
+	const struct ss_weight *nodes = data;
+	const struct branch *x = a;
+	const struct branch *y = b;
+
+	if (nodes[x->node].total != nodes[y->node].total)
+		return nodes[x->node].total < nodes[y->node].total ? -1 : 1;
+	return x->node < y->node ? 1 : -1;
+}
+
+/* Says how much was left out below a node, if anything of weight was. */
+static void write_rest(const struct tree *tree, uint64_t rest, unsigned level)
+{
+	uint64_t samples = tree->weights->profile->samples;
+
+	if (100.0 * (double)rest < tree->options->threshold * (double)samples || !rest)
+		return;
+	ss_report_write_share(rest, samples, tree->out);
+	(void)fprintf(tree->out, "  %*s[many others]\n", 2 * (int)level, "");
+}
+
+static bool push_children(struct tree *tree, const struct branch *parent)
+{
+	const struct ss_weights *w = tree->weights;
+	size_t first = tree->left.count;
+	uint64_t rest = 0;
+
+	for (uint32_t child = w->first[parent->node]; child != SS_NUMBER_NOT;
+	     child = w->next[child]) {
+		if (!is_shown(tree, child)) {
+			rest += w->nodes[child].total;
+			continue;
+		}
+		struct branch *branch = ss_vector_push(&tree->left);
+		if (!branch)
+			return false;
+		branch->node = child;
+	}
+	size_t count = tree->left.count - first;
+	bool straight = parent->node != 0 && count == 1 && rest == 0 &&
+			w->nodes[parent->node].self == 0;
+	unsigned level = straight || parent->node == 0 ?
+				 parent->level :
+				 SS_MIN(parent->level + 1, (unsigned)LEVELS_MAX);
+	for (size_t i = first; i < tree->left.count; i++)
+		tree->left.items[i].level = level;
+	if (count)
+		qsort_r(tree->left.items + first, count, sizeof(struct branch), compare,
+			w->nodes);
+	write_rest(tree, rest, level);
+	return true;
+}
+
+bool ss_report_write_tree(const struct ss_weights *weights,
+			  const struct ss_report_options *options, FILE *out)
+{
+	struct tree tree = { .weights = weights, .options = options, .out = out };
+	struct branch branch = {};
+	bool whole = push_children(&tree, &branch);
+
+	while (whole && tree.left.count) {
+		branch = tree.left.items[--tree.left.count];
+		write_node(&tree, &branch);
+		whole = push_children(&tree, &branch);
+	}
+	ss_vector_free(&tree.left);
+	return whole;
+}

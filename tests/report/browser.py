@@ -1,0 +1,203 @@
+"""A headless Chromium, driven by the WebDriver protocol (W3C) over plain HTTP: no package beside
+chromium and chromium-driver of Debian, and python3. It is ended whatever happens."""
+
+import base64
+import json
+import os
+import re
+import select
+import shutil
+import signal
+import subprocess
+import tempfile
+import time
+import urllib.request
+
+LIMIT_S = 60
+CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
+DRIVER = shutil.which("chromedriver")
+KEYS = {"Enter": "\ue007", "Escape": "\ue00c", "Tab": "\ue004", "Backspace": "\ue003",
+        "Left": "\ue012", "Up": "\ue013", "Right": "\ue014", "Down": "\ue015", "Shift": "\ue008"}
+ELEMENT = "element-6066-11e4-a52e-4f735466cecf"
+
+
+def missing():
+    """Why there is no browser here, or None."""
+    if not CHROMIUM:
+        return "chromium is not installed"
+    if not DRIVER:
+        return "chromedriver (Debian: chromium-driver) is not installed"
+    return None
+
+
+class Browser:
+    def __init__(self, width=1280, height=860, arguments=()):
+        self.home = tempfile.mkdtemp(prefix="stacksnap-browser-")
+        self.driver = self.session = None
+        try:
+            self._start(width, height, arguments)
+        except BaseException:
+            self.close()
+            raise
+
+    def _start(self, width, height, arguments):
+        environment = dict(os.environ, HOME=self.home, XDG_CONFIG_HOME=self.home,
+                           XDG_CACHE_HOME=self.home)
+        for name in ("http_proxy", "HTTP_PROXY", "https_proxy", "HTTPS_PROXY"):
+            environment.pop(name, None)
+        self.driver = subprocess.Popen([DRIVER, "--port=0"], stdout=subprocess.PIPE,
+                                       stderr=subprocess.STDOUT, env=environment, bufsize=0,
+                                       start_new_session=True)
+        self.url = "http://127.0.0.1:%d" % self._port()
+        options = {"binary": CHROMIUM, "args": [
+            "--headless=new", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage",
+            "--no-first-run", "--disable-background-networking", "--disable-component-update",
+            "--disable-sync", "--disable-crash-reporter", "--no-proxy-server",
+            "--force-device-scale-factor=1", "--hide-scrollbars",
+            "--user-data-dir=" + self.home + "/profile",
+            "--window-size=%d,%d" % (width, height)] + list(arguments),
+            "perfLoggingPrefs": {"enableNetwork": True}}
+        answer = self._call("POST", "/session", {"capabilities": {"alwaysMatch": {
+            "browserName": "chrome", "goog:chromeOptions": options,
+            "goog:loggingPrefs": {"browser": "ALL", "performance": "ALL"}}}})
+        self.session = answer["sessionId"]
+
+    def _port(self):
+        text = b""
+        deadline = time.monotonic() + LIMIT_S
+        while True:
+            left = deadline - time.monotonic()
+            if left <= 0 or not select.select([self.driver.stdout], [], [], left)[0]:
+                raise AssertionError("chromedriver does not begin: %r" % text)
+            piece = self.driver.stdout.read(4096)
+            text += piece
+            found = re.search(rb"successfully on port (\d+)", text)
+            if found:
+                return int(found.group(1))
+            if not piece:
+                raise AssertionError("chromedriver ended: %r" % text)
+
+    def _call(self, method, path, body=None):
+        request = urllib.request.Request(
+            self.url + path, method=method,
+            data=None if body is None else json.dumps(body).encode(),
+            headers={"Content-Type": "application/json"})
+        opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
+        try:
+            with opener.open(request, timeout=LIMIT_S) as answer:
+                return json.loads(answer.read())["value"]
+        except urllib.error.HTTPError as error:
+            value = json.loads(error.read())["value"]
+            raise AssertionError("%s %s: %s" % (method, path, value["message"])) from None
+
+    def _do(self, method, path, body=None):
+        return self._call(method, "/session/%s%s" % (self.session, path), body)
+
+    def close(self):
+        if self.session:
+            try:
+                self._call("DELETE", "/session/" + self.session)
+            except (OSError, AssertionError):
+                pass
+            self.session = None
+        if self.driver:
+            try:
+                os.killpg(self.driver.pid, signal.SIGKILL)  # its browsers are in its group
+            except ProcessLookupError:
+                pass
+            self.driver.wait(LIMIT_S)
+            self.driver.stdout.close()
+            self.driver = None
+        shutil.rmtree(self.home, ignore_errors=True)
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.close()
+
+    def open(self, url):
+        self._do("POST", "/url", {"url": url})
+
+    def size(self, width, height):
+        self._do("POST", "/window/rect", {"width": width, "height": height})
+
+    def run(self, script, *arguments):
+        """The value of a JavaScript function body."""
+        return self._do("POST", "/execute/sync", {"script": script, "args": list(arguments)})
+
+    def wait(self, script, what, *arguments):
+        """Until a JavaScript function body gives something true; returns it."""
+        deadline = time.monotonic() + LIMIT_S
+        while True:
+            value = self.run(script, *arguments)
+            if value:
+                return value
+            if time.monotonic() > deadline:
+                raise AssertionError("waited in vain for: " + what)
+            time.sleep(0.02)
+
+    def settle(self):
+        """Until two pictures were drawn: what was asked for before is on the screen."""
+        self._do("POST", "/execute/async", {"script": "const done = arguments[0];"
+                 "requestAnimationFrame(() => requestAnimationFrame(() => done(1)))", "args": []})
+
+    def element(self, selector):
+        found = self._do("POST", "/element", {"using": "css selector", "value": selector})
+        return found[ELEMENT]
+
+    def text(self, selector):
+        return self._do("GET", "/element/%s/text" % self.element(selector))
+
+    def click(self, selector):
+        self._do("POST", "/element/%s/click" % self.element(selector), {})
+        self.settle()
+
+    def type(self, selector, text):
+        self._do("POST", "/element/%s/value" % self.element(selector), {"text": text})
+        self.settle()
+
+    def press(self, *keys, held=None):
+        """Keys to whatever has the focus, by name or character."""
+        actions = [{"type": "keyDown", "value": KEYS[held]}] if held else []
+        for key in keys:
+            value = KEYS.get(key, key)
+            actions += [{"type": "keyDown", "value": value}, {"type": "keyUp", "value": value}]
+        actions += [{"type": "keyUp", "value": KEYS[held]}] if held else []
+        self._do("POST", "/actions", {"actions": [
+            {"type": "key", "id": "keyboard", "actions": actions}]})
+        self.settle()
+
+    def mouse(self, *steps):
+        """("move", x, y), ("down",), ("up",): in pixels of the window."""
+        actions = []
+        for step in steps:
+            if step[0] == "move":
+                actions.append({"type": "pointerMove", "duration": 0, "origin": "viewport",
+                                "x": int(step[1]), "y": int(step[2])})
+            else:
+                actions.append({"type": "pointerDown" if step[0] == "down" else "pointerUp",
+                                "button": 0})
+        self._do("POST", "/actions", {"actions": [
+            {"type": "pointer", "id": "mouse", "parameters": {"pointerType": "mouse"},
+             "actions": actions}]})
+        self.settle()
+
+    def click_at(self, x, y):
+        self.mouse(("move", x, y), ("down",), ("up",))
+
+    def log(self, kind="browser"):
+        return self._do("POST", "/se/log", {"type": kind})
+
+    def requests(self):
+        """The addresses that were asked for since the last call, the page itself among them."""
+        found = []
+        for entry in self.log("performance"):
+            message = json.loads(entry["message"])["message"]
+            if message["method"] == "Network.requestWillBeSent":
+                found.append(message["params"]["request"]["url"])
+        return found
+
+    def screenshot(self, path):
+        with open(path, "wb") as file:
+            file.write(base64.b64decode(self._do("GET", "/screenshot")))

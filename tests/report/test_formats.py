@@ -1,0 +1,439 @@
+"""stacksnap report: what its formats say about recordings whose samples are known. The page
+and speedscope are in tests of their own, which need a browser."""
+
+import gzip
+import json
+import os
+import re
+import subprocess
+import sys
+
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+
+import npm  # noqa: E402
+from recordings import (LIMIT, PERIOD, WALL, Description, ReportTest, build_library,  # noqa: E402
+                        main)
+
+IDLE = ["shop_start", "shop_wait_for_work"]
+BUSY = ["shop_start", "shop_serve", "shop_parse", "shop_hash"]
+
+
+def parse_folded(text):
+    """As flame graph tools: the last word is the count, the rest is split at ";"."""
+    stacks = {}
+    for line in text.splitlines():
+        names, _, count = line.rpartition(" ")
+        key = tuple(names.split(";"))
+        stacks[key] = stacks.get(key, 0) + int(count)
+    return stacks
+
+
+def parse_perf(text):
+    """As stackcollapse-perf: header "comm pid/tid time: period event:", frames
+    "address symbol (module)", outermost last, until the empty line."""
+    stacks, comm, frames, period = {}, None, [], 0
+    for line in text.splitlines():
+        header = re.match(r"^(\S.+?)\s+(\d+)/*(\d+)*\s+", line)
+        frame = re.match(r"^\s*(\w+)\s*(.+) \((.*)\)", line)
+        if line == "":
+            key = (comm,) + tuple(reversed(frames))
+            stacks.setdefault(key, []).append(period)
+            comm, frames = None, []
+        elif header and comm is None:
+            event = re.search(r":\s*(\d+)*\s+(\S+):\s*$", line)
+            assert event, line
+            comm, period = header.group(1), int(event.group(1))
+        elif frame:
+            frames.append(re.sub(r"\+0x[\da-f]+$", "", frame.group(2)))
+        else:
+            raise AssertionError("what is this? " + line)
+    assert comm is None, "the last event does not end"
+    return stacks
+
+
+DECODE = """
+const { Profile } = require(process.argv[1]);
+const fs = require('fs'), zlib = require('zlib');
+const profile = Profile.decode(zlib.gunzipSync(fs.readFileSync(process.argv[2])));
+const plain = (key, value) => typeof value === 'bigint' ? Number(value) : value;
+process.stdout.write(JSON.stringify(profile, plain));
+"""
+
+
+class Pprof:
+    """What the decoder of npm's pprof-format made of a file."""
+
+    def __init__(self, path):
+        command = ["node", "-e", DECODE, npm.package("pprof-format"), path]
+        result = subprocess.run(command, stdout=subprocess.PIPE, timeout=60, check=True)
+        self.data = json.loads(result.stdout)
+        self.texts = self.data["stringTable"]["strings"]
+        self.functions = {f["id"]: f for f in self.data["function"]}
+        self.locations = {one["id"]: one for one in self.data["location"]}
+        self.mappings = {m["id"]: m for m in self.data["mapping"]}
+
+    def text(self, number):
+        return self.texts[number]
+
+    def labels(self, sample):
+        return {self.text(one["key"]): self.text(one["str"]) if one["str"] else one["num"]
+                for one in sample["label"]}
+
+    def names(self, sample):
+        """Outermost first."""
+        names = []
+        for number in sample["locationId"]:
+            for line in self.locations[number]["line"]:
+                names.append(self.text(self.functions[line["functionId"]]["name"]))
+        return names[::-1]
+
+    def types(self):
+        return [(self.text(one["type"]), self.text(one["unit"]))
+                for one in self.data["sampleType"]]
+
+
+class Formats(ReportTest):
+    def test_folded(self):
+        text = self.report("-f", "folded", self.shop()).stdout.decode()
+        self.assertEqual(parse_folded(text), {
+            ("shop", "main", *IDLE): 10, ("shop", "worker", *IDLE): 7,
+            ("shop", "worker", *BUSY): 3})
+
+    def test_several_recordings_come_together(self):
+        """Of two machines, at other addresses and other times: the same functions."""
+        one = self.shop("one.ss", "alpha", bias=0x7f0000000000)
+        two = self.shop("two.ss", "beta", bias=0x550000000000, wall=WALL + 3 * 10**9, pid=700)
+        data = json.loads(self.report("-f", "json", one, two).stdout)
+        self.assertEqual([r["host"] for r in data["recordings"]], ["alpha", "beta"])
+        self.assertEqual(len(data["modules"]), 1)
+        self.assertEqual(data["modules"][0]["build_id"], self.build_id)
+        self.assertEqual(len(data["lifetimes"]), 2)
+        self.assertEqual(len(data["frames"]), 5)
+        self.assertEqual(data["recordings"][1]["ticks_ns"][0], 3 * 10**9)
+        text = self.report("-f", "folded", one, two).stdout.decode()
+        self.assertEqual(parse_folded(text)["shop", "worker", *BUSY], 6)
+
+    def test_json(self):
+        data = json.loads(self.report("-f", "json", self.shop()).stdout)
+        self.assertEqual(data["schema"], "stacksnap-report/1")
+        stacks = {}
+        for sample in data["samples"]:
+            names, call = [], sample["call"]
+            while call is not None:
+                parent, frame = data["calls"][call]
+                names.append(data["frames"][frame]["name"])
+                call = parent
+            key = (data["threads"][sample["thread"]]["name"], sample["state"], sample["wait"],
+                   *names[::-1])
+            stacks[key] = stacks.get(key, 0) + sample["count"]
+        self.assertEqual(stacks, {("main", "S", "epoll_wait", *IDLE): 10,
+                                  ("worker", "S", "futex", *IDLE): 7,
+                                  ("worker", "R", None, *BUSY): 3})
+        self.assertEqual(sum(s["cpu_ns"] for s in data["samples"]), 27_000_000)
+        self.assertEqual(data["recordings"][0]["ticks_ns"], [i * PERIOD for i in range(10)])
+        frame = next(f for f in data["frames"] if f["name"] == "shop_hash")
+        self.assertEqual((frame["named"], frame["module"], frame["inlined"]), (True, 0, False))
+        self.assertTrue(frame["file"].endswith("shop.c"), frame)
+
+    def test_perf(self):
+        stacks = parse_perf(self.report("-f", "perf", self.shop()).stdout.decode())
+        self.assertEqual(stacks, {("main", *IDLE): [PERIOD] * 10,
+                                  ("worker", *IDLE): [PERIOD] * 7,
+                                  ("worker", *BUSY): [PERIOD] * 3})
+
+    def test_perf_in_the_order_of_time(self):
+        text = self.report("-f", "perf", self.shop()).stdout.decode()
+        times = [float(t) for t in re.findall(r" (\d+\.\d+): \d+ wall-clock:$", text, re.M)]
+        self.assertEqual(len(times), 20)
+        self.assertEqual(times, sorted(times))
+
+    def test_pprof(self):
+        path = self.path("shop.pb.gz")
+        self.report("-f", "pprof", "-o", path, self.shop())
+        profile = Pprof(path)
+        self.assertEqual(profile.types(), [("samples", "count"), ("wall", "nanoseconds"),
+                                           ("cpu", "nanoseconds")])
+        found = {}
+        for sample in profile.data["sample"]:
+            labels = profile.labels(sample)
+            key = (labels["process"], labels["thread"], labels["state"],
+                   *profile.names(sample))
+            self.assertNotIn(key, found)
+            found[key] = sample["value"]
+        self.assertEqual(found, {
+            ("shop", "main", "S", *IDLE): [10, 10 * PERIOD, 0],
+            ("shop", "worker", "S", *IDLE): [7, 7 * PERIOD, 0],
+            ("shop", "worker", "R", *BUSY): [3, 3 * PERIOD, 27_000_000]})
+        self.assertEqual(profile.data["timeNanos"], WALL)
+        self.assertEqual(profile.data["durationNanos"], 10 * PERIOD)
+        self.assertEqual(profile.data["period"], PERIOD)
+
+    def test_pprof_mappings(self):
+        path = self.path("mappings.pb.gz")
+        self.report("-f", "pprof", "-o", path, self.shop())
+        profile = Pprof(path)
+        self.assertEqual([(profile.text(m["filename"]), profile.text(m["buildId"]))
+                          for m in profile.data["mapping"]], [(self.library, self.build_id)])
+        mapping = profile.data["mapping"][0]
+        offsets = set()
+        for location in profile.data["location"]:
+            self.assertEqual(location["mappingId"], mapping["id"])
+            self.assertLessEqual(mapping["memoryStart"], location["address"])
+            self.assertLess(location["address"], mapping["memoryLimit"])
+            offsets.add(location["address"] - mapping["memoryStart"])
+        self.assertEqual(offsets, {self.at[n] for n in
+                                   ("start", "wait_for_work", "hash", "parse", "serve")})
+
+    def test_text(self):
+        text = self.report(self.shop()).stdout.decode()
+        self.assertRegex(text, r"\n +85\.0 % +85\.0 %  shop_wait_for_work \(libshop\.so\)\n")
+        self.assertRegex(text, r"\n +15\.0 % +15\.0 %  shop_hash \(libshop\.so\)\n")
+        self.assertRegex(text, r"States\n +15\.0 %  R  running.*\n +85\.0 %  S  sleeping\n")
+        self.assertRegex(text, r"Waits.*\n +50\.0 %  epoll_wait\n +35\.0 %  futex\n")
+        self.assertRegex(text, r"\n +30\.0 % of +10  worker 101, on a processor for 27\.0")
+        self.assertRegex(text, r"Calls\n +100\.0 %  shop_start .*\n +85\.0 %    shop_wait_for_work"
+                               r".*\n +15\.0 %    shop_serve .*\n +15\.0 %    shop_parse .*\n"
+                               r" +15\.0 %    shop_hash ")
+
+    def test_text_threshold(self):
+        shop = self.shop()
+        text = self.report("--threshold", 50, shop).stdout.decode()
+        calls = text[text.index("\nCalls\n"):]
+        self.assertIn("shop_wait_for_work", calls)
+        self.assertNotIn("shop_hash", calls)
+        self.assertNotIn("shop_hash", self.report("--rows", 1, shop).stdout.decode()
+                         .split("States")[0])
+
+    def test_recursion_counts_once(self):
+        d = Description()
+        process = d.process()
+        module = d.module(process, self.library, self.build_id)
+        thread = d.thread(process, 1, "deep")
+        stack = self.stack_of(d, module, *["step"] * 9, "start")
+        for _ in range(4):
+            d.tick()
+            d.sample(thread, stack, "R")
+        text = self.report(d.write(self.path("deep.ss"))).stdout.decode()
+        self.assertRegex(text, r"\n +100\.0 % +100\.0 %  shop_step")
+
+    def test_inlined_calls(self):
+        source = ("static inline __attribute__((always_inline)) int inner(int n)\n{\n"
+                  "\t__asm__ volatile(\"nop; nop; nop; nop; nop; nop; nop; nop\");\n"
+                  "\treturn n + 1;\n}\n"
+                  "int shop_outer(int n);\nint shop_outer(int n)\n{\n\treturn inner(n);\n}\n")
+        library = self.path("libinline.so")
+        at, build_id = build_library(library, source)
+        d = Description()
+        process = d.process()
+        module = d.module(process, library, build_id)
+        thread = d.thread(process, 1, "t")
+        stack = d.stack((module, at["outer"] + 4))
+        d.tick()
+        d.sample(thread, stack, "R")
+        path = d.write(self.path("inline.ss"))
+        self.assertEqual(parse_folded(self.report("-f", "folded", path).stdout.decode()),
+                         {("shop", "t", "shop_outer", "inner"): 1})
+        self.assertEqual(parse_folded(self.report("-f", "folded", "--no-inlines", path)
+                                      .stdout.decode()), {("shop", "t", "shop_outer"): 1})
+        out = self.path("inline.pb.gz")
+        self.report("-f", "pprof", "-o", out, path)
+        profile = Pprof(out)
+        self.assertEqual([len(one["line"]) for one in profile.data["location"]], [2])
+        self.assertEqual(profile.names(profile.data["sample"][0]), ["shop_outer", "inner"])
+
+    def test_stacks_that_are_not_whole(self):
+        d = Description()
+        process = d.process()
+        module = d.module(process, self.library, self.build_id)
+        thread = d.thread(process, 1, "t")
+        stack = self.stack_of(d, module, "hash", end=LIMIT)
+        nowhere = d.stack((None, 0x1234))
+        empty = d.stack(end=9)
+        for one in (stack, nowhere, empty):
+            d.tick()
+            d.sample(thread, one, "R")
+        path = d.write(self.path("ends.ss"))
+        self.assertEqual(parse_folded(self.report("-f", "folded", path).stdout.decode()), {
+            ("shop", "t", "[limit]", "shop_hash"): 1, ("shop", "t", "[unmapped]+0x1234"): 1,
+            ("shop", "t", "[running]"): 1})
+        for name in ("text", "json", "perf", "speedscope", "html"):
+            self.report("-f", name, path)
+
+
+class Lifetimes(ReportTest):
+    def test_one_address_two_modules(self):
+        """A module goes, another one comes to its place, the first comes back elsewhere."""
+        other = self.path("libother.so")
+        at, build_id = build_library(other, "int shop_other(int n);\nint shop_other(int n)\n"
+                                            "{\n\treturn n * 7 + 1;\n}\n")
+        d = Description()
+        process = d.process()
+        first = d.module(process, self.library, self.build_id, bias=0x10000000)
+        thread = d.thread(process, 1, "t")
+        stacks = [d.stack((first, self.at["hash"]))]
+        d.unload(first, 1)
+        second = d.module(process, other, build_id, bias=0x10000000, loaded=PERIOD - 1)
+        stacks.append(d.stack((second, at["other"])))
+        third = d.module(process, self.library, self.build_id, bias=0x20000000,
+                         loaded=PERIOD * 2 - 1)
+        stacks.append(d.stack((third, self.at["hash"])))
+        for stack in stacks:
+            d.tick()
+            d.sample(thread, stack, "R")
+        path = d.write(self.path("lives.ss"))
+        data = json.loads(self.report("-f", "json", path).stdout)
+        names = [data["frames"][data["calls"][s["call"]][1]]["name"] for s in data["samples"]]
+        self.assertEqual(names, ["shop_hash", "shop_other", "shop_hash"])
+        self.assertEqual(data["samples"][0]["call"], data["samples"][2]["call"])
+        self.assertEqual(len(data["modules"]), 2)
+        self.assertEqual([(life["base"], life["unloaded_ns"]) for life in data["lifetimes"]],
+                         [("0x10000000", 1), ("0x10000000", None), ("0x20000000", None)])
+
+
+class Files(ReportTest):
+    def test_sysroot_and_debug_dir(self):
+        """The recorded path is not here: found below the sysroot, or by its build-id."""
+        d = Description()
+        process = d.process()
+        module = d.module(process, "/no/such/place/libshop.so", self.build_id)
+        thread = d.thread(process, 1, "t")
+        stack = self.stack_of(d, module, "hash")
+        d.tick()
+        d.sample(thread, stack, "R")
+        path = d.write(self.path("elsewhere.ss"))
+        bare = self.report("-f", "folded", path, status=(1,))
+        place = "libshop.so+%#x [%s]" % (self.at["hash"], self.build_id)
+        self.assertEqual(parse_folded(bare.stdout.decode()), {("shop", "t", place): 1})
+        self.assertIn("/no/such/place/libshop.so [%s]" % self.build_id, bare.stderr.decode())
+        text = self.report(path, status=(1,)).stdout.decode()
+        self.assertIn("Missing", text)
+        self.assertIn(self.build_id, text.split("Missing")[1])
+        root = self.path("root")
+        os.makedirs(root + "/no/such/place", exist_ok=True)
+        os.link(self.library, root + "/no/such/place/libshop.so")
+        store = self.path("store")
+        os.makedirs("%s/.build-id/%s" % (store, self.build_id[:2]))
+        os.link(self.library, "%s/.build-id/%s/%s.debug" % (store, self.build_id[:2],
+                                                           self.build_id[2:]))
+        for option in ("--sysroot=" + root, "--debug-dir=" + store):
+            named = self.report("-f", "folded", option, path)
+            self.assertEqual(parse_folded(named.stdout.decode()),
+                             {("shop", "t", "shop_hash"): 1}, option)
+
+    def test_a_file_of_another_build_is_not_used(self):
+        d = Description()
+        process = d.process()
+        other = "00" + self.build_id[2:]
+        module = d.module(process, self.library, other)
+        thread = d.thread(process, 1, "t")
+        stack = self.stack_of(d, module, "hash")
+        d.tick()
+        d.sample(thread, stack, "R")
+        result = self.report("-f", "folded", d.write(self.path("newer.ss")), status=(1,))
+        self.assertNotIn(b"shop_hash", result.stdout)
+        self.assertIn(("libshop.so+%#x [%s]" % (self.at["hash"], other)).encode(),
+                      result.stdout)
+        self.assertIn(other.encode(), result.stderr)
+
+    def test_raw(self):
+        text = self.report("-f", "folded", "--raw", self.shop()).stdout.decode()
+        self.assertIn("libshop.so+%#x [%s]" % (self.at["hash"], self.build_id), text)
+
+
+class Selections(ReportTest):
+    def folded(self, *arguments):
+        return parse_folded(self.report("-f", "folded", *arguments).stdout.decode())
+
+    def test_by_thread_state_and_module(self):
+        shop = self.shop()
+        self.assertEqual(sum(self.folded("-t", "work", shop).values()), 10)
+        self.assertEqual(sum(self.folded("-t", "100", shop).values()), 10)
+        self.assertEqual(self.folded("--state=R", shop), {("shop", "worker", *BUSY): 3})
+        self.assertEqual(sum(self.folded("--module=libshop", shop).values()), 20)
+        none = self.report("--module=nothing", shop, status=(2,))
+        self.assertIn(b"no sample is one that was asked for", none.stderr)
+
+    def test_by_time(self):
+        shop = self.shop()
+        busy = ("shop", "worker", *BUSY)
+        self.assertEqual(self.folded("--from=0.02", "--to=0.04", shop)[busy], 2)
+        self.assertEqual(self.folded("--from", "0.04s", shop)[busy], 1)
+        self.assertNotIn(busy, self.folded("--from=0.05", shop))
+        clock = subprocess.run(["date", "-d", "@%d" % (WALL // 10**9), "+%F %T|%T|%FT%T"],
+                               stdout=subprocess.PIPE, check=True, text=True).stdout.strip()
+        for text in clock.split("|"):
+            self.assertEqual(self.folded("--from=" + text + ".03", shop)[busy], 2, text)
+        data = json.loads(self.report("-f", "json", "--from=0.03", shop).stdout)
+        self.assertEqual(data["time_ns"], WALL + 30_000_000)
+        self.assertEqual(data["recordings"][0]["ticks_ns"], [i * PERIOD for i in range(7)])
+
+    def test_wrong_usage(self):
+        shop = self.shop()
+        for words in (["--from=yesterday", shop], ["--format=what", shop], ["--module=(", shop],
+                      ["--state=Q", shop], [], ["--threshold=101", shop]):
+            self.report(*words, status=(64,))
+
+
+class Bad(ReportTest):
+    def test_names_that_attack(self):
+        evil = b"</script><script>alert(1)</script>\x1b[31m\xff;\n\"\\"
+        d = Description(host=evil)
+        process = d.process(name=evil, executable=evil)
+        module = d.module(process, b"/tmp/" + evil, "abcdef")
+        thread = d.thread(process, 1, evil)
+        stack = d.stack((module, 0x10))
+        d.tick()
+        d.sample(thread, stack, "R")
+        path = d.write(self.path("evil.ss"))
+        for name in ("text", "folded", "perf", "html"):
+            out = self.report("-f", name, path, status=(1,)).stdout
+            self.assertNotIn(b"\x1b", out, name)
+            self.assertNotIn(b"\xff", out, name)
+            self.assertNotIn(b"alert(1)", out if name == "html" else b"")
+            out.decode("utf-8")
+        self.assertEqual(len(parse_folded(self.report("-f", "folded", path, status=(1,))
+                                          .stdout.decode())), 1)
+        self.assertEqual(len(parse_perf(self.report("-f", "perf", path, status=(1,))
+                                        .stdout.decode())), 1)
+        for name in ("json", "speedscope"):
+            out = self.report("-f", name, path, status=(1,)).stdout
+            self.assertTrue(all(0x20 <= byte < 0x7f or byte == 10 for byte in out), name)
+            json.loads(out)
+        packed = self.path("evil.pb.gz")
+        self.report("-f", "pprof", "-o", packed, path, status=(1,))
+        self.assertIn(b"alert(1)", gzip.decompress(open(packed, "rb").read()))
+        Pprof(packed)
+
+    def test_cut_and_not_recordings(self):
+        d = Description()
+        process = d.process()
+        thread = d.thread(process, 1, "t")
+        stack = d.stack((None, 0x10))
+        d.tick()
+        d.sample(thread, stack, "R")
+        d.cut()
+        cut = self.report(d.write(self.path("cut.ss")), status=(1, 2))
+        self.assertTrue(cut.stderr or b"Missing" in cut.stdout)
+        for name, data in (("empty", b""), ("text", b"hello\n" * 99)):
+            with open(self.path(name), "wb") as file:
+                file.write(data)
+            result = self.report(self.path(name), status=(2,))
+            self.assertRegex(result.stderr, b"recording|empty")
+        self.report(self.path("not-there"), status=(2,))
+        shop = self.shop("good.ss")
+        both = self.report("-f", "folded", self.path("empty"), shop, status=(1,))
+        self.assertEqual(sum(parse_folded(both.stdout.decode()).values()), 20)
+
+    def test_every_prefix(self):
+        """Cut anywhere: shown as far as it goes, or refused; never a crash."""
+        with open(self.shop("whole.ss"), "rb") as file:
+            data = file.read()
+        path = self.path("prefix.ss")
+        for size in range(0, len(data), max(len(data) // 40, 1)):
+            with open(path, "wb") as file:
+                file.write(data[:size])
+            self.report("-f", "json", path, status=(1, 2))
+
+
+if __name__ == "__main__":
+    main()
