@@ -74,8 +74,8 @@ static void add_exported(struct ss_symtab *symtab, const struct files *files)
 	if (!ss_symtab_add(symtab, files->own, SHT_DYNSYM))
 		(void)ss_symtab_add_dynamic(symtab, files->own, files->module->pub.base);
 	embedded = ss_debugfile_embedded(files->own);
-	if (embedded)
-		(void)ss_symtab_add(symtab, embedded, SHT_SYMTAB); /* none is fine */
+	if (!embedded || !ss_symtab_add(symtab, embedded, SHT_SYMTAB))
+		ss_symtab_set_partial(symtab);
 }
 
 /* .symtab holds all that .dynsym has: the first whole table suffices, and mixing them

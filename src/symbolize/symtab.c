@@ -21,6 +21,7 @@ struct ss_symtab {
 	SS_VECTOR(struct entry) entries; /* in the order of the tables */
 	char *pools[TABLES_MAX];
 	size_t pool_count;
+	bool partial;		    /* there are functions that it has no symbol of */
 	struct ss_segments globals; /* value: index of entry */
 	struct ss_segments locals;  /* and labels */
 };
@@ -40,6 +41,11 @@ void ss_symtab_free(struct ss_symtab *symtab)
 	ss_segments_free(&symtab->globals);
 	ss_segments_free(&symtab->locals);
 	free(symtab);
+}
+
+void ss_symtab_set_partial(struct ss_symtab *symtab)
+{
+	symtab->partial = true;
 }
 
 /* GNU_UNIQUE and whatever else comes up rank below local, as in elfutils. */
@@ -211,6 +217,8 @@ static void bound_labels(const struct ss_symtab *symtab, struct ss_range *ranges
 			next = ranges[i + 1].start;
 		if (is_label(entry))
 			ranges[i].end = SS_MIN(entry->limit, next);
+		if (is_label(entry) && symtab->partial)
+			ranges[i].end = SS_MIN(ranges[i].end, ranges[i].start + 1);
 	}
 	for (size_t i = 0; i < count; i++) {
 		if (!is_label(&symtab->entries.items[ranges[i].value]))

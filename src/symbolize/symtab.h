@@ -8,7 +8,8 @@
  *  2. of those the one that begins last;
  *  3. at one start global, weak, local, then the smaller, then the first in the table;
  *  4. without any, the nearest sizeless symbol before it in the same section, provided
- *     that no other symbol lies in between.
+ *     that no other symbol lies in between. (elfutils does so in stripped files, too,
+ *     and names in musl's libc whatever follows memset() after it.)
  */
 #ifndef SS_SYMBOLIZE_SYMTAB_H
 #define SS_SYMBOLIZE_SYMTAB_H
@@ -41,6 +42,10 @@ size_t ss_symtab_add(struct ss_symtab *symtab, const struct ss_elf *elf, uint32_
    lowest segment lay at base. */
 size_t ss_symtab_add_dynamic(struct ss_symtab *symtab, const struct ss_elf *elf,
 			     uint64_t base);
+
+/* Says that the tables leave functions out, as .dynsym does: then a sizeless symbol is
+   the name of its own address only, and not of all up to the next one. */
+void ss_symtab_set_partial(struct ss_symtab *symtab);
 
 /* Sorts what was added; afterwards the index can be searched. False without memory. */
 bool ss_symtab_build(struct ss_symtab *symtab);

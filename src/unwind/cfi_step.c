@@ -166,3 +166,12 @@ enum ss_step ss_rows_step(struct ss_rows *rows, struct ss_view *view,
 		return SS_STEP_COMPLEX;
 	}
 }
+
+bool ss_rows_begins_at(struct ss_rows *rows, struct ss_view *view, uint64_t pc)
+{
+	const struct ss_loaded *loaded = ss_view_find_module(view, pc);
+
+	return loaded && loaded->image &&
+	       get_slot(rows, loaded, pc - 1 - loaded->bias)->found == SS_CFI_NONE &&
+	       get_slot(rows, loaded, pc - loaded->bias)->found != SS_CFI_NONE;
+}

@@ -21,4 +21,7 @@ void ss_rows_free(struct ss_rows *rows);
 enum ss_step ss_rows_step(struct ss_rows *rows, struct ss_view *view,
 			  struct ss_regs *regs, bool call);
 
+/* Whether pc is where a function with CFI begins, and none is before it. */
+bool ss_rows_begins_at(struct ss_rows *rows, struct ss_view *view, uint64_t pc);
+
 #endif

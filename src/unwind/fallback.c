@@ -5,14 +5,16 @@ enum {
 	/* How far up a return address is looked for: frames without CFI and frame
 	   pointer are small (hand-written assembly, musl's system call wrappers). */
 	SCAN_WORDS = 256,
+	/* And so far that there is none: arguments and environment of a program. */
+	END_WORDS = 1 << 18,
 };
 
-/* A return address points into code, behind a call. */
-static bool is_return_address(struct ss_view *view, uint64_t address)
+bool ss_fallback_is_return_address(struct ss_view *view, uint64_t address)
 {
 	uint8_t code[SS_CALL_MAX];
 
-	if (!ss_view_is_code(view, address) || address < sizeof(code))
+	if (address < sizeof(code) || !ss_view_is_code(view, address) ||
+	    !ss_view_is_code(view, address - 1))
 		return false;
 	size_t n = ss_view_read_code(view, address - sizeof(code), code, sizeof(code));
 	/* Code that no file backs (a JIT's) cannot be read: that it is code must do. */
@@ -27,7 +29,7 @@ static bool step_bad_pointer(struct ss_view *view, struct ss_regs *regs)
 	uint64_t pc;
 
 	if (ss_view_is_code(view, ss_regs_pc(regs)) ||
-	    !ss_view_read_word(view, sp, &pc) || !is_return_address(view, pc))
+	    !ss_view_read_word(view, sp, &pc) || !ss_fallback_is_return_address(view, pc))
 		return false;
 	ss_regs_set(regs, ss_arch.pc, pc);
 	ss_regs_set(regs, ss_arch.sp, sp + WORD);
@@ -47,7 +49,7 @@ static bool step_frame_pointer(struct ss_view *view, struct ss_regs *regs, bool 
 	    !ss_view_read_word(view, fp + WORD, &pc))
 		return false;
 	*root = pc == 0;
-	if (!*root && !is_return_address(view, pc))
+	if (!*root && !ss_fallback_is_return_address(view, pc))
 		return false;
 	if (!*root) {
 		ss_arch_regs_partial(pc, fp + 2 * WORD, regs);
@@ -56,33 +58,58 @@ static bool step_frame_pointer(struct ss_view *view, struct ss_regs *regs, bool 
 	return true;
 }
 
-static bool step_scan(struct ss_view *view, struct ss_regs *regs)
+/* The next plausible return address at or above *at, among the next words. */
+static bool find_return_address(struct ss_view *view, uint64_t *at, int words,
+				uint64_t *ret)
 {
-	uint64_t at = (ss_regs_sp(regs) + WORD - 1) & ~(uint64_t)(WORD - 1);
-
-	for (int i = 0; i < SCAN_WORDS; i++, at += WORD) {
-		uint64_t pc;
-		uint64_t fp;
-		if (!ss_view_read_word(view, at, &pc))
+	for (int i = 0; i < words; i++, *at += WORD) {
+		if (!ss_view_read_word(view, *at, ret))
 			return false;
-		if (!is_return_address(view, pc))
-			continue;
-		bool fp_known = ss_regs_get(regs, ss_arch.fp, &fp);
-		ss_arch_regs_partial(pc, at + WORD, regs);
-		if (fp_known)
-			ss_regs_set(regs, ss_arch.fp, fp);
-		return true;
+		if (ss_fallback_is_return_address(view, *ret))
+			return true;
 	}
 	return false;
+}
+
+static uint64_t scan_start(const struct ss_regs *regs)
+{
+	return (ss_regs_sp(regs) + WORD - 1) & ~(uint64_t)(WORD - 1);
+}
+
+static bool step_scan(struct ss_view *view, struct ss_regs *regs)
+{
+	uint64_t at = scan_start(regs);
+	uint64_t pc;
+	uint64_t fp;
+
+	if (!find_return_address(view, &at, SCAN_WORDS, &pc))
+		return false;
+	bool fp_known = ss_regs_get(regs, ss_arch.fp, &fp);
+	ss_arch_regs_partial(pc, at + WORD, regs);
+	if (fp_known)
+		ss_regs_set(regs, ss_arch.fp, fp);
+	return true;
+}
+
+/* Whether all the rest of a stack was copied and there is no return address in it: the
+   first frame of a program or thread that has no CFI to say so (musl's). */
+static bool is_outermost(struct ss_view *view, const struct ss_regs *regs)
+{
+	uint64_t at = scan_start(regs);
+	uint64_t pc;
+
+	view->missing = 0;
+	return ss_view_is_code(view, ss_regs_pc(regs)) &&
+	       !find_return_address(view, &at, END_WORDS, &pc) && view->missing == at &&
+	       !ss_view_was_cut(view);
 }
 
 bool ss_fallback_step(struct ss_view *view, struct ss_regs *regs, bool innermost,
 		      enum ss_frame_source *source, enum ss_end *end)
 {
+	bool chained = *source == SS_FROM_FRAME_POINTER;
 	bool root = false;
 	uint64_t fp;
-
-	bool chained = *source == SS_FROM_FRAME_POINTER;
 
 	*end = SS_END_NO_UNWIND_INFO;
 	*source = SS_FROM_RETURN_ADDRESS;
@@ -98,7 +125,7 @@ bool ss_fallback_step(struct ss_view *view, struct ss_regs *regs, bool innermost
 	bool zero = !innermost && ss_regs_get(regs, ss_arch.fp, &fp) && fp == 0;
 	if (!(zero && chained) && step_scan(view, regs))
 		return true;
-	if (zero)
+	if (zero || (!innermost && !chained && is_outermost(view, regs)))
 		*end = SS_END_ROOT;
 	return false;
 }

@@ -15,4 +15,7 @@
 bool ss_fallback_step(struct ss_view *view, struct ss_regs *regs, bool innermost,
 		      enum ss_frame_source *source, enum ss_end *end);
 
+/* Whether address is in code, behind a call. */
+bool ss_fallback_is_return_address(struct ss_view *view, uint64_t address);
+
 #endif

@@ -105,6 +105,27 @@ static void test_labels(void **state)
 	ss_symtab_free(symtab);
 }
 
+/* In a table that leaves functions out nothing can follow from the next symbol. */
+static void test_partial(void **state)
+{
+	struct elf_builder elf;
+
+	(void)state;
+	elf_builder_init(&elf);
+	elf_builder_add(&elf, "memset", 0x1000, 0, STB_GLOBAL, STT_FUNC, BUILDER_TEXT);
+	elf_builder_add(&elf, "sized", 0x1100, 0x10, STB_GLOBAL, STT_FUNC, BUILDER_TEXT);
+	struct ss_elf *image = ss_elf_from_memory(&elf, sizeof(elf));
+	struct ss_symtab *symtab = ss_symtab_new();
+	assert_true(ss_symtab_add(symtab, image, SHT_SYMTAB) > 0);
+	ss_symtab_set_partial(symtab);
+	assert_true(ss_symtab_build(symtab));
+	expect(symtab, 0x1000, "memset");
+	expect(symtab, 0x1001, NULL);
+	expect(symtab, 0x110f, "sized");
+	ss_symtab_free(symtab);
+	ss_elf_free(image);
+}
+
 static void test_what_does_not_count(void **state)
 {
 	struct elf_builder elf;
@@ -202,6 +223,7 @@ int main(void)
 		cmocka_unit_test(test_bounds),
 		cmocka_unit_test(test_aliases),
 		cmocka_unit_test(test_labels),
+		cmocka_unit_test(test_partial),
 		cmocka_unit_test(test_what_does_not_count),
 		cmocka_unit_test(test_hostile_sizes),
 		cmocka_unit_test(test_damaged_images),

@@ -1,0 +1,63 @@
+"""musl, whose libc has no unwind tables at all, linked dynamically and statically: through
+its frames leads what looks like a return address, which is marked as a guess, and may be one
+too many (of a call that has returned). Where it has no symbol, there is no name, and not that of the function before.
+"""
+
+import os
+import shutil
+import subprocess
+import tempfile
+
+from harness import EndToEnd, LIMIT_S, Library, main
+
+SOURCES = os.path.join(os.environ.get("SOURCE", "."), "targets")
+OPTIONS = ["-O2", "-g", "-D_GNU_SOURCE", "-fno-optimize-sibling-calls",
+           "-fomit-frame-pointer", "-Wl,--build-id"]
+DESCENT = ["descend"] * 3 + ["thread_routine", "target_thread_main", Library(2)]
+STACKS = {"polls": [Library(8), "in_poll"] + DESCENT,
+          "waits": [Library(8), "in_cond"] + DESCENT,
+          "sorts": [Library(8), "in_poll", "compare", Library(8), "in_sort"] + DESCENT}
+
+
+class Musl(EndToEnd):
+    def build(self, *options):
+        compiler = shutil.which("musl-gcc")
+        if not compiler:
+            self.skipTest("musl-gcc is missing: install musl-tools")
+        directory = tempfile.mkdtemp(prefix="stacksnap-musl-")
+        self.addCleanup(shutil.rmtree, directory)
+        path = os.path.join(directory, "musl")
+        subprocess.run([compiler, *OPTIONS, *options, "-o", path] + [
+            "%s/%s.c" % (SOURCES, name) for name in ("musl", "target")], check=True,
+            stdin=subprocess.DEVNULL, timeout=LIMIT_S)
+        return path
+
+    def check(self, *options):
+        target = self.start_command([self.build(*options)])
+        snapshot = self.snap(target.pid)
+        self.assertEqual(len(snapshot.threads), 4)
+        for name, stack in STACKS.items():
+            with self.subTest(thread=name):
+                thread = self.assert_stack(snapshot, name, stack)
+                sources = [frame["source"] for frame in thread["frames"]]
+                # out of the libc by a guess, and through what has tables by them
+                self.assertIn("return-address", sources)
+                self.assertGreaterEqual(sources.count("cfi"), 4)
+        self.assert_stack(snapshot, target.pid,
+                          [Library(8), "target_wait", "main", Library(2), "_start"])
+        return snapshot
+
+    def test_dynamic(self):
+        snapshot = self.check("-pie", "-fPIE")
+        for thread in snapshot.threads:
+            for frame in thread["frames"]:
+                self.assertNotIn(frame["symbol"], ("memset", "memcpy"), thread)
+
+    def test_static(self):
+        snapshot = self.check("-static")
+        for thread in snapshot.threads:
+            self.assertTrue(all(frame["symbol"] for frame in thread["frames"]), thread)
+
+
+if __name__ == "__main__":
+    main()

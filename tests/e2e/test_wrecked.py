@@ -1,0 +1,101 @@
+"""wrecked: stacks that are damaged, lie elsewhere, or whose unwind tables lead nowhere. Each
+ends where it must, with the reason, and the others are whole. Programs for which this
+stacksnap is not made are refused.
+"""
+
+import os
+import shutil
+import subprocess
+import tempfile
+
+from harness import (AnyOf, EndToEnd, LIMIT_S, MAIN_STACK, MODES, Named, THREAD_END, main)
+
+BLOCK = [Named("poll"), "target_block", "block"]
+HANDLER = BLOCK + ["on_signal", AnyOf("__restore_rt", None)]
+END = ["thread_routine"] + THREAD_END
+BAD_POINTER = HANDLER + [AnyOf(None, "data"), "call_pointer"] + END
+COROUTINE = BLOCK + ["in_coroutine", "coroutine", Named("__start_context")]
+WHOLE = {"bad-unmapped": BAD_POINTER, "bad-data": BAD_POINTER, "coroutine": COROUTINE,
+         "mapped-stack": COROUTINE, "wrecked": MAIN_STACK}
+CUT = {"cfi-loop": (BLOCK + ["cfi_loop"], "loop"),
+       "cfi-far": (BLOCK + ["cfi_far"], "unreadable"),
+       "sp-nowhere": (["sp_nowhere"], "unreadable")}
+
+
+class Wrecked(EndToEnd):
+    def test_stacks(self):
+        target = self.start("wrecked")
+        for mode in MODES:
+            snapshot = self.snap(target.pid, mode=mode, status=(1, ))
+            self.assertEqual(len(snapshot.threads), 10)
+            for name, stack in WHOLE.items():
+                with self.subTest(mode=mode, thread=name):
+                    self.assert_stack(snapshot, name, stack)
+            for name, (stack, end) in CUT.items():
+                with self.subTest(mode=mode, thread=name):
+                    self.assert_stack(snapshot, name, stack, end=end)
+
+    def test_damaged_frames(self):
+        """What lies under the damage is right; what is found behind it is marked as a guess,
+        and the whole is not called whole."""
+        target = self.start("wrecked")
+        snapshot = self.snap(target.pid, status=(1, ))
+        for name, inner in (("smashed", BLOCK + ["smash", None]),
+                            ("self-frame", BLOCK + ["self_frame", "self_frame"])):
+            with self.subTest(thread=name):
+                thread = snapshot.thread(name)
+                self.assertNotEqual(thread["end"], "root")
+                frames = snapshot.frames(thread)
+                names = [frame["symbol"] for frame in frames[1:len(inner)]]
+                self.assertEqual(names, inner[1:])
+                for frame in frames[len(inner):]:
+                    self.assertIn(frame["source"], ("return-address", "cfi"))
+                if len(frames) > len(inner):
+                    self.assertEqual(frames[len(inner)]["source"], "return-address")
+
+    def test_bad_pointers_have_no_module(self):
+        target = self.start("wrecked")
+        snapshot = self.snap(target.pid, status=(1, ))
+        frame = snapshot.frames(snapshot.thread("bad-unmapped"))[5]
+        self.assertEqual((frame["module"], frame["area"]), (None, None))
+        text = self.run_tool(target.pid, status=(1, )).stdout.decode()
+        self.assertIn("[unmapped]+" + frame["pc"], text)
+
+
+PROGRAM_32 = """
+#include <stdio.h>
+#include <unistd.h>
+int main(void)
+{
+	char byte;
+	puts("ready");
+	fflush(stdout);
+	return (int)read(0, &byte, 1);
+}
+"""
+
+
+class Foreign(EndToEnd):
+    def test_32_bit_program(self):
+        """Refused with a clear line, in every mode; the program goes on."""
+        directory = tempfile.mkdtemp(prefix="stacksnap-32-")
+        self.addCleanup(shutil.rmtree, directory)
+        path = os.path.join(directory, "program")
+        with open(path + ".c", "w") as file:
+            file.write(PROGRAM_32)
+        if subprocess.run([os.environ.get("CC", "cc"), "-m32", "-o", path, path + ".c"],
+                          stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
+                          timeout=LIMIT_S).returncode:
+            self.skipTest("no 32-bit programs can be made: install libc6-dev-i386")
+        target = self.start_command([path])
+        for mode in MODES + ("no-stop", "auto"):
+            with self.subTest(mode=mode):
+                result = self.run_tool("--mode=" + mode, target.pid, status=(2, ))
+                self.assertEqual(result.stdout, b"")
+                self.assertIn("runs a 32-bit program", result.stderr.decode())
+                self.assert_free(target.pid)
+        self.assertEqual(target.finish()[0], 0)
+
+
+if __name__ == "__main__":
+    main()
