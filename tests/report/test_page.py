@@ -1,0 +1,425 @@
+"""The page of stacksnap report -f html, in a headless Chromium: real clicks and keys, and what
+they change. Nothing may be asked of the network, and nothing be said on the console.
+
+Debian packages: chromium, chromium-driver."""
+# ctest: release-only timeout=300
+
+import base64
+import gzip
+import json
+import os
+import re
+import sys
+import unittest
+
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+
+import browser  # noqa: E402
+from recordings import WALL, Description, ReportTest, main  # noqa: E402
+
+TICKS = 100
+
+# Where a frame is drawn: [x, y, width], of the middle in pixels of the window, or null.
+FRAME_AT = """
+const flame = window.stacksnap.flame, name = arguments[0];
+const box = flame.canvas.getBoundingClientRect();
+for (let row = 0; row < flame.rows.length; row++) {
+  const line = flame.rows[row];
+  for (let i = 0; i < line.node.length; i++)
+    if (flame.label(line.node[i]) === name)
+      return [box.left + line.x[i] + line.width[i] / 2, box.top + flame.top(row) + 9, line.width[i]];
+}
+return null;
+"""
+# The colour of the canvas there, as drawn.
+PIXEL = """
+const canvas = document.querySelector(arguments[0]), box = canvas.getBoundingClientRect();
+const scale = canvas.width / box.width;
+return [...canvas.getContext("2d").getImageData(Math.round((arguments[1] - box.left) * scale),
+  Math.round((arguments[2] - box.top) * scale), 1, 1).data];
+"""
+BOX = """
+const box = document.querySelector(arguments[0]).getBoundingClientRect();
+return [box.left, box.top, box.width, box.height];
+"""
+
+
+def replace_data(path, change, to):
+    """A copy of a page with other data."""
+    with open(path, encoding="utf-8") as file:
+        page = file.read()
+    found = re.search(r'(<script id="data" type="application/octet-stream">)([^<]*)', page)
+    data = json.loads(gzip.decompress(base64.b64decode(found.group(2))))
+    packed = base64.b64encode(gzip.compress(json.dumps(change(data)).encode(), 1)).decode()
+    with open(to, "w", encoding="utf-8") as file:
+        file.write(page[:found.start(2)] + packed + page[found.end(2):])
+
+
+class Page(ReportTest):
+    @classmethod
+    def setUpClass(cls):
+        why = browser.missing()
+        if why:
+            raise unittest.SkipTest(why)
+        super().setUpClass()
+        cls.browser = browser.Browser()
+        cls.addClassCleanup(cls.browser.close)
+
+    def setUp(self):
+        self.browser.size(1280, 900)
+        self.show(self.page())
+
+    def tearDown(self):
+        log = [entry for entry in self.browser.log()
+               if "getImageData" not in entry["message"]]  # those are ours, see PIXEL
+        self.assertEqual(log, [], "the console is not silent")
+
+    def page(self):
+        path = self.path("shop.html")
+        if not os.path.exists(path):
+            shop = self.shop("page.ss", ticks=TICKS)
+            other = self.shop("page2.ss", "beta", ticks=TICKS, wall=WALL, pid=700,
+                              bias=0x550000000000)
+            self.report("-f", "html", "-o", path, shop, other)
+        return path
+
+    def show(self, path):
+        self.browser.open("about:blank")
+        self.browser.requests()
+        self.browser.open("file://" + path)
+        self.browser.wait("return window.stacksnap && 1", "the page")
+        self.browser.settle()
+
+    def frame(self, name):
+        return self.browser.run(FRAME_AT, name)
+
+    def total(self):
+        return self.browser.run("return window.stacksnap.tree.total[0]")
+
+    def detail(self):
+        return self.browser.run("return document.getElementById('detail').textContent")
+
+    def pressed(self, name):
+        return self.browser.run("return document.getElementById(arguments[0])"
+                                ".getAttribute('aria-pressed')", name) == "true"
+
+    def drag(self, begin, end, selector="#overview"):
+        """Over these parts of the time."""
+        box = self.browser.run(BOX, selector)
+        label = self.browser.run("return window.stacksnap.timeline.label")
+        left, width = box[0] + label, box[2] - label
+        y = box[1] + 12
+        self.browser.mouse(("move", left + width * begin, y), ("down",),
+                           ("move", left + width * (begin + end) / 2, y),
+                           ("move", left + width * end, y), ("up",))
+
+    def test_nothing_is_asked_of_anybody(self):
+        addresses = [url for url in self.browser.requests() if not url.startswith("chrome:")]
+        self.assertEqual([url for url in addresses if not url.startswith("about:")],
+                         ["file://" + self.page()])
+        with open(self.page(), encoding="utf-8") as file:
+            page = file.read()
+        self.assertNotRegex(page, r"(?i)(src|href)=|@import|url\(|https?://")
+
+    def test_head(self):
+        self.assertEqual(self.browser.text("#title"), "2 processes")
+        self.assertIn("4 threads", self.browser.text("#summary"))
+        self.assertIn("400 samples", self.browser.text("#summary"))
+
+    def test_zoom_by_click(self):
+        whole = self.frame("shop_serve")
+        self.assertAlmostEqual(whole[2] / self.browser.run("return window.stacksnap.flame.width"),
+                               0.15, 2)
+        self.browser.click_at(*whole[:2])
+        wide = self.frame("shop_serve")
+        self.assertGreater(wide[2], 6 * whole[2])
+        self.assertIn("shop_serve", self.detail())
+        self.assertIn("15.0 %", self.detail())
+        self.assertIsNone(self.frame("shop_wait_for_work"))
+        self.browser.click("#unzoom")
+        self.assertEqual(self.frame("shop_serve"), whole)
+        self.assertIsNotNone(self.frame("shop_wait_for_work"))
+
+    def test_frames_are_drawn(self):
+        """In a colour of their own, and in that of a match where they match."""
+        x, y, width = self.frame("shop_wait_for_work")
+        self.browser.mouse(("move", 5, 5))
+        spot = (x + width / 2 - 8, y + 6)
+        drawn = self.browser.run(PIXEL, "#flame-canvas", *spot)
+        panel = self.browser.run(PIXEL, "#flame-canvas", spot[0], y + 19 * 8)
+        self.assertNotEqual(drawn, panel)
+        self.browser.type("#search", "wait_for")
+        self.assertNotEqual(self.browser.run(PIXEL, "#flame-canvas", *spot), drawn)
+
+    def test_search(self):
+        self.browser.press("/")
+        self.browser.press(*"PARSE")
+        self.assertEqual(self.browser.text("#matched"), "15.0 %")
+        self.browser.press("Escape")
+        self.assertEqual(self.browser.text("#matched"), "")
+        self.browser.type("#search", "/serve|wait/")
+        self.assertEqual(self.browser.text("#matched"), "100.0 %")
+        self.browser.type("#search", "x")
+        self.assertEqual(self.browser.text("#matched"), "0.0 %")
+
+    def test_hover(self):
+        self.browser.mouse(("move", *self.frame("shop_hash")[:2]))
+        self.assertFalse(self.browser.run("return document.getElementById('tip').hidden"))
+        text = self.browser.text("#tip")
+        self.assertIn("shop_hash", text)
+        self.assertIn("60 samples, 15.0 %", text)
+        self.assertIn("libshop.so", text)
+
+    def test_brush_selects_a_time(self):
+        self.assertEqual(self.total(), 400)
+        self.drag(0.25, 0.75)
+        part = self.total()
+        self.assertTrue(190 <= part <= 210, part)
+        self.assertAlmostEqual(float(self.browser.run(
+            "return document.getElementById('from').value")), 0.25, 1)
+        self.drag(0.1, 0.2, "#rows")
+        self.assertTrue(36 <= self.total() <= 44, self.total())
+        self.browser.click("#whole")
+        self.assertEqual(self.total(), 400)
+
+    def test_typed_time(self):
+        self.browser.run("for (const id of ['from', 'to']) document.getElementById(id).value = ''")
+        self.browser.type("#from", "0.5" + browser.KEYS["Tab"])
+        self.assertEqual(self.total(), 200)
+
+    def test_threads(self):
+        self.browser.run("const s = document.getElementById('thread'); s.value = [...s.options]"
+                         ".find(o => o.text.startsWith('worker 101')).value;"
+                         "s.dispatchEvent(new Event('change'))")
+        self.browser.settle()
+        self.assertEqual(self.total(), 100)
+        box = self.browser.run(BOX, "#rows")
+        self.browser.click_at(box[0] + 20, box[1] + 8)  # the first name is that of a worker
+        self.browser.click_at(box[0] + 20, box[1] + 8)
+        self.assertIn(self.total(), (100, 400))
+        self.browser.press("w")
+        self.assertEqual(self.total(), 400)
+        self.browser.press("]")
+        self.assertEqual(self.total(), 100)
+        self.browser.press("[")
+        self.assertEqual(self.total(), 400)
+
+    def test_on_cpu_and_reversed(self):
+        self.browser.click("#on-cpu")
+        self.assertTrue(self.pressed("on-cpu"))
+        self.assertEqual(self.total(), 60)
+        self.assertIsNone(self.frame("shop_wait_for_work"))
+        self.browser.press("c")
+        self.assertEqual(self.total(), 400)
+        self.browser.press("r")
+        self.assertTrue(self.pressed("reverse"))
+        rows = self.browser.run("return window.stacksnap.flame.rows.map(r => r.node.map("
+                                "n => window.stacksnap.flame.label(n)))")
+        self.assertEqual([sorted(row) for row in rows], [
+            ["all"], ["shop_hash", "shop_wait_for_work"], ["shop_parse", "shop_start"],
+            ["shop_serve"], ["shop_start"]])
+        self.assertEqual(self.total(), 400)
+        self.browser.press("r")
+        above = self.frame("shop_hash")[1]
+        self.browser.press("f")
+        self.assertTrue(self.pressed("flip"))
+        self.assertNotEqual(self.frame("shop_hash")[1], above)
+        self.assertGreater(self.frame("shop_start")[1], self.frame("shop_hash")[1])
+
+    def test_keys_in_the_flame_graph(self):
+        self.browser.run("document.getElementById('flame').focus()")
+        self.browser.press("Down")
+        self.assertIn("shop_start", self.detail())
+        self.browser.press("Down")
+        self.assertIn("shop_wait_for_work", self.detail())
+        self.browser.press("Left")
+        self.assertIn("shop_serve", self.detail())
+        self.browser.press("Enter")
+        self.assertIsNone(self.frame("shop_wait_for_work"))
+        self.browser.press("Backspace")
+        self.assertIsNotNone(self.frame("shop_wait_for_work"))
+        self.browser.press("Escape")
+        self.assertIn("all", self.detail())
+
+    def test_keys_in_the_timeline(self):
+        self.browser.run("document.getElementById('time').focus()")
+        self.browser.press(*["Left"] * 50, held="Shift")
+        half = self.total()
+        self.assertTrue(190 <= half <= 210, half)
+        self.browser.press(*["Right"] * 20)
+        self.assertAlmostEqual(self.total(), half, delta=8)
+        self.assertAlmostEqual(float(self.browser.run(
+            "return document.getElementById('from').value")), 0.2, 2)
+        self.browser.press("Escape")
+        self.assertEqual(self.total(), 400)
+
+    def rows(self, table):
+        return self.browser.run("return [...document.querySelectorAll(arguments[0] + ' tbody tr')]"
+                                ".map(r => [...r.cells].map(c => c.textContent.trim()))", table)
+
+    def test_functions(self):
+        self.browser.click("#tab-functions")
+        rows = self.rows("#functions")
+        self.assertEqual(rows[0], ["85.0 %", "85.0 %", "shop_wait_for_work", "libshop.so"])
+        self.assertEqual(rows[1], ["15.0 %", "15.0 %", "shop_hash", "libshop.so"])
+        self.browser.click("#functions th:nth-child(2) button")
+        self.assertEqual(self.rows("#functions")[0],
+                         ["0.0 %", "100.0 %", "shop_start", "libshop.so"])
+        self.browser.click("#functions th:nth-child(3) button")
+        names = [row[2] for row in self.rows("#functions")]
+        self.assertEqual(names, sorted(names))
+        self.browser.click("#functions tbody tr:nth-child(1) button")
+        self.assertEqual(self.browser.text("#matched"), "15.0 %")
+        self.assertIsNotNone(self.frame("shop_hash"))
+
+    def test_functions_follow_the_time(self):
+        self.browser.press("2")
+        self.drag(0.52, 0.545)
+        shares = {row[2]: row[0] for row in self.rows("#functions")}
+        self.assertEqual(shares["shop_hash"], "50.0 %")
+
+    def test_modules(self):
+        self.browser.press("3")
+        rows = self.rows("#modules")
+        self.assertEqual(len(rows), 1)
+        self.assertIn(self.build_id, rows[0][0])
+        self.assertEqual(rows[0][1], "100.0 %")
+        self.assertIn("0x7f0000000000", rows[0][3])
+        self.assertIn("0x550000000000", rows[0][3])
+
+    def test_theme(self):
+        color = "return getComputedStyle(document.body).backgroundColor"
+        light = []
+        for expected in ("light", "dark", "system"):
+            self.browser.press("t")
+            self.assertEqual(self.browser.text("#theme"), "Theme: " + expected)
+            light.append(self.browser.run(color))
+        self.assertNotEqual(light[0], light[1])
+        self.assertEqual(light[2], light[0])  # a headless browser prefers light
+
+    def test_help(self):
+        self.browser.press("?")
+        self.assertTrue(self.browser.run("return document.getElementById('help').open"))
+        self.assertIn("search", self.browser.text("#help"))
+        self.browser.click("#help-close")
+        self.assertFalse(self.browser.run("return document.getElementById('help').open"))
+
+    def test_what_has_the_focus_is_seen(self):
+        self.browser.run("document.activeElement.blur()")
+        for _ in range(12):
+            self.browser.press("Tab")
+            style = self.browser.run(
+                "const e = document.activeElement, s = getComputedStyle(e);"
+                "return [e.id || e.tagName, s.outlineStyle, parseFloat(s.outlineWidth)]")
+            self.assertNotEqual(style[1], "none", style)
+            self.assertGreaterEqual(style[2], 1, style)
+
+    def test_everything_has_a_name(self):
+        nameless = self.browser.run(
+            "return [...document.querySelectorAll('button, input, select, [role]')].filter(e =>"
+            "!(e.textContent.trim() || e.getAttribute('aria-label') || e.closest('label') ||"
+            "e.getAttribute('aria-labelledby') || e.getAttribute('role') === 'tooltip'))"
+            ".map(e => e.outerHTML)")
+        self.assertEqual(nameless, [])
+
+    def test_narrow(self):
+        self.browser.size(420, 900)
+        self.browser.settle()
+        self.assertEqual(self.browser.run("return document.documentElement.scrollWidth <= "
+                                          "document.documentElement.clientWidth"), True)
+        self.browser.run("document.getElementById('flame').scrollIntoView()")
+        self.browser.click_at(*self.frame("shop_serve")[:2])
+        self.assertIsNone(self.frame("shop_wait_for_work"))
+
+    def test_names_that_attack(self):
+        evil = "</script><img src=x onerror='document.title=1'>\u2028\x1b<b>"
+        d = Description(host=evil)
+        process = d.process(name=evil, executable=evil)
+        module = d.module(process, "/tmp/" + evil, "ab12")
+        thread = d.thread(process, 1, evil)
+        stack = d.stack((module, 0x10))
+        d.tick()
+        d.sample(thread, stack, "R")
+        path = self.path("evil.html")
+        self.report("-f", "html", "-o", path, d.write(self.path("evil.ss")), status=(1,))
+        self.show(path)
+        for key in "321":
+            self.browser.press(key)
+            self.browser.mouse(("move", 300, 500), ("move", 300, 420), ("move", 40, 210))
+        self.assertIn("<img src=x", self.browser.text("#title"))
+        self.assertEqual(self.browser.run("return document.querySelectorAll('img, b:not(#tip b)')"
+                                          ".length"), 0)
+        self.assertIn("pid 100", self.browser.run("return document.title"))
+
+
+class Large(Page):
+    """200,000 stacks that are all different, each with 20 frames. The counts are checked
+    against sums made here; the sizes of what is drawn against what a screen holds."""
+    STACKS = 200_000
+
+    @classmethod
+    def setUpClass(cls):
+        super().setUpClass()
+        cls.large = cls.path("large.html")
+
+    def page(self):
+        if os.path.exists(self.large):
+            return self.large
+        replace_data(super().page(), self.grow, self.large)
+        return self.large
+
+    def grow(self, data):
+        parent, function, leaves = [0], [0], []
+        functions = 3000
+        for i in range(self.STACKS):
+            at = 1 + i % 40 if i >= 40 else 0
+            for depth in range(20 if i < 40 else 12):
+                parent.append(len(parent) - at)
+                function.append((i * 31 + depth * 7) % functions)
+                at = len(parent) - 1
+            leaves.append(at)
+        ticks = self.STACKS // 100
+        data["functions"] = {"name": ["function_%d" % i for i in range(functions)],
+                             "module": [0] * functions}
+        data["nodes"] = {"parent": parent, "function": function}
+        data["recordings"][0]["ticks"] = [0] + [10_000] * (ticks - 1)
+        data["recordings"][1]["ticks"] = []
+        data["threads"] = [{"process": 0, "tid": i, "name": "t"} for i in range(100)]
+        data["runs"] = {"thread": [0 if i % ticks or i == 0 else 1 for i in range(self.STACKS)],
+                        "tick": [0] * self.STACKS, "count": [1] * self.STACKS, "node": leaves,
+                        "state": "RSSS" * (self.STACKS // 4)}
+        return data
+
+    def test_is_readable(self):
+        self.assertEqual(self.total(), self.STACKS)
+        boxes = self.browser.run("return window.stacksnap.flame.rows"
+                                 ".reduce((sum, row) => sum + row.node.length, 0)")
+        self.assertLess(boxes, 60_000)  # of 2.4 million: what is wider than half a pixel
+        self.drag(0.5, 0.6)
+        self.assertAlmostEqual(self.total(), self.STACKS / 10, delta=self.STACKS / 200)
+        self.browser.press("w", "c")
+        self.assertEqual(self.total(), self.STACKS // 4)
+        self.browser.press("c", "r")
+        self.assertEqual(self.total(), self.STACKS)
+        self.browser.press("r")
+        self.browser.type("#search", "function_77")
+        self.assertRegex(self.browser.text("#matched"), r"^\d")
+        x, y, _ = self.browser.run(
+            "const f = window.stacksnap.flame, l = f.rows[2], b = f.canvas.getBoundingClientRect();"
+            "const i = l.width.indexOf(Math.max(...l.width));"
+            "return [b.left + l.x[i] + l.width[i] / 2, b.top + f.top(2) + 9, l.width[i]]")
+        self.browser.click_at(x, y)
+        self.assertLess(self.browser.run("return window.stacksnap.tree.total["
+                                         "window.stacksnap.flame.zoom]"), self.STACKS)
+        self.browser.press("2")
+        self.assertEqual(self.browser.run("return document.querySelectorAll("
+                                          "'#functions tbody tr').length"), 11)
+
+
+# Only its own test, on the large page.
+for _name in [name for name in dir(Page) if name.startswith("test_")]:
+    setattr(Large, _name, None)
+
+
+if __name__ == "__main__":
+    main()
