@@ -272,25 +272,30 @@ static bool may_change_ids(const struct ss_interpretation *job)
 	return job->owner_known && !job->options->debug_dir && !job->options->sysroot;
 }
 
+struct ss_confinement ss_interpret_confinement(const struct ss_interpretation *job,
+					       unsigned timeout_ms)
+{
+	return (struct ss_confinement){
+		.change_ids = may_change_ids(job),
+		.uid = job->uid,
+		.gid = job->gid,
+		.memory = memory_limit(job->options),
+		.output = OUTPUT_MOST,
+		.cpu_s = timeout_ms / 1000 + 1,
+		.resolves_root = job->options->sysroot != NULL,
+	};
+}
+
 static struct ss_error *run_sandbox(const struct attempt *attempt, unsigned share_ms,
 				    struct ss_sandbox_outcome *ret)
 {
-	const struct ss_interpretation *job = attempt->job;
 	const struct ss_sandbox sandbox = {
 		.work = work,
 		.data = (void *)attempt,
 		.steps = steps,
 		.step_count = SS_ARRAY_SIZE(steps),
 		.timeout_ms = share_ms,
-		.confinement = {
-			.change_ids = may_change_ids(job),
-			.uid = job->uid,
-			.gid = job->gid,
-			.memory = memory_limit(job->options),
-			.output = OUTPUT_MOST,
-			.cpu_s = share_ms / 1000 + 1,
-			.resolves_root = job->options->sysroot != NULL,
-		},
+		.confinement = ss_interpret_confinement(attempt->job, share_ms),
 	};
 
 	return ss_sandbox_run(&sandbox, ret);

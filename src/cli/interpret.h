@@ -9,6 +9,7 @@
 
 #include <stdbool.h>
 
+#include "cli/confine.h"
 #include "cli/options.h"
 #include "cli/output.h"
 #include "cli/phases.h"
@@ -19,6 +20,7 @@ struct ss_interpretation {
 	const struct ss_selection_run *run;
 	struct ss_phases *phases;
 	struct ss_output *output;
+	bool listing;  /* threads can be listed only: the process may not be looked at */
 	bool separate; /* something was shown before */
 	bool color;
 	/* Whom the process belongs to, whose rights suffice. */
@@ -26,6 +28,10 @@ struct ss_interpretation {
 	uid_t uid;
 	gid_t gid;
 };
+
+/* What a sandbox for the job may do, for so long. */
+struct ss_confinement ss_interpret_confinement(const struct ss_interpretation *job,
+					       unsigned timeout_ms);
 
 /* Shows the capture and tells what is missing; *ret says whether anything is. Errors:
    NO_PROCESS (no threads), SYSTEM (the output cannot be written), NO_MEMORY. */

@@ -9,6 +9,7 @@
 #include "cli/command.h"
 #include "cli/failure.h"
 #include "cli/interpret.h"
+#include "cli/need.h"
 #include "cli/options.h"
 #include "cli/output.h"
 #include "cli/phases.h"
@@ -17,7 +18,8 @@ struct snap {
 	struct ss_options options;
 	SS_VECTOR(struct ss_target_argument) targets;
 	struct ss_output *output; /* of all targets, or of the current one */
-	size_t shown;		  /* targets so far */
+	size_t printed;		  /* targets so far */
+	size_t shown;		  /* of these, with stacks */
 	size_t missing;		  /* targets of which anything is */
 };
 
@@ -47,6 +49,44 @@ static struct ss_error *open_target(struct ss_interpretation *job, struct ss_tar
 	return NULL;
 }
 
+/* Stops, of what was not stopped, those that cannot be told otherwise. If that fails, as
+   when they have ended, they stay as they are. */
+static void complete(const struct ss_interpretation *job, struct ss_target *target,
+		     const struct ss_capture_options *options)
+{
+	_cleanup_(ss_need_deinit) struct ss_need need = {};
+
+	ss_phases_enter(job->phases, SS_PHASE_UNWIND);
+	ss_need_find(job, &need);
+	ss_phases_enter(job->phases, SS_PHASE_CAPTURE);
+	_cleanup_error_ struct ss_error *error = ss_capture_complete(
+		job->capture, target, options, need.tids.items, need.tids.count);
+	if (error && job->options->verbose)
+		ss_failure_warn("%s", ss_error_message(error));
+}
+
+/* Of a process that may not be looked at: its threads, in place of their stacks. */
+static struct ss_error *list_instead(struct ss_interpretation *job,
+				     const struct ss_capture_options *options,
+				     struct ss_error *refusal)
+{
+	_cleanup_(target_cleanup) struct ss_target *target = NULL;
+	_cleanup_error_ struct ss_error *owned = refusal;
+	enum ss_error_code code = ss_error_code(refusal);
+
+	if (code != SS_ERROR_DENIED && code != SS_ERROR_TRACED)
+		return take_ptr(owned);
+	_cleanup_error_ struct ss_error *error =
+		ss_target_open_listing(job->run->argument->pid, &target);
+	if (!error)
+		error = ss_capture_take(target, options, &job->capture);
+	if (error)
+		return take_ptr(owned);
+	ss_failure_print(refusal);
+	job->listing = true;
+	return NULL;
+}
+
 static struct ss_error *take(struct ss_interpretation *job, struct ss_selection_run *run)
 {
 	_cleanup_(target_cleanup) struct ss_target *target = NULL;
@@ -65,10 +105,14 @@ static struct ss_error *take(struct ss_interpretation *job, struct ss_selection_
 
 	ss_phases_enter(job->phases, SS_PHASE_OPEN);
 	struct ss_error *error = open_target(job, &target);
-	if (error)
-		return error;
 	ss_phases_enter(job->phases, SS_PHASE_CAPTURE);
-	return ss_capture_take(target, &capture_options, &job->capture);
+	if (!error)
+		error = ss_capture_take(target, &capture_options, &job->capture);
+	if (error)
+		return list_instead(job, &capture_options, error);
+	if (options->mode == SS_MODE_AUTO)
+		complete(job, target, &capture_options);
+	return NULL;
 }
 
 /* Where no thread was wanted that is the message, whatever became of it. */
@@ -96,7 +140,7 @@ static struct ss_error *show(struct snap *snap, struct ss_selection_run *run)
 		.run = run,
 		.phases = &phases,
 		.output = snap->output,
-		.separate = snap->shown > 0 &&
+		.separate = snap->printed > 0 &&
 			    !ss_output_is_per_target(snap->options.output),
 		.color = ss_output_wants_color(snap->output),
 	};
@@ -108,7 +152,8 @@ static struct ss_error *show(struct snap *snap, struct ss_selection_run *run)
 		error = ss_interpret(&job, &missing);
 	if (error)
 		return error;
-	snap->shown++;
+	snap->printed++;
+	snap->shown += !job.listing;
 	snap->missing += missing;
 	return NULL;
 }

@@ -53,6 +53,39 @@ class Untouched(EndToEnd):
             self.assertEqual(snapshot.data["capture"]["threads_stopped"], 1)
 
 
+class Completed(EndToEnd):
+    """Where a register is needed that is not known without a stop."""
+
+    def test_frame_pointers(self):
+        """Every stack needs one: each is stopped after all, and all is as it would be."""
+        target = self.start("threads_fp", 2, 5)
+        stopped = self.snap(target.pid, mode="stop")
+        snapshot = self.snap(target.pid, mode="auto")
+        self.assertGreater(snapshot.data["capture"]["threads_stopped"], 0)
+        self.assertTrue(snapshot.data["capture"]["consistent"])
+        self.assert_stack(snapshot, "threads_fp", MAIN_STACK)
+        for thread in snapshot.threads:
+            other = stopped.thread(thread["tid"])
+            self.assertEqual([f["pc"] for f in thread["frames"]],
+                             [f["pc"] for f in other["frames"]])
+            self.assertEqual((thread["end"], thread["reason"]), ("root", None))
+        unwhole = self.snap(target.pid, mode="no-stop", status=(0, 1))
+        if SCHEDSTAT:
+            needing = {t["tid"] for t in unwhole.threads if t["end"] == "register"}
+            self.assertEqual(needing, {t["tid"] for t in snapshot.threads
+                                       if t["stopped_ns"] > 0})
+
+    def test_without_unwind_information(self):
+        """A guess is not taken where a frame pointer can be had."""
+        target = self.start("threads_nocfi", 2, 5)
+        stopped = self.snap(target.pid, mode="stop", status=(0, 1))
+        snapshot = self.snap(target.pid, mode="auto", status=(0, 1))
+        for thread in snapshot.threads:
+            other = stopped.thread(thread["tid"])
+            self.assertEqual([(f["pc"], f["source"]) for f in thread["frames"]],
+                             [(f["pc"], f["source"]) for f in other["frames"]])
+
+
 class OneMoment(EndToEnd):
     def holders(self, snapshot):
         return [thread["tid"] for thread in snapshot.threads

@@ -6,13 +6,14 @@ import os
 import subprocess
 import unittest
 
-from harness import (EndToEnd, LIMIT_S, MAIN_STACK, MODES, Named, Snapshot, STACKSNAP,
+from harness import (EndToEnd, LIMIT_S, MAIN_STACK, MODES, Named, Snapshot, STACKSNAP, TARGETS,
                      THREAD_END, canonical, main, read_text, status_field, task_states,
                      wait_until)
 
 BLOCKED = [Named("poll"), "target_block"]
 NOBODY = ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups",
           "--inh-caps=-all", "--bounding-set=-all"]
+UNCAPABLE = ["setpriv", "--inh-caps=-all", "--bounding-set=-sys_ptrace"]
 
 
 def kernel_thread():
@@ -25,6 +26,26 @@ def kernel_thread():
 
 
 class Refused(EndToEnd):
+    def listed(self, pid, pattern, prefix):
+        """No stack, so exit status 2 and the cause; but names and states of the threads."""
+        for mode in MODES + ("no-stop", "auto"):
+            with self.subTest(mode=mode):
+                result = subprocess.run(
+                    list(prefix) + [STACKSNAP, "-f", "json", "--mode=" + mode, str(pid)],
+                    stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                    stderr=subprocess.PIPE, timeout=LIMIT_S)
+                snapshot = Snapshot(result)
+                self.assertEqual(snapshot.status, 2, snapshot.stderr)
+                self.assertRegex(snapshot.stderr.splitlines()[0], pattern)
+                self.assertIn("remedy: ", snapshot.stderr.splitlines()[1])
+                self.assertEqual(snapshot.data["capture"]["threads_stopped"], 0)
+                self.assertEqual({t["tid"]: t["state"] for t in snapshot.threads},
+                                 task_states(pid))
+                for thread in snapshot.threads:
+                    self.assertEqual((thread["frames"], thread["end"]), ([], "denied"))
+                    self.assertEqual(thread["name"], read_text(
+                        "/proc/%d/task/%d/comm" % (pid, thread["tid"])).rstrip("\n"))
+
     def refused(self, pid, pattern, words=(), prefix=()):
         """Nothing on stdout, the cause in the first line, exit status 2."""
         for mode in MODES:
@@ -129,7 +150,7 @@ class Refused(EndToEnd):
     @unittest.skipIf(os.geteuid() != 0, "only root can become another user")
     def test_another_user(self):
         target = self.start("threads", 1, 1)
-        self.refused(target.pid, "user", prefix=NOBODY)
+        self.listed(target.pid, "another user", NOBODY)
         self.assert_free(target.pid)
 
     @unittest.skipIf(os.geteuid() != 0, "only root can become another user")
@@ -139,7 +160,49 @@ class Refused(EndToEnd):
             NOBODY + ["/usr/bin/python3", "-c", "import ctypes, sys\n"
                       "ctypes.CDLL(None).prctl(4, 0, 0, 0, 0)\n"  # PR_SET_DUMPABLE
                       "print('ready', flush=True); sys.stdin.read()"])
-        self.refused(target.pid, "dumpable", prefix=NOBODY)
+        self.listed(target.pid, "not dumpable", NOBODY)
+
+    @unittest.skipIf(os.geteuid() != 0, "only root can give up capabilities")
+    def test_root_without_the_capability(self):
+        """As in a container: root, but not over a process that has what we have not."""
+        target = self.start("threads", 1, 1)
+        self.listed(target.pid, "root without the capability", UNCAPABLE)
+        self.assert_free(target.pid)
+
+    @unittest.skipIf(os.geteuid() != 0, "only root can give capabilities to a process")
+    def test_more_capabilities(self):
+        """Of the same user, and with a capability that the user has not."""
+        target = self.start_command(
+            ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups",
+             "--inh-caps=+net_bind_service", "--ambient-caps=+net_bind_service",
+             os.path.join(TARGETS, "threads"), "1", "1"])
+        self.listed(target.pid, "more capabilities", NOBODY)
+        self.assert_free(target.pid)
+
+    @unittest.skipIf(os.geteuid() != 0, "only root can make users")
+    def test_the_same_user(self):
+        """Nothing is denied there, unless Yama is."""
+        if read_text("/proc/sys/kernel/yama/ptrace_scope").strip() not in ("", "0"):
+            self.skipTest("Yama restricts it")
+        target = self.start_command(NOBODY + [os.path.join(TARGETS, "threads"), "1", "1"])
+        result = subprocess.run(NOBODY + [STACKSNAP, "-f", "json", str(target.pid)],
+                                stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                                stderr=subprocess.PIPE, timeout=LIMIT_S)
+        snapshot = Snapshot(result)
+        self.assertEqual(snapshot.status, 0, snapshot.stderr)
+        self.assert_stack(snapshot, "threads", MAIN_STACK)
+
+    @unittest.skipIf(os.geteuid() != 0, "only root can become another user")
+    def test_one_of_two_is_denied(self):
+        target = self.start("threads", 1, 1)
+        own = self.start_command(NOBODY + [os.path.join(TARGETS, "threads"), "1", "1"])
+        result = subprocess.run(NOBODY + [STACKSNAP, str(target.pid), str(own.pid)],
+                                stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                                stderr=subprocess.PIPE, timeout=LIMIT_S)
+        self.assertEqual(result.returncode, 1)
+        text = result.stdout.decode()
+        self.assertIn("[denied]", text)
+        self.assertIn("target_wait", text)
 
 
 class Changing(EndToEnd):
