@@ -1,0 +1,158 @@
+"""
+The table "What it survives" of README.md: stacksnap, eu-stack and gdb on the same situations
+(situations.py), judged by the same measure (judge.py).
+
+./dev peers [-- [--only NAME]... [--write]]
+--only: the row of that name; --write: the table goes into README.md, between its marks.
+"""
+
+import argparse
+import os
+import random
+import re
+import shutil
+import subprocess
+import sys
+
+import fates
+import judge
+import killing
+from situations import ALL
+from subjects import Lab, Unavailable
+
+BEGIN, END = "<!-- survives: this table is written by ./dev peers -->", "<!-- survives: end -->"
+RACE_LIMIT_S = 20
+
+
+def say(text):
+    print(text, file=sys.stderr, flush=True)
+
+
+def merge(texts):
+    """One cell of what several subjects of one situation gave."""
+    words = []
+    for text in dict.fromkeys(texts):
+        count = texts.count(text)
+        words.append(text if count == len(texts) else
+                     "%d of %d: %s" % (count, len(texts), text))
+    return "<br>".join(words)
+
+
+def judged(tool, situation):
+    texts = []
+    with Lab() as lab:
+        for subject in situation.make(lab):
+            verdict = judge.judge(tool, subject, situation.limit_s)
+            texts.append(verdict.text())
+            judge.resume(subject)
+    return merge(texts)
+
+
+def raced(tool, tries):
+    """How often the process ended otherwise than by itself, of all fates."""
+    generator = random.Random(7)
+    outcomes = []
+    for fate in fates.FATES:
+        for _ in range(tries):
+            with Lab() as lab:
+                outcomes.append(fates.meet(lab, fate, tool.command, generator,
+                                           RACE_LIMIT_S))
+    met = [outcome for outcome in outcomes if not outcome.missed]
+    broken = sum(not outcome.right for outcome in met)
+    hung = sum(outcome.hung for outcome in outcomes)
+    text = ("its own end in all %d tries" % len(met) if not broken else
+            "**another end in %d of %d tries**" % (broken, len(met)))
+    return text + ("<br>the tool hung in %d" % hung if hung else "")
+
+
+def killed(tool, tries):
+    with Lab() as lab:
+        target = lab.start("sigcount")
+        left = killing.kill_at_random(tool.command, target.pid, tries, random.Random(7))
+        try:
+            lost = tries - int(re.sub(r"\D", "", target.finish()[1]) or 0)
+        except subprocess.TimeoutExpired:
+            return "**never ran on**"
+    text = "left stopped in %d of %d" % (left, tries)
+    if left:
+        text = "**%s**" % text
+    return text + ("<br>**%d signals lost**" % lost if lost else "<br>no signal lost")
+
+
+class Row:
+    def __init__(self, name, title, measure):
+        self.name = name
+        self.title = title
+        self.measure = measure
+
+
+def rows():
+    found = [Row(each.name, each.title, lambda tool, each=each: judged(tool, each))
+             for each in ALL]
+    found.append(Row("races", "it exits, crashes, forks, executes, or gets `SIGKILL`, "
+                     "`SIGTERM`, `SIGSEGV`, `SIGSTOP` or `SIGCONT` while it is looked at",
+                     lambda tool: raced(tool, 20 if tool is judge.OURS else 3)))
+    found.append(Row("killed", "the tool is killed (`SIGKILL`) at a random moment, and a "
+                     "signal sent to the process",
+                     lambda tool: killed(tool, 300 if tool is judge.OURS else 40)))
+    return found
+
+
+def cell(row, tool):
+    try:
+        text = row.measure(tool)
+    except Unavailable as reason:
+        text = "not measured: %s" % reason
+    say("%s, %s: %s" % (row.name, tool.name, text))
+    return text
+
+
+def first_line(command):
+    return subprocess.run(command, stdout=subprocess.PIPE, text=True,
+                          check=True).stdout.splitlines()[0]
+
+
+def versions():
+    return "Linux %s, %s, %s" % (os.uname().release.split("-")[0],
+                                 re.sub(r"^GNU gdb \(.*\) ", "gdb ",
+                                        first_line(["gdb", "--version"])),
+                                 re.sub(r"^eu-stack \(elfutils\)", "elfutils",
+                                        first_line(["eu-stack", "--version"])))
+
+
+def table(only):
+    tools = [judge.OURS] + [tool for tool in (judge.EU_STACK, judge.GDB)
+                            if shutil.which(tool.name)]
+    lines = ["| situation | " + " | ".join(tool.name for tool in tools) + " |",
+             "|---" * (len(tools) + 1) + "|"]
+    for row in rows():
+        if only and row.name not in only:
+            continue
+        cells = [cell(row, tool) for tool in tools]
+        lines.append("| %s | %s |" % (row.title, " | ".join(cells)))
+    return "\n".join(lines) + "\n"
+
+
+def write(text):
+    path = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "README.md")
+    with open(path, encoding="utf-8") as file:
+        readme = file.read()
+    begin, end = readme.index(BEGIN) + len(BEGIN), readme.index(END)
+    with open(path, "w", encoding="utf-8") as file:
+        file.write("%s\n\n%s\n%s" % (readme[:begin], text, readme[end:]))
+
+
+def main():
+    parser = argparse.ArgumentParser(description="compare what tools survive")
+    parser.add_argument("--only", action="append", help="the row of that name")
+    parser.add_argument("--write", action="store_true", help="into README.md")
+    arguments = parser.parse_args()
+    text = table(arguments.only)
+    print(text)
+    print(versions())
+    if arguments.write:
+        write(text)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,211 @@
+"""
+A busy MariaDB, its own client, and stacksnap ten times a second, in turns with nothing: what
+that costs in throughput, and whether anything breaks.
+
+./dev soak [--seconds=N] [-- [--interval=S] [--clients=N] [--nice=N] [--snap WORD]...]
+
+The client's queries are counted by the server, in intervals that alternate (with, without,
+without, with, ...). One pair of neighbours gives one ratio; their mean and its standard error
+are told, and their quartiles. Exit status 1: an error of the server, of the client or of
+stacksnap.
+"""
+
+import argparse
+import os
+import re
+import shutil
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "bench"))
+
+from programs import (end_with_parent, mariadb_connect, packet, receive,  # noqa: E402
+                      require)
+
+STACKSNAP = os.environ["STACKSNAP"]
+RATE_HZ = 10
+START_S = 60
+CREATE = ("CREATE TABLE soak (id INT AUTO_INCREMENT PRIMARY KEY, number INT, word VARCHAR(64), "
+          "KEY (number))")
+QUERIES = ("INSERT INTO soak (number, word) VALUES (RAND() * 10000, UUID());"
+           "SELECT COUNT(*), MAX(word) FROM soak WHERE number BETWEEN 100 AND 120;"
+           "UPDATE soak SET number = number + 1 WHERE id = 1 + RAND() * 100;"
+           "DELETE FROM soak ORDER BY id LIMIT 1")
+
+
+class Server:
+    def __init__(self, directory):
+        self.log = os.path.join(directory, "error.log")
+        self.socket = os.path.join(directory, "socket")
+        common = ["--no-defaults", "--user=root",
+                  "--datadir=" + os.path.join(directory, "data")]
+        subprocess.run([require("mariadb-install-db"), *common, "--skip-test-db", "--force",
+                        "--auth-root-authentication-method=normal"], check=True,
+                       stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
+                       stderr=subprocess.DEVNULL, timeout=START_S)
+        # what is measured is not the disk
+        self.process = subprocess.Popen(
+            [require("mariadbd"), *common, "--skip-networking", "--skip-grant-tables",
+             "--innodb-flush-log-at-trx-commit=0", "--innodb-buffer-pool-size=64M",
+             "--socket=" + self.socket, "--log-error=" + self.log,
+             "--pid-file=" + os.path.join(directory, "pid")],
+            stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
+            preexec_fn=end_with_parent)
+        self.connection = self.connect()
+
+    def connect(self):
+        deadline = time.monotonic() + START_S
+        while True:
+            try:
+                return mariadb_connect(self.socket)
+            except OSError:
+                if time.monotonic() > deadline or self.process.poll() is not None:
+                    raise
+                time.sleep(0.05)
+
+    def questions(self):
+        """How many queries it has answered; one result of one row, text protocol."""
+        packet(self.connection, b"\x03SHOW GLOBAL STATUS LIKE 'Questions'", 0)
+        columns = receive(self.connection)[0]
+        for _ in range(columns + 1):
+            receive(self.connection)
+        row = receive(self.connection)
+        receive(self.connection)
+        return int(re.search(rb"(\d+)$", row).group(1))
+
+    def errors(self):
+        with open(self.log, encoding="utf-8", errors="replace") as file:
+            return [line.rstrip() for line in file if "[ERROR]" in line or "signal" in line]
+
+    def end(self):
+        """As its users end it; its exit status."""
+        self.process.terminate()
+        return self.process.wait(START_S)
+
+
+class Client:
+    """mariadb-slap, whose queries do not end before it is told to."""
+
+    def __init__(self, server, clients):
+        slap = shutil.which("mariadb-slap") or require("mysqlslap")
+        self.process = subprocess.Popen(
+            [slap, "--no-defaults", "--user=root", "--socket=" + server.socket,
+             "--create=" + CREATE, "--query=" + QUERIES, "--delimiter=;",
+             "--concurrency=%d" % clients, "--number-of-queries=2000000000", "--silent"],
+            stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE,
+            preexec_fn=end_with_parent)
+
+    def end(self):
+        """What it complained of, or that it had ended by itself."""
+        early = self.process.poll()
+        self.process.kill()
+        words = self.process.communicate(timeout=START_S)[1].decode("utf-8", "replace")
+        return words.strip() or (None if early is None else "ended, status %d" % early)
+
+
+class Snapper:
+    def __init__(self, pid, nice, words):
+        self.command = ["nice", "-n", str(nice), STACKSNAP, *words, str(pid)]
+        self.statuses = {}
+        self.complaints = []
+        self.stopped_ms = []
+        self.seconds = 0
+
+    def take(self):
+        result = subprocess.run(self.command, stdin=subprocess.DEVNULL, timeout=START_S,
+                                stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+        status = result.returncode
+        self.statuses[status] = self.statuses.get(status, 0) + 1
+        text = result.stdout.decode("utf-8", "replace")
+        found = re.search(r"stopped for [^(,]*(?:\(what was running: ([\d.]+) ms)?", text)
+        if status not in (0, 1) or not found:
+            self.complaints.append("status %d: %s" % (
+                status, result.stderr.decode("utf-8", "replace")[:300]))
+        elif found.group(1):
+            self.stopped_ms.append(float(found.group(1)))
+
+    def take_until(self, end):
+        """As many as fit at that rate."""
+        due = begin = time.monotonic()
+        while due < end:
+            time.sleep(max(0, due - time.monotonic()))
+            self.take()
+            due = max(due + 1 / RATE_HZ, time.monotonic())
+        time.sleep(max(0, end - time.monotonic()))
+        self.seconds += time.monotonic() - begin
+
+
+def measure(server, snapper, interval_s, with_us):
+    """Queries a second in one interval."""
+    begin, count = time.monotonic(), server.questions()
+    if with_us:
+        snapper.take_until(begin + interval_s)
+    else:
+        time.sleep(interval_s)
+    return (server.questions() - count) / (time.monotonic() - begin)
+
+
+def alternate(server, client, snapper, arguments):
+    """Ratios of neighbours: with, without, without, with, and so on."""
+    ratios = []
+    end = time.monotonic() + arguments.seconds
+    while (time.monotonic() < end or len(ratios) < 2) and client.process.poll() is None:
+        order = (True, False) if len(ratios) % 2 == 0 else (False, True)
+        rates = {with_us: measure(server, snapper, arguments.interval, with_us)
+                 for with_us in order}
+        ratios.append(rates[True] / rates[False])
+        print("%4d: %6.0f a second, without %6.0f: %.3f" % (
+            len(ratios), rates[True], rates[False], ratios[-1]), file=sys.stderr, flush=True)
+    return ratios
+
+
+def report(ratios, snapper):
+    error = statistics.stdev(ratios) / len(ratios) ** 0.5
+    low, middle, high = statistics.quantiles(ratios, n=4)
+    print("throughput with snapshots: %.2f %% of that without, +- %.2f (quartiles %.1f, %.1f, "
+          "%.1f), %d pairs" % (100 * statistics.mean(ratios), 100 * error, 100 * low,
+                               100 * middle, 100 * high, len(ratios)))
+    count = sum(snapper.statuses.values())
+    print("snapshots: %d, %.1f a second, by exit status %s" % (
+        count, count / snapper.seconds, snapper.statuses))
+    if snapper.stopped_ms:
+        print("running threads stopped for %.2f ms (median), %.2f at most" % (
+            statistics.median(snapper.stopped_ms), max(snapper.stopped_ms)))
+
+
+def parse():
+    parser = argparse.ArgumentParser(description="snapshots of a MariaDB under load")
+    parser.add_argument("--seconds", type=float, default=180, help="of all intervals (180)")
+    parser.add_argument("--interval", type=float, default=2, help="seconds of each (2)")
+    parser.add_argument("--clients", type=int, default=8, help="connections (8)")
+    parser.add_argument("--nice", type=int, default=0, help="of stacksnap (0)")
+    parser.add_argument("--snap", action="append", help="an option of stacksnap's")
+    return parser.parse_args()
+
+
+def main():
+    arguments = parse()
+    directory = tempfile.mkdtemp(prefix="stacksnap-soak-")
+    try:
+        server = Server(directory)
+        client = Client(server, arguments.clients)
+        time.sleep(3)  # its caches and threads come to rest
+        snapper = Snapper(server.process.pid, arguments.nice, arguments.snap or ["--no-source"])
+        ratios = alternate(server, client, snapper, arguments)
+        complaint = client.end()
+        status = server.end()
+        faults = server.errors() + snapper.complaints
+        faults += ["client: " + complaint] if complaint else []
+        faults += ["the server's exit status is %d" % status] if status else []
+        report(ratios, snapper)
+        print("faults: %s" % ("\n  ".join(faults) or "none"))
+        sys.exit(1 if faults else 0)
+    finally:
+        shutil.rmtree(directory, ignore_errors=True)
+
+
+if __name__ == "__main__":
+    main()
