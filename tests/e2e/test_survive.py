@@ -11,6 +11,7 @@ sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."
 
 from harness import main, task_states, wait_until  # noqa: E402
 from judge import OURS, judge  # noqa: E402
+import codes  # noqa: E402,F401: adds to ALL
 from situations import ALL  # noqa: E402
 from subjects import Lab, Unavailable  # noqa: E402
 

@@ -52,7 +52,8 @@ class Tool:
 
 
 OURS = Tool("stacksnap", [STACKSNAP, "-f", "eu", "-n", "0", "--timeout=20000"], parse_eu)
-EU_STACK = Tool("eu-stack", ["eu-stack", "-n", "0", "-p"], parse_eu)
+# more than its 256 frames, and not all that a stack in a circle has
+EU_STACK = Tool("eu-stack", ["eu-stack", "-n", "4096", "-p"], parse_eu)
 GDB = Tool("gdb", ["gdb", "-batch", "-nx", "-iex", "set debuginfod enabled off",
                    "-ex", "thread apply all bt", "-p"], parse_gdb)
 
@@ -140,9 +141,11 @@ class Verdict:
             words.append("stacks without the names")
         else:
             words.append("%d of %d threads whole" % (self.whole, self.expected))
+        if self.run.seconds >= 2 and not self.run.hung:
+            words.append("in %.0f s" % self.run.seconds)
         if self.left:
             words.append("**the process was left %s**" % self.left)
-        return "; ".join(words)
+        return ", ".join(words)
 
     def __repr__(self):
         return "%s (status %s, %d of %d whole, wrong %s)\n%s\n%s" % (

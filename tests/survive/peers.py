@@ -14,6 +14,7 @@ import shutil
 import subprocess
 import sys
 
+import codes  # noqa: F401: adds to ALL
 import fates
 import judge
 import killing

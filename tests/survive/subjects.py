@@ -30,9 +30,9 @@ class Unavailable(Exception):
 
 class Subject:
     """
-    A process to look at. chains: for a thread's name the names of its functions,
-    innermost first, as they must follow each other somewhere in its stack; each is a
-    string or a compiled pattern. wrong: a pattern of names that must not appear.
+    A process to look at. chains: for a thread's name (a pattern) or id the names of its
+    functions, innermost first, as they must follow each other somewhere in its stack; each
+    is a string or a compiled pattern. wrong: a pattern of names that must not appear.
     stopped: it is stopped by a signal. pid: if it is not that of target.
     """
 
@@ -45,11 +45,11 @@ class Subject:
         for tid in task_states(self.pid):
             name = read_text("/proc/%d/task/%d/comm" % (self.pid, tid)).rstrip("\n")
             for wanted, chain in chains.items():
-                if re.fullmatch(wanted, name):
+                if wanted == tid or (isinstance(wanted, str) and re.fullmatch(wanted, name)):
                     self.threads[tid] = chain
         if len(self.threads) < len(chains):
             raise AssertionError("of the threads %s only these are there: %s" % (
-                sorted(chains), sorted(self.threads)))
+                list(chains), sorted(self.threads)))
 
     def states(self):
         return set(task_states(self.pid).values())
