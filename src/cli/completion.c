@@ -6,22 +6,28 @@
 
 #include "base/cleanup.h"
 #include "cli/command.h"
-#include "cli/options.h"
+#include "report/report.h"
 #include "view/mode.h"
+#include "view/render.h"
+
+/* What may follow an option or a command, by how its help calls it. */
+enum kind { KIND_ANY, KIND_WORDS, KIND_FILE, KIND_DIRECTORY };
 
 /* What each shell does with one option. */
-typedef void option_writer(const struct argp_option *option, FILE *out);
+typedef void option_writer(const struct ss_command *command,
+			   const struct argp_option *option, FILE *out);
 
-static void each_option(const struct argp *argp, option_writer *write, FILE *out)
+static void each_option(const struct ss_command *command, const struct argp *argp,
+			option_writer *write, FILE *out)
 {
 	const struct argp_option *o = argp->options;
 
 	for (; o && (o->name || o->key || o->doc); o++) {
 		if (o->name && !(o->flags & OPTION_HIDDEN))
-			write(o, out);
+			write(command, o, out);
 	}
 	for (const struct argp_child *c = argp->children; c && c->argp; c++)
-		each_option(c->argp, write, out);
+		each_option(command, c->argp, write, out);
 }
 
 /* argp adds these itself: they are in no table. */
@@ -32,17 +38,33 @@ static const struct argp_option help_options[] = {
 };
 static const struct argp help_argp = { .options = help_options };
 
-static void each_known_option(option_writer *write, FILE *out)
+static void each_known_option(const struct ss_command *command, option_writer *write,
+			      FILE *out)
 {
-	/* the commands share their options so far; each of them adds its own here */
-	for (size_t i = 0; ss_command_at(i); i++)
-		each_option(ss_command_at(i)->argp, write, out);
-	each_option(&help_argp, write, out);
+	each_option(command, command->argp, write, out);
+	each_option(command, &help_argp, write, out);
 }
 
 static bool has_letter(const struct argp_option *option)
 {
 	return option->key > 0 && option->key < 0x80 && isalnum(option->key);
+}
+
+static bool takes_files(const struct ss_command *command)
+{
+	return command->argp->args_doc && strstr(command->argp->args_doc, "RECORDING");
+}
+
+static enum kind kind_of(const struct argp_option *option)
+{
+	if (strcmp(option->arg, "FILE") == 0)
+		return KIND_FILE;
+	if (strcmp(option->arg, "DIR") == 0)
+		return KIND_DIRECTORY;
+	return strcmp(option->arg, "MODE") == 0 || strcmp(option->arg, "SHELL") == 0 ||
+			       strcmp(option->name, "format") == 0 ?
+		       KIND_WORDS :
+		       KIND_ANY;
 }
 
 static void write_commands(FILE *out)
@@ -51,72 +73,105 @@ static void write_commands(FILE *out)
 		(void)fprintf(out, "%s%s", i ? " " : "", ss_command_at(i)->name);
 }
 
-/* The words that may follow an option, separated by spaces; nothing if any may. */
-static void write_values(enum ss_value_kind kind, FILE *out)
+static void write_formats(const struct ss_command *command, FILE *out)
 {
 	const struct ss_renderer *renderer = NULL;
+	const struct ss_reporter *reporter = NULL;
 
-	if (kind == SS_VALUE_SHELL)
-		(void)fputs("bash zsh fish", out);
-	for (int i = SS_MODE_STOP; kind == SS_VALUE_MODE && i <= SS_MODE_AUTO; i++)
-		(void)fprintf(out, "%s%s", i > SS_MODE_STOP ? " " : "",
-			      ss_mode_name((enum ss_mode)i));
-	for (size_t i = 0; kind == SS_VALUE_FORMAT && (renderer = ss_renderer_at(i)); i++)
+	for (size_t i = 0; takes_files(command) && (reporter = ss_reporter_at(i)); i++)
+		(void)fprintf(out, "%s%s", i ? " " : "", reporter->name);
+	for (size_t i = 0; !takes_files(command) && (renderer = ss_renderer_at(i)); i++)
 		(void)fprintf(out, "%s%s", i ? " " : "", renderer->name);
 }
 
-static void write_bash_name(const struct argp_option *option, FILE *out)
+/* The words that may follow an option, separated by spaces; nothing if any may. */
+static void write_values(const struct ss_command *command,
+			 const struct argp_option *option, FILE *out)
 {
+	if (strcmp(option->arg, "SHELL") == 0)
+		(void)fputs("bash zsh fish", out);
+	for (int i = SS_MODE_STOP; strcmp(option->arg, "MODE") == 0 && i <= SS_MODE_AUTO;
+	     i++)
+		(void)fprintf(out, "%s%s", i > SS_MODE_STOP ? " " : "",
+			      ss_mode_name((enum ss_mode)i));
+	if (strcmp(option->name, "format") == 0)
+		write_formats(command, out);
+}
+
+static void write_bash_name(const struct ss_command *command,
+			    const struct argp_option *option, FILE *out)
+{
+	(void)command;
 	if (has_letter(option))
 		(void)fprintf(out, "-%c ", option->key);
 	(void)fprintf(out, "--%s%s ", option->name, option->arg ? "=" : "");
 }
 
-static void write_bash_case(const struct argp_option *option, FILE *out)
+static void write_bash_case(const struct ss_command *command,
+			    const struct argp_option *option, FILE *out)
 {
-	enum ss_value_kind kind = ss_options_value_kind(option->key);
-
 	if (!option->arg)
 		return;
+	enum kind kind = kind_of(option);
 	(void)fprintf(out, "\t--%s", option->name);
 	if (has_letter(option))
 		(void)fprintf(out, "|-%c", option->key);
 	(void)fputs(")\n\t\t", out);
-	if (kind == SS_VALUE_FILE || kind == SS_VALUE_DIRECTORY) {
+	if (kind == KIND_FILE || kind == KIND_DIRECTORY) {
 		(void)fprintf(out, "COMPREPLY=($(compgen -%c -- \"$cur\"))",
-			      kind == SS_VALUE_FILE ? 'f' : 'd');
+			      kind == KIND_FILE ? 'f' : 'd');
 	} else {
 		(void)fputs("COMPREPLY=($(compgen -W '", out);
-		write_values(kind, out);
+		write_values(command, option, out);
 		(void)fputs("' -- \"$cur\"))", out);
 	}
 	(void)fputs("; return ;;\n", out);
 }
 
+static void print_bash_command(const struct ss_command *command, FILE *out)
+{
+	(void)fprintf(out,
+		      "_stacksnap_%s()\n{\n"
+		      "\tcase $prev in\n",
+		      command->name);
+	each_known_option(command, write_bash_case, out);
+	(void)fputs("\tesac\n\tif [[ $cur == -* ]]; then\n"
+		    "\t\tCOMPREPLY=($(compgen -W '",
+		    out);
+	each_known_option(command, write_bash_name, out);
+	(void)fputs("' -- \"$cur\"))\n"
+		    "\t\t[[ ${COMPREPLY[0]} == *= ]] && compopt -o nospace\n"
+		    "\t\treturn\n\tfi\n",
+		    out);
+	if (takes_files(command)) {
+		(void)fputs("\tCOMPREPLY=($(compgen -f -- \"$cur\"))\n}\n", out);
+		return;
+	}
+	(void)fputs("\tlocal words\n"
+		    "\twords=$(cd /proc && printf '%s ' [0-9]*)\n"
+		    "\t(( COMP_CWORD == 1 )) && words+=' ",
+		    out);
+	write_commands(out);
+	(void)fputs("'\n\tCOMPREPLY=($(compgen -W \"$words\" -- \"$cur\"))\n}\n", out);
+}
+
 static void print_bash(FILE *out)
 {
-	(void)fputs("# bash completion for stacksnap\n"
-		    "_stacksnap()\n{\n"
+	(void)fputs("# bash completion for stacksnap\n", out);
+	for (size_t i = 0; ss_command_at(i); i++)
+		print_bash_command(ss_command_at(i), out);
+	(void)fputs("_stacksnap()\n{\n"
 		    "\tlocal cur=${COMP_WORDS[COMP_CWORD]} "
 		    "prev=${COMP_WORDS[COMP_CWORD-1]}\n"
 		    "\tCOMPREPLY=()\n"
 		    "\tif [[ $cur == = ]]; then cur=\n"
 		    "\telif [[ $prev == = ]]; then prev=${COMP_WORDS[COMP_CWORD-2]}; fi\n"
-		    "\tcase $prev in\n",
+		    "\tlocal command=${COMP_WORDS[1]}\n"
+		    "\t(( COMP_CWORD > 1 )) || command=\n"
+		    "\tdeclare -F \"_stacksnap_$command\" > /dev/null || command=",
 		    out);
-	each_known_option(write_bash_case, out);
-	(void)fputs("\tesac\n\tif [[ $cur == -* ]]; then\n"
-		    "\t\tCOMPREPLY=($(compgen -W '",
-		    out);
-	each_known_option(write_bash_name, out);
-	(void)fputs("' -- \"$cur\"))\n"
-		    "\t\t[[ ${COMPREPLY[0]} == *= ]] && compopt -o nospace\n"
-		    "\t\treturn\n\tfi\n\tlocal words\n"
-		    "\twords=$(cd /proc && printf '%s ' [0-9]*)\n"
-		    "\t(( COMP_CWORD == 1 )) && words+=' ",
-		    out);
-	write_commands(out);
-	(void)fputs("'\n\tCOMPREPLY=($(compgen -W \"$words\" -- \"$cur\"))\n}\n"
+	(void)fputs(ss_command_at(0)->name, out);
+	(void)fputs("\n\t_stacksnap_$command\n}\n"
 		    "complete -F _stacksnap stacksnap\n",
 		    out);
 }
@@ -134,63 +189,87 @@ static void write_description(const char *text, FILE *out)
 	}
 }
 
-static void write_zsh_value(const struct argp_option *option, FILE *out)
+static void write_zsh_value(const struct ss_command *command,
+			    const struct argp_option *option, FILE *out)
 {
-	enum ss_value_kind kind = ss_options_value_kind(option->key);
-
 	if (!option->arg)
 		return;
+	enum kind kind = kind_of(option);
 	(void)fprintf(out, ":%s:", option->arg);
-	if (kind == SS_VALUE_FILE)
+	if (kind == KIND_FILE)
 		(void)fputs("_files", out);
-	if (kind == SS_VALUE_DIRECTORY)
+	if (kind == KIND_DIRECTORY)
 		(void)fputs("_files -/", out);
-	if (kind == SS_VALUE_FORMAT || kind == SS_VALUE_MODE || kind == SS_VALUE_SHELL) {
+	if (kind == KIND_WORDS) {
 		(void)fputc('(', out);
-		write_values(kind, out);
+		write_values(command, option, out);
 		(void)fputc(')', out);
 	}
 }
 
-static void write_zsh_option(const struct argp_option *option, FILE *out)
+static void write_zsh_option(const struct ss_command *command,
+			     const struct argp_option *option, FILE *out)
 {
 	if (has_letter(option)) {
 		(void)fprintf(out, "\t'*-%c%s[", option->key, option->arg ? "+" : "");
 		write_description(option->doc, out);
 		(void)fputc(']', out);
-		write_zsh_value(option, out);
+		write_zsh_value(command, option, out);
 		(void)fputs("' \\\n", out);
 	}
 	(void)fprintf(out, "\t'*--%s%s[", option->name, option->arg ? "=" : "");
 	write_description(option->doc, out);
 	(void)fputc(']', out);
-	write_zsh_value(option, out);
+	write_zsh_value(command, option, out);
 	(void)fputs("' \\\n", out);
 }
 
+/* The commands other than the first are known by their name, which is the first word. */
 static void print_zsh(FILE *out)
 {
-	(void)fputs("#compdef stacksnap\n_arguments -s \\\n", out);
-	each_known_option(write_zsh_option, out);
+	(void)fputs("#compdef stacksnap\ncase $words[2] in\n", out);
+	for (size_t i = 1; ss_command_at(i); i++) {
+		const struct ss_command *command = ss_command_at(i);
+		(void)fprintf(out, "%s)\n_arguments -s \\\n", command->name);
+		each_known_option(command, write_zsh_option, out);
+		(void)fprintf(out, "\t'1:command:(%s)' \\\n\t'*:%s'\n;;\n", command->name,
+			      takes_files(command) ? "recording:_files" : "pid:_pids");
+	}
+	(void)fputs("*)\n_arguments -s \\\n", out);
+	each_known_option(ss_command_at(0), write_zsh_option, out);
 	(void)fputs("\t'1:command or pid:{ compadd ", out);
 	write_commands(out);
-	(void)fputs("; _pids }' \\\n\t'*:pid:_pids'\n", out);
+	(void)fputs("; _pids }' \\\n\t'*:pid:_pids'\n;;\nesac\n", out);
 }
 
-static void write_fish_option(const struct argp_option *option, FILE *out)
+/* When the options of a command are offered. */
+static void write_fish_condition(const struct ss_command *command, FILE *out)
 {
-	enum ss_value_kind kind = ss_options_value_kind(option->key);
+	bool first = command == ss_command_at(0);
 
-	(void)fprintf(out, "complete -c stacksnap -l %s", option->name);
+	(void)fprintf(out, " -n '%s__fish_seen_subcommand_from", first ? "not " : "");
+	for (size_t i = 1; first && ss_command_at(i); i++)
+		(void)fprintf(out, " %s", ss_command_at(i)->name);
+	(void)fprintf(out, "%s%s'", first ? "" : " ", first ? "" : command->name);
+}
+
+static void write_fish_option(const struct ss_command *command,
+			      const struct argp_option *option, FILE *out)
+{
+	enum kind kind = option->arg ? kind_of(option) : KIND_ANY;
+
+	(void)fputs("complete -c stacksnap", out);
+	write_fish_condition(command, out);
+	(void)fprintf(out, " -l %s", option->name);
 	if (has_letter(option))
 		(void)fprintf(out, " -s %c", option->key);
 	if (option->arg)
-		(void)fputs(kind == SS_VALUE_FILE ? " -r -F" : " -x", out);
-	if (kind == SS_VALUE_DIRECTORY)
+		(void)fputs(kind == KIND_FILE ? " -r -F" : " -x", out);
+	if (kind == KIND_DIRECTORY)
 		(void)fputs(" -a '(__fish_complete_directories)'", out);
-	if (kind == SS_VALUE_FORMAT || kind == SS_VALUE_MODE || kind == SS_VALUE_SHELL) {
+	if (kind == KIND_WORDS) {
 		(void)fputs(" -a '", out);
-		write_values(kind, out);
+		write_values(command, option, out);
 		(void)fputc('\'', out);
 	}
 	(void)fprintf(out, " -d '%s'\n", option->doc);
@@ -204,7 +283,14 @@ static void print_fish(FILE *out)
 		    out);
 	write_commands(out);
 	(void)fputs("'\n", out);
-	each_known_option(write_fish_option, out);
+	for (size_t i = 0; ss_command_at(i); i++) {
+		if (takes_files(ss_command_at(i))) {
+			(void)fputs("complete -c stacksnap", out);
+			write_fish_condition(ss_command_at(i), out);
+			(void)fputs(" -F\n", out);
+		}
+		each_known_option(ss_command_at(i), write_fish_option, out);
+	}
 }
 
 static const struct {

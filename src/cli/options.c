@@ -80,24 +80,6 @@ static const struct argp_option table[] = {
 	{},
 };
 
-static const struct {
-	int key;
-	enum ss_value_kind kind;
-} value_kinds[] = {
-	{ KEY_FORMAT, SS_VALUE_FORMAT },       { KEY_OUTPUT, SS_VALUE_FILE },
-	{ KEY_DEBUG_DIR, SS_VALUE_DIRECTORY }, { KEY_SYSROOT, SS_VALUE_DIRECTORY },
-	{ KEY_MODE, SS_VALUE_MODE },	       { KEY_COMPLETION, SS_VALUE_SHELL },
-};
-
-enum ss_value_kind ss_options_value_kind(int key)
-{
-	for (size_t i = 0; i < SS_ARRAY_SIZE(value_kinds); i++) {
-		if (value_kinds[i].key == key)
-			return value_kinds[i].kind;
-	}
-	return SS_VALUE_ANY;
-}
-
 void ss_options_init(struct ss_options *options)
 {
 	*options = (struct ss_options){ .size = sizeof(*options),

@@ -30,21 +30,9 @@ struct ss_options {
 	size_t max_total;      /* bytes */
 };
 
-/* What may follow an option, for the completions. */
-enum ss_value_kind {
-	SS_VALUE_ANY = 0,
-	SS_VALUE_FORMAT,
-	SS_VALUE_MODE,
-	SS_VALUE_SHELL,
-	SS_VALUE_FILE,
-	SS_VALUE_DIRECTORY,
-};
-
 /* The parser of the shared options; its input is a struct ss_options. Ends the
    process with EX_USAGE where a value is wrong. */
 extern const struct argp ss_options_argp;
-
-enum ss_value_kind ss_options_value_kind(int key);
 
 /* Fills in the defaults. */
 void ss_options_init(struct ss_options *options);

@@ -382,7 +382,7 @@ class Output(Target):
 
 class Completion(unittest.TestCase):
     def options(self):
-        text = snap("--help").stdout.decode()
+        text = snap("--help").stdout.decode() + snap("report", "--help").stdout.decode()
         return sorted(set(re.findall(r"--([a-z-]+)", text)))
 
     def test_every_option_is_in_every_script(self):
@@ -407,6 +407,12 @@ class Completion(unittest.TestCase):
         self.assertEqual(self.complete("stacksnap", "--mode", "=", "no"), ["no-stop"])
         self.assertEqual(self.complete("stacksnap", "sn"), ["snap"])
         self.assertIn(str(os.getpid()), self.complete("stacksnap", ""))
+
+    def test_bash_after_a_command(self):
+        self.assertEqual(self.complete("stacksnap", "report", "-f", "pp"), ["pprof"])
+        self.assertEqual(self.complete("stacksnap", "report", "--debugi"), ["--debuginfod"])
+        self.assertEqual(self.complete("stacksnap", "--debugi"), [])
+        self.assertIn(__file__, self.complete("stacksnap", "report", __file__[:-1]))
 
     def test_scripts_are_accepted_by_their_shells(self):
         for shell in ["bash", "zsh", "fish"]:
