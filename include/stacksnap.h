@@ -509,12 +509,12 @@ struct ss_sample {
 	uint32_t stack;
 	pid_t pid;
 	pid_t tid;
-	char state;	    /* R S D T t Z X I, or '?' */
-	bool repeated;	    /* it had not run since its last sample */
-	uint64_t on_cpu_ns; /* on a CPU since its last sample */
-	long call;	    /* system call that it is in, or -1 */
-	uint64_t argument;  /* the first one of call */
-	uint64_t missed;    /* ticks missed just before this one */
+	char state;	     /* R S D T t Z X I, or '?' */
+	bool repeated;	     /* it had not run since its last sample */
+	uint64_t on_cpu_ns;  /* on a CPU since its last sample */
+	long call;	     /* system call that it is in, or -1 */
+	uint64_t argument;   /* the first one of call */
+	uint64_t missed;     /* ticks missed just before this one */
 	uint64_t stopped_ns; /* how long the target was stopped for this tick */
 };
 
@@ -585,6 +585,109 @@ SS_API struct ss_error *ss_recording_snapshot(struct ss_recording *recording,
  * recording to fd, an empty file, which is closed. Errors: SYSTEM, NO_MEMORY.
  */
 SS_API struct ss_error *ss_snapshot_record(const struct ss_snapshot *snapshot, int fd);
+
+/* Modules as they come and go ---------------------------------------------- */
+
+struct ss_module_event {
+	bool loaded;			/* or unloaded */
+	const struct ss_module *module; /* valid during the call */
+	uint64_t time_ns;		/* CLOCK_REALTIME of the look that noticed it */
+	uint64_t monotonic_ns;
+};
+
+typedef void ss_module_watcher(void *data, const struct ss_module_event *event);
+
+struct ss_tracker;
+
+/*
+ * Follows the modules of a target, which must outlive the tracker. Nothing is stopped:
+ * each ss_tracker_poll() looks at what is mapped, which is cheap as long as it has not
+ * changed, and calls watcher for each difference; first for unloads. The first one
+ * tells of all modules as loaded. A module that came and went between two looks is not
+ * seen. Errors: NO_MEMORY.
+ */
+SS_API struct ss_error *ss_tracker_new(struct ss_target *target,
+				       ss_module_watcher *watcher, void *data,
+				       struct ss_tracker **ret);
+SS_API void ss_tracker_free(struct ss_tracker *tracker);
+/* Errors: NO_PROCESS (it has ended; all modules were told to be unloaded), DENIED,
+   SYSTEM, NO_MEMORY. */
+SS_API struct ss_error *ss_tracker_poll(struct ss_tracker *tracker);
+
+/* Recording ----------------------------------------------------------------- */
+
+struct ss_recorder;
+
+/* What a recorder has done so far. */
+struct ss_recorder_summary {
+	uint64_t samples;
+	uint64_t ticks;
+	uint64_t missed; /* ticks that were due and could not be taken */
+	uint64_t threads;
+	uint64_t stacks; /* that are different */
+	uint64_t thread_stops;
+	uint64_t stopped_ns;	 /* of all ticks */
+	uint64_t stopped_max_ns; /* of one tick */
+	uint64_t duration_ns;
+	uint64_t size;	 /* of the file */
+	uint64_t memory; /* of the recorder's tables */
+	enum ss_recording_end end;
+};
+
+struct ss_recorder_options {
+	size_t size;	      /* sizeof(struct ss_recorder_options) */
+	uint64_t period_ns;   /* between two ticks; 0: 99 a second */
+	uint64_t duration_ns; /* 0: until stopped, or the target ends */
+	uint64_t keep_ns;     /* keep only so much, or a quarter more; 0: everything */
+	unsigned max_frames;  /* of a stack; 0: 1024 */
+	size_t max_stack;     /* bytes copied of one stack; 0: 256 KiB */
+	ss_thread_filter *filter; /* asked when a thread has run; NULL: all */
+	void *filter_data;
+	bool children;	       /* also processes that the target forks */
+	const char *directory; /* where the file is: needed for keep_ns */
+	const char *name;      /* the file's name there */
+	/* Called about once a second, by the recording thread; may be NULL. */
+	void (*progress)(void *data, const struct ss_recorder_summary *summary);
+	void *progress_data;
+};
+
+/*
+ * Makes a recorder that writes to fd, an empty file, which becomes its own. The target
+ * must outlive it. Errors: NO_MEMORY, SYSTEM, INVALID.
+ */
+SS_API struct ss_error *ss_recorder_new(struct ss_target *target, int fd,
+					const struct ss_recorder_options *options,
+					struct ss_recorder **ret);
+
+/*
+ * Samples until it is stopped, the time is over or the target has ended, in a thread of
+ * its own, with signals blocked; the caller waits, with SIGCHLD blocked. The file is
+ * whole when it returns without an error, and otherwise up to its last chunk.
+ * Errors: DENIED, TRACED, NO_PROCESS, SYSTEM (such as: the disk is full), NO_MEMORY.
+ */
+SS_API struct ss_error *ss_recorder_run(struct ss_recorder *recorder);
+
+/* Ends ss_recorder_run(). May be called from any thread, and from a signal handler. */
+SS_API void ss_recorder_stop(struct ss_recorder *recorder);
+
+SS_API const struct ss_recorder_summary *
+ss_recorder_summary(const struct ss_recorder *recorder);
+
+SS_API void ss_recorder_free(struct ss_recorder *recorder);
+
+/*
+ * Starts a program that waits before its first instruction, and opens it as a target.
+ * argv ends with NULL; the program is searched in PATH. ss_target_close() ends a child
+ * that was not let run, and leaves one that runs alone. Errors: INVALID (there is no such
+ * program), SYSTEM, NO_MEMORY, and those of ss_target_open().
+ */
+SS_API struct ss_error *ss_target_spawn(char *const argv[], struct ss_target **ret);
+
+/* Lets a target that was spawned run; to be called by the same thread. */
+SS_API struct ss_error *ss_target_resume(struct ss_target *target);
+
+/* The id of its process. */
+SS_API pid_t ss_target_pid(const struct ss_target *target);
 
 #ifdef __cplusplus
 }

@@ -17,6 +17,8 @@ struct ss_command {
 
 extern const struct ss_command ss_command_snap;
 extern const struct ss_command ss_command_report;
+extern const struct ss_command ss_command_record;
+extern const struct ss_command ss_command_modules;
 
 /* The command at that place in the table, the default one first; NULL at its end. */
 const struct ss_command *ss_command_at(size_t index);

@@ -9,10 +9,11 @@ enum { BUFFER_SIZE = 256 << 10, FILE_MODE = 0600 };
 
 struct ss_output {
 	FILE *file;
-	char *path;   /* NULL: stdout */
-	int dirfd;    /* where path lies, so that it can be removed again */
-	bool written; /* a whole trace has reached the file */
-	char *buffer; /* of file: freed after it */
+	char *path;	 /* NULL: stdout */
+	char *directory; /* where path lies */
+	int dirfd;	 /* where path lies, so that it can be removed again */
+	bool written;	 /* a whole trace has reached the file */
+	char *buffer;	 /* of file: freed after it */
 };
 
 bool ss_output_is_per_target(const char *pattern)
@@ -95,13 +96,16 @@ static struct ss_error *creation_error(int errnum, const char *path)
 	return ss_error_new_errno(errnum, "cannot create '%s'", path);
 }
 
-static int open_parent(const char *path)
+static int open_parent(struct ss_output *output)
 {
-	const char *slash = strrchr(path, '/');
-	_cleanup_free_ char *parent = slash ? strndup(path, (size_t)(slash - path) + 1) :
-					      strdup(".");
+	const char *slash = strrchr(output->path, '/');
 
-	return parent ? open(parent, O_PATH | O_DIRECTORY | O_CLOEXEC) : -1;
+	output->directory =
+		slash ? strndup(output->path, (size_t)(slash - output->path) + 1) :
+			strdup(".");
+	return output->directory ?
+		       open(output->directory, O_PATH | O_DIRECTORY | O_CLOEXEC) :
+		       -1;
 }
 
 static const char *last_part(const char *path)
@@ -113,7 +117,7 @@ static const char *last_part(const char *path)
 
 static struct ss_error *create_file(struct ss_output *output)
 {
-	output->dirfd = open_parent(output->path);
+	output->dirfd = open_parent(output);
 	int errnum = errno;
 	if (output->dirfd < 0)
 		return creation_error(errnum, output->path);
@@ -174,6 +178,37 @@ FILE *ss_output_file(struct ss_output *output)
 	return output->file;
 }
 
+struct ss_error *ss_output_duplicate(const struct ss_output *output, int *ret)
+{
+	int fd = fcntl(fileno(output->file), F_DUPFD_CLOEXEC, 3);
+	int errnum = errno;
+
+	if (fd < 0)
+		return ss_error_new_errno(errnum, "opening the output");
+	*ret = fd;
+	return NULL;
+}
+
+const char *ss_output_directory(const struct ss_output *output)
+{
+	return output->directory;
+}
+
+const char *ss_output_name(const struct ss_output *output)
+{
+	return output->path ? last_part(output->path) : NULL;
+}
+
+const char *ss_output_path(const struct ss_output *output)
+{
+	return output->path;
+}
+
+void ss_output_keep(struct ss_output *output)
+{
+	output->written = true;
+}
+
 bool ss_output_is_terminal(const struct ss_output *output)
 {
 	return isatty(fileno(output->file)) == 1;
@@ -214,6 +249,7 @@ void ss_output_close(struct ss_output *output)
 	if (output->dirfd >= 0)
 		(void)close(output->dirfd); /* nothing was written through it */
 	free(output->buffer);
+	free(output->directory);
 	free(output->path);
 	free(output);
 }

@@ -28,6 +28,17 @@ struct ss_error *ss_output_open(const char *pattern, pid_t pid, struct ss_output
 
 FILE *ss_output_file(struct ss_output *output);
 
+/* What a file is that is written to in another way: a new descriptor of it, which
+   outlives the output; the directory, name and path of it, NULL where it is stdout. The
+   strings live as long as the output. */
+struct ss_error *ss_output_duplicate(const struct ss_output *output, int *ret);
+const char *ss_output_directory(const struct ss_output *output);
+const char *ss_output_name(const struct ss_output *output);
+const char *ss_output_path(const struct ss_output *output);
+
+/* The file is not removed by ss_output_close(). */
+void ss_output_keep(struct ss_output *output);
+
 /* Whether it is a terminal. */
 bool ss_output_is_terminal(const struct ss_output *output);
 

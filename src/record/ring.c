@@ -14,7 +14,8 @@ enum { COPY_STEP = 1 << 20, FILE_MODE = 0600 };
 void ss_ring_deinit(struct ss_ring *ring)
 {
 	close_cleanup(&ring->fd);
-	ring->fd = -1;
+	close_cleanup(&ring->directory);
+	ring->fd = ring->directory = -1;
 	free(ring->name);
 	ring->name = NULL;
 	ss_vector_free(&ring->segments);

@@ -19,7 +19,7 @@ struct ss_ring {
 	int fd;
 	uint64_t size; /* up to the last whole chunk */
 	bool broken;   /* nothing more can be written */
-	int directory; /* borrowed */
+	int directory; /* where it is, or -1 */
 	char *name;    /* NULL: everything is kept */
 	uint64_t keep_ns;
 	SS_VECTOR(struct ss_segment_place) segments;

@@ -147,7 +147,6 @@ struct ss_error *ss_snapshot_record(const struct ss_snapshot *snapshot, int fd)
 		.wall_ns = snapshot->process.time_ns,
 		.machine = system.machine,
 		.host = system.nodename,
-		.directory = -1,
 	};
 	struct ss_error *error = ss_writer_new(fd, &options, &single.writer);
 	return error ? error : write_all(&single);

@@ -1,5 +1,6 @@
 #include "record/writer.h"
 
+#include <fcntl.h>
 #include <string.h>
 
 #include "record/chunk.h"
@@ -86,11 +87,15 @@ static bool copy_options(struct ss_writer *writer,
 	writer->definer.calls.hash = options->hash;
 	writer->flushed_ns = options->monotonic_ns;
 	writer->ring.keep_ns = options->keep_ns;
-	writer->ring.directory = options->directory;
-	if (options->keep_ns)
+	if (options->keep_ns && options->name)
 		writer->ring.name = strdup(options->name);
+	/* Without it nothing is dropped. */
+	if (writer->ring.name)
+		writer->ring.directory =
+			open(options->directory ? options->directory : ".",
+			     O_PATH | O_DIRECTORY | O_CLOEXEC);
 	return writer->machine && writer->host &&
-	       (!options->keep_ns || writer->ring.name);
+	       (!options->keep_ns || !options->name || writer->ring.name);
 }
 
 struct ss_error *ss_writer_new(int fd, const struct ss_writer_options *options,
@@ -103,7 +108,7 @@ struct ss_error *ss_writer_new(int fd, const struct ss_writer_options *options,
 		close_cleanup(&fd);
 		return ss_error_no_memory();
 	}
-	writer->ring.fd = fd;
+	writer->ring = (struct ss_ring){ .fd = fd, .directory = -1 };
 	if (!copy_options(writer, options))
 		return ss_error_no_memory();
 	struct ss_error *error = put_file_header(writer);
@@ -315,6 +320,12 @@ uint64_t ss_writer_samples(const struct ss_writer *writer)
 uint64_t ss_writer_size(const struct ss_writer *writer)
 {
 	return writer->ring.size;
+}
+
+void ss_writer_counts(const struct ss_writer *writer, uint64_t *threads, uint64_t *stacks)
+{
+	*threads = writer->definer.defined_threads;
+	*stacks = writer->definer.defined_stacks;
 }
 
 size_t ss_writer_memory(const struct ss_writer *writer)

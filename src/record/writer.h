@@ -19,7 +19,7 @@ struct ss_writer_options {
 	uint64_t keep_ns;   /* keep only so much, at least; 0: everything */
 	const char *machine;
 	const char *host;
-	int directory; /* where the file is, for keep_ns; borrowed */
+	const char *directory; /* where the file is, for keep_ns */
 	const char *name;
 	size_t memory_max; /* of tables; 0: SS_WRITER_MEMORY. A new segment begins then */
 	ss_hash_function *hash; /* NULL, but in tests */
@@ -112,6 +112,8 @@ struct ss_error *ss_writer_finish(struct ss_writer *writer, struct ss_summary *s
 /* So far. */
 uint64_t ss_writer_samples(const struct ss_writer *writer);
 uint64_t ss_writer_size(const struct ss_writer *writer);
+void ss_writer_counts(const struct ss_writer *writer, uint64_t *threads,
+		      uint64_t *stacks);
 size_t ss_writer_memory(const struct ss_writer *writer);
 
 SS_DEFINE_CLEANUP(struct ss_writer, ss_writer, ss_writer_free)

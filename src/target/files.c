@@ -183,6 +183,15 @@ static void open_module(struct ss_module_impl *module, const struct ss_target *t
 		(void)ss_module_set_build_id(module, id, id_size);
 }
 
+void ss_files_open_module(struct ss_module_impl *module, const struct ss_target *target,
+			  const struct ss_memory *memory)
+{
+	size_t left = IMAGE_MAX;
+
+	if (module->fd < 0 && !module->bytes)
+		open_module(module, target, memory, &left);
+}
+
 void ss_files_open(struct ss_capture *capture, const struct ss_target *target,
 		   const struct ss_memory *memory)
 {

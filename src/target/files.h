@@ -17,6 +17,10 @@
 void ss_files_open(struct ss_capture *capture, const struct ss_target *target,
 		   const struct ss_memory *memory);
 
+/* The same for one module, if it was not opened before. */
+void ss_files_open_module(struct ss_module_impl *module, const struct ss_target *target,
+			  const struct ss_memory *memory);
+
 /* Opens a regular file for reading by its path below the target's root (as it was when
    ss_target_hold_root() was called), which no link leads out of. flags: of open(2), such
    as O_NOFOLLOW. A descriptor, or -1. */

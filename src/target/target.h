@@ -18,6 +18,8 @@ struct ss_target {
 	int root_fd;	     /* its root directory, also when it has ended; or -1 */
 	int task_fd;	     /* /proc/PID/task */
 	bool listing;	     /* only what anyone may read is to be had */
+	bool spawned;	     /* our child */
+	bool held;	     /* which has not begun yet */
 };
 
 /* NO_PROCESS if the process has ended or the pid belongs to another one by now. */
@@ -32,6 +34,12 @@ bool ss_target_read_stat(const struct ss_target *target, pid_t tid, struct ss_te
 			 struct ss_stat *ret);
 bool ss_target_read_status(const struct ss_target *target, pid_t tid,
 			   struct ss_text *text, struct ss_status *ret);
+
+/* Ends a child that has not begun, and asks how one that has ended did. */
+void ss_target_reap(struct ss_target *target);
+
+/* Name and path of the program, to be freed; NULL where they cannot be read. */
+void ss_target_describe(const struct ss_target *target, char **name, char **executable);
 
 /* A living thread of the process (its leader may be a zombie), or 0. */
 pid_t ss_target_find_live(const struct ss_target *target);

@@ -106,7 +106,7 @@ class WrongUsage(Target):
 
     def test_unknown_command(self):
         self.bad(USAGE, "frobnicate", self.pid, says="frobnicate")
-        self.bad(USAGE, "record", self.pid, says="record")
+        self.bad(USAGE, "recordings", self.pid, says="recordings")
 
     def test_unknown_option(self):
         self.bad(USAGE, "--frobnicate", self.pid, says="frobnicate")

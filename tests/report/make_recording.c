@@ -107,7 +107,6 @@ static void begin(struct maker *maker, char *line)
 		.wall_ns = number(&line),
 		.period_ns = number(&line),
 		.machine = "x86_64",
-		.directory = -1,
 	};
 
 	options.host = text(&line);

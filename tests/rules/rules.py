@@ -21,7 +21,7 @@ MAY_USE = {
     "unwind": {"base", "arch", "model", "symbolize"},  # the files that both read
     "symbolize": {"base", "model"},
     "diagnose": {"base", "arch", "proc", "model"},
-    "record": {"base", "model", "capture", "unwind"},
+    "record": {"base", "model", "target", "capture", "unwind"},
     "view": {"base"},
     "report": {"base", "view"},
     "cli": {"base", "view", "report"},
@@ -75,12 +75,13 @@ FUNCTION_LINES = 60
 FILE_LINES = 400
 ROOM_FILES = 8
 # One file for each processor, format, command.
-GROWING_ROOMS = {"arch": (1, 8), "view": (2, 24), "report": (2, 24), "cli": (2, 24)}
+GROWING_ROOMS = {"arch": (1, 8), "view": (2, 24), "report": (2, 24), "cli": (2, 32)}
 # Holding a process still in several ways, words for each kind of wait and of lock, and
 # reading DWARF, for rows of registers and for names, take more than a room should hold; and
 # a file format has many small parts, each written and read.
-LARGER_ROOMS = {"capture": (2, 12), "diagnose": (2, 18), "record": (2, 22),
-                "symbolize": (2, 12), "unwind": (2, 12)}
+LARGER_ROOMS = {"capture": (2, 15), "diagnose": (2, 18), "record": (2, 28),
+                "symbolize": (2, 12), "target": (2, 10),
+                "unwind": (2, 12)}
 
 PROCESSOR = re.compile(r"^[ \t]*#[ \t]*(?:el)?if.*\b(__x86_64\w*|__amd64\w*|__i386\w*|i386|"
                        r"__aarch64\w*|__arm\w*|__riscv\w*|__powerpc\w*|__s390\w*|"

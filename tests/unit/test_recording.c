@@ -385,7 +385,7 @@ static void test_ring(void **state)
 		.wall_ns = 1000000000000,
 		.period_ns = SAMPLE_PERIOD_NS,
 		.keep_ns = 100 * (uint64_t)SAMPLE_PERIOD_NS,
-		.directory = dirfd,
+		.directory = directory,
 		.name = "r",
 	};
 	struct sample_recording s = { .fd = fd };

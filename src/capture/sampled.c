@@ -1,0 +1,166 @@
+#include "capture/sampled.h"
+
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+
+enum {
+	FILES_MAX =
+		60000, /* kept open; what is beyond, or refused, is opened each time */
+	RECORD_MAX = 256,
+};
+
+void ss_sampled_forget(struct ss_sampler *sampler, struct ss_sampled *thread)
+{
+	if (thread->schedstat_fd < 0)
+		return;
+	close_cleanup(&thread->schedstat_fd);
+	sampler->open_files--;
+}
+
+/* Drops what had ended by the last tick. */
+static void forget_gone(struct ss_sampler *sampler)
+{
+	size_t kept = 0;
+
+	for (size_t i = 0; i < sampler->threads.count; i++) {
+		struct ss_sampled *thread = &sampler->threads.items[i];
+		thread->touched = false;
+		if (thread->gone)
+			ss_sampled_forget(sampler, thread);
+		else
+			sampler->threads.items[kept++] = *thread;
+	}
+	sampler->threads.count = kept;
+}
+
+static int open_schedstat(struct ss_sampler *sampler, pid_t tid)
+{
+	char path[64];
+
+	if (sampler->open_files >= FILES_MAX)
+		return -1;
+	(void)snprintf(path, sizeof(path), "%d/schedstat", tid); /* always fits */
+	int fd = openat(sampler->target->task_fd, path, O_RDONLY | O_CLOEXEC);
+	sampler->open_files += fd >= 0;
+	return fd;
+}
+
+/* Merges the sorted ids of a listing: new threads are added, what is missing is gone. */
+static bool merge(struct ss_sampler *sampler, const pid_t *tids, size_t count)
+{
+	SS_VECTOR(struct ss_sampled) merged = {};
+	size_t at = 0;
+
+	if (!ss_vector_reserve(&merged, count + sampler->threads.count + 1))
+		return false;
+	for (size_t i = 0; i < count; i++) {
+		for (; at < sampler->threads.count &&
+		       sampler->threads.items[at].tid < tids[i];
+		     at++) {
+			merged.items[merged.count] = sampler->threads.items[at];
+			merged.items[merged.count++].gone = true;
+		}
+		if (at < sampler->threads.count &&
+		    sampler->threads.items[at].tid == tids[i])
+			merged.items[merged.count++] = sampler->threads.items[at++];
+		else
+			merged.items[merged.count++] = (struct ss_sampled){
+				.tid = tids[i],
+				.schedstat_fd = open_schedstat(sampler, tids[i]),
+				.state = '?',
+			};
+	}
+	for (; at < sampler->threads.count; at++) {
+		merged.items[merged.count] = sampler->threads.items[at];
+		merged.items[merged.count++].gone = true;
+	}
+	ss_vector_free(&sampler->threads);
+	memcpy(&sampler->threads, &merged, sizeof(merged));
+	return true;
+}
+
+static bool list_threads(struct ss_sampler *sampler)
+{
+	struct ss_task_list *scan = &sampler->scan;
+
+	do {
+		scan->items.count = scan->sorted_count = 0;
+		if (!ss_tasks_reserve(scan, ss_tasks_count_now(sampler->target) * 2 + 64))
+			return false;
+		(void)ss_tasks_scan(scan, sampler->target);
+	} while (scan->unseen > 0);
+	return merge(sampler, scan->sorted, scan->sorted_count);
+}
+
+/* Its times on a CPU. False: it has ended. */
+static bool read_schedstat(struct ss_sampler *sampler, const struct ss_sampled *thread,
+			   struct ss_schedstat *ret)
+{
+	char bytes[RECORD_MAX];
+
+	if (thread->schedstat_fd < 0)
+		return ss_target_read_task(sampler->target, thread->tid, "schedstat",
+					   &sampler->text) &&
+		       ss_schedstat_parse(sampler->text.bytes, sampler->text.size, ret);
+	ssize_t n = pread(thread->schedstat_fd, bytes, sizeof(bytes) - 1, 0);
+	if (n <= 0)
+		return false;
+	bytes[n] = '\0';
+	return ss_schedstat_parse(bytes, (size_t)n, ret);
+}
+
+/* Which threads have run since they were looked at last, or are running. False: the list
+   of threads is out of date. */
+static bool find_lively(struct ss_sampler *sampler)
+{
+	size_t alive = 0;
+
+	for (size_t i = 0; i < sampler->threads.count; i++) {
+		struct ss_sampled *thread = &sampler->threads.items[i];
+		struct ss_schedstat stat;
+		if (thread->gone)
+			continue;
+		if (!read_schedstat(sampler, thread, &stat)) {
+			thread->gone = true;
+			continue;
+		}
+		alive++;
+		thread->run_ns = stat.run_ns;
+		if (thread->settled && stat.run_count == thread->run_count &&
+		    stat.run_count != 0)
+			continue;
+		thread->touched = true;
+		thread->settled = false;
+		thread->run_count = stat.run_count;
+	}
+	return alive == ss_tasks_count_now(sampler->target);
+}
+
+struct ss_sampled *ss_sampled_find(struct ss_sampler *sampler, pid_t tid)
+{
+	size_t low = 0;
+	size_t high = sampler->threads.count;
+
+	while (low < high) {
+		size_t middle = low + (high - low) / 2;
+		if (sampler->threads.items[middle].tid < tid)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	return low < sampler->threads.count && sampler->threads.items[low].tid == tid ?
+		       &sampler->threads.items[low] :
+		       NULL;
+}
+
+bool ss_sampled_refresh(struct ss_sampler *sampler)
+{
+	forget_gone(sampler);
+	if (find_lively(sampler))
+		return true;
+	if (!list_threads(sampler))
+		return false;
+	(void)find_lively(sampler); /* what comes now is for the next tick */
+	return true;
+}

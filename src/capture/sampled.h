@@ -1,0 +1,20 @@
+/*
+ * The threads of a sampler: which there are, and which of them have run since they were
+ * looked at last. The kernel is asked as little as possible: a figure of each thread.
+ */
+#ifndef SS_CAPTURE_SAMPLED_H
+#define SS_CAPTURE_SAMPLED_H
+
+#include "capture/sampler.h"
+
+/* Brings the list up to date: touched is set of those that are to be looked at, gone of
+   those that have ended. False without memory. */
+bool ss_sampled_refresh(struct ss_sampler *sampler);
+
+/* By its id, or NULL. */
+struct ss_sampled *ss_sampled_find(struct ss_sampler *sampler, pid_t tid);
+
+/* Closes what is kept open of one. */
+void ss_sampled_forget(struct ss_sampler *sampler, struct ss_sampled *thread);
+
+#endif

@@ -1,0 +1,72 @@
+/*
+ * Looks at the threads of a process again and again. A thread that is blocked and has not
+ * been put on a CPU since the last look is not touched; one that is blocked and has run
+ * is read without a stop; only what runs is stopped.
+ *
+ * Threads are not kept attached between two looks: each signal that such a thread gets
+ * would stop it until we wake up and pass the signal on, no debugger could attach, and
+ * attaching anew costs what runs about a microsecond.
+ *
+ * All calls of one sampler come from one thread. If a thread of the target did not stop
+ * in time (late), this thread must end: the kernel releases it then.
+ */
+#ifndef SS_CAPTURE_SAMPLER_H
+#define SS_CAPTURE_SAMPLER_H
+
+#include "capture/freeze.h"
+#include "capture/placement.h"
+#include "capture/stacks.h"
+#include "capture/world.h"
+
+enum { SS_SAMPLER_NOTES = 4 };
+
+/* A thread of the process. */
+struct ss_sampled {
+	pid_t tid;
+	bool touched; /* it was looked at in this tick */
+	bool gone;    /* it has ended since; forgotten with the next tick */
+	bool settled; /* blocked, and read whole: as long as it does not run it stays so
+		       */
+	bool unwanted;
+	int schedstat_fd; /* -1: not kept open */
+	uint64_t run_count;
+	uint64_t run_ns; /* on a CPU, as of this tick */
+	/* The caller's: zero for a new thread. */
+	uint32_t notes[SS_SAMPLER_NOTES];
+	uint64_t counted_ns;
+	char told[SS_COMM_MAX]; /* the name */
+	char state;
+	char name[SS_COMM_MAX];
+};
+
+struct ss_sampler {
+	struct ss_target *target; /* borrowed */
+	struct ss_capture_options options;
+	struct ss_world world;
+	SS_VECTOR(struct ss_sampled) threads; /* in the order of tids */
+	struct ss_task_list scan;
+	struct ss_placement placement;
+	struct ss_text text;
+	unsigned open_files; /* of threads */
+	bool late;
+	bool took_sigchld;
+	uint64_t thread_stops;
+};
+
+/* What one tick found. */
+struct ss_tick {
+	enum ss_world_change change; /* of the modules, since the last tick */
+	struct ss_capture *capture; /* of the threads touched; NULL: none. The caller's */
+	bool unplaced;		    /* modules changed while it was taken, each time */
+	uint64_t stopped_ns;
+};
+
+/* options are copied, their mode is set to AUTO. */
+void ss_sampler_init(struct ss_sampler *sampler, struct ss_target *target,
+		     const struct ss_capture_options *options);
+void ss_sampler_deinit(struct ss_sampler *sampler);
+
+/* Errors: NO_MEMORY, DENIED, TRACED, SYSTEM. That the process has ended is a change. */
+struct ss_error *ss_sampler_tick(struct ss_sampler *sampler, struct ss_tick *ret);
+
+#endif

@@ -1,0 +1,165 @@
+/*
+ * stacksnap modules [--follow] PID: what is loaded in a process, and what comes and goes.
+ */
+#include <argp.h>
+#include <inttypes.h>
+#include <poll.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/signalfd.h>
+#include <time.h>
+
+#include "cli/command.h"
+#include "cli/failure.h"
+#include "cli/options.h"
+#include "view/escape.h"
+
+enum { KEY_FOLLOW = 0x220, POLL_MS = 10 };
+
+static const struct argp_option table[] = {
+	{ "follow", KEY_FOLLOW, NULL, 0,
+	  "Go on, and print what is loaded and unloaded, until Ctrl-C", 0 },
+	{},
+};
+
+struct modules {
+	pid_t pid;
+	bool follow;
+	bool failed; /* to write */
+	size_t count;
+};
+
+static error_t parse(int key, char *arg, struct argp_state *state)
+{
+	struct modules *modules = state->input;
+
+	switch (key) {
+	case KEY_FOLLOW:
+		modules->follow = true;
+		return 0;
+	case ARGP_KEY_ARG:
+		if (modules->pid)
+			argp_error(state, "one process at a time: '%s' is too many", arg);
+		ss_options_check(state,
+				 ss_target_argument_parse_id(arg, "pid", &modules->pid));
+		return 0;
+	case ARGP_KEY_NO_ARGS:
+		argp_error(state, "no pid is given");
+		return 0;
+	default:
+		return ARGP_ERR_UNKNOWN;
+	}
+}
+
+static const struct argp argp = {
+	.options = table,
+	.parser = parse,
+	.args_doc = "PID",
+	.doc = "Print the modules of a process: base, size, build-id and path of each. "
+	       "It is not stopped.\v"
+	       "With --follow each line begins with the time and a sign: + loaded, - "
+	       "unloaded.",
+};
+
+static void print_time(uint64_t time_ns)
+{
+	enum { NS_PER_S = 1000000000, NS_PER_MS = 1000000 };
+	time_t seconds = (time_t)(time_ns / NS_PER_S);
+	struct tm tm = {};
+	char text[32] = "";
+
+	if (localtime_r(&seconds, &tm))
+		(void)strftime(text, sizeof(text), "%H:%M:%S", &tm); /* it fits */
+	(void)printf("%s.%03u ", text, (unsigned)(time_ns % NS_PER_S / NS_PER_MS));
+}
+
+static void print_module(void *data, const struct ss_module_event *event)
+{
+	struct modules *modules = data;
+	const struct ss_module *module = event->module;
+
+	if (modules->follow) {
+		print_time(event->time_ns);
+		(void)fputs(event->loaded ? "+ " : "- ", stdout);
+	}
+	modules->count++;
+	(void)printf("0x%012" PRIx64 " %9" PRIu64 " %-40s ", module->base, module->size,
+		     module->build_id ? module->build_id : "-");
+	ss_escape_write(module->path, NULL, stdout);
+	(void)puts(module->deleted ? " (deleted)" : "");
+}
+
+/* A descriptor that tells of Ctrl-C and the like, which then do nothing else. */
+static int watch_signals(void)
+{
+	sigset_t set;
+
+	(void)sigemptyset(&set); /* none of these fails with valid signals */
+	(void)sigaddset(&set, SIGINT);
+	(void)sigaddset(&set, SIGTERM);
+	(void)sigaddset(&set, SIGHUP);
+	(void)sigprocmask(SIG_BLOCK, &set, NULL);
+	return signalfd(-1, &set, SFD_CLOEXEC);
+}
+
+/* Until it is told to stop, nobody reads any more, or the process has ended. */
+static struct ss_error *follow(struct modules *modules, struct ss_tracker *tracker)
+{
+	_cleanup_close_ int fd = watch_signals();
+	struct pollfd pollfd = { .fd = fd, .events = POLLIN };
+	struct ss_error *error = NULL;
+
+	while (!error && !modules->failed) {
+		modules->failed = fflush(stdout) != 0;
+		if (poll(&pollfd, 1, POLL_MS) > 0)
+			return NULL;
+		error = ss_tracker_poll(tracker);
+	}
+	return error;
+}
+
+static struct ss_error *list(struct modules *modules, struct ss_target *target)
+{
+	struct ss_tracker *tracker = NULL;
+	struct ss_error *error = ss_tracker_new(target, print_module, modules, &tracker);
+
+	if (!error)
+		error = ss_tracker_poll(tracker);
+	if (!error && modules->follow)
+		error = follow(modules, tracker);
+	if (fflush(stdout) != 0)
+		modules->failed = true;
+	ss_tracker_free(tracker);
+	return error;
+}
+
+static int run(int argc, char **argv)
+{
+	struct modules modules = {};
+	struct ss_target *target = NULL;
+	error_t errnum = argp_parse(&argp, argc, argv, 0, NULL, &modules);
+
+	if (errnum) {
+		ss_failure_warn("%s", strerror(errnum));
+		return SS_STATUS_NOTHING;
+	}
+	_cleanup_error_ struct ss_error *error = ss_target_open(modules.pid, &target);
+	if (!error)
+		error = list(&modules, target);
+	ss_target_close(target);
+	if (error)
+		ss_failure_print(error);
+	if (modules.failed)
+		ss_failure_warn("cannot write to standard output");
+	if (modules.failed || modules.count == 0)
+		return SS_STATUS_NOTHING;
+	/* The end of the process is the end of what was asked for. */
+	return error && !modules.follow ? SS_STATUS_PARTIAL : SS_STATUS_WHOLE;
+}
+
+const struct ss_command ss_command_modules = {
+	.name = "modules",
+	.summary = "the modules of a process, and their coming and going",
+	.argp = &argp,
+	.run = run,
+};

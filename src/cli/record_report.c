@@ -1,0 +1,103 @@
+#include "cli/record_report.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "cli/failure.h"
+#include "view/quantity.h"
+
+static const double second = 1e9;
+
+static void write_counts(const struct ss_recorder_summary *s, FILE *out)
+{
+	(void)fprintf(out,
+		      "%.1f s, %" PRIu64 " samples, %" PRIu64 " threads, %" PRIu64
+		      " stacks, ",
+		      (double)s->duration_ns / second, s->samples, s->threads, s->stacks);
+	ss_quantity_write_size(s->size, out);
+}
+
+void ss_record_report_progress(void *data, const struct ss_recorder_summary *summary)
+{
+	char *text = NULL;
+	size_t size = 0;
+
+	(void)data;
+	if (isatty(STDERR_FILENO) != 1)
+		return;
+	FILE *out = open_memstream(&text, &size);
+	if (!out)
+		return;
+	(void)fputs("\rrecording: ", out);
+	write_counts(summary, out);
+	(void)fprintf(out, ", %" PRIu64 " missed\x1b[K", summary->missed);
+	if (fclose(out) == 0)
+		(void)!write(STDERR_FILENO, text, size); /* a wish */
+	free(text);
+}
+
+/* What the target felt. */
+static void write_stops(const struct ss_recorder_summary *s, FILE *out)
+{
+	double share = s->duration_ns ?
+			       100.0 * (double)s->stopped_ns / (double)s->duration_ns :
+			       0;
+
+	(void)fprintf(out, "threads were stopped %" PRIu64 " times, for ",
+		      s->thread_stops);
+	ss_quantity_write_time(s->stopped_ns, out);
+	(void)fprintf(out, " in all (%.2f%% of the time), ", share);
+	ss_quantity_write_time(s->stopped_max_ns, out);
+	(void)fputs(" at most at once", out);
+}
+
+static void write_ticks(const struct ss_recorder_summary *s, FILE *out)
+{
+	(void)fprintf(out,
+		      "%" PRIu64 " ticks, %" PRIu64 " missed; the recorder's tables "
+		      "took ",
+		      s->ticks, s->missed);
+	ss_quantity_write_size(s->memory, out);
+}
+
+static const char *words_of(enum ss_recording_end end)
+{
+	switch (end) {
+	case SS_RECORDING_TARGET_END:
+		return "the process has ended";
+	case SS_RECORDING_DURATION:
+		return "the time is over";
+	case SS_RECORDING_STOPPED:
+		return "stopped";
+	default:
+		return "broken off";
+	}
+}
+
+static void print(void (*write_line)(const struct ss_recorder_summary *, FILE *),
+		  const struct ss_recorder_summary *summary, const char *before)
+{
+	char *text = NULL;
+	size_t size = 0;
+	FILE *out = open_memstream(&text, &size);
+
+	if (!out)
+		return;
+	write_line(summary, out);
+	if (fclose(out) == 0)
+		ss_failure_warn("%s%s", before, text);
+	free(text);
+}
+
+void ss_record_report_end(const struct ss_recorder_summary *summary, const char *path)
+{
+	if (isatty(STDERR_FILENO) == 1)
+		(void)!write(STDERR_FILENO, "\r\x1b[K", 4); /* the line of the progress */
+	ss_failure_warn("%s, %s", words_of(summary->end),
+			path ? path : "standard output");
+	print(write_counts, summary, "");
+	print(write_ticks, summary, "");
+	print(write_stops, summary, "");
+}

@@ -1,0 +1,64 @@
+#include "target/children.h"
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdio.h>
+#include <string.h>
+
+enum { TEXT_MAX = 1 << 20 };
+
+/* proc_pid_task_tid_children(5): ids, each with a space behind it. */
+static bool add_children(const struct ss_target *target, const char *tid,
+			 struct ss_text *text, struct ss_children *ret)
+{
+	char path[64];
+
+	(void)snprintf(path, sizeof(path), "%.20s/children", tid); /* always fits */
+	if (ss_io_read_path(target->task_fd, path, TEXT_MAX, text) != 0)
+		return true;
+	for (char *at = text->bytes, *end; at && *at; at = end) {
+		long pid = strtol(at, &end, 10);
+		if (end == at || pid <= 0)
+			break;
+		pid_t *slot = ss_vector_push(&ret->pids);
+		if (!slot)
+			return false;
+		*slot = (pid_t)pid;
+	}
+	return true;
+}
+
+bool ss_target_list_children(const struct ss_target *target, struct ss_children *ret)
+{
+	_cleanup_text_ struct ss_text text = {};
+	int fd = openat(target->task_fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	DIR *dir = fd >= 0 ? fdopendir(fd) : NULL;
+	bool whole = true;
+
+	ret->pids.count = 0;
+	if (!dir) {
+		close_cleanup(&fd);
+		return true;
+	}
+	for (struct dirent *entry; whole && (entry = readdir(dir));) {
+		if (entry->d_name[0] != '.')
+			whole = add_children(target, entry->d_name, &text, ret);
+	}
+	(void)closedir(dir); /* only read from */
+	return whole;
+}
+
+void ss_target_describe(const struct ss_target *target, char **name, char **executable)
+{
+	_cleanup_text_ struct ss_text text = {};
+	struct ss_stat stat;
+	char path[PATH_MAX];
+
+	*name = *executable = NULL;
+	if (ss_target_read_stat(target, target->pid, &text, &stat))
+		*name = strdup(stat.comm);
+	ssize_t n = readlinkat(target->proc_fd, "exe", path, sizeof(path));
+	if (n > 0)
+		*executable = strndup(path, (size_t)n);
+}

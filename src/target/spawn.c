@@ -1,0 +1,111 @@
+/*
+ * Starting a program so that it can be looked at from its first instruction on: it is
+ * stopped by the kernel when it has been loaded (PTRACE_TRACEME, ptrace(2)).
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/ptrace.h>
+#include <sys/wait.h>
+
+#include "target/target.h"
+
+/* In the child: only what is safe after fork(). What fails is told through fd. */
+static void run_child(char *const argv[], int fd)
+{
+	sigset_t none;
+
+	/* An ignored SIGPIPE and a mask would be handed on to the program. */
+	(void)sigemptyset(&none);
+	(void)sigprocmask(SIG_SETMASK, &none, NULL);
+	if (ptrace(PTRACE_TRACEME, 0, 0, 0) == 0)
+		(void)execvp(argv[0], argv);
+	int errnum = errno;
+	(void)!write(fd, &errnum, sizeof(errnum)); /* or it just ends */
+	for (;;)
+		(void)raise(SIGKILL);
+}
+
+static struct ss_error *explain(int errnum, const char *name)
+{
+	return ss_error_new(SS_ERROR_INVALID, "cannot start '%s': %s", name,
+			    strerrordesc_np(errnum) ? strerrordesc_np(errnum) : "?");
+}
+
+/* Waits for the stop after exec. */
+static struct ss_error *wait_for_exec(pid_t pid, int fd, const char *name)
+{
+	int errnum = 0;
+	int status = 0;
+	pid_t got;
+
+	/* Closed by the exec, or told why there was none. */
+	ssize_t n = read(fd, &errnum, sizeof(errnum));
+	do
+		got = waitpid(pid, &status, 0);
+	while (got < 0 && errno == EINTR);
+	if (n == sizeof(errnum))
+		return explain(errnum, name);
+	if (got == pid && WIFSTOPPED(status))
+		return NULL;
+	return ss_error_new(SS_ERROR_NO_PROCESS, "'%s' ended before it began", name);
+}
+
+/* It would wait for ever. */
+static void end_child(pid_t pid)
+{
+	(void)kill(pid, SIGKILL); /* it is ours, and not waited for yet */
+	(void)waitpid(pid, NULL, 0);
+}
+
+struct ss_error *ss_target_spawn(char *const argv[], struct ss_target **ret)
+{
+	int fds[2];
+
+	if (!argv[0])
+		return ss_error_new(SS_ERROR_INVALID, "no program is named");
+	if (pipe2(fds, O_CLOEXEC) != 0)
+		return ss_error_new_errno(errno, "starting '%s'", argv[0]);
+	_cleanup_close_ int reading = fds[0];
+	_cleanup_close_ int writing = fds[1];
+	pid_t pid = fork();
+	int errnum = errno;
+	if (pid < 0)
+		return ss_error_new_errno(errnum, "starting '%s'", argv[0]);
+	if (pid == 0)
+		run_child(argv, writing);
+	close_cleanup(&writing);
+	writing = -1;
+	struct ss_error *error = wait_for_exec(pid, reading, argv[0]);
+	if (error)
+		return error;
+	error = ss_target_open(pid, ret);
+	if (error)
+		end_child(pid);
+	else
+		(*ret)->spawned = (*ret)->held = true;
+	return error;
+}
+
+void ss_target_reap(struct ss_target *target)
+{
+	if (target->held)
+		end_child(target->pid);
+	else
+		(void)waitpid(target->pid, NULL, WNOHANG); /* or it goes on */
+}
+
+struct ss_error *ss_target_resume(struct ss_target *target)
+{
+	if (ptrace(PTRACE_DETACH, target->pid, 0, 0) == 0) {
+		target->held = false;
+		return NULL;
+	}
+	return ss_error_new_errno(errno, "letting process %d run", target->pid);
+}
+
+pid_t ss_target_pid(const struct ss_target *target)
+{
+	return target->pid;
+}
