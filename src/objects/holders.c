@@ -11,7 +11,7 @@
 #include "objects/processes.h"
 
 enum {
-	SCAN_NS = 15 * 1000 * 1000, /* longest look at other processes */
+	SCAN_NS = 15 * 1000 * 1000, /* of CPU time: longest look at other processes */
 	LINKS_MAX = 4096,	    /* of one process */
 	LINK_MAX = 256,
 };
@@ -31,11 +31,11 @@ struct search {
 	bool cut; /* not every process could be looked at */
 };
 
-static uint64_t now_ns(void)
+static uint64_t spent_ns(void)
 {
 	struct timespec ts;
 
-	(void)clock_gettime(CLOCK_MONOTONIC, &ts); /* cannot fail: the clock exists */
+	(void)clock_gettime(CLOCK_THREAD_CPUTIME_ID, &ts); /* cannot fail: it exists */
 	return (uint64_t)ts.tv_sec * 1000000000u + (uint64_t)ts.tv_nsec;
 }
 
@@ -145,7 +145,7 @@ static void look_at_others(struct search *s)
 		pid_t pid = (pid_t)strtol(entry->d_name, NULL, 10);
 		if (pid <= 0 || pid == s->target->pid || pid == getpid())
 			continue;
-		if (now_ns() > s->end_ns) {
+		if (spent_ns() > s->end_ns) {
 			s->cut = true;
 			break;
 		}
@@ -175,7 +175,7 @@ void ss_holders_find(struct ss_facts *facts, const struct ss_target *target)
 	}
 	if (s.items.count) {
 		s.cut = false;
-		s.end_ns = now_ns() + SCAN_NS;
+		s.end_ns = spent_ns() + SCAN_NS;
 		look_at_others(&s);
 		for (size_t i = 0; i < s.items.count; i++)
 			s.items.items[i].fact->holders_cut |= s.cut;

@@ -1,0 +1,194 @@
+"""What each thread waits for is said, and true: targets/waits.c has a thread in each kind of
+wait, and says which descriptors, ports and processes it is about."""
+
+import os
+import re
+import signal
+import subprocess
+import tempfile
+import unittest
+
+import harness
+
+MODES = ("stop", "live", "no-stop", "auto")
+
+
+class Waits(harness.EndToEnd):
+    def setUp(self):
+        directory = tempfile.TemporaryDirectory()
+        self.addCleanup(directory.cleanup)
+        self.directory = directory.name
+        self.target = self.start("waits", self.directory)
+        self.child = self.target.fact("child-pid")
+
+    def fd(self, word):
+        return self.target.fact("fd-" + word)
+
+    def port(self, word):
+        return self.target.fact("port-" + word)
+
+    def expected(self):
+        """For each thread: kind, system call, text, and the descriptor that it is about."""
+        fd, port, child, path = self.fd, self.port, self.child, self.directory
+        named_child = "%d (waits-child)" % child
+        nothing = None
+        return {
+            "read-pipe": ("read", "read", "input from fd %d, pipe, written by this process"
+                          % fd("read-pipe"), fd("read-pipe")),
+            "read-child": ("read", "read", "input from fd %d, pipe, written by %s"
+                           % (fd("read-child"), named_child), fd("read-child")),
+            "read-fifo": ("read", "read", "input from fd %d, pipe %s/fifo, also of this process"
+                          % (fd("read-fifo"), path), fd("read-fifo")),
+            "read-event": ("read", "read", "input from fd %d, eventfd" % fd("read-event"),
+                           fd("read-event")),
+            "read-timer": ("read", "read", re.compile(
+                r"input from fd %d, timerfd, (59|60) min left, then every 2 s"
+                % fd("read-timer")), fd("read-timer")),
+            "read-signal": ("read", "read", "input from fd %d, signalfd for HUP and USR1"
+                            % fd("read-signal"), fd("read-signal")),
+            "read-inotify": ("read", "read", "input from fd %d, inotify with 1 watch"
+                             % fd("read-inotify"), fd("read-inotify")),
+            "write-pipe": ("write", "write", "room to write to fd %d, pipe, read by this process"
+                           % fd("write-pipe"), fd("write-pipe")),
+            "open-fifo": ("other", "openat", "the opening of %s/nobody" % path, nothing),
+            "accept": ("accept", "accept",
+                       "a connection to fd %d, TCP socket that listens on 127.0.0.1:%d"
+                       % (fd("accept"), port("accept")), fd("accept")),
+            "accept-unix": ("accept", "accept",
+                            "a connection to fd %d, UNIX socket that listens on @waits-%d"
+                            % (fd("accept-unix"), self.target.pid), fd("accept-unix")),
+            "receive-tcp": ("receive", "recvfrom", "input from fd %d, TCP connection "
+                            "127.0.0.1:%d to 127.0.0.1:%d (established)"
+                            % (fd("receive-tcp"), port("receive-tcp-here"),
+                               port("receive-tcp-there")), fd("receive-tcp")),
+            "receive-udp": ("receive", "recvfrom", "input from fd %d, UDP socket 127.0.0.1:%d"
+                            % (fd("receive-udp"), port("receive-udp")), fd("receive-udp")),
+            "receive-unix": ("receive", "recvfrom",
+                             "input from fd %d, UNIX socket, connected to this process"
+                             % fd("receive-unix"), fd("receive-unix")),
+            "poll-time": ("poll", "poll", "time to pass, for 60 min at most", nothing),
+            "poll-two": ("poll", "poll", "input from any of 2 fds: %d (eventfd), "
+                         "%d (pipe, written by this process)"
+                         % (fd("poll-two-event"), fd("poll-two-pipe")), nothing),
+            "poll-many": ("poll", "poll", re.compile(
+                r"input from any of 3000 fds: \d+ \(eventfd\), .* and 2992 more"), nothing),
+            "poll-pidfd": ("poll", "poll", "input from fd %d, pidfd of %s"
+                           % (fd("poll-pidfd"), named_child), fd("poll-pidfd")),
+            # the kernel writes what is left where it was given the time
+            "select": ("select", "pselect6", re.compile(
+                "input from fd %d, eventfd, for (59|60) min at most" % fd("select")),
+                       fd("select")),
+            "epoll": ("epoll", "epoll_wait", "an event of epoll fd %d, which watches 2: "
+                      "%d (TCP socket that listens on 127.0.0.1:%d), %d (eventfd)"
+                      % (fd("epoll"), fd("epoll-listener"), port("epoll"), fd("epoll-event")),
+                      fd("epoll")),
+            "sleep": ("sleep", "clock_nanosleep", "60 min to pass", nothing),
+            "sleep-until": ("sleep", "clock_nanosleep",
+                            re.compile("(59|60) min to pass, which are left"), nothing),
+            "child": ("child", "wait4", "child process %d (waits-child, sleeping)" % child,
+                      nothing),
+            "child-any": ("child", "waitid",
+                          "any child process: %d (waits-child, sleeping)" % child, nothing),
+            "flock": ("file-lock", "flock", "an exclusive lock of fd %d, %s/file, held by %s"
+                      % (fd("flock"), path, named_child), fd("flock")),
+            "fcntl": ("file-lock", "fcntl", "an exclusive lock of bytes 12 to 16 of fd %d, "
+                      "%s/file, held by %s" % (fd("fcntl"), path, named_child), fd("fcntl")),
+            "sigwait": ("signal", "rt_sigtimedwait",
+                        "one of the signals USR2 and signal %d" % signal.SIGRTMIN, nothing),
+            "pause": ("signal", "pause", "a signal", nothing),
+            "semop": ("ipc", "semtimedop", "System V semaphores %d: number 0 is to reach 1"
+                      % self.target.fact("id-semop"), nothing),
+            "message": ("ipc", "msgrcv", "a message in System V queue %d"
+                        % self.target.fact("id-message"), nothing),
+        }
+
+    def check(self, snapshot):
+        for name, (kind, call, text, fd) in self.expected().items():
+            with self.subTest(name):
+                wait = snapshot.thread(name)["wait"]
+                self.assertIsNotNone(wait)
+                self.assertEqual((wait["kind"], wait["syscall"], wait["fd"]),
+                                 (kind, call, fd), wait)
+                # on a slow machine the search for the other end may end before its time
+                said = wait["text"].replace(", perhaps others", "")
+                if isinstance(text, str):
+                    self.assertEqual(said, text)
+                else:
+                    self.assertIsNotNone(text.fullmatch(said), (said, text.pattern))
+
+    def test_modes(self):
+        """Twice each: what was stopped is in restart_syscall afterwards, for the same."""
+        for mode in MODES * 2:
+            with self.subTest(mode):
+                snapshot = self.snap(self.target.pid, mode=mode, status=(0, 1))
+                self.check(snapshot)
+                main = snapshot.thread(self.target.pid)["wait"]
+                self.assertEqual((main["kind"], main["fd"]), ("read", 0))
+
+    def test_times(self):
+        for mode in MODES:
+            snapshot = self.snap(self.target.pid, mode=mode, status=(0, 1))
+            hour = 3600 * 10 ** 9
+            for name in ("sleep", "poll-time"):
+                wait = snapshot.thread(name)["wait"]
+                self.assertEqual((wait["timeout_ns"], wait["left_ns"]), (hour, None), name)
+            wait = snapshot.thread("sleep-until")["wait"]
+            self.assertIsNone(wait["timeout_ns"])
+            self.assertTrue(hour - 600 * 10 ** 9 < wait["left_ns"] <= hour, wait)
+
+    def test_owners(self):
+        snapshot = self.snap(self.target.pid)
+        for name in ("flock", "fcntl", "child"):
+            wait = snapshot.thread(name)["wait"]
+            self.assertEqual((wait["owner_pid"], wait["owner_tid"]), (self.child, None), name)
+        self.assertIn("pipe, written by %d (waits-child)" % self.child,
+                      snapshot.thread("read-child")["wait"]["object"])
+
+    def test_text(self):
+        result = self.run_tool(self.target.pid)
+        text = result.stdout.decode().replace(", perhaps others", "")
+        for kind, call, words, fd in self.expected().values():
+            if isinstance(words, str):
+                self.assertIn("  waits for %s [%s]\n" % (words, call), text)
+
+
+class Stopped(harness.EndToEnd):
+    def test_sigstop(self):
+        target = self.start("threads", 1, 2)
+        os.kill(target.pid, signal.SIGSTOP)
+        harness.wait_until(lambda: set(harness.task_states(target.pid).values()) == {"T"},
+                           "all to stop")
+        result = self.run_tool("-f", "json", "--mode=no-stop", target.pid, status=(0, 1))
+        for thread in harness.Snapshot(result).threads:
+            self.assertEqual(thread["wait"]["kind"], "stopped")
+            self.assertEqual(thread["wait"]["text"], "SIGCONT: a signal has stopped it")
+        os.kill(target.pid, signal.SIGCONT)
+
+    def test_tracer(self):
+        target = self.start("threads", 1, 2)
+        tracer = subprocess.Popen(["gdb", "-q", "-nx", "-p", str(target.pid)],
+                                  stdin=subprocess.PIPE, stdout=subprocess.DEVNULL,
+                                  stderr=subprocess.DEVNULL)
+        self.addCleanup(tracer.wait)
+        self.addCleanup(tracer.kill)
+        harness.wait_until(lambda: set(harness.task_states(target.pid).values()) == {"t"},
+                           "the debugger to hold it")
+        result = self.run_tool("-f", "json", "--mode=no-stop", target.pid, status=(0, 1))
+        for thread in harness.Snapshot(result).threads:
+            wait = thread["wait"]
+            self.assertEqual(wait["kind"], "ptrace")
+            self.assertEqual(wait["owner_pid"], tracer.pid)
+            self.assertEqual(wait["text"], "its tracer %d (gdb) to let it go on" % tracer.pid)
+
+    def test_vfork(self):
+        target = self.start("vfork_parent", 1)
+        for mode in MODES:
+            snapshot = self.snap(target.pid, mode=mode, status=(0, 1))
+            wait = snapshot.thread("vforker")["wait"]
+            self.assertEqual((wait["kind"], wait["syscall"]), ("child", "vfork"))
+            self.assertRegex(wait["text"], r"^its vfork child to end or begin another program: "
+                             r"\d+ \(vforker, sleeping\)$")
+
+
+if __name__ == "__main__":
+    unittest.main()
