@@ -34,11 +34,16 @@
  *		throw_it()
  *		never_throws()
  *		run_terminate()
+ * "long-names":
+ *		void listed<0, 1, ..., 899>(), of more than 1,024 bytes also when mangled
+ *		void doubled<names::pair<names::pair<...>, ...> >(), of 200,000 when
+ *demangled run_long_names()
  */
 #include "target.h"
 
 #include <exception>
 #include <functional>
+#include <utility>
 #include <stdexcept>
 #include <sys/syscall.h>
 
@@ -174,6 +179,44 @@ TARGET_FRAME void run_terminate()
 	TARGET_KEEP();
 }
 
+namespace names
+{
+template <typename A, typename B> struct pair {
+};
+
+template <int Level> struct nested {
+	using type =
+		pair<typename nested<Level - 1>::type, typename nested<Level - 1>::type>;
+};
+
+template <> struct nested<0> {
+	using type = int;
+};
+} // namespace names
+
+template <int... Numbers> TARGET_FRAME void listed()
+{
+	target_block();
+	TARGET_KEEP();
+}
+
+template <int... Numbers> void call_listed(std::integer_sequence<int, Numbers...>)
+{
+	listed<Numbers...>();
+}
+
+template <typename T> TARGET_FRAME void doubled()
+{
+	call_listed(std::make_integer_sequence<int, 900>());
+	TARGET_KEEP();
+}
+
+TARGET_FRAME void run_long_names()
+{
+	doubled<names::nested<13>::type>();
+	TARGET_KEEP();
+}
+
 TARGET_FRAME void thread_routine(void *arg)
 {
 	reinterpret_cast<void (*)()>(arg)();
@@ -186,9 +229,10 @@ int main()
 		const char *name;
 		void (*run)();
 	} threads[] = {
-		{ "template", run_template }, { "inline", run_inline },
-		{ "lambda", run_lambda },     { "destructor", run_destructor },
-		{ "handler", run_handler },   { "terminate", run_terminate },
+		{ "template", run_template },	  { "inline", run_inline },
+		{ "lambda", run_lambda },	  { "destructor", run_destructor },
+		{ "handler", run_handler },	  { "terminate", run_terminate },
+		{ "long-names", run_long_names },
 	};
 
 	target_init();

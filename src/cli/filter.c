@@ -143,6 +143,8 @@ static bool add_conditional(scmp_filter_ctx filter)
 	       add_without(filter, SCMP_SYS(openat), 2, writing) &&
 	       add_without(filter, SCMP_SYS(mmap), 2, PROT_EXEC) &&
 	       add_without(filter, SCMP_SYS(mprotect), 2, PROT_EXEC) &&
+	       /* getrlimit(): how much stack there is */
+	       add_equal(filter, SCMP_SYS(prlimit64), 2, 0) &&
 	       add_equal(filter, SCMP_SYS(fcntl), 1, F_GETFD) &&
 	       add_equal(filter, SCMP_SYS(fcntl), 1, F_GETFL) &&
 	       add_equal(filter, SCMP_SYS(fcntl), 1, F_SETFD) &&

@@ -2,16 +2,31 @@
 
 #include <ctype.h>
 #include <demangle.h>
+#include <pthread.h>
 #include <setjmp.h>
 #include <stdbool.h>
+#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/auxv.h>
+#include <sys/resource.h>
+#include <unistd.h>
 
 #include "base/cleanup.h"
 
-/* libiberty itself refuses C++ names of more than 1,024 bytes while its recursion limit
-   is on, and the stack that it takes is in proportion to the length. */
 enum { MANGLED_MAX = 64 * 1024, D_MANGLED_MAX = 4096 };
+
+/*
+ * libiberty refuses C++ names of more than 1,024 bytes while its recursion limit is on.
+ * Without it the stack that it takes is in proportion to the length: 216 bytes for each
+ * at most (of "FFF..."), and 1,024 frames of its printer, which has a limit in any case.
+ */
+enum {
+	CPLUS_USUAL = 1024,
+	CPLUS_STACK_PER_BYTE = 320,
+	CPLUS_STACK = 1 << 20,
+	CPLUS_STACK_MAX = 64 << 20, /* enough for the longest */
+};
 
 /* Ten times the longest name seen in real programs. */
 enum { DEMANGLED_MAX = 1 << 20 };
@@ -87,9 +102,48 @@ static char *demangle_rust(const char *mangled, size_t *budget)
 	return demangle_pieces(rust_demangle_callback, mangled, DMGL_NO_OPTS, budget);
 }
 
+/* The kernel puts what AT_RANDOM points to on top of the first thread's stack; what
+   pthread_getattr_np() reads of it may be closed to us. */
+static size_t first_stack_left(uintptr_t here)
+{
+	uintptr_t top = getauxval(AT_RANDOM);
+	struct rlimit limit;
+
+	if (!top || getrlimit(RLIMIT_STACK, &limit) != 0)
+		return 0;
+	/* It grows into what lies below it at some time, whatever the limit. */
+	size_t size = SS_MIN(limit.rlim_cur, (rlim_t)CPLUS_STACK_MAX);
+	return here < top && top - here < size ? size - (top - here) : 0;
+}
+
+/* What is left of this thread's stack; 0: not known. */
+static size_t stack_left(void)
+{
+	pthread_attr_t attr;
+	void *lowest = NULL;
+	size_t size = 0;
+	uintptr_t here = (uintptr_t)__builtin_frame_address(0);
+
+	if (gettid() == getpid())
+		return first_stack_left(here);
+	if (pthread_getattr_np(pthread_self(), &attr) != 0)
+		return 0;
+	bool known = pthread_attr_getstack(&attr, &lowest, &size) == 0;
+	(void)pthread_attr_destroy(&attr); /* frees a set of processors */
+	return known && here - (uintptr_t)lowest < size ? here - (uintptr_t)lowest : 0;
+}
+
 static char *demangle_cplus(const char *mangled, size_t *budget)
 {
-	return demangle_pieces(cplus_demangle_v3_callback, mangled, DMGL_PARAMS, budget);
+	size_t size = strlen(mangled);
+	int options = DMGL_PARAMS;
+
+	if (size > CPLUS_USUAL) {
+		if (stack_left() < CPLUS_STACK + size * CPLUS_STACK_PER_BYTE)
+			return NULL;
+		options |= DMGL_NO_RECURSE_LIMIT;
+	}
+	return demangle_pieces(cplus_demangle_v3_callback, mangled, options, budget);
 }
 
 static char *demangle_d(const char *mangled, size_t *budget)

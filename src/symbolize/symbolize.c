@@ -3,6 +3,7 @@
  * is looked up once, however many frames share it.
  */
 #include <stdbool.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -139,18 +140,32 @@ static struct ss_names *names_of(struct work *work, const struct ss_frame *frame
 	return names;
 }
 
-/* The snapshot's copy of a text, cut if it is too long. NULL without memory. */
+/* The beginning of a text, with what is left out. */
+static const char *keep_start(struct work *work, const char *text, size_t size)
+{
+	_cleanup_free_ char *start = NULL;
+
+	while (size && ((unsigned char)text[size] & 0xc0) == 0x80)
+		size--; /* not within a letter of UTF-8 */
+	if (asprintf(&start, "%.*s...(%zu more)", (int)size, text, strlen(text) - size) <
+	    0)
+		return NULL;
+	return ss_intern_string(work->snapshot->strings, start);
+}
+
+/* The snapshot's copy of a text; of one that is too long the start, which says so. NULL
+   without memory. */
 static const char *keep_text(struct work *work, const char *text)
 {
-	size_t size = strnlen(text, TEXT_MAX);
+	size_t size = strlen(text);
+	size_t max = TEXT_MAX;
 
-	if (size > TEXT_USUAL) {
-		if (size > work->long_texts_left)
-			size = TEXT_USUAL;
-		else
-			work->long_texts_left -= size;
-	}
-	return ss_intern_bytes(work->snapshot->strings, text, size);
+	if (size > TEXT_USUAL && SS_MIN(size, TEXT_MAX) > work->long_texts_left)
+		max = TEXT_USUAL;
+	if (size > TEXT_USUAL && max == TEXT_MAX)
+		work->long_texts_left -= SS_MIN(size, TEXT_MAX);
+	return size > max ? keep_start(work, text, max) :
+			    ss_intern_bytes(work->snapshot->strings, text, size);
 }
 
 /* False without memory; name may be NULL. */

@@ -32,6 +32,24 @@ class CPlusPlus(EndToEnd):
             with self.subTest(mode=mode, thread="main"):
                 self.assert_stack(snapshot, "cplusplus", MAIN_STACK)
 
+    def test_long_names(self):
+        """Whole in JSON; shortened for people, who are told by how much."""
+        target = self.start("cplusplus")
+        snapshot = self.snap(target.pid)
+        frames = [frame for frame in snapshot.frames(snapshot.thread("long-names"))
+                  if not frame["symbol"].startswith("void call_listed")]
+        names = [frame["symbol"] for frame in frames]
+        self.assertEqual(names[2], "void listed<%s>()" % ", ".join(map(str, range(900))))
+        pair = "int"
+        for _ in range(13):
+            pair = "names::pair<%s, %s%s>" % (pair, pair, " " if pair[-1] == ">" else "")
+        self.assertGreater(len(pair), 100000)
+        self.assertEqual(names[3], "void doubled<%s >()" % pair)
+        self.assertEqual(names[4], "run_long_names()")
+        text = self.run_tool(target.pid).stdout.decode()
+        self.assertRegex(text, r"void listed<0, 1, [0-9, ]+\.\.\.\(\d+ more\)\+0x")
+        self.assertIn(names[3], self.run_tool("-v", target.pid).stdout.decode())
+
     def test_inlined_calls(self):
         target = self.start("cplusplus")
         for mode in MODES:

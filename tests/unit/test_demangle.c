@@ -7,6 +7,8 @@
 
 #include <cmocka.h>
 
+#include <pthread.h>
+
 #include <stdio.h>
 
 #include "base/cleanup.h"
@@ -80,6 +82,52 @@ static void test_name_that_explodes(void **state)
 	free(demangle("_D1f1gFHQcQcHQeQeHQgQgHQiQiHQkQkHQmQmHQoQoHQqQqZv"));
 }
 
+/* Names of more than 1,024 bytes, as long lists of template arguments give them; those
+   that would take more stack than there is stay as they are. */
+static void test_long_names(void **state)
+{
+	enum { COUNT = 900 };
+	_cleanup_free_ char *mangled = malloc(COUNT * 20);
+
+	(void)state;
+	assert_non_null(mangled);
+	char *at = mangled + sprintf(mangled, "_Z1fIJ");
+	for (int i = 0; i < COUNT; i++)
+		at += sprintf(at, "12a_class_%04d", i % 1000);
+	strcpy(at, "EEvv");
+	_cleanup_free_ char *name = demangle(mangled);
+	assert_non_null(name);
+	assert_true(strlen(mangled) > 10000 && strlen(name) > 10000);
+	assert_memory_equal(name, "void f<a_class_000", 18);
+	assert_string_equal(name + strlen(name) - 3, ">()");
+}
+
+static void *demangle_long_name(void *mangled)
+{
+	return demangle(mangled);
+}
+
+static void test_long_name_on_a_small_stack(void **state)
+{
+	enum { COUNT = 900, STACK = 256 << 10 };
+	_cleanup_free_ char *mangled = malloc(COUNT * 20);
+	pthread_attr_t attr;
+	pthread_t thread;
+	void *name = NULL;
+
+	(void)state;
+	assert_non_null(mangled);
+	char *at = mangled + sprintf(mangled, "_Z1f");
+	for (int i = 0; i < COUNT; i++)
+		at += sprintf(at, "12a_class_%04d", i % 1000);
+	assert_int_equal(pthread_attr_init(&attr), 0);
+	assert_int_equal(pthread_attr_setstacksize(&attr, STACK), 0);
+	assert_int_equal(pthread_create(&thread, &attr, demangle_long_name, mangled), 0);
+	assert_int_equal(pthread_join(thread, &name), 0);
+	assert_int_equal(pthread_attr_destroy(&attr), 0);
+	assert_null(name);
+}
+
 static void test_budget(void **state)
 {
 	char mangled[1024];
@@ -125,6 +173,8 @@ int main(void)
 		cmocka_unit_test(test_languages),
 		cmocka_unit_test(test_plain_names),
 		cmocka_unit_test(test_name_that_explodes),
+		cmocka_unit_test(test_long_names),
+		cmocka_unit_test(test_long_name_on_a_small_stack),
 		cmocka_unit_test(test_budget),
 		cmocka_unit_test(test_deep_and_long_names),
 	};
