@@ -94,19 +94,25 @@ void ss_arguments_read(struct ss_facts *facts, const struct ss_capture *capture,
 	}
 }
 
-/* What was stopped in a call may be in restart_syscall now, for the same. */
+/* What was stopped in a call may be in restart_syscall now, for the same; or, where a
+   stop ended its wait, in the same call again for what is left of the time. */
 static bool is_same(const struct ss_syscall_text *now, const struct ss_syscall *then,
-		    uint64_t sp)
+		    const struct ss_call *call, uint64_t sp)
 {
-	return now->kind == SS_SYSCALL_BLOCKED && now->sp == sp &&
-	       (now->number == then->number || now->number == SYS_restart_syscall) &&
-	       memcmp(now->args, then->args, sizeof(now->args)) == 0;
+	if (now->kind != SS_SYSCALL_BLOCKED || now->sp != sp ||
+	    (now->number != then->number && now->number != SYS_restart_syscall))
+		return false;
+	for (int i = 0; i < SS_SYSCALL_ARGS; i++) {
+		bool is_time = call->timeout_type == SS_TIMEOUT_MS &&
+			       i == call->timeout - 1;
+		if (now->args[i] != then->args[i] && !is_time)
+			return false;
+	}
+	return true;
 }
 
-static bool has_objects(const struct ss_thread_facts *thread)
+static bool has_objects(const struct ss_call *call)
 {
-	const struct ss_call *call = ss_call_find(thread->call.number);
-
 	return call && (call->fd || call->kind == SS_WAIT_POLL ||
 			call->kind == SS_WAIT_SELECT || call->kind == SS_WAIT_CHILD);
 }
@@ -119,12 +125,13 @@ void ss_arguments_check(struct ss_facts *facts, const struct ss_capture *capture
 	for (size_t i = 0; i < facts->threads.count; i++) {
 		struct ss_thread_facts *thread = &facts->threads.items[i];
 		const struct ss_capture_thread *from = &capture->threads.items[i];
+		const struct ss_call *call = ss_call_find(thread->call.number);
 		struct ss_syscall_text now;
-		if (has_objects(thread))
-			thread->stayed =
-				ss_target_read_task(target, thread->tid, "syscall",
-						    &text) &&
-				ss_syscall_parse(text.bytes, text.size, &now) &&
-				is_same(&now, &from->syscall, ss_regs_sp(&from->regs));
+		if (has_objects(call))
+			thread->stayed = ss_target_read_task(target, thread->tid,
+							     "syscall", &text) &&
+					 ss_syscall_parse(text.bytes, text.size, &now) &&
+					 is_same(&now, &from->syscall, call,
+						 ss_regs_sp(&from->regs));
 	}
 }

@@ -33,15 +33,52 @@ static int compare_members(const void *a, const void *b, void *snapshot)
 	return order ? order : (i > k) - (i < k);
 }
 
+/* Kinds of wait in which a thread mostly waits for something to do. A lock that somebody
+   holds is none of them, nor is a disk or a child. */
+static bool is_idle(const struct ss_thread *thread)
+{
+	if (!thread->wait || thread->state == 'D')
+		return false;
+	switch (thread->wait->kind) {
+	case SS_WAIT_CONDVAR:
+	case SS_WAIT_SEMAPHORE:
+	case SS_WAIT_FUTEX:
+	case SS_WAIT_POLL:
+	case SS_WAIT_SELECT:
+	case SS_WAIT_EPOLL:
+	case SS_WAIT_SLEEP:
+	case SS_WAIT_READ:
+	case SS_WAIT_ACCEPT:
+	case SS_WAIT_RECEIVE:
+	case SS_WAIT_SIGNAL:
+		return true;
+	case SS_WAIT_IO: /* completions, of which there may be none to come */
+		return thread->wait->syscall &&
+		       strncmp(thread->wait->syscall, "io_", 3) == 0;
+	default:
+		return false;
+	}
+}
+
+/* 0 to 2: how little there is to be seen in it. */
+static int dullness(const struct ss_group *group)
+{
+	if (!group->is_idle)
+		return 0;
+	return group->count > 1 ? 2 : 1;
+}
+
 static int compare_groups(const void *a, const void *b)
 {
 	const struct ss_group *g = a;
 	const struct ss_group *h = b;
 
+	if (dullness(g) != dullness(h))
+		return dullness(g) - dullness(h);
 	if (g->has_main != h->has_main)
 		return g->has_main ? -1 : 1;
 	if (g->count != h->count)
-		return g->count > h->count ? -1 : 1;
+		return g->count < h->count ? -1 : 1;
 	if (g->has_running != h->has_running) /* of many single threads the busy ones */
 		return g->has_running ? -1 : 1;
 	return (*g->members > *h->members) - (*g->members < *h->members);
@@ -70,6 +107,7 @@ static void collect(struct ss_grouping *grouping, const struct ss_snapshot *snap
 		struct ss_group *group = &grouping->groups[grouping->count - 1];
 		const struct ss_thread *thread =
 			ss_snapshot_thread(snapshot, grouping->members[i]);
+		group->is_idle = (group->count == 0 || group->is_idle) && is_idle(thread);
 		group->count++;
 		group->has_main |= thread->tid == pid;
 		group->has_running |= thread->state == 'R';

@@ -15,6 +15,7 @@ struct ss_group {
 	size_t count;	       /* at least 1 */
 	bool has_running;      /* a thread in state R is in it */
 	bool has_main;	       /* the thread whose id is the pid is in it */
+	bool is_idle;	       /* all wait for work, as far as the kind of wait tells */
 };
 
 struct ss_grouping {
@@ -24,9 +25,10 @@ struct ss_grouping {
 };
 
 /*
- * Groups the threads of a snapshot: equal stack, end and reason. The group of the
- * main thread comes first, then the largest. With merge false every thread is a
- * group of its own, in the order of the snapshot. NULL without memory.
+ * Groups the threads of a snapshot: equal stack, end and reason. The odd ones come first
+ * and what waits for work last: what is not idle, then idle threads, then pools of idle
+ * threads; in each the group of the main thread, then the smallest. With merge false
+ * every thread is a group of its own, in the order of the snapshot. NULL without memory.
  */
 struct ss_grouping *ss_grouping_new(const struct ss_snapshot *snapshot, bool merge);
 void ss_grouping_free(struct ss_grouping *grouping);

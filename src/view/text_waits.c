@@ -59,18 +59,36 @@ static size_t merge(struct same *items, size_t count)
 	return merged;
 }
 
+/* The text, with a colour for who holds the lock, which is its last part. */
+static void write_text(const struct ss_wait *wait, bool color, FILE *out)
+{
+	static const char owner[] = "held by ";
+	const char *from = NULL;
+
+	for (const char *at = wait->text; color && (wait->owner_tid || wait->owner_pid) &&
+					  (at = strstr(at, owner)) != NULL;)
+		from = at += strlen(owner);
+	if (!from) {
+		ss_escape_write(wait->text, NULL, out);
+		return;
+	}
+	_cleanup_free_ char *head = strndup(wait->text, (size_t)(from - wait->text));
+	ss_escape_write(head ? head : "", NULL, out);
+	ss_style_write(SS_STYLE_WARN, color, out);
+	ss_escape_write(from, NULL, out);
+	ss_style_write(SS_STYLE_NONE, color, out);
+}
+
 static void write_line(const struct same *same, size_t members,
 		       const struct ss_render_options *options, FILE *out)
 {
-	(void)fputs_unlocked("  waits for ", out);
+	(void)fputs_unlocked("  ", out);
 	if (same->count < members) {
-		(void)fputc_unlocked('(', out);
 		ss_quantity_write_count(same->count, out);
-		(void)fputs_unlocked(") ", out);
+		(void)fputc_unlocked(' ', out);
 	}
-	ss_style_write(SS_STYLE_STRONG, options->color, out);
-	ss_escape_write(same->wait->text, NULL, out);
-	ss_style_write(SS_STYLE_NONE, options->color, out);
+	(void)fputs_unlocked(same->count > 1 ? "wait for " : "waits for ", out);
+	write_text(same->wait, options->color, out);
 	if (same->wait->syscall)
 		(void)fprintf(out, " [%s]", same->wait->syscall);
 	(void)fputc_unlocked('\n', out);
@@ -84,8 +102,7 @@ static void write_rest(const struct same *items, size_t count, FILE *out)
 		threads += items[i].count;
 	(void)fputs_unlocked("  ... and ", out);
 	ss_quantity_write_count(threads, out);
-	(void)fprintf(out, " thread%s for other things (-v lists them)\n",
-		      threads == 1 ? "" : "s");
+	(void)fputs_unlocked(" for other things (-v lists them)\n", out);
 }
 
 struct ss_error *ss_text_write_waits(const struct ss_snapshot *snapshot,

@@ -2,7 +2,7 @@
 
 #include "view/group.h"
 
-static void test_main_first_then_the_largest(void **state)
+static void test_main_first_then_the_smallest(void **state)
 {
 	_cleanup_(ss_snapshot_cleanup) struct ss_snapshot *snapshot = sample_new();
 	const struct ss_frame a = sample_frame(snapshot, SAMPLE_LIBC, 1, NULL);
@@ -20,11 +20,52 @@ static void test_main_first_then_the_largest(void **state)
 	assert_int_equal(grouping->count, 4);
 	assert_true(grouping->groups[0].has_main);
 	assert_int_equal(grouping->groups[0].members[0], 2);
-	assert_int_equal(grouping->groups[1].count, 2);
-	assert_int_equal(grouping->groups[1].members[0], 1);
-	assert_int_equal(grouping->groups[1].members[1], 3);
-	assert_int_equal(grouping->groups[2].members[0], 0);
-	assert_int_equal(grouping->groups[3].members[0], 4);
+	assert_int_equal(grouping->groups[1].members[0], 0);
+	assert_int_equal(grouping->groups[2].members[0], 4);
+	assert_int_equal(grouping->groups[3].count, 2);
+	assert_int_equal(grouping->groups[3].members[0], 1);
+	assert_int_equal(grouping->groups[3].members[1], 3);
+}
+
+static void add_waiting(struct ss_snapshot *snapshot, pid_t tid, uint64_t pc,
+			const struct ss_wait *wait)
+{
+	const struct ss_frame frame = sample_frame(snapshot, SAMPLE_LIBC, pc, NULL);
+
+	sample_add_thread(snapshot, tid, "w", &frame, 1, SS_END_ROOT)->wait = wait;
+}
+
+/* Who waits for a lock is seen before who waits for work, pools of the latter last; also
+   the main thread has to wait its turn. */
+static void test_idle_last(void **state)
+{
+	static const struct ss_wait idle = { .kind = SS_WAIT_CONDVAR, .text = "work" };
+	static const struct ss_wait listens = { .kind = SS_WAIT_EPOLL, .text = "events" };
+	static const struct ss_wait lock = { .kind = SS_WAIT_MUTEX, .text = "a lock" };
+	static const struct ss_wait uring = { .kind = SS_WAIT_IO,
+					      .text = "completions",
+					      .syscall = "io_getevents" };
+	static const struct ss_wait disk = { .kind = SS_WAIT_IO,
+					     .text = "a disk",
+					     .syscall = "fsync" };
+	static const pid_t wanted[] = { 106, 104, 100, 107, 101 };
+	_cleanup_(ss_snapshot_cleanup) struct ss_snapshot *snapshot = sample_new();
+
+	(void)state;
+	add_waiting(snapshot, 100, 1, &listens); /* main */
+	add_waiting(snapshot, 101, 2, &idle);
+	add_waiting(snapshot, 102, 2, &idle);
+	add_waiting(snapshot, 104, 3, &lock);
+	add_waiting(snapshot, 105, 3, &lock);
+	add_waiting(snapshot, 106, 4, &disk);
+	add_waiting(snapshot, 107, 5, &uring);
+	_cleanup_(ss_grouping_cleanup) struct ss_grouping *grouping =
+		ss_grouping_new(snapshot, true);
+	assert_int_equal(grouping->count, SS_ARRAY_SIZE(wanted));
+	for (size_t i = 0; i < grouping->count; i++) {
+		size_t first = grouping->groups[i].members[0];
+		assert_int_equal(ss_snapshot_thread(snapshot, first)->tid, wanted[i]);
+	}
 }
 
 static void test_reasons_keep_threads_apart(void **state)
@@ -38,7 +79,7 @@ static void test_reasons_keep_threads_apart(void **state)
 	_cleanup_(ss_grouping_cleanup) struct ss_grouping *grouping =
 		ss_grouping_new(snapshot, true);
 	assert_int_equal(grouping->count, 2);
-	assert_int_equal(grouping->groups[0].count, 2);
+	assert_int_equal(grouping->groups[1].count, 2);
 }
 
 static void test_not_merged(void **state)
@@ -69,7 +110,8 @@ static void test_no_threads(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_main_first_then_the_largest),
+		cmocka_unit_test(test_main_first_then_the_smallest),
+		cmocka_unit_test(test_idle_last),
 		cmocka_unit_test(test_reasons_keep_threads_apart),
 		cmocka_unit_test(test_not_merged),
 		cmocka_unit_test(test_no_threads),
