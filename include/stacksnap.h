@@ -160,6 +160,13 @@ SS_API void ss_capture_free(struct ss_capture *capture);
 
 /* Session --------------------------------------------------------------- */
 
+/*
+ * Asked for a file that is not on this machine: the debug file of a build, or the module
+ * itself. build_id is in lower-case hexadecimal. Returns a file that is open for reading,
+ * which becomes the library's, or -1. A file of another build is not used.
+ */
+typedef int ss_file_finder(void *data, const char *build_id, bool debug);
+
 struct ss_session_options {
 	size_t size;	       /* sizeof(struct ss_session_options) */
 	const char *debug_dir; /* separate debug files; NULL: /usr/lib/debug */
@@ -170,6 +177,8 @@ struct ss_session_options {
 	volatile int32_t *module_at;
 	const int32_t *skip_modules; /* whose bytes are not to be interpreted */
 	size_t skip_count;
+	ss_file_finder *find_file; /* NULL: what is not found here stays without names */
+	void *find_data;
 };
 
 /*

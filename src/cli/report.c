@@ -8,6 +8,7 @@
 #include <time.h>
 
 #include "cli/command.h"
+#include "cli/debuginfod.h"
 #include "cli/failure.h"
 #include "cli/output.h"
 #include "cli/report_options.h"
@@ -23,6 +24,7 @@ struct opened {
 struct report {
 	struct ss_report_arguments arguments;
 	SS_VECTOR(struct opened) files;
+	struct ss_debuginfod *debuginfod; /* or NULL */
 	struct ss_session *session;
 	struct ss_profile *profile;
 	struct ss_output *output;
@@ -37,6 +39,7 @@ static void report_deinit(struct report *report)
 		ss_recording_close(report->files.items[i].recording);
 	ss_vector_free(&report->files);
 	ss_session_free(report->session);
+	ss_debuginfod_free(report->debuginfod);
 	ss_report_arguments_deinit(&report->arguments);
 }
 
@@ -165,12 +168,19 @@ static struct ss_error *note_modules(struct ss_profile *profile)
 
 static struct ss_error *open_session(struct report *report)
 {
-	const struct ss_session_options options = {
+	struct ss_session_options options = {
 		.size = sizeof(options),
 		.debug_dir = report->arguments.debug_dir,
 		.sysroot = report->arguments.sysroot,
 	};
 
+	if (report->arguments.debuginfod) {
+		struct ss_error *error = ss_debuginfod_new(&report->debuginfod);
+		if (error)
+			return error;
+		options.find_file = ss_debuginfod_find;
+		options.find_data = report->debuginfod;
+	}
 	return ss_session_new(&options, &report->session);
 }
 

@@ -26,6 +26,8 @@ struct ss_error *ss_session_new(const struct ss_session_options *options,
 	session->module_at = o.module_at;
 	session->skip_modules = o.skip_modules;
 	session->skip_count = o.skip_count;
+	session->find_file = o.find_file;
+	session->find_data = o.find_data;
 	if (!session->debug_dir || (o.sysroot && !session->sysroot))
 		return ss_error_no_memory();
 	*ret = take_ptr(session);

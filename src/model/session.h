@@ -20,6 +20,8 @@ struct ss_session {
 	volatile int32_t *module_at; /* or NULL */
 	const int32_t *skip_modules;
 	size_t skip_count;
+	ss_file_finder *find_file; /* or NULL */
+	void *find_data;
 	struct ss_session_slot unwind;
 	struct ss_session_slot symbolize;
 };

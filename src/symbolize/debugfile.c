@@ -115,17 +115,42 @@ static struct ss_elf *try_path(const struct ss_session *session, const char *pat
 	return elf ? elf : try_root(NULL, path, wanted, checksum);
 }
 
+static void to_hex(const struct build_id *id, char ret[2 * SS_ELF_BUILD_ID_MAX + 1])
+{
+	ret[0] = '\0';
+	for (size_t i = 0; i < id->size; i++)
+		(void)sprintf(ret + 2 * i, "%02x", id->bytes[i]); /* has room */
+}
+
+/* Whatever may find it elsewhere. */
+static struct ss_elf *ask(const struct ss_session *session, const struct build_id *wanted,
+			  bool debug)
+{
+	_cleanup_(ss_elf_cleanup) struct ss_elf *elf = NULL;
+	char hex[2 * SS_ELF_BUILD_ID_MAX + 1];
+
+	if (!session->find_file || wanted->size < 2)
+		return NULL;
+	to_hex(wanted, hex);
+	_cleanup_close_ int fd = session->find_file(session->find_data, hex, debug);
+	elf = fd >= 0 ? ss_elf_from_fd(fd) : NULL;
+	if (!elf)
+		return NULL;
+	elf->owns_fd = true;
+	(void)take_fd(fd); /* the image has it now */
+	return belongs(elf, wanted, NULL) ? take_ptr(elf) : NULL;
+}
+
 /* ending: ".debug" of what was stripped off, "" of a module itself. */
 static struct ss_elf *try_build_id(const struct ss_session *session, const char *below,
 				   const char *ending, const struct build_id *wanted)
 {
-	char hex[2 * SS_ELF_BUILD_ID_MAX + 1] = "";
+	char hex[2 * SS_ELF_BUILD_ID_MAX + 1];
 	char path[PATH_MAX];
 
 	if (wanted->size < 2)
 		return NULL;
-	for (size_t i = 0; i < wanted->size; i++)
-		(void)sprintf(hex + 2 * i, "%02x", wanted->bytes[i]); /* has room */
+	to_hex(wanted, hex);
 	int size = snprintf(path, sizeof(path), "%s%s/.build-id/%.2s/%s%s",
 			    session->debug_dir, below, hex, hex + 2, ending);
 	return size < (int)sizeof(path) ? try_path(session, path, wanted, NULL) : NULL;
@@ -192,7 +217,7 @@ struct ss_elf *ss_debugfile_find(const struct ss_session *session,
 	found = try_build_id(session, "", ".debug", &wanted);
 	if (!found && elf)
 		found = find_by_link(session, module->pub.path, elf, &wanted);
-	return found;
+	return found ? found : ask(session, &wanted, true);
 }
 
 struct ss_elf *ss_debugfile_find_module(const struct ss_session *session,
@@ -208,6 +233,16 @@ struct ss_elf *ss_debugfile_find_module(const struct ss_session *session,
 	if (module->pub.path[0] == '/')
 		found = try_path(session, module->pub.path, &wanted, NULL);
 	return found ? found : try_build_id(session, "", "", &wanted);
+}
+
+struct ss_elf *ss_debugfile_fetch_module(const struct ss_session *session,
+					 const struct ss_module_impl *module)
+{
+	struct build_id wanted = { .size = SS_MIN(module->build_id_size,
+						  (size_t)SS_ELF_BUILD_ID_MAX) };
+
+	memcpy(wanted.bytes, module->build_id, wanted.size);
+	return ask(session, &wanted, false);
 }
 
 /* A relative name starts from the directory of the file that has it. */

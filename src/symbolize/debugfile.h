@@ -21,6 +21,10 @@
 struct ss_elf *ss_debugfile_find_module(const struct ss_session *session,
 					const struct ss_module_impl *module);
 
+/* The same from where the session's finder has it, or NULL. */
+struct ss_elf *ss_debugfile_fetch_module(const struct ss_session *session,
+					 const struct ss_module_impl *module);
+
 /* The debug file of a module, or NULL. elf is the module's own file or image, and may
    be NULL. The caller frees. */
 struct ss_elf *ss_debugfile_find(const struct ss_session *session,

@@ -37,18 +37,6 @@ void ss_names_free(struct ss_names *names)
 	free(names);
 }
 
-static void files_open(struct files *files, const struct ss_session *session,
-		       const struct ss_module_impl *module)
-{
-	*files = (struct files){ .session = session, .module = module };
-	if (module->fd >= 0)
-		files->own = ss_elf_from_fd(module->fd);
-	else if (module->bytes)
-		files->own = ss_elf_from_memory(module->bytes, module->size);
-	else
-		files->own = ss_debugfile_find_module(session, module);
-}
-
 static void files_close(struct files *files)
 {
 	ss_elf_free(files->own);
@@ -62,6 +50,21 @@ static const struct ss_elf *debug_file(struct files *files)
 			ss_debugfile_find(files->session, files->module, files->own);
 	files->debug_sought = true;
 	return files->debug;
+}
+
+static void files_open(struct files *files, const struct ss_session *session,
+		       const struct ss_module_impl *module)
+{
+	*files = (struct files){ .session = session, .module = module };
+	if (module->fd >= 0)
+		files->own = ss_elf_from_fd(module->fd);
+	else if (module->bytes)
+		files->own = ss_elf_from_memory(module->bytes, module->size);
+	else
+		files->own = ss_debugfile_find_module(session, module);
+	/* a debug file has all the names: the module is asked for where that is not */
+	if (!files->own && module->fd < 0 && !module->bytes && !debug_file(files))
+		files->own = ss_debugfile_fetch_module(session, module);
 }
 
 /* A stripped module names what it exports, and perhaps more in .gnu_debugdata. */

@@ -1,0 +1,118 @@
+"""stacksnap report --debuginfod, with a server of debug files on this machine. Debian package:
+libdebuginfod1, which gdb brings along."""
+
+import ctypes
+import http.server
+import os
+import socket
+import sys
+import threading
+import unittest
+
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+
+from recordings import Description, ReportTest, main  # noqa: E402
+
+
+class Server:
+    """Serves /buildid/ID/KIND from files; keeps what was asked for."""
+
+    def __init__(self, files):
+        asked = self.asked = []
+
+        class Handler(http.server.BaseHTTPRequestHandler):
+            def do_GET(self):
+                asked.append(self.path)
+                data = files.get(self.path)
+                self.send_response(200 if data else 404)
+                self.send_header("Content-Length", str(len(data or b"")))
+                self.end_headers()
+                self.wfile.write(data or b"")
+
+            def log_message(self, *_):
+                pass
+
+        self.server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        self.url = "http://127.0.0.1:%d" % self.server.server_address[1]
+        self.thread = threading.Thread(target=self.server.serve_forever, daemon=True)
+        self.thread.start()
+
+    def close(self):
+        self.server.shutdown()
+        self.server.server_close()
+        self.thread.join()
+
+
+class Debuginfod(ReportTest):
+    @classmethod
+    def setUpClass(cls):
+        super().setUpClass()
+        try:
+            ctypes.CDLL("libdebuginfod.so.1")
+        except OSError as error:
+            raise unittest.SkipTest(str(error)) from None
+        d = Description()
+        process = d.process()
+        module = d.module(process, "/no/such/place/libshop.so", cls.build_id)
+        thread = d.thread(process, 1, "t")
+        stack = d.stack((module, cls.at["hash"]))
+        d.tick()
+        d.sample(thread, stack, "R")
+        cls.recording = d.write(cls.path("elsewhere.ss"))
+        with open(cls.library, "rb") as file:
+            cls.data = file.read()
+
+    def serve(self, files):
+        server = Server(files)
+        self.addCleanup(server.close)
+        return server
+
+    def ask(self, urls, *options, status):
+        cache = self.path("cache-" + self.id())
+        os.makedirs(cache, exist_ok=True)
+        environment = dict(os.environ, DEBUGINFOD_URLS=urls, DEBUGINFOD_CACHE_PATH=cache,
+                           HOME=cache, no_proxy="*")
+        return self.report("-f", "folded", *options, self.recording, status=(status,),
+                           env=environment)
+
+    def address(self, kind):
+        return "/buildid/%s/%s" % (self.build_id, kind)
+
+    def test_debug_file(self):
+        server = self.serve({self.address("debuginfo"): self.data})
+        result = self.ask(server.url, "--debuginfod", status=0)
+        self.assertEqual(result.stdout, b"shop;t;shop_hash 1\n")
+        self.assertEqual(server.asked, [self.address("debuginfo")])
+
+    def test_the_module_itself(self):
+        server = self.serve({self.address("executable"): self.data})
+        result = self.ask(server.url, "--debuginfod", status=0)
+        self.assertEqual(result.stdout, b"shop;t;shop_hash 1\n")
+
+    def test_only_if_asked(self):
+        server = self.serve({self.address("debuginfo"): self.data})
+        self.assertNotIn(b"shop_hash", self.ask(server.url, status=1).stdout)
+        self.assertEqual(server.asked, [])
+
+    def test_a_server_that_has_something_else(self):
+        """Neither what is no ELF file nor a file of another build is used."""
+        id_bytes = bytes.fromhex(self.build_id)
+        other = self.data.replace(id_bytes, b"\x00" + id_bytes[1:])
+        self.assertNotEqual(other, self.data)
+        for name, data in (("other", other), ("text", b"hello" * 999)):
+            server = self.serve({self.address("debuginfo"): data})
+            result = self.ask(server.url, "--debuginfod", status=1)
+            self.assertNotIn(b"shop_hash", result.stdout, name)
+
+    def test_no_server(self):
+        with socket.socket() as closed:
+            closed.bind(("127.0.0.1", 0))
+            url = "http://127.0.0.1:%d" % closed.getsockname()[1]
+            result = self.ask(url, "--debuginfod", status=1)
+        self.assertIn(self.build_id.encode(), result.stderr)
+        result = self.ask("", "--debuginfod", status=2)
+        self.assertIn(b"DEBUGINFOD_URLS", result.stderr)
+
+
+if __name__ == "__main__":
+    main()
