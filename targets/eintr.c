@@ -1,13 +1,13 @@
 /*
- * A thread in each blocking call, with an infinite wait. A tool that stops them makes
- * some of these calls return EINTR, unless it takes care.
+ * A thread in each blocking call, with an infinite wait, and once more with a time limit
+ * where the call has one. A tool that stops them makes some of these calls return EINTR,
+ * unless it takes care.
  *
  * Thread NAME, for each name of the table below: the libc's frames of the call,
  * call_NAME, thread_routine, target_thread_main, start_thread, clone3.
  * At the end of stdin a line "NAME EINTRS OTHERS KIND" for each: how often the call
  * returned EINTR and how often it returned otherwise; KIND is "infinite", "finite" (the
- * wait has a limit that its arguments do not show) or "missing" (this kernel has not
- * got the call).
+ * wait has a limit: a week) or "missing" (this kernel has not got the call).
  */
 #include "target.h"
 
@@ -16,6 +16,8 @@
 #include <linux/aio_abi.h>
 #include <linux/futex.h>
 #include <linux/io_uring.h>
+#include <linux/time_types.h>
+#include <mqueue.h>
 #include <poll.h>
 #include <pthread.h>
 #include <sched.h>
@@ -34,17 +36,29 @@
 #include <sys/prctl.h>
 #include <sys/select.h>
 #include <sys/sem.h>
+#include <sys/signalfd.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/timerfd.h>
+#include <sys/uio.h>
 #include <sys/un.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
-static int epoll_fd, semaphore, queue, listener, pair[2], pipe_ends[2], full_pipe[2],
-	event_fd;
+static int epoll_fd, semaphore, queue, full_queue, listener, pair[2], pipe_ends[2],
+	full_pipe[2], event_fd;
 static int inotify_fd, timer_fd, uring_fd, lock_fd, timeout_pair[2], timeout_listener;
+static int full_pair[2], full_timeout_pair[2], signal_fd, child_fd, spliced[2],
+	message_fd;
+static int terminal;
+static char fifo[64];
+static struct sockaddr_un full_address;
+static socklen_t full_address_size;
+static pthread_mutex_t held_mutex;
+static const struct timespec week = { .tv_sec = 7 * 24 * 3600 };
+enum { WEEK_MS = 7 * 24 * 3600 * 1000 };
 static aio_context_t aio;
 static uint32_t futex_word;
 static pid_t child;
@@ -143,13 +157,11 @@ CALL(pselect)
 
 CALL(nanosleep)
 {
-	struct timespec week = { .tv_sec = 7 * 24 * 3600 };
 	return syscall(SYS_nanosleep, &week, NULL);
 }
 
 CALL(clock_nanosleep)
 {
-	struct timespec week = { .tv_sec = 7 * 24 * 3600 };
 	errno = clock_nanosleep(CLOCK_MONOTONIC, 0, &week, NULL);
 	return errno ? -1 : 0;
 }
@@ -262,6 +274,201 @@ CALL(flock)
 	return flock(lock_fd, LOCK_EX);
 }
 
+CALL(send)
+{
+	char bytes[4096] = { 0 };
+	return send(full_pair[0], bytes, sizeof(bytes), 0);
+}
+
+CALL(sendmsg)
+{
+	char bytes[4096] = { 0 };
+	struct iovec part = { bytes, sizeof(bytes) };
+	struct msghdr header = { .msg_iov = &part, .msg_iovlen = 1 };
+	return sendmsg(full_pair[0], &header, 0);
+}
+
+CALL(send_timed)
+{
+	char bytes[4096] = { 0 };
+	return send(full_timeout_pair[0], bytes, sizeof(bytes), 0);
+}
+
+CALL(recvmmsg)
+{
+	char byte;
+	struct iovec part = { &byte, 1 };
+	struct mmsghdr header = { .msg_hdr = { .msg_iov = &part, .msg_iovlen = 1 } };
+	return recvmmsg(pair[0], &header, 1, 0, NULL);
+}
+
+CALL(connect)
+{
+	int fd = socket(AF_UNIX, SOCK_STREAM, 0);
+	long result = connect(fd, (struct sockaddr *)&full_address, full_address_size);
+	int errnum = errno;
+	close(fd);
+	errno = errnum;
+	return result;
+}
+
+CALL(msgsnd)
+{
+	struct {
+		long type;
+		char text[1024];
+	} message = { .type = 1 };
+	return msgsnd(full_queue, &message, sizeof(message.text), 0);
+}
+
+CALL(mq_receive)
+{
+	char bytes[64];
+	return syscall(SYS_mq_timedreceive, message_fd, bytes, sizeof(bytes), NULL, NULL);
+}
+
+CALL(mq_timed)
+{
+	char bytes[64];
+	struct timespec until;
+	clock_gettime(CLOCK_REALTIME, &until);
+	until.tv_sec += week.tv_sec;
+	return syscall(SYS_mq_timedreceive, message_fd, bytes, sizeof(bytes), NULL,
+		       &until);
+}
+
+CALL(setlkw)
+{
+	struct flock lock = { .l_type = F_WRLCK };
+	return fcntl(lock_fd, F_OFD_SETLKW, &lock);
+}
+
+CALL(futex_lock_pi)
+{
+	return -(errno = pthread_mutex_lock(&held_mutex));
+}
+
+CALL(futex_waitv)
+{
+	struct {
+		uint64_t value, address;
+		uint32_t flags, reserved;
+	} waiter = { 0, (uintptr_t)&futex_word, 2 | 128, 0 };
+	return syscall(449, &waiter, 1, 0, NULL, CLOCK_MONOTONIC);
+}
+
+CALL(futex_timed)
+{
+	return syscall(SYS_futex, &futex_word, FUTEX_WAIT_PRIVATE, 0, &week, NULL, 0);
+}
+
+CALL(io_pgetevents)
+{
+	struct io_event event;
+	return syscall(SYS_io_pgetevents, aio, 1L, 1L, &event, NULL, NULL);
+}
+
+CALL(io_gete_timed)
+{
+	struct io_event event;
+	return syscall(SYS_io_getevents, aio, 1L, 1L, &event, &week);
+}
+
+CALL(splice)
+{
+	return splice(spliced[0], NULL, full_pipe[1], NULL, 1, 0);
+}
+
+CALL(tee)
+{
+	return tee(pipe_ends[0], full_pipe[1], 1, 0);
+}
+
+CALL(open_fifo)
+{
+	int fd = open(fifo, O_WRONLY);
+	int errnum = errno;
+	if (fd >= 0)
+		close(fd);
+	errno = errnum;
+	return fd;
+}
+
+CALL(read_signalfd)
+{
+	struct signalfd_siginfo info;
+	return read(signal_fd, &info, sizeof(info));
+}
+
+CALL(readv)
+{
+	char byte;
+	struct iovec part = { &byte, 1 };
+	return readv(pipe_ends[0], &part, 1);
+}
+
+CALL(read_tty)
+{
+	char byte;
+	return read(terminal, &byte, 1);
+}
+
+CALL(waitid_pidfd)
+{
+	siginfo_t info;
+	return waitid((idtype_t)3, (id_t)child_fd, &info, WEXITED); /* P_PIDFD */
+}
+
+CALL(epoll_timed)
+{
+	struct epoll_event event;
+	return epoll_wait(epoll_fd, &event, 1, WEEK_MS);
+}
+
+CALL(epoll_pw_timed)
+{
+	struct epoll_event event;
+	return epoll_pwait(epoll_fd, &event, 1, WEEK_MS, NULL);
+}
+
+CALL(epoll_pw2_timed)
+{
+	struct epoll_event event;
+	return syscall(SYS_epoll_pwait2, epoll_fd, &event, 1, &week, NULL, 0);
+}
+
+CALL(semop_timed)
+{
+	struct sembuf down = { .sem_op = -1 };
+	return semtimedop(semaphore, &down, 1, &week);
+}
+
+CALL(sigwait_timed)
+{
+	sigset_t set = one_signal();
+	return sigtimedwait(&set, NULL, &week);
+}
+
+CALL(poll_timed)
+{
+	return poll(NULL, 0, WEEK_MS);
+}
+
+CALL(select_timed)
+{
+	struct timeval time = { .tv_sec = week.tv_sec };
+	return select(0, NULL, NULL, NULL, &time);
+}
+
+CALL(uring_timed)
+{
+	struct __kernel_timespec time = { .tv_sec = week.tv_sec };
+	struct io_uring_getevents_arg argument = { .ts = (uintptr_t)&time };
+	return syscall(SYS_io_uring_enter, uring_fd, 0, 1,
+		       IORING_ENTER_GETEVENTS | IORING_ENTER_EXT_ARG, &argument,
+		       sizeof(argument));
+}
+
 #undef CALL
 
 enum kind { INFINITE, FINITE };
@@ -315,6 +522,35 @@ static struct call {
 	CALL(recvmsg, SYS_recvmsg),
 	CALL(io_uring_enter, SYS_io_uring_enter),
 	CALL(flock, SYS_flock),
+	CALL(send, SYS_sendto),
+	CALL(sendmsg, SYS_sendmsg),
+	CALL(recvmmsg, SYS_recvmmsg),
+	CALL(connect, SYS_connect),
+	CALL(msgsnd, SYS_msgsnd),
+	CALL(mq_receive, SYS_mq_timedreceive),
+	CALL(setlkw, SYS_fcntl),
+	CALL(futex_lock_pi, SYS_futex),
+	CALL(futex_waitv, 449),
+	CALL(io_pgetevents, SYS_io_pgetevents),
+	CALL(splice, SYS_splice),
+	CALL(tee, SYS_tee),
+	CALL(open_fifo, SYS_openat),
+	CALL(read_signalfd, SYS_read),
+	CALL(readv, SYS_readv),
+	CALL(read_tty, SYS_read),
+	CALL(waitid_pidfd, SYS_waitid),
+	FINITE_CALL(epoll_timed, SYS_epoll_wait),
+	FINITE_CALL(epoll_pw_timed, SYS_epoll_pwait),
+	FINITE_CALL(epoll_pw2_timed, SYS_epoll_pwait2),
+	FINITE_CALL(semop_timed, SYS_semtimedop),
+	FINITE_CALL(sigwait_timed, SYS_rt_sigtimedwait),
+	FINITE_CALL(io_gete_timed, SYS_io_getevents),
+	FINITE_CALL(uring_timed, SYS_io_uring_enter),
+	FINITE_CALL(poll_timed, SYS_poll),
+	FINITE_CALL(select_timed, SYS_pselect6),
+	FINITE_CALL(futex_timed, SYS_futex),
+	FINITE_CALL(mq_timed, SYS_mq_timedreceive),
+	FINITE_CALL(send_timed, SYS_sendto),
 	FINITE_CALL(accept_timeo, SYS_accept),
 	FINITE_CALL(recv_timeo, SYS_recvfrom),
 #undef FINITE_CALL
@@ -369,8 +605,85 @@ static void set_timeout(int fd)
 		"SO_RCVTIMEO");
 }
 
+/* A pair of sockets of which one can send no more. */
+static void make_full_pair(int *ends, bool timed)
+{
+	struct timeval time = { .tv_sec = week.tv_sec };
+	char bytes[4096] = { 0 };
+
+	checked(socketpair(AF_UNIX, SOCK_STREAM, 0, ends), "socketpair");
+	while (send(ends[0], bytes, sizeof(bytes), MSG_DONTWAIT) > 0)
+		;
+	if (timed)
+		checked(setsockopt(ends[0], SOL_SOCKET, SO_SNDTIMEO, &time, sizeof(time)),
+			"SO_SNDTIMEO");
+}
+
+/* A listener that nobody more can connect to. */
+static void make_full_listener(void)
+{
+	int fd = make_listener();
+
+	full_address_size = sizeof(full_address);
+	checked(getsockname(fd, (struct sockaddr *)&full_address, &full_address_size),
+		"getsockname");
+	checked(listen(fd, 0), "listen");
+	for (;;) {
+		int one = checked(socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK, 0),
+				  "socket");
+		if (connect(one, (struct sockaddr *)&full_address, full_address_size) < 0)
+			break;
+	}
+}
+
+/* The master of a terminal, of which nobody has opened the other end. */
+static void make_terminal(void)
+{
+	terminal = posix_openpt(O_RDWR | O_NOCTTY);
+	if (terminal < 0 || grantpt(terminal) < 0 || unlockpt(terminal) < 0)
+		return;
+	/* without it a read gives EIO */
+	(void)open(ptsname(terminal), O_RDWR | O_NOCTTY);
+}
+
+static void make_fifo(void)
+{
+	snprintf(fifo, sizeof(fifo), "/tmp/stacksnap-fifo-%d", (int)getpid());
+	checked(mkfifo(fifo, 0600), "mkfifo");
+}
+
+static void make_messages(void)
+{
+	struct mq_attr attributes = { .mq_maxmsg = 1, .mq_msgsize = 16 };
+	struct {
+		long type;
+		char text[1024];
+	} message = { .type = 1 };
+	char name[32];
+
+	while (msgsnd(full_queue, &message, sizeof(message.text), IPC_NOWAIT) == 0)
+		;
+	snprintf(name, sizeof(name), "stacksnap-%d", (int)getpid());
+	message_fd = (int)syscall(SYS_mq_open, name, O_RDWR | O_CREAT, 0600, &attributes);
+	syscall(SYS_mq_unlink, name);
+}
+
+/* Its owner is the main thread. */
+static void make_mutex(void)
+{
+	pthread_mutexattr_t attributes;
+
+	pthread_mutexattr_init(&attributes);
+	pthread_mutexattr_setprotocol(&attributes, PTHREAD_PRIO_INHERIT);
+	pthread_mutex_init(&held_mutex, &attributes);
+	pthread_mutex_lock(&held_mutex);
+}
+
 static void make_sockets(void)
 {
+	make_full_pair(full_pair, false);
+	make_full_pair(full_timeout_pair, true);
+	make_full_listener();
 	listener = make_listener();
 	timeout_listener = make_listener();
 	set_timeout(timeout_listener);
@@ -384,6 +697,7 @@ static void make_pipes(void)
 	char buffer[4096] = { 0 };
 
 	checked(pipe(pipe_ends), "pipe");
+	checked(pipe(spliced), "pipe");
 	checked(pipe2(full_pipe, O_NONBLOCK), "pipe");
 	while (write(full_pipe[1], buffer, sizeof(buffer)) > 0)
 		;
@@ -393,12 +707,14 @@ static void make_pipes(void)
 /* Locked through one open file, and wanted through another. */
 static void make_lock(void)
 {
+	struct flock whole = { .l_type = F_WRLCK };
 	int holder = checked(memfd_create("lock", 0), "memfd_create");
 	char path[64];
 
 	checked(flock(holder, LOCK_EX), "flock");
+	checked(fcntl(holder, F_OFD_SETLK, &whole), "F_OFD_SETLK");
 	snprintf(path, sizeof(path), "/proc/self/fd/%d", holder);
-	lock_fd = checked(open(path, O_RDONLY), "open");
+	lock_fd = checked(open(path, O_RDWR), "open");
 }
 
 /*
@@ -412,6 +728,7 @@ static void make_child(void)
 
 	semaphore = checked(semget(IPC_PRIVATE, 1, 0600), "semget");
 	queue = checked(msgget(IPC_PRIVATE, 0600), "msgget");
+	full_queue = checked(msgget(IPC_PRIVATE, 0600), "msgget");
 	sigemptyset(&set);
 	sigaddset(&set, SIGTERM);
 	child = checked(fork(), "fork");
@@ -422,6 +739,8 @@ static void make_child(void)
 		sigwait(&set, &number);
 		semctl(semaphore, 0, IPC_RMID);
 		msgctl(queue, IPC_RMID, NULL);
+		msgctl(full_queue, IPC_RMID, NULL);
+		unlink(fifo);
 		_exit(0);
 	}
 }
@@ -432,13 +751,19 @@ static void make_objects(void)
 	sigset_t set = one_signal();
 
 	sigprocmask(SIG_BLOCK, &set, NULL);
+	make_fifo();
 	make_child();
+	child_fd = (int)syscall(SYS_pidfd_open, child, 0);
+	make_messages();
+	make_mutex();
+	make_terminal();
 	make_sockets();
 	make_pipes();
 	make_lock();
 	epoll_fd = checked(epoll_create1(0), "epoll_create1");
 	event_fd = checked(eventfd(0, 0), "eventfd");
 	inotify_fd = inotify_init1(0);
+	signal_fd = checked(signalfd(-1, &set, 0), "signalfd");
 	timer_fd = checked(timerfd_create(CLOCK_MONOTONIC, 0), "timerfd_create");
 	/* these three may be missing from a kernel: their calls are then said to be */
 	uring_fd = (int)syscall(SYS_io_uring_setup, 1, &params);

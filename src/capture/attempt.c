@@ -224,10 +224,10 @@ static struct ss_error *explain_refusal(const struct ss_attempt *a)
 		const struct ss_task *task = &a->tasks.items.items[i];
 		if (is_readable(task))
 			return NULL;
-		if (task->phase == SS_TASK_REFUSED)
+		if (task->phase == SS_TASK_REFUSED || task->phase == SS_TASK_DENIED)
 			refused = task;
 	}
-	if (!refused || ss_target_find_live(a->target) == 0)
+	if (!refused || a->target->listing || ss_target_find_live(a->target) == 0)
 		return NULL;
 	if (ss_denial_find_tracer(a->target, refused->tid, &tracer))
 		return ss_denial_by_tracer(a->target, &tracer);

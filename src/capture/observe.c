@@ -156,6 +156,9 @@ void ss_observe_tasks(struct ss_arena *arena, const struct ss_capture *capture,
 			ss_observe_tracer(target, task->tid, tasks);
 		observe(arena, capture, target, task, memory, options, &text);
 		task->reason = reason_of(tasks, task);
+		if (task->phase == SS_TASK_REFUSED && !task->partial &&
+		    !tasks->traced[0])
+			task->phase = SS_TASK_DENIED;
 	}
 }
 

@@ -102,6 +102,15 @@ static bool file_agrees(struct ss_module_impl *module, int fd, const struct stat
 	return false;
 }
 
+/* errnum is why it could not be opened. */
+static const char *problem_of(const struct ss_module_impl *module, int errnum)
+{
+	if (errnum == EMFILE || errnum == ENFILE)
+		return "too many files are open (ulimit -n)";
+	return module->pub.deleted ? "its file was deleted" :
+				     "its file cannot be opened";
+}
+
 static int open_file(struct ss_module_impl *module, const struct ss_target *target)
 {
 	struct stat st;
@@ -109,11 +118,10 @@ static int open_file(struct ss_module_impl *module, const struct ss_target *targ
 
 	if (fd >= 0)
 		return fd;
+	int errnum = errno;
 	fd = ss_files_open_below_root(target, module->pub.path, 0, &st);
 	if (fd < 0)
-		ss_module_set_problem(module, module->pub.deleted ?
-						      "its file was deleted" :
-						      "its file cannot be opened");
+		ss_module_set_problem(module, problem_of(module, errnum));
 	if (fd >= 0 && !file_agrees(module, fd, &st)) {
 		close_cleanup(&fd);
 		return -1;

@@ -179,6 +179,45 @@ class Refused(EndToEnd):
         self.listed(target.pid, "more capabilities", NOBODY)
         self.assert_free(target.pid)
 
+    def filtered(self, target, calls, *words, status=(0,)):
+        """Under a seccomp filter, as containers have, that refuses these calls."""
+        result = subprocess.run(
+            [os.path.join(TARGETS, "refuse"), calls, STACKSNAP, "-f", "json",
+             *words, str(target.pid)], stdin=subprocess.DEVNULL, timeout=LIMIT_S,
+            stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+        if result.returncode == 77:
+            self.skipTest("no seccomp filters here")
+        self.assertIn(result.returncode, status, result.stderr)
+        return Snapshot(result)
+
+    @unittest.skipIf(os.uname().machine != "x86_64", "system calls by their numbers")
+    def test_process_vm_readv_refused(self):
+        """Memory is read through /proc then."""
+        target = self.start("threads", 2, 5)
+        for mode in MODES + ("no-stop", "auto"):
+            with self.subTest(mode=mode):
+                snapshot = self.filtered(target, "310", "--mode=" + mode)
+                self.assert_stack(snapshot, "threads", MAIN_STACK)
+                self.assertEqual({thread["end"] for thread in snapshot.threads}, {"root"})
+
+    @unittest.skipIf(os.uname().machine != "x86_64", "system calls by their numbers")
+    def test_ptrace_refused(self):
+        """Nothing can be stopped; what sleeps can be read."""
+        target = self.start("busy", 1, 3)
+        for mode in ("stop", "auto"):
+            with self.subTest(mode=mode):
+                snapshot = self.filtered(target, "101", "--mode=" + mode, status=(1,))
+                self.assert_stack(snapshot, "busy", MAIN_STACK)
+                running = snapshot.thread("busy-0")
+                self.assertEqual((running["end"], running["frames"]), ("denied", []))
+                self.assertIn("attached", running["reason"])
+        target = self.start("threads", 1, 1)
+        snapshot = self.filtered(target, "101,310")
+        self.assertEqual(snapshot.data["capture"]["threads_stopped"], 0)
+        for thread in snapshot.threads:
+            self.assertEqual(thread["end"], "root")
+            self.assertIn("without being stopped", thread["reason"])
+
     @unittest.skipIf(os.geteuid() != 0, "only root can make users")
     def test_the_same_user(self):
         """Nothing is denied there, unless Yama is."""

@@ -1,8 +1,10 @@
 """dlchain: a call through 200 libraries that were loaded with dlopen."""
 
 import os
+import resource
 
-from harness import EndToEnd, MAIN_STACK, MODES, Named, THREAD_END, TARGETS, main
+from harness import (EndToEnd, MAIN_STACK, MODES, Named, Snapshot, TARGETS, THREAD_END,
+                     main)
 
 STACK = [Named("poll")] + ["chain_%d" % index for index in reversed(range(200))] + [
     "thread_routine"] + THREAD_END
@@ -21,6 +23,24 @@ class Chain(EndToEnd):
                     self.assertEqual(os.path.basename(path),
                                      "libchain_%d.so" % (199 - step))
                     self.assertRegex(snapshot.module(frame)["build_id"], "^[0-9a-f]{40}$")
+
+    def limited(self, pid, soft, hard):
+        def limit():
+            resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+        result = self.run_tool("-f", "json", pid, preexec_fn=limit)
+        return Snapshot(result)
+
+    def test_limit_of_open_files(self):
+        """One is open for each module: the limit is raised, and else it is said."""
+        target = self.start("dlchain", 200)
+        hard = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
+        snapshot = self.limited(target.pid, 60, hard)
+        self.assert_stack(snapshot, "chain", STACK)
+        self.assertEqual([m["problem"] for m in snapshot.modules if m["problem"]], [])
+        snapshot = self.limited(target.pid, 60, 60)
+        self.assert_stack(snapshot, "chain", STACK)
+        problems = {module["problem"] for module in snapshot.modules}
+        self.assertEqual(problems, {None, "too many files are open (ulimit -n)"})
 
     def test_modules(self):
         """All that are mapped are listed, once, in the order of their addresses."""
