@@ -698,6 +698,84 @@ SS_API struct ss_error *ss_target_resume(struct ss_target *target);
 /* The id of its process. */
 SS_API pid_t ss_target_pid(const struct ss_target *target);
 
+/* Progress --------------------------------------------------------------- */
+
+/* What each thread of a process has done so far, by the counters of the scheduler. */
+struct ss_activity;
+
+/*
+ * Reads the counters of all threads; the process is not touched.
+ * Errors: NO_PROCESS, NO_MEMORY, SYSTEM.
+ */
+SS_API struct ss_error *ss_activity_take(const struct ss_target *target,
+					 struct ss_activity **ret);
+
+SS_API void ss_activity_free(struct ss_activity *activity);
+
+/* What a thread did between two looks. */
+enum ss_movement {
+	SS_MOVEMENT_UNKNOWN = 0, /* nobody counts (/proc has no schedstat) */
+	SS_MOVEMENT_NONE,	 /* it has not run at all */
+	SS_MOVEMENT_WOKEN,	 /* it was woken, and waits in the same place again */
+	SS_MOVEMENT_BUSY,	 /* it ran, or wanted to, most of the time */
+	SS_MOVEMENT_MOVES,	 /* anything else */
+};
+
+/* "none", "woken", ... as JSON has it. Never NULL. */
+SS_API const char *ss_movement_name(enum ss_movement movement);
+
+/* What a process did, the worst of what holds. */
+enum ss_verdict {
+	SS_VERDICT_IDLE = 0, /* its threads wait where threads without work do */
+	SS_VERDICT_MOVING,
+	SS_VERDICT_BUSY,     /* a thread is */
+	SS_VERDICT_STUCK,    /* a thread has not run, and its wait is not an idle one */
+	SS_VERDICT_DEADLOCK, /* a circle of threads that have not run */
+};
+
+/* "idle", "deadlock", ... Never NULL. */
+SS_API const char *ss_verdict_name(enum ss_verdict verdict);
+
+struct ss_thread_progress {
+	size_t thread; /* for ss_snapshot_thread() of the last snapshot */
+	enum ss_movement movement;
+	bool stuck;
+	uint64_t run_ns;    /* on a CPU */
+	uint64_t ready_ns;  /* waiting for one */
+	uint64_t runs;	    /* times it was put on a CPU */
+	uint64_t voluntary; /* context switches: it waited for something, */
+	uint64_t forced;    /* or was replaced by another thread */
+	const char *within; /* the innermost function that all snapshots have in common,
+			       or NULL */
+	unsigned samples;   /* snapshots that have its stack */
+};
+
+struct ss_progress;
+
+/*
+ * Compares what was before with what was after. The snapshots were taken in between, in
+ * this order; all are symbolized, and the last one, which has all threads, is diagnosed.
+ * They and the activities must outlive *ret. Errors: INVALID, NO_MEMORY.
+ */
+SS_API struct ss_error *ss_progress_new(const struct ss_activity *before,
+					const struct ss_activity *after,
+					const struct ss_snapshot *const *snapshots,
+					size_t count, struct ss_progress **ret);
+
+SS_API void ss_progress_free(struct ss_progress *progress);
+
+SS_API enum ss_verdict ss_progress_verdict(const struct ss_progress *progress);
+
+/* Whether no thread has run and each waits, without a time limit, for what only another
+   thread of the process can do: then none ever will, but for a signal handler. */
+SS_API bool ss_progress_is_closed(const struct ss_progress *progress);
+
+SS_API uint64_t ss_progress_elapsed_ns(const struct ss_progress *progress);
+
+/* That of the thread with the same index in the last snapshot. */
+SS_API const struct ss_thread_progress *
+ss_progress_thread(const struct ss_progress *progress, size_t index);
+
 #ifdef __cplusplus
 }
 #endif

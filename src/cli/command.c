@@ -12,6 +12,7 @@
 static const struct ss_command *const commands[] = {
 	&ss_command_snap,
 	&ss_command_record,
+	&ss_command_hang,
 	&ss_command_report,
 	&ss_command_modules,
 };

@@ -131,6 +131,10 @@ bool ss_status_parse(const char *text, size_t size, struct ss_status *ret)
 	(void)find_numbers(text, size, "CapPrm", 16, &ret->cap_permitted, 1);
 	ret->seccomp_filter = find_numbers(text, size, "Seccomp", 10, &seccomp, 1) &&
 			      seccomp != 0;
+	(void)find_numbers(text, size, "voluntary_ctxt_switches", 10,
+			   &ret->voluntary_switches, 1);
+	(void)find_numbers(text, size, "nonvoluntary_ctxt_switches", 10,
+			   &ret->forced_switches, 1);
 	scan_inner_id(text, size, ret);
 	return true;
 }

@@ -32,6 +32,8 @@ struct ss_status {
 	uint64_t cap_effective;
 	uint64_t cap_permitted;
 	bool seccomp_filter;
+	uint64_t voluntary_switches; /* context switches: it waited for something, */
+	uint64_t forced_switches;    /* or was replaced by another thread */
 	pid_t inner_id;	   /* in its innermost pid namespace; 0: not said (NSpid) */
 	unsigned id_count; /* pid namespaces from that of /proc inwards */
 };

@@ -8,23 +8,10 @@
 
 #include <jansson.h>
 
-#include "view/escape.h"
+#include "view/json_values.h"
 #include "view/mode.h"
 #include "view/render.h"
 #include "view/stack_cache.h"
-
-/* ASCII only: no terminal takes a byte of it for a control character. */
-enum { FLAGS = JSON_ENSURE_ASCII | JSON_COMPACT };
-
-static json_t *text_or_null(const char *text)
-{
-	if (!text)
-		return json_null();
-	if (ss_escape_is_valid(text))
-		return json_string_nocheck(text);
-	_cleanup_free_ char *valid = ss_escape_invalid(text);
-	return valid ? json_string_nocheck(valid) : NULL;
-}
 
 static json_t *hexadecimal(uint64_t number)
 {
@@ -42,31 +29,6 @@ static json_t *count_or_null(uint32_t number)
 static json_t *id_or_null(pid_t id)
 {
 	return id ? json_integer(id) : json_null();
-}
-
-static int write_bytes(const char *bytes, size_t size, void *out)
-{
-	/* Jansson writes DEL, a control character too, as it is. What cannot be written
-	   shows in ferror(), which is asked at the end. */
-	for (const char *del; (del = memchr(bytes, 0x7f, size)) != NULL;) {
-		size_t before = (size_t)(del - bytes);
-		(void)fwrite_unlocked(bytes, 1, before, out);
-		(void)fputs_unlocked("\\u007f", out);
-		bytes = del + 1;
-		size -= before + 1;
-	}
-	(void)fwrite_unlocked(bytes, 1, size, out);
-	return 0;
-}
-
-/* Writes and frees value. Without memory (NULL) out gets no valid JSON: its error
-   flag cannot be set from here, so the document is broken off with a word that no
-   parser accepts. */
-static void write_value(json_t *value, size_t flags, FILE *out)
-{
-	if (!value || json_dump_callback(value, write_bytes, out, FLAGS | flags) != 0)
-		(void)fputs_unlocked("out-of-memory", out);
-	json_decref(value);
 }
 
 static const char *source_name(enum ss_frame_source source)
@@ -94,16 +56,16 @@ static json_t *frame_value(const struct ss_frame *frame)
 		"pc", hexadecimal(frame->pc),
 		"module", placed ? json_integer(frame->module_index) : json_null(),
 		"offset", placed ? hexadecimal(frame->offset) : json_null(),
-		"symbol", text_or_null(frame->symbol),
+		"symbol", ss_json_text(frame->symbol),
 		"symbol_offset", start,
-		"file", text_or_null(frame->file),
+		"file", ss_json_text(frame->file),
 		"line", count_or_null(frame->line),
 		"column", count_or_null(frame->column),
 		"inlined", frame->inlined,
 		"signal_frame", frame->signal_frame,
 		"source", source_name(frame->source),
 		"lookup_offset", placed ? hexadecimal(frame->lookup_offset) : json_null(),
-		"area", text_or_null(frame->area),
+		"area", ss_json_text(frame->area),
 		"area_offset", frame->area ? hexadecimal(frame->area_offset) :
 					     json_null());
 	/* clang-format on */
@@ -117,7 +79,8 @@ static void write_frames(const struct ss_snapshot *snapshot,
 	for (size_t i = 0; i < thread->frame_count; i++) {
 		if (i > 0)
 			(void)fputc_unlocked(',', out);
-		write_value(frame_value(ss_snapshot_frame(snapshot, thread, i)), 0, out);
+		ss_json_write(frame_value(ss_snapshot_frame(snapshot, thread, i)), 0,
+			      out);
 	}
 }
 
@@ -125,7 +88,7 @@ static json_t *state_value(char state)
 {
 	const char text[] = { state, '\0' };
 
-	return state == '?' ? json_null() : text_or_null(text);
+	return state == '?' ? json_null() : ss_json_text(text);
 }
 
 static json_t *ns_or_null(int64_t ns)
@@ -140,14 +103,14 @@ static json_t *wait_value(const struct ss_wait *wait)
 	/* clang-format off */
 	return json_pack("{s:s,s:o,s:o,s:o,s:o,s:o,s:o,s:o,s:o,s:o,s:o}",
 		"kind", ss_wait_kind_name(wait->kind),
-		"text", text_or_null(wait->text),
-		"syscall", text_or_null(wait->syscall),
+		"text", ss_json_text(wait->text),
+		"syscall", ss_json_text(wait->syscall),
 		"address", wait->address ? hexadecimal(wait->address) : json_null(),
 		"owner_tid", count_or_null((uint32_t)wait->owner_tid),
 		"owner_pid", count_or_null((uint32_t)wait->owner_pid),
-		"owner_reason", text_or_null(wait->owner_reason),
+		"owner_reason", ss_json_text(wait->owner_reason),
 		"fd", wait->fd >= 0 ? json_integer(wait->fd) : json_null(),
-		"object", text_or_null(wait->object),
+		"object", ss_json_text(wait->object),
 		"timeout_ns", ns_or_null(wait->timeout_ns),
 		"left_ns", ns_or_null(wait->left_ns));
 	/* clang-format on */
@@ -162,7 +125,7 @@ static json_t *lines_or_null(const char *text)
 	if (!text)
 		return json_null();
 	for (char *line; array && (line = strsep(&rest, "\n"));)
-		if (json_array_append_new(array, text_or_null(line)) != 0) {
+		if (json_array_append_new(array, ss_json_text(line)) != 0) {
 			json_decref(array);
 			return NULL;
 		}
@@ -175,15 +138,15 @@ static json_t *thread_value(const struct ss_thread *thread)
 	return json_pack("{s:i,s:o,s:o,s:o,s:I,s:s,s:o,s:I,s:b,s:o,s:o,s:o}",
 		"tid", (int)thread->tid,
 		"inner_tid", id_or_null(thread->inner_tid),
-		"name", text_or_null(thread->name),
+		"name", ss_json_text(thread->name),
 		"state", state_value(thread->state),
 		"stopped_ns", (json_int_t)thread->stopped_ns,
 		"end", ss_end_name(thread->end),
-		"reason", text_or_null(thread->reason),
+		"reason", ss_json_text(thread->reason),
 		"stack_id", (json_int_t)thread->stack_id,
 		"consistent", thread->consistent,
 		"wait", wait_value(thread->wait),
-		"wchan", text_or_null(thread->wchan),
+		"wchan", ss_json_text(thread->wchan),
 		"kernel_stack", lines_or_null(thread->kernel_stack));
 	/* clang-format on */
 }
@@ -194,8 +157,8 @@ static json_t *process_value(const struct ss_process *process)
 	return json_pack("{s:i,s:o,s:o,s:o}",
 		"pid", (int)process->pid,
 		"inner_pid", id_or_null(process->inner_pid),
-		"name", text_or_null(process->name),
-		"executable", text_or_null(process->executable));
+		"name", ss_json_text(process->name),
+		"executable", ss_json_text(process->executable));
 	/* clang-format on */
 }
 
@@ -218,12 +181,12 @@ static json_t *module_value(const struct ss_module *module)
 {
 	/* clang-format off */
 	return json_pack("{s:o,s:o,s:o,s:I,s:b,s:o}",
-		"path", text_or_null(module->path),
-		"build_id", text_or_null(module->build_id),
+		"path", ss_json_text(module->path),
+		"build_id", ss_json_text(module->build_id),
 		"base", hexadecimal(module->base),
 		"size", (json_int_t)module->size,
 		"deleted", module->deleted,
-		"problem", text_or_null(module->problem));
+		"problem", ss_json_text(module->problem));
 	/* clang-format on */
 }
 
@@ -232,7 +195,7 @@ static void write_modules(const struct ss_snapshot *snapshot, FILE *out)
 	for (size_t i = 0; i < ss_snapshot_module_count(snapshot); i++) {
 		if (i > 0)
 			(void)fputc_unlocked(',', out);
-		write_value(module_value(ss_snapshot_module(snapshot, i)), 0, out);
+		ss_json_write(module_value(ss_snapshot_module(snapshot, i)), 0, out);
 	}
 }
 
@@ -242,48 +205,10 @@ static void write_threads(const struct ss_snapshot *snapshot,
 	for (size_t i = 0; i < ss_snapshot_thread_count(snapshot); i++) {
 		const struct ss_thread *thread = ss_snapshot_thread(snapshot, i);
 		(void)fputs_unlocked(i > 0 ? ",{" : "{", out);
-		write_value(thread_value(thread), JSON_EMBED, out);
+		ss_json_write(thread_value(thread), JSON_EMBED, out);
 		(void)fputs_unlocked(",\"frames\":[", out);
 		ss_stack_cache_write(cache, thread, out);
 		(void)fputs_unlocked("]}", out);
-	}
-}
-
-static json_t *deadlock_value(const struct ss_snapshot *snapshot,
-			      const struct ss_deadlock *deadlock)
-{
-	json_t *tids = json_array();
-
-	for (size_t i = 0; i < deadlock->count; i++) {
-		size_t thread = deadlock->threads[i];
-		(void)json_array_append_new(
-			tids, json_integer(ss_snapshot_thread(snapshot, thread)->tid));
-	}
-	return json_pack("{s:o,s:I,s:b}", "tids", tids, "behind",
-			 (json_int_t)deadlock->behind, "timed", deadlock->timed);
-}
-
-static void write_deadlocks(const struct ss_snapshot *snapshot, FILE *out)
-{
-	for (size_t i = 0; i < ss_snapshot_deadlock_count(snapshot); i++) {
-		if (i > 0)
-			(void)fputc_unlocked(',', out);
-		write_value(deadlock_value(snapshot, ss_snapshot_deadlock(snapshot, i)),
-			    0, out);
-	}
-}
-
-static void write_blockers(const struct ss_snapshot *snapshot, FILE *out)
-{
-	for (size_t i = 0; i < ss_snapshot_blocker_count(snapshot); i++) {
-		const struct ss_blocker *blocker = ss_snapshot_blocker(snapshot, i);
-		if (i > 0)
-			(void)fputc_unlocked(',', out);
-		write_value(json_pack("{s:i,s:I,s:I}", "tid",
-				      ss_snapshot_thread(snapshot, blocker->thread)->tid,
-				      "waiting", (json_int_t)blocker->waiting, "locks",
-				      (json_int_t)blocker->locks),
-			    0, out);
 	}
 }
 
@@ -297,19 +222,19 @@ static struct ss_error *render_json(const struct ss_snapshot *snapshot,
 	if (!cache)
 		return ss_error_no_memory();
 	(void)fputs_unlocked("{\"schema\":\"stacksnap-snapshot/1\",\"process\":", out);
-	write_value(process_value(process), 0, out);
+	ss_json_write(process_value(process), 0, out);
 	(void)fputs_unlocked(",\"capture\":", out);
-	write_value(capture_value(process), 0, out);
+	ss_json_write(capture_value(process), 0, out);
 	(void)fputs_unlocked(",\"modules\":[", out);
 	write_modules(snapshot, out);
 	(void)fputs_unlocked("],\"threads\":[", out);
 	write_threads(snapshot, cache, out);
-	(void)fputs_unlocked("],\"deadlocks\":[", out);
-	write_deadlocks(snapshot, out);
-	(void)fputs_unlocked("],\"blockers\":[", out);
-	write_blockers(snapshot, out);
-	(void)fputs_unlocked("],\"problem\":", out);
-	write_value(text_or_null(options->problem), JSON_ENCODE_ANY, out);
+	(void)fputs_unlocked("],\"deadlocks\":", out);
+	ss_json_write(ss_json_deadlocks(snapshot), 0, out);
+	(void)fputs_unlocked(",\"blockers\":", out);
+	ss_json_write(ss_json_blockers(snapshot), 0, out);
+	(void)fputs_unlocked(",\"problem\":", out);
+	ss_json_write(ss_json_text(options->problem), JSON_ENCODE_ANY, out);
 	(void)fputs_unlocked("}\n", out);
 	return NULL;
 }

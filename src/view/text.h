@@ -24,6 +24,11 @@ struct ss_error *ss_text_write_waits(const struct ss_snapshot *snapshot,
 void ss_text_write_deadlocks(const struct ss_snapshot *snapshot,
 			     const struct ss_render_options *options, FILE *out);
 
+/* The two frames of the program itself, outside of the library that waits. */
+void ss_text_write_where(const struct ss_snapshot *snapshot,
+			 const struct ss_thread *thread,
+			 const struct ss_render_options *options, FILE *out);
+
 /* The frames of a thread, and why they end if they are not whole. */
 void ss_text_write_frames(const struct ss_snapshot *snapshot,
 			  const struct ss_thread *thread,

@@ -32,7 +32,7 @@ static size_t first_user_frame(const struct ss_snapshot *snapshot,
 {
 	const struct ss_module *inner = NULL;
 
-	for (size_t i = 0; i < thread->frame_count; i++) {
+	for (size_t i = 0; i < thread->frame_count && thread->wait; i++) {
 		const struct ss_frame *frame = ss_snapshot_frame(snapshot, thread, i);
 		if (i == 0)
 			inner = frame->module;
@@ -42,9 +42,9 @@ static size_t first_user_frame(const struct ss_snapshot *snapshot,
 	return 0;
 }
 
-static void write_where(const struct ss_snapshot *snapshot,
-			const struct ss_thread *thread,
-			const struct ss_render_options *options, FILE *out)
+void ss_text_write_where(const struct ss_snapshot *snapshot,
+			 const struct ss_thread *thread,
+			 const struct ss_render_options *options, FILE *out)
 {
 	size_t first = first_user_frame(snapshot, thread);
 
@@ -70,7 +70,7 @@ static void write_member(const struct ss_snapshot *snapshot,
 	(void)fputs_unlocked(" waits for ", out);
 	ss_escape_write(thread->wait->text, NULL, out);
 	(void)fputc_unlocked('\n', out);
-	write_where(snapshot, thread, options, out);
+	ss_text_write_where(snapshot, thread, options, out);
 }
 
 static void write_deadlock(const struct ss_snapshot *snapshot,

@@ -1,0 +1,279 @@
+/*
+ * stacksnap hang [OPTIONS] PID: what is stuck, on what, and who holds it.
+ */
+#include <argp.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "cli/command.h"
+#include "cli/duration.h"
+#include "cli/failure.h"
+#include "cli/hang_judge.h"
+#include "cli/hang_watch.h"
+#include "cli/target_argument.h"
+
+enum { STATUS_DEADLOCK = 3, STATUS_STUCK = 4 };
+
+enum key { KEY_FOR = 0x200, KEY_JSON, KEY_WATCH, KEY_INTERVAL, KEY_PID_FILE, KEY_EXEC };
+
+#define SECOND_NS UINT64_C(1000000000)
+
+struct hang {
+	struct ss_options options;
+	pid_t pid;
+	uint64_t for_ns;
+	uint64_t interval_ns;
+	bool json;
+	bool watch;
+	const char *pid_file;
+	const char *command;
+	struct ss_output *output;
+};
+
+static void hang_deinit(struct hang *hang)
+{
+	ss_output_close(hang->output);
+	ss_options_deinit(&hang->options);
+}
+
+static const struct argp_option table[] = {
+	{ NULL, 0, NULL, 0, "What is watched:", -2 },
+	{ "for", KEY_FOR, "TIME", 0, "Watch for so long (5s, 500ms); 2s unless told", 0 },
+	{ "json", KEY_JSON, NULL, 0, "The same as --format=json", 0 },
+	{ "watch", KEY_WATCH, NULL, 0,
+	  "Look again and again until the process ends; report hangs only", 0 },
+	{ "interval", KEY_INTERVAL, "TIME", 0,
+	  "Between two looks of --watch; 10s unless told", 0 },
+	{ "pid-file", KEY_PID_FILE, "FILE", 0,
+	  "The process whose pid is in FILE; with --watch also when it is started anew",
+	  0 },
+	{ "exec", KEY_EXEC, "COMMAND", 0,
+	  "Run a shell command when the process is stuck or deadlocked, once for each "
+	  "hang",
+	  0 },
+	{},
+};
+
+static bool wants_color(const struct ss_output *output)
+{
+	const char *no_color = getenv("NO_COLOR");
+	const char *term = getenv("TERM");
+
+	return ss_output_is_terminal(output) && !(no_color && *no_color) && term &&
+	       strcmp(term, "dumb") != 0;
+}
+
+static struct ss_error *judge(struct hang *hang, pid_t pid, enum ss_verdict quiet_below,
+			      enum ss_verdict *ret)
+{
+	_cleanup_(ss_hang_look_deinit) struct ss_hang_look look = {};
+	const struct ss_hang_judgement job = {
+		.options = &hang->options,
+		.look = &look,
+		.writer = hang->json ? ss_hang_write_json : ss_hang_write_text,
+		.output = hang->output,
+		.color = wants_color(hang->output) && !hang->json,
+		.quiet_below = quiet_below,
+	};
+	struct ss_error *error =
+		ss_hang_look_take(pid, hang->for_ns, &hang->options, &look);
+
+	return error ? error : ss_hang_judge(&job, ret);
+}
+
+static struct ss_error *find_pid(const struct hang *hang, pid_t *ret)
+{
+	*ret = hang->pid;
+	return hang->pid_file ? ss_hang_read_pid(hang->pid_file, ret) : NULL;
+}
+
+static int status_of(enum ss_verdict verdict)
+{
+	if (verdict == SS_VERDICT_DEADLOCK)
+		return STATUS_DEADLOCK;
+	return verdict == SS_VERDICT_STUCK ? STATUS_STUCK : SS_STATUS_WHOLE;
+}
+
+static struct ss_error *look_once(struct hang *hang, enum ss_verdict *ret)
+{
+	pid_t pid;
+	struct ss_error *error = find_pid(hang, &pid);
+
+	if (!error)
+		error = judge(hang, pid, SS_VERDICT_IDLE, ret);
+	if (!error && hang->command && *ret >= SS_VERDICT_STUCK)
+		error = ss_hang_run_command(hang->command, pid, *ret);
+	return error;
+}
+
+/* A hang is one from the first look that finds it to the first that does not, or finds
+   another process. */
+struct hung {
+	pid_t pid;
+	bool is_set;
+};
+
+static struct ss_error *look_again(struct hang *hang, struct hung *hung,
+				   enum ss_verdict *ret)
+{
+	pid_t pid;
+	enum ss_verdict verdict = SS_VERDICT_IDLE;
+	struct ss_error *error = find_pid(hang, &pid);
+
+	if (error)
+		return error;
+	bool known = hung->is_set && hung->pid == pid;
+	/* A report for each hang, not for each look: IDLE to DEADLOCK are below this. */
+	error = judge(hang, pid, known ? SS_VERDICT_DEADLOCK + 1 : SS_VERDICT_STUCK,
+		      &verdict);
+	if (error)
+		return error;
+	*hung = (struct hung){ .pid = pid, .is_set = verdict >= SS_VERDICT_STUCK };
+	*ret = SS_MAX(*ret, verdict);
+	return hung->is_set && !known && hang->command ?
+		       ss_hang_run_command(hang->command, pid, verdict) :
+		       NULL;
+}
+
+/* Until the process has ended. With a pid file another one may come. */
+static struct ss_error *watch(struct hang *hang, enum ss_verdict *ret)
+{
+	struct hung hung = {};
+
+	for (bool seen = false;; ss_hang_sleep(hang->interval_ns)) {
+		_cleanup_error_ struct ss_error *error = look_again(hang, &hung, ret);
+		if (!error) {
+			seen = true;
+			continue;
+		}
+		bool gone = ss_error_code(error) == SS_ERROR_NO_PROCESS ||
+			    ss_error_code(error) == SS_ERROR_ZOMBIE;
+		if (!gone || (!seen && !hang->pid_file))
+			return take_ptr(error);
+		hung.is_set = false;
+		if (!hang->pid_file)
+			return NULL;
+	}
+}
+
+static int hang_run(struct hang *hang)
+{
+	enum ss_verdict verdict = SS_VERDICT_IDLE;
+	_cleanup_error_ struct ss_error *error =
+		ss_output_open(hang->options.output, hang->pid, &hang->output);
+
+	if (!error)
+		error = hang->watch ? watch(hang, &verdict) : look_once(hang, &verdict);
+	if (error) {
+		ss_failure_print(error);
+		return SS_STATUS_NOTHING;
+	}
+	return status_of(verdict);
+}
+
+static uint64_t parse_time(const struct argp_state *state, const char *name,
+			   const char *text)
+{
+	uint64_t ns = SECOND_NS;
+
+	if (!ss_duration_parse(text, &ns))
+		argp_error(state, "--%s: '%s' is not a time such as 500ms, 5s or 2m",
+			   name, text);
+	return ns;
+}
+
+static void check(struct hang *hang, const struct argp_state *state)
+{
+	const char *format = hang->options.renderer->name;
+
+	if ((hang->pid != 0) == (hang->pid_file != NULL))
+		argp_error(state, "a pid is needed, or --pid-file");
+	if (strcmp(format, "json") == 0)
+		hang->json = true;
+	else if (strcmp(format, "text") != 0)
+		argp_error(state, "--format: there are text and json here");
+	if (hang->options.selection.tids.count || hang->options.selection.states ||
+	    hang->options.selection.patterns.count)
+		argp_error(state, "who waits for whom needs all threads");
+}
+
+static error_t parse_argument(struct hang *hang, const char *arg,
+			      const struct argp_state *state)
+{
+	if (hang->pid != 0)
+		argp_error(state, "one process at a time");
+	ss_options_check(state, ss_target_argument_parse_id(arg, "pid", &hang->pid));
+	return 0;
+}
+
+static error_t parse(int key, char *arg, struct argp_state *state)
+{
+	struct hang *hang = state->input;
+
+	switch (key) {
+	case ARGP_KEY_INIT:
+		state->child_inputs[0] = &hang->options;
+		return 0;
+	case KEY_FOR:
+		hang->for_ns = parse_time(state, "for", arg);
+		return 0;
+	case KEY_INTERVAL:
+		hang->interval_ns = parse_time(state, "interval", arg);
+		return 0;
+	case KEY_JSON:
+		hang->json = true;
+		return 0;
+	case KEY_WATCH:
+		hang->watch = true;
+		return 0;
+	case KEY_PID_FILE:
+		hang->pid_file = arg;
+		return 0;
+	case KEY_EXEC:
+		hang->command = arg;
+		return 0;
+	case ARGP_KEY_ARG:
+		return parse_argument(hang, arg, state);
+	case ARGP_KEY_END:
+		check(hang, state);
+		return 0;
+	default:
+		return ARGP_ERR_UNKNOWN;
+	}
+}
+
+static const struct argp_child children[] = { { &ss_options_argp, 0, NULL, 0 }, {} };
+
+static const struct argp argp = {
+	.options = table,
+	.parser = parse,
+	.args_doc = "PID",
+	.doc = "Watch a process for a while and tell what is stuck, on what, and who "
+	       "holds "
+	       "it.\vExit status: 0 nothing is stuck (idle, moving, busy), 3 a deadlock, "
+	       "4 stuck without a proven deadlock, 2 nothing could be told, 64 wrong "
+	       "usage.",
+	.children = children,
+};
+
+static int run(int argc, char **argv)
+{
+	_cleanup_(hang_deinit) struct hang hang = { .for_ns = 2 * SECOND_NS,
+						    .interval_ns = 10 * SECOND_NS };
+
+	ss_options_init(&hang.options);
+	hang.options.mode = SS_MODE_AUTO; /* unless told */
+	error_t errnum = argp_parse(&argp, argc, argv, 0, NULL, &hang);
+	if (errnum) {
+		ss_failure_warn("%s", strerror(errnum));
+		return SS_STATUS_NOTHING;
+	}
+	return hang_run(&hang);
+}
+
+const struct ss_command ss_command_hang = {
+	.name = "hang",
+	.summary = "what is stuck, on what, and who holds it",
+	.argp = &argp,
+	.run = run,
+};

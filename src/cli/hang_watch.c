@@ -1,0 +1,62 @@
+#include "cli/hang_watch.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/io.h"
+#include "cli/failure.h"
+#include "cli/target_argument.h"
+
+enum { PID_FILE_MAX = 4096, NOT_RUN = 127 };
+
+struct ss_error *ss_hang_read_pid(const char *path, pid_t *ret)
+{
+	_cleanup_text_ struct ss_text text = {};
+	int error = ss_io_read_path(AT_FDCWD, path, PID_FILE_MAX, &text);
+
+	if (error == -ENOENT || (!error && text.size == 0))
+		return ss_error_new(SS_ERROR_NO_PROCESS, "there is no pid in %s", path);
+	if (error)
+		return ss_error_new_errno(-error, "reading %s", path);
+	text.bytes[strcspn(text.bytes, "\r\n\t ")] = '\0';
+	return ss_target_argument_parse_id(text.bytes, "pid", ret);
+}
+
+__attribute__((noreturn)) static void run_child(const char *command, pid_t pid,
+						enum ss_verdict verdict)
+{
+	char number[16];
+
+	(void)snprintf(number, sizeof(number), "%d", pid); /* it fits */
+	if (setenv("STACKSNAP_PID", number, 1) == 0 &&
+	    setenv("STACKSNAP_VERDICT", ss_verdict_name(verdict), 1) == 0)
+		(void)execl("/bin/sh", "sh", "-c", command, NULL);
+	_exit(NOT_RUN);
+}
+
+struct ss_error *ss_hang_run_command(const char *command, pid_t pid,
+				     enum ss_verdict verdict)
+{
+	pid_t child = fork();
+	int status = 0;
+
+	if (child < 0)
+		return ss_error_new_errno(errno, "running a command");
+	if (child == 0)
+		run_child(command, pid, verdict);
+	while (waitpid(child, &status, 0) < 0) {
+		if (errno != EINTR)
+			return ss_error_new_errno(errno, "waiting for a command");
+	}
+	if (!WIFEXITED(status) || WEXITSTATUS(status) != 0)
+		ss_failure_warn("the command that --exec gives failed (%s %d)",
+				WIFEXITED(status) ? "exit status" : "signal",
+				WIFEXITED(status) ? WEXITSTATUS(status) :
+						    WTERMSIG(status));
+	return NULL;
+}

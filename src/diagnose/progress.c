@@ -1,0 +1,362 @@
+#include "diagnose/progress.h"
+
+#include <string.h>
+
+#include "base/error.h"
+#include "model/futex.h"
+
+enum {
+	BUSY_PERCENT = 70,   /* on a CPU, or ready for one */
+	STOP_RUNS = 2,	     /* what a stop of ours adds to the count of runs, at most */
+	CHAIN_MAX = 64,	     /* waits that are followed to the blocker */
+	PLACE_FRAMES = 4096, /* that are compared */
+};
+
+SS_DEFINE_CLEANUP(struct ss_progress, progress, ss_progress_free)
+
+bool ss_progress_is_idle_kind(enum ss_wait_kind kind)
+{
+	switch (kind) {
+	case SS_WAIT_MUTEX:
+	case SS_WAIT_RWLOCK:
+	case SS_WAIT_ONCE:
+	case SS_WAIT_FILE_LOCK:
+	case SS_WAIT_PTRACE:
+	case SS_WAIT_STOPPED:
+	case SS_WAIT_PAGE_FAULT:
+		return false;
+	default:
+		return true;
+	}
+}
+
+static const struct ss_thread_activity *find_activity(const struct ss_activity *activity,
+						      pid_t tid)
+{
+	size_t low = 0;
+	size_t high = activity->threads.count;
+
+	while (low < high) {
+		size_t middle = low + (high - low) / 2;
+		if (activity->threads.items[middle].tid < tid)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	return low < activity->threads.count && activity->threads.items[low].tid == tid ?
+		       &activity->threads.items[low] :
+		       NULL;
+}
+
+static const struct ss_thread *find_thread(const struct ss_snapshot *snapshot, pid_t tid)
+{
+	size_t low = 0;
+	size_t high = snapshot->threads.count;
+
+	while (low < high) {
+		size_t middle = low + (high - low) / 2;
+		if (snapshot->threads.items[middle].tid < tid)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	return low < snapshot->threads.count && snapshot->threads.items[low].tid == tid ?
+		       &snapshot->threads.items[low] :
+		       NULL;
+}
+
+static const char *function_of(const struct ss_snapshot *snapshot,
+			       const struct ss_thread *thread, size_t from_outside)
+{
+	const struct ss_frame *frame = ss_snapshot_frame(
+		snapshot, thread, thread->frame_count - 1 - from_outside);
+
+	return frame->symbol;
+}
+
+/* How many frames, from the outermost on, are of the same functions. */
+static size_t common_frames(const struct ss_snapshot *a, const struct ss_thread *x,
+			    const struct ss_snapshot *b, const struct ss_thread *y)
+{
+	size_t count = SS_MIN(x->frame_count, y->frame_count);
+	size_t i = 0;
+
+	for (count = SS_MIN(count, (size_t)PLACE_FRAMES); i < count; i++) {
+		const char *f = function_of(a, x, i);
+		const char *g = function_of(b, y, i);
+		if (!f || !g || strcmp(f, g) != 0)
+			break;
+	}
+	return i;
+}
+
+static const char *keep(struct ss_progress *progress, const char *text)
+{
+	return text ? ss_intern_string(progress->strings, text) : NULL;
+}
+
+/* What the snapshots say of one thread: how often it was stopped, whether it always
+   stood in the same place, and within which function it stayed. */
+static void look_at_samples(struct ss_progress *progress, const struct ss_thread *thread,
+			    struct ss_thread_progress *ret, unsigned *stops, bool *same)
+{
+	size_t common = thread->frame_count;
+
+	*same = true;
+	for (size_t i = 0; i < progress->snapshot_count; i++) {
+		const struct ss_snapshot *snapshot = progress->snapshots[i];
+		const struct ss_thread *then = find_thread(snapshot, thread->tid);
+		if (!then)
+			continue;
+		*stops += then->stopped_ns > 0;
+		if (then->frame_count == 0)
+			continue;
+		ret->samples++;
+		size_t equal = common_frames(snapshot, then, progress->last, thread);
+		common = SS_MIN(common, equal);
+		*same &= equal == thread->frame_count && equal == then->frame_count &&
+			 then->state != 'R';
+	}
+	if (common > 0)
+		ret->within =
+			keep(progress, function_of(progress->last, thread, common - 1));
+}
+
+static enum ss_movement judge(const struct ss_progress *progress,
+			      const struct ss_thread_progress *thread, unsigned stops,
+			      bool same)
+{
+	uint64_t active_ns = thread->run_ns + thread->ready_ns;
+
+	if (thread->runs <= (uint64_t)stops * STOP_RUNS)
+		return SS_MOVEMENT_NONE;
+	if (active_ns >= progress->elapsed_ns / 100 * BUSY_PERCENT)
+		return SS_MOVEMENT_BUSY;
+	return same ? SS_MOVEMENT_WOKEN : SS_MOVEMENT_MOVES;
+}
+
+static void compare_counters(struct ss_progress *progress, const struct ss_thread *thread,
+			     struct ss_thread_progress *ret)
+{
+	const struct ss_thread_activity *before =
+		find_activity(progress->before, thread->tid);
+	const struct ss_thread_activity *after =
+		find_activity(progress->after, thread->tid);
+	unsigned stops = 0;
+	bool same = true;
+
+	look_at_samples(progress, thread, ret, &stops, &same);
+	if (!before || !after || !before->counted) {
+		/* It began or ended meanwhile, or nobody counts. */
+		ret->movement = before && after ? SS_MOVEMENT_UNKNOWN : SS_MOVEMENT_MOVES;
+		return;
+	}
+	ret->run_ns = after->run_ns - before->run_ns;
+	ret->ready_ns = after->ready_ns - before->ready_ns;
+	ret->runs = after->runs - before->runs;
+	ret->voluntary = after->voluntary - before->voluntary;
+	ret->forced = after->forced - before->forced;
+	ret->movement = judge(progress, ret, stops, same);
+}
+
+static size_t index_of(const struct ss_progress *progress, const struct ss_thread *thread)
+{
+	return (size_t)(thread - progress->last->threads.items);
+}
+
+/* The thread at the end of the chain of waits, which may be the thread itself. */
+static const struct ss_thread *find_root(const struct ss_progress *progress,
+					 const struct ss_thread *thread)
+{
+	for (int i = 0; i < CHAIN_MAX && thread->wait && thread->wait->owner_tid; i++) {
+		const struct ss_thread *owner =
+			find_thread(progress->last, thread->wait->owner_tid);
+		if (!owner || thread->wait->owner_pid)
+			break;
+		thread = owner;
+	}
+	return thread;
+}
+
+/* It stood still all the time where threads should not have to wait long, and so did
+   the thread that it waits for, if that is known. */
+static bool is_stuck(const struct ss_progress *progress, const struct ss_thread *thread)
+{
+	const struct ss_thread_progress *own =
+		&progress->threads[index_of(progress, thread)];
+	const struct ss_thread *root = find_root(progress, thread);
+	bool waits = thread->wait && !ss_progress_is_idle_kind(thread->wait->kind);
+	bool held = thread->state == 'D' || thread->state == 'T' || thread->state == 't';
+
+	if (own->movement != SS_MOVEMENT_NONE || !(waits || held))
+		return false;
+	return progress->threads[index_of(progress, root)].movement == SS_MOVEMENT_NONE;
+}
+
+/* Whether only threads of this process could end the wait, and no time limit does. */
+static bool is_inward(const struct ss_progress *progress, const struct ss_thread *thread)
+{
+	const struct ss_thread_facts *facts =
+		ss_facts_find_thread(progress->last->facts, thread->tid);
+	struct ss_futex futex;
+
+	if (thread->state == 'Z')
+		return true;
+	if (!thread->wait || !facts || !ss_futex_parse(&facts->call, &futex) ||
+	    futex.timed)
+		return false;
+	/* glibc joins with a call that is not private. */
+	return futex.private || thread->wait->kind == SS_WAIT_JOIN;
+}
+
+/* If no thread has run, and each waits for another one, none ever will, but for a
+   signal handler. */
+static bool is_closed(const struct ss_progress *progress)
+{
+	for (size_t i = 0; i < progress->last->threads.count; i++) {
+		const struct ss_thread *thread = &progress->last->threads.items[i];
+		if (progress->threads[i].movement != SS_MOVEMENT_NONE ||
+		    !is_inward(progress, thread))
+			return false;
+	}
+	return progress->last->threads.count > 0;
+}
+
+/* A circle all of whose threads stood still, with no end in sight. */
+static bool has_deadlock(struct ss_progress *progress)
+{
+	bool found = false;
+
+	for (size_t i = 0; i < progress->last->deadlocks.count; i++) {
+		const struct ss_deadlock *deadlock = &progress->last->deadlocks.items[i];
+		bool still = !deadlock->timed;
+		for (size_t j = 0; j < deadlock->count; j++) {
+			enum ss_movement movement =
+				progress->threads[deadlock->threads[j]].movement;
+			still &= movement == SS_MOVEMENT_NONE ||
+				 movement == SS_MOVEMENT_UNKNOWN;
+		}
+		for (size_t j = 0; still && j < deadlock->count; j++)
+			progress->threads[deadlock->threads[j]].stuck = true;
+		found |= still;
+	}
+	return found;
+}
+
+static enum ss_verdict find_verdict(struct ss_progress *progress)
+{
+	bool counts[SS_MOVEMENT_MOVES + 1] = {};
+	bool stuck = false;
+
+	for (size_t i = 0; i < progress->last->threads.count; i++) {
+		counts[progress->threads[i].movement] = true;
+		stuck |= progress->threads[i].stuck;
+	}
+	if (has_deadlock(progress))
+		return SS_VERDICT_DEADLOCK;
+	if (stuck)
+		return SS_VERDICT_STUCK;
+	if (counts[SS_MOVEMENT_BUSY])
+		return SS_VERDICT_BUSY;
+	return counts[SS_MOVEMENT_MOVES] || counts[SS_MOVEMENT_UNKNOWN] ?
+		       SS_VERDICT_MOVING :
+		       SS_VERDICT_IDLE;
+}
+
+static void judge_threads(struct ss_progress *progress)
+{
+	const struct ss_snapshot *last = progress->last;
+
+	for (size_t i = 0; i < last->threads.count; i++) {
+		progress->threads[i].thread = i;
+		compare_counters(progress, &last->threads.items[i],
+				 &progress->threads[i]);
+	}
+	progress->closed = is_closed(progress);
+	for (size_t i = 0; i < last->threads.count; i++) {
+		const struct ss_thread *thread = &last->threads.items[i];
+		progress->threads[i].stuck = progress->closed ||
+					     is_stuck(progress, thread);
+	}
+	progress->verdict = find_verdict(progress);
+}
+
+struct ss_error *ss_progress_new(const struct ss_activity *before,
+				 const struct ss_activity *after,
+				 const struct ss_snapshot *const *snapshots, size_t count,
+				 struct ss_progress **ret)
+{
+	if (!before || !after || count == 0 || after->time_ns < before->time_ns)
+		return ss_error_new(SS_ERROR_INVALID,
+				    "progress is between two looks and needs a snapshot");
+	_cleanup_(progress_cleanup) struct ss_progress *progress =
+		calloc(1, sizeof(*progress));
+	if (!progress)
+		return ss_error_no_memory();
+	progress->before = before;
+	progress->after = after;
+	progress->snapshots = snapshots;
+	progress->snapshot_count = count;
+	progress->last = snapshots[count - 1];
+	progress->elapsed_ns = after->time_ns - before->time_ns;
+	progress->strings = ss_intern_new();
+	progress->threads =
+		calloc(progress->last->threads.count + 1, sizeof(*progress->threads));
+	if (!progress->strings || !progress->threads)
+		return ss_error_no_memory();
+	judge_threads(progress);
+	*ret = take_ptr(progress);
+	return NULL;
+}
+
+void ss_progress_free(struct ss_progress *progress)
+{
+	if (!progress)
+		return;
+	free(progress->threads);
+	ss_intern_free(progress->strings);
+	free(progress);
+}
+
+enum ss_verdict ss_progress_verdict(const struct ss_progress *progress)
+{
+	return progress->verdict;
+}
+
+bool ss_progress_is_closed(const struct ss_progress *progress)
+{
+	return progress->closed;
+}
+
+uint64_t ss_progress_elapsed_ns(const struct ss_progress *progress)
+{
+	return progress->elapsed_ns;
+}
+
+const struct ss_thread_progress *ss_progress_thread(const struct ss_progress *progress,
+						    size_t index)
+{
+	return &progress->threads[index];
+}
+
+const char *ss_verdict_name(enum ss_verdict verdict)
+{
+	static const char *const names[] = {
+		[SS_VERDICT_IDLE] = "idle",	    [SS_VERDICT_MOVING] = "moving",
+		[SS_VERDICT_BUSY] = "busy",	    [SS_VERDICT_STUCK] = "stuck",
+		[SS_VERDICT_DEADLOCK] = "deadlock",
+	};
+
+	return (size_t)verdict < SS_ARRAY_SIZE(names) ? names[verdict] : "unknown";
+}
+
+const char *ss_movement_name(enum ss_movement movement)
+{
+	static const char *const names[] = {
+		[SS_MOVEMENT_UNKNOWN] = "unknown", [SS_MOVEMENT_NONE] = "none",
+		[SS_MOVEMENT_WOKEN] = "woken",	   [SS_MOVEMENT_BUSY] = "busy",
+		[SS_MOVEMENT_MOVES] = "moves",
+	};
+
+	return (size_t)movement < SS_ARRAY_SIZE(names) ? names[movement] : "unknown";
+}

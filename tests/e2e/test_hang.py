@@ -1,0 +1,174 @@
+"""stacksnap hang: verdicts on processes that are stuck, busy, idle or moving, and --watch."""
+
+import json
+import os
+import subprocess
+import sys
+import tempfile
+
+from harness import EndToEnd, STACKSNAP, main, task_states, wait_until
+
+FOR = "--for=300ms"
+EX_USAGE = 64
+
+
+def switches(pid):
+    """How often the threads of a process were put on a processor, together."""
+    total = 0
+    for tid in task_states(pid):
+        with open("/proc/%d/task/%d/schedstat" % (pid, tid)) as file:
+            total += int(file.read().split()[2])
+    return total
+
+
+class Hang(EndToEnd):
+    def judge(self, pid, verdict, *options):
+        """The report as JSON; the verdict decides the exit status."""
+        status = {"deadlock": 3, "stuck": 4}.get(verdict, 0)
+        result = self.run_tool("hang", FOR, "--json", *options, pid, status=(status,))
+        report = json.loads(result.stdout)
+        self.assertEqual(report["schema"], "stacksnap-hang/1")
+        self.assertEqual(report["process"]["pid"], pid)
+        self.assertEqual(report["verdict"], verdict)
+        self.assertGreater(report["elapsed_ns"], 0)
+        self.assert_free(pid)
+        return report
+
+    def thread(self, report, name):
+        found = [thread for thread in report["threads"] if thread["name"] == name]
+        self.assertEqual(len(found), 1, report["threads"])
+        return found[0]
+
+    def test_deadlock(self):
+        target = self.start("deadlock", "normal", 2, 1)
+        report = self.judge(target.pid, "deadlock")
+        tids = [self.thread(report, "locker-%d" % i)["tid"] for i in range(2)]
+        self.assertEqual([sorted(d["tids"]) for d in report["deadlocks"]], [sorted(tids)])
+        for name in ("locker-0", "locker-1", "behind-0"):
+            thread = self.thread(report, name)
+            self.assertEqual((thread["stuck"], thread["movement"]), (True, "none"))
+        self.assertFalse(self.thread(report, "deadlock")["stuck"])
+
+    def test_text(self):
+        target = self.start("deadlock", "normal", 2, 1)
+        text = self.run_tool("hang", FOR, "-v", target.pid, status=(3,)).stdout.decode()
+        self.assertRegex(text, r"^deadlock, pid \d+: deadlock\nwatched for .*, 4 threads, CPU "
+                         r"time .* context switches\n\nDEADLOCK of 2 threads")
+        self.assertRegex(text, r"\n3 threads stuck: .*\n  \d+ \(locker-0\)\n    waits for mutex ")
+        self.assertRegex(text, r"\n1 thread idle: has not run\n  \d+ \(deadlock\)\n")
+
+    def test_nothing_is_put_on_a_processor(self):
+        target = self.start("threads", 4, 3)
+        before = switches(target.pid)
+        self.judge(target.pid, "idle")
+        self.assertEqual(switches(target.pid), before)
+
+    def test_stuck_behind_a_sleeper(self):
+        """Its one mutex is held by a thread that sleeps in poll."""
+        target = self.start("deadlock", "errorcheck", 1, 2)
+        report = self.judge(target.pid, "stuck")
+        self.assertEqual(report["deadlocks"], [])
+        self.assertEqual(report["blockers"], [
+            {"tid": self.thread(report, "locker-0")["tid"], "waiting": 2, "locks": 1}])
+        self.assertTrue(self.thread(report, "behind-0")["stuck"])
+        self.assertFalse(self.thread(report, "locker-0")["stuck"])
+
+    def test_idle(self):
+        """Pools in poll, sleeps, condition variables and reads are no hang."""
+        report = self.judge(self.start("threads", 3, 2).pid, "idle")
+        self.assertEqual({thread["movement"] for thread in report["threads"]}, {"none"})
+        self.assertFalse(report["closed"])
+
+    def test_busy(self):
+        report = self.judge(self.start("busy", 2, 3).pid, "busy", "--mode=auto")
+        for i in range(2):
+            thread = self.thread(report, "busy-%d" % i)
+            self.assertEqual((thread["movement"], thread["stuck"]), ("busy", False))
+            self.assertEqual(thread["within"], "spin")
+            self.assertGreaterEqual(thread["samples"], 2)
+
+    def test_moving(self):
+        report = self.judge(self.start("ring", 3).pid, "moving")
+        self.assertIn("moves", [thread["movement"] for thread in report["threads"]])
+
+    def test_python_locks(self):
+        """Two threading.Lock in AB/BA order: locks of python are semaphores, which have no
+        owner. What is proven is that no thread can ever go on; no deadlock is claimed."""
+        program = ("import threading\n"
+                   "a, b = threading.Lock(), threading.Lock()\n"
+                   "both = threading.Barrier(2)\n"
+                   "def take(x, y):\n"
+                   "    with x:\n"
+                   "        both.wait()\n"
+                   "        print('ready' if x is a else '', flush=True)\n"
+                   "        y.acquire()\n"
+                   "threads = [threading.Thread(target=take, args=p) for p in ((a, b), (b, a))]\n"
+                   "[t.start() for t in threads]\n"
+                   "[t.join() for t in threads]\n")
+        target = self.start_command([sys.executable, "-c", program])
+        wait_until(lambda: all(state == "S" for state in task_states(target.pid).values()) and
+                   len(task_states(target.pid)) == 3, "all threads to sleep")
+        report = self.judge(target.pid, "stuck")
+        self.assertTrue(report["closed"])
+        self.assertEqual((report["deadlocks"], report["blockers"]), ([], []))
+        self.assertEqual({thread["wait_kind"] for thread in report["threads"]},
+                         {"semaphore"})
+
+
+class Watch(EndToEnd):
+    def watch(self, *arguments):
+        tool = subprocess.Popen([STACKSNAP, "hang", "--for=50ms", "--watch", "--interval=10ms",
+                                 *map(str, arguments)],
+                                stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+        self.addCleanup(tool.stdout.close)
+        self.addCleanup(tool.stderr.close)
+        self.addCleanup(tool.wait)
+        self.addCleanup(tool.kill)
+        return tool
+
+    def lines(self, path):
+        if not os.path.exists(path):
+            return []
+        with open(path) as file:
+            return file.read().splitlines()
+
+    def test_command_runs_once_for_each_hang(self):
+        with tempfile.TemporaryDirectory() as directory:
+            log = os.path.join(directory, "log")
+            pid_file = os.path.join(directory, "pid")
+            tool = self.watch("--pid-file=" + pid_file, "--exec=echo $STACKSNAP_VERDICT "
+                              "$STACKSNAP_PID >> " + log)
+            for expected in (1, 2):  # the service is started a second time
+                target = self.start("deadlock", "normal", 2, 0)
+                with open(pid_file, "w") as file:
+                    file.write("%d\n" % target.pid)
+                wait_until(lambda: len(self.lines(log)) == expected, "the command to run")
+                self.assertEqual(self.lines(log)[-1], "deadlock %d" % target.pid)
+                before = switches(tool.pid)
+                wait_until(lambda: switches(tool.pid) > before + 20, "a few more looks")
+                self.assertEqual(len(self.lines(log)), expected)
+                target.kill()
+
+    def test_ends_with_the_process(self):
+        target = self.start("deadlock", "normal", 2, 0)
+        with tempfile.TemporaryDirectory() as directory:
+            log = os.path.join(directory, "log")
+            tool = self.watch("--exec=echo >> " + log, target.pid)
+            wait_until(lambda: self.lines(log), "the command to run")
+            target.kill()
+            output, _ = tool.communicate(timeout=60)
+        self.assertEqual(tool.returncode, 3)
+        self.assertEqual(output.count(b"DEADLOCK of 2 threads"), 1)
+
+    def test_wrong_usage(self):
+        pid = os.getpid()
+        for words in ((), (pid, "--pid-file=x"), (pid, pid), (pid, "--for=0"),
+                      (pid, "--for=soon"), (pid, "-f", "gdb"), (pid, "-t", "1"),
+                      (pid, "--interval=")):
+            with self.subTest(words=words):
+                self.run_tool("hang", *words, status=(EX_USAGE,))
+        self.run_tool("hang", "--pid-file=/nonexistent/pid", status=(2,))
+
+
+if __name__ == "__main__":
+    main()
