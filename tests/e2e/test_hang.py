@@ -21,6 +21,12 @@ def switches(pid):
     return total
 
 
+def runs(pid):
+    """The same of the main thread alone."""
+    with open("/proc/%d/schedstat" % pid) as file:
+        return int(file.read().split()[2])
+
+
 class Hang(EndToEnd):
     def judge(self, pid, verdict, *options):
         """The report as JSON; the verdict decides the exit status."""
@@ -144,8 +150,8 @@ class Watch(EndToEnd):
                     file.write("%d\n" % target.pid)
                 wait_until(lambda: len(self.lines(log)) == expected, "the command to run")
                 self.assertEqual(self.lines(log)[-1], "deadlock %d" % target.pid)
-                before = switches(tool.pid)
-                wait_until(lambda: switches(tool.pid) > before + 20, "a few more looks")
+                before = runs(tool.pid)
+                wait_until(lambda: runs(tool.pid) > before + 50, "a few more looks")
                 self.assertEqual(len(self.lines(log)), expected)
                 target.kill()
 
