@@ -2,10 +2,17 @@
 
 #include <string.h>
 #include <sys/syscall.h>
+#include <time.h>
 
 #include "model/call.h"
 
-enum { TOTAL_MAX = 16 << 20 }; /* bytes of all arguments */
+enum {
+	TOTAL_MAX = 16 << 20, /* bytes of all arguments */
+	/* For threads that are on their way back into their call: 100 us, twice that,
+	   and so on; 12.7 ms in all where more wants to run than there are CPUs. */
+	NAP_NS = 100 * 1000,
+	NAPS = 7,
+};
 
 struct arguments {
 	struct ss_facts *facts;
@@ -117,21 +124,42 @@ static bool has_objects(const struct ss_call *call)
 			call->kind == SS_WAIT_SELECT || call->kind == SS_WAIT_CHILD);
 }
 
+/* False: it runs, which it does until it is in its call again after a stop. */
+static bool check_thread(struct ss_thread_facts *thread,
+			 const struct ss_capture_thread *from,
+			 const struct ss_target *target, struct ss_text *text)
+{
+	const struct ss_call *call = ss_call_find(thread->call.number);
+	struct ss_syscall_text now;
+
+	if (!has_objects(call) || thread->stayed || from->state == 'R' ||
+	    !ss_target_read_task(target, thread->tid, "syscall", text) ||
+	    !ss_syscall_parse(text->bytes, text->size, &now))
+		return true;
+	if (now.kind == SS_SYSCALL_RUNNING)
+		return false;
+	thread->stayed = is_same(&now, &from->syscall, call, ss_regs_sp(&from->regs));
+	return true;
+}
+
 void ss_arguments_check(struct ss_facts *facts, const struct ss_capture *capture,
 			const struct ss_target *target)
 {
 	_cleanup_text_ struct ss_text text = {};
+	struct timespec nap = { .tv_nsec = NAP_NS };
+	size_t first = 0; /* all before it are settled */
 
-	for (size_t i = 0; i < facts->threads.count; i++) {
-		struct ss_thread_facts *thread = &facts->threads.items[i];
-		const struct ss_capture_thread *from = &capture->threads.items[i];
-		const struct ss_call *call = ss_call_find(thread->call.number);
-		struct ss_syscall_text now;
-		if (has_objects(call))
-			thread->stayed = ss_target_read_task(target, thread->tid,
-							     "syscall", &text) &&
-					 ss_syscall_parse(text.bytes, text.size, &now) &&
-					 is_same(&now, &from->syscall, call,
-						 ss_regs_sp(&from->regs));
+	for (int i = 0; i < NAPS; i++) {
+		size_t runs = facts->threads.count;
+		for (size_t k = facts->threads.count; k-- > first;) {
+			if (!check_thread(&facts->threads.items[k],
+					  &capture->threads.items[k], target, &text))
+				runs = k;
+		}
+		first = runs;
+		if (first == facts->threads.count)
+			return;
+		(void)nanosleep(&nap, NULL); /* or less */
+		nap.tv_nsec *= 2;
 	}
 }
