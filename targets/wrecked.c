@@ -9,9 +9,11 @@
  *return address that is none
  * "self-frame"		self_frame (no CFI), whose saved frame pointer points to itself,
  *and whose return address leads back into it
- * "cfi-loop"		cfi_loop, whose CFI says that it was called by itself, at the same
- *place "cfi-far"		cfi_far, whose CFI says that its caller's frame is far
- *away "sp-nowhere"		sp_nowhere, with a stack pointer of 16, in pause()
+ * "first-frame"	first_frame (no CFI, frame pointer zero), nobody_called: as in a
+ *goroutine, whose first function was entered by a jump "cfi-loop"
+ *cfi_loop, whose CFI says that it was called by itself, at the same place "cfi-far"
+ *cfi_far, whose CFI says that its caller's frame is far away "sp-nowhere"
+ *sp_nowhere, with a stack pointer of 16, in pause()
  * "coroutine"		in_coroutine, coroutine, __start_context: on a stack of
  *makecontext() "mapped-stack"	the same on a stack made by mmap(), with unmapped pages
  *around it
@@ -28,6 +30,7 @@
 enum { CONTEXT_STACK = 64 << 10 };
 
 void self_frame(void);
+void first_frame(void);
 void cfi_loop(void);
 void cfi_far(void);
 void sp_nowhere(void);
@@ -43,30 +46,41 @@ __asm__(".pushsection .text\n" FUNCTION("self_frame", "push %rbp\n"
 						      "mov %rax, 8(%rbp)\n"
 						      "call block\n"
 						      "1: jmp 1b\n")
-		FUNCTION("cfi_loop", ".cfi_startproc\n"
-				     "sub $8, %rsp\n"
-				     ".cfi_def_cfa rsp, 0\n"
-				     ".cfi_offset rip, 0\n"
-				     "lea 1f(%rip), %rax\n"
-				     "mov %rax, (%rsp)\n"
-				     "call block\n"
-				     "1: jmp 1b\n"
-				     ".cfi_endproc\n")
-			FUNCTION("cfi_far", ".cfi_startproc\n"
-					    "sub $8, %rsp\n"
-					    ".cfi_def_cfa rsp, 0x70000000\n"
-					    "call block\n"
-					    "1: jmp 1b\n"
-					    ".cfi_endproc\n")
-				FUNCTION("sp_nowhere", ".cfi_startproc\n"
-						       "sub $8, %rsp\n"
-						       ".cfi_def_cfa_offset 16\n"
-						       "call target_arrive\n"
-						       "mov $16, %rsp\n"
-						       "1: mov $34, %eax\n" /* pause */
-						       "syscall\n"
-						       "jmp 1b\n"
-						       ".cfi_endproc\n") ".popsection\n");
+		FUNCTION("nobody_called",
+			 "nop\n"
+			 "2: nop\n"
+			 "jmp 2b\n") FUNCTION("first_frame", "and $-16, %rsp\n"
+							     "lea 2b(%rip), %rax\n"
+							     "push %rax\n"
+							     "push $0\n"
+							     "mov %rsp, %rbp\n"
+							     "call block\n"
+							     "1: jmp 1b\n")
+			FUNCTION("cfi_loop", ".cfi_startproc\n"
+					     "sub $8, %rsp\n"
+					     ".cfi_def_cfa rsp, 0\n"
+					     ".cfi_offset rip, 0\n"
+					     "lea 1f(%rip), %rax\n"
+					     "mov %rax, (%rsp)\n"
+					     "call block\n"
+					     "1: jmp 1b\n"
+					     ".cfi_endproc\n")
+				FUNCTION("cfi_far", ".cfi_startproc\n"
+						    "sub $8, %rsp\n"
+						    ".cfi_def_cfa rsp, 0x70000000\n"
+						    "call block\n"
+						    "1: jmp 1b\n"
+						    ".cfi_endproc\n")
+					FUNCTION("sp_nowhere",
+						 ".cfi_startproc\n"
+						 "sub $8, %rsp\n"
+						 ".cfi_def_cfa_offset 16\n"
+						 "call target_arrive\n"
+						 "mov $16, %rsp\n"
+						 "1: mov $34, %eax\n" /* pause */
+						 "syscall\n"
+						 "jmp 1b\n"
+						 ".cfi_endproc\n") ".popsection\n");
 
 __attribute__((used)) TARGET_FRAME void block(void)
 {
@@ -155,6 +169,8 @@ TARGET_FRAME static void thread_routine(void *arg)
 		smash();
 	else if (strcmp(what, "self-frame") == 0)
 		self_frame();
+	else if (strcmp(what, "first-frame") == 0)
+		first_frame();
 	else if (strcmp(what, "cfi-loop") == 0)
 		cfi_loop();
 	else if (strcmp(what, "cfi-far") == 0)
@@ -170,9 +186,10 @@ TARGET_FRAME static void thread_routine(void *arg)
 
 int main(void)
 {
-	static const char *const names[] = { "bad-unmapped", "bad-data",    "smashed",
-					     "self-frame",   "cfi-loop",    "cfi-far",
-					     "coroutine",    "mapped-stack" };
+	static const char *const names[] = {
+		"bad-unmapped", "bad-data",  "smashed",	     "self-frame", "cfi-loop",
+		"cfi-far",	"coroutine", "mapped-stack", "first-frame"
+	};
 	struct sigaction action = { .sa_handler = on_signal };
 
 	target_init();

@@ -49,7 +49,10 @@ static bool step_frame_pointer(struct ss_view *view, struct ss_regs *regs, bool 
 	    !ss_view_read_word(view, fp + WORD, &pc))
 		return false;
 	*root = pc == 0;
-	if (!*root && !ss_fallback_is_return_address(view, pc))
+	/* Below the first frame of a stack there may be code that has called nobody, as
+	   in goroutines. */
+	bool first = outer == 0 && ss_view_is_code(view, pc);
+	if (!*root && !first && !ss_fallback_is_return_address(view, pc))
 		return false;
 	if (!*root) {
 		ss_arch_regs_partial(pc, fp + 2 * WORD, regs);
@@ -95,13 +98,16 @@ static bool step_scan(struct ss_view *view, struct ss_regs *regs)
    first frame of a program or thread that has no CFI to say so (musl's). */
 static bool is_outermost(struct ss_view *view, const struct ss_regs *regs)
 {
+	uint64_t missing = view->missing;
 	uint64_t at = scan_start(regs);
 	uint64_t pc;
 
 	view->missing = 0;
-	return ss_view_is_code(view, ss_regs_pc(regs)) &&
-	       !find_return_address(view, &at, END_WORDS, &pc) && view->missing == at &&
-	       !ss_view_was_cut(view);
+	bool outermost = ss_view_is_code(view, ss_regs_pc(regs)) &&
+			 !find_return_address(view, &at, END_WORDS, &pc) &&
+			 view->missing == at && !ss_view_was_cut(view);
+	view->missing = missing; /* nobody needed what was looked for */
+	return outermost;
 }
 
 bool ss_fallback_step(struct ss_view *view, struct ss_regs *regs, bool innermost,

@@ -16,7 +16,8 @@ END = ["thread_routine"] + THREAD_END
 BAD_POINTER = HANDLER + [AnyOf(None, "data"), "call_pointer"] + END
 COROUTINE = BLOCK + ["in_coroutine", "coroutine", Named("__start_context")]
 WHOLE = {"bad-unmapped": BAD_POINTER, "bad-data": BAD_POINTER, "coroutine": COROUTINE,
-         "mapped-stack": COROUTINE, "wrecked": MAIN_STACK}
+         "mapped-stack": COROUTINE, "first-frame": BLOCK + ["first_frame", "nobody_called"],
+         "wrecked": MAIN_STACK}
 CUT = {"cfi-loop": (BLOCK + ["cfi_loop"], "loop"),
        "cfi-far": (BLOCK + ["cfi_far"], "unreadable"),
        "sp-nowhere": (["sp_nowhere"], "unreadable")}
@@ -27,7 +28,7 @@ class Wrecked(EndToEnd):
         target = self.start("wrecked")
         for mode in MODES:
             snapshot = self.snap(target.pid, mode=mode, status=(1, ))
-            self.assertEqual(len(snapshot.threads), 10)
+            self.assertEqual(len(snapshot.threads), 11)
             for name, stack in WHOLE.items():
                 with self.subTest(mode=mode, thread=name):
                     self.assert_stack(snapshot, name, stack)
