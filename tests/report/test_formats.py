@@ -11,8 +11,8 @@ import sys
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 
 import npm  # noqa: E402
-from recordings import (LIMIT, PERIOD, WALL, Description, ReportTest, build_library,  # noqa: E402
-                        main)
+from recordings import (LIMIT, PERIOD, SOURCE, WALL, Description, ReportTest,  # noqa: E402
+                        build_library, main)
 
 IDLE = ["shop_start", "shop_wait_for_work"]
 BUSY = ["shop_start", "shop_serve", "shop_parse", "shop_hash"]
@@ -366,6 +366,14 @@ class Selections(ReportTest):
         data = json.loads(self.report("-f", "json", "--from=0.03", shop).stdout)
         self.assertEqual(data["time_ns"], WALL + 30_000_000)
         self.assertEqual(data["recordings"][0]["ticks_ns"], [i * PERIOD for i in range(7)])
+
+    def test_every_option_is_in_the_manual(self):
+        with open(os.path.join(SOURCE, "man", "stacksnap-report.1"), encoding="utf-8") as file:
+            page = file.read().replace("\\-", "-")
+        options = set(re.findall(r"--([a-z-]+)", self.report("--help").stdout.decode()))
+        self.assertGreater(len(options), 15)
+        for option in options - {"help", "usage"}:
+            self.assertRegex(page, r"--%s\b" % option)
 
     def test_wrong_usage(self):
         shop = self.shop()
