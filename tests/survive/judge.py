@@ -90,6 +90,12 @@ def has_chain(stack, chain):
                for at in range(len(stack) - len(chain) + 1))
 
 
+def is_unnamed(stack, chain):
+    """Whether it may be there, without its names."""
+    return (len(stack) >= len(chain) and not has_chain(stack, chain) and
+            any(name in ("", "??") for name in stack))
+
+
 class Verdict:
     """What one run did to one subject."""
 
@@ -98,8 +104,8 @@ class Verdict:
         self.expected = len(subject.threads)
         self.whole = sum(has_chain(run.stacks.get(tid, []), chain)
                          for tid, chain in subject.threads.items())
-        self.unnamed = sum(len(run.stacks.get(tid, [])) >= len(chain)
-                           for tid, chain in subject.threads.items()) - self.whole
+        self.unnamed = sum(is_unnamed(run.stacks.get(tid, []), chain)
+                           for tid, chain in subject.threads.items())
         self.wrong = sorted({name for stack in run.stacks.values() for name in stack
                              if subject.wrong and subject.wrong.search(name)})
         self.left = self._left(subject)
