@@ -14,8 +14,8 @@
  * if a child of its own ended in another way.
  *
  * fates shoot PID TID SIGNAL DELAY
- *	sends the signal to process PID when its thread TID is attached to; ends then, or
- *	at the end of stdin.
+ *	sends the signal to process PID when its thread TID is attached to, and says
+ *	"shot"; ends then, or at the end of stdin.
  *
  * Thread "fate":	watch, fate_routine, target_thread_main, start_thread, clone3;
  *			or what it does instead of watch
@@ -170,9 +170,11 @@ static int shoot(int argc, char **argv)
 		 target_number(argc, argv, 2, 0), target_number(argc, argv, 3, 0));
 	delay_us = target_number(argc, argv, 5, 0);
 	puts("ready");
-	if (watch(status))
-		kill((pid_t)target_number(argc, argv, 2, 0),
-		     (int)target_number(argc, argv, 4, 0));
+	if (!watch(status))
+		return 0;
+	kill((pid_t)target_number(argc, argv, 2, 0),
+	     (int)target_number(argc, argv, 4, 0));
+	puts("shot");
 	return 0;
 }
 

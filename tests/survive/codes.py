@@ -6,9 +6,9 @@ import os
 import re
 import subprocess
 
-from harness import LIMIT_S, read_text, status_field, task_states, wait_until
 from situations import BLOCKED, MAIN, descent, situation
 from subjects import Subject, need
+from harness import LIMIT_S, read_text, status_field, task_states, wait_until
 
 SOURCES = os.path.join(os.environ.get("SOURCE", os.path.join(os.path.dirname(
     os.path.abspath(__file__)), "..", "..")), "targets")

@@ -30,12 +30,12 @@ CHAINS = (["main", "target_init"], ["main", "target_wait"],
 class Outcome:
     """status: of the process. wanted: the ones that are right. run: of the tool."""
 
-    def __init__(self, wanted, status, run, hung):
+    def __init__(self, wanted, status, run, hung, shot=True):
         self.wanted = wanted
         self.status = status
         self.run = run
         self.hung = hung
-        self.missed = status == MISSED and status != wanted
+        self.missed = status == MISSED and (status != wanted or not shot)
 
     @property
     def right(self):
@@ -90,20 +90,20 @@ def be_shot(lab, fate, command, delay, limit_s):
     shooter = lab.start("fates", "shoot", target.pid, target.pid, int(number), delay,
                         settle=False)
     run, hung = run_tool(command + [str(target.pid)], limit_s)
-    shooter.finish()
+    shot = "shot" in shooter.finish()[1]
     wanted = SHOT.get(fate, MISSED)
-    if fate == "SIGSTOP" and not settles(target, "T"):
+    if shot and fate == "SIGSTOP" and not settles(target, "T"):
         wanted = "stopped"
-    if fate == "SIGCONT" and not settles(target, "S"):
+    if shot and fate == "SIGCONT" and not settles(target, "S"):
         wanted = "running"
     if fate in STOPPED:
         os.kill(target.pid, signal.SIGCONT)
-    return Outcome(wanted, finish(target), run, hung)
+    return Outcome(wanted, finish(target), run, hung, shot)
 
 
 def settles(target, state):
     try:
-        wait_until(lambda: set(task_states(target.pid).values()) == {state}, "it", 5)
+        wait_until(lambda: set(task_states(target.pid).values()) == {state}, "it", LIMIT_S / 6)
     except AssertionError:
         return False
     return True
