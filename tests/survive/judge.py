@@ -93,7 +93,7 @@ def has_chain(stack, chain):
 def is_unnamed(stack, chain):
     """Whether it may be there, without its names."""
     return (len(stack) >= len(chain) and not has_chain(stack, chain) and
-            any(name in ("", "??") for name in stack))
+            sum(name in ("", "??") for name in stack) >= len(chain))
 
 
 class Verdict:
