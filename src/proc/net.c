@@ -41,7 +41,8 @@ static bool read_address(struct ss_scan *s, struct ss_net_address *ret)
 	for (ret->size = 0; ret->size < sizeof(ret->bytes); ret->size += 4) {
 		if (s->at < s->end && *s->at == ':')
 			break;
-		if (s->end - s->at < 8 || !read_hex(s, 8, &number))
+		const char *first = s->at;
+		if (!read_hex(s, 8, &number) || s->at - first != 8)
 			return false;
 		uint32_t word = (uint32_t)number;
 		memcpy(ret->bytes + ret->size, &word, sizeof(word));

@@ -1,0 +1,78 @@
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "proc/locks.h"
+
+static void test_lines(void **state)
+{
+	static const char text[] = "1: POSIX  ADVISORY  WRITE 4711 08:1f:1234 10 19\n"
+				   "1: -> POSIX  ADVISORY  READ  4712 08:1f:1234 12 16\n"
+				   "2: FLOCK  ADVISORY  WRITE 4713 00:2a:99 0 EOF\n"
+				   "2:   -> FLOCK  ADVISORY  WRITE 4714 00:2a:99 0 EOF\n"
+				   "3: LEASE  ACTIVE    READ 1 00:2a:99 0 EOF\n"
+				   "4: OFDLCK ADVISORY  WRITE -1 00:2a:98 0 EOF";
+	const char *cursor = text;
+	const char *end = text + strlen(text);
+	struct ss_file_lock lock;
+
+	(void)state;
+	assert_true(ss_locks_next(&cursor, end, &lock));
+	assert_int_equal(lock.id, 1);
+	assert_false(lock.waits);
+	assert_true(lock.write);
+	assert_int_equal(lock.pid, 4711);
+	assert_int_equal(lock.device, UINT64_C(8) << 32 | 0x1f);
+	assert_int_equal(lock.inode, 1234);
+	assert_int_equal(lock.first, 10);
+	assert_int_equal(lock.last, 19);
+	assert_true(ss_locks_next(&cursor, end, &lock));
+	assert_true(lock.waits);
+	assert_false(lock.write);
+	assert_int_equal(lock.pid, 4712);
+	assert_true(ss_locks_next(&cursor, end, &lock));
+	assert_int_equal(lock.type, SS_FILE_LOCK_FLOCK);
+	assert_true(lock.last == UINT64_MAX);
+	assert_true(ss_locks_next(&cursor, end, &lock));
+	assert_true(lock.waits);
+	assert_int_equal(lock.pid, 4714);
+	assert_true(ss_locks_next(&cursor, end, &lock));
+	assert_int_equal(lock.type, SS_FILE_LOCK_OFD);
+	assert_int_equal(lock.pid, -1);
+	assert_false(ss_locks_next(&cursor, end, &lock));
+}
+
+static void test_bad_lines(void **state)
+{
+	static const char *const texts[] = {
+		"",
+		"1",
+		"1: POSIX",
+		"1: POSIX  ADVISORY  WRITE",
+		"1: POSIX  ADVISORY  WRITE 99999999999 08:1f:1234 0 EOF",
+		"1: POSIX  ADVISORY  WRITE 1 08:1f 0 EOF",
+		"1: POSIX  ADVISORY  WRITE 1 08:1f:1234 0",
+		"1: POSIX  ADVISORY  NEITHER 1 08:1f:1234 0 EOF",
+	};
+	struct ss_file_lock lock;
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++) {
+		const char *cursor = texts[i];
+		assert_false(ss_locks_next(&cursor, cursor + strlen(cursor), &lock));
+	}
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_lines),
+		cmocka_unit_test(test_bad_lines),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
