@@ -183,7 +183,8 @@ struct ss_session_options {
 
 /*
  * What stays useful between captures: module images, unwind tables, symbol
- * indexes. options may be NULL; its strings are copied, its arrays are not.
+ * indexes. options may be NULL; its strings are copied, its arrays are not. The sysroot
+ * is opened now, once. Errors: NO_MEMORY, SYSTEM, DENIED (the sysroot).
  */
 SS_API struct ss_error *ss_session_new(const struct ss_session_options *options,
 				       struct ss_session **ret);

@@ -23,15 +23,17 @@ enum { FILES_MORE = 64 };
 /* The number of close_range(2), which headers before Linux 5.9 lack. */
 enum { CLOSE_RANGE = 436 };
 
-static bool may_stay(int fd, int flags)
+static bool may_stay(int fd, int flags, bool keep_places)
 {
 	struct stat status;
 
-	return (flags & O_ACCMODE) == O_RDONLY && !(flags & O_PATH) &&
-	       fstat(fd, &status) == 0 && S_ISREG(status.st_mode);
+	if (flags & O_PATH)
+		return keep_places && fstat(fd, &status) == 0 && S_ISDIR(status.st_mode);
+	return (flags & O_ACCMODE) == O_RDONLY && fstat(fd, &status) == 0 &&
+	       S_ISREG(status.st_mode);
 }
 
-static rlim_t close_others(void)
+static rlim_t close_others(bool keep_places)
 {
 	int last = STDERR_FILENO;
 	int fd = last + 1;
@@ -40,7 +42,7 @@ static rlim_t close_others(void)
 		int flags = fcntl(fd, F_GETFL);
 		if (flags < 0)
 			continue;
-		if (may_stay(fd, flags))
+		if (may_stay(fd, flags, keep_places))
 			last = fd;
 		else
 			(void)close(fd); /* the parent has it, too */
@@ -60,9 +62,9 @@ static void limit(int resource, uint64_t soft, uint64_t hard)
 	(void)setrlimit(resource, &now); /* lowering is always allowed */
 }
 
-void ss_confine_files(void)
+void ss_confine_files(bool keep_places)
 {
-	rlim_t last = close_others();
+	rlim_t last = close_others(keep_places);
 
 	limit(RLIMIT_NOFILE, last + FILES_MORE, last + FILES_MORE);
 }

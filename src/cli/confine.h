@@ -27,9 +27,10 @@ enum ss_confine_refused {
 	SS_REFUSED_CAPABILITIES = 1 << 1,
 };
 
-/* Closes every file above standard error but the regular files that can only be read:
-   those of the modules. */
-void ss_confine_files(void);
+/* Closes every file above standard error but the regular files that can only be read,
+   which are those of the modules, and, if told, directories that were opened as places
+   only (O_PATH). */
+void ss_confine_files(bool keep_places);
 
 /* Confines the calling process, which has one thread. *ret is what was refused; the
    rest is done then all the same. False: its parent has ended. */

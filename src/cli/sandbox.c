@@ -13,10 +13,25 @@
 
 enum { BUFFER_SIZE = 64 << 10, NS_PER_MS = 1000000, PROGRESS_MS = 1000 };
 
+struct ss_sandbox_board *ss_sandbox_board_new(void)
+{
+	void *board = mmap(NULL, sizeof(struct ss_sandbox_board), PROT_READ | PROT_WRITE,
+			   MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+
+	return board == MAP_FAILED ? NULL : board;
+}
+
+void ss_sandbox_board_free(struct ss_sandbox_board *board)
+{
+	if (board)
+		(void)munmap(board, sizeof(*board)); /* it is mapped */
+}
+
 /* A run, from both sides. */
 struct run {
 	const struct ss_sandbox *sandbox;
 	struct ss_sandbox_board *board; /* shared */
+	struct ss_sandbox_board *own;	/* where the caller has none */
 	int output;
 	int messages;
 	int alive[2]; /* a pipe whose end is reached when the child has ended */
@@ -26,8 +41,7 @@ struct run {
 
 static void run_deinit(struct run *run)
 {
-	if (run->board)
-		(void)munmap(run->board, sizeof(*run->board)); /* it is mapped */
+	ss_sandbox_board_free(run->own);
 	close_cleanup(&run->output);
 	close_cleanup(&run->messages);
 	close_cleanup(&run->alive[0]);
@@ -36,17 +50,18 @@ static void run_deinit(struct run *run)
 
 static struct ss_error *run_init(struct run *run, const struct ss_sandbox *sandbox)
 {
-	*run = (struct run){ .sandbox = sandbox, .alive = { -1, -1 } };
+	*run = (struct run){ .sandbox = sandbox,
+			     .board = sandbox->board,
+			     .alive = { -1, -1 } };
 	run->output = memfd_create("output", MFD_CLOEXEC);
 	run->messages = memfd_create("messages", MFD_CLOEXEC);
 	if (run->output < 0 || run->messages < 0 || pipe2(run->alive, O_CLOEXEC) < 0)
 		return ss_error_new_errno(errno, "no files for a child process");
-	void *board = mmap(NULL, sizeof(*run->board), PROT_READ | PROT_WRITE,
-			   MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-	if (board == MAP_FAILED)
+	if (!run->board)
+		run->board = run->own = ss_sandbox_board_new();
+	if (!run->board)
 		return ss_error_no_memory();
-	run->board = board;
-	run->board->module = -1;
+	*run->board = (struct ss_sandbox_board){ .module = -1 };
 	run->parent = getpid();
 	return NULL;
 }
@@ -102,7 +117,7 @@ __attribute__((noreturn)) static void run_child(const struct run *run)
 	confinement.parent = run->parent;
 	if (!take_streams(run))
 		_exit(EXIT_FAILURE);
-	ss_confine_files();
+	ss_confine_files(confinement.resolves_root);
 	if (!ss_confine(&confinement, &refused))
 		_exit(EXIT_FAILURE);
 	run->board->refused = refused;

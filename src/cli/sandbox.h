@@ -16,7 +16,7 @@
 
 enum { SS_SANDBOX_RESULTS = 2 };
 
-/* What child and parent share. */
+/* What child and parent share, and nobody else. It belongs to one run at a time. */
 struct ss_sandbox_board {
 	volatile uint32_t step;		     /* what it is doing: an index of steps */
 	volatile int32_t module;	     /* that it is reading, or -1 */
@@ -29,6 +29,12 @@ struct ss_sandbox_board {
 	char error_remedy[1024];
 };
 
+/* NULL: no memory. */
+struct ss_sandbox_board *ss_sandbox_board_new(void);
+void ss_sandbox_board_free(struct ss_sandbox_board *board);
+
+SS_DEFINE_CLEANUP(struct ss_sandbox_board, ss_sandbox_board, ss_sandbox_board_free)
+
 /* What runs in the child. It writes to out, and what it tells goes to stderr as usual;
    both are held back until it has ended well. An error is handed to the caller, except
    that NO_MEMORY is a death. */
@@ -38,7 +44,8 @@ typedef struct ss_error *ss_sandbox_work(void *data, struct ss_sandbox_board *bo
 struct ss_sandbox {
 	ss_sandbox_work *work;
 	void *data;
-	const char *const *steps; /* what it may be doing: "looking up names" */
+	struct ss_sandbox_board *board; /* is cleared first; NULL: one for this run */
+	const char *const *steps;	/* what it may be doing: "looking up names" */
 	size_t step_count;
 	unsigned timeout_ms; /* then it is killed */
 	struct ss_confinement confinement;

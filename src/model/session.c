@@ -1,5 +1,7 @@
 #include "model/session.h"
 
+#include <errno.h>
+#include <fcntl.h>
 #include <string.h>
 
 #include "base/cleanup.h"
@@ -18,17 +20,21 @@ struct ss_error *ss_session_new(const struct ss_session_options *options,
 
 	if (!session)
 		return ss_error_no_memory();
+	session->sysroot = -1;
 	if (options)
 		memcpy(&o, options, SS_MIN(options->size, sizeof(o)));
 	session->debug_dir = strdup(o.debug_dir ? o.debug_dir : default_debug_dir);
 	if (o.sysroot)
-		session->sysroot = strdup(o.sysroot);
+		session->sysroot = open(o.sysroot, O_PATH | O_DIRECTORY | O_CLOEXEC);
+	int errnum = errno;
+	if (o.sysroot && session->sysroot < 0)
+		return ss_error_new_errno(errnum, "%s", o.sysroot);
 	session->module_at = o.module_at;
 	session->skip_modules = o.skip_modules;
 	session->skip_count = o.skip_count;
 	session->find_file = o.find_file;
 	session->find_data = o.find_data;
-	if (!session->debug_dir || (o.sysroot && !session->sysroot))
+	if (!session->debug_dir)
 		return ss_error_no_memory();
 	*ret = take_ptr(session);
 	return NULL;
@@ -56,6 +62,6 @@ void ss_session_free(struct ss_session *session)
 	slot_free(&session->unwind);
 	slot_free(&session->symbolize);
 	free(session->debug_dir);
-	free(session->sysroot);
+	close_cleanup(&session->sysroot);
 	free(session);
 }

@@ -16,7 +16,7 @@ struct ss_session_slot {
 
 struct ss_session {
 	char *debug_dir;	     /* never NULL; "/usr/lib/debug" unless told */
-	char *sysroot;		     /* or NULL */
+	int sysroot;		     /* an open directory, or -1 */
 	volatile int32_t *module_at; /* or NULL */
 	const int32_t *skip_modules;
 	size_t skip_count;

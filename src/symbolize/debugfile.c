@@ -21,29 +21,25 @@ struct build_id {
 	size_t size; /* 0: not known */
 };
 
-/* Below root nothing leads out of it. Without root a link may lead anywhere, except
-   that before Linux 5.6, or where a filter forbids openat2(), the last part of the
-   path must not be one. */
-static int open_path(const char *root, const char *path, int flags)
+/* Below root, a directory, nothing leads out of it. Without root (-1) a link may lead
+   anywhere, except that before Linux 5.6, or where a filter forbids openat2(), the last
+   part of the path must not be one. */
+static int open_path(int root, const char *path, int flags)
 {
-	_cleanup_close_ int dir = root ? open(root, O_PATH | O_DIRECTORY | O_CLOEXEC) :
-					 -1;
 	struct open_how how = {
 		.flags = (unsigned)flags,
-		.resolve = RESOLVE_NO_MAGICLINKS | (root ? RESOLVE_IN_ROOT : 0U),
+		.resolve = RESOLVE_NO_MAGICLINKS | (root >= 0 ? RESOLVE_IN_ROOT : 0U),
 	};
 
-	if (root && dir < 0)
-		return -1;
-	int fd =
-		(int)syscall(SYS_openat2, root ? dir : AT_FDCWD, path, &how, sizeof(how));
-	if (fd < 0 && !root && (errno == ENOSYS || errno == EPERM))
+	int fd = (int)syscall(SYS_openat2, root >= 0 ? root : AT_FDCWD, path, &how,
+			      sizeof(how));
+	if (fd < 0 && root < 0 && (errno == ENOSYS || errno == EPERM))
 		fd = open(path, flags | O_NOFOLLOW);
 	return fd;
 }
 
 /* O_NONBLOCK: a FIFO of that name must not make us wait. */
-static int open_regular(const char *root, const char *path)
+static int open_regular(int root, const char *path)
 {
 	_cleanup_close_ int fd =
 		open_path(root, path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
@@ -54,7 +50,7 @@ static int open_regular(const char *root, const char *path)
 	return take_fd(fd);
 }
 
-static struct ss_elf *open_elf(const char *root, const char *path)
+static struct ss_elf *open_elf(int root, const char *path)
 {
 	_cleanup_close_ int fd = open_regular(root, path);
 	_cleanup_(ss_elf_cleanup) struct ss_elf *elf = ss_elf_from_fd(fd);
@@ -96,8 +92,8 @@ static bool belongs(const struct ss_elf *elf, const struct build_id *wanted,
 	return checksum && has_checksum(elf, *checksum);
 }
 
-static struct ss_elf *try_root(const char *root, const char *path,
-			       const struct build_id *wanted, const uint32_t *checksum)
+static struct ss_elf *try_root(int root, const char *path, const struct build_id *wanted,
+			       const uint32_t *checksum)
 {
 	_cleanup_(ss_elf_cleanup) struct ss_elf *elf = open_elf(root, path);
 
@@ -110,9 +106,9 @@ static struct ss_elf *try_path(const struct ss_session *session, const char *pat
 {
 	struct ss_elf *elf = NULL;
 
-	if (session->sysroot)
+	if (session->sysroot >= 0)
 		elf = try_root(session->sysroot, path, wanted, checksum);
-	return elf ? elf : try_root(NULL, path, wanted, checksum);
+	return elf ? elf : try_root(-1, path, wanted, checksum);
 }
 
 static void to_hex(const struct build_id *id, char ret[2 * SS_ELF_BUILD_ID_MAX + 1])

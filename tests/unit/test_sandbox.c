@@ -40,16 +40,20 @@ static struct ss_sandbox_outcome run_as(ss_sandbox_work *work, void *data,
 					const struct ss_confinement *confinement,
 					unsigned timeout_ms)
 {
+	_cleanup_(ss_sandbox_board_cleanup) struct ss_sandbox_board *board =
+		ss_sandbox_board_new();
 	struct ss_sandbox_outcome outcome = SS_SANDBOX_NO_OUTCOME;
 	const struct ss_sandbox sandbox = {
 		.work = work,
 		.data = data,
+		.board = board,
 		.steps = steps,
 		.step_count = SS_ARRAY_SIZE(steps),
 		.timeout_ms = timeout_ms,
 		.confinement = *confinement,
 	};
 
+	assert_non_null(board);
 	assert_null(ss_sandbox_run(&sandbox, &outcome));
 	return outcome;
 }

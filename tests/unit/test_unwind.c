@@ -210,7 +210,7 @@ static int make_session(void **state)
 	(void)state;
 	assert_null(ss_session_new(&options, &session));
 	assert_string_equal(session->debug_dir, "/usr/lib/debug");
-	assert_null(session->sysroot);
+	assert_int_equal(session->sysroot, -1);
 	return 0;
 }
 
