@@ -13,7 +13,7 @@ enum { SHARE_MIN_MS = 500 };
    no file. And what it may need: the debug information of a browser is 2 GiB. */
 #define MEMORY_IMAGES ((uint64_t)256 << 20)
 #define MEMORY_STACKS ((uint64_t)256 << 20)
-#define MEMORY_MOST ((uint64_t)4 << 30)
+#define MEMORY_MOST ((uint64_t)2 << 30)
 
 /* JSON of 5,000 threads, 300 frames each. */
 #define OUTPUT_MOST ((uint64_t)1 << 30)
@@ -26,7 +26,7 @@ static uint64_t memory_limit(const struct ss_options *options)
 	uint64_t most = MEMORY_MOST;
 
 	if (pages > 0 && page_size > 0)
-		most = SS_MIN(most, (uint64_t)pages * (uint64_t)page_size / 2);
+		most = SS_MIN(most, (uint64_t)pages * (uint64_t)page_size / 4);
 	return stacks + MEMORY_IMAGES + most;
 }
 

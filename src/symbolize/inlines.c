@@ -139,10 +139,13 @@ static void walk_unit(struct walk *walk, Dwarf_Die *unit)
 	while (walk->depth && visits++ < VISITS_MAX) {
 		struct level *level = &walk->levels[walk->depth - 1];
 		uint32_t scope = level->scope;
-		if (visit(walk, &level->die, &scope) && walk->depth < DEPTH_MAX &&
-		    dwarf_child(&level->die, &level[1].die) == 0) {
-			level[1].scope = scope;
-			walk->depth++;
+		Dwarf_Die child;
+		if (visit(walk, &level->die, &scope) &&
+		    dwarf_child(&level->die, &child) == 0) {
+			/* No compiler nests so deep; the way back would be long. */
+			if (walk->depth == DEPTH_MAX)
+				return;
+			walk->levels[walk->depth++] = (struct level){ child, scope };
 			continue;
 		}
 		while (walk->depth && !next_sibling(&walk->levels[walk->depth - 1].die))
