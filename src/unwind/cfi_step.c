@@ -171,7 +171,7 @@ bool ss_rows_begins_at(struct ss_rows *rows, struct ss_view *view, uint64_t pc)
 {
 	const struct ss_loaded *loaded = ss_view_find_module(view, pc);
 
-	return loaded && loaded->image &&
+	return loaded && loaded->image && !loaded->left_out &&
 	       get_slot(rows, loaded, pc - 1 - loaded->bias)->found == SS_CFI_NONE &&
 	       get_slot(rows, loaded, pc - loaded->bias)->found != SS_CFI_NONE;
 }
