@@ -112,7 +112,8 @@ static void describe_lock(struct ss_diagnosis *d, const struct ss_futex *futex,
 		return;
 	}
 	ss_words_add(&d->text, "%s", lock->kind);
-	add_place(d, futex);
+	if (lock->address)
+		add_place(d, futex);
 	add_details(d, lock, sign->layout);
 	add_owner(d, owner, sign->layout);
 }
@@ -130,13 +131,13 @@ static void describe_bare(struct ss_diagnosis *d, const struct ss_futex *futex,
 }
 
 /*
- * glibc answers a refusal of a PI mutex (it would be a deadlock, or the owner has ended)
- * by waiting for ever on a word of its own that is zero; nobody waits for a mutex that
- * is.
+ * glibc and musl answer a refusal of a PI mutex (it would be a deadlock, or the owner has
+ * ended) by waiting for ever on a word of their own that is zero; nobody waits for a
+ * mutex that is.
  */
 static bool is_refused(const struct ss_futex *futex, const struct ss_lock_sign *sign)
 {
-	return sign->layout == SS_LOCK_MUTEX && !sign->musl && futex->value == 0 &&
+	return sign->layout == SS_LOCK_MUTEX && futex->value == 0 &&
 	       (futex->operation == FUTEX_WAIT || futex->operation == FUTEX_WAIT_BITSET);
 }
 

@@ -76,12 +76,15 @@ static void read_mutex(struct reader *r, struct ss_lock_words *lock)
 	name_owner(lock, lock->value ? owner : 0, changing);
 }
 
+/* The futex of a mutex of musl is its second word. */
+enum { MUSL_LOCK_OFFSET = 4 };
+
 /* musl's _m_type and _m_lock; a plain mutex holds EBUSY and no id. */
 static void read_musl_mutex(struct reader *r, struct ss_lock_words *lock)
 {
-	enum { TYPE_OFFSET = 4, NOT_PLAIN = 15, ROBUST = 4 };
+	enum { NOT_PLAIN = 15, ROBUST = 4 };
 
-	lock->address -= TYPE_OFFSET;
+	lock->address -= MUSL_LOCK_OFFSET;
 	uint32_t type = word(r, lock->address);
 	lock->kind = type & ROBUST ? "robust mutex" : "mutex";
 	if (r->missing || (type & NOT_PLAIN) == 0)
@@ -168,11 +171,14 @@ static void read_internal(struct reader *r, struct ss_lock_words *lock)
 		lock->owner_pointer = high << 32 | low;
 }
 
-/* Rust's rwlock: the number of readers, or all ones for a writer. */
-static void read_rust_rwlock(struct ss_lock_words *lock)
+/* Rust's rwlock: the number of readers, or all ones for a writer; writers wait on a word
+   behind that. */
+static void read_rust_rwlock(struct reader *r, struct ss_lock_words *lock, bool writer)
 {
 	enum { MASK = (1 << 30) - 1 };
-	uint32_t state = lock->value & MASK;
+
+	lock->address -= writer ? sizeof(uint32_t) : 0;
+	uint32_t state = word(r, lock->address) & MASK;
 
 	if (state == MASK)
 		lock->why = "a RwLock of Rust keeps no owner";
@@ -231,12 +237,35 @@ static void read_glibc(struct reader *r, const struct ss_futex *futex,
 		break;
 	case SS_LOCK_RUST_READ:
 	case SS_LOCK_RUST_WRITE:
-		read_rust_rwlock(ret);
+		read_rust_rwlock(r, ret, layout == SS_LOCK_RUST_WRITE);
 		break;
 	case SS_LOCK_ONCE:
 	case SS_LOCK_STATIC:
 	case SS_LOCK_RUST_ONCE:
 		ret->why = "an initialisation keeps no owner";
+		break;
+	default:
+		break;
+	}
+}
+
+static void read_musl(struct reader *r, enum ss_lock_layout layout,
+		      struct ss_lock_words *ret)
+{
+	switch (layout) {
+	case SS_LOCK_MUTEX:
+		read_musl_mutex(r, ret);
+		break;
+	case SS_LOCK_READ:
+	case SS_LOCK_WRITE:
+		read_musl_rwlock(ret);
+		break;
+	case SS_LOCK_SEM: /* it is -1 where threads wait */
+		ret->value = (int32_t)ret->value < 0 ? 0 : ret->value;
+		break;
+	case SS_LOCK_COND: /* the waiter waits on its own stack, and not on the lock */
+	case SS_LOCK_BARRIER:
+		ret->address = 0;
 		break;
 	default:
 		break;
@@ -255,14 +284,13 @@ bool ss_lock_layout_read(const struct ss_memory_fact *memory,
 				       .value = word(&r, futex->address) };
 	if (r.missing)
 		return false;
-	if (futex->operation == FUTEX_LOCK_PI || futex->operation == FUTEX_LOCK_PI2)
+	if (futex->operation == FUTEX_LOCK_PI || futex->operation == FUTEX_LOCK_PI2) {
+		ret->address -= musl_lock ? MUSL_LOCK_OFFSET : 0;
 		read_pi(ret);
-	else if (musl_lock && sign->layout == SS_LOCK_MUTEX)
-		read_musl_mutex(&r, ret);
-	else if (musl_lock &&
-		 (sign->layout == SS_LOCK_READ || sign->layout == SS_LOCK_WRITE))
-		read_musl_rwlock(ret);
-	else if (!musl_lock)
+	} else if (musl_lock) {
+		read_musl(&r, sign->layout, ret);
+	} else {
 		read_glibc(&r, futex, sign->layout, ret);
+	}
 	return true;
 }

@@ -65,22 +65,21 @@ static const struct known functions[] = {
 	{ "lll_lock_wait_private", SS_LOCK_INTERNAL },
 };
 
-/* Demangled functions of Rust's standard library: all pieces, in this order. */
+/* Functions of Rust's standard library, which come as
+   "std::sys::...::Mutex::lock_contended" or, mangled in the newer way, as
+   "<std::sys::...::Mutex>::lock_contended": both pieces, in this order. */
 static const struct {
 	const char *pieces[2];
 	enum ss_lock_layout layout;
 } rust[] = {
-	{ { "std::sys", "::Mutex::lock_contended" }, SS_LOCK_RUST_MUTEX },
-	{ { "std::sys", "::RwLock::read_contended" }, SS_LOCK_RUST_READ },
-	{ { "std::sys", "::RwLock::write_contended" }, SS_LOCK_RUST_WRITE },
-	{ { "std::sys", "::Condvar::wait_optional_timeout" }, SS_LOCK_RUST_COND },
-	{ { "std::sys", "::Condvar::wait" }, SS_LOCK_RUST_COND },
-	{ { "std::sync::condvar::", "Condvar::wait" }, SS_LOCK_RUST_COND },
-	{ { "std::sync::poison::condvar::", "Condvar::wait" }, SS_LOCK_RUST_COND },
-	{ { "std::sys", "::Once::call" }, SS_LOCK_RUST_ONCE },
-	{ { "std::sys", "::Once::wait" }, SS_LOCK_RUST_ONCE },
-	{ { "std::sys", "::Parker::park" }, SS_LOCK_RUST_PARK },
-	{ { "std::thread::park", "" }, SS_LOCK_RUST_PARK },
+	{ { "Mutex", "::lock_contended" }, SS_LOCK_RUST_MUTEX },
+	{ { "RwLock", "::read_contended" }, SS_LOCK_RUST_READ },
+	{ { "RwLock", "::write_contended" }, SS_LOCK_RUST_WRITE },
+	{ { "Condvar", "::wait" }, SS_LOCK_RUST_COND },
+	{ { "Once", "::call" }, SS_LOCK_RUST_ONCE },
+	{ { "Once", "::wait" }, SS_LOCK_RUST_ONCE },
+	{ { "Parker", "::park" }, SS_LOCK_RUST_PARK },
+	{ { "std::thread::", "park" }, SS_LOCK_RUST_PARK },
 };
 
 static bool ends_with_number(const char *text)
@@ -106,14 +105,19 @@ void ss_lock_sign_plain_name(const char *symbol, char *ret, size_t size)
 	}
 }
 
+static bool starts_with(const char *text, const char *start)
+{
+	return strncmp(text, start, strlen(start)) == 0;
+}
+
 static enum ss_lock_layout find_rust(const char *symbol)
 {
-	/* <std::sys::... as ...>::call, too */
 	symbol += *symbol == '<';
+	if (!starts_with(symbol, "std::sys") && !starts_with(symbol, "std::thread"))
+		return SS_LOCK_UNKNOWN;
 	for (size_t i = 0; i < SS_ARRAY_SIZE(rust); i++) {
-		const char *first = rust[i].pieces[0];
-		if (strncmp(symbol, first, strlen(first)) == 0 &&
-		    strstr(symbol + strlen(first), rust[i].pieces[1]))
+		const char *type = strstr(symbol, rust[i].pieces[0]);
+		if (type && strstr(type, rust[i].pieces[1]))
 			return rust[i].layout;
 	}
 	return SS_LOCK_UNKNOWN;

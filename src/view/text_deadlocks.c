@@ -1,6 +1,8 @@
 /*
  * Deadlocks, first and plainly, and the threads for which others wait.
  */
+#include <string.h>
+
 #include "view/escape.h"
 #include "view/label.h"
 #include "view/quantity.h"
@@ -24,22 +26,45 @@ static void write_thread(const struct ss_thread *thread,
 	ss_style_write(SS_STYLE_NONE, options->color, out);
 }
 
-/* Frames of the program itself: those outside of the C library that waits. The first
-   frame that is in another module than the innermost one begins them; in a static
-   program it is not known where. */
+/* What stands between the program and a wait: parts of the libraries of C++ and Rust that
+   are compiled into it, and the C library where it is linked statically. */
+static bool is_of_library(const struct ss_frame *frame)
+{
+	static const char *const starts[] = {
+		"std::",     "<std::",	  "core::",  "<core::",	  "__gthread",
+		"__glibcxx", "__cxa_",	  "__GI_",   "__pthread", "___pthread",
+		"pthread_",  "__lll_",	  "__futex", "futex_",	  "__timedwait",
+		"__wait",    "__syscall", "sem_",    "__new_sem",
+	};
+
+	for (size_t i = 0; frame->symbol && i < SS_ARRAY_SIZE(starts); i++) {
+		if (strncmp(frame->symbol, starts[i], strlen(starts[i])) == 0)
+			return true;
+	}
+	return false;
+}
+
+/* The first frame of the program itself: outside of the module that waits, if there is
+   such a frame, and of what belongs to libraries. */
 static size_t first_user_frame(const struct ss_snapshot *snapshot,
 			       const struct ss_thread *thread)
 {
 	const struct ss_module *inner = NULL;
+	size_t first = 0;
 
 	for (size_t i = 0; i < thread->frame_count && thread->wait; i++) {
 		const struct ss_frame *frame = ss_snapshot_frame(snapshot, thread, i);
-		if (i == 0)
-			inner = frame->module;
-		else if (frame->module != inner)
+		inner = i == 0 ? frame->module : inner;
+		if (frame->module == inner)
+			continue;
+		first = i;
+		break;
+	}
+	for (size_t i = first; i < thread->frame_count && thread->wait; i++) {
+		if (!is_of_library(ss_snapshot_frame(snapshot, thread, i)))
 			return i;
 	}
-	return 0;
+	return first;
 }
 
 void ss_text_write_where(const struct ss_snapshot *snapshot,

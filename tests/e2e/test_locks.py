@@ -1,10 +1,12 @@
 """lockwaits, deadlock: what a thread waits for, and who holds it, where that is proven."""
 
+import os
 import re
 import shutil
 import subprocess
+import tempfile
 
-from harness import EndToEnd, main
+from harness import EndToEnd, LIMIT_S, main, reads_stdin, wait_until
 
 # mode no-stop cannot know thread pointers: joins are told by the id, streams are not told
 EVERY_MODE = ("stop", "live", "no-stop")
@@ -35,7 +37,7 @@ WAITS = {
 }
 
 
-class Locks(EndToEnd):
+class LockCase(EndToEnd):
     def tid(self, snapshot, name):
         return snapshot.thread(name)["tid"] if name else None
 
@@ -49,6 +51,8 @@ class Locks(EndToEnd):
                 self.assertEqual(wait["syscall"], "futex")
                 self.assertRegex(wait["address"], "^0x[0-9a-f]+$")
 
+
+class Locks(LockCase):
     def test_every_wait(self):
         target = self.start("lockwaits")
         for mode in EVERY_MODE:
@@ -106,6 +110,91 @@ class Locks(EndToEnd):
         self.assertEqual(waiting["wait"]["owner_tid"], refused["tid"])
         self.assertIn(snapshot.thread("behind-0")["wait"]["owner_tid"],
                       [thread["tid"] for thread in lockers])
+
+    def test_cplusplus(self):
+        snapshot = self.snap(self.start("cpplocks").pid, mode="stop")
+        self.check_waits(snapshot, {
+            "first": ("mutex", r"^mutex app::two\+0x0 .*, held by", "second"),
+            "second": ("rwlock", r"^rwlock app::shared\+0x0 .* read, held by", "first"),
+            "signalled": ("condvar", r"condition variable app::signalled\+0x0", None),
+            "once-second": ("once", r"\(pthread_once\) app::once\+0x0", None),
+            "static-second": ("once", r"of guard variable for use_static\(\)::slow", None),
+        })
+        self.assertEqual(
+            sorted(snapshot.thread(tid)["name"] for tid in
+                   snapshot.data["deadlocks"][0]["tids"]), ["first", "second"])
+
+
+SOURCE = os.environ.get("SOURCE", ".")
+
+
+class OtherLibraries(LockCase):
+    """Programs that are built here: what they are built with need not be there."""
+
+    def build(self, name, *command):
+        if not shutil.which(command[0]):
+            self.skipTest(command[0] + " is not installed")
+        directory = self.enterContext(tempfile.TemporaryDirectory())
+        path = os.path.join(directory, name)
+        subprocess.run([*command, "-o", path], check=True, timeout=LIMIT_S,
+                       stdout=subprocess.DEVNULL)
+        return path
+
+    def start_built(self, path, *arguments):
+        target = self.start_command([path, *map(str, arguments)])
+        wait_until(lambda: reads_stdin(target.pid), path + " to wait")
+        return target
+
+    def musl(self, name, *options):
+        return self.build(name, "musl-gcc", "-g", "-O2", "-D_GNU_SOURCE", *options,
+                          *(os.path.join(SOURCE, "targets", source + ".c")
+                            for source in (name, "target")))
+
+    def test_musl_deadlocks(self):
+        for options in ((), ("-static",)):
+            path = self.musl("deadlock", *options)
+            for kind, known in (("errorcheck", True), ("recursive", True), ("robust", True),
+                                ("normal", False)):
+                target = self.start_built(path, kind, 3, 1)
+                snapshot = self.snap(target.pid, mode="stop")
+                with self.subTest(kind=kind, options=options):
+                    owner = snapshot.thread("locker-1")["tid"] if known else None
+                    wait = snapshot.thread("locker-0")["wait"]
+                    self.assertRegex(wait["text"], r"mutex mutexes\+0x28 ")
+                    self.assertEqual(wait["owner_tid"], owner)
+                    self.assertEqual([len(d["tids"]) for d in snapshot.data["deadlocks"]],
+                                     [3] if known else [])
+                    if not known:
+                        self.assertIn("musl keeps no owner", wait["owner_reason"])
+                target.kill()
+
+    def test_musl_waits(self):
+        snapshot = self.snap(self.start_built(self.musl("lockwaits")).pid, mode="stop")
+        self.check_waits(snapshot, {
+            "wants-read": ("rwlock", r"^rwlock held_shared\+0x0 .*musl keeps no owner", None),
+            "wants-read-held": ("rwlock", r"read_shared\+0x0 .*held by 1 reader", None),
+            "sem-waiter": ("semaphore", r"^semaphore empty_sem\+0x0 .*its value is 0$", None),
+            "joins-reader": ("join", r"the end of thread", "reads-pipe"),
+            "join-a": ("join", r"the end of thread", "join-b"),
+            "join-b": ("join", r"the end of thread", "join-a"),
+        })
+        self.assertEqual(snapshot.thread("nobody-signals")["wait"]["kind"], "condvar")
+        self.assertEqual(snapshot.thread("barrier-waiter")["wait"]["kind"], "barrier")
+
+    def test_rust(self):
+        path = self.build("rustlocks", "rustc", "-O", "-g",
+                          os.path.join(SOURCE, "targets", "rustlocks.rs"))
+        snapshot = self.snap(self.start_built(path).pid, mode="stop")
+        no_owner = "of Rust keeps no owner$"
+        self.check_waits(snapshot, {
+            "ab": ("mutex", "^Rust Mutex at 0x.*" + no_owner, None),
+            "ba": ("mutex", "^Rust Mutex at 0x.*" + no_owner, None),
+            "reader": ("rwlock", "^Rust RwLock .* wants to read, .*" + no_owner, None),
+            "writer": ("rwlock", "^Rust RwLock .* wants to write, .*" + no_owner, None),
+            "condvar": ("condvar", "Rust Condvar", None),
+            "parked": ("futex", "unpark", None),
+        })
+        self.assertEqual(snapshot.data["deadlocks"], [])
 
 
 class Deadlocks(EndToEnd):
