@@ -57,6 +57,7 @@ static void set_cfa(struct machine *m, uint64_t reg, int64_t offset)
 	m->failed |= reg >= SS_ROW_REGS;
 	m->row.cfa_register = (uint8_t)reg;
 	m->row.cfa_offset = to_offset(m, offset);
+	m->row.cfa_saved = false;
 }
 
 static void advance(struct machine *m, uint64_t delta)
@@ -85,6 +86,41 @@ static void recall(struct machine *m)
 		m->row = m->saved[--m->saved_count];
 }
 
+/* A DWARF expression that is a register plus an offset, and, if saved is set, the word at
+   that address. What is more than that fails. */
+static uint64_t read_place(struct machine *m, struct ss_cfi_bytes *b, bool saved,
+			   int64_t *offset)
+{
+	uint64_t size = ss_cfi_read_uleb(b);
+	const uint8_t *end = b->at + SS_MIN(size, (uint64_t)(b->end - b->at));
+	uint64_t op = ss_cfi_read_fixed(b, 1);
+
+	*offset = ss_cfi_read_sleb(b);
+	if (saved && ss_cfi_read_fixed(b, 1) != DW_OP_deref)
+		m->failed = true;
+	if (op < DW_OP_breg0 || op > DW_OP_breg31 || b->at != end)
+		m->failed = true;
+	return op - DW_OP_breg0;
+}
+
+static void set_cfa_saved(struct machine *m, struct ss_cfi_bytes *b)
+{
+	int64_t offset;
+	uint64_t reg = read_place(m, b, true, &offset);
+
+	set_cfa(m, reg, offset);
+	m->row.cfa_saved = true;
+}
+
+static void set_saved_fp(struct machine *m, uint64_t reg, struct ss_cfi_bytes *b)
+{
+	int64_t offset;
+
+	if (read_place(m, b, false, &offset) != ss_arch.fp)
+		m->failed = true;
+	set_rule(m, reg, SS_RULE_SAVED_FP, offset);
+}
+
 static void run_cfa(struct machine *m, uint8_t op, struct ss_cfi_bytes *b)
 {
 	uint64_t reg;
@@ -107,7 +143,10 @@ static void run_cfa(struct machine *m, uint8_t op, struct ss_cfi_bytes *b)
 	case DW_CFA_def_cfa_offset_sf:
 		set_cfa(m, m->row.cfa_register, factored(m, ss_cfi_read_sleb(b)));
 		break;
-	default: /* expressions, and what is unknown */
+	case DW_CFA_def_cfa_expression:
+		set_cfa_saved(m, b);
+		break;
+	default: /* what is unknown */
 		m->failed = true;
 	}
 }
@@ -129,6 +168,9 @@ static void run_rule(struct machine *m, uint8_t op, struct ss_cfi_bytes *b)
 		break;
 	case DW_CFA_undefined:
 		set_rule(m, reg, SS_RULE_UNDEFINED, 0);
+		break;
+	case DW_CFA_expression:
+		set_saved_fp(m, reg, b);
 		break;
 	default: /* DW_CFA_same_value */
 		set_rule(m, reg, SS_RULE_SAME, 0);
@@ -163,6 +205,7 @@ static void run_extended(struct machine *m, uint8_t op, struct ss_cfi_bytes *b)
 	case DW_CFA_restore_extended:
 	case DW_CFA_undefined:
 	case DW_CFA_same_value:
+	case DW_CFA_expression:
 		run_rule(m, op, b);
 		break;
 	default:

@@ -108,18 +108,30 @@ static const struct slot *get_slot(struct ss_rows *rows, const struct ss_loaded 
 	return slot;
 }
 
+static bool read_saved(struct ss_view *view, const struct ss_cfi_row *row, unsigned reg,
+		       uint64_t cfa, const struct ss_regs *regs, uint64_t *ret)
+{
+	uint64_t base = cfa;
+
+	if (row->rules[reg] == SS_RULE_SAVED_FP && !ss_regs_get(regs, ss_arch.fp, &base))
+		return false;
+	return (row->rules[reg] == SS_RULE_SAVED ||
+		row->rules[reg] == SS_RULE_SAVED_FP) &&
+	       ss_view_read_word(view, base + (uint64_t)(int64_t)row->offsets[reg], ret);
+}
+
 /* What the caller had in its registers; a saved one that cannot be read is lost. */
 static void restore_registers(struct ss_view *view, const struct ss_cfi_row *row,
 			      uint64_t cfa, struct ss_regs *regs)
 {
+	const struct ss_regs before = *regs;
+
 	for (unsigned reg = 0; reg < SS_ROW_REGS; reg++) {
 		uint64_t value;
 		if (row->rules[reg] == SS_RULE_SAME)
 			continue;
 		regs->valid &= ~(UINT64_C(1) << reg);
-		if (row->rules[reg] == SS_RULE_SAVED &&
-		    ss_view_read_word(view, cfa + (uint64_t)(int64_t)row->offsets[reg],
-				      &value))
+		if (read_saved(view, row, reg, cfa, &before, &value))
 			ss_regs_set(regs, reg, value);
 	}
 }
@@ -137,6 +149,8 @@ static enum ss_step apply_row(struct ss_view *view, const struct ss_cfi_row *row
 	if (!ss_regs_get(regs, row->cfa_register, &cfa))
 		return SS_STEP_REGISTER;
 	cfa += (uint64_t)(int64_t)row->cfa_offset;
+	if (row->cfa_saved && !ss_view_read_word(view, cfa, &cfa))
+		return SS_STEP_MISSING;
 	if (!ss_view_read_word(view, cfa + (uint64_t)(int64_t)row->offsets[ss_arch.pc],
 			       &pc))
 		return SS_STEP_MISSING;

@@ -32,18 +32,19 @@ class Linking(EndToEnd):
                                 stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=60)
         self.assertEqual(result.returncode, 0, "%s\n%s" % (command, result.stdout.decode()))
 
-    def compiled(self, *options):
-        """The objects of threads, compiled with these options; once."""
-        if options not in self.objects:
+    def compiled(self, *options, program="threads"):
+        """The objects of a target, compiled with these options; once."""
+        key = (program, ) + options
+        if key not in self.objects:
             name = "objects%d" % len(self.objects)
             os.mkdir(os.path.join(self.directory, name))
             paths = []
-            for source in ("threads", "target"):
+            for source in (program, "target"):
                 paths.append("%s/%s.o" % (name, source))
                 self.run_command(COMPILER, *COMPILE, *options, "-c", "-o", paths[-1],
                                  "%s/%s.c" % (SOURCES, source))
-            self.objects[options] = paths
-        return self.objects[options]
+            self.objects[key] = paths
+        return self.objects[key]
 
     def link(self, name, *options, compile_options=("-fPIE", ), objects=None):
         objects = objects or self.compiled(*compile_options)
@@ -163,6 +164,20 @@ class DebugFrame(Linking):
             with self.subTest(version=version):
                 self.check(self.link("df%d" % version, "-pie", compile_options=tuple(
                     NO_TABLES) + ("-fPIE", "-gdwarf-%d" % version)))
+
+    def test_realigned_stack(self):
+        """Expressions in the tables, of both kinds of section."""
+        for options in (["-fPIE"], NO_TABLES + ["-fPIE"]):
+            with self.subTest(options=options):
+                target = self.start(self.link("realigned", "-pie", objects=self.compiled(
+                    *options, program="realigned")))
+                snapshot = self.snap(target.pid)
+                thread = self.assert_stack(snapshot, "aligned", [
+                    Library(1), "target_block"] + ["align"] * 3 + ["thread_routine"] +
+                    THREAD_END)
+                self.assertEqual({f["source"] for f in thread["frames"] if not f["inlined"]},
+                                 {"registers", "cfi"})
+                target.finish()
 
     def test_no_tables_at_all(self):
         """Neither tables nor frame pointers: what is guessed says so, and nothing that was
