@@ -7,8 +7,9 @@
 enum { LEVELS_MAX = 60 };
 
 struct branch {
-	uint32_t node;
+	uint32_t node; /* SS_NUMBER_NOT: rest */
 	unsigned level;
+	uint64_t rest; /* samples of what is left out */
 };
 
 struct tree {
@@ -53,47 +54,75 @@ static int compare(const void *a, const void *b, void *data)
 	return x->node < y->node ? 1 : -1;
 }
 
-/* Says how much was left out below a node, if anything of weight was. */
-static void write_rest(const struct tree *tree, uint64_t rest, unsigned level)
+/* How much was left out comes last, if it is of weight. False without memory. */
+static bool push_rest(struct tree *tree, uint64_t rest)
 {
 	uint64_t samples = tree->weights->profile->samples;
+	struct branch *branch;
 
-	if (100.0 * (double)rest < tree->options->threshold * (double)samples || !rest)
-		return;
-	ss_report_write_share(rest, samples, tree->out);
-	(void)fprintf(tree->out, "  %*s[many others]\n", 2 * (int)level, "");
+	if (!rest || 100.0 * (double)rest < tree->options->threshold * (double)samples)
+		return true;
+	branch = ss_vector_push(&tree->left);
+	if (branch)
+		*branch = (struct branch){ .node = SS_NUMBER_NOT, .rest = rest };
+	return branch;
 }
 
-static bool push_children(struct tree *tree, const struct branch *parent)
+static uint64_t left_out(const struct tree *tree, uint32_t parent)
 {
 	const struct ss_weights *w = tree->weights;
-	size_t first = tree->left.count;
 	uint64_t rest = 0;
 
-	for (uint32_t child = w->first[parent->node]; child != SS_NUMBER_NOT;
+	for (uint32_t child = w->first[parent]; child != SS_NUMBER_NOT;
+	     child = w->next[child])
+		rest += is_shown(tree, child) ? 0 : w->nodes[child].total;
+	return rest;
+}
+
+static bool push_shown(struct tree *tree, uint32_t parent)
+{
+	const struct ss_weights *w = tree->weights;
+
+	for (uint32_t child = w->first[parent]; child != SS_NUMBER_NOT;
 	     child = w->next[child]) {
-		if (!is_shown(tree, child)) {
-			rest += w->nodes[child].total;
+		if (!is_shown(tree, child))
 			continue;
-		}
 		struct branch *branch = ss_vector_push(&tree->left);
 		if (!branch)
 			return false;
 		branch->node = child;
 	}
+	return true;
+}
+
+static bool push_children(struct tree *tree, const struct branch *parent)
+{
+	const struct ss_weights *w = tree->weights;
+	uint64_t rest = left_out(tree, parent->node);
+	size_t begin = tree->left.count;
+
+	if (!push_rest(tree, rest))
+		return false;
+	size_t first = tree->left.count;
+	if (!push_shown(tree, parent->node))
+		return false;
 	size_t count = tree->left.count - first;
-	bool straight = parent->node != 0 && count == 1 && rest == 0 &&
-			w->nodes[parent->node].self == 0;
+	bool straight = count == 1 && rest == 0 && w->nodes[parent->node].self == 0;
 	unsigned level = straight || parent->node == 0 ?
 				 parent->level :
 				 SS_MIN(parent->level + 1, (unsigned)LEVELS_MAX);
-	for (size_t i = first; i < tree->left.count; i++)
+	for (size_t i = begin; i < tree->left.count; i++)
 		tree->left.items[i].level = level;
 	if (count)
 		qsort_r(tree->left.items + first, count, sizeof(struct branch), compare,
 			w->nodes);
-	write_rest(tree, rest, level);
 	return true;
+}
+
+static void write_rest(const struct tree *tree, const struct branch *branch)
+{
+	ss_report_write_share(branch->rest, tree->weights->profile->samples, tree->out);
+	(void)fprintf(tree->out, "  %*s[many others]\n", 2 * (int)branch->level, "");
 }
 
 bool ss_report_write_tree(const struct ss_weights *weights,
@@ -105,6 +134,10 @@ bool ss_report_write_tree(const struct ss_weights *weights,
 
 	while (whole && tree.left.count) {
 		branch = tree.left.items[--tree.left.count];
+		if (branch.node == SS_NUMBER_NOT) {
+			write_rest(&tree, &branch);
+			continue;
+		}
 		write_node(&tree, &branch);
 		whole = push_children(&tree, &branch);
 	}

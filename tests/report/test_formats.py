@@ -204,6 +204,23 @@ class Formats(ReportTest):
         self.assertNotIn("shop_hash", self.report("--rows", 1, shop).stdout.decode()
                          .split("States")[0])
 
+    def test_text_says_what_it_leaves_out(self):
+        """After what is shown beside it."""
+        d = Description()
+        process = d.process()
+        module = d.module(process, self.library, self.build_id)
+        thread = d.thread(process, 1, "t")
+        stacks = [self.stack_of(d, module, name, "start")
+                  for name in ("hash", "parse", "serve", "step")]
+        for i in range(20):
+            d.tick()
+            d.sample(thread, stacks[0 if i < 11 else i % 4], "R")
+        text = self.report("--threshold=30", d.write(self.path("rest.ss"))).stdout.decode()
+        calls = text[text.index("\nCalls\n"):].splitlines()[2:]
+        self.assertEqual([" ".join(line.split()) for line in calls],
+                         ["100.0 % shop_start (libshop.so)", "65.0 % shop_hash (libshop.so)",
+                          "35.0 % [many others]"])
+
     def test_recursion_counts_once(self):
         d = Description()
         process = d.process()
