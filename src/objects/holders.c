@@ -11,8 +11,8 @@
 #include "objects/processes.h"
 
 enum {
-	SCAN_NS = 15 * 1000 * 1000, /* of CPU time: longest look at other processes */
-	LINKS_MAX = 4096,	    /* of one process */
+	SCAN_NS = 5 * 1000 * 1000, /* of CPU time: longest look at other processes */
+	LINKS_MAX = 4096,	   /* of one process */
 	LINK_MAX = 256,
 };
 
@@ -26,6 +26,7 @@ struct search {
 	struct ss_facts *facts;
 	const struct ss_target *target;
 	SS_VECTOR(struct sought) items;
+	SS_VECTOR(pid_t) pids; /* of all processes but ours, ascending */
 	struct ss_text text;
 	uint64_t end_ns;
 	bool cut; /* not every process could be looked at */
@@ -120,6 +121,14 @@ static void look_at_process(struct search *s, pid_t pid)
 	(void)closedir(dir); /* only read from */
 }
 
+static int compare_pids(const void *a, const void *b)
+{
+	pid_t x = *(const pid_t *)a;
+	pid_t y = *(const pid_t *)b;
+
+	return (x > y) - (x < y);
+}
+
 /* What the process itself holds both ends of needs no search elsewhere: that is how it
    wakes its own threads. */
 static void forget_found(struct search *s)
@@ -133,25 +142,62 @@ static void forget_found(struct search *s)
 	s->items.count = kept;
 }
 
-static void look_at_others(struct search *s)
+static void list_processes(struct search *s)
 {
 	DIR *dir = opendir("/proc");
 
-	if (!dir) {
-		s->cut = true;
-		return;
-	}
-	for (const struct dirent *entry; (entry = readdir(dir));) {
+	for (const struct dirent *entry; dir && (entry = readdir(dir));) {
 		pid_t pid = (pid_t)strtol(entry->d_name, NULL, 10);
-		if (pid <= 0 || pid == s->target->pid || pid == getpid())
-			continue;
-		if (spent_ns() > s->end_ns) {
-			s->cut = true;
-			break;
-		}
-		look_at_process(s, pid);
+		pid_t *slot = pid > 0 && pid != getpid() ? ss_vector_push(&s->pids) :
+							   NULL;
+		if (slot)
+			*slot = pid;
 	}
-	(void)closedir(dir); /* only read from */
+	if (dir)
+		(void)closedir(dir); /* only read from */
+	if (s->pids.count > 1)
+		qsort(s->pids.items, s->pids.count, sizeof(pid_t), compare_pids);
+}
+
+/* A UNIX socket has one other end; of a pipe there may be many. */
+static bool is_done(const struct search *s)
+{
+	for (size_t i = 0; i < s->items.count; i++) {
+		const struct ss_fd_fact *fact = s->items.items[i].fact;
+		if (fact->kind == SS_FD_PIPE || fact->holder_count == 0)
+			return false;
+	}
+	return true;
+}
+
+/* False: it is enough. */
+static bool look_at_next(struct search *s, size_t index)
+{
+	if (spent_ns() > s->end_ns) {
+		s->cut = true;
+		return false;
+	}
+	look_at_process(s, s->pids.items[index]);
+	return !is_done(s);
+}
+
+/* First those that began after the process: its children, its clients, the rest of a
+   pipeline. Then those before it, the nearest first. */
+static void look_at_others(struct search *s)
+{
+	size_t own = 0;
+
+	list_processes(s);
+	while (own < s->pids.count && s->pids.items[own] < s->target->pid)
+		own++;
+	for (size_t i = own; i < s->pids.count; i++) {
+		if (s->pids.items[i] != s->target->pid && !look_at_next(s, i))
+			return;
+	}
+	for (size_t i = own; i-- > 0;) {
+		if (!look_at_next(s, i))
+			return;
+	}
 }
 
 void ss_holders_find(struct ss_facts *facts, const struct ss_target *target)
@@ -181,5 +227,6 @@ void ss_holders_find(struct ss_facts *facts, const struct ss_target *target)
 			s.items.items[i].fact->holders_cut |= s.cut;
 	}
 	ss_vector_free(&s.items);
+	ss_vector_free(&s.pids);
 	ss_text_free(&s.text);
 }

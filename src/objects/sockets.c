@@ -1,11 +1,63 @@
 #include "objects/sockets.h"
 
 #include <errno.h>
+#include <fcntl.h>
+#include <linux/netlink.h>
+#include <pthread.h>
+#include <sched.h>
 #include <string.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
 
+#include "objects/inet_diag.h"
 #include "objects/unix_diag.h"
 
 enum { TABLE_MAX = 8 << 20 };
+
+static int open_netlink(void)
+{
+	return socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC | SOCK_NONBLOCK,
+		      NETLINK_SOCK_DIAG);
+}
+
+struct door {
+	int namespace_fd;
+	int socket;
+};
+
+/* A socket belongs to the network namespace of the thread that made it; this thread
+   ends, and nobody else changes his. */
+static void *open_inside(void *data)
+{
+	struct door *door = data;
+
+	if (setns(door->namespace_fd, CLONE_NEWNET) == 0)
+		door->socket = open_netlink();
+	return NULL;
+}
+
+static int open_in_namespace(int namespace_fd)
+{
+	struct door door = { .namespace_fd = namespace_fd, .socket = -1 };
+	pthread_t thread;
+
+	if (pthread_create(&thread, NULL, open_inside, &door) == 0)
+		(void)pthread_join(thread, NULL);
+	return door.socket;
+}
+
+static int open_diag(const struct ss_target *target)
+{
+	struct stat ours;
+	struct stat theirs;
+	_cleanup_close_ int fd = openat(target->proc_fd, "ns/net", O_RDONLY | O_CLOEXEC);
+
+	if (fd < 0 || fstat(fd, &theirs) != 0 || stat("/proc/self/ns/net", &ours) != 0)
+		return -1;
+	if (ours.st_ino == theirs.st_ino && ours.st_dev == theirs.st_dev)
+		return open_netlink();
+	return open_in_namespace(fd);
+}
 
 /* Sockets that are looked for in the tables, by inode. */
 struct wanted {
@@ -19,6 +71,7 @@ struct tables {
 	struct ss_facts *facts;
 	const struct ss_target *target;
 	struct ss_text text;
+	int diag_fd; /* of sock_diag(7), or -1 */
 };
 
 static int compare_wanted(const void *a, const void *b)
@@ -36,6 +89,17 @@ static struct ss_socket_fact *find_wanted(const struct tables *t, uint64_t inode
 		bsearch(&key, t->wanted, t->count, sizeof(key), compare_wanted);
 
 	return found ? &found->fact->socket : NULL;
+}
+
+static void take_inet(void *data, const struct ss_net_inet *line)
+{
+	struct ss_socket_fact *socket = line->inode ? find_wanted(data, line->inode) :
+						      NULL;
+
+	if (!socket)
+		return;
+	socket->inet = *line;
+	socket->found = true;
 }
 
 static void read_inet(struct tables *t)
@@ -98,10 +162,21 @@ static bool is_wanted(const struct tables *t, const char *protocol)
 	return false;
 }
 
+/* The table of TCP costs milliseconds, however few sockets there are. */
+static bool list_tcp(struct tables *t, const char *protocol)
+{
+	bool v6 = strcmp(protocol, "TCPv6") == 0;
+
+	if (!v6 && strcmp(protocol, "TCP") != 0)
+		return false;
+	return t->diag_fd >= 0 &&
+	       ss_inet_diag_list(t->diag_fd, v6 ? AF_INET6 : AF_INET, take_inet, t);
+}
+
 static void read_tables(struct tables *t)
 {
 	for (size_t i = 0; i < SS_ARRAY_SIZE(files); i++) {
-		if (!is_wanted(t, files[i].protocol))
+		if (!is_wanted(t, files[i].protocol) || list_tcp(t, files[i].protocol))
 			continue;
 		int error = ss_io_read_path(t->target->proc_fd, files[i].file, TABLE_MAX,
 					    &t->text);
@@ -127,7 +202,10 @@ void ss_sockets_read(struct ss_facts *facts, const struct ss_target *target)
 		return;
 	if (t.count > 1)
 		qsort(wanted, t.count, sizeof(*wanted), compare_wanted);
-	ss_unix_diag_read(facts, target);
+	_cleanup_close_ int diag_fd = open_diag(target);
+	t.diag_fd = diag_fd;
+	if (diag_fd >= 0)
+		ss_unix_diag_read(facts, diag_fd);
 	read_tables(&t);
 	ss_text_free(&t.text);
 }

@@ -1,62 +1,13 @@
 #include "objects/unix_diag.h"
 
-#include <fcntl.h>
 #include <linux/netlink.h>
 #include <linux/rtnetlink.h>
 #include <linux/sock_diag.h>
 #include <linux/unix_diag.h>
-#include <pthread.h>
-#include <sched.h>
 #include <string.h>
 #include <sys/socket.h>
-#include <sys/stat.h>
 
 enum { TCP_STATE_LISTEN = 10, ANSWER_MAX = 4096 };
-
-static int open_netlink(void)
-{
-	return socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC | SOCK_NONBLOCK,
-		      NETLINK_SOCK_DIAG);
-}
-
-struct door {
-	int namespace_fd;
-	int socket;
-};
-
-/* A socket belongs to the network namespace of the thread that made it; this thread
-   ends, and nobody else changes his. */
-static void *open_inside(void *data)
-{
-	struct door *door = data;
-
-	if (setns(door->namespace_fd, CLONE_NEWNET) == 0)
-		door->socket = open_netlink();
-	return NULL;
-}
-
-static int open_in_namespace(int namespace_fd)
-{
-	struct door door = { .namespace_fd = namespace_fd, .socket = -1 };
-	pthread_t thread;
-
-	if (pthread_create(&thread, NULL, open_inside, &door) == 0)
-		(void)pthread_join(thread, NULL);
-	return door.socket;
-}
-
-static int open_diag(const struct ss_target *target)
-{
-	struct stat ours;
-	struct stat theirs;
-	_cleanup_close_ int fd = openat(target->proc_fd, "ns/net", O_RDONLY | O_CLOEXEC);
-
-	if (fd < 0 || fstat(fd, &theirs) != 0 || stat("/proc/self/ns/net", &ours) != 0)
-		return -1;
-	if (ours.st_ino == theirs.st_ino && ours.st_dev == theirs.st_dev)
-		return open_netlink();
-	return open_in_namespace(fd);
-}
 
 static bool ask(int fd, uint64_t inode)
 {
@@ -154,18 +105,11 @@ static bool is_unix(const struct ss_fd_fact *fact)
 	       strncmp(fact->socket.protocol, "UNIX", 4) == 0;
 }
 
-void ss_unix_diag_read(struct ss_facts *facts, const struct ss_target *target)
+void ss_unix_diag_read(struct ss_facts *facts, int diag_fd)
 {
-	_cleanup_close_ int fd = -1;
-
 	for (size_t i = 0; i < facts->fds.count; i++) {
 		struct ss_fd_fact *fact = &facts->fds.items[i];
-		if (!is_unix(fact))
-			continue;
-		if (fd < 0)
-			fd = open_diag(target);
-		if (fd < 0)
-			return;
-		read_socket(fd, facts, fact);
+		if (is_unix(fact))
+			read_socket(diag_fd, facts, fact);
 	}
 }

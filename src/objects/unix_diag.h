@@ -6,11 +6,9 @@
 #define SS_OBJECTS_UNIX_DIAG_H
 
 #include "model/facts.h"
-#include "target/target.h"
 
 /* Fills in socket of each of facts->fds that is a UNIX one, as far as the kernel
-   answers: it may have no such service, and another network namespace may be closed
-   to us. */
-void ss_unix_diag_read(struct ss_facts *facts, const struct ss_target *target);
+   answers through diag_fd, a socket of sock_diag(7): it may have no such service. */
+void ss_unix_diag_read(struct ss_facts *facts, int diag_fd);
 
 #endif
