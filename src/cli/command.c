@@ -10,11 +10,8 @@
 #include "view/render.h"
 
 static const struct ss_command *const commands[] = {
-	&ss_command_snap,
-	&ss_command_record,
-	&ss_command_hang,
-	&ss_command_report,
-	&ss_command_modules,
+	&ss_command_snap,   &ss_command_record,	 &ss_command_hang,
+	&ss_command_report, &ss_command_modules,
 };
 
 const struct ss_command *ss_command_at(size_t index)

@@ -4,6 +4,7 @@
 
 #include "cli/reading.h"
 #include "cli/failure.h"
+#include "cli/need.h"
 #include "cli/relay.h"
 
 /* An attempt has half of the time that is left, and this at least. */
@@ -36,23 +37,10 @@ static bool may_change_ids(const struct ss_interpretation *job)
 	return job->owner_known && !job->options->debug_dir && !job->options->sysroot;
 }
 
-struct ss_confinement ss_interpret_confinement(const struct ss_interpretation *job,
-					       unsigned timeout_ms)
-{
-	return (struct ss_confinement){
-		.change_ids = may_change_ids(job),
-		.uid = job->uid,
-		.gid = job->gid,
-		.memory = memory_limit(job->options),
-		.output = OUTPUT_MOST,
-		.cpu_s = timeout_ms / 1000 + 1,
-		.resolves_root = job->options->sysroot != NULL,
-	};
-}
-
 static struct ss_error *run_sandbox(const struct ss_reading *reading, unsigned share_ms,
 				    struct ss_sandbox_outcome *ret)
 {
+	const struct ss_interpretation *job = reading->job;
 	const struct ss_sandbox sandbox = {
 		.work = ss_reading_work,
 		.data = (void *)reading,
@@ -60,7 +48,15 @@ static struct ss_error *run_sandbox(const struct ss_reading *reading, unsigned s
 		.steps = ss_reading_steps,
 		.step_count = SS_READING_STEPS,
 		.timeout_ms = share_ms,
-		.confinement = ss_interpret_confinement(reading->job, share_ms),
+		.confinement = {
+			.change_ids = may_change_ids(job),
+			.uid = job->uid,
+			.gid = job->gid,
+			.memory = memory_limit(job->options),
+			.output = OUTPUT_MOST,
+			.cpu_s = share_ms / 1000 + 1,
+			.resolves_root = job->options->sysroot != NULL,
+		},
 	};
 
 	return ss_sandbox_run(&sandbox, ret);
@@ -88,7 +84,7 @@ static struct ss_error *hand_on(const struct ss_interpretation *job,
 	if (!error && job->options->verbose && outcome->board.refused)
 		ss_failure_warn("the kernel refused a part of the sandbox for what "
 				"interprets the copy");
-	*ret_missing = outcome->board.result[0] != 0;
+	*ret_missing = outcome->board.result[SS_READING_MISSING] != 0;
 	return error;
 }
 
@@ -152,9 +148,15 @@ static struct ss_error *try(struct ss_reading *reading, unsigned share_ms,
 	/* Not here what was fatal there. */
 	if (error && reading->death_count)
 		reading->level = SS_LEVEL_PLACES;
-	*ret_done = error || !outcome.death;
+	bool asks = reading->may_ask && outcome.board.result[SS_READING_NEEDS];
+	*ret_done = error || (!outcome.death && !asks);
 	if (error)
 		return ss_reading_work_here(reading, ret_missing);
+	if (!outcome.death && asks) {
+		reading->may_ask = false;
+		ss_need_complete(reading->job, outcome.output);
+		return NULL;
+	}
 	if (!outcome.death)
 		return hand_on(reading->job, &outcome, ret_missing);
 	try_less(reading, &outcome);
@@ -167,6 +169,7 @@ struct ss_error *ss_interpret(const struct ss_interpretation *job, bool *ret_mis
 		.job = job,
 		.board = ss_sandbox_board_new(),
 		.level = job->options->raw ? SS_LEVEL_RAW : SS_LEVEL_NAMES,
+		.may_ask = job->complete != NULL,
 	};
 	unsigned left_ms = job->options->interpret_ms;
 	bool done = false;

@@ -9,10 +9,12 @@
 
 #include <stdbool.h>
 
-#include "cli/confine.h"
 #include "cli/options.h"
 #include "cli/output.h"
 #include "cli/phases.h"
+
+/* Adds what is missing of these threads to the capture, as far as that is possible. */
+typedef void ss_interpretation_complete(void *data, const pid_t *tids, size_t count);
 
 struct ss_interpretation {
 	const struct ss_options *options;
@@ -27,11 +29,10 @@ struct ss_interpretation {
 	bool owner_known;
 	uid_t uid;
 	gid_t gid;
+	/* Asked once at most, if stacks cannot be told without more; or NULL. */
+	ss_interpretation_complete *complete;
+	void *complete_data;
 };
-
-/* What a sandbox for the job may do, for so long. */
-struct ss_confinement ss_interpret_confinement(const struct ss_interpretation *job,
-					       unsigned timeout_ms);
 
 /* Shows the capture and tells what is missing; *ret says whether anything is. Errors:
    NO_PROCESS (no threads), SYSTEM (the output cannot be written), NO_MEMORY. */

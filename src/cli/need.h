@@ -1,20 +1,22 @@
 /*
  * Of a capture in mode auto: the threads that have to be stopped after all, because their
- * stacks cannot be told without registers that were not read. That takes unwinding, so
- * it is found out in a sandbox; it is believed as far as it names threads of the target.
+ * stacks cannot be told without registers that were not read. The sandbox finds that
+ * out; it is believed as far as it names threads of the target.
  */
 #ifndef SS_CLI_NEED_H
 #define SS_CLI_NEED_H
 
-#include "base/vector.h"
+#include <stdio.h>
+
 #include "cli/interpret.h"
 
-struct ss_need {
-	SS_VECTOR(pid_t) tids;
-};
+/* Whether there are such threads. */
+bool ss_need_is_any(const struct ss_snapshot *snapshot);
 
-/* Adds the threads to ret. What could not be found out is left out. */
-void ss_need_find(const struct ss_interpretation *job, struct ss_need *ret);
-void ss_need_deinit(struct ss_need *need);
+/* Writes their ids. */
+void ss_need_write(const struct ss_snapshot *snapshot, FILE *out);
+
+/* Has the capture completed by the threads that were written to the file fd. */
+void ss_need_complete(const struct ss_interpretation *job, int fd);
 
 #endif

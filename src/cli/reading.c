@@ -5,6 +5,7 @@
 
 #include "cli/failure.h"
 #include "cli/incomplete.h"
+#include "cli/need.h"
 #include "view/label.h"
 
 const char *const ss_reading_steps[SS_READING_STEPS] = {
@@ -94,7 +95,7 @@ static struct ss_error *unwind(const struct ss_reading *reading, struct ss_snaps
 	return ss_capture_unwind(job->capture, reading->session, &options, ret);
 }
 
-static struct ss_error *take(const struct ss_reading *reading,
+static struct ss_error *take(const struct ss_reading *reading, bool may_ask,
 			     struct ss_sandbox_board *board, struct ss_snapshot **ret)
 {
 	const struct ss_options *options = reading->job->options;
@@ -106,6 +107,11 @@ static struct ss_error *take(const struct ss_reading *reading,
 		error = ss_error_new(SS_ERROR_NO_PROCESS,
 				     "process %d has no threads any more",
 				     reading->job->run->argument->pid);
+	board->result[SS_READING_NEEDS] = !error && may_ask && ss_need_is_any(snapshot);
+	if (board->result[SS_READING_NEEDS]) {
+		*ret = take_ptr(snapshot);
+		return NULL;
+	}
 	note_step(board, SS_READING_SYMBOLIZE);
 	if (!error && reading->level == SS_LEVEL_NAMES && !options->renderer->single) {
 		ss_phases_enter(reading->job->phases, SS_PHASE_SYMBOLIZE);
@@ -168,15 +174,19 @@ struct ss_error *ss_reading_work(void *data, struct ss_sandbox_board *board, FIL
 {
 	const struct ss_reading *reading = data;
 	_cleanup_(snapshot_cleanup) struct ss_snapshot *snapshot = NULL;
-	struct ss_error *error = take(reading, board, &snapshot);
+	struct ss_error *error = take(reading, reading->may_ask, board, &snapshot);
 
 	if (error)
 		return error;
+	if (board->result[SS_READING_NEEDS]) {
+		ss_need_write(snapshot, out);
+		return NULL;
+	}
 	_cleanup_free_ char *problem = problem_text(reading, snapshot);
 	note_step(board, SS_READING_PRINT);
 	error = print(reading, problem, snapshot, out);
 	if (!error)
-		board->result[0] = tell(reading, problem, snapshot);
+		board->result[SS_READING_MISSING] = tell(reading, problem, snapshot);
 	return error;
 }
 
@@ -184,7 +194,7 @@ struct ss_error *ss_reading_work_here(const struct ss_reading *reading, bool *re
 {
 	struct ss_output *output = reading->job->output;
 	_cleanup_(snapshot_cleanup) struct ss_snapshot *snapshot = NULL;
-	struct ss_error *error = take(reading, reading->board, &snapshot);
+	struct ss_error *error = take(reading, false, reading->board, &snapshot);
 
 	if (error)
 		return error;

@@ -11,6 +11,10 @@
 /* Modules that are left out before names are given up altogether. */
 enum { SS_SKIPS_MAX = 3, SS_DEATHS_MAX = SS_SKIPS_MAX + 3 };
 
+/* Of the board's: whether anything is missing; whether threads were written that have to
+   be completed (cli/need.h), and nothing else was done. */
+enum ss_reading_result { SS_READING_MISSING, SS_READING_NEEDS };
+
 enum ss_reading_step {
 	SS_READING_UNWIND,
 	SS_READING_SYMBOLIZE,
@@ -32,6 +36,7 @@ struct ss_reading {
 	struct ss_sandbox_board *board;
 	struct ss_session *session; /* of this attempt */
 	enum ss_level level;
+	bool may_ask;	    /* for what is missing in the capture, in place of the rest */
 	bool without_waits; /* no diagnosis */
 	int32_t skips[SS_SKIPS_MAX];
 	size_t skip_count;
@@ -44,7 +49,7 @@ extern const char *const ss_reading_steps[SS_READING_STEPS];
 
 void ss_reading_deinit(struct ss_reading *reading);
 
-/* A ss_sandbox_work; data is a struct ss_reading. result[0]: anything is missing. */
+/* A ss_sandbox_work; data is a struct ss_reading. Results: enum ss_reading_result. */
 struct ss_error *ss_reading_work(void *data, struct ss_sandbox_board *board, FILE *out);
 
 /* The same in this process: where there can be no other, or where nothing is left to do

@@ -9,7 +9,6 @@
 #include "cli/command.h"
 #include "cli/failure.h"
 #include "cli/interpret.h"
-#include "cli/need.h"
 #include "cli/options.h"
 #include "cli/output.h"
 #include "cli/phases.h"
@@ -24,7 +23,6 @@ struct snap {
 };
 
 SS_DEFINE_CLEANUP(struct ss_target, target, ss_target_close)
-SS_DEFINE_CLEANUP(struct ss_capture, capture, ss_capture_free)
 
 static void snap_deinit(struct snap *snap)
 {
@@ -49,50 +47,60 @@ static struct ss_error *open_target(struct ss_interpretation *job, struct ss_tar
 	return NULL;
 }
 
-/* Stops, of what was not stopped, those that cannot be told otherwise. If that fails, as
-   when they have ended, they stay as they are. */
-static void complete(const struct ss_interpretation *job, struct ss_target *target,
-		     const struct ss_capture_options *options)
-{
-	_cleanup_(ss_need_deinit) struct ss_need need = {};
+/* How a target is captured, and can be completed. */
+struct taking {
+	struct ss_interpretation job;
+	struct ss_target *target;
+	struct ss_capture_options options;
+};
 
-	ss_phases_enter(job->phases, SS_PHASE_UNWIND);
-	ss_need_find(job, &need);
-	ss_phases_enter(job->phases, SS_PHASE_CAPTURE);
+static void taking_deinit(struct taking *taking)
+{
+	ss_capture_free(taking->job.capture);
+	ss_target_close(taking->target);
+}
+
+/* If that fails, as when the threads have ended, they stay as they are. */
+static void complete(void *data, const pid_t *tids, size_t count)
+{
+	struct taking *taking = data;
+
+	ss_phases_enter(taking->job.phases, SS_PHASE_CAPTURE);
 	_cleanup_error_ struct ss_error *error = ss_capture_complete(
-		job->capture, target, options, need.tids.items, need.tids.count);
-	if (error && job->options->verbose)
+		taking->job.capture, taking->target, &taking->options, tids, count);
+	ss_phases_enter(taking->job.phases, SS_PHASE_COUNT);
+	if (error && taking->job.options->verbose)
 		ss_failure_warn("%s", ss_error_message(error));
 }
 
 /* Of a process that may not be looked at: its threads, in place of their stacks. */
-static struct ss_error *list_instead(struct ss_interpretation *job,
-				     const struct ss_capture_options *options,
-				     struct ss_error *refusal)
+static struct ss_error *list_instead(struct taking *taking, struct ss_error *refusal)
 {
-	_cleanup_(target_cleanup) struct ss_target *target = NULL;
 	_cleanup_error_ struct ss_error *owned = refusal;
 	enum ss_error_code code = ss_error_code(refusal);
 
 	if (code != SS_ERROR_DENIED && code != SS_ERROR_TRACED)
 		return take_ptr(owned);
+	ss_target_close(take_ptr(taking->target));
 	_cleanup_error_ struct ss_error *error =
-		ss_target_open_listing(job->run->argument->pid, &target);
+		ss_target_open_listing(taking->job.run->argument->pid, &taking->target);
 	if (!error)
-		error = ss_capture_take(target, options, &job->capture);
+		error = ss_capture_take(taking->target, &taking->options,
+					&taking->job.capture);
 	if (error)
 		return take_ptr(owned);
 	ss_failure_print(refusal);
-	job->listing = true;
+	taking->job.listing = true;
 	return NULL;
 }
 
-static struct ss_error *take(struct ss_interpretation *job, struct ss_selection_run *run)
+static struct ss_error *take(struct taking *taking, struct ss_selection_run *run)
 {
-	_cleanup_(target_cleanup) struct ss_target *target = NULL;
+	struct ss_interpretation *job = &taking->job;
 	const struct ss_options *options = job->options;
-	const struct ss_capture_options capture_options = {
-		.size = sizeof(capture_options),
+
+	taking->options = (struct ss_capture_options){
+		.size = sizeof(taking->options),
 		.mode = options->mode,
 		.timeout_ms = options->timeout_ms,
 		.max_stack = options->max_stack,
@@ -102,24 +110,24 @@ static struct ss_error *take(struct ss_interpretation *job, struct ss_selection_
 							    NULL,
 		.filter_data = run,
 	};
-
 	ss_phases_enter(job->phases, SS_PHASE_OPEN);
-	struct ss_error *error = open_target(job, &target);
+	struct ss_error *error = open_target(job, &taking->target);
 	ss_phases_enter(job->phases, SS_PHASE_CAPTURE);
 	if (!error)
-		error = ss_capture_take(target, &capture_options, &job->capture);
+		error = ss_capture_take(taking->target, &taking->options, &job->capture);
 	if (error)
-		return list_instead(job, &capture_options, error);
-	if (options->mode == SS_MODE_AUTO)
-		complete(job, target, &capture_options);
+		return list_instead(taking, error);
+	if (options->mode == SS_MODE_AUTO) {
+		job->complete = complete;
+		job->complete_data = taking;
+	}
 	return NULL;
 }
 
 /* Where no thread was wanted that is the message, whatever became of it. */
-static struct ss_error *take_wanted(struct ss_interpretation *job,
-				    struct ss_selection_run *run)
+static struct ss_error *take_wanted(struct taking *taking, struct ss_selection_run *run)
 {
-	_cleanup_error_ struct ss_error *error = take(job, run);
+	_cleanup_error_ struct ss_error *error = take(taking, run);
 	pid_t pid = run->argument->pid;
 
 	if (ss_selection_run_is_empty(run))
@@ -134,26 +142,26 @@ static struct ss_error *take_wanted(struct ss_interpretation *job,
 static struct ss_error *show(struct snap *snap, struct ss_selection_run *run)
 {
 	struct ss_phases phases = { .current = SS_PHASE_COUNT };
-	_cleanup_(capture_cleanup) struct ss_capture *capture = NULL;
-	struct ss_interpretation job = {
-		.options = &snap->options,
-		.run = run,
-		.phases = &phases,
-		.output = snap->output,
-		.separate = snap->printed > 0 &&
-			    !ss_output_is_per_target(snap->options.output),
-		.color = ss_output_wants_color(snap->output),
+	_cleanup_(taking_deinit) struct taking taking = {
+		.job = {
+			.options = &snap->options,
+			.run = run,
+			.phases = &phases,
+			.output = snap->output,
+			.separate = snap->printed > 0 &&
+				    !ss_output_is_per_target(snap->options.output),
+			.color = ss_output_wants_color(snap->output),
+		},
 	};
 	bool missing = false;
 
-	struct ss_error *error = take_wanted(&job, run);
-	capture = job.capture;
+	struct ss_error *error = take_wanted(&taking, run);
 	if (!error)
-		error = ss_interpret(&job, &missing);
+		error = ss_interpret(&taking.job, &missing);
 	if (error)
 		return error;
 	snap->printed++;
-	snap->shown += !job.listing;
+	snap->shown += !taking.job.listing;
 	snap->missing += missing;
 	return NULL;
 }
