@@ -65,13 +65,20 @@ static const struct ss_thread *find_thread(const struct ss_snapshot *snapshot, p
 		       NULL;
 }
 
-static const char *function_of(const struct ss_snapshot *snapshot,
-			       const struct ss_thread *thread, size_t from_outside)
+static const struct ss_frame *frame_of(const struct ss_snapshot *snapshot,
+				       const struct ss_thread *thread,
+				       size_t from_outside)
 {
-	const struct ss_frame *frame = ss_snapshot_frame(
-		snapshot, thread, thread->frame_count - 1 - from_outside);
+	return ss_snapshot_frame(snapshot, thread,
+				 thread->frame_count - 1 - from_outside);
+}
 
-	return frame->symbol;
+/* Of the same function; without a name (code of an interpreter, say) the same place. */
+static bool same_function(const struct ss_frame *a, const struct ss_frame *b)
+{
+	if (a->symbol && b->symbol)
+		return strcmp(a->symbol, b->symbol) == 0;
+	return a->symbol == b->symbol && a->pc == b->pc;
 }
 
 /* How many frames, from the outermost on, are of the same functions. */
@@ -82,9 +89,7 @@ static size_t common_frames(const struct ss_snapshot *a, const struct ss_thread 
 	size_t i = 0;
 
 	for (count = SS_MIN(count, (size_t)PLACE_FRAMES); i < count; i++) {
-		const char *f = function_of(a, x, i);
-		const char *g = function_of(b, y, i);
-		if (!f || !g || strcmp(f, g) != 0)
+		if (!same_function(frame_of(a, x, i), frame_of(b, y, i)))
 			break;
 	}
 	return i;
@@ -118,8 +123,8 @@ static void look_at_samples(struct ss_progress *progress, const struct ss_thread
 			 then->state != 'R';
 	}
 	if (common > 0)
-		ret->within =
-			keep(progress, function_of(progress->last, thread, common - 1));
+		ret->within = keep(progress,
+				   frame_of(progress->last, thread, common - 1)->symbol);
 }
 
 static enum ss_movement judge(const struct ss_progress *progress,
