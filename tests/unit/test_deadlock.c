@@ -1,0 +1,181 @@
+/*
+ * Circles and blockers in snapshots made by hand, and which of them stood still together.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+
+#include <cmocka.h>
+
+#include "diagnose/deadlock.h"
+#include "diagnose/progress.h"
+
+enum { THREADS = 5, FIRST_TID = 100 };
+
+/* Thread number i waits for a lock of thread owners[i], or for none (-1). */
+static struct ss_snapshot *make(const int *owners, const unsigned *moments)
+{
+	struct ss_snapshot *snapshot = ss_snapshot_new();
+
+	assert_non_null(snapshot);
+	snapshot->facts = ss_facts_new();
+	snapshot->waits = calloc(THREADS, sizeof(*snapshot->waits));
+	assert_true(snapshot->facts && snapshot->waits);
+	for (int i = 0; i < THREADS; i++) {
+		struct ss_thread *thread = ss_vector_push(&snapshot->threads);
+		struct ss_thread_facts *facts = ss_vector_push(&snapshot->facts->threads);
+		assert_true(thread && facts);
+		*thread = (struct ss_thread){ .tid = FIRST_TID + i, .state = 'S' };
+		facts->tid = thread->tid;
+		facts->call.number = -1;
+		facts->moment = moments[i];
+		if (owners[i] < 0)
+			continue;
+		snapshot->waits[i] =
+			(struct ss_wait){ .kind = SS_WAIT_MUTEX,
+					  .text = "mutex",
+					  .address = 0x1000u + (unsigned)owners[i],
+					  .owner_tid = FIRST_TID + owners[i] };
+		thread->wait = &snapshot->waits[i];
+	}
+	assert_true(ss_deadlock_find(snapshot));
+	return snapshot;
+}
+
+static void test_circle(void **state)
+{
+	const int owners[] = { 1, 2, 0, 0, -1 };
+	const unsigned moments[] = { 2, 2, 2, 2, 2 };
+	struct ss_snapshot *snapshot = make(owners, moments);
+
+	(void)state;
+	assert_int_equal(ss_snapshot_deadlock_count(snapshot), 1);
+	const struct ss_deadlock *deadlock = ss_snapshot_deadlock(snapshot, 0);
+	assert_int_equal(deadlock->count, 3);
+	assert_int_equal(deadlock->behind, 1);
+	for (size_t i = 0; i < 3; i++)
+		assert_int_equal(deadlock->threads[i], i);
+	assert_int_equal(ss_snapshot_blocker_count(snapshot), 0);
+	ss_snapshot_free(snapshot);
+}
+
+/* Two threads of which one was released before the lock of the other was read. */
+static void check_moments(unsigned first, unsigned second, size_t deadlocks)
+{
+	const int owners[] = { 1, 0, -1, -1, -1 };
+	const unsigned moments[] = { first, second, 1, 1, 1 };
+	struct ss_snapshot *snapshot = make(owners, moments);
+
+	assert_int_equal(ss_snapshot_deadlock_count(snapshot), deadlocks);
+	ss_snapshot_free(snapshot);
+}
+
+static void test_moments(void **state)
+{
+	(void)state;
+	check_moments(2, 2, 1);
+	check_moments(1, 1, 1);
+	check_moments(1, 2, 0);
+	check_moments(2, 4, 0);
+	check_moments(2, 3, 0);
+	check_moments(0, 0, 0); /* nobody stood still */
+}
+
+static void test_blockers(void **state)
+{
+	const int owners[] = { 4, 0, 4, 4, -1 };
+	const unsigned moments[] = { 2, 2, 2, 2, 1 };
+	struct ss_snapshot *snapshot = make(owners, moments);
+
+	(void)state;
+	assert_int_equal(ss_snapshot_deadlock_count(snapshot), 0);
+	assert_int_equal(ss_snapshot_blocker_count(snapshot), 1);
+	const struct ss_blocker *blocker = ss_snapshot_blocker(snapshot, 0);
+	assert_int_equal(blocker->thread, 4);
+	assert_int_equal(blocker->waiting, 4);
+	assert_int_equal(blocker->locks, 2);
+	ss_snapshot_free(snapshot);
+}
+
+static struct ss_activity *make_activity(uint64_t time_ns, uint64_t runs, uint64_t run_ns)
+{
+	struct ss_activity *activity = calloc(1, sizeof(*activity));
+
+	assert_non_null(activity);
+	activity->time_ns = time_ns;
+	for (int i = 0; i < THREADS; i++) {
+		struct ss_thread_activity *thread = ss_vector_push(&activity->threads);
+		assert_non_null(thread);
+		*thread = (struct ss_thread_activity){ .tid = FIRST_TID + i,
+						       .state = 'S',
+						       .counted = true,
+						       .runs = 7 + (i == 4 ? runs : 0),
+						       .run_ns = i == 4 ? run_ns : 0 };
+	}
+	return activity;
+}
+
+/* The verdict if only the last thread, the blocker, ran so often and so long. */
+static enum ss_verdict judge(const int *owners, uint64_t runs, uint64_t run_ns)
+{
+	const unsigned moments[] = { 2, 2, 2, 2, 2 };
+	struct ss_snapshot *snapshot = make(owners, moments);
+	const struct ss_snapshot *snapshots[] = { snapshot };
+	struct ss_activity *before = make_activity(1000, 0, 0);
+	struct ss_activity *after = make_activity(2001000, runs, run_ns);
+	struct ss_progress *progress = NULL;
+
+	for (size_t i = 0; i < THREADS; i++) {
+		struct ss_frame frame = { .pc = i + 1, .symbol = "f" };
+		struct ss_thread *thread = &snapshot->threads.items[i];
+		thread->frame_count = 1;
+		assert_true(ss_snapshot_add_stack(snapshot, &frame, 1, SS_END_ROOT,
+						  &thread->stack_id));
+	}
+	assert_null(ss_progress_new(before, after, snapshots, 1, &progress));
+	enum ss_verdict verdict = ss_progress_verdict(progress);
+	ss_progress_free(progress);
+	ss_activity_free(before);
+	ss_activity_free(after);
+	ss_snapshot_free(snapshot);
+	return verdict;
+}
+
+static void test_verdicts(void **state)
+{
+	const int circle[] = { 1, 0, -1, -1, -1 };
+	const int behind[] = { 4, 4, -1, -1, -1 };
+	const int nobody[] = { -1, -1, -1, -1, -1 };
+
+	(void)state;
+	assert_int_equal(judge(circle, 0, 0), SS_VERDICT_DEADLOCK);
+	assert_int_equal(judge(circle, 3, 1900000), SS_VERDICT_DEADLOCK);
+	assert_int_equal(judge(behind, 0, 0), SS_VERDICT_STUCK);
+	/* Whom they wait for runs: they wait, and are not stuck. */
+	assert_int_equal(judge(behind, 3, 1900000), SS_VERDICT_BUSY);
+	assert_int_equal(judge(behind, 3, 1000), SS_VERDICT_IDLE);
+	assert_int_equal(judge(nobody, 0, 0), SS_VERDICT_IDLE);
+	assert_int_equal(judge(nobody, 9, 1900000), SS_VERDICT_BUSY);
+}
+
+static void test_names(void **state)
+{
+	(void)state;
+	assert_string_equal(ss_verdict_name(SS_VERDICT_STUCK), "stuck");
+	assert_string_equal(ss_verdict_name((enum ss_verdict)99), "unknown");
+	assert_string_equal(ss_movement_name(SS_MOVEMENT_WOKEN), "woken");
+	assert_string_equal(ss_movement_name((enum ss_movement)99), "unknown");
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_circle),	 cmocka_unit_test(test_moments),
+		cmocka_unit_test(test_blockers), cmocka_unit_test(test_verdicts),
+		cmocka_unit_test(test_names),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
