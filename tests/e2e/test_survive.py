@@ -1,6 +1,6 @@
 """The situations of the README's table "What it survives" (tests/survive/situations.py), each
 with stacksnap: whole stacks, right names, and the process as it was before."""
-# ctest: timeout=240
+# ctest: timeout=600
 
 import os
 import signal
