@@ -7,6 +7,7 @@ The table "What it survives" of README.md: stacksnap, eu-stack and gdb on the sa
 """
 
 import argparse
+import datetime
 import os
 import random
 import re
@@ -113,12 +114,14 @@ def first_line(command):
                           check=True).stdout.splitlines()[0]
 
 
-def versions():
-    return "Linux %s, %s, %s" % (os.uname().release.split("-")[0],
-                                 re.sub(r"^GNU gdb \(.*\) ", "gdb ",
-                                        first_line(["gdb", "--version"])),
-                                 re.sub(r"^eu-stack \(elfutils\)", "elfutils",
-                                        first_line(["eu-stack", "--version"])))
+def circumstances():
+    words = [datetime.date.today().isoformat(), "Linux " + os.uname().release.split("-")[0],
+             "%d processors" % os.cpu_count()]
+    for program, pattern in (("gdb", r"^GNU gdb \(.*\) "), ("eu-stack", r"^.*\) ")):
+        if shutil.which(program):
+            words.append(program + " " +
+                         re.sub(pattern, "", first_line([program, "--version"])))
+    return "(%s)" % ", ".join(words)
 
 
 def table(only):
@@ -148,9 +151,8 @@ def main():
     parser.add_argument("--only", action="append", help="the row of that name")
     parser.add_argument("--write", action="store_true", help="into README.md")
     arguments = parser.parse_args()
-    text = table(arguments.only)
+    text = "%s\n%s\n" % (table(arguments.only), circumstances())
     print(text)
-    print(versions())
     if arguments.write:
         write(text)
 

@@ -14,7 +14,7 @@ import signal
 
 from subjects import (Subject, TARGETS, blow_up, chroot_into, make_root, need,
                       need_root, pivot_into, task_states, wait_until)
-from harness import read_text, status_field
+from harness import read_text
 
 BLOCKED = ["target_block"]
 MAIN = ["target_wait", "main"]
