@@ -671,7 +671,8 @@ SS_API struct ss_error *ss_recorder_new(struct ss_target *target, int fd,
 
 /*
  * Samples until it is stopped, the time is over or the target has ended, in a thread of
- * its own, with signals blocked; the caller waits, with SIGCHLD blocked. The file is
+ * its own, with signals blocked; the caller waits, with SIGCHLD blocked. A target that
+ * was spawned is sampled once before it begins, and let run. The file is
  * whole when it returns without an error, and otherwise up to its last chunk.
  * Errors: DENIED, TRACED, NO_PROCESS, SYSTEM (such as: the disk is full), NO_MEMORY.
  */

@@ -9,7 +9,7 @@
 #include "target/files.h"
 #include "target/regions.h"
 
-enum { MAPS_TEXT_MAX = 1 << 30 };
+enum { MAPS_TEXT_MAX = 1 << 30, EXEC_TRIES = 8 };
 
 void ss_world_init(struct ss_world *world, struct ss_target *target)
 {
@@ -152,35 +152,47 @@ static struct ss_error *take_next(struct ss_world *world)
 	return NULL;
 }
 
-/* Another program: nothing of before is left. */
+/* What is mapped is not known at this moment: the next look will see another text. */
+static struct ss_error *know_nothing(struct ss_world *world)
+{
+	ss_capture_free(world->capture);
+	world->text.size = 0;
+	world->capture = ss_capture_new();
+	return world->capture ? NULL : ss_error_no_memory();
+}
+
+/* Another program, perhaps the next one already: nothing of before is left. */
 static struct ss_error *begin_anew(struct ss_world *world, enum ss_world_change *ret)
 {
-	bool ended = false;
-	struct ss_error *error = open_files(world, &ended);
+	struct ss_error *error = NULL;
 
-	if (error)
-		return error;
-	if (ended || !read_next(world)) {
-		*ret = SS_WORLD_ENDED;
-		return NULL;
+	for (int i = 0; i < EXEC_TRIES && !error; i++) {
+		bool ended = false;
+		error = open_files(world, &ended);
+		*ret = ended ? SS_WORLD_ENDED : SS_WORLD_REPLACED;
+		if (error || ended)
+			return error;
+		if (!read_next(world))
+			continue;
+		error = know_nothing(world);
+		return error ? error : take_next(world);
 	}
-	ss_capture_free(world->capture);
-	world->capture = NULL;
-	*ret = SS_WORLD_REPLACED;
-	return take_next(world);
+	*ret = ss_target_is_exiting(world->target) ? SS_WORLD_ENDED : SS_WORLD_REPLACED;
+	return know_nothing(world);
 }
 
 struct ss_error *ss_world_look(struct ss_world *world, enum ss_world_change *ret)
 {
 	if (!read_next(world))
 		return begin_anew(world, ret);
-	if (world->text.size == world->next.size &&
+	if (world->text.size > 0 && world->text.size == world->next.size &&
 	    memcmp(world->text.bytes, world->next.bytes, world->next.size) == 0) {
 		*ret = SS_WORLD_SAME;
 		return NULL;
 	}
-	*ret = ss_regions_conflict(&world->text, &world->next) ? SS_WORLD_CHANGED :
-								 SS_WORLD_MORE;
+	*ret = world->text.size > 0 && ss_regions_conflict(&world->text, &world->next) ?
+		       SS_WORLD_CHANGED :
+		       SS_WORLD_MORE;
 	return take_next(world);
 }
 

@@ -123,7 +123,7 @@ static struct ss_error *create_file(struct ss_output *output)
 		return creation_error(errnum, output->path);
 	_cleanup_close_ int fd =
 		openat(output->dirfd, last_part(output->path),
-		       O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, FILE_MODE);
+		       O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, FILE_MODE);
 	errnum = errno;
 	if (fd < 0)
 		return creation_error(errnum, output->path);

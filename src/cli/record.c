@@ -263,10 +263,7 @@ static int run_recorder(struct record *record)
 		return SS_STATUS_NOTHING;
 	}
 	catch_signals(record->recorder);
-	if (record->command)
-		error = ss_target_resume(record->target);
-	if (!error)
-		error = ss_recorder_run(record->recorder);
+	error = ss_recorder_run(record->recorder);
 	const struct ss_recorder_summary *summary = ss_recorder_summary(record->recorder);
 	interrupted = NULL;
 	if (error)

@@ -14,7 +14,9 @@
 #include "base/error.h"
 #include "record/family.h"
 
-enum { THREAD_STACK = 1 << 20, HZ = 99, DEFAULT_FRAMES = 1024, TIMEOUT_MS = 100 };
+enum { THREAD_STACK = 1 << 20, HZ = 99, DEFAULT_FRAMES = 1024 };
+/* How long others are held for a thread that does not stop: a period, within these. */
+enum { TIMEOUT_MIN_MS = 2, TIMEOUT_MAX_MS = 20, NS_PER_MS = 1000000 };
 enum { STACK_MAX = 256 << 10, TOTAL_MAX = 64 << 20, JITTER_PART = 4 };
 
 static const uint64_t second_ns = 1000000000;
@@ -33,6 +35,7 @@ struct ss_recorder {
 	uint64_t random;
 	struct ss_error *error;
 	bool again; /* the thread had to end, and another one goes on */
+	bool first; /* only one tick: the target has not begun */
 	bool done;
 };
 
@@ -78,9 +81,12 @@ static struct ss_error *begin_family(struct ss_recorder *recorder,
 				     struct ss_target *target)
 {
 	const struct ss_recorder_options *o = &recorder->options;
+	uint64_t period_ms = o->period_ns / NS_PER_MS;
 	const struct ss_capture_options capture_options = {
 		.size = sizeof(capture_options),
-		.timeout_ms = TIMEOUT_MS,
+		.timeout_ms =
+			(unsigned)SS_MAX(SS_MIN(period_ms, (uint64_t)TIMEOUT_MAX_MS),
+					 (uint64_t)TIMEOUT_MIN_MS),
 		.max_stack = o->max_stack,
 		.max_total = TOTAL_MAX,
 		.filter = o->filter,
@@ -277,7 +283,7 @@ static void *record_thread(void *data)
 		if (is_over(recorder))
 			break;
 		recorder->error = take_tick(recorder);
-		recorder->again = ss_family_is_late(&recorder->family);
+		recorder->again = recorder->first || ss_family_is_late(&recorder->family);
 		if (!recorder->error && !is_over(recorder))
 			tell(recorder, clock_ns(CLOCK_MONOTONIC));
 	}
@@ -308,6 +314,19 @@ static struct ss_error *run_thread(struct ss_recorder *recorder)
 	return take_ptr(recorder->error);
 }
 
+/* A program that was started for us is seen once before it begins. */
+static struct ss_error *run_first(struct ss_recorder *recorder)
+{
+	struct ss_target *target = recorder->family.members.items[0]->target;
+
+	if (!target->held)
+		return NULL;
+	recorder->first = true;
+	struct ss_error *error = run_thread(recorder);
+	recorder->first = false;
+	return error ? error : ss_target_resume(target);
+}
+
 static struct ss_error *write_end(struct ss_recorder *recorder)
 {
 	struct ss_summary summary = {
@@ -334,9 +353,9 @@ struct ss_error *ss_recorder_run(struct ss_recorder *recorder)
 	(void)pthread_sigmask(SIG_BLOCK, &child, &before);
 	recorder->due_ns = clock_ns(CLOCK_MONOTONIC);
 	recorder->random = recorder->due_ns | 1; /* not zero; need not be a secret */
-	do
+	error = run_first(recorder);
+	while (!error && !recorder->done)
 		error = run_thread(recorder);
-	while (!error && !recorder->done);
 	(void)pthread_sigmask(SIG_SETMASK, &before, NULL);
 	if (error)
 		recorder->summary.end = SS_RECORDING_LOST;

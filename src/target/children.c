@@ -49,6 +49,15 @@ bool ss_target_list_children(const struct ss_target *target, struct ss_children 
 	return whole;
 }
 
+bool ss_target_is_exiting(const struct ss_target *target)
+{
+	_cleanup_text_ struct ss_text text = {};
+	struct ss_stat stat;
+	pid_t live = ss_target_find_live(target);
+
+	return !live || !ss_target_read_stat(target, live, &text, &stat) || stat.exiting;
+}
+
 void ss_target_describe(const struct ss_target *target, char **name, char **executable)
 {
 	_cleanup_text_ struct ss_text text = {};

@@ -291,6 +291,8 @@ void ss_target_close(struct ss_target *target)
 {
 	if (!target)
 		return;
+	if (target->spawned)
+		ss_target_reap(target);
 	close_directories(target);
 	close_cleanup(&target->root_fd);
 	free(target);

@@ -38,6 +38,9 @@ bool ss_target_read_status(const struct ss_target *target, pid_t tid,
 /* Ends a child that has not begun, and asks how one that has ended did. */
 void ss_target_reap(struct ss_target *target);
 
+/* Whether it is about to end, or has: it runs no program any more. */
+bool ss_target_is_exiting(const struct ss_target *target);
+
 /* Name and path of the program, to be freed; NULL where they cannot be read. */
 void ss_target_describe(const struct ss_target *target, char **name, char **executable);
 

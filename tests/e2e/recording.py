@@ -1,0 +1,235 @@
+"""A reader of recordings made from stacksnap-recording(5) alone, so that the page and the
+writer are checked against each other. It trusts the file, and reads all of it at once."""
+
+import ctypes
+import ctypes.util
+import struct
+
+MAGIC = b"\x89SSREC\r\n"
+ENDS = ["root", "frames", "limit", "no-unwind-info", "bad-unwind-info", "unreadable", "loop",
+        "register", "gone", "running", "not-stopped", "traced"]
+
+
+def library(name):
+    path = ctypes.util.find_library(name)
+    return ctypes.CDLL(path) if path else None
+
+
+ZSTD = library("zstd")
+XXH = library("xxhash")
+
+
+def unpack(data, size):
+    out = ctypes.create_string_buffer(size)
+    ZSTD.ZSTD_decompress.restype = ctypes.c_size_t
+    got = ZSTD.ZSTD_decompress(out, ctypes.c_size_t(size), data, ctypes.c_size_t(len(data)))
+    if got != size:
+        raise ValueError("zstd: %d instead of %d" % (got, size))
+    return out.raw
+
+
+def checksum(head, stored):
+    """None where the hash's library is missing."""
+    if not XXH:
+        return None
+    XXH.XXH3_64bits_withSeed.restype = ctypes.c_uint64
+    first = XXH.XXH3_64bits_withSeed(head, ctypes.c_size_t(len(head)), ctypes.c_uint64(0))
+    return XXH.XXH3_64bits_withSeed(stored, ctypes.c_size_t(len(stored)),
+                                    ctypes.c_uint64(first))
+
+
+class Cursor:
+    def __init__(self, data):
+        self.data, self.at = data, 0
+
+    def left(self):
+        return len(self.data) - self.at
+
+    def byte(self):
+        self.at += 1
+        return self.data[self.at - 1]
+
+    def number(self):
+        value = shift = 0
+        while True:
+            byte = self.byte()
+            value |= (byte & 0x7f) << shift
+            shift += 7
+            if not byte & 0x80:
+                return value
+
+    def signed(self):
+        value = self.number()
+        return -((value + 1) // 2) if value & 1 else value // 2
+
+    def take(self, size):
+        self.at += size
+        return self.data[self.at - size:self.at]
+
+    def text(self):
+        return self.take(self.number()).decode("utf-8", "replace")
+
+
+class Module:
+    def __init__(self, **fields):
+        self.__dict__.update(fields)
+
+
+class Recording:
+    """samples: dicts with sequence, tick, time, monotonic, pid, tid, name, state, cpu_us, call,
+    argument, repeated, missed, stopped, end, frames: (Module or None, value, flags, area)."""
+
+    def __init__(self, path):
+        with open(path, "rb") as file:
+            self.data = file.read()
+        if self.data[:8] != MAGIC:
+            raise ValueError("no recording")
+        self.version, _, order = struct.unpack_from("<HHI", self.data, 8)
+        if order != 0x01020304:
+            raise ValueError("byte order")
+        self.samples, self.modules, self.threads, self.processes = [], [], [], []
+        self.segments, self.ticks, self.missed, self.stopped = [], 0, 0, 0
+        self.summary = None
+        self.cut = False
+        self._chunks()
+
+    def _chunks(self):
+        at = 16
+        while at < len(self.data):
+            head = self.data[at:at + 24]
+            if len(head) < 24:
+                self.cut = True
+                return
+            kind, packed, size, raw = struct.unpack_from("<4sIII", head)
+            stored = self.data[at + 24:at + 24 + size]
+            if len(stored) < size:
+                self.cut = True
+                return
+            if checksum(head[:16], stored) not in (None, struct.unpack_from("<Q", head, 16)[0]):
+                raise ValueError("checksum at %d" % at)
+            self.summary = None
+            body = Cursor(unpack(stored, raw) if packed else stored)
+            {b"SEGM": self._segment, b"DEFS": self._definitions, b"SMPL": self._samples,
+             b"SUMM": self._summary}[kind](body)
+            at += 24 + size
+
+    def _segment(self, c):
+        self.segments.append([c.number() for _ in range(5)])
+        self.machine, self.host, self.writer = c.text(), c.text(), c.text()
+        self._strings = [None]
+        self._processes, self._threads, self._modules = [], [], []
+        self._frames, self._stacks, self._calls = [], [], []
+
+    def _same(self, table, key, thing):
+        """The one that was defined in a segment before, or this one."""
+        for other in table:
+            if other.key == key:
+                return other
+        thing.key = key
+        table.append(thing)
+        return thing
+
+    def _definitions(self, c):
+        while c.left():
+            kind, size = c.number(), c.number()
+            self._define(kind, Cursor(c.take(size)))
+
+    def _define(self, kind, c):
+        if kind == 1:
+            self._strings.append(c.data.decode("utf-8", "replace"))
+        elif kind == 2:
+            pid, start, name, path, begin = [c.number() for _ in range(5)]
+            self._processes.append(self._same(self.processes, (pid, start, begin), Module(
+                pid=pid, name=self._strings[name], executable=self._strings[path],
+                begin=begin, end=0)))
+        elif kind == 3:
+            process, tid, name, begin = [c.number() for _ in range(4)]
+            process = self._processes[process]
+            self._threads.append(self._same(self.threads, (process.key, tid, begin), Module(
+                process=process, tid=tid, name=self._strings[name], begin=begin, end=0)))
+        elif kind == 4:
+            process, path, build_id, base, size, bias, begin, flags, _ = [
+                c.number() for _ in range(9)]
+            process = self._processes[process]
+            self._modules.append(self._same(
+                self.modules, (process.key, path, build_id, base, size, bias, begin), Module(
+                    path=self._strings[path], build_id=self._strings[build_id], base=base,
+                    size=size, bias=bias, begin=begin, end=0, deleted=flags & 1)))
+        elif kind == 5:
+            module, value, flags = [c.number() for _ in range(3)]
+            area = None if module else self._strings[c.number()]
+            self._frames.append((self._modules[module - 1] if module else None, value, flags,
+                                 area))
+        elif kind == 6:
+            end, reason, shared, count = [c.number() for _ in range(4)]
+            outer = self._stacks[-1][2][-shared:] if shared else []
+            listed = [self._frames[c.number()] for _ in range(count)]
+            self._stacks.append((ENDS[end], self._strings[reason], listed[::-1] + outer))
+        elif kind == 7:
+            self._calls.append((c.signed(), c.number()))
+        elif kind in (8, 9, 11):
+            table = {8: self._threads, 9: self._modules, 11: self._processes}[kind]
+            ended = table[c.number()]
+            ended.end = c.number()
+        elif kind == 10:
+            thread, _, name = [c.number() for _ in range(3)]
+            self._threads[thread].name = self._strings[name]
+
+    def _samples(self, c):
+        first, count, ticks, begin = [c.number() for _ in range(4)]
+        distance, _, missed, stopped = c.signed(), c.number(), c.number(), c.number()
+        self.missed += missed
+        self.stopped += stopped
+        if self.samples and self.samples[-1]["sequence"] + 1 != first:
+            raise ValueError("a gap before %d" % first)
+        before, made, at, now, tick, end = [], [], 0, begin, {}, first + count
+        while c.left():
+            byte = c.byte()
+            kind, bits = byte & 7, byte >> 3
+            if kind == 0:
+                before, made, at = made, [], 0
+                now += c.number()
+                distance += c.signed() if bits & 1 else 0
+                tick = {"tick": self.ticks, "monotonic": now, "time": now + distance,
+                        "missed": c.number() if bits & 2 else 0,
+                        "stopped": c.number() if bits & 4 else 0}
+                self.ticks += 1
+                ticks -= 1
+            elif kind in (1, 2):
+                number = bits + 1 if bits < 31 else c.number() + 32
+                for _ in range(number):
+                    if kind == 1:
+                        self._sample(first, tick, before[at], 0, True)
+                        first += 1
+                        made.append(before[at])
+                    at += 1
+            elif kind == 3:
+                thread, stack, state, call = (c.number(), None, None, None) if bits & 1 else \
+                    before[at]
+                at += not bits & 1
+                stack = c.number() if bits & 2 else stack
+                state = chr(c.byte()) if bits & 4 else state
+                cpu = c.number() if bits & 8 else 0
+                if bits & 16:
+                    call = c.number()
+                made.append((thread, stack, state, call))
+                self._sample(first, tick, made[-1], cpu, False)
+                first += 1
+            else:
+                raise ValueError("operation %d" % kind)
+        if ticks or first != end:
+            raise ValueError("the chunk's head counts wrong")
+
+    def _sample(self, sequence, tick, entry, cpu, repeated):
+        thread, stack, state, call = entry
+        thread, stack = self._threads[thread], self._stacks[stack]
+        number, argument = self._calls[call - 1] if call else (-1, 0)
+        self.samples.append(dict(
+            tick, sequence=sequence, pid=thread.process.pid, tid=thread.tid, thread=thread,
+            state=state, cpu_us=cpu, repeated=repeated, end=stack[0], reason=stack[1],
+            frames=stack[2], call=number, argument=argument))
+
+    def _summary(self, c):
+        names = ("samples", "ticks", "missed", "stopped", "stopped_max", "thread_stops",
+                 "duration", "reason")
+        self.summary = dict(zip(names, [c.number() for _ in names]))

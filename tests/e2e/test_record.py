@@ -1,0 +1,406 @@
+# ctest: timeout=240
+"""stacksnap record: what it samples, what the target feels, how it ends; and what is left
+when it is killed or the disk is full. Files are read by recording.py, which knows nothing
+but the page about the format."""
+
+import functools
+import os
+import re
+import resource
+import signal
+import subprocess
+import tempfile
+import unittest
+
+from harness import (EndToEnd, LIMIT_S, STACKSNAP, TARGETS, main, status_field, task_states,
+                     wait_until)
+from recording import Recording, ZSTD
+
+
+@functools.lru_cache(maxsize=None)
+def symbols(path):
+    """(address, size, name) of the functions of a target."""
+    output = subprocess.run(["readelf", "-W", "-s", path], stdout=subprocess.PIPE, check=True,
+                            text=True).stdout
+    found = re.findall(r"^ *\d+: (\w+) +(\d+) FUNC +\w+ +\w+ +\w+ (\S+)$", output, re.M)
+    return [(int(address, 16), int(size), name) for address, size, name in found]
+
+
+def names_in(sample, path, table):
+    """The names of the frames that are in that file."""
+    names = []
+    for module, value, flags, _ in sample["frames"]:
+        if module and module.path == path:
+            place = value - (1 if flags & 2 else 0)
+            names += [name for address, size, name in table
+                      if address <= place < address + size][:1]
+    return names
+
+
+@unittest.skipUnless(ZSTD, "libzstd cannot be loaded")
+class Record(EndToEnd):
+    def setUp(self):
+        self.directory = tempfile.TemporaryDirectory()
+        self.addCleanup(self.directory.cleanup)
+        self.path = os.path.join(self.directory.name, "recording")
+
+    def record(self, *arguments, status=(0,), seconds="0.3", **options):
+        """Runs it for a while."""
+        time = ["--duration=%dms" % (float(seconds) * 1000)] if seconds else []
+        result = self.run_tool("record", *time, "-o", self.path, *arguments, status=status,
+                               **options)
+        return result.stderr.decode("utf-8", "replace")
+
+    def start_recording(self, *arguments, **options):
+        """Runs it beside the test; ended by its cleanup."""
+        command = [STACKSNAP, "record", "-o", self.path] + [str(word) for word in arguments]
+        process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stderr=subprocess.PIPE,
+                                   stdout=subprocess.DEVNULL, **options)
+
+        def end():
+            if process.poll() is None:
+                process.kill()
+            process.communicate(timeout=LIMIT_S)
+        self.addCleanup(end)
+        return process
+
+    def finish(self, process, number=signal.SIGINT):
+        process.send_signal(number)
+        _, stderr = process.communicate(timeout=LIMIT_S)
+        return stderr.decode("utf-8", "replace")
+
+    def read(self):
+        recording = Recording(self.path)
+        for index, sample in enumerate(recording.samples):
+            self.assertEqual(sample["sequence"], recording.samples[0]["sequence"] + index)
+        return recording
+
+    def has_samples(self, more_than=0):
+        """Whether so many are in the file, which is still written to."""
+        try:
+            return len(Recording(self.path).samples) > more_than
+        except (OSError, ValueError, IndexError):
+            return False
+
+    def assert_whole(self, recording, reason):
+        self.assertIsNotNone(recording.summary)
+        self.assertEqual(recording.summary["reason"], reason)
+        self.assertEqual(recording.summary["ticks"], recording.ticks)
+        self.assertEqual(recording.summary["samples"], len(recording.samples))
+        self.assertEqual(recording.summary["missed"], recording.missed)
+        self.assertEqual(recording.summary["stopped"], recording.stopped)
+
+    def test_blocked_threads(self):
+        """All of them at each tick, without one being stopped; their stacks are right."""
+        target = self.start("threads")
+        text = self.record(target.pid)
+        self.assert_free(target.pid)
+        recording = self.read()
+        self.assert_whole(recording, 2)
+        tids = set(task_states(target.pid))
+        self.assertEqual({sample["tid"] for sample in recording.samples}, tids)
+        self.assertEqual(len(recording.samples), len(tids) * recording.ticks)
+        self.assertEqual(recording.summary["thread_stops"], 0)
+        self.assertIn("stopped 0 times", text)
+        path = os.path.join(TARGETS, "threads")
+        table = symbols(path)
+        for sample in recording.samples:
+            self.assertEqual(sample["end"], "root")
+            names = names_in(sample, path, table)
+            if sample["tid"] == target.pid:
+                self.assertEqual(names[:2], ["target_wait", "main"])
+            else:
+                self.assertEqual(names[-2:], ["thread_routine", "target_thread_main"])
+        # Each was read once and repeated ever since.
+        self.assertEqual(sum(not sample["repeated"] for sample in recording.samples),
+                         len(tids))
+        self.assertLess(os.path.getsize(self.path), 8 * len(recording.samples))
+
+    def test_running_threads(self):
+        target = self.start("busy", 2, settle=False)
+        text = self.record("-r", 200, "--on-cpu", target.pid, seconds="0.5")
+        self.assert_free(target.pid)
+        recording = self.read()
+        self.assert_whole(recording, 2)
+        self.assertEqual({sample["state"] for sample in recording.samples}, {"R"})
+        self.assertEqual(recording.segments[0][3], 5000000)
+        cpu = sum(sample["cpu_us"] for sample in recording.samples)
+        self.assertGreater(cpu, 0)
+        self.assertLessEqual(cpu, recording.summary["duration"] // 1000 * os.cpu_count())
+        self.assertGreater(recording.summary["thread_stops"], 0)
+        self.assertRegex(text, r"stopped \d+ times, for .* \(\d+\.\d+% of the time\)")
+
+    def test_selection(self):
+        target = self.start("threads")
+        tids = sorted(task_states(target.pid))
+        self.record("-t", tids[1], "-t", "poll-", "--max-frames=2", target.pid)
+        recording = self.read()
+        names = {sample["thread"].name for sample in recording.samples}
+        self.assertTrue(names and all(name.startswith("poll-") or name ==
+                                      recording.samples[0]["thread"].name for name in names))
+        self.assertEqual({len(sample["frames"]) for sample in recording.samples}, {2})
+        self.assertEqual({sample["end"] for sample in recording.samples}, {"frames"})
+        os.unlink(self.path)
+        self.record("--state=D", target.pid, status=(2,))
+        self.assertEqual(self.read().samples, [])
+
+    def test_deep_stack_is_cut(self):
+        target = self.start("deep")
+        self.record("--max-stack=4", target.pid)
+        self.assertIn("limit", {sample["end"] for sample in self.read().samples})
+
+    def test_ends_by_signal(self):
+        target = self.start("threads")
+        for number in (signal.SIGINT, signal.SIGTERM):
+            process = self.start_recording(target.pid)
+            wait_until(lambda: os.path.exists(self.path) and self.has_samples(), "samples")
+            text = self.finish(process, number)
+            self.assertEqual(process.returncode, 0, text)
+            self.assertIn("stopped, " + self.path, text)
+            self.assert_whole(self.read(), 1)
+            self.assert_free(target.pid)
+            os.unlink(self.path)
+
+    def test_ends_with_target(self):
+        target = self.start("threads")
+        process = self.start_recording(target.pid)
+        wait_until(self.has_samples, "samples")
+        self.assertEqual(target.finish()[0], 0)
+        process.wait(LIMIT_S)
+        recording = self.read()
+        self.assert_whole(recording, 3)
+        self.assertTrue(all(thread.end for thread in recording.threads))
+        self.assertTrue(all(module.end for module in recording.modules))
+
+    def test_killed(self):
+        """The target runs on, and the file can be read to its last whole chunk."""
+        target = self.start("busy", 2, settle=False)
+        for _ in range(3):
+            process = self.start_recording("-r", 1000, target.pid)
+            wait_until(self.has_samples, "samples")
+            process.kill()
+            process.wait(LIMIT_S)
+            self.assert_free(target.pid)
+            recording = self.read()
+            self.assertIsNone(recording.summary)
+            self.assertTrue(recording.samples)
+            result = self.run_tool("report", self.path, status=(0, 1))
+            self.assertIn("no end", (result.stdout + result.stderr).decode())
+            os.unlink(self.path)
+
+    def test_full_disk(self):
+        """By a limit of the file's size; what was written before is there."""
+        target = self.start("busy", 2, settle=False)
+
+        def limit():
+            signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+            resource.setrlimit(resource.RLIMIT_FSIZE, (4000, 4000))
+        process = self.start_recording("-r", 1000, target.pid, preexec_fn=limit,
+                                       restore_signals=False)
+        _, stderr = process.communicate(timeout=LIMIT_S)
+        self.assertEqual(process.returncode, 1, stderr)
+        self.assertIn("writing the recording", stderr.decode())
+        self.assert_free(target.pid)
+        recording = self.read()
+        self.assertTrue(recording.samples)
+        self.assertFalse(recording.cut, "it ends with a whole chunk")
+        self.assertIsNone(recording.summary)
+
+    @unittest.skipUnless(os.geteuid() == 0, "mounting needs root")
+    def test_full_tmpfs(self):
+        target = self.start("busy", 2, settle=False)
+        script = 'mount -t tmpfs -o size=12k none "$1" && "$2" record -r 1000 -o "$1/r" "$3"; ' \
+                 'status=$?; cp "$1/r" "$4"; exit $status'
+        result = subprocess.run(
+            ["unshare", "-m", "sh", "-c", script, "sh", self.directory.name, STACKSNAP,
+             str(target.pid), "/proc/self/fd/1"], stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE, timeout=LIMIT_S)
+        if b"mount" in result.stderr:
+            self.skipTest("tmpfs cannot be mounted: %r" % result.stderr)
+        self.assertEqual(result.returncode, 1, result.stderr)
+        self.assertIn(b"No space left on device", result.stderr)
+        with open(self.path, "wb") as file:
+            file.write(result.stdout)
+        recording = self.read()
+        self.assertTrue(recording.samples)
+        self.assertFalse(recording.cut)
+
+    def test_last(self):
+        """A ring: what is too old is gone, numbers go on, and it is a whole recording at any
+        moment."""
+        target = self.start("threads")
+        process = self.start_recording("--last=400ms", "-r", 500, target.pid)
+        wait_until(lambda: self.has_samples() and self.read().samples[0]["sequence"] > 0,
+                   "something to be dropped")
+        self.finish(process)
+        recording = self.read()
+        self.assertEqual(recording.summary["reason"], 1)
+        self.assertGreater(recording.samples[0]["sequence"], 0)
+        self.assertLess(len(recording.samples), recording.summary["samples"])
+        span = recording.samples[-1]["monotonic"] - recording.samples[0]["monotonic"]
+        self.assertGreaterEqual(span, 300000000)
+        self.assertEqual(os.listdir(self.directory.name), ["recording"])
+
+    def test_command(self):
+        """Followed from its first instruction, before its C library is loaded."""
+        text = self.record("-r", 1000, "--", "sh", "-c", "exit 3", seconds=None)
+        self.assertIn("the process has ended", text)
+        recording = self.read()
+        self.assert_whole(recording, 3)
+        self.assertEqual(recording.processes[0].executable,
+                         os.path.realpath("/bin/sh"))
+        outer = [sample["frames"][-1] for sample in recording.samples[:1]]
+        self.assertTrue(outer[0][0].path.startswith("/"), outer)
+
+    def test_command_that_is_none(self):
+        text = self.record("--", "/nonexistent/program", status=(2,), seconds=None)
+        self.assertIn("/nonexistent/program", text)
+        self.assertFalse(os.path.exists(self.path))
+
+    def test_command_goes_on(self):
+        text = self.record("--", "sh", "-c", "exec sleep 1000 >/dev/null 2>&1")
+        pid = int(re.search(r"process (\d+) goes on", text).group(1))
+        try:
+            self.assert_free(pid)
+        finally:
+            os.kill(pid, signal.SIGKILL)
+
+    def test_children(self):
+        script = "sleep 1000 & sleep 1000 & echo ready; wait"
+        target = self.start_command(["sh", "-c", script], start_new_session=True)
+        self.addCleanup(lambda: os.killpg(target.pid, signal.SIGKILL))
+        self.record("--children", target.pid)
+        recording = self.read()
+        self.assertEqual(sorted(process.name for process in recording.processes),
+                         ["sh", "sleep", "sleep"])
+        self.assertEqual(len({sample["pid"] for sample in recording.samples}), 3)
+
+    def test_exec(self):
+        """Each program is a process of its own, with its own modules."""
+        target = self.start("exec_loop", settle=False)
+        process = self.start_recording("-r", 1000, target.pid)
+        wait_until(lambda: self.has_samples() and len(self.read().processes) > 2,
+                   "a few programs")
+        self.finish(process)
+        recording = self.read()
+        for sample in recording.samples:
+            for module, _, _, _ in sample["frames"]:
+                self.assertTrue(module is None or module.key[0] == sample["thread"].process.key)
+
+    def test_threads_without_pause(self):
+        """Threads are made as before, and seen."""
+        target = self.start("churn", 2)
+        process = self.start_recording("-r", 1000, target.pid)
+        wait_until(lambda: self.has_samples(200), "samples")
+        text = self.finish(process)
+        self.assertEqual(process.returncode, 0, text)
+        self.assert_free(target.pid)
+        recording = self.read()
+        self.assert_whole(recording, 1)
+        seen = len({sample["tid"] for sample in recording.samples})
+        self.assertGreater(seen, 3)
+        status, output = target.finish()
+        self.assertEqual(status, 0)
+        # Not starved: many more were made than there were ticks.
+        made = int(output.split()[-1])
+        self.assertGreater(made, recording.ticks)
+
+    def test_timer_of_a_kilohertz(self):
+        """No signal is lost, and they come while it is recorded."""
+        target = self.start("timer", settle=False)
+        process = self.start_recording("-r", 500, target.pid)
+        wait_until(lambda: self.has_samples(500), "samples")
+        text = self.finish(process)
+        self.assertEqual(process.returncode, 0, text)
+        self.assert_free(target.pid)
+        recording = self.read()
+        span = recording.samples[-1]["monotonic"] - recording.samples[0]["monotonic"]
+        status, output = target.finish()
+        self.assertEqual(status, 0)
+        handled, expired = [int(word) for word in output.split()[1:]]
+        self.assertGreaterEqual(expired, span // 1000000)
+        self.assertGreater(handled, expired // 10)
+
+    def test_modules_take_places(self):
+        """The four moments: an address in B; in D, which is where B was; B elsewhere."""
+        target = self.start("modules")
+        process = self.start_recording("-r", 200, target.pid)
+        addresses, counts = [], []
+        for step in (1, 2, 3):
+            addresses.append(int(re.search(r"step %d (\w+)" % step,
+                                           "\n".join(target.lines)).group(1), 16))
+            count = [0]
+
+            def seen():
+                try:
+                    now = len(Recording(self.path).samples)
+                except (OSError, ValueError, IndexError):
+                    return False
+                count[0] = count[0] or now + 1
+                return now > count[0] + 20
+            wait_until(seen, "samples of step %d" % step)
+            if step < 3:
+                target.process.stdin.write(b"\n")
+                target._read_until(b"ready\n")
+        self.finish(process)
+        recording = self.read()
+        paths = {name: os.path.join(TARGETS, "module_%s.so" % name) for name in "bd"}
+        steps = {}
+        for sample in recording.samples:
+            for module, value, flags, _ in sample["frames"]:
+                name = module and {path: key for key, path in paths.items()}.get(module.path)
+                if not name:
+                    continue
+                self.assertLessEqual(module.begin, sample["monotonic"])
+                if module.end:
+                    self.assertLessEqual(sample["monotonic"], module.end)
+                address = value + module.bias
+                place = value - (1 if flags & 2 else 0)
+                symbol = {n for a, size, n in symbols(paths[name]) if a <= place < a + size}
+                self.assertEqual(symbol, {"plugin_" + name})
+                steps.setdefault((name, module.base), []).append(address)
+        self.assertEqual(sorted(name for name, _ in steps), ["b", "b", "d"])
+        if addresses[0] != addresses[1]:
+            self.skipTest("the loader put D elsewhere: %x %x" % tuple(addresses[:2]))
+        bases = {name: [base for other, base in steps if other == name] for name in "bd"}
+        self.assertIn(bases["d"][0], bases["b"])
+        self.assertEqual(len(set(bases["b"])), 2)
+        report = self.run_tool("report", "-f", "folded", self.path, status=(0, 1)).stdout.decode()
+        for name in ("plugin_b", "plugin_d"):
+            self.assertIn(name, report)
+
+    def test_modules_follow(self):
+        target = self.start("modules")
+        process = subprocess.Popen([STACKSNAP, "modules", "--follow", str(target.pid)],
+                                   stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        self.addCleanup(lambda: process.poll() is None and process.kill())
+
+        def line_of(sign, name):
+            for line in process.stdout:
+                if line.split()[1] == sign and line.strip().endswith(name):
+                    return line
+            raise AssertionError("no %s %s: %s" % (sign, name, process.stderr.read()))
+        loaded = line_of("+", "module_b.so")
+        target.process.stdin.write(b"\n")
+        target._read_until(b"ready\n")
+        unloaded = line_of("-", "module_b.so")
+        self.assertEqual(loaded.split()[2:], unloaded.split()[2:])
+        line_of("+", "module_d.so")
+        process.send_signal(signal.SIGINT)
+        process.communicate(timeout=LIMIT_S)
+        self.assertEqual(process.returncode, 0)
+        self.assert_free(target.pid)
+        listed = self.run_tool("modules", target.pid).stdout.decode()
+        self.assertIn("libc", listed)
+        self.assertIn("module_d.so", listed)
+
+    def test_refused(self):
+        self.run_tool("record", "-o", self.path, 2 ** 22 + 1, status=(2,))
+        self.assertFalse(os.path.exists(self.path))
+        for words in (["--rate=0", 1], ["--duration=x", 1], ["--last=0", 1], [], [1, 2],
+                      [1, "--", "true"]):
+            self.run_tool("record", "-o", self.path, *words, status=(64,))
+
+
+if __name__ == "__main__":
+    main()
