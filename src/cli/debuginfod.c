@@ -19,7 +19,6 @@ typedef int find_function(struct debuginfod_client *client, const unsigned char 
 			  int build_id_size, char **path);
 
 struct ss_debuginfod {
-	void *library;
 	struct debuginfod_client *client;
 	end_function *end;
 	find_function *find_debug;
@@ -33,29 +32,27 @@ void ss_debuginfod_free(struct ss_debuginfod *debuginfod)
 		return;
 	if (debuginfod->client)
 		debuginfod->end(debuginfod->client);
-	if (debuginfod->library)
-		(void)dlclose(debuginfod->library); /* nothing to be done if not */
-	free(debuginfod);
+	free(debuginfod); /* the library stays: those below it are not made to be unloaded
+			   */
 }
 
 static struct ss_error *load(struct ss_debuginfod *debuginfod)
 {
 	static const char name[] = "libdebuginfod.so.1";
 	begin_function *begin;
-
-	debuginfod->library = dlopen(name, RTLD_NOW | RTLD_LOCAL);
-	if (!debuginfod->library)
+	void *library = dlopen(name, RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE);
+	if (!library)
 		return ss_error_with_remedy(
 			ss_error_new(SS_ERROR_INVALID,
 				     "--debuginfod: %s cannot be loaded", name),
 			"install it (Debian: libdebuginfod1; Fedora: "
 			"elfutils-debuginfod-client)");
-	begin = (begin_function *)dlsym(debuginfod->library, "debuginfod_begin");
-	debuginfod->end = (end_function *)dlsym(debuginfod->library, "debuginfod_end");
+	begin = (begin_function *)dlsym(library, "debuginfod_begin");
+	debuginfod->end = (end_function *)dlsym(library, "debuginfod_end");
 	debuginfod->find_debug =
-		(find_function *)dlsym(debuginfod->library, "debuginfod_find_debuginfo");
+		(find_function *)dlsym(library, "debuginfod_find_debuginfo");
 	debuginfod->find_executable =
-		(find_function *)dlsym(debuginfod->library, "debuginfod_find_executable");
+		(find_function *)dlsym(library, "debuginfod_find_executable");
 	if (begin && debuginfod->end && debuginfod->find_debug &&
 	    debuginfod->find_executable)
 		debuginfod->client = begin();
