@@ -188,8 +188,10 @@ static struct ss_error *check_selection(const struct report *report)
 {
 	if (report->profile->samples)
 		return NULL;
+	for (size_t i = 0; i < report->profile->notes.count; i++)
+		ss_failure_warn("%s", report->profile->notes.items[i]);
 	return ss_error_with_remedy(
-		ss_error_new(SS_ERROR_INVALID, "no sample is one that was asked for"),
+		ss_error_new(SS_ERROR_INVALID, "there is no sample that was asked for"),
 		"without --from, --to, --thread, --state and --module all of them are");
 }
 

@@ -25,7 +25,7 @@ static bool translate_modules(struct ss_load_frames *frames, size_t count)
 					  frames->options->raw ? NULL : module->problem);
 		if (frames->modules[i] == SS_NUMBER_NOT)
 			return false;
-		if (frames->wanted_modules)
+		if (frames->wanted_modules && frames->options->wants_module)
 			frames->wanted_modules[i] = frames->options->wants_module(
 				frames->options->data, module->path);
 	}
@@ -169,7 +169,7 @@ static uint32_t translate_stack(struct ss_load_frames *frames, uint32_t stack)
 		if (!frames->place_frames[place] && !translate_place(frames, place))
 			return SS_NUMBER_NOT;
 		const uint32_t *list =
-			&frames->frames.items[frames->place_frames[place] - 1];
+			frames->frames.items + frames->place_frames[place] - 1;
 		for (size_t f = list[0]; f > 0 && call != SS_NUMBER_NOT; f--) {
 			uint32_t next = ss_profile_call(frames->profile, call, list[f]);
 			if (next == SS_NUMBER_NOT &&

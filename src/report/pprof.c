@@ -170,29 +170,28 @@ static void put_line(struct ss_protobuf *location, const struct ss_profile_frame
 	ss_protobuf_message(location, LOCATION_LINE, &line);
 }
 
-/* The location of an address: of its inlined frames, innermost first, and the function
-   that they are in, which is the last of count calls outwards from call. */
-static uint32_t put_location(struct pprof *p, uint32_t call, size_t count)
+/* The location of an address: the count inlined calls from call outwards, innermost
+   first, and the one that they are in, whose frame is outer. */
+static uint32_t put_location(struct pprof *p, uint32_t call, size_t count,
+			     const struct ss_profile_frame *outer)
 {
 	_cleanup_protobuf_ struct ss_protobuf location = {};
-	const struct ss_profile_frame *frame = NULL;
+	uint64_t module = ss_profile_function_at(p->profile, outer->function)->module;
 
 	ss_protobuf_number(&location, LOCATION_ID, ++p->locations);
 	for (size_t i = 0; i < count; i++) {
 		const struct ss_profile_call *c = ss_profile_call_at(p->profile, call);
-		frame = ss_profile_frame_at(p->profile, c->frame);
-		put_line(&location, frame);
+		put_line(&location, ss_profile_frame_at(p->profile, c->frame));
 		call = c->parent;
 	}
-	uint64_t module = ss_profile_function_at(p->profile, frame->function)->module;
+	put_line(&location, outer);
 	if (module != SS_NUMBER_NOT) {
+		const uint64_t mask = ((uint64_t)1 << RANGE_BITS) - 1;
 		ss_protobuf_number(&location, LOCATION_MAPPING, module + 1);
-		ss_protobuf_number(
-			&location, LOCATION_ADDRESS,
-			range_start(module) +
-				(frame->offset & (((uint64_t)1 << RANGE_BITS) - 1)));
+		ss_protobuf_number(&location, LOCATION_ADDRESS,
+				   range_start(module) + (outer->offset & mask));
 	} else {
-		ss_protobuf_number(&location, LOCATION_ADDRESS, frame->offset);
+		ss_protobuf_number(&location, LOCATION_ADDRESS, outer->offset);
 	}
 	ss_protobuf_message(&p->out, PROFILE_LOCATION, &location);
 	return p->locations;
@@ -207,13 +206,16 @@ static bool find_locations(struct pprof *p, uint32_t call)
 	p->path.count = 0;
 	while (call != 0) {
 		const struct ss_profile_call *c = ss_profile_call_at(p->profile, call);
+		const struct ss_profile_frame *frame =
+			ss_profile_frame_at(p->profile, c->frame);
 		call = c->parent;
-		count++;
-		if (ss_profile_frame_at(p->profile, c->frame)->inlined && call != 0)
+		if (frame->inlined && call != 0) {
+			count++;
 			continue;
+		}
 		uint32_t *location = &p->location_of.items[c->frame];
 		if (!*location)
-			*location = put_location(p, begin, count);
+			*location = put_location(p, begin, count, frame);
 		uint64_t *slot = ss_vector_push(&p->path);
 		if (!slot)
 			return false;

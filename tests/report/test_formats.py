@@ -368,7 +368,7 @@ class Selections(ReportTest):
         self.assertEqual(self.folded("--state=R", shop), {("shop", "worker", *BUSY): 3})
         self.assertEqual(sum(self.folded("--module=libshop", shop).values()), 20)
         none = self.report("--module=nothing", shop, status=(2,))
-        self.assertIn(b"no sample is one that was asked for", none.stderr)
+        self.assertIn(b"there is no sample that was asked for", none.stderr)
 
     def test_by_time(self):
         shop = self.shop()
@@ -428,6 +428,28 @@ class Bad(ReportTest):
         self.report("-f", "pprof", "-o", packed, path, status=(1,))
         self.assertIn(b"alert(1)", gzip.decompress(open(packed, "rb").read()))
         Pprof(packed)
+
+    def test_odd_values(self):
+        """Whole and sound, and nothing in it makes sense: every format gets through."""
+        d = Description(host="", period=0)
+        process = d.process(pid=2**31 - 2, name="", executable=None)
+        module = d.module(process, "", None, bias=2**63, size=2**63 - 1, loaded=2**62)
+        threads = [d.thread(process, tid, name) for tid, name in
+                   ((2**31 - 2, ""), (0, " "), (1, "#"), (1, "7/8 9.0: x:"))]
+        stacks = [d.stack((module, 2**64 - 1), (module, 0), (None, 2**64 - 1), end=11),
+                  d.stack(*[(module, i % 3) for i in range(5000)]), d.stack()]
+        for step in (0, 2**40, 1, 2**62):
+            d.tick(missed=2**40, step=step)
+            for i, thread in enumerate(threads):
+                d.sample(thread, stacks[i % 3], "?RtZ"[i], cpu_us=2**50, call=[-1, 9999][i % 2])
+        path = d.write(self.path("odd.ss"))
+        for name in ("text", "folded", "perf", "html", "json", "speedscope"):
+            out = self.report("-f", name, path, status=(1,)).stdout
+            if name in ("json", "speedscope"):
+                json.loads(out)
+        out = self.path("odd.pb.gz")
+        self.report("-f", "pprof", "-o", out, path, status=(1,))
+        Pprof(out)
 
     def test_cut_and_not_recordings(self):
         d = Description()
