@@ -38,7 +38,8 @@ static bool step_bad_pointer(struct ss_view *view, struct ss_regs *regs)
 
 /* The saved frame pointer and the return address above it, System V psABI 3.2.2. The
    other registers are lost. */
-static bool step_frame_pointer(struct ss_view *view, struct ss_regs *regs, bool *root)
+static bool step_frame_pointer(struct ss_view *view, struct ss_regs *regs,
+			       unsigned *links, bool *root)
 {
 	uint64_t fp;
 	uint64_t outer;
@@ -49,14 +50,16 @@ static bool step_frame_pointer(struct ss_view *view, struct ss_regs *regs, bool 
 	    !ss_view_read_word(view, fp + WORD, &pc))
 		return false;
 	*root = pc == 0;
+	bool called = ss_fallback_is_return_address(view, pc);
 	/* Below the first frame of a stack there may be code that has called nobody, as
 	   in goroutines. */
-	bool first = outer == 0 && ss_view_is_code(view, pc);
-	if (!*root && !first && !ss_fallback_is_return_address(view, pc))
+	bool first = !called && outer == 0 && ss_view_is_code(view, pc);
+	if (!*root && !first && !called)
 		return false;
 	if (!*root) {
 		ss_arch_regs_partial(pc, fp + 2 * WORD, regs);
 		ss_regs_set(regs, ss_arch.fp, outer);
+		*links += first || outer != 0;
 	}
 	return true;
 }
@@ -111,9 +114,9 @@ static bool is_outermost(struct ss_view *view, const struct ss_regs *regs)
 }
 
 bool ss_fallback_step(struct ss_view *view, struct ss_regs *regs, bool innermost,
-		      enum ss_frame_source *source, enum ss_end *end)
+		      unsigned *links, enum ss_frame_source *source, enum ss_end *end)
 {
-	bool chained = *source == SS_FROM_FRAME_POINTER;
+	bool chained = *links > 0;
 	bool root = false;
 	uint64_t fp;
 
@@ -121,13 +124,14 @@ bool ss_fallback_step(struct ss_view *view, struct ss_regs *regs, bool innermost
 	*source = SS_FROM_RETURN_ADDRESS;
 	if (innermost && step_bad_pointer(view, regs))
 		return true;
-	if (step_frame_pointer(view, regs, &root)) {
+	if (step_frame_pointer(view, regs, links, &root)) {
 		*source = SS_FROM_FRAME_POINTER;
 		*end = SS_END_ROOT;
 		return !root;
 	}
 	/* The outermost frame pointer is zero (psABI 3.4.1), but so it is where a program
-	   uses none at all. */
+	   uses none at all, and a few functions of its libraries save what they find. */
+	*links = 0;
 	bool zero = !innermost && ss_regs_get(regs, ss_arch.fp, &fp) && fp == 0;
 	if (!(zero && chained) && step_scan(view, regs))
 		return true;

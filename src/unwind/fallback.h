@@ -8,12 +8,13 @@
 #include "unwind/step.h"
 
 /*
- * Goes one frame out. innermost: pc is not a return address. *source: how this frame was
- * found. True: regs are the caller's and *source says how that was found. False: *end
- * says why the stack ends (ROOT: the frame pointers say so), and regs are untouched.
+ * Goes one frame out. innermost: pc is not a return address. *links: how many
+ * frame pointers in a row led to another one, for the next call; 0 after anything else.
+ * True: regs are the caller's and *source says how that was found. False: *end says why
+ * the stack ends (ROOT: the frame pointers say so), and regs are untouched.
  */
 bool ss_fallback_step(struct ss_view *view, struct ss_regs *regs, bool innermost,
-		      enum ss_frame_source *source, enum ss_end *end);
+		      unsigned *links, enum ss_frame_source *source, enum ss_end *end);
 
 /* Whether address is in code, behind a call. */
 bool ss_fallback_is_return_address(struct ss_view *view, uint64_t address);

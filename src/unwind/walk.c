@@ -101,7 +101,8 @@ static bool step_without_cfi(struct ss_walk *walk, struct position *p)
 {
 	bool blind = has_no_image(walk, ss_regs_pc(&p->regs));
 
-	if (!ss_fallback_step(&walk->view, &p->regs, !p->call, &p->source, &walk->end)) {
+	if (!ss_fallback_step(&walk->view, &p->regs, !p->call, &walk->links, &p->source,
+			      &walk->end)) {
 		if (walk->end == SS_END_ROOT && blind)
 			walk->end = SS_END_NO_UNWIND_INFO;
 		if (walk->end != SS_END_ROOT && ss_view_was_cut(&walk->view))
@@ -140,6 +141,7 @@ static bool step(struct ss_walk *walk, struct position *p)
 	if (result != SS_STEP_OK)
 		return false;
 	p->source = SS_FROM_CFI;
+	walk->links = 0;
 	p->call = !p->signal;
 	return true;
 }
@@ -194,7 +196,7 @@ static bool walk_copy(struct ss_walk *walk, const struct ss_capture_thread *thre
 	struct position p = { .regs = thread->regs, .source = SS_FROM_REGISTERS };
 
 	walk->view.thread = thread;
-	walk->guesses = walk->inward = 0;
+	walk->guesses = walk->inward = walk->links = 0;
 	return walk_frames(walk, &p);
 }
 

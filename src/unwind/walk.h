@@ -26,6 +26,7 @@ struct ss_walk {
 	enum ss_end end;		   /* out */
 	unsigned guesses;		   /* so far */
 	unsigned inward;
+	unsigned links; /* of frame pointers, in a row */
 };
 
 /* Finds the frames of a thread and why they end. False without memory. */
