@@ -73,10 +73,10 @@ class Killed(EndToEnd):
                     self.counted(target, sent)
 
     def test_at_random_moments(self):
-        for mode in MODES:
+        for mode in MODES + ("auto",):
             with self.subTest(mode=mode):
                 target = self.start("sigcount")
-                count = tries(60 if mode == "stop" else 15)
+                count = tries(15 if mode == "live" else 40)
                 self.assertEqual(0, kill_at_random([STACKSNAP, "--mode=" + mode], target.pid,
                                                    count, seeded()))
                 self.counted(target, count)

@@ -12,7 +12,7 @@ import unittest
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "survive"))
 
 from harness import MODES, STACKSNAP, main  # noqa: E402
-from fates import FATES, meet, seeded, tries, wrong_stacks  # noqa: E402
+from fates import FATES, OWN, meet, seeded, tries, wrong_stacks  # noqa: E402
 from subjects import Lab  # noqa: E402
 
 
@@ -45,10 +45,13 @@ class Races(unittest.TestCase):
 
 
 def add_test(fate):
+    # what is shot at sleeps, and is not attached to in mode auto
+    modes = MODES + ("auto",) if fate in OWN else MODES
+
     def test(self):
-        for mode in MODES:
+        for mode in modes:
             with self.subTest(mode=mode):
-                self.meet_often(fate, mode, tries(6 if mode == "stop" else 1))
+                self.meet_often(fate, mode, tries(1 if mode == "live" else 4))
 
     setattr(Races, "test_" + fate, test)
 
