@@ -73,7 +73,7 @@ static void write_lists(FILE *out)
 	for (size_t i = 0; (renderer = ss_renderer_at(i)); i++)
 		(void)fprintf(out, "  %-8s %s\n", renderer->name, renderer->summary);
 	(void)fputs("\nExit status: 0 everything is shown whole, 1 something is missing, "
-		    "2 nothing could be shown, 64 wrong usage.\n",
+		    "2 not one stack could be shown, 64 wrong usage.\n",
 		    out);
 }
 

@@ -212,7 +212,7 @@ class Refused(EndToEnd):
                 self.assertEqual((running["end"], running["frames"]), ("denied", []))
                 self.assertIn("attached", running["reason"])
         target = self.start("threads", 1, 1)
-        snapshot = self.filtered(target, "101,310")
+        snapshot = self.filtered(target, "101,310", "--mode=stop")
         self.assertEqual(snapshot.data["capture"]["threads_stopped"], 0)
         for thread in snapshot.threads:
             self.assertEqual(thread["end"], "root")
