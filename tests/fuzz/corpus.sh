@@ -3,7 +3,7 @@
 # program broke on is added by hand, and stays.
 set -eu
 cd "$(dirname "$0")/corpus"
-mkdir -p maps stat status syscall cfi unwind symtab elf demangle segments perfmap recording
+mkdir -p maps stat status syscall cfi unwind symtab elf demangle segments perfmap recording dwarf
 made=$(mktemp -d)
 sleep 60 &
 pid=$!
@@ -58,6 +58,51 @@ objcopy --add-section .gnu_debugdata="$made/names.xz" "$made/mini"
 # shellcheck disable=SC2086 # words
 gcc $small -g -fno-asynchronous-unwind-tables -o "$made/debug" "$made/seed.c"
 objcopy --strip-all --keep-section=.debug_frame "$made/debug" "$made/debug_frame"
+cat >"$made/inlined.c" <<'END'
+static inline __attribute__((always_inline)) long inner(long a) { return a * a + 3; }
+static inline __attribute__((always_inline)) long outer(long a) { return inner(a) + inner(a + 1); }
+long called(long a)
+{
+	long sum = outer(a);
+
+	for (long i = 0; i < a; i++) {
+		long more = inner(i);
+		sum += more;
+	}
+	return sum;
+}
+END
+nowhere="-fdebug-prefix-map=$PWD=/src -fdebug-prefix-map=$made=/src"
+for version in 3 4 5; do
+	# shellcheck disable=SC2086 # words
+	gcc $small $nowhere -O2 -gdwarf-$version -gstrict-dwarf -o "$made/dwarf-$version" "$made/inlined.c"
+done
+if command -v clang >/dev/null; then
+	# shellcheck disable=SC2086 # words
+	clang $small $nowhere -O2 -gdwarf-5 -o "$made/dwarf-clang" "$made/inlined.c"
+fi
+for file in "$made"/dwarf-*; do
+	python3 - "$file" "dwarf/${file##*/dwarf-}" <<'END'
+import struct, subprocess, sys
+from os import path, unlink
+source, target = sys.argv[1:]
+with open(target, "wb") as out:
+    for name in "abbrev info line str line_str aranges ranges rnglists".split():
+        copy = source + "." + name
+        subprocess.run(["objcopy", "-O", "binary", "--only-section=.debug_" + name,
+                        "--set-section-flags", ".debug_%s=alloc" % name, source, copy],
+                       stderr=subprocess.DEVNULL)
+        content = b""
+        if path.exists(copy):
+            with open(copy, "rb") as file:
+                content = file.read()
+            unlink(copy)
+        out.write(struct.pack("<H", len(content)) + content)
+    names = subprocess.run(["nm", source], stdout=subprocess.PIPE, text=True).stdout
+    start = [int(line.split()[0], 16) for line in names.splitlines() if line.endswith(" called")]
+    out.write(struct.pack("<H", start[0] & 0xffff))
+END
+done
 cp "$made/stripped" cfi/plain
 cp "$made/debug_frame" cfi/debug_frame
 cp "$made/pointers" symtab/plain
