@@ -148,6 +148,7 @@ static struct ss_error *print(const struct ss_reading *reading, const char *prob
 	ss_phases_enter(reading->job->phases, SS_PHASE_RENDER);
 	if (reading->job->separate && renderer->separator)
 		(void)fputs(renderer->separator, out);
+	/* cppcheck-suppress returnDanglingLifetime; an error is no part of the options */
 	return renderer->render(snapshot, &render_options, out);
 }
 

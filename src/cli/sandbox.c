@@ -31,7 +31,6 @@ void ss_sandbox_board_free(struct ss_sandbox_board *board)
 struct run {
 	const struct ss_sandbox *sandbox;
 	struct ss_sandbox_board *board; /* shared */
-	struct ss_sandbox_board *own;	/* where the caller has none */
 	int output;
 	int messages;
 	int alive[2]; /* a pipe whose end is reached when the child has ended */
@@ -41,27 +40,21 @@ struct run {
 
 static void run_deinit(struct run *run)
 {
-	ss_sandbox_board_free(run->own);
 	close_cleanup(&run->output);
 	close_cleanup(&run->messages);
 	close_cleanup(&run->alive[0]);
 	close_cleanup(&run->alive[1]);
 }
 
-static struct ss_error *run_init(struct run *run, const struct ss_sandbox *sandbox)
+static struct ss_error *run_init(struct run *run, const struct ss_sandbox *sandbox,
+				 struct ss_sandbox_board *board)
 {
-	*run = (struct run){ .sandbox = sandbox,
-			     .board = sandbox->board,
-			     .alive = { -1, -1 } };
+	*run = (struct run){ .sandbox = sandbox, .board = board, .alive = { -1, -1 } };
 	run->output = memfd_create("output", MFD_CLOEXEC);
 	run->messages = memfd_create("messages", MFD_CLOEXEC);
 	if (run->output < 0 || run->messages < 0 || pipe2(run->alive, O_CLOEXEC) < 0)
 		return ss_error_new_errno(errno, "no files for a child process");
-	if (!run->board)
-		run->board = run->own = ss_sandbox_board_new();
-	if (!run->board)
-		return ss_error_no_memory();
-	*run->board = (struct ss_sandbox_board){ .module = -1 };
+	*board = (struct ss_sandbox_board){ .module = -1 };
 	run->parent = getpid();
 	return NULL;
 }
@@ -293,8 +286,16 @@ static struct ss_error *judge(struct run *run, int status, bool late,
 struct ss_error *ss_sandbox_run(const struct ss_sandbox *sandbox,
 				struct ss_sandbox_outcome *ret)
 {
-	_cleanup_(run_deinit) struct run run = {};
-	struct ss_error *error = run_init(&run, sandbox);
+	_cleanup_(ss_sandbox_board_cleanup) struct ss_sandbox_board *own =
+		sandbox->board ? NULL : ss_sandbox_board_new();
+	struct ss_sandbox_board *board = sandbox->board ? sandbox->board : own;
+	_cleanup_(run_deinit) struct run run = { .output = -1,
+						 .messages = -1,
+						 .alive = { -1, -1 } };
+
+	if (!board)
+		return ss_error_no_memory();
+	struct ss_error *error = run_init(&run, sandbox, board);
 	bool late = false;
 
 	if (error)
