@@ -93,11 +93,12 @@ static void add_poll(struct set *set, const struct ss_memory_fact *memory)
 		memcpy(&from, memory->bytes + at, sizeof(from));
 		if (from.fd < 0)
 			continue;
-		set->items[set->count++] = (struct item){
+		set->items[set->count] = (struct item){
 			.fd = from.fd,
 			.in = from.events & (POLLIN | POLLPRI | POLLRDNORM | POLLRDHUP),
 			.out = from.events & (POLLOUT | POLLWRNORM),
 		};
+		set->count++;
 	}
 }
 

@@ -71,6 +71,6 @@ const struct ss_fd_fact *ss_facts_find_fd(const struct ss_facts *facts, int fd)
 {
 	if (!facts || facts->fds.count == 0)
 		return NULL;
-	return bsearch(&fd, facts->fds.items, facts->fds.count,
-		       sizeof(*facts->fds.items), compare_fd);
+	return bsearch(&fd, facts->fds.items, facts->fds.count, sizeof(*facts->fds.items),
+		       compare_fd);
 }

@@ -118,7 +118,8 @@ struct ss_error *ss_text_write_waits(const struct ss_snapshot *snapshot,
 		const struct ss_wait *wait =
 			ss_snapshot_thread(snapshot, group->members[i])->wait;
 		if (wait)
-			items[count++] = (struct same){ .wait = wait, .count = 1 };
+			items[count] = (struct same){ .wait = wait, .count = 1 };
+		count += wait != NULL;
 	}
 	count = merge(items, count);
 	size_t shown = options->verbose || count <= LINES_MAX ? count : LINES_MAX - 1;

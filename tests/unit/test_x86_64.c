@@ -174,12 +174,34 @@ static void test_blocked(void **state)
 	assert_false(ss_arch_is_blocked(&kernel));
 }
 
+static void test_restarted_call(void **state)
+{
+	static const uint8_t poll[] = { 0x90, 0xb8, 7, 0, 0, 0, 0x0f, 0x05 };
+	static const uint8_t sleep[] = { 0xb8, 0xe6, 0, 0, 0, 0x0f, 0x05 };
+	static const uint8_t read[] = { 0xb8, 0, 0, 0, 0, 0x0f, 0x05 };
+	static const uint8_t by_register[] = { 0x90, 0x90, 0x90, 0x89, 0xf8, 0x0f, 0x05 };
+
+	(void)state;
+	assert_int_equal(ss_arch_restarted_call(poll, sizeof(poll)), SYS_poll);
+	assert_int_equal(ss_arch_restarted_call(sleep, sizeof(sleep)),
+			 SYS_clock_nanosleep);
+	/* the kernel never goes on with these so */
+	assert_int_equal(ss_arch_restarted_call(read, sizeof(read)), -1);
+	assert_int_equal(ss_arch_restarted_call(by_register, sizeof(by_register)), -1);
+	assert_int_equal(ss_arch_restarted_call(sleep + 1, sizeof(sleep) - 1), -1);
+	assert_int_equal(ss_arch_restarted_call(NULL, 0), -1);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_registers),	cmocka_unit_test(test_cure),
-		cmocka_unit_test(test_alternate_stack), cmocka_unit_test(test_calls),
-		cmocka_unit_test(test_sigreturn),	cmocka_unit_test(test_blocked),
+		cmocka_unit_test(test_restarted_call),
+		cmocka_unit_test(test_registers),
+		cmocka_unit_test(test_cure),
+		cmocka_unit_test(test_alternate_stack),
+		cmocka_unit_test(test_calls),
+		cmocka_unit_test(test_sigreturn),
+		cmocka_unit_test(test_blocked),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
