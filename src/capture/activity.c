@@ -76,10 +76,10 @@ struct ss_error *ss_activity_take(const struct ss_target *target,
 {
 	_cleanup_(activity_cleanup) struct ss_activity *activity =
 		calloc(1, sizeof(*activity));
-	struct ss_error *error = ss_target_check(target);
 
-	if (!error && !activity)
-		error = ss_error_no_memory();
+	if (!activity)
+		return ss_error_no_memory();
+	struct ss_error *error = ss_target_check(target);
 	if (!error)
 		error = read_threads(target, activity);
 	if (error)

@@ -10,7 +10,7 @@
 
 #include "stacksnap.h"
 
-enum { STORM_THREADS = 64, LOCKS = 6, SNAPSHOTS = 60 };
+enum { STORM_THREADS = 64, LOCKS = 6, SNAPSHOTS = 40 };
 
 static pthread_mutex_t mutexes[LOCKS];
 static pthread_rwlock_t rwlocks[LOCKS];
