@@ -70,7 +70,7 @@ static bool add_tasks(struct look *look)
 
 	for (size_t i = 0; i < sampler->threads.count; i++)
 		count += sampler->threads.items[i].touched;
-	if (!ss_tasks_reserve(&look->tasks, count))
+	if (!ss_tasks_reserve(&look->tasks, count + 1)) /* never NULL */
 		return false;
 	for (size_t i = 0; i < sampler->threads.count; i++) {
 		const struct ss_sampled *thread = &sampler->threads.items[i];

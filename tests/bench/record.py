@@ -1,0 +1,161 @@
+#!/usr/bin/env python3
+"""
+What recording costs: programs with running and blocked threads, alone and beside a
+recorder, an eu-stack loop and a gdb loop, in turn. Work is what the running threads get
+done, by the clock (the tool's own use of the CPUs is in it) and for each second of CPU time
+that they had (what stops cost them).
+
+The environment says where things are: STACKSNAP and BUILD, as for bench.py.
+"""
+
+import json
+import os
+import shutil
+import struct
+import subprocess
+import sys
+import tempfile
+import time
+from statistics import median
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+ROOT = os.path.dirname(os.path.dirname(HERE))
+BUILD = os.environ.get("BUILD") or os.path.join(ROOT, "build/release")
+STACKSNAP = os.environ.get("STACKSNAP") or os.path.join(BUILD, "stacksnap")
+ROUNDS, WINDOW_S = 5, 3
+TICKS = 1e9 / os.sysconf("SC_CLK_TCK")
+
+# title, threads, running, rate, the slowdown that is allowed in percent
+CASES = [
+    ("1,000 threads, 10 run, 99 Hz", 1000, 10, 99, 1.0),
+    ("100 threads, 1 runs, 1,000 Hz", 100, 1, 1000, None),
+    ("100 threads, 0 run, 1,000 Hz", 100, 0, 1000, None),
+]
+
+
+class Work:
+    def __init__(self, directory, threads, running):
+        self.path = os.path.join(directory, "rounds")
+        self.running = running
+        program = os.path.join(BUILD, "tests/bench/work")
+        self.process = subprocess.Popen([program, self.path, str(threads), str(running)],
+                                        stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+        assert self.process.stdout.readline() == b"ready\n"
+        self.pid = self.process.pid
+
+    def rounds(self):
+        with open(self.path, "rb") as file:
+            return sum(struct.unpack("<%dQ" % self.running, file.read(8 * self.running)))
+
+    def cpu_s(self):
+        with open("/proc/%d/stat" % self.pid, encoding="latin-1") as file:
+            fields = file.read().rsplit(")", 1)[1].split()
+        return (int(fields[11]) + int(fields[12])) * TICKS / 1e9
+
+    def measure(self):
+        """Rounds a second, by the clock and by CPU time."""
+        begin = time.monotonic(), self.rounds(), self.cpu_s()
+        time.sleep(WINDOW_S)
+        end = time.monotonic(), self.rounds(), self.cpu_s()
+        done = end[1] - begin[1]
+        cpu = end[2] - begin[2]
+        return done / (end[0] - begin[0]), done / cpu if cpu else 0
+
+    def end(self):
+        self.process.kill()
+        self.process.wait()
+
+
+def recorder(pid, rate, directory):
+    path = os.path.join(directory, "recording-%d" % time.monotonic_ns())
+    return [STACKSNAP, "record", "-r", str(rate), "-o", path, str(pid)]
+
+
+def loop(command):
+    return ["sh", "-c", "while :; do %s >/dev/null 2>&1; done" % command]
+
+
+def beside(command, work):
+    """Measures while a command runs; what it said, and its share of a CPU."""
+    before = os.times()
+    process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stderr=subprocess.PIPE,
+                               stdout=subprocess.DEVNULL, start_new_session=True)
+    begin = time.monotonic()
+    measured = work.measure()
+    os.killpg(process.pid, 2 if command[0] == STACKSNAP else 9)
+    _, stderr = process.communicate()
+    after = os.times()
+    cpu = (after.children_user + after.children_system - before.children_user -
+           before.children_system)
+    return measured, stderr.decode(), cpu / (time.monotonic() - begin)
+
+
+def slowdown(alone, with_it):
+    return 100 * (1 - with_it / alone) if alone else 0
+
+
+def numbers(stderr):
+    words = stderr.replace(",", "").split()
+    found = {"ticks": 0, "missed;": 0, "samples": 0}
+    for before, word in zip(words, words[1:]):
+        if word in found and before.isdigit():
+            found[word] = int(before)
+    return found
+
+
+def run_case(title, threads, running, rate, allowed, directory):
+    work = Work(directory, threads, running)
+    tools = {"stacksnap record": recorder(work.pid, rate, directory)}
+    if shutil.which("eu-stack"):
+        tools["eu-stack, in a loop"] = loop("eu-stack -p %d" % work.pid)
+    if shutil.which("gdb"):
+        tools["gdb, in a loop"] = loop("gdb -p %d -batch -ex 'thread apply all bt'" % work.pid)
+    result = {"case": title, "tools": {}}
+    try:
+        for name, command in tools.items():
+            runs = []
+            for _ in range(ROUNDS if name.startswith("stacksnap") else 1):
+                alone = work.measure()
+                if name.startswith("stacksnap"):
+                    command = recorder(work.pid, rate, directory)
+                measured, stderr, cpu = beside(command, work)
+                counts = numbers(stderr)
+                runs.append((slowdown(alone[0], measured[0]),
+                             slowdown(alone[1], measured[1]), cpu, counts))
+            due = sum(run[3]["ticks"] + run[3]["missed;"] for run in runs)
+            result["tools"][name] = {
+                "slowdown_percent": median(run[0] for run in runs),
+                "slowdown_cpu_percent": median(run[1] for run in runs),
+                "cpu_share": median(run[2] for run in runs),
+                "missed_percent": 100 * sum(run[3]["missed;"] for run in runs) / due
+                if due else None}
+    finally:
+        work.end()
+    own = result["tools"]["stacksnap record"]
+    result["met"] = allowed is None or own["slowdown_cpu_percent"] <= allowed
+    return result
+
+
+def show(result):
+    print("\n%s" % result["case"])
+    for name, found in result["tools"].items():
+        missed = found["missed_percent"]
+        print("  %-20s slower by %6.2f %% (for its CPU time %6.2f %%), takes %5.1f %% of a CPU%s"
+              % (name, found["slowdown_percent"], found["slowdown_cpu_percent"],
+                 100 * found["cpu_share"],
+                 "" if missed is None else ", %.1f %% of ticks missed" % missed))
+
+
+def main():
+    results = []
+    with tempfile.TemporaryDirectory() as directory:
+        for case in CASES:
+            results.append(run_case(*case, directory))
+            show(results[-1])
+    with open(os.path.join(BUILD, "bench-record.json"), "w", encoding="utf-8") as file:
+        json.dump(results, file, indent=1)
+    return 0 if all(result["met"] for result in results) else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,61 @@
+/*
+ * work FILE THREADS RUNNING: threads of which some compute and the rest are blocked, for
+ * measuring what a recorder costs. FILE becomes an array of 64-bit numbers, one for each
+ * running thread: the rounds that it has made. It ends with its stdin.
+ */
+#include <fcntl.h>
+#include <pthread.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+enum { ROUND = 2000 };
+
+static void *compute(void *arg)
+{
+	_Atomic uint64_t *rounds = arg;
+
+	for (;;) {
+		for (volatile int i = 0; i < ROUND; i++)
+			;
+		++*rounds;
+	}
+	return NULL;
+}
+
+static void *block(void *arg)
+{
+	(void)arg;
+	for (;;)
+		pause();
+	return NULL;
+}
+
+int main(int argc, char **argv)
+{
+	int threads = argc > 2 ? atoi(argv[2]) : 0;
+	int running = argc > 3 ? atoi(argv[3]) : 0;
+	int fd = argc > 1 ? open(argv[1], O_RDWR | O_CREAT, 0600) : -1;
+	size_t size = (size_t)(running ? running : 1) * sizeof(uint64_t);
+	pthread_attr_t attr;
+	pthread_t thread;
+	char byte;
+
+	if (fd < 0 || ftruncate(fd, (off_t)size) < 0)
+		return 1;
+	uint64_t *rounds = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+	if (rounds == MAP_FAILED || pthread_attr_init(&attr) ||
+	    pthread_attr_setstacksize(&attr, 64 << 10))
+		return 1;
+	for (int i = 0; i < threads; i++) {
+		void *(*routine)(void *) = i < running ? compute : block;
+		if (pthread_create(&thread, &attr, routine,
+				   rounds + (i < running ? i : 0)))
+			return 1;
+	}
+	puts("ready");
+	fflush(stdout);
+	return read(STDIN_FILENO, &byte, 1) < 0;
+}
