@@ -194,7 +194,7 @@ class Record(EndToEnd):
 
         def limit():
             signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
-            resource.setrlimit(resource.RLIMIT_FSIZE, (4000, 4000))
+            resource.setrlimit(resource.RLIMIT_FSIZE, (12000, 12000))
         process = self.start_recording("-r", 1000, target.pid, preexec_fn=limit,
                                        restore_signals=False)
         _, stderr = process.communicate(timeout=LIMIT_S)
