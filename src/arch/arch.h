@@ -51,6 +51,9 @@ void ss_arch_syscall(const ss_kernel_regs *kernel, struct ss_syscall *ret);
    otherwise the call is about to return. */
 bool ss_arch_is_blocked(const ss_kernel_regs *kernel);
 
+/* Whether the thread has just been made, by clone(2) or the like, and has not run yet. */
+bool ss_arch_is_newborn(const ss_kernel_regs *kernel);
+
 /* What thread-local storage is reached by: the pthread_t of glibc and musl. */
 uint64_t ss_arch_thread_pointer(const ss_kernel_regs *kernel);
 

@@ -99,6 +99,15 @@ bool ss_arch_is_blocked(const ss_kernel_regs *k)
 		result == -ERESTARTNOHAND || result == -ERESTART_RESTARTBLOCK);
 }
 
+/* In its maker the call returns an id, which is never 0. */
+bool ss_arch_is_newborn(const ss_kernel_regs *k)
+{
+	long call = (long)k->orig_rax;
+
+	return k->rax == 0 && (call == SYS_clone || call == SYS_clone3 ||
+			       call == SYS_fork || call == SYS_vfork);
+}
+
 /* How a call says that it waits for ever, in the argument of that number. */
 enum infinite {
 	ALWAYS, /* it has no timeout */

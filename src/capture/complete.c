@@ -99,6 +99,7 @@ static void take_registers(struct ss_capture_thread *thread,
 {
 	thread->regs = now->regs;
 	thread->thread_pointer = now->thread_pointer;
+	thread->newborn = now->newborn;
 	thread->stopped_ns = now->stopped_ns;
 	thread->reason = NULL;
 }

@@ -21,14 +21,17 @@ static bool is_partial(const struct ss_task *task)
 	return task->partial;
 }
 
-/* A thread that appeared in the freeze was not asked for its name there. */
-static void read_name(const struct ss_target *target, struct ss_task *task,
-		      struct ss_text *text)
+/* A thread that appeared in the freeze was not asked for its name and state there. What
+   state it was in its registers tell. */
+static void identify(const struct ss_target *target, struct ss_task *task,
+		     struct ss_text *text)
 {
 	struct ss_stat stat;
 
-	if (task->phase == SS_TASK_RELEASED && task->state == '?' &&
-	    ss_target_read_stat(target, task->tid, text, &stat))
+	if (task->phase != SS_TASK_RELEASED || task->state != '?')
+		return;
+	task->state = ss_arch_is_blocked(&task->kernel) ? 'S' : 'R';
+	if (ss_target_read_stat(target, task->tid, text, &stat))
 		memcpy(task->comm, stat.comm, sizeof(task->comm));
 }
 
@@ -136,7 +139,7 @@ void ss_observe_tasks(struct ss_arena *arena, const struct ss_capture *capture,
 		struct ss_task *task = &tasks->items.items[i];
 		struct ss_stat stat;
 		if (!is_left(task)) {
-			read_name(target, task, &text);
+			identify(target, task, &text);
 			continue;
 		}
 		if (!ss_target_read_stat(target, task->tid, &text, &stat)) {
@@ -156,8 +159,7 @@ void ss_observe_tasks(struct ss_arena *arena, const struct ss_capture *capture,
 			ss_observe_tracer(target, task->tid, tasks);
 		observe(arena, capture, target, task, memory, options, &text);
 		task->reason = reason_of(tasks, task);
-		if (task->phase == SS_TASK_REFUSED && !task->partial &&
-		    !tasks->traced[0])
+		if (task->phase == SS_TASK_REFUSED && !task->partial && !tasks->traced[0])
 			task->phase = SS_TASK_DENIED;
 	}
 }

@@ -40,6 +40,10 @@ static const char *reason_of(const struct ss_task *task)
 		return "has ended (pthread_exit), and stays listed until the others end";
 	case SS_TASK_GONE:
 		return "ended while it was looked at";
+	case SS_TASK_RELEASED:
+		return ss_arch_is_newborn(&task->kernel) ?
+			       "has just been made, and has not run yet" :
+			       NULL;
 	default:
 		return NULL;
 	}
@@ -56,6 +60,7 @@ static void fill_registers(struct ss_capture_thread *thread, const struct ss_tas
 		ss_arch_regs(&task->kernel, &thread->regs);
 		ss_arch_syscall(&task->kernel, &thread->syscall);
 		thread->thread_pointer = ss_arch_thread_pointer(&task->kernel);
+		thread->newborn = ss_arch_is_newborn(&task->kernel);
 	} else {
 		thread->syscall.number = -1;
 	}

@@ -84,8 +84,9 @@ static enum ss_end end_of_step(const struct ss_walk *walk, enum ss_step step)
 struct position {
 	struct ss_regs regs;
 	enum ss_frame_source source;
-	bool call;   /* pc is a return address */
-	bool signal; /* pc is in the signal trampoline */
+	bool call;    /* pc is a return address */
+	bool signal;  /* pc is in the signal trampoline */
+	bool newborn; /* the thread has not run yet */
 };
 
 /* Whether all that is known of the code at pc is that it is code. Then a frame pointer of
@@ -101,6 +102,13 @@ static bool step_without_cfi(struct ss_walk *walk, struct position *p)
 {
 	bool blind = has_no_image(walk, ss_regs_pc(&p->regs));
 
+	/* C libraries have no CFI where their clone() returns twice: it cannot be right
+	   for both. The new thread's stack is empty; nothing above it is to be scanned.
+	 */
+	if (p->newborn && !p->call) {
+		walk->end = SS_END_ROOT;
+		return false;
+	}
 	if (!ss_fallback_step(&walk->view, &p->regs, !p->call, &walk->links, &p->source,
 			      &walk->end)) {
 		if (walk->end == SS_END_ROOT && blind)
@@ -193,7 +201,9 @@ static bool walk_frames(struct ss_walk *walk, struct position *p)
 /* False without memory. */
 static bool walk_copy(struct ss_walk *walk, const struct ss_capture_thread *thread)
 {
-	struct position p = { .regs = thread->regs, .source = SS_FROM_REGISTERS };
+	struct position p = { .regs = thread->regs,
+			      .source = SS_FROM_REGISTERS,
+			      .newborn = thread->newborn };
 
 	walk->view.thread = thread;
 	walk->guesses = walk->inward = walk->links = 0;

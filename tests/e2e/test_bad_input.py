@@ -276,9 +276,11 @@ class Changing(EndToEnd):
         self.assertEqual(target.finish()[0], 5)
 
     def test_threads_come_and_go(self):
+        """They are often seen before their first instruction: whole, and said to be new."""
         target = self.start("churn", 4)
         for mode in MODES:
             with self.subTest(mode=mode):
+                new = lost = 0
                 for _ in range(40):
                     snapshot = self.snap(target.pid, mode=mode, status=(0, 1))
                     self.assert_stack(snapshot, "churn", MAIN_STACK)
@@ -289,6 +291,13 @@ class Changing(EndToEnd):
                             self.assertIn("make", names)
                     for thread in snapshot.threads:
                         self.assertTrue(thread["frames"] or thread["end"] != "root")
+                        self.assertTrue(thread["state"])
+                        if len(thread["frames"]) == 1:
+                            new += thread["reason"] is not None
+                            lost += thread["end"] == "no-unwind-info"
+                # in one or two instructions after that nobody can tell
+                self.assertLess(lost, 3)
+                self.assertGreater(new, lost)
         status, output = target.finish()
         self.assertEqual(status, 0)
         self.assertRegex(output, r"^made \d+")

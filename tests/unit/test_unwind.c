@@ -172,6 +172,17 @@ static void test_guesses_end(void **state)
 	ss_capture_free(capture);
 }
 
+/* A thread that has not run yet: what looks like return addresses is above its stack. */
+static void test_newborn(void **state)
+{
+	(void)state;
+	for (size_t i = 0; i < WORDS; i++)
+		words[i] = CODE + i;
+	struct ss_capture *capture = make(CODE, 0, WORDS, false);
+	capture->threads.items[0].newborn = true;
+	ss_snapshot_free(walk(capture, 0, SS_END_ROOT, 1));
+}
+
 /* Many threads with two different stacks, and one that has none. */
 static void test_equal_stacks_share(void **state)
 {
@@ -230,6 +241,7 @@ int main(void)
 		cmocka_unit_test(test_loops),
 		cmocka_unit_test(test_bad_pointer),
 		cmocka_unit_test(test_guesses_end),
+		cmocka_unit_test(test_newborn),
 		cmocka_unit_test(test_equal_stacks_share),
 	};
 

@@ -174,6 +174,22 @@ static void test_blocked(void **state)
 	assert_false(ss_arch_is_blocked(&kernel));
 }
 
+static void test_newborn(void **state)
+{
+	ss_kernel_regs kernel = regs_in(SYS_clone3, 0);
+
+	(void)state;
+	assert_true(ss_arch_is_newborn(&kernel));
+	kernel = regs_in(SYS_clone, 0);
+	assert_true(ss_arch_is_newborn(&kernel));
+	kernel = regs_in(SYS_clone, 4711); /* who made it */
+	assert_false(ss_arch_is_newborn(&kernel));
+	kernel = regs_in(SYS_futex, 0);
+	assert_false(ss_arch_is_newborn(&kernel));
+	kernel = regs_in(-1, 0);
+	assert_false(ss_arch_is_newborn(&kernel));
+}
+
 static void test_restarted_call(void **state)
 {
 	static const uint8_t poll[] = { 0x90, 0xb8, 7, 0, 0, 0, 0x0f, 0x05 };
@@ -195,6 +211,7 @@ static void test_restarted_call(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_newborn),
 		cmocka_unit_test(test_restarted_call),
 		cmocka_unit_test(test_registers),
 		cmocka_unit_test(test_cure),
