@@ -1,4 +1,5 @@
 #include <string.h>
+#include <sys/mman.h>
 
 #include "base/error.h"
 #include "model/futex.h"
@@ -43,6 +44,21 @@ static const char *intern_or_null(struct ss_snapshot *snapshot, const char *text
 	return text ? ss_intern_string(snapshot->strings, text) : NULL;
 }
 
+/* What is known of an end in memory that was not copied: it may be in another stack, as
+   where a program was compiled with split stacks. NULL: nothing. */
+static const char *reason_of_unreadable(const struct ss_walk *walk,
+					const struct ss_capture_thread *thread)
+{
+	const struct ss_capture *capture = walk->view.capture;
+	const struct ss_area *area = ss_capture_find_area(capture, walk->view.missing);
+
+	if (walk->frames.count == 0 || thread->live || !area ||
+	    (area->prot & (PROT_READ | PROT_WRITE)) != (PROT_READ | PROT_WRITE) ||
+	    area == ss_capture_find_area(capture, ss_regs_sp(&thread->regs)))
+		return NULL;
+	return "it leads to other memory than the stack that was copied";
+}
+
 static bool add_thread(struct ss_walk *walk, const struct ss_capture_thread *from)
 {
 	struct ss_snapshot *snapshot = walk->snapshot;
@@ -67,6 +83,9 @@ static bool add_thread(struct ss_walk *walk, const struct ss_capture_thread *fro
 	thread->frame_count = walk->frames.count;
 	if (thread->end == SS_END_FRAMES && !thread->reason)
 		thread->reason = intern_or_null(snapshot, walk->frames_reason);
+	if (thread->end == SS_END_UNREADABLE && !thread->reason)
+		thread->reason =
+			intern_or_null(snapshot, reason_of_unreadable(walk, from));
 	return ok &&
 	       ss_snapshot_add_stack(snapshot, walk->frames.items, walk->frames.count,
 				     walk->end, &thread->stack_id);

@@ -8,7 +8,8 @@ import shutil
 import subprocess
 import tempfile
 
-from harness import (AnyOf, EndToEnd, LIMIT_S, MAIN_STACK, MODES, Named, THREAD_END, main)
+from harness import (AnyOf, EndToEnd, LIMIT_S, MAIN_STACK, MODES, Named, THREAD_END, main,
+                     task_states, wait_until)
 
 BLOCK = [Named("poll"), "target_block", "block"]
 HANDLER = BLOCK + ["on_signal", AnyOf("__restore_rt", None)]
@@ -61,6 +62,72 @@ class Wrecked(EndToEnd):
         self.assertEqual((frame["module"], frame["area"]), (None, None))
         text = self.run_tool(target.pid, status=(1, )).stdout.decode()
         self.assertIn("[unmapped]+" + frame["pc"], text)
+
+
+SPLIT = """
+#include <poll.h>
+#include <pthread.h>
+#include <stdio.h>
+__attribute__((noinline, no_split_stack)) static void innermost(void)
+{
+	poll(NULL, 0, -1);
+	__asm__ volatile("");
+}
+__attribute__((noinline)) static void descend(int depth)
+{
+	char bytes[4096];
+	__asm__ volatile("" : : "r"(bytes) : "memory");
+	if (depth)
+		descend(depth - 1);
+	else
+		innermost();
+	__asm__ volatile("" : : "r"(bytes) : "memory");
+}
+static void *run(void *data)
+{
+	descend(3);
+	return data;
+}
+int main(void)
+{
+	pthread_t thread;
+	char byte;
+	pthread_create(&thread, NULL, run, NULL);
+	puts("ready");
+	fflush(stdout);
+	return read(0, &byte, 1) + 7;
+}
+"""
+
+
+class SplitStacks(EndToEnd):
+    def own_names(self, snapshot, tid):
+        thread = snapshot.thread(tid)
+        return thread, [frame["symbol"] for frame in snapshot.frames(thread)
+                        if snapshot.module(frame)["path"].endswith("/split")]
+
+    def test_stack_in_pieces(self):
+        """One piece is copied. It is said that the stack goes on elsewhere."""
+        directory = tempfile.mkdtemp(prefix="stacksnap-split-")
+        self.addCleanup(shutil.rmtree, directory)
+        path = os.path.join(directory, "split")
+        with open(path + ".c", "w") as file:
+            file.write("#include <unistd.h>\n" + SPLIT)
+        if subprocess.run([os.environ.get("CC", "cc"), "-O1", "-fsplit-stack", "-fuse-ld=gold",
+                           "-pthread", "-o", path, path + ".c"], stdout=subprocess.DEVNULL,
+                          stderr=subprocess.DEVNULL, timeout=LIMIT_S).returncode:
+            self.skipTest("this compiler and linker make no split stacks")
+        target = self.start_command([path])
+        tid, = set(task_states(target.pid)) - {target.pid}
+        wait_until(lambda: task_states(target.pid)[tid] == "S", "the thread to wait")
+        snapshot = self.snap(target.pid, status=(1, ))
+        thread, names = self.own_names(snapshot, tid)
+        self.assertEqual((thread["end"], names[-1]), ("unreadable", "__morestack"))
+        self.assertIn("other memory", thread["reason"])
+        self.assertRegex(snapshot.stderr, r"thread .*\b%d\b.*other memory" % tid)
+        self.assertEqual(names[:2], ["innermost", "descend"])
+        self.assertLessEqual(set(names), {"innermost", "descend", "run", "__morestack"})
+        self.assertEqual(target.finish()[0], 7)
 
 
 PROGRAM_32 = """
