@@ -24,6 +24,7 @@ static enum ss_wait_kind kind_of(enum ss_lock_layout layout)
 		[SS_LOCK_RUST_COND] = SS_WAIT_CONDVAR,
 		[SS_LOCK_RUST_ONCE] = SS_WAIT_ONCE,
 		[SS_LOCK_RUST_PARK] = SS_WAIT_FUTEX,
+		[SS_LOCK_JAVA] = SS_WAIT_MUTEX,
 	};
 
 	return kinds[layout];
@@ -148,6 +149,14 @@ static void describe_refused(struct ss_diagnosis *d)
 	d->wait->owner_reason = "which mutex it is cannot be seen";
 }
 
+/* The thread waits to be told, and not on the monitor itself. */
+static void describe_monitor(struct ss_diagnosis *d)
+{
+	d->wait->owner_reason = "the virtual machine knows it (jstack tells)";
+	ss_words_add(&d->text, "a Java monitor, owner unknown: %s",
+		     d->wait->owner_reason);
+}
+
 static bool describe_several(struct ss_diagnosis *d)
 {
 	if (d->facts->call.number != SYS_futex_waitv)
@@ -175,6 +184,8 @@ bool ss_futex_describe(struct ss_diagnosis *d)
 	d->wait->kind = kind_of(sign.layout);
 	if (is_refused(&futex, &sign)) {
 		describe_refused(d);
+	} else if (sign.layout == SS_LOCK_JAVA) {
+		describe_monitor(d);
 	} else if (!ss_lock_layout_read(&d->facts->lock, &futex, &sign, &lock)) {
 		d->wait->owner_reason = "the lock could not be read";
 		describe_bare(d, &futex, &sign, &lock);

@@ -158,6 +158,19 @@ static bool is_musl(const struct ss_frame *frame)
 	return false;
 }
 
+/* A thread that wants a monitor of HotSpot waits on a condition variable of its own. */
+static bool wants_monitor(const struct ss_snapshot *snapshot,
+			  const struct ss_thread *thread, size_t from)
+{
+	for (size_t i = from; i < SS_MIN(thread->frame_count, (size_t)FRAMES_MAX); i++) {
+		const char *symbol = ss_snapshot_frame(snapshot, thread, i)->symbol;
+		if (symbol && (starts_with(symbol, "ObjectMonitor::EnterI(") ||
+			       starts_with(symbol, "ObjectMonitor::enter(")))
+			return true;
+	}
+	return false;
+}
+
 struct ss_lock_sign ss_lock_sign_find(const struct ss_snapshot *snapshot,
 				      const struct ss_thread *thread)
 {
@@ -174,6 +187,8 @@ struct ss_lock_sign ss_lock_sign_find(const struct ss_snapshot *snapshot,
 			continue;
 		sign.named = true;
 		sign.layout = find_function(frame->symbol);
+		if (sign.layout == SS_LOCK_COND && wants_monitor(snapshot, thread, i))
+			sign.layout = SS_LOCK_JAVA;
 		if (sign.layout)
 			break;
 	}

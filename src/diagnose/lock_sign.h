@@ -26,6 +26,7 @@ enum ss_lock_layout {
 	SS_LOCK_RUST_COND,
 	SS_LOCK_RUST_ONCE,
 	SS_LOCK_RUST_PARK,
+	SS_LOCK_JAVA, /* a monitor of a Java virtual machine */
 };
 
 struct ss_lock_sign {

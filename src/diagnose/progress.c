@@ -12,6 +12,8 @@ enum {
 	PLACE_FRAMES = 4096, /* that are compared */
 };
 
+#define SECOND_NS UINT64_C(1000000000)
+
 SS_DEFINE_CLEANUP(struct ss_progress, progress, ss_progress_free)
 
 bool ss_progress_is_idle_kind(enum ss_wait_kind kind)
@@ -183,6 +185,21 @@ static const struct ss_thread *find_root(const struct ss_progress *progress,
 	return thread;
 }
 
+/* It woke up as often as a time limit of a second or more wakes it, and each time went
+   to wait in the same place again: monitors of Java are waited for like that. */
+static bool only_looks_again(const struct ss_progress *progress,
+			     const struct ss_thread *thread,
+			     const struct ss_thread_progress *own)
+{
+	const struct ss_thread_facts *facts =
+		ss_facts_find_thread(progress->last->facts, thread->tid);
+	struct ss_futex futex;
+
+	return own->movement == SS_MOVEMENT_WOKEN && facts &&
+	       ss_futex_parse(&facts->call, &futex) && futex.timed &&
+	       own->runs <= 1 + progress->elapsed_ns / SECOND_NS;
+}
+
 /* It stood still all the time where threads should not have to wait long, and so did
    the thread that it waits for, if that is known. */
 static bool is_stuck(const struct ss_progress *progress, const struct ss_thread *thread)
@@ -193,6 +210,8 @@ static bool is_stuck(const struct ss_progress *progress, const struct ss_thread 
 	bool waits = thread->wait && !ss_progress_is_idle_kind(thread->wait->kind);
 	bool held = thread->state == 'D' || thread->state == 'T' || thread->state == 't';
 
+	if (waits && root == thread && only_looks_again(progress, thread, own))
+		return true;
 	if (own->movement != SS_MOVEMENT_NONE || !(waits || held))
 		return false;
 	return progress->threads[index_of(progress, root)].movement == SS_MOVEMENT_NONE;

@@ -25,7 +25,7 @@ struct report {
 enum class { STUCK, BUSY, MOVES, WOKEN, UNKNOWN, IDLE, CLASS_COUNT };
 
 static const char *const class_names[] = {
-	[STUCK] = "stuck: has not run, and does not wait as threads without work do",
+	[STUCK] = "stuck: has not run on, and does not wait as threads without work do",
 	[BUSY] = "busy",
 	[MOVES] = "moving",
 	[WOKEN] = "woken, and waits in the same place again",

@@ -9,12 +9,10 @@ import os
 import re
 import shutil
 import signal
-import socket
-import struct
 import subprocess
-import tempfile
 
 from harness import (EndToEnd, LIMIT_S, MODES, main, task_states, wait_until)
+from mariadb import Connection, MariaDbServer
 
 FRAME = re.compile(r"^#(\d+)\s+(0x[0-9a-f]+)(?: - 1)? ?(.*)$")
 
@@ -174,86 +172,8 @@ class Node(Real):
         self.assertGreater(depths[-2], 40)
 
 
-class Connection:
-    """A client of the server's protocol, version 10: no more than is needed to stay."""
-
-    def __init__(self, path):
-        self.socket = socket.socket(socket.AF_UNIX)
-        self.socket.settimeout(LIMIT_S)
-        self.socket.connect(path)
-        self._packet()  # the greeting
-        protocol_41, secure_connection, plugin_auth = 0x200, 0x8000, 0x80000
-        self._send(1, struct.pack("<IIB23x", protocol_41 | secure_connection | plugin_auth,
-                                  1 << 24, 33) + b"root\0\0mysql_native_password\0")
-        answer = self._packet()
-        if answer[:1] != b"\0":
-            raise AssertionError("the server refuses: %r" % answer)
-
-    def _packet(self):
-        header = self._exactly(4)
-        return self._exactly(int.from_bytes(header[:3], "little"))
-
-    def _exactly(self, size):
-        data = b""
-        while len(data) < size:
-            part = self.socket.recv(size - len(data))
-            if not part:
-                raise AssertionError("the server has closed the connection")
-            data += part
-        return data
-
-    def _send(self, number, payload):
-        self.socket.sendall(struct.pack("<I", len(payload))[:3] + bytes([number]) + payload)
-
-    def query(self, text):
-        """Does not wait for the answer."""
-        self._send(0, b"\x03" + text.encode())
-
-
-class MariaDb(Real):
+class MariaDb(MariaDbServer, Real):
     CONNECTIONS = 200
-
-    def setUp(self):
-        super().setUp()
-        self.server = shutil.which("mariadbd", path=os.environ["PATH"] + ":/usr/sbin")
-        self.install = shutil.which("mariadb-install-db")
-        if not self.server or not self.install:
-            self.skipTest("mariadbd is missing: install mariadb-server")
-        self.directory = tempfile.mkdtemp(prefix="stacksnap-mariadb-")
-        self.addCleanup(shutil.rmtree, self.directory, ignore_errors=True)
-
-    def start_server(self):
-        data = os.path.join(self.directory, "data")
-        common = ["--no-defaults", "--datadir=" + data]
-        if os.geteuid() == 0:
-            common.append("--user=root")
-        subprocess.run([self.install] + common + ["--auth-root-authentication-method=normal",
-                                                  "--skip-test-db", "--force"],
-                       check=True, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
-                       stderr=subprocess.DEVNULL, timeout=2 * LIMIT_S)
-        self.path = os.path.join(self.directory, "socket")
-        log = open(os.path.join(self.directory, "log"), "wb")
-        self.addCleanup(log.close)
-        process = subprocess.Popen(
-            [self.server] + common + [
-                "--skip-networking", "--skip-grant-tables", "--socket=" + self.path,
-                "--pid-file=" + os.path.join(self.directory, "pid"),
-                "--max-connections=500", "--innodb-buffer-pool-size=16M"],
-            stdin=subprocess.DEVNULL, stdout=log, stderr=log)
-        self.addCleanup(process.wait, LIMIT_S)
-        self.addCleanup(process.kill)
-        wait_until(lambda: self.answers(process), "mariadbd")
-        return process
-
-    def answers(self, process):
-        if process.poll() is not None:
-            with open(os.path.join(self.directory, "log"), errors="replace") as file:
-                raise AssertionError("mariadbd ended: " + file.read()[-2000:])
-        try:
-            Connection(self.path).socket.close()
-        except OSError:
-            return False
-        return True
 
     def test_mariadb(self):
         """Half of the connections idle, half in a query."""

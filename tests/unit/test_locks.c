@@ -198,7 +198,7 @@ static void test_short_copies(void **state)
 	(void)state;
 	memset(bytes, 0xff, sizeof(bytes));
 	for (size_t size = 0; size <= sizeof(bytes); size++) {
-		for (int layout = 0; layout <= SS_LOCK_RUST_PARK; layout++) {
+		for (int layout = 0; layout <= SS_LOCK_JAVA; layout++) {
 			const struct ss_memory_fact memory = { .address = LOCK,
 							       .size = size,
 							       .bytes = bytes };

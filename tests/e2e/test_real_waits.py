@@ -1,0 +1,278 @@
+"""What is said of the waits of real programs, beside what they say themselves: MariaDB's
+process list, PostgreSQL's pg_locks, jstack, and servers that have nothing to do. (python3's
+locks are in test_hang.py.)"""
+# ctest: timeout=240 release-only
+
+import glob
+import json
+import os
+import pwd
+import re
+import shutil
+import signal
+import subprocess
+import tempfile
+
+from harness import EndToEnd, LIMIT_S, main, read_text, task_states, wait_until
+from mariadb import Connection, MariaDbServer
+
+FOR = "--for=300ms"
+
+
+class RealWaits(EndToEnd):
+    def hang(self, pid, time=FOR, status=(0,)):
+        result = self.run_tool("hang", time, "--json", pid, status=status)
+        self.assert_free(pid)
+        return json.loads(result.stdout)
+
+    def assert_no_claim(self, snapshot):
+        """Nobody is said to hold anything, and nothing to be a circle."""
+        self.assertEqual(snapshot.data["deadlocks"], [])
+        self.assertEqual(snapshot.data["blockers"], [])
+        for thread in snapshot.threads:
+            if thread["wait"] and thread["wait"]["kind"] != "join":
+                self.assertIsNone(thread["wait"]["owner_tid"], thread["wait"])
+
+
+def names(thread):
+    return " ".join(frame["symbol"] or "" for frame in thread["frames"])
+
+
+class MariaDb(MariaDbServer, RealWaits):
+    def connect(self):
+        connection = Connection(self.path)
+        self.addCleanup(connection.socket.close)
+        return connection
+
+    def states(self, connection):
+        """State of each thread that serves a connection."""
+        return {int(tid): state for tid, state in connection.rows(
+            "select tid, ifnull(state, '') from information_schema.processlist")}
+
+    def test_metadata_locks(self):
+        """One has read a table and goes on, one wants to change it, one waits behind."""
+        process = self.start_server()
+        reader, changer, behind, sleeper, asker = (self.connect() for _ in range(5))
+        for text in ("create database d", "create table d.t (i int)", "begin"):
+            reader.query(text)
+            reader.done()
+        self.assertEqual(reader.rows("select count(*) from d.t"), [["0"]])
+        changer.query("alter table d.t add column j int")
+        waits = "Waiting for table metadata lock"
+        wait_until(lambda: waits in self.states(asker).values(), "the first to wait")
+        behind.query("select * from d.t")
+        sleeper.query("select sleep(100000)")
+        wait_until(lambda: sorted(self.states(asker).values())[-3:] ==
+                   ["User sleep", waits, waits], "all three to wait")
+        states = self.states(asker)
+        snapshot = self.snap(process.pid, mode="stop")
+        said = {thread["tid"]: thread for thread in snapshot.threads}
+        for tid, state in states.items():
+            wait = said[tid]["wait"]
+            if state in (waits, "User sleep"):
+                # the server's own lock is a condition variable, which has no owner
+                self.assertEqual(wait["kind"], "condvar", wait)
+                self.assertIn("with a time limit", wait["text"])
+                inside = "MDL_wait" if state == waits else "Item_func_sleep"
+                if "do_command" in names(said[tid]):  # a server with symbols
+                    self.assertIn(inside, names(said[tid]))
+            else:
+                self.assertIn(wait["kind"], ("poll", "receive", "read"), wait)
+        self.assert_no_claim(snapshot)
+        self.assertIn(self.hang(process.pid)["verdict"], ("idle", "moving"))
+
+    def test_stopped(self):
+        process = self.start_server()
+        os.kill(process.pid, signal.SIGSTOP)
+        wait_until(lambda: set(task_states(process.pid).values()) == {"T"}, "the stop")
+        result = self.run_tool("hang", FOR, "--json", process.pid, status=(4,))
+        self.assertEqual(json.loads(result.stdout)["verdict"], "stuck")
+        self.assertEqual(set(task_states(process.pid).values()), {"T"})
+        os.kill(process.pid, signal.SIGCONT)
+
+
+class PostgreSql(RealWaits):
+    def setUp(self):
+        found = sorted(glob.glob("/usr/lib/postgresql/*/bin")) + sorted(
+            glob.glob("/usr/libexec/postgresql*"))
+        path = os.pathsep.join(found[-1:] + [os.environ["PATH"]])
+        self.initdb = shutil.which("initdb", path=path)
+        self.postgres = shutil.which("postgres", path=path)
+        self.psql = shutil.which("psql", path=path)
+        if not (self.initdb and self.postgres and self.psql):
+            self.skipTest("PostgreSQL is missing: install postgresql")
+        # not below TMPDIR, which may be closed to others
+        self.directory = tempfile.mkdtemp(prefix="stacksnap-postgres-", dir="/tmp")
+        self.addCleanup(shutil.rmtree, self.directory, ignore_errors=True)
+        self.user = {}
+        if os.geteuid() == 0:  # it refuses to be root
+            nobody = pwd.getpwnam("nobody")
+            self.user = {"user": nobody.pw_uid, "group": nobody.pw_gid, "extra_groups": []}
+            os.chown(self.directory, nobody.pw_uid, nobody.pw_gid)
+
+    def start_server(self):
+        data = os.path.join(self.directory, "data")
+        quiet = {"stdin": subprocess.DEVNULL, "stdout": subprocess.DEVNULL,
+                 "stderr": subprocess.DEVNULL, "cwd": "/", **self.user}
+        subprocess.run([self.initdb, "-D", data, "-U", "tester", "-A", "trust", "--no-sync"],
+                       check=True, timeout=2 * LIMIT_S, **quiet)
+        process = subprocess.Popen([self.postgres, "-D", data, "-k", self.directory, "-F",
+                                    "-c", "listen_addresses="], **quiet)
+        self.addCleanup(process.wait, LIMIT_S)
+        self.addCleanup(process.send_signal, signal.SIGQUIT)  # ends its children, too
+        wait_until(lambda: self.ask("select 1", status=None) == "1", "PostgreSQL")
+        return process
+
+    def command(self, *words):
+        return [self.psql, "-h", self.directory, "-U", "tester", "-d", "postgres", "-X",
+                "-q", "-At", *words]
+
+    def ask(self, query, status=0):
+        result = subprocess.run(self.command("-c", query), stdin=subprocess.DEVNULL,
+                                stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
+                                timeout=LIMIT_S)
+        if status is not None:
+            self.assertEqual(result.returncode, status)
+        return result.stdout.decode().strip()
+
+    def session(self, text):
+        client = subprocess.Popen(self.command(), stdin=subprocess.PIPE,
+                                  stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        self.addCleanup(client.wait)
+        self.addCleanup(client.kill)
+        self.addCleanup(client.stdin.close)
+        client.stdin.write(text.encode())
+        client.stdin.flush()
+        return client
+
+    def test_row_lock(self):
+        """Its locks lie in its own memory, and it waits for a latch in epoll: to us it is
+        idle, and no claim is made."""
+        server = self.start_server()
+        self.ask("create table t (i int); insert into t values (1)")
+        self.session("begin; update t set i = 2;\n")
+        wait_until(lambda: self.ask("select count(*) from pg_stat_activity where "
+                                    "state = 'idle in transaction'") == "1", "the holder")
+        self.session("update t set i = 3;\n")
+        blocked = "select pid, pg_blocking_pids(pid) from pg_locks where not granted"
+        wait_until(lambda: self.ask(blocked), "the row lock")
+        match = re.fullmatch(r"(\d+)\|\{(\d+)\}", self.ask(blocked))
+        waiter, holder = (int(word) for word in match.groups())
+        for pid in (waiter, holder, server.pid):
+            snapshot = self.snap(pid, mode="stop")
+            self.assert_no_claim(snapshot)
+            wait = snapshot.thread(pid)["wait"]
+            self.assertIn(wait["kind"], ("epoll", "semaphore", "select", "poll"), wait)
+            self.assertEqual(self.hang(pid)["verdict"], "idle")
+        if "WaitEventSetWait" in names(self.snap(waiter, mode="stop").thread(waiter)):
+            self.assertIn("LockAcquire", names(self.snap(waiter, mode="stop").thread(waiter)))
+
+
+JAVA = """
+public class Locks {
+    static final Object A = new Object(), B = new Object();
+    static final java.util.concurrent.CyclicBarrier both =
+        new java.util.concurrent.CyclicBarrier(2);
+    static void take(Object x, Object y) {
+        synchronized (x) {
+            try { both.await(); } catch (Exception e) { throw new Error(e); }
+            synchronized (y) { }
+        }
+    }
+    public static void main(String[] words) throws Exception {
+        Thread[] threads = { new Thread(() -> take(A, B), "java-ab"),
+                             new Thread(() -> take(B, A), "java-ba") };
+        for (Thread t : threads)
+            t.start();
+        for (Thread t : threads)
+            while (t.getState() != Thread.State.BLOCKED)
+                Thread.sleep(1);
+        System.out.println("ready");
+        System.in.read();
+    }
+}
+"""
+
+
+class Java(RealWaits):
+    def test_monitors(self):
+        """jstack knows the deadlock; seen from outside two threads want a monitor each."""
+        java, jstack = shutil.which("java"), shutil.which("jstack")
+        if not java or not jstack:
+            self.skipTest("no JDK: install default-jdk-headless")
+        with tempfile.TemporaryDirectory() as directory:
+            source = os.path.join(directory, "Locks.java")
+            with open(source, "w") as file:
+                file.write(JAVA)
+            target = self.start_command([java, "-XX:+UseSerialGC", "-Xmx64m",
+                                         "-XX:TieredStopAtLevel=1", source])
+            theirs = subprocess.run([jstack, str(target.pid)], stdout=subprocess.PIPE,
+                                    check=True, timeout=LIMIT_S).stdout.decode()
+            snapshot = self.snap(target.pid, mode="stop")
+            report = self.hang(target.pid, "--for=2s", status=(4,))
+        self.assertIn("Found one Java-level deadlock", theirs)
+        self.assert_no_claim(snapshot)
+        for name in ("java-ab", "java-ba"):
+            self.assertRegex(theirs, r'"%s"[^"]*\n[^"]*BLOCKED \(on object monitor\)' % name)
+            thread = snapshot.thread(name)
+            if "ObjectMonitor::" not in names(thread):
+                self.skipTest("this libjvm has no symbols")
+            self.assertEqual(thread["wait"]["kind"], "mutex")
+            self.assertEqual(thread["wait"]["text"], "a Java monitor, owner unknown: the "
+                             "virtual machine knows it (jstack tells), with a time limit")
+        # they look again every second, if not told: 2 s is the time that hang takes
+        self.assertEqual(report["verdict"], "stuck")
+        self.assertEqual(sorted(thread["name"] for thread in report["threads"]
+                                if thread["stuck"]), ["java-ab", "java-ba"])
+
+
+class Idle(RealWaits):
+    """Servers that nobody asks anything."""
+
+    def serve(self, name, socket_path, *words):
+        program = shutil.which(name, path=os.environ["PATH"] + ":/usr/sbin")
+        if not program:
+            self.skipTest(name + " is missing")
+        process = subprocess.Popen([program, *words], stdin=subprocess.DEVNULL,
+                                   stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        self.addCleanup(process.wait, LIMIT_S)
+        self.addCleanup(process.terminate)
+        wait_until(lambda: os.path.exists(socket_path), name)
+        return process
+
+    def check(self, pid):
+        snapshot = self.snap(pid, mode="stop")
+        self.assert_no_claim(snapshot)
+        self.assertIn(self.hang(pid)["verdict"], ("idle", "moving"))
+        return snapshot
+
+    def test_redis(self):
+        with tempfile.TemporaryDirectory() as directory:
+            path = os.path.join(directory, "socket")
+            server = self.serve("redis-server", path, "--port", "0", "--unixsocket", path,
+                                "--save", "", "--dir", directory)
+            self.check(server.pid)
+
+    def test_nginx(self):
+        with tempfile.TemporaryDirectory() as directory:
+            path = os.path.join(directory, "socket")
+            config = os.path.join(directory, "nginx.conf")
+            with open(config, "w") as file:
+                file.write("daemon off; worker_processes 1; pid %s/pid;\n"
+                           "error_log /dev/null; events {}\n"
+                           "http { access_log off; server { listen unix:%s; } }\n"
+                           % (directory, path))
+            server = self.serve("nginx", path, "-p", directory, "-c", config)
+            children = "/proc/%d/task/%d/children" % (server.pid, server.pid)
+            wait_until(lambda: read_text(children), "the worker")
+            worker = int(read_text(children).split()[0])
+            wait_until(lambda: read_text("/proc/%d/syscall" % worker).startswith("232 "),
+                       "the worker to wait in epoll")
+            self.check(server.pid)
+            wait = self.check(worker).thread(worker)["wait"]
+            self.assertEqual(wait["kind"], "epoll")
+            self.assertIn("UNIX socket that listens on " + path, wait["text"])
+
+
+if __name__ == "__main__":
+    main()
