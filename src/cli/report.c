@@ -206,6 +206,7 @@ static struct ss_error *show(struct report *report)
 		.size = sizeof(options),
 		.color = ss_output_wants_color(report->output),
 		.verbose = arguments->verbose,
+		.raw = arguments->raw,
 		.threshold = arguments->threshold_percent,
 		.rows = arguments->rows,
 	};

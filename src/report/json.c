@@ -29,6 +29,8 @@ static void write_recordings(const struct ss_profile *profile, FILE *out)
 		(void)fputc(',', out);
 		ss_json_write_member("host", r->host, out);
 		(void)fputc(',', out);
+		ss_json_write_member("machine", r->machine, out);
+		(void)fputc(',', out);
 		ss_json_write_member("problem", r->problem, out);
 		(void)fprintf(out,
 			      ",\"time_ns\":%" PRIu64 ",\"period_ns\":%" PRIu64
@@ -133,6 +135,22 @@ static void write_calls(const struct ss_profile *profile, FILE *out)
 	}
 }
 
+static void write_wait(const struct ss_profile *profile, const struct ss_profile_run *run,
+		       FILE *out)
+{
+	const struct ss_profile_wait *wait =
+		run->wait == SS_NUMBER_NOT ? NULL : &profile->waits.items[run->wait];
+
+	ss_json_write_member("wait", wait ? wait->name : NULL, out);
+	if (wait && wait->argument == SS_WAIT_DESCRIPTOR)
+		(void)fprintf(out, ",\"fd\":%d,\"address\":null", (int)run->argument);
+	else if (wait && wait->argument == SS_WAIT_ADDRESS)
+		(void)fprintf(out, ",\"fd\":null,\"address\":\"0x%" PRIx64 "\"",
+			      run->argument);
+	else
+		(void)fputs_unlocked(",\"fd\":null,\"address\":null", out);
+}
+
 static void write_run(const struct ss_profile *profile, size_t thread,
 		      const struct ss_profile_run *run, FILE *out)
 {
@@ -148,9 +166,7 @@ static void write_run(const struct ss_profile *profile, size_t thread,
 		(void)fputs_unlocked("null", out);
 	(void)fprintf(out, ",\"state\":\"%c\",\"cpu_ns\":%" PRIu64 ",",
 		      letter ? run->state : '?', run->cpu_ns);
-	ss_json_write_member(
-		"wait",
-		run->wait == SS_NUMBER_NOT ? NULL : profile->waits.items[run->wait], out);
+	write_wait(profile, run, out);
 	(void)fputc_unlocked('}', out);
 }
 

@@ -1,13 +1,16 @@
 #include "report/load.h"
 
-#include <seccomp.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "report/frames.h"
+#include "report/waits.h"
 
 /* A year at 1 kHz would be more; such a recording is read with a shorter window. */
-enum { TICKS_MAX = 64 << 20, CALLS_MAX = 1024 };
+enum { TICKS_MAX = 64 << 20 };
+
+/* Less is a clock that is slowed down or sped up, not one that was set. */
+enum { CLOCK_STEP_NS = 500000000 };
 
 struct load {
 	struct ss_profile *profile;
@@ -15,13 +18,15 @@ struct load {
 	const struct ss_recording_info *info;
 	const struct ss_load_options *options;
 	struct ss_load_frames frames;
-	uint32_t number;	   /* of the recording in the profile */
-	uint32_t *processes;	   /* by process of the recording: number + 1 */
-	uint32_t *threads;	   /* by thread: number + 1 */
-	bool *unwanted;		   /* by thread */
-	uint32_t waits[CALLS_MAX]; /* by system call: number + 1 */
+	struct ss_load_waits waits;
+	uint32_t number;     /* of the recording in the profile */
+	uint32_t *processes; /* by process of the recording: number + 1 */
+	uint32_t *threads;   /* by thread: number + 1 */
+	bool *unwanted;	     /* by thread */
 	uint64_t first_tick;
 	bool has_tick;
+	int64_t clock;	/* how far the clock is from the steady time, at the last tick */
+	unsigned steps; /* how often it was set meanwhile */
 	size_t runs;
 	bool cut;
 };
@@ -49,6 +54,7 @@ static bool load_init(struct load *load, const char *file)
 	load->number = (uint32_t)load->profile->recordings.count - 1;
 	recording->file = ss_profile_text(load->profile, file);
 	recording->host = ss_profile_text(load->profile, load->info->host);
+	recording->machine = ss_profile_text(load->profile, load->info->machine);
 	recording->problem = ss_profile_text(load->profile, load->info->problem);
 	recording->start_ns = load->info->begin_ns;
 	recording->period_ns = load->info->period_ns;
@@ -104,54 +110,10 @@ static uint32_t thread_of(struct load *load, uint32_t index)
 	return load->threads[index] - 1;
 }
 
-static uint32_t add_wait(struct load *load, long call)
-{
-	char *name = seccomp_syscall_resolve_num_arch(SCMP_ARCH_NATIVE, (int)call);
-	char number[32];
-	const char **slot = ss_vector_push(&load->profile->waits);
-
-	(void)snprintf(number, sizeof(number), "call %ld", call); /* it fits */
-	if (slot)
-		*slot = ss_profile_text(load->profile, name ? name : number);
-	free(name);
-	if (!slot || *slot)
-		return slot ? (uint32_t)load->profile->waits.count - 1 : SS_NUMBER_NOT;
-	load->profile->waits.count--;
-	return SS_NUMBER_NOT;
-}
-
-/* Waits of other recordings that have the same name are the same. */
-static uint32_t find_wait(struct load *load, uint32_t wait)
-{
-	for (uint32_t i = 0; i < wait; i++) {
-		if (load->profile->waits.items[i] == load->profile->waits.items[wait]) {
-			load->profile->waits.count--; /* wait is the last one */
-			return i;
-		}
-	}
-	return wait;
-}
-
-static uint32_t wait_of(struct load *load, long call)
-{
-	if (call < 0 || call >= CALLS_MAX)
-		return SS_NUMBER_NOT;
-	if (!load->waits[call]) {
-		uint32_t wait = add_wait(load, call);
-		if (wait == SS_NUMBER_NOT)
-			return wait;
-		load->waits[call] = find_wait(load, wait) + 1;
-	}
-	return load->waits[call] - 1;
-}
-
 static bool is_wanted(struct load *load, const struct ss_sample *sample)
 {
 	const struct ss_load_options *options = load->options;
 
-	if (sample->time_ns < options->from_ns ||
-	    (options->to_ns && sample->time_ns >= options->to_ns))
-		return false;
 	if (options->states &&
 	    (!sample->state || !strchr(options->states, sample->state)))
 		return false;
@@ -159,13 +121,32 @@ static bool is_wanted(struct load *load, const struct ss_sample *sample)
 	       ss_load_frames_wants(&load->frames, sample->stack);
 }
 
+/* The clock may be set while it is recorded. What counts is how long after the begin a
+   sample was taken, so that none is moved to another one's time. */
+static uint64_t steady_time(const struct load *load, const struct ss_sample *sample)
+{
+	return load->info->begin_ns +
+	       (sample->monotonic_ns - load->info->begin_monotonic_ns);
+}
+
+/* Of each sample: whether the clock went its own way since the one before. */
+static void watch_clock(struct load *load, const struct ss_sample *sample)
+{
+	int64_t clock = (int64_t)(sample->time_ns - steady_time(load, sample));
+	uint64_t jump = clock > load->clock ? (uint64_t)clock - (uint64_t)load->clock :
+					      (uint64_t)load->clock - (uint64_t)clock;
+
+	load->steps += jump >= CLOCK_STEP_NS;
+	load->clock = clock;
+}
+
 /* Ticks go on though no sample of theirs is wanted: time passes. The window alone cuts
    them. False: the profile is full, or there is no memory. */
-static bool add_ticks(struct load *load, const struct ss_sample *sample)
+static bool add_ticks(struct load *load, const struct ss_sample *sample, uint64_t time_ns)
 {
 	struct ss_profile_recording *recording = current(load);
 	uint64_t start = load->profile->start_ns;
-	uint64_t time = sample->time_ns > start ? sample->time_ns - start : 0;
+	uint64_t time = time_ns > start ? time_ns - start : 0;
 
 	if (!load->has_tick)
 		load->first_tick = sample->tick;
@@ -184,7 +165,7 @@ static bool add_ticks(struct load *load, const struct ss_sample *sample)
 		uint64_t *tick = ss_vector_push(&recording->ticks);
 		if (!tick)
 			return false;
-		*tick = SS_MAX(previous, time); /* a clock that was set back */
+		*tick = SS_MAX(previous, time);
 	}
 	return true;
 }
@@ -202,14 +183,19 @@ static bool add_sample(struct load *load, const struct ss_sample *sample)
 				      .state = sample->state,
 				      .cpu_ns = sample->on_cpu_ns };
 
-	if (is_in_window(load, sample->time_ns) && !add_ticks(load, sample))
+	uint64_t time_ns = steady_time(load, sample);
+
+	watch_clock(load, sample);
+	if (!is_in_window(load, time_ns))
+		return true;
+	if (!add_ticks(load, sample, time_ns))
 		return false;
 	if (!is_wanted(load, sample))
 		return true;
 	uint32_t thread = thread_of(load, sample->thread);
 	run.call = ss_load_frames_call(&load->frames, sample->stack);
-	run.wait = wait_of(load, sample->call);
-	if (thread == SS_NUMBER_NOT || run.call == SS_NUMBER_NOT)
+	if (thread == SS_NUMBER_NOT || run.call == SS_NUMBER_NOT ||
+	    !ss_load_waits_set(&load->waits, sample, &run))
 		return false;
 	run.tick = (uint32_t)(sample->tick - load->first_tick);
 	size_t before = load->profile->threads.items[thread].runs.count;
@@ -277,6 +263,13 @@ static bool add_notes(const struct load *load)
 		whole = whole &&
 			ss_profile_note(profile, "%s: %llu ticks were missed", file,
 					(unsigned long long)load->info->missed);
+	if (load->steps)
+		whole = whole &&
+			ss_profile_note(profile,
+					"%s: the clock was set meanwhile, or the machine "
+					"slept (%+.1f s, in %u steps): times are counted "
+					"from its begin",
+					file, (double)load->clock / 1e9, load->steps);
 	if (load->cut || load->frames.cut)
 		whole = whole &&
 			ss_profile_note(profile, "%s: too large to be shown whole", file);
@@ -297,6 +290,7 @@ struct ss_error *ss_load_recording(struct ss_profile *profile,
 			    .options = options },
 	};
 	struct ss_sample sample;
+	ss_load_waits_init(&load.waits, profile, load.info->machine);
 	bool whole = load_init(&load, file) && add_lifetimes(&load);
 
 	if (whole)
@@ -304,5 +298,8 @@ struct ss_error *ss_load_recording(struct ss_profile *profile,
 	ss_recording_rewind(recording);
 	while (whole && ss_recording_next(recording, &sample))
 		whole = add_sample(&load, &sample);
-	return (whole || load.cut) && add_notes(&load) ? NULL : ss_error_no_memory();
+	return (whole || load.cut) && ss_load_waits_finish(&load.waits) &&
+			       add_notes(&load) ?
+		       NULL :
+		       ss_error_no_memory();
 }

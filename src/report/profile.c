@@ -127,7 +127,8 @@ uint32_t ss_profile_call(struct ss_profile *profile, uint32_t parent, uint32_t f
 static bool continues(const struct ss_profile_run *last, const struct ss_profile_run *run)
 {
 	return last->tick + last->count == run->tick && last->call == run->call &&
-	       last->state == run->state && last->wait == run->wait;
+	       last->state == run->state && last->wait == run->wait &&
+	       last->argument == run->argument;
 }
 
 bool ss_profile_sample(struct ss_profile *profile, uint32_t thread,

@@ -23,6 +23,7 @@
 struct ss_profile_recording {
 	const char *file;
 	const char *host;	   /* or NULL */
+	const char *machine;	   /* "x86_64", or NULL */
 	const char *problem;	   /* why it is not whole, or NULL */
 	uint64_t start_ns;	   /* wall time */
 	uint64_t period_ns;	   /* 0: a snapshot */
@@ -41,9 +42,19 @@ struct ss_profile_run {
 	uint32_t tick; /* the first one */
 	uint32_t count;
 	uint32_t call;
-	uint32_t wait;	 /* or SS_NUMBER_NOT */
-	uint64_t cpu_ns; /* on a processor, since the sample before each */
+	uint32_t wait;	   /* or SS_NUMBER_NOT */
+	uint64_t argument; /* of wait, as it says; or 0 */
+	uint64_t cpu_ns;   /* on a processor, since the sample before each */
 	char state;
+};
+
+enum ss_wait_argument { SS_WAIT_NOTHING, SS_WAIT_DESCRIPTOR, SS_WAIT_ADDRESS };
+
+/* A system call that threads waited in. */
+struct ss_profile_wait {
+	const char *name;		/* "futex", "epoll_wait" */
+	enum ss_wait_argument argument; /* what its first argument says */
+	bool restart; /* another call that goes on, which one is not known */
 };
 
 struct ss_profile_thread {
@@ -102,7 +113,7 @@ struct ss_profile {
 	SS_VECTOR(struct ss_profile_thread) threads;
 	SS_VECTOR(struct ss_profile_module) modules;
 	SS_VECTOR(struct ss_profile_lifetime) lifetimes;
-	SS_VECTOR(const char *) waits; /* what threads waited in: "futex", "epoll_wait" */
+	SS_VECTOR(struct ss_profile_wait) waits;
 	SS_VECTOR(const char *) notes; /* what is missing, in words */
 	SS_VECTOR(uint32_t) node_of;   /* by call */
 	struct ss_numbering functions; /* of struct ss_profile_function */

@@ -15,6 +15,7 @@ struct ss_report_options {
 	size_t size;	  /* sizeof(struct ss_report_options) */
 	bool color;	  /* text */
 	bool verbose;	  /* text: nothing left out */
+	bool raw;	  /* text: places are what was asked for */
 	double threshold; /* text: percent below which a branch is left out */
 	unsigned rows;	  /* text: of a table at most */
 };

@@ -21,8 +21,8 @@ void ss_report_write_share(uint64_t part, uint64_t whole, FILE *out)
 		      whole ? 100.0 * (double)part / (double)whole : 0.0);
 }
 
-void ss_report_write_function(const struct ss_profile *profile, uint64_t function,
-			      const struct ss_report_options *options, FILE *out)
+static void write_name(const struct ss_profile *profile, uint64_t function,
+		       const struct ss_report_options *options, FILE *out)
 {
 	const struct ss_profile_function *f = ss_profile_function_at(profile, function);
 	size_t size = options->verbose ? strlen(f->name) :
@@ -42,7 +42,27 @@ void ss_report_write_function(const struct ss_profile *profile, uint64_t functio
 	(void)fputc(')', out);
 }
 
-static void heading(const char *text, const struct ss_report_options *options, FILE *out)
+void ss_report_write_function(const struct ss_condensed *condensed, uint64_t function,
+			      const struct ss_places *places,
+			      const struct ss_report_options *options, FILE *out)
+{
+	if (places->count == 1) {
+		write_name(condensed->original, places->first, options, out);
+		return;
+	}
+	if (places->count == 0) {
+		write_name(&condensed->profile, function, options, out);
+		return;
+	}
+	ss_escape_write(ss_profile_function_at(&condensed->profile, function)->name, NULL,
+			out);
+	(void)fputs(" (no names: ", out);
+	ss_quantity_write_count(places->count, out);
+	(void)fputs(" places)", out);
+}
+
+void ss_report_write_heading(const char *text, const struct ss_report_options *options,
+			     FILE *out)
 {
 	(void)fputc('\n', out);
 	ss_style_write(SS_STYLE_STRONG, options->color, out);
@@ -71,13 +91,21 @@ static void write_recording(const struct ss_profile_recording *recording, FILE *
 		(void)fputs(" on ", out);
 		ss_escape_write(recording->host, NULL, out);
 	}
+	if (recording->machine && *recording->machine) {
+		(void)fputs(" (", out);
+		ss_escape_write(recording->machine, NULL, out);
+		(void)fputc(')', out);
+	}
 	(void)fputs(", ", out);
 	ss_quantity_write_count(recording->ticks.count, out);
 	(void)fputs(recording->ticks.count == 1 ? " tick" : " ticks", out);
 	if (recording->period_ns)
 		(void)fprintf(out, " at %.4g Hz", 1e9 / (double)recording->period_ns);
-	if (recording->missed)
-		(void)fprintf(out, ", %" PRIu64 " missed", recording->missed);
+	if (recording->missed) {
+		(void)fputs(", ", out);
+		ss_quantity_write_count(recording->missed, out);
+		(void)fputs(" missed", out);
+	}
 	(void)fputc('\n', out);
 }
 
@@ -124,7 +152,8 @@ static int compare_hot(const void *a, const void *b)
 	return x->function < y->function ? -1 : 1;
 }
 
-static bool write_functions(const struct ss_weights *weights,
+static bool write_functions(const struct ss_condensed *condensed,
+			    const struct ss_weights *weights,
 			    const struct ss_report_options *options, FILE *out)
 {
 	const struct ss_profile *profile = weights->profile;
@@ -136,7 +165,7 @@ static bool write_functions(const struct ss_weights *weights,
 	for (uint32_t i = 0; i < count; i++)
 		hot[i] = (struct hot){ i, weights->functions[i] };
 	qsort(hot, count, sizeof(*hot), compare_hot);
-	heading("    self     total  function", options, out);
+	ss_report_write_heading("    self     total  function", options, out);
 	for (size_t i = 0; i < count && (options->verbose || i < options->rows); i++) {
 		if (!hot[i].weight.self && !options->verbose)
 			break;
@@ -144,7 +173,9 @@ static bool write_functions(const struct ss_weights *weights,
 		(void)fputs("  ", out);
 		ss_report_write_share(hot[i].weight.total, profile->samples, out);
 		(void)fputs("  ", out);
-		ss_report_write_function(profile, hot[i].function, options, out);
+		ss_report_write_function(condensed, hot[i].function,
+					 &condensed->functions[hot[i].function], options,
+					 out);
 		(void)fputc('\n', out);
 	}
 	return true;
@@ -154,7 +185,7 @@ static void write_notes(const struct ss_profile *profile,
 			const struct ss_report_options *options, FILE *out)
 {
 	if (profile->notes.count)
-		heading("Missing", options, out);
+		ss_report_write_heading("Missing", options, out);
 	for (size_t i = 0; i < profile->notes.count; i++) {
 		ss_style_write(SS_STYLE_WARN, options->color, out);
 		(void)fputs("  ", out);
@@ -164,22 +195,30 @@ static void write_notes(const struct ss_profile *profile,
 	}
 }
 
+static bool write_tables(const struct ss_profile *profile,
+			 const struct ss_report_options *options, FILE *out)
+{
+	_cleanup_(ss_condensed_cleanup) struct ss_condensed *condensed =
+		ss_condensed_new(profile, options->verbose || options->raw);
+	_cleanup_(ss_weights_cleanup) struct ss_weights *weights =
+		condensed ? ss_weights_new(&condensed->profile) : NULL;
+
+	if (!weights || !write_functions(condensed, weights, options, out) ||
+	    !ss_report_write_breakdown(condensed, options, out) ||
+	    !ss_report_write_waits(profile, options, out))
+		return false;
+	ss_report_write_heading("Calls", options, out);
+	return ss_report_write_tree(condensed, weights, options, out);
+}
+
 static struct ss_error *write_text(const struct ss_profile *profile,
 				   const struct ss_report_options *options, FILE *out)
 {
-	_cleanup_(ss_weights_cleanup) struct ss_weights *weights =
-		ss_weights_new(profile);
-	bool whole = weights != NULL;
-
 	write_head(profile, options, out);
-	if (whole && profile->samples) {
-		whole = write_functions(weights, options, out) &&
-			ss_report_write_breakdown(profile, options, out);
-		heading("Calls", options, out);
-		whole = whole && ss_report_write_tree(weights, options, out);
-	}
+	if (profile->samples && !write_tables(profile, options, out))
+		return ss_error_no_memory();
 	write_notes(profile, options, out);
-	return whole ? NULL : ss_error_no_memory();
+	return NULL;
 }
 
 const struct ss_reporter ss_reporter_text = {

@@ -1,9 +1,9 @@
 #include <string.h>
 
+#include "report/hottest.h"
 #include "report/text.h"
 #include "view/escape.h"
 #include "view/quantity.h"
-#include "view/style.h"
 
 static const struct {
 	char letter;
@@ -38,150 +38,150 @@ static int compare(const void *a, const void *b)
 	return x->index < y->index ? -1 : 1;
 }
 
-static void heading(const char *text, const struct ss_report_options *options, FILE *out)
+/* What is being written, to where. */
+struct breakdown {
+	const struct ss_condensed *condensed;
+	const struct ss_profile *profile;
+	const struct ss_report_options *options;
+	struct ss_hottest *hottest;
+	FILE *out;
+};
+
+/* "; 60 % in net_real_write (mariadbd)" of the samples that were added. */
+static void write_hottest(const struct breakdown *b, uint64_t samples)
 {
-	(void)fputc('\n', out);
-	ss_style_write(SS_STYLE_STRONG, options->color, out);
-	(void)fputs(text, out);
-	ss_style_write(SS_STYLE_NONE, options->color, out);
-	(void)fputc('\n', out);
+	uint32_t function = 0;
+	uint64_t count = ss_hottest_take(b->hottest, &function);
+
+	if (!count || !samples)
+		return;
+	(void)fprintf(b->out, "; %.0f %% in ", 100.0 * (double)count / (double)samples);
+	ss_report_write_function(b->condensed, function,
+				 &b->condensed->functions[function], b->options, b->out);
 }
 
-typedef void run_visitor(void *data, size_t thread, const struct ss_profile_run *run);
-
-static void each_run(const struct ss_profile *profile, run_visitor *visit, void *data)
+/* The samples in a state; they are added to the hottest, too. */
+static uint64_t count_state(const struct breakdown *b, char state)
 {
-	for (size_t t = 0; t < profile->threads.count; t++) {
-		const struct ss_profile_thread *thread = &profile->threads.items[t];
-		for (size_t r = 0; r < thread->runs.count; r++)
-			visit(data, t, &thread->runs.items[r]);
+	uint64_t count = 0;
+
+	for (size_t t = 0; t < b->profile->threads.count; t++) {
+		const struct ss_profile_thread *thread = &b->profile->threads.items[t];
+		for (size_t r = 0; r < thread->runs.count; r++) {
+			const struct ss_profile_run *run = &thread->runs.items[r];
+			if (run->state != state)
+				continue;
+			count += run->count;
+			ss_hottest_add(b->hottest, run);
+		}
 	}
+	return count;
 }
 
-static void count_state(void *data, size_t thread, const struct ss_profile_run *run)
+static void write_states(const struct breakdown *b)
 {
-	uint64_t *counts = data;
+	uint64_t rest = b->profile->samples;
 
-	(void)thread;
-	counts[(unsigned char)run->state] += run->count;
-}
-
-static void write_states(const struct ss_profile *profile,
-			 const struct ss_report_options *options, FILE *out)
-{
-	uint64_t counts[256] = {};
-	uint64_t rest = profile->samples;
-
-	each_run(profile, count_state, counts);
-	heading("States", options, out);
+	ss_report_write_heading("States", b->options, b->out);
 	for (size_t i = 0; i < SS_ARRAY_SIZE(states); i++) {
-		uint64_t count = counts[(unsigned char)states[i].letter];
+		uint64_t count = count_state(b, states[i].letter);
 		rest -= count;
 		if (!count)
 			continue;
-		ss_report_write_share(count, profile->samples, out);
-		(void)fprintf(out, "  %c  %s\n", states[i].letter, states[i].word);
+		ss_report_write_share(count, b->profile->samples, b->out);
+		(void)fprintf(b->out, "  %c  %s", states[i].letter, states[i].word);
+		write_hottest(b, count);
+		(void)fputc('\n', b->out);
 	}
 	if (rest) {
-		ss_report_write_share(rest, profile->samples, out);
-		(void)fputs("  ?  not known\n", out);
+		ss_report_write_share(rest, b->profile->samples, b->out);
+		(void)fputs("  ?  not known\n", b->out);
 	}
 }
 
-static void count_wait(void *data, size_t thread, const struct ss_profile_run *run)
+static void count_thread(const struct ss_profile_thread *thread, struct row *row)
 {
-	struct row *rows = data;
-
-	(void)thread;
-	if (run->wait != SS_NUMBER_NOT && run->state != 'R')
-		rows[run->wait].running += run->count;
-}
-
-/* Who waits on what: the calls of the system that threads slept in. */
-static bool write_waits(const struct ss_profile *profile,
-			const struct ss_report_options *options, FILE *out)
-{
-	size_t count = profile->waits.count;
-	_cleanup_free_ struct row *rows = calloc(count + 1, sizeof(*rows));
-
-	if (!rows)
-		return false;
-	for (uint32_t i = 0; i < count; i++)
-		rows[i].index = i;
-	each_run(profile, count_wait, rows);
-	qsort(rows, count, sizeof(*rows), compare);
-	if (count && rows[0].running)
-		heading("Waits, by system call", options, out);
-	for (size_t i = 0; i < count && rows[i].running; i++) {
-		if (i == options->rows && !options->verbose)
-			break;
-		ss_report_write_share(rows[i].running, profile->samples, out);
-		(void)fputs("  ", out);
-		ss_escape_write(profile->waits.items[rows[i].index], NULL, out);
-		(void)fputc('\n', out);
+	for (size_t r = 0; r < thread->runs.count; r++) {
+		const struct ss_profile_run *run = &thread->runs.items[r];
+		row->samples += run->count;
+		row->cpu_ns += run->cpu_ns;
+		if (run->state == 'R')
+			row->running += run->count;
 	}
-	return true;
 }
 
-static void count_thread(void *data, size_t thread, const struct ss_profile_run *run)
+/* What it does while it runs; of one that never did where it waits. */
+static void write_thread_hottest(const struct breakdown *b, const struct row *row)
 {
-	struct row *row = (struct row *)data + thread;
+	const struct ss_profile_thread *thread = &b->profile->threads.items[row->index];
 
-	row->samples += run->count;
-	row->cpu_ns += run->cpu_ns;
-	if (run->state == 'R')
-		row->running += run->count;
+	for (size_t r = 0; r < thread->runs.count; r++) {
+		if (!row->running || thread->runs.items[r].state == 'R')
+			ss_hottest_add(b->hottest, &thread->runs.items[r]);
+	}
+	write_hottest(b, row->running ? row->running : row->samples);
 }
 
-static void write_thread(const struct ss_profile *profile, const struct row *row,
-			 FILE *out)
+static void write_thread(const struct breakdown *b, const struct row *row)
 {
+	const struct ss_profile *profile = b->profile;
 	const struct ss_profile_thread *thread = &profile->threads.items[row->index];
 
-	ss_report_write_share(row->running, row->samples, out);
-	(void)fprintf(out, " of %8llu  ", (unsigned long long)row->samples);
-	ss_escape_write(thread->name, NULL, out);
-	(void)fprintf(out, " %d", thread->tid);
+	ss_report_write_share(row->running, row->samples, b->out);
+	(void)fputs(" of ", b->out);
+	(void)fprintf(b->out, "%8llu  ", (unsigned long long)row->samples);
+	ss_escape_write(thread->name, NULL, b->out);
+	(void)fprintf(b->out, " %d", thread->tid);
 	if (profile->processes.count > 1) {
 		const struct ss_profile_process *process =
 			&profile->processes.items[thread->process];
-		(void)fputs(" (", out);
-		ss_escape_write(process->name, NULL, out);
-		(void)fprintf(out, " %d)", process->pid);
+		(void)fputs(" (", b->out);
+		ss_escape_write(process->name, NULL, b->out);
+		(void)fprintf(b->out, " %d)", process->pid);
 	}
 	if (row->cpu_ns) {
-		(void)fputs(", on a processor for ", out);
-		ss_quantity_write_time(row->cpu_ns, out);
+		(void)fputs(", on a processor for ", b->out);
+		ss_quantity_write_time(row->cpu_ns, b->out);
 	}
-	(void)fputc('\n', out);
+	write_thread_hottest(b, row);
+	(void)fputc('\n', b->out);
 }
 
-static bool write_threads(const struct ss_profile *profile,
-			  const struct ss_report_options *options, FILE *out)
+static bool write_threads(const struct breakdown *b)
 {
-	size_t count = profile->threads.count;
+	size_t count = b->profile->threads.count;
 	_cleanup_free_ struct row *rows = calloc(count + 1, sizeof(*rows));
 
 	if (!rows)
 		return false;
-	for (uint32_t i = 0; i < count; i++)
+	for (uint32_t i = 0; i < count; i++) {
 		rows[i].index = i;
-	each_run(profile, count_thread, rows);
+		count_thread(&b->profile->threads.items[i], &rows[i]);
+	}
 	qsort(rows, count, sizeof(*rows), compare);
-	heading("Threads: share of their samples in which they ran", options, out);
+	ss_report_write_heading("Threads: share of their samples in which they ran",
+				b->options, b->out);
 	for (size_t i = 0; i < count; i++) {
-		if (i == options->rows && !options->verbose) {
-			(void)fprintf(out, "  and %zu more (-v lists them)\n", count - i);
+		if (i == b->options->rows && !b->options->verbose) {
+			(void)fprintf(b->out, "  and %zu more (-v lists them)\n",
+				      count - i);
 			break;
 		}
-		write_thread(profile, &rows[i], out);
+		write_thread(b, &rows[i]);
 	}
 	return true;
 }
 
-bool ss_report_write_breakdown(const struct ss_profile *profile,
+bool ss_report_write_breakdown(const struct ss_condensed *condensed,
 			       const struct ss_report_options *options, FILE *out)
 {
-	write_states(profile, options, out);
-	return write_waits(profile, options, out) && write_threads(profile, options, out);
+	_cleanup_(ss_hottest_cleanup) struct ss_hottest *hottest =
+		ss_hottest_new(condensed);
+	const struct breakdown b = { condensed, &condensed->profile, options, hottest,
+				     out };
+
+	if (!hottest)
+		return false;
+	write_states(&b);
+	return write_threads(&b);
 }

@@ -13,6 +13,7 @@ struct branch {
 };
 
 struct tree {
+	const struct ss_condensed *condensed;
 	const struct ss_weights *weights;
 	const struct ss_report_options *options;
 	FILE *out;
@@ -37,7 +38,8 @@ static void write_node(const struct tree *tree, const struct branch *branch)
 	ss_report_write_share(weights->nodes[branch->node].total,
 			      weights->profile->samples, tree->out);
 	(void)fprintf(tree->out, "  %*s", 2 * (int)branch->level, "");
-	ss_report_write_function(weights->profile, node->function, tree->options,
+	ss_report_write_function(tree->condensed, node->function,
+				 &tree->condensed->nodes[branch->node], tree->options,
 				 tree->out);
 	(void)fputc('\n', tree->out);
 }
@@ -125,10 +127,13 @@ static void write_rest(const struct tree *tree, const struct branch *branch)
 	(void)fprintf(tree->out, "  %*s[many others]\n", 2 * (int)branch->level, "");
 }
 
-bool ss_report_write_tree(const struct ss_weights *weights,
+bool ss_report_write_tree(const struct ss_condensed *condensed,
+			  const struct ss_weights *weights,
 			  const struct ss_report_options *options, FILE *out)
 {
-	struct tree tree = { .weights = weights, .options = options, .out = out };
+	struct tree tree = {
+		.condensed = condensed, .weights = weights, .options = options, .out = out
+	};
 	struct branch branch = {};
 	bool whole = push_children(&tree, &branch);
 

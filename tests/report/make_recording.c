@@ -1,17 +1,27 @@
 /*
  * make_recording FILE < DESCRIPTION: writes the recording that the lines of the
- *description say, each a word and its arguments. Things are numbered from 0 in the order
- *of their lines. In texts %XX is a byte, and "-" is none.
+ * description say, each a word and its arguments. Things are numbered from 0 in the order
+ * of their lines. In texts %XX is a byte, and "-" is none. First of all, times in
+ * nanoseconds:
  *
- *	begin MONOTONIC WALL PERIOD HOST        first of all; nanoseconds
- *	process PID NAME EXECUTABLE
- *	thread PROCESS TID NAME
- *	module PROCESS PATH BUILD-ID BASE SIZE BIAS LOADED
- *	unload MODULE TIME
- *	stack END FRAME...                      innermost first; MODULE:OFFSET or
- *-:ADDRESS; all but the first are return addresses tick MONOTONIC WALL MISSED sample
- *THREAD STACK STATE CPU-US CALL   of the last tick; CALL a number or -1 cut at the end:
- *no summary is written
+ * begin MONOTONIC WALL PERIOD HOST MACHINE
+ *
+ * process PID NAME EXECUTABLE
+ *
+ * thread PROCESS TID NAME
+ *
+ * module PROCESS PATH BUILD-ID BASE SIZE BIAS LOADED
+ *
+ * unload MODULE TIME
+ *
+ * stack END FRAME... (innermost first, MODULE:OFFSET or -:ADDRESS; all but the first are
+ * return addresses)
+ *
+ * tick MONOTONIC WALL MISSED
+ *
+ * sample THREAD STACK STATE CPU-US CALL ARGUMENT (of the last tick; CALL a number or -1)
+ *
+ * cut (at the end: no summary is written)
  */
 #include <ctype.h>
 #include <fcntl.h>
@@ -106,10 +116,10 @@ static void begin(struct maker *maker, char *line)
 		.monotonic_ns = number(&line),
 		.wall_ns = number(&line),
 		.period_ns = number(&line),
-		.machine = "x86_64",
 	};
 
 	options.host = text(&line);
+	options.machine = text(&line);
 	check(ss_writer_new(maker->fd, &options, &maker->writer));
 }
 
@@ -187,7 +197,7 @@ static void add_sample(struct maker *maker, char *line)
 	sample.cpu_us = number(&line);
 	long call = strtol(word(&line), NULL, 0);
 	if (call >= 0)
-		sample.call = ss_writer_call(maker->writer, call, 0);
+		sample.call = ss_writer_call(maker->writer, call, number(&line));
 	ADD(&maker->samples, sample);
 }
 

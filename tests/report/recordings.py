@@ -40,7 +40,8 @@ def build_library(path, source=SHOP, options=("-g",)):
             out.write(source)
         subprocess.run([os.environ.get("CC", "cc"), "-O1", "-shared", "-fPIC",
                         "-Wl,--build-id=sha1", *options, "-o", path, file], check=True)
-    symbols = subprocess.run(["nm", path], stdout=subprocess.PIPE, check=True, text=True)
+    symbols = subprocess.run(["nm", path], stdout=subprocess.PIPE, check=True, text=True,
+                             stderr=subprocess.DEVNULL)  # "no symbols"
     notes = subprocess.run(["readelf", "-n", path], stdout=subprocess.PIPE, check=True,
                            text=True)
     addresses = {name: int(value, 16) + 1 for value, name in
@@ -51,8 +52,10 @@ def build_library(path, source=SHOP, options=("-g",)):
 class Description:
     """Lines for make_recording. Numbers are those of its things."""
 
-    def __init__(self, host="alpha", wall=WALL, monotonic=5 * 10**9, period=PERIOD):
-        self.lines = ["begin %d %d %d %s" % (monotonic, wall, period, quote(host))]
+    def __init__(self, host="alpha", wall=WALL, monotonic=5 * 10**9, period=PERIOD,
+                 machine="x86_64"):
+        self.lines = ["begin %d %d %d %s %s" % (monotonic, wall, period, quote(host),
+                                                quote(machine))]
         self.wall, self.monotonic, self.period = wall, monotonic, period
         self.counts = {}
         self.ticks = 0
@@ -80,6 +83,10 @@ class Description:
         return self._add("stack", end, *["%s:%#x" % ("-" if m is None else m, offset)
                                          for m, offset in frames])
 
+    def set_clock(self, by):
+        """The clock is set, from the next tick on."""
+        self.wall += by
+
     def tick(self, missed=0, step=None):
         if self.ticks:
             self.now += self.period if step is None else step
@@ -88,8 +95,8 @@ class Description:
         self.ticks += 1
         self._add("tick", self.monotonic + self.now, self.wall + self.now, missed)
 
-    def sample(self, thread, stack, state="S", cpu_us=0, call=-1):
-        self._add("sample", thread, stack, state, cpu_us, call)
+    def sample(self, thread, stack, state="S", cpu_us=0, call=-1, argument=0):
+        self._add("sample", thread, stack, state, cpu_us, call, argument)
 
     def cut(self):
         self._add("cut")
@@ -135,11 +142,11 @@ class ReportTest(EndToEnd):
         busy = self.stack_of(d, module, "hash", "parse", "serve", "start")
         for tick in range(ticks):
             d.tick()
-            d.sample(main, idle, "S", call=232)
+            d.sample(main, idle, "S", call=232, argument=5)
             if tick % 10 in (2, 3, 4):
                 d.sample(worker, busy, "R", cpu_us=9000)
             else:
-                d.sample(worker, idle, "S", call=202)
+                d.sample(worker, idle, "S", call=202, argument=0x1000)
         return d.write(self.path(name))
 
 

@@ -97,6 +97,10 @@ class Formats(ReportTest):
         self.assertEqual(stacks, {("main", "S", "epoll_wait", *IDLE): 10,
                                   ("worker", "S", "futex", *IDLE): 7,
                                   ("worker", "R", None, *BUSY): 3})
+        self.assertEqual({(s["wait"], s["fd"], s["address"]) for s in data["samples"]},
+                         {("epoll_wait", 5, None), ("futex", None, "0x1000"),
+                          (None, None, None)})
+        self.assertEqual(data["recordings"][0]["machine"], "x86_64")
         self.assertEqual(sum(s["cpu_ns"] for s in data["samples"]), 27_000_000)
         self.assertEqual(data["recordings"][0]["ticks_ns"], [i * PERIOD for i in range(10)])
         frame = next(f for f in data["frames"] if f["name"] == "shop_hash")
@@ -156,9 +160,12 @@ class Formats(ReportTest):
         text = self.report(self.shop()).stdout.decode()
         self.assertRegex(text, r"\n +85\.0 % +85\.0 %  shop_wait_for_work \(libshop\.so\)\n")
         self.assertRegex(text, r"\n +15\.0 % +15\.0 %  shop_hash \(libshop\.so\)\n")
-        self.assertRegex(text, r"States\n +15\.0 %  R  running.*\n +85\.0 %  S  sleeping\n")
-        self.assertRegex(text, r"Waits.*\n +50\.0 %  epoll_wait\n +35\.0 %  futex\n")
-        self.assertRegex(text, r"\n +30\.0 % of +10  worker 101, on a processor for 27\.0")
+        self.assertRegex(text, r"States\n +15\.0 %  R  running.*; 100 % in shop_hash .*\n"
+                               r" +85\.0 %  S  sleeping; 100 % in shop_wait_for_work ")
+        self.assertRegex(text, r"Waits.*\n +50\.0 %  epoll_wait fd 5: main 100\n"
+                               r" +35\.0 %  futex 0x1000: worker 101\n")
+        self.assertRegex(text, r"\n +30\.0 % of +10  worker 101, on a processor for 27\.00 ms; "
+                               r"100 % in shop_hash \(libshop\.so\)\n")
         self.assertRegex(text, r"Calls\n +100\.0 %  shop_start .*\n +85\.0 %    shop_wait_for_work"
                                r".*\n +15\.0 %    shop_serve .*\n +15\.0 %    shop_parse .*\n"
                                r" +15\.0 %    shop_hash ")
@@ -171,6 +178,66 @@ class Formats(ReportTest):
         self.assertNotIn("shop_hash", calls)
         self.assertNotIn("shop_hash", self.report("--rows", 1, shop).stdout.decode()
                          .split("States")[0])
+
+    def test_text_brings_places_without_names_together(self):
+        """Those of a module are one line each, with their number, in the list and below each
+        caller; one alone is itself. All other formats have the places, and -v as well."""
+        bare = self.path("libbare.so")
+        _, build_id = build_library(bare, options=("-s", "-fvisibility=hidden"))
+        d = Description()
+        process = d.process()
+        shop = d.module(process, self.library, self.build_id)
+        module = d.module(process, bare, build_id, bias=0x7e0000000000)
+        thread = d.thread(process, 1, "t")
+        outer = self.at["start"] + 1
+        stacks = [d.stack((module, 0x1000 + i), (module, 0x2000 + i % 3), (shop, outer))
+                  for i in range(40)]
+        stacks += [d.stack((None, 0x5000 + i), (shop, self.at["serve"] + 1)) for i in range(10)]
+        stacks += [d.stack((module, 0x3000), (shop, self.at["parse"] + 1))] * 50
+        for stack in stacks:
+            d.tick()
+            d.sample(thread, stack, "R")
+        path = d.write(self.path("places.ss"))
+        text = self.report("--threshold=0", path).stdout.decode()
+        calls = text[text.index("\nCalls\n"):].splitlines()[2:]
+        self.assertEqual([" ".join(line.split()) for line in calls], [
+            "50.0 % shop_parse (libshop.so)", "50.0 % libbare.so+0x3000",
+            "40.0 % shop_start (libshop.so)", "40.0 % libbare.so (no names: 43 places)",
+            "10.0 % shop_serve (libshop.so)", "10.0 % [unmapped] (no names: 10 places)"])
+        self.assertRegex(text, r"\n +90\.0 % +90\.0 %  libbare\.so \(no names: 44 places\)\n"
+                               r" +10\.0 % +10\.0 %  \[unmapped\] \(no names: 10 places\)\n")
+        self.assertRegex(text, r"\n 100\.0 % of +100  t 1; 50 % in shop_parse ")
+        for words in (["-v"], ["--raw"], ["-f", "folded"], ["-f", "json"], ["-f", "perf"]):
+            whole = self.report(*words, path).stdout.decode()
+            self.assertNotIn("no names", whole, words)
+            self.assertIn("libbare.so", whole, words)
+        data = json.loads(self.report("-f", "json", path).stdout)
+        self.assertEqual(sum(not frame["named"] for frame in data["frames"]), 54)
+
+    def test_text_who_waits_on_what(self):
+        """Threads on the same futex come together, those of another process do not. A call
+        that goes on after a stop is the one that others at the same place are in."""
+        d = Description()
+        threads, stacks = [], []
+        for pid in (100, 200):
+            process = d.process(pid=pid, name="shop%d" % pid)
+            module = d.module(process, self.library, self.build_id)
+            stacks.append(self.stack_of(d, module, "wait_for_work", "start"))
+            threads.append([d.thread(process, pid + i, "worker" if i else "main")
+                            for i in range(6)])
+        other = self.stack_of(d, module, "hash")
+        for tick in range(2):
+            d.tick()
+            for stack, mine in zip(stacks, threads):
+                for i, thread in enumerate(mine):
+                    call = 219 if tick and i == 1 else 202 if i else 230
+                    d.sample(thread, stack if i else other, "S", call=call,
+                             argument=0xabc0 if i else 0x7ffd0000)
+        text = self.report(d.write(self.path("waits.ss"))).stdout.decode()
+        waits = text.split("\nWaits")[1].split("\n\n")[0].splitlines()[1:]
+        self.assertEqual([" ".join(line.split()) for line in waits], [
+            "41.7 % futex 0xabc0: worker (5 threads)", "41.7 % futex 0xabc0: worker (5 threads)",
+            "16.7 % clock_nanosleep: main (2 threads)"])
 
     def test_text_says_what_it_leaves_out(self):
         """After what is shown beside it."""
@@ -352,6 +419,28 @@ class Selections(ReportTest):
         self.assertEqual(data["time_ns"], WALL + 30_000_000)
         self.assertEqual(data["recordings"][0]["ticks_ns"], [i * PERIOD for i in range(7)])
 
+    def test_by_module(self):
+        """Stacks that pass through it anywhere, whole."""
+        other = self.path("libsecond.so")
+        at, build_id = build_library(other, "int shop_second(int n);\nint shop_second(int n)\n"
+                                            "{\n\treturn n * 9 + 2;\n}\n")
+        d = Description()
+        process = d.process()
+        shop = d.module(process, self.library, self.build_id)
+        second = d.module(process, other, build_id, bias=0x7e0000000000)
+        thread = d.thread(process, 1, "t")
+        stacks = [d.stack((shop, self.at["hash"])),
+                  d.stack((shop, self.at["hash"]), (second, at["second"] + 1)),
+                  d.stack((second, at["second"]))]
+        for stack in stacks:
+            d.tick()
+            d.sample(thread, stack, "R")
+        path = d.write(self.path("modules.ss"))
+        self.assertEqual(set(self.folded("--module=second", path)),
+                         {("shop", "t", "shop_second", "shop_hash"), ("shop", "t", "shop_second")})
+        self.assertEqual(sum(self.folded("--module=second", "--module=libshop", path).values()), 3)
+        self.assertEqual(sum(self.folded("--module=/libshop.so$", path).values()), 2)
+
     def test_every_option_is_in_the_manual(self):
         with open(os.path.join(SOURCE, "man", "stacksnap-report.1"), encoding="utf-8") as file:
             page = file.read().replace("\\-", "-")
@@ -368,6 +457,69 @@ class Selections(ReportTest):
 
 
 class Bad(ReportTest):
+    def test_the_clock_is_set(self):
+        """Forth by an hour, back by two: no sample moves, and it is said."""
+        d = Description()
+        process = d.process()
+        thread = d.thread(process, 1, "t")
+        stack = d.stack((None, 0x10))
+        for tick in range(10):
+            if tick in (3, 6):
+                d.set_clock({3: 3600, 6: -7200}[tick] * 10**9)
+            d.tick()
+            d.sample(thread, stack, "R")
+        path = d.write(self.path("clock.ss"))
+        result = self.report("-f", "json", path, status=(1,))
+        data = json.loads(result.stdout)
+        self.assertEqual(data["recordings"][0]["ticks_ns"], [i * PERIOD for i in range(10)])
+        self.assertIn(b"the clock was set meanwhile, or the machine slept (-3600.0 s, in 2 steps)",
+                      result.stderr)
+        part = self.report("-f", "folded", "--from=0.02", "--to=0.07", path, status=(1,))
+        self.assertEqual(sum(parse_folded(part.stdout.decode()).values()), 5)
+        self.assertIn(b"clock was set", self.report(path, status=(1,)).stdout)
+
+    def test_another_processor(self):
+        """System calls have the numbers of the machine that was recorded; and it is said
+        what was recorded where, since both are shown together."""
+        d = Description(host="board", machine="aarch64")
+        process = d.process(pid=900, name="shop", executable="/opt/shop")
+        module = d.module(process, "/opt/libarm.so", "a64a64")
+        thread = d.thread(process, 900, "main")
+        stack = d.stack((module, 0x10))
+        d.tick()
+        d.sample(thread, stack, "S", call=98, argument=0x2000)  # futex there, getrusage here
+        arm = d.write(self.path("arm.ss"))
+        unknown = Description(host="strange", machine="pdp11")
+        process = unknown.process()
+        thread = unknown.thread(process, 1, "t")
+        stack = unknown.stack((None, 0x10))
+        unknown.tick()
+        unknown.sample(thread, stack, "S", call=98)
+        odd = unknown.write(self.path("pdp.ss"))
+        text = self.report(arm, self.shop(), odd, status=(1,)).stdout.decode()
+        self.assertRegex(text, r"arm\.ss: .* on board \(aarch64\), 1 tick")
+        self.assertRegex(text, r"alpha\.ss: .* on alpha \(x86_64\), 10 ticks")
+        self.assertRegex(text, r"\n +4\.5 %  futex 0x2000: main 900\n")
+        self.assertRegex(text, r"\n +31\.8 %  futex 0x1000: worker 101\n")
+        self.assertRegex(text, r"\n +4\.5 %  call 98: t 1\n")
+        self.assertIn("/opt/libarm.so [a64a64]", text.split("Missing")[1])
+
+    def test_other_versions(self):
+        """Of the format, and of a machine whose bytes are the other way round."""
+        with open(self.shop("right.ss"), "rb") as file:
+            data = file.read()
+        for name, bytes_, said in (
+                ("newer", data[:8] + b"\x02\0" + data[10:], b"version 2"),
+                ("swapped", data[:12] + data[15:11:-1] + data[16:], b"byte order|swapped"),
+                ("mangled", data[:6] + b"\n" + data[8:], b"not a recording")):
+            path = self.path(name)
+            with open(path, "wb") as file:
+                file.write(bytes_)
+            result = self.report(path, status=(2,))
+            self.assertRegex(result.stderr, said)
+            self.assertEqual(result.stdout, b"")
+            self.assertLessEqual(result.stderr.count(b"\n"), 2, result.stderr)
+
     def test_names_that_attack(self):
         evil = b"</script><script>alert(1)</script>\x1b[31m\xff;\n\"\\"
         d = Description(host=evil)
