@@ -188,16 +188,18 @@ class Page(ReportTest):
         self.assertEqual(self.total(), 200)
 
     def test_threads(self):
-        self.browser.run("const s = document.getElementById('thread'); s.value = [...s.options]"
-                         ".find(o => o.text.startsWith('worker 101')).value;"
-                         "s.dispatchEvent(new Event('change'))")
-        self.browser.settle()
+        self.browser.run("document.getElementById('thread').focus()")
+        self.browser.press("Down")
+        chosen = self.browser.run("return document.getElementById('thread').selectedOptions[0].text")
+        self.assertRegex(chosen, r"^(worker|main) \d+")
         self.assertEqual(self.total(), 100)
+        self.browser.press("Up")
+        self.assertEqual(self.total(), 400)
         box = self.browser.run(BOX, "#rows")
-        self.browser.click_at(box[0] + 20, box[1] + 8)  # the first name is that of a worker
+        self.browser.click_at(box[0] + 20, box[1] + 8)  # a name beside the time
+        self.assertEqual(self.total(), 100)
+        self.assertNotEqual(self.browser.run("return document.getElementById('thread').value"), "-1")
         self.browser.click_at(box[0] + 20, box[1] + 8)
-        self.assertIn(self.total(), (100, 400))
-        self.browser.press("w")
         self.assertEqual(self.total(), 400)
         self.browser.press("]")
         self.assertEqual(self.total(), 100)
@@ -286,6 +288,54 @@ class Page(ReportTest):
         self.assertEqual(rows[0][1], "100.0 %")
         self.assertIn("0x7f0000000000", rows[0][3])
         self.assertIn("0x550000000000", rows[0][3])
+
+    def test_modules_that_come_and_go(self):
+        """What was there at the first tick was always there; one came and went."""
+        d = Description()
+        process = d.process()
+        first = d.module(process, self.library, self.build_id, loaded=1)
+        second = d.module(process, "/opt/plugin.so", "abab", bias=0x7e0000000000,
+                          loaded=15_000_000)
+        d.unload(second, 45_000_000)
+        thread = d.thread(process, 100, "main")
+        stacks = [d.stack((module, 0x10)) for module in (first, second)]
+        for tick in range(10):
+            d.tick()
+            d.sample(thread, stacks[2 <= tick <= 3], "R")
+        path = self.path("lives.html")
+        self.report("-f", "html", "-o", path, d.write(self.path("lives.ss")), status=(1,))
+        self.show(path)
+        self.browser.click("#tab-modules")
+        rows = {row[0].split("build-id")[0]: row for row in self.rows("#modules")}
+        self.assertEqual(rows[self.library][1:3], ["80.0 %", "always"])
+        self.assertEqual(rows["/opt/plugin.so"][1:3], ["20.0 %", "0.015 – 0.045"])
+        bar = self.browser.run("return [...document.querySelectorAll('#modules .life i')].map("
+                               "i => [i.style.left, i.style.width])")
+        self.assertEqual([[round(float(part[:-1])) for part in one] for one in bar],
+                         [[0, 100], [15, 30]])
+
+    def test_long_names_keep_their_ids(self):
+        d = Description()
+        process = d.process(name="fifteen-letters", pid=4194000)
+        stack = d.stack((None, 0x10))
+        threads = [d.thread(process, 4194000 + i, "a-long-name-\u65e5\u672c" * 9)
+                   for i in range(3)]
+        d.tick()
+        for thread in threads:
+            d.sample(thread, stack, "R")
+        path = self.path("names.html")
+        self.report("-f", "html", "-o", path, d.write(self.path("names.ss")))
+        self.show(path)
+        for width in (1280, 420):
+            self.browser.size(width, 900)
+            self.browser.settle()
+            labels = self.browser.run(
+                "const t = window.stacksnap.timeline, c = t.lanes.getContext('2d');"
+                "return [0, 1, 2].map(i => [t.shortLabel(c, i), c.measureText("
+                "t.shortLabel(c, i)).width <= t.label - 6])")
+            for i, (label, fits) in enumerate(labels):
+                self.assertTrue(fits, label)
+                self.assertRegex(label, "^a.*\u2026 %d$" % (4194000 + i))
 
     def test_theme(self):
         color = "return getComputedStyle(document.body).backgroundColor"

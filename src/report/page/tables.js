@@ -151,7 +151,10 @@ class ModuleTable {
 
 function lifeText(model, life) {
 	const seconds = (time) => (time / 1e6).toFixed(3);
-	const whole = life.from <= 0 && life.to === null;
-	const span = whole ? "always" : `${life.from <= 0 ? "before" : seconds(life.from)} – ${life.to === null ? "end" : seconds(life.to)}`;
+	/* what was there at the first tick was loaded before it */
+	const first = model.ticks[model.processes[life.process].recording][0] || 0;
+	const before = life.from <= first;
+	const whole = before && life.to === null;
+	const span = whole ? "always" : `${before ? "before" : seconds(life.from)} – ${life.to === null ? "end" : seconds(life.to)}`;
 	return model.processes.length > 1 ? `${span} (${processLabel(model, life.process)})` : span;
 }

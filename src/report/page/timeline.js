@@ -184,10 +184,19 @@ class Timeline {
 		context.globalAlpha = this.wanted(thread) ? 1 : 0.3;
 		this.paintColumns(context, colors, columns, y + 1, LANE - 2, 1);
 		context.fillStyle = thread === this.model.thread ? colors.accent : colors.fullInk;
-		const room = this.label - 6;
-		let name = threadLabel(this.model, thread);
-		while (name.length > 1 && context.measureText(name).width > room) name = name.slice(0, -2) + "…";
-		context.fillText(name, 2, y + LANE / 2);
+		context.fillText(this.shortLabel(context, thread), 2, y + LANE / 2);
+	}
+
+	/* What does not fit goes: the process first, then a part of the name, the id last. */
+	shortLabel(context, thread) {
+		const fits = (text) => context.measureText(text).width <= this.label - 6;
+		const whole = threadLabel(this.model, thread);
+		if (fits(whole)) return whole;
+		const { name, tid } = this.model.threads[thread];
+		if (fits(`${name} ${tid}`)) return `${name} ${tid}`;
+		const letters = [...name];
+		while (letters.length && !fits(`${letters.join("")}… ${tid}`)) letters.pop();
+		return `${letters.join("")}… ${tid}`;
 	}
 
 	paintWindow(context, colors, height) {
