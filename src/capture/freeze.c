@@ -1,24 +1,15 @@
-#include "capture/freeze.h"
+#include "capture/stop.h"
 
-#include <elf.h>
-#include <errno.h>
-#include <signal.h>
-#include <sys/ptrace.h>
-#include <sys/uio.h>
-#include <sys/wait.h>
 #include <time.h>
 
 enum {
 	SEIZE_PASSES = 16,
 	APPEAR_PASSES = 8,
-	FEW = 8,
 	TOGETHER = 32, /* threads that are all interrupted before any is waited for */
 	/* Of sleepers that wake up on a running thread's CPU; measured. */
 	STOPS_AT_ONCE = 16,
 	RELEASES_AT_ONCE = 32,
 	NAP_NS = 20 * 1000,
-	EACH_NS = 4 * 1000, /* wake up, run to the stop, sleep */
-	LOOK_NS = 1000 * 1000,
 	/* Only what waits longer than this is looked at more closely. */
 	LATE_NS = 2 * 1000 * 1000,
 	LATE_STEP_NS = 5 * 1000 * 1000,
@@ -29,24 +20,6 @@ enum {
 	 */
 	ROUND_NS = 20 * 1000 * 1000,
 };
-
-uint64_t ss_freeze_now(void)
-{
-	struct timespec ts;
-
-	(void)clock_gettime(CLOCK_MONOTONIC, &ts); /* cannot fail: the clock exists */
-	return (uint64_t)ts.tv_sec * 1000000000u + (uint64_t)ts.tv_nsec;
-}
-
-static void seize(struct ss_task *task)
-{
-	if (ptrace(PTRACE_SEIZE, task->tid, 0, 0) == 0) {
-		task->phase = SS_TASK_SEIZED;
-		return;
-	}
-	task->seize_errno = errno;
-	task->phase = task->seize_errno == ESRCH ? SS_TASK_GONE : SS_TASK_REFUSED;
-}
 
 void ss_freeze_seize(struct ss_freeze *freeze)
 {
@@ -64,7 +37,7 @@ void ss_freeze_seize(struct ss_freeze *freeze)
 			struct ss_task *task = &tasks->items.items[done];
 			ss_task_read(task, freeze->target, freeze->options, &text);
 			if (task->phase == SS_TASK_SEEN && !task->watched)
-				seize(task);
+				ss_stop_seize(task);
 		}
 	}
 }
@@ -75,83 +48,9 @@ void ss_freeze_seize_again(struct ss_freeze *freeze, bool all)
 		struct ss_task *task = &freeze->tasks->items.items[i];
 		if ((all && task->phase == SS_TASK_RELEASED) ||
 		    (task->phase == SS_TASK_SEEN && !task->watched))
-			seize(task);
+			ss_stop_seize(task);
 	}
 	freeze->rounds = all ? 0 : freeze->rounds + 1;
-}
-
-/* Reads the registers, and keeps the stop from being seen as EINTR. */
-static bool collect_registers(struct ss_freeze *freeze, struct ss_task *task)
-{
-	struct iovec iov = { &task->kernel, sizeof(task->kernel) };
-
-	if (ptrace(PTRACE_GETREGSET, task->tid, NT_PRSTATUS, &iov) != 0)
-		return false;
-	if (iov.iov_len != sizeof(task->kernel)) {
-		freeze->foreign = true;
-		return true;
-	}
-	struct ss_syscall made;
-	ss_arch_syscall(&task->kernel, &made);
-	task->runs = task->runs || made.number < 0;
-	if (ss_arch_cure_eintr(&task->kernel)) {
-		iov.iov_len = sizeof(task->kernel);
-		/* If it fails, the thread was killed: nobody is left to see EINTR. */
-		(void)ptrace(PTRACE_SETREGSET, task->tid, NT_PRSTATUS, &iov);
-	}
-	return true;
-}
-
-/* How a process ended is for its parent to ask, and that may be our own program: it
-   must not be asked here. Of other threads nobody but a tracer can. */
-static bool may_reap(const struct ss_freeze *freeze, const struct ss_task *task)
-{
-	return task->tid != freeze->target->pid;
-}
-
-/*
- * Whether a thread that was not stopped a moment ago has ended; if so it is reaped,
- * where that is ours to do. A tracer is told of stops, too, whether it asks for them or
- * not, and one that came in between must not be taken: the kernel would take its signal
- * as handed to us (wait_task_stopped() clears it), and if we were killed before the
- * release, it would be lost.
- */
-static bool has_ended(const struct ss_freeze *freeze, const struct ss_task *task)
-{
-	enum { LOOK = WEXITED | WNOHANG | __WALL };
-	siginfo_t info = {};
-
-	if (waitid(P_PID, (id_t)task->tid, &info, LOOK | WNOWAIT) != 0)
-		return true;
-	if (info.si_pid == 0 || info.si_code == CLD_TRAPPED)
-		return false;
-	if (may_reap(freeze, task))
-		(void)waitid(P_PID, (id_t)task->tid, &info, LOOK); /* it has ended */
-	return true;
-}
-
-/*
- * Takes in a stop, if there is one. The kernel is asked for the registers, which it
- * gives of a stopped thread only (ESRCH); not by waitpid(), whose answer any other
- * thread of the program that waits for children would take away.
- */
-static void poll_task(struct ss_freeze *freeze, struct ss_task *task)
-{
-	siginfo_t info;
-
-	if (!collect_registers(freeze, task)) {
-		if (has_ended(freeze, task))
-			task->phase = SS_TASK_GONE;
-		task->running_ns = ss_freeze_now();
-		return;
-	}
-	task->phase = SS_TASK_STOPPED;
-	freeze->stopped += task->stopped_ns == 0;
-	/* If this is not our stop, it is a signal on its way in: it is handed on at the
-	   release. A group-stop is an event as ours, and stays in force by itself. */
-	if (ptrace(PTRACE_GETSIGINFO, task->tid, 0, &info) == 0 &&
-	    info.si_code >> 8 != PTRACE_EVENT_STOP)
-		task->signal = info.si_signo;
 }
 
 /* Takes in what has stopped of a class. How many have not, and are waited for. */
@@ -163,55 +62,15 @@ static size_t poll_class(struct ss_freeze *freeze, bool runs)
 		struct ss_task *task = &freeze->tasks->items.items[i];
 		if (task->phase != SS_TASK_INTERRUPTED || task->runs != runs)
 			continue;
-		poll_task(freeze, task);
+		ss_stop_poll(freeze, task);
 		late += task->phase == SS_TASK_INTERRUPTED && !task->slow;
 	}
 	return late;
 }
 
-/*
- * What is in uninterruptible sleep by now will not stop: nobody waits for it. This
- * opens files within the freeze; but only when the freeze waits for a late thread,
- * so nothing is delayed by it.
- */
-static void give_up_sleeping(struct ss_freeze *freeze)
+static size_t poll_all(struct ss_freeze *freeze)
 {
-	_cleanup_text_ struct ss_text text = {};
-	struct ss_stat stat;
-
-	for (size_t i = 0; i < freeze->tasks->items.count; i++) {
-		struct ss_task *task = &freeze->tasks->items.items[i];
-		if (task->phase != SS_TASK_INTERRUPTED || task->slow)
-			continue;
-		if (!ss_target_read_stat(freeze->target, task->tid, &text, &stat))
-			continue;
-		/* Anything else is the thread on its way to our stop: not its state. */
-		task->slow = stat.state == 'D' || stat.state == 'Z' || stat.state == 'X';
-		if (task->slow)
-			task->state = stat.state;
-	}
-}
-
-/*
- * Blocks for a while. Few threads: until SIGCHLD, which comes with a stop and which
- * this thread has blocked (another thread of the program may take it away, hence the
- * limit). Many: as long as all of them need for their way to the stop; waking earlier
- * would, at SCHED_FIFO, take the CPU from the very threads that are waited for.
- */
-static void wait_for_stops(struct ss_freeze *freeze, size_t late)
-{
-	struct timespec ts = { .tv_nsec = LOOK_NS };
-	sigset_t set;
-
-	if (late > FEW) {
-		ts.tv_nsec = (long)SS_MIN(late * EACH_NS, (size_t)LATE_NS);
-		(void)clock_nanosleep(CLOCK_MONOTONIC, 0, &ts, NULL); /* or less */
-		return;
-	}
-	(void)sigemptyset(&set); /* neither fails with a valid signal */
-	(void)sigaddset(&set, SIGCHLD);
-	/* Late or not: the caller looks. */
-	freeze->took_sigchld |= sigtimedwait(&set, NULL, &ts) == SIGCHLD;
+	return poll_class(freeze, true) + poll_class(freeze, false);
 }
 
 /* Waits until all of a class have stopped, but for those that will not. */
@@ -225,11 +84,11 @@ static void wait_class(struct ss_freeze *freeze, bool runs)
 		if (now >= freeze->round_ns)
 			return;
 		/* Few only: looking at many takes longer than they need to stop. */
-		if (late <= FEW && now >= look_ns) {
-			give_up_sleeping(freeze);
+		if (late <= SS_STOP_FEW && now >= look_ns) {
+			ss_stop_give_up_sleeping(freeze);
 			look_ns = ss_freeze_now() + LATE_STEP_NS;
 		}
-		wait_for_stops(freeze, late);
+		ss_stop_wait(freeze, late, freeze->round_ns);
 	}
 }
 
@@ -243,10 +102,7 @@ static void interrupt_class(struct ss_freeze *freeze, bool runs)
 		struct ss_task *task = &freeze->tasks->items.items[i];
 		if (task->phase != SS_TASK_SEIZED || task->runs != runs)
 			continue;
-		task->running_ns = ss_freeze_now();
-		task->phase = ptrace(PTRACE_INTERRUPT, task->tid, 0, 0) == 0 ?
-				      SS_TASK_INTERRUPTED :
-				      SS_TASK_GONE;
+		ss_stop_interrupt(task);
 		disturbing += task->disturbs;
 		if (task->disturbs && disturbing % STOPS_AT_ONCE == 0)
 			wait_class(freeze, runs);
@@ -276,7 +132,7 @@ static void stop_newcomers(struct ss_freeze *freeze)
 			return;
 		for (size_t i = first; i < tasks->items.count; i++) {
 			tasks->items.items[i].runs = true;
-			seize(&tasks->items.items[i]);
+			ss_stop_seize(&tasks->items.items[i]);
 		}
 		interrupt_class(freeze, true);
 		wait_class(freeze, true);
@@ -324,7 +180,7 @@ void ss_freeze_stop(struct ss_freeze *freeze)
 /* Whether a thread is waited for, or has stopped without being waited for. */
 static bool any_late(struct ss_freeze *freeze)
 {
-	size_t late = poll_class(freeze, true) + poll_class(freeze, false);
+	size_t late = poll_all(freeze);
 
 	for (size_t i = 0; i < freeze->tasks->items.count && !late; i++)
 		late += freeze->tasks->items.items[i].phase == SS_TASK_STOPPED;
@@ -344,16 +200,6 @@ bool ss_freeze_stop_late(struct ss_freeze *freeze)
 	return true;
 }
 
-static void release(const struct ss_freeze *freeze, struct ss_task *task)
-{
-	/* If that fails it was killed, and need not be released. What is left of it is
-	   reaped, else an exec in its process would have to wait for us. */
-	if (ptrace(PTRACE_DETACH, task->tid, 0, task->signal) != 0)
-		(void)has_ended(freeze, task);
-	task->phase = SS_TASK_RELEASED;
-	task->stopped_ns = SS_MAX(task->stopped_ns, ss_freeze_now() - task->running_ns);
-}
-
 static void nap(void)
 {
 	struct timespec ts = { .tv_nsec = NAP_NS };
@@ -369,12 +215,63 @@ void ss_freeze_release(struct ss_freeze *freeze, bool runs)
 		struct ss_task *task = &freeze->tasks->items.items[i];
 		if (task->phase != SS_TASK_STOPPED || task->runs != runs)
 			continue;
-		release(freeze, task);
+		ss_stop_release(freeze, task);
 		disturbing += task->disturbs;
 		if (task->disturbs && disturbing % RELEASES_AT_ONCE == 0)
 			nap();
 	}
 	freeze->end_ns = ss_freeze_now();
+}
+
+static void pass_on(struct ss_freeze *freeze, ss_freeze_copier *copy, void *data)
+{
+	bool any = false;
+
+	for (size_t i = 0; i < freeze->tasks->items.count && !any; i++)
+		any = freeze->tasks->items.items[i].phase == SS_TASK_STOPPED;
+	if (!any)
+		return;
+	copy(data);
+	for (size_t i = 0; i < freeze->tasks->items.count; i++) {
+		struct ss_task *task = &freeze->tasks->items.items[i];
+		if (task->phase != SS_TASK_STOPPED)
+			continue;
+		ss_stop_release(freeze, task);
+		freeze->held_ns += task->stopped_ns;
+		freeze->held_max_ns = SS_MAX(freeze->held_max_ns, task->stopped_ns);
+	}
+}
+
+void ss_freeze_each(struct ss_freeze *freeze, ss_freeze_copier *copy, void *data)
+{
+	uint64_t look_ns = ss_freeze_now() + LATE_NS;
+	unsigned batch = 0;
+	size_t late;
+
+	freeze->deadline_ns =
+		ss_freeze_now() + (uint64_t)freeze->options->timeout_ms * 1000000u;
+	for (size_t i = 0; i < freeze->tasks->items.count; i++) {
+		struct ss_task *task = &freeze->tasks->items.items[i];
+		if (task->phase != SS_TASK_SEIZED)
+			continue;
+		ss_stop_interrupt(task);
+		if (++batch % STOPS_AT_ONCE != 0)
+			continue;
+		(void)poll_all(freeze);
+		pass_on(freeze, copy, data);
+	}
+	for (;;) {
+		late = poll_all(freeze);
+		pass_on(freeze, copy, data);
+		uint64_t now = ss_freeze_now();
+		if (late == 0 || now >= freeze->deadline_ns)
+			return;
+		if (late <= SS_STOP_FEW && now >= look_ns) {
+			ss_stop_give_up_sleeping(freeze);
+			look_ns = now + LATE_STEP_NS;
+		}
+		ss_stop_wait(freeze, late, freeze->deadline_ns);
+	}
 }
 
 void ss_freeze_finish(struct ss_freeze *freeze)
@@ -383,12 +280,12 @@ void ss_freeze_finish(struct ss_freeze *freeze)
 		struct ss_task *task = &freeze->tasks->items.items[i];
 		if (task->phase != SS_TASK_INTERRUPTED)
 			continue;
-		poll_task(freeze, task);
+		ss_stop_poll(freeze, task);
 		if (task->phase != SS_TASK_STOPPED)
 			continue;
 		/* Too late to be copied: it was not there when the others were. */
 		freeze->stopped -= task->stopped_ns == 0;
-		release(freeze, task);
+		ss_stop_release(freeze, task);
 		task->phase = SS_TASK_INTERRUPTED;
 	}
 	freeze->held_ns += freeze->end_ns - freeze->begin_ns;

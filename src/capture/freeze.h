@@ -20,6 +20,7 @@ struct ss_freeze {
 	uint64_t begin_ns;    /* first interrupt */
 	uint64_t end_ns;      /* last release */
 	uint64_t held_ns;     /* from begin to end, all turns together */
+	uint64_t held_max_ns; /* a single thread's (of ss_freeze_each() only) */
 	unsigned stopped;     /* threads that did stop */
 	unsigned rounds;      /* beyond the first: not all stood at one moment */
 	bool foreign;	      /* a thread runs 32-bit code */
@@ -42,6 +43,14 @@ void ss_freeze_stop(struct ss_freeze *freeze);
 /* Another round, after the release of what had stopped: waits for late threads. False:
    there are none that could still stop, or the deadline has passed. */
 bool ss_freeze_stop_late(struct ss_freeze *freeze);
+
+/*
+ * Where no common moment is wanted: stops all that is attached, and copies and releases
+ * each thread as soon as it has stopped, so that none stands still for another. copy() is
+ * called when there are threads in phase STOPPED.
+ */
+typedef void ss_freeze_copier(void *data);
+void ss_freeze_each(struct ss_freeze *freeze, ss_freeze_copier *copy, void *data);
 
 /* Releases the stopped threads of one class. */
 void ss_freeze_release(struct ss_freeze *freeze, bool runs);

@@ -104,8 +104,8 @@ static int compare_threads(const void *a, const void *b)
 	return (x->tid > y->tid) - (x->tid < y->tid);
 }
 
-static struct ss_error *fill_threads(struct ss_capture *capture,
-				     struct ss_task_list *tasks)
+struct ss_error *ss_result_fill_threads(struct ss_capture *capture,
+					struct ss_task_list *tasks)
 {
 	for (size_t i = 0; i < tasks->items.count; i++) {
 		struct ss_task *task = &tasks->items.items[i];
@@ -231,7 +231,7 @@ ss_result_fill(struct ss_capture *capture, const struct ss_target *target,
 	       struct ss_task_list *tasks, const struct ss_freeze *freeze,
 	       const struct ss_capture_options *options, struct ss_arena *arena)
 {
-	struct ss_error *error = fill_threads(capture, tasks);
+	struct ss_error *error = ss_result_fill_threads(capture, tasks);
 
 	if (error)
 		return error;

@@ -15,4 +15,8 @@ ss_result_fill(struct ss_capture *capture, const struct ss_target *target,
 	       struct ss_task_list *tasks, const struct ss_freeze *freeze,
 	       const struct ss_capture_options *options, struct ss_arena *arena);
 
+/* The threads only; the arena stays where it is. NO_MEMORY. */
+struct ss_error *ss_result_fill_threads(struct ss_capture *capture,
+					struct ss_task_list *tasks);
+
 #endif

@@ -1,7 +1,8 @@
 /*
  * Looks at the threads of a process again and again. A thread that is blocked and has not
  * been put on a CPU since the last look is not touched; one that is blocked and has run
- * is read without a stop; only what runs is stopped.
+ * is read without a stop; only what runs is stopped, and each of these threads only for
+ * as long as it takes to copy its own stack.
  *
  * Threads are not kept attached between two looks: each signal that such a thread gets
  * would stop it until we wake up and pass the signal on, no debugger could attach, and
@@ -14,7 +15,6 @@
 #define SS_CAPTURE_SAMPLER_H
 
 #include "capture/freeze.h"
-#include "capture/placement.h"
 #include "capture/stacks.h"
 #include "capture/world.h"
 
@@ -45,7 +45,8 @@ struct ss_sampler {
 	struct ss_world world;
 	SS_VECTOR(struct ss_sampled) threads; /* in the order of tids */
 	struct ss_task_list scan;
-	struct ss_placement placement;
+	struct ss_task_list tasks; /* those that are touched */
+	struct ss_arena arena;
 	struct ss_text text;
 	unsigned open_files; /* of threads */
 	bool late;
@@ -56,9 +57,10 @@ struct ss_sampler {
 /* What one tick found. */
 struct ss_tick {
 	enum ss_world_change change; /* of the modules, since the last tick */
-	struct ss_capture *capture; /* of the threads touched; NULL: none. The caller's */
-	bool unplaced;		    /* modules changed while it was taken, each time */
-	uint64_t stopped_ns;
+	struct ss_capture *capture;  /* of the threads touched; NULL: none. The sampler's,
+					until the next call */
+	uint64_t stopped_ns;	     /* all threads together */
+	uint64_t stopped_max_ns;     /* the longest */
 };
 
 /* options are copied, their mode is set to AUTO. */
@@ -66,7 +68,18 @@ void ss_sampler_init(struct ss_sampler *sampler, struct ss_target *target,
 		     const struct ss_capture_options *options);
 void ss_sampler_deinit(struct ss_sampler *sampler);
 
-/* Errors: NO_MEMORY, DENIED, TRACED, SYSTEM. That the process has ended is a change. */
+/* Errors: NO_MEMORY, DENIED, TRACED, SYSTEM. That the process has ended is a change. What
+   is mapped may have changed unnoticed: for each place that the capture is used for
+   ss_world_holds() must be asked. */
 struct ss_error *ss_sampler_tick(struct ss_sampler *sampler, struct ss_tick *ret);
+
+/* After that, with the least of the answers: reads all that is mapped, if need be.
+   *again: what was captured cannot be placed. */
+struct ss_error *ss_sampler_confirm(struct ss_sampler *sampler,
+				    enum ss_world_answer answer, struct ss_tick *tick,
+				    bool *again);
+
+/* Looks at the same threads once more. */
+struct ss_error *ss_sampler_again(struct ss_sampler *sampler, struct ss_tick *tick);
 
 #endif

@@ -17,6 +17,7 @@ enum {
 	ALTERNATE_SEARCH = 64 * 1024,
 	PEEK_MAX = 64 * 1024,
 	PAGE = 4096,
+	KEEP_MAX = 8 << 20,
 	/* The part that is no stack. */
 	LOCK = SS_STACK_COPIES,
 	PIECES_EACH = 2, /* of one task in one batch: a stack and a lock */
@@ -84,13 +85,44 @@ static bool map_arena(struct ss_arena *arena, size_t size)
 	return false;
 }
 
+/* Memory that is much more than is needed now is given back. */
 static void fault_in(struct ss_arena *arena, size_t size)
 {
 	size = SS_MIN((size + PAGE - 1) / PAGE * PAGE, arena->size);
+	if (arena->ready > KEEP_MAX && size < arena->ready / 4) {
+		(void)madvise(arena->bytes, arena->ready, MADV_DONTNEED); /* or keep */
+		arena->ready = 0;
+	}
+	if (size <= arena->ready)
+		return;
+	arena->ready = size;
 	if (madvise(arena->bytes, size, MADV_POPULATE_WRITE) == 0)
 		return;
 	for (size_t at = 0; at < size; at += PAGE) /* before Linux 5.14 */
 		((volatile uint8_t *)arena->bytes)[at] = 0;
+}
+
+static bool make_queue(struct ss_arena *arena, size_t capacity)
+{
+	if (capacity <= arena->piece_capacity)
+		return true;
+	free(arena->pieces);
+	free(arena->owners);
+	free(arena->parts);
+	arena->piece_capacity = capacity;
+	arena->pieces = calloc(capacity, sizeof(*arena->pieces));
+	arena->owners = calloc(capacity, sizeof(*arena->owners));
+	arena->parts = calloc(capacity, sizeof(*arena->parts));
+	if (!arena->pieces || !arena->owners || !arena->parts) {
+		arena->piece_capacity = 0;
+		return false;
+	}
+	for (size_t i = 0; i < capacity; i++) {
+		arena->pieces[i] = (struct ss_piece){ .size = 1 }; /* faulted in */
+		arena->owners[i] = (struct ss_task *)1;
+		arena->parts[i] = 1;
+	}
+	return true;
 }
 
 struct ss_error *ss_arena_prepare(struct ss_arena *arena,
@@ -98,18 +130,10 @@ struct ss_error *ss_arena_prepare(struct ss_arena *arena,
 				  const struct ss_task_list *tasks,
 				  const struct ss_capture_options *options)
 {
-	arena->piece_capacity = tasks->items.capacity * PIECES_EACH;
-	arena->pieces = calloc(arena->piece_capacity, sizeof(*arena->pieces));
-	arena->owners = calloc(arena->piece_capacity, sizeof(*arena->owners));
-	arena->parts = calloc(arena->piece_capacity, sizeof(*arena->parts));
-	if (!arena->pieces || !arena->owners || !arena->parts ||
-	    !map_arena(arena, options->max_total))
+	arena->used = 0;
+	if (!make_queue(arena, tasks->items.capacity * PIECES_EACH) ||
+	    (!arena->bytes && !map_arena(arena, options->max_total)))
 		return ss_error_no_memory();
-	for (size_t i = 0; i < arena->piece_capacity; i++) {
-		arena->pieces[i] = (struct ss_piece){ .size = 1 }; /* faulted in */
-		arena->owners[i] = (struct ss_task *)1;
-		arena->parts[i] = 1;
-	}
 	fault_in(arena, estimate(capture, tasks, options->max_stack));
 	return NULL;
 }

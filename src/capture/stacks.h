@@ -13,13 +13,15 @@ struct ss_arena {
 	uint8_t *bytes;
 	size_t size;
 	size_t used;
+	size_t ready; /* has been faulted in */
 	struct ss_piece *pieces;
 	struct ss_task **owners; /* of pieces */
 	uint8_t *parts;		 /* what each piece is to its owner: a stack, or LOCK */
 	size_t piece_capacity;
 };
 
-/* Reserves max_total bytes of addresses and faults in what tasks will need. */
+/* Reserves max_total bytes of addresses and faults in what tasks will need. An arena that
+   was used is emptied, and used again. */
 struct ss_error *ss_arena_prepare(struct ss_arena *arena,
 				  const struct ss_capture *capture,
 				  const struct ss_task_list *tasks,

@@ -3,25 +3,38 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <time.h>
+#include <unistd.h>
 
 #include "target/denial.h"
 #include "target/files.h"
+#include "target/mapped.h"
 #include "target/regions.h"
 
-enum { MAPS_TEXT_MAX = 1 << 30, EXEC_TRIES = 8 };
+enum {
+	MAPS_TEXT_MAX = 1 << 30,
+	EXEC_TRIES = 8,
+	STATM_MAX = 128,
+	LOOK_PART = 100, /* looking takes no more than one such part of the time */
+};
+
+static const uint64_t second_ns = 1000000000;
+static const uint64_t kernel_half = (uint64_t)1 << 63;
 
 void ss_world_init(struct ss_world *world, struct ss_target *target)
 {
-	*world = (struct ss_world){ .target = target, .maps_fd = -1 };
+	*world = (struct ss_world){ .target = target, .maps_fd = -1, .statm_fd = -1 };
 	world->memory.mem_fd = -1;
 }
 
 static void close_files(struct ss_world *world)
 {
 	close_cleanup(&world->maps_fd);
+	close_cleanup(&world->statm_fd);
 	close_cleanup(&world->memory.mem_fd);
-	world->maps_fd = world->memory.mem_fd = -1;
+	world->maps_fd = world->statm_fd = world->memory.mem_fd = -1;
 }
 
 void ss_world_deinit(struct ss_world *world)
@@ -30,7 +43,8 @@ void ss_world_deinit(struct ss_world *world)
 	ss_text_free(&world->text);
 	ss_text_free(&world->next);
 	ss_capture_free(world->capture);
-	world->capture = NULL;
+	ss_capture_free(world->before);
+	world->capture = world->before = NULL;
 }
 
 static int open_file(const struct ss_world *world, pid_t tid, const char *name)
@@ -52,6 +66,7 @@ static struct ss_error *open_files(struct ss_world *world, bool *ended)
 	close_files(world);
 	world->memory.tid = live;
 	world->memory.mem_fd = open_file(world, live, "mem");
+	world->statm_fd = open_file(world, live, "statm");
 	world->maps_fd = open_file(world, live, "maps");
 	int errnum = errno;
 	if (world->maps_fd >= 0)
@@ -133,6 +148,19 @@ static void adopt(const struct ss_world *world, struct ss_capture *capture)
 	}
 }
 
+/* What was unwound by it is still in use. */
+static void keep_before(struct ss_world *world)
+{
+	struct ss_capture **slot = world->capture && world->capture->areas.count > 0 ?
+					   &world->before :
+					   &world->capture;
+
+	ss_capture_free(*slot);
+	*slot = NULL;
+	if (slot == &world->before)
+		world->before = take_ptr(world->capture);
+}
+
 static struct ss_error *take_next(struct ss_world *world)
 {
 	struct ss_capture *capture = ss_capture_new();
@@ -144,7 +172,7 @@ static struct ss_error *take_next(struct ss_world *world)
 		return error;
 	}
 	adopt(world, capture);
-	ss_capture_free(world->capture);
+	keep_before(world);
 	world->capture = capture;
 	struct ss_text text = world->text;
 	world->text = world->next;
@@ -155,7 +183,7 @@ static struct ss_error *take_next(struct ss_world *world)
 /* What is mapped is not known at this moment: the next look will see another text. */
 static struct ss_error *know_nothing(struct ss_world *world)
 {
-	ss_capture_free(world->capture);
+	keep_before(world);
 	world->text.size = 0;
 	world->capture = ss_capture_new();
 	return world->capture ? NULL : ss_error_no_memory();
@@ -181,7 +209,7 @@ static struct ss_error *begin_anew(struct ss_world *world, enum ss_world_change 
 	return know_nothing(world);
 }
 
-struct ss_error *ss_world_look(struct ss_world *world, enum ss_world_change *ret)
+static struct ss_error *look(struct ss_world *world, enum ss_world_change *ret)
 {
 	if (!read_next(world))
 		return begin_anew(world, ret);
@@ -196,28 +224,86 @@ struct ss_error *ss_world_look(struct ss_world *world, enum ss_world_change *ret
 	return take_next(world);
 }
 
-static bool add_area(struct ss_capture *capture, const struct ss_area *area)
+static uint64_t now_ns(void)
 {
-	struct ss_area *copy = ss_vector_push(&capture->areas);
+	struct timespec ts;
 
-	if (!copy)
-		return false;
-	*copy = *area;
-	copy->name = ss_intern_string(capture->strings, area->name);
-	return copy->name != NULL;
+	(void)clock_gettime(CLOCK_MONOTONIC, &ts); /* cannot fail: the clock exists */
+	return (uint64_t)ts.tv_sec * second_ns + (uint64_t)ts.tv_nsec;
 }
 
-struct ss_error *ss_world_fill(const struct ss_world *world, struct ss_capture *capture)
+/* First figure of statm (proc(5)); 0: its memory is gone. */
+static uint64_t read_pages(const struct ss_world *world)
 {
-	for (size_t i = 0; i < world->capture->areas.count; i++) {
-		if (!add_area(capture, &world->capture->areas.items[i]))
-			return ss_error_no_memory();
-	}
-	for (size_t i = 0; i < world->capture->modules.count; i++) {
-		struct ss_module_impl **slot = ss_vector_push(&capture->modules);
-		if (!slot)
-			return ss_error_no_memory();
-		*slot = ss_module_ref(world->capture->modules.items[i]);
-	}
+	char bytes[STATM_MAX] = "";
+
+	if (pread(world->statm_fd, bytes, sizeof(bytes) - 1, 0) <= 0)
+		return 0;
+	return strtoull(bytes, NULL, 10);
+}
+
+struct ss_error *ss_world_look(struct ss_world *world, enum ss_world_change *ret)
+{
+	world->pages = read_pages(world);
+	world->looked_ns = now_ns();
+	struct ss_error *error = look(world, ret);
+	world->cost_ns = now_ns() - world->looked_ns;
+	return error;
+}
+
+static bool is_due(const struct ss_world *world)
+{
+	uint64_t pages = read_pages(world);
+	uint64_t since = now_ns() - world->looked_ns;
+
+	return pages == 0 || since >= second_ns ||
+	       (pages != world->pages && since >= world->cost_ns * LOOK_PART);
+}
+
+struct ss_error *ss_world_glance(struct ss_world *world, enum ss_world_change *ret)
+{
+	*ret = SS_WORLD_SAME;
+	if (!world->capture || world->no_query || is_due(world))
+		return ss_world_look(world, ret);
 	return NULL;
+}
+
+/* Whether an area of ours is the mapping that the kernel tells of. */
+static bool is_same(const struct ss_capture *capture, const struct ss_area *area,
+		    const struct ss_mapped *mapped)
+{
+	if (area->start != mapped->start || area->end != mapped->end)
+		return false;
+	if (area->module < 0)
+		return mapped->inode == 0;
+	const struct ss_module_impl *module = capture->modules.items[area->module];
+	for (size_t i = 0; i < module->mapping_count; i++) {
+		const struct ss_mapping *m = &module->mappings[i];
+		if (m->start == mapped->start)
+			return m->offset == mapped->offset &&
+			       module->inode == mapped->inode &&
+			       module->device == mapped->device;
+	}
+	return mapped->inode == 0;
+}
+
+enum ss_world_answer ss_world_holds(struct ss_world *world, uint64_t address)
+{
+	const struct ss_area *area = ss_capture_find_area(world->capture, address);
+	struct ss_mapped mapped;
+
+	if (world->no_query)
+		return SS_WORLD_ASK_ALL;
+	switch (ss_mapped_query(world->maps_fd, address, &mapped)) {
+	case 0:
+		return area && is_same(world->capture, area, &mapped) ? SS_WORLD_YES :
+									SS_WORLD_NO;
+	case ENOENT: /* that of the vsyscall page is not a mapping like others */
+		return !area || area->start >= kernel_half ? SS_WORLD_YES : SS_WORLD_NO;
+	case ESRCH:
+		return SS_WORLD_NO;
+	default:
+		world->no_query = true;
+		return SS_WORLD_ASK_ALL;
+	}
 }

@@ -21,10 +21,17 @@ enum ss_world_change {
 struct ss_world {
 	struct ss_target *target; /* borrowed */
 	int maps_fd;
+	int statm_fd;
+	bool no_query;	    /* the kernel does not say what is mapped at one address */
+	uint64_t pages;	    /* of all that was mapped, at the last look */
+	uint64_t looked_ns; /* CLOCK_MONOTONIC; when that began */
+	uint64_t cost_ns;   /* how long it took */
 	struct ss_memory memory;
 	struct ss_text text;
 	struct ss_text next;
-	struct ss_capture *capture; /* areas and modules of text */
+	struct ss_capture *capture; /* areas and modules of text; its threads are the
+				       user's */
+	struct ss_capture *before;  /* that of the look before this one */
 };
 
 /* Nothing is known before the first look. */
@@ -34,7 +41,15 @@ void ss_world_deinit(struct ss_world *world);
 /* Brings it up to date. Errors: NO_MEMORY, SYSTEM, DENIED. */
 struct ss_error *ss_world_look(struct ss_world *world, enum ss_world_change *ret);
 
-/* Gives areas and modules, which stay shared, to a capture that has none. */
-struct ss_error *ss_world_fill(const struct ss_world *world, struct ss_capture *capture);
+/* The same, but reads all maps only if something was mapped or unmapped, or for a second
+   nothing was read, and not so often that it would take more than a hundredth of the
+   time. What is used of it must be asked for then: ss_world_holds(). */
+struct ss_error *ss_world_glance(struct ss_world *world, enum ss_world_change *ret);
+
+enum ss_world_answer { SS_WORLD_NO, SS_WORLD_ASK_ALL, SS_WORLD_YES };
+
+/* Whether what is mapped at address is what is known to be there; ASK_ALL: only
+   ss_world_look() can say that. */
+enum ss_world_answer ss_world_holds(struct ss_world *world, uint64_t address);
 
 #endif

@@ -117,14 +117,15 @@ static bool may_go_on(const struct ss_family *family, const struct ss_error *err
 }
 
 struct ss_error *ss_family_tick(struct ss_family *family, uint64_t now_ns,
-				struct ss_samples *samples, uint64_t *stopped_ns)
+				struct ss_samples *samples,
+				struct ss_written_tick *written)
 {
 	if (!look_for_children(family, now_ns))
 		return ss_error_no_memory();
 	for (size_t i = 0; i < family->members.count; i++) {
 		struct ss_followed *member = family->members.items[i];
 		struct ss_error *error =
-			ss_followed_tick(member, now_ns, samples, stopped_ns);
+			ss_followed_tick(member, now_ns, samples, written);
 		if (error && !may_go_on(family, error))
 			return error;
 		member->ended |= error != NULL;

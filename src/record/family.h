@@ -27,7 +27,8 @@ bool ss_family_add(struct ss_family *family, struct ss_target *target, bool owne
 
 /* One tick of all members. */
 struct ss_error *ss_family_tick(struct ss_family *family, uint64_t now_ns,
-				struct ss_samples *samples, uint64_t *stopped_ns);
+				struct ss_samples *samples,
+				struct ss_written_tick *written);
 
 /* A new segment of the file. */
 struct ss_error *ss_family_roll(struct ss_family *family, uint64_t monotonic_ns,

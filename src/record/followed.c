@@ -14,7 +14,11 @@ enum {
 	NOTE_STATE,
 };
 
-SS_DEFINE_CLEANUP(struct ss_capture, capture, ss_capture_free)
+enum {
+	ATTEMPTS = 3, /* while modules come and go */
+	ASKED_MAX = 64,
+};
+
 SS_DEFINE_CLEANUP(struct ss_snapshot, snapshot, ss_snapshot_free)
 
 static const char changed_text[] = "modules were loaded or unloaded while it was read";
@@ -33,6 +37,7 @@ void ss_followed_deinit(struct ss_followed *followed)
 	ss_vector_free(&followed->handles);
 	ss_vector_free(&followed->stacks);
 	ss_vector_free(&followed->frames);
+	ss_vector_free(&followed->asked);
 	if (followed->owned)
 		ss_target_close(followed->target);
 }
@@ -88,14 +93,14 @@ static bool begin_process(struct ss_followed *followed)
 	return followed->process != SS_ID_NONE;
 }
 
-/* The handles of the capture's modules. */
-static bool find_handles(struct ss_followed *followed, const struct ss_capture *capture)
+/* The handles of the snapshot's modules. */
+static bool find_handles(struct ss_followed *followed, const struct ss_snapshot *snapshot)
 {
 	followed->handles.count = 0;
-	for (size_t i = 0; i < capture->modules.count; i++) {
+	for (size_t i = 0; i < snapshot->modules.count; i++) {
 		uint32_t *slot = ss_vector_push(&followed->handles);
 		const struct ss_tracked *tracked =
-			ss_tracked_find(&followed->modules, capture->modules.items[i]);
+			ss_tracked_find(&followed->modules, snapshot->modules.items[i]);
 		if (!slot)
 			return false;
 		*slot = tracked ? tracked->note : SS_ID_NONE;
@@ -176,19 +181,12 @@ static bool note_thread(struct ss_followed *followed, const struct ss_snapshot *
 	return stack != SS_ID_NONE;
 }
 
-/* Unwinds what was captured, and notes the stack of each thread. */
-static struct ss_error *take_capture(struct ss_followed *followed,
-				     const struct ss_capture *capture, bool unplaced)
+/* Notes the stack of each thread. */
+static struct ss_error *note_threads(struct ss_followed *followed,
+				     const struct ss_capture *capture,
+				     const struct ss_snapshot *snapshot, bool unplaced)
 {
-	_cleanup_(snapshot_cleanup) struct ss_snapshot *snapshot = NULL;
-	const struct ss_unwind_options options = { .size = sizeof(options),
-						   .max_frames = followed->max_frames };
-	struct ss_error *error =
-		ss_capture_unwind(capture, followed->session, &options, &snapshot);
-
-	if (error)
-		return error;
-	if (!find_handles(followed, capture) ||
+	if (!find_handles(followed, snapshot) ||
 	    !ss_vector_reserve(&followed->stacks, snapshot->stacks.count + 1))
 		return ss_error_no_memory();
 	for (size_t i = 0; i < snapshot->stacks.count; i++)
@@ -198,6 +196,69 @@ static struct ss_error *take_capture(struct ss_followed *followed,
 		if (!note_thread(followed, snapshot, i, &capture->threads.items[i],
 				 unplaced))
 			return ss_error_no_memory();
+	}
+	return NULL;
+}
+
+/* Whether the area of an address has been asked for; it will have been. */
+static bool is_asked(struct ss_followed *followed, uint64_t address)
+{
+	const struct ss_area *area =
+		ss_capture_find_area(followed->sampler.world.capture, address);
+
+	for (size_t i = 0; area && i < followed->asked.count; i++) {
+		if (followed->asked.items[i] == area)
+			return true;
+	}
+	if (area && followed->asked.count < ASKED_MAX &&
+	    ss_vector_reserve(&followed->asked, followed->asked.count + 1))
+		followed->asked.items[followed->asked.count++] = area;
+	return false;
+}
+
+/* Whether all that the frames lie in is mapped as it was taken to be. */
+static enum ss_world_answer ask_for_places(struct ss_followed *followed,
+					   const struct ss_snapshot *snapshot)
+{
+	struct ss_world *world = &followed->sampler.world;
+	enum ss_world_answer answer = SS_WORLD_YES;
+
+	followed->asked.count = 0;
+	for (size_t i = 0; i < snapshot->stacks.count; i++) {
+		const struct ss_stack *stack = &snapshot->stacks.items[i];
+		for (size_t f = 0; f < stack->count && answer == SS_WORLD_YES; f++) {
+			if (!is_asked(followed, stack->frames[f].pc))
+				answer = ss_world_holds(world, stack->frames[f].pc);
+		}
+	}
+	return answer;
+}
+
+/* Unwinds what was captured; again, if modules came or went while it was. *unplaced: they
+   did each time. */
+static struct ss_error *take_snapshot(struct ss_followed *followed, struct ss_tick *tick,
+				      struct ss_snapshot **ret, bool *unplaced)
+{
+	const struct ss_unwind_options options = { .size = sizeof(options),
+						   .max_frames = followed->max_frames };
+	struct ss_error *error = NULL;
+
+	for (int i = 0; i < ATTEMPTS; i++) {
+		ss_snapshot_free(*ret);
+		*ret = NULL;
+		*unplaced = false;
+		if (i > 0)
+			error = ss_sampler_again(&followed->sampler, tick);
+		if (error || !tick->capture)
+			return error;
+		error = ss_capture_unwind(tick->capture, followed->session, &options,
+					  ret);
+		if (!error)
+			error = ss_sampler_confirm(&followed->sampler,
+						   ask_for_places(followed, *ret), tick,
+						   unplaced);
+		if (error || !*unplaced || followed->sampler.late)
+			return error;
 	}
 	return NULL;
 }
@@ -239,34 +300,45 @@ static bool add_samples(struct ss_followed *followed, struct ss_samples *samples
 	return true;
 }
 
-struct ss_error *ss_followed_tick(struct ss_followed *followed, uint64_t now_ns,
-				  struct ss_samples *samples, uint64_t *stopped_ns)
+/* Defines what is new in the process. False without memory. */
+static bool define(struct ss_followed *followed, enum ss_world_change change)
 {
+	if (change == SS_WORLD_REPLACED)
+		end_process(followed);
+	if (!begin_process(followed) ||
+	    (change != SS_WORLD_SAME &&
+	     !ss_tracked_update(&followed->modules, followed->sampler.world.capture,
+				watch_module, followed)))
+		return false;
+	end_threads(followed, false);
+	return true;
+}
+
+struct ss_error *ss_followed_tick(struct ss_followed *followed, uint64_t now_ns,
+				  struct ss_samples *samples,
+				  struct ss_written_tick *written)
+{
+	_cleanup_(snapshot_cleanup) struct ss_snapshot *snapshot = NULL;
+	bool unplaced = false;
 	struct ss_tick tick;
 	struct ss_error *error = ss_sampler_tick(&followed->sampler, &tick);
-	_cleanup_(capture_cleanup) struct ss_capture *capture = error ? NULL :
-									tick.capture;
 
 	followed->now_ns = now_ns;
+	if (!error && tick.change != SS_WORLD_ENDED)
+		error = take_snapshot(followed, &tick, &snapshot, &unplaced);
 	if (error)
 		return error;
-	*stopped_ns += tick.stopped_ns;
+	written->stopped_ns += tick.stopped_ns;
+	written->stopped_max_ns = SS_MAX(written->stopped_max_ns, tick.stopped_max_ns);
 	if (tick.change == SS_WORLD_ENDED) {
 		end_process(followed);
 		followed->ended = true;
 		return NULL;
 	}
-	if (tick.change == SS_WORLD_REPLACED)
-		end_process(followed);
-	if (!begin_process(followed))
+	if (!define(followed, tick.change))
 		return ss_error_no_memory();
-	if (tick.change != SS_WORLD_SAME &&
-	    !ss_tracked_update(&followed->modules, followed->sampler.world.capture,
-			       watch_module, followed))
-		return ss_error_no_memory();
-	end_threads(followed, false);
-	if (capture)
-		error = take_capture(followed, capture, tick.unplaced);
+	if (snapshot)
+		error = note_threads(followed, tick.capture, snapshot, unplaced);
 	if (error)
 		return error;
 	return add_samples(followed, samples) ? NULL : ss_error_no_memory();

@@ -24,9 +24,10 @@ struct ss_followed {
 	unsigned max_frames;
 	uint32_t process;	     /* handle, or SS_ID_NONE before the first tick */
 	uint64_t now_ns;	     /* CLOCK_MONOTONIC of the tick at hand */
-	SS_VECTOR(uint32_t) handles; /* of the capture's modules */
+	SS_VECTOR(uint32_t) handles; /* of the snapshot's modules */
 	SS_VECTOR(uint32_t) stacks;  /* of the snapshot's stacks */
 	SS_VECTOR(struct ss_written_frame) frames;
+	SS_VECTOR(const struct ss_area *) asked; /* areas that hold, in this tick */
 };
 
 void ss_followed_init(struct ss_followed *followed, struct ss_target *target,
@@ -36,7 +37,8 @@ void ss_followed_deinit(struct ss_followed *followed);
 /* One tick: looks at the process, defines what is new, and appends a sample of each
    thread. Errors: those of ss_sampler_tick(). */
 struct ss_error *ss_followed_tick(struct ss_followed *followed, uint64_t now_ns,
-				  struct ss_samples *samples, uint64_t *stopped_ns);
+				  struct ss_samples *samples,
+				  struct ss_written_tick *written);
 
 /* What each thread was sampled as last, for ss_writer_roll(), and back from it: *next is
    the first one of this process, and then the one behind its last. */

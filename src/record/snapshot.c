@@ -122,7 +122,8 @@ static struct ss_error *write_all(struct single *single)
 {
 	const struct ss_process *process = &single->snapshot->process;
 	const struct ss_written_tick tick = { .wall_ns = process->time_ns,
-					      .stopped_ns = process->stopped_ns };
+					      .stopped_ns = process->stopped_ns,
+					      .stopped_max_ns = process->stopped_ns };
 	struct ss_summary summary = { .reason = SS_RECORDING_SNAPSHOT,
 				      .thread_stops = process->threads_stopped };
 

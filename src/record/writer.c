@@ -259,7 +259,7 @@ struct ss_error *ss_writer_tick(struct ss_writer *writer,
 	writer->tick_count++;
 	writer->missed += tick->missed;
 	writer->stopped_ns += tick->stopped_ns;
-	writer->stopped_max_ns = SS_MAX(writer->stopped_max_ns, tick->stopped_ns);
+	writer->stopped_max_ns = SS_MAX(writer->stopped_max_ns, tick->stopped_max_ns);
 	if (writer->ticks.out.count >= CHUNK_AIM ||
 	    writer->definer.out.count >= CHUNK_AIM ||
 	    tick->monotonic_ns >= writer->flushed_ns + flush_ns)

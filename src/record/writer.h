@@ -47,8 +47,9 @@ struct ss_written_sample {
 struct ss_written_tick {
 	uint64_t monotonic_ns;
 	uint64_t wall_ns;
-	uint64_t missed;     /* ticks that were due before and not taken */
-	uint64_t stopped_ns; /* from the first stop to the last release */
+	uint64_t missed;	 /* ticks that were due before and not taken */
+	uint64_t stopped_ns;	 /* of all threads together */
+	uint64_t stopped_max_ns; /* of one thread, or of all at once */
 };
 
 struct ss_summary {
@@ -56,7 +57,7 @@ struct ss_summary {
 	uint64_t ticks;
 	uint64_t missed;
 	uint64_t stopped_ns;	 /* of all ticks */
-	uint64_t stopped_max_ns; /* of one tick */
+	uint64_t stopped_max_ns; /* the longest stop */
 	uint64_t thread_stops;	 /* how often a thread was stopped */
 	uint64_t duration_ns;
 	uint64_t reason; /* enum ss_recording_end */

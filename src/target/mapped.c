@@ -1,0 +1,43 @@
+#include "target/mapped.h"
+
+#include <errno.h>
+#include <linux/types.h>
+#include <sys/ioctl.h>
+
+/* PROCMAP_QUERY of <linux/fs.h>, since Linux 6.11: the layout is the kernel's. */
+struct procmap_query {
+	__u64 size;
+	__u64 query_flags; /* 0: the mapping that covers query_addr */
+	__u64 query_addr;
+	__u64 start;
+	__u64 end;
+	__u64 flags;
+	__u64 page_size;
+	__u64 offset;
+	__u64 inode;
+	__u32 dev_major;
+	__u32 dev_minor;
+	__u32 name_size; /* 0: no name is wanted; nor a build-id */
+	__u32 build_id_size;
+	__u64 name_addr;
+	__u64 build_id_addr;
+};
+
+enum { DEVICE_MAJOR_SHIFT = 32 };
+
+int ss_mapped_query(int maps_fd, uint64_t address, struct ss_mapped *ret)
+{
+	struct procmap_query query = { .size = sizeof(query), .query_addr = address };
+
+	if (ioctl(maps_fd, _IOWR('f', 17, struct procmap_query), &query) != 0)
+		return errno;
+	*ret = (struct ss_mapped){
+		.start = query.start,
+		.end = query.end,
+		.offset = query.offset,
+		.inode = query.inode,
+		.device = (uint64_t)query.dev_major << DEVICE_MAJOR_SHIFT |
+			  query.dev_minor,
+	};
+	return 0;
+}
