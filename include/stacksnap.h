@@ -471,8 +471,8 @@ struct ss_recording_info {
 	uint64_t samples;	 /* that are there */
 	uint64_t ticks;		 /* that are there */
 	uint64_t missed;	 /* ticks that were due and not taken */
-	uint64_t stopped_ns;	 /* how long the target was stopped, in all */
-	uint64_t stopped_max_ns; /* at one tick */
+	uint64_t stopped_ns;	 /* how long threads were stopped, added up */
+	uint64_t stopped_max_ns; /* the longest stop */
 	uint64_t thread_stops;	 /* how often a thread was stopped; 0: not known */
 	uint64_t size;		 /* of the file, up to where it could be read */
 };
@@ -525,7 +525,7 @@ struct ss_sample {
 	long call;	     /* system call that it is in, or -1 */
 	uint64_t argument;   /* the first one of call */
 	uint64_t missed;     /* ticks missed just before this one */
-	uint64_t stopped_ns; /* how long the target was stopped for this tick */
+	uint64_t stopped_ns; /* how long threads were stopped for this tick, added up */
 };
 
 /* Whether a file begins like a recording; of any version. */
@@ -636,8 +636,8 @@ struct ss_recorder_summary {
 	uint64_t threads;
 	uint64_t stacks; /* that are different */
 	uint64_t thread_stops;
-	uint64_t stopped_ns;	 /* of all ticks */
-	uint64_t stopped_max_ns; /* of one tick */
+	uint64_t stopped_ns;	 /* how long threads were stopped, added up */
+	uint64_t stopped_max_ns; /* the longest stop */
 	uint64_t duration_ns;
 	uint64_t size;	 /* of the file */
 	uint64_t memory; /* of the recorder's tables */

@@ -27,6 +27,7 @@ void ss_sampler_init(struct ss_sampler *sampler, struct ss_target *target,
 	if (!options->filter)
 		sampler->options.filter = want_all;
 	ss_world_init(&sampler->world, target);
+	(void)ss_taskstats_open(&sampler->balance.stats); /* or all are asked */
 }
 
 void ss_sampler_deinit(struct ss_sampler *sampler)
@@ -34,6 +35,7 @@ void ss_sampler_deinit(struct ss_sampler *sampler)
 	for (size_t i = 0; i < sampler->threads.count; i++)
 		ss_sampled_forget(sampler, &sampler->threads.items[i]);
 	ss_vector_free(&sampler->threads);
+	ss_taskstats_close(&sampler->balance.stats);
 	ss_tasks_deinit(&sampler->scan);
 	ss_tasks_deinit(&sampler->tasks);
 	ss_arena_deinit(&sampler->arena);

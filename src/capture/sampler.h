@@ -17,6 +17,7 @@
 #include "capture/freeze.h"
 #include "capture/stacks.h"
 #include "capture/world.h"
+#include "target/taskstats.h"
 
 enum { SS_SAMPLER_NOTES = 4 };
 
@@ -28,9 +29,11 @@ struct ss_sampled {
 	bool settled; /* blocked, and read whole: as long as it does not run it stays so
 		       */
 	bool unwanted;
-	int schedstat_fd; /* -1: not kept open */
-	uint64_t run_count;
-	uint64_t run_ns; /* on a CPU, as of this tick */
+	int schedstat_fd;    /* -1: not kept open */
+	unsigned char quiet; /* for so many ticks it has not run */
+	uint64_t counted;    /* how often it was put on a CPU, as read last */
+	uint64_t run_count;  /* as of its last look */
+	uint64_t run_ns;     /* on a CPU, as of this tick */
 	/* The caller's: zero for a new thread. */
 	uint32_t notes[SS_SAMPLER_NOTES];
 	uint64_t counted_ns;
@@ -39,11 +42,24 @@ struct ss_sampled {
 	char name[SS_COMM_MAX];
 };
 
+/*
+ * What all threads together were put on a CPU, less what is known of each, is the same as
+ * long as none ends. If it is, no other thread has run than those that were asked.
+ */
+struct ss_balance {
+	struct ss_taskstats stats;
+	bool known;
+	uint64_t rest;	 /* what it comes to */
+	unsigned pause;	 /* ticks before it is tried again */
+	unsigned failed; /* in a row */
+};
+
 struct ss_sampler {
 	struct ss_target *target; /* borrowed */
 	struct ss_capture_options options;
 	struct ss_world world;
 	SS_VECTOR(struct ss_sampled) threads; /* in the order of tids */
+	struct ss_balance balance;
 	struct ss_task_list scan;
 	struct ss_task_list tasks; /* those that are touched */
 	struct ss_arena arena;
@@ -74,7 +90,7 @@ void ss_sampler_deinit(struct ss_sampler *sampler);
 struct ss_error *ss_sampler_tick(struct ss_sampler *sampler, struct ss_tick *ret);
 
 /* After that, with the least of the answers: reads all that is mapped, if need be.
-   *again: what was captured cannot be placed. */
+ *again: what was captured cannot be placed. */
 struct ss_error *ss_sampler_confirm(struct ss_sampler *sampler,
 				    enum ss_world_answer answer, struct ss_tick *tick,
 				    bool *again);

@@ -16,8 +16,10 @@
 #include "record/family.h"
 
 enum { THREAD_STACK = 1 << 20, HZ = 99, DEFAULT_FRAMES = 1024, NICE_MIN = -20 };
-/* How long others are held for a thread that does not stop: a period, within these. */
-enum { TIMEOUT_MIN_MS = 2, TIMEOUT_MAX_MS = 20, NS_PER_MS = 1000000 };
+/* How long is waited for a thread that does not stop, while others run on: a part of the
+   period, within these. */
+enum { TIMEOUT_PERCENT = 60, TIMEOUT_MIN_MS = 1, TIMEOUT_MAX_MS = 20 };
+enum { NS_PER_MS = 1000000 };
 enum { STACK_MAX = 256 << 10, TOTAL_MAX = 64 << 20, JITTER_PART = 4 };
 
 static const uint64_t second_ns = 1000000000;
@@ -82,7 +84,7 @@ static struct ss_error *begin_family(struct ss_recorder *recorder,
 				     struct ss_target *target)
 {
 	const struct ss_recorder_options *o = &recorder->options;
-	uint64_t period_ms = o->period_ns / NS_PER_MS;
+	uint64_t period_ms = o->period_ns / NS_PER_MS * TIMEOUT_PERCENT / 100;
 	const struct ss_capture_options capture_options = {
 		.size = sizeof(capture_options),
 		.timeout_ms =

@@ -4,6 +4,7 @@ when it is killed or the disk is full. Files are read by recording.py, which kno
 but the page about the format."""
 
 import functools
+import itertools
 import os
 import re
 import resource
@@ -51,9 +52,9 @@ class Record(EndToEnd):
                                **options)
         return result.stderr.decode("utf-8", "replace")
 
-    def start_recording(self, *arguments, **options):
+    def start_recording(self, *arguments, tool=(STACKSNAP,), **options):
         """Runs it beside the test; ended by its cleanup."""
-        command = [STACKSNAP, "record", "-o", self.path] + [str(word) for word in arguments]
+        command = list(tool) + ["record", "-o", self.path] + [str(word) for word in arguments]
         process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stderr=subprocess.PIPE,
                                    stdout=subprocess.DEVNULL, **options)
 
@@ -129,6 +130,45 @@ class Record(EndToEnd):
         self.assertLessEqual(cpu, recording.summary["duration"] // 1000 * os.cpu_count())
         self.assertGreater(recording.summary["thread_stops"], 0)
         self.assertRegex(text, r"stopped \d+ times, for .* \(\d+\.\d+% of the time\)")
+
+    def test_nobody_is_overlooked(self):
+        """A token goes round, slowly: whoever had it before the one that has it has run
+        since, and must have been looked at again. With the kernel's count of all runs, and
+        where it is not to be had."""
+        target = self.start("ring", 120)
+        path = os.path.join(TARGETS, "ring")
+        table = symbols(path)
+        tools = [[STACKSNAP]]
+        if os.geteuid() == 0:
+            tools.append(["setpriv", "--bounding-set=-net_admin", STACKSNAP])
+        for tool in tools:
+            with self.subTest(tool=tool[0]):
+                process = self.start_recording("-r", 1000, target.pid, tool=tool)
+                wait_until(lambda: self.has_samples(120 * 300), "samples")
+                self.finish(process)
+                self.check_token(self.read(), path, table)
+                os.unlink(self.path)
+
+    def check_token(self, recording, path, table):
+        seen = {}  # when each thread was looked at, and had the token
+        last = (-1, None)  # when which thread was seen to have it last, before this tick
+        ticks = itertools.groupby(recording.samples, lambda sample: sample["monotonic"])
+        turns = 0
+        for tick, (_, samples) in enumerate(ticks):
+            newest = last
+            for sample in samples:
+                tid = sample["tid"]
+                if sample["repeated"]:
+                    if tid in seen:
+                        self.assertTrue(last[0] <= seen[tid] or last[1] == tid, sample)
+                    continue
+                seen.pop(tid, None)
+                if "hold" in names_in(sample, path, table):
+                    seen[tid] = tick
+                    newest = (tick, tid)
+            turns += newest != last
+            last = newest
+        self.assertGreater(turns, 10)
 
     def test_selection(self):
         target = self.start("threads")

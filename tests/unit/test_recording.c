@@ -157,6 +157,7 @@ static size_t write_many(struct sample_recording *s, const struct ss_writer_opti
 				   (tick >= 100 ? 3600000000000 / 10 : 0),
 			.missed = tick == 50 ? 3 : 0,
 			.stopped_ns = 1000,
+			.stopped_max_ns = 600,
 		};
 		for (unsigned i = 0; i < THREADS; i++) {
 			if (!is_there(tick, i))
@@ -253,7 +254,7 @@ static void test_round_trip(void **state)
 	assert_int_equal(info->ticks, TICKS);
 	assert_int_equal(info->missed, 3);
 	assert_int_equal(info->stopped_ns, TICKS * 1000);
-	assert_int_equal(info->stopped_max_ns, 1000);
+	assert_int_equal(info->stopped_max_ns, 600);
 	assert_int_equal(ss_recording_module_count(recording), SAMPLE_MODULES);
 	assert_string_equal(ss_recording_module(recording, 1)->module->build_id,
 			    "44556677");
