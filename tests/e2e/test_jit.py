@@ -208,10 +208,14 @@ public class Stack {
 """
 
 
+# Everything is compiled before it is called first, so that each method has a frame.
+JAVA_OPTIONS = ["-XX:+PreserveFramePointer", "-Xcomp", "-XX:TieredStopAtLevel=1",
+                "-XX:-Inline", "-XX:CompileOnly=Stack.descend"]
+
+
 class Java(EndToEnd):
     def test_names_of_methods(self):
-        """Everything compiled before it is called first, so that each method has a frame
-        and a name. The map is asked for as jcmd does."""
+        """Each has one where a map is asked for as jcmd does."""
         java, jcmd = shutil.which("java"), shutil.which("jcmd")
         if not java or not jcmd:
             self.skipTest("java is missing: install default-jdk-headless")
@@ -219,10 +223,7 @@ class Java(EndToEnd):
         self.addCleanup(shutil.rmtree, directory)
         with open(directory + "/Stack.java", "w") as file:
             file.write(JAVA)
-        target = self.start_command([java, "-XX:+PreserveFramePointer", "-Xcomp",
-                                     "-XX:TieredStopAtLevel=1", "-XX:-Inline",
-                                     "-XX:CompileOnly=Stack.descend",
-                                     directory + "/Stack.java"])
+        target = self.start_command([java, *JAVA_OPTIONS, directory + "/Stack.java"])
         thread = self.java_thread(self.snap(target.pid))
         self.assertEqual(thread["end"], "root")
         self.assertGreater(len([f for f in thread["frames"] if f["area"] == "[jit]"]), 21)

@@ -12,6 +12,7 @@ sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."
 from harness import main, task_states, wait_until  # noqa: E402
 from judge import OURS, judge  # noqa: E402
 import codes  # noqa: E402,F401: adds to ALL
+import rights  # noqa: E402,F401: likewise
 from situations import ALL  # noqa: E402
 from subjects import Lab, Unavailable  # noqa: E402
 
@@ -26,6 +27,9 @@ class Survive(unittest.TestCase):
                     verdict = judge(OURS, subject, 60)
                     self.assertTrue(verdict.right, verdict)
                     self.assertIn(verdict.run.status, wanted.status, verdict)
+                    self.assertEqual(verdict.refused, bool(subject.says), verdict)
+                    if subject.says:
+                        self.assertRegex(verdict.said, subject.says, verdict)
                     if verdict.run.status:
                         self.assertIn("stacksnap: ", verdict.run.stderr)
                     if subject.stopped:

@@ -3,12 +3,15 @@ are damaged. tests/e2e/test_linkers.py, test_musl.py, test_jit.py and test_wreck
 the same more closely; here they are such that every tool can be judged by them."""
 
 import os
+import random
 import re
 import subprocess
 
 from situations import BLOCKED, MAIN, descent, situation
 from subjects import Subject, need
 from harness import LIMIT_S, read_text, status_field, task_states, wait_until
+from test_crafted import Elf, compile_library
+from test_jit import JAVA, JAVA_OPTIONS, NODE
 
 SOURCES = os.path.join(os.environ.get("SOURCE", os.path.join(os.path.dirname(
     os.path.abspath(__file__)), "..", "..")), "targets")
@@ -62,6 +65,26 @@ def linkers(lab):
         yield threads(lab.start_file(path, 1, 3), "threads")
 
 
+@situation("without `.eh_frame_hdr`, dynamic and static")
+def no_search_table(lab):
+    for options in (("-pie", "-fPIE"), ("-static", "-fno-pie")):
+        path = compiled(lab, *options, "-Wl,--no-eh-frame-hdr")
+        yield threads(lab.start_file(path, 1, 3), "threads")
+
+
+@situation("at other addresses than from zero on, as prelink leaves it; code in two segments")
+def other_layouts(lab):
+    path = compiled(lab, "-pie", "-fPIE", "-Wl,-Ttext-segment=0x3000000000")
+    yield threads(lab.start_file(path, 1, 3), "threads")
+    objects = compiled(lab, "-fPIE", "-ffunction-sections", "-r")
+    subprocess.run([need("objcopy"), "--rename-section", ".text.descend_odd=far_code", objects,
+                    lab.path("far.o")], check=True, timeout=LIMIT_S)
+    subprocess.run([os.environ.get("CC", "cc"), "-pie", "-pthread", "-Wl,--build-id",
+                    "-Wl,--section-start=far_code=0x10000000", "-o", objects,
+                    lab.path("far.o")], check=True, timeout=LIMIT_S)
+    yield threads(lab.start_file(objects, 1, 3), "threads")
+
+
 @situation("musl, dynamic and static")
 def musl(lab):
     for options in (("-pie", "-fPIE"), ("-static", )):
@@ -73,17 +96,12 @@ def musl(lab):
             "threads": MAIN})
 
 
-NODE = """
-const cell = new Int32Array(new SharedArrayBuffer(4));
-function innermost(depth) {
-	if (depth === 0) {
-		console.log('ready');
-		return Atomics.wait(cell, 0, 0);
-	}
-	return innermost(depth - 1) + 1;
-}
-innermost(3);
-"""
+@situation("code that was made at run time, without unwind tables: through it to its caller")
+def made_code(lab):
+    any_name = re.compile("")
+    yield Subject(lab.start("jit"), {
+        "jitted": ["called_from_jit", any_name, any_name, any_name, "call_jit",
+                   "target_thread_main"]})
 
 
 @situation("JavaScript of node, with `--perf-basic-prof`")
@@ -94,7 +112,21 @@ def node(lab):
     path = "/tmp/perf-%d.map" % target.pid
     lab.callback(lambda: os.path.exists(path) and os.unlink(path))
     wait_until(lambda: "innermost" in read_text(path), "the perf map")
-    yield Subject(target, {target.pid: [re.compile(r"JS:.?innermost ")] * 4})
+    yield Subject(target, {target.pid: [re.compile(r"JS:.?innermost ")] * 6})
+
+
+@situation("compiled methods of java, with `-XX:+PreserveFramePointer` and a perf map",
+           limit_s=30)
+def java(lab):
+    jcmd = need("jcmd")
+    with open(lab.path("Stack.java"), "w", encoding="utf-8") as file:
+        file.write(JAVA)
+    target = lab.start_file(need("java"), *JAVA_OPTIONS, lab.path("Stack.java"), settle=False)
+    path = "/tmp/perf-%d.map" % target.pid
+    lab.callback(lambda: os.path.exists(path) and os.unlink(path))
+    subprocess.run([jcmd, str(target.pid), "Compiler.perfmap"], check=True, timeout=LIMIT_S,
+                   stdout=subprocess.DEVNULL)
+    yield Subject(target, {"descends": [re.compile(r"Stack\.descend\(int\)")] * 21})
 
 
 @situation("held by another tracer (`strace`)")
@@ -114,6 +146,17 @@ def bad_pointer(lab):
                                       "target_thread_main"]})
 
 
+@situation("in signal handlers, also on stacks of their own (`sigaltstack`), and after faults")
+def handlers(lab):
+    end = ["thread_routine", "target_thread_main"]
+    yield Subject(lab.start("sighandler"), {
+        "normal": ["spin", "run_normal"] + end,
+        "altstack": ["spin", "run_altstack"] + end,
+        "nested": ["spin", "run_nested"] + end,
+        "first-insn": ["fault_at_once", "run_first_insn"] + end,
+        "null-call": ["run_null_call"] + end, "sighandler": MAIN})
+
+
 @situation("coroutines (`makecontext`), stacks made by `mmap`", status=(1, ))
 def coroutines(lab):
     target = lab.start("wrecked")
@@ -130,3 +173,33 @@ def damaged(lab):
                            "cfi-loop": ["target_block", "block", "cfi_loop"],
                            "cfi-far": ["target_block", "block", "cfi_far"],
                            "sp-nowhere": ["sp_nowhere"], "wrecked": MAIN})
+
+
+def noise(section):
+    def craft(elf):
+        elf.fill(section, random.Random(1).randbytes(1 << 16))
+
+    return craft
+
+
+@situation("a library made to break who reads it: what it calls, and the other threads",
+           status=(0, 1), limit_s=30)
+def crafted(lab):
+    os.mkdir(lab.path("chain"))
+    for index in (0, 2):
+        lab.copy("chain/libchain_%d.so" % index, "chain", "libchain_%d.so" % index)
+    library = lab.path("chain", "libchain_1.so")
+    for escape, craft in (
+            (".cfi_escape 0x0f, 3, 0x2f, 0xfd, 0xff", None),  # a jump to itself
+            ("", noise(".eh_frame")), ("", noise(".eh_frame_hdr")),
+            ("", lambda elf: elf.change(".symtab", size=1 << 63)),
+            ("", lambda elf: elf.change(".strtab", offset=(1 << 64) - 1, size=2))):
+        if os.path.exists(library):
+            os.unlink(library)  # the process before has it mapped
+        compile_library(library, escape=escape)
+        if craft:
+            elf = Elf(library)
+            craft(elf)
+            elf.save()
+        target = lab.start("dlchain", 3, lab.path("chain"))
+        yield Subject(target, {"chain": ["chain_2"], "dlchain": MAIN})

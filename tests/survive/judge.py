@@ -46,8 +46,8 @@ class Tool:
         self.command = command
         self.parse = parse
 
-    def start(self, pid):
-        return subprocess.Popen(self.command + [str(pid)], stdin=subprocess.DEVNULL,
+    def start(self, pid, prefix):
+        return subprocess.Popen(prefix + self.command + [str(pid)], stdin=subprocess.DEVNULL,
                                 stdout=subprocess.PIPE, stderr=subprocess.PIPE)
 
 
@@ -61,9 +61,9 @@ GDB = Tool("gdb", ["gdb", "-batch", "-nx", "-iex", "set debuginfod enabled off",
 class Run:
     """One run of a tool: what it printed, and whether it had to be killed."""
 
-    def __init__(self, tool, pid, limit_s):
+    def __init__(self, tool, pid, limit_s, prefix=()):
         begin = time.monotonic()
-        process = tool.start(pid)
+        process = tool.start(pid, list(prefix))
         self.hung = False
         try:
             output, errors = process.communicate(timeout=limit_s)
@@ -96,6 +96,15 @@ def is_unnamed(stack, chain):
             sum(name in ("", "??") for name in stack) >= len(chain))
 
 
+def quoted(run, pid):
+    """The first lines of what a tool says, without its own name and the process's id."""
+    text = re.sub(r"\b%d\b" % pid, "PID", run.stderr)
+    lines = [re.sub(r"^(stacksnap|eu-stack): ", "", line.strip())
+             for line in text.splitlines() if line.strip()]
+    words = lines[:1] + [line for line in lines[1:2] if line.startswith("remedy: ")]
+    return "; ".join("`%s`" % line.replace("|", "/") for line in words) or "nothing"
+
+
 class Verdict:
     """What one run did to one subject."""
 
@@ -106,6 +115,9 @@ class Verdict:
                          for tid, chain in subject.threads.items())
         self.unnamed = sum(is_unnamed(run.stacks.get(tid, []), chain)
                            for tid, chain in subject.threads.items())
+        self.refused = bool(subject.says) and not any(run.stacks.values())
+        self.listed = self.refused and set(subject.threads) <= set(run.stacks)
+        self.said = quoted(run, subject.pid) if self.refused else None
         self.wrong = sorted({name for stack in run.stacks.values() for name in stack
                              if subject.wrong and subject.wrong.search(name)})
         self.left = self._left(subject)
@@ -129,7 +141,7 @@ class Verdict:
     @property
     def right(self):
         return (not self.run.hung and not self.wrong and not self.left and
-                self.whole == self.expected)
+                (self.refused or self.whole == self.expected))
 
     def text(self):
         """A cell of the table."""
@@ -139,6 +151,8 @@ class Verdict:
                          "not ready in %.0f s" % self.run.seconds)
         elif self.wrong:
             words.append("**wrong names**")
+        elif self.refused:
+            words.append("says " + self.said + (", lists the threads" if self.listed else ""))
         elif self.whole == self.expected:
             words.append("whole, right names")
         elif not self.run.stacks:
@@ -160,7 +174,7 @@ class Verdict:
 
 
 def judge(tool, subject, limit_s):
-    return Verdict(subject, Run(tool, subject.pid, limit_s))
+    return Verdict(subject, Run(tool, subject.pid, limit_s, subject.prefix))
 
 
 def resume(subject):

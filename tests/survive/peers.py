@@ -19,6 +19,7 @@ import codes  # noqa: F401: adds to ALL
 import fates
 import judge
 import killing
+import rights  # noqa: F401: likewise
 from situations import ALL
 from subjects import Lab, Unavailable
 

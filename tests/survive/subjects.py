@@ -33,12 +33,17 @@ class Subject:
     A process to look at. chains: for a thread's name (a pattern) or id the names of its
     functions, innermost first, as they must follow each other somewhere in its stack; each
     is a string or a compiled pattern. wrong: a pattern of names that must not appear.
-    stopped: it is stopped by a signal. pid: if it is not that of target.
+    stopped: it is stopped by a signal. pid: if it is not that of target. prefix: what the
+    tool is started by. says: a pattern of what stacksnap must say where it may not, or
+    cannot, read the stacks.
     """
 
-    def __init__(self, target, chains, wrong=None, stopped=False, pid=None):
+    def __init__(self, target, chains, wrong=None, stopped=False, pid=None, prefix=(),
+                 says=None):
         self.target = target
         self.pid = pid or target.pid
+        self.prefix = list(prefix)
+        self.says = says
         self.wrong = re.compile(wrong) if wrong else None
         self.stopped = stopped
         self.threads = {}
