@@ -4,20 +4,26 @@
  *equal length: whoever reads the other file gives a name from it to every frame.
  *
  * swap_right [LIBRARY]		(none)
+ * swap_right_static [PROGRAM]	(none): executes it a little after a tracer has left
  *
  * Thread "worker" (names are right_ or wrong_ by FLAVOUR, as those in the library are):
  *	poll, target_block, right_inner, right_outer, worker_routine, target_thread_main,
  *	start_thread, clone3
  * and with a library:
  *	poll, target_block, right_deeper, right_deep, right_inner, right_outer, ...
- * The main thread: read, target_wait, main, libc's start, _start.
+ * The main thread: read, target_wait, main, libc's start, _start; with a program
+ *await_tracer instead of target_wait.
  */
 #include "target.h"
 #include "swap.h"
 
 #include <dlfcn.h>
+#include <stdbool.h>
 #include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
 #include <sys/syscall.h>
+#include <unistd.h>
 
 static swap_function *deep;
 
@@ -43,6 +49,32 @@ TARGET_FRAME static void worker_routine(void *arg)
 	TARGET_KEEP();
 }
 
+#ifdef SWAP_STATIC
+static bool is_traced(void)
+{
+	char line[128];
+	bool traced = false;
+	FILE *file = fopen("/proc/self/status", "re");
+
+	if (!file)
+		target_die("/proc/self/status");
+	while (fgets(line, sizeof(line), file))
+		if (strncmp(line, "TracerPid:", 10) == 0)
+			traced = strtol(line + 10, NULL, 10) != 0;
+	fclose(file);
+	return traced;
+}
+
+TARGET_FRAME static void await_tracer(void)
+{
+	while (!is_traced())
+		;
+	while (is_traced())
+		;
+	usleep(10 * 1000);
+}
+#endif
+
 int main(int argc, char **argv)
 {
 	target_init();
@@ -56,8 +88,13 @@ int main(int argc, char **argv)
 		}
 	}
 #else
-	(void)argc;
-	(void)argv;
+	if (argc > 1) {
+		target_start("worker", SYS_poll, worker_routine, NULL);
+		puts("ready");
+		await_tracer();
+		execl(argv[1], argv[0], (char *)NULL);
+		target_die(argv[1]);
+	}
 #endif
 	target_start("worker", SYS_poll, worker_routine, NULL);
 	target_wait();

@@ -88,6 +88,8 @@ static struct ss_error *prepare(struct ss_attempt *a)
 			       ss_error_new_errno(errnum, "process %d", a->target->pid);
 	ss_target_hold_root(a->target);
 	read_root(a->capture, a->target);
+	/* Later it may be that of another program. */
+	a->capture->process.executable = ss_result_executable(a->capture, a->target);
 	struct ss_error *error = read_maps(a, &a->maps);
 	if (!error)
 		error = ss_regions_read(a->capture, &a->maps);
@@ -246,22 +248,14 @@ static bool goes_on(const struct ss_attempt *a)
 	       !stat.exiting;
 }
 
-/* Whether the memory that maps_fd tells of is there still. If it goes, by an exec or the
-   end, while maps is read page by page, the text ends early without a sign. */
-static bool still_maps(const struct ss_attempt *a)
-{
-	char byte;
-
-	return lseek(a->maps_fd, 0, SEEK_SET) == 0 &&
-	       read(a->maps_fd, &byte, sizeof(byte)) == sizeof(byte);
-}
-
 /* Areas and modules as they were at the freeze. *again: that cannot be told. */
 static struct ss_error *settle_maps(struct ss_attempt *a, bool *again)
 {
 	struct ss_error *error = read_maps(a, &a->maps_after);
 
-	if (error || !still_maps(a)) {
+	/* If it goes while maps is read page by page, the text ends early without a sign.
+	 */
+	if (error || !ss_memory_is_mapped(a->maps_fd)) {
 		ss_error_free(error);
 		/* Its memory is gone. If it has ended, what was before holds; if it
 		   runs another program, nobody knows which one was stopped. */

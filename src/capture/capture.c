@@ -71,6 +71,15 @@ static struct ss_error *run_attempt(struct ss_attempt *attempt, bool *again)
 			job.error;
 }
 
+static void open_perf_map(struct ss_capture *capture, const struct ss_attempt *a)
+{
+	ss_perfmap_open(capture, a->target);
+	if (capture->perf_map && !ss_memory_is_mapped(a->maps_fd)) {
+		ss_module_unref(capture->perf_map); /* another program's, maybe */
+		capture->perf_map = NULL;
+	}
+}
+
 /* Takes over what was captured, as a capture of its own or into one that is completed,
    and opens the modules that it refers to. */
 static struct ss_capture *settle(struct ss_attempt *a, struct ss_capture *completed)
@@ -81,9 +90,9 @@ static struct ss_capture *settle(struct ss_attempt *a, struct ss_capture *comple
 		completed = take_ptr(a->capture);
 		ss_objects_look(completed, a->target, &a->memory);
 	}
-	ss_files_open(completed, a->target, &a->memory);
+	ss_files_open(completed, a->target, &a->memory, a->maps_fd);
 	if (!completed->perf_map)
-		ss_perfmap_open(completed, a->target);
+		open_perf_map(completed, a);
 	return completed;
 }
 

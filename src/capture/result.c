@@ -126,8 +126,8 @@ struct ss_error *ss_result_fill_threads(struct ss_capture *capture,
 	return NULL;
 }
 
-static const char *read_executable(struct ss_capture *capture,
-				   const struct ss_target *target)
+const char *ss_result_executable(struct ss_capture *capture,
+				 const struct ss_target *target)
 {
 	char path[PATH_MAX];
 	ssize_t n = readlinkat(target->proc_fd, "exe", path, sizeof(path));
@@ -138,14 +138,16 @@ static const char *read_executable(struct ss_capture *capture,
 static const char *read_name(struct ss_capture *capture, const struct ss_target *target)
 {
 	_cleanup_text_ struct ss_text text = {};
-	struct ss_stat stat;
+	struct ss_stat stat = {};
 
-	if (!ss_target_read_stat(target, target->pid, &text, &stat))
-		stat.comm[0] = '\0';
-	for (size_t i = 0; stat.comm[0] == '\0' && i < capture->threads.count; i++)
+	/* By now it may be another program. */
+	for (size_t i = 0; i < capture->threads.count; i++)
 		if (capture->threads.items[i].tid == target->pid)
 			memcpy(stat.comm, capture->threads.items[i].name,
 			       sizeof(stat.comm));
+	if (stat.comm[0] == '\0' &&
+	    !ss_target_read_stat(target, target->pid, &text, &stat))
+		stat.comm[0] = '\0';
 	return ss_intern_string(capture->strings, stat.comm);
 }
 
@@ -241,7 +243,8 @@ ss_result_fill(struct ss_capture *capture, const struct ss_target *target,
 	capture->process.pid = target->pid;
 	capture->process.mode = options->mode;
 	capture->process.name = read_name(capture, target);
-	capture->process.executable = read_executable(capture, target);
+	if (!capture->process.executable)
+		capture->process.executable = ss_result_executable(capture, target);
 	read_inner_ids(capture, target);
 	ss_arena_give(arena, capture);
 	return NULL;

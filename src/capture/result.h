@@ -19,4 +19,9 @@ ss_result_fill(struct ss_capture *capture, const struct ss_target *target,
 struct ss_error *ss_result_fill_threads(struct ss_capture *capture,
 					struct ss_task_list *tasks);
 
+/* What the target executes, as a process below capture->root sees it, in strings. NULL:
+   not known. */
+const char *ss_result_executable(struct ss_capture *capture,
+				 const struct ss_target *target);
+
 #endif

@@ -144,7 +144,8 @@ static void adopt(const struct ss_world *world, struct ss_capture *capture)
 			*slot = ss_module_ref(before);
 			continue;
 		}
-		ss_files_open_module(*slot, world->target, &world->memory);
+		ss_files_open_module(*slot, world->target, &world->memory,
+				     world->maps_fd);
 	}
 }
 

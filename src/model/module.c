@@ -79,6 +79,13 @@ bool ss_module_set_build_id(struct ss_module_impl *module, const void *id, size_
 	return true;
 }
 
+void ss_module_clear_build_id(struct ss_module_impl *module)
+{
+	free((char *)module->pub.build_id);
+	module->pub.build_id = NULL;
+	module->build_id_size = 0;
+}
+
 void ss_module_set_problem(struct ss_module_impl *module, const char *format, ...)
 {
 	char *text = NULL;

@@ -55,6 +55,9 @@ bool ss_module_add_mapping(struct ss_module_impl *module, const struct ss_mappin
    without memory. */
 bool ss_module_set_build_id(struct ss_module_impl *module, const void *id, size_t size);
 
+/* As if none were known. */
+void ss_module_clear_build_id(struct ss_module_impl *module);
+
 /* Sets pub.problem to a formatted text; the first problem stays. */
 void ss_module_set_problem(struct ss_module_impl *module, const char *format, ...)
 	__attribute__((format(printf, 2, 3)));

@@ -107,8 +107,7 @@ static const char *problem_of(const struct ss_module_impl *module, int errnum)
 {
 	if (errnum == EMFILE || errnum == ENFILE)
 		return "too many files are open (ulimit -n)";
-	return module->pub.deleted ? "its file was deleted" :
-				     "its file cannot be opened";
+	return module->pub.deleted ? "its file was deleted" : "its file cannot be opened";
 }
 
 static int open_file(struct ss_module_impl *module, const struct ss_target *target)
@@ -191,17 +190,60 @@ static void open_module(struct ss_module_impl *module, const struct ss_target *t
 		(void)ss_module_set_build_id(module, id, id_size);
 }
 
+/* Whether fd is the file that was mapped, whatever its contents may be by now. */
+static bool is_that_file(const struct ss_module_impl *module, int fd)
+{
+	struct stat st;
+
+	return fd >= 0 && fstat(fd, &st) == 0 && st.st_ino == module->inode &&
+	       device_of(&st) == module->device;
+}
+
+/*
+ * The process began another program, or ended, before the last file was opened. What was
+ * opened, or read from memory, may be of that program: it lies at the same addresses, if
+ * these are not random. The file that was mapped is right in any case.
+ */
+static void doubt_module(struct ss_module_impl *module, const struct ss_target *target)
+{
+	uint8_t id[SS_BUILD_ID_MAX];
+	struct stat st;
+
+	if (module->inode == 0) /* the vDSO: the kernel's, and the same everywhere */
+		return;
+	_cleanup_close_ int fd = take_fd(module->fd);
+	free(take_ptr(module->bytes));
+	module->size = 0;
+	ss_module_clear_build_id(module);
+	if (!is_that_file(module, fd)) {
+		close_cleanup(&fd);
+		fd = ss_files_open_below_root(target, module->pub.path, 0, &st);
+	}
+	if (!is_that_file(module, fd)) {
+		ss_module_set_problem(module, "the process was another program, or had "
+					      "ended, before its file was opened");
+		return;
+	}
+	size_t size = ss_build_id_find(read_file, &fd, SS_LAYOUT_FILE, id, sizeof(id));
+	if (size)
+		(void)ss_module_set_build_id(module, id, size); /* or none is known */
+	module->fd = take_fd(fd);
+}
+
 void ss_files_open_module(struct ss_module_impl *module, const struct ss_target *target,
-			  const struct ss_memory *memory)
+			  const struct ss_memory *memory, int maps_fd)
 {
 	size_t left = IMAGE_MAX;
 
-	if (module->fd < 0 && !module->bytes)
-		open_module(module, target, memory, &left);
+	if (module->fd >= 0 || module->bytes)
+		return;
+	open_module(module, target, memory, &left);
+	if (!ss_memory_is_mapped(maps_fd))
+		doubt_module(module, target);
 }
 
 void ss_files_open(struct ss_capture *capture, const struct ss_target *target,
-		   const struct ss_memory *memory)
+		   const struct ss_memory *memory, int maps_fd)
 {
 	_cleanup_free_ bool *wanted = calloc(capture->modules.count + 1, sizeof(*wanted));
 	size_t left = IMAGES_MAX;
@@ -211,7 +253,13 @@ void ss_files_open(struct ss_capture *capture, const struct ss_target *target,
 	ss_references_mark(capture, wanted);
 	for (size_t i = 0; i < capture->modules.count; i++) {
 		struct ss_module_impl *module = capture->modules.items[i];
-		if (wanted[i] && module->fd < 0 && !module->bytes)
+		wanted[i] &= module->fd < 0 && !module->bytes;
+		if (wanted[i])
 			open_module(module, target, memory, &left);
 	}
+	if (ss_memory_is_mapped(maps_fd))
+		return;
+	for (size_t i = 0; i < capture->modules.count; i++)
+		if (wanted[i])
+			doubt_module(capture->modules.items[i], target);
 }

@@ -13,13 +13,14 @@
 #include "model/capture.h"
 
 /* Fills in build-id, and fd or bytes, of the modules that any copied stack, register
-   or frame refers to. What cannot be had is said in pub.problem. */
+   or frame refers to. What cannot be had is said in pub.problem. maps_fd: the map of the
+   memory that was captured, which tells whether the process still has it. */
 void ss_files_open(struct ss_capture *capture, const struct ss_target *target,
-		   const struct ss_memory *memory);
+		   const struct ss_memory *memory, int maps_fd);
 
 /* The same for one module, if it was not opened before. */
 void ss_files_open_module(struct ss_module_impl *module, const struct ss_target *target,
-			  const struct ss_memory *memory);
+			  const struct ss_memory *memory, int maps_fd);
 
 /* Opens a regular file for reading by its path below the target's root (as it was when
    ss_target_hold_root() was called), which no link leads out of. flags: of open(2), such

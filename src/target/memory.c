@@ -4,6 +4,7 @@
 #include <string.h>
 #include <sys/ptrace.h>
 #include <sys/uio.h>
+#include <unistd.h>
 
 #include "base/cleanup.h"
 #include "base/io.h"
@@ -82,4 +83,12 @@ void ss_memory_peek(pid_t tid, struct ss_piece *piece)
 		memcpy((char *)piece->bytes + piece->done, &word, n);
 		piece->done += n;
 	}
+}
+
+bool ss_memory_is_mapped(int maps_fd)
+{
+	char byte;
+
+	return lseek(maps_fd, 0, SEEK_SET) == 0 &&
+	       read(maps_fd, &byte, sizeof(byte)) == sizeof(byte);
 }

@@ -5,6 +5,7 @@
 #ifndef SS_TARGET_MEMORY_H
 #define SS_TARGET_MEMORY_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <sys/types.h>
@@ -27,5 +28,9 @@ void ss_memory_read(const struct ss_memory *memory, struct ss_piece *pieces,
 
 /* The same for one piece by PTRACE_PEEKDATA: tid is stopped and ours. */
 void ss_memory_peek(pid_t tid, struct ss_piece *piece);
+
+/* Whether a process still has the memory that maps_fd, of /proc/PID/maps, tells of: an
+   exec puts another in its place, and the end none. */
+bool ss_memory_is_mapped(int maps_fd);
 
 #endif

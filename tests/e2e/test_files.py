@@ -2,14 +2,16 @@
 test_survive.py asks for; and the same without privileges."""
 
 import os
+import shutil
+import subprocess
 import sys
 import unittest
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "survive"))
 
 import situations  # noqa: E402
-from harness import (EndToEnd, MODES, Snapshot, canonical, main, status_field,  # noqa: E402
-                     task_states)
+from harness import (EndToEnd, LIMIT_S, MODES, STACKSNAP, Snapshot, TARGETS,  # noqa: E402
+                     canonical, main, status_field, task_states)
 from subjects import Lab, Unavailable  # noqa: E402
 
 NOBODY = 65534
@@ -73,6 +75,35 @@ class Files(Names):
         for thread in snapshot.threads:
             self.assertEqual(thread["inner_tid"], thread["tid"])
         self.assertNotIn("[", self.run_tool(target.pid).stdout.decode().splitlines()[0])
+
+
+class Late(Names):
+    def test_another_program_before_files_are_opened(self):
+        """The same addresses lead to another file then, with other functions. strace holds
+        up the tool at each file that it opens."""
+        if not shutil.which("strace"):
+            self.skipTest("strace is missing")
+        program = os.path.join(TARGETS, "swap_right_static")
+        other = os.path.join(TARGETS, "swap_wrong_static")
+        met = 0
+        for _ in range(3):
+            target = self.start_command([program, other])
+            snapshot = Snapshot(subprocess.run(
+                ["strace", "-f", "-qq", "-o", "/dev/null", "-e", "trace=openat", "-e",
+                 "inject=openat:delay_enter=40000", STACKSNAP, "-f", "json", str(target.pid)],
+                stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                timeout=LIMIT_S, env=dict(os.environ, ASAN_OPTIONS=os.environ.get(
+                    "ASAN_OPTIONS", "") + ":detect_leaks=0")))  # it would have to ptrace
+            if "await_tracer" not in self.own_names(snapshot, target.pid):
+                continue  # the other one was there before: it is what is shown
+            met += 1
+            names = self.own_names(snapshot)
+            self.assertTrue(names[1:6] == WHOLE or None in names[1:6], names)
+            self.assertFalse({"wrong_inner", "wrong_outer"}.intersection(names), names)
+            self.assertEqual(os.path.basename(snapshot.data["process"]["executable"]),
+                             "swap_right_static")
+            self.assertEqual(snapshot.data["process"]["name"], "swap_right_stat")
+        self.assertGreater(met, 0)
 
 
 @unittest.skipIf(os.geteuid() != 0, "only root can become another user")
