@@ -77,7 +77,8 @@ struct ss_error *ss_debuginfod_new(struct ss_debuginfod **ret)
 			"such as DEBUGINFOD_URLS=https://debuginfod.debian.net");
 	/* what the user has set stays */
 	if (setenv("DEBUGINFOD_TIMEOUT", ANSWER_MAX, 0) != 0 ||
-	    setenv("DEBUGINFOD_MAXTIME", DOWNLOAD_MAX, 0) != 0)
+	    setenv("DEBUGINFOD_MAXTIME", DOWNLOAD_MAX, 0) != 0 ||
+	    setenv("DEBUGINFOD_RETRY_LIMIT", "0", 0) != 0)
 		return ss_error_no_memory();
 	struct ss_error *error = load(debuginfod);
 	if (error)

@@ -28,6 +28,7 @@ struct load {
 	int64_t clock;	/* how far the clock is from the steady time, at the last tick */
 	unsigned steps; /* how often it was set meanwhile */
 	size_t runs;
+	uint64_t samples; /* read, also those that are not wanted */
 	bool cut;
 };
 
@@ -185,6 +186,9 @@ static bool add_sample(struct load *load, const struct ss_sample *sample)
 
 	uint64_t time_ns = steady_time(load, sample);
 
+	load->cut = ++load->samples > SS_PROFILE_SAMPLES_MAX;
+	if (load->cut)
+		return false;
 	watch_clock(load, sample);
 	if (!is_in_window(load, time_ns))
 		return true;

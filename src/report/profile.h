@@ -126,6 +126,10 @@ struct ss_profile {
 /* No profile has more of each: a hostile recording shall not take all memory. */
 enum { SS_PROFILE_CALLS_MAX = 24 << 20, SS_PROFILE_RUNS_MAX = 48 << 20 };
 
+/* Nor all time: a repeated sample takes next to nothing in a file, and some nanoseconds
+   to read. This is half a day of a thousand threads, or some minutes here. */
+#define SS_PROFILE_SAMPLES_MAX (UINT64_C(1) << 32)
+
 /* NULL without memory. */
 struct ss_profile *ss_profile_new(void);
 void ss_profile_free(struct ss_profile *profile);

@@ -196,9 +196,8 @@ static bool write_rows(const struct waiting *w)
 
 	if (!rows)
 		return false;
-	if (w->objects.count)
-		ss_report_write_heading("Waits: who is in which system call, on what",
-					w->options, w->out);
+	ss_report_write_heading("Waits: who is in which system call, on what", w->options,
+				w->out);
 	for (size_t i = 0; i < w->objects.count; i++) {
 		if (i == w->options->rows && !w->options->verbose) {
 			(void)fprintf(w->out, "  and %zu more (-v lists them)\n",
@@ -221,5 +220,5 @@ bool ss_report_write_waits(const struct ss_profile *profile,
 		.waiters = { .key_size = sizeof(struct waiter) },
 	};
 
-	return add_runs(&w) && write_rows(&w);
+	return add_runs(&w) && (w.objects.count == 0 || write_rows(&w));
 }

@@ -3,7 +3,7 @@
 # program broke on is added by hand, and stays.
 set -eu
 cd "$(dirname "$0")/corpus"
-mkdir -p maps stat status syscall cfi unwind symtab elf demangle segments perfmap recording dwarf
+mkdir -p maps stat status syscall cfi unwind symtab elf demangle segments perfmap recording report dwarf
 made=$(mktemp -d)
 sleep 60 &
 pid=$!
@@ -137,8 +137,11 @@ printf '1f0 ffffffffffffffff far\n' >>perfmap/overlaps
 printf '7 8 a\0b\n8 1 c' >perfmap/zero
 # Recordings without their file header, and not packed: to be changed by whoever fuzzes.
 stacksnap=${STACKSNAP:-../../../build/release/stacksnap}
-"$stacksnap" -f recording -o "$made/recording" "$pid"
-python3 - "$made/recording" recording/single <<'END'
+"$stacksnap" -f recording -o "$made/single" "$pid"
+"$stacksnap" record -r 300 --children -o "$made/ticks" -- \
+	sh -c 'for i in 1 2 3; do sleep 0.1; done'
+for name in single ticks; do
+	python3 - "$made/$name" "recording/$name" <<'END'
 import struct, subprocess, sys
 with open(sys.argv[1], "rb") as file:
     data = file.read()
@@ -154,4 +157,6 @@ while at < len(data):
 with open(sys.argv[2], "wb") as file:
     file.write(out)
 END
+	cp "recording/$name" "report/$name"
+done
 find . -type f -exec chmod 644 {} +

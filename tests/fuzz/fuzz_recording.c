@@ -1,34 +1,7 @@
-/* A recording: opened, walked, turned into snapshots. The input is the file behind the
-   file's header; checksums are made right, or little would ever be read. */
-#include <string.h>
-#include <sys/mman.h>
-#include <unistd.h>
-#define XXH_INLINE_ALL
-#include <xxhash.h>
+/* A recording: opened, walked, turned into snapshots. */
+#include "fuzz_file.h"
 
-#include "base/error.h"
-#include "fuzz.h"
-#include "record/bytes.h"
-#include "record/format.h"
-
-enum { SAMPLES_MAX = 20000, TICKS_MAX = 4, INPUT_MAX = 1 << 16 };
-
-/* Puts the checksum of each chunk right, as far as sizes lead through the file. */
-static void repair(uint8_t *bytes, size_t size)
-{
-	size_t at = SS_FILE_HEADER_SIZE;
-
-	while (size - at >= SS_CHUNK_HEADER_SIZE) {
-		size_t stored = ss_fixed_get(bytes + at + 8, 4);
-		uint8_t *data = bytes + at + SS_CHUNK_HEADER_SIZE;
-		if (stored > size - at - SS_CHUNK_HEADER_SIZE)
-			return;
-		uint64_t sum = XXH3_64bits_withSeed(
-			data, stored, XXH3_64bits(bytes + at, SS_CHUNK_CHECKED));
-		memcpy(bytes + at + SS_CHUNK_CHECKED, &sum, sizeof(sum));
-		at += SS_CHUNK_HEADER_SIZE + stored;
-	}
-}
+enum { SAMPLES_MAX = 20000, TICKS_MAX = 4 };
 
 static void walk(struct ss_recording *recording)
 {
@@ -58,21 +31,10 @@ static void walk(struct ss_recording *recording)
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-	static uint8_t file[SS_FILE_HEADER_SIZE + INPUT_MAX] = SS_FORMAT_MAGIC
-		"\1\0\0\0\4\3\2\1";
-	struct ss_recording *recording = NULL;
+	struct ss_recording *recording = fuzz_file_open(data, size);
 
-	if (size > INPUT_MAX)
-		return 0;
-	memcpy(file + SS_FILE_HEADER_SIZE, data, size);
-	repair(file, SS_FILE_HEADER_SIZE + size);
-	int fd = memfd_create("recording", MFD_CLOEXEC);
-	if (fd < 0 || write(fd, file, SS_FILE_HEADER_SIZE + size) < 0)
-		return 0;
-	struct ss_error *error = ss_recording_open_fd(fd, &recording);
 	if (recording)
 		walk(recording);
-	ss_error_free(error);
 	ss_recording_close(recording);
 	return 0;
 }

@@ -4,14 +4,16 @@ libdebuginfod1, which gdb brings along."""
 import ctypes
 import http.server
 import os
+import signal
 import socket
+import subprocess
 import sys
 import threading
 import unittest
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 
-from recordings import Description, ReportTest, main  # noqa: E402
+from recordings import LIMIT_S, STACKSNAP, Description, ReportTest, main  # noqa: E402
 
 
 class Server:
@@ -112,6 +114,59 @@ class Debuginfod(ReportTest):
         self.assertIn(self.build_id.encode(), result.stderr)
         result = self.ask("", "--debuginfod", status=2)
         self.assertIn(b"DEBUGINFOD_URLS", result.stderr)
+
+    def listen(self):
+        """A server that takes what is asked and never answers."""
+        silent = socket.socket()
+        self.addCleanup(silent.close)
+        silent.bind(("127.0.0.1", 0))
+        silent.listen(8)
+        silent.settimeout(LIMIT_S)
+        return silent, "http://127.0.0.1:%d" % silent.getsockname()[1]
+
+    def test_silent_server(self):
+        """It has five seconds, once: there are two modules."""
+        d = Description()
+        process = d.process()
+        modules = [d.module(process, "/no/such/place/lib%d.so" % i, "abab%02x" % i,
+                            bias=0x7f0000000000 + i * 0x1000000) for i in range(2)]
+        thread = d.thread(process, 1, "t")
+        stack = d.stack(*[(module, 0x10) for module in modules])
+        d.tick()
+        d.sample(thread, stack, "R")
+        silent, url = self.listen()
+        self.recording = d.write(self.path("silent.ss"))
+        result = self.ask(url, "--debuginfod", status=1)
+        self.assertEqual(result.stderr.count(b"do not answer in time"), 1, result.stderr)
+        self.assertIn(b"lib0.so+0x10 [abab00]", result.stdout)
+        silent.accept()[0].close()
+        silent.setblocking(False)
+        with self.assertRaises(BlockingIOError):  # asked for one file
+            silent.accept()
+
+    def test_interrupted(self):
+        """Ctrl-C ends it while it waits for a server, and leaves no file."""
+        silent, url = self.listen()
+        cache = self.path("cache-interrupted")
+        out = os.path.join(cache, "out.json")
+        os.makedirs(cache)
+        environment = dict(os.environ, DEBUGINFOD_URLS=url, DEBUGINFOD_CACHE_PATH=cache + "/c",
+                           HOME=cache, no_proxy="*", DEBUGINFOD_TIMEOUT="9999",
+                           DEBUGINFOD_MAXTIME="9999")
+        process = subprocess.Popen(
+            [STACKSNAP, "report", "--debuginfod", "-f", "json", "-o", out, self.recording],
+            env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+        try:
+            connection, _ = silent.accept()
+            self.addCleanup(connection.close)
+            connection.recv(1)  # it asks
+            process.send_signal(signal.SIGINT)
+            output = process.communicate(timeout=LIMIT_S)
+        finally:
+            process.kill()
+            process.communicate()
+        self.assertEqual(process.returncode, -signal.SIGINT, output)
+        self.assertEqual([name for name in os.listdir(cache) if name.startswith("out")], [])
 
 
 if __name__ == "__main__":
