@@ -271,8 +271,12 @@ static int run_recorder(struct record *record)
 	ss_record_report_end(summary, ss_output_path(record->file));
 	if (record->command && summary->end != SS_RECORDING_TARGET_END)
 		ss_failure_warn("process %d goes on", ss_target_pid(record->target));
-	if (summary->samples == 0)
+	if (summary->samples == 0) {
+		if (!error)
+			ss_failure_warn("nothing was recorded: at no tick was there a "
+					"thread as asked for");
 		return SS_STATUS_NOTHING;
+	}
 	return error ? SS_STATUS_PARTIAL : SS_STATUS_WHOLE;
 }
 

@@ -1,10 +1,10 @@
 #include "cli/record_report.h"
 
-#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
 
+#include "base/cleanup.h"
 #include "cli/failure.h"
 #include "view/quantity.h"
 
@@ -12,10 +12,18 @@ static const double second = 1e9;
 
 static void write_counts(const struct ss_recorder_summary *s, FILE *out)
 {
-	(void)fprintf(out,
-		      "%.1f s, %" PRIu64 " samples, %" PRIu64 " threads, %" PRIu64
-		      " stacks, ",
-		      (double)s->duration_ns / second, s->samples, s->threads, s->stacks);
+	const struct {
+		uint64_t count;
+		const char *thing;
+	} counts[] = { { s->samples, "sample" },
+		       { s->threads, "thread" },
+		       { s->stacks, "stack" } };
+
+	(void)fprintf(out, "%.1f s, ", (double)s->duration_ns / second);
+	for (size_t i = 0; i < SS_ARRAY_SIZE(counts); i++) {
+		ss_quantity_write_things(counts[i].count, counts[i].thing, out);
+		(void)fputs(", ", out);
+	}
 	ss_quantity_write_size(s->size, out);
 }
 
@@ -32,7 +40,9 @@ void ss_record_report_progress(void *data, const struct ss_recorder_summary *sum
 		return;
 	(void)fputs("\rrecording: ", out);
 	write_counts(summary, out);
-	(void)fprintf(out, ", %" PRIu64 " missed\x1b[K", summary->missed);
+	(void)fputs(", ", out);
+	ss_quantity_write_things(summary->missed, "tick", out);
+	(void)fputs(" missed\x1b[K", out);
 	if (fclose(out) == 0)
 		(void)!write(STDERR_FILENO, text, size); /* a wish */
 	free(text);
@@ -45,8 +55,9 @@ static void write_stops(const struct ss_recorder_summary *s, FILE *out)
 			       100.0 * (double)s->stopped_ns / (double)s->duration_ns :
 			       0;
 
-	(void)fprintf(out, "threads were stopped %" PRIu64 " times, for ",
-		      s->thread_stops);
+	(void)fputs("threads were stopped ", out);
+	ss_quantity_write_things(s->thread_stops, "time", out);
+	(void)fputs(", for ", out);
 	ss_quantity_write_time(s->stopped_ns, out);
 	(void)fprintf(out, " in all (%.2f%% of the time), ", share);
 	ss_quantity_write_time(s->stopped_max_ns, out);
@@ -55,10 +66,10 @@ static void write_stops(const struct ss_recorder_summary *s, FILE *out)
 
 static void write_ticks(const struct ss_recorder_summary *s, FILE *out)
 {
-	(void)fprintf(out,
-		      "%" PRIu64 " ticks, %" PRIu64 " missed; the recorder's tables "
-		      "took ",
-		      s->ticks, s->missed);
+	ss_quantity_write_things(s->ticks, "tick", out);
+	(void)fputs(", ", out);
+	ss_quantity_write_count(s->missed, out);
+	(void)fputs(" missed; the recorder's tables took ", out);
 	ss_quantity_write_size(s->memory, out);
 }
 

@@ -184,12 +184,23 @@ static struct ss_error *open_session(struct report *report)
 	return ss_session_new(&options, &report->session);
 }
 
+static bool has_samples(const struct report *report)
+{
+	for (size_t i = 0; i < report->files.count; i++) {
+		if (ss_recording_info(report->files.items[i].recording)->samples)
+			return true;
+	}
+	return false;
+}
+
 static struct ss_error *check_selection(const struct report *report)
 {
 	if (report->profile->samples)
 		return NULL;
 	for (size_t i = 0; i < report->profile->notes.count; i++)
 		ss_failure_warn("%s", report->profile->notes.items[i]);
+	if (!has_samples(report))
+		return ss_error_new(SS_ERROR_INVALID, "no sample was recorded");
 	return ss_error_with_remedy(
 		ss_error_new(SS_ERROR_INVALID, "there is no sample that was asked for"),
 		"without --from, --to, --thread, --state and --module all of them are");

@@ -97,8 +97,7 @@ static void write_recording(const struct ss_profile_recording *recording, FILE *
 		(void)fputc(')', out);
 	}
 	(void)fputs(", ", out);
-	ss_quantity_write_count(recording->ticks.count, out);
-	(void)fputs(recording->ticks.count == 1 ? " tick" : " ticks", out);
+	ss_quantity_write_things(recording->ticks.count, "tick", out);
 	if (recording->period_ns)
 		(void)fprintf(out, " at %.4g Hz", 1e9 / (double)recording->period_ns);
 	if (recording->missed) {
@@ -129,10 +128,10 @@ static void write_head(const struct ss_profile *profile,
 		}
 		(void)fputc('\n', out);
 	}
-	ss_quantity_write_count(profile->samples, out);
-	(void)fputs(" samples of ", out);
-	ss_quantity_write_count(profile->threads.count, out);
-	(void)fputs(profile->threads.count == 1 ? " thread\n" : " threads\n", out);
+	ss_quantity_write_things(profile->samples, "sample", out);
+	(void)fputs(" of ", out);
+	ss_quantity_write_things(profile->threads.count, "thread", out);
+	(void)fputc('\n', out);
 }
 
 struct hot {

@@ -12,6 +12,12 @@ void ss_quantity_write_count(uint64_t count, FILE *out)
 	}
 }
 
+void ss_quantity_write_things(uint64_t count, const char *thing, FILE *out)
+{
+	ss_quantity_write_count(count, out);
+	(void)fprintf(out, " %s%s", thing, count == 1 ? "" : "s");
+}
+
 void ss_quantity_write_time(uint64_t time_ns, FILE *out)
 {
 	double ms = (double)time_ns / 1e6;

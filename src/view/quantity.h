@@ -10,6 +10,9 @@
 /* "49,990" */
 void ss_quantity_write_count(uint64_t count, FILE *out);
 
+/* "1 thread", "49,990 threads" */
+void ss_quantity_write_things(uint64_t count, const char *thing, FILE *out);
+
 /* "0.041 ms", "1.20 ms", "3.40 s" */
 void ss_quantity_write_time(uint64_t time_ns, FILE *out);
 

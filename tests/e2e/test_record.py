@@ -5,6 +5,7 @@ but the page about the format."""
 
 import functools
 import itertools
+import json
 import os
 import re
 import resource
@@ -129,7 +130,7 @@ class Record(EndToEnd):
         self.assertGreater(cpu, 0)
         self.assertLessEqual(cpu, recording.summary["duration"] // 1000 * os.cpu_count())
         self.assertGreater(recording.summary["thread_stops"], 0)
-        self.assertRegex(text, r"stopped \d+ times, for .* \(\d+\.\d+% of the time\)")
+        self.assertRegex(text, r"stopped [\d,]+ times?, for .* \(\d+\.\d+% of the time\)")
 
     def test_nobody_is_overlooked(self):
         """A token goes round, slowly: whoever had it before the one that has it has run
@@ -405,9 +406,29 @@ class Record(EndToEnd):
         bases = {name: [base for other, base in steps if other == name] for name in "bd"}
         self.assertIn(bases["d"][0], bases["b"])
         self.assertEqual(len(set(bases["b"])), 2)
-        report = self.run_tool("report", "-f", "folded", self.path, status=(0, 1)).stdout.decode()
-        for name in ("plugin_b", "plugin_d"):
-            self.assertIn(name, report)
+        self.check_report_of_places(paths)
+
+    def check_report_of_places(self, paths):
+        """The report names all three, one after the other, and when each was loaded."""
+        data = json.loads(self.run_tool("report", "-f", "json", self.path,
+                                        status=(0, 1)).stdout)
+        seen = []
+        for sample in sorted(data["samples"], key=lambda sample: sample["tick"]):
+            call = sample["call"]
+            while call is not None:
+                call, frame = data["calls"][call]
+                name = data["frames"][frame]["name"]
+                if name.startswith("plugin_") and seen[-1:] != [name]:
+                    seen.append(name)
+        self.assertEqual(seen, ["plugin_b", "plugin_d", "plugin_b"])
+        lives = [(os.path.basename(path), life["loaded_ns"], life["unloaded_ns"])
+                 for life in data["lifetimes"]
+                 for path in [data["modules"][life["module"]]["path"]] if path in paths.values()]
+        names, loaded, unloaded = zip(*lives)
+        self.assertEqual(names, ("module_b.so", "module_d.so", "module_b.so"))
+        self.assertLess(loaded[0], unloaded[0])
+        self.assertLessEqual(unloaded[0], loaded[1])
+        self.assertLess(loaded[1], loaded[2])
 
     def test_modules_follow(self):
         target = self.start("modules")

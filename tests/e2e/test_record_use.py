@@ -1,0 +1,165 @@
+"""stacksnap record as it is used: beside a program that forks and execs, from a shell, for
+threads that are not there, on a terminal; and stacksnap -f recording. All of it as
+stacksnap report shows it."""
+
+import json
+import os
+import re
+import signal
+import subprocess
+import tempfile
+
+from harness import EndToEnd, LIMIT_S, STACKSNAP, main, wait_until
+
+# The shell says "ready" when both are there; each reads a line that never comes.
+FAMILY = "cat <&3 & cat <&3 & echo ready; wait"
+
+
+class Use(EndToEnd):
+    def setUp(self):
+        directory = tempfile.TemporaryDirectory()
+        self.addCleanup(directory.cleanup)
+        self.path = os.path.join(directory.name, "recording")
+
+    def record(self, *arguments, status=(0,)):
+        return self.run_tool("record", "-o", self.path, *arguments,
+                             status=status).stderr.decode()
+
+    def report(self, *arguments, status=(0, 1)):
+        return self.run_tool("report", *arguments, self.path, status=status).stdout.decode()
+
+    def json(self, *arguments):
+        return json.loads(self.report("-f", "json", *arguments))
+
+    def family(self):
+        """A shell and what it started, all in a session of their own."""
+        reader, writer = os.pipe()
+        self.addCleanup(os.close, writer)
+        script = "exec 3<&%d; %s" % (reader, FAMILY)
+        target = self.start_command(["sh", "-c", script], start_new_session=True,
+                                    pass_fds=(reader,))
+        os.close(reader)
+        self.addCleanup(lambda: os.killpg(target.pid, signal.SIGKILL))
+        return target
+
+    def test_what_it_forks_is_left_out_unless_asked_for(self):
+        target = self.family()
+        self.record("-d", "200ms", target.pid)
+        self.assertEqual([p["pid"] for p in self.json()["processes"]], [target.pid])
+        os.unlink(self.path)
+        self.record("-d", "200ms", "--children", target.pid)
+        processes = self.json()["processes"]
+        self.assertEqual(processes[0]["pid"], target.pid)
+        self.assertEqual(sorted(p["name"] for p in processes), ["cat", "cat", "sh"])
+        text = self.report()
+        self.assertRegex(text, r"\n +66\.7 %  read fd 0: cat \(\d threads\)|"
+                               r"\n +33\.3 %  read fd 0: cat \d+\n +33\.3 %  read fd 0: cat \d+")
+
+    def test_shell_script(self):
+        """A command that starts others and ends: its children by their names, too."""
+        script = "i=0; while [ $i -lt 4 ]; do sleep 0.15; i=$((i + 1)); done; exit 3"
+        text = self.record("-r", 200, "--children", "--", "sh", "-c", script)
+        self.assertIn("the process has ended", text)
+        data = self.json()
+        names = [p["name"] for p in data["processes"]]
+        self.assertIn("sh", names)
+        self.assertIn("sleep", names)
+        recorded = {data["processes"][data["threads"][s["thread"]]["process"]]["name"]
+                    for s in data["samples"]}
+        self.assertLessEqual({"sh", "sleep"}, recorded)
+
+    def test_exec(self):
+        """One pid, two programs: each with its own name and modules, in one recording."""
+        script = "read line; exec cat"
+        target = self.start_command(["sh", "-c", "echo ready; " + script])
+        process = subprocess.Popen([STACKSNAP, "record", "-r", "200", "-o", self.path,
+                                    str(target.pid)], stderr=subprocess.PIPE)
+        self.addCleanup(process.communicate)
+        self.addCleanup(process.kill)
+
+        def has(name):
+            if not os.path.exists(self.path) or os.path.getsize(self.path) < 100:
+                return False
+            result = self.run_tool("report", "-f", "json", self.path, status=None)
+            return result.stdout and name in [
+                os.path.basename(p["executable"] or "")
+                for p in json.loads(result.stdout)["processes"]]
+        wait_until(lambda: has(os.path.basename(os.path.realpath("/bin/sh"))), "the shell")
+        target.process.stdin.write(b"go on\n")
+        wait_until(lambda: has("cat"), "the other program")
+        process.send_signal(signal.SIGINT)
+        process.wait(LIMIT_S)
+        data = self.json()
+        self.assertEqual({p["pid"] for p in data["processes"]}, {target.pid})
+        for index, process in enumerate(data["processes"]):
+            paths = {data["modules"][life["module"]]["path"] for life in data["lifetimes"]
+                     if life["process"] == index}
+            self.assertIn(process["executable"], paths)
+
+    def test_nothing_to_record(self):
+        """That is said, by both, and is not called a success."""
+        target = self.start("threads")
+        text = self.record("-d", "100ms", "-t", "^no such thread$", target.pid, status=(2,))
+        self.assertIn("nothing was recorded: at no tick was there a thread as asked for", text)
+        result = self.run_tool("report", self.path, status=(2,))
+        self.assertIn(b"no sample was recorded", result.stderr)
+        self.assertNotIn(b"--from", result.stderr)
+
+    def test_progress_on_a_terminal(self):
+        """A line that is written over, and is gone at the end. Nothing of it in a pipe."""
+        target = self.start("threads")
+        leader, follower = os.openpty()
+        self.addCleanup(os.close, leader)
+        process = subprocess.Popen([STACKSNAP, "record", "-o", self.path, str(target.pid)],
+                                   stderr=follower)
+        os.close(follower)
+        text = b""
+        while b"recording: " not in text:
+            text += os.read(leader, 1 << 16)
+        process.send_signal(signal.SIGHUP)
+        process.wait(LIMIT_S)
+        try:
+            while True:
+                text += os.read(leader, 1 << 16)
+        except OSError:
+            pass  # EIO: the last writer is gone
+        self.assertEqual(process.returncode, 0, text)
+        self.assertRegex(text.decode(), r"\rrecording: \d+\.\d s, [\d,]+ samples, \d+ threads?, "
+                                        r"\d+ stacks?, [\d.]+ \w+, \d+ ticks? missed\x1b\[K")
+        self.assertRegex(text.decode(), r"\r\x1b\[Kstacksnap: stopped, ")
+
+    def test_a_snapshot_as_a_recording(self):
+        """It shows what the snapshot itself would."""
+        target = self.start("threads")
+        self.run_tool("-f", "recording", "-o", self.path, target.pid)
+        shown = self.run_tool("-f", "folded", target.pid).stdout.decode()
+        self.assertEqual(sorted(self.report("-f", "folded", status=(0,)).splitlines()),
+                         sorted(shown.splitlines()))
+        self.assertRegex(self.report(), r": \d{4}-.*, 1 tick\n")
+
+    def test_last_part(self):
+        """The whole of what is kept is shown, and lies in the last part."""
+        target = self.start("threads")
+        process = subprocess.Popen([STACKSNAP, "record", "--last=300ms", "-r", "300", "-o",
+                                    self.path, str(target.pid)], stderr=subprocess.PIPE)
+        self.addCleanup(process.kill)
+
+        def begin():
+            """Of what is kept by now; 0: the file cannot be shown yet."""
+            result = self.run_tool("report", "-f", "json", self.path, status=None)
+            return json.loads(result.stdout)["time_ns"] if result.stdout else 0
+        wait_until(begin, "samples")
+        first = begin()
+        wait_until(lambda: begin() > first, "the first part to be dropped")
+        process.send_signal(signal.SIGINT)
+        text = process.communicate(timeout=LIMIT_S)[1].decode()
+        self.assertEqual(process.returncode, 0, text)
+        data = self.json()
+        self.assertGreater(data["time_ns"], first)
+        kept = sum(sample["count"] for sample in data["samples"])
+        made = int(re.search(r"([\d,]+) samples", text).group(1).replace(",", ""))
+        self.assertLess(kept, made)
+
+
+if __name__ == "__main__":
+    main()
