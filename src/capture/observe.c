@@ -115,7 +115,9 @@ static void observe(struct ss_arena *arena, const struct ss_capture *capture,
 
 	for (int i = 0; i < TRIES && !task->consistent; i++) {
 		size_t mark = arena->used;
-		memset(task->stacks, 0, sizeof(task->stacks)); /* of an earlier try */
+		/* What an earlier try has left lies in no arena any more. */
+		memset(task->stacks, 0, sizeof(task->stacks));
+		task->lock = (struct ss_lock_copy){};
 		uint64_t before = ss_task_read_run_count(target, task->tid, text);
 		task->partial = read_call(target, task, text);
 		if (!task->partial)
