@@ -156,6 +156,15 @@ SS_API struct ss_error *ss_capture_complete(struct ss_capture *capture,
 					    const struct ss_capture_options *options,
 					    const pid_t *tids, size_t count);
 
+/*
+ * Looks at the other processes to which waits in a capture lead: that hold a file lock
+ * that is waited for, the only other end of a pipe or UNIX socket, a lock in shared
+ * memory, or are the only child. Four of them at most, of the same user, directly or one
+ * through the other; none is ever stopped. ss_snapshot_follow() makes something of it.
+ * What may not be looked at is left out, and a capture that was followed already.
+ */
+SS_API void ss_capture_follow(struct ss_capture *capture, struct ss_target *target);
+
 SS_API void ss_capture_free(struct ss_capture *capture);
 
 /* Session --------------------------------------------------------------- */
@@ -226,6 +235,16 @@ enum ss_symbolize_flags {
  */
 SS_API struct ss_error *ss_snapshot_symbolize(struct ss_snapshot *snapshot,
 					      struct ss_session *session, unsigned flags);
+
+/*
+ * Unwinds and names what ss_capture_follow() has seen of other processes, so that
+ * ss_snapshot_diagnose() can tell what becomes of waits there. To be called between
+ * ss_snapshot_symbolize() and that one; flags are those of the former.
+ * Errors: NO_MEMORY, INVALID.
+ */
+SS_API struct ss_error *ss_snapshot_follow(struct ss_snapshot *snapshot,
+					   const struct ss_capture *capture,
+					   struct ss_session *session, unsigned flags);
 
 /*
  * Finds out what each thread waits for: sets wait of every thread. Call it at most once
@@ -366,6 +385,8 @@ struct ss_wait {
 	const char *object;	  /* what fd is, in words; NULL: none, or not known */
 	int64_t timeout_ns;	  /* as the call was given it; -1: none, or not known */
 	int64_t left_ns;	  /* of the timeout, at the moment of the capture; -1 */
+	const char *beyond; /* what other processes do to which it leads, in words, or
+			       NULL; see ss_capture_follow() */
 };
 
 struct ss_thread {
@@ -407,6 +428,20 @@ struct ss_blocker {
 	size_t locks;	/* through which they wait; at least 1 */
 };
 
+/* A thread of a process, each in its own snapshot. */
+struct ss_circle_member {
+	const struct ss_snapshot *snapshot;
+	const struct ss_thread *thread;
+};
+
+/* Threads of several processes that wait for each other in a circle. They stood still
+   together while their waits were read; none has a time limit. A process that holds a
+   file lock, or the other end of a pipe, is followed where it has one thread only. */
+struct ss_circle {
+	const struct ss_circle_member *members; /* as in struct ss_deadlock */
+	size_t count;
+};
+
 /* All of these are valid as long as the snapshot. An index must be in range. */
 SS_API const struct ss_process *ss_snapshot_process(const struct ss_snapshot *snapshot);
 SS_API size_t ss_snapshot_thread_count(const struct ss_snapshot *snapshot);
@@ -424,6 +459,11 @@ SS_API const struct ss_deadlock *ss_snapshot_deadlock(const struct ss_snapshot *
 SS_API size_t ss_snapshot_blocker_count(const struct ss_snapshot *snapshot);
 SS_API const struct ss_blocker *ss_snapshot_blocker(const struct ss_snapshot *snapshot,
 						    size_t index);
+
+/* Circles through other processes, if ss_snapshot_follow() was called. */
+SS_API size_t ss_snapshot_circle_count(const struct ss_snapshot *snapshot);
+SS_API const struct ss_circle *ss_snapshot_circle(const struct ss_snapshot *snapshot,
+						  size_t index);
 
 /* Frame number index of that thread, 0 is the innermost. */
 SS_API const struct ss_frame *ss_snapshot_frame(const struct ss_snapshot *snapshot,

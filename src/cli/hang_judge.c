@@ -73,7 +73,11 @@ static struct ss_error *interpret_all(const struct ss_hang_judgement *job,
 	if (error)
 		return error;
 	board->step = STEP_DIAGNOSE;
-	return ss_snapshot_diagnose(series->snapshots[series->count - 1], 0);
+	error = ss_snapshot_follow(series->snapshots[series->count - 1],
+				   job->look->captures[series->count - 1], session,
+				   options->symbolize_flags);
+	return error ? error :
+		       ss_snapshot_diagnose(series->snapshots[series->count - 1], 0);
 }
 
 static struct ss_error *work(void *data, struct ss_sandbox_board *board, FILE *out)

@@ -75,7 +75,11 @@ static struct ss_error *look_at(struct ss_target *target, uint64_t time_ns,
 		return error;
 	take_steps(target, time_ns, options, look);
 	error = capture(target, options, NULL, look);
-	return error ? error : ss_activity_take(target, &look->after);
+	if (!error)
+		error = ss_activity_take(target, &look->after);
+	if (!error)
+		ss_capture_follow(look->captures[look->count - 1], target);
+	return error;
 }
 
 struct ss_error *ss_hang_look_take(pid_t pid, uint64_t time_ns,

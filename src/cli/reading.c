@@ -95,6 +95,18 @@ static struct ss_error *unwind(const struct ss_reading *reading, struct ss_snaps
 	return ss_capture_unwind(job->capture, reading->session, &options, ret);
 }
 
+static struct ss_error *diagnose(const struct ss_reading *reading,
+				 struct ss_snapshot *snapshot)
+{
+	const struct ss_interpretation *job = reading->job;
+	struct ss_error *error = NULL;
+
+	if (reading->level == SS_LEVEL_NAMES)
+		error = ss_snapshot_follow(snapshot, job->capture, reading->session,
+					   job->options->symbolize_flags);
+	return error ? error : ss_snapshot_diagnose(snapshot, 0);
+}
+
 static struct ss_error *take(const struct ss_reading *reading, bool may_ask,
 			     struct ss_sandbox_board *board, struct ss_snapshot **ret)
 {
@@ -121,7 +133,7 @@ static struct ss_error *take(const struct ss_reading *reading, bool may_ask,
 	note_step(board, SS_READING_DIAGNOSE);
 	if (!error && reading->level != SS_LEVEL_PLACES && !reading->without_waits) {
 		ss_phases_enter(reading->job->phases, SS_PHASE_DIAGNOSE);
-		error = ss_snapshot_diagnose(snapshot, 0);
+		error = diagnose(reading, snapshot);
 	}
 	if (error)
 		return error;

@@ -117,6 +117,8 @@ static struct ss_error *take(struct taking *taking, struct ss_selection_run *run
 		error = ss_capture_take(taking->target, &taking->options, &job->capture);
 	if (error)
 		return list_instead(taking, error);
+	if (!options->renderer->single)
+		ss_capture_follow(job->capture, taking->target);
 	if (options->mode == SS_MODE_AUTO) {
 		job->complete = complete;
 		job->complete_data = taking;

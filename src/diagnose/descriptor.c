@@ -13,7 +13,7 @@ void ss_descriptor_write_process(const struct ss_facts *facts,
 				 struct ss_words *words)
 {
 	if (process->pid == facts->pid)
-		ss_words_add(words, "this process");
+		ss_words_add(words, facts->of_another ? "itself" : "this process");
 	else if (process->name)
 		ss_words_add(words, "%d (%s)", process->pid, process->name);
 	else

@@ -4,7 +4,9 @@
 
 #include "base/error.h"
 #include "diagnose/call.h"
+#include "diagnose/circle.h"
 #include "diagnose/deadlock.h"
+#include "diagnose/party.h"
 
 const char *ss_diagnosis_keep(struct ss_diagnosis *d, const char *text)
 {
@@ -81,6 +83,12 @@ static bool diagnose_threads(struct ss_snapshot *snapshot)
 	return ok;
 }
 
+static bool diagnose_party(struct ss_snapshot *snapshot)
+{
+	snapshot->waits = calloc(snapshot->threads.count + 1, sizeof(*snapshot->waits));
+	return snapshot->waits && diagnose_threads(snapshot);
+}
+
 struct ss_error *ss_snapshot_diagnose(struct ss_snapshot *snapshot, unsigned flags)
 {
 	if (flags)
@@ -88,9 +96,11 @@ struct ss_error *ss_snapshot_diagnose(struct ss_snapshot *snapshot, unsigned fla
 	if (snapshot->waits)
 		return ss_error_new(SS_ERROR_INVALID,
 				    "the snapshot was diagnosed already");
-	snapshot->waits = calloc(snapshot->threads.count + 1, sizeof(*snapshot->waits));
-	if (!snapshot->waits || !diagnose_threads(snapshot) ||
-	    !ss_deadlock_find(snapshot))
+	bool ok = diagnose_party(snapshot);
+	for (size_t i = 0; ok && i < snapshot->others.count; i++)
+		ok = diagnose_party(snapshot->others.items[i]);
+	if (!ok || !ss_deadlock_find(snapshot) || !ss_party_describe(snapshot) ||
+	    !ss_circle_find(snapshot))
 		return ss_error_no_memory();
 	return NULL;
 }

@@ -54,18 +54,48 @@ static bool wants_to_write(enum ss_lock_layout layout)
 	return layout == SS_LOCK_WRITE || layout == SS_LOCK_RUST_WRITE;
 }
 
+/* The process of an owner that is of another one, or NULL. */
+static const struct ss_process *other_process(const struct ss_snapshot *snapshot,
+					      const struct ss_thread *owner)
+{
+	const struct ss_snapshot *party;
+
+	for (size_t i = 0; (party = ss_snapshot_party(snapshot, i)) != NULL; i++) {
+		if (party != snapshot && party->threads.count &&
+		    owner >= party->threads.items &&
+		    owner < party->threads.items + party->threads.count)
+			return &party->process;
+	}
+	return NULL;
+}
+
+static void add_process(struct ss_diagnosis *d, const struct ss_thread *owner)
+{
+	const struct ss_process *process = other_process(d->snapshot, owner);
+
+	if (!process)
+		return;
+	d->wait->owner_pid = process->pid;
+	if (process->pid == owner->tid)
+		ss_words_add(&d->text, " of another process");
+	else
+		ss_words_add(&d->text, " of process %d (%s)", process->pid,
+			     process->name);
+}
+
 static void add_owner(struct ss_diagnosis *d, const struct ss_thread *owner,
 		      enum ss_lock_layout layout)
 {
-	if (owner == d->thread)
+	if (owner == d->thread) {
 		ss_words_add(&d->text, ", which it holds itself");
-	else if (owner)
-		ss_words_add(&d->text, ", held by %d (%s)%s", owner->tid, owner->name,
-			     wants_to_read(layout) || wants_to_write(layout) ?
-				     " to write" :
-				     "");
-	else if (d->wait->owner_reason)
+	} else if (owner) {
+		ss_words_add(&d->text, ", held by %d (%s)", owner->tid, owner->name);
+		add_process(d, owner);
+		if (wants_to_read(layout) || wants_to_write(layout))
+			ss_words_add(&d->text, " to write");
+	} else if (d->wait->owner_reason) {
 		ss_words_add(&d->text, ", owner unknown: %s", d->wait->owner_reason);
+	}
 }
 
 static void add_join(struct ss_diagnosis *d, const struct ss_thread *joined)

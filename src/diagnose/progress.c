@@ -50,23 +50,6 @@ static const struct ss_thread_activity *find_activity(const struct ss_activity *
 		       NULL;
 }
 
-static const struct ss_thread *find_thread(const struct ss_snapshot *snapshot, pid_t tid)
-{
-	size_t low = 0;
-	size_t high = snapshot->threads.count;
-
-	while (low < high) {
-		size_t middle = low + (high - low) / 2;
-		if (snapshot->threads.items[middle].tid < tid)
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	return low < snapshot->threads.count && snapshot->threads.items[low].tid == tid ?
-		       &snapshot->threads.items[low] :
-		       NULL;
-}
-
 static const struct ss_frame *frame_of(const struct ss_snapshot *snapshot,
 				       const struct ss_thread *thread,
 				       size_t from_outside)
@@ -112,7 +95,8 @@ static void look_at_samples(struct ss_progress *progress, const struct ss_thread
 	*same = true;
 	for (size_t i = 0; i < progress->snapshot_count; i++) {
 		const struct ss_snapshot *snapshot = progress->snapshots[i];
-		const struct ss_thread *then = find_thread(snapshot, thread->tid);
+		const struct ss_thread *then =
+			ss_snapshot_find_thread(snapshot, thread->tid);
 		if (!then)
 			continue;
 		*stops += then->stopped_ns > 0;
@@ -177,7 +161,7 @@ static const struct ss_thread *find_root(const struct ss_progress *progress,
 {
 	for (int i = 0; i < CHAIN_MAX && thread->wait && thread->wait->owner_tid; i++) {
 		const struct ss_thread *owner =
-			find_thread(progress->last, thread->wait->owner_tid);
+			ss_snapshot_find_thread(progress->last, thread->wait->owner_tid);
 		if (!owner || thread->wait->owner_pid)
 			break;
 		thread = owner;
@@ -267,6 +251,24 @@ static bool has_deadlock(struct ss_progress *progress)
 	return found;
 }
 
+/* The same through other processes, whose threads stood still as well. */
+static bool has_circle(struct ss_progress *progress)
+{
+	bool found = false;
+
+	for (size_t i = 0; i < progress->last->circles.count; i++) {
+		const struct ss_circle *circle = &progress->last->circles.items[i];
+		for (size_t j = 0; j < circle->count; j++) {
+			if (circle->members[j].snapshot != progress->last)
+				continue;
+			progress->threads[index_of(progress, circle->members[j].thread)]
+				.stuck = true;
+			found = true;
+		}
+	}
+	return found;
+}
+
 static enum ss_verdict find_verdict(struct ss_progress *progress)
 {
 	bool counts[SS_MOVEMENT_MOVES + 1] = {};
@@ -276,7 +278,7 @@ static enum ss_verdict find_verdict(struct ss_progress *progress)
 		counts[progress->threads[i].movement] = true;
 		stuck |= progress->threads[i].stuck;
 	}
-	if (has_deadlock(progress))
+	if (has_deadlock(progress) | has_circle(progress))
 		return SS_VERDICT_DEADLOCK;
 	if (stuck)
 		return SS_VERDICT_STUCK;

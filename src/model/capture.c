@@ -21,6 +21,9 @@ static void free_one(struct ss_capture *capture)
 		free(capture->threads.items[i].live);
 	ss_vector_free(&capture->threads);
 	ss_vector_free(&capture->areas);
+	for (size_t i = 0; i < capture->others.count; i++)
+		ss_capture_free(capture->others.items[i]);
+	ss_vector_free(&capture->others);
 	for (size_t i = 0; i < capture->modules.count; i++)
 		ss_module_unref(capture->modules.items[i]);
 	ss_vector_free(&capture->modules);

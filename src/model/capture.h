@@ -87,6 +87,9 @@ struct ss_capture {
 	struct ss_facts *facts; /* one reference; NULL: none were collected */
 	uint8_t *arena;		/* mmap of all stack copies */
 	size_t arena_size;
+	SS_VECTOR(struct ss_capture *)
+	others;				 /* of other processes, to which waits
+					    lead; owned */
 	struct ss_capture *complement;	 /* owned; of ss_capture_complete(), or NULL */
 	struct ss_module_impl *perf_map; /* names of JIT code: a file to read, no ELF;
 					    one reference, or NULL */

@@ -40,8 +40,9 @@ struct ss_thread_facts {
 			   that was found out */
 	bool stayed;	/* it was still in that call when its objects were looked at */
 	struct ss_memory_fact memory[SS_SYSCALL_ARGS]; /* to which that argument points */
-	struct ss_memory_fact lock;    /* around the futex that it is blocked on */
-	unsigned moment;	       /* see struct ss_lock_copy */
+	struct ss_memory_fact lock; /* around the futex that it is blocked on */
+	unsigned moment;	    /* see struct ss_lock_copy */
+	bool stood_still; /* in this wait, while other processes were looked at */
 	struct ss_process_fact tracer; /* pid 0: none */
 	struct ss_process_fact holder; /* of the file lock that it waits for; pid 0 */
 	bool holder_known; /* that lock was found: pid 0 is a holder not seen */
@@ -105,8 +106,10 @@ struct ss_facts {
 	SS_VECTOR(struct ss_fd_fact) fds;	    /* ascending by fd */
 	SS_VECTOR(struct ss_process_fact) children; /* where a thread waits for one */
 	bool children_known;
-	pid_t pid;	       /* of the process itself */
-	uint64_t time_ns;      /* CLOCK_REALTIME of the capture */
+	pid_t pid;	  /* of the process itself */
+	bool of_another;  /* it is not the one that was asked for, but that one's waits
+			     lead here */
+	uint64_t time_ns; /* CLOCK_REALTIME of the capture */
 	uint64_t monotonic_ns; /* CLOCK_MONOTONIC at the same moment */
 };
 

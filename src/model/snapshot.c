@@ -35,8 +35,42 @@ void ss_snapshot_free(struct ss_snapshot *snapshot)
 		free((size_t *)snapshot->deadlocks.items[i].threads);
 	ss_vector_free(&snapshot->deadlocks);
 	ss_vector_free(&snapshot->blockers);
+	for (size_t i = 0; i < snapshot->circles.count; i++)
+		free((struct ss_circle_member *)snapshot->circles.items[i].members);
+	ss_vector_free(&snapshot->circles);
+	for (size_t i = 0; i < snapshot->others.count; i++)
+		ss_snapshot_free(snapshot->others.items[i]);
+	ss_vector_free(&snapshot->others);
 	ss_intern_free(snapshot->strings);
 	free(snapshot);
+}
+
+const struct ss_snapshot *ss_snapshot_party(const struct ss_snapshot *snapshot,
+					    size_t index)
+{
+	const struct ss_snapshot *first = snapshot->first ? snapshot->first : snapshot;
+
+	if (index == 0)
+		return first;
+	return index <= first->others.count ? first->others.items[index - 1] : NULL;
+}
+
+const struct ss_thread *ss_snapshot_find_thread(const struct ss_snapshot *snapshot,
+						pid_t tid)
+{
+	size_t low = 0;
+	size_t high = snapshot->threads.count;
+
+	while (low < high) {
+		size_t middle = low + (high - low) / 2;
+		if (snapshot->threads.items[middle].tid < tid)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	return low < snapshot->threads.count && snapshot->threads.items[low].tid == tid ?
+		       &snapshot->threads.items[low] :
+		       NULL;
 }
 
 static bool same_frames(const struct ss_frame *a, const struct ss_frame *b, size_t count)

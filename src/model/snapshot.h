@@ -43,6 +43,11 @@ struct ss_snapshot {
 	struct ss_wait *waits;			 /* owned; what threads[].wait point to */
 	SS_VECTOR(struct ss_deadlock) deadlocks; /* threads are owned */
 	SS_VECTOR(struct ss_blocker) blockers;
+	/* Of other processes, to which waits lead; owned, and known after
+	   ss_snapshot_follow(). Each has this one as its first. */
+	SS_VECTOR(struct ss_snapshot *) others;
+	const struct ss_snapshot *first;     /* NULL: this is no other */
+	SS_VECTOR(struct ss_circle) circles; /* members are owned */
 };
 
 /* An empty snapshot, or NULL without memory. Freed by ss_snapshot_free(). */
@@ -55,6 +60,15 @@ struct ss_snapshot *ss_snapshot_new(void);
  */
 bool ss_snapshot_add_stack(struct ss_snapshot *snapshot, const struct ss_frame *frames,
 			   size_t count, enum ss_end end, uint32_t *ret);
+
+/* Of a snapshot and those that it leads to, or that lead to it, in turn: index 0 is the
+   first one. NULL: there are no more. */
+const struct ss_snapshot *ss_snapshot_party(const struct ss_snapshot *snapshot,
+					    size_t index);
+
+/* The thread with this id, or NULL. */
+const struct ss_thread *ss_snapshot_find_thread(const struct ss_snapshot *snapshot,
+						pid_t tid);
 
 /* Sorts places and leaves out what is there twice. */
 void ss_snapshot_sort_places(struct ss_snapshot *snapshot);

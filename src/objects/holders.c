@@ -148,8 +148,7 @@ static void list_processes(struct search *s)
 
 	for (const struct dirent *entry; dir && (entry = readdir(dir));) {
 		pid_t pid = (pid_t)strtol(entry->d_name, NULL, 10);
-		pid_t *slot = pid > 0 && pid != getpid() ? ss_vector_push(&s->pids) :
-							   NULL;
+		pid_t *slot = pid > 0 ? ss_vector_push(&s->pids) : NULL;
 		if (slot)
 			*slot = pid;
 	}

@@ -52,6 +52,11 @@ static size_t find_owner(const struct ss_snapshot *snapshot,
 		       SIZE_MAX;
 }
 
+static size_t index_of(const struct ss_snapshot *snapshot, const struct ss_thread *thread)
+{
+	return (size_t)(thread - ss_snapshot_thread(snapshot, 0));
+}
+
 static void mark(const struct ss_snapshot *snapshot, uint8_t *styles)
 {
 	for (size_t i = 0; i < ss_snapshot_thread_count(snapshot); i++) {
@@ -114,6 +119,22 @@ static void write_edges(const struct ss_snapshot *snapshot, const uint8_t *style
 	}
 }
 
+/* Circles through other processes: what the edges above have not. */
+static void write_circle(const struct ss_snapshot *snapshot,
+			 const struct ss_circle *circle, const uint8_t *styles, FILE *out)
+{
+	for (size_t i = 0; i < circle->count; i++) {
+		const struct ss_circle_member *from = &circle->members[i];
+		const struct ss_circle_member *to =
+			&circle->members[(i + 1) % circle->count];
+		bool own = from->snapshot == snapshot;
+		if (!own || !(styles[index_of(snapshot, from->thread)] & STYLE_SHOWN))
+			write_node(from->thread, STYLE_DEADLOCK, out);
+		if (!own || to->snapshot != snapshot)
+			write_edge(from->thread, to->thread, true, out);
+	}
+}
+
 static struct ss_error *render_dot(const struct ss_snapshot *snapshot,
 				   const struct ss_render_options *options, FILE *out)
 {
@@ -133,6 +154,8 @@ static struct ss_error *render_dot(const struct ss_snapshot *snapshot,
 			write_node(ss_snapshot_thread(snapshot, i), styles[i], out);
 	}
 	write_edges(snapshot, styles, out);
+	for (size_t i = 0; i < ss_snapshot_circle_count(snapshot); i++)
+		write_circle(snapshot, ss_snapshot_circle(snapshot, i), styles, out);
 	(void)fputs_unlocked("}\n", out);
 	return NULL;
 }

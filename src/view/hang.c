@@ -83,6 +83,10 @@ static void write_wait(const struct report *report, const struct ss_thread *thre
 		return;
 	(void)fputs_unlocked("\n    waits for ", report->out);
 	ss_escape_write(thread->wait->text, NULL, report->out);
+	if (!thread->wait->beyond)
+		return;
+	(void)fputs_unlocked("\n    ", report->out);
+	ss_escape_write(thread->wait->beyond, NULL, report->out);
 }
 
 static void write_thread(const struct report *report, size_t index)

@@ -52,7 +52,7 @@ struct ss_error *ss_hang_write_json(const struct ss_snapshot *snapshot,
 
 	(void)options;
 	/* clang-format off */
-	json_t *value = json_pack("{s:s,s:{s:i,s:o,s:o},s:s,s:I,s:b,s:o,s:o,s:o}",
+	json_t *value = json_pack("{s:s,s:{s:i,s:o,s:o},s:s,s:I,s:b,s:o,s:o,s:o,s:o}",
 		"schema", "stacksnap-hang/1",
 		"process",
 			"pid", (int)process->pid,
@@ -63,6 +63,7 @@ struct ss_error *ss_hang_write_json(const struct ss_snapshot *snapshot,
 		"closed", ss_progress_is_closed(progress),
 		"threads", threads_value(snapshot, progress),
 		"deadlocks", ss_json_deadlocks(snapshot),
+		"circles", ss_json_circles(snapshot),
 		"blockers", ss_json_blockers(snapshot));
 	/* clang-format on */
 	if (!value)

@@ -101,7 +101,7 @@ static json_t *wait_value(const struct ss_wait *wait)
 	if (!wait)
 		return json_null();
 	/* clang-format off */
-	return json_pack("{s:s,s:o,s:o,s:o,s:o,s:o,s:o,s:o,s:o,s:o,s:o}",
+	return json_pack("{s:s,s:o,s:o,s:o,s:o,s:o,s:o,s:o,s:o,s:o,s:o,s:o}",
 		"kind", ss_wait_kind_name(wait->kind),
 		"text", ss_json_text(wait->text),
 		"syscall", ss_json_text(wait->syscall),
@@ -112,7 +112,8 @@ static json_t *wait_value(const struct ss_wait *wait)
 		"fd", wait->fd >= 0 ? json_integer(wait->fd) : json_null(),
 		"object", ss_json_text(wait->object),
 		"timeout_ns", ns_or_null(wait->timeout_ns),
-		"left_ns", ns_or_null(wait->left_ns));
+		"left_ns", ns_or_null(wait->left_ns),
+		"beyond", ss_json_text(wait->beyond));
 	/* clang-format on */
 }
 
@@ -231,6 +232,8 @@ static struct ss_error *render_json(const struct ss_snapshot *snapshot,
 	write_threads(snapshot, cache, out);
 	(void)fputs_unlocked("],\"deadlocks\":", out);
 	ss_json_write(ss_json_deadlocks(snapshot), 0, out);
+	(void)fputs_unlocked(",\"circles\":", out);
+	ss_json_write(ss_json_circles(snapshot), 0, out);
 	(void)fputs_unlocked(",\"blockers\":", out);
 	ss_json_write(ss_json_blockers(snapshot), 0, out);
 	(void)fputs_unlocked(",\"problem\":", out);

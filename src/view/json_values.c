@@ -65,6 +65,36 @@ json_t *ss_json_deadlocks(const struct ss_snapshot *snapshot)
 	return values;
 }
 
+static json_t *member_value(const struct ss_circle_member *member)
+{
+	const struct ss_process *process = ss_snapshot_process(member->snapshot);
+
+	/* clang-format off */
+	return json_pack("{s:i,s:o,s:i,s:o,s:o}",
+		"pid", (int)process->pid,
+		"process", ss_json_text(process->name),
+		"tid", (int)member->thread->tid,
+		"name", ss_json_text(member->thread->name),
+		"wait", ss_json_text(member->thread->wait->text));
+	/* clang-format on */
+}
+
+json_t *ss_json_circles(const struct ss_snapshot *snapshot)
+{
+	json_t *values = json_array();
+
+	for (size_t i = 0; i < ss_snapshot_circle_count(snapshot); i++) {
+		const struct ss_circle *circle = ss_snapshot_circle(snapshot, i);
+		json_t *members = json_array();
+		for (size_t j = 0; j < circle->count; j++)
+			(void)json_array_append_new(members,
+						    member_value(&circle->members[j]));
+		(void)json_array_append_new(values,
+					    json_pack("{s:o}", "members", members));
+	}
+	return values;
+}
+
 json_t *ss_json_blockers(const struct ss_snapshot *snapshot)
 {
 	json_t *values = json_array();

@@ -23,6 +23,7 @@ void ss_json_write(json_t *value, size_t flags, FILE *out);
 
 /* Arrays of objects, see stacksnap-json(5). NULL without memory. */
 json_t *ss_json_deadlocks(const struct ss_snapshot *snapshot);
+json_t *ss_json_circles(const struct ss_snapshot *snapshot);
 json_t *ss_json_blockers(const struct ss_snapshot *snapshot);
 
 #endif

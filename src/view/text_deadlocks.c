@@ -128,6 +128,22 @@ static void write_deadlock(const struct ss_snapshot *snapshot,
 			      deadlock->count - shown);
 }
 
+static void write_circle(const struct ss_circle *circle,
+			 const struct ss_render_options *options, FILE *out)
+{
+	(void)fputc_unlocked('\n', out);
+	ss_style_write(SS_STYLE_WARN, options->color, out);
+	(void)fprintf(out,
+		      "DEADLOCK of %zu threads of several processes, each of which "
+		      "waits for the next",
+		      circle->count);
+	ss_style_write(SS_STYLE_NONE, options->color, out);
+	(void)fputs_unlocked(":\n", out);
+	for (size_t i = 0; i < SS_MIN(circle->count, (size_t)MEMBERS_MAX); i++)
+		write_member(circle->members[i].snapshot, circle->members[i].thread,
+			     options, out);
+}
+
 static void write_blocker(const struct ss_snapshot *snapshot,
 			  const struct ss_blocker *blocker,
 			  const struct ss_render_options *options, FILE *out)
@@ -143,6 +159,10 @@ static void write_blocker(const struct ss_snapshot *snapshot,
 		ss_escape_write(thread->wait->text, NULL, out);
 	} else {
 		(void)fputs_unlocked(thread->state == 'R' ? ", which runs" : "", out);
+	}
+	if (thread->wait && thread->wait->beyond) {
+		(void)fputs_unlocked("; ", out);
+		ss_escape_write(thread->wait->beyond, NULL, out);
 	}
 	(void)fputc_unlocked('\n', out);
 }
@@ -161,6 +181,8 @@ void ss_text_write_deadlocks(const struct ss_snapshot *snapshot,
 	size_t blockers = ss_snapshot_blocker_count(snapshot);
 	size_t most = options->verbose ? SIZE_MAX : DEADLOCKS_MAX;
 
+	for (size_t i = 0; i < ss_snapshot_circle_count(snapshot); i++)
+		write_circle(ss_snapshot_circle(snapshot, i), options, out);
 	for (size_t i = 0; i < SS_MIN(deadlocks, most); i++)
 		write_deadlock(snapshot, ss_snapshot_deadlock(snapshot, i), options, out);
 	if (deadlocks > most)

@@ -92,6 +92,11 @@ static void write_line(const struct same *same, size_t members,
 	if (same->wait->syscall)
 		(void)fprintf(out, " [%s]", same->wait->syscall);
 	(void)fputc_unlocked('\n', out);
+	if (!same->wait->beyond)
+		return;
+	(void)fputs_unlocked("    ", out);
+	ss_escape_write(same->wait->beyond, NULL, out);
+	(void)fputc_unlocked('\n', out);
 }
 
 static void write_rest(const struct same *items, size_t count, FILE *out)

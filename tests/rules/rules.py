@@ -79,8 +79,8 @@ GROWING_ROOMS = {"arch": (1, 8), "view": (2, 24), "report": (2, 24), "cli": (2, 
 # Holding a process still in several ways, words for each kind of wait and of lock, and
 # reading DWARF, for rows of registers and for names, take more than a room should hold; and
 # a file format has many small parts, each written and read.
-LARGER_ROOMS = {"capture": (2, 15), "diagnose": (2, 20), "record": (2, 28),
-                "symbolize": (2, 12), "target": (2, 12),
+LARGER_ROOMS = {"capture": (2, 16), "diagnose": (2, 20), "objects": (2, 10),
+                "record": (2, 28), "symbolize": (2, 12), "target": (2, 12),
                 "unwind": (2, 12)}
 
 PROCESSOR = re.compile(r"^[ \t]*#[ \t]*(?:el)?if.*\b(__x86_64\w*|__amd64\w*|__i386\w*|i386|"

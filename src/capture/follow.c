@@ -1,0 +1,233 @@
+/*
+ * Other processes to which waits lead are looked at as they are, and never stopped; only
+ * those of the same user, and few.
+ */
+#include <string.h>
+#include <time.h>
+
+#include "base/error.h"
+#include "model/activity.h"
+#include "objects/leads.h"
+
+/* Of one other process: what is wanted are the waits, not whole stacks. */
+enum { THREADS_MAX = 256, STACK_MAX = 64 << 10, TOTAL_MAX = 8 << 20 };
+
+/* Looks at a circle, and the time before the second one; it doubles with each. */
+enum { LOOKS = 4, NAP_NS = 2 * 1000 * 1000 };
+
+/* One process, looked at between two looks at what it has done so far. */
+struct party {
+	struct ss_target *target;
+	bool opened; /* target is ours */
+	struct ss_capture *capture;
+	struct ss_activity *before;
+	struct ss_activity *after;
+};
+
+struct follow {
+	struct party parties[SS_LEADS_MAX + 1]; /* the first one is the process itself */
+	struct ss_leads leads;
+	uid_t uid;
+};
+
+static void party_deinit(struct party *party)
+{
+	ss_capture_free(party->capture);
+	ss_activity_free(party->before);
+	ss_activity_free(party->after);
+	if (party->opened)
+		ss_target_close(party->target);
+}
+
+static void follow_deinit(struct follow *follow)
+{
+	for (size_t i = 0; i < SS_ARRAY_SIZE(follow->parties); i++)
+		party_deinit(&follow->parties[i]);
+}
+
+static bool wants_few(void *data, pid_t tid, const char *name, char state)
+{
+	size_t *count = data;
+
+	(void)tid;
+	(void)name;
+	(void)state;
+	return (*count)++ < THREADS_MAX;
+}
+
+/* Replaces what was captured before. Never stops anything. */
+static void capture_party(struct party *party)
+{
+	size_t count = 0;
+	const struct ss_capture_options options = {
+		.size = sizeof(options),
+		.mode = SS_MODE_NO_STOP,
+		.max_stack = STACK_MAX,
+		.max_total = TOTAL_MAX,
+		.filter = wants_few,
+		.filter_data = &count,
+	};
+	struct ss_capture *capture = NULL;
+
+	if (!party->target)
+		return;
+	ss_error_free(ss_capture_take(party->target, &options, &capture));
+	if (capture && capture->facts)
+		capture->facts->of_another = true;
+	ss_capture_free(party->capture);
+	party->capture = capture;
+}
+
+/* One of another user tells nobody here what it waits for. */
+static void open_party(struct follow *follow, size_t index)
+{
+	struct party *party = &follow->parties[index];
+	uid_t uid = 0;
+	gid_t gid = 0;
+
+	ss_error_free(ss_target_open(follow->leads.pids[index], &party->target));
+	party->opened = true;
+	if (!party->target)
+		return;
+	_cleanup_error_ struct ss_error *unknown =
+		ss_target_owner(party->target, &uid, &gid);
+	if (unknown || uid != follow->uid) {
+		ss_target_close(party->target);
+		party->target = NULL;
+	}
+}
+
+static void find_parties(struct follow *follow, const struct ss_capture *capture)
+{
+	ss_leads_find(&follow->leads, capture, follow->parties[0].target);
+	for (size_t i = 1; i < follow->leads.count; i++) {
+		struct party *party = &follow->parties[i];
+		open_party(follow, i);
+		capture_party(party);
+		if (party->capture)
+			ss_leads_find(&follow->leads, party->capture, party->target);
+	}
+}
+
+static const struct ss_thread_activity *find_activity(const struct ss_activity *activity,
+						      pid_t tid)
+{
+	for (size_t i = 0; activity && i < activity->threads.count; i++) {
+		if (activity->threads.items[i].tid == tid)
+			return &activity->threads.items[i];
+	}
+	return NULL;
+}
+
+/* It did not run from one look to the other, and still sleeps: what it held at any
+   moment in between it held all the time. */
+static bool stood_still(const struct party *party, pid_t tid)
+{
+	const struct ss_thread_activity *before = find_activity(party->before, tid);
+	const struct ss_thread_activity *after = find_activity(party->after, tid);
+
+	return before && after && before->counted && before->runs == after->runs &&
+	       before->state == 'S' && after->state == 'S';
+}
+
+static bool same_wait(const struct ss_thread_facts *a, const struct ss_thread_facts *b)
+{
+	return a && b && a->call.number == b->call.number &&
+	       memcmp(a->call.args, b->call.args, sizeof(a->call.args)) == 0 &&
+	       a->holder.pid == b->holder.pid && a->lock.size == b->lock.size &&
+	       a->lock.address == b->lock.address &&
+	       (a->lock.size == 0 ||
+		memcmp(a->lock.bytes, b->lock.bytes, a->lock.size) == 0);
+}
+
+/* facts: those that are marked, of a capture that may be older than the party's. */
+static void mark(const struct party *party, struct ss_facts *facts)
+{
+	for (size_t i = 0; facts && party->capture && i < facts->threads.count; i++) {
+		struct ss_thread_facts *thread = &facts->threads.items[i];
+		thread->stood_still =
+			stood_still(party, thread->tid) &&
+			same_wait(thread, ss_facts_find_thread(party->capture->facts,
+							       thread->tid));
+	}
+}
+
+static void take_activity(struct party *party, struct ss_activity **ret)
+{
+	ss_activity_free(*ret);
+	*ret = NULL;
+	if (party->target)
+		ss_error_free(ss_activity_take(party->target, ret));
+}
+
+/*
+ * Where waits lead in a circle, each process is captured again between two looks at all
+ * of them: what a thread waits for, and who holds that, was read while all of those that
+ * stood still did so together.
+ */
+static void look_again(struct follow *follow, struct ss_capture *capture)
+{
+	struct party *parties = follow->parties;
+
+	for (size_t i = 0; i < follow->leads.count; i++)
+		take_activity(&parties[i], &parties[i].before);
+	for (size_t i = 0; i < follow->leads.count; i++)
+		capture_party(&parties[i]);
+	for (size_t i = 0; i < follow->leads.count; i++)
+		take_activity(&parties[i], &parties[i].after);
+	/* Where only some of its threads were asked for, the others may let go. */
+	if (parties[0].capture &&
+	    parties[0].capture->threads.count == capture->threads.count)
+		mark(&parties[0], capture->facts);
+	for (size_t i = 1; i < follow->leads.count; i++) {
+		if (parties[i].capture)
+			mark(&parties[i], parties[i].capture->facts);
+	}
+}
+
+/* Whether all threads stand still that slept. Where more wants to run than there are
+   CPUs, those that were stopped may take a while until they are back in their calls. */
+static bool is_settled(const struct ss_facts *facts)
+{
+	for (size_t i = 0; facts && i < facts->threads.count; i++) {
+		if (facts->threads.items[i].state == 'S' &&
+		    !facts->threads.items[i].stood_still)
+			return false;
+	}
+	return true;
+}
+
+static void look_until_settled(struct follow *follow, struct ss_capture *capture)
+{
+	for (int i = 0; i < LOOKS; i++) {
+		const struct timespec ts = { .tv_nsec = (long)NAP_NS << i };
+		look_again(follow, capture);
+		if (is_settled(capture->facts))
+			return;
+		(void)clock_nanosleep(CLOCK_MONOTONIC, 0, &ts, NULL); /* or less */
+	}
+}
+
+void ss_capture_follow(struct ss_capture *capture, struct ss_target *target)
+{
+	__attribute__((cleanup(follow_deinit))) struct follow follow = {
+		.parties[0].target = target,
+		.leads = { .pids = { target->pid }, .count = 1 },
+	};
+	gid_t gid = 0;
+	_cleanup_error_ struct ss_error *unknown =
+		ss_target_owner(target, &follow.uid, &gid);
+
+	if (unknown || target->listing || capture->others.count)
+		return;
+	find_parties(&follow, capture);
+	if (follow.leads.closed)
+		look_until_settled(&follow, capture);
+	for (size_t i = 1; i < follow.leads.count; i++) {
+		struct ss_capture **slot = follow.parties[i].capture ?
+						   ss_vector_push(&capture->others) :
+						   NULL;
+		if (slot)
+			*slot = take_ptr(follow.parties[i].capture);
+	}
+}

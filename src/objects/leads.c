@@ -1,0 +1,202 @@
+#include "objects/leads.h"
+
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "model/call.h"
+#include "model/futex.h"
+#include "proc/maps.h"
+
+enum {
+	RECORD_MAX = 8 * 1024,
+	MAPS_MAX = 8 << 20,
+	FEW_THREADS = 4, /* of such a process each wait is followed */
+};
+
+/* Which part of a file lies at an address: zeroes for none. */
+struct object {
+	uint64_t device;
+	uint64_t inode;
+};
+
+static void add(struct ss_leads *leads, pid_t pid)
+{
+	for (size_t i = 0; i < leads->count; i++) {
+		if (leads->pids[i] == pid) {
+			leads->closed = true;
+			return;
+		}
+	}
+	if (pid > 0 && leads->count < SS_ARRAY_SIZE(leads->pids))
+		leads->pids[leads->count++] = pid;
+}
+
+static bool is_own(const struct ss_capture *capture, pid_t tid)
+{
+	for (size_t i = 0; i < capture->threads.count; i++) {
+		if (capture->threads.items[i].tid == tid)
+			return true;
+	}
+	return false;
+}
+
+/* A word of the memory around a futex, or 0. */
+static uint32_t word_at(const struct ss_memory_fact *memory, uint64_t address)
+{
+	uint32_t word = 0;
+
+	if (address >= memory->address && address - memory->address <= memory->size &&
+	    memory->size - (address - memory->address) >= sizeof(word))
+		memcpy(&word, memory->bytes + (address - memory->address), sizeof(word));
+	return word;
+}
+
+/* Where locks of glibc say who holds them, behind the word that is waited on. */
+static const unsigned owner_offsets[] = { 0, 8, 12, 16 };
+
+static bool names_thread(const struct ss_thread_facts *waiter, pid_t tid)
+{
+	struct ss_futex futex;
+
+	if (!ss_futex_parse(&waiter->call, &futex))
+		return false;
+	for (size_t i = 0; i < SS_ARRAY_SIZE(owner_offsets); i++) {
+		if ((word_at(&waiter->lock, futex.address + owner_offsets[i]) &
+		     FUTEX_TID_MASK) == (uint32_t)tid)
+			return true;
+	}
+	return false;
+}
+
+/* Most threads that read from somewhere do nothing else. It matters where threads may
+   wait for them, or where there is little else to be said. */
+static bool matters(const struct ss_capture *capture,
+		    const struct ss_capture_thread *thread)
+{
+	pid_t tid = thread->inner_tid ? thread->inner_tid : thread->tid;
+
+	if (capture->threads.count <= FEW_THREADS)
+		return true;
+	for (size_t i = 0; i < capture->facts->threads.count; i++) {
+		if (names_thread(&capture->facts->threads.items[i], tid))
+			return true;
+	}
+	return false;
+}
+
+static void add_other_end(struct ss_leads *leads, const struct ss_capture *capture,
+			  const struct ss_capture_thread *thread,
+			  const struct ss_thread_facts *facts)
+{
+	const struct ss_fd_fact *fd =
+		ss_facts_find_fd(capture->facts, (int)(uint32_t)facts->call.args[0]);
+
+	if (facts->stayed && fd && fd->followed && fd->holder_count == 1 &&
+	    fd->holders[0].pid != capture->process.pid && matters(capture, thread))
+		add(leads, fd->holders[0].pid);
+}
+
+static void add_child(struct ss_leads *leads, const struct ss_facts *facts)
+{
+	if (facts->children.count == 1)
+		add(leads, facts->children.items[0].pid);
+}
+
+static struct object object_at(const struct ss_target *target, uint64_t address)
+{
+	_cleanup_text_ struct ss_text text = {};
+	struct ss_maps_entry entry;
+	struct object object = {};
+
+	if (ss_io_read_path(target->proc_fd, "maps", MAPS_MAX, &text) != 0)
+		return object;
+	for (const char *at = text.bytes;
+	     ss_maps_next(&at, text.bytes + text.size, &entry);) {
+		if (address >= entry.start && address < entry.end)
+			object = (struct object){ entry.device, entry.inode };
+	}
+	return object;
+}
+
+static bool maps_object(pid_t pid, const struct object *object)
+{
+	_cleanup_text_ struct ss_text text = {};
+	struct ss_maps_entry entry;
+	char path[32];
+
+	(void)snprintf(path, sizeof(path), "/proc/%d/maps", pid); /* fits */
+	if (ss_io_read_path(AT_FDCWD, path, MAPS_MAX, &text) != 0)
+		return false;
+	for (const char *at = text.bytes;
+	     ss_maps_next(&at, text.bytes + text.size, &entry);) {
+		if (entry.device == object->device && entry.inode == object->inode)
+			return true;
+	}
+	return false;
+}
+
+/* The process of a thread, or 0. */
+static pid_t process_of(pid_t tid)
+{
+	_cleanup_text_ struct ss_text text = {};
+	struct ss_status status;
+	char path[48];
+
+	(void)snprintf(path, sizeof(path), "/proc/%d/status", tid); /* fits */
+	return ss_io_read_record(AT_FDCWD, path, RECORD_MAX, &text) == 0 &&
+			       ss_status_parse(text.bytes, text.size, &status) ?
+		       status.tgid :
+		       0;
+}
+
+/* The ids in locks are those of the pid namespace: followed where there is but one. */
+static void add_sharer(struct ss_leads *leads, const struct ss_capture *capture,
+		       const struct ss_target *target,
+		       const struct ss_thread_facts *facts)
+{
+	struct object object = {};
+	struct ss_futex futex;
+
+	if (!ss_futex_parse(&facts->call, &futex) || futex.private ||
+	    facts->lock.size == 0 ||
+	    (capture->process.inner_pid &&
+	     capture->process.inner_pid != capture->process.pid))
+		return;
+	for (size_t i = 0; i < SS_ARRAY_SIZE(owner_offsets); i++) {
+		pid_t tid =
+			(pid_t)(word_at(&facts->lock, futex.address + owner_offsets[i]) &
+				FUTEX_TID_MASK);
+		if (tid < 2 || is_own(capture, tid))
+			continue;
+		pid_t pid = process_of(tid);
+		if (pid && object.inode == 0)
+			object = object_at(target, futex.address);
+		if (pid && object.inode && maps_object(pid, &object))
+			add(leads, pid);
+	}
+}
+
+void ss_leads_find(struct ss_leads *leads, const struct ss_capture *capture,
+		   const struct ss_target *target)
+{
+	for (size_t i = 0; i < capture->threads.count && capture->facts; i++) {
+		const struct ss_capture_thread *thread = &capture->threads.items[i];
+		const struct ss_thread_facts *facts =
+			ss_facts_find_thread(capture->facts, thread->tid);
+		const struct ss_call *call = facts ? ss_call_find(facts->call.number) :
+						     NULL;
+		if (!facts || facts->state == 'R')
+			continue;
+		if (facts->holder.pid > 0)
+			add(leads, facts->holder.pid);
+		else if (call &&
+			 (call->kind == SS_WAIT_READ || call->kind == SS_WAIT_WRITE ||
+			  call->kind == SS_WAIT_RECEIVE))
+			add_other_end(leads, capture, thread, facts);
+		else if (call && call->kind == SS_WAIT_CHILD)
+			add_child(leads, capture->facts);
+		else
+			add_sharer(leads, capture, target, facts);
+	}
+}

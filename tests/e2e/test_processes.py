@@ -1,0 +1,168 @@
+"""Waits that lead to other processes: they are followed, and circles through several of
+them are found. targets/processes.c."""
+
+import json
+import os
+import re
+import signal
+import tempfile
+
+from harness import EndToEnd, main, read_text, wait_until
+
+FOR = "--for=200ms"
+BLOCKED = re.compile(r"^(0|73|202) ")  # read, flock, futex
+
+
+def blocked(pid):
+    return BLOCKED.match(read_text("/proc/%d/syscall" % pid)) is not None
+
+
+def kill(pid):
+    try:
+        os.kill(pid, signal.SIGKILL)
+    except ProcessLookupError:
+        pass
+
+
+class Processes(EndToEnd):
+    def begin(self, kind):
+        directory = self.enterContext(tempfile.TemporaryDirectory())
+        target = self.start("processes", kind, directory, settle=False)
+        child = target.fact("child-pid")
+        wait_until(lambda: blocked(target.pid) and blocked(child), "both to wait")
+        return target.pid, child, directory
+
+    def look(self, pid, mode):
+        """On a busy machine it may take a while until threads are back in their calls."""
+        for _ in range(20):
+            snapshot = self.snap(pid, mode=mode, status=(0, 1))
+            if snapshot.data["circles"] or "perhaps others" in str(snapshot.threads):
+                break
+        return snapshot
+
+    def circle(self, kind, text):
+        """Seen from both of them, in each mode; each waits for the other."""
+        first, second, directory = self.begin(kind)
+        for pid in (first, second):
+            for mode in ("stop", "auto", "no-stop"):
+                with self.subTest(kind=kind, mode=mode, child=pid == second):
+                    snapshot = self.look(pid, mode)
+                    self.assertEqual(snapshot.data["deadlocks"], [])
+                    if "perhaps others" in str(snapshot.threads):
+                        # of so many processes not all could be looked at in time
+                        self.assertEqual(snapshot.data["circles"], [])
+                        continue
+                    self.assertEqual(len(snapshot.data["circles"]), 1, snapshot.data)
+                    members = snapshot.data["circles"][0]["members"]
+                    self.assertEqual(sorted(member["pid"] for member in members),
+                                     sorted((first, second)))
+                    for member in members:
+                        other = first if member["pid"] == second else second
+                        self.assertEqual(member["tid"], member["pid"])
+                        self.assertRegex(member["wait"], text % (
+                            {"other": other, "directory": re.escape(directory)}))
+        return first, second
+
+    def test_circles(self):
+        held = r", held by %(other)d \(processes(-b)?\)( of another process)?"
+        for kind, text in (
+                ("flock", r"^an exclusive lock of fd \d+, %(directory)s/[ab]" + held + "$"),
+                ("mutex", r"^mutex at 0x[0-9a-f]+" + held + "$"),
+                ("robust", r"^robust mutex at 0x[0-9a-f]+" + held + "$"),
+                ("rwlock", r"^rwlock at 0x[0-9a-f]+, which it wants to write" + held +
+                 " to write$"),
+                ("pipes", r"^input from fd \d+, pipe, written by %(other)d ")):
+            self.circle(kind, text)
+
+    def test_text(self):
+        first, second, _ = self.begin("mutex")
+        text = self.run_tool(first).stdout.decode()
+        self.assertRegex(text, r"\n\nDEADLOCK of 2 threads of several processes, each of "
+                         r"which waits for the next:\n"
+                         r"  %d \(processes\) waits for mutex at 0x[0-9a-f]+, held by %d "
+                         r"\(processes-b\) of another process\n    in take at [^\n]*\n"
+                         r"    called from wait_next at [^\n]*\n"
+                         r"  %d \(processes-b\) waits for mutex at 0x[0-9a-f]+, held by %d "
+                         % (first, second, second, first))
+        self.assertRegex(text, r"\n    %d \(processes-b\) waits for mutex at " % second)
+        graph = self.run_tool("-f", "dot", first).stdout.decode()
+        for one, other in ((first, second), (second, first)):
+            self.assertRegex(graph, r'\n\tt%d -> t%d \[label="mutex\\n0x[^\n]*color=red\];\n'
+                             % (one, other))
+            self.assertEqual(graph.count("\n\tt%d [label=" % one), 1)
+
+    def test_hang(self):
+        first, _, _ = self.begin("flock")
+        result = self.run_tool("hang", FOR, "--json", first, status=(3,))
+        report = json.loads(result.stdout)
+        self.assertEqual(report["verdict"], "deadlock")
+        self.assertEqual(len(report["circles"]), 1)
+        self.assertTrue(report["threads"][0]["stuck"])
+        self.assert_free(first)
+
+    def test_one_that_others_could_end(self):
+        """A file lock belongs to a process: another thread of it may let go."""
+        first, second, _ = self.begin("several")
+        for pid in (first, second):
+            snapshot = self.snap(pid, mode="stop")
+            self.assertEqual(snapshot.data["circles"], [])
+            self.assertRegex(snapshot.thread(pid)["wait"]["text"], "held by ")
+        # of one thread that was asked for nobody knows what the others do
+        snapshot = self.snap(first, "-t", first, mode="stop")
+        self.assertEqual((len(snapshot.threads), snapshot.data["circles"]), (1, []))
+        self.run_tool("hang", FOR, first, status=(4,))
+
+    def test_chain(self):
+        """wants-lock waits for holds-lock, that for a pipe, its writer for a file lock, and
+        who holds that for nobody."""
+        first, second, directory = self.begin("chain")
+        for mode in ("stop", "no-stop"):
+            snapshot = self.snap(first, mode=mode, status=(0, 1))
+            holder = snapshot.thread("holds-lock")
+            self.assertEqual(snapshot.data["circles"], [])
+            self.assertEqual(snapshot.thread("wants-lock")["wait"]["owner_tid"],
+                             holder["tid"])
+            self.assertEqual(snapshot.data["blockers"], [
+                {"tid": holder["tid"], "waiting": 1, "locks": 1}])
+            self.assertRegex(
+                holder["wait"]["beyond"],
+                r"^%d \(processes-b\) waits for an exclusive lock of fd \d+, %s/b, held by "
+                r"(\d+) \(processes-c\); \1 \(processes-c\) waits for a signal$"
+                % (second, re.escape(directory)))
+            # its stdin leads to this very process
+            self.assertRegex(snapshot.thread("processes")["wait"]["text"],
+                             ", written by %d " % os.getpid())
+        text = self.run_tool(first).stdout.decode()
+        self.assertRegex(text, r"\n1 thread waits, through 1 lock, for thread \d+ "
+                         r"\(holds-lock\), which waits for input from fd \d+, pipe, written "
+                         r"by %d \(processes-b\)(?:, perhaps others)?; %d \(processes-b\) waits for an exclusive "
+                         r"lock of " % (second, second))
+
+    def pipeline(self, *words):
+        """sleep | cat, begun so; the pids of both."""
+        shell = self.start_command(["sh", "-c", 'echo ready; "$@" 1000 | cat', "sh", *words])
+        path = "/proc/%d/task/%d/children" % (shell.pid, shell.pid)
+        wait_until(lambda: len(read_text(path).split()) == 2, "both to begin")
+        pids = [int(word) for word in read_text(path).split()]
+        for pid in pids:
+            self.addCleanup(kill, pid)
+        for pid, name in zip(pids, ("sleep", "cat")):
+            wait_until(lambda: read_text("/proc/%d/comm" % pid) == name + "\n", name)
+        wait_until(lambda: blocked(pids[1]), "cat to wait")
+        return pids
+
+    def test_other_users(self):
+        """What another user's process waits for is not told, also to root."""
+        sleep, cat = self.pipeline("sleep")
+        wait = self.snap(cat, mode="stop").threads[0]["wait"]
+        self.assertEqual(wait["beyond"], "%d (sleep) waits for 16 min to pass" % sleep)
+        if os.geteuid() != 0:
+            self.skipTest("only root can start a process of another user")
+        sleep, cat = self.pipeline("setpriv", "--reuid=65534", "--clear-groups", "sleep")
+        wait = self.snap(cat, mode="stop").threads[0]["wait"]
+        self.assertRegex(wait["text"], ", pipe, written by %d " % sleep)
+        self.assertIsNone(wait["beyond"])
+
+
+if __name__ == "__main__":
+    main()
