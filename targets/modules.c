@@ -8,14 +8,21 @@
  * In each step comes the line "step N ADDRESS", ADDRESS being that of the function, and
  * then "ready". While it is blocked:
  * The main thread: read, plugin_b (or plugin_d), step, main, libc's start, _start.
+ *
+ * With an argument, "fast", both take turns as fast as they can, until the end of stdin:
+ * the main thread is in plugin_b, run_b, main, or in plugin_d, run_d, main, or at
+ * loading.
  */
 #include <dlfcn.h>
+#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "target.h"
+
+enum { SPIN = 300 }; /* thousands of rounds */
 
 static void *load(const char *argv0, const char *name)
 {
@@ -41,10 +48,41 @@ TARGET_FRAME static void step(int number, void *handle, const char *symbol)
 	TARGET_KEEP();
 }
 
+TARGET_FRAME static void run_b(void *handle)
+{
+	((long (*)(int))dlsym(handle, "plugin_b"))(-SPIN);
+	TARGET_KEEP();
+}
+
+TARGET_FRAME static void run_d(void *handle)
+{
+	((long (*)(int))dlsym(handle, "plugin_d"))(-SPIN);
+	TARGET_KEEP();
+}
+
+static int take_turns(const char *argv0)
+{
+	struct pollfd input = { .fd = STDIN_FILENO, .events = POLLIN };
+	void *handle;
+
+	puts("ready");
+	fflush(stdout);
+	while (poll(&input, 1, 0) == 0) {
+		handle = load(argv0, "module_b");
+		run_b(handle);
+		dlclose(handle);
+		handle = load(argv0, "module_d");
+		run_d(handle);
+		dlclose(handle);
+	}
+	return 0;
+}
+
 int main(int argc, char **argv)
 {
-	(void)argc;
 	target_init();
+	if (argc > 1)
+		return take_turns(argv[0]);
 	void *b = load(argv[0], "module_b");
 	step(1, b, "plugin_b");
 	dlclose(b);

@@ -125,6 +125,7 @@ static void observe(struct ss_arena *arena, const struct ss_capture *capture,
 		ss_arena_copy(arena, capture, &one, memory, options, is_partial);
 		uint64_t after = ss_task_read_run_count(target, task->tid, text);
 		task->consistent = before == after && before != 0;
+		task->run_count = after;
 		if (!task->consistent && i + 1 < TRIES)
 			arena->used = mark;
 	}

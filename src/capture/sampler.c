@@ -71,18 +71,98 @@ static bool is_stopped(const struct ss_task *task)
 	return task->phase == SS_TASK_STOPPED;
 }
 
+/* Asks what is mapped where the thread is known to be. pc 0: nothing is proved. */
+static void prove(struct ss_sampler *sampler, const struct ss_task *task, uint64_t pc)
+{
+	struct ss_sampled *thread = ss_sampled_find(sampler, task->tid);
+	struct ss_world *world = &sampler->world;
+	const struct ss_area *area = ss_capture_find_area(world->capture, pc);
+
+	if (!thread)
+		return;
+	thread->proved = 0;
+	thread->leaf = area && ss_world_holds(world, pc) == SS_WORLD_YES ? area->start :
+									   0;
+	for (unsigned i = 0; pc != 0 && i < thread->place_count; i++) {
+		if (thread->places[i] == thread->leaf ||
+		    ss_world_holds(world, thread->places[i]) == SS_WORLD_YES)
+			thread->proved |= 1u << i;
+	}
+}
+
+bool ss_sampler_proved(const struct ss_sampled *thread, const struct ss_area *area)
+{
+	if (area->start == thread->leaf)
+		return true;
+	for (unsigned i = 0; i < thread->place_count; i++) {
+		if (thread->places[i] == area->start)
+			return thread->proved >> i & 1;
+	}
+	return false;
+}
+
+static void add_place(struct ss_sampled *thread, uint64_t start)
+{
+	for (unsigned i = 0; i < thread->place_count; i++) {
+		if (thread->places[i] == start)
+			return;
+	}
+	if (thread->place_count < SS_SAMPLER_PLACES)
+		thread->places[thread->place_count++] = start;
+}
+
+void ss_sampler_remember(struct ss_sampled *thread, const uint64_t *starts, size_t count)
+{
+	uint64_t before[SS_SAMPLER_PLACES];
+	unsigned before_count = thread->place_count;
+
+	memcpy(before, thread->places, sizeof(before));
+	thread->place_count = 0;
+	for (size_t i = 0; i < count; i++)
+		add_place(thread, starts[i]);
+	for (unsigned i = 0; i < before_count; i++)
+		add_place(thread, before[i]);
+}
+
 static void copy_stopped(void *data)
 {
 	struct ss_sampler *sampler = data;
 
 	ss_arena_copy(&sampler->arena, sampler->world.capture, &sampler->tasks,
 		      &sampler->world.memory, &sampler->options, is_stopped);
+	for (size_t i = 0; i < sampler->tasks.items.count; i++) {
+		const struct ss_task *task = &sampler->tasks.items.items[i];
+		struct ss_regs regs;
+		if (!is_stopped(task))
+			continue;
+		ss_arch_regs(&task->kernel, &regs);
+		prove(sampler, task, ss_regs_pc(&regs));
+	}
+}
+
+/* What was read without a stop, and has not run until after it was asked for. */
+static void prove_observed(struct ss_sampler *sampler)
+{
+	for (size_t i = 0; i < sampler->tasks.items.count; i++) {
+		const struct ss_task *task = &sampler->tasks.items.items[i];
+		if (task->watched || !task->partial || !task->consistent)
+			continue;
+		prove(sampler, task, task->call.pc);
+		if (ss_task_read_run_count(sampler->target, task->tid, &sampler->text) !=
+		    task->run_count)
+			prove(sampler, task, 0);
+	}
 }
 
 static void copy_watched(struct ss_sampler *sampler)
 {
 	ss_observe_copy(&sampler->arena, sampler->world.capture, &sampler->tasks,
 			&sampler->world.memory, &sampler->options, 0);
+	for (size_t i = 0; i < sampler->tasks.items.count; i++) {
+		const struct ss_task *task = &sampler->tasks.items.items[i];
+		if (task->watched)
+			prove(sampler, task, task->call.pc);
+	}
 }
 
 static void set_scheduler(int policy, int priority)
@@ -166,6 +246,12 @@ static struct ss_error *look(struct ss_sampler *sampler, struct ss_tick *tick)
 
 	tick->capture = NULL;
 	capture->threads.count = 0;
+	for (size_t i = 0; i < sampler->threads.count; i++) {
+		struct ss_sampled *thread = &sampler->threads.items[i];
+		thread->proved = 0;
+		thread->leaf = 0;
+		thread->unplaced = false;
+	}
 	if (!list_touched(sampler))
 		return ss_error_no_memory();
 	if (!any_listed(tasks)) {
@@ -181,6 +267,7 @@ static struct ss_error *look(struct ss_sampler *sampler, struct ss_tick *tick)
 	 */
 	ss_observe_tasks(&sampler->arena, capture, sampler->target, tasks,
 			 &sampler->world.memory, &sampler->options);
+	prove_observed(sampler);
 	note_tasks(sampler);
 	error = ss_result_fill_threads(capture, tasks);
 	if (!error && capture->threads.count > 0)

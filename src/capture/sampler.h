@@ -19,7 +19,7 @@
 #include "capture/world.h"
 #include "target/taskstats.h"
 
-enum { SS_SAMPLER_NOTES = 4 };
+enum { SS_SAMPLER_NOTES = 4, SS_SAMPLER_PLACES = 8 };
 
 /* A thread of the process. */
 struct ss_sampled {
@@ -34,6 +34,14 @@ struct ss_sampled {
 	uint64_t counted;    /* how often it was put on a CPU, as read last */
 	uint64_t run_count;  /* as of its last look */
 	uint64_t run_ns;     /* on a CPU, as of this tick */
+	/* Areas that its frames lay in lately, by their starts. While it stood still, or
+	   was known to be blocked, the kernel was asked whether they are what they are
+	   taken for: proved has a bit of each that is, leaf is that of its pc. */
+	uint64_t places[SS_SAMPLER_PLACES];
+	unsigned place_count;
+	unsigned proved;
+	uint64_t leaf; /* 0: not proved */
+	bool unplaced; /* what its frames lie in is not certain */
 	/* The caller's: zero for a new thread. */
 	uint32_t notes[SS_SAMPLER_NOTES];
 	uint64_t counted_ns;
@@ -85,11 +93,16 @@ void ss_sampler_init(struct ss_sampler *sampler, struct ss_target *target,
 void ss_sampler_deinit(struct ss_sampler *sampler);
 
 /* Errors: NO_MEMORY, DENIED, TRACED, SYSTEM. That the process has ended is a change. What
-   is mapped may have changed unnoticed: for each place that the capture is used for
-   ss_world_holds() must be asked. */
+   is mapped may have changed unnoticed: what the capture says of an area is proved for
+   the threads that ss_sampler_proved() says, else ss_world_holds() must be asked. */
 struct ss_error *ss_sampler_tick(struct ss_sampler *sampler, struct ss_tick *ret);
 
-/* After that, with the least of the answers: reads all that is mapped, if need be.
+bool ss_sampler_proved(const struct ss_sampled *thread, const struct ss_area *area);
+
+/* Which areas are to be proved from now on, the most important first. */
+void ss_sampler_remember(struct ss_sampled *thread, const uint64_t *starts, size_t count);
+
+/* With the least of the answers: reads all that is mapped, if need be.
  *again: what was captured cannot be placed. */
 struct ss_error *ss_sampler_confirm(struct ss_sampler *sampler,
 				    enum ss_world_answer answer, struct ss_tick *tick,

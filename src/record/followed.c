@@ -4,6 +4,7 @@
 
 #include "capture/sampled.h"
 #include "model/snapshot.h"
+#include "record/placing.h"
 #include "record/written.h"
 
 /* What we note of a thread. */
@@ -16,7 +17,6 @@ enum {
 
 enum {
 	ATTEMPTS = 3, /* while modules come and go */
-	ASKED_MAX = 64,
 };
 
 SS_DEFINE_CLEANUP(struct ss_snapshot, snapshot, ss_snapshot_free)
@@ -37,7 +37,6 @@ void ss_followed_deinit(struct ss_followed *followed)
 	ss_vector_free(&followed->handles);
 	ss_vector_free(&followed->stacks);
 	ss_vector_free(&followed->frames);
-	ss_vector_free(&followed->asked);
 	if (followed->owned)
 		ss_target_close(followed->target);
 }
@@ -169,6 +168,8 @@ static bool note_thread(struct ss_followed *followed, const struct ss_snapshot *
 		return true;
 	if (!define_thread(followed, sampled, sampled->told))
 		return false;
+	unplaced |= sampled->unplaced;
+	sampled->settled &= !unplaced; /* the next tick may do better */
 	uint32_t stack = unplaced ? write_stack(followed, &none, changed_text) :
 				    stack_of(followed, snapshot, thread);
 	uint32_t call = captured->syscall.number < 0 ?
@@ -200,40 +201,6 @@ static struct ss_error *note_threads(struct ss_followed *followed,
 	return NULL;
 }
 
-/* Whether the area of an address has been asked for; it will have been. */
-static bool is_asked(struct ss_followed *followed, uint64_t address)
-{
-	const struct ss_area *area =
-		ss_capture_find_area(followed->sampler.world.capture, address);
-
-	for (size_t i = 0; area && i < followed->asked.count; i++) {
-		if (followed->asked.items[i] == area)
-			return true;
-	}
-	if (area && followed->asked.count < ASKED_MAX &&
-	    ss_vector_reserve(&followed->asked, followed->asked.count + 1))
-		followed->asked.items[followed->asked.count++] = area;
-	return false;
-}
-
-/* Whether all that the frames lie in is mapped as it was taken to be. */
-static enum ss_world_answer ask_for_places(struct ss_followed *followed,
-					   const struct ss_snapshot *snapshot)
-{
-	struct ss_world *world = &followed->sampler.world;
-	enum ss_world_answer answer = SS_WORLD_YES;
-
-	followed->asked.count = 0;
-	for (size_t i = 0; i < snapshot->stacks.count; i++) {
-		const struct ss_stack *stack = &snapshot->stacks.items[i];
-		for (size_t f = 0; f < stack->count && answer == SS_WORLD_YES; f++) {
-			if (!is_asked(followed, stack->frames[f].pc))
-				answer = ss_world_holds(world, stack->frames[f].pc);
-		}
-	}
-	return answer;
-}
-
 /* Unwinds what was captured; again, if modules came or went while it was. *unplaced: they
    did each time. */
 static struct ss_error *take_snapshot(struct ss_followed *followed, struct ss_tick *tick,
@@ -241,6 +208,7 @@ static struct ss_error *take_snapshot(struct ss_followed *followed, struct ss_ti
 {
 	const struct ss_unwind_options options = { .size = sizeof(options),
 						   .max_frames = followed->max_frames };
+	struct ss_sampler *sampler = &followed->sampler;
 	struct ss_error *error = NULL;
 
 	for (int i = 0; i < ATTEMPTS; i++) {
@@ -248,16 +216,18 @@ static struct ss_error *take_snapshot(struct ss_followed *followed, struct ss_ti
 		*ret = NULL;
 		*unplaced = false;
 		if (i > 0)
-			error = ss_sampler_again(&followed->sampler, tick);
+			error = ss_sampler_again(sampler, tick);
 		if (error || !tick->capture)
 			return error;
 		error = ss_capture_unwind(tick->capture, followed->session, &options,
 					  ret);
-		if (!error)
-			error = ss_sampler_confirm(&followed->sampler,
-						   ask_for_places(followed, *ret), tick,
-						   unplaced);
-		if (error || !*unplaced || followed->sampler.late)
+		if (error)
+			return error;
+		bool proved;
+		enum ss_world_answer answer = ss_placing_check(sampler, *ret, &proved);
+		error = ss_sampler_confirm(sampler, answer, tick, unplaced);
+		bool again = *unplaced || !proved;
+		if (error || !again || sampler->late)
 			return error;
 	}
 	return NULL;

@@ -27,7 +27,6 @@ struct ss_followed {
 	SS_VECTOR(uint32_t) handles; /* of the snapshot's modules */
 	SS_VECTOR(uint32_t) stacks;  /* of the snapshot's stacks */
 	SS_VECTOR(struct ss_written_frame) frames;
-	SS_VECTOR(const struct ss_area *) asked; /* areas that hold, in this tick */
 };
 
 void ss_followed_init(struct ss_followed *followed, struct ss_target *target,

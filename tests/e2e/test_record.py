@@ -364,8 +364,34 @@ class Record(EndToEnd):
 
     def test_modules_take_places(self):
         """The four moments: an address in B; in D, which is where B was; B elsewhere."""
+        self.take_places([STACKSNAP])
+
+    @unittest.skipIf(os.uname().machine != "x86_64", "system calls by their numbers")
+    def test_modules_take_places_on_an_old_kernel(self):
+        """One that cannot be asked what is mapped at an address: ioctl is refused."""
+        self.take_places([os.path.join(TARGETS, "refuse"), "16", STACKSNAP])
+
+    def test_modules_at_full_speed(self):
+        """Whatever is loaded and unloaded between two ticks, or in one: each frame is in the
+        module that was there."""
+        target = self.start("modules", "fast", settle=False)
+        process = self.start_recording("-r", 1000, target.pid)
+        wait_until(lambda: self.has_samples(800), "samples")
+        self.finish(process)
+        executable = os.path.join(TARGETS, "modules")
+        turns = {"b": 0, "d": 0}
+        for sample in self.read().samples:
+            callers = names_in(sample, executable, symbols(executable))
+            for name in turns:
+                path = os.path.join(TARGETS, "module_%s.so" % name)
+                if names_in(sample, path, symbols(path)):
+                    self.assertIn("run_" + name, callers, sample)
+                    turns[name] += 1
+        self.assertTrue(all(turns.values()), turns)
+
+    def take_places(self, tool):
         target = self.start("modules")
-        process = self.start_recording("-r", 200, target.pid)
+        process = self.start_recording("-r", 200, target.pid, tool=tool)
         addresses, counts = [], []
         for step in (1, 2, 3):
             addresses.append(int(re.search(r"step %d (\w+)" % step,
