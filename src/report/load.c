@@ -264,9 +264,10 @@ static bool add_notes(const struct load *load)
 	if (load->info->problem)
 		whole = ss_profile_note(profile, "%s: %s", file, load->info->problem);
 	if (load->info->missed)
-		whole = whole &&
-			ss_profile_note(profile, "%s: %llu ticks were missed", file,
-					(unsigned long long)load->info->missed);
+		whole = whole && ss_profile_note(profile, "%s: %llu %s missed", file,
+						 (unsigned long long)load->info->missed,
+						 load->info->missed == 1 ? "tick was" :
+									   "ticks were");
 	if (load->steps)
 		whole = whole &&
 			ss_profile_note(profile,

@@ -1,0 +1,187 @@
+"""A recording that is written here, by stacksnap-recording(5) alone: stacksnap report reads
+it as the page says. (tests/e2e/recording.py is the other half: it reads by the page what
+stacksnap record writes.)"""
+
+import ctypes
+import json
+import os
+import struct
+import sys
+import unittest
+
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+
+from recordings import ReportTest, main  # noqa: E402
+from recording import MAGIC, XXH, ZSTD, checksum  # noqa: E402
+
+START, WALL = 7_000_000_000, 1_795_260_000_000_000_000
+
+
+def number(value):
+    out = b""
+    while value > 0x7f:
+        out += bytes([value & 0x7f | 0x80])
+        value >>= 7
+    return out + bytes([value])
+
+
+def numbers(*values):
+    return b"".join(number(value) for value in values)
+
+
+def signed(value):
+    return number(value * 2 if value >= 0 else -value * 2 - 1)
+
+
+def text(value):
+    return number(len(value)) + value
+
+
+def pack(data):
+    size = len(data) + 1000
+    out = ctypes.create_string_buffer(size)
+    ZSTD.ZSTD_compress.restype = ctypes.c_size_t
+    got = ZSTD.ZSTD_compress(out, ctypes.c_size_t(size), data, ctypes.c_size_t(len(data)), 3)
+    return out.raw[:got]
+
+
+def chunk(kind, contents, packed=False):
+    """Packed it must not be larger."""
+    stored = pack(contents) if packed else contents
+    if len(stored) > len(contents):
+        stored, packed = contents, False
+    head = kind + struct.pack("<III", packed, len(stored), len(contents))
+    return head + struct.pack("<Q", checksum(head, stored)) + stored
+
+
+def header(version=1, order=0x01020304):
+    return MAGIC + struct.pack("<HHI", version, 0, order)
+
+
+def segment(first, begin=START):
+    return chunk(b"SEGM", numbers(first, begin, WALL + begin - START, 10_000_000, 0) +
+                 text(b"x86_64") + text(b"paper") + text(b"a second writer"))
+
+
+def record(kind, *parts):
+    contents = b"".join(part if isinstance(part, bytes) else number(part) for part in parts)
+    return numbers(kind, len(contents)) + contents
+
+
+def definitions(module_path, build_id):
+    """Strings 1 to 6, a process, two threads, a module, three frames, three stacks, a call."""
+    names = [b"shop", b"/opt/shop", b"main", b"worker", module_path, build_id]
+    out = b"".join(record(1, name) for name in names)
+    out += record(2, 100, 12345, 1, 2, 0)
+    out += record(3, 0, 100, 3, 0)
+    out += record(3, 0, 101, 4, START + 5)
+    out += record(99, b"of a later version")
+    out += record(4, 0, 5, 6, 0x7f0000000000, 0x100000, 0x7f0000000000, 0, 0, 0)
+    out += record(5, 1, 0x1000, 2, b"and more fields")  # a return address, module 0
+    out += record(5, 1, 0x2000, 4)  # by CFI, an exact address
+    out += record(5, 0, 0xdead0, 0, 0)  # in no module
+    out += record(6, 0, 0, 0, 2, 0, 1)  # root: outermost frame 0, innermost frame 1
+    out += record(6, 2, 0, 1, 1, 2)  # limit: the outermost one shared, then frame 2
+    out += record(6, 0, 0, 2, 0)  # as the one before, but whole
+    return out + record(7, signed(202), 0xabc0)
+
+
+def samples(first=0):
+    """Four ticks, 10 ms apart, the clocks as in the segment; the clock is set between the
+    last two, and a tick was missed before them."""
+    out = bytes([0]) + number(0)
+    out += bytes([3 | (1 | 2 | 4 | 16) << 3]) + numbers(0, 0) + b"S" + number(1)
+    out += bytes([3 | (1 | 2 | 4 | 8) << 3]) + numbers(1, 1) + b"R" + number(9000)
+    out += bytes([0]) + number(10_000_000)
+    out += bytes([1 | 1 << 3])  # both again
+    out += bytes([0 | 2 << 3]) + numbers(20_000_000, 1)
+    out += bytes([2 | 0 << 3])  # main is gone
+    out += bytes([3 | (2 | 4) << 3]) + number(2) + b"D"
+    out += bytes([0 | (1 | 4) << 3]) + number(10_000_000) + signed(-5_000_000_000) + number(777)
+    out += bytes([1 | 0 << 3])
+    return chunk(b"SMPL", numbers(first, 6, 4, START) + signed(WALL - START) +
+                 numbers(40_000_000, 1, 777) + out, packed=True)
+
+
+def summary():
+    return chunk(b"SUMM", numbers(6, 4, 1, 777, 777, 3, 50_000_000, 2))
+
+
+@unittest.skipUnless(ZSTD and XXH, "libzstd or libxxhash cannot be loaded")
+class Specification(ReportTest):
+    def write(self, *parts):
+        path = self.path(self.id())
+        with open(path, "wb") as file:
+            file.write(b"".join(parts))
+        return path
+
+    def whole(self, packed=False):
+        data = definitions(b"/no/such/library.so", b"abcd")
+        return [header(), segment(0), chunk(b"NOTE", b"of a later version"),
+                chunk(b"DEFS", data, packed=packed), samples(), summary()]
+
+    def read(self, path, *said):
+        result = self.report("-f", "json", path, status=(1,))
+        for words in said:
+            self.assertIn(words, result.stderr.decode())
+        return json.loads(result.stdout)
+
+    def stacks(self, data):
+        found = []
+        for sample in data["samples"]:
+            names, call = [], sample["call"]
+            while call is not None:
+                call, frame = data["calls"][call]
+                names.append(data["frames"][frame]["name"])
+            found.append((data["threads"][sample["thread"]]["name"], sample["tick"],
+                          sample["count"], sample["state"], sample["wait"], names))
+        return found
+
+    def test_as_the_page_says(self):
+        outer, inner = "library.so+0xfff [abcd]", "library.so+0x2000 [abcd]"
+        for packed in (False, True):
+            parts = self.whole(packed)
+            self.assertEqual(parts[3][4], packed)
+            data = self.read(self.write(*parts), "1 tick was missed",
+                             "the clock was set meanwhile, or the machine slept (-5.0 s")
+            self.assertEqual(self.stacks(data), [
+                ("main", 0, 2, "S", "futex", [inner, outer]),
+                ("worker", 0, 2, "R", None, ["[unmapped]+0xdead0", outer, "[limit]"]),
+                ("worker", 2, 2, "D", None, ["[unmapped]+0xdead0", outer])])
+            self.assertEqual([s["cpu_ns"] for s in data["samples"]], [0, 9_000_000, 0])
+            recording = data["recordings"][0]
+            self.assertEqual((recording["host"], recording["missed"], recording["time_ns"]),
+                             ("paper", 1, WALL))
+            self.assertEqual(recording["ticks_ns"], [0, 10_000_000, 30_000_000, 40_000_000])
+            self.assertEqual([(p["pid"], p["name"], p["executable"])
+                              for p in data["processes"]], [(100, "shop", "/opt/shop")])
+
+    def test_two_segments(self):
+        """What a segment defines again is the same."""
+        parts = self.whole()[:-1] + [segment(6, START + 50_000_000)] + self.whole()[3:4]
+        tick = bytes([0]) + number(0) + bytes([3 | 7 << 3]) + numbers(1, 0) + b"R"
+        parts += [chunk(b"SMPL", numbers(6, 1, 1, START + 50_000_000) + signed(WALL - START) +
+                        numbers(0, 0, 0) + tick), summary()]
+        data = self.read(self.write(*parts))
+        self.assertEqual(len(data["processes"]), 1)
+        self.assertEqual(len(data["threads"]), 2)
+        self.assertEqual(len(data["modules"]), 1)
+        self.assertEqual(sum(s["count"] for s in data["samples"]), 7)
+
+    def test_what_is_not_sound(self):
+        """Read up to there, and said."""
+        parts = self.whole()
+        wrong_sum = bytearray(parts[4])
+        wrong_sum[20] ^= 1
+        no_sequence = samples(first=1)
+        for name, broken in (("sum", bytes(wrong_sum)), ("sequence", no_sequence),
+                             ("cut", parts[4][:-1])):
+            path = self.write(*parts[:4], broken)
+            result = self.report(path, status=(2,))
+            self.assertRegex(result.stderr.decode(), "it is damaged|it was cut", name)
+        data = self.read(self.write(*parts[:5]), "it has no end")
+        self.assertEqual(sum(s["count"] for s in data["samples"]), 6)
+
+
+if __name__ == "__main__":
+    main()
