@@ -1,0 +1,130 @@
+#!/usr/bin/env python3
+"""
+What it takes to look at a recording: a minute of MariaDB at 99 Hz, with nothing to do and with
+queries. Bytes of the file for each sample; and for each format how long stacksnap report takes
+(the least of a few runs, since others may use the machine) and its memory.
+
+The environment says where things are, as for bench.py; RECORD_S is how long to record.
+"""
+
+import itertools
+import os
+import re
+import subprocess
+import sys
+import tempfile
+import threading
+
+from programs import MariaDB, Unavailable, packet, receive
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+BUILD = os.environ.get("BUILD") or os.path.join(HERE, "../../build/release")
+STACKSNAP = os.environ.get("STACKSNAP") or os.path.join(BUILD, "stacksnap")
+RECORD_S = int(os.environ.get("RECORD_S", "60"))
+RUNS, ANSWER_S, GOAL_S, GOAL_BYTES = 5, 60, 1.0, 8
+FORMATS = ("text", "folded", "json", "html", "speedscope", "pprof", "perf")
+BUSY = 8  # sessions that ask
+QUERIES = [
+    b"SELECT COUNT(*) FROM information_schema.collations",
+    b"SELECT SUM(CRC32(seq)) FROM mysql.seq_1_to_20000",
+    b"SELECT a.seq, MD5(a.seq) FROM mysql.seq_1_to_3000 a ORDER BY MD5(a.seq) LIMIT 10",
+    b"SELECT COUNT(*) FROM mysql.seq_1_to_300 a JOIN mysql.seq_1_to_300 b ON a.seq < b.seq",
+    b"SHOW GLOBAL STATUS",
+    b"SELECT REGEXP_REPLACE(REPEAT('abc', 2000), 'b', 'x')",
+    b"DO SLEEP(0.02)",
+]
+
+
+class Load:
+    """Sessions that ask one thing after the other, until the end of a with block."""
+
+    def __init__(self, sessions):
+        self.over = False
+        self.threads = [threading.Thread(target=self.ask, args=(session, i))
+                        for i, session in enumerate(sessions)]
+
+    def ask(self, session, first):
+        session.settimeout(ANSWER_S)
+        for query in itertools.islice(itertools.cycle(QUERIES), first, None):
+            if self.over:
+                return
+            packet(session, b"\x03" + query, 0)
+            self.drain(session)
+
+    @staticmethod
+    def drain(session):
+        """To the end of an answer: an OK, an error, or the second EOF."""
+        body = receive(session)
+        if body[:1] in (b"\x00", b"\xff"):
+            return
+        ends = 0
+        while ends < 2:
+            body = receive(session)
+            if body[:1] == b"\xff":
+                return
+            ends += body[:1] == b"\xfe" and len(body) < 9
+
+    def __enter__(self):
+        for thread in self.threads:
+            thread.start()
+        return self
+
+    def __exit__(self, *_):
+        self.over = True
+        for thread in self.threads:
+            thread.join()
+
+
+def record(server, path):
+    result = subprocess.run([STACKSNAP, "record", "-d", "%ds" % RECORD_S, "-o", path,
+                             str(server.process.pid)], stderr=subprocess.PIPE, text=True,
+                            check=True)
+    samples = int(re.search(r"([\d,]+) samples?,", result.stderr).group(1).replace(",", ""))
+    size = os.path.getsize(path)
+    print(result.stderr.strip())
+    print("  %.2f bytes a sample (%d or less): %s" % (
+        size / samples, GOAL_BYTES, "MET" if size / samples <= GOAL_BYTES else "NOT MET"))
+
+
+def view(path, name):
+    """Seconds, and peak memory in KiB."""
+    best, memory = float("inf"), 0
+    for _ in range(RUNS):
+        with tempfile.TemporaryFile() as out:
+            process = subprocess.Popen(
+                [STACKSNAP, "report", "-v", "-f", name, path], stdout=out,
+                stderr=subprocess.PIPE, text=True)
+            said = process.stderr.read()
+            _, _, usage = os.wait4(process.pid, 0)
+            process.returncode = 0
+        found = re.search(r"read and named in ([\d.]+) ms, written in ([\d.]+) ms", said)
+        assert found, said
+        seconds = sum(float(part) for part in found.groups()) / 1000
+        best, memory = min(best, seconds), max(memory, usage.ru_maxrss)
+    return best, memory
+
+
+def case(server, title, directory):
+    path = os.path.join(directory, "recording of %s" % title)
+    print("%d s of MariaDB at 99 Hz, %s" % (RECORD_S, title))
+    record(server, path)
+    for name in FORMATS:
+        seconds, memory = view(path, name)
+        print("  %-11s %7.3f s  %6.1f MiB   %s" % (
+            name, seconds, memory / 1024,
+            "below a second: " + ("MET" if seconds < GOAL_S else "NOT MET")))
+
+
+def main():
+    with tempfile.TemporaryDirectory() as directory:
+        try:
+            with MariaDB() as server:
+                case(server, "idle", directory)
+                with Load(server.sessions[1::2][:BUSY]):
+                    case(server, "%d sessions with queries" % BUSY, directory)
+        except Unavailable as error:
+            sys.exit(str(error))
+
+
+if __name__ == "__main__":
+    main()
