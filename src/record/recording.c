@@ -44,6 +44,9 @@ static struct ss_error *check_file_header(int fd)
 	uint8_t header[SS_FILE_HEADER_SIZE];
 	ssize_t n = ss_io_pread(fd, header, sizeof(header), 0);
 
+	if (n == -ESPIPE)
+		return ss_error_new(SS_ERROR_INVALID,
+				    "it is a pipe: a recording is read from a file");
 	if (n < 0)
 		return ss_error_new_errno((int)-n, "reading the recording");
 	if (n == 0)

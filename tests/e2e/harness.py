@@ -252,8 +252,9 @@ class EndToEnd(unittest.TestCase):
     def run_tool(self, *arguments, status=(0,), **options):
         """Runs the tool with these words; its exit status must be one of those."""
         command = [STACKSNAP] + [str(word) for word in arguments]
-        result = subprocess.run(command, stdin=subprocess.DEVNULL, timeout=LIMIT_S,
-                                stdout=subprocess.PIPE, stderr=subprocess.PIPE, **options)
+        options.setdefault("stdin", subprocess.DEVNULL)
+        result = subprocess.run(command, timeout=LIMIT_S, stdout=subprocess.PIPE,
+                                stderr=subprocess.PIPE, **options)
         if status is not None:
             self.assertIn(result.returncode, status, "%s\n%s\n%s" % (
                 command, result.stdout.decode("utf-8", "replace")[:4000],
