@@ -5,14 +5,18 @@ that costs in throughput, and whether anything breaks.
 ./dev soak [--seconds=N] [-- [--interval=S] [--clients=N] [--nice=N] [--snap WORD]...]
 
 The client's queries are counted by the server, in intervals that alternate (with, without,
-without, with, ...). One pair of neighbours gives one ratio; their mean and its standard error
-are told, and their quartiles. Exit status 1: an error of the server, of the client or of
-stacksnap.
+without, with, ...). One pair of neighbours gives one ratio. Of these the geometric mean is told
+(half as fast and twice as fast are as far from 1), twice its standard error to both sides, and
+their quartiles. What the snapshots took of the processors is told, too: where the load leaves
+none of them idle, the server cannot have that. Exit status 1: an error of the server, of the
+client or of stacksnap, or a throughput that is below 99 % for sure.
 """
 
 import argparse
+import math
 import os
 import re
+import resource
 import shutil
 import statistics
 import subprocess
@@ -27,6 +31,7 @@ from programs import (end_with_parent, mariadb_connect, packet, receive,  # noqa
 
 STACKSNAP = os.environ["STACKSNAP"]
 RATE_HZ = 10
+WANTED = 0.99
 START_S = 60
 CREATE = ("CREATE TABLE soak (id INT AUTO_INCREMENT PRIMARY KEY, number INT, word VARCHAR(64), "
           "KEY (number))")
@@ -113,10 +118,14 @@ class Snapper:
         self.complaints = []
         self.stopped_ms = []
         self.seconds = 0
+        self.cpu_s = 0
 
     def take(self):
+        before = resource.getrusage(resource.RUSAGE_CHILDREN)
         result = subprocess.run(self.command, stdin=subprocess.DEVNULL, timeout=START_S,
                                 stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+        after = resource.getrusage(resource.RUSAGE_CHILDREN)
+        self.cpu_s += after.ru_utime - before.ru_utime + after.ru_stime - before.ru_stime
         status = result.returncode
         self.statuses[status] = self.statuses.get(status, 0) + 1
         text = result.stdout.decode("utf-8", "replace")
@@ -162,18 +171,39 @@ def alternate(server, client, snapper, arguments):
     return ratios
 
 
+def bounds(ratios):
+    """The geometric mean, and what it is at least and at most (two standard errors)."""
+    logarithms = [math.log(ratio) for ratio in ratios]
+    mean = statistics.mean(logarithms)
+    error = statistics.stdev(logarithms) / len(ratios) ** 0.5
+    return math.exp(mean), math.exp(mean - 2 * error), math.exp(mean + 2 * error)
+
+
+def verdict(low, high):
+    """Whether the throughput is what is wanted; None: that cannot be told."""
+    if high < WANTED:
+        return False
+    return True if low >= WANTED else None
+
+
 def report(ratios, snapper):
-    error = statistics.stdev(ratios) / len(ratios) ** 0.5
-    low, middle, high = statistics.quantiles(ratios, n=4)
-    print("throughput with snapshots: %.2f %% of that without, +- %.2f (quartiles %.1f, %.1f, "
-          "%.1f), %d pairs" % (100 * statistics.mean(ratios), 100 * error, 100 * low,
-                               100 * middle, 100 * high, len(ratios)))
+    mean, low, high = bounds(ratios)
+    print("throughput with snapshots: %.2f %% of that without, %.2f to %.2f (quartiles %.1f, "
+          "%.1f, %.1f), %d pairs" % (
+              100 * mean, 100 * low, 100 * high,
+              *(100 * value for value in statistics.quantiles(ratios, n=4)), len(ratios)))
+    enough = verdict(low, high)
+    print("99 % or more: " + {True: "yes", False: "no", None: "cannot be told from so few "
+                              "pairs, or beside other work (--seconds)"}[enough])
     count = sum(snapper.statuses.values())
-    print("snapshots: %d, %.1f a second, by exit status %s" % (
-        count, count / snapper.seconds, snapper.statuses))
+    print("snapshots: %d, %.1f a second, by exit status %s; each took %.1f ms of a processor, "
+          "%.2f %% of all %d" % (
+              count, count / snapper.seconds, snapper.statuses, 1000 * snapper.cpu_s / count,
+              100 * snapper.cpu_s / snapper.seconds / os.cpu_count(), os.cpu_count()))
     if snapper.stopped_ms:
         print("running threads stopped for %.2f ms (median), %.2f at most" % (
             statistics.median(snapper.stopped_ms), max(snapper.stopped_ms)))
+    return enough
 
 
 def parse():
@@ -200,9 +230,9 @@ def main():
         faults = server.errors() + snapper.complaints
         faults += ["client: " + complaint] if complaint else []
         faults += ["the server's exit status is %d" % status] if status else []
-        report(ratios, snapper)
+        enough = report(ratios, snapper)
         print("faults: %s" % ("\n  ".join(faults) or "none"))
-        sys.exit(1 if faults else 0)
+        sys.exit(1 if faults or enough is False else 0)
     finally:
         shutil.rmtree(directory, ignore_errors=True)
 
