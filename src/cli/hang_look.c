@@ -2,6 +2,8 @@
 
 #include <time.h>
 
+#include "cli/watchdog.h"
+
 enum { STEPS = SS_HANG_CAPTURES - 2, NS_PER_S = 1000000000 };
 
 SS_DEFINE_CLEANUP(struct ss_target, target, ss_target_close)
@@ -44,9 +46,11 @@ static struct ss_error *capture(struct ss_target *target,
 		.max_frames = options->max_frames,
 		.filter = filter,
 	};
+	ss_watchdog_begin(ss_target_pid(target), options->timeout_ms);
 	struct ss_error *error =
 		ss_capture_take(target, &capture_options, &look->captures[look->count]);
 
+	ss_watchdog_end();
 	if (!error)
 		look->count++;
 	return error;

@@ -12,6 +12,7 @@
 #include "cli/options.h"
 #include "cli/output.h"
 #include "cli/phases.h"
+#include "cli/watchdog.h"
 
 struct snap {
 	struct ss_options options;
@@ -66,8 +67,10 @@ static void complete(void *data, const pid_t *tids, size_t count)
 	struct taking *taking = data;
 
 	ss_phases_enter(taking->job.phases, SS_PHASE_CAPTURE);
+	ss_watchdog_begin(taking->job.run->argument->pid, taking->options.timeout_ms);
 	_cleanup_error_ struct ss_error *error = ss_capture_complete(
 		taking->job.capture, taking->target, &taking->options, tids, count);
+	ss_watchdog_end();
 	ss_phases_enter(taking->job.phases, SS_PHASE_COUNT);
 	if (error && taking->job.options->verbose)
 		ss_failure_warn("%s", ss_error_message(error));
@@ -129,9 +132,11 @@ static struct ss_error *take(struct taking *taking, struct ss_selection_run *run
 /* Where no thread was wanted that is the message, whatever became of it. */
 static struct ss_error *take_wanted(struct taking *taking, struct ss_selection_run *run)
 {
-	_cleanup_error_ struct ss_error *error = take(taking, run);
 	pid_t pid = run->argument->pid;
 
+	ss_watchdog_begin(pid, taking->job.options->timeout_ms);
+	_cleanup_error_ struct ss_error *error = take(taking, run);
+	ss_watchdog_end();
 	if (ss_selection_run_is_empty(run))
 		return ss_error_with_remedy(
 			ss_error_new(SS_ERROR_INVALID,

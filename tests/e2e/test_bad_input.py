@@ -342,6 +342,19 @@ class Odd(EndToEnd):
                     self.assertRegex(snapshot.stderr, str(thread["tid"]))
         self.assertEqual(target.finish()[0], 0)
 
+    def test_memory_that_does_not_answer(self):
+        """A read of its stack never returns; its own thread that would answer stands still.
+        The tool ends, and so does the freeze."""
+        try:
+            target = self.start("unanswered")
+        except AssertionError as reason:
+            self.skipTest("no userfaultfd: %s" % reason)
+        result = self.run_tool("--timeout=1", target.pid, status=(2,))
+        self.assertEqual(result.stdout, b"")
+        self.assertRegex(result.stderr.decode(), "does not answer.*\n  remedy: ")
+        self.assert_free(target.pid)
+        self.assertEqual(target.finish()[0], 0)
+
     def test_hostile_names(self):
         target = self.start("names")
         names = {}
