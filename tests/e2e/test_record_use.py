@@ -8,6 +8,7 @@ import re
 import signal
 import subprocess
 import tempfile
+import time
 
 from harness import EndToEnd, LIMIT_S, STACKSNAP, main, wait_until
 
@@ -159,6 +160,41 @@ class Use(EndToEnd):
         kept = sum(sample["count"] for sample in data["samples"])
         made = int(re.search(r"([\d,]+) samples", text).group(1).replace(",", ""))
         self.assertLess(kept, made)
+
+    def test_missed_ticks_are_counted(self):
+        """The recorder itself is stopped for a while: all that was due then is missed, in
+        the summary, in the file, and in the report."""
+        target = self.start("threads")
+        process = subprocess.Popen([STACKSNAP, "record", "-r", "1000", "-o", self.path,
+                                    str(target.pid)], stderr=subprocess.PIPE)
+        self.addCleanup(process.kill)
+        wait_until(lambda: os.path.exists(self.path) and os.path.getsize(self.path) > 500,
+                   "the file")
+        process.send_signal(signal.SIGSTOP)
+        time.sleep(0.2)  # what is measured, not a way to wait
+        process.send_signal(signal.SIGCONT)
+        size = os.path.getsize(self.path)
+        wait_until(lambda: os.path.getsize(self.path) > size, "more of it")
+        process.send_signal(signal.SIGINT)
+        text = process.communicate(timeout=LIMIT_S)[1].decode()
+        found = re.search(r"([\d,]+) ticks, ([\d,]+) missed", text)
+        ticks, missed = [int(number.replace(",", "")) for number in found.groups()]
+        self.assertGreaterEqual(missed, 190)
+        recording = self.json()["recordings"][0]
+        self.assertEqual((len(recording["ticks_ns"]), recording["missed"]), (ticks, missed))
+        steps = [b - a for a, b in zip(recording["ticks_ns"], recording["ticks_ns"][1:])]
+        self.assertGreaterEqual(max(steps), 190_000_000)
+        result = self.run_tool("report", self.path, status=(1,))
+        self.assertIn("%d ticks were missed" % missed, result.stdout.decode())
+
+    def test_ticks_do_not_keep_time(self):
+        """They are somewhere in the first quarter of their periods, not at one place."""
+        target = self.start("threads")
+        self.record("-r", 50, "-d", "800ms", target.pid)
+        ticks = self.json()["recordings"][0]["ticks_ns"]
+        places = sorted((tick - ticks[0]) % 20_000_000 for tick in ticks)
+        gaps = [b - a for a, b in zip(places, places[1:] + [places[0] + 20_000_000])]
+        self.assertGreater(20_000_000 - max(gaps), 1_500_000, places)
 
 
 if __name__ == "__main__":
