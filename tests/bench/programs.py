@@ -208,9 +208,19 @@ def packet(connection, payload, sequence):
     connection.sendall(struct.pack("<I", len(payload))[:3] + bytes([sequence]) + payload)
 
 
+def take(connection, size):
+    """MSG_WAITALL does not wait on a socket with a time limit."""
+    data = b""
+    while len(data) < size:
+        piece = connection.recv(size - len(data))
+        if not piece:
+            raise OSError("the server has closed the connection")
+        data += piece
+    return data
+
+
 def receive(connection):
-    header = connection.recv(4, socket.MSG_WAITALL)
-    return connection.recv(int.from_bytes(header[:3], "little"), socket.MSG_WAITALL)
+    return take(connection, int.from_bytes(take(connection, 4)[:3], "little"))
 
 
 def mariadb_connect(path):
