@@ -53,7 +53,8 @@ static void write_recordings(const struct ss_profile *profile, FILE *out)
 		ss_json_write_member("host", r->host, out);
 		(void)fputc(',', out);
 		write_start(r->start_ns, out);
-		(void)fputs(",\"ticks\":[", out);
+		(void)fprintf(out, ",\"period\":%" PRIu64 ",\"ticks\":[",
+			      r->period_ns / US);
 		for (size_t t = 0; t < r->ticks.count; t++) {
 			uint64_t now = r->ticks.items[t] / US;
 			(void)fprintf(out, "%s%" PRIu64, comma(t), now - last);

@@ -15,7 +15,7 @@ import unittest
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 
 import browser  # noqa: E402
-from recordings import WALL, Description, ReportTest, main  # noqa: E402
+from recordings import PERIOD, WALL, Description, ReportTest, main  # noqa: E402
 
 TICKS = 100
 
@@ -336,6 +336,29 @@ class Page(ReportTest):
             for i, (label, fits) in enumerate(labels):
                 self.assertTrue(fits, label)
                 self.assertRegex(label, "^a.*\u2026 %d$" % (4194000 + i))
+
+    def test_missed_ticks_are_a_gap(self):
+        """Half of the time nobody looked: nothing is drawn there, and it says why."""
+        d = Description()
+        process = d.process()
+        thread = d.thread(process, 100, "main")
+        stack = d.stack((None, 0x10))
+        for tick in range(100):
+            d.tick(missed=100 if tick == 50 else 0, step=101 * PERIOD if tick == 50 else None)
+            d.sample(thread, stack, "R")
+        path = self.path("gap.html")
+        self.report("-f", "html", "-o", path, d.write(self.path("gap.ss")), status=(1,))
+        self.show(path)
+        left, top, width, _ = self.browser.run(BOX, "#rows")
+        label = self.browser.run("return window.stacksnap.timeline.label")
+        at = [(left + label + (width - label) * part, top + 9) for part in (0.1, 0.5, 0.9)]
+        before, gap, after = [self.browser.run(PIXEL, "#rows-canvas", *spot) for spot in at]
+        self.assertEqual(before, after)
+        self.assertNotEqual(before, gap)
+        self.browser.mouse(("move", *at[1]))
+        self.assertIn("not looked at", self.browser.text("#tip"))
+        self.browser.mouse(("move", *at[2]))
+        self.assertNotIn("not looked at", self.browser.text("#tip"))
 
     def test_theme(self):
         color = "return getComputedStyle(document.body).backgroundColor"

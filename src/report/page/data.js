@@ -173,6 +173,7 @@ class Model {
 			recording.ticks.forEach((step, i) => { now += step; times[i] = now; });
 			return times;
 		});
+		this.gaps = this.ticks.map((times, i) => findGaps(times, this.data.recordings[i].period));
 		this.end = 1;
 		for (const times of this.ticks) {
 			/* the last tick stands for as long as the one before it */
@@ -217,6 +218,15 @@ class Model {
 		const times = this.ticks[this.recordingOf(this.runThread[run])];
 		const last = this.runTick[run] + this.runCount[run];
 		return [times[this.runTick[run]], last < times.length ? times[last] : this.end];
+	}
+
+	/* The gaps of a recording that a time overlaps, cut to it: [[from, to], ...] */
+	gapsIn(recording, from, to) {
+		const { begins, ends } = this.gaps[recording];
+		const found = [];
+		for (let i = lowerBound(ends, from); i < begins.length && begins[i] < to; i++)
+			found.push([Math.max(begins[i], from), Math.min(ends[i], to)]);
+		return found;
 	}
 
 	/* The ticks of a recording that lie in the window, as [from, to). */
@@ -280,6 +290,20 @@ class Model {
 		const module = this.moduleOf[f];
 		return module < 0 ? "" : baseName(this.modules[module].path);
 	}
+}
+
+/* Where so many ticks were missed that nobody knows what the threads did meanwhile. */
+const GAP_PERIODS = 8;
+
+function findGaps(times, period) {
+	const begins = [];
+	const ends = [];
+	for (let i = 1; period && i < times.length; i++) {
+		if (times[i] - times[i - 1] <= GAP_PERIODS * period) continue;
+		begins.push(times[i - 1] + period);
+		ends.push(times[i]);
+	}
+	return { begins, ends };
 }
 
 function lowerBound(times, value) {

@@ -85,13 +85,16 @@ class Timeline {
 		const scale = this.plotWidth() / model.end;
 		const states = STATES.length;
 		const last = into.length / states - 1;
+		const recording = model.recordingOf(thread);
 		for (let i = model.runsOf[thread][0]; i < model.runsOf[thread][1]; i++) {
 			const [from, to] = model.runSpan(i);
-			const begin = from * scale;
-			const end = Math.max(to * scale, begin + 0.01);
 			const state = model.runState[i];
-			for (let c = Math.floor(begin); c < end && c <= last; c++)
-				into[c * states + state] += Math.min(end, c + 1) - Math.max(begin, c);
+			const add = (begin, end, sign) => {
+				for (let c = Math.floor(begin); c < end && c <= last; c++)
+					into[c * states + state] += sign * (Math.min(end, c + 1) - Math.max(begin, c));
+			};
+			add(from * scale, Math.max(to * scale, from * scale + 0.01), 1);
+			for (const gap of model.gapsIn(recording, from, to)) add(gap[0] * scale, gap[1] * scale, -1);
 		}
 	}
 
@@ -254,6 +257,8 @@ class Timeline {
 		const thread = this.laneAt(event);
 		const time = (this.timeAt(x) / 1e6).toFixed(3) + " s";
 		if (thread < 0) showTip(x < this.label ? null : [time, ""], event);
+		else if (x >= this.label && this.model.gapsIn(this.model.recordingOf(thread), this.timeAt(x), this.timeAt(x) + 1).length)
+			showTip([threadLabel(this.model, thread), `not looked at, ${time}: ticks were missed`], event);
 		else showTip([threadLabel(this.model, thread), `thread ${this.model.threads[thread].tid} of process ` +
 			`${processLabel(this.model, this.model.threads[thread].process)}${x < this.label ? "" : ", " + time}`], event);
 	}
