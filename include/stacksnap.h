@@ -548,6 +548,16 @@ struct ss_recorded_stack {
 	const char *reason; /* more about end, or NULL */
 };
 
+/* What a thread of a snapshot waits for: of those that wait for another thread, and of
+   those for which others wait. */
+struct ss_recorded_wait {
+	uint32_t thread;
+	uint32_t owner;	  /* that it waits for; UINT32_MAX: none */
+	const char *kind; /* as ss_wait_kind_name() has it */
+	const char *text; /* as in struct ss_wait */
+	bool in_circle;	  /* it is part of a deadlock */
+};
+
 /* One thread at one tick. */
 struct ss_sample {
 	uint64_t sequence; /* counts through the recording, without gaps */
@@ -589,6 +599,9 @@ ss_recording_process(const struct ss_recording *recording, size_t index);
 SS_API size_t ss_recording_thread_count(const struct ss_recording *recording);
 SS_API const struct ss_recorded_thread *
 ss_recording_thread(const struct ss_recording *recording, size_t index);
+SS_API size_t ss_recording_wait_count(const struct ss_recording *recording);
+SS_API const struct ss_recorded_wait *
+ss_recording_wait(const struct ss_recording *recording, size_t index);
 SS_API size_t ss_recording_module_count(const struct ss_recording *recording);
 SS_API const struct ss_recorded_module *
 ss_recording_module(const struct ss_recording *recording, size_t index);

@@ -95,6 +95,13 @@ static struct ss_error *unwind(const struct ss_reading *reading, struct ss_snaps
 	return ss_capture_unwind(job->capture, reading->session, &options, ret);
 }
 
+/* What is recorded has no names: here they tell what locks are. */
+static unsigned symbolize_flags(const struct ss_options *options)
+{
+	return options->renderer->single ? SS_NO_SOURCE | SS_NO_INLINES :
+					   options->symbolize_flags;
+}
+
 static struct ss_error *diagnose(const struct ss_reading *reading,
 				 struct ss_snapshot *snapshot)
 {
@@ -125,10 +132,10 @@ static struct ss_error *take(const struct ss_reading *reading, bool may_ask,
 		return NULL;
 	}
 	note_step(board, SS_READING_SYMBOLIZE);
-	if (!error && reading->level == SS_LEVEL_NAMES && !options->renderer->single) {
+	if (!error && reading->level == SS_LEVEL_NAMES) {
 		ss_phases_enter(reading->job->phases, SS_PHASE_SYMBOLIZE);
 		error = ss_snapshot_symbolize(snapshot, reading->session,
-					      options->symbolize_flags);
+					      symbolize_flags(options));
 	}
 	note_step(board, SS_READING_DIAGNOSE);
 	if (!error && reading->level != SS_LEVEL_PLACES && !reading->without_waits) {

@@ -337,6 +337,23 @@ uint32_t ss_definer_call(struct ss_definer *definer, long number, uint64_t argum
 	return id;
 }
 
+void ss_definer_wait(struct ss_definer *definer, const struct ss_written_wait *wait)
+{
+	const struct ss_defined *threads = definer->threads.items.items;
+	uint32_t kind = define_string(definer, wait->kind);
+	uint32_t text = define_string(definer, wait->text);
+	uint64_t owner = 0;
+
+	if (wait->owner != SS_ID_NONE)
+		owner = (uint64_t)threads[wait->owner].local + 1;
+	ss_bytes_put_number(&definer->payload, threads[wait->thread].local);
+	ss_bytes_put_number(&definer->payload, owner);
+	ss_bytes_put_number(&definer->payload, kind);
+	ss_bytes_put_number(&definer->payload, text);
+	ss_bytes_put_number(&definer->payload, wait->flags);
+	put_record(definer, SS_DEFINE_WAIT);
+}
+
 size_t ss_definer_memory(const struct ss_definer *definer)
 {
 	return ss_idtable_memory(&definer->strings) +

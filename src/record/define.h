@@ -75,6 +75,7 @@ void ss_definer_name(struct ss_definer *definer, uint32_t thread, const char *na
 uint32_t ss_definer_stack(struct ss_definer *definer,
 			  const struct ss_written_frame *frames, size_t count,
 			  enum ss_end end, const char *reason);
+void ss_definer_wait(struct ss_definer *definer, const struct ss_written_wait *wait);
 uint32_t ss_definer_call(struct ss_definer *definer, long number, uint64_t argument);
 
 /* Begins a segment: everything that has not ended is defined anew, and what samples

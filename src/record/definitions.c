@@ -370,6 +370,7 @@ static definition_reader *const readers[] = {
 	[SS_DEFINE_MODULE_END] = read_module_end,
 	[SS_DEFINE_THREAD_NAME] = read_thread_name,
 	[SS_DEFINE_PROCESS_END] = read_process_end,
+	[SS_DEFINE_WAIT] = ss_waits_read,
 };
 
 bool ss_definitions_read(struct ss_recording *recording, struct ss_scope *scope,

@@ -47,7 +47,10 @@ enum ss_definition {
 	SS_DEFINE_MODULE_END = 9,
 	SS_DEFINE_THREAD_NAME = 10,
 	SS_DEFINE_PROCESS_END = 11,
+	SS_DEFINE_WAIT = 12,
 };
+
+enum { SS_WAIT_IN_CIRCLE = 1 };
 
 enum { SS_MODULE_DELETED = 1 };
 

@@ -303,6 +303,7 @@ static void free_tables(struct ss_recording *recording)
 	ss_vector_free(&recording->texts);
 	ss_vector_free(&recording->processes);
 	ss_vector_free(&recording->threads);
+	ss_vector_free(&recording->waits);
 	ss_vector_free(&recording->modules);
 	ss_vector_free(&recording->stacks);
 	ss_vector_free(&recording->chunks);

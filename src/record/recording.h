@@ -21,6 +21,7 @@ enum {
 	SS_PLACES_MAX = 1 << 20,
 	SS_STACK_WORDS_MAX = 64 << 20, /* of four bytes: frames of all stacks */
 	SS_CALLS_MAX = 4 << 20,
+	SS_WAITS_MAX = 1 << 18,
 	SS_LOCALS_MAX = 16 << 20, /* numbers of all segments */
 	SS_CHUNKS_MAX = 16 << 20,
 };
@@ -81,6 +82,7 @@ struct ss_recording {
 	struct ss_idtable place_ids;
 	struct ss_idtable stack_ids;
 	SS_VECTOR(struct ss_recorded_stack) stacks;
+	SS_VECTOR(struct ss_recorded_wait) waits;
 	SS_VECTOR(struct ss_segment) segments;
 	size_t locals; /* of all segments */
 	SS_VECTOR(struct ss_sample_chunk) chunks;
@@ -120,6 +122,10 @@ void ss_scope_deinit(struct ss_scope *scope);
 /* Reads the definitions of a chunk. False: they are damaged, or too many. */
 bool ss_definitions_read(struct ss_recording *recording, struct ss_scope *scope,
 			 struct ss_cursor *cursor);
+
+/* The contents of a wait's definition, likewise. */
+bool ss_waits_read(struct ss_recording *recording, struct ss_scope *scope,
+		   struct ss_cursor *cursor);
 
 /* The number of a text, from 1 on; 0: it is not one, or there is no room. */
 uint32_t ss_recording_text(struct ss_recording *recording, const uint8_t *bytes,

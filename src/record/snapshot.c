@@ -118,6 +118,59 @@ static bool add_samples(struct single *single)
 	return true;
 }
 
+/* The thread of the same process that another one waits for, or SIZE_MAX. */
+static size_t owner_of(const struct ss_snapshot *snapshot, size_t thread)
+{
+	const struct ss_wait *wait = snapshot->threads.items[thread].wait;
+	const struct ss_thread *owner =
+		wait && wait->owner_tid && !wait->owner_pid ?
+			ss_snapshot_find_thread(snapshot, wait->owner_tid) :
+			NULL;
+
+	return owner ? (size_t)(owner - snapshot->threads.items) : SIZE_MAX;
+}
+
+static bool is_in_circle(const struct ss_snapshot *snapshot, size_t thread)
+{
+	for (size_t i = 0; i < snapshot->deadlocks.count; i++) {
+		const struct ss_deadlock *deadlock = &snapshot->deadlocks.items[i];
+		for (size_t j = 0; j < deadlock->count; j++) {
+			if (deadlock->threads[j] == thread)
+				return true;
+		}
+	}
+	return false;
+}
+
+/* The graph: what waits for a thread, and what such a thread waits for. */
+static bool add_waits(struct single *single)
+{
+	const struct ss_snapshot *snapshot = single->snapshot;
+	_cleanup_free_ bool *owns = calloc(snapshot->threads.count + 1, sizeof(*owns));
+
+	for (size_t i = 0; owns && i < snapshot->threads.count; i++) {
+		size_t owner = owner_of(snapshot, i);
+		if (owner != SIZE_MAX)
+			owns[owner] = true;
+	}
+	for (size_t i = 0; owns && i < snapshot->threads.count; i++) {
+		const struct ss_wait *wait = snapshot->threads.items[i].wait;
+		size_t owner = owner_of(snapshot, i);
+		if (!wait || (owner == SIZE_MAX && !owns[i]))
+			continue;
+		const struct ss_written_wait written = {
+			.thread = single->samples.items[i].thread,
+			.owner = owner == SIZE_MAX ? SS_ID_NONE :
+						     single->samples.items[owner].thread,
+			.flags = is_in_circle(snapshot, i) ? SS_WAIT_IN_CIRCLE : 0,
+			.kind = ss_wait_kind_name(wait->kind),
+			.text = wait->text,
+		};
+		ss_writer_wait(single->writer, &written);
+	}
+	return owns != NULL;
+}
+
 static struct ss_error *write_all(struct single *single)
 {
 	const struct ss_process *process = &single->snapshot->process;
@@ -130,7 +183,7 @@ static struct ss_error *write_all(struct single *single)
 	single->process = ss_writer_add_process(single->writer, process->pid, 0,
 						process->name, process->executable, 0);
 	if (single->process == SS_ID_NONE || !add_modules(single) ||
-	    !add_stacks(single) || !add_samples(single))
+	    !add_stacks(single) || !add_samples(single) || !add_waits(single))
 		return ss_error_no_memory();
 	struct ss_error *error = ss_writer_tick(
 		single->writer, &tick, single->samples.items, single->samples.count);

@@ -215,6 +215,11 @@ uint32_t ss_writer_call(struct ss_writer *writer, long number, uint64_t argument
 	return ss_definer_call(&writer->definer, number, argument);
 }
 
+void ss_writer_wait(struct ss_writer *writer, const struct ss_written_wait *wait)
+{
+	ss_definer_wait(&writer->definer, wait);
+}
+
 static struct ss_error *put_ticks(struct ss_writer *writer)
 {
 	_cleanup_bytes_ struct ss_bytes raw = {};

@@ -92,6 +92,17 @@ uint32_t ss_writer_stack(struct ss_writer *writer, const struct ss_written_frame
 /* The number of a system call and its first argument. */
 uint32_t ss_writer_call(struct ss_writer *writer, long number, uint64_t argument);
 
+/* What a thread waits for, in a snapshot. owner: the thread that it waits for, a handle,
+   or SS_ID_NONE. flags: SS_WAIT_... */
+struct ss_written_wait {
+	uint32_t thread;
+	uint32_t owner;
+	unsigned flags;
+	const char *kind;
+	const char *text;
+};
+void ss_writer_wait(struct ss_writer *writer, const struct ss_written_wait *wait);
+
 /* Appends a tick with its samples, and writes what has come together if it is time.
    Errors: SYSTEM (the disk is full), NO_MEMORY; nothing can be added then. */
 struct ss_error *ss_writer_tick(struct ss_writer *writer,

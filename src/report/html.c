@@ -217,6 +217,20 @@ static void write_runs(const struct ss_profile *profile, FILE *out)
 	(void)fputc('"', out);
 }
 
+static void write_links(const struct ss_profile *profile, FILE *out)
+{
+	for (size_t i = 0; i < profile->links.count; i++) {
+		const struct ss_profile_link *link = &profile->links.items[i];
+		(void)fprintf(out, "%s{\"thread\":%" PRIu32 ",\"owner\":%" PRId64 ",",
+			      comma(i), link->thread,
+			      link->owner == SS_NUMBER_NOT ? -1 : (int64_t)link->owner);
+		ss_json_write_member("kind", link->kind, out);
+		(void)fputc(',', out);
+		ss_json_write_member("text", link->text, out);
+		(void)fprintf(out, ",\"circle\":%s}", link->in_circle ? "true" : "false");
+	}
+}
+
 static void write_notes(const struct ss_profile *profile, FILE *out)
 {
 	for (size_t i = 0; i < profile->notes.count; i++) {
@@ -237,6 +251,7 @@ static void write_data(const struct ss_profile *profile, FILE *out)
 		{ "processes", "[]", write_processes },
 		{ "threads", "[]", write_threads },
 		{ "modules", "[]", write_modules },
+		{ "links", "[]", write_links },
 		{ "lifetimes", "[]", write_lifetimes },
 		{ "functions", "{}", write_functions },
 		{ "nodes", "{}", write_nodes },

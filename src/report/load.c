@@ -254,6 +254,32 @@ static bool add_lifetimes(struct load *load)
 	return true;
 }
 
+/* Of threads that have samples here. */
+static bool add_links(struct load *load)
+{
+	for (size_t i = 0; i < ss_recording_wait_count(load->recording); i++) {
+		const struct ss_recorded_wait *wait =
+			ss_recording_wait(load->recording, i);
+		uint32_t owner = wait->owner == UINT32_MAX ? 0 :
+							     load->threads[wait->owner];
+		if (!load->threads[wait->thread])
+			continue;
+		struct ss_profile_link *link = ss_vector_push(&load->profile->links);
+		if (!link)
+			return false;
+		*link = (struct ss_profile_link){
+			.thread = load->threads[wait->thread] - 1,
+			.owner = owner ? owner - 1 : SS_NUMBER_NOT,
+			.kind = ss_profile_text(load->profile, wait->kind),
+			.text = ss_profile_text(load->profile, wait->text),
+			.in_circle = wait->in_circle,
+		};
+		if (!link->kind || !link->text)
+			return false;
+	}
+	return true;
+}
+
 /* What is missing, in words. */
 static bool add_notes(const struct load *load)
 {
@@ -304,7 +330,7 @@ struct ss_error *ss_load_recording(struct ss_profile *profile,
 	while (whole && ss_recording_next(recording, &sample))
 		whole = add_sample(&load, &sample);
 	return (whole || load.cut) && ss_load_waits_finish(&load.waits) &&
-			       add_notes(&load) ?
+			       add_links(&load) && add_notes(&load) ?
 		       NULL :
 		       ss_error_no_memory();
 }

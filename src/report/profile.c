@@ -43,6 +43,7 @@ void ss_profile_free(struct ss_profile *profile)
 	ss_vector_free(&profile->modules);
 	ss_vector_free(&profile->lifetimes);
 	ss_vector_free(&profile->waits);
+	ss_vector_free(&profile->links);
 	ss_vector_free(&profile->notes);
 	ss_vector_free(&profile->node_of);
 	ss_numbering_deinit(&profile->functions);

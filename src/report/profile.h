@@ -64,6 +64,15 @@ struct ss_profile_thread {
 	SS_VECTOR(struct ss_profile_run) runs;
 };
 
+/* What a thread of a snapshot waits for; see struct ss_recorded_wait. */
+struct ss_profile_link {
+	uint32_t thread;
+	uint32_t owner; /* or SS_NUMBER_NOT */
+	const char *kind;
+	const char *text;
+	bool in_circle;
+};
+
 /* One build of a module. */
 struct ss_profile_module {
 	const char *path;
@@ -114,6 +123,7 @@ struct ss_profile {
 	SS_VECTOR(struct ss_profile_module) modules;
 	SS_VECTOR(struct ss_profile_lifetime) lifetimes;
 	SS_VECTOR(struct ss_profile_wait) waits;
+	SS_VECTOR(struct ss_profile_link) links;
 	SS_VECTOR(const char *) notes; /* what is missing, in words */
 	SS_VECTOR(uint32_t) node_of;   /* by call */
 	struct ss_numbering functions; /* of struct ss_profile_function */

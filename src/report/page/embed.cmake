@@ -1,7 +1,7 @@
 # cmake -DFROM=src/report/page -DTO=page.c -P embed.cmake: the page as two C arrays.
 
 set(script)
-foreach(name data flame timeline tables page)
+foreach(name data flame timeline tables graph page)
 	file(READ ${FROM}/${name}.js text)
 	string(APPEND script "${text}")
 endforeach()

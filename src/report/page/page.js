@@ -72,6 +72,7 @@ class Page {
 		this.flame = new Flame(this.model, () => this.zoomed());
 		this.functions = new FunctionTable(this.model, (f) => this.find(f));
 		this.modules = new ModuleTable(this.model);
+		this.graph = new Graph(this.model, (t) => { this.selectThread(t); this.selectView("flame"); });
 		this.view = "flame";
 		this.exact = -1; /* the function that was asked for, or: whatever was typed */
 		this.head();
@@ -80,6 +81,10 @@ class Page {
 		this.listen();
 		this.resize();
 		this.refresh();
+		if (this.graph.isEmpty) return;
+		byId("tab-waits").hidden = false;
+		this.graph.draw();
+		this.selectView("waits"); /* why nothing moves is asked first */
 	}
 
 	head() {
@@ -257,7 +262,7 @@ class Page {
 	}
 
 	tabKey(event) {
-		const tabs = [...document.querySelectorAll("[role=tab]")];
+		const tabs = [...document.querySelectorAll("[role=tab]:not([hidden])")];
 		const step = { ArrowRight: 1, ArrowLeft: -1 }[event.key];
 		if (!step) return;
 		const tab = tabs[(tabs.indexOf(event.target) + step + tabs.length) % tabs.length];
@@ -302,6 +307,7 @@ class Page {
 			1: () => this.selectView("flame"),
 			2: () => this.selectView("functions"),
 			3: () => this.selectView("modules"),
+			4: () => this.graph.isEmpty || this.selectView("waits"),
 			c: () => byId("on-cpu").click(),
 			r: () => byId("reverse").click(),
 			f: () => byId("flip").click(),

@@ -1,0 +1,103 @@
+"""The picture of who waits for whom, in the page of a snapshot: the processes of the tests of
+locks, in a headless Chromium.
+
+Debian packages: chromium, chromium-driver."""
+# ctest: release-only
+
+import os
+import sys
+import unittest
+
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+
+import browser  # noqa: E402
+from recordings import ReportTest, main  # noqa: E402
+
+# Each box: its words, whether it is of a circle, its place.
+BOXES = """
+return [...document.querySelectorAll("#graph g")].map(g => {
+  const box = g.querySelector("rect").getBoundingClientRect();
+  return [g.querySelector(".name").textContent, g.classList.contains("circle"),
+          Math.round(box.left), Math.round(box.top), g.getAttribute("aria-label")];
+});
+"""
+ARROWS = "return [...document.querySelectorAll('#graph path.arrow')].map(p => p.getAttribute('class'))"
+
+
+class Waits(ReportTest):
+    @classmethod
+    def setUpClass(cls):
+        why = browser.missing()
+        if why:
+            raise unittest.SkipTest(why)
+        super().setUpClass()
+        cls.browser = browser.Browser()
+        cls.addClassCleanup(cls.browser.close)
+
+    def tearDown(self):
+        self.assertEqual(self.browser.log(), [], "the console is not silent")
+
+    def show(self, name, *arguments):
+        target = self.start(name, *arguments)
+        recording, page = self.path(name + ".ss"), self.path(name + ".html")
+        for path in (recording, page):
+            if os.path.exists(path):
+                os.unlink(path)
+        self.run_tool("-f", "recording", "-o", recording, target.pid)
+        self.report("-f", "html", "-o", page, recording)
+        self.browser.open("file://" + page)
+        self.browser.wait("return window.stacksnap && 1", "the page")
+        self.browser.settle()
+
+    def boxes(self):
+        return {words.rsplit(" ", 1)[0]: (circle, x, y, label)
+                for words, circle, x, y, label in self.browser.run(BOXES)}
+
+    def view(self):
+        return self.browser.text("[role=tab][aria-selected=true]")
+
+    def test_circle(self):
+        self.show("deadlock", "normal", 3, 1)
+        self.assertEqual(self.view(), "Waits")
+        boxes = self.boxes()
+        self.assertEqual(sorted(boxes), ["behind-0"] + ["locker-%d" % i for i in range(3)])
+        lockers = [boxes["locker-%d" % i] for i in range(3)]
+        self.assertTrue(all(circle for circle, _, _, _ in lockers))
+        self.assertEqual(len({y for _, _, y, _ in lockers}), 1)  # side by side
+        self.assertEqual(len({x for _, x, _, _ in lockers}), 3)
+        self.assertIn("waits for mutex mutexes+0x28", boxes["locker-0"][3])
+        self.assertFalse(boxes["behind-0"][0])
+        self.assertGreater(boxes["behind-0"][2], boxes["locker-0"][2])  # below
+        self.assertEqual(sorted(self.browser.run(ARROWS)), ["arrow"] + 3 * ["arrow circle"])
+
+    def test_chains(self):
+        self.show("lockwaits")
+        boxes = self.boxes()
+        self.assertEqual(sorted(name for name in boxes if boxes[name][0]), ["join-a", "join-b"])
+        for below, above in (("wants-mutex", "reads-pipe"), ("wants-behind", "wants-mutex"),
+                             ("wants-write", "reads-pipe"), ("writes-stream", "locks-stream")):
+            self.assertGreater(boxes[below][2], boxes[above][2], (below, above))
+        self.assertEqual(len(self.browser.run(ARROWS)), 9)
+        # a box leads to the stack of its thread
+        self.browser.click("#graph g.circle")
+        self.assertEqual(self.view(), "Flame graph")
+        self.assertEqual(self.browser.run("return window.stacksnap.tree.total[0]"), 1)
+        self.browser.press("4")
+        self.assertEqual(self.view(), "Waits")
+
+    def test_many_that_wait_for_the_same(self):
+        self.show("deadlock", "normal", 2, 5)
+        self.assertIn("5", self.boxes())  # "5 threads"
+        self.assertEqual(len(self.browser.run(ARROWS)), 3)
+
+    def test_nothing_waits(self):
+        self.show("threads", 2, 3)
+        self.assertEqual(self.view(), "Flame graph")
+        self.assertFalse(self.browser.run(
+            "return document.getElementById('tab-waits').checkVisibility()"))
+        self.browser.press("4")
+        self.assertEqual(self.view(), "Flame graph")
+
+
+if __name__ == "__main__":
+    main()
