@@ -50,7 +50,7 @@ static void write_frames(const struct ss_profile *profile, FILE *out)
 	}
 }
 
-/* Outermost first. path is room for the deepest stack. */
+/* Outermost first. */
 static void write_stack(const struct ss_profile *profile, uint32_t call, uint32_t *path,
 			FILE *out)
 {
@@ -65,25 +65,83 @@ static void write_stack(const struct ss_profile *profile, uint32_t call, uint32_
 	(void)fputc_unlocked(']', out);
 }
 
+/* Writes parts of a thread's time, each with one stack, into one of the two lists. Call
+   0: nobody looked, or it was not selected. */
+struct pieces {
+	const struct ss_profile *profile;
+	bool lengths; /* or the stacks */
+	bool any;
+	uint32_t *path; /* room for the deepest stack */
+	FILE *out;
+};
+
+static void put_piece(struct pieces *pieces, uint32_t call, uint64_t length_ns)
+{
+	if (length_ns == 0)
+		return;
+	(void)fputs_unlocked(pieces->any ? "," : "", pieces->out);
+	pieces->any = true;
+	if (pieces->lengths)
+		(void)fprintf(pieces->out, "%" PRIu64, length_ns);
+	else
+		write_stack(pieces->profile, call, pieces->path, pieces->out);
+}
+
+/* Where so many ticks were missed that nobody knows what the thread did meanwhile. */
+enum { GAP_PERIODS = 8 };
+
+/* How long a tick stands for what was seen at it. */
+static uint64_t seen_ns(const struct ss_profile_recording *recording, uint32_t tick)
+{
+	const struct ss_profile_run one = { .tick = tick, .count = 1 };
+	uint64_t step =
+		ss_profile_run_end(recording, &one) - recording->ticks.items[tick];
+	uint64_t period = recording->period_ns;
+
+	return period && step / period >= GAP_PERIODS ? period : step;
+}
+
+/* now: until when everything is written. */
+static void put_run(struct pieces *pieces, const struct ss_profile_recording *recording,
+		    const struct ss_profile_run *run, uint64_t *now)
+{
+	uint64_t length_ns = 0;
+
+	for (uint32_t i = 0; i < run->count; i++) {
+		uint64_t time = recording->ticks.items[run->tick + i];
+		if (time > *now) {
+			put_piece(pieces, run->call, length_ns);
+			put_piece(pieces, 0, time - *now);
+			length_ns = 0;
+		}
+		length_ns += seen_ns(recording, run->tick + i);
+		*now = time + seen_ns(recording, run->tick + i);
+	}
+	put_piece(pieces, run->call, length_ns);
+}
+
+/* The thread's time from its first run on, without a hole. */
+static void put_runs(struct pieces *pieces, const struct ss_profile_thread *thread)
+{
+	const struct ss_profile_recording *recording =
+		ss_profile_recording_of(pieces->profile, thread);
+	uint64_t now = recording->ticks.items[thread->runs.items[0].tick];
+
+	for (size_t i = 0; i < thread->runs.count; i++)
+		put_run(pieces, recording, &thread->runs.items[i], &now);
+}
+
 static void write_samples(const struct ss_profile *profile,
 			  const struct ss_profile_thread *thread, uint32_t *path,
 			  FILE *out)
 {
-	const struct ss_profile_recording *recording =
-		ss_profile_recording_of(profile, thread);
+	struct pieces stacks = { .profile = profile, .path = path, .out = out };
+	struct pieces lengths = { .profile = profile, .lengths = true, .out = out };
 
 	(void)fputs("\"samples\":[", out);
-	for (size_t i = 0; i < thread->runs.count; i++) {
-		(void)fputs_unlocked(i ? "," : "", out);
-		write_stack(profile, thread->runs.items[i].call, path, out);
-	}
+	put_runs(&stacks, thread);
 	(void)fputs("],\"weights\":[", out);
-	for (size_t i = 0; i < thread->runs.count; i++) {
-		const struct ss_profile_run *run = &thread->runs.items[i];
-		uint64_t end = ss_profile_run_end(recording, run);
-		(void)fprintf(out, "%s%" PRIu64, i ? "," : "",
-			      end - recording->ticks.items[run->tick]);
-	}
+	put_runs(&lengths, thread);
 	(void)fputc(']', out);
 }
 

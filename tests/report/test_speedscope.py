@@ -15,7 +15,7 @@ sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 
 import browser  # noqa: E402
 import npm  # noqa: E402
-from recordings import PERIOD, WALL, ReportTest  # noqa: E402
+from recordings import PERIOD, WALL, Description, ReportTest  # noqa: E402
 
 TEXT = "return document.body.innerText"
 
@@ -66,31 +66,62 @@ class Speedscope(ReportTest):
         self.assertEqual(worker["weights"], [2 * PERIOD, 3 * PERIOD, 5 * PERIOD])
         self.assertEqual(worker["endValue"] - worker["startValue"], sum(worker["weights"]))
 
-    def test_in_speedscope(self):
-        why = browser.missing()
-        if why:
-            self.skipTest(why)
+    def holes(self):
+        """Twenty ticks are missed after the third one; at the fifth it sleeps."""
+        if os.path.exists(self.path("holes.ss")):
+            return self.path("holes.ss")
+        d = Description()
+        process = d.process()
+        module = d.module(process, self.library, self.build_id)
+        thread = d.thread(process, 1, "t")
+        stack = self.stack_of(d, module, "hash")
+        for tick in range(6):
+            d.tick(missed=20 if tick == 3 else 0, step=21 * PERIOD if tick == 3 else None)
+            d.sample(thread, stack, "S" if tick == 4 else "R")
+        return d.write(self.path("holes.ss"))
+
+    def test_what_was_not_seen(self):
+        """An empty stack: where ticks were missed for long, and what was not selected."""
+        path = self.holes()
+        for words, lengths in (([], [3, -20, 1, 1, 1]), (["--state=R"], [3, -20, 1, -1, 1])):
+            data = json.loads(self.report("-f", "speedscope", *words, path, status=(1,)).stdout)
+            profile = data["profiles"][0]
+            self.assertEqual(profile["weights"], [abs(n) * PERIOD for n in lengths])
+            self.assertEqual(profile["samples"], [[0] if n > 0 else [] for n in lengths])
+            self.assertEqual(profile["endValue"] - profile["startValue"], 26 * PERIOD)
+
+    def table(self, *arguments, status=(0,), shows):
+        """What speedscope shows of it: its text, and the rows of its table by function."""
         page = os.path.join(npm.package("speedscope"), "dist", "release")
-        both = [self.shop(), self.shop("two.ss", "beta", wall=WALL, pid=700)]
-        server = Server(page, self.report("-f", "speedscope", *both).stdout)
+        server = Server(page, self.report("-f", "speedscope", *arguments, status=status).stdout)
         self.addCleanup(server.close)
         tab = browser.Browser(arguments=["--use-gl=angle", "--use-angle=swiftshader",
                                          "--enable-unsafe-swiftshader"])
         self.addCleanup(tab.close)
         tab.open("%s/index.html#profileURL=%s/profile.json" % (server.url, server.url))
-        tab.wait(TEXT + ".includes('worker 101')", "speedscope to show the first thread")
-        self.assertIn("(1/4)", tab.run(TEXT).replace(" ", ""))
+        tab.wait(TEXT + ".includes(arguments[0])", "speedscope to show the first thread", shows)
+        text = tab.run(TEXT)
         tab.run("[...document.querySelectorAll('div')].find(e => e.children.length < 2 &&"
                 "e.textContent.includes('Sandwich')).click()")
-        tab.wait(TEXT + ".includes('shop_wait_for_work')", "the table of functions")
+        tab.wait(TEXT + ".includes('shop_hash')", "the table of functions")
         table = tab.run("return [...document.querySelectorAll('table tr')].map(r =>"
                         "[...r.cells].map(c => c.textContent.trim()))")
-        rows = {row[-1]: row for row in table if len(row) >= 3}
-        self.assertIn("30.00ms (30%)", " ".join(rows["shop_hash"]), table)
-        self.assertIn("70.00ms (70%)", " ".join(rows["shop_wait_for_work"]), table)
         errors = [entry for entry in tab.log() if entry["level"] == "SEVERE" and
                   "favicon" not in entry["message"]]
         self.assertEqual(errors, [])
+        return text, {row[-1]: " ".join(row) for row in table if len(row) >= 3}
+
+    def test_in_speedscope(self):
+        why = browser.missing()
+        if why:
+            self.skipTest(why)
+        text, rows = self.table(self.shop(), self.shop("two.ss", "beta", wall=WALL, pid=700),
+                                shows="worker 101")
+        self.assertIn("(1/4)", text.replace(" ", ""))
+        self.assertIn("30.00ms (30%)", rows["shop_hash"])
+        self.assertIn("70.00ms (70%)", rows["shop_wait_for_work"])
+        _, rows = self.table(self.holes(), status=(1,), shows="t 1 (shop 100)")
+        self.assertIn("60.00ms (100%)", rows["shop_hash"])  # of 260 ms, 200 not seen
 
 
 if __name__ == "__main__":
