@@ -48,15 +48,16 @@ static const char *place_end(const char *name)
 	return found;
 }
 
-static void find_places(struct condenser *c)
+bool *ss_condensed_find_places(const struct ss_profile *profile)
 {
-	for (size_t i = 0; i < c->original->frames.count; i++) {
-		const struct ss_profile_frame *frame =
-			ss_profile_frame_at(c->original, i);
-		const char *name =
-			ss_profile_function_at(c->original, frame->function)->name;
-		c->is_place[frame->function] = !frame->named && place_end(name);
+	bool *places = calloc(profile->functions.count + 1, sizeof(*places));
+
+	for (size_t i = 0; places && i < profile->frames.count; i++) {
+		const struct ss_profile_frame *frame = ss_profile_frame_at(profile, i);
+		const char *name = ss_profile_function_at(profile, frame->function)->name;
+		places[frame->function] = !frame->named && place_end(name);
 	}
+	return places;
 }
 
 static void count_place(struct ss_places *places, uint32_t function)
@@ -137,7 +138,8 @@ static bool condense(struct condenser *c, bool whole)
 	size_t functions = c->original->functions.count + 1;
 	size_t nodes = c->original->nodes.count + 1;
 
-	c->is_place = calloc(functions, sizeof(*c->is_place));
+	c->is_place = whole ? calloc(functions, sizeof(*c->is_place)) :
+			      ss_condensed_find_places(c->original);
 	c->functions = calloc(functions, sizeof(*c->functions));
 	c->nodes = calloc(nodes, sizeof(*c->nodes));
 	c->places.key_size = sizeof(struct place);
@@ -146,8 +148,6 @@ static bool condense(struct condenser *c, bool whole)
 	if (!c->is_place || !c->functions || !c->nodes || !c->result->functions ||
 	    !c->result->nodes)
 		return false;
-	if (!whole)
-		find_places(c);
 	return ss_numbering_get(&c->result->profile.nodes, &root) == 0 &&
 	       add_functions(c) && add_nodes(c) && add_calls(c);
 }

@@ -8,6 +8,9 @@
 
 #include "report/profile.h"
 
+/* By function: whether it has no name, only that of a place. NULL without memory. */
+bool *ss_condensed_find_places(const struct ss_profile *profile);
+
 /* What a function or a node stands for. */
 struct ss_places {
 	uint32_t count; /* of places without names; 0: it has a name */

@@ -6,6 +6,7 @@
 #include <inttypes.h>
 #include <time.h>
 
+#include "report/condense.h"
 #include "report/jsontext.h"
 #include "report/packed.h"
 #include "report/page.h"
@@ -115,6 +116,18 @@ static void write_lifetimes(const struct ss_profile *profile, FILE *out)
 	}
 }
 
+/* Which functions have no name. Without memory the page lists each of them. */
+static void write_places(const struct ss_profile *profile, FILE *out)
+{
+	_cleanup_free_ bool *places = ss_condensed_find_places(profile);
+	size_t at = 0;
+
+	for (size_t i = 0; places && i < profile->functions.count; i++) {
+		if (places[i])
+			(void)fprintf(out, "%s%zu", comma(at++), i);
+	}
+}
+
 static void write_functions(const struct ss_profile *profile, FILE *out)
 {
 	(void)fputs("\"name\":[", out);
@@ -128,6 +141,8 @@ static void write_functions(const struct ss_profile *profile, FILE *out)
 		(void)fprintf(out, "%s%" PRId64, comma(i),
 			      module == SS_NUMBER_NOT ? -1 : (int64_t)module);
 	}
+	(void)fputs("],\"places\":[", out);
+	write_places(profile, out);
 	(void)fputc(']', out);
 }
 

@@ -274,6 +274,38 @@ class Page(ReportTest):
         self.assertEqual(self.browser.text("#matched"), "15.0 %")
         self.assertIsNotNone(self.frame("shop_hash"))
 
+    def test_places_without_names(self):
+        """One line for those of a module, which finds all of them; one by one in a search.
+        Calls among them count once."""
+        d = Description()
+        process = d.process()
+        shop = d.module(process, self.library, self.build_id)
+        bare = d.module(process, "/opt/bare.so", "abab", bias=0x7e0000000000)
+        thread = d.thread(process, 100, "main")
+        stacks = [d.stack((bare, 0x1000 + i), (bare, 0x2000 + i % 3), (shop, self.at["start"] + 1))
+                  for i in range(8)]
+        stacks += [d.stack((None, 0x5000)), d.stack((shop, self.at["hash"]))]
+        for stack in stacks:
+            d.tick()
+            d.sample(thread, stack, "R")
+        path = self.path("places.html")
+        self.report("-f", "html", "-o", path, d.write(self.path("places.ss")), status=(1,))
+        self.show(path)
+        self.browser.click("#tab-functions")
+        for _ in range(2):
+            self.assertEqual(self.rows("#functions"), [
+                ["80.0 %", "80.0 %", "bare.so (no names: 11 places)", "bare.so"],
+                ["10.0 %", "10.0 %", "[unmapped]+0x5000", ""],
+                ["10.0 %", "10.0 %", "shop_hash", "libshop.so"],
+                ["0.0 %", "80.0 %", "shop_start", "libshop.so"]])
+            self.browser.press("r")  # the same from the other end
+        self.browser.click("#functions tbody tr:nth-child(1) button")
+        self.assertEqual(self.browser.text("#matched"), "80.0 %")
+        self.browser.press("2")
+        self.assertEqual(len(self.rows("#functions")), 11)
+        self.browser.press("3")
+        self.assertEqual(self.rows("#modules")[0][1], "80.0 %")
+
     def test_functions_follow_the_time(self):
         self.browser.press("2")
         self.drag(0.52, 0.545)
@@ -453,7 +485,7 @@ class Large(Page):
             leaves.append(at)
         ticks = self.STACKS // 100
         data["functions"] = {"name": ["function_%d" % i for i in range(functions)],
-                             "module": [0] * functions}
+                             "module": [0] * functions, "places": []}
         data["nodes"] = {"parent": parent, "function": function}
         data["recordings"][0]["ticks"] = [0] + [10_000] * (ticks - 1)
         data["recordings"][1]["ticks"] = []

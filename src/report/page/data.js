@@ -47,27 +47,50 @@ class Tree {
 		}
 	}
 
-	/* Whether a function is not among its own callers: recursion counts once. */
-	markFresh() {
-		const { parent, func, count, first, next } = this;
-		const active = new Int32Array(this.functions());
-		this.fresh = new Uint8Array(count);
-		this.depth = new Uint16Array(count);
+	/* Down and up again through all nodes but the first. */
+	walk(enter, leave) {
+		const { parent, first, next } = this;
 		let node = first[0];
 		while (node > 0) {
-			this.depth[node] = this.depth[parent[node]] + 1;
-			this.fresh[node] = active[func[node]]++ === 0 ? 1 : 0;
+			enter(node);
 			if (first[node] >= 0) {
 				node = first[node];
 				continue;
 			}
 			while (node > 0) {
-				active[func[node]]--;
+				leave(node);
 				if (next[node] >= 0) break;
 				node = parent[node];
 			}
 			if (node > 0) node = next[node];
 		}
+	}
+
+	/* By node: whether its function is not among its own callers: recursion counts once. */
+	markFresh() {
+		const { parent, func, count } = this;
+		const active = new Int32Array(this.functions());
+		this.fresh = new Uint8Array(count);
+		this.depth = new Uint16Array(count);
+		this.walk((node) => {
+			this.depth[node] = this.depth[parent[node]] + 1;
+			this.fresh[node] = active[func[node]]++ === 0 ? 1 : 0;
+		}, (node) => { active[func[node]]--; });
+	}
+
+	/* The same of groups of functions; most functions are in none. */
+	markFreshGroups(groupOf, groups) {
+		if (this.freshGroup) return;
+		const { func, count } = this;
+		const active = new Int32Array(groups);
+		this.freshGroup = new Uint8Array(count);
+		this.walk((node) => {
+			const group = groupOf[func[node]];
+			if (group >= 0 && active[group]++ === 0) this.freshGroup[node] = 1;
+		}, (node) => {
+			const group = groupOf[func[node]];
+			if (group >= 0) active[group]--;
+		});
 	}
 
 	functions() {
@@ -141,7 +164,7 @@ class Model {
 	constructor(data) {
 		this.data = data;
 		this.names = data.functions.name.map(String);
-		this.moduleOf = Int32Array.from(data.functions.module);
+		this.moduleOf = Int32Array.from(this.groupPlaces(data.functions.places, [...data.functions.module]));
 		this.modules = data.modules;
 		this.threads = data.threads;
 		this.processes = data.processes;
@@ -155,6 +178,26 @@ class Model {
 		this.thread = -1;
 		this.onCpu = false;
 		this.reversed = false;
+	}
+
+	/* Functions without names come together, by module: as more functions behind the real ones. */
+	groupPlaces(places, moduleOf) {
+		const groups = new Map();
+		for (const f of places) {
+			const prefix = this.names[f].slice(0, this.names[f].lastIndexOf("+0x"));
+			const key = `${moduleOf[f]} ${prefix}`;
+			if (!groups.has(key)) groups.set(key, { prefix, module: moduleOf[f], members: [] });
+			groups.get(key).members.push(f);
+		}
+		this.functions = this.names.length;
+		this.groupOf = new Int32Array(this.functions).fill(-1);
+		for (const { prefix, module, members } of groups.values()) {
+			if (members.length < 2) continue;
+			for (const f of members) this.groupOf[f] = this.names.length;
+			this.names.push(`${prefix} (no names: ${count(members.length)} places)`);
+			moduleOf.push(module);
+		}
+		return moduleOf;
 	}
 
 	buildTree() {
@@ -262,17 +305,28 @@ class Model {
 		return tree;
 	}
 
-	/* Samples by function: [self, total]. */
+	/* Samples by function, and by group of functions: [self, total]. */
 	byFunction(tree) {
 		const self = new Float64Array(this.names.length);
 		const total = new Float64Array(this.names.length);
+		const { groupOf, functions } = this;
+		if (this.names.length > functions) tree.markFreshGroups(groupOf, this.names.length);
 		for (let i = 1; i < tree.count; i++) {
 			const f = tree.func[i];
+			const group = groupOf[f];
+			const here = !this.reversed ? tree.self[i] : tree.parent[i] === 0 ? tree.total[i] : 0;
 			if (tree.fresh[i]) total[f] += tree.total[i];
-			if (!this.reversed) self[f] += tree.self[i];
-			else if (tree.parent[i] === 0) self[f] += tree.total[i];
+			self[f] += here;
+			if (group < 0) continue;
+			if (tree.freshGroup[i]) total[group] += tree.total[i];
+			self[group] += here;
 		}
 		return [self, total];
+	}
+
+	/* Whether a table lists it: those without names together, but one by one in a search. */
+	isListed(f, searching) {
+		return f < this.functions ? searching || this.groupOf[f] < 0 : !searching;
 	}
 
 	/* Samples whose stack has a function that matches. */

@@ -191,8 +191,7 @@ class Page {
 		const { names } = this.model;
 		let matches = null;
 		if (this.exact >= 0) {
-			matches = new Uint8Array(names.length);
-			matches[this.exact] = 1;
+			matches = Uint8Array.from(names, (_, f) => (f === this.exact || this.model.groupOf[f] === this.exact ? 1 : 0));
 		} else if (test) {
 			matches = Uint8Array.from(names, (name, f) => (test(name) || test(this.model.moduleName(f)) ? 1 : 0));
 		}

@@ -48,7 +48,7 @@ class FunctionTable {
 		if (!this.self) return;
 		const shown = [];
 		for (let f = 0; f < this.total.length; f++)
-			if (this.total[f] > 0 && (!this.matches || this.matches[f])) shown.push(f);
+			if (this.total[f] > 0 && this.model.isListed(f, !!this.matches) && (!this.matches || this.matches[f])) shown.push(f);
 		shown.sort(this.compare());
 		const body = this.table.tBodies[0];
 		body.replaceChildren(...shown.slice(0, ROWS_SHOWN).map((f) => this.row(f)));
@@ -92,7 +92,8 @@ class ModuleTable {
 	update(self, all) {
 		const model = this.model;
 		const samples = new Float64Array(model.modules.length);
-		self.forEach((n, f) => { if (model.moduleOf[f] >= 0) samples[model.moduleOf[f]] += n; });
+		for (let f = 0; f < model.functions; f++)
+			if (model.moduleOf[f] >= 0) samples[model.moduleOf[f]] += self[f];
 		const order = model.modules.map((_, m) => m).sort((a, b) => samples[b] - samples[a] || a - b);
 		this.table.tBodies[0].replaceChildren(...order.slice(0, ROWS_SHOWN).map((m) => this.row(m, samples[m], all)));
 		const left = order.length - ROWS_SHOWN;
