@@ -129,6 +129,8 @@ struct ss_capture_options {
 	unsigned max_frames;	  /* LIVE only: frames a thread; 0: no limit */
 	ss_thread_filter *filter; /* NULL: all threads */
 	void *filter_data;
+	bool no_waits; /* nothing that only ss_snapshot_diagnose() needs: no locks, no
+			  file descriptors */
 };
 
 /*

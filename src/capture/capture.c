@@ -88,7 +88,8 @@ static struct ss_capture *settle(struct ss_attempt *a, struct ss_capture *comple
 		ss_complete_merge(completed, take_ptr(a->capture));
 	} else {
 		completed = take_ptr(a->capture);
-		ss_objects_look(completed, a->target, &a->memory);
+		if (!a->options->no_waits)
+			ss_objects_look(completed, a->target, &a->memory);
 	}
 	ss_files_open(completed, a->target, &a->memory, a->maps_fd);
 	if (!completed->perf_map)

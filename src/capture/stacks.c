@@ -292,7 +292,8 @@ void ss_arena_copy(struct ss_arena *arena, const struct ss_capture *capture,
 		struct ss_task *task = &tasks->items.items[i];
 		if (!wanted(task))
 			continue;
-		queue_lock(arena, &count, capture, task);
+		if (!options->no_waits)
+			queue_lock(arena, &count, capture, task);
 		queue_stack(arena, &count, task, 0,
 			    plan(capture, stack_pointer(task), options->max_stack));
 	}

@@ -192,6 +192,8 @@ static void check(struct hang *hang, const struct argp_state *state)
 		hang->json = true;
 	else if (strcmp(format, "text") != 0)
 		argp_error(state, "--format: there are text and json here");
+	if (hang->options.no_waits)
+		argp_error(state, "what is stuck is told by what it waits for");
 	if (hang->options.selection.tids.count || hang->options.selection.states ||
 	    hang->options.selection.patterns.count)
 		argp_error(state, "who waits for whom needs all threads");

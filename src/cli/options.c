@@ -27,6 +27,7 @@ enum key {
 	KEY_NO_SOURCE,
 	KEY_NO_DEMANGLE,
 	KEY_NO_GROUP,
+	KEY_NO_WAITS,
 	KEY_DEBUG_DIR,
 	KEY_SYSROOT,
 	KEY_MODE,
@@ -54,6 +55,7 @@ static const struct argp_option table[] = {
 	{ "no-demangle", KEY_NO_DEMANGLE, NULL, 0, "Names as the linker sees them", 0 },
 	{ "no-group", KEY_NO_GROUP, NULL, 0,
 	  "Each thread apart, also where stacks are equal", 0 },
+	{ "no-waits", KEY_NO_WAITS, NULL, 0, "Not what threads wait for", 0 },
 	{ NULL, 0, NULL, 0, "Where names come from:", 2 },
 	{ "debug-dir", KEY_DEBUG_DIR, "DIR", 0,
 	  "Separate debug files; /usr/lib/debug unless told", 0 },
@@ -179,6 +181,8 @@ static bool parse_flag(int key, struct ss_options *options)
 		return options->raw = true;
 	case KEY_NO_GROUP:
 		return options->no_group = true;
+	case KEY_NO_WAITS:
+		return options->no_waits = true;
 	case KEY_VERBOSE:
 		return options->verbose = true;
 	case KEY_NO_INLINES:

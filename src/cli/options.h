@@ -19,6 +19,7 @@ struct ss_options {
 	struct ss_selection selection;
 	bool raw;
 	bool no_group;
+	bool no_waits;
 	bool verbose;
 	unsigned symbolize_flags; /* enum ss_symbolize_flags */
 	const char *debug_dir;

@@ -132,13 +132,15 @@ static struct ss_error *take(const struct ss_reading *reading, bool may_ask,
 		return NULL;
 	}
 	note_step(board, SS_READING_SYMBOLIZE);
-	if (!error && reading->level == SS_LEVEL_NAMES) {
+	bool names = !options->renderer->single || !options->no_waits;
+	if (!error && reading->level == SS_LEVEL_NAMES && names) {
 		ss_phases_enter(reading->job->phases, SS_PHASE_SYMBOLIZE);
 		error = ss_snapshot_symbolize(snapshot, reading->session,
 					      symbolize_flags(options));
 	}
 	note_step(board, SS_READING_DIAGNOSE);
-	if (!error && reading->level != SS_LEVEL_PLACES && !reading->without_waits) {
+	if (!error && reading->level != SS_LEVEL_PLACES && !reading->without_waits &&
+	    !options->no_waits) {
 		ss_phases_enter(reading->job->phases, SS_PHASE_DIAGNOSE);
 		error = diagnose(reading, snapshot);
 	}

@@ -109,6 +109,7 @@ static struct ss_error *take(struct taking *taking, struct ss_selection_run *run
 		.max_stack = options->max_stack,
 		.max_total = options->max_total,
 		.max_frames = options->max_frames,
+		.no_waits = options->no_waits,
 		.filter = ss_selection_run_is_active(run) ? ss_selection_run_filter :
 							    NULL,
 		.filter_data = run,
@@ -120,7 +121,7 @@ static struct ss_error *take(struct taking *taking, struct ss_selection_run *run
 		error = ss_capture_take(taking->target, &taking->options, &job->capture);
 	if (error)
 		return list_instead(taking, error);
-	if (!options->renderer->single)
+	if (!options->renderer->single && !options->no_waits)
 		ss_capture_follow(job->capture, taking->target);
 	if (options->mode == SS_MODE_AUTO) {
 		job->complete = complete;

@@ -82,7 +82,7 @@ static void write_wait(const struct report *report, const struct ss_thread *thre
 	if (!thread->wait)
 		return;
 	(void)fputs_unlocked("\n    waits for ", report->out);
-	ss_escape_write(thread->wait->text, NULL, report->out);
+	ss_text_write_wait(thread->wait, report->options->color, report->out);
 	if (!thread->wait->beyond)
 		return;
 	(void)fputs_unlocked("\n    ", report->out);

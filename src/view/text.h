@@ -34,4 +34,7 @@ void ss_text_write_frames(const struct ss_snapshot *snapshot,
 			  const struct ss_thread *thread,
 			  const struct ss_render_options *options, FILE *out);
 
+/* What a thread waits for, with a colour for who holds the lock, which comes last. */
+void ss_text_write_wait(const struct ss_wait *wait, bool color, FILE *out);
+
 #endif

@@ -93,7 +93,7 @@ static void write_member(const struct ss_snapshot *snapshot,
 	(void)fputs_unlocked("  ", out);
 	write_thread(thread, options, out);
 	(void)fputs_unlocked(" waits for ", out);
-	ss_escape_write(thread->wait->text, NULL, out);
+	ss_text_write_wait(thread->wait, options->color, out);
 	(void)fputc_unlocked('\n', out);
 	ss_text_write_where(snapshot, thread, options, out);
 }

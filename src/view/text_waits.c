@@ -59,8 +59,7 @@ static size_t merge(struct same *items, size_t count)
 	return merged;
 }
 
-/* The text, with a colour for who holds the lock, which is its last part. */
-static void write_text(const struct ss_wait *wait, bool color, FILE *out)
+void ss_text_write_wait(const struct ss_wait *wait, bool color, FILE *out)
 {
 	static const char owner[] = "held by ";
 	const char *from = NULL;
@@ -88,7 +87,7 @@ static void write_line(const struct same *same, size_t members,
 		(void)fputc_unlocked(' ', out);
 	}
 	(void)fputs_unlocked(same->count > 1 ? "wait for " : "waits for ", out);
-	write_text(same->wait, options->color, out);
+	ss_text_write_wait(same->wait, options->color, out);
 	if (same->wait->syscall)
 		(void)fprintf(out, " [%s]", same->wait->syscall);
 	(void)fputc_unlocked('\n', out);

@@ -249,6 +249,14 @@ class Options(Target):
                                capture_output=True, text=True).stdout.splitlines()
         self.assertEqual(lines[0].split("@")[0].split("+")[0], symbol.split("@")[0])
 
+    def test_no_waits(self):
+        with_waits = self.document()
+        without = self.document("--no-waits")
+        self.assertTrue(all(thread["wait"] for thread in with_waits["threads"]))
+        self.assertEqual({str(thread["wait"]) for thread in without["threads"]}, {"None"})
+        self.assertEqual([thread["frames"] for thread in without["threads"]],
+                         [thread["frames"] for thread in with_waits["threads"]])
+
     def test_no_inlines_no_source(self):
         for thread in self.document("--no-inlines", "--no-source")["threads"]:
             for frame in thread["frames"]:

@@ -97,6 +97,22 @@ class Hang(EndToEnd):
         report = self.judge(self.start("ring", 3).pid, "moving")
         self.assertIn("moves", [thread["movement"] for thread in report["threads"]])
 
+    def test_woken_again_and_again(self):
+        """That is all that it does: nothing is stuck, and nothing moves."""
+        program = ("import time\n"
+                   "print('ready', flush=True)\n"
+                   "while True:\n"
+                   "    time.sleep(0.02)\n")
+        target = self.start_command([sys.executable, "-c", program])
+        for _ in range(20):  # it may be met while it runs for a moment
+            report = json.loads(self.run_tool("hang", FOR, "--json", target.pid).stdout)
+            if report["verdict"] != "moving":
+                break
+        thread, = report["threads"]
+        self.assertEqual((thread["movement"], thread["stuck"]), ("woken", False))
+        self.assertEqual(report["verdict"], "idle")
+        self.assertGreater(thread["voluntary"], 2)
+
     def test_python_locks(self):
         """Two threading.Lock in AB/BA order: locks of python are semaphores, which have no
         owner. What is proven is that no thread can ever go on; no deadlock is claimed."""
@@ -171,6 +187,7 @@ class Watch(EndToEnd):
         pid = os.getpid()
         for words in ((), (pid, "--pid-file=x"), (pid, pid), (pid, "--for=0"),
                       (pid, "--for=soon"), (pid, "-f", "gdb"), (pid, "-t", "1"),
+                      (pid, "--no-waits"),
                       (pid, "--interval=")):
             with self.subTest(words=words):
                 self.run_tool("hang", *words, status=(EX_USAGE,))

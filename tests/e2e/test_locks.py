@@ -6,7 +6,8 @@ import shutil
 import subprocess
 import tempfile
 
-from harness import EndToEnd, LIMIT_S, TARGETS, main, read_text, reads_stdin, wait_until
+from harness import (EndToEnd, LIMIT_S, STACKSNAP, TARGETS, main, read_text, reads_stdin,
+                     wait_until)
 
 # mode no-stop cannot know thread pointers: joins are told by the id, streams are not told
 EVERY_MODE = ("stop", "live", "no-stop")
@@ -271,6 +272,28 @@ class Deadlocks(EndToEnd):
         text = self.run_tool("--mode=stop", target.pid).stdout.decode()
         self.assertRegex(text, r"\n6 threads wait, through 3 locks, for thread \d+ "
                          r"\(reads-pipe\), which waits for ")
+
+    def test_color(self):
+        """On a terminal, the owner of a lock has one."""
+        target = self.start("deadlock", "normal", 2, 1)
+        for words, status in ((("--mode=stop",), 0), (("hang", "--for=100ms"), 3)):
+            ours, theirs = os.openpty()
+            environment = {**os.environ, "TERM": "xterm"}
+            environment.pop("NO_COLOR", None)
+            tool = subprocess.Popen([STACKSNAP, *words, str(target.pid)], stdout=theirs,
+                                    stdin=subprocess.DEVNULL, env=environment)
+            os.close(theirs)
+            with os.fdopen(ours, "rb", buffering=0) as terminal:
+                text = b""
+                try:
+                    while part := terminal.read(4096):
+                        text += part
+                except OSError:  # the other end was closed
+                    pass
+            self.assertEqual(tool.wait(LIMIT_S), status)
+            owned = re.findall(r"held by \033\[33m\d+ \((\S+)\)\033\[0m", text.decode())
+            self.assertGreaterEqual(len(owned), 4, text)
+            self.assertEqual(set(owned), {"locker-0", "locker-1"})
 
     def test_graph(self):
         """Graphviz reads it, also with a name that means to break out of its string."""
