@@ -111,6 +111,9 @@ static void check(struct record *record, const struct argp_state *state)
 		argp_error(state, "neither a pid nor -- COMMAND is given");
 	if (record->pid && record->command)
 		argp_error(state, "a pid and a command are given: one of them");
+	if (record->options.keep_ns && strcmp(record->output, "-") == 0)
+		argp_error(state, "--last wants a file: standard output cannot be "
+				  "written anew");
 }
 
 static error_t parse_value(int key, char *arg, struct argp_state *state)

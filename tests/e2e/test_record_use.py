@@ -97,6 +97,16 @@ class Use(EndToEnd):
                      if life["process"] == index}
             self.assertIn(process["executable"], paths)
 
+    def test_standard_output(self):
+        """A recording like any other; but there is nothing that could be dropped there."""
+        target = self.start("threads")
+        result = self.run_tool("record", "-d", "200ms", "-o", "-", target.pid)
+        with open(self.path, "wb") as file:
+            file.write(result.stdout)
+        self.assertGreater(sum(s["count"] for s in self.json()["samples"]), 0)
+        result = self.run_tool("record", "--last=1s", "-o", "-", target.pid, status=(64,))
+        self.assertIn(b"--last wants a file", result.stderr)
+
     def test_nothing_to_record(self):
         """That is said, by both, and is not called a success."""
         target = self.start("threads")
