@@ -5,25 +5,25 @@
  * lockwaits [NAME]
  *
  * Thread				waits in		for
- *	reads-pipe (or NAME)		read			a pipe: it holds held_lock,
- *								held_shared (to write)
- *	wants-mutex			pthread_mutex_lock	held_lock, which reads-pipe has
- *	wants-timed			pthread_mutex_timedlock	the same
- *	wants-behind			pthread_mutex_lock	second_lock, which wants-mutex has
- *	wants-read			pthread_rwlock_rdlock	held_shared
+ *	reads-pipe (or NAME)		read			a pipe: it holds
+ *held_lock, held_shared (to write) wants-mutex			pthread_mutex_lock
+ *held_lock, which reads-pipe has wants-timed			pthread_mutex_timedlock
+ *the same wants-behind			pthread_mutex_lock	second_lock, which
+ *wants-mutex has wants-read			pthread_rwlock_rdlock	held_shared
  *	wants-write			pthread_rwlock_wrlock	the same
- *	wants-read-held			pthread_rwlock_wrlock	read_shared, which main has to read
- *	nobody-signals			pthread_cond_wait	lonely_cond
+ *	wants-read-held			pthread_rwlock_wrlock	read_shared, which main
+ *has to read nobody-signals			pthread_cond_wait	lonely_cond
  *	timed-cond			pthread_cond_timedwait	timed_cond
  *	sem-waiter			sem_wait		empty_sem
- *	barrier-waiter			pthread_barrier_wait	wide_barrier, the first of three
- *	joins-reader			pthread_join		the end of reads-pipe
+ *	barrier-waiter			pthread_barrier_wait	wide_barrier, the first of
+ *three joins-reader			pthread_join		the end of reads-pipe
  *	join-a, join-b			pthread_join		each other
- *	once-first			poll			in the initialisation of once
- *	once-second			pthread_once		once
- *	ended-lock			pthread_mutex_lock	ended_lock, whose owner has ended
- *	writes-stream			putc			the stream that locks-stream holds
- *	locks-stream			poll			it has called flockfile
+ *	once-first			poll			in the initialisation of
+ *once once-second			pthread_once		once ended-lock
+ *pthread_mutex_lock	ended_lock, whose owner has ended ended-pi
+ *pthread_mutex_lock	ended_pi, a PI mutex, likewise
+ *	writes-stream			putc			the stream that locks-stream
+ *holds locks-stream			poll			it has called flockfile
  *
  * Above the libc's frames is wait_NAME (such as wait_mutex) or target_block, then the
  * end of every thread of a target.
@@ -41,6 +41,7 @@
 pthread_mutex_t held_lock = PTHREAD_MUTEX_INITIALIZER;
 pthread_mutex_t second_lock = PTHREAD_MUTEX_INITIALIZER;
 pthread_mutex_t ended_lock = PTHREAD_MUTEX_INITIALIZER;
+pthread_mutex_t ended_pi;
 pthread_rwlock_t held_shared = PTHREAD_RWLOCK_INITIALIZER;
 pthread_rwlock_t read_shared = PTHREAD_RWLOCK_INITIALIZER;
 pthread_cond_t lonely_cond = PTHREAD_COND_INITIALIZER;
@@ -195,10 +196,29 @@ static void *take_and_end(void *arg)
 
 TARGET_FRAME static void wait_ended(void *arg)
 {
-	(void)arg;
 	target_arrive();
-	pthread_mutex_lock(&ended_lock);
+	pthread_mutex_lock(arg);
 	TARGET_KEEP();
+}
+
+/* Takes it in a thread that ends with it. */
+static void let_end(pthread_mutex_t *mutex)
+{
+	pthread_t thread;
+
+	if (pthread_create(&thread, NULL, take_and_end, mutex) != 0)
+		target_die("pthread_create");
+	pthread_join(thread, NULL);
+}
+
+static void make_ended_pi(void)
+{
+	pthread_mutexattr_t attr;
+
+	pthread_mutexattr_init(&attr);
+	pthread_mutexattr_setprotocol(&attr, PTHREAD_PRIO_INHERIT);
+	pthread_mutex_init(&ended_pi, &attr);
+	let_end(&ended_pi);
 }
 
 TARGET_FRAME static void hold_stream(void *arg)
@@ -221,7 +241,6 @@ int main(int argc, char **argv)
 {
 	static unsigned numbers[] = { 0, 1 };
 	struct target_thread *joining[2];
-	pthread_t thread;
 
 	target_init();
 	stream = tmpfile();
@@ -250,10 +269,10 @@ int main(int argc, char **argv)
 		target_await(joining[i]);
 	target_start("once-first", SYS_poll, wait_once, NULL);
 	target_start("once-second", SYS_futex, wait_once, NULL);
-	if (pthread_create(&thread, NULL, take_and_end, &ended_lock) != 0)
-		target_die("pthread_create");
-	pthread_join(thread, NULL);
-	target_start("ended-lock", SYS_futex, wait_ended, NULL);
+	let_end(&ended_lock);
+	make_ended_pi();
+	target_start("ended-lock", SYS_futex, wait_ended, &ended_lock);
+	target_start("ended-pi", SYS_futex, wait_ended, &ended_pi);
 	target_start("locks-stream", SYS_poll, hold_stream, NULL);
 	target_start("writes-stream", SYS_futex, wait_stream, NULL);
 	target_wait();

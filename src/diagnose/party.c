@@ -49,6 +49,11 @@ struct ss_destination ss_party_follow(const struct ss_snapshot *snapshot,
 		pid = end->holders[0].pid;
 		to.unsure = end->holders_cut;
 	}
+	const struct ss_facts *facts = snapshot->facts;
+	if (!pid && wait->kind == SS_WAIT_CHILD && facts && facts->children.count == 1) {
+		pid = facts->children.items[0].pid;
+		to.unsure = true;
+	}
 	to.snapshot = pid ? find_party(snapshot, pid) : NULL;
 	if (to.snapshot && wait->owner_tid)
 		to.thread = ss_snapshot_find_thread(to.snapshot, wait->owner_tid);

@@ -86,8 +86,23 @@ void ss_text_write_where(const struct ss_snapshot *snapshot,
 	}
 }
 
+/* What it holds is what the one before it waits for, up to the words that say so. */
+static void write_held(const struct ss_thread *before, FILE *out)
+{
+	static const char held[] = ", held by ";
+	const char *end = strstr(before->wait->text, held);
+
+	if (!end)
+		return;
+	_cleanup_free_ char *text =
+		strndup(before->wait->text, (size_t)(end - before->wait->text));
+	(void)fputs_unlocked("    holds ", out);
+	ss_escape_write(text ? text : "", NULL, out);
+	(void)fputc_unlocked('\n', out);
+}
+
 static void write_member(const struct ss_snapshot *snapshot,
-			 const struct ss_thread *thread,
+			 const struct ss_thread *thread, const struct ss_thread *before,
 			 const struct ss_render_options *options, FILE *out)
 {
 	(void)fputs_unlocked("  ", out);
@@ -96,6 +111,13 @@ static void write_member(const struct ss_snapshot *snapshot,
 	ss_text_write_wait(thread->wait, options->color, out);
 	(void)fputc_unlocked('\n', out);
 	ss_text_write_where(snapshot, thread, options, out);
+	write_held(before, out);
+}
+
+static const struct ss_thread *member(const struct ss_snapshot *snapshot,
+				      const struct ss_deadlock *deadlock, size_t index)
+{
+	return ss_snapshot_thread(snapshot, deadlock->threads[index % deadlock->count]);
 }
 
 static void write_deadlock(const struct ss_snapshot *snapshot,
@@ -121,8 +143,9 @@ static void write_deadlock(const struct ss_snapshot *snapshot,
 		(void)fprintf(out, "; %zu more wait behind", deadlock->behind);
 	(void)fputs_unlocked(":\n", out);
 	for (size_t i = 0; i < shown; i++)
-		write_member(snapshot, ss_snapshot_thread(snapshot, deadlock->threads[i]),
-			     options, out);
+		write_member(snapshot, member(snapshot, deadlock, i),
+			     member(snapshot, deadlock, i + deadlock->count - 1), options,
+			     out);
 	if (shown < deadlock->count)
 		(void)fprintf(out, "  ... and %zu more threads (-v lists them)\n",
 			      deadlock->count - shown);
@@ -140,8 +163,10 @@ static void write_circle(const struct ss_circle *circle,
 	ss_style_write(SS_STYLE_NONE, options->color, out);
 	(void)fputs_unlocked(":\n", out);
 	for (size_t i = 0; i < SS_MIN(circle->count, (size_t)MEMBERS_MAX); i++)
-		write_member(circle->members[i].snapshot, circle->members[i].thread,
-			     options, out);
+		write_member(
+			circle->members[i].snapshot, circle->members[i].thread,
+			circle->members[(i + circle->count - 1) % circle->count].thread,
+			options, out);
 }
 
 static void write_blocker(const struct ss_snapshot *snapshot,

@@ -66,6 +66,13 @@ class Locks(LockCase):
                 self.assertIsNone((snapshot.thread(name)["wait"] or {}).get("owner_tid"))
         self.assertEqual(target.finish()[0], 0)
 
+    def test_pi_mutex_whose_owner_has_ended(self):
+        """The kernel refuses it, and the C library waits for ever."""
+        snapshot = self.snap(self.start("lockwaits").pid, mode="stop")
+        wait = snapshot.thread("ended-pi")["wait"]
+        self.assertEqual((wait["kind"], wait["owner_tid"]), ("mutex", None))
+        self.assertRegex(wait["text"], "^nothing, for ever: .* because its owner has ended")
+
     def test_timed_waits_that_go_on(self):
         """After a stop they are in restart_syscall, and still what they were."""
         target = self.start("lockwaits")
@@ -271,7 +278,8 @@ class Deadlocks(EndToEnd):
                          r"waits for the next; 3 more wait behind:\n  \d+ \(locker-0\) waits "
                          r"for mutex mutexes\+0x28 \(0x[0-9a-f]+\), held by \d+ "
                          r"\(locker-1\)\n    in take at [^\n]*deadlock.c:\d+\n    called from "
-                         r"take_next at ")
+                         r"take_next at [^\n]*\n    holds mutex mutexes\+0x0 \(0x[0-9a-f]+\)\n"
+                         r"  \d+ \(locker-1\) waits for .*\n    holds mutex mutexes\+0x28 ")
         target = self.start("lockwaits")
         text = self.run_tool("--mode=stop", target.pid).stdout.decode()
         self.assertRegex(text, r"\n6 threads wait, through 3 locks, for thread \d+ "

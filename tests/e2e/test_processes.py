@@ -81,7 +81,7 @@ class Processes(EndToEnd):
                          r"which waits for the next:\n"
                          r"  %d \(processes\) waits for mutex at 0x[0-9a-f]+, held by %d "
                          r"\(processes-b\) of another process\n    in take at [^\n]*\n"
-                         r"    called from wait_next at [^\n]*\n"
+                         r"    called from wait_next at [^\n]*\n    holds mutex at 0x[0-9a-f]+\n"
                          r"  %d \(processes-b\) waits for mutex at 0x[0-9a-f]+, held by %d "
                          % (first, second, second, first))
         self.assertRegex(text, r"\n    %d \(processes-b\) waits for mutex at " % second)
@@ -150,6 +150,18 @@ class Processes(EndToEnd):
             wait_until(lambda: read_text("/proc/%d/comm" % pid) == name + "\n", name)
         wait_until(lambda: blocked(pids[1]), "cat to wait")
         return pids
+
+    def test_only_child(self):
+        shell = self.start_command(["sh", "-c", "echo ready; sleep 1000; :"])
+        path = "/proc/%d/task/%d/children" % (shell.pid, shell.pid)
+        wait_until(lambda: read_text(path), "the child")
+        child = int(read_text(path).split()[0])
+        self.addCleanup(kill, child)
+        wait_until(lambda: read_text("/proc/%d/comm" % child) == "sleep\n" and
+                   read_text("/proc/%d/syscall" % child)[:1].isdigit(), "it to sleep")
+        wait = self.snap(shell.pid, mode="stop").threads[0]["wait"]
+        self.assertEqual(wait["text"], "any child process: %d (sleep, sleeping)" % child)
+        self.assertEqual(wait["beyond"], "%d (sleep) waits for 16 min to pass" % child)
 
     def test_other_users(self):
         """What another user's process waits for is not told, also to root."""
