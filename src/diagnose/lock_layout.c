@@ -206,6 +206,7 @@ static const char *kind_of(enum ss_lock_layout layout)
 		[SS_LOCK_RUST_COND] = "a signal of Rust Condvar",
 		[SS_LOCK_RUST_ONCE] = "another thread in the initialisation (Once)",
 		[SS_LOCK_RUST_PARK] = "unpark() of this Rust thread",
+		[SS_LOCK_JAVA] = "a Java monitor",
 	};
 
 	return names[layout];
