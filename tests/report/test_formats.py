@@ -107,6 +107,19 @@ class Formats(ReportTest):
         self.assertEqual((frame["named"], frame["module"], frame["inlined"]), (True, 0, False))
         self.assertTrue(frame["file"].endswith("shop.c"), frame)
 
+    def test_json_is_documented(self):
+        with open(os.path.join(SOURCE, "man", "stacksnap-report-json.5"),
+                  encoding="utf-8") as file:
+            page = file.read().replace("\\-", "-")
+        data = json.loads(self.report("-f", "json", self.shop()).stdout)
+        members = set(data)
+        for rows in data.values():
+            members |= {key for row in rows if isinstance(row, dict) for key in row} \
+                if isinstance(rows, list) else set()
+        self.assertGreater(len(members), 40)
+        for member in members:
+            self.assertRegex(page, r"\b%s\b" % member)
+
     def test_perf(self):
         stacks = parse_perf(self.report("-f", "perf", self.shop()).stdout.decode())
         self.assertEqual(stacks, {("main", *IDLE): [PERIOD] * 10,
