@@ -180,6 +180,49 @@ static bool write_functions(const struct ss_condensed *condensed,
 	return true;
 }
 
+static bool lacks_names(const struct ss_condensed *condensed,
+			const struct ss_weights *weights, uint32_t function,
+			const struct ss_report_options *options)
+{
+	const struct ss_profile *profile = &condensed->profile;
+	uint64_t module = ss_profile_function_at(profile, function)->module;
+
+	return condensed->functions[function].count > 0 && module != SS_NUMBER_NOT &&
+	       profile->modules.items[module].build_id &&
+	       !profile->modules.items[module].problem &&
+	       100.0 * (double)weights->functions[function].total >=
+		       options->threshold * (double)profile->samples;
+}
+
+/* What would name the places in modules that were found, but have no symbols. */
+static void write_nameless(const struct ss_condensed *condensed,
+			   const struct ss_weights *weights,
+			   const struct ss_report_options *options, FILE *out)
+{
+	const struct ss_profile *profile = &condensed->profile;
+	bool any = false;
+
+	for (uint32_t i = 0; i < profile->functions.count; i++) {
+		if (!lacks_names(condensed, weights, i, options))
+			continue;
+		const struct ss_profile_module *module =
+			&profile->modules
+				 .items[ss_profile_function_at(profile, i)->module];
+		if (!any)
+			ss_report_write_heading("No names (a debug file of the build has "
+						"them: --debug-dir, --debuginfod)",
+						options, out);
+		any = true;
+		(void)fputs("  ", out);
+		ss_quantity_write_things(condensed->functions[i].count, "place", out);
+		(void)fputs(" in ", out);
+		ss_escape_write(module->path, NULL, out);
+		(void)fputs(" [", out);
+		ss_escape_write(module->build_id, NULL, out);
+		(void)fputs("]\n", out);
+	}
+}
+
 static void write_notes(const struct ss_profile *profile,
 			const struct ss_report_options *options, FILE *out)
 {
@@ -207,7 +250,10 @@ static bool write_tables(const struct ss_profile *profile,
 	    !ss_report_write_waits(profile, options, out))
 		return false;
 	ss_report_write_heading("Calls", options, out);
-	return ss_report_write_tree(condensed, weights, options, out);
+	if (!ss_report_write_tree(condensed, weights, options, out))
+		return false;
+	write_nameless(condensed, weights, options, out);
+	return true;
 }
 
 static struct ss_error *write_text(const struct ss_profile *profile,

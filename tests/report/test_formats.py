@@ -213,7 +213,9 @@ class Formats(ReportTest):
         path = d.write(self.path("places.ss"))
         text = self.report("--threshold=0", path).stdout.decode()
         calls = text[text.index("\nCalls\n"):].splitlines()[2:]
-        self.assertEqual([" ".join(line.split()) for line in calls], [
+        self.assertRegex(calls[-2], "^No names .*--debug-dir, --debuginfod")
+        self.assertEqual(calls[-1], "  44 places in %s [%s]" % (bare, build_id))
+        self.assertEqual([" ".join(line.split()) for line in calls[:-3]], [
             "50.0 % shop_parse (libshop.so)", "50.0 % libbare.so+0x3000",
             "40.0 % shop_start (libshop.so)", "40.0 % libbare.so (no names: 43 places)",
             "10.0 % shop_serve (libshop.so)", "10.0 % [unmapped] (no names: 10 places)"])
