@@ -85,6 +85,10 @@ static void write_node(const struct ss_thread *thread, uint8_t style, FILE *out)
 			   thread->state == 'R' ? "runs" :
 						  "",
 			   out);
+		if (thread->wait && thread->wait->beyond) {
+			(void)fputs_unlocked("\\n", out);
+			write_text(thread->wait->beyond, out);
+		}
 	}
 	(void)fputc_unlocked('"', out);
 	if (style & STYLE_DEADLOCK)

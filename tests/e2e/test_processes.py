@@ -112,6 +112,18 @@ class Processes(EndToEnd):
         self.assertEqual((len(snapshot.threads), snapshot.data["circles"]), (1, []))
         self.run_tool("hang", FOR, first, status=(4,))
 
+    def test_nobody_else_is_disturbed(self):
+        """The other process is not put on a processor for it."""
+        first, second, _ = self.begin("mutex")
+
+        def runs():
+            return read_text("/proc/%d/schedstat" % second).split()[2]
+
+        before = runs()
+        snapshot = self.look(first, "stop")
+        self.assertEqual(len(snapshot.data["circles"]), 1)
+        self.assertEqual(runs(), before)
+
     def test_chain(self):
         """wants-lock waits for holds-lock, that for a pipe, its writer for a file lock, and
         who holds that for nobody."""
@@ -137,6 +149,12 @@ class Processes(EndToEnd):
                          r"\(holds-lock\), which waits for input from fd \d+, pipe, written "
                          r"by %d \(processes-b\)(?:, perhaps others)?; %d \(processes-b\) waits for an exclusive "
                          r"lock of " % (second, second))
+
+    def test_chain_in_the_graph(self):
+        first, second, _ = self.begin("chain")
+        graph = self.run_tool("-f", "dot", first).stdout.decode()
+        self.assertRegex(graph, r'\\nholds-lock\\ninput from fd [^"]*\\n%d \(processes-b\) waits '
+                         r'for an exclusive lock' % second)
 
     def pipeline(self, *words):
         """sleep | cat, begun so; the pids of both."""
