@@ -171,8 +171,12 @@ static void look_again(struct follow *follow, struct ss_capture *capture)
 
 	for (size_t i = 0; i < follow->leads.count; i++)
 		take_activity(&parties[i], &parties[i].before);
-	for (size_t i = 0; i < follow->leads.count; i++)
+	for (size_t i = 0; i < follow->leads.count; i++) {
+		struct ss_leads known = follow->leads;
 		capture_party(&parties[i]);
+		if (parties[i].capture) /* for who shares its locks */
+			ss_leads_find(&known, parties[i].capture, parties[i].target);
+	}
 	for (size_t i = 0; i < follow->leads.count; i++)
 		take_activity(&parties[i], &parties[i].after);
 	/* Where only some of its threads were asked for, the others may let go. */

@@ -75,17 +75,20 @@ static const struct ss_thread *find_joined(const struct ss_snapshot *snapshot,
 	return joined && joined->inner_tid == (pid_t)lock->value ? joined : NULL;
 }
 
-/* One of another process, which shares the lock. Ids of locks are those of a pid
-   namespace: it must be the one that we see. */
-static const struct ss_thread *find_outside(const struct ss_snapshot *snapshot, pid_t tid)
+/* One of the process that shares the lock. Ids of locks are those of a pid namespace: it
+   must be the one that we see. */
+static const struct ss_thread *find_outside(const struct ss_snapshot *snapshot,
+					    const struct ss_thread *waiter, pid_t tid)
 {
+	const struct ss_thread_facts *facts =
+		ss_facts_find_thread(snapshot->facts, waiter->tid);
 	const struct ss_snapshot *other;
 
 	for (size_t i = 0; (other = ss_snapshot_party(snapshot, i)) != NULL; i++) {
-		const struct ss_thread *thread =
-			other == snapshot ? NULL : ss_snapshot_find_thread(other, tid);
-		if (thread && thread->inner_tid == tid)
-			return thread;
+		if (other == snapshot || !facts || other->process.pid != facts->sharer)
+			continue;
+		const struct ss_thread *thread = ss_snapshot_find_thread(other, tid);
+		return thread && thread->inner_tid == tid ? thread : NULL;
 	}
 	return NULL;
 }
@@ -101,7 +104,7 @@ static const struct ss_thread *find_named(struct ss_snapshot *snapshot,
 		       futex->operation == FUTEX_LOCK_PI2;
 
 	if (!owner && (lock->shared || !futex->private))
-		owner = find_outside(snapshot, lock->owner);
+		owner = find_outside(snapshot, thread, lock->owner);
 	if (!owner || !lives(owner)) {
 		*why = explain_missing(snapshot, lock->owner,
 				       lock->shared || !futex->private);

@@ -42,6 +42,8 @@ struct ss_thread_facts {
 	struct ss_memory_fact memory[SS_SYSCALL_ARGS]; /* to which that argument points */
 	struct ss_memory_fact lock; /* around the futex that it is blocked on */
 	unsigned moment;	    /* see struct ss_lock_copy */
+	pid_t sharer; /* another process, which has the memory that the lock lies in and a
+			 thread with an id that the lock names; 0: none is known */
 	bool stood_still; /* in this wait, while other processes were looked at */
 	struct ss_process_fact tracer; /* pid 0: none */
 	struct ss_process_fact holder; /* of the file lock that it waits for; pid 0 */

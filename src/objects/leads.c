@@ -113,7 +113,7 @@ static struct object object_at(const struct ss_target *target, uint64_t address)
 		return object;
 	for (const char *at = text.bytes;
 	     ss_maps_next(&at, text.bytes + text.size, &entry);) {
-		if (address >= entry.start && address < entry.end)
+		if (address >= entry.start && address < entry.end && entry.shared)
 			object = (struct object){ entry.device, entry.inode };
 	}
 	return object;
@@ -130,7 +130,8 @@ static bool maps_object(pid_t pid, const struct object *object)
 		return false;
 	for (const char *at = text.bytes;
 	     ss_maps_next(&at, text.bytes + text.size, &entry);) {
-		if (entry.device == object->device && entry.inode == object->inode)
+		if (entry.shared && entry.device == object->device &&
+		    entry.inode == object->inode)
 			return true;
 	}
 	return false;
@@ -152,8 +153,7 @@ static pid_t process_of(pid_t tid)
 
 /* The ids in locks are those of the pid namespace: followed where there is but one. */
 static void add_sharer(struct ss_leads *leads, const struct ss_capture *capture,
-		       const struct ss_target *target,
-		       const struct ss_thread_facts *facts)
+		       const struct ss_target *target, struct ss_thread_facts *facts)
 {
 	struct object object = {};
 	struct ss_futex futex;
@@ -172,9 +172,21 @@ static void add_sharer(struct ss_leads *leads, const struct ss_capture *capture,
 		pid_t pid = process_of(tid);
 		if (pid && object.inode == 0)
 			object = object_at(target, futex.address);
-		if (pid && object.inode && maps_object(pid, &object))
-			add(leads, pid);
+		if (!pid || !object.inode || !maps_object(pid, &object))
+			continue;
+		facts->sharer = pid;
+		add(leads, pid);
 	}
+}
+
+/* Those of a capture that nobody shares yet. */
+static struct ss_thread_facts *find_facts(const struct ss_capture *capture, pid_t tid)
+{
+	const struct ss_thread_facts *found = ss_facts_find_thread(capture->facts, tid);
+
+	return found ? &capture->facts->threads
+				.items[found - capture->facts->threads.items] :
+		       NULL;
 }
 
 void ss_leads_find(struct ss_leads *leads, const struct ss_capture *capture,
@@ -182,8 +194,7 @@ void ss_leads_find(struct ss_leads *leads, const struct ss_capture *capture,
 {
 	for (size_t i = 0; i < capture->threads.count && capture->facts; i++) {
 		const struct ss_capture_thread *thread = &capture->threads.items[i];
-		const struct ss_thread_facts *facts =
-			ss_facts_find_thread(capture->facts, thread->tid);
+		struct ss_thread_facts *facts = find_facts(capture, thread->tid);
 		const struct ss_call *call = facts ? ss_call_find(facts->call.number) :
 						     NULL;
 		if (!facts || facts->state == 'R')

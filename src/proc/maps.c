@@ -7,12 +7,14 @@
 
 static const char deleted_suffix[] = " (deleted)";
 
-static bool scan_prot(struct ss_scan *s, unsigned *ret)
+static bool scan_permissions(struct ss_scan *s, struct ss_maps_entry *e)
 {
 	if (s->end - s->at < 4)
 		return false;
-	*ret = (s->at[0] == 'r' ? PROT_READ : 0u) | (s->at[1] == 'w' ? PROT_WRITE : 0u) |
-	       (s->at[2] == 'x' ? PROT_EXEC : 0u);
+	e->prot = (s->at[0] == 'r' ? PROT_READ : 0u) |
+		  (s->at[1] == 'w' ? PROT_WRITE : 0u) |
+		  (s->at[2] == 'x' ? PROT_EXEC : 0u);
+	e->shared = s->at[3] == 's';
 	s->at += 4;
 	return true;
 }
@@ -47,7 +49,7 @@ static bool parse_line(struct ss_scan *s, struct ss_maps_entry *e)
 	*e = (struct ss_maps_entry){};
 	if (!ss_scan_number(s, 16, &e->start) || !ss_scan_char(s, '-') ||
 	    !ss_scan_number(s, 16, &e->end) || !ss_scan_char(s, ' ') ||
-	    !scan_prot(s, &e->prot) || !ss_scan_char(s, ' ') ||
+	    !scan_permissions(s, e) || !ss_scan_char(s, ' ') ||
 	    !ss_scan_number(s, 16, &e->offset) || !ss_scan_char(s, ' ') ||
 	    !scan_device(s, &e->device) || !ss_scan_char(s, ' ') ||
 	    !ss_scan_number(s, 10, &e->inode))

@@ -16,6 +16,7 @@ struct ss_maps_entry {
 	uint64_t device;  /* major << 32 | minor */
 	uint64_t inode;	  /* 0: no file */
 	unsigned prot;	  /* PROT_READ | PROT_WRITE | PROT_EXEC */
+	bool shared;	  /* what is written is seen by others who map it */
 	bool deleted;	  /* the name ended in " (deleted)", which name leaves out */
 	const char *name; /* into the text, not terminated, newlines still as \012 */
 	size_t name_size; /* 0: anonymous */

@@ -35,9 +35,11 @@ static void test_fields(void **state)
 	assert_int_equal(entry.name_size, 4);
 	assert_memory_equal(entry.name, "/a b", 4);
 	assert_false(entry.deleted);
+	assert_true(entry.shared);
 	assert_true(first(
 		"ffffffffff600000-ffffffffff601000 --xp 00000000 00:00 0 [vsyscall]"));
 	assert_int_equal(entry.end, 0xffffffffff601000);
+	assert_false(entry.shared);
 	assert_true(first("1000-2000 rw-p 00000000 00:00 0 \n"));
 	assert_int_equal(entry.name_size, 0);
 }
