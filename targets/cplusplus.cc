@@ -37,7 +37,8 @@
  * "long-names":
  *		void listed<0, 1, ..., 899>(), of more than 1,024 bytes also when mangled
  *		void doubled<names::pair<names::pair<...>, ...> >(), of 200,000 when
- *demangled run_long_names()
+ *		demangled
+ *		run_long_names()
  */
 #include "target.h"
 

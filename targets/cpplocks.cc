@@ -20,12 +20,13 @@
 
 #include "target.h"
 
-namespace app {
+namespace app
+{
 std::mutex one, two, three;
 std::shared_mutex shared;
 std::condition_variable signalled;
 std::once_flag once;
-}
+} // namespace app
 
 static std::mutex ready;
 static std::condition_variable arrived;

@@ -109,8 +109,8 @@ int main(int argc, char **argv)
 	if (count > MOST)
 		return 64;
 	c11 = strcmp(kind, "c11") == 0;
-	refused = count == 1 && (strcmp(kind, "errorcheck") == 0 ||
-				 strcmp(kind, "recursive") == 0);
+	refused = count == 1 &&
+		  (strcmp(kind, "errorcheck") == 0 || strcmp(kind, "recursive") == 0);
 	for (unsigned i = 0; i < count; i++)
 		init_mutex(kind, i);
 	pthread_barrier_init(&all_hold, NULL, count);

@@ -5,25 +5,26 @@
  * lockwaits [NAME]
  *
  * Thread				waits in		for
- *	reads-pipe (or NAME)		read			a pipe: it holds
- *held_lock, held_shared (to write) wants-mutex			pthread_mutex_lock
- *held_lock, which reads-pipe has wants-timed			pthread_mutex_timedlock
- *the same wants-behind			pthread_mutex_lock	second_lock, which
- *wants-mutex has wants-read			pthread_rwlock_rdlock	held_shared
+ *	reads-pipe (or NAME)		read			a pipe: it holds held_lock,
+ *								held_shared (to write)
+ *	wants-mutex			pthread_mutex_lock	held_lock, which reads-pipe has
+ *	wants-timed			pthread_mutex_timedlock	the same
+ *	wants-behind			pthread_mutex_lock	second_lock, which wants-mutex has
+ *	wants-read			pthread_rwlock_rdlock	held_shared
  *	wants-write			pthread_rwlock_wrlock	the same
- *	wants-read-held			pthread_rwlock_wrlock	read_shared, which main
- *has to read nobody-signals			pthread_cond_wait	lonely_cond
+ *	wants-read-held			pthread_rwlock_wrlock	read_shared, which main has to read
+ *	nobody-signals			pthread_cond_wait	lonely_cond
  *	timed-cond			pthread_cond_timedwait	timed_cond
  *	sem-waiter			sem_wait		empty_sem
- *	barrier-waiter			pthread_barrier_wait	wide_barrier, the first of
- *three joins-reader			pthread_join		the end of reads-pipe
+ *	barrier-waiter			pthread_barrier_wait	wide_barrier, the first of three
+ *	joins-reader			pthread_join		the end of reads-pipe
  *	join-a, join-b			pthread_join		each other
- *	once-first			poll			in the initialisation of
- *once once-second			pthread_once		once ended-lock
- *pthread_mutex_lock	ended_lock, whose owner has ended ended-pi
- *pthread_mutex_lock	ended_pi, a PI mutex, likewise
- *	writes-stream			putc			the stream that locks-stream
- *holds locks-stream			poll			it has called flockfile
+ *	once-first			poll			in the initialisation of once
+ *	once-second			pthread_once		once
+ *	ended-lock			pthread_mutex_lock	ended_lock, whose owner has ended
+ *	ended-pi			pthread_mutex_lock	ended_pi, a PI mutex, likewise
+ *	writes-stream			putc			the stream that locks-stream holds
+ *	locks-stream			poll			it has called flockfile
  *
  * Above the libc's frames is wait_NAME (such as wait_mutex) or target_block, then the
  * end of every thread of a target.

@@ -3,8 +3,8 @@
  * that the name of 1 KB in the symbol table is one of 200 KB when it is demangled.
  *
  * Thread "worker":	poll, target_block, void hold<pair_of_many_types<...>>(),
- *worker_routine, target_thread_main, start_thread, clone3 The main thread:	read,
- *target_wait, main, libc's start, _start.
+ *			worker_routine, target_thread_main, start_thread, clone3
+ * The main thread:	read, target_wait, main, libc's start, _start.
  */
 #include "target.h"
 

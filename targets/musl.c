@@ -1,6 +1,6 @@
 /*
  * musl: for a libc that has no unwind tables; the test compiles it with musl-gcc. Each
- *thread waits below the libc, "sorted" in a function that the libc calls:
+ * thread waits below the libc, "sorted" in a function that the libc calls:
  *	..., in_poll, descend, descend, descend, thread_routine, target_thread_main, ...
  *	..., in_cond, ...			the same in pthread_cond_wait
  *	..., in_poll, compare, ..., in_sort, ...	in a call of qsort

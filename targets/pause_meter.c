@@ -5,7 +5,8 @@
  *
  * Thread "meter":	measure, thread_routine, target_thread_main, start_thread, clone3
  *			(above measure: clock_gettime, and the vDSO's, for most of the
- *time) Threads "blocked-I":	poll, target_block, DEPTH times descend, block_routine,
+ *			time)
+ * Threads "blocked-I":	poll, target_block, DEPTH times descend, block_routine,
  *			target_thread_main, start_thread, clone3
  * The layout of MAPFILE is in pause_meter.h.
  */

@@ -1,8 +1,9 @@
 /*
  * realigned: functions that align their stack to more than the ABI says and also make
- *room of a size that is not known before: their CFI has expressions. Thread "aligned":
- *	poll, target_block, align, align, align, thread_routine, target_thread_main,
- *	start_thread, clone3
+ * room of a size that is not known before: their CFI has expressions.
+ *
+ * Thread "aligned":	poll, target_block, align, align, align, thread_routine,
+ *			target_thread_main, start_thread, clone3
  */
 #include "target.h"
 

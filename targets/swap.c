@@ -1,7 +1,7 @@
 /*
  * Programs and libraries of which another build can be put in the place of the one that
  * runs. Both builds differ in nothing but the names of their functions, which are of
- *equal length: whoever reads the other file gives a name from it to every frame.
+ * equal length: whoever reads the other file gives a name from it to every frame.
  *
  * swap_right [LIBRARY]		(none)
  * swap_right_static [PROGRAM]	(none): executes it a little after a tracer has left
@@ -12,7 +12,7 @@
  * and with a library:
  *	poll, target_block, right_deeper, right_deep, right_inner, right_outer, ...
  * The main thread: read, target_wait, main, libc's start, _start; with a program
- *await_tracer instead of target_wait.
+ * await_tracer instead of target_wait.
  */
 #include "target.h"
 #include "swap.h"

@@ -46,8 +46,7 @@ int main(void)
 {
 	struct sigaction action = { .sa_sigaction = on_timer,
 				    .sa_flags = SA_RESTART | SA_SIGINFO };
-	struct sigevent event = { .sigev_notify = SIGEV_SIGNAL,
-				  .sigev_signo = SIGRTMIN };
+	struct sigevent event = { .sigev_notify = SIGEV_SIGNAL, .sigev_signo = SIGRTMIN };
 	struct itimerspec spec = { .it_value.tv_nsec = 1000000,
 				   .it_interval.tv_nsec = 1000000 };
 	timer_t timer;

@@ -5,9 +5,10 @@
  * vfork_parent [OTHERS]	(3)
  *
  * Thread "vforker":	state D; vfork, run_vfork, target_thread_main, start_thread,
- *clone3 (the child runs on its stack, so a reader may see less) Threads "other-I":
- *poll, target_block, other_routine, target_thread_main, start_thread, clone3 Before
- *"ready" comes a line "vforker TID".
+ *			clone3 (the child runs on its stack, so a reader may see less)
+ * Threads "other-I":	poll, target_block, other_routine, target_thread_main,
+ *			start_thread, clone3
+ * Before "ready" comes a line "vforker TID".
  */
 #include "target.h"
 

@@ -1,22 +1,24 @@
 /*
  * wrecked: threads whose stacks are damaged, or not where stacks usually are. Those that
  * call block() begin with poll, target_block; those that end as usual with
- *thread_routine, target_thread_main, start_thread, clone3.
+ * thread_routine, target_thread_main, start_thread, clone3.
  *
  * "bad-unmapped"	a call of a pointer to where nothing is mapped, which raised a
- *signal: "bad-data"		the same of a pointer to data: on_signal, __restore_rt, a
- *frame without a name, run_bad_..., and as usual "smashed"		smash, then a
- *return address that is none
+ *			signal:
+ * "bad-data"		the same of a pointer to data: on_signal, __restore_rt, a frame
+ *			without a name, run_bad_..., and as usual
+ * "smashed"		smash, then a return address that is none
  * "self-frame"		self_frame (no CFI), whose saved frame pointer points to itself,
- *and whose return address leads back into it
+ *			and whose return address leads back into it
  * "first-frame"	first_frame (no CFI, frame pointer zero), nobody_called: as in a
- *goroutine, whose first function was entered by a jump "cfi-loop"
- *cfi_loop, whose CFI says that it was called by itself, at the same place "cfi-far"
- *cfi_far, whose CFI says that its caller's frame is far away "sp-nowhere"
- *sp_nowhere, with a stack pointer of 16, in pause()
+ *			goroutine, whose first function was entered by a jump
+ * "cfi-loop"		cfi_loop, whose CFI says that it was called by itself, at the
+ *			same place
+ * "cfi-far"		cfi_far, whose CFI says that its caller's frame is far away
+ * "sp-nowhere"		sp_nowhere, with a stack pointer of 16, in pause()
  * "coroutine"		in_coroutine, coroutine, __start_context: on a stack of
- *makecontext() "mapped-stack"	the same on a stack made by mmap(), with unmapped pages
- *around it
+ *			makecontext()
+ * "mapped-stack"	the same on a stack made by mmap(), with unmapped pages around it
  */
 #include "target.h"
 

@@ -2,24 +2,27 @@
 
 #include <stdarg.h>
 #include <stdio.h>
+#include <string.h>
 
+#include "base/cleanup.h"
 #include "base/vector.h"
 
 void ss_words_add(struct ss_words *words, const char *format, ...)
 {
+	_cleanup_free_ char *text = NULL;
 	va_list args;
 
 	va_start(args, format);
-	int size = vsnprintf(NULL, 0, format, args);
+	int size = vasprintf(&text, format, args);
 	va_end(args);
-	if (size < 0 || !ss_vector_reserve_bytes((void **)&words->bytes, &words->capacity,
-						 words->size + (size_t)size + 1, 1)) {
+	if (size < 0)
+		text = NULL; /* undefined after a failure */
+	if (!text || !ss_vector_reserve_bytes((void **)&words->bytes, &words->capacity,
+					      words->size + (size_t)size + 1, 1)) {
 		words->failed = true;
 		return;
 	}
-	va_start(args, format);
-	(void)vsnprintf(words->bytes + words->size, (size_t)size + 1, format, args);
-	va_end(args);
+	memcpy(words->bytes + words->size, text, (size_t)size + 1);
 	words->size += (size_t)size;
 }
 

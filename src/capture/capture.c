@@ -84,15 +84,17 @@ static void open_perf_map(struct ss_capture *capture, const struct ss_attempt *a
    and opens the modules that it refers to. */
 static struct ss_capture *settle(struct ss_attempt *a, struct ss_capture *completed)
 {
+	struct ss_capture *captured = take_ptr(a->capture);
+
 	if (completed) {
-		ss_complete_merge(completed, take_ptr(a->capture));
+		ss_complete_merge(completed, captured);
 	} else {
-		completed = take_ptr(a->capture);
+		completed = captured;
 		if (!a->options->no_waits)
 			ss_objects_look(completed, a->target, &a->memory);
 	}
 	ss_files_open(completed, a->target, &a->memory, a->maps_fd);
-	if (!completed->perf_map)
+	if (completed && !completed->perf_map)
 		open_perf_map(completed, a);
 	return completed;
 }
@@ -170,9 +172,10 @@ struct ss_error *ss_capture_complete(struct ss_capture *capture, struct ss_targe
 	_cleanup_free_ pid_t *sorted = calloc(count + 1, sizeof(*sorted));
 	struct ss_wanted wanted = { .capture = capture, .tids = sorted, .count = count };
 	struct ss_capture_options o;
-	struct ss_error *error = sorted ? read_options(options, &o) :
-					  ss_error_no_memory();
 
+	if (!sorted)
+		return ss_error_no_memory();
+	struct ss_error *error = read_options(options, &o);
 	if (!error)
 		error = ss_target_check(target);
 	if (error || count == 0 || target->listing)

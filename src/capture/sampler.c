@@ -275,14 +275,19 @@ static struct ss_error *look(struct ss_sampler *sampler, struct ss_tick *tick)
 	return error;
 }
 
-/* Whether there is nothing to do: nobody has run, so nothing is mapped anew either. */
+/* Whether there is nothing to do: nobody has run, so nothing is mapped anew either. The
+   threads of a process that has ended do not run any more, but it is not still. */
 static bool is_still(const struct ss_sampler *sampler)
 {
+	bool alive = false;
+
 	for (size_t i = 0; i < sampler->threads.count; i++) {
-		if (sampler->threads.items[i].touched || sampler->threads.items[i].gone)
+		const struct ss_sampled *thread = &sampler->threads.items[i];
+		if (thread->touched || thread->gone)
 			return false;
+		alive |= thread->state != 'Z';
 	}
-	return sampler->threads.count > 0 && sampler->world.capture;
+	return alive && sampler->world.capture;
 }
 
 struct ss_error *ss_sampler_tick(struct ss_sampler *sampler, struct ss_tick *ret)

@@ -165,9 +165,10 @@ static void keep_before(struct ss_world *world)
 static struct ss_error *take_next(struct ss_world *world)
 {
 	struct ss_capture *capture = ss_capture_new();
-	struct ss_error *error = capture ? ss_regions_read(capture, &world->next) :
-					   ss_error_no_memory();
 
+	if (!capture)
+		return ss_error_no_memory();
+	struct ss_error *error = ss_regions_read(capture, &world->next);
 	if (error) {
 		ss_capture_free(capture);
 		return error;

@@ -55,11 +55,13 @@ static void limit(int resource, uint64_t soft, uint64_t hard)
 {
 	struct rlimit now = {};
 
-	if (getrlimit(resource, &now) < 0)
+	/* The libc's functions differ in the type of their first argument. */
+	if (syscall(SYS_prlimit64, 0, resource, NULL, &now) < 0)
 		return;
 	now.rlim_max = SS_MIN(now.rlim_max, hard);
 	now.rlim_cur = SS_MIN(SS_MIN(now.rlim_cur, soft), now.rlim_max);
-	(void)setrlimit(resource, &now); /* lowering is always allowed */
+	/* Lowering is always allowed. */
+	(void)syscall(SYS_prlimit64, 0, resource, &now, NULL);
 }
 
 void ss_confine_files(bool keep_places)

@@ -128,7 +128,9 @@ static bool add_without(scmp_filter_ctx filter, int call, unsigned argument,
 
 static bool add_equal(scmp_filter_ctx filter, int call, unsigned argument, uint64_t value)
 {
-	const struct scmp_arg_cmp equal = SCMP_CMP64(argument, SCMP_CMP_EQ, value);
+	const struct scmp_arg_cmp equal = { .arg = argument,
+					    .op = SCMP_CMP_EQ,
+					    .datum_a = value };
 
 	return seccomp_rule_add_array(filter, SCMP_ACT_ALLOW, call, 1, &equal) == 0;
 }

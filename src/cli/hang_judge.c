@@ -96,13 +96,14 @@ static struct ss_error *work(void *data, struct ss_sandbox_board *board, FILE *o
 		return error;
 	board->step = STEP_PRINT;
 	board->result[0] = ss_progress_verdict(progress);
+	if (ss_progress_verdict(progress) < job->quiet_below)
+		return NULL;
 	const struct ss_render_options render_options = {
 		.size = sizeof(render_options),
 		.verbose = job->options->verbose,
 		.color = job->color,
 	};
-	if (ss_progress_verdict(progress) < job->quiet_below)
-		return NULL;
+	/* cppcheck-suppress returnDanglingLifetime; an error is no part of them */
 	return job->writer(series.snapshots[series.count - 1], progress, &render_options,
 			   out);
 }

@@ -6,8 +6,8 @@
 
 #include "diagnose/lock_layout.h"
 
-/* The thread that holds the lock for which thread waits, or NULL and the reason in
- *why (in the snapshot's strings, or constant; NULL: such a lock has no owner). */
+/* The thread that holds the lock for which thread waits, or NULL and in *why the reason
+   (in the snapshot's strings, or constant; NULL: such a lock has no owner). */
 const struct ss_thread *
 ss_lock_owner_find(struct ss_snapshot *snapshot, const struct ss_thread *thread,
 		   const struct ss_futex *futex, const struct ss_lock_sign *sign,

@@ -278,7 +278,8 @@ static enum ss_verdict find_verdict(struct ss_progress *progress)
 		counts[progress->threads[i].movement] = true;
 		stuck |= progress->threads[i].stuck;
 	}
-	if (has_deadlock(progress) | has_circle(progress))
+	bool circle = has_circle(progress); /* is noted, whatever else there is */
+	if (has_deadlock(progress) || circle)
 		return SS_VERDICT_DEADLOCK;
 	if (stuck)
 		return SS_VERDICT_STUCK;

@@ -41,7 +41,9 @@ void ss_bytes_put_number(struct ss_bytes *bytes, uint64_t value)
 
 void ss_bytes_put_signed(struct ss_bytes *bytes, int64_t value)
 {
-	ss_bytes_put_number(bytes, (uint64_t)value << 1 ^ (uint64_t)(value >> 63));
+	uint64_t sign = value < 0 ? UINT64_MAX : 0;
+
+	ss_bytes_put_number(bytes, (uint64_t)value << 1 ^ sign);
 }
 
 void ss_bytes_put_text(struct ss_bytes *bytes, const char *text)

@@ -79,12 +79,11 @@ static void end_process(struct ss_followed *followed)
 
 static bool begin_process(struct ss_followed *followed)
 {
+	if (followed->process != SS_ID_NONE)
+		return true;
 	const struct ss_target *target = followed->target;
 	_cleanup_free_ char *name = NULL;
 	_cleanup_free_ char *executable = NULL;
-
-	if (followed->process != SS_ID_NONE)
-		return true;
 	ss_target_describe(target, &name, &executable);
 	followed->process = ss_writer_add_process(followed->writer, target->pid,
 						  target->start_time, name ? name : "",

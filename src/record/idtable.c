@@ -64,7 +64,7 @@ static bool add(struct ss_idtable *table, const void *key, size_t size, uint64_t
 	size_t at = (table->key_count + ALIGNMENT - 1) & ~(size_t)(ALIGNMENT - 1);
 
 	if (at / ALIGNMENT >= UINT32_MAX || size > UINT32_MAX ||
-	    table->count >= SS_ID_NONE - 1 ||
+	    table->count + 1 >= SS_ID_NONE ||
 	    !ss_vector_reserve_bytes((void **)&table->keys, &table->key_capacity,
 				     at + size + ALIGNMENT, 1) ||
 	    !ss_vector_reserve_bytes((void **)&table->items, &table->capacity,

@@ -10,8 +10,8 @@
 
 /*
  * Of all frames of a snapshot, which was made from the sampler's last look. *proved: each
- * area was asked for while the thread could not move. If not, the answer is that of now, the
- * threads concerned are unplaced, and the next look tries to prove it.
+ * area was asked for while the thread could not move. If not, the answer is that of now,
+ * the threads concerned are unplaced, and the next look tries to prove it.
  */
 enum ss_world_answer ss_placing_check(struct ss_sampler *sampler,
 				      const struct ss_snapshot *snapshot, bool *proved);

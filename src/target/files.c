@@ -120,7 +120,7 @@ static int open_file(struct ss_module_impl *module, const struct ss_target *targ
 	int errnum = errno;
 	fd = ss_files_open_below_root(target, module->pub.path, 0, &st);
 	if (fd < 0)
-		ss_module_set_problem(module, problem_of(module, errnum));
+		ss_module_set_problem(module, "%s", problem_of(module, errnum));
 	if (fd >= 0 && !file_agrees(module, fd, &st)) {
 		close_cleanup(&fd);
 		return -1;
