@@ -85,7 +85,7 @@ static void wait_class(struct ss_freeze *freeze, bool runs)
 			return;
 		/* Few only: looking at many takes longer than they need to stop. */
 		if (late <= SS_STOP_FEW && now >= look_ns) {
-			ss_stop_give_up_sleeping(freeze);
+			ss_stop_look_at_late(freeze);
 			look_ns = ss_freeze_now() + LATE_STEP_NS;
 		}
 		ss_stop_wait(freeze, late, freeze->round_ns);
@@ -267,7 +267,7 @@ void ss_freeze_each(struct ss_freeze *freeze, ss_freeze_copier *copy, void *data
 		if (late == 0 || now >= freeze->deadline_ns)
 			return;
 		if (late <= SS_STOP_FEW && now >= look_ns) {
-			ss_stop_give_up_sleeping(freeze);
+			ss_stop_look_at_late(freeze);
 			look_ns = now + LATE_STEP_NS;
 		}
 		ss_stop_wait(freeze, late, freeze->deadline_ns);

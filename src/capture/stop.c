@@ -109,7 +109,7 @@ void ss_stop_poll(struct ss_freeze *freeze, struct ss_task *task)
 		task->signal = info.si_signo;
 }
 
-void ss_stop_give_up_sleeping(struct ss_freeze *freeze)
+void ss_stop_look_at_late(struct ss_freeze *freeze)
 {
 	_cleanup_text_ struct ss_text text = {};
 	struct ss_stat stat;
@@ -124,6 +124,10 @@ void ss_stop_give_up_sleeping(struct ss_freeze *freeze)
 		task->slow = stat.state == 'D' || stat.state == 'Z' || stat.state == 'X';
 		if (task->slow)
 			task->state = stat.state;
+		/* A thread that executes a program takes over the id of the leader, which
+		   was told to stop in its place. To be told twice does no harm. */
+		else
+			(void)ptrace(PTRACE_INTERRUPT, task->tid, 0, 0);
 	}
 }
 

@@ -22,11 +22,12 @@ void ss_stop_interrupt(struct ss_task *task);
 void ss_stop_poll(struct ss_freeze *freeze, struct ss_task *task);
 
 /*
- * What is in uninterruptible sleep by now will not stop: nobody waits for it. This
+ * What is in uninterruptible sleep by now will not stop: nobody waits for it. The others
+ * are told once more. This
  * opens files within the freeze; but only when the freeze waits for a late thread,
  * so nothing is delayed by it.
  */
-void ss_stop_give_up_sleeping(struct ss_freeze *freeze);
+void ss_stop_look_at_late(struct ss_freeze *freeze);
 
 /*
  * Blocks for a while. Few threads: until SIGCHLD, which comes with a stop and which

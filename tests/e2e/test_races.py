@@ -20,7 +20,9 @@ class Races(unittest.TestCase):
     maxDiff = None
 
     def meet_often(self, fate, mode, count):
-        command = [STACKSNAP, "-f", "json", "--no-source", "--mode=" + mode]
+        # so that who waits for a thread that never stops is seen to hang
+        command = [STACKSNAP, "-f", "json", "--no-source", "--timeout=600000",
+                   "--mode=" + mode]
         generator = seeded()
         met = 0
         # on a busy machine a try may miss: the process is let go before it notices
