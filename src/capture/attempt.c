@@ -77,6 +77,7 @@ static struct ss_error *prepare(struct ss_attempt *a)
 		return ss_error_no_memory();
 	if (a->target->listing)
 		return NULL;
+	a->memory.program = ss_target_program(a->target);
 	a->memory.mem_fd = open_task_file(a->target, live, "mem");
 	a->maps_fd = open_task_file(a->target, live, "maps");
 	int errnum = errno;
@@ -255,7 +256,7 @@ static struct ss_error *settle_maps(struct ss_attempt *a, bool *again)
 
 	/* If it goes while maps is read page by page, the text ends early without a sign.
 	 */
-	if (error || !ss_memory_is_mapped(a->maps_fd)) {
+	if (error || !ss_memory_is_mapped(&a->memory, a->target, a->maps_fd)) {
 		ss_error_free(error);
 		/* Its memory is gone. If it has ended, what was before holds; if it
 		   runs another program, nobody knows which one was stopped. */

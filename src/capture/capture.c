@@ -74,7 +74,8 @@ static struct ss_error *run_attempt(struct ss_attempt *attempt, bool *again)
 static void open_perf_map(struct ss_capture *capture, const struct ss_attempt *a)
 {
 	ss_perfmap_open(capture, a->target);
-	if (capture->perf_map && !ss_memory_is_mapped(a->maps_fd)) {
+	if (capture->perf_map &&
+	    !ss_memory_is_mapped(&a->memory, a->target, a->maps_fd)) {
 		ss_module_unref(capture->perf_map); /* another program's, maybe */
 		capture->perf_map = NULL;
 	}

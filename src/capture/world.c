@@ -65,6 +65,7 @@ static struct ss_error *open_files(struct ss_world *world, bool *ended)
 		return NULL;
 	close_files(world);
 	world->memory.tid = live;
+	world->memory.program = ss_target_program(world->target);
 	world->memory.mem_fd = open_file(world, live, "mem");
 	world->statm_fd = open_file(world, live, "statm");
 	world->maps_fd = open_file(world, live, "maps");
@@ -83,12 +84,10 @@ static struct ss_error *open_files(struct ss_world *world, bool *ended)
    it was read, page by page. */
 static bool read_next(struct ss_world *world)
 {
-	char byte;
-
 	return world->maps_fd >= 0 && lseek(world->maps_fd, 0, SEEK_SET) == 0 &&
 	       ss_io_read_all(world->maps_fd, MAPS_TEXT_MAX, &world->next) == 0 &&
-	       world->next.size > 0 && lseek(world->maps_fd, 0, SEEK_SET) == 0 &&
-	       read(world->maps_fd, &byte, sizeof(byte)) == sizeof(byte);
+	       world->next.size > 0 &&
+	       ss_memory_is_mapped(&world->memory, world->target, world->maps_fd);
 }
 
 static bool same_mappings(const struct ss_module_impl *a, const struct ss_module_impl *b)
@@ -300,8 +299,14 @@ enum ss_world_answer ss_world_holds(struct ss_world *world, uint64_t address)
 	case 0:
 		return area && is_same(world->capture, area, &mapped) ? SS_WORLD_YES :
 									SS_WORLD_NO;
-	case ENOENT: /* that of the vsyscall page is not a mapping like others */
-		return !area || area->start >= kernel_half ? SS_WORLD_YES : SS_WORLD_NO;
+	case ENOENT:
+		/* That of the vsyscall page is not a mapping like others. What is nowhere
+		   may be in the memory of the next program. */
+		if (area ? area->start >= kernel_half :
+			   ss_memory_is_mapped(&world->memory, world->target,
+					       world->maps_fd))
+			return SS_WORLD_YES;
+		return SS_WORLD_NO;
 	case ESRCH:
 		return SS_WORLD_NO;
 	default:

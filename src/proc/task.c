@@ -9,7 +9,14 @@
 enum { PF_EXITING = 0x4, PF_KTHREAD = 0x200000 };
 
 /* Fields of stat after comm, by their number in proc_pid_stat(5). */
-enum { FIELD_FLAGS = 9, FIELD_START_TIME = 22, FIELD_PROCESSOR = 39 };
+enum {
+	FIELD_FLAGS = 9,
+	FIELD_START_TIME = 22,
+	FIELD_START_CODE = 26,
+	FIELD_END_CODE = 27,
+	FIELD_START_STACK = 28,
+	FIELD_PROCESSOR = 39
+};
 
 static void copy_comm(const char *from, const char *to, struct ss_stat *ret)
 {
@@ -29,6 +36,15 @@ static bool scan_fields(struct ss_scan *s, uint64_t *ret)
 			return field > FIELD_START_TIME;
 	}
 	return true;
+}
+
+static uint64_t mix_program(const uint64_t *fields)
+{
+	static const uint64_t factor = UINT64_C(0x9e3779b97f4a7c15);
+	uint64_t mixed = fields[FIELD_START_CODE];
+
+	mixed = mixed * factor + fields[FIELD_END_CODE];
+	return mixed * factor + fields[FIELD_START_STACK];
 }
 
 bool ss_stat_parse(const char *text, size_t size, struct ss_stat *ret)
@@ -53,6 +69,7 @@ bool ss_stat_parse(const char *text, size_t size, struct ss_stat *ret)
 	ret->start_time = fields[FIELD_START_TIME];
 	ret->processor = (int)SS_MIN(fields[FIELD_PROCESSOR], (uint64_t)INT32_MAX);
 	ret->kernel_thread = fields[FIELD_FLAGS] & PF_KTHREAD;
+	ret->program = mix_program(fields);
 	ret->exiting = fields[FIELD_FLAGS] & PF_EXITING;
 	return true;
 }

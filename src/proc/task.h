@@ -19,6 +19,8 @@ struct ss_stat {
 	bool exiting;	     /* PF_EXITING */
 	uint64_t start_time; /* clock ticks after boot */
 	int processor;	     /* CPU it last ran on */
+	uint64_t program;    /* where its code and its stack begin, mixed: an exec changes
+				that; nothing to somebody who may not trace it */
 };
 
 /* comm may hold anything, ')' too: fields count from the last ')'. */

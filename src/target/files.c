@@ -238,7 +238,7 @@ void ss_files_open_module(struct ss_module_impl *module, const struct ss_target 
 	if (module->fd >= 0 || module->bytes)
 		return;
 	open_module(module, target, memory, &left);
-	if (!ss_memory_is_mapped(maps_fd))
+	if (!ss_memory_is_mapped(memory, target, maps_fd))
 		doubt_module(module, target);
 }
 
@@ -257,7 +257,7 @@ void ss_files_open(struct ss_capture *capture, const struct ss_target *target,
 		if (wanted[i])
 			open_module(module, target, memory, &left);
 	}
-	if (ss_memory_is_mapped(maps_fd))
+	if (ss_memory_is_mapped(memory, target, maps_fd))
 		return;
 	for (size_t i = 0; i < capture->modules.count; i++)
 		if (wanted[i])

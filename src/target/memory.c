@@ -8,6 +8,7 @@
 
 #include "base/cleanup.h"
 #include "base/io.h"
+#include "target/target.h"
 
 /* UIO_MAXIOV; more are refused with EINVAL. */
 enum { PIECES_MAX = 1024 };
@@ -85,10 +86,12 @@ void ss_memory_peek(pid_t tid, struct ss_piece *piece)
 	}
 }
 
-bool ss_memory_is_mapped(int maps_fd)
+bool ss_memory_is_mapped(const struct ss_memory *memory, const struct ss_target *target,
+			 int maps_fd)
 {
 	char byte;
 
 	return lseek(maps_fd, 0, SEEK_SET) == 0 &&
-	       read(maps_fd, &byte, sizeof(byte)) == sizeof(byte);
+	       read(maps_fd, &byte, sizeof(byte)) == sizeof(byte) &&
+	       ss_target_program(target) == memory->program;
 }

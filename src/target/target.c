@@ -66,6 +66,15 @@ pid_t ss_target_find_live(const struct ss_target *target)
 	return found;
 }
 
+uint64_t ss_target_program(const struct ss_target *target)
+{
+	_cleanup_text_ struct ss_text text = {};
+	struct ss_stat stat;
+	pid_t live = ss_target_find_live(target);
+
+	return live && ss_target_read_stat(target, live, &text, &stat) ? stat.program : 0;
+}
+
 /* Opens /proc/TID, which is there though it is not listed, and checks that it is still
    a thread of ours. */
 static int open_thread(const struct ss_target *target, pid_t tid)

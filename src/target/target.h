@@ -44,6 +44,9 @@ bool ss_target_is_exiting(const struct ss_target *target);
 /* Name and path of the program, to be freed; NULL where they cannot be read. */
 void ss_target_describe(const struct ss_target *target, char **name, char **executable);
 
+/* Tells the program that it runs from the one after an exec (ss_stat.program). */
+uint64_t ss_target_program(const struct ss_target *target);
+
 /* A living thread of the process (its leader may be a zombie), or 0. */
 pid_t ss_target_find_live(const struct ss_target *target);
 

@@ -316,6 +316,32 @@ class Record(EndToEnd):
                          ["sh", "sleep", "sleep"])
         self.assertEqual(len({sample["pid"] for sample in recording.samples}), 3)
 
+    def test_child_of_vfork(self):
+        """Its memory is its parent's, too, which goes on when the child has another."""
+        script = ("import subprocess, sys\n"
+                  "child = subprocess.Popen(sys.argv[1:], stdin=0, stdout=1)\n"
+                  "sys.exit(child.wait())\n")
+        for _ in range(2):
+            target = self.start_command(["/usr/bin/python3", "-c", "import sys\n"
+                                         "print('ready', flush=True)\n"
+                                         "sys.stdin.readline()\n" + script,
+                                         os.path.join(TARGETS, "threads"), "1", "1"])
+            process = self.start_recording("--children", "-r", 1000, target.pid)
+            wait_until(self.has_samples, "the recording")
+            target.process.stdin.write(b"\n")
+            wait_until(lambda: any(each.name == "threads" for each in self.read().processes) and
+                       any(sample["thread"].name == "poll-0" for sample in self.read().samples),
+                       "the child")
+            process.send_signal(signal.SIGINT)
+            process.wait(LIMIT_S)
+            recording = self.read()
+            table = symbols(os.path.join(TARGETS, "threads"))
+            stacks = [names_in(sample, os.path.join(os.path.realpath(TARGETS), "threads"), table)
+                      for sample in recording.samples if sample["thread"].name == "poll-0"]
+            self.assertIn("wait_in_poll", stacks[-1])
+            target.finish()
+            os.unlink(self.path)
+
     def test_exec(self):
         """Each program is a process of its own, with its own modules."""
         target = self.start("exec_loop", settle=False)
