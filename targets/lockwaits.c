@@ -23,7 +23,7 @@
  *	once-second			pthread_once		once
  *	ended-lock			pthread_mutex_lock	ended_lock, whose owner has ended
  *	ended-pi			pthread_mutex_lock	ended_pi, a PI mutex, likewise
- *	writes-stream			putc			the stream that locks-stream holds
+ *	writes-stream			putc			the stream of locks-stream
  *	locks-stream			poll			it has called flockfile
  *
  * Above the libc's frames is wait_NAME (such as wait_mutex) or target_block, then the

@@ -104,6 +104,7 @@ static struct ss_error *work(void *data, struct ss_sandbox_board *board, FILE *o
 		.color = job->color,
 	};
 	/* cppcheck-suppress returnDanglingLifetime; an error is no part of them */
+	/* cppcheck-suppress returnDanglingLifetime; an error is no part of the options */
 	return job->writer(series.snapshots[series.count - 1], progress, &render_options,
 			   out);
 }
