@@ -4,7 +4,7 @@
  * equal length: whoever reads the other file gives a name from it to every frame.
  *
  * swap_right [LIBRARY]		(none)
- * swap_right_static [PROGRAM]	(none): executes it a little after a tracer has left
+ * swap_right_static [PROGRAM MS]	(none): executes it so long after a tracer has left
  *
  * Thread "worker" (names are right_ or wrong_ by FLAVOUR, as those in the library are):
  *	poll, target_block, right_inner, right_outer, worker_routine, target_thread_main,
@@ -65,13 +65,13 @@ static bool is_traced(void)
 	return traced;
 }
 
-TARGET_FRAME static void await_tracer(void)
+TARGET_FRAME static void await_tracer(unsigned ms)
 {
 	while (!is_traced())
 		;
 	while (is_traced())
 		;
-	usleep(10 * 1000);
+	usleep(ms * 1000);
 }
 #endif
 
@@ -91,7 +91,7 @@ int main(int argc, char **argv)
 	if (argc > 1) {
 		target_start("worker", SYS_poll, worker_routine, NULL);
 		puts("ready");
-		await_tracer();
+		await_tracer(target_number(argc, argv, 2, 100));
 		execl(argv[1], argv[0], (char *)NULL);
 		target_die(argv[1]);
 	}
