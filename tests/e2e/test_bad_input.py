@@ -338,6 +338,7 @@ class Odd(EndToEnd):
                     self.assertTrue(any("clone" in line or "fork" in line
                                         for line in thread["kernel_stack"]),
                                     thread["kernel_stack"])
+                    self.assertRegex(thread["wchan"] or "", "clone|fork")
                 if snapshot.status == 1:
                     self.assertRegex(snapshot.stderr, str(thread["tid"]))
         self.assertEqual(target.finish()[0], 0)
