@@ -213,9 +213,9 @@ static void note_tasks(struct ss_sampler *sampler)
 	for (size_t i = 0; i < sampler->tasks.items.count; i++) {
 		const struct ss_task *task = &sampler->tasks.items.items[i];
 		struct ss_sampled *thread = ss_sampled_find(sampler, task->tid);
+		sampler->late |= task->attached;
 		if (!thread)
 			continue;
-		sampler->late |= task->phase == SS_TASK_INTERRUPTED;
 		sampler->thread_stops += task->phase == SS_TASK_RELEASED;
 		thread->gone |= task->phase == SS_TASK_GONE;
 		thread->unwanted = task->phase == SS_TASK_UNWANTED;

@@ -9,7 +9,8 @@
  * attaching anew costs what runs about a microsecond.
  *
  * All calls of one sampler come from one thread. If a thread of the target did not stop
- * in time (late), this thread must end: the kernel releases it then.
+ * in time, or ended while it was attached (late), this thread must end: the kernel
+ * releases it then, and tells the parent of a process that has ended.
  */
 #ifndef SS_CAPTURE_SAMPLER_H
 #define SS_CAPTURE_SAMPLER_H

@@ -26,6 +26,7 @@ void ss_stop_seize(struct ss_task *task)
 {
 	if (ptrace(PTRACE_SEIZE, task->tid, 0, 0) == 0) {
 		task->phase = SS_TASK_SEIZED;
+		task->attached = true;
 		return;
 	}
 	task->seize_errno = errno;
@@ -76,7 +77,7 @@ static bool may_reap(const struct ss_freeze *freeze, const struct ss_task *task)
  * as handed to us (wait_task_stopped() clears it), and if we were killed before the
  * release, it would be lost.
  */
-static bool has_ended(const struct ss_freeze *freeze, const struct ss_task *task)
+static bool has_ended(const struct ss_freeze *freeze, struct ss_task *task)
 {
 	enum { LOOK = WEXITED | WNOHANG | __WALL };
 	siginfo_t info = {};
@@ -85,8 +86,8 @@ static bool has_ended(const struct ss_freeze *freeze, const struct ss_task *task
 		return true;
 	if (info.si_pid == 0 || info.si_code == CLD_TRAPPED)
 		return false;
-	if (may_reap(freeze, task))
-		(void)waitid(P_PID, (id_t)task->tid, &info, LOOK); /* it has ended */
+	if (may_reap(freeze, task)) /* it has ended */
+		task->attached = waitid(P_PID, (id_t)task->tid, &info, LOOK) != 0;
 	return true;
 }
 
@@ -153,7 +154,8 @@ void ss_stop_release(const struct ss_freeze *freeze, struct ss_task *task)
 {
 	/* If that fails it was killed, and need not be released. What is left of it is
 	   reaped, else an exec in its process would have to wait for us. */
-	if (ptrace(PTRACE_DETACH, task->tid, 0, task->signal) != 0)
+	task->attached = ptrace(PTRACE_DETACH, task->tid, 0, task->signal) != 0;
+	if (task->attached)
 		(void)has_ended(freeze, task);
 	task->phase = SS_TASK_RELEASED;
 	task->stopped_ns = SS_MAX(task->stopped_ns, ss_freeze_now() - task->running_ns);

@@ -26,10 +26,12 @@ enum ss_task_phase {
 struct ss_task {
 	pid_t tid;
 	enum ss_task_phase phase;
-	bool runs;	 /* on a CPU or ready, as far as is known */
-	bool slow;	 /* in D: do not wait for it */
-	bool disturbs;	 /* it wakes up on the CPU of a running thread */
-	int signal;	 /* that its stop intercepted; to be handed on */
+	bool runs;     /* on a CPU or ready, as far as is known */
+	bool slow;     /* in D: do not wait for it */
+	bool attached; /* to this thread of ours; if it has ended, its end is ours to see,
+			    and its parent's only when this thread ends, too */
+	bool disturbs; /* it wakes up on the CPU of a running thread */
+	int signal;    /* that its stop intercepted; to be handed on */
 	int seize_errno; /* of a refusal */
 	int processor;	 /* CPU it last ran on */
 	char state;

@@ -122,10 +122,12 @@ struct ss_error *ss_family_tick(struct ss_family *family, uint64_t now_ns,
 {
 	if (!look_for_children(family, now_ns))
 		return ss_error_no_memory();
+	family->late = false;
 	for (size_t i = 0; i < family->members.count; i++) {
 		struct ss_followed *member = family->members.items[i];
 		struct ss_error *error =
 			ss_followed_tick(member, now_ns, samples, written);
+		family->late |= member->sampler.late;
 		if (error && !may_go_on(family, error))
 			return error;
 		member->ended |= error != NULL;
@@ -161,11 +163,7 @@ bool ss_family_is_over(const struct ss_family *family)
 
 bool ss_family_is_late(const struct ss_family *family)
 {
-	bool late = false;
-
-	for (size_t i = 0; i < family->members.count; i++)
-		late |= family->members.items[i]->sampler.late;
-	return late;
+	return family->late;
 }
 
 uint64_t ss_family_thread_stops(const struct ss_family *family)

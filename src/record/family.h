@@ -15,6 +15,7 @@ struct ss_family {
 	struct ss_capture_options options;
 	uint64_t looked_ns;  /* for children */
 	uint64_t gone_stops; /* thread stops of members that are gone */
+	bool late;	     /* a sampler was, in this tick */
 };
 
 void ss_family_init(struct ss_family *family, struct ss_writer *writer,

@@ -11,6 +11,7 @@ import re
 import resource
 import signal
 import subprocess
+import sys
 import tempfile
 import unittest
 
@@ -340,6 +341,21 @@ class Record(EndToEnd):
                       for sample in recording.samples if sample["thread"].name == "poll-0"]
             self.assertIn("wait_in_poll", stacks[-1])
             target.finish()
+            os.unlink(self.path)
+
+    def test_children_that_are_waited_for(self):
+        """One that ends just when it is looked at must be told to its parent at once: not
+        when the recorder ends, which waits for the parent."""
+        script = ("import subprocess\n"
+                  "for i in range(24):\n"
+                  "    child = subprocess.Popen(['/bin/sh', '-c', 'i=0; while [ $i -lt 20000 ];"
+                  " do i=$((i+1)); done'])\n"
+                  "    if i % 2:\n"
+                  "        child.wait()\n")
+        for _ in range(3):
+            text = self.record("-r", 999, "--children", "--", sys.executable, "-c", script,
+                               seconds=None)
+            self.assertIn("the process has ended", text)
             os.unlink(self.path)
 
     def test_exec(self):
