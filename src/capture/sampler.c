@@ -43,6 +43,21 @@ void ss_sampler_deinit(struct ss_sampler *sampler)
 	ss_text_free(&sampler->text);
 }
 
+/* Whether a thread that was stopped although it was blocked has done nothing since but
+   go on with its call. */
+static bool has_gone_back(const struct ss_sampled *thread, const struct ss_task *task)
+{
+	return thread->gone_back != 0 && task->phase == SS_TASK_SEEN && task->watched &&
+	       task->run_count == thread->gone_back;
+}
+
+static bool is_to_stop(const struct ss_sampled *thread, const struct ss_task *task)
+{
+	return thread->stop_at != 0 && task->watched &&
+	       (task->run_count == thread->stop_at ||
+		task->run_count == thread->way_back);
+}
+
 /* The threads that are to be looked at now. */
 static bool list_touched(struct ss_sampler *sampler)
 {
@@ -55,13 +70,21 @@ static bool list_touched(struct ss_sampler *sampler)
 	if (tasks->items.capacity <= count && !ss_tasks_reserve(tasks, count + 1))
 		return false;
 	for (size_t i = 0; i < sampler->threads.count; i++) {
-		const struct ss_sampled *thread = &sampler->threads.items[i];
+		struct ss_sampled *thread = &sampler->threads.items[i];
 		if (!thread->touched)
 			continue;
 		struct ss_task *task = &tasks->items.items[tasks->items.count++];
 		*task = (struct ss_task){ .tid = thread->tid, .state = '?' };
 		task->call.number = -1;
 		ss_task_read(task, sampler->target, &sampler->options, &sampler->text);
+		if (has_gone_back(thread, task)) {
+			thread->settled = true;
+			thread->run_count = task->run_count;
+			tasks->items.count--;
+		} else if (is_to_stop(thread, task)) {
+			task->watched = false;
+		}
+		thread->gone_back = 0;
 	}
 	return true;
 }
@@ -124,6 +147,18 @@ void ss_sampler_remember(struct ss_sampled *thread, const uint64_t *starts, size
 		add_place(thread, before[i]);
 }
 
+/* Of a blocked thread: being released it is put on a CPU once more. */
+static void note_way_back(struct ss_sampler *sampler, const struct ss_task *task)
+{
+	struct ss_sampled *thread = ss_sampled_find(sampler, task->tid);
+
+	if (!thread || !thread->stop_at || task->runs)
+		return;
+	uint64_t count =
+		ss_task_read_run_count(sampler->target, task->tid, &sampler->text);
+	thread->way_back = count ? count + 1 : 0;
+}
+
 static void copy_stopped(void *data)
 {
 	struct ss_sampler *sampler = data;
@@ -137,6 +172,7 @@ static void copy_stopped(void *data)
 			continue;
 		ss_arch_regs(&task->kernel, &regs);
 		prove(sampler, task, ss_regs_pc(&regs));
+		note_way_back(sampler, task);
 	}
 }
 

@@ -2,7 +2,8 @@
  * Looks at the threads of a process again and again. A thread that is blocked and has not
  * been put on a CPU since the last look is not touched; one that is blocked and has run
  * is read without a stop; only what runs is stopped, and each of these threads only for
- * as long as it takes to copy its own stack.
+ * as long as it takes to copy its own stack. What stays blocked and needs a register that
+ * cannot be read without a stop is stopped once, too, if that is asked for.
  *
  * Threads are not kept attached between two looks: each signal that such a thread gets
  * would stop it until we wake up and pass the signal on, no debugger could attach, and
@@ -42,6 +43,12 @@ struct ss_sampled {
 	unsigned place_count;
 	unsigned proved;
 	uint64_t leaf; /* 0: not proved */
+	/* It is to be stopped although it is blocked, if its run_count is still this one (0:
+	   no); what that will be once it is blocked again after the stop; and the same when
+	   what the stop found was noted: it need not be looked at again, then. */
+	uint64_t stop_at;
+	uint64_t way_back;
+	uint64_t gone_back;
 	bool unplaced; /* what its frames lie in is not certain */
 	/* The caller's: zero for a new thread. */
 	uint32_t notes[SS_SAMPLER_NOTES];

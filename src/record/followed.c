@@ -155,6 +155,16 @@ static bool define_thread(struct ss_followed *followed, struct ss_sampled *sampl
 	return true;
 }
 
+/* A blocked thread of which a register is needed: it is stopped if it is still there at
+   the next tick. */
+static void ask_for_stop(struct ss_sampled *thread, bool cut, bool stopped)
+{
+	thread->gone_back = stopped ? thread->way_back : 0;
+	thread->way_back = 0;
+	thread->stop_at = cut && !stopped && thread->settled ? thread->run_count : 0;
+	thread->settled &= thread->stop_at == 0;
+}
+
 static bool note_thread(struct ss_followed *followed, const struct ss_snapshot *snapshot,
 			size_t index, const struct ss_capture_thread *captured,
 			bool unplaced)
@@ -169,6 +179,7 @@ static bool note_thread(struct ss_followed *followed, const struct ss_snapshot *
 		return false;
 	unplaced |= sampled->unplaced;
 	sampled->settled &= !unplaced; /* the next tick may do better */
+	ask_for_stop(sampled, thread->end == SS_END_REGISTER, captured->stopped_ns > 0);
 	uint32_t stack = unplaced ? write_stack(followed, &none, changed_text) :
 				    stack_of(followed, snapshot, thread);
 	uint32_t call = captured->syscall.number < 0 ?

@@ -119,6 +119,20 @@ class Record(EndToEnd):
                          len(tids))
         self.assertLess(os.path.getsize(self.path), 8 * len(recording.samples))
 
+    def test_register_of_a_blocked_thread(self):
+        """One that is needed and cannot be read without a stop: it is stopped once."""
+        target = self.start("realigned")
+        process = self.start_recording("-r", 200, target.pid)
+        wait_until(lambda: self.has_samples(100), "samples")
+        self.finish(process)
+        self.assert_free(target.pid)
+        recording = self.read()
+        ends = [sample["end"] for sample in recording.samples
+                if sample["thread"].name == "aligned"]
+        self.assertEqual(ends[0], "register")
+        self.assertEqual(set(ends[-5:]), {"root"})
+        self.assertLessEqual(recording.summary["thread_stops"], 2)
+
     def test_running_threads(self):
         target = self.start("busy", 2, settle=False)
         text = self.record("-r", 200, "--on-cpu", target.pid, seconds="0.5")
