@@ -116,6 +116,15 @@ static bool read_schedstat(struct ss_sampler *sampler, const struct ss_sampled *
 	return ss_schedstat_parse(bytes, (size_t)n, ret);
 }
 
+bool ss_sampled_is_still(struct ss_sampler *sampler, const struct ss_sampled *thread)
+{
+	struct ss_schedstat stat;
+
+	return thread->settled && thread->run_count != 0 &&
+	       read_schedstat(sampler, thread, &stat) &&
+	       stat.run_count == thread->run_count;
+}
+
 /* Reads the figures of a thread. Whether it has run since they were read last. */
 static bool ask(struct ss_sampler *sampler, struct ss_sampled *thread)
 {

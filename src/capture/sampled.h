@@ -14,6 +14,9 @@ bool ss_sampled_refresh(struct ss_sampler *sampler);
 /* By its id, or NULL. */
 struct ss_sampled *ss_sampled_find(struct ss_sampler *sampler, pid_t tid);
 
+/* Whether a thread that was blocked at its last look has not run since. */
+bool ss_sampled_is_still(struct ss_sampler *sampler, const struct ss_sampled *thread);
+
 /* Closes what is kept open of one. */
 void ss_sampled_forget(struct ss_sampler *sampler, struct ss_sampled *thread);
 

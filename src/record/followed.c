@@ -167,7 +167,7 @@ static void ask_for_stop(struct ss_sampled *thread, bool cut, bool stopped)
 
 static bool note_thread(struct ss_followed *followed, const struct ss_snapshot *snapshot,
 			size_t index, const struct ss_capture_thread *captured,
-			bool unplaced)
+			bool unplaced, bool last)
 {
 	static const struct ss_stack none = { .end = SS_END_UNREADABLE };
 	const struct ss_thread *thread = &snapshot->threads.items[index];
@@ -175,9 +175,12 @@ static bool note_thread(struct ss_followed *followed, const struct ss_snapshot *
 
 	if (!sampled || sampled->gone)
 		return true;
+	unplaced |= sampled->unplaced;
+	sampled->touched = unplaced && !last;
+	if (sampled->touched)
+		return true;
 	if (!define_thread(followed, sampled, sampled->told))
 		return false;
-	unplaced |= sampled->unplaced;
 	sampled->settled &= !unplaced; /* the next tick may do better */
 	ask_for_stop(sampled, thread->end == SS_END_REGISTER, captured->stopped_ns > 0);
 	uint32_t stack = unplaced ? write_stack(followed, &none, changed_text) :
@@ -192,10 +195,11 @@ static bool note_thread(struct ss_followed *followed, const struct ss_snapshot *
 	return stack != SS_ID_NONE;
 }
 
-/* Notes the stack of each thread. */
+/* Notes the stack of each thread that is placed, or, the last time, of all. */
 static struct ss_error *note_threads(struct ss_followed *followed,
 				     const struct ss_capture *capture,
-				     const struct ss_snapshot *snapshot, bool unplaced)
+				     const struct ss_snapshot *snapshot, bool unplaced,
+				     bool last)
 {
 	if (!find_handles(followed, snapshot) ||
 	    !ss_vector_reserve(&followed->stacks, snapshot->stacks.count + 1))
@@ -205,39 +209,66 @@ static struct ss_error *note_threads(struct ss_followed *followed,
 	/* Threads are in the same order in both. */
 	for (size_t i = 0; i < snapshot->threads.count; i++) {
 		if (!note_thread(followed, snapshot, i, &capture->threads.items[i],
-				 unplaced))
+				 unplaced, last))
 			return ss_error_no_memory();
 	}
 	return NULL;
 }
 
-/* Unwinds what was captured; again, if modules came or went while it was. *unplaced: they
-   did each time. */
-static struct ss_error *take_snapshot(struct ss_followed *followed, struct ss_tick *tick,
-				      struct ss_snapshot **ret, bool *unplaced)
+/* Defines what is new in the process. False without memory. */
+static bool define(struct ss_followed *followed, enum ss_world_change change)
 {
+	if (change == SS_WORLD_REPLACED)
+		end_process(followed);
+	if (!begin_process(followed) ||
+	    (change != SS_WORLD_SAME &&
+	     !ss_tracked_update(&followed->modules, followed->sampler.world.capture,
+				watch_module, followed)))
+		return false;
+	end_threads(followed, false);
+	return true;
+}
+
+/* Unwinds what was captured and notes what is placed. *again: not all is, since modules
+   came or went while it was captured. */
+static struct ss_error *take_capture(struct ss_followed *followed, struct ss_tick *tick,
+				     bool last, bool *again)
+{
+	_cleanup_(snapshot_cleanup) struct ss_snapshot *snapshot = NULL;
 	const struct ss_unwind_options options = { .size = sizeof(options),
 						   .max_frames = followed->max_frames };
 	struct ss_sampler *sampler = &followed->sampler;
-	struct ss_error *error = NULL;
+	bool proved = false;
+	bool unplaced = false;
+	struct ss_error *error =
+		ss_capture_unwind(tick->capture, followed->session, &options, &snapshot);
 
-	for (int i = 0; i < ATTEMPTS; i++) {
-		ss_snapshot_free(*ret);
-		*ret = NULL;
-		*unplaced = false;
-		if (i > 0)
-			error = ss_sampler_again(sampler, tick);
-		if (error || !tick->capture)
-			return error;
-		error = ss_capture_unwind(tick->capture, followed->session, &options,
-					  ret);
+	if (error)
+		return error;
+	enum ss_world_answer answer = ss_placing_check(sampler, snapshot, &proved);
+	error = ss_sampler_confirm(sampler, answer, tick, &unplaced);
+	if (error || tick->change == SS_WORLD_ENDED)
+		return error;
+	if (!define(followed, tick->change))
+		return ss_error_no_memory();
+	tick->change = SS_WORLD_SAME;
+	last |= sampler->late; /* this thread of ours must end first */
+	*again = !last && (unplaced || !proved);
+	return note_threads(followed, tick->capture, snapshot, unplaced, last);
+}
+
+/* Takes what was captured, and what has to be captured again. */
+static struct ss_error *take_captures(struct ss_followed *followed, struct ss_tick *tick)
+{
+	bool again = true;
+
+	for (int i = 0; i < ATTEMPTS && again && tick->capture; i++) {
+		again = false;
+		struct ss_error *error =
+			take_capture(followed, tick, i == ATTEMPTS - 1, &again);
+		if (!error && again)
+			error = ss_sampler_again(&followed->sampler, tick);
 		if (error)
-			return error;
-		bool proved;
-		enum ss_world_answer answer = ss_placing_check(sampler, *ret, &proved);
-		error = ss_sampler_confirm(sampler, answer, tick, unplaced);
-		bool again = *unplaced || !proved;
-		if (error || !again || sampler->late)
 			return error;
 	}
 	return NULL;
@@ -280,32 +311,16 @@ static bool add_samples(struct ss_followed *followed, struct ss_samples *samples
 	return true;
 }
 
-/* Defines what is new in the process. False without memory. */
-static bool define(struct ss_followed *followed, enum ss_world_change change)
-{
-	if (change == SS_WORLD_REPLACED)
-		end_process(followed);
-	if (!begin_process(followed) ||
-	    (change != SS_WORLD_SAME &&
-	     !ss_tracked_update(&followed->modules, followed->sampler.world.capture,
-				watch_module, followed)))
-		return false;
-	end_threads(followed, false);
-	return true;
-}
-
 struct ss_error *ss_followed_tick(struct ss_followed *followed, uint64_t now_ns,
 				  struct ss_samples *samples,
 				  struct ss_written_tick *written)
 {
-	_cleanup_(snapshot_cleanup) struct ss_snapshot *snapshot = NULL;
-	bool unplaced = false;
 	struct ss_tick tick;
 	struct ss_error *error = ss_sampler_tick(&followed->sampler, &tick);
 
 	followed->now_ns = now_ns;
 	if (!error && tick.change != SS_WORLD_ENDED)
-		error = take_snapshot(followed, &tick, &snapshot, &unplaced);
+		error = take_captures(followed, &tick);
 	if (error)
 		return error;
 	written->stopped_ns += tick.stopped_ns;
@@ -315,13 +330,9 @@ struct ss_error *ss_followed_tick(struct ss_followed *followed, uint64_t now_ns,
 		followed->ended = true;
 		return NULL;
 	}
-	if (!define(followed, tick.change))
+	if (!define(followed, tick.change) || !add_samples(followed, samples))
 		return ss_error_no_memory();
-	if (snapshot)
-		error = note_threads(followed, tick.capture, snapshot, unplaced);
-	if (error)
-		return error;
-	return add_samples(followed, samples) ? NULL : ss_error_no_memory();
+	return NULL;
 }
 
 bool ss_followed_last(const struct ss_followed *followed, struct ss_samples *samples)

@@ -62,6 +62,10 @@ enum ss_world_answer ss_placing_check(struct ss_sampler *sampler,
 		for (size_t f = 0; f < stack->count && placing.answer != SS_WORLD_NO; f++)
 			check_frame(&placing, stack->frames[f].pc);
 		ss_sampler_remember(placing.thread, placing.starts, placing.count);
+		/* The answers of now are those of then, if it has not moved at all. */
+		if (placing.thread->unplaced &&
+		    ss_sampled_is_still(sampler, placing.thread))
+			placing.thread->unplaced = false;
 		*proved &= !placing.thread->unplaced;
 	}
 	return placing.answer;

@@ -1,26 +1,41 @@
 /*
- * work FILE THREADS RUNNING: threads of which some compute and the rest are blocked, for
+ * work FILE THREADS RUNNING: threads of which some run and the rest are blocked, for
  * measuring what a recorder costs. FILE becomes an array of 64-bit numbers, one for each
- * running thread: the rounds that it has made. It ends with its stdin.
+ * running thread: the nanoseconds in which it did run, as it sees that itself, from one
+ * look at the clock to the next unless there is a gap. (Rounds of a loop would be no
+ * measure: how fast a CPU is depends on what its neighbour does.) It ends with its stdin.
  */
 #include <fcntl.h>
 #include <pthread.h>
+#include <stdatomic.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/mman.h>
+#include <time.h>
 #include <unistd.h>
 
-enum { ROUND = 2000 };
+enum { GAP_NS = 5000 };
+
+static uint64_t now_ns(void)
+{
+	struct timespec ts;
+
+	clock_gettime(CLOCK_MONOTONIC, &ts);
+	return (uint64_t)ts.tv_sec * 1000000000u + (uint64_t)ts.tv_nsec;
+}
 
 static void *compute(void *arg)
 {
-	_Atomic uint64_t *rounds = arg;
+	_Atomic uint64_t *ran = arg;
+	uint64_t last = now_ns();
 
 	for (;;) {
-		for (volatile int i = 0; i < ROUND; i++)
-			;
-		++*rounds;
+		uint64_t now = now_ns();
+		if (now - last < GAP_NS)
+			atomic_store_explicit(ran, *ran + (now - last),
+					      memory_order_relaxed);
+		last = now;
 	}
 	return NULL;
 }
@@ -45,14 +60,13 @@ int main(int argc, char **argv)
 
 	if (fd < 0 || ftruncate(fd, (off_t)size) < 0)
 		return 1;
-	uint64_t *rounds = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
-	if (rounds == MAP_FAILED || pthread_attr_init(&attr) ||
+	uint64_t *ran = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+	if (ran == MAP_FAILED || pthread_attr_init(&attr) ||
 	    pthread_attr_setstacksize(&attr, 64 << 10))
 		return 1;
 	for (int i = 0; i < threads; i++) {
 		void *(*routine)(void *) = i < running ? compute : block;
-		if (pthread_create(&thread, &attr, routine,
-				   rounds + (i < running ? i : 0)))
+		if (pthread_create(&thread, &attr, routine, ran + (i < running ? i : 0)))
 			return 1;
 	}
 	puts("ready");
