@@ -106,7 +106,8 @@ class Refused(EndToEnd):
         """It cannot be stopped, but what sleeps can be read; and it stays as it is."""
         target = self.start("threads", 1, 1)
         tracer = self.trace(target, command, name)
-        wait_until(lambda: not set(task_states(target.pid).values()) - set("St"),
+        rest = "t" if name == "gdb" else "S"
+        wait_until(lambda: set(task_states(target.pid).values()) == {rest},
                    "rest under " + name)
         states = task_states(target.pid)
         for mode in ("stop", "live", "no-stop", "auto"):

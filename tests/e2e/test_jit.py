@@ -138,7 +138,12 @@ class OwnCode(EndToEnd):
         if subprocess.run(command + ["true"], stderr=subprocess.DEVNULL,
                           timeout=LIMIT_S).returncode:
             self.skipTest("namespaces cannot be made here")
-        outer = self.start_command(command + [os.path.join(TARGETS, "jit")])
+        program = os.path.join(TARGETS, "jit")
+        if os.path.realpath(program).startswith("/tmp/"):  # which is hidden
+            directory = tempfile.TemporaryDirectory(dir="/var/tmp")
+            self.addCleanup(directory.cleanup)
+            program = shutil.copy(program, directory.name)
+        outer = self.start_command(command + [program])
         self.area = outer.fact("area")
         pid = int(read_text("/proc/%d/task/%d/children" % (outer.pid, outer.pid)))
         inner = int(status_field(pid, "NSpid").split()[-1])
