@@ -10,6 +10,7 @@
 #include <time.h>
 
 #include "cli/relay.h"
+#include "cli/stay.h"
 
 enum { BUFFER_SIZE = 64 << 10, NS_PER_MS = 1000000, PROGRESS_MS = 1000 };
 
@@ -300,8 +301,11 @@ struct ss_error *ss_sandbox_run(const struct ss_sandbox *sandbox,
 
 	if (error)
 		return error;
+	struct ss_stay stay;
+	ss_stay_begin(&stay);
 	run.child = fork();
 	int errnum = errno;
+	ss_stay_end(&stay);
 	if (run.child == 0)
 		run_child(&run);
 	if (run.child < 0)

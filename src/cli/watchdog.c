@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "cli/failure.h"
+#include "cli/stay.h"
 
 enum {
 	TIMEOUT_MS = 1000, /* unless told */
@@ -49,7 +50,11 @@ void ss_watchdog_begin(pid_t pid, unsigned timeout_ms)
 			      .tv_nsec = (long)(limit_ms % 1000) * 1000000 },
 	};
 
-	if (timer_create(CLOCK_MONOTONIC, &event, &timer) < 0)
+	struct ss_stay stay;
+	ss_stay_begin(&stay);
+	int created = timer_create(CLOCK_MONOTONIC, &event, &timer);
+	ss_stay_end(&stay);
+	if (created < 0)
 		return; /* then nobody watches */
 	atomic_store(&watched, pid);
 	armed = timer_settime(timer, 0, &limit, NULL) == 0;
