@@ -7,10 +7,11 @@ import subprocess
 import unittest
 
 from harness import (EndToEnd, LIMIT_S, MAIN_STACK, MODES, Named, Snapshot, STACKSNAP, TARGETS,
-                     THREAD_END, canonical, main, read_text, status_field, task_states,
-                     wait_until)
+                     THREAD_END, canonical, for_everyone, main, read_text, status_field,
+                     task_states, wait_until)
 
 BLOCKED = [Named("poll"), "target_block"]
+THREADS = os.path.join(TARGETS, "threads")
 NOBODY = ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups",
           "--inh-caps=-all", "--bounding-set=-all"]
 UNCAPABLE = ["setpriv", "--inh-caps=-all", "--bounding-set=-sys_ptrace"]
@@ -226,8 +227,8 @@ class Refused(EndToEnd):
         """Nothing is denied there, unless Yama is."""
         if read_text("/proc/sys/kernel/yama/ptrace_scope").strip() not in ("", "0"):
             self.skipTest("Yama restricts it")
-        target = self.start_command(NOBODY + [os.path.join(TARGETS, "threads"), "1", "1"])
-        result = subprocess.run(NOBODY + [STACKSNAP, "-f", "json", str(target.pid)],
+        target = self.start_command(NOBODY + [for_everyone(THREADS), "1", "1"])
+        result = subprocess.run(NOBODY + [for_everyone(STACKSNAP), "-f", "json", str(target.pid)],
                                 stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
                                 stderr=subprocess.PIPE, timeout=LIMIT_S)
         snapshot = Snapshot(result)
@@ -237,8 +238,8 @@ class Refused(EndToEnd):
     @unittest.skipIf(os.geteuid() != 0, "only root can become another user")
     def test_one_of_two_is_denied(self):
         target = self.start("threads", 1, 1)
-        own = self.start_command(NOBODY + [os.path.join(TARGETS, "threads"), "1", "1"])
-        result = subprocess.run(NOBODY + [STACKSNAP, str(target.pid), str(own.pid)],
+        own = self.start_command(NOBODY + [for_everyone(THREADS), "1", "1"])
+        result = subprocess.run(NOBODY + [for_everyone(STACKSNAP), str(target.pid), str(own.pid)],
                                 stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
                                 stderr=subprocess.PIPE, timeout=LIMIT_S)
         self.assertEqual(result.returncode, 1)

@@ -11,7 +11,7 @@ sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."
 
 import situations  # noqa: E402
 from harness import (EndToEnd, LIMIT_S, MODES, STACKSNAP, Snapshot, TARGETS,  # noqa: E402
-                     canonical, main, status_field, task_states)
+                     canonical, for_everyone, main, status_field, task_states)
 from subjects import Lab, Unavailable  # noqa: E402
 
 NOBODY = 65534
@@ -127,7 +127,8 @@ class WithoutPrivileges(Names):
         return lab, target, {"user": NOBODY, "group": NOBODY, "extra_groups": []}
 
     def snap_as(self, pid, options):
-        result = self.run_tool("-f", "json", pid, status=(0, 1), **options)
+        result = self.run_tool("-f", "json", pid, status=(0, 1),
+                               executable=for_everyone(STACKSNAP), **options)
         self.assert_free(pid)
         return Snapshot(result)
 

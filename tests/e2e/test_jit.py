@@ -182,7 +182,7 @@ class Node(EndToEnd):
         thread = self.snap(target.pid).thread(target.pid)
         self.assertEqual(thread["end"], "root")
         names = [f["symbol"] or "" for f in thread["frames"] if f["area"] == "[jit]"]
-        self.assertEqual(len([n for n in names if re.match(r"JS:.?innermost ", n)]), 6, names)
+        self.assertEqual(len([n for n in names if re.match(r"(JS|LazyCompile):.?innermost ", n)]), 6, names)
         self.assertTrue(all(names), names)
 
 

@@ -112,7 +112,7 @@ def node(lab):
     path = "/tmp/perf-%d.map" % target.pid
     lab.callback(lambda: os.path.exists(path) and os.unlink(path))
     wait_until(lambda: "innermost" in read_text(path), "the perf map")
-    yield Subject(target, {target.pid: [re.compile(r"JS:.?innermost ")] * 6})
+    yield Subject(target, {target.pid: [re.compile(r"(JS|LazyCompile):.?innermost ")] * 6})
 
 
 @situation("compiled methods of java, with `-XX:+PreserveFramePointer` and a perf map",
