@@ -11,10 +11,11 @@ import os
 import re
 import shutil
 import signal
+import subprocess
 
-from subjects import (Subject, TARGETS, blow_up, chroot_into, make_root, need,
+from subjects import (Subject, TARGETS, Unavailable, blow_up, chroot_into, make_root, need,
                       need_root, pivot_into, task_states, wait_until)
-from harness import read_text
+from harness import LIMIT_S, read_text
 
 BLOCKED = ["target_block"]
 MAIN = ["target_wait", "main"]
@@ -172,8 +173,11 @@ def pid_namespace(lab):
 
 @situation("a user namespace")
 def user_namespace(lab):
-    target = lab.start_file(need("unshare"), "--user", "--map-root-user",
-                            os.path.join(TARGETS, "swap_right"))
+    command = [need("unshare"), "--user", "--map-root-user"]
+    if subprocess.run(command + ["true"], stderr=subprocess.DEVNULL,
+                      timeout=LIMIT_S).returncode:
+        raise Unavailable("user namespaces cannot be made here (in a chroot, or by a sysctl)")
+    target = lab.start_file(*command, os.path.join(TARGETS, "swap_right"))
     yield Subject(target, {"worker": SWAPPED, "swap_right": MAIN}, WRONG)
 
 
