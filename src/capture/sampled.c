@@ -99,21 +99,33 @@ static bool list_threads(struct ss_sampler *sampler)
 	return merge(sampler, scan->sorted, scan->sorted_count);
 }
 
-/* Its times on a CPU. False: it has ended. */
-static bool read_schedstat(struct ss_sampler *sampler, const struct ss_sampled *thread,
-			   struct ss_schedstat *ret)
+static bool read_open(const struct ss_sampled *thread, struct ss_schedstat *ret)
 {
 	char bytes[RECORD_MAX];
-
-	if (thread->schedstat_fd < 0)
-		return ss_target_read_task(sampler->target, thread->tid, "schedstat",
-					   &sampler->text) &&
-		       ss_schedstat_parse(sampler->text.bytes, sampler->text.size, ret);
 	ssize_t n = pread(thread->schedstat_fd, bytes, sizeof(bytes) - 1, 0);
+
 	if (n <= 0)
 		return false;
 	bytes[n] = '\0';
 	return ss_schedstat_parse(bytes, (size_t)n, ret);
+}
+
+uint64_t ss_sampled_count(const struct ss_sampled *thread)
+{
+	struct ss_schedstat stat;
+
+	return read_open(thread, &stat) ? stat.run_count : 0;
+}
+
+/* Its times on a CPU. False: it has ended. */
+static bool read_schedstat(struct ss_sampler *sampler, const struct ss_sampled *thread,
+			   struct ss_schedstat *ret)
+{
+	if (thread->schedstat_fd < 0)
+		return ss_target_read_task(sampler->target, thread->tid, "schedstat",
+					   &sampler->text) &&
+		       ss_schedstat_parse(sampler->text.bytes, sampler->text.size, ret);
+	return read_open(thread, ret);
 }
 
 bool ss_sampled_is_still(struct ss_sampler *sampler, const struct ss_sampled *thread)

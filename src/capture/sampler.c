@@ -154,8 +154,7 @@ static void note_way_back(struct ss_sampler *sampler, const struct ss_task *task
 
 	if (!thread || !thread->stop_at || task->runs)
 		return;
-	uint64_t count =
-		ss_task_read_run_count(sampler->target, task->tid, &sampler->text);
+	uint64_t count = ss_sampled_count(thread);
 	thread->way_back = count ? count + 1 : 0;
 }
 

@@ -25,19 +25,9 @@ static void search_deinit(struct search *search)
 
 static size_t find_thread(const struct ss_snapshot *snapshot, pid_t tid)
 {
-	size_t low = 0;
-	size_t high = snapshot->threads.count;
+	const struct ss_thread *thread = ss_snapshot_find_thread(snapshot, tid);
 
-	while (low < high) {
-		size_t middle = low + (high - low) / 2;
-		if (snapshot->threads.items[middle].tid < tid)
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	return low < snapshot->threads.count && snapshot->threads.items[low].tid == tid ?
-		       low :
-		       SS_GRAPH_NONE;
+	return thread ? (size_t)(thread - snapshot->threads.items) : SS_GRAPH_NONE;
 }
 
 static size_t owner_of(const struct ss_snapshot *snapshot, size_t thread)
