@@ -109,22 +109,12 @@ static void find_parties(struct follow *follow, const struct ss_capture *capture
 	}
 }
 
-static const struct ss_thread_activity *find_activity(const struct ss_activity *activity,
-						      pid_t tid)
-{
-	for (size_t i = 0; activity && i < activity->threads.count; i++) {
-		if (activity->threads.items[i].tid == tid)
-			return &activity->threads.items[i];
-	}
-	return NULL;
-}
-
 /* It did not run from one look to the other, and still sleeps: what it held at any
    moment in between it held all the time. */
 static bool stood_still(const struct party *party, pid_t tid)
 {
-	const struct ss_thread_activity *before = find_activity(party->before, tid);
-	const struct ss_thread_activity *after = find_activity(party->after, tid);
+	const struct ss_thread_activity *before = ss_activity_find(party->before, tid);
+	const struct ss_thread_activity *after = ss_activity_find(party->after, tid);
 
 	return before && after && before->counted && before->runs == after->runs &&
 	       before->state == 'S' && after->state == 'S';

@@ -32,24 +32,6 @@ bool ss_progress_is_idle_kind(enum ss_wait_kind kind)
 	}
 }
 
-static const struct ss_thread_activity *find_activity(const struct ss_activity *activity,
-						      pid_t tid)
-{
-	size_t low = 0;
-	size_t high = activity->threads.count;
-
-	while (low < high) {
-		size_t middle = low + (high - low) / 2;
-		if (activity->threads.items[middle].tid < tid)
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	return low < activity->threads.count && activity->threads.items[low].tid == tid ?
-		       &activity->threads.items[low] :
-		       NULL;
-}
-
 static const struct ss_frame *frame_of(const struct ss_snapshot *snapshot,
 				       const struct ss_thread *thread,
 				       size_t from_outside)
@@ -130,9 +112,9 @@ static void compare_counters(struct ss_progress *progress, const struct ss_threa
 			     struct ss_thread_progress *ret)
 {
 	const struct ss_thread_activity *before =
-		find_activity(progress->before, thread->tid);
+		ss_activity_find(progress->before, thread->tid);
 	const struct ss_thread_activity *after =
-		find_activity(progress->after, thread->tid);
+		ss_activity_find(progress->after, thread->tid);
 	unsigned stops = 0;
 	bool same = true;
 

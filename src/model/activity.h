@@ -24,4 +24,9 @@ struct ss_activity {
 	SS_VECTOR(struct ss_thread_activity) threads; /* ascending by tid */
 };
 
+/* What is known of a thread, or NULL; activity may be NULL. Threads are in the order of
+   their ids. */
+const struct ss_thread_activity *ss_activity_find(const struct ss_activity *activity,
+						  pid_t tid);
+
 #endif

@@ -78,8 +78,9 @@ ROOM_FILES = 8
 GROWING_ROOMS = {"arch": (1, 8), "view": (2, 24), "report": (2, 24), "cli": (2, 36)}
 # Holding a process still in several ways, words for each kind of wait and of lock, and
 # reading DWARF, for rows of registers and for names, take more than a room should hold; and
-# a file format has many small parts, each written and read.
-LARGER_ROOMS = {"capture": (2, 16), "diagnose": (2, 20), "objects": (2, 10),
+# a file format has many small parts, each written and read. The model has a file for each
+# kind of data that travels.
+LARGER_ROOMS = {"model": (2, 9), "capture": (2, 16), "diagnose": (2, 20), "objects": (2, 10),
                 "record": (2, 28), "symbolize": (2, 12), "target": (2, 12),
                 "unwind": (2, 12)}
 
