@@ -1,6 +1,7 @@
 /*
- * Other processes to which waits lead are looked at as they are, and never stopped; only
- * those of the same user, and few.
+ * What one look does not prove: other processes to which waits lead are looked at as they
+ * are, and never stopped; only those of the same user, and few. Circles are looked at
+ * until nothing moves in between.
  */
 #include <string.h>
 #include <time.h>
@@ -9,11 +10,22 @@
 #include "model/activity.h"
 #include "objects/leads.h"
 
-/* Of one other process: what is wanted are the waits, not whole stacks. */
-enum { THREADS_MAX = 256, STACK_MAX = 64 << 10, TOTAL_MAX = 8 << 20 };
+/* Of one process: what is wanted are the waits, not whole stacks; of the one that was
+   captured already only what may have changed. */
+enum {
+	THREADS_MAX = 256,
+	STACK_MAX = 64 << 10,
+	OWN_THREADS_MAX = 16 << 10,
+	OWN_STACK_MAX = 512,
+	TOTAL_MAX = 8 << 20,
+};
 
-/* Looks at a circle, and the time before the second one; it doubles with each. */
-enum { LOOKS = 4, NAP_NS = 2 * 1000 * 1000 };
+/*
+ * Looks at a circle, and the time before the second one; it doubles with each. Threads of
+ * this process that cannot have stood together, because there was more to run than CPUs,
+ * get longer to go back to their waits.
+ */
+enum { LOOKS = 4, TORN_LOOKS = 9, NAP_NS = 2 * 1000 * 1000 };
 
 /* One process, looked at between two looks at what it has done so far. */
 struct party {
@@ -47,25 +59,25 @@ static void follow_deinit(struct follow *follow)
 
 static bool wants_few(void *data, pid_t tid, const char *name, char state)
 {
-	size_t *count = data;
+	size_t *left = data;
 
 	(void)tid;
 	(void)name;
 	(void)state;
-	return (*count)++ < THREADS_MAX;
+	return *left > 0 && (*left)--;
 }
 
 /* Replaces what was captured before. Never stops anything. */
 static void capture_party(struct party *party)
 {
-	size_t count = 0;
+	size_t left = party->opened ? THREADS_MAX : OWN_THREADS_MAX;
 	const struct ss_capture_options options = {
 		.size = sizeof(options),
 		.mode = SS_MODE_NO_STOP,
-		.max_stack = STACK_MAX,
+		.max_stack = party->opened ? STACK_MAX : OWN_STACK_MAX,
 		.max_total = TOTAL_MAX,
 		.filter = wants_few,
-		.filter_data = &count,
+		.filter_data = &left,
 	};
 	struct ss_capture *capture = NULL;
 
@@ -151,7 +163,7 @@ static void take_activity(struct party *party, struct ss_activity **ret)
 }
 
 /*
- * Where waits lead in a circle, each process is captured again between two looks at all
+ * Where waits lead in a circle that is not proven yet, each process is captured again between two looks at all
  * of them: what a thread waits for, and who holds that, was read while all of those that
  * stood still did so together.
  */
@@ -193,12 +205,16 @@ static bool is_settled(const struct ss_facts *facts)
 
 static void look_until_settled(struct follow *follow, struct ss_capture *capture)
 {
-	for (int i = 0; i < LOOKS; i++) {
-		const struct timespec ts = { .tv_nsec = (long)NAP_NS << i };
+	bool torn = ss_leads_are_torn(capture);
+
+	for (int i = 0; torn || (follow->leads.closed && i < LOOKS); i++) {
+		const struct timespec ts = { .tv_nsec = (long)NAP_NS << i >> 1 };
+		if (i > 0) /* it may take less */
+			(void)clock_nanosleep(CLOCK_MONOTONIC, 0, &ts, NULL);
 		look_again(follow, capture);
-		if (is_settled(capture->facts))
+		torn = i + 1 < TORN_LOOKS && ss_leads_are_torn(capture);
+		if (!torn && is_settled(capture->facts))
 			return;
-		(void)clock_nanosleep(CLOCK_MONOTONIC, 0, &ts, NULL); /* or less */
 	}
 }
 
@@ -215,8 +231,7 @@ void ss_capture_follow(struct ss_capture *capture, struct ss_target *target)
 	if (unknown || target->listing || capture->others.count)
 		return;
 	find_parties(&follow, capture);
-	if (follow.leads.closed)
-		look_until_settled(&follow, capture);
+	look_until_settled(&follow, capture);
 	for (size_t i = 1; i < follow.leads.count; i++) {
 		struct ss_capture **slot = follow.parties[i].capture ?
 						   ss_vector_push(&capture->others) :

@@ -21,16 +21,23 @@ static bool is_partial(const struct ss_task *task)
 	return task->partial;
 }
 
-/* A thread that appeared in the freeze was not asked for its name and state there. What
-   state it was in its registers tell. */
+/*
+ * A thread that appeared in the freeze was not asked for its name and state there. What
+ * state it was in its registers tell; also of one that was about to go on with its wait,
+ * which somebody had interrupted: we, a moment before, on a machine with much to do.
+ */
 static void identify(const struct ss_target *target, struct ss_task *task,
 		     struct ss_text *text)
 {
 	struct ss_stat stat;
 
+	bool blocked = ss_arch_is_blocked(&task->kernel);
+
+	if (task->phase == SS_TASK_RELEASED && task->state == 'R' && blocked)
+		task->state = 'S';
 	if (task->phase != SS_TASK_RELEASED || task->state != '?')
 		return;
-	task->state = ss_arch_is_blocked(&task->kernel) ? 'S' : 'R';
+	task->state = blocked ? 'S' : 'R';
 	if (ss_target_read_stat(target, task->tid, text, &stat))
 		memcpy(task->comm, stat.comm, sizeof(task->comm));
 }

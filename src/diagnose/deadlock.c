@@ -39,12 +39,16 @@ static size_t owner_of(const struct ss_snapshot *snapshot, size_t thread)
 		       SS_GRAPH_NONE;
 }
 
-/* Whether the owner stood still while the lock was read that the thread waits for: see
-   struct ss_lock_copy. */
+/* Whether the owner stood still while the lock was read that the thread waits for: at the
+   capture (see struct ss_lock_copy), or in later looks at both of them. */
 static bool stood_still(const struct ss_thread_facts *thread,
 			const struct ss_thread_facts *owner)
 {
-	if (!thread || !owner || thread->moment == 0)
+	if (!thread || !owner)
+		return false;
+	if (thread->stood_still && owner->stood_still)
+		return true;
+	if (thread->moment == 0)
 		return false;
 	return owner->moment == thread->moment ||
 	       (thread->moment % 2 && owner->moment == thread->moment + 1);

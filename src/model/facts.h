@@ -44,7 +44,8 @@ struct ss_thread_facts {
 	unsigned moment;	    /* see struct ss_lock_copy */
 	pid_t sharer; /* another process, which has the memory that the lock lies in and a
 			 thread with an id that the lock names; 0: none is known */
-	bool stood_still; /* in this wait, while other processes were looked at */
+	bool stood_still; /* in this wait, with the same in its lock, from one later look at
+			     all threads of all processes in question to another */
 	struct ss_process_fact tracer; /* pid 0: none */
 	struct ss_process_fact holder; /* of the file lock that it waits for; pid 0 */
 	bool holder_known; /* that lock was found: pid 0 is a holder not seen */

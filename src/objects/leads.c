@@ -55,6 +55,14 @@ static uint32_t word_at(const struct ss_memory_fact *memory, uint64_t address)
 /* Where locks of glibc say who holds them, behind the word that is waited on. */
 static const unsigned owner_offsets[] = { 0, 8, 12, 16 };
 
+/* What lies there, or 0. */
+static uint32_t owner_word(const struct ss_thread_facts *waiter,
+			   const struct ss_futex *futex, size_t place)
+{
+	return word_at(&waiter->lock, futex->address + owner_offsets[place]) &
+	       FUTEX_TID_MASK;
+}
+
 static bool names_thread(const struct ss_thread_facts *waiter, pid_t tid)
 {
 	struct ss_futex futex;
@@ -62,8 +70,7 @@ static bool names_thread(const struct ss_thread_facts *waiter, pid_t tid)
 	if (!ss_futex_parse(&waiter->call, &futex))
 		return false;
 	for (size_t i = 0; i < SS_ARRAY_SIZE(owner_offsets); i++) {
-		if ((word_at(&waiter->lock, futex.address + owner_offsets[i]) &
-		     FUTEX_TID_MASK) == (uint32_t)tid)
+		if (owner_word(waiter, &futex, i) == (uint32_t)tid)
 			return true;
 	}
 	return false;
@@ -164,9 +171,7 @@ static void add_sharer(struct ss_leads *leads, const struct ss_capture *capture,
 	     capture->process.inner_pid != capture->process.pid))
 		return;
 	for (size_t i = 0; i < SS_ARRAY_SIZE(owner_offsets); i++) {
-		pid_t tid =
-			(pid_t)(word_at(&facts->lock, futex.address + owner_offsets[i]) &
-				FUTEX_TID_MASK);
+		pid_t tid = (pid_t)owner_word(facts, &futex, i);
 		if (tid < 2 || is_own(capture, tid))
 			continue;
 		pid_t pid = process_of(tid);
@@ -177,6 +182,98 @@ static void add_sharer(struct ss_leads *leads, const struct ss_capture *capture,
 		facts->sharer = pid;
 		add(leads, pid);
 	}
+}
+
+/* A thread that waits on a futex. */
+struct waiter {
+	uint32_t inner_tid;
+	const struct ss_thread_facts *facts;
+	size_t next; /* the waiter that its lock names; SIZE_MAX: none */
+	size_t walk; /* the last walk along the chain that came here */
+};
+
+static int compare_waiters(const void *a, const void *b)
+{
+	const struct waiter *x = a;
+	const struct waiter *y = b;
+
+	return (x->inner_tid > y->inner_tid) - (x->inner_tid < y->inner_tid);
+}
+
+/* Those that wait on a futex, by their ids. How many. */
+static size_t find_waiters(const struct ss_capture *capture, struct waiter *waiters)
+{
+	size_t count = 0;
+
+	for (size_t i = 0; i < capture->threads.count; i++) {
+		const struct ss_capture_thread *thread = &capture->threads.items[i];
+		const struct ss_thread_facts *facts =
+			ss_facts_find_thread(capture->facts, thread->tid);
+		pid_t tid = thread->inner_tid ? thread->inner_tid : thread->tid;
+		if (facts && facts->lock.size > 0)
+			waiters[count++] = (struct waiter){ .inner_tid = (uint32_t)tid,
+							    .facts = facts,
+							    .next = SIZE_MAX,
+							    .walk = SIZE_MAX };
+	}
+	if (count > 1)
+		qsort(waiters, count, sizeof(*waiters), compare_waiters);
+	return count;
+}
+
+static void link_waiter(struct waiter *waiter, struct waiter *waiters, size_t count)
+{
+	struct ss_futex futex;
+
+	if (!ss_futex_parse(&waiter->facts->call, &futex))
+		return;
+	for (size_t i = 0; i < SS_ARRAY_SIZE(owner_offsets) && waiter->next == SIZE_MAX;
+	     i++) {
+		const struct waiter key = { .inner_tid =
+						    owner_word(waiter->facts, &futex, i) };
+		const struct waiter *owner = bsearch(&key, waiters, count,
+						     sizeof(*waiters), compare_waiters);
+		if (owner)
+			waiter->next = (size_t)(owner - waiters);
+	}
+}
+
+/* first: of the circle. */
+static bool is_torn(const struct waiter *waiters, size_t first)
+{
+	unsigned moment = waiters[first].facts->moment;
+	bool together = moment != 0;
+	bool still = true;
+	size_t at = first;
+
+	do {
+		together = together && waiters[at].facts->moment == moment;
+		still = still && waiters[at].facts->stood_still;
+		at = waiters[at].next;
+	} while (at != first);
+	return !together && !still;
+}
+
+bool ss_leads_are_torn(const struct ss_capture *capture)
+{
+	_cleanup_free_ struct waiter *waiters =
+		calloc(capture->threads.count + 1, sizeof(*waiters));
+
+	if (!waiters || !capture->facts)
+		return false;
+	size_t count = find_waiters(capture, waiters);
+	for (size_t i = 0; i < count; i++)
+		link_waiter(&waiters[i], waiters, count);
+	for (size_t i = 0; i < count; i++) {
+		size_t at = i;
+		while (at != SIZE_MAX && waiters[at].walk == SIZE_MAX) {
+			waiters[at].walk = i;
+			at = waiters[at].next;
+		}
+		if (at != SIZE_MAX && waiters[at].walk == i && is_torn(waiters, at))
+			return true;
+	}
+	return false;
 }
 
 /* Those of a capture that nobody shares yet. */

@@ -17,6 +17,13 @@ struct ss_leads {
 	bool closed; /* one led back to a process that was in the list already */
 };
 
+/*
+ * Whether threads of this process seem to wait for each other in a circle, and were neither
+ * all looked at in one moment (see struct ss_lock_copy) nor stood still later, so that
+ * the circle proves nothing yet. By what lies where locks have their owners: it may be a mistake.
+ */
+bool ss_leads_are_torn(const struct ss_capture *capture);
+
 /* Adds those to which threads of this capture wait. */
 void ss_leads_find(struct ss_leads *leads, const struct ss_capture *capture,
 		   const struct ss_target *target);

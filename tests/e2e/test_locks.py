@@ -4,14 +4,24 @@ import os
 import re
 import shutil
 import subprocess
+import sys
 import tempfile
 
 from harness import (EndToEnd, LIMIT_S, STACKSNAP, TARGETS, main, read_text, reads_stdin,
-                     wait_until)
+                     task_states, wait_until)
 
 # mode no-stop cannot know thread pointers: joins are told by the id, streams are not told
 EVERY_MODE = ("stop", "live", "no-stop")
 MODE_OPTIONS = {"no-stop": {"status": (0, 1)}}
+
+TORN_TRIES = 60
+SPIN = """
+import os, sys
+os.sched_setaffinity(0, {int(sys.argv[1])})
+print("ready", flush=True)
+while True:
+    pass
+"""
 
 # thread: kind, a pattern over the text, the owner or None
 WAITS = {
@@ -253,6 +263,30 @@ class Deadlocks(EndToEnd):
                     for b in snapshot.data["blockers"]]
         # wants-mutex, -timed, -read, -write, -behind, joins-reader; two locks and second_lock
         self.assertEqual(blockers, [("reads-pipe", 6, 3), ("locks-stream", 1, 1)])
+
+    def test_of_threads_that_stop_late(self):
+        """One of them gets so little of its CPU that the others are not held until it has
+        stopped. All of them are looked at again."""
+        target = self.start("lockwaits")
+        tid = self.snap(target.pid, mode="no-stop", status=(0, 1)).thread("join-a")["tid"]
+        cpu = max(os.sched_getaffinity(0))
+        os.sched_setaffinity(tid, {cpu})
+        os.sched_setscheduler(tid, os.SCHED_IDLE, os.sched_param(0))
+        for _ in range(4):
+            self.start_command([sys.executable, "-c", SPIN, str(cpu)])
+        proven = 0
+        for _ in range(TORN_TRIES):
+            wait_until(lambda: task_states(target.pid)[tid] == "S", "the thread to wait")
+            snapshot = self.snap(target.pid, mode="stop")
+            torn = not snapshot.data["capture"]["consistent"]
+            # it may not even have got back to its wait when the tool has lost patience
+            if not torn or snapshot.data["deadlocks"]:
+                self.check(snapshot, ["join-a", "join-b"], 0)
+                proven += torn
+            if proven == 3:
+                return
+        self.fail("of %d snapshots %d were not of one moment and show the deadlock" % (
+            TORN_TRIES, proven))
 
     def test_in_a_pid_namespace(self):
         """The ids in the locks are those of the namespace."""

@@ -83,6 +83,24 @@ static void test_moments(void **state)
 	check_moments(0, 0, 0); /* nobody stood still */
 }
 
+/* Seen at different moments, and later all at one. */
+static void test_stood_still(void **state)
+{
+	const int owners[] = { 1, 2, 0, -1, -1 };
+	const unsigned moments[] = { 2, 4, 0, 1, 1 };
+	struct ss_snapshot *snapshot = make(owners, moments);
+
+	(void)state;
+	for (size_t i = 0; i < 3; i++) {
+		assert_int_equal(ss_snapshot_deadlock_count(snapshot), 0);
+		snapshot->facts->threads.items[i].stood_still = true;
+		assert_true(ss_deadlock_find(snapshot));
+	}
+	assert_int_equal(ss_snapshot_deadlock_count(snapshot), 1);
+	assert_int_equal(ss_snapshot_deadlock(snapshot, 0)->count, 3);
+	ss_snapshot_free(snapshot);
+}
+
 static void test_blockers(void **state)
 {
 	const int owners[] = { 4, 0, 4, 4, -1 };
@@ -173,6 +191,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_circle),	 cmocka_unit_test(test_moments),
+		cmocka_unit_test(test_stood_still),
 		cmocka_unit_test(test_blockers), cmocka_unit_test(test_verdicts),
 		cmocka_unit_test(test_names),
 	};
