@@ -91,6 +91,7 @@ static void look(struct ss_target *target, struct ss_session *session, enum ss_m
 	struct ss_snapshot *snapshot = NULL;
 
 	assert_null(ss_capture_take(target, &options, &capture));
+	ss_capture_follow(capture, target);
 	assert_null(ss_capture_unwind(capture, session, NULL, &snapshot));
 	assert_null(
 		ss_snapshot_symbolize(snapshot, session, SS_NO_SOURCE | SS_NO_INLINES));
