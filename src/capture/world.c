@@ -90,17 +90,42 @@ static bool read_next(struct ss_world *world)
 	       ss_memory_is_mapped(&world->memory, world->target, world->maps_fd);
 }
 
-static bool same_mappings(const struct ss_module_impl *a, const struct ss_module_impl *b)
+/* From mapping number *at on, as far as the file goes on without a gap. False: none is
+   left. */
+static bool next_run(const struct ss_module_impl *module, size_t *at,
+		     struct ss_mapping *ret)
 {
-	if (a->mapping_count != b->mapping_count)
+	if (*at == module->mapping_count)
 		return false;
-	for (size_t i = 0; i < a->mapping_count; i++) {
-		const struct ss_mapping *x = &a->mappings[i];
-		const struct ss_mapping *y = &b->mappings[i];
-		if (x->start != y->start || x->end != y->end || x->offset != y->offset)
-			return false;
+	*ret = module->mappings[(*at)++];
+	for (; *at < module->mapping_count; (*at)++) {
+		const struct ss_mapping *next = &module->mappings[*at];
+		if (next->start != ret->end ||
+		    next->offset != ret->offset + (ret->end - ret->start))
+			break;
+		ret->end = next->end;
 	}
 	return true;
+}
+
+/* The loader makes parts of what it has mapped read-only when it has filled them in: that
+   is a mapping of its own then, of the same bytes. */
+static bool same_mappings(const struct ss_module_impl *a, const struct ss_module_impl *b)
+{
+	struct ss_mapping x;
+	struct ss_mapping y;
+	size_t at_a = 0;
+	size_t at_b = 0;
+
+	for (;;) {
+		bool more = next_run(a, &at_a, &x);
+		if (next_run(b, &at_b, &y) != more)
+			return false;
+		if (!more)
+			return true;
+		if (x.start != y.start || x.end != y.end || x.offset != y.offset)
+			return false;
+	}
 }
 
 /* The module of before that this one still is, or NULL. Both lists are in the order of
@@ -280,8 +305,9 @@ static bool is_same(const struct ss_capture *capture, const struct ss_area *area
 	const struct ss_module_impl *module = capture->modules.items[area->module];
 	for (size_t i = 0; i < module->mapping_count; i++) {
 		const struct ss_mapping *m = &module->mappings[i];
-		if (m->start == mapped->start)
-			return m->offset == mapped->offset &&
+		if (mapped->start >= m->start && mapped->start < m->end)
+			return m->offset + (mapped->start - m->start) ==
+				       mapped->offset &&
 			       module->inode == mapped->inode &&
 			       module->device == mapped->device;
 	}

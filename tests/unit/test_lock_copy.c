@@ -86,6 +86,7 @@ static void test_copy(void **state)
 		await_call(child, SYS_futex);
 		check_mode(child, SS_MODE_STOP);
 		check_mode(child, SS_MODE_LIVE);
+		await_call(child, SYS_futex); /* it was stopped */
 		check_mode(child, SS_MODE_NO_STOP);
 		stop(child);
 	}

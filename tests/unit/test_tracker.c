@@ -1,0 +1,99 @@
+/*
+ * The tracker of modules: what a loader does to one that it has just mapped is no other
+ * module, and other bytes in its place are.
+ */
+#include "capture_child.h"
+
+#include <fcntl.h>
+#include <sys/mman.h>
+
+#include "stacksnap.h"
+
+enum { PAGE = 4096, PAGES = 3 };
+
+/* Whole pages of a file's read-only data. */
+static const char pages[PAGES * PAGE] __attribute__((aligned(PAGE))) = "pages";
+
+static int commands[2];
+static int answers[2];
+
+static bool is_told(char wanted)
+{
+	char byte = 0;
+
+	return read(commands[0], &byte, 1) == 1 && byte == wanted;
+}
+
+/* Makes the page in the middle a mapping of its own, and then of other bytes. */
+static void changes(int ready)
+{
+	void *middle = (void *)((uintptr_t)pages + PAGE);
+	int fd = open("/proc/self/exe", O_RDONLY | O_CLOEXEC);
+
+	say_ready(ready);
+	if (!is_told('1') || mprotect(middle, PAGE, PROT_NONE) != 0)
+		_exit(1);
+	say_ready(answers[1]);
+	if (!is_told('2') ||
+	    mmap(middle, PAGE, PROT_READ, MAP_PRIVATE | MAP_FIXED, fd, 0) != middle)
+		_exit(1);
+	say_ready(answers[1]);
+	(void)is_told('3');
+}
+
+static void tell(char what)
+{
+	char byte;
+
+	assert_int_equal(write(commands[1], &what, 1), 1);
+	assert_int_equal(read(answers[0], &byte, 1), 1);
+}
+
+struct seen {
+	int loaded;
+	int unloaded;
+};
+
+static void note(void *data, const struct ss_module_event *event)
+{
+	struct seen *seen = data;
+
+	if (event->loaded)
+		seen->loaded++;
+	else
+		seen->unloaded++;
+}
+
+static void test_parts(void **state)
+{
+	struct seen seen = {};
+	struct ss_target *target = NULL;
+	struct ss_tracker *tracker = NULL;
+
+	(void)state;
+	assert_true(pipe(commands) == 0 && pipe(answers) == 0);
+	pid_t child = start(changes);
+	assert_null(ss_target_open(child, &target));
+	assert_null(ss_tracker_new(target, note, &seen, &tracker));
+	assert_null(ss_tracker_poll(tracker));
+	assert_true(seen.loaded > 1 && seen.unloaded == 0);
+	seen = (struct seen){};
+	tell('1');
+	assert_null(ss_tracker_poll(tracker));
+	assert_true(seen.loaded == 0 && seen.unloaded == 0);
+	tell('2');
+	assert_null(ss_tracker_poll(tracker));
+	assert_true(seen.loaded > 0 && seen.unloaded == 1);
+	ss_tracker_free(tracker);
+	ss_target_close(target);
+	stop(child);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_parts),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
