@@ -7,6 +7,7 @@
 
 #include "capture/attempt.h"
 #include "capture/complete.h"
+#include "capture/stop.h"
 #include "objects/objects.h"
 #include "target/files.h"
 #include "target/perfmap.h"
@@ -24,12 +25,14 @@ struct job {
 	struct ss_attempt *attempt;
 	struct ss_error *error;
 	bool again;
+	pid_t tid;
 };
 
 static void *capture_thread(void *data)
 {
 	struct job *job = data;
 
+	job->tid = gettid();
 	job->error = ss_attempt_make(job->attempt, &job->again);
 	return NULL;
 }
@@ -60,7 +63,7 @@ static struct ss_error *run_attempt(struct ss_attempt *attempt, bool *again)
 	errnum = pthread_create(&thread, &attr, capture_thread, &job);
 	ss_placement_restore(&attempt->placement);
 	if (!errnum)
-		(void)pthread_join(thread, NULL);
+		ss_stop_join(thread, &job.tid);
 	ss_placement_follow(&attempt->placement);
 	if (attempt->freeze.took_sigchld)
 		(void)kill(getpid(), SIGCHLD);

@@ -160,7 +160,9 @@ void ss_observe_tasks(struct ss_arena *arena, const struct ss_capture *capture,
 		if (task->phase != SS_TASK_INTERRUPTED)
 			task->state = stat.state;
 		memcpy(task->comm, stat.comm, sizeof(task->comm));
-		if (stat.state == 'Z' || stat.state == 'X') {
+		/* On its way out it cannot be attached any more. */
+		bool ends = task->phase == SS_TASK_REFUSED && stat.exiting;
+		if (ends || stat.state == 'Z' || stat.state == 'X') {
 			task->phase = task->tid == target->pid ? SS_TASK_ZOMBIE :
 								 SS_TASK_GONE;
 			continue;

@@ -7,11 +7,14 @@
 #include <sys/uio.h>
 #include <sys/wait.h>
 #include <time.h>
+#include <unistd.h>
 
 enum {
 	EACH_NS = 4 * 1000, /* wake up, run to the stop, sleep */
 	LOOK_NS = 1000 * 1000,
 	MANY_NS = 2 * 1000 * 1000,
+	END_NS = 20 * 1000, /* what the end of a thread takes */
+	END_NAPS = 50 * 1000,
 };
 
 uint64_t ss_freeze_now(void)
@@ -159,4 +162,14 @@ void ss_stop_release(const struct ss_freeze *freeze, struct ss_task *task)
 		(void)has_ended(freeze, task);
 	task->phase = SS_TASK_RELEASED;
 	task->stopped_ns = SS_MAX(task->stopped_ns, ss_freeze_now() - task->running_ns);
+}
+
+void ss_stop_join(pthread_t thread, const pid_t *tid)
+{
+	const struct timespec nap = { .tv_nsec = END_NS };
+
+	(void)pthread_join(thread, NULL); /* it can be joined, and is not this one */
+	/* No longer: another thread of this process may get the same id. */
+	for (int i = 0; i < END_NAPS && tgkill(getpid(), *tid, 0) == 0; i++)
+		(void)clock_nanosleep(CLOCK_MONOTONIC, 0, &nap, NULL);
 }

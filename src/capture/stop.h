@@ -4,9 +4,18 @@
 #ifndef SS_CAPTURE_STOP_H
 #define SS_CAPTURE_STOP_H
 
+#include <pthread.h>
+
 #include "capture/freeze.h"
 
 enum { SS_STOP_FEW = 8 };
+
+/*
+ * Joins a thread that traced others. To the kernel it ends a moment after pthread_join()
+ * knows of it, and only then what it still holds is released. tid: where it has put its
+ * id when it has ended.
+ */
+void ss_stop_join(pthread_t thread, const pid_t *tid);
 
 /* Attaches it, which costs it nothing: its phase is SEIZED, REFUSED or GONE then. */
 void ss_stop_seize(struct ss_task *task);

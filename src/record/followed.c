@@ -22,6 +22,7 @@ enum {
 SS_DEFINE_CLEANUP(struct ss_snapshot, snapshot, ss_snapshot_free)
 
 static const char changed_text[] = "modules were loaded or unloaded while it was read";
+static const char unproved_text[] = "it ran on before it was asked what was mapped there";
 
 void ss_followed_init(struct ss_followed *followed, struct ss_target *target,
 		      const struct ss_capture_options *options)
@@ -175,6 +176,7 @@ static bool note_thread(struct ss_followed *followed, const struct ss_snapshot *
 
 	if (!sampled || sampled->gone)
 		return true;
+	const char *reason = unplaced ? changed_text : unproved_text;
 	unplaced |= sampled->unplaced;
 	sampled->touched = unplaced && !last;
 	if (sampled->touched)
@@ -183,7 +185,7 @@ static bool note_thread(struct ss_followed *followed, const struct ss_snapshot *
 		return false;
 	sampled->settled &= !unplaced; /* the next tick may do better */
 	ask_for_stop(sampled, thread->end == SS_END_REGISTER, captured->stopped_ns > 0);
-	uint32_t stack = unplaced ? write_stack(followed, &none, changed_text) :
+	uint32_t stack = unplaced ? write_stack(followed, &none, reason) :
 				    stack_of(followed, snapshot, thread);
 	uint32_t call = captured->syscall.number < 0 ?
 				SS_ID_NONE :

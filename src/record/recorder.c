@@ -11,8 +11,10 @@
 #include <sys/resource.h>
 #include <sys/utsname.h>
 #include <time.h>
+#include <unistd.h>
 
 #include "base/error.h"
+#include "capture/stop.h"
 #include "record/family.h"
 
 enum { THREAD_STACK = 1 << 20, HZ = 99, DEFAULT_FRAMES = 1024, NICE_MIN = -20 };
@@ -37,6 +39,7 @@ struct ss_recorder {
 	uint64_t told_ns; /* progress */
 	uint64_t random;
 	struct ss_error *error;
+	pid_t tid; /* of the recording thread */
 	bool again; /* the thread had to end, and another one goes on */
 	bool first; /* only one tick: the target has not begun */
 	bool done;
@@ -273,6 +276,7 @@ static void *record_thread(void *data)
 {
 	struct ss_recorder *recorder = data;
 
+	recorder->tid = gettid();
 	recorder->again = false;
 	while (!recorder->done && !recorder->error && !recorder->again) {
 		uint64_t at = next_tick_ns(recorder);
@@ -313,7 +317,7 @@ static struct ss_error *run_thread(struct ss_recorder *recorder)
 	(void)pthread_attr_destroy(&attr);
 	if (errnum)
 		return ss_error_new_errno(errnum, "starting the recording thread");
-	(void)pthread_join(thread, NULL);
+	ss_stop_join(thread, &recorder->tid);
 	return take_ptr(recorder->error);
 }
 

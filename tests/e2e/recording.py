@@ -7,7 +7,7 @@ import struct
 
 MAGIC = b"\x89SSREC\r\n"
 ENDS = ["root", "frames", "limit", "no-unwind-info", "bad-unwind-info", "unreadable", "loop",
-        "register", "gone", "running", "not-stopped", "traced"]
+        "register", "gone", "running", "not-stopped", "traced", "denied"]
 
 
 def library(name):

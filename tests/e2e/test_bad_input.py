@@ -352,7 +352,7 @@ class Odd(EndToEnd):
             target = self.start("unanswered")
         except AssertionError as reason:
             self.skipTest("no userfaultfd: %s" % reason)
-        result = self.run_tool("--timeout=1", target.pid, status=(2,))
+        result = self.run_tool("--timeout=500", target.pid, status=(2,))
         self.assertEqual(result.stdout, b"")
         self.assertRegex(result.stderr.decode(), "does not answer.*\n  remedy: ")
         self.assert_free(target.pid)

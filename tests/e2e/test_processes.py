@@ -10,6 +10,7 @@ import tempfile
 from harness import EndToEnd, main, read_text, wait_until
 
 FOR = "--for=200ms"
+TRIES = 20
 BLOCKED = re.compile(r"^(0|73|202) ")  # read, flock, futex
 
 
@@ -34,7 +35,7 @@ class Processes(EndToEnd):
 
     def look(self, pid, mode):
         """On a busy machine it may take a while until threads are back in their calls."""
-        for _ in range(20):
+        for _ in range(TRIES):
             snapshot = self.snap(pid, mode=mode, status=(0, 1))
             if snapshot.data["circles"] or "perhaps others" in str(snapshot.threads):
                 break
@@ -129,7 +130,10 @@ class Processes(EndToEnd):
         who holds that for nobody."""
         first, second, directory = self.begin("chain")
         for mode in ("stop", "no-stop"):
-            snapshot = self.snap(first, mode=mode, status=(0, 1))
+            for _ in range(TRIES):  # until it is back in its read when that is looked at
+                snapshot = self.snap(first, mode=mode, status=(0, 1))
+                if "written by" in snapshot.thread("processes")["wait"]["text"]:
+                    break
             holder = snapshot.thread("holds-lock")
             self.assertEqual(snapshot.data["circles"], [])
             self.assertEqual(snapshot.thread("wants-lock")["wait"]["owner_tid"],

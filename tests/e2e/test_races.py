@@ -26,7 +26,7 @@ class Races(unittest.TestCase):
         generator = seeded()
         met = 0
         # on a busy machine a try may miss: the process is let go before it notices
-        for number in range(3 * count):
+        for number in range(20 * count):
             with Lab() as lab:
                 outcome = meet(lab, fate, command, generator)
             self.check(outcome, (number, outcome, outcome.run))

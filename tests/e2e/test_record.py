@@ -131,7 +131,8 @@ class Record(EndToEnd):
                 if sample["thread"].name == "aligned"]
         self.assertEqual(ends[0], "register")
         self.assertEqual(set(ends[-5:]), {"root"})
-        self.assertLessEqual(recording.summary["thread_stops"], 2)
+        # once more where it did not get its CPU back in time; not at each tick
+        self.assertLess(recording.summary["thread_stops"], recording.ticks // 10)
 
     def test_running_threads(self):
         target = self.start("busy", 2, settle=False)
