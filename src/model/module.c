@@ -50,13 +50,17 @@ void ss_module_unref(struct ss_module_impl *module)
 
 bool ss_module_add_mapping(struct ss_module_impl *module, const struct ss_mapping *m)
 {
-	/* A module has about five mappings: one by one is cheap enough. */
-	struct ss_mapping *grown =
-		reallocarray(module->mappings, module->mapping_count + 1, sizeof(*grown));
-	if (!grown)
-		return false;
-	grown[module->mapping_count++] = *m;
-	module->mappings = grown;
+	size_t count = module->mapping_count;
+
+	/* About five, but of a hostile process as many as there are areas. */
+	if ((count & (count - 1)) == 0) { /* it is full */
+		struct ss_mapping *grown = reallocarray(
+			module->mappings, SS_MAX(2 * count, (size_t)1), sizeof(*grown));
+		if (!grown)
+			return false;
+		module->mappings = grown;
+	}
+	module->mappings[module->mapping_count++] = *m;
 	module->pub.size =
 		SS_MAX(module->pub.base + module->pub.size, m->end) - module->pub.base;
 	return true;

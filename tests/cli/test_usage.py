@@ -2,7 +2,6 @@
 
 Runs the program named by STACKSNAP against processes of its own.
 """
-# ctest: timeout=180
 import json
 import os
 import re

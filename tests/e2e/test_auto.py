@@ -1,6 +1,5 @@
 """Modes that leave alone what is blocked: auto, and no-stop. What they claim to be one
 moment must be one, and what they do not touch must be untouched."""
-# ctest: timeout=240
 
 import os
 

@@ -1,6 +1,5 @@
 """Targets that cannot be looked at, or only in part: what is said, the exit status, and
 that the target is untouched."""
-# ctest: timeout=240
 
 import os
 import subprocess

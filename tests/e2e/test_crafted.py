@@ -273,7 +273,7 @@ class Crafted(EndToEnd):
             children=".fill 100, 1, 2; .fill 10000000, 2, 2"),
                         flags=["-Wl,--compress-debug-sections=zlib"])
         self.check(dies=r"^what reads libchain_1.so was not done after \d+ ms while looking up "
-                   "names; it was left out(;|$)", words=["--interpret-timeout=2"])
+                   "names; it was left out(;|$)", words=["--interpret-timeout=8"])
 
     def test_circles_of_origins(self):
         """Inlined calls of what they are called by."""

@@ -1,6 +1,6 @@
+# ctest: timeout=600
 """What a snapshot must not do to its target: leave it stopped or wake it, break its calls,
 lose its signals, change its end."""
-# ctest: timeout=240
 
 import os
 import random

@@ -2,7 +2,6 @@
 are passed through by frame pointers, and named by the perf map of the process, if it is
 really its own: /tmp/perf-PID.map, with the pid that the process itself knows.
 """
-# ctest: timeout=240
 
 import os
 import re

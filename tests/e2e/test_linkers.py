@@ -2,7 +2,6 @@
 tables are: the stacks must be whole, and each frame's offset must lead to its function in
 the file, as eu-addr2line sees it.
 """
-# ctest: timeout=240
 
 import os
 import shutil

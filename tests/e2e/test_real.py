@@ -3,7 +3,6 @@
 every thread, every frame, its pc and its name. What may differ is in REASONS, and nothing
 else.
 """
-# ctest: timeout=240
 
 import os
 import re

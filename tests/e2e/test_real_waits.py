@@ -1,7 +1,7 @@
 """What is said of the waits of real programs, beside what they say themselves: MariaDB's
 process list, PostgreSQL's pg_locks, jstack, and servers that have nothing to do. (python3's
 locks are in test_hang.py.)"""
-# ctest: timeout=240 release-only
+# ctest: release-only
 
 import glob
 import json

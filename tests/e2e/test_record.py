@@ -1,4 +1,3 @@
-# ctest: timeout=240
 """stacksnap record: what it samples, what the target feels, how it ends; and what is left
 when it is killed or the disk is full. Files are read by recording.py, which knows nothing
 but the page about the format."""

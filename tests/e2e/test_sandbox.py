@@ -2,7 +2,6 @@
 far as they can be had, and what is missing is said. The faults are real: strace sends a
 signal to the child as it enters a system call that the parent does not make.
 """
-# ctest: timeout=300
 
 import json
 import os

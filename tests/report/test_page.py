@@ -2,7 +2,7 @@
 they change. Nothing may be asked of the network, and nothing be said on the console.
 
 Debian packages: chromium, chromium-driver."""
-# ctest: release-only timeout=300
+# ctest: release-only
 
 import base64
 import gzip

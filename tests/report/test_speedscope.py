@@ -2,7 +2,7 @@
 (npm package "speedscope"), in a headless Chromium, from a server on this machine.
 
 Debian packages: chromium, chromium-driver."""
-# ctest: release-only timeout=180
+# ctest: release-only
 
 import http.server
 import json
