@@ -14,8 +14,8 @@ import sys
 import tempfile
 import unittest
 
-from harness import (EndToEnd, LIMIT_S, STACKSNAP, TARGETS, main, status_field, task_states,
-                     wait_until)
+from harness import (EndToEnd, LIMIT_S, STACKSNAP, TARGETS, main, read_text, status_field,
+                     task_states, wait_until)
 from recording import Recording, ZSTD
 
 
@@ -325,6 +325,10 @@ class Record(EndToEnd):
         script = "sleep 1000 & sleep 1000 & echo ready; wait"
         target = self.start_command(["sh", "-c", script], start_new_session=True)
         self.addCleanup(lambda: os.killpg(target.pid, signal.SIGKILL))
+        tasks = "/proc/%d/task/%d/children" % (target.pid, target.pid)
+        wait_until(lambda: [read_text("/proc/%s/comm" % pid).strip()
+                            for pid in read_text(tasks).split()] == 2 * ["sleep"],
+                   "its children to begin")
         self.record("--children", target.pid)
         recording = self.read()
         self.assertEqual(sorted(process.name for process in recording.processes),
