@@ -27,7 +27,9 @@ void ss_snapshot_free(struct ss_snapshot *snapshot)
 	for (size_t i = 0; i < snapshot->modules.count; i++)
 		ss_module_unref(snapshot->modules.items[i]);
 	ss_vector_free(&snapshot->modules);
-	ss_module_unref(snapshot->perf_map);
+	for (size_t i = 0; i < snapshot->perf_maps.count; i++)
+		ss_module_unref(snapshot->perf_maps.items[i].file);
+	ss_vector_free(&snapshot->perf_maps);
 	ss_facts_unref(snapshot->facts);
 	free(snapshot->waits);
 	ss_vector_free(&snapshot->places);

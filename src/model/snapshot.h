@@ -19,6 +19,14 @@ struct ss_stack {
 	uint64_t hash; /* of what the stack was added with */
 };
 
+/* The names of code that a JIT compiler has made in a process. */
+struct ss_perf_map_file {
+	struct ss_module_impl *file; /* to read, no ELF; one reference */
+	uint64_t settled; /* what was written before that offset holds where it was
+			     overwritten since; UINT64_MAX: all, the last line of each
+			     address is the one that counts */
+};
+
 /* Where a futex lies that a thread waits on, and which object of the program that is. */
 struct ss_lock_place {
 	uint64_t address;
@@ -37,7 +45,9 @@ struct ss_snapshot {
 	uint32_t *stack_slots; /* hash table of stack_id + 1 */
 	size_t stack_slot_count;
 	SS_VECTOR(struct ss_module_impl *) modules; /* one reference each */
-	struct ss_module_impl *perf_map;	    /* the capture's; one, or NULL */
+	SS_VECTOR(struct ss_perf_map_file) perf_maps;
+	const uint32_t *perf_map_of; /* by stack: number of its process's, or above all;
+					NULL: the first one is that of all. Borrowed. */
 	struct ss_facts *facts; /* for diagnose/; one reference; or NULL */
 	SS_VECTOR(struct ss_lock_place) places;	 /* ascending by address, each once */
 	struct ss_wait *waits;			 /* owned; what threads[].wait point to */

@@ -11,18 +11,23 @@ enum {
 	TEXT_MAX = SS_PERFMAP_MAX,
 	/* A line of node or java is 50 to 150 bytes long. */
 	LINES_MAX = 1 << 20,
+	/* Of pieces on pieces; memory that is used again is mostly used by one other. */
+	OVERLAPS_MAX = 16 << 20,
 };
 
 struct piece {
 	uint64_t start;
 	uint64_t size;
-	size_t name; /* where in text */
+	size_t name;   /* where in text */
+	bool doubtful; /* something else was there, too, since it is looked at */
 };
 
 struct ss_perfmap {
 	char *text; /* the names, each terminated */
 	SS_VECTOR(struct piece) pieces;
-	struct ss_segments segments; /* values: index of piece */
+	size_t settled;		    /* pieces that were there before */
+	struct ss_segments before;  /* values: index of piece */
+	struct ss_segments changes; /* likewise, of the others */
 };
 
 /* A hexadecimal number, with or without "0x", and the space behind it. */
@@ -86,23 +91,93 @@ static bool add_lines(struct ss_perfmap *map, size_t size)
 	return true;
 }
 
-static bool build_segments(struct ss_perfmap *map)
+/* Of the pieces from first on; later ones win. */
+static bool build_segments(const struct ss_perfmap *map, size_t first, size_t count,
+			   struct ss_segments *ret)
 {
-	size_t count = map->pieces.count;
 	_cleanup_free_ struct ss_range *ranges = calloc(count + 1, sizeof(*ranges));
 
 	for (size_t i = 0; ranges && i < count; i++) {
-		const struct piece *piece = &map->pieces.items[i];
+		const struct piece *piece = &map->pieces.items[first + i];
 		ranges[i] = (struct ss_range){ .start = piece->start,
 					       .end = piece->start + piece->size,
-					       .value = (uint32_t)i };
+					       .value = (uint32_t)(first + i) };
 	}
 	return ranges && ss_ranges_sort(ranges, count) &&
-	       ss_segments_build_by_value(&map->segments, ranges, count);
+	       ss_segments_build_by_value(ret, ranges, count);
+}
+
+static bool same_name(const struct ss_perfmap *map, const struct piece *a,
+		      const struct piece *b)
+{
+	return strcmp(map->text + a->name, map->text + b->name) == 0;
+}
+
+/* The number of the first segment that ends behind an address. */
+static size_t first_behind(const struct ss_segments *segments, uint64_t address)
+{
+	size_t low = 0;
+	size_t high = segments->count;
+
+	while (low < high) {
+		size_t middle = low + (high - low) / 2;
+		if (segments->starts[middle] <= address)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	return low ? low - 1 : 0;
+}
+
+/* Marks what covers a change of another name. *left: overlaps that are looked at; false:
+   there are more. */
+static bool compare_change(struct ss_perfmap *map, const struct piece *piece,
+			   size_t *left)
+{
+	const struct ss_segments *changes = &map->changes;
+	uint64_t end = piece->start + piece->size;
+
+	for (size_t s = first_behind(changes, piece->start);
+	     s < changes->count && changes->starts[s] < end; s++) {
+		if (*left == 0)
+			return false;
+		(*left)--;
+		uint32_t value = changes->values[s];
+		if (value != SS_SEGMENT_NONE &&
+		    !same_name(map, piece, &map->pieces.items[value]))
+			map->pieces.items[value].doubtful = true;
+	}
+	return true;
+}
+
+/* A map that overlaps itself too often has no names for what has changed. */
+static void mark_doubtful(struct ss_perfmap *map)
+{
+	size_t left = OVERLAPS_MAX;
+	bool whole = true;
+
+	for (size_t i = map->settled; i < map->pieces.count && whole; i++)
+		whole = compare_change(map, &map->pieces.items[i], &left);
+	for (size_t i = map->settled; i < map->pieces.count && !whole; i++)
+		map->pieces.items[i].doubtful = true;
+}
+
+static bool lay_out(struct ss_perfmap *map, uint64_t settled)
+{
+	size_t count = map->pieces.count;
+
+	while (map->settled < count && map->pieces.items[map->settled].name < settled)
+		map->settled++;
+	if (!build_segments(map, 0, map->settled, &map->before) ||
+	    !build_segments(map, map->settled, count - map->settled, &map->changes))
+		return false;
+	mark_doubtful(map);
+	return true;
 }
 
 /* Takes over text. cut: it begins within a line, which must not be taken for another. */
-static struct ss_perfmap *perfmap_make(char *text, size_t size, bool cut)
+static struct ss_perfmap *perfmap_make(char *text, size_t size, bool cut,
+				       uint64_t settled)
 {
 	_cleanup_(ss_perfmap_cleanup) struct ss_perfmap *map = calloc(1, sizeof(*map));
 	const char *newline = cut ? memchr(text, '\n', size) : NULL;
@@ -114,10 +189,16 @@ static struct ss_perfmap *perfmap_make(char *text, size_t size, bool cut)
 	map->text = text;
 	if (cut)
 		memset(text, '\n', newline ? (size_t)(newline - text) : size);
-	return add_lines(map, size) && build_segments(map) ? take_ptr(map) : NULL;
+	return add_lines(map, size) && lay_out(map, settled) ? take_ptr(map) : NULL;
 }
 
-struct ss_perfmap *ss_perfmap_new(const char *text, size_t size)
+/* Of what is left where so much was cut off. */
+static uint64_t settled_of_rest(uint64_t settled, uint64_t cut)
+{
+	return settled > cut ? settled - cut : 0;
+}
+
+struct ss_perfmap *ss_perfmap_new(const char *text, size_t size, uint64_t settled)
 {
 	size_t used = SS_MIN(size, (size_t)TEXT_MAX);
 	char *copy = malloc(used + 1);
@@ -126,16 +207,30 @@ struct ss_perfmap *ss_perfmap_new(const char *text, size_t size)
 		return NULL;
 	if (used)
 		memcpy(copy, text + (size - used), used);
-	return perfmap_make(copy, used, used < size);
+	return perfmap_make(copy, used, used < size,
+			    settled_of_rest(settled, size - used));
 }
 
-struct ss_perfmap *ss_perfmap_read(const struct ss_module_impl *file)
+/* Of a file, or of bytes. */
+static bool get_size(const struct ss_module_impl *file, uint64_t *ret)
 {
 	struct stat st;
 
-	if (file->fd < 0 || fstat(file->fd, &st) != 0 || st.st_size < 0)
+	*ret = file->size;
+	if (file->fd < 0)
+		return file->bytes != NULL;
+	if (fstat(file->fd, &st) != 0 || st.st_size < 0)
+		return false;
+	*ret = (uint64_t)st.st_size;
+	return true;
+}
+
+struct ss_perfmap *ss_perfmap_read(const struct ss_module_impl *file, uint64_t settled)
+{
+	uint64_t size;
+
+	if (!get_size(file, &size))
 		return NULL;
-	uint64_t size = (uint64_t)st.st_size;
 	size_t used = SS_MIN(size, (size_t)TEXT_MAX);
 	char *text = malloc(used + 1);
 	ssize_t n = text ? ss_module_read(file, size - used, text, used) : -1;
@@ -143,7 +238,8 @@ struct ss_perfmap *ss_perfmap_read(const struct ss_module_impl *file)
 		free(text);
 		return NULL;
 	}
-	return perfmap_make(text, (size_t)n, used < size);
+	return perfmap_make(text, (size_t)n, used < size,
+			    settled_of_rest(settled, size - used));
 }
 
 void ss_perfmap_free(struct ss_perfmap *map)
@@ -152,20 +248,58 @@ void ss_perfmap_free(struct ss_perfmap *map)
 		return;
 	free(map->text);
 	ss_vector_free(&map->pieces);
-	ss_segments_free(&map->segments);
+	ss_segments_free(&map->before);
+	ss_segments_free(&map->changes);
 	free(map);
 }
 
 bool ss_perfmap_find(const struct ss_perfmap *map, uint64_t address,
 		     struct ss_symbol *ret)
 {
-	uint32_t index = ss_segments_find(&map->segments, address);
+	uint32_t old = ss_segments_find(&map->before, address);
+	uint32_t new = ss_segments_find(&map->changes, address);
+	const struct piece *pieces = map->pieces.items;
 
-	if (index == SS_SEGMENT_NONE)
+	if (new == SS_SEGMENT_NONE && old == SS_SEGMENT_NONE)
 		return false;
-	const struct piece *piece = &map->pieces.items[index];
+	const struct piece *piece = &pieces[new != SS_SEGMENT_NONE ? new : old];
+	if (piece->doubtful || (new != SS_SEGMENT_NONE && old != SS_SEGMENT_NONE &&
+				!same_name(map, piece, &pieces[old])))
+		return false;
 	*ret = (struct ss_symbol){ .start = piece->start,
 				   .size = piece->size,
 				   .name = map->text + piece->name };
 	return true;
+}
+
+bool ss_perfmaps_init(struct ss_perfmaps *maps, const struct ss_snapshot *snapshot)
+{
+	size_t count = snapshot->perf_maps.count;
+
+	*maps = (struct ss_perfmaps){
+		.snapshot = snapshot,
+		.maps = calloc(count + 1, sizeof(struct ss_perfmap *)),
+		.read = calloc(count + 1, sizeof(bool)),
+	};
+	return maps->maps && maps->read;
+}
+
+void ss_perfmaps_deinit(struct ss_perfmaps *maps)
+{
+	for (size_t i = 0; maps->maps && i < maps->snapshot->perf_maps.count; i++)
+		ss_perfmap_free(maps->maps[i]);
+	free(maps->maps);
+	free(maps->read);
+}
+
+bool ss_perfmaps_find(struct ss_perfmaps *maps, uint32_t number, uint64_t address,
+		      struct ss_symbol *ret)
+{
+	if (number >= maps->snapshot->perf_maps.count)
+		return false;
+	const struct ss_perf_map_file *from = &maps->snapshot->perf_maps.items[number];
+	if (!maps->read[number])
+		maps->maps[number] = ss_perfmap_read(from->file, from->settled);
+	maps->read[number] = true;
+	return maps->maps[number] && ss_perfmap_find(maps->maps[number], address, ret);
 }

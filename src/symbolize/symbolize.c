@@ -20,7 +20,8 @@
 /* What is known of one address. The strings are in the snapshot. */
 struct answer {
 	const struct ss_module *module;
-	uint64_t address; /* lookup_offset; without a module that of the process */
+	uint64_t address; /* lookup_offset; without a module that of the process, */
+	uint32_t process; /* which is this one */
 	const char *symbol;
 	uint64_t start;
 	bool absolute; /* start is an address of the process */
@@ -45,9 +46,9 @@ struct work {
 	struct ss_snapshot *snapshot;
 	struct ss_session *session;
 	unsigned flags;
+	uint32_t process; /* number of its perf map, of the stack at hand */
 	struct ss_names **names; /* by number of module; NULL: not looked for yet */
-	struct ss_perfmap *perf_map;
-	bool perf_map_read;
+	struct ss_perfmaps perf_maps;
 	SS_VECTOR(struct answer) answers;
 	SS_VECTOR(struct inlined) inlines;
 	uint32_t *slots; /* hash table of answer + 1 */
@@ -59,29 +60,31 @@ struct work {
 static void work_deinit(struct work *work)
 {
 	free(work->names);
-	ss_perfmap_free(work->perf_map);
+	ss_perfmaps_deinit(&work->perf_maps);
 	free(work->slots);
 	ss_vector_free(&work->answers);
 	ss_vector_free(&work->inlines);
 }
 
-static size_t slot_of(const struct ss_module *module, uint64_t address)
+static size_t slot_of(const struct ss_module *module, uint32_t process, uint64_t address)
 {
-	uint64_t hash = (address ^ (uintptr_t)module >> 4) * 0x9e3779b97f4a7c15;
+	uint64_t hash =
+		(address ^ (uintptr_t)module >> 4 ^ process) * 0x9e3779b97f4a7c15;
 
 	return (size_t)(hash >> 20);
 }
 
 /* The slot of an address, or the free one where it belongs. */
 static uint32_t *find_slot(struct work *work, const struct ss_module *module,
-			   uint64_t address)
+			   uint32_t process, uint64_t address)
 {
 	size_t mask = work->slot_count - 1;
-	size_t i = slot_of(module, address) & mask;
+	size_t i = slot_of(module, process, address) & mask;
 
 	for (; work->slots[i]; i = (i + 1) & mask) {
 		const struct answer *answer = &work->answers.items[work->slots[i] - 1];
-		if (answer->address == address && answer->module == module)
+		if (answer->address == address && answer->module == module &&
+		    answer->process == process)
 			break;
 	}
 	return &work->slots[i];
@@ -100,7 +103,8 @@ static bool grow_slots(struct work *work)
 	work->slot_count = count;
 	for (size_t i = 0; i < work->answers.count; i++) {
 		const struct answer *answer = &work->answers.items[i];
-		*find_slot(work, answer->module, answer->address) = (uint32_t)i + 1;
+		*find_slot(work, answer->module, answer->process, answer->address) =
+			(uint32_t)i + 1;
 	}
 	return true;
 }
@@ -226,32 +230,26 @@ static uint64_t lookup_key(const struct ss_frame *frame)
 	return frame->module ? frame->lookup_offset : absolute_lookup(frame);
 }
 
-/* What a JIT compiler says of code that no file has a name for. */
-static bool find_in_perf_map(struct work *work, const struct ss_frame *frame,
-			     struct ss_symbol *ret)
+/* An address that belongs to a file is the same in each process. */
+static uint32_t process_of(const struct work *work, const struct ss_module *module)
 {
-	const struct ss_module_impl *file = work->snapshot->perf_map;
-
-	if (!file)
-		return false;
-	if (!work->perf_map_read)
-		work->perf_map = ss_perfmap_read(file);
-	work->perf_map_read = true;
-	return work->perf_map &&
-	       ss_perfmap_find(work->perf_map, absolute_lookup(frame), ret);
+	return module ? 0 : work->process;
 }
 
 /* Looks an address up that was not met before. False without memory. */
 static bool add_answer(struct work *work, const struct ss_frame *frame)
 {
-	struct answer answer = { .module = frame->module, .address = lookup_key(frame) };
+	struct answer answer = { .module = frame->module,
+				 .address = lookup_key(frame),
+				 .process = process_of(work, frame->module) };
 	struct ss_names *names = frame->module ? names_of(work, frame) : NULL;
 	struct ss_name name = {};
 	struct ss_symbol symbol;
 
 	if (names)
 		ss_names_find(names, frame->lookup_offset, work->flags, &name);
-	if (!name.symbol && find_in_perf_map(work, frame, &symbol)) {
+	if (!name.symbol && ss_perfmaps_find(&work->perf_maps, work->process,
+					     absolute_lookup(frame), &symbol)) {
 		name.symbol = symbol.name;
 		name.start = symbol.start;
 		answer.absolute = true;
@@ -262,7 +260,8 @@ static bool add_answer(struct work *work, const struct ss_frame *frame)
 	if (!kept)
 		return false;
 	*kept = answer;
-	*find_slot(work, answer.module, answer.address) = (uint32_t)work->answers.count;
+	*find_slot(work, answer.module, answer.process, answer.address) =
+		(uint32_t)work->answers.count;
 	return true;
 }
 
@@ -270,7 +269,9 @@ static bool add_answer(struct work *work, const struct ss_frame *frame)
 static const struct answer *find_answer(struct work *work, const struct ss_frame *frame)
 {
 	uint32_t *slot = work->slot_count ?
-				 find_slot(work, frame->module, lookup_key(frame)) :
+				 find_slot(work, frame->module,
+					   process_of(work, frame->module),
+					   lookup_key(frame)) :
 				 NULL;
 
 	return slot && *slot ? &work->answers.items[*slot - 1] : NULL;
@@ -382,10 +383,12 @@ struct ss_error *ss_snapshot_symbolize(struct ss_snapshot *snapshot,
 				    flags & ~known);
 	ss_modules_trim(session);
 	work.names = calloc(snapshot->modules.count + 1, sizeof(struct ss_names *));
-	if (!work.names)
+	if (!work.names || !ss_perfmaps_init(&work.perf_maps, snapshot))
 		return ss_error_no_memory();
-	for (size_t i = 0; i < snapshot->stacks.count && whole; i++)
+	for (size_t i = 0; i < snapshot->stacks.count && whole; i++) {
+		work.process = snapshot->perf_map_of ? snapshot->perf_map_of[i] : 0;
 		whole = symbolize_stack(&work, &snapshot->stacks.items[i]);
+	}
 	for (size_t i = 0; i < snapshot->places.count && whole; i++)
 		whole = symbolize_place(&work, &snapshot->places.items[i]);
 	ss_snapshot_recount(snapshot);

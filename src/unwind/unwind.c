@@ -104,9 +104,14 @@ static bool copy_process(struct ss_snapshot *snapshot, const struct ss_capture *
 			return false;
 		*slot = ss_module_ref(capture->modules.items[i]);
 	}
-	if (capture->perf_map)
-		snapshot->perf_map = ss_module_ref(capture->perf_map);
-	return true;
+	if (!capture->perf_map)
+		return true;
+	struct ss_perf_map_file *slot = ss_vector_push(&snapshot->perf_maps);
+	if (slot)
+		*slot = (struct ss_perf_map_file){
+			.file = ss_module_ref(capture->perf_map), .settled = UINT64_MAX
+		};
+	return slot != NULL;
 }
 
 /* Notes where the lock lies that a thread waits for: symbols may name it. */

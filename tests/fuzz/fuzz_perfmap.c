@@ -6,7 +6,7 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-	struct ss_perfmap *map = ss_perfmap_new((const char *)data, size);
+	struct ss_perfmap *map = ss_perfmap_new((const char *)data, size, size / 2);
 	struct ss_symbol symbol;
 
 	FUZZ_REQUIRE(map);

@@ -13,7 +13,7 @@
 
 static struct ss_perfmap *make(const char *text)
 {
-	struct ss_perfmap *map = ss_perfmap_new(text, strlen(text));
+	struct ss_perfmap *map = ss_perfmap_new(text, strlen(text), UINT64_MAX);
 
 	assert_non_null(map);
 	return map;
@@ -54,6 +54,37 @@ static void test_lines(void **state)
 	assert_nothing(map, 0x1010);
 	ss_perfmap_free(map);
 	ss_perfmap_free(NULL);
+}
+
+/* Lines that were added while the process was looked at: what was there at which moment
+   cannot be told where names differ. */
+static void test_changes(void **state)
+{
+	static const char before[] = "1000 100 old\n"
+				     "1000 80 newer\n"
+				     "3000 100 same\n"
+				     "5000 100 gone\n";
+	static const char after[] = "2000 100 fresh\n"
+				    "3000 100 same\n"
+				    "4000 100 one\n"
+				    "4080 100 other\n"
+				    "4100 200 one\n"
+				    "5040 10 instead\n";
+	char text[sizeof(before) + sizeof(after)];
+
+	(void)state;
+	(void)snprintf(text, sizeof(text), "%s%s", before, after);
+	struct ss_perfmap *map =
+		ss_perfmap_new(text, strlen(text), sizeof(before) - 1);
+	assert_name(map, 0x1010, "newer", 0x1000);
+	assert_name(map, 0x1090, "old", 0x1000);
+	assert_name(map, 0x2010, "fresh", 0x2000);
+	assert_name(map, 0x3010, "same", 0x3000);
+	assert_nothing(map, 0x4090);
+	assert_nothing(map, 0x4110);
+	assert_name(map, 0x5010, "gone", 0x5000);
+	assert_nothing(map, 0x5048);
+	ss_perfmap_free(map);
 }
 
 /* Memory that was used again belongs to the last line, wherever it begins. */
@@ -99,7 +130,7 @@ static void test_what_is_no_line(void **state)
 	assert_nothing(map, 0x2000);
 	assert_nothing(map, UINT64_MAX);
 	ss_perfmap_free(map);
-	map = ss_perfmap_new(NULL, 0);
+	map = ss_perfmap_new(NULL, 0, UINT64_MAX);
 	assert_nothing(map, 0);
 	ss_perfmap_free(map);
 }
@@ -118,7 +149,7 @@ static void test_large_file(void **state)
 		assert_true(fputs(line, file) >= 0);
 	assert_true(fputs("2000 10 last\n", file) >= 0 && fflush(file) == 0);
 	module->fd = dup(fileno(file));
-	struct ss_perfmap *map = ss_perfmap_read(module);
+	struct ss_perfmap *map = ss_perfmap_read(module, UINT64_MAX);
 	assert_non_null(map);
 	assert_nothing(map, 0x9000);
 	assert_nothing(map, 0x100); /* the end of a line that was cut: "00 10 name" */
@@ -133,14 +164,15 @@ static void test_no_file(void **state)
 	struct ss_module_impl *module = ss_module_new("/tmp/perf-1.map", 0, 0);
 
 	(void)state;
-	assert_null(ss_perfmap_read(module));
+	assert_null(ss_perfmap_read(module, UINT64_MAX));
 	ss_module_unref(module);
 }
 
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_lines),		cmocka_unit_test(test_overlaps),
+		cmocka_unit_test(test_lines),		cmocka_unit_test(test_changes),
+		cmocka_unit_test(test_overlaps),
 		cmocka_unit_test(test_what_is_no_line), cmocka_unit_test(test_large_file),
 		cmocka_unit_test(test_no_file),
 	};
