@@ -306,8 +306,7 @@ static bool is_same(const struct ss_capture *capture, const struct ss_area *area
 	for (size_t i = 0; i < module->mapping_count; i++) {
 		const struct ss_mapping *m = &module->mappings[i];
 		if (mapped->start >= m->start && mapped->start < m->end)
-			return m->offset + (mapped->start - m->start) ==
-				       mapped->offset &&
+			return m->offset + (mapped->start - m->start) == mapped->offset &&
 			       module->inode == mapped->inode &&
 			       module->device == mapped->device;
 	}

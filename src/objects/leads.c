@@ -229,10 +229,10 @@ static void link_waiter(struct waiter *waiter, struct waiter *waiters, size_t co
 		return;
 	for (size_t i = 0; i < SS_ARRAY_SIZE(owner_offsets) && waiter->next == SIZE_MAX;
 	     i++) {
-		const struct waiter key = { .inner_tid =
-						    owner_word(waiter->facts, &futex, i) };
-		const struct waiter *owner = bsearch(&key, waiters, count,
-						     sizeof(*waiters), compare_waiters);
+		const struct waiter key = { .inner_tid = owner_word(waiter->facts, &futex,
+								    i) };
+		const struct waiter *owner =
+			bsearch(&key, waiters, count, sizeof(*waiters), compare_waiters);
 		if (owner)
 			waiter->next = (size_t)(owner - waiters);
 	}

@@ -218,8 +218,11 @@ static uint32_t define_frame(struct ss_definer *definer, const struct ss_frame_k
 				     0);
 	ss_bytes_put_number(&definer->payload, key->value);
 	ss_bytes_put_number(&definer->payload, key->flags);
-	if (!placed)
+	if (!placed) {
+		const struct ss_defined *processes = definer->processes.items.items;
 		ss_bytes_put_number(&definer->payload, key->area);
+		ss_bytes_put_number(&definer->payload, processes[key->process].local);
+	}
 	put_record(definer, SS_DEFINE_FRAME);
 	return id;
 }
@@ -316,6 +319,7 @@ uint32_t ss_definer_stack(struct ss_definer *definer,
 			.area = f->module == SS_ID_NONE ?
 					define_string(definer, f->area) :
 					0,
+			.process = f->module == SS_ID_NONE ? f->process : 0,
 		};
 		add_to_key(definer, define_frame(definer, &key));
 	}

@@ -36,8 +36,8 @@ struct ss_frame_key {
 	uint64_t value;
 	uint32_t module; /* handle */
 	uint32_t flags;
-	uint32_t area; /* string, or 0 */
-	uint32_t zero;
+	uint32_t area;	  /* string, or 0 */
+	uint32_t process; /* handle, without a module */
 };
 
 struct ss_call_key {

@@ -236,6 +236,8 @@ static bool read_frame(struct ss_recording *recording, struct ss_scope *scope,
 	key.flags = ss_cursor_index(c, (SS_FROM_INLINE + 1) << SS_FRAME_SOURCE_SHIFT);
 	if (!module)
 		key.area = read_text_number(c, scope);
+	if (!module && c->at < c->end) /* there was none once */
+		key.process = read_local(c, &scope->processes) + 1;
 	if (c->failed || recording->place_ids.count >= SS_PLACES_MAX)
 		return false;
 	return add_local(

@@ -156,6 +156,15 @@ struct ss_error *ss_family_roll(struct ss_family *family, uint64_t monotonic_ns,
 	return error;
 }
 
+struct ss_error *ss_family_finish(struct ss_family *family)
+{
+	struct ss_error *error = NULL;
+
+	for (size_t i = 0; !error && i < family->members.count; i++)
+		error = ss_followed_finish(family->members.items[i]);
+	return error;
+}
+
 bool ss_family_is_over(const struct ss_family *family)
 {
 	return family->members.count == 0;

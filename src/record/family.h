@@ -36,6 +36,9 @@ struct ss_error *ss_family_roll(struct ss_family *family, uint64_t monotonic_ns,
 				uint64_t wall_ns);
 
 /* Whether no process is left. */
+/* At the end of the recording. Errors: those of ss_followed_finish(). */
+struct ss_error *ss_family_finish(struct ss_family *family);
+
 bool ss_family_is_over(const struct ss_family *family);
 /* Whether this thread has to end, see sampler.h. */
 bool ss_family_is_late(const struct ss_family *family);

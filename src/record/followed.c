@@ -35,6 +35,7 @@ void ss_followed_deinit(struct ss_followed *followed)
 {
 	ss_sampler_deinit(&followed->sampler);
 	ss_tracked_deinit(&followed->modules);
+	ss_jit_deinit(&followed->jit);
 	ss_vector_free(&followed->handles);
 	ss_vector_free(&followed->stacks);
 	ss_vector_free(&followed->frames);
@@ -76,6 +77,16 @@ static void end_process(struct ss_followed *followed)
 	(void)ss_tracked_update(&followed->modules, NULL, watch_module, followed);
 	ss_writer_end_process(followed->writer, followed->process, followed->now_ns);
 	followed->process = SS_ID_NONE;
+	/* The next program may have written over it. */
+	ss_jit_deinit(&followed->jit);
+}
+
+struct ss_error *ss_followed_finish(struct ss_followed *followed)
+{
+	return followed->process == SS_ID_NONE ?
+		       NULL :
+		       ss_jit_write(&followed->jit, followed->target, followed->writer,
+				    followed->process);
 }
 
 static bool begin_process(struct ss_followed *followed)
@@ -107,6 +118,14 @@ static bool find_handles(struct ss_followed *followed, const struct ss_snapshot 
 	return true;
 }
 
+/* .NET keeps what it compiles in such a file. */
+static bool is_jit(const struct ss_frame *frame)
+{
+	return frame->module ?
+		       strncmp(frame->module->path, "/memfd:doublemapper", 19) == 0 :
+		       frame->area != NULL;
+}
+
 static uint32_t write_stack(struct ss_followed *followed, const struct ss_stack *stack,
 			    const char *reason)
 {
@@ -115,7 +134,10 @@ static uint32_t write_stack(struct ss_followed *followed, const struct ss_stack 
 		struct ss_written_frame *frame = ss_vector_push(&followed->frames);
 		if (!frame)
 			return SS_ID_NONE;
-		*frame = ss_written_frame_of(&stack->frames[i], followed->handles.items);
+		*frame = ss_written_frame_of(&stack->frames[i], followed->process,
+					     followed->handles.items);
+		if (is_jit(&stack->frames[i]))
+			ss_jit_look(&followed->jit, followed->target, followed->now_ns);
 	}
 	return ss_writer_stack(followed->writer, followed->frames.items,
 			       followed->frames.count, stack->end, reason);
@@ -328,9 +350,10 @@ struct ss_error *ss_followed_tick(struct ss_followed *followed, uint64_t now_ns,
 	written->stopped_ns += tick.stopped_ns;
 	written->stopped_max_ns = SS_MAX(written->stopped_max_ns, tick.stopped_max_ns);
 	if (tick.change == SS_WORLD_ENDED) {
+		error = ss_followed_finish(followed);
 		end_process(followed);
 		followed->ended = true;
-		return NULL;
+		return error;
 	}
 	if (!define(followed, tick.change) || !add_samples(followed, samples))
 		return ss_error_no_memory();

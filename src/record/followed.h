@@ -6,6 +6,7 @@
 #define SS_RECORD_FOLLOWED_H
 
 #include "capture/sampler.h"
+#include "record/jit.h"
 #include "record/tracked.h"
 #include "record/writer.h"
 
@@ -22,8 +23,9 @@ struct ss_followed {
 	struct ss_writer *writer;	/* borrowed */
 	struct ss_session *session;	/* borrowed */
 	unsigned max_frames;
-	uint32_t process;	     /* handle, or SS_ID_NONE before the first tick */
-	uint64_t now_ns;	     /* CLOCK_MONOTONIC of the tick at hand */
+	uint32_t process; /* handle, or SS_ID_NONE before the first tick */
+	uint64_t now_ns;  /* CLOCK_MONOTONIC of the tick at hand */
+	struct ss_jit jit;
 	SS_VECTOR(uint32_t) handles; /* of the snapshot's modules */
 	SS_VECTOR(uint32_t) stacks;  /* of the snapshot's stacks */
 	SS_VECTOR(struct ss_written_frame) frames;
@@ -38,6 +40,9 @@ void ss_followed_deinit(struct ss_followed *followed);
 struct ss_error *ss_followed_tick(struct ss_followed *followed, uint64_t now_ns,
 				  struct ss_samples *samples,
 				  struct ss_written_tick *written);
+
+/* At the end of the recording. Errors: SYSTEM (the disk is full), NO_MEMORY. */
+struct ss_error *ss_followed_finish(struct ss_followed *followed);
 
 /* What each thread was sampled as last, for ss_writer_roll(), and back from it: *next is
    the first one of this process, and then the one behind its last. */

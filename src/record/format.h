@@ -16,6 +16,7 @@ enum {
 	SS_CHUNK_CHECKED = 16,		/* bytes of the header that the checksum covers */
 	SS_CHUNK_RAW_MAX = 32 << 20,	/* what a chunk unpacks to at most */
 	SS_RECORD_FRAMES_MAX = 1 << 20, /* of one stack */
+	SS_PERF_MAP_MAX = 32 << 20,	/* the text of a process: 300,000 functions */
 };
 
 #define SS_FORMAT_MAGIC "\x89SSREC\r\n"
@@ -27,6 +28,7 @@ enum ss_chunk_type {
 	SS_CHUNK_SEGMENT = SS_CHUNK_TYPE('S', 'E', 'G', 'M'),
 	SS_CHUNK_DEFINITIONS = SS_CHUNK_TYPE('D', 'E', 'F', 'S'),
 	SS_CHUNK_SAMPLES = SS_CHUNK_TYPE('S', 'M', 'P', 'L'),
+	SS_CHUNK_PERF_MAP = SS_CHUNK_TYPE('P', 'M', 'A', 'P'),
 	SS_CHUNK_SUMMARY = SS_CHUNK_TYPE('S', 'U', 'M', 'M'),
 };
 

@@ -27,6 +27,7 @@ static bool complete_place(struct ss_recording *recording, uint32_t id)
 	};
 	if (key.area)
 		frame->area = recording->texts.items[key.area - 1];
+	frame->lookup_offset = key.flags & SS_FRAME_CALL ? (uint64_t)-1 : 0;
 	if (key.module == SS_ID_NONE)
 		return true;
 	const struct ss_recorded_module *module = &recording->modules.items[key.module];
@@ -65,7 +66,9 @@ struct ss_error *ss_recording_complete(struct ss_recording *recording)
 		if (!complete_place(recording, id))
 			return ss_error_no_memory();
 	}
-	return complete_stacks(recording) ? NULL : ss_error_no_memory();
+	return complete_stacks(recording) && ss_perf_maps_complete(recording) ?
+		       NULL :
+		       ss_error_no_memory();
 }
 
 const struct ss_recording_info *ss_recording_info(const struct ss_recording *recording)

@@ -39,7 +39,7 @@ struct ss_recorder {
 	uint64_t told_ns; /* progress */
 	uint64_t random;
 	struct ss_error *error;
-	pid_t tid; /* of the recording thread */
+	pid_t tid;  /* of the recording thread */
 	bool again; /* the thread had to end, and another one goes on */
 	bool first; /* only one tick: the target has not begun */
 	bool done;
@@ -341,7 +341,10 @@ static struct ss_error *write_end(struct ss_recorder *recorder)
 		.duration_ns = clock_ns(CLOCK_MONOTONIC) - recorder->begin_ns,
 		.reason = recorder->summary.end,
 	};
-	struct ss_error *error = ss_writer_finish(recorder->writer, &summary);
+	struct ss_error *error = ss_family_finish(&recorder->family);
+
+	if (!error)
+		error = ss_writer_finish(recorder->writer, &summary);
 
 	recorder->summary.duration_ns = summary.duration_ns;
 	recorder->summary.size = ss_writer_size(recorder->writer);

@@ -192,6 +192,8 @@ static bool read_chunk(struct scan *scan, const struct ss_chunk_header *header)
 		return read_samples(scan, header, &cursor);
 	case SS_CHUNK_SUMMARY:
 		return read_summary(scan, &cursor);
+	case SS_CHUNK_PERF_MAP:
+		return ss_perf_map_read(scan->recording, &scan->scope, &cursor);
 	default:
 		return true; /* of a newer stacksnap */
 	}
@@ -323,6 +325,7 @@ void ss_recording_close(struct ss_recording *recording)
 	}
 	ss_vector_free(&recording->segments);
 	ss_snapshot_free(recording->places);
+	ss_perf_maps_free(recording);
 	ss_intern_free(recording->strings);
 	ss_decoder_deinit(&recording->decoder);
 	ss_bytes_free(&recording->scratch);

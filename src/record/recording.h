@@ -24,6 +24,7 @@ enum {
 	SS_WAITS_MAX = 1 << 18,
 	SS_LOCALS_MAX = 16 << 20, /* numbers of all segments */
 	SS_CHUNKS_MAX = 16 << 20,
+	SS_PERF_MAPS_MAX = 64 << 20, /* bytes of text of all of them */
 };
 
 /* From a segment's own numbers to the recording's. */
@@ -48,6 +49,13 @@ struct ss_sample_chunk {
 	struct ss_chunk_header header;
 	uint32_t segment;
 	uint64_t first_tick;
+};
+
+/* The text of a process's perf map, as far as it was read. */
+struct ss_recorded_perf_map {
+	uint64_t settled; /* offsets in the file */
+	uint64_t first;
+	struct ss_bytes text;
 };
 
 /* One that is being read. */
@@ -87,6 +95,10 @@ struct ss_recording {
 	size_t locals; /* of all segments */
 	SS_VECTOR(struct ss_sample_chunk) chunks;
 	struct ss_snapshot *places; /* each a stack of one frame, with modules */
+	SS_VECTOR(struct ss_recorded_perf_map) perf_maps;
+	SS_VECTOR(uint32_t) perf_map_numbers; /* + 1, by process; 0: none */
+	size_t perf_map_bytes;
+	uint32_t *perf_map_of; /* by place */
 	bool symbolized;
 	struct ss_bytes scratch;
 	struct ss_bytes raw;
@@ -99,8 +111,8 @@ struct ss_place_key {
 	uint64_t value;
 	uint32_t module; /* or SS_ID_NONE */
 	uint32_t flags;
-	uint32_t area; /* text, or 0 */
-	uint32_t zero;
+	uint32_t area;	  /* text, or 0 */
+	uint32_t process; /* without a module: its number + 1, or 0: not known */
 };
 
 /* The key of a stack: numbers of 32 bits. */
@@ -126,6 +138,13 @@ bool ss_definitions_read(struct ss_recording *recording, struct ss_scope *scope,
 /* The contents of a wait's definition, likewise. */
 bool ss_waits_read(struct ss_recording *recording, struct ss_scope *scope,
 		   struct ss_cursor *cursor);
+
+/* A chunk with a part of a perf map. */
+bool ss_perf_map_read(struct ss_recording *recording, const struct ss_scope *scope,
+		      struct ss_cursor *cursor);
+/* Gives the maps to the snapshot of places. False without memory. */
+bool ss_perf_maps_complete(struct ss_recording *recording);
+void ss_perf_maps_free(struct ss_recording *recording);
 
 /* The number of a text, from 1 on; 0: it is not one, or there is no room. */
 uint32_t ss_recording_text(struct ss_recording *recording, const uint8_t *bytes,

@@ -59,7 +59,8 @@ static struct ss_written_frame old_frame(const struct old *old, uint32_t id)
 	return (struct ss_written_frame){ .module = key.module,
 					  .flags = key.flags,
 					  .value = key.value,
-					  .area = old_string(old, key.area) };
+					  .area = old_string(old, key.area),
+					  .process = key.process };
 }
 
 /* A stack of the old tables. */
@@ -95,7 +96,7 @@ static bool carried_read(struct carried *carried, const struct old *old, uint32_
 	return true;
 }
 
-/* Which modules that have ended are still on somebody's stack. */
+/* What has ended and is still on somebody's stack. */
 static bool mark_needed(struct ss_definer *definer, const struct old *old,
 			struct carried *carried, const struct ss_written_sample *samples,
 			size_t count)
@@ -104,9 +105,12 @@ static bool mark_needed(struct ss_definer *definer, const struct old *old,
 		if (!carried_read(carried, old, samples[i].stack))
 			return false;
 		for (size_t f = 0; f < carried->frames.count; f++) {
-			uint32_t module = carried->frames.items[f].module;
-			if (module != SS_ID_NONE)
-				definer->modules.items.items[module].needed = true;
+			const struct ss_written_frame *frame = &carried->frames.items[f];
+			if (frame->module != SS_ID_NONE)
+				definer->modules.items.items[frame->module].needed = true;
+			else
+				definer->processes.items.items[frame->process].needed =
+					true;
 		}
 	}
 	return true;

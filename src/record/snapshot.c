@@ -84,7 +84,7 @@ static bool add_stacks(struct single *single)
 			frame = ss_vector_push(&single->frames);
 			if (!frame)
 				return false;
-			*frame = ss_written_frame_of(&stack->frames[f],
+			*frame = ss_written_frame_of(&stack->frames[f], single->process,
 						     single->modules.items);
 		}
 		if (!slot)
@@ -187,6 +187,9 @@ static struct ss_error *write_all(struct single *single)
 		return ss_error_no_memory();
 	struct ss_error *error = ss_writer_tick(
 		single->writer, &tick, single->samples.items, single->samples.count);
+	if (!error && single->snapshot->perf_maps.count > 0)
+		error = ss_writer_perf_map(single->writer, single->process,
+					   &single->snapshot->perf_maps.items[0]);
 	return error ? error : ss_writer_finish(single->writer, &summary);
 }
 

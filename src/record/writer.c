@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "record/chunk.h"
 #include "record/define.h"
@@ -13,6 +14,7 @@ enum {
 		256 << 10, /* bytes of samples or definitions before they are packed */
 	CHUNK_LARGE = 8 << 20, /* many deep stacks in one tick: not to exceed a chunk */
 	SLICES = 4,	       /* segments for the time that is kept */
+	PERF_MAP_PART = 1 << 20,
 };
 
 /* What is lost at most if we are killed. */
@@ -290,6 +292,45 @@ struct ss_error *ss_writer_roll(struct ss_writer *writer, uint64_t monotonic_ns,
 		error = put_segment(writer, monotonic_ns, wall_ns);
 	if (!error && !ss_definer_renew(&writer->definer, samples, count))
 		error = ss_error_no_memory();
+	return error;
+}
+
+/* A part of the text, from an offset in the file on. *size: what is left; then less. */
+static struct ss_error *put_perf_map(struct ss_writer *writer, uint32_t process,
+				     const struct ss_perf_map_file *map, uint64_t offset,
+				     uint64_t *size)
+{
+	_cleanup_bytes_ struct ss_bytes raw = {};
+	_cleanup_free_ uint8_t *text = malloc(PERF_MAP_PART);
+	ssize_t n = text ? ss_module_read(map->file, offset, text,
+					  SS_MIN(*size, (uint64_t)PERF_MAP_PART)) :
+			   -1;
+
+	if (!text)
+		return ss_error_no_memory();
+	if (n <= 0) { /* it has become shorter, or cannot be read any more */
+		*size = 0;
+		return NULL;
+	}
+	ss_bytes_put_number(&raw, writer->definer.processes.items.items[process].local);
+	ss_bytes_put_number(&raw, SS_MIN(map->settled, (uint64_t)INT64_MAX));
+	ss_bytes_put_number(&raw, offset);
+	ss_bytes_put(&raw, text, (size_t)n);
+	*size -= (uint64_t)n;
+	return put_chunk(writer, SS_CHUNK_PERF_MAP, &raw);
+}
+
+struct ss_error *ss_writer_perf_map(struct ss_writer *writer, uint32_t process,
+				    const struct ss_perf_map_file *map)
+{
+	struct ss_error *error = flush(writer); /* its process is defined there */
+	struct stat st;
+
+	if (error || fstat(map->file->fd, &st) != 0 || st.st_size <= 0)
+		return error;
+	uint64_t size = SS_MIN((uint64_t)st.st_size, (uint64_t)SS_PERF_MAP_MAX);
+	for (uint64_t end = (uint64_t)st.st_size; size > 0 && !error;)
+		error = put_perf_map(writer, process, map, end - size, &size);
 	return error;
 }
 

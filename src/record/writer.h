@@ -7,7 +7,7 @@
 #define SS_RECORD_WRITER_H
 
 #include "base/error.h"
-#include "model/module.h"
+#include "model/snapshot.h"
 #include "record/idtable.h"
 
 struct ss_writer;
@@ -33,6 +33,7 @@ struct ss_written_frame {
 	uint32_t flags;	  /* SS_FRAME_... */
 	uint64_t value;	  /* offset in the module, or the address */
 	const char *area; /* without a module, or NULL */
+	uint32_t process; /* without a module: its handle */
 };
 
 /* One thread at one tick. */
@@ -111,6 +112,11 @@ struct ss_error *ss_writer_tick(struct ss_writer *writer,
 
 /* Whether tables have become large, or a slice of what is kept is full. */
 bool ss_writer_wants_roll(const struct ss_writer *writer, uint64_t monotonic_ns);
+
+/* The names of JIT code of a process: the text of its perf map, or the end of it where it
+   is very long, as it is now. Errors: SYSTEM, NO_MEMORY. */
+struct ss_error *ss_writer_perf_map(struct ss_writer *writer, uint32_t process,
+				    const struct ss_perf_map_file *map);
 
 /* Begins a new segment. Numbers of stacks and calls in samples are brought up to date;
    all others are void, as are handles of what has ended. */

@@ -6,8 +6,9 @@
 
 #include "record/writer.h"
 
-/* modules: handles, by the frame's module_index. area stays the frame's. */
+/* process: its handle. modules: handles, by the frame's module_index. area stays the
+   frame's. */
 struct ss_written_frame ss_written_frame_of(const struct ss_frame *frame,
-					    const uint32_t *modules);
+					    uint32_t process, const uint32_t *modules);
 
 #endif

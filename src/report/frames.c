@@ -85,7 +85,9 @@ static char *place_name(const struct ss_load_frames *frames, const struct ss_fra
 
 	if (!out)
 		return NULL;
-	if (raw)
+	if (!frame->module && frame->area) /* in which place of it is not recorded */
+		ss_label_write_module(frame, NULL, out);
+	else if (raw)
 		ss_label_write_raw(frame, NULL, out);
 	else
 		ss_label_write_place(frame, NULL, out);

@@ -13,13 +13,13 @@ enum {
 	LINES_MAX = 1 << 20,
 	/* Of pieces on pieces; memory that is used again is mostly used by one other. */
 	OVERLAPS_MAX = 16 << 20,
+	DOUBTS_MAX = 1 << 20,
 };
 
 struct piece {
 	uint64_t start;
 	uint64_t size;
-	size_t name;   /* where in text */
-	bool doubtful; /* something else was there, too, since it is looked at */
+	size_t name; /* where in text */
 };
 
 struct ss_perfmap {
@@ -28,6 +28,8 @@ struct ss_perfmap {
 	size_t settled;		    /* pieces that were there before */
 	struct ss_segments before;  /* values: index of piece */
 	struct ss_segments changes; /* likewise, of the others */
+	struct ss_segments doubts;  /* where changes of several names were */
+	bool hopeless;		    /* too many of those */
 };
 
 /* A hexadecimal number, with or without "0x", and the space behind it. */
@@ -129,37 +131,51 @@ static size_t first_behind(const struct ss_segments *segments, uint64_t address)
 	return low ? low - 1 : 0;
 }
 
-/* Marks what covers a change of another name. *left: overlaps that are looked at; false:
-   there are more. */
-static bool compare_change(struct ss_perfmap *map, const struct piece *piece,
-			   size_t *left)
+struct doubts {
+	SS_VECTOR(struct ss_range) ranges;
+	size_t looks; /* at overlaps */
+};
+
+/* Notes where a change has another name than what covers it. False: there is too much, or
+   no memory. */
+static bool compare_change(const struct ss_perfmap *map, const struct piece *piece,
+			   struct doubts *doubts)
 {
 	const struct ss_segments *changes = &map->changes;
 	uint64_t end = piece->start + piece->size;
 
 	for (size_t s = first_behind(changes, piece->start);
 	     s < changes->count && changes->starts[s] < end; s++) {
-		if (*left == 0)
-			return false;
-		(*left)--;
+		uint64_t next = s + 1 < changes->count ? changes->starts[s + 1] : end;
 		uint32_t value = changes->values[s];
-		if (value != SS_SEGMENT_NONE &&
-		    !same_name(map, piece, &map->pieces.items[value]))
-			map->pieces.items[value].doubtful = true;
+		if (doubts->looks++ >= OVERLAPS_MAX || doubts->ranges.count >= DOUBTS_MAX)
+			return false;
+		if (value == SS_SEGMENT_NONE ||
+		    same_name(map, piece, &map->pieces.items[value]))
+			continue;
+		struct ss_range *range = ss_vector_push(&doubts->ranges);
+		if (!range)
+			return false;
+		*range = (struct ss_range){ .start = SS_MAX(changes->starts[s],
+							    piece->start),
+					    .end = SS_MIN(next, end) };
 	}
 	return true;
 }
 
 /* A map that overlaps itself too often has no names for what has changed. */
-static void mark_doubtful(struct ss_perfmap *map)
+static void find_doubts(struct ss_perfmap *map)
 {
-	size_t left = OVERLAPS_MAX;
+	struct doubts doubts = {};
 	bool whole = true;
 
 	for (size_t i = map->settled; i < map->pieces.count && whole; i++)
-		whole = compare_change(map, &map->pieces.items[i], &left);
-	for (size_t i = map->settled; i < map->pieces.count && !whole; i++)
-		map->pieces.items[i].doubtful = true;
+		whole = compare_change(map, &map->pieces.items[i], &doubts);
+	map->hopeless = !whole ||
+			!ss_ranges_sort(doubts.ranges.items, doubts.ranges.count) ||
+			!ss_segments_build(&map->doubts, doubts.ranges.items,
+					   doubts.ranges.count);
+	ss_vector_free(&doubts.ranges);
 }
 
 static bool lay_out(struct ss_perfmap *map, uint64_t settled)
@@ -171,7 +187,7 @@ static bool lay_out(struct ss_perfmap *map, uint64_t settled)
 	if (!build_segments(map, 0, map->settled, &map->before) ||
 	    !build_segments(map, map->settled, count - map->settled, &map->changes))
 		return false;
-	mark_doubtful(map);
+	find_doubts(map);
 	return true;
 }
 
@@ -250,6 +266,7 @@ void ss_perfmap_free(struct ss_perfmap *map)
 	ss_vector_free(&map->pieces);
 	ss_segments_free(&map->before);
 	ss_segments_free(&map->changes);
+	ss_segments_free(&map->doubts);
 	free(map);
 }
 
@@ -263,8 +280,10 @@ bool ss_perfmap_find(const struct ss_perfmap *map, uint64_t address,
 	if (new == SS_SEGMENT_NONE && old == SS_SEGMENT_NONE)
 		return false;
 	const struct piece *piece = &pieces[new != SS_SEGMENT_NONE ? new : old];
-	if (piece->doubtful || (new != SS_SEGMENT_NONE && old != SS_SEGMENT_NONE &&
-				!same_name(map, piece, &pieces[old])))
+	if (new != SS_SEGMENT_NONE &&
+	    (map->hopeless ||
+	     ss_segments_find(&map->doubts, address) != SS_SEGMENT_NONE ||
+	     (old != SS_SEGMENT_NONE && !same_name(map, piece, &pieces[old]))))
 		return false;
 	*ret = (struct ss_symbol){ .start = piece->start,
 				   .size = piece->size,

@@ -46,7 +46,7 @@ struct work {
 	struct ss_snapshot *snapshot;
 	struct ss_session *session;
 	unsigned flags;
-	uint32_t process; /* number of its perf map, of the stack at hand */
+	uint32_t process;	 /* number of its perf map, of the stack at hand */
 	struct ss_names **names; /* by number of module; NULL: not looked for yet */
 	struct ss_perfmaps perf_maps;
 	SS_VECTOR(struct answer) answers;
@@ -68,8 +68,7 @@ static void work_deinit(struct work *work)
 
 static size_t slot_of(const struct ss_module *module, uint32_t process, uint64_t address)
 {
-	uint64_t hash =
-		(address ^ (uintptr_t)module >> 4 ^ process) * 0x9e3779b97f4a7c15;
+	uint64_t hash = (address ^ (uintptr_t)module >> 4 ^ process) * 0x9e3779b97f4a7c15;
 
 	return (size_t)(hash >> 20);
 }
@@ -268,11 +267,10 @@ static bool add_answer(struct work *work, const struct ss_frame *frame)
 /* What is known of a frame; NULL: it was not met before. */
 static const struct answer *find_answer(struct work *work, const struct ss_frame *frame)
 {
-	uint32_t *slot = work->slot_count ?
-				 find_slot(work, frame->module,
-					   process_of(work, frame->module),
-					   lookup_key(frame)) :
-				 NULL;
+	uint32_t *slot = work->slot_count ? find_slot(work, frame->module,
+						      process_of(work, frame->module),
+						      lookup_key(frame)) :
+					    NULL;
 
 	return slot && *slot ? &work->answers.items[*slot - 1] : NULL;
 }

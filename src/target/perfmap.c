@@ -38,7 +38,7 @@ static bool is_its_own(const struct ss_target *target, const struct ss_status *s
 	       st->st_mtim.tv_sec + CLOCK_TOLERANCE_S >= start_second(target);
 }
 
-void ss_perfmap_open(struct ss_capture *capture, const struct ss_target *target)
+struct ss_module_impl *ss_perfmap_of(const struct ss_target *target)
 {
 	_cleanup_text_ struct ss_text text = {};
 	struct ss_status status;
@@ -46,15 +46,21 @@ void ss_perfmap_open(struct ss_capture *capture, const struct ss_target *target)
 	char path[48];
 
 	/* The leader's: a zombie, too, has its ids. */
-	if (!ss_references_find_jit(capture) ||
-	    !ss_target_read_status(target, target->pid, &text, &status))
-		return;
+	if (!ss_target_read_status(target, target->pid, &text, &status))
+		return NULL;
 	pid_t pid = status.inner_id ? status.inner_id : target->pid;
 	(void)snprintf(path, sizeof(path), "/tmp/perf-%d.map", pid); /* fits */
 	_cleanup_close_ int fd = ss_files_open_below_root(target, path, O_NOFOLLOW, &st);
 	if (fd < 0 || !is_its_own(target, &status, &st))
-		return;
-	capture->perf_map = ss_module_new(path, 0, 0);
-	if (capture->perf_map)
-		capture->perf_map->fd = take_fd(fd);
+		return NULL;
+	struct ss_module_impl *file = ss_module_new(path, 0, 0);
+	if (file)
+		file->fd = take_fd(fd);
+	return file;
+}
+
+void ss_perfmap_open(struct ss_capture *capture, const struct ss_target *target)
+{
+	if (ss_references_find_jit(capture))
+		capture->perf_map = ss_perfmap_of(target);
 }

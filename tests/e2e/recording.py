@@ -88,6 +88,7 @@ class Recording:
         if order != 0x01020304:
             raise ValueError("byte order")
         self.samples, self.modules, self.threads, self.processes = [], [], [], []
+        self.perf_maps = {}  # process: bytes
         self.segments, self.ticks, self.missed, self.stopped = [], 0, 0, 0
         self.summary = None
         self.cut = False
@@ -110,7 +111,7 @@ class Recording:
             self.summary = None
             body = Cursor(unpack(stored, raw) if packed else stored)
             {b"SEGM": self._segment, b"DEFS": self._definitions, b"SMPL": self._samples,
-             b"SUMM": self._summary}[kind](body)
+             b"PMAP": self._perf_map, b"SUMM": self._summary}[kind](body)
             at += 24 + size
 
     def _segment(self, c):
@@ -158,6 +159,8 @@ class Recording:
         elif kind == 5:
             module, value, flags = [c.number() for _ in range(3)]
             area = None if module else self._strings[c.number()]
+            process = None if module else self._processes[c.number()]
+            assert module or process
             self._frames.append((self._modules[module - 1] if module else None, value, flags,
                                  area))
         elif kind == 6:
@@ -228,6 +231,13 @@ class Recording:
             tick, sequence=sequence, pid=thread.process.pid, tid=thread.tid, thread=thread,
             state=state, cpu_us=cpu, repeated=repeated, end=stack[0], reason=stack[1],
             frames=stack[2], call=number, argument=argument))
+
+    def _perf_map(self, c):
+        process, _, offset = self._processes[c.number()], c.number(), c.number()
+        before = self.perf_maps.get(process.key, b"")
+        if offset != len(before):
+            before = b""
+        self.perf_maps[process.key] = before + c.take(c.left())
 
     def _summary(self, c):
         names = ("samples", "ticks", "missed", "stopped", "stopped_max", "thread_stops",

@@ -6,15 +6,24 @@ really its own: /tmp/perf-PID.map, with the pid that the process itself knows.
 import os
 import re
 import shutil
+import signal
 import subprocess
 import tempfile
 
-from harness import (EndToEnd, LIMIT_S, Library, MODES, TARGETS, THREAD_END, main, read_text,
-                     status_field, wait_until)
+from harness import (EndToEnd, LIMIT_S, Library, MODES, STACKSNAP, TARGETS, THREAD_END, main,
+                     read_text, status_field, wait_until)
+from recording import Recording
 
 OUTER = ["call_jit"] + THREAD_END
 INNER = [Library(2), "target_block", "called_from_jit"]
 UNNAMED = INNER + [None] * 3 + OUTER
+
+
+def has_samples(path):
+    try:
+        return bool(Recording(path).samples)
+    except (OSError, ValueError, IndexError):
+        return False
 
 
 def map_path(pid):
@@ -77,6 +86,55 @@ class OwnCode(EndToEnd):
         self.assertIn("int made.Up3(long)+0x11 ([jit])", text)
         raw = self.run_tool("--raw", target.pid).stdout.decode()
         self.assertNotIn("made.Up", raw)
+
+    def record(self, target, meanwhile=lambda: None):
+        lines = [line.rsplit(" ", 1)[0].split(";") for line in record(self, target, meanwhile)]
+        stack, = [names for names in lines if "call_jit" in names]
+        at = stack.index("call_jit")
+        return stack[at + 1:at + 4]
+
+    def test_recorded(self):
+        target = self.start_jit()
+        self.write_map(map_path(target.pid))
+        self.assertEqual(self.record(target), ["int made.Up%d(long)" % n for n in (1, 2, 3)])
+
+    def test_recorded_when_it_changed(self):
+        """What had two names in that time has none."""
+        target = self.start_jit()
+        self.write_map(map_path(target.pid), self.map_text().rsplit("\n", 1)[0] + "\n")
+
+        def change():
+            with open(map_path(target.pid), "a") as file:
+                file.write("%x 10 other\n%x 20 int made.Up1(long)\n"
+                           % (self.area + 0x208, self.area + 0x100))
+        self.assertEqual(self.record(target, change),
+                         ["int made.Up1(long)", "[jit]", "int made.Up3(long)"])
+
+    def test_recorded_until_the_end(self):
+        """The map is there when the process and its file are gone."""
+        target = self.start_jit()
+        self.write_map(map_path(target.pid))
+        with tempfile.TemporaryDirectory() as directory:
+            path = os.path.join(directory, "recording")
+            process = subprocess.Popen([STACKSNAP, "record", "-o", path, str(target.pid)],
+                                       stdin=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+            self.addCleanup(lambda: process.poll() is None and process.kill())
+            wait_until(lambda: os.path.exists(path) and has_samples(path), "samples")
+            self.remove(map_path(target.pid))
+            target.finish()
+            self.assertEqual(process.wait(LIMIT_S), 0)
+            text = self.run_tool("report", "-f", "folded", path, status=(0, 1)).stdout.decode()
+        self.assertIn(";int made.Up1(long);int made.Up2(long);int made.Up3(long);", text)
+
+    def test_a_snapshot_as_a_recording(self):
+        target = self.start_jit()
+        self.write_map(map_path(target.pid))
+        with tempfile.TemporaryDirectory() as directory:
+            path = os.path.join(directory, "snapshot")
+            self.run_tool("-f", "recording", "-o", path, target.pid)
+            self.remove(map_path(target.pid))
+            text = self.run_tool("report", "-f", "folded", path, status=(0, 1)).stdout.decode()
+        self.assertIn(";int made.Up1(long);int made.Up2(long);int made.Up3(long);", text)
 
     def test_names_that_could_do_harm(self):
         target = self.start_jit()
@@ -184,6 +242,17 @@ class Node(EndToEnd):
         self.assertEqual(len([n for n in names if re.match(r"(JS|LazyCompile):.?innermost ", n)]), 6, names)
         self.assertTrue(all(names), names)
 
+    def test_recorded(self):
+        node = shutil.which("node")
+        if not node:
+            self.skipTest("node is missing: install nodejs")
+        target = self.start_command([node, "--perf-basic-prof",
+                                     "--interpreted-frames-native-stack", "-e", NODE])
+        wait_until(lambda: "innermost" in read_text(map_path(target.pid)), "the perf map")
+        lines = record(self, target)
+        found = [re.findall(r"(?:JS|LazyCompile):.?innermost ", line) for line in lines]
+        self.assertIn(6, map(len, found), lines)
+
 
 JAVA = """
 public class Stack {
@@ -217,6 +286,22 @@ JAVA_OPTIONS = ["-XX:+PreserveFramePointer", "-Xcomp", "-XX:TieredStopAtLevel=1"
                 "-XX:-Inline", "-XX:CompileOnly=Stack.descend"]
 
 
+def record(test, target, meanwhile=lambda: None):
+    """The report, folded, when the process and its map are gone."""
+    directory = test.enterContext(tempfile.TemporaryDirectory())
+    path = os.path.join(directory, "recording")
+    process = subprocess.Popen([STACKSNAP, "record", "-o", path, str(target.pid)],
+                               stdin=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    test.addCleanup(lambda: process.poll() is None and process.kill())
+    wait_until(lambda: os.path.exists(path) and has_samples(path), "samples")
+    meanwhile()
+    process.send_signal(signal.SIGINT)
+    test.assertEqual(process.wait(LIMIT_S), 0)
+    target.kill()
+    os.unlink(map_path(target.pid))
+    return test.run_tool("report", "-f", "folded", path, status=(0, 1)).stdout.decode().splitlines()
+
+
 class Java(EndToEnd):
     def test_names_of_methods(self):
         """Each has one where a map is asked for as jcmd does."""
@@ -242,6 +327,26 @@ class Java(EndToEnd):
         self.assertTrue(all(names), names)
         for thread in snapshot.threads:
             self.assertEqual(thread["end"], "root", thread["name"])
+
+    def test_recorded(self):
+        """The map is asked for when the recording is about to end."""
+        java, jcmd = shutil.which("java"), shutil.which("jcmd")
+        if not java or not jcmd:
+            self.skipTest("java is missing: install default-jdk-headless")
+        directory = self.enterContext(tempfile.TemporaryDirectory())
+        with open(directory + "/Stack.java", "w") as file:
+            file.write(JAVA)
+        target = self.start_command([java, *JAVA_OPTIONS, directory + "/Stack.java"])
+        self.addCleanup(lambda: os.path.exists(map_path(target.pid)) and
+                        os.unlink(map_path(target.pid)))
+
+        def ask():
+            subprocess.run([jcmd, str(target.pid), "Compiler.perfmap"], check=True,
+                           timeout=LIMIT_S, stdout=subprocess.DEVNULL)
+        lines = [line for line in record(self, target, ask) if ";descends;" in line]
+        self.assertTrue(lines)
+        for line in lines:
+            self.assertEqual(line.count("Stack.descend(int)"), 21, line)
 
     def java_thread(self, snapshot):
         return snapshot.thread("descends")

@@ -159,4 +159,24 @@ with open(sys.argv[2], "wb") as file:
 END
 	cp "recording/$name" "report/$name"
 done
+# Code without a file, and a perf map in two parts. Numbers below 128 are one byte.
+python3 - recording/perfmap <<'END'
+import struct, sys
+def chunk(kind, *parts):
+    body = b"".join(p if isinstance(p, bytes) else bytes([p]) for p in parts)
+    return kind + struct.pack("<IIIQ", 0, len(body), len(body), 0) + body
+def record(kind, *parts):
+    body = b"".join(p if isinstance(p, bytes) else bytes([p]) for p in parts)
+    return bytes([kind, len(body)]) + body
+defs = record(1, b"[jit]") + record(1, b"node") + record(2, 7, 0, 2, 2, 0)
+defs += record(3, 0, 7, 2, 0)
+defs += b"".join(record(5, 0, at, 2, 1, 0) for at in (16, 32, 48))
+defs += record(6, 0, 0, 0, 3, 0, 1, 2)
+with open(sys.argv[1], "wb") as file:
+    file.write(chunk(b"SEGM", 0, 0, 0, 0, 0, 0, 0, 0) + chunk(b"DEFS", defs) +
+               chunk(b"SMPL", 0, 1, 1, 0, 0, 0, 0, 0, 0, 0, 3 | 7 << 3, 0, 0, b"S") +
+               chunk(b"PMAP", 0, 8, 0, b"8 20 one") + chunk(b"PMAP", 0, 8, 8, b"\n1c 8 a\n1e 20 b\n") +
+               chunk(b"SUMM", 1, 1, 0, 0, 0, 0, 0, 2))
+END
+cp recording/perfmap report/perfmap
 find . -type f -exec chmod 644 {} +

@@ -29,12 +29,34 @@ static void walk(struct ss_recording *recording)
 	}
 }
 
+/* By its perf maps alone: without modules no file is looked for. */
+static void look_up(struct ss_recording *recording)
+{
+	struct ss_session *session = NULL;
+
+	if (ss_recording_module_count(recording) > 0)
+		return;
+	ss_error_free(ss_session_new(NULL, &session));
+	if (session)
+		ss_error_free(ss_recording_symbolize(recording, session, 0));
+	for (size_t i = 0; i < ss_recording_place_count(recording); i++) {
+		size_t count = 0;
+		const struct ss_frame *frame = ss_recording_place(recording, i, &count);
+		FUZZ_REQUIRE(count == 1);
+		if (frame->symbol)
+			(void)fuzz_touch(frame->symbol, strlen(frame->symbol));
+	}
+	ss_session_free(session);
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	struct ss_recording *recording = fuzz_file_open(data, size);
 
-	if (recording)
+	if (recording) {
 		walk(recording);
+		look_up(recording);
+	}
 	ss_recording_close(recording);
 	return 0;
 }

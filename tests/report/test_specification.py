@@ -120,8 +120,8 @@ class Specification(ReportTest):
         return [header(), segment(0), chunk(b"NOTE", b"of a later version"),
                 chunk(b"DEFS", data, packed=packed), samples(), summary()]
 
-    def read(self, path, *said):
-        result = self.report("-f", "json", path, status=(1,))
+    def read(self, path, *said, status=(1,)):
+        result = self.report("-f", "json", path, status=status)
         for words in said:
             self.assertIn(words, result.stderr.decode())
         return json.loads(result.stdout)
@@ -167,6 +167,34 @@ class Specification(ReportTest):
         self.assertEqual(len(data["threads"]), 2)
         self.assertEqual(len(data["modules"]), 1)
         self.assertEqual(sum(s["count"] for s in data["samples"]), 7)
+
+    def test_perf_maps(self):
+        """Two processes with other code at the same addresses; the second one's changes."""
+        def part(process, settled, offset, lines):
+            return chunk(b"PMAP", numbers(process, settled, offset) + lines)
+        data = definitions(b"/no/such/library.so", b"abcd")
+        data += record(1, b"[jit]") + record(2, 200, 12345, 1, 2, 0)
+        data += record(3, 1, 200, 3, 0)
+        for process in (0, 1):
+            for address in (0x5010, 0x6000, 0x7020):
+                data += record(5, 0, address, 2, 7, process)
+        data += record(6, 0, 0, 0, 3, 3, 4, 5) + record(6, 0, 0, 0, 3, 6, 7, 8)
+        tick = bytes([0]) + number(0)
+        for thread, stack in ((0, 3), (2, 4)):
+            tick += bytes([3 | (1 | 2 | 4) << 3]) + numbers(thread, stack) + b"S"
+        first = b"half a line\n5000 100 one\n5f00 100 two\n7000 10 not.here\n"
+        second = b"5000 100 a\n7000 100 c\n"
+        parts = [header(), segment(0), chunk(b"DEFS", data),
+                 chunk(b"SMPL", numbers(0, 2, 1, START) + signed(WALL - START) +
+                       numbers(0, 0, 0) + tick),
+                 part(0, 1000, 90, first[:20]), part(0, 1000, 110, first[20:]),
+                 part(1, 0, 0, b"5000 3000 void\n"),  # begins anew:
+                 part(1, len(second), 0, second),
+                 part(1, len(second), len(second), b"5f80 100 b\n7010 20 d\n"),
+                 chunk(b"SUMM", numbers(2, 1, 0, 0, 0, 0, 0, 2))]
+        data = self.read(self.write(*parts), status=(0,))
+        self.assertEqual([names for *_, names in self.stacks(data)],
+                         [["[jit]", "two", "one"], ["[jit]", "b", "a"]])
 
     def test_what_is_not_sound(self):
         """Read up to there, and said."""

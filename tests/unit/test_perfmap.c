@@ -74,14 +74,15 @@ static void test_changes(void **state)
 
 	(void)state;
 	(void)snprintf(text, sizeof(text), "%s%s", before, after);
-	struct ss_perfmap *map =
-		ss_perfmap_new(text, strlen(text), sizeof(before) - 1);
+	struct ss_perfmap *map = ss_perfmap_new(text, strlen(text), sizeof(before) - 1);
 	assert_name(map, 0x1010, "newer", 0x1000);
 	assert_name(map, 0x1090, "old", 0x1000);
 	assert_name(map, 0x2010, "fresh", 0x2000);
 	assert_name(map, 0x3010, "same", 0x3000);
 	assert_nothing(map, 0x4090);
 	assert_nothing(map, 0x4110);
+	assert_name(map, 0x4010, "one", 0x4000);
+	assert_name(map, 0x4190, "one", 0x4100);
 	assert_name(map, 0x5010, "gone", 0x5000);
 	assert_nothing(map, 0x5048);
 	ss_perfmap_free(map);
@@ -171,10 +172,9 @@ static void test_no_file(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_lines),		cmocka_unit_test(test_changes),
-		cmocka_unit_test(test_overlaps),
-		cmocka_unit_test(test_what_is_no_line), cmocka_unit_test(test_large_file),
-		cmocka_unit_test(test_no_file),
+		cmocka_unit_test(test_lines),	   cmocka_unit_test(test_changes),
+		cmocka_unit_test(test_overlaps),   cmocka_unit_test(test_what_is_no_line),
+		cmocka_unit_test(test_large_file), cmocka_unit_test(test_no_file),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
