@@ -16,6 +16,7 @@
 #include "cli/output.h"
 #include "cli/record_report.h"
 #include "cli/selection.h"
+#include "cli/watchdog.h"
 
 enum { HZ_MAX = 10000, KIB = 1 << 10 };
 
@@ -266,7 +267,9 @@ static int run_recorder(struct record *record)
 		return SS_STATUS_NOTHING;
 	}
 	catch_signals(record->recorder);
+	ss_watchdog_follow(ss_target_pid(record->target), record->recorder);
 	error = ss_recorder_run(record->recorder);
+	ss_watchdog_end();
 	const struct ss_recorder_summary *summary = ss_recorder_summary(record->recorder);
 	interrupted = NULL;
 	if (error)

@@ -3,6 +3,7 @@ that the target is untouched."""
 
 import os
 import subprocess
+import tempfile
 import unittest
 
 from harness import (EndToEnd, LIMIT_S, MAIN_STACK, MODES, Named, Snapshot, STACKSNAP, TARGETS,
@@ -351,10 +352,17 @@ class Odd(EndToEnd):
             target = self.start("unanswered")
         except AssertionError as reason:
             self.skipTest("no userfaultfd: %s" % reason)
-        result = self.run_tool("--timeout=500", target.pid, status=(2,))
-        self.assertEqual(result.stdout, b"")
-        self.assertRegex(result.stderr.decode(), "does not answer.*\n  remedy: ")
-        self.assert_free(target.pid)
+        with tempfile.TemporaryDirectory() as directory:
+            path = os.path.join(directory, "recording")
+            for words, status in ((["--timeout=500"], 2), (["record", "-o", path], 1)):
+                with self.subTest(words=words):
+                    result = self.run_tool(*words, target.pid, status=(status,))
+                    self.assertEqual(result.stdout, b"")
+                    self.assertRegex(result.stderr.decode(),
+                                     "does not answer.*\n  remedy: ")
+                    self.assert_free(target.pid)
+            result = self.run_tool("report", path, status=(2,))
+            self.assertIn("it has no end", result.stderr.decode())
         self.assertEqual(target.finish()[0], 0)
 
     def test_hostile_names(self):
