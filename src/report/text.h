@@ -4,6 +4,7 @@
 #ifndef SS_REPORT_TEXT_H
 #define SS_REPORT_TEXT_H
 
+#include "report/chains.h"
 #include "report/condense.h"
 #include "report/report.h"
 #include "report/weights.h"
@@ -31,6 +32,17 @@ bool ss_report_write_tree(const struct ss_condensed *condensed,
  */
 bool ss_report_write_breakdown(const struct ss_condensed *condensed,
 			       const struct ss_report_options *options, FILE *out);
+
+/* The deadlocks of snapshots: their members in order, each with what it waits for. */
+void ss_report_write_deadlocks(const struct ss_profile *profile,
+			       const struct ss_chain *chains,
+			       const struct ss_report_options *options, FILE *out);
+
+/* What threads of snapshots wait for that are in none of these deadlocks. False without
+   memory. */
+bool ss_report_write_links(const struct ss_profile *profile,
+			   const struct ss_chain *chains,
+			   const struct ss_report_options *options, FILE *out);
 
 /* Who waits on what: samples that slept in a system call. False without memory. */
 bool ss_report_write_waits(const struct ss_profile *profile,

@@ -17,6 +17,8 @@
  * stack END FRAME... (innermost first, MODULE:OFFSET or -:ADDRESS; all but the first are
  * return addresses)
  *
+ * wait THREAD OWNER DEADLOCK KIND TEXT (OWNER a number or -1, DEADLOCK 0 or 1)
+ *
  * tick MONOTONIC WALL MISSED
  *
  * sample THREAD STACK STATE CPU-US CALL ARGUMENT (of the last tick; CALL a number or -1)
@@ -178,6 +180,20 @@ static void add_stack(struct maker *maker, char *line)
 					    maker->frames.count, (enum ss_end)end, NULL));
 }
 
+static void add_wait(struct maker *maker, char *line)
+{
+	struct ss_written_wait wait = { .owner = SS_ID_NONE };
+
+	wait.thread = HANDLE(maker->threads, number(&line));
+	long owner = strtol(word(&line), NULL, 0);
+	if (owner >= 0)
+		wait.owner = HANDLE(maker->threads, (uint64_t)owner);
+	wait.flags = number(&line) ? SS_WAIT_IN_CIRCLE : 0;
+	wait.kind = text(&line);
+	wait.text = text(&line);
+	ss_writer_wait(maker->writer, &wait);
+}
+
 static void end_tick(struct maker *maker)
 {
 	if (maker->has_tick)
@@ -218,6 +234,8 @@ static void take_line(struct maker *maker, char *line)
 		ss_writer_end_module(maker->writer, module, number(&line));
 	} else if (strcmp(what, "stack") == 0) {
 		add_stack(maker, line);
+	} else if (strcmp(what, "wait") == 0) {
+		add_wait(maker, line);
 	} else if (strcmp(what, "sample") == 0) {
 		add_sample(maker, line);
 	} else if (strcmp(what, "tick") == 0) {

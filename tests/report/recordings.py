@@ -98,6 +98,11 @@ class Description:
     def sample(self, thread, stack, state="S", cpu_us=0, call=-1, argument=0):
         self._add("sample", thread, stack, state, cpu_us, call, argument)
 
+    def wait(self, thread, owner, text, kind="mutex", deadlock=False):
+        """owner: a thread, or None."""
+        self._add("wait", thread, -1 if owner is None else owner, int(deadlock), quote(kind),
+                  quote(text))
+
     def cut(self):
         self._add("cut")
 
