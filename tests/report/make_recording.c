@@ -24,6 +24,8 @@
  * sample THREAD STACK STATE CPU-US CALL ARGUMENT (of the last tick; CALL a number or -1)
  *
  * cut (at the end: no summary is written)
+ *
+ * end REASON (of the summary, a number of enum ss_recording_end)
  */
 #include <ctype.h>
 #include <fcntl.h>
@@ -47,6 +49,7 @@ struct maker {
 	struct ss_written_tick tick;
 	bool has_tick;
 	bool cut;
+	enum ss_recording_end end;
 };
 
 static void die(const char *why)
@@ -246,6 +249,8 @@ static void take_line(struct maker *maker, char *line)
 		maker->has_tick = true;
 	} else if (strcmp(what, "cut") == 0) {
 		maker->cut = true;
+	} else if (strcmp(what, "end") == 0) {
+		maker->end = (enum ss_recording_end)number(&line);
 	} else {
 		die("what is this line?");
 	}
@@ -253,8 +258,7 @@ static void take_line(struct maker *maker, char *line)
 
 int main(int argc, char **argv)
 {
-	struct maker maker = {};
-	struct ss_summary summary = { .reason = SS_RECORDING_STOPPED };
+	struct maker maker = { .end = SS_RECORDING_STOPPED };
 	char *line = NULL;
 	size_t size = 0;
 
@@ -266,6 +270,7 @@ int main(int argc, char **argv)
 	while (getline(&line, &size, stdin) > 0)
 		take_line(&maker, line);
 	end_tick(&maker);
+	struct ss_summary summary = { .reason = maker.end };
 	if (!maker.cut)
 		check(ss_writer_finish(maker.writer, &summary));
 	ss_writer_free(maker.writer);

@@ -106,6 +106,9 @@ class Description:
     def cut(self):
         self._add("cut")
 
+    def end(self, reason):
+        self._add("end", reason)
+
     def write(self, path):
         subprocess.run([MAKE, path], input="".join(line + "\n" for line in self.lines).encode(),
                        check=True, timeout=LIMIT_S)
