@@ -21,8 +21,8 @@ void ss_report_write_share(uint64_t part, uint64_t whole, FILE *out)
 		      whole ? 100.0 * (double)part / (double)whole : 0.0);
 }
 
-static void write_name(const struct ss_profile *profile, uint64_t function,
-		       const struct ss_report_options *options, FILE *out)
+void ss_report_write_name(const struct ss_profile *profile, uint64_t function,
+			  const struct ss_report_options *options, FILE *out)
 {
 	const struct ss_profile_function *f = ss_profile_function_at(profile, function);
 	size_t size = options->verbose ? strlen(f->name) :
@@ -47,11 +47,11 @@ void ss_report_write_function(const struct ss_condensed *condensed, uint64_t fun
 			      const struct ss_report_options *options, FILE *out)
 {
 	if (places->count == 1) {
-		write_name(condensed->original, places->first, options, out);
+		ss_report_write_name(condensed->original, places->first, options, out);
 		return;
 	}
 	if (places->count == 0) {
-		write_name(&condensed->profile, function, options, out);
+		ss_report_write_name(&condensed->profile, function, options, out);
 		return;
 	}
 	ss_escape_write(ss_profile_function_at(&condensed->profile, function)->name, NULL,

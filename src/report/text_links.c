@@ -2,6 +2,7 @@
  * Who waits for whom in a snapshot: deadlocks, first and plainly, and what other threads
  * wait for.
  */
+#include <inttypes.h>
 #include <string.h>
 
 #include "report/text.h"
@@ -13,6 +14,8 @@ enum {
 	DEADLOCKS_MAX = 8, /* unless all are wanted */
 	MEMBERS_MAX = 16,
 	NAMES_SHOWN = 3,
+	USER_FRAMES = 2,     /* that are shown of where a thread wants a lock */
+	FRAMES_LOOKED = 256, /* at, of each thread: -v shows any number of threads */
 };
 
 static void write_thread(const struct ss_profile_thread *thread,
@@ -43,6 +46,74 @@ static void write_process(const struct ss_profile *profile,
 	ss_escape_write(ss_profile_recording_of(profile, thread)->file, NULL, out);
 }
 
+static const struct ss_profile_frame *frame_of(const struct ss_profile *profile,
+					       uint32_t call)
+{
+	return ss_profile_frame_at(profile, ss_profile_call_at(profile, call)->frame);
+}
+
+static const struct ss_profile_function *function_of(const struct ss_profile *profile,
+						     uint32_t call)
+{
+	return ss_profile_function_at(profile, frame_of(profile, call)->function);
+}
+
+/* 0: there is none, or all that is known of it is why the stack ends there. */
+static uint32_t caller_of(const struct ss_profile *profile, uint32_t call)
+{
+	uint32_t caller = ss_profile_call_at(profile, call)->parent;
+	const struct ss_profile_function *f = caller ? function_of(profile, caller) :
+						       NULL;
+
+	return !f || (f->module == SS_NUMBER_NOT && f->name[0] == '[' &&
+		      !strchr(f->name, '+')) ?
+		       0 :
+		       caller;
+}
+
+/* The innermost call of the program itself: outside of the module that waits, if there is
+   such a one, and of what belongs to libraries. 0: there is none. */
+static uint32_t find_user_call(const struct ss_profile *profile, uint32_t innermost)
+{
+	uint64_t module = innermost ? function_of(profile, innermost)->module : 0;
+	uint32_t outside = innermost;
+	int looked = 0;
+
+	while (outside && looked++ < FRAMES_LOOKED &&
+	       function_of(profile, outside)->module == module)
+		outside = caller_of(profile, outside);
+	if (!outside)
+		outside = innermost;
+	for (uint32_t at = outside; at && looked++ < 2 * FRAMES_LOOKED;
+	     at = caller_of(profile, at)) {
+		if (!ss_label_is_of_library(function_of(profile, at)->name))
+			return at;
+	}
+	return outside;
+}
+
+static void write_where(const struct ss_profile *profile,
+			const struct ss_profile_thread *thread,
+			const struct ss_report_options *options, FILE *out)
+{
+	size_t runs = thread->runs.count;
+	uint32_t call = runs ? thread->runs.items[runs - 1].call : 0;
+
+	call = find_user_call(profile, call);
+	for (int i = 0; i < USER_FRAMES && call; i++) {
+		const struct ss_profile_frame *frame = frame_of(profile, call);
+		(void)fputs(i == 0 ? "    in " : "    called from ", out);
+		ss_report_write_name(profile, frame->function, options, out);
+		if (frame->file && frame->line) {
+			(void)fputs(" at ", out);
+			ss_escape_write(frame->file, NULL, out);
+			(void)fprintf(out, ":%" PRIu64, frame->line);
+		}
+		(void)fputc('\n', out);
+		call = caller_of(profile, call);
+	}
+}
+
 static void write_members(const struct ss_profile *profile, const struct ss_chain *chains,
 			  uint32_t first, const struct ss_report_options *options,
 			  FILE *out)
@@ -57,6 +128,7 @@ static void write_members(const struct ss_profile *profile, const struct ss_chai
 		(void)fputs(" waits for ", out);
 		ss_escape_write(profile->links.items[chains[at].link].text, NULL, out);
 		(void)fputc('\n', out);
+		write_where(profile, &profile->threads.items[at], options, out);
 	}
 	if (shown < count)
 		(void)fprintf(out, "  ... and %u more threads (-v lists them)\n",
@@ -81,7 +153,8 @@ static void write_deadlock(const struct ss_profile *profile,
 		    out);
 	ss_style_write(SS_STYLE_NONE, options->color, out);
 	if (chains[first].behind)
-		(void)fprintf(out, "; %u more wait behind", chains[first].behind);
+		(void)fprintf(out, "; %u more wait%s behind", chains[first].behind,
+			      chains[first].behind == 1 ? "s" : "");
 	(void)fputs(":\n", out);
 	write_members(profile, chains, first, options, out);
 }

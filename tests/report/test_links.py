@@ -8,7 +8,7 @@ import sys
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 
-from recordings import SOURCE, Description, ReportTest, main  # noqa: E402
+from recordings import LIMIT, SOURCE, Description, ReportTest, main  # noqa: E402
 
 HEADING = "\n\nWaits: what threads wait for, and who holds it\n"
 
@@ -60,8 +60,11 @@ class OfProcesses(Links):
         lock = r"mutex mutexes\+0x%x \(0x[0-9a-f]+\), held by \d+ \(locker-%d\)"
         lines = ["DEADLOCK of 3 threads, each of which waits for the next; 2 more wait "
                  "behind:"]
-        lines += [r"  \d+ \(locker-%d\) waits for " % i + lock % ((i + 1) % 3 * 0x28, (i + 1) % 3)
-                  for i in range(3)]
+        for i in range(3):
+            lines += [r"  \d+ \(locker-%d\) waits for " % i + lock % ((i + 1) % 3 * 0x28,
+                                                                    (i + 1) % 3),
+                      r"    in take \(deadlock\) at \S+deadlock\.c:\d+",
+                      r"    called from take_next \(deadlock\) at \S+deadlock\.c:\d+"]
         self.assertRegex(text, r"6 threads\n\n" + "\n".join(lines) + r"\n\n    self +total")
         behind, = self.waits(text)
         self.assertRegex(behind, r"^  \d+ \(behind-0\), \d+ \(behind-1\) wait for %s$"
@@ -117,6 +120,25 @@ class OfProcesses(Links):
 
 
 class OfAnyGraph(Links):
+    def test_where(self):
+        """Outside of what waits; where a stack ends is no caller."""
+        d = Description(period=0)
+        process = d.process()
+        module = d.module(process, self.library, self.build_id)
+        stacks = [self.stack_of(d, module, "hash", "parse", "serve"),
+                  d.stack((None, 0x10), (module, self.at["parse"] + 1)),
+                  d.stack((None, 0x10), end=LIMIT), d.stack()]
+        threads = [d.thread(process, i + 1, "t%d" % i) for i in range(len(stacks))]
+        d.tick()
+        for thread, stack in zip(threads, stacks):
+            d.wait(thread, thread, "itself", deadlock=True)
+            d.sample(thread, stack)
+        text = self.text(d.write(self.path("where.ss")))
+        found = re.findall(r"waits for itself\n((?:    .+\n)*)", text)
+        self.assertEqual([re.sub(r" at \S+", "", lines).splitlines() for lines in found], [
+            ["    in shop_hash (libshop.so)", "    called from shop_parse (libshop.so)"],
+            ["    in shop_parse (libshop.so)"], ["    in [unmapped]+0x10"], []])
+
     def test_what_is_not_shown(self):
         path = self.graph("part.ss", 3, [(0, 1, True), (1, 0, True), (2, 0, False)])
         self.assertEqual(len(self.circles(self.text(path))), 1)
@@ -128,7 +150,7 @@ class OfAnyGraph(Links):
     def test_itself(self):
         text = self.text(self.graph("itself.ss", 2, [(0, 0, True), (1, 0, False)]))
         self.assertEqual(self.circles(text), [
-            ("DEADLOCK: a thread waits for itself; 1 more wait behind", ["t0"])])
+            ("DEADLOCK: a thread waits for itself; 1 more waits behind", ["t0"])])
         self.assertEqual(self.waits(text), ["  101 (t1) waits for lock 0"])
 
     def test_a_circle_that_is_no_deadlock(self):
