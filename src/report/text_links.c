@@ -82,7 +82,7 @@ static uint32_t find_user_call(const struct ss_profile *profile, uint32_t innerm
 	while (outside && looked++ < FRAMES_LOOKED &&
 	       function_of(profile, outside)->module == module)
 		outside = caller_of(profile, outside);
-	if (!outside)
+	if (!outside || looked > FRAMES_LOOKED)
 		outside = innermost;
 	for (uint32_t at = outside; at && looked++ < 2 * FRAMES_LOOKED;
 	     at = caller_of(profile, at)) {

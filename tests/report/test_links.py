@@ -127,7 +127,9 @@ class OfAnyGraph(Links):
         module = d.module(process, self.library, self.build_id)
         stacks = [self.stack_of(d, module, "hash", "parse", "serve"),
                   d.stack((None, 0x10), (module, self.at["parse"] + 1)),
-                  d.stack((None, 0x10), end=LIMIT), d.stack()]
+                  d.stack((None, 0x10), end=LIMIT), d.stack(),
+                  d.stack(*[(module, self.at["hash"] + i % 2) for i in range(999)],
+                          (None, 0x10))]
         threads = [d.thread(process, i + 1, "t%d" % i) for i in range(len(stacks))]
         d.tick()
         for thread, stack in zip(threads, stacks):
@@ -137,7 +139,8 @@ class OfAnyGraph(Links):
         found = re.findall(r"waits for itself\n((?:    .+\n)*)", text)
         self.assertEqual([re.sub(r" at \S+", "", lines).splitlines() for lines in found], [
             ["    in shop_hash (libshop.so)", "    called from shop_parse (libshop.so)"],
-            ["    in shop_parse (libshop.so)"], ["    in [unmapped]+0x10"], []])
+            ["    in shop_parse (libshop.so)"], ["    in [unmapped]+0x10"], [],
+            ["    in shop_hash (libshop.so)", "    called from shop_hash (libshop.so)"]])
 
     def test_what_is_not_shown(self):
         path = self.graph("part.ss", 3, [(0, 1, True), (1, 0, True), (2, 0, False)])
