@@ -297,6 +297,9 @@ struct ss_process {
 	/* pid in the innermost pid namespace that the process is in: differs from pid
 	   where that is below the one of this /proc; 0: not known */
 	pid_t inner_pid;
+	/* path of the cgroup (version 2) that keeps all its threads from running, at the
+	   begin of the capture; NULL: none, or that is not known */
+	const char *frozen;
 };
 
 struct ss_module {

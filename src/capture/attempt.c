@@ -11,6 +11,7 @@
 #include "capture/observe.h"
 #include "capture/result.h"
 #include "target/denial.h"
+#include "target/freezer.h"
 #include "target/regions.h"
 
 enum {
@@ -62,6 +63,15 @@ static void read_root(struct ss_capture *capture, const struct ss_target *target
 		capture->root = ss_intern_bytes(capture->strings, path, (size_t)n);
 }
 
+static void read_freezer(struct ss_capture *capture, const struct ss_target *target,
+			 pid_t live)
+{
+	_cleanup_free_ char *cgroup = ss_freezer_find(target, live);
+
+	if (cgroup)
+		capture->process.frozen = ss_intern_string(capture->strings, cgroup);
+}
+
 /* Opens what the freeze must not open, and reads the areas. The files are opened anew
    for each attempt: they belong to the program that ran when they were opened. */
 static struct ss_error *prepare(struct ss_attempt *a)
@@ -75,6 +85,7 @@ static struct ss_error *prepare(struct ss_attempt *a)
 	a->capture = ss_capture_new();
 	if (!a->capture)
 		return ss_error_no_memory();
+	read_freezer(a->capture, a->target, live);
 	if (a->target->listing)
 		return NULL;
 	a->memory.program = ss_target_program(a->target);

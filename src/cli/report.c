@@ -193,17 +193,75 @@ static bool has_samples(const struct report *report)
 	return false;
 }
 
+/* Why a whole recording has no samples, as its summary tells. */
+static const char *why_empty(const struct ss_recording_info *info)
+{
+	static const char *const reasons[] = {
+		[SS_RECORDING_STOPPED] = "it was stopped before the first tick",
+		[SS_RECORDING_DURATION] = "its time was over before the first tick",
+		[SS_RECORDING_TARGET_END] = "the process had ended before the first tick",
+		[SS_RECORDING_LOST] = "the process could not be looked at any more",
+		[SS_RECORDING_SNAPSHOT] = "it is a snapshot without threads",
+	};
+
+	if (info->ticks && info->end != SS_RECORDING_SNAPSHOT)
+		return "at no tick was there a thread as asked for";
+	return (size_t)info->end < SS_ARRAY_SIZE(reasons) && reasons[info->end] ?
+		       reasons[info->end] :
+		       "it was cut before the first one was written";
+}
+
+static struct ss_error *nothing_recorded(const struct report *report)
+{
+	const struct opened *first = &report->files.items[0];
+
+	if (report->files.count == 1)
+		return ss_error_new(SS_ERROR_INVALID, "'%s' has no samples: %s",
+				    first->path,
+				    why_empty(ss_recording_info(first->recording)));
+	for (size_t i = 0; i < report->files.count; i++)
+		ss_failure_warn(
+			"'%s': %s", report->files.items[i].path,
+			why_empty(ss_recording_info(report->files.items[i].recording)));
+	return ss_error_new(SS_ERROR_INVALID, "none of these recordings has samples");
+}
+
+static struct ss_error *nothing_selected(const struct ss_report_arguments *arguments)
+{
+	const struct {
+		const char *option;
+		bool given;
+	} selections[] = {
+		{ "--from", arguments->from.is_set },
+		{ "--to", arguments->to.is_set },
+		{ "--thread", arguments->selection.tids.count ||
+				      arguments->selection.patterns.count },
+		{ "--state", arguments->selection.states != NULL },
+		{ "--module", arguments->modules.count != 0 },
+	};
+	char given[64] = "";
+
+	for (size_t i = 0; i < SS_ARRAY_SIZE(selections); i++) {
+		size_t used = strlen(given);
+		if (selections[i].given)
+			(void)snprintf(given + used, sizeof(given) - used, "%s%s",
+				       used ? ", " : "", selections[i].option);
+	}
+	if (!*given)
+		return ss_error_new(SS_ERROR_INVALID, "no sample could be read");
+	return ss_error_with_remedy(
+		ss_error_new(SS_ERROR_INVALID, "there is no sample that was asked for"),
+		"without %s there are samples", given);
+}
+
 static struct ss_error *check_selection(const struct report *report)
 {
 	if (report->profile->samples)
 		return NULL;
 	for (size_t i = 0; i < report->profile->notes.count; i++)
 		ss_failure_warn("%s", report->profile->notes.items[i]);
-	if (!has_samples(report))
-		return ss_error_new(SS_ERROR_INVALID, "no sample was recorded");
-	return ss_error_with_remedy(
-		ss_error_new(SS_ERROR_INVALID, "there is no sample that was asked for"),
-		"without --from, --to, --thread, --state and --module all of them are");
+	return has_samples(report) ? nothing_selected(&report->arguments) :
+				     nothing_recorded(report);
 }
 
 static struct ss_error *show(struct report *report)

@@ -183,6 +183,24 @@ static void write_samples(const struct ss_profile *profile, FILE *out)
 	}
 }
 
+/* Who waits for whom. */
+static void write_waits(const struct ss_profile *profile, FILE *out)
+{
+	for (size_t i = 0; i < profile->links.count; i++) {
+		const struct ss_profile_link *l = &profile->links.items[i];
+		begin_row(i, out);
+		(void)fprintf(out, "\"thread\":%" PRIu32 ",\"owner\":", l->thread);
+		if (l->owner == SS_NUMBER_NOT)
+			(void)fputs("null,", out);
+		else
+			(void)fprintf(out, "%" PRIu32 ",", l->owner);
+		ss_json_write_member("kind", l->kind, out);
+		(void)fputc(',', out);
+		ss_json_write_member("text", l->text, out);
+		(void)fprintf(out, ",\"deadlock\":%s}", l->in_circle ? "true" : "false");
+	}
+}
+
 static void write_notes(const struct ss_profile *profile, FILE *out)
 {
 	for (size_t i = 0; i < profile->notes.count; i++) {
@@ -202,7 +220,7 @@ static struct ss_error *write_json(const struct ss_profile *profile,
 		{ "threads", write_threads },	    { "modules", write_modules },
 		{ "lifetimes", write_lifetimes },   { "frames", write_frames },
 		{ "calls", write_calls },	    { "samples", write_samples },
-		{ "notes", write_notes },
+		{ "waits", write_waits },	    { "notes", write_notes },
 	};
 
 	(void)options;

@@ -1,6 +1,6 @@
 /*
- * For people: what was recorded, the hottest functions, states, waits, threads, the calls
- * as a tree, and what is missing.
+ * For people: what was recorded, deadlocks, the hottest functions, states, threads, waits,
+ * the calls as a tree, and what is missing.
  */
 #include "report/text.h"
 
@@ -21,8 +21,8 @@ void ss_report_write_share(uint64_t part, uint64_t whole, FILE *out)
 		      whole ? 100.0 * (double)part / (double)whole : 0.0);
 }
 
-static void write_name(const struct ss_profile *profile, uint64_t function,
-		       const struct ss_report_options *options, FILE *out)
+void ss_report_write_name(const struct ss_profile *profile, uint64_t function,
+			  const struct ss_report_options *options, FILE *out)
 {
 	const struct ss_profile_function *f = ss_profile_function_at(profile, function);
 	size_t size = options->verbose ? strlen(f->name) :
@@ -47,11 +47,11 @@ void ss_report_write_function(const struct ss_condensed *condensed, uint64_t fun
 			      const struct ss_report_options *options, FILE *out)
 {
 	if (places->count == 1) {
-		write_name(condensed->original, places->first, options, out);
+		ss_report_write_name(condensed->original, places->first, options, out);
 		return;
 	}
 	if (places->count == 0) {
-		write_name(&condensed->profile, function, options, out);
+		ss_report_write_name(&condensed->profile, function, options, out);
 		return;
 	}
 	ss_escape_write(ss_profile_function_at(&condensed->profile, function)->name, NULL,
@@ -240,13 +240,18 @@ static void write_notes(const struct ss_profile *profile,
 static bool write_tables(const struct ss_profile *profile,
 			 const struct ss_report_options *options, FILE *out)
 {
+	_cleanup_free_ struct ss_chain *chains = ss_chains_new(profile);
 	_cleanup_(ss_condensed_cleanup) struct ss_condensed *condensed =
 		ss_condensed_new(profile, options->verbose || options->raw);
 	_cleanup_(ss_weights_cleanup) struct ss_weights *weights =
 		condensed ? ss_weights_new(&condensed->profile) : NULL;
 
-	if (!weights || !write_functions(condensed, weights, options, out) ||
+	if (!chains || !weights)
+		return false;
+	ss_report_write_deadlocks(profile, chains, options, out);
+	if (!write_functions(condensed, weights, options, out) ||
 	    !ss_report_write_breakdown(condensed, options, out) ||
+	    !ss_report_write_links(profile, chains, options, out) ||
 	    !ss_report_write_waits(profile, options, out))
 		return false;
 	ss_report_write_heading("Calls", options, out);

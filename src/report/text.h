@@ -4,12 +4,16 @@
 #ifndef SS_REPORT_TEXT_H
 #define SS_REPORT_TEXT_H
 
+#include "report/chains.h"
 #include "report/condense.h"
 #include "report/report.h"
 #include "report/weights.h"
 
-/* "name (module)", escaped, and cut where it is long unless it shall be whole; or
-   "libc.so.6 (no names: 214 places)", where places says so. */
+/* "name (module)", escaped, and cut where it is long unless it shall be whole. */
+void ss_report_write_name(const struct ss_profile *profile, uint64_t function,
+			  const struct ss_report_options *options, FILE *out);
+
+/* The same, or "libc.so.6 (no names: 214 places)", where places says so. */
 void ss_report_write_function(const struct ss_condensed *condensed, uint64_t function,
 			      const struct ss_places *places,
 			      const struct ss_report_options *options, FILE *out);
@@ -31,6 +35,18 @@ bool ss_report_write_tree(const struct ss_condensed *condensed,
  */
 bool ss_report_write_breakdown(const struct ss_condensed *condensed,
 			       const struct ss_report_options *options, FILE *out);
+
+/* The deadlocks of snapshots: their members in order, each with what it waits for, and
+   where. */
+void ss_report_write_deadlocks(const struct ss_profile *profile,
+			       const struct ss_chain *chains,
+			       const struct ss_report_options *options, FILE *out);
+
+/* What threads of snapshots wait for that are in none of these deadlocks. False without
+   memory. */
+bool ss_report_write_links(const struct ss_profile *profile,
+			   const struct ss_chain *chains,
+			   const struct ss_report_options *options, FILE *out);
 
 /* Who waits on what: samples that slept in a system call. False without memory. */
 bool ss_report_write_waits(const struct ss_profile *profile,

@@ -185,6 +185,7 @@ struct ss_error *ss_hang_write_text(const struct ss_snapshot *snapshot,
 
 	write_verdict(&report);
 	write_sums(&report);
+	ss_text_write_frozen(ss_snapshot_process(snapshot), options->color, out);
 	ss_text_write_deadlocks(snapshot, options, out);
 	for (enum class class = 0; class < CLASS_COUNT; class ++)
 		write_class(&report, class);

@@ -52,12 +52,13 @@ struct ss_error *ss_hang_write_json(const struct ss_snapshot *snapshot,
 
 	(void)options;
 	/* clang-format off */
-	json_t *value = json_pack("{s:s,s:{s:i,s:o,s:o},s:s,s:I,s:b,s:o,s:o,s:o,s:o}",
+	json_t *value = json_pack("{s:s,s:{s:i,s:o,s:o,s:o},s:s,s:I,s:b,s:o,s:o,s:o,s:o}",
 		"schema", "stacksnap-hang/1",
 		"process",
 			"pid", (int)process->pid,
 			"name", ss_json_text(process->name),
 			"executable", ss_json_text(process->executable),
+			"frozen", ss_json_text(process->frozen),
 		"verdict", ss_verdict_name(ss_progress_verdict(progress)),
 		"elapsed_ns", (json_int_t)ss_progress_elapsed_ns(progress),
 		"closed", ss_progress_is_closed(progress),

@@ -155,11 +155,12 @@ static json_t *thread_value(const struct ss_thread *thread)
 static json_t *process_value(const struct ss_process *process)
 {
 	/* clang-format off */
-	return json_pack("{s:i,s:o,s:o,s:o}",
+	return json_pack("{s:i,s:o,s:o,s:o,s:o}",
 		"pid", (int)process->pid,
 		"inner_pid", id_or_null(process->inner_pid),
 		"name", ss_json_text(process->name),
-		"executable", ss_json_text(process->executable));
+		"executable", ss_json_text(process->executable),
+		"frozen", ss_json_text(process->frozen));
 	/* clang-format on */
 }
 

@@ -5,6 +5,7 @@
 #ifndef SS_VIEW_LABEL_H
 #define SS_VIEW_LABEL_H
 
+#include <stdbool.h>
 #include <stdio.h>
 
 #include "stacksnap.h"
@@ -12,6 +13,11 @@
 
 /* The last part of a path; the whole of it if that would be empty. */
 const char *ss_label_base(const char *path);
+
+/* Whether a function stands between a program and what it waits in: parts of the libraries
+   of C++ and Rust that are compiled into it, and the C library where it is linked
+   statically. */
+bool ss_label_is_of_library(const char *symbol);
 
 /* "libc.so.6", "[jit]", "[unmapped]": the module or area a frame lies in. */
 void ss_label_write_module(const struct ss_frame *frame,

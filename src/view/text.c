@@ -70,6 +70,17 @@ static void write_capture(const struct ss_snapshot *snapshot, FILE *out)
 			     out);
 }
 
+void ss_text_write_frozen(const struct ss_process *process, bool color, FILE *out)
+{
+	if (!process->frozen)
+		return;
+	ss_style_write(SS_STYLE_WARN, color, out);
+	(void)fputs_unlocked("frozen by the cgroup ", out);
+	ss_escape_write(process->frozen, NULL, out);
+	(void)fputs_unlocked(": no thread runs until it is thawed\n", out);
+	ss_style_write(SS_STYLE_NONE, color, out);
+}
+
 static void write_unseen(unsigned count, bool color, FILE *out)
 {
 	if (count == 0)
@@ -103,6 +114,7 @@ static struct ss_error *render_text(const struct ss_snapshot *snapshot,
 		return error;
 	write_process(process, options->color, out);
 	write_capture(snapshot, out);
+	ss_text_write_frozen(process, options->color, out);
 	write_unseen(process->threads_unseen, options->color, out);
 	write_problem(options->problem, options->color, out);
 	ss_text_write_deadlocks(snapshot, options, out);

@@ -20,6 +20,9 @@ struct ss_error *ss_text_write_waits(const struct ss_snapshot *snapshot,
 				     const struct ss_group *group,
 				     const struct ss_render_options *options, FILE *out);
 
+/* A line that says who froze it, if anybody did. */
+void ss_text_write_frozen(const struct ss_process *process, bool color, FILE *out);
+
 /* Circles of threads that wait for each other, and threads for which others wait. */
 void ss_text_write_deadlocks(const struct ss_snapshot *snapshot,
 			     const struct ss_render_options *options, FILE *out);

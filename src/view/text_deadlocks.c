@@ -26,24 +26,6 @@ static void write_thread(const struct ss_thread *thread,
 	ss_style_write(SS_STYLE_NONE, options->color, out);
 }
 
-/* What stands between the program and a wait: parts of the libraries of C++ and Rust that
-   are compiled into it, and the C library where it is linked statically. */
-static bool is_of_library(const struct ss_frame *frame)
-{
-	static const char *const starts[] = {
-		"std::",     "<std::",	  "core::",  "<core::",	  "__gthread",
-		"__glibcxx", "__cxa_",	  "__GI_",   "__pthread", "___pthread",
-		"pthread_",  "__lll_",	  "__futex", "futex_",	  "__timedwait",
-		"__wait",    "__syscall", "sem_",    "__new_sem",
-	};
-
-	for (size_t i = 0; frame->symbol && i < SS_ARRAY_SIZE(starts); i++) {
-		if (strncmp(frame->symbol, starts[i], strlen(starts[i])) == 0)
-			return true;
-	}
-	return false;
-}
-
 /* The first frame of the program itself: outside of the module that waits, if there is
    such a frame, and of what belongs to libraries. */
 static size_t first_user_frame(const struct ss_snapshot *snapshot,
@@ -61,7 +43,8 @@ static size_t first_user_frame(const struct ss_snapshot *snapshot,
 		break;
 	}
 	for (size_t i = first; i < thread->frame_count && thread->wait; i++) {
-		if (!is_of_library(ss_snapshot_frame(snapshot, thread, i)))
+		const char *symbol = ss_snapshot_frame(snapshot, thread, i)->symbol;
+		if (!symbol || !ss_label_is_of_library(symbol))
 			return i;
 	}
 	return first;
@@ -140,7 +123,8 @@ static void write_deadlock(const struct ss_snapshot *snapshot,
 	if (deadlock->timed)
 		(void)fputs_unlocked(" (until a time limit ends it)", out);
 	if (deadlock->behind)
-		(void)fprintf(out, "; %zu more wait behind", deadlock->behind);
+		(void)fprintf(out, "; %zu more wait%s behind", deadlock->behind,
+			      deadlock->behind == 1 ? "s" : "");
 	(void)fputs_unlocked(":\n", out);
 	for (size_t i = 0; i < shown; i++)
 		write_member(snapshot, member(snapshot, deadlock, i),

@@ -113,7 +113,7 @@ class Use(EndToEnd):
         text = self.record("-d", "100ms", "-t", "^no such thread$", target.pid, status=(2,))
         self.assertIn("nothing was recorded: at no tick was there a thread as asked for", text)
         result = self.run_tool("report", self.path, status=(2,))
-        self.assertIn(b"no sample was recorded", result.stderr)
+        self.assertIn(b"has no samples: at no tick was there a thread as asked for", result.stderr)
         self.assertNotIn(b"--from", result.stderr)
 
     def test_progress_on_a_terminal(self):

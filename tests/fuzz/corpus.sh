@@ -3,7 +3,7 @@
 # program broke on is added by hand, and stays.
 set -eu
 cd "$(dirname "$0")/corpus"
-mkdir -p maps stat status syscall cfi unwind symtab elf demangle segments perfmap recording report dwarf
+mkdir -p maps stat status syscall cfi unwind symtab elf demangle segments perfmap recording report dwarf cgroup
 made=$(mktemp -d)
 sleep 60 &
 pid=$!
@@ -26,6 +26,10 @@ cp "/proc/$pid/status" status/sleep
 printf 'Tgid:\t7\nTracerPid:\t9\nUid:\t0\t0\t0\t0\nGid:\t1\nCapEff:\tffffffffffffffff\n' \
 	>status/few
 cp "/proc/$pid/syscall" syscall/sleep
+printf '12:freezer:/x\n1:name=systemd:/user.slice\n0::/user.slice/a b/..c\n' >cgroup/both
+printf '0::/../../outside' >cgroup/outside
+printf 'populated 1\nfrozen 1\n' >cgroup/events
+printf '1\n4711\n99999999999999999999999\n' >cgroup/threads
 echo running >syscall/running
 echo '-1 0x7ffc00000000 0x7f0000000000' >syscall/outside
 
@@ -140,7 +144,25 @@ stacksnap=${STACKSNAP:-../../../build/release/stacksnap}
 "$stacksnap" -f recording -o "$made/single" "$pid"
 "$stacksnap" record -r 300 --children -o "$made/ticks" -- \
 	sh -c 'for i in 1 2 3; do sleep 0.1; done'
-for name in single ticks; do
+"${stacksnap%/*}/tests/report/make_recording" "$made/waits" <<'END'
+begin 5000000000 1795260000000000000 0 host x86_64
+process 100 shop -
+thread 0 100 one
+thread 0 101 two
+thread 0 102 behind
+thread 0 103 itself
+stack 0 -:0x10
+wait 0 1 1 mutex lock%20b
+wait 1 0 1 mutex lock%20a
+wait 2 0 0 mutex lock%20a
+wait 3 3 1 join its%20end
+tick 5000000000 1795260000000000000 0
+sample 0 0 S 0 -1 0
+sample 1 0 S 0 -1 0
+sample 2 0 S 0 -1 0
+sample 3 0 S 0 -1 0
+END
+for name in single ticks waits; do
 	python3 - "$made/$name" "recording/$name" <<'END'
 import struct, subprocess, sys
 with open(sys.argv[1], "rb") as file:

@@ -17,11 +17,15 @@
  * stack END FRAME... (innermost first, MODULE:OFFSET or -:ADDRESS; all but the first are
  * return addresses)
  *
+ * wait THREAD OWNER DEADLOCK KIND TEXT (OWNER a number or -1, DEADLOCK 0 or 1)
+ *
  * tick MONOTONIC WALL MISSED
  *
  * sample THREAD STACK STATE CPU-US CALL ARGUMENT (of the last tick; CALL a number or -1)
  *
  * cut (at the end: no summary is written)
+ *
+ * end REASON (of the summary, a number of enum ss_recording_end)
  */
 #include <ctype.h>
 #include <fcntl.h>
@@ -45,6 +49,7 @@ struct maker {
 	struct ss_written_tick tick;
 	bool has_tick;
 	bool cut;
+	enum ss_recording_end end;
 };
 
 static void die(const char *why)
@@ -178,6 +183,20 @@ static void add_stack(struct maker *maker, char *line)
 					    maker->frames.count, (enum ss_end)end, NULL));
 }
 
+static void add_wait(struct maker *maker, char *line)
+{
+	struct ss_written_wait wait = { .owner = SS_ID_NONE };
+
+	wait.thread = HANDLE(maker->threads, number(&line));
+	long owner = strtol(word(&line), NULL, 0);
+	if (owner >= 0)
+		wait.owner = HANDLE(maker->threads, (uint64_t)owner);
+	wait.flags = number(&line) ? SS_WAIT_IN_CIRCLE : 0;
+	wait.kind = text(&line);
+	wait.text = text(&line);
+	ss_writer_wait(maker->writer, &wait);
+}
+
 static void end_tick(struct maker *maker)
 {
 	if (maker->has_tick)
@@ -218,6 +237,8 @@ static void take_line(struct maker *maker, char *line)
 		ss_writer_end_module(maker->writer, module, number(&line));
 	} else if (strcmp(what, "stack") == 0) {
 		add_stack(maker, line);
+	} else if (strcmp(what, "wait") == 0) {
+		add_wait(maker, line);
 	} else if (strcmp(what, "sample") == 0) {
 		add_sample(maker, line);
 	} else if (strcmp(what, "tick") == 0) {
@@ -228,6 +249,8 @@ static void take_line(struct maker *maker, char *line)
 		maker->has_tick = true;
 	} else if (strcmp(what, "cut") == 0) {
 		maker->cut = true;
+	} else if (strcmp(what, "end") == 0) {
+		maker->end = (enum ss_recording_end)number(&line);
 	} else {
 		die("what is this line?");
 	}
@@ -235,8 +258,7 @@ static void take_line(struct maker *maker, char *line)
 
 int main(int argc, char **argv)
 {
-	struct maker maker = {};
-	struct ss_summary summary = { .reason = SS_RECORDING_STOPPED };
+	struct maker maker = { .end = SS_RECORDING_STOPPED };
 	char *line = NULL;
 	size_t size = 0;
 
@@ -248,6 +270,7 @@ int main(int argc, char **argv)
 	while (getline(&line, &size, stdin) > 0)
 		take_line(&maker, line);
 	end_tick(&maker);
+	struct ss_summary summary = { .reason = maker.end };
 	if (!maker.cut)
 		check(ss_writer_finish(maker.writer, &summary));
 	ss_writer_free(maker.writer);

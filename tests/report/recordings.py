@@ -98,8 +98,16 @@ class Description:
     def sample(self, thread, stack, state="S", cpu_us=0, call=-1, argument=0):
         self._add("sample", thread, stack, state, cpu_us, call, argument)
 
+    def wait(self, thread, owner, text, kind="mutex", deadlock=False):
+        """owner: a thread, or None."""
+        self._add("wait", thread, -1 if owner is None else owner, int(deadlock), quote(kind),
+                  quote(text))
+
     def cut(self):
         self._add("cut")
+
+    def end(self, reason):
+        self._add("end", reason)
 
     def write(self, path):
         subprocess.run([MAKE, path], input="".join(line + "\n" for line in self.lines).encode(),

@@ -420,6 +420,39 @@ class Selections(ReportTest):
         none = self.report("--module=nothing", shop, status=(2,))
         self.assertIn(b"there is no sample that was asked for", none.stderr)
 
+    def test_no_samples(self):
+        """Why, as far as that was recorded; options only if they were given."""
+        reasons = {1: "it was stopped before the first tick",
+                   2: "its time was over before the first tick",
+                   3: "the process had ended before the first tick",
+                   4: "the process could not be looked at any more",
+                   5: "it is a snapshot without threads"}
+        for end, reason in reasons.items():
+            d = Description()
+            d.thread(d.process(), 1, "t")
+            d.end(end)
+            path = d.write(self.path("nothing-%d.ss" % end))
+            for options in ((), ("-t", "shop", "--from", "1")):
+                result = self.report(*options, path, status=(2,))
+                self.assertEqual(result.stderr.decode(),
+                                 "stacksnap: '%s' has no samples: %s\n" % (path, reason))
+        d = Description()
+        d.cut()
+        cut = self.report(d.write(self.path("nothing.ss")), status=(2,)).stderr.decode()
+        self.assertRegex(cut, "has no samples: it was cut before the first one was written\n$")
+        both = self.report(path, self.path("nothing-3.ss"), status=(2,)).stderr.decode()
+        self.assertIn("nothing-3.ss': the process had ended", both)
+        self.assertIn("none of these recordings has samples", both)
+
+    def test_no_sample_as_asked_for(self):
+        shop = self.shop()
+        for option, value in (("--thread", "nobody"), ("--thread", "1"), ("--state", "Z"),
+                              ("--from", "99"), ("--to", "0"), ("--module", "none")):
+            text = self.report(option, value, shop, status=(2,)).stderr.decode()
+            self.assertIn("\n  remedy: without %s there are samples\n" % option, text)
+        text = self.report("--state", "Z", "-t", "main", shop, status=(2,)).stderr.decode()
+        self.assertIn("\n  remedy: without --thread, --state there are samples\n", text)
+
     def test_by_time(self):
         shop = self.shop()
         busy = ("shop", "worker", *BUSY)

@@ -1,4 +1,4 @@
-"""The picture of who waits for whom, in the page of a snapshot: the processes of the tests of
+"""The page of a snapshot, with the picture of who waits for whom: the processes of the tests of
 locks, in a headless Chromium.
 
 Debian packages: chromium, chromium-driver."""
@@ -11,7 +11,7 @@ import unittest
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 
 import browser  # noqa: E402
-from recordings import ReportTest, main  # noqa: E402
+from recordings import Description, ReportTest, main  # noqa: E402
 
 # Each box: its words, whether it is of a circle, its place.
 BOXES = """
@@ -22,6 +22,15 @@ return [...document.querySelectorAll("#graph g")].map(g => {
 });
 """
 ARROWS = "return [...document.querySelectorAll('#graph path.arrow')].map(p => p.getAttribute('class'))"
+# What is written below the overview of the time.
+AXIS = """
+const timeline = window.stacksnap.timeline, texts = [];
+const context = timeline.overview.getContext("2d"), write = context.fillText;
+context.fillText = (text, x, y) => { if (y > 20) texts.push(text); };
+timeline.paintOverview();
+context.fillText = write;
+return texts;
+"""
 
 
 class Waits(ReportTest):
@@ -45,6 +54,9 @@ class Waits(ReportTest):
                 os.unlink(path)
         self.run_tool("-f", "recording", "-o", recording, target.pid)
         self.report("-f", "html", "-o", page, recording)
+        self.open(page)
+
+    def open(self, page):
         self.browser.open("file://" + page)
         self.browser.wait("return window.stacksnap && 1", "the page")
         self.browser.settle()
@@ -97,6 +109,33 @@ class Waits(ReportTest):
             "return document.getElementById('tab-waits').checkVisibility()"))
         self.browser.press("4")
         self.assertEqual(self.view(), "Flame graph")
+
+    def test_one_moment(self):
+        """There is no time to select from, and no axis with a scale."""
+        self.show("threads", 2, 3)
+        self.assertEqual(self.browser.run(AXIS), ["one moment"])
+        self.assertRegex(self.browser.text("#summary"), r"^one moment, 20\d\d-")
+        self.assertFalse(self.browser.run(
+            "return document.getElementById('from').checkVisibility()"))
+        samples = self.browser.run("return window.stacksnap.tree.total[0]")
+        self.browser.run("document.getElementById('time').focus()")
+        self.browser.press(*["Left"] * 5, held="Shift")
+        self.assertEqual(self.browser.run("return window.stacksnap.model.window"), None)
+        self.assertEqual(self.browser.run("return window.stacksnap.tree.total[0]"), samples)
+
+    def test_short_times(self):
+        """No label comes twice."""
+        d = Description(period=0)
+        thread = d.thread(d.process(), 100, "shop")
+        stack = d.stack((None, 0x10))
+        for _ in range(4):
+            d.tick(step=1000)
+            d.sample(thread, stack)
+        page = self.path("short.html")
+        self.report("-f", "html", "-o", page, d.write(self.path("short.ss")))
+        self.open(page)
+        self.assertEqual(self.browser.run(AXIS), [
+            "0 s", *("0.%06d s" % i for i in range(1, 5))])
 
 
 if __name__ == "__main__":

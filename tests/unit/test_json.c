@@ -66,6 +66,8 @@ static void test_one_document_on_one_line(void **state)
 	assert_int_equal(json_integer_value(json_object_get(second, "inner_tid")), 7);
 	assert_true(json_is_null(
 		json_object_get(json_object_get(root, "process"), "inner_pid")));
+	assert_true(json_is_null(
+		json_object_get(json_object_get(root, "process"), "frozen")));
 	json_t *gone = json_array_get(json_object_get(root, "threads"), 2);
 	assert_string_equal(text_of(gone, "end"), "gone");
 	assert_true(json_is_null(json_object_get(gone, "state")));

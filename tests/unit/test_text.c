@@ -84,6 +84,18 @@ static void test_ids_of_another_pid_namespace(void **state)
 			    "  #0  f+0x10 (libc.so.6)\n");
 }
 
+static void test_frozen(void **state)
+{
+	_cleanup_(ss_snapshot_cleanup) struct ss_snapshot *snapshot = sample_new();
+
+	(void)state;
+	snapshot->process.frozen = "/shop.slice/a\033b";
+	sample_add_thread(snapshot, 100, "shop", NULL, 0, SS_END_ROOT);
+	_cleanup_free_ char *whole = sample_render(&ss_renderer_text, snapshot, NULL);
+	assert_non_null(strstr(whole, "\nfrozen by the cgroup /shop.slice/a\\x1bb: no "
+				      "thread runs until it is thawed\n\n"));
+}
+
 static void test_no_group_keeps_threads_apart(void **state)
 {
 	const struct ss_render_options options = { .size = sizeof(options),
@@ -241,6 +253,7 @@ int main(void)
 		cmocka_unit_test(test_header),
 		cmocka_unit_test(test_equal_stacks_are_merged),
 		cmocka_unit_test(test_ids_of_another_pid_namespace),
+		cmocka_unit_test(test_frozen),
 		cmocka_unit_test(test_no_group_keeps_threads_apart),
 		cmocka_unit_test(test_every_kind_of_frame),
 		cmocka_unit_test(test_raw),

@@ -252,6 +252,11 @@ class Model {
 		}
 	}
 
+	/* A single snapshot: there is no time to select from. */
+	get isMoment() {
+		return this.end <= 1;
+	}
+
 	recordingOf(thread) {
 		return this.processes[this.threads[thread].process].recording;
 	}

@@ -92,12 +92,15 @@ class Page {
 		byId("title").textContent = title;
 		document.title = title;
 		const samples = this.model.runCount.reduce((sum, n) => sum + n, 0);
+		const many = recordings.length > 1 ? recordings.length + " recordings, " : "";
+		const span = this.model.isMoment ? "one moment," : `${(this.model.end / 1e6).toFixed(2)} s from`;
 		const parts = [
-			`${recordings.length > 1 ? recordings.length + " recordings, " : ""}${(this.model.end / 1e6).toFixed(2)} s from ${recordings[0] ? recordings[0].start : ""}`,
+			`${many}${span} ${recordings[0] ? recordings[0].start : ""}`,
 			`${count(processes.length)} process${processes.length === 1 ? "" : "es"}`,
 			`${count(this.model.threads.length)} thread${this.model.threads.length === 1 ? "" : "s"}`,
 			`${count(samples)} samples`,
 		];
+		byId("time-window").hidden = this.model.isMoment;
 		byId("summary").textContent = parts.join(" · ");
 		byId("notes").hidden = !notes.length;
 		byId("notes").replaceChildren(...notes.map((note) => {

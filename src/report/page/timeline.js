@@ -127,7 +127,12 @@ class Timeline {
 	}
 
 	paintAxis(context, y) {
-		const step = niceStep(this.model.end / 1e6, Math.max(this.plotWidth() / 90, 2));
+		if (this.model.isMoment) {
+			context.fillText("one moment", this.label, y);
+			return;
+		}
+		/* no label has room for less than a microsecond */
+		const step = Math.max(niceStep(this.model.end / 1e6, Math.max(this.plotWidth() / 90, 2)), 1e-6);
 		for (let t = 0; t <= this.model.end / 1e6; t += step) {
 			const x = this.xAt(t * 1e6);
 			const text = `${Number(t.toFixed(6))} s`;
@@ -230,6 +235,7 @@ class Timeline {
 			if (thread >= 0) this.onThread(thread === this.model.thread ? -1 : thread);
 			return;
 		}
+		if (this.model.isMoment) return;
 		this.drag = { x, window: null };
 		this.box.setPointerCapture(event.pointerId);
 	}
@@ -255,7 +261,7 @@ class Timeline {
 
 	tip(event, x) {
 		const thread = this.laneAt(event);
-		const time = (this.timeAt(x) / 1e6).toFixed(3) + " s";
+		const time = this.model.isMoment ? "one moment" : (this.timeAt(x) / 1e6).toFixed(3) + " s";
 		if (thread < 0) showTip(x < this.label ? null : [time, ""], event);
 		else if (x >= this.label && this.model.gapsIn(this.model.recordingOf(thread), this.timeAt(x), this.timeAt(x) + 1).length)
 			showTip([threadLabel(this.model, thread), `not looked at, ${time}: ticks were missed`], event);
@@ -264,7 +270,7 @@ class Timeline {
 	}
 
 	key(event) {
-		if (event.key !== "ArrowLeft" && event.key !== "ArrowRight") return;
+		if (this.model.isMoment || (event.key !== "ArrowLeft" && event.key !== "ArrowRight")) return;
 		const sign = event.key === "ArrowLeft" ? -1 : 1;
 		const end = this.model.end;
 		const window = this.model.window ? [...this.model.window] : [0, end];

@@ -1,0 +1,104 @@
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "base/cleanup.h"
+#include "proc/cgroup.h"
+
+static char *path_of(const char *text)
+{
+	const char *path = NULL;
+	size_t size = 0;
+
+	return ss_cgroup_find_path(text, strlen(text), &path, &size) ?
+		       strndup(path, size) :
+		       NULL;
+}
+
+static void test_paths(void **state)
+{
+	static const struct {
+		const char *text;
+		const char *path;
+	} cases[] = {
+		{ "0::/\n", "/" },
+		{ "0::/a.slice/b c:d\n", "/a.slice/b c:d" },
+		{ "12:freezer:/x\n1:name=systemd:/y\n0::/z", "/z" },
+		{ "0::/..a/b../...\n", "/..a/b../..." },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < SS_ARRAY_SIZE(cases); i++) {
+		_cleanup_free_ char *path = path_of(cases[i].text);
+		assert_non_null(path);
+		assert_string_equal(path, cases[i].path);
+	}
+}
+
+static void test_no_paths(void **state)
+{
+	static const char *const texts[] = {
+		"",	      "0::",
+		"0::\n",      "0:",
+		"0::a\n",     "0::/..\n",
+		"0::/../x\n", "0::/a/../../b\n",
+		"0::/a/..\n", "12:freezer:/x\n",
+		"10::/x\n",   "0::..\n",
+	};
+	const char *path = NULL;
+	size_t size = 0;
+
+	(void)state;
+	for (size_t i = 0; i < SS_ARRAY_SIZE(texts); i++)
+		assert_false(
+			ss_cgroup_find_path(texts[i], strlen(texts[i]), &path, &size));
+	assert_false(ss_cgroup_find_path("0::/a\0b\n", 8, &path, &size));
+}
+
+static bool is_frozen(const char *text)
+{
+	return ss_cgroup_is_frozen(text, strlen(text));
+}
+
+static void test_events(void **state)
+{
+	(void)state;
+	assert_true(is_frozen("populated 1\nfrozen 1\n"));
+	assert_true(is_frozen("frozen 1"));
+	assert_false(is_frozen("populated 1\nfrozen 0\n"));
+	assert_false(is_frozen("populated 1\nfrozen 10\n"));
+	assert_false(is_frozen("unfrozen 1\n"));
+	assert_false(is_frozen("frozen"));
+	assert_false(is_frozen(""));
+}
+
+static void test_threads(void **state)
+{
+	static const char text[] = "12\n4711\n-5\n471100000000000000000000\n8";
+
+	(void)state;
+	assert_true(ss_cgroup_has_thread(text, strlen(text), 12));
+	assert_true(ss_cgroup_has_thread(text, strlen(text), 4711));
+	assert_true(ss_cgroup_has_thread(text, strlen(text), 8));
+	assert_false(ss_cgroup_has_thread(text, strlen(text), 471));
+	assert_false(ss_cgroup_has_thread(text, strlen(text), 5));
+	assert_false(ss_cgroup_has_thread(text, strlen(text), 0));
+	assert_false(ss_cgroup_has_thread("", 0, 0));
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_paths),
+		cmocka_unit_test(test_no_paths),
+		cmocka_unit_test(test_events),
+		cmocka_unit_test(test_threads),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
