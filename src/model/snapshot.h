@@ -48,7 +48,7 @@ struct ss_snapshot {
 	SS_VECTOR(struct ss_perf_map_file) perf_maps;
 	const uint32_t *perf_map_of; /* by stack: number of its process's, or above all;
 					NULL: the first one is that of all. Borrowed. */
-	struct ss_facts *facts; /* for diagnose/; one reference; or NULL */
+	struct ss_facts *facts;	     /* for diagnose/; one reference; or NULL */
 	SS_VECTOR(struct ss_lock_place) places;	 /* ascending by address, each once */
 	struct ss_wait *waits;			 /* owned; what threads[].wait point to */
 	SS_VECTOR(struct ss_deadlock) deadlocks; /* threads are owned */

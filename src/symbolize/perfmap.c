@@ -293,22 +293,16 @@ bool ss_perfmap_find(const struct ss_perfmap *map, uint64_t address,
 
 bool ss_perfmaps_init(struct ss_perfmaps *maps, const struct ss_snapshot *snapshot)
 {
-	size_t count = snapshot->perf_maps.count;
-
-	*maps = (struct ss_perfmaps){
-		.snapshot = snapshot,
-		.maps = calloc(count + 1, sizeof(struct ss_perfmap *)),
-		.read = calloc(count + 1, sizeof(bool)),
-	};
-	return maps->maps && maps->read;
+	maps->snapshot = snapshot;
+	maps->items = calloc(snapshot->perf_maps.count + 1, sizeof(*maps->items));
+	return maps->items != NULL;
 }
 
 void ss_perfmaps_deinit(struct ss_perfmaps *maps)
 {
-	for (size_t i = 0; maps->maps && i < maps->snapshot->perf_maps.count; i++)
-		ss_perfmap_free(maps->maps[i]);
-	free(maps->maps);
-	free(maps->read);
+	for (size_t i = 0; maps->items && i < maps->snapshot->perf_maps.count; i++)
+		ss_perfmap_free(maps->items[i].map);
+	free(maps->items);
 }
 
 bool ss_perfmaps_find(struct ss_perfmaps *maps, uint32_t number, uint64_t address,
@@ -317,8 +311,9 @@ bool ss_perfmaps_find(struct ss_perfmaps *maps, uint32_t number, uint64_t addres
 	if (number >= maps->snapshot->perf_maps.count)
 		return false;
 	const struct ss_perf_map_file *from = &maps->snapshot->perf_maps.items[number];
-	if (!maps->read[number])
-		maps->maps[number] = ss_perfmap_read(from->file, from->settled);
-	maps->read[number] = true;
-	return maps->maps[number] && ss_perfmap_find(maps->maps[number], address, ret);
+	struct ss_perfmaps_item *item = &maps->items[number];
+	if (!item->read)
+		item->map = ss_perfmap_read(from->file, from->settled);
+	item->read = true;
+	return item->map && ss_perfmap_find(item->map, address, ret);
 }

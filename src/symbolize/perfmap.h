@@ -40,8 +40,10 @@ SS_DEFINE_CLEANUP(struct ss_perfmap, ss_perfmap, ss_perfmap_free)
 /* Those of a snapshot, which outlives them, each read on first use. */
 struct ss_perfmaps {
 	const struct ss_snapshot *snapshot;
-	struct ss_perfmap **maps; /* by number; NULL: not read yet, or it cannot be */
-	bool *read;
+	struct ss_perfmaps_item {
+		struct ss_perfmap *map; /* NULL: it cannot be read */
+		bool read;
+	} * items; /* by number */
 };
 
 /* False without memory. */

@@ -190,10 +190,9 @@ static void test_names(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_circle),	 cmocka_unit_test(test_moments),
-		cmocka_unit_test(test_stood_still),
-		cmocka_unit_test(test_blockers), cmocka_unit_test(test_verdicts),
-		cmocka_unit_test(test_names),
+		cmocka_unit_test(test_circle),	    cmocka_unit_test(test_moments),
+		cmocka_unit_test(test_stood_still), cmocka_unit_test(test_blockers),
+		cmocka_unit_test(test_verdicts),    cmocka_unit_test(test_names),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
