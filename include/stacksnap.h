@@ -378,6 +378,8 @@ enum ss_wait_kind {
 SS_API const char *ss_wait_kind_name(enum ss_wait_kind kind);
 
 /* What a thread waits for. Strings may hold bytes of the target: escape them. */
+enum { SS_OWNER_FRAMES_MAX = 2 };
+
 struct ss_wait {
 	enum ss_wait_kind kind;
 	const char *text;	  /* in words, one line; never NULL */
@@ -392,6 +394,11 @@ struct ss_wait {
 	int64_t left_ns;	  /* of the timeout, at the moment of the capture; -1 */
 	const char *beyond; /* what other processes do to which it leads, in words, or
 			       NULL; see ss_capture_follow() */
+	/* Innermost frames of the owner (numbers for ss_snapshot_frame()) that refer to
+	   the lock, in their memory or a register: where it was taken is mostly among
+	   them, if that function has not returned. Often none is known. */
+	uint32_t owner_frames[SS_OWNER_FRAMES_MAX];
+	size_t owner_frame_count;
 };
 
 struct ss_thread {

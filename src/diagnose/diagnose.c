@@ -6,6 +6,7 @@
 #include "diagnose/call.h"
 #include "diagnose/circle.h"
 #include "diagnose/deadlock.h"
+#include "diagnose/owner_frames.h"
 #include "diagnose/party.h"
 
 const char *ss_diagnosis_keep(struct ss_diagnosis *d, const char *text)
@@ -99,6 +100,8 @@ struct ss_error *ss_snapshot_diagnose(struct ss_snapshot *snapshot, unsigned fla
 	bool ok = diagnose_party(snapshot);
 	for (size_t i = 0; ok && i < snapshot->others.count; i++)
 		ok = diagnose_party(snapshot->others.items[i]);
+	if (ok)
+		ss_owner_frames_find(snapshot);
 	if (!ok || !ss_deadlock_find(snapshot) || !ss_party_describe(snapshot) ||
 	    !ss_circle_find(snapshot))
 		return ss_error_no_memory();

@@ -30,6 +30,7 @@ void ss_snapshot_free(struct ss_snapshot *snapshot)
 	for (size_t i = 0; i < snapshot->perf_maps.count; i++)
 		ss_module_unref(snapshot->perf_maps.items[i].file);
 	ss_vector_free(&snapshot->perf_maps);
+	ss_vector_free(&snapshot->references);
 	ss_facts_unref(snapshot->facts);
 	free(snapshot->waits);
 	ss_vector_free(&snapshot->places);

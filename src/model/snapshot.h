@@ -36,6 +36,13 @@ struct ss_lock_place {
 	uint64_t symbol_address; /* where it begins in the process */
 };
 
+/* A frame that refers to a lock on which a thread waits, and which its own may hold. */
+struct ss_lock_reference {
+	uint64_t futex;
+	uint32_t thread; /* index; ascending */
+	uint32_t frame;	 /* without inlined calls; ascending for each thread */
+};
+
 struct ss_snapshot {
 	struct ss_process process;
 	struct ss_intern *strings; /* every string that pub structs point to, but for
@@ -49,6 +56,7 @@ struct ss_snapshot {
 	const uint32_t *perf_map_of; /* by stack: number of its process's, or above all;
 					NULL: the first one is that of all. Borrowed. */
 	struct ss_facts *facts;	     /* for diagnose/; one reference; or NULL */
+	SS_VECTOR(struct ss_lock_reference) references;
 	SS_VECTOR(struct ss_lock_place) places;	 /* ascending by address, each once */
 	struct ss_wait *waits;			 /* owned; what threads[].wait point to */
 	SS_VECTOR(struct ss_deadlock) deadlocks; /* threads are owned */

@@ -161,12 +161,14 @@ struct ss_error *ss_capture_unwind(const struct ss_capture *capture,
 	if (!unwinder || !snapshot || !copy_process(snapshot, capture) ||
 	    !ss_view_init(&walk.view, capture, unwinder->images))
 		return ss_error_no_memory();
+	bool ok = ss_held_init(&walk.held, capture);
 	if (given.max_frames)
 		walk.max_frames = SS_MIN(given.max_frames, (unsigned)FRAMES_MAX);
 	walk.frames_reason = given.frames_reason;
 	walk.unwinder = unwinder;
 	ss_dwarf_begin(unwinder->dwarf, &walk.view);
-	bool ok = walk_threads(&walk, capture);
+	ok = ok && walk_threads(&walk, capture);
+	ss_held_deinit(&walk.held);
 	ss_vector_free(&walk.frames);
 	ss_view_deinit(&walk.view);
 	if (!ok)

@@ -169,6 +169,20 @@ static bool leads_outwards(struct ss_walk *walk, const struct position *p, uint6
 	return signal && ++walk->inward <= INWARD_MAX;
 }
 
+/* Goes one frame out; looks at the one that is left, if its thread may hold a lock. */
+static bool step_and_look(struct ss_walk *walk, struct position *p)
+{
+	if (!walk->held.looks)
+		return step(walk, p);
+	struct ss_regs regs = p->regs;
+	bool more = step(walk, p);
+	const struct ss_held_frame frame = { .regs = &regs,
+					     .next = more ? &p->regs : NULL,
+					     .number = walk->frames.count - 1 };
+	ss_held_look(&walk->held, walk->snapshot, walk->view.thread, &frame);
+	return more;
+}
+
 static bool walk_frames(struct ss_walk *walk, struct position *p)
 {
 	for (;;) {
@@ -185,7 +199,7 @@ static bool walk_frames(struct ss_walk *walk, struct position *p)
 		}
 		if (made_up)
 			walk->end = SS_END_ROOT;
-		if (made_up || !step(walk, p))
+		if (made_up || !step_and_look(walk, p))
 			return true;
 		if (!leads_outwards(walk, p, sp, call, signal)) {
 			walk->end = SS_END_LOOP;
@@ -206,6 +220,7 @@ static bool walk_copy(struct ss_walk *walk, const struct ss_capture_thread *thre
 			      .newborn = thread->newborn };
 
 	walk->view.thread = thread;
+	ss_held_begin(&walk->held, thread);
 	walk->guesses = walk->inward = walk->links = 0;
 	return walk_frames(walk, &p);
 }
@@ -230,6 +245,7 @@ static bool add_live_frames(struct ss_walk *walk, const struct ss_capture_thread
 static bool take_live(struct ss_walk *walk, const struct ss_capture_thread *thread)
 {
 	bool whole = thread->live_end == SS_END_ROOT || thread->live_end == SS_END_FRAMES;
+	size_t references = walk->snapshot->references.count;
 
 	if (!whole && !walk_copy(walk, thread))
 		return false;
@@ -237,6 +253,7 @@ static bool take_live(struct ss_walk *walk, const struct ss_capture_thread *thre
 	    (walk->end == SS_END_ROOT || walk->frames.count >= thread->live_count))
 		return true;
 	walk->frames.count = 0;
+	walk->snapshot->references.count = references; /* of other frames */
 	return add_live_frames(walk, thread);
 }
 

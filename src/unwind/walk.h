@@ -8,6 +8,7 @@
 #include "model/snapshot.h"
 #include "unwind/cfi_step.h"
 #include "unwind/dwarf.h"
+#include "unwind/held.h"
 
 /* What the session keeps for this room. */
 struct ss_unwinder {
@@ -19,6 +20,7 @@ struct ss_unwinder {
 struct ss_walk {
 	struct ss_snapshot *snapshot; /* for its strings */
 	struct ss_view view;
+	struct ss_held held;
 	const struct ss_unwinder *unwinder;
 	size_t max_frames;
 	const char *frames_reason;

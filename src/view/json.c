@@ -96,12 +96,21 @@ static json_t *ns_or_null(int64_t ns)
 	return ns >= 0 ? json_integer((json_int_t)ns) : json_null();
 }
 
+static json_t *owner_frames(const struct ss_wait *wait)
+{
+	json_t *array = json_array();
+
+	for (size_t i = 0; array && i < wait->owner_frame_count; i++)
+		(void)json_array_append_new(array, json_integer(wait->owner_frames[i]));
+	return array;
+}
+
 static json_t *wait_value(const struct ss_wait *wait)
 {
 	if (!wait)
 		return json_null();
 	/* clang-format off */
-	return json_pack("{s:s,s:o,s:o,s:o,s:o,s:o,s:o,s:o,s:o,s:o,s:o,s:o}",
+	return json_pack("{s:s,s:o,s:o,s:o,s:o,s:o,s:o,s:o,s:o,s:o,s:o,s:o,s:o}",
 		"kind", ss_wait_kind_name(wait->kind),
 		"text", ss_json_text(wait->text),
 		"syscall", ss_json_text(wait->syscall),
@@ -109,6 +118,7 @@ static json_t *wait_value(const struct ss_wait *wait)
 		"owner_tid", count_or_null((uint32_t)wait->owner_tid),
 		"owner_pid", count_or_null((uint32_t)wait->owner_pid),
 		"owner_reason", ss_json_text(wait->owner_reason),
+		"owner_frames", owner_frames(wait),
 		"fd", wait->fd >= 0 ? json_integer(wait->fd) : json_null(),
 		"object", ss_json_text(wait->object),
 		"timeout_ns", ns_or_null(wait->timeout_ns),

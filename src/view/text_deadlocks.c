@@ -50,6 +50,19 @@ static size_t first_user_frame(const struct ss_snapshot *snapshot,
 	return first;
 }
 
+static void write_frame(const char *words, const struct ss_frame *frame,
+			const struct ss_render_options *options, FILE *out)
+{
+	(void)fputs_unlocked(words, out);
+	ss_label_write(frame, options->raw, NULL, out);
+	if (frame->file && frame->line && !options->raw) {
+		(void)fputs_unlocked(" at ", out);
+		ss_escape_write(frame->file, NULL, out);
+		(void)fprintf(out, ":%u", frame->line);
+	}
+	(void)fputc_unlocked('\n', out);
+}
+
 void ss_text_write_where(const struct ss_snapshot *snapshot,
 			 const struct ss_thread *thread,
 			 const struct ss_render_options *options, FILE *out)
@@ -57,31 +70,33 @@ void ss_text_write_where(const struct ss_snapshot *snapshot,
 	size_t first = first_user_frame(snapshot, thread);
 
 	for (size_t i = first; i < thread->frame_count && i < first + USER_FRAMES; i++) {
-		const struct ss_frame *frame = ss_snapshot_frame(snapshot, thread, i);
-		(void)fputs_unlocked(i == first ? "    in " : "    called from ", out);
-		ss_label_write(frame, options->raw, NULL, out);
-		if (frame->file && frame->line && !options->raw) {
-			(void)fputs_unlocked(" at ", out);
-			ss_escape_write(frame->file, NULL, out);
-			(void)fprintf(out, ":%u", frame->line);
-		}
-		(void)fputc_unlocked('\n', out);
+		write_frame(i == first ? "    in " : "    called from ",
+			    ss_snapshot_frame(snapshot, thread, i), options, out);
 	}
 }
 
-/* What it holds is what the one before it waits for, up to the words that say so. */
-static void write_held(const struct ss_thread *before, FILE *out)
+/* What it holds is what the one before it waits for, up to the words that say so; and which
+   of its frames still refer to that, from the inside out. */
+static void write_held(const struct ss_snapshot *snapshot, const struct ss_thread *thread,
+		       const struct ss_wait *wait,
+		       const struct ss_render_options *options, FILE *out)
 {
-	static const char held[] = ", held by ";
-	const char *end = strstr(before->wait->text, held);
+	/* Of a rwlock the first of them says what the other one wants to do with it. */
+	static const char *const ends[] = { ", which it wants to ", ", held by " };
+	const char *end = NULL;
 
+	for (size_t i = 0; !end && i < SS_ARRAY_SIZE(ends); i++)
+		end = strstr(wait->text, ends[i]);
 	if (!end)
 		return;
-	_cleanup_free_ char *text =
-		strndup(before->wait->text, (size_t)(end - before->wait->text));
+	_cleanup_free_ char *text = strndup(wait->text, (size_t)(end - wait->text));
 	(void)fputs_unlocked("    holds ", out);
 	ss_escape_write(text ? text : "", NULL, out);
 	(void)fputc_unlocked('\n', out);
+	for (size_t i = 0; i < wait->owner_frame_count; i++)
+		write_frame(i == 0 ? "    referred to by " : "    and by ",
+			    ss_snapshot_frame(snapshot, thread, wait->owner_frames[i]),
+			    options, out);
 }
 
 static void write_member(const struct ss_snapshot *snapshot,
@@ -94,7 +109,7 @@ static void write_member(const struct ss_snapshot *snapshot,
 	ss_text_write_wait(thread->wait, options->color, out);
 	(void)fputc_unlocked('\n', out);
 	ss_text_write_where(snapshot, thread, options, out);
-	write_held(before, out);
+	write_held(snapshot, thread, before->wait, options, out);
 }
 
 static const struct ss_thread *member(const struct ss_snapshot *snapshot,
