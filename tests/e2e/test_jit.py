@@ -246,8 +246,10 @@ class Node(EndToEnd):
         node = shutil.which("node")
         if not node:
             self.skipTest("node is missing: install nodejs")
+        directory = self.enterContext(tempfile.TemporaryDirectory())  # it leaves a log there
         target = self.start_command([node, "--perf-basic-prof",
-                                     "--interpreted-frames-native-stack", "-e", NODE])
+                                     "--interpreted-frames-native-stack", "-e", NODE],
+                                    cwd=directory)
         wait_until(lambda: "innermost" in read_text(map_path(target.pid)), "the perf map")
         lines = record(self, target)
         found = [re.findall(r"(?:JS|LazyCompile):.?innermost ", line) for line in lines]
