@@ -110,6 +110,16 @@ class OwnCode(EndToEnd):
         self.assertEqual(self.record(target, change),
                          ["int made.Up1(long)", "[jit]", "int made.Up3(long)"])
 
+    def test_recorded_with_a_late_map(self):
+        """There was none when such code was first met: so all of it was added since."""
+        target = self.start_jit()
+
+        def late():
+            lines = self.map_text().split("\n", 1)[1]
+            self.write_map(map_path(target.pid), "%x 20 moved\n" % (self.area + 0x200) + lines)
+        self.assertEqual(self.record(target, late),
+                         ["int made.Up1(long)", "[jit]", "int made.Up3(long)"])
+
     def test_recorded_until_the_end(self):
         """The map is there when the process and its file are gone."""
         target = self.start_jit()
