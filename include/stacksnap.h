@@ -747,8 +747,8 @@ SS_API struct ss_error *ss_recorder_run(struct ss_recorder *recorder);
 SS_API void ss_recorder_stop(struct ss_recorder *recorder);
 
 /*
- * For how many nanoseconds it has been looking at the target, in the tick at hand; 0: it is
- * not. Where memory of the target waits for something that does not answer this grows
+ * For how many nanoseconds it has been looking at the target, or at the one of its children
+ * that is at hand; 0: it is not. Where memory of the target waits for something that does not answer this grows
  * without end, and only the end of the program ends it. May be called from any thread.
  */
 SS_API uint64_t ss_recorder_looking_ns(const struct ss_recorder *recorder);

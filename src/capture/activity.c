@@ -20,9 +20,7 @@ static bool read_thread(const struct ss_target *target, pid_t tid, struct ss_tex
 	struct ss_stat stat;
 
 	*ret = (struct ss_thread_activity){ .tid = tid };
-	if (!ss_target_read_stat(target, tid, text, &stat))
-		return false;
-	ret->state = stat.state;
+	/* The counter first: what sleeps behind it has slept since, if that stays the same. */
 	if (ss_target_read_task(target, tid, "schedstat", text) &&
 	    ss_schedstat_parse(text->bytes, text->size, &schedstat)) {
 		ret->counted = schedstat.run_count > 0;
@@ -30,6 +28,9 @@ static bool read_thread(const struct ss_target *target, pid_t tid, struct ss_tex
 		ret->ready_ns = schedstat.wait_ns;
 		ret->runs = schedstat.run_count;
 	}
+	if (!ss_target_read_stat(target, tid, text, &stat))
+		return false;
+	ret->state = stat.state;
 	if (ss_target_read_status(target, tid, text, &status)) {
 		ret->voluntary = status.voluntary_switches;
 		ret->forced = status.forced_switches;

@@ -154,6 +154,13 @@ static void mark(const struct party *party, struct ss_facts *facts)
 	}
 }
 
+/* What was marked before is not of the look in which others are marked. */
+static void unmark(struct ss_facts *facts)
+{
+	for (size_t i = 0; facts && i < facts->threads.count; i++)
+		facts->threads.items[i].stood_still = false;
+}
+
 static void take_activity(struct party *party, struct ss_activity **ret)
 {
 	ss_activity_free(*ret);
@@ -163,9 +170,9 @@ static void take_activity(struct party *party, struct ss_activity **ret)
 }
 
 /*
- * Where waits lead in a circle that is not proven yet, each process is captured again between two looks at all
- * of them: what a thread waits for, and who holds that, was read while all of those that
- * stood still did so together.
+ * Where waits lead in a circle that is not proven yet, each process is captured again
+ * between two looks at all of them: what a thread waits for, and who holds that, was read
+ * while all of those that stood still did so together.
  */
 static void look_again(struct follow *follow, struct ss_capture *capture)
 {
@@ -181,6 +188,7 @@ static void look_again(struct follow *follow, struct ss_capture *capture)
 	}
 	for (size_t i = 0; i < follow->leads.count; i++)
 		take_activity(&parties[i], &parties[i].after);
+	unmark(capture->facts);
 	/* Where only some of its threads were asked for, the others may let go. */
 	if (parties[0].capture &&
 	    parties[0].capture->threads.count == capture->threads.count)

@@ -16,11 +16,14 @@ enum {
 	TIMES = 6,
 	MORE_MS = 5000,
 	LIMIT_MS = TIMEOUT_MS * TIMES + MORE_MS,
+	EACH_MS = 1000,
+	NS_PER_MS = 1000000,
 };
 
 static atomic_int watched; /* pid, or 0 */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static const struct ss_recorder *followed; /* which is there as long as it is set */
+static unsigned looks;			   /* in a row, that found it at it for long */
 static timer_t timer;
 static bool armed;
 
@@ -50,7 +53,10 @@ static void look(union sigval pid)
 {
 	/* None of these calls can fail. */
 	(void)pthread_mutex_lock(&lock);
-	if (followed && ss_recorder_looking_ns(followed) >= (uint64_t)LIMIT_MS * 1000000)
+	uint64_t ms = followed ? ss_recorder_looking_ns(followed) / NS_PER_MS : 0;
+	/* While this program stood still itself (SIGSTOP, a freezer) there were none. */
+	looks = ms >= EACH_MS ? looks + 1 : 0;
+	if (ms >= LIMIT_MS && looks >= LIMIT_MS / EACH_MS)
 		give_up(pid.sival_int, SS_STATUS_PARTIAL);
 	(void)pthread_mutex_unlock(&lock);
 }
@@ -94,8 +100,10 @@ static void set_followed(const struct ss_recorder *recorder)
 
 void ss_watchdog_follow(pid_t pid, const struct ss_recorder *recorder)
 {
-	const struct itimerspec each = { .it_value.tv_sec = 1, .it_interval.tv_sec = 1 };
+	const struct timespec ts = { .tv_sec = EACH_MS / 1000 };
+	const struct itimerspec each = { .it_value = ts, .it_interval = ts };
 
+	looks = 0;
 	set_followed(recorder);
 	arm(pid, look, &each);
 }

@@ -18,9 +18,10 @@ struct ss_leads {
 };
 
 /*
- * Whether threads of this process seem to wait for each other in a circle, and were neither
- * all looked at in one moment (see struct ss_lock_copy) nor stood still later, so that
- * the circle proves nothing yet. By what lies where locks have their owners: it may be a mistake.
+ * Whether threads of this process seem to wait for each other in a circle, and were
+ * neither all looked at in one moment (see struct ss_lock_copy) nor stood still later, so
+ * that the circle proves nothing yet. By what lies where locks have their owners: it may
+ * be a mistake.
  */
 bool ss_leads_are_torn(const struct ss_capture *capture);
 

@@ -1,5 +1,6 @@
 #include "record/family.h"
 
+#include "capture/freeze.h"
 #include "target/children.h"
 
 enum { MEMBERS_MAX = 4096 };
@@ -120,13 +121,18 @@ struct ss_error *ss_family_tick(struct ss_family *family, uint64_t now_ns,
 				struct ss_samples *samples,
 				struct ss_written_tick *written)
 {
-	if (!look_for_children(family, now_ns))
+	family->looking_ns = ss_freeze_now();
+	bool whole = look_for_children(family, now_ns);
+	family->looking_ns = 0;
+	if (!whole)
 		return ss_error_no_memory();
 	family->late = false;
 	for (size_t i = 0; i < family->members.count; i++) {
 		struct ss_followed *member = family->members.items[i];
+		family->looking_ns = ss_freeze_now();
 		struct ss_error *error =
 			ss_followed_tick(member, now_ns, samples, written);
+		family->looking_ns = 0;
 		family->late |= member->sampler.late;
 		if (error && !may_go_on(family, error))
 			return error;
@@ -160,8 +166,11 @@ struct ss_error *ss_family_finish(struct ss_family *family)
 {
 	struct ss_error *error = NULL;
 
-	for (size_t i = 0; !error && i < family->members.count; i++)
+	for (size_t i = 0; !error && i < family->members.count; i++) {
+		family->looking_ns = ss_freeze_now(); /* at its perf map */
 		error = ss_followed_finish(family->members.items[i]);
+		family->looking_ns = 0;
+	}
 	return error;
 }
 

@@ -13,9 +13,11 @@ struct ss_family {
 	unsigned max_frames;
 	bool children;
 	struct ss_capture_options options;
-	uint64_t looked_ns;  /* for children */
-	uint64_t gone_stops; /* thread stops of members that are gone */
-	bool late;	     /* a sampler was, in this tick */
+	uint64_t looked_ns;	     /* for children */
+	uint64_t gone_stops;	     /* thread stops of members that are gone */
+	bool late;		     /* a sampler was, in this tick */
+	_Atomic uint64_t looking_ns; /* CLOCK_MONOTONIC since when one of them is looked
+					at; 0: none is */
 };
 
 void ss_family_init(struct ss_family *family, struct ss_writer *writer,
@@ -35,10 +37,10 @@ struct ss_error *ss_family_tick(struct ss_family *family, uint64_t now_ns,
 struct ss_error *ss_family_roll(struct ss_family *family, uint64_t monotonic_ns,
 				uint64_t wall_ns);
 
-/* Whether no process is left. */
 /* At the end of the recording. Errors: those of ss_followed_finish(). */
 struct ss_error *ss_family_finish(struct ss_family *family);
 
+/* Whether no process is left. */
 bool ss_family_is_over(const struct ss_family *family);
 /* Whether this thread has to end, see sampler.h. */
 bool ss_family_is_late(const struct ss_family *family);

@@ -51,6 +51,16 @@ bool ss_perf_map_read(struct ss_recording *recording, const struct ss_scope *sco
 	return !map->text.failed;
 }
 
+/* Where it begins within a line, which must not be taken for another. */
+static void blank_rest_of_line(struct ss_recorded_perf_map *map)
+{
+	uint8_t *text = map->text.items;
+	size_t count = map->first > 0 ? map->text.count : 0;
+
+	for (size_t i = 0; i < count && text[i] != '\n'; i++)
+		text[i] = '\n';
+}
+
 /* As a file of which a part is read. False without memory. */
 static bool add_file(struct ss_recording *recording, struct ss_recorded_perf_map *map)
 {
@@ -61,6 +71,7 @@ static bool add_file(struct ss_recording *recording, struct ss_recorded_perf_map
 
 	if (!slot)
 		return false;
+	blank_rest_of_line(map);
 	bool settled = map->settled > map->first;
 	file->bytes = map->text.items;
 	file->size = map->text.count;

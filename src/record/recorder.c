@@ -39,11 +39,9 @@ struct ss_recorder {
 	uint64_t told_ns; /* progress */
 	uint64_t random;
 	struct ss_error *error;
-	_Atomic uint64_t
-		looking_ns; /* since when the target is looked at; 0: it is not */
-	pid_t tid;	    /* of the recording thread */
-	bool again;	    /* the thread had to end, and another one goes on */
-	bool first;	    /* only one tick: the target has not begun */
+	pid_t tid;  /* of the recording thread */
+	bool again; /* the thread had to end, and another one goes on */
+	bool first; /* only one tick: the target has not begun */
 	bool done;
 };
 
@@ -164,7 +162,7 @@ void ss_recorder_stop(struct ss_recorder *recorder)
 
 uint64_t ss_recorder_looking_ns(const struct ss_recorder *recorder)
 {
-	uint64_t since = recorder->looking_ns;
+	uint64_t since = recorder->family.looking_ns;
 	uint64_t now = clock_ns(CLOCK_MONOTONIC);
 
 	return since && now > since ? now - since : 0;
@@ -251,11 +249,9 @@ static struct ss_error *take_tick(struct ss_recorder *recorder)
 		error = ss_family_roll(&recorder->family, tick.monotonic_ns,
 				       tick.wall_ns);
 	recorder->samples.items.count = 0;
-	recorder->looking_ns = tick.monotonic_ns;
 	if (!error)
 		error = ss_family_tick(&recorder->family, tick.monotonic_ns,
 				       &recorder->samples, &tick);
-	recorder->looking_ns = 0;
 	if (!error)
 		error = ss_writer_tick(recorder->writer, &tick,
 				       recorder->samples.items.items,

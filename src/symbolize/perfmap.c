@@ -11,15 +11,15 @@ enum {
 	TEXT_MAX = SS_PERFMAP_MAX,
 	/* A line of node or java is 50 to 150 bytes long. */
 	LINES_MAX = 1 << 20,
-	/* Of pieces on pieces; memory that is used again is mostly used by one other. */
-	OVERLAPS_MAX = 16 << 20,
+	NAME_STEP = 64, /* bytes that are compared in the time of a look */
 	DOUBTS_MAX = 1 << 20,
 };
 
 struct piece {
 	uint64_t start;
 	uint64_t size;
-	size_t name; /* where in text */
+	uint32_t name; /* where in text */
+	uint32_t name_size;
 };
 
 struct ss_perfmap {
@@ -72,7 +72,8 @@ static bool add_line(struct ss_perfmap *map, const char *line, const char *end)
 		return false;
 	*piece = (struct piece){ .start = start,
 				 .size = size,
-				 .name = (size_t)(line - map->text) };
+				 .name = (uint32_t)(line - map->text),
+				 .name_size = (uint32_t)strlen(line) };
 	return true;
 }
 
@@ -112,7 +113,8 @@ static bool build_segments(const struct ss_perfmap *map, size_t first, size_t co
 static bool same_name(const struct ss_perfmap *map, const struct piece *a,
 		      const struct piece *b)
 {
-	return strcmp(map->text + a->name, map->text + b->name) == 0;
+	return a->name_size == b->name_size &&
+	       memcmp(map->text + a->name, map->text + b->name, a->name_size) == 0;
 }
 
 /* The number of the first segment that ends behind an address. */
@@ -133,7 +135,7 @@ static size_t first_behind(const struct ss_segments *segments, uint64_t address)
 
 struct doubts {
 	SS_VECTOR(struct ss_range) ranges;
-	size_t looks; /* at overlaps */
+	size_t *looks; /* at overlaps, that are left */
 };
 
 /* Notes where a change has another name than what covers it. False: there is too much, or
@@ -148,8 +150,10 @@ static bool compare_change(const struct ss_perfmap *map, const struct piece *pie
 	     s < changes->count && changes->starts[s] < end; s++) {
 		uint64_t next = s + 1 < changes->count ? changes->starts[s + 1] : end;
 		uint32_t value = changes->values[s];
-		if (doubts->looks++ >= OVERLAPS_MAX || doubts->ranges.count >= DOUBTS_MAX)
+		size_t cost = 1 + piece->name_size / NAME_STEP;
+		if (*doubts->looks < cost || doubts->ranges.count >= DOUBTS_MAX)
 			return false;
+		*doubts->looks -= cost;
 		if (value == SS_SEGMENT_NONE ||
 		    same_name(map, piece, &map->pieces.items[value]))
 			continue;
@@ -164,9 +168,9 @@ static bool compare_change(const struct ss_perfmap *map, const struct piece *pie
 }
 
 /* A map that overlaps itself too often has no names for what has changed. */
-static void find_doubts(struct ss_perfmap *map)
+static void find_doubts(struct ss_perfmap *map, size_t *looks)
 {
-	struct doubts doubts = {};
+	struct doubts doubts = { .looks = looks };
 	bool whole = true;
 
 	for (size_t i = map->settled; i < map->pieces.count && whole; i++)
@@ -178,7 +182,7 @@ static void find_doubts(struct ss_perfmap *map)
 	ss_vector_free(&doubts.ranges);
 }
 
-static bool lay_out(struct ss_perfmap *map, uint64_t settled)
+static bool lay_out(struct ss_perfmap *map, uint64_t settled, size_t *looks)
 {
 	size_t count = map->pieces.count;
 
@@ -187,13 +191,13 @@ static bool lay_out(struct ss_perfmap *map, uint64_t settled)
 	if (!build_segments(map, 0, map->settled, &map->before) ||
 	    !build_segments(map, map->settled, count - map->settled, &map->changes))
 		return false;
-	find_doubts(map);
+	find_doubts(map, looks);
 	return true;
 }
 
 /* Takes over text. cut: it begins within a line, which must not be taken for another. */
 static struct ss_perfmap *perfmap_make(char *text, size_t size, bool cut,
-				       uint64_t settled)
+				       uint64_t settled, size_t *looks)
 {
 	_cleanup_(ss_perfmap_cleanup) struct ss_perfmap *map = calloc(1, sizeof(*map));
 	const char *newline = cut ? memchr(text, '\n', size) : NULL;
@@ -205,7 +209,8 @@ static struct ss_perfmap *perfmap_make(char *text, size_t size, bool cut,
 	map->text = text;
 	if (cut)
 		memset(text, '\n', newline ? (size_t)(newline - text) : size);
-	return add_lines(map, size) && lay_out(map, settled) ? take_ptr(map) : NULL;
+	return add_lines(map, size) && lay_out(map, settled, looks) ? take_ptr(map) :
+								      NULL;
 }
 
 /* Of what is left where so much was cut off. */
@@ -217,6 +222,7 @@ static uint64_t settled_of_rest(uint64_t settled, uint64_t cut)
 struct ss_perfmap *ss_perfmap_new(const char *text, size_t size, uint64_t settled)
 {
 	size_t used = SS_MIN(size, (size_t)TEXT_MAX);
+	size_t looks = SS_PERFMAP_LOOKS;
 	char *copy = malloc(used + 1);
 
 	if (!copy)
@@ -224,7 +230,7 @@ struct ss_perfmap *ss_perfmap_new(const char *text, size_t size, uint64_t settle
 	if (used)
 		memcpy(copy, text + (size - used), used);
 	return perfmap_make(copy, used, used < size,
-			    settled_of_rest(settled, size - used));
+			    settled_of_rest(settled, size - used), &looks);
 }
 
 /* Of a file, or of bytes. */
@@ -241,7 +247,8 @@ static bool get_size(const struct ss_module_impl *file, uint64_t *ret)
 	return true;
 }
 
-struct ss_perfmap *ss_perfmap_read(const struct ss_module_impl *file, uint64_t settled)
+struct ss_perfmap *ss_perfmap_read(const struct ss_module_impl *file, uint64_t settled,
+				   size_t *looks)
 {
 	uint64_t size;
 
@@ -255,7 +262,7 @@ struct ss_perfmap *ss_perfmap_read(const struct ss_module_impl *file, uint64_t s
 		return NULL;
 	}
 	return perfmap_make(text, (size_t)n, used < size,
-			    settled_of_rest(settled, size - used));
+			    settled_of_rest(settled, size - used), looks);
 }
 
 void ss_perfmap_free(struct ss_perfmap *map)
@@ -295,6 +302,7 @@ bool ss_perfmaps_init(struct ss_perfmaps *maps, const struct ss_snapshot *snapsh
 {
 	maps->snapshot = snapshot;
 	maps->items = calloc(snapshot->perf_maps.count + 1, sizeof(*maps->items));
+	maps->looks = SS_PERFMAP_LOOKS;
 	return maps->items != NULL;
 }
 
@@ -313,7 +321,7 @@ bool ss_perfmaps_find(struct ss_perfmaps *maps, uint32_t number, uint64_t addres
 	const struct ss_perf_map_file *from = &maps->snapshot->perf_maps.items[number];
 	struct ss_perfmaps_item *item = &maps->items[number];
 	if (!item->read)
-		item->map = ss_perfmap_read(from->file, from->settled);
+		item->map = ss_perfmap_read(from->file, from->settled, &maps->looks);
 	item->read = true;
 	return item->map && ss_perfmap_find(item->map, address, ret);
 }

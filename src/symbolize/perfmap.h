@@ -22,13 +22,18 @@ struct ss_perfmap;
 /* What is read of it: 300,000 functions. */
 enum { SS_PERFMAP_MAX = 32 << 20 };
 
+/* Looks at pieces on pieces; memory that is used again is mostly used by one other. */
+enum { SS_PERFMAP_LOOKS = 16 << 20 };
+
 /* Reads size bytes of text, which may go afterwards. settled: the offset of the first line
    that was added later. NULL without memory. */
 struct ss_perfmap *ss_perfmap_new(const char *text, size_t size, uint64_t settled);
 
 /* Reads a file; of one that is larger than the bound the end, where the newest names are.
-   NULL: it cannot be read, or no memory. */
-struct ss_perfmap *ss_perfmap_read(const struct ss_module_impl *file, uint64_t settled);
+   looks: how many are left for all maps; without any what has changed has no names. NULL:
+   it cannot be read, or no memory. */
+struct ss_perfmap *ss_perfmap_read(const struct ss_module_impl *file, uint64_t settled,
+				   size_t *looks);
 void ss_perfmap_free(struct ss_perfmap *map);
 
 /* The piece of code at an address of the process. The name is valid as long as map. */
@@ -43,7 +48,8 @@ struct ss_perfmaps {
 	struct ss_perfmaps_item {
 		struct ss_perfmap *map; /* NULL: it cannot be read */
 		bool read;
-	} * items; /* by number */
+	} * items;    /* by number */
+	size_t looks; /* that are left */
 };
 
 /* False without memory. */

@@ -110,6 +110,16 @@ class OwnCode(EndToEnd):
         self.assertEqual(self.record(target, change),
                          ["int made.Up1(long)", "[jit]", "int made.Up3(long)"])
 
+    def test_recorded_with_a_late_map(self):
+        """There was none when such code was first met: so all of it was added since."""
+        target = self.start_jit()
+
+        def late():
+            lines = self.map_text().split("\n", 1)[1]
+            self.write_map(map_path(target.pid), "%x 20 moved\n" % (self.area + 0x200) + lines)
+        self.assertEqual(self.record(target, late),
+                         ["int made.Up1(long)", "[jit]", "int made.Up3(long)"])
+
     def test_recorded_until_the_end(self):
         """The map is there when the process and its file are gone."""
         target = self.start_jit()
@@ -246,8 +256,10 @@ class Node(EndToEnd):
         node = shutil.which("node")
         if not node:
             self.skipTest("node is missing: install nodejs")
+        directory = self.enterContext(tempfile.TemporaryDirectory())  # it leaves a log there
         target = self.start_command([node, "--perf-basic-prof",
-                                     "--interpreted-frames-native-stack", "-e", NODE])
+                                     "--interpreted-frames-native-stack", "-e", NODE],
+                                    cwd=directory)
         wait_until(lambda: "innermost" in read_text(map_path(target.pid)), "the perf map")
         lines = record(self, target)
         found = [re.findall(r"(?:JS|LazyCompile):.?innermost ", line) for line in lines]

@@ -197,6 +197,27 @@ class Use(EndToEnd):
         result = self.run_tool("report", self.path, status=(1,))
         self.assertIn("%d ticks were missed" % missed, result.stdout.decode())
 
+    def test_stood_still_for_long(self):
+        """What does not answer is given up; the time in which the recorder was stopped
+        itself (Ctrl-Z) says nothing about that."""
+        try:
+            target = self.start("unanswered")
+        except AssertionError as reason:
+            self.skipTest("no userfaultfd: %s" % reason)
+        process = subprocess.Popen([STACKSNAP, "record", "-o", self.path, str(target.pid)],
+                                   stdin=subprocess.DEVNULL, stderr=subprocess.PIPE)
+        self.addCleanup(process.stderr.close)
+        self.addCleanup(lambda: process.poll() is None and process.kill())
+        wait_until(lambda: os.path.exists(self.path), "the file")
+        time.sleep(1)  # in a tick by now; here and below time itself is what is tested
+        process.send_signal(signal.SIGSTOP)
+        time.sleep(11)
+        process.send_signal(signal.SIGCONT)
+        time.sleep(4)
+        self.assertIsNone(process.poll())
+        self.assertIn("does not answer", process.communicate(timeout=LIMIT_S)[1].decode())
+        self.assertEqual(process.returncode, 1)
+
     def test_ticks_do_not_keep_time(self):
         """They are somewhere in the first quarter of their periods, not at one place."""
         target = self.start("threads")

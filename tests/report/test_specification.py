@@ -182,7 +182,7 @@ class Specification(ReportTest):
         tick = bytes([0]) + number(0)
         for thread, stack in ((0, 3), (2, 4)):
             tick += bytes([3 | (1 | 2 | 4) << 3]) + numbers(thread, stack) + b"S"
-        first = b"half a line\n5000 100 one\n5f00 100 two\n7000 10 not.here\n"
+        first = b"7000 100 half\n5000 100 one\n5f00 100 two\n7000 10 not.here\n"
         second = b"5000 100 a\n7000 100 c\n"
         parts = [header(), segment(0), chunk(b"DEFS", data),
                  chunk(b"SMPL", numbers(0, 2, 1, START) + signed(WALL - START) +
