@@ -7,6 +7,7 @@
 #include <time.h>
 
 #include "base/error.h"
+#include "capture/stop.h"
 #include "model/activity.h"
 #include "objects/leads.h"
 
@@ -25,7 +26,12 @@ enum {
  * this process that cannot have stood together, because there was more to run than CPUs,
  * get longer to go back to their waits.
  */
-enum { LOOKS = 4, TORN_LOOKS = 9, NAP_NS = 2 * 1000 * 1000 };
+enum {
+	LOOKS = 4,
+	TORN_LOOKS = 9,
+	NAP_NS = 2 * 1000 * 1000,
+	SETTLE_NS = 1000 * 1000 * 1000, /* all of them; thousands of threads take long */
+};
 
 /* One process, looked at between two looks at what it has done so far. */
 struct party {
@@ -214,6 +220,7 @@ static bool is_settled(const struct ss_facts *facts)
 static void look_until_settled(struct follow *follow, struct ss_capture *capture)
 {
 	bool torn = ss_leads_are_torn(capture);
+	uint64_t end_ns = ss_freeze_now() + (uint64_t)SETTLE_NS;
 
 	for (int i = 0; torn || (follow->leads.closed && i < LOOKS); i++) {
 		const struct timespec ts = { .tv_nsec = (long)NAP_NS << i >> 1 };
@@ -221,7 +228,7 @@ static void look_until_settled(struct follow *follow, struct ss_capture *capture
 			(void)clock_nanosleep(CLOCK_MONOTONIC, 0, &ts, NULL);
 		look_again(follow, capture);
 		torn = i + 1 < TORN_LOOKS && ss_leads_are_torn(capture);
-		if (!torn && is_settled(capture->facts))
+		if (ss_freeze_now() >= end_ns || (!torn && is_settled(capture->facts)))
 			return;
 	}
 }

@@ -110,20 +110,34 @@ static void add_child(struct ss_leads *leads, const struct ss_facts *facts)
 		add(leads, facts->children.items[0].pid);
 }
 
-static struct object object_at(const struct ss_target *target, uint64_t address)
-{
-	_cleanup_text_ struct ss_text text = {};
-	struct ss_maps_entry entry;
-	struct object object = {};
+/* What was found out before: most threads wait for the same few locks. */
+struct sharing {
+	struct ss_text maps; /* of the process itself, when it was read */
+	uint64_t address;
+	struct object object; /* at that address */
+	pid_t pid;
+	bool is_mapped; /* that object, in that process */
+};
 
-	if (ss_io_read_path(target->proc_fd, "maps", MAPS_MAX, &text) != 0)
-		return object;
-	for (const char *at = text.bytes;
-	     ss_maps_next(&at, text.bytes + text.size, &entry);) {
+static struct object object_at(struct sharing *sharing, const struct ss_target *target,
+			       uint64_t address)
+{
+	struct ss_maps_entry entry;
+
+	if (sharing->address == address)
+		return sharing->object;
+	sharing->address = address;
+	sharing->object = (struct object){};
+	sharing->pid = 0;
+	if (sharing->maps.size == 0 &&
+	    ss_io_read_path(target->proc_fd, "maps", MAPS_MAX, &sharing->maps) != 0)
+		return sharing->object;
+	for (const char *at = sharing->maps.bytes;
+	     ss_maps_next(&at, sharing->maps.bytes + sharing->maps.size, &entry);) {
 		if (address >= entry.start && address < entry.end && entry.shared)
-			object = (struct object){ entry.device, entry.inode };
+			sharing->object = (struct object){ entry.device, entry.inode };
 	}
-	return object;
+	return sharing->object;
 }
 
 static bool maps_object(pid_t pid, const struct object *object)
@@ -144,6 +158,14 @@ static bool maps_object(pid_t pid, const struct object *object)
 	return false;
 }
 
+static bool is_mapped_in(struct sharing *sharing, pid_t pid)
+{
+	if (sharing->pid != pid)
+		sharing->is_mapped = maps_object(pid, &sharing->object);
+	sharing->pid = pid;
+	return sharing->is_mapped;
+}
+
 /* The process of a thread, or 0. */
 static pid_t process_of(pid_t tid)
 {
@@ -159,10 +181,10 @@ static pid_t process_of(pid_t tid)
 }
 
 /* The ids in locks are those of the pid namespace: followed where there is but one. */
-static void add_sharer(struct ss_leads *leads, const struct ss_capture *capture,
-		       const struct ss_target *target, struct ss_thread_facts *facts)
+static void add_sharer(struct ss_leads *leads, struct sharing *sharing,
+		       const struct ss_capture *capture, const struct ss_target *target,
+		       struct ss_thread_facts *facts)
 {
-	struct object object = {};
 	struct ss_futex futex;
 
 	if (!ss_futex_parse(&facts->call, &futex) || futex.private ||
@@ -175,9 +197,8 @@ static void add_sharer(struct ss_leads *leads, const struct ss_capture *capture,
 		if (tid < 2 || is_own(capture, tid))
 			continue;
 		pid_t pid = process_of(tid);
-		if (pid && object.inode == 0)
-			object = object_at(target, futex.address);
-		if (!pid || !object.inode || !maps_object(pid, &object))
+		if (!pid || !object_at(sharing, target, futex.address).inode ||
+		    !is_mapped_in(sharing, pid))
 			continue;
 		facts->sharer = pid;
 		add(leads, pid);
@@ -289,6 +310,8 @@ static struct ss_thread_facts *find_facts(const struct ss_capture *capture, pid_
 void ss_leads_find(struct ss_leads *leads, const struct ss_capture *capture,
 		   const struct ss_target *target)
 {
+	struct sharing sharing = {};
+
 	for (size_t i = 0; i < capture->threads.count && capture->facts; i++) {
 		const struct ss_capture_thread *thread = &capture->threads.items[i];
 		struct ss_thread_facts *facts = find_facts(capture, thread->tid);
@@ -305,6 +328,7 @@ void ss_leads_find(struct ss_leads *leads, const struct ss_capture *capture,
 		else if (call && call->kind == SS_WAIT_CHILD)
 			add_child(leads, capture->facts);
 		else
-			add_sharer(leads, capture, target, facts);
+			add_sharer(leads, &sharing, capture, target, facts);
 	}
+	ss_text_free(&sharing.maps);
 }

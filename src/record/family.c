@@ -136,8 +136,13 @@ struct ss_error *ss_family_tick(struct ss_family *family, uint64_t now_ns,
 		family->late |= member->sampler.late;
 		if (error && !may_go_on(family, error))
 			return error;
-		member->ended |= error != NULL;
-		ss_error_free(error);
+		if (error) { /* what is known of its code is written still */
+			ss_error_free(error);
+			member->ended = true;
+			error = ss_followed_finish(member);
+		}
+		if (error)
+			return error;
 	}
 	drop_ended(family);
 	return NULL;

@@ -17,6 +17,7 @@ enum {
 	SS_CHUNK_RAW_MAX = 32 << 20,	/* what a chunk unpacks to at most */
 	SS_RECORD_FRAMES_MAX = 1 << 20, /* of one stack */
 	SS_PERF_MAP_MAX = 32 << 20,	/* the text of a process: 300,000 functions */
+	SS_PERF_MAPS_MAX = 64 << 20,	/* of all of them */
 };
 
 #define SS_FORMAT_MAGIC "\x89SSREC\r\n"

@@ -37,6 +37,8 @@ bool ss_perf_map_read(struct ss_recording *recording, const struct ss_scope *sco
 		map_of(recording, scope->processes.items.items[process]);
 	if (!map)
 		return false;
+	if (map->full)
+		return true;
 	if (map->text.count == 0 || offset != map->first + map->text.count) {
 		recording->perf_map_bytes -= map->text.count;
 		map->text.count = 0;
@@ -44,7 +46,8 @@ bool ss_perf_map_read(struct ss_recording *recording, const struct ss_scope *sco
 		map->first = offset;
 	}
 	/* What is too much has no names. */
-	if (size > SS_PERF_MAPS_MAX - recording->perf_map_bytes)
+	map->full = size > SS_PERF_MAPS_MAX - recording->perf_map_bytes;
+	if (map->full)
 		return true;
 	ss_bytes_put(&map->text, ss_cursor_take(cursor, size), size);
 	recording->perf_map_bytes += size;

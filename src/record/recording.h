@@ -24,7 +24,6 @@ enum {
 	SS_WAITS_MAX = 1 << 18,
 	SS_LOCALS_MAX = 16 << 20, /* numbers of all segments */
 	SS_CHUNKS_MAX = 16 << 20,
-	SS_PERF_MAPS_MAX = 64 << 20, /* bytes of text of all of them */
 };
 
 /* From a segment's own numbers to the recording's. */
@@ -55,6 +54,7 @@ struct ss_sample_chunk {
 struct ss_recorded_perf_map {
 	uint64_t settled; /* offsets in the file */
 	uint64_t first;
+	bool full;
 	struct ss_bytes text;
 };
 

@@ -35,6 +35,7 @@ struct ss_writer {
 	uint64_t missed;
 	uint64_t stopped_ns;
 	uint64_t stopped_max_ns;
+	uint64_t perf_maps;    /* bytes of their text in this segment */
 	struct ss_error *late; /* of a chunk that was written on the way */
 };
 
@@ -64,6 +65,7 @@ static struct ss_error *put_segment(struct ss_writer *writer, uint64_t monotonic
 	_cleanup_bytes_ struct ss_bytes raw = {};
 
 	writer->segment_ns = monotonic_ns;
+	writer->perf_maps = 0;
 	ss_bytes_put_number(&raw, writer->ticks.first);
 	ss_bytes_put_number(&raw, monotonic_ns);
 	ss_bytes_put_number(&raw, wall_ns);
@@ -329,6 +331,8 @@ struct ss_error *ss_writer_perf_map(struct ss_writer *writer, uint32_t process,
 	if (error || fstat(map->file->fd, &st) != 0 || st.st_size <= 0)
 		return error;
 	uint64_t size = SS_MIN((uint64_t)st.st_size, (uint64_t)SS_PERF_MAP_MAX);
+	size = SS_MIN(size, SS_PERF_MAPS_MAX - writer->perf_maps);
+	writer->perf_maps += size;
 	for (uint64_t end = (uint64_t)st.st_size; size > 0 && !error;)
 		error = put_perf_map(writer, process, map, end - size, &size);
 	return error;
