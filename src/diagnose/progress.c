@@ -7,6 +7,7 @@
 
 enum {
 	BUSY_PERCENT = 70,   /* on a CPU, or ready for one */
+	STILL_PERCENT = 5,   /* on a CPU; far more than our stops take */
 	STOP_RUNS = 2,	     /* what a stop of ours adds to the count of runs, at most */
 	CHAIN_MAX = 64,	     /* waits that are followed to the blocker */
 	PLACE_FRAMES = 4096, /* that are compared */
@@ -101,7 +102,9 @@ static enum ss_movement judge(const struct ss_progress *progress,
 {
 	uint64_t active_ns = thread->run_ns + thread->ready_ns;
 
-	if (thread->runs <= (uint64_t)stops * STOP_RUNS)
+	/* What has a CPU for itself is put on it once, and never again. */
+	if (thread->runs <= (uint64_t)stops * STOP_RUNS &&
+	    thread->run_ns < progress->elapsed_ns / 100 * STILL_PERCENT)
 		return SS_MOVEMENT_NONE;
 	if (active_ns >= progress->elapsed_ns / 100 * BUSY_PERCENT)
 		return SS_MOVEMENT_BUSY;

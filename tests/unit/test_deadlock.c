@@ -176,6 +176,9 @@ static void test_verdicts(void **state)
 	assert_int_equal(judge(behind, 3, 1000), SS_VERDICT_IDLE);
 	assert_int_equal(judge(nobody, 0, 0), SS_VERDICT_IDLE);
 	assert_int_equal(judge(nobody, 9, 1900000), SS_VERDICT_BUSY);
+	/* On a CPU of its own, all the time. */
+	assert_int_equal(judge(nobody, 0, 1900000), SS_VERDICT_BUSY);
+	assert_int_equal(judge(behind, 0, 1900000), SS_VERDICT_BUSY);
 }
 
 static void test_names(void **state)
