@@ -18,40 +18,34 @@ static size_t first_of(const struct ss_snapshot *snapshot, size_t thread)
 	return low;
 }
 
-/* Calls that were inlined are frames since names were looked up: the number of a frame now
-   that was this one then. SIZE_MAX: there is none. */
-static size_t number_of(const struct ss_snapshot *snapshot,
-			const struct ss_thread *thread, uint32_t before)
-{
-	for (size_t i = 0, at = 0; i < thread->frame_count; i++) {
-		if (!ss_snapshot_frame(snapshot, thread, i)->inlined && at++ == before)
-			return i;
-	}
-	return SIZE_MAX;
-}
-
+/* Calls that were inlined are frames since names were looked up, and were none when the
+   references were found: both are gone through side by side. */
 static void fill_in(const struct ss_snapshot *snapshot, size_t owner, uint64_t futex,
 		    struct ss_wait *wait)
 {
 	const struct ss_thread *thread = &snapshot->threads.items[owner];
-	const struct ss_module *inner =
-		thread->frame_count ? ss_snapshot_frame(snapshot, thread, 0)->module :
-				      NULL;
+	const struct ss_lock_reference *at =
+		snapshot->references.items + first_of(snapshot, owner);
+	const struct ss_lock_reference *end =
+		snapshot->references.items + snapshot->references.count;
+	const struct ss_module *inner = NULL;
 
-	for (size_t i = first_of(snapshot, owner);
-	     i < snapshot->references.count &&
-	     wait->owner_frame_count < SS_OWNER_FRAMES_MAX;
-	     i++) {
-		const struct ss_lock_reference *found = &snapshot->references.items[i];
-		if (found->thread != owner)
+	for (size_t i = 0, number = 0; i < thread->frame_count; i++) {
+		const struct ss_frame *frame = ss_snapshot_frame(snapshot, thread, i);
+		inner = i == 0 ? frame->module : inner;
+		if (frame->inlined)
+			continue;
+		for (; at < end && at->thread == owner && at->frame == number; at++) {
+			/* Those of the library that waits have saved what is others'. */
+			if (at->futex == futex && frame->module != inner)
+				wait->owner_frames[wait->owner_frame_count++] =
+					(uint32_t)i;
+			if (wait->owner_frame_count == SS_OWNER_FRAMES_MAX)
+				return;
+		}
+		if (at == end || at->thread != owner)
 			return;
-		size_t frame = found->futex == futex ?
-				       number_of(snapshot, thread, found->frame) :
-				       SIZE_MAX;
-		/* Those of the library that waits have saved what is others'. */
-		if (frame != SIZE_MAX &&
-		    ss_snapshot_frame(snapshot, thread, frame)->module != inner)
-			wait->owner_frames[wait->owner_frame_count++] = (uint32_t)frame;
+		number++;
 	}
 }
 

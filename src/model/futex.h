@@ -6,6 +6,7 @@
 #define SS_MODEL_FUTEX_H
 
 #include <linux/futex.h>
+#include <string.h>
 #include <sys/syscall.h>
 
 #include "arch/arch.h"
@@ -70,6 +71,24 @@ static inline bool ss_futex_parse(const struct ss_syscall *call, struct ss_futex
 	}
 	return ret->address != 0 && ret->address % sizeof(uint32_t) == 0 &&
 	       ss_futex_operation_waits(ret->operation);
+}
+
+/* Where locks of glibc say who holds them: in so many places from the futex on. */
+enum { SS_FUTEX_OWNERS = 4 };
+
+/* The id of a thread that one of these places may name, of a copy of size bytes from
+   address on; 0: none. */
+static inline uint32_t ss_futex_owner(const struct ss_futex *futex, size_t place,
+				      uint64_t address, const uint8_t *bytes, size_t size)
+{
+	static const unsigned offsets[SS_FUTEX_OWNERS] = { 0, 8, 12, 16 };
+	uint64_t at = futex->address + offsets[place] - address; /* or far too large */
+	uint32_t word;
+
+	if (at > size || size - at < sizeof(word))
+		return 0;
+	memcpy(&word, bytes + at, sizeof(word));
+	return word & FUTEX_TID_MASK;
 }
 
 #endif

@@ -41,26 +41,12 @@ static bool is_own(const struct ss_capture *capture, pid_t tid)
 	return false;
 }
 
-/* A word of the memory around a futex, or 0. */
-static uint32_t word_at(const struct ss_memory_fact *memory, uint64_t address)
-{
-	uint32_t word = 0;
-
-	if (address >= memory->address && address - memory->address <= memory->size &&
-	    memory->size - (address - memory->address) >= sizeof(word))
-		memcpy(&word, memory->bytes + (address - memory->address), sizeof(word));
-	return word;
-}
-
-/* Where locks of glibc say who holds them, behind the word that is waited on. */
-static const unsigned owner_offsets[] = { 0, 8, 12, 16 };
-
-/* What lies there, or 0. */
 static uint32_t owner_word(const struct ss_thread_facts *waiter,
 			   const struct ss_futex *futex, size_t place)
 {
-	return word_at(&waiter->lock, futex->address + owner_offsets[place]) &
-	       FUTEX_TID_MASK;
+	const struct ss_memory_fact *lock = &waiter->lock;
+
+	return ss_futex_owner(futex, place, lock->address, lock->bytes, lock->size);
 }
 
 static bool names_thread(const struct ss_thread_facts *waiter, pid_t tid)
@@ -69,7 +55,7 @@ static bool names_thread(const struct ss_thread_facts *waiter, pid_t tid)
 
 	if (!ss_futex_parse(&waiter->call, &futex))
 		return false;
-	for (size_t i = 0; i < SS_ARRAY_SIZE(owner_offsets); i++) {
+	for (size_t i = 0; i < SS_FUTEX_OWNERS; i++) {
 		if (owner_word(waiter, &futex, i) == (uint32_t)tid)
 			return true;
 	}
@@ -192,7 +178,7 @@ static void add_sharer(struct ss_leads *leads, struct sharing *sharing,
 	    (capture->process.inner_pid &&
 	     capture->process.inner_pid != capture->process.pid))
 		return;
-	for (size_t i = 0; i < SS_ARRAY_SIZE(owner_offsets); i++) {
+	for (size_t i = 0; i < SS_FUTEX_OWNERS; i++) {
 		pid_t tid = (pid_t)owner_word(facts, &futex, i);
 		if (tid < 2 || is_own(capture, tid))
 			continue;
@@ -248,8 +234,7 @@ static void link_waiter(struct waiter *waiter, struct waiter *waiters, size_t co
 
 	if (!ss_futex_parse(&waiter->facts->call, &futex))
 		return;
-	for (size_t i = 0; i < SS_ARRAY_SIZE(owner_offsets) && waiter->next == SIZE_MAX;
-	     i++) {
+	for (size_t i = 0; i < SS_FUTEX_OWNERS && waiter->next == SIZE_MAX; i++) {
 		const struct waiter key = { .inner_tid = owner_word(waiter->facts, &futex,
 								    i) };
 		const struct waiter *owner =

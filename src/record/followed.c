@@ -136,7 +136,8 @@ static uint32_t write_stack(struct ss_followed *followed, const struct ss_stack 
 			return SS_ID_NONE;
 		*frame = ss_written_frame_of(&stack->frames[i], followed->process,
 					     followed->handles.items);
-		if (is_jit(&stack->frames[i]))
+		/* Not while a thread that is late may stop for us. */
+		if (is_jit(&stack->frames[i]) && !followed->sampler.late)
 			ss_jit_look(&followed->jit, followed->target, followed->now_ns);
 	}
 	return ss_writer_stack(followed->writer, followed->frames.items,

@@ -117,22 +117,6 @@ static bool same_name(const struct ss_perfmap *map, const struct piece *a,
 	       memcmp(map->text + a->name, map->text + b->name, a->name_size) == 0;
 }
 
-/* The number of the first segment that ends behind an address. */
-static size_t first_behind(const struct ss_segments *segments, uint64_t address)
-{
-	size_t low = 0;
-	size_t high = segments->count;
-
-	while (low < high) {
-		size_t middle = low + (high - low) / 2;
-		if (segments->starts[middle] <= address)
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	return low ? low - 1 : 0;
-}
-
 struct doubts {
 	SS_VECTOR(struct ss_range) ranges;
 	size_t *looks; /* at overlaps, that are left */
@@ -145,8 +129,9 @@ static bool compare_change(const struct ss_perfmap *map, const struct piece *pie
 {
 	const struct ss_segments *changes = &map->changes;
 	uint64_t end = piece->start + piece->size;
+	size_t behind = ss_segments_behind(changes, piece->start);
 
-	for (size_t s = first_behind(changes, piece->start);
+	for (size_t s = behind ? behind - 1 : 0;
 	     s < changes->count && changes->starts[s] < end; s++) {
 		uint64_t next = s + 1 < changes->count ? changes->starts[s + 1] : end;
 		uint32_t value = changes->values[s];

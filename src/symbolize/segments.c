@@ -205,7 +205,7 @@ void ss_segments_free(struct ss_segments *segments)
 	*segments = (struct ss_segments){};
 }
 
-uint32_t ss_segments_find(const struct ss_segments *segments, uint64_t address)
+size_t ss_segments_behind(const struct ss_segments *segments, uint64_t address)
 {
 	size_t low = 0;
 	size_t high = segments->count;
@@ -217,5 +217,12 @@ uint32_t ss_segments_find(const struct ss_segments *segments, uint64_t address)
 		else
 			high = middle;
 	}
-	return low ? segments->values[low - 1] : SS_SEGMENT_NONE;
+	return low;
+}
+
+uint32_t ss_segments_find(const struct ss_segments *segments, uint64_t address)
+{
+	size_t behind = ss_segments_behind(segments, address);
+
+	return behind ? segments->values[behind - 1] : SS_SEGMENT_NONE;
 }

@@ -41,6 +41,9 @@ bool ss_segments_build_by_value(struct ss_segments *segments,
 				const struct ss_range *ranges, size_t count);
 void ss_segments_free(struct ss_segments *segments);
 
+/* The number of the first segment that begins behind address, or how many there are. */
+size_t ss_segments_behind(const struct ss_segments *segments, uint64_t address);
+
 /* The value of the range that covers address, or SS_SEGMENT_NONE. */
 uint32_t ss_segments_find(const struct ss_segments *segments, uint64_t address);
 

@@ -11,9 +11,6 @@ enum {
 	SAVED_MAX = 8,		  /* locks in one frame; more are taken for its own */
 };
 
-/* Where locks of C libraries say who holds them, behind the futex. */
-static const unsigned owner_offsets[] = { 0, 8, 12, 16 };
-
 /* How far behind its begin the futex of a lock lies: a mutex of glibc; one of musl; the
    two of a rwlock. */
 static const unsigned futex_offsets[] = { 0, 4, 8, 12 };
@@ -35,18 +32,16 @@ static int compare_ids(const void *a, const void *b)
 }
 
 static bool add_owners(struct ss_held *held, const struct ss_lock_copy *lock,
-		       uint64_t futex)
+		       const struct ss_futex *futex)
 {
-	for (size_t i = 0; i < SS_ARRAY_SIZE(owner_offsets); i++) {
-		uint64_t at = futex + owner_offsets[i] - lock->address;
-		uint32_t word;
-		if (at > lock->size || lock->size - at < sizeof(word))
-			continue;
-		memcpy(&word, lock->bytes + at, sizeof(word));
-		uint32_t *owner = ss_vector_push(&held->owners);
-		if (!owner)
+	for (size_t i = 0; i < SS_FUTEX_OWNERS; i++) {
+		uint32_t id =
+			ss_futex_owner(futex, i, lock->address, lock->bytes, lock->size);
+		uint32_t *owner = id ? ss_vector_push(&held->owners) : NULL;
+		if (id && !owner)
 			return false;
-		*owner = word & FUTEX_TID_MASK;
+		if (owner)
+			*owner = id;
 	}
 	return true;
 }
@@ -60,11 +55,11 @@ bool ss_held_init(struct ss_held *held, const struct ss_capture *capture)
 		if (thread->lock.size == 0 || !ss_futex_parse(&thread->syscall, &futex))
 			continue;
 		uint64_t *lock = ss_vector_push(&held->locks);
-		if (!lock || !add_owners(held, &thread->lock, futex.address))
+		if (!lock || !add_owners(held, &thread->lock, &futex))
 			return false;
 		*lock = futex.address;
 	}
-	if (held->locks.count == 0)
+	if (held->owners.count == 0)
 		return true;
 	qsort(held->locks.items, held->locks.count, sizeof(*held->locks.items),
 	      compare_addresses);
