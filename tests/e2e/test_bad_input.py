@@ -139,15 +139,25 @@ class Refused(EndToEnd):
                    "it to run on")
         for mode in ("stop", "auto", "no-stop"):
             with self.subTest(mode=mode):
-                snapshot = Snapshot(self.run_tool("-f", "json", "--mode=" + mode,
-                                                  target.pid, status=(1,)))
-                self.assert_stack(snapshot, "busy", MAIN_STACK)
-                for index in range(2):
-                    thread = snapshot.thread("busy-%d" % index)
-                    self.assertEqual(thread["frames"], [])
-                    self.assertEqual(thread["end"],
-                                     "running" if mode == "no-stop" else "traced")
-                    self.assertIn("tracer, %d (strace)" % tracer.pid, thread["reason"])
+                said = set()
+                for _ in range(50):  # while it waits for a CPU it can be read
+                    snapshot = Snapshot(self.run_tool("-f", "json", "--mode=" + mode,
+                                                      target.pid, status=(0, 1)))
+                    self.assert_stack(snapshot, "busy", MAIN_STACK)
+                    for name in ("busy-0", "busy-1"):
+                        thread = snapshot.thread(name)
+                        self.assertIn("tracer, %d (strace)" % tracer.pid, thread["reason"])
+                        self.assertEqual(thread["stopped_ns"], 0)
+                        if thread["frames"]:
+                            self.assertEqual(thread["frames"][0]["symbol"], "spin")
+                            continue
+                        self.assertEqual(thread["end"],
+                                         "running" if mode == "no-stop" else "traced")
+                        self.assertEqual(snapshot.status, 1)
+                        said.add(name)
+                    if len(said) == 2:
+                        break
+                self.assertEqual(len(said), 2)
 
     @unittest.skipIf(os.geteuid() != 0, "only root can become another user")
     def test_another_user(self):
