@@ -245,12 +245,13 @@ class Record(EndToEnd):
             os.unlink(self.path)
 
     def test_full_disk(self):
-        """By a limit of the file's size; what was written before is there."""
+        """By a limit of the file's size; what was written before is there: a chunk is what comes
+        in a second, here some 12,000 bytes."""
         target = self.start("busy", 2, settle=False)
 
         def limit():
             signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
-            resource.setrlimit(resource.RLIMIT_FSIZE, (12000, 12000))
+            resource.setrlimit(resource.RLIMIT_FSIZE, (40000, 40000))
         process = self.start_recording("-r", 1000, target.pid, preexec_fn=limit,
                                        restore_signals=False)
         _, stderr = process.communicate(timeout=LIMIT_S)
@@ -265,7 +266,7 @@ class Record(EndToEnd):
     @unittest.skipUnless(os.geteuid() == 0, "mounting needs root")
     def test_full_tmpfs(self):
         target = self.start("busy", 2, settle=False)
-        script = 'mount -t tmpfs -o size=12k none "$1" && "$2" record -r 1000 -o "$1/r" "$3"; ' \
+        script = 'mount -t tmpfs -o size=40k none "$1" && "$2" record -r 1000 -o "$1/r" "$3"; ' \
                  'status=$?; cp "$1/r" "$4"; exit $status'
         result = subprocess.run(
             ["unshare", "-m", "sh", "-c", script, "sh", self.directory.name, STACKSNAP,
