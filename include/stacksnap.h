@@ -377,9 +377,16 @@ enum ss_wait_kind {
 /* "mutex", "epoll", "file-lock", ... as JSON has it. Never NULL. */
 SS_API const char *ss_wait_kind_name(enum ss_wait_kind kind);
 
-/* What a thread waits for. Strings may hold bytes of the target: escape them. */
+/* A frame of a lock's owner that refers to the lock: in its memory, a register or its code. */
+struct ss_owner_frame {
+	uint32_t frame;	  /* number for ss_snapshot_frame() */
+	uint32_t line;	  /* in file; 0: not known */
+	const char *file; /* where it has called a function with the lock, or NULL */
+};
+
 enum { SS_OWNER_FRAMES_MAX = 2 };
 
+/* What a thread waits for. Strings may hold bytes of the target: escape them. */
 struct ss_wait {
 	enum ss_wait_kind kind;
 	const char *text;	  /* in words, one line; never NULL */
@@ -394,10 +401,9 @@ struct ss_wait {
 	int64_t left_ns;	  /* of the timeout, at the moment of the capture; -1 */
 	const char *beyond; /* what other processes do to which it leads, in words, or
 			       NULL; see ss_capture_follow() */
-	/* Innermost frames of the owner (numbers for ss_snapshot_frame()) that refer to
-	   the lock, in their memory or a register: where it was taken is mostly among
-	   them, if that function has not returned. Often none is known. */
-	uint32_t owner_frames[SS_OWNER_FRAMES_MAX];
+	/* The innermost ones. Where the lock was taken is mostly among them, if that function has not
+	   returned. Often none is known. */
+	struct ss_owner_frame owner_frames[SS_OWNER_FRAMES_MAX];
 	size_t owner_frame_count;
 };
 

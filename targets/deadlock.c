@@ -12,6 +12,9 @@
  *	target_thread_main, start_thread, clone3
  * Thread behind-I waits for mutexes[0] and holds nothing:
  *	the libc's frames, take, wait_behind, target_thread_main, ...
+ * KIND globals has two threads, each lock by its name: locker-0 holds first and waits for
+ * second, in first_then_second; locker-1 the other way round, in second_then_first; there
+ * is no take, take_next, hold_and_wait, and nobody behind.
  * With one thread it waits for itself; errorcheck and recursive refuse or allow that: it
  * then waits in poll, as target_block does.
  */
@@ -71,6 +74,42 @@ TARGET_FRAME static void wait_behind(void *arg)
 	TARGET_KEEP();
 }
 
+static pthread_mutex_t first = PTHREAD_MUTEX_INITIALIZER;
+static pthread_mutex_t second = PTHREAD_MUTEX_INITIALIZER;
+
+TARGET_FRAME static void first_then_second(void *arg)
+{
+	(void)arg;
+	pthread_mutex_lock(&first);
+	pthread_barrier_wait(&all_hold);
+	target_arrive();
+	pthread_mutex_lock(&second);
+	TARGET_KEEP();
+}
+
+TARGET_FRAME static void second_then_first(void *arg)
+{
+	(void)arg;
+	pthread_mutex_lock(&second);
+	pthread_barrier_wait(&all_hold);
+	target_arrive();
+	pthread_mutex_lock(&first);
+	TARGET_KEEP();
+}
+
+static int run_globals(void)
+{
+	struct target_thread *threads[2];
+
+	pthread_barrier_init(&all_hold, NULL, 2);
+	threads[0] = target_begin("locker-0", SYS_futex, first_then_second, NULL);
+	threads[1] = target_begin("locker-1", SYS_futex, second_then_first, NULL);
+	for (size_t i = 0; i < 2; i++)
+		target_await(threads[i]);
+	target_wait();
+	return 0;
+}
+
 static void init_mutex(const char *kind, unsigned number)
 {
 	pthread_mutexattr_t attr;
@@ -105,6 +144,8 @@ int main(int argc, char **argv)
 	char name[32];
 
 	target_init();
+	if (strcmp(kind, "globals") == 0)
+		return run_globals();
 	count = target_number(argc, argv, 2, 2);
 	if (count > MOST)
 		return 64;

@@ -94,6 +94,16 @@ enum { SS_SIGRETURN_SIZE = 9 };
 long ss_arch_restarted_call(const uint8_t *code, size_t size);
 enum { SS_RESTARTED_SIZE = 7 };
 
+/*
+ * Finds, from *at on in size bytes of code that lie at address, the next call with a
+ * constant address as its first argument, as that of a global is. True: *ret is that
+ * address, *at is where the call is. What is looked for is SS_ARGUMENT_MAX bytes long at
+ * most.
+ */
+bool ss_arch_next_argument(const uint8_t *code, size_t size, uint64_t address, size_t *at,
+			   uint64_t *ret);
+enum { SS_ARGUMENT_MAX = 12 };
+
 /* Whether the bytes before a return address end in a call instruction. */
 bool ss_arch_is_call(const uint8_t *before, size_t size);
 enum { SS_CALL_MAX = 8 };

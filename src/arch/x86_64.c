@@ -239,6 +239,52 @@ long ss_arch_restarted_call(const uint8_t *code, size_t size)
 	return -1;
 }
 
+/* "call rel32", "call *disp32(%rip)", or what a linker makes of the second one. */
+static bool begins_call(const uint8_t *code, size_t size)
+{
+	return (size >= 1 && code[0] == 0xe8) ||
+	       (size >= 2 && code[0] == 0xff && code[1] == 0x15) ||
+	       (size >= 2 && code[0] == 0x67 && code[1] == 0xe8);
+}
+
+/* The first argument is in rdi (System V psABI 3.2.3): "lea disp32(%rip), %rdi", by way
+   of rax where nothing is optimized, "mov $imm32, %edi". The length, or 0: none of them. */
+static size_t read_argument(const uint8_t *code, size_t size, uint64_t address,
+			    uint64_t *ret)
+{
+	static const uint8_t through_rax[] = { 0x48, 0x89, 0xc7 };
+	uint32_t absolute;
+	int32_t relative;
+
+	if (size >= 5 && code[0] == 0xbf) {
+		memcpy(&absolute, code + 1, sizeof(absolute));
+		*ret = absolute;
+		return 5;
+	}
+	if (size < 7 || code[0] != 0x48 || code[1] != 0x8d)
+		return 0;
+	memcpy(&relative, code + 3, sizeof(relative));
+	*ret = address + 7 + (uint64_t)(int64_t)relative;
+	if (code[2] == 0x3d)
+		return 7;
+	if (code[2] == 0x05 && size >= 10 &&
+	    memcmp(code + 7, through_rax, sizeof(through_rax)) == 0)
+		return 10;
+	return 0;
+}
+
+bool ss_arch_next_argument(const uint8_t *code, size_t size, uint64_t address, size_t *at,
+			   uint64_t *ret)
+{
+	for (size_t i = *at; i < size; i++) {
+		size_t length = read_argument(code + i, size - i, address + i, ret);
+		*at = i + length;
+		if (length && begins_call(code + *at, size - *at))
+			return true;
+	}
+	return false;
+}
+
 /* ModRM byte of "call r/m64" (ff /2), and the length of that instruction. */
 static bool is_indirect_call(const uint8_t *code, size_t length)
 {

@@ -37,9 +37,13 @@ static void fill_in(const struct ss_snapshot *snapshot, size_t owner, uint64_t f
 			continue;
 		for (; at < end && at->thread == owner && at->frame == number; at++) {
 			/* Those of the library that waits have saved what is others'. */
-			if (at->futex == futex && frame->module != inner)
+			if (at->futex == futex && (at->in_code || frame->module != inner))
 				wait->owner_frames[wait->owner_frame_count++] =
-					(uint32_t)i;
+					(struct ss_owner_frame){
+						.frame = (uint32_t)i,
+						.file = at->call_file,
+						.line = at->call_line,
+					};
 			if (wait->owner_frame_count == SS_OWNER_FRAMES_MAX)
 				return;
 		}

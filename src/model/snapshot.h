@@ -41,6 +41,13 @@ struct ss_lock_reference {
 	uint64_t futex;
 	uint32_t thread; /* index; ascending */
 	uint32_t frame;	 /* without inlined calls; ascending for each thread */
+	/* Its function has called another with the lock's address, here; call_offset is in
+	   the module, as an ss_frame's lookup_offset. */
+	bool in_code;
+	int32_t module_index;
+	uint64_t call_offset;
+	const char *call_file; /* NULL: not known */
+	uint32_t call_line;
 };
 
 struct ss_snapshot {

@@ -11,24 +11,12 @@
 #include "base/vector.h"
 #include "model/session.h"
 #include "model/snapshot.h"
+#include "symbolize/answers.h"
 #include "symbolize/demangle.h"
 #include "symbolize/modules.h"
 #include "symbolize/names.h"
 #include "symbolize/perfmap.h"
 #include "stacksnap.h"
-
-/* What is known of one address. The strings are in the snapshot. */
-struct answer {
-	const struct ss_module *module;
-	uint64_t address; /* lookup_offset; without a module that of the process, */
-	uint32_t process; /* which is this one */
-	const char *symbol;
-	uint64_t start;
-	bool absolute; /* start is an address of the process */
-	struct ss_location line;
-	size_t first_inline; /* in inlines */
-	size_t inline_count;
-};
 
 struct inlined {
 	const char *symbol;
@@ -49,10 +37,8 @@ struct work {
 	uint32_t process;	 /* number of its perf map, of the stack at hand */
 	struct ss_names **names; /* by number of module; NULL: not looked for yet */
 	struct ss_perfmaps perf_maps;
-	SS_VECTOR(struct answer) answers;
+	struct ss_answers answers;
 	SS_VECTOR(struct inlined) inlines;
-	uint32_t *slots; /* hash table of answer + 1 */
-	size_t slot_count;
 	size_t demangle_budget;
 	size_t long_texts_left; /* bytes */
 };
@@ -61,51 +47,8 @@ static void work_deinit(struct work *work)
 {
 	free(work->names);
 	ss_perfmaps_deinit(&work->perf_maps);
-	free(work->slots);
-	ss_vector_free(&work->answers);
+	ss_answers_deinit(&work->answers);
 	ss_vector_free(&work->inlines);
-}
-
-static size_t slot_of(const struct ss_module *module, uint32_t process, uint64_t address)
-{
-	uint64_t hash = (address ^ (uintptr_t)module >> 4 ^ process) * 0x9e3779b97f4a7c15;
-
-	return (size_t)(hash >> 20);
-}
-
-/* The slot of an address, or the free one where it belongs. */
-static uint32_t *find_slot(struct work *work, const struct ss_module *module,
-			   uint32_t process, uint64_t address)
-{
-	size_t mask = work->slot_count - 1;
-	size_t i = slot_of(module, process, address) & mask;
-
-	for (; work->slots[i]; i = (i + 1) & mask) {
-		const struct answer *answer = &work->answers.items[work->slots[i] - 1];
-		if (answer->address == address && answer->module == module &&
-		    answer->process == process)
-			break;
-	}
-	return &work->slots[i];
-}
-
-static bool grow_slots(struct work *work)
-{
-	if (work->answers.count * 2 < work->slot_count)
-		return true;
-	size_t count = SS_MAX(work->slot_count * 2, (size_t)256);
-	uint32_t *slots = calloc(count, sizeof(*slots));
-	if (!slots)
-		return false;
-	free(work->slots);
-	work->slots = slots;
-	work->slot_count = count;
-	for (size_t i = 0; i < work->answers.count; i++) {
-		const struct answer *answer = &work->answers.items[i];
-		*find_slot(work, answer->module, answer->process, answer->address) =
-			(uint32_t)i + 1;
-	}
-	return true;
 }
 
 /* Said of a module that was opened nowhere before: one of a recording. */
@@ -197,7 +140,7 @@ static bool keep_line(struct work *work, struct ss_location line, struct ss_loca
 /* The line of the address belongs to the innermost call; each function further out is
    where it calls the next one in. */
 static bool keep_answer(struct work *work, const struct ss_name *name,
-			struct answer *answer)
+			struct ss_answer *answer)
 {
 	struct ss_location line = name->line;
 
@@ -238,9 +181,9 @@ static uint32_t process_of(const struct work *work, const struct ss_module *modu
 /* Looks an address up that was not met before. False without memory. */
 static bool add_answer(struct work *work, const struct ss_frame *frame)
 {
-	struct answer answer = { .module = frame->module,
-				 .address = lookup_key(frame),
-				 .process = process_of(work, frame->module) };
+	struct ss_answer answer = { .module = frame->module,
+				    .address = lookup_key(frame),
+				    .process = process_of(work, frame->module) };
 	struct ss_names *names = frame->module ? names_of(work, frame) : NULL;
 	struct ss_name name = {};
 	struct ss_symbol symbol;
@@ -253,31 +196,31 @@ static bool add_answer(struct work *work, const struct ss_frame *frame)
 		name.start = symbol.start;
 		answer.absolute = true;
 	}
-	if (!keep_answer(work, &name, &answer) || !grow_slots(work))
-		return false;
-	struct answer *kept = ss_vector_push(&work->answers);
-	if (!kept)
-		return false;
-	*kept = answer;
-	*find_slot(work, answer.module, answer.process, answer.address) =
-		(uint32_t)work->answers.count;
-	return true;
+	return keep_answer(work, &name, &answer) &&
+	       ss_answers_add(&work->answers, &answer);
 }
 
 /* What is known of a frame; NULL: it was not met before. */
-static const struct answer *find_answer(struct work *work, const struct ss_frame *frame)
+static const struct ss_answer *find_answer(const struct work *work,
+					   const struct ss_frame *frame)
 {
-	uint32_t *slot = work->slot_count ? find_slot(work, frame->module,
-						      process_of(work, frame->module),
-						      lookup_key(frame)) :
-					    NULL;
+	return ss_answers_find(&work->answers, frame->module,
+			       process_of(work, frame->module), lookup_key(frame));
+}
 
-	return slot && *slot ? &work->answers.items[*slot - 1] : NULL;
+/* The same, looked up if it was not. NULL: no memory. */
+static const struct ss_answer *get_answer(struct work *work, const struct ss_frame *frame)
+{
+	const struct ss_answer *answer = find_answer(work, frame);
+
+	if (answer || !add_answer(work, frame))
+		return answer;
+	return find_answer(work, frame);
 }
 
 /* Writes the inlined calls of a frame and the frame itself; the number of frames. */
 static size_t write_frames(const struct work *work, const struct ss_frame *frame,
-			   const struct answer *answer, struct ss_frame *ret)
+			   const struct ss_answer *answer, struct ss_frame *ret)
 {
 	for (size_t i = 0; i < answer->inline_count; i++) {
 		const struct inlined *inlined =
@@ -308,11 +251,9 @@ static bool count_frames(struct work *work, const struct ss_stack *stack, size_t
 	size_t count = stack->count;
 
 	for (size_t i = 0; i < stack->count; i++) {
-		const struct answer *answer = find_answer(work, &stack->frames[i]);
-		if (!answer && !add_answer(work, &stack->frames[i]))
-			return false;
+		const struct ss_answer *answer = get_answer(work, &stack->frames[i]);
 		if (!answer)
-			answer = &work->answers.items[work->answers.count - 1];
+			return false;
 		count += answer->inline_count;
 	}
 	*ret = count;
@@ -361,6 +302,23 @@ static bool symbolize_place(struct work *work, struct ss_lock_place *place)
 	return keep_symbol(work, name.symbol, &place->symbol);
 }
 
+/* Where a function has called another with the address of a lock. False without memory. */
+static bool symbolize_call(struct work *work, struct ss_lock_reference *reference)
+{
+	const struct ss_frame frame = {
+		.module = &work->snapshot->modules.items[reference->module_index]->pub,
+		.module_index = reference->module_index,
+		.lookup_offset = reference->call_offset,
+	};
+	const struct ss_answer *answer = get_answer(work, &frame);
+
+	if (!answer)
+		return false;
+	reference->call_file = answer->line.file;
+	reference->call_line = answer->line.line;
+	return true;
+}
+
 struct ss_error *ss_snapshot_symbolize(struct ss_snapshot *snapshot,
 				       struct ss_session *session, unsigned flags)
 {
@@ -389,6 +347,10 @@ struct ss_error *ss_snapshot_symbolize(struct ss_snapshot *snapshot,
 	}
 	for (size_t i = 0; i < snapshot->places.count && whole; i++)
 		whole = symbolize_place(&work, &snapshot->places.items[i]);
+	for (size_t i = 0; i < snapshot->references.count && whole; i++) {
+		if (snapshot->references.items[i].in_code)
+			whole = symbolize_call(&work, &snapshot->references.items[i]);
+	}
 	ss_snapshot_recount(snapshot);
 	return whole ? NULL : ss_error_no_memory();
 }

@@ -9,6 +9,9 @@ enum {
 	FRAME_MAX = 64 << 10,	  /* bytes of one frame that are looked at */
 	REFERENCES_MAX = 1 << 16, /* of all threads */
 	SAVED_MAX = 8,		  /* locks in one frame; more are taken for its own */
+	CODE_PART = 4096,
+	FUNCTION_MAX = 64 << 10, /* bytes before the pc that are looked at */
+	CODE_MAX = 4 << 20,	 /* of all frames */
 };
 
 /* How far behind its begin the futex of a lock lies: a mutex of glibc; one of musl; the
@@ -100,26 +103,27 @@ static uint64_t find_lock(const struct ss_held *held, uint64_t address)
 	return 0;
 }
 
-static void note(struct ss_snapshot *snapshot, uint64_t futex, size_t frame)
+/* What is known of a reference already, or a new one. NULL: no room. */
+static struct ss_lock_reference *add_reference(struct ss_snapshot *snapshot,
+					       uint64_t futex, size_t frame)
 {
 	size_t count = snapshot->references.count;
 	uint32_t thread = (uint32_t)snapshot->threads.count - 1;
 
-	if (count >= REFERENCES_MAX)
-		return;
-	for (; count > 0; count--) {
-		const struct ss_lock_reference *last =
-			&snapshot->references.items[count - 1];
-		if (last->thread != thread || last->frame != frame)
+	for (size_t i = count; i > 0; i--) {
+		struct ss_lock_reference *known = &snapshot->references.items[i - 1];
+		if (known->thread != thread || known->frame != frame)
 			break;
-		if (last->futex == futex)
-			return;
+		if (known->futex == futex)
+			return known;
 	}
-	struct ss_lock_reference *slot = ss_vector_push(&snapshot->references);
+	struct ss_lock_reference *slot =
+		count < REFERENCES_MAX ? ss_vector_push(&snapshot->references) : NULL;
 	if (slot) /* without it there is less to be said */
 		*slot = (struct ss_lock_reference){ .futex = futex,
 						    .thread = thread,
 						    .frame = (uint32_t)frame };
+	return slot;
 }
 
 static bool has(const struct ss_regs *regs, unsigned reg, uint64_t wanted)
@@ -149,7 +153,7 @@ static void look_at_registers(const struct ss_held *held, struct ss_snapshot *sn
 			continue;
 		uint64_t futex = find_lock(held, value);
 		if (futex)
-			note(snapshot, futex, frame->number);
+			(void)add_reference(snapshot, futex, frame->number);
 	}
 }
 
@@ -183,15 +187,57 @@ static void look_at_memory(const struct ss_held *held, struct ss_snapshot *snaps
 		if (i < SAVED_MAX && saved[i].left)
 			saved[i].left--;
 		else
-			note(snapshot, futex, frame->number);
+			(void)add_reference(snapshot, futex, frame->number);
 	}
 }
 
-void ss_held_look(const struct ss_held *held, struct ss_snapshot *snapshot,
-		  const struct ss_capture_thread *thread,
-		  const struct ss_held_frame *frame)
+/* The last call with a lock counts: what came before was mostly released. */
+static void note_call(struct ss_snapshot *snapshot, struct ss_view *view, uint64_t futex,
+		      size_t frame, uint64_t call)
 {
+	const struct ss_loaded *loaded = ss_view_find_module(view, call);
+	struct ss_lock_reference *reference =
+		loaded ? add_reference(snapshot, futex, frame) : NULL;
+
+	if (!reference)
+		return;
+	reference->in_code = true;
+	reference->module_index = (int32_t)(loaded - view->loaded);
+	reference->call_offset = call - loaded->bias;
+}
+
+/* What the function has called before it came to where it is. */
+static void look_at_code(struct ss_held *held, struct ss_snapshot *snapshot,
+			 struct ss_view *view, const struct ss_held_frame *frame)
+{
+	uint8_t code[CODE_PART];
+	uint64_t end = ss_regs_pc(frame->regs);
+	uint64_t at = ss_view_find_function(view, end - frame->call);
+
+	if (at == 0)
+		return;
+	for (at = SS_MAX(at, end - SS_MIN(end, FUNCTION_MAX)); at < end;) {
+		size_t n =
+			ss_view_read_code(view, at, code, SS_MIN(sizeof(code), end - at));
+		uint64_t address;
+		held->code_seen += n;
+		if (n == 0 || held->code_seen > CODE_MAX)
+			return;
+		for (size_t i = 0; ss_arch_next_argument(code, n, at, &i, &address);) {
+			uint64_t futex = find_lock(held, address);
+			if (futex)
+				note_call(snapshot, view, futex, frame->number, at + i);
+		}
+		/* One may lie across the end of a part. */
+		at += n < sizeof(code) ? n : n - SS_ARGUMENT_MAX;
+	}
+}
+
+void ss_held_look(struct ss_held *held, struct ss_snapshot *snapshot,
+		  struct ss_view *view, const struct ss_held_frame *frame)
+{
+	look_at_code(held, snapshot, view, frame);
 	look_at_registers(held, snapshot, frame);
 	for (size_t i = 0; frame->next && i < SS_STACK_COPIES; i++)
-		look_at_memory(held, snapshot, &thread->stacks[i], frame);
+		look_at_memory(held, snapshot, &view->thread->stacks[i], frame);
 }

@@ -190,6 +190,19 @@ size_t ss_view_read_code(struct ss_view *view, uint64_t address, void *bytes, si
 	return ss_image_read(loaded->image, address - loaded->bias, bytes, size);
 }
 
+uint64_t ss_view_find_function(struct ss_view *view, uint64_t address)
+{
+	const struct ss_loaded *loaded = ss_view_find_module(view, address);
+	uint64_t begin;
+	uint64_t fde;
+
+	if (!loaded || !loaded->image ||
+	    !ss_cfi_table_search(loaded->image, &loaded->table, address - loaded->bias,
+				 &begin, &fde))
+		return 0;
+	return begin + loaded->bias;
+}
+
 bool ss_view_is_code(struct ss_view *view, uint64_t address)
 {
 	const struct ss_area *area = ss_capture_find_area(view->capture, address);

@@ -48,6 +48,9 @@ bool ss_view_read_word(struct ss_view *view, uint64_t address, uint64_t *ret);
 size_t ss_view_read_code(struct ss_view *view, uint64_t address, void *bytes,
 			 size_t size);
 
+/* Where the function with that address begins, as its CFI says. 0: not known. */
+uint64_t ss_view_find_function(struct ss_view *view, uint64_t address);
+
 /* Whether address lies in an executable area. */
 bool ss_view_is_code(struct ss_view *view, uint64_t address);
 

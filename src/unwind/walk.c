@@ -175,11 +175,13 @@ static bool step_and_look(struct ss_walk *walk, struct position *p)
 	if (!walk->held.looks)
 		return step(walk, p);
 	struct ss_regs regs = p->regs;
+	bool call = p->call && !p->signal;
 	bool more = step(walk, p);
 	const struct ss_held_frame frame = { .regs = &regs,
 					     .next = more ? &p->regs : NULL,
-					     .number = walk->frames.count - 1 };
-	ss_held_look(&walk->held, walk->snapshot, walk->view.thread, &frame);
+					     .number = walk->frames.count - 1,
+					     .call = call };
+	ss_held_look(&walk->held, walk->snapshot, &walk->view, &frame);
 	return more;
 }
 

@@ -100,8 +100,13 @@ static json_t *owner_frames(const struct ss_wait *wait)
 {
 	json_t *array = json_array();
 
-	for (size_t i = 0; array && i < wait->owner_frame_count; i++)
-		(void)json_array_append_new(array, json_integer(wait->owner_frames[i]));
+	for (size_t i = 0; array && i < wait->owner_frame_count; i++) {
+		const struct ss_owner_frame *owner = &wait->owner_frames[i];
+		(void)json_array_append_new(
+			array, json_pack("{s:i,s:o,s:o}", "frame", (int)owner->frame,
+					 "file", ss_json_text(owner->file), "line",
+					 count_or_null(owner->line)));
+	}
 	return array;
 }
 

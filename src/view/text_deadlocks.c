@@ -50,15 +50,17 @@ static size_t first_user_frame(const struct ss_snapshot *snapshot,
 	return first;
 }
 
-static void write_frame(const char *words, const struct ss_frame *frame,
-			const struct ss_render_options *options, FILE *out)
+/* file: NULL: not known. */
+static void write_function(const char *words, const struct ss_frame *frame,
+			   const char *file, uint32_t line,
+			   const struct ss_render_options *options, FILE *out)
 {
 	(void)fputs_unlocked(words, out);
 	ss_label_write(frame, options->raw, NULL, out);
-	if (frame->file && frame->line && !options->raw) {
+	if (file && line && !options->raw) {
 		(void)fputs_unlocked(" at ", out);
-		ss_escape_write(frame->file, NULL, out);
-		(void)fprintf(out, ":%u", frame->line);
+		ss_escape_write(file, NULL, out);
+		(void)fprintf(out, ":%u", line);
 	}
 	(void)fputc_unlocked('\n', out);
 }
@@ -70,8 +72,9 @@ void ss_text_write_where(const struct ss_snapshot *snapshot,
 	size_t first = first_user_frame(snapshot, thread);
 
 	for (size_t i = first; i < thread->frame_count && i < first + USER_FRAMES; i++) {
-		write_frame(i == first ? "    in " : "    called from ",
-			    ss_snapshot_frame(snapshot, thread, i), options, out);
+		const struct ss_frame *frame = ss_snapshot_frame(snapshot, thread, i);
+		write_function(i == first ? "    in " : "    called from ", frame,
+			       frame->file, frame->line, options, out);
 	}
 }
 
@@ -93,10 +96,14 @@ static void write_held(const struct ss_snapshot *snapshot, const struct ss_threa
 	(void)fputs_unlocked("    holds ", out);
 	ss_escape_write(text ? text : "", NULL, out);
 	(void)fputc_unlocked('\n', out);
-	for (size_t i = 0; i < wait->owner_frame_count; i++)
-		write_frame(i == 0 ? "    referred to by " : "    and by ",
-			    ss_snapshot_frame(snapshot, thread, wait->owner_frames[i]),
-			    options, out);
+	for (size_t i = 0; i < wait->owner_frame_count; i++) {
+		const struct ss_owner_frame *owner = &wait->owner_frames[i];
+		const struct ss_frame *frame =
+			ss_snapshot_frame(snapshot, thread, owner->frame);
+		write_function(i == 0 ? "    referred to by " : "    and by ", frame,
+			       owner->file ? owner->file : frame->file,
+			       owner->file ? owner->line : frame->line, options, out);
+	}
 }
 
 static void write_member(const struct ss_snapshot *snapshot,

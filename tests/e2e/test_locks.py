@@ -151,7 +151,7 @@ class Locks(LockCase):
         # where each was taken: what guards it lies in that function's frame
         for name, holder in (("first", "second"), ("second", "first")):
             frames = snapshot.thread(holder)["frames"]
-            self.assertEqual([frames[i]["symbol"] for i in
+            self.assertEqual([frames[owner["frame"]]["symbol"] for owner in
                               snapshot.thread(name)["wait"]["owner_frames"]],
                              [holder + "_routine(void*)"])
 
@@ -163,6 +163,14 @@ class Locks(LockCase):
 
 
 SOURCE = os.environ.get("SOURCE", ".")
+
+
+def line_after(path, start, text):
+    """The number of the first line with that text behind the one that begins a function."""
+    with open(path) as file:
+        lines = file.read().splitlines()
+    begin = next(i for i, line in enumerate(lines) if start in line)
+    return next(i for i in range(begin, len(lines)) if text in lines[i]) + 1
 
 
 class OtherLibraries(LockCase):
@@ -186,6 +194,31 @@ class OtherLibraries(LockCase):
         return self.build(name, "musl-gcc", "-g", "-O2", "-D_GNU_SOURCE", *options,
                           *(os.path.join(SOURCE, "targets", source + ".c")
                             for source in (name, "target")))
+
+    def test_where_a_global_was_taken(self):
+        """The code of the function that took it names it, in whatever way."""
+        source = os.path.join(SOURCE, "targets", "deadlock.c")
+        sources = [source, os.path.join(SOURCE, "targets", "target.c")]
+        for options in (("-O2",), ("-O0",), ("-O2", "-no-pie"), ("-O1", "-static"),
+                        ("-O2", "-fno-plt")):
+            path = self.build("deadlock", "gcc", "-g", "-pthread", "-D_GNU_SOURCE", *options,
+                              *sources)
+            target = self.start_built(path, "globals")
+            snapshot = self.snap(target.pid, mode="stop")
+            self.assertEqual(len(snapshot.data["deadlocks"]), 1, options)
+            for waiter, holder, function, lock in (
+                    ("locker-0", "locker-1", "second_then_first", "&second"),
+                    ("locker-1", "locker-0", "first_then_second", "&first")):
+                with self.subTest(options=options, waiter=waiter):
+                    owner, = snapshot.thread(waiter)["wait"]["owner_frames"]
+                    frame = snapshot.thread(holder)["frames"][owner["frame"]]
+                    self.assertEqual(frame["symbol"], function)
+                    self.assertEqual(owner["file"], source)
+                    self.assertEqual(owner["line"], line_after(source, "void " + function, lock))
+            text = self.run_tool(target.pid).stdout.decode()
+            self.assertRegex(text, r"    referred to by first_then_second at \S*deadlock.c:%d\n" %
+                             line_after(source, "void first_then_second", "&first"))
+            target.kill()
 
     def test_musl_deadlocks(self):
         kinds = (("errorcheck", True), ("recursive", True), ("robust", True), ("normal", False))

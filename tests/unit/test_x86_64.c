@@ -208,11 +208,54 @@ static void test_restarted_call(void **state)
 	assert_int_equal(ss_arch_restarted_call(NULL, 0), -1);
 }
 
+/* The address that the only such call is made with; 0: there is none. */
+static uint64_t find_argument(const void *code, size_t size, size_t *call)
+{
+	uint64_t ret = 0;
+	uint64_t next;
+
+	*call = 0;
+	if (!ss_arch_next_argument(code, size, 0x1000, call, &ret))
+		return 0;
+	size_t at = *call;
+	assert_false(ss_arch_next_argument(code, size, 0x1000, &at, &next));
+	return ret;
+}
+
+/* As gcc and clang write it; the address is relative to the end of lea. */
+static void test_next_argument(void **state)
+{
+	static const uint8_t optimized[] = "\x90\x48\x8d\x3d\x10\x00\x00\x00\xe8\0\0\0\0";
+	static const uint8_t plain[] =
+		"\x48\x8d\x05\xf0\xff\xff\xff\x48\x89\xc7\xff\x15\0\0\0\0";
+	static const uint8_t fixed[] = "\x55\xbf\x80\x40\x40\x00\x67\xe8\0\0\0\0";
+	static const uint8_t changed[] =
+		"\x48\x8d\x3d\x10\x00\x00\x00\x48\x01\xc7\xe8\0\0\0\0";
+	static const uint8_t other[] = "\x48\x8d\x35\x10\x00\x00\x00\xe8\0\0\0\0";
+	size_t call;
+
+	(void)state;
+	assert_int_equal(find_argument(optimized, sizeof(optimized) - 1, &call), 0x1018);
+	assert_int_equal(call, 8);
+	assert_int_equal(find_argument(plain, sizeof(plain) - 1, &call), 0xff7);
+	assert_int_equal(call, 10);
+	assert_int_equal(find_argument(fixed, sizeof(fixed) - 1, &call), 0x404080);
+	assert_int_equal(call, 6);
+	/* An element of an array, and the second argument. */
+	assert_int_equal(find_argument(changed, sizeof(changed) - 1, &call), 0);
+	assert_int_equal(find_argument(other, sizeof(other) - 1, &call), 0);
+	/* Cut anywhere before the call is seen. */
+	for (size_t size = 0; size < 11; size++)
+		assert_int_equal(find_argument(plain, size, &call), 0);
+	assert_int_equal(find_argument(plain, SS_ARGUMENT_MAX, &call), 0xff7);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_newborn),
 		cmocka_unit_test(test_restarted_call),
+		cmocka_unit_test(test_next_argument),
 		cmocka_unit_test(test_registers),
 		cmocka_unit_test(test_cure),
 		cmocka_unit_test(test_alternate_stack),
