@@ -11,6 +11,7 @@
  * rwlock	the same, to write
  * pipes	reads from its child		reads from this one
  * chain	see below			wants DIRECTORY/b, which its own child has
+ * foreign	reads its stdin			wants locks[0], which another child has
  *
  * The locks lie in shared memory. Each process says "ready" or lets this one say it, and
  * then waits in wait_next.
@@ -18,11 +19,15 @@
  * chain: thread holds-lock has a mutex and reads from a pipe that only the child can
  * write to; wants-lock waits for that mutex; the main thread reads its stdin. The child's
  * child (processes-c) sleeps in pause.
+ *
+ * foreign: each child is the first process of a pid namespace of its own, where its id is
+ * 1 (which takes root). The other child (processes-c) sleeps in pause.
  */
 #include "target.h"
 
 #include <fcntl.h>
 #include <pthread.h>
+#include <sched.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
@@ -36,6 +41,7 @@ struct shared {
 	pthread_mutex_t mutexes[2];
 	pthread_rwlock_t rwlocks[2];
 	pthread_barrier_t both;
+	pid_t foreign[2];
 };
 
 static struct shared *shared;
@@ -90,7 +96,7 @@ static void take(unsigned number, int file)
 {
 	char byte;
 
-	if (is_kind("mutex") || is_kind("robust"))
+	if (is_kind("mutex") || is_kind("robust") || is_kind("foreign"))
 		pthread_mutex_lock(&shared->mutexes[number]);
 	else if (is_kind("rwlock"))
 		pthread_rwlock_wrlock(&shared->rwlocks[number]);
@@ -145,6 +151,51 @@ TARGET_FRAME static void run_chain(void)
 	TARGET_KEEP();
 }
 
+/* Begins a child with the id 1, by way of one that waits for it. */
+static void begin_foreign(unsigned number)
+{
+	if (fork() != 0)
+		return;
+	die_with_parent("processes-d");
+	if (unshare(CLONE_NEWPID) != 0)
+		target_die("unshare");
+	pid_t child = fork();
+	if (child != 0) {
+		shared->foreign[number] = child;
+		pthread_barrier_wait(&shared->both);
+		for (;;)
+			pause();
+	}
+	die_with_parent(number ? "processes-c" : "processes-b");
+	if (number == 0)
+		wait_next(0, -1);
+	pthread_mutex_lock(&shared->mutexes[0]);
+	pthread_barrier_wait(&shared->both);
+	for (;;)
+		pause();
+}
+
+/* The second child has the lock, and the first one is begun afterwards. */
+static int run_foreign(void)
+{
+	pthread_barrier_t *both = &shared->both;
+	pthread_barrierattr_t attr;
+
+	pthread_barrierattr_init(&attr);
+	pthread_barrierattr_setpshared(&attr, PTHREAD_PROCESS_SHARED);
+	pthread_barrier_destroy(both);
+	pthread_barrier_init(both, &attr, 3);
+	begin_foreign(1);
+	pthread_barrier_wait(both);
+	pthread_barrier_destroy(both);
+	pthread_barrier_init(both, &attr, 2);
+	begin_foreign(0);
+	pthread_barrier_wait(both);
+	printf("child-pid %d\n", shared->foreign[0]);
+	target_wait();
+	return 0;
+}
+
 static void hold_lock(void *arg)
 {
 	char byte;
@@ -179,6 +230,8 @@ int main(int argc, char **argv)
 	make_shared();
 	if (pipe2(pipes[0], O_CLOEXEC) != 0 || pipe2(pipes[1], O_CLOEXEC) != 0)
 		target_die("pipe2");
+	if (is_kind("foreign"))
+		return run_foreign();
 	pid_t child = fork();
 	if (child < 0)
 		target_die("fork");

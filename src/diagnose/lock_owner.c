@@ -58,6 +58,30 @@ static const char *explain_missing(struct ss_snapshot *snapshot, pid_t tid, bool
 	return ss_intern_string(snapshot->strings, text);
 }
 
+/* Whether the lock may be one of processes of other pid namespaces than that of this one,
+   which is not ours. */
+static bool is_foreign(const struct ss_snapshot *snapshot, const struct ss_thread *thread)
+{
+	const struct ss_process *process = &snapshot->process;
+	const struct ss_thread_facts *facts =
+		ss_facts_find_thread(snapshot->facts, thread->tid);
+
+	return facts && facts->lock_shared && process->inner_pid &&
+	       process->inner_pid != process->pid;
+}
+
+/* Each namespace has a thread of that id. */
+static const char *explain_foreign(struct ss_snapshot *snapshot, pid_t tid)
+{
+	char text[160];
+
+	(void)snprintf(text, sizeof(text),
+		       "thread %d took it, of this pid namespace or of another that "
+		       "shares the memory",
+		       tid); /* it fits */
+	return ss_intern_string(snapshot->strings, text);
+}
+
 /* The word that glibc waits on is the id of the thread, in its own structure. What has
    no thread pointer (it was not stopped) is known by the id alone. */
 static const struct ss_thread *find_joined(const struct ss_snapshot *snapshot,
@@ -99,10 +123,14 @@ static const struct ss_thread *find_named(struct ss_snapshot *snapshot,
 					  const struct ss_lock_words *lock,
 					  const char **why)
 {
-	const struct ss_thread *owner = find_inner(snapshot, lock->owner);
 	bool granted = futex->operation == FUTEX_LOCK_PI ||
 		       futex->operation == FUTEX_LOCK_PI2;
 
+	if (is_foreign(snapshot, thread)) {
+		*why = explain_foreign(snapshot, lock->owner);
+		return NULL;
+	}
+	const struct ss_thread *owner = find_inner(snapshot, lock->owner);
 	if (!owner && (lock->shared || !futex->private))
 		owner = find_outside(snapshot, thread, lock->owner);
 	if (!owner || !lives(owner)) {

@@ -7,7 +7,7 @@
 #include "diagnose/descriptor.h"
 #include "diagnose/duration.h"
 
-enum { SHOWN = 8, ITEMS_MAX = 8192 };
+enum { SHOWN = 8 };
 
 /* A descriptor of a set, and what it is watched for. */
 struct item {

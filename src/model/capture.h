@@ -21,6 +21,7 @@ struct ss_area {
 	uint64_t start;
 	uint64_t end;
 	unsigned prot;
+	bool shared;	  /* what is written is seen by others who map it */
 	int32_t module;	  /* index into modules, or -1 */
 	const char *name; /* "[stack]", "//anon", a path; in strings; never NULL */
 };

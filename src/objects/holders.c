@@ -11,13 +11,14 @@
 #include "objects/processes.h"
 
 enum {
-	SCAN_NS = 5 * 1000 * 1000, /* of CPU time: longest look at other processes */
-	LINKS_MAX = 4096,	   /* of one process */
-	LINK_MAX = 256,
+	SCAN_NS = 5 * 1000 * 1000, /* of CPU time: longest look at processes */
+	LINKS_AT_ONCE = 64,	   /* of one process, until the time is looked at */
+	LINK_MAX = 64,		   /* "socket:[...]"; of a path the begin will do */
 };
 
 struct sought {
-	const char *link; /* as the other end's link says; kept by the facts */
+	const char *link; /* as the other end's link says; kept by the facts. NULL: a
+			     named pipe, which is known by its file: it has many paths */
 	mode_t mode;	  /* S_IRUSR, S_IWUSR: one of these; 0: any */
 	struct ss_fd_fact *fact;
 };
@@ -29,7 +30,8 @@ struct search {
 	SS_VECTOR(pid_t) pids; /* of all processes but ours, ascending */
 	struct ss_text text;
 	uint64_t end_ns;
-	bool cut; /* not every process could be looked at */
+	bool named; /* one of the items is a named pipe */
+	bool cut;   /* not every process could be looked at */
 };
 
 static uint64_t spent_ns(void)
@@ -40,16 +42,15 @@ static uint64_t spent_ns(void)
 	return (uint64_t)ts.tv_sec * 1000000000u + (uint64_t)ts.tv_nsec;
 }
 
-/* The other end of what is only read is written to. A named pipe has one link for both,
-   its path. */
+/* The other end of what is only read is written to. */
 static bool describe(struct ss_facts *facts, struct ss_fd_fact *fact, struct sought *ret)
 {
 	char link[48];
 
 	*ret = (struct sought){ .fact = fact };
-	if (fact->kind == SS_FD_PIPE) {
+	if (fact->kind == SS_FD_PIPE && fact->name) {
 		unsigned access = fact->info.flags & O_ACCMODE;
-		ret->link = fact->name;
+		ret->link = fact->name[0] == '/' ? NULL : fact->name;
 		ret->mode = access == O_RDONLY ? S_IWUSR :
 			    access == O_WRONLY ? S_IRUSR :
 						 0;
@@ -77,24 +78,49 @@ static void add_holder(struct search *s, struct ss_fd_fact *fact, pid_t pid)
 		fact->holders[fact->holder_count++] = holder;
 }
 
+/* Without a word to a server: a file system that does not answer must not hold us up. */
+static bool find_named_pipe(int fds, const char *name, struct statx *ret)
+{
+	return statx(fds, name, AT_STATX_DONT_SYNC | AT_NO_AUTOMOUNT,
+		     STATX_TYPE | STATX_INO, ret) == 0 &&
+	       (ret->stx_mode & S_IFMT) == S_IFIFO;
+}
+
+static bool is_file(const struct ss_fd_fact *fact, const struct statx *st)
+{
+	return fact->inode == st->stx_ino &&
+	       fact->device == ((uint64_t)st->stx_dev_major << 32 | st->stx_dev_minor);
+}
+
 static void compare_link(struct search *s, int fds, const char *name, pid_t pid)
 {
 	char link[LINK_MAX];
+	struct statx pipe;
 	struct stat st;
 	ssize_t size = readlinkat(fds, name, link, sizeof(link) - 1);
 
 	if (size <= 0)
 		return;
 	link[size] = '\0';
+	bool named = s->named && link[0] == '/' && find_named_pipe(fds, name, &pipe);
 	for (size_t i = 0; i < s->items.count; i++) {
 		const struct sought *item = &s->items.items[i];
-		if (strcmp(link, item->link) != 0)
+		if (item->link ? strcmp(link, item->link) != 0 :
+				 !named || !is_file(item->fact, &pipe))
 			continue;
 		if (item->mode == 0 ||
 		    (fstatat(fds, name, &st, AT_SYMLINK_NOFOLLOW) == 0 &&
 		     (st.st_mode & item->mode)))
 			add_holder(s, item->fact, pid);
 	}
+}
+
+static bool is_late(struct search *s)
+{
+	bool late = spent_ns() > s->end_ns;
+
+	s->cut |= late;
+	return late;
 }
 
 static void look_at_process(struct search *s, pid_t pid)
@@ -112,10 +138,8 @@ static void look_at_process(struct search *s, pid_t pid)
 	for (const struct dirent *entry; (entry = readdir(dir));) {
 		if (entry->d_name[0] == '.')
 			continue;
-		if (links++ == LINKS_MAX) {
-			s->cut = true;
+		if (++links % LINKS_AT_ONCE == 0 && is_late(s))
 			break;
-		}
 		compare_link(s, dirfd(dir), entry->d_name, pid);
 	}
 	(void)closedir(dir); /* only read from */
@@ -172,10 +196,8 @@ static bool is_done(const struct search *s)
 /* False: it is enough. */
 static bool look_at_next(struct search *s, size_t index)
 {
-	if (spent_ns() > s->end_ns) {
-		s->cut = true;
+	if (is_late(s))
 		return false;
-	}
 	look_at_process(s, s->pids.items[index]);
 	return !is_done(s);
 }
@@ -213,14 +235,14 @@ void ss_holders_find(struct ss_facts *facts, const struct ss_target *target)
 		struct sought *slot = ss_vector_push(&s.items);
 		if (slot)
 			*slot = item;
+		s.named |= slot && !item.link;
 	}
 	if (s.items.count) {
+		s.end_ns = spent_ns() + SCAN_NS;
 		look_at_process(&s, target->pid);
 		forget_found(&s);
 	}
 	if (s.items.count) {
-		s.cut = false;
-		s.end_ns = spent_ns() + SCAN_NS;
 		look_at_others(&s);
 		for (size_t i = 0; i < s.items.count; i++)
 			s.items.items[i].fact->holders_cut |= s.cut;

@@ -11,7 +11,8 @@
 enum {
 	RECORD_MAX = 8 * 1024,
 	MAPS_MAX = 8 << 20,
-	FEW_THREADS = 4, /* of such a process each wait is followed */
+	SEEN_MAX = 16 << 20, /* each 4 MB take some 50 ms */
+	FEW_THREADS = 4,     /* of such a process each wait is followed */
 };
 
 /* Which part of a file lies at an address: zeroes for none. */
@@ -103,6 +104,7 @@ struct sharing {
 	struct object object; /* at that address */
 	pid_t pid;
 	bool is_mapped; /* that object, in that process */
+	size_t seen;	/* bytes of maps that were gone through */
 };
 
 static struct object object_at(struct sharing *sharing, const struct ss_target *target,
@@ -115,9 +117,11 @@ static struct object object_at(struct sharing *sharing, const struct ss_target *
 	sharing->address = address;
 	sharing->object = (struct object){};
 	sharing->pid = 0;
-	if (sharing->maps.size == 0 &&
-	    ss_io_read_path(target->proc_fd, "maps", MAPS_MAX, &sharing->maps) != 0)
+	if (sharing->seen > SEEN_MAX ||
+	    (sharing->maps.size == 0 &&
+	     ss_io_read_path(target->proc_fd, "maps", MAPS_MAX, &sharing->maps) != 0))
 		return sharing->object;
+	sharing->seen += sharing->maps.size;
 	for (const char *at = sharing->maps.bytes;
 	     ss_maps_next(&at, sharing->maps.bytes + sharing->maps.size, &entry);) {
 		if (address >= entry.start && address < entry.end && entry.shared)
@@ -126,15 +130,18 @@ static struct object object_at(struct sharing *sharing, const struct ss_target *
 	return sharing->object;
 }
 
-static bool maps_object(pid_t pid, const struct object *object)
+static bool maps_object(struct sharing *sharing, pid_t pid)
 {
+	const struct object *object = &sharing->object;
 	_cleanup_text_ struct ss_text text = {};
 	struct ss_maps_entry entry;
 	char path[32];
 
 	(void)snprintf(path, sizeof(path), "/proc/%d/maps", pid); /* fits */
-	if (ss_io_read_path(AT_FDCWD, path, MAPS_MAX, &text) != 0)
+	if (sharing->seen > SEEN_MAX ||
+	    ss_io_read_path(AT_FDCWD, path, MAPS_MAX, &text) != 0)
 		return false;
+	sharing->seen += text.size;
 	for (const char *at = text.bytes;
 	     ss_maps_next(&at, text.bytes + text.size, &entry);) {
 		if (entry.shared && entry.device == object->device &&
@@ -147,7 +154,7 @@ static bool maps_object(pid_t pid, const struct object *object)
 static bool is_mapped_in(struct sharing *sharing, pid_t pid)
 {
 	if (sharing->pid != pid)
-		sharing->is_mapped = maps_object(pid, &sharing->object);
+		sharing->is_mapped = maps_object(sharing, pid);
 	sharing->pid = pid;
 	return sharing->is_mapped;
 }

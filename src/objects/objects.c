@@ -10,9 +10,11 @@
 #include "objects/sockets.h"
 
 /* The capture, with its bytes, will be gone. False without memory. */
-static bool add_lock(struct ss_facts *facts, const struct ss_lock_copy *from,
-		     struct ss_thread_facts *thread)
+static bool add_lock(struct ss_facts *facts, const struct ss_capture *capture,
+		     const struct ss_lock_copy *from, struct ss_thread_facts *thread)
 {
+	const struct ss_area *area = ss_capture_find_area(capture, from->address);
+
 	thread->moment = from->moment;
 	if (from->size == 0)
 		return true;
@@ -23,6 +25,7 @@ static bool add_lock(struct ss_facts *facts, const struct ss_lock_copy *from,
 	thread->lock = (struct ss_memory_fact){ .address = from->address,
 						.size = from->size,
 						.bytes = bytes };
+	thread->lock_shared = area && area->shared;
 	return true;
 }
 
@@ -38,7 +41,7 @@ static bool add_threads(struct ss_facts *facts, const struct ss_capture *capture
 		thread->tid = from->tid;
 		thread->state = from->state;
 		thread->call = from->syscall;
-		if (!add_lock(facts, &from->lock, thread))
+		if (!add_lock(facts, capture, &from->lock, thread))
 			return false;
 	}
 	return true;

@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/syscall.h>
 
 #include "model/call.h"
@@ -95,50 +96,37 @@ void ss_processes_follow(struct ss_facts *facts, const struct ss_target *target)
 	}
 }
 
-/* Ranges are compared only where they are counted from the start of the file. */
-static bool range_agrees(const struct ss_thread_facts *thread,
-			 const struct ss_file_lock *lock)
+static struct ss_wanted_lock describe_wanted(pid_t pid, const struct ss_fd_fact *fd,
+					     const struct ss_thread_facts *thread)
 {
+	struct ss_wanted_lock ret = {
+		.pid = pid, .inode = fd->inode, .device = fd->device, .last = UINT64_MAX
+	};
 	struct flock wanted;
 
-	if (thread->call.number != SYS_fcntl ||
-	    thread->memory[2].size != sizeof(struct flock))
-		return true;
-	memcpy(&wanted, thread->memory[2].bytes, sizeof(wanted));
-	if (wanted.l_whence != SEEK_SET || wanted.l_start < 0 || wanted.l_len < 0)
-		return true;
-	uint64_t first = (uint64_t)wanted.l_start;
-	uint64_t last = wanted.l_len ? first + (uint64_t)wanted.l_len - 1 : UINT64_MAX;
-	/* the kernel's end of a range without one is that of its numbers */
-	if (last > INT64_MAX)
-		last = UINT64_MAX;
-	return lock->first == first && (lock->last == last || lock->last >= INT64_MAX);
-}
-
-static bool type_agrees(const struct ss_thread_facts *thread, enum ss_file_lock_type type)
-{
-	if (thread->call.number == SYS_flock)
-		return type == SS_FILE_LOCK_FLOCK;
-	if ((int)thread->call.args[1] == F_OFD_SETLKW)
-		return type == SS_FILE_LOCK_OFD;
-	return type == SS_FILE_LOCK_POSIX;
-}
-
-/* The number of the lock that the thread waits for; 0: it was not found. */
-static uint64_t find_waited(const struct ss_text *text, pid_t pid,
-			    const struct ss_fd_fact *fd,
-			    const struct ss_thread_facts *thread)
-{
-	const char *cursor = text->bytes;
-	struct ss_file_lock lock;
-
-	while (ss_locks_next(&cursor, text->bytes + text->size, &lock)) {
-		if (lock.waits && lock.inode == fd->inode && lock.device == fd->device &&
-		    (lock.pid == pid || lock.pid == -1) &&
-		    type_agrees(thread, lock.type) && range_agrees(thread, &lock))
-			return lock.id;
+	if (thread->call.number == SYS_flock) {
+		ret.type = SS_FILE_LOCK_FLOCK;
+		ret.write = (thread->call.args[1] & LOCK_EX) != 0;
+		ret.ranged = true;
+		return ret;
 	}
-	return 0;
+	ret.type = (int)thread->call.args[1] == F_OFD_SETLKW ? SS_FILE_LOCK_OFD :
+							       SS_FILE_LOCK_POSIX;
+	if (thread->memory[2].size != sizeof(struct flock))
+		return ret;
+	memcpy(&wanted, thread->memory[2].bytes, sizeof(wanted));
+	ret.write = wanted.l_type == F_WRLCK;
+	ret.ranged = wanted.l_whence == SEEK_SET && wanted.l_start >= 0 &&
+		     wanted.l_len >= 0;
+	if (!ret.ranged)
+		return ret;
+	ret.first = (uint64_t)wanted.l_start;
+	if (wanted.l_len)
+		ret.last = ret.first + (uint64_t)wanted.l_len - 1;
+	/* the kernel's end of a range without one is that of its numbers */
+	if (ret.last > INT64_MAX)
+		ret.last = UINT64_MAX;
+	return ret;
 }
 
 static void follow_lock(struct ss_facts *facts, const struct ss_target *target,
@@ -147,19 +135,16 @@ static void follow_lock(struct ss_facts *facts, const struct ss_target *target,
 	_cleanup_text_ struct ss_text text = {};
 	const struct ss_fd_fact *fd =
 		ss_facts_find_fd(facts, (int)(uint32_t)thread->call.args[0]);
-	uint64_t id = fd ? find_waited(locks, target->pid, fd, thread) : 0;
-	const char *cursor = locks->bytes;
 	struct ss_file_lock lock;
 
-	while (id && ss_locks_next(&cursor, locks->bytes + locks->size, &lock)) {
-		if (lock.waits || lock.id != id)
-			continue;
-		thread->holder_known = true;
-		if (lock.pid > 0 &&
-		    !ss_processes_read(facts, lock.pid, &text, &thread->holder))
-			thread->holder = (struct ss_process_fact){ .pid = lock.pid };
+	if (!fd)
 		return;
-	}
+	const struct ss_wanted_lock wanted = describe_wanted(target->pid, fd, thread);
+	if (!ss_locks_find(locks->bytes, locks->size, &wanted, &lock))
+		return;
+	thread->holder_known = true;
+	if (lock.pid > 0 && !ss_processes_read(facts, lock.pid, &text, &thread->holder))
+		thread->holder = (struct ss_process_fact){ .pid = lock.pid };
 }
 
 void ss_processes_follow_locks(struct ss_facts *facts, const struct ss_target *target)

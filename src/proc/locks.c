@@ -89,3 +89,58 @@ bool ss_locks_next(const char **cursor, const char *end, struct ss_file_lock *re
 	}
 	return false;
 }
+
+static bool is_of_kind(const struct ss_file_lock *lock,
+		       const struct ss_wanted_lock *wanted)
+{
+	return lock->inode == wanted->inode && lock->device == wanted->device &&
+	       lock->type == wanted->type;
+}
+
+static bool is_wanted(const struct ss_file_lock *lock,
+		      const struct ss_wanted_lock *wanted)
+{
+	return lock->waits && (lock->pid == wanted->pid || lock->pid == -1) &&
+	       (!wanted->ranged ||
+		(lock->first == wanted->first &&
+		 (lock->last == wanted->last || lock->last >= INT64_MAX)));
+}
+
+static bool excludes(const struct ss_file_lock *lock, const struct ss_wanted_lock *wanted)
+{
+	return !lock->waits && wanted->ranged && (lock->write || wanted->write) &&
+	       lock->first <= wanted->last && lock->last >= wanted->first;
+}
+
+/* The lock with that number, which somebody holds. */
+static bool find_held(const char *text, size_t size, uint64_t id,
+		      struct ss_file_lock *ret)
+{
+	const char *cursor = text;
+
+	while (ss_locks_next(&cursor, text + size, ret)) {
+		if (!ret->waits && ret->id == id)
+			return true;
+	}
+	return false;
+}
+
+bool ss_locks_find(const char *text, size_t size, const struct ss_wanted_lock *wanted,
+		   struct ss_file_lock *ret)
+{
+	const char *cursor = text;
+	struct ss_file_lock lock;
+	unsigned count = 0;
+
+	while (ss_locks_next(&cursor, text + size, &lock)) {
+		if (!is_of_kind(&lock, wanted))
+			continue;
+		if (is_wanted(&lock, wanted))
+			return find_held(text, size, lock.id, ret);
+		if (excludes(&lock, wanted)) {
+			*ret = lock;
+			count++;
+		}
+	}
+	return count == 1 && ret->pid != wanted->pid;
+}

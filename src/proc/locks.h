@@ -28,4 +28,24 @@ struct ss_file_lock {
    parse, and leases and the like, are skipped. False at the end. */
 bool ss_locks_next(const char **cursor, const char *end, struct ss_file_lock *ret);
 
+/* What somebody waits for. */
+struct ss_wanted_lock {
+	pid_t pid;
+	enum ss_file_lock_type type;
+	bool write;
+	uint64_t inode;
+	uint64_t device;
+	bool ranged; /* it is known which part, counted from the start of the file */
+	uint64_t first;
+	uint64_t last; /* as above */
+};
+
+/*
+ * Finds the lock that is in the way: the one that the kernel lists it behind. Where it is
+ * not listed (it was stopped, and is not back yet), the only one that excludes it. False:
+ * there is none, or more than one, or it may be its own.
+ */
+bool ss_locks_find(const char *text, size_t size, const struct ss_wanted_lock *wanted,
+		   struct ss_file_lock *ret);
+
 #endif

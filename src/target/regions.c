@@ -110,6 +110,7 @@ static bool push_area(struct ss_capture *capture, const struct ss_maps_entry *e)
 	*area = (struct ss_area){ .start = e->start,
 				  .end = e->end,
 				  .prot = e->prot,
+				  .shared = e->shared,
 				  .module = -1,
 				  .name = area_name(capture, e) };
 	return area->name != NULL;

@@ -343,22 +343,27 @@ class Deadlocks(EndToEnd):
         self.fail("of %d snapshots %d were not of one moment and show the deadlock" % (
             TORN_TRIES, proven))
 
-    def test_in_a_pid_namespace(self):
-        """The ids in the locks are those of the namespace."""
+    def start_in_namespace(self, *arguments):
         if os.geteuid() != 0:
             self.skipTest("only root makes a pid namespace")
-        path = os.path.join(TARGETS, "deadlock")
         outer = self.start_command(["unshare", "--pid", "--fork", "--kill-child",
-                                     "--mount-proc", path,
-                                    "normal", "2", "1"])
+                                    "--mount-proc", os.path.join(TARGETS, "deadlock"),
+                                    *arguments])
         children = read_text("/proc/%d/task/%d/children" % (outer.pid, outer.pid)).split()
         self.assertEqual(len(children), 1)
         pid = int(children[0])
         wait_until(lambda: reads_stdin(pid), "the target to wait")
-        snapshot = self.snap(pid, mode="stop")
-        self.check(snapshot, ["locker-0", "locker-1"], 1)
-        for thread in snapshot.threads:
-            self.assertNotEqual(thread["tid"], thread["inner_tid"])
+        return pid
+
+    def test_in_a_pid_namespace(self):
+        """The ids in the locks are those of the namespace."""
+        for kind in ("normal", "robust", "shared", "pi"):
+            snapshot = self.snap(self.start_in_namespace(kind, "2", "1"), mode="stop")
+            if kind != "pi":  # the kernel may refuse one of the two
+                self.check(snapshot, ["locker-0", "locker-1"], 1)
+            self.assertTrue(snapshot.thread("behind-0")["wait"]["owner_tid"], kind)
+            for thread in snapshot.threads:
+                self.assertNotEqual(thread["tid"], thread["inner_tid"])
 
     def test_text(self):
         target = self.start("deadlock", "normal", 2, 3)

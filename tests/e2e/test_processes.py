@@ -4,8 +4,11 @@ them are found. targets/processes.c."""
 import json
 import os
 import re
+import resource
 import signal
+import sys
 import tempfile
+import unittest
 
 from harness import EndToEnd, main, read_text, wait_until
 
@@ -101,13 +104,32 @@ class Processes(EndToEnd):
         self.assertTrue(report["threads"][0]["stuck"])
         self.assert_free(first)
 
+    @unittest.skipUnless(os.geteuid() == 0, "only root makes a pid namespace")
+    def test_of_another_pid_namespace(self):
+        """It waits for a lock that thread 1 took, has that id itself, and did not take it."""
+        target = self.start("processes", "foreign", settle=False)
+        pid = target.fact("child-pid")
+        wait_until(lambda: blocked(pid), "it to wait")
+        for mode in ("stop", "no-stop"):
+            snapshot = self.snap(pid, mode=mode)
+            self.assertEqual([thread["inner_tid"] for thread in snapshot.threads], [1])
+            self.assertEqual((snapshot.data["deadlocks"], snapshot.data["circles"]), ([], []))
+            wait = snapshot.threads[0]["wait"]
+            self.assertIsNone(wait["owner_tid"])
+            self.assertRegex(wait["owner_reason"], r"^thread 1 took it, of this pid namespace "
+                             "or of another")
+
     def test_one_that_others_could_end(self):
         """A file lock belongs to a process: another thread of it may let go."""
         first, second, _ = self.begin("several")
         for pid in (first, second):
-            snapshot = self.snap(pid, mode="stop")
-            self.assertEqual(snapshot.data["circles"], [])
-            self.assertRegex(snapshot.thread(pid)["wait"]["text"], "held by ")
+            for _ in range(TRIES):  # until it is back in the kernel's list when that is read
+                snapshot = self.snap(pid, mode="stop")
+                self.assertEqual(snapshot.data["circles"], [])
+                text = snapshot.thread(pid)["wait"]["text"]
+                if "held by " in text:
+                    break
+            self.assertRegex(text, "held by ")
         # of one thread that was asked for nobody knows what the others do
         snapshot = self.snap(first, "-t", first, mode="stop")
         self.assertEqual((len(snapshot.threads), snapshot.data["circles"]), (1, []))
@@ -172,6 +194,59 @@ class Processes(EndToEnd):
             wait_until(lambda: read_text("/proc/%d/comm" % pid) == name + "\n", name)
         wait_until(lambda: blocked(pids[1]), "cat to wait")
         return pids
+
+    def cat(self, script, *words):
+        """What the cat waits for that this shell becomes."""
+        shell = self.start_command([*words, "sh", "-c", "echo ready; " + script])
+        wait_until(lambda: read_text("/proc/%d/comm" % shell.pid) == "cat\n" and
+                   blocked(shell.pid), "cat to wait")
+        path = "/proc/%d/task/%d/children" % (shell.pid, shell.pid)
+        children = [int(word) for word in read_text(path).split()]
+        for pid in children:
+            self.addCleanup(kill, pid)
+        return self.snap(shell.pid, mode="stop").threads[0]["wait"]["text"], children
+
+    def test_named_pipe_by_another_name(self):
+        directory = self.enterContext(tempfile.TemporaryDirectory())
+        one = os.path.join(directory, "o" * 200, "one" * 60)
+        other = os.path.join(directory, "two")
+        os.mkdir(os.path.dirname(one))
+        os.mkfifo(one)
+        os.link(one, other)
+        text, (writer,) = self.cat("sleep 1000 > %s & exec cat %s" % (other, one))
+        self.assertRegex(text, r"^input from fd 3, pipe %s, written by %d \(sleep\)(?:, perhaps "
+                         "others)?$" % (one, writer))
+
+    @unittest.skipUnless(os.geteuid() == 0, "mounting needs root")
+    def test_other_named_pipe_by_the_same_name(self):
+        """In another mount namespace that path is something else."""
+        directory = self.enterContext(tempfile.TemporaryDirectory())
+        path = os.path.join(directory, "pipe")
+        os.mkfifo(path)
+        other = os.open(path, os.O_RDWR)
+        self.addCleanup(os.close, other)
+        text, (writer,) = self.cat(
+            "mount -t tmpfs none %s && mkfifo %s && { sleep 1000 > %s & exec cat %s; }"
+            % (directory, path, path, path), "unshare", "-m")
+        self.assertRegex(text, r"^input from fd 3, pipe %s, written by %d \(sleep\)(?:, perhaps "
+                         "others)?$" % (path, writer))
+
+    def test_more_descriptors_than_are_looked_at(self):
+        """That nobody has the other end open is said where all were looked at."""
+        _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
+        count = min(most - 100, 30000)
+        program = ("import os, resource\n"
+                   "resource.setrlimit(resource.RLIMIT_NOFILE, (%d, %d))\n"
+                   "null = os.open('/dev/null', os.O_RDONLY)\n"
+                   "for _ in range(%d): os.dup(null)\n"
+                   "ends = os.pipe()\n"
+                   "print('ready', flush=True)\n"
+                   "os.read(ends[0], 1)\n" % (most, most, count))
+        target = self.start_command([sys.executable, "-c", program])
+        wait_until(lambda: blocked(target.pid), "it to wait")
+        thread, = self.snap(target.pid, mode="stop").threads
+        self.assertRegex(thread["wait"]["text"], r"^input from fd \d+, pipe(?:, written by this "
+                         r"process(?:, perhaps others)?)?$")
 
     def test_only_child(self):
         shell = self.start_command(["sh", "-c", "echo ready; sleep 1000; :"])

@@ -67,11 +67,66 @@ static void test_bad_lines(void **state)
 	}
 }
 
+static uint64_t find(const char *text, struct ss_wanted_lock wanted)
+{
+	struct ss_file_lock lock;
+
+	wanted.inode = 7;
+	wanted.device = (uint64_t)8 << 32 | 1;
+	return ss_locks_find(text, strlen(text), &wanted, &lock) ? lock.id : 0;
+}
+
+static void test_find(void **state)
+{
+	static const char flock[] = "1: FLOCK  ADVISORY  WRITE 10 08:01:7 0 EOF\n"
+				    "1: -> FLOCK  ADVISORY  WRITE 11 08:01:7 0 EOF\n"
+				    "2: FLOCK  ADVISORY  WRITE 12 08:01:8 0 EOF\n";
+	static const char parts[] = "1: POSIX  ADVISORY  WRITE 10 08:01:7 0 9\n"
+				    "2: POSIX  ADVISORY  READ 12 08:01:7 20 29\n"
+				    "3: POSIX  ADVISORY  WRITE 12 08:01:7 40 EOF\n"
+				    "3: -> POSIX  ADVISORY  WRITE 13 08:01:7 30 49\n"
+				    "4: FLOCK  ADVISORY  WRITE 10 08:01:7 0 EOF\n";
+	struct ss_wanted_lock wanted = {
+		.pid = 11, .type = SS_FILE_LOCK_FLOCK, .ranged = true, .last = UINT64_MAX
+	};
+
+	(void)state;
+	assert_int_equal(find(flock, wanted), 1);
+	/* Not listed: it was stopped. Its own may be what it wants to change. */
+	wanted.pid = 14;
+	assert_int_equal(find(flock, wanted), 1);
+	wanted.pid = 10;
+	assert_int_equal(find(flock, wanted), 0);
+	wanted = (struct ss_wanted_lock){ .pid = 13,
+					  .type = SS_FILE_LOCK_POSIX,
+					  .write = true,
+					  .ranged = true,
+					  .first = 30,
+					  .last = 49 };
+	assert_int_equal(find(parts, wanted), 3);
+	wanted.pid = 14;
+	assert_int_equal(find(parts, wanted), 3);
+	wanted.last = 39;
+	assert_int_equal(find(parts, wanted), 0);
+	/* Two of them; of readers none is in the way; of an unknown part nobody knows. */
+	wanted.first = 25;
+	wanted.last = 45;
+	assert_int_equal(find(parts, wanted), 0);
+	wanted.last = 35;
+	assert_int_equal(find(parts, wanted), 2);
+	wanted.write = false;
+	assert_int_equal(find(parts, wanted), 0);
+	wanted.write = true;
+	wanted.ranged = false;
+	assert_int_equal(find(parts, wanted), 0);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_lines),
 		cmocka_unit_test(test_bad_lines),
+		cmocka_unit_test(test_find),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
