@@ -73,6 +73,8 @@ struct ss_decoder {
 		size_t count;
 		size_t capacity;
 	} list, made;
+	uint64_t ticks_read;	   /* since ever, also over again */
+	SS_VECTOR(uint64_t) ticks; /* by thread: how many they were at its last sample */
 };
 
 struct ss_recording {

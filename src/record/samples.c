@@ -14,6 +14,7 @@ void ss_decoder_deinit(struct ss_decoder *decoder)
 {
 	ss_vector_free(&decoder->list);
 	ss_vector_free(&decoder->made);
+	ss_vector_free(&decoder->ticks);
 }
 
 bool ss_samples_read_head(struct ss_cursor *cursor, struct ss_samples_head *ret)
@@ -73,6 +74,7 @@ static void begin_tick(struct ss_decoder *decoder, unsigned flags)
 	decoder->at.failed |= decoder->ticks_left == 0;
 	decoder->ticks_left -= decoder->ticks_left > 0;
 	s->tick++;
+	decoder->ticks_read++;
 	s->monotonic_ns += ss_cursor_number(&decoder->at);
 	if (flags & SS_TICK_WALL)
 		decoder->distance = (int64_t)((uint64_t)decoder->distance +
@@ -107,6 +109,20 @@ static void read_fields(struct ss_decoder *decoder, unsigned flags,
 		entry->call = ss_cursor_index(c, segment->calls.count + 1);
 }
 
+/* A thread has one sample in a tick. */
+static enum ss_chunk_result mark_thread(struct ss_decoder *decoder, uint32_t thread)
+{
+	while (thread >= decoder->ticks.count) {
+		if (!ss_vector_push(&decoder->ticks))
+			return SS_CHUNK_NO_MEMORY;
+	}
+	uint64_t *last = &decoder->ticks.items[thread];
+	if (*last == decoder->ticks_read)
+		return SS_CHUNK_DAMAGED;
+	*last = decoder->ticks_read;
+	return SS_CHUNK_OK;
+}
+
 /* Hands a sample out, and puts it into the list of the next tick. */
 static enum ss_chunk_result emit(struct ss_decoder *decoder,
 				 const struct ss_read_entry *entry, uint64_t cpu_us,
@@ -116,6 +132,9 @@ static enum ss_chunk_result emit(struct ss_decoder *decoder,
 
 	if (decoder->samples_left == 0 || decoder->made.count >= SS_THREADS_MAX)
 		return SS_CHUNK_DAMAGED;
+	enum ss_chunk_result marked = mark_thread(decoder, entry->thread);
+	if (marked != SS_CHUNK_OK)
+		return marked;
 	slot = ss_vector_push(&decoder->made);
 	if (!slot)
 		return SS_CHUNK_NO_MEMORY;

@@ -86,11 +86,11 @@ static char *place_name(const struct ss_load_frames *frames, const struct ss_fra
 	if (!out)
 		return NULL;
 	if (!frame->module && frame->area) /* in which place of it is not recorded */
-		ss_label_write_module(frame, NULL, out);
+		ss_label_write_module(frame, &ss_escape_later, out);
 	else if (raw)
-		ss_label_write_raw(frame, NULL, out);
+		ss_label_write_raw(frame, &ss_escape_later, out);
 	else
-		ss_label_write_place(frame, NULL, out);
+		ss_label_write_place(frame, &ss_escape_later, out);
 	if (fclose(out) == 0)
 		return text;
 	free(text);

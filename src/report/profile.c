@@ -21,6 +21,7 @@ struct ss_profile *ss_profile_new(void)
 
 	if (!profile)
 		return NULL;
+	profile->module_keys.key_size = sizeof(struct ss_profile_module);
 	profile->functions.key_size = sizeof(struct ss_profile_function);
 	profile->frames.key_size = sizeof(struct ss_profile_frame);
 	profile->calls.key_size = sizeof(struct ss_profile_call);
@@ -46,6 +47,7 @@ void ss_profile_free(struct ss_profile *profile)
 	ss_vector_free(&profile->links);
 	ss_vector_free(&profile->notes);
 	ss_vector_free(&profile->node_of);
+	ss_numbering_deinit(&profile->module_keys);
 	ss_numbering_deinit(&profile->functions);
 	ss_numbering_deinit(&profile->frames);
 	ss_numbering_deinit(&profile->calls);
@@ -59,30 +61,29 @@ const char *ss_profile_text(struct ss_profile *profile, const char *text)
 	return text ? ss_intern_string(profile->strings, text) : NULL;
 }
 
-static bool same_text(const char *a, const char *b)
-{
-	return a == b || (a && b && strcmp(a, b) == 0);
-}
-
+/* One build is one module, wherever it lies, if its file was found. */
 uint32_t ss_profile_module(struct ss_profile *profile, const char *path,
 			   const char *build_id, const char *problem)
 {
-	struct ss_profile_module *module;
+	const struct ss_profile_module module = {
+		.path = ss_profile_text(profile, path),
+		.build_id = ss_profile_text(profile, build_id),
+		.problem = ss_profile_text(profile, problem),
+	};
+	struct ss_profile_module key = module;
 
-	for (size_t i = 0; i < profile->modules.count; i++) {
-		module = &profile->modules.items[i];
-		if (same_text(module->build_id, build_id) &&
-		    same_text(module->problem, problem) &&
-		    ((build_id && !problem) || same_text(module->path, path)))
-			return (uint32_t)i;
-	}
-	module = ss_vector_push(&profile->modules);
-	if (!module)
+	if (!module.path)
 		return SS_NUMBER_NOT;
-	module->path = ss_profile_text(profile, path);
-	module->build_id = ss_profile_text(profile, build_id);
-	module->problem = ss_profile_text(profile, problem);
-	return module->path ? (uint32_t)profile->modules.count - 1 : SS_NUMBER_NOT;
+	if (build_id && !problem)
+		key.path = NULL;
+	uint32_t number = ss_numbering_get(&profile->module_keys, &key);
+	if (number == SS_NUMBER_NOT || number < profile->modules.count)
+		return number;
+	struct ss_profile_module *slot = ss_vector_push(&profile->modules);
+	if (!slot)
+		return SS_NUMBER_NOT;
+	*slot = module;
+	return number;
 }
 
 uint32_t ss_profile_function(struct ss_profile *profile, const char *name,

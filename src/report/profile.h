@@ -121,6 +121,7 @@ struct ss_profile {
 	SS_VECTOR(struct ss_profile_process) processes;
 	SS_VECTOR(struct ss_profile_thread) threads;
 	SS_VECTOR(struct ss_profile_module) modules;
+	struct ss_numbering module_keys; /* what tells them apart: ss_profile_module */
 	SS_VECTOR(struct ss_profile_lifetime) lifetimes;
 	SS_VECTOR(struct ss_profile_wait) waits;
 	SS_VECTOR(struct ss_profile_link) links;

@@ -66,12 +66,14 @@ static const char *substitute(const struct ss_substitution *substitution, char c
 	return found ? substitution->to + (found - substitution->from) : NULL;
 }
 
+const struct ss_substitution ss_escape_later = { "", "" };
+
 void ss_escape_write(const char *text, const struct ss_substitution *substitution,
 		     FILE *out)
 {
 	const unsigned char *at = (const unsigned char *)text;
 
-	if (!substitution && plain(at)) {
+	if (substitution == &ss_escape_later || (!substitution && plain(at))) {
 		(void)fputs_unlocked(text, out); /* ferror() is asked at the end */
 		return;
 	}

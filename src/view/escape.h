@@ -16,7 +16,11 @@ struct ss_substitution {
 	const char *to;
 };
 
-/* Writes text escaped. substitution may be NULL; it is applied first. */
+/* Text that is escaped later, when it is written to where it is shown. */
+extern const struct ss_substitution ss_escape_later;
+
+/* Writes text escaped. substitution may be NULL; it is applied first. With
+   &ss_escape_later it stays as it is. */
 void ss_escape_write(const char *text, const struct ss_substitution *substitution,
 		     FILE *out);
 

@@ -5,6 +5,7 @@ import gzip
 import json
 import os
 import re
+import resource
 import subprocess
 import sys
 
@@ -596,6 +597,46 @@ class Bad(ReportTest):
         self.report("-f", "pprof", "-o", packed, path, status=(1,))
         self.assertIn(b"alert(1)", gzip.decompress(open(packed, "rb").read()))
         Pprof(packed)
+
+    def test_odd_names_of_files(self):
+        """Where there is no symbol the module's name is escaped once, and said once."""
+        d = Description()
+        module = d.module(d.process(), b"/lib/a\\b\x01\xff.so", "abcdef")
+        d.tick()
+        d.sample(d.thread(0, 1, "main"), d.stack((module, 0x10)), "R")
+        path = d.write(self.path("backslash.ss"))
+        text = self.report("-f", "text", path, status=(1,)).stdout.decode()
+        self.assertRegex(text, r"(?m) a\\\\b\\x01\\xff\.so\+0x10 \[abcdef\]$")
+        self.assertIn("a\\\\b\\x01\\xff.so+0x10", self.report("-f", "folded", path, status=(1,))
+                      .stdout.decode())
+        data = json.loads(self.report("-f", "json", path, status=(1,)).stdout)
+        self.assertEqual([frame["name"] for frame in data["frames"]],
+                         ["a\\b\x01\\xff.so+0x10 [abcdef]"])
+
+    def test_a_thread_twice_at_one_tick(self):
+        d = Description()
+        d.process()
+        d.module(0, "/lib/a.so", "abcdef")
+        d.tick()
+        d.sample(d.thread(0, 1, "main"), d.stack((0, 0x10)), "R")
+        d.sample(0, 0, "R")
+        result = self.report("-f", "html", d.write(self.path("twice.ss")), status=(1, 2))
+        self.assertIn(b"samples in it cannot be read any more", result.stderr)
+
+    def test_many_modules(self):
+        """Each is looked for among all: one after the other that would take minutes."""
+        d = Description()
+        process = d.process()
+        d.tick()
+        for i in range(100000):
+            d.module(process, "/lib/%d" % i, "%040x" % i)
+        d.sample(d.thread(process, 1, "main"), d.stack((99999, 0x10)), "R")
+        path = d.write(self.path("modules.ss"))
+
+        def limit():
+            resource.setrlimit(resource.RLIMIT_CPU, (30, 30))
+        data = json.loads(self.report("-f", "json", path, status=(1,), preexec_fn=limit).stdout)
+        self.assertEqual(len(data["modules"]), 100000)
 
     def test_odd_values(self):
         """Whole and sound, and nothing in it makes sense: every format gets through."""
