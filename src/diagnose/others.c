@@ -166,7 +166,7 @@ static void write_holder(struct ss_diagnosis *d)
 	d->wait->owner_reason = d->facts->holder_known ?
 					"it belongs to an open file, or to a process "
 					"that cannot be seen from here" :
-					"the lock is not in /proc/locks";
+					"the lock was not found in /proc/locks";
 	ss_words_add(&d->text, ", owner unknown: %s", d->wait->owner_reason);
 }
 

@@ -12,6 +12,7 @@
 enum {
 	RECORD_MAX = 8 * 1024,
 	LOCKS_TEXT_MAX = 4 << 20,
+	LOCKS_SEEN_MAX = 64 << 20, /* of all threads that wait for one: some 0.3 s */
 	CHILDREN_MAX = 64,
 	PARENTS_MAX = 256, /* threads that are asked for their children */
 };
@@ -150,6 +151,7 @@ static void follow_lock(struct ss_facts *facts, const struct ss_target *target,
 void ss_processes_follow_locks(struct ss_facts *facts, const struct ss_target *target)
 {
 	_cleanup_text_ struct ss_text locks = {};
+	size_t seen = 0;
 
 	for (size_t i = 0; i < facts->threads.count; i++) {
 		struct ss_thread_facts *thread = &facts->threads.items[i];
@@ -158,6 +160,9 @@ void ss_processes_follow_locks(struct ss_facts *facts, const struct ss_target *t
 			continue;
 		if (locks.size == 0 &&
 		    ss_io_read_path(AT_FDCWD, "/proc/locks", LOCKS_TEXT_MAX, &locks) != 0)
+			return;
+		seen += locks.size;
+		if (seen > LOCKS_SEEN_MAX)
 			return;
 		follow_lock(facts, target, &locks, thread);
 	}

@@ -67,7 +67,8 @@ static void files_open(struct files *files, const struct ss_session *session,
 		files->own = ss_debugfile_fetch_module(session, module);
 }
 
-/* A stripped module names what it exports, and perhaps more in .gnu_debugdata. */
+/* A stripped module names what it exports, and perhaps more in .gnu_debugdata, or for the
+   runtime of Go. */
 static void add_exported(struct ss_symtab *symtab, const struct files *files)
 {
 	_cleanup_(ss_elf_cleanup) struct ss_elf *embedded = NULL;
@@ -76,6 +77,7 @@ static void add_exported(struct ss_symtab *symtab, const struct files *files)
 		return;
 	if (!ss_symtab_add(symtab, files->own, SHT_DYNSYM))
 		(void)ss_symtab_add_dynamic(symtab, files->own, files->module->pub.base);
+	(void)ss_symtab_add_go(symtab, files->own);
 	embedded = ss_debugfile_embedded(files->own);
 	if (!embedded || !ss_symtab_add(symtab, embedded, SHT_SYMTAB))
 		ss_symtab_set_partial(symtab);

@@ -4,10 +4,11 @@
 #include <string.h>
 
 #include "base/vector.h"
+#include "symbolize/go_table.h"
 #include "symbolize/segments.h"
 #include "symbolize/tables.h"
 
-enum { TABLES_MAX = 2 };
+enum { TABLES_MAX = 3 };
 
 struct entry {
 	uint64_t start;
@@ -142,6 +143,13 @@ size_t ss_symtab_add(struct ss_symtab *symtab, const struct ss_elf *elf, uint32_
 	_cleanup_table_ struct ss_table table = {};
 
 	return ss_table_read(elf, type, &table) ? add_table(symtab, elf, &table) : 0;
+}
+
+size_t ss_symtab_add_go(struct ss_symtab *symtab, const struct ss_elf *elf)
+{
+	_cleanup_table_ struct ss_table table = {};
+
+	return ss_go_table_read(elf, &table) ? add_table(symtab, elf, &table) : 0;
 }
 
 size_t ss_symtab_add_dynamic(struct ss_symtab *symtab, const struct ss_elf *elf,

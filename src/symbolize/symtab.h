@@ -34,9 +34,12 @@ struct ss_symtab *ss_symtab_new(void);
 void ss_symtab_free(struct ss_symtab *symtab);
 
 /* Adds the table of this section type (SHT_SYMTAB, SHT_DYNSYM); the number of symbols
-   that were of use. Tables that were added first win. At most two tables; the index
+   that were of use. Tables that were added first win. At most three tables; the index
    keeps copies and elf may go. */
 size_t ss_symtab_add(struct ss_symtab *symtab, const struct ss_elf *elf, uint32_t type);
+
+/* The same for the functions of a Go program, as its runtime knows them. */
+size_t ss_symtab_add_go(struct ss_symtab *symtab, const struct ss_elf *elf);
 
 /* The same for the dynamic symbols of an image without section headers, of which the
    lowest segment lay at base. */

@@ -171,6 +171,37 @@ class Node(Real):
         self.assertGreater(depths[-2], 40)
 
 
+class Go(EndToEnd):
+    def test_stripped(self):
+        """Its runtime has names for its functions where there is no symbol table."""
+        fzf = shutil.which("fzf")
+        if not fzf:
+            self.skipTest("fzf is missing: install fzf")
+        process = subprocess.Popen([fzf, "--filter", "x"], stdin=subprocess.PIPE,
+                                   stdout=subprocess.DEVNULL)
+        self.addCleanup(process.wait)
+        self.addCleanup(process.kill)
+        self.addCleanup(process.stdin.close)
+
+        found = []
+
+        def reads():
+            snapshot = self.snap(process.pid, mode="stop", status=(0, 1))
+            found[:] = [thread for thread in snapshot.threads if thread["wait"] and
+                        thread["wait"]["text"].startswith("input from fd 0, pipe")]
+            return found
+        wait_until(reads, "it to read")
+        reader, = found
+        names = [frame["symbol"] for frame in reader["frames"]]
+        for name in ("syscall.Syscall", "internal/poll.(*FD).Read", "os.(*File).Read",
+                     "bufio.(*Reader).ReadSlice", "runtime.goexit"):
+            self.assertIn(name, names)
+        self.assertNotIn(None, names)
+        order = [names.index(name) for name in ("syscall.Syscall", "os.(*File).Read",
+                                                "runtime.goexit")]
+        self.assertEqual((order, names[-1]), (sorted(order), "runtime.goexit"))
+
+
 class MariaDb(MariaDbServer, Real):
     CONNECTIONS = 200
 

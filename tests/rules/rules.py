@@ -81,7 +81,7 @@ GROWING_ROOMS = {"arch": (1, 8), "view": (2, 24), "report": (2, 24), "cli": (2, 
 # a file format has many small parts, each written and read. The model has a file for each
 # kind of data that travels.
 LARGER_ROOMS = {"model": (2, 9), "capture": (2, 16), "diagnose": (2, 20), "objects": (2, 10),
-                "record": (2, 28), "symbolize": (2, 13), "target": (2, 12),
+                "record": (2, 28), "symbolize": (2, 14), "target": (2, 12),
                 "unwind": (2, 13)}
 
 PROCESSOR = re.compile(r"^[ \t]*#[ \t]*(?:el)?if.*\b(__x86_64\w*|__amd64\w*|__i386\w*|i386|"

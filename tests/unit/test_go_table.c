@@ -1,0 +1,224 @@
+/*
+ * The function tables of Go, made by hand in each of their layouts: three functions, of
+ * which the last one has a name beyond the names.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "symbolize/symtab.h"
+
+enum { TEXT = 0x401000, TABLE = 0x500000, NAMES = 0x100, PAIRS = 0x200, SIZE = 0x400 };
+enum { NONE, GO_TABLE, SECTION_NAMES, RELOCATIONS, SECTIONS };
+
+static const char section_names[] = "\0.gopclntab\0.data.rel.ro.gopclntab\0.shstrtab";
+
+struct image {
+	Elf64_Ehdr header;
+	Elf64_Shdr sections[SECTIONS];
+	Elf64_Rela relocations[2];
+	char names[sizeof(section_names)];
+	uint8_t table[SIZE];
+};
+
+static void put(struct image *image, size_t offset, uint64_t value, size_t size)
+{
+	memcpy(image->table + offset, &value, size);
+}
+
+static void begin(struct image *image, uint32_t magic)
+{
+	*image = (struct image){ .header = { .e_type = ET_EXEC,
+					     .e_machine = EM_X86_64,
+					     .e_shoff = offsetof(struct image, sections),
+					     .e_shentsize = sizeof(Elf64_Shdr),
+					     .e_shnum = SECTIONS,
+					     .e_shstrndx = SECTION_NAMES } };
+	memcpy(image->header.e_ident, ELFMAG, SELFMAG);
+	image->header.e_ident[EI_CLASS] = ELFCLASS64;
+	image->header.e_ident[EI_DATA] = ELFDATA2LSB;
+	image->sections[GO_TABLE] =
+		(Elf64_Shdr){ .sh_name = 1,
+			      .sh_type = SHT_PROGBITS,
+			      .sh_addr = TABLE,
+			      .sh_offset = offsetof(struct image, table),
+			      .sh_size = SIZE };
+	image->sections[SECTION_NAMES] =
+		(Elf64_Shdr){ .sh_type = SHT_STRTAB,
+			      .sh_offset = offsetof(struct image, names),
+			      .sh_size = sizeof(section_names) };
+	memcpy(image->names, section_names, sizeof(section_names));
+	put(image, 0, magic, 4);
+	put(image, 6, 1, 1);
+	put(image, 7, 8, 1);
+	put(image, 8, 3, 8);
+	memcpy(image->table + NAMES, "main.main\0runtime.goexit", 25);
+}
+
+/* Entries and offsets have size bytes; base: what offsets count from. */
+static void put_functions(struct image *image, size_t pairs, size_t size, uint64_t text,
+			  size_t base, uint32_t names)
+{
+	static const uint64_t starts[] = { 0x10, 0x40, 0x80, 0xc0 };
+	static const uint32_t name_offsets[] = { 0, 10, 0x100000 };
+
+	for (size_t i = 0; i < 4; i++) {
+		size_t function = PAIRS + 0x80 + i * 0x20;
+		put(image, pairs + i * 2 * size, text + starts[i], size);
+		if (i == 3)
+			break;
+		put(image, pairs + (i * 2 + 1) * size, function - base, size);
+		put(image, function, text + starts[i], size);
+		put(image, function + size, names + name_offsets[i], 4);
+	}
+}
+
+static struct ss_symtab *build(const struct image *image)
+{
+	_cleanup_(ss_elf_cleanup) struct ss_elf *elf =
+		ss_elf_from_memory(image, sizeof(*image));
+	struct ss_symtab *symtab = ss_symtab_new();
+
+	assert_non_null(elf);
+	assert_non_null(symtab);
+	(void)ss_symtab_add_go(symtab, elf);
+	assert_true(ss_symtab_build(symtab));
+	return symtab;
+}
+
+static void assert_name(const struct ss_symtab *symtab, uint64_t address,
+			const char *wanted)
+{
+	struct ss_symbol symbol;
+
+	if (!wanted) {
+		assert_false(ss_symtab_find(symtab, address, &symbol));
+		return;
+	}
+	assert_true(ss_symtab_find(symtab, address, &symbol));
+	assert_string_equal(symbol.name, wanted);
+}
+
+static void check(const struct image *image)
+{
+	_cleanup_(ss_symtab_cleanup) struct ss_symtab *symtab = build(image);
+
+	assert_int_equal(ss_symtab_count(symtab), 2);
+	assert_name(symtab, TEXT + 0xf, NULL);
+	assert_name(symtab, TEXT + 0x10, "main.main");
+	assert_name(symtab, TEXT + 0x3f, "main.main");
+	assert_name(symtab, TEXT + 0x40, "runtime.goexit");
+	assert_name(symtab, TEXT + 0x80, NULL);
+	assert_name(symtab, TEXT + 0xc0, NULL);
+}
+
+static void check_none(const struct image *image)
+{
+	_cleanup_(ss_symtab_cleanup) struct ss_symtab *symtab = build(image);
+
+	assert_int_equal(ss_symtab_count(symtab), 0);
+}
+
+static void make_1_2(struct image *image)
+{
+	begin(image, 0xfffffffb);
+	put_functions(image, 16, 8, TEXT, 0, NAMES);
+}
+
+static void make_1_16(struct image *image)
+{
+	begin(image, 0xfffffffa);
+	put(image, 24, NAMES, 8);
+	put(image, 32, PAIRS, 8);
+	put(image, 56, PAIRS, 8);
+	put_functions(image, PAIRS, 8, TEXT, PAIRS, 0);
+}
+
+static void make_1_18(struct image *image, uint32_t magic)
+{
+	begin(image, magic);
+	put(image, 24, TEXT, 8);
+	put(image, 32, NAMES, 8);
+	put(image, 40, PAIRS, 8);
+	put(image, 64, PAIRS, 8);
+	put_functions(image, PAIRS, 4, 0, PAIRS, 0);
+}
+
+static void test_layouts(void **state)
+{
+	struct image image;
+
+	(void)state;
+	make_1_2(&image);
+	check(&image);
+	make_1_16(&image);
+	check(&image);
+	make_1_18(&image, 0xfffffff0);
+	check(&image);
+	make_1_18(&image, 0xfffffff1);
+	check(&image);
+}
+
+/* Where the text begins is put there by the loader. */
+static void test_position_independent(void **state)
+{
+	struct image image;
+
+	(void)state;
+	make_1_18(&image, 0xfffffff1);
+	put(&image, 24, 0, 8);
+	check_none(&image);
+	image.sections[GO_TABLE].sh_name = 12;
+	image.sections[RELOCATIONS] =
+		(Elf64_Shdr){ .sh_type = SHT_RELA,
+			      .sh_offset = offsetof(struct image, relocations),
+			      .sh_size = sizeof(image.relocations),
+			      .sh_entsize = sizeof(Elf64_Rela) };
+	image.relocations[1] = (Elf64_Rela){ .r_offset = TABLE + 24, .r_addend = TEXT };
+	check(&image);
+}
+
+/* Whatever a byte of it says, nothing is read beyond it. */
+static void test_hostile(void **state)
+{
+	static const uint8_t values[] = { 0, 1, 0x7f, 0x80, 0xff };
+	struct image image;
+
+	(void)state;
+	make_1_18(&image, 0xffffffff);
+	check_none(&image);
+	for (size_t i = 0; i < PAIRS + 0x100; i++) {
+		for (size_t j = 0; j < sizeof(values); j++) {
+			for (unsigned layout = 0; layout < 3; layout++) {
+				if (layout == 0)
+					make_1_2(&image);
+				else if (layout == 1)
+					make_1_16(&image);
+				else
+					make_1_18(&image, 0xfffffff0);
+				image.table[i] = values[j];
+				ss_symtab_free(build(&image));
+			}
+		}
+	}
+	for (size_t size = 0; size < SIZE; size++) {
+		make_1_18(&image, 0xfffffff0);
+		image.sections[GO_TABLE].sh_size = size;
+		ss_symtab_free(build(&image));
+	}
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_layouts),
+		cmocka_unit_test(test_position_independent),
+		cmocka_unit_test(test_hostile),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
