@@ -54,6 +54,10 @@ bool ss_arch_is_blocked(const ss_kernel_regs *kernel);
 /* Whether the thread has just been made, by clone(2) or the like, and has not run yet. */
 bool ss_arch_is_newborn(const ss_kernel_regs *kernel);
 
+/* Whether these are the registers of a thread that the kernel made for itself within the
+   process: it has never been outside of the kernel. */
+bool ss_arch_is_worker(const ss_kernel_regs *kernel);
+
 /* What thread-local storage is reached by: the pthread_t of glibc and musl. */
 uint64_t ss_arch_thread_pointer(const ss_kernel_regs *kernel);
 

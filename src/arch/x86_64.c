@@ -61,6 +61,11 @@ void ss_arch_regs(const ss_kernel_regs *k, struct ss_regs *ret)
 	ret->valid = (UINT64_C(1) << REG_COUNT) - 1;
 }
 
+bool ss_arch_is_worker(const ss_kernel_regs *kernel)
+{
+	return kernel->rip == 0 && kernel->rsp == 0;
+}
+
 uint64_t ss_arch_thread_pointer(const ss_kernel_regs *k)
 {
 	return k->fs_base;

@@ -211,7 +211,7 @@ static void take_turns(struct ss_attempt *a)
 {
 	freeze_and_copy(a);
 	for (int turn = 1; ss_observe_check(a->target, &a->tasks) > 0; turn++) {
-		bool all = turn < TURNS;
+		bool all = turn < TURNS && a->options->mode == SS_MODE_AUTO;
 		if (all) {
 			find_lively(a, turn);
 			forget_copies(a);

@@ -33,6 +33,8 @@ static void identify(const struct ss_target *target, struct ss_task *task,
 
 	bool blocked = ss_arch_is_blocked(&task->kernel);
 
+	if (task->phase == SS_TASK_RELEASED && ss_arch_is_worker(&task->kernel))
+		task->phase = SS_TASK_WORKER;
 	if (task->phase == SS_TASK_RELEASED && task->state == 'R' && blocked)
 		task->state = 'S';
 	if (task->phase != SS_TASK_RELEASED || task->state != '?')
@@ -86,8 +88,10 @@ void ss_observe_kernel(const struct ss_capture *capture, const struct ss_target 
 	for (size_t i = 0; i < tasks->items.count; i++) {
 		struct ss_task *task = &tasks->items.items[i];
 		bool denied = task->phase == SS_TASK_DENIED;
-		if (!denied && (task->state != 'D' || task->phase == SS_TASK_GONE ||
-				task->phase == SS_TASK_UNWANTED))
+		bool worker = task->phase == SS_TASK_WORKER;
+		if (!denied && !worker &&
+		    (task->state != 'D' || task->phase == SS_TASK_GONE ||
+		     task->phase == SS_TASK_UNWANTED))
 			continue;
 		task->wchan =
 			read_kernel_text(capture, target, task->tid, "wchan", &text);

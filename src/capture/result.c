@@ -11,7 +11,8 @@ static enum ss_end end_of(const struct ss_task *task)
 
 	switch (task->phase) {
 	case SS_TASK_ZOMBIE:
-		return SS_END_ROOT; /* whole: it has no stack any more */
+	case SS_TASK_WORKER:
+		return SS_END_ROOT; /* whole: it has no stack (any more) */
 	case SS_TASK_RELEASED:
 		if (copied || task->live)
 			return SS_END_ROOT;
@@ -38,6 +39,10 @@ static const char *reason_of(const struct ss_task *task)
 	switch (task->phase) {
 	case SS_TASK_ZOMBIE:
 		return "has ended (pthread_exit), and stays listed until the others end";
+	case SS_TASK_WORKER:
+		return "a worker of the kernel (for io_uring or vhost), which runs no "
+		       "code "
+		       "of the program";
 	case SS_TASK_GONE:
 		return "ended while it was looked at";
 	case SS_TASK_RELEASED:
@@ -66,6 +71,11 @@ static void fill_registers(struct ss_capture_thread *thread, const struct ss_tas
 	}
 }
 
+static bool has_no_stack(const struct ss_task *task)
+{
+	return task->phase == SS_TASK_ZOMBIE || task->phase == SS_TASK_WORKER;
+}
+
 static void fill_thread(struct ss_capture_thread *thread, struct ss_task *task,
 			const char *reason)
 {
@@ -78,7 +88,8 @@ static void fill_thread(struct ss_capture_thread *thread, struct ss_task *task,
 		.wchan = task->wchan,
 		.kernel_stack = task->kernel_stack,
 		.consistent = task->phase == SS_TASK_RELEASED || task->consistent ||
-			      task->phase == SS_TASK_ZOMBIE,
+			      has_no_stack(task),
+		.worker = task->phase == SS_TASK_WORKER,
 		.live = take_ptr(task->live),
 		.live_count = task->live_count,
 		.live_end = task->live_end,
@@ -175,8 +186,7 @@ static void read_inner_ids(struct ss_capture *capture, const struct ss_target *t
 /* Stopped with the others, or still as long as they were. */
 static bool is_of_the_moment(const struct ss_task *task)
 {
-	return task->phase == SS_TASK_RELEASED || task->phase == SS_TASK_ZOMBIE ||
-	       task->steady;
+	return task->phase == SS_TASK_RELEASED || has_no_stack(task) || task->steady;
 }
 
 static void sum_up(struct ss_capture *capture, const struct ss_task_list *tasks,

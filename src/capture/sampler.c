@@ -259,6 +259,7 @@ static void note_tasks(struct ss_sampler *sampler)
 		if (task->steady)
 			thread->run_count = task->run_count;
 		thread->settled = task->steady || task->phase == SS_TASK_ZOMBIE ||
+				  task->phase == SS_TASK_WORKER ||
 				  (thread->unwanted && task->state != 'R');
 	}
 }

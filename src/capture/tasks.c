@@ -2,8 +2,11 @@
 
 #include <errno.h>
 #include <string.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
+
+#include "model/call.h"
 
 enum { DIRECTORY_BYTES = 256 * 1024 };
 
@@ -150,15 +153,49 @@ static void read_call(struct ss_task *task, const struct ss_target *target,
 			(struct ss_syscall_text){ .kind = SS_SYSCALL_NONE, .number = -1 };
 }
 
+/*
+ * Whether a stop would end the call: one that has moved a part of its bytes, or messages,
+ * returns how many, and a program may take that for all. A connect() with a time limit
+ * (SO_SNDTIMEO) returns EINTR.
+ */
+static bool ends_when_stopped(const struct ss_syscall_text *text)
+{
+	const struct ss_call *call =
+		text->kind == SS_SYSCALL_BLOCKED ? ss_call_find(text->number) : NULL;
+
+	if (!call)
+		return false;
+	switch (call->kind) {
+	case SS_WAIT_WRITE:
+	case SS_WAIT_SEND:
+	case SS_WAIT_CONNECT:
+		return true;
+	case SS_WAIT_RECEIVE:
+		return text->number == SYS_recvmmsg ||
+		       ((text->number == SYS_recvfrom ? text->args[3] : text->args[2]) &
+			MSG_WAITALL);
+	default:
+		return text->number == SYS_splice || text->number == SYS_copy_file_range;
+	}
+}
+
 /* The count comes first: once the call says that the thread is blocked, it cannot run
    without being counted. */
 static void read_blocked(struct ss_task *task, const struct ss_target *target,
 			 bool may_watch, struct ss_text *text)
 {
-	if (may_watch)
+	if (!may_watch)
+		read_call(task, target, text);
+	bool watch = may_watch || ends_when_stopped(&task->call);
+	if (watch) {
 		task->run_count = ss_task_read_run_count(target, task->tid, text);
-	read_call(task, target, text);
-	task->watched = task->run_count != 0 && task->call.sp != 0;
+		read_call(task, target, text);
+	}
+	/* What makes system calls comes from somewhere. */
+	if (task->call.kind == SS_SYSCALL_BLOCKED && task->call.sp == 0 &&
+	    task->call.pc == 0)
+		task->phase = SS_TASK_WORKER;
+	task->watched = watch && task->run_count != 0 && task->call.sp != 0;
 	/* It has woken up since. */
 	task->runs = may_watch && task->call.kind == SS_SYSCALL_RUNNING;
 }

@@ -16,8 +16,9 @@ enum ss_task_phase {
 	SS_TASK_INTERRUPTED, /* told to stop, not yet stopped */
 	SS_TASK_STOPPED,
 	SS_TASK_RELEASED,
-	SS_TASK_GONE,	  /* ended, or its process has begun another program */
-	SS_TASK_ZOMBIE,	  /* the leader has ended, other threads live */
+	SS_TASK_GONE,	/* ended, or its process has begun another program */
+	SS_TASK_ZOMBIE, /* the leader has ended, other threads live */
+	SS_TASK_WORKER, /* the kernel's own, for io_uring or vhost: without a stack here */
 	SS_TASK_REFUSED,  /* SEIZE was refused: traced, or just ending */
 	SS_TASK_DENIED,	  /* nothing of it may be looked at but its state */
 	SS_TASK_UNWANTED, /* the filter does not want it */

@@ -45,7 +45,9 @@ static void describe(struct ss_diagnosis *d)
 	default:
 		break;
 	}
-	if (d->facts->call.number >= 0) {
+	if (d->facts->worker) {
+		ss_words_add(&d->text, "work: it is a worker of the kernel");
+	} else if (d->facts->call.number >= 0) {
 		ss_call_describe(d);
 	} else if (d->thread->state == 'D') {
 		d->wait->kind = SS_WAIT_PAGE_FAULT;

@@ -62,6 +62,7 @@ struct ss_capture_thread {
 	char name[SS_COMM_MAX];
 	char state;
 	bool consistent;
+	bool worker;  /* the kernel's own */
 	bool newborn; /* it has not run yet: no function has called where it stands */
 	uint64_t stopped_ns;
 	enum ss_end end;    /* ROOT: there is something to unwind; else why not */

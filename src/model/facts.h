@@ -38,6 +38,7 @@ struct ss_thread_facts {
 	struct ss_syscall call; /* number -1: none, or not known */
 	bool restarted; /* call goes on as restart_syscall; if its number is another one,
 			   that was found out */
+	bool worker;	/* the kernel's own, for io_uring or vhost */
 	bool stayed;	/* it was still in that call when its objects were looked at */
 	struct ss_memory_fact memory[SS_SYSCALL_ARGS]; /* to which that argument points */
 	struct ss_memory_fact lock; /* around the futex that it is blocked on */

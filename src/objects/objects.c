@@ -40,6 +40,7 @@ static bool add_threads(struct ss_facts *facts, const struct ss_capture *capture
 			return false;
 		thread->tid = from->tid;
 		thread->state = from->state;
+		thread->worker = from->worker;
 		thread->call = from->syscall;
 		if (!add_lock(facts, capture, &from->lock, thread))
 			return false;

@@ -1,6 +1,7 @@
 """Targets that cannot be looked at, or only in part: what is said, the exit status, and
 that the target is untouched."""
 
+import json
 import os
 import subprocess
 import tempfile
@@ -331,6 +332,27 @@ class Odd(EndToEnd):
                 self.assertEqual(leader["end"], "root")
                 self.assertIn("has ended", leader["reason"])
         self.assertEqual(target.finish()[0], 6)
+
+    def test_worker_of_the_kernel(self):
+        """It is listed as what it is: it makes no system call and has no stack here."""
+        target = self.start("kernel_worker")
+        if "no io_uring" in target.lines:
+            self.skipTest("this kernel has no io_uring for us")
+        name = "iou-wrk-%d" % target.pid
+        wait_until(lambda: name in [read_text("/proc/%d/task/%d/comm" % (target.pid, tid)).strip()
+                                    for tid in task_states(target.pid)], "the worker")
+        for mode in (*MODES, "auto", "no-stop"):
+            with self.subTest(mode=mode):
+                snapshot = self.snap(target.pid, mode=mode)
+                worker = snapshot.thread(name)
+                self.assertEqual((worker["frames"], worker["end"]), ([], "root"))
+                self.assertRegex(worker["reason"], "^a worker of the kernel ")
+                self.assertEqual(worker["wait"]["text"], "work: it is a worker of the kernel")
+                self.assertIsNone(worker["wait"]["syscall"])
+                self.assertTrue(worker["kernel_stack"] or os.geteuid())
+                self.assertTrue(snapshot.data["capture"]["consistent"])
+        report = json.loads(self.run_tool("hang", "--for=200ms", "--json", target.pid).stdout)
+        self.assertEqual(report["verdict"], "idle")
 
     def test_vfork_parent(self):
         """Its thread in D never stops; it must not hold up the others, nor us."""

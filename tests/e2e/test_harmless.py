@@ -5,11 +5,13 @@ lose its signals, change its end."""
 import os
 import random
 import signal
+import socket
 import subprocess
+import sys
 import time
 
 from harness import (EndToEnd, LIMIT_S, MAIN_STACK, MODES, Named, STACKSNAP, Snapshot,
-                     THREAD_END, main, status_field, task_states, wait_until)
+                     THREAD_END, main, read_text, status_field, task_states, wait_until)
 
 
 class Stopped(EndToEnd):
@@ -116,6 +118,89 @@ class Calls(EndToEnd):
                     self.snap(target.pid, mode=mode)
                 os.kill(target.pid, signal.SIGUSR1)
                 self.assertEqual(target.finish(), (0, "woken\n"))
+
+
+BYTES = 1 << 20
+# Each waits in a call that returns early if its thread is stopped, and says what it returned.
+# fd 3 is one end of a pair, of which the test has the other; of connect(), the listener.
+PARTIAL = {
+    "write": ("pipe", "os.write(3, bytes(BYTES))", BYTES),
+    "writev": ("pair", "os.writev(3, [bytes(BYTES // 4)] * 4)", BYTES),
+    "send": ("pair", "socket.socket(fileno=3).send(bytes(BYTES))", BYTES),
+    "recv": ("pair", "len(socket.socket(fileno=3).recv(100, socket.MSG_WAITALL))", 100),
+    "connect": ("listener", "connect()", None),
+}
+PROGRAM = """
+import os, socket, struct
+BYTES = %d
+def connect():
+    name = socket.socket(fileno=3).getsockname()
+    clients = [socket.socket(socket.AF_UNIX) for _ in range(3)]
+    clients[0].connect(name)
+    clients[1].setblocking(False)
+    while clients[1].connect_ex(name) == 0:
+        clients.append(clients[1])
+        clients[1] = socket.socket(socket.AF_UNIX)
+        clients[1].setblocking(False)
+    clients[2].setsockopt(socket.SOL_SOCKET, socket.SO_SNDTIMEO, struct.pack("ll", 600, 0))
+    print("ready", flush=True)
+    return clients[2].connect_ex(name)
+%s
+print(%s, flush=True)
+"""
+
+
+class Partial(EndToEnd):
+    def ends(self, kind):
+        """What the program gets, and what the test keeps."""
+        if kind == "pipe":
+            ends = os.pipe()[::-1]
+        elif kind == "pair":
+            ends = [end.detach() for end in socket.socketpair()]
+        else:
+            listener = socket.socket(socket.AF_UNIX)
+            listener.bind("")
+            listener.listen(0)
+            ends = [os.dup(listener.fileno()), listener.detach()]
+        self.addCleanup(os.close, ends[1])
+        return ends
+
+    def finish(self, kind, end):
+        """Lets the call end as it would have without us."""
+        if kind == "recv":
+            os.write(end, bytes(95))
+        elif kind == "connect":
+            listener = socket.socket(fileno=os.dup(end))
+            self.addCleanup(listener.close)
+            listener.accept()[0].close()
+            return
+        left = 0 if kind == "recv" else BYTES
+        while left:
+            left -= len(os.read(end, left))
+
+    def test_what_is_half_done_is_not_ended(self):
+        for kind, (pair, call, wanted) in PARTIAL.items():
+            theirs, ours = self.ends(pair)
+            ready = "" if kind == "connect" else "print('ready', flush=True)"
+            program = PROGRAM % (BYTES, ready, call)
+            target = self.start_command(
+                ["sh", "-c", 'exec "$0" -c "$1" 3<&%d' % theirs, sys.executable, program],
+                pass_fds=[theirs])
+            os.close(theirs)
+            if kind == "recv":
+                os.write(ours, bytes(5))
+            number = {"write": 1, "writev": 20, "send": 44, "recv": 45, "connect": 42}[kind]
+            wait_until(lambda: read_text("/proc/%d/syscall" % target.pid).startswith(
+                "%d " % number), "it to wait in " + kind)
+            for mode in ("stop", "live", "auto", "no-stop"):
+                with self.subTest(kind=kind, mode=mode):
+                    for _ in range(5):
+                        snapshot = self.snap(target.pid, mode=mode)
+                        self.assertEqual(snapshot.threads[0]["stopped_ns"], 0)
+            self.finish(kind, ours)
+            self.assertEqual(target.process.stdout.readline().strip(),
+                             b"%d" % (0 if wanted is None else wanted), kind)
+            target.kill()
 
 
 class Killed(EndToEnd):
