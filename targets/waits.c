@@ -269,13 +269,15 @@ TARGET_FRAME static void wait_in_poll_two(void *arg)
 {
 	struct pollfd set[] = { { .fd = eventfd(0, 0), .events = POLLIN },
 				{ .fd = -1, .events = POLLIN },
-				{ .fd = half_of_pipe(0), .events = POLLIN } };
+				{ .fd = half_of_pipe(0), .events = POLLIN },
+				{ .events = 0 } };
 
 	(void)arg;
+	set[3].fd = set[0].fd; /* once more, for errors */
 	say("fd", "poll-two-event", set[0].fd);
 	say("fd", "poll-two-pipe", set[2].fd);
 	target_arrive();
-	poll(set, 3, -1);
+	poll(set, 4, -1);
 	TARGET_KEEP();
 }
 
@@ -283,11 +285,14 @@ TARGET_FRAME static void wait_in_poll_two(void *arg)
 TARGET_FRAME static void wait_in_poll_many(void *arg)
 {
 	struct pollfd *set = calloc(MANY, sizeof(*set));
-	int fd = eventfd(0, 0);
+	int fds[16];
 
 	(void)arg;
+	for (int i = 0; i < 16; i++)
+		fds[i] = eventfd(0, 0);
+	/* What is named twice near by counts once. */
 	for (int i = 0; set && i < MANY; i++)
-		set[i] = (struct pollfd){ .fd = fd, .events = POLLIN };
+		set[i] = (struct pollfd){ .fd = fds[i % 16], .events = POLLIN };
 	target_arrive();
 	poll(set, MANY, -1);
 	TARGET_KEEP();

@@ -41,12 +41,18 @@ static void write_child(struct ss_diagnosis *d, const struct ss_process_fact *ch
 		     state_word(child->state));
 }
 
-/* By the id that the target gave: that of its own pid namespace. */
-static const struct ss_process_fact *find_child(const struct ss_facts *facts, pid_t pid)
+/* By the id that the target gave: that of its own pid namespace. If that is ours, the
+   child may be the first process of one of its own. */
+static const struct ss_process_fact *find_child(const struct ss_snapshot *snapshot,
+						pid_t pid)
 {
+	const struct ss_process *parent = &snapshot->process;
+	const struct ss_facts *facts = snapshot->facts;
+	bool ours = parent->inner_pid == parent->pid;
+
 	for (size_t i = 0; i < facts->children.count; i++) {
 		const struct ss_process_fact *child = &facts->children.items[i];
-		if ((child->inner_pid ? child->inner_pid : child->pid) == pid)
+		if ((child->inner_pid && !ours ? child->inner_pid : child->pid) == pid)
 			return child;
 	}
 	return NULL;
@@ -54,7 +60,7 @@ static const struct ss_process_fact *find_child(const struct ss_facts *facts, pi
 
 static void write_one_child(struct ss_diagnosis *d, pid_t pid)
 {
-	const struct ss_process_fact *child = find_child(d->snapshot->facts, pid);
+	const struct ss_process_fact *child = find_child(d->snapshot, pid);
 
 	ss_words_add(&d->text, "child process ");
 	if (!child) {

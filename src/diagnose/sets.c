@@ -22,7 +22,6 @@ struct set {
 	bool cut; /* there are more than could be read */
 };
 
-/* What a set of descriptors is for, if it is the same for all. */
 static const char *purpose(const struct item *item)
 {
 	if (item->in && item->out)
@@ -32,14 +31,16 @@ static const char *purpose(const struct item *item)
 	return item->out ? "room to write to" : "an error of";
 }
 
+/* What all of them together are for. */
 static const char *common_purpose(const struct set *set)
 {
-	for (size_t i = 1; i < set->count; i++) {
-		if (set->items[i].in != set->items[0].in ||
-		    set->items[i].out != set->items[0].out)
-			return "input from or room to write to";
+	struct item all = {};
+
+	for (size_t i = 0; i < set->count; i++) {
+		all.in |= set->items[i].in;
+		all.out |= set->items[i].out;
 	}
-	return purpose(&set->items[0]);
+	return purpose(&all);
 }
 
 static void write_item(struct ss_diagnosis *d, const struct item *item, bool last)
@@ -85,6 +86,17 @@ static void write_set(struct ss_diagnosis *d, const struct set *set)
 	ss_duration_write_limit(d);
 }
 
+/* The item of a descriptor; mostly a new one, but some programs name one twice. */
+static struct item *get_item(struct set *set, int fd)
+{
+	for (size_t i = set->count; i > 0 && set->count - i < SHOWN; i--) {
+		if (set->items[i - 1].fd == fd)
+			return &set->items[i - 1];
+	}
+	set->items[set->count] = (struct item){ .fd = fd };
+	return &set->items[set->count++];
+}
+
 static void add_poll(struct set *set, const struct ss_memory_fact *memory)
 {
 	for (size_t at = 0; at + sizeof(struct pollfd) <= memory->size;
@@ -93,12 +105,10 @@ static void add_poll(struct set *set, const struct ss_memory_fact *memory)
 		memcpy(&from, memory->bytes + at, sizeof(from));
 		if (from.fd < 0)
 			continue;
-		set->items[set->count] = (struct item){
-			.fd = from.fd,
-			.in = from.events & (POLLIN | POLLPRI | POLLRDNORM | POLLRDHUP),
-			.out = from.events & (POLLOUT | POLLWRNORM),
-		};
-		set->count++;
+		struct item *item = get_item(set, from.fd);
+		item->in |= (from.events &
+			     (POLLIN | POLLPRI | POLLRDNORM | POLLRDHUP)) != 0;
+		item->out |= (from.events & (POLLOUT | POLLWRNORM)) != 0;
 	}
 }
 

@@ -42,8 +42,8 @@ struct ss_thread_facts {
 	bool stayed;	/* it was still in that call when its objects were looked at */
 	struct ss_memory_fact memory[SS_SYSCALL_ARGS]; /* to which that argument points */
 	struct ss_memory_fact lock; /* around the futex that it is blocked on */
-	bool lock_shared; /* it lies in memory that other processes may have */
-	unsigned moment;  /* see struct ss_lock_copy */
+	bool lock_shared;	    /* it lies in memory that other processes may have */
+	unsigned moment;	    /* see struct ss_lock_copy */
 	pid_t sharer; /* another process, which has the memory that the lock lies in and a
 			 thread with an id that the lock names; 0: none is known */
 	bool stood_still; /* in this wait, with the same in its lock, from one later look at

@@ -3,6 +3,7 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -12,8 +13,9 @@
 
 enum {
 	SCAN_NS = 5 * 1000 * 1000, /* of CPU time: longest look at processes */
-	LINKS_AT_ONCE = 64,	   /* of one process, until the time is looked at */
-	LINK_MAX = 64,		   /* "socket:[...]"; of a path the begin will do */
+	FDINFO_MAX = 64 * 1024,
+	LINKS_AT_ONCE = 64, /* of one process, until the time is looked at */
+	LINK_MAX = 64,	    /* "socket:[...]"; of a path the begin will do */
 };
 
 struct sought {
@@ -153,19 +155,6 @@ static int compare_pids(const void *a, const void *b)
 	return (x > y) - (x < y);
 }
 
-/* What the process itself holds both ends of needs no search elsewhere: that is how it
-   wakes its own threads. */
-static void forget_found(struct search *s)
-{
-	size_t kept = 0;
-
-	for (size_t i = 0; i < s->items.count; i++) {
-		if (s->items.items[i].fact->holder_count == 0)
-			s->items.items[kept++] = s->items.items[i];
-	}
-	s->items.count = kept;
-}
-
 static void list_processes(struct search *s)
 {
 	DIR *dir = opendir("/proc");
@@ -182,24 +171,13 @@ static void list_processes(struct search *s)
 		qsort(s->pids.items, s->pids.count, sizeof(pid_t), compare_pids);
 }
 
-/* A UNIX socket has one other end; of a pipe there may be many. */
-static bool is_done(const struct search *s)
-{
-	for (size_t i = 0; i < s->items.count; i++) {
-		const struct ss_fd_fact *fact = s->items.items[i].fact;
-		if (fact->kind == SS_FD_PIPE || fact->holder_count == 0)
-			return false;
-	}
-	return true;
-}
-
-/* False: it is enough. */
+/* False: it took too long. */
 static bool look_at_next(struct search *s, size_t index)
 {
 	if (is_late(s))
 		return false;
 	look_at_process(s, s->pids.items[index]);
-	return !is_done(s);
+	return true;
 }
 
 /* First those that began after the process: its children, its clients, the rest of a
@@ -221,6 +199,70 @@ static void look_at_others(struct search *s)
 	}
 }
 
+/* Whether fdinfo says that the open file has such a lock: it lists no others'. */
+static bool has_flock(struct search *s, pid_t pid, const char *name)
+{
+	char path[64];
+
+	/* A name that is longer is none that the kernel gives. */
+	if (snprintf(path, sizeof(path), "/proc/%d/fdinfo/%s", pid, name) >=
+		    (int)sizeof(path) ||
+	    ss_io_read_path(AT_FDCWD, path, FDINFO_MAX, &s->text) != 0)
+		return false;
+	for (const char *at = s->text.bytes; (at = strstr(at, "lock:")); at++) {
+		size_t line = strcspn(at, "\n");
+		if (memmem(at, line, " FLOCK ", 7))
+			return true;
+	}
+	return false;
+}
+
+static bool holds_flock(struct search *s, pid_t pid, const char *file)
+{
+	char path[32];
+	char link[PATH_MAX];
+	unsigned links = 0;
+	bool found = false;
+
+	(void)snprintf(path, sizeof(path), "/proc/%d/fd", pid); /* fits */
+	DIR *dir = opendir(path);
+	for (const struct dirent *entry; dir && !found && (entry = readdir(dir));) {
+		if (++links % LINKS_AT_ONCE == 0 && is_late(s))
+			break;
+		ssize_t size =
+			readlinkat(dirfd(dir), entry->d_name, link, sizeof(link) - 1);
+		if (size <= 0)
+			continue;
+		link[size] = '\0';
+		found = strcmp(link, file) == 0 && has_flock(s, pid, entry->d_name);
+	}
+	if (dir)
+		(void)closedir(dir); /* only read from */
+	return found;
+}
+
+pid_t ss_holders_find_flock(const struct ss_target *target, const char *file, pid_t named,
+			    uint64_t *spent)
+{
+	struct search s = { .target = target };
+	uint64_t begin = spent_ns();
+	pid_t found = 0;
+
+	s.end_ns = begin + SCAN_NS - SS_MIN(*spent, (uint64_t)SCAN_NS);
+	if (named > 0 && holds_flock(&s, named, file))
+		found = named;
+	if (!found)
+		list_processes(&s);
+	for (size_t i = 0; i < s.pids.count && !found && !is_late(&s); i++) {
+		if (holds_flock(&s, s.pids.items[i], file))
+			found = s.pids.items[i];
+	}
+	*spent += spent_ns() - begin;
+	ss_vector_free(&s.pids);
+	ss_text_free(&s.text);
+	return found;
+}
+
 void ss_holders_find(struct ss_facts *facts, const struct ss_target *target)
 {
 	struct search s = { .facts = facts, .target = target };
@@ -240,9 +282,6 @@ void ss_holders_find(struct ss_facts *facts, const struct ss_target *target)
 	if (s.items.count) {
 		s.end_ns = spent_ns() + SCAN_NS;
 		look_at_process(&s, target->pid);
-		forget_found(&s);
-	}
-	if (s.items.count) {
 		look_at_others(&s);
 		for (size_t i = 0; i < s.items.count; i++)
 			s.items.items[i].fact->holders_cut |= s.cut;

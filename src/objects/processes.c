@@ -7,6 +7,7 @@
 #include <sys/syscall.h>
 
 #include "model/call.h"
+#include "objects/holders.h"
 #include "proc/locks.h"
 
 enum {
@@ -131,7 +132,8 @@ static struct ss_wanted_lock describe_wanted(pid_t pid, const struct ss_fd_fact 
 }
 
 static void follow_lock(struct ss_facts *facts, const struct ss_target *target,
-			const struct ss_text *locks, struct ss_thread_facts *thread)
+			const struct ss_text *locks, struct ss_thread_facts *thread,
+			uint64_t *spent)
 {
 	_cleanup_text_ struct ss_text text = {};
 	const struct ss_fd_fact *fd =
@@ -144,6 +146,10 @@ static void follow_lock(struct ss_facts *facts, const struct ss_target *target,
 	if (!ss_locks_find(locks->bytes, locks->size, &wanted, &lock))
 		return;
 	thread->holder_known = true;
+	if (lock.type == SS_FILE_LOCK_FLOCK && lock.pid > 0)
+		lock.pid = fd->name ? ss_holders_find_flock(target, fd->name, lock.pid,
+							    spent) :
+				      0;
 	if (lock.pid > 0 && !ss_processes_read(facts, lock.pid, &text, &thread->holder))
 		thread->holder = (struct ss_process_fact){ .pid = lock.pid };
 }
@@ -151,6 +157,7 @@ static void follow_lock(struct ss_facts *facts, const struct ss_target *target,
 void ss_processes_follow_locks(struct ss_facts *facts, const struct ss_target *target)
 {
 	_cleanup_text_ struct ss_text locks = {};
+	uint64_t spent = 0;
 	size_t seen = 0;
 
 	for (size_t i = 0; i < facts->threads.count; i++) {
@@ -164,6 +171,6 @@ void ss_processes_follow_locks(struct ss_facts *facts, const struct ss_target *t
 		seen += locks.size;
 		if (seen > LOCKS_SEEN_MAX)
 			return;
-		follow_lock(facts, target, &locks, thread);
+		follow_lock(facts, target, &locks, thread, &spent);
 	}
 }

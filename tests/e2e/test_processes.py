@@ -6,6 +6,7 @@ import os
 import re
 import resource
 import signal
+import subprocess
 import sys
 import tempfile
 import unittest
@@ -247,6 +248,38 @@ class Processes(EndToEnd):
         thread, = self.snap(target.pid, mode="stop").threads
         self.assertRegex(thread["wait"]["text"], r"^input from fd \d+, pipe(?:, written by this "
                          r"process(?:, perhaps others)?)?$")
+
+    def test_both_ends_and_others(self):
+        """That it could write itself does not mean that nobody else does."""
+        program = ("import os, signal\n"
+                   "ends = os.pipe()\n"
+                   "child = os.fork()\n"
+                   "if child == 0: signal.pause()\n"
+                   "print('child-pid', child)\n"
+                   "print('ready', flush=True)\n"
+                   "os.read(ends[0], 1)\n")
+        target = self.start_command([sys.executable, "-c", program])
+        child = target.fact("child-pid")
+        self.addCleanup(kill, child)
+        wait_until(lambda: blocked(target.pid), "it to wait")
+        thread, = self.snap(target.pid, mode="stop").threads
+        self.assertRegex(thread["wait"]["text"], r", pipe, written by this process, "
+                         r"(%d \(python3?[.\d]*\)|perhaps others)" % child)
+
+    def test_lock_of_a_shell(self):
+        """flock(1) took it, and has ended; who has its open file holds it."""
+        directory = self.enterContext(tempfile.TemporaryDirectory())
+        path = os.path.join(directory, "lock")
+        shell = self.start_command(["sh", "-c", "exec 9>%s; flock 9; echo ready; exec sleep 1000"
+                                    % path])
+        waiter = subprocess.Popen(["flock", path, "true"])
+        self.addCleanup(waiter.wait)
+        self.addCleanup(waiter.kill)
+        wait_until(lambda: blocked(waiter.pid), "it to wait")
+        for mode in ("stop", "no-stop"):
+            wait = self.snap(waiter.pid, mode=mode).threads[0]["wait"]
+            self.assertRegex(wait["text"], r"held by %d \(sleep\)$" % shell.pid)
+            self.assertEqual(wait["owner_pid"], shell.pid)
 
     def test_only_child(self):
         shell = self.start_command(["sh", "-c", "echo ready; sleep 1000; :"])
