@@ -167,7 +167,7 @@ static void write_verdict(const struct report *report)
 	ss_style_write(SS_STYLE_NONE, report->options->color, report->out);
 	if (ss_progress_is_closed(report->progress))
 		(void)fputs_unlocked(": every thread waits for what only another thread "
-				     "of it can do",
+				     "of it, or a signal handler, can do",
 				     report->out);
 	(void)fputc_unlocked('\n', report->out);
 }

@@ -32,6 +32,9 @@ void ss_text_write_where(const struct ss_snapshot *snapshot,
 			 const struct ss_thread *thread,
 			 const struct ss_render_options *options, FILE *out);
 
+/* " at FILE:LINE"; a long path by its last two parts. file may be NULL: nothing. */
+void ss_text_write_source(const char *file, uint32_t line, bool verbose, FILE *out);
+
 /* The frames of a thread, and why they end if they are not whole. */
 void ss_text_write_frames(const struct ss_snapshot *snapshot,
 			  const struct ss_thread *thread,

@@ -57,11 +57,8 @@ static void write_function(const char *words, const struct ss_frame *frame,
 {
 	(void)fputs_unlocked(words, out);
 	ss_label_write(frame, options->raw, NULL, out);
-	if (file && line && !options->raw) {
-		(void)fputs_unlocked(" at ", out);
-		ss_escape_write(file, NULL, out);
-		(void)fprintf(out, ":%u", line);
-	}
+	if (line && !options->raw)
+		ss_text_write_source(file, line, options->verbose, out);
 	(void)fputc_unlocked('\n', out);
 }
 

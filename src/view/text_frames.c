@@ -66,14 +66,14 @@ static const char *short_path(const char *path)
 	return parent;
 }
 
-static void write_source(const struct ss_frame *frame, bool verbose, FILE *out)
+void ss_text_write_source(const char *file, uint32_t line, bool verbose, FILE *out)
 {
-	if (!frame->file)
+	if (!file)
 		return;
 	(void)fputs_unlocked(" at ", out);
-	ss_escape_write(verbose ? frame->file : short_path(frame->file), NULL, out);
-	if (frame->line)
-		(void)fprintf(out, ":%" PRIu32, frame->line);
+	ss_escape_write(verbose ? file : short_path(file), NULL, out);
+	if (line)
+		(void)fprintf(out, ":%" PRIu32, line);
 }
 
 static void write_module(const struct ss_frame *frame,
@@ -101,7 +101,7 @@ static void write_frame(const struct ss_frame *frame, size_t number, int width,
 		ss_label_write_raw(frame, NULL, out);
 	} else {
 		write_name(frame, options->verbose, out);
-		write_source(frame, options->verbose, out);
+		ss_text_write_source(frame->file, frame->line, options->verbose, out);
 		write_module(frame, options, out);
 	}
 	(void)fputc_unlocked('\n', out);

@@ -278,7 +278,7 @@ class Processes(EndToEnd):
         wait_until(lambda: blocked(waiter.pid), "it to wait")
         for mode in ("stop", "no-stop"):
             wait = self.snap(waiter.pid, mode=mode).threads[0]["wait"]
-            self.assertRegex(wait["text"], r"held by %d \(sleep\)$" % shell.pid)
+            self.assertRegex(wait["text"], r"held by %d \((sh|sleep)\)$" % shell.pid)
             self.assertEqual(wait["owner_pid"], shell.pid)
 
     def test_only_child(self):
