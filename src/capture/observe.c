@@ -98,6 +98,10 @@ void ss_observe_kernel(const struct ss_capture *capture, const struct ss_target 
 		if (!denied)
 			task->kernel_stack = read_kernel_text(capture, target, task->tid,
 							      "stack", &text);
+		/* It has run since its registers were read: this is of another call. */
+		if (task->partial && task->run_count &&
+		    ss_task_read_run_count(target, task->tid, &text) != task->run_count)
+			task->wchan = task->kernel_stack = NULL;
 	}
 }
 

@@ -17,7 +17,8 @@ enum {
 struct arguments {
 	struct ss_facts *facts;
 	const struct ss_memory *memory;
-	size_t left; /* of TOTAL_MAX */
+	size_t left;   /* of TOTAL_MAX */
+	unsigned naps; /* that were taken for calls that are not known */
 };
 
 static const uint8_t *find_copy(const struct ss_capture_thread *thread, uint64_t address,
@@ -63,23 +64,60 @@ static void take_bytes(struct arguments *a, const struct ss_capture_thread *thre
 					.bytes = bytes };
 }
 
-static void find_restarted(struct arguments *a, const struct ss_capture_thread *thread,
+static void nap(unsigned doublings)
+{
+	struct timespec ts = { .tv_nsec = (long)NAP_NS << doublings };
+
+	(void)clock_nanosleep(CLOCK_MONOTONIC, 0, &ts, NULL); /* or less */
+}
+
+/* Of a call that was made by syscall(3) no code has its number. Where the kernel waits for
+   it tells, once it is back there; its names have been these for many years. -1: no. */
+static long find_where_it_waits(struct arguments *a, const struct ss_target *target,
+				pid_t tid)
+{
+	static const struct {
+		const char *begin;
+		long number;
+	} places[] = { { "futex_", SYS_futex },
+		       { "poll_schedule_timeout", SYS_poll },
+		       { "do_poll", SYS_poll },
+		       { "do_sys_poll", SYS_poll } };
+	_cleanup_text_ struct ss_text text = {};
+
+	for (;; nap(a->naps++)) {
+		bool known = ss_target_read_task(target, tid, "wchan", &text);
+		for (size_t i = 0; known && i < SS_ARRAY_SIZE(places); i++) {
+			const char *begin = places[i].begin;
+			if (strncmp(text.bytes, begin, strlen(begin)) == 0)
+				return places[i].number;
+		}
+		if (!known || strcmp(text.bytes, "0") != 0 || a->naps == NAPS)
+			return -1;
+	}
+}
+
+static void find_restarted(struct arguments *a, const struct ss_target *target,
+			   const struct ss_capture_thread *thread,
 			   struct ss_thread_facts *facts)
 {
 	uint8_t code[SS_RESTARTED_SIZE];
 	uint64_t pc = ss_regs_pc(&thread->regs);
 
+	long number = -1;
+
 	facts->restarted = true;
-	if (pc < sizeof(code) ||
-	    read_memory(a->memory, pc - sizeof(code), code, sizeof(code)) != sizeof(code))
-		return;
-	long number = ss_arch_restarted_call(code, sizeof(code));
+	if (pc >= sizeof(code) &&
+	    read_memory(a->memory, pc - sizeof(code), code, sizeof(code)) == sizeof(code))
+		number = ss_arch_restarted_call(code, sizeof(code));
+	if (number < 0)
+		number = find_where_it_waits(a, target, thread->tid);
 	if (number >= 0)
 		facts->call.number = number;
 }
 
 void ss_arguments_read(struct ss_facts *facts, const struct ss_capture *capture,
-		       const struct ss_memory *memory)
+		       const struct ss_target *target, const struct ss_memory *memory)
 {
 	struct arguments a = { .facts = facts, .memory = memory, .left = TOTAL_MAX };
 
@@ -87,7 +125,7 @@ void ss_arguments_read(struct ss_facts *facts, const struct ss_capture *capture,
 		struct ss_thread_facts *thread = &facts->threads.items[i];
 		const struct ss_capture_thread *from = &capture->threads.items[i];
 		if (thread->call.number == SYS_restart_syscall)
-			find_restarted(&a, from, thread);
+			find_restarted(&a, target, from, thread);
 		const struct ss_call *call = ss_call_find(thread->call.number);
 		for (size_t m = 0; call && m < SS_CALL_MEMORY; m++) {
 			const struct ss_call_memory *spec = &call->memory[m];
@@ -146,10 +184,9 @@ void ss_arguments_check(struct ss_facts *facts, const struct ss_capture *capture
 			const struct ss_target *target)
 {
 	_cleanup_text_ struct ss_text text = {};
-	struct timespec nap = { .tv_nsec = NAP_NS };
 	size_t first = 0; /* all before it are settled */
 
-	for (int i = 0; i < NAPS; i++) {
+	for (unsigned i = 0; i < NAPS; i++) {
 		size_t runs = facts->threads.count;
 		for (size_t k = facts->threads.count; k-- > first;) {
 			if (!check_thread(&facts->threads.items[k],
@@ -159,7 +196,6 @@ void ss_arguments_check(struct ss_facts *facts, const struct ss_capture *capture
 		first = runs;
 		if (first == facts->threads.count)
 			return;
-		(void)nanosleep(&nap, NULL); /* or less */
-		nap.tv_nsec *= 2;
+		nap(i);
 	}
 }

@@ -74,7 +74,7 @@ void ss_objects_look(struct ss_capture *capture, const struct ss_target *target,
 	if (!facts || !add_threads(facts, capture))
 		return;
 	set_time(facts, &capture->process);
-	ss_arguments_read(facts, capture, memory);
+	ss_arguments_read(facts, capture, target, memory);
 	ss_descriptors_read(facts, target);
 	ss_sockets_read(facts, target);
 	ss_processes_follow(facts, target);

@@ -5,6 +5,7 @@ import os
 import re
 import signal
 import subprocess
+import sys
 import tempfile
 import unittest
 
@@ -166,6 +167,32 @@ class Waits(harness.EndToEnd):
                 break
         for line in wanted:
             self.assertIn(line, text)
+
+
+class Restarted(harness.EndToEnd):
+    def test_calls_made_by_syscall(self):
+        """After a stop they go on as restart_syscall, and no code has their number."""
+        program = ("import ctypes, sys\n"
+                   "libc = ctypes.CDLL(None)\n"
+                   "word = ctypes.c_int(0)\n"
+                   "time = (ctypes.c_long * 2)(1000, 0)\n"
+                   "print('ready', flush=True)\n"
+                   "if sys.argv[1] == 'futex':\n"
+                   "    libc.syscall(202, ctypes.byref(word), 128, 0, time, 0, 0)\n"
+                   "libc.syscall(7, 0, 0, 1000000)\n")
+        for name, number, text in (("futex", 202, "^futex at .*, with a time limit"),
+                                   ("poll", 7, "^time to pass, for 16 min at most")):
+            target = self.start_command([sys.executable, "-c", program, name])
+            harness.wait_until(lambda: harness.read_text(
+                "/proc/%d/syscall" % target.pid).startswith("%d " % number), "it to wait")
+            self.snap(target.pid, mode="stop")
+            harness.wait_until(lambda: harness.read_text(
+                "/proc/%d/syscall" % target.pid).startswith("219 "), "it to go on")
+            for mode in ("no-stop", "stop"):
+                with self.subTest(call=name, mode=mode):
+                    wait = self.snap(target.pid, mode=mode).threads[0]["wait"]
+                    self.assertRegex(wait["text"], text)
+            target.kill()
 
 
 class Stopped(harness.EndToEnd):
