@@ -190,8 +190,8 @@ class Restarted(harness.EndToEnd):
                 "/proc/%d/syscall" % target.pid).startswith("219 "), "it to go on")
             for mode in ("no-stop", "stop"):
                 with self.subTest(call=name, mode=mode):
-                    wait = self.snap(target.pid, mode=mode).threads[0]["wait"]
-                    self.assertRegex(wait["text"], text)
+                    thread, = self.snap(target.pid, mode=mode, status=(0, 1)).threads
+                    self.assertRegex(thread["wait"]["text"], text)
             target.kill()
 
 
