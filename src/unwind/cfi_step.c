@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "unwind/cfi_row.h"
+#include "unwind/go_row.h"
 
 enum {
 	SLOTS_FIRST = 1024,
@@ -162,6 +163,25 @@ static enum ss_step apply_row(struct ss_view *view, const struct ss_cfi_row *row
 	return SS_STEP_OK;
 }
 
+/*
+ * The innermost frame may be one that its frame pointer knows nothing of. What leads to
+ * no code is no return address: the function has changed to another stack.
+ */
+static enum ss_step step_go(struct ss_view *view, const struct ss_loaded *loaded,
+			    struct ss_regs *regs)
+{
+	struct ss_regs before = *regs;
+	struct ss_cfi_row row;
+
+	if (!ss_go_row_make(loaded->image, ss_regs_pc(regs) - loaded->bias, &row) ||
+	    apply_row(view, &row, regs) != SS_STEP_OK)
+		return SS_STEP_NO_INFO;
+	if (ss_view_is_code(view, ss_regs_pc(regs)))
+		return SS_STEP_OK;
+	*regs = before;
+	return SS_STEP_NO_INFO;
+}
+
 enum ss_step ss_rows_step(struct ss_rows *rows, struct ss_view *view,
 			  struct ss_regs *regs, bool call)
 {
@@ -175,7 +195,7 @@ enum ss_step ss_rows_step(struct ss_rows *rows, struct ss_view *view,
 	case SS_CFI_FOUND:
 		return apply_row(view, &slot->row, regs);
 	case SS_CFI_NONE:
-		return SS_STEP_NO_INFO;
+		return call ? SS_STEP_NO_INFO : step_go(view, loaded, regs);
 	default:
 		return SS_STEP_COMPLEX;
 	}

@@ -125,12 +125,12 @@ static const uint8_t *get_chunk(struct ss_image *image, size_t index, size_t *si
 	return image->chunks[index];
 }
 
-static size_t read_file(struct ss_image *image, uint64_t offset, uint8_t *bytes,
-			size_t size)
+size_t ss_image_read_at(struct ss_image *image, uint64_t offset, void *bytes, size_t size)
 {
+	uint8_t *to = bytes;
 	size_t done = 0;
 
-	while (done < size) {
+	while (done < size && (offset + done) / SS_IMAGE_CHUNK < image->chunk_count) {
 		size_t chunk_size;
 		size_t index = (size_t)((offset + done) / SS_IMAGE_CHUNK);
 		size_t at = (size_t)((offset + done) % SS_IMAGE_CHUNK);
@@ -138,7 +138,7 @@ static size_t read_file(struct ss_image *image, uint64_t offset, uint8_t *bytes,
 		if (!chunk || at >= chunk_size)
 			break;
 		size_t n = SS_MIN(size - done, chunk_size - at);
-		memcpy(bytes + done, chunk + at, n);
+		memcpy(to + done, chunk + at, n);
 		done += n;
 	}
 	return done;
@@ -151,8 +151,8 @@ size_t ss_image_read(struct ss_image *image, uint64_t address, void *bytes, size
 		if ((s->flags & PF_W) || address - s->address >= s->size)
 			continue;
 		uint64_t at = address - s->address;
-		return read_file(image, s->offset + at, bytes,
-				 SS_MIN(size, s->size - at));
+		return ss_image_read_at(image, s->offset + at, bytes,
+					SS_MIN(size, s->size - at));
 	}
 	return 0;
 }

@@ -10,6 +10,7 @@
 
 #include "model/module.h"
 #include "model/session.h"
+#include "symbolize/go_table.h"
 
 enum { SS_SEGMENTS_MAX = 64, SS_IMAGE_CHUNK = 16 * 1024 };
 
@@ -37,6 +38,9 @@ struct ss_image {
 	bool table_checked;
 	struct ss_cfi_index *debug_index; /* of .debug_frame, likewise */
 	bool debug_index_tried;
+	struct ss_go_table go; /* if has_go, known after go_tried */
+	bool has_go;
+	bool go_tried;
 	const struct ss_session *session; /* where debug files are; NULL: nowhere */
 };
 
@@ -47,6 +51,10 @@ void ss_image_free(struct ss_image *image);
 /* Copies size bytes at an ELF virtual address of a segment that is not writable
    (what is written to differs in memory). Short at the segment's end. */
 size_t ss_image_read(struct ss_image *image, uint64_t address, void *bytes, size_t size);
+
+/* The same at an offset of the file, as far as segments reach. */
+size_t ss_image_read_at(struct ss_image *image, uint64_t offset, void *bytes,
+			size_t size);
 
 /* What to subtract from an address in the process to get the ELF virtual address,
    for a module with this image. */

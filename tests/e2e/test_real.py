@@ -8,6 +8,7 @@ import os
 import re
 import shutil
 import signal
+import struct
 import subprocess
 
 from harness import (EndToEnd, LIMIT_S, MODES, main, task_states, wait_until)
@@ -200,6 +201,32 @@ class Go(EndToEnd):
         order = [names.index(name) for name in ("syscall.Syscall", "os.(*File).Read",
                                                 "runtime.goexit")]
         self.assertEqual((order, names[-1]), (sorted(order), "runtime.goexit"))
+        self.check_calls(fzf, reader["frames"])
+
+    def check_calls(self, path, frames):
+        """Each frame called the one further in, by what its code says, without exception for
+        the innermost: that has no frame pointer of its own."""
+        with open(path, "rb") as file:
+            image = file.read()
+        headers, = struct.unpack_from("<Q", image, 32)
+        count, = struct.unpack_from("<H", image, 56)
+        segments = [struct.unpack_from("<IIQQQQ", image, headers + 56 * i) for i in range(count)]
+
+        def read(address, size):
+            for kind, _, offset, start, _, length in segments:
+                if kind == 1 and start <= address < start + length:
+                    return image[offset + address - start:][:size]
+            return b""
+        direct = []
+        for i, (callee, caller) in enumerate(zip(frames, frames[1:])):
+            at = int(caller["offset"], 16)
+            code = read(at - 5, 5)
+            if code[:1] == b"\xe8":
+                direct.append(i)
+                self.assertEqual(at + struct.unpack("<i", code[1:])[0],
+                                 int(callee["offset"], 16) - callee["symbol_offset"], caller)
+        self.assertEqual(direct[0], 0)
+        self.assertGreater(len(direct), 3)
 
 
 class MariaDb(MariaDbServer, Real):

@@ -1,24 +1,37 @@
 /*
  * The function tables of Go, made by hand in each of their layouts: three functions, of
- * which the last one has a name beyond the names.
+ * which the first one moves the stack pointer, and the last one has a name beyond the
+ * names.
  */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include <cmocka.h>
 
+#include "arch/arch.h"
 #include "symbolize/symtab.h"
+#include "unwind/go_row.h"
 
-enum { TEXT = 0x401000, TABLE = 0x500000, NAMES = 0x100, PAIRS = 0x200, SIZE = 0x400 };
+enum {
+	TEXT = 0x401000,
+	TABLE = 0x500000,
+	NAMES = 0x100,
+	PAIRS = 0x200,
+	NUMBERS = 0x380,
+	MOVES = 4, /* behind NUMBERS */
+	SIZE = 0x400,
+};
 enum { NONE, GO_TABLE, SECTION_NAMES, RELOCATIONS, SECTIONS };
 
 static const char section_names[] = "\0.gopclntab\0.data.rel.ro.gopclntab\0.shstrtab";
 
 struct image {
 	Elf64_Ehdr header;
+	Elf64_Phdr program;
 	Elf64_Shdr sections[SECTIONS];
 	Elf64_Rela relocations[2];
 	char names[sizeof(section_names)];
@@ -34,6 +47,9 @@ static void begin(struct image *image, uint32_t magic)
 {
 	*image = (struct image){ .header = { .e_type = ET_EXEC,
 					     .e_machine = EM_X86_64,
+					     .e_phoff = offsetof(struct image, program),
+					     .e_phentsize = sizeof(Elf64_Phdr),
+					     .e_phnum = 1,
 					     .e_shoff = offsetof(struct image, sections),
 					     .e_shentsize = sizeof(Elf64_Shdr),
 					     .e_shnum = SECTIONS,
@@ -41,6 +57,10 @@ static void begin(struct image *image, uint32_t magic)
 	memcpy(image->header.e_ident, ELFMAG, SELFMAG);
 	image->header.e_ident[EI_CLASS] = ELFCLASS64;
 	image->header.e_ident[EI_DATA] = ELFDATA2LSB;
+	image->program = (Elf64_Phdr){ .p_type = PT_LOAD,
+				       .p_flags = PF_R,
+				       .p_vaddr = 0x400000,
+				       .p_filesz = sizeof(*image) };
 	image->sections[GO_TABLE] =
 		(Elf64_Shdr){ .sh_name = 1,
 			      .sh_type = SHT_PROGBITS,
@@ -57,11 +77,13 @@ static void begin(struct image *image, uint32_t magic)
 	put(image, 7, 8, 1);
 	put(image, 8, 3, 8);
 	memcpy(image->table + NAMES, "main.main\0runtime.goexit", 25);
+	/* Nothing for 4 bytes, 0x18 for 0x20, nothing again. */
+	memcpy(image->table + NUMBERS + MOVES, "\x02\x04\x30\x20\x2f\x0c\0", 7);
 }
 
 /* Entries and offsets have size bytes; base: what offsets count from. */
 static void put_functions(struct image *image, size_t pairs, size_t size, uint64_t text,
-			  size_t base, uint32_t names)
+			  size_t base, uint32_t names, uint32_t numbers)
 {
 	static const uint64_t starts[] = { 0x10, 0x40, 0x80, 0xc0 };
 	static const uint32_t name_offsets[] = { 0, 10, 0x100000 };
@@ -74,6 +96,7 @@ static void put_functions(struct image *image, size_t pairs, size_t size, uint64
 		put(image, pairs + (i * 2 + 1) * size, function - base, size);
 		put(image, function, text + starts[i], size);
 		put(image, function + size, names + name_offsets[i], 4);
+		put(image, function + size + 12, i ? 0 : numbers + MOVES, 4);
 	}
 }
 
@@ -103,6 +126,46 @@ static void assert_name(const struct ss_symtab *symtab, uint64_t address,
 	assert_string_equal(symbol.name, wanted);
 }
 
+static struct ss_image *open_image(const struct image *image)
+{
+	_cleanup_(ss_module_cleanup) struct ss_module_impl *module =
+		ss_module_new("/x", 0x400000, 0x600000);
+
+	module->bytes = malloc(sizeof(*image));
+	memcpy(module->bytes, image, sizeof(*image));
+	module->size = sizeof(*image);
+	return ss_image_new(module);
+}
+
+static void assert_depth(struct ss_image *image, uint64_t address, int32_t wanted)
+{
+	struct ss_cfi_row row;
+
+	assert_true(ss_go_row_make(image, address, &row));
+	assert_int_equal(row.cfa_register, ss_arch.sp);
+	assert_int_equal(row.cfa_offset, wanted + 8);
+	assert_int_equal(row.offsets[ss_arch.pc], -8);
+	assert_int_equal(row.rules[ss_arch.fp], wanted ? SS_RULE_SAVED : SS_RULE_SAME);
+}
+
+static void check_rows(const struct image *bytes)
+{
+	_cleanup_(ss_image_cleanup) struct ss_image *image = open_image(bytes);
+	struct ss_cfi_row row;
+
+	assert_non_null(image);
+	assert_depth(image, TEXT + 0x10, 0);
+	assert_depth(image, TEXT + 0x13, 0);
+	assert_depth(image, TEXT + 0x14, 0x18);
+	assert_depth(image, TEXT + 0x33, 0x18);
+	assert_depth(image, TEXT + 0x34, 0);
+	assert_depth(image, TEXT + 0x3f, 0);
+	/* Before the first function; one of which nothing is known; behind the last. */
+	assert_false(ss_go_row_make(image, TEXT + 0xf, &row));
+	assert_false(ss_go_row_make(image, TEXT + 0x40, &row));
+	assert_false(ss_go_row_make(image, TEXT + 0xc0, &row));
+}
+
 static void check(const struct image *image)
 {
 	_cleanup_(ss_symtab_cleanup) struct ss_symtab *symtab = build(image);
@@ -114,6 +177,7 @@ static void check(const struct image *image)
 	assert_name(symtab, TEXT + 0x40, "runtime.goexit");
 	assert_name(symtab, TEXT + 0x80, NULL);
 	assert_name(symtab, TEXT + 0xc0, NULL);
+	check_rows(image);
 }
 
 static void check_none(const struct image *image)
@@ -126,7 +190,7 @@ static void check_none(const struct image *image)
 static void make_1_2(struct image *image)
 {
 	begin(image, 0xfffffffb);
-	put_functions(image, 16, 8, TEXT, 0, NAMES);
+	put_functions(image, 16, 8, TEXT, 0, NAMES, NUMBERS);
 }
 
 static void make_1_16(struct image *image)
@@ -135,7 +199,8 @@ static void make_1_16(struct image *image)
 	put(image, 24, NAMES, 8);
 	put(image, 32, PAIRS, 8);
 	put(image, 56, PAIRS, 8);
-	put_functions(image, PAIRS, 8, TEXT, PAIRS, 0);
+	put(image, 48, NUMBERS, 8);
+	put_functions(image, PAIRS, 8, TEXT, PAIRS, 0, 0);
 }
 
 static void make_1_18(struct image *image, uint32_t magic)
@@ -145,7 +210,8 @@ static void make_1_18(struct image *image, uint32_t magic)
 	put(image, 32, NAMES, 8);
 	put(image, 40, PAIRS, 8);
 	put(image, 64, PAIRS, 8);
-	put_functions(image, PAIRS, 4, 0, PAIRS, 0);
+	put(image, 56, NUMBERS, 8);
+	put_functions(image, PAIRS, 4, 0, PAIRS, 0, 0);
 }
 
 static void test_layouts(void **state)
@@ -182,6 +248,16 @@ static void test_position_independent(void **state)
 	check(&image);
 }
 
+static void use(const struct image *bytes)
+{
+	_cleanup_(ss_image_cleanup) struct ss_image *image = open_image(bytes);
+	struct ss_cfi_row row;
+
+	ss_symtab_free(build(bytes));
+	for (uint64_t address = TEXT; image && address < TEXT + 0xd0; address += 0x10)
+		(void)ss_go_row_make(image, address, &row);
+}
+
 /* Whatever a byte of it says, nothing is read beyond it. */
 static void test_hostile(void **state)
 {
@@ -191,7 +267,7 @@ static void test_hostile(void **state)
 	(void)state;
 	make_1_18(&image, 0xffffffff);
 	check_none(&image);
-	for (size_t i = 0; i < PAIRS + 0x100; i++) {
+	for (size_t i = 0; i < SIZE; i++) {
 		for (size_t j = 0; j < sizeof(values); j++) {
 			for (unsigned layout = 0; layout < 3; layout++) {
 				if (layout == 0)
@@ -201,14 +277,14 @@ static void test_hostile(void **state)
 				else
 					make_1_18(&image, 0xfffffff0);
 				image.table[i] = values[j];
-				ss_symtab_free(build(&image));
+				use(&image);
 			}
 		}
 	}
 	for (size_t size = 0; size < SIZE; size++) {
 		make_1_18(&image, 0xfffffff0);
 		image.sections[GO_TABLE].sh_size = size;
-		ss_symtab_free(build(&image));
+		use(&image);
 	}
 }
 
