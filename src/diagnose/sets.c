@@ -106,8 +106,8 @@ static void add_poll(struct set *set, const struct ss_memory_fact *memory)
 		if (from.fd < 0)
 			continue;
 		struct item *item = get_item(set, from.fd);
-		item->in |= (from.events &
-			     (POLLIN | POLLPRI | POLLRDNORM | POLLRDHUP)) != 0;
+		item->in |= (from.events & (POLLIN | POLLPRI | POLLRDNORM | POLLRDHUP)) !=
+			    0;
 		item->out |= (from.events & (POLLOUT | POLLWRNORM)) != 0;
 	}
 }
