@@ -69,10 +69,69 @@ static void test_tracked(void **state)
 	free(modules);
 }
 
+static void add_modules(struct ss_snapshot *snapshot)
+{
+	for (uint64_t i = 0; i < RECORDED; i++) {
+		struct ss_module_impl **slot = ss_vector_push(&snapshot->modules);
+		assert_non_null(slot);
+		*slot = ss_module_new("/lib/many.so", i << 16, (i << 16) + 4096);
+		assert_non_null(*slot);
+	}
+}
+
+/* All frames are in two of the modules, which do not lie at what their files say. */
+static void add_thread(struct ss_snapshot *snapshot)
+{
+	struct ss_frame *frames = calloc(FRAMES, sizeof(*frames));
+	struct ss_thread *thread = ss_vector_push(&snapshot->threads);
+
+	assert_true(frames && thread);
+	for (size_t i = 0; i < FRAMES; i++) {
+		int32_t index = i % 2 ? 5 : RECORDED - 1;
+		frames[i] = (struct ss_frame){
+			.module = &snapshot->modules.items[index]->pub,
+			.module_index = index,
+			.pc = ((uint64_t)index << 16) + 0x10,
+			.offset = 0x30,
+			.lookup_offset = 0x30,
+		};
+	}
+	*thread = (struct ss_thread){ .tid = 43, .name = "t", .state = 'S' };
+	assert_true(ss_snapshot_add_stack(snapshot, frames, FRAMES, SS_END_ROOT,
+					  &thread->stack_id));
+	free(frames);
+}
+
+static void test_snapshot(void **state)
+{
+	struct ss_snapshot *snapshot = ss_snapshot_new();
+	struct ss_recording *recording = NULL;
+	int fd = memfd_create("recording", MFD_CLOEXEC);
+
+	(void)state;
+	snapshot->process.pid = 42;
+	snapshot->process.name = "many";
+	add_modules(snapshot);
+	add_thread(snapshot);
+	assert_null(ss_snapshot_record(snapshot, dup(fd)));
+	ss_snapshot_free(snapshot);
+	assert_null(ss_recording_open_fd(fd, &recording));
+	assert_null(ss_recording_info(recording)->problem);
+	assert_int_equal(ss_recording_module_count(recording), RECORDED);
+	assert_int_equal(ss_recording_stack(recording, 0)->count, FRAMES);
+	for (size_t i = 0; i < RECORDED; i++) {
+		bool framed = i == 5 || i == RECORDED - 1;
+		assert_int_equal(ss_recording_module(recording, i)->bias,
+				 (i << 16) - (framed ? 0x20 : 0));
+	}
+	ss_recording_close(recording);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_tracked),
+		cmocka_unit_test(test_snapshot),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
