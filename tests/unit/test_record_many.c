@@ -127,11 +127,55 @@ static void test_snapshot(void **state)
 	ss_recording_close(recording);
 }
 
+/* They all come at once, and are defined again by the next segment. */
+static void test_long_paths(void **state)
+{
+	const struct ss_writer_options options = { .period_ns = SAMPLE_PERIOD_NS };
+	struct sample_recording s = {};
+	struct ss_summary summary = { .reason = SS_RECORDING_STOPPED };
+	struct ss_recording *recording = NULL;
+	const uint64_t offsets[] = { 1, 2 };
+	char path[PATH_SIZE];
+
+	(void)state;
+	sample_open(&s, &options);
+	(void)memset(path, 'd', sizeof(path));
+	for (unsigned i = 0; i < LONG_PATHS; i++) {
+		struct ss_module module = { .path = path,
+					    .base = (uint64_t)i << 32,
+					    .size = 4096 };
+		(void)snprintf(path + PATH_SIZE - 16, 16, "/%u", i);
+		assert_int_not_equal(ss_writer_add_module(s.writer, s.process, &module,
+							  module.base, 2),
+				     SS_ID_NONE);
+	}
+	struct ss_written_sample sample = {
+		.thread = ss_writer_add_thread(s.writer, s.process, 43, "t", 3),
+		.stack = sample_stack(&s, offsets, 2),
+		.call = SS_ID_NONE,
+		.state = 'S',
+	};
+	for (uint64_t tick = 0; tick < 2; tick++) {
+		const struct ss_written_tick t = { .monotonic_ns = tick };
+		assert_null(ss_writer_tick(s.writer, &t, &sample, 1));
+		assert_null(ss_writer_roll(s.writer, tick, tick, &sample, 1));
+	}
+	assert_null(ss_writer_finish(s.writer, &summary));
+	assert_null(ss_recording_open_fd(dup(s.fd), &recording));
+	assert_null(ss_recording_info(recording)->problem);
+	assert_int_equal(ss_recording_module_count(recording),
+			 LONG_PATHS + SAMPLE_MODULES);
+	assert_int_equal(ss_recording_info(recording)->samples, 2);
+	ss_recording_close(recording);
+	sample_close(&s);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_tracked),
 		cmocka_unit_test(test_snapshot),
+		cmocka_unit_test(test_long_paths),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
