@@ -22,6 +22,8 @@ enum {
 	SS_STACK_WORDS = 64 << 20,    /* of four bytes: frames of all stacks, */
 	SS_STACK_WORDS_PER_BYTE = 32, /* and more for each byte of the file */
 	SS_STACK_WORDS_MAX = 256 << 20,
+	SS_STACK_WORDS_TIMES =
+		8, /* so often for all stacks that are defined, equal or not */
 	SS_CALLS_MAX = 4 << 20, /* of a segment */
 	SS_WAITS_MAX = 1 << 18,
 	SS_LOCALS_MAX = 16 << 20, /* numbers of all segments that samples refer to, and
@@ -96,6 +98,7 @@ struct ss_recording {
 	SS_VECTOR(struct ss_recorded_wait) waits;
 	SS_VECTOR(struct ss_segment) segments;
 	size_t locals;		      /* of all segments */
+	uint64_t words_read;	      /* frames of all stacks as they were defined */
 	enum ss_chunk_result refusal; /* why a chunk is not read on */
 	SS_VECTOR(struct ss_sample_chunk) chunks;
 	struct ss_snapshot *places; /* each a stack of one frame, with modules */

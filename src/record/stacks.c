@@ -41,11 +41,15 @@ static uint64_t words_max(const struct ss_recording *recording)
 	return SS_STACK_WORDS + SS_STACK_WORDS_PER_BYTE * recording->info.size;
 }
 
-static bool has_room(const struct ss_recording *recording, size_t frames)
+/* Also what is the same stack as another one has to be put together. */
+static bool has_room(struct ss_recording *recording, size_t frames)
 {
+	uint64_t most = words_max(recording);
 	uint64_t kept = recording->stack_ids.key_count / sizeof(uint32_t) + frames;
 
-	return kept <= SS_MIN(words_max(recording), (uint64_t)SS_STACK_WORDS_MAX);
+	recording->words_read += SS_STACK_PLACES + frames;
+	return kept <= SS_MIN(most, (uint64_t)SS_STACK_WORDS_MAX) &&
+	       recording->words_read <= most * SS_STACK_WORDS_TIMES;
 }
 
 /* The end, the reason, and the frames that are not listed, behind room for those that

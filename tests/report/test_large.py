@@ -89,6 +89,13 @@ class Large(ReportTest):
                  sample(1, 0), summary(2)]
         self.assertEqual(self.count(*parts, status=1, said=TOO_LARGE), 1)
 
+    def test_equal_stacks(self):
+        """A few bytes each, and a million frames to put together: some hours of work."""
+        same = definitions(record(STACK, 0, 0, FRAMES, 0) * 3_000_000)
+        parts = [header(), segment(0), begin(), sample(0, 0), *self.deep_stacks()[:1], same,
+                 sample(1, 0), summary(2)]
+        self.assertEqual(self.count(*parts, status=1, said=TOO_LARGE), 1)
+
 
 if __name__ == "__main__":
     main()
