@@ -41,7 +41,7 @@ bool ss_perf_map_read(struct ss_recording *recording, const struct ss_scope *sco
 		return true;
 	if (map->text.count == 0 || offset != map->first + map->text.count) {
 		recording->perf_map_bytes -= map->text.count;
-		map->text.count = 0;
+		ss_bytes_free(&map->text); /* its capacity is not in perf_map_bytes */
 		map->settled = settled;
 		map->first = offset;
 	}

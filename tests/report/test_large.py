@@ -3,12 +3,13 @@ cannot is said to be too much and not to be damaged, and a file of some kilobyte
 neither all memory nor all time."""
 
 import os
+import subprocess
 import sys
 import unittest
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 
-from recordings import ReportTest, main  # noqa: E402
+from recordings import STACKSNAP, ReportTest, main  # noqa: E402
 from recording import XXH, ZSTD  # noqa: E402
 from test_specification import (START, WALL, chunk, header, number, numbers, record,  # noqa: E402
                                 segment, signed)
@@ -95,6 +96,24 @@ class Large(ReportTest):
         parts = [header(), segment(0), begin(), sample(0, 0), *self.deep_stacks()[:1], same,
                  sample(1, 0), summary(2)]
         self.assertEqual(self.count(*parts, status=1, said=TOO_LARGE), 1)
+
+    def test_perf_maps_that_begin_anew(self):
+        """What was of a map before takes no memory any more."""
+        processes = 40
+        more = definitions(*[record(PROCESS, 200 + i, 1, 1, 0, 0) for i in range(processes)])
+        parts = [header(), segment(0), begin(), more]
+        text = bytes((32 << 20) - 16)
+        for i in range(processes):
+            parts += [chunk(b"PMAP", numbers(i + 1, 0, 0) + text, packed=True),
+                      chunk(b"PMAP", numbers(i + 1, 0, 5))]
+        path = self.write(*parts, sample(0, 0), summary(1))
+        self.assertLess(os.path.getsize(path), 200_000)
+        with subprocess.Popen([STACKSNAP, "report", "-f", "folded", path],
+                              stdout=subprocess.DEVNULL) as process:
+            _, status, usage = os.wait4(process.pid, 0)
+            process.returncode = status
+        self.assertEqual(status, 0)
+        self.assertLess(usage.ru_maxrss, 768 << 10)  # in KiB; all maps have 1.25 GiB
 
 
 if __name__ == "__main__":
