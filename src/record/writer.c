@@ -377,6 +377,11 @@ uint64_t ss_writer_size(const struct ss_writer *writer)
 	return writer->ring.size;
 }
 
+int ss_writer_undropped(const struct ss_writer *writer)
+{
+	return writer->ring.undropped;
+}
+
 void ss_writer_counts(const struct ss_writer *writer, uint64_t *threads, uint64_t *stacks)
 {
 	*threads = writer->definer.defined_threads;
