@@ -713,6 +713,8 @@ struct ss_recorder_summary {
 	uint64_t size;	 /* of the file */
 	uint64_t memory; /* of the recorder's tables */
 	enum ss_recording_end end;
+	int undropped; /* errno: why what is older than keep_ns could not be dropped when it
+			  was tried last, and the file grows; 0: it could */
 };
 
 struct ss_recorder_options {

@@ -64,6 +64,7 @@ struct record {
 	struct ss_target *target;
 	struct ss_output *file;
 	struct ss_recorder *recorder;
+	struct ss_record_said said;
 };
 
 static void record_deinit(struct record *record)
@@ -274,7 +275,7 @@ static int run_recorder(struct record *record)
 	interrupted = NULL;
 	if (error)
 		ss_failure_print(error);
-	ss_record_report_end(summary, ss_output_path(record->file));
+	ss_record_report_end(summary, ss_output_path(record->file), &record->said);
 	if (record->command && summary->end != SS_RECORDING_TARGET_END)
 		ss_failure_warn("process %d goes on", ss_target_pid(record->target));
 	if (summary->samples == 0) {
@@ -306,6 +307,7 @@ static int run(int argc, char **argv)
 		record.options.filter_data = &filter;
 	}
 	record.options.progress = ss_record_report_progress;
+	record.options.progress_data = &record.said;
 	raise_file_limit();
 	return run_recorder(&record);
 }

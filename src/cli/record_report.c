@@ -2,6 +2,7 @@
 
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
 
 #include "base/cleanup.h"
@@ -27,12 +28,30 @@ static void write_counts(const struct ss_recorder_summary *s, FILE *out)
 	ss_quantity_write_size(s->size, out);
 }
 
-void ss_record_report_progress(void *data, const struct ss_recorder_summary *summary)
+static void clear_line(void)
+{
+	if (isatty(STDERR_FILENO) == 1)
+		(void)!write(STDERR_FILENO, "\r\x1b[K", 4);
+}
+
+static void tell_undropped(struct ss_record_said *said,
+			   const struct ss_recorder_summary *summary)
+{
+	if (!summary->undropped || said->undropped)
+		return;
+	said->undropped = true;
+	clear_line();
+	ss_failure_warn("what is older than --last could not be dropped, the file grows: "
+			"%s",
+			strerror(summary->undropped));
+}
+
+void ss_record_report_progress(void *said, const struct ss_recorder_summary *summary)
 {
 	char *text = NULL;
 	size_t size = 0;
 
-	(void)data;
+	tell_undropped(said, summary);
 	if (isatty(STDERR_FILENO) != 1)
 		return;
 	FILE *out = open_memstream(&text, &size);
@@ -102,10 +121,11 @@ static void print(void (*write_line)(const struct ss_recorder_summary *, FILE *)
 	free(text);
 }
 
-void ss_record_report_end(const struct ss_recorder_summary *summary, const char *path)
+void ss_record_report_end(const struct ss_recorder_summary *summary, const char *path,
+			  struct ss_record_said *said)
 {
-	if (isatty(STDERR_FILENO) == 1)
-		(void)!write(STDERR_FILENO, "\r\x1b[K", 4); /* the line of the progress */
+	clear_line();
+	tell_undropped(said, summary);
 	ss_failure_warn("%s, %s", words_of(summary->end),
 			path ? path : "standard output");
 	print(write_counts, summary, "");

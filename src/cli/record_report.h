@@ -6,11 +6,17 @@
 
 #include "stacksnap.h"
 
-/* A progress function of a recorder: one line that is written over, on a terminal
-   only. */
-void ss_record_report_progress(void *data, const struct ss_recorder_summary *summary);
+/* What was said on the way, and need not be said again. */
+struct ss_record_said {
+	bool undropped;
+};
+
+/* A progress function of a recorder, said its data: one line that is written over, on a
+   terminal only; and, once, that what is too old could not be dropped. */
+void ss_record_report_progress(void *said, const struct ss_recorder_summary *summary);
 
 /* path: of the file, or NULL. */
-void ss_record_report_end(const struct ss_recorder_summary *summary, const char *path);
+void ss_record_report_end(const struct ss_recorder_summary *summary, const char *path,
+			  struct ss_record_said *said);
 
 #endif

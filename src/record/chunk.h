@@ -28,6 +28,7 @@ enum ss_chunk_result {
 	SS_CHUNK_CUT,	  /* it ends within this one */
 	SS_CHUNK_DAMAGED, /* checksum, sizes or contents are wrong */
 	SS_CHUNK_NO_MEMORY,
+	SS_CHUNK_TOO_LARGE, /* with it there is more of something than is read */
 };
 
 /* Reads the header at an offset of a file. */

@@ -2,6 +2,10 @@
 
 #include <string.h>
 
+/* Many long paths of modules, or deep stacks, at once: so that what comes together until
+   the end of a tick or of a renewal does not exceed a chunk. */
+enum { OUT_LARGE = 8 << 20 };
+
 static void list_deinit(struct ss_defined_list *list)
 {
 	for (size_t i = 0; i < list->items.count; i++) {
@@ -38,6 +42,8 @@ static void put_record(struct ss_definer *definer, enum ss_definition kind)
 	ss_bytes_put_number(&definer->out, payload->count);
 	ss_bytes_put(&definer->out, payload->items, payload->count);
 	payload->count = 0;
+	if (definer->out.count >= OUT_LARGE)
+		definer->full(definer->full_data);
 }
 
 /* The number of a string; 0 is none. */

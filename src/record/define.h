@@ -48,8 +48,13 @@ struct ss_call_key {
 /* The key of a stack: numbers of 32 bits. */
 enum { SS_KEY_END, SS_KEY_REASON, SS_KEY_FRAMES };
 
+/* Told that many records have come together: to write them, and to empty out. */
+typedef void ss_definer_full(void *data);
+
 struct ss_definer {
-	struct ss_bytes out;	 /* records that are not written yet */
+	struct ss_bytes out; /* records that are not written yet */
+	ss_definer_full *full;
+	void *full_data;
 	struct ss_bytes payload; /* of the record at hand */
 	struct ss_idtable strings;
 	struct ss_idtable frames;

@@ -36,12 +36,12 @@ bool ss_perf_map_read(struct ss_recording *recording, const struct ss_scope *sco
 	struct ss_recorded_perf_map *map =
 		map_of(recording, scope->processes.items.items[process]);
 	if (!map)
-		return false;
+		return ss_recording_refuse(recording, SS_CHUNK_NO_MEMORY);
 	if (map->full)
 		return true;
 	if (map->text.count == 0 || offset != map->first + map->text.count) {
 		recording->perf_map_bytes -= map->text.count;
-		map->text.count = 0;
+		ss_bytes_free(&map->text); /* its capacity is not in perf_map_bytes */
 		map->settled = settled;
 		map->first = offset;
 	}
@@ -51,7 +51,7 @@ bool ss_perf_map_read(struct ss_recording *recording, const struct ss_scope *sco
 		return true;
 	ss_bytes_put(&map->text, ss_cursor_take(cursor, size), size);
 	recording->perf_map_bytes += size;
-	return !map->text.failed;
+	return !map->text.failed || ss_recording_refuse(recording, SS_CHUNK_NO_MEMORY);
 }
 
 /* Where it begins within a line, which must not be taken for another. */

@@ -226,6 +226,7 @@ static void sum_up(struct ss_recorder *recorder, const struct ss_written_tick *t
 	s->stopped_max_ns = SS_MAX(s->stopped_max_ns, tick->stopped_max_ns);
 	s->duration_ns = tick->monotonic_ns - recorder->begin_ns;
 	s->size = ss_writer_size(recorder->writer);
+	s->undropped = ss_writer_undropped(recorder->writer);
 	s->memory = SS_MAX(s->memory, (uint64_t)ss_writer_memory(recorder->writer));
 	ss_writer_counts(recorder->writer, &s->threads, &s->stacks);
 }

@@ -107,14 +107,14 @@ static bool read_segment(struct scan *scan, struct ss_cursor *cursor)
 
 	for (size_t i = 0; i < SS_ARRAY_SIZE(numbers); i++)
 		numbers[i] = ss_cursor_number(cursor);
-	if (cursor->failed || (scan->begun && numbers[0] != scan->next_sample) ||
-	    !ss_vector_push(&recording->segments))
+	if (cursor->failed || (scan->begun && numbers[0] != scan->next_sample))
 		return false;
+	if (!ss_vector_push(&recording->segments))
+		return ss_recording_refuse(recording, SS_CHUNK_NO_MEMORY);
 	take_segment(recording, numbers, cursor);
 	scan->next_sample = numbers[0];
 	scan->begun = true;
 	ss_scope_deinit(&scan->scope);
-	scan->scope = (struct ss_scope){};
 	return !cursor->failed;
 }
 
@@ -136,14 +136,16 @@ static bool read_samples(struct scan *scan, const struct ss_chunk_header *header
 	struct ss_recording_info *info = &recording->info;
 	struct ss_samples_head head;
 
+	if (recording->chunks.count >= SS_CHUNKS_MAX)
+		return ss_recording_refuse(recording, SS_CHUNK_TOO_LARGE);
 	if (!scan->begun || !ss_samples_read_head(cursor, &head) ||
-	    head.first != scan->next_sample || recording->chunks.count >= SS_CHUNKS_MAX ||
+	    head.first != scan->next_sample ||
 	    __builtin_add_overflow(scan->next_sample, head.samples, &scan->next_sample) ||
 	    __builtin_add_overflow(info->ticks, head.ticks, &info->ticks))
 		return false;
 	struct ss_sample_chunk *chunk = ss_vector_push(&recording->chunks);
 	if (!chunk)
-		return false;
+		return ss_recording_refuse(recording, SS_CHUNK_NO_MEMORY);
 	*chunk = (struct ss_sample_chunk){
 		.offset = scan->offset,
 		.header = *header,
@@ -183,6 +185,7 @@ static bool read_chunk(struct scan *scan, const struct ss_chunk_header *header)
 	struct ss_cursor cursor = { .at = raw->items, .end = raw->items + raw->count };
 
 	scan->finished = false;
+	scan->recording->refusal = SS_CHUNK_DAMAGED;
 	switch (header->type) {
 	case SS_CHUNK_SEGMENT:
 		return read_segment(scan, &cursor);
@@ -211,9 +214,10 @@ static enum ss_chunk_result scan_chunk(struct scan *scan)
 		result = ss_chunk_read(recording->fd, scan->offset, &header,
 				       &recording->scratch, &recording->raw);
 	if (result == SS_CHUNK_OK && !read_chunk(scan, &header))
-		result = SS_CHUNK_DAMAGED;
+		result = recording->refusal;
 	if (result == SS_CHUNK_OK)
 		scan->offset += SS_CHUNK_HEADER_SIZE + (uint64_t)header.stored;
+	recording->info.size = scan->offset;
 	return result;
 }
 
@@ -228,6 +232,8 @@ static const char *problem_of(enum ss_chunk_result result, bool finished)
 		return "it was cut: its last part is not whole";
 	case SS_CHUNK_NO_MEMORY:
 		return "there is not enough memory to read more of it";
+	case SS_CHUNK_TOO_LARGE:
+		return "it is larger than this program reads: what follows is left out";
 	default:
 		return "it is damaged: what follows cannot be read";
 	}
@@ -245,7 +251,6 @@ static void scan_file(struct ss_recording *recording)
 	recording->info.problem = problem_of(result, scan.finished);
 	if (recording->info.problem)
 		recording->info.end = SS_RECORDING_CUT;
-	recording->info.size = scan.offset;
 }
 
 struct ss_error *ss_recording_open_fd(int fd, struct ss_recording **ret)

@@ -19,10 +19,15 @@ enum {
 	SS_THREADS_MAX = 2 << 20,
 	SS_MODULES_MAX = 1 << 18,
 	SS_PLACES_MAX = 1 << 20,
-	SS_STACK_WORDS_MAX = 64 << 20, /* of four bytes: frames of all stacks */
-	SS_CALLS_MAX = 4 << 20,
+	SS_STACK_WORDS = 64 << 20,    /* of four bytes: frames of all stacks, */
+	SS_STACK_WORDS_PER_BYTE = 32, /* and more for each byte of the file */
+	SS_STACK_WORDS_MAX = 256 << 20,
+	SS_STACK_WORDS_TIMES =
+		8, /* so often for all stacks that are defined, equal or not */
+	SS_CALLS_MAX = 4 << 20, /* of a segment */
 	SS_WAITS_MAX = 1 << 18,
-	SS_LOCALS_MAX = 16 << 20, /* numbers of all segments */
+	SS_LOCALS_MAX = 16 << 20, /* numbers of all segments that samples refer to, and
+				     of one segment for definitions */
 	SS_CHUNKS_MAX = 16 << 20,
 };
 
@@ -94,7 +99,9 @@ struct ss_recording {
 	SS_VECTOR(struct ss_recorded_stack) stacks;
 	SS_VECTOR(struct ss_recorded_wait) waits;
 	SS_VECTOR(struct ss_segment) segments;
-	size_t locals; /* of all segments */
+	size_t locals;		      /* of all segments */
+	uint64_t words_read;	      /* frames of all stacks as they were defined */
+	enum ss_chunk_result refusal; /* why a chunk is not read on */
 	SS_VECTOR(struct ss_sample_chunk) chunks;
 	struct ss_snapshot *places; /* each a stack of one frame, with modules */
 	SS_VECTOR(struct ss_recorded_perf_map) perf_maps;
@@ -127,17 +134,42 @@ struct ss_scope {
 	struct ss_locals processes;
 	struct ss_locals modules;
 	struct ss_locals places;
+	size_t locals;	     /* of these */
 	struct ss_bytes key; /* of the stack at hand, and before of the last one */
 	struct ss_bytes last;
 };
 
+/* Leaves an empty one. */
 void ss_scope_deinit(struct ss_scope *scope);
 
-/* Reads the definitions of a chunk. False: they are damaged, or too many. */
+/* The recording's number of a text of the segment that comes next; 0: none. */
+uint32_t ss_scope_read_text(const struct ss_scope *scope, struct ss_cursor *cursor);
+
+/* The recording's number for the next one, of the segment; SS_ID_NONE: it failed. */
+uint32_t ss_locals_read(const struct ss_locals *locals, struct ss_cursor *cursor);
+/* Appends a number, if it is one. all: how many there are of this kind of list. */
+bool ss_locals_add(struct ss_recording *recording, struct ss_locals *locals, size_t *all,
+		   uint32_t number);
+
+/* The number of a thing in one of the recording's tables, which may have so many.
+   SS_ID_NONE: it is refused. */
+uint32_t ss_recording_number(struct ss_recording *recording, struct ss_idtable *table,
+			     const void *key, size_t size, size_t max, bool *added);
+
+/* Notes why a chunk is not read on where it is not damaged. False, to be returned. */
+bool ss_recording_refuse(struct ss_recording *recording, enum ss_chunk_result why);
+
+/* Reads the definitions of a chunk. False: they are damaged, or refused. */
 bool ss_definitions_read(struct ss_recording *recording, struct ss_scope *scope,
 			 struct ss_cursor *cursor);
 
-/* The contents of a wait's definition, likewise. */
+/* The contents of definitions of one kind, likewise. */
+bool ss_frame_read(struct ss_recording *recording, struct ss_scope *scope,
+		   struct ss_cursor *cursor);
+bool ss_stack_read(struct ss_recording *recording, struct ss_scope *scope,
+		   struct ss_cursor *cursor);
+bool ss_call_read(struct ss_recording *recording, struct ss_scope *scope,
+		  struct ss_cursor *cursor);
 bool ss_waits_read(struct ss_recording *recording, struct ss_scope *scope,
 		   struct ss_cursor *cursor);
 

@@ -4,12 +4,17 @@
 #include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/random.h>
 #include <sys/stat.h>
 
 #include "base/io.h"
 #include "record/format.h"
 
 enum { COPY_STEP = 1 << 20, FILE_MODE = 0600 };
+
+/* Of names that are tried for the copy, and what they have of the file's own: a name has
+   255 bytes at most, on some file systems 143. */
+enum { NAMES_TRIED = 8, NAME_PART = 100, NAME_ROOM = 128 };
 
 void ss_ring_deinit(struct ss_ring *ring)
 {
@@ -49,43 +54,68 @@ static size_t count_old(const struct ss_ring *ring, uint64_t monotonic_ns)
 	return old;
 }
 
-/* Copies a part of the file to the end of another. */
-static bool copy_part(int from, uint64_t offset, uint64_t size, int to)
+/* Copies a part of the file to the end of another. 0, or a negative errno. */
+static int copy_part(int from, uint64_t offset, uint64_t size, int to)
 {
 	_cleanup_free_ uint8_t *bytes = malloc(COPY_STEP);
 
-	while (bytes && size > 0) {
+	if (!bytes)
+		return -ENOMEM;
+	while (size > 0) {
 		size_t step = (size_t)SS_MIN(size, (uint64_t)COPY_STEP);
-		if (ss_io_pread(from, bytes, step, offset) != (ssize_t)step ||
-		    ss_io_write_all(to, bytes, step) != 0)
-			return false;
+		ssize_t n = ss_io_pread(from, bytes, step, offset);
+		if (n != (ssize_t)step)
+			return n < 0 ? (int)n : -EIO;
+		int error = ss_io_write_all(to, bytes, step);
+		if (error)
+			return error;
 		offset += step;
 		size -= step;
 	}
-	return bytes != NULL;
+	return 0;
 }
 
-/* Makes a file without what lies between the file's header and offset. -1: it could
-   not be made, and nothing has changed. */
+/* A new file beside it, under a name that nobody has, or could have taken before. Its
+   descriptor, or a negative errno. */
+static int make_beside(const struct ss_ring *ring, char name[NAME_ROOM])
+{
+	int errnum = EEXIST;
+
+	for (int i = 0; i < NAMES_TRIED && errnum == EEXIST; i++) {
+		uint64_t random = (uintptr_t)ring + (uint64_t)i;
+		/* Early after a boot there may be none; O_EXCL is what counts. */
+		(void)!getrandom(&random, sizeof(random), GRND_NONBLOCK);
+		(void)snprintf(name, NAME_ROOM, "%.*s.%08x.part", NAME_PART, ring->name,
+			       (unsigned)random); /* it fits */
+		int fd = openat(ring->directory, name,
+				O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC,
+				FILE_MODE);
+		if (fd >= 0)
+			return fd;
+		errnum = errno;
+	}
+	return -errnum;
+}
+
+/* Makes a file without what lies between the file's header and offset. A negative errno:
+   it could not be made, and nothing has changed. */
 static int make_shorter(const struct ss_ring *ring, uint64_t offset)
 {
-	_cleanup_free_ char *other = NULL;
+	char other[NAME_ROOM];
+	int made = make_beside(ring, other);
 
-	if (asprintf(&other, "%s.part", ring->name) < 0) {
-		other = NULL;
-		return -1;
-	}
-	_cleanup_close_ int fd =
-		openat(ring->directory, other,
-		       O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, FILE_MODE);
-	if (fd < 0)
-		return -1;
-	if (copy_part(ring->fd, 0, SS_FILE_HEADER_SIZE, fd) &&
-	    copy_part(ring->fd, offset, ring->size - offset, fd) &&
-	    renameat(ring->directory, other, ring->directory, ring->name) == 0)
+	if (made < 0)
+		return made;
+	_cleanup_close_ int fd = made;
+	int error = copy_part(ring->fd, 0, SS_FILE_HEADER_SIZE, fd);
+	if (!error)
+		error = copy_part(ring->fd, offset, ring->size - offset, fd);
+	if (!error && renameat(ring->directory, other, ring->directory, ring->name) != 0)
+		error = -errno;
+	if (!error)
 		return take_fd(fd);
 	(void)unlinkat(ring->directory, other, 0); /* it is ours: just created */
-	return -1;
+	return error;
 }
 
 static void drop(struct ss_ring *ring, size_t old)
@@ -93,6 +123,7 @@ static void drop(struct ss_ring *ring, size_t old)
 	uint64_t offset = ring->segments.items[old].offset;
 	int fd = make_shorter(ring, offset);
 
+	ring->undropped = fd < 0 ? -fd : 0;
 	if (fd < 0)
 		return;
 	close_cleanup(&ring->fd);

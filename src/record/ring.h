@@ -22,6 +22,7 @@ struct ss_ring {
 	int directory; /* where it is, or -1 */
 	char *name;    /* NULL: everything is kept */
 	uint64_t keep_ns;
+	int undropped; /* errno: why what is too old is still there; 0: it is not */
 	SS_VECTOR(struct ss_segment_place) segments;
 };
 
@@ -32,7 +33,7 @@ void ss_ring_deinit(struct ss_ring *ring);
 struct ss_error *ss_ring_append(struct ss_ring *ring, const struct ss_bytes *bytes);
 
 /* A segment begins where the file ends. Those that are not needed are dropped; if that
-   fails (the disk is full) they stay. Errors: NO_MEMORY. */
+   fails (the disk is full) they stay, and undropped says why. Errors: NO_MEMORY. */
 struct ss_error *ss_ring_begin_segment(struct ss_ring *ring, uint64_t monotonic_ns);
 
 #endif

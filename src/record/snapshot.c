@@ -28,72 +28,89 @@ static void single_deinit(struct single *single)
 	ss_vector_free(&single->frames);
 }
 
-/* The distance between address and offset, as the frames have it. */
-static uint64_t bias_of(const struct ss_snapshot *snapshot, size_t index)
+/* The distance between address and offset of each module, as the frames have it. To be
+   freed; NULL without memory. */
+static uint64_t *find_biases(const struct ss_snapshot *snapshot)
 {
-	for (size_t i = 0; i < snapshot->stacks.count; i++) {
+	size_t count = snapshot->modules.count;
+	uint64_t *biases = calloc(count + 1, sizeof(*biases));
+
+	for (size_t i = 0; biases && i < count; i++)
+		biases[i] = snapshot->modules.items[i]->pub.base;
+	for (size_t i = 0; biases && i < snapshot->stacks.count; i++) {
 		const struct ss_stack *stack = &snapshot->stacks.items[i];
 		for (size_t f = 0; f < stack->count; f++) {
-			if (stack->frames[f].module &&
-			    stack->frames[f].module_index == (int32_t)index)
-				return stack->frames[f].pc - stack->frames[f].offset;
+			const struct ss_frame *frame = &stack->frames[f];
+			if (frame->module && frame->module_index >= 0)
+				biases[frame->module_index] = frame->pc - frame->offset;
 		}
 	}
-	return snapshot->modules.items[index]->pub.base;
+	return biases;
 }
 
 static bool add_modules(struct single *single)
 {
 	const struct ss_snapshot *snapshot = single->snapshot;
+	_cleanup_free_ uint64_t *biases = find_biases(snapshot);
 
-	for (size_t i = 0; i < snapshot->modules.count; i++) {
+	for (size_t i = 0; biases && i < snapshot->modules.count; i++) {
 		uint32_t *slot = ss_vector_push(&single->modules);
 		if (!slot)
 			return false;
 		*slot = ss_writer_add_module(single->writer, single->process,
-					     &snapshot->modules.items[i]->pub,
-					     bias_of(snapshot, i), 0);
+					     &snapshot->modules.items[i]->pub, biases[i],
+					     0);
 		if (*slot == SS_ID_NONE)
 			return false;
 	}
-	return true;
+	return biases != NULL;
 }
 
-static const char *reason_of(const struct ss_snapshot *snapshot, size_t stack)
+/* Why stacks end, by their number; the first of several threads says it. */
+static const char **find_reasons(const struct ss_snapshot *snapshot)
 {
-	for (size_t i = 0; i < snapshot->threads.count; i++) {
-		const struct ss_thread *thread = &snapshot->threads.items[i];
-		if (thread->stack_id == stack && thread->reason)
-			return thread->reason;
+	const char **reasons = calloc(snapshot->stacks.count + 1, sizeof(*reasons));
+
+	for (size_t i = snapshot->threads.count; reasons && i > 0; i--) {
+		const struct ss_thread *thread = &snapshot->threads.items[i - 1];
+		if (thread->reason)
+			reasons[thread->stack_id] = thread->reason;
 	}
-	return NULL;
+	return reasons;
+}
+
+static bool add_stack(struct single *single, const struct ss_stack *stack,
+		      const char *reason)
+{
+	uint32_t *slot = ss_vector_push(&single->stacks);
+
+	single->frames.count = 0;
+	for (size_t f = 0; slot && f < stack->count; f++) {
+		struct ss_written_frame *frame;
+		if (stack->frames[f].inlined)
+			continue;
+		frame = ss_vector_push(&single->frames);
+		if (!frame)
+			return false;
+		*frame = ss_written_frame_of(&stack->frames[f], single->process,
+					     single->modules.items);
+	}
+	if (slot)
+		*slot = ss_writer_stack(single->writer, single->frames.items,
+					single->frames.count, stack->end, reason);
+	return slot != NULL;
 }
 
 static bool add_stacks(struct single *single)
 {
 	const struct ss_snapshot *snapshot = single->snapshot;
+	_cleanup_free_ const char **reasons = find_reasons(snapshot);
 
-	for (size_t i = 0; i < snapshot->stacks.count; i++) {
-		const struct ss_stack *stack = &snapshot->stacks.items[i];
-		uint32_t *slot = ss_vector_push(&single->stacks);
-		single->frames.count = 0;
-		for (size_t f = 0; slot && f < stack->count; f++) {
-			struct ss_written_frame *frame;
-			if (stack->frames[f].inlined)
-				continue;
-			frame = ss_vector_push(&single->frames);
-			if (!frame)
-				return false;
-			*frame = ss_written_frame_of(&stack->frames[f], single->process,
-						     single->modules.items);
-		}
-		if (!slot)
+	for (size_t i = 0; reasons && i < snapshot->stacks.count; i++) {
+		if (!add_stack(single, &snapshot->stacks.items[i], reasons[i]))
 			return false;
-		*slot = ss_writer_stack(single->writer, single->frames.items,
-					single->frames.count, stack->end,
-					reason_of(snapshot, i));
 	}
-	return true;
+	return reasons != NULL;
 }
 
 static bool add_samples(struct single *single)

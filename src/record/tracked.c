@@ -2,14 +2,29 @@
 
 #include "unwind/image.h"
 
+static int compare_modules(const void *a, const void *b)
+{
+	uintptr_t x = (uintptr_t)((const struct ss_tracked *)a)->module;
+	uintptr_t y = (uintptr_t)((const struct ss_tracked *)b)->module;
+
+	return (x > y) - (x < y);
+}
+
+/* Asked for each module of each capture, and a process may have 60,000. */
+static struct ss_tracked *find(const struct ss_tracked_list *list,
+			       const struct ss_module_impl *module)
+{
+	const struct ss_tracked key = { .module = (struct ss_module_impl *)module };
+
+	return list->sorted ? bsearch(&key, list->items.items, list->sorted, sizeof(key),
+				      compare_modules) :
+			      NULL;
+}
+
 const struct ss_tracked *ss_tracked_find(const struct ss_tracked_list *list,
 					 const struct ss_module_impl *module)
 {
-	for (size_t i = 0; i < list->items.count; i++) {
-		if (list->items.items[i].module == module)
-			return &list->items.items[i];
-	}
-	return NULL;
+	return find(list, module);
 }
 
 static void mark_seen(struct ss_tracked_list *list, const struct ss_capture *capture)
@@ -17,8 +32,7 @@ static void mark_seen(struct ss_tracked_list *list, const struct ss_capture *cap
 	for (size_t i = 0; i < list->items.count; i++)
 		list->items.items[i].seen = false;
 	for (size_t i = 0; capture && i < capture->modules.count; i++) {
-		struct ss_tracked *found = (struct ss_tracked *)ss_tracked_find(
-			list, capture->modules.items[i]);
+		struct ss_tracked *found = find(list, capture->modules.items[i]);
 		if (found)
 			found->seen = true;
 	}
@@ -38,7 +52,7 @@ static void tell_unloaded(struct ss_tracked_list *list, ss_tracked_watcher *watc
 		watcher(data, tracked, false);
 		ss_module_unref(tracked->module);
 	}
-	list->items.count = kept;
+	list->items.count = list->sorted = kept;
 }
 
 bool ss_tracked_update(struct ss_tracked_list *list, const struct ss_capture *capture,
@@ -48,7 +62,7 @@ bool ss_tracked_update(struct ss_tracked_list *list, const struct ss_capture *ca
 	tell_unloaded(list, watcher, data);
 	for (size_t i = 0; capture && i < capture->modules.count; i++) {
 		struct ss_module_impl *module = capture->modules.items[i];
-		if (ss_tracked_find(list, module))
+		if (find(list, module))
 			continue;
 		struct ss_tracked *tracked = ss_vector_push(&list->items);
 		if (!tracked)
@@ -56,6 +70,10 @@ bool ss_tracked_update(struct ss_tracked_list *list, const struct ss_capture *ca
 		tracked->module = ss_module_ref(module);
 		watcher(data, tracked, true);
 	}
+	if (list->items.count > list->sorted)
+		qsort(list->items.items, list->items.count, sizeof(*list->items.items),
+		      compare_modules);
+	list->sorted = list->items.count;
 	return true;
 }
 

@@ -15,13 +15,15 @@ struct ss_tracked {
 
 struct ss_tracked_list {
 	SS_VECTOR(struct ss_tracked) items;
+	size_t sorted; /* so many are in the order of their objects' addresses */
 };
 
 /* Told of each module that came (to set its note) or went. */
 typedef void ss_tracked_watcher(void *data, struct ss_tracked *module, bool loaded);
 
 /* Compares with the modules of a capture; NULL: none is left. Unloads are told first. A
-   module that is still the same object has not changed. False without memory. */
+   module that is still the same object has not changed; in a capture each is there once.
+   False without memory. */
 bool ss_tracked_update(struct ss_tracked_list *list, const struct ss_capture *capture,
 		       ss_tracked_watcher *watcher, void *data);
 

@@ -7,11 +7,9 @@ static const char *read_text(struct ss_cursor *cursor,
 			     const struct ss_recording *recording,
 			     const struct ss_scope *scope)
 {
-	uint32_t local = ss_cursor_index(cursor, scope->strings.items.count + 1);
+	uint32_t number = ss_scope_read_text(scope, cursor);
 
-	if (cursor->failed || local == 0)
-		return "";
-	return recording->texts.items[scope->strings.items.items[local - 1] - 1];
+	return number ? recording->texts.items[number - 1] : "";
 }
 
 bool ss_waits_read(struct ss_recording *recording, struct ss_scope *scope,
@@ -24,14 +22,17 @@ bool ss_waits_read(struct ss_recording *recording, struct ss_scope *scope,
 
 	wait.text = read_text(cursor, recording, scope);
 	wait.in_circle = ss_cursor_number(cursor) & SS_WAIT_IN_CIRCLE;
-	if (cursor->failed || recording->waits.count >= SS_WAITS_MAX)
+	if (cursor->failed)
 		return false;
+	if (recording->waits.count >= SS_WAITS_MAX)
+		return ss_recording_refuse(recording, SS_CHUNK_TOO_LARGE);
 	wait.thread = threads->items.items[thread];
 	wait.owner = owner ? threads->items.items[owner - 1] : UINT32_MAX;
 	struct ss_recorded_wait *slot = ss_vector_push(&recording->waits);
-	if (slot)
-		*slot = wait;
-	return slot != NULL;
+	if (!slot)
+		return ss_recording_refuse(recording, SS_CHUNK_NO_MEMORY);
+	*slot = wait;
+	return true;
 }
 
 size_t ss_recording_wait_count(const struct ss_recording *recording)

@@ -12,8 +12,7 @@
 enum {
 	CHUNK_AIM =
 		256 << 10, /* bytes of samples or definitions before they are packed */
-	CHUNK_LARGE = 8 << 20, /* many deep stacks in one tick: not to exceed a chunk */
-	SLICES = 4,	       /* segments for the time that is kept */
+	SLICES = 4,	   /* segments for the time that is kept */
 	PERF_MAP_PART = 1 << 20,
 };
 
@@ -45,6 +44,17 @@ static struct ss_error *put_chunk(struct ss_writer *writer, enum ss_chunk_type t
 	if (!ss_chunk_pack(type, raw, &writer->packed))
 		return ss_error_no_memory();
 	return ss_ring_append(&writer->ring, &writer->packed);
+}
+
+/* Definitions, before there is a tick that needs them. */
+static void put_early(void *data)
+{
+	struct ss_writer *writer = data;
+
+	if (!writer->late && !writer->definer.out.failed)
+		writer->late =
+			put_chunk(writer, SS_CHUNK_DEFINITIONS, &writer->definer.out);
+	writer->definer.out.count = 0;
 }
 
 static struct ss_error *put_file_header(struct ss_writer *writer)
@@ -85,6 +95,8 @@ static bool copy_options(struct ss_writer *writer,
 	writer->memory_max = options->memory_max ? options->memory_max : SS_WRITER_MEMORY;
 	writer->machine = strdup(options->machine ? options->machine : "");
 	writer->host = strdup(options->host ? options->host : "");
+	writer->definer.full = put_early;
+	writer->definer.full_data = writer;
 	writer->definer.strings.hash = options->hash;
 	writer->definer.frames.hash = options->hash;
 	writer->definer.stacks.hash = options->hash;
@@ -204,14 +216,7 @@ void ss_writer_end_process(struct ss_writer *writer, uint32_t process, uint64_t 
 uint32_t ss_writer_stack(struct ss_writer *writer, const struct ss_written_frame *frames,
 			 size_t count, enum ss_end end, const char *reason)
 {
-	uint32_t id = ss_definer_stack(&writer->definer, frames, count, end, reason);
-
-	if (writer->definer.out.count >= CHUNK_LARGE && !writer->late) {
-		writer->late =
-			put_chunk(writer, SS_CHUNK_DEFINITIONS, &writer->definer.out);
-		writer->definer.out.count = 0;
-	}
-	return id;
+	return ss_definer_stack(&writer->definer, frames, count, end, reason);
 }
 
 uint32_t ss_writer_call(struct ss_writer *writer, long number, uint64_t argument)
@@ -294,7 +299,7 @@ struct ss_error *ss_writer_roll(struct ss_writer *writer, uint64_t monotonic_ns,
 		error = put_segment(writer, monotonic_ns, wall_ns);
 	if (!error && !ss_definer_renew(&writer->definer, samples, count))
 		error = ss_error_no_memory();
-	return error;
+	return error ? error : take_ptr(writer->late);
 }
 
 /* A part of the text, from an offset in the file on. *size: what is left; then less. */
@@ -370,6 +375,11 @@ uint64_t ss_writer_samples(const struct ss_writer *writer)
 uint64_t ss_writer_size(const struct ss_writer *writer)
 {
 	return writer->ring.size;
+}
+
+int ss_writer_undropped(const struct ss_writer *writer)
+{
+	return writer->ring.undropped;
 }
 
 void ss_writer_counts(const struct ss_writer *writer, uint64_t *threads, uint64_t *stacks)

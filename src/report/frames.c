@@ -166,6 +166,10 @@ static uint32_t translate_stack(struct ss_load_frames *frames, uint32_t stack)
 	const struct ss_recorded_stack *s = ss_recording_stack(frames->recording, stack);
 	uint32_t call = begin_stack(frames, s->end);
 
+	if (call == SS_NUMBER_NOT && ss_profile_is_full(frames->profile)) {
+		frames->cut = true;
+		return 0;
+	}
 	for (size_t i = s->count; i-- > 0 && call != SS_NUMBER_NOT;) {
 		uint32_t place = s->places[i];
 		if (!frames->place_frames[place] && !translate_place(frames, place))

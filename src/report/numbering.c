@@ -45,6 +45,13 @@ static bool grow_keys(struct ss_numbering *n)
 	return true;
 }
 
+uint32_t ss_numbering_find(const struct ss_numbering *n, const void *key)
+{
+	uint32_t slot = n->count ? *find(n, key) : 0;
+
+	return slot ? slot - 1 : SS_NUMBER_NOT;
+}
+
 uint32_t ss_numbering_get(struct ss_numbering *n, const void *key)
 {
 	if (n->count * 2 >= n->slot_count && !grow_slots(n))

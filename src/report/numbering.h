@@ -24,6 +24,9 @@ struct ss_numbering {
    four thousand million of them. */
 uint32_t ss_numbering_get(struct ss_numbering *numbering, const void *key);
 
+/* The number of key; SS_NUMBER_NOT: it was not met before. */
+uint32_t ss_numbering_find(const struct ss_numbering *numbering, const void *key);
+
 static inline const void *ss_numbering_key(const struct ss_numbering *numbering,
 					   uint32_t number)
 {

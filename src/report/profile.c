@@ -109,9 +109,9 @@ uint32_t ss_profile_frame(struct ss_profile *profile,
 uint32_t ss_profile_call(struct ss_profile *profile, uint32_t parent, uint32_t frame)
 {
 	const struct ss_profile_call key = { parent, frame };
-	uint32_t call = profile->calls.count < SS_PROFILE_CALLS_MAX ?
-				ss_numbering_get(&profile->calls, &key) :
-				SS_NUMBER_NOT;
+	uint32_t call = ss_profile_is_full(profile) ?
+				ss_numbering_find(&profile->calls, &key) :
+				ss_numbering_get(&profile->calls, &key);
 
 	if (call == SS_NUMBER_NOT || call < profile->node_of.count)
 		return call;

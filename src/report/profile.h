@@ -155,7 +155,7 @@ uint32_t ss_profile_function(struct ss_profile *profile, const char *name,
 uint32_t ss_profile_frame(struct ss_profile *profile,
 			  const struct ss_profile_frame *frame);
 
-/* The call of frame by parent. SS_NUMBER_NOT also where there are too many. */
+/* The call of frame by parent. SS_NUMBER_NOT also of a new one where there are too many. */
 uint32_t ss_profile_call(struct ss_profile *profile, uint32_t parent, uint32_t frame);
 
 /* Whether there are as many calls as there may be. */

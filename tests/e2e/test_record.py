@@ -298,6 +298,24 @@ class Record(EndToEnd):
         self.assertGreaterEqual(span, 300000000)
         self.assertEqual(os.listdir(self.directory.name), ["recording"])
 
+    def test_last_that_cannot_be_dropped(self):
+        """Its directory is gone by then: that is said, once, and the recording goes on."""
+        directory = os.path.join(self.directory.name, "gone")
+        os.mkdir(directory)
+        self.path, path = os.path.join(directory, "recording"), self.path
+        target = self.start("threads")
+        process = self.start_recording("--last=1s", "-r", 500, target.pid)
+        wait_until(self.has_samples, "samples")
+        os.rename(self.path, path)
+        os.rmdir(directory)
+        self.path = path
+        threads = len(task_states(target.pid))
+        wait_until(lambda: self.has_samples(1000 * threads), "more than is to be kept")
+        text = self.finish(process)
+        self.assertEqual(text.count("older than --last could not be dropped"), 1, text)
+        self.assertIn("No such file or directory", text)
+        self.assert_whole(self.read(), 1)
+
     def test_command(self):
         """Followed from its first instruction, before its C library is loaded."""
         text = self.record("-r", 1000, "--", "sh", "-c", "exit 3", seconds=None)

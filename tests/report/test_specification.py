@@ -42,7 +42,7 @@ def pack(data):
     out = ctypes.create_string_buffer(size)
     ZSTD.ZSTD_compress.restype = ctypes.c_size_t
     got = ZSTD.ZSTD_compress(out, ctypes.c_size_t(size), data, ctypes.c_size_t(len(data)), 3)
-    return out.raw[:got]
+    return ctypes.string_at(out, got)
 
 
 def chunk(kind, contents, packed=False):

@@ -1,6 +1,8 @@
 /* Writing and reading recordings: what goes in comes out, and what is cut says so. */
 #include "record_sample.h"
 
+#include <limits.h>
+
 #include "base/cleanup.h"
 #include "base/error.h"
 #include "stacksnap.h"
@@ -372,27 +374,30 @@ static void test_segments(void **state)
 	sample_close(&s);
 }
 
-/* A ring: what is older than it keeps is dropped, by slices; numbers go on. */
-static void test_ring(void **state)
+/* What is older than it keeps is dropped, by slices; numbers go on. */
+static void ring_under(const char *name)
 {
 	char directory[] = "/tmp/ss_ring_XXXXXX";
-	char path[64];
+	char path[NAME_MAX + sizeof(directory) + 1];
 
-	(void)state;
 	assert_non_null(mkdtemp(directory));
 	int dirfd = open(directory, O_PATH | O_DIRECTORY);
-	int fd = openat(dirfd, "r", O_RDWR | O_CREAT | O_EXCL, 0600);
+	int fd = openat(dirfd, name, O_RDWR | O_CREAT | O_EXCL, 0600);
+	/* Perhaps left by one that was killed; nothing depends on it. */
+	int left = openat(dirfd, "r.part", O_RDWR | O_CREAT | O_EXCL, 0600);
 	const struct ss_writer_options options = {
 		.wall_ns = 1000000000000,
 		.period_ns = SAMPLE_PERIOD_NS,
 		.keep_ns = 100 * (uint64_t)SAMPLE_PERIOD_NS,
 		.directory = directory,
-		.name = "r",
+		.name = name,
 	};
 	struct sample_recording s = { .fd = fd };
-	(void)snprintf(path, sizeof(path), "%s/r", directory);
+	assert_true(fd >= 0 && left >= 0 && close(left) == 0);
+	(void)snprintf(path, sizeof(path), "%s/%s", directory, name);
 	size_t size = write_many(&s, &options);
 	finish(&s);
+	assert_int_equal(ss_writer_undropped(s.writer), 0);
 	/* The file under that name is the writer's newest. */
 	struct ss_recording *recording = NULL;
 	assert_null(ss_recording_open(path, &recording));
@@ -405,9 +410,20 @@ static void test_ring(void **state)
 			 samples_between(TICKS - (unsigned)info->ticks, TICKS));
 	ss_recording_close(recording);
 	sample_close(&s);
-	assert_int_equal(unlinkat(dirfd, "r", 0), 0);
+	assert_int_equal(unlinkat(dirfd, name, 0), 0);
+	assert_int_equal(unlinkat(dirfd, "r.part", 0), 0);
 	(void)close(dirfd);
 	assert_int_equal(rmdir(directory), 0); /* nothing else was left in it */
+}
+
+static void test_ring(void **state)
+{
+	char longest[NAME_MAX + 1] = "";
+
+	(void)state;
+	ring_under("r");
+	(void)memset(longest, 'r', sizeof(longest) - 1);
+	ring_under(longest);
 }
 
 /* What has ended is forgotten by the next segment, and its lifetime is in the file. */

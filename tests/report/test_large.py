@@ -1,0 +1,120 @@
+"""Recordings that are larger than is read, or seem to be: what can be read of them is, what
+cannot is said to be too much and not to be damaged, and a file of some kilobytes takes
+neither all memory nor all time."""
+
+import os
+import subprocess
+import sys
+import unittest
+
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+
+from recordings import STACKSNAP, ReportTest, main  # noqa: E402
+from recording import XXH, ZSTD  # noqa: E402
+from test_specification import (START, WALL, chunk, header, number, numbers, record,  # noqa: E402
+                                segment, signed)
+
+FRAMES = (1 << 20) - 1  # of one stack at most, and one less
+STACKS = 70  # of so many frames: more than 64 million in all
+TOO_LARGE = "it is larger than this program reads: what follows is left out"
+STRING, PROCESS, THREAD, FRAME, STACK = 1, 2, 3, 5, 6
+
+
+def begin():
+    """A process and its thread, frames 0 to STACKS, and stack 0, of one frame."""
+    out = record(STRING, b"deep") + record(PROCESS, 100, 1, 1, 0, 0) + record(THREAD, 0, 100, 1, 0)
+    out += b"".join(record(FRAME, 0, 0x1000 * (i + 1), 0, 0, 0) for i in range(STACKS + 1))
+    return definitions(out, record(STACK, 0, 0, 0, 1, 0))
+
+
+def definitions(*records):
+    return chunk(b"DEFS", b"".join(records), packed=True)
+
+
+def sample(sequence, stack):
+    tick = bytes([0]) + number(0) + bytes([3 | (1 | 2 | 4) << 3]) + numbers(0, stack) + b"S"
+    return chunk(b"SMPL", numbers(sequence, 1, 1, START) + signed(WALL - START) +
+                 numbers(0, 0, 0) + tick)
+
+
+def summary(samples):
+    return chunk(b"SUMM", numbers(samples, samples, 0, 0, 0, 0, 0, 2))
+
+
+@unittest.skipUnless(ZSTD and XXH, "libzstd or libxxhash cannot be loaded")
+class Large(ReportTest):
+    def write(self, *parts):
+        path = self.path(self.id())
+        with open(path, "wb") as file:
+            file.write(b"".join(parts))
+        return path
+
+    def count(self, *parts, status, said=None):
+        """Of samples that are read; of all that is read one thing is said, if anything."""
+        result = self.report("-f", "folded", self.write(*parts), status=(status,))
+        text = result.stderr.decode()
+        self.assertEqual(text.count("\n"), 1 if said else 0, text)
+        if said:
+            self.assertIn(said, text)
+        return sum(int(line.rsplit(b" ", 1)[1]) for line in result.stdout.splitlines())
+
+    def deep_stacks(self):
+        """They have all but the innermost frame in common, and are kept whole."""
+        parts = [definitions(record(STACK, 0, 0, 0, FRAMES, bytes(FRAMES)))]
+        parts += [definitions(*[record(STACK, 0, 0, FRAMES, 1, i + 1) for i in range(STACKS)])]
+        return parts
+
+    def test_many_frames(self):
+        parts = [header(), segment(0), begin(), sample(0, 0), *self.deep_stacks(),
+                 sample(1, 0), summary(2)]
+        self.assertEqual(self.count(*parts, status=1, said=TOO_LARGE), 1)
+
+    def test_many_frames_of_a_large_file(self):
+        """A recording may have more of them the larger it is."""
+        parts = [header(), segment(0), chunk(b"NOTE", os.urandom(1 << 20)), begin(),
+                 sample(0, 0), *self.deep_stacks(), sample(1, 0), summary(2)]
+        self.assertEqual(self.count(*parts, status=0), 2)
+
+    def test_many_segments(self):
+        """Each defines again what it needs, and what only the one before needed does not
+        count."""
+        many = record(FRAME, 0, 0x1000, 0, 0, 0) * (1 << 20)
+        parts = [header()]
+        for i in range(17):
+            parts += [segment(i), begin(), definitions(many), sample(i, 0)]
+        self.assertEqual(self.count(*parts, summary(17), status=0), 17)
+
+    def test_many_definitions(self):
+        many = record(FRAME, 0, 0x1000, 0, 0, 0) * (1 << 21)
+        parts = [header(), segment(0), begin(), sample(0, 0), *[definitions(many)] * 8,
+                 sample(1, 0), summary(2)]
+        self.assertEqual(self.count(*parts, status=1, said=TOO_LARGE), 1)
+
+    def test_equal_stacks(self):
+        """A few bytes each, and a million frames to put together: some hours of work."""
+        same = definitions(record(STACK, 0, 0, FRAMES, 0) * 3_000_000)
+        parts = [header(), segment(0), begin(), sample(0, 0), *self.deep_stacks()[:1], same,
+                 sample(1, 0), summary(2)]
+        self.assertEqual(self.count(*parts, status=1, said=TOO_LARGE), 1)
+
+    def test_perf_maps_that_begin_anew(self):
+        """What was of a map before takes no memory any more."""
+        processes = 40
+        more = definitions(*[record(PROCESS, 200 + i, 1, 1, 0, 0) for i in range(processes)])
+        parts = [header(), segment(0), begin(), more]
+        text = bytes((32 << 20) - 16)
+        for i in range(processes):
+            parts += [chunk(b"PMAP", numbers(i + 1, 0, 0) + text, packed=True),
+                      chunk(b"PMAP", numbers(i + 1, 0, 5))]
+        path = self.write(*parts, sample(0, 0), summary(1))
+        self.assertLess(os.path.getsize(path), 200_000)
+        with subprocess.Popen([STACKSNAP, "report", "-f", "folded", path],
+                              stdout=subprocess.DEVNULL) as process:
+            _, status, usage = os.wait4(process.pid, 0)
+            process.returncode = status
+        self.assertEqual(status, 0)
+        self.assertLess(usage.ru_maxrss, 768 << 10)  # in KiB; all maps have 1.25 GiB
+
+
+if __name__ == "__main__":
+    main()
