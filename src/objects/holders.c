@@ -12,7 +12,8 @@
 #include "objects/processes.h"
 
 enum {
-	SCAN_NS = 5 * 1000 * 1000, /* of CPU time: longest look at processes */
+	SCAN_NS = 5 * 1000 * 1000,   /* of CPU time: longest look at processes, */
+	FLOCK_NS = 20 * 1000 * 1000, /* and for who has an open file */
 	FDINFO_MAX = 64 * 1024,
 	LINKS_AT_ONCE = 64, /* of one process, until the time is looked at */
 	LINK_MAX = 64,	    /* "socket:[...]"; of a path the begin will do */
@@ -171,6 +172,15 @@ static void list_processes(struct search *s)
 		qsort(s->pids.items, s->pids.count, sizeof(pid_t), compare_pids);
 }
 
+static size_t count_before(const struct search *s)
+{
+	size_t own = 0;
+
+	while (own < s->pids.count && s->pids.items[own] < s->target->pid)
+		own++;
+	return own;
+}
+
 /* False: it took too long. */
 static bool look_at_next(struct search *s, size_t index)
 {
@@ -184,11 +194,8 @@ static bool look_at_next(struct search *s, size_t index)
    pipeline. Then those before it, the nearest first. */
 static void look_at_others(struct search *s)
 {
-	size_t own = 0;
-
 	list_processes(s);
-	while (own < s->pids.count && s->pids.items[own] < s->target->pid)
-		own++;
+	size_t own = count_before(s);
 	for (size_t i = own; i < s->pids.count; i++) {
 		if (s->pids.items[i] != s->target->pid && !look_at_next(s, i))
 			return;
@@ -248,14 +255,17 @@ pid_t ss_holders_find_flock(const struct ss_target *target, const char *file, pi
 	uint64_t begin = spent_ns();
 	pid_t found = 0;
 
-	s.end_ns = begin + SCAN_NS - SS_MIN(*spent, (uint64_t)SCAN_NS);
+	s.end_ns = begin + FLOCK_NS - SS_MIN(*spent, (uint64_t)FLOCK_NS);
 	if (named > 0 && holds_flock(&s, named, file))
 		found = named;
 	if (!found)
 		list_processes(&s);
+	/* Mostly it began shortly before. */
+	size_t own = count_before(&s);
 	for (size_t i = 0; i < s.pids.count && !found && !is_late(&s); i++) {
-		if (holds_flock(&s, s.pids.items[i], file))
-			found = s.pids.items[i];
+		size_t at = i < own ? own - 1 - i : i;
+		if (holds_flock(&s, s.pids.items[at], file))
+			found = s.pids.items[at];
 	}
 	*spent += spent_ns() - begin;
 	ss_vector_free(&s.pids);
