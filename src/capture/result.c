@@ -40,9 +40,8 @@ static const char *reason_of(const struct ss_task *task)
 	case SS_TASK_ZOMBIE:
 		return "has ended (pthread_exit), and stays listed until the others end";
 	case SS_TASK_WORKER:
-		return "a worker of the kernel (for io_uring or vhost), which runs no "
-		       "code "
-		       "of the program";
+		return "a worker of the kernel (for io_uring, vhost): no code of the "
+		       "program";
 	case SS_TASK_GONE:
 		return "ended while it was looked at";
 	case SS_TASK_RELEASED:
