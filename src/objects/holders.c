@@ -181,13 +181,28 @@ static size_t count_before(const struct search *s)
 	return own;
 }
 
-/* False: it took too long. */
+/* A UNIX socket that another process has mostly has no third one; of a pipe there may be
+   many, and what the process has itself its children may have, too. */
+static bool is_done(const struct search *s)
+{
+	for (size_t i = 0; i < s->items.count; i++) {
+		const struct ss_fd_fact *fact = s->items.items[i].fact;
+		const struct ss_process_fact *last =
+			fact->holder_count ? &fact->holders[fact->holder_count - 1] :
+					     NULL;
+		if (fact->kind == SS_FD_PIPE || !last || last->pid == s->target->pid)
+			return false;
+	}
+	return true;
+}
+
+/* False: it is enough. */
 static bool look_at_next(struct search *s, size_t index)
 {
 	if (is_late(s))
 		return false;
 	look_at_process(s, s->pids.items[index]);
-	return true;
+	return !is_done(s);
 }
 
 /* First those that began after the process: its children, its clients, the rest of a
