@@ -381,7 +381,7 @@ SS_API const char *ss_wait_kind_name(enum ss_wait_kind kind);
 struct ss_owner_frame {
 	uint32_t frame;	  /* number for ss_snapshot_frame() */
 	uint32_t line;	  /* in file; 0: not known */
-	const char *file; /* where it has called a function with the lock, or NULL */
+	const char *file; /* where it first calls a function with the lock, or NULL */
 };
 
 enum { SS_OWNER_FRAMES_MAX = 2 };

@@ -112,6 +112,18 @@ enum { SS_ARGUMENT_MAX = 12 };
 bool ss_arch_is_call(const uint8_t *before, size_t size);
 enum { SS_CALL_MAX = 8 };
 
+/*
+ * How far below the frame pointer a function has its stack pointer, as its first
+ * instructions say: it keeps the caller's frame pointer there and then moves by a constant.
+ * False: they do not say.
+ */
+bool ss_arch_frame_size(const uint8_t *code, size_t size, uint64_t *ret);
+enum { SS_PROLOGUE_MAX = 32 };
+
+/* The address that a call instruction which ends the bytes before pc calls. False: it does
+   not say, or is none. */
+bool ss_arch_call_target(const uint8_t *before, size_t size, uint64_t pc, uint64_t *ret);
+
 static inline bool ss_regs_get(const struct ss_regs *regs, unsigned reg, uint64_t *ret)
 {
 	if (reg >= SS_REG_MAX || !(regs->valid >> reg & 1))

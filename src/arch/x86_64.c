@@ -317,3 +317,53 @@ bool ss_arch_is_call(const uint8_t *before, size_t size)
 	}
 	return false;
 }
+
+bool ss_arch_call_target(const uint8_t *before, size_t size, uint64_t pc, uint64_t *ret)
+{
+	int32_t relative;
+
+	if (size < 5 || before[size - 5] != 0xe8)
+		return false;
+	memcpy(&relative, before + size - sizeof(relative), sizeof(relative));
+	*ret = pc + (uint64_t)(int64_t)relative;
+	return true;
+}
+
+static bool skip(const uint8_t **at, const uint8_t *end, const char *bytes, size_t size)
+{
+	if ((size_t)(end - *at) < size || memcmp(*at, bytes, size) != 0)
+		return false;
+	*at += size;
+	return true;
+}
+
+/* push of a register that a function keeps for its caller: rbx, r12 to r15 */
+static bool skip_push(const uint8_t **at, const uint8_t *end)
+{
+	if (skip(at, end, "\x53", 1))
+		return true;
+	if (end - *at < 2 || (*at)[0] != 0x41 || (*at)[1] < 0x54 || (*at)[1] > 0x57)
+		return false;
+	*at += 2;
+	return true;
+}
+
+bool ss_arch_frame_size(const uint8_t *code, size_t size, uint64_t *ret)
+{
+	const uint8_t *at = code;
+	const uint8_t *end = code + size;
+	int32_t moved = 0;
+
+	(void)skip(&at, end, "\xf3\x0f\x1e\xfa", 4); /* endbr64 */
+	if (!skip(&at, end, "\x55\x48\x89\xe5", 4))  /* push %rbp; mov %rsp,%rbp */
+		return false;
+	for (*ret = 0; skip_push(&at, end);)
+		*ret += 8;
+	if (skip(&at, end, "\x48\x83\xec", 3) && at < end) /* sub $imm8,%rsp */
+		moved = (int8_t)*at;
+	else if (skip(&at, end, "\x48\x81\xec", 3) && end - at >= 4) /* $imm32 */
+		memcpy(&moved, at, sizeof(moved));
+	/* Negative: sub $-128 is a shorter add. */
+	*ret += moved > 0 ? (uint64_t)moved : 0;
+	return moved >= 0;
+}

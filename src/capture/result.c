@@ -88,6 +88,7 @@ static void fill_thread(struct ss_capture_thread *thread, struct ss_task *task,
 		.kernel_stack = task->kernel_stack,
 		.consistent = task->phase == SS_TASK_RELEASED || task->consistent ||
 			      has_no_stack(task),
+		.fragile = task->fragile && task->partial,
 		.worker = task->phase == SS_TASK_WORKER,
 		.live = take_ptr(task->live),
 		.live_count = task->live_count,

@@ -53,7 +53,7 @@ static bool has_gone_back(const struct ss_sampled *thread, const struct ss_task 
 
 static bool is_to_stop(const struct ss_sampled *thread, const struct ss_task *task)
 {
-	return thread->stop_at != 0 && task->watched &&
+	return thread->stop_at != 0 && task->watched && !task->fragile &&
 	       (task->run_count == thread->stop_at ||
 		task->run_count == thread->way_back);
 }
@@ -259,7 +259,7 @@ static void note_tasks(struct ss_sampler *sampler)
 		if (task->steady)
 			thread->run_count = task->run_count;
 		thread->settled = task->steady || task->phase == SS_TASK_ZOMBIE ||
-				  task->phase == SS_TASK_WORKER ||
+				  (task->phase == SS_TASK_WORKER && task->state != 'R') ||
 				  (thread->unwanted && task->state != 'R');
 	}
 }

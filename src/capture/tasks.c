@@ -191,6 +191,7 @@ static void read_blocked(struct ss_task *task, const struct ss_target *target,
 		task->run_count = ss_task_read_run_count(target, task->tid, text);
 		read_call(task, target, text);
 	}
+	task->fragile = ends_when_stopped(&task->call);
 	/* What makes system calls comes from somewhere. */
 	if (task->call.kind == SS_SYSCALL_BLOCKED && task->call.sp == 0 &&
 	    task->call.pc == 0)
@@ -221,6 +222,8 @@ void ss_task_read(struct ss_task *task, const struct ss_target *target,
 	else if (options->filter && !options->filter(options->filter_data, task->tid,
 						     task->comm, task->state))
 		task->phase = SS_TASK_UNWANTED;
+	else if (stat.worker)
+		task->phase = SS_TASK_WORKER;
 	else if (!task->runs)
 		read_blocked(task, target, may_watch, text);
 }

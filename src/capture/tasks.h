@@ -40,6 +40,7 @@ struct ss_task {
 	struct ss_syscall_text call; /* before the freeze */
 	uint64_t run_count; /* just before call: how often it was put on a CPU; 0: not
 			       known */
+	bool fragile;	    /* in a call that a stop would end */
 	bool watched;	    /* blocked, and to be read as it lies there, without a stop */
 	bool steady; /* watched, and did not run from before the freeze to after it */
 	uint64_t running_ns;   /* CLOCK_MONOTONIC; when it last did not stand still yet */

@@ -62,6 +62,7 @@ struct ss_capture_thread {
 	char name[SS_COMM_MAX];
 	char state;
 	bool consistent;
+	bool fragile; /* in a call that a stop would end: not stopped for more */
 	bool worker;  /* the kernel's own */
 	bool newborn; /* it has not run yet: no function has called where it stands */
 	uint64_t stopped_ns;

@@ -10,6 +10,7 @@
 #include <time.h>
 
 #include "objects/processes.h"
+#include "proc/locks.h"
 
 enum {
 	SCAN_NS = 5 * 1000 * 1000,   /* of CPU time: longest look at processes, */
@@ -222,8 +223,11 @@ static void look_at_others(struct search *s)
 }
 
 /* Whether fdinfo says that the open file has such a lock: it lists no others'. */
-static bool has_flock(struct search *s, pid_t pid, const char *name)
+static bool has_flock(struct search *s, pid_t pid, const char *name,
+		      const struct ss_fd_fact *file)
 {
+	static const char word[] = "lock:";
+	struct ss_file_lock lock;
 	char path[64];
 
 	/* A name that is longer is none that the kernel gives. */
@@ -231,15 +235,18 @@ static bool has_flock(struct search *s, pid_t pid, const char *name)
 		    (int)sizeof(path) ||
 	    ss_io_read_path(AT_FDCWD, path, FDINFO_MAX, &s->text) != 0)
 		return false;
-	for (const char *at = s->text.bytes; (at = strstr(at, "lock:")); at++) {
-		size_t line = strcspn(at, "\n");
-		if (memmem(at, line, " FLOCK ", 7))
+	for (const char *at = s->text.bytes; (at = strstr(at, word));) {
+		at += strlen(word);
+		const char *end = at + strcspn(at, "\n");
+		at += strspn(at, " \t");
+		if (ss_locks_next(&at, end, &lock) && lock.type == SS_FILE_LOCK_FLOCK &&
+		    lock.inode == file->inode && lock.device == file->device)
 			return true;
 	}
 	return false;
 }
 
-static bool holds_flock(struct search *s, pid_t pid, const char *file)
+static bool holds_flock(struct search *s, pid_t pid, const struct ss_fd_fact *file)
 {
 	char path[32];
 	char link[PATH_MAX];
@@ -256,15 +263,16 @@ static bool holds_flock(struct search *s, pid_t pid, const char *file)
 		if (size <= 0)
 			continue;
 		link[size] = '\0';
-		found = strcmp(link, file) == 0 && has_flock(s, pid, entry->d_name);
+		found = strcmp(link, file->name) == 0 &&
+			has_flock(s, pid, entry->d_name, file);
 	}
 	if (dir)
 		(void)closedir(dir); /* only read from */
 	return found;
 }
 
-pid_t ss_holders_find_flock(const struct ss_target *target, const char *file, pid_t named,
-			    uint64_t *spent)
+pid_t ss_holders_find_flock(const struct ss_target *target, const struct ss_fd_fact *file,
+			    pid_t named, uint64_t *spent)
 {
 	struct search s = { .target = target };
 	uint64_t begin = spent_ns();

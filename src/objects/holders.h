@@ -12,11 +12,11 @@
 void ss_holders_find(struct ss_facts *facts, const struct ss_target *target);
 
 /*
- * A process that has an open file of that name with a lock of flock(2): named, which the
+ * A process that has that file open, by that name, with a lock of flock(2): named, which the
  * kernel says took it, or, as open files are inherited, another one. 0: none was found.
  * spent: CPU time in nanoseconds, of all such searches for a capture; adds to it.
  */
-pid_t ss_holders_find_flock(const struct ss_target *target, const char *file, pid_t named,
-			    uint64_t *spent);
+pid_t ss_holders_find_flock(const struct ss_target *target, const struct ss_fd_fact *file,
+			    pid_t named, uint64_t *spent);
 
 #endif

@@ -147,8 +147,7 @@ static void follow_lock(struct ss_facts *facts, const struct ss_target *target,
 		return;
 	thread->holder_known = true;
 	if (lock.type == SS_FILE_LOCK_FLOCK && lock.pid > 0)
-		lock.pid = fd->name ? ss_holders_find_flock(target, fd->name, lock.pid,
-							    spent) :
+		lock.pid = fd->name ? ss_holders_find_flock(target, fd, lock.pid, spent) :
 				      0;
 	if (lock.pid > 0 && !ss_processes_read(facts, lock.pid, &text, &thread->holder))
 		thread->holder = (struct ss_process_fact){ .pid = lock.pid };

@@ -6,7 +6,12 @@
 #include "proc/scan.h"
 
 /* include/linux/sched.h */
-enum { PF_EXITING = 0x4, PF_KTHREAD = 0x200000 };
+enum {
+	PF_EXITING = 0x4,
+	PF_IO_WORKER = 0x10,
+	PF_USER_WORKER = 0x4000,
+	PF_KTHREAD = 0x200000,
+};
 
 /* Fields of stat after comm, by their number in proc_pid_stat(5). */
 enum {
@@ -47,6 +52,13 @@ static uint64_t mix_program(const uint64_t *fields)
 	return mixed * factor + fields[FIELD_START_STACK];
 }
 
+/* The flags meant something else once, and names are anybody's: both together tell. */
+static bool is_worker(uint64_t flags, const char *comm)
+{
+	return ((flags & PF_IO_WORKER) && strncmp(comm, "iou-", 4) == 0) ||
+	       ((flags & PF_USER_WORKER) && strncmp(comm, "vhost-", 6) == 0);
+}
+
 bool ss_stat_parse(const char *text, size_t size, struct ss_stat *ret)
 {
 	struct ss_scan s = { .at = text, .end = text + size };
@@ -70,6 +82,7 @@ bool ss_stat_parse(const char *text, size_t size, struct ss_stat *ret)
 	ret->processor = (int)SS_MIN(fields[FIELD_PROCESSOR], (uint64_t)INT32_MAX);
 	ret->kernel_thread = fields[FIELD_FLAGS] & PF_KTHREAD;
 	ret->program = mix_program(fields);
+	ret->worker = is_worker(fields[FIELD_FLAGS], ret->comm);
 	ret->exiting = fields[FIELD_FLAGS] & PF_EXITING;
 	return true;
 }

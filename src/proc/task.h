@@ -17,6 +17,7 @@ struct ss_stat {
 	char state;
 	bool kernel_thread;  /* PF_KTHREAD */
 	bool exiting;	     /* PF_EXITING */
+	bool worker;	     /* made by the kernel within a process, for its own work */
 	uint64_t start_time; /* clock ticks after boot */
 	int processor;	     /* CPU it last ran on */
 	uint64_t program;    /* where its code and its stack begin, mixed: an exec changes

@@ -5,7 +5,11 @@
 #include <string.h>
 
 /* A program with more than 200,000 functions is large. */
-enum { FUNCTIONS_MAX = 1 << 22 };
+enum {
+	FUNCTIONS_MAX = 1 << 22,
+	RELOCATIONS_MAX = 1 << 21, /* 48 MiB; large programs have 200,000 */
+	RELOCATIONS_AT_ONCE = 1024,
+};
 
 enum {
 	GO_1_2 = 0xfffffffb,
@@ -25,19 +29,43 @@ struct head {
 	uint64_t words[WORDS];
 };
 
-/* Position-independent programs have the address put there when they are loaded. */
+/* Looks through a part of a table of relocations. */
+static bool find_addend(const struct ss_elf *elf, uint64_t offset, size_t count,
+			uint64_t address, uint64_t *ret)
+{
+	Elf64_Rela part[RELOCATIONS_AT_ONCE];
+
+	if (!ss_elf_read(elf, offset, part, count * sizeof(*part)))
+		return false;
+	for (size_t i = 0; i < count; i++) {
+		if (part[i].r_offset == address) {
+			*ret = (uint64_t)part[i].r_addend;
+			return true;
+		}
+	}
+	return false;
+}
+
+/* Position-independent programs have the address put there when they are loaded. 0: it
+   was not found. */
 static uint64_t find_relocated(const struct ss_elf *elf, uint64_t address)
 {
-	for (size_t i = 1; i < elf->section_count; i++) {
+	uint64_t left = RELOCATIONS_MAX; /* of all tables */
+	uint64_t ret = 0;
+
+	for (size_t i = 1; i < elf->section_count && left; i++) {
 		const Elf64_Shdr *section = &elf->sections[i];
-		if (section->sh_type != SHT_RELA)
-			continue;
-		_cleanup_free_ Elf64_Rela *relocations =
-			ss_elf_copy_section(elf, section);
-		size_t count = relocations ? section->sh_size / sizeof(Elf64_Rela) : 0;
-		for (size_t j = 0; j < count; j++) {
-			if (relocations[j].r_offset == address)
-				return (uint64_t)relocations[j].r_addend;
+		uint64_t count = section->sh_type == SHT_RELA ?
+					 section->sh_size / sizeof(Elf64_Rela) :
+					 0;
+		count = SS_MIN(count, left);
+		left -= count;
+		for (uint64_t at = 0; at < count; at += RELOCATIONS_AT_ONCE) {
+			if (find_addend(elf, section->sh_offset + at * sizeof(Elf64_Rela),
+					(size_t)SS_MIN(count - at,
+						       (uint64_t)RELOCATIONS_AT_ONCE),
+					address, &ret))
+				return ret;
 		}
 	}
 	return 0;

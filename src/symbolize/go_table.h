@@ -1,7 +1,7 @@
 /*
  * What the runtime of Go knows of its functions (.gopclntab), which strip(1) leaves alone:
  * their names, as a symbol table, and where the rest lies. Layouts: those of Go 1.2, 1.16,
- * 1.18 and 1.20 and later, of src/runtime/symtab.go (pcHeader, functab, _func) and
+ * 1.18, and 1.20 to 1.25, of src/runtime/symtab.go (pcHeader, functab, _func) and
  * debug/gosym there.
  */
 #ifndef SS_SYMBOLIZE_GO_TABLE_H

@@ -71,16 +71,16 @@ static bool find_function(struct ss_image *image, uint64_t address, uint64_t *re
 static bool find_value(struct ss_cfi_bytes *bytes, uint64_t at, uint64_t step,
 		       uint64_t address, int64_t *ret)
 {
-	int64_t value = -1;
+	uint64_t value = UINT64_MAX; /* -1 */
 
 	for (bool first = true;; first = false) {
 		uint64_t grows = ss_cfi_read_uleb(bytes);
 		if (bytes->failed || (grows == 0 && !first))
 			return false;
-		value += (int64_t)(grows >> 1) ^ -(int64_t)(grows & 1);
+		value += grows >> 1 ^ -(grows & 1);
 		at += ss_cfi_read_uleb(bytes) * step;
 		if (address < at) {
-			*ret = value;
+			*ret = (int64_t)value;
 			return !bytes->failed;
 		}
 	}

@@ -191,7 +191,7 @@ static void look_at_memory(const struct ss_held *held, struct ss_snapshot *snaps
 	}
 }
 
-/* The last call with a lock counts: what came before was mostly released. */
+/* The first call with a lock counts: those behind it mostly release it on a way out. */
 static void note_call(struct ss_snapshot *snapshot, struct ss_view *view, uint64_t futex,
 		      size_t frame, uint64_t call)
 {
@@ -199,7 +199,7 @@ static void note_call(struct ss_snapshot *snapshot, struct ss_view *view, uint64
 	struct ss_lock_reference *reference =
 		loaded ? add_reference(snapshot, futex, frame) : NULL;
 
-	if (!reference)
+	if (!reference || reference->in_code)
 		return;
 	reference->in_code = true;
 	reference->module_index = (int32_t)(loaded - view->loaded);

@@ -4,6 +4,7 @@
 #include <sys/mman.h>
 
 #include "unwind/fallback.h"
+#include "unwind/guess.h"
 
 enum {
 	/* Guesses by scanning a stack may go wrong: so many in a row end it. */
@@ -141,6 +142,10 @@ static bool step(struct ss_walk *walk, struct position *p)
 
 	walk->view.missing = 0;
 	enum ss_step result = ss_rows_step(unwinder->rows, &walk->view, &p->regs, call);
+	bool guess = result == SS_STEP_REGISTER && walk->view.thread->fragile &&
+		     ss_guess_frame_pointer(unwinder->rows, &walk->view, &p->regs, call);
+	if (guess)
+		result = ss_rows_step(unwinder->rows, &walk->view, &p->regs, call);
 	if (result == SS_STEP_COMPLEX)
 		result = ss_dwarf_step(unwinder->dwarf, &p->regs, call, p->signal);
 	if (result == SS_STEP_NO_INFO)
@@ -148,7 +153,7 @@ static bool step(struct ss_walk *walk, struct position *p)
 	walk->end = end_of_step(walk, result);
 	if (result != SS_STEP_OK)
 		return false;
-	p->source = SS_FROM_CFI;
+	p->source = guess ? SS_FROM_RETURN_ADDRESS : SS_FROM_CFI;
 	walk->links = 0;
 	p->call = !p->signal;
 	return true;

@@ -22,7 +22,8 @@ static const struct text texts[] = {
 			  "the stack may be damaged",
 			  NULL },
 	[SS_END_REGISTER] = { "lost: a register that is needed is not known",
-			      "--mode=stop stops the thread and reads it" },
+			      "--mode=stop stops the thread and reads it, if that does "
+			      "not end its call" },
 	[SS_END_GONE] = { "the thread ended before it could be read", NULL },
 	[SS_END_RUNNING] = { "it runs and was not stopped",
 			     "--mode=stop shows its stack" },

@@ -8,6 +8,7 @@ import signal
 import socket
 import subprocess
 import sys
+import tempfile
 import time
 
 from harness import (EndToEnd, LIMIT_S, MAIN_STACK, MODES, Named, STACKSNAP, Snapshot,
@@ -200,6 +201,57 @@ class Partial(EndToEnd):
             self.finish(kind, ours)
             self.assertEqual(target.process.stdout.readline().strip(),
                              b"%d" % (0 if wanted is None else wanted), kind)
+            target.kill()
+
+
+HALF_WRITTEN = """
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+__attribute__((noinline)) static long put(int fd, char *bytes, size_t size)
+{
+	volatile char room[4096];
+	room[size %% 4096] = 1;
+	return write(fd, bytes, size) + room[size %% 4096] - 1;
+}
+int main(void)
+{
+	char *bytes = calloc(1, %d);
+	puts("ready");
+	fflush(stdout);
+	printf("%%ld\\n", put(3, bytes, %d));
+	return 0;
+}
+""" % (BYTES, BYTES)
+
+
+class HalfWritten(EndToEnd):
+    def test_stack_and_recording(self):
+        """Functions with a frame pointer, which is not known of what is not stopped."""
+        directory = self.enterContext(tempfile.TemporaryDirectory())
+        path = os.path.join(directory, "half_written")
+        for options in (["-O0"], ["-O2", "-fno-omit-frame-pointer"]):
+            subprocess.run([os.environ.get("CC", "cc"), "-g", *options, "-x", "c", "-", "-o", path],
+                           input=HALF_WRITTEN.encode(), check=True)
+            ours, theirs = os.pipe()
+            target = self.start_command(["sh", "-c", 'exec "$0" 3>&%d' % theirs, path],
+                                        pass_fds=[theirs])
+            os.close(theirs)
+            wait_until(lambda: read_text("/proc/%d/syscall" % target.pid).startswith("1 0x3 "),
+                       "it to write")
+            for mode in ("stop", "live"):
+                thread, = self.snap(target.pid, mode=mode).threads
+                names = [frame["symbol"].split(".")[0] for frame in thread["frames"]
+                         if not frame["inlined"]]
+                self.assertEqual((names[1:3], names[-1], thread["end"]),
+                                 (["put", "main"], "_start", "root"), (options, mode))
+            recording = os.path.join(directory, "recording" + options[0])
+            self.run_tool("record", "-d", "500ms", "-o", recording, target.pid)
+            left = BYTES
+            while left:
+                left -= len(os.read(ours, left))
+            os.close(ours)
+            self.assertEqual(target.process.stdout.readline().strip(), b"%d" % BYTES, options)
             target.kill()
 
 

@@ -82,7 +82,7 @@ GROWING_ROOMS = {"arch": (1, 8), "view": (2, 24), "report": (2, 24), "cli": (2, 
 # kind of data that travels.
 LARGER_ROOMS = {"model": (2, 9), "capture": (2, 16), "diagnose": (2, 20), "objects": (2, 10),
                 "record": (2, 28), "symbolize": (2, 14), "target": (2, 12),
-                "unwind": (2, 14)}
+                "unwind": (2, 15)}
 
 PROCESSOR = re.compile(r"^[ \t]*#[ \t]*(?:el)?if.*\b(__x86_64\w*|__amd64\w*|__i386\w*|i386|"
                        r"__aarch64\w*|__arm\w*|__riscv\w*|__powerpc\w*|__s390\w*|"

@@ -250,12 +250,54 @@ static void test_next_argument(void **state)
 	assert_int_equal(find_argument(plain, SS_ARGUMENT_MAX, &call), 0xff7);
 }
 
+static int64_t frame_size(const char *code, size_t size)
+{
+	uint64_t ret;
+
+	return ss_arch_frame_size((const uint8_t *)code, size, &ret) ? (int64_t)ret : -1;
+}
+
+#define FRAME_SIZE(code) frame_size((code), sizeof(code) - 1)
+
+static void test_frame_size(void **state)
+{
+	(void)state;
+	assert_int_equal(FRAME_SIZE("\x55\x48\x89\xe5\x5d\xc3"), 0);
+	assert_int_equal(FRAME_SIZE("\x55\x48\x89\xe5\x48\x83\xec\x70\x90"), 0x70);
+	assert_int_equal(FRAME_SIZE("\xf3\x0f\x1e\xfa\x55\x48\x89\xe5\x48\x81\xec\x20"
+				    "\x10\x00\x00"),
+			 0x1020);
+	/* push %r15, %r12, %rbx */
+	assert_int_equal(
+		FRAME_SIZE("\x55\x48\x89\xe5\x41\x57\x41\x54\x53\x48\x83\xec\x18"), 0x30);
+	/* without a frame pointer, a stack that would grow upwards, cut */
+	assert_int_equal(FRAME_SIZE("\x53\x48\x83\xec\x10"), -1);
+	assert_int_equal(FRAME_SIZE("\x55\x48\x89\xe5\x48\x83\xec\x80"), -1);
+	assert_int_equal(FRAME_SIZE("\x55\x48\x89"), -1);
+	assert_int_equal(frame_size(NULL, 0), -1);
+}
+
+static void test_call_target(void **state)
+{
+	static const uint8_t direct[] = { 0x90, 0xe8, 0xfb, 0xff, 0xff, 0xff };
+	static const uint8_t indirect[] = { 0x90, 0x90, 0x90, 0x90, 0xff, 0xd0 };
+	uint64_t target = 0;
+
+	(void)state;
+	assert_true(ss_arch_call_target(direct, sizeof(direct), 0x1000, &target));
+	assert_int_equal(target, 0xffb);
+	assert_false(ss_arch_call_target(indirect, sizeof(indirect), 0x1000, &target));
+	assert_false(ss_arch_call_target(direct + 2, 4, 0x1000, &target));
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_newborn),
 		cmocka_unit_test(test_restarted_call),
 		cmocka_unit_test(test_next_argument),
+		cmocka_unit_test(test_frame_size),
+		cmocka_unit_test(test_call_target),
 		cmocka_unit_test(test_registers),
 		cmocka_unit_test(test_cure),
 		cmocka_unit_test(test_alternate_stack),
