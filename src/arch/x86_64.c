@@ -252,12 +252,12 @@ static bool begins_call(const uint8_t *code, size_t size)
 	       (size >= 2 && code[0] == 0x67 && code[1] == 0xe8);
 }
 
-/* The first argument is in rdi (System V psABI 3.2.3): "lea disp32(%rip), %rdi", by way
-   of rax where nothing is optimized, "mov $imm32, %edi". The length, or 0: none of them. */
+/* The first argument is in rdi (System V psABI 3.2.3): "lea disp32(%rip), %rdi", by way of
+   another register which keeps it for later, or "mov $imm32, %edi". The length, or 0: none
+   of them. */
 static size_t read_argument(const uint8_t *code, size_t size, uint64_t address,
 			    uint64_t *ret)
 {
-	static const uint8_t through_rax[] = { 0x48, 0x89, 0xc7 };
 	uint32_t absolute;
 	int32_t relative;
 
@@ -266,16 +266,16 @@ static size_t read_argument(const uint8_t *code, size_t size, uint64_t address,
 		*ret = absolute;
 		return 5;
 	}
-	if (size < 7 || code[0] != 0x48 || code[1] != 0x8d)
+	/* The register is in bits 3 to 5 of the third byte, and bit 2 of the first one. */
+	if (size < 7 || (code[0] & 0xfb) != 0x48 || code[1] != 0x8d ||
+	    (code[2] & 0xc7) != 0x05)
 		return 0;
 	memcpy(&relative, code + 3, sizeof(relative));
 	*ret = address + 7 + (uint64_t)(int64_t)relative;
-	if (code[2] == 0x3d)
+	if (code[0] == 0x48 && code[2] == 0x3d)
 		return 7;
-	if (code[2] == 0x05 && size >= 10 &&
-	    memcmp(code + 7, through_rax, sizeof(through_rax)) == 0)
-		return 10;
-	return 0;
+	const uint8_t move[] = { code[0], 0x89, (uint8_t)(code[2] ^ 0xc2) };
+	return size >= 10 && memcmp(code + 7, move, sizeof(move)) == 0 ? 10 : 0;
 }
 
 bool ss_arch_next_argument(const uint8_t *code, size_t size, uint64_t address, size_t *at,

@@ -228,6 +228,10 @@ static void test_next_argument(void **state)
 	static const uint8_t optimized[] = "\x90\x48\x8d\x3d\x10\x00\x00\x00\xe8\0\0\0\0";
 	static const uint8_t plain[] =
 		"\x48\x8d\x05\xf0\xff\xff\xff\x48\x89\xc7\xff\x15\0\0\0\0";
+	static const uint8_t kept[] =
+		"\x4c\x8d\x25\xf0\xff\xff\xff\x4c\x89\xe7\xe8\0\0\0\0";
+	static const uint8_t another[] =
+		"\x4c\x8d\x25\xf0\xff\xff\xff\x4c\x89\xef\xe8\0\0\0\0";
 	static const uint8_t fixed[] = "\x55\xbf\x80\x40\x40\x00\x67\xe8\0\0\0\0";
 	static const uint8_t changed[] =
 		"\x48\x8d\x3d\x10\x00\x00\x00\x48\x01\xc7\xe8\0\0\0\0";
@@ -241,6 +245,8 @@ static void test_next_argument(void **state)
 	assert_int_equal(call, 10);
 	assert_int_equal(find_argument(fixed, sizeof(fixed) - 1, &call), 0x404080);
 	assert_int_equal(call, 6);
+	assert_int_equal(find_argument(kept, sizeof(kept) - 1, &call), 0xff7);
+	assert_int_equal(find_argument(another, sizeof(another) - 1, &call), 0);
 	/* An element of an array, and the second argument. */
 	assert_int_equal(find_argument(changed, sizeof(changed) - 1, &call), 0);
 	assert_int_equal(find_argument(other, sizeof(other) - 1, &call), 0);
