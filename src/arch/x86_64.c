@@ -360,10 +360,10 @@ bool ss_arch_frame_size(const uint8_t *code, size_t size, uint64_t *ret)
 	for (*ret = 0; skip_push(&at, end);)
 		*ret += 8;
 	if (skip(&at, end, "\x48\x83\xec", 3) && at < end) /* sub $imm8,%rsp */
-		moved = (int8_t)*at;
+		moved = *at < 0x80 ? *at : -1;
 	else if (skip(&at, end, "\x48\x81\xec", 3) && end - at >= 4) /* $imm32 */
 		memcpy(&moved, at, sizeof(moved));
-	/* Negative: sub $-128 is a shorter add. */
+	/* Negative: it is an addition, of 128 for one. */
 	*ret += moved > 0 ? (uint64_t)moved : 0;
 	return moved >= 0;
 }

@@ -35,9 +35,11 @@ static uint64_t *find_biases(const struct ss_snapshot *snapshot)
 	size_t count = snapshot->modules.count;
 	uint64_t *biases = calloc(count + 1, sizeof(*biases));
 
-	for (size_t i = 0; biases && i < count; i++)
+	if (!biases)
+		return NULL;
+	for (size_t i = 0; i < count; i++)
 		biases[i] = snapshot->modules.items[i]->pub.base;
-	for (size_t i = 0; biases && i < snapshot->stacks.count; i++) {
+	for (size_t i = 0; i < snapshot->stacks.count; i++) {
 		const struct ss_stack *stack = &snapshot->stacks.items[i];
 		for (size_t f = 0; f < stack->count; f++) {
 			const struct ss_frame *frame = &stack->frames[f];
