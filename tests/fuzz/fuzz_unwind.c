@@ -67,7 +67,10 @@ static void add_thread(struct ss_capture *capture, const struct input *input,
 	};
 	ss_arch_regs_partial(MODULE_BASE + input->pc, STACK_BASE + input->sp,
 			     &thread->regs);
-	ss_regs_set(&thread->regs, ss_arch.fp, STACK_BASE + input->fp);
+	/* Of a thread that was not stopped it is not known. */
+	thread->fragile = input->fp % 2;
+	if (!thread->fragile)
+		ss_regs_set(&thread->regs, ss_arch.fp, STACK_BASE + input->fp);
 }
 
 static void read_all(const struct ss_snapshot *snapshot)
