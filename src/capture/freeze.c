@@ -44,8 +44,13 @@ void ss_freeze_seize(struct ss_freeze *freeze)
 
 void ss_freeze_seize_again(struct ss_freeze *freeze, bool all)
 {
+	_cleanup_text_ struct ss_text text = {};
+
 	for (size_t i = 0; i < freeze->tasks->items.count; i++) {
 		struct ss_task *task = &freeze->tasks->items.items[i];
+		/* It has moved a part more, and mostly waits in the same call again. */
+		if (task->phase == SS_TASK_SEEN && task->fragile && !task->watched)
+			ss_task_read(task, freeze->target, freeze->options, &text);
 		if ((all && task->phase == SS_TASK_RELEASED) ||
 		    (task->phase == SS_TASK_SEEN && !task->watched))
 			ss_stop_seize(task);

@@ -1,6 +1,7 @@
 /*
- * Which processes hold the other end of a pipe or of a UNIX socket: found by looking at
- * the links of all processes' descriptors, for no longer than a few milliseconds.
+ * Which processes have something open - the other end of a pipe or of a UNIX socket, a
+ * file with a lock of flock(2): found by looking at the links of all processes'
+ * descriptors, for no longer than some milliseconds of CPU time.
  */
 #ifndef SS_OBJECTS_HOLDERS_H
 #define SS_OBJECTS_HOLDERS_H

@@ -212,7 +212,9 @@ static void look_at_code(struct ss_held *held, struct ss_snapshot *snapshot,
 {
 	uint8_t code[CODE_PART];
 	uint64_t end = ss_regs_pc(frame->regs);
-	uint64_t at = ss_view_find_function(view, end - frame->call);
+	uint64_t at = held->code_seen > CODE_MAX ?
+			      0 :
+			      ss_view_find_function(view, end - frame->call);
 
 	if (at == 0)
 		return;
