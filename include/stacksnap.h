@@ -1,27 +1,29 @@
 /*
- * stacksnap - the stacks of every thread of a running process
+ * stacksnap - the stacks of all threads of a running process
  *
- * The pipeline is: open a target, capture it (all threads are stopped for
- * microseconds, their registers and stacks copied, and released), unwind the
- * capture into a snapshot, symbolize the snapshot, diagnose what its threads wait
- * for, walk it, free everything.
+ * The steps: open a target; capture it (threads are stopped for microseconds, their
+ * registers and stacks copied); unwind the capture into a snapshot; symbolize the
+ * snapshot; diagnose what its threads wait for; read it; free everything.
  *
- * Conventions. A function that can fail returns a struct ss_error *; NULL is
- * success, and on failure *ret is untouched. Free functions accept NULL. The
- * caller owns what it receives through a "ret" parameter, until the matching
- * free or close function. Target addresses are uint64_t. Times are
- * nanoseconds, sizes bytes, unless the name says otherwise.
+ * Conventions. A function that can fail returns a struct ss_error *: NULL is success,
+ * and on failure *ret is unchanged. The caller owns what it receives through a "ret"
+ * parameter, until the matching free or close function; these accept NULL. options may be
+ * NULL for the defaults; otherwise set its member size. Target addresses are uint64_t.
+ * Times are in nanoseconds, sizes in bytes, unless the name says otherwise.
  *
- * What is not an error: a thread that vanished, a stack that ends early, a name
- * that is not known. These are data, each with its reason.
+ * A thread that vanished, a stack that ends early, and an unknown name are not errors:
+ * they are data, each with its reason.
  *
- * Threads: a target and a session are used by one OS thread at a time; captures
- * and snapshots may be read by many. The library never prints, never exits and
- * installs no signal handler. A capture runs in a short-lived thread of its own,
- * so that the kernel releases the target whatever becomes of that thread.
+ * Strings are NUL-terminated. Names of processes, threads, files and functions come from
+ * the target and may contain any other byte: escape them before you print them.
  *
- * Structs that the library hands out grow at their end only; always reach them
- * through the pointers the accessors return, never copy arrays of them.
+ * Threads: one OS thread at a time uses a target or a session; many may read captures
+ * and snapshots. The library never prints, never exits, installs no signal handler and
+ * has no mutable global state. A capture runs in a short-lived thread of its own, so
+ * that the kernel releases the target however that thread ends.
+ *
+ * Structs that the library returns grow only at their end. Reach them through the pointers
+ * that the accessors return; never copy arrays of them.
  */
 #ifndef STACKSNAP_H
 #define STACKSNAP_H
@@ -46,59 +48,59 @@ struct ss_snapshot;
 /* Errors ---------------------------------------------------------------- */
 
 enum ss_error_code {
-	SS_ERROR_INVALID = 1, /* an argument is wrong */
+	SS_ERROR_INVALID = 1, /* an argument is invalid */
 	SS_ERROR_NO_MEMORY,
-	SS_ERROR_SYSTEM,	/* a system call failed in a way not named below */
-	SS_ERROR_NO_PROCESS,	/* there is no such process (any more) */
-	SS_ERROR_KERNEL_THREAD, /* it has no user-space stack at all */
+	SS_ERROR_SYSTEM,	/* another failure of a system call */
+	SS_ERROR_NO_PROCESS,	/* there is no such process, or it has ended */
+	SS_ERROR_KERNEL_THREAD, /* a kernel thread has no user-space stack */
 	SS_ERROR_SELF,		/* a process cannot stop itself */
-	SS_ERROR_ZOMBIE,	/* it has ended and waits to be reaped */
-	SS_ERROR_TRACED,	/* another tracer holds it */
+	SS_ERROR_ZOMBIE,	/* it has ended and not been reaped */
+	SS_ERROR_TRACED,	/* it has another tracer */
 	SS_ERROR_DENIED,	/* Yama, another user, not dumpable, no capability */
-	SS_ERROR_UNSUPPORTED,	/* such as a 32-bit target, or an unbuilt mode */
-	SS_ERROR_CHANGED,	/* it kept on changing (exec) while it was captured */
+	SS_ERROR_UNSUPPORTED,	/* for example a 32-bit process */
+	SS_ERROR_CHANGED,	/* it called execve() during each attempt */
 };
 
-/* The code of an error, for decisions. */
+/* The kind of error. error must not be NULL, here and below. */
 SS_API enum ss_error_code ss_error_code(const struct ss_error *error);
 
-/* One line, without a newline, that names the cause. Valid as long as error. */
+/* One line without a newline that names the cause. Valid as long as error. */
 SS_API const char *ss_error_message(const struct ss_error *error);
 
-/* One line that names the remedy, or NULL where none is known. */
+/* One line that says what to do, or NULL. Valid as long as error. */
 SS_API const char *ss_error_remedy(const struct ss_error *error);
 
 SS_API void ss_error_free(struct ss_error *error);
 
-/* "MAJOR.MINOR.PATCH" of the library that runs. */
+/* "MAJOR.MINOR.PATCH" of the running library. A constant. */
 SS_API const char *ss_version(void);
 
 /* Target ---------------------------------------------------------------- */
 
 /*
- * Opens the process with this pid (a thread's id is resolved to its process)
- * and checks that it may be looked at; nothing is stopped. Its start time is
- * kept, so that a reused pid is noticed later.
+ * Opens the process with this pid; the id of a thread selects its process. Checks that it
+ * may be read, and stops nothing. Stores its start time, so that a reused pid is detected.
  * Errors: INVALID, NO_PROCESS, KERNEL_THREAD, SELF, ZOMBIE, DENIED, UNSUPPORTED,
- * NO_MEMORY, SYSTEM (such as: /proc is not mounted).
+ * NO_MEMORY, SYSTEM (for example: /proc is not mounted).
  */
 SS_API struct ss_error *ss_target_open(pid_t pid, struct ss_target **ret);
 
 /*
- * Opens a process that ss_target_open() refuses with DENIED, or that could not be
- * captured because it is TRACED, for what anyone may read: a capture of it, whatever
- * its mode, lists the threads with name and state, and stops nothing; each stack ends
- * with SS_END_DENIED.
- * Errors: INVALID, NO_PROCESS, KERNEL_THREAD, SELF, ZOMBIE, DENIED (not even that),
+ * Opens a process that ss_target_open() refuses with DENIED, or whose capture failed
+ * with TRACED. A capture of it, in any mode, lists the threads with name and state, and
+ * stops nothing; each stack ends with SS_END_DENIED. Errors: INVALID, NO_PROCESS,
+ * KERNEL_THREAD, SELF, ZOMBIE, DENIED (not even threads and states may be read),
  * NO_MEMORY, SYSTEM.
  */
 SS_API struct ss_error *ss_target_open_listing(pid_t pid, struct ss_target **ret);
 
+/* Captures of the target stay valid. */
 SS_API void ss_target_close(struct ss_target *target);
 
 /*
- * The effective user and group of the process, as seen from here: who interprets what
- * comes from it needs no more rights than that. Errors: NO_PROCESS.
+ * The effective user and group id of the process, in the user namespace of the caller.
+ * A program that interprets a capture needs no other privileges than theirs. Errors:
+ * NO_PROCESS.
  */
 SS_API struct ss_error *ss_target_owner(const struct ss_target *target, uid_t *ret_uid,
 					gid_t *ret_gid);
@@ -106,52 +108,114 @@ SS_API struct ss_error *ss_target_owner(const struct ss_target *target, uid_t *r
 /* Capture --------------------------------------------------------------- */
 
 enum ss_mode {
-	SS_MODE_DEFAULT = 0, /* STOP */
-	SS_MODE_STOP,	     /* stop all threads, copy, release, interpret afterwards */
-	SS_MODE_LIVE,	     /* libunwind-ptrace unwinds while they are stopped */
-	SS_MODE_NO_STOP,     /* never stop anything; what runs has no stack */
-	SS_MODE_AUTO,	     /* stop what runs only; see also ss_capture_complete() */
+	SS_MODE_DEFAULT = 0, /* AUTO */
+	SS_MODE_STOP,	     /* stop all threads, copy, release */
+	SS_MODE_LIVE,	     /* unwind with libunwind-ptrace while stopped: slow */
+	SS_MODE_NO_STOP,     /* stop nothing; running threads have no stack */
+	SS_MODE_AUTO,	     /* stop running threads only; see ss_capture_complete() */
 };
 
 /*
- * Says whether a thread is wanted, before anything is stopped. name is the
- * thread's comm (raw bytes, NUL-terminated), state the letter of /proc/TID/stat.
- * A thread that is not wanted is neither stopped nor listed.
+ * Returns whether a thread is wanted. The capturing thread calls it before it stops
+ * anything. name is the thread's comm, state the letter of /proc/TID/stat. Other threads
+ * are neither stopped nor listed.
  */
 typedef bool ss_thread_filter(void *data, pid_t tid, const char *name, char state);
+
+/*
+ * A gather plan says which memory to copy while the threads stand still, in addition to
+ * their stacks. It is plain data without pointers, so a process without privileges can
+ * make it. Steps are executed in order. Each copies nodes of `size` bytes, at
+ *
+ *	address = (value & mask) + offset
+ *
+ * base says what value is. If value & mask is 0, there is no node. With max_nodes above 1
+ * the node is the first of a linked list: the next value is read at `next` in the node,
+ * and the same mask and offset apply. A list ends after max_nodes nodes, at 0, at
+ * unreadable memory, and at a cycle.
+ */
+enum ss_gather_base {
+	SS_GATHER_ADDRESS = 0, /* address */
+	SS_GATHER_REGISTER,    /* of each thread: the register with DWARF number parent */
+	SS_GATHER_THREAD_POINTER, /* of each thread: pthread_self() of most C libraries */
+	SS_GATHER_NODE,	   /* of each node of step parent: the address of that node */
+	SS_GATHER_POINTER, /* of each node of step parent: the pointer at field in it */
+};
+
+enum {
+	SS_GATHER_STEPS_MAX = 32,
+	SS_GATHER_COPY_MAX = 1 << 20,  /* bytes of a node */
+	SS_GATHER_NODES_MAX = 1 << 16, /* of a whole plan, as the next two */
+	SS_GATHER_BYTES_MAX = 64 << 20,
+	SS_GATHER_READS_MAX = 4096,
+};
+
+/* Fields that a base does not use must be 0. field, count_field and next are offsets into
+   the copy of a node, and must lie within it. */
+struct ss_gather_step {
+	uint32_t base;	 /* enum ss_gather_base */
+	uint32_t parent; /* an earlier step, or a register */
+	uint64_t address;
+	uint64_t mask; /* bits of value to keep; tags of a pointer are cleared with it */
+	int64_t offset;
+	uint32_t size; /* bytes to copy, at least 1 */
+	uint32_t field;
+	uint32_t stride; /* POINTER: more pointers follow, one every stride bytes, up to
+			    the end of what was copied of the parent; 0: only one */
+	uint32_t
+		count_size; /* 4 or 8: the parent has a count of that size at count_field,
+				and at most count * element bytes are copied; 0: no */
+	uint32_t count_field;
+	uint32_t element;
+	uint32_t max_nodes; /* of one list; 1: not a list */
+	uint32_t next;
+};
+
+/* If a limit is reached, the plan ends early; what was copied until then is kept. */
+struct ss_gather_plan {
+	uint32_t size; /* sizeof(struct ss_gather_plan) */
+	uint32_t step_count;
+	uint32_t max_nodes; /* of all steps */
+	uint32_t max_bytes;
+	uint32_t max_reads; /* system calls; each reads up to 1,024 nodes */
+	uint32_t reserved;
+	struct ss_gather_step steps[SS_GATHER_STEPS_MAX];
+};
+
+/* Checks an untrusted plan. Errors: INVALID. */
+SS_API struct ss_error *ss_gather_plan_check(const struct ss_gather_plan *plan);
 
 struct ss_capture_options {
 	size_t size; /* sizeof(struct ss_capture_options) */
 	enum ss_mode mode;
-	unsigned timeout_ms;	  /* longest the whole freeze may last; 0: 1000 */
-	size_t max_stack;	  /* bytes copied of one stack; 0: 256 KiB */
-	size_t max_total;	  /* bytes copied of all stacks; 0: 256 MiB */
-	unsigned max_frames;	  /* LIVE only: frames a thread; 0: no limit */
+	unsigned timeout_ms;	  /* limit for the whole freeze; 0: 1000 */
+	size_t max_stack;	  /* bytes to copy from one stack; 0: 256 KiB */
+	size_t max_total;	  /* bytes to copy from all stacks; 0: 256 MiB */
+	unsigned max_frames;	  /* LIVE only: frames per thread; 0: no limit */
 	ss_thread_filter *filter; /* NULL: all threads */
 	void *filter_data;
-	bool no_waits; /* nothing that only ss_snapshot_diagnose() needs: no locks, no
-			  file descriptors */
+	bool no_waits; /* skip what only ss_snapshot_diagnose() needs: locks and file
+			  descriptors */
+	const struct ss_gather_plan *plan; /* more memory to copy; NULL: none */
 };
 
 /*
- * Takes one capture: the threads of the target, their registers and stack
- * bytes, and its modules. options may be NULL. The capture holds no live
- * handle on the process; files of modules stay open in it.
- * Errors: INVALID, NO_PROCESS, DENIED, TRACED, CHANGED, UNSUPPORTED,
- * NO_MEMORY, SYSTEM.
+ * Captures the threads of the target, their registers and stacks, and its modules. The
+ * capture keeps the files of modules open, but no other resource of the process.
+ * Errors: INVALID, NO_PROCESS, DENIED, TRACED, CHANGED, UNSUPPORTED, NO_MEMORY, SYSTEM.
  */
 SS_API struct ss_error *ss_capture_take(struct ss_target *target,
 					const struct ss_capture_options *options,
 					struct ss_capture **ret);
 
 /*
- * For a capture that was made without stopping all threads (AUTO): stops these of them,
- * for a moment, and adds the registers that were not known. Of a thread that has run
- * since the capture the stack is replaced as well, and the capture is not of one moment
- * any more. Ids that are not in the capture are passed over. To be called with the
- * options of the capture, before it is unwound (again) or shared; snapshots that were
- * made of it already stay as they are. What could not be stopped stays as it was.
- * Errors: those of ss_capture_take(); the capture is then as it was.
+ * Completes a capture that was taken in mode AUTO: stops these threads briefly, and
+ * adds the registers that were unknown. If a thread has run since the capture, its
+ * stack is replaced too, and the capture is no longer atomic. Ids that are not in the
+ * capture are ignored; a thread that cannot be stopped is left unchanged. Pass the
+ * options of the capture. Call it before the capture is shared, and unwind the capture
+ * (again) afterwards; earlier snapshots do not change. Errors: those of
+ * ss_capture_take(); the capture is then unchanged.
  */
 SS_API struct ss_error *ss_capture_complete(struct ss_capture *capture,
 					    struct ss_target *target,
@@ -159,63 +223,79 @@ SS_API struct ss_error *ss_capture_complete(struct ss_capture *capture,
 					    const pid_t *tids, size_t count);
 
 /*
- * Looks at the other processes to which waits in a capture lead: that hold a file lock
- * that is waited for, the only other end of a pipe or UNIX socket, a lock in shared
- * memory, or are the only child. Four of them at most, of the same user, directly or one
- * through the other; none is ever stopped. ss_snapshot_follow() makes something of it.
- * What may not be looked at is left out, and a capture that was followed already.
+ * Reads other processes that threads of the capture wait for: the holder of a file lock
+ * or of a lock in shared memory, the only other end of a pipe or UNIX socket, the only
+ * child. Reads at most four processes of the same user, directly or through one
+ * another, and stops none. Omits processes that may not be read. A second call does
+ * nothing. ss_snapshot_add_related() interprets them.
  */
-SS_API void ss_capture_follow(struct ss_capture *capture, struct ss_target *target);
+SS_API void ss_capture_add_related(struct ss_capture *capture, struct ss_target *target);
 
+/*
+ * Reads copied memory: stacks, and what a gather plan copied. Returns how many of the size
+ * bytes at address are in the capture, as a prefix; 0: none.
+ */
+SS_API size_t ss_capture_read(const struct ss_capture *capture, uint64_t address,
+			      void *bytes, size_t size);
+
+/* Snapshots of the capture stay valid. */
 SS_API void ss_capture_free(struct ss_capture *capture);
 
 /* Session --------------------------------------------------------------- */
 
 /*
- * Asked for a file that is not on this machine: the debug file of a build, or the module
- * itself. build_id is in lower-case hexadecimal. Returns a file that is open for reading,
- * which becomes the library's, or -1. A file of another build is not used.
+ * Called for a file that is not on this machine: the debug file of a build (debug), or the
+ * module itself. build_id is in lower-case hexadecimal. Returns a file descriptor open for
+ * reading, which the library then owns, or -1. A file of another build is not used.
  */
 typedef int ss_file_finder(void *data, const char *build_id, bool debug);
 
+/*
+ * Called for a file that exists but that this process may not open. Returns a file
+ * descriptor open for reading, which the library then owns, or -1.
+ */
+typedef int ss_file_opener(void *data, const char *path);
+
 struct ss_session_options {
 	size_t size;	       /* sizeof(struct ss_session_options) */
-	const char *debug_dir; /* separate debug files; NULL: /usr/lib/debug */
-	const char *sysroot;   /* modules and debug files below here first; or NULL */
-	/* Where the number of the module (as ss_snapshot_module() has it) is noted whose
-	   bytes are about to be read, or NULL. In memory that is shared with another
-	   process it tells that one which module was fatal to this one. */
+	const char *debug_dir; /* of separate debug files; NULL: /usr/lib/debug */
+	const char *sysroot;   /* search files below here first; or NULL */
+	/* For a caller that interprets in a child process: the session stores here the
+	   index of the module (for ss_snapshot_module()) that it is about to read. In
+	   shared memory it tells the parent which module was fatal. Or NULL. */
 	volatile int32_t *module_at;
-	const int32_t *skip_modules; /* whose bytes are not to be interpreted */
+	const int32_t *skip_modules; /* indexes of modules that are not read */
 	size_t skip_count;
-	ss_file_finder *find_file; /* NULL: what is not found here stays without names */
+	ss_file_finder *find_file; /* or NULL */
 	void *find_data;
+	ss_file_opener *open_file; /* NULL: such files are not read */
+	void *open_data;
 };
 
 /*
- * What stays useful between captures: module images, unwind tables, symbol
- * indexes. options may be NULL; its strings are copied, its arrays are not. The sysroot
- * is opened now, once. Errors: NO_MEMORY, SYSTEM, DENIED (the sysroot).
+ * A cache that lasts from one capture to the next: files of modules, unwind tables,
+ * symbol indexes. The strings of options are copied, the arrays are not. The sysroot is
+ * opened at once. Errors: NO_MEMORY, SYSTEM, DENIED (the sysroot).
  */
 SS_API struct ss_error *ss_session_new(const struct ss_session_options *options,
 				       struct ss_session **ret);
 
+/* Snapshots stay valid. */
 SS_API void ss_session_free(struct ss_session *session);
 
 /* Unwinding and symbolizing --------------------------------------------- */
 
 struct ss_unwind_options {
 	size_t size;	     /* sizeof(struct ss_unwind_options) */
-	unsigned max_frames; /* a thread; 0: no limit */
-	/* Why there is such a limit: the reason of stacks that it cuts. NULL: unsaid.
-	   With it and max_frames 1 no unwind information is read at all. */
+	unsigned max_frames; /* per thread; 0: no limit */
+	/* The reason given for stacks that max_frames truncates, or NULL. With a
+	   reason and max_frames 1, no unwind information is read at all. */
 	const char *frames_reason;
 };
 
 /*
- * Unwinds every thread of a capture. The snapshot keeps what it needs: the
- * capture may be freed before it, and so may the session.
- * Errors: NO_MEMORY, INVALID.
+ * Unwinds every thread of a capture. The capture and the session may be freed before the
+ * snapshot. Errors: NO_MEMORY, INVALID.
  */
 SS_API struct ss_error *ss_capture_unwind(const struct ss_capture *capture,
 					  struct ss_session *session,
@@ -225,107 +305,106 @@ SS_API struct ss_error *ss_capture_unwind(const struct ss_capture *capture,
 enum ss_symbolize_flags {
 	SS_NO_INLINES = 1 << 0,	 /* no frames for inlined functions */
 	SS_NO_SOURCE = 1 << 1,	 /* no file, line, column */
-	SS_NO_DEMANGLE = 1 << 2, /* names as the linker sees them */
+	SS_NO_DEMANGLE = 1 << 2, /* mangled names */
 };
 
 /*
- * Names the frames of a snapshot: symbol, file and line, and inserts frames
- * for inlined functions (innermost first, as they would be called). A name that
- * is not found is no error: it stays NULL. Call it at most once for a snapshot,
- * before the snapshot is shared between threads.
- * Errors: NO_MEMORY, INVALID.
+ * Sets symbol, file, line and column of the frames, and inserts frames for inlined
+ * functions, innermost first; that invalidates pointers to frames. An unknown name stays
+ * NULL. flags: enum ss_symbolize_flags. Call it at most once for a snapshot, before the
+ * snapshot is shared between threads. Errors: NO_MEMORY, INVALID.
  */
 SS_API struct ss_error *ss_snapshot_symbolize(struct ss_snapshot *snapshot,
 					      struct ss_session *session, unsigned flags);
 
 /*
- * Unwinds and names what ss_capture_follow() has seen of other processes, so that
- * ss_snapshot_diagnose() can tell what becomes of waits there. To be called between
- * ss_snapshot_symbolize() and that one; flags are those of the former.
- * Errors: NO_MEMORY, INVALID.
+ * Unwinds and symbolizes the other processes that ss_capture_add_related() has read, so that
+ * ss_snapshot_diagnose() can follow waits into them. Call it at most once, between
+ * ss_snapshot_symbolize() and ss_snapshot_diagnose(), with the capture of the snapshot
+ * and the flags of the former. Errors: NO_MEMORY, INVALID.
  */
-SS_API struct ss_error *ss_snapshot_follow(struct ss_snapshot *snapshot,
-					   const struct ss_capture *capture,
-					   struct ss_session *session, unsigned flags);
+SS_API struct ss_error *ss_snapshot_add_related(struct ss_snapshot *snapshot,
+						const struct ss_capture *capture,
+						struct ss_session *session,
+						unsigned flags);
 
 /*
- * Finds out what each thread waits for: sets wait of every thread. Call it at most once
- * for a snapshot, after it was symbolized (if it is at all: names of functions help to
- * tell locks apart), before it is shared between threads. Nothing is asked of the
- * process, which may have ended. flags: 0.
- * Errors: NO_MEMORY, INVALID.
+ * Finds out what each thread waits for, from the copied data: sets wait of the threads,
+ * and finds deadlocks. Call it at most once for a snapshot, before the snapshot is
+ * shared between threads, and after ss_snapshot_symbolize() if that is called at all:
+ * function names help to recognise locks. flags: 0. Errors: NO_MEMORY, INVALID.
  */
 SS_API struct ss_error *ss_snapshot_diagnose(struct ss_snapshot *snapshot,
 					     unsigned flags);
 
 SS_API void ss_snapshot_free(struct ss_snapshot *snapshot);
 
-/* Walking the result ----------------------------------------------------- */
+/* Reading the result ----------------------------------------------------- */
 
-/* Why a stack ends where it ends. */
+/* Why a stack ends. */
 enum ss_end {
-	SS_END_ROOT = 0,	/* whole: the outermost frame was reached */
+	SS_END_ROOT = 0,	/* complete: the outermost frame was reached */
 	SS_END_FRAMES,		/* max_frames reached */
-	SS_END_LIMIT,		/* the copied part of the stack ended (max_stack) */
-	SS_END_NO_UNWIND_INFO,	/* neither CFI nor frame pointers lead on */
-	SS_END_BAD_UNWIND_INFO, /* the CFI is there and cannot be interpreted */
-	SS_END_UNREADABLE,	/* memory that was needed could not be read */
-	SS_END_LOOP,		/* the next frame would not be further out */
-	SS_END_REGISTER,	/* a register that is needed is not known (not stopped) */
+	SS_END_LIMIT,		/* the copy ends here (max_stack, max_total) */
+	SS_END_NO_UNWIND_INFO,	/* neither CFI nor a frame pointer */
+	SS_END_BAD_UNWIND_INFO, /* there is CFI that cannot be interpreted */
+	SS_END_UNREADABLE,	/* memory could not be read */
+	SS_END_LOOP,		/* the next frame would not be further out: corrupted */
+	SS_END_REGISTER,	/* a register is unknown: the thread was not stopped */
 	SS_END_GONE,		/* the thread ended before it could be read */
-	SS_END_RUNNING,		/* it runs and was not stopped */
-	SS_END_NOT_STOPPED,	/* it did not stop in time, and no stack was to be had */
-	SS_END_TRACED,		/* another tracer holds this thread */
-	SS_END_DENIED, /* we may not look at it: nothing but its state is known */
+	SS_END_RUNNING,		/* it runs and must not be stopped (NO_STOP) */
+	SS_END_NOT_STOPPED,	/* it did not stop in time: no stack */
+	SS_END_TRACED,		/* it has another tracer */
+	SS_END_DENIED,		/* access is denied: only name and state are known */
 };
 
-/* "root", "frames", "limit", "no-unwind-info", ... as JSON has it. Never NULL. */
+/* "root", "frames", "limit", ... as in JSON. Never NULL. */
 SS_API const char *ss_end_name(enum ss_end end);
 
 struct ss_process {
 	pid_t pid;
-	const char *name;	/* comm of the main thread, raw bytes */
+	const char *name;	/* comm of the main thread */
 	const char *executable; /* path as the target sees it, or NULL */
 	uint64_t time_ns;	/* CLOCK_REALTIME at the freeze */
-	enum ss_mode mode;	/* what was done; never DEFAULT */
-	uint64_t stopped_ns;	/* from the first interrupt to the last release */
+	enum ss_mode mode;	/* never DEFAULT */
+	uint64_t stopped_ns;	/* from the first interruption to the last release */
 	unsigned threads_stopped;
-	bool consistent;	     /* all threads listed stood still at one moment */
+	bool consistent;	     /* atomic: all threads stood still at one moment */
 	uint64_t copied_bytes;	     /* of stacks */
 	uint64_t running_stopped_ns; /* longest stop of a thread that was running */
-	unsigned threads_unseen;     /* known to exist, and not captured at all */
-	/* pid in the innermost pid namespace that the process is in: differs from pid
-	   where that is below the one of this /proc; 0: not known */
+	unsigned threads_unseen;     /* known to exist, but not captured */
+	/* The pid in the process's own pid namespace; differs from pid if that is below
+	   the namespace of this /proc. 0: not known */
 	pid_t inner_pid;
-	/* path of the cgroup (version 2) that keeps all its threads from running, at the
-	   begin of the capture; NULL: none, or that is not known */
+	/* Path of the cgroup (version 2) that kept the process frozen when the capture
+	   began; NULL: none, or not known */
 	const char *frozen;
 };
 
 struct ss_module {
-	const char *path;     /* as the target's maps have it, without " (deleted)" */
+	const char *path;     /* as in the target's maps, without " (deleted)" */
 	const char *build_id; /* lower-case hexadecimal, or NULL */
 	uint64_t base;	      /* lowest mapped address */
 	uint64_t size;	      /* from base to the end of the last mapping */
-	bool deleted;	      /* the file has no name any more */
+	bool deleted;	      /* the file was deleted */
 	const char *problem;  /* why its file could not be used, or NULL */
 };
 
-/* How a frame was found from the one inside it. */
+/* How a frame was found. */
 enum ss_frame_source {
 	SS_FROM_REGISTERS = 0, /* the innermost frame */
 	SS_FROM_CFI,
 	SS_FROM_FRAME_POINTER,
-	SS_FROM_RETURN_ADDRESS, /* a plausible return address: a guess */
-	SS_FROM_INLINE,		/* an inlined call inside the next frame */
+	SS_FROM_RETURN_ADDRESS, /* heuristic: a plausible return address */
+	SS_FROM_INLINE,		/* inlined into the next frame */
 };
 
 struct ss_frame {
-	uint64_t pc; /* absolute; a return address except where the thread stood */
+	uint64_t pc; /* next instruction (innermost frame), or return address */
 	const struct ss_module *module; /* or NULL: not in any file */
 	int32_t module_index;		/* for ss_snapshot_module(), or -1 */
 	uint64_t offset;	/* pc as ELF virtual address of module; 0 without */
-	const char *symbol;	/* demangled unless told not to; NULL: not known */
+	const char *symbol;	/* NULL: not known */
 	uint64_t symbol_offset; /* pc minus the symbol's start */
 	const char *file;	/* source file, or NULL */
 	uint32_t line;		/* 0: not known */
@@ -333,27 +412,27 @@ struct ss_frame {
 	bool inlined;
 	bool signal_frame; /* the kernel's signal trampoline */
 	enum ss_frame_source source;
-	/* What names and lines are looked up with: pc, or pc-1 for a return address
-	   (a call may be the last instruction of its function). ELF virtual address;
-	   without a module from the start of area. */
+	/* The ELF virtual address with which names and lines are looked up: that of pc, or
+	   of pc - 1 for a return address, because a call may be the last instruction of
+	   its function. Without a module it is relative to area. */
 	uint64_t lookup_offset;
-	/* Where pc lies if not in a module: "[heap]"; "[jit]" is memory without a name
-	   that holds code, and "//anon" such that does not. NULL: nothing is mapped. */
+	/* The memory area of pc, if it is in no module: "[heap]"; "[jit]" for code and
+	   "//anon" for data in anonymous memory. NULL: nothing is mapped there. */
 	const char *area;
-	uint64_t area_offset; /* pc from the start of area; 0 in a module or nowhere */
+	uint64_t area_offset; /* pc relative to area; 0 without area */
 };
 
 /* What kind of thing a thread waits for. */
 enum ss_wait_kind {
-	SS_WAIT_OTHER = 0, /* in a system call that is none of these */
-	SS_WAIT_FUTEX,	   /* a futex, of which no more is known */
+	SS_WAIT_OTHER = 0, /* in another system call */
+	SS_WAIT_FUTEX,	   /* a futex of unknown purpose */
 	SS_WAIT_MUTEX,
 	SS_WAIT_RWLOCK,
 	SS_WAIT_CONDVAR,
 	SS_WAIT_SEMAPHORE,
 	SS_WAIT_BARRIER,
 	SS_WAIT_JOIN, /* the end of another thread */
-	SS_WAIT_ONCE, /* an initialisation that another thread makes */
+	SS_WAIT_ONCE, /* an initialisation by another thread */
 	SS_WAIT_POLL,
 	SS_WAIT_SELECT,
 	SS_WAIT_EPOLL,
@@ -369,108 +448,334 @@ enum ss_wait_kind {
 	SS_WAIT_SIGNAL,
 	SS_WAIT_IPC,	    /* System V or POSIX message queues and semaphores */
 	SS_WAIT_IO,	    /* a disk, or completions of asynchronous input and output */
-	SS_WAIT_PTRACE,	    /* its tracer holds it */
-	SS_WAIT_STOPPED,    /* SIGSTOP and the like: it waits for SIGCONT */
+	SS_WAIT_PTRACE,	    /* it is stopped by its tracer */
+	SS_WAIT_STOPPED,    /* stopped by a signal: waits for SIGCONT */
 	SS_WAIT_PAGE_FAULT, /* blocked outside any system call */
+	SS_WAIT_WORK,	    /* a worker thread of the kernel, without work */
 };
 
-/* "mutex", "epoll", "file-lock", ... as JSON has it. Never NULL. */
+/* "mutex", "epoll", "file-lock", ... as in JSON. Never NULL. */
 SS_API const char *ss_wait_kind_name(enum ss_wait_kind kind);
 
-/* A frame of a lock's owner that refers to the lock: in its memory, a register or its code. */
-struct ss_owner_frame {
-	uint32_t frame;	  /* number for ss_snapshot_frame() */
-	uint32_t line;	  /* in file; 0: not known */
-	const char *file; /* where it first calls a function with the lock, or NULL */
+/* What a thread waits for through a futex. */
+enum ss_lock_type {
+	SS_LOCK_NONE = 0, /* no lock, or a futex of unknown purpose */
+	SS_LOCK_MUTEX,	  /* pthread_mutex_t, mtx_t */
+	SS_LOCK_RECURSIVE_MUTEX,
+	SS_LOCK_ERRORCHECK_MUTEX,
+	SS_LOCK_ROBUST_MUTEX,
+	SS_LOCK_PI_MUTEX,
+	SS_LOCK_RWLOCK,
+	SS_LOCK_CONDVAR,
+	SS_LOCK_SEMAPHORE,
+	SS_LOCK_BARRIER,
+	SS_LOCK_THREAD,	     /* a thread that is joined */
+	SS_LOCK_ONCE,	     /* pthread_once_t */
+	SS_LOCK_STATIC_INIT, /* the guard of a C++ variable that is being initialised */
+	SS_LOCK_LIBC,	     /* inside the C library: malloc, streams */
+	SS_LOCK_RUST_MUTEX,
+	SS_LOCK_RUST_RWLOCK,
+	SS_LOCK_RUST_CONDVAR,
+	SS_LOCK_RUST_ONCE,
+	SS_LOCK_RUST_PARKER,
+	SS_LOCK_JAVA_MONITOR,
 };
 
-enum { SS_OWNER_FRAMES_MAX = 2 };
+/* "mutex", "robust-mutex", "rust-rwlock", ..., "none". Never NULL. */
+SS_API const char *ss_lock_type_name(enum ss_lock_type type);
 
-/* What a thread waits for. Strings may hold bytes of the target: escape them. */
-struct ss_wait {
-	enum ss_wait_kind kind;
-	const char *text;	  /* in words, one line; never NULL */
-	const char *syscall;	  /* name of the system call; NULL: none, or not known */
-	uint64_t address;	  /* of the lock or futex; 0: none */
-	pid_t owner_tid;	  /* who holds it, where that is proven; 0: not known */
-	pid_t owner_pid;	  /* that thread's process; 0: this one, or not known */
-	const char *owner_reason; /* why the owner of a lock is not known, or NULL */
-	int fd;			  /* the file descriptor that it is about; -1: none */
-	const char *object;	  /* what fd is, in words; NULL: none, or not known */
-	int64_t timeout_ns;	  /* as the call was given it; -1: none, or not known */
-	int64_t left_ns;	  /* of the timeout, at the moment of the capture; -1 */
-	const char *beyond; /* what other processes do to which it leads, in words, or
-			       NULL; see ss_capture_follow() */
-	/* The innermost ones. Where the lock was taken is mostly among them, if that function has not
-	   returned. Often none is known. */
-	struct ss_owner_frame owner_frames[SS_OWNER_FRAMES_MAX];
-	size_t owner_frame_count;
+/* How a thread requests or holds a lock. */
+enum ss_access {
+	SS_ACCESS_NONE = 0,  /* no such distinction, or unknown */
+	SS_ACCESS_SHARED,    /* for reading */
+	SS_ACCESS_EXCLUSIVE, /* for writing */
 };
 
-struct ss_thread {
-	pid_t tid;
-	const char *name;    /* comm, raw bytes: escape before printing */
-	char state;	     /* as before the stop: R S D T t Z X I, or '?' */
-	uint64_t stopped_ns; /* 0: never stopped */
-	enum ss_end end;
-	const char *reason; /* more about end, for a person, or NULL */
-	size_t frame_count;
-	uint32_t
-		stack_id; /* threads with equal stacks (same frames, same end) share it */
-	bool consistent;  /* its registers and stack belong to one moment */
-	uint64_t thread_pointer; /* pthread_self() of most C libraries; 0: not known */
-	pid_t inner_tid; /* as ss_process.inner_pid: what gettid() gives in there */
-	const struct ss_wait *wait; /* NULL: it does not wait, or nothing is known (yet:
-				       ss_snapshot_diagnose() finds out) */
-	const char *wchan; /* where in the kernel it sleeps, or NULL: it was stopped, it
-			      is not known, or was not asked for (only in state D, and
-			      of what we may not look at) */
-	const char *kernel_stack; /* of one in state D: functions, a line each without a
-				     newline at the end, innermost first; or NULL */
+/* Why the owner of a lock is not known. */
+enum ss_owner_unknown {
+	SS_OWNER_UNSPECIFIED = 0,   /* the owner is known, or there cannot be one */
+	SS_OWNER_CHANGING,	    /* the lock was being taken or released */
+	SS_OWNER_NOT_RECORDED,	    /* locks of this type do not record their owner */
+	SS_OWNER_READERS,	    /* readers hold it; the lock only counts them */
+	SS_OWNER_DIED,		    /* the owner ended without releasing it */
+	SS_OWNER_GONE,		    /* owner_unknown_tid has ended or was not captured */
+	SS_OWNER_GONE_OR_ELSEWHERE, /* as before, or of another process */
+	SS_OWNER_AMBIGUOUS_TID,	    /* several pid namespaces share the lock */
+	SS_OWNER_BEING_GRANTED,	    /* the kernel is making the waiter the owner */
+	SS_OWNER_CORRUPTED,   /* the memory does not look like a lock of this type */
+	SS_OWNER_UNREADABLE,  /* the memory of the lock could not be read */
+	SS_OWNER_NO_SYMBOLS,  /* no function on the stack has a name */
+	SS_OWNER_REFUSED,     /* the kernel refused a PI mutex: never ends */
+	SS_OWNER_RUNTIME,     /* only the runtime (a Java VM) knows */
+	SS_OWNER_NOT_VISIBLE, /* file lock of an open file description, or of an
+				  invisible process */
+	SS_OWNER_NOT_LISTED,  /* file lock: not found in /proc/locks */
 };
 
-/* Threads that wait for each other in a circle. They stood still together while their
-   locks were read: the circle was there. */
-struct ss_deadlock {
-	const size_t *threads; /* for ss_snapshot_thread(): each waits for what the next
-				  one holds (or for its end), the last for the first */
-	size_t count;	       /* 1: the thread waits for itself */
-	size_t behind;	       /* other threads that wait for these */
-	bool timed;	       /* one of the waits has a time limit */
+/* "changing", "not-recorded", "readers", ... Never NULL. */
+SS_API const char *ss_owner_unknown_name(enum ss_owner_unknown reason);
+
+/* Another process that takes part in a wait. */
+struct ss_related_process {
+	pid_t pid;
+	const char *name; /* comm; NULL: not known */
+	char state;	  /* as in struct ss_thread; '?': not known */
+	bool same;	  /* the process of the waiting thread itself */
 };
 
-/* A thread that waits for no other one, and for which others wait. */
-struct ss_blocker {
-	size_t thread;	/* for ss_snapshot_thread() */
-	size_t waiting; /* threads that wait for it, also through others */
-	size_t locks;	/* through which they wait; at least 1 */
+/* What a file descriptor refers to. */
+enum ss_fd_kind {
+	SS_FD_UNKNOWN = 0, /* closed since, or unreadable */
+	SS_FD_FILE,
+	SS_FD_PIPE,
+	SS_FD_SOCKET,
+	SS_FD_EVENTFD,
+	SS_FD_TIMERFD,
+	SS_FD_SIGNALFD,
+	SS_FD_INOTIFY,
+	SS_FD_EPOLL,
+	SS_FD_PIDFD,
+	SS_FD_IO_URING,
+	SS_FD_MEMFD,
+	SS_FD_TTY,
+	SS_FD_OTHER, /* name says what */
 };
 
-/* A thread of a process, each in its own snapshot. */
-struct ss_circle_member {
+/* "file", "pipe", "socket", ... Never NULL. */
+SS_API const char *ss_fd_kind_name(enum ss_fd_kind kind);
+
+struct ss_socket_address {
+	uint8_t bytes[16]; /* in network byte order */
+	unsigned size;	   /* 4 (IPv4), 16 (IPv6), or 0: not known */
+	unsigned port;	   /* 0: none */
+};
+
+struct ss_watched_fd;
+
+/* A file descriptor of the process, as it was shortly after the capture. */
+struct ss_descriptor {
+	int fd;
+	enum ss_fd_kind kind;
+	const char *name; /* path, name of a memfd, or as in "socket:[123]" */
+	int flags;	  /* O_... of open(2) */
+	/* Processes at the other end of a pipe or UNIX socket; of a pidfd the process. */
+	const struct ss_related_process *peers;
+	size_t peer_count;
+	bool peers_searched;   /* the processes were searched for peers */
+	bool peers_incomplete; /* not all processes could be searched */
+	/* Sockets */
+	const char *protocol; /* "TCP", "UDPv6", "UNIX-STREAM"; NULL: not known */
+	bool listening;
+	unsigned tcp_state; /* TCP_... of <netinet/tcp.h>; 0: not TCP, or not known */
+	struct ss_socket_address local;
+	struct ss_socket_address remote;
+	const char *path;      /* UNIX: name of this end, '@' for abstract; or NULL */
+	const char *peer_path; /* UNIX: name of the other end, or NULL */
+	/* The kernel's own objects */
+	bool process_ended;		     /* PIDFD */
+	bool timer_known;		     /* TIMERFD: the next two are known */
+	uint64_t timer_left_ns;		     /* 0: not armed */
+	uint64_t timer_interval_ns;	     /* 0: once */
+	uint64_t signals;		     /* SIGNALFD: bit n-1 is signal n */
+	unsigned inotify_watches;	     /* INOTIFY */
+	const struct ss_watched_fd *watches; /* EPOLL, ascending by fd */
+	size_t watch_count;
+	bool watches_incomplete; /* there are more */
+};
+
+/* One of several file descriptors, any of which ends the wait. */
+struct ss_watched_fd {
+	int fd;
+	bool input;  /* watched for input; */
+	bool output; /* for room to write; neither: for errors only */
+	const struct ss_descriptor *what; /* NULL: not known */
+};
+
+/* Which child processes are waited for. */
+enum ss_child_scope {
+	SS_CHILD_NONE = 0,
+	SS_CHILD_PID, /* child_id: the pid in the target's pid namespace */
+	SS_CHILD_ANY,
+	SS_CHILD_GROUP,	    /* of process group child_id */
+	SS_CHILD_OWN_GROUP, /* of its own process group */
+	SS_CHILD_PIDFD,	    /* fd */
+	SS_CHILD_VFORK,	    /* the child of vfork(2), until it execs or exits */
+};
+
+/* Which bytes of a file a lock covers. */
+enum ss_file_range {
+	SS_RANGE_WHOLE = 0, /* the whole file, or not known */
+	SS_RANGE_PART,	    /* relative to an unknown position */
+	SS_RANGE_BYTES,	    /* range_first to range_last */
+};
+
+enum ss_ipc_operation {
+	SS_IPC_NONE = 0,
+	SS_IPC_SEMAPHORE, /* System V; the first operation is given */
+	SS_IPC_RECEIVE,	  /* of a message queue: ipc_id, or fd for a POSIX one */
+	SS_IPC_SEND,
+};
+
+/* A thread in its snapshot, which may be that of another process. */
+struct ss_thread_ref {
 	const struct ss_snapshot *snapshot;
 	const struct ss_thread *thread;
 };
 
-/* Threads of several processes that wait for each other in a circle. They stood still
-   together while their waits were read; none has a time limit. A process that holds a
-   file lock, or the other end of a pipe, is followed where it has one thread only. */
-struct ss_circle {
-	const struct ss_circle_member *members; /* as in struct ss_deadlock */
+/* A frame of a lock's owner that refers to the lock: in its memory, a register or its
+   code. */
+struct ss_owner_frame {
+	uint32_t frame;	  /* index for ss_snapshot_frame() */
+	uint32_t line;	  /* in file; 0: not known */
+	const char *file; /* of its first call with the address of the lock, or NULL */
+};
+
+enum { SS_OWNER_FRAMES_MAX = 2 };
+
+/*
+ * What a thread waits for. Members that do not apply to its kind are 0, NULL, or -1 where
+ * noted.
+ */
+struct ss_wait {
+	enum ss_wait_kind kind;
+	const char *syscall; /* name of the system call; NULL: none, or not known */
+	long syscall_number; /* -1: none */
+	const char
+		*function;  /* function on the stack that identifies the lock, or NULL */
+	bool timed;	    /* a time limit ends the wait */
+	int64_t timeout_ns; /* as passed to the call; -1: none, or not known */
+	int64_t left_ns;    /* remaining time; -1: none, or not known */
+
+	/* Locks and other futexes */
+	enum ss_lock_type lock;
+	uint64_t address;	/* of the lock or futex; 0: none */
+	const char *symbol;	/* variable that contains it, or NULL */
+	uint64_t symbol_offset; /* address minus the start of symbol */
+	enum ss_access access;	/* wanted: rwlocks, file locks */
+	uint32_t readers;	/* RWLOCK: how many hold it */
+	uint32_t value;		/* SEMAPHORE */
+	uint32_t arrived;	/* BARRIER: threads that wait at it */
+	uint32_t needed;	/* BARRIER: threads it needs; 0: not known */
+	uint32_t futexes;	/* FUTEX: waits for any of this many; 0: one */
+
+	/* The owner of a lock; the thread that is joined (JOIN); the tracer (PTRACE); the
+	   process that holds a file lock; the child process (CHILD) */
+	pid_t owner_tid;	     /* if proven; 0: not known, or a process */
+	pid_t owner_pid;	     /* its process; 0: this one, or not known */
+	const char *owner_name;	     /* comm of that thread, or NULL */
+	const char *owner_process;   /* comm of process owner_pid, or NULL */
+	enum ss_access owner_access; /* how the owner holds it */
+	bool self_owned; /* the waiting thread (file locks: its process) owns it */
+	enum ss_owner_unknown owner_unknown;
+	pid_t owner_unknown_tid; /* the id that the lock names */
+	/* The innermost frames of the owner that refer to the lock. Usually the function
+	   that took it is among them, if it has not returned. Often there are none. */
+	struct ss_owner_frame owner_frames[SS_OWNER_FRAMES_MAX];
+	size_t owner_frame_count;
+
+	/* File descriptors */
+	int fd;					/* -1: none */
+	const struct ss_descriptor *descriptor; /* of fd; NULL: not known */
+	const struct ss_watched_fd *fds;	/* POLL, SELECT: any of these */
+	size_t fd_count;
+	bool fds_incomplete; /* more could not be read */
+
+	/* FILE_LOCK */
+	enum ss_file_range range;
+	uint64_t range_first;
+	uint64_t range_last; /* UINT64_MAX: to the end of the file */
+
+	/* CHILD */
+	enum ss_child_scope child_scope;
+	pid_t child_id;
+	const struct ss_related_process *children; /* up to 16 candidates */
+	size_t child_count;			   /* in the array */
+	size_t children_total;
+	bool children_known; /* false: there may be more */
+
+	/* SIGNAL */
+	bool signals_known;
+	uint64_t signals; /* waits for any of them: bit n-1 is signal n */
+
+	/* IPC */
+	enum ss_ipc_operation ipc;
+	int ipc_id; /* System V; -1: none */
+	unsigned semaphore;
+	int semaphore_change;	     /* negative: subtracts; 0: waits for zero */
+	size_t semaphore_operations; /* in the call; 0: not known */
+
+	/* IO, OTHER */
+	uint32_t completions; /* IO: number it waits for; 0: no asynchronous call */
+	const char *path;     /* path that is being opened, or NULL */
+	int command;	      /* of fcntl(2); -1: another call */
+
+	/* Threads of other processes that the wait leads to: the thread waits for the first
+	   one, that for the second, and so on. See ss_capture_add_related(). */
+	const struct ss_thread_ref *chain;
+	size_t chain_length;
+};
+
+struct ss_thread {
+	pid_t tid;
+	const char *name;    /* comm */
+	char state;	     /* before the stop: R S D T t Z X I, or '?' */
+	uint64_t stopped_ns; /* 0: never stopped */
+	enum ss_end end;
+	const char *reason; /* details about end, in words, or NULL */
+	size_t frame_count;
+	uint32_t stack_id;	 /* equal for threads with equal frames and end */
+	bool consistent;	 /* its registers and stack belong to one moment */
+	uint64_t thread_pointer; /* pthread_self() of most C libraries; 0: not known */
+	pid_t inner_tid;	 /* in its own pid namespace; 0: not known */
+	/* NULL: it does not wait, or that is not known, or ss_snapshot_diagnose() was not
+	   called */
+	const struct ss_wait *wait;
+	/* The kernel function in which it sleeps, or NULL. Read only for threads in state
+	   D, and if access is denied. */
+	const char *wchan;
+	/* State D only: kernel functions, innermost first, separated by newlines; or NULL */
+	const char *kernel_stack;
+};
+
+/* Threads that wait for each other in a cycle. They stood still together while their
+   locks were read, so the cycle really existed. */
+struct ss_deadlock {
+	/* Indexes for ss_snapshot_thread(). Each waits for what the next one holds (or for
+	   its end), the last for the first. */
+	const size_t *threads;
+	size_t count;  /* 1: the thread waits for itself */
+	size_t behind; /* other threads that wait for these */
+	bool timed;    /* one of the waits has a time limit */
+};
+
+/* A thread that others wait for, and that waits for no thread itself. */
+struct ss_blocker {
+	size_t thread;	/* index for ss_snapshot_thread() */
+	size_t waiting; /* threads that wait for it, directly or through others */
+	size_t locks;	/* locks through which they wait; at least 1 */
+};
+
+/* Threads of several processes that wait for each other in a cycle, without a time limit.
+   They stood still together while their waits were read. The holder of a file lock or of
+   the other end of a pipe is considered only if it has one thread. */
+struct ss_cycle {
+	const struct ss_thread_ref *members; /* as in struct ss_deadlock */
 	size_t count;
 };
 
-/* All of these are valid as long as the snapshot. An index must be in range. */
+/* All of these are valid as long as the snapshot. index must be below the count. */
 SS_API const struct ss_process *ss_snapshot_process(const struct ss_snapshot *snapshot);
 SS_API size_t ss_snapshot_thread_count(const struct ss_snapshot *snapshot);
 SS_API const struct ss_thread *ss_snapshot_thread(const struct ss_snapshot *snapshot,
 						  size_t index);
+/* The thread with this id, or NULL. */
+SS_API const struct ss_thread *ss_snapshot_find_thread(const struct ss_snapshot *snapshot,
+						       pid_t tid);
 SS_API size_t ss_snapshot_module_count(const struct ss_snapshot *snapshot);
 SS_API const struct ss_module *ss_snapshot_module(const struct ss_snapshot *snapshot,
 						  size_t index);
 
-/* What ss_snapshot_diagnose() found; nothing before. The blocker for which most threads
-   wait comes first. */
+/* Results of ss_snapshot_diagnose(). The blocker with the most waiters comes first. */
 SS_API size_t ss_snapshot_deadlock_count(const struct ss_snapshot *snapshot);
 SS_API const struct ss_deadlock *ss_snapshot_deadlock(const struct ss_snapshot *snapshot,
 						      size_t index);
@@ -478,12 +783,12 @@ SS_API size_t ss_snapshot_blocker_count(const struct ss_snapshot *snapshot);
 SS_API const struct ss_blocker *ss_snapshot_blocker(const struct ss_snapshot *snapshot,
 						    size_t index);
 
-/* Circles through other processes, if ss_snapshot_follow() was called. */
-SS_API size_t ss_snapshot_circle_count(const struct ss_snapshot *snapshot);
-SS_API const struct ss_circle *ss_snapshot_circle(const struct ss_snapshot *snapshot,
-						  size_t index);
+/* Cycles through other processes, if ss_snapshot_add_related() was called. */
+SS_API size_t ss_snapshot_cycle_count(const struct ss_snapshot *snapshot);
+SS_API const struct ss_cycle *ss_snapshot_cycle(const struct ss_snapshot *snapshot,
+						size_t index);
 
-/* Frame number index of that thread, 0 is the innermost. */
+/* A frame of thread; 0 is the innermost. index must be below frame_count. */
 SS_API const struct ss_frame *ss_snapshot_frame(const struct ss_snapshot *snapshot,
 						const struct ss_thread *thread,
 						size_t index);
@@ -492,23 +797,24 @@ SS_API const struct ss_frame *ss_snapshot_frame(const struct ss_snapshot *snapsh
 
 /*
  * A recording is a file of samples with relative frames: module, build-id and offset,
- * to be named later, on any machine (see stacksnap-recording(5)). Numbers of processes,
- * threads, modules, stacks and places are indexes from 0 on and belong to one open
- * recording. Everything that is handed out is valid until it is closed.
+ * from which names can be looked up later, on any machine (see stacksnap-recording(5)).
+ * Processes, threads, modules, stacks and places are identified by an index into a
+ * table of the open recording. Everything that these functions return stays valid until
+ * the recording is closed.
  *
- * Nobody vouches for a file: what is wrong in it ends the reading there, and the info
- * says so. A recording that was cut is read to its last whole chunk.
+ * The file is untrusted input: reading stops at the first invalid chunk, and the info says
+ * why. A truncated recording is read up to its last complete chunk.
  */
 struct ss_recording;
 
-/* Why recording ended. */
+/* Why a recording ended. */
 enum ss_recording_end {
-	SS_RECORDING_CUT = 0,	 /* not known: killed, or the file is cut or damaged */
-	SS_RECORDING_STOPPED,	 /* it was told to */
-	SS_RECORDING_DURATION,	 /* the time was over */
-	SS_RECORDING_TARGET_END, /* the process has ended */
-	SS_RECORDING_LOST,	 /* the process could not be looked at any more */
-	SS_RECORDING_SNAPSHOT,	 /* it is a single snapshot */
+	SS_RECORDING_CUT = 0, /* unknown: killed, or the file is truncated or corrupted */
+	SS_RECORDING_STOPPED, /* stopped on request */
+	SS_RECORDING_DURATION,	 /* the duration was reached */
+	SS_RECORDING_TARGET_END, /* the process ended */
+	SS_RECORDING_LOST,	 /* the process became unreadable */
+	SS_RECORDING_SNAPSHOT,	 /* a single snapshot */
 };
 
 /* "cut", "stopped", ... Never NULL. */
@@ -516,45 +822,47 @@ SS_API const char *ss_recording_end_name(enum ss_recording_end end);
 
 struct ss_recording_info {
 	const char *machine; /* "x86_64" */
-	const char *host;    /* name of the machine it was made on */
-	const char *version; /* of the stacksnap that made it */
-	uint64_t begin_ns;   /* CLOCK_REALTIME of its begin */
+	const char *host;    /* name of the machine */
+	const char *version; /* of the stacksnap that wrote it */
+	uint64_t begin_ns;   /* CLOCK_REALTIME */
 	uint64_t begin_monotonic_ns;
 	uint64_t end_ns;    /* of the last tick */
 	uint64_t period_ns; /* between two ticks; 0: a single snapshot */
-	uint64_t keep_ns;   /* only so much was kept; 0: everything */
+	uint64_t keep_ns;   /* how much was kept; 0: everything */
 	enum ss_recording_end end;
 	const char *problem;	 /* why it could not be read to its end, or NULL */
-	uint64_t first_sequence; /* of the first sample that is there */
-	uint64_t samples;	 /* that are there */
-	uint64_t ticks;		 /* that are there */
-	uint64_t missed;	 /* ticks that were due and not taken */
-	uint64_t stopped_ns;	 /* how long threads were stopped, added up */
+	uint64_t first_sequence; /* of the first sample */
+	uint64_t samples;
+	uint64_t ticks;
+	uint64_t missed;	 /* ticks that were due but not taken */
+	uint64_t stopped_ns;	 /* all stops, sum */
 	uint64_t stopped_max_ns; /* the longest stop */
 	uint64_t thread_stops;	 /* how often a thread was stopped; 0: not known */
+	uint64_t lost;		 /* of the missed: ticks that could not be unwound */
+	const char *loss;	 /* why, or NULL */
 	uint64_t size;		 /* of the file, up to where it could be read */
 };
 
 struct ss_recorded_process {
 	pid_t pid;
-	const char *name;	/* comm, raw bytes */
-	const char *executable; /* or NULL */
-	uint64_t begin_ns;	/* CLOCK_MONOTONIC, as all lifetimes here */
-	uint64_t end_ns;	/* 0: it was there at the end */
+	const char *name;	/* comm */
+	const char *executable; /* path, or NULL */
+	uint64_t begin_ns;	/* CLOCK_MONOTONIC, like all lifetimes */
+	uint64_t end_ns;	/* 0: it lived to the end */
 };
 
 struct ss_recorded_thread {
 	uint32_t process;
 	pid_t tid;
-	const char *name; /* comm, raw bytes; the last one it had */
+	const char *name; /* comm, the last one */
 	uint64_t begin_ns;
 	uint64_t end_ns;
 };
 
 struct ss_recorded_module {
 	uint32_t process;
-	const struct ss_module *module; /* base and size as it was loaded there */
-	uint64_t bias;			/* address in the process minus offset */
+	const struct ss_module *module; /* base and size as loaded in process */
+	uint64_t bias; /* load bias: address in the process minus offset */
 	uint64_t begin_ns;
 	uint64_t end_ns;
 };
@@ -563,23 +871,22 @@ struct ss_recorded_stack {
 	const uint32_t *places; /* innermost first */
 	size_t count;
 	enum ss_end end;
-	const char *reason; /* more about end, or NULL */
+	const char *reason; /* details about end, or NULL */
 };
 
-/* What a thread of a snapshot waits for: of those that wait for another thread, and of
-   those for which others wait. */
+/* What a thread of a snapshot waits for. Recorded for threads that wait for another
+   thread, and for those that others wait for. Without owner_frames and chain. */
 struct ss_recorded_wait {
 	uint32_t thread;
-	uint32_t owner;	  /* that it waits for; UINT32_MAX: none */
-	const char *kind; /* as ss_wait_kind_name() has it */
-	const char *text; /* as in struct ss_wait */
-	bool in_circle;	  /* it is part of a deadlock */
+	uint32_t owner; /* the thread that it waits for; UINT32_MAX: none */
+	bool in_cycle;	/* it is part of a deadlock */
+	struct ss_wait wait;
 };
 
 /* One thread at one tick. */
 struct ss_sample {
-	uint64_t sequence; /* counts through the recording, without gaps */
-	uint64_t tick;	   /* counts the ticks that are there, from 0 */
+	uint64_t sequence; /* counts all samples, without gaps */
+	uint64_t tick;	   /* counts the ticks in the file, from 0 */
 	uint64_t time_ns;  /* CLOCK_REALTIME */
 	uint64_t monotonic_ns;
 	uint32_t process;
@@ -590,21 +897,21 @@ struct ss_sample {
 	char state;	     /* R S D T t Z X I, or '?' */
 	bool repeated;	     /* it had not run since its last sample */
 	uint64_t on_cpu_ns;  /* on a CPU since its last sample */
-	long call;	     /* system call that it is in, or -1 */
-	uint64_t argument;   /* the first one of call */
-	uint64_t missed;     /* ticks missed just before this one */
-	uint64_t stopped_ns; /* how long threads were stopped for this tick, added up */
+	long call;	     /* number of its system call, or -1 */
+	uint64_t argument;   /* first argument of call */
+	uint64_t missed;     /* ticks missed right before this one */
+	uint64_t stopped_ns; /* stops for this tick, sum */
 };
 
-/* Whether a file begins like a recording; of any version. */
+/* Whether a file begins like a recording, of any version. Reads at offset 0. */
 SS_API bool ss_recording_is(int fd);
 
 /*
- * Opens a recording for reading. The file must be seekable and stay as it is.
- * Errors: INVALID (not a recording, another version, empty), SYSTEM, DENIED, NO_MEMORY.
+ * Opens a recording for reading. The file must be seekable and must not change.
+ * Errors: INVALID (no recording, unsupported version, empty), SYSTEM, DENIED, NO_MEMORY.
  */
 SS_API struct ss_error *ss_recording_open(const char *path, struct ss_recording **ret);
-/* The same of an open file, which becomes the recording's also on failure. */
+/* The same for an open file. The library owns fd, even after a failure. */
 SS_API struct ss_error *ss_recording_open_fd(int fd, struct ss_recording **ret);
 SS_API void ss_recording_close(struct ss_recording *recording);
 
@@ -629,50 +936,185 @@ ss_recording_stack(const struct ss_recording *recording, size_t index);
 SS_API size_t ss_recording_place_count(const struct ss_recording *recording);
 
 /*
- * The frames that a place stands for: inlined calls, innermost first, and last the
- * function itself. Before ss_recording_symbolize() it is one frame without a name. In
- * frames module_index is a number for ss_recording_module(), or -1.
+ * The frames of a place: inlined functions, innermost first, and last the function itself.
+ * Before ss_recording_symbolize() it is one frame without a name. module_index of a frame
+ * is an index for ss_recording_module(), or -1. *count is set to the number of frames.
  */
 SS_API const struct ss_frame *ss_recording_place(const struct ss_recording *recording,
 						 size_t index, size_t *count);
 
 /*
- * Names all places. Modules are found by build-id, below the session's sysroot, in its
- * debug_dir, at the recorded path if the file there has that build-id. Without a file
- * of that very build a module's frames have no name, and module->problem says so.
- * Call it at most once. Errors: NO_MEMORY, INVALID.
+ * Names all places. Finds modules by build-id: below the session's sysroot, at the
+ * recorded path, and in debug_dir. Without a file of the right build the frames of a
+ * module have no names, and module->problem says why. Call it at most once.
+ * Errors: NO_MEMORY, INVALID.
  */
 SS_API struct ss_error *ss_recording_symbolize(struct ss_recording *recording,
 					       struct ss_session *session,
 					       unsigned flags);
 
-/* The next sample in order. False: there is none; what could not be read any more
-   (the file has changed, say) shows in the info's problem. */
+/* Reads the next sample. False at the end, and at data that cannot be read: problem of the
+   info says why. */
 SS_API bool ss_recording_next(struct ss_recording *recording, struct ss_sample *ret);
-/* Begins again with the first sample. */
+/* Starts again with the first sample. */
 SS_API void ss_recording_rewind(struct ss_recording *recording);
 
 /*
- * The threads of a process as they were at a tick, as a snapshot: with names if the
- * recording was symbolized before. The samples' order is not disturbed.
- * Errors: INVALID (there is no such tick or process), NO_MEMORY.
+ * Makes a snapshot of the threads of a process at a tick, with names if the recording was
+ * symbolized. Does not change what ss_recording_next() returns next.
+ * Errors: INVALID (no such tick or process), NO_MEMORY.
  */
 SS_API struct ss_error *ss_recording_snapshot(struct ss_recording *recording,
 					      uint64_t tick, size_t process,
 					      struct ss_snapshot **ret);
 
 /*
- * Writes a snapshot (before or after it is symbolized; names are left out) as a
- * recording to fd, an empty file, which is closed. Errors: SYSTEM, NO_MEMORY.
+ * Writes a snapshot, without names, as a recording to the empty file fd, and closes it.
+ * Errors: SYSTEM, NO_MEMORY.
  */
 SS_API struct ss_error *ss_snapshot_record(const struct ss_snapshot *snapshot, int fd);
 
-/* Modules as they come and go ---------------------------------------------- */
+/* Sandbox ----------------------------------------------------------------- */
+
+/*
+ * Interpreting a capture or a recording means parsing untrusted input: ELF, DWARF, perf
+ * maps. ss_sandbox_run() does it in a child process without capabilities, which can
+ * open files for reading only, has no access to other processes and the network, and
+ * has limits for memory, time and output. If the child dies, a new child does less: see
+ * the levels.
+ */
+
+enum ss_sandbox_level {
+	SS_SANDBOX_NAMES = 0, /* everything, except modules that were fatal */
+	SS_SANDBOX_RAW,	      /* no symbols */
+	/* No module is read: call ss_capture_unwind() with max_frames 1 and a
+	   frames_reason. The work runs in the calling process. */
+	SS_SANDBOX_PLACES,
+};
+
+/* What the work is doing. */
+enum ss_sandbox_step {
+	SS_SANDBOX_UNWIND = 0,
+	SS_SANDBOX_SYMBOLIZE,
+	SS_SANDBOX_DIAGNOSE,
+	SS_SANDBOX_OUTPUT,
+};
+
+/* "unwinding", "symbolization", ... Never NULL. */
+SS_API const char *ss_sandbox_step_name(enum ss_sandbox_step step);
+
+enum ss_sandbox_cause {
+	SS_SANDBOX_SIGNAL = 0,
+	SS_SANDBOX_EXIT,
+	SS_SANDBOX_TIMEOUT,
+	SS_SANDBOX_MEMORY,
+	SS_SANDBOX_INVALID,  /* its answer is corrupted */
+	SS_SANDBOX_NO_CHILD, /* no child process could be created */
+};
+
+/* A child that failed. */
+struct ss_sandbox_failure {
+	enum ss_sandbox_cause cause;
+	int code; /* SIGNAL: number; EXIT: exit status; else 0 */
+	enum ss_sandbox_step step;
+	int32_t module; /* the module that was being read, skipped from now on; or -1 */
+};
+
+/* Writes words such as "crashed (SIGSEGV) during symbolization" to text, at most size bytes
+   with the NUL. */
+SS_API void ss_sandbox_failure_describe(const struct ss_sandbox_failure *failure,
+					char *text, size_t size);
+
+/* One attempt: a call of the work function. Valid during the call. */
+struct ss_sandbox_attempt {
+	enum ss_sandbox_level level;
+	bool no_waits;		    /* skip ss_snapshot_diagnose(): it was fatal */
+	bool may_request;	    /* ss_sandbox_request() may be called */
+	struct ss_session *session; /* skips the modules that were fatal */
+	int output;		    /* file for the result */
+	const struct ss_sandbox_failure *failures; /* of the attempts before */
+	size_t failure_count;
+};
+
+/* Call this when a step begins. */
+SS_API void ss_sandbox_enter(const struct ss_sandbox_attempt *attempt,
+			     enum ss_sandbox_step step);
+
+/* Sets value of struct ss_sandbox_result. */
+SS_API void ss_sandbox_set_value(const struct ss_sandbox_attempt *attempt,
+				 uint64_t value);
+
+/*
+ * Requests something from the calling process that the child cannot get: registers of more
+ * threads, files that it may not open. When the work has returned, the answer function
+ * gets the bytes of all requests; then a new child, which sees what the answer function
+ * changed, calls the work again. An attempt that makes a request must not write to output.
+ * Errors: INVALID (may_request is false), SYSTEM.
+ */
+SS_API struct ss_error *ss_sandbox_request(const struct ss_sandbox_attempt *attempt,
+					   const void *bytes, size_t size);
+
+/* Interprets. Runs in the child, which has a copy of the caller's memory. Its standard
+   error is a file. ss_sandbox_run() returns its error, except NO_MEMORY, which is a
+   failure of the child. */
+typedef struct ss_error *ss_sandbox_work(void *data,
+					 const struct ss_sandbox_attempt *attempt);
+
+struct ss_sandbox_options {
+	size_t size; /* sizeof(struct ss_sandbox_options) */
+	/* For the session of each attempt, without module_at and skip_modules; or NULL.
+	   The calling process opens it, so the sysroot may need privileges. */
+	const struct ss_session_options *session;
+	bool change_ids; /* change to uid and gid, if the caller may */
+	uid_t uid;
+	gid_t gid;
+	unsigned timeout_ms; /* of all attempts together; 0: 60000 */
+	/* Bytes that the child may allocate in addition to 256 MiB and a quarter of the
+	   machine's memory (at most 2 GiB): the size of the captures, for example */
+	uint64_t more_memory;
+	uint64_t max_output;		   /* bytes; 0: 1 GiB */
+	enum ss_sandbox_level first_level; /* NAMES or RAW */
+	/* ss_sandbox_run() fails if this level fails. RAW; 0: PLACES */
+	enum ss_sandbox_level last_level;
+	bool keep_modules;     /* do not skip single modules */
+	unsigned max_requests; /* how many attempts may make requests */
+	/* Runs in the calling process; bytes are untrusted. NULL: no requests */
+	void (*answer)(void *data, const void *bytes, size_t size);
+	/* Called once if an attempt takes longer than a second; or NULL */
+	void (*slow)(void *data, enum ss_sandbox_step step);
+};
+
+struct ss_sandbox_result {
+	enum ss_sandbox_level level; /* of the attempt that succeeded */
+	bool no_waits;
+	int output;	/* file that the work wrote; untrusted */
+	int messages;	/* file of its standard error; untrusted */
+	uint64_t value; /* see ss_sandbox_set_value(); 0: not set. Untrusted */
+	const struct ss_sandbox_failure *failures;
+	size_t failure_count;
+	bool partial; /* the kernel refused a part of the sandbox */
+};
+
+/*
+ * Runs work in a child process and waits for it. After a failure it tries again:
+ * without the module that was being read (up to three modules); without wait analysis,
+ * if the child failed in it; then with the next level. The caller must be
+ * single-threaded, or the work must call only functions that are safe after fork(2) in
+ * a threaded process. Errors: those of work, of ss_session_new(); SYSTEM (every level
+ * failed), INVALID, NO_MEMORY.
+ */
+SS_API struct ss_error *ss_sandbox_run(const struct ss_sandbox_options *options,
+				       ss_sandbox_work *work, void *data,
+				       struct ss_sandbox_result **ret);
+
+SS_API void ss_sandbox_result_free(struct ss_sandbox_result *result);
+
+/* Loading and unloading of modules ----------------------------------------- */
 
 struct ss_module_event {
 	bool loaded;			/* or unloaded */
 	const struct ss_module *module; /* valid during the call */
-	uint64_t time_ns;		/* CLOCK_REALTIME of the look that noticed it */
+	uint64_t time_ns;		/* CLOCK_REALTIME when it was detected */
 	uint64_t monotonic_ns;
 };
 
@@ -681,17 +1123,18 @@ typedef void ss_module_watcher(void *data, const struct ss_module_event *event);
 struct ss_tracker;
 
 /*
- * Follows the modules of a target, which must outlive the tracker. Nothing is stopped:
- * each ss_tracker_poll() looks at what is mapped, which is cheap as long as it has not
- * changed, and calls watcher for each difference; first for unloads. The first one
- * tells of all modules as loaded. A module that came and went between two looks is not
- * seen. Errors: NO_MEMORY.
+ * Creates a tracker of the modules of a target, which must outlive it. It stops nothing:
+ * ss_tracker_poll() compares what is mapped with the last call, which is cheap if nothing
+ * has changed, and calls watcher for each difference, unloads first. The first call
+ * reports all modules as loaded. A module that was loaded and unloaded between two calls
+ * is not seen. Build-ids that the kernel does not tell (before Linux 6.11, or longer than
+ * 20 bytes) are read by a confined child process, see ss_sandbox_run(). Errors: NO_MEMORY.
  */
 SS_API struct ss_error *ss_tracker_new(struct ss_target *target,
 				       ss_module_watcher *watcher, void *data,
 				       struct ss_tracker **ret);
 SS_API void ss_tracker_free(struct ss_tracker *tracker);
-/* Errors: NO_PROCESS (it has ended; all modules were told to be unloaded), DENIED,
+/* Errors: NO_PROCESS (it has ended; all modules were reported as unloaded), DENIED,
    SYSTEM, NO_MEMORY. */
 SS_API struct ss_error *ss_tracker_poll(struct ss_tracker *tracker);
 
@@ -699,67 +1142,74 @@ SS_API struct ss_error *ss_tracker_poll(struct ss_tracker *tracker);
 
 struct ss_recorder;
 
-/* What a recorder has done so far. */
+/* Totals of a recording. */
 struct ss_recorder_summary {
 	uint64_t samples;
 	uint64_t ticks;
-	uint64_t missed; /* ticks that were due and could not be taken */
+	uint64_t missed; /* ticks that were due but not taken */
 	uint64_t threads;
-	uint64_t stacks; /* that are different */
+	uint64_t stacks; /* different ones */
 	uint64_t thread_stops;
-	uint64_t stopped_ns;	 /* how long threads were stopped, added up */
+	uint64_t stopped_ns;	 /* all stops, sum */
 	uint64_t stopped_max_ns; /* the longest stop */
 	uint64_t duration_ns;
 	uint64_t size;	 /* of the file */
 	uint64_t memory; /* of the recorder's tables */
+	uint64_t lost;	 /* of the missed: ticks that could not be unwound */
+	/* Why ticks were lost: how the unwinding process died, and which modules are
+	   skipped since; or NULL. Valid as long as the recorder. */
+	const char *loss;
+	bool partial; /* the kernel refused a part of the unwinding process's confinement */
 	enum ss_recording_end end;
-	int undropped; /* errno: why what is older than keep_ns could not be dropped when it
-			  was tried last, and the file grows; 0: it could */
+	int undropped; /* errno of the last attempt to drop what is older than keep_ns; 0: it
+			  succeeded */
 };
 
 struct ss_recorder_options {
-	size_t size;	      /* sizeof(struct ss_recorder_options) */
-	uint64_t period_ns;   /* between two ticks; 0: 99 a second */
-	uint64_t duration_ns; /* 0: until stopped, or the target ends */
-	uint64_t keep_ns;     /* keep only so much, or a quarter more; 0: everything */
-	unsigned max_frames;  /* of a stack; 0: 1024 */
-	size_t max_stack;     /* bytes copied of one stack; 0: 256 KiB */
-	ss_thread_filter *filter; /* asked when a thread has run; NULL: all */
+	size_t size;		  /* sizeof(struct ss_recorder_options) */
+	uint64_t period_ns;	  /* between two ticks; 0: 99 a second */
+	uint64_t duration_ns;	  /* 0: until stopped or the target ends */
+	uint64_t keep_ns;	  /* keep the last part, up to a quarter more; 0: all */
+	unsigned max_frames;	  /* of a stack; 0: 1024 */
+	size_t max_stack;	  /* bytes copied of one stack; 0: 256 KiB */
+	ss_thread_filter *filter; /* called when a thread has run; NULL: all */
 	void *filter_data;
-	bool children;	       /* also processes that the target forks */
-	const char *directory; /* where the file is: needed for keep_ns */
-	const char *name;      /* the file's name there */
-	/* Called about once a second, by the recording thread; may be NULL. */
+	bool children;	       /* also sample processes that the target starts */
+	const char *directory; /* of the file; needed for keep_ns */
+	const char *name;      /* of the file in directory */
+	/* Called about once a second by the recording thread, or NULL. */
 	void (*progress)(void *data, const struct ss_recorder_summary *summary);
 	void *progress_data;
 };
 
 /*
- * Makes a recorder that writes to fd, an empty file, which becomes its own. The target
- * must outlive it. Errors: NO_MEMORY, SYSTEM, INVALID.
+ * Creates a recorder that writes to the empty file fd, which it owns. The target must
+ * outlive it. Errors: NO_MEMORY, SYSTEM, INVALID.
  */
 SS_API struct ss_error *ss_recorder_new(struct ss_target *target, int fd,
 					const struct ss_recorder_options *options,
 					struct ss_recorder **ret);
 
 /*
- * Samples until it is stopped, the time is over or the target has ended, in a thread of
- * its own, with signals blocked; the caller waits, with SIGCHLD blocked. A target that
- * was spawned is sampled once before it begins, and let run. The file is
- * whole when it returns without an error, and otherwise up to its last chunk.
- * Errors: DENIED, TRACED, NO_PROCESS, SYSTEM (such as: the disk is full), NO_MEMORY.
+ * Samples until ss_recorder_stop(), the end of duration_ns, or the end of the target. Works
+ * in a thread of its own with signals blocked; the caller waits, with SIGCHLD, SIGTSTP,
+ * SIGTTIN and SIGTTOU blocked. The last three stop the process between two ticks, when no
+ * thread of the target is held; other threads of the program should block them, too. A
+ * spawned target is sampled once before its first instruction and then resumed. The file
+ * is complete if this returns NULL; otherwise it ends with its last complete chunk.
+ * Errors: DENIED, TRACED, NO_PROCESS, SYSTEM (for example: the disk is full), NO_MEMORY.
  */
 SS_API struct ss_error *ss_recorder_run(struct ss_recorder *recorder);
 
-/* Ends ss_recorder_run(). May be called from any thread, and from a signal handler. */
+/* Ends ss_recorder_run(). Any thread, and a signal handler, may call it. */
 SS_API void ss_recorder_stop(struct ss_recorder *recorder);
 
 /*
- * For how many nanoseconds it has been looking at the target, or at the one of its children
- * that is at hand; 0: it is not. Where memory of the target waits for something that does not answer this grows
- * without end, and only the end of the program ends it. May be called from any thread.
+ * How long the current read of the target (or of one of its children) has lasted; 0: none
+ * is in progress. If memory of the target does not answer it grows without end, and only
+ * the end of the program ends the read. Any thread may call it.
  */
-SS_API uint64_t ss_recorder_looking_ns(const struct ss_recorder *recorder);
+SS_API uint64_t ss_recorder_read_ns(const struct ss_recorder *recorder);
 
 SS_API const struct ss_recorder_summary *
 ss_recorder_summary(const struct ss_recorder *recorder);
@@ -767,26 +1217,26 @@ ss_recorder_summary(const struct ss_recorder *recorder);
 SS_API void ss_recorder_free(struct ss_recorder *recorder);
 
 /*
- * Starts a program that waits before its first instruction, and opens it as a target.
- * argv ends with NULL; the program is searched in PATH. ss_target_close() ends a child
- * that was not let run, and leaves one that runs alone. Errors: INVALID (there is no such
- * program), SYSTEM, NO_MEMORY, and those of ss_target_open().
+ * Starts a program, stops it before its first instruction, and opens it as a target. argv
+ * ends with NULL; argv[0] is searched in PATH. ss_target_close() kills a child that was
+ * never resumed, and leaves one that runs alone. Errors: INVALID (no such program),
+ * SYSTEM, NO_MEMORY, and those of ss_target_open().
  */
 SS_API struct ss_error *ss_target_spawn(char *const argv[], struct ss_target **ret);
 
-/* Lets a target that was spawned run; to be called by the same thread. */
+/* Lets a spawned target run. Call it from the thread that spawned it. */
 SS_API struct ss_error *ss_target_resume(struct ss_target *target);
 
-/* The id of its process. */
+/* The process id. */
 SS_API pid_t ss_target_pid(const struct ss_target *target);
 
 /* Progress --------------------------------------------------------------- */
 
-/* What each thread of a process has done so far, by the counters of the scheduler. */
+/* The scheduler's counters of each thread of a process. */
 struct ss_activity;
 
 /*
- * Reads the counters of all threads; the process is not touched.
+ * Reads the counters of all threads. Does not touch the process.
  * Errors: NO_PROCESS, NO_MEMORY, SYSTEM.
  */
 SS_API struct ss_error *ss_activity_take(const struct ss_target *target,
@@ -794,25 +1244,25 @@ SS_API struct ss_error *ss_activity_take(const struct ss_target *target,
 
 SS_API void ss_activity_free(struct ss_activity *activity);
 
-/* What a thread did between two looks. */
+/* What a thread did between two readings. */
 enum ss_movement {
-	SS_MOVEMENT_UNKNOWN = 0, /* nobody counts (/proc has no schedstat) */
-	SS_MOVEMENT_NONE,	 /* it has not run at all */
+	SS_MOVEMENT_UNKNOWN = 0, /* the kernel has no schedstat */
+	SS_MOVEMENT_NONE,	 /* it has not run */
 	SS_MOVEMENT_WOKEN,	 /* it was woken, and waits in the same place again */
-	SS_MOVEMENT_BUSY,	 /* it ran, or wanted to, most of the time */
+	SS_MOVEMENT_BUSY,	 /* it was runnable most of the time */
 	SS_MOVEMENT_MOVES,	 /* anything else */
 };
 
-/* "none", "woken", ... as JSON has it. Never NULL. */
+/* "none", "woken", ... as in JSON. Never NULL. */
 SS_API const char *ss_movement_name(enum ss_movement movement);
 
-/* What a process did, the worst of what holds. */
+/* The worst that applies to a process. See stacksnap-hang(1). */
 enum ss_verdict {
-	SS_VERDICT_IDLE = 0, /* its threads wait where threads without work do */
+	SS_VERDICT_IDLE = 0, /* its threads wait for work */
 	SS_VERDICT_MOVING,
-	SS_VERDICT_BUSY,     /* a thread is */
-	SS_VERDICT_STUCK,    /* a thread has not run, and its wait is not an idle one */
-	SS_VERDICT_DEADLOCK, /* a circle of threads that have not run */
+	SS_VERDICT_BUSY,     /* a thread is runnable most of the time */
+	SS_VERDICT_STUCK,    /* a thread made no progress, in a wait that is not idle */
+	SS_VERDICT_DEADLOCK, /* a cycle of threads that made no progress */
 };
 
 /* "idle", "deadlock", ... Never NULL. */
@@ -824,20 +1274,19 @@ struct ss_thread_progress {
 	bool stuck;
 	uint64_t run_ns;    /* on a CPU */
 	uint64_t ready_ns;  /* waiting for one */
-	uint64_t runs;	    /* times it was put on a CPU */
-	uint64_t voluntary; /* context switches: it waited for something, */
-	uint64_t forced;    /* or was replaced by another thread */
-	const char *within; /* the innermost function that all snapshots have in common,
-			       or NULL */
-	unsigned samples;   /* snapshots that have its stack */
+	uint64_t runs;	    /* how often it was put on a CPU */
+	uint64_t voluntary; /* context switches: it blocked, */
+	uint64_t forced;    /* or was preempted */
+	const char *within; /* innermost function common to all its stacks, or NULL */
+	unsigned samples;   /* snapshots that contain its stack */
 };
 
 struct ss_progress;
 
 /*
- * Compares what was before with what was after. The snapshots were taken in between, in
- * this order; all are symbolized, and the last one, which has all threads, is diagnosed.
- * They and the activities must outlive *ret. Errors: INVALID, NO_MEMORY.
+ * Compares the counters before and after, with snapshots taken in between, in order of
+ * time. All are symbolized; the last one contains all threads and is diagnosed. Counters
+ * and snapshots must outlive *ret. Errors: INVALID, NO_MEMORY.
  */
 SS_API struct ss_error *ss_progress_new(const struct ss_activity *before,
 					const struct ss_activity *after,
@@ -848,13 +1297,14 @@ SS_API void ss_progress_free(struct ss_progress *progress);
 
 SS_API enum ss_verdict ss_progress_verdict(const struct ss_progress *progress);
 
-/* Whether no thread has run and each waits, without a time limit, for what only another
-   thread of the process can do: then none ever will, but for a signal handler. */
+/* Whether no thread has run and each of them waits, without a time limit, for another
+   thread of the process: only a signal handler could end that. */
 SS_API bool ss_progress_is_closed(const struct ss_progress *progress);
 
+/* The time between the two readings. */
 SS_API uint64_t ss_progress_elapsed_ns(const struct ss_progress *progress);
 
-/* That of the thread with the same index in the last snapshot. */
+/* The progress of the thread with that index in the last snapshot. */
 SS_API const struct ss_thread_progress *
 ss_progress_thread(const struct ss_progress *progress, size_t index);
 

@@ -1,7 +1,6 @@
-# The libraries that stacksnap is made of. What a room includes is a rule of the design;
-# here is only where to find it.
+# Finds the libraries that stacksnap uses. tests/rules checks which room may use which library.
 #
-# Out: SS_LIBRARY_INCLUDES, SS_LIBRARY_LIBS (of libstacksnap), SS_TOOL_LIBS and
+# Output: SS_LIBRARY_INCLUDES, SS_LIBRARY_LIBS (of libstacksnap), SS_TOOL_LIBS and
 # SS_TOOL_INCLUDES (of the tool), and with SS_STATIC: SS_STATIC_LIBS, SS_STATIC_OPTION, SS_STATIC_PIE.
 
 find_package(PkgConfig REQUIRED)
@@ -9,15 +8,14 @@ find_package(Threads REQUIRED)
 pkg_check_modules(UNWIND REQUIRED libunwind-ptrace libunwind-generic)
 pkg_check_modules(DW REQUIRED libdw libelf)
 pkg_check_modules(LZMA REQUIRED liblzma)
-pkg_check_modules(JANSSON REQUIRED jansson)
 pkg_check_modules(ZLIB REQUIRED zlib)
 pkg_check_modules(SECCOMP REQUIRED libseccomp)
 pkg_check_modules(ZSTD REQUIRED libzstd)
-pkg_check_modules(XXHASH REQUIRED libxxhash) # its header; all of it is inlined
+pkg_check_modules(XXHASH REQUIRED libxxhash) # only its header: everything is inlined
 
-# libiberty comes without a pkg-config file: in libiberty-dev (Debian), binutils-devel
-# (Fedora), binutils-dev (Alpine), binutils (Arch). Its header is below libiberty/ or not.
-# Older Debian has the position-independent build under a name of its own.
+# libiberty has no pkg-config file. It is in libiberty-dev (Debian), binutils-devel (Fedora),
+# binutils-dev (Alpine) or binutils (Arch). Its header may be below libiberty/. Older Debian
+# releases have a position-independent library with another name.
 find_library(IBERTY_LIBRARY NAMES libiberty_pic.a libiberty.a iberty REQUIRED)
 find_path(IBERTY_INCLUDE NAMES demangle.h PATH_SUFFIXES libiberty REQUIRED)
 
@@ -26,10 +24,10 @@ set(SS_LIBRARY_INCLUDES ${UNWIND_INCLUDE_DIRS} ${DW_INCLUDE_DIRS} ${LZMA_INCLUDE
 set(SS_LIBRARY_LIBS ${UNWIND_LINK_LIBRARIES} ${DW_LINK_LIBRARIES} ${LZMA_LINK_LIBRARIES}
 	${SECCOMP_LINK_LIBRARIES} ${ZSTD_LINK_LIBRARIES} ${IBERTY_LIBRARY} Threads::Threads)
 
-# argp is part of glibc; with musl it is a library of its own.
-set(SS_TOOL_INCLUDES ${JANSSON_INCLUDE_DIRS} ${ZLIB_INCLUDE_DIRS} ${SECCOMP_INCLUDE_DIRS}
+# argp is part of glibc; with musl it is a separate library.
+set(SS_TOOL_INCLUDES ${ZLIB_INCLUDE_DIRS} ${SECCOMP_INCLUDE_DIRS}
 	${XXHASH_INCLUDE_DIRS})
-set(SS_TOOL_LIBS ${JANSSON_LINK_LIBRARIES} ${ZLIB_LINK_LIBRARIES} ${SECCOMP_LINK_LIBRARIES})
+set(SS_TOOL_LIBS ${ZLIB_LINK_LIBRARIES} ${SECCOMP_LINK_LIBRARIES})
 find_library(ARGP_LIBRARY NAMES argp)
 if(ARGP_LIBRARY)
 	list(APPEND SS_TOOL_LIBS ${ARGP_LIBRARY})
@@ -41,7 +39,8 @@ endif()
 
 set(SS_STATIC_UNWIND "" CACHE PATH "prefix of a position-independent libunwind.a")
 
-# Sets SS_STATIC_LIB_<name>; optional ones (what libdw was built with) may be missing.
+# Sets SS_STATIC_LIB_<name>. Optional libraries, which depend on the build of libdw, may be
+# missing.
 function(ss_find_static name required)
 	find_library(SS_STATIC_LIB_${name} NAMES lib${name}.a HINTS ${SS_STATIC_UNWIND}/lib)
 	mark_as_advanced(SS_STATIC_LIB_${name})
@@ -53,7 +52,7 @@ function(ss_find_static name required)
 endfunction()
 
 set(SS_STATIC_FOUND)
-foreach(name unwind-ptrace unwind-generic unwind dw elf lzma z zstd jansson seccomp)
+foreach(name unwind-ptrace unwind-generic unwind dw elf lzma z zstd seccomp)
 	ss_find_static(${name} ON)
 endforeach()
 foreach(name bz2 eu)
@@ -65,7 +64,7 @@ if(ARGP_LIBRARY)
 	list(APPEND SS_STATIC_LIBS ${ARGP_LIBRARY})
 endif()
 
-# A link of everything at once, tried: is it position independent?
+# Tries to link everything into a position-independent executable.
 include(CheckCSourceCompiles)
 set(CMAKE_REQUIRED_INCLUDES ${SS_LIBRARY_INCLUDES})
 set(CMAKE_REQUIRED_LIBRARIES ${SS_STATIC_LIBS})

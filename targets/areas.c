@@ -1,11 +1,11 @@
 /*
- * A process with very many memory areas.
+ * A process with very many mappings.
  *
- * areas [COUNT]	(30000) areas of one page each, beside its own
+ * areas [COUNT]	maps COUNT pages, each as a mapping of its own (default: 30000)
  *
  * Thread "worker":	poll, target_block, worker_routine, target_thread_main,
  *			start_thread, clone3
- * The main thread:	read, target_wait, main, libc's start, _start.
+ * The main thread:	read, target_wait, main, libc's start, _start
  */
 #include "target.h"
 
@@ -30,7 +30,7 @@ int main(int argc, char **argv)
 		mmap(NULL, count * page, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	if (areas == MAP_FAILED)
 		target_die("mmap");
-	/* neighbours with other rights are areas of their own */
+	/* adjacent pages with different protection are separate mappings */
 	for (size_t i = 0; i < count; i += 2)
 		if (mprotect(areas + i * page, page, PROT_NONE) != 0)
 			target_die("mprotect");

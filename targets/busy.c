@@ -1,7 +1,7 @@
 /*
- * Threads that spin at a known depth.
+ * Threads that spin at a known stack depth.
  *
- * busy [THREADS [DEPTH]]	(4, 10)
+ * busy [THREADS [DEPTH]]	(default: 4 10)
  *
  * Threads "busy-I":	spin, DEPTH times descend, thread_routine, target_thread_main,
  *			start_thread, clone3

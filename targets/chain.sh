@@ -1,5 +1,6 @@
 #!/bin/sh
-# chain.sh COUNT SOURCE COMPILER: the libraries of dlchain, in chain/ of the current directory.
+# chain.sh COUNT SOURCE COMPILER: builds the libraries of dlchain in chain/ of the current
+# directory.
 set -eu
 count=$1 source=$2 compiler=$3
 mkdir -p chain

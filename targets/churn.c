@@ -1,11 +1,11 @@
 /*
- * Threads that begin and end, thousands a second.
+ * Creates and joins thousands of threads per second.
  *
- * churn [MAKERS]	(2)
+ * churn [MAKERS]	(default: 2)
  *
- * Threads "maker-I" create and join threads that end at once (and that bear the name of
- * their maker). Before "ready" comes a line "maker-I TID" for each maker, at the end a
- * line "made COUNT"; the exit status is 0.
+ * Threads "maker-I" create and join threads that exit at once and inherit the name of
+ * their maker. Prints "maker-I TID" for each maker before "ready", and "made COUNT" at the
+ * end of standard input; the exit status is 0.
  * The main thread: read, target_wait, main, libc's start, _start.
  */
 #include "target.h"

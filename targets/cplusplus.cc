@@ -1,9 +1,9 @@
 /*
  * C++: templates, inlined calls, lambdas in std::function, exceptions in flight.
  * Every stack begins with poll, target_block and ends with thread_routine(void*),
- * target_thread_main, start_thread, clone3. In between, from the innermost out (an
- * indented name is an inlined call, the frame that holds it follows; " [clone ...]" at
- * the end of a name is the compiler's business and left out):
+ * target_thread_main, start_thread, clone3. In between, innermost first (an indented name
+ * is an inlined call, followed by the frame that contains it; a suffix " [clone ...]",
+ * which depends on the compiler, is omitted):
  *
  * "template":	void shapes::descend<0, int>(int)
  *		void shapes::descend<1, int>(int)
@@ -21,14 +21,14 @@
  *			the library's
  *		call_function(std::function<void (int)> const&)
  *		run_lambda()
- * "destructor" (the exception has left throw_it, its unwinding runs a destructor):
+ * "destructor" (an exception from throw_it; its unwinding runs a destructor):
  *		guard::~guard()
  *		hold_guard()
  *		run_destructor()
  * "handler" (inside the catch block):
  *		handle(std::exception const&)
  *		run_handler()
- * "terminate" (an exception meets noexcept; all frames are still there):
+ * "terminate" (an exception reaches noexcept; all frames are still there):
  *		on_terminate()
  *		the library's, from __terminate to __cxa_throw
  *		throw_it()

@@ -1,6 +1,6 @@
 /*
- * Locks of the C++ library. Threads first and second make a deadlock: first holds one
- * with std::scoped_lock and waits for two with std::lock_guard; second holds two with
+ * Locks of the C++ library. Threads first and second deadlock: first holds one with
+ * std::scoped_lock and waits for two with std::lock_guard; second holds two with
  * std::unique_lock and waits for shared, which first holds with std::unique_lock.
  *
  * Thread		waits in
@@ -32,7 +32,7 @@ static std::mutex ready;
 static std::condition_variable arrived;
 static int holders;
 
-/* Returns when both threads hold what they should. */
+/* Returns when both threads hold their locks. */
 static void meet()
 {
 	std::unique_lock lock(ready);

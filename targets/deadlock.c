@@ -1,7 +1,7 @@
 /*
- * Threads that wait for each other in a circle, and others that wait behind them.
+ * Threads that deadlock in a cycle, and others that wait for one of them.
  *
- * deadlock KIND [THREADS [BEHIND]]	(2, 1)
+ * deadlock KIND [THREADS [BEHIND]]	(default: 2 1)
  *
  * KIND is normal, errorcheck, recursive, adaptive, pi, robust, shared or c11. Thread
  * locker-I holds mutexes[I] and waits for mutexes[I + 1], the last one for mutexes[0]:
@@ -12,11 +12,11 @@
  *	target_thread_main, start_thread, clone3
  * Thread behind-I waits for mutexes[0] and holds nothing:
  *	the libc's frames, take, wait_behind, target_thread_main, ...
- * KIND globals has two threads, each lock by its name: locker-0 holds first and waits for
- * second, in first_then_second; locker-1 the other way round, in second_then_first; there
- * is no take, take_next, hold_and_wait, and nobody behind.
- * With one thread it waits for itself; errorcheck and recursive refuse or allow that: it
- * then waits in poll, as target_block does.
+ * KIND globals has two threads and no behind-I. Locks are global variables: locker-0 holds
+ * first and waits for second in first_then_second; locker-1 holds second and waits for
+ * first in second_then_first. The frames take, take_next and hold_and_wait are missing.
+ * With THREADS 1 the thread waits for itself. Mutexes of kind errorcheck and recursive do
+ * not block then, and the thread waits in poll, target_block instead.
  */
 #include "target.h"
 
@@ -81,7 +81,7 @@ TARGET_FRAME static void first_then_second(void *arg)
 {
 	(void)arg;
 	pthread_mutex_lock(&first);
-	if (count) { /* a way out, which is not taken */
+	if (count) { /* never true; lets the compiler assume a return */
 		pthread_mutex_unlock(&first);
 		return;
 	}

@@ -1,12 +1,12 @@
 /*
  * A deep recursion.
  *
- * deep [DEPTH]		(50000)
+ * deep [DEPTH]		(default: 50000)
  *
  * Thread "recursion":
  *	poll
  *	target_block
- *	sink_a, sink_b, sink_c, sink_a, ...	DEPTH of them, from the innermost out
+ *	sink_a, sink_b, sink_c, sink_a, ...	DEPTH frames, innermost first
  *	thread_routine
  *	target_thread_main, start_thread, clone3
  */
@@ -20,7 +20,7 @@ static unsigned depth;
 static void sink_a(unsigned left);
 static void sink_b(unsigned left);
 
-/* What follows a call names the one that came before: c calls b, b calls a, a calls c. */
+/* c calls b, b calls a, a calls c. */
 TARGET_FRAME static void sink_c(unsigned left)
 {
 	if (left == 0)
@@ -48,7 +48,7 @@ TARGET_FRAME static void sink_a(unsigned left)
 	TARGET_KEEP();
 }
 
-/* Chosen so that the innermost is always sink_a. */
+/* The innermost frame is always sink_a. */
 TARGET_FRAME static void thread_routine(void *arg)
 {
 	static void (*const first[])(unsigned) = { sink_a, sink_b, sink_c };

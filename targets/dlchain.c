@@ -1,10 +1,11 @@
 /*
- * A chain of calls through shared libraries that were loaded with dlopen.
+ * A chain of calls through shared libraries that were loaded with dlopen().
  *
- * dlchain [COUNT [DIRECTORY]]	(200, chain/ beside this program) of libchain_INDEX.so
+ * dlchain [COUNT [DIRECTORY]]	loads DIRECTORY/libchain_INDEX.so for INDEX 0 to COUNT-1
+ *				(default: 200, chain/ beside this program)
  *
- * In a directory of their own the libraries may be copies of the first 200, which go by
- * the names chain_0 to chain_199 again and again.
+ * With another DIRECTORY the libraries may be copies of the first 200, whose functions are
+ * chain_0 to chain_199 repeatedly.
  *
  * Thread "chain":
  *	poll

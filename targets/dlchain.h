@@ -1,4 +1,4 @@
-/* The call from one library of the chain to the next. */
+/* The call from one library of dlchain to the next. */
 #ifndef DLCHAIN_H
 #define DLCHAIN_H
 

@@ -1,4 +1,4 @@
-/* One library of dlchain's; the build compiles it once for each INDEX. */
+/* One library of dlchain. The build compiles it once for each INDEX. */
 #include "dlchain.h"
 
 #include <poll.h>

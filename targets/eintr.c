@@ -1,13 +1,13 @@
 /*
- * A thread in each blocking call, with an infinite wait, and once more with a time limit
- * where the call has one. A tool that stops them makes some of these calls return EINTR,
- * unless it takes care.
+ * A thread in each blocking system call, without a time limit and, where the call has
+ * one, with a time limit of a week. Tools that stop threads make some of these calls
+ * return EINTR, unless they take care.
  *
- * Thread NAME, for each name of the table below: the libc's frames of the call,
+ * Thread NAME, for each name in the table below: the libc's frames of the call,
  * call_NAME, thread_routine, target_thread_main, start_thread, clone3.
- * At the end of stdin a line "NAME EINTRS OTHERS KIND" for each: how often the call
- * returned EINTR and how often it returned otherwise; KIND is "infinite", "finite" (the
- * wait has a limit: a week) or "missing" (this kernel has not got the call).
+ * At the end of standard input, prints "NAME EINTRS OTHERS KIND" for each thread: how often
+ * the call returned EINTR, how often it returned otherwise, and KIND: "infinite" (no
+ * time limit), "finite" or "missing" (the kernel does not have the call).
  */
 #include "target.h"
 
@@ -573,7 +573,7 @@ TARGET_FRAME static void thread_routine(void *arg)
 		if (errno == ENOSYS || errno == EPERM || errno == EBADF)
 			break;
 	}
-	/* the call does not exist here, or does not wait */
+	/* the kernel does not have the call, or it does not block */
 	atomic_store(&call->missing, true);
 	for (;;)
 		poll(NULL, 0, -1);
@@ -591,7 +591,7 @@ static int make_listener(void)
 	struct sockaddr_un address = { .sun_family = AF_UNIX };
 	int fd = checked(socket(AF_UNIX, SOCK_STREAM, 0), "socket");
 
-	/* only the family is given, so the kernel chooses an abstract name */
+	/* without a name the kernel chooses an abstract one */
 	checked(bind(fd, (struct sockaddr *)&address, sizeof(sa_family_t)), "bind");
 	checked(listen(fd, 1), "listen");
 	return fd;
@@ -605,7 +605,7 @@ static void set_timeout(int fd)
 		"SO_RCVTIMEO");
 }
 
-/* A pair of sockets of which one can send no more. */
+/* A pair of sockets; the buffer of one is full. */
 static void make_full_pair(int *ends, bool timed)
 {
 	struct timeval time = { .tv_sec = week.tv_sec };
@@ -619,7 +619,7 @@ static void make_full_pair(int *ends, bool timed)
 			"SO_SNDTIMEO");
 }
 
-/* A listener that nobody more can connect to. */
+/* A listening socket whose backlog is full. */
 static void make_full_listener(void)
 {
 	int fd = make_listener();
@@ -636,13 +636,13 @@ static void make_full_listener(void)
 	}
 }
 
-/* The master of a terminal, of which nobody has opened the other end. */
+/* The master of a pseudoterminal. */
 static void make_terminal(void)
 {
 	terminal = posix_openpt(O_RDWR | O_NOCTTY);
 	if (terminal < 0 || grantpt(terminal) < 0 || unlockpt(terminal) < 0)
 		return;
-	/* without it a read gives EIO */
+	/* without an open slave a read fails with EIO */
 	(void)open(ptsname(terminal), O_RDWR | O_NOCTTY);
 }
 
@@ -704,7 +704,7 @@ static void make_pipes(void)
 	checked(fcntl(full_pipe[1], F_SETFL, 0), "F_SETFL");
 }
 
-/* Locked through one open file, and wanted through another. */
+/* Locked through one open file description and wanted through another. */
 static void make_lock(void)
 {
 	struct flock whole = { .l_type = F_WRLCK };
@@ -718,8 +718,8 @@ static void make_lock(void)
 }
 
 /*
- * What wait4 and waitid wait for. System V objects outlive their process, so the child
- * removes them when it is told to end, or when we are killed.
+ * The child that wait4 and waitid wait for. System V objects outlive their process, so the
+ * child removes them at the end, also when its parent is killed.
  */
 static void make_child(void)
 {
@@ -765,7 +765,7 @@ static void make_objects(void)
 	inotify_fd = inotify_init1(0);
 	signal_fd = checked(signalfd(-1, &set, 0), "signalfd");
 	timer_fd = checked(timerfd_create(CLOCK_MONOTONIC, 0), "timerfd_create");
-	/* these three may be missing from a kernel: their calls are then said to be */
+	/* a kernel may lack these three; their calls are reported as missing */
 	uring_fd = (int)syscall(SYS_io_uring_setup, 1, &params);
 	if (syscall(SYS_io_setup, 1, &aio) < 0)
 		aio = 0;
@@ -782,7 +782,7 @@ static void report(void)
 	}
 }
 
-/* Returns when every thread sleeps in its call (again), or has none. */
+/* Returns when each thread sleeps in its call or has no call. */
 static void await_all(void)
 {
 	for (size_t i = 0; i < CALLS; i++)

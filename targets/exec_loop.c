@@ -1,8 +1,8 @@
 /*
- * A process that executes itself over and over, with a second thread each time, until
- * its stdin is closed; then its exit status is 5.
+ * A process that repeatedly starts a second thread and executes itself, until the end of
+ * standard input; then its exit status is 5. Prints "ready" once.
  *
- * The stack is that of any moment of a program's life. "ready" comes once.
+ * Stacks are those of any moment in the life of a program.
  */
 #include "target.h"
 

@@ -1,29 +1,29 @@
 /*
- * A process whose fate comes upon it while it is being looked at: as soon as a tracer
- * has attached to its thread "fate", and DELAY microseconds later.
+ * A process that ends, forks or executes while it is traced: DELAY microseconds after a
+ * tracer has attached to its thread "fate".
  *
- * fates WHAT [DELAY [SLEEPERS]]	(0, 4)
- *	exit	exits with the status 17 while its threads live
- *	abort	ends by SIGABRT
- *	fault	ends by SIGSEGV, a write through NULL
- *	leave	its thread ends; the process goes on
- *	fork	forks a child that exits with 0; goes on
- *	exec	executes itself: then there is a main thread only
+ * fates WHAT [DELAY [SLEEPERS]]	(default: 0 4)
+ *	exit	exits with status 17 while its threads run
+ *	abort	dies of SIGABRT
+ *	fault	dies of SIGSEGV: a write through NULL
+ *	leave	thread "fate" exits; the process continues
+ *	fork	forks a child that exits with 0; continues
+ *	exec	executes itself: then there is only a main thread
  *	wait	does nothing
- * Unless it has ended otherwise, it exits with the status 18 at the end of stdin; with 19
- * if a child of its own ended in another way.
+ * Otherwise it exits at the end of standard input: with status 18, or 19 if its child did
+ * not exit with 0.
  *
  * fates shoot PID TID SIGNAL DELAY
- *	sends the signal to process PID when its thread TID is attached to, and says
- *	"shot"; ends then, or at the end of stdin.
+ *	sends SIGNAL to process PID when a tracer has attached to its thread TID, prints
+ *	"shot" and exits; or exits at the end of standard input.
  *
  * Thread "fate":	watch, fate_routine, target_thread_main, start_thread, clone3;
- *			or what it does instead of watch
+ *			or the function of WHAT instead of watch
  * Thread "sleeper-I":	poll, target_block, sleeper_routine, target_thread_main,
  *			start_thread, clone3
  * The main thread:	read, target_wait, main, libc's start, _start;
  *			after exec: read, target_wait, after_exec, main, ...
- * Before "ready" comes a line "fate TID".
+ * Prints "fate TID" before "ready".
  */
 #include "target.h"
 
@@ -65,7 +65,7 @@ static bool stdin_has_ended(void)
 	return poll(&in, 1, 0) > 0;
 }
 
-/* Whether a tracer has attached; also if the thread is gone. */
+/* Whether a tracer has attached, or the thread has exited. */
 static bool is_traced(int fd)
 {
 	char text[4096];
@@ -78,7 +78,7 @@ static bool is_traced(int fd)
 	return line && strtol(line + 12, NULL, 10) != 0;
 }
 
-/* Runs until a thread is attached to and the delay has passed; false: until stdin has
+/* Runs until a tracer has attached and the delay has passed; false: until stdin has
    ended. */
 TARGET_FRAME static bool watch(const char *status)
 {
@@ -184,7 +184,7 @@ static void find_fate(const char *name)
 		if (strcmp(fates[i].name, name) == 0)
 			fate = &fates[i];
 	if (!fate) {
-		fprintf(stderr, "there is no fate %s\n", name);
+		fprintf(stderr, "unknown argument \"%s\"\n", name);
 		exit(99);
 	}
 }

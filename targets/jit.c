@@ -1,7 +1,6 @@
 /*
- * jit: code that was made at run time, in memory that no file backs, without unwind
- * tables but with frame pointers. Says "area ADDRESS"; piece N of the code begins
- * N * 0x100 behind it.
+ * Code that is generated at run time, in anonymous memory, with frame pointers but without
+ * unwind tables. Prints "area ADDRESS"; piece N of the code begins at ADDRESS + N * 0x100.
  *
  * Thread "jitted":	poll, target_block, called_from_jit, piece 3, piece 2, piece 1,
  *			call_jit, target_thread_main, start_thread, clone3

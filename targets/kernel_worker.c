@@ -1,9 +1,9 @@
 /*
- * A thread that the kernel has made in this process: it works for io_uring.
+ * A process with a thread that the kernel created: a worker of io_uring.
  *
  * kernel_worker
  *
- * Thread iou-wrk-PID has no stack here. The main thread reads its stdin:
+ * Thread iou-wrk-PID has no user stack. The main thread reads standard input:
  *	the libc's frames of read, target_wait, main, ...
  */
 #include "target.h"
@@ -25,7 +25,7 @@ static void *map_ring(int fd, size_t size, off_t offset)
 	return ring;
 }
 
-/* Reads from a pipe, which takes a thread because nobody writes to it. */
+/* Reads from a pipe that nobody writes to, so that the kernel creates a worker thread. */
 int main(void)
 {
 	static char byte;

@@ -1,33 +1,33 @@
 /*
- * One thread in each kind of wait for another thread; nothing here is a deadlock but
- * the two threads that join each other.
+ * One thread in each kind of wait for another thread. The only deadlock is that of two
+ * threads that join each other.
  *
  * lockwaits [NAME]
  *
  * Thread				waits in		for
- *	reads-pipe (or NAME)		read			a pipe: it holds held_lock,
- *								held_shared (to write)
- *	wants-mutex			pthread_mutex_lock	held_lock, which reads-pipe has
+ *	reads-pipe (or NAME)		read			a pipe; holds held_lock, and
+ *								held_shared as writer
+ *	wants-mutex			pthread_mutex_lock	held_lock of reads-pipe
  *	wants-timed			pthread_mutex_timedlock	the same
- *	wants-behind			pthread_mutex_lock	second_lock, which wants-mutex has
+ *	wants-behind			pthread_mutex_lock	second_lock of wants-mutex
  *	wants-read			pthread_rwlock_rdlock	held_shared
  *	wants-write			pthread_rwlock_wrlock	the same
- *	wants-read-held			pthread_rwlock_wrlock	read_shared, which main has to read
+ *	wants-read-held			pthread_rwlock_wrlock	read_shared; main is a reader
  *	nobody-signals			pthread_cond_wait	lonely_cond
  *	timed-cond			pthread_cond_timedwait	timed_cond
  *	sem-waiter			sem_wait		empty_sem
- *	barrier-waiter			pthread_barrier_wait	wide_barrier, the first of three
+ *	barrier-waiter			pthread_barrier_wait	wide_barrier, as first of three
  *	joins-reader			pthread_join		the end of reads-pipe
  *	join-a, join-b			pthread_join		each other
- *	once-first			poll			in the initialisation of once
+ *	once-first			poll			in the function of once
  *	once-second			pthread_once		once
- *	ended-lock			pthread_mutex_lock	ended_lock, whose owner has ended
+ *	ended-lock			pthread_mutex_lock	ended_lock, whose owner exited
  *	ended-pi			pthread_mutex_lock	ended_pi, a PI mutex, likewise
  *	writes-stream			putc			the stream of locks-stream
- *	locks-stream			poll			it has called flockfile
+ *	locks-stream			poll			in flockfile's critical section
  *
- * Above the libc's frames is wait_NAME (such as wait_mutex) or target_block, then the
- * end of every thread of a target.
+ * The caller of the libc's function is wait_NAME (such as wait_mutex) or target_block.
+ * Stacks end as in every target.
  */
 #include "target.h"
 
@@ -202,7 +202,7 @@ TARGET_FRAME static void wait_ended(void *arg)
 	TARGET_KEEP();
 }
 
-/* Takes it in a thread that ends with it. */
+/* Locks it in a thread that exits without unlocking. */
 static void let_end(pthread_mutex_t *mutex)
 {
 	pthread_t thread;

@@ -1,10 +1,10 @@
 /*
- * Functions with very long names: a template whose argument doubles with each level, so
- * that the name of 1 KB in the symbol table is one of 200 KB when it is demangled.
+ * Functions with very long names: the argument of a template doubles at each level, so
+ * that 1 KB in the symbol table is demangled to 200 KB.
  *
  * Thread "worker":	poll, target_block, void hold<pair_of_many_types<...>>(),
  *			worker_routine, target_thread_main, start_thread, clone3
- * The main thread:	read, target_wait, main, libc's start, _start.
+ * The main thread:	read, target_wait, main, libc's start, _start
  */
 #include "target.h"
 

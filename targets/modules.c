@@ -1,17 +1,18 @@
 /*
- * Modules that take each other's place: at each line of stdin the next of these steps.
+ * Loads and unloads modules at the same addresses. Each line on standard input starts the
+ * next step:
  *
- * 1	module B is loaded; the main thread blocks in its function plugin_b
- * 2	B is unloaded and D loaded, where B was; blocked in plugin_d
- * 3	B is loaded again, elsewhere; blocked in plugin_b
+ * 1	loads module B and blocks the main thread in its function plugin_b
+ * 2	unloads B, loads D at the address of B, and blocks in plugin_d
+ * 3	loads B again at another address and blocks in plugin_b
  *
- * In each step comes the line "step N ADDRESS", ADDRESS being that of the function, and
- * then "ready". While it is blocked:
+ * Each step prints "step N ADDRESS", with the address of the function, and "ready". While
+ * it is blocked:
  * The main thread: read, plugin_b (or plugin_d), step, main, libc's start, _start.
  *
- * With an argument, "fast", both take turns as fast as they can, until the end of stdin:
- * the main thread is in plugin_b, run_b, main, or in plugin_d, run_d, main, or at
- * loading.
+ * With the argument "fast", B and D alternate as fast as possible until the end of standard
+ * input. The main thread is in plugin_b, run_b, main; or in plugin_d, run_d, main; or in
+ * the dynamic linker.
  */
 #include <dlfcn.h>
 #include <poll.h>

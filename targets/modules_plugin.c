@@ -1,12 +1,12 @@
 /*
- * A library of the target modules; compiled twice, with the name of its function as
- * PLUGIN_NAME.
+ * A library of target modules. It is compiled twice, with PLUGIN_NAME as the name of its
+ * function.
  */
 #include <unistd.h>
 
 __attribute__((noinline)) long PLUGIN_NAME(int fd);
 
-/* Blocks until there is something to read; below 0: computes for a while. */
+/* Blocks until fd is readable; fd < 0: computes for a while. */
 long PLUGIN_NAME(int fd)
 {
 	char byte;
@@ -15,6 +15,6 @@ long PLUGIN_NAME(int fd)
 	for (volatile int i = 0; i < -fd * 1000; i++)
 		;
 
-	__asm__ volatile("" ::: "memory"); /* the call is not the last thing */
+	__asm__ volatile("" ::: "memory"); /* no tail call */
 	return n;
 }

@@ -1,6 +1,6 @@
 /*
- * musl: for a libc that has no unwind tables; the test compiles it with musl-gcc. Each
- * thread waits below the libc, "sorted" in a function that the libc calls:
+ * Threads in a libc without unwind tables: the test compiles this with musl-gcc. Each thread waits
+ * in a function of the libc; thread "sorted" in a callback of the libc:
  *	..., in_poll, descend, descend, descend, thread_routine, target_thread_main, ...
  *	..., in_cond, ...			the same in pthread_cond_wait
  *	..., in_poll, compare, ..., in_sort, ...	in a call of qsort

@@ -1,7 +1,6 @@
 /*
- * Threads with names that a careless reader or printer trips over: the names are in
- * the table below. Before "ready" comes a line "TID HEX" for each, HEX being the bytes
- * of the name.
+ * Threads with names that are hard to parse and to print; see the table below. Prints
+ * "TID HEX" for each before "ready"; HEX are the bytes of the name.
  *
  * Each thread: poll, target_block, thread_routine, target_thread_main, start_thread,
  * clone3.

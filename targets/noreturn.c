@@ -1,6 +1,6 @@
 /*
- * Calls that are the last instruction of their function: the return address is already
- * in the next function, so a look-up without "minus one" names the wrong one.
+ * Calls that are the last instruction of their function. The return address belongs to
+ * the next function, so that a lookup without subtracting one finds the wrong name.
  *
  * Thread "caller":	poll, target_block, never_returns, calls_last, calls_first,
  *			thread_routine, target_thread_main, start_thread, clone3
@@ -15,7 +15,7 @@ void after_calls_last(void);
 void calls_first(void);
 void after_calls_first(void);
 
-/* Written in assembler, so that nothing at all follows the calls. */
+/* In assembly, so that no instruction follows the calls. */
 __asm__(".pushsection .text\n"
 	".globl calls_last\n"
 	".type calls_last, @function\n"

@@ -1,14 +1,13 @@
 /*
- * A thread that spins and records every gap that it sees, beside blocked threads.
+ * A thread that spins and records every gap in its own execution, and blocked threads.
  *
- * pause_meter [THREADS [DEPTH [MAPFILE]]]	(10, 10, none)
+ * pause_meter [THREADS [DEPTH [MAPFILE]]]	(default: 10 10, no MAPFILE)
  *
- * Thread "meter":	measure, thread_routine, target_thread_main, start_thread, clone3
- *			(above measure: clock_gettime, and the vDSO's, for most of the
- *			time)
+ * Thread "meter":	measure, thread_routine, target_thread_main, start_thread, clone3;
+ *			mostly with clock_gettime and the vDSO above measure
  * Threads "blocked-I":	poll, target_block, DEPTH times descend, block_routine,
  *			target_thread_main, start_thread, clone3
- * The layout of MAPFILE is in pause_meter.h.
+ * pause_meter.h describes MAPFILE.
  */
 #include "target.h"
 #include "pause_meter.h"

@@ -1,16 +1,14 @@
 /*
- * The shared mapping of the pause meter: how long a running thread of the target saw
- * itself held up. The meter writes, a bench reads; a bench may write threshold_ns and
- * reset_wanted. Every field is naturally aligned, little endian, and written whole,
- * so that a reader in another process sees no torn value.
+ * The shared mapping of the pause meter, which records for how long a running thread did
+ * not run. The meter writes it, a bench reads it; a bench may write threshold_ns and
+ * reset_wanted. Each field is naturally aligned, little-endian, and written atomically.
  *
  * From Python: struct.unpack_from("<8sIIiiQIIQQQQQ64Q", mapping) gives magic, version,
  * running, pid, tid, threshold_ns, reset_wanted, reset_done, max_gap_ns, gaps_over,
  * gaps_over_ns, samples, now_ns and the histogram. Offsets are in the comments.
  *
- * To measure: write reset_wanted = reset_done + 1, wait until reset_done is equal to
- * it, do what is to be measured, then wait until now_ns has passed the end of that
- * (CLOCK_MONOTONIC) and read.
+ * To measure: write reset_wanted = reset_done + 1, wait until both are equal, do what is to
+ * be measured, wait until now_ns is greater than its end (CLOCK_MONOTONIC), and read.
  */
 #ifndef PAUSE_METER_H
 #define PAUSE_METER_H

@@ -5,23 +5,23 @@
  *
  * KIND		this process			its child (processes-b)
  * flock	holds DIRECTORY/a, wants b	holds DIRECTORY/b, wants a
- * several	the same, with a second thread	the same
+ * several	the same, with two threads	the same
  * mutex	holds locks[0], wants [1]	holds locks[1], wants [0]
- * robust	the same
- * rwlock	the same, to write
- * pipes	reads from its child		reads from this one
- * chain	see below			wants DIRECTORY/b, which its own child has
- * foreign	reads its stdin			wants locks[0], which another child has
+ * robust	the same with robust mutexes	the same
+ * rwlock	the same with write locks	the same
+ * pipes	reads from its child		reads from this process
+ * chain	see below			wants DIRECTORY/b of its own child
+ * foreign	reads standard input		wants locks[0] of another child
  *
- * The locks lie in shared memory. Each process says "ready" or lets this one say it, and
- * then waits in wait_next.
+ * The locks are in shared memory. Each process prints "ready", itself or by this process,
+ * and then waits in wait_next.
  *
- * chain: thread holds-lock has a mutex and reads from a pipe that only the child can
- * write to; wants-lock waits for that mutex; the main thread reads its stdin. The child's
- * child (processes-c) sleeps in pause.
+ * chain: thread holds-lock holds a mutex and reads from a pipe to which only the child can
+ * write; wants-lock waits for the mutex; the main thread reads standard input. The child of
+ * the child (processes-c) sleeps in pause.
  *
- * foreign: each child is the first process of a pid namespace of its own, where its id is
- * 1 (which takes root). The other child (processes-c) sleeps in pause.
+ * foreign: each child is the first process of its own pid namespace, with id 1, which needs
+ * root. The other child (processes-c) sleeps in pause.
  */
 #include "target.h"
 
@@ -47,7 +47,7 @@ struct shared {
 static struct shared *shared;
 static const char *kind;
 static const char *directory = ".";
-static int pipes[2][2]; /* that process I reads from */
+static int pipes[2][2]; /* process I reads from pipes[I] */
 static pthread_mutex_t chain_lock = PTHREAD_MUTEX_INITIALIZER;
 
 static bool is_kind(const char *name)
@@ -80,7 +80,7 @@ static void make_shared(void)
 	pthread_barrier_init(&shared->both, &barrier, 2);
 }
 
-/* A file of one's own: a lock belongs to the open file. */
+/* A separate open file description, because it owns the lock. */
 static int open_file(unsigned number)
 {
 	char path[4096];
@@ -118,7 +118,7 @@ static void die_with_parent(const char *name)
 	prctl(PR_SET_NAME, name);
 }
 
-/* Takes its own, and waits for the other one's. */
+/* Takes its own lock and waits for the other one. */
 static void run(unsigned number)
 {
 	int files[2] = { open_file(0), open_file(1) };
@@ -133,7 +133,8 @@ static void run(unsigned number)
 	wait_next(!number, files[!number]);
 }
 
-/* The child, and its child, which has the file's lock before it returns. */
+/* Starts the child and the child's child, which locks the file before this function
+   returns. */
 TARGET_FRAME static void run_chain(void)
 {
 	die_with_parent("processes-b");
@@ -151,7 +152,7 @@ TARGET_FRAME static void run_chain(void)
 	TARGET_KEEP();
 }
 
-/* Begins a child with the id 1, by way of one that waits for it. */
+/* Starts a child with id 1; a process between them waits for it. */
 static void begin_foreign(unsigned number)
 {
 	if (fork() != 0)
@@ -175,7 +176,7 @@ static void begin_foreign(unsigned number)
 		pause();
 }
 
-/* The second child has the lock, and the first one is begun afterwards. */
+/* The second child takes the lock before the first one is started. */
 static int run_foreign(void)
 {
 	pthread_barrier_t *both = &shared->both;

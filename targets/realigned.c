@@ -1,6 +1,6 @@
 /*
- * realigned: functions that align their stack to more than the ABI says and also make
- * room of a size that is not known before: their CFI has expressions.
+ * Functions that align their stack beyond the ABI and have variable-length arrays: their
+ * CFI uses expressions.
  *
  * Thread "aligned":	poll, target_block, align, align, align, thread_routine,
  *			target_thread_main, start_thread, clone3

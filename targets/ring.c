@@ -1,10 +1,10 @@
 /*
- * ring THREADS: lively threads of which at most one is in hold() at any one moment. Each
- * waits for the token, holds it for a moment, asleep, and hands it on.
+ * ring THREADS: threads that pass a token. Each waits for it, sleeps briefly in hold() and
+ * passes it on, so that at most one thread is in hold() at any time. A snapshot with two
+ * threads in hold() is not atomic. While the token is passed, none is in hold().
  *
- * Thread ring-N: the libc's frames of the call, then hold or await, thread_routine,
- * target_thread_main, start_thread, clone3. A snapshot that has two threads in hold()
- * was not taken at one moment. Between two turns there is nobody in it.
+ * Thread ring-N: the libc's frames of the call, hold or await, thread_routine,
+ * target_thread_main, start_thread, clone3.
  */
 #include "target.h"
 
@@ -31,9 +31,9 @@ TARGET_FRAME static void await(unsigned index)
 
 TARGET_FRAME static void hold(void)
 {
-	struct timespec moment = { .tv_nsec = HOLD_NS };
+	struct timespec hold = { .tv_nsec = HOLD_NS };
 
-	nanosleep(&moment, NULL);
+	nanosleep(&hold, NULL);
 	TARGET_KEEP();
 }
 

@@ -1,13 +1,13 @@
-// Locks of Rust's standard library, which keep no owners. Compiled by the test, where
-// there is a rustc.
+// Locks of Rust's standard library, which do not record their owners. The test compiles
+// it if there is a rustc.
 //
 // Thread	waits in
-//	ab, ba	Mutex::lock: each holds what the other one wants
-//	reader	RwLock::read: main holds it to write
+//	ab, ba	Mutex::lock: each holds the mutex that the other one wants
+//	reader	RwLock::read: main holds the write lock
 //	writer	RwLock::write: the same
 //	condvar	Condvar::wait
 //	parked	thread::park
-// The main thread: says "ready" when all of them wait, and reads standard input.
+// The main thread prints "ready" when all threads wait, and reads standard input.
 use std::sync::{Arc, Barrier, Condvar, Mutex, RwLock};
 use std::thread;
 

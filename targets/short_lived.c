@@ -1,9 +1,8 @@
 /*
- * A process that ends by itself while it is looked at: it says "ready", starts and ends
- * threads, and exits with the status 7 after THREADS of them. The last ones are still
- * there when it exits.
+ * A process that exits on its own: it prints "ready", starts and ends THREADS threads
+ * and exits with status 7. The last threads are still running when it exits.
  *
- * short_lived [THREADS]	(100)
+ * short_lived [THREADS]	(default: 100)
  */
 #include "target.h"
 

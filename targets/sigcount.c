@@ -1,6 +1,6 @@
 /*
- * Counts the signals that it gets: SIGRTMIN, which the kernel queues, so that none may
- * be missing. At the end of stdin a line "signals COUNT", and the exit status 42.
+ * Counts the SIGRTMIN signals that it receives, which the kernel queues, so that none may
+ * be lost. At the end of standard input it prints "signals COUNT" and exits with status 42.
  *
  * Thread "sleeper":	poll, target_block, thread_routine, target_thread_main,
  *			start_thread, clone3

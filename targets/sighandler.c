@@ -1,18 +1,18 @@
 /*
- * Threads that stay in a signal handler. Every stack begins with poll, target_block,
- * on_signal, the signal frame (__restore_rt) and ends with thread_routine,
+ * Threads that are in a signal handler. Each stack begins with poll, target_block,
+ * on_signal and the signal frame (__restore_rt), and ends with thread_routine,
  * target_thread_main, start_thread, clone3. In between:
  *
- * "normal"	(signal while it spins, handler on the thread's stack)
+ * "normal"	(a signal while the thread spins; handler on the thread's stack)
  *		spin, run_normal
- * "altstack"	(likewise, handler on a stack of its own)
+ * "altstack"	(the same; handler on an alternate stack)
  *		spin, run_altstack
- * "first-insn"	(a fault at the first instruction of a function: a look-up of the
- *		interrupted pc minus one would name the function before it)
+ * "first-insn"	(a fault at the first instruction of a function: looking up the interrupted
+ *		pc minus one would find the function before it)
  *		fault_at_once, run_first_insn
- * "null-call"	(a call through a null pointer: the pc is in no mapping)
+ * "null-call"	(a call through a null pointer: the pc is not mapped)
  *		a frame without a name at pc 0, run_null_call
- * "nested"	(a signal within a handler, the second one on the alternate stack)
+ * "nested"	(a signal within a handler; the second handler on the alternate stack)
  *		spin, on_outer_signal, the signal frame, spin, run_nested
  */
 #include "target.h"
@@ -25,7 +25,7 @@
 
 static atomic_bool never;
 
-/* Spins; returns never, though the compiler cannot know. */
+/* Spins forever, which the compiler cannot know. */
 TARGET_FRAME static void spin(void)
 {
 	target_arrive();
@@ -130,7 +130,7 @@ static void handle(int number, void (*handler)(int), int flags)
 		target_die("sigaction");
 }
 
-/* The thread spins, gets the signal, and then sleeps in the handler. */
+/* The thread spins, receives the signal and sleeps in the handler. */
 static void start_and_signal(const char *name, void (*run)(void), int number)
 {
 	struct target_thread *thread = target_start(name, -1, thread_routine, run);

@@ -1,17 +1,18 @@
 /*
- * Programs and libraries of which another build can be put in the place of the one that
- * runs. Both builds differ in nothing but the names of their functions, which are of
- * equal length: whoever reads the other file gives a name from it to every frame.
+ * Programs and libraries that can be replaced by another build while they run. The two
+ * builds differ only in the names of their functions, which have the same length, so that
+ * every frame gets a wrong name from the other file.
  *
- * swap_right [LIBRARY]		(none)
- * swap_right_static [PROGRAM MS]	(none): executes it so long after a tracer has left
+ * swap_right [LIBRARY]		(default: no library)
+ * swap_right_static [PROGRAM MS]	executes PROGRAM MS milliseconds after a tracer has
+ *				detached (default: does not)
  *
- * Thread "worker" (names are right_ or wrong_ by FLAVOUR, as those in the library are):
+ * Thread "worker" (the prefix is right_ or wrong_ by FLAVOUR, also in the library):
  *	poll, target_block, right_inner, right_outer, worker_routine, target_thread_main,
  *	start_thread, clone3
  * and with a library:
  *	poll, target_block, right_deeper, right_deep, right_inner, right_outer, ...
- * The main thread: read, target_wait, main, libc's start, _start; with a program
+ * The main thread: read, target_wait, main, libc's start, _start; with PROGRAM
  * await_tracer instead of target_wait.
  */
 #include "target.h"

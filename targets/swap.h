@@ -1,4 +1,4 @@
-/* The two builds of swap: SWAP_FLAVOUR is right or wrong. */
+/* The two builds of target swap: SWAP_FLAVOUR is right or wrong. */
 #ifndef SWAP_H
 #define SWAP_H
 
@@ -6,7 +6,7 @@
 #define SWAP_JOIN(a, b) SWAP_JOIN_(a, b)
 #define SWAP_NAME(name) SWAP_JOIN(SWAP_FLAVOUR, name)
 
-/* What the library does: it sleeps in the function that it is given. */
+/* The library's function: sleeps in the function that it gets as an argument. */
 typedef void swap_function(void (*sleep)(void));
 
 #endif

@@ -1,4 +1,4 @@
-/* The library of swap; see there. */
+/* The library of target swap. */
 #include "target.h"
 #include "swap.h"
 
@@ -16,5 +16,5 @@ void SWAP_NAME(deep)(void (*sleep)(void))
 	TARGET_KEEP();
 }
 
-/* the name that both have in common */
+/* the common name of both builds */
 extern swap_function swap_call __attribute__((alias(SWAP_DEEP)));

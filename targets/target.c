@@ -35,7 +35,7 @@ void target_die(const char *what)
 void target_init(void)
 {
 	setvbuf(stdout, NULL, _IOLBF, 0);
-	/* refused where there is no Yama, and not needed there */
+	/* fails without Yama, which does not need it */
 	(void)prctl(PR_SET_PTRACER, PR_SET_PTRACER_ANY, 0, 0, 0);
 }
 
@@ -70,7 +70,7 @@ struct target_thread *target_begin(const char *name, long number, void (*routine
 	return thread;
 }
 
-/* The number of the system call that a thread sleeps in; -1 while it runs. */
+/* The number of the system call that a thread sleeps in; -1: it is running. */
 static long syscall_number(pid_t tid)
 {
 	char path[64], text[128];
@@ -98,7 +98,7 @@ bool target_sleeps(struct target_thread *thread)
 	if (thread->number < 0)
 		return true;
 	long number = syscall_number(thread->tid);
-	/* a relative sleep that was interrupted goes on under this number */
+	/* an interrupted relative sleep continues as this call */
 	return number == thread->number || number == SYS_restart_syscall;
 }
 

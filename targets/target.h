@@ -1,7 +1,8 @@
 /*
- * What every target shares: threads that report when they have reached their place,
- * the "ready" line, and the wait for the end. A target is a small program to attach
- * to; it must not depend on stacksnap, and it never sleeps in order to synchronise.
+ * Shared by all targets: threads that report when they have reached their final
+ * position, the "ready" line, and the wait for the end of standard input. A target is a
+ * small program to attach to. It must not depend on stacksnap, and must not sleep for
+ * synchronisation.
  *
  * A thread of target_start() has the stack
  *	ROUTINE's frames, target_thread_main, start_thread, clone3
@@ -35,18 +36,18 @@ extern "C" {
 
 struct target_thread;
 
-/* First call of main: unbuffered facts on stdout, any tracer allowed (Yama). */
+/* First call of main: makes stdout unbuffered and allows any tracer (Yama). */
 void target_init(void);
 
 /*
  * Starts a thread named name that runs routine(arg) and returns when the thread has
- * called target_arrive() and then sleeps in the system call number (or, with
- * number < 0, when it has arrived). Ends the program if that cannot be.
+ * called target_arrive() and then sleeps in the system call number (or, with number <
+ * 0, when it has arrived). Ends the program on failure.
  */
 struct target_thread *target_start(const char *name, long number, void (*routine)(void *),
 				   void *arg);
 
-/* Like target_start(), and does not wait; target_await() does. */
+/* Like target_start(), but does not wait; target_await() does. */
 struct target_thread *target_begin(const char *name, long number, void (*routine)(void *),
 				   void *arg);
 void target_await(struct target_thread *thread);
@@ -54,7 +55,8 @@ void target_await(struct target_thread *thread);
 /* Whether it has arrived and sleeps in its system call. */
 bool target_sleeps(struct target_thread *thread);
 
-/* Returns when the thread sleeps in another system call than it was started with. */
+/* Returns when the thread sleeps in a system call other than the one it was started
+   with. */
 void target_await_syscall(struct target_thread *thread, long number);
 
 pid_t target_tid(const struct target_thread *thread);
@@ -62,19 +64,19 @@ pid_t target_tid(const struct target_thread *thread);
 /* Sends a signal to that thread alone. */
 void target_signal(struct target_thread *thread, int number);
 
-/* The calling thread is about to make the call in which it will stay. */
+/* Called by a thread that is about to make the call in which it stays. */
 void target_arrive(void);
 
-/* Sleeps in poll for ever; one frame above the libc's. */
+/* Sleeps in poll forever; its frame is the caller of the libc's. */
 void target_block(void);
 
-/* Says "ready" and returns when stdin is closed. */
+/* Prints "ready" and returns when stdin is closed. */
 void target_wait(void);
 
 /* Ends the program with the text of errno. */
 __attribute__((noreturn)) void target_die(const char *what);
 
-/* argv[index] as a number, or otherwise where it is missing. */
+/* argv[index] as a number, or otherwise if it is missing. */
 unsigned target_number(int argc, char **argv, int index, unsigned otherwise);
 
 #ifdef __cplusplus

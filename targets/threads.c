@@ -1,20 +1,20 @@
 /*
- * Threads at a known depth in each of five kinds of wait.
+ * Threads at a known stack depth in each of five kinds of wait.
  *
- * threads [PER_KIND [DEPTH]]	(2, 5)
+ * threads [PER_KIND [DEPTH]]	(default: 2 5)
  *
- * Thread KIND-INDEX, for each KIND of the table below:
+ * Thread KIND-INDEX, for each KIND in the table below:
  *	the libc's frames of the call	poll | clock_nanosleep, nanosleep |
  *					..., pthread_cond_wait | syscall | read
  *	wait_in_KIND
- *	descend_even, descend_odd, ...	DEPTH of them; the innermost is descend_even
+ *	descend_even, descend_odd, ...	DEPTH frames; the innermost is descend_even
  *	thread_routine
  *	target_thread_main, start_thread, clone3
  * The main thread: read, target_wait, main, libc's start, _start.
  *
  * Also built as threads_static, threads_static_pie, threads_nopie, threads_stripped,
  * threads_debuglink (symbols in another file), threads_minidebug (symbols in
- * .gnu_debugdata) and threads_nocfi (frame pointers and no unwind tables).
+ * .gnu_debugdata) and threads_nocfi (frame pointers, no unwind tables).
  */
 #include "target.h"
 
@@ -97,7 +97,8 @@ TARGET_FRAME static void descend_even(const struct place *place, unsigned left)
 	TARGET_KEEP();
 }
 
-/* left frames are to come below the next one, so an even number ends in descend_even. */
+/* left: the number of frames inside the next one; if it is even, the innermost frame
+   is descend_even. */
 TARGET_FRAME static void thread_routine(void *arg)
 {
 	const struct place *place = arg;

@@ -1,8 +1,7 @@
 /*
- * A timer that sends the process a signal a thousand times a second, while a thread
- * computes. At the end of stdin comes a line "signals COUNT EXPIRED": how often the
- * handler ran, and how often the timer expired (each expiry is either a signal or an
- * overrun of one).
+ * A timer that sends a signal 1,000 times per second while a thread computes. At the end
+ * of standard input it prints "signals COUNT EXPIRED": how often the handler ran and how
+ * often the timer expired (each expiration is a signal or an overrun).
  *
  * Thread "computes":	spin, compute, target_thread_main, start_thread, clone3
  * The main thread: read, target_wait, main, libc's start, _start; or in the handler.

@@ -1,6 +1,7 @@
 #!/bin/sh
-# variant.sh NAME PROGRAM OBJCOPY NM XZ: the program without symbols as NAME, in the current
-# directory; with _debuglink they are in NAME.debug, with _minidebug in .gnu_debugdata.
+# variant.sh NAME PROGRAM OBJCOPY NM XZ: writes PROGRAM without symbols to NAME in the current
+# directory. For NAMEs ending in _debuglink the symbols are in NAME.debug, for _minidebug in
+# .gnu_debugdata.
 set -eu
 name=$1 program=$2 objcopy=$3 nm=$4 xz=$5
 case $name in

@@ -1,14 +1,14 @@
 /*
- * A thread in uninterruptible sleep (D): the parent of a vfork whose child sleeps. It
- * cannot be stopped.
+ * A thread in uninterruptible sleep (state D), which cannot be stopped: the parent of a
+ * vfork whose child sleeps.
  *
- * vfork_parent [OTHERS]	(3)
+ * vfork_parent [OTHERS]	(default: 3)
  *
  * Thread "vforker":	state D; vfork, run_vfork, target_thread_main, start_thread,
- *			clone3 (the child runs on its stack, so a reader may see less)
+ *			clone3 (the child runs on its stack, so that a tool may see less)
  * Threads "other-I":	poll, target_block, other_routine, target_thread_main,
  *			start_thread, clone3
- * Before "ready" comes a line "vforker TID".
+ * Prints "vforker TID" before "ready".
  */
 #include "target.h"
 
@@ -25,7 +25,7 @@ TARGET_FRAME static void run_vfork(void *arg)
 	pid_t child = vfork();
 
 	if (child == 0) {
-		/* the child must not outlive us, nor hold our pipes */
+		/* the child must neither outlive this process nor keep its pipes open */
 		syscall(SYS_prctl, PR_SET_PDEATHSIG, SIGKILL);
 		syscall(SYS_close_range, 0, ~0U, 0);
 		for (;;)

@@ -1,14 +1,14 @@
 /*
- * One thread in each kind of wait for something that has a file descriptor, a time, a
- * process or a message. Each thread's name is the word in its table below; its stack is
+ * One thread in each kind of wait for a file descriptor, a time, a process or a message.
+ * The name of a thread is the WORD in its table below; its stack is
  *	the libc's frames of the call, wait_in_WORD, target_thread_main, start_thread,
  *	clone3
  *
- * waits DIRECTORY	for two named pipes and a file, which it leaves there
+ * waits DIRECTORY	creates two named pipes and a file in DIRECTORY and leaves them
  *
- * Before "ready" come lines with what the threads wait for: descriptors (fd-WORD), ports
- * (port-WORD), the child's pid (child). The child has the name "waits-child"; it has the
- * only other end of the pipe of read-child, and locks on the file.
+ * Before "ready" it prints what the threads wait for: descriptors (fd-WORD), ports
+ * (port-WORD) and the child's pid (child). The child is named "waits-child"; only it has
+ * the other end of the pipe of read-child, and it holds locks on the file.
  */
 #include "target.h"
 
@@ -68,7 +68,7 @@ static void say(const char *what, const char *word, int number)
 	printf("%s-%s %d\n", what, word, number);
 }
 
-/* Stays in a read() that never returns. */
+/* Blocks in a read() that never returns. */
 #define READ(word, fd)                                                                   \
 	char byte_[128];                                                                 \
 	int fd_ = check((fd), word);                                                     \
@@ -160,9 +160,9 @@ TARGET_FRAME static void wait_in_write_pipe(void *arg)
 TARGET_FRAME static void wait_in_open_fifo(void *arg)
 {
 	(void)arg;
-	check(mkfifo(path_of("nobody"), 0600), "mkfifo");
+	check(mkfifo(path_of("no-writer"), 0600), "mkfifo");
 	target_arrive();
-	check(open(path_of("nobody"), O_RDONLY), "open");
+	check(open(path_of("no-writer"), O_RDONLY), "open");
 	TARGET_KEEP();
 }
 
@@ -273,7 +273,7 @@ TARGET_FRAME static void wait_in_poll_two(void *arg)
 				{ .events = 0 } };
 
 	(void)arg;
-	set[3].fd = set[0].fd; /* once more, for errors */
+	set[3].fd = set[0].fd; /* again, for errors */
 	say("fd", "poll-two-event", set[0].fd);
 	say("fd", "poll-two-pipe", set[2].fd);
 	target_arrive();
@@ -281,7 +281,7 @@ TARGET_FRAME static void wait_in_poll_two(void *arg)
 	TARGET_KEEP();
 }
 
-/* The set does not lie on the stack. */
+/* The set is not on the stack. */
 TARGET_FRAME static void wait_in_poll_many(void *arg)
 {
 	struct pollfd *set = calloc(MANY, sizeof(*set));
@@ -290,7 +290,7 @@ TARGET_FRAME static void wait_in_poll_many(void *arg)
 	(void)arg;
 	for (int i = 0; i < 16; i++)
 		fds[i] = eventfd(0, 0);
-	/* What is named twice near by counts once. */
+	/* Set twice, counted once. */
 	for (int i = 0; set && i < MANY; i++)
 		set[i] = (struct pollfd){ .fd = fds[i % 16], .events = POLLIN };
 	target_arrive();
@@ -388,7 +388,7 @@ TARGET_FRAME static void wait_in_child_any(void *arg)
 
 TARGET_FRAME static void wait_in_flock(void *arg)
 {
-	int fd = open(path_of("file"), O_RDWR); /* an open file of its own */
+	int fd = open(path_of("file"), O_RDWR); /* a separate open file description */
 
 	(void)arg;
 	say("fd", "flock", check(fd, "open"));
@@ -433,7 +433,7 @@ TARGET_FRAME static void wait_in_pause(void *arg)
 	TARGET_KEEP();
 }
 
-/* The child removes what is left when we end, however that is. */
+/* The child removes the System V objects when this process ends for any reason. */
 static int semaphores;
 static int messages;
 
@@ -460,7 +460,7 @@ TARGET_FRAME static void wait_in_message(void *arg)
 	TARGET_KEEP();
 }
 
-static void run_child(int said, pid_t parent)
+static void run_child(int ready, pid_t parent)
 {
 	struct flock lock = {
 		.l_type = F_WRLCK, .l_whence = SEEK_SET, .l_start = 10, .l_len = 10
@@ -476,10 +476,10 @@ static void run_child(int said, pid_t parent)
 	prctl(PR_SET_PDEATHSIG, SIGTERM);
 	check(fcntl(fd, F_SETLK, &lock), "fcntl");
 	check(flock(fd, LOCK_EX), "flock");
-	/* our pipes of standard input and output are the parent's alone */
+	/* only the parent has the pipes of standard input and output */
 	close(STDIN_FILENO);
 	close(STDOUT_FILENO);
-	check((int)write(said, "", 1), "write");
+	check((int)write(ready, "", 1), "write");
 	if (getppid() == parent)
 		sigwait(&set, &number);
 	semctl(semaphores, 0, IPC_RMID);
@@ -490,22 +490,22 @@ static void run_child(int said, pid_t parent)
 static void start_child(void)
 {
 	int held[2];
-	int said[2];
+	int ready[2];
 	pid_t parent = getpid();
 	char byte;
 
 	check(pipe(held), "pipe");
-	check(pipe(said), "pipe");
+	check(pipe(ready), "pipe");
 	child = check(fork(), "fork");
 	if (child == 0) {
 		close(held[0]);
-		run_child(said[1], parent);
+		run_child(ready[1], parent);
 	}
 	close(held[1]);
-	close(said[1]);
-	if (read(said[0], &byte, 1) != 1)
+	close(ready[1]);
+	if (read(ready[0], &byte, 1) != 1)
 		target_die("the child");
-	close(said[0]);
+	close(ready[0]);
 	child_pipe = held[0];
 	say("child", "pid", child);
 }

@@ -1,6 +1,6 @@
 /*
- * The parent of a zombie: its child has ended and is not waited for. Before "ready"
- * comes a line "zombie PID".
+ * The parent of a zombie: its child has exited and is not waited for. Prints "zombie PID"
+ * before "ready".
  *
  * The main thread: read, target_wait, main, libc's start, _start.
  */

@@ -1,12 +1,12 @@
 /*
- * A process whose main thread has ended (pthread_exit) while others live: the leader is
- * a zombie, and /proc/PID/maps is empty.
+ * A process whose main thread has called pthread_exit() while others run: the thread group
+ * leader is a zombie, and /proc/PID/maps is empty.
  *
  * Thread "worker":	poll, target_block, worker_routine, target_thread_main,
  *			start_thread, clone3
  * Thread "last":	read, target_wait, last_routine, target_thread_main,
  *			start_thread, clone3
- * The main thread: state Z, no stack. At the end of stdin the exit status is 6.
+ * The main thread: state Z, no stack. At the end of standard input the exit status is 6.
  */
 #include "target.h"
 

@@ -1,7 +1,13 @@
 /*
- * The processor: kernel register set, DWARF numbers, syscall arguments, and the
- * cure for EINTR. One file per processor implements this header; the build picks
- * it. Nothing outside arch/ has an #if on the processor.
+ * A processor is one constant struct. It belongs to a capture, a snapshot or an ELF
+ * image, never to the build: every processor is compiled on every host, so that a
+ * capture of one can be interpreted on another. Only what attaching to a live process
+ * needs (struct ss_arch_attach) exists for the host's processor alone.
+ *
+ * To add a processor: write arch/NAME.c with a struct ss_arch, add it to the table in
+ * arch.c, add a test of its recognisers and of stacks captured on it
+ * (tests/unit/test_aarch64.c). To attach to its processes, add the struct
+ * ss_arch_attach and ss_arch_host.
  */
 #ifndef SS_ARCH_ARCH_H
 #define SS_ARCH_ARCH_H
@@ -11,118 +17,180 @@
 #include <stdint.h>
 #include <sys/user.h>
 
-enum { SS_REG_MAX = 33, SS_SYSCALL_ARGS = 6 };
+#include "arch/syscall.h"
 
-/* Registers by DWARF number (x86-64: System V psABI, table 3.36). */
+enum {
+	SS_REG_MAX = 33, /* of all processors; registers above are not tracked */
+	SS_REG_NONE = 0xff,
+	SS_REG_WORD = 8, /* bytes of a register and of an address */
+};
+
+/* Registers by DWARF number. */
 struct ss_regs {
 	uint64_t value[SS_REG_MAX];
 	uint64_t valid; /* bit n: value[n] is known */
 };
 
-/* A system call in which a thread is blocked. */
-struct ss_syscall {
-	long number; /* -1: none */
-	uint64_t args[SS_SYSCALL_ARGS];
+/* The frame that the kernel pushes for a signal handler; offsets from the stack pointer
+   with which the handler returns to the signal trampoline. */
+struct ss_sigframe {
+	uint16_t stack;		   /* uc_stack: the alternate stack that is in use */
+	uint16_t regs[SS_REG_MAX]; /* the interrupted registers; 0: not saved */
+};
+
+/* Bytes of code that the recognisers of all processors need. */
+enum {
+	SS_SIGRETURN_SIZE = 9, /* from the program counter on */
+	SS_CALL_MAX = 8,       /* before a return address */
+	SS_SYSCALL_CODE = 8, /* before the program counter of a thread in a system call */
+	SS_ARGUMENT_MAX = 12,
+	SS_PROLOGUE_MAX = 32,
+};
+
+/* The kernel's register set (NT_PRSTATUS) of a stopped thread of the host. */
+typedef struct user_regs_struct ss_kernel_regs;
+
+/* What attaching needs. */
+struct ss_arch_attach {
+	void (*regs)(const ss_kernel_regs *kernel, struct ss_regs *ret);
+
+	/* The system call in which the thread was stopped; number -1: it was in user
+	   space. */
+	void (*syscall)(const ss_kernel_regs *kernel, struct ss_syscall *ret);
+
+	/* Whether the stop interrupted a wait in that system call, which the kernel will
+	   restart. Otherwise the call is about to return. */
+	bool (*is_blocked)(const ss_kernel_regs *kernel);
+
+	/* Whether the thread was just created, by clone(2) or the like, and has not run
+	   in user space yet. */
+	bool (*is_new)(const ss_kernel_regs *kernel);
+
+	/* Whether the kernel created the thread for itself (io_uring, vhost): it has never
+	   been in user space. */
+	bool (*is_worker)(const ss_kernel_regs *kernel);
+
+	/* The address of thread-local storage: the pthread_t of glibc and musl. */
+	uint64_t (*thread_pointer)(const ss_kernel_regs *kernel);
+
+	/*
+	 * Some calls return EINTR after any interruption, also by ptrace. Where the
+	 * thread is in such a call, with an infinite wait and -EINTR as its result, this
+	 * rewrites the result to -ERESTARTNOHAND: the kernel then restarts the call, or
+	 * returns EINTR if a signal handler really runs. True: the registers were changed
+	 * and must be written back. Follows arch/x86/kernel/signal.c, signal(7).
+	 */
+	bool (*cure_eintr)(ss_kernel_regs *kernel);
+
+	/*
+	 * The kernel continues waits with a time limit by restart_syscall(2), which a
+	 * seccomp filter may not allow. If the thread is about to make that call, this
+	 * changes the result to -ERESTARTNOHAND: the kernel makes the original call again,
+	 * with its full time limit. If a signal handler runs, the call returns EINTR, as
+	 * it would without a stop. True:
+	 * the registers were changed and must be written back.
+	 */
+	bool (*avoid_restart_syscall)(ss_kernel_regs *kernel);
 };
 
 struct ss_arch {
-	const char *name;
+	const char *name;     /* as uname(2) and libseccomp have it */
 	uint16_t elf_machine; /* EM_... */
 	uint8_t elf_class;    /* ELFCLASS... */
-	uint8_t pc;	      /* DWARF numbers */
+
+	/* DWARF register numbers */
+	uint8_t reg_count;
+	uint8_t pc;
 	uint8_t sp;
 	uint8_t fp;
-	uint8_t reg_count;
+	uint8_t return_column; /* of CFI rows */
+	uint8_t link;	       /* holds the return address after a call; or SS_REG_NONE:
+				  calls push it */
+	uint8_t syscall_args[SS_SYSCALL_ARGS];
+
+	uint64_t pac_mask; /* pointer authentication code in a signed address */
 	uint16_t red_zone; /* bytes below sp that a leaf function may use */
-};
+	bool fp_gives_sp;  /* the caller's sp is right above the frame record that fp
+				  points to */
+	struct ss_sigframe sigframe;
+	const uint8_t *syscalls; /* enum ss_syscall_id by number */
+	size_t syscall_count;
 
-extern const struct ss_arch ss_arch;
+	/* Whether code is the signal trampoline to which a handler returns. */
+	bool (*is_sigreturn)(const uint8_t *code, size_t size);
 
-/* The kernel's register set (NT_PRSTATUS) of a stopped thread. */
-typedef struct user_regs_struct ss_kernel_regs;
+	/* Whether the bytes before a return address end in a call instruction. */
+	bool (*is_call)(const uint8_t *before, size_t size);
 
-void ss_arch_regs(const ss_kernel_regs *kernel, struct ss_regs *ret);
-
-/* The system call in which the thread stood when it was stopped; number -1: it
-   was in user space. */
-void ss_arch_syscall(const ss_kernel_regs *kernel, struct ss_syscall *ret);
-
-/* Whether the stop interrupted a wait in that system call, which it will make again:
-   otherwise the call is about to return. */
-bool ss_arch_is_blocked(const ss_kernel_regs *kernel);
-
-/* Whether the thread has just been made, by clone(2) or the like, and has not run yet. */
-bool ss_arch_is_newborn(const ss_kernel_regs *kernel);
-
-/* Whether these are the registers of a thread that the kernel made for itself within the
-   process: it has never been outside of the kernel. */
-bool ss_arch_is_worker(const ss_kernel_regs *kernel);
-
-/* What thread-local storage is reached by: the pthread_t of glibc and musl. */
-uint64_t ss_arch_thread_pointer(const ss_kernel_regs *kernel);
-
-/* Only pc and sp are known. */
-void ss_arch_regs_partial(uint64_t pc, uint64_t sp, struct ss_regs *ret);
-
-/* The same for a thread in a system call, if call.number is not -1: the kernel keeps
-   the registers of its arguments as they were. */
-void ss_arch_regs_blocked(uint64_t pc, uint64_t sp, const struct ss_syscall *call,
-			  struct ss_regs *ret);
-
-/*
- * Some calls return EINTR after any interruption, also by ptrace. Where the
- * thread is in such a call, with an infinite wait and -EINTR as its result,
- * this rewrites the result to -ERESTARTNOHAND: the kernel then restarts the call,
- * or returns EINTR if a signal handler really runs. True: kernel was changed and
- * must be written back. Follows arch/x86/kernel/signal.c, signal(7).
- */
-bool ss_arch_cure_eintr(ss_kernel_regs *kernel);
-
-/*
- * Looks for the frame that the kernel pushes for a signal handler on an alternate
- * stack (struct rt_sigframe), in size bytes of a stack that begin at address. True:
- * *ret is the interrupted stack pointer.
- */
-bool ss_arch_find_alternate(const uint8_t *bytes, size_t size, uint64_t address,
+	/* The address that the call instruction right before pc calls. False: it is no
+	   call, or not one of a constant address. */
+	bool (*call_target)(const uint8_t *before, size_t size, uint64_t pc,
 			    uint64_t *ret);
 
-/* Whether code is the signal trampoline to which a handler returns. */
-bool ss_arch_is_sigreturn(const uint8_t *code, size_t size);
-enum { SS_SIGRETURN_SIZE = 9 };
+	/* The number of the system call that code enters with its last instruction: the C
+	   libraries load it right before. -1: not known. */
+	long (*entered_syscall)(const uint8_t *code, size_t size);
+
+	/*
+	 * Finds, from *at on in size bytes of code at address, the next call that has a
+	 * constant address as its first argument, such as that of a global. True: *ret is
+	 * that address, *at the offset of the call. The code that is recognised is at
+	 * most SS_ARGUMENT_MAX bytes long. May be NULL.
+	 */
+	bool (*next_argument)(const uint8_t *code, size_t size, uint64_t address,
+			      size_t *at, uint64_t *ret);
+
+	/* The distance of a function's frame pointer above its stack pointer, from its
+	   prologue. False: the prologue does not show it. May be NULL. */
+	bool (*frame_size)(const uint8_t *code, size_t size, uint64_t *ret);
+
+	const struct ss_arch_attach *attach; /* NULL: not the host's processor */
+};
+
+extern const struct ss_arch ss_arch_x86_64;
+extern const struct ss_arch ss_arch_aarch64;
+
+/* The processor that this program runs on. */
+#if defined(__x86_64__)
+#define ss_arch_host ss_arch_x86_64
+#else
+#error "add ss_arch_host and a struct ss_arch_attach for this processor"
+#endif
+
+/* The processor with this ELF machine and class. NULL: not supported. */
+const struct ss_arch *ss_arch_find(uint16_t elf_machine, uint8_t elf_class);
+
+/* The processor of that name. NULL: not supported. */
+const struct ss_arch *ss_arch_find_name(const char *name);
+
+/* The registers of a thread for which only pc and sp are known, and the arguments of
+   the system call in which it is blocked, which the kernel preserves. call may be
+   NULL. */
+void ss_arch_regs_blocked(const struct ss_arch *arch, uint64_t pc, uint64_t sp,
+			  const struct ss_syscall *call, struct ss_regs *ret);
 
 /*
- * The call that goes on as restart_syscall(2) after a stop: code is what precedes the
- * program counter, where C libraries load the number right before they enter the
- * kernel. -1: that cannot be told, or it is none of the calls that are restarted so.
+ * Finds a struct ss_sigframe of a handler on an alternate stack, in size bytes of a stack
+ * at address. True: *ret is the interrupted stack pointer.
  */
-long ss_arch_restarted_call(const uint8_t *code, size_t size);
-enum { SS_RESTARTED_SIZE = 7 };
+bool ss_arch_find_alternate(const struct ss_arch *arch, const uint8_t *bytes, size_t size,
+			    uint64_t address, uint64_t *ret);
 
-/*
- * Finds, from *at on in size bytes of code that lie at address, the next call with a
- * constant address as its first argument, as that of a global is. True: *ret is that
- * address, *at is where the call is. What is looked for is SS_ARGUMENT_MAX bytes long at
- * most.
- */
-bool ss_arch_next_argument(const uint8_t *code, size_t size, uint64_t address, size_t *at,
-			   uint64_t *ret);
-enum { SS_ARGUMENT_MAX = 12 };
+/* The call that restart_syscall(2) continues; code is the bytes before the program
+   counter. UNKNOWN: it cannot be determined, or is not restarted in this way. */
+enum ss_syscall_id ss_arch_restarted_call(const struct ss_arch *arch, const uint8_t *code,
+					  size_t size);
 
-/* Whether the bytes before a return address end in a call instruction. */
-bool ss_arch_is_call(const uint8_t *before, size_t size);
-enum { SS_CALL_MAX = 8 };
+static inline enum ss_syscall_id ss_arch_syscall_id(const struct ss_arch *arch,
+						    long number)
+{
+	return number >= 0 && (size_t)number < arch->syscall_count ?
+		       (enum ss_syscall_id)arch->syscalls[number] :
+		       SS_SYS_UNKNOWN;
+}
 
-/*
- * How far below the frame pointer a function has its stack pointer, as its first
- * instructions say: it keeps the caller's frame pointer there and then moves by a constant.
- * False: they do not say.
- */
-bool ss_arch_frame_size(const uint8_t *code, size_t size, uint64_t *ret);
-enum { SS_PROLOGUE_MAX = 32 };
-
-/* The address that a call instruction which ends the bytes before pc calls. False: it does
-   not say, or is none. */
-bool ss_arch_call_target(const uint8_t *before, size_t size, uint64_t pc, uint64_t *ret);
+/* -1: this processor has no such call. */
+long ss_arch_syscall_number(const struct ss_arch *arch, enum ss_syscall_id id);
 
 static inline bool ss_regs_get(const struct ss_regs *regs, unsigned reg, uint64_t *ret)
 {
@@ -138,14 +206,20 @@ static inline void ss_regs_set(struct ss_regs *regs, unsigned reg, uint64_t valu
 	regs->valid |= UINT64_C(1) << reg;
 }
 
-static inline uint64_t ss_regs_pc(const struct ss_regs *regs)
+static inline void ss_regs_forget(struct ss_regs *regs, unsigned reg)
 {
-	return regs->value[ss_arch.pc];
+	regs->valid &= ~(UINT64_C(1) << reg);
 }
 
-static inline uint64_t ss_regs_sp(const struct ss_regs *regs)
+static inline uint64_t ss_regs_pc(const struct ss_arch *arch, const struct ss_regs *regs)
 {
-	return regs->value[ss_arch.sp];
+	return regs->value[arch->pc];
+}
+
+/* Where sp is not known, this is a lower bound. */
+static inline uint64_t ss_regs_sp(const struct ss_arch *arch, const struct ss_regs *regs)
+{
+	return regs->value[arch->sp];
 }
 
 #endif

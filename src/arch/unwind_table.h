@@ -7,16 +7,15 @@
 
 #include <libunwind.h>
 
-/*
- * Finds the FDE for ip in a table of the format UNW_INFO_FORMAT_REMOTE_TABLE, which is
- * read by the accessors of space: u.rti.segbase is the address of .eh_frame_hdr,
- * table_data of its first entry, table_len the number of entries (of 8 bytes).
- */
-extern int _Ux86_64_dwarf_search_unwind_table(unw_addr_space_t space, unw_word_t ip,
-					      unw_dyn_info_t *table,
-					      unw_proc_info_t *info, int need_info,
-					      void *data);
+#define ss_unwind_table_search UNW_OBJ(dwarf_search_unwind_table)
 
-#define ss_unwind_table_search _Ux86_64_dwarf_search_unwind_table
+/*
+ * Finds the FDE for ip in a table of the format UNW_INFO_FORMAT_REMOTE_TABLE, which the
+ * accessors of space read: u.rti.segbase is the address of .eh_frame_hdr, table_data of
+ * its first entry, table_len the number of entries (of 8 bytes).
+ */
+extern int ss_unwind_table_search(unw_addr_space_t space, unw_word_t ip,
+				  unw_dyn_info_t *table, unw_proc_info_t *info,
+				  int need_info, void *data);
 
 #endif

@@ -4,7 +4,6 @@
 #include <errno.h>
 #include <linux/io_uring.h>
 #include <string.h>
-#include <sys/syscall.h>
 
 /* DWARF register numbers, System V psABI for x86-64, table 3.36. */
 enum {
@@ -28,195 +27,86 @@ enum {
 	REG_COUNT,
 };
 
-/* Kernel-internal (include/linux/errno.h): what an interrupted call is to do. */
-enum {
-	ERESTARTSYS = 512,
-	ERESTARTNOINTR = 513,
-	ERESTARTNOHAND = 514, /* restart, unless a handler runs */
-	ERESTART_RESTARTBLOCK = 516,
+/* arch/x86/entry/syscalls/syscall_64.tbl */
+static const uint8_t syscalls[] = {
+	[0] = SS_SYS_READ,
+	[1] = SS_SYS_WRITE,
+	[2] = SS_SYS_OPEN,
+	[3] = SS_SYS_CLOSE,
+	[7] = SS_SYS_POLL,
+	[15] = SS_SYS_RT_SIGRETURN,
+	[16] = SS_SYS_IOCTL,
+	[17] = SS_SYS_PREAD64,
+	[18] = SS_SYS_PWRITE64,
+	[19] = SS_SYS_READV,
+	[20] = SS_SYS_WRITEV,
+	[23] = SS_SYS_SELECT,
+	[26] = SS_SYS_MSYNC,
+	[34] = SS_SYS_PAUSE,
+	[35] = SS_SYS_NANOSLEEP,
+	[40] = SS_SYS_SENDFILE,
+	[42] = SS_SYS_CONNECT,
+	[43] = SS_SYS_ACCEPT,
+	[44] = SS_SYS_SENDTO,
+	[45] = SS_SYS_RECVFROM,
+	[46] = SS_SYS_SENDMSG,
+	[47] = SS_SYS_RECVMSG,
+	[56] = SS_SYS_CLONE,
+	[57] = SS_SYS_FORK,
+	[58] = SS_SYS_VFORK,
+	[61] = SS_SYS_WAIT4,
+	[65] = SS_SYS_SEMOP,
+	[69] = SS_SYS_MSGSND,
+	[70] = SS_SYS_MSGRCV,
+	[72] = SS_SYS_FCNTL,
+	[73] = SS_SYS_FLOCK,
+	[74] = SS_SYS_FSYNC,
+	[75] = SS_SYS_FDATASYNC,
+	[77] = SS_SYS_FTRUNCATE,
+	[128] = SS_SYS_RT_SIGTIMEDWAIT,
+	[130] = SS_SYS_RT_SIGSUSPEND,
+	[162] = SS_SYS_SYNC,
+	[202] = SS_SYS_FUTEX,
+	[208] = SS_SYS_IO_GETEVENTS,
+	[217] = SS_SYS_GETDENTS64,
+	[219] = SS_SYS_RESTART_SYSCALL,
+	[220] = SS_SYS_SEMTIMEDOP,
+	[230] = SS_SYS_CLOCK_NANOSLEEP,
+	[232] = SS_SYS_EPOLL_WAIT,
+	[242] = SS_SYS_MQ_TIMEDSEND,
+	[243] = SS_SYS_MQ_TIMEDRECEIVE,
+	[247] = SS_SYS_WAITID,
+	[257] = SS_SYS_OPENAT,
+	[270] = SS_SYS_PSELECT6,
+	[271] = SS_SYS_PPOLL,
+	[275] = SS_SYS_SPLICE,
+	[276] = SS_SYS_TEE,
+	[277] = SS_SYS_SYNC_FILE_RANGE,
+	[278] = SS_SYS_VMSPLICE,
+	[281] = SS_SYS_EPOLL_PWAIT,
+	[285] = SS_SYS_FALLOCATE,
+	[288] = SS_SYS_ACCEPT4,
+	[295] = SS_SYS_PREADV,
+	[296] = SS_SYS_PWRITEV,
+	[299] = SS_SYS_RECVMMSG,
+	[306] = SS_SYS_SYNCFS,
+	[307] = SS_SYS_SENDMMSG,
+	[326] = SS_SYS_COPY_FILE_RANGE,
+	[327] = SS_SYS_PREADV2,
+	[328] = SS_SYS_PWRITEV2,
+	[333] = SS_SYS_IO_PGETEVENTS,
+	[426] = SS_SYS_IO_URING_ENTER,
+	[435] = SS_SYS_CLONE3,
+	[441] = SS_SYS_EPOLL_PWAIT2,
+	[449] = SS_SYS_FUTEX_WAITV,
+	[455] = SS_SYS_FUTEX_WAIT,
 };
-
-const struct ss_arch ss_arch = {
-	.name = "x86_64",
-	.elf_machine = EM_X86_64,
-	.elf_class = ELFCLASS64,
-	.pc = RIP,
-	.sp = RSP,
-	.fp = RBP,
-	.reg_count = REG_COUNT,
-	.red_zone = 128,
-};
-
-void ss_arch_regs(const ss_kernel_regs *k, struct ss_regs *ret)
-{
-	const uint64_t values[REG_COUNT] = {
-		[RAX] = k->rax, [RDX] = k->rdx, [RCX] = k->rcx, [RBX] = k->rbx,
-		[RSI] = k->rsi, [RDI] = k->rdi, [RBP] = k->rbp, [RSP] = k->rsp,
-		[R8] = k->r8,	[R9] = k->r9,	[R10] = k->r10, [R11] = k->r11,
-		[R12] = k->r12, [R13] = k->r13, [R14] = k->r14, [R15] = k->r15,
-		[RIP] = k->rip,
-	};
-
-	memcpy(ret->value, values, sizeof(values));
-	ret->valid = (UINT64_C(1) << REG_COUNT) - 1;
-}
-
-bool ss_arch_is_worker(const ss_kernel_regs *kernel)
-{
-	return kernel->rip == 0 && kernel->rsp == 0;
-}
-
-uint64_t ss_arch_thread_pointer(const ss_kernel_regs *k)
-{
-	return k->fs_base;
-}
-
-void ss_arch_regs_partial(uint64_t pc, uint64_t sp, struct ss_regs *ret)
-{
-	ret->valid = 0;
-	ss_regs_set(ret, RIP, pc);
-	ss_regs_set(ret, RSP, sp);
-}
-
-void ss_arch_regs_blocked(uint64_t pc, uint64_t sp, const struct ss_syscall *call,
-			  struct ss_regs *ret)
-{
-	static const unsigned registers[SS_SYSCALL_ARGS] = { RDI, RSI, RDX, R10, R8, R9 };
-
-	ss_arch_regs_partial(pc, sp, ret);
-	for (size_t i = 0; i < SS_SYSCALL_ARGS && call->number >= 0; i++)
-		ss_regs_set(ret, registers[i], call->args[i]);
-}
-
-void ss_arch_syscall(const ss_kernel_regs *k, struct ss_syscall *ret)
-{
-	*ret = (struct ss_syscall){ .number = (long)k->orig_rax,
-				    .args = { k->rdi, k->rsi, k->rdx, k->r10, k->r8,
-					      k->r9 } };
-}
-
-bool ss_arch_is_blocked(const ss_kernel_regs *k)
-{
-	int64_t result = (int64_t)k->rax;
-
-	return (long)k->orig_rax >= 0 &&
-	       (result == -ERESTARTSYS || result == -ERESTARTNOINTR ||
-		result == -ERESTARTNOHAND || result == -ERESTART_RESTARTBLOCK);
-}
-
-/* In its maker the call returns an id, which is never 0. */
-bool ss_arch_is_newborn(const ss_kernel_regs *k)
-{
-	long call = (long)k->orig_rax;
-
-	return k->rax == 0 && (call == SYS_clone || call == SYS_clone3 ||
-			       call == SYS_fork || call == SYS_vfork);
-}
-
-/* How a call says that it waits for ever, in the argument of that number. */
-enum infinite {
-	ALWAYS, /* it has no timeout */
-	NULL_POINTER,
-	NEGATIVE,	 /* milliseconds, an int (eventpoll.c, ep_timeout_to_timespec) */
-	WITHOUT_EXT_ARG, /* flags of io_uring_enter(2): the timeout is in the ext arg */
-};
-
-/*
- * Calls that answer -EINTR to any interruption. accept and recv are among them only
- * with SO_RCVTIMEO, so never infinite.
- */
-struct eintr_call {
-	long number;
-	enum infinite infinite;
-	int arg;
-};
-
-static const struct eintr_call eintr_calls[] = {
-	{ SYS_epoll_wait, NEGATIVE, 3 },
-	{ SYS_epoll_pwait, NEGATIVE, 3 },
-	{ SYS_epoll_pwait2, NULL_POINTER, 3 },
-	{ SYS_semop, ALWAYS, 0 },
-	{ SYS_semtimedop, NULL_POINTER, 3 },
-	{ SYS_rt_sigtimedwait, NULL_POINTER, 2 },
-	{ SYS_io_getevents, NULL_POINTER, 4 },
-	/* It answers -EINTR only if it has submitted nothing: it can be made again. */
-	{ SYS_io_uring_enter, WITHOUT_EXT_ARG, 3 },
-};
-
-static bool waits_for_ever(const struct eintr_call *call, const struct ss_syscall *made)
-{
-	uint64_t value = made->args[call->arg];
-
-	switch (call->infinite) {
-	case NULL_POINTER:
-		return value == 0;
-	case NEGATIVE:
-		return (int32_t)(uint32_t)value < 0;
-	case WITHOUT_EXT_ARG:
-		return !(value & IORING_ENTER_EXT_ARG);
-	default:
-		return true;
-	}
-}
-
-bool ss_arch_cure_eintr(ss_kernel_regs *k)
-{
-	struct ss_syscall made;
-
-	if ((int64_t)k->rax != -EINTR)
-		return false;
-	ss_arch_syscall(k, &made);
-	for (size_t i = 0; i < sizeof(eintr_calls) / sizeof(eintr_calls[0]); i++) {
-		if (eintr_calls[i].number == made.number &&
-		    waits_for_ever(&eintr_calls[i], &made)) {
-			k->rax = (unsigned long long)-ERESTARTNOHAND;
-			return true;
-		}
-	}
-	return false;
-}
-
-/* Offsets in 8-byte words from uc_stack, kernel's struct ucontext (asm-generic) and
-   struct sigcontext_64: ss_sp, ss_flags, ss_size, then the registers from r8 on. */
-enum { UC_STACK_SIZE = 2, UC_RSP = 3 + 15, UC_WORDS = UC_RSP + 1 };
-
-enum { ALTERNATE_MIN = 2048, ALTERNATE_MAX = 64 << 20 };
-
-/* SS_ONSTACK, SS_DISABLE, SS_AUTODISARM. The other half of the word is padding, which
-   the kernel leaves as it was. */
-static const uint32_t stack_flags = 1u | 2u | 1u << 31;
-
-bool ss_arch_find_alternate(const uint8_t *bytes, size_t size, uint64_t address,
-			    uint64_t *ret)
-{
-	size_t first = (8 - address % 8) % 8;
-
-	for (size_t at = first; at + UC_WORDS * 8 <= size; at += 8) {
-		uint64_t words[UC_WORDS];
-		uint64_t here = address + at;
-		memcpy(words, bytes + at, 8);
-		if (words[0] == 0 || words[0] > here || here - words[0] >= ALTERNATE_MAX)
-			continue;
-		memcpy(words, bytes + at, sizeof(words));
-		uint64_t stack_size = words[UC_STACK_SIZE];
-		if (stack_size < ALTERNATE_MIN || stack_size > ALTERNATE_MAX ||
-		    here - words[0] >= stack_size || ((uint32_t)words[1] & ~stack_flags))
-			continue;
-		/* The interrupted stack is another one, or nothing has to be looked for.
-		 */
-		if (words[UC_RSP] - words[0] < stack_size || words[UC_RSP] == 0)
-			continue;
-		*ret = words[UC_RSP];
-		return true;
-	}
-	return false;
-}
 
 /* mov $__NR_rt_sigreturn, %rax (or %eax); syscall */
 static const uint8_t sigreturn_rax[] = { 0x48, 0xc7, 0xc0, 0x0f, 0, 0, 0, 0x0f, 0x05 };
 static const uint8_t sigreturn_eax[] = { 0xb8, 0x0f, 0, 0, 0, 0x0f, 0x05 };
 
-bool ss_arch_is_sigreturn(const uint8_t *code, size_t size)
+static bool is_sigreturn(const uint8_t *code, size_t size)
 {
 	return (size >= sizeof(sigreturn_rax) &&
 		memcmp(code, sigreturn_rax, sizeof(sigreturn_rax)) == 0) ||
@@ -225,26 +115,21 @@ bool ss_arch_is_sigreturn(const uint8_t *code, size_t size)
 }
 
 /* mov $number, %eax; syscall */
-long ss_arch_restarted_call(const uint8_t *code, size_t size)
+static long entered_syscall(const uint8_t *code, size_t size)
 {
-	static const long restarted[] = { SYS_poll, SYS_nanosleep, SYS_clock_nanosleep,
-					  SYS_futex };
-	uint32_t number;
+	enum { SIZE = 7 };
+	int32_t number;
 
-	if (size < SS_RESTARTED_SIZE)
+	if (size < SIZE)
 		return -1;
-	code += size - SS_RESTARTED_SIZE;
+	code += size - SIZE;
 	if (code[0] != 0xb8 || code[5] != 0x0f || code[6] != 0x05)
 		return -1;
 	memcpy(&number, code + 1, sizeof(number));
-	for (size_t i = 0; i < sizeof(restarted) / sizeof(restarted[0]); i++) {
-		if (restarted[i] == (long)number)
-			return restarted[i];
-	}
-	return -1;
+	return number;
 }
 
-/* "call rel32", "call *disp32(%rip)", or what a linker makes of the second one. */
+/* "call rel32", "call *disp32(%rip)", or the form to which linkers relax the latter. */
 static bool begins_call(const uint8_t *code, size_t size)
 {
 	return (size >= 1 && code[0] == 0xe8) ||
@@ -252,9 +137,9 @@ static bool begins_call(const uint8_t *code, size_t size)
 	       (size >= 2 && code[0] == 0x67 && code[1] == 0xe8);
 }
 
-/* The first argument is in rdi (System V psABI 3.2.3): "lea disp32(%rip), %rdi", by way of
-   another register which keeps it for later, or "mov $imm32, %edi". The length, or 0: none
-   of them. */
+/* Decodes instructions that load a constant into rdi, the first argument (System V
+   psABI 3.2.3): "lea disp32(%rip), %rdi", the same through another register, or "mov
+   $imm32, %edi". Returns the length, or 0. */
 static size_t read_argument(const uint8_t *code, size_t size, uint64_t address,
 			    uint64_t *ret)
 {
@@ -278,8 +163,8 @@ static size_t read_argument(const uint8_t *code, size_t size, uint64_t address,
 	return size >= 10 && memcmp(code + 7, move, sizeof(move)) == 0 ? 10 : 0;
 }
 
-bool ss_arch_next_argument(const uint8_t *code, size_t size, uint64_t address, size_t *at,
-			   uint64_t *ret)
+static bool next_argument(const uint8_t *code, size_t size, uint64_t address, size_t *at,
+			  uint64_t *ret)
 {
 	for (size_t i = *at; i < size; i++) {
 		size_t length = read_argument(code + i, size - i, address + i, ret);
@@ -307,7 +192,7 @@ static bool is_indirect_call(const uint8_t *code, size_t length)
 	return wanted == length;
 }
 
-bool ss_arch_is_call(const uint8_t *before, size_t size)
+static bool is_call(const uint8_t *before, size_t size)
 {
 	if (size >= 5 && before[size - 5] == 0xe8) /* call rel32 */
 		return true;
@@ -318,7 +203,7 @@ bool ss_arch_is_call(const uint8_t *before, size_t size)
 	return false;
 }
 
-bool ss_arch_call_target(const uint8_t *before, size_t size, uint64_t pc, uint64_t *ret)
+static bool call_target(const uint8_t *before, size_t size, uint64_t pc, uint64_t *ret)
 {
 	int32_t relative;
 
@@ -337,7 +222,7 @@ static bool skip(const uint8_t **at, const uint8_t *end, const char *bytes, size
 	return true;
 }
 
-/* push of a register that a function keeps for its caller: rbx, r12 to r15 */
+/* push of a callee-saved register: rbx, r12 to r15 */
 static bool skip_push(const uint8_t **at, const uint8_t *end)
 {
 	if (skip(at, end, "\x53", 1))
@@ -348,7 +233,7 @@ static bool skip_push(const uint8_t **at, const uint8_t *end)
 	return true;
 }
 
-bool ss_arch_frame_size(const uint8_t *code, size_t size, uint64_t *ret)
+static bool frame_size(const uint8_t *code, size_t size, uint64_t *ret)
 {
 	const uint8_t *at = code;
 	const uint8_t *end = code + size;
@@ -363,7 +248,209 @@ bool ss_arch_frame_size(const uint8_t *code, size_t size, uint64_t *ret)
 		moved = *at < 0x80 ? *at : -1;
 	else if (skip(&at, end, "\x48\x81\xec", 3) && end - at >= 4) /* $imm32 */
 		memcpy(&moved, at, sizeof(moved));
-	/* Negative: it is an addition, of 128 for one. */
+	/* Negative: the instruction adds to rsp. */
 	*ret += moved > 0 ? (uint64_t)moved : 0;
 	return moved >= 0;
 }
+
+#if defined(__x86_64__)
+
+/* Internal to the kernel (include/linux/errno.h): how an interrupted call continues. */
+enum {
+	ERESTARTSYS = 512,
+	ERESTARTNOINTR = 513,
+	ERESTARTNOHAND = 514, /* restart, unless a handler runs */
+	ERESTART_RESTARTBLOCK = 516,
+};
+
+static void get_regs(const ss_kernel_regs *k, struct ss_regs *ret)
+{
+	const uint64_t values[REG_COUNT] = {
+		[RAX] = k->rax, [RDX] = k->rdx, [RCX] = k->rcx, [RBX] = k->rbx,
+		[RSI] = k->rsi, [RDI] = k->rdi, [RBP] = k->rbp, [RSP] = k->rsp,
+		[R8] = k->r8,	[R9] = k->r9,	[R10] = k->r10, [R11] = k->r11,
+		[R12] = k->r12, [R13] = k->r13, [R14] = k->r14, [R15] = k->r15,
+		[RIP] = k->rip,
+	};
+
+	memcpy(ret->value, values, sizeof(values));
+	ret->valid = (UINT64_C(1) << REG_COUNT) - 1;
+}
+
+static bool is_worker(const ss_kernel_regs *kernel)
+{
+	return kernel->rip == 0 && kernel->rsp == 0;
+}
+
+static uint64_t thread_pointer(const ss_kernel_regs *k)
+{
+	return k->fs_base;
+}
+
+static void get_syscall(const ss_kernel_regs *k, struct ss_syscall *ret)
+{
+	long number = (long)k->orig_rax;
+
+	*ret = (struct ss_syscall){ .number = number,
+				    .id = ss_arch_syscall_id(&ss_arch_x86_64, number),
+				    .args = { k->rdi, k->rsi, k->rdx, k->r10, k->r8,
+					      k->r9 } };
+}
+
+static bool is_blocked(const ss_kernel_regs *k)
+{
+	int64_t result = (int64_t)k->rax;
+
+	return (long)k->orig_rax >= 0 &&
+	       (result == -ERESTARTSYS || result == -ERESTARTNOINTR ||
+		result == -ERESTARTNOHAND || result == -ERESTART_RESTARTBLOCK);
+}
+
+/* In the parent the call returns an id, which is never 0. */
+static bool is_new(const ss_kernel_regs *k)
+{
+	enum ss_syscall_id call = ss_arch_syscall_id(&ss_arch_x86_64, (long)k->orig_rax);
+
+	return k->rax == 0 && (call == SS_SYS_CLONE || call == SS_SYS_CLONE3 ||
+			       call == SS_SYS_FORK || call == SS_SYS_VFORK);
+}
+
+/* How the arguments of a call express an infinite wait. */
+enum infinite {
+	ALWAYS, /* the call has no timeout */
+	NULL_POINTER,
+	NEGATIVE,	 /* milliseconds, an int (eventpoll.c, ep_timeout_to_timespec) */
+	WITHOUT_EXT_ARG, /* flags of io_uring_enter(2): the timeout is in the ext arg */
+};
+
+/*
+ * Calls that return -EINTR after any interruption. accept and recv do so only with
+ * SO_RCVTIMEO, so their wait is never infinite.
+ */
+struct eintr_call {
+	enum ss_syscall_id id;
+	enum infinite infinite;
+	int arg;
+};
+
+static const struct eintr_call eintr_calls[] = {
+	{ SS_SYS_EPOLL_WAIT, NEGATIVE, 3 },
+	{ SS_SYS_EPOLL_PWAIT, NEGATIVE, 3 },
+	{ SS_SYS_EPOLL_PWAIT2, NULL_POINTER, 3 },
+	{ SS_SYS_SEMOP, ALWAYS, 0 },
+	{ SS_SYS_SEMTIMEDOP, NULL_POINTER, 3 },
+	{ SS_SYS_RT_SIGTIMEDWAIT, NULL_POINTER, 2 },
+	{ SS_SYS_IO_GETEVENTS, NULL_POINTER, 4 },
+	/* It returns -EINTR only if it has submitted nothing: it can be restarted. */
+	{ SS_SYS_IO_URING_ENTER, WITHOUT_EXT_ARG, 3 },
+};
+
+static bool waits_forever(const struct eintr_call *call, const struct ss_syscall *made)
+{
+	uint64_t value = made->args[call->arg];
+
+	switch (call->infinite) {
+	case NULL_POINTER:
+		return value == 0;
+	case NEGATIVE:
+		return (int32_t)(uint32_t)value < 0;
+	case WITHOUT_EXT_ARG:
+		return !(value & IORING_ENTER_EXT_ARG);
+	default:
+		return true;
+	}
+}
+
+static bool cure_eintr(ss_kernel_regs *k)
+{
+	struct ss_syscall made;
+
+	if ((int64_t)k->rax != -EINTR)
+		return false;
+	get_syscall(k, &made);
+	for (size_t i = 0; i < sizeof(eintr_calls) / sizeof(eintr_calls[0]); i++) {
+		if (eintr_calls[i].id == made.id &&
+		    waits_forever(&eintr_calls[i], &made)) {
+			k->rax = (unsigned long long)-ERESTARTNOHAND;
+			return true;
+		}
+	}
+	return false;
+}
+
+static bool avoid_restart_syscall(ss_kernel_regs *k)
+{
+	struct ss_syscall made;
+
+	if ((int64_t)k->rax != -ERESTART_RESTARTBLOCK)
+		return false;
+	get_syscall(k, &made);
+	/* It was let through before, and only it knows the original call. */
+	if (made.number < 0 || made.id == SS_SYS_RESTART_SYSCALL)
+		return false;
+	k->rax = (unsigned long long)-ERESTARTNOHAND;
+	return true;
+}
+
+static const struct ss_arch_attach attach = {
+	.regs = get_regs,
+	.syscall = get_syscall,
+	.is_blocked = is_blocked,
+	.is_new = is_new,
+	.is_worker = is_worker,
+	.thread_pointer = thread_pointer,
+	.cure_eintr = cure_eintr,
+	.avoid_restart_syscall = avoid_restart_syscall,
+};
+#define ATTACH &attach
+
+#else
+#define ATTACH NULL
+#endif
+
+/* struct ucontext (asm-generic): flags, link, stack; then struct sigcontext_64. The
+   return address of the handler, at the start of struct rt_sigframe, was popped. */
+enum { UC_STACK = 2 * 8, UC_REGS = 5 * 8 };
+#define SAVED(n) (UC_REGS + (n)*8)
+
+const struct ss_arch ss_arch_x86_64 = {
+	.name = "x86_64",
+	.elf_machine = EM_X86_64,
+	.elf_class = ELFCLASS64,
+	.reg_count = REG_COUNT,
+	.pc = RIP,
+	.sp = RSP,
+	.fp = RBP,
+	.return_column = RIP,
+	.link = SS_REG_NONE,
+	.syscall_args = { RDI, RSI, RDX, R10, R8, R9 },
+	.red_zone = 128,
+	.fp_gives_sp = true,
+	.sigframe = { .stack = UC_STACK,
+		      .regs = { [R8] = SAVED(0),
+				[R9] = SAVED(1),
+				[R10] = SAVED(2),
+				[R11] = SAVED(3),
+				[R12] = SAVED(4),
+				[R13] = SAVED(5),
+				[R14] = SAVED(6),
+				[R15] = SAVED(7),
+				[RDI] = SAVED(8),
+				[RSI] = SAVED(9),
+				[RBP] = SAVED(10),
+				[RBX] = SAVED(11),
+				[RDX] = SAVED(12),
+				[RAX] = SAVED(13),
+				[RCX] = SAVED(14),
+				[RSP] = SAVED(15),
+				[RIP] = SAVED(16) } },
+	.syscalls = syscalls,
+	.syscall_count = sizeof(syscalls),
+	.is_sigreturn = is_sigreturn,
+	.is_call = is_call,
+	.call_target = call_target,
+	.entered_syscall = entered_syscall,
+	.next_argument = next_argument,
+	.frame_size = frame_size,
+	.attach = ATTACH,
+};

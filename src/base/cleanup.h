@@ -1,6 +1,6 @@
 /*
- * Scope-bound ownership. Every acquired thing is a _cleanup_ variable,
- * initialised where it is declared and handed out with take_ptr().
+ * Scope-bound ownership: a _cleanup_ variable owns what it holds, is initialised where it is
+ * declared, and gives up ownership with take_ptr().
  */
 #ifndef SS_BASE_CLEANUP_H
 #define SS_BASE_CLEANUP_H
@@ -19,7 +19,7 @@
 		take_ptr_value_;                                                         \
 	})
 
-/* The same for a file descriptor, which becomes -1. */
+/* The same for a file descriptor; the variable is set to -1. */
 #define take_fd(fd)                                                                      \
 	({                                                                               \
 		int take_fd_value_ = (fd);                                               \

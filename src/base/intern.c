@@ -5,39 +5,33 @@
 #define XXH_INLINE_ALL
 #include <xxhash.h>
 
+#include "base/hash.h"
 #include "base/vector.h"
 
-struct entry {
-	uint64_t hash;
-	const char *text; /* NULL: free slot */
+struct string {
+	const char *text;
 	size_t size;
 };
 
-/* Strings live in blocks that never move; open addressing over their hashes. */
+/* Strings live in blocks that never move. */
 struct ss_intern {
-	struct entry *slots;
-	size_t slot_count; /* a power of two */
-	size_t used;
+	struct ss_hash table; /* of strings */
+	SS_VECTOR(struct string) strings;
 	SS_VECTOR(char *) blocks;
 	size_t block_used;
 	size_t block_size;
 };
 
-enum { FIRST_SLOTS = 256, BLOCK_SIZE = 64 * 1024 };
+struct wanted {
+	const struct ss_intern *pool;
+	struct string string;
+};
+
+enum { BLOCK_SIZE = 64 * 1024 };
 
 struct ss_intern *ss_intern_new(void)
 {
-	struct ss_intern *pool = calloc(1, sizeof(*pool));
-
-	if (!pool)
-		return NULL;
-	pool->slots = calloc(FIRST_SLOTS, sizeof(*pool->slots));
-	pool->slot_count = FIRST_SLOTS;
-	if (!pool->slots) {
-		free(pool);
-		return NULL;
-	}
-	return pool;
+	return calloc(1, sizeof(struct ss_intern));
 }
 
 void ss_intern_free(struct ss_intern *pool)
@@ -47,37 +41,18 @@ void ss_intern_free(struct ss_intern *pool)
 	for (size_t i = 0; i < pool->blocks.count; i++)
 		free(pool->blocks.items[i]);
 	ss_vector_free(&pool->blocks);
-	free(pool->slots);
+	ss_vector_free(&pool->strings);
+	ss_hash_deinit(&pool->table);
 	free(pool);
 }
 
-static struct entry *find_slot(struct entry *slots, size_t slot_count, uint64_t hash,
-			       const char *text, size_t size)
+static bool is_same(const void *context, uint32_t index)
 {
-	for (size_t i = hash & (slot_count - 1);; i = (i + 1) & (slot_count - 1)) {
-		struct entry *e = &slots[i];
-		if (!e->text || (e->hash == hash && e->size == size &&
-				 memcmp(e->text, text, size) == 0))
-			return e;
-	}
-}
+	const struct wanted *wanted = context;
+	const struct string *string = &wanted->pool->strings.items[index];
 
-static bool grow(struct ss_intern *pool)
-{
-	size_t slot_count = pool->slot_count * 2;
-	struct entry *slots = calloc(slot_count, sizeof(*slots));
-
-	if (!slots)
-		return false;
-	for (size_t i = 0; i < pool->slot_count; i++) {
-		struct entry *e = &pool->slots[i];
-		if (e->text)
-			*find_slot(slots, slot_count, e->hash, e->text, e->size) = *e;
-	}
-	free(pool->slots);
-	pool->slots = slots;
-	pool->slot_count = slot_count;
-	return true;
+	return string->size == wanted->string.size &&
+	       memcmp(string->text, wanted->string.text, string->size) == 0;
 }
 
 static char *copy_text(struct ss_intern *pool, const char *text, size_t size)
@@ -103,21 +78,21 @@ static char *copy_text(struct ss_intern *pool, const char *text, size_t size)
 
 const char *ss_intern_bytes(struct ss_intern *pool, const char *text, size_t size)
 {
+	const struct wanted wanted = { pool, { text, size } };
 	uint64_t hash = XXH3_64bits(text, size);
-	struct entry *e = find_slot(pool->slots, pool->slot_count, hash, text, size);
+	uint32_t index = ss_hash_find(&pool->table, hash, is_same, &wanted);
 
-	if (e->text)
-		return e->text;
-	if (pool->used * 2 >= pool->slot_count) {
-		if (!grow(pool))
-			return NULL;
-		e = find_slot(pool->slots, pool->slot_count, hash, text, size);
-	}
+	if (index != SS_HASH_NONE)
+		return pool->strings.items[index].text;
+	if (!ss_hash_reserve(&pool->table) ||
+	    !ss_vector_reserve(&pool->strings, pool->strings.count + 1))
+		return NULL;
 	char *copy = copy_text(pool, text, size);
 	if (!copy)
 		return NULL;
-	*e = (struct entry){ .hash = hash, .text = copy, .size = size };
-	pool->used++;
+	struct string *string = ss_vector_push(&pool->strings);
+	*string = (struct string){ .text = copy, .size = size };
+	ss_hash_insert(&pool->table, hash, (uint32_t)pool->strings.count - 1);
 	return copy;
 }
 

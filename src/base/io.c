@@ -7,37 +7,15 @@
 
 #include "base/cleanup.h"
 
-enum { FIRST_CAPACITY = 4096 };
+enum { READ_MIN = 4096 };
 
-void ss_text_free(struct ss_text *text)
+int ss_io_read_all(int fd, size_t max, struct ss_buffer *text)
 {
-	free(text->bytes);
-	*text = (struct ss_text){};
-}
-
-static int reserve(struct ss_text *text, size_t capacity)
-{
-	if (capacity <= text->capacity)
-		return 0;
-	char *grown = realloc(text->bytes, capacity);
-	if (!grown)
-		return -ENOMEM;
-	text->bytes = grown;
-	text->capacity = capacity;
-	return 0;
-}
-
-int ss_io_read_all(int fd, size_t max, struct ss_text *text)
-{
-	text->size = 0;
+	ss_buffer_clear(text);
 	for (;;) {
-		if (text->size + 1 >= text->capacity) {
-			size_t wanted =
-				SS_MAX(text->capacity * 2, (size_t)FIRST_CAPACITY);
-			int error = reserve(text, wanted);
-			if (error)
-				return error;
-		}
+		size_t wanted = SS_MAX(text->size + 1, (size_t)READ_MIN - 1);
+		if (!ss_buffer_reserve(text, wanted))
+			return -ENOMEM;
 		ssize_t n = read(fd, text->bytes + text->size,
 				 text->capacity - text->size - 1);
 		int errnum = errno;
@@ -54,7 +32,7 @@ int ss_io_read_all(int fd, size_t max, struct ss_text *text)
 	}
 }
 
-int ss_io_read_path(int dirfd, const char *path, size_t max, struct ss_text *text)
+int ss_io_read_path(int dirfd, const char *path, size_t max, struct ss_buffer *text)
 {
 	_cleanup_close_ int fd = openat(dirfd, path, O_RDONLY | O_CLOEXEC | O_NOCTTY);
 	int errnum = errno;
@@ -62,17 +40,16 @@ int ss_io_read_path(int dirfd, const char *path, size_t max, struct ss_text *tex
 	return fd < 0 ? -errnum : ss_io_read_all(fd, max, text);
 }
 
-int ss_io_read_record(int dirfd, const char *path, size_t max, struct ss_text *text)
+int ss_io_read_record(int dirfd, const char *path, size_t max, struct ss_buffer *text)
 {
 	_cleanup_close_ int fd = openat(dirfd, path, O_RDONLY | O_CLOEXEC | O_NOCTTY);
 	int errnum = errno;
 
-	text->size = 0;
+	ss_buffer_clear(text);
 	if (fd < 0)
 		return -errnum;
-	int error = reserve(text, max + 1);
-	if (error)
-		return error;
+	if (!ss_buffer_reserve(text, max))
+		return -ENOMEM;
 	ssize_t n = read(fd, text->bytes, max);
 	errnum = errno;
 	if (n < 0)

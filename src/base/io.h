@@ -1,5 +1,5 @@
 /*
- * Checked input: whole reads, bounded in size, EINTR handled.
+ * Reads and writes that are complete, bounded in size, and restarted after EINTR.
  */
 #ifndef SS_BASE_IO_H
 #define SS_BASE_IO_H
@@ -8,36 +8,26 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-/* A growing text buffer that can be used again: bytes[size] is always '\0'. */
-struct ss_text {
-	char *bytes;
-	size_t size;
-	size_t capacity;
-};
+#include "base/buffer.h"
 
-void ss_text_free(struct ss_text *text);
+/* Replaces the content of text with the bytes of fd from its current position to its
+   end, at most max. 0, or a negative errno (-EFBIG: there are more). */
+int ss_io_read_all(int fd, size_t max, struct ss_buffer *text);
 
-/* Reads fd from its current position to its end into text (replacing what is in
-   it), max bytes at most. 0, or a negative errno (-EFBIG: there was more). */
-int ss_io_read_all(int fd, size_t max, struct ss_text *text);
-
-/* Opens path below dirfd (O_RDONLY), reads it whole as above and closes it. */
-int ss_io_read_path(int dirfd, const char *path, size_t max, struct ss_text *text);
+/* The same for the file at path below dirfd. */
+int ss_io_read_path(int dirfd, const char *path, size_t max, struct ss_buffer *text);
 
 /*
- * Opens path below dirfd and reads it with a single read() of up to max bytes: for
- * files of procfs that give all they have at once (one record, no sequence), where the
- * second read() that finds the end would cost as much as the first.
+ * The same with a single read(): for procfs files that return their whole content at
+ * once, where the second read(), which finds the end, would cost as much as the first.
  */
-int ss_io_read_record(int dirfd, const char *path, size_t max, struct ss_text *text);
+int ss_io_read_record(int dirfd, const char *path, size_t max, struct ss_buffer *text);
 
-/* pread() until size bytes are there, the end, or an error. Bytes read, or -errno if
-   there are none. */
+/* Repeats pread() up to size bytes, the end of the file or an error. The number of bytes
+   read, or a negative errno if an error came before the first one. */
 ssize_t ss_io_pread(int fd, void *bytes, size_t size, uint64_t offset);
 
-/* write() until all is written. 0 or a negative errno. */
+/* Repeats write() until everything is written. 0, or a negative errno. */
 int ss_io_write_all(int fd, const void *bytes, size_t size);
-
-#define _cleanup_text_ __attribute__((cleanup(ss_text_free)))
 
 #endif

@@ -13,7 +13,7 @@ bool ss_vector_reserve_bytes(void **items, size_t *capacity, size_t count,
 		if (__builtin_mul_overflow(wanted, 2, &wanted))
 			return false;
 	}
-	/* Checked here: a sanitizer ends the program where reallocarray() fails so. */
+	/* Checked here, because AddressSanitizer aborts if reallocarray() is given such a size. */
 	size_t size;
 	if (__builtin_mul_overflow(wanted, element_size, &size) || size > PTRDIFF_MAX)
 		return false;

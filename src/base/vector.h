@@ -1,11 +1,11 @@
 /*
- * A growing array of a fixed element type, as an embedded struct:
+ * A growing array of one element type, as an embedded struct:
  *
  *	SS_VECTOR(struct ss_map) maps = {};
  *	struct ss_map *m = ss_vector_push(&maps);   (zeroed, or NULL: no memory)
  *	ss_vector_free(&maps);
  *
- * items may move on push; pointers into it are valid until the next push.
+ * A push may move the items: pointers to them are valid until the next push.
  */
 #ifndef SS_BASE_VECTOR_H
 #define SS_BASE_VECTOR_H
@@ -21,7 +21,8 @@
 		size_t capacity;                                                         \
 	}
 
-/* Makes room for count elements in all. False without memory, nothing changed. */
+/* Makes room for a total of count elements. False without memory, with nothing
+   changed. */
 bool ss_vector_reserve_bytes(void **items, size_t *capacity, size_t count,
 			     size_t element_size);
 /* Appends a zeroed element and returns it, or NULL without memory. */

@@ -5,9 +5,9 @@
 #include <limits.h>
 #include <stdio.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "capture/observe.h"
 #include "capture/result.h"
 #include "target/denial.h"
@@ -16,10 +16,10 @@
 
 enum {
 	MAPS_TEXT_MAX = 1 << 30,
-	/* AUTO: turns of the freeze until what is watched stays still meanwhile. */
+	/* AUTO: maximum number of freezes until no watched thread has run meanwhile */
 	TURNS = 4,
-	/* Before the second turn, and twice as long before each later one. */
-	LOOK_NS = 5 * 1000 * 1000,
+	/* before the second freeze; doubles with each */
+	CHECK_NS = 5 * 1000 * 1000,
 };
 
 void ss_attempt_deinit(struct ss_attempt *a)
@@ -28,10 +28,12 @@ void ss_attempt_deinit(struct ss_attempt *a)
 	ss_arena_deinit(&a->arena);
 	ss_capture_free(a->capture);
 	ss_live_free(a->live);
-	ss_text_free(&a->maps);
-	ss_text_free(&a->maps_after);
+	ss_gather_free(a->gather);
+	ss_buffer_deinit(&a->maps);
+	ss_buffer_deinit(&a->maps_after);
 	close_cleanup(&a->maps_fd);
 	close_cleanup(&a->memory.mem_fd);
+	close_cleanup(&a->memory.pagemap_fd);
 }
 
 static int open_task_file(const struct ss_target *target, pid_t tid, const char *name)
@@ -42,7 +44,7 @@ static int open_task_file(const struct ss_target *target, pid_t tid, const char 
 	return openat(target->task_fd, path, O_RDONLY | O_CLOEXEC);
 }
 
-static struct ss_error *read_maps(struct ss_attempt *a, struct ss_text *text)
+static struct ss_error *read_maps(struct ss_attempt *a, struct ss_buffer *text)
 {
 	int error = lseek(a->maps_fd, 0, SEEK_SET) < 0 ? -errno : 0;
 
@@ -53,7 +55,8 @@ static struct ss_error *read_maps(struct ss_attempt *a, struct ss_text *text)
 		       NULL;
 }
 
-/* Of a process that has changed its root; "/" is that of its mount namespace. */
+/* The root directory, which chroot(2) may have changed; "/" is the root of the mount
+   namespace. */
 static void read_root(struct ss_capture *capture, const struct ss_target *target)
 {
 	char path[PATH_MAX];
@@ -72,11 +75,12 @@ static void read_freezer(struct ss_capture *capture, const struct ss_target *tar
 		capture->process.frozen = ss_intern_string(capture->strings, cgroup);
 }
 
-/* Opens what the freeze must not open, and reads the areas. The files are opened anew
-   for each attempt: they belong to the program that ran when they were opened. */
+/* Opens all files, which must not be done during the freeze, and reads the areas. Files
+   are reopened for each attempt: they belong to the program that ran when they were
+   opened. */
 static struct ss_error *prepare(struct ss_attempt *a)
 {
-	pid_t live = ss_target_follow_live(a->target);
+	pid_t live = ss_target_reopen_live(a->target);
 
 	if (live == 0)
 		return ss_error_new(SS_ERROR_NO_PROCESS, "process %d has ended",
@@ -90,21 +94,24 @@ static struct ss_error *prepare(struct ss_attempt *a)
 		return NULL;
 	a->memory.program = ss_target_program(a->target);
 	a->memory.mem_fd = open_task_file(a->target, live, "mem");
+	a->memory.pagemap_fd = open_task_file(a->target, live, "pagemap");
 	a->maps_fd = open_task_file(a->target, live, "maps");
 	int errnum = errno;
-	if (a->maps_fd < 0 && errnum == ENOENT) /* since it was found */
+	if (a->maps_fd < 0 && errnum == ENOENT) /* it ended after it was found */
 		errnum = ESRCH;
 	if (a->maps_fd < 0)
 		return errnum == EACCES || errnum == EPERM ?
 			       ss_denial_explain(a->target) :
 			       ss_error_new_errno(errnum, "process %d", a->target->pid);
-	ss_target_hold_root(a->target);
+	ss_target_open_root(a->target);
 	read_root(a->capture, a->target);
-	/* Later it may be that of another program. */
+	/* The process may execute another program later. */
 	a->capture->process.executable = ss_result_executable(a->capture, a->target);
 	struct ss_error *error = read_maps(a, &a->maps);
 	if (!error)
 		error = ss_regions_read(a->capture, &a->maps);
+	if (!error && a->options->plan)
+		error = ss_gather_new(a->options->plan, &a->gather);
 	if (error || a->options->mode != SS_MODE_LIVE)
 		return error;
 	a->live = ss_live_new(a->capture, &a->memory);
@@ -121,24 +128,28 @@ static bool is_sleeping_class(const struct ss_task *task)
 	return task->phase == SS_TASK_STOPPED && !task->runs;
 }
 
-/* LIVE copies, too: where libunwind-ptrace finds no way on, the copy may have one. */
+/* LIVE copies the stacks, too: the copy may be unwindable where libunwind-ptrace
+   fails. */
 static void copy_class(struct ss_attempt *a, ss_task_predicate *wanted)
 {
 	ss_arena_copy(&a->arena, a->capture, &a->tasks, &a->memory, a->options, wanted);
 	for (size_t i = 0; a->live && i < a->tasks.items.count; i++) {
 		struct ss_task *task = &a->tasks.items.items[i];
 		if (wanted(task))
-			ss_live_unwind(a->live, task, a->options->max_frames);
+			ss_live_unwind(a->live, task, a->options->max_frames,
+				       a->freeze.deadline_ns);
 	}
 }
 
-/* When running threads are read all stand still, sleepers only when these are read. */
-static void set_moments(struct ss_attempt *a)
+/* All threads are stopped while the stacks of running ones are copied. Then only
+   sleeping threads remain stopped. */
+static void set_rounds(struct ss_attempt *a)
 {
 	for (size_t i = 0; i < a->tasks.items.count; i++) {
 		struct ss_task *task = &a->tasks.items.items[i];
 		if (task->phase == SS_TASK_STOPPED)
-			task->lock.moment = 2 * a->freeze.rounds + (task->runs ? 1 : 2);
+			task->lock.freeze_round =
+				2 * a->freeze.rounds + (task->runs ? 1 : 2);
 	}
 }
 
@@ -151,7 +162,55 @@ static size_t count_phase(const struct ss_attempt *a, enum ss_task_phase phase)
 	return count;
 }
 
-/* The locks of watched threads are read while sleepers stand still, as are theirs. */
+struct gather_source {
+	struct ss_gather_source source; /* must be first: callbacks cast it back */
+	const struct ss_attempt *attempt;
+};
+
+static void read_for_gather(const struct ss_gather_source *source,
+			    struct ss_piece *pieces, size_t count)
+{
+	const struct gather_source *self = (const struct gather_source *)source;
+
+	ss_process_memory_read_present(&self->attempt->memory, pieces, count);
+}
+
+/* Of a thread that was not stopped, only pc and sp are known. */
+static bool find_base(const struct ss_gather_source *source, size_t thread,
+		      const struct ss_gather_step *step, uint64_t *ret)
+{
+	const struct gather_source *self = (const struct gather_source *)source;
+	const struct ss_task *task = &self->attempt->tasks.items.items[thread];
+	struct ss_regs regs = {};
+
+	if (task->phase == SS_TASK_STOPPED)
+		ss_arch_host.attach->regs(&task->kernel, &regs);
+	else if (task->watched)
+		ss_arch_regs_blocked(&ss_arch_host, task->call.pc, task->call.sp, NULL,
+				     &regs);
+	if (step->base == SS_GATHER_REGISTER)
+		return ss_regs_get(&regs, step->parent, ret);
+	if (task->phase != SS_TASK_STOPPED)
+		return false;
+	*ret = ss_arch_host.attach->thread_pointer(&task->kernel);
+	return true;
+}
+
+/* Executes the gather plan while all threads are stopped. */
+static void gather(struct ss_attempt *a)
+{
+	const struct gather_source source = {
+		.source = { .read = read_for_gather,
+			    .find_base = find_base,
+			    .thread_count = a->tasks.items.count },
+		.attempt = a,
+	};
+
+	if (a->gather)
+		ss_gather_run(a->gather, &source.source);
+}
+
+/* The lock words of watched threads are read while sleeping threads are stopped. */
 static void copy_sleeping(struct ss_attempt *a)
 {
 	copy_class(a, is_sleeping_class);
@@ -161,16 +220,20 @@ static void copy_sleeping(struct ss_attempt *a)
 
 static void freeze_and_copy(struct ss_attempt *a)
 {
-	if (count_phase(a, SS_TASK_SEIZED) == 0) { /* all are watched */
+	ss_freeze_seize_filtered(&a->freeze);
+	if (count_phase(a, SS_TASK_SEIZED) == 0) { /* all threads are watched */
 		copy_sleeping(a);
+		gather(a);
 		return;
 	}
 	ss_placement_enter(&a->placement, &a->tasks, a->target);
 	ss_freeze_stop(&a->freeze);
 	if (a->maps_in_freeze)
-		ss_error_free(read_maps(a, &a->maps)); /* the check after tells */
+		ss_error_free(read_maps(a, &a->maps)); /* the later check notices */
+	if (a->freeze.rounds == 0)
+		gather(a);
 	do {
-		set_moments(a);
+		set_rounds(a);
 		copy_class(a, is_running_class);
 		ss_freeze_release(&a->freeze, true);
 		copy_sleeping(a);
@@ -180,8 +243,8 @@ static void freeze_and_copy(struct ss_attempt *a)
 	ss_placement_leave();
 }
 
-/* All will be copied anew. */
-static void forget_copies(struct ss_attempt *a)
+/* Everything will be copied again. */
+static void drop_copies(struct ss_attempt *a)
 {
 	for (size_t i = 0; i < a->tasks.items.count; i++) {
 		struct ss_task *task = &a->tasks.items.items[i];
@@ -192,29 +255,27 @@ static void forget_copies(struct ss_attempt *a)
 	a->arena.used = 0;
 }
 
-/* What runs every few milliseconds would move in each turn: it is found first, without
-   stopping anything. */
-static void find_lively(struct ss_attempt *a, int turn)
+/* Threads that run every few milliseconds would run during each freeze. Find them
+   first, without stopping any thread. */
+static void find_active(struct ss_attempt *a, int turn)
 {
-	struct timespec ts = { .tv_nsec = (long)LOOK_NS << (turn - 1) };
-
-	(void)clock_nanosleep(CLOCK_MONOTONIC, 0, &ts, NULL); /* or less */
+	ss_sleep_ns((uint64_t)CHECK_NS << (turn - 1));
 	(void)ss_observe_check(a->target, &a->tasks);
 }
 
 /*
- * Stops what is not watched, and copies all. A watched thread that has run meanwhile is
- * stopped in the next turn, together with all that were stopped before, so that in the
- * end all were seen at one moment. After some turns the rest is stopped for itself.
+ * Stops the threads that are not watched, and copies all. A watched thread that ran
+ * meanwhile is stopped in the next freeze, together with all threads stopped before, so
+ * that the result is atomic. After some freezes, the remaining threads are stopped alone.
  */
-static void take_turns(struct ss_attempt *a)
+static void freeze_until_steady(struct ss_attempt *a)
 {
 	freeze_and_copy(a);
 	for (int turn = 1; ss_observe_check(a->target, &a->tasks) > 0; turn++) {
 		bool all = turn < TURNS && a->options->mode == SS_MODE_AUTO;
 		if (all) {
-			find_lively(a, turn);
-			forget_copies(a);
+			find_active(a, turn);
+			drop_copies(a);
 		}
 		ss_freeze_seize_again(&a->freeze, all);
 		freeze_and_copy(a);
@@ -228,7 +289,7 @@ static bool is_readable(const struct ss_task *task)
 	return task->phase == SS_TASK_RELEASED || task->partial;
 }
 
-/* Why not one thread could be read, if it was refused. NULL: that is not the case. */
+/* The error if access was denied and no thread could be read; NULL otherwise. */
 static struct ss_error *explain_refusal(const struct ss_attempt *a)
 {
 	const struct ss_task *refused = NULL;
@@ -248,11 +309,11 @@ static struct ss_error *explain_refusal(const struct ss_attempt *a)
 	return ss_denial_explain(a->target);
 }
 
-/* Whether the process goes on, with another program if its memory is gone. To look for
-   its new memory would not do: the next exec may be under way. */
-static bool goes_on(const struct ss_attempt *a)
+/* Whether the process is still alive. If its memory is gone, it runs another program.
+   Its new memory cannot be checked instead: another exec may be in progress. */
+static bool is_still_running(const struct ss_attempt *a)
 {
-	_cleanup_text_ struct ss_text text = {};
+	_cleanup_buffer_ struct ss_buffer text = {};
 	struct ss_stat stat;
 	pid_t live = ss_target_find_live(a->target);
 
@@ -260,22 +321,23 @@ static bool goes_on(const struct ss_attempt *a)
 	       !stat.exiting;
 }
 
-/* Areas and modules as they were at the freeze. *again: that cannot be told. */
-static struct ss_error *settle_maps(struct ss_attempt *a, bool *again)
+/* Sets areas and modules as they were at the freeze. Sets *again if that is unknown. */
+static struct ss_error *finish_maps(struct ss_attempt *a, bool *again)
 {
 	struct ss_error *error = read_maps(a, &a->maps_after);
 
-	/* If it goes while maps is read page by page, the text ends early without a sign.
-	 */
-	if (error || !ss_memory_is_mapped(&a->memory, a->target, a->maps_fd)) {
+	/* If the memory vanishes while maps is read, the text is truncated without an
+	   error. */
+	if (error || !ss_process_memory_is_mapped(&a->memory, a->target, a->maps_fd)) {
 		ss_error_free(error);
-		/* Its memory is gone. If it has ended, what was before holds; if it
-		   runs another program, nobody knows which one was stopped. */
-		*again = goes_on(a);
+		/* The memory is gone. If the process has ended, the earlier maps are
+		   valid. If it has executed another program, it is unknown which
+		   program was stopped. */
+		*again = is_still_running(a);
 		return NULL;
 	}
 	*again = !a->maps_in_freeze && ss_regions_conflict(&a->maps, &a->maps_after);
-	const struct ss_text *maps = a->maps_in_freeze ? &a->maps : &a->maps_after;
+	const struct ss_buffer *maps = a->maps_in_freeze ? &a->maps : &a->maps_after;
 	ss_regions_clear(a->capture);
 	return ss_regions_read(a->capture, maps);
 }
@@ -287,18 +349,17 @@ static struct ss_error *stop_and_copy(struct ss_attempt *a)
 		ss_arena_prepare(&a->arena, a->capture, &a->tasks, a->options);
 	if (error)
 		return error;
-	take_turns(a);
-	return a->freeze.foreign ?
-		       ss_error_new(SS_ERROR_UNSUPPORTED,
-				    "process %d runs 32-bit code, which this stacksnap "
-				    "does not read",
-				    a->target->pid) :
-		       NULL;
+	freeze_until_steady(a);
+	return a->freeze.is_32bit ? ss_error_new(SS_ERROR_UNSUPPORTED,
+						 "process %d runs 32-bit code, which "
+						 "stacksnap does not support",
+						 a->target->pid) :
+				    NULL;
 }
 
-static struct ss_error *look_only(struct ss_attempt *a)
+static struct ss_error *observe_only(struct ss_attempt *a)
 {
-	_cleanup_text_ struct ss_text text = {};
+	_cleanup_buffer_ struct ss_buffer text = {};
 
 	if (!ss_tasks_reserve(&a->tasks, ss_tasks_count_now(a->target) * 2 + 64))
 		return ss_error_no_memory();
@@ -313,25 +374,24 @@ static struct ss_error *look_only(struct ss_attempt *a)
 	if (error)
 		return error;
 	copy_sleeping(a);
-	(void)ss_observe_check(a->target, &a->tasks); /* each that moved is observed */
+	gather(a);
+	(void)ss_observe_check(a->target,
+			       &a->tasks); /* threads that ran are observed below */
 	return NULL;
 }
 
 struct ss_error *ss_attempt_make(struct ss_attempt *a, bool *again)
 {
-	struct timespec ts;
 	struct ss_error *error = prepare(a);
 
 	if (error)
 		return error;
-	(void)clock_gettime(CLOCK_REALTIME, &ts); /* cannot fail: the clock exists */
-	a->capture->process.time_ns =
-		(uint64_t)ts.tv_sec * 1000000000u + (uint64_t)ts.tv_nsec;
+	a->capture->process.time_ns = ss_clock_ns(CLOCK_REALTIME);
 	a->freeze = (struct ss_freeze){ .target = a->target,
 					.options = a->options,
 					.tasks = &a->tasks };
 	ss_observe_tracer(a->target, a->memory.tid, &a->tasks);
-	error = a->options->mode == SS_MODE_NO_STOP ? look_only(a) : stop_and_copy(a);
+	error = a->options->mode == SS_MODE_NO_STOP ? observe_only(a) : stop_and_copy(a);
 	if (error)
 		return error;
 	ss_observe_tasks(&a->arena, a->capture, a->target, &a->tasks, &a->memory,
@@ -339,9 +399,11 @@ struct ss_error *ss_attempt_make(struct ss_attempt *a, bool *again)
 	ss_observe_kernel(a->capture, a->target, &a->tasks);
 	error = explain_refusal(a);
 	if (!error && !a->target->listing)
-		error = settle_maps(a, again);
+		error = finish_maps(a, again);
 	if (error || *again)
 		return error;
-	return ss_result_fill(a->capture, a->target, &a->tasks, &a->freeze, a->options,
-			      &a->arena);
+	error = ss_result_fill(a->capture, a->target, &a->tasks, &a->freeze, a->options,
+			       &a->arena);
+	return error || !a->gather ? error :
+				     ss_gather_give(a->gather, &a->capture->gathered);
 }

@@ -1,7 +1,7 @@
 /*
- * One attempt to capture a target: opening what is needed, the freeze, the copies, and
- * whether its areas and modules were the same before and after. To be made in a thread of
- * its own, see capture.c.
+ * One attempt to capture a target: open files, freeze, copy, and check that areas and
+ * modules were the same before and after the freeze. Runs in a thread of its own, see
+ * capture.c.
  */
 #ifndef SS_CAPTURE_ATTEMPT_H
 #define SS_CAPTURE_ATTEMPT_H
@@ -10,8 +10,9 @@
 #include "capture/live.h"
 #include "capture/placement.h"
 #include "capture/stacks.h"
+#include "model/gather.h"
 
-/* All that one attempt needs. */
+/* State of one attempt. */
 struct ss_attempt {
 	struct ss_target *target;
 	const struct ss_capture_options *options;
@@ -20,16 +21,17 @@ struct ss_attempt {
 	struct ss_arena arena;
 	struct ss_freeze freeze;
 	struct ss_placement placement;
-	struct ss_memory memory;
+	struct ss_process_memory memory;
 	struct ss_live *live;
-	struct ss_text maps;
-	struct ss_text maps_after;
+	struct ss_gather *gather; /* of options->plan, or NULL */
+	struct ss_buffer maps;
+	struct ss_buffer maps_after;
 	int maps_fd;
 	bool maps_in_freeze;
 };
 
-/* Captures once; the capture is then in a->capture, unless *again says that another
-   attempt has to be made. Errors: those of ss_capture_take(). */
+/* Captures once. On success a->capture is the capture, unless *again is set: then another
+   attempt is needed. Errors: those of ss_capture_take(). */
 struct ss_error *ss_attempt_make(struct ss_attempt *a, bool *again);
 void ss_attempt_deinit(struct ss_attempt *a);
 

@@ -16,7 +16,8 @@ enum {
 	TIMEOUT_MS = 1000,
 	STACK_MAX = 256 * 1024,
 	TOTAL_MAX = 256 << 20,
-	/* Attempts while modules come and go; the last one reads maps in the freeze. */
+	/* attempts if modules are loaded or unloaded meanwhile; the last one reads maps
+	   during the freeze */
 	ATTEMPTS = 4,
 	CAPTURE_THREAD_STACK = 1 << 20,
 };
@@ -38,8 +39,9 @@ static void *capture_thread(void *data)
 }
 
 /*
- * Makes an attempt in a thread of its own: ptrace binds to a thread, and at its end,
- * however it comes, the kernel releases all that it holds, also what had not stopped.
+ * Makes an attempt in a thread of its own: ptrace is bound to a thread, and when that
+ * thread ends for any reason, the kernel releases all tracees, even those that have not
+ * stopped.
  */
 static struct ss_error *run_attempt(struct ss_attempt *attempt, bool *again)
 {
@@ -52,11 +54,11 @@ static struct ss_error *run_attempt(struct ss_attempt *attempt, bool *again)
 
 	if (errnum)
 		return ss_error_new_errno(errnum, "starting the capture thread");
-	/* Cannot fail: the size is above the minimum and a multiple of a page. */
+	/* Cannot fail: the size is valid. */
 	(void)pthread_attr_setstacksize(&attr, CAPTURE_THREAD_STACK);
-	/* Signals are for the program's own threads. SIGCHLD, which tells of stops, is
-	   for the new one: this one waits for it with all of them blocked as well. None
-	   of these calls can fail. */
+	/* The program's own threads handle signals. The new thread receives SIGCHLD,
+	   which reports stops; this thread blocks all signals while it waits. None of
+	   these calls can fail. */
 	(void)sigfillset(&all);
 	(void)pthread_sigmask(SIG_SETMASK, &all, &before);
 	ss_placement_prepare(&attempt->placement);
@@ -78,14 +80,14 @@ static void open_perf_map(struct ss_capture *capture, const struct ss_attempt *a
 {
 	ss_perfmap_open(capture, a->target);
 	if (capture->perf_map &&
-	    !ss_memory_is_mapped(&a->memory, a->target, a->maps_fd)) {
-		ss_module_unref(capture->perf_map); /* another program's, maybe */
+	    !ss_process_memory_is_mapped(&a->memory, a->target, a->maps_fd)) {
+		ss_module_unref(capture->perf_map); /* may belong to another program */
 		capture->perf_map = NULL;
 	}
 }
 
-/* Takes over what was captured, as a capture of its own or into one that is completed,
-   and opens the modules that it refers to. */
+/* Returns the result, as a new capture or merged into the one to complete, and opens
+   the modules that it refers to. */
 static struct ss_capture *settle(struct ss_attempt *a, struct ss_capture *completed)
 {
 	struct ss_capture *captured = take_ptr(a->capture);
@@ -95,7 +97,7 @@ static struct ss_capture *settle(struct ss_attempt *a, struct ss_capture *comple
 	} else {
 		completed = captured;
 		if (!a->options->no_waits)
-			ss_objects_look(completed, a->target, &a->memory);
+			ss_objects_collect(completed, a->target, &a->memory);
 	}
 	ss_files_open(completed, a->target, &a->memory, a->maps_fd);
 	if (completed && !completed->perf_map)
@@ -112,7 +114,7 @@ static struct ss_error *run_attempts(struct ss_target *target,
 		__attribute__((cleanup(ss_attempt_deinit))) struct ss_attempt a = {
 			.target = target,
 			.options = options,
-			.memory.mem_fd = -1,
+			.memory = { .mem_fd = -1, .pagemap_fd = -1 },
 			.maps_fd = -1,
 			.maps_in_freeze = i == ATTEMPTS - 1,
 		};
@@ -126,7 +128,7 @@ static struct ss_error *run_attempts(struct ss_target *target,
 		return NULL;
 	}
 	return ss_error_new(SS_ERROR_CHANGED,
-			    "process %d began another program each time it was looked at",
+			    "process %d executed another program during every attempt",
 			    target->pid);
 }
 
@@ -136,7 +138,7 @@ static struct ss_error *set_defaults(struct ss_capture_options *options)
 		return ss_error_new(SS_ERROR_INVALID, "there is no mode %d",
 				    (int)options->mode);
 	if (options->mode == SS_MODE_DEFAULT)
-		options->mode = SS_MODE_STOP;
+		options->mode = SS_MODE_AUTO;
 	if (options->timeout_ms == 0)
 		options->timeout_ms = TIMEOUT_MS;
 	if (options->max_stack == 0)
@@ -174,7 +176,9 @@ struct ss_error *ss_capture_complete(struct ss_capture *capture, struct ss_targe
 				     const pid_t *tids, size_t count)
 {
 	_cleanup_free_ pid_t *sorted = calloc(count + 1, sizeof(*sorted));
-	struct ss_wanted wanted = { .capture = capture, .tids = sorted, .count = count };
+	struct ss_complete_filter filter = { .capture = capture,
+					     .tids = sorted,
+					     .count = count };
 	struct ss_capture_options o;
 
 	if (!sorted)
@@ -187,7 +191,8 @@ struct ss_error *ss_capture_complete(struct ss_capture *capture, struct ss_targe
 	memcpy(sorted, tids, count * sizeof(*sorted));
 	qsort(sorted, count, sizeof(*sorted), ss_complete_compare_tids);
 	o.mode = SS_MODE_STOP;
-	o.filter = ss_complete_wants;
-	o.filter_data = &wanted;
+	o.filter = ss_complete_accepts;
+	o.filter_data = &filter;
+	o.plan = NULL;
 	return run_attempts(target, &o, capture, &capture);
 }

@@ -4,6 +4,8 @@
 #include <string.h>
 #include <sys/mman.h>
 
+#include "base/search.h"
+
 int ss_complete_compare_tids(const void *a, const void *b)
 {
 	pid_t x = *(const pid_t *)a;
@@ -12,62 +14,58 @@ int ss_complete_compare_tids(const void *a, const void *b)
 	return (x > y) - (x < y);
 }
 
-/* Threads of a capture are in the order of their ids. */
-static int compare_thread(const void *key, const void *item)
+/* The index of a thread, or the number of threads. Captures sort threads by tid. */
+static size_t find_thread(const struct ss_capture *capture, pid_t tid)
 {
-	const struct ss_capture_thread *thread = item;
+	size_t count = capture->threads.count;
+	size_t at = ss_lower_bound(count, i, capture->threads.items[i].tid < tid);
 
-	return ss_complete_compare_tids(key, &thread->tid);
+	return at < count && capture->threads.items[at].tid == tid ? at : count;
 }
 
-static struct ss_capture_thread *find_thread(const struct ss_capture *capture, pid_t tid)
+bool ss_complete_accepts(void *data, pid_t tid, const char *name, char state)
 {
-	return capture->threads.count ?
-		       bsearch(&tid, capture->threads.items, capture->threads.count,
-			       sizeof(*capture->threads.items), compare_thread) :
-		       NULL;
-}
-
-bool ss_complete_wants(void *data, pid_t tid, const char *name, char state)
-{
-	const struct ss_wanted *wanted = data;
+	const struct ss_complete_filter *filter = data;
 
 	(void)name;
 	(void)state;
-	if (!bsearch(&tid, wanted->tids, wanted->count, sizeof(tid),
+	if (!bsearch(&tid, filter->tids, filter->count, sizeof(tid),
 		     ss_complete_compare_tids))
 		return false;
-	const struct ss_capture_thread *thread = find_thread(wanted->capture, tid);
-	return thread && thread->stopped_ns == 0;
+	size_t at = find_thread(filter->capture, tid);
+	return at < filter->capture->threads.count &&
+	       filter->capture->threads.items[at].stopped_ns == 0;
 }
 
-/* The bytes of a stack from its pointer on. */
-static size_t live_part(const struct ss_capture_thread *thread, const uint8_t **ret)
+/* The bytes of a stack above its stack pointer. */
+static size_t used_part(const struct ss_capture_thread *thread, const uint8_t **ret)
 {
 	const struct ss_stack_copy *copy = &thread->stacks[0];
-	uint64_t below = ss_regs_sp(&thread->regs) - copy->address;
+	uint64_t below = ss_regs_sp(&ss_arch_host, &thread->regs) - copy->address;
 
 	*ret = copy->bytes + below;
 	return below < copy->size ? copy->size - below : 0;
 }
 
-/* Whether a thread stands where it stood: it has not moved since, or it has come back to
-   the very same frames. */
-static bool stands_still(const struct ss_capture_thread *then,
+/* Whether the stack of a thread is unchanged: the thread has not run since, or has
+   returned to the same frames. */
+static bool is_unchanged(const struct ss_capture_thread *then,
 			 const struct ss_capture_thread *now)
 {
 	const uint8_t *old = NULL;
 	const uint8_t *new = NULL;
 
-	if (ss_regs_pc(&then->regs) != ss_regs_pc(&now->regs) ||
-	    ss_regs_sp(&then->regs) != ss_regs_sp(&now->regs))
+	if (ss_regs_pc(&ss_arch_host, &then->regs) !=
+		    ss_regs_pc(&ss_arch_host, &now->regs) ||
+	    ss_regs_sp(&ss_arch_host, &then->regs) !=
+		    ss_regs_sp(&ss_arch_host, &now->regs))
 		return false;
-	size_t size = SS_MIN(live_part(then, &old), live_part(now, &new));
+	size_t size = SS_MIN(used_part(then, &old), used_part(now, &new));
 	return size > 0 && memcmp(old, new, size) == 0;
 }
 
-/* Whether all code lies where it lay: else addresses of the later capture would mean
-   something else in the earlier one. */
+/* Whether all code is mapped at the same addresses: otherwise addresses of the later
+   capture would be ambiguous in the earlier one. */
 static bool same_code(const struct ss_capture *then, const struct ss_capture *now)
 {
 	for (size_t i = 0; i < now->areas.count; i++) {
@@ -87,7 +85,7 @@ static void take_stack(struct ss_capture_thread *thread,
 {
 	memcpy(thread->stacks, now->stacks, sizeof(thread->stacks));
 	thread->lock = now->lock;
-	thread->lock.moment = 0; /* nobody stood still with it */
+	thread->lock.freeze_round = 0; /* stopped alone */
 	thread->syscall = now->syscall;
 	thread->state = now->state;
 	thread->end = now->end;
@@ -99,7 +97,7 @@ static void take_registers(struct ss_capture_thread *thread,
 {
 	thread->regs = now->regs;
 	thread->thread_pointer = now->thread_pointer;
-	thread->newborn = now->newborn;
+	thread->not_started = now->not_started;
 	thread->stopped_ns = now->stopped_ns;
 	thread->reason = NULL;
 }
@@ -118,10 +116,15 @@ void ss_complete_merge(struct ss_capture *capture, struct ss_capture *more)
 
 	for (size_t i = 0; i < more->threads.count; i++) {
 		const struct ss_capture_thread *now = &more->threads.items[i];
-		struct ss_capture_thread *thread = find_thread(capture, now->tid);
-		if (!thread || now->stopped_ns == 0 || now->regs.valid == 0)
+		size_t at = find_thread(capture, now->tid);
+		if (at == capture->threads.count)
 			continue;
-		bool still = stands_still(thread, now);
+		struct ss_capture_thread *thread = &capture->threads.items[at];
+		/* It must not be stopped: unwind it without those registers. */
+		thread->fragile = thread->fragile || now->fragile;
+		if (now->stopped_ns == 0 || now->regs.valid == 0)
+			continue;
+		bool still = is_unchanged(thread, now);
 		if (!still && !comparable)
 			continue;
 		if (!still) {
@@ -131,6 +134,6 @@ void ss_complete_merge(struct ss_capture *capture, struct ss_capture *more)
 		take_registers(thread, now);
 	}
 	add_up(&capture->process, &more->process);
-	more->complement = capture->complement; /* some stacks lie in its arena */
+	more->complement = capture->complement; /* its arena holds some of the stacks */
 	capture->complement = more;
 }

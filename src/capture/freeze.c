@@ -1,31 +1,99 @@
+#include "base/clock.h"
 #include "capture/stop.h"
-
-#include <time.h>
 
 enum {
 	SEIZE_PASSES = 16,
 	APPEAR_PASSES = 8,
-	TOGETHER = 32, /* threads that are all interrupted before any is waited for */
-	/* Of sleepers that wake up on a running thread's CPU; measured. */
+	TOGETHER = 32, /* interrupt up to this many threads before waiting for any */
+	/* for sleeping threads that wake up on the CPU of a running thread (measured) */
 	STOPS_AT_ONCE = 16,
 	RELEASES_AT_ONCE = 32,
 	NAP_NS = 20 * 1000,
-	/* Only what waits longer than this is looked at more closely. */
+	/* after this, late threads are examined */
 	LATE_NS = 2 * 1000 * 1000,
 	LATE_STEP_NS = 5 * 1000 * 1000,
 	/*
-	 * How long threads that have stopped are held for those that have not: on a
-	 * machine with more to run than CPUs, a runnable thread may have to wait for
-	 * its turn before it can stop.
+	 * How long threads that have stopped wait for those that have not: with more
+	 * runnable threads than CPUs, a thread may have to wait for a CPU before it can
+	 * stop.
 	 */
 	ROUND_NS = 20 * 1000 * 1000,
+	/*
+	 * After the deadline: if the kernel released a thread with a seccomp filter that
+	 * has not stopped yet, it would make it call restart_syscall(2).
+	 */
+	FILTERED_NS = 1000 * 1000 * 1000,
 };
+
+/* CoreDumping is the same in the status of every thread. */
+static bool is_dumping_core(const struct ss_target *target, struct ss_buffer *text)
+{
+	struct ss_status status;
+	pid_t live = ss_target_find_live(target);
+
+	return live && ss_target_read_status(target, live, text, &status) &&
+	       status.dumping_core;
+}
+
+/* Any interrupt ends the dump that a thread is writing (dump_interrupted() in
+   fs/coredump.c). */
+static bool find_core_dump(struct ss_freeze *freeze, struct ss_buffer *text)
+{
+	freeze->tasks->dumping_core = is_dumping_core(freeze->target, text);
+	return freeze->tasks->dumping_core;
+}
+
+/* Attached is not yet interrupted: what stays attached is released at the end of this
+   thread. */
+static bool withdraw_from_core_dump(struct ss_freeze *freeze)
+{
+	_cleanup_buffer_ struct ss_buffer text = {};
+
+	if (!find_core_dump(freeze, &text))
+		return false;
+	for (size_t i = 0; i < freeze->tasks->items.count; i++) {
+		struct ss_task *task = &freeze->tasks->items.items[i];
+		if (task->phase == SS_TASK_SEIZED)
+			task->phase = SS_TASK_SEEN;
+	}
+	return true;
+}
+
+static void seize_unless_untouchable(struct ss_freeze *freeze, struct ss_task *task,
+				     struct ss_buffer *text)
+{
+	ss_task_read_filter(task, freeze->target, text);
+	/* It has transferred another part, or was stopped before, and usually waits in
+	   the same call again. */
+	if (task->fragile || task->filter == SS_FILTER_PRESENT) {
+		task->phase = SS_TASK_SEEN;
+		task->call.kind = SS_SYSCALL_RUNNING;
+		ss_task_read(task, freeze->target, freeze->options, text);
+		if (task->phase != SS_TASK_SEEN || task->watched ||
+		    ss_task_is_untouchable(task))
+			return;
+	}
+	ss_stop_seize(task);
+}
+
+void ss_freeze_seize_filtered(struct ss_freeze *freeze)
+{
+	_cleanup_buffer_ struct ss_buffer text = {};
+
+	for (size_t i = 0; i < freeze->tasks->items.count; i++) {
+		struct ss_task *task = &freeze->tasks->items.items[i];
+		if (task->phase == SS_TASK_SEEN && !task->watched &&
+		    task->filter == SS_FILTER_PRESENT && !freeze->tasks->dumping_core)
+			seize_unless_untouchable(freeze, task, &text);
+	}
+}
 
 void ss_freeze_seize(struct ss_freeze *freeze)
 {
 	struct ss_task_list *tasks = freeze->tasks;
-	_cleanup_text_ struct ss_text text = {};
+	_cleanup_buffer_ struct ss_buffer text = {};
 	size_t done = 0;
+	bool dumping = find_core_dump(freeze, &text);
 
 	for (int pass = 0; pass < SEIZE_PASSES; pass++) {
 		size_t wanted = ss_tasks_count_now(freeze->target);
@@ -36,7 +104,11 @@ void ss_freeze_seize(struct ss_freeze *freeze)
 		for (; done < tasks->items.count; done++) {
 			struct ss_task *task = &tasks->items.items[done];
 			ss_task_read(task, freeze->target, freeze->options, &text);
-			if (task->phase == SS_TASK_SEEN && !task->watched)
+			if (task->phase != SS_TASK_SEEN || task->watched || dumping)
+				continue;
+			/* Not known yet of a thread that woke up while it was read. */
+			ss_task_read_filter(task, freeze->target, &text);
+			if (task->filter != SS_FILTER_PRESENT)
 				ss_stop_seize(task);
 		}
 	}
@@ -44,28 +116,29 @@ void ss_freeze_seize(struct ss_freeze *freeze)
 
 void ss_freeze_seize_again(struct ss_freeze *freeze, bool all)
 {
-	_cleanup_text_ struct ss_text text = {};
+	_cleanup_buffer_ struct ss_buffer text = {};
 
-	for (size_t i = 0; i < freeze->tasks->items.count; i++) {
+	bool dumping = find_core_dump(freeze, &text);
+
+	for (size_t i = 0; i < freeze->tasks->items.count && !dumping; i++) {
 		struct ss_task *task = &freeze->tasks->items.items[i];
-		/* It has moved a part more, and mostly waits in the same call again. */
-		if (task->phase == SS_TASK_SEEN && task->fragile && !task->watched)
-			ss_task_read(task, freeze->target, freeze->options, &text);
 		if ((all && task->phase == SS_TASK_RELEASED) ||
 		    (task->phase == SS_TASK_SEEN && !task->watched))
-			ss_stop_seize(task);
+			seize_unless_untouchable(freeze, task, &text);
 	}
 	freeze->rounds = all ? 0 : freeze->rounds + 1;
 }
 
-/* Takes in what has stopped of a class. How many have not, and are waited for. */
+/* Polls the threads of a class. Returns how many are still expected to stop. */
 static size_t poll_class(struct ss_freeze *freeze, bool runs)
 {
 	size_t late = 0;
 
 	for (size_t i = 0; i < freeze->tasks->items.count; i++) {
 		struct ss_task *task = &freeze->tasks->items.items[i];
-		if (task->phase != SS_TASK_INTERRUPTED || task->runs != runs)
+		/* Not attached: released already, in an earlier turn, because it was late. */
+		if (task->phase != SS_TASK_INTERRUPTED || task->runs != runs ||
+		    !task->attached)
 			continue;
 		ss_stop_poll(freeze, task);
 		late += task->phase == SS_TASK_INTERRUPTED && !task->slow;
@@ -78,27 +151,28 @@ static size_t poll_all(struct ss_freeze *freeze)
 	return poll_class(freeze, true) + poll_class(freeze, false);
 }
 
-/* Waits until all of a class have stopped, but for those that will not. */
+/* Waits until all threads of a class that can stop have stopped. */
 static void wait_class(struct ss_freeze *freeze, bool runs)
 {
-	uint64_t look_ns = ss_freeze_now() + LATE_NS;
+	uint64_t look_ns = ss_now_ns() + LATE_NS;
 	size_t late;
 
 	while ((late = poll_class(freeze, runs)) > 0) {
-		uint64_t now = ss_freeze_now();
+		uint64_t now = ss_now_ns();
 		if (now >= freeze->round_ns)
 			return;
-		/* Few only: looking at many takes longer than they need to stop. */
+		/* Only if few are late: examining many takes longer than waiting for
+		   them. */
 		if (late <= SS_STOP_FEW && now >= look_ns) {
-			ss_stop_look_at_late(freeze);
-			look_ns = ss_freeze_now() + LATE_STEP_NS;
+			ss_stop_check_late(freeze);
+			look_ns = ss_now_ns() + LATE_STEP_NS;
 		}
 		ss_stop_wait(freeze, late, freeze->round_ns);
 	}
 }
 
-/* Sleepers that wake up where a thread of the target runs hold it up: only some at a
-   time, so that it gets to run in between. */
+/* Sleeping threads that wake up on the CPU of a running thread delay it. Stop only some
+   at a time, so that it runs in between. */
 static void interrupt_class(struct ss_freeze *freeze, bool runs)
 {
 	unsigned disturbing = 0;
@@ -123,20 +197,31 @@ static size_t count_alive(const struct ss_task_list *tasks)
 	return alive;
 }
 
-/* Threads that were made between the last listing and the stop. */
-static void stop_newcomers(struct ss_freeze *freeze)
+static enum ss_task_filter find_filter(const struct ss_task_list *tasks)
+{
+	for (size_t i = 0; i < tasks->items.count; i++)
+		if (tasks->items.items[i].filter == SS_FILTER_PRESENT)
+			return SS_FILTER_PRESENT;
+	return SS_FILTER_UNKNOWN;
+}
+
+/* Threads that were created between the last listing and the stop. */
+static void stop_new_threads(struct ss_freeze *freeze)
 {
 	struct ss_task_list *tasks = freeze->tasks;
+	enum ss_task_filter filter = find_filter(tasks);
 
 	for (int pass = 0; pass < APPEAR_PASSES; pass++) {
 		if (ss_tasks_count_now(freeze->target) <= count_alive(tasks) ||
-		    ss_freeze_now() >= freeze->round_ns)
+		    ss_now_ns() >= freeze->round_ns)
 			return;
 		size_t first = tasks->items.count;
 		if (ss_tasks_scan(tasks, freeze->target) == 0)
 			return;
 		for (size_t i = first; i < tasks->items.count; i++) {
 			tasks->items.items[i].runs = true;
+			/* Filters are inherited; files cannot be opened now. */
+			tasks->items.items[i].filter = filter;
 			ss_stop_seize(&tasks->items.items[i]);
 		}
 		interrupt_class(freeze, true);
@@ -144,10 +229,10 @@ static void stop_newcomers(struct ss_freeze *freeze)
 	}
 }
 
-/* Most uninterruptible sleep is short: a page fault, a lock of the kernel's. */
-static void look_again_at_slow(struct ss_freeze *freeze)
+/* Uninterruptible sleep is usually short: a page fault, a kernel lock. */
+static void recheck_slow(struct ss_freeze *freeze)
 {
-	_cleanup_text_ struct ss_text text = {};
+	_cleanup_buffer_ struct ss_buffer text = {};
 	struct ss_stat stat;
 
 	for (size_t i = 0; i < freeze->tasks->items.count; i++) {
@@ -165,24 +250,27 @@ void ss_freeze_stop(struct ss_freeze *freeze)
 {
 	uint64_t timeout_ns = (uint64_t)freeze->options->timeout_ms * 1000000u;
 
-	look_again_at_slow(freeze);
-	freeze->begin_ns = ss_freeze_now();
+	recheck_slow(freeze);
+	bool dumping = withdraw_from_core_dump(freeze);
+	freeze->begin_ns = ss_now_ns();
 	if (!freeze->deadline_ns)
 		freeze->deadline_ns = freeze->begin_ns + timeout_ns;
 	freeze->round_ns =
 		SS_MIN(freeze->deadline_ns, freeze->begin_ns + (uint64_t)ROUND_NS);
+	if (dumping)
+		return;
 	interrupt_class(freeze, false);
-	/* Few sleepers stop in less time than another round of waiting takes. */
+	/* A few sleeping threads stop faster than another wait takes. */
 	if (freeze->tasks->items.count > TOGETHER)
 		wait_class(freeze, false);
 	interrupt_class(freeze, true);
 	wait_class(freeze, false);
 	wait_class(freeze, true);
 	if (!freeze->options->filter)
-		stop_newcomers(freeze);
+		stop_new_threads(freeze);
 }
 
-/* Whether a thread is waited for, or has stopped without being waited for. */
+/* Whether a thread has stopped late or may still stop. */
 static bool any_late(struct ss_freeze *freeze)
 {
 	size_t late = poll_all(freeze);
@@ -194,7 +282,7 @@ static bool any_late(struct ss_freeze *freeze)
 
 bool ss_freeze_stop_late(struct ss_freeze *freeze)
 {
-	uint64_t now = ss_freeze_now();
+	uint64_t now = ss_now_ns();
 
 	if (now >= freeze->deadline_ns || !any_late(freeze))
 		return false;
@@ -203,13 +291,6 @@ bool ss_freeze_stop_late(struct ss_freeze *freeze)
 	wait_class(freeze, true);
 	wait_class(freeze, false);
 	return true;
-}
-
-static void nap(void)
-{
-	struct timespec ts = { .tv_nsec = NAP_NS };
-
-	(void)clock_nanosleep(CLOCK_MONOTONIC, 0, &ts, NULL); /* or less */
 }
 
 void ss_freeze_release(struct ss_freeze *freeze, bool runs)
@@ -223,12 +304,12 @@ void ss_freeze_release(struct ss_freeze *freeze, bool runs)
 		ss_stop_release(freeze, task);
 		disturbing += task->disturbs;
 		if (task->disturbs && disturbing % RELEASES_AT_ONCE == 0)
-			nap();
+			ss_sleep_ns(NAP_NS);
 	}
-	freeze->end_ns = ss_freeze_now();
+	freeze->end_ns = ss_now_ns();
 }
 
-static void pass_on(struct ss_freeze *freeze, ss_freeze_copier *copy, void *data)
+static void copy_and_release(struct ss_freeze *freeze, ss_freeze_copier *copy, void *data)
 {
 	bool any = false;
 
@@ -242,19 +323,21 @@ static void pass_on(struct ss_freeze *freeze, ss_freeze_copier *copy, void *data
 		if (task->phase != SS_TASK_STOPPED)
 			continue;
 		ss_stop_release(freeze, task);
-		freeze->held_ns += task->stopped_ns;
-		freeze->held_max_ns = SS_MAX(freeze->held_max_ns, task->stopped_ns);
+		freeze->duration_ns += task->stopped_ns;
+		freeze->max_thread_ns = SS_MAX(freeze->max_thread_ns, task->stopped_ns);
 	}
 }
 
 void ss_freeze_each(struct ss_freeze *freeze, ss_freeze_copier *copy, void *data)
 {
-	uint64_t look_ns = ss_freeze_now() + LATE_NS;
+	uint64_t look_ns = ss_now_ns() + LATE_NS;
 	unsigned batch = 0;
 	size_t late;
 
+	if (withdraw_from_core_dump(freeze))
+		return;
 	freeze->deadline_ns =
-		ss_freeze_now() + (uint64_t)freeze->options->timeout_ms * 1000000u;
+		ss_now_ns() + (uint64_t)freeze->options->timeout_ms * 1000000u;
 	for (size_t i = 0; i < freeze->tasks->items.count; i++) {
 		struct ss_task *task = &freeze->tasks->items.items[i];
 		if (task->phase != SS_TASK_SEIZED)
@@ -263,35 +346,50 @@ void ss_freeze_each(struct ss_freeze *freeze, ss_freeze_copier *copy, void *data
 		if (++batch % STOPS_AT_ONCE != 0)
 			continue;
 		(void)poll_all(freeze);
-		pass_on(freeze, copy, data);
+		copy_and_release(freeze, copy, data);
 	}
 	for (;;) {
 		late = poll_all(freeze);
-		pass_on(freeze, copy, data);
-		uint64_t now = ss_freeze_now();
+		copy_and_release(freeze, copy, data);
+		uint64_t now = ss_now_ns();
 		if (late == 0 || now >= freeze->deadline_ns)
 			return;
 		if (late <= SS_STOP_FEW && now >= look_ns) {
-			ss_stop_look_at_late(freeze);
+			ss_stop_check_late(freeze);
 			look_ns = now + LATE_STEP_NS;
 		}
 		ss_stop_wait(freeze, late, freeze->deadline_ns);
 	}
 }
 
-void ss_freeze_finish(struct ss_freeze *freeze)
+/* Releases what has stopped by now. How many with a seccomp filter have not. */
+static size_t release_late(struct ss_freeze *freeze)
 {
+	size_t late = 0;
+
 	for (size_t i = 0; i < freeze->tasks->items.count; i++) {
 		struct ss_task *task = &freeze->tasks->items.items[i];
-		if (task->phase != SS_TASK_INTERRUPTED)
+		if (task->phase != SS_TASK_INTERRUPTED || !task->attached)
 			continue;
 		ss_stop_poll(freeze, task);
+		late += task->phase == SS_TASK_INTERRUPTED &&
+			task->filter == SS_FILTER_PRESENT && !task->slow;
 		if (task->phase != SS_TASK_STOPPED)
 			continue;
-		/* Too late to be copied: it was not there when the others were. */
+		/* Too late to copy: the others have been released already. */
 		freeze->stopped -= task->stopped_ns == 0;
 		ss_stop_release(freeze, task);
 		task->phase = SS_TASK_INTERRUPTED;
 	}
-	freeze->held_ns += freeze->end_ns - freeze->begin_ns;
+	return late;
+}
+
+void ss_freeze_finish(struct ss_freeze *freeze)
+{
+	uint64_t until_ns = ss_now_ns() + FILTERED_NS;
+	size_t late;
+
+	while ((late = release_late(freeze)) > 0 && ss_now_ns() < until_ns)
+		ss_stop_wait(freeze, late, until_ns);
+	freeze->duration_ns += freeze->end_ns - freeze->begin_ns;
 }

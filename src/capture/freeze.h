@@ -1,10 +1,10 @@
 /*
- * Stopping and releasing the threads of a target. Everything is attached first,
- * which costs the target nothing; sleepers are stopped before running threads, and
- * running threads released before sleepers, so that those stand still the shortest.
+ * Stopping and releasing the threads of a target. All threads are attached first, which
+ * costs the target nothing. Sleeping threads are stopped before running ones and released
+ * after them, to keep the stop of running threads short.
  *
- * Only PTRACE_SEIZE and PTRACE_INTERRUPT are used: if this thread ends, however, at
- * whatever point, the kernel detaches every thread and it runs on (ptrace(2)).
+ * Only PTRACE_SEIZE and PTRACE_INTERRUPT are used: when this thread ends for any reason,
+ * the kernel detaches all threads and they continue to run (ptrace(2)).
  */
 #ifndef SS_CAPTURE_FREEZE_H
 #define SS_CAPTURE_FREEZE_H
@@ -16,38 +16,41 @@ struct ss_freeze {
 	const struct ss_capture_options *options;
 	struct ss_task_list *tasks;
 	uint64_t deadline_ns; /* CLOCK_MONOTONIC */
-	uint64_t round_ns;    /* what has stopped is held no longer than to here */
-	uint64_t begin_ns;    /* first interrupt */
-	uint64_t end_ns;      /* last release */
-	uint64_t held_ns;     /* from begin to end, all turns together */
-	uint64_t held_max_ns; /* a single thread's (of ss_freeze_each() only) */
-	unsigned stopped;     /* threads that did stop */
-	unsigned rounds;      /* beyond the first: not all stood at one moment */
-	bool foreign;	      /* a thread runs 32-bit code */
-	bool took_sigchld;    /* one was taken, which may have told of another child */
+	uint64_t round_ns; /* when threads that have stopped are released at the latest */
+	uint64_t begin_ns; /* first interrupt */
+	uint64_t end_ns;   /* last release */
+	uint64_t duration_ns;	/* from begin to end, sum of all freezes */
+	uint64_t max_thread_ns; /* longest stop of a thread (ss_freeze_each() only) */
+	unsigned stopped;	/* threads that stopped */
+	unsigned rounds;	/* after the first: if not 0, the capture is not atomic */
+	bool is_32bit;		/* a thread executes 32-bit code */
+	bool took_sigchld; /* a SIGCHLD was consumed; it may have been for another child */
 };
 
-uint64_t ss_freeze_now(void);
-
-/* Lists and attaches threads, but for what is watched, until a pass finds no new one. */
+/* Lists and attaches threads until a pass finds no new one. Watched threads and threads
+   with a seccomp filter are not attached. */
 void ss_freeze_seize(struct ss_freeze *freeze);
 
-/* Another turn: attaches what is not watched (any more), and, with all, what has been
-   released. Without, not all will have stood at one moment. */
+/* Attaches the threads with a seccomp filter that are not blocked by now. To be called
+   right before the stop, so that few of them block in between. */
+void ss_freeze_seize_filtered(struct ss_freeze *freeze);
+
+/* Prepares another freeze: attaches the threads that are no longer watched and, with all,
+   those that were released. Without all, the capture is not atomic. */
 void ss_freeze_seize_again(struct ss_freeze *freeze, bool all);
 
-/* Stops all that is attached, and threads that appear meanwhile. When it returns
-   each thread is stopped, gone, or late (phase INTERRUPTED). */
+/* Stops all attached threads, and threads that are created meanwhile. On return each
+   thread is stopped, gone, or late (phase INTERRUPTED). */
 void ss_freeze_stop(struct ss_freeze *freeze);
 
-/* Another round, after the release of what had stopped: waits for late threads. False:
-   there are none that could still stop, or the deadline has passed. */
+/* Waits for late threads after the others were released. Returns false if no more
+   threads can stop, or if the deadline has passed. */
 bool ss_freeze_stop_late(struct ss_freeze *freeze);
 
 /*
- * Where no common moment is wanted: stops all that is attached, and copies and releases
- * each thread as soon as it has stopped, so that none stands still for another. copy() is
- * called when there are threads in phase STOPPED.
+ * For captures that need not be atomic: stops all attached threads, and copies and
+ * releases each as soon as it has stopped, so that no thread waits for another. Calls
+ * copy() when threads are in phase STOPPED.
  */
 typedef void ss_freeze_copier(void *data);
 void ss_freeze_each(struct ss_freeze *freeze, ss_freeze_copier *copy, void *data);
@@ -55,7 +58,8 @@ void ss_freeze_each(struct ss_freeze *freeze, ss_freeze_copier *copy, void *data
 /* Releases the stopped threads of one class. */
 void ss_freeze_release(struct ss_freeze *freeze, bool runs);
 
-/* Releases whatever stopped late; what has not even now is left to the kernel. */
+/* Releases threads that stopped late. The kernel releases threads that have still not
+   stopped. */
 void ss_freeze_finish(struct ss_freeze *freeze);
 
 #endif

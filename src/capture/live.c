@@ -5,6 +5,8 @@
 #include <string.h>
 
 #include "arch/unwind_table.h"
+#include "base/clock.h"
+#include "base/search.h"
 
 /* The unwind table of a module, in target memory. */
 struct table {
@@ -15,36 +17,39 @@ struct table {
 };
 
 struct ss_live {
-	unw_addr_space_t space;	 /* with the accessors below */
-	unw_addr_space_t ptrace; /* with libunwind-ptrace's */
-	const struct ss_memory *memory;
+	unw_addr_space_t space;	 /* uses the accessors below */
+	unw_addr_space_t ptrace; /* uses those of libunwind-ptrace */
+	unw_accessors_t accessors;
+	const struct ss_process_memory *memory;
+	uint64_t deadline_ns;
 	struct table *tables; /* one for each module of the capture, ascending */
 	size_t table_count;
 };
 
-/* What the accessors are given. */
+/* The argument of the accessors. */
 struct walker {
 	struct ss_live *live;
-	void *upt;    /* libunwind-ptrace's hold on the thread */
-	bool no_info; /* in this step: there was no CFI */
+	void *upt;    /* state of libunwind-ptrace for the thread */
+	bool no_info; /* no CFI was found in this step */
+	bool late;    /* the deadline has passed */
 };
 
 enum {
-	/* A stack that goes on for so long is a loop that the checks did not see. */
+	/* A deeper stack is a loop that the checks missed. */
 	FRAMES_MAX = 1 << 20,
 	HEADERS_MAX = 64,
 };
 
-static bool read_target(const struct ss_memory *memory, uint64_t address, void *bytes,
-			size_t size)
+static bool read_target(const struct ss_process_memory *memory, uint64_t address,
+			void *bytes, size_t size)
 {
 	struct ss_piece piece = { .address = address, .bytes = bytes, .size = size };
 
-	ss_memory_read(memory, &piece, 1);
+	ss_process_memory_read(memory, &piece, 1);
 	return piece.done == size;
 }
 
-/* The start of .eh_frame_hdr as every linker writes it; LSB core 10.6.2. */
+/* The start of .eh_frame_hdr as all linkers write it (LSB core, 10.6.2). */
 struct frame_header {
 	uint8_t version;
 	uint8_t encodings[3]; /* pcrel sdata4, udata4, datarel sdata4 */
@@ -52,7 +57,7 @@ struct frame_header {
 	uint32_t count;
 };
 
-static void read_frame_header(struct table *table, const struct ss_memory *memory,
+static void read_frame_header(struct table *table, const struct ss_process_memory *memory,
 			      uint64_t address)
 {
 	struct frame_header frame;
@@ -72,7 +77,7 @@ static void read_frame_header(struct table *table, const struct ss_memory *memor
 }
 
 /* Finds the table through the ELF header that is mapped at the module's start. */
-static void read_table(struct table *table, const struct ss_memory *memory)
+static void read_table(struct table *table, const struct ss_process_memory *memory)
 {
 	Elf64_Ehdr elf;
 	Elf64_Phdr headers[HEADERS_MAX];
@@ -97,25 +102,17 @@ static void read_table(struct table *table, const struct ss_memory *memory)
 
 static struct table *find_table(const struct ss_live *live, uint64_t ip)
 {
-	size_t low = 0;
-	size_t high = live->table_count;
+	size_t low = ss_lower_bound(live->table_count, i, live->tables[i].end <= ip);
 
-	while (low < high) {
-		size_t middle = low + (high - low) / 2;
-		if (live->tables[middle].end <= ip)
-			low = middle + 1;
-		else
-			high = middle;
-	}
 	if (low == live->table_count || live->tables[low].start > ip)
 		return NULL;
 	return &live->tables[low];
 }
 
 /*
- * What is mapped is what runs: also where the file is gone, replaced, in another mount
- * namespace, or never was one (the vDSO). Where memory has no table, libunwind-ptrace
- * looks into the file at the module's path.
+ * Memory holds the table of the running code, even if the file is deleted, replaced, in
+ * another mount namespace, or never existed (the vDSO). Without a table in memory,
+ * libunwind-ptrace reads the file at the module's path.
  */
 static int find_proc_info(unw_addr_space_t space, unw_word_t ip, unw_proc_info_t *info,
 			  int need_info, void *data)
@@ -130,7 +127,8 @@ static int find_proc_info(unw_addr_space_t space, unw_word_t ip, unw_proc_info_t
 		unw_dyn_info_t copy = table->info;
 		ret = ss_unwind_table_search(space, ip, &copy, info, need_info, data);
 	} else {
-		/* It hands its argument on to the accessors: they have to be its own. */
+		/* libunwind-ptrace passes its argument to the accessors, so they must
+		   be its own. */
 		ret = _UPT_find_proc_info(walker->live->ptrace, ip, info, need_info,
 					  walker->upt);
 	}
@@ -155,9 +153,12 @@ static int get_dyn_info_list_addr(unw_addr_space_t space, unw_word_t *ret, void 
 static int access_mem(unw_addr_space_t space, unw_word_t address, unw_word_t *value,
 		      int write, void *data)
 {
-	const struct walker *walker = data;
+	struct walker *walker = data;
 
-	return write ? -UNW_EINVAL :
+	/* An expression of hostile CFI may be endless; each of its bytes is read here. */
+	walker->late = walker->late || ss_now_ns() >= walker->live->deadline_ns;
+	return write || walker->late ?
+		       -UNW_EINVAL :
 		       _UPT_access_mem(space, address, value, 0, walker->upt);
 }
 
@@ -188,7 +189,7 @@ static int get_proc_name(unw_addr_space_t space, unw_word_t address, char *name,
 
 static int resume(unw_addr_space_t space, unw_cursor_t *cursor, void *data)
 {
-	(void)space; /* nothing here ever changes the thread */
+	(void)space; /* the thread is never modified */
 	(void)cursor;
 	(void)data;
 	return -UNW_EINVAL;
@@ -218,15 +219,15 @@ static bool make_tables(struct ss_live *live, const struct ss_capture *capture)
 }
 
 struct ss_live *ss_live_new(const struct ss_capture *capture,
-			    const struct ss_memory *memory)
+			    const struct ss_process_memory *memory)
 {
 	_cleanup_(ss_live_cleanup) struct ss_live *live = calloc(1, sizeof(*live));
 
 	if (!live)
 		return NULL;
 	live->memory = memory;
-	/* libunwind copies the table and does not write to it. */
-	live->space = unw_create_addr_space((unw_accessors_t *)&accessors, 0);
+	live->accessors = accessors; /* libunwind takes a pointer that is not const */
+	live->space = unw_create_addr_space(&live->accessors, 0);
 	live->ptrace = unw_create_addr_space(&_UPT_accessors, 0);
 	if (!live->space || !live->ptrace || !make_tables(live, capture))
 		return NULL;
@@ -251,9 +252,11 @@ struct frames {
 	uint64_t last_sp;
 };
 
-/* libunwind guesses where there is no CFI, and guesses wrong too often. */
+/* Without CFI, libunwind guesses, often wrongly. */
 static enum ss_end end_of_step(const struct walker *walker, int step)
 {
+	if (walker->late)
+		return SS_END_UNREADABLE;
 	if (walker->no_info)
 		return SS_END_NO_UNWIND_INFO;
 	switch (step) {
@@ -271,7 +274,7 @@ static enum ss_end end_of_step(const struct walker *walker, int step)
 	}
 }
 
-/* Adds the frame the cursor is at. False: the stack ends here, with *end. */
+/* Adds the frame at the cursor. Returns false at the end of the stack, and sets *end. */
 static bool add_frame(struct frames *frames, const struct walker *walker,
 		      unw_cursor_t *cursor, enum ss_end *end)
 {
@@ -285,7 +288,8 @@ static bool add_frame(struct frames *frames, const struct walker *walker,
 		return false;
 	size_t count = frames->list.count;
 	bool signal_before = count && frames->list.items[count - 1].signal_frame;
-	/* Behind a signal frame it is a call through a null pointer, else the root. */
+	/* After a signal frame this is a call through a null pointer; otherwise it is
+	   the root. */
 	*end = signal_before ? SS_END_NO_UNWIND_INFO : SS_END_ROOT;
 	if (pc == 0)
 		return false;
@@ -297,7 +301,7 @@ static bool add_frame(struct frames *frames, const struct walker *walker,
 	if (!frame)
 		return false;
 	bool signal = read_target(walker->live->memory, pc, code, sizeof(code)) &&
-		      ss_arch_is_sigreturn(code, sizeof(code));
+		      ss_arch_host.is_sigreturn(code, sizeof(code));
 	*frame = (struct ss_live_frame){ .pc = pc, .signal_frame = signal };
 	frames->last_sp = sp;
 	return true;
@@ -319,18 +323,22 @@ static enum ss_end walk(struct frames *frames, struct walker *walker,
 	return end;
 }
 
-void ss_live_unwind(struct ss_live *live, struct ss_task *task, unsigned max_frames)
+void ss_live_unwind(struct ss_live *live, struct ss_task *task, unsigned max_frames,
+		    uint64_t deadline_ns)
 {
 	size_t max = max_frames ? max_frames : (size_t)FRAMES_MAX;
 	struct frames frames = {};
 	unw_cursor_t cursor;
 	struct walker walker = { .live = live, .upt = _UPT_create(task->tid) };
 
+	live->deadline_ns = deadline_ns;
 	task->live_end = SS_END_UNREADABLE;
 	if (!walker.upt)
 		return;
 	if (unw_init_remote(&cursor, live->space, &walker) == 0)
 		task->live_end = walk(&frames, &walker, &cursor, max);
+	if (walker.late)
+		task->reason = "the time limit (--timeout) ended its unwinding";
 	_UPT_destroy(walker.upt);
 	task->live = frames.list.items;
 	task->live_count = frames.list.count;

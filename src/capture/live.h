@@ -1,23 +1,25 @@
 /*
- * Live unwinding: libunwind-ptrace reads a stopped thread itself, while it stands
- * still. Slow for the target; the oracle of the tests, and the way to stacks that are
- * larger than what is copied. The only file of capture/ that knows libunwind.
+ * Live unwinding: libunwind-ptrace reads the memory of a stopped thread. This keeps the
+ * target stopped for a long time and parses its ELF files with the caller's privileges.
+ * It serves as an oracle in tests and for stacks larger than the copy limit.
  */
 #ifndef SS_CAPTURE_LIVE_H
 #define SS_CAPTURE_LIVE_H
 
 #include "capture/tasks.h"
-#include "target/memory.h"
+#include "target/process_memory.h"
 
 struct ss_live;
 
-/* NULL without memory. capture's areas say where the vDSO is. */
+/* NULL if memory is exhausted. Finds the vDSO in the areas of capture. */
 struct ss_live *ss_live_new(const struct ss_capture *capture,
-			    const struct ss_memory *memory);
+			    const struct ss_process_memory *memory);
 void ss_live_free(struct ss_live *live);
 
-/* Unwinds a stopped task of ours into task->live, max_frames at most (0: no limit). */
-void ss_live_unwind(struct ss_live *live, struct ss_task *task, unsigned max_frames);
+/* Unwinds a stopped thread into task->live, at most max_frames (0: no limit), and until
+   deadline_ns at most. */
+void ss_live_unwind(struct ss_live *live, struct ss_task *task, unsigned max_frames,
+		    uint64_t deadline_ns);
 
 SS_DEFINE_CLEANUP(struct ss_live, ss_live, ss_live_free)
 

@@ -22,18 +22,19 @@ static bool is_partial(const struct ss_task *task)
 }
 
 /*
- * A thread that appeared in the freeze was not asked for its name and state there. What
- * state it was in its registers tell; also of one that was about to go on with its wait,
- * which somebody had interrupted: we, a moment before, on a machine with much to do.
+ * Sets state and name of a thread that appeared during the freeze, when they were not
+ * read. The registers reveal the state, even of a thread that was about to resume an
+ * interrupted wait, perhaps after an earlier stop on a busy machine.
  */
 static void identify(const struct ss_target *target, struct ss_task *task,
-		     struct ss_text *text)
+		     struct ss_buffer *text)
 {
 	struct ss_stat stat;
 
-	bool blocked = ss_arch_is_blocked(&task->kernel);
+	bool blocked = ss_arch_host.attach->is_blocked(&task->kernel);
 
-	if (task->phase == SS_TASK_RELEASED && ss_arch_is_worker(&task->kernel))
+	if (task->phase == SS_TASK_RELEASED &&
+	    ss_arch_host.attach->is_worker(&task->kernel))
 		task->phase = SS_TASK_WORKER;
 	if (task->phase == SS_TASK_RELEASED && task->state == 'R' && blocked)
 		task->state = 'S';
@@ -45,33 +46,34 @@ static void identify(const struct ss_target *target, struct ss_task *task,
 }
 
 static bool read_call(const struct ss_target *target, struct ss_task *task,
-		      struct ss_text *text)
+		      struct ss_buffer *text)
 {
 	return ss_target_read_task(target, task->tid, "syscall", text) &&
 	       ss_syscall_parse(text->bytes, text->size, &task->call) &&
 	       task->call.kind != SS_SYSCALL_RUNNING && task->call.sp != 0;
 }
 
-/* NULL: that it was not stopped was asked for. */
+/* NULL: the caller asked not to stop it. */
 static const char *reason_of(const struct ss_task_list *tasks, const struct ss_task *task)
 {
+	if (tasks->dumping_core)
+		return "the process is dumping core: not touched";
 	if (tasks->traced[0] && task->phase != SS_TASK_INTERRUPTED)
 		return task->partial ? tasks->traced_read : tasks->traced;
 	if (task->phase == SS_TASK_REFUSED)
-		return task->partial ?
-			       "could not be attached: read without being stopped" :
-			       "could not be attached";
+		return task->partial ? "could not be attached; read without stopping it" :
+				       "could not be attached";
 	if (task->slow)
-		return "in uninterruptible sleep (D): read without being stopped";
+		return "in uninterruptible sleep (D); read without stopping it";
 	if (task->phase == SS_TASK_INTERRUPTED)
-		return "did not stop in time: read without being stopped";
+		return "did not stop in time; read without stopping it";
 	return NULL;
 }
 
-/* Functions of the kernel: what they are called depends on its build. */
+/* Names of kernel functions, which depend on the build of the kernel. */
 static const char *read_kernel_text(const struct ss_capture *capture,
 				    const struct ss_target *target, pid_t tid,
-				    const char *name, struct ss_text *text)
+				    const char *name, struct ss_buffer *text)
 {
 	if (!ss_target_read_task(target, tid, name, text) || text->size == 0)
 		return NULL;
@@ -83,7 +85,7 @@ static const char *read_kernel_text(const struct ss_capture *capture,
 void ss_observe_kernel(const struct ss_capture *capture, const struct ss_target *target,
 		       struct ss_task_list *tasks)
 {
-	_cleanup_text_ struct ss_text text = {};
+	_cleanup_buffer_ struct ss_buffer text = {};
 
 	for (size_t i = 0; i < tasks->items.count; i++) {
 		struct ss_task *task = &tasks->items.items[i];
@@ -98,7 +100,8 @@ void ss_observe_kernel(const struct ss_capture *capture, const struct ss_target 
 		if (!denied)
 			task->kernel_stack = read_kernel_text(capture, target, task->tid,
 							      "stack", &text);
-		/* It has run since its registers were read: this is of another call. */
+		/* It has run since its registers were read, so this may belong to
+		   another call. */
 		if (task->partial && task->run_count &&
 		    ss_task_read_run_count(target, task->tid, &text) != task->run_count)
 			task->wchan = task->kernel_stack = NULL;
@@ -114,23 +117,23 @@ void ss_observe_tracer(const struct ss_target *target, pid_t tid,
 	    tracer.pid == getpid())
 		return;
 	/* Both fit: a name is shorter than 64 bytes. */
-	(void)snprintf(tasks->traced, sizeof(tasks->traced),
-		       "held by another tracer, %d (%s)", tracer.pid, tracer.name);
+	(void)snprintf(tasks->traced, sizeof(tasks->traced), "traced by %d (%s)",
+		       tracer.pid, tracer.name);
 	(void)snprintf(tasks->traced_read, sizeof(tasks->traced_read),
-		       "%s: read without being stopped", tasks->traced);
+		       "%s; read without stopping it", tasks->traced);
 }
 
-/* Reads one thread until it did not run in between, a few times. */
+/* Reads one thread; retries a few times if it ran meanwhile. */
 static void observe(struct ss_arena *arena, const struct ss_capture *capture,
 		    const struct ss_target *target, struct ss_task *task,
-		    const struct ss_memory *memory,
-		    const struct ss_capture_options *options, struct ss_text *text)
+		    const struct ss_process_memory *memory,
+		    const struct ss_capture_options *options, struct ss_buffer *text)
 {
 	struct ss_task_list one = { .items = { .items = task, .count = 1 } };
 
 	for (int i = 0; i < TRIES && !task->consistent; i++) {
 		size_t mark = arena->used;
-		/* What an earlier try has left lies in no arena any more. */
+		/* The copies of the previous try were released. */
 		memset(task->stacks, 0, sizeof(task->stacks));
 		task->lock = (struct ss_lock_copy){};
 		uint64_t before = ss_task_read_run_count(target, task->tid, text);
@@ -148,10 +151,10 @@ static void observe(struct ss_arena *arena, const struct ss_capture *capture,
 
 void ss_observe_tasks(struct ss_arena *arena, const struct ss_capture *capture,
 		      const struct ss_target *target, struct ss_task_list *tasks,
-		      const struct ss_memory *memory,
+		      const struct ss_process_memory *memory,
 		      const struct ss_capture_options *options)
 {
-	_cleanup_text_ struct ss_text text = {};
+	_cleanup_buffer_ struct ss_buffer text = {};
 
 	for (size_t i = 0; i < tasks->items.count; i++) {
 		struct ss_task *task = &tasks->items.items[i];
@@ -164,11 +167,11 @@ void ss_observe_tasks(struct ss_arena *arena, const struct ss_capture *capture,
 			task->phase = SS_TASK_GONE;
 			continue;
 		}
-		/* On its way to a stop it is not in a state of its own. */
+		/* Its state is not meaningful while a stop is pending. */
 		if (task->phase != SS_TASK_INTERRUPTED)
 			task->state = stat.state;
 		memcpy(task->comm, stat.comm, sizeof(task->comm));
-		/* On its way out it cannot be attached any more. */
+		/* An exiting thread cannot be attached any more. */
 		bool ends = task->phase == SS_TASK_REFUSED && stat.exiting;
 		if (ends || stat.state == 'Z' || stat.state == 'X') {
 			task->phase = task->tid == target->pid ? SS_TASK_ZOMBIE :
@@ -190,23 +193,23 @@ static bool is_new_watched(const struct ss_task *task)
 }
 
 void ss_observe_copy(struct ss_arena *arena, const struct ss_capture *capture,
-		     struct ss_task_list *tasks, const struct ss_memory *memory,
-		     const struct ss_capture_options *options, unsigned moment)
+		     struct ss_task_list *tasks, const struct ss_process_memory *memory,
+		     const struct ss_capture_options *options, unsigned freeze_round)
 {
 	for (size_t i = 0; i < tasks->items.count; i++) {
 		struct ss_task *task = &tasks->items.items[i];
 		if (!is_new_watched(task))
 			continue;
 		task->partial = true;
-		task->lock.moment = moment;
+		task->lock.freeze_round = freeze_round;
 		task->reason = reason_of(tasks, task);
 	}
 	ss_arena_copy(arena, capture, tasks, memory, options, is_new_watched);
 }
 
-/* It moved: what is known of it is out of date. */
+/* It ran: earlier data is outdated. */
 static void stop_watching(const struct ss_target *target, struct ss_task *task,
-			  struct ss_text *text)
+			  struct ss_buffer *text)
 {
 	struct ss_stat stat;
 
@@ -229,7 +232,7 @@ static void stop_watching(const struct ss_target *target, struct ss_task *task,
 
 size_t ss_observe_check(const struct ss_target *target, struct ss_task_list *tasks)
 {
-	_cleanup_text_ struct ss_text text = {};
+	_cleanup_buffer_ struct ss_buffer text = {};
 	size_t moved = 0;
 
 	for (size_t i = 0; i < tasks->items.count; i++) {

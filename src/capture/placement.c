@@ -10,11 +10,11 @@ static bool is_sleeper(const struct ss_task *task)
 	return task->phase == SS_TASK_SEIZED && !task->runs;
 }
 
-/* Where the running threads are now: they move about while thousands are attached. More
-   of them than CPUs are everywhere anyhow. */
+/* Updates the CPUs of running threads, which move while thousands of threads are
+   attached. More than RUNNING_MAX threads occupy all CPUs anyway. */
 static void find_running(struct ss_task_list *tasks, const struct ss_target *target)
 {
-	_cleanup_text_ struct ss_text text = {};
+	_cleanup_buffer_ struct ss_buffer text = {};
 	unsigned left = RUNNING_MAX;
 
 	for (size_t i = 0; i < tasks->items.count && left > 0; i++) {
@@ -28,7 +28,7 @@ static void find_running(struct ss_task_list *tasks, const struct ss_target *tar
 	}
 }
 
-/* What the target does on each CPU. */
+/* Threads of the target by CPU. */
 struct usage {
 	unsigned sleepers[CPU_SETSIZE];
 	unsigned running[CPU_SETSIZE];
@@ -46,7 +46,7 @@ static void count_usage(const struct ss_task_list *tasks, struct usage *usage)
 	}
 }
 
-/* The allowed CPU without a running thread that has most sleepers, or -1. */
+/* The allowed CPU without a running thread that has the most sleeping threads, or -1. */
 static int choose_cpu(const struct usage *usage, const cpu_set_t *allowed)
 {
 	int best = -1;
@@ -66,10 +66,12 @@ static void move_to(int cpu)
 
 	CPU_ZERO(&one);
 	CPU_SET((size_t)cpu, &one);
-	(void)sched_setaffinity(0, sizeof(one), &one); /* or stay: slower, not wrong */
+	(void)sched_setaffinity(0, sizeof(one),
+				&one); /* if it fails, the freeze is slower */
 }
 
-/* Marks the sleepers that wake up where a thread runs. How many there are. */
+/* Marks sleeping threads that would wake up on the CPU of a running one. Returns their
+   number. */
 static size_t mark_disturbing(struct ss_task_list *tasks, const struct usage *usage)
 {
 	size_t count = 0;
@@ -84,8 +86,8 @@ static size_t mark_disturbing(struct ss_task_list *tasks, const struct usage *us
 	return count;
 }
 
-/* Where a task belongs in the order: its rank among its own kind, as a share of all
-   of them; so that the kinds are spread evenly over each other. */
+/* Sort key of a task: its rank among its kind, divided by the size of that kind, so that
+   both kinds are spread evenly. */
 struct place {
 	double share;
 	struct ss_task *task;
@@ -136,7 +138,7 @@ void ss_placement_prepare(struct ss_placement *placement)
 
 void ss_placement_restore(const struct ss_placement *placement)
 {
-	/* What it was before is allowed, unless a cpuset has shrunk: then that rules. */
+	/* Fails only if the cpuset has shrunk; its CPUs take precedence. */
 	if (placement->known)
 		(void)sched_setaffinity(0, sizeof(placement->allowed),
 					&placement->allowed);
@@ -166,7 +168,7 @@ void ss_placement_enter(struct ss_placement *placement, struct ss_task_list *tas
 		ss_placement_restore(placement);
 	if (mark_disturbing(tasks, &usage) > 0)
 		interleave(tasks);
-	/* Refused without CAP_SYS_NICE: the freeze is longer then, not wrong. */
+	/* Needs CAP_SYS_NICE; without it the freeze takes longer. */
 	(void)sched_setscheduler(0, SCHED_FIFO, &param);
 }
 

@@ -4,7 +4,7 @@
 #include <string.h>
 #include <unistd.h>
 
-/* Why there is nothing to unwind, where nothing is. */
+/* Why there is no stack to unwind. ROOT: there is one. */
 static enum ss_end end_of(const struct ss_task *task)
 {
 	bool copied = task->stacks[0].size > 0;
@@ -12,7 +12,7 @@ static enum ss_end end_of(const struct ss_task *task)
 	switch (task->phase) {
 	case SS_TASK_ZOMBIE:
 	case SS_TASK_WORKER:
-		return SS_END_ROOT; /* whole: it has no stack (any more) */
+		return SS_END_ROOT; /* complete: it has no stack */
 	case SS_TASK_RELEASED:
 		if (copied || task->live)
 			return SS_END_ROOT;
@@ -38,15 +38,15 @@ static const char *reason_of(const struct ss_task *task)
 		return task->reason;
 	switch (task->phase) {
 	case SS_TASK_ZOMBIE:
-		return "has ended (pthread_exit), and stays listed until the others end";
+		return "has ended (pthread_exit); listed until all other threads have "
+		       "ended";
 	case SS_TASK_WORKER:
-		return "a worker of the kernel (for io_uring, vhost): no code of the "
-		       "program";
+		return "kernel worker (io_uring, vhost): has no user-space stack";
 	case SS_TASK_GONE:
-		return "ended while it was looked at";
+		return "ended during the capture";
 	case SS_TASK_RELEASED:
-		return ss_arch_is_newborn(&task->kernel) ?
-			       "has just been made, and has not run yet" :
+		return ss_arch_host.attach->is_new(&task->kernel) ?
+			       "new thread; has not run yet" :
 			       NULL;
 	default:
 		return NULL;
@@ -57,14 +57,16 @@ static void fill_registers(struct ss_capture_thread *thread, const struct ss_tas
 {
 	if (task->partial) {
 		thread->syscall.number = task->call.number;
+		thread->syscall.id = ss_arch_syscall_id(&ss_arch_host, task->call.number);
 		memcpy(thread->syscall.args, task->call.args, sizeof(task->call.args));
-		ss_arch_regs_blocked(task->call.pc, task->call.sp, &thread->syscall,
-				     &thread->regs);
+		ss_arch_regs_blocked(&ss_arch_host, task->call.pc, task->call.sp,
+				     &thread->syscall, &thread->regs);
 	} else if (task->phase == SS_TASK_RELEASED) {
-		ss_arch_regs(&task->kernel, &thread->regs);
-		ss_arch_syscall(&task->kernel, &thread->syscall);
-		thread->thread_pointer = ss_arch_thread_pointer(&task->kernel);
-		thread->newborn = ss_arch_is_newborn(&task->kernel);
+		ss_arch_host.attach->regs(&task->kernel, &thread->regs);
+		ss_arch_host.attach->syscall(&task->kernel, &thread->syscall);
+		thread->thread_pointer =
+			ss_arch_host.attach->thread_pointer(&task->kernel);
+		thread->not_started = ss_arch_host.attach->is_new(&task->kernel);
 	} else {
 		thread->syscall.number = -1;
 	}
@@ -102,8 +104,7 @@ static void fill_thread(struct ss_capture_thread *thread, struct ss_task *task,
 
 static bool is_listed(const struct ss_task *task)
 {
-	/* Threads that come and go in thousands are not each worth a line: one that was
-	   gone before it could be attached was not there at the freeze. */
+	/* A thread that ended before it was attached did not exist during the freeze. */
 	return task->phase != SS_TASK_UNWANTED && task->phase != SS_TASK_GONE;
 }
 
@@ -130,7 +131,7 @@ struct ss_error *ss_result_fill_threads(struct ss_capture *capture,
 			reason = ss_intern_string(capture->strings, reason);
 		fill_thread(thread, task, reason);
 	}
-	/* The freeze took them in an order of its own. */
+	/* The freeze has reordered the tasks. */
 	if (capture->threads.count > 1)
 		qsort(capture->threads.items, capture->threads.count,
 		      sizeof(*capture->threads.items), compare_threads);
@@ -148,10 +149,10 @@ const char *ss_result_executable(struct ss_capture *capture,
 
 static const char *read_name(struct ss_capture *capture, const struct ss_target *target)
 {
-	_cleanup_text_ struct ss_text text = {};
+	_cleanup_buffer_ struct ss_buffer text = {};
 	struct ss_stat stat = {};
 
-	/* By now it may be another program. */
+	/* The process may have executed another program since. */
 	for (size_t i = 0; i < capture->threads.count; i++)
 		if (capture->threads.items[i].tid == target->pid)
 			memcpy(stat.comm, capture->threads.items[i].name,
@@ -162,11 +163,11 @@ static const char *read_name(struct ss_capture *capture, const struct ss_target 
 	return ss_intern_string(capture->strings, stat.comm);
 }
 
-/* Ids as the process itself sees them. Mostly they are the same, and no thread has to
-   be asked for its own; one that has ended since it was released has none. */
+/* Reads thread ids in the pid namespace of the process. In our own namespace they are
+   the same. A thread that has ended since has none. */
 static void read_inner_ids(struct ss_capture *capture, const struct ss_target *target)
 {
-	_cleanup_text_ struct ss_text text = {};
+	_cleanup_buffer_ struct ss_buffer text = {};
 	struct ss_status status;
 	struct ss_process *process = &capture->process;
 
@@ -183,8 +184,8 @@ static void read_inner_ids(struct ss_capture *capture, const struct ss_target *t
 	}
 }
 
-/* Stopped with the others, or still as long as they were. */
-static bool is_of_the_moment(const struct ss_task *task)
+/* Stopped with the others, or did not run during their stop. */
+static bool is_atomic(const struct ss_task *task)
 {
 	return task->phase == SS_TASK_RELEASED || has_no_stack(task) || task->steady;
 }
@@ -202,16 +203,16 @@ static void sum_up(struct ss_capture *capture, const struct ss_task_list *tasks,
 				SS_MAX(process->running_stopped_ns, task->stopped_ns);
 		for (size_t s = 0; s < SS_STACK_COPIES; s++)
 			process->copied_bytes += task->stacks[s].size;
-		if (is_listed(task) && !is_of_the_moment(task))
+		if (is_listed(task) && !is_atomic(task))
 			process->consistent = false;
 	}
-	process->stopped_ns = freeze->held_ns;
+	process->stopped_ns = freeze->duration_ns;
 	process->threads_stopped = freeze->stopped;
 	process->threads_unseen = tasks->unseen;
 	process->consistent &= tasks->unseen == 0;
 }
 
-/* Whether there is anything to tell of: a leader that has ended only beside others. */
+/* Whether there is a thread to report. A zombie leader alone does not count. */
 static bool has_any(const struct ss_task_list *tasks)
 {
 	bool zombie = false;
@@ -251,7 +252,7 @@ ss_result_fill(struct ss_capture *capture, const struct ss_target *target,
 		return explain_nothing(target, tasks);
 	sum_up(capture, tasks, freeze);
 	capture->process.pid = target->pid;
-	capture->process.mode = options->mode;
+	capture->process.mode = tasks->dumping_core ? SS_MODE_NO_STOP : options->mode;
 	capture->process.name = read_name(capture, target);
 	if (!capture->process.executable)
 		capture->process.executable = ss_result_executable(capture, target);

@@ -1,45 +1,48 @@
 #include "capture/stacks.h"
 
+#include <fcntl.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <unistd.h>
 
 #include "model/futex.h"
 
 enum {
-	/* For a thread whose stack pointer is not known before it stops. */
+	/* for a thread whose stack pointer is unknown before it stops */
 	RUNNING_ESTIMATE = 32 * 1024,
 	RUNNING_ESTIMATE_ALL = 4 << 20,
-	ARENA_MIN = 1 << 20, /* less is used only if it is asked for */
+	ARENA_MIN = 1 << 20, /* less only if the user asks for it */
 	ALIGNMENT = 16,
-	/* Without an area (a stack made a moment ago) as far as this is tried. */
+	/* bytes to copy if the area is unknown (a new stack) */
 	UNKNOWN_STACK = 64 * 1024,
-	/* A handler's frames are few: the kernel's frame is looked for so far. */
+	/* search limit for the signal frame: handlers have few frames */
 	ALTERNATE_SEARCH = 64 * 1024,
 	PEEK_MAX = 64 * 1024,
 	PAGE = 4096,
 	KEEP_MAX = 8 << 20,
-	/* The part that is no stack. */
+	/* index of the piece that is not a stack */
 	LOCK = SS_STACK_COPIES,
-	PIECES_EACH = 2, /* of one task in one batch: a stack and a lock */
+	PIECES_EACH = 2, /* pieces per task in a batch: a stack and a lock word */
 };
 
-/* What is to be copied for a stack pointer: from below the red zone to the end of the
-   area, or max. */
+/* The range to copy for a stack pointer: from the red zone to the end of the area, at
+   most max bytes. */
 static struct ss_stack_copy plan(const struct ss_capture *capture, uint64_t sp,
 				 size_t max)
 {
-	uint64_t from = sp - SS_MIN(sp, (uint64_t)ss_arch.red_zone);
+	uint64_t from = sp - SS_MIN(sp, (uint64_t)ss_arch_host.red_zone);
 	const struct ss_area *area = ss_capture_find_area(capture, sp);
 
 	if (!area)
 		return (struct ss_stack_copy){ .address = from,
 					       .size = SS_MIN(max, (size_t)UNKNOWN_STACK),
-					       .cut = true };
+					       .truncated = true };
 	from = SS_MAX(from, area->start);
 	size_t whole = area->end - from;
 	return (struct ss_stack_copy){ .address = from,
 				       .size = SS_MIN(whole, max),
-				       .cut = whole > max };
+				       .truncated = whole > max };
 }
 
 static uint64_t stack_pointer(const struct ss_task *task)
@@ -47,8 +50,8 @@ static uint64_t stack_pointer(const struct ss_task *task)
 	if (task->partial)
 		return task->call.sp;
 	struct ss_regs regs;
-	ss_arch_regs(&task->kernel, &regs);
-	return ss_regs_sp(&regs);
+	ss_arch_host.attach->regs(&task->kernel, &regs);
+	return ss_regs_sp(&ss_arch_host, &regs);
 }
 
 static size_t estimate(const struct ss_capture *capture, const struct ss_task_list *tasks,
@@ -67,7 +70,7 @@ static size_t estimate(const struct ss_capture *capture, const struct ss_task_li
 	return total + SS_MIN(running, (size_t)RUNNING_ESTIMATE_ALL);
 }
 
-/* The size stays a multiple of ALIGNMENT, as used does. */
+/* Keeps size a multiple of ALIGNMENT, like used. */
 static bool map_arena(struct ss_arena *arena, size_t size)
 {
 	size = SS_MAX(size & ~(size_t)(ALIGNMENT - 1), (size_t)ALIGNMENT);
@@ -79,18 +82,51 @@ static bool map_arena(struct ss_arena *arena, size_t size)
 			arena->size = size;
 			return true;
 		}
-		/* RLIMIT_AS: make do with less. */
+		/* RLIMIT_AS: try less */
 		size = size / 2 & ~(size_t)(ALIGNMENT - 1);
 	} while (size >= ARENA_MIN);
 	return false;
 }
 
-/* Memory that is much more than is needed now is given back. */
+/* A memfd of that size, open for reading and writing; *reading: the same, read-only.
+   -1: failed (RLIMIT_FSIZE). */
+static int make_file(size_t size, int *reading)
+{
+	char path[40];
+	_cleanup_close_ int fd = memfd_create("stacks", MFD_CLOEXEC);
+
+	if (fd < 0 || ftruncate(fd, (off_t)size) < 0)
+		return -1;
+	(void)snprintf(path, sizeof(path), "/proc/self/fd/%d", fd); /* fits */
+	*reading = open(path, O_RDONLY | O_CLOEXEC);
+	return *reading < 0 ? -1 : take_fd(fd);
+}
+
+struct ss_error *ss_arena_share(struct ss_arena *arena, size_t size)
+{
+	_cleanup_close_ int reading = -1;
+	_cleanup_close_ int fd = make_file(size, &reading);
+	int flags = MAP_SHARED | MAP_NORESERVE | (fd < 0 ? MAP_ANONYMOUS : 0);
+	void *bytes = mmap(NULL, size, PROT_READ | PROT_WRITE, flags, fd, 0);
+
+	if (bytes == MAP_FAILED)
+		return ss_error_no_memory();
+	if (fd >= 0) /* a child maps it for reading only */
+		(void)madvise(bytes, size, MADV_DONTFORK);
+	arena->bytes = bytes;
+	arena->size = size;
+	arena->shared = true;
+	arena->shared_fd = take_fd(reading);
+	return NULL;
+}
+
+/* Releases memory if much more is allocated than needed. */
 static void fault_in(struct ss_arena *arena, size_t size)
 {
 	size = SS_MIN((size + PAGE - 1) / PAGE * PAGE, arena->size);
 	if (arena->ready > KEEP_MAX && size < arena->ready / 4) {
-		(void)madvise(arena->bytes, arena->ready, MADV_DONTNEED); /* or keep */
+		(void)madvise(arena->bytes, arena->ready, /* on failure, keep it */
+			      arena->shared ? MADV_REMOVE : MADV_DONTNEED);
 		arena->ready = 0;
 	}
 	if (size <= arena->ready)
@@ -117,11 +153,10 @@ static bool make_queue(struct ss_arena *arena, size_t capacity)
 		arena->piece_capacity = 0;
 		return false;
 	}
-	for (size_t i = 0; i < capacity; i++) {
-		arena->pieces[i] = (struct ss_piece){ .size = 1 }; /* faulted in */
-		arena->owners[i] = (struct ss_task *)1;
-		arena->parts[i] = 1;
-	}
+	/* Fault the pages in; memset(0) after calloc() would be optimized away. */
+	memset(arena->pieces, 0xff, capacity * sizeof(*arena->pieces));
+	memset(arena->owners, 0xff, capacity * sizeof(*arena->owners));
+	memset(arena->parts, 0xff, capacity * sizeof(*arena->parts));
 	return true;
 }
 
@@ -141,76 +176,94 @@ struct ss_error *ss_arena_prepare(struct ss_arena *arena,
 void ss_arena_deinit(struct ss_arena *arena)
 {
 	if (arena->bytes)
-		(void)munmap(arena->bytes, arena->size); /* our own range */
+		(void)munmap(arena->bytes, arena->size); /* cannot fail: our mapping */
+	if (arena->shared)
+		close_cleanup(&arena->shared_fd);
 	free(arena->pieces);
 	free(arena->owners);
 	free(arena->parts);
 	*arena = (struct ss_arena){};
 }
 
-/* Gives a planned copy its place. False: the arena is full. */
+/* Places a copy in the arena. Returns false if it is full. */
 static bool place(struct ss_arena *arena, struct ss_stack_copy *copy)
 {
 	size_t left = arena->size - arena->used;
 
 	if (copy->size > left) {
 		copy->size = left;
-		copy->cut = true;
+		copy->truncated = true;
 	}
 	copy->bytes = arena->bytes + arena->used;
 	arena->used += (copy->size + ALIGNMENT - 1) & ~(size_t)(ALIGNMENT - 1);
 	return copy->size > 0;
 }
 
+/* Whether untouched pages read as zeros: those of private anonymous memory do. */
+static bool is_sparse(const struct ss_area *area)
+{
+	return area && !area->shared &&
+	       (strcmp(area->name, "//anon") == 0 || area->name[0] == '[');
+}
+
 static void queue_piece(struct ss_arena *arena, size_t *count, struct ss_task *task,
-			size_t part, const struct ss_stack_copy *copy)
+			size_t part, const struct ss_stack_copy *copy, bool sparse)
 {
 	arena->owners[*count] = task;
 	arena->parts[*count] = (uint8_t)part;
 	arena->pieces[(*count)++] = (struct ss_piece){
 		.address = copy->address,
-		.bytes = (void *)copy->bytes,
+		.bytes = arena->bytes + (copy->bytes - arena->bytes),
 		.size = copy->size,
+		.sparse = sparse,
 	};
 }
 
-static void queue_stack(struct ss_arena *arena, size_t *count, struct ss_task *task,
-			size_t which, struct ss_stack_copy copy)
+static void queue_stack(struct ss_arena *arena, const struct ss_capture *capture,
+			size_t *count, struct ss_task *task, size_t which,
+			struct ss_stack_copy copy)
 {
 	if (*count == arena->piece_capacity)
 		return;
 	size_t wanted_size = copy.size;
 	bool placed = place(arena, &copy);
 	if (copy.size < wanted_size)
-		task->reason = "all stacks together reached the cap; --max-total=MIB "
-			       "copies more";
+		task->reason =
+			"the total size limit was reached; --max-total=MIB raises it";
 	if (!placed)
 		return;
 	task->stacks[which] = copy;
-	queue_piece(arena, count, task, which, &copy);
+	const struct ss_area *area =
+		ss_capture_find_area(capture, copy.address + ss_arch_host.red_zone);
+	queue_piece(arena, count, task, which, &copy, is_sparse(area));
+	/* Zeros would look like the end of a stack; a read of nothing fails at once. */
+	arena->pieces[*count - 1].unmapped = !area;
 }
 
-/* The futex that a thread is blocked on. */
+/* The futex on which a thread is blocked. */
 static bool find_futex(const struct ss_task *task, struct ss_futex *ret)
 {
-	struct ss_syscall call = { .number = task->call.number };
+	struct ss_syscall call = {
+		.number = task->call.number,
+		.id = ss_arch_syscall_id(&ss_arch_host, task->call.number),
+	};
 
 	if (task->partial)
 		memcpy(call.args, task->call.args, sizeof(call.args));
-	else if (ss_arch_is_blocked(&task->kernel))
-		ss_arch_syscall(&task->kernel, &call);
+	else if (ss_arch_host.attach->is_blocked(&task->kernel))
+		ss_arch_host.attach->syscall(&task->kernel, &call);
 	else
 		return false;
 	return ss_futex_parse(&call, ret);
 }
 
-/* The lock around it, as far as it lies in the same area. */
+/* Queues the memory around the futex, within its area. */
 static void queue_lock(struct ss_arena *arena, size_t *count,
 		       const struct ss_capture *capture, struct ss_task *task)
 {
 	struct ss_futex futex;
 
-	task->lock = (struct ss_lock_copy){ .moment = task->lock.moment };
+	task->lock = (struct ss_lock_copy){ .freeze_round = task->lock.freeze_round };
 	if (!find_futex(task, &futex) || *count == arena->piece_capacity)
 		return;
 	const struct ss_area *area = ss_capture_find_area(capture, futex.address);
@@ -224,34 +277,39 @@ static void queue_lock(struct ss_arena *arena, size_t *count,
 		return;
 	task->lock.address = copy.address;
 	task->lock.bytes = copy.bytes;
-	queue_piece(arena, count, task, LOCK, &copy);
+	/* The page of the futex is there; what is around it may not be. */
+	queue_piece(arena, count, task, LOCK, &copy, true);
 }
 
 static void take_stack(struct ss_task *task, size_t which, struct ss_piece *piece)
 {
 	struct ss_stack_copy *copy = &task->stacks[which];
 
-	if (piece->done == 0 && !task->partial) {
-		copy->cut |= piece->size > PEEK_MAX;
+	if (piece->waits)
+		task->reason =
+			"its stack is in memory that is not there: reading it could "
+			"wait for a file system or a userfaultfd";
+	if (piece->done == 0 && !task->partial && !piece->waits) {
+		copy->truncated |= piece->size > PEEK_MAX;
 		piece->size = SS_MIN(piece->size, (size_t)PEEK_MAX);
-		ss_memory_peek(task->tid, piece);
+		ss_process_memory_peek(task->tid, piece);
 	}
-	/* What ends before its time could not be read: it was not cut. */
-	copy->cut = copy->cut && piece->done == piece->size;
+	/* A short read ends at unreadable memory: the copy is not truncated. */
+	copy->truncated = copy->truncated && piece->done == piece->size;
 	copy->size = piece->done;
 }
 
 static void take_lock(struct ss_task *task, struct ss_piece *piece)
 {
 	if (piece->done == 0 && !task->partial)
-		ss_memory_peek(task->tid, piece);
+		ss_process_memory_peek(task->tid, piece);
 	task->lock.size = piece->done;
 }
 
 static void read_queue(struct ss_arena *arena, size_t count,
-		       const struct ss_memory *memory)
+		       const struct ss_process_memory *memory)
 {
-	ss_memory_read(memory, arena->pieces, count);
+	ss_process_memory_read_present(memory, arena->pieces, count);
 	for (size_t i = 0; i < count; i++) {
 		if (arena->parts[i] == LOCK)
 			take_lock(arena->owners[i], &arena->pieces[i]);
@@ -260,30 +318,30 @@ static void read_queue(struct ss_arena *arena, size_t count,
 	}
 }
 
-/* Interrupted stacks below handlers on alternate ones, which the stacks that were read
-   tell of. Returns the number of pieces. */
+/* Finds, in the copies, signal handlers that run on alternate stacks, and queues the
+   stacks they interrupted. Returns the number of pieces. */
 static size_t queue_alternates(struct ss_arena *arena, const struct ss_capture *capture,
 			       size_t count, size_t max_stack)
 {
 	size_t alternates = 0;
 
 	for (size_t i = 0; i < count; i++) {
-		/* owners[] and parts[] are overwritten behind i only. */
+		/* owners[] and parts[] are only overwritten up to i. */
 		struct ss_task *task = arena->owners[i];
 		const struct ss_stack_copy *copy = &task->stacks[0];
 		uint64_t sp;
 		if (arena->parts[i] != LOCK &&
-		    ss_arch_find_alternate(copy->bytes,
+		    ss_arch_find_alternate(&ss_arch_host, copy->bytes,
 					   SS_MIN(copy->size, (size_t)ALTERNATE_SEARCH),
 					   copy->address, &sp))
-			queue_stack(arena, &alternates, task, 1,
+			queue_stack(arena, capture, &alternates, task, 1,
 				    plan(capture, sp, max_stack));
 	}
 	return alternates;
 }
 
 void ss_arena_copy(struct ss_arena *arena, const struct ss_capture *capture,
-		   struct ss_task_list *tasks, const struct ss_memory *memory,
+		   struct ss_task_list *tasks, const struct ss_process_memory *memory,
 		   const struct ss_capture_options *options, ss_task_predicate *wanted)
 {
 	size_t count = 0;
@@ -294,7 +352,7 @@ void ss_arena_copy(struct ss_arena *arena, const struct ss_capture *capture,
 			continue;
 		if (!options->no_waits)
 			queue_lock(arena, &count, capture, task);
-		queue_stack(arena, &count, task, 0,
+		queue_stack(arena, capture, &count, task, 0,
 			    plan(capture, stack_pointer(task), options->max_stack));
 	}
 	read_queue(arena, count, memory);
@@ -307,7 +365,8 @@ void ss_arena_give(struct ss_arena *arena, struct ss_capture *capture)
 	size_t used = SS_MIN((arena->used + PAGE - 1) / PAGE * PAGE, arena->size);
 
 	if (used < arena->size)
-		(void)munmap(arena->bytes + used, arena->size - used); /* ours */
+		(void)munmap(arena->bytes + used,
+			     arena->size - used); /* cannot fail: our mapping */
 	capture->arena = used ? take_ptr(arena->bytes) : NULL;
 	capture->arena_size = used;
 	arena->bytes = NULL;

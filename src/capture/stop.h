@@ -1,5 +1,5 @@
 /*
- * What is done to one thread of a freeze.
+ * Stopping and releasing a single thread.
  */
 #ifndef SS_CAPTURE_STOP_H
 #define SS_CAPTURE_STOP_H
@@ -11,42 +11,41 @@
 enum { SS_STOP_FEW = 8 };
 
 /*
- * Joins a thread that traced others. To the kernel it ends a moment after pthread_join()
- * knows of it, and only then what it still holds is released. tid: where it has put its
- * id when it has ended.
+ * Joins a thread that traced others. The kernel ends the thread slightly after
+ * pthread_join() returns, and releases its tracees only then. tid: where the thread
+ * stored its id.
  */
 void ss_stop_join(pthread_t thread, const pid_t *tid);
 
-/* Attaches it, which costs it nothing: its phase is SEIZED, REFUSED or GONE then. */
+/* Attaches the thread without affecting it. Sets phase to SEIZED, REFUSED or GONE. */
 void ss_stop_seize(struct ss_task *task);
 
-/* Tells it to stop: INTERRUPTED or GONE. */
+/* Asks the thread to stop. Sets phase to INTERRUPTED or GONE. */
 void ss_stop_interrupt(struct ss_task *task);
 
 /*
- * Takes in its stop, if there is one. The kernel is asked for the registers, which it
- * gives of a stopped thread only (ESRCH); not by waitpid(), whose answer any other
- * thread of the program that waits for children would take away.
+ * Checks whether the thread has stopped, by reading its registers: the kernel refuses
+ * that with ESRCH until it has. waitpid() would be unreliable, since another thread of
+ * this program that waits for children could take its result.
  */
 void ss_stop_poll(struct ss_freeze *freeze, struct ss_task *task);
 
 /*
- * What is in uninterruptible sleep by now will not stop: nobody waits for it. The others
- * are told once more. This
- * opens files within the freeze; but only when the freeze waits for a late thread,
- * so nothing is delayed by it.
+ * Stops waiting for threads that are in uninterruptible sleep now, and interrupts the
+ * other late threads once more. This opens files during the freeze, but only while it
+ * waits for a late thread anyway.
  */
-void ss_stop_look_at_late(struct ss_freeze *freeze);
+void ss_stop_check_late(struct ss_freeze *freeze);
 
 /*
- * Blocks for a while. Few threads: until SIGCHLD, which comes with a stop and which
- * this thread has blocked (another thread of the program may take it away, hence the
- * limit). Many: as long as all of them need for their way to the stop; waking earlier
- * would, at SCHED_FIFO, take the CPU from the very threads that are waited for.
+ * Sleeps. With few threads, until SIGCHLD, which reports a stop and is blocked in this
+ * thread (another thread of the program may consume it, hence the time limit). With many
+ * threads, as long as all need to stop: at SCHED_FIFO, waking up earlier would take the
+ * CPU away from them.
  */
 void ss_stop_wait(struct ss_freeze *freeze, size_t late, uint64_t until_ns);
 
-/* Lets it run on, with the signal that its stop intercepted. */
+/* Detaches the thread, with the signal that its stop intercepted. */
 void ss_stop_release(const struct ss_freeze *freeze, struct ss_task *task);
 
 #endif

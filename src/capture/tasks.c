@@ -6,7 +6,10 @@
 #include <sys/stat.h>
 #include <sys/syscall.h>
 
+#include "base/search.h"
+#include "capture/complete.h"
 #include "model/call.h"
+#include "target/socket.h"
 
 enum { DIRECTORY_BYTES = 256 * 1024 };
 
@@ -26,7 +29,7 @@ bool ss_tasks_reserve(struct ss_task_list *list, size_t count)
 	if (!ss_vector_reserve_bytes((void **)&list->sorted, &list->sorted_capacity,
 				     list->items.capacity, sizeof(*list->sorted)))
 		return false;
-	/* Touched now, so that the freeze faults nothing in. */
+	/* Fault it in now, not during the freeze. */
 	memset(list->items.items + list->items.count, 0,
 	       (list->items.capacity - list->items.count) * sizeof(*list->items.items));
 	memset(list->sorted + list->sorted_count, 0,
@@ -58,16 +61,8 @@ size_t ss_tasks_count_now(const struct ss_target *target)
 
 static bool is_known(const struct ss_task_list *list, pid_t tid)
 {
-	size_t low = 0;
-	size_t high = list->sorted_count;
+	size_t low = ss_lower_bound(list->sorted_count, i, list->sorted[i] < tid);
 
-	while (low < high) {
-		size_t middle = low + (high - low) / 2;
-		if (list->sorted[middle] < tid)
-			low = middle + 1;
-		else
-			high = middle;
-	}
 	return low < list->sorted_count && list->sorted[low] == tid;
 }
 
@@ -89,7 +84,8 @@ static void sort_tids(struct ss_task_list *list)
 		list->sorted[i] = tid;
 	}
 	list->sorted_count = list->items.count;
-	if (!ascending) /* qsort() allocates for large arrays; procfs lists in order */
+	/* qsort() allocates for large arrays, but procfs lists threads in order */
+	if (!ascending)
 		qsort(list->sorted, list->sorted_count, sizeof(pid_t), compare_tids);
 }
 
@@ -111,7 +107,8 @@ static void add_entries(struct ss_task_list *list, size_t size)
 			(const void *)(list->directory + at);
 		pid_t tid = 0;
 		for (const char *c = entry->name; *c >= '0' && *c <= '9'; c++)
-			tid = tid * 10 + (*c - '0'); /* the kernel's own: below 2^22 */
+			tid = tid * 10 +
+			      (*c - '0'); /* written by the kernel: below 2^22 */
 		if (tid > 0 && !is_known(list, tid))
 			add_tid(list, tid);
 		at += entry->size;
@@ -134,7 +131,7 @@ size_t ss_tasks_scan(struct ss_task_list *list, const struct ss_target *target)
 }
 
 uint64_t ss_task_read_run_count(const struct ss_target *target, pid_t tid,
-				struct ss_text *text)
+				struct ss_buffer *text)
 {
 	struct ss_schedstat stat;
 
@@ -145,7 +142,7 @@ uint64_t ss_task_read_run_count(const struct ss_target *target, pid_t tid,
 }
 
 static void read_call(struct ss_task *task, const struct ss_target *target,
-		      struct ss_text *text)
+		      struct ss_buffer *text)
 {
 	if (!ss_target_read_task(target, task->tid, "syscall", text) ||
 	    !ss_syscall_parse(text->bytes, text->size, &task->call))
@@ -154,14 +151,15 @@ static void read_call(struct ss_task *task, const struct ss_target *target,
 }
 
 /*
- * Whether a stop would end the call: one that has moved a part of its bytes, or messages,
- * returns how many, and a program may take that for all. A connect() with a time limit
- * (SO_SNDTIMEO) returns EINTR.
+ * Whether a stop would end the call. A call that has transferred some of its bytes or
+ * messages returns their number, which a program may take for all of them. A connect()
+ * with a time limit (SO_SNDTIMEO) returns EINTR.
  */
 static bool ends_when_stopped(const struct ss_syscall_text *text)
 {
-	const struct ss_call *call =
-		text->kind == SS_SYSCALL_BLOCKED ? ss_call_find(text->number) : NULL;
+	enum ss_syscall_id id = ss_arch_syscall_id(&ss_arch_host, text->number);
+	const struct ss_call *call = text->kind == SS_SYSCALL_BLOCKED ? ss_call_find(id) :
+									NULL;
 
 	if (!call)
 		return false;
@@ -171,41 +169,114 @@ static bool ends_when_stopped(const struct ss_syscall_text *text)
 	case SS_WAIT_CONNECT:
 		return true;
 	case SS_WAIT_RECEIVE:
-		return text->number == SYS_recvmmsg ||
-		       ((text->number == SYS_recvfrom ? text->args[3] : text->args[2]) &
+		return id == SS_SYS_RECVMMSG ||
+		       ((id == SS_SYS_RECVFROM ? text->args[3] : text->args[2]) &
 			MSG_WAITALL);
 	default:
-		return text->number == SYS_splice || text->number == SYS_copy_file_range;
+		return id == SS_SYS_SPLICE || id == SS_SYS_COPY_FILE_RANGE;
 	}
 }
 
-/* The count comes first: once the call says that the thread is blocked, it cannot run
-   without being counted. */
+static bool has_time_limit(const struct ss_call *call, const struct ss_syscall_text *text)
+{
+	uint64_t value = call->timeout ? text->args[call->timeout - 1] : 0;
+
+	return call->timeout_type == SS_TIMEOUT_MS ? (int32_t)(uint32_t)value >= 0 :
+						     value != 0;
+}
+
+/*
+ * Whether the call has a time limit and would return EINTR if its thread were stopped.
+ * Only infinite waits can be restarted: a restarted call would wait for its full time
+ * again. Reading the time limit of a socket takes three system calls, so this is done
+ * only if socket is set.
+ */
+static bool is_interrupted_by_stop(const struct ss_target *target,
+				   const struct ss_syscall_text *text, bool socket)
+{
+	enum { EXT_ARG = 1 << 3 }; /* of io_uring_enter(2): it may have a time limit */
+	enum ss_syscall_id id = ss_arch_syscall_id(&ss_arch_host, text->number);
+	const struct ss_call *call = text->kind == SS_SYSCALL_BLOCKED ? ss_call_find(id) :
+									NULL;
+
+	if (!call)
+		return false;
+	switch (id) {
+	case SS_SYS_EPOLL_WAIT:
+	case SS_SYS_EPOLL_PWAIT:
+	case SS_SYS_EPOLL_PWAIT2:
+	case SS_SYS_SEMTIMEDOP:
+	case SS_SYS_RT_SIGTIMEDWAIT:
+	case SS_SYS_IO_GETEVENTS:
+	case SS_SYS_IO_PGETEVENTS:
+		return has_time_limit(call, text);
+	case SS_SYS_IO_URING_ENTER:
+		return text->args[3] & EXT_ARG;
+	default:
+		return (call->kind == SS_WAIT_ACCEPT || call->kind == SS_WAIT_RECEIVE ||
+			call->kind == SS_WAIT_READ) &&
+		       socket &&
+		       ss_target_socket_has_timeout(target, (int)(uint32_t)text->args[0]);
+	}
+}
+
+void ss_task_read_filter(struct ss_task *task, const struct ss_target *target,
+			 struct ss_buffer *text)
+{
+	struct ss_status status;
+
+	if (task->filter == SS_FILTER_UNKNOWN &&
+	    ss_target_read_status(target, task->tid, text, &status))
+		task->filter = status.seccomp_filter ? SS_FILTER_PRESENT : SS_FILTER_NONE;
+}
+
+/*
+ * After a stop the kernel makes a blocked call again, or makes restart_syscall(2), and
+ * the filter decides anew: it may kill the process, or have a supervisor emulate the call
+ * a second time (seccomp_unotify(2)).
+ */
+bool ss_task_is_untouchable(const struct ss_task *task)
+{
+	return task->filter == SS_FILTER_PRESENT && task->call.kind == SS_SYSCALL_BLOCKED;
+}
+
+/* The count is read first: once the call shows that the thread is blocked, it cannot run
+   without a change of the count. */
 static void read_blocked(struct ss_task *task, const struct ss_target *target,
-			 bool may_watch, struct ss_text *text)
+			 bool may_watch, bool completes, struct ss_buffer *text)
 {
 	if (!may_watch)
 		read_call(task, target, text);
-	bool watch = may_watch || ends_when_stopped(&task->call);
+	bool watch = may_watch || ends_when_stopped(&task->call) ||
+		     (completes && is_interrupted_by_stop(target, &task->call, true));
+	if (!watch) {
+		ss_task_read_filter(task, target, text);
+		watch = ss_task_is_untouchable(task);
+	}
 	if (watch) {
 		task->run_count = ss_task_read_run_count(target, task->tid, text);
 		read_call(task, target, text);
 	}
-	task->fragile = ends_when_stopped(&task->call);
-	/* What makes system calls comes from somewhere. */
+	task->fragile = ends_when_stopped(&task->call) || ss_task_is_untouchable(task) ||
+			((may_watch || completes) &&
+			 is_interrupted_by_stop(target, &task->call, completes));
+	/* A thread in a system call has a program counter. */
 	if (task->call.kind == SS_SYSCALL_BLOCKED && task->call.sp == 0 &&
 	    task->call.pc == 0)
 		task->phase = SS_TASK_WORKER;
 	task->watched = watch && task->run_count != 0 && task->call.sp != 0;
-	/* It has woken up since. */
-	task->runs = may_watch && task->call.kind == SS_SYSCALL_RUNNING;
+	/* It woke up meanwhile. */
+	task->runs = (may_watch || task->filter == SS_FILTER_PRESENT) &&
+		     task->call.kind == SS_SYSCALL_RUNNING;
 }
 
 void ss_task_read(struct ss_task *task, const struct ss_target *target,
-		  const struct ss_capture_options *options, struct ss_text *text)
+		  const struct ss_capture_options *options, struct ss_buffer *text)
 {
 	bool may_watch = options->mode == SS_MODE_AUTO ||
 			 options->mode == SS_MODE_NO_STOP;
+	/* Adds registers to a capture in which blocked threads were not stopped. */
+	bool completes = options->filter == ss_complete_accepts;
 	struct ss_stat stat;
 
 	if (!ss_target_read_stat(target, task->tid, text, &stat)) {
@@ -224,6 +295,8 @@ void ss_task_read(struct ss_task *task, const struct ss_target *target,
 		task->phase = SS_TASK_UNWANTED;
 	else if (stat.worker)
 		task->phase = SS_TASK_WORKER;
+	else if (task->runs && options->mode != SS_MODE_NO_STOP)
+		ss_task_read_filter(task, target, text);
 	else if (!task->runs)
-		read_blocked(task, target, may_watch, text);
+		read_blocked(task, target, may_watch, completes, text);
 }

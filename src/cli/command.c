@@ -7,7 +7,7 @@
 #include <sysexits.h>
 
 #include "cli/failure.h"
-#include "view/render.h"
+#include "output/format.h"
 
 static const struct ss_command *const commands[] = {
 	&ss_command_snap,   &ss_command_record,	 &ss_command_hang,
@@ -28,21 +28,32 @@ static const struct ss_command *find(const char *name)
 	return NULL;
 }
 
-static int refuse(const char *name)
+static int reject(const char *name)
 {
 	_cleanup_error_ struct ss_error *error = ss_error_with_remedy(
 		ss_error_new(SS_ERROR_INVALID, "'%s' is neither a command nor a pid",
 			     name),
-		"a process is named by its id, such as: stacksnap $(pidof NAME); see "
+		"name a process by its id, for example: stacksnap $(pidof NAME); see "
 		"stacksnap --help");
 
 	ss_failure_print(error);
 	return EX_USAGE;
 }
 
+/* argp prints argv[0] in the usage line and before errors. */
+static bool wants_help(int argc, char **argv)
+{
+	for (int i = 1; i < argc && strcmp(argv[i], "--") != 0; i++) {
+		if (strcmp(argv[i], "--help") == 0 || strcmp(argv[i], "-?") == 0 ||
+		    strcmp(argv[i], "--usage") == 0)
+			return true;
+	}
+	return false;
+}
+
 int ss_command_run(int argc, char **argv)
 {
-	char *program = (char *)"stacksnap"; /* in messages, whatever argv has */
+	char *program = (char *)"stacksnap"; /* for messages, whatever argv[0] is */
 	const struct ss_command *command = commands[0];
 	char *none[] = { program, NULL };
 
@@ -53,28 +64,29 @@ int ss_command_run(int argc, char **argv)
 	if (argc > 1 && isalpha((unsigned char)argv[1][0])) {
 		command = find(argv[1]);
 		if (!command)
-			return refuse(argv[1]);
+			return reject(argv[1]);
 		argc--;
 		argv++;
 	}
-	argv[0] = program;
+	_cleanup_free_ char *usage = NULL;
+	if (wants_help(argc, argv) && asprintf(&usage, "stacksnap %s", command->name) < 0)
+		usage = NULL;
+	argv[0] = usage && argv != none ? usage : program;
 	return command->run(argc, argv);
 }
 
 static void write_lists(FILE *out)
 {
-	const struct ss_renderer *renderer = NULL;
-
-	(void)fputs("Commands (snap unless told):\n", out);
+	(void)fputs("Commands (default: snap):\n", out);
 	for (size_t i = 0; i < SS_ARRAY_SIZE(commands); i++)
 		(void)fprintf(out, "  %-8s %s\n", commands[i]->name,
 			      commands[i]->summary);
-	(void)fputs("\nFormats:\n", out);
-	for (size_t i = 0; (renderer = ss_renderer_at(i)); i++)
-		(void)fprintf(out, "  %-8s %s\n", renderer->name, renderer->summary);
-	(void)fputs("\nExit status: 0 everything is shown whole, 1 something is missing, "
-		    "2 not one stack could be shown, 64 wrong usage.\n",
-		    out);
+	(void)fputc('\n', out);
+	ss_format_write_help(SS_FORMAT_SNAPSHOT, out);
+	(void)fputs(
+		"\nExit status: 0 complete, 1 something is missing, 2 no stack could be "
+		"shown, 64 wrong usage.\n",
+		out);
 }
 
 char *ss_command_help(int key, const char *text, void *input)

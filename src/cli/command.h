@@ -21,14 +21,13 @@ extern const struct ss_command ss_command_report;
 extern const struct ss_command ss_command_record;
 extern const struct ss_command ss_command_modules;
 
-/* The command at that place in the table, the default one first; NULL at its end. */
+/* Returns the command with this index; the default one is the first. NULL after the last. */
 const struct ss_command *ss_command_at(size_t index);
 
-/* Runs the command that argv names, or the default one, and returns the exit status
-   of the process. */
+/* Runs the command that argv names, or else the default one. Returns the exit status. */
 int ss_command_run(int argc, char **argv);
 
-/* An argp help filter that adds the list of commands below the options. */
+/* An argp help filter that appends the list of commands. */
 char *ss_command_help(int key, const char *text, void *input);
 
 #endif

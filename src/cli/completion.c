@@ -6,11 +6,10 @@
 
 #include "base/cleanup.h"
 #include "cli/command.h"
-#include "report/report.h"
-#include "view/mode.h"
-#include "view/render.h"
+#include "output/mode.h"
+#include "output/format.h"
 
-/* What may follow an option or a command, by how its help calls it. */
+/* What may follow an option or a command, derived from its name in the help. */
 enum kind { KIND_ANY, KIND_WORDS, KIND_FILE, KIND_DIRECTORY };
 
 /* What each shell does with one option. */
@@ -30,7 +29,7 @@ static void each_option(const struct ss_command *command, const struct argp *arg
 		each_option(command, c->argp, write, out);
 }
 
-/* argp adds these itself: they are in no table. */
+/* argp adds these itself; no table lists them. */
 static const struct argp_option help_options[] = {
 	{ "help", '?', NULL, 0, "Print the help", 0 },
 	{ "usage", 0x1000, NULL, 0, "Print a short usage message", 0 },
@@ -75,16 +74,15 @@ static void write_commands(FILE *out)
 
 static void write_formats(const struct ss_command *command, FILE *out)
 {
-	const struct ss_renderer *renderer = NULL;
-	const struct ss_reporter *reporter = NULL;
+	enum ss_format_input input = takes_files(command)	 ? SS_FORMAT_PROFILE :
+				     command == &ss_command_hang ? SS_FORMAT_HANG :
+								   SS_FORMAT_SNAPSHOT;
 
-	for (size_t i = 0; takes_files(command) && (reporter = ss_reporter_at(i)); i++)
-		(void)fprintf(out, "%s%s", i ? " " : "", reporter->name);
-	for (size_t i = 0; !takes_files(command) && (renderer = ss_renderer_at(i)); i++)
-		(void)fprintf(out, "%s%s", i ? " " : "", renderer->name);
+	ss_format_write_names(input, " ", out);
 }
 
-/* The words that may follow an option, separated by spaces; nothing if any may. */
+/* Writes the words that may follow an option, separated by spaces; nothing if there is no
+   fixed set. */
 static void write_values(const struct ss_command *command,
 			 const struct argp_option *option, FILE *out)
 {
@@ -176,7 +174,7 @@ static void print_bash(FILE *out)
 		    out);
 }
 
-/* A description inside of single quotes and, for zsh, brackets. */
+/* Writes a description for use inside single quotes and, in zsh, brackets. */
 static void write_description(const char *text, FILE *out)
 {
 	for (; *text; text++) {
@@ -224,7 +222,7 @@ static void write_zsh_option(const struct ss_command *command,
 	(void)fputs("' \\\n", out);
 }
 
-/* The commands other than the first are known by their name, which is the first word. */
+/* The first word selects the command; without one it is the first command. */
 static void print_zsh(FILE *out)
 {
 	(void)fputs("#compdef stacksnap\ncase $words[2] in\n", out);
@@ -242,7 +240,7 @@ static void print_zsh(FILE *out)
 	(void)fputs("; _pids }' \\\n\t'*:pid:_pids'\n;;\nesac\n", out);
 }
 
-/* When the options of a command are offered. */
+/* Writes the condition under which the options of a command are offered. */
 static void write_fish_condition(const struct ss_command *command, FILE *out)
 {
 	bool first = command == ss_command_at(0);

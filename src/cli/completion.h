@@ -1,5 +1,5 @@
 /*
- * Completion scripts for shells, made from the table of commands and their options.
+ * Shell completion scripts, generated from the table of commands and their options.
  */
 #ifndef SS_CLI_COMPLETION_H
 #define SS_CLI_COMPLETION_H
@@ -7,7 +7,7 @@
 #include <stdbool.h>
 #include <stdio.h>
 
-/* Writes the script for that shell; false: the shell is not known. */
+/* Writes the script for a shell. Returns false if the shell is unknown. */
 bool ss_completion_print(const char *shell, FILE *out);
 
 /* "bash, zsh, fish" */

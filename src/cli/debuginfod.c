@@ -1,17 +1,18 @@
 #include "cli/debuginfod.h"
 
 #include <dlfcn.h>
+#include <fcntl.h>
 #include <stdlib.h>
-#include <time.h>
 
+#include "base/clock.h"
 #include "cli/failure.h"
 
-/* Seconds. A server that does not answer is not asked again. */
+/* In seconds. After a timeout no more requests are sent. */
 #define ANSWER_MAX "5"	  /* for the first bytes */
 #define DOWNLOAD_MAX "60" /* of one file */
 enum { PATIENCE_S = 4 };
 
-/* elfutils/debuginfod.h has these, in a package of its own. */
+/* As in elfutils/debuginfod.h, which is in a package of its own. */
 struct debuginfod_client;
 typedef struct debuginfod_client *begin_function(void);
 typedef void end_function(struct debuginfod_client *client);
@@ -32,8 +33,8 @@ void ss_debuginfod_free(struct ss_debuginfod *debuginfod)
 		return;
 	if (debuginfod->client)
 		debuginfod->end(debuginfod->client);
-	free(debuginfod); /* the library stays: those below it are not made to be unloaded
-			   */
+	/* The library stays loaded: its dependencies do not support unloading. */
+	free(debuginfod);
 }
 
 static struct ss_error *load(struct ss_debuginfod *debuginfod)
@@ -74,8 +75,9 @@ struct ss_error *ss_debuginfod_new(struct ss_debuginfod **ret)
 		return ss_error_with_remedy(
 			ss_error_new(SS_ERROR_INVALID,
 				     "--debuginfod: DEBUGINFOD_URLS names no server"),
-			"such as DEBUGINFOD_URLS=https://debuginfod.debian.net");
-	/* what the user has set stays */
+			"set it, for example: "
+			"DEBUGINFOD_URLS=https://debuginfod.debian.net");
+	/* keep values that the user has set */
 	if (setenv("DEBUGINFOD_TIMEOUT", ANSWER_MAX, 0) != 0 ||
 	    setenv("DEBUGINFOD_MAXTIME", DOWNLOAD_MAX, 0) != 0 ||
 	    setenv("DEBUGINFOD_RETRY_LIMIT", "0", 0) != 0)
@@ -99,21 +101,20 @@ int ss_debuginfod_find(void *data, const char *build_id, bool debug)
 				      debuginfod->find_executable;
 	unsigned char bytes[64];
 	size_t size = 0;
-	struct timespec begin = {};
-	struct timespec end = {};
 
 	for (; build_id[2 * size] && size < sizeof(bytes); size++)
 		bytes[size] = (unsigned char)(digit(build_id[2 * size]) << 4 |
 					      digit(build_id[2 * size + 1]));
 	if (debuginfod->given_up)
 		return -1;
-	(void)clock_gettime(CLOCK_MONOTONIC, &begin); /* cannot fail */
-	int fd = find(debuginfod->client, bytes, (int)size, NULL);
-	(void)clock_gettime(CLOCK_MONOTONIC, &end); /* cannot fail */
-	if (fd < 0 && end.tv_sec - begin.tv_sec >= PATIENCE_S) {
+	uint64_t begin_ns = ss_now_ns();
+	_cleanup_free_ char *path = NULL;
+	_cleanup_close_ int fd = find(debuginfod->client, bytes, (int)size, &path);
+	if (fd < 0 && ss_now_ns() - begin_ns >= PATIENCE_S * SS_NS_PER_SECOND) {
 		debuginfod->given_up = true;
-		ss_failure_warn("the debuginfod servers do not answer in time: they are "
-				"not asked any more");
+		ss_failure_warn("the debuginfod servers do not answer in time; no more "
+				"requests are sent");
 	}
-	return fd < 0 ? -1 : fd;
+	/* The descriptor of a download is open for writing. */
+	return fd < 0 || !path ? -1 : open(path, O_RDONLY | O_CLOEXEC);
 }

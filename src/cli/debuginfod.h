@@ -1,6 +1,6 @@
 /*
- * Files of builds from servers, by libdebuginfod where that is installed. Only on demand:
- * it tells the servers what was looked at.
+ * Downloads executables and debug files by build-id, with libdebuginfod if it is installed.
+ * Only on request, since the servers learn which programs were analysed.
  */
 #ifndef SS_CLI_DEBUGINFOD_H
 #define SS_CLI_DEBUGINFOD_H
@@ -11,7 +11,7 @@
 
 struct ss_debuginfod;
 
-/* Errors: INVALID (no server is named, or the library is not there), NO_MEMORY. */
+/* Errors: INVALID (DEBUGINFOD_URLS is empty, or the library is missing), NO_MEMORY. */
 struct ss_error *ss_debuginfod_new(struct ss_debuginfod **ret);
 void ss_debuginfod_free(struct ss_debuginfod *debuginfod);
 

@@ -1,5 +1,5 @@
 /*
- * Times as people type them: 30, 90s, 5m, 2h, 500ms.
+ * Parses durations of the command line: 30, 90s, 5m, 2h, 500ms.
  */
 #ifndef SS_CLI_DURATION_H
 #define SS_CLI_DURATION_H
@@ -7,7 +7,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* More than zero, and a year at most. False: it is no such time. */
+/* A duration is more than zero and at most a year. Returns false if text is not one. */
 bool ss_duration_parse(const char *text, uint64_t *ret_ns);
 
 #endif

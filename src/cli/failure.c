@@ -3,9 +3,9 @@
 #include <stdarg.h>
 #include <stdio.h>
 
-#include "view/escape.h"
+#include "output/escape.h"
 
-/* What cannot be written to stderr cannot be told anywhere: results are ignored. */
+/* Ignores write errors: there is no other place to report them. */
 static void print_line(const char *prefix, const char *text)
 {
 	(void)fputs(prefix, stderr);

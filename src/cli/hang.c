@@ -5,10 +5,11 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/clock.h"
 #include "cli/command.h"
 #include "cli/duration.h"
 #include "cli/failure.h"
-#include "cli/hang_judge.h"
+#include "cli/hang_analysis.h"
 #include "cli/hang_watch.h"
 #include "cli/target_argument.h"
 
@@ -37,48 +38,38 @@ static void hang_deinit(struct hang *hang)
 }
 
 static const struct argp_option table[] = {
-	{ NULL, 0, NULL, 0, "What is watched:", -2 },
-	{ "for", KEY_FOR, "TIME", 0, "Watch for so long (5s, 500ms); 2s unless told", 0 },
-	{ "json", KEY_JSON, NULL, 0, "The same as --format=json", 0 },
+	{ NULL, 0, NULL, 0, "Observation:", -2 },
+	{ "for", KEY_FOR, "TIME", 0, "Observe for TIME: 5s, 500ms (default: 2s)", 0 },
+	{ "json", KEY_JSON, NULL, 0, "Same as --format=json", 0 },
 	{ "watch", KEY_WATCH, NULL, 0,
-	  "Look again and again until the process ends; report hangs only", 0 },
+	  "Repeat until the process ends, and report hangs only", 0 },
 	{ "interval", KEY_INTERVAL, "TIME", 0,
-	  "Between two looks of --watch; 10s unless told", 0 },
+	  "Polling interval for --watch (default: 10s)", 0 },
 	{ "pid-file", KEY_PID_FILE, "FILE", 0,
-	  "The process whose pid is in FILE; with --watch also when it is started anew",
+	  "Observe the process whose pid is in FILE; with --watch also after a restart",
 	  0 },
 	{ "exec", KEY_EXEC, "COMMAND", 0,
-	  "Run a shell command when the process is stuck or deadlocked, once for each "
-	  "hang",
+	  "Run a shell command when the process is stuck or deadlocked, once per hang",
 	  0 },
 	{},
 };
 
-static bool wants_color(const struct ss_output *output)
+static struct ss_error *analyze(struct hang *hang, pid_t pid, enum ss_verdict quiet_below,
+				enum ss_verdict *ret)
 {
-	const char *no_color = getenv("NO_COLOR");
-	const char *term = getenv("TERM");
-
-	return ss_output_is_terminal(output) && !(no_color && *no_color) && term &&
-	       strcmp(term, "dumb") != 0;
-}
-
-static struct ss_error *judge(struct hang *hang, pid_t pid, enum ss_verdict quiet_below,
-			      enum ss_verdict *ret)
-{
-	_cleanup_(ss_hang_look_deinit) struct ss_hang_look look = {};
-	const struct ss_hang_judgement job = {
+	_cleanup_(ss_hang_observation_deinit) struct ss_hang_observation observation = {};
+	const struct ss_hang_analysis analysis = {
 		.options = &hang->options,
-		.look = &look,
-		.writer = hang->json ? ss_hang_write_json : ss_hang_write_text,
+		.observation = &observation,
 		.output = hang->output,
-		.color = wants_color(hang->output) && !hang->json,
+		.color = ss_output_wants_color(hang->options.output) &&
+			 hang->options.format == &ss_format_text,
 		.quiet_below = quiet_below,
 	};
 	struct ss_error *error =
-		ss_hang_look_take(pid, hang->for_ns, &hang->options, &look);
+		ss_hang_observe(pid, hang->for_ns, &hang->options, &observation);
 
-	return error ? error : ss_hang_judge(&job, ret);
+	return error ? error : ss_hang_analysis_run(&analysis, ret);
 }
 
 static struct ss_error *find_pid(const struct hang *hang, pid_t *ret)
@@ -94,27 +85,27 @@ static int status_of(enum ss_verdict verdict)
 	return verdict == SS_VERDICT_STUCK ? STATUS_STUCK : SS_STATUS_WHOLE;
 }
 
-static struct ss_error *look_once(struct hang *hang, enum ss_verdict *ret)
+static struct ss_error *analyze_once(struct hang *hang, enum ss_verdict *ret)
 {
 	pid_t pid;
 	struct ss_error *error = find_pid(hang, &pid);
 
 	if (!error)
-		error = judge(hang, pid, SS_VERDICT_IDLE, ret);
+		error = analyze(hang, pid, SS_VERDICT_IDLE, ret);
 	if (!error && hang->command && *ret >= SS_VERDICT_STUCK)
 		error = ss_hang_run_command(hang->command, pid, *ret);
 	return error;
 }
 
-/* A hang is one from the first look that finds it to the first that does not, or finds
-   another process. */
-struct hung {
+/* A hang lasts from the first poll that finds it to the first one that does not, or that
+   finds another process. */
+struct current_hang {
 	pid_t pid;
 	bool is_set;
 };
 
-static struct ss_error *look_again(struct hang *hang, struct hung *hung,
-				   enum ss_verdict *ret)
+static struct ss_error *poll_once(struct hang *hang, struct current_hang *current,
+				  enum ss_verdict *ret)
 {
 	pid_t pid;
 	enum ss_verdict verdict = SS_VERDICT_IDLE;
@@ -122,26 +113,27 @@ static struct ss_error *look_again(struct hang *hang, struct hung *hung,
 
 	if (error)
 		return error;
-	bool known = hung->is_set && hung->pid == pid;
-	/* A report for each hang, not for each look: IDLE to DEADLOCK are below this. */
-	error = judge(hang, pid, known ? SS_VERDICT_DEADLOCK + 1 : SS_VERDICT_STUCK,
-		      &verdict);
+	bool known = current->is_set && current->pid == pid;
+	/* Report each hang once: no verdict reaches DEADLOCK + 1. */
+	error = analyze(hang, pid, known ? SS_VERDICT_DEADLOCK + 1 : SS_VERDICT_STUCK,
+			&verdict);
 	if (error)
 		return error;
-	*hung = (struct hung){ .pid = pid, .is_set = verdict >= SS_VERDICT_STUCK };
+	*current = (struct current_hang){ .pid = pid,
+					  .is_set = verdict >= SS_VERDICT_STUCK };
 	*ret = SS_MAX(*ret, verdict);
-	return hung->is_set && !known && hang->command ?
+	return current->is_set && !known && hang->command ?
 		       ss_hang_run_command(hang->command, pid, verdict) :
 		       NULL;
 }
 
-/* Until the process has ended. With a pid file another one may come. */
+/* Polls until the process has ended; with a pid file, forever, since it may restart. */
 static struct ss_error *watch(struct hang *hang, enum ss_verdict *ret)
 {
-	struct hung hung = {};
+	struct current_hang current = {};
 
-	for (bool seen = false;; ss_hang_sleep(hang->interval_ns)) {
-		_cleanup_error_ struct ss_error *error = look_again(hang, &hung, ret);
+	for (bool seen = false;; ss_sleep_ns(hang->interval_ns)) {
+		_cleanup_error_ struct ss_error *error = poll_once(hang, &current, ret);
 		if (!error) {
 			seen = true;
 			continue;
@@ -150,7 +142,7 @@ static struct ss_error *watch(struct hang *hang, enum ss_verdict *ret)
 			    ss_error_code(error) == SS_ERROR_ZOMBIE;
 		if (!gone || (!seen && !hang->pid_file))
 			return take_ptr(error);
-		hung.is_set = false;
+		current.is_set = false;
 		if (!hang->pid_file)
 			return NULL;
 	}
@@ -163,7 +155,8 @@ static int hang_run(struct hang *hang)
 		ss_output_open(hang->options.output, hang->pid, &hang->output);
 
 	if (!error)
-		error = hang->watch ? watch(hang, &verdict) : look_once(hang, &verdict);
+		error = hang->watch ? watch(hang, &verdict) :
+				      analyze_once(hang, &verdict);
 	if (error) {
 		ss_failure_print(error);
 		return SS_STATUS_NOTHING;
@@ -184,26 +177,24 @@ static uint64_t parse_time(const struct argp_state *state, const char *name,
 
 static void check(struct hang *hang, const struct argp_state *state)
 {
-	const char *format = hang->options.renderer->name;
-
 	if ((hang->pid != 0) == (hang->pid_file != NULL))
-		argp_error(state, "a pid is needed, or --pid-file");
-	if (strcmp(format, "json") == 0)
-		hang->json = true;
-	else if (strcmp(format, "text") != 0)
-		argp_error(state, "--format: there are text and json here");
+		argp_error(state, "expected a pid or --pid-file");
+	if (hang->json)
+		hang->options.format = &ss_format_json;
 	if (hang->options.no_waits)
-		argp_error(state, "what is stuck is told by what it waits for");
+		argp_error(state,
+			   "--no-waits cannot be used: the verdict depends on waits");
 	if (hang->options.selection.tids.count || hang->options.selection.states ||
 	    hang->options.selection.patterns.count)
-		argp_error(state, "who waits for whom needs all threads");
+		argp_error(state, "--thread and --state cannot be used: the verdict "
+				  "depends on all threads");
 }
 
 static error_t parse_argument(struct hang *hang, const char *arg,
 			      const struct argp_state *state)
 {
 	if (hang->pid != 0)
-		argp_error(state, "one process at a time");
+		argp_error(state, "expected one process");
 	ss_options_check(state, ss_target_argument_parse_id(arg, "pid", &hang->pid));
 	return 0;
 }
@@ -250,10 +241,9 @@ static const struct argp argp = {
 	.options = table,
 	.parser = parse,
 	.args_doc = "PID",
-	.doc = "Watch a process for a while and tell what is stuck, on what, and who "
-	       "holds "
-	       "it.\vExit status: 0 nothing is stuck (idle, moving, busy), 3 a deadlock, "
-	       "4 stuck without a proven deadlock, 2 nothing could be told, 64 wrong "
+	.doc = "Observe a process for a while and report what is stuck, on what, and who "
+	       "holds it.\vExit status: 0 nothing is stuck (idle, moving or busy), 3 a "
+	       "deadlock, 4 stuck without a proven deadlock, 2 no verdict, 64 wrong "
 	       "usage.",
 	.children = children,
 };
@@ -264,7 +254,7 @@ static int run(int argc, char **argv)
 						    .interval_ns = 10 * SECOND_NS };
 
 	ss_options_init(&hang.options);
-	hang.options.mode = SS_MODE_AUTO; /* unless told */
+	hang.options.format_input = SS_FORMAT_HANG;
 	error_t errnum = argp_parse(&argp, argc, argv, 0, NULL, &hang);
 	if (errnum) {
 		ss_failure_warn("%s", strerror(errnum));
@@ -275,7 +265,7 @@ static int run(int argc, char **argv)
 
 const struct ss_command ss_command_hang = {
 	.name = "hang",
-	.summary = "what is stuck, on what, and who holds it",
+	.summary = "report what is stuck, on what, and who holds it",
 	.argp = &argp,
 	.run = run,
 };

@@ -16,7 +16,7 @@ enum { PID_FILE_MAX = 4096, NOT_RUN = 127 };
 
 struct ss_error *ss_hang_read_pid(const char *path, pid_t *ret)
 {
-	_cleanup_text_ struct ss_text text = {};
+	_cleanup_buffer_ struct ss_buffer text = {};
 	int error = ss_io_read_path(AT_FDCWD, path, PID_FILE_MAX, &text);
 
 	if (error == -ENOENT || (!error && text.size == 0))
@@ -54,7 +54,7 @@ struct ss_error *ss_hang_run_command(const char *command, pid_t pid,
 			return ss_error_new_errno(errno, "waiting for a command");
 	}
 	if (!WIFEXITED(status) || WEXITSTATUS(status) != 0)
-		ss_failure_warn("the command that --exec gives failed (%s %d)",
+		ss_failure_warn("the --exec command failed (%s %d)",
 				WIFEXITED(status) ? "exit status" : "signal",
 				WIFEXITED(status) ? WEXITSTATUS(status) :
 						    WTERMSIG(status));

@@ -5,7 +5,7 @@
 
 #include "base/cleanup.h"
 #include "cli/failure.h"
-#include "view/end_text.h"
+#include "output/end_text.h"
 
 enum { TIDS_MAX = 8, END_COUNT = SS_END_DENIED + 1 };
 
@@ -35,7 +35,7 @@ static size_t write_tids(const struct ss_snapshot *snapshot, enum ss_end end, FI
 	return count;
 }
 
-/* What is known in particular of the first such thread, or NULL. */
+/* The specific reason of the first thread with this end, or NULL. */
 static const char *find_reason(const struct ss_snapshot *snapshot, enum ss_end end)
 {
 	for (size_t i = 0; i < ss_snapshot_thread_count(snapshot); i++) {

@@ -1,5 +1,5 @@
 /*
- * What is missing from a snapshot: one line on stderr for each reason.
+ * Reports what is missing from a snapshot: one line on stderr for each reason.
  */
 #ifndef SS_CLI_INCOMPLETE_H
 #define SS_CLI_INCOMPLETE_H
@@ -8,10 +8,10 @@
 
 #include "stacksnap.h"
 
-/* Threads whose stack is not whole, and threads that are not there at all. */
+/* Counts threads with an incomplete stack, and threads that were not captured. */
 size_t ss_incomplete_count(const struct ss_snapshot *snapshot);
 
-/* Tells them by the reason. max_stack is what was copied of a stack at most. */
+/* Prints them by reason. max_stack is the limit of the copy of each stack. */
 void ss_incomplete_print(const struct ss_snapshot *snapshot, size_t max_stack);
 
 #endif

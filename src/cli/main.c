@@ -3,8 +3,8 @@
 #include "cli/command.h"
 #include "cli/streams.h"
 
-/* A file is kept open for each module that a stack refers to: a process may have more of
-   them than the 1,024 that are usual. */
+/* A file is kept open for each module on a stack: a process may have more modules than the
+   usual limit of 1,024 files. */
 static void raise_file_limit(void)
 {
 	struct rlimit limit;
@@ -12,7 +12,8 @@ static void raise_file_limit(void)
 	if (getrlimit(RLIMIT_NOFILE, &limit) != 0)
 		return;
 	limit.rlim_cur = limit.rlim_max;
-	(void)setrlimit(RLIMIT_NOFILE, &limit); /* else modules say what is missing */
+	(void)setrlimit(RLIMIT_NOFILE,
+			&limit); /* if it fails, modules report missing files */
 }
 
 int main(int argc, char **argv)

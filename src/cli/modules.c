@@ -1,5 +1,5 @@
 /*
- * stacksnap modules [--follow] PID: what is loaded in a process, and what comes and goes.
+ * stacksnap modules [--follow] PID: lists the modules of a process, and follows changes.
  */
 #include <argp.h>
 #include <inttypes.h>
@@ -12,13 +12,13 @@
 #include "cli/command.h"
 #include "cli/failure.h"
 #include "cli/options.h"
-#include "view/escape.h"
+#include "output/escape.h"
 
 enum { KEY_FOLLOW = 0x220, POLL_MS = 10 };
 
 static const struct argp_option table[] = {
 	{ "follow", KEY_FOLLOW, NULL, 0,
-	  "Go on, and print what is loaded and unloaded, until Ctrl-C", 0 },
+	  "Print modules as they are loaded and unloaded, until Ctrl-C", 0 },
 	{},
 };
 
@@ -39,12 +39,13 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 		return 0;
 	case ARGP_KEY_ARG:
 		if (modules->pid)
-			argp_error(state, "one process at a time: '%s' is too many", arg);
+			argp_error(state,
+				   "expected one process; unexpected argument '%s'", arg);
 		ss_options_check(state,
 				 ss_target_argument_parse_id(arg, "pid", &modules->pid));
 		return 0;
 	case ARGP_KEY_NO_ARGS:
-		argp_error(state, "no pid is given");
+		argp_error(state, "expected a pid");
 		return 0;
 	default:
 		return ARGP_ERR_UNKNOWN;
@@ -55,10 +56,10 @@ static const struct argp argp = {
 	.options = table,
 	.parser = parse,
 	.args_doc = "PID",
-	.doc = "Print the modules of a process: base, size, build-id and path of each. "
-	       "It is not stopped.\v"
-	       "With --follow each line begins with the time and a sign: + loaded, - "
-	       "unloaded.",
+	.doc = "Print base, size, build-id and path of each module of a process. The "
+	       "process is not stopped.\v"
+	       "With --follow each line begins with the time and a sign: + for loaded, - "
+	       "for unloaded.",
 };
 
 static void print_time(uint64_t time_ns)
@@ -89,12 +90,12 @@ static void print_module(void *data, const struct ss_module_event *event)
 	(void)puts(module->deleted ? " (deleted)" : "");
 }
 
-/* A descriptor that tells of Ctrl-C and the like, which then do nothing else. */
+/* Blocks the signals that end the program, such as Ctrl-C, and returns a signalfd for them. */
 static int watch_signals(void)
 {
 	sigset_t set;
 
-	(void)sigemptyset(&set); /* none of these fails with valid signals */
+	(void)sigemptyset(&set); /* these cannot fail: valid signals */
 	(void)sigaddset(&set, SIGINT);
 	(void)sigaddset(&set, SIGTERM);
 	(void)sigaddset(&set, SIGHUP);
@@ -102,7 +103,7 @@ static int watch_signals(void)
 	return signalfd(-1, &set, SFD_CLOEXEC);
 }
 
-/* Until it is told to stop, nobody reads any more, or the process has ended. */
+/* Runs until a signal arrives, writing fails, or the process has ended. */
 static struct ss_error *follow(struct modules *modules, struct ss_tracker *tracker)
 {
 	_cleanup_close_ int fd = watch_signals();
@@ -153,13 +154,13 @@ static int run(int argc, char **argv)
 		ss_failure_warn("cannot write to standard output");
 	if (modules.failed || modules.count == 0)
 		return SS_STATUS_NOTHING;
-	/* The end of the process is the end of what was asked for. */
+	/* With --follow, the end of the process is not a failure. */
 	return error && !modules.follow ? SS_STATUS_PARTIAL : SS_STATUS_WHOLE;
 }
 
 const struct ss_command ss_command_modules = {
 	.name = "modules",
-	.summary = "the modules of a process, and their coming and going",
+	.summary = "list the modules of a process, and follow changes",
 	.argp = &argp,
 	.run = run,
 };

@@ -10,11 +10,16 @@ enum { BUFFER_SIZE = 256 << 10, FILE_MODE = 0600 };
 struct ss_output {
 	FILE *file;
 	char *path;	 /* NULL: stdout */
-	char *directory; /* where path lies */
-	int dirfd;	 /* where path lies, so that it can be removed again */
-	bool written;	 /* a whole trace has reached the file */
-	char *buffer;	 /* of file: freed after it */
+	char *directory; /* contains path */
+	int dirfd;	 /* of directory, to remove the file after a failure */
+	bool written;	 /* the file contains a complete document */
+	char *buffer;	 /* of file, freed after it */
 };
+
+static bool is_stdout(const char *pattern)
+{
+	return !pattern || strcmp(pattern, "-") == 0;
+}
 
 bool ss_output_is_per_target(const char *pattern)
 {
@@ -34,10 +39,11 @@ struct ss_error *ss_output_check(const char *pattern)
 		return ss_error_new(SS_ERROR_INVALID, "--output: the name is empty");
 	for (const char *at = strchr(pattern, '%'); at; at = strchr(at + 2, '%')) {
 		if (!at[1] || !strchr("pt%", at[1]))
-			return ss_error_new(SS_ERROR_INVALID,
-					    "--output: '%%%.1s' is not known; there are "
-					    "%%p (pid), %%t (time) and %%%%",
-					    at + 1);
+			return ss_error_new(
+				SS_ERROR_INVALID,
+				"--output: unknown placeholder '%%%.1s'; known: "
+				"%%p (pid), %%t (time) and %%%%",
+				at + 1);
 	}
 	return NULL;
 }
@@ -89,10 +95,8 @@ static struct ss_error *creation_error(int errnum, const char *path)
 {
 	if (errnum == EEXIST)
 		return ss_error_with_remedy(
-			ss_error_new(SS_ERROR_INVALID,
-				     "'%s' exists already and is not written to", path),
-			"remove it, or name another file: %%p stands for the pid, %%t "
-			"for the time");
+			ss_error_new(SS_ERROR_INVALID, "'%s' already exists", path),
+			"remove it, or name another file: %%p is the pid, %%t the time");
 	return ss_error_new_errno(errnum, "cannot create '%s'", path);
 }
 
@@ -130,7 +134,7 @@ static struct ss_error *create_file(struct ss_output *output)
 	output->file = fdopen(fd, "w");
 	if (!output->file)
 		return ss_error_no_memory();
-	(void)take_fd(fd); /* the FILE has it now */
+	(void)take_fd(fd); /* owned by the FILE */
 	return NULL;
 }
 
@@ -143,12 +147,12 @@ static struct ss_error *open_stdout(struct ss_output *output)
 		return ss_error_new_errno(errnum, "standard output");
 	output->file = fdopen(fd, "w");
 	errnum = errno;
-	if (!output->file && errnum == EINVAL) /* ss_streams_prepare() has filled it */
+	if (!output->file && errnum == EINVAL) /* opened by ss_streams_prepare() */
 		return ss_error_new(SS_ERROR_INVALID,
 				    "standard output is closed, or read-only");
 	if (!output->file)
 		return ss_error_no_memory();
-	(void)take_fd(fd); /* the FILE has it now */
+	(void)take_fd(fd); /* owned by the FILE */
 	return NULL;
 }
 
@@ -156,7 +160,7 @@ struct ss_error *ss_output_open(const char *pattern, pid_t pid, struct ss_output
 {
 	_cleanup_(ss_output_cleanup) struct ss_output *output =
 		calloc(1, sizeof(*output));
-	bool to_stdout = !pattern || strcmp(pattern, "-") == 0;
+	bool to_stdout = is_stdout(pattern);
 
 	if (!output)
 		return ss_error_no_memory();
@@ -168,7 +172,8 @@ struct ss_error *ss_output_open(const char *pattern, pid_t pid, struct ss_output
 	struct ss_error *error = to_stdout ? open_stdout(output) : create_file(output);
 	if (error)
 		return error;
-	(void)setvbuf(output->file, output->buffer, _IOFBF, BUFFER_SIZE); /* a wish */
+	(void)setvbuf(output->file, output->buffer, _IOFBF,
+		      BUFFER_SIZE); /* best effort */
 	*ret = take_ptr(output);
 	return NULL;
 }
@@ -209,18 +214,13 @@ void ss_output_keep(struct ss_output *output)
 	output->written = true;
 }
 
-bool ss_output_is_terminal(const struct ss_output *output)
-{
-	return isatty(fileno(output->file)) == 1;
-}
-
-bool ss_output_wants_color(const struct ss_output *output)
+bool ss_output_wants_color(const char *pattern)
 {
 	const char *no_color = getenv("NO_COLOR");
 	const char *term = getenv("TERM");
 
-	return ss_output_is_terminal(output) && !(no_color && *no_color) && term &&
-	       strcmp(term, "dumb") != 0;
+	return is_stdout(pattern) && isatty(STDOUT_FILENO) == 1 &&
+	       !(no_color && *no_color) && term && strcmp(term, "dumb") != 0;
 }
 
 struct ss_error *ss_output_flush(struct ss_output *output)
@@ -245,7 +245,7 @@ void ss_output_close(struct ss_output *output)
 	if (output->file && output->path && !output->written)
 		(void)unlinkat(output->dirfd, last_part(output->path), 0);
 	if (output->file)
-		(void)fclose(output->file); /* ss_output_flush() has said what failed */
+		(void)fclose(output->file); /* ss_output_flush() has reported failures */
 	if (output->dirfd >= 0)
 		(void)close(output->dirfd); /* nothing was written through it */
 	free(output->buffer);

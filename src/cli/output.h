@@ -1,6 +1,6 @@
 /*
- * Where the traces go: stdout, or a new file that only its owner can read. An
- * existing file is never written to, and a symbolic link never followed.
+ * The destination of the output: stdout, or a new file that only its owner can read.
+ * Existing files are never overwritten; symbolic links are never followed.
  */
 #ifndef SS_CLI_OUTPUT_H
 #define SS_CLI_OUTPUT_H
@@ -13,7 +13,7 @@
 
 struct ss_output;
 
-/* Whether every target gets a file of its own: the pattern has %p. */
+/* Whether each target gets a file of its own: the pattern contains %p. */
 bool ss_output_is_per_target(const char *pattern);
 
 /* Checks a pattern (%p, %t, %%). Errors: INVALID. */
@@ -28,27 +28,23 @@ struct ss_error *ss_output_open(const char *pattern, pid_t pid, struct ss_output
 
 FILE *ss_output_file(struct ss_output *output);
 
-/* What a file is that is written to in another way: a new descriptor of it, which
-   outlives the output; the directory, name and path of it, NULL where it is stdout. The
-   strings live as long as the output. */
+/* For callers that do not write through the stream: a new descriptor, owned by the caller;
+   directory, name and path of the file, owned by the output, NULL for stdout. */
 struct ss_error *ss_output_duplicate(const struct ss_output *output, int *ret);
 const char *ss_output_directory(const struct ss_output *output);
 const char *ss_output_name(const struct ss_output *output);
 const char *ss_output_path(const struct ss_output *output);
 
-/* The file is not removed by ss_output_close(). */
+/* Makes ss_output_close() keep the file. */
 void ss_output_keep(struct ss_output *output);
 
-/* Whether it is a terminal. */
-bool ss_output_is_terminal(const struct ss_output *output);
+/* Whether the output is a terminal that supports colours, and NO_COLOR is not set. */
+bool ss_output_wants_color(const char *pattern);
 
-/* Whether it is one that shows colours, and nobody objects (NO_COLOR). */
-bool ss_output_wants_color(const struct ss_output *output);
-
-/* Writes out what is buffered. Errors: SYSTEM, the disk is full for one. */
+/* Flushes the stream. Errors: SYSTEM (for example, disk full). */
 struct ss_error *ss_output_flush(struct ss_output *output);
 
-/* Closes it; a file that never got one whole trace is removed again. */
+/* Closes the output. Removes a file without a complete document. */
 void ss_output_close(struct ss_output *output);
 
 SS_DEFINE_CLEANUP(struct ss_output, ss_output, ss_output_close)

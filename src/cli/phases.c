@@ -2,50 +2,32 @@
 
 #include <stdio.h>
 #include <stdlib.h>
-#include <time.h>
 
 #include "base/cleanup.h"
+#include "base/clock.h"
 #include "cli/failure.h"
-#include "view/quantity.h"
+#include "output/quantity.h"
 
-static const struct {
-	const char *name;
-	const char *progress; /* said if it takes long; NULL: it has its own limit */
-} texts[] = {
-	[SS_PHASE_OPEN] = { "open", NULL },
-	[SS_PHASE_CAPTURE] = { "capture", NULL },
-	[SS_PHASE_UNWIND] = { "unwind", "unwinding" },
-	[SS_PHASE_SYMBOLIZE] = { "symbolize", "looking up names" },
-	[SS_PHASE_DIAGNOSE] = { "diagnose", NULL },
-	[SS_PHASE_RENDER] = { "render", NULL },
+static const char *const names[] = {
+	[SS_PHASE_OPEN] = "open",	  [SS_PHASE_CAPTURE] = "capture",
+	[SS_PHASE_UNWIND] = "unwind",	  [SS_PHASE_SYMBOLIZE] = "symbolize",
+	[SS_PHASE_DIAGNOSE] = "diagnose", [SS_PHASE_RENDER] = "render",
 };
-
-static uint64_t now_ns(void)
-{
-	enum { NS_PER_S = 1000000000 };
-	struct timespec now = {};
-
-	(void)clock_gettime(CLOCK_MONOTONIC, &now); /* always there */
-	return (uint64_t)now.tv_sec * NS_PER_S + (uint64_t)now.tv_nsec;
-}
 
 void ss_phases_enter(struct ss_phases *phases, enum ss_phase phase)
 {
-	uint64_t now = now_ns();
+	uint64_t now = ss_now_ns();
 
-	ss_progress_end(&phases->progress);
 	if (phases->current < SS_PHASE_COUNT)
 		phases->spent_ns[phases->current] += now - phases->begun_ns;
 	phases->current = phase;
 	phases->begun_ns = now;
-	if (phase < SS_PHASE_COUNT && texts[phase].progress)
-		ss_progress_begin(&phases->progress, texts[phase].progress);
 }
 
 static void write_times(const struct ss_phases *phases, FILE *out)
 {
 	for (size_t i = 0; i < SS_PHASE_COUNT; i++) {
-		(void)fprintf(out, "%s%s ", i ? ", " : "", texts[i].name);
+		(void)fprintf(out, "%s%s ", i ? ", " : "", names[i]);
 		ss_quantity_write_time(phases->spent_ns[i], out);
 	}
 }

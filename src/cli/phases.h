@@ -1,5 +1,5 @@
 /*
- * How long each phase took, and a word on stderr while one takes long.
+ * Measures the duration of each phase, for --verbose.
  */
 #ifndef SS_CLI_PHASES_H
 #define SS_CLI_PHASES_H
@@ -7,7 +7,6 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "cli/progress.h"
 #include "stacksnap.h"
 
 enum ss_phase {
@@ -24,13 +23,12 @@ struct ss_phases {
 	uint64_t spent_ns[SS_PHASE_COUNT];
 	enum ss_phase current; /* COUNT: none */
 	uint64_t begun_ns;     /* CLOCK_MONOTONIC */
-	struct ss_progress progress;
 };
 
-/* Ends what went before and begins to count for phase (COUNT: for none). */
+/* Ends the current phase and begins the next one (COUNT: none). */
 void ss_phases_enter(struct ss_phases *phases, enum ss_phase phase);
 
-/* Tells the times, how much was copied and which modules had problems, on stderr. */
+/* Prints the times, how much was copied and which modules had problems on stderr. */
 void ss_phases_print(const struct ss_phases *phases, const struct ss_snapshot *snapshot);
 
 #endif

@@ -24,34 +24,34 @@ enum key {
 	KEY_RATE = 'r',
 	KEY_DURATION = 'd',
 	KEY_OUTPUT = 'o',
-	KEY_THREAD = 't',
 	KEY_MAX_FRAMES = 'n',
+	KEY_VERBOSE = 'v',
 	KEY_ON_CPU = 0x200,
 	KEY_CHILDREN,
 	KEY_LAST,
-	KEY_STATE,
 	KEY_MAX_STACK,
 };
 
 static const struct argp_option table[] = {
-	{ NULL, 0, NULL, 0, "How long and how often:", 1 },
-	{ "rate", KEY_RATE, "HZ", 0, "Samples a second; 99 unless told", 0 },
+	{ NULL, 0, NULL, 0, "Duration and output:", 1 },
+	{ "rate", KEY_RATE, "HZ", 0, "Samples per second (default: 99)", 0 },
 	{ "duration", KEY_DURATION, "TIME", 0,
-	  "End after so long (30, 90s, 5m, 2h); unless told, when stopped", 0 },
-	{ "last", KEY_LAST, "TIME", 0, "Keep only the last part of so long (60s)", 0 },
+	  "Stop after TIME: 30, 90s, 5m, 2h (default: until Ctrl-C)", 0 },
+	{ "last", KEY_LAST, "TIME", 0, "Keep only the last TIME of the recording", 0 },
 	{ "output", KEY_OUTPUT, "FILE", 0,
-	  "Write to a new FILE; stacksnap-%p-%t.rec unless told (%p pid, %t time)", 0 },
-	{ NULL, 0, NULL, 0, "What is recorded:", 2 },
-	{ "on-cpu", KEY_ON_CPU, NULL, 0, "Only threads that run", 0 },
-	{ "thread", KEY_THREAD, "TID|REGEX", 0,
-	  "Only these threads: an id, or a pattern over the name; may repeat", 0 },
-	{ "state", KEY_STATE, "LETTERS", 0, "Only threads in these states (R, S, D...)",
+	  "Write to a new FILE; %p is the pid, %t the time (default: "
+	  "stacksnap-%p-%t.rec)",
 	  0 },
-	{ "children", KEY_CHILDREN, NULL, 0, "Also the processes that it starts", 0 },
-	{ "max-frames", KEY_MAX_FRAMES, "N", 0, "Frames of a stack; 1024 unless told",
-	  0 },
+	{ NULL, 0, NULL, 0, "Samples:", 3 },
+	{ "on-cpu", KEY_ON_CPU, NULL, 0, "Record running threads only", 0 },
+	{ "children", KEY_CHILDREN, NULL, 0, "Also record child processes", 0 },
+	{ "max-frames", KEY_MAX_FRAMES, "N", 0,
+	  "Limit the frames of each stack (default: 1024)", 0 },
 	{ "max-stack", KEY_MAX_STACK, "KIB", 0,
-	  "Copied of each stack at most; 256 unless told", 0 },
+	  "Limit the copy of each stack (default: 256)", 0 },
+	{ NULL, 0, NULL, 0, "Other:", 4 },
+	{ "verbose", KEY_VERBOSE, NULL, 0,
+	  "Also report if the kernel refused a part of the sandbox", 0 },
 	{},
 };
 
@@ -60,11 +60,12 @@ struct record {
 	struct ss_selection selection;
 	const char *output;
 	pid_t pid;
-	char **command; /* or NULL; of argv */
+	char **command; /* in argv; or NULL */
+	bool verbose;
 	struct ss_target *target;
 	struct ss_output *file;
 	struct ss_recorder *recorder;
-	struct ss_record_said said;
+	struct ss_record_report report;
 };
 
 static void record_deinit(struct record *record)
@@ -75,17 +76,6 @@ static void record_deinit(struct record *record)
 	ss_selection_deinit(&record->selection);
 }
 
-static uint64_t parse_number(const struct argp_state *state, const char *name,
-			     const char *text, uint64_t min, uint64_t max)
-{
-	uint64_t value = min;
-
-	if (ss_number_parse(text, min, max, &value) != SS_NUMBER_OK)
-		argp_error(state, "--%s: '%s' is not a number from %ju to %ju", name,
-			   text, (uintmax_t)min, (uintmax_t)max);
-	return value;
-}
-
 static uint64_t parse_duration(const struct argp_state *state, const char *name,
 			       const char *text)
 {
@@ -93,8 +83,7 @@ static uint64_t parse_duration(const struct argp_state *state, const char *name,
 
 	if (!ss_duration_parse(text, &ns))
 		argp_error(state,
-			   "--%s: '%s' is no time: a number of seconds, or with s, m, h "
-			   "or ms behind it",
+			   "--%s: '%s' is not a time such as 30, 500ms, 90s, 5m or 2h",
 			   name, text);
 	return ns;
 }
@@ -103,19 +92,19 @@ static void parse_target(struct record *record, const struct argp_state *state,
 			 const char *text)
 {
 	if (record->pid)
-		argp_error(state, "one process at a time: '%s' is too many", text);
+		argp_error(state, "expected one process; unexpected argument '%s'", text);
 	ss_options_check(state, ss_target_argument_parse_id(text, "pid", &record->pid));
 }
 
 static void check(struct record *record, const struct argp_state *state)
 {
 	if (!record->pid && !record->command)
-		argp_error(state, "neither a pid nor -- COMMAND is given");
+		argp_error(state, "expected a pid or -- COMMAND");
 	if (record->pid && record->command)
-		argp_error(state, "a pid and a command are given: one of them");
+		argp_error(state, "expected either a pid or a command");
 	if (record->options.keep_ns && strcmp(record->output, "-") == 0)
-		argp_error(state, "--last wants a file: standard output cannot be "
-				  "written anew");
+		argp_error(state,
+			   "--last needs a file: standard output cannot be rewritten");
 }
 
 static error_t parse_value(int key, char *arg, struct argp_state *state)
@@ -125,7 +114,8 @@ static error_t parse_value(int key, char *arg, struct argp_state *state)
 	switch (key) {
 	case KEY_RATE:
 		record->options.period_ns =
-			1000000000 / parse_number(state, "rate", arg, 1, HZ_MAX);
+			1000000000 /
+			ss_options_parse_number(state, "rate", arg, 1, HZ_MAX);
 		return 0;
 	case KEY_DURATION:
 		record->options.duration_ns = parse_duration(state, "duration", arg);
@@ -138,18 +128,13 @@ static error_t parse_value(int key, char *arg, struct argp_state *state)
 		record->output = arg;
 		return 0;
 	case KEY_MAX_FRAMES:
-		record->options.max_frames =
-			(unsigned)parse_number(state, "max-frames", arg, 1, 1 << 20);
+		record->options.max_frames = (unsigned)ss_options_parse_number(
+			state, "max-frames", arg, 1, 1 << 20);
 		return 0;
 	case KEY_MAX_STACK:
 		record->options.max_stack =
-			parse_number(state, "max-stack", arg, 1, 1 << 20) * KIB;
-		return 0;
-	case KEY_THREAD:
-		ss_options_check(state, ss_selection_add(&record->selection, arg));
-		return 0;
-	case KEY_STATE:
-		ss_options_check(state, ss_selection_set_states(&record->selection, arg));
+			ss_options_parse_number(state, "max-stack", arg, 1, 1 << 20) *
+			KIB;
 		return 0;
 	default:
 		return ARGP_ERR_UNKNOWN;
@@ -161,14 +146,20 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 	struct record *record = state->input;
 
 	switch (key) {
+	case ARGP_KEY_INIT:
+		state->child_inputs[0] = &record->selection;
+		return 0;
 	case KEY_ON_CPU:
 		record->selection.states = "R";
 		return 0;
 	case KEY_CHILDREN:
 		record->options.children = true;
 		return 0;
+	case KEY_VERBOSE:
+		record->verbose = true;
+		return 0;
 	case ARGP_KEY_ARG:
-		/* What follows "--" is a command, whatever it looks like. */
+		/* Everything after "--" is a command. */
 		if (state->quoted && state->next - 1 >= state->quoted) {
 			record->command = &state->argv[state->next - 1];
 			state->next = state->argc;
@@ -184,15 +175,19 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 	}
 }
 
+static const struct argp_child children[] = { { &ss_selection_argp, 0, NULL, 0 }, {} };
+
 static const struct argp argp = {
+	.children = children,
 	.options = table,
 	.parser = parse,
 	.args_doc = "PID\n-- COMMAND ARG...",
-	.doc = "Sample the stacks of a process into a file, until Ctrl-C or its end.\v"
-	       "The file is read by stacksnap report, on this machine or another one.",
+	.doc = "Sample the stacks of a process into a file, until Ctrl-C or the end of "
+	       "the process.\v"
+	       "stacksnap report reads the file, on this machine or another one.",
 };
 
-/* Each thread's times are read from a file that is kept open. */
+/* The recorder keeps a file open for each thread, to read its CPU times. */
 static void raise_file_limit(void)
 {
 	struct rlimit limit;
@@ -200,10 +195,11 @@ static void raise_file_limit(void)
 	if (getrlimit(RLIMIT_NOFILE, &limit) != 0)
 		return;
 	limit.rlim_cur = limit.rlim_max;
-	(void)setrlimit(RLIMIT_NOFILE, &limit); /* or slower, not wrong */
+	(void)setrlimit(RLIMIT_NOFILE,
+			&limit); /* if it fails, recording is slower but correct */
 }
 
-/* What a signal handler can reach. */
+/* For the signal handler. */
 static struct ss_recorder *volatile interrupted;
 
 static void on_signal(int signal)
@@ -222,7 +218,7 @@ static void catch_signals(struct ss_recorder *recorder)
 	struct sigaction action = { .sa_handler = on_signal, .sa_flags = SA_RESTART };
 
 	interrupted = recorder;
-	(void)sigemptyset(&action.sa_mask); /* neither fails with valid signals */
+	(void)sigemptyset(&action.sa_mask); /* cannot fail: valid signals */
 	for (size_t i = 0; i < SS_ARRAY_SIZE(signals); i++) {
 		struct sigaction before;
 		if (sigaction(signals[i], NULL, &before) == 0 &&
@@ -268,23 +264,26 @@ static int run_recorder(struct record *record)
 		return SS_STATUS_NOTHING;
 	}
 	catch_signals(record->recorder);
-	ss_watchdog_follow(ss_target_pid(record->target), record->recorder);
+	ss_watchdog_begin_recording(ss_target_pid(record->target), record->recorder);
 	error = ss_recorder_run(record->recorder);
 	ss_watchdog_end();
 	const struct ss_recorder_summary *summary = ss_recorder_summary(record->recorder);
 	interrupted = NULL;
 	if (error)
 		ss_failure_print(error);
-	ss_record_report_end(summary, ss_output_path(record->file), &record->said);
+	ss_record_report_end(summary, ss_output_path(record->file), &record->report);
+	if (record->verbose && summary->partial)
+		ss_failure_warn("the kernel refused a part of the sandbox");
 	if (record->command && summary->end != SS_RECORDING_TARGET_END)
-		ss_failure_warn("process %d goes on", ss_target_pid(record->target));
+		ss_failure_warn("process %d is still running",
+				ss_target_pid(record->target));
 	if (summary->samples == 0) {
 		if (!error)
-			ss_failure_warn("nothing was recorded: at no tick was there a "
-					"thread as asked for");
+			ss_failure_warn("nothing was recorded: the selection matched no "
+					"thread at any tick");
 		return SS_STATUS_NOTHING;
 	}
-	return error ? SS_STATUS_PARTIAL : SS_STATUS_WHOLE;
+	return error || summary->lost ? SS_STATUS_PARTIAL : SS_STATUS_WHOLE;
 }
 
 static int run(int argc, char **argv)
@@ -307,7 +306,7 @@ static int run(int argc, char **argv)
 		record.options.filter_data = &filter;
 	}
 	record.options.progress = ss_record_report_progress;
-	record.options.progress_data = &record.said;
+	record.options.progress_data = &record.report;
 	raise_file_limit();
 	return run_recorder(&record);
 }

@@ -7,7 +7,7 @@
 
 #include "base/cleanup.h"
 #include "cli/failure.h"
-#include "view/quantity.h"
+#include "output/quantity.h"
 
 static const double second = 1e9;
 
@@ -34,24 +34,24 @@ static void clear_line(void)
 		(void)!write(STDERR_FILENO, "\r\x1b[K", 4);
 }
 
-static void tell_undropped(struct ss_record_said *said,
+static void warn_undropped(struct ss_record_report *report,
 			   const struct ss_recorder_summary *summary)
 {
-	if (!summary->undropped || said->undropped)
+	if (!summary->undropped || report->undropped)
 		return;
-	said->undropped = true;
+	report->undropped = true;
 	clear_line();
-	ss_failure_warn("what is older than --last could not be dropped, the file grows: "
+	ss_failure_warn("samples older than --last cannot be dropped, so the file grows: "
 			"%s",
 			strerror(summary->undropped));
 }
 
-void ss_record_report_progress(void *said, const struct ss_recorder_summary *summary)
+void ss_record_report_progress(void *report, const struct ss_recorder_summary *summary)
 {
 	char *text = NULL;
 	size_t size = 0;
 
-	tell_undropped(said, summary);
+	warn_undropped(report, summary);
 	if (isatty(STDERR_FILENO) != 1)
 		return;
 	FILE *out = open_memstream(&text, &size);
@@ -63,11 +63,11 @@ void ss_record_report_progress(void *said, const struct ss_recorder_summary *sum
 	ss_quantity_write_things(summary->missed, "tick", out);
 	(void)fputs(" missed\x1b[K", out);
 	if (fclose(out) == 0)
-		(void)!write(STDERR_FILENO, text, size); /* a wish */
+		(void)!write(STDERR_FILENO, text, size); /* best effort */
 	free(text);
 }
 
-/* What the target felt. */
+/* How long the target was stopped. */
 static void write_stops(const struct ss_recorder_summary *s, FILE *out)
 {
 	double share = s->duration_ns ?
@@ -78,9 +78,9 @@ static void write_stops(const struct ss_recorder_summary *s, FILE *out)
 	ss_quantity_write_things(s->thread_stops, "time", out);
 	(void)fputs(", for ", out);
 	ss_quantity_write_time(s->stopped_ns, out);
-	(void)fprintf(out, " in all (%.2f%% of the time), ", share);
+	(void)fprintf(out, " in total (%.2f%% of the time), at most ", share);
 	ss_quantity_write_time(s->stopped_max_ns, out);
-	(void)fputs(" at most at once", out);
+	(void)fputs(" at once", out);
 }
 
 static void write_ticks(const struct ss_recorder_summary *s, FILE *out)
@@ -92,17 +92,25 @@ static void write_ticks(const struct ss_recorder_summary *s, FILE *out)
 	ss_quantity_write_size(s->memory, out);
 }
 
-static const char *words_of(enum ss_recording_end end)
+/* Ticks that were lost because the unwinder failed. */
+static void write_losses(const struct ss_recorder_summary *s, FILE *out)
+{
+	(void)fprintf(out, "%s; ", s->loss);
+	ss_quantity_write_things(s->lost, "tick", out);
+	(void)fputs(" lost", out);
+}
+
+static const char *end_text(enum ss_recording_end end)
 {
 	switch (end) {
 	case SS_RECORDING_TARGET_END:
 		return "the process has ended";
 	case SS_RECORDING_DURATION:
-		return "the time is over";
+		return "the duration has elapsed";
 	case SS_RECORDING_STOPPED:
 		return "stopped";
 	default:
-		return "broken off";
+		return "aborted";
 	}
 }
 
@@ -122,13 +130,15 @@ static void print(void (*write_line)(const struct ss_recorder_summary *, FILE *)
 }
 
 void ss_record_report_end(const struct ss_recorder_summary *summary, const char *path,
-			  struct ss_record_said *said)
+			  struct ss_record_report *report)
 {
 	clear_line();
-	tell_undropped(said, summary);
-	ss_failure_warn("%s, %s", words_of(summary->end),
+	warn_undropped(report, summary);
+	ss_failure_warn("%s, %s", end_text(summary->end),
 			path ? path : "standard output");
 	print(write_counts, summary, "");
 	print(write_ticks, summary, "");
 	print(write_stops, summary, "");
+	if (summary->loss)
+		print(write_losses, summary, "");
 }

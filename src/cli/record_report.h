@@ -6,17 +6,17 @@
 
 #include "stacksnap.h"
 
-/* What was said on the way, and need not be said again. */
-struct ss_record_said {
+/* What has been reported, so that it is not repeated. */
+struct ss_record_report {
 	bool undropped;
 };
 
-/* A progress function of a recorder, said its data: one line that is written over, on a
-   terminal only; and, once, that what is too old could not be dropped. */
-void ss_record_report_progress(void *said, const struct ss_recorder_summary *summary);
+/* A progress function of a recorder; report is a struct ss_record_report. On a terminal it
+   updates one line. It also reports, once, that old samples cannot be dropped. */
+void ss_record_report_progress(void *report, const struct ss_recorder_summary *summary);
 
-/* path: of the file, or NULL. */
+/* Prints the summary. path is that of the recording; NULL: standard output. */
 void ss_record_report_end(const struct ss_recorder_summary *summary, const char *path,
-			  struct ss_record_said *said);
+			  struct ss_record_report *report);
 
 #endif

@@ -6,30 +6,28 @@
 
 #include <argp.h>
 
-#include "cli/moment.h"
+#include "cli/time_argument.h"
 #include "cli/selection.h"
-#include "report/report.h"
+#include "cli/symbol_options.h"
+#include "output/format.h"
 
 struct ss_report_arguments {
-	const struct ss_reporter *reporter;
-	const char *output; /* a pattern, or NULL: stdout */
-	struct ss_moment from;
-	struct ss_moment to;
+	const struct ss_format *format;
+	const char *output; /* pattern for ss_output_open(), or NULL: stdout */
+	struct ss_time_argument from;
+	struct ss_time_argument to;
 	struct ss_selection selection; /* threads and states */
-	SS_VECTOR(regex_t) modules;    /* none: all */
-	bool raw;
+	SS_VECTOR(regex_t) modules;    /* empty: all */
 	bool verbose;
 	bool debuginfod;
-	unsigned symbolize_flags;
-	const char *debug_dir;
-	const char *sysroot;
+	struct ss_symbol_options symbols;
 	unsigned threshold_percent;
 	unsigned rows;
-	SS_VECTOR(const char *) files; /* of argv */
+	SS_VECTOR(const char *) files; /* in argv */
 };
 
-/* Its input is a struct ss_report_arguments, already initialised. Ends the process with
-   EX_USAGE where a value is wrong. */
+/* Its input is an initialised struct ss_report_arguments. Exits with EX_USAGE if a value is
+   invalid. */
 extern const struct argp ss_report_argp;
 
 void ss_report_arguments_init(struct ss_report_arguments *arguments);

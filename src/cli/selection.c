@@ -17,10 +17,10 @@ static struct ss_error *add_pattern(struct ss_selection *selection, const char *
 	int code = regcomp(pattern, text, REG_EXTENDED | REG_NOSUB);
 	if (code == 0)
 		return NULL;
-	(void)regerror(code, pattern, why, sizeof(why)); /* cut is good enough */
+	(void)regerror(code, pattern, why, sizeof(why)); /* may be truncated */
 	selection->patterns.count--;
 	return ss_error_new(SS_ERROR_INVALID,
-			    "--thread: '%s' is no regular expression: %s", text, why);
+			    "--thread: '%s' is not a regular expression: %s", text, why);
 }
 
 struct ss_error *ss_selection_add(struct ss_selection *selection, const char *text)
@@ -46,11 +46,12 @@ struct ss_error *ss_selection_set_states(struct ss_selection *selection,
 
 	if (*letters == '\0')
 		return ss_error_new(SS_ERROR_INVALID,
-				    "--state: no letter is given; such as R, S or D");
+				    "--state: expected letters such as R, S or D");
 	if (letters[known])
-		return ss_error_new(SS_ERROR_INVALID,
-				    "--state: '%c' is no thread state; known are %s",
-				    letters[known], all_states);
+		return ss_error_new(
+			SS_ERROR_INVALID,
+			"--state: unknown thread state '%c'; known states: %s",
+			letters[known], all_states);
 	selection->states = letters;
 	return NULL;
 }
@@ -76,7 +77,7 @@ bool ss_selection_run_is_active(const struct ss_selection_run *run)
 
 bool ss_selection_run_is_empty(const struct ss_selection_run *run)
 {
-	return run->seen > 0 && run->wanted == 0;
+	return run->seen > 0 && run->selected == 0;
 }
 
 static bool has_tid(const pid_t *tids, size_t count, pid_t tid)
@@ -111,7 +112,7 @@ bool ss_selection_run_filter(void *data, pid_t tid, const char *name, char state
 	    !has_tid(selection->tids.items, selection->tids.count, tid) &&
 	    !has_name(selection, name))
 		return false;
-	run->wanted++;
+	run->selected++;
 	return true;
 }
 
@@ -124,8 +125,8 @@ static bool snapshot_has(const struct ss_snapshot *snapshot, pid_t tid)
 	return false;
 }
 
-/* Ids of PID/TID only: one of -t belongs to any of several targets. With --state a
-   thread may be there and not be wanted. */
+/* Reports only ids of PID/TID: an id of -t may belong to any of several targets. With
+   --state, a thread that exists may be deselected. */
 size_t ss_selection_run_report(const struct ss_selection_run *run,
 			       const struct ss_snapshot *snapshot)
 {
@@ -141,3 +142,33 @@ size_t ss_selection_run_report(const struct ss_selection_run *run,
 	}
 	return missing;
 }
+
+enum key { KEY_THREAD = 't', KEY_STATE = 0x540 };
+
+static const struct argp_option table[] = {
+	{ NULL, 0, NULL, 0, "Threads:", 2 },
+	{ "thread", KEY_THREAD, "TID|REGEX", 0,
+	  "Select threads by id, or by a regular expression over the name; may be "
+	  "repeated",
+	  0 },
+	{ "state", KEY_STATE, "LETTERS", 0, "Select threads by state (R, S, D...)", 0 },
+	{},
+};
+
+static error_t parse(int key, char *arg, struct argp_state *state)
+{
+	struct ss_selection *selection = state->input;
+	_cleanup_error_ struct ss_error *error = NULL;
+
+	if (key == KEY_THREAD)
+		error = ss_selection_add(selection, arg);
+	else if (key == KEY_STATE)
+		error = ss_selection_set_states(selection, arg);
+	else
+		return ARGP_ERR_UNKNOWN;
+	if (error)
+		argp_error(state, "%s", ss_error_message(error));
+	return 0;
+}
+
+const struct argp ss_selection_argp = { .options = table, .parser = parse };

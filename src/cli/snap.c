@@ -8,7 +8,7 @@
 
 #include "cli/command.h"
 #include "cli/failure.h"
-#include "cli/interpret.h"
+#include "cli/snap_analysis.h"
 #include "cli/options.h"
 #include "cli/output.h"
 #include "cli/phases.h"
@@ -17,10 +17,10 @@
 struct snap {
 	struct ss_options options;
 	SS_VECTOR(struct ss_target_argument) targets;
-	struct ss_output *output; /* of all targets, or of the current one */
-	size_t printed;		  /* targets so far */
-	size_t shown;		  /* of these, with stacks */
-	size_t missing;		  /* targets of which anything is */
+	struct ss_output *output; /* for all targets, or for the current one */
+	size_t printed;		  /* targets */
+	size_t shown;		  /* targets with stacks */
+	size_t missing;		  /* targets with anything missing */
 };
 
 SS_DEFINE_CLEANUP(struct ss_target, target, ss_target_close)
@@ -34,76 +34,78 @@ static void snap_deinit(struct snap *snap)
 	ss_options_deinit(&snap->options);
 }
 
-static struct ss_error *open_target(struct ss_interpretation *job, struct ss_target **ret)
+static struct ss_error *open_target(struct ss_snap_analysis *analysis,
+				    struct ss_target **ret)
 {
 	_cleanup_(target_cleanup) struct ss_target *target = NULL;
-	struct ss_error *error = ss_target_open(job->run->argument->pid, &target);
+	struct ss_error *error = ss_target_open(analysis->run->argument->pid, &target);
 
 	if (error)
 		return error;
 	_cleanup_error_ struct ss_error *unknown =
-		ss_target_owner(target, &job->uid, &job->gid);
-	job->owner_known = !unknown;
+		ss_target_owner(target, &analysis->uid, &analysis->gid);
+	analysis->owner_known = !unknown;
 	*ret = take_ptr(target);
 	return NULL;
 }
 
-/* How a target is captured, and can be completed. */
-struct taking {
-	struct ss_interpretation job;
+/* The snapshot of one target. */
+struct job {
+	struct ss_snap_analysis analysis;
 	struct ss_target *target;
 	struct ss_capture_options options;
+	bool listing; /* capturing was refused: only names and states of threads */
 };
 
-static void taking_deinit(struct taking *taking)
+static void job_deinit(struct job *job)
 {
-	ss_capture_free(taking->job.capture);
-	ss_target_close(taking->target);
+	ss_capture_free(job->analysis.capture);
+	ss_target_close(job->target);
 }
 
-/* If that fails, as when the threads have ended, they stay as they are. */
+/* After a failure, for instance because threads have ended, their stacks stay incomplete. */
 static void complete(void *data, const pid_t *tids, size_t count)
 {
-	struct taking *taking = data;
+	struct job *job = data;
 
-	ss_phases_enter(taking->job.phases, SS_PHASE_CAPTURE);
-	ss_watchdog_begin(taking->job.run->argument->pid, taking->options.timeout_ms);
+	ss_phases_enter(job->analysis.phases, SS_PHASE_CAPTURE);
+	ss_watchdog_begin(job->analysis.run->argument->pid, job->options.timeout_ms);
 	_cleanup_error_ struct ss_error *error = ss_capture_complete(
-		taking->job.capture, taking->target, &taking->options, tids, count);
+		job->analysis.capture, job->target, &job->options, tids, count);
 	ss_watchdog_end();
-	ss_phases_enter(taking->job.phases, SS_PHASE_COUNT);
-	if (error && taking->job.options->verbose)
+	ss_phases_enter(job->analysis.phases, SS_PHASE_COUNT);
+	if (error && job->analysis.options->verbose)
 		ss_failure_warn("%s", ss_error_message(error));
 }
 
-/* Of a process that may not be looked at: its threads, in place of their stacks. */
-static struct ss_error *list_instead(struct taking *taking, struct ss_error *refusal)
+/* If access to the process was refused, captures names and states of its threads instead. */
+static struct ss_error *list_threads(struct job *job, struct ss_error *refusal)
 {
 	_cleanup_error_ struct ss_error *owned = refusal;
 	enum ss_error_code code = ss_error_code(refusal);
 
 	if (code != SS_ERROR_DENIED && code != SS_ERROR_TRACED)
 		return take_ptr(owned);
-	ss_target_close(take_ptr(taking->target));
+	ss_target_close(take_ptr(job->target));
 	_cleanup_error_ struct ss_error *error =
-		ss_target_open_listing(taking->job.run->argument->pid, &taking->target);
+		ss_target_open_listing(job->analysis.run->argument->pid, &job->target);
 	if (!error)
-		error = ss_capture_take(taking->target, &taking->options,
-					&taking->job.capture);
+		error = ss_capture_take(job->target, &job->options,
+					&job->analysis.capture);
 	if (error)
 		return take_ptr(owned);
 	ss_failure_print(refusal);
-	taking->job.listing = true;
+	job->listing = true;
 	return NULL;
 }
 
-static struct ss_error *take(struct taking *taking, struct ss_selection_run *run)
+static struct ss_error *take(struct job *job, struct ss_selection_run *run)
 {
-	struct ss_interpretation *job = &taking->job;
-	const struct ss_options *options = job->options;
+	struct ss_snap_analysis *analysis = &job->analysis;
+	const struct ss_options *options = analysis->options;
 
-	taking->options = (struct ss_capture_options){
-		.size = sizeof(taking->options),
+	job->options = (struct ss_capture_options){
+		.size = sizeof(job->options),
 		.mode = options->mode,
 		.timeout_ms = options->timeout_ms,
 		.max_stack = options->max_stack,
@@ -114,62 +116,62 @@ static struct ss_error *take(struct taking *taking, struct ss_selection_run *run
 							    NULL,
 		.filter_data = run,
 	};
-	ss_phases_enter(job->phases, SS_PHASE_OPEN);
-	struct ss_error *error = open_target(job, &taking->target);
-	ss_phases_enter(job->phases, SS_PHASE_CAPTURE);
+	ss_phases_enter(analysis->phases, SS_PHASE_OPEN);
+	struct ss_error *error = open_target(analysis, &job->target);
+	ss_phases_enter(analysis->phases, SS_PHASE_CAPTURE);
 	if (!error)
-		error = ss_capture_take(taking->target, &taking->options, &job->capture);
+		error = ss_capture_take(job->target, &job->options, &analysis->capture);
 	if (error)
-		return list_instead(taking, error);
-	if (!options->renderer->single && !options->no_waits)
-		ss_capture_follow(job->capture, taking->target);
+		return list_threads(job, error);
+	if (!options->format->unsymbolized && !options->no_waits)
+		ss_capture_add_related(analysis->capture, job->target);
 	if (options->mode == SS_MODE_AUTO) {
-		job->complete = complete;
-		job->complete_data = taking;
+		analysis->complete = complete;
+		analysis->complete_data = job;
 	}
 	return NULL;
 }
 
-/* Where no thread was wanted that is the message, whatever became of it. */
-static struct ss_error *take_wanted(struct taking *taking, struct ss_selection_run *run)
+/* If the selection matches no thread, this is the error, even after another failure. */
+static struct ss_error *take_selected(struct job *job, struct ss_selection_run *run)
 {
 	pid_t pid = run->argument->pid;
 
-	ss_watchdog_begin(pid, taking->job.options->timeout_ms);
-	_cleanup_error_ struct ss_error *error = take(taking, run);
+	ss_watchdog_begin(pid, job->analysis.options->timeout_ms);
+	_cleanup_error_ struct ss_error *error = take(job, run);
 	ss_watchdog_end();
 	if (ss_selection_run_is_empty(run))
 		return ss_error_with_remedy(
 			ss_error_new(SS_ERROR_INVALID,
-				     "no thread of process %d is one that was asked for",
+				     "the selection matches no thread of process %d",
 				     pid),
-			"all of them: stacksnap %d", pid);
+			"stacksnap %d shows all threads", pid);
 	return take_ptr(error);
 }
 
 static struct ss_error *show(struct snap *snap, struct ss_selection_run *run)
 {
 	struct ss_phases phases = { .current = SS_PHASE_COUNT };
-	_cleanup_(taking_deinit) struct taking taking = {
-		.job = {
+	_cleanup_(job_deinit) struct job job = {
+		.analysis = {
 			.options = &snap->options,
 			.run = run,
 			.phases = &phases,
 			.output = snap->output,
 			.separate = snap->printed > 0 &&
 				    !ss_output_is_per_target(snap->options.output),
-			.color = ss_output_wants_color(snap->output),
+			.color = ss_output_wants_color(snap->options.output),
 		},
 	};
 	bool missing = false;
 
-	struct ss_error *error = take_wanted(&taking, run);
+	struct ss_error *error = take_selected(&job, run);
 	if (!error)
-		error = ss_interpret(&taking.job, &missing);
+		error = ss_snap_analysis_run(&job.analysis, &missing);
 	if (error)
 		return error;
 	snap->printed++;
-	snap->shown += !taking.job.listing;
+	snap->shown += !job.listing;
 	snap->missing += missing;
 	return NULL;
 }
@@ -222,19 +224,21 @@ static struct ss_error *add_target(struct snap *snap, const char *text)
 	return NULL;
 }
 
-/* Bytes that are not text, of which a file holds one snapshot. */
-static void check_single(const struct snap *snap, const struct argp_state *state)
+static void check_format(const struct snap *snap, const struct argp_state *state)
 {
 	const struct ss_options *options = &snap->options;
 	bool to_stdout = !options->output || strcmp(options->output, "-") == 0;
 
-	if (!options->renderer->single)
-		return;
-	if (to_stdout && isatty(STDOUT_FILENO))
-		argp_error(state, "a recording is not for a terminal: -o FILE");
-	if (snap->targets.count > 1 && !ss_output_is_per_target(options->output))
-		argp_error(state, "a recording is of one process: -o FILE%%p makes one "
-				  "for each");
+	if (options->format->binary && to_stdout && isatty(STDOUT_FILENO))
+		argp_error(state,
+			   "--format=%s is binary and cannot be written to a terminal: "
+			   "use -o FILE",
+			   options->format->name);
+	if (options->format->single && snap->targets.count > 1 &&
+	    !ss_output_is_per_target(options->output))
+		argp_error(state,
+			   "--format=%s holds one process per file: use -o FILE%%p",
+			   options->format->name);
 }
 
 static error_t parse(int key, char *arg, struct argp_state *state)
@@ -249,13 +253,13 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 		ss_options_check(state, add_target(snap, arg));
 		return 0;
 	case ARGP_KEY_NO_ARGS:
-		argp_error(state, "no pid is given");
+		argp_error(state, "expected a pid");
 		return 0;
 	case ARGP_KEY_END:
-		check_single(snap, state);
+		check_format(snap, state);
 		return 0;
 	case '0' ... '9':
-		argp_error(state, "a pid is not negative");
+		argp_error(state, "a pid cannot be negative");
 		return 0;
 	default:
 		return ARGP_ERR_UNKNOWN;
@@ -264,7 +268,7 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 
 static const struct argp_child children[] = { { &ss_options_argp, 0, NULL, 0 }, {} };
 
-/* "-5" is read as an option: known here to be told what it is. */
+/* argp takes "-5" for an option: these entries allow a clear error message. */
 #define DIGIT(c)                                                                         \
 	{                                                                                \
 		NULL, c, NULL, OPTION_HIDDEN, NULL, 0                                    \
@@ -278,8 +282,7 @@ static const struct argp argp = {
 	.options = digits,
 	.parser = parse,
 	.args_doc = "PID[/TID,TID...]...",
-	.doc = "Print the stacks of all threads of a running process, which is stopped "
-	       "for a moment only.\v",
+	.doc = "Print the stacks of all threads of running processes.\v",
 	.children = children,
 	.help_filter = ss_command_help,
 };
@@ -299,7 +302,7 @@ static int run(int argc, char **argv)
 
 const struct ss_command ss_command_snap = {
 	.name = "snap",
-	.summary = "one snapshot of each process, printed",
+	.summary = "print one snapshot of each process",
 	.argp = &argp,
 	.run = run,
 };

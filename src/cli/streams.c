@@ -8,7 +8,7 @@
 
 #include "cli/failure.h"
 
-/* argp prints the help itself and exits: this is the only place after it. */
+/* argp prints the help and exits: only an exit handler can check its output. */
 static void check_stdout(void)
 {
 	if (ferror(stdout) == 0 && fflush(stdout) == 0)
@@ -22,9 +22,9 @@ void ss_streams_prepare(void)
 	for (int fd = STDIN_FILENO; fd <= STDERR_FILENO; fd++) {
 		if (fcntl(fd, F_GETFD) >= 0 || errno != EBADF)
 			continue;
-		/* the lowest free number is this one */
+		/* open() returns the lowest free number: this one */
 		if (open("/dev/null", O_RDONLY) != fd)
 			_exit(SS_STATUS_NOTHING);
 	}
-	(void)atexit(check_stdout); /* without it a lost help text goes unnoticed */
+	(void)atexit(check_stdout); /* if it fails, write errors of --help go unnoticed */
 }

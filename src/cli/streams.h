@@ -1,13 +1,13 @@
 /*
- * The three standard streams, before anything else is opened.
+ * Prepares the standard streams, before anything else is opened.
  */
 #ifndef SS_CLI_STREAMS_H
 #define SS_CLI_STREAMS_H
 
 /*
- * Fills descriptors 0 to 2 where they are closed, so that no file opened later
- * becomes "standard output". What is filled cannot be written to: using it fails.
- * Also arranges that help texts that could not be written end with a failure.
+ * Opens those of descriptors 0 to 2 that are closed, so that no other file becomes
+ * "standard output". Writing to these fails. Also makes the program fail if a help text
+ * could not be written.
  */
 void ss_streams_prepare(void);
 

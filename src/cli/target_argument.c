@@ -15,15 +15,16 @@ struct ss_error *ss_target_argument_parse_id(const char *text, const char *what,
 		*ret = (pid_t)value;
 		return NULL;
 	case SS_NUMBER_NEGATIVE:
-		return ss_error_new(SS_ERROR_INVALID, "'%s' is no %s: it is negative",
-				    text, what);
+		return ss_error_new(SS_ERROR_INVALID,
+				    "'%s' is not a valid %s: it is negative", text, what);
 	case SS_NUMBER_RANGE:
 		return ss_error_new(SS_ERROR_INVALID,
-				    "'%s' is no %s: it must be from 1 to %d", text, what,
-				    INT_MAX);
+				    "'%s' is not a valid %s: it must be from 1 to %d",
+				    text, what, INT_MAX);
 	default:
-		return ss_error_new(SS_ERROR_INVALID, "'%s' is no %s: it is not a number",
-				    text, what);
+		return ss_error_new(SS_ERROR_INVALID,
+				    "'%s' is not a valid %s: it is not a number", text,
+				    what);
 	}
 }
 

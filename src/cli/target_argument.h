@@ -1,5 +1,5 @@
 /*
- * One target as it is named on the command line: PID, or PID/TID,TID...
+ * One target argument of the command line: PID, or PID/TID,TID...
  */
 #ifndef SS_CLI_TARGET_ARGUMENT_H
 #define SS_CLI_TARGET_ARGUMENT_H
@@ -10,15 +10,15 @@
 
 struct ss_target_argument {
 	pid_t pid;
-	SS_VECTOR(pid_t) tids; /* none: all threads. Owned. */
+	SS_VECTOR(pid_t) tids; /* empty: all threads. Owned. */
 };
 
-/* Parses one thread or process id. what names it in messages: "pid", "tid".
+/* Parses a thread or process id. what is its name in messages: "pid" or "tid".
    Errors: INVALID. */
 struct ss_error *ss_target_argument_parse_id(const char *text, const char *what,
 					     pid_t *ret);
 
-/* Parses text into *ret, which is left untouched on failure. Errors: INVALID,
+/* Parses text. On failure *ret is unchanged. Errors: INVALID,
    NO_MEMORY. */
 struct ss_error *ss_target_argument_parse(const char *text,
 					  struct ss_target_argument *ret);

@@ -8,22 +8,22 @@
 #include <unistd.h>
 
 #include "cli/failure.h"
-#include "cli/stay.h"
+#include "base/cpu_pin.h"
 
 enum {
-	TIMEOUT_MS = 1000, /* unless told */
-	/* All of a capture, from which the freeze is a small part, on a busy machine. */
-	TIMES = 6,
-	MORE_MS = 5000,
-	LIMIT_MS = TIMEOUT_MS * TIMES + MORE_MS,
-	EACH_MS = 1000,
+	TIMEOUT_MS = 1000, /* default of --timeout */
+	/* A whole capture on a busy machine; the freeze is a small part of it. */
+	FACTOR = 6,
+	EXTRA_MS = 5000,
+	LIMIT_MS = TIMEOUT_MS * FACTOR + EXTRA_MS,
+	CHECK_MS = 1000,
 	NS_PER_MS = 1000000,
 };
 
 static atomic_int watched; /* pid, or 0 */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-static const struct ss_recorder *followed; /* which is there as long as it is set */
-static unsigned looks;			   /* in a row, that found it at it for long */
+static const struct ss_recorder *watched_recorder; /* or NULL; guarded by lock */
+static unsigned slow_checks; /* consecutive checks during one slow read */
 static timer_t timer;
 static bool armed;
 
@@ -32,31 +32,34 @@ static void give_up(pid_t pid, int status)
 	_cleanup_error_ struct ss_error *error = ss_error_with_remedy(
 		ss_error_new(
 			SS_ERROR_SYSTEM,
-			"process %d could not be read: its memory, or the map of it, "
-			"waits for something that does not answer (a file system, a "
-			"userfaultfd); given up, and it runs on",
+			"cannot read process %d: access to its memory or memory map "
+			"blocks on "
+			"something that does not answer (a file system, a userfaultfd); "
+			"giving up, the process continues",
 			pid),
-		"see /proc/%d/task/*/{stat,wchan,stack}, which do not need its memory",
+		"see /proc/%d/task/*/{stat,wchan,stack}: these do not access its memory",
 		pid);
 	ss_failure_print(error);
 	_exit(status);
 }
 
-/* Both in a thread of the C library's, which may begin at the very moment of the end. */
+/* expire() and check() run in a thread of the C library, which may still start while
+   ss_watchdog_end() runs. */
 static void expire(union sigval pid)
 {
 	if (pid.sival_int == atomic_load(&watched))
 		give_up(pid.sival_int, SS_STATUS_NOTHING);
 }
 
-static void look(union sigval pid)
+static void check(union sigval pid)
 {
 	/* None of these calls can fail. */
 	(void)pthread_mutex_lock(&lock);
-	uint64_t ms = followed ? ss_recorder_looking_ns(followed) / NS_PER_MS : 0;
-	/* While this program stood still itself (SIGSTOP, a freezer) there were none. */
-	looks = ms >= EACH_MS ? looks + 1 : 0;
-	if (ms >= LIMIT_MS && looks >= LIMIT_MS / EACH_MS)
+	uint64_t ms =
+		watched_recorder ? ss_recorder_read_ns(watched_recorder) / NS_PER_MS : 0;
+	/* The count excludes time in which stacksnap itself was stopped (SIGSTOP, freezer). */
+	slow_checks = ms >= CHECK_MS ? slow_checks + 1 : 0;
+	if (ms >= LIMIT_MS && slow_checks >= LIMIT_MS / CHECK_MS)
 		give_up(pid.sival_int, SS_STATUS_PARTIAL);
 	(void)pthread_mutex_unlock(&lock);
 }
@@ -66,13 +69,13 @@ static void arm(pid_t pid, void (*function)(union sigval), const struct itimersp
 	struct sigevent event = { .sigev_notify = SIGEV_THREAD,
 				  .sigev_notify_function = function,
 				  .sigev_value.sival_int = pid };
-	struct ss_stay stay;
+	struct ss_cpu_pin pin;
 
-	ss_stay_begin(&stay);
+	ss_cpu_pin_begin(&pin);
 	int created = timer_create(CLOCK_MONOTONIC, &event, &timer);
-	ss_stay_end(&stay);
+	ss_cpu_pin_end(&pin);
 	if (created < 0)
-		return; /* then nobody watches */
+		return; /* without a watchdog */
 	armed = timer_settime(timer, 0, limit, NULL) == 0;
 	if (!armed)
 		(void)timer_delete(timer); /* it exists */
@@ -81,7 +84,7 @@ static void arm(pid_t pid, void (*function)(union sigval), const struct itimersp
 void ss_watchdog_begin(pid_t pid, unsigned timeout_ms)
 {
 	unsigned long limit_ms =
-		(timeout_ms ? timeout_ms : TIMEOUT_MS) * (unsigned long)TIMES + MORE_MS;
+		(timeout_ms ? timeout_ms : TIMEOUT_MS) * (unsigned long)FACTOR + EXTRA_MS;
 	const struct itimerspec limit = {
 		.it_value = { .tv_sec = (time_t)(limit_ms / 1000),
 			      .tv_nsec = (long)(limit_ms % 1000) * 1000000 },
@@ -91,27 +94,27 @@ void ss_watchdog_begin(pid_t pid, unsigned timeout_ms)
 	arm(pid, expire, &limit);
 }
 
-static void set_followed(const struct ss_recorder *recorder)
+static void set_recorder(const struct ss_recorder *recorder)
 {
 	(void)pthread_mutex_lock(&lock);
-	followed = recorder;
+	watched_recorder = recorder;
 	(void)pthread_mutex_unlock(&lock);
 }
 
-void ss_watchdog_follow(pid_t pid, const struct ss_recorder *recorder)
+void ss_watchdog_begin_recording(pid_t pid, const struct ss_recorder *recorder)
 {
-	const struct timespec ts = { .tv_sec = EACH_MS / 1000 };
+	const struct timespec ts = { .tv_sec = CHECK_MS / 1000 };
 	const struct itimerspec each = { .it_value = ts, .it_interval = ts };
 
-	looks = 0;
-	set_followed(recorder);
-	arm(pid, look, &each);
+	slow_checks = 0;
+	set_recorder(recorder);
+	arm(pid, check, &each);
 }
 
 void ss_watchdog_end(void)
 {
 	atomic_store(&watched, 0);
-	set_followed(NULL);
+	set_recorder(NULL);
 	if (armed)
 		(void)timer_delete(timer); /* it exists */
 	armed = false;

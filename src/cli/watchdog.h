@@ -1,22 +1,22 @@
 /*
- * Ends the program where a process cannot be read at all: where its memory, or the map of
- * it, waits for a file system or a userfaultfd(2) that does not answer. Nothing else gets
- * a thread out of that wait; with the program the kernel ends the freeze, too.
+ * Ends the program if reading a process never returns, because its memory or memory map
+ * depends on a file system or a userfaultfd(2) that does not answer. No call can interrupt
+ * such a read. When the program ends, the kernel releases the target.
  */
 #ifndef SS_CLI_WATCHDOG_H
 #define SS_CLI_WATCHDOG_H
 
 #include "stacksnap.h"
 
-/* From now on the process is read, of which no freeze is to last longer than timeout_ms
-   (0: as long as it does unless told). One at a time. */
+/* Starts watching a capture whose freeze is limited to timeout_ms (0: the default). Only
+   one process can be watched at a time. */
 void ss_watchdog_begin(pid_t pid, unsigned timeout_ms);
 
-/* The same for a recording, in which no look at the process is to last so long. What was
-   written until then is left, without an end. */
-void ss_watchdog_follow(pid_t pid, const struct ss_recorder *recorder);
+/* Starts watching a recording: the limit is for each read of the process. If it is exceeded,
+   the file stays without a summary. */
+void ss_watchdog_begin_recording(pid_t pid, const struct ss_recorder *recorder);
 
-/* It has been read, or recorded. */
+/* Stops watching. */
 void ss_watchdog_end(void);
 
 #endif

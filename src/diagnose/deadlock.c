@@ -1,12 +1,11 @@
 #include "diagnose/deadlock.h"
 
-#include "diagnose/graph.h"
-#include "model/futex.h"
+#include "base/graph.h"
 
-/* A chain that ends at a thread, on its way to a blocker: one for each waiting thread. */
+/* The chain of a waiting thread: its last thread and its first lock. */
 struct link {
 	size_t end;
-	uint64_t lock;
+	uint64_t lock; /* 0: the first wait is a join */
 };
 
 struct search {
@@ -39,24 +38,26 @@ static size_t owner_of(const struct ss_snapshot *snapshot, size_t thread)
 		       SS_GRAPH_NONE;
 }
 
-/* Whether the owner stood still while the lock was read that the thread waits for: at the
-   capture (see struct ss_lock_copy), or in later looks at both of them. */
-static bool stood_still(const struct ss_thread_facts *thread,
-			const struct ss_thread_facts *owner)
+/* Whether the owner did not run while the thread's lock was read: in the capture (see
+   struct ss_lock_copy), or in later checks of both. */
+static bool was_read_atomically(const struct ss_thread_facts *thread,
+				const struct ss_thread_facts *owner)
 {
 	if (!thread || !owner)
 		return false;
-	if (thread->stood_still && owner->stood_still)
+	if (thread->unchanged && owner->unchanged)
 		return true;
-	if (thread->moment == 0)
+	if (thread->freeze_round == 0)
 		return false;
-	return owner->moment == thread->moment ||
-	       (thread->moment % 2 && owner->moment == thread->moment + 1);
+	return owner->freeze_round == thread->freeze_round ||
+	       (thread->freeze_round % 2 &&
+		owner->freeze_round == thread->freeze_round + 1);
 }
 
 /*
- * An owner that waits for nobody may have run on since: that it holds the lock was true
- * when the lock was read. A longer chain needs one moment for all of it.
+ * The owner held the lock when the lock was read, even if it has run since. But if the
+ * owner waits itself, both threads must have been stopped together: otherwise the two
+ * waits may never have existed at the same time.
  */
 static void link_threads(struct search *search)
 {
@@ -71,23 +72,15 @@ static void link_threads(struct search *search)
 		size_t owner = search->next[i];
 		if (owner != SS_GRAPH_NONE &&
 		    owner_of(snapshot, owner) != SS_GRAPH_NONE &&
-		    !stood_still(search->facts[i], search->facts[owner]))
+		    !was_read_atomically(search->facts[i], search->facts[owner]))
 			search->next[i] = SS_GRAPH_NONE;
 	}
-}
-
-static bool is_timed(const struct search *search, size_t thread)
-{
-	struct ss_futex futex;
-
-	return search->facts[thread] &&
-	       ss_futex_parse(&search->facts[thread]->call, &futex) && futex.timed;
 }
 
 static bool add_deadlock(struct search *search, size_t first)
 {
 	struct ss_snapshot *snapshot = search->snapshot;
-	size_t count = ss_graph_walk_cycle(&search->graph, first, NULL, 0);
+	size_t count = ss_graph_list_cycle(&search->graph, first, NULL, 0);
 	size_t *members = calloc(count, sizeof(*members));
 	struct ss_deadlock *deadlock = members ? ss_vector_push(&snapshot->deadlocks) :
 						 NULL;
@@ -96,11 +89,11 @@ static bool add_deadlock(struct search *search, size_t first)
 		free(members);
 		return false;
 	}
-	(void)ss_graph_walk_cycle(&search->graph, first, members, count);
+	(void)ss_graph_list_cycle(&search->graph, first, members, count);
 	deadlock->threads = members;
 	deadlock->count = count;
 	for (size_t i = 0; i < count; i++)
-		deadlock->timed |= is_timed(search, members[i]);
+		deadlock->timed |= snapshot->threads.items[members[i]].wait->timed;
 	for (size_t i = 0; i < search->graph.count; i++)
 		deadlock->behind += search->graph.end[i] == first &&
 				    !search->graph.cyclic[i];
@@ -137,8 +130,8 @@ static int compare_blockers(const void *a, const void *b)
 	return (x->thread > y->thread) - (x->thread < y->thread);
 }
 
-/* Links of one end, sorted by lock. A thread that is only joined blocks nobody: to wait
-   for the end of others is what a main thread does. */
+/* Adds the thread at the end of these chains, which are sorted by lock. A thread that
+   is only joined is not a blocker: main threads usually join others. */
 static bool add_blocker(struct ss_snapshot *snapshot, const struct link *links,
 			size_t count)
 {
@@ -199,6 +192,6 @@ bool ss_deadlock_find(struct ss_snapshot *snapshot)
 	if (!search.facts || !search.next)
 		return false;
 	link_threads(&search);
-	return ss_graph_solve(&search.graph, search.next, count) &&
+	return ss_graph_init(&search.graph, search.next, count) &&
 	       add_deadlocks(&search) && add_blockers(&search);
 }

@@ -1,13 +1,15 @@
 /*
- * Who waits for whom: circles of threads, and the threads at the ends of chains.
+ * The wait-for graph of one process: its cycles are deadlocks, the threads at the ends of
+ * its chains are blockers. A deadlock is reported only if all its waits existed at the
+ * same time.
  */
 #ifndef SS_DIAGNOSE_DEADLOCK_H
 #define SS_DIAGNOSE_DEADLOCK_H
 
 #include "model/snapshot.h"
 
-/* Fills in deadlocks and blockers of a snapshot whose waits are known. False without
-   memory. */
+/* Sets deadlocks and blockers of a snapshot after its threads were diagnosed. False
+   without memory. */
 bool ss_deadlock_find(struct ss_snapshot *snapshot);
 
 #endif

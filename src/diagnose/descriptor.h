@@ -1,25 +1,24 @@
 /*
- * File descriptors in words: what they are, and who is at the other end.
+ * File descriptors in snapshots.
  */
 #ifndef SS_DIAGNOSE_DESCRIPTOR_H
 #define SS_DIAGNOSE_DESCRIPTOR_H
 
 #include "diagnose/diagnosis.h"
 
-/* "4711 (cat)", or "this process"; of a thread of ours, its id. */
-void ss_descriptor_write_process(const struct ss_facts *facts,
-				 const struct ss_process_fact *process,
-				 struct ss_words *words);
+/* Fills snapshot->descriptors from the captured facts. False without memory. */
+bool ss_descriptors_init(struct ss_snapshot *snapshot);
 
-/* "TCP connection 127.0.0.1:80 to ...", a path, ...; nothing where it is not known. */
-void ss_descriptor_write(const struct ss_facts *facts, const struct ss_fd_fact *fd,
-			 struct ss_words *words);
+/* The descriptor with that number, or NULL. */
+const struct ss_descriptor *ss_descriptor_find(const struct ss_snapshot *snapshot,
+					       int fd);
 
-/* Writes "fd 5, TCP connection ..." and sets fd and object of the wait. */
-void ss_descriptor_describe(struct ss_diagnosis *d, int fd);
+/* Sets fd and descriptor of the wait. The descriptor is known only if the thread was
+   still in its call when descriptors were looked up. */
+void ss_descriptor_fill(struct ss_diagnosis *d, int fd);
 
-/* "127.0.0.1:80", "[::1]:80", "*:80" */
-void ss_descriptor_write_address(const struct ss_net_address *address,
-				 struct ss_words *words);
+/* Converts a process of the facts to one of a snapshot. */
+struct ss_related_process ss_related_process(const struct ss_facts *facts,
+					     const struct ss_process_fact *process);
 
 #endif

@@ -1,76 +1,62 @@
 #include "diagnose/diagnosis.h"
 
-#include <string.h>
-
 #include "base/error.h"
 #include "diagnose/call.h"
-#include "diagnose/circle.h"
+#include "diagnose/chain.h"
 #include "diagnose/deadlock.h"
+#include "diagnose/descriptor.h"
 #include "diagnose/owner_frames.h"
-#include "diagnose/party.h"
+#include "diagnose/process_cycle.h"
 
-const char *ss_diagnosis_keep(struct ss_diagnosis *d, const char *text)
+void *ss_diagnosis_alloc(struct ss_diagnosis *d, size_t count, size_t size)
 {
-	return text ? ss_intern_string(d->snapshot->strings, text) : NULL;
+	void *memory = ss_snapshot_alloc(d->snapshot, count, size);
+
+	d->failed |= !memory;
+	return memory;
 }
 
-static void describe_tracer(struct ss_diagnosis *d)
+static void fill_tracer(struct ss_diagnosis *d)
 {
-	const struct ss_process_fact *tracer = &d->facts->tracer;
-
 	d->wait->kind = SS_WAIT_PTRACE;
-	d->wait->owner_pid = tracer->pid;
-	ss_words_add(&d->text, "its tracer");
-	if (tracer->pid)
-		ss_words_add(&d->text, " %d (%s)", tracer->pid,
-			     tracer->name ? tracer->name : "?");
-	ss_words_add(&d->text, " to let it go on");
+	d->wait->owner_pid = d->facts->tracer.pid;
+	d->wait->owner_process = d->facts->tracer.name;
 }
 
-/* What runs waits for nothing, and of what has ended nothing more will come. */
-static void describe(struct ss_diagnosis *d)
+/* Fills in the wait of a thread. False: it does not wait, or its wait is unknown. */
+static bool fill(struct ss_diagnosis *d)
 {
 	switch (d->thread->state) {
 	case 'R':
 	case 'Z':
 	case 'X':
-		return;
+		return false;
 	case 't':
-		describe_tracer(d);
-		return;
+		fill_tracer(d);
+		return true;
 	case 'T':
 		d->wait->kind = SS_WAIT_STOPPED;
-		ss_words_add(&d->text, "SIGCONT: a signal has stopped it");
-		return;
+		return true;
 	default:
 		break;
 	}
 	if (d->facts->worker) {
-		ss_words_add(&d->text, "work: it is a worker of the kernel");
-	} else if (d->facts->call.number >= 0) {
-		ss_call_describe(d);
-	} else if (d->thread->state == 'D') {
-		d->wait->kind = SS_WAIT_PAGE_FAULT;
-		ss_words_add(&d->text, "memory: it is in no system call");
+		d->wait->kind = SS_WAIT_WORK;
+		return true;
 	}
-}
-
-static bool diagnose_thread(struct ss_diagnosis *d)
-{
-	*d->wait = (struct ss_wait){ .fd = -1, .timeout_ns = -1, .left_ns = -1 };
-	describe(d);
-	if (d->text.size == 0)
-		return !d->text.failed;
-	d->wait->text = ss_diagnosis_keep(d, d->text.bytes);
-	return d->wait->text != NULL;
+	if (d->facts->call.number >= 0) {
+		ss_call_fill(d);
+		return true;
+	}
+	d->wait->kind = SS_WAIT_PAGE_FAULT;
+	return d->thread->state == 'D';
 }
 
 static bool diagnose_threads(struct ss_snapshot *snapshot)
 {
 	static const struct ss_thread_facts nothing = { .call.number = -1 };
-	bool ok = true;
 
-	for (size_t i = 0; ok && i < snapshot->threads.count; i++) {
+	for (size_t i = 0; i < snapshot->threads.count; i++) {
 		struct ss_thread *thread = &snapshot->threads.items[i];
 		const struct ss_thread_facts *facts =
 			ss_facts_find_thread(snapshot->facts, thread->tid);
@@ -78,34 +64,41 @@ static bool diagnose_threads(struct ss_snapshot *snapshot)
 					  .thread = thread,
 					  .facts = facts ? facts : &nothing,
 					  .wait = &snapshot->waits[i] };
-		ok = diagnose_thread(&d);
-		ss_words_free(&d.text);
-		if (ok && d.wait->text)
+		*d.wait = (struct ss_wait){ .syscall_number = -1,
+					    .fd = -1,
+					    .timeout_ns = -1,
+					    .left_ns = -1,
+					    .ipc_id = -1,
+					    .command = -1 };
+		if (fill(&d))
 			thread->wait = d.wait;
+		if (d.failed)
+			return false;
 	}
-	return ok;
+	return true;
 }
 
-static bool diagnose_party(struct ss_snapshot *snapshot)
+static bool diagnose(struct ss_snapshot *snapshot)
 {
 	snapshot->waits = calloc(snapshot->threads.count + 1, sizeof(*snapshot->waits));
-	return snapshot->waits && diagnose_threads(snapshot);
+	return snapshot->waits && ss_descriptors_init(snapshot) &&
+	       diagnose_threads(snapshot);
 }
 
 struct ss_error *ss_snapshot_diagnose(struct ss_snapshot *snapshot, unsigned flags)
 {
 	if (flags)
-		return ss_error_new(SS_ERROR_INVALID, "flags 0x%x are not known", flags);
+		return ss_error_new(SS_ERROR_INVALID, "unknown flags 0x%x", flags);
 	if (snapshot->waits)
 		return ss_error_new(SS_ERROR_INVALID,
-				    "the snapshot was diagnosed already");
-	bool ok = diagnose_party(snapshot);
+				    "the snapshot has already been diagnosed");
+	bool ok = diagnose(snapshot);
 	for (size_t i = 0; ok && i < snapshot->others.count; i++)
-		ok = diagnose_party(snapshot->others.items[i]);
+		ok = diagnose(snapshot->others.items[i]);
 	if (ok)
 		ss_owner_frames_find(snapshot);
-	if (!ok || !ss_deadlock_find(snapshot) || !ss_party_describe(snapshot) ||
-	    !ss_circle_find(snapshot))
+	if (!ok || !ss_deadlock_find(snapshot) || !ss_chains_find(snapshot) ||
+	    !ss_process_cycle_find(snapshot))
 		return ss_error_no_memory();
 	return NULL;
 }

@@ -1,13 +1,13 @@
 /*
- * Futexes: which lock or condition a thread waits for, and who holds it.
+ * Futexes: which lock or condition a thread waits for, and which thread owns it.
  */
 #ifndef SS_DIAGNOSE_FUTEX_H
 #define SS_DIAGNOSE_FUTEX_H
 
 #include "diagnose/diagnosis.h"
 
-/* Fills in d->wait and d->text for a thread that is blocked on a futex. False, and
-   nothing is changed: it is not. */
-bool ss_futex_describe(struct ss_diagnosis *d);
+/* Fills in the wait of a thread that is blocked on a futex. Returns false and changes
+   nothing if it is not. */
+bool ss_futex_fill(struct ss_diagnosis *d);
 
 #endif

@@ -1,16 +1,15 @@
 /*
- * Who holds a lock: the thread that the lock names, if it is to be believed.
+ * The owner of a lock: the thread that the lock names, if that can be trusted.
  */
 #ifndef SS_DIAGNOSE_LOCK_OWNER_H
 #define SS_DIAGNOSE_LOCK_OWNER_H
 
-#include "diagnose/lock_layout.h"
+#include "diagnose/diagnosis.h"
+#include "diagnose/lock.h"
 
-/* The thread that holds the lock for which thread waits, or NULL and in *why the reason
-   (in the snapshot's strings, or constant; NULL: such a lock has no owner). */
-const struct ss_thread *
-ss_lock_owner_find(struct ss_snapshot *snapshot, const struct ss_thread *thread,
-		   const struct ss_futex *futex, const struct ss_lock_sign *sign,
-		   const struct ss_lock_words *lock, const char **why);
+/* Sets the owner of the wait, or the reason why it is unknown. */
+void ss_lock_owner_fill(struct ss_diagnosis *d, const struct ss_futex *futex,
+			const struct ss_wait_function *function,
+			const struct ss_lock_state *lock);
 
 #endif

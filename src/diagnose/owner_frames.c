@@ -1,27 +1,19 @@
 #include "diagnose/owner_frames.h"
 
+#include "base/search.h"
 #include "model/futex.h"
 
-/* References are in the order of threads. The first one of a thread. */
+/* The first reference of a thread: they are sorted by thread. */
 static size_t first_of(const struct ss_snapshot *snapshot, size_t thread)
 {
-	size_t low = 0;
-	size_t high = snapshot->references.count;
-
-	while (low < high) {
-		size_t middle = low + (high - low) / 2;
-		if (snapshot->references.items[middle].thread < thread)
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	return low;
+	return ss_lower_bound(snapshot->references.count, i,
+			      snapshot->references.items[i].thread < thread);
 }
 
-/* Calls that were inlined are frames since names were looked up, and were none when the
-   references were found: both are gone through side by side. */
-static void fill_in(const struct ss_snapshot *snapshot, size_t owner, uint64_t futex,
-		    struct ss_wait *wait)
+/* References count frames as they were before inlined calls were inserted: walk frames
+   and references in parallel. */
+static void add_frames(const struct ss_snapshot *snapshot, size_t owner, uint64_t futex,
+		       struct ss_wait *wait)
 {
 	const struct ss_thread *thread = &snapshot->threads.items[owner];
 	const struct ss_lock_reference *at =
@@ -36,7 +28,8 @@ static void fill_in(const struct ss_snapshot *snapshot, size_t owner, uint64_t f
 		if (frame->inlined)
 			continue;
 		for (; at < end && at->thread == owner && at->frame == number; at++) {
-			/* Those of the library that waits have saved what is others'. */
+			/* In frames of the library that waits, the reference is only a
+			   saved register. */
 			if (at->futex == futex && (at->in_code || frame->module != inner))
 				wait->owner_frames[wait->owner_frame_count++] =
 					(struct ss_owner_frame){
@@ -68,7 +61,7 @@ void ss_owner_frames_find(struct ss_snapshot *snapshot)
 		const struct ss_thread *owner =
 			ss_snapshot_find_thread(snapshot, thread->wait->owner_tid);
 		if (owner)
-			fill_in(snapshot, (size_t)(owner - snapshot->threads.items),
-				futex.address, &snapshot->waits[i]);
+			add_frames(snapshot, (size_t)(owner - snapshot->threads.items),
+				   futex.address, &snapshot->waits[i]);
 	}
 }

@@ -6,7 +6,7 @@
 
 #include "model/snapshot.h"
 
-/* Fills in owner_frames of all waits of which the owner is known. */
+/* Sets owner_frames of all waits with a known owner in the same process. */
 void ss_owner_frames_find(struct ss_snapshot *snapshot);
 
 #endif

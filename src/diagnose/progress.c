@@ -6,10 +6,10 @@
 #include "model/futex.h"
 
 enum {
-	BUSY_PERCENT = 70,   /* on a CPU, or ready for one */
-	STILL_PERCENT = 5,   /* on a CPU; far more than our stops take */
-	STOP_RUNS = 2,	     /* what a stop of ours adds to the count of runs, at most */
-	CHAIN_MAX = 64,	     /* waits that are followed to the blocker */
+	BUSY_PERCENT = 70,   /* share of the time on a CPU or runnable */
+	STILL_PERCENT = 5,   /* share of the time on a CPU; our stops take far less */
+	STOP_RUNS = 2,	     /* maximum that one of our stops adds to the run count */
+	CHAIN_MAX = 64,	     /* limit of waits in a chain */
 	PLACE_FRAMES = 4096, /* that are compared */
 };
 
@@ -41,7 +41,8 @@ static const struct ss_frame *frame_of(const struct ss_snapshot *snapshot,
 				 thread->frame_count - 1 - from_outside);
 }
 
-/* Of the same function; without a name (code of an interpreter, say) the same place. */
+/* Whether two frames are of the same function; without symbols, whether they have the
+   same pc. */
 static bool same_function(const struct ss_frame *a, const struct ss_frame *b)
 {
 	if (a->symbol && b->symbol)
@@ -49,7 +50,7 @@ static bool same_function(const struct ss_frame *a, const struct ss_frame *b)
 	return a->symbol == b->symbol && a->pc == b->pc;
 }
 
-/* How many frames, from the outermost on, are of the same functions. */
+/* The number of outermost frames with the same functions. */
 static size_t common_frames(const struct ss_snapshot *a, const struct ss_thread *x,
 			    const struct ss_snapshot *b, const struct ss_thread *y)
 {
@@ -63,14 +64,14 @@ static size_t common_frames(const struct ss_snapshot *a, const struct ss_thread 
 	return i;
 }
 
-static const char *keep(struct ss_progress *progress, const char *text)
+static const char *intern(struct ss_progress *progress, const char *text)
 {
 	return text ? ss_intern_string(progress->strings, text) : NULL;
 }
 
-/* What the snapshots say of one thread: how often it was stopped, whether it always
-   stood in the same place, and within which function it stayed. */
-static void look_at_samples(struct ss_progress *progress, const struct ss_thread *thread,
+/* Compares the stacks of one thread in all snapshots: how often the thread was stopped,
+   whether its stack was always the same, and which function it never left. */
+static void compare_samples(struct ss_progress *progress, const struct ss_thread *thread,
 			    struct ss_thread_progress *ret, unsigned *stops, bool *same)
 {
 	size_t common = thread->frame_count;
@@ -92,17 +93,17 @@ static void look_at_samples(struct ss_progress *progress, const struct ss_thread
 			 then->state != 'R';
 	}
 	if (common > 0)
-		ret->within = keep(progress,
-				   frame_of(progress->last, thread, common - 1)->symbol);
+		ret->within = intern(
+			progress, frame_of(progress->last, thread, common - 1)->symbol);
 }
 
-static enum ss_movement judge(const struct ss_progress *progress,
-			      const struct ss_thread_progress *thread, unsigned stops,
-			      bool same)
+static enum ss_movement classify(const struct ss_progress *progress,
+				 const struct ss_thread_progress *thread, unsigned stops,
+				 bool same)
 {
 	uint64_t active_ns = thread->run_ns + thread->ready_ns;
 
-	/* What has a CPU for itself is put on it once, and never again. */
+	/* A thread that has a CPU to itself is scheduled only once. */
 	if (thread->runs <= (uint64_t)stops * STOP_RUNS &&
 	    thread->run_ns < progress->elapsed_ns / 100 * STILL_PERCENT)
 		return SS_MOVEMENT_NONE;
@@ -121,9 +122,9 @@ static void compare_counters(struct ss_progress *progress, const struct ss_threa
 	unsigned stops = 0;
 	bool same = true;
 
-	look_at_samples(progress, thread, ret, &stops, &same);
+	compare_samples(progress, thread, ret, &stops, &same);
 	if (!before || !after || !before->counted) {
-		/* It began or ended meanwhile, or nobody counts. */
+		/* It started or ended meanwhile, or the kernel has no schedstat. */
 		ret->movement = before && after ? SS_MOVEMENT_UNKNOWN : SS_MOVEMENT_MOVES;
 		return;
 	}
@@ -132,7 +133,7 @@ static void compare_counters(struct ss_progress *progress, const struct ss_threa
 	ret->runs = after->runs - before->runs;
 	ret->voluntary = after->voluntary - before->voluntary;
 	ret->forced = after->forced - before->forced;
-	ret->movement = judge(progress, ret, stops, same);
+	ret->movement = classify(progress, ret, stops, same);
 }
 
 static size_t index_of(const struct ss_progress *progress, const struct ss_thread *thread)
@@ -154,40 +155,36 @@ static const struct ss_thread *find_root(const struct ss_progress *progress,
 	return thread;
 }
 
-/* It woke up as often as a time limit of a second or more wakes it, and each time went
-   to wait in the same place again: monitors of Java are waited for like that. */
-static bool only_looks_again(const struct ss_progress *progress,
-			     const struct ss_thread *thread,
-			     const struct ss_thread_progress *own)
+/* The thread woke up about once a second, as a time limit does, and each time resumed
+   waiting in the same place: Java monitors wait like this. */
+static bool only_polls(const struct ss_progress *progress, const struct ss_thread *thread,
+		       const struct ss_thread_progress *own)
 {
-	const struct ss_thread_facts *facts =
-		ss_facts_find_thread(progress->last->facts, thread->tid);
-	struct ss_futex futex;
-
-	return own->movement == SS_MOVEMENT_WOKEN && facts &&
-	       ss_futex_parse(&facts->call, &futex) && futex.timed &&
+	return own->movement == SS_MOVEMENT_WOKEN && thread->wait->timed &&
 	       own->runs <= 1 + progress->elapsed_ns / SECOND_NS;
 }
 
-/* It stood still all the time where threads should not have to wait long, and so did
-   the thread that it waits for, if that is known. */
+/* Whether a thread made no progress, blocked on a wait that is not idle, and the thread
+   at the end of its chain made none either. */
 static bool is_stuck(const struct ss_progress *progress, const struct ss_thread *thread)
 {
 	const struct ss_thread_progress *own =
 		&progress->threads[index_of(progress, thread)];
 	const struct ss_thread *root = find_root(progress, thread);
 	bool waits = thread->wait && !ss_progress_is_idle_kind(thread->wait->kind);
-	bool held = thread->state == 'D' || thread->state == 'T' || thread->state == 't';
+	bool stopped = thread->state == 'D' || thread->state == 'T' ||
+		       thread->state == 't';
 
-	if (waits && root == thread && only_looks_again(progress, thread, own))
+	if (waits && root == thread && only_polls(progress, thread, own))
 		return true;
-	if (own->movement != SS_MOVEMENT_NONE || !(waits || held))
+	if (own->movement != SS_MOVEMENT_NONE || !(waits || stopped))
 		return false;
 	return progress->threads[index_of(progress, root)].movement == SS_MOVEMENT_NONE;
 }
 
-/* Whether only threads of this process could end the wait, and no time limit does. */
-static bool is_inward(const struct ss_progress *progress, const struct ss_thread *thread)
+/* Whether only other threads of the process can end the wait. */
+static bool is_internal(const struct ss_progress *progress,
+			const struct ss_thread *thread)
 {
 	const struct ss_thread_facts *facts =
 		ss_facts_find_thread(progress->last->facts, thread->tid);
@@ -195,28 +192,45 @@ static bool is_inward(const struct ss_progress *progress, const struct ss_thread
 
 	if (thread->state == 'Z')
 		return true;
-	if (!thread->wait || !facts || !ss_futex_parse(&facts->call, &futex) ||
-	    futex.timed)
+	if (!thread->wait || thread->wait->timed || !facts ||
+	    !ss_futex_parse(&facts->call, &futex))
 		return false;
 	/* glibc joins with a call that is not private. */
 	return futex.private || thread->wait->kind == SS_WAIT_JOIN;
 }
 
-/* If no thread has run, and each waits for another one, none ever will, but for a
-   signal handler. */
+/* If no thread has run and each waits for another one, only a signal handler can end
+   this. */
 static bool is_closed(const struct ss_progress *progress)
 {
 	for (size_t i = 0; i < progress->last->threads.count; i++) {
 		const struct ss_thread *thread = &progress->last->threads.items[i];
 		if (progress->threads[i].movement != SS_MOVEMENT_NONE ||
-		    !is_inward(progress, thread))
+		    !is_internal(progress, thread))
 			return false;
 	}
 	return progress->last->threads.count > 0;
 }
 
-/* A circle all of whose threads stood still, with no end in sight. */
-static bool has_deadlock(struct ss_progress *progress)
+/* A thread that is not in the deadlock has run. */
+static bool others_run(const struct ss_progress *progress,
+		       const struct ss_deadlock *deadlock)
+{
+	for (size_t i = 0; i < progress->last->threads.count; i++) {
+		enum ss_movement movement = progress->threads[i].movement;
+		if (i != deadlock->threads[0] && movement != SS_MOVEMENT_NONE &&
+		    movement != SS_MOVEMENT_UNKNOWN)
+			return true;
+	}
+	return false;
+}
+
+/*
+ * Marks the members of deadlocks that no time limit ends and of which none has run. A
+ * thread that waits for a mutex of its own is only stuck as long as others run: any of them
+ * may unlock a normal mutex.
+ */
+static bool mark_deadlocks(struct ss_progress *progress)
 {
 	bool found = false;
 
@@ -231,22 +245,23 @@ static bool has_deadlock(struct ss_progress *progress)
 		}
 		for (size_t j = 0; still && j < deadlock->count; j++)
 			progress->threads[deadlock->threads[j]].stuck = true;
-		found |= still;
+		found |= still &&
+			 (deadlock->count > 1 || !others_run(progress, deadlock));
 	}
 	return found;
 }
 
-/* The same through other processes, whose threads stood still as well. */
-static bool has_circle(struct ss_progress *progress)
+/* The same for proven cycles through other processes. */
+static bool mark_cycles(struct ss_progress *progress)
 {
 	bool found = false;
 
-	for (size_t i = 0; i < progress->last->circles.count; i++) {
-		const struct ss_circle *circle = &progress->last->circles.items[i];
-		for (size_t j = 0; j < circle->count; j++) {
-			if (circle->members[j].snapshot != progress->last)
+	for (size_t i = 0; i < progress->last->cycles.count; i++) {
+		const struct ss_cycle *cycle = &progress->last->cycles.items[i];
+		for (size_t j = 0; j < cycle->count; j++) {
+			if (cycle->members[j].snapshot != progress->last)
 				continue;
-			progress->threads[index_of(progress, circle->members[j].thread)]
+			progress->threads[index_of(progress, cycle->members[j].thread)]
 				.stuck = true;
 			found = true;
 		}
@@ -259,12 +274,13 @@ static enum ss_verdict find_verdict(struct ss_progress *progress)
 	bool counts[SS_MOVEMENT_MOVES + 1] = {};
 	bool stuck = false;
 
+	bool deadlock = mark_cycles(progress);
+	deadlock |= mark_deadlocks(progress);
 	for (size_t i = 0; i < progress->last->threads.count; i++) {
 		counts[progress->threads[i].movement] = true;
 		stuck |= progress->threads[i].stuck;
 	}
-	bool circle = has_circle(progress); /* is noted, whatever else there is */
-	if (has_deadlock(progress) || circle)
+	if (deadlock)
 		return SS_VERDICT_DEADLOCK;
 	if (stuck)
 		return SS_VERDICT_STUCK;
@@ -275,7 +291,7 @@ static enum ss_verdict find_verdict(struct ss_progress *progress)
 		       SS_VERDICT_IDLE;
 }
 
-static void judge_threads(struct ss_progress *progress)
+static void classify_threads(struct ss_progress *progress)
 {
 	const struct ss_snapshot *last = progress->last;
 
@@ -299,8 +315,9 @@ struct ss_error *ss_progress_new(const struct ss_activity *before,
 				 struct ss_progress **ret)
 {
 	if (!before || !after || count == 0 || after->time_ns < before->time_ns)
-		return ss_error_new(SS_ERROR_INVALID,
-				    "progress is between two looks and needs a snapshot");
+		return ss_error_new(
+			SS_ERROR_INVALID,
+			"progress needs two activities in order of time and a snapshot");
 	_cleanup_(progress_cleanup) struct ss_progress *progress =
 		calloc(1, sizeof(*progress));
 	if (!progress)
@@ -316,7 +333,7 @@ struct ss_error *ss_progress_new(const struct ss_activity *before,
 		calloc(progress->last->threads.count + 1, sizeof(*progress->threads));
 	if (!progress->strings || !progress->threads)
 		return ss_error_no_memory();
-	judge_threads(progress);
+	classify_threads(progress);
 	*ret = take_ptr(progress);
 	return NULL;
 }

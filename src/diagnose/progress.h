@@ -1,6 +1,6 @@
 /*
- * What moved between two looks at a process, thread by thread: pure, over counters and
- * snapshots that were taken before.
+ * What each thread of a process did between two readings of the scheduler counters. Uses
+ * only counters and snapshots taken earlier.
  */
 #ifndef SS_DIAGNOSE_PROGRESS_H
 #define SS_DIAGNOSE_PROGRESS_H
@@ -8,7 +8,6 @@
 #include "model/activity.h"
 #include "model/snapshot.h"
 
-/* The progress of a process, while it is put together. */
 struct ss_progress {
 	const struct ss_activity *before;
 	const struct ss_activity *after;
@@ -19,10 +18,10 @@ struct ss_progress {
 	struct ss_thread_progress *threads; /* owned; one for each thread of last */
 	struct ss_intern *strings;
 	enum ss_verdict verdict;
-	bool closed; /* every thread waits for another one of the process, for ever */
+	bool closed; /* see ss_progress_is_closed() */
 };
 
-/* Whether a wait without end of this kind is what threads do that have nothing to do. */
+/* Whether idle threads typically wait like this, without a time limit. */
 bool ss_progress_is_idle_kind(enum ss_wait_kind kind);
 
 #endif

@@ -1,6 +1,6 @@
 /*
- * What each thread of a process has done so far, by the counters of the scheduler. Read
- * without touching the process; two of them tell what moved in between.
+ * Scheduler counters of each thread of a process, read without affecting it. Comparing
+ * two readings shows which threads ran in between.
  */
 #ifndef SS_MODEL_ACTIVITY_H
 #define SS_MODEL_ACTIVITY_H
@@ -11,12 +11,12 @@
 struct ss_thread_activity {
 	pid_t tid;
 	char state;
-	bool counted;	 /* the scheduler's counters could be read */
+	bool counted;	 /* the counters could be read */
 	uint64_t run_ns; /* on a CPU */
 	uint64_t ready_ns;
-	uint64_t runs;	    /* times it was put on a CPU */
-	uint64_t voluntary; /* context switches: it waited for something, */
-	uint64_t forced;    /* or was replaced by another thread */
+	uint64_t runs;	    /* number of times it was scheduled */
+	uint64_t voluntary; /* context switches: voluntary, */
+	uint64_t forced;    /* and involuntary */
 };
 
 struct ss_activity {
@@ -24,8 +24,7 @@ struct ss_activity {
 	SS_VECTOR(struct ss_thread_activity) threads; /* ascending by tid */
 };
 
-/* What is known of a thread, or NULL; activity may be NULL. Threads are in the order of
-   their ids. */
+/* The counters of a thread, or NULL. activity may be NULL. */
 const struct ss_thread_activity *ss_activity_find(const struct ss_activity *activity,
 						  pid_t tid);
 

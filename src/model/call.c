@@ -4,13 +4,12 @@
 #include <netinet/in.h>
 #include <poll.h>
 #include <sys/sem.h>
-#include <sys/syscall.h>
 #include <sys/time.h>
 #include <time.h>
 
 #include "base/cleanup.h"
 
-/* Arguments are counted from 1 here, so that 0 is none. */
+/* Arguments are numbered from 1; 0 is none. */
 #define FD(n) .fd = (n)
 #define MS(n) .timeout = (n), .timeout_type = SS_TIMEOUT_MS
 #define SPEC(n) .timeout = (n), .timeout_type = SS_TIMEOUT_SPEC
@@ -36,86 +35,86 @@ enum { PATH_BYTES = 255 };
 
 /* clang-format off */
 static const struct ss_call calls[] = {
-	{ SYS_read, SS_WAIT_READ, FD(1) },
-	{ SYS_pread64, SS_WAIT_READ, FD(1) },
-	{ SYS_readv, SS_WAIT_READ, FD(1) },
-	{ SYS_preadv, SS_WAIT_READ, FD(1) },
-	{ SYS_preadv2, SS_WAIT_READ, FD(1) },
-	{ SYS_getdents64, SS_WAIT_READ, FD(1) },
-	{ SYS_write, SS_WAIT_WRITE, FD(1) },
-	{ SYS_pwrite64, SS_WAIT_WRITE, FD(1) },
-	{ SYS_writev, SS_WAIT_WRITE, FD(1) },
-	{ SYS_pwritev, SS_WAIT_WRITE, FD(1) },
-	{ SYS_pwritev2, SS_WAIT_WRITE, FD(1) },
-	{ SYS_sendfile, SS_WAIT_WRITE, FD(1) },
-	{ SYS_vmsplice, SS_WAIT_WRITE, FD(1) },
-	{ SYS_splice, SS_WAIT_OTHER, FD(1) },
-	{ SYS_tee, SS_WAIT_OTHER, FD(1) },
-	{ SYS_copy_file_range, SS_WAIT_IO, FD(1) },
-	{ SYS_fsync, SS_WAIT_IO, FD(1) },
-	{ SYS_fdatasync, SS_WAIT_IO, FD(1) },
-	{ SYS_syncfs, SS_WAIT_IO, FD(1) },
-	{ SYS_sync_file_range, SS_WAIT_IO, FD(1) },
-	{ SYS_fallocate, SS_WAIT_IO, FD(1) },
-	{ SYS_ftruncate, SS_WAIT_IO, FD(1) },
-	{ SYS_sync, SS_WAIT_IO, FD(0) },
-	{ SYS_msync, SS_WAIT_IO, FD(0) },
-	{ SYS_close, SS_WAIT_OTHER, FD(1) },
-	{ SYS_ioctl, SS_WAIT_OTHER, FD(1) },
-	{ SYS_open, SS_WAIT_OTHER, .memory = { { .arg = 1, .size = PATH_BYTES } } },
-	{ SYS_openat, SS_WAIT_OTHER, .memory = { { .arg = 2, .size = PATH_BYTES } } },
-	{ SYS_accept, SS_WAIT_ACCEPT, FD(1) },
-	{ SYS_accept4, SS_WAIT_ACCEPT, FD(1) },
-	{ SYS_connect, SS_WAIT_CONNECT, FD(1), .memory = { ONE(2, struct sockaddr_in6) } },
-	{ SYS_recvfrom, SS_WAIT_RECEIVE, FD(1) },
-	{ SYS_recvmsg, SS_WAIT_RECEIVE, FD(1) },
-	{ SYS_recvmmsg, SS_WAIT_RECEIVE, FD(1), SPEC(5), .memory = { TIMESPEC(5) } },
-	{ SYS_sendto, SS_WAIT_SEND, FD(1) },
-	{ SYS_sendmsg, SS_WAIT_SEND, FD(1) },
-	{ SYS_sendmmsg, SS_WAIT_SEND, FD(1) },
-	{ SYS_poll, SS_WAIT_POLL, MS(3), .memory = { MANY(1, struct pollfd, 2) } },
-	{ SYS_ppoll, SS_WAIT_POLL, SPEC(3),
+	{ SS_SYS_READ, SS_WAIT_READ, FD(1) },
+	{ SS_SYS_PREAD64, SS_WAIT_READ, FD(1) },
+	{ SS_SYS_READV, SS_WAIT_READ, FD(1) },
+	{ SS_SYS_PREADV, SS_WAIT_READ, FD(1) },
+	{ SS_SYS_PREADV2, SS_WAIT_READ, FD(1) },
+	{ SS_SYS_GETDENTS64, SS_WAIT_READ, FD(1) },
+	{ SS_SYS_WRITE, SS_WAIT_WRITE, FD(1) },
+	{ SS_SYS_PWRITE64, SS_WAIT_WRITE, FD(1) },
+	{ SS_SYS_WRITEV, SS_WAIT_WRITE, FD(1) },
+	{ SS_SYS_PWRITEV, SS_WAIT_WRITE, FD(1) },
+	{ SS_SYS_PWRITEV2, SS_WAIT_WRITE, FD(1) },
+	{ SS_SYS_SENDFILE, SS_WAIT_WRITE, FD(1) },
+	{ SS_SYS_VMSPLICE, SS_WAIT_WRITE, FD(1) },
+	{ SS_SYS_SPLICE, SS_WAIT_OTHER, FD(1) },
+	{ SS_SYS_TEE, SS_WAIT_OTHER, FD(1) },
+	{ SS_SYS_COPY_FILE_RANGE, SS_WAIT_IO, FD(1) },
+	{ SS_SYS_FSYNC, SS_WAIT_IO, FD(1) },
+	{ SS_SYS_FDATASYNC, SS_WAIT_IO, FD(1) },
+	{ SS_SYS_SYNCFS, SS_WAIT_IO, FD(1) },
+	{ SS_SYS_SYNC_FILE_RANGE, SS_WAIT_IO, FD(1) },
+	{ SS_SYS_FALLOCATE, SS_WAIT_IO, FD(1) },
+	{ SS_SYS_FTRUNCATE, SS_WAIT_IO, FD(1) },
+	{ SS_SYS_SYNC, SS_WAIT_IO, FD(0) },
+	{ SS_SYS_MSYNC, SS_WAIT_IO, FD(0) },
+	{ SS_SYS_CLOSE, SS_WAIT_OTHER, FD(1) },
+	{ SS_SYS_IOCTL, SS_WAIT_OTHER, FD(1) },
+	{ SS_SYS_OPEN, SS_WAIT_OTHER, .memory = { { .arg = 1, .size = PATH_BYTES } } },
+	{ SS_SYS_OPENAT, SS_WAIT_OTHER, .memory = { { .arg = 2, .size = PATH_BYTES } } },
+	{ SS_SYS_ACCEPT, SS_WAIT_ACCEPT, FD(1) },
+	{ SS_SYS_ACCEPT4, SS_WAIT_ACCEPT, FD(1) },
+	{ SS_SYS_CONNECT, SS_WAIT_CONNECT, FD(1), .memory = { ONE(2, struct sockaddr_in6) } },
+	{ SS_SYS_RECVFROM, SS_WAIT_RECEIVE, FD(1) },
+	{ SS_SYS_RECVMSG, SS_WAIT_RECEIVE, FD(1) },
+	{ SS_SYS_RECVMMSG, SS_WAIT_RECEIVE, FD(1), SPEC(5), .memory = { TIMESPEC(5) } },
+	{ SS_SYS_SENDTO, SS_WAIT_SEND, FD(1) },
+	{ SS_SYS_SENDMSG, SS_WAIT_SEND, FD(1) },
+	{ SS_SYS_SENDMMSG, SS_WAIT_SEND, FD(1) },
+	{ SS_SYS_POLL, SS_WAIT_POLL, MS(3), .memory = { MANY(1, struct pollfd, 2) } },
+	{ SS_SYS_PPOLL, SS_WAIT_POLL, SPEC(3),
 	  .memory = { MANY(1, struct pollfd, 2), TIMESPEC(3) } },
-	{ SYS_select, SS_WAIT_SELECT, .timeout = 5, .timeout_type = SS_TIMEOUT_VAL,
+	{ SS_SYS_SELECT, SS_WAIT_SELECT, .timeout = 5, .timeout_type = SS_TIMEOUT_VAL,
 	  .memory = { BITS(2), BITS(3), BITS(4), ONE(5, struct timeval) } },
-	{ SYS_pselect6, SS_WAIT_SELECT, SPEC(5),
+	{ SS_SYS_PSELECT6, SS_WAIT_SELECT, SPEC(5),
 	  .memory = { BITS(2), BITS(3), BITS(4), TIMESPEC(5) } },
-	{ SYS_epoll_wait, SS_WAIT_EPOLL, FD(1), MS(4) },
-	{ SYS_epoll_pwait, SS_WAIT_EPOLL, FD(1), MS(4) },
-	{ SYS_epoll_pwait2, SS_WAIT_EPOLL, FD(1), SPEC(4), .memory = { TIMESPEC(4) } },
-	{ SYS_nanosleep, SS_WAIT_SLEEP, SPEC(1), .memory = { TIMESPEC(1) } },
-	{ SYS_clock_nanosleep, SS_WAIT_SLEEP, SPEC(3), .memory = { TIMESPEC(3) } },
-	{ SYS_futex, SS_WAIT_FUTEX, .memory = { TIMESPEC(4) } },
-	{ SYS_wait4, SS_WAIT_CHILD, FD(0) },
-	{ SYS_waitid, SS_WAIT_CHILD, FD(0) },
-	{ SYS_vfork, SS_WAIT_CHILD, FD(0) },
-	{ SYS_clone, SS_WAIT_CHILD, FD(0) },
-	{ SYS_clone3, SS_WAIT_CHILD, .memory = { ONE(1, uint64_t) } },
-	{ SYS_flock, SS_WAIT_FILE_LOCK, FD(1) },
-	{ SYS_fcntl, SS_WAIT_FILE_LOCK, FD(1), .memory = { ONE(3, struct flock) } },
-	{ SYS_pause, SS_WAIT_SIGNAL, FD(0) },
-	{ SYS_rt_sigsuspend, SS_WAIT_SIGNAL, .memory = { ONE(1, uint64_t) } },
-	{ SYS_rt_sigtimedwait, SS_WAIT_SIGNAL, SPEC(3),
+	{ SS_SYS_EPOLL_WAIT, SS_WAIT_EPOLL, FD(1), MS(4) },
+	{ SS_SYS_EPOLL_PWAIT, SS_WAIT_EPOLL, FD(1), MS(4) },
+	{ SS_SYS_EPOLL_PWAIT2, SS_WAIT_EPOLL, FD(1), SPEC(4), .memory = { TIMESPEC(4) } },
+	{ SS_SYS_NANOSLEEP, SS_WAIT_SLEEP, SPEC(1), .memory = { TIMESPEC(1) } },
+	{ SS_SYS_CLOCK_NANOSLEEP, SS_WAIT_SLEEP, SPEC(3), .memory = { TIMESPEC(3) } },
+	{ SS_SYS_FUTEX, SS_WAIT_FUTEX, .memory = { TIMESPEC(4) } },
+	{ SS_SYS_WAIT4, SS_WAIT_CHILD, FD(0) },
+	{ SS_SYS_WAITID, SS_WAIT_CHILD, FD(0) },
+	{ SS_SYS_VFORK, SS_WAIT_CHILD, FD(0) },
+	{ SS_SYS_CLONE, SS_WAIT_CHILD, FD(0) },
+	{ SS_SYS_CLONE3, SS_WAIT_CHILD, .memory = { ONE(1, uint64_t) } },
+	{ SS_SYS_FLOCK, SS_WAIT_FILE_LOCK, FD(1) },
+	{ SS_SYS_FCNTL, SS_WAIT_FILE_LOCK, FD(1), .memory = { ONE(3, struct flock) } },
+	{ SS_SYS_PAUSE, SS_WAIT_SIGNAL, FD(0) },
+	{ SS_SYS_RT_SIGSUSPEND, SS_WAIT_SIGNAL, .memory = { ONE(1, uint64_t) } },
+	{ SS_SYS_RT_SIGTIMEDWAIT, SS_WAIT_SIGNAL, SPEC(3),
 	  .memory = { ONE(1, uint64_t), TIMESPEC(3) } },
-	{ SYS_semop, SS_WAIT_IPC, .memory = { MANY(2, struct sembuf, 3) } },
-	{ SYS_semtimedop, SS_WAIT_IPC, SPEC(4),
+	{ SS_SYS_SEMOP, SS_WAIT_IPC, .memory = { MANY(2, struct sembuf, 3) } },
+	{ SS_SYS_SEMTIMEDOP, SS_WAIT_IPC, SPEC(4),
 	  .memory = { MANY(2, struct sembuf, 3), TIMESPEC(4) } },
-	{ SYS_msgrcv, SS_WAIT_IPC, FD(0) },
-	{ SYS_msgsnd, SS_WAIT_IPC, FD(0) },
-	{ SYS_mq_timedreceive, SS_WAIT_IPC, FD(1), .timeout = 5,
+	{ SS_SYS_MSGRCV, SS_WAIT_IPC, FD(0) },
+	{ SS_SYS_MSGSND, SS_WAIT_IPC, FD(0) },
+	{ SS_SYS_MQ_TIMEDRECEIVE, SS_WAIT_IPC, FD(1), .timeout = 5,
 	  .timeout_type = SS_TIMEOUT_REALTIME, .memory = { TIMESPEC(5) } },
-	{ SYS_mq_timedsend, SS_WAIT_IPC, FD(1), .timeout = 5,
+	{ SS_SYS_MQ_TIMEDSEND, SS_WAIT_IPC, FD(1), .timeout = 5,
 	  .timeout_type = SS_TIMEOUT_REALTIME, .memory = { TIMESPEC(5) } },
-	{ SYS_io_getevents, SS_WAIT_IO, SPEC(5), .memory = { TIMESPEC(5) } },
-	{ SYS_io_pgetevents, SS_WAIT_IO, SPEC(5), .memory = { TIMESPEC(5) } },
-	{ SYS_io_uring_enter, SS_WAIT_IO, FD(1) },
+	{ SS_SYS_IO_GETEVENTS, SS_WAIT_IO, SPEC(5), .memory = { TIMESPEC(5) } },
+	{ SS_SYS_IO_PGETEVENTS, SS_WAIT_IO, SPEC(5), .memory = { TIMESPEC(5) } },
+	{ SS_SYS_IO_URING_ENTER, SS_WAIT_IO, FD(1) },
 };
 /* clang-format on */
 
-const struct ss_call *ss_call_find(long number)
+const struct ss_call *ss_call_find(enum ss_syscall_id id)
 {
 	for (size_t i = 0; i < SS_ARRAY_SIZE(calls); i++) {
-		if (calls[i].number == number)
+		if (calls[i].id == id)
 			return &calls[i];
 	}
 	return NULL;
@@ -127,7 +126,7 @@ size_t ss_call_memory_size(const struct ss_call_memory *memory,
 	enum { WORD_BITS = 64, SET_MAX = 1024 * 1024 };
 	uint64_t count = memory->count_arg ? call->args[memory->count_arg - 1] : 1;
 
-	if (memory->size == 0) { /* the kernel takes an int, and whole words of bits */
+	if (memory->size == 0) { /* the kernel uses an int, and whole words of bits */
 		int32_t bits = (int32_t)(uint32_t)count;
 		if (bits <= 0 || bits > SET_MAX)
 			return 0;

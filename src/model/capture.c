@@ -4,6 +4,8 @@
 
 #include <sys/mman.h>
 
+#include "base/search.h"
+
 struct ss_capture *ss_capture_new(void)
 {
 	_cleanup_(ss_capture_cleanup) struct ss_capture *capture =
@@ -11,6 +13,7 @@ struct ss_capture *ss_capture_new(void)
 
 	if (!capture)
 		return NULL;
+	capture->arch = &ss_arch_host;
 	capture->strings = ss_intern_new();
 	return capture->strings ? take_ptr(capture) : NULL;
 }
@@ -29,6 +32,8 @@ static void free_one(struct ss_capture *capture)
 	ss_vector_free(&capture->modules);
 	if (capture->arena)
 		(void)munmap(capture->arena, capture->arena_size); /* our own range */
+	ss_vector_free(&capture->gathered.blocks);
+	free(capture->gathered.bytes);
 	ss_module_unref(capture->perf_map);
 	ss_facts_unref(capture->facts);
 	ss_intern_free(capture->strings);
@@ -57,17 +62,17 @@ const char *ss_capture_path(struct ss_capture *capture, const char *path, size_t
 const struct ss_area *ss_capture_find_area(const struct ss_capture *capture,
 					   uint64_t address)
 {
-	size_t low = 0;
-	size_t high = capture->areas.count;
+	size_t low = ss_lower_bound(capture->areas.count, i,
+				    capture->areas.items[i].end <= address);
 
-	while (low < high) {
-		size_t middle = low + (high - low) / 2;
-		if (capture->areas.items[middle].end <= address)
-			low = middle + 1;
-		else
-			high = middle;
-	}
 	if (low == capture->areas.count || capture->areas.items[low].start > address)
 		return NULL;
 	return &capture->areas.items[low];
+}
+
+const char *ss_area_label(const struct ss_area *area)
+{
+	bool jit = (area->prot & PROT_EXEC) && strcmp(area->name, "//anon") == 0;
+
+	return jit ? "[jit]" : area->name;
 }

@@ -1,7 +1,8 @@
 /*
- * What a capture is: everything that was copied from the target at one moment.
- * Plain and immutable; no live handle. Filled by capture/, read by unwind/,
- * diagnose/ and record/.
+ * A capture: everything that was copied from the target at one time. Plain data without a
+ * live handle. Filled by capture/; read by unwind/, diagnose/ and recorder/. Immutable
+ * once returned, except that ss_capture_complete() and ss_capture_add_related() add to
+ * it.
  */
 #ifndef SS_MODEL_CAPTURE_H
 #define SS_MODEL_CAPTURE_H
@@ -16,12 +17,12 @@
 /* comm is at most 15 bytes in Linux, kernel threads' up to 63. */
 enum { SS_COMM_MAX = 64 };
 
-/* Any mapped area of the target, in the order of addresses. */
+/* A mapping of the target; sorted by address. */
 struct ss_area {
 	uint64_t start;
 	uint64_t end;
 	unsigned prot;
-	bool shared;	  /* what is written is seen by others who map it */
+	bool shared;	  /* MAP_SHARED: writes are visible to other processes */
 	int32_t module;	  /* index into modules, or -1 */
 	const char *name; /* "[stack]", "//anon", a path; in strings; never NULL */
 };
@@ -37,20 +38,20 @@ struct ss_stack_copy {
 	uint64_t address; /* of bytes[0] */
 	size_t size;
 	const uint8_t *bytes; /* NULL: nothing was copied */
-	bool cut;	      /* the area goes on where the copy ends */
+	bool truncated;	      /* the area continues beyond the copy */
 };
 
-/* The lock that a thread waits for: memory around its futex, in the arena. */
+/* The lock for which a thread waits: memory around its futex, in the arena. */
 struct ss_lock_copy {
 	uint64_t address; /* of bytes[0] */
-	size_t size;	  /* 0: it does not wait on a futex, or that could not be read */
+	size_t size; /* 0: it does not wait on a futex, or the memory was unreadable */
 	const uint8_t *bytes;
 	/*
-	 * Tells which threads stood still together. What the lock of a thread says of
-	 * another one holds only if that one stood still while they were read: if it has
-	 * the same moment, or the next one and this one is odd. 0: nobody stood still.
-	 */
-	unsigned moment;
+ * Identifies threads that were stopped together. The owner in a lock word is reliable
+ * only if that thread was stopped while the word was read: if it has the same round, or
+ * the next one and this one is odd. 0: no thread was stopped.
+ */
+	unsigned freeze_round;
 };
 
 /* 0: from sp on. 1: the interrupted stack below a handler on an alternate one. */
@@ -62,13 +63,15 @@ struct ss_capture_thread {
 	char name[SS_COMM_MAX];
 	char state;
 	bool consistent;
-	bool fragile; /* in a call that a stop would end: not stopped for more */
-	bool worker;  /* the kernel's own */
-	bool newborn; /* it has not run yet: no function has called where it stands */
+	bool fragile; /* in a call that a stop would end early: must not be stopped */
+	bool worker;  /* a kernel worker */
+	/* a new thread that has not run yet: no function has called its pc */
+	bool not_started;
 	uint64_t stopped_ns;
-	enum ss_end end;    /* ROOT: there is something to unwind; else why not */
+	enum ss_end
+		end; /* ROOT: there is a stack to unwind; otherwise the reason why not */
 	const char *reason; /* in strings, or NULL */
-	const char *wchan;  /* likewise; as in struct ss_thread */
+	const char *wchan;  /* in strings, or NULL; as in struct ss_thread */
 	const char *kernel_stack;
 	struct ss_regs regs;
 	struct ss_syscall syscall;
@@ -80,34 +83,55 @@ struct ss_capture_thread {
 	enum ss_end live_end;
 };
 
+/* Memory that a gather plan copied. Blocks are sorted by address and do not overlap. */
+struct ss_memory_block {
+	uint64_t address;
+	size_t size;
+	const uint8_t *bytes;
+};
+
+struct ss_gathered {
+	SS_VECTOR(struct ss_memory_block) blocks;
+	uint8_t *bytes; /* of all blocks; owned */
+	bool truncated; /* a limit of the plan was reached */
+};
+
 struct ss_capture {
+	const struct ss_arch *arch;
 	struct ss_process process; /* strings in strings */
 	struct ss_intern *strings;
-	const char *root; /* its root directory, where paths begin with that; or NULL */
+	const char *root; /* its root directory if paths begin with it, or NULL */
 	SS_VECTOR(struct ss_capture_thread) threads;
 	SS_VECTOR(struct ss_area) areas;
 	SS_VECTOR(struct ss_module_impl *) modules; /* one reference each */
+	/* ss_module_identify() was called for every module that has bytes: a process may
+	   have 60,000, too many to look at in each of many captures. */
+	bool modules_identified;
 	struct ss_facts *facts; /* one reference; NULL: none were collected */
 	uint8_t *arena;		/* mmap of all stack copies */
 	size_t arena_size;
+	struct ss_gathered gathered;
 	SS_VECTOR(struct ss_capture *)
-	others;				 /* of other processes, to which waits
-					    lead; owned */
-	struct ss_capture *complement;	 /* owned; of ss_capture_complete(), or NULL */
-	struct ss_module_impl *perf_map; /* names of JIT code: a file to read, no ELF;
-					    one reference, or NULL */
+	others;			       /* related processes; owned */
+	struct ss_capture *complement; /* from ss_capture_complete(), or NULL; owned */
+	struct ss_module_impl *
+		perf_map; /* a text file with names of JIT code; one reference, or NULL */
 };
 
-/* An empty capture, or NULL without memory. Freed by ss_capture_free(). */
+/* An empty capture, or NULL if memory is exhausted. Freed by ss_capture_free(). */
 struct ss_capture *ss_capture_new(void);
 
-/* The path of size bytes as a process below capture->root sees it, in strings. The kernel
-   tells paths from the root of the mount namespace on. NULL without memory. */
+/* A path of size bytes as seen below capture->root, in strings. The kernel reports paths
+   from the root of the mount namespace. NULL if memory is exhausted. */
 const char *ss_capture_path(struct ss_capture *capture, const char *path, size_t size);
 
-/* The area that holds address, or NULL. */
+/* The area that contains address, or NULL. */
 const struct ss_area *ss_capture_find_area(const struct ss_capture *capture,
 					   uint64_t address);
+
+/* The name of an area in a frame. Code without a file was generated by the process
+   itself: "[jit]". */
+const char *ss_area_label(const struct ss_area *area);
 
 SS_DEFINE_CLEANUP(struct ss_capture, ss_capture, ss_capture_free)
 

@@ -1,5 +1,7 @@
 #include "model/facts.h"
 
+#include "base/search.h"
+
 struct ss_facts *ss_facts_new(void)
 {
 	_cleanup_(ss_facts_cleanup) struct ss_facts *facts = calloc(1, sizeof(*facts));
@@ -9,6 +11,29 @@ struct ss_facts *ss_facts_new(void)
 	facts->references = 1;
 	facts->strings = ss_intern_new();
 	return facts->strings ? take_ptr(facts) : NULL;
+}
+
+struct ss_facts *ss_facts_copy(struct ss_facts *facts)
+{
+	_cleanup_(ss_facts_cleanup) struct ss_facts *copy = ss_facts_new();
+
+	if (!copy || !ss_vector_reserve(&copy->threads, facts->threads.count) ||
+	    !ss_vector_reserve(&copy->fds, facts->fds.count) ||
+	    !ss_vector_reserve(&copy->children, facts->children.count))
+		return NULL;
+	copy->origin = ss_facts_ref(facts);
+	for (size_t i = 0; i < facts->threads.count; i++)
+		copy->threads.items[copy->threads.count++] = facts->threads.items[i];
+	for (size_t i = 0; i < facts->fds.count; i++)
+		copy->fds.items[copy->fds.count++] = facts->fds.items[i];
+	for (size_t i = 0; i < facts->children.count; i++)
+		copy->children.items[copy->children.count++] = facts->children.items[i];
+	copy->children_known = facts->children_known;
+	copy->pid = facts->pid;
+	copy->of_another = facts->of_another;
+	copy->time_ns = facts->time_ns;
+	copy->monotonic_ns = facts->monotonic_ns;
+	return take_ptr(copy);
 }
 
 struct ss_facts *ss_facts_ref(struct ss_facts *facts)
@@ -29,6 +54,7 @@ void ss_facts_unref(struct ss_facts *facts)
 	ss_vector_free(&facts->fds);
 	ss_vector_free(&facts->children);
 	ss_intern_free(facts->strings);
+	ss_facts_unref(facts->origin);
 	free(facts);
 }
 
@@ -42,35 +68,21 @@ void *ss_facts_keep(struct ss_facts *facts, size_t size)
 	return *slot;
 }
 
-static int compare_tid(const void *key, const void *item)
-{
-	pid_t tid = *(const pid_t *)key;
-	const struct ss_thread_facts *thread = item;
-
-	return (tid > thread->tid) - (tid < thread->tid);
-}
-
 const struct ss_thread_facts *ss_facts_find_thread(const struct ss_facts *facts,
 						   pid_t tid)
 {
-	if (!facts || facts->threads.count == 0)
-		return NULL;
-	return bsearch(&tid, facts->threads.items, facts->threads.count,
-		       sizeof(*facts->threads.items), compare_tid);
-}
+	size_t count = facts ? facts->threads.count : 0;
+	size_t at = ss_lower_bound(count, i, facts->threads.items[i].tid < tid);
 
-static int compare_fd(const void *key, const void *item)
-{
-	int fd = *(const int *)key;
-	const struct ss_fd_fact *fact = item;
-
-	return (fd > fact->fd) - (fd < fact->fd);
+	return at < count && facts->threads.items[at].tid == tid ?
+		       &facts->threads.items[at] :
+		       NULL;
 }
 
 const struct ss_fd_fact *ss_facts_find_fd(const struct ss_facts *facts, int fd)
 {
-	if (!facts || facts->fds.count == 0)
-		return NULL;
-	return bsearch(&fd, facts->fds.items, facts->fds.count, sizeof(*facts->fds.items),
-		       compare_fd);
+	size_t count = facts ? facts->fds.count : 0;
+	size_t at = ss_lower_bound(count, i, facts->fds.items[i].fd < fd);
+
+	return at < count && facts->fds.items[at].fd == fd ? &facts->fds.items[at] : NULL;
 }

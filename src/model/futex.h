@@ -1,36 +1,29 @@
 /*
- * What a futex call waits for, by its arguments alone: futex(2), and futex_waitv and
- * futex_wait of later kernels. Which lock it is, is for diagnose/ to say.
+ * Decodes arguments of futex waits: futex(2), and futex_wait of later kernels. diagnose/
+ * determines the lock.
  */
 #ifndef SS_MODEL_FUTEX_H
 #define SS_MODEL_FUTEX_H
 
 #include <linux/futex.h>
 #include <string.h>
-#include <sys/syscall.h>
 
 #include "arch/arch.h"
 
-#ifndef SYS_futex_waitv
-#define SYS_futex_waitv 449
-#endif
-#ifndef SYS_futex_wait
-#define SYS_futex_wait 455
-#endif
 #ifndef FUTEX_LOCK_PI2
 #define FUTEX_LOCK_PI2 13
 #endif
 
-/* Every lock of glibc and musl lies whole in so much before and behind its futex. */
+/* Every lock of glibc and musl lies within this distance of its futex. */
 enum { SS_LOCK_REACH = 64, SS_LOCK_MAX = 2 * SS_LOCK_REACH };
 
 struct ss_futex {
 	uint64_t address; /* of the word */
-	uint32_t value;	  /* with which it began to wait; nothing with PI operations */
+	uint32_t value;	  /* expected value; unused by PI operations */
 	int operation;	/* FUTEX_WAIT, WAIT_BITSET, LOCK_PI, LOCK_PI2, WAIT_REQUEUE_PI */
 	bool private;	/* not shared with other processes */
-	bool restarted; /* goes on after a stop: it is a guess that it is a futex call */
-	bool timed;	/* the wait ends by itself */
+	bool restarted; /* from restart_syscall: probably a futex call */
+	bool timed;	/* the wait has a time limit */
 	uint64_t timeout; /* address of a struct timespec, if timed */
 };
 
@@ -42,25 +35,25 @@ static inline bool ss_futex_operation_waits(int operation)
 }
 
 /*
- * Whether the call waits on one futex. A wait with a time limit that was interrupted goes
- * on as restart_syscall, with the arguments still in their registers: what could be a
- * futex call is taken for one.
+ * Whether the call waits on one futex. A wait with a time limit that was interrupted
+ * continues as restart_syscall, with its arguments still in the registers: plausible ones
+ * are taken for a futex call.
  */
 static inline bool ss_futex_parse(const struct ss_syscall *call, struct ss_futex *ret)
 {
-	bool restarted = call->number == SYS_restart_syscall;
+	bool restarted = call->id == SS_SYS_RESTART_SYSCALL;
 
 	*ret = (struct ss_futex){ .address = call->args[0],
 				  .value = (uint32_t)call->args[2],
 				  .timeout = call->args[3],
 				  .timed = call->args[3] != 0,
 				  .restarted = restarted };
-	if (call->number == SYS_futex || restarted) {
+	if (call->id == SS_SYS_FUTEX || restarted) {
 		ret->operation = (int)call->args[1] & FUTEX_CMD_MASK;
 		ret->private = (call->args[1] & FUTEX_PRIVATE_FLAG) != 0;
 		if (restarted && (!ret->timed || call->args[1] >> 9))
 			return false;
-	} else if (call->number == SYS_futex_wait) {
+	} else if (call->id == SS_SYS_FUTEX_WAIT) {
 		ret->operation = FUTEX_WAIT_BITSET;
 		ret->private = (call->args[3] & FUTEX_PRIVATE_FLAG) != 0;
 		ret->value = (uint32_t)call->args[1];
@@ -73,16 +66,17 @@ static inline bool ss_futex_parse(const struct ss_syscall *call, struct ss_futex
 	       ss_futex_operation_waits(ret->operation);
 }
 
-/* Where locks of glibc say who holds them: in so many places from the futex on. */
+/* Number of positions, relative to the futex, where locks of glibc store their owner. */
 enum { SS_FUTEX_OWNERS = 4 };
 
-/* The id of a thread that one of these places may name, of a copy of size bytes from
-   address on; 0: none. */
+/* The thread id at one of these positions, in a copy of size bytes at address; 0: none.
+   */
 static inline uint32_t ss_futex_owner(const struct ss_futex *futex, size_t place,
 				      uint64_t address, const uint8_t *bytes, size_t size)
 {
 	static const unsigned offsets[SS_FUTEX_OWNERS] = { 0, 8, 12, 16 };
-	uint64_t at = futex->address + offsets[place] - address; /* or far too large */
+	uint64_t at = futex->address + offsets[place] -
+		      address; /* or wraps around to a large value */
 	uint32_t word;
 
 	if (at > size || size - at < sizeof(word))

@@ -17,9 +17,11 @@ struct ss_module_impl *ss_module_new(const char *path, uint64_t base, uint64_t e
 		free(copy);
 		return NULL;
 	}
+	module->path = copy;
 	module->pub =
 		(struct ss_module){ .path = copy, .base = base, .size = end - base };
 	atomic_init(&module->references, 1);
+	(void)pthread_mutex_init(&module->identify_lock, NULL); /* cannot fail */
 	module->fd = -1;
 	return module;
 }
@@ -27,11 +29,14 @@ struct ss_module_impl *ss_module_new(const char *path, uint64_t base, uint64_t e
 static void module_free(struct ss_module_impl *module)
 {
 	close_cleanup(&module->fd);
+	(void)pthread_mutex_destroy(
+		&module->identify_lock); /* the last reference is gone */
+	free(module->header);
 	free(module->bytes);
 	free(module->mappings);
-	free((char *)module->pub.path);
-	free((char *)module->pub.build_id);
-	free((char *)module->pub.problem);
+	free(module->path);
+	free(module->build_id_text);
+	free(module->problem);
 	free(module);
 }
 
@@ -52,8 +57,8 @@ bool ss_module_add_mapping(struct ss_module_impl *module, const struct ss_mappin
 {
 	size_t count = module->mapping_count;
 
-	/* About five, but of a hostile process as many as there are areas. */
-	if ((count & (count - 1)) == 0) { /* it is full */
+	/* Usually about five, but a hostile process may have any number. */
+	if ((count & (count - 1)) == 0) { /* the batch is full */
 		struct ss_mapping *grown = reallocarray(
 			module->mappings, SS_MAX(2 * count, (size_t)1), sizeof(*grown));
 		if (!grown)
@@ -78,14 +83,14 @@ bool ss_module_set_build_id(struct ss_module_impl *module, const void *id, size_
 	for (size_t i = 0; i < used; i++)
 		(void)sprintf(text + 2 * i, "%02x", module->build_id[i]); /* has room */
 	text[2 * used] = '\0';
-	free((char *)module->pub.build_id);
-	module->pub.build_id = text;
+	free(module->build_id_text);
+	module->pub.build_id = module->build_id_text = text;
 	return true;
 }
 
 void ss_module_clear_build_id(struct ss_module_impl *module)
 {
-	free((char *)module->pub.build_id);
+	free(take_ptr(module->build_id_text));
 	module->pub.build_id = NULL;
 	module->build_id_size = 0;
 }
@@ -99,7 +104,7 @@ void ss_module_set_problem(struct ss_module_impl *module, const char *format, ..
 		return;
 	va_start(ap, format);
 	if (vasprintf(&text, format, ap) >= 0)
-		module->pub.problem = text;
+		module->pub.problem = module->problem = text;
 	va_end(ap);
 }
 
@@ -116,4 +121,13 @@ ssize_t ss_module_read(const struct ss_module_impl *module, uint64_t offset, voi
 	size_t n = SS_MIN(size, module->size - (size_t)offset);
 	memcpy(bytes, module->bytes + offset, n);
 	return (ssize_t)n;
+}
+
+uint64_t ss_module_guess_bias(const struct ss_module_impl *module, bool has_bytes)
+{
+	const struct ss_mapping *first = &module->mappings[0];
+
+	if (module->mapping_count == 0 || (!has_bytes && first->start <= UINT32_MAX))
+		return 0;
+	return first->start - first->offset;
 }

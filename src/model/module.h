@@ -1,12 +1,13 @@
 /*
- * A module: one ELF file (or the vDSO) as it is mapped in a process at one
- * moment, with the bytes of its file. Reference-counted and immutable once a
- * capture holds it. It knows where bytes are, not what they mean: no ELF here
- * beyond the build-id it was given.
+ * A module: one ELF file (or the vDSO) as it is mapped in a process, with the bytes of
+ * its file. Reference-counted. It knows where bytes are, not what they mean: whoever
+ * interprets modules calls ss_module_identify() of elf/ first, which finds the build-id.
+ * That happens once; otherwise a module is immutable once a capture refers to it.
  */
 #ifndef SS_MODEL_MODULE_H
 #define SS_MODEL_MODULE_H
 
+#include <pthread.h>
 #include <stdatomic.h>
 #include <stdint.h>
 
@@ -23,25 +24,33 @@ struct ss_mapping {
 };
 
 struct ss_module_impl {
-	struct ss_module pub; /* must be first; its strings are owned by this object */
+	struct ss_module pub; /* its strings are in the next three members */
+	char *path;
+	char *build_id_text;
+	char *problem;
 	atomic_uint references;
 	struct ss_mapping *mappings; /* sorted by start, file-backed ones only */
 	size_t mapping_count;
 	uint64_t device;
 	uint64_t inode;
-	int fd;		/* the regular file, build-id agreed; -1: none. Owned. */
-	uint8_t *bytes; /* without a file: what is mapped of it, laid out by file
-			   offset (holes are zero; section headers are usually
-			   missing). For the vDSO the whole ELF image. Owned. */
-	size_t size;	/* of bytes */
+	int fd; /* an owned descriptor of the regular file; -1: none */
+	/* fd was opened by its path, and its device or inode differs from the mapping.
+	   On some file systems (btrfs, overlayfs) they differ for the same file: the
+	   build-id decides. */
+	bool unverified;
+	/* The first bytes as they are mapped, if fd is unverified; owned. */
+	uint8_t *header;
+	size_t header_size;
+	/* The mapped parts of the file at their file offsets, if no file is known to be
+	   the right one (holes are zero; section headers are usually missing). For the
+	   vDSO, the whole ELF image. Owned. */
+	uint8_t *bytes;
+	size_t size; /* of bytes */
+	pthread_mutex_t identify_lock;
+	bool identified; /* set by ss_module_identify() */
 	uint8_t build_id[SS_BUILD_ID_MAX];
 	size_t build_id_size; /* 0: it has none */
 };
-
-static inline struct ss_module_impl *ss_module_impl(const struct ss_module *module)
-{
-	return (struct ss_module_impl *)module;
-}
 
 /* A module with one reference, fd -1 and a copy of path. NULL without memory. */
 struct ss_module_impl *ss_module_new(const char *path, uint64_t base, uint64_t end);
@@ -55,15 +64,23 @@ bool ss_module_add_mapping(struct ss_module_impl *module, const struct ss_mappin
    without memory. */
 bool ss_module_set_build_id(struct ss_module_impl *module, const void *id, size_t size);
 
-/* As if none were known. */
+/* Removes the build-id. */
 void ss_module_clear_build_id(struct ss_module_impl *module);
 
-/* Sets pub.problem to a formatted text; the first problem stays. */
+/* Sets pub.problem to a formatted text, unless it is set already. */
 void ss_module_set_problem(struct ss_module_impl *module, const char *format, ...)
 	__attribute__((format(printf, 2, 3)));
 
-/* Reads bytes of the module's file at a file offset, from fd or bytes. The count
-   read (short at the end), or a negative errno; -ENODATA: there is no file. */
+/*
+ * The load bias of a module without readable ELF headers: file offsets are then used as
+ * ELF addresses. has_bytes: there are bytes, but without headers. A module without bytes
+ * below 4 GiB is assumed to be linked to a fixed address, with bias 0.
+ */
+uint64_t ss_module_guess_bias(const struct ss_module_impl *module, bool has_bytes);
+
+/* Reads bytes of the module's file at a file offset, from fd or bytes. Returns the
+   number of bytes read (short at the end), or a negative errno; -ENODATA: there is no
+   file. */
 ssize_t ss_module_read(const struct ss_module_impl *module, uint64_t offset, void *bytes,
 		       size_t size);
 

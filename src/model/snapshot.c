@@ -4,6 +4,8 @@
 #define XXH_INLINE_ALL
 #include <xxhash.h>
 
+#include "base/search.h"
+
 struct ss_snapshot *ss_snapshot_new(void)
 {
 	_cleanup_(ss_snapshot_cleanup) struct ss_snapshot *snapshot =
@@ -11,6 +13,7 @@ struct ss_snapshot *ss_snapshot_new(void)
 
 	if (!snapshot)
 		return NULL;
+	snapshot->arch = &ss_arch_host;
 	snapshot->strings = ss_intern_new();
 	return snapshot->strings ? take_ptr(snapshot) : NULL;
 }
@@ -23,7 +26,7 @@ void ss_snapshot_free(struct ss_snapshot *snapshot)
 		free(snapshot->stacks.items[i].frames);
 	ss_vector_free(&snapshot->stacks);
 	ss_vector_free(&snapshot->threads);
-	free(snapshot->stack_slots);
+	ss_hash_deinit(&snapshot->stack_ids);
 	for (size_t i = 0; i < snapshot->modules.count; i++)
 		ss_module_unref(snapshot->modules.items[i]);
 	ss_vector_free(&snapshot->modules);
@@ -33,14 +36,18 @@ void ss_snapshot_free(struct ss_snapshot *snapshot)
 	ss_vector_free(&snapshot->references);
 	ss_facts_unref(snapshot->facts);
 	free(snapshot->waits);
+	free(snapshot->descriptors);
+	for (size_t i = 0; i < snapshot->blocks.count; i++)
+		free(snapshot->blocks.items[i]);
+	ss_vector_free(&snapshot->blocks);
 	ss_vector_free(&snapshot->places);
 	for (size_t i = 0; i < snapshot->deadlocks.count; i++)
 		free((size_t *)snapshot->deadlocks.items[i].threads);
 	ss_vector_free(&snapshot->deadlocks);
 	ss_vector_free(&snapshot->blockers);
-	for (size_t i = 0; i < snapshot->circles.count; i++)
-		free((struct ss_circle_member *)snapshot->circles.items[i].members);
-	ss_vector_free(&snapshot->circles);
+	for (size_t i = 0; i < snapshot->cycles.count; i++)
+		free((struct ss_thread_ref *)snapshot->cycles.items[i].members);
+	ss_vector_free(&snapshot->cycles);
 	for (size_t i = 0; i < snapshot->others.count; i++)
 		ss_snapshot_free(snapshot->others.items[i]);
 	ss_vector_free(&snapshot->others);
@@ -48,8 +55,18 @@ void ss_snapshot_free(struct ss_snapshot *snapshot)
 	free(snapshot);
 }
 
-const struct ss_snapshot *ss_snapshot_party(const struct ss_snapshot *snapshot,
-					    size_t index)
+void *ss_snapshot_alloc(struct ss_snapshot *snapshot, size_t count, size_t size)
+{
+	void **slot = ss_vector_push(&snapshot->blocks);
+
+	if (!slot)
+		return NULL;
+	*slot = calloc(count ? count : 1, size);
+	return *slot;
+}
+
+const struct ss_snapshot *ss_snapshot_related(const struct ss_snapshot *snapshot,
+					      size_t index)
 {
 	const struct ss_snapshot *first = snapshot->first ? snapshot->first : snapshot;
 
@@ -61,16 +78,9 @@ const struct ss_snapshot *ss_snapshot_party(const struct ss_snapshot *snapshot,
 const struct ss_thread *ss_snapshot_find_thread(const struct ss_snapshot *snapshot,
 						pid_t tid)
 {
-	size_t low = 0;
-	size_t high = snapshot->threads.count;
+	size_t low = ss_lower_bound(snapshot->threads.count, i,
+				    snapshot->threads.items[i].tid < tid);
 
-	while (low < high) {
-		size_t middle = low + (high - low) / 2;
-		if (snapshot->threads.items[middle].tid < tid)
-			low = middle + 1;
-		else
-			high = middle;
-	}
 	return low < snapshot->threads.count && snapshot->threads.items[low].tid == tid ?
 		       &snapshot->threads.items[low] :
 		       NULL;
@@ -95,77 +105,47 @@ static uint64_t hash_frames(const struct ss_frame *frames, size_t count, enum ss
 	return hash;
 }
 
-static void enter_slot(uint32_t *slots, size_t slot_count, uint64_t hash, uint32_t id)
+struct wanted {
+	const struct ss_snapshot *snapshot;
+	const struct ss_frame *frames;
+	size_t count;
+	enum ss_end end;
+};
+
+static bool is_same(const void *context, uint32_t id)
 {
-	size_t i = hash & (slot_count - 1);
+	const struct wanted *wanted = context;
+	const struct ss_stack *a = &wanted->snapshot->stacks.items[id];
 
-	while (slots[i])
-		i = (i + 1) & (slot_count - 1);
-	slots[i] = id + 1;
-}
-
-static bool grow_slots(struct ss_snapshot *snapshot)
-{
-	if (snapshot->stacks.count * 2 < snapshot->stack_slot_count)
-		return true;
-	size_t count = SS_MAX(snapshot->stack_slot_count * 2, (size_t)64);
-	uint32_t *slots = calloc(count, sizeof(*slots));
-	if (!slots)
-		return false;
-	for (uint32_t id = 0; id < snapshot->stacks.count; id++)
-		enter_slot(slots, count, snapshot->stacks.items[id].hash, id);
-	free(snapshot->stack_slots);
-	snapshot->stack_slots = slots;
-	snapshot->stack_slot_count = count;
-	return true;
-}
-
-static bool find_stack(const struct ss_snapshot *snapshot, const struct ss_stack *wanted,
-		       uint32_t *ret)
-{
-	size_t mask = snapshot->stack_slot_count - 1;
-
-	if (!snapshot->stack_slot_count)
-		return false;
-	for (size_t i = wanted->hash & mask; snapshot->stack_slots[i];
-	     i = (i + 1) & mask) {
-		uint32_t id = snapshot->stack_slots[i] - 1;
-		const struct ss_stack *stack = &snapshot->stacks.items[id];
-		if (stack->hash == wanted->hash && stack->end == wanted->end &&
-		    stack->count == wanted->count &&
-		    same_frames(stack->frames, wanted->frames, stack->count)) {
-			*ret = id;
-			return true;
-		}
-	}
-	return false;
+	return a->end == wanted->end && a->count == wanted->count &&
+	       same_frames(a->frames, wanted->frames, a->count);
 }
 
 bool ss_snapshot_add_stack(struct ss_snapshot *snapshot, const struct ss_frame *frames,
 			   size_t count, enum ss_end end, uint32_t *ret)
 {
-	struct ss_stack wanted = { .frames = (struct ss_frame *)frames,
-				   .count = count,
-				   .end = end,
-				   .hash = hash_frames(frames, count, end) };
+	const struct wanted wanted = { snapshot, frames, count, end };
+	uint64_t hash = hash_frames(frames, count, end);
+	uint32_t id = ss_hash_find(&snapshot->stack_ids, hash, is_same, &wanted);
 
-	if (find_stack(snapshot, &wanted, ret))
+	if (id != SS_HASH_NONE) {
+		*ret = id;
 		return true;
-	if (!grow_slots(snapshot))
+	}
+	if (!ss_hash_reserve(&snapshot->stack_ids))
 		return false;
-	struct ss_stack *stack = ss_vector_push(&snapshot->stacks);
+	struct ss_stack *added = ss_vector_push(&snapshot->stacks);
 	struct ss_frame *copy = calloc(count ? count : 1, sizeof(*copy));
-	if (!stack || !copy) {
-		snapshot->stacks.count -= stack ? 1 : 0;
+	if (!added || !copy) {
+		snapshot->stacks.count -= added ? 1 : 0;
 		free(copy);
 		return false;
 	}
 	if (count)
 		memcpy(copy, frames, count * sizeof(*copy));
-	*stack = wanted;
-	stack->frames = copy;
-	*ret = (uint32_t)(snapshot->stacks.count - 1);
-	enter_slot(snapshot->stack_slots, snapshot->stack_slot_count, wanted.hash, *ret);
+	*added = (struct ss_stack){ .frames = copy, .count = count, .end = end };
+	*ret = (uint32_t)snapshot->stacks.count - 1;
+	ss_hash_insert(&snapshot->stack_ids, hash, *ret);
 	return true;
 }
 

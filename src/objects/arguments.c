@@ -1,24 +1,23 @@
 #include "objects/arguments.h"
 
 #include <string.h>
-#include <sys/syscall.h>
-#include <time.h>
 
+#include "base/clock.h"
 #include "model/call.h"
 
 enum {
-	TOTAL_MAX = 16 << 20, /* bytes of all arguments */
-	/* For threads that are on their way back into their call: 100 us, twice that,
-	   and so on; 12.7 ms in all where more wants to run than there are CPUs. */
+	TOTAL_MAX = 16 << 20, /* bytes of all arguments together */
+	/* delay for threads that are about to return to their call: 100 us, doubled
+	   each time, 12.7 ms in total */
 	NAP_NS = 100 * 1000,
 	NAPS = 7,
 };
 
 struct arguments {
 	struct ss_facts *facts;
-	const struct ss_memory *memory;
+	const struct ss_process_memory *memory;
 	size_t left;   /* of TOTAL_MAX */
-	unsigned naps; /* that were taken for calls that are not known */
+	unsigned naps; /* delays spent on unknown calls */
 };
 
 static const uint8_t *find_copy(const struct ss_capture_thread *thread, uint64_t address,
@@ -34,13 +33,13 @@ static const uint8_t *find_copy(const struct ss_capture_thread *thread, uint64_t
 	return NULL;
 }
 
-/* As much as can be read, of what may end before size bytes (a path does). */
-static size_t read_memory(const struct ss_memory *memory, uint64_t address, void *bytes,
-			  size_t size)
+/* Reads up to size bytes; strings may be shorter. */
+static size_t read_memory(const struct ss_process_memory *memory, uint64_t address,
+			  void *bytes, size_t size)
 {
 	struct ss_piece piece = { .address = address, .bytes = bytes, .size = size };
 
-	ss_memory_read(memory, &piece, 1);
+	ss_process_memory_read(memory, &piece, 1);
 	return piece.done;
 }
 
@@ -66,34 +65,33 @@ static void take_bytes(struct arguments *a, const struct ss_capture_thread *thre
 
 static void nap(unsigned doublings)
 {
-	struct timespec ts = { .tv_nsec = (long)NAP_NS << doublings };
-
-	(void)clock_nanosleep(CLOCK_MONOTONIC, 0, &ts, NULL); /* or less */
+	ss_sleep_ns((uint64_t)NAP_NS << doublings);
 }
 
-/* Of a call that was made by syscall(3) no code has its number. Where the kernel waits for
-   it tells, once it is back there; its names have been these for many years. -1: no. */
-static long find_where_it_waits(struct arguments *a, const struct ss_target *target,
-				pid_t tid)
+/* If a call was made with syscall(3), the code does not show its number. The kernel
+   function in which it waits does, once the thread is back in the call; these names
+   have been stable for many years. UNKNOWN otherwise. */
+static enum ss_syscall_id find_where_it_waits(struct arguments *a,
+					      const struct ss_target *target, pid_t tid)
 {
 	static const struct {
 		const char *begin;
-		long number;
-	} places[] = { { "futex_", SYS_futex },
-		       { "poll_schedule_timeout", SYS_poll },
-		       { "do_poll", SYS_poll },
-		       { "do_sys_poll", SYS_poll } };
-	_cleanup_text_ struct ss_text text = {};
+		enum ss_syscall_id id;
+	} places[] = { { "futex_", SS_SYS_FUTEX },
+		       { "poll_schedule_timeout", SS_SYS_POLL },
+		       { "do_poll", SS_SYS_POLL },
+		       { "do_sys_poll", SS_SYS_POLL } };
+	_cleanup_buffer_ struct ss_buffer text = {};
 
 	for (;; nap(a->naps++)) {
 		bool known = ss_target_read_task(target, tid, "wchan", &text);
 		for (size_t i = 0; known && i < SS_ARRAY_SIZE(places); i++) {
 			const char *begin = places[i].begin;
 			if (strncmp(text.bytes, begin, strlen(begin)) == 0)
-				return places[i].number;
+				return places[i].id;
 		}
 		if (!known || strcmp(text.bytes, "0") != 0 || a->naps == NAPS)
-			return -1;
+			return SS_SYS_UNKNOWN;
 	}
 }
 
@@ -101,32 +99,34 @@ static void find_restarted(struct arguments *a, const struct ss_target *target,
 			   const struct ss_capture_thread *thread,
 			   struct ss_thread_facts *facts)
 {
-	uint8_t code[SS_RESTARTED_SIZE];
-	uint64_t pc = ss_regs_pc(&thread->regs);
-
-	long number = -1;
+	uint8_t code[SS_SYSCALL_CODE];
+	uint64_t pc = ss_regs_pc(&ss_arch_host, &thread->regs);
+	enum ss_syscall_id id = SS_SYS_UNKNOWN;
 
 	facts->restarted = true;
 	if (pc >= sizeof(code) &&
 	    read_memory(a->memory, pc - sizeof(code), code, sizeof(code)) == sizeof(code))
-		number = ss_arch_restarted_call(code, sizeof(code));
-	if (number < 0)
-		number = find_where_it_waits(a, target, thread->tid);
-	if (number >= 0)
-		facts->call.number = number;
+		id = ss_arch_restarted_call(&ss_arch_host, code, sizeof(code));
+	if (id == SS_SYS_UNKNOWN)
+		id = find_where_it_waits(a, target, thread->tid);
+	if (id == SS_SYS_UNKNOWN)
+		return;
+	facts->call.id = id;
+	facts->call.number = ss_arch_syscall_number(&ss_arch_host, id);
 }
 
 void ss_arguments_read(struct ss_facts *facts, const struct ss_capture *capture,
-		       const struct ss_target *target, const struct ss_memory *memory)
+		       const struct ss_target *target,
+		       const struct ss_process_memory *memory)
 {
 	struct arguments a = { .facts = facts, .memory = memory, .left = TOTAL_MAX };
 
 	for (size_t i = 0; i < facts->threads.count; i++) {
 		struct ss_thread_facts *thread = &facts->threads.items[i];
 		const struct ss_capture_thread *from = &capture->threads.items[i];
-		if (thread->call.number == SYS_restart_syscall)
+		if (thread->call.id == SS_SYS_RESTART_SYSCALL)
 			find_restarted(&a, target, from, thread);
-		const struct ss_call *call = ss_call_find(thread->call.number);
+		const struct ss_call *call = ss_call_find(thread->call.id);
 		for (size_t m = 0; call && m < SS_CALL_MEMORY; m++) {
 			const struct ss_call_memory *spec = &call->memory[m];
 			if (spec->arg == 0)
@@ -139,13 +139,14 @@ void ss_arguments_read(struct ss_facts *facts, const struct ss_capture *capture,
 	}
 }
 
-/* What was stopped in a call may be in restart_syscall now, for the same; or, where a
-   stop ended its wait, in the same call again for what is left of the time. */
+/* After a stop a call may continue as restart_syscall; or, if the stop ended the wait,
+   as the same call with the remaining time. */
 static bool is_same(const struct ss_syscall_text *now, const struct ss_syscall *then,
 		    const struct ss_call *call, uint64_t sp)
 {
 	if (now->kind != SS_SYSCALL_BLOCKED || now->sp != sp ||
-	    (now->number != then->number && now->number != SYS_restart_syscall))
+	    (now->number != then->number &&
+	     ss_arch_syscall_id(&ss_arch_host, now->number) != SS_SYS_RESTART_SYSCALL))
 		return false;
 	for (int i = 0; i < SS_SYSCALL_ARGS; i++) {
 		bool is_time = call->timeout_type == SS_TIMEOUT_MS &&
@@ -162,29 +163,31 @@ static bool has_objects(const struct ss_call *call)
 			call->kind == SS_WAIT_SELECT || call->kind == SS_WAIT_CHILD);
 }
 
-/* False: it runs, which it does until it is in its call again after a stop. */
+/* Returns false if the thread runs: after a stop, it runs until it is back in its
+   call. */
 static bool check_thread(struct ss_thread_facts *thread,
 			 const struct ss_capture_thread *from,
-			 const struct ss_target *target, struct ss_text *text)
+			 const struct ss_target *target, struct ss_buffer *text)
 {
-	const struct ss_call *call = ss_call_find(thread->call.number);
+	const struct ss_call *call = ss_call_find(thread->call.id);
 	struct ss_syscall_text now;
 
-	if (!has_objects(call) || thread->stayed || from->state == 'R' ||
+	if (!has_objects(call) || thread->still_in_call || from->state == 'R' ||
 	    !ss_target_read_task(target, thread->tid, "syscall", text) ||
 	    !ss_syscall_parse(text->bytes, text->size, &now))
 		return true;
 	if (now.kind == SS_SYSCALL_RUNNING)
 		return false;
-	thread->stayed = is_same(&now, &from->syscall, call, ss_regs_sp(&from->regs));
+	thread->still_in_call = is_same(&now, &from->syscall, call,
+					ss_regs_sp(&ss_arch_host, &from->regs));
 	return true;
 }
 
 void ss_arguments_check(struct ss_facts *facts, const struct ss_capture *capture,
 			const struct ss_target *target)
 {
-	_cleanup_text_ struct ss_text text = {};
-	size_t first = 0; /* all before it are settled */
+	_cleanup_buffer_ struct ss_buffer text = {};
+	size_t first = 0; /* all earlier ones are done */
 
 	for (unsigned i = 0; i < NAPS; i++) {
 		size_t runs = facts->threads.count;

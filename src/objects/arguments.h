@@ -1,21 +1,22 @@
 /*
- * The memory that arguments of system calls point to: out of the copied stacks, where it
- * mostly lies, or read now.
+ * The memory that arguments of system calls point to: taken from the copied stacks if
+ * possible, otherwise read after the release.
  */
 #ifndef SS_OBJECTS_ARGUMENTS_H
 #define SS_OBJECTS_ARGUMENTS_H
 
 #include "model/capture.h"
-#include "target/memory.h"
+#include "target/process_memory.h"
 #include "target/target.h"
 
-/* Fills in memory of each thread's facts, and which call it is that was restarted.
-   facts->threads and capture->threads are in one order. */
+/* Sets the memory of each thread's facts, and the original call of a restarted one.
+   facts->threads and capture->threads have the same order. */
 void ss_arguments_read(struct ss_facts *facts, const struct ss_capture *capture,
-		       const struct ss_target *target, const struct ss_memory *memory);
+		       const struct ss_target *target,
+		       const struct ss_process_memory *memory);
 
-/* Sets stayed of each thread that waits for an object: it is in the same call now as it
-   was in the capture. */
+/* Sets still_in_call for each thread that waits for an object and is in the same call
+   as in the capture. */
 void ss_arguments_check(struct ss_facts *facts, const struct ss_capture *capture,
 			const struct ss_target *target);
 

@@ -7,24 +7,27 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <sys/syscall.h>
 #include <sys/xattr.h>
 
+#include "base/scan.h"
 #include "model/call.h"
 
 enum {
 	FDS_MAX = 8192, /* of all threads */
 	WATCHES_MAX = 4096,
 	FDINFO_MAX = 1 << 20,
-	FEW = 4, /* of a poll: more is the loop of a server */
+	/* descriptors of a poll: a call with more is the event loop of a server */
+	FEW = 4,
 };
 
 struct descriptors {
 	struct ss_facts *facts;
 	const struct ss_target *target;
-	SS_VECTOR(int) fds;	 /* to be looked at */
-	SS_VECTOR(int) followed; /* those that a thread waits for alone, or nearly so */
-	struct ss_text text;
+	SS_VECTOR(int) fds; /* to be read */
+	SS_VECTOR(int)
+	/* a thread waits for this descriptor alone, or for it and a few others */
+	resolve_peers;
+	struct ss_buffer text;
 };
 
 static void want(struct descriptors *d, int fd)
@@ -37,8 +40,8 @@ static void want(struct descriptors *d, int fd)
 
 static void follow(struct descriptors *d, int fd)
 {
-	int *slot = fd >= 0 && d->followed.count < FDS_MAX ?
-			    ss_vector_push(&d->followed) :
+	int *slot = fd >= 0 && d->resolve_peers.count < FDS_MAX ?
+			    ss_vector_push(&d->resolve_peers) :
 			    NULL;
 
 	if (slot)
@@ -74,7 +77,7 @@ static void want_bits(struct descriptors *d, const struct ss_memory_fact *memory
 
 static void want_of_thread(struct descriptors *d, const struct ss_thread_facts *thread)
 {
-	const struct ss_call *call = ss_call_find(thread->call.number);
+	const struct ss_call *call = ss_call_find(thread->call.id);
 
 	if (!call || thread->state == 'R')
 		return;
@@ -86,12 +89,12 @@ static void want_of_thread(struct descriptors *d, const struct ss_thread_facts *
 		want_poll(d, &thread->memory[0]);
 	for (int arg = 1; call->kind == SS_WAIT_SELECT && arg <= 3; arg++)
 		want_bits(d, &thread->memory[arg]);
-	if (thread->call.number == SYS_splice || thread->call.number == SYS_tee)
-		want(d, (int)(uint32_t)thread->call
-				.args[thread->call.number == SYS_tee ? 1 : 2]);
+	if (thread->call.id == SS_SYS_SPLICE || thread->call.id == SS_SYS_TEE)
+		want(d, (int)(uint32_t)
+				thread->call.args[thread->call.id == SS_SYS_TEE ? 1 : 2]);
 }
 
-/* How the link of a descriptor begins; what is a path is a file. */
+/* Prefixes of the targets of descriptor links; a path is a file. */
 static const struct {
 	const char *prefix;
 	enum ss_fd_kind kind;
@@ -135,13 +138,14 @@ static void read_link(struct descriptors *d, struct ss_fd_fact *fact)
 	fact->kind = kind_of(link);
 	fact->name = ss_intern_string(d->facts->strings, link);
 	const char *number = strchr(link, '[');
+	struct ss_scan scan = { .at = number ? number + 1 : NULL, .end = link + size };
 	if (number && (fact->kind == SS_FD_SOCKET || fact->kind == SS_FD_PIPE))
-		fact->inode = strtoull(number + 1, NULL, 10);
+		(void)ss_scan_number(&scan, 10, &fact->inode); /* otherwise 0 */
 }
 
-/* A named pipe is a file by its path. Only the type is asked for, and without a word
-   to a server: a file system that does not answer must not hold us up. */
-static void tell_named_pipe(struct descriptors *d, struct ss_fd_fact *fact)
+/* The link of a named pipe is a path. Reads only cached attributes: an unresponsive
+   file server must not block us. */
+static void detect_named_pipe(struct descriptors *d, struct ss_fd_fact *fact)
 {
 	char path[32];
 	struct statx st;
@@ -156,7 +160,8 @@ static void tell_named_pipe(struct descriptors *d, struct ss_fd_fact *fact)
 		fact->kind = SS_FD_PIPE;
 }
 
-/* The protocol's name, as sockfs has it. The socket itself is not touched. */
+/* The name of the protocol, which is an extended attribute in sockfs. Reading it does
+   not affect the socket. */
 static void read_protocol(struct descriptors *d, struct ss_fd_fact *fact)
 {
 	char path[48];
@@ -190,7 +195,7 @@ static void read_watches(struct descriptors *d, struct ss_fd_fact *fact)
 	while (fact->watch_count < WATCHES_MAX &&
 	       ss_fdinfo_next_watch(&cursor, end, &watches[fact->watch_count]))
 		fact->watch_count++;
-	fact->watches_cut = cursor < end;
+	fact->watches_truncated = cursor < end;
 	fact->watches = watches;
 	qsort(watches, fact->watch_count, sizeof(*watches), compare_watches);
 }
@@ -208,11 +213,11 @@ static void read_fdinfo(struct descriptors *d, struct ss_fd_fact *fact)
 		read_watches(d, fact);
 }
 
-static void look_at(struct descriptors *d, struct ss_fd_fact *fact)
+static void read_descriptor(struct descriptors *d, struct ss_fd_fact *fact)
 {
 	read_link(d, fact);
 	if (fact->kind == SS_FD_FILE)
-		tell_named_pipe(d, fact);
+		detect_named_pipe(d, fact);
 	if (fact->kind == SS_FD_SOCKET)
 		read_protocol(d, fact);
 	else if (fact->kind != SS_FD_UNKNOWN && fact->kind != SS_FD_FILE &&
@@ -228,8 +233,8 @@ static int compare_ints(const void *a, const void *b)
 	return (x > y) - (x < y);
 }
 
-/* Looks at what is wanted and not known yet. */
-static void look_at_all(struct descriptors *d)
+/* Reads the queued descriptors that are not known yet. */
+static void read_queued(struct descriptors *d)
 {
 	size_t known = d->facts->fds.count;
 
@@ -246,7 +251,7 @@ static void look_at_all(struct descriptors *d)
 		if (!fact)
 			return;
 		fact->fd = fd;
-		look_at(d, fact);
+		read_descriptor(d, fact);
 	}
 	if (d->facts->fds.count > 1)
 		qsort(d->facts->fds.items, d->facts->fds.count, sizeof(struct ss_fd_fact),
@@ -260,20 +265,20 @@ void ss_descriptors_read(struct ss_facts *facts, const struct ss_target *target)
 
 	for (size_t i = 0; i < facts->threads.count; i++)
 		want_of_thread(&d, &facts->threads.items[i]);
-	look_at_all(&d);
+	read_queued(&d);
 	for (size_t i = 0; i < facts->fds.count; i++) {
 		const struct ss_fd_fact *fact = &facts->fds.items[i];
 		for (size_t w = 0; w < fact->watch_count && w < SS_SET_SHOWN; w++)
 			want(&d, fact->watches[w].fd);
 	}
-	look_at_all(&d);
-	for (size_t i = 0; i < d.followed.count; i++) {
-		struct ss_fd_fact *fact =
-			(struct ss_fd_fact *)ss_facts_find_fd(facts, d.followed.items[i]);
+	read_queued(&d);
+	for (size_t i = 0; i < d.resolve_peers.count; i++) {
+		const struct ss_fd_fact *fact =
+			ss_facts_find_fd(facts, d.resolve_peers.items[i]);
 		if (fact)
-			fact->followed = true;
+			facts->fds.items[fact - facts->fds.items].resolve_peers = true;
 	}
-	ss_vector_free(&d.followed);
+	ss_vector_free(&d.resolve_peers);
 	ss_vector_free(&d.fds);
-	ss_text_free(&d.text);
+	ss_buffer_deinit(&d.text);
 }

@@ -1,5 +1,5 @@
 /*
- * What file descriptors of the target are: only those that blocked threads refer to.
+ * File descriptors of the target, limited to those that blocked threads refer to.
  */
 #ifndef SS_OBJECTS_DESCRIPTORS_H
 #define SS_OBJECTS_DESCRIPTORS_H
@@ -7,11 +7,11 @@
 #include "model/facts.h"
 #include "target/target.h"
 
-/* Of what a set (poll, select, epoll) has, so many are looked at, the lowest ones. */
+/* Limit of descriptors read from a set (poll, select, epoll): the lowest ones. */
 enum { SS_SET_SHOWN = 24 };
 
-/* Fills in facts->fds: the descriptors in the arguments of blocked threads, and what
-   their epolls watch. Sockets are told apart by protocol only. */
+/* Fills facts->fds: the descriptors in the arguments of blocked threads, and those in
+   their epoll sets. For sockets, sets only the protocol. */
 void ss_descriptors_read(struct ss_facts *facts, const struct ss_target *target);
 
 #endif

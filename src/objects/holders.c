@@ -7,51 +7,46 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <time.h>
 
+#include "base/clock.h"
+#include "base/scan.h"
 #include "objects/processes.h"
 #include "proc/locks.h"
 
 enum {
-	SCAN_NS = 5 * 1000 * 1000,   /* of CPU time: longest look at processes, */
-	FLOCK_NS = 20 * 1000 * 1000, /* and for who has an open file */
+	SCAN_NS = 5 * 1000 * 1000,   /* CPU time to search processes, */
+	FLOCK_NS = 20 * 1000 * 1000, /* and to search for an open file */
 	FDINFO_MAX = 64 * 1024,
-	LINKS_AT_ONCE = 64, /* of one process, until the time is looked at */
-	LINK_MAX = 64,	    /* "socket:[...]"; of a path the begin will do */
+	LINKS_AT_ONCE = 64, /* links read between checks of the time */
+	LINK_MAX = 64,	    /* "socket:[...]"; a truncated path is enough */
 };
 
-struct sought {
-	const char *link; /* as the other end's link says; kept by the facts. NULL: a
-			     named pipe, which is known by its file: it has many paths */
-	mode_t mode;	  /* S_IRUSR, S_IWUSR: one of these; 0: any */
+struct peer_end {
+	/* link of the other end, owned by the facts; NULL: a named pipe, compared by
+	   inode since it may have several paths */
+	const char *link;
+	mode_t mode; /* S_IRUSR or S_IWUSR; 0: any */
 	struct ss_fd_fact *fact;
 };
 
 struct search {
 	struct ss_facts *facts;
 	const struct ss_target *target;
-	SS_VECTOR(struct sought) items;
-	SS_VECTOR(pid_t) pids; /* of all processes but ours, ascending */
-	struct ss_text text;
+	SS_VECTOR(struct peer_end) items;
+	SS_VECTOR(pid_t) pids; /* of all processes, in ascending order */
+	struct ss_buffer text;
 	uint64_t end_ns;
-	bool named; /* one of the items is a named pipe */
-	bool cut;   /* not every process could be looked at */
+	bool named;	 /* one of the items is a named pipe */
+	bool incomplete; /* not every process could be searched */
 };
 
-static uint64_t spent_ns(void)
-{
-	struct timespec ts;
-
-	(void)clock_gettime(CLOCK_THREAD_CPUTIME_ID, &ts); /* cannot fail: it exists */
-	return (uint64_t)ts.tv_sec * 1000000000u + (uint64_t)ts.tv_nsec;
-}
-
-/* The other end of what is only read is written to. */
-static bool describe(struct ss_facts *facts, struct ss_fd_fact *fact, struct sought *ret)
+/* The other end of a read-only end is writable, and vice versa. */
+static bool describe(struct ss_facts *facts, struct ss_fd_fact *fact,
+		     struct peer_end *ret)
 {
 	char link[48];
 
-	*ret = (struct sought){ .fact = fact };
+	*ret = (struct peer_end){ .fact = fact };
 	if (fact->kind == SS_FD_PIPE && fact->name) {
 		unsigned access = fact->info.flags & O_ACCMODE;
 		ret->link = fact->name[0] == '/' ? NULL : fact->name;
@@ -74,15 +69,15 @@ static void add_holder(struct search *s, struct ss_fd_fact *fact, pid_t pid)
 			return;
 	}
 	if (fact->holder_count == SS_HOLDERS_MAX) {
-		fact->holders_cut = true;
+		fact->holders_truncated = true;
 		return;
 	}
 	struct ss_process_fact holder;
-	if (ss_processes_read(s->facts, pid, &s->text, &holder))
+	if (ss_processes_read(s->facts, s->target, pid, &s->text, &holder))
 		fact->holders[fact->holder_count++] = holder;
 }
 
-/* Without a word to a server: a file system that does not answer must not hold us up. */
+/* Reads only cached attributes: an unresponsive file server must not block us. */
 static bool find_named_pipe(int fds, const char *name, struct statx *ret)
 {
 	return statx(fds, name, AT_STATX_DONT_SYNC | AT_NO_AUTOMOUNT,
@@ -108,7 +103,7 @@ static void compare_link(struct search *s, int fds, const char *name, pid_t pid)
 	link[size] = '\0';
 	bool named = s->named && link[0] == '/' && find_named_pipe(fds, name, &pipe);
 	for (size_t i = 0; i < s->items.count; i++) {
-		const struct sought *item = &s->items.items[i];
+		const struct peer_end *item = &s->items.items[i];
 		if (item->link ? strcmp(link, item->link) != 0 :
 				 !named || !is_file(item->fact, &pipe))
 			continue;
@@ -121,22 +116,36 @@ static void compare_link(struct search *s, int fds, const char *name, pid_t pid)
 
 static bool is_late(struct search *s)
 {
-	bool late = spent_ns() > s->end_ns;
+	bool late = ss_clock_ns(CLOCK_THREAD_CPUTIME_ID) > s->end_ns;
 
-	s->cut |= late;
+	s->incomplete |= late;
 	return late;
 }
 
-static void look_at_process(struct search *s, pid_t pid)
+/* A directory below /proc; NULL with errno. */
+static DIR *open_directory(const struct ss_target *target, const char *path)
+{
+	int fd = openat(target->procfs_fd, path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	DIR *dir = fd >= 0 ? fdopendir(fd) : NULL;
+	int errnum = errno;
+
+	if (!dir)
+		close_cleanup(&fd);
+	errno = errnum;
+	return dir;
+}
+
+static void search_process(struct search *s, pid_t pid)
 {
 	char path[32];
 	unsigned links = 0;
 
-	(void)snprintf(path, sizeof(path), "/proc/%d/fd", pid); /* fits */
-	DIR *dir = opendir(path);
+	(void)snprintf(path, sizeof(path), "%d/fd", pid); /* fits */
+	DIR *dir = open_directory(s->target, path);
 	int errnum = errno;
 	if (!dir) {
-		s->cut |= errnum == EACCES || errnum == EPERM; /* else it has ended */
+		s->incomplete |= errnum == EACCES ||
+				 errnum == EPERM; /* otherwise it has ended */
 		return;
 	}
 	for (const struct dirent *entry; (entry = readdir(dir));) {
@@ -159,10 +168,10 @@ static int compare_pids(const void *a, const void *b)
 
 static void list_processes(struct search *s)
 {
-	DIR *dir = opendir("/proc");
+	DIR *dir = open_directory(s->target, ".");
 
 	for (const struct dirent *entry; dir && (entry = readdir(dir));) {
-		pid_t pid = (pid_t)strtol(entry->d_name, NULL, 10);
+		pid_t pid = ss_scan_pid(entry->d_name);
 		pid_t *slot = pid > 0 ? ss_vector_push(&s->pids) : NULL;
 		if (slot)
 			*slot = pid;
@@ -182,8 +191,8 @@ static size_t count_before(const struct search *s)
 	return own;
 }
 
-/* A UNIX socket that another process has mostly has no third one; of a pipe there may be
-   many, and what the process has itself its children may have, too. */
+/* A UNIX socket held by another process usually has no third holder. A pipe may have
+   many, and children may have inherited descriptors of the process. */
 static bool is_done(const struct search *s)
 {
 	for (size_t i = 0; i < s->items.count; i++) {
@@ -197,32 +206,32 @@ static bool is_done(const struct search *s)
 	return true;
 }
 
-/* False: it is enough. */
-static bool look_at_next(struct search *s, size_t index)
+/* Returns false when the search is complete. */
+static bool search_next(struct search *s, size_t index)
 {
 	if (is_late(s))
 		return false;
-	look_at_process(s, s->pids.items[index]);
+	search_process(s, s->pids.items[index]);
 	return !is_done(s);
 }
 
-/* First those that began after the process: its children, its clients, the rest of a
-   pipeline. Then those before it, the nearest first. */
-static void look_at_others(struct search *s)
+/* Searches processes that were started after the target first: its children, its
+   clients, the rest of a pipeline. Then earlier ones, in descending order. */
+static void search_others(struct search *s)
 {
 	list_processes(s);
 	size_t own = count_before(s);
 	for (size_t i = own; i < s->pids.count; i++) {
-		if (s->pids.items[i] != s->target->pid && !look_at_next(s, i))
+		if (s->pids.items[i] != s->target->pid && !search_next(s, i))
 			return;
 	}
 	for (size_t i = own; i-- > 0;) {
-		if (!look_at_next(s, i))
+		if (!search_next(s, i))
 			return;
 	}
 }
 
-/* Whether fdinfo says that the open file has such a lock: it lists no others'. */
+/* Whether fdinfo, which lists the locks of this open file, has such a lock. */
 static bool has_flock(struct search *s, pid_t pid, const char *name,
 		      const struct ss_fd_fact *file)
 {
@@ -230,10 +239,10 @@ static bool has_flock(struct search *s, pid_t pid, const char *name,
 	struct ss_file_lock lock;
 	char path[64];
 
-	/* A name that is longer is none that the kernel gives. */
-	if (snprintf(path, sizeof(path), "/proc/%d/fdinfo/%s", pid, name) >=
+	/* The kernel's names are not longer. */
+	if (snprintf(path, sizeof(path), "%d/fdinfo/%s", pid, name) >=
 		    (int)sizeof(path) ||
-	    ss_io_read_path(AT_FDCWD, path, FDINFO_MAX, &s->text) != 0)
+	    ss_io_read_path(s->target->procfs_fd, path, FDINFO_MAX, &s->text) != 0)
 		return false;
 	for (const char *at = s->text.bytes; (at = strstr(at, word));) {
 		at += strlen(word);
@@ -253,8 +262,8 @@ static bool holds_flock(struct search *s, pid_t pid, const struct ss_fd_fact *fi
 	unsigned links = 0;
 	bool found = false;
 
-	(void)snprintf(path, sizeof(path), "/proc/%d/fd", pid); /* fits */
-	DIR *dir = opendir(path);
+	(void)snprintf(path, sizeof(path), "%d/fd", pid); /* fits */
+	DIR *dir = open_directory(s->target, path);
 	for (const struct dirent *entry; dir && !found && (entry = readdir(dir));) {
 		if (++links % LINKS_AT_ONCE == 0 && is_late(s))
 			break;
@@ -275,7 +284,7 @@ pid_t ss_holders_find_flock(const struct ss_target *target, const struct ss_fd_f
 			    pid_t named, uint64_t *spent)
 {
 	struct search s = { .target = target };
-	uint64_t begin = spent_ns();
+	uint64_t begin = ss_clock_ns(CLOCK_THREAD_CPUTIME_ID);
 	pid_t found = 0;
 
 	s.end_ns = begin + FLOCK_NS - SS_MIN(*spent, (uint64_t)FLOCK_NS);
@@ -283,16 +292,16 @@ pid_t ss_holders_find_flock(const struct ss_target *target, const struct ss_fd_f
 		found = named;
 	if (!found)
 		list_processes(&s);
-	/* Mostly it began shortly before. */
+	/* Usually it was started shortly before the waiter. */
 	size_t own = count_before(&s);
 	for (size_t i = 0; i < s.pids.count && !found && !is_late(&s); i++) {
 		size_t at = i < own ? own - 1 - i : i;
 		if (holds_flock(&s, s.pids.items[at], file))
 			found = s.pids.items[at];
 	}
-	*spent += spent_ns() - begin;
+	*spent += ss_clock_ns(CLOCK_THREAD_CPUTIME_ID) - begin;
 	ss_vector_free(&s.pids);
-	ss_text_free(&s.text);
+	ss_buffer_deinit(&s.text);
 	return found;
 }
 
@@ -301,25 +310,25 @@ void ss_holders_find(struct ss_facts *facts, const struct ss_target *target)
 	struct search s = { .facts = facts, .target = target };
 
 	for (size_t i = 0; i < facts->fds.count; i++) {
-		struct sought item;
+		struct peer_end item;
 		struct ss_fd_fact *fact = &facts->fds.items[i];
 		if (fact->kind == SS_FD_PIDFD && fact->info.pid > 0)
 			add_holder(&s, fact, fact->info.pid);
-		if (!fact->followed || !describe(facts, fact, &item))
+		if (!fact->resolve_peers || !describe(facts, fact, &item))
 			continue;
-		struct sought *slot = ss_vector_push(&s.items);
+		struct peer_end *slot = ss_vector_push(&s.items);
 		if (slot)
 			*slot = item;
 		s.named |= slot && !item.link;
 	}
 	if (s.items.count) {
-		s.end_ns = spent_ns() + SCAN_NS;
-		look_at_process(&s, target->pid);
-		look_at_others(&s);
+		s.end_ns = ss_clock_ns(CLOCK_THREAD_CPUTIME_ID) + SCAN_NS;
+		search_process(&s, target->pid);
+		search_others(&s);
 		for (size_t i = 0; i < s.items.count; i++)
-			s.items.items[i].fact->holders_cut |= s.cut;
+			s.items.items[i].fact->holders_truncated |= s.incomplete;
 	}
 	ss_vector_free(&s.items);
 	ss_vector_free(&s.pids);
-	ss_text_free(&s.text);
+	ss_buffer_deinit(&s.text);
 }

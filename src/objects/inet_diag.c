@@ -53,7 +53,8 @@ static void visit_message(const struct nlmsghdr *header, ss_inet_diag_visitor *v
 	visit(data, &socket);
 }
 
-/* One answer holds many messages. *done: the last one was there; false: an error. */
+/* Handles a reply of several messages. Sets *done after the last one. Returns false on
+   errors. */
 static bool take_answer(int fd, ss_inet_diag_visitor *visit, void *data, bool *done)
 {
 	_Alignas(struct nlmsghdr) char bytes[ANSWER_MAX];

@@ -1,21 +1,22 @@
 #include "objects/objects.h"
 
 #include <string.h>
-#include <time.h>
 
+#include "base/clock.h"
 #include "objects/arguments.h"
 #include "objects/descriptors.h"
 #include "objects/holders.h"
 #include "objects/processes.h"
 #include "objects/sockets.h"
 
-/* The capture, with its bytes, will be gone. False without memory. */
+/* Copies the lock word, since facts outlive the capture. Returns false if memory is
+   exhausted. */
 static bool add_lock(struct ss_facts *facts, const struct ss_capture *capture,
 		     const struct ss_lock_copy *from, struct ss_thread_facts *thread)
 {
 	const struct ss_area *area = ss_capture_find_area(capture, from->address);
 
-	thread->moment = from->moment;
+	thread->freeze_round = from->freeze_round;
 	if (from->size == 0)
 		return true;
 	uint8_t *bytes = ss_facts_keep(facts, from->size);
@@ -48,26 +49,18 @@ static bool add_threads(struct ss_facts *facts, const struct ss_capture *capture
 	return true;
 }
 
-static uint64_t now_ns(clockid_t clock)
-{
-	struct timespec ts;
-
-	(void)clock_gettime(clock, &ts); /* cannot fail: these clocks exist */
-	return (uint64_t)ts.tv_sec * 1000000000u + (uint64_t)ts.tv_nsec;
-}
-
-/* The moment of the capture is known by one clock; here is how far the other is off. */
+/* Converts the time of the capture from CLOCK_REALTIME to CLOCK_MONOTONIC. */
 static void set_time(struct ss_facts *facts, const struct ss_process *process)
 {
-	uint64_t ago = now_ns(CLOCK_REALTIME) - process->time_ns;
+	uint64_t ago = ss_clock_ns(CLOCK_REALTIME) - process->time_ns;
 
 	facts->pid = process->pid;
 	facts->time_ns = process->time_ns;
-	facts->monotonic_ns = now_ns(CLOCK_MONOTONIC) - ago;
+	facts->monotonic_ns = ss_now_ns() - ago;
 }
 
-void ss_objects_look(struct ss_capture *capture, const struct ss_target *target,
-		     const struct ss_memory *memory)
+void ss_objects_collect(struct ss_capture *capture, const struct ss_target *target,
+			const struct ss_process_memory *memory)
 {
 	_cleanup_(ss_facts_cleanup) struct ss_facts *facts = ss_facts_new();
 
@@ -77,9 +70,9 @@ void ss_objects_look(struct ss_capture *capture, const struct ss_target *target,
 	ss_arguments_read(facts, capture, target, memory);
 	ss_descriptors_read(facts, target);
 	ss_sockets_read(facts, target);
-	ss_processes_follow(facts, target);
-	ss_processes_follow_locks(facts, target);
-	/* What comes now is about descriptors of which all is known. */
+	ss_processes_find(facts, target);
+	ss_processes_find_lock_owners(facts, target);
+	/* The rest needs the complete descriptors. */
 	ss_arguments_check(facts, capture, target);
 	ss_holders_find(facts, target);
 	capture->facts = take_ptr(facts);

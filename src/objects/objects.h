@@ -1,18 +1,16 @@
 /*
- * What blocked threads refer to, read after the release: the memory that arguments of
- * their system calls point to, and what their file descriptors are. Only objects of
- * threads that wait are looked at; everything has a cap.
+ * The objects that blocked threads refer to, read after the release within limits: memory
+ * of system call arguments, file descriptors, other processes.
  */
 #ifndef SS_OBJECTS_OBJECTS_H
 #define SS_OBJECTS_OBJECTS_H
 
 #include "model/capture.h"
-#include "target/memory.h"
+#include "target/process_memory.h"
 #include "target/target.h"
 
-/* Fills in capture->facts. What cannot be had is left out: without memory facts stays
-   NULL. */
-void ss_objects_look(struct ss_capture *capture, const struct ss_target *target,
-		     const struct ss_memory *memory);
+/* Sets capture->facts. Skips unreadable data. facts stays NULL if memory is exhausted. */
+void ss_objects_collect(struct ss_capture *capture, const struct ss_target *target,
+			const struct ss_process_memory *memory);
 
 #endif

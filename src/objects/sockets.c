@@ -25,8 +25,8 @@ struct door {
 	int socket;
 };
 
-/* A socket belongs to the network namespace of the thread that made it; this thread
-   ends, and nobody else changes his. */
+/* A socket belongs to the network namespace of the thread that created it. Only this
+   short-lived thread changes its namespace. */
 static void *open_inside(void *data)
 {
 	struct door *door = data;
@@ -59,41 +59,41 @@ static int open_diag(const struct ss_target *target)
 	return open_in_namespace(fd);
 }
 
-/* Sockets that are looked for in the tables, by inode. */
-struct wanted {
+/* A socket to find in the tables, by inode. */
+struct lookup {
 	uint64_t inode;
 	struct ss_fd_fact *fact;
 };
 
 struct tables {
-	struct wanted *wanted;
+	struct lookup *lookups;
 	size_t count;
 	struct ss_facts *facts;
 	const struct ss_target *target;
-	struct ss_text text;
+	struct ss_buffer text;
 	int diag_fd; /* of sock_diag(7), or -1 */
 };
 
-static int compare_wanted(const void *a, const void *b)
+static int compare_lookups(const void *a, const void *b)
 {
-	const struct wanted *x = a;
-	const struct wanted *y = b;
+	const struct lookup *x = a;
+	const struct lookup *y = b;
 
 	return (x->inode > y->inode) - (x->inode < y->inode);
 }
 
-static struct ss_socket_fact *find_wanted(const struct tables *t, uint64_t inode)
+static struct ss_socket_fact *find_socket(const struct tables *t, uint64_t inode)
 {
-	const struct wanted key = { .inode = inode };
-	struct wanted *found =
-		bsearch(&key, t->wanted, t->count, sizeof(key), compare_wanted);
+	const struct lookup key = { .inode = inode };
+	struct lookup *found =
+		bsearch(&key, t->lookups, t->count, sizeof(key), compare_lookups);
 
 	return found ? &found->fact->socket : NULL;
 }
 
 static void take_inet(void *data, const struct ss_net_inet *line)
 {
-	struct ss_socket_fact *socket = line->inode ? find_wanted(data, line->inode) :
+	struct ss_socket_fact *socket = line->inode ? find_socket(data, line->inode) :
 						      NULL;
 
 	if (!socket)
@@ -109,7 +109,7 @@ static void read_inet(struct tables *t)
 	struct ss_net_inet line;
 
 	while (ss_net_next_inet(&cursor, end, &line)) {
-		struct ss_socket_fact *socket = line.inode ? find_wanted(t, line.inode) :
+		struct ss_socket_fact *socket = line.inode ? find_socket(t, line.inode) :
 							     NULL;
 		if (!socket)
 			continue;
@@ -125,7 +125,7 @@ static void read_unix(struct tables *t)
 	struct ss_net_unix line;
 
 	while (ss_net_next_unix(&cursor, end, &line)) {
-		struct ss_socket_fact *socket = line.inode ? find_wanted(t, line.inode) :
+		struct ss_socket_fact *socket = line.inode ? find_socket(t, line.inode) :
 							     NULL;
 		if (!socket || socket->found)
 			continue;
@@ -149,12 +149,12 @@ static const struct {
 	{ "UNIX-STREAM", "net/unix", read_unix },
 };
 
-/* Whether a socket of that protocol is still looked for. Where the protocol is not
-   known, it may be any. */
-static bool is_wanted(const struct tables *t, const char *protocol)
+/* Whether a socket of this protocol is still missing. A socket of unknown protocol
+   matches any. */
+static bool is_protocol_needed(const struct tables *t, const char *protocol)
 {
 	for (size_t i = 0; i < t->count; i++) {
-		const struct ss_socket_fact *socket = &t->wanted[i].fact->socket;
+		const struct ss_socket_fact *socket = &t->lookups[i].fact->socket;
 		if (!socket->found &&
 		    (!socket->protocol || strcmp(socket->protocol, protocol) == 0))
 			return true;
@@ -162,7 +162,7 @@ static bool is_wanted(const struct tables *t, const char *protocol)
 	return false;
 }
 
-/* The table of TCP costs milliseconds, however few sockets there are. */
+/* Reading /proc/net/tcp takes milliseconds, even with few sockets. */
 static bool list_tcp(struct tables *t, const char *protocol)
 {
 	bool v6 = strcmp(protocol, "TCPv6") == 0;
@@ -176,7 +176,8 @@ static bool list_tcp(struct tables *t, const char *protocol)
 static void read_tables(struct tables *t)
 {
 	for (size_t i = 0; i < SS_ARRAY_SIZE(files); i++) {
-		if (!is_wanted(t, files[i].protocol) || list_tcp(t, files[i].protocol))
+		if (!is_protocol_needed(t, files[i].protocol) ||
+		    list_tcp(t, files[i].protocol))
 			continue;
 		int error = ss_io_read_path(t->target->proc_fd, files[i].file, TABLE_MAX,
 					    &t->text);
@@ -187,25 +188,25 @@ static void read_tables(struct tables *t)
 
 void ss_sockets_read(struct ss_facts *facts, const struct ss_target *target)
 {
-	_cleanup_free_ struct wanted *wanted =
-		calloc(facts->fds.count + 1, sizeof(*wanted));
-	struct tables t = { .wanted = wanted, .facts = facts, .target = target };
+	_cleanup_free_ struct lookup *lookups =
+		calloc(facts->fds.count + 1, sizeof(*lookups));
+	struct tables t = { .lookups = lookups, .facts = facts, .target = target };
 
-	if (!wanted)
+	if (!lookups)
 		return;
 	for (size_t i = 0; i < facts->fds.count; i++) {
 		struct ss_fd_fact *fact = &facts->fds.items[i];
 		if (fact->kind == SS_FD_SOCKET && fact->inode)
-			wanted[t.count++] = (struct wanted){ fact->inode, fact };
+			lookups[t.count++] = (struct lookup){ fact->inode, fact };
 	}
 	if (t.count == 0)
 		return;
 	if (t.count > 1)
-		qsort(wanted, t.count, sizeof(*wanted), compare_wanted);
+		qsort(lookups, t.count, sizeof(*lookups), compare_lookups);
 	_cleanup_close_ int diag_fd = open_diag(target);
 	t.diag_fd = diag_fd;
 	if (diag_fd >= 0)
 		ss_unix_diag_read(facts, diag_fd);
 	read_tables(&t);
-	ss_text_free(&t.text);
+	ss_buffer_deinit(&t.text);
 }

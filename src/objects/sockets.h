@@ -1,6 +1,6 @@
 /*
- * Which connections sockets are, from the tables of the target's network namespace, and
- * which is the other end of a UNIX socket, from sock_diag(7). No socket is touched.
+ * Connections of sockets, from the tables of the target's network namespace, and peers of
+ * UNIX sockets, from sock_diag(7). Does not affect any socket.
  */
 #ifndef SS_OBJECTS_SOCKETS_H
 #define SS_OBJECTS_SOCKETS_H
@@ -8,7 +8,7 @@
 #include "model/facts.h"
 #include "target/target.h"
 
-/* Fills in the rest of socket of each of facts->fds that is one. */
+/* Completes the socket of each entry of facts->fds that is a socket. */
 void ss_sockets_read(struct ss_facts *facts, const struct ss_target *target);
 
 #endif

@@ -28,7 +28,7 @@ static bool ask(int fd, uint64_t inode)
 	return send(fd, &message, sizeof(message), 0) == (ssize_t)sizeof(message);
 }
 
-/* An abstract name begins with NUL, which is shown as @ as the kernel does. */
+/* An abstract name begins with NUL, shown as @ like in /proc. */
 static const char *take_name(struct ss_facts *facts, char *bytes, size_t size)
 {
 	if (size > 0 && bytes[0] == '\0')
@@ -61,7 +61,8 @@ static void take_attributes(struct ss_facts *facts, struct rtattr *at, size_t le
 	}
 }
 
-/* The kernel has answered when send() returns. False: it knows no such socket. */
+/* The reply is available when send() returns. Returns false if there is no such
+   socket. */
 static bool query(int fd, struct ss_facts *facts, uint64_t inode, struct answer *ret)
 {
 	_Alignas(struct nlmsghdr) char bytes[ANSWER_MAX];

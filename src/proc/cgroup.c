@@ -1,6 +1,6 @@
 #include "proc/cgroup.h"
 
-#include "proc/scan.h"
+#include "base/scan.h"
 
 static bool next_line(struct ss_scan *rest, struct ss_scan *ret)
 {
@@ -12,7 +12,7 @@ static bool next_line(struct ss_scan *rest, struct ss_scan *ret)
 	return true;
 }
 
-/* From the root on, and nowhere up again. */
+/* Absolute, without "..". */
 static bool is_inside(const char *path, size_t size)
 {
 	struct ss_scan s = { path, path + size };

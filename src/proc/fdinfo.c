@@ -2,7 +2,7 @@
 
 #include <limits.h>
 
-#include "proc/scan.h"
+#include "base/scan.h"
 
 static bool next_line(const char **cursor, const char *end, struct ss_scan *ret)
 {

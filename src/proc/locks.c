@@ -1,7 +1,7 @@
 #include "proc/locks.h"
 
 #include "base/cleanup.h"
-#include "proc/scan.h"
+#include "base/scan.h"
 
 static bool read_type(struct ss_scan *s, struct ss_file_lock *ret)
 {
@@ -91,28 +91,29 @@ bool ss_locks_next(const char **cursor, const char *end, struct ss_file_lock *re
 }
 
 static bool is_of_kind(const struct ss_file_lock *lock,
-		       const struct ss_wanted_lock *wanted)
+		       const struct ss_lock_request *request)
 {
-	return lock->inode == wanted->inode && lock->device == wanted->device &&
-	       lock->type == wanted->type;
+	return lock->inode == request->inode && lock->device == request->device &&
+	       lock->type == request->type;
 }
 
-static bool is_wanted(const struct ss_file_lock *lock,
-		      const struct ss_wanted_lock *wanted)
+static bool is_waiter(const struct ss_file_lock *lock,
+		      const struct ss_lock_request *request)
 {
-	return lock->waits && (lock->pid == wanted->pid || lock->pid == -1) &&
-	       (!wanted->ranged ||
-		(lock->first == wanted->first &&
-		 (lock->last == wanted->last || lock->last >= INT64_MAX)));
+	return lock->waits && (lock->pid == request->pid || lock->pid == -1) &&
+	       (!request->ranged ||
+		(lock->first == request->first &&
+		 (lock->last == request->last || lock->last >= INT64_MAX)));
 }
 
-static bool excludes(const struct ss_file_lock *lock, const struct ss_wanted_lock *wanted)
+static bool excludes(const struct ss_file_lock *lock,
+		     const struct ss_lock_request *request)
 {
-	return !lock->waits && wanted->ranged && (lock->write || wanted->write) &&
-	       lock->first <= wanted->last && lock->last >= wanted->first;
+	return !lock->waits && request->ranged && (lock->write || request->write) &&
+	       lock->first <= request->last && lock->last >= request->first;
 }
 
-/* The lock with that number, which somebody holds. */
+/* Finds the acquired lock with this id. */
 static bool find_held(const char *text, size_t size, uint64_t id,
 		      struct ss_file_lock *ret)
 {
@@ -125,7 +126,7 @@ static bool find_held(const char *text, size_t size, uint64_t id,
 	return false;
 }
 
-bool ss_locks_find(const char *text, size_t size, const struct ss_wanted_lock *wanted,
+bool ss_locks_find(const char *text, size_t size, const struct ss_lock_request *request,
 		   struct ss_file_lock *ret)
 {
 	const char *cursor = text;
@@ -133,14 +134,14 @@ bool ss_locks_find(const char *text, size_t size, const struct ss_wanted_lock *w
 	unsigned count = 0;
 
 	while (ss_locks_next(&cursor, text + size, &lock)) {
-		if (!is_of_kind(&lock, wanted))
+		if (!is_of_kind(&lock, request))
 			continue;
-		if (is_wanted(&lock, wanted))
+		if (is_waiter(&lock, request))
 			return find_held(text, size, lock.id, ret);
-		if (excludes(&lock, wanted)) {
+		if (excludes(&lock, request)) {
 			*ret = lock;
 			count++;
 		}
 	}
-	return count == 1 && ret->pid != wanted->pid;
+	return count == 1 && ret->pid != request->pid;
 }

@@ -3,7 +3,7 @@
 #include <string.h>
 #include <sys/mman.h>
 
-#include "proc/scan.h"
+#include "base/scan.h"
 
 static const char deleted_suffix[] = " (deleted)";
 
@@ -31,8 +31,8 @@ static bool scan_device(struct ss_scan *s, uint64_t *ret)
 	return true;
 }
 
-/* A mapped file whose name truly ends in " (deleted)" cannot be told apart here;
-   whoever opens the file compares device and inode. */
+/* A file whose name really ends in " (deleted)" is ambiguous here; device and inode are
+   compared when the file is opened. */
 static void strip_deleted(struct ss_maps_entry *entry)
 {
 	size_t suffix = sizeof(deleted_suffix) - 1;

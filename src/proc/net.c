@@ -1,6 +1,6 @@
 #include "proc/net.h"
 
-#include "proc/scan.h"
+#include "base/scan.h"
 
 /* include/uapi/linux/net.h: __SO_ACCEPTCON */
 enum { ACCEPTS = 1 << 16 };
@@ -20,7 +20,7 @@ static int digit_of(char c)
 	return c >= 'A' && c <= 'F' ? c - 'A' + 10 : ss_scan_digit(c);
 }
 
-/* Hexadecimal digits of upper or lower case, most of them at most. */
+/* Parses at most `most` hexadecimal digits of either case. */
 static bool read_hex(struct ss_scan *s, unsigned most, uint64_t *ret)
 {
 	unsigned count = 0;
@@ -31,8 +31,7 @@ static bool read_hex(struct ss_scan *s, unsigned most, uint64_t *ret)
 	return count > 0;
 }
 
-/* Words of 32 bits, each printed as a number of this processor: memory is as on the
-   wire. */
+/* 32-bit words, each printed as a native number of an address in network byte order. */
 static bool read_address(struct ss_scan *s, struct ss_net_address *ret)
 {
 	uint64_t number;

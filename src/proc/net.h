@@ -1,6 +1,6 @@
 /*
- * Readers of /proc/PID/net/{tcp,tcp6,udp,udp6,raw,raw6,unix}: one line at a time, over
- * bytes that are there already. Formats: proc_pid_net(5).
+ * Parsers for /proc/PID/net/{tcp,tcp6,udp,udp6,raw,raw6,unix}, one line at a time.
+ * Formats: proc_pid_net(5).
  */
 #ifndef SS_PROC_NET_H
 #define SS_PROC_NET_H
@@ -9,11 +9,11 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* An address as it is on the wire. */
+/* An address in network byte order. */
 struct ss_net_address {
 	uint8_t bytes[16];
 	unsigned size; /* 4 or 16 */
-	unsigned port; /* of this processor's byte order */
+	unsigned port; /* native byte order */
 };
 
 struct ss_net_inet {
@@ -23,8 +23,8 @@ struct ss_net_inet {
 	uint64_t inode;
 };
 
-/* Reads the line at *cursor (before end) and moves *cursor past it. Lines that do not
-   parse, such as the heading, are skipped. False at the end. */
+/* Parses the line at *cursor and advances *cursor. Skips invalid lines, such as the
+   heading. Returns false at the end. */
 bool ss_net_next_inet(const char **cursor, const char *end, struct ss_net_inet *ret);
 
 struct ss_net_unix {
@@ -32,7 +32,8 @@ struct ss_net_unix {
 	unsigned type;	/* SOCK_... */
 	unsigned state; /* SS_... of linux/net.h: 1 unconnected, 3 connected */
 	uint64_t inode;
-	const char *path; /* into the text, not terminated; @ for a NUL at its start */
+	const char
+		*path; /* points into the text, not terminated; begins with @ for a NUL */
 	size_t path_size; /* 0: it has none */
 };
 

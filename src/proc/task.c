@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "base/cleanup.h"
-#include "proc/scan.h"
+#include "base/scan.h"
 
 /* include/linux/sched.h */
 enum {
@@ -31,12 +31,13 @@ static void copy_comm(const char *from, const char *to, struct ss_stat *ret)
 	ret->comm[size] = '\0';
 }
 
-/* Fields that are wanted, by number. Older kernels have fewer: those stay zero. */
+/* Fields to parse, by number. Fields that older kernels lack stay zero. */
 static bool scan_fields(struct ss_scan *s, uint64_t *ret)
 {
 	for (int field = 4; field <= FIELD_PROCESSOR; field++) {
 		ss_scan_spaces(s);
-		(void)ss_scan_char(s, '-'); /* some fields are negative; not ours */
+		(void)ss_scan_char(
+			s, '-'); /* some fields are negative, but none of those listed */
 		if (!ss_scan_number(s, 10, &ret[field]))
 			return field > FIELD_START_TIME;
 	}
@@ -52,7 +53,7 @@ static uint64_t mix_program(const uint64_t *fields)
 	return mixed * factor + fields[FIELD_START_STACK];
 }
 
-/* The flags meant something else once, and names are anybody's: both together tell. */
+/* The flags had other meanings in older kernels, and names are arbitrary: check both. */
 static bool is_worker(uint64_t flags, const char *comm)
 {
 	return ((flags & PF_IO_WORKER) && strncmp(comm, "iou-", 4) == 0) ||
@@ -121,7 +122,7 @@ static bool find_numbers(const char *text, size_t size, const char *name, unsign
 	return true;
 }
 
-/* NSpid has the id in each pid namespace, from the one of /proc inwards. */
+/* NSpid has the id in each pid namespace, from that of /proc inwards. */
 static void scan_inner_id(const char *text, size_t size, struct ss_status *ret)
 {
 	struct ss_scan line;
@@ -141,6 +142,7 @@ bool ss_status_parse(const char *text, size_t size, struct ss_status *ret)
 	uint64_t tgid;
 	uint64_t tracer = 0;
 	uint64_t seccomp = 0;
+	uint64_t dumping = 0;
 	uint64_t ids[3] = {};
 
 	*ret = (struct ss_status){};
@@ -161,6 +163,8 @@ bool ss_status_parse(const char *text, size_t size, struct ss_status *ret)
 	(void)find_numbers(text, size, "CapPrm", 16, &ret->cap_permitted, 1);
 	ret->seccomp_filter = find_numbers(text, size, "Seccomp", 10, &seccomp, 1) &&
 			      seccomp != 0;
+	ret->dumping_core = find_numbers(text, size, "CoreDumping", 10, &dumping, 1) &&
+			    dumping != 0;
 	(void)find_numbers(text, size, "voluntary_ctxt_switches", 10,
 			   &ret->voluntary_switches, 1);
 	(void)find_numbers(text, size, "nonvoluntary_ctxt_switches", 10,

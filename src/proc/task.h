@@ -1,7 +1,7 @@
 /*
- * Readers of /proc/PID/task/TID/{stat,status,syscall,schedstat}, over bytes that are
- * there already. Formats: proc_pid_stat(5), proc_pid_status(5), proc_pid_syscall(5),
- * sched-stats.rst of the kernel's documentation.
+ * Parsers for /proc/PID/task/TID/{stat,status,syscall,schedstat}. Formats:
+ * proc_pid_stat(5), proc_pid_status(5), proc_pid_syscall(5),
+ * Documentation/scheduler/sched-stats.rst.
  */
 #ifndef SS_PROC_TASK_H
 #define SS_PROC_TASK_H
@@ -17,14 +17,14 @@ struct ss_stat {
 	char state;
 	bool kernel_thread;  /* PF_KTHREAD */
 	bool exiting;	     /* PF_EXITING */
-	bool worker;	     /* made by the kernel within a process, for its own work */
+	bool worker;	     /* a kernel worker within a process */
 	uint64_t start_time; /* clock ticks after boot */
 	int processor;	     /* CPU it last ran on */
-	uint64_t program;    /* where its code and its stack begin, mixed: an exec changes
-				that; nothing to somebody who may not trace it */
+	uint64_t
+		program; /* hash of the addresses of code and stack, which execve() changes; 0 without permission to trace */
 };
 
-/* comm may hold anything, ')' too: fields count from the last ')'. */
+/* comm may contain anything, even ')': fields follow the last ')'. */
 bool ss_stat_parse(const char *text, size_t size, struct ss_stat *ret);
 
 struct ss_status {
@@ -34,18 +34,19 @@ struct ss_status {
 	gid_t gid[3];
 	uint64_t cap_effective;
 	uint64_t cap_permitted;
-	bool seccomp_filter;
-	uint64_t voluntary_switches; /* context switches: it waited for something, */
-	uint64_t forced_switches;    /* or was replaced by another thread */
-	pid_t inner_id;	   /* in its innermost pid namespace; 0: not said (NSpid) */
+	bool seccomp_filter;	     /* a filter or strict mode */
+	bool dumping_core;	     /* the process (CoreDumping) */
+	uint64_t voluntary_switches; /* context switches: voluntary, */
+	uint64_t forced_switches;    /* and involuntary */
+	pid_t inner_id;	   /* in its innermost pid namespace (NSpid); 0: unknown */
 	unsigned id_count; /* pid namespaces from that of /proc inwards */
 };
 
-/* Lines that are missing leave zeros; false only without a Tgid line. */
+/* Missing lines leave zeros. Returns false only without a Tgid line. */
 bool ss_status_parse(const char *text, size_t size, struct ss_status *ret);
 
 enum ss_syscall_kind {
-	SS_SYSCALL_RUNNING, /* on a CPU, or ready: nothing is known */
+	SS_SYSCALL_RUNNING, /* running or runnable: nothing is known */
 	SS_SYSCALL_NONE,    /* blocked outside a system call (a page fault): sp, pc */
 	SS_SYSCALL_BLOCKED, /* number, args, sp, pc */
 };
@@ -59,16 +60,16 @@ struct ss_syscall_text {
 };
 
 /*
- * Makes the text of /proc/PID/task/TID/stack plain, in place: lines without the addresses
- * before them ("[<0>] "), no newline at the end, NUL-terminated (text has size + 1
- * bytes). The length.
+ * Cleans the text of /proc/PID/task/TID/stack in place: removes the addresses ("[<0>] ")
+ * and the last newline, and terminates it with NUL (text has size + 1 bytes). Returns the
+ * length.
  */
 size_t ss_kernel_stack_clean(char *text, size_t size);
 
 struct ss_schedstat {
 	uint64_t run_ns;
-	uint64_t wait_ns;   /* ready, and waiting for a CPU */
-	uint64_t run_count; /* times it was put on a CPU */
+	uint64_t wait_ns;   /* runnable, waiting for a CPU */
+	uint64_t run_count; /* number of times it was scheduled */
 };
 
 bool ss_schedstat_parse(const char *text, size_t size, struct ss_schedstat *ret);

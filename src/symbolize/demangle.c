@@ -17,9 +17,9 @@
 enum { MANGLED_MAX = 64 * 1024, D_MANGLED_MAX = 4096 };
 
 /*
- * libiberty refuses C++ names of more than 1,024 bytes while its recursion limit is on.
- * Without it the stack that it takes is in proportion to the length: 216 bytes for each
- * at most (of "FFF..."), and 1,024 frames of its printer, which has a limit in any case.
+ * With its recursion limit, libiberty refuses C++ names of more than 1,024 bytes. Without
+ * the limit its stack grows with the length of the name, by at most 216 bytes for each
+ * byte (of "FFF..."), plus 1,024 frames of its printer, which always has a limit.
  */
 enum {
 	CPLUS_USUAL = 1024,
@@ -28,16 +28,16 @@ enum {
 	CPLUS_STACK_MAX = 64 << 20, /* enough for the longest */
 };
 
-/* Ten times the longest name seen in real programs. */
+/* Ten times the longest name found in real programs. */
 enum { DEMANGLED_MAX = 1 << 20 };
 
-/* A back reference in D can repeat all before it. N of them multiply a name by 3^(N/3)
-   at worst, and dlang_demangle() has no way to be stopped. */
+/* A back reference in D can repeat everything before it: N of them multiply a name by
+   3^(N/3) at worst, and dlang_demangle() cannot be interrupted. */
 enum { D_REFERENCES_MAX = 24 };
 
-/* What the demangler hands out piece by piece. It cannot be told to stop, hence the
-   jump: it keeps its state on the stack, but for the letters of one Rust identifier,
-   which are lost if the bound is met right there. */
+/* Collects the demangler's output. The callback cannot ask it to stop, hence the longjmp():
+   the demangler keeps its state on the stack, except for the letters of one Rust
+   identifier, which leak if the limit is reached there. */
 struct output {
 	char *bytes;
 	size_t size;
@@ -62,7 +62,7 @@ static void output_append(const char *piece, size_t size, void *data)
 {
 	struct output *output = data;
 
-	if (size == 0) /* libiberty hands on empty pieces, which may be NULL */
+	if (size == 0) /* libiberty passes empty pieces, which may be NULL */
 		return;
 	if (output->size + size + 1 > output->capacity &&
 	    !output_grow(output, output->size + size + 1))
@@ -75,7 +75,7 @@ static void output_append(const char *piece, size_t size, void *data)
 typedef int demangler(const char *mangled, int options, demangle_callbackref callback,
 		      void *data);
 
-/* Apart: no variable may live across setjmp(). */
+/* A function of its own, because no variable may live across setjmp(). */
 static bool demangle_into(demangler *function, const char *mangled, int options,
 			  struct output *output)
 {
@@ -96,14 +96,14 @@ static char *demangle_pieces(demangler *function, const char *mangled, int optio
 	return NULL;
 }
 
-/* Without DMGL_VERBOSE a Rust name goes without its hash. */
+/* Without DMGL_VERBOSE the hash of a Rust name is omitted. */
 static char *demangle_rust(const char *mangled, size_t *budget)
 {
 	return demangle_pieces(rust_demangle_callback, mangled, DMGL_NO_OPTS, budget);
 }
 
-/* The kernel puts what AT_RANDOM points to on top of the first thread's stack; what
-   pthread_getattr_np() reads of it may be closed to us. */
+/* For the initial thread pthread_getattr_np() reads /proc/self/maps, which the sandbox does
+   not allow. The bytes that AT_RANDOM points to are at the top of its stack. */
 static size_t first_stack_left(uintptr_t here)
 {
 	uintptr_t top = getauxval(AT_RANDOM);
@@ -111,12 +111,12 @@ static size_t first_stack_left(uintptr_t here)
 
 	if (!top || getrlimit(RLIMIT_STACK, &limit) != 0)
 		return 0;
-	/* It grows into what lies below it at some time, whatever the limit. */
+	/* With a large limit, another mapping may be in the way. */
 	size_t size = SS_MIN(limit.rlim_cur, (rlim_t)CPLUS_STACK_MAX);
 	return here < top && top - here < size ? size - (top - here) : 0;
 }
 
-/* What is left of this thread's stack; 0: not known. */
+/* The bytes that remain of this thread's stack; 0: unknown. */
 static size_t stack_left(void)
 {
 	pthread_attr_t attr;
@@ -129,7 +129,7 @@ static size_t stack_left(void)
 	if (pthread_getattr_np(pthread_self(), &attr) != 0)
 		return 0;
 	bool known = pthread_attr_getstack(&attr, &lowest, &size) == 0;
-	(void)pthread_attr_destroy(&attr); /* frees a set of processors */
+	(void)pthread_attr_destroy(&attr); /* frees its CPU set */
 	return known && here - (uintptr_t)lowest < size ? here - (uintptr_t)lowest : 0;
 }
 
@@ -163,7 +163,7 @@ static char *demangle_d(const char *mangled, size_t *budget)
 	return result;
 }
 
-/* C has names such as _Zap and _Done: only what follows the prefix tells. */
+/* C has names such as _Zap and _Done, so the characters after the prefix decide. */
 static char *demangle_plain(const char *mangled, size_t *budget)
 {
 	char *result = NULL;
@@ -178,7 +178,7 @@ static char *demangle_plain(const char *mangled, size_t *budget)
 	return result;
 }
 
-/* "_Znwm@GLIBCXX_3.4": no demangler takes the version. */
+/* "_Znwm@GLIBCXX_3.4": demanglers do not accept the version. */
 static char *demangle_versioned(const char *name, const char *version, size_t *budget)
 {
 	_cleanup_free_ char *plain = strndup(name, (size_t)(version - name));

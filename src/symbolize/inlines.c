@@ -8,18 +8,18 @@
 #include "base/vector.h"
 #include "symbolize/segments.h"
 
-/* DEPTH_MAX also bounds the work: without DW_AT_sibling, which Clang leaves out, libdw
-   passes over each entry once for each of its ancestors. */
+/* DEPTH_MAX also limits the work: without DW_AT_sibling, which Clang omits, libdw skips
+   each entry once for each of its ancestors. */
 enum { DEPTH_MAX = 128, VISITS_MAX = 1 << 24, SCOPES_MAX = 1 << 22 };
 
-/* No compiler makes units of that size; a tree of one-byte entries could be one. */
+/* No compiler produces such units, but a tree of one-byte entries could be that large. */
 enum { UNIT_SIZE_MAX = 128 << 20 };
 
-/* A function, or an inlined copy of one, that has code. */
+/* A function or inlined call that has code. */
 struct scope {
 	Dwarf_Die die;
 	uint64_t start;
-	uint32_t parent; /* the next scope around it, or SS_SEGMENT_NONE */
+	uint32_t parent; /* enclosing scope, or SS_SEGMENT_NONE */
 	bool inlined;
 };
 
@@ -57,8 +57,8 @@ static void walk_free(struct walk *walk)
 
 SS_DEFINE_CLEANUP(struct walk, walk, walk_free)
 
-/* Enters the code of a function or inlined call; its number, or SS_SEGMENT_NONE if it
-   has no code: an abstract one, or a declaration. */
+/* Adds a function or inlined call. Returns its number, or SS_SEGMENT_NONE if it has no
+   code, as in abstract instances and declarations. */
 static uint32_t add_scope(struct walk *walk, Dwarf_Die *die, uint32_t parent)
 {
 	uint32_t number = (uint32_t)walk->scopes->items.count;
@@ -89,7 +89,7 @@ static uint32_t add_scope(struct walk *walk, Dwarf_Die *die, uint32_t parent)
 	return number;
 }
 
-/* Enters what has code, and says whether code may lie below. */
+/* Adds an entry that has code. Returns whether its children may have code. */
 static bool visit(struct walk *walk, Dwarf_Die *die, uint32_t *scope)
 {
 	uint32_t added;
@@ -118,7 +118,7 @@ static bool visit(struct walk *walk, Dwarf_Die *die, uint32_t *scope)
 	}
 }
 
-/* A sibling that leads backwards would go round for ever. */
+/* A sibling that refers backwards would be an endless loop. */
 static bool next_sibling(Dwarf_Die *die)
 {
 	Dwarf_Die next;
@@ -142,7 +142,8 @@ static void walk_unit(struct walk *walk, Dwarf_Die *unit)
 		Dwarf_Die child;
 		if (visit(walk, &level->die, &scope) &&
 		    dwarf_child(&level->die, &child) == 0) {
-			/* No compiler nests so deep; the way back would be long. */
+			/* No compiler nests this deeply, and backtracking would take
+			   long. */
 			if (walk->depth == DEPTH_MAX)
 				return;
 			walk->levels[walk->depth++] = (struct level){ child, scope };
@@ -159,7 +160,7 @@ static bool is_walkable(Dwarf_Die *unit)
 	Dwarf_Off next;
 	size_t header;
 
-	/* The header lies before the DIE; from there the next unit is known. */
+	/* The header precedes the DIE and has the offset of the next unit. */
 	return dwarf_cuoffset(unit) <= start &&
 	       dwarf_next_unit(dwarf_cu_getdwarf(unit->cu), start - dwarf_cuoffset(unit),
 			       &next, &header, NULL, NULL, NULL, NULL, NULL, NULL) == 0 &&
@@ -175,15 +176,15 @@ static struct ss_scopes *build_scopes(Dwarf_Die *unit)
 		return scopes;
 	walk->scopes = scopes;
 	walk_unit(walk, unit);
-	/* Scopes are numbered from the outside in: of equal starts the inner one wins.
-	   Without memory there are no inlined calls to be seen. */
+	/* Outer scopes have lower numbers, so that of equal starts the inner one wins.
+	   Without memory no inlined calls are shown. */
 	if (ss_ranges_sort(walk->ranges.items, walk->ranges.count))
 		(void)ss_segments_build(&scopes->segments, walk->ranges.items,
 					walk->ranges.count);
 	return scopes;
 }
 
-/* A number in an attribute that this very DIE has. 0: it has none. */
+/* An integer attribute of this DIE itself; 0: it has none. */
 static uint64_t number_of(Dwarf_Die *die, unsigned name)
 {
 	Dwarf_Attribute attribute;

@@ -1,8 +1,8 @@
 /*
- * Which functions were inlined at an address of a unit. The tree of a unit is walked
- * once and its code ranges kept sorted; a look-up afterwards is a binary search and the
- * way from the innermost scope outwards. The tree is hostile: its depth and the number
- * of its entries are bounded, and beyond the bounds inlined calls are just not shown.
+ * Finds the functions that were inlined at an address. The tree of a unit is walked once
+ * and its code ranges are sorted; each lookup is then a binary search, followed by the
+ * enclosing scopes. The tree is untrusted: its depth and number of entries are limited,
+ * and inlined calls beyond these limits are not shown.
  */
 #ifndef SS_SYMBOLIZE_INLINES_H
 #define SS_SYMBOLIZE_INLINES_H
@@ -18,14 +18,14 @@
 enum { SS_INLINES_MAX = 64 };
 
 struct ss_inline {
-	const char *name;	 /* as linked, or as written; NULL: not known */
-	struct ss_location call; /* where it is called, in the next outer function */
+	const char *name;	 /* linkage name or source name; NULL: unknown */
+	struct ss_location call; /* call site in the next outer function */
 };
 
-/* The inlined calls at an ELF virtual address of the unit, innermost first; their
-   number. function: the name of the function that holds them all, or NULL, and its
-   start. Without calls, where they are called is not looked up: for the names of files
-   libdw decodes the whole line table. Strings are valid as long as the ss_dwarf. */
+/* Returns the number of inlined calls at an ELF virtual address of the unit, innermost
+   first. *function: the name of the function that contains them all, or NULL, and its
+   start. calls: whether to look up call sites, which makes libdw decode the whole line
+   table for the file names. Strings are valid as long as the ss_dwarf. */
 size_t ss_unit_find_inlines(struct ss_unit *unit, uint64_t address, bool calls,
 			    struct ss_inline ret[SS_INLINES_MAX], const char **function,
 			    uint64_t *function_start);

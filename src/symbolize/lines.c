@@ -6,15 +6,16 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/search.h"
 #include "base/vector.h"
 #include "symbolize/inlines.h"
 #include "symbolize/segments.h"
 
-/* Sections are read whole, since a mapped file can be cut under our feet. This bounds
-   what they take, unpacked; the DWARF of a browser is that large. */
+/* Sections are read instead of mapped, because a mapped file can be truncated meanwhile.
+   This limits their uncompressed size; the DWARF of a browser is that large. */
 #define DWARF_SIZE_MAX ((uint64_t)2 << 30)
 
-/* Ten times what the largest program has. */
+/* Ten times as many as the largest known program has. */
 enum { RANGES_MAX = 1 << 22 };
 
 struct ss_dwarf {
@@ -26,7 +27,7 @@ struct ss_dwarf {
 	size_t indexed_count;		   /* from .debug_aranges */
 	SS_VECTOR(struct ss_range) ranges; /* value: index of unit */
 	struct ss_segments segments;
-	bool complete; /* units that .debug_aranges leaves out were looked for */
+	bool complete; /* units that .debug_aranges lacks were added */
 };
 
 /* The sections that names, lines and inlines need. */
@@ -44,8 +45,8 @@ static bool is_wanted(const char *name)
 	return false;
 }
 
-/* The name of a section behind ".debug_" or ".zdebug_" (packed in the old way), "" for
-   one that would make libdw look for another file, or NULL: not DWARF. */
+/* The rest of the name of a section after ".debug_" or ".zdebug_" (the old compression);
+   "" for a section that would make libdw open another file; NULL: not DWARF. */
 static const char *dwarf_name(const struct ss_elf *elf, const Elf64_Shdr *section)
 {
 	static const char *const prefixes[] = { ".debug_", ".zdebug_" };
@@ -60,7 +61,7 @@ static const char *dwarf_name(const struct ss_elf *elf, const Elf64_Shdr *sectio
 	return strcmp(name, ".gnu_debugaltlink") == 0 ? "" : NULL;
 }
 
-/* What a section takes when it is unpacked. */
+/* The uncompressed size of a section. */
 static uint64_t unpacked_size(const struct ss_elf *elf, const Elf64_Shdr *section)
 {
 	Elf64_Chdr header;
@@ -79,8 +80,8 @@ static uint64_t unpacked_size(const struct ss_elf *elf, const Elf64_Shdr *sectio
 	return size;
 }
 
-/* libdw passes over sections without bytes. The change stays in libelf's own copy of
-   the section headers. */
+/* libdw skips sections without bytes. The change affects only libelf's own copy of the
+   section headers. */
 static bool hide_section(Elf *elf, size_t index)
 {
 	Elf_Scn *section = elf_getscn(elf, index);
@@ -92,7 +93,7 @@ static bool hide_section(Elf *elf, size_t index)
 	return gelf_update_shdr(section, &header) != 0;
 }
 
-/* False where the rest is too large, or where something cannot be hidden. */
+/* False: the other sections are too large, or a section cannot be hidden. */
 static bool hide_unwanted(const struct ss_elf *elf, Elf *handle)
 {
 	uint64_t total = 0;
@@ -112,8 +113,8 @@ static bool hide_unwanted(const struct ss_elf *elf, Elf *handle)
 	return total != 0;
 }
 
-/* Only from files: the bytes of a memory image are shared and must not be changed, and
-   hold no DWARF. */
+/* Only from files: a memory image has no DWARF, and its bytes are shared and must not
+   change. */
 static bool open_dwarf(const struct ss_elf *elf, Elf **ret_elf, Dwarf **ret_dwarf)
 {
 	if (elf->fd < 0 || elf->header.e_type == ET_REL ||
@@ -124,10 +125,10 @@ static bool open_dwarf(const struct ss_elf *elf, Elf **ret_elf, Dwarf **ret_dwar
 	if (handle && hide_unwanted(elf, handle))
 		dwarf = dwarf_begin_elf(handle, DWARF_C_READ, NULL);
 	if (!dwarf) {
-		(void)elf_end(handle); /* a count of references, NULL is fine */
+		(void)elf_end(handle); /* returns a reference count; accepts NULL */
 		return false;
 	}
-	/* All that is wanted has been read: the file may be closed. */
+	/* Everything has been read, so that the file may be closed. */
 	(void)elf_cntl(handle, ELF_C_FDDONE);
 	*ret_elf = handle;
 	*ret_dwarf = dwarf;
@@ -136,16 +137,9 @@ static bool open_dwarf(const struct ss_elf *elf, Elf **ret_elf, Dwarf **ret_dwar
 
 static struct ss_unit *find_indexed_unit(const struct ss_dwarf *dwarf, Dwarf_Off offset)
 {
-	size_t low = 0;
-	size_t high = dwarf->indexed_count;
+	size_t low = ss_lower_bound(dwarf->indexed_count, i,
+				    dwarf->units.items[i].offset < offset);
 
-	while (low < high) {
-		size_t middle = low + (high - low) / 2;
-		if (dwarf->units.items[middle].offset < offset)
-			low = middle + 1;
-		else
-			high = middle;
-	}
 	if (low < dwarf->indexed_count && dwarf->units.items[low].offset == offset)
 		return &dwarf->units.items[low];
 	return NULL;
@@ -153,7 +147,7 @@ static struct ss_unit *find_indexed_unit(const struct ss_dwarf *dwarf, Dwarf_Off
 
 static bool add_range(struct ss_dwarf *dwarf, uint64_t start, uint64_t end, size_t unit)
 {
-	/* Linkers leave 0 where they dropped a function. */
+	/* Linkers write 0 for functions that they discarded. */
 	if (!start || end <= start)
 		return true;
 	if (dwarf->ranges.count >= RANGES_MAX)
@@ -172,7 +166,7 @@ static int compare_units(const void *a, const void *b)
 	return (left > right) - (left < right);
 }
 
-/* The units named in .debug_aranges, each once and sorted. */
+/* The units that .debug_aranges names, each once, sorted. */
 static void index_units(struct ss_dwarf *dwarf, Dwarf_Aranges *aranges, size_t count)
 {
 	size_t kept = 0;
@@ -241,7 +235,7 @@ static void add_unit(struct ss_dwarf *dwarf, Dwarf_Off offset)
 	}
 }
 
-/* Clang writes no .debug_aranges, and what is assembled by hand may be left out. */
+/* Clang writes no .debug_aranges, and assembly code may be missing in it. */
 static void complete_units(struct ss_dwarf *dwarf)
 {
 	Dwarf_Off offset = 0;
@@ -261,7 +255,7 @@ static void complete_units(struct ss_dwarf *dwarf)
 static void lay_out(struct ss_dwarf *dwarf)
 {
 	ss_segments_free(&dwarf->segments);
-	/* Without memory nothing is found, which is no error. */
+	/* Without memory nothing is found, which is not an error. */
 	if (ss_ranges_sort(dwarf->ranges.items, dwarf->ranges.count))
 		(void)ss_segments_build(&dwarf->segments, dwarf->ranges.items,
 					dwarf->ranges.count);
@@ -289,7 +283,7 @@ void ss_dwarf_close(struct ss_dwarf *dwarf)
 	ss_vector_free(&dwarf->units);
 	ss_vector_free(&dwarf->ranges);
 	ss_segments_free(&dwarf->segments);
-	(void)dwarf_end(dwarf->dwarf); /* NULL is fine, and it cannot fail */
+	(void)dwarf_end(dwarf->dwarf); /* accepts NULL, cannot fail */
 	(void)dwarf_end(dwarf->alternate);
 	(void)elf_end(dwarf->elf);
 	(void)elf_end(dwarf->alternate_elf);

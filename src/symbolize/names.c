@@ -3,24 +3,24 @@
 #include <stdbool.h>
 #include <stdlib.h>
 
-#include "symbolize/debugfile.h"
-#include "symbolize/elffile.h"
+#include "elf/debugfile.h"
+#include "elf/elffile.h"
 #include "symbolize/symtab.h"
 
 struct ss_names {
 	struct ss_symtab *symtab; /* NULL: not read yet */
 	struct ss_dwarf *dwarf;	  /* NULL: none, or not read yet */
 	bool dwarf_read;
-	bool found; /* any file or image of the module */
+	bool found; /* a file or image of the module */
 };
 
-/* The files of a module while they are read; each is looked for when it is needed. */
+/* The files of a module while they are read; each is opened when it is needed. */
 struct files {
 	const struct ss_session *session;
 	const struct ss_module_impl *module;
 	struct ss_elf *own;
 	struct ss_elf *debug;
-	bool debug_sought;
+	bool debug_searched;
 };
 
 struct ss_names *ss_names_new(void)
@@ -45,10 +45,10 @@ static void files_close(struct files *files)
 
 static const struct ss_elf *debug_file(struct files *files)
 {
-	if (!files->debug_sought)
+	if (!files->debug_searched)
 		files->debug =
 			ss_debugfile_find(files->session, files->module, files->own);
-	files->debug_sought = true;
+	files->debug_searched = true;
 	return files->debug;
 }
 
@@ -62,13 +62,12 @@ static void files_open(struct files *files, const struct ss_session *session,
 		files->own = ss_elf_from_memory(module->bytes, module->size);
 	else
 		files->own = ss_debugfile_find_module(session, module);
-	/* a debug file has all the names: the module is asked for where that is not */
+	/* A debug file has all names: the module is fetched only if there is none. */
 	if (!files->own && module->fd < 0 && !module->bytes && !debug_file(files))
 		files->own = ss_debugfile_fetch_module(session, module);
 }
 
-/* A stripped module names what it exports, and perhaps more in .gnu_debugdata, or for the
-   runtime of Go. */
+/* A stripped module has dynamic symbols, and possibly .gnu_debugdata or Go's tables. */
 static void add_exported(struct ss_symtab *symtab, const struct files *files)
 {
 	_cleanup_(ss_elf_cleanup) struct ss_elf *embedded = NULL;
@@ -83,8 +82,8 @@ static void add_exported(struct ss_symtab *symtab, const struct files *files)
 		ss_symtab_set_partial(symtab);
 }
 
-/* .symtab holds all that .dynsym has: the first whole table suffices, and mixing them
-   would change which of two aliases wins. */
+/* .symtab includes .dynsym, so that the first complete table suffices. Mixing both would
+   change which of two aliases is chosen. */
 static struct ss_symtab *read_symbols(struct files *files)
 {
 	_cleanup_(ss_symtab_cleanup) struct ss_symtab *symtab = ss_symtab_new();

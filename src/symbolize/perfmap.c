@@ -11,28 +11,28 @@ enum {
 	TEXT_MAX = SS_PERFMAP_MAX,
 	/* A line of node or java is 50 to 150 bytes long. */
 	LINES_MAX = 1 << 20,
-	NAME_STEP = 64, /* bytes that are compared in the time of a look */
-	DOUBTS_MAX = 1 << 20,
+	NAME_STEP = 64, /* bytes of names that count as one comparison */
+	AMBIGUOUS_MAX = 1 << 20,
 };
 
 struct piece {
 	uint64_t start;
 	uint64_t size;
-	uint32_t name; /* where in text */
+	uint32_t name; /* offset in text */
 	uint32_t name_size;
 };
 
 struct ss_perfmap {
 	char *text; /* the names, each terminated */
 	SS_VECTOR(struct piece) pieces;
-	size_t settled;		    /* pieces that were there before */
-	struct ss_segments before;  /* values: index of piece */
-	struct ss_segments changes; /* likewise, of the others */
-	struct ss_segments doubts;  /* where changes of several names were */
-	bool hopeless;		    /* too many of those */
+	size_t stable_count;	      /* pieces that precede the recording */
+	struct ss_segments stable;    /* values: index of piece */
+	struct ss_segments added;     /* the same for the other pieces */
+	struct ss_segments ambiguous; /* where added pieces have several names */
+	bool unresolved;	      /* too many of these to find out */
 };
 
-/* A hexadecimal number, with or without "0x", and the space behind it. */
+/* Scans a hexadecimal number, with or without "0x", and the space after it. */
 static bool scan_number(const char **at, const char *end, uint64_t *ret)
 {
 	const char *c = *at;
@@ -57,7 +57,7 @@ static bool scan_number(const char **at, const char *end, uint64_t *ret)
 	return true;
 }
 
-/* end: where the line's newline was. False without memory. */
+/* end: the position of the newline. False without memory. */
 static bool add_line(struct ss_perfmap *map, const char *line, const char *end)
 {
 	uint64_t start;
@@ -77,7 +77,7 @@ static bool add_line(struct ss_perfmap *map, const char *line, const char *end)
 	return true;
 }
 
-/* What follows the last newline is still being written. */
+/* A last line without a newline is still being written. */
 static bool add_lines(struct ss_perfmap *map, size_t size)
 {
 	char *line = map->text;
@@ -94,7 +94,7 @@ static bool add_lines(struct ss_perfmap *map, size_t size)
 	return true;
 }
 
-/* Of the pieces from first on; later ones win. */
+/* Of the pieces from first on, later ones win. */
 static bool build_segments(const struct ss_perfmap *map, size_t first, size_t count,
 			   struct ss_segments *ret)
 {
@@ -117,72 +117,76 @@ static bool same_name(const struct ss_perfmap *map, const struct piece *a,
 	       memcmp(map->text + a->name, map->text + b->name, a->name_size) == 0;
 }
 
-struct doubts {
+struct ambiguous {
 	SS_VECTOR(struct ss_range) ranges;
-	size_t *looks; /* at overlaps, that are left */
+	size_t *comparisons; /* that remain */
 };
 
-/* Notes where a change has another name than what covers it. False: there is too much, or
-   no memory. */
-static bool compare_change(const struct ss_perfmap *map, const struct piece *piece,
-			   struct doubts *doubts)
+/* Collects the ranges where an added piece has another name than the one that covers it.
+   False: too many, or no memory. */
+static bool compare_added(const struct ss_perfmap *map, const struct piece *piece,
+			  struct ambiguous *ambiguous)
 {
-	const struct ss_segments *changes = &map->changes;
+	const struct ss_segments *added = &map->added;
 	uint64_t end = piece->start + piece->size;
-	size_t behind = ss_segments_behind(changes, piece->start);
+	size_t behind = ss_segments_after(added, piece->start);
 
 	for (size_t s = behind ? behind - 1 : 0;
-	     s < changes->count && changes->starts[s] < end; s++) {
-		uint64_t next = s + 1 < changes->count ? changes->starts[s + 1] : end;
-		uint32_t value = changes->values[s];
+	     s < added->count && added->starts[s] < end; s++) {
+		uint64_t next = s + 1 < added->count ? added->starts[s + 1] : end;
+		uint32_t value = added->values[s];
 		size_t cost = 1 + piece->name_size / NAME_STEP;
-		if (*doubts->looks < cost || doubts->ranges.count >= DOUBTS_MAX)
+		if (*ambiguous->comparisons < cost ||
+		    ambiguous->ranges.count >= AMBIGUOUS_MAX)
 			return false;
-		*doubts->looks -= cost;
+		*ambiguous->comparisons -= cost;
 		if (value == SS_SEGMENT_NONE ||
 		    same_name(map, piece, &map->pieces.items[value]))
 			continue;
-		struct ss_range *range = ss_vector_push(&doubts->ranges);
+		struct ss_range *range = ss_vector_push(&ambiguous->ranges);
 		if (!range)
 			return false;
-		*range = (struct ss_range){ .start = SS_MAX(changes->starts[s],
+		*range = (struct ss_range){ .start = SS_MAX(added->starts[s],
 							    piece->start),
 					    .end = SS_MIN(next, end) };
 	}
 	return true;
 }
 
-/* A map that overlaps itself too often has no names for what has changed. */
-static void find_doubts(struct ss_perfmap *map, size_t *looks)
+/* If pieces overlap too often, added pieces give no names at all. */
+static void find_ambiguities(struct ss_perfmap *map, size_t *comparisons)
 {
-	struct doubts doubts = { .looks = looks };
+	struct ambiguous ambiguous = { .comparisons = comparisons };
 	bool whole = true;
 
-	for (size_t i = map->settled; i < map->pieces.count && whole; i++)
-		whole = compare_change(map, &map->pieces.items[i], &doubts);
-	map->hopeless = !whole ||
-			!ss_ranges_sort(doubts.ranges.items, doubts.ranges.count) ||
-			!ss_segments_build(&map->doubts, doubts.ranges.items,
-					   doubts.ranges.count);
-	ss_vector_free(&doubts.ranges);
+	for (size_t i = map->stable_count; i < map->pieces.count && whole; i++)
+		whole = compare_added(map, &map->pieces.items[i], &ambiguous);
+	map->unresolved =
+		!whole ||
+		!ss_ranges_sort(ambiguous.ranges.items, ambiguous.ranges.count) ||
+		!ss_segments_build(&map->ambiguous, ambiguous.ranges.items,
+				   ambiguous.ranges.count);
+	ss_vector_free(&ambiguous.ranges);
 }
 
-static bool lay_out(struct ss_perfmap *map, uint64_t settled, size_t *looks)
+static bool build_index(struct ss_perfmap *map, uint64_t stable_size, size_t *comparisons)
 {
 	size_t count = map->pieces.count;
 
-	while (map->settled < count && map->pieces.items[map->settled].name < settled)
-		map->settled++;
-	if (!build_segments(map, 0, map->settled, &map->before) ||
-	    !build_segments(map, map->settled, count - map->settled, &map->changes))
+	while (map->stable_count < count &&
+	       map->pieces.items[map->stable_count].name < stable_size)
+		map->stable_count++;
+	if (!build_segments(map, 0, map->stable_count, &map->stable) ||
+	    !build_segments(map, map->stable_count, count - map->stable_count,
+			    &map->added))
 		return false;
-	find_doubts(map, looks);
+	find_ambiguities(map, comparisons);
 	return true;
 }
 
-/* Takes over text. cut: it begins within a line, which must not be taken for another. */
+/* Takes ownership of text. cut: it begins within a line, which is erased. */
 static struct ss_perfmap *perfmap_make(char *text, size_t size, bool cut,
-				       uint64_t settled, size_t *looks)
+				       uint64_t stable_size, size_t *comparisons)
 {
 	_cleanup_(ss_perfmap_cleanup) struct ss_perfmap *map = calloc(1, sizeof(*map));
 	const char *newline = cut ? memchr(text, '\n', size) : NULL;
@@ -194,20 +198,21 @@ static struct ss_perfmap *perfmap_make(char *text, size_t size, bool cut,
 	map->text = text;
 	if (cut)
 		memset(text, '\n', newline ? (size_t)(newline - text) : size);
-	return add_lines(map, size) && lay_out(map, settled, looks) ? take_ptr(map) :
-								      NULL;
+	return add_lines(map, size) && build_index(map, stable_size, comparisons) ?
+		       take_ptr(map) :
+		       NULL;
 }
 
-/* Of what is left where so much was cut off. */
-static uint64_t settled_of_rest(uint64_t settled, uint64_t cut)
+/* The stable size of the tail that remains after cut bytes were dropped. */
+static uint64_t stable_after_cut(uint64_t stable_size, uint64_t cut)
 {
-	return settled > cut ? settled - cut : 0;
+	return stable_size > cut ? stable_size - cut : 0;
 }
 
-struct ss_perfmap *ss_perfmap_new(const char *text, size_t size, uint64_t settled)
+struct ss_perfmap *ss_perfmap_new(const char *text, size_t size, uint64_t stable_size)
 {
 	size_t used = SS_MIN(size, (size_t)TEXT_MAX);
-	size_t looks = SS_PERFMAP_LOOKS;
+	size_t comparisons = SS_PERFMAP_COMPARISONS;
 	char *copy = malloc(used + 1);
 
 	if (!copy)
@@ -215,10 +220,10 @@ struct ss_perfmap *ss_perfmap_new(const char *text, size_t size, uint64_t settle
 	if (used)
 		memcpy(copy, text + (size - used), used);
 	return perfmap_make(copy, used, used < size,
-			    settled_of_rest(settled, size - used), &looks);
+			    stable_after_cut(stable_size, size - used), &comparisons);
 }
 
-/* Of a file, or of bytes. */
+/* The size of a file or memory image. */
 static bool get_size(const struct ss_module_impl *file, uint64_t *ret)
 {
 	struct stat st;
@@ -232,8 +237,8 @@ static bool get_size(const struct ss_module_impl *file, uint64_t *ret)
 	return true;
 }
 
-struct ss_perfmap *ss_perfmap_read(const struct ss_module_impl *file, uint64_t settled,
-				   size_t *looks)
+struct ss_perfmap *ss_perfmap_read(const struct ss_module_impl *file,
+				   uint64_t stable_size, size_t *comparisons)
 {
 	uint64_t size;
 
@@ -247,7 +252,7 @@ struct ss_perfmap *ss_perfmap_read(const struct ss_module_impl *file, uint64_t s
 		return NULL;
 	}
 	return perfmap_make(text, (size_t)n, used < size,
-			    settled_of_rest(settled, size - used), looks);
+			    stable_after_cut(stable_size, size - used), comparisons);
 }
 
 void ss_perfmap_free(struct ss_perfmap *map)
@@ -256,25 +261,25 @@ void ss_perfmap_free(struct ss_perfmap *map)
 		return;
 	free(map->text);
 	ss_vector_free(&map->pieces);
-	ss_segments_free(&map->before);
-	ss_segments_free(&map->changes);
-	ss_segments_free(&map->doubts);
+	ss_segments_free(&map->stable);
+	ss_segments_free(&map->added);
+	ss_segments_free(&map->ambiguous);
 	free(map);
 }
 
 bool ss_perfmap_find(const struct ss_perfmap *map, uint64_t address,
 		     struct ss_symbol *ret)
 {
-	uint32_t old = ss_segments_find(&map->before, address);
-	uint32_t new = ss_segments_find(&map->changes, address);
+	uint32_t old = ss_segments_find(&map->stable, address);
+	uint32_t new = ss_segments_find(&map->added, address);
 	const struct piece *pieces = map->pieces.items;
 
 	if (new == SS_SEGMENT_NONE && old == SS_SEGMENT_NONE)
 		return false;
 	const struct piece *piece = &pieces[new != SS_SEGMENT_NONE ? new : old];
 	if (new != SS_SEGMENT_NONE &&
-	    (map->hopeless ||
-	     ss_segments_find(&map->doubts, address) != SS_SEGMENT_NONE ||
+	    (map->unresolved ||
+	     ss_segments_find(&map->ambiguous, address) != SS_SEGMENT_NONE ||
 	     (old != SS_SEGMENT_NONE && !same_name(map, piece, &pieces[old]))))
 		return false;
 	*ret = (struct ss_symbol){ .start = piece->start,
@@ -287,7 +292,7 @@ bool ss_perfmaps_init(struct ss_perfmaps *maps, const struct ss_snapshot *snapsh
 {
 	maps->snapshot = snapshot;
 	maps->items = calloc(snapshot->perf_maps.count + 1, sizeof(*maps->items));
-	maps->looks = SS_PERFMAP_LOOKS;
+	maps->comparisons = SS_PERFMAP_COMPARISONS;
 	return maps->items != NULL;
 }
 
@@ -306,7 +311,8 @@ bool ss_perfmaps_find(struct ss_perfmaps *maps, uint32_t number, uint64_t addres
 	const struct ss_perf_map_file *from = &maps->snapshot->perf_maps.items[number];
 	struct ss_perfmaps_item *item = &maps->items[number];
 	if (!item->read)
-		item->map = ss_perfmap_read(from->file, from->settled, &maps->looks);
+		item->map = ss_perfmap_read(from->file, from->stable_size,
+					    &maps->comparisons);
 	item->read = true;
 	return item->map && ss_perfmap_find(item->map, address, ret);
 }

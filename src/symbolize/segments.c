@@ -4,8 +4,9 @@
 #include <string.h>
 
 #include "base/cleanup.h"
+#include "base/search.h"
 
-/* A radix sort: qsort() takes as long as all the rest of reading a symbol table. */
+/* A radix sort, because qsort() takes as long as everything else about a symbol table. */
 enum { DIGIT_BITS = 11, DIGIT_COUNT = 1 << DIGIT_BITS, DIGITS = 6 };
 
 struct histogram {
@@ -26,7 +27,7 @@ static void count_digits(struct histogram *histogram, const struct ss_range *ran
 	}
 }
 
-/* Moves all ranges to their places by one digit. */
+/* Sorts by one digit. */
 static void sort_digit(size_t *counts, size_t digit, const struct ss_range *from,
 		       struct ss_range *to, size_t count)
 {
@@ -53,7 +54,7 @@ bool ss_ranges_sort(struct ss_range *ranges, size_t count)
 	count_digits(histogram, ranges, count);
 	for (size_t digit = 0; digit < DIGITS && count; digit++) {
 		size_t *counts = histogram->counts[digit];
-		/* All have the same digit, which is so for the upper ones. */
+		/* Usually all ranges have the same upper digits. */
 		if (counts[digit_of(from[0].start, digit)] == count)
 			continue;
 		sort_digit(counts, digit, from, to, count);
@@ -81,8 +82,8 @@ static void emit(struct ss_segments *segments, uint64_t start, uint32_t value)
 	segments->count = count + 1;
 }
 
-/* Takes the ranges off the stack that have ended by the time address is reached; where
-   the topmost one ends, the next one that still lasts goes on. */
+/* Pops the ranges that end at or before address. Where one ends, the next one on the stack
+   that is still open continues. */
 static size_t end_ranges(struct ss_segments *segments, const struct ss_range **stack,
 			 size_t depth, uint64_t address)
 {
@@ -124,7 +125,7 @@ bool ss_segments_build(struct ss_segments *segments, const struct ss_range *rang
 		emit(segments, ranges[i].start, ranges[i].value);
 		stack[depth++] = &ranges[i];
 	}
-	(void)end_ranges(segments, stack, depth, UINT64_MAX); /* nothing is left over */
+	(void)end_ranges(segments, stack, depth, UINT64_MAX); /* all of them end */
 	return true;
 }
 
@@ -183,7 +184,7 @@ bool ss_segments_build_by_value(struct ss_segments *segments,
 	if (!items || !make_segments(segments, count))
 		return false;
 	while (next < count || heap.count) {
-		/* Where the topmost one ends or another one begins. */
+		/* Where the topmost range ends or the next one begins. */
 		uint64_t at = heap.count ? heap.items[0]->end : UINT64_MAX;
 		if (next < count)
 			at = SS_MIN(at, ranges[next].start);
@@ -205,24 +206,14 @@ void ss_segments_free(struct ss_segments *segments)
 	*segments = (struct ss_segments){};
 }
 
-size_t ss_segments_behind(const struct ss_segments *segments, uint64_t address)
+size_t ss_segments_after(const struct ss_segments *segments, uint64_t address)
 {
-	size_t low = 0;
-	size_t high = segments->count;
-
-	while (low < high) {
-		size_t middle = low + (high - low) / 2;
-		if (segments->starts[middle] <= address)
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	return low;
+	return ss_lower_bound(segments->count, i, segments->starts[i] <= address);
 }
 
 uint32_t ss_segments_find(const struct ss_segments *segments, uint64_t address)
 {
-	size_t behind = ss_segments_behind(segments, address);
+	size_t behind = ss_segments_after(segments, address);
 
 	return behind ? segments->values[behind - 1] : SS_SEGMENT_NONE;
 }

@@ -1,6 +1,6 @@
 /*
- * Names the frames of a snapshot and inserts the inlined ones. Every distinct address
- * is looked up once, however many frames share it.
+ * Names the frames of a snapshot and inserts frames of inlined functions. Each distinct
+ * address is looked up once, however many frames share it.
  */
 #include <stdbool.h>
 #include <stdio.h>
@@ -11,9 +11,9 @@
 #include "base/vector.h"
 #include "model/session.h"
 #include "model/snapshot.h"
-#include "symbolize/answers.h"
+#include "symbolize/address_cache.h"
 #include "symbolize/demangle.h"
-#include "symbolize/modules.h"
+#include "symbolize/names_cache.h"
 #include "symbolize/names.h"
 #include "symbolize/perfmap.h"
 #include "stacksnap.h"
@@ -23,8 +23,8 @@ struct inlined {
 	struct ss_location line;
 };
 
-/* Names of 240 KB have been seen. A file can make names overlap and be of any length, so
-   those that are longer than usual are bounded all together. */
+/* Real names have up to 240 KB. A file can make names overlap and have any length, so the
+   total of unusually long names is limited. */
 #define TEXT_MAX ((size_t)1 << 20)
 #define TEXT_USUAL ((size_t)4096)
 #define LONG_TEXTS_MAX ((size_t)64 << 20)
@@ -34,10 +34,10 @@ struct work {
 	struct ss_snapshot *snapshot;
 	struct ss_session *session;
 	unsigned flags;
-	uint32_t process;	 /* number of its perf map, of the stack at hand */
-	struct ss_names **names; /* by number of module; NULL: not looked for yet */
+	uint32_t process;	 /* of the current stack: index of its perf map */
+	struct ss_names **names; /* by module index; NULL: not read yet */
 	struct ss_perfmaps perf_maps;
-	struct ss_answers answers;
+	struct ss_address_cache cache;
 	SS_VECTOR(struct inlined) inlines;
 	size_t demangle_budget;
 	size_t long_texts_left; /* bytes */
@@ -47,60 +47,56 @@ static void work_deinit(struct work *work)
 {
 	free(work->names);
 	ss_perfmaps_deinit(&work->perf_maps);
-	ss_answers_deinit(&work->answers);
+	ss_address_cache_deinit(&work->cache);
 	ss_vector_free(&work->inlines);
 }
 
-/* Said of a module that was opened nowhere before: one of a recording. */
-static void tell_missing(struct ss_module_impl *module)
+/* For modules of recordings, whose files are not open yet. */
+static void set_missing(struct ss_module_impl *module)
 {
 	if (module->pub.path[0] != '/')
 		return;
 	if (module->build_id_size)
 		ss_module_set_problem(module, "no file of this build was found");
 	else
-		ss_module_set_problem(module, "it has no build-id: its file cannot be "
-					      "told from another");
+		ss_module_set_problem(module, "it has no build-id to identify its file");
 }
 
-/* The names of a frame's module, read on first use. NULL: there are none to be had. */
+/* The names of a frame's module, read on first use. NULL: none. */
 static struct ss_names *names_of(struct work *work, const struct ss_frame *frame)
 {
-	struct ss_module_impl *module = ss_module_impl(frame->module);
-	bool numbered = frame->module_index >= 0 &&
-			(size_t)frame->module_index < work->snapshot->modules.count;
-	struct ss_names **known = numbered ? &work->names[frame->module_index] : NULL;
-	struct ss_names *names = known ? *known : NULL;
+	/* A frame with a module has its index. */
+	struct ss_module_impl *module =
+		work->snapshot->modules.items[frame->module_index];
+	struct ss_names *names = work->names[frame->module_index];
 
 	ss_session_note(work->session, frame->module_index);
 	if (names)
 		return names;
 	if (!ss_session_skips(work->session, frame->module_index))
-		names = ss_modules_find(work->session, module);
+		names = ss_names_cache_find(work->session, module);
 	if (names)
 		ss_names_read(names, work->session, module, work->flags);
 	if (names && !ss_names_found(names))
-		tell_missing(module);
-	if (known)
-		*known = names;
+		set_missing(module);
+	work->names[frame->module_index] = names;
 	return names;
 }
 
-/* The beginning of a text, with what is left out. */
+/* Keeps the first size bytes of a text, and how many follow. */
 static const char *keep_start(struct work *work, const char *text, size_t size)
 {
 	_cleanup_free_ char *start = NULL;
 
 	while (size && ((unsigned char)text[size] & 0xc0) == 0x80)
-		size--; /* not within a letter of UTF-8 */
+		size--; /* not within a UTF-8 sequence */
 	if (asprintf(&start, "%.*s...(%zu more)", (int)size, text, strlen(text) - size) <
 	    0)
 		return NULL;
 	return ss_intern_string(work->snapshot->strings, start);
 }
 
-/* The snapshot's copy of a text; of one that is too long the start, which says so. NULL
-   without memory. */
+/* The snapshot's copy of a text, truncated if it is too long. NULL without memory. */
 static const char *keep_text(struct work *work, const char *text)
 {
 	size_t size = strlen(text);
@@ -137,29 +133,29 @@ static bool keep_line(struct work *work, struct ss_location line, struct ss_loca
 	return !line.file || ret->file;
 }
 
-/* The line of the address belongs to the innermost call; each function further out is
-   where it calls the next one in. */
-static bool keep_answer(struct work *work, const struct ss_name *name,
-			struct ss_answer *answer)
+/* The line of the address belongs to the innermost call. Each outer function is at its
+   call site of the next inner one. */
+static bool keep_info(struct work *work, const struct ss_name *name,
+		      struct ss_address_info *info)
 {
 	struct ss_location line = name->line;
 
-	answer->first_inline = work->inlines.count;
+	info->first_inline = work->inlines.count;
 	for (size_t i = 0; i < name->inline_count; i++) {
 		struct inlined *inlined = ss_vector_push(&work->inlines);
 		if (!inlined ||
 		    !keep_symbol(work, name->inlines[i].name, &inlined->symbol) ||
 		    !keep_line(work, line, &inlined->line))
 			return false;
-		answer->inline_count++;
+		info->inline_count++;
 		line = name->inlines[i].call;
 	}
-	answer->start = name->start;
-	return keep_symbol(work, name->symbol, &answer->symbol) &&
-	       keep_line(work, line, &answer->line);
+	info->start = name->start;
+	return keep_symbol(work, name->symbol, &info->symbol) &&
+	       keep_line(work, line, &info->line);
 }
 
-/* The address in the process that a frame is looked up with. */
+/* The address in the process by which a frame is looked up. */
 static uint64_t absolute_lookup(const struct ss_frame *frame)
 {
 	uint64_t offset = frame->module ? frame->offset : frame->area_offset;
@@ -172,18 +168,18 @@ static uint64_t lookup_key(const struct ss_frame *frame)
 	return frame->module ? frame->lookup_offset : absolute_lookup(frame);
 }
 
-/* An address that belongs to a file is the same in each process. */
+/* Addresses in a module do not depend on the process. */
 static uint32_t process_of(const struct work *work, const struct ss_module *module)
 {
 	return module ? 0 : work->process;
 }
 
-/* Looks an address up that was not met before. False without memory. */
-static bool add_answer(struct work *work, const struct ss_frame *frame)
+/* Looks up an address that is not in the cache. False without memory. */
+static bool add_info(struct work *work, const struct ss_frame *frame)
 {
-	struct ss_answer answer = { .module = frame->module,
-				    .address = lookup_key(frame),
-				    .process = process_of(work, frame->module) };
+	struct ss_address_info info = { .module = frame->module,
+					.address = lookup_key(frame),
+					.process = process_of(work, frame->module) };
 	struct ss_names *names = frame->module ? names_of(work, frame) : NULL;
 	struct ss_name name = {};
 	struct ss_symbol symbol;
@@ -194,37 +190,37 @@ static bool add_answer(struct work *work, const struct ss_frame *frame)
 					     absolute_lookup(frame), &symbol)) {
 		name.symbol = symbol.name;
 		name.start = symbol.start;
-		answer.absolute = true;
+		info.absolute = true;
 	}
-	return keep_answer(work, &name, &answer) &&
-	       ss_answers_add(&work->answers, &answer);
+	return keep_info(work, &name, &info) && ss_address_cache_add(&work->cache, &info);
 }
 
-/* What is known of a frame; NULL: it was not met before. */
-static const struct ss_answer *find_answer(const struct work *work,
-					   const struct ss_frame *frame)
+/* NULL: not in the cache. */
+static const struct ss_address_info *find_info(const struct work *work,
+					       const struct ss_frame *frame)
 {
-	return ss_answers_find(&work->answers, frame->module,
-			       process_of(work, frame->module), lookup_key(frame));
+	return ss_address_cache_find(&work->cache, frame->module,
+				     process_of(work, frame->module), lookup_key(frame));
 }
 
-/* The same, looked up if it was not. NULL: no memory. */
-static const struct ss_answer *get_answer(struct work *work, const struct ss_frame *frame)
+/* From the cache, or looked up. NULL: no memory. */
+static const struct ss_address_info *get_info(struct work *work,
+					      const struct ss_frame *frame)
 {
-	const struct ss_answer *answer = find_answer(work, frame);
+	const struct ss_address_info *info = find_info(work, frame);
 
-	if (answer || !add_answer(work, frame))
-		return answer;
-	return find_answer(work, frame);
+	if (info || !add_info(work, frame))
+		return info;
+	return find_info(work, frame);
 }
 
-/* Writes the inlined calls of a frame and the frame itself; the number of frames. */
+/* Writes the inlined calls of a frame and the frame itself. Returns the number of frames. */
 static size_t write_frames(const struct work *work, const struct ss_frame *frame,
-			   const struct ss_answer *answer, struct ss_frame *ret)
+			   const struct ss_address_info *info, struct ss_frame *ret)
 {
-	for (size_t i = 0; i < answer->inline_count; i++) {
+	for (size_t i = 0; i < info->inline_count; i++) {
 		const struct inlined *inlined =
-			&work->inlines.items[answer->first_inline + i];
+			&work->inlines.items[info->first_inline + i];
 		ret[i] = *frame;
 		ret[i].symbol = inlined->symbol;
 		ret[i].symbol_offset = 0;
@@ -235,15 +231,15 @@ static size_t write_frames(const struct work *work, const struct ss_frame *frame
 		ret[i].signal_frame = false;
 		ret[i].source = SS_FROM_INLINE;
 	}
-	struct ss_frame *outer = &ret[answer->inline_count];
+	struct ss_frame *outer = &ret[info->inline_count];
 	*outer = *frame;
-	outer->symbol = answer->symbol;
-	uint64_t place = answer->absolute ? frame->pc : frame->offset;
-	outer->symbol_offset = answer->symbol ? place - answer->start : 0;
-	outer->file = answer->line.file;
-	outer->line = answer->line.line;
-	outer->column = answer->line.column;
-	return answer->inline_count + 1;
+	outer->symbol = info->symbol;
+	uint64_t place = info->absolute ? frame->pc : frame->offset;
+	outer->symbol_offset = info->symbol ? place - info->start : 0;
+	outer->file = info->line.file;
+	outer->line = info->line.line;
+	outer->column = info->line.column;
+	return info->inline_count + 1;
 }
 
 static bool count_frames(struct work *work, const struct ss_stack *stack, size_t *ret)
@@ -251,16 +247,16 @@ static bool count_frames(struct work *work, const struct ss_stack *stack, size_t
 	size_t count = stack->count;
 
 	for (size_t i = 0; i < stack->count; i++) {
-		const struct ss_answer *answer = get_answer(work, &stack->frames[i]);
-		if (!answer)
+		const struct ss_address_info *info = get_info(work, &stack->frames[i]);
+		if (!info)
 			return false;
-		count += answer->inline_count;
+		count += info->inline_count;
 	}
 	*ret = count;
 	return true;
 }
 
-/* Two passes: an array that grew would be twice as large for deep stacks. */
+/* Counts first, because a growing array would need twice the memory for deep stacks. */
 static bool symbolize_stack(struct work *work, struct ss_stack *stack)
 {
 	struct ss_frame *frames;
@@ -274,8 +270,8 @@ static bool symbolize_stack(struct work *work, struct ss_stack *stack)
 		return false;
 	for (size_t i = 0; i < stack->count; i++) {
 		const struct ss_frame *frame = &stack->frames[i];
-		/* All of them are known since the count. */
-		at += write_frames(work, frame, find_answer(work, frame), &frames[at]);
+		/* count_frames() has put all of them into the cache. */
+		at += write_frames(work, frame, find_info(work, frame), &frames[at]);
 	}
 	free(stack->frames);
 	stack->frames = frames;
@@ -283,7 +279,7 @@ static bool symbolize_stack(struct work *work, struct ss_stack *stack)
 	return true;
 }
 
-/* Names the variable that a lock is, or lies in. False without memory. */
+/* Names the variable that contains a lock. False without memory. */
 static bool symbolize_place(struct work *work, struct ss_lock_place *place)
 {
 	struct ss_snapshot *snapshot = work->snapshot;
@@ -302,7 +298,7 @@ static bool symbolize_place(struct work *work, struct ss_lock_place *place)
 	return keep_symbol(work, name.symbol, &place->symbol);
 }
 
-/* Where a function has called another with the address of a lock. False without memory. */
+/* The source line of a call that passed the address of a lock. False without memory. */
 static bool symbolize_call(struct work *work, struct ss_lock_reference *reference)
 {
 	const struct ss_frame frame = {
@@ -310,12 +306,12 @@ static bool symbolize_call(struct work *work, struct ss_lock_reference *referenc
 		.module_index = reference->module_index,
 		.lookup_offset = reference->call_offset,
 	};
-	const struct ss_answer *answer = get_answer(work, &frame);
+	const struct ss_address_info *info = get_info(work, &frame);
 
-	if (!answer)
+	if (!info)
 		return false;
-	reference->call_file = answer->line.file;
-	reference->call_line = answer->line.line;
+	reference->call_file = info->line.file;
+	reference->call_line = info->line.line;
 	return true;
 }
 
@@ -337,7 +333,7 @@ struct ss_error *ss_snapshot_symbolize(struct ss_snapshot *snapshot,
 	if (flags & ~known)
 		return ss_error_new(SS_ERROR_INVALID, "unknown flags 0x%x",
 				    flags & ~known);
-	ss_modules_trim(session);
+	ss_names_cache_trim(session);
 	work.names = calloc(snapshot->modules.count + 1, sizeof(struct ss_names *));
 	if (!work.names || !ss_perfmaps_init(&work.perf_maps, snapshot))
 		return ss_error_no_memory();

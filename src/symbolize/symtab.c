@@ -4,25 +4,25 @@
 #include <string.h>
 
 #include "base/vector.h"
-#include "symbolize/go_table.h"
+#include "elf/go_table.h"
+#include "elf/tables.h"
 #include "symbolize/segments.h"
-#include "symbolize/tables.h"
 
 enum { TABLES_MAX = 3 };
 
 struct entry {
 	uint64_t start;
-	uint64_t end;	    /* equal to start: a label, without a size */
+	uint64_t end;	    /* equal to start: a label, which has no size */
 	const char *name;   /* in pools */
 	uint64_t limit;	    /* of a label: the end of its section */
-	uint8_t preference; /* by binding, better is higher */
+	uint8_t preference; /* by binding; higher is better */
 };
 
 struct ss_symtab {
-	SS_VECTOR(struct entry) entries; /* in the order of the tables */
+	SS_VECTOR(struct entry) entries; /* in table order */
 	char *pools[TABLES_MAX];
 	size_t pool_count;
-	bool partial;		    /* there are functions that it has no symbol of */
+	bool partial;		    /* functions without a symbol exist */
 	struct ss_segments globals; /* value: index of entry */
 	struct ss_segments locals;  /* and labels */
 };
@@ -49,7 +49,7 @@ void ss_symtab_set_partial(struct ss_symtab *symtab)
 	symtab->partial = true;
 }
 
-/* GNU_UNIQUE and whatever else comes up rank below local, as in elfutils. */
+/* GNU_UNIQUE and unknown bindings rank below local, as in elfutils. */
 static uint8_t binding_preference(const Elf64_Sym *symbol)
 {
 	switch (ELF64_ST_BIND(symbol->st_info)) {
@@ -66,7 +66,7 @@ static uint8_t binding_preference(const Elf64_Sym *symbol)
 
 enum { PREFERENCE_LOCAL = 1 };
 
-/* $a, $d, $t and $x mark where code and data begin on some processors. */
+/* Mapping symbols: on ARM and others $a, $d, $t and $x mark code and data. */
 static bool is_mapping_symbol(const char *name)
 {
 	return name[0] == '$' && name[1] && strchr("adtx", name[1]) &&
@@ -86,8 +86,8 @@ static bool is_useful(const struct ss_table *table, const Elf64_Sym *symbol)
 	return name[0] && !is_mapping_symbol(name);
 }
 
-/* Where the section, or without sections the segment, of a symbol ends; its own start
-   if it lies in none. */
+/* The end of the section of a symbol, or without sections of its segment; its start if it
+   is in none. */
 static uint64_t section_end(const struct ss_elf *elf, const Elf64_Sym *symbol)
 {
 	const Elf64_Shdr *section = ss_elf_section(elf, symbol->st_shndx);
@@ -132,7 +132,7 @@ static size_t add_table(struct ss_symtab *symtab, const struct ss_elf *elf,
 			.preference = binding_preference(symbol),
 		};
 	}
-	/* A table of no use must not take the place of the next one. */
+	/* A useless table must not take the place of another one. */
 	if (symtab->entries.count > before)
 		symtab->pools[symtab->pool_count++] = take_ptr(table->names);
 	return symtab->entries.count - before;
@@ -171,14 +171,14 @@ static int compare_labels(const struct entry *a, const struct entry *b)
 	bool a_local = a->preference == PREFERENCE_LOCAL;
 	bool b_local = b->preference == PREFERENCE_LOCAL;
 
-	/* elfutils takes the local one, then the last. */
+	/* elfutils prefers the local one, then the last one. */
 	if (a_local != b_local)
 		return a_local ? 1 : -1;
 	return (a > b) - (a < b);
 }
 
-/* Of equal starts the better one comes last, as ss_segments_build() wants it; labels
-   come behind what is sized, which may exclude them. */
+/* Of equal starts the better one comes last, as ss_segments_build() requires. Labels come
+   after symbols with a size, which may exclude them. */
 static int compare_aliases(const void *left, const void *right, void *data)
 {
 	const struct entry *entries = data;
@@ -211,8 +211,8 @@ static void sort_aliases(const struct ss_symtab *symtab, struct ss_range *ranges
 	}
 }
 
-/* A label lasts to the next symbol, whatever that is, and not beyond its section. It
-   counts for nothing where a sized symbol reaches over its start. */
+/* A label extends to the next symbol of any kind, and not beyond its section. It is ignored
+   if a symbol with a size covers its start. */
 static void bound_labels(const struct ss_symtab *symtab, struct ss_range *ranges)
 {
 	size_t count = symtab->entries.count;
@@ -236,7 +236,7 @@ static void bound_labels(const struct ss_symtab *symtab, struct ss_range *ranges
 	}
 }
 
-/* Global symbols are asked first, so they have segments of their own. */
+/* Global symbols are searched first, so they have their own segments. */
 static bool build_segments(struct ss_symtab *symtab, const struct ss_range *ranges)
 {
 	size_t count = symtab->entries.count;
@@ -288,7 +288,7 @@ struct ss_symtab *ss_symtab_from_memory(const void *bytes, size_t size, uint64_t
 		return NULL;
 	if (!ss_symtab_add(symtab, elf, SHT_SYMTAB) &&
 	    !ss_symtab_add(symtab, elf, SHT_DYNSYM))
-		(void)ss_symtab_add_dynamic(symtab, elf, base); /* none: empty */
+		(void)ss_symtab_add_dynamic(symtab, elf, base); /* may add none */
 	return ss_symtab_build(symtab) ? take_ptr(symtab) : NULL;
 }
 

@@ -6,32 +6,32 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/scan.h"
+
 enum { TEXT_MAX = 1 << 20 };
 
-/* proc_pid_task_tid_children(5): ids, each with a space behind it. */
+/* proc_pid_task_tid_children(5): ids, each followed by a space. */
 static bool add_children(const struct ss_target *target, const char *tid,
-			 struct ss_text *text, struct ss_children *ret)
+			 struct ss_buffer *text, struct ss_children *ret)
 {
 	char path[64];
 
 	(void)snprintf(path, sizeof(path), "%.20s/children", tid); /* always fits */
 	if (ss_io_read_path(target->task_fd, path, TEXT_MAX, text) != 0)
 		return true;
-	for (char *at = text->bytes, *end; at && *at; at = end) {
-		long pid = strtol(at, &end, 10);
-		if (end == at || pid <= 0)
-			break;
+	struct ss_scan scan = { .at = text->bytes, .end = text->bytes + text->size };
+	for (pid_t pid; ss_scan_next_pid(&scan, &pid);) {
 		pid_t *slot = ss_vector_push(&ret->pids);
 		if (!slot)
 			return false;
-		*slot = (pid_t)pid;
+		*slot = pid;
 	}
 	return true;
 }
 
 bool ss_target_list_children(const struct ss_target *target, struct ss_children *ret)
 {
-	_cleanup_text_ struct ss_text text = {};
+	_cleanup_buffer_ struct ss_buffer text = {};
 	int fd = openat(target->task_fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	DIR *dir = fd >= 0 ? fdopendir(fd) : NULL;
 	bool whole = true;
@@ -51,7 +51,7 @@ bool ss_target_list_children(const struct ss_target *target, struct ss_children 
 
 bool ss_target_is_exiting(const struct ss_target *target)
 {
-	_cleanup_text_ struct ss_text text = {};
+	_cleanup_buffer_ struct ss_buffer text = {};
 	struct ss_stat stat;
 	pid_t live = ss_target_find_live(target);
 
@@ -60,7 +60,7 @@ bool ss_target_is_exiting(const struct ss_target *target)
 
 void ss_target_describe(const struct ss_target *target, char **name, char **executable)
 {
-	_cleanup_text_ struct ss_text text = {};
+	_cleanup_buffer_ struct ss_buffer text = {};
 	struct ss_stat stat;
 	char path[PATH_MAX];
 

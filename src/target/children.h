@@ -1,5 +1,5 @@
 /*
- * The processes that a target has started.
+ * The child processes of a target.
  */
 #ifndef SS_TARGET_CHILDREN_H
 #define SS_TARGET_CHILDREN_H
@@ -11,8 +11,8 @@ struct ss_children {
 	SS_VECTOR(pid_t) pids;
 };
 
-/* Replaces ret by the children that live now; none where the kernel does not list them
-   (CONFIG_PROC_CHILDREN). False without memory. */
+/* Stores the living children in ret; none if the kernel lacks CONFIG_PROC_CHILDREN.
+   Returns false if memory is exhausted. */
 bool ss_target_list_children(const struct ss_target *target, struct ss_children *ret);
 
 #endif

@@ -7,6 +7,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/scan.h"
+
 enum { SMALL_TEXT_MAX = 64 * 1024 };
 
 static bool has_capability(const struct ss_status *status, unsigned capability)
@@ -17,12 +19,14 @@ static bool has_capability(const struct ss_status *status, unsigned capability)
 /* kernel.yama.ptrace_scope, 0 without Yama. */
 static int read_scope(void)
 {
-	_cleanup_text_ struct ss_text text = {};
+	_cleanup_buffer_ struct ss_buffer text = {};
 
 	if (ss_io_read_path(AT_FDCWD, "/proc/sys/kernel/yama/ptrace_scope",
 			    SMALL_TEXT_MAX, &text) != 0)
 		return 0;
-	return (int)strtol(text.bytes, NULL, 10);
+	struct ss_scan scan = { .at = text.bytes, .end = text.bytes + text.size };
+	uint64_t scope;
+	return ss_scan_number(&scan, 10, &scope) && scope <= INT32_MAX ? (int)scope : 0;
 }
 
 static bool same_user(const struct ss_denial_facts *facts)
@@ -40,7 +44,7 @@ static struct ss_error *explain_scope(const struct ss_denial_facts *facts, bool 
 	if (facts->scope >= 3)
 		return ss_error_with_remedy(
 			ss_error_new(SS_ERROR_DENIED,
-				     "ptrace is switched off on this machine "
+				     "ptrace is disabled on this machine "
 				     "(kernel.yama.ptrace_scope is %d)",
 				     facts->scope),
 			"set kernel.yama.ptrace_scope below 3 in /etc/sysctl.d and "
@@ -58,10 +62,10 @@ static struct ss_error *explain_capable(pid_t pid)
 {
 	return ss_error_with_remedy(
 		ss_error_new(SS_ERROR_DENIED,
-			     "process %d may not be traced in spite of the "
-			     "capability SYS_PTRACE: it is outside our user "
-			     "namespace, or a security module (AppArmor, SELinux) "
-			     "or a seccomp filter refuses",
+			     "process %d may not be traced despite CAP_SYS_PTRACE: it is "
+			     "outside our user "
+			     "namespace, or a security module (AppArmor, SELinux) or a "
+			     "seccomp filter denies it",
 			     pid),
 		"on the host, outside containers: sudo stacksnap PID");
 }
@@ -70,8 +74,7 @@ static struct ss_error *explain_root(void)
 {
 	return ss_error_with_remedy(
 		ss_error_new(SS_ERROR_DENIED,
-			     "we are root without the capability SYS_PTRACE, as in a "
-			     "container"),
+			     "running as root without CAP_SYS_PTRACE, as in a container"),
 		"docker run --cap-add SYS_PTRACE …, or kubectl debug --profile=general "
 		"--target=CONTAINER …, or on the host: sudo stacksnap PID");
 }
@@ -85,7 +88,7 @@ static struct ss_error *explain_user(const struct ss_denial_facts *facts)
 		"sudo stacksnap %d", facts->pid);
 }
 
-/* Why the process of the same user may not be looked at: the kernel's order
+/* Why a process of the same user may not be traced, in the order of the kernel's checks
    (__ptrace_may_access() before the security modules). */
 static struct ss_error *explain_same_user(const struct ss_denial_facts *facts)
 {
@@ -95,13 +98,14 @@ static struct ss_error *explain_same_user(const struct ss_denial_facts *facts)
 		return ss_error_with_remedy(
 			ss_error_new(SS_ERROR_DENIED,
 				     "process %d is not dumpable: it is set-uid, or has "
-				     "asked for that (prctl PR_SET_DUMPABLE)",
+				     "called prctl(PR_SET_DUMPABLE)",
 				     pid),
 			"sudo stacksnap %d", pid);
 	if (facts->theirs.cap_permitted & ~facts->ours.cap_permitted)
 		return ss_error_with_remedy(
 			ss_error_new(SS_ERROR_DENIED,
-				     "process %d has more capabilities than we", pid),
+				     "process %d has more capabilities than the caller",
+				     pid),
 			"sudo stacksnap %d", pid);
 	if (facts->scope == 1)
 		return ss_error_with_remedy(
@@ -109,14 +113,14 @@ static struct ss_error *explain_same_user(const struct ss_denial_facts *facts)
 				     "only its own ancestors may trace process %d "
 				     "(kernel.yama.ptrace_scope is 1)",
 				     pid),
-			"sudo stacksnap %d, or for good: sudo sysctl "
+			"sudo stacksnap %d, or permanently: sudo sysctl "
 			"kernel.yama.ptrace_scope=0",
 			pid);
 	return ss_error_with_remedy(
 		ss_error_new(SS_ERROR_DENIED,
 			     "process %d may not be traced: it is in another user "
 			     "namespace, or a security module (AppArmor, SELinux) or a "
-			     "seccomp filter refuses",
+			     "seccomp filter denies it",
 			     pid),
 		"sudo stacksnap %d, outside containers", pid);
 }
@@ -130,7 +134,7 @@ struct ss_error *ss_denial_decide(const struct ss_denial_facts *facts)
 		return error;
 	if (!facts->known)
 		return ss_error_with_remedy(
-			ss_error_new(SS_ERROR_DENIED, "process %d may not be looked at",
+			ss_error_new(SS_ERROR_DENIED, "process %d may not be inspected",
 				     facts->pid),
 			"sudo stacksnap %d", facts->pid);
 	if (capable)
@@ -140,20 +144,20 @@ struct ss_error *ss_denial_decide(const struct ss_denial_facts *facts)
 	return same_user(facts) ? explain_same_user(facts) : explain_user(facts);
 }
 
-/* The files of a process that is not dumpable belong to root, whoever it runs as
-   (task_dump_owner()); its directory does not tell. */
+/* The files of a process that is not dumpable belong to root (task_dump_owner()); its
+   directory does not. */
 static bool is_dumpable(const struct ss_target *target, const struct ss_status *status)
 {
 	struct stat st;
 
 	if (status->uid[1] == 0 || fstatat(target->proc_fd, "status", &st, 0) != 0)
-		return true; /* as far as can be told */
+		return true; /* assume so */
 	return st.st_uid == status->uid[1];
 }
 
 struct ss_error *ss_denial_explain(const struct ss_target *target)
 {
-	_cleanup_text_ struct ss_text text = {};
+	_cleanup_buffer_ struct ss_buffer text = {};
 	struct ss_denial_facts facts = { .pid = target->pid,
 					 .scope = read_scope(),
 					 .uid = geteuid(),
@@ -170,7 +174,7 @@ struct ss_error *ss_denial_explain(const struct ss_target *target)
 bool ss_denial_find_tracer(const struct ss_target *target, pid_t tid,
 			   struct ss_tracer *ret)
 {
-	_cleanup_text_ struct ss_text text = {};
+	_cleanup_buffer_ struct ss_buffer text = {};
 	struct ss_status status;
 	struct ss_stat stat = {};
 	char path[32];
@@ -179,7 +183,8 @@ bool ss_denial_find_tracer(const struct ss_target *target, pid_t tid,
 		return false;
 	(void)snprintf(path, sizeof(path), "/proc/%d/stat", status.tracer); /* fits */
 	if (ss_io_read_path(AT_FDCWD, path, SMALL_TEXT_MAX, &text) == 0)
-		(void)ss_stat_parse(text.bytes, text.size, &stat); /* name "" will do */
+		(void)ss_stat_parse(text.bytes, text.size,
+				    &stat); /* an empty name is fine */
 	*ret = (struct ss_tracer){ .pid = status.tracer };
 	memcpy(ret->name, stat.comm, sizeof(ret->name));
 	return true;
@@ -189,8 +194,8 @@ struct ss_error *ss_denial_by_tracer(const struct ss_target *target,
 				     const struct ss_tracer *tracer)
 {
 	return ss_error_with_remedy(
-		ss_error_new(SS_ERROR_TRACED, "process %d is traced already, by %d (%s)",
+		ss_error_new(SS_ERROR_TRACED, "process %d is already traced by %d (%s)",
 			     target->pid, tracer->pid, tracer->name),
 		"end that tracer first (a process has one tracer at most); until then "
-		"only threads that sleep can be read");
+		"only sleeping threads can be read");
 }

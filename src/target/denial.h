@@ -1,40 +1,41 @@
 /*
- * Why the kernel refuses, and what to do about it. Only asked after a refusal.
+ * Why the kernel denies access to a process, and the remedy. Used after a denial only.
  */
 #ifndef SS_TARGET_DENIAL_H
 #define SS_TARGET_DENIAL_H
 
 #include "target/target.h"
 
-/* What the decision is made of. */
+/* What the kernel's decision depends on. */
 struct ss_denial_facts {
 	pid_t pid;
 	int scope; /* kernel.yama.ptrace_scope; 0 without Yama */
 	uid_t uid; /* effective, ours */
 	gid_t gid;
 	struct ss_status ours;
-	bool known; /* theirs and dumpable are */
+	bool known; /* theirs and dumpable are valid */
 	struct ss_status theirs;
-	bool dumpable; /* PR_SET_DUMPABLE is 1, as far as its files of /proc show it */
+	/* PR_SET_DUMPABLE is 1, according to the owner of its /proc files */
+	bool dumpable;
 };
 
-/* The error for a target that may not be traced: the first cause in the order of the
-   manual page, and the exact remedy. */
+/* The error for a target that may not be traced: the first cause in the order of
+   ptrace(2), with its remedy. */
 struct ss_error *ss_denial_decide(const struct ss_denial_facts *facts);
 
-/* The same, with the facts of a target. */
+/* Collects these facts about a target and decides. */
 struct ss_error *ss_denial_explain(const struct ss_target *target);
 
 struct ss_tracer {
 	pid_t pid;
-	char name[64]; /* raw bytes; "" if it is not known */
+	char name[64]; /* raw bytes; "" if unknown */
 };
 
-/* Who traces a thread. False: nobody does. */
+/* Finds the tracer of a thread. Returns false if there is none. */
 bool ss_denial_find_tracer(const struct ss_target *target, pid_t tid,
 			   struct ss_tracer *ret);
 
-/* The error for a target that this tracer holds. */
+/* The error for a target that is traced by this tracer. */
 struct ss_error *ss_denial_by_tracer(const struct ss_target *target,
 				     const struct ss_tracer *tracer);
 

@@ -5,40 +5,38 @@
 #include <linux/openat2.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/sysmacros.h>
 
+#include "target/mapped.h"
 #include "target/references.h"
-#include "model/build_id.h"
 
-/* Of one module that has no file, from memory; and of all of them. */
-enum { IMAGE_MAX = 64 << 20, IMAGES_MAX = 256 << 20 };
-
-struct memory_reader {
-	const struct ss_memory *memory;
-	uint64_t base;
+enum {
+	IMAGE_MAX = 64 << 20,	/* limit of bytes of one module without a file */
+	IMAGES_MAX = 256 << 20, /* limit for all of them */
+	HEADER_MAX = 4096, /* linkers put the build-id there; the kernel reads no more */
+	/* Descriptors reserved for after the capture: a sandbox needs four, and its
+	   child needs some for the debug files of a module. */
+	SPARE_FILES = 16,
 };
 
-static ssize_t read_memory(void *data, uint64_t position, void *bytes, size_t size)
+/* Returns fd; but -1 and EMFILE if it is one of the reserved descriptors. */
+static int leave_spare_files(int fd)
 {
-	const struct memory_reader *reader = data;
-	struct ss_piece piece = { .address = reader->base + position,
-				  .bytes = bytes,
-				  .size = size };
+	struct rlimit limit;
 
-	ss_memory_read(reader->memory, &piece, 1);
-	return (ssize_t)piece.done;
+	if (fd < 0 || getrlimit(RLIMIT_NOFILE, &limit) != 0 ||
+	    (rlim_t)fd + SPARE_FILES < limit.rlim_cur)
+		return fd;
+	(void)close(fd); /* nothing was written */
+	errno = EMFILE;
+	return -1;
 }
 
-static ssize_t read_file(void *data, uint64_t position, void *bytes, size_t size)
-{
-	return position > INT64_MAX ? -EINVAL :
-				      ss_io_pread(*(int *)data, bytes, size, position);
-}
-
-/* Reopens an O_PATH descriptor for reading, if it is a regular file: opening a device
-   or a FIFO could block or do something. */
+/* Reopens an O_PATH descriptor for reading if it is a regular file: opening a device or a
+   FIFO could block or have side effects. */
 static int reopen_regular(int path_fd, struct stat *st)
 {
 	char path[40];
@@ -46,11 +44,11 @@ static int reopen_regular(int path_fd, struct stat *st)
 	if (fstat(path_fd, st) != 0 || !S_ISREG(st->st_mode))
 		return -1;
 	(void)snprintf(path, sizeof(path), "/proc/self/fd/%d", path_fd); /* fits */
-	return open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY);
+	return leave_spare_files(open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY));
 }
 
-/* The very file that is mapped, also deleted, also in another mount namespace. Needs
-   CAP_SYS_ADMIN or CAP_CHECKPOINT_RESTORE. */
+/* Opens the mapped file itself, even if it is deleted or in another mount namespace.
+   Needs CAP_SYS_ADMIN or CAP_CHECKPOINT_RESTORE. */
 static int open_map_file(const struct ss_module_impl *module,
 			 const struct ss_target *target, struct stat *st)
 {
@@ -80,57 +78,78 @@ static uint64_t device_of(const struct stat *st)
 	return (uint64_t)major(st->st_dev) << 32 | minor(st->st_dev);
 }
 
-/*
- * Whether a file found by its path is the one that is mapped. Equal build-ids say so;
- * without one in memory device and inode must be the same. (They may differ for the
- * same file on overlayfs and btrfs.)
- */
-static bool file_agrees(struct ss_module_impl *module, int fd, const struct stat *st)
+/* Whether fd is the mapped file. Its contents may have changed. */
+static bool is_that_file(const struct ss_module_impl *module, int fd)
 {
-	uint8_t id[SS_BUILD_ID_MAX];
+	struct stat st;
 
-	if (module->build_id_size == 0) {
-		if (st->st_ino == module->inode && device_of(st) == module->device)
-			return true;
-		ss_module_set_problem(module, "another file is at its path now");
-		return false;
-	}
-	size_t size = ss_build_id_find(read_file, &fd, SS_LAYOUT_FILE, id, sizeof(id));
-	if (size == module->build_id_size && memcmp(id, module->build_id, size) == 0)
-		return true;
-	ss_module_set_problem(module, "another build is at its path now");
-	return false;
+	return fd >= 0 && fstat(fd, &st) == 0 && st.st_ino == module->inode &&
+	       device_of(&st) == module->device;
 }
 
-/* errnum is why it could not be opened. */
+/* errnum: why it could not be opened. */
 static const char *problem_of(const struct ss_module_impl *module, int errnum)
 {
 	if (errnum == EMFILE || errnum == ENFILE)
-		return "too many files are open (ulimit -n)";
+		return "too many open files (ulimit -n)";
 	return module->pub.deleted ? "its file was deleted" : "its file cannot be opened";
 }
 
-static int open_file(struct ss_module_impl *module, const struct ss_target *target)
+/* Copies the first mapped bytes; nothing is parsed here. */
+static void copy_header(struct ss_module_impl *module,
+			const struct ss_process_memory *memory)
 {
-	struct stat st;
-	int fd = open_map_file(module, target, &st);
+	const struct ss_mapping *m = module->mappings;
 
-	if (fd >= 0)
-		return fd;
-	int errnum = errno;
-	fd = ss_files_open_below_root(target, module->pub.path, 0, &st);
-	if (fd < 0)
-		ss_module_set_problem(module, "%s", problem_of(module, errnum));
-	if (fd >= 0 && !file_agrees(module, fd, &st)) {
-		close_cleanup(&fd);
-		return -1;
-	}
-	return fd;
+	if (module->mapping_count == 0 || m->offset != 0)
+		return;
+	struct ss_piece piece = { .address = m->start,
+				  .bytes = malloc(HEADER_MAX),
+				  .size = SS_MIN(m->end - m->start, (size_t)HEADER_MAX) };
+	if (!piece.bytes)
+		return;
+	ss_process_memory_read(memory, &piece, 1);
+	module->header = piece.bytes;
+	module->header_size = piece.done;
 }
 
-/* Copies what is mapped of the file, each piece at its file offset. */
-static void copy_image(struct ss_module_impl *module, const struct ss_memory *memory,
-		       size_t *left)
+/*
+ * Opens the file of a module. A file that is found by its path is verified by device and
+ * inode. If they differ it may still be the same file (overlayfs, btrfs):
+ * ss_module_identify() decides by build-id.
+ */
+static void open_file(struct ss_module_impl *module, const struct ss_target *target,
+		      const struct ss_process_memory *memory)
+{
+	struct stat st;
+
+	module->fd = open_map_file(module, target, &st);
+	if (module->fd >= 0)
+		return;
+	int errnum = errno;
+	module->fd = ss_files_open_below_root(target, module->pub.path, 0, &st);
+	if (module->fd < 0) {
+		ss_module_set_problem(module, "%s", problem_of(module, errnum));
+		return;
+	}
+	module->unverified = !is_that_file(module, module->fd);
+	if (module->unverified)
+		copy_header(module, memory);
+}
+
+/* A file with a different inode is probably a different file: copy the mapped bytes,
+   too. */
+static bool needs_image(const struct ss_module_impl *module)
+{
+	struct stat st;
+
+	return module->fd < 0 || (module->unverified && (fstat(module->fd, &st) != 0 ||
+							 st.st_ino != module->inode));
+}
+
+/* Copies the mapped parts of the file, each to its file offset. */
+static void copy_image(struct ss_module_impl *module,
+		       const struct ss_process_memory *memory, size_t *left)
 {
 	uint64_t size = 0;
 
@@ -155,7 +174,7 @@ static void copy_image(struct ss_module_impl *module, const struct ss_memory *me
 		struct ss_piece piece = { .address = m->start,
 					  .bytes = bytes + m->offset,
 					  .size = m->end - m->start };
-		ss_memory_read(memory, &piece, 1);
+		ss_process_memory_read(memory, &piece, 1);
 		done += piece.done;
 	}
 	if (done == 0) /* the process has ended */
@@ -165,101 +184,88 @@ static void copy_image(struct ss_module_impl *module, const struct ss_memory *me
 	*left -= size;
 }
 
-static void open_module(struct ss_module_impl *module, const struct ss_target *target,
-			const struct ss_memory *memory, size_t *left)
+static void set_build_id(struct ss_module_impl *module, int maps_fd)
 {
-	struct memory_reader reader = { .memory = memory, .base = module->pub.base };
-	uint8_t id[SS_BUILD_ID_MAX];
-	size_t id_size = 0;
-	bool is_file = module->inode != 0;
+	uint8_t id[SS_MAPPED_BUILD_ID_MAX];
+	size_t size = module->inode != 0 && module->mapping_count > 0 ?
+			      ss_mapped_build_id(maps_fd, module->mappings[0].start, id) :
+			      0;
 
-	/* Only the mapping of offset 0 begins with the ELF header. */
-	if (module->mapping_count > 0 && module->mappings[0].offset == 0)
-		id_size = ss_build_id_find(read_memory, &reader, SS_LAYOUT_MEMORY, id,
-					   sizeof(id));
-	if (id_size)
-		(void)ss_module_set_build_id(module, id, id_size); /* or none is known */
-	if (is_file)
-		module->fd = open_file(module, target);
-	if (module->fd < 0)
-		copy_image(module, memory, left);
-	if (!id_size && module->fd >= 0)
-		id_size = ss_build_id_find(read_file, &module->fd, SS_LAYOUT_FILE, id,
-					   sizeof(id));
-	if (id_size && module->build_id_size == 0)
-		(void)ss_module_set_build_id(module, id, id_size);
+	if (size)
+		(void)ss_module_set_build_id(module, id, size); /* or none is known */
 }
 
-/* Whether fd is the file that was mapped, whatever its contents may be by now. */
-static bool is_that_file(const struct ss_module_impl *module, int fd)
+static void open_module(struct ss_module_impl *module, const struct ss_target *target,
+			const struct ss_process_memory *memory, int maps_fd, size_t *left)
 {
-	struct stat st;
-
-	return fd >= 0 && fstat(fd, &st) == 0 && st.st_ino == module->inode &&
-	       device_of(&st) == module->device;
+	set_build_id(module, maps_fd);
+	if (module->inode != 0)
+		open_file(module, target, memory);
+	if (needs_image(module))
+		copy_image(module, memory, left);
 }
 
 /*
- * The process began another program, or ended, before the last file was opened. What was
- * opened, or read from memory, may be of that program: it lies at the same addresses, if
- * these are not random. The file that was mapped is right in any case.
+ * The process executed another program or ended before the last file was opened. Bytes
+ * that were opened, or read from memory, may belong to that program, which uses the same
+ * addresses if they are not randomized. Keep only files with the mapped device and inode.
  */
 static void doubt_module(struct ss_module_impl *module, const struct ss_target *target)
 {
-	uint8_t id[SS_BUILD_ID_MAX];
 	struct stat st;
 
-	if (module->inode == 0) /* the vDSO: the kernel's, and the same everywhere */
+	if (module->inode == 0) /* the vDSO is the same in all processes */
 		return;
 	_cleanup_close_ int fd = take_fd(module->fd);
 	free(take_ptr(module->bytes));
 	module->size = 0;
+	free(take_ptr(module->header));
+	module->header_size = 0;
+	module->unverified = false;
 	ss_module_clear_build_id(module);
 	if (!is_that_file(module, fd)) {
 		close_cleanup(&fd);
 		fd = ss_files_open_below_root(target, module->pub.path, 0, &st);
 	}
 	if (!is_that_file(module, fd)) {
-		ss_module_set_problem(module, "the process was another program, or had "
-					      "ended, before its file was opened");
+		ss_module_set_problem(module, "the process ended or executed another "
+					      "program before the file was opened");
 		return;
 	}
-	size_t size = ss_build_id_find(read_file, &fd, SS_LAYOUT_FILE, id, sizeof(id));
-	if (size)
-		(void)ss_module_set_build_id(module, id, size); /* or none is known */
 	module->fd = take_fd(fd);
 }
 
 void ss_files_open_module(struct ss_module_impl *module, const struct ss_target *target,
-			  const struct ss_memory *memory, int maps_fd)
+			  const struct ss_process_memory *memory, int maps_fd)
 {
 	size_t left = IMAGE_MAX;
 
 	if (module->fd >= 0 || module->bytes)
 		return;
-	open_module(module, target, memory, &left);
-	if (!ss_memory_is_mapped(memory, target, maps_fd))
+	open_module(module, target, memory, maps_fd, &left);
+	if (!ss_process_memory_is_mapped(memory, target, maps_fd))
 		doubt_module(module, target);
 }
 
 void ss_files_open(struct ss_capture *capture, const struct ss_target *target,
-		   const struct ss_memory *memory, int maps_fd)
+		   const struct ss_process_memory *memory, int maps_fd)
 {
-	_cleanup_free_ bool *wanted = calloc(capture->modules.count + 1, sizeof(*wanted));
+	_cleanup_free_ bool *referenced =
+		calloc(capture->modules.count + 1, sizeof(*referenced));
 	size_t left = IMAGES_MAX;
 
-	if (!wanted)
+	if (!referenced)
 		return;
-	ss_references_mark(capture, wanted);
+	ss_references_mark(capture, referenced);
 	for (size_t i = 0; i < capture->modules.count; i++) {
 		struct ss_module_impl *module = capture->modules.items[i];
-		wanted[i] &= module->fd < 0 && !module->bytes;
-		if (wanted[i])
-			open_module(module, target, memory, &left);
+		referenced[i] &= module->fd < 0 && !module->bytes;
+		if (referenced[i])
+			open_module(module, target, memory, maps_fd, &left);
 	}
-	if (ss_memory_is_mapped(memory, target, maps_fd))
+	if (ss_process_memory_is_mapped(memory, target, maps_fd))
 		return;
 	for (size_t i = 0; i < capture->modules.count; i++)
-		if (wanted[i])
+		if (referenced[i])
 			doubt_module(capture->modules.items[i], target);
 }

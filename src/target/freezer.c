@@ -12,11 +12,11 @@
 #include "proc/cgroup.h"
 
 enum {
-	LINES_MAX = 1 << 18,	/* a line for each hierarchy, which is a path */
-	THREADS_MAX = 64 << 20, /* more than there can be */
+	LINES_MAX = 1 << 18,	/* a line with a path for each hierarchy */
+	THREADS_MAX = 64 << 20, /* more than the kernel allows */
 };
 
-/* Where systemd, container runtimes and others mount it: alone, or beside version 1. */
+/* Usual mount points: alone, or beside version 1. */
 static int open_hierarchy(void)
 {
 	static const char *const mounts[] = { "/sys/fs/cgroup",
@@ -32,7 +32,8 @@ static int open_hierarchy(void)
 	return -1;
 }
 
-static char *read_cgroup(const struct ss_target *target, pid_t tid, struct ss_text *text)
+static char *read_cgroup(const struct ss_target *target, pid_t tid,
+			 struct ss_buffer *text)
 {
 	char name[64];
 	const char *path;
@@ -46,7 +47,7 @@ static char *read_cgroup(const struct ss_target *target, pid_t tid, struct ss_te
 }
 
 static bool read_file(int hierarchy, const char *cgroup, const char *name,
-		      struct ss_text *text)
+		      struct ss_buffer *text)
 {
 	char path[PATH_MAX];
 	int size = snprintf(path, sizeof(path), ".%s/%s", cgroup, name);
@@ -55,9 +56,10 @@ static bool read_file(int hierarchy, const char *cgroup, const char *name,
 	       ss_io_read_path(hierarchy, path, THREADS_MAX, text) == 0;
 }
 
-/* What is mounted here may be another part of the tree than the path speaks of: then a
-   cgroup of that name does not have the thread. */
-static bool is_frozen(int hierarchy, const char *cgroup, pid_t tid, struct ss_text *text)
+/* The mount may show another part of the hierarchy, where a cgroup of the same name
+   does not contain the thread. */
+static bool is_frozen(int hierarchy, const char *cgroup, pid_t tid,
+		      struct ss_buffer *text)
 {
 	return read_file(hierarchy, cgroup, "cgroup.events", text) &&
 	       ss_cgroup_is_frozen(text->bytes, text->size) &&
@@ -65,9 +67,9 @@ static bool is_frozen(int hierarchy, const char *cgroup, pid_t tid, struct ss_te
 	       ss_cgroup_has_thread(text->bytes, text->size, tid);
 }
 
-/* A cgroup is frozen by itself or with one above it: cuts the path to the nearest one that
-   was told to. */
-static void cut_to_freezer(int hierarchy, char *cgroup, struct ss_text *text)
+/* A cgroup is frozen itself or with an ancestor: truncates the path to the nearest one
+   that was frozen explicitly. */
+static void cut_to_freezer(int hierarchy, char *cgroup, struct ss_buffer *text)
 {
 	_cleanup_free_ char *at = strdup(cgroup);
 
@@ -83,7 +85,7 @@ static void cut_to_freezer(int hierarchy, char *cgroup, struct ss_text *text)
 
 char *ss_freezer_find(const struct ss_target *target, pid_t tid)
 {
-	_cleanup_text_ struct ss_text text = {};
+	_cleanup_buffer_ struct ss_buffer text = {};
 	_cleanup_free_ char *cgroup = read_cgroup(target, tid, &text);
 	_cleanup_close_ int hierarchy = cgroup ? open_hierarchy() : -1;
 

@@ -1,9 +1,10 @@
 /*
- * What is mapped at one address of a process, without reading all of its maps.
+ * The mapping at one address of a process, without reading all of its maps.
  */
 #ifndef SS_TARGET_MAPPED_H
 #define SS_TARGET_MAPPED_H
 
+#include <stddef.h>
 #include <stdint.h>
 
 struct ss_mapped {
@@ -14,8 +15,17 @@ struct ss_mapped {
 	uint64_t device; /* as ss_maps_parse() gives it */
 };
 
-/* maps_fd: /proc/PID/maps, open for reading. 0, or errno: ENOENT where nothing is mapped,
-   ESRCH when that memory is gone (the end, or an exec), ENOTTY before Linux 6.11. */
+/* maps_fd: /proc/PID/maps, open for reading. Returns 0 or an errno: ENOENT if nothing is
+   mapped there, ESRCH if that memory is gone (the process ended, or called execve()),
+   ENOTTY before Linux 6.11. */
 int ss_mapped_query(int maps_fd, uint64_t address, struct ss_mapped *ret);
+
+/* The kernel's limit for build-ids. */
+enum { SS_MAPPED_BUILD_ID_MAX = 20 };
+
+/* Stores the build-id of the file mapped at address, which the kernel reads. Returns
+   its size; 0 if it has none, or before Linux 6.11. */
+size_t ss_mapped_build_id(int maps_fd, uint64_t address,
+			  uint8_t ret[SS_MAPPED_BUILD_ID_MAX]);
 
 #endif

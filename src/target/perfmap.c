@@ -8,18 +8,18 @@
 #include "target/files.h"
 #include "target/references.h"
 
-/* Clocks that were set since, and file systems that keep whole seconds (ext3: one; FAT:
-   two). */
+/* Tolerance for clocks that were adjusted since, and for the resolution of file systems
+   (ext3: one second; FAT: two). */
 enum { CLOCK_TOLERANCE_S = 3 };
 
-/* When the process began, as the clock of file systems has it now. */
+/* The start of the process by the clock of file systems. */
 static int64_t start_second(const struct ss_target *target)
 {
 	struct timespec now;
 	struct timespec up;
 	long ticks = sysconf(_SC_CLK_TCK);
 
-	/* Neither can fail: Linux has both clocks. */
+	/* These cannot fail: Linux has both clocks. */
 	(void)clock_gettime(CLOCK_REALTIME, &now);
 	(void)clock_gettime(CLOCK_BOOTTIME, &up);
 	return now.tv_sec - up.tv_sec +
@@ -27,9 +27,9 @@ static int64_t start_second(const struct ss_target *target)
 }
 
 /*
- * Whether the names in it are the target's own. A file that was there before it began is
- * of an earlier process with this pid, and would give wrong names; somebody else's, or
- * one that has another name elsewhere, was put there.
+ * Whether the target wrote the file. A file that is older than the process comes from an
+ * earlier process with this pid and has wrong names. A file of another user, or with
+ * several links, may have been planted.
  */
 static bool is_its_own(const struct ss_target *target, const struct ss_status *status,
 		       const struct stat *st)
@@ -40,12 +40,12 @@ static bool is_its_own(const struct ss_target *target, const struct ss_status *s
 
 struct ss_module_impl *ss_perfmap_of(const struct ss_target *target)
 {
-	_cleanup_text_ struct ss_text text = {};
+	_cleanup_buffer_ struct ss_buffer text = {};
 	struct ss_status status;
 	struct stat st;
 	char path[48];
 
-	/* The leader's: a zombie, too, has its ids. */
+	/* Read from the leader: even a zombie has its ids. */
 	if (!ss_target_read_status(target, target->pid, &text, &status))
 		return NULL;
 	pid_t pid = status.inner_id ? status.inner_id : target->pid;

@@ -1,7 +1,7 @@
 /*
- * The perf map of a target: the file in which a JIT compiler says where its functions
- * are, /tmp/perf-PID.map (Linux, tools/perf/Documentation/jit-interface.txt). Here it is
- * found, opened and checked; what is in it is for symbolize/ to read.
+ * The perf map of a target: /tmp/perf-PID.map, in which a JIT compiler lists its
+ * functions (Linux, tools/perf/Documentation/jit-interface.txt). This finds, opens and
+ * checks the file; symbolize/ reads it.
  */
 #ifndef SS_TARGET_PERFMAP_H
 #define SS_TARGET_PERFMAP_H
@@ -9,13 +9,13 @@
 #include "model/capture.h"
 #include "target/target.h"
 
-/* The map of the target, to read, with one reference: a regular file below its root, no
-   link, by the target's user or root, not written before the process began. NULL: it has
-   none, or there is no memory. Not for a freeze. */
+/* The perf map of the target, with one reference: a regular file below its root that is
+   not a link, belongs to the user of the target or root, and is not older than the
+   process. NULL if there is none, or no memory. Not to be called during a freeze. */
 struct ss_module_impl *ss_perfmap_of(const struct ss_target *target);
 
-/* Sets capture->perf_map if the capture refers to code that lies in no file, and the
-   target has a map. Runs after the release. */
+/* Sets capture->perf_map if the capture refers to code outside of files and the target
+   has a perf map. Runs after the release. */
 void ss_perfmap_open(struct ss_capture *capture, const struct ss_target *target);
 
 #endif

@@ -4,29 +4,25 @@
 #include <string.h>
 #include <sys/mman.h>
 
-/* The interval of addresses, a module's or the gap between two, that the last word
-   fell into: the next one mostly does again. */
+#include "base/search.h"
+
+/* The address range of the module or gap that contains the last word: usually it
+   contains the next one, too. */
 struct marker {
 	const struct ss_capture *capture;
-	bool *wanted;
+	bool *referenced;
 	uint64_t low;
 	uint64_t high;
 };
 
-/* Modules are in the order of their addresses, as maps is. */
+/* Modules are sorted by address, as maps is. */
 static void find_interval(struct marker *m, uint64_t address)
 {
-	size_t low = 0;
-	size_t high = m->capture->modules.count;
+	struct ss_module_impl *const *modules = m->capture->modules.items;
+	size_t low =
+		ss_lower_bound(m->capture->modules.count, i,
+			       modules[i]->pub.base + modules[i]->pub.size <= address);
 
-	while (low < high) {
-		size_t middle = low + (high - low) / 2;
-		const struct ss_module *module = &m->capture->modules.items[middle]->pub;
-		if (module->base + module->size <= address)
-			low = middle + 1;
-		else
-			high = middle;
-	}
 	m->low = 0;
 	m->high = UINT64_MAX;
 	if (low > 0) {
@@ -40,7 +36,7 @@ static void find_interval(struct marker *m, uint64_t address)
 		m->high = module->base;
 		return;
 	}
-	m->wanted[low] = true;
+	m->referenced[low] = true;
 	m->low = module->base;
 	m->high = module->base + module->size;
 }
@@ -54,7 +50,7 @@ static bool mark_word(void *data, uint64_t word)
 	return true;
 }
 
-/* Called with words of a capture until it says that there is enough. */
+/* Called for each word of a capture until it returns false. */
 typedef bool word_visitor(void *data, uint64_t word);
 
 static bool visit_stack(const struct ss_stack_copy *stack, word_visitor *visit,
@@ -74,7 +70,7 @@ static bool visit_thread(const struct ss_capture_thread *thread, word_visitor *v
 {
 	uint64_t value;
 
-	for (unsigned reg = 0; reg < ss_arch.reg_count; reg++) {
+	for (unsigned reg = 0; reg < ss_arch_host.reg_count; reg++) {
 		if (ss_regs_get(&thread->regs, reg, &value) && !visit(data, value))
 			return false;
 	}
@@ -99,14 +95,14 @@ static void visit_words(const struct ss_capture *capture, word_visitor *visit, v
 	}
 }
 
-void ss_references_mark(const struct ss_capture *capture, bool *wanted)
+void ss_references_mark(const struct ss_capture *capture, bool *referenced)
 {
-	struct marker m = { .capture = capture, .wanted = wanted };
+	struct marker m = { .capture = capture, .referenced = referenced };
 
 	visit_words(capture, mark_word, &m);
 }
 
-/* The interval of addresses without such code that the last word fell into. */
+/* The address range without JIT code that contains the last word. */
 struct jit_finder {
 	const struct ss_capture *capture;
 	uint64_t low;
@@ -114,7 +110,8 @@ struct jit_finder {
 	bool found;
 };
 
-/* A file that is none of code: .NET puts what it compiles into such. */
+/* Whether a file is not an ELF file: .NET writes compiled code to such files. Four bytes
+   are compared; nothing in them is interpreted. */
 static bool is_no_elf(const struct ss_module_impl *module)
 {
 	char magic[SELFMAG];
@@ -123,7 +120,7 @@ static bool is_no_elf(const struct ss_module_impl *module)
 	       memcmp(magic, ELFMAG, sizeof(magic)) != 0;
 }
 
-/* The page for system calls of old is the kernel's. */
+/* The vsyscall page belongs to the kernel. */
 static bool is_jit(const struct ss_capture *capture, const struct ss_area *area)
 {
 	if (!(area->prot & PROT_EXEC) || strcmp(area->name, "[vsyscall]") == 0)
@@ -146,7 +143,7 @@ static bool find_jit(void *data, uint64_t word)
 	return !finder->found;
 }
 
-/* Most processes have none, and their stacks need not be looked through. */
+/* Most processes have no JIT code: do not search their stacks. */
 static bool has_jit(const struct ss_capture *capture)
 {
 	for (size_t i = 0; i < capture->areas.count; i++) {

@@ -1,16 +1,16 @@
 /*
- * Which modules a capture refers to. Every return address is a word of a copied
- * stack, or in a register: modules that no such word points into need not be opened.
+ * The modules that a capture refers to. Every return address is in a copied stack or
+ * register, so modules without a pointer to them need not be opened.
  */
 #ifndef SS_TARGET_REFERENCES_H
 #define SS_TARGET_REFERENCES_H
 
 #include "model/capture.h"
 
-/* Sets wanted[i] for each capture->modules.items[i] that is referred to. */
-void ss_references_mark(const struct ss_capture *capture, bool *wanted);
+/* Sets referenced[i] if there is a pointer to capture->modules.items[i]. */
+void ss_references_mark(const struct ss_capture *capture, bool *referenced);
 
-/* Whether any such word points to code that lies in no file. */
+/* Whether a word points to code outside of files. */
 bool ss_references_find_jit(const struct ss_capture *capture);
 
 #endif

@@ -6,22 +6,21 @@
 
 #include "proc/maps.h"
 
-/* The module that is being put together while the areas pass by. */
+/* The module that is being assembled from successive areas. */
 struct grouping {
 	struct ss_capture *capture;
 	size_t first_area; /* of the group */
 	bool executable;
 	struct ss_maps_entry first;
 	uint64_t last_offset;
-	uint64_t last_end; /* of any area, also an anonymous one (.bss) */
+	uint64_t last_end; /* of any area, including anonymous ones (.bss) */
 	size_t last_area;  /* of the file */
 	bool open;
 };
 
 /*
- * Between two areas of a module there is little, or something of the module's own. What
- * is mapped of its file far away (by a program that reads its own symbols, say) is not
- * part of it.
+ * Areas of a module are close together. Distant mappings of the same file (by a program
+ * that reads its own symbols, for example) are not part of it.
  */
 static const uint64_t gap_max = UINT64_C(1) << 30;
 
@@ -47,7 +46,8 @@ static bool same_file(const struct ss_maps_entry *a, const struct ss_maps_entry 
 	       memcmp(a->name, b->name, a->name_size) == 0;
 }
 
-/* A file that begins anew is loaded a second time: another module. */
+/* Another mapping at offset 0 means that the file is loaded a second time: another
+   module. */
 static bool continues(const struct grouping *g, const struct ss_maps_entry *e)
 {
 	return g->open && same_file(&g->first, e) && e->offset >= g->last_offset &&
@@ -71,8 +71,8 @@ static bool add_mappings(struct ss_module_impl *module, const struct ss_capture 
 	return true;
 }
 
-/* Ends the group: if any of it is executable, it becomes a module. offsets holds the
-   file offset of each area, UINT64_MAX for those without a file. */
+/* Ends the group, which becomes a module if it has an executable area. offsets has the
+   file offset of each area, UINT64_MAX for areas without a file. */
 static bool close_group(struct grouping *g, const uint64_t *offsets)
 {
 	struct ss_capture *capture = g->capture;
@@ -94,8 +94,8 @@ static bool close_group(struct grouping *g, const uint64_t *offsets)
 	(*slot)->device = g->first.device;
 	(*slot)->inode = g->first.inode;
 	(*slot)->pub.deleted = g->first.deleted;
-	/* What lies within is the module's, also where pages of the file were replaced
-	   by anonymous ones (text that was moved to huge pages). */
+	/* Everything in between belongs to the module, even if pages of the file were
+	   replaced by anonymous ones (text that was moved to huge pages). */
 	for (size_t i = g->first_area; i <= g->last_area; i++)
 		capture->areas.items[i].module = (int32_t)(capture->modules.count - 1);
 	return add_mappings(*slot, capture, g->first_area, offsets);
@@ -142,7 +142,7 @@ static bool add_entry(struct grouping *g, const struct ss_maps_entry *e,
 	return push_area(g->capture, e);
 }
 
-struct ss_error *ss_regions_read(struct ss_capture *capture, const struct ss_text *maps)
+struct ss_error *ss_regions_read(struct ss_capture *capture, const struct ss_buffer *maps)
 {
 	SS_VECTOR(uint64_t) offsets = {};
 	struct grouping g = { .capture = capture };
@@ -182,7 +182,7 @@ static bool next_executable(const char **cursor, const char *end,
 	return false;
 }
 
-bool ss_regions_conflict(const struct ss_text *before, const struct ss_text *after)
+bool ss_regions_conflict(const struct ss_buffer *before, const struct ss_buffer *after)
 {
 	const char *old_at = before->bytes;
 	const char *new_at = after->bytes;
@@ -193,7 +193,7 @@ bool ss_regions_conflict(const struct ss_text *before, const struct ss_text *aft
 
 	if (before->size == after->size && memcmp(old_at, new_at, before->size) == 0)
 		return false;
-	/* Both are sorted: each old one must be found again, as it was. */
+	/* Both are sorted: each old mapping must be found again, unchanged. */
 	while (next_executable(&old_at, old_end, &old_entry)) {
 		do {
 			if (!next_executable(&new_at, new_end, &new_entry))

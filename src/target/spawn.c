@@ -1,6 +1,6 @@
 /*
- * Starting a program so that it can be looked at from its first instruction on: it is
- * stopped by the kernel when it has been loaded (PTRACE_TRACEME, ptrace(2)).
+ * Starts a program so that it can be captured from its first instruction on: the kernel
+ * stops it once it is loaded (PTRACE_TRACEME, ptrace(2)).
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -11,18 +11,19 @@
 
 #include "target/target.h"
 
-/* In the child: only what is safe after fork(). What fails is told through fd. */
+/* Runs in the child, so it calls only async-signal-safe functions. Reports errors
+   through fd. */
 static void run_child(char *const argv[], int fd)
 {
 	sigset_t none;
 
-	/* An ignored SIGPIPE and a mask would be handed on to the program. */
+	/* The program would inherit an ignored SIGPIPE and the signal mask. */
 	(void)sigemptyset(&none);
 	(void)sigprocmask(SIG_SETMASK, &none, NULL);
 	if (ptrace(PTRACE_TRACEME, 0, 0, 0) == 0)
 		(void)execvp(argv[0], argv);
 	int errnum = errno;
-	(void)!write(fd, &errnum, sizeof(errnum)); /* or it just ends */
+	(void)!write(fd, &errnum, sizeof(errnum)); /* or just exit */
 	for (;;)
 		(void)raise(SIGKILL);
 }
@@ -40,7 +41,7 @@ static struct ss_error *wait_for_exec(pid_t pid, int fd, const char *name)
 	int status = 0;
 	pid_t got;
 
-	/* Closed by the exec, or told why there was none. */
+	/* EOF after execve(), or its errno. */
 	ssize_t n = read(fd, &errnum, sizeof(errnum));
 	do
 		got = waitpid(pid, &status, 0);
@@ -49,13 +50,14 @@ static struct ss_error *wait_for_exec(pid_t pid, int fd, const char *name)
 		return explain(errnum, name);
 	if (got == pid && WIFSTOPPED(status))
 		return NULL;
-	return ss_error_new(SS_ERROR_NO_PROCESS, "'%s' ended before it began", name);
+	return ss_error_new(SS_ERROR_NO_PROCESS, "'%s' ended before its program started",
+			    name);
 }
 
-/* It would wait for ever. */
+/* Otherwise it would wait forever. */
 static void end_child(pid_t pid)
 {
-	(void)kill(pid, SIGKILL); /* it is ours, and not waited for yet */
+	(void)kill(pid, SIGKILL); /* our child, not reaped yet */
 	(void)waitpid(pid, NULL, 0);
 }
 
@@ -64,7 +66,7 @@ struct ss_error *ss_target_spawn(char *const argv[], struct ss_target **ret)
 	int fds[2];
 
 	if (!argv[0])
-		return ss_error_new(SS_ERROR_INVALID, "no program is named");
+		return ss_error_new(SS_ERROR_INVALID, "no program given");
 	if (pipe2(fds, O_CLOEXEC) != 0)
 		return ss_error_new_errno(errno, "starting '%s'", argv[0]);
 	_cleanup_close_ int reading = fds[0];
@@ -84,25 +86,25 @@ struct ss_error *ss_target_spawn(char *const argv[], struct ss_target **ret)
 	if (error)
 		end_child(pid);
 	else
-		(*ret)->spawned = (*ret)->held = true;
+		(*ret)->spawned = (*ret)->stopped_at_exec = true;
 	return error;
 }
 
 void ss_target_reap(struct ss_target *target)
 {
-	if (target->held)
+	if (target->stopped_at_exec)
 		end_child(target->pid);
 	else
-		(void)waitpid(target->pid, NULL, WNOHANG); /* or it goes on */
+		(void)waitpid(target->pid, NULL, WNOHANG); /* or it continues */
 }
 
 struct ss_error *ss_target_resume(struct ss_target *target)
 {
 	if (ptrace(PTRACE_DETACH, target->pid, 0, 0) == 0) {
-		target->held = false;
+		target->stopped_at_exec = false;
 		return NULL;
 	}
-	return ss_error_new_errno(errno, "letting process %d run", target->pid);
+	return ss_error_new_errno(errno, "resuming process %d", target->pid);
 }
 
 pid_t ss_target_pid(const struct ss_target *target)

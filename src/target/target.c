@@ -1,20 +1,21 @@
 #include "target/target.h"
 
 #include <dirent.h>
-#include <elf.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "arch/arch.h"
+#include "base/scan.h"
+#include "proc/auxv.h"
 #include "target/denial.h"
 
-/* stat, status and syscall of a thread are far smaller; Groups can make status long. */
+/* stat and syscall are far smaller; the line Groups can make status long. */
 enum { RECORD_MAX = 8 * 1024 };
 
 bool ss_target_read_task(const struct ss_target *target, pid_t tid, const char *name,
-			 struct ss_text *text)
+			 struct ss_buffer *text)
 {
 	char path[64];
 
@@ -22,21 +23,21 @@ bool ss_target_read_task(const struct ss_target *target, pid_t tid, const char *
 	return ss_io_read_record(target->task_fd, path, RECORD_MAX, text) == 0;
 }
 
-bool ss_target_read_stat(const struct ss_target *target, pid_t tid, struct ss_text *text,
-			 struct ss_stat *ret)
+bool ss_target_read_stat(const struct ss_target *target, pid_t tid,
+			 struct ss_buffer *text, struct ss_stat *ret)
 {
 	return ss_target_read_task(target, tid, "stat", text) &&
 	       ss_stat_parse(text->bytes, text->size, ret);
 }
 
 bool ss_target_read_status(const struct ss_target *target, pid_t tid,
-			   struct ss_text *text, struct ss_status *ret)
+			   struct ss_buffer *text, struct ss_status *ret)
 {
 	return ss_target_read_task(target, tid, "status", text) &&
 	       ss_status_parse(text->bytes, text->size, ret);
 }
 
-static bool is_alive(const struct ss_target *target, pid_t tid, struct ss_text *text)
+static bool is_alive(const struct ss_target *target, pid_t tid, struct ss_buffer *text)
 {
 	struct ss_stat stat;
 
@@ -46,7 +47,7 @@ static bool is_alive(const struct ss_target *target, pid_t tid, struct ss_text *
 
 pid_t ss_target_find_live(const struct ss_target *target)
 {
-	_cleanup_text_ struct ss_text text = {};
+	_cleanup_buffer_ struct ss_buffer text = {};
 
 	if (is_alive(target, target->pid, &text))
 		return target->pid;
@@ -58,7 +59,7 @@ pid_t ss_target_find_live(const struct ss_target *target)
 		return 0;
 	}
 	for (struct dirent *entry; !found && (entry = readdir(dir));) {
-		pid_t tid = (pid_t)strtol(entry->d_name, NULL, 10);
+		pid_t tid = ss_scan_pid(entry->d_name);
 		if (tid > 0 && is_alive(target, tid, &text))
 			found = tid;
 	}
@@ -68,18 +69,18 @@ pid_t ss_target_find_live(const struct ss_target *target)
 
 uint64_t ss_target_program(const struct ss_target *target)
 {
-	_cleanup_text_ struct ss_text text = {};
+	_cleanup_buffer_ struct ss_buffer text = {};
 	struct ss_stat stat;
 	pid_t live = ss_target_find_live(target);
 
 	return live && ss_target_read_stat(target, live, &text, &stat) ? stat.program : 0;
 }
 
-/* Opens /proc/TID, which is there though it is not listed, and checks that it is still
-   a thread of ours. */
+/* Opens /proc/TID, which exists although it is not listed, and checks that it is still
+   a thread of the target. */
 static int open_thread(const struct ss_target *target, pid_t tid)
 {
-	_cleanup_text_ struct ss_text text = {};
+	_cleanup_buffer_ struct ss_buffer text = {};
 	struct ss_status status;
 	char path[32];
 
@@ -92,7 +93,7 @@ static int open_thread(const struct ss_target *target, pid_t tid)
 	return take_fd(fd);
 }
 
-pid_t ss_target_follow_live(struct ss_target *target)
+pid_t ss_target_reopen_live(struct ss_target *target)
 {
 	pid_t live = ss_target_find_live(target);
 
@@ -107,7 +108,7 @@ pid_t ss_target_follow_live(struct ss_target *target)
 	return live;
 }
 
-void ss_target_hold_root(struct ss_target *target)
+void ss_target_open_root(struct ss_target *target)
 {
 	close_cleanup(&target->root_fd);
 	target->root_fd =
@@ -124,7 +125,7 @@ static struct ss_error *no_process(pid_t pid)
 
 struct ss_error *ss_target_check(const struct ss_target *target)
 {
-	_cleanup_text_ struct ss_text text = {};
+	_cleanup_buffer_ struct ss_buffer text = {};
 	struct ss_stat stat;
 
 	if (!ss_target_read_stat(target, target->pid, &text, &stat) ||
@@ -139,6 +140,8 @@ static struct ss_error *open_directories(pid_t pid, struct ss_target *target)
 	char path[32];
 
 	(void)snprintf(path, sizeof(path), "/proc/%d", pid); /* always fits */
+	if (target->procfs_fd < 0)
+		target->procfs_fd = open("/proc", O_PATH | O_DIRECTORY | O_CLOEXEC);
 	target->pid = target->live = pid;
 	target->proc_fd = open(path, O_PATH | O_DIRECTORY | O_CLOEXEC);
 	int errnum = errno;
@@ -165,10 +168,10 @@ static void close_directories(struct ss_target *target)
 	target->proc_fd = target->task_fd = -1;
 }
 
-/* Opens the directories of the process that pid, perhaps a thread's, belongs to. */
+/* Opens the directories of a process. pid may be the id of any of its threads. */
 static struct ss_error *open_process(pid_t pid, struct ss_target *target)
 {
-	_cleanup_text_ struct ss_text text = {};
+	_cleanup_buffer_ struct ss_buffer text = {};
 	struct ss_status status;
 	struct ss_error *error = open_directories(pid, target);
 
@@ -184,7 +187,7 @@ static struct ss_error *open_process(pid_t pid, struct ss_target *target)
 
 static struct ss_error *check_kind(struct ss_target *target)
 {
-	_cleanup_text_ struct ss_text text = {};
+	_cleanup_buffer_ struct ss_buffer text = {};
 	struct ss_stat stat;
 
 	if (!ss_target_read_stat(target, target->pid, &text, &stat))
@@ -199,26 +202,26 @@ static struct ss_error *check_kind(struct ss_target *target)
 			"its kernel stack: sudo cat /proc/%d/stack", target->pid);
 	if (target->pid == getpid())
 		return ss_error_new(SS_ERROR_SELF,
-				    "%d is this process itself, which cannot stop itself",
+				    "%d is the calling process, which cannot stop itself",
 				    target->pid);
 	if (stat.state == 'Z' && ss_target_find_live(target) == 0)
 		return ss_error_with_remedy(
 			ss_error_new(SS_ERROR_ZOMBIE,
 				     "process %d (%s) is a zombie: it has ended, and its "
-				     "parent has not asked how",
+				     "parent has not reaped it",
 				     target->pid, stat.comm),
-			"look at its parent (ps -o ppid= -p %d), which should wait for "
-			"it",
+			"look at its parent (ps -o ppid= -p %d), which should call "
+			"wait(2)",
 			target->pid);
 	return NULL;
 }
 
-/* Opening mem asks the kernel the same question as ptrace would (PTRACE_MODE_ATTACH),
-   and touches nothing. */
+/* Opening mem needs the same permission as ptrace (PTRACE_MODE_ATTACH), and has no side
+   effect. */
 static struct ss_error *check_access(struct ss_target *target)
 {
 	char path[32];
-	pid_t live = ss_target_follow_live(target);
+	pid_t live = ss_target_reopen_live(target);
 
 	(void)snprintf(path, sizeof(path), "%d/mem", live); /* always fits */
 	_cleanup_close_ int fd = openat(target->task_fd, path, O_RDONLY | O_CLOEXEC);
@@ -229,37 +232,33 @@ static struct ss_error *check_access(struct ss_target *target)
 						     no_process(target->pid);
 }
 
-/* The program's class and machine; a program that cannot be read passes. */
-static struct ss_error *check_machine(const struct ss_target *target)
+/* Programs of another class only: the kernel runs no program of another machine. What the
+   kernel told the program is read rather than its file, which is untrusted. If it cannot be
+   read, the size of the registers tells later. */
+static struct ss_error *check_class(const struct ss_target *target)
 {
-	Elf64_Ehdr header;
-	_cleanup_close_ int fd =
-		openat(target->proc_fd, "exe", O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+	_cleanup_buffer_ struct ss_buffer auxv = {};
 
-	if (fd < 0 || ss_io_pread(fd, &header, sizeof(header), 0) != sizeof(header) ||
-	    memcmp(header.e_ident, ELFMAG, SELFMAG) != 0)
-		return NULL;
-	if (header.e_ident[EI_CLASS] == ss_arch.elf_class &&
-	    header.e_machine == ss_arch.elf_machine)
+	if (ss_io_read_record(target->proc_fd, "auxv", RECORD_MAX, &auxv) != 0 ||
+	    ss_auxv_word_bits(auxv.bytes, auxv.size) != 32)
 		return NULL;
 	return ss_error_new(
 		SS_ERROR_UNSUPPORTED,
-		"process %d runs a %s-bit program of machine %u; this stacksnap "
-		"reads 64-bit %s programs only",
-		target->pid, header.e_ident[EI_CLASS] == ELFCLASS32 ? "32" : "64",
-		header.e_machine, ss_arch.name);
+		"process %d runs a 32-bit program; this stacksnap reads 64-bit "
+		"%s programs only",
+		target->pid, ss_arch_host.name);
 }
 
 static struct ss_error *open_target(pid_t pid, bool listing, struct ss_target **ret)
 {
 	if (pid <= 0)
 		return ss_error_new(SS_ERROR_INVALID,
-				    "%d is not a pid: pids are positive", pid);
+				    "%d is not a valid pid: pids are positive", pid);
 	_cleanup_(ss_target_cleanup) struct ss_target *target =
 		calloc(1, sizeof(*target));
 	if (!target)
 		return ss_error_no_memory();
-	target->proc_fd = target->task_fd = target->root_fd = -1;
+	target->proc_fd = target->task_fd = target->root_fd = target->procfs_fd = -1;
 	target->listing = listing;
 	struct ss_error *error = open_process(pid, target);
 	if (!error)
@@ -267,7 +266,7 @@ static struct ss_error *open_target(pid_t pid, bool listing, struct ss_target **
 	if (!error && !listing)
 		error = check_access(target);
 	if (!error && !listing)
-		error = check_machine(target);
+		error = check_class(target);
 	if (!error)
 		*ret = take_ptr(target);
 	return error;
@@ -286,7 +285,7 @@ struct ss_error *ss_target_open_listing(pid_t pid, struct ss_target **ret)
 struct ss_error *ss_target_owner(const struct ss_target *target, uid_t *ret_uid,
 				 gid_t *ret_gid)
 {
-	_cleanup_text_ struct ss_text text = {};
+	_cleanup_buffer_ struct ss_buffer text = {};
 	struct ss_status status;
 
 	if (!ss_target_read_status(target, target->pid, &text, &status))
@@ -304,5 +303,6 @@ void ss_target_close(struct ss_target *target)
 		ss_target_reap(target);
 	close_directories(target);
 	close_cleanup(&target->root_fd);
+	close_cleanup(&target->procfs_fd);
 	free(target);
 }

@@ -11,7 +11,7 @@
 
 enum { MESSAGE_MAX = 4096 };
 
-/* A message of generic netlink with one attribute, or an answer. */
+/* A generic netlink message with one attribute, or a reply. */
 struct message {
 	struct nlmsghdr header;
 	struct genlmsghdr command;
@@ -27,8 +27,8 @@ static struct rtattr *find(struct rtattr *at, size_t left, unsigned type)
 	return NULL;
 }
 
-/* Sends a command; the kernel has answered when send() returns. The first attribute of
-   that type in the answer, or NULL. */
+/* Sends a command; the reply is available when send() returns. Returns the first
+   attribute of that type in the reply, or NULL. */
 static struct rtattr *ask(int fd, uint16_t family, uint8_t command, uint16_t type,
 			  const void *data, size_t size, unsigned wanted,
 			  struct message *message)

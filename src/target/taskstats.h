@@ -1,7 +1,7 @@
 /*
- * What the kernel counts of all threads of a process together (taskstats.rst). It is
- * asked through a netlink socket, needs CAP_NET_ADMIN in the first user namespace, and is
- * not to be had in other network namespaces.
+ * The kernel's counters of a whole process (taskstats.rst). Reading them through a
+ * netlink socket requires CAP_NET_ADMIN in the initial user namespace, and the initial
+ * network namespace.
  */
 #ifndef SS_TARGET_TASKSTATS_H
 #define SS_TARGET_TASKSTATS_H
@@ -11,16 +11,17 @@
 #include <sys/types.h>
 
 struct ss_taskstats {
-	int fd; /* -1: not to be had */
+	int fd; /* -1: not available */
 	uint16_t family;
 };
 
-/* False: it is not to be had. */
+/* Returns false if it is not available. */
 bool ss_taskstats_open(struct ss_taskstats *stats);
 void ss_taskstats_close(struct ss_taskstats *stats);
 
-/* How often its living threads were put on a CPU: the sum of the third figures of their
-   schedstat, and a part that stays the same until one of them ends. False: not known. */
+/* Number of times its living threads were scheduled: the sum of the third fields of their
+   schedstat, plus a constant that changes when a thread ends. Returns false if unknown.
+   */
 bool ss_taskstats_count_runs(const struct ss_taskstats *stats, pid_t pid, uint64_t *ret);
 
 #endif

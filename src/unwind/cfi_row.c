@@ -3,17 +3,35 @@
 #include <dwarf.h>
 #include <string.h>
 
-#include "arch/arch.h"
+#include "base/cursor.h"
 
 enum { SAVED_ROWS_MAX = 8, OPERAND_MASK = 0x3f };
 
+enum rule {
+	RULE_SAME = 0,	/* not changed */
+	RULE_SAVED,	/* at CFA + offset */
+	RULE_SAVED_FP,	/* at frame pointer + offset */
+	RULE_UNDEFINED, /* lost; of the return address: the outermost frame */
+};
+
+/* A row while its program runs. */
+struct state {
+	uint8_t cfa_register;
+	int32_t cfa_offset;
+	bool cfa_saved;
+	bool return_signed;
+	uint8_t rules[SS_REG_MAX];
+	int32_t offsets[SS_REG_MAX];
+};
+
 struct machine {
+	const struct ss_arch *arch;
 	const struct ss_cfi_entry *entry;
-	uint64_t wanted; /* the row in force here is looked for */
+	uint64_t wanted; /* the address whose row is needed */
 	uint64_t location;
-	struct ss_cfi_row row;
-	struct ss_cfi_row initial;
-	struct ss_cfi_row saved[SAVED_ROWS_MAX];
+	struct state row;
+	struct state initial;
+	struct state saved[SAVED_ROWS_MAX];
 	size_t saved_count;
 	bool done; /* location has passed wanted */
 	bool failed;
@@ -35,18 +53,17 @@ static int64_t factored(struct machine *m, int64_t value)
 	return product;
 }
 
-static void set_rule(struct machine *m, uint64_t reg, enum ss_row_rule rule,
-		     int64_t offset)
+static void set_rule(struct machine *m, uint64_t reg, enum rule rule, int64_t offset)
 {
-	if (reg >= SS_ROW_REGS)
-		return; /* floating point and the like: nobody asks for them */
+	if (reg >= m->arch->reg_count)
+		return; /* floating-point and vector registers are not tracked */
 	m->row.rules[reg] = (uint8_t)rule;
 	m->row.offsets[reg] = to_offset(m, offset);
 }
 
 static void restore_rule(struct machine *m, uint64_t reg)
 {
-	if (reg >= SS_ROW_REGS)
+	if (reg >= m->arch->reg_count)
 		return;
 	m->row.rules[reg] = m->initial.rules[reg];
 	m->row.offsets[reg] = m->initial.offsets[reg];
@@ -54,7 +71,7 @@ static void restore_rule(struct machine *m, uint64_t reg)
 
 static void set_cfa(struct machine *m, uint64_t reg, int64_t offset)
 {
-	m->failed |= reg >= SS_ROW_REGS;
+	m->failed |= reg >= m->arch->reg_count;
 	m->row.cfa_register = (uint8_t)reg;
 	m->row.cfa_offset = to_offset(m, offset);
 	m->row.cfa_saved = false;
@@ -86,24 +103,24 @@ static void recall(struct machine *m)
 		m->row = m->saved[--m->saved_count];
 }
 
-/* A DWARF expression that is a register plus an offset, and, if saved is set, the word at
-   that address. What is more than that fails. */
-static uint64_t read_place(struct machine *m, struct ss_cfi_bytes *b, bool saved,
+/* Reads a DWARF expression of the form register plus offset and, if saved is set, the
+   word at that address. All others fail. */
+static uint64_t read_place(struct machine *m, struct ss_cursor *b, bool saved,
 			   int64_t *offset)
 {
-	uint64_t size = ss_cfi_read_uleb(b);
+	uint64_t size = ss_cursor_uleb128(b);
 	const uint8_t *end = b->at + SS_MIN(size, (uint64_t)(b->end - b->at));
-	uint64_t op = ss_cfi_read_fixed(b, 1);
+	uint64_t op = ss_cursor_byte(b);
 
-	*offset = ss_cfi_read_sleb(b);
-	if (saved && ss_cfi_read_fixed(b, 1) != DW_OP_deref)
+	*offset = ss_cursor_sleb128(b);
+	if (saved && ss_cursor_byte(b) != DW_OP_deref)
 		m->failed = true;
 	if (op < DW_OP_breg0 || op > DW_OP_breg31 || b->at != end)
 		m->failed = true;
 	return op - DW_OP_breg0;
 }
 
-static void set_cfa_saved(struct machine *m, struct ss_cfi_bytes *b)
+static void set_cfa_saved(struct machine *m, struct ss_cursor *b)
 {
 	int64_t offset;
 	uint64_t reg = read_place(m, b, true, &offset);
@@ -112,84 +129,83 @@ static void set_cfa_saved(struct machine *m, struct ss_cfi_bytes *b)
 	m->row.cfa_saved = true;
 }
 
-static void set_saved_fp(struct machine *m, uint64_t reg, struct ss_cfi_bytes *b)
+static void set_saved_fp(struct machine *m, uint64_t reg, struct ss_cursor *b)
 {
 	int64_t offset;
 
-	if (read_place(m, b, false, &offset) != ss_arch.fp)
+	if (read_place(m, b, false, &offset) != m->arch->fp)
 		m->failed = true;
-	set_rule(m, reg, SS_RULE_SAVED_FP, offset);
+	set_rule(m, reg, RULE_SAVED_FP, offset);
 }
 
-static void run_cfa(struct machine *m, uint8_t op, struct ss_cfi_bytes *b)
+static void run_cfa(struct machine *m, uint8_t op, struct ss_cursor *b)
 {
 	uint64_t reg;
 
 	switch (op) {
 	case DW_CFA_def_cfa:
-		reg = ss_cfi_read_uleb(b);
-		set_cfa(m, reg, (int64_t)ss_cfi_read_uleb(b));
+		reg = ss_cursor_uleb128(b);
+		set_cfa(m, reg, (int64_t)ss_cursor_uleb128(b));
 		break;
 	case DW_CFA_def_cfa_sf:
-		reg = ss_cfi_read_uleb(b);
-		set_cfa(m, reg, factored(m, ss_cfi_read_sleb(b)));
+		reg = ss_cursor_uleb128(b);
+		set_cfa(m, reg, factored(m, ss_cursor_sleb128(b)));
 		break;
 	case DW_CFA_def_cfa_register:
-		set_cfa(m, ss_cfi_read_uleb(b), m->row.cfa_offset);
+		set_cfa(m, ss_cursor_uleb128(b), m->row.cfa_offset);
 		break;
 	case DW_CFA_def_cfa_offset:
-		set_cfa(m, m->row.cfa_register, (int64_t)ss_cfi_read_uleb(b));
+		set_cfa(m, m->row.cfa_register, (int64_t)ss_cursor_uleb128(b));
 		break;
 	case DW_CFA_def_cfa_offset_sf:
-		set_cfa(m, m->row.cfa_register, factored(m, ss_cfi_read_sleb(b)));
+		set_cfa(m, m->row.cfa_register, factored(m, ss_cursor_sleb128(b)));
 		break;
 	case DW_CFA_def_cfa_expression:
 		set_cfa_saved(m, b);
 		break;
-	default: /* what is unknown */
+	default:
 		m->failed = true;
 	}
 }
 
-static void run_rule(struct machine *m, uint8_t op, struct ss_cfi_bytes *b)
+static void run_rule(struct machine *m, uint8_t op, struct ss_cursor *b)
 {
-	uint64_t reg = ss_cfi_read_uleb(b);
+	uint64_t reg = ss_cursor_uleb128(b);
 
 	switch (op) {
 	case DW_CFA_offset_extended:
-		set_rule(m, reg, SS_RULE_SAVED,
-			 factored(m, (int64_t)ss_cfi_read_uleb(b)));
+		set_rule(m, reg, RULE_SAVED, factored(m, (int64_t)ss_cursor_uleb128(b)));
 		break;
 	case DW_CFA_offset_extended_sf:
-		set_rule(m, reg, SS_RULE_SAVED, factored(m, ss_cfi_read_sleb(b)));
+		set_rule(m, reg, RULE_SAVED, factored(m, ss_cursor_sleb128(b)));
 		break;
 	case DW_CFA_restore_extended:
 		restore_rule(m, reg);
 		break;
 	case DW_CFA_undefined:
-		set_rule(m, reg, SS_RULE_UNDEFINED, 0);
+		set_rule(m, reg, RULE_UNDEFINED, 0);
 		break;
 	case DW_CFA_expression:
 		set_saved_fp(m, reg, b);
 		break;
 	default: /* DW_CFA_same_value */
-		set_rule(m, reg, SS_RULE_SAME, 0);
+		set_rule(m, reg, RULE_SAME, 0);
 	}
 }
 
-static void run_extended(struct machine *m, uint8_t op, struct ss_cfi_bytes *b)
+static void run_extended(struct machine *m, uint8_t op, struct ss_cursor *b)
 {
 	switch (op) {
 	case DW_CFA_nop:
 		break;
 	case DW_CFA_advance_loc1:
-		advance(m, ss_cfi_read_fixed(b, 1));
+		advance(m, ss_cursor_byte(b));
 		break;
 	case DW_CFA_advance_loc2:
-		advance(m, ss_cfi_read_fixed(b, 2));
+		advance(m, ss_cursor_fixed(b, 2));
 		break;
 	case DW_CFA_advance_loc4:
-		advance(m, ss_cfi_read_fixed(b, 4));
+		advance(m, ss_cursor_fixed(b, 4));
 		break;
 	case DW_CFA_remember_state:
 		remember(m);
@@ -197,8 +213,12 @@ static void run_extended(struct machine *m, uint8_t op, struct ss_cfi_bytes *b)
 	case DW_CFA_restore_state:
 		recall(m);
 		break;
+	case DW_CFA_AARCH64_negate_ra_state: /* SPARC's window_save has the same number */
+		m->row.return_signed = !m->row.return_signed;
+		m->failed |= m->arch->pac_mask == 0;
+		break;
 	case DW_CFA_GNU_args_size:
-		(void)ss_cfi_read_uleb(b); /* for exception handling only */
+		(void)ss_cursor_uleb128(b); /* for exception handling only */
 		break;
 	case DW_CFA_offset_extended:
 	case DW_CFA_offset_extended_sf:
@@ -215,19 +235,19 @@ static void run_extended(struct machine *m, uint8_t op, struct ss_cfi_bytes *b)
 
 static void run(struct machine *m, const struct ss_cfi_program *program)
 {
-	struct ss_cfi_bytes b = { .at = program->bytes,
-				  .end = program->bytes + program->size };
+	struct ss_cursor b = { .at = program->bytes,
+			       .end = program->bytes + program->size };
 
 	while (b.at < b.end && !m->failed && !m->done) {
-		uint8_t op = (uint8_t)ss_cfi_read_fixed(&b, 1);
+		uint8_t op = ss_cursor_byte(&b);
 		uint8_t operand = op & OPERAND_MASK;
 		switch (op & ~OPERAND_MASK) {
 		case DW_CFA_advance_loc:
 			advance(m, operand);
 			break;
 		case DW_CFA_offset:
-			set_rule(m, operand, SS_RULE_SAVED,
-				 factored(m, (int64_t)ss_cfi_read_uleb(&b)));
+			set_rule(m, operand, RULE_SAVED,
+				 factored(m, (int64_t)ss_cursor_uleb128(&b)));
 			break;
 		case DW_CFA_restore:
 			restore_rule(m, operand);
@@ -239,23 +259,68 @@ static void run(struct machine *m, const struct ss_cfi_program *program)
 	}
 }
 
-bool ss_cfi_row_make(const struct ss_cfi_entry *entry, uint64_t address,
-		     struct ss_cfi_row *ret)
+static bool set_return(const struct machine *m, struct ss_cfi_row *ret)
 {
-	struct machine m = { .entry = entry,
-			     .wanted = address,
-			     .location = entry->start };
+	unsigned column = m->arch->return_column;
 
-	if (entry->signal || entry->return_register != ss_arch.pc)
+	ret->return_signed = m->row.return_signed;
+	ret->return_offset = m->row.offsets[column];
+	switch (m->row.rules[column]) {
+	case RULE_SAVED:
+		ret->return_rule = SS_RETURN_SAVED;
+		return true;
+	case RULE_UNDEFINED:
+		ret->return_rule = SS_RETURN_UNDEFINED;
+		return true;
+	case RULE_SAME:
+		ret->return_rule = SS_RETURN_LINK;
+		return m->arch->link == column;
+	default:
+		return false;
+	}
+}
+
+/* False: too many registers are saved. */
+static bool set_registers(const struct machine *m, struct ss_cfi_row *ret)
+{
+	for (unsigned reg = 0; reg < m->arch->reg_count; reg++) {
+		enum rule rule = m->row.rules[reg];
+		if (rule == RULE_SAME || reg == m->arch->return_column)
+			continue;
+		if (rule == RULE_UNDEFINED) {
+			ret->undefined |= UINT64_C(1) << reg;
+			continue;
+		}
+		if (ret->saved_count == SS_ROW_SAVED_MAX)
+			return false;
+		ret->saved[ret->saved_count++] =
+			(struct ss_row_saved){ .offset = m->row.offsets[reg],
+					       .reg = (uint8_t)reg,
+					       .from_fp = rule == RULE_SAVED_FP };
+	}
+	return true;
+}
+
+bool ss_cfi_row_make(const struct ss_arch *arch, const struct ss_cfi_entry *entry,
+		     uint64_t address, struct ss_cfi_row *ret)
+{
+	struct machine m = {
+		.arch = arch, .entry = entry, .wanted = address, .location = entry->start
+	};
+
+	if (entry->signal || entry->return_register != arch->return_column)
 		return false;
 	run(&m, &entry->initial);
 	if (m.done) /* a CIE does not advance */
 		return false;
 	m.initial = m.row;
 	run(&m, &entry->program);
-	/* The stack pointer of the caller is the CFA; a rule of its own is not usual. */
-	if (m.failed || m.row.rules[ss_arch.sp] != SS_RULE_SAME)
+	/* The stack pointer of the caller is the CFA; rules that say otherwise are not
+	   usual. */
+	if (m.failed || m.row.rules[arch->sp] != RULE_SAME)
 		return false;
-	*ret = m.row;
-	return true;
+	*ret = (struct ss_cfi_row){ .cfa_register = m.row.cfa_register,
+				    .cfa_offset = m.row.cfa_offset,
+				    .cfa_saved = m.row.cfa_saved };
+	return set_return(&m, ret) && set_registers(&m, ret);
 }

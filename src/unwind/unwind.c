@@ -7,36 +7,38 @@
 #include "unwind/walk.h"
 
 enum {
-	FRAMES_MAX = 4 << 20, /* no limit means this: a stack of 64 MiB of bare calls */
+	FRAMES_MAX = 4 << 20, /* the default: a 64 MiB stack of the smallest frames */
 };
 
-static void unwinder_free(void *data)
-{
-	struct ss_unwinder *unwinder = data;
+/* The state that unwinding keeps in a session. */
+struct session_state {
+	struct ss_unwinders unwinders;
+	struct ss_images *images;
+};
 
-	ss_dwarf_free(unwinder->dwarf);
-	ss_rows_free(unwinder->rows);
-	ss_images_free(unwinder->images);
-	free(unwinder);
+static void free_state(void *data)
+{
+	struct session_state *state = data;
+
+	ss_unwinders_deinit(&state->unwinders);
+	ss_images_free(state->images);
+	free(state);
 }
 
-static struct ss_unwinder *get_unwinder(struct ss_session *session)
+static struct session_state *get_state(struct ss_session *session)
 {
 	if (session->unwind.data)
 		return session->unwind.data;
-	struct ss_unwinder *unwinder = calloc(1, sizeof(*unwinder));
-	if (!unwinder)
+	struct session_state *state = calloc(1, sizeof(*state));
+	if (!state)
 		return NULL;
-	unwinder->dwarf = ss_dwarf_new();
-	unwinder->rows = ss_rows_new();
-	unwinder->images = ss_images_new(session);
-	if (!unwinder->dwarf || !unwinder->rows || !unwinder->images) {
-		unwinder_free(unwinder);
+	state->images = ss_images_new(session);
+	if (!ss_unwinders_init(&state->unwinders) || !state->images) {
+		free_state(state);
 		return NULL;
 	}
-	session->unwind =
-		(struct ss_session_slot){ .data = unwinder, .free = unwinder_free };
-	return unwinder;
+	session->unwind = (struct ss_session_slot){ .data = state, .free = free_state };
+	return state;
 }
 
 static const char *intern_or_null(struct ss_snapshot *snapshot, const char *text)
@@ -44,17 +46,18 @@ static const char *intern_or_null(struct ss_snapshot *snapshot, const char *text
 	return text ? ss_intern_string(snapshot->strings, text) : NULL;
 }
 
-/* What is known of an end in memory that was not copied: it may be in another stack, as
-   where a program was compiled with split stacks. NULL: nothing. */
+/* Why memory is missing from the copy, if known: the stack may continue in another area, as
+   in a program that was compiled with split stacks. Or NULL. */
 static const char *reason_of_unreadable(const struct ss_walk *walk,
 					const struct ss_capture_thread *thread)
 {
-	const struct ss_capture *capture = walk->view.capture;
-	const struct ss_area *area = ss_capture_find_area(capture, walk->view.missing);
+	const struct ss_capture *capture = walk->ctx.capture;
+	const struct ss_area *area = ss_capture_find_area(capture, walk->ctx.missing);
 
 	if (walk->frames.count == 0 || thread->live || !area ||
 	    (area->prot & (PROT_READ | PROT_WRITE)) != (PROT_READ | PROT_WRITE) ||
-	    area == ss_capture_find_area(capture, ss_regs_sp(&thread->regs)))
+	    area == ss_capture_find_area(capture,
+					 ss_regs_sp(capture->arch, &thread->regs)))
 		return NULL;
 	return "it leads to other memory than the stack that was copied";
 }
@@ -93,6 +96,7 @@ static bool add_thread(struct ss_walk *walk, const struct ss_capture_thread *fro
 
 static bool copy_process(struct ss_snapshot *snapshot, const struct ss_capture *capture)
 {
+	snapshot->arch = capture->arch;
 	snapshot->process = capture->process;
 	snapshot->facts = ss_facts_ref(capture->facts);
 	snapshot->process.name = intern_or_null(snapshot, capture->process.name);
@@ -109,13 +113,13 @@ static bool copy_process(struct ss_snapshot *snapshot, const struct ss_capture *
 		return true;
 	struct ss_perf_map_file *slot = ss_vector_push(&snapshot->perf_maps);
 	if (slot)
-		*slot = (struct ss_perf_map_file){
-			.file = ss_module_ref(capture->perf_map), .settled = UINT64_MAX
-		};
+		*slot = (struct ss_perf_map_file){ .file = ss_module_ref(
+							   capture->perf_map),
+						   .stable_size = UINT64_MAX };
 	return slot != NULL;
 }
 
-/* Notes where the lock lies that a thread waits for: symbols may name it. */
+/* Adds the place of the lock that a thread waits for, so that symbols can name it. */
 static bool add_lock_place(struct ss_walk *walk, const struct ss_capture_thread *from)
 {
 	struct ss_futex futex;
@@ -127,9 +131,9 @@ static bool add_lock_place(struct ss_walk *walk, const struct ss_capture_thread 
 		return false;
 	place->address = futex.address;
 	place->module_index = -1;
-	struct ss_loaded *loaded = ss_view_find_data(&walk->view, futex.address);
+	struct ss_loaded_module *loaded = ss_context_find_data(&walk->ctx, futex.address);
 	if (loaded) {
-		place->module_index = (int32_t)(loaded - walk->view.loaded);
+		place->module_index = (int32_t)(loaded - walk->ctx.modules);
 		place->offset = futex.address - loaded->bias;
 	}
 	return true;
@@ -151,26 +155,25 @@ struct ss_error *ss_capture_unwind(const struct ss_capture *capture,
 				   const struct ss_unwind_options *options,
 				   struct ss_snapshot **ret)
 {
-	struct ss_unwinder *unwinder = get_unwinder(session);
+	struct session_state *state = get_state(session);
 	_cleanup_(ss_snapshot_cleanup) struct ss_snapshot *snapshot = ss_snapshot_new();
 	struct ss_walk walk = { .snapshot = snapshot, .max_frames = FRAMES_MAX };
 	struct ss_unwind_options given = {};
 
 	if (options)
 		memcpy(&given, options, SS_MIN(options->size, sizeof(given)));
-	if (!unwinder || !snapshot || !copy_process(snapshot, capture) ||
-	    !ss_view_init(&walk.view, capture, unwinder->images))
+	if (!state || !snapshot || !copy_process(snapshot, capture) ||
+	    !ss_context_init(&walk.ctx, capture, state->images))
 		return ss_error_no_memory();
-	bool ok = ss_held_init(&walk.held, capture);
+	bool ok = ss_lock_references_init(&walk.lock_references, capture);
 	if (given.max_frames)
 		walk.max_frames = SS_MIN(given.max_frames, (unsigned)FRAMES_MAX);
 	walk.frames_reason = given.frames_reason;
-	walk.unwinder = unwinder;
-	ss_dwarf_begin(unwinder->dwarf, &walk.view);
+	walk.unwinders = &state->unwinders;
 	ok = ok && walk_threads(&walk, capture);
-	ss_held_deinit(&walk.held);
+	ss_lock_references_deinit(&walk.lock_references);
 	ss_vector_free(&walk.frames);
-	ss_view_deinit(&walk.view);
+	ss_context_deinit(&walk.ctx);
 	if (!ok)
 		return ss_error_no_memory();
 	*ret = take_ptr(snapshot);

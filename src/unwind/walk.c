@@ -3,212 +3,230 @@
 #include <string.h>
 #include <sys/mman.h>
 
-#include "unwind/fallback.h"
-#include "unwind/guess.h"
+#include "unwind/cfi.h"
 
 enum {
-	/* Guesses by scanning a stack may go wrong: so many in a row end it. */
+	/* Return addresses found by scanning may be wrong: this many in one stack end
+	   it. */
 	GUESSES_MAX = 16,
 	/* Signal frames may lead inwards, from an alternate stack to the interrupted one;
-	   made-up ones could do so in a circle. */
+	   forged ones could do so in a cycle. */
 	INWARD_MAX = 64,
 };
 
-static bool is_sigreturn(struct ss_view *view, uint64_t pc)
-{
-	uint8_t code[SS_SIGRETURN_SIZE];
-	size_t n = ss_view_read_code(view, pc, code, sizeof(code));
+/*
+ * The order in which unwinders are tried, the most reliable ones first. Each is tried
+ * only if after contains the result of those before it. The result is NO_INFO at first.
+ */
+struct policy {
+	const struct ss_unwinder *unwinder;
+	unsigned after; /* a set of results */
+};
 
-	return ss_arch_is_sigreturn(code, n);
+#define AFTER(result) (1u << SS_STEP_##result)
+
+static const struct policy policies[] = {
+	{ &ss_unwinder_signal, AFTER(NO_INFO) },
+	{ &ss_unwinder_cfi, AFTER(NO_INFO) },
+	{ &ss_unwinder_missing_fp, AFTER(REGISTER) },
+	{ &ss_unwinder_libunwind, AFTER(COMPLEX) },
+	{ &ss_unwinder_go, AFTER(NO_INFO) },
+	{ &ss_unwinder_new_thread, AFTER(NO_INFO) },
+	{ &ss_unwinder_bad_call, AFTER(NO_INFO) },
+	{ &ss_unwinder_link_register, AFTER(NO_INFO) },
+	{ &ss_unwinder_frame_pointer, AFTER(NO_INFO) },
+	{ &ss_unwinder_scan, AFTER(NO_INFO) },
+};
+
+_Static_assert(SS_ARRAY_SIZE(policies) <= SS_UNWINDERS_MAX, "a state for each unwinder");
+
+bool ss_unwinders_init(struct ss_unwinders *unwinders)
+{
+	for (size_t i = 0; i < SS_ARRAY_SIZE(policies); i++) {
+		const struct ss_unwinder *unwinder = policies[i].unwinder;
+		if (!unwinder->new)
+			continue;
+		unwinders->states[i] = unwinder->new ();
+		if (!unwinders->states[i])
+			return false;
+	}
+	return true;
 }
 
-/* Code that lies in no file was made by the process itself. */
+void ss_unwinders_deinit(struct ss_unwinders *unwinders)
+{
+	for (size_t i = 0; i < SS_ARRAY_SIZE(policies); i++) {
+		if (unwinders->states[i])
+			policies[i].unwinder->free(unwinders->states[i]);
+	}
+}
+
 static void place_in_area(struct ss_walk *walk, struct ss_frame *frame, uint64_t lookup,
 			  const struct ss_area *area)
 {
-	bool jit = (area->prot & PROT_EXEC) && strcmp(area->name, "//anon") == 0;
-
-	frame->area =
-		ss_intern_string(walk->snapshot->strings, jit ? "[jit]" : area->name);
+	frame->area = ss_intern_string(walk->snapshot->strings, ss_area_label(area));
 	frame->area_offset = frame->pc - area->start;
 	frame->lookup_offset = lookup - area->start;
 }
 
-/* Appends a frame: relative to its module, and how it was found. NULL: no memory. */
-static struct ss_frame *add_frame(struct ss_walk *walk, uint64_t pc,
-				  enum ss_frame_source source, bool call, bool signal)
+/* Appends a frame, relative to its module. NULL: no memory. */
+static struct ss_frame *add_frame(struct ss_walk *walk, uint64_t pc, bool call,
+				  bool signal)
 {
 	struct ss_frame *frame = ss_vector_push(&walk->frames);
 	uint64_t lookup = call && !signal ? pc - 1 : pc;
 
 	if (!frame)
 		return NULL;
-	*frame = (struct ss_frame){
-		.pc = pc, .module_index = -1, .source = source, .signal_frame = signal
-	};
-	struct ss_loaded *loaded = ss_view_find_module(&walk->view, lookup);
+	*frame = (struct ss_frame){ .pc = pc,
+				    .module_index = -1,
+				    .source = walk->source,
+				    .signal_frame = signal };
+	struct ss_loaded_module *loaded = ss_context_find_module(&walk->ctx, lookup);
 	if (loaded) {
 		frame->module = &loaded->module->pub;
-		frame->module_index = (int32_t)(loaded - walk->view.loaded);
+		frame->module_index = (int32_t)(loaded - walk->ctx.modules);
 		frame->offset = pc - loaded->bias;
 		frame->lookup_offset = lookup - loaded->bias;
 		return frame;
 	}
-	const struct ss_area *area = ss_capture_find_area(walk->view.capture, lookup);
+	const struct ss_area *area = ss_capture_find_area(walk->ctx.capture, lookup);
 	if (area)
 		place_in_area(walk, frame, lookup, area);
 	return frame;
 }
 
-static enum ss_end end_of_missing(const struct ss_walk *walk)
-{
-	return ss_view_was_cut(&walk->view) ? SS_END_LIMIT : SS_END_UNREADABLE;
-}
-
 static enum ss_end end_of_step(const struct ss_walk *walk, enum ss_step step)
 {
+	bool truncated = ss_context_was_truncated(&walk->ctx);
+
 	switch (step) {
 	case SS_STEP_ROOT:
 		return SS_END_ROOT;
 	case SS_STEP_MISSING:
-		return end_of_missing(walk);
+		return truncated ? SS_END_LIMIT : SS_END_UNREADABLE;
 	case SS_STEP_REGISTER:
 		return SS_END_REGISTER;
 	case SS_STEP_NO_INFO:
-		return SS_END_NO_UNWIND_INFO;
+		return truncated ? SS_END_LIMIT : SS_END_NO_UNWIND_INFO;
 	default:
 		return SS_END_BAD_UNWIND_INFO;
 	}
 }
 
-/* Where a walk is: the registers of a frame, and how its pc is to be understood. */
-struct position {
-	struct ss_regs regs;
-	enum ss_frame_source source;
-	bool call;    /* pc is a return address */
-	bool signal;  /* pc is in the signal trampoline */
-	bool newborn; /* the thread has not run yet */
-};
-
-/* Whether all that is known of the code at pc is that it is code. Then a frame pointer of
-   zero does not say that there is no frame further out: it may be no frame pointer. */
-static bool has_no_image(struct ss_walk *walk, uint64_t pc)
+/*
+ * Whether the return address pc was not pushed by a call: it is the first instruction of a
+ * function. glibc's makecontext() puts the address of the function that ends a coroutine
+ * below the coroutine's first frame.
+ */
+static bool is_forged(struct ss_walk *walk, const struct ss_unwind_frame *frame,
+		      uint64_t pc)
 {
-	const struct ss_loaded *loaded = ss_view_find_module(&walk->view, pc);
-
-	return loaded && !loaded->image;
+	return frame->call && ss_cfi_starts_at(&walk->ctx, pc) &&
+	       !ss_context_is_return_address(&walk->ctx, pc);
 }
 
-static bool step_without_cfi(struct ss_walk *walk, struct position *p)
+static void take_step(struct ss_walk *walk, const struct ss_unwinder *unwinder,
+		      struct ss_unwind_frame *frame)
 {
-	bool blind = has_no_image(walk, ss_regs_pc(&p->regs));
-
-	/* C libraries have no CFI where their clone() returns twice: it cannot be right
-	   for both. The new thread's stack is empty; nothing above it is to be scanned.
-	 */
-	if (p->newborn && !p->call) {
-		walk->end = SS_END_ROOT;
-		return false;
-	}
-	if (!ss_fallback_step(&walk->view, &p->regs, !p->call, &walk->links, &p->source,
-			      &walk->end)) {
-		if (walk->end == SS_END_ROOT && blind)
-			walk->end = SS_END_NO_UNWIND_INFO;
-		if (walk->end != SS_END_ROOT && ss_view_was_cut(&walk->view))
-			walk->end = SS_END_LIMIT;
-		return false;
-	}
-	walk->guesses += p->source == SS_FROM_RETURN_ADDRESS;
-	walk->end = SS_END_NO_UNWIND_INFO;
-	p->call = true;
-	return walk->guesses <= GUESSES_MAX;
+	walk->source = unwinder->source;
+	walk->guesses += unwinder->source == SS_FROM_RETURN_ADDRESS;
+	walk->end = SS_END_NO_UNWIND_INFO; /* if there were too many guesses */
+	frame->call = !frame->signal;
+	if (unwinder->source != SS_FROM_FRAME_POINTER)
+		frame->links = 0;
 }
 
 /*
- * Whether nobody has called what p's pc is said to return to: the first instruction of a
- * function, put below the first frame of a coroutine for its end (glibc's makecontext()).
+ * Without unwind information a frame pointer of zero means the outermost frame. That does
+ * not hold if the file of the code could not be read: it may not use frame pointers.
  */
-static bool is_made_up(struct ss_walk *walk, const struct position *p, uint64_t pc)
+static bool is_root(struct ss_walk *walk, const struct ss_unwinder *unwinder, uint64_t pc)
 {
-	return p->call && ss_rows_begins_at(walk->unwinder->rows, &walk->view, pc) &&
-	       !ss_fallback_is_return_address(&walk->view, pc);
+	const struct ss_loaded_module *loaded = ss_context_find_module(&walk->ctx, pc);
+
+	return (unwinder->source != SS_FROM_FRAME_POINTER &&
+		unwinder->source != SS_FROM_RETURN_ADDRESS) ||
+	       !loaded || loaded->image;
 }
 
-/* Goes one frame out. False: walk->end says why not. */
-static bool step(struct ss_walk *walk, struct position *p)
+/* Steps to the caller of frame. False: walk->end says why there is none. */
+static bool step(struct ss_walk *walk, struct ss_unwind_frame *frame)
 {
-	const struct ss_unwinder *unwinder = walk->unwinder;
-	bool call = p->call && !p->signal;
+	uint64_t pc = ss_regs_pc(walk->ctx.arch, &frame->regs);
+	enum ss_step result = SS_STEP_NO_INFO;
 
-	walk->view.missing = 0;
-	enum ss_step result = ss_rows_step(unwinder->rows, &walk->view, &p->regs, call);
-	bool guess = result == SS_STEP_REGISTER && walk->view.thread->fragile &&
-		     ss_guess_frame_pointer(unwinder->rows, &walk->view, &p->regs, call);
-	if (guess)
-		result = ss_rows_step(unwinder->rows, &walk->view, &p->regs, call);
-	if (result == SS_STEP_COMPLEX)
-		result = ss_dwarf_step(unwinder->dwarf, &p->regs, call, p->signal);
-	if (result == SS_STEP_NO_INFO)
-		return step_without_cfi(walk, p);
+	walk->ctx.missing = 0;
+	for (size_t i = 0; i < SS_ARRAY_SIZE(policies); i++) {
+		const struct ss_unwinder *unwinder = policies[i].unwinder;
+		if (!(policies[i].after >> result & 1))
+			continue;
+		enum ss_step next =
+			unwinder->step(walk->unwinders->states[i], &walk->ctx, frame);
+		if (next == SS_STEP_SKIP)
+			continue;
+		if (next == SS_STEP_OK) {
+			take_step(walk, unwinder, frame);
+			return walk->guesses <= GUESSES_MAX;
+		}
+		result = next;
+		if (result == SS_STEP_ROOT && !is_root(walk, unwinder, pc)) {
+			result = SS_STEP_NO_INFO;
+			break;
+		}
+	}
 	walk->end = end_of_step(walk, result);
-	if (result != SS_STEP_OK)
-		return false;
-	p->source = guess ? SS_FROM_RETURN_ADDRESS : SS_FROM_CFI;
-	walk->links = 0;
-	p->call = !p->signal;
-	return true;
+	return false;
 }
 
 /*
- * Whether a step from before to p led outwards. A leaf may have popped its return
- * address into a register, as vfork() does. The way from an alternate signal stack back
- * to the interrupted one may lead inwards, so often.
+ * Whether a step from a frame at sp to the next one led outwards. A leaf may have popped
+ * its return address into a register, as vfork() does, so that sp is the same. From an
+ * alternate signal stack to the interrupted one the way may lead inwards.
  */
-static bool leads_outwards(struct ss_walk *walk, const struct position *p, uint64_t sp,
-			   bool call, bool signal)
+static bool leads_outwards(struct ss_walk *walk, const struct ss_unwind_frame *next,
+			   uint64_t sp, bool call, bool signal)
 {
-	uint64_t next = ss_regs_sp(&p->regs);
+	uint64_t next_sp = ss_regs_sp(walk->ctx.arch, &next->regs);
 
-	if (next > sp || (next == sp && !call))
+	if (next_sp > sp || (next_sp == sp && !call))
 		return true;
 	return signal && ++walk->inward <= INWARD_MAX;
 }
 
-/* Goes one frame out; looks at the one that is left, if its thread may hold a lock. */
-static bool step_and_look(struct ss_walk *walk, struct position *p)
+/* Steps to the caller, and searches the frame for references to locks. */
+static bool leave_frame(struct ss_walk *walk, struct ss_unwind_frame *frame)
 {
-	if (!walk->held.looks)
-		return step(walk, p);
-	struct ss_regs regs = p->regs;
-	bool call = p->call && !p->signal;
-	bool more = step(walk, p);
-	const struct ss_held_frame frame = { .regs = &regs,
-					     .next = more ? &p->regs : NULL,
-					     .number = walk->frames.count - 1,
-					     .call = call };
-	ss_held_look(&walk->held, walk->snapshot, &walk->view, &frame);
+	if (!walk->lock_references.enabled)
+		return step(walk, frame);
+	const struct ss_unwind_frame left = *frame;
+	bool more = step(walk, frame);
+	ss_lock_references_add(&walk->lock_references, walk->snapshot, &walk->ctx, &left,
+			       more ? frame : NULL, walk->frames.count - 1);
 	return more;
 }
 
-static bool walk_frames(struct ss_walk *walk, struct position *p)
+static bool walk_frames(struct ss_walk *walk, struct ss_unwind_frame *frame)
 {
+	const struct ss_arch *arch = walk->ctx.arch;
+
 	for (;;) {
-		uint64_t pc = ss_regs_pc(&p->regs);
-		uint64_t sp = ss_regs_sp(&p->regs);
-		bool call = p->call;
-		bool signal = p->signal = is_sigreturn(&walk->view, pc);
-		bool made_up = !signal && is_made_up(walk, p, pc);
-		if (!add_frame(walk, pc, p->source, call && !made_up, signal))
+		uint64_t pc = ss_regs_pc(arch, &frame->regs);
+		uint64_t sp = ss_regs_sp(arch, &frame->regs);
+		bool call = frame->call;
+		bool signal = frame->signal = ss_context_is_sigreturn(&walk->ctx, pc);
+		bool forged = !signal && is_forged(walk, frame, pc);
+		if (!add_frame(walk, pc, call && !forged, signal))
 			return false;
 		if (walk->max_frames == 1 && walk->frames_reason) {
 			walk->end = SS_END_FRAMES;
 			return true;
 		}
-		if (made_up)
+		if (forged)
 			walk->end = SS_END_ROOT;
-		if (made_up || !step_and_look(walk, p))
+		if (forged || !leave_frame(walk, frame))
 			return true;
-		if (!leads_outwards(walk, p, sp, call, signal)) {
+		if (!leads_outwards(walk, frame, sp, call, signal)) {
 			walk->end = SS_END_LOOP;
 			return true;
 		}
@@ -222,14 +240,14 @@ static bool walk_frames(struct ss_walk *walk, struct position *p)
 /* False without memory. */
 static bool walk_copy(struct ss_walk *walk, const struct ss_capture_thread *thread)
 {
-	struct position p = { .regs = thread->regs,
-			      .source = SS_FROM_REGISTERS,
-			      .newborn = thread->newborn };
+	struct ss_unwind_frame frame = { .regs = thread->regs,
+					 .new_thread = thread->not_started };
 
-	walk->view.thread = thread;
-	ss_held_begin(&walk->held, thread);
-	walk->guesses = walk->inward = walk->links = 0;
-	return walk_frames(walk, &p);
+	ss_context_set_thread(&walk->ctx, thread);
+	ss_lock_references_begin(&walk->lock_references, thread);
+	walk->source = SS_FROM_REGISTERS;
+	walk->guesses = walk->inward = 0;
+	return walk_frames(walk, &frame);
 }
 
 static bool add_live_frames(struct ss_walk *walk, const struct ss_capture_thread *thread)
@@ -238,8 +256,8 @@ static bool add_live_frames(struct ss_walk *walk, const struct ss_capture_thread
 
 	for (size_t i = 0; i < thread->live_count; i++) {
 		const struct ss_live_frame *live = &thread->live[i];
-		enum ss_frame_source source = i ? SS_FROM_CFI : SS_FROM_REGISTERS;
-		if (!add_frame(walk, live->pc, source, call, live->signal_frame))
+		walk->source = i ? SS_FROM_CFI : SS_FROM_REGISTERS;
+		if (!add_frame(walk, live->pc, call, live->signal_frame))
 			return false;
 		call = !live->signal_frame;
 	}
@@ -247,9 +265,10 @@ static bool add_live_frames(struct ss_walk *walk, const struct ss_capture_thread
 	return true;
 }
 
-/* What libunwind-ptrace found while the thread was stopped; or, where that did not get
-   to the end, what the copy says if it leads as far: its reason says more. */
-static bool take_live(struct ss_walk *walk, const struct ss_capture_thread *thread)
+/* Takes the frames that libunwind-ptrace found while the thread was stopped. If they do not
+   reach the outermost frame, the copied stack is unwound as well, and used if it leads at
+   least as far: its reason is more precise. */
+static bool walk_live(struct ss_walk *walk, const struct ss_capture_thread *thread)
 {
 	bool whole = thread->live_end == SS_END_ROOT || thread->live_end == SS_END_FRAMES;
 	size_t references = walk->snapshot->references.count;
@@ -264,8 +283,8 @@ static bool take_live(struct ss_walk *walk, const struct ss_capture_thread *thre
 	return add_live_frames(walk, thread);
 }
 
-/* A thread whose registers are known has one frame at least, also where nothing of its
-   stack could be copied (sp in a guard page, or overwritten). */
+/* A thread with known registers has at least one frame, even if nothing of its stack could
+   be copied (sp in a guard page, or corrupted). */
 static bool can_walk(const struct ss_capture_thread *thread)
 {
 	return (thread->end == SS_END_ROOT || thread->end == SS_END_UNREADABLE) &&
@@ -277,6 +296,6 @@ bool ss_walk_thread(struct ss_walk *walk, const struct ss_capture_thread *thread
 	walk->frames.count = 0;
 	walk->end = thread->end;
 	if (thread->live)
-		return take_live(walk, thread);
+		return walk_live(walk, thread);
 	return !can_walk(thread) || walk_copy(walk, thread);
 }

@@ -1,34 +1,37 @@
 /*
- * The walk along one stack, frame by frame: which of the ways to a frame's caller to
- * take, and why the stack ends where it does.
+ * The walk along one stack, frame by frame: which unwinder finds the caller of a frame, and
+ * why the stack ends.
  */
 #ifndef SS_UNWIND_WALK_H
 #define SS_UNWIND_WALK_H
 
 #include "model/snapshot.h"
-#include "unwind/cfi_step.h"
-#include "unwind/dwarf.h"
-#include "unwind/held.h"
+#include "unwind/lock_references.h"
+#include "unwind/unwinder.h"
 
-/* What the session keeps for this room. */
-struct ss_unwinder {
-	struct ss_dwarf *dwarf;
-	struct ss_rows *rows;
-	struct ss_images *images;
+enum { SS_UNWINDERS_MAX = 16 };
+
+/* The state that unwinders keep for a session. */
+struct ss_unwinders {
+	void *states[SS_UNWINDERS_MAX]; /* by index in the table of walk.c; NULL: none */
 };
+
+/* False without memory; ss_unwinders_deinit() is needed in any case. */
+bool ss_unwinders_init(struct ss_unwinders *unwinders);
+void ss_unwinders_deinit(struct ss_unwinders *unwinders);
 
 struct ss_walk {
 	struct ss_snapshot *snapshot; /* for its strings */
-	struct ss_view view;
-	struct ss_held held;
-	const struct ss_unwinder *unwinder;
+	struct ss_unwind_context ctx;
+	struct ss_lock_references lock_references;
+	const struct ss_unwinders *unwinders;
 	size_t max_frames;
 	const char *frames_reason;
-	SS_VECTOR(struct ss_frame) frames; /* out: of the thread at hand */
-	enum ss_end end;		   /* out */
-	unsigned guesses;		   /* so far */
-	unsigned inward;
-	unsigned links; /* of frame pointers, in a row */
+	SS_VECTOR(struct ss_frame) frames; /* result: of the current thread */
+	enum ss_end end;		   /* result */
+	enum ss_frame_source source;	   /* of the current frame */
+	unsigned guesses;
+	unsigned inward; /* signal frames that led inwards */
 };
 
 /* Finds the frames of a thread and why they end. False without memory. */

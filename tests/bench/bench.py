@@ -1,12 +1,11 @@
 #!/usr/bin/env python3
 """
-What a snapshot costs: stacksnap, eu-stack, gdb and the bare sequence, in turn in one
-run, on targets with known threads and on real programs.
+Measures snapshots by stacksnap, eu-stack and gdb, and the bare sequence of system calls
+(floor.c), in turn in one run, on targets with known threads and on real programs.
 
-The environment says where things are: STACKSNAP (the tool), TARGETS (the directory
-with pause_meter and busy), BUILD (the build directory, for floor and measure, which
-are compiled here if they are not there). Everything has a time limit; every child is
-killed at the end.
+Environment: STACKSNAP (the tool), TARGETS (the directory of pause_meter and busy), BUILD
+(the build directory, for floor and measure, which are compiled if they are missing).
+Everything has a time limit, and every child is killed at the end.
 """
 
 import argparse
@@ -23,31 +22,31 @@ from statistics import median
 
 import compare
 import programs
-import report
+import tables
 import tools
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 ROOT = os.path.dirname(os.path.dirname(HERE))
 HELPERS = ("floor", "measure")
-GRACE_S = 10  # beyond its share, for a program to get its third round
+GRACE_S = 10  # beyond its share of time, for a third round
 NOISE_WINDOW_NS = 2_000_000_000  # no baseline window is longer
 
 
 def parse_options():
-    parser = argparse.ArgumentParser(description="What a snapshot costs.")
-    parser.add_argument("--rounds", type=int, help="runs of stacksnap on each program")
-    parser.add_argument("--quick", action="store_true", help="less than two minutes")
-    parser.add_argument("--json", metavar="FILE", help="build/bench.json unless told")
+    parser = argparse.ArgumentParser(description="Measure the cost of snapshots.")
+    parser.add_argument("--rounds", type=int, help="runs of stacksnap on each program (default: 25)")
+    parser.add_argument("--quick", action="store_true", help="take less than two minutes")
+    parser.add_argument("--json", metavar="FILE", help="file for the results (default: build/bench.json)")
     parser.add_argument("--only", metavar="WORD", action="append",
-                        help="only programs with this in their kind; may repeat")
+                        help="only programs whose kind contains WORD; may be repeated")
     parser.add_argument("--skip", metavar="TOOL", action="append", default=[],
-                        help="leave out a tool; may repeat")
+                        help="skip a tool; may be repeated")
     parser.add_argument("--shield", action="store_true",
-                        help="favour the targets over whatever else runs here")
+                        help="raise the priority of the targets")
     parser.add_argument("--limit", type=int, metavar="SECONDS",
-                        help="the longest that one run of a tool may take")
+                        help="time limit for one run of a tool (default: 90)")
     parser.add_argument("--total", type=int, metavar="SECONDS",
-                        help="start nothing new after this time")
+                        help="start nothing new after this time (default: 480)")
     options = parser.parse_args()
     options.rounds = options.rounds or (10 if options.quick else 25)
     options.limit = options.limit or (10 if options.quick else 90)
@@ -56,7 +55,7 @@ def parse_options():
 
 
 def place():
-    """Where the build, the tool and the targets are."""
+    """The paths of the build, the tool and the targets."""
     build = os.environ.get("BUILD") or os.path.join(ROOT, "build")
     stacksnap = os.environ.get("STACKSNAP") or os.path.join(build, "stacksnap")
     targets = os.environ.get("TARGETS") or os.path.join(build, "targets")
@@ -64,7 +63,7 @@ def place():
 
 
 def helpers(build, directory):
-    """The directory with floor and measure; compiled if the build has none."""
+    """The directory of floor and measure, compiled there if the build has none."""
     for found in (os.path.join(build, "tests", "bench"), build):
         if all(os.path.exists(os.path.join(found, name)) for name in HELPERS):
             return found
@@ -89,7 +88,7 @@ def all_cases(targets, quick):
 
 
 def rounds_of(tool, runs, budget_s, limit_s):
-    """Whether tool gets another round: a slow one gets fewer."""
+    """Whether tool gets another round; slow tools get fewer."""
     if not runs:
         return True
     spent = sum(run["wall_ns"] for run in runs) / 1e9
@@ -100,7 +99,7 @@ def rounds_of(tool, runs, budget_s, limit_s):
 
 
 def measure(program, runner, every, deadline, options):
-    """All tools in turn, round after round, until deadline; and the noise."""
+    """Runs all tools in turn, round after round, until deadline; also measures the noise."""
     runs = {tool.name: [] for tool in every}
     noise = []
     budget_s = 1.5 if options.quick else 5
@@ -137,7 +136,7 @@ def names_of(program, runner, stacksnap):
 def case_result(kind, blocked, program, every, runs, noise):
     result = {"kind": kind, "blocked": blocked, "title": program.title,
               "threads": program.threads(), "order": [tool.name for tool in every],
-              "tools": {name: report.summary(found) for name, found in runs.items()},
+              "tools": {name: tables.summary(found) for name, found in runs.items()},
               "over_limit_s": {}, "errors": {}, "runs": runs}
     for name, found in runs.items():
         if found and found[-1]["timed_out"]:
@@ -162,19 +161,19 @@ def run_case(case, runner, every, stacksnap, deadline, options):
 
 
 def run_cases(cases, runner, every, stacksnap, options):
-    """Each case may have its share of what time is left."""
+    """Each case gets an equal share of the remaining time."""
     end, results = time.monotonic() + options.total, []
     for index, case in enumerate(cases):
         left_s = end - time.monotonic()
         if left_s < 0:
-            print(f"bench: {case[0]} left out, no time", file=sys.stderr)
+            print(f"bench: {case[0]} skipped: no time left", file=sys.stderr)
             continue
         print(f"bench: {case[0]}", file=sys.stderr, flush=True)
         deadline = time.monotonic() + left_s / (len(cases) - index)
         try:
             results.append(run_case(case, runner, every, stacksnap, deadline, options))
         except programs.Unavailable as reason:
-            print(f"bench: {case[0]} left out: {reason}", file=sys.stderr)
+            print(f"bench: {case[0]} skipped: {reason}", file=sys.stderr)
     return results
 
 
@@ -186,7 +185,7 @@ def choose_tools(everything, options):
     chosen = [tool for tool in everything if tool.name.strip() not in options.skip]
     for tool in chosen:
         if not usable(tool):
-            print(f"bench: {tool.name.strip()} left out: no {tool.command[0]}",
+            print(f"bench: {tool.name.strip()} skipped: no {tool.command[0]}",
                   file=sys.stderr)
     return [tool for tool in chosen if usable(tool)]
 
@@ -210,10 +209,10 @@ def main():
         cases = [case for case in all_cases(targets, options.quick)
                  if not options.only or any(word in case[0] for word in options.only)]
         results = run_cases(cases, runner, every, stacksnap, options)
-    found = report.goals(results)
-    print(report.render_table(results))
+    found = tables.goals(results)
+    print(tables.render_table(results))
     print()
-    print(report.render_goals(found))
+    print(tables.render_goals(found))
     write(options.json or os.path.join(ROOT, "build", "bench.json"),
           {"schema": "stacksnap-bench/1", "cpus": os.cpu_count(),
            "kernel": os.uname().release, "shielded": options.shield,

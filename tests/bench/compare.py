@@ -1,14 +1,14 @@
-"""Whether stacksnap and eu-stack name the same frames: a light check."""
+"""Compares the frames and names of stacksnap and eu-stack."""
 
 import re
 
 THREAD = re.compile(r"^TID (\d+):$")
 FRAME = re.compile(r"^#\d+\s+0x([0-9a-f]+)(?:\s+-\s+\d+)?\s*(.*)$")
-EU_LIMIT = 256  # eu-stack ends a stack there
+EU_LIMIT = 256  # eu-stack truncates stacks there
 
 
 def parse_eu(text):
-    """{tid: [(address, name)]}; a name of module+0xoffset counts as none."""
+    """{tid: [(address, name)]}; module+0xoffset counts as no name."""
     threads, frames = {}, None
     for line in text.splitlines():
         if found := THREAD.match(line):
@@ -22,7 +22,7 @@ def parse_eu(text):
 
 
 def compare_stack(ours, theirs):
-    """(frames that agree, that only we name, differences)"""
+    """(equal frames, frames that only stacksnap names, differences)"""
     same, better, different = 0, 0, []
     for index in range(min(EU_LIMIT, max(len(ours), len(theirs)))):
         mine = ours[index] if index < len(ours) else None
@@ -37,7 +37,7 @@ def compare_stack(ours, theirs):
 
 
 def compare(before, theirs, after, awake):
-    """before and after are ours: a thread that runs or moved says nothing."""
+    """before and after: by stacksnap. Threads that run or have changed are ignored."""
     result = {"threads": len(before), "eu_threads": len(theirs), "moved": 0,
               "same": 0, "better": 0, "different": 0, "examples": []}
     for tid, stack in theirs.items():

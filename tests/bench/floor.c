@@ -1,20 +1,19 @@
 /*
- * The bare sequence: what any tool must at least do to take the registers and the
- * stack of all threads of a process at one moment. It is the floor that the bench
- * compares stacksnap's freeze with.
+ * The minimal sequence of system calls for an atomic copy of the registers and stacks of
+ * all threads: the lower limit that the bench compares stacksnap's freeze with.
  *
  * floor [-b] [-f PRIORITY] PID
  *
- * Listed and SEIZEd before the clock starts, the buffers touched: no preparation is
- * counted. Then, timed: INTERRUPT every thread; wait for every one and GETREGSET; one
- * process_vm_readv a thread, from its stack pointer to the end of the area; DETACH
- * every one. Nothing is arranged for the sake of the target.
+ * Threads are listed and SEIZEd, and buffers touched, before the clock starts. Timed are:
+ * INTERRUPT of every thread; for every thread waiting and GETREGSET; one process_vm_readv
+ * per thread, from its stack pointer to the end of the mapping; DETACH of every thread.
+ * Nothing is done to shorten the pause of the target.
  *
  *	-b	read 1,024 stacks with each call instead of one
- *	-f	at SCHED_FIFO with this priority while the clock runs
+ *	-f	run at SCHED_FIFO with this priority while the clock runs
  *
- * On stdout, as JSON: freeze_ns, threads, copied_bytes, and the nanoseconds of each
- * phase. A target whose thread does not stop is let go after ten seconds, by dying.
+ * Prints JSON: freeze_ns, threads, copied_bytes, and the nanoseconds of each phase. If a
+ * thread does not stop within ten seconds, floor exits, which releases the target.
  */
 #include <dirent.h>
 #include <elf.h>
@@ -156,7 +155,7 @@ static uint64_t area_end(const struct job *job, uint64_t address)
 	return job->areas[low].end;
 }
 
-/* Where the stack of a thread will be put, and what of it there is to read. */
+/* Where the stack of a thread is copied to, and which part of it can be read. */
 static bool stack_of(const struct job *job, size_t index, struct iovec *local,
 		     struct iovec *remote)
 {
@@ -182,8 +181,8 @@ static void get_registers(struct thread *thread)
 }
 
 /*
- * How much each stack will take is not known before the stop; the stack pointer that
- * /proc has of a sleeping thread is the same then. For a running one: all of it.
+ * The size of each stack is unknown before the stop. A sleeping thread will have the
+ * same stack pointer as in /proc; for a running thread, assumes the whole mapping.
  */
 static void prefault(struct job *job)
 {

@@ -1,11 +1,10 @@
 #!/usr/bin/env python3
 """
-What reading locks adds to a freeze: programs whose threads all wait for a mutex, and
-MariaDB, captured with what they wait for and without (--no-waits), in turn. The freeze is
-what stacksnap measures itself, from the first interrupt to the last release.
+Measures what reading locks adds to a freeze: programs whose threads all wait for a mutex, and
+MariaDB, with wait analysis and without (--no-waits), in turn. stacksnap measures the freeze
+itself, from the first interrupt to the last release.
 
-The environment says where things are: STACKSNAP and BUILD, as for bench.py. ROUNDS is the
-number of pairs for each program.
+Environment: STACKSNAP and BUILD, as for bench.py; ROUNDS, the number of pairs for each program.
 """
 
 import json
@@ -26,7 +25,7 @@ ALLOWED_PERCENT = 10
 
 def waiting(count):
     target = os.path.join(BUILD, "targets", "deadlock")
-    return programs.Program("%d threads that wait for a mutex" % count,
+    return programs.Program("%d threads waiting for a mutex" % count,
                             [target, "normal", "2", str(count - 2)])
 
 
@@ -56,7 +55,7 @@ def main():
             with start() as program:
                 results.append(run_case(program))
         except programs.Unavailable as reason:
-            print("left out: %s" % reason, file=sys.stderr)
+            print("skipped: %s" % reason, file=sys.stderr)
             continue
         found = results[-1]
         print("%-44s freeze %8.3f ms, without locks %8.3f ms: %+.1f %% (lowest: %+.1f %%)"

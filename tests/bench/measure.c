@@ -1,14 +1,14 @@
 /*
- * Runs a command and says what it cost.
+ * Runs a command and prints its cost.
  *
  * measure SECONDS FILE COMMAND [ARGUMENT...]
  *
- * The command's stdout goes to FILE; it is killed after SECONDS. On stdout, as JSON:
+ * The command's stdout goes to FILE; it is killed after SECONDS. Prints JSON:
  * status (the exit status, or minus the signal), timed_out, start_ns and end_ns
  * (CLOCK_MONOTONIC), cpu_ns (user and system), max_rss_kb.
  *
- * A program of its own, because the kernel counts the memory of whoever calls exec
- * into ru_maxrss of the new program: a child of Python never shows less than Python.
+ * This is not done in Python because ru_maxrss of a child includes the memory of the process
+ * that called exec: a child of Python never shows less than Python.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -41,7 +41,7 @@ static uint64_t now_ns(void)
 
 static void on_alarm(int number)
 {
-	(void)number; /* it only has to interrupt wait4 */
+	(void)number; /* only interrupts wait4() */
 }
 
 static void become(const char *output, char **command)

@@ -1,4 +1,4 @@
-"""The programs that the bench attaches to: started, brought to rest, and ended."""
+"""The programs that the bench attaches to. They are idle when it begins."""
 
 import ctypes
 import mmap
@@ -19,7 +19,7 @@ libc = ctypes.CDLL(None, use_errno=True)
 
 
 class Unavailable(Exception):
-    """This program cannot be started here, and why."""
+    """This program cannot be started here; the reason is the message."""
 
 
 def end_with_parent():
@@ -34,10 +34,10 @@ def require(name):
 
 
 class Program:
-    """A child process that is killed at the end of a with block, whatever happens."""
+    """A child process that is killed at the end of a with block."""
 
     meter = None
-    running = 0  # how many of its threads always run
+    running = 0  # number of threads that always run
 
     def __init__(self, title, command, ready=b"ready"):
         self.title = title
@@ -62,7 +62,7 @@ class Program:
         return len(os.listdir(f"/proc/{self.pid}/task"))
 
     def awake(self):
-        """The threads that run right now."""
+        """The threads that are running now."""
         found = set()
         for tid in os.listdir(f"/proc/{self.pid}/task"):
             try:
@@ -75,8 +75,8 @@ class Program:
 
     def shield(self):
         """
-        Gives it a far larger share of the processors than whatever else runs here. It
-        leads a session, so the weight is that of its autogroup, where there are any.
+        Raises its scheduling weight far above that of other load. Because it leads a session,
+        the weight of its autogroup counts, if there are autogroups.
         """
         os.setpriority(os.PRIO_PROCESS, self.pid, -19)
         try:
@@ -86,7 +86,7 @@ class Program:
             pass  # a kernel without autogroups
 
     def resume(self):
-        """A tracer that was killed may have left it stopped."""
+        """Continues the process: a killed tracer may have left it stopped."""
         self.process.send_signal(signal.SIGCONT)
 
     def end(self):
@@ -104,7 +104,7 @@ class Program:
 
 
 class Meter:
-    """The shared mapping of pause_meter; its layout is in targets/pause_meter.h."""
+    """The shared mapping of pause_meter; targets/pause_meter.h has its layout."""
 
     MAGIC = b"SSPAUSE1"
     RESET_WANTED, RESET_DONE, MAX_GAP, NOW = 32, 36, 40, 72
@@ -114,7 +114,7 @@ class Meter:
         with open(path, "r+b") as file:
             self.memory = mmap.mmap(file.fileno(), self.SIZE)
         if self.memory[:8] != self.MAGIC:
-            raise Unavailable("the pause meter's mapping has another layout")
+            raise Unavailable("the mapping of the pause meter has another layout")
 
     def number(self, offset, code="<Q"):
         return struct.unpack_from(code, self.memory, offset)[0]
@@ -132,7 +132,7 @@ class Meter:
         self.until(lambda: self.number(self.RESET_DONE, "<I") == wanted)
 
     def max_gap_ns(self):
-        """The longest gap since the reset, those that end after this call left out."""
+        """The longest gap since the reset, without gaps that end after this call."""
         now = time.monotonic_ns()
         self.until(lambda: self.number(self.NOW) > now)
         return self.number(self.MAX_GAP)
@@ -196,7 +196,7 @@ time.sleep(100000)
 
 class Python(Program):
     def __init__(self):
-        # not a wrapper: the pid must be the interpreter's
+        # no wrapper script: the pid must be that of the interpreter
         python = "/usr/bin/python3"
         if not os.path.exists(python):
             python = os.path.realpath(sys.executable)
@@ -209,7 +209,7 @@ def packet(connection, payload, sequence):
 
 
 def take(connection, size):
-    """MSG_WAITALL does not wait on a socket with a time limit."""
+    """Receives size bytes. MSG_WAITALL does not wait on a socket with a timeout."""
     data = b""
     while len(data) < size:
         piece = connection.recv(size - len(data))
@@ -224,7 +224,7 @@ def receive(connection):
 
 
 def mariadb_connect(path):
-    """A session of root; the server must run without its grant tables."""
+    """Opens a session as root, on a server without grant tables."""
     protocol_41_and_secure = 0x0200 | 0x8000
     connection = socket.socket(socket.AF_UNIX)
     connection.settimeout(10)
@@ -281,7 +281,7 @@ class MariaDB(Program):
             self.sessions.append(mariadb_connect(path))
         for session in self.sessions[::2]:
             packet(session, b"\x03" + b"SELECT SLEEP(100000)", 0)
-        time.sleep(1)  # its own threads come to rest
+        time.sleep(1)  # until its own threads are idle
 
     def end(self):
         if self.process:

@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
 """
-What recording costs: programs with running and blocked threads, alone and beside a
-recorder, an eu-stack loop and a gdb loop, in turn. What counts is for how long the running
-threads did run, as they see it: of each second (the tool's own use of the CPUs is in it), and
-of each second of CPU time that they had (what stops and their way into and out of them cost).
+Measures the cost of recordings: programs with running and blocked threads, alone and with a
+recorder, an eu-stack loop and a gdb loop, in turn. Measured is how long the running threads
+actually ran, as they see it: per second (which includes the tool's use of the CPUs), and per
+second of their CPU time (the cost of stops and of entering and leaving them).
 
-The environment says where things are: STACKSNAP and BUILD, as for bench.py.
+Environment: STACKSNAP and BUILD, as for bench.py.
 """
 
 import json
@@ -25,10 +25,9 @@ STACKSNAP = os.environ.get("STACKSNAP") or os.path.join(BUILD, "stacksnap")
 ROUNDS, WINDOW_S = 3, 5
 TICKS = 1e9 / os.sysconf("SC_CLK_TCK")
 
-# title, threads, running, rate, and what is allowed, in percent: the slowdown of what runs
-# for its CPU time, and of ticks that are missed, the first look at all threads included.
-# (With more running threads than CPUs the tool's own time is at their expense, too; that is
-# shown beside it.)
+# title, threads, running, rate, and limits in percent: the slowdown per CPU time of the
+# running threads, and missed ticks, including the first listing of all threads. (With more
+# running threads than CPUs the tool's own CPU time slows them as well; this is shown, too.)
 CASES = [
     ("1,000 threads, 10 run, 99 Hz", 1000, 10, 99, 1.0, 2.5),
     ("1,000 threads, 1 runs, 99 Hz", 1000, 1, 99, 1.0, 2.5),
@@ -56,10 +55,10 @@ class Work:
             fields = file.read().rsplit(")", 1)[1].split()
         return (int(fields[11]) + int(fields[12])) * TICKS / 1e9
 
-    def measure(self):
-        """For how long they ran, by the clock and by CPU time."""
+    def measure(self, seconds=WINDOW_S):
+        """The time for which the threads ran, per second of the clock and of CPU time."""
         begin = time.monotonic(), self.ran(), self.cpu_s()
-        time.sleep(WINDOW_S)
+        time.sleep(seconds)
         end = time.monotonic(), self.ran(), self.cpu_s()
         done = end[1] - begin[1]
         cpu = end[2] - begin[2]
@@ -76,8 +75,7 @@ def recorder(pid, rate, directory):
 
 
 def perf(pid, rate, directory):
-    """On-CPU samples with copies of stacks, which is what it has for programs without frame
-    pointers."""
+    """On-CPU samples with copies of stacks, for programs without frame pointers."""
     return ["perf", "record", "-q", "--call-graph", "dwarf", "-e", "cpu-clock", "-F", str(rate),
             "-p", str(pid), "-o", os.path.join(directory, "perf.data")]
 
@@ -87,7 +85,7 @@ def loop(command):
 
 
 def beside(command, work):
-    """Measures while a command runs; what it said, and its share of a CPU."""
+    """Measures while a command runs. Returns also its messages and its share of a CPU."""
     before = os.times()
     process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stderr=subprocess.PIPE,
                                stdout=subprocess.DEVNULL, start_new_session=True)
@@ -115,7 +113,7 @@ def numbers(stderr):
 
 
 def tools(running):
-    """Name, and what makes the command."""
+    """Yields names, and functions that make the commands."""
     yield "stacksnap record", recorder
     if shutil.which("eu-stack"):
         yield "eu-stack, in a loop", lambda pid, *_: loop("eu-stack -p %d" % pid)
@@ -127,7 +125,7 @@ def tools(running):
 
 
 def run_tool(name, make, threads, running, rate, directory):
-    work = Work(directory, threads, running)  # a new one: some leave it stopped
+    work = Work(directory, threads, running)  # new, because some tools leave it stopped
     alone, with_it, cpus, counts = [], [], [], []
     try:
         for _ in range(ROUNDS if name.startswith("stacksnap") else 1):

@@ -1,170 +1,130 @@
-"""The table, the goals, and the numbers in them."""
+#!/usr/bin/env python3
+"""
+Measures reports: of a minute of MariaDB at 99 Hz, idle and with queries. Shows the file size
+per sample and, for each format, the time of stacksnap report (the minimum of a few runs, since
+the machine may be shared) and its memory.
 
-from statistics import median
+Environment: as for bench.py; RECORD_S, the length of the recording in seconds.
+"""
 
-# From the project's goals; times in nanoseconds, memory in KiB.
-PAUSE_100_NS = 150_000
-PAUSE_1000_NS = 600_000
-FREEZE_RATIO = 1.5
-MARIADB_RATIO = 20
-METER_RATIO = 4
-MEMORY_KB = 32 * 1024
+import itertools
+import os
+import re
+import subprocess
+import sys
+import tempfile
+import threading
 
-COLUMNS = (("pause_ns", "pause"), ("freeze_ns", "freeze"), ("wall_ns", "wall"),
-           ("cpu_ns", "CPU"), ("max_rss_kb", "memory"))
+from programs import MariaDB, Unavailable, packet, receive
 
-
-ENOUGH = 5  # quiet runs, for the others to be left out
-
-
-def summary(runs):
-    """
-    {column: {median, min, max, count}} of the runs that ended well; of those with
-    nothing else running on the machine, if they are enough.
-    """
-    good = [run for run in runs if not run["timed_out"] and "error" not in run]
-    quiet = [run for run in good if run["quiet"]]
-    if len(quiet) >= min(ENOUGH, len(good)):
-        good = quiet
-    result = {"quiet": len(quiet)}
-    for key in [column for column, _ in COLUMNS] + ["running_ns", "threads"]:
-        values = [run[key] for run in good if key in run]
-        if values:
-            result[key] = {"median": median(values), "min": min(values),
-                           "max": max(values), "count": len(values)}
-    return result
-
-
-def value(case, tool, key, what="median"):
-    return case["tools"].get(tool, {}).get(key, {}).get(what)
+HERE = os.path.dirname(os.path.abspath(__file__))
+BUILD = os.environ.get("BUILD") or os.path.join(HERE, "../../build/release")
+STACKSNAP = os.environ.get("STACKSNAP") or os.path.join(BUILD, "stacksnap")
+RECORD_S = int(os.environ.get("RECORD_S", "60"))
+RUNS, ANSWER_S, GOAL_S, GOAL_BYTES = 5, 60, 1.0, 8
+FORMATS = ("text", "folded", "json", "html", "speedscope", "pprof", "perf")
+BUSY = 8  # sessions with queries
+QUERIES = [
+    b"SELECT COUNT(*) FROM information_schema.collations",
+    b"SELECT SUM(CRC32(seq)) FROM mysql.seq_1_to_20000",
+    b"SELECT a.seq, MD5(a.seq) FROM mysql.seq_1_to_3000 a ORDER BY MD5(a.seq) LIMIT 10",
+    b"SELECT COUNT(*) FROM mysql.seq_1_to_300 a JOIN mysql.seq_1_to_300 b ON a.seq < b.seq",
+    b"SHOW GLOBAL STATUS",
+    b"SELECT REGEXP_REPLACE(REPEAT('abc', 2000), 'b', 'x')",
+    b"DO SLEEP(0.02)",
+]
 
 
-def milliseconds(nanoseconds):
-    amount = nanoseconds / 1e6
-    return f"{amount:.3f}" if amount < 10 else f"{amount:,.1f}"
+class Load:
+    """Sessions that send queries until the end of a with block."""
+
+    def __init__(self, sessions):
+        self.over = False
+        self.threads = [threading.Thread(target=self.ask, args=(session, i))
+                        for i, session in enumerate(sessions)]
+
+    def ask(self, session, first):
+        session.settimeout(ANSWER_S)
+        for query in itertools.islice(itertools.cycle(QUERIES), first, None):
+            if self.over:
+                return
+            packet(session, b"\x03" + query, 0)
+            self.drain(session)
+
+    @staticmethod
+    def drain(session):
+        """Reads to the end of an answer: an OK, an error, or the second EOF."""
+        body = receive(session)
+        if body[:1] in (b"\x00", b"\xff"):
+            return
+        ends = 0
+        while ends < 2:
+            body = receive(session)
+            if body[:1] == b"\xff":
+                return
+            ends += body[:1] == b"\xfe" and len(body) < 9
+
+    def __enter__(self):
+        for thread in self.threads:
+            thread.start()
+        return self
+
+    def __exit__(self, *_):
+        self.over = True
+        for thread in self.threads:
+            thread.join()
 
 
-def cell(case, tool, key):
-    mine = value(case, tool, key)
-    if mine is None:
-        if key == "wall_ns" and tool in case["over_limit_s"]:
-            return f"> {case['over_limit_s'][tool]} s"
-        return "-"
-    base = value(case, "stacksnap", key)
-    if base is None and key == "freeze_ns":
-        base = value(case, "  json", key)
-    shown = f"{mine / 1024:.1f}" if key == "max_rss_kb" else milliseconds(mine)
-    if key == "pause_ns":
-        shown += f" ({milliseconds(value(case, tool, key, 'max'))})"
-    return f"{shown} {mine / base:6.2f}x" if base else shown
+def record(server, path):
+    result = subprocess.run([STACKSNAP, "record", "-d", "%ds" % RECORD_S, "-o", path,
+                             str(server.process.pid)], stderr=subprocess.PIPE, text=True,
+                            check=True)
+    samples = int(re.search(r"([\d,]+) samples?,", result.stderr).group(1).replace(",", ""))
+    size = os.path.getsize(path)
+    print(result.stderr.strip())
+    print("  %.2f bytes a sample (%d or less): %s" % (
+        size / samples, GOAL_BYTES, "MET" if size / samples <= GOAL_BYTES else "NOT MET"))
 
 
-def render_case(case):
-    lines = [f"{case['title']}   [{case['threads']:,} threads]"]
-    if case.get("noise"):
-        noise = case["noise"]
-        lines[0] += (f"   longest gap with no tool: {milliseconds(noise['median'])} ms "
-                     f"(worst {milliseconds(noise['max'])})")
-    for tool in case["order"]:
-        cells = [f"{cell(case, tool, key):>26}" if key == "pause_ns" else
-                 f"{cell(case, tool, key):>18}" for key, _ in COLUMNS]
-        runs = value(case, tool, "wall_ns", "count") or 0
-        quiet = case["tools"].get(tool, {}).get("quiet", 0)
-        lines.append(f"  {tool:<15}" + "".join(cells) + f"{runs:>6}{quiet:>6}")
-        if tool in case["errors"]:
-            lines.append(f"    {case['errors'][tool]}")
-    if names := case.get("names"):
-        lines.append(f"  names: {names['threads']} threads (eu-stack "
-                     f"{names['eu_threads']}), {names['same']:,} frames as eu-stack's, "
-                     f"{names['better']} where only stacksnap has a name, "
-                     f"{names['different']} different, {names['moved']} threads moved")
-    return "\n".join(lines)
+def view(path, name):
+    """Seconds without disk access, and peak memory in KiB."""
+    best, memory = float("inf"), 0
+    for _ in range(RUNS):
+        process = subprocess.Popen(
+            [STACKSNAP, "report", "-v", "-f", name, path], stdout=subprocess.DEVNULL,
+            stderr=subprocess.PIPE, text=True)
+        messages = process.stderr.read()
+        _, _, usage = os.wait4(process.pid, 0)
+        process.returncode = 0
+        found = re.search(r"read and symbolized in ([\d.]+) ms, written in ([\d.]+) ms",
+                          messages)
+        assert found, messages
+        seconds = sum(float(part) for part in found.groups()) / 1000
+        best, memory = min(best, seconds), max(memory, usage.ru_maxrss)
+    return best, memory
 
 
-def render_table(cases):
-    heading = f"  {'':<15}{'pause ms (worst)':>26}" + "".join(
-        f"{name:>18}" for name in ("freeze ms", "wall ms", "CPU ms", "memory MiB"))
-    notes = ("medians; Nx: as a multiple of stacksnap's. pause: the longest gap that a "
-             "running thread\nof the target saw during a snapshot. freeze: first "
-             "INTERRUPT to last DETACH. quiet: runs with nothing else running on the\n"
-             "machine; if they are enough, the others do not count.")
-    return "\n\n".join([notes + "\n\n" + heading + f"{'runs':>6}{'quiet':>6}"] +
-                       [render_case(case) for case in cases])
+def case(server, title, directory):
+    path = os.path.join(directory, "recording of %s" % title)
+    print("%d s of MariaDB at 99 Hz, %s" % (RECORD_S, title))
+    record(server, path)
+    for name in FORMATS:
+        seconds, memory = view(path, name)
+        print("  %-11s %7.3f s  %6.1f MiB   %s" % (
+            name, seconds, memory / 1024,
+            "below a second: " + ("MET" if seconds < GOAL_S else "NOT MET")))
 
 
-def goal(text, measured, target, met):
-    return {"goal": text, "measured": measured, "target": target,
-            "met": None if measured is None else bool(met)}
+def main():
+    with tempfile.TemporaryDirectory() as directory:
+        try:
+            with MariaDB() as server:
+                case(server, "idle", directory)
+                with Load(server.sessions[1::2][:BUSY]):
+                    case(server, "%d sessions with queries" % BUSY, directory)
+        except Unavailable as error:
+            sys.exit(str(error))
 
 
-def pause_goal(case, target):
-    pause = value(case, "stacksnap", "pause_ns")
-    if pause is None:
-        return goal(f"pause, {case['title']}", None, milliseconds(target), False)
-    best = value(case, "stacksnap", "pause_ns", "min")
-    return goal(f"pause, {case['title']}",
-                f"{milliseconds(pause)} ms (least {milliseconds(best)}, "
-                f"noise {milliseconds(case['noise']['median'])})",
-                f"<= {milliseconds(target)} ms", pause <= target)
-
-
-def freeze_goal(case):
-    """Like with like: the floor at SCHED_FIFO, where stacksnap is too."""
-    ours = value(case, "  json", "freeze_ns")
-    floor = value(case, "floor at FIFO", "freeze_ns") or value(case, "floor", "freeze_ns")
-    ratio = ours / floor if ours and floor else None
-    return goal(f"freeze / floor, {case['title']}", ratio and f"{ratio:.2f}",
-                f"<= {FREEZE_RATIO}", ratio and ratio <= FREEZE_RATIO)
-
-
-def wall_goal(case, target):
-    """Like with like: eu-stack shows names, and neither lines nor inlined calls."""
-    theirs = value(case, "eu-stack", "wall_ns")
-    ratios = [theirs / ours for tool in ("  names only", "stacksnap")
-              if theirs and (ours := value(case, tool, "wall_ns"))]
-    if len(ratios) < 2:
-        return goal(f"wall, eu-stack / stacksnap, {case['title']}", None,
-                    f">= {target}x", False)
-    return goal(f"wall, eu-stack / stacksnap, {case['title']}",
-                f"{ratios[0]:.1f}x (with lines and inlined: {ratios[1]:.1f}x)",
-                f">= {target}x", ratios[0] >= target)
-
-
-def memory_goal(case):
-    peak = value(case, "stacksnap", "max_rss_kb", "max")
-    return goal(f"peak memory, {case['title']}", peak and f"{peak / 1024:.1f} MiB",
-                f"< {MEMORY_KB // 1024} MiB", peak and peak < MEMORY_KB)
-
-
-def names_goal(case):
-    names = case["names"]
-    good = names["threads"] == names["eu_threads"] and not names["different"]
-    return goal(f"names as eu-stack, {case['title']}",
-                f"{names['different']} of {names['same'] + names['different']} differ",
-                "0", good)
-
-
-def goals(cases):
-    found = []
-    for case in cases:
-        blocked = case.get("blocked")
-        if blocked in (100, 1000):
-            found.append(pause_goal(case,
-                                    PAUSE_100_NS if blocked == 100 else PAUSE_1000_NS))
-        if blocked == 1000 or case["kind"] == "mariadb":
-            found.append(wall_goal(case, METER_RATIO if blocked else MARIADB_RATIO))
-            found.append(memory_goal(case))
-        found.append(freeze_goal(case))
-        if case.get("names"):
-            found.append(names_goal(case))
-    order = ("pause", "freeze", "wall", "peak", "names")
-    return sorted(found, key=lambda one: order.index(one["goal"].split()[0].strip(",")))
-
-
-def render_goals(found):
-    lines = ["goals"]
-    for one in found:
-        verdict = {True: "MET", False: "NOT MET", None: "not measured"}[one["met"]]
-        lines.append(f"  {one['goal']:<66} {one['measured'] or '-':<42} "
-                     f"{one['target']:<12} {verdict}")
-    return "\n".join(lines)
+if __name__ == "__main__":
+    main()

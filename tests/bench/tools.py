@@ -1,4 +1,4 @@
-"""The tools that are compared, one run of each, and what that run cost."""
+"""The tools that are compared, and the cost of one run."""
 
 import json
 import os
@@ -10,8 +10,8 @@ from programs import end_with_parent
 
 class Tool:
     """
-    name: of the row. command: with the pid to come last. rounds: runs per program.
-    parse: gives what only this tool knows of a run, from its output.
+    name: of the row. command: the pid is appended. rounds: runs per program.
+    parse: extracts the tool's own measurements from its output.
     """
 
     def __init__(self, name, command, rounds=1, parse=None, expected=(0,), whole=True):
@@ -20,7 +20,7 @@ class Tool:
         self.rounds = rounds
         self.parse = parse
         self.expected = expected
-        self.whole = whole  # prints all stacks, so wall time may be compared
+        self.whole = whole  # prints all stacks, so that wall time is comparable
 
 
 def parse_floor(text):
@@ -55,7 +55,7 @@ def all_tools(stacksnap, binaries, rounds, slow_rounds):
 
 
 def others_running():
-    """How many threads of the whole machine run or want to, this one left out."""
+    """The number of runnable threads of the machine, except this one."""
     with open("/proc/stat", encoding="ascii") as file:
         for line in file:
             if line.startswith("procs_running "):
@@ -65,9 +65,9 @@ def others_running():
 
 class Runner:
     """
-    Runs tools through the launcher "measure"; their output goes to one file. Waits a
-    little for a moment when nothing else runs on the machine: what competes for the
-    processors is measured otherwise.
+    Runs tools through the launcher "measure"; their output goes to one file. Waits briefly
+    for a moment when nothing else runs on the machine, because competing load would be
+    measured as well.
     """
 
     STEP_S = 0.005
@@ -79,7 +79,7 @@ class Runner:
         self.patience_s = 0
 
     def await_quiet(self, program):
-        """Whether nothing but the program itself runs; patience_s is what is left."""
+        """Whether only the program itself runs; waits for up to patience_s in all."""
         while True:
             if max(others_running(), others_running()) <= program.running:
                 return True
@@ -95,7 +95,7 @@ class Runner:
             text=True, check=True, timeout=self.limit_s + 30, preexec_fn=end_with_parent)
         cost = json.loads(launched.stdout)
         cost["wall_ns"] = cost.pop("end_ns") - cost.pop("start_ns")
-        cost["said"] = launched.stderr.strip()[-300:]
+        cost["stderr"] = launched.stderr.strip()[-300:]
         return cost
 
     def text(self):
@@ -103,7 +103,7 @@ class Runner:
             return file.read()
 
     def once(self, tool, program):
-        """One run of tool on program, with the pause that the program saw."""
+        """Runs tool once on program; includes the pause that the program saw."""
         quiet = self.await_quiet(program)
         if program.meter:
             program.meter.reset()
@@ -114,13 +114,13 @@ class Runner:
         if result["timed_out"]:
             program.resume()
         elif result["status"] not in tool.expected:
-            result["error"] = f"exit status {result['status']}: {result['said']}"
+            result["error"] = f"exit status {result['status']}: {result['stderr']}"
         elif tool.parse:
             result.update(tool.parse(self.text()))
         return result
 
     def nothing(self, program, window_ns):
-        """The longest gap in an equal window with no tool attached: the noise."""
+        """The noise: the longest gap in such a window without any tool."""
         self.await_quiet(program)
         program.meter.reset()
         time.sleep(window_ns / 1e9)

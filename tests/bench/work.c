@@ -1,9 +1,9 @@
 /*
- * work FILE THREADS RUNNING: threads of which some run and the rest are blocked, for
- * measuring what a recorder costs. FILE becomes an array of 64-bit numbers, one for each
- * running thread: the nanoseconds in which it did run, as it sees that itself, from one
- * look at the clock to the next unless there is a gap. (Rounds of a loop would be no
- * measure: how fast a CPU is depends on what its neighbour does.) It ends with its stdin.
+ * work FILE THREADS RUNNING: starts THREADS threads of which RUNNING run and the others are
+ * blocked, for measuring the cost of a recorder. FILE becomes an array of 64-bit integers,
+ * one for each running thread: the nanoseconds that it ran, which are the differences of
+ * consecutive clock readings without gaps. (Counting loops would measure how fast the CPU
+ * is, which depends on its hyperthread sibling.) Exits at the end of standard input.
  */
 #include <fcntl.h>
 #include <pthread.h>

@@ -1,4 +1,4 @@
-"""The command line: wrong usage, bad input, every public option, where output goes.
+"""The command line: wrong usage, invalid input, every public option, output files.
 
 Runs the program named by STACKSNAP against processes of its own.
 """
@@ -16,7 +16,7 @@ import unittest
 STACKSNAP = os.environ["STACKSNAP"]
 WHOLE, PARTIAL, NOTHING, USAGE = 0, 1, 2, 64
 
-# Three threads with names of their own, then "ready".
+# Starts three threads with distinct names, then prints "ready".
 TARGET = r"""
 import ctypes, sys, threading, time
 libc = ctypes.CDLL(None)
@@ -47,7 +47,7 @@ def comm(tid_path):
 
 
 class Target(unittest.TestCase):
-    """A process to look at, for all tests of a class."""
+    """Starts a target process for all tests of a class."""
 
     @classmethod
     def setUpClass(cls):
@@ -96,12 +96,12 @@ class WrongUsage(Target):
         for tids in ["", "0", "x", "1,", ",1", "1/2", "-1"]:
             self.bad(USAGE, f"{self.pid}/{tids}", says="tid")
 
-    def test_a_wrong_pid_spoils_all(self):
+    def test_one_invalid_pid_is_an_error(self):
         self.assertEqual(snap(self.pid, "0").stdout, b"")
 
     def test_no_pid(self):
-        self.bad(USAGE, says="no pid")
-        self.bad(USAGE, "snap", says="no pid")
+        self.bad(USAGE, says="expected a pid")
+        self.bad(USAGE, "snap", says="expected a pid")
 
     def test_unknown_command(self):
         self.bad(USAGE, "frobnicate", self.pid, says="frobnicate")
@@ -122,8 +122,13 @@ class WrongUsage(Target):
             with self.subTest(option):
                 self.bad(USAGE, str(self.pid), option)
 
-    def test_unknown_format_lists_the_known(self):
-        self.bad(USAGE, "-f", "xml", self.pid, says="text, json, gdb, eu, folded, dot")
+    def test_unknown_format_lists_known_formats(self):
+        for command, known in [("snap", "text, json, folded, gdb, eu, dot, recording"),
+                               ("hang", "text, json"),
+                               ("report", "text, json, folded, html, speedscope, pprof, perf")]:
+            for name in ["xml", "", "gdb2"] + (["gdb"] if command != "snap" else ["html"]):
+                self.bad(USAGE, command, "-f", name, self.pid,
+                         says=f"--format: unknown format '{name}'; known formats: {known}\n")
 
 
 class BadTargets(Target):
@@ -132,7 +137,7 @@ class BadTargets(Target):
 
     def test_kernel_thread(self):
         if not os.path.exists("/proc/2/comm") or comm("/proc/2") != b"kthreadd\n":
-            self.skipTest("no kernel threads are seen from this pid namespace")
+            self.skipTest("no kernel threads are visible in this pid namespace")
         self.bad(NOTHING, "2", says="kernel thread")
 
     def test_itself(self):
@@ -153,7 +158,7 @@ class BadTargets(Target):
         self.assertIn(b"4000000", result.stderr)
         self.assertIn(b"main thread", result.stdout)
 
-    def test_the_target_runs_on(self):
+    def test_the_target_keeps_running(self):
         self.good(self.pid)
         with open(f"/proc/{self.pid}/status") as file:
             text = file.read()
@@ -173,12 +178,12 @@ class Options(Target):
         self.assertRegex(self.good("snap", "-f", "folded", self.pid), r"(?m)^.* 1$")
         self.assertEqual(self.document()["schema"], "stacksnap-snapshot/1")
 
-    def test_several_processes_in_json_are_lines(self):
+    def test_several_processes_in_json_are_one_line_each(self):
         lines = self.good("-f", "json", self.pid, os.getpid()).splitlines()
         self.assertEqual([json.loads(line)["process"]["pid"] for line in lines],
                          [self.pid, os.getpid()])
 
-    def test_a_tid_stands_for_its_process(self):
+    def test_a_tid_selects_its_process(self):
         document = json.loads(self.good("-f", "json", self.workers[0]))
         self.assertEqual(document["process"]["pid"], self.pid)
         self.assertEqual(len(document["threads"]), len(self.tids))
@@ -202,11 +207,11 @@ class Options(Target):
         self.assertTrue(all(t["end"] == "root" for t in whole["threads"]))
 
     def test_thread_by_pattern(self):
-        document = self.document("-t", "^work.*[12]$")
+        document = self.document("--mode=stop", "-t", "^work.*[12]$")
         self.assertEqual([t["tid"] for t in document["threads"]], self.workers)
         self.assertEqual(document["capture"]["threads_stopped"], 2)
 
-    def test_thread_by_id_may_repeat(self):
+    def test_thread_by_id_may_be_repeated(self):
         document = self.document("-t", self.pid, "--thread", self.workers[1])
         self.assertEqual([t["tid"] for t in document["threads"]],
                          sorted([self.pid, self.workers[1]]))
@@ -236,10 +241,10 @@ class Options(Target):
                 self.assertIsNone(frame["symbol"])
                 self.assertIsNone(frame["file"])
 
-    def test_raw_is_what_addr2line_takes(self):
+    def test_raw_output_works_with_addr2line(self):
         thread = self.document("--raw", "-t", self.pid)["threads"][0]
         named = self.document("--no-inlines", "-t", self.pid)
-        # Debian's python3 is stripped: the first caller that has a name.
+        # Debian's python3 is stripped: use the first caller that has a name.
         index, symbol = next((i, frame["symbol"])
                              for i, frame in enumerate(named["threads"][0]["frames"])
                              if i > 0 and frame["symbol"])
@@ -281,7 +286,7 @@ class Options(Target):
         self.document("--timeout=5000", "--max-stack=512", "--max-total=64")
 
     def test_directories(self):
-        self.document("--debug-dir=/usr/lib/debug", "--sysroot=/")
+        self.document("--debug-dir=/usr/lib", "--sysroot=/")
 
     def test_verbose(self):
         result = snap("-v", self.pid)
@@ -306,7 +311,7 @@ class Output(Target):
         self.addCleanup(self.directory.cleanup)
         self.file = os.path.join(self.directory.name, "out")
 
-    def test_a_new_file_for_its_owner(self):
+    def test_new_file_is_private_to_its_owner(self):
         self.assertEqual(self.good("-o", self.file, self.pid), "")
         self.assertEqual(stat.S_IMODE(os.stat(self.file).st_mode), 0o600)
         with open(self.file) as file:
@@ -339,7 +344,7 @@ class Output(Target):
     def test_no_directory(self):
         self.bad(NOTHING, "-o", self.file + "/x/y", self.pid, says="cannot create")
 
-    def test_dash_is_stdout(self):
+    def test_dash_means_stdout(self):
         self.assertIn("main thread", self.good("-o", "-", self.pid))
 
     def test_full_disk(self):
@@ -348,7 +353,7 @@ class Output(Target):
             with open("/dev/full", "w") as full:
                 self.bad(NOTHING, *arguments, stdout=full, says="standard output")
 
-    def test_file_size_limit_leaves_no_half_file(self):
+    def test_file_size_limit_leaves_no_partial_file(self):
         def limit():
             signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
             resource.setrlimit(resource.RLIMIT_FSIZE, (1000, 1000))
@@ -366,7 +371,7 @@ class Output(Target):
                       preexec_fn=lambda: os.closerange(0, 3))
         self.assertEqual(result.returncode, NOTHING)
 
-    def test_reader_gone(self):
+    def test_broken_pipe(self):
         for handling in [signal.SIG_DFL, signal.SIG_IGN]:
             reader, writer = os.pipe()
             os.close(reader)
@@ -375,12 +380,26 @@ class Output(Target):
             os.close(writer)
             self.assertNotEqual(result.returncode, 0)
 
+    def open_terminal(self):
+        try:
+            return os.openpty()
+        except OSError as error:
+            return self.skipTest("no pseudoterminal: %s" % error)
+
     def terminal(self, environment):
-        leader, follower = os.openpty()
+        leader, follower = self.open_terminal()
         snap(self.pid, stdout=follower, env={**os.environ, "TERM": "xterm", **environment})
         os.close(follower)
         with open(leader, "rb", closefd=True) as file:
             return file.read1(1 << 16)
+
+    def test_no_binary_format_on_a_terminal(self):
+        leader, follower = self.open_terminal()
+        for command, name in [("snap", "recording"), ("report", "pprof")]:
+            self.bad(USAGE, command, "-f", name, self.pid, stdout=follower,
+                     says=f"--format={name} is binary and cannot be written to a terminal: use -o FILE")
+        os.close(follower)
+        os.close(leader)
 
     def test_colours_on_a_terminal(self):
         self.assertIn(b"\033[", self.terminal({"NO_COLOR": ""}))
@@ -430,7 +449,7 @@ class Completion(unittest.TestCase):
                     result = subprocess.run([shell, "-n", "/dev/stdin"], input=script,
                                             capture_output=True)
                 except FileNotFoundError:
-                    continue  # the shell is not there, and neither are its users
+                    continue  # the shell is not installed
                 self.assertEqual(result.returncode, 0, result.stderr)
 
 

@@ -1,5 +1,5 @@
-"""What the end-to-end tests share: targets that are always ended, snapshots of them, and
-the comparison of a stack with the one that its target's first comment promises.
+"""What the end-to-end tests share: targets that are always killed at the end, snapshots of
+them, and the comparison of stacks with those in the top comment of the target.
 
 Debian packages: python3, g++, libc6-dev, binutils, xz-utils (the targets); elfutils, gdb, strace,
 util-linux (setpriv), nodejs, mariadb-server. With libc6-dbg more names are compared.
@@ -28,7 +28,7 @@ TARGETS = os.environ.get("TARGETS", ".")
 
 @functools.lru_cache(maxsize=None)
 def for_everyone(path):
-    """The file, or where other users cannot reach it (below /root) a copy that they can."""
+    """The file, or a copy if other users cannot access it, as below /root."""
     above = os.path.realpath(path)
     while above != "/":
         above = os.path.dirname(above)
@@ -44,37 +44,37 @@ LIMIT_S = 60  # for one step; generous, because build machines are slow and shar
 
 
 class Library:
-    """Frames of the libc or another library: between 0 and most of them, whatever their
-    names; never one of the names that the same expected stack says elsewhere."""
+    """Up to most frames of the libc or another library with any names, except names that are
+    elsewhere in the same expected stack."""
 
     def __init__(self, most=4):
         self.most = most
 
 
 class Named:
-    """A library's frame with one of these names, or none where the library has neither a
-    symbol for it nor a separate debug file."""
+    """A frame of a library with one of these names; without a name if the library has
+    neither a symbol nor a separate debug file."""
 
     def __init__(self, *names):
         self.names = {canonical(name) for name in names}
 
 
 class AnyOf:
-    """A frame with one of these names; None is a frame that has no name."""
+    """A frame with one of these names; None: without a name."""
 
     def __init__(self, *names):
         self.names = {canonical(name) for name in names}
 
 
 def canonical(name):
-    """Without what depends on how a libc was built: versions, __GI_, leading underscores,
-    and the endings that a compiler gives to parts of functions."""
+    """Removes what depends on the build of a libc: versions, __GI_, leading underscores, and
+    suffixes of parts of functions."""
     if name is None:
         return None
     name = re.sub(r"@.*$", "", name)
     name = re.sub(r"( \[clone [^]]*\]|\.(cold|constprop|part|isra)(\.\d+)?)+$", "", name)
     name = re.sub(r"^(__GI_)?_*(libc_)?", "", name)
-    # one function under two names: the exported one, and that of its source
+    # the exported name and the source name of the same function
     return {"start_main_impl": "start_main"}.get(name, name)
 
 
@@ -82,6 +82,27 @@ def has_debug_file(module):
     build_id = module and module["build_id"]
     return bool(build_id) and os.path.exists(
         "/usr/lib/debug/.build-id/%s/%s.debug" % (build_id[:2], build_id[2:]))
+
+
+@functools.lru_cache(maxsize=None)
+def libc_has_debug_file():
+    """Whether the debug file of the libc is installed. Without it, functions of the libc that
+    are not exported have no names, and some waits cannot be recognised."""
+    found = re.search(r" (/\S+/libc[.-]\S*)$", read_text("/proc/self/maps"), re.M)
+    if not found:
+        return False
+    notes = subprocess.run(["readelf", "-n", found.group(1)], stdout=subprocess.PIPE,
+                           stderr=subprocess.DEVNULL, text=True).stdout
+    build_id = re.search(r"Build ID: ([0-9a-f]+)", notes)
+    return bool(build_id) and has_debug_file({"build_id": build_id.group(1)})
+
+
+def open_terminal(test):
+    """A pair of descriptors of a pseudoterminal; skips the test if there is no devpts."""
+    try:
+        return os.openpty()
+    except OSError as error:
+        return test.skipTest("no pseudoterminal: %s" % error)
 
 
 THREAD_END = ["target_thread_main", Named("start_thread"), Named("clone3", "clone")]
@@ -103,7 +124,7 @@ def status_field(pid, field):
 
 
 def task_states(pid):
-    """The state letter of each thread; parsed from the last ')' on."""
+    """The state letter of each thread, which follows the last ')'."""
     states = {}
     for path in glob.glob("/proc/%d/task/*/stat" % pid):
         text = read_text(path)
@@ -113,11 +134,11 @@ def task_states(pid):
 
 
 def wait_until(condition, what, limit_s=LIMIT_S):
-    """Polls; for conditions of other processes, which nothing reports to us."""
+    """Polls a condition of another process, because nothing signals it."""
     deadline = time.monotonic() + limit_s
     while not condition():
         if time.monotonic() > deadline:
-            raise AssertionError("waited in vain for: " + what)
+            raise AssertionError("timeout while waiting for " + what)
         time.sleep(0.002)
 
 
@@ -128,7 +149,7 @@ def reads_stdin(pid):
 
 
 class Target:
-    """A program that has said "ready"."""
+    """A program that has printed "ready"."""
 
     def __init__(self, command, ready=b"ready\n", **options):
         self.command = command
@@ -161,15 +182,15 @@ class Target:
         for line in self.lines:
             if line.startswith(word + " "):
                 return int(line.split()[1])
-        raise AssertionError("%s said no %s: %s" % (self.command, word, self.lines))
+        raise AssertionError("%s printed no %s: %s" % (self.command, word, self.lines))
 
     def finish(self):
-        """Closes its stdin; returns its exit status and what it wrote at the end."""
+        """Closes its stdin; returns its exit status and its last output."""
         output, _ = self.process.communicate(timeout=LIMIT_S)
         return self.process.returncode, output.decode("utf-8", "replace")
 
     def kill(self):
-        """Whatever it is: SIGKILL wakes stopped processes too."""
+        """SIGKILL also ends stopped processes."""
         if self.process.poll() is None:
             self.process.kill()
             self.process.wait(LIMIT_S)
@@ -201,7 +222,7 @@ class Snapshot:
         return None if frame["module"] is None else self.modules[frame["module"]]
 
     def frames(self, thread):
-        """Without inlined calls that are not in a target's own source."""
+        """Omits inlined calls outside of the sources of targets."""
         return [frame for frame in thread["frames"]
                 if not frame["inlined"] or "/targets/" in (frame["file"] or "")]
 
@@ -256,7 +277,7 @@ class EndToEnd(unittest.TestCase):
     maxDiff = None
 
     def start(self, name, *arguments, settle=True, **options):
-        """Starts a target; settle: until the thread that said "ready" waits for stdin."""
+        """Starts a target; settle: waits until the thread that printed "ready" reads stdin."""
         command = [os.path.join(TARGETS, name)] + [str(word) for word in arguments]
         target = self.start_command(command, **options)
         if settle:
@@ -269,7 +290,7 @@ class EndToEnd(unittest.TestCase):
         return target
 
     def run_tool(self, *arguments, status=(0,), **options):
-        """Runs the tool with these words; its exit status must be one of those."""
+        """Runs the tool with these arguments; its exit status must be one of status."""
         command = [STACKSNAP] + [str(word) for word in arguments]
         options.setdefault("stdin", subprocess.DEVNULL)
         result = subprocess.run(command, timeout=LIMIT_S, stdout=subprocess.PIPE,
@@ -281,7 +302,7 @@ class EndToEnd(unittest.TestCase):
         return result
 
     def snap(self, pid, *arguments, mode=None, status=(0,), timeout_ms=20000):
-        """A snapshot as JSON; the process must be as free afterwards as before."""
+        """A snapshot as JSON; afterwards nothing may be traced or stopped."""
         words = ["-f", "json", "--timeout=%d" % timeout_ms]
         if mode:
             words.append("--mode=" + mode)
@@ -292,7 +313,7 @@ class EndToEnd(unittest.TestCase):
         return snapshot
 
     def assert_free(self, pid, stopped=False):
-        """Nobody traces it, and no thread is stopped (or each, where it was before)."""
+        """It has no tracer, and no thread is stopped; with stopped, all still are."""
         self.assertIn(status_field(pid, "TracerPid"), ("0", None))
         for tid, state in task_states(pid).items():
             if stopped:

@@ -243,3 +243,5 @@ class Recording:
         names = ("samples", "ticks", "missed", "stopped", "stopped_max", "thread_stops",
                  "duration", "reason")
         self.summary = dict(zip(names, [c.number() for _ in names]))
+        self.summary["lost"] = c.number() if c.left() else 0
+        self.summary["loss"] = c.text() if c.left() else ""

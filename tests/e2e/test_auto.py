@@ -1,5 +1,6 @@
 """Modes that leave alone what is blocked: auto, and no-stop. What they claim to be one
 moment must be one, and what they do not touch must be untouched."""
+# ctest: serial
 
 import os
 

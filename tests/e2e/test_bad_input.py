@@ -1,5 +1,5 @@
-"""Targets that cannot be looked at, or only in part: what is said, the exit status, and
-that the target is untouched."""
+"""Targets that cannot be captured, or only in part: the messages, the exit status, and the
+state of the target afterwards, which must not change."""
 
 import json
 import os
@@ -19,7 +19,7 @@ UNCAPABLE = ["setpriv", "--inh-caps=-all", "--bounding-set=-sys_ptrace"]
 
 
 def kernel_thread():
-    """One is found by its flag PF_KTHREAD; a container has none."""
+    """Finds a kernel thread by its flag PF_KTHREAD. Containers have none."""
     for name in sorted(filter(str.isdigit, os.listdir("/proc")), key=int):
         text = read_text("/proc/%s/stat" % name)
         if text and int(text[text.rindex(")") + 2:].split()[6]) & 0x00200000:
@@ -29,7 +29,7 @@ def kernel_thread():
 
 class Refused(EndToEnd):
     def listed(self, pid, pattern, prefix):
-        """No stack, so exit status 2 and the cause; but names and states of the threads."""
+        """Prints the cause, names and states of the threads, but no stacks; exit status 2."""
         for mode in MODES + ("no-stop", "auto"):
             with self.subTest(mode=mode):
                 result = subprocess.run(
@@ -49,7 +49,7 @@ class Refused(EndToEnd):
                         "/proc/%d/task/%d/comm" % (pid, thread["tid"])).rstrip("\n"))
 
     def refused(self, pid, pattern, words=(), prefix=()):
-        """Nothing on stdout, the cause in the first line, exit status 2."""
+        """Prints nothing on stdout and the cause in the first line of stderr; exit status 2."""
         for mode in MODES:
             with self.subTest(mode=mode):
                 result = subprocess.run(
@@ -72,7 +72,7 @@ class Refused(EndToEnd):
         self.refused(pid, "kernel thread")
 
     def test_itself(self):
-        """The shell's exec keeps the pid."""
+        """The pid stays the same when the shell calls exec."""
         for mode in MODES:
             with self.subTest(mode=mode):
                 result = subprocess.run(
@@ -99,13 +99,13 @@ class Refused(EndToEnd):
                                   stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
         self.addCleanup(lambda: (tracer.stdin.close(), tracer.wait(LIMIT_S)))
         self.addCleanup(tracer.kill)
-        # all of it: while only some threads are held, the others can be had
+        # wait for all threads: until then stacksnap could attach to some of them
         wait_until(lambda: all(status_field(tid, "TracerPid") == str(tracer.pid)
                                for tid in task_states(target.pid)), name + " to trace")
         return tracer
 
     def traced(self, command, name):
-        """It cannot be stopped, but what sleeps can be read; and it stays as it is."""
+        """The target cannot be stopped. Sleeping threads are read, and no state changes."""
         target = self.start("threads", 1, 1)
         tracer = self.trace(target, command, name)
         rest = "t" if name == "gdb" else "S"
@@ -120,7 +120,7 @@ class Refused(EndToEnd):
                 self.assert_stack(snapshot, "threads", MAIN_STACK)
                 for thread in snapshot.threads:
                     self.assertEqual((thread["end"], thread["stopped_ns"]), ("root", 0))
-                    self.assertIn("tracer, %d (%s)" % (tracer.pid, name),
+                    self.assertIn("traced by %d (%s)" % (tracer.pid, name),
                                   thread["reason"])
                 self.assertEqual(task_states(target.pid), states)
         self.assertEqual(status_field(target.pid, "TracerPid"), str(tracer.pid))
@@ -132,22 +132,22 @@ class Refused(EndToEnd):
         self.traced(["gdb", "-nx", "-q", "-p", "PID"], "gdb")
 
     def test_traced_and_running(self):
-        """What runs under another tracer cannot be read at all, and that is said."""
+        """A running thread with another tracer cannot be read; the reason names the tracer."""
         target = self.start("busy", 2, 3)
         tracer = self.trace(target, ["strace", "-f", "-o", "/dev/null", "-p", "PID"],
                             "strace")
         wait_until(lambda: sorted(task_states(target.pid).values()) == ["R", "R", "S"],
-                   "it to run on")
+                   "the target to run again")
         for mode in ("stop", "auto", "no-stop"):
             with self.subTest(mode=mode):
-                said = set()
+                reported = set()
                 for _ in range(50):  # while it waits for a CPU it can be read
                     snapshot = Snapshot(self.run_tool("-f", "json", "--mode=" + mode,
                                                       target.pid, status=(0, 1)))
                     self.assert_stack(snapshot, "busy", MAIN_STACK)
                     for name in ("busy-0", "busy-1"):
                         thread = snapshot.thread(name)
-                        self.assertIn("tracer, %d (strace)" % tracer.pid, thread["reason"])
+                        self.assertIn("traced by %d (strace)" % tracer.pid, thread["reason"])
                         self.assertEqual(thread["stopped_ns"], 0)
                         if thread["frames"]:
                             self.assertEqual(thread["frames"][0]["symbol"], "spin")
@@ -155,10 +155,10 @@ class Refused(EndToEnd):
                         self.assertEqual(thread["end"],
                                          "running" if mode == "no-stop" else "traced")
                         self.assertEqual(snapshot.status, 1)
-                        said.add(name)
-                    if len(said) == 2:
+                        reported.add(name)
+                    if len(reported) == 2:
                         break
-                self.assertEqual(len(said), 2)
+                self.assertEqual(len(reported), 2)
 
     @unittest.skipIf(os.geteuid() != 0, "only root can become another user")
     def test_another_user(self):
@@ -168,7 +168,7 @@ class Refused(EndToEnd):
 
     @unittest.skipIf(os.geteuid() != 0, "only root can become another user")
     def test_not_dumpable(self):
-        """Of the same user, but it has asked not to be looked at."""
+        """The same user, but the process is not dumpable."""
         target = self.start_command(
             NOBODY + ["/usr/bin/python3", "-c", "import ctypes, sys\n"
                       "ctypes.CDLL(None).prctl(4, 0, 0, 0, 0)\n"  # PR_SET_DUMPABLE
@@ -177,14 +177,14 @@ class Refused(EndToEnd):
 
     @unittest.skipIf(os.geteuid() != 0, "only root can give up capabilities")
     def test_root_without_the_capability(self):
-        """As in a container: root, but not over a process that has what we have not."""
+        """As in a container: root cannot access a process with more capabilities."""
         target = self.start("threads", 1, 1)
-        self.listed(target.pid, "root without the capability", UNCAPABLE)
+        self.listed(target.pid, "root without CAP_SYS_PTRACE", UNCAPABLE)
         self.assert_free(target.pid)
 
     @unittest.skipIf(os.geteuid() != 0, "only root can give capabilities to a process")
     def test_more_capabilities(self):
-        """Of the same user, and with a capability that the user has not."""
+        """The same user, but the process has a capability that the user lacks."""
         target = self.start_command(
             ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups",
              "--inh-caps=+net_bind_service", "--ambient-caps=+net_bind_service",
@@ -193,21 +193,21 @@ class Refused(EndToEnd):
         self.assert_free(target.pid)
 
     def filtered(self, target, calls, *words, status=(0,)):
-        """Under a seccomp filter, as containers have, that refuses these calls."""
+        """Runs stacksnap with a seccomp filter that refuses these calls, as in a container."""
         result = subprocess.run(
-            [os.path.join(TARGETS, "refuse"), calls, STACKSNAP, "-f", "json",
+            [os.path.join(TARGETS, "deny_syscalls"), calls, STACKSNAP, "-f", "json",
              *words, str(target.pid)], stdin=subprocess.DEVNULL, timeout=LIMIT_S,
             stdout=subprocess.PIPE, stderr=subprocess.PIPE,
-            env=dict(os.environ, # the leak checker's ptrace is refused, too
+            env=dict(os.environ, # the leak checker needs ptrace, too
                      ASAN_OPTIONS=os.environ.get("ASAN_OPTIONS", "") + ":detect_leaks=0"))
         if result.returncode == 77:
-            self.skipTest("no seccomp filters here")
+            self.skipTest("seccomp filters are not supported")
         self.assertIn(result.returncode, status, result.stderr)
         return Snapshot(result)
 
     @unittest.skipIf(os.uname().machine != "x86_64", "system calls by their numbers")
     def test_process_vm_readv_refused(self):
-        """Memory is read through /proc then."""
+        """Memory is read through /proc/PID/mem instead."""
         target = self.start("threads", 2, 5)
         for mode in MODES + ("no-stop", "auto"):
             with self.subTest(mode=mode):
@@ -217,7 +217,7 @@ class Refused(EndToEnd):
 
     @unittest.skipIf(os.uname().machine != "x86_64", "system calls by their numbers")
     def test_ptrace_refused(self):
-        """Nothing can be stopped; what sleeps can be read."""
+        """No thread can be stopped; sleeping threads are read."""
         target = self.start("busy", 1, 3)
         for mode in ("stop", "auto"):
             with self.subTest(mode=mode):
@@ -231,13 +231,13 @@ class Refused(EndToEnd):
         self.assertEqual(snapshot.data["capture"]["threads_stopped"], 0)
         for thread in snapshot.threads:
             self.assertEqual(thread["end"], "root")
-            self.assertIn("without being stopped", thread["reason"])
+            self.assertIn("read without stopping it", thread["reason"])
 
     @unittest.skipIf(os.geteuid() != 0, "only root can make users")
     def test_the_same_user(self):
-        """Nothing is denied there, unless Yama is."""
+        """Nothing is denied, unless Yama restricts ptrace."""
         if read_text("/proc/sys/kernel/yama/ptrace_scope").strip() not in ("", "0"):
-            self.skipTest("Yama restricts it")
+            self.skipTest("Yama restricts ptrace")
         target = self.start_command(NOBODY + [for_everyone(THREADS), "1", "1"])
         result = subprocess.run(NOBODY + [for_everyone(STACKSNAP), "-f", "json", str(target.pid)],
                                 stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
@@ -260,10 +260,10 @@ class Refused(EndToEnd):
 
 
 class Changing(EndToEnd):
-    """Processes that end, execute and make threads in the middle of it."""
+    """Processes that end, call exec or create threads during the capture."""
 
     def snap_any(self, pid, mode):
-        """Whatever comes of it, it is one of the documented results and says why."""
+        """Any documented exit status is accepted; a failure has a message."""
         result = self.run_tool("-f", "json", "--mode=" + mode, pid, status=(0, 1, 2))
         if result.returncode == 2:
             self.assertEqual(result.stdout, b"")
@@ -271,7 +271,7 @@ class Changing(EndToEnd):
             self.assertRegex(result.stderr.decode(), r"^stacksnap: ")
         return result
 
-    def test_ends_in_the_middle(self):
+    def test_ends_during_capture(self):
         for mode in MODES:
             with self.subTest(mode=mode):
                 for round_number in range(40):
@@ -280,7 +280,7 @@ class Changing(EndToEnd):
                     self.snap_any(target.pid, mode)
                     self.assertEqual(target.finish()[0], 7)
 
-    def test_executes_in_the_middle(self):
+    def test_exec_during_capture(self):
         target = self.start("exec_loop", settle=False)
         for mode in MODES:
             with self.subTest(mode=mode):
@@ -289,7 +289,7 @@ class Changing(EndToEnd):
         self.assertEqual(target.finish()[0], 5)
 
     def test_threads_come_and_go(self):
-        """They are often seen before their first instruction: whole, and said to be new."""
+        """Threads captured before their first instruction have complete stacks and a reason."""
         target = self.start("churn", 4)
         for mode in MODES:
             with self.subTest(mode=mode):
@@ -308,7 +308,7 @@ class Changing(EndToEnd):
                         if len(thread["frames"]) == 1:
                             new += thread["reason"] is not None
                             lost += thread["end"] == "no-unwind-info"
-                # in one or two instructions after that nobody can tell
+                # a thread that has executed one or two instructions cannot be unwound
                 self.assertLess(lost, 3)
                 self.assertGreater(new, lost)
         status, output = target.finish()
@@ -316,7 +316,7 @@ class Changing(EndToEnd):
         self.assertRegex(output, r"^made \d+")
 
 
-class Odd(EndToEnd):
+class UnusualTargets(EndToEnd):
     def test_zombie_leader(self):
         target = self.start("zombie_leader")
         for mode in MODES:
@@ -328,16 +328,16 @@ class Odd(EndToEnd):
                     Named("read"), "target_wait", "last_routine"] + THREAD_END)
                 leader = snapshot.thread(target.pid)
                 self.assertEqual((leader["state"], leader["frames"]), ("Z", []))
-                # It has no stack any more: nothing is missing, and that is said.
+                # Its stack no longer exists, so nothing is missing; the reason says so.
                 self.assertEqual(leader["end"], "root")
                 self.assertIn("has ended", leader["reason"])
         self.assertEqual(target.finish()[0], 6)
 
-    def test_worker_of_the_kernel(self):
-        """It is listed as what it is: it makes no system call and has no stack here."""
+    def test_kernel_worker(self):
+        """It is listed without a stack: it runs in the kernel only."""
         target = self.start("kernel_worker")
         if "no io_uring" in target.lines:
-            self.skipTest("this kernel has no io_uring for us")
+            self.skipTest("io_uring is not available")
         name = "iou-wrk-%d" % target.pid
         wait_until(lambda: name in [read_text("/proc/%d/task/%d/comm" % (target.pid, tid)).strip()
                                     for tid in task_states(target.pid)], "the worker")
@@ -346,8 +346,8 @@ class Odd(EndToEnd):
                 snapshot = self.snap(target.pid, mode=mode)
                 worker = snapshot.thread(name)
                 self.assertEqual((worker["frames"], worker["end"]), ([], "root"))
-                self.assertRegex(worker["reason"], "^a worker of the kernel ")
-                self.assertEqual(worker["wait"]["text"], "work: it is a worker of the kernel")
+                self.assertRegex(worker["reason"], "^kernel worker ")
+                self.assertEqual(worker["wait"]["text"], "work (it is a worker thread of the kernel)")
                 self.assertIsNone(worker["wait"]["syscall"])
                 self.assertTrue(worker["kernel_stack"] or os.geteuid())
                 self.assertTrue(snapshot.data["capture"]["consistent"])
@@ -355,7 +355,7 @@ class Odd(EndToEnd):
         self.assertEqual(report["verdict"], "idle")
 
     def test_vfork_parent(self):
-        """Its thread in D never stops; it must not hold up the others, nor us."""
+        """A thread in state D does not stop. It must not delay the other threads or stacksnap."""
         target = self.start("vfork_parent", 3)
         for mode in MODES + ("auto", "no-stop"):
             with self.subTest(mode=mode):
@@ -378,23 +378,24 @@ class Odd(EndToEnd):
         self.assertEqual(target.finish()[0], 0)
 
     def test_memory_that_does_not_answer(self):
-        """A read of its stack never returns; its own thread that would answer stands still.
-        The tool ends, and so does the freeze."""
+        """Reading such a page never returns, since the thread that handles the fault is stopped.
+        The page was never accessed, so the stack is complete without it."""
         try:
-            target = self.start("unanswered")
+            target = self.start("userfault")
         except AssertionError as reason:
             self.skipTest("no userfaultfd: %s" % reason)
+        for mode in MODES + ("auto",):
+            with self.subTest(mode=mode):
+                snapshot = self.snap(target.pid, mode=mode, timeout_ms=500)
+                self.assert_stack(snapshot, "worker", BLOCKED + ["worker_routine"]
+                                  + THREAD_END)
+                self.assertLess(snapshot.data["capture"]["stopped_ns"], 500_000_000)
         with tempfile.TemporaryDirectory() as directory:
             path = os.path.join(directory, "recording")
-            for words, status in ((["--timeout=500"], 2), (["record", "-o", path], 1)):
-                with self.subTest(words=words):
-                    result = self.run_tool(*words, target.pid, status=(status,))
-                    self.assertEqual(result.stdout, b"")
-                    self.assertRegex(result.stderr.decode(),
-                                     "does not answer.*\n  remedy: ")
-                    self.assert_free(target.pid)
-            result = self.run_tool("report", path, status=(2,))
-            self.assertIn("it has no end", result.stderr.decode())
+            self.run_tool("record", "-d", "300ms", "-o", path, target.pid)
+            self.assert_free(target.pid)
+            report = self.run_tool("report", path, status=(0, 1)).stdout.decode()
+            self.assertIn("worker_routine", report)
         self.assertEqual(target.finish()[0], 0)
 
     def test_hostile_names(self):
@@ -416,7 +417,7 @@ class Odd(EndToEnd):
                 with self.subTest(mode=mode, form=form):
                     text = self.run_tool("-f", form, "--mode=" + mode,
                                          target.pid).stdout.decode("utf-8")
-                    # C0 and C1 controls, and DEL; only our own line ends
+                    # no C0 and C1 controls and no DEL, except newlines
                     self.assertNotRegex(text, "[\x00-\x09\x0b-\x1f\x7f-\x9f]")
                     if form == "folded":
                         for line in text.splitlines():

@@ -1,4 +1,5 @@
 """cplusplus: names, inlined calls and exceptions, against the stacks in its comment."""
+# ctest: quick
 
 import re
 
@@ -33,11 +34,11 @@ class CPlusPlus(EndToEnd):
                 self.assert_stack(snapshot, "cplusplus", MAIN_STACK)
 
     def test_long_names(self):
-        """Whole in JSON; shortened for people, who are told by how much."""
+        """Complete in JSON; the text truncates them and says by how much."""
         target = self.start("cplusplus")
         snapshot = self.snap(target.pid)
         frames = [frame for frame in snapshot.frames(snapshot.thread("long-names"))
-                  if not frame["symbol"].startswith("void call_listed")]
+                  if not (frame["symbol"] or "").startswith("void call_listed")]
         names = [frame["symbol"] for frame in frames]
         self.assertEqual(names[2], "void listed<%s>()" % ", ".join(map(str, range(900))))
         pair = "int"
@@ -60,7 +61,7 @@ class CPlusPlus(EndToEnd):
                 self.assertEqual(names, INLINED + ["run_inline"])
                 self.assertEqual([frame["inlined"] for frame in frames[2:6]],
                                  [True, True, True, False])
-                # one machine frame: the same pc, and each its own line
+                # one machine frame: the same pc, and a line for each function
                 self.assertEqual(len({frame["pc"] for frame in frames[2:6]}), 1)
                 for frame, callee in zip(frames[2:6], ["target_block"] + INLINED):
                     with open(frame["file"]) as file:

@@ -1,6 +1,6 @@
-"""A library of the process was made to break who reads it: its unwind tables, its symbols, its
-debug information or what is packed into it. The tool ends well and soon, takes no more memory
-than it may, and all that is not in that library is right.
+"""A library of the process was crafted to break its readers: its unwind tables, symbols, debug
+information or compressed sections. The tool must end soon and without an error, stay within its
+memory limit, and show everything outside of that library correctly.
 """
 # ctest: timeout=600
 
@@ -135,7 +135,7 @@ class Crafted(EndToEnd):
             resource.setrlimit(resource.RLIMIT_DATA, (self.limit, self.limit))
 
     def run_measured(self, *words):
-        """A snapshot, and the most memory that a process of the tool had."""
+        """A snapshot, and the peak memory of the tool's processes."""
         with tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as err:
             process = subprocess.Popen([STACKSNAP, *map(str, words)], stdin=subprocess.DEVNULL,
                                        stdout=out, stderr=err, preexec_fn=self.limit_memory)
@@ -149,7 +149,7 @@ class Crafted(EndToEnd):
         return result, usage.ru_maxrss * 1024
 
     def check(self, complete=True, dies=None, memory=256 * MEBIBYTE, words=()):
-        """complete: the stack is whole; dies: what it is that the sandbox dies of."""
+        """complete: the stack is complete; dies: the reason why the sandbox dies."""
         target = self.start("dlchain", 3, self.directory)
         result, peak = self.run_measured("-f", "json", *words, target.pid)
         snapshot = Snapshot(result)
@@ -172,12 +172,12 @@ class Crafted(EndToEnd):
             self.assertLess(peak, memory)
 
     def test_nothing_crafted(self):
-        """What the others are compared with."""
+        """The baseline that the other tests are compared with."""
         compile_library(self.library, assembly=dwarf())
         self.check()
 
     def test_frames(self):
-        """Expressions that never end, and others without sense, for where the frame is."""
+        """CFA expressions that never end or make no sense."""
         for name, escape in (
                 ("a jump to itself", ".cfi_escape 0x0f, 3, 0x2f, 0xfd, 0xff"),
                 ("a conditional one", ".cfi_escape 0x0f, 5, 0x31, 0x28, 0xfc, 0xff, 0x30"),
@@ -233,7 +233,7 @@ class Crafted(EndToEnd):
                 self.check()
 
     def test_many_sections(self):
-        """The count is in the first header, where there are more than 65,279."""
+        """With more than 65,279 sections the count is in the first header."""
         compile_library(self.library)
         elf = Elf(self.library)
         struct.pack_into("<H", elf.bytes, 60, 0)
@@ -243,7 +243,7 @@ class Crafted(EndToEnd):
         self.check()
 
     def test_packed_symbols(self):
-        """.gnu_debugdata of some kilobytes stands for more than may be unpacked."""
+        """.gnu_debugdata of a few kilobytes that expands beyond the limit."""
         packed = self.directory + "/packed"
         compressor = lzma.LZMACompressor(preset=0)
         with open(packed, "wb") as file:
@@ -253,11 +253,11 @@ class Crafted(EndToEnd):
         compile_library(self.library)
         subprocess.run(["objcopy", "--strip-all", "--add-section", ".gnu_debugdata=" + packed,
                         self.library], check=True)
-        # twice what is unpacked at most: a buffer grows
+        # twice the limit on unpacked bytes, because a buffer grows by doubling
         self.check(memory=640 * MEBIBYTE)
 
     def test_entries(self):
-        """Blocks in blocks, none of them closed; and siblings without number."""
+        """Blocks nested without end, and countless siblings."""
         for name, children in (("depth", ".fill 20000000, 1, 2"),
                                ("siblings", ".fill 1000000, 2, 2"),
                                ("ends", ".fill 1000000, 1, 0"),
@@ -267,24 +267,24 @@ class Crafted(EndToEnd):
                                 flags=["-Wl,--compress-debug-sections=zlib"])
                 self.check()
 
-    def test_entries_that_take_for_ever(self):
-        """Without siblings libdw passes over all that is below, once for each level."""
+    def test_entries_that_take_forever(self):
+        """Without DW_AT_sibling libdw skips all descendants once for each level."""
         compile_library(self.library, assembly=dwarf(
             children=".fill 100, 1, 2; .fill 10000000, 2, 2"),
                         flags=["-Wl,--compress-debug-sections=zlib"])
-        self.check(dies=r"^what reads libchain_1.so was not done after \d+ ms while looking up "
-                   "names; it was left out(;|$)", words=["--interpret-timeout=8"])
+        self.check(dies=r"^the analysis of libchain_1.so timed out during symbolization, "
+                   "module skipped(;|$)", words=["--interpret-timeout=8"])
 
-    def test_circles_of_origins(self):
-        """Inlined calls of what they are called by."""
+    def test_cycles_of_origins(self):
+        """Inlined calls whose origins form a cycle."""
         one = ".byte %d; .long origin - unit; .quad chain_1; .quad 64\n"
         compile_library(self.library, assembly=dwarf(
             children="origin:\n" + one % 4 + (one % 3) * 100))
         self.check()
 
-    def test_lines_without_number(self):
-        """Eighty bytes of memory for each byte of a line program, which is packed. The limit
-        is taken over from us: with that of its own it would do the same with more. (With sanitizers there is none.)"""
+    def test_countless_lines(self):
+        """A compressed line program that needs eighty bytes of memory for each byte. The tool
+        inherits the memory limit of the test, to save time. (With sanitizers there is none.)"""
         count = 1000000 if SANITIZED else 100000000
         compile_library(self.library, assembly=dwarf(lines=".fill %d, 1, 0x20" % count),
                         flags=["-Wl,--compress-debug-sections=zlib"])
@@ -293,7 +293,7 @@ class Crafted(EndToEnd):
         self.check(memory=576 * MEBIBYTE)
 
     def test_noise(self):
-        """Bytes of what is not needed to run it are changed at random."""
+        """Random changes of bytes that are not needed to run the library."""
         for seed in range(6):
             with self.subTest(seed=seed):
                 compile_library(self.library, assembly=dwarf(children=".byte 2, 0, 2, 0"),
@@ -312,7 +312,7 @@ class Crafted(EndToEnd):
                 self.check_noise()
 
     def check_noise(self):
-        """Names of that library may be any; all else as it is."""
+        """Names in that library may be anything; everything else is unchanged."""
         target = self.start("dlchain", 3, self.directory)
         result, _ = self.run_measured("-f", "json", target.pid)
         snapshot = Snapshot(result)

@@ -1,4 +1,5 @@
-"""deep: 50,000 frames, and what the limits make of them."""
+"""deep: 50,000 frames, and the limits on frames and bytes."""
+# ctest: quick
 
 from harness import EndToEnd, MODES, Named, THREAD_END, main
 
@@ -14,8 +15,8 @@ def whole(depth):
 
 class Deep(EndToEnd):
     def test_fifty_thousand_frames(self):
-        """Longer than what is copied of a stack unless told: the cut is said; and told,
-        or in live mode, there is no cut."""
+        """Longer than the default limit: the output says that the stack is truncated. With a
+        higher limit, or in live mode, the stack is complete."""
         target = self.start("deep", 50000)
         snapshot = self.snap(target.pid, "-n", 0, mode="stop", status=(0, 1))
         thread = snapshot.thread("recursion")
@@ -47,7 +48,7 @@ class Deep(EndToEnd):
 
     def test_exactly_as_many_as_the_limit(self):
         """poll, target_block, thread_routine, target_thread_main, start_thread, clone3
-        are six: with 1,018 more the stack is whole at 1,024 frames."""
+        are six: with 1,018 more the stack is complete at 1,024 frames."""
         target = self.start("deep", 1018)
         for mode in MODES:
             with self.subTest(mode=mode):

@@ -1,4 +1,5 @@
 """dlchain: a call through 200 libraries that were loaded with dlopen."""
+# ctest: quick
 
 import os
 import resource
@@ -31,7 +32,7 @@ class Chain(EndToEnd):
         return Snapshot(result)
 
     def test_limit_of_open_files(self):
-        """One is open for each module: the limit is raised, and else it is said."""
+        """One file is open for each module: the limit is raised, or the output says so."""
         target = self.start("dlchain", 200)
         hard = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
         snapshot = self.limited(target.pid, 60, hard)
@@ -40,10 +41,10 @@ class Chain(EndToEnd):
         snapshot = self.limited(target.pid, 60, 60)
         self.assert_stack(snapshot, "chain", STACK)
         problems = {module["problem"] for module in snapshot.modules}
-        self.assertEqual(problems, {None, "too many files are open (ulimit -n)"})
+        self.assertEqual(problems, {None, "too many open files (ulimit -n)"})
 
     def test_modules(self):
-        """All that are mapped are listed, once, in the order of their addresses."""
+        """Every mapped module is listed once, in order of address."""
         target = self.start("dlchain", 200)
         with open("/proc/%d/maps" % target.pid) as file:
             mapped = {line.split(None, 5)[5].strip() for line in file

@@ -1,11 +1,12 @@
-"""The layouts that other programs read, parsed by the rules of the usual scripts.
+"""The layouts that other programs read, parsed with the rules of common scripts.
 
-gdb: pt-pmp and stackcollapse-gdb take "Thread N" at the beginning of a line for the next
-thread, and of a line "#N ..." the word after " in ", or the second word where there is none.
-eu: stackcollapse-elfutils takes "TID N:" for the next thread, and of "#N  0xPC NAME" the
+gdb: pt-pmp and stackcollapse-gdb start a thread at a line "Thread N". A name in a
+line "#N ..." is the word after " in ", or else the second word.
+eu: stackcollapse-elfutils starts a thread at "TID N:". A name in "#N  0xPC NAME" is the
 rest of the line after the address.
-folded: flame graph tools take the last word for the count and split the rest at ";".
+folded: flame graph tools take the last word as the count and split the rest at ";".
 """
+# ctest: quick
 
 import collections
 import re
@@ -17,7 +18,7 @@ DEPTH = 4
 
 def parse_gdb_pt_pmp(text):
     """As pt-pmp: a thread's line begins with "Thread"; the name is the field after "in",
-    else the second field. Returns for each thread its names, innermost first."""
+    else the second field. Returns the names of each thread, innermost first."""
     stacks, stack = [], None
     for line in text.splitlines():
         if re.match(r"^Thread ", line):
@@ -31,7 +32,7 @@ def parse_gdb_pt_pmp(text):
 
 def parse_gdb_collapse(text):
     """As stackcollapse-gdb: from "Thread" to the empty line; a frame is
-    "#N [0xPC in ]NAME (ARGUMENTS) ...", its name whatever is before " (" or "@"."""
+    "#N [0xPC in ]NAME (ARGUMENTS) ...", its name the text before " (" or "@"."""
     stacks, stack = [], None
     for line in text.splitlines():
         if re.match(r"^Thread (\d+)", line):
@@ -61,7 +62,7 @@ def parse_eu(text):
                 raise AssertionError("frame out of order: " + line)
             stack.append(frame.group(2).split("@")[0])
         elif not re.match(r"^PID \d+ - process$", line):
-            raise AssertionError("what is this? " + line)
+            raise AssertionError("unexpected line: " + line)
     return stacks
 
 
@@ -74,13 +75,18 @@ def parse_folded(text):
     return stacks
 
 
+def known(name):
+    """None for module+0xoffset and ??, which stand for frames without a symbol."""
+    return None if re.search(r"^\?\?$|\+0x[0-9a-f]+$", name) else canonical(name)
+
+
 def descent():
     return ["descend_odd" if i % 2 else "descend_even" for i in range(DEPTH)]
 
 
 class Formats(EndToEnd):
-    """The inner frames are the libc's and may be inlined: from wait_in_... on the names
-    are compared; the rest by the JSON of the same, unchanging process."""
+    """Compares names with the JSON of the same process, which does not change. The expected
+    stacks start at wait_in_...: the inner frames are in libc and may be inlined."""
 
     def setUp(self):
         self.target = self.start("threads", 2, DEPTH)
@@ -96,8 +102,8 @@ class Formats(EndToEnd):
                 for thread in snapshot.threads}
 
     def check_names(self, stacks, expected):
-        """The same stacks as in the JSON, and the ones that are promised."""
-        self.assertEqual(collections.Counter(tuple(map(canonical, s)) for s in stacks),
+        """Checks for the same stacks as in the JSON, and for the expected ones."""
+        self.assertEqual(collections.Counter(tuple(map(known, s)) for s in stacks),
                          collections.Counter(map(tuple, expected)))
         for kind in ("poll", "nanosleep", "cond", "futex", "read"):
             promised = ["wait_in_" + kind] + descent() + [
@@ -108,20 +114,20 @@ class Formats(EndToEnd):
                 at = stack.index(promised[0])
                 self.assertEqual(stack[at:at + len(promised)], promised)
 
-    def test_gdb_as_pt_pmp_reads_it(self):
+    def test_gdb_parsed_like_pt_pmp(self):
         for mode in MODES:
             with self.subTest(mode=mode):
                 self.check_names(parse_gdb_pt_pmp(self.text("gdb", mode)),
                                  self.expected(mode).values())
 
-    def test_gdb_as_stackcollapse_reads_it(self):
+    def test_gdb_parsed_like_stackcollapse(self):
         for mode in MODES:
             with self.subTest(mode=mode):
                 self.check_names(parse_gdb_collapse(self.text("gdb", mode)),
                                  self.expected(mode).values())
 
     def test_gdb_threads(self):
-        """Every thread, also where stacks are equal; its LWP and its name."""
+        """Every thread is listed with its LWP and name, even if stacks are equal."""
         for mode in MODES:
             with self.subTest(mode=mode):
                 found = re.findall(
@@ -133,18 +139,18 @@ class Formats(EndToEnd):
                 self.assertEqual([int(number) for number, _, _ in found],
                                  list(range(len(found), 0, -1)))
 
-    def test_eu_as_stackcollapse_reads_it(self):
+    def test_eu_parsed_like_stackcollapse(self):
         for mode in MODES:
             with self.subTest(mode=mode):
                 stacks = parse_eu(self.text("eu", mode, "--no-inlines"))
                 expected = self.expected(mode, "--no-inlines")
                 self.assertEqual(set(stacks), set(expected))
                 for tid, names in stacks.items():
-                    self.assertEqual(list(map(canonical, names)), expected[tid])
+                    self.assertEqual(list(map(known, names)), expected[tid])
                 self.check_names(stacks.values(), expected.values())
 
     def test_eu_has_no_inlined_calls(self):
-        """eu-stack shows them with -i only, and cli.md says: as without options."""
+        """eu-stack shows them only with -i; the layout is that without options."""
         for mode in MODES:
             with self.subTest(mode=mode):
                 self.assertEqual(self.text("eu", mode),
@@ -160,7 +166,7 @@ class Formats(EndToEnd):
                                  self.expected(mode).values())
 
     def test_text(self):
-        """Equal stacks are merged (and so may be the names), and every thread is there."""
+        """Equal stacks, and perhaps names, are merged; every thread is listed."""
         for mode in MODES:
             with self.subTest(mode=mode):
                 text = self.text("text", mode)
@@ -172,6 +178,27 @@ class Formats(EndToEnd):
                 self.assertEqual(len(re.findall(r"^ +#0 ", apart, re.M)), 11)
                 for thread in snapshot.threads:
                     self.assertIn(thread["name"], apart)
+
+    def second_line(self, mode, *words):
+        return self.text("text", mode, *words).splitlines()[1]
+
+    def test_second_line_all_threads_sleep(self):
+        self.assertRegex(self.second_line("stop"),
+                         r"^11 threads; paused [\d.]+ ms \(all threads\), atomic$")
+        self.assertEqual(self.second_line("auto"), "11 threads; nothing was paused, atomic")
+        self.assertEqual(self.second_line("no-stop"),
+                         "11 threads; nothing was paused, atomic")
+        self.assertRegex(self.second_line("live"), r"^11 threads; paused [\d.]+ ms "
+                         r"\(all threads\), unwound meanwhile, atomic$")
+
+    def test_second_line_one_thread_runs(self):
+        """Mode auto pauses only the running thread; mode no-stop has no stack of it."""
+        self.target = self.start("pause_meter", 5)
+        self.assertRegex(self.second_line("auto"),
+                         r"^7 threads; paused [\d.]+ ms \(1 of 7 threads\), atomic$")
+        self.assertRegex(self.second_line("stop"),
+                         r"^7 threads; paused [\d.]+ ms \(all threads, running ones at "
+                         r"most [\d.]+ ms\), atomic$")
 
 
 if __name__ == "__main__":

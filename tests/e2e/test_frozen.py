@@ -63,7 +63,7 @@ class Frozen(EndToEnd):
             self.assertEqual(snapshot.data["process"]["frozen"], path)
             self.assertEqual({thread["end"] for thread in snapshot.threads}, {"root"})
         text = self.run_tool(self.target.pid).stdout.decode()
-        self.assertIn("consistent\nfrozen by the cgroup %s: no thread runs until it is thawed\n\n"
+        self.assertIn(", atomic\nfrozen by the cgroup %s: no thread runs until it is thawed\n\n"
                       % path.replace("\x1b", "\\x1b"), text)
         self.assertIn("frozen 1", read_text(os.path.join(self.inner, "cgroup.events")))
         self.freeze(self.inner, False)

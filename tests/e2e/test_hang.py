@@ -1,4 +1,5 @@
 """stacksnap hang: verdicts on processes that are stuck, busy, idle or moving, and --watch."""
+# ctest: serial
 
 import json
 import os
@@ -13,7 +14,7 @@ EX_USAGE = 64
 
 
 def switches(pid):
-    """How often the threads of a process were put on a processor, together."""
+    """How often the threads of a process were scheduled, in total."""
     total = 0
     for tid in task_states(pid):
         with open("/proc/%d/task/%d/schedstat" % (pid, tid)) as file:
@@ -22,7 +23,7 @@ def switches(pid):
 
 
 def runs(pid):
-    """The same of the main thread alone."""
+    """How often the main thread was scheduled."""
     with open("/proc/%d/schedstat" % pid) as file:
         return int(file.read().split()[2])
 
@@ -58,19 +59,19 @@ class Hang(EndToEnd):
     def test_text(self):
         target = self.start("deadlock", "normal", 2, 1)
         text = self.run_tool("hang", FOR, "-v", target.pid, status=(3,)).stdout.decode()
-        self.assertRegex(text, r"^deadlock, pid \d+: deadlock\nwatched for .*, 4 threads, CPU "
-                         r"time .* context switches\n\nDEADLOCK of 2 threads")
+        self.assertRegex(text, r"^deadlock, pid \d+: deadlock\nobserved for .*, 4 threads, CPU "
+                         r"time .* context switches\n\nDEADLOCK: 2 threads")
         self.assertRegex(text, r"\n3 threads stuck: .*\n  \d+ \(locker-0\)\n    waits for mutex ")
         self.assertRegex(text, r"\n1 thread idle: has not run\n  \d+ \(deadlock\)\n")
 
-    def test_nothing_is_put_on_a_processor(self):
+    def test_no_thread_is_scheduled(self):
         target = self.start("threads", 4, 3)
         before = switches(target.pid)
         self.judge(target.pid, "idle")
         self.assertEqual(switches(target.pid), before)
 
     def test_stuck_behind_a_sleeper(self):
-        """Its one mutex is held by a thread that sleeps in poll."""
+        """A thread that sleeps in poll holds the only mutex."""
         target = self.start("deadlock", "errorcheck", 1, 2)
         report = self.judge(target.pid, "stuck")
         self.assertEqual(report["deadlocks"], [])
@@ -80,7 +81,7 @@ class Hang(EndToEnd):
         self.assertFalse(self.thread(report, "locker-0")["stuck"])
 
     def test_idle(self):
-        """Pools in poll, sleeps, condition variables and reads are no hang."""
+        """Pools in poll, sleep, condition variables and read are idle."""
         report = self.judge(self.start("threads", 3, 2).pid, "idle")
         self.assertEqual({thread["movement"] for thread in report["threads"]}, {"none"})
         self.assertFalse(report["closed"])
@@ -95,22 +96,22 @@ class Hang(EndToEnd):
 
     def test_moving(self):
         target = self.start("ring", 3)
-        for _ in range(20):  # it may be met at one place each time
+        for _ in range(20):  # each snapshot may find it in the same place
             report = json.loads(self.run_tool("hang", FOR, "--json", target.pid).stdout)
             movements = {thread["movement"] for thread in report["threads"]}
             if "moves" in movements:
                 self.assertEqual(report["verdict"], "moving")
                 return
-        self.fail("of a ring that goes round nothing moves: %s" % movements)
+        self.fail("no thread of the ring moves: %s" % movements)
 
-    def test_woken_again_and_again(self):
-        """That is all that it does: nothing is stuck, and nothing moves."""
+    def test_woken_repeatedly(self):
+        """A thread that only wakes up and sleeps again is neither stuck nor moving."""
         program = ("import time\n"
                    "print('ready', flush=True)\n"
                    "while True:\n"
                    "    time.sleep(0.02)\n")
         target = self.start_command([sys.executable, "-c", program])
-        for _ in range(20):  # it may be met while it runs for a moment
+        for _ in range(20):  # a snapshot may find it running
             report = json.loads(self.run_tool("hang", FOR, "--json", target.pid).stdout)
             if report["verdict"] != "moving":
                 break
@@ -120,8 +121,8 @@ class Hang(EndToEnd):
         self.assertGreater(thread["voluntary"], 2)
 
     def test_python_locks(self):
-        """Two threading.Lock in AB/BA order: locks of python are semaphores, which have no
-        owner. What is proven is that no thread can ever go on; no deadlock is claimed."""
+        """Two threading.Lock in AB/BA order: locks of python are semaphores, which record no
+        owner. It is proven that no thread can make progress; no deadlock is claimed."""
         program = ("import threading\n"
                    "a, b = threading.Lock(), threading.Lock()\n"
                    "both = threading.Barrier(2)\n"
@@ -174,7 +175,7 @@ class Watch(EndToEnd):
                 wait_until(lambda: len(self.lines(log)) == expected, "the command to run")
                 self.assertEqual(self.lines(log)[-1], "deadlock %d" % target.pid)
                 before = runs(tool.pid)
-                wait_until(lambda: runs(tool.pid) > before + 50, "a few more looks")
+                wait_until(lambda: runs(tool.pid) > before + 50, "it to poll a few more times")
                 self.assertEqual(len(self.lines(log)), expected)
                 target.kill()
 
@@ -187,7 +188,7 @@ class Watch(EndToEnd):
             target.kill()
             output, _ = tool.communicate(timeout=60)
         self.assertEqual(tool.returncode, 3)
-        self.assertEqual(output.count(b"DEADLOCK of 2 threads"), 1)
+        self.assertEqual(output.count(b"DEADLOCK: 2 threads"), 1)
 
     def test_wrong_usage(self):
         pid = os.getpid()

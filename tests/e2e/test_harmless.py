@@ -1,6 +1,6 @@
-# ctest: timeout=600
 """What a snapshot must not do to its target: leave it stopped or wake it, break its calls,
 lose its signals, change its end."""
+# ctest: serial timeout=600
 
 import os
 import random
@@ -88,16 +88,6 @@ class Calls(EndToEnd):
                 self.assertEqual(infinite, {}, "EINTRs and other returns of calls")
                 self.assertLessEqual(set(finite), INTERRUPTED)
                 self.assertFalse([name for name, (_, other) in finite.items() if other])
-
-    def test_what_sleeps_is_not_interrupted(self):
-        """Not even a wait with a time limit, as long as its thread is left alone."""
-        for mode in ("no-stop", "auto"):
-            with self.subTest(mode=mode):
-                infinite, finite, stopped = self.count_returns(mode)
-                self.assertEqual(infinite, {})
-                self.assertLessEqual(set(finite), stopped)
-                if mode == "no-stop":
-                    self.assertEqual(stopped, set())
 
     def test_a_handler_still_interrupts(self):
         """The cure for EINTR must not swallow the one that a real signal makes."""

@@ -1,7 +1,8 @@
-"""Code that lies in no file: by a program that makes its own, by node and by java. Frames
-are passed through by frame pointers, and named by the perf map of the process, if it is
-really its own: /tmp/perf-PID.map, with the pid that the process itself knows.
+"""Code that is in no file, of a program that generates it, of node and of java. Its frames are
+unwound by frame pointers and named by the perf map of the process, /tmp/perf-PID.map, where PID is
+the pid in its own namespace; maps that others have written are rejected.
 """
+# ctest: real
 
 import os
 import re
@@ -46,7 +47,7 @@ class OwnCode(EndToEnd):
             file.write(text or self.map_text())
 
     def map_text(self):
-        """With what must not be taken: code that was there before, and half a line."""
+        """With lines that must be ignored: code from before, and an incomplete line."""
         return ("%x 1000 older\n" % self.area +
                 "".join("0x%x 20 int made.Up%d(long)\n" % (self.area + n * 0x100, n)
                         for n in (1, 2, 3)) +
@@ -62,7 +63,7 @@ class OwnCode(EndToEnd):
                 thread = self.assert_stack(snapshot, "jitted", UNNAMED)
                 made = [f for f in thread["frames"] if f["symbol"] is None and
                         f["area"] == "[jit]"]
-                # where the call returns to: behind the 17 bytes up to it
+                # the return address: after the 17 bytes up to the call
                 self.assertEqual([f["area_offset"] for f in made],
                                  ["0x311", "0x211", "0x111"])
                 self.assertEqual({f["module"] for f in made}, {None})
@@ -99,7 +100,7 @@ class OwnCode(EndToEnd):
         self.assertEqual(self.record(target), ["int made.Up%d(long)" % n for n in (1, 2, 3)])
 
     def test_recorded_when_it_changed(self):
-        """What had two names in that time has none."""
+        """An address that had two names in that time gets none."""
         target = self.start_jit()
         self.write_map(map_path(target.pid), self.map_text().rsplit("\n", 1)[0] + "\n")
 
@@ -111,7 +112,7 @@ class OwnCode(EndToEnd):
                          ["int made.Up1(long)", "[jit]", "int made.Up3(long)"])
 
     def test_recorded_with_a_late_map(self):
-        """There was none when such code was first met: so all of it was added since."""
+        """There was no map when such code was first seen, so all its lines count as added."""
         target = self.start_jit()
 
         def late():
@@ -121,7 +122,7 @@ class OwnCode(EndToEnd):
                          ["int made.Up1(long)", "[jit]", "int made.Up3(long)"])
 
     def test_recorded_until_the_end(self):
-        """The map is there when the process and its file are gone."""
+        """The recording has the map even if the process and its file are gone."""
         target = self.start_jit()
         self.write_map(map_path(target.pid))
         with tempfile.TemporaryDirectory() as directory:
@@ -146,7 +147,7 @@ class OwnCode(EndToEnd):
             text = self.run_tool("report", "-f", "folded", path, status=(0, 1)).stdout.decode()
         self.assertIn(";int made.Up1(long);int made.Up2(long);int made.Up3(long);", text)
 
-    def test_names_that_could_do_harm(self):
+    def test_harmful_names_are_escaped(self):
         target = self.start_jit()
         self.write_map(map_path(target.pid), "%x 1000 \x1b]0;x\x07%s\n" % (
             self.area, "long" * 100000))
@@ -158,7 +159,7 @@ class OwnCode(EndToEnd):
         snapshot = self.snap(target.pid)
         self.assert_stack(snapshot, "jitted", UNNAMED)
 
-    def test_a_link_is_not_taken(self):
+    def test_a_link_is_rejected(self):
         target = self.start_jit()
         path = map_path(target.pid)
         directory = tempfile.mkdtemp(dir="/tmp", prefix="stacksnap-jit-")
@@ -170,7 +171,7 @@ class OwnCode(EndToEnd):
         os.link(directory + "/map", path)
         self.assert_not_taken(target)
 
-    def test_what_is_no_file_is_not_taken(self):
+    def test_a_special_file_is_rejected(self):
         target = self.start_jit()
         path = map_path(target.pid)
         os.mkfifo(path)
@@ -187,7 +188,7 @@ class OwnCode(EndToEnd):
         os.utime(map_path(target.pid), (1000000000, 1000000000))
         self.assert_not_taken(target)
 
-    def test_somebody_elses(self):
+    def test_a_map_of_another_user(self):
         if os.geteuid() != 0:
             self.skipTest("only root can give a file away")
         target = self.start_jit()
@@ -196,8 +197,8 @@ class OwnCode(EndToEnd):
         self.assert_not_taken(target)
 
     def test_namespaces(self):
-        """In a pid and mount namespace with a /tmp of its own, the map bears the inner pid;
-        what lies outside under that name is another's."""
+        """In a pid and mount namespace with its own /tmp, the name of the map has the inner pid;
+        a file of that name outside belongs to another process."""
         if os.geteuid() != 0:
             self.skipTest("only root can make these namespaces")
         command = ["unshare", "--fork", "--pid", "--kill-child", "--mount-proc", "sh", "-c",
@@ -256,7 +257,7 @@ class Node(EndToEnd):
         node = shutil.which("node")
         if not node:
             self.skipTest("node is missing: install nodejs")
-        directory = self.enterContext(tempfile.TemporaryDirectory())  # it leaves a log there
+        directory = self.enterContext(tempfile.TemporaryDirectory())  # node writes a log there
         target = self.start_command([node, "--perf-basic-prof",
                                      "--interpreted-frames-native-stack", "-e", NODE],
                                     cwd=directory)
@@ -293,13 +294,13 @@ public class Stack {
 """
 
 
-# Everything is compiled before it is called first, so that each method has a frame.
+# Everything is compiled before its first call, so that each method has a frame.
 JAVA_OPTIONS = ["-XX:+PreserveFramePointer", "-Xcomp", "-XX:TieredStopAtLevel=1",
                 "-XX:-Inline", "-XX:CompileOnly=Stack.descend"]
 
 
 def record(test, target, meanwhile=lambda: None):
-    """The report, folded, when the process and its map are gone."""
+    """The folded report after the process and its map are gone."""
     directory = test.enterContext(tempfile.TemporaryDirectory())
     path = os.path.join(directory, "recording")
     process = subprocess.Popen([STACKSNAP, "record", "-o", path, str(target.pid)],
@@ -316,7 +317,7 @@ def record(test, target, meanwhile=lambda: None):
 
 class Java(EndToEnd):
     def test_names_of_methods(self):
-        """Each has one where a map is asked for as jcmd does."""
+        """Each method has a name if a map is requested, as jcmd does."""
         java, jcmd = shutil.which("java"), shutil.which("jcmd")
         if not java or not jcmd:
             self.skipTest("java is missing: install default-jdk-headless")
@@ -341,7 +342,7 @@ class Java(EndToEnd):
             self.assertEqual(thread["end"], "root", thread["name"])
 
     def test_recorded(self):
-        """The map is asked for when the recording is about to end."""
+        """The map is requested just before the recording ends."""
         java, jcmd = shutil.which("java"), shutil.which("jcmd")
         if not java or not jcmd:
             self.skipTest("java is missing: install default-jdk-headless")

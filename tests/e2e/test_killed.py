@@ -2,7 +2,7 @@
 other, and at random moments. The process runs on, and no signal to it is lost.
 
 STACKSNAP_TRIES=1000 tries as many random moments, STACKSNAP_SEED=N others."""
-# ctest: timeout=600
+# ctest: serial timeout=600 tries=1000
 
 import os
 import re

@@ -1,6 +1,6 @@
 """threads, linked by four linkers in the ways that change where its code and its unwind
-tables are: the stacks must be whole, and each frame's offset must lead to its function in
-the file, as eu-addr2line sees it.
+tables are: the stacks must be complete, and eu-addr2line must find each frame's function by
+its offset in the file.
 """
 
 import os
@@ -87,7 +87,7 @@ def linked_by(linker):
             self.check(self.link("static", self.use(linker), "-static", "-no-pie",
                                  compile_options=("-fno-pie", )))
 
-        if linker != "gold":  # which knows no --no-dynamic-linker
+        if linker != "gold":  # which does not support --no-dynamic-linker
             def test_static_pie(self):
                 self.check(self.link("static_pie", self.use(linker), "-static-pie"))
 
@@ -127,14 +127,14 @@ class Layouts(Linking):
         self.check(self.link("separate", "-pie", "-Wl,-z,separate-code"))
 
     def test_not_at_zero(self):
-        """As prelink left them: addresses in the file that are not those from its start."""
+        """Linked at a nonzero address, as prelink does."""
         self.check(self.link("high", "-pie", "-Wl,-Ttext-segment=0x3000000000"))
         self.check(self.link("fixed", "-no-pie", "-Wl,-Ttext-segment=0x40000000",
                              compile_options=("-fno-pie", )))
 
 
 class DebugFrame(Linking):
-    """No .eh_frame but .debug_frame: the program was compiled without tables, with -g."""
+    """.debug_frame and no .eh_frame: the program was compiled with -g and without tables."""
 
     def link_debug_frame(self, name, *options, pie=True):
         return self.link(name, *options, compile_options=tuple(NO_TABLES) + (
@@ -158,7 +158,7 @@ class DebugFrame(Linking):
         self.check(os.path.join(self.directory, "df_apart"), names_from=whole)
 
     def test_older_versions_of_dwarf(self):
-        """The CIEs of DWARF 2 and 3 have another version than those of 4 and 5."""
+        """CIEs of DWARF 2 and 3 have a different version than those of 4 and 5."""
         for version in (2, 3, 4):
             with self.subTest(version=version):
                 self.check(self.link("df%d" % version, "-pie", compile_options=tuple(
@@ -179,8 +179,8 @@ class DebugFrame(Linking):
                 target.finish()
 
     def test_no_tables_at_all(self):
-        """Neither tables nor frame pointers: what is guessed says so, and nothing that was
-        guessed, or not found, counts as the whole."""
+        """Neither tables nor frame pointers: heuristic frames are marked, and no such stack
+        counts as complete."""
         self.link("bare_whole", "-pie", compile_options=tuple(NO_TABLES) + ("-fPIE", ))
         self.run_command("objcopy", "--strip-all", "bare_whole", "bare")
         target = self.start(os.path.join(self.directory, "bare"), 1, 3)

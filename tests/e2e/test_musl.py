@@ -1,7 +1,8 @@
-"""musl, whose libc has no unwind tables at all, linked dynamically and statically: through
-its frames leads what looks like a return address, which is marked as a guess, and may be one
-too many (of a call that has returned). Where it has no symbol, there is no name, and not that of the function before.
+"""musl, whose libc has no unwind tables at all, linked dynamically and statically: its frames
+are found by plausible return addresses and marked as heuristic. There may be one too many (of a
+call that has returned). An address without a symbol has no name, not that of the function before.
 """
+# ctest: quick
 
 import os
 import shutil
@@ -40,7 +41,7 @@ class Musl(EndToEnd):
             with self.subTest(thread=name):
                 thread = self.assert_stack(snapshot, name, stack)
                 sources = [frame["source"] for frame in thread["frames"]]
-                # out of the libc by a guess, and through what has tables by them
+                # heuristic frames lead out of the libc, then unwind tables are used
                 self.assertIn("return-address", sources)
                 self.assertGreaterEqual(sources.count("cfi"), 4)
         self.assert_stack(snapshot, target.pid,

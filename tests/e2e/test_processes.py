@@ -1,5 +1,5 @@
-"""Waits that lead to other processes: they are followed, and circles through several of
-them are found. targets/processes.c."""
+"""Waits that lead to other processes: chains and cycles through several of them.
+targets/processes.c."""
 
 import json
 import os
@@ -37,28 +37,28 @@ class Processes(EndToEnd):
         wait_until(lambda: blocked(target.pid) and blocked(child), "both to wait")
         return target.pid, child, directory
 
-    def look(self, pid, mode):
-        """On a busy machine it may take a while until threads are back in their calls."""
+    def snap_waiting(self, pid, mode):
+        """On a busy machine it takes several attempts until threads are back in their calls."""
         for _ in range(TRIES):
             snapshot = self.snap(pid, mode=mode, status=(0, 1))
-            if snapshot.data["circles"] or "perhaps others" in str(snapshot.threads):
+            if snapshot.data["cycles"] or "perhaps others" in str(snapshot.threads):
                 break
         return snapshot
 
-    def circle(self, kind, text):
-        """Seen from both of them, in each mode; each waits for the other."""
+    def cycle(self, kind, text):
+        """Each of two processes waits for the other: seen from both, in each mode."""
         first, second, directory = self.begin(kind)
         for pid in (first, second):
             for mode in ("stop", "auto", "no-stop"):
                 with self.subTest(kind=kind, mode=mode, child=pid == second):
-                    snapshot = self.look(pid, mode)
+                    snapshot = self.snap_waiting(pid, mode)
                     self.assertEqual(snapshot.data["deadlocks"], [])
                     if "perhaps others" in str(snapshot.threads):
-                        # of so many processes not all could be looked at in time
-                        self.assertEqual(snapshot.data["circles"], [])
+                        # there are too many processes to search all of them in time
+                        self.assertEqual(snapshot.data["cycles"], [])
                         continue
-                    self.assertEqual(len(snapshot.data["circles"]), 1, snapshot.data)
-                    members = snapshot.data["circles"][0]["members"]
+                    self.assertEqual(len(snapshot.data["cycles"]), 1, snapshot.data)
+                    members = snapshot.data["cycles"][0]["members"]
                     self.assertEqual(sorted(member["pid"] for member in members),
                                      sorted((first, second)))
                     for member in members:
@@ -68,22 +68,22 @@ class Processes(EndToEnd):
                             {"other": other, "directory": re.escape(directory)}))
         return first, second
 
-    def test_circles(self):
+    def test_cycles(self):
         held = r", held by %(other)d \(processes(-b)?\)( of another process)?"
         for kind, text in (
-                ("flock", r"^an exclusive lock of fd \d+, %(directory)s/[ab]" + held + "$"),
+                ("flock", r"^an exclusive lock on fd \d+, %(directory)s/[ab]" + held + "$"),
                 ("mutex", r"^mutex at 0x[0-9a-f]+" + held + "$"),
                 ("robust", r"^robust mutex at 0x[0-9a-f]+" + held + "$"),
-                ("rwlock", r"^rwlock at 0x[0-9a-f]+, which it wants to write" + held +
-                 " to write$"),
+                ("rwlock", r"^write access to rwlock at 0x[0-9a-f]+" +
+                 held.replace("held by", "held for writing by") + "$"),
                 ("pipes", r"^input from fd \d+, pipe, written by %(other)d ")):
-            self.circle(kind, text)
+            self.cycle(kind, text)
 
     def test_text(self):
         first, second, _ = self.begin("mutex")
         text = self.run_tool(first).stdout.decode()
-        self.assertRegex(text, r"\n\nDEADLOCK of 2 threads of several processes, each of "
-                         r"which waits for the next:\n"
+        self.assertRegex(text, r"\n\nDEADLOCK: 2 threads of several processes wait for "
+                         r"each other in a cycle:\n"
                          r"  %d \(processes\) waits for mutex at 0x[0-9a-f]+, held by %d "
                          r"\(processes-b\) of another process\n    in take at [^\n]*\n"
                          r"    called from wait_next at [^\n]*\n    holds mutex at 0x[0-9a-f]+\n"
@@ -101,51 +101,51 @@ class Processes(EndToEnd):
         result = self.run_tool("hang", FOR, "--json", first, status=(3,))
         report = json.loads(result.stdout)
         self.assertEqual(report["verdict"], "deadlock")
-        self.assertEqual(len(report["circles"]), 1)
+        self.assertEqual(len(report["cycles"]), 1)
         self.assertTrue(report["threads"][0]["stuck"])
         self.assert_free(first)
 
     @unittest.skipUnless(os.geteuid() == 0, "only root makes a pid namespace")
     def test_of_another_pid_namespace(self):
-        """It waits for a lock that thread 1 took, has that id itself, and did not take it."""
+        """It waits for a lock taken by a thread 1, has that id itself, and is not the owner."""
         target = self.start("processes", "foreign", settle=False)
         pid = target.fact("child-pid")
         wait_until(lambda: blocked(pid), "it to wait")
         for mode in ("stop", "no-stop"):
             snapshot = self.snap(pid, mode=mode)
             self.assertEqual([thread["inner_tid"] for thread in snapshot.threads], [1])
-            self.assertEqual((snapshot.data["deadlocks"], snapshot.data["circles"]), ([], []))
+            self.assertEqual((snapshot.data["deadlocks"], snapshot.data["cycles"]), ([], []))
             wait = snapshot.threads[0]["wait"]
             self.assertIsNone(wait["owner_tid"])
-            self.assertRegex(wait["owner_reason"], r"^thread 1 took it, of this pid namespace "
-                             "or of another")
+            self.assertEqual((wait["owner_unknown"], wait["owner_unknown_tid"]),
+                             ("ambiguous-tid", 1))
 
-    def test_one_that_others_could_end(self):
-        """A file lock belongs to a process: another thread of it may let go."""
+    def test_several_threads(self):
+        """A file lock belongs to a process: another thread of it may release it."""
         first, second, _ = self.begin("several")
         for pid in (first, second):
-            for _ in range(TRIES):  # until it is back in the kernel's list when that is read
+            for _ in range(TRIES):  # until it is back in /proc/locks
                 snapshot = self.snap(pid, mode="stop")
-                self.assertEqual(snapshot.data["circles"], [])
+                self.assertEqual(snapshot.data["cycles"], [])
                 text = snapshot.thread(pid)["wait"]["text"]
                 if "held by " in text:
                     break
             self.assertRegex(text, "held by ")
-        # of one thread that was asked for nobody knows what the others do
+        # with one selected thread it is not known what the others do
         snapshot = self.snap(first, "-t", first, mode="stop")
-        self.assertEqual((len(snapshot.threads), snapshot.data["circles"]), (1, []))
+        self.assertEqual((len(snapshot.threads), snapshot.data["cycles"]), (1, []))
         self.run_tool("hang", FOR, first, status=(4,))
 
-    def test_nobody_else_is_disturbed(self):
-        """The other process is not put on a processor for it."""
+    def test_other_process_is_not_disturbed(self):
+        """The other process is not scheduled for it."""
         first, second, _ = self.begin("mutex")
 
         def runs():
             return read_text("/proc/%d/schedstat" % second).split()[2]
 
         before = runs()
-        snapshot = self.look(first, "stop")
-        self.assertEqual(len(snapshot.data["circles"]), 1)
+        snapshot = self.snap_waiting(first, "stop")
+        self.assertEqual(len(snapshot.data["cycles"]), 1)
         self.assertEqual(runs(), before)
 
     def test_chain(self):
@@ -153,29 +153,33 @@ class Processes(EndToEnd):
         who holds that for nobody."""
         first, second, directory = self.begin("chain")
         for mode in ("stop", "no-stop"):
-            for _ in range(TRIES):  # until it is back in its read when that is looked at
+            for _ in range(TRIES):  # until it is back in its read
                 snapshot = self.snap(first, mode=mode, status=(0, 1))
                 if "written by" in snapshot.thread("processes")["wait"]["text"]:
                     break
             holder = snapshot.thread("holds-lock")
-            self.assertEqual(snapshot.data["circles"], [])
+            self.assertEqual(snapshot.data["cycles"], [])
             self.assertEqual(snapshot.thread("wants-lock")["wait"]["owner_tid"],
                              holder["tid"])
             self.assertEqual(snapshot.data["blockers"], [
                 {"tid": holder["tid"], "waiting": 1, "locks": 1}])
+            self.assertEqual([(hop["pid"], hop["name"], hop["wait_kind"])
+                              for hop in holder["wait"]["chain"]],
+                             [(second, "processes-b", "file-lock"),
+                              (holder["wait"]["chain"][-1]["pid"], "processes-c", "signal")])
             self.assertRegex(
                 holder["wait"]["beyond"],
-                r"^%d \(processes-b\) waits for an exclusive lock of fd \d+, %s/b, held by "
+                r"^%d \(processes-b\) waits for an exclusive lock on fd \d+, %s/b, held by "
                 r"(\d+) \(processes-c\); \1 \(processes-c\) waits for a signal$"
                 % (second, re.escape(directory)))
-            # its stdin leads to this very process
+            # its stdin is a pipe of this test
             self.assertRegex(snapshot.thread("processes")["wait"]["text"],
                              ", written by %d " % os.getpid())
         text = self.run_tool(first).stdout.decode()
         self.assertRegex(text, r"\n1 thread waits, through 1 lock, for thread \d+ "
                          r"\(holds-lock\), which waits for input from fd \d+, pipe, written "
                          r"by %d \(processes-b\)(?:, perhaps others)?; %d \(processes-b\) waits for an exclusive "
-                         r"lock of " % (second, second))
+                         r"lock on " % (second, second))
 
     def test_chain_in_the_graph(self):
         first, second, _ = self.begin("chain")
@@ -197,7 +201,7 @@ class Processes(EndToEnd):
         return pids
 
     def cat(self, script, *words):
-        """What the cat waits for that this shell becomes."""
+        """The wait of the cat that this shell becomes, and the children of the shell."""
         shell = self.start_command([*words, "sh", "-c", "echo ready; " + script])
         wait_until(lambda: read_text("/proc/%d/comm" % shell.pid) == "cat\n" and
                    blocked(shell.pid), "cat to wait")
@@ -207,7 +211,7 @@ class Processes(EndToEnd):
             self.addCleanup(kill, pid)
         return self.snap(shell.pid, mode="stop").threads[0]["wait"]["text"], children
 
-    def test_named_pipe_by_another_name(self):
+    def test_fifo_with_two_names(self):
         directory = self.enterContext(tempfile.TemporaryDirectory())
         one = os.path.join(directory, "o" * 200, "one" * 60)
         other = os.path.join(directory, "two")
@@ -219,8 +223,8 @@ class Processes(EndToEnd):
                          "others)?$" % (one, writer))
 
     @unittest.skipUnless(os.geteuid() == 0, "mounting needs root")
-    def test_other_named_pipe_by_the_same_name(self):
-        """In another mount namespace that path is something else."""
+    def test_fifo_of_another_mount_namespace(self):
+        """There the same path is another FIFO."""
         directory = self.enterContext(tempfile.TemporaryDirectory())
         path = os.path.join(directory, "pipe")
         os.mkfifo(path)
@@ -229,12 +233,12 @@ class Processes(EndToEnd):
         text, (writer,) = self.cat(
             "mount -t tmpfs none %s && mkfifo %s && { sleep 1000 > %s & exec cat %s; }"
             % (directory, path, path, path), "unshare", "-m")
-        # in a chroot the path is that from outside
+        # in a chroot the path is the one outside
         self.assertRegex(text, r"^input from fd 3, pipe \S*%s, written by %d \(sleep\)(?:, perhaps "
                          "others)?$" % (path, writer))
 
-    def test_more_descriptors_than_are_looked_at(self):
-        """That nobody has the other end open is said where all were looked at."""
+    def test_too_many_descriptors(self):
+        """That no process has the other end open is only said if all were searched."""
         _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
         count = min(most - 100, 30000)
         program = ("import os, resource\n"
@@ -247,11 +251,11 @@ class Processes(EndToEnd):
         target = self.start_command([sys.executable, "-c", program])
         wait_until(lambda: blocked(target.pid), "it to wait")
         thread, = self.snap(target.pid, mode="stop").threads
-        self.assertRegex(thread["wait"]["text"], r"^input from fd \d+, pipe(?:, written by this "
+        self.assertRegex(thread["wait"]["text"], r"^input from fd \d+, pipe(?:, written by the same "
                          r"process(?:, perhaps others)?)?$")
 
     def test_both_ends_and_others(self):
-        """That it could write itself does not mean that nobody else does."""
+        """The process itself has the other end, and so has its child."""
         program = ("import os, signal\n"
                    "ends = os.pipe()\n"
                    "child = os.fork()\n"
@@ -264,14 +268,14 @@ class Processes(EndToEnd):
         self.addCleanup(kill, child)
         wait_until(lambda: blocked(target.pid), "it to wait")
         thread, = self.snap(target.pid, mode="stop").threads
-        self.assertRegex(thread["wait"]["text"], r", pipe, written by this process, "
+        self.assertRegex(thread["wait"]["text"], r", pipe, written by the same process, "
                          r"(%d \(python3?[.\d]*\)|perhaps others)" % child)
 
     def test_lock_of_a_shell(self):
-        """flock(1) took it, and has ended; who has its open file holds it."""
+        """flock(1) took it and has ended; the holder is who has the open file."""
         directory = self.enterContext(tempfile.TemporaryDirectory())
         path = os.path.join(directory, "lock")
-        if os.geteuid() == 0:  # who has a lock of another file by that name, elsewhere
+        if os.geteuid() == 0:  # a lock on another file with the same path, in a namespace
             self.start_command(
                 ["unshare", "-m", "sh", "-c", "mount -t tmpfs none %s && exec 9>%s && flock 9 && "
                  "echo ready && exec sleep 1000" % (directory, path)])
@@ -299,7 +303,7 @@ class Processes(EndToEnd):
         self.assertEqual(wait["beyond"], "%d (sleep) waits for 16 min to pass" % child)
 
     def test_other_users(self):
-        """What another user's process waits for is not told, also to root."""
+        """The waits of processes of other users are not shown, not even to root."""
         sleep, cat = self.pipeline("sleep")
         wait = self.snap(cat, mode="stop").threads[0]["wait"]
         self.assertEqual(wait["beyond"], "%d (sleep) waits for 16 min to pass" % sleep)

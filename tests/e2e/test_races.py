@@ -2,7 +2,7 @@
 what it would have been without us, no stack is wrong, and the tool ends.
 
 STACKSNAP_TRIES=1000 tries each that often, STACKSNAP_SEED=N at other moments."""
-# ctest: timeout=600
+# ctest: serial timeout=600 tries=1000
 
 import json
 import os

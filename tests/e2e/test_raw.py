@@ -1,4 +1,5 @@
 """--raw: module, offset and build-id, which eu-addr2line resolves to the same names."""
+# ctest: quick
 
 import os
 import re
@@ -53,7 +54,7 @@ class Raw(EndToEnd):
         self.same_names(self.start("threads_static_pie", 1, 5))
 
     def test_signal_handlers(self):
-        """The one place where nothing is taken off the pc."""
+        """The only frames whose pc is not decremented."""
         target = self.start("sighandler")
         for mode in MODES:
             with self.subTest(mode=mode):
@@ -63,7 +64,7 @@ class Raw(EndToEnd):
                                          [frame["lookup_offset"]]), ["fault_at_once"])
 
     def test_printed_lines(self):
-        """Each line of the text as a person would paste it."""
+        """Each line of the text, as a user would paste it."""
         target = self.start("noreturn")
         paths = {}
         for mode in MODES:

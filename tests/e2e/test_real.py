@@ -1,8 +1,8 @@
 """Real programs: python3, node and mariadbd with hundreds of threads. The process is stopped
 (SIGSTOP), so that every tool sees the same stacks, and ours are compared with eu-stack's:
-every thread, every frame, its pc and its name. What may differ is in REASONS, and nothing
-else.
+every thread, every frame, its pc and its name. Only the differences in REASONS are accepted.
 """
+# ctest: real
 
 import os
 import re
@@ -18,7 +18,7 @@ FRAME = re.compile(r"^#(\d+)\s+(0x[0-9a-f]+)(?: - 1)? ?(.*)$")
 
 
 def parse(text):
-    """tid: [(pc, name)], of eu-stack's layout."""
+    """{tid: [(pc, name)]}, from eu-stack's layout."""
     stacks, stack = {}, None
     for line in text.splitlines():
         thread = re.match(r"^TID (\d+):", line)
@@ -31,7 +31,7 @@ def parse(text):
 
 
 def unnamed(name):
-    """Ours says module+0xoffset where eu-stack says nothing."""
+    """Ours prints module+0xoffset where eu-stack prints no name."""
     return not name or re.search(r"\+0x[0-9a-f]+$", name) is not None
 
 
@@ -41,6 +41,8 @@ REASONS = []
 
 
 def same_name(theirs, ours):
+    """stacksnap leaves the version of a symbol out: __libc_start_main@@GLIBC_2.34."""
+    theirs = re.sub(r"@.*$", "", theirs) if theirs else theirs
     if theirs == ours or (not theirs and unnamed(ours)):
         return True
     return any(re.fullmatch(one, theirs) and re.fullmatch(other, ours)
@@ -53,7 +55,7 @@ class Real(EndToEnd):
             self.skipTest("eu-stack is missing: install elfutils")
 
     def settle(self, pid, least):
-        """Until it has that many threads, and all of them sleep, five looks in a row."""
+        """Until it has that many threads and all of them sleep, in five checks in a row."""
         quiet = 0
 
         def still():
@@ -73,7 +75,7 @@ class Real(EndToEnd):
                                           "--mode=" + mode, pid).stdout.decode())
                 for mode in MODES}
         self.assertEqual(set(task_states(pid).values()), {"T"})
-        # last: it may leave the process otherwise than it was
+        # last, because it may change the state of the process
         theirs = parse(subprocess.run(["eu-stack", "-n", "0", "-p", str(pid)],
                                       stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
                                       stderr=subprocess.DEVNULL,
@@ -168,13 +170,13 @@ class Node(Real):
         target = self.start_command([node, "-e", NODE])
         ours = self.compare(target.pid, 11)
         depths = sorted(len(stack) for stack in ours.values())
-        # two of them went through twenty calls of map() with a function in each
+        # two of them are below twenty calls of map(), each with a function
         self.assertGreater(depths[-2], 40)
 
 
 class Go(EndToEnd):
     def test_stripped(self):
-        """Its runtime has names for its functions where there is no symbol table."""
+        """A Go program without a symbol table: the runtime has names for its functions."""
         fzf = shutil.which("fzf")
         if not fzf:
             self.skipTest("fzf is missing: install fzf")
@@ -204,8 +206,8 @@ class Go(EndToEnd):
         self.check_calls(fzf, reader["frames"])
 
     def check_calls(self, path, frames):
-        """Each frame called the one further in, by what its code says, without exception for
-        the innermost: that has no frame pointer of its own."""
+        """The code of each frame calls the next inner one, including the innermost frame, which
+        has no frame pointer of its own."""
         with open(path, "rb") as file:
             image = file.read()
         headers, = struct.unpack_from("<Q", image, 32)

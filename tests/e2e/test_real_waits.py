@@ -1,7 +1,6 @@
-"""What is said of the waits of real programs, beside what they say themselves: MariaDB's
-process list, PostgreSQL's pg_locks, jstack, and servers that have nothing to do. (python3's
-locks are in test_hang.py.)"""
-# ctest: release-only
+"""The waits of real programs, compared with what these report themselves: MariaDB's process
+list, PostgreSQL's pg_locks, jstack, and idle servers. (python3's locks are in test_hang.py.)"""
+# ctest: real release-only
 
 import glob
 import json
@@ -26,7 +25,7 @@ class RealWaits(EndToEnd):
         return json.loads(result.stdout)
 
     def assert_no_claim(self, snapshot):
-        """Nobody is said to hold anything, and nothing to be a circle."""
+        """The output names no owner of a lock, and no cycle."""
         self.assertEqual(snapshot.data["deadlocks"], [])
         self.assertEqual(snapshot.data["blockers"], [])
         for thread in snapshot.threads:
@@ -50,7 +49,7 @@ class MariaDb(MariaDbServer, RealWaits):
             "select tid, ifnull(state, '') from information_schema.processlist")}
 
     def test_metadata_locks(self):
-        """One has read a table and goes on, one wants to change it, one waits behind."""
+        """One transaction has read a table, one waits to alter it, one waits behind that."""
         process = self.start_server()
         reader, changer, behind, sleeper, asker = (self.connect() for _ in range(5))
         for text in ("create database d", "create table d.t (i int)", "begin"):
@@ -66,16 +65,16 @@ class MariaDb(MariaDbServer, RealWaits):
                    ["User sleep", waits, waits], "all three to wait")
         states = self.states(asker)
         snapshot = self.snap(process.pid, mode="stop")
-        said = {thread["tid"]: thread for thread in snapshot.threads}
+        threads = {thread["tid"]: thread for thread in snapshot.threads}
         for tid, state in states.items():
-            wait = said[tid]["wait"]
+            wait = threads[tid]["wait"]
             if state in (waits, "User sleep"):
-                # the server's own lock is a condition variable, which has no owner
+                # the server builds this lock on a condition variable, which has no owner
                 self.assertEqual(wait["kind"], "condvar", wait)
-                self.assertIn("with a time limit", wait["text"])
+                self.assertTrue(wait["timed"], wait)
                 inside = "MDL_wait" if state == waits else "Item_func_sleep"
-                if "do_command" in names(said[tid]):  # a server with symbols
-                    self.assertIn(inside, names(said[tid]))
+                if "do_command" in names(threads[tid]):  # a server with symbols
+                    self.assertIn(inside, names(threads[tid]))
             else:
                 self.assertIn(wait["kind"], ("poll", "receive", "read"), wait)
         self.assert_no_claim(snapshot)
@@ -101,11 +100,11 @@ class PostgreSql(RealWaits):
         self.psql = shutil.which("psql", path=path)
         if not (self.initdb and self.postgres and self.psql):
             self.skipTest("PostgreSQL is missing: install postgresql")
-        # not below TMPDIR, which may be closed to others
+        # not below TMPDIR, which other users may not be able to read
         self.directory = tempfile.mkdtemp(prefix="stacksnap-postgres-", dir="/tmp")
         self.addCleanup(shutil.rmtree, self.directory, ignore_errors=True)
         self.user = {}
-        if os.geteuid() == 0:  # it refuses to be root
+        if os.geteuid() == 0:  # PostgreSQL refuses to run as root
             nobody = pwd.getpwnam("nobody")
             self.user = {"user": nobody.pw_uid, "group": nobody.pw_gid, "extra_groups": []}
             os.chown(self.directory, nobody.pw_uid, nobody.pw_gid)
@@ -146,8 +145,8 @@ class PostgreSql(RealWaits):
         return client
 
     def test_row_lock(self):
-        """Its locks lie in its own memory, and it waits for a latch in epoll: to us it is
-        idle, and no claim is made."""
+        """PostgreSQL keeps its locks in its own memory and waits in epoll: to stacksnap it is
+        idle, and no owner is named."""
         server = self.start_server()
         self.ask("create table t (i int); insert into t values (1)")
         self.session("begin; update t set i = 2;\n")
@@ -196,7 +195,7 @@ public class Locks {
 
 class Java(RealWaits):
     def test_monitors(self):
-        """jstack knows the deadlock; seen from outside two threads want a monitor each."""
+        """jstack reports the deadlock; from outside, two threads each wait for a monitor."""
         java, jstack = shutil.which("java"), shutil.which("jstack")
         if not java or not jstack:
             self.skipTest("no JDK: install default-jdk-headless")
@@ -217,17 +216,17 @@ class Java(RealWaits):
             thread = snapshot.thread(name)
             if "ObjectMonitor::" not in names(thread):
                 self.skipTest("this libjvm has no symbols")
-            self.assertEqual(thread["wait"]["kind"], "mutex")
-            self.assertEqual(thread["wait"]["text"], "a Java monitor, owner unknown: the "
-                             "virtual machine knows it (jstack tells), with a time limit")
-        # they look again every second, if not told: 2 s is the time that hang takes
+            wait = thread["wait"]
+            self.assertEqual((wait["kind"], wait["lock"], wait["owner_unknown"], wait["timed"]),
+                             ("mutex", "java-monitor", "runtime", True))
+        # they retry every second; hang observes for 2 s
         self.assertEqual(report["verdict"], "stuck")
         self.assertEqual(sorted(thread["name"] for thread in report["threads"]
                                 if thread["stuck"]), ["java-ab", "java-ba"])
 
 
 class Idle(RealWaits):
-    """Servers that nobody asks anything."""
+    """Servers without clients."""
 
     def serve(self, name, socket_path, *words):
         program = shutil.which(name, path=os.environ["PATH"] + ":/usr/sbin")
@@ -271,7 +270,9 @@ class Idle(RealWaits):
             self.check(server.pid)
             wait = self.check(worker).thread(worker)["wait"]
             self.assertEqual(wait["kind"], "epoll")
-            self.assertIn("UNIX socket that listens on " + path, wait["text"])
+            watched = [one["descriptor"] for one in wait["descriptor"]["watches"]]
+            self.assertIn((path, True), [(one["path"], one["listening"]) for one in watched
+                                         if one and one["kind"] == "socket"])
 
 
 if __name__ == "__main__":

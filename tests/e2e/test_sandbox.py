@@ -1,21 +1,29 @@
-"""What interprets a capture dies, hangs, or is stopped: the stacks are shown nevertheless, as
-far as they can be had, and what is missing is said. The faults are real: strace sends a
-signal to the child as it enters a system call that the parent does not make.
+"""The child that interprets captures and recordings crashes, hangs, or is stopped. The
+output is as complete as possible, and reports what is missing. The faults are real: strace
+sends a signal to the child when it enters a system call that the parent does not make.
 """
 
 import json
 import os
+import re
 import shutil
+import signal
 import subprocess
 import tempfile
 import unittest
 
-from harness import EndToEnd, LIMIT_S, STACKSNAP, TARGETS, main
+from harness import (EndToEnd, LIMIT_S, STACKSNAP, TARGETS, main, read_text, wait_until)
 
-# AddressSanitizer answers a SIGSEGV itself; and its search for leaks is no friend of strace.
+# AddressSanitizer handles SIGSEGV itself, and its leak check does not work under strace.
 SIGNAL = "SIGILL" if os.environ.get("SANITIZED") else "SIGSEGV"
 ENVIRONMENT = dict(os.environ, ASAN_OPTIONS=os.environ.get("ASAN_OPTIONS", "") + ":detect_leaks=0")
 FORMATS = ("text", "gdb", "eu", "folded", "json")
+
+
+def children(pid):
+    """The child processes of all threads of a process."""
+    return [int(child) for tid in os.listdir("/proc/%d/task" % pid)
+            for child in read_text("/proc/%d/task/%s/children" % (pid, tid)).split()]
 
 
 def can_inject():
@@ -27,9 +35,9 @@ def can_inject():
         return False
 
 
-@unittest.skipUnless(can_inject(), "strace cannot trace here")
-@unittest.skipUnless(os.geteuid() == 0, "without privileges the parent, too, uses openat2")
-class Deaths(EndToEnd):
+@unittest.skipUnless(can_inject(), "strace cannot attach")
+@unittest.skipUnless(os.geteuid() == 0, "without privileges the parent uses openat2, too")
+class Failures(EndToEnd):
     def run_injected(self, fault, *words, status=1):
         command = ["strace", "-f", "-o", "/dev/null", "-e", "inject=" + fault, STACKSNAP]
         result = subprocess.run(command + [str(word) for word in words], timeout=LIMIT_S * 2,
@@ -41,7 +49,7 @@ class Deaths(EndToEnd):
     def start_threads(self):
         return self.start("threads", 3, 2)
 
-    def assert_told(self, text, stderr, pattern):
+    def assert_reported(self, text, stderr, pattern):
         self.assertRegex(stderr, pattern)
         self.assertRegex(stderr, "^stacksnap: ")
         document = json.loads(text)
@@ -49,7 +57,7 @@ class Deaths(EndToEnd):
         return document
 
     def assert_stacks_whole(self, document, whole, named):
-        """All frames are there; those of modules that were not left out have their names."""
+        """All frames are present; those of modules that were not skipped have names."""
         self.assertEqual(len(document["threads"]), len(whole.threads))
         for thread in document["threads"]:
             self.assertEqual(thread["end"], "root")
@@ -63,20 +71,20 @@ class Deaths(EndToEnd):
                 self.assertEqual(frame["symbol"], other["symbol"] if named(path) else None)
 
     def test_one_module(self):
-        """The debug file of libc is looked for with openat2(), that of the program is not,
-        since it has symbols of its own."""
+        """The debug file of libc is opened with openat2(). That of the program is not: the
+        program has symbols of its own."""
         target = self.start_threads()
         whole = self.snap(target.pid)
         self.assertIsNone(whole.data["problem"])
         text, stderr = self.run_injected("openat2:signal=%s" % SIGNAL, "-f", "json", target.pid)
-        document = self.assert_told(
-            text, stderr, r"what reads libc.so.6 crashed \(%s\) while looking up names; it was "
-            r"left out$" % SIGNAL)
+        document = self.assert_reported(
+            text, stderr, r"the analysis of libc.so.6 crashed \(%s\) during symbolization, "
+            r"module skipped$" % SIGNAL)
         self.assert_stacks_whole(document, whole, lambda path: "libc.so" not in path)
         self.assert_free(target.pid)
 
     def test_many_modules(self):
-        """More than are left out one by one: then there are no names at all."""
+        """Three modules are skipped one by one; then all names are omitted."""
         directory = tempfile.mkdtemp()
         self.addCleanup(shutil.rmtree, directory)
         for index in range(6):
@@ -86,16 +94,16 @@ class Deaths(EndToEnd):
         target = self.start("dlchain", 6, directory)
         whole = self.snap(target.pid)
         text, stderr = self.run_injected("openat2:signal=%s" % SIGNAL, "-f", "json", target.pid)
-        document = self.assert_told(
-            text, stderr, r"(what reads \S+ crashed \(%s\) while looking up names; it was left "
-            r"out; ){3}what interprets the copy crashed .*; there are no names$" % SIGNAL)
+        document = self.assert_reported(
+            text, stderr, r"(the analysis of \S+ crashed \(%s\) during symbolization, module "
+            r"skipped; ){3}the analysis crashed .*; names are missing$" % SIGNAL)
         self.assert_stacks_whole(document, whole, lambda path: False)
         text, _ = self.run_injected("openat2:signal=%s" % SIGNAL, target.pid)
-        self.assertIn("; there are no names\n", text)
+        self.assertIn("; names are missing\n", text)
         self.assertRegex(text, r"#1  libchain_5.so\+0x\w+ \[\w{40}\]\n")
 
     def test_everything(self):
-        """Fatal before anything was interpreted."""
+        """Every attempt crashes before it interprets anything."""
         target = self.start_threads()
         places = {thread["tid"]: thread["frames"][0]["pc"]
                   for thread in self.snap(target.pid, "--no-inlines").threads}
@@ -103,10 +111,10 @@ class Deaths(EndToEnd):
             with self.subTest(form=form):
                 text, stderr = self.run_injected("capset:signal=%s" % SIGNAL, "-f", form,
                                                  target.pid)
-                self.assertRegex(stderr, r"crashed \(%s\) while unwinding; .*only the place "
-                                 r"where each thread stood is known" % SIGNAL)
+                self.assertRegex(stderr, r"crashed \(%s\) during unwinding; .*only the "
+                                 r"innermost frame of each thread is shown" % SIGNAL)
                 if form == "text":
-                    self.assertIn("only the place where each thread stood is known", text)
+                    self.assertIn("only the innermost frame of each thread is shown", text)
                     self.assertIn("it could not be unwound", text)
                 if form != "json":
                     self.assertIn("libc.so.6+0x", text)
@@ -119,16 +127,16 @@ class Deaths(EndToEnd):
         self.assert_free(target.pid)
 
     def test_hangs(self):
-        """A child that is stopped is as one that never gets to an end."""
+        """A stopped child never ends; it is killed after the time limit."""
         target = self.start_threads()
         text, stderr = self.run_injected("openat2:signal=SIGSTOP", "--interpret-timeout=1",
                                          "-f", "json", target.pid)
-        document = self.assert_told(text, stderr, r"what reads libc.so.6 was not done after "
-                                    r"\d+ ms while looking up names; it was left out$")
+        document = self.assert_reported(text, stderr, r"the analysis of libc.so.6 timed out "
+                                    r"during symbolization, module skipped$")
         self.assertEqual({thread["end"] for thread in document["threads"]}, {"root"})
 
     def test_several_targets(self):
-        """Each has a child of its own, and the documents stay apart."""
+        """Each target has its own child; the documents are separate."""
         targets = [self.start_threads() for _ in range(2)]
         text, _ = self.run_injected("capset:signal=%s" % SIGNAL, "-f", "json",
                                     *[target.pid for target in targets])
@@ -137,34 +145,122 @@ class Deaths(EndToEnd):
                          [target.pid for target in targets])
 
     def test_no_child(self):
-        """Where there can be none all is done in one process, and -v says so."""
+        """If no child can be created, no module is read: that would need privileges."""
         target = self.start_threads()
-        text, stderr = self.run_injected("memfd_create:error=ENOSYS", "-v", "-f", "json",
-                                         target.pid, status=0)
-        self.assertIn("without a sandbox", stderr)
+        text, _ = self.run_injected("clone:error=EAGAIN", "-f", "json", target.pid)
         document = json.loads(text)
-        self.assertIsNone(document["problem"])
-        self.assertIn("target_wait", {frame["symbol"] for thread in document["threads"]
-                                      for frame in thread["frames"]})
+        self.assertIn("could not be started; only the innermost frame", document["problem"])
+        for thread in document["threads"]:
+            self.assertEqual([frame["symbol"] for frame in thread["frames"]], [None])
+        self.assert_free(target.pid)
+
+    def test_no_memory_files(self):
+        target = self.start_threads()
+        text, _ = self.run_injected("memfd_create:error=ENOSYS", "-f", "json", target.pid,
+                                    status=0)
+        self.assertIsNone(json.loads(text)["problem"])
 
     def test_no_filter(self):
-        """Without seccomp and Landlock the rest is done."""
+        """Without seccomp and Landlock the other restrictions apply."""
         target = self.start_threads()
         text, stderr = self.run_injected("seccomp,landlock_create_ruleset:error=ENOSYS", "-v",
                                          "-f", "json", target.pid, status=0)
-        self.assertIn("the kernel refused a part of the sandbox", stderr)
+        self.assertIn("the kernel refused part of the sandbox", stderr)
         self.assertIsNone(json.loads(text)["problem"])
 
 
+    def test_hang(self):
+        """The same retries as those of snap."""
+        target = self.start_threads()
+        text, stderr = self.run_injected("openat2:signal=%s" % SIGNAL, "hang", "--for=100ms",
+                                         "--json", target.pid, status=0)
+        self.assertRegex(stderr, r"the analysis of libc.so.6 crashed \(%s\) during "
+                         r"symbolization, module skipped\n$" % SIGNAL)
+        self.assertEqual(json.loads(text)["verdict"], "idle")
+        text, stderr = self.run_injected("capset:signal=%s" % SIGNAL, "hang", "--for=100ms",
+                                         target.pid, status=2)
+        self.assertEqual(text, "")
+        self.assertRegex(stderr, r"the analysis crashed \(%s\) during unwinding" % SIGNAL)
+        self.assert_free(target.pid)
+
+    def record(self, target):
+        directory = tempfile.mkdtemp()
+        self.addCleanup(shutil.rmtree, directory)
+        path = os.path.join(directory, "recording")
+        self.run_tool("record", "-d", "1", "-o", path, target.pid)
+        return path
+
+    def test_report(self):
+        recording = self.record(self.start_threads())
+        whole = self.run_tool("report", "-f", "folded", recording, status=(0, 1)).stdout.decode()
+        self.assertIn("target_wait", whole)
+        text, stderr = self.run_injected("openat2:signal=%s" % SIGNAL, "report", "-f",
+                                         "folded", recording)
+        self.assertRegex(stderr, r"the analysis of \S+ crashed \(%s\) during symbolization, "
+                         r"module skipped" % SIGNAL)
+        self.assertEqual(text.count("\n"), whole.count("\n"))
+        text, stderr = self.run_injected("capset:signal=%s" % SIGNAL, "report", recording,
+                                         status=2)
+        self.assertEqual(text, "")
+        self.assertRegex(stderr, r"the analysis crashed \(%s\)" % SIGNAL)
+
+    def status_of_child(self, *words):
+        """/proc/PID/status of the child, which is stopped when it opens a file."""
+        process = subprocess.Popen(
+            ["strace", "-f", "-o", "/dev/null", "-e", "inject=openat2:signal=SIGSTOP",
+             STACKSNAP, *map(str, words)], stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, env=ENVIRONMENT)
+        self.addCleanup(process.wait)
+        self.addCleanup(lambda: [os.kill(tool, signal.SIGKILL)
+                                 for tool in children(process.pid)])
+        found = []
+
+        def find():
+            found[:] = [status for tool in children(process.pid)
+                        for child in children(tool)
+                        for status in [read_text("/proc/%d/status" % child)]
+                        if re.search(r"^Seccomp:\t2$", status, re.M)]
+            return found
+        wait_until(find, "a confined child of " + " ".join(map(str, words)))
+        return dict(line.split(":\t", 1) for line in found[0].splitlines() if ":\t" in line)
+
+    def test_rights(self):
+        """Checks the rights of the child of each command that interprets."""
+        target = self.start_threads()
+        recording = self.record(target)
+        for words in ((target.pid,), ("hang", "--for=100ms", target.pid),
+                      ("report", recording)):
+            with self.subTest(words=words):
+                status = self.status_of_child(*words)
+                for name in ("CapInh", "CapPrm", "CapEff", "CapBnd", "CapAmb"):
+                    self.assertEqual(int(status[name], 16), 0, name)
+                self.assertEqual((status["NoNewPrivs"], status["Seccomp"]), ("1", "2"))
+
+
 class Rights(EndToEnd):
-    @unittest.skipUnless(os.geteuid() == 0, "only root can look at a process of another user")
+    @unittest.skipUnless(os.geteuid() == 0, "only root can capture a process of another user")
     def test_sysroot_of_the_process(self):
-        """/proc/PID/root can be opened with rights only: before they are given up."""
+        """/proc/PID/root is opened before privileges are dropped."""
         target = self.start("threads", 3, 2)
         snapshot = self.snap(target.pid, "--sysroot=/proc/%d/root" % target.pid)
         self.assertIn("target_wait", {frame["symbol"] for thread in snapshot.threads
                                       for frame in thread["frames"]})
         self.assertIsNone(snapshot.data["problem"])
+
+    @unittest.skipUnless(os.geteuid() == 0, "only root may read files of another user")
+    def test_report_of_private_modules(self):
+        """The child has no capabilities: the parent opens the files for it."""
+        directory = tempfile.mkdtemp()
+        self.addCleanup(shutil.rmtree, directory)
+        program = os.path.join(directory, "threads")
+        shutil.copy(os.path.join(TARGETS, "threads"), program)
+        os.chmod(directory, 0o700)
+        os.chown(directory, 65534, 65534)
+        recording = os.path.join(directory, "recording")
+        target = self.start_command([program, "1", "1"])
+        self.run_tool("record", "-d", "1", "-o", recording, target.pid)
+        text = self.run_tool("report", "-f", "folded", recording, status=(0, 1)).stdout.decode()
+        self.assertIn("target_wait", text)
 
 
 if __name__ == "__main__":

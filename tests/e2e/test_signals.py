@@ -1,4 +1,5 @@
 """sighandler: handlers on both kinds of stack, faults, and handlers in handlers."""
+# ctest: quick
 
 from harness import AnyOf, EndToEnd, MAIN_STACK, MODES, Named, THREAD_END, main
 

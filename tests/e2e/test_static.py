@@ -1,5 +1,6 @@
 """threads, linked in other ways: static, static-pie, without symbols, with the symbols in
 another file, without unwind tables."""
+# ctest: quick
 
 import shutil
 import subprocess
@@ -28,7 +29,7 @@ class Linked(EndToEnd):
                 for kind in KINDS:
                     thread = self.assert_stack(snapshot, kind + "-0", stack(kind))
                     if name.startswith("threads_static"):
-                        # the libc is in it, and its names are
+                        # the libc is linked in, and its names are
                         self.assertTrue(all(f["symbol"] for f in snapshot.frames(thread)))
         return target
 
@@ -57,7 +58,7 @@ class Linked(EndToEnd):
 
 class Stripped(EndToEnd):
     def names(self, snapshot, thread, program):
-        """What the unstripped program calls the places."""
+        """The names of the same addresses in the unstripped program."""
         names = []
         for frame in snapshot.frames(thread):
             module = snapshot.module(frame)
@@ -82,7 +83,7 @@ class Stripped(EndToEnd):
                         ["wait_in_" + kind] + OWN)
 
     def test_printed_as_module_and_offset(self):
-        """Never as a bare address, in no format that is for people or scripts."""
+        """Never as a bare address, in any format."""
         target = self.start("threads_stripped", 1, 3)
         for mode in MODES:
             for form in ("text", "gdb", "eu", "folded"):
@@ -104,7 +105,7 @@ class Moved(EndToEnd):
             self.check(target)
 
     def test_replaced_program(self):
-        """Another program now has its path: its names would be wrong."""
+        """Another program is at its path now: its names would be wrong."""
         with tempfile.TemporaryDirectory() as directory:
             program = os.path.join(directory, "replaced")
             shutil.copy(os.path.join(TARGETS, "threads"), program)

@@ -1,4 +1,4 @@
-"""The situations of the README's table "What it survives" (tests/survive/situations.py), each
+"""The situations of the table in docs/survival.md (tests/survive/situations.py), each
 with stacksnap: whole stacks, right names, and the process as it was before."""
 # ctest: timeout=600
 
@@ -27,9 +27,9 @@ class Survive(unittest.TestCase):
                     verdict = judge(OURS, subject, 60)
                     self.assertTrue(verdict.right, verdict)
                     self.assertIn(verdict.run.status, wanted.status, verdict)
-                    self.assertEqual(verdict.refused, bool(subject.says), verdict)
-                    if subject.says:
-                        self.assertRegex(verdict.said, subject.says, verdict)
+                    self.assertEqual(verdict.refused, bool(subject.message), verdict)
+                    if subject.message:
+                        self.assertRegex(verdict.message, subject.message, verdict)
                     if verdict.run.status:
                         self.assertIn("stacksnap: ", verdict.run.stderr)
                     if subject.stopped:

@@ -1,4 +1,5 @@
 """threads, in five kinds of wait; busy threads; a frame at the end of its function."""
+# ctest: quick
 
 from harness import (EndToEnd, Library, MAIN_STACK, MODES, Named, THREAD_END, main)
 

@@ -1,6 +1,6 @@
 /*
- * An example of the library: starts a child, takes one snapshot of it and prints
- * its stack. It uses nothing but the public header:
+ * An example of the library: starts a child, takes one snapshot of it and prints its
+ * stack. It includes only the public header:
  *
  *	cc snapshot_child.c $(pkg-config --cflags --libs stacksnap)
  */
@@ -13,7 +13,7 @@
 
 #include <stacksnap.h>
 
-/* What the child does: say that it is there, and wait until the pipe is closed. */
+/* The child: reports that it is ready and waits until the pipe is closed. */
 __attribute__((noinline)) int wait_for_parent(int ready, int end)
 {
 	char byte = '!';
@@ -58,6 +58,11 @@ static void print_thread(const struct ss_snapshot *snapshot,
 /* Everything that is acquired here is released here, whatever fails. */
 static int snapshot(pid_t pid)
 {
+	/* The default mode does not stop threads that sleep: see ss_capture_complete(). */
+	const struct ss_capture_options capture_options = {
+		.size = sizeof(capture_options),
+		.mode = SS_MODE_STOP,
+	};
 	struct ss_target *target = NULL;
 	struct ss_capture *capture = NULL;
 	struct ss_session *session = NULL;
@@ -65,7 +70,7 @@ static int snapshot(pid_t pid)
 	struct ss_error *error = ss_target_open(pid, &target);
 
 	if (!error)
-		error = ss_capture_take(target, NULL, &capture);
+		error = ss_capture_take(target, &capture_options, &capture);
 	/* The child runs on from here: what follows works on the copy. */
 	if (!error)
 		error = ss_session_new(NULL, &session);

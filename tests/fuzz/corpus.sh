@@ -1,9 +1,9 @@
 #!/bin/sh
-# How the seeds in corpus/ were made; run it again when a format changes. What a fuzz
-# program broke on is added by hand, and stays.
+# Creates the seeds in corpus/. Run it again when a format changes. Inputs that once failed
+# are added by hand and kept.
 set -eu
 cd "$(dirname "$0")/corpus"
-mkdir -p maps stat status syscall cfi unwind symtab elf demangle segments perfmap recording report dwarf cgroup
+mkdir -p maps stat status syscall cfi unwind symtab elf demangle segments perfmap recording report dwarf cgroup gather
 made=$(mktemp -d)
 sleep 60 &
 pid=$!
@@ -113,25 +113,38 @@ cp "$made/pointers" symtab/plain
 cp "$made/stripped" symtab/stripped
 cp "$made/mini" elf/embedded
 
-python3 - "$made/stripped" "$made/plain" <<'END'
-import re, struct, subprocess, sys
-names = subprocess.run(["nm", sys.argv[2]], stdout=subprocess.PIPE, text=True).stdout
-at = {line.split()[2]: int(line.split()[0], 16) for line in names.splitlines()}
+# stacks FILE-OF-SYMBOLS STRIPPED-FILE PREFIX: the stack of three functions in that file
+stacks() {
+	python3 - "$1" "$2" "$3" <<'END'
+import struct, subprocess, sys
+symbols, stripped, prefix = sys.argv[1:]
+names = subprocess.run(["readelf", "-sW", symbols], stdout=subprocess.PIPE, text=True).stdout
+at = {line.split()[7]: int(line.split()[1], 16) for line in names.splitlines()
+      if len(line.split()) == 8 and line.split()[1] != "Value"}
 words = [at["many"] + 60 + 0x10000000, at["hidden"] + 20 + 0x10000000, 0x7ffff0000080] * 20
 stack = struct.pack("<%dQ" % len(words), *words)[:464] + bytes(16)
-with open(sys.argv[1], "rb") as file:
+with open(stripped, "rb") as file:
     elf = file.read()
 for name, pc, fp in (("leaf", "leaf", 0), ("many", "many", 64), ("alloca", "alloca_frame", 32)):
-    with open("unwind/" + name, "wb") as file:
+    with open("unwind/" + prefix + name, "wb") as file:
         file.write(struct.pack("<4H", at[pc] + 8, 0, fp, len(stack) // 16) + stack + elf)
 END
+}
+stacks "$made/plain" "$made/stripped" ""
+if command -v clang >/dev/null && command -v ld.lld >/dev/null; then
+	clang --target=aarch64-linux-gnu -nostdlib -shared -fPIC -fuse-ld=lld -O2 -fno-inline \
+		-mbranch-protection=pac-ret -fno-stack-protector -Wl,-z,max-page-size=4096 \
+		-Wl,--no-rosegment -o "$made/aarch64" "$made/seed.c"
+	stacks "$made/aarch64" "$made/aarch64" aarch64-
+	cp "$made/aarch64" cfi/aarch64
+fi
 
 printf '_ZNSt6vectorISt4pairIiSsESaIS1_EE9push_backERKS1_' >demangle/cplusplus
 printf '_RNvMs_NtCs1_5alloc3vecINtB4_3VechE4push' >demangle/rust
 printf '_ZN4core3fmt9Formatter3pad17h0123456789abcdefE' >demangle/rust-legacy
 printf '_D3std5stdio7writelnFZv' >demangle/d
 printf 'memcpy@@GLIBC_2.14' >demangle/version
-# libiberty hands on an empty piece, which is NULL
+# libiberty passes an empty piece, which is NULL
 printf '_RNvC0stt' >demangle/empty-piece
 printf '\001\020\002\010\004\005\000\377\004\006' >segments/nested
 printf '\010\020\010\014\010\011\020\001' >segments/equal
@@ -139,7 +152,7 @@ printf '100 200 outer\n180 20 inner\n0x1c0 0x100 java.lang.Object.wait()\n110 30
 	>perfmap/overlaps
 printf '1f0 ffffffffffffffff far\n' >>perfmap/overlaps
 printf '7 8 a\0b\n8 1 c' >perfmap/zero
-# Recordings without their file header, and not packed: to be changed by whoever fuzzes.
+# Recordings without the file header, uncompressed, so that fuzzers can change their contents.
 stacksnap=${STACKSNAP:-../../../build/release/stacksnap}
 "$stacksnap" -f recording -o "$made/single" "$pid"
 "$stacksnap" record -r 300 --children -o "$made/ticks" -- \
@@ -201,4 +214,28 @@ with open(sys.argv[1], "wb") as file:
                chunk(b"SUMM", 1, 1, 0, 0, 0, 0, 0, 2))
 END
 cp recording/perfmap report/perfmap
+# Gather plans and the memory that they are executed over, which begins at 0x1000.
+python3 - gather <<'END'
+import struct, sys
+ALL = (1 << 64) - 1
+def step(base=0, parent=0, mask=ALL, offset=0, size=16, field=0, stride=0, count_size=0,
+         count_field=0, element=0, max_nodes=1, next=0):
+    return struct.pack("<IIQQqIIIIIIII", base, parent, 0x1000, mask, offset, size, field,
+                       stride, count_size, count_field, element, max_nodes, next)
+def write(name, steps, memory, nodes=100, size=65536, reads=50):
+    body = b"".join(steps).ljust(64 * 32, b"\0")
+    with open(sys.argv[1] + "/" + name, "wb") as file:
+        file.write(struct.pack("<IIIIII", 24 + len(body), len(steps), nodes, size, reads, 0) +
+                   body + struct.pack("<%dQ" % len(memory), *memory))
+write("list", [step(max_nodes=50)], [0x1020, 1, 0, 0, 0x1010, 3, 0])
+write("cycle", [step(max_nodes=65536)], [0x1010, 1, 0x1020, 2, 0x1010, 3],
+      nodes=65536, reads=4096)
+write("array", [step(), step(4, count_size=8, count_field=8, element=8, size=4096),
+                step(4, 1, stride=8, max_nodes=9)],
+      [0x1010, 1 << 60, 0x1000, 0x1020, 0, 0x1040, 0x1048])
+write("threads", [step(1, 3, max_nodes=5), step(2), step(3, 1, ALL - 7, -8)],
+      [0x1009, 0x1019, 0x1021, 0x1030, 5, 6, 7])
+write("stride", [step(size=1 << 20)] + [step(4, i, stride=8, size=4096) for i in range(31)],
+      [0x1000] * 2000, nodes=65536, size=(1 << 20) - 1, reads=4096)
+END
 find . -type f -exec chmod 644 {} +

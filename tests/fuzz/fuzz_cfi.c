@@ -1,4 +1,4 @@
-/* The unwind table of a module: its headers, the search table, the entries, the rows. */
+/* The unwind tables of a module: headers, search table, entries and rows. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -21,8 +21,12 @@ static void probe(struct ss_image *image, const struct ss_cfi_table *table,
 	FUZZ_REQUIRE(entry.start <= address && address < entry.end);
 	FUZZ_REQUIRE(entry.initial.size <= SS_CFI_PROGRAM_MAX);
 	FUZZ_REQUIRE(entry.program.size <= SS_CFI_PROGRAM_MAX);
-	if (ss_cfi_row_make(&entry, address, &row))
-		FUZZ_REQUIRE(row.cfa_register < SS_ROW_REGS);
+	if (!ss_cfi_row_make(image->arch, &entry, address, &row))
+		return;
+	FUZZ_REQUIRE(row.cfa_register < image->arch->reg_count);
+	FUZZ_REQUIRE(row.saved_count <= SS_ROW_SAVED_MAX);
+	for (size_t i = 0; i < row.saved_count; i++)
+		FUZZ_REQUIRE(row.saved[i].reg < image->arch->reg_count);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)

@@ -1,4 +1,4 @@
-/* The text of /proc/PID/cgroup, or of a file of a cgroup. */
+/* /proc/PID/cgroup, or a file of a cgroup. */
 #include <string.h>
 
 #include "fuzz.h"

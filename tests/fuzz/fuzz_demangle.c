@@ -1,4 +1,4 @@
-/* A symbol's name, as a hostile file may have it. */
+/* The name of a symbol. */
 #include <stdlib.h>
 #include <string.h>
 

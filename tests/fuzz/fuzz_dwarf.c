@@ -1,6 +1,6 @@
-/* DWARF, as libdw reads it for us: units, source lines and inlined calls. The input is
-   the contents of the sections, each behind its size in two bytes, and behind all of them
-   where code begins; the ELF file around them is made here. */
+/* DWARF: units, source lines and inlined calls, by libdw. The input has the contents of the
+   sections, each after its size in two bytes, and then the start of the code. The ELF file
+   around them is generated. */
 #include <elf.h>
 #include <stdlib.h>
 #include <string.h>
@@ -8,7 +8,7 @@
 
 #include "base/io.h"
 #include "fuzz.h"
-#include "symbolize/elffile.h"
+#include "elf/elffile.h"
 #include "symbolize/inlines.h"
 #include "symbolize/lines.h"
 
@@ -18,7 +18,7 @@ static const char names[] = "\0.debug_abbrev\0.debug_info\0.debug_line\0.debug_s
 			    ".debug_line_str\0.debug_aranges\0.debug_ranges\0"
 			    ".debug_rnglists\0.shstrtab";
 
-enum { SECTIONS = 8, ALL = SECTIONS + 2 }; /* none, those, .shstrtab */
+enum { SECTIONS = 8, ALL = SECTIONS + 2 }; /* none, these, .shstrtab */
 
 struct file {
 	Elf64_Ehdr header;
@@ -103,7 +103,7 @@ static struct file *make_file(const uint8_t *data, size_t size, uint64_t *start)
 	return file;
 }
 
-/* libdw is given files only. */
+/* libdw reads files only. */
 static int write_file(const struct file *file, size_t size)
 {
 	int fd = memfd_create("dwarf", MFD_CLOEXEC);

@@ -1,9 +1,8 @@
-/* An ELF file: its sections, its build-id, and the image that .gnu_debugdata unpacks to.
- */
+/* An ELF file: its sections, its build-id, and the contents of .gnu_debugdata. */
 #include <string.h>
 
 #include "fuzz.h"
-#include "symbolize/debugfile.h"
+#include "elf/debugfile.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {

@@ -1,4 +1,4 @@
-/* The text of /proc/PID/fdinfo/FD. */
+/* /proc/PID/fdinfo/FD. */
 #include "fuzz.h"
 #include "proc/fdinfo.h"
 

@@ -1,10 +1,10 @@
-/* A Go program: the table of its functions, and the row of registers for an address. */
+/* A Go program: its function table, and the unwind row of an address. */
 #include <stdlib.h>
 #include <string.h>
 
 #include "fuzz.h"
 #include "symbolize/symtab.h"
-#include "unwind/go_row.h"
+#include "unwind/go.h"
 
 enum { PROBES = 64 };
 

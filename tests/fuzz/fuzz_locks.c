@@ -1,4 +1,4 @@
-/* The text of /proc/locks. */
+/* /proc/locks. */
 #include "fuzz.h"
 #include "proc/locks.h"
 

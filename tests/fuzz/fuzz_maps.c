@@ -1,4 +1,4 @@
-/* The text of /proc/PID/maps: line by line, and as the areas and modules of a capture. */
+/* /proc/PID/maps: line by line, and as the areas and modules of a capture. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -27,7 +27,7 @@ static void read_lines(const char *text, size_t size)
 static void read_regions(const char *text, size_t size)
 {
 	_cleanup_(ss_capture_cleanup) struct ss_capture *capture = ss_capture_new();
-	struct ss_text maps = { .bytes = calloc(1, size + 1), .size = size };
+	struct ss_buffer maps = { .bytes = calloc(1, size + 1), .size = size };
 
 	FUZZ_REQUIRE(capture && maps.bytes);
 	memcpy(maps.bytes, text, size);
@@ -41,7 +41,7 @@ static void read_regions(const char *text, size_t size)
 			   strlen(capture->areas.items[i].name));
 	}
 	(void)ss_regions_conflict(&maps, &maps);
-	ss_text_free(&maps);
+	ss_buffer_deinit(&maps);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)

@@ -1,4 +1,4 @@
-/* The text of /proc/PID/net/tcp, and of /proc/PID/net/unix. */
+/* /proc/PID/net/tcp and /proc/PID/net/unix. */
 #include "fuzz.h"
 #include "proc/net.h"
 

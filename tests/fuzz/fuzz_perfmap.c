@@ -1,4 +1,4 @@
-/* Perf maps: whatever the text, a name that is found ends where it should. */
+/* Perf maps: every name that is found is terminated. */
 #include <string.h>
 
 #include "fuzz.h"

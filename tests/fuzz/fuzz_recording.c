@@ -1,4 +1,4 @@
-/* A recording: opened, walked, turned into snapshots. */
+/* A recording: opens it, reads all of it and converts it to snapshots. */
 #include "fuzz_file.h"
 
 enum { SAMPLES_MAX = 20000, TICKS_MAX = 4 };
@@ -29,7 +29,7 @@ static void walk(struct ss_recording *recording)
 	}
 }
 
-/* By its perf maps alone: without modules no file is looked for. */
+/* Names come from perf maps only: without modules no files are searched for. */
 static void look_up(struct ss_recording *recording)
 {
 	struct ss_session *session = NULL;

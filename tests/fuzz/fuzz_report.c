@@ -1,14 +1,13 @@
-/* A recording in every format of a report, with places for names: what is meant for
-   programs must be JSON. */
+/* A recording, in every format of a report. JSON formats must be valid. */
 #include <jansson.h>
 #include <stdio.h>
 #include <stdlib.h>
 
 #include "fuzz_file.h"
-#include "report/load.h"
-#include "report/report.h"
+#include "profile/load.h"
+#include "output/format.h"
 
-/* More takes long, and shows nothing new. */
+/* More would take long and test nothing new. */
 enum { SAMPLES_MAX = 2000 };
 
 static bool is_small(const struct ss_recording *recording)
@@ -41,10 +40,10 @@ static void require_json(const char *text, size_t size)
 	json_decref(json);
 }
 
-static void write_one(const struct ss_profile *profile,
-		      const struct ss_reporter *reporter, bool verbose)
+static void write_one(const struct ss_profile *profile, const struct ss_format *format,
+		      bool verbose)
 {
-	const struct ss_report_options options = {
+	const struct ss_format_options options = {
 		.size = sizeof(options), .threshold = 1, .rows = 20, .verbose = verbose
 	};
 	char *text = NULL;
@@ -53,11 +52,11 @@ static void write_one(const struct ss_profile *profile,
 
 	if (!out)
 		return;
-	ss_error_free(reporter->write(profile, &options, out));
+	ss_error_free(format->write_profile(profile, &options, out));
 	FUZZ_REQUIRE(fclose(out) == 0);
-	if (reporter == &ss_reporter_json || reporter == &ss_reporter_speedscope)
+	if (format == &ss_format_json || format == &ss_format_speedscope)
 		require_json(text, size);
-	if (reporter == &ss_reporter_text)
+	if (format == &ss_format_text)
 		FUZZ_REQUIRE(!memchr(text, '\033', size));
 	free(text);
 }
@@ -73,8 +72,8 @@ static void report(struct ss_recording *recording, bool raw)
 		return;
 	profile->start_ns = ss_recording_info(recording)->begin_ns;
 	ss_error_free(ss_load_recording(profile, recording, "file", &options));
-	for (size_t i = 0; ss_reporter_at(i) && profile->samples; i++)
-		write_one(profile, ss_reporter_at(i), raw);
+	for (size_t i = 0; ss_format_at(SS_FORMAT_PROFILE, i) && profile->samples; i++)
+		write_one(profile, ss_format_at(SS_FORMAT_PROFILE, i), raw);
 	ss_profile_free(profile);
 }
 

@@ -1,5 +1,5 @@
-/* Overlapping ranges, compared with the plain reading of the rules: the last start wins,
-   or the greatest value. */
+/* Overlapping ranges, compared with a straightforward implementation: the last start or the
+   greatest value wins. */
 #include <string.h>
 
 #include "fuzz.h"

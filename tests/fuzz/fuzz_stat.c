@@ -1,4 +1,4 @@
-/* The text of /proc/PID/task/TID/stat. */
+/* /proc/PID/task/TID/stat. */
 #include "fuzz.h"
 #include "proc/task.h"
 

@@ -1,4 +1,4 @@
-/* The text of /proc/PID/task/TID/status. */
+/* /proc/PID/task/TID/status. */
 #include "fuzz.h"
 #include "proc/task.h"
 

@@ -1,4 +1,4 @@
-/* The symbol index of a module: from its file's sections, and from its image alone. */
+/* The symbol index of a module: from the sections of its file, and from its image. */
 #include <string.h>
 
 #include "fuzz.h"

@@ -1,4 +1,4 @@
-/* The text of /proc/PID/task/TID/syscall. */
+/* /proc/PID/task/TID/syscall. */
 #include "fuzz.h"
 #include "proc/task.h"
 

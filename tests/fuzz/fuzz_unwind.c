@@ -1,8 +1,10 @@
 /*
- * A whole unwinding: one thread, its stack and its registers, and the module it runs in.
- * The input is three 16-bit numbers (pc in the module, sp and fp in the stack, the size
- * of the stack's copy is 16 times the fourth), the stack, and the module's file.
+ * Unwinds one thread with its stack, its registers and the module that it runs in. The
+ * input is four 16-bit numbers (pc as an offset in the module, sp and fp as offsets in the
+ * stack, and a 16th of the size of the stack), the stack, and the file of the module, which
+ * also determines the processor.
  */
+#include <elf.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -51,7 +53,19 @@ static void add_module(struct ss_capture *capture, const uint8_t *bytes, size_t 
 	add_area(capture, MODULE_BASE, size, mapping.prot, 0);
 }
 
-/* The copy ends where the input's stack does, so reads past it are seen. */
+static const struct ss_arch *choose_arch(const uint8_t *bytes, size_t size)
+{
+	const struct ss_arch *arch = NULL;
+	Elf64_Ehdr header;
+
+	if (size >= sizeof(header)) {
+		memcpy(&header, bytes, sizeof(header));
+		arch = ss_arch_find(header.e_machine, ELFCLASS64);
+	}
+	return arch ? arch : &ss_arch_host;
+}
+
+/* The copy is exactly as large as the stack, so that reads beyond it are detected. */
 static void add_thread(struct ss_capture *capture, const struct input *input,
 		       const uint8_t *stack, size_t size)
 {
@@ -62,15 +76,19 @@ static void add_thread(struct ss_capture *capture, const struct input *input,
 	thread->tid = 1;
 	thread->state = 'S';
 	thread->syscall.number = -1;
-	thread->stacks[0] = (struct ss_stack_copy){
-		.address = STACK_BASE, .size = size, .bytes = stack, .cut = size % 32 == 0
-	};
-	ss_arch_regs_partial(MODULE_BASE + input->pc, STACK_BASE + input->sp,
+	thread->stacks[0] = (struct ss_stack_copy){ .address = STACK_BASE,
+						    .size = size,
+						    .bytes = stack,
+						    .truncated = size % 32 == 0 };
+	const struct ss_arch *arch = capture->arch;
+	ss_arch_regs_blocked(arch, MODULE_BASE + input->pc, STACK_BASE + input->sp, NULL,
 			     &thread->regs);
-	/* Of a thread that was not stopped it is not known. */
+	if (arch->link != SS_REG_NONE)
+		ss_regs_set(&thread->regs, arch->link, MODULE_BASE + input->fp);
+	/* Unknown for a thread that was not stopped. */
 	thread->fragile = input->fp % 2;
 	if (!thread->fragile)
-		ss_regs_set(&thread->regs, ss_arch.fp, STACK_BASE + input->fp);
+		ss_regs_set(&thread->regs, arch->fp, STACK_BASE + input->fp);
 }
 
 static void read_all(const struct ss_snapshot *snapshot)
@@ -104,6 +122,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 
 	FUZZ_REQUIRE(stack && capture && !ss_session_new(NULL, &session));
 	memcpy(stack, data, stack_size);
+	capture->arch = choose_arch(data + stack_size, size - stack_size);
 	add_module(capture, data + stack_size, size - stack_size);
 	add_thread(capture, &input, stack, stack_size);
 	FUZZ_REQUIRE(!ss_capture_unwind(capture, session, &options, &snapshot));

@@ -1,7 +1,7 @@
 /*
- * The main() of a fuzz program where there is no libFuzzer: runs it once over each file
- * that is named, and over each file of a directory that is named. Every input is a heap
- * block of exactly its size, so that reading past its end is seen.
+ * The main() of a fuzz program without libFuzzer: runs it on each file given as an argument,
+ * and on each file in each directory given. Every input is a heap block of its exact size,
+ * so that sanitizers detect reads beyond its end.
  */
 #include <dirent.h>
 #include <stdio.h>

@@ -1,4 +1,4 @@
-"""The header, the version map and the shared library say the same public functions."""
+"""The header, the version map and the shared library have the same public functions."""
 # ctest: release-only
 
 import os

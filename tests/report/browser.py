@@ -1,5 +1,5 @@
-"""A headless Chromium, driven by the WebDriver protocol (W3C) over plain HTTP: no package beside
-chromium and chromium-driver of Debian, and python3. It is ended whatever happens."""
+"""A headless Chromium, driven by the WebDriver protocol (W3C) over plain HTTP. Needs only
+Debian's chromium and chromium-driver. The browser is always ended at exit."""
 
 import base64
 import json
@@ -22,7 +22,7 @@ ELEMENT = "element-6066-11e4-a52e-4f735466cecf"
 
 
 def missing():
-    """Why there is no browser here, or None."""
+    """Why no browser can be used, or None."""
     if not CHROMIUM:
         return "chromium is not installed"
     if not DRIVER:
@@ -68,7 +68,7 @@ class Browser:
         while True:
             left = deadline - time.monotonic()
             if left <= 0 or not select.select([self.driver.stdout], [], [], left)[0]:
-                raise AssertionError("chromedriver does not begin: %r" % text)
+                raise AssertionError("chromedriver does not start: %r" % text)
             piece = self.driver.stdout.read(4096)
             text += piece
             found = re.search(rb"successfully on port (\d+)", text)
@@ -102,7 +102,7 @@ class Browser:
             self.session = None
         if self.driver:
             try:
-                os.killpg(self.driver.pid, signal.SIGKILL)  # its browsers are in its group
+                os.killpg(self.driver.pid, signal.SIGKILL)  # includes the browser
             except ProcessLookupError:
                 pass
             self.driver.wait(LIMIT_S)
@@ -123,22 +123,22 @@ class Browser:
         self._do("POST", "/window/rect", {"width": width, "height": height})
 
     def run(self, script, *arguments):
-        """The value of a JavaScript function body."""
+        """Runs a JavaScript function body and returns its value."""
         return self._do("POST", "/execute/sync", {"script": script, "args": list(arguments)})
 
     def wait(self, script, what, *arguments):
-        """Until a JavaScript function body gives something true; returns it."""
+        """Waits until a JavaScript function body returns a true value, and returns it."""
         deadline = time.monotonic() + LIMIT_S
         while True:
             value = self.run(script, *arguments)
             if value:
                 return value
             if time.monotonic() > deadline:
-                raise AssertionError("waited in vain for: " + what)
+                raise AssertionError("timed out waiting for: " + what)
             time.sleep(0.02)
 
     def settle(self):
-        """Until two pictures were drawn: what was asked for before is on the screen."""
+        """Waits for two animation frames: after that, earlier changes are on the screen."""
         self._do("POST", "/execute/async", {"script": "const done = arguments[0];"
                  "requestAnimationFrame(() => requestAnimationFrame(() => done(1)))", "args": []})
 
@@ -157,19 +157,19 @@ class Browser:
         self._do("POST", "/element/%s/value" % self.element(selector), {"text": text})
         self.settle()
 
-    def press(self, *keys, held=None):
-        """Keys to whatever has the focus, by name or character."""
-        actions = [{"type": "keyDown", "value": KEYS[held]}] if held else []
+    def press(self, *keys, modifier=None):
+        """Sends keys, by name or character, to the focused element."""
+        actions = [{"type": "keyDown", "value": KEYS[modifier]}] if modifier else []
         for key in keys:
             value = KEYS.get(key, key)
             actions += [{"type": "keyDown", "value": value}, {"type": "keyUp", "value": value}]
-        actions += [{"type": "keyUp", "value": KEYS[held]}] if held else []
+        actions += [{"type": "keyUp", "value": KEYS[modifier]}] if modifier else []
         self._do("POST", "/actions", {"actions": [
             {"type": "key", "id": "keyboard", "actions": actions}]})
         self.settle()
 
     def mouse(self, *steps):
-        """("move", x, y), ("down",), ("up",): in pixels of the window."""
+        """Steps are ("move", x, y), ("down",) or ("up",), in pixels of the window."""
         actions = []
         for step in steps:
             if step[0] == "move":
@@ -190,7 +190,7 @@ class Browser:
         return self._do("POST", "/se/log", {"type": kind})
 
     def requests(self):
-        """The addresses that were asked for since the last call, the page itself among them."""
+        """The URLs requested since the last call, including that of the page."""
         found = []
         for entry in self.log("performance"):
             message = json.loads(entry["message"])["message"]

@@ -1,7 +1,7 @@
 /*
- * make_recording FILE < DESCRIPTION: writes the recording that the lines of the
- * description say, each a word and its arguments. Things are numbered from 0 in the order
- * of their lines. In texts %XX is a byte, and "-" is none. First of all, times in
+ * make_recording FILE < DESCRIPTION: writes a recording. Each line of the description is a
+ * keyword and its arguments. Objects of a kind are numbered from 0 in the order of their
+ * lines. In text, %XX is a byte, and "-" means none. The first line, with times in
  * nanoseconds:
  *
  * begin MONOTONIC WALL PERIOD HOST MACHINE
@@ -34,8 +34,8 @@
 #include <string.h>
 
 #include "base/vector.h"
-#include "record/format.h"
-#include "record/writer.h"
+#include "recording/format.h"
+#include "recording/writer.h"
 
 struct maker {
 	int fd;
@@ -44,9 +44,9 @@ struct maker {
 	SS_VECTOR(uint32_t) threads;
 	SS_VECTOR(uint32_t) modules;
 	SS_VECTOR(uint32_t) stacks;
-	SS_VECTOR(struct ss_written_frame) frames;
-	SS_VECTOR(struct ss_written_sample) samples;
-	struct ss_written_tick tick;
+	SS_VECTOR(struct ss_frame_record) frames;
+	SS_VECTOR(struct ss_sample_record) samples;
+	struct ss_tick_record tick;
 	bool has_tick;
 	bool cut;
 	enum ss_recording_end end;
@@ -109,7 +109,7 @@ static const char *text(char **line)
 static uint32_t handle(const uint32_t *items, size_t count, uint64_t index)
 {
 	if (index >= count)
-		die("there is no such number");
+		die("no object has this number");
 	return items[index];
 }
 
@@ -169,7 +169,7 @@ static void add_stack(struct maker *maker, char *line)
 		const char *module = strsep(&frame, ":");
 		if (!frame)
 			break;
-		struct ss_written_frame written = {
+		struct ss_frame_record written = {
 			.module = SS_ID_NONE,
 			.flags = maker->frames.count ? SS_FRAME_CALL : 0,
 			.value = strtoull(frame, NULL, 0),
@@ -185,15 +185,23 @@ static void add_stack(struct maker *maker, char *line)
 
 static void add_wait(struct maker *maker, char *line)
 {
-	struct ss_written_wait wait = { .owner = SS_ID_NONE };
+	struct ss_wait data = { .kind = SS_WAIT_MUTEX,
+				.lock = SS_LOCK_MUTEX,
+				.address = 0x10,
+				.syscall_number = -1,
+				.timeout_ns = -1,
+				.left_ns = -1,
+				.fd = -1,
+				.ipc_id = -1,
+				.command = -1 };
+	struct ss_written_wait wait = { .owner = SS_ID_NONE, .wait = &data };
 
 	wait.thread = HANDLE(maker->threads, number(&line));
 	long owner = strtol(word(&line), NULL, 0);
 	if (owner >= 0)
 		wait.owner = HANDLE(maker->threads, (uint64_t)owner);
-	wait.flags = number(&line) ? SS_WAIT_IN_CIRCLE : 0;
-	wait.kind = text(&line);
-	wait.text = text(&line);
+	wait.flags = number(&line) ? SS_WAIT_IN_CYCLE : 0;
+	data.symbol = text(&line);
 	ss_writer_wait(maker->writer, &wait);
 }
 
@@ -208,7 +216,7 @@ static void end_tick(struct maker *maker)
 
 static void add_sample(struct maker *maker, char *line)
 {
-	struct ss_written_sample sample = { .call = SS_ID_NONE };
+	struct ss_sample_record sample = { .call = SS_ID_NONE };
 
 	sample.thread = HANDLE(maker->threads, number(&line));
 	sample.stack = HANDLE(maker->stacks, number(&line));
@@ -252,7 +260,7 @@ static void take_line(struct maker *maker, char *line)
 	} else if (strcmp(what, "end") == 0) {
 		maker->end = (enum ss_recording_end)number(&line);
 	} else {
-		die("what is this line?");
+		die("unknown keyword");
 	}
 }
 

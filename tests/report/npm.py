@@ -1,6 +1,7 @@
-"""Packages of the npm registry as they are published: fetched once by exact version, refused
-unless their sha512 is the one that is written here, kept below build/npm. Nothing of them
-runs while they are unpacked, and npm itself is not needed."""
+"""npm packages that check the output in tests of stacksnap report. "./dev test" runs this file
+to download them into build/npm; the tests download nothing, and skip without the packages.
+Each package must have the sha512 given here. Unpacking executes nothing of it and does not
+need npm."""
 
 import base64
 import hashlib
@@ -32,7 +33,7 @@ def download(name, version):
                 return answer.read()
         except OSError as error:
             failure = error
-    raise unittest.SkipTest("%s cannot be fetched: %s" % (url, failure))
+    raise OSError("cannot download %s: %s" % (url, failure))
 
 
 def unpack(data, directory):
@@ -47,21 +48,40 @@ def unpack(data, directory):
                 shutil.copyfileobj(archive.extractfile(member), file)
 
 
+def directory_of(name):
+    return os.path.join(KEEP, "%s-%s" % (name, PACKAGES[name][0]))
+
+
 def package(name):
-    """The directory of the unpacked package."""
+    """The directory of the unpacked package; skips the test if it is not there."""
+    directory = directory_of(name)
+    if not os.path.isdir(directory):
+        raise unittest.SkipTest("npm package %s is missing: run tests/report/npm.py" % name)
+    return directory
+
+
+def fetch(name):
     version, integrity = PACKAGES[name]
-    directory = os.path.join(KEEP, "%s-%s" % (name, version))
-    if os.path.isdir(directory):
-        return directory
     data = download(name, version)
     if hashlib.sha512(data).digest() != base64.b64decode(integrity):
-        raise AssertionError("%s %s is not what it was: its sha512 differs" % (name, version))
+        raise SystemExit("%s %s has another sha512 than expected" % (name, version))
     os.makedirs(KEEP, exist_ok=True)
     fresh = tempfile.mkdtemp(dir=KEEP)
     unpack(data, fresh)
     os.chmod(fresh, 0o755)
-    try:
-        os.rename(fresh, directory)  # whole or not at all, also beside another test
-    except OSError:
-        shutil.rmtree(fresh)
-    return directory
+    os.rename(fresh, directory_of(name))  # atomic, so that it is there as a whole or not
+
+
+def main():
+    for name in PACKAGES:
+        if os.path.isdir(directory_of(name)):
+            continue
+        try:
+            fetch(name)
+            print("downloaded npm package %s into %s" % (name, KEEP))
+        except OSError as error:
+            print("%s; tests that need it will be skipped" % error)
+
+
+if __name__ == "__main__":
+    main()

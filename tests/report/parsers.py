@@ -1,4 +1,4 @@
-"""Formats of stacksnap report, parsed by the rules of the programs that read them."""
+"""Parsers for formats of stacksnap report, with the rules of the tools that read them."""
 
 import re
 
@@ -31,6 +31,6 @@ def parse_perf(text):
         elif frame:
             frames.append(re.sub(r"\+0x[\da-f]+$", "", frame.group(2)))
         else:
-            raise AssertionError("what is this? " + line)
+            raise AssertionError("unexpected line: " + line)
     assert comm is None, "the last event does not end"
     return stacks

@@ -1,5 +1,5 @@
-"""What the tests of stacksnap report share: a small library with known functions, and
-recordings with known samples in it."""
+"""Shared by the tests of stacksnap report: a small library with known functions, and
+recordings with known samples of it."""
 
 import os
 import re
@@ -14,7 +14,7 @@ sys.path.insert(0, os.path.join(SOURCE, "tests", "e2e"))
 from harness import EndToEnd, LIMIT_S, STACKSNAP, main  # noqa: E402
 
 MAKE = os.path.join(BUILD, "tests", "report", "make_recording")
-WALL = 1795260000 * 10**9  # of the begin of recordings here
+WALL = 1795260000 * 10**9  # start of recordings in these tests
 PERIOD = 10_000_000  # 100 Hz
 FUNCTIONS = ("start", "serve", "parse", "wait_for_work", "hash", "step")
 SHOP = "".join("__attribute__((noinline)) int shop_%s(int n)\n{\n"
@@ -24,7 +24,7 @@ ROOT, LIMIT = 0, 2
 
 
 def quote(text):
-    """As make_recording reads it."""
+    """Encodes a string for make_recording."""
     if text is None:
         return "-"
     data = text if isinstance(text, bytes) else text.encode()
@@ -33,7 +33,7 @@ def quote(text):
 
 
 def build_library(path, source=SHOP, options=("-g",)):
-    """Compiles it; returns {name: address of its second instruction or so}, build-id."""
+    """Compiles the library. Returns {function: address inside it} and the build-id."""
     with tempfile.TemporaryDirectory() as directory:
         file = os.path.join(directory, "shop.c")
         with open(file, "w", encoding="utf-8") as out:
@@ -50,7 +50,7 @@ def build_library(path, source=SHOP, options=("-g",)):
 
 
 class Description:
-    """Lines for make_recording. Numbers are those of its things."""
+    """The lines of a recording for make_recording. Methods return the numbers of objects."""
 
     def __init__(self, host="alpha", wall=WALL, monotonic=5 * 10**9, period=PERIOD,
                  machine="x86_64"):
@@ -79,12 +79,12 @@ class Description:
         self._add("unload", module, self.monotonic + time)
 
     def stack(self, *frames, end=ROOT):
-        """(module, offset) or (None, address), innermost first."""
+        """Frames are (module, offset) or (None, address), innermost first."""
         return self._add("stack", end, *["%s:%#x" % ("-" if m is None else m, offset)
                                          for m, offset in frames])
 
     def set_clock(self, by):
-        """The clock is set, from the next tick on."""
+        """Sets the wall clock from the next tick on."""
         self.wall += by
 
     def tick(self, missed=0, step=None):
@@ -98,10 +98,9 @@ class Description:
     def sample(self, thread, stack, state="S", cpu_us=0, call=-1, argument=0):
         self._add("sample", thread, stack, state, cpu_us, call, argument)
 
-    def wait(self, thread, owner, text, kind="mutex", deadlock=False):
-        """owner: a thread, or None."""
-        self._add("wait", thread, -1 if owner is None else owner, int(deadlock), quote(kind),
-                  quote(text))
+    def wait(self, thread, owner, symbol, deadlock=False):
+        """For a mutex. owner: a thread, or None."""
+        self._add("wait", thread, -1 if owner is None else owner, int(deadlock), quote(symbol))
 
     def cut(self):
         self._add("cut")
@@ -131,16 +130,16 @@ class ReportTest(EndToEnd):
         return self.run_tool("report", *arguments, status=status, **options)
 
     def stack_of(self, description, module, *names, end=ROOT):
-        """innermost first; return addresses lie behind the call"""
+        """names: innermost first. Return addresses point behind the call."""
         return description.stack(*[(module, self.at[name] + (1 if i else 0))
                                    for i, name in enumerate(names)], end=end)
 
     def shop(self, name="alpha.ss", host="alpha", ticks=10, bias=0x7f0000000000, wall=WALL,
              pid=100):
-        """Thread "worker" hashes at 3 ticks of 10 (R) and waits (S, in futex); thread
-        "main" waits all along (S, in epoll_wait)."""
+        """Thread "worker" hashes at 3 of 10 ticks (R) and waits at the others (S, in futex);
+        thread "main" always waits (S, in epoll_wait)."""
         if os.path.exists(self.path(name)):
-            return self.path(name)  # of another test
+            return self.path(name)  # written by another test
         d = Description(host=host, wall=wall)
         process = d.process(pid=pid)
         module = d.module(process, self.library, self.build_id, bias=bias)

@@ -1,5 +1,5 @@
-"""stacksnap report --debuginfod, with a server of debug files on this machine. Debian package:
-libdebuginfod1, which gdb brings along."""
+"""stacksnap report --debuginfod, with a local server of debug files. Debian package:
+libdebuginfod1, a dependency of gdb."""
 
 import ctypes
 import http.server
@@ -17,7 +17,7 @@ from recordings import LIMIT_S, STACKSNAP, Description, ReportTest, main  # noqa
 
 
 class Server:
-    """Serves /buildid/ID/KIND from files; keeps what was asked for."""
+    """Serves /buildid/ID/KIND from files, and logs the requests."""
 
     def __init__(self, files):
         asked = self.asked = []
@@ -86,18 +86,18 @@ class Debuginfod(ReportTest):
         self.assertEqual(result.stdout, b"shop;t;shop_hash 1\n")
         self.assertEqual(server.asked, [self.address("debuginfo")])
 
-    def test_the_module_itself(self):
+    def test_executable(self):
         server = self.serve({self.address("executable"): self.data})
         result = self.ask(server.url, "--debuginfod", status=0)
         self.assertEqual(result.stdout, b"shop;t;shop_hash 1\n")
 
-    def test_only_if_asked(self):
+    def test_only_with_the_option(self):
         server = self.serve({self.address("debuginfo"): self.data})
         self.assertNotIn(b"shop_hash", self.ask(server.url, status=1).stdout)
         self.assertEqual(server.asked, [])
 
-    def test_a_server_that_has_something_else(self):
-        """Neither what is no ELF file nor a file of another build is used."""
+    def test_server_with_wrong_files(self):
+        """Ignores what is not an ELF file, or has another build-id."""
         id_bytes = bytes.fromhex(self.build_id)
         other = self.data.replace(id_bytes, b"\x00" + id_bytes[1:])
         self.assertNotEqual(other, self.data)
@@ -116,7 +116,7 @@ class Debuginfod(ReportTest):
         self.assertIn(b"DEBUGINFOD_URLS", result.stderr)
 
     def listen(self):
-        """A server that takes what is asked and never answers."""
+        """A server that reads requests and never answers."""
         silent = socket.socket()
         self.addCleanup(silent.close)
         silent.bind(("127.0.0.1", 0))
@@ -125,7 +125,7 @@ class Debuginfod(ReportTest):
         return silent, "http://127.0.0.1:%d" % silent.getsockname()[1]
 
     def test_silent_server(self):
-        """It has five seconds, once: there are two modules."""
+        """The time limit of five seconds applies once, not for each of the two modules."""
         d = Description()
         process = d.process()
         modules = [d.module(process, "/no/such/place/lib%d.so" % i, "abab%02x" % i,
@@ -141,11 +141,11 @@ class Debuginfod(ReportTest):
         self.assertIn(b"lib0.so+0x10 [abab00]", result.stdout)
         silent.accept()[0].close()
         silent.setblocking(False)
-        with self.assertRaises(BlockingIOError):  # asked for one file
+        with self.assertRaises(BlockingIOError):  # only one file was requested
             silent.accept()
 
     def test_interrupted(self):
-        """Ctrl-C ends it while it waits for a server, and leaves no file."""
+        """Ctrl-C ends the wait for a server, and leaves no file."""
         silent, url = self.listen()
         cache = self.path("cache-interrupted")
         out = os.path.join(cache, "out.json")
@@ -159,7 +159,7 @@ class Debuginfod(ReportTest):
         try:
             connection, _ = silent.accept()
             self.addCleanup(connection.close)
-            connection.recv(1)  # it asks
+            connection.recv(1)  # wait for the request
             process.send_signal(signal.SIGINT)
             output = process.communicate(timeout=LIMIT_S)
         finally:

@@ -1,5 +1,6 @@
-"""stacksnap report: what its formats say about recordings whose samples are known. The page
-and speedscope are in tests of their own, which need a browser."""
+"""The formats of stacksnap report, on recordings with known samples. The HTML page and
+speedscope have tests of their own, which need a browser."""
+# ctest: quick
 
 import gzip
 import json
@@ -30,7 +31,7 @@ process.stdout.write(JSON.stringify(profile, plain));
 
 
 class Pprof:
-    """What the decoder of npm's pprof-format made of a file."""
+    """A file, decoded by pprof-format of npm."""
 
     def __init__(self, path):
         command = ["node", "-e", DECODE, npm.package("pprof-format"), path]
@@ -68,8 +69,8 @@ class Formats(ReportTest):
             ("shop", "main", *IDLE): 10, ("shop", "worker", *IDLE): 7,
             ("shop", "worker", *BUSY): 3})
 
-    def test_several_recordings_come_together(self):
-        """Of two machines, at other addresses and other times: the same functions."""
+    def test_several_recordings_are_merged(self):
+        """Functions are merged across recordings of two machines with different addresses."""
         one = self.shop("one.ss", "alpha", bias=0x7f0000000000)
         two = self.shop("two.ss", "beta", bias=0x550000000000, wall=WALL + 3 * 10**9, pid=700)
         data = json.loads(self.report("-f", "json", one, two).stdout)
@@ -127,7 +128,7 @@ class Formats(ReportTest):
                                   ("worker", *IDLE): [PERIOD] * 7,
                                   ("worker", *BUSY): [PERIOD] * 3})
 
-    def test_perf_in_the_order_of_time(self):
+    def test_perf_is_sorted_by_time(self):
         text = self.report("-f", "perf", self.shop()).stdout.decode()
         times = [float(t) for t in re.findall(r" (\d+\.\d+): \d+ wall-clock:$", text, re.M)]
         self.assertEqual(len(times), 20)
@@ -174,11 +175,11 @@ class Formats(ReportTest):
         text = self.report(self.shop()).stdout.decode()
         self.assertRegex(text, r"\n +85\.0 % +85\.0 %  shop_wait_for_work \(libshop\.so\)\n")
         self.assertRegex(text, r"\n +15\.0 % +15\.0 %  shop_hash \(libshop\.so\)\n")
-        self.assertRegex(text, r"States\n +15\.0 %  R  running.*; 100 % in shop_hash .*\n"
+        self.assertRegex(text, r"States\n +15\.0 %  R  running; 100 % in shop_hash .*\n"
                                r" +85\.0 %  S  sleeping; 100 % in shop_wait_for_work ")
-        self.assertRegex(text, r"Waits.*\n +50\.0 %  epoll_wait fd 5: main 100\n"
+        self.assertRegex(text, r"Blocking system calls\n +50\.0 %  epoll_wait fd 5: main 100\n"
                                r" +35\.0 %  futex 0x1000: worker 101\n")
-        self.assertRegex(text, r"\n +30\.0 % of +10  worker 101, on a processor for 27\.00 ms; "
+        self.assertRegex(text, r"\n +30\.0 % of +10  worker 101, CPU time 27\.00 ms; "
                                r"100 % in shop_hash \(libshop\.so\)\n")
         self.assertRegex(text, r"Calls\n +100\.0 %  shop_start .*\n +85\.0 %    shop_wait_for_work"
                                r".*\n +15\.0 %    shop_serve .*\n +15\.0 %    shop_parse .*\n"
@@ -193,9 +194,10 @@ class Formats(ReportTest):
         self.assertNotIn("shop_hash", self.report("--rows", 1, shop).stdout.decode()
                          .split("States")[0])
 
-    def test_text_brings_places_without_names_together(self):
-        """Those of a module are one line each, with their number, in the list and below each
-        caller; one alone is itself. All other formats have the places, and -v as well."""
+    def test_text_merges_addresses_without_symbols(self):
+        """Addresses without symbols are one line per module in the table, and one below each
+        caller, with their number; a single one is shown itself. So does -v with all, as do
+        the other formats."""
         bare = self.path("libbare.so")
         _, build_id = build_library(bare, options=("-s", "-fvisibility=hidden"))
         d = Description()
@@ -214,25 +216,25 @@ class Formats(ReportTest):
         path = d.write(self.path("places.ss"))
         text = self.report("--threshold=0", path).stdout.decode()
         calls = text[text.index("\nCalls\n"):].splitlines()[2:]
-        self.assertRegex(calls[-2], "^No names .*--debug-dir, --debuginfod")
-        self.assertEqual(calls[-1], "  44 places in %s [%s]" % (bare, build_id))
+        self.assertRegex(calls[-2], "^Modules without symbols .*--debug-dir, --debuginfod")
+        self.assertEqual(calls[-1], "  44 addresses in %s [%s]" % (bare, build_id))
         self.assertEqual([" ".join(line.split()) for line in calls[:-3]], [
             "50.0 % shop_parse (libshop.so)", "50.0 % libbare.so+0x3000",
-            "40.0 % shop_start (libshop.so)", "40.0 % libbare.so (no names: 43 places)",
-            "10.0 % shop_serve (libshop.so)", "10.0 % [unmapped] (no names: 10 places)"])
-        self.assertRegex(text, r"\n +90\.0 % +90\.0 %  libbare\.so \(no names: 44 places\)\n"
-                               r" +10\.0 % +10\.0 %  \[unmapped\] \(no names: 10 places\)\n")
+            "40.0 % shop_start (libshop.so)", "40.0 % libbare.so (no symbols: 43 addresses)",
+            "10.0 % shop_serve (libshop.so)", "10.0 % [unmapped] (no symbols: 10 addresses)"])
+        self.assertRegex(text, r"\n +90\.0 % +90\.0 %  libbare\.so \(no symbols: 44 addresses\)\n"
+                               r" +10\.0 % +10\.0 %  \[unmapped\] \(no symbols: 10 addresses\)\n")
         self.assertRegex(text, r"\n 100\.0 % of +100  t 1; 50 % in shop_parse ")
         for words in (["-v"], ["--raw"], ["-f", "folded"], ["-f", "json"], ["-f", "perf"]):
             whole = self.report(*words, path).stdout.decode()
-            self.assertNotIn("no names", whole, words)
+            self.assertNotIn("no symbols:", whole, words)
             self.assertIn("libbare.so", whole, words)
         data = json.loads(self.report("-f", "json", path).stdout)
         self.assertEqual(sum(not frame["named"] for frame in data["frames"]), 54)
 
-    def test_text_who_waits_on_what(self):
-        """Threads on the same futex come together, those of another process do not. A call
-        that goes on after a stop is the one that others at the same place are in."""
+    def test_text_blocking_system_calls(self):
+        """Threads on the same futex are merged, but not those of another process. A call that
+        continues after a stop is resolved from other samples at the same address."""
         d = Description()
         threads, stacks = [], []
         for pid in (100, 200):
@@ -250,13 +252,13 @@ class Formats(ReportTest):
                     d.sample(thread, stack if i else other, "S", call=call,
                              argument=0xabc0 if i else 0x7ffd0000)
         text = self.report(d.write(self.path("waits.ss"))).stdout.decode()
-        waits = text.split("\nWaits")[1].split("\n\n")[0].splitlines()[1:]
+        waits = text.split("\nBlocking system calls")[1].split("\n\n")[0].splitlines()[1:]
         self.assertEqual([" ".join(line.split()) for line in waits], [
             "41.7 % futex 0xabc0: worker (5 threads)", "41.7 % futex 0xabc0: worker (5 threads)",
             "16.7 % clock_nanosleep: main (2 threads)"])
 
-    def test_text_says_what_it_leaves_out(self):
-        """After what is shown beside it."""
+    def test_text_shows_what_is_omitted(self):
+        """Omitted branches are one line, after their siblings."""
         d = Description()
         process = d.process()
         module = d.module(process, self.library, self.build_id)
@@ -270,7 +272,7 @@ class Formats(ReportTest):
         calls = text[text.index("\nCalls\n"):].splitlines()[2:]
         self.assertEqual([" ".join(line.split()) for line in calls],
                          ["100.0 % shop_start (libshop.so)", "65.0 % shop_hash (libshop.so)",
-                          "35.0 % [many others]"])
+                          "35.0 % [below the threshold]"])
 
     def test_recursion_counts_once(self):
         d = Description()
@@ -309,7 +311,7 @@ class Formats(ReportTest):
         self.assertEqual([len(one["line"]) for one in profile.data["location"]], [2])
         self.assertEqual(profile.names(profile.data["sample"][0]), ["shop_outer", "inner"])
 
-    def test_stacks_that_are_not_whole(self):
+    def test_incomplete_stacks(self):
         d = Description()
         process = d.process()
         module = d.module(process, self.library, self.build_id)
@@ -330,7 +332,7 @@ class Formats(ReportTest):
 
 class Lifetimes(ReportTest):
     def test_one_address_two_modules(self):
-        """A module goes, another one comes to its place, the first comes back elsewhere."""
+        """A module is unloaded, another one loaded at its address, the first one elsewhere."""
         other = self.path("libother.so")
         at, build_id = build_library(other, "int shop_other(int n);\nint shop_other(int n)\n"
                                             "{\n\treturn n * 7 + 1;\n}\n")
@@ -360,7 +362,7 @@ class Lifetimes(ReportTest):
 
 class Files(ReportTest):
     def test_sysroot_and_debug_dir(self):
-        """The recorded path is not here: found below the sysroot, or by its build-id."""
+        """The recorded path does not exist: the file is below the sysroot, or found by build-id."""
         d = Description()
         process = d.process()
         module = d.module(process, "/no/such/place/libshop.so", self.build_id)
@@ -388,7 +390,7 @@ class Files(ReportTest):
             self.assertEqual(parse_folded(named.stdout.decode()),
                              {("shop", "t", "shop_hash"): 1}, option)
 
-    def test_a_file_of_another_build_is_not_used(self):
+    def test_a_file_of_another_build_is_ignored(self):
         d = Description()
         process = d.process()
         other = "00" + self.build_id[2:]
@@ -419,14 +421,14 @@ class Selections(ReportTest):
         self.assertEqual(self.folded("--state=R", shop), {("shop", "worker", *BUSY): 3})
         self.assertEqual(sum(self.folded("--module=libshop", shop).values()), 20)
         none = self.report("--module=nothing", shop, status=(2,))
-        self.assertIn(b"there is no sample that was asked for", none.stderr)
+        self.assertIn(b"the selection matches no sample", none.stderr)
 
     def test_no_samples(self):
-        """Why, as far as that was recorded; options only if they were given."""
+        """The message has the recorded reason, and only options that were given."""
         reasons = {1: "it was stopped before the first tick",
-                   2: "its time was over before the first tick",
+                   2: "its duration elapsed before the first tick",
                    3: "the process had ended before the first tick",
-                   4: "the process could not be looked at any more",
+                   4: "the process could no longer be observed",
                    5: "it is a snapshot without threads"}
         for end, reason in reasons.items():
             d = Description()
@@ -440,19 +442,19 @@ class Selections(ReportTest):
         d = Description()
         d.cut()
         cut = self.report(d.write(self.path("nothing.ss")), status=(2,)).stderr.decode()
-        self.assertRegex(cut, "has no samples: it was cut before the first one was written\n$")
+        self.assertRegex(cut, "has no samples: it is truncated before the first sample\n$")
         both = self.report(path, self.path("nothing-3.ss"), status=(2,)).stderr.decode()
         self.assertIn("nothing-3.ss': the process had ended", both)
         self.assertIn("none of these recordings has samples", both)
 
-    def test_no_sample_as_asked_for(self):
+    def test_no_selected_sample(self):
         shop = self.shop()
         for option, value in (("--thread", "nobody"), ("--thread", "1"), ("--state", "Z"),
                               ("--from", "99"), ("--to", "0"), ("--module", "none")):
             text = self.report(option, value, shop, status=(2,)).stderr.decode()
-            self.assertIn("\n  remedy: without %s there are samples\n" % option, text)
+            self.assertIn("\n  remedy: there are samples without %s\n" % option, text)
         text = self.report("--state", "Z", "-t", "main", shop, status=(2,)).stderr.decode()
-        self.assertIn("\n  remedy: without --thread, --state there are samples\n", text)
+        self.assertIn("\n  remedy: there are samples without --thread, --state\n", text)
 
     def test_by_time(self):
         shop = self.shop()
@@ -469,7 +471,7 @@ class Selections(ReportTest):
         self.assertEqual(data["recordings"][0]["ticks_ns"], [i * PERIOD for i in range(7)])
 
     def test_by_module(self):
-        """Stacks that pass through it anywhere, whole."""
+        """Selects whole stacks with a frame anywhere in the module."""
         other = self.path("libsecond.so")
         at, build_id = build_library(other, "int shop_second(int n);\nint shop_second(int n)\n"
                                             "{\n\treturn n * 9 + 2;\n}\n")
@@ -506,8 +508,8 @@ class Selections(ReportTest):
 
 
 class Bad(ReportTest):
-    def test_the_clock_is_set(self):
-        """Forth by an hour, back by two: no sample moves, and it is said."""
+    def test_wall_clock_is_set(self):
+        """Set forward by an hour, then back by two: no sample moves, and a note reports it."""
         d = Description()
         process = d.process()
         thread = d.thread(process, 1, "t")
@@ -521,15 +523,15 @@ class Bad(ReportTest):
         result = self.report("-f", "json", path, status=(1,))
         data = json.loads(result.stdout)
         self.assertEqual(data["recordings"][0]["ticks_ns"], [i * PERIOD for i in range(10)])
-        self.assertIn(b"the clock was set meanwhile, or the machine slept (-3600.0 s, in 2 steps)",
-                      result.stderr)
+        self.assertIn(b"the clock was set, or the machine slept, during the recording (-3600.0 s, "
+                      b"in 2 steps)", result.stderr)
         part = self.report("-f", "folded", "--from=0.02", "--to=0.07", path, status=(1,))
         self.assertEqual(sum(parse_folded(part.stdout.decode()).values()), 5)
         self.assertIn(b"clock was set", self.report(path, status=(1,)).stdout)
 
     def test_another_processor(self):
-        """System calls have the numbers of the machine that was recorded; and it is said
-        what was recorded where, since both are shown together."""
+        """System calls have the numbers of the recorded machine. The text names host and
+        machine of each recording."""
         d = Description(host="board", machine="aarch64")
         process = d.process(pid=900, name="shop", executable="/opt/shop")
         module = d.module(process, "/opt/libarm.so", "a64a64")
@@ -550,14 +552,14 @@ class Bad(ReportTest):
         self.assertRegex(text, r"alpha\.ss: .* on alpha \(x86_64\), 10 ticks")
         self.assertRegex(text, r"\n +4\.5 %  futex 0x2000: main 900\n")
         self.assertRegex(text, r"\n +31\.8 %  futex 0x1000: worker 101\n")
-        self.assertRegex(text, r"\n +4\.5 %  call 98: t 1\n")
+        self.assertRegex(text, r"\n +4\.5 %  syscall 98: t 1\n")
         self.assertIn("/opt/libarm.so [a64a64]", text.split("Missing")[1])
 
     def test_other_versions(self):
-        """Of the format, and of a machine whose bytes are the other way round."""
+        """Unknown versions of the format, and another byte order."""
         with open(self.shop("right.ss"), "rb") as file:
             data = file.read()
-        for name, bytes_, said in (
+        for name, bytes_, message in (
                 ("newer", data[:8] + b"\x02\0" + data[10:], b"version 2"),
                 ("swapped", data[:12] + data[15:11:-1] + data[16:], b"byte order|swapped"),
                 ("mangled", data[:6] + b"\n" + data[8:], b"not a recording")):
@@ -565,11 +567,11 @@ class Bad(ReportTest):
             with open(path, "wb") as file:
                 file.write(bytes_)
             result = self.report(path, status=(2,))
-            self.assertRegex(result.stderr, said)
+            self.assertRegex(result.stderr, message)
             self.assertEqual(result.stdout, b"")
             self.assertLessEqual(result.stderr.count(b"\n"), 2, result.stderr)
 
-    def test_names_that_attack(self):
+    def test_hostile_names(self):
         evil = b"</script><script>alert(1)</script>\x1b[31m\xff;\n\"\\"
         d = Description(host=evil)
         process = d.process(name=evil, executable=evil)
@@ -598,8 +600,8 @@ class Bad(ReportTest):
         self.assertIn(b"alert(1)", gzip.decompress(open(packed, "rb").read()))
         Pprof(packed)
 
-    def test_odd_names_of_files(self):
-        """Where there is no symbol the module's name is escaped once, and said once."""
+    def test_unusual_file_names(self):
+        """Without a symbol, the name of the module is escaped once and shown once."""
         d = Description()
         module = d.module(d.process(), b"/lib/a\\b\x01\xff.so", "abcdef")
         d.tick()
@@ -621,10 +623,10 @@ class Bad(ReportTest):
         d.sample(d.thread(0, 1, "main"), d.stack((0, 0x10)), "R")
         d.sample(0, 0, "R")
         result = self.report("-f", "html", d.write(self.path("twice.ss")), status=(1, 2))
-        self.assertIn(b"samples in it cannot be read any more", result.stderr)
+        self.assertIn(b"its samples can no longer be read", result.stderr)
 
     def test_many_modules(self):
-        """Each is looked for among all: one after the other that would take minutes."""
+        """Lookups have to be hashed: a linear search would take minutes."""
         d = Description()
         process = d.process()
         d.tick()
@@ -638,8 +640,8 @@ class Bad(ReportTest):
         data = json.loads(self.report("-f", "json", path, status=(1,), preexec_fn=limit).stdout)
         self.assertEqual(len(data["modules"]), 100000)
 
-    def test_odd_values(self):
-        """Whole and sound, and nothing in it makes sense: every format gets through."""
+    def test_implausible_values(self):
+        """A valid recording with implausible values: every format handles it."""
         d = Description(host="", period=0)
         process = d.process(pid=2**31 - 2, name="", executable=None)
         module = d.module(process, "", None, bias=2**63, size=2**63 - 1, loaded=2**62)
@@ -660,7 +662,7 @@ class Bad(ReportTest):
         self.report("-f", "pprof", "-o", out, path, status=(1,))
         Pprof(out)
 
-    def test_cut_and_not_recordings(self):
+    def test_truncated_and_other_files(self):
         d = Description()
         process = d.process()
         thread = d.thread(process, 1, "t")
@@ -680,14 +682,14 @@ class Bad(ReportTest):
         os.close(writer)
         piped = self.report("/dev/stdin", status=(2,), stdin=reader)
         os.close(reader)
-        self.assertIn(b"it is a pipe: a recording is read from a file", piped.stderr)
+        self.assertIn(b"is a pipe or device: a recording must be a regular file", piped.stderr)
         self.assertIn(b"is a directory", self.report(self.top.name, status=(2,)).stderr)
         shop = self.shop("good.ss")
         both = self.report("-f", "folded", self.path("empty"), shop, status=(1,))
         self.assertEqual(sum(parse_folded(both.stdout.decode()).values()), 20)
 
     def test_every_prefix(self):
-        """Cut anywhere: shown as far as it goes, or refused; never a crash."""
+        """A recording truncated anywhere is shown in part or refused; never a crash."""
         with open(self.shop("whole.ss"), "rb") as file:
             data = file.read()
         path = self.path("prefix.ss")

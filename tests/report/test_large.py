@@ -1,6 +1,7 @@
-"""Recordings that are larger than is read, or seem to be: what can be read of them is, what
-cannot is said to be too much and not to be damaged, and a file of some kilobytes takes
-neither all memory nor all time."""
+"""Recordings that exceed the limits, or claim to: stacksnap report shows the part within the
+limits and reports that the rest is too large, not that the file is corrupted. A small file
+cannot exhaust memory or time."""
+# ctest: quick
 
 import os
 import subprocess
@@ -14,14 +15,14 @@ from recording import XXH, ZSTD  # noqa: E402
 from test_specification import (START, WALL, chunk, header, number, numbers, record,  # noqa: E402
                                 segment, signed)
 
-FRAMES = (1 << 20) - 1  # of one stack at most, and one less
+FRAMES = (1 << 20) - 1  # one less than the limit of one stack
 STACKS = 70  # of so many frames: more than 64 million in all
-TOO_LARGE = "it is larger than this program reads: what follows is left out"
+TOO_LARGE = "exceeds the size limits of this reader; the rest is skipped"
 STRING, PROCESS, THREAD, FRAME, STACK = 1, 2, 3, 5, 6
 
 
 def begin():
-    """A process and its thread, frames 0 to STACKS, and stack 0, of one frame."""
+    """A process with a thread, frames 0 to STACKS, and stack 0 with one frame."""
     out = record(STRING, b"deep") + record(PROCESS, 100, 1, 1, 0, 0) + record(THREAD, 0, 100, 1, 0)
     out += b"".join(record(FRAME, 0, 0x1000 * (i + 1), 0, 0, 0) for i in range(STACKS + 1))
     return definitions(out, record(STACK, 0, 0, 0, 1, 0))
@@ -49,17 +50,17 @@ class Large(ReportTest):
             file.write(b"".join(parts))
         return path
 
-    def count(self, *parts, status, said=None):
-        """Of samples that are read; of all that is read one thing is said, if anything."""
+    def count(self, *parts, status, note=None):
+        """Returns the number of samples; the report has at most one note."""
         result = self.report("-f", "folded", self.write(*parts), status=(status,))
         text = result.stderr.decode()
-        self.assertEqual(text.count("\n"), 1 if said else 0, text)
-        if said:
-            self.assertIn(said, text)
+        self.assertEqual(text.count("\n"), 1 if note else 0, text)
+        if note:
+            self.assertIn(note, text)
         return sum(int(line.rsplit(b" ", 1)[1]) for line in result.stdout.splitlines())
 
     def deep_stacks(self):
-        """They have all but the innermost frame in common, and are kept whole."""
+        """Stacks that differ only in the innermost frame are not truncated."""
         parts = [definitions(record(STACK, 0, 0, 0, FRAMES, bytes(FRAMES)))]
         parts += [definitions(*[record(STACK, 0, 0, FRAMES, 1, i + 1) for i in range(STACKS)])]
         return parts
@@ -67,17 +68,17 @@ class Large(ReportTest):
     def test_many_frames(self):
         parts = [header(), segment(0), begin(), sample(0, 0), *self.deep_stacks(),
                  sample(1, 0), summary(2)]
-        self.assertEqual(self.count(*parts, status=1, said=TOO_LARGE), 1)
+        self.assertEqual(self.count(*parts, status=1, note=TOO_LARGE), 1)
 
     def test_many_frames_of_a_large_file(self):
-        """A recording may have more of them the larger it is."""
+        """The limit grows with the size of the recording."""
         parts = [header(), segment(0), chunk(b"NOTE", os.urandom(1 << 20)), begin(),
                  sample(0, 0), *self.deep_stacks(), sample(1, 0), summary(2)]
         self.assertEqual(self.count(*parts, status=0), 2)
 
     def test_many_segments(self):
-        """Each defines again what it needs, and what only the one before needed does not
-        count."""
+        """Each segment defines what it needs; definitions of earlier ones do not count
+        towards the limit."""
         many = record(FRAME, 0, 0x1000, 0, 0, 0) * (1 << 20)
         parts = [header()]
         for i in range(17):
@@ -88,17 +89,17 @@ class Large(ReportTest):
         many = record(FRAME, 0, 0x1000, 0, 0, 0) * (1 << 21)
         parts = [header(), segment(0), begin(), sample(0, 0), *[definitions(many)] * 8,
                  sample(1, 0), summary(2)]
-        self.assertEqual(self.count(*parts, status=1, said=TOO_LARGE), 1)
+        self.assertEqual(self.count(*parts, status=1, note=TOO_LARGE), 1)
 
     def test_equal_stacks(self):
-        """A few bytes each, and a million frames to put together: some hours of work."""
+        """A few bytes each, but a million frames to join: without a limit, hours of work."""
         same = definitions(record(STACK, 0, 0, FRAMES, 0) * 3_000_000)
         parts = [header(), segment(0), begin(), sample(0, 0), *self.deep_stacks()[:1], same,
                  sample(1, 0), summary(2)]
-        self.assertEqual(self.count(*parts, status=1, said=TOO_LARGE), 1)
+        self.assertEqual(self.count(*parts, status=1, note=TOO_LARGE), 1)
 
-    def test_perf_maps_that_begin_anew(self):
-        """What was of a map before takes no memory any more."""
+    def test_replaced_perf_maps(self):
+        """A replaced map is freed."""
         processes = 40
         more = definitions(*[record(PROCESS, 200 + i, 1, 1, 0, 0) for i in range(processes)])
         parts = [header(), segment(0), begin(), more]

@@ -1,5 +1,6 @@
-"""Who waits for whom in a recording of a snapshot, as the text and the JSON of a report say
-it: of the processes of the tests of locks, and of recordings that hold any graph."""
+"""Waits and deadlocks of recorded snapshots in the text and the JSON of a report: of target
+programs with locks, and of recordings with arbitrary wait-for graphs."""
+# ctest: quick
 
 import json
 import os
@@ -9,6 +10,7 @@ import sys
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 
 from recordings import LIMIT, SOURCE, Description, ReportTest, main  # noqa: E402
+from harness import libc_has_debug_file  # noqa: E402
 
 HEADING = "\n\nWaits: what threads wait for, and who holds it\n"
 
@@ -17,27 +19,31 @@ class Links(ReportTest):
     def recording_of(self, name, *arguments):
         path = self.path("-".join([name, *map(str, arguments)]) + ".ss")
         if os.path.exists(path):
-            return path  # of another test
+            return path  # written by another test
         target = self.start(name, *arguments)
-        self.run_tool("-f", "recording", "-o", path, target.pid)
+        self.run_tool("--mode=stop", "-f", "recording", "-o", path, target.pid)
         return path
+
+    def require_libc_symbols(self):
+        if not libc_has_debug_file():
+            self.skipTest("pthread_join is not recognised without libc6-dbg")
 
     def text(self, *arguments):
         return self.report(*arguments).stdout.decode()
 
     def waits(self, text):
-        """The lines of the section about waits."""
+        """The lines of the section "Waits"."""
         found = re.search(HEADING + r"((?:  .+\n)*)", text)
         return found.group(1).splitlines() if found else []
 
     def graph(self, name, count, links, **options):
-        """A recording of so many threads, t0 on; links: (thread, owner, deadlock)."""
+        """A recording of count threads, t0 and so on; links: (thread, owner, deadlock)."""
         d = Description(period=0, **options)
         process = d.process()
         threads = [d.thread(process, 100 + i, "t%d" % i) for i in range(count)]
         stack = d.stack((None, 0x10))
         for thread, owner, deadlock in links:
-            d.wait(threads[thread], owner, "lock %d" % (-1 if owner is None else owner),
+            d.wait(threads[thread], owner, "lock%d" % (-1 if owner is None else owner),
                    deadlock=deadlock)
         d.tick()
         for thread in threads:
@@ -47,19 +53,18 @@ class Links(ReportTest):
             os.unlink(path)
         return d.write(path)
 
-    def circles(self, text):
-        """Of each deadlock: its heading, and the names of its threads."""
+    def cycles(self, text):
+        """For each deadlock: its heading, and the names of its threads."""
         return [(heading, re.findall(r"^  \d+ \((.*?)\) waits for ", lines, re.M))
                 for heading, lines in re.findall(r"^(DEADLOCK.*):\n((?:  .+\n)*)", text, re.M)]
 
 
-class OfProcesses(Links):
+class Processes(Links):
     def test_deadlock(self):
         path = self.recording_of("deadlock", "normal", 3, 2)
         text = self.text(path)
         lock = r"mutex mutexes\+0x%x \(0x[0-9a-f]+\), held by \d+ \(locker-%d\)"
-        lines = ["DEADLOCK of 3 threads, each of which waits for the next; 2 more wait "
-                 "behind:"]
+        lines = ["DEADLOCK: 3 threads wait for each other in a cycle; 2 more wait for them:"]
         for i in range(3):
             lines += [r"  \d+ \(locker-%d\) waits for " % i + lock % ((i + 1) % 3 * 0x28,
                                                                     (i + 1) % 3),
@@ -72,24 +77,26 @@ class OfProcesses(Links):
         self.assertEqual(len(re.findall(r"\(locker-\d\) waits for", text)), 3)
 
     def test_several_processes(self):
+        self.require_libc_symbols()
         two = [self.recording_of("deadlock", "normal", 2, 0), self.recording_of("lockwaits")]
         text = self.text(*two)
-        self.assertRegex(text, r"\nDEADLOCK of 2 threads of deadlock \d+ in %s, each of which "
-                         r"waits for the next:\n  \d+ \(locker-0\)" % re.escape(two[0]))
-        self.assertRegex(text, r"\nDEADLOCK of 2 threads of lockwaits \d+ in %s, each of which "
-                         r"waits for the next:\n  \d+ \(join-a\)" % re.escape(two[1]))
+        self.assertRegex(text, r"\nDEADLOCK: 2 threads of deadlock \d+ in %s wait for "
+                         r"each other in a cycle:\n  \d+ \(locker-0\)" % re.escape(two[0]))
+        self.assertRegex(text, r"\nDEADLOCK: 2 threads of lockwaits \d+ in %s wait for "
+                         r"each other in a cycle:\n  \d+ \(join-a\)" % re.escape(two[1]))
         self.assertRegex("\n".join(self.waits(text)),
                          r"\(reads-pipe\) of lockwaits \d+ in %s waits" % re.escape(two[1]))
 
     def test_waits_without_a_deadlock(self):
+        self.require_libc_symbols()
         text = self.text("-v", self.recording_of("lockwaits"))
-        self.assertEqual([names for _, names in self.circles(text)], [["join-a", "join-b"]])
-        held = r"^  \d+ \(%s\) waits for %s.*held by \d+ \(%s\)"
+        self.assertEqual([names for _, names in self.cycles(text)], [["join-a", "join-b"]])
+        held = r"^  \d+ \(%s\) waits for %s.*held (?:for writing )?by \d+ \(%s\)"
         lines = self.waits(text)
         for thread, lock, owner in (("wants-mutex", "mutex held_lock", "reads-pipe"),
                                     ("wants-behind", "mutex second_lock", "wants-mutex"),
-                                    ("wants-write", "rwlock held_shared", "reads-pipe"),
-                                    ("writes-stream", "a lock inside", "locks-stream")):
+                                    ("wants-write", "write access to rwlock held_shared", "reads-pipe"),
+                                    ("writes-stream", "lock inside", "locks-stream")):
             pattern = held % (thread, lock, owner)
             self.assertEqual(len([one for one in lines if re.search(pattern, one)]), 1, pattern)
         self.assertTrue(any("(reads-pipe) waits for input from fd" in one for one in lines))
@@ -115,13 +122,13 @@ class OfProcesses(Links):
     def test_nothing_waits(self):
         path = self.recording_of("threads", 2, 3)
         text = self.text(path)
-        self.assertEqual((self.circles(text), self.waits(text)), ([], []))
+        self.assertEqual((self.cycles(text), self.waits(text)), ([], []))
         self.assertEqual(json.loads(self.report("-f", "json", path).stdout)["waits"], [])
 
 
-class OfAnyGraph(Links):
-    def test_where(self):
-        """Outside of what waits; where a stack ends is no caller."""
+class ArbitraryGraphs(Links):
+    def test_where_in_the_program(self):
+        """Shows callers outside of the waiting library; the end of a stack is not a caller."""
         d = Description(period=0)
         process = d.process()
         module = d.module(process, self.library, self.build_id)
@@ -136,68 +143,68 @@ class OfAnyGraph(Links):
             d.wait(thread, thread, "itself", deadlock=True)
             d.sample(thread, stack)
         text = self.text(d.write(self.path("where.ss")))
-        found = re.findall(r"waits for itself\n((?:    .+\n)*)", text)
+        found = re.findall(r"waits for mutex itself.*\n((?:    .+\n)*)", text)
         self.assertEqual([re.sub(r" at \S+", "", lines).splitlines() for lines in found], [
             ["    in shop_hash (libshop.so)", "    called from shop_parse (libshop.so)"],
             ["    in shop_parse (libshop.so)"], ["    in [unmapped]+0x10"], [],
             ["    in shop_hash (libshop.so)", "    called from shop_hash (libshop.so)"]])
 
-    def test_what_is_not_shown(self):
+    def test_threads_that_are_not_selected(self):
         path = self.graph("part.ss", 3, [(0, 1, True), (1, 0, True), (2, 0, False)])
-        self.assertEqual(len(self.circles(self.text(path))), 1)
+        self.assertEqual(len(self.cycles(self.text(path))), 1)
         text = self.text("-t", "100", path)
-        self.assertEqual(self.circles(text), [])
-        self.assertEqual(self.waits(text), ["  100 (t0) waits for lock 1; a DEADLOCK with "
+        self.assertEqual(self.cycles(text), [])
+        self.assertEqual(self.waits(text), ["  100 (t0) waits for mutex lock1+0x0 (0x10); a DEADLOCK with "
                                             "threads that are not shown"])
 
-    def test_itself(self):
+    def test_thread_waits_for_itself(self):
         text = self.text(self.graph("itself.ss", 2, [(0, 0, True), (1, 0, False)]))
-        self.assertEqual(self.circles(text), [
-            ("DEADLOCK: a thread waits for itself; 1 more waits behind", ["t0"])])
-        self.assertEqual(self.waits(text), ["  101 (t1) waits for lock 0"])
+        self.assertEqual(self.cycles(text), [
+            ("DEADLOCK: a thread waits for itself; 1 more waits for them", ["t0"])])
+        self.assertEqual(self.waits(text), ["  101 (t1) waits for mutex lock0+0x0 (0x10)"])
 
-    def test_a_circle_that_is_no_deadlock(self):
-        """Nobody has proven it: the threads were not seen at one moment."""
+    def test_a_cycle_that_is_not_a_deadlock(self):
+        """A cycle is no proven deadlock if the threads were not seen at the same time."""
         for flags in ((False, False, False), (True, True, False), (False, True, True)):
             links = [(i, (i + 1) % 3, flags[i]) for i in range(3)]
             text = self.text(self.graph("loose.ss", 3, links))
-            self.assertEqual(self.circles(text), [])
+            self.assertEqual(self.cycles(text), [])
             self.assertEqual(len(self.waits(text)), 3)
 
-    def test_tails_and_several_circles(self):
+    def test_tails_and_several_cycles(self):
         links = [(3, 1, True), (1, 2, True), (2, 1, True), (0, 3, False), (4, 4, True),
                  (5, 6, True), (6, None, False), (1, 5, True), (7, 8, False), (8, 7, False)]
         text = self.text(self.graph("tails.ss", 9, links))
-        self.assertEqual([names for _, names in self.circles(text)], [["t1", "t2"], ["t4"]])
-        self.assertIn("next; 2 more wait behind:", text)
+        self.assertEqual([names for _, names in self.cycles(text)], [["t1", "t2"], ["t4"]])
+        self.assertIn("in a cycle; 2 more wait for them:", text)
         lines = self.waits(text)
         self.assertEqual(len(lines), 7)
-        self.assertIn("  101 (t1) waits for lock 5", lines)  # its other link
+        self.assertIn("  101 (t1) waits for mutex lock5+0x0 (0x10)", lines)  # its other wait
 
     def test_many(self):
         count = 20_000
         ring = [(i, (i + 1) % count, True) for i in range(count)]
         text = self.text(self.graph("ring.ss", count, ring))
-        (heading, names), = self.circles(text)
-        self.assertTrue(heading.startswith("DEADLOCK of %d threads, each" % count))
+        (heading, names), = self.cycles(text)
+        self.assertTrue(heading.startswith("DEADLOCK: %d threads wait" % count))
         self.assertEqual(names, ["t%d" % i for i in range(16)])
         self.assertIn("\n  ... and %d more threads (-v lists them)\n" % (count - 16), text)
         selves = [(i, i, True) for i in range(count)]
         text = self.text(self.graph("selves.ss", count, selves))
-        self.assertEqual(len(self.circles(text)), 8)
+        self.assertEqual(len(self.cycles(text)), 8)
         self.assertIn("\n... and %d more deadlocks (-v lists them)\n" % (count - 8), text)
         chain = [(i, i + 1, False) for i in range(count - 1)]
         lines = self.waits(self.text(self.graph("chain.ss", count, chain)))
         self.assertEqual(lines[-1], "  and %d more (-v lists them)" % (count - 21))
 
-    def test_many_that_wait_for_the_same(self):
+    def test_many_threads_with_one_wait(self):
         links = [(i, 0, False) for i in range(1, 8)]
         path = self.graph("same.ss", 8, links)
         self.assertEqual(self.waits(self.text(path)), [
-            "  101 (t1), 102 (t2), 103 (t3) and 4 more wait for lock 0"])
-        self.assertIn("106 (t6), 107 (t7) wait for lock 0", self.text("-v", path))
+            "  101 (t1), 102 (t2), 103 (t3) and 4 more wait for mutex lock0+0x0 (0x10)"])
+        self.assertIn("106 (t6), 107 (t7) wait for mutex lock0+0x0 (0x10)", self.text("-v", path))
 
-    def test_words_that_attack(self):
+    def test_hostile_strings(self):
         evil = b"</script><script>alert(1)</script>\x1b[31m\xff;\n\"\\"
         d = Description(period=0)
         process = d.process(name=evil)
@@ -205,7 +212,7 @@ class OfAnyGraph(Links):
         stack = d.stack((None, 0x10))
         threads = [d.thread(p, i + 1, evil) for i, p in enumerate((process, process, other))]
         for i, thread in enumerate(threads):
-            d.wait(thread, threads[1 - i] if i < 2 else None, evil, kind=evil, deadlock=i < 2)
+            d.wait(thread, threads[1 - i] if i < 2 else None, evil, deadlock=i < 2)
         d.tick()
         for thread in threads:
             d.sample(thread, stack)
@@ -213,7 +220,7 @@ class OfAnyGraph(Links):
         out = self.report(path).stdout
         self.assertNotIn(b"\x1b", out)
         self.assertIn("\\x1b[31m", out.decode("utf-8"))
-        self.assertEqual(len(self.circles(out.decode())), 1)
+        self.assertEqual(len(self.cycles(out.decode())), 1)
         out = self.report("-f", "json", path).stdout
         self.assertTrue(all(0x20 <= byte < 0x7f or byte == 10 for byte in out))
         self.assertEqual(len(json.loads(out)["waits"]), 3)

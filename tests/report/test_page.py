@@ -1,8 +1,8 @@
-"""The page of stacksnap report -f html, in a headless Chromium: real clicks and keys, and what
-they change. Nothing may be asked of the network, and nothing be said on the console.
+"""The page of stacksnap report -f html in a headless Chromium: what clicks and keys change.
+The page must not use the network, and must not write to the console.
 
 Debian packages: chromium, chromium-driver."""
-# ctest: release-only
+# ctest: real release-only
 
 import base64
 import gzip
@@ -19,7 +19,7 @@ from recordings import PERIOD, WALL, Description, ReportTest, main  # noqa: E402
 
 TICKS = 100
 
-# Where a frame is drawn: [x, y, width], of the middle in pixels of the window, or null.
+# Where a frame is drawn: [x, y, width], the middle in pixels of the window, or null.
 FRAME_AT = """
 const flame = window.stacksnap.flame, name = arguments[0];
 const box = flame.canvas.getBoundingClientRect();
@@ -31,7 +31,7 @@ for (let row = 0; row < flame.rows.length; row++) {
 }
 return null;
 """
-# The colour of the canvas there, as drawn.
+# The colour of a pixel of the canvas.
 PIXEL = """
 const canvas = document.querySelector(arguments[0]), box = canvas.getBoundingClientRect();
 const scale = canvas.width / box.width;
@@ -45,7 +45,7 @@ return [box.left, box.top, box.width, box.height];
 
 
 def replace_data(path, change, to):
-    """A copy of a page with other data."""
+    """Writes a copy of a page with other data."""
     with open(path, encoding="utf-8") as file:
         page = file.read()
     found = re.search(r'(<script id="data" type="application/octet-stream">)([^<]*)', page)
@@ -71,8 +71,8 @@ class Page(ReportTest):
 
     def tearDown(self):
         log = [entry for entry in self.browser.log()
-               if "getImageData" not in entry["message"]]  # those are ours, see PIXEL
-        self.assertEqual(log, [], "the console is not silent")
+               if "getImageData" not in entry["message"]]  # caused by PIXEL
+        self.assertEqual(log, [], "there are messages on the console")
 
     def page(self):
         path = self.path("shop.html")
@@ -104,7 +104,7 @@ class Page(ReportTest):
                                 ".getAttribute('aria-pressed')", name) == "true"
 
     def drag(self, begin, end, selector="#overview"):
-        """Over these parts of the time."""
+        """Drags over this part of the time, given as fractions."""
         box = self.browser.run(BOX, selector)
         label = self.browser.run("return window.stacksnap.timeline.label")
         left, width = box[0] + label, box[2] - label
@@ -113,7 +113,7 @@ class Page(ReportTest):
                            ("move", left + width * (begin + end) / 2, y),
                            ("move", left + width * end, y), ("up",))
 
-    def test_nothing_is_asked_of_anybody(self):
+    def test_no_network(self):
         addresses = [url for url in self.browser.requests() if not url.startswith("chrome:")]
         self.assertEqual([url for url in addresses if not url.startswith("about:")],
                          ["file://" + self.page()])
@@ -141,7 +141,7 @@ class Page(ReportTest):
         self.assertIsNotNone(self.frame("shop_wait_for_work"))
 
     def test_frames_are_drawn(self):
-        """In a colour of their own, and in that of a match where they match."""
+        """Frames have the colour of their module, or that of a match."""
         x, y, width = self.frame("shop_wait_for_work")
         self.browser.mouse(("move", 5, 5))
         spot = (x + width / 2 - 8, y + 6)
@@ -170,7 +170,7 @@ class Page(ReportTest):
         self.assertIn("60 samples, 15.0 %", text)
         self.assertIn("libshop.so", text)
 
-    def test_brush_selects_a_time(self):
+    def test_drag_selects_a_time(self):
         self.assertEqual(self.total(), 400)
         self.drag(0.25, 0.75)
         part = self.total()
@@ -245,7 +245,7 @@ class Page(ReportTest):
 
     def test_keys_in_the_timeline(self):
         self.browser.run("document.getElementById('time').focus()")
-        self.browser.press(*["Left"] * 50, held="Shift")
+        self.browser.press(*["Left"] * 50, modifier="Shift")
         half = self.total()
         self.assertTrue(190 <= half <= 210, half)
         self.browser.press(*["Right"] * 20)
@@ -274,9 +274,9 @@ class Page(ReportTest):
         self.assertEqual(self.browser.text("#matched"), "15.0 %")
         self.assertIsNotNone(self.frame("shop_hash"))
 
-    def test_places_without_names(self):
-        """One line for those of a module, which finds all of them; one by one in a search.
-        Calls among them count once."""
+    def test_addresses_without_symbols(self):
+        """The table has one line per module, which selects all of its addresses; a search lists
+        each of them. Calls among them count once."""
         d = Description()
         process = d.process()
         shop = d.module(process, self.library, self.build_id)
@@ -294,11 +294,11 @@ class Page(ReportTest):
         self.browser.click("#tab-functions")
         for _ in range(2):
             self.assertEqual(self.rows("#functions"), [
-                ["80.0 %", "80.0 %", "bare.so (no names: 11 places)", "bare.so"],
+                ["80.0 %", "80.0 %", "bare.so (no symbols: 11 addresses)", "bare.so"],
                 ["10.0 %", "10.0 %", "[unmapped]+0x5000", ""],
                 ["10.0 %", "10.0 %", "shop_hash", "libshop.so"],
                 ["0.0 %", "80.0 %", "shop_start", "libshop.so"]])
-            self.browser.press("r")  # the same from the other end
+            self.browser.press("r")  # the same in the reversed graph
         self.browser.click("#functions tbody tr:nth-child(1) button")
         self.assertEqual(self.browser.text("#matched"), "80.0 %")
         self.browser.press("2")
@@ -321,8 +321,8 @@ class Page(ReportTest):
         self.assertIn("0x7f0000000000", rows[0][3])
         self.assertIn("0x550000000000", rows[0][3])
 
-    def test_modules_that_come_and_go(self):
-        """What was there at the first tick was always there; one came and went."""
+    def test_modules_loaded_and_unloaded(self):
+        """A module of the first tick was always loaded; another one came and went."""
         d = Description()
         process = d.process()
         first = d.module(process, self.library, self.build_id, loaded=1)
@@ -370,7 +370,7 @@ class Page(ReportTest):
                 self.assertRegex(label, "^a.*\u2026 %d$" % (4194000 + i))
 
     def test_missed_ticks_are_a_gap(self):
-        """Half of the time nobody looked: nothing is drawn there, and it says why."""
+        """Half of the ticks were missed: nothing is drawn there, and the tip says why."""
         d = Description()
         process = d.process()
         thread = d.thread(process, 100, "main")
@@ -388,9 +388,9 @@ class Page(ReportTest):
         self.assertEqual(before, after)
         self.assertNotEqual(before, gap)
         self.browser.mouse(("move", *at[1]))
-        self.assertIn("not looked at", self.browser.text("#tip"))
+        self.assertIn("no samples", self.browser.text("#tip"))
         self.browser.mouse(("move", *at[2]))
-        self.assertNotIn("not looked at", self.browser.text("#tip"))
+        self.assertNotIn("no samples", self.browser.text("#tip"))
 
     def test_theme(self):
         color = "return getComputedStyle(document.body).backgroundColor"
@@ -409,7 +409,7 @@ class Page(ReportTest):
         self.browser.click("#help-close")
         self.assertFalse(self.browser.run("return document.getElementById('help').open"))
 
-    def test_what_has_the_focus_is_seen(self):
+    def test_focus_is_visible(self):
         self.browser.run("document.activeElement.blur()")
         for _ in range(12):
             self.browser.press("Tab")
@@ -419,7 +419,7 @@ class Page(ReportTest):
             self.assertNotEqual(style[1], "none", style)
             self.assertGreaterEqual(style[2], 1, style)
 
-    def test_everything_has_a_name(self):
+    def test_every_control_has_a_name(self):
         nameless = self.browser.run(
             "return [...document.querySelectorAll('button, input, select, [role]')].filter(e =>"
             "!(e.textContent.trim() || e.getAttribute('aria-label') || e.closest('label') ||"
@@ -427,7 +427,7 @@ class Page(ReportTest):
             ".map(e => e.outerHTML)")
         self.assertEqual(nameless, [])
 
-    def test_narrow(self):
+    def test_narrow_window(self):
         self.browser.size(420, 900)
         self.browser.settle()
         self.assertEqual(self.browser.run("return document.documentElement.scrollWidth <= "
@@ -436,7 +436,7 @@ class Page(ReportTest):
         self.browser.click_at(*self.frame("shop_serve")[:2])
         self.assertIsNone(self.frame("shop_wait_for_work"))
 
-    def test_names_that_attack(self):
+    def test_hostile_names(self):
         evil = "</script><img src=x onerror='document.title=1'>\u2028\x1b<b>"
         d = Description(host=evil)
         process = d.process(name=evil, executable=evil)
@@ -458,8 +458,8 @@ class Page(ReportTest):
 
 
 class Large(Page):
-    """200,000 stacks that are all different, each with 20 frames. The counts are checked
-    against sums made here; the sizes of what is drawn against what a screen holds."""
+    """200,000 different stacks of 20 frames each. Counts are compared with sums made here,
+    the size of the canvas with that of the window."""
     STACKS = 200_000
 
     @classmethod
@@ -521,7 +521,7 @@ class Large(Page):
                                           "'#functions tbody tr').length"), 11)
 
 
-# Only its own test, on the large page.
+# Runs only the test of the large page.
 for _name in [name for name in dir(Page) if name.startswith("test_")]:
     setattr(Large, _name, None)
 

@@ -1,5 +1,6 @@
-"""A real program, recorded and reported: python3 of the system, which hashes for a while and
+"""A real program, recorded and reported: the system's python3, which hashes for a while and
 then sleeps."""
+# ctest: quick
 
 import json
 import os
@@ -48,7 +49,7 @@ class Recorded(ReportTest):
             counts = parse(text).values()
             self.assertEqual(sum(c if name == "folded" else len(c) for c in counts), samples)
         text = self.report(path, status=(0, 1)).stdout.decode()
-        self.assertIn("Waits", text)
+        self.assertIn("\nBlocking system calls\n", text)
         self.assertRegex(text, r"\n +\d+\.\d % +\d+\.\d %  \S*(sha256|SHA256|crypto)")
 
 

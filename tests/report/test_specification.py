@@ -1,6 +1,6 @@
-"""A recording that is written here, by stacksnap-recording(5) alone: stacksnap report reads
-it as the page says. (tests/e2e/recording.py is the other half: it reads by the page what
-stacksnap record writes.)"""
+"""Writes a recording according to stacksnap-recording(5), and checks what stacksnap report
+reads. (tests/e2e/recording.py is the counterpart: it reads what stacksnap record writes.)"""
+# ctest: quick
 
 import ctypes
 import json
@@ -46,7 +46,7 @@ def pack(data):
 
 
 def chunk(kind, contents, packed=False):
-    """Packed it must not be larger."""
+    """A compressed segment must not be larger."""
     stored = pack(contents) if packed else contents
     if len(stored) > len(contents):
         stored, packed = contents, False
@@ -87,8 +87,8 @@ def definitions(module_path, build_id):
 
 
 def samples(first=0):
-    """Four ticks, 10 ms apart, the clocks as in the segment; the clock is set between the
-    last two, and a tick was missed before them."""
+    """Four ticks, 10 ms apart. The wall clock is set between the last two, and a tick was
+    missed before them."""
     out = bytes([0]) + number(0)
     out += bytes([3 | (1 | 2 | 4 | 16) << 3]) + numbers(0, 0) + b"S" + number(1)
     out += bytes([3 | (1 | 2 | 4 | 8) << 3]) + numbers(1, 1) + b"R" + number(9000)
@@ -120,9 +120,9 @@ class Specification(ReportTest):
         return [header(), segment(0), chunk(b"NOTE", b"of a later version"),
                 chunk(b"DEFS", data, packed=packed), samples(), summary()]
 
-    def read(self, path, *said, status=(1,)):
+    def read(self, path, *messages, status=(1,)):
         result = self.report("-f", "json", path, status=status)
-        for words in said:
+        for words in messages:
             self.assertIn(words, result.stderr.decode())
         return json.loads(result.stdout)
 
@@ -137,13 +137,13 @@ class Specification(ReportTest):
                           sample["count"], sample["state"], sample["wait"], names))
         return found
 
-    def test_as_the_page_says(self):
+    def test_documented_format(self):
         outer, inner = "library.so+0xfff [abcd]", "library.so+0x2000 [abcd]"
         for packed in (False, True):
             parts = self.whole(packed)
             self.assertEqual(parts[3][4], packed)
             data = self.read(self.write(*parts), "1 tick was missed",
-                             "the clock was set meanwhile, or the machine slept (-5.0 s")
+                             "the clock was set, or the machine slept, during the recording (-5.0 s")
             self.assertEqual(self.stacks(data), [
                 ("main", 0, 2, "S", "futex", [inner, outer]),
                 ("worker", 0, 2, "R", None, ["[unmapped]+0xdead0", outer, "[limit]"]),
@@ -157,7 +157,7 @@ class Specification(ReportTest):
                               for p in data["processes"]], [(100, "shop", "/opt/shop")])
 
     def test_two_segments(self):
-        """What a segment defines again is the same."""
+        """An object that a segment defines again is the same object."""
         parts = self.whole()[:-1] + [segment(6, START + 50_000_000)] + self.whole()[3:4]
         tick = bytes([0]) + number(0) + bytes([3 | 7 << 3]) + numbers(1, 0) + b"R"
         parts += [chunk(b"SMPL", numbers(6, 1, 1, START + 50_000_000) + signed(WALL - START) +
@@ -169,9 +169,9 @@ class Specification(ReportTest):
         self.assertEqual(sum(s["count"] for s in data["samples"]), 7)
 
     def test_perf_maps(self):
-        """Two processes with other code at the same addresses; the second one's changes."""
-        def part(process, settled, offset, lines):
-            return chunk(b"PMAP", numbers(process, settled, offset) + lines)
+        """Two processes with different code at the same addresses; that of the second changes."""
+        def part(process, stable_size, offset, lines):
+            return chunk(b"PMAP", numbers(process, stable_size, offset) + lines)
         data = definitions(b"/no/such/library.so", b"abcd")
         data += record(1, b"[jit]") + record(2, 200, 12345, 1, 2, 0)
         data += record(3, 1, 200, 3, 0)
@@ -196,8 +196,8 @@ class Specification(ReportTest):
         self.assertEqual([names for *_, names in self.stacks(data)],
                          [["[jit]", "two", "one"], ["[jit]", "b", "a"]])
 
-    def test_what_is_not_sound(self):
-        """Read up to there, and said."""
+    def test_corrupted(self):
+        """Read up to the damage, with a note."""
         parts = self.whole()
         wrong_sum = bytearray(parts[4])
         wrong_sum[20] ^= 1
@@ -206,8 +206,8 @@ class Specification(ReportTest):
                              ("cut", parts[4][:-1])):
             path = self.write(*parts[:4], broken)
             result = self.report(path, status=(2,))
-            self.assertRegex(result.stderr.decode(), "it is damaged|it was cut", name)
-        data = self.read(self.write(*parts[:5]), "it has no end")
+            self.assertRegex(result.stderr.decode(), "corrupted|truncated", name)
+        data = self.read(self.write(*parts[:5]), "no end marker")
         self.assertEqual(sum(s["count"] for s in data["samples"]), 6)
 
 

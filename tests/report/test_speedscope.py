@@ -1,8 +1,8 @@
-"""stacksnap report -f speedscope, loaded into the real speedscope: its page as it is published
-(npm package "speedscope"), in a headless Chromium, from a server on this machine.
+"""stacksnap report -f speedscope, loaded into the published page of speedscope (npm package
+"speedscope") in a headless Chromium, from a local server.
 
 Debian packages: chromium, chromium-driver."""
-# ctest: release-only
+# ctest: real release-only
 
 import http.server
 import json
@@ -21,7 +21,7 @@ TEXT = "return document.body.innerText"
 
 
 class Server:
-    """Serves the page of speedscope, and beside it one profile."""
+    """Serves the page of speedscope and one profile."""
 
     def __init__(self, directory, profile):
         class Handler(http.server.SimpleHTTPRequestHandler):
@@ -67,7 +67,7 @@ class Speedscope(ReportTest):
         self.assertEqual(worker["endValue"] - worker["startValue"], sum(worker["weights"]))
 
     def holes(self):
-        """Twenty ticks are missed after the third one; at the fifth it sleeps."""
+        """Twenty ticks are missed after the third one; at the fifth the thread sleeps."""
         if os.path.exists(self.path("holes.ss")):
             return self.path("holes.ss")
         d = Description()
@@ -80,8 +80,8 @@ class Speedscope(ReportTest):
             d.sample(thread, stack, "S" if tick == 4 else "R")
         return d.write(self.path("holes.ss"))
 
-    def test_what_was_not_seen(self):
-        """An empty stack: where ticks were missed for long, and what was not selected."""
+    def test_time_without_samples(self):
+        """Long gaps between ticks, and unselected samples, have an empty stack."""
         path = self.holes()
         for words, lengths in (([], [3, -20, 1, 1, 1]), (["--state=R"], [3, -20, 1, -1, 1])):
             data = json.loads(self.report("-f", "speedscope", *words, path, status=(1,)).stdout)
@@ -91,7 +91,7 @@ class Speedscope(ReportTest):
             self.assertEqual(profile["endValue"] - profile["startValue"], 26 * PERIOD)
 
     def table(self, *arguments, status=(0,), shows):
-        """What speedscope shows of it: its text, and the rows of its table by function."""
+        """Returns the text that speedscope shows, and the rows of its table of functions."""
         page = os.path.join(npm.package("speedscope"), "dist", "release")
         server = Server(page, self.report("-f", "speedscope", *arguments, status=status).stdout)
         self.addCleanup(server.close)

@@ -1,63 +1,75 @@
-"""The rules of the design that a machine can check. Each function takes a Tree (sources,
-and objects where it needs them) and returns complaints, one line each; none is good."""
+"""The rules of the design that a program can check. Each function takes a Tree (sources and,
+if needed, objects) and returns violations, one line each."""
 
 import os
 import re
 import subprocess
 
-LIBRARY = {"base", "arch", "proc", "model", "target", "objects", "capture", "unwind",
-           "symbolize", "diagnose", "record"}
-TOOL = {"view", "report", "cli"}
+LIBRARY = {"base", "arch", "proc", "elf", "model", "target", "objects", "capture", "sampling",
+           "recording", "unwind", "symbolize", "diagnose", "recorder", "sandbox"}
+TOOL = {"profile", "output", "cli"}
 
-# What a room may include besides itself and the C library.
+# What a room may include besides itself and system headers.
 MAY_USE = {
     "base": set(),
     "arch": {"base"},
     "proc": {"base"},
     "model": {"base", "arch", "proc"},
+    "elf": {"base", "arch", "model"},
     "target": {"base", "arch", "proc", "model"},
     "objects": {"base", "arch", "proc", "model", "target"},
     "capture": {"base", "arch", "proc", "model", "target", "objects"},
-    "unwind": {"base", "arch", "model", "symbolize"},  # the files that both read
-    "symbolize": {"base", "model"},
+    "sampling": {"base", "arch", "proc", "model", "target", "objects", "capture"},
+    "recording": {"base", "model"},
+    "unwind": {"base", "arch", "model", "elf"},
+    "symbolize": {"base", "model", "elf"},
     "diagnose": {"base", "arch", "proc", "model"},
-    "record": {"base", "model", "target", "capture", "unwind"},
-    "view": {"base"},
-    "report": {"base", "view"},
-    "cli": {"base", "view", "report"},
+    "sandbox": {"base", "model"},
+    "recorder": {"base", "arch", "model", "target", "capture", "sampling", "recording",
+                 "sandbox"},
+    "profile": {"base"},
+    "output": {"base", "profile"},
+    "cli": {"base", "profile", "output"},
 }
 
-# Headers of other projects: who may include them. A key that ends in "/" is a directory.
+# Files that run in a child without rights may use more than the rest of their room: the
+# rooms that read ELF files and unwind tables.
+CONFINED = {"recorder/unwind_server.c": {"elf", "unwind"},
+            "recorder/build_ids_child.c": {"elf"}}
+
+# Who may include headers of other projects. A key that ends in "/" is a directory.
 THIRD_PARTY = {
     "libunwind.h": {"unwind", "arch/unwind_table.h"},
     "libunwind-ptrace.h": {"capture/live.c"},
-    "elfutils/": {"symbolize"},
-    "libelf.h": {"symbolize", "unwind/debug_frame.c"},
-    "gelf.h": {"symbolize"},
-    "dwarf.h": {"symbolize", "unwind"},  # numbers only
+    "elfutils/": {"symbolize", "elf"},
+    "libelf.h": {"symbolize", "elf/debug_frame.c"},
+    "gelf.h": {"symbolize", "elf"},
+    "dwarf.h": {"symbolize", "unwind", "elf"},  # numbers only
     "demangle.h": {"symbolize"},
     "libiberty/": {"symbolize"},
-    "lzma.h": {"symbolize"},
-    "jansson.h": {"view", "report"},
+    "lzma.h": {"symbolize", "elf"},
+    "jansson.h": set(),  # tests only: output/json.h
     "argp.h": {"cli"},
-    "xxhash.h": {"base", "model", "symbolize", "record", "report"},
-    "zstd.h": {"record"},
-    "seccomp.h": {"view", "cli", "diagnose", "report"},
-    "zlib.h": {"report"},
-    "curses.h": {"view", "cli"},
-    "ncurses.h": {"view", "cli"},
+    "xxhash.h": {"base", "model", "symbolize", "elf", "recording", "profile"},
+    "zstd.h": {"recording"},
+    "seccomp.h": {"output", "cli", "diagnose", "profile", "sandbox"},
+    "zlib.h": {"output"},
+    "curses.h": {"output", "cli"},
+    "ncurses.h": {"output", "cli"},
 }
 
-# The only rooms that touch a process.
-PRIVILEGED = {"target", "objects", "capture"}
+# The only rooms that access other processes.
+PRIVILEGED = {"target", "objects", "capture", "sampling"}
 PROCESS_SYMBOLS = {"ptrace", "process_vm_readv", "process_vm_writev", "waitpid", "wait",
                    "wait3", "wait4", "waitid", "kill", "tgkill", "pidfd_open"}
-# What a room may call nevertheless: on a child of its own.
-OWN_CHILD = {"cli/sandbox.c": {"kill", "waitpid"}, "cli/hang_watch.c": {"waitpid"}}
+# Exceptions: calls on own children.
+OWN_CHILD = {"sandbox/child.c": {"kill", "waitpid"},
+             "sandbox/worker.c": {"kill", "waitpid"},
+             "cli/hang_watch.c": {"waitpid"}}
 PROCESS_CALLS = re.compile(r"\b(SYS|__NR)_(ptrace|process_vm_\w+|wait4|waitid|kill|tgkill|"
                            r"pidfd_\w+)\b")
 
-# What a library does not do to the program it is part of.
+# What a library must not do to its program.
 NOT_IN_A_LIBRARY = {
     "prints": {"printf", "vprintf", "fprintf", "vfprintf", "dprintf", "vdprintf", "puts",
                "fputs", "putchar", "putc", "fputc", "fwrite", "perror", "psignal", "stdout",
@@ -66,23 +78,20 @@ NOT_IN_A_LIBRARY = {
     "installs handlers": {"signal", "sigaction", "sigset", "bsd_signal", "sysv_signal"},
 }
 
-# Files that run while the target stands still.
-FROZEN = {"capture/freeze.c", "capture/stop.c"}
+# What a confined child may do nevertheless.
+IN_A_CHILD = {"sandbox/child.c": {"_exit"}, "sandbox/worker.c": {"_exit"}}
+
+# Files that run while the target is stopped.
+FROZEN = {"capture/freeze.c", "capture/stop.c", "model/gather_run.c"}
 NOT_FROZEN = {"malloc", "calloc", "realloc", "reallocarray", "free", "mmap", "strdup",
               "open", "openat", "fopen", "snprintf", "sprintf", "asprintf", "vasprintf"}
 
-FUNCTION_LINES = 60
-FILE_LINES = 400
-ROOM_FILES = 8
-# One file for each processor, format, command.
-GROWING_ROOMS = {"arch": (1, 8), "view": (2, 24), "report": (2, 24), "cli": (2, 36)}
-# Holding a process still in several ways, words for each kind of wait and of lock, and
-# reading DWARF, for rows of registers and for names, take more than a room should hold; and
-# a file format has many small parts, each written and read. The model has a file for each
-# kind of data that travels.
-LARGER_ROOMS = {"model": (2, 9), "capture": (2, 16), "diagnose": (2, 20), "objects": (2, 10),
-                "record": (2, 28), "symbolize": (2, 14), "target": (2, 12),
-                "unwind": (2, 15)}
+# What finds a part of a text: nobody parses what another part of the program has written.
+SEARCHES = {"strstr", "strcasestr", "memmem", "sscanf"}
+MAY_SEARCH = {"cli/completion.c"}  # the synopsis of a command's arguments
+# What makes a text of data: diagnose/ makes none, output/ does.
+FORMATS = {"sprintf", "snprintf", "vsnprintf", "asprintf", "vasprintf", "open_memstream",
+           "ss_buffer_printf"}
 
 PROCESSOR = re.compile(r"^[ \t]*#[ \t]*(?:el)?if.*\b(__x86_64\w*|__amd64\w*|__i386\w*|i386|"
                        r"__aarch64\w*|__arm\w*|__riscv\w*|__powerpc\w*|__s390\w*|"
@@ -91,7 +100,7 @@ INCLUDE = re.compile(r'^[ \t]*#[ \t]*include[ \t]*(["<])([^">]+)[">]', re.M)
 
 
 class Tree:
-    """Sources below root/src, and their objects below objects/ROOM/FILE.c.o."""
+    """Sources below root/src and their objects below OBJECTS/ROOM/FILE.c.o."""
 
     def __init__(self, root, objects=None):
         self.src = os.path.join(root, "src")
@@ -121,7 +130,8 @@ class Tree:
 
 
 def read_symbols(path):
-    """Name, U (undefined), T/t (function) or D/d (object), section; small: local."""
+    """Yields name, letter and section. Letters: U undefined, T function, D object; lower case
+    if local."""
     output = subprocess.run(["readelf", "-W", "-S", "-s", path], stdout=subprocess.PIPE,
                             check=True, text=True).stdout
     sections = dict(re.findall(r"^ *\[ *(\d+)\] (\S*)", output, re.M))
@@ -138,19 +148,23 @@ def read_symbols(path):
 
 
 def plain(name):
-    """printf of __printf_chk, and read of __read_chk."""
+    """The plain name of a fortified function: printf for __printf_chk."""
     match = re.fullmatch(r"__(\w+)_chk", name)
     return match.group(1) if match else re.sub(r"^__isoc\d+_", "", name)
 
 
+def may_use(room, path):
+    return MAY_USE.get(room, set()) | CONFINED.get(path, set())
+
+
 def check_rooms(tree):
-    """Every room is one that the design knows."""
-    return ["src/%s: a room that no rule knows" % room for room in tree.rooms
+    """MAY_USE has every room."""
+    return ["src/%s: room is missing in MAY_USE" % room for room in tree.rooms
             if room not in MAY_USE]
 
 
 def check_includes(tree):
-    """A room includes what it may use; headers of ours by their path below src/."""
+    """Rooms include only what MAY_USE permits, our headers by their path below src/."""
     complaints = []
     for room, path in tree.files():
         for quote, header in INCLUDE.findall(tree.text(path)):
@@ -159,13 +173,13 @@ def check_includes(tree):
                 continue
             if other not in MAY_USE:
                 complaints.append('%s: include "%s": write ROOM/FILE.h' % (path, header))
-            elif other != room and other not in MAY_USE.get(room, ()):
+            elif other != room and other not in may_use(room, path):
                 complaints.append('%s: %s may not use %s ("%s")' % (path, room, other, header))
     return complaints
 
 
 def check_third_party(tree):
-    """Headers of other libraries are included where the design has them."""
+    """Headers of other projects are included only where THIRD_PARTY permits it."""
     complaints = []
     for room, path in tree.files():
         for _, header in INCLUDE.findall(tree.text(path)):
@@ -184,8 +198,21 @@ def check_processor(tree):
             for match in PROCESSOR.finditer(tree.text(path))]
 
 
+# Who may ask which processor this program runs on. All others take that of the capture,
+# snapshot or image at hand, which may be of another machine.
+HOST_USERS = {"model/capture.c", "model/snapshot.c", "unwind/libunwind.c"}
+
+
+def check_host(tree):
+    """What interprets a capture does not assume the processor of the host."""
+    return ["%s: ss_arch_host" % path
+            for room, path in tree.files()
+            if room not in PRIVILEGED | {"arch"} and path not in HOST_USERS and
+            "ss_arch_host" in tree.text(path)]
+
+
 def check_proc_paths(tree):
-    """Only the privileged rooms open files of /proc; a process may open its own."""
+    """Only the privileged rooms open files of /proc, except a process its own."""
     return ["%s: %s" % (path, match.group(0))
             for room, path in tree.files() if room not in PRIVILEGED
             for match in re.finditer(r'"/proc["/](?!self/oom_score_adj")[^"]*',
@@ -193,8 +220,8 @@ def check_proc_paths(tree):
 
 
 def check_process_calls(tree):
-    """Only the privileged rooms look at or hold processes. Others may know the numbers of
-    such calls, to say what a thread is in, if they make no call by number."""
+    """Only the privileged rooms call functions on processes. Others may use the numbers of
+    such system calls, to name them, if they do not call syscall()."""
     callers = {path for _, path, name, letter, _ in tree.symbols()
                if letter == "U" and name == "syscall"}
     complaints = ["%s: %s" % (path, match.group(0))
@@ -208,22 +235,36 @@ def check_process_calls(tree):
 
 
 def check_frozen(tree):
-    """No allocation, no formatting, no opening of files in what runs during a freeze."""
-    return ["%s: calls %s while the target stands still" % (path, name)
+    """Code that runs during a freeze does not allocate, format or open files."""
+    return ["%s: calls %s while the target is stopped" % (path, name)
             for _, path, name, letter, _ in tree.symbols()
             if path in FROZEN and letter == "U" and plain(name) in NOT_FROZEN]
 
 
 def check_manners(tree):
-    """The library never prints, never exits, installs no handler."""
+    """The library does not print, exit or install signal handlers."""
     return ["%s: %s (%s)" % (path, what, name)
             for room, path, name, letter, _ in tree.symbols()
             if room in LIBRARY and letter == "U"
-            for what, names in NOT_IN_A_LIBRARY.items() if plain(name) in names]
+            for what, names in NOT_IN_A_LIBRARY.items()
+            if plain(name) in names - IN_A_CHILD.get(path, set())]
+
+
+def check_texts(tree):
+    """A wait is data from diagnose/ to output/, which alone makes words of it."""
+    complaints = []
+    for room, path, name, letter, _ in tree.symbols():
+        if letter != "U":
+            continue
+        if room in TOOL and plain(name) in SEARCHES and path not in MAY_SEARCH:
+            complaints.append("%s: %s: nothing searches what the program wrote" % (path, name))
+        if room == "diagnose" and plain(name) in FORMATS:
+            complaints.append("%s: %s: sentences are made in output" % (path, name))
+    return complaints
 
 
 def check_globals(tree):
-    """The library keeps no mutable global, of threads or of the process."""
+    """The library has no mutable global or thread-local variables."""
     return ["%s: %s is in %s" % (path, name, section)
             for room, path, name, letter, section in tree.symbols()
             if room in LIBRARY and letter in "Dd" and
@@ -231,21 +272,21 @@ def check_globals(tree):
 
 
 def check_names(tree):
-    """What has external linkage is called ss_something; only main is not."""
-    return ["%s: %s is external and not ss_..." % (path, name)
+    """Names with external linkage start with ss_, except main."""
+    return ["%s: %s has external linkage but does not start with ss_" % (path, name)
             for _, path, name, letter, _ in tree.symbols()
             if letter in "TD" and not name.startswith("ss_") and
             not (path == "cli/main.c" and name == "main")]
 
 
 def check_calls(tree, public):
-    """A room calls rooms that it may use; the tool calls the public functions."""
+    """Rooms call only what MAY_USE permits, and public functions."""
     symbols = list(tree.symbols())
     home = {name: room for room, _, name, letter, _ in symbols if letter in "TD"}
     complaints = []
     for room, path, name, letter, _ in symbols:
         other = home.get(name)
-        if letter != "U" or other in (None, room) or other in MAY_USE.get(room, ()):
+        if letter != "U" or other in (None, room) or other in may_use(room, path):
             continue
         if name not in public:
             complaints.append("%s: %s may not use %s (%s)" % (path, room, other, name))
@@ -253,39 +294,42 @@ def check_calls(tree, public):
 
 
 def public_functions(header):
-    """Names of the functions that stacksnap.h declares."""
+    """The names of the functions that stacksnap.h declares."""
     with open(header, encoding="utf-8") as file:
         return set(re.findall(r"^SS_API [^;(]*?\b(ss_\w+)\(", file.read(), re.M))
 
 
-def check_function_length(tree):
-    """No function is longer than FUNCTION_LINES, its braces included."""
+def check_include_cycles(tree):
+    """No cycles of includes between headers."""
+    includes = {path: [header for quote, header in INCLUDE.findall(tree.text(path))
+                       if quote == '"' and header.split("/")[0] in MAY_USE]
+                for _, path in tree.files(".h")}
     complaints = []
-    for _, path in tree.files():
-        opened = None
-        for number, line in enumerate(tree.text(path).split("\n"), 1):
-            if line.startswith("{"):
-                opened = number
-            elif line.startswith("}") and opened:
-                if number - opened + 1 > FUNCTION_LINES:
-                    complaints.append("%s:%d: a function of %d lines"
-                                      % (path, opened, number - opened + 1))
-                opened = None
+    done = set()
+
+    def visit(path, chain):
+        if path in chain:
+            cycle = chain[chain.index(path):] + [path]
+            complaints.append("includes in a cycle: " + " > ".join(cycle))
+            return
+        if path in done:
+            return
+        for other in includes.get(path, ()):
+            visit(other, chain + [path])
+        done.add(path)
+
+    for path in includes:
+        visit(path, [])
     return complaints
 
 
-def check_file_length(tree):
-    """No file is longer than FILE_LINES."""
-    lengths = [(path, tree.text(path).count("\n")) for _, path in tree.files()]
-    return ["%s: %d lines" % pair for pair in lengths if pair[1] > FILE_LINES]
-
-
-def check_room_size(tree):
-    """A room has a handful of files."""
-    complaints = []
-    for room in tree.rooms:
-        least, most = {**GROWING_ROOMS, **LARGER_ROOMS}.get(room, (2, ROOM_FILES))
-        count = sum(1 for _, path in tree.files(".c") if path.startswith(room + "/"))
-        if not least <= count <= most:
-            complaints.append("src/%s: %d files, not %d to %d" % (room, count, least, most))
-    return complaints
+def check_document(root):
+    """The table of rooms in ARCHITECTURE.md has the rooms and arrows of MAY_USE."""
+    with open(os.path.join(root, "ARCHITECTURE.md"), encoding="utf-8") as file:
+        rows = re.findall(r"^\| `(\w+)/` \| .* \| ([^|]*) \|$", file.read(), re.M)
+    written = {room: set(re.findall(r"\b[a-z]+\b", uses.replace("`stacksnap.h`", ""))) - {"libc"}
+               for room, uses in rows}
+    return ["ARCHITECTURE.md: %s may use %s, not %s" %
+            (room, sorted(MAY_USE.get(room, ())), sorted(written.get(room, ())))
+            for room in sorted(MAY_USE.keys() | written.keys())
+            if MAY_USE.get(room) != written.get(room)]

@@ -1,4 +1,4 @@
-"""The static binary works alone: in an empty directory with nothing but /proc."""
+"""The static binary works in an empty root directory that has only /proc."""
 # ctest: release-only
 
 import json
@@ -16,8 +16,8 @@ STATIC = os.environ["STATIC"]
 THREADS = os.path.join(os.environ["TARGETS"], "threads")
 MEBIBYTE = 1 << 20
 
-# In a mount namespace of its own. Where / is no mount point (this runs in a chroot itself),
-# the mounts of that namespace may be seen outside: so what is mounted is unmounted too.
+# Runs in a new mount namespace. If / is not a mount point, because the test itself runs in a
+# chroot, mounts may propagate out of that namespace: therefore they are unmounted.
 INSIDE = """
 mount -t proc proc "$1/proc" || exit 99
 chroot "$@"
@@ -36,8 +36,8 @@ def unshare():
 
 
 def own_frames(document):
-    """Per thread name the frames of the target's own file: what no other file can change. (Its
-    path is as the reader sees it: another one if this runs in a chroot itself.)"""
+    """Per thread name the frames in the target's own file, which do not depend on other
+    files. (Its path differs if the test itself runs in a chroot.)"""
     own = [i for i, module in enumerate(document["modules"])
            if os.path.basename(module["path"]) == "threads"]
     return {thread["name"]: [(frame["offset"], frame["symbol"], frame["line"])
@@ -100,7 +100,7 @@ class Binary(unittest.TestCase):
         self.assertTrue(os.stat(STATIC).st_mode & stat.S_IXUSR)
 
     def test_kind(self):
-        """Position independent (ET_DYN), and no interpreter (PT_INTERP)."""
+        """Position independent (ET_DYN), without an interpreter (PT_INTERP)."""
         with open(STATIC, "rb") as file:
             header = file.read(64)
             kind, = struct.unpack_from("<H", header, 16)

@@ -1,6 +1,6 @@
-"""More situations of the table: how a program is linked, what made its code, and stacks that
-are damaged. tests/e2e/test_linkers.py, test_musl.py, test_jit.py and test_wrecked.py look at
-the same more closely; here they are such that every tool can be judged by them."""
+"""More situations of the table: how a program is linked, how its code was generated, and
+corrupted stacks. tests/e2e/test_linkers.py, test_musl.py, test_jit.py and
+test_corrupted_stacks.py test the same in more detail; here every tool can be judged."""
 
 import os
 import random
@@ -8,7 +8,7 @@ import re
 import subprocess
 
 from situations import BLOCKED, MAIN, descent, situation
-from subjects import Subject, need
+from subjects import Subject, require
 from harness import LIMIT_S, read_text, status_field, task_states, wait_until
 from test_crafted import Elf, compile_library
 from test_jit import JAVA, JAVA_OPTIONS, NODE
@@ -60,7 +60,7 @@ def debug_frame(lab):
 @situation("linked by gold, lld, mold")
 def linkers(lab):
     for linker, program in (("gold", "ld.gold"), ("lld", "ld.lld"), ("mold", "mold")):
-        need(program)
+        require(program)
         path = compiled(lab, "-pie", "-fPIE", "-fuse-ld=" + linker)
         yield threads(lab.start_file(path, 1, 3), "threads")
 
@@ -72,12 +72,12 @@ def no_search_table(lab):
         yield threads(lab.start_file(path, 1, 3), "threads")
 
 
-@situation("at other addresses than from zero on, as prelink leaves it; code in two segments")
+@situation("linked at another base address, as by prelink; code in two segments")
 def other_layouts(lab):
     path = compiled(lab, "-pie", "-fPIE", "-Wl,-Ttext-segment=0x3000000000")
     yield threads(lab.start_file(path, 1, 3), "threads")
     objects = compiled(lab, "-fPIE", "-ffunction-sections", "-r")
-    subprocess.run([need("objcopy"), "--rename-section", ".text.descend_odd=far_code", objects,
+    subprocess.run([require("objcopy"), "--rename-section", ".text.descend_odd=far_code", objects,
                     lab.path("far.o")], check=True, timeout=LIMIT_S)
     subprocess.run([os.environ.get("CC", "cc"), "-pie", "-pthread", "-Wl,--build-id",
                     "-Wl,--section-start=far_code=0x10000000", "-o", objects,
@@ -88,7 +88,7 @@ def other_layouts(lab):
 @situation("musl, dynamic and static")
 def musl(lab):
     for options in (("-pie", "-fPIE"), ("-static", )):
-        path = compiled(lab, *options, source="musl", compiler=need("musl-gcc"))
+        path = compiled(lab, *options, source="musl", compiler=require("musl-gcc"))
         target = lab.start_file(path)
         yield Subject(target, {
             "polls": ["in_poll", "descend", "descend", "descend", "thread_routine"],
@@ -96,8 +96,8 @@ def musl(lab):
             "threads": MAIN})
 
 
-@situation("code that was made at run time, without unwind tables: through it to its caller")
-def made_code(lab):
+@situation("code generated at run time, without unwind tables: through it to its caller")
+def generated_code(lab):
     any_name = re.compile("")
     yield Subject(lab.start("jit"), {
         "jitted": ["called_from_jit", any_name, any_name, any_name, "call_jit",
@@ -106,7 +106,7 @@ def made_code(lab):
 
 @situation("JavaScript of node, with `--perf-basic-prof`")
 def node(lab):
-    target = lab.start_file(need("node"), "--perf-basic-prof",
+    target = lab.start_file(require("node"), "--perf-basic-prof",
                             "--interpreted-frames-native-stack", "-e", NODE,
                             cwd=lab.directory, settle=False)
     path = "/tmp/perf-%d.map" % target.pid
@@ -118,10 +118,10 @@ def node(lab):
 @situation("compiled methods of java, with `-XX:+PreserveFramePointer` and a perf map",
            limit_s=30)
 def java(lab):
-    jcmd = need("jcmd")
+    jcmd = require("jcmd")
     with open(lab.path("Stack.java"), "w", encoding="utf-8") as file:
         file.write(JAVA)
-    target = lab.start_file(need("java"), *JAVA_OPTIONS, lab.path("Stack.java"), settle=False)
+    target = lab.start_file(require("java"), *JAVA_OPTIONS, lab.path("Stack.java"), settle=False)
     path = "/tmp/perf-%d.map" % target.pid
     lab.callback(lambda: os.path.exists(path) and os.unlink(path))
     subprocess.run([jcmd, str(target.pid), "Compiler.perfmap"], check=True, timeout=LIMIT_S,
@@ -129,24 +129,24 @@ def java(lab):
     yield Subject(target, {"descends": [re.compile(r"Stack\.descend\(int\)")] * 21})
 
 
-@situation("held by another tracer (`strace`)")
+@situation("traced by another process (`strace`)")
 def traced(lab):
     target = lab.start("fates", "wait")
-    tracer = lab.run([need("strace"), "-f", "-o", "/dev/null", "-p", str(target.pid)])
+    tracer = lab.run([require("strace"), "-f", "-o", "/dev/null", "-p", str(target.pid)])
     wait_until(lambda: all(status_field(tid, "TracerPid") == str(tracer.pid)
                            for tid in task_states(target.pid)), "strace to attach")
-    wait_until(lambda: set(task_states(target.pid).values()) == {"S"}, "them to sleep")
+    wait_until(lambda: set(task_states(target.pid).values()) == {"S"}, "its threads to sleep")
     yield Subject(target, {"sleeper-.*": BLOCKED + ["sleeper_routine"], "fates": MAIN})
 
 
 @situation("after a call through a bad pointer: its caller", status=(1, ))
 def bad_pointer(lab):
-    target = lab.start("wrecked")
+    target = lab.start("corrupted_stacks")
     yield Subject(target, {"bad-.*": ["call_pointer", "thread_routine",
                                       "target_thread_main"]})
 
 
-@situation("in signal handlers, also on stacks of their own (`sigaltstack`), and after faults")
+@situation("in signal handlers, also on an alternate stack (`sigaltstack`), and after faults")
 def handlers(lab):
     end = ["thread_routine", "target_thread_main"]
     yield Subject(lab.start("sighandler"), {
@@ -157,22 +157,22 @@ def handlers(lab):
         "null-call": ["run_null_call"] + end, "sighandler": MAIN})
 
 
-@situation("coroutines (`makecontext`), stacks made by `mmap`", status=(1, ))
+@situation("coroutines (`makecontext`), stacks from `mmap`", status=(1, ))
 def coroutines(lab):
-    target = lab.start("wrecked")
+    target = lab.start("corrupted_stacks")
     yield Subject(target, {"coroutine": ["in_coroutine", "coroutine"],
                            "mapped-stack": ["in_coroutine", "coroutine"]})
 
 
-@situation("smashed stacks, unwind tables that lead in a circle: what is below the damage, "
+@situation("smashed stacks, unwind tables with cycles: the frames up to the corrupted one, "
            "and the other threads", status=(1, ))
-def damaged(lab):
-    target = lab.start("wrecked")
+def corrupted(lab):
+    target = lab.start("corrupted_stacks")
     yield Subject(target, {"smashed": ["target_block", "block", "smash"],
                            "self-frame": ["target_block", "block", "self_frame"],
                            "cfi-loop": ["target_block", "block", "cfi_loop"],
                            "cfi-far": ["target_block", "block", "cfi_far"],
-                           "sp-nowhere": ["sp_nowhere"], "wrecked": MAIN})
+                           "sp-nowhere": ["sp_nowhere"], "corrupted_stack": MAIN})
 
 
 def noise(section):
@@ -182,7 +182,7 @@ def noise(section):
     return craft
 
 
-@situation("a library made to break who reads it: what it calls, and the other threads",
+@situation("a library crafted to break tools: what it calls, and the other threads",
            status=(0, 1), limit_s=30)
 def crafted(lab):
     os.mkdir(lab.path("chain"))
@@ -195,7 +195,7 @@ def crafted(lab):
             ("", lambda elf: elf.change(".symtab", size=1 << 63)),
             ("", lambda elf: elf.change(".strtab", offset=(1 << 64) - 1, size=2))):
         if os.path.exists(library):
-            os.unlink(library)  # the process before has it mapped
+            os.unlink(library)  # the previous process has it mapped
         compile_library(library, escape=escape)
         if craft:
             elf = Elf(library)

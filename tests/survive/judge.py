@@ -1,4 +1,4 @@
-"""Runs a tool on a subject and says what came of it: by the same measure for every tool."""
+"""Runs a tool on a subject and judges the result, by the same rules for every tool."""
 
 import os
 import re
@@ -26,7 +26,7 @@ def parse_eu(text):
 
 
 def parse_gdb(text):
-    """Template names have parentheses and commas: the last " (" begins the arguments."""
+    """Names of templates contain parentheses: the last " (" begins the arguments."""
     stacks, stack = {}, None
     for line in text.splitlines():
         thread = re.match(r"^Thread \d+ \((?:Thread \S+ \(LWP (\d+)\)|LWP (\d+)|process (\d+))",
@@ -52,7 +52,7 @@ class Tool:
 
 
 OURS = Tool("stacksnap", [STACKSNAP, "-f", "eu", "-n", "0", "--timeout=20000"], parse_eu)
-# more than its 256 frames, and not all that a stack in a circle has
+# more than its default of 256 frames, but not endless for a stack with a cycle
 EU_STACK = Tool("eu-stack", ["eu-stack", "-n", "4096", "-p"], parse_eu)
 GDB = Tool("gdb", ["gdb", "-batch", "-nx", "-iex", "set debuginfod enabled off",
                    "-ex", "thread apply all bt", "-p"], parse_gdb)
@@ -85,19 +85,19 @@ def same(name, wanted):
 
 
 def has_chain(stack, chain):
-    """Whether the names follow each other somewhere in the stack."""
+    """Whether these names are consecutive somewhere in the stack."""
     return any(all(same(name, wanted) for name, wanted in zip(stack[at:], chain))
                for at in range(len(stack) - len(chain) + 1))
 
 
 def is_unnamed(stack, chain):
-    """Whether it may be there, without its names."""
+    """Whether the chain may be there, but without names."""
     return (len(stack) >= len(chain) and not has_chain(stack, chain) and
             sum(name in ("", "??") for name in stack) >= len(chain))
 
 
 def quoted(run, pid):
-    """The first lines of what a tool says, without its own name and the process's id."""
+    """The first lines of a tool's messages, without its own name and the pid."""
     text = re.sub(r"\b%d\b" % pid, "PID", run.stderr)
     lines = [re.sub(r"^(stacksnap|eu-stack): ", "", line.strip())
              for line in text.splitlines() if line.strip()]
@@ -106,7 +106,7 @@ def quoted(run, pid):
 
 
 class Verdict:
-    """What one run did to one subject."""
+    """The result of one run on one subject."""
 
     def __init__(self, subject, run):
         self.run = run
@@ -115,16 +115,16 @@ class Verdict:
                          for tid, chain in subject.threads.items())
         self.unnamed = sum(is_unnamed(run.stacks.get(tid, []), chain)
                            for tid, chain in subject.threads.items())
-        self.refused = bool(subject.says) and not any(run.stacks.values())
+        self.refused = bool(subject.message) and not any(run.stacks.values())
         self.listed = self.refused and set(subject.threads) <= set(run.stacks)
-        self.said = quoted(run, subject.pid) if self.refused else None
+        self.message = quoted(run, subject.pid) if self.refused else None
         self.wrong = sorted({name for stack in run.stacks.values() for name in stack
                              if subject.wrong and subject.wrong.search(name)})
         self.left = self._left(subject)
 
     def _left(self, subject):
-        """How the tool left the process, if otherwise than it was. It is given a second
-        to recover: what a killed tracer has held goes on by itself, or not at all."""
+        """How the tool left the process, if its state has changed. A second is allowed for
+        recovery: what a killed tracer held then runs again, or never will."""
         deadline = time.monotonic() + 1
         while True:
             states = set(task_states(subject.pid).values()) - set("ZX")
@@ -152,7 +152,7 @@ class Verdict:
         elif self.wrong:
             words.append("**wrong names**")
         elif self.refused:
-            words.append("says " + self.said + (", lists the threads" if self.listed else ""))
+            words.append("says " + self.message + (", lists the threads" if self.listed else ""))
         elif self.whole == self.expected:
             words.append("whole, right names")
         elif not self.run.stacks:
@@ -178,7 +178,7 @@ def judge(tool, subject, limit_s):
 
 
 def resume(subject):
-    """Undoes what a tool may have left behind."""
+    """Resumes a process that a tool may have left stopped."""
     if not subject.stopped:
         try:
             os.kill(subject.pid, signal.SIGCONT)

@@ -1,4 +1,4 @@
-"""Tools that are killed while they hold a process (SIGKILL: they cannot clean up)."""
+"""Tools that are killed by SIGKILL while they trace a process, and cannot clean up."""
 
 import os
 import signal
@@ -9,17 +9,17 @@ from harness import LIMIT_S, status_field, task_states, wait_until
 
 
 def is_free(pid, limit_s):
-    """Whether nobody holds the process and no thread of it is stopped, soon."""
+    """Whether, before long, the process has no tracer and no stopped thread."""
     try:
         wait_until(lambda: status_field(pid, "TracerPid") == "0" and
-                   not set(task_states(pid).values()) & set("tT"), "it", limit_s)
+                   not set(task_states(pid).values()) & set("tT"), "the process to run", limit_s)
     except AssertionError:
         return False
     return True
 
 
 def duration_s(command):
-    """Of a run that nobody disturbs."""
+    """The duration of an undisturbed run."""
     begin = time.monotonic()
     try:
         subprocess.run(command, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
@@ -30,15 +30,15 @@ def duration_s(command):
 
 
 def kill_at_random(command, pid, count, generator):
-    """Starts the command so often, and kills it at any moment of its run. A signal is sent
-    to the process each time. How often it was left stopped, and was woken then."""
+    """Runs the command count times and kills it at a random moment, after sending a signal to
+    the process. Returns how often the process was left stopped and had to be resumed."""
     whole_s = duration_s(command + [str(pid)])
     left = 0
     for _ in range(count):
         tool = subprocess.Popen(command + [str(pid)], stdin=subprocess.DEVNULL,
                                 stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
         moment = generator.uniform(0, whole_s)
-        time.sleep(moment / 2)  # moments to try, nothing that is waited for
+        time.sleep(moment / 2)  # a random moment, not synchronisation
         os.kill(pid, signal.SIGRTMIN)
         time.sleep(moment / 2)
         tool.kill()

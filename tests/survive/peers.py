@@ -1,9 +1,8 @@
 """
-The table "What it survives" of README.md: stacksnap, eu-stack and gdb on the same situations
+The table of docs/survival.md: stacksnap, eu-stack and gdb on the same situations
 (situations.py), judged by the same measure (judge.py).
 
 ./dev peers [-- [--only NAME]... [--write]]
---only: the row of that name; --write: the table goes into README.md, between its marks.
 """
 
 import argparse
@@ -32,7 +31,7 @@ def say(text):
 
 
 def merge(texts):
-    """One cell of what several subjects of one situation gave."""
+    """One cell for all subjects of a situation."""
     words = []
     for text in dict.fromkeys(texts):
         count = texts.count(text)
@@ -52,7 +51,7 @@ def judged(tool, situation):
 
 
 def raced(tool, tries):
-    """How often the process ended otherwise than by itself, of all fates."""
+    """How often the tool changed how the process ended."""
     generator = random.Random(7)
     outcomes = []
     for fate in fates.FATES:
@@ -63,8 +62,8 @@ def raced(tool, tries):
     met = [outcome for outcome in outcomes if not outcome.missed]
     broken = sum(not outcome.right for outcome in met)
     hung = sum(outcome.hung for outcome in outcomes)
-    text = ("its own end in all %d tries" % len(met) if not broken else
-            "**another end in %d of %d tries**" % (broken, len(met)))
+    text = ("ended as without the tool in all %d tries" % len(met) if not broken else
+            "**ended otherwise in %d of %d tries**" % (broken, len(met)))
     return text + ("<br>the tool hung in %d" % hung if hung else "")
 
 
@@ -75,7 +74,7 @@ def killed(tool, tries):
         try:
             lost = tries - int(re.sub(r"\D", "", target.finish()[1]) or 0)
         except subprocess.TimeoutExpired:
-            return "**never ran on**"
+            return "**never continued**"
     text = "left stopped in %d of %d" % (left, tries)
     if left:
         text = "**%s**" % text
@@ -93,10 +92,10 @@ def rows():
     found = [Row(each.name, each.title, lambda tool, each=each: judged(tool, each))
              for each in ALL]
     found.append(Row("races", "it exits, crashes, forks, executes, or gets `SIGKILL`, "
-                     "`SIGTERM`, `SIGSEGV`, `SIGSTOP` or `SIGCONT` while it is looked at",
+                     "`SIGTERM`, `SIGSEGV`, `SIGSTOP` or `SIGCONT` during the snapshot",
                      lambda tool: raced(tool, 20 if tool is judge.OURS else 3)))
-    found.append(Row("killed", "the tool is killed (`SIGKILL`) at a random moment, and a "
-                     "signal sent to the process",
+    found.append(Row("killed", "the tool is killed (`SIGKILL`) at a random moment, and the "
+                     "process gets a signal",
                      lambda tool: killed(tool, 300 if tool is judge.OURS else 40)))
     return found
 
@@ -139,18 +138,18 @@ def table(only):
 
 
 def write(text):
-    path = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "README.md")
+    path = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "docs", "survival.md")
     with open(path, encoding="utf-8") as file:
-        readme = file.read()
-    begin, end = readme.index(BEGIN) + len(BEGIN), readme.index(END)
+        page = file.read()
+    begin, end = page.index(BEGIN) + len(BEGIN), page.index(END)
     with open(path, "w", encoding="utf-8") as file:
-        file.write("%s\n\n%s\n%s" % (readme[:begin], text, readme[end:]))
+        file.write("%s\n\n%s\n%s" % (page[:begin], text, page[end:]))
 
 
 def main():
-    parser = argparse.ArgumentParser(description="compare what tools survive")
-    parser.add_argument("--only", action="append", help="the row of that name")
-    parser.add_argument("--write", action="store_true", help="into README.md")
+    parser = argparse.ArgumentParser(description="Compare tools on difficult programs.")
+    parser.add_argument("--only", action="append", help="measure only the row with this name; may be repeated")
+    parser.add_argument("--write", action="store_true", help="write the table to docs/survival.md")
     arguments = parser.parse_args()
     text = "%s\n%s\n" % (table(arguments.only), circumstances())
     print(text)

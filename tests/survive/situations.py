@@ -1,10 +1,10 @@
 """
-The situations of the table "What it survives" in README.md, in its order. Each makes its
-subject, or some, in a Lab; every tool gets one that is newly made. What a tool must show
-is in the subject (subjects.py), how it is judged in judge.py.
+The situations of the table in docs/survival.md, in its order. Each creates one or more
+subjects in a Lab; every tool gets new ones. The subject says what a tool must show
+(subjects.py), and judge.py judges it.
 
-tests/e2e/test_survive.py runs them all with stacksnap, and all must be right;
-"./dev peers" runs them with the peers too, and writes the table.
+tests/e2e/test_survive.py runs all of them with stacksnap. "./dev peers" also runs the
+other tools and writes the table.
 """
 
 import os
@@ -13,8 +13,8 @@ import shutil
 import signal
 import subprocess
 
-from subjects import (Subject, TARGETS, Unavailable, blow_up, chroot_into, make_root, need,
-                      need_root, pivot_into, task_states, wait_until)
+from subjects import (Subject, TARGETS, Unavailable, blow_up, chroot_into, make_root, require,
+                      require_root, pivot_into, task_states, wait_until)
 from harness import LIMIT_S, read_text
 
 BLOCKED = ["target_block"]
@@ -30,9 +30,9 @@ ALL = []
 class Situation:
     def __init__(self, title, make, status, limit_s):
         self.title = title
-        self.make = make  # make(lab) gives one subject after the other
+        self.make = make  # make(lab) yields its subjects
         self.status = status  # of stacksnap
-        self.limit_s = limit_s  # for a peer
+        self.limit_s = limit_s  # for other tools
         self.name = make.__name__
 
 
@@ -53,18 +53,18 @@ def vfork_parent(lab):
                            "vfork_parent": MAIN})
 
 
-@situation("the main thread has ended, others live")
+@situation("the main thread has exited, others run")
 def zombie_leader(lab):
     target = lab.start("zombie_leader")
     yield Subject(target, {"worker": BLOCKED + ["worker_routine", "target_thread_main"],
                            "last": ["target_wait", "last_routine", "target_thread_main"]})
 
 
-@situation("stopped by `SIGSTOP`, `SIGTSTP`, `SIGTTIN`, `SIGTTOU`: still so afterwards")
+@situation("stopped by `SIGSTOP`, `SIGTSTP`, `SIGTTIN`, `SIGTTOU`: still stopped afterwards")
 def group_stop(lab):
     for number in (signal.SIGSTOP, signal.SIGTSTP, signal.SIGTTIN, signal.SIGTTOU):
-        # a group of its own, with a parent in the session: one that is orphaned is not
-        # stopped by a terminal's signals
+        # its own process group, with a parent in the session: terminal signals do not stop
+        # an orphaned process group
         target = lab.start("fates", "wait", preexec_fn=os.setpgrp)
         os.kill(target.pid, number)
         wait_until(lambda: set(task_states(target.pid).values()) == {"T"}, "the stop")
@@ -72,10 +72,10 @@ def group_stop(lab):
                       stopped=True)
 
 
-@situation("threads that begin and end, thousands a second", status=(0, 1), limit_s=30)
+@situation("thousands of threads created per second", status=(0, 1), limit_s=30)
 def churn(lab):
     target = lab.start("churn", 3)
-    # pthread_create and pthread_join, or make itself: what is sure is who called it
+    # in pthread_create, pthread_join or make; only their callers are certain
     yield Subject(target, {"churn": MAIN})
 
 
@@ -132,8 +132,8 @@ def memfd_executable(lab):
 
 
 def in_another_root(lab, enter):
-    """Outside of the root the same paths lead to the wrong files."""
-    need_root()
+    """Outside of this root directory the same paths refer to the wrong files."""
+    require_root()
     program = lab.copy("swap_wrong", "program")
     library = lab.copy("libswap_wrong.so", "library.so")
     root = lab.path("root")
@@ -164,8 +164,8 @@ def only_child(pid):
 
 @situation("a pid namespace")
 def pid_namespace(lab):
-    need_root()
-    target = lab.start_file(need("unshare"), "--pid", "--fork", "--kill-child", "--mount-proc",
+    require_root()
+    target = lab.start_file(require("unshare"), "--pid", "--fork", "--kill-child", "--mount-proc",
                             os.path.join(TARGETS, "swap_right"), settle=False)
     yield Subject(target, {"worker": SWAPPED, "swap_right": MAIN}, WRONG,
                   pid=only_child(target.pid))
@@ -173,7 +173,7 @@ def pid_namespace(lab):
 
 @situation("a user namespace")
 def user_namespace(lab):
-    command = [need("unshare"), "--user", "--map-root-user"]
+    command = [require("unshare"), "--user", "--map-root-user"]
     if subprocess.run(command + ["true"], stderr=subprocess.DEVNULL,
                       timeout=LIMIT_S).returncode:
         raise Unavailable("user namespaces cannot be made here (in a chroot, or by a sysctl)")

@@ -1,15 +1,15 @@
 """
-A busy MariaDB, its own client, and stacksnap ten times a second, in turns with nothing: what
-that costs in throughput, and whether anything breaks.
+A busy MariaDB server with its own client, and stacksnap ten times per second in every other
+interval: the cost in throughput, and whether anything breaks.
 
 ./dev soak [--seconds=N] [-- [--interval=S] [--clients=N] [--nice=N] [--snap WORD]...]
 
-The client's queries are counted by the server, in intervals that alternate (with, without,
-without, with, ...). One pair of neighbours gives one ratio. Of these the geometric mean is told
-(half as fast and twice as fast are as far from 1), twice its standard error to both sides, and
-their quartiles. What the snapshots took of the processors is told, too: where the load leaves
-none of them idle, the server cannot have that. Exit status 1: an error of the server, of the
-client or of stacksnap, or a throughput that is below 99 % for sure.
+The server counts the queries of the client in alternating intervals (with, without, without,
+with, ...). Each pair of adjacent intervals gives one ratio. Printed are their geometric mean
+(half as fast and twice as fast are equally far from 1), two standard errors to both sides, the
+quartiles, and the CPU time of the snapshots: where the load leaves no processor idle, the server
+cannot have that time. Exit status 1: an error of the server, the client or stacksnap, or a
+throughput that is certainly below 99 %.
 """
 
 import argparse
@@ -51,7 +51,7 @@ class Server:
                         "--auth-root-authentication-method=normal"], check=True,
                        stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
                        stderr=subprocess.DEVNULL, timeout=START_S)
-        # what is measured is not the disk
+        # the disk must not limit the throughput
         self.process = subprocess.Popen(
             [require("mariadbd"), *common, "--skip-networking", "--skip-grant-tables",
              "--innodb-flush-log-at-trx-commit=0", "--innodb-buffer-pool-size=64M",
@@ -72,7 +72,7 @@ class Server:
                 time.sleep(0.05)
 
     def questions(self):
-        """How many queries it has answered; one result of one row, text protocol."""
+        """The number of queries that it has answered (text protocol, one row)."""
         packet(self.connection, b"\x03SHOW GLOBAL STATUS LIKE 'Questions'", 0)
         columns = receive(self.connection)[0]
         for _ in range(columns + 1):
@@ -86,13 +86,13 @@ class Server:
             return [line.rstrip() for line in file if "[ERROR]" in line or "signal" in line]
 
     def end(self):
-        """As its users end it; its exit status."""
+        """Terminates it as users do; returns its exit status."""
         self.process.terminate()
         return self.process.wait(START_S)
 
 
 class Client:
-    """mariadb-slap, whose queries do not end before it is told to."""
+    """mariadb-slap, which sends queries until it is killed."""
 
     def __init__(self, server, clients):
         slap = shutil.which("mariadb-slap") or require("mysqlslap")
@@ -104,7 +104,7 @@ class Client:
             preexec_fn=end_with_parent)
 
     def end(self):
-        """What it complained of, or that it had ended by itself."""
+        """Its error messages, or that it has exited by itself."""
         early = self.process.poll()
         self.process.kill()
         words = self.process.communicate(timeout=START_S)[1].decode("utf-8", "replace")
@@ -129,15 +129,15 @@ class Snapper:
         status = result.returncode
         self.statuses[status] = self.statuses.get(status, 0) + 1
         text = result.stdout.decode("utf-8", "replace")
-        found = re.search(r"stopped for [^(,]*(?:\(what was running: ([\d.]+) ms)?", text)
+        found = re.search(r"paused ([\d.]+) ms(?: \([^)]*running ones at most ([\d.]+) ms)?|nothing was paused", text)
         if status not in (0, 1) or not found:
             self.complaints.append("status %d: %s" % (
                 status, result.stderr.decode("utf-8", "replace")[:300]))
         elif found.group(1):
-            self.stopped_ms.append(float(found.group(1)))
+            self.stopped_ms.append(float(found.group(2) or found.group(1)))
 
     def take_until(self, end):
-        """As many as fit at that rate."""
+        """Takes snapshots at the rate until end."""
         due = begin = time.monotonic()
         while due < end:
             time.sleep(max(0, due - time.monotonic()))
@@ -148,7 +148,7 @@ class Snapper:
 
 
 def measure(server, snapper, interval_s, with_us):
-    """Queries a second in one interval."""
+    """Queries per second in one interval."""
     begin, count = time.monotonic(), server.questions()
     if with_us:
         snapper.take_until(begin + interval_s)
@@ -158,7 +158,7 @@ def measure(server, snapper, interval_s, with_us):
 
 
 def alternate(server, client, snapper, arguments):
-    """Ratios of neighbours: with, without, without, with, and so on."""
+    """Ratios of adjacent intervals: with, without, without, with, and so on."""
     ratios = []
     end = time.monotonic() + arguments.seconds
     while (time.monotonic() < end or len(ratios) < 2) and client.process.poll() is None:
@@ -172,7 +172,7 @@ def alternate(server, client, snapper, arguments):
 
 
 def bounds(ratios):
-    """The geometric mean, and what it is at least and at most (two standard errors)."""
+    """The geometric mean, and two standard errors below and above it."""
     logarithms = [math.log(ratio) for ratio in ratios]
     mean = statistics.mean(logarithms)
     error = statistics.stdev(logarithms) / len(ratios) ** 0.5
@@ -180,7 +180,7 @@ def bounds(ratios):
 
 
 def verdict(low, high):
-    """Whether the throughput is what is wanted; None: that cannot be told."""
+    """Whether the throughput is enough; None: undecided."""
     if high < WANTED:
         return False
     return True if low >= WANTED else None
@@ -193,11 +193,11 @@ def report(ratios, snapper):
               100 * mean, 100 * low, 100 * high,
               *(100 * value for value in statistics.quantiles(ratios, n=4)), len(ratios)))
     enough = verdict(low, high)
-    print("99 % or more: " + {True: "yes", False: "no", None: "cannot be told from so few "
-                              "pairs, or beside other work (--seconds)"}[enough])
+    print("99 % or more: " + {True: "yes", False: "no", None: "undecided: too few pairs or "
+                              "too much other load (--seconds)"}[enough])
     count = sum(snapper.statuses.values())
-    print("snapshots: %d, %.1f a second, by exit status %s; each took %.1f ms of a processor, "
-          "%.2f %% of all %d" % (
+    print("snapshots: %d, %.1f a second, by exit status %s; each took %.1f ms of CPU time, "
+          "%.2f %% of all %d processors" % (
               count, count / snapper.seconds, snapper.statuses, 1000 * snapper.cpu_s / count,
               100 * snapper.cpu_s / snapper.seconds / os.cpu_count(), os.cpu_count()))
     if snapper.stopped_ms:
@@ -207,12 +207,12 @@ def report(ratios, snapper):
 
 
 def parse():
-    parser = argparse.ArgumentParser(description="snapshots of a MariaDB under load")
-    parser.add_argument("--seconds", type=float, default=180, help="of all intervals (180)")
-    parser.add_argument("--interval", type=float, default=2, help="seconds of each (2)")
-    parser.add_argument("--clients", type=int, default=8, help="connections (8)")
-    parser.add_argument("--nice", type=int, default=0, help="of stacksnap (0)")
-    parser.add_argument("--snap", action="append", help="an option of stacksnap's")
+    parser = argparse.ArgumentParser(description="Take snapshots of a MariaDB server under load.")
+    parser.add_argument("--seconds", type=float, default=180, help="total length of all intervals (default: 180)")
+    parser.add_argument("--interval", type=float, default=2, help="length of an interval in seconds (default: 2)")
+    parser.add_argument("--clients", type=int, default=8, help="number of connections (default: 8)")
+    parser.add_argument("--nice", type=int, default=0, help="nice value of stacksnap (default: 0)")
+    parser.add_argument("--snap", action="append", help="an option for stacksnap; may be repeated")
     return parser.parse_args()
 
 
@@ -222,7 +222,7 @@ def main():
     try:
         server = Server(directory)
         client = Client(server, arguments.clients)
-        time.sleep(3)  # its caches and threads come to rest
+        time.sleep(3)  # until its caches and threads are idle
         snapper = Snapper(server.process.pid, arguments.nice, arguments.snap or ["--no-source"])
         ratios = alternate(server, client, snapper, arguments)
         complaint = client.end()

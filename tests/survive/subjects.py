@@ -1,5 +1,5 @@
-"""What a situation starts: a process, the calls that each of its threads stands in, and
-what it takes to end it. Places that are left behind (files, mounts) belong to a Lab."""
+"""A process to look at and the calls that each of its threads must show. A Lab owns its
+files and mounts and removes them."""
 
 import contextlib
 import ctypes
@@ -25,25 +25,25 @@ libc = ctypes.CDLL(None, use_errno=True)
 
 
 class Unavailable(Exception):
-    """The situation cannot be made here, and why."""
+    """The situation cannot be created here; the reason is the message."""
 
 
 class Subject:
     """
-    A process to look at. chains: for a thread's name (a pattern) or id the names of its
-    functions, innermost first, as they must follow each other somewhere in its stack; each
-    is a string or a compiled pattern. wrong: a pattern of names that must not appear.
-    stopped: it is stopped by a signal. pid: if it is not that of target. prefix: what the
-    tool is started by. says: a pattern of what stacksnap must say where it may not, or
-    cannot, read the stacks.
+    A process to look at. chains: maps a thread's name (a pattern) or id to names of
+    functions, innermost first, that must be consecutive somewhere in its stack; each is a
+    string or a compiled pattern. wrong: a pattern of names that must not appear.
+    stopped: a signal has stopped it. pid: if it is not that of target. prefix: the command
+    that starts the tool. message: a pattern of stacksnap's message if it cannot read the
+    stacks.
     """
 
     def __init__(self, target, chains, wrong=None, stopped=False, pid=None, prefix=(),
-                 says=None):
+                 message=None):
         self.target = target
         self.pid = pid or target.pid
         self.prefix = list(prefix)
-        self.says = says
+        self.message = message
         self.wrong = re.compile(wrong) if wrong else None
         self.stopped = stopped
         self.threads = {}
@@ -53,7 +53,7 @@ class Subject:
                 if wanted == tid or (isinstance(wanted, str) and re.fullmatch(wanted, name)):
                     self.threads[tid] = chain
         if len(self.threads) < len(chains):
-            raise AssertionError("of the threads %s only these are there: %s" % (
+            raise AssertionError("expected threads %s, found only %s" % (
                 list(chains), sorted(self.threads)))
 
     def states(self):
@@ -61,7 +61,7 @@ class Subject:
 
 
 class Lab(contextlib.ExitStack):
-    """What one situation makes, and removes at the end of a with block."""
+    """What a situation creates; removed at the end of a with block."""
 
     def __init__(self):
         super().__init__()
@@ -77,7 +77,7 @@ class Lab(contextlib.ExitStack):
         return os.path.join(self.directory, *names)
 
     def start(self, name, *arguments, settle=True, **options):
-        """One of the built targets; settle: until a thread of it waits for stdin."""
+        """Starts a built target; settle: waits until one of its threads reads stdin."""
         return self.start_file(os.path.join(TARGETS, name), *arguments, settle=settle,
                                **options)
 
@@ -89,19 +89,19 @@ class Lab(contextlib.ExitStack):
         return target
 
     def copy(self, name, *place):
-        """A built file, at a place in here; as cp does, so that it is a new file."""
+        """Copies a built file into the directory, as a new file."""
         path = self.path(*place)
         os.makedirs(os.path.dirname(path), exist_ok=True)
         shutil.copy(os.path.join(TARGETS, name), path)
         return path
 
     def replace(self, name, *place):
-        """Another file at that path, as a package manager does it: under the old name."""
+        """Replaces a file by rename, as package managers do."""
         new = self.copy(name, *(place[:-1] + (place[-1] + ".new",)))
         os.rename(new, self.path(*place))
 
     def run(self, command):
-        """A program that goes on beside the target, such as a tracer of it."""
+        """Starts another program, such as a tracer of the target."""
         process = subprocess.Popen(command, stdin=subprocess.PIPE,
                                    stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
         self.callback(process.wait)
@@ -110,12 +110,12 @@ class Lab(contextlib.ExitStack):
         return process
 
 
-def need_root():
+def require_root():
     if os.geteuid() != 0:
-        raise Unavailable("mount namespaces are for root only")
+        raise Unavailable("only root can create mount namespaces")
 
 
-def need(program):
+def require(program):
     if not shutil.which(program):
         raise Unavailable("%s is not installed" % program)
     return program
@@ -128,7 +128,7 @@ def must(result):
 
 
 def own_mounts(root):
-    """A mount namespace with /proc below root. For a child, before its exec."""
+    """Creates a mount namespace with /proc below root, in a child before its exec."""
     must(libc.unshare(CLONE_NEWNS))
     must(libc.mount(None, b"/", None, MS_REC | MS_PRIVATE, None))
     must(libc.mount(root, root, None, MS_BIND | MS_REC, None))
@@ -136,13 +136,13 @@ def own_mounts(root):
 
 
 def pivot_into(root):
-    """For preexec_fn: nothing of the old root is left."""
+    """For preexec_fn: makes root the root directory and unmounts the old one."""
     root = os.fsencode(root)
 
     def enter():
         own_mounts(root)
         os.chdir(root)
-        # the new root over the old one, and the old one away from under it
+        # mounts the new root over the old one and then unmounts the old one
         must(libc.syscall(SYS_PIVOT_ROOT, b".", b"."))
         must(libc.umount2(b".", MNT_DETACH))
         os.chdir("/")
@@ -162,14 +162,14 @@ def chroot_into(root):
 
 
 def libraries_of(program):
-    """The files that it is loaded with, the loader among them."""
+    """The libraries that it is loaded with, including the dynamic linker."""
     text = subprocess.run(["ldd", program], stdout=subprocess.PIPE, check=True,
                           text=True).stdout
     return re.findall(r"(/\S+) \(0x", text)
 
 
 def make_root(root, program, files):
-    """A root directory for program with its libraries, and with files (path: source)."""
+    """Creates a root directory with the libraries of program and files (path: source)."""
     os.makedirs(os.path.join(root, "proc"))
     for library in libraries_of(program):
         files = {**files, library: library}
@@ -179,8 +179,8 @@ def make_root(root, program, files):
 
 
 def blow_up(path, size):
-    """Moves what is not loaded (symbols, section headers) to the end of a sparse file of
-    more than that size."""
+    """Moves what is not loaded (symbols, section headers) behind offset size, so that the
+    file becomes large and sparse."""
     with open(path, "r+b") as file:
         data = bytearray(file.read())
         table, = struct.unpack_from("<Q", data, 40)

@@ -1,6 +1,6 @@
 /*
- * An ELF image made by hand: one text section at 0x1000 and a symbol table, so that a
- * test can say exactly which symbols there are.
+ * A handmade ELF image: one text section at 0x1000 and a symbol table, so that a test
+ * can define exactly which symbols exist.
  */
 #ifndef SS_TESTS_ELF_BUILDER_H
 #define SS_TESTS_ELF_BUILDER_H

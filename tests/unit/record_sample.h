@@ -1,5 +1,5 @@
 /*
- * A recording in a temporary file, written by the writer, for tests of both ends.
+  * A recording in a temporary file, for tests of the writer and the reader.
  */
 #ifndef SS_TESTS_RECORD_SAMPLE_H
 #define SS_TESTS_RECORD_SAMPLE_H
@@ -17,13 +17,13 @@
 
 #include <cmocka.h>
 
-#include "record/format.h"
-#include "record/writer.h"
+#include "recording/format.h"
+#include "recording/writer.h"
 
 enum { SAMPLE_MODULES = 3, SAMPLE_PERIOD_NS = 10000000 };
 
 struct sample_recording {
-	int fd; /* the file, or 0: one in memory is made */
+	int fd; /* the file; 0: creates one in memory */
 	struct ss_writer *writer;
 	uint32_t process;
 	uint32_t modules[SAMPLE_MODULES];
@@ -56,14 +56,14 @@ static inline void sample_open(struct sample_recording *s,
 	}
 }
 
-/* A stack of frames at those offsets of module 0 (the first one innermost). */
+/* A stack of frames at these offsets in module 0, innermost first. */
 static inline uint32_t sample_stack(struct sample_recording *s, const uint64_t *offsets,
 				    size_t count)
 {
-	struct ss_written_frame *frames = calloc(count + 1, sizeof(*frames));
+	struct ss_frame_record *frames = calloc(count + 1, sizeof(*frames));
 
 	for (size_t i = 0; i < count; i++)
-		frames[i] = (struct ss_written_frame){
+		frames[i] = (struct ss_frame_record){
 			.module = s->modules[0],
 			.value = offsets[i],
 			.flags = i ? SS_FRAME_CALL : 0,

@@ -16,8 +16,8 @@
 #include <unistd.h>
 
 #include "model/module.h"
-#include "symbolize/elffile.h"
-#include "symbolize/tables.h"
+#include "elf/elffile.h"
+#include "elf/tables.h"
 
 /* mark_inner is in inner (line 5), called in middle (line 9), called in outer (13). */
 static const char sample_source[] =

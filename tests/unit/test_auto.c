@@ -54,7 +54,7 @@ static void two_waits(int ready)
 static bool all_in(pid_t pid, long number, size_t others)
 {
 	_cleanup_(ss_target_cleanup) struct ss_target *target = NULL;
-	_cleanup_text_ struct ss_text text = {};
+	_cleanup_buffer_ struct ss_buffer text = {};
 	char path[64];
 
 	assert_null(ss_target_open(pid, &target));
@@ -176,7 +176,8 @@ static void test_completed(void **state)
 		const struct ss_capture_thread *thread = &capture->threads.items[i];
 		uint64_t fp;
 		bool wanted = thread->tid == child || i == 7;
-		assert_int_equal(ss_regs_get(&thread->regs, ss_arch.fp, &fp), wanted);
+		assert_int_equal(ss_regs_get(&thread->regs, ss_arch_host.fp, &fp),
+				 wanted);
 		assert_int_equal(thread->stopped_ns > 0, wanted);
 		assert_int_equal(thread->thread_pointer != 0, wanted);
 	}
@@ -203,7 +204,7 @@ static void test_completed_too_late(void **state)
 	struct ss_capture *capture = take(child, &automatic, &code);
 	assert_non_null(capture);
 	const struct ss_capture_thread *thread = &capture->threads.items[0];
-	uint64_t pc = ss_regs_pc(&thread->regs);
+	uint64_t pc = ss_regs_pc(&ss_arch_host, &thread->regs);
 	assert_int_equal(thread->syscall.number, SYS_read);
 	assert_int_equal(write(gate[1], "!", 1), 1);
 	await_call(child, SYS_poll, 0);
@@ -211,10 +212,11 @@ static void test_completed_too_late(void **state)
 	assert_false(capture->process.consistent);
 	assert_true(thread->consistent);
 	assert_int_equal(thread->syscall.number, SYS_poll);
-	assert_int_not_equal(ss_regs_pc(&thread->regs), pc);
+	assert_int_not_equal(ss_regs_pc(&ss_arch_host, &thread->regs), pc);
 	assert_true(thread->stacks[0].size > 0);
-	assert_true(ss_regs_sp(&thread->regs) - thread->stacks[0].address <=
-		    ss_arch.red_zone);
+	assert_true(ss_regs_sp(&ss_arch_host, &thread->regs) -
+			    thread->stacks[0].address <=
+		    ss_arch_host.red_zone);
 	ss_capture_free(capture);
 	stop(child);
 	(void)close(gate[0]);

@@ -9,7 +9,7 @@
 
 static char read_state(pid_t pid)
 {
-	_cleanup_text_ struct ss_text text = {};
+	_cleanup_buffer_ struct ss_buffer text = {};
 	struct ss_stat stat = {};
 	char path[64];
 
@@ -94,6 +94,7 @@ static void test_filter(void **state)
 	pid_t child = wanted;
 	enum ss_error_code code = SS_ERROR_SYSTEM;
 	const struct ss_capture_options options = { .size = sizeof(options),
+						    .mode = SS_MODE_STOP,
 						    .filter = is_leader,
 						    .filter_data = &wanted };
 
@@ -120,6 +121,7 @@ static void test_limits(void **state)
 	(void)state;
 	for (size_t i = 0; i < SS_ARRAY_SIZE(limits); i++) {
 		const struct ss_capture_options options = { .size = sizeof(options),
+							    .mode = SS_MODE_STOP,
 							    .max_stack = 1001,
 							    .max_total = limits[i] };
 		struct ss_capture *capture = take(child, &options, &code);
@@ -201,9 +203,12 @@ static int capture_refused(pid_t target, long first, long second)
 {
 	enum ss_error_code code = SS_ERROR_SYSTEM;
 
+	const struct ss_capture_options stop = { .size = sizeof(stop),
+						 .mode = SS_MODE_STOP };
+
 	if (!refuse(first, second))
 		return 77;
-	struct ss_capture *capture = take(target, NULL, &code);
+	struct ss_capture *capture = take(target, &stop, &code);
 	if (!capture || capture->threads.count != THREADS)
 		return 2;
 	for (size_t i = 0; i < THREADS; i++) {

@@ -38,6 +38,9 @@ static void test_child_that_ends(void **state)
 	}
 }
 
+static const struct ss_capture_options stop_all = { .size = sizeof(stop_all),
+						    .mode = SS_MODE_STOP };
+
 static volatile pid_t other_child;
 static volatile sig_atomic_t reaped;
 
@@ -62,7 +65,7 @@ static void test_signals_of_other_children(void **state)
 		other_child = start(ends_soon);
 		assert_int_equal(sigaction(SIGCHLD, &action, &before), 0);
 		while (!reaped) {
-			ss_capture_free(take(child, NULL, &code));
+			ss_capture_free(take(child, &stop_all, &code));
 			/* If it has ended by now, the handler has run by now. */
 			(void)waitid(P_PID, (id_t)other_child, &info,
 				     WEXITED | WNOWAIT | WNOHANG);
@@ -132,9 +135,10 @@ static void test_exec(void **state)
 			continue;
 		}
 		const struct ss_capture_thread *thread = &capture->threads.items[0];
-		if (thread->stacks[0].size > 0 && ss_regs_sp(&thread->regs) != 0) {
-			assert_non_null(
-				ss_capture_find_area(capture, ss_regs_sp(&thread->regs)));
+		if (thread->stacks[0].size > 0 &&
+		    ss_regs_sp(&ss_arch_host, &thread->regs) != 0) {
+			assert_non_null(ss_capture_find_area(
+				capture, ss_regs_sp(&ss_arch_host, &thread->regs)));
 			captures++;
 		}
 		ss_capture_free(capture);

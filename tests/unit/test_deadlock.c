@@ -1,5 +1,5 @@
 /*
- * Circles and blockers in snapshots made by hand, and which of them stood still together.
+ * Deadlocks and blockers in hand-made snapshots, and the verdict on a process.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -30,12 +30,11 @@ static struct ss_snapshot *make(const int *owners, const unsigned *moments)
 		*thread = (struct ss_thread){ .tid = FIRST_TID + i, .state = 'S' };
 		facts->tid = thread->tid;
 		facts->call.number = -1;
-		facts->moment = moments[i];
+		facts->freeze_round = moments[i];
 		if (owners[i] < 0)
 			continue;
 		snapshot->waits[i] =
 			(struct ss_wait){ .kind = SS_WAIT_MUTEX,
-					  .text = "mutex",
 					  .address = 0x1000u + (unsigned)owners[i],
 					  .owner_tid = FIRST_TID + owners[i] };
 		thread->wait = &snapshot->waits[i];
@@ -44,7 +43,7 @@ static struct ss_snapshot *make(const int *owners, const unsigned *moments)
 	return snapshot;
 }
 
-static void test_circle(void **state)
+static void test_cycle(void **state)
 {
 	const int owners[] = { 1, 2, 0, 0, -1 };
 	const unsigned moments[] = { 2, 2, 2, 2, 2 };
@@ -61,7 +60,7 @@ static void test_circle(void **state)
 	ss_snapshot_free(snapshot);
 }
 
-/* Two threads of which one was released before the lock of the other was read. */
+/* Two threads that wait for each other, and stood still at these moments. */
 static void check_moments(unsigned first, unsigned second, size_t deadlocks)
 {
 	const int owners[] = { 1, 0, -1, -1, -1 };
@@ -80,10 +79,10 @@ static void test_moments(void **state)
 	check_moments(1, 2, 0);
 	check_moments(2, 4, 0);
 	check_moments(2, 3, 0);
-	check_moments(0, 0, 0); /* nobody stood still */
+	check_moments(0, 0, 0); /* they did not stand still */
 }
 
-/* Seen at different moments, and later all at one. */
+/* Captured at different moments, and checked again together. */
 static void test_stood_still(void **state)
 {
 	const int owners[] = { 1, 2, 0, -1, -1 };
@@ -93,7 +92,7 @@ static void test_stood_still(void **state)
 	(void)state;
 	for (size_t i = 0; i < 3; i++) {
 		assert_int_equal(ss_snapshot_deadlock_count(snapshot), 0);
-		snapshot->facts->threads.items[i].stood_still = true;
+		snapshot->facts->threads.items[i].unchanged = true;
 		assert_true(ss_deadlock_find(snapshot));
 	}
 	assert_int_equal(ss_snapshot_deadlock_count(snapshot), 1);
@@ -135,7 +134,7 @@ static struct ss_activity *make_activity(uint64_t time_ns, uint64_t runs, uint64
 	return activity;
 }
 
-/* The verdict if only the last thread, the blocker, ran so often and so long. */
+/* The verdict if only the last thread ran, this often and this long. */
 static enum ss_verdict judge(const int *owners, uint64_t runs, uint64_t run_ns)
 {
 	const unsigned moments[] = { 2, 2, 2, 2, 2 };
@@ -163,20 +162,20 @@ static enum ss_verdict judge(const int *owners, uint64_t runs, uint64_t run_ns)
 
 static void test_verdicts(void **state)
 {
-	const int circle[] = { 1, 0, -1, -1, -1 };
+	const int cycle[] = { 1, 0, -1, -1, -1 };
 	const int behind[] = { 4, 4, -1, -1, -1 };
 	const int nobody[] = { -1, -1, -1, -1, -1 };
 
 	(void)state;
-	assert_int_equal(judge(circle, 0, 0), SS_VERDICT_DEADLOCK);
-	assert_int_equal(judge(circle, 3, 1900000), SS_VERDICT_DEADLOCK);
+	assert_int_equal(judge(cycle, 0, 0), SS_VERDICT_DEADLOCK);
+	assert_int_equal(judge(cycle, 3, 1900000), SS_VERDICT_DEADLOCK);
 	assert_int_equal(judge(behind, 0, 0), SS_VERDICT_STUCK);
-	/* Whom they wait for runs: they wait, and are not stuck. */
+	/* The owner runs: the waiters are not stuck. */
 	assert_int_equal(judge(behind, 3, 1900000), SS_VERDICT_BUSY);
 	assert_int_equal(judge(behind, 3, 1000), SS_VERDICT_IDLE);
 	assert_int_equal(judge(nobody, 0, 0), SS_VERDICT_IDLE);
 	assert_int_equal(judge(nobody, 9, 1900000), SS_VERDICT_BUSY);
-	/* On a CPU of its own, all the time. */
+	/* It was on a CPU all the time, and was scheduled once. */
 	assert_int_equal(judge(nobody, 0, 1900000), SS_VERDICT_BUSY);
 	assert_int_equal(judge(behind, 0, 1900000), SS_VERDICT_BUSY);
 }
@@ -193,7 +192,7 @@ static void test_names(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_circle),	    cmocka_unit_test(test_moments),
+		cmocka_unit_test(test_cycle),	    cmocka_unit_test(test_moments),
 		cmocka_unit_test(test_stood_still), cmocka_unit_test(test_blockers),
 		cmocka_unit_test(test_verdicts),    cmocka_unit_test(test_names),
 	};

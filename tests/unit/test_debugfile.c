@@ -8,10 +8,10 @@
 #include <cmocka.h>
 
 #include "model/session.h"
-#include "symbolize/debugfile.h"
+#include "elf/debugfile.h"
 #include "symbolize_sample.h"
 
-/* prog, without symbols, and what was taken from it in prog.debug. */
+/* prog without symbols, and its symbols in prog.debug. */
 static bool split(const struct sample *sample, const char *build_id)
 {
 	return sample_run(sample,
@@ -81,8 +81,8 @@ static void test_debuglink_places(void **state)
 	assert_string_equal(find(sample, NULL), "");
 }
 
-/* Another build at the right path is not believed, and nor is one with a build-id for a
-   module without. */
+/* Rejects another build at the right path, and a file with a build-id for a module
+   without one. */
 static void test_other_build(void **state)
 {
 	const struct sample *sample = *state;
@@ -114,7 +114,7 @@ static void test_sysroot(void **state)
 	assert_true(sample_run(sample, "mkdir -p root/$PWD && mv prog.debug root/$PWD"));
 	assert_string_equal(find(sample, NULL), "");
 	assert_true(strstr(find(sample, root), "/prog.debug") != NULL);
-	/* A link is followed inside of the root, and never out of it. */
+	/* Follows a symbolic link inside of the root, and never out of it. */
 	assert_true(sample_run(sample, "mv root/$PWD/prog.debug outside && "
 				       "ln -s $PWD/outside root/$PWD/prog.debug"));
 	assert_string_equal(find(sample, root), "");
@@ -122,7 +122,7 @@ static void test_sysroot(void **state)
 	assert_true(strstr(find(sample, root), "/prog.debug") != NULL);
 }
 
-/* Opening a FIFO would wait for a writer for ever. */
+/* Opening a FIFO would wait forever for a writer. */
 static void test_what_is_no_file(void **state)
 {
 	const struct sample *sample = *state;
@@ -165,7 +165,7 @@ static void test_embedded(void **state)
 	ss_module_unref(module);
 }
 
-/* A few kilobytes that stand for more than is ever taken. */
+/* A few kilobytes that expand to more than the limit. */
 static void test_embedded_bomb(void **state)
 {
 	const struct sample *sample = *state;
@@ -195,7 +195,8 @@ static void test_alternate(void **state)
 	struct ss_module_impl *module = sample_module(sample, "prog");
 	struct ss_elf *elf = ss_elf_from_fd(module->fd);
 	assert_non_null(elf);
-	/* Without a place of its own a relative name leads nowhere. */
+	/* Without the path of the file that contains it, a relative name cannot be
+	   resolved. */
 	assert_null(ss_debugfile_find_alternate(session, elf));
 	elf->path = strdup(module->pub.path);
 	struct ss_elf *found = ss_debugfile_find_alternate(session, elf);

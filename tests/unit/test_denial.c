@@ -61,7 +61,7 @@ static void test_yama(void **state)
 	facts.ours.cap_effective = trace;
 	check(&facts, "ptrace_scope is 3", "reboot");
 	facts.scope = 2;
-	check(&facts, "in spite of the capability", "on the host");
+	check(&facts, "despite CAP_SYS_PTRACE", "on the host");
 }
 
 /* Yama is asked last by the kernel: what comes before it is the cause. */
@@ -78,7 +78,7 @@ static void test_order(void **state)
 	facts.theirs.uid[2] = OTHER;
 	check(&facts, "another user", "sudo stacksnap 4711");
 	facts.known = false;
-	check(&facts, "may not be looked at", "sudo stacksnap 4711");
+	check(&facts, "may not be inspected", "sudo stacksnap 4711");
 }
 
 static void test_users(void **state)
@@ -103,11 +103,10 @@ static void test_capabilities(void **state)
 	facts.ours.cap_permitted = net;
 	check(&facts, "user namespace", "sudo stacksnap 4711");
 	facts.uid = 0;
-	check(&facts, "root without the capability SYS_PTRACE", "--cap-add SYS_PTRACE");
-	check(&facts, "root without the capability SYS_PTRACE",
-	      "kubectl debug --profile=general");
+	check(&facts, "root without CAP_SYS_PTRACE", "--cap-add SYS_PTRACE");
+	check(&facts, "root without CAP_SYS_PTRACE", "kubectl debug --profile=general");
 	facts.ours.cap_effective = trace;
-	check(&facts, "in spite of the capability", "outside containers");
+	check(&facts, "despite CAP_SYS_PTRACE", "outside containers");
 }
 
 int main(void)

@@ -27,7 +27,7 @@ static void test_headers(void **state)
 	assert_null(ss_elf_find_section(elf, ".symtab"));
 	assert_false(ss_elf_locate(elf, 0x1000, &at));
 	assert_int_equal(ss_elf_build_id(elf, id), 0);
-	/* It has an address and no bytes. */
+	/* It has an address but no bytes. */
 	assert_null(ss_elf_copy_section(elf, ss_elf_section(elf, BUILDER_TEXT)));
 	ss_elf_free(elf);
 }
@@ -69,7 +69,7 @@ static void test_what_is_no_elf(void **state)
 	ss_elf_free(NULL);
 }
 
-/* Any single damaged byte of the headers: no crash, and no read out of bounds. */
+/* Changes each byte of the headers: no crash, and no read out of bounds. */
 static void test_damage(void **state)
 {
 	static const uint8_t values[] = { 0, 1, 0x7f, 0xff };
@@ -104,7 +104,7 @@ static void test_build_id(void **state)
 	assert_int_equal(ss_elf_build_id(elf, id), 8);
 	assert_memory_equal(id, "\1\2\3\4\5\6\7\10", 8);
 	assert_non_null(ss_elf_find_section(elf, ".debug_info"));
-	/* The same through the segments, as in a memory image. */
+	/* The same, found by the segments, as in a memory image. */
 	elf->section_count = 0;
 	assert_int_equal(ss_elf_build_id(elf, id), 8);
 	ss_elf_free(elf);

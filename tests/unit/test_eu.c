@@ -16,7 +16,7 @@ static void test_layout(void **state)
 	stack[1].inlined = true; /* left out: the numbers go on without it */
 	sample_add_thread(snapshot, 100, "shop", stack, 12, SS_END_ROOT);
 	sample_add_thread(snapshot, 101, "shop", NULL, 0, SS_END_RUNNING);
-	_cleanup_free_ char *text = sample_render(&ss_renderer_eu, snapshot, NULL);
+	_cleanup_free_ char *text = sample_render(&ss_format_eu, snapshot, NULL);
 	assert_string_equal(text, "PID 100 - process\n"
 				  "TID 100:\n"
 				  "#0  0x00007f0000000000 f\n"

@@ -67,7 +67,7 @@ static void test_bad_lines(void **state)
 	}
 }
 
-static uint64_t find(const char *text, struct ss_wanted_lock wanted)
+static uint64_t find(const char *text, struct ss_lock_request wanted)
 {
 	struct ss_file_lock lock;
 
@@ -86,7 +86,7 @@ static void test_find(void **state)
 				    "3: POSIX  ADVISORY  WRITE 12 08:01:7 40 EOF\n"
 				    "3: -> POSIX  ADVISORY  WRITE 13 08:01:7 30 49\n"
 				    "4: FLOCK  ADVISORY  WRITE 10 08:01:7 0 EOF\n";
-	struct ss_wanted_lock wanted = {
+	struct ss_lock_request wanted = {
 		.pid = 11, .type = SS_FILE_LOCK_FLOCK, .ranged = true, .last = UINT64_MAX
 	};
 
@@ -97,12 +97,12 @@ static void test_find(void **state)
 	assert_int_equal(find(flock, wanted), 1);
 	wanted.pid = 10;
 	assert_int_equal(find(flock, wanted), 0);
-	wanted = (struct ss_wanted_lock){ .pid = 13,
-					  .type = SS_FILE_LOCK_POSIX,
-					  .write = true,
-					  .ranged = true,
-					  .first = 30,
-					  .last = 49 };
+	wanted = (struct ss_lock_request){ .pid = 13,
+					   .type = SS_FILE_LOCK_POSIX,
+					   .write = true,
+					   .ranged = true,
+					   .first = 30,
+					   .last = 49 };
 	assert_int_equal(find(parts, wanted), 3);
 	wanted.pid = 14;
 	assert_int_equal(find(parts, wanted), 3);

@@ -22,7 +22,7 @@ static void test_equal_lines_are_counted(void **state)
 	sample_add_thread(snapshot, 101, "w", stack, 2, SS_END_ROOT);
 	sample_add_thread(snapshot, 102, "w", other, 2, SS_END_ROOT);
 	sample_add_thread(snapshot, 103, "v", stack, 2, SS_END_ROOT);
-	_cleanup_free_ char *text = sample_render(&ss_renderer_folded, snapshot, NULL);
+	_cleanup_free_ char *text = sample_render(&ss_format_folded, snapshot, NULL);
 	assert_string_equal(text, "shop;v;main(int, char**);poll 1\n"
 				  "shop;w;main(int, char**);poll 3\n");
 }
@@ -36,7 +36,7 @@ static void test_separators_in_names(void **state)
 	(void)state;
 	snapshot->process.name = "my shop;\n";
 	sample_add_thread(snapshot, 100, "a;b c\033", stack, 1, SS_END_LOOP);
-	_cleanup_free_ char *text = sample_render(&ss_renderer_folded, snapshot, NULL);
+	_cleanup_free_ char *text = sample_render(&ss_format_folded, snapshot, NULL);
 	assert_string_equal(text, "my_shop:_;a:b_c\\x1b;[loop];f:g\\x0ah 1\n");
 }
 
@@ -46,7 +46,7 @@ static void test_threads_without_a_stack(void **state)
 
 	(void)state;
 	sample_add_thread(snapshot, 100, "w", NULL, 0, SS_END_RUNNING);
-	_cleanup_free_ char *text = sample_render(&ss_renderer_folded, snapshot, NULL);
+	_cleanup_free_ char *text = sample_render(&ss_format_folded, snapshot, NULL);
 	assert_string_equal(text, "shop;w;[running] 1\n");
 }
 

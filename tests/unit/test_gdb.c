@@ -31,7 +31,7 @@ static void test_layout(void **state)
 {
 	_cleanup_(ss_snapshot_cleanup) struct ss_snapshot *snapshot =
 		snapshot_with_all_kinds();
-	_cleanup_free_ char *text = sample_render(&ss_renderer_gdb, snapshot, NULL);
+	_cleanup_free_ char *text = sample_render(&ss_format_gdb, snapshot, NULL);
 
 	(void)state;
 	assert_string_equal(text,
@@ -67,7 +67,7 @@ static void test_scripts_can_read_it(void **state)
 {
 	_cleanup_(ss_snapshot_cleanup) struct ss_snapshot *snapshot =
 		snapshot_with_all_kinds();
-	_cleanup_free_ char *text = sample_render(&ss_renderer_gdb, snapshot, NULL);
+	_cleanup_free_ char *text = sample_render(&ss_format_gdb, snapshot, NULL);
 	regex_t four_words;
 	size_t threads = 0;
 	char *rest = text;
@@ -96,7 +96,7 @@ static void test_unsourced_inline_keeps_its_address(void **state)
 	(void)state;
 	stack[0].inlined = true;
 	sample_add_thread(snapshot, 100, "shop", stack, 2, SS_END_ROOT);
-	_cleanup_free_ char *text = sample_render(&ss_renderer_gdb, snapshot, NULL);
+	_cleanup_free_ char *text = sample_render(&ss_format_gdb, snapshot, NULL);
 	assert_non_null(strstr(text, "#1  0x0000000000400030 in outer ()\n"));
 }
 

@@ -1,7 +1,6 @@
 /*
- * The function tables of Go, made by hand in each of their layouts: three functions, of
- * which the first one moves the stack pointer, and the last one has a name beyond the
- * names.
+ * Handmade function tables of Go in each layout, with three functions: the first moves
+ * the stack pointer, and the name of the last lies beyond the table of names.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -14,7 +13,7 @@
 
 #include "arch/arch.h"
 #include "symbolize/symtab.h"
-#include "unwind/go_row.h"
+#include "unwind/go.h"
 
 enum {
 	TEXT = 0x401000,
@@ -22,7 +21,7 @@ enum {
 	NAMES = 0x100,
 	PAIRS = 0x200,
 	NUMBERS = 0x380,
-	MOVES = 4, /* behind NUMBERS */
+	MOVES = 4, /* after NUMBERS */
 	SIZE = 0x400,
 };
 enum { NONE, GO_TABLE, SECTION_NAMES, RELOCATIONS, SECTIONS };
@@ -77,11 +76,11 @@ static void begin(struct image *image, uint32_t magic)
 	put(image, 7, 8, 1);
 	put(image, 8, 3, 8);
 	memcpy(image->table + NAMES, "main.main\0runtime.goexit", 25);
-	/* Nothing for 4 bytes, 0x18 for 0x20, nothing again. */
+	/* 0 for 4 bytes, 0x18 for 0x20 bytes, then 0 again. */
 	memcpy(image->table + NUMBERS + MOVES, "\x02\x04\x30\x20\x2f\x0c\0", 7);
 }
 
-/* Entries and offsets have size bytes; base: what offsets count from. */
+/* Entries and offsets have size bytes; offsets are relative to base. */
 static void put_functions(struct image *image, size_t pairs, size_t size, uint64_t text,
 			  size_t base, uint32_t names, uint32_t numbers)
 {
@@ -142,10 +141,15 @@ static void assert_depth(struct ss_image *image, uint64_t address, int32_t wante
 	struct ss_cfi_row row;
 
 	assert_true(ss_go_row_make(image, address, &row));
-	assert_int_equal(row.cfa_register, ss_arch.sp);
+	assert_int_equal(row.cfa_register, ss_arch_host.sp);
 	assert_int_equal(row.cfa_offset, wanted + 8);
-	assert_int_equal(row.offsets[ss_arch.pc], -8);
-	assert_int_equal(row.rules[ss_arch.fp], wanted ? SS_RULE_SAVED : SS_RULE_SAME);
+	assert_int_equal(row.return_rule, SS_RETURN_SAVED);
+	assert_int_equal(row.return_offset, -8);
+	assert_int_equal(row.saved_count, wanted != 0);
+	if (wanted)
+		assert_int_equal(row.saved[0].reg, ss_arch_host.fp);
+	if (wanted)
+		assert_int_equal(row.saved[0].offset, -16);
 }
 
 static void check_rows(const struct image *bytes)
@@ -160,7 +164,8 @@ static void check_rows(const struct image *bytes)
 	assert_depth(image, TEXT + 0x33, 0x18);
 	assert_depth(image, TEXT + 0x34, 0);
 	assert_depth(image, TEXT + 0x3f, 0);
-	/* Before the first function; one of which nothing is known; behind the last. */
+	/* Before the first function; a function without information; after the last
+	   one. */
 	assert_false(ss_go_row_make(image, TEXT + 0xf, &row));
 	assert_false(ss_go_row_make(image, TEXT + 0x40, &row));
 	assert_false(ss_go_row_make(image, TEXT + 0xc0, &row));
@@ -229,7 +234,7 @@ static void test_layouts(void **state)
 	check(&image);
 }
 
-/* Where the text begins is put there by the loader. */
+/* The loader writes the start of the text. */
 static void test_position_independent(void **state)
 {
 	struct image image;
@@ -258,7 +263,7 @@ static void use(const struct image *bytes)
 		(void)ss_go_row_make(image, address, &row);
 }
 
-/* Whatever a byte of it says, nothing is read beyond it. */
+/* Changes each byte of the table: nothing is read beyond its end. */
 static void test_hostile(void **state)
 {
 	static const uint8_t values[] = { 0, 1, 0x7f, 0x80, 0xff };

@@ -1,6 +1,6 @@
 /*
- * Cycles and the ends of chains, in graphs made by hand and against a slow search in
- * graphs made at random.
+ * Cycles and the ends of chains, in graphs made by hand and, against a simple search, in
+ * random graphs.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -10,7 +10,7 @@
 
 #include <cmocka.h>
 
-#include "diagnose/graph.h"
+#include "base/graph.h"
 
 enum { MANY = 100000 };
 
@@ -23,11 +23,11 @@ static void test_chain(void **state)
 	struct ss_graph graph;
 
 	(void)state;
-	assert_true(ss_graph_solve(&graph, next, 5));
+	assert_true(ss_graph_init(&graph, next, 5));
 	for (size_t i = 0; i < 5; i++) {
 		assert_int_equal(graph.end[i], ends[i]);
 		assert_false(graph.cyclic[i]);
-		assert_int_equal(ss_graph_walk_cycle(&graph, i, NULL, 0), 0);
+		assert_int_equal(ss_graph_list_cycle(&graph, i, NULL, 0), 0);
 	}
 	ss_graph_deinit(&graph);
 }
@@ -42,15 +42,15 @@ static void test_cycles(void **state)
 	size_t members[2] = {};
 
 	(void)state;
-	assert_true(ss_graph_solve(&graph, next, 6));
+	assert_true(ss_graph_init(&graph, next, 6));
 	for (size_t i = 0; i < 6; i++) {
 		assert_int_equal(graph.end[i], ends[i]);
 		assert_int_equal(graph.cyclic[i], cyclic[i]);
 	}
-	assert_int_equal(ss_graph_walk_cycle(&graph, 1, members, 2), 3);
+	assert_int_equal(ss_graph_list_cycle(&graph, 1, members, 2), 3);
 	assert_int_equal(members[0], 1);
 	assert_int_equal(members[1], 3);
-	assert_int_equal(ss_graph_walk_cycle(&graph, 4, members, 2), 1);
+	assert_int_equal(ss_graph_list_cycle(&graph, 4, members, 2), 1);
 	assert_int_equal(members[0], 4);
 	ss_graph_deinit(&graph);
 }
@@ -61,9 +61,9 @@ static void test_nothing(void **state)
 	struct ss_graph graph;
 
 	(void)state;
-	assert_true(ss_graph_solve(&graph, NULL, 0));
+	assert_true(ss_graph_init(&graph, NULL, 0));
 	ss_graph_deinit(&graph);
-	assert_true(ss_graph_solve(&graph, outside, 2));
+	assert_true(ss_graph_init(&graph, outside, 2));
 	assert_int_equal(graph.end[0], 0);
 	assert_int_equal(graph.end[1], 1);
 	ss_graph_deinit(&graph);
@@ -78,17 +78,17 @@ static void test_long_chain(void **state)
 	assert_non_null(next);
 	for (size_t i = 0; i < MANY; i++)
 		next[i] = (i + 1) % MANY;
-	assert_true(ss_graph_solve(&graph, next, MANY));
-	assert_int_equal(ss_graph_walk_cycle(&graph, 5, NULL, 0), MANY);
+	assert_true(ss_graph_init(&graph, next, MANY));
+	assert_int_equal(ss_graph_list_cycle(&graph, 5, NULL, 0), MANY);
 	ss_graph_deinit(&graph);
 	next[MANY - 1] = NONE;
-	assert_true(ss_graph_solve(&graph, next, MANY));
+	assert_true(ss_graph_init(&graph, next, MANY));
 	assert_int_equal(graph.end[0], MANY - 1);
 	ss_graph_deinit(&graph);
 	free(next);
 }
 
-/* Whether node comes back to itself, and where its chain ends otherwise. */
+/* Whether the chain of node returns to it; otherwise its end. */
 static bool search(const size_t *next, size_t count, size_t node, size_t *end)
 {
 	size_t at = node;
@@ -119,7 +119,7 @@ static void test_against_search(void **state)
 			size_t to = (random >> 16) % (NODES + 4);
 			next[i] = to < NODES ? to : NONE;
 		}
-		assert_true(ss_graph_solve(&graph, next, NODES));
+		assert_true(ss_graph_init(&graph, next, NODES));
 		for (size_t i = 0; i < NODES; i++) {
 			size_t end;
 			bool cyclic = search(next, NODES, i, &end);

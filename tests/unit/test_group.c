@@ -1,6 +1,6 @@
 #include "view_sample.h"
 
-#include "view/group.h"
+#include "output/group.h"
 
 static void test_main_first_then_the_smallest(void **state)
 {
@@ -39,15 +39,12 @@ static void add_waiting(struct ss_snapshot *snapshot, pid_t tid, uint64_t pc,
    the main thread has to wait its turn. */
 static void test_idle_last(void **state)
 {
-	static const struct ss_wait idle = { .kind = SS_WAIT_CONDVAR, .text = "work" };
-	static const struct ss_wait listens = { .kind = SS_WAIT_EPOLL, .text = "events" };
-	static const struct ss_wait lock = { .kind = SS_WAIT_MUTEX, .text = "a lock" };
+	static const struct ss_wait idle = { .kind = SS_WAIT_CONDVAR };
+	static const struct ss_wait listens = { .kind = SS_WAIT_EPOLL };
+	static const struct ss_wait lock = { .kind = SS_WAIT_MUTEX };
 	static const struct ss_wait uring = { .kind = SS_WAIT_IO,
-					      .text = "completions",
 					      .syscall = "io_getevents" };
-	static const struct ss_wait disk = { .kind = SS_WAIT_IO,
-					     .text = "a disk",
-					     .syscall = "fsync" };
+	static const struct ss_wait disk = { .kind = SS_WAIT_IO, .syscall = "fsync" };
 	static const pid_t wanted[] = { 106, 104, 100, 107, 101 };
 	_cleanup_(ss_snapshot_cleanup) struct ss_snapshot *snapshot = sample_new();
 

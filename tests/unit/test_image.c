@@ -10,11 +10,11 @@
 #include <elf.h>
 #include <sys/mman.h>
 
-#include "unwind/cfi_table.h"
+#include "elf/cfi_table.h"
 
 enum { SEGMENTS = 4, BODY = 0x400 };
 
-/* A file whose text is loaded at 0x5000 more than its offset. */
+/* A file whose text is loaded at its offset + 0x5000. */
 struct file {
 	Elf64_Ehdr header;
 	Elf64_Phdr programs[SEGMENTS];
@@ -90,7 +90,8 @@ static void test_truncated(void **state)
 		ss_image_read(image, 0x5000 + offsetof(struct file, body), bytes, 8), 1);
 }
 
-/* Each absurd header by itself: it opens or not, and what it claims is not believed. */
+/* Each absurd header separately: whether the image opens or not, its claims are not
+   believed. */
 static void test_absurd(void **state)
 {
 	static const uint64_t values[] = { 0,
@@ -117,7 +118,7 @@ static void test_absurd(void **state)
 	}
 	struct file file = make_file();
 	file.header.e_phnum = UINT16_MAX;
-	assert_null(open_file(&file)); /* the file is not as long as that */
+	assert_null(open_file(&file)); /* the file is shorter */
 	file = make_file();
 	file.header.e_machine = EM_386;
 	assert_null(open_file(&file));
@@ -125,7 +126,7 @@ static void test_absurd(void **state)
 	ss_image_free(NULL);
 }
 
-/* Segments over each other: the first that is not written to. */
+/* Overlapping segments: the first one that is not writable wins. */
 static void test_overlapping(void **state)
 {
 	struct file file = make_file();
@@ -176,7 +177,7 @@ static void test_table(void **state)
 	assert_int_equal(table.count, 2);
 	set_frame_header(&file, usual, 0);
 	assert_false(find_table(&file, &table));
-	set_frame_header(&file, usual, UINT32_MAX); /* no more than there is room for */
+	set_frame_header(&file, usual, UINT32_MAX); /* not more than fit */
 	assert_true(find_table(&file, &table));
 	assert_int_equal(table.count, (BODY - 12) / 8);
 	file.programs[1].p_memsz = 12;

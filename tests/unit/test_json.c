@@ -1,104 +1,125 @@
-#include "view_sample.h"
-
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
 #include <stdlib.h>
+#include <string.h>
 
+#include <cmocka.h>
 #include <jansson.h>
 
 #include "base/cleanup.h"
+#include "output/json.h"
 
-static json_t *parse(const char *text)
+static FILE *begin(struct ss_json *json, char **text, size_t *size)
 {
-	json_error_t error;
-	json_t *root = json_loads(text, JSON_REJECT_DUPLICATES, &error);
-
-	if (!root)
-		fail_msg("%s at %d: %s", error.text, error.position, text);
-	return root;
+	*json = (struct ss_json){ .out = open_memstream(text, size) };
+	assert_non_null(json->out);
+	return json->out;
 }
 
-static json_t *frame_of(json_t *root, size_t thread, size_t frame)
+static void assert_string(const char *bytes, const char *json_text, const char *value)
 {
-	json_t *threads = json_object_get(root, "threads");
+	_cleanup_free_ char *text = NULL;
+	size_t size = 0;
+	struct ss_json json;
+	FILE *out = begin(&json, &text, &size);
 
-	return json_array_get(json_object_get(json_array_get(threads, thread), "frames"),
-			      frame);
+	ss_json_text(&json, NULL, bytes);
+	assert_int_equal(fclose(out), 0);
+	assert_string_equal(text, json_text);
+	json_t *parsed = json_loads(text, JSON_DECODE_ANY, NULL);
+	assert_non_null(parsed);
+	assert_string_equal(json_string_value(parsed), value);
+	json_decref(parsed);
 }
 
-static const char *text_of(json_t *object, const char *key)
+static void test_strings(void **state)
 {
-	return json_string_value(json_object_get(object, key));
+	(void)state;
+	assert_string("", "\"\"", "");
+	assert_string("a/b 'c' <d>", "\"a/b 'c' <d>\"", "a/b 'c' <d>");
+	assert_string("\"\\", "\"\\\"\\\\\"", "\"\\");
+	assert_string("\b\f\n\r\t", "\"\\b\\f\\n\\r\\t\"", "\b\f\n\r\t");
+	assert_string("\001\033\177", "\"\\u0001\\u001b\\u007f\"", "\001\033\177");
+	assert_string("\xc3\xb6\xe2\x80\xae", "\"\\u00f6\\u202e\"",
+		      "\xc3\xb6\xe2\x80\xae");
+	assert_string("\xf0\x9f\x94\x92\xf4\x8f\xbf\xbf",
+		      "\"\\ud83d\\udd12\\udbff\\udfff\"",
+		      "\xf0\x9f\x94\x92\xf4\x8f\xbf\xbf");
 }
 
-static void test_one_document_on_one_line(void **state)
+/* Overlong forms, surrogates, numbers that are too large, sequences that are cut. */
+static void test_what_is_not_utf8(void **state)
 {
-	_cleanup_(ss_snapshot_cleanup) struct ss_snapshot *snapshot = sample_new();
-	struct ss_frame stack[] = {
-		sample_frame(snapshot, SAMPLE_LIBC, 0x10, "poll"),
-		sample_frame(snapshot, SAMPLE_NOWHERE, 0x7f10, NULL),
-	};
+	(void)state;
+	assert_string("a\xff"
+		      "b",
+		      "\"a\\\\xffb\"", "a\\xffb");
+	assert_string("\xc0\xaf", "\"\\\\xc0\\\\xaf\"", "\\xc0\\xaf");
+	assert_string("\xed\xa0\x80", "\"\\\\xed\\\\xa0\\\\x80\"", "\\xed\\xa0\\x80");
+	assert_string("\xf4\x90\x80\x80", "\"\\\\xf4\\\\x90\\\\x80\\\\x80\"",
+		      "\\xf4\\x90\\x80\\x80");
+	assert_string("\xe2\x80", "\"\\\\xe2\\\\x80\"", "\\xe2\\x80");
+	assert_string("\x80\n", "\"\\\\x80\\n\"", "\\x80\n");
+}
+
+static void test_commas_brackets_and_lines(void **state)
+{
+	_cleanup_free_ char *text = NULL;
+	size_t size = 0;
+	struct ss_json json;
+	FILE *out = begin(&json, &text, &size);
 
 	(void)state;
-	stack[0].file = "poll.c";
-	stack[0].line = 29;
-	stack[1].area = "[heap]";
-	sample_add_thread(snapshot, 100, "shop", stack, 2, SS_END_ROOT);
-	sample_add_thread(snapshot, 101, "shop", stack, 2, SS_END_ROOT)->inner_tid = 7;
-	sample_add_thread(snapshot, 102, "shop", NULL, 0, SS_END_GONE)->state = '?';
-	_cleanup_free_ char *text = sample_render(&ss_renderer_json, snapshot, NULL);
-	assert_ptr_equal(strchr(text, '\n'), text + strlen(text) - 1);
-	json_t *root = parse(text);
-	assert_string_equal(text_of(root, "schema"), "stacksnap-snapshot/1");
-	json_t *poll = frame_of(root, 1, 0);
-	assert_string_equal(text_of(poll, "pc"), "0x7f0000000010");
-	assert_int_equal(json_integer_value(json_object_get(poll, "module")), 1);
-	assert_string_equal(text_of(poll, "offset"), "0x10");
-	assert_string_equal(text_of(poll, "lookup_offset"), "0xf");
-	assert_string_equal(text_of(poll, "symbol"), "poll");
-	assert_int_equal(json_integer_value(json_object_get(poll, "line")), 29);
-	assert_true(json_is_null(json_object_get(poll, "column")));
-	assert_true(json_is_false(json_object_get(poll, "inlined")));
-	json_t *nowhere = frame_of(root, 0, 1);
-	assert_true(json_is_null(json_object_get(nowhere, "module")));
-	assert_true(json_is_null(json_object_get(nowhere, "offset")));
-	assert_true(json_is_null(json_object_get(nowhere, "symbol_offset")));
-	assert_string_equal(text_of(nowhere, "area"), "[heap]");
-	json_t *second = json_array_get(json_object_get(root, "threads"), 1);
-	assert_int_equal(json_integer_value(json_object_get(second, "inner_tid")), 7);
-	assert_true(json_is_null(
-		json_object_get(json_object_get(root, "process"), "inner_pid")));
-	assert_true(json_is_null(
-		json_object_get(json_object_get(root, "process"), "frozen")));
-	json_t *gone = json_array_get(json_object_get(root, "threads"), 2);
-	assert_string_equal(text_of(gone, "end"), "gone");
-	assert_true(json_is_null(json_object_get(gone, "state")));
-	assert_true(json_is_null(json_object_get(gone, "wait")));
-	assert_int_equal(json_array_size(json_object_get(gone, "frames")), 0);
-	assert_true(json_is_array(json_object_get(root, "deadlocks")));
-	assert_true(json_is_null(json_object_get(root, "problem")));
-	json_decref(root);
+	ss_json_open(&json, NULL, '{');
+	ss_json_open(&json, "empty", '[');
+	ss_json_close(&json, ']');
+	ss_json_open(&json, "rows", '[');
+	for (unsigned i = 0; i < 2; i++) {
+		ss_json_new_line(&json);
+		ss_json_open(&json, NULL, '{');
+		ss_json_unsigned(&json, "i", i);
+		ss_json_null(&json, "none");
+		ss_json_close(&json, '}');
+	}
+	ss_json_close(&json, ']');
+	ss_json_bool(&json, "yes", true);
+	ss_json_bool(&json, "no", false);
+	ss_json_close(&json, '}');
+	assert_int_equal(fclose(out), 0);
+	assert_string_equal(text, "{\"empty\":[],\"rows\":[\n{\"i\":0,\"none\":null},\n"
+				  "{\"i\":1,\"none\":null}],\"yes\":true,\"no\":false}");
 }
 
-static void test_any_bytes_in_names(void **state)
+static void test_numbers(void **state)
 {
-	_cleanup_(ss_snapshot_cleanup) struct ss_snapshot *snapshot = sample_new();
+	_cleanup_free_ char *text = NULL;
+	size_t size = 0;
+	struct ss_json json;
+	FILE *out = begin(&json, &text, &size);
 
 	(void)state;
-	snapshot->process.name = "\xff\"\\\n\033\xc3\xb6";
-	sample_add_thread(snapshot, 100, "shop", NULL, 0, SS_END_ROOT);
-	_cleanup_free_ char *text = sample_render(&ss_renderer_json, snapshot, NULL);
-	for (const char *at = text; *at; at++)
-		assert_true((*at >= 0x20 && *at < 0x7f) || *at == '\n');
-	json_t *root = parse(text);
-	assert_string_equal(text_of(json_object_get(root, "process"), "name"),
-			    "\\xff\"\\\n\033\xc3\xb6");
-	json_decref(root);
+	ss_json_open(&json, NULL, '[');
+	ss_json_unsigned(&json, NULL, UINT64_MAX);
+	ss_json_signed(&json, NULL, INT64_MIN);
+	ss_json_hex(&json, NULL, UINT64_MAX);
+	ss_json_signed_if(&json, NULL, true, -1);
+	ss_json_signed_if(&json, NULL, false, -1);
+	ss_json_hex_if(&json, NULL, true, 0);
+	ss_json_hex_if(&json, NULL, false, 1);
+	ss_json_close(&json, ']');
+	assert_int_equal(fclose(out), 0);
+	assert_string_equal(text, "[18446744073709551615,-9223372036854775808,"
+				  "\"0xffffffffffffffff\",-1,null,\"0x0\",null]");
 }
 
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_one_document_on_one_line),
-		cmocka_unit_test(test_any_bytes_in_names),
+		cmocka_unit_test(test_strings),
+		cmocka_unit_test(test_what_is_not_utf8),
+		cmocka_unit_test(test_commas_brackets_and_lines),
+		cmocka_unit_test(test_numbers),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -73,7 +73,7 @@ static void check_mode(pid_t child, enum ss_mode mode)
 	assert_int_equal(mutex.__data.__lock, 2);
 	assert_int_equal(mutex.__data.__owner, child);
 	if (mode == SS_MODE_STOP)
-		assert_int_equal(lock->moment, 2);
+		assert_int_equal(lock->freeze_round, 2);
 	ss_capture_free(capture);
 }
 
@@ -108,7 +108,9 @@ static void test_no_lock(void **state)
 static bool parse(long number, uint64_t a, uint64_t b, uint64_t c, uint64_t d,
 		  struct ss_futex *ret)
 {
-	const struct ss_syscall call = { .number = number, .args = { a, b, c, d } };
+	const struct ss_syscall call = { .number = number,
+					 .id = ss_arch_syscall_id(&ss_arch_host, number),
+					 .args = { a, b, c, d } };
 
 	return ss_futex_parse(&call, ret);
 }
@@ -129,7 +131,8 @@ static void test_calls(void **state)
 		    !futex.private);
 	assert_int_equal(futex.timeout, 0x7f0);
 	assert_true(parse(SYS_futex, 0x1000, FUTEX_LOCK_PI, 0, 0, &futex));
-	assert_true(parse(SYS_futex_wait, 0x1000, 7, UINT32_MAX, 128 | FUTEX_32, &futex));
+	assert_true(parse(ss_arch_syscall_number(&ss_arch_host, SS_SYS_FUTEX_WAIT),
+			  0x1000, 7, UINT32_MAX, 128 | FUTEX_32, &futex));
 	assert_true(futex.private && futex.value == 7);
 	assert_false(parse(SYS_futex, 0x1000, FUTEX_WAKE, 1, 0, &futex));
 	assert_false(parse(SYS_futex, 0x1001, FUTEX_WAIT, 1, 0, &futex));

@@ -1,6 +1,5 @@
 /*
- * What stacks and the bytes of locks say, in snapshots made by hand: names of functions,
- * layouts, owners, and which moments make a circle.
+ * Functions on the stack that wait, and the layouts of locks in memory.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -11,8 +10,8 @@
 
 #include <cmocka.h>
 
-#include "diagnose/lock_layout.h"
-#include "diagnose/lock_sign.h"
+#include "diagnose/lock.h"
+#include "diagnose/wait_function.h"
 #include "model/snapshot.h"
 
 enum { LOCK = 0x10000, WORDS = 16 };
@@ -33,10 +32,10 @@ static void test_plain_names(void **state)
 
 	(void)state;
 	for (size_t i = 0; i < SS_ARRAY_SIZE(names); i++) {
-		ss_lock_sign_plain_name(names[i][0], name, sizeof(name));
+		ss_wait_function_plain_name(names[i][0], name, sizeof(name));
 		assert_string_equal(name, names[i][1]);
 	}
-	ss_lock_sign_plain_name("a_name_that_is_longer_than_that", name, 7);
+	ss_wait_function_plain_name("a_name_that_is_longer_than_that", name, 7);
 	assert_string_equal(name, "a_name");
 }
 
@@ -57,51 +56,54 @@ static struct ss_snapshot *make_stack(const char *const *names, size_t count)
 	return snapshot;
 }
 
-static struct ss_lock_sign sign_of(const char *inner, const char *middle,
-				   const char *outer)
+static struct ss_wait_function function_of(const char *inner, const char *middle,
+					   const char *outer)
 {
 	const char *const names[] = { inner, middle, outer };
 	struct ss_snapshot *snapshot = make_stack(names, 3);
-	struct ss_lock_sign sign =
-		ss_lock_sign_find(snapshot, &snapshot->threads.items[0]);
+	struct ss_wait_function found =
+		ss_wait_function_find(snapshot, &snapshot->threads.items[0]);
 
 	ss_snapshot_free(snapshot);
-	return sign;
+	return found;
 }
 
-static void test_signs(void **state)
+static void test_wait_functions(void **state)
 {
 	(void)state;
-	struct ss_lock_sign sign =
-		sign_of("futex_wait", "__GI___lll_lock_wait", "___pthread_mutex_lock");
-	assert_int_equal(sign.layout, SS_LOCK_MUTEX);
-	assert_true(sign.named && !sign.musl);
+	struct ss_wait_function found = function_of("futex_wait", "__GI___lll_lock_wait",
+						    "___pthread_mutex_lock");
+	assert_int_equal(found.lock_class, SS_CLASS_MUTEX);
+	assert_true(found.has_symbols && !found.musl);
 	/* A condition variable that takes its mutex again waits for the mutex. */
-	sign = sign_of("__GI___lll_lock_wait", "__pthread_mutex_cond_lock",
-		       "pthread_cond_wait@@GLIBC_2.3.2");
-	assert_int_equal(sign.layout, SS_LOCK_MUTEX);
-	sign = sign_of("__timedwait", "__pthread_mutex_timedlock", "main");
-	assert_int_equal(sign.layout, SS_LOCK_MUTEX);
-	assert_true(sign.musl);
-	sign = sign_of(NULL, NULL, "sem_wait");
-	assert_int_equal(sign.layout, SS_LOCK_SEM);
-	sign = sign_of(NULL, NULL, NULL);
-	assert_false(sign.named);
-	sign = sign_of("syscall", "my_pthread_mutex_lock", "main");
-	assert_int_equal(sign.layout, SS_LOCK_UNKNOWN);
-	sign = sign_of("syscall", "<std::sys::sync::mutex::futex::Mutex>::lock_contended",
-		       "main");
-	assert_int_equal(sign.layout, SS_LOCK_RUST_MUTEX);
-	sign = sign_of("syscall",
-		       "std::sys::sync::rwlock::futex::RwLock::write_contended", "main");
-	assert_int_equal(sign.layout, SS_LOCK_RUST_WRITE);
-	sign = sign_of("syscall", "app::std::sys::Mutex::lock_contended", "main");
-	assert_int_equal(sign.layout, SS_LOCK_UNKNOWN);
+	found = function_of("__GI___lll_lock_wait", "__pthread_mutex_cond_lock",
+			    "pthread_cond_wait@@GLIBC_2.3.2");
+	assert_int_equal(found.lock_class, SS_CLASS_MUTEX);
+	found = function_of("__timedwait", "__pthread_mutex_timedlock", "main");
+	assert_int_equal(found.lock_class, SS_CLASS_MUTEX);
+	assert_true(found.musl);
+	found = function_of(NULL, NULL, "sem_wait");
+	assert_int_equal(found.lock_class, SS_CLASS_SEMAPHORE);
+	found = function_of(NULL, NULL, NULL);
+	assert_false(found.has_symbols);
+	found = function_of("syscall", "my_pthread_mutex_lock", "main");
+	assert_int_equal(found.lock_class, SS_CLASS_UNKNOWN);
+	found = function_of("syscall",
+			    "<std::sys::sync::mutex::futex::Mutex>::lock_contended",
+			    "main");
+	assert_int_equal(found.lock_class, SS_CLASS_RUST_MUTEX);
+	found = function_of("syscall",
+			    "std::sys::sync::rwlock::futex::RwLock::write_contended",
+			    "main");
+	assert_int_equal(found.lock_class, SS_CLASS_RUST_WRITE);
+	found = function_of("syscall", "app::std::sys::Mutex::lock_contended", "main");
+	assert_int_equal(found.lock_class, SS_CLASS_UNKNOWN);
 }
 
 /* A lock at LOCK, with the futex at that word of it. */
-static bool read_lock(const uint32_t *words, size_t word, struct ss_lock_sign sign,
-		      int operation, struct ss_lock_words *ret)
+static bool read_lock(const uint32_t *words, size_t word,
+		      struct ss_wait_function function, int operation,
+		      struct ss_lock_state *ret)
 {
 	uint32_t bytes[WORDS] = {};
 	const struct ss_memory_fact memory = { .address = LOCK,
@@ -112,41 +114,43 @@ static bool read_lock(const uint32_t *words, size_t word, struct ss_lock_sign si
 					.value = words[word] };
 
 	memcpy(bytes, words, sizeof(bytes));
-	return ss_lock_layout_read(&memory, &futex, &sign, ret);
+	return ss_lock_read(&memory, &futex, &function, ret);
 }
 
 static void test_mutexes(void **state)
 {
-	const struct ss_lock_sign glibc = { .layout = SS_LOCK_MUTEX };
-	const struct ss_lock_sign musl = { .layout = SS_LOCK_MUTEX, .musl = true };
+	const struct ss_wait_function glibc = { .lock_class = SS_CLASS_MUTEX };
+	const struct ss_wait_function musl = { .lock_class = SS_CLASS_MUTEX,
+					       .musl = true };
 	uint32_t words[WORDS] = { 2, 0, 4711, 1, 0 };
-	struct ss_lock_words lock;
+	struct ss_lock_state lock;
 
 	(void)state;
 	assert_true(read_lock(words, 0, glibc, FUTEX_WAIT, &lock));
 	assert_int_equal(lock.owner, 4711);
-	assert_string_equal(lock.kind, "mutex");
+	assert_int_equal(lock.type, SS_LOCK_MUTEX);
 	words[4] = 128 + 2;
 	assert_true(read_lock(words, 0, glibc, FUTEX_WAIT, &lock));
-	assert_string_equal(lock.kind, "error-checking mutex");
+	assert_int_equal(lock.type, SS_LOCK_ERRORCHECK_MUTEX);
 	assert_true(lock.shared);
-	words[2] = 0; /* between two owners */
+	words[2] = 0; /* it is just being taken */
 	assert_true(read_lock(words, 0, glibc, FUTEX_WAIT, &lock));
 	assert_int_equal(lock.owner, 0);
-	assert_non_null(lock.why);
+	assert_int_equal(lock.unknown, SS_OWNER_CHANGING);
 	words[2] = 4711;
-	words[4] = 0xdeadbeef; /* no mutex at all */
+	words[4] = 0xdeadbeef; /* not a mutex */
 	assert_true(read_lock(words, 0, glibc, FUTEX_WAIT, &lock));
 	assert_int_equal(lock.owner, 0);
 	words[4] = 16;
-	words[0] = FUTEX_WAITERS | 4712; /* a robust one: the word counts */
+	words[0] = FUTEX_WAITERS | 4712; /* robust: the futex has the owner */
 	assert_true(read_lock(words, 0, glibc, FUTEX_WAIT, &lock));
 	assert_int_equal(lock.owner, 4712);
 	words[0] = FUTEX_OWNER_DIED;
 	assert_true(read_lock(words, 0, glibc, FUTEX_WAIT, &lock));
-	assert_true(lock.dead && lock.owner == 0);
+	assert_true(lock.owner_died && lock.owner == 0);
 	words[0] = FUTEX_WAITERS | 4713;
-	assert_true(read_lock(words, 0, (struct ss_lock_sign){}, FUTEX_LOCK_PI, &lock));
+	assert_true(
+		read_lock(words, 0, (struct ss_wait_function){}, FUTEX_LOCK_PI, &lock));
 	assert_int_equal(lock.owner, 4713);
 	words[0] = 0; /* musl: the type, then the lock */
 	words[1] = FUTEX_WAITERS | 16;
@@ -164,51 +168,52 @@ static void test_others(void **state)
 	uint32_t rwlock[WORDS] = { 3 | 4, 1, 3, 3, 0, 0, 4711 };
 	uint32_t barrier[WORDS] = { 5, 3, 4 };
 	uint32_t stream[WORDS] = { 2, 1, 0x1000, 0x7f00 };
-	struct ss_lock_words lock;
+	struct ss_lock_state lock;
 
 	(void)state;
-	/* a writer has it; readers wait on the third word, other writers on the fourth */
+	/* A writer holds it. Readers wait on the third word, other writers on the fourth. */
 	for (size_t word = 2; word < 4; word++) {
-		assert_true(read_lock(rwlock, word,
-				      (struct ss_lock_sign){ .layout = SS_LOCK_READ },
-				      FUTEX_WAIT_BITSET, &lock));
+		assert_true(read_lock(
+			rwlock, word,
+			(struct ss_wait_function){ .lock_class = SS_CLASS_READ },
+			FUTEX_WAIT_BITSET, &lock));
 		assert_int_equal(lock.address, LOCK);
 		assert_int_equal(lock.owner, 4711);
 	}
 	rwlock[0] = 7 << 3 | 2; /* seven readers, and a writer that is next */
-	assert_true(read_lock(rwlock, 2, (struct ss_lock_sign){ .layout = SS_LOCK_WRITE },
+	assert_true(read_lock(rwlock, 2,
+			      (struct ss_wait_function){ .lock_class = SS_CLASS_WRITE },
 			      FUTEX_WAIT_BITSET, &lock));
 	assert_true(lock.owner == 0 && lock.readers == 7);
 	assert_true(read_lock(barrier, 1,
-			      (struct ss_lock_sign){ .layout = SS_LOCK_BARRIER },
+			      (struct ss_wait_function){ .lock_class = SS_CLASS_BARRIER },
 			      FUTEX_WAIT, &lock));
 	assert_true(lock.arrived == 2 && lock.needed == 4 && lock.address == LOCK);
 	assert_true(read_lock(stream, 0,
-			      (struct ss_lock_sign){ .layout = SS_LOCK_INTERNAL },
+			      (struct ss_wait_function){ .lock_class = SS_CLASS_LIBC },
 			      FUTEX_WAIT, &lock));
 	assert_true(lock.owner_pointer == 0x7f0000001000);
 }
 
-/* What was copied may end anywhere. */
+/* The copied memory may end anywhere. */
 static void test_short_copies(void **state)
 {
 	uint8_t bytes[64];
-	struct ss_lock_words lock;
+	struct ss_lock_state lock;
 
 	(void)state;
 	memset(bytes, 0xff, sizeof(bytes));
 	for (size_t size = 0; size <= sizeof(bytes); size++) {
-		for (int layout = 0; layout <= SS_LOCK_JAVA; layout++) {
+		for (int layout = 0; layout < SS_CLASS_COUNT; layout++) {
 			const struct ss_memory_fact memory = { .address = LOCK,
 							       .size = size,
 							       .bytes = bytes };
-			struct ss_lock_sign sign = {
-				.layout = (enum ss_lock_layout)layout, .musl = size % 2
+			struct ss_wait_function found = {
+				.lock_class = (enum ss_lock_class)layout, .musl = size % 2
 			};
 			for (uint64_t at = 0; at < sizeof(bytes); at += 4) {
 				const struct ss_futex futex = { .address = LOCK + at };
-				bool known = ss_lock_layout_read(&memory, &futex, &sign,
-								 &lock);
+				bool known = ss_lock_read(&memory, &futex, &found, &lock);
 				assert_int_equal(known, at + 4 <= size);
 			}
 		}
@@ -218,8 +223,10 @@ static void test_short_copies(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_plain_names),  cmocka_unit_test(test_signs),
-		cmocka_unit_test(test_mutexes),	     cmocka_unit_test(test_others),
+		cmocka_unit_test(test_plain_names),
+		cmocka_unit_test(test_wait_functions),
+		cmocka_unit_test(test_mutexes),
+		cmocka_unit_test(test_others),
 		cmocka_unit_test(test_short_copies),
 	};
 

@@ -7,172 +7,114 @@
 
 #include <cmocka.h>
 
-#include <errno.h>
-#include <fcntl.h>
-#include <signal.h>
-#include <sys/mman.h>
-#include <sys/ptrace.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include "base/cleanup.h"
-#include "base/io.h"
-#include "target/memory.h"
+#include "model/capture_memory.h"
+#include "target/limited_memory.h"
 
-enum { PAGE = 4096, PIECES = 3000 };
-
-/* Three pages, of which the middle one cannot be read. */
-static uint8_t *pages;
-
-static int make_pages(void **state)
+static void test_capture(void **state)
 {
-	(void)state;
-	pages = mmap(NULL, 3 * PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS,
-		     -1, 0);
-	assert_true(pages != MAP_FAILED);
-	memset(pages, 0x11, 3 * PAGE);
-	assert_int_equal(munmap(pages + PAGE, PAGE), 0);
-	return 0;
-}
-
-static struct ss_piece piece(const void *from, void *to, size_t size)
-{
-	return (struct ss_piece){ .address = (uintptr_t)from, .bytes = to, .size = size };
-}
-
-/* With readv, and without it by the file: the same. */
-static void check_holes(const struct ss_memory *memory)
-{
-	static uint8_t bytes[4][2 * PAGE];
-	struct ss_piece pieces[] = {
-		piece(pages + 100, bytes[0], 200),
-		piece(pages + PAGE - 24, bytes[1], 100), /* into the hole */
-		piece(pages + PAGE, bytes[2], 10),	 /* in it */
-		piece(pages + 2 * PAGE, bytes[3], PAGE),
-		piece((void *)~(uintptr_t)15, bytes[2], 64), /* beyond all addresses */
+	static const uint8_t first[16] = "0123456789abcdef";
+	static const uint8_t second[16] = "ABCDEFGHIJKLMNOP";
+	static const uint8_t lock[8] = "lockword";
+	struct ss_capture_thread threads[2] = {
+		{ .stacks[0] = { .address = 0x1000, .size = 16, .bytes = first } },
+		{ .stacks[1] = { .address = 0x1010, .size = 16, .bytes = second },
+		  .lock = { .address = 0x5000, .size = 8, .bytes = lock } },
 	};
-
-	memset(bytes, 0, sizeof(bytes));
-	ss_memory_read(memory, pieces, SS_ARRAY_SIZE(pieces));
-	assert_int_equal(pieces[0].done, 200);
-	assert_int_equal(pieces[1].done, 24);
-	assert_int_equal(pieces[2].done, 0);
-	assert_int_equal(pieces[3].done, PAGE);
-	assert_int_equal(pieces[4].done, 0);
-	assert_int_equal(bytes[1][23], 0x11);
-	assert_int_equal(bytes[1][24], 0);
-	assert_int_equal(bytes[3][PAGE - 1], 0x11);
-}
-
-static void test_holes(void **state)
-{
-	(void)state;
-	check_holes(&(struct ss_memory){ .tid = getpid(), .mem_fd = -1 });
-}
-
-static void test_holes_by_file(void **state)
-{
-	_cleanup_close_ int fd = open("/proc/self/mem", O_RDONLY | O_CLOEXEC);
+	const struct ss_capture capture = { .threads = { .items = threads, .count = 2 } };
+	struct ss_capture_memory all;
+	struct ss_capture_memory one;
+	char bytes[32] = {};
+	uint32_t u32 = 7;
+	uint64_t u64 = 7;
 
 	(void)state;
-	/* Nobody has this tid: process_vm_readv fails with ESRCH. */
-	check_holes(&(struct ss_memory){ .tid = INT32_MAX, .mem_fd = fd });
+	ss_capture_memory_init(&all, &capture, NULL);
+	ss_capture_memory_init(&one, &capture, &threads[0]);
+	/* Adjacent copies read as one range, but only where both are visible. */
+	assert_int_equal(all.memory.read(&all.memory, 0x100c, bytes, 8), 8);
+	assert_memory_equal(bytes, "cdefABCD", 8);
+	assert_int_equal(one.memory.read(&one.memory, 0x100c, bytes, 8), 4);
+	assert_int_equal(one.memory.read(&one.memory, 0x5000, bytes, 8), 0);
+	assert_int_equal(all.memory.read(&all.memory, 0x101c, bytes, 8), 4);
+	assert_int_equal(all.memory.read(&all.memory, 0xfff, bytes, 8), 0);
+	assert_int_equal(all.memory.read(&all.memory, UINT64_MAX, bytes, 8), 0);
+	assert_true(ss_memory_read(&all.memory, 0x5000, bytes, 8));
+	assert_memory_equal(bytes, "lockword", 8);
+	assert_true(ss_memory_read_u32(&all.memory, 0x5004, &u32));
+	assert_memory_equal(&u32, "word", 4);
+	assert_true(ss_memory_read_u64(&all.memory, 0x5000, &u64));
+	assert_memory_equal(&u64, "lockword", 8);
+	/* Failures leave the result alone. */
+	u32 = 7;
+	u64 = 7;
+	assert_false(ss_memory_read_u32(&all.memory, 0x5005, &u32));
+	assert_false(ss_memory_read_u64(&all.memory, 0x5001, &u64));
+	assert_int_equal(u32, 7);
+	assert_int_equal(u64, 7);
 }
 
-/* More than one call takes, some of them empty, every third in the hole. */
-static void test_many_pieces(void **state)
+static void test_string(void **state)
 {
-	static uint8_t bytes[PIECES][8];
-	static struct ss_piece pieces[PIECES];
-	const struct ss_memory memory = { .tid = getpid(), .mem_fd = -1 };
+	static const uint8_t stack[12] = "hello\0world!";
+	struct ss_capture_thread thread = {
+		.stacks[0] = { .address = 0x1000, .size = 12, .bytes = stack },
+	};
+	const struct ss_capture capture = { .threads = { .items = &thread, .count = 1 } };
+	struct ss_capture_memory memory;
+	char text[32];
 
 	(void)state;
-	for (size_t i = 0; i < PIECES; i++)
-		pieces[i] = piece(pages + (i % 3 == 2 ? PAGE : 0) + i % PAGE, bytes[i],
-				  i % 5 == 0 ? 0 : 8);
-	for (size_t i = 0; i < PIECES; i++) /* none across the edge of the hole */
-		pieces[i].address = (uintptr_t)pages + (i % 3 == 2 ? PAGE : 0) + i % 4000;
-	ss_memory_read(&memory, pieces, PIECES);
-	for (size_t i = 0; i < PIECES; i++)
-		assert_int_equal(pieces[i].done, i % 3 == 2 ? 0 : pieces[i].size);
+	ss_capture_memory_init(&memory, &capture, &thread);
+	assert_true(ss_memory_read_string(&memory.memory, 0x1000, text, 6));
+	assert_string_equal(text, "hello");
+	assert_false(ss_memory_read_string(&memory.memory, 0x1000, text, 5));
+	assert_string_equal(text, "");
+	/* The end of readable memory does not end a string. */
+	assert_false(ss_memory_read_string(&memory.memory, 0x1006, text, sizeof(text)));
+	assert_string_equal(text, "");
+	assert_false(ss_memory_read_string(&memory.memory, 0x2000, text, sizeof(text)));
+	assert_string_equal(text, "");
 }
 
-static void test_no_way_to_read(void **state)
+static void test_budget(void **state)
 {
-	uint8_t byte;
-	struct ss_piece one = piece(pages, &byte, 1);
+	static const char data[16] = "0123456789abcde";
+	const struct ss_process_memory process = { .tid = getpid(),
+						   .mem_fd = -1,
+						   .pagemap_fd = -1 };
+	struct ss_memory_budget budget = { .bytes = 20, .calls = 4 };
+	struct ss_limited_memory memory;
+	uint64_t address = (uintptr_t)data;
+	char bytes[16];
 
 	(void)state;
-	ss_memory_read(&(struct ss_memory){ .tid = INT32_MAX, .mem_fd = -1 }, &one, 1);
-	assert_int_equal(one.done, 0);
-}
-
-/* Of a stopped child, up to the hole, a last word that is not whole. */
-static void test_peek(void **state)
-{
-	uint8_t bytes[100] = {};
-	pid_t child = fork();
-
-	(void)state;
-	if (child == 0)
-		for (;;)
-			(void)pause();
-	assert_int_equal(ptrace(PTRACE_SEIZE, child, 0, 0), 0);
-	assert_int_equal(ptrace(PTRACE_INTERRUPT, child, 0, 0), 0);
-	assert_int_equal(waitpid(child, NULL, __WALL), child);
-	struct ss_piece one = piece(pages + 3, bytes, 13);
-	ss_memory_peek(child, &one);
-	assert_int_equal(one.done, 13);
-	assert_int_equal(bytes[12], 0x11);
-	assert_int_equal(bytes[13], 0);
-	one = piece(pages + PAGE - 24, bytes, 100);
-	ss_memory_peek(child, &one);
-	assert_int_equal(one.done, 24);
-	one = piece(pages + PAGE, bytes, 100);
-	ss_memory_peek(child, &one);
-	assert_int_equal(one.done, 0);
-	assert_int_equal(kill(child, SIGKILL), 0);
-	assert_int_equal(waitpid(child, NULL, __WALL), child);
-}
-
-/* The readers that all this stands on. */
-static void test_texts(void **state)
-{
-	_cleanup_text_ struct ss_text text = {};
-	char name[] = "/tmp/stacksnap-unit-XXXXXX";
-	_cleanup_close_ int fd = mkstemp(name);
-
-	(void)state;
-	assert_true(fd >= 0);
-	assert_int_equal(unlink(name), 0);
-	assert_int_equal(ss_io_read_all(fd, 10, &text), 0);
-	assert_string_equal(text.bytes, "");
-	_cleanup_free_ char *large = malloc(100000);
-	memset(large, 'x', 100000);
-	assert_int_equal(ss_io_write_all(fd, large, 100000), 0);
-	assert_int_equal(lseek(fd, 0, SEEK_SET), 0);
-	assert_int_equal(ss_io_read_all(fd, 100000, &text), 0);
-	assert_int_equal(text.size, 100000);
-	assert_int_equal(strlen(text.bytes), 100000);
-	assert_int_equal(lseek(fd, 0, SEEK_SET), 0);
-	assert_int_equal(ss_io_read_all(fd, 99999, &text), -EFBIG);
-	assert_int_equal(ss_io_pread(fd, large, 100000, 99990), 10);
-	assert_int_equal(ss_io_pread(fd, large, 10, 100000), 0);
-	assert_int_equal(ss_io_pread(-1, large, 10, 0), -EBADF);
-	assert_int_equal(ss_io_read_path(AT_FDCWD, "/nowhere/at/all", 10, &text),
-			 -ENOENT);
-	assert_int_equal(ss_io_read_record(AT_FDCWD, "/proc/self/stat", 5, &text), 0);
-	assert_int_equal(text.size, 5);
-	assert_int_equal(text.bytes[5], '\0');
+	ss_limited_memory_init(&memory, &process, &budget);
+	assert_true(ss_memory_read(&memory.memory, address, bytes, 16));
+	assert_string_equal(bytes, data);
+	/* The bytes run out within this one. */
+	assert_int_equal(memory.memory.read(&memory.memory, address, bytes, 16), 4);
+	assert_int_equal(memory.memory.read(&memory.memory, address, bytes, 1), 0);
+	assert_int_equal(budget.bytes, 0);
+	assert_int_equal(budget.calls, 2);
+	/* Failed reads cost calls. */
+	budget.bytes = 100;
+	assert_int_equal(memory.memory.read(&memory.memory, 16, bytes, 1), 0);
+	assert_int_equal(memory.memory.read(&memory.memory, 16, bytes, 1), 0);
+	assert_int_equal(budget.calls, 0);
+	assert_int_equal(budget.bytes, 100);
+	assert_int_equal(memory.memory.read(&memory.memory, address, bytes, 1), 0);
 }
 
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_holes),	    cmocka_unit_test(test_holes_by_file),
-		cmocka_unit_test(test_many_pieces), cmocka_unit_test(test_no_way_to_read),
-		cmocka_unit_test(test_peek),	    cmocka_unit_test(test_texts),
+		cmocka_unit_test(test_capture),
+		cmocka_unit_test(test_string),
+		cmocka_unit_test(test_budget),
 	};
 
-	return cmocka_run_group_tests(tests, make_pages, NULL);
+	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -142,7 +142,7 @@ static void test_large_file(void **state)
 	static const char line[] = "1000 10 name\n";
 	FILE *file = tmpfile();
 	struct ss_module_impl *module = ss_module_new("/tmp/perf-1.map", 0, 0);
-	size_t looks = SS_PERFMAP_LOOKS;
+	size_t comparisons = SS_PERFMAP_COMPARISONS;
 
 	(void)state;
 	assert_true(file && module);
@@ -151,7 +151,7 @@ static void test_large_file(void **state)
 		assert_true(fputs(line, file) >= 0);
 	assert_true(fputs("2000 10 last\n", file) >= 0 && fflush(file) == 0);
 	module->fd = dup(fileno(file));
-	struct ss_perfmap *map = ss_perfmap_read(module, UINT64_MAX, &looks);
+	struct ss_perfmap *map = ss_perfmap_read(module, UINT64_MAX, &comparisons);
 	assert_non_null(map);
 	assert_nothing(map, 0x9000);
 	assert_nothing(map, 0x100); /* the end of a line that was cut: "00 10 name" */
@@ -164,10 +164,10 @@ static void test_large_file(void **state)
 static void test_no_file(void **state)
 {
 	struct ss_module_impl *module = ss_module_new("/tmp/perf-1.map", 0, 0);
-	size_t looks = SS_PERFMAP_LOOKS;
+	size_t comparisons = SS_PERFMAP_COMPARISONS;
 
 	(void)state;
-	assert_null(ss_perfmap_read(module, UINT64_MAX, &looks));
+	assert_null(ss_perfmap_read(module, UINT64_MAX, &comparisons));
 	ss_module_unref(module);
 }
 
@@ -179,18 +179,18 @@ static void test_looks(void **state)
 				   "2000 100 name\n"
 				   "2010 10 name\n";
 	struct ss_module_impl *module = ss_module_new("/tmp/perf-1.map", 0, 0);
-	size_t looks = 4; /* three at the first of the pieces, one at the other */
+	size_t comparisons = 4; /* three at the first of the pieces, one at the other */
 
 	(void)state;
 	assert_non_null(module);
 	module->bytes = (uint8_t *)strdup(text);
 	module->size = strlen(text);
-	struct ss_perfmap *map = ss_perfmap_read(module, 15, &looks);
+	struct ss_perfmap *map = ss_perfmap_read(module, 15, &comparisons);
 	assert_non_null(map);
 	assert_name(map, 0x2018, "name", 0x2010);
-	assert_int_equal(looks, 0);
+	assert_int_equal(comparisons, 0);
 	ss_perfmap_free(map);
-	map = ss_perfmap_read(module, 15, &looks);
+	map = ss_perfmap_read(module, 15, &comparisons);
 	assert_non_null(map);
 	assert_name(map, 0x1000, "before", 0x1000);
 	assert_nothing(map, 0x2018);

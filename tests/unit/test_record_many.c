@@ -1,6 +1,6 @@
 /*
- * Recording processes that have very many modules, of very long paths: nothing is gone
- * through once for each of them, and what is written fits into chunks.
+  * Recordings of processes with very many modules and very long paths: no list is searched
+ * linearly for each module, and what is written fits into chunks.
  */
 #include "record_sample.h"
 
@@ -8,14 +8,13 @@
 #include "base/vector.h"
 #include "model/capture.h"
 #include "model/snapshot.h"
-#include "record/tracked.h"
+#include "sampling/module_set.h"
 #include "stacksnap.h"
 
-/* As many as Linux lets a process map, and more; of each kind some minutes of work for
-   who goes through all for each. */
+/* More than Linux lets a process map. A quadratic algorithm would take minutes. */
 enum { TRACKED = 1000000, RECORDED = 200000, FRAMES = 500000 };
 
-/* Together more than a chunk may have, several times. */
+/* Together several times the maximum size of a chunk. */
 enum { LONG_PATHS = 12000, PATH_SIZE = 4000 };
 
 struct watched {
@@ -23,22 +22,22 @@ struct watched {
 	size_t unloaded;
 };
 
-static void watch(void *data, struct ss_tracked *tracked, bool loaded)
+static void watch(void *data, struct ss_module_entry *tracked, bool loaded)
 {
 	struct watched *watched = data;
 
 	if (loaded)
-		tracked->note = (uint32_t)tracked->module->pub.base;
+		tracked->id = (uint32_t)tracked->module->pub.base;
 	*(loaded ? &watched->loaded : &watched->unloaded) += 1;
 }
 
-/* Their addresses are not in the order of their bases. */
+/* The objects are not in the order of their bases. */
 static void test_tracked(void **state)
 {
 	struct ss_module_impl *modules = calloc(TRACKED, sizeof(*modules));
 	struct ss_module_impl **items = calloc(TRACKED, sizeof(struct ss_module_impl *));
 	struct ss_capture capture = {};
-	struct ss_tracked_list list = {};
+	struct ss_module_set list = {};
 	struct watched watched = {};
 
 	(void)state;
@@ -49,22 +48,22 @@ static void test_tracked(void **state)
 	}
 	capture.modules.items = items;
 	capture.modules.count = TRACKED - 1;
-	assert_true(ss_tracked_update(&list, &capture, watch, &watched));
+	assert_true(ss_module_set_update(&list, &capture, watch, &watched));
 	assert_true(watched.loaded == TRACKED - 1 && watched.unloaded == 0);
-	assert_true(ss_tracked_update(&list, &capture, watch, &watched));
+	assert_true(ss_module_set_update(&list, &capture, watch, &watched));
 	assert_true(watched.loaded == TRACKED - 1 && watched.unloaded == 0);
-	/* The first one goes, and the last one comes. */
+	/* The first one is unloaded, the last one is loaded. */
 	capture.modules.items++;
-	assert_true(ss_tracked_update(&list, &capture, watch, &watched));
+	assert_true(ss_module_set_update(&list, &capture, watch, &watched));
 	assert_true(watched.loaded == TRACKED && watched.unloaded == 1);
-	assert_null(ss_tracked_find(&list, items[0]));
+	assert_null(ss_module_set_find(&list, items[0]));
 	for (size_t i = 1; i < TRACKED; i++) {
-		const struct ss_tracked *found = ss_tracked_find(&list, items[i]);
-		assert_true(found && found->module == items[i] && found->note == i);
+		const struct ss_module_entry *found = ss_module_set_find(&list, items[i]);
+		assert_true(found && found->module == items[i] && found->id == i);
 	}
-	assert_true(ss_tracked_update(&list, NULL, watch, &watched));
+	assert_true(ss_module_set_update(&list, NULL, watch, &watched));
 	assert_true(watched.unloaded == TRACKED && list.items.count == 0);
-	ss_tracked_deinit(&list);
+	ss_module_set_deinit(&list);
 	free(items);
 	free(modules);
 }
@@ -79,7 +78,7 @@ static void add_modules(struct ss_snapshot *snapshot)
 	}
 }
 
-/* All frames are in two of the modules, which do not lie at what their files say. */
+/* All frames are in two of the modules, which have a load bias. */
 static void add_thread(struct ss_snapshot *snapshot)
 {
 	struct ss_frame *frames = calloc(FRAMES, sizeof(*frames));
@@ -127,7 +126,7 @@ static void test_snapshot(void **state)
 	ss_recording_close(recording);
 }
 
-/* They all come at once, and are defined again by the next segment. */
+/* All are loaded at once, and defined again by the next segment. */
 static void test_long_paths(void **state)
 {
 	const struct ss_writer_options options = { .period_ns = SAMPLE_PERIOD_NS };
@@ -149,14 +148,14 @@ static void test_long_paths(void **state)
 							  module.base, 2),
 				     SS_ID_NONE);
 	}
-	struct ss_written_sample sample = {
+	struct ss_sample_record sample = {
 		.thread = ss_writer_add_thread(s.writer, s.process, 43, "t", 3),
 		.stack = sample_stack(&s, offsets, 2),
 		.call = SS_ID_NONE,
 		.state = 'S',
 	};
 	for (uint64_t tick = 0; tick < 2; tick++) {
-		const struct ss_written_tick t = { .monotonic_ns = tick };
+		const struct ss_tick_record t = { .monotonic_ns = tick };
 		assert_null(ss_writer_tick(s.writer, &t, &sample, 1));
 		assert_null(ss_writer_roll(s.writer, tick, tick, &sample, 1));
 	}

@@ -1,4 +1,4 @@
-/* Writing and reading recordings: what goes in comes out, and what is cut says so. */
+/* Writing and reading recordings: round trips, truncation and corruption. */
 #include "record_sample.h"
 
 #include <limits.h>
@@ -14,7 +14,7 @@ static uint64_t same_hash(const void *key, size_t size)
 	return 4711;
 }
 
-/* Few hashes: long chains of things that are not equal. */
+/* A poor hash: long chains of different keys. */
 static uint64_t poor_hash(const void *key, size_t size)
 {
 	return size ? ((const uint8_t *)key)[0] & 1 : 0;
@@ -62,7 +62,7 @@ static void stacks_with(ss_hash_function *hash, unsigned pairs)
 	const struct ss_writer_options options = { .period_ns = SAMPLE_PERIOD_NS,
 						   .hash = hash };
 	struct sample_recording s = {};
-	struct ss_written_sample sample = { .call = SS_ID_NONE, .state = 'R' };
+	struct ss_sample_record sample = { .call = SS_ID_NONE, .state = 'R' };
 
 	sample_open(&s, &options);
 	sample.thread = ss_writer_add_thread(s.writer, s.process, 43, "t", 3);
@@ -74,7 +74,7 @@ static void stacks_with(ss_hash_function *hash, unsigned pairs)
 		assert_int_not_equal(a, b);
 		assert_int_equal(sample_stack(&s, offsets, 4), a);
 		sample.stack = a;
-		struct ss_written_tick tick = { .monotonic_ns = i };
+		struct ss_tick_record tick = { .monotonic_ns = i };
 		assert_null(ss_writer_tick(s.writer, &tick, &sample, 1));
 		sample.stack = b;
 		assert_null(ss_writer_tick(s.writer, &tick, &sample, 1));
@@ -111,17 +111,17 @@ static void test_equal_hashes(void **state)
 	stacks_with(poor_hash, 600);
 }
 
-/* Threads come, go, change their place; everything of each sample comes back. */
+/* Threads begin, end and move; every field of each sample is read back. */
 enum { THREADS = 40, TICKS = 300 };
 
-static struct ss_written_sample made_sample(const uint32_t *threads,
-					    const uint32_t *stacks, unsigned tick,
-					    unsigned thread)
+static struct ss_sample_record made_sample(const uint32_t *threads,
+					   const uint32_t *stacks, unsigned tick,
+					   unsigned thread)
 {
 	bool moves = (tick * 7 + thread * 3) % 11 == 0;
 	unsigned stage = (tick + thread) / 50;
 
-	return (struct ss_written_sample){
+	return (struct ss_sample_record){
 		.thread = threads[thread],
 		.stack = stacks[(thread + stage) % 8],
 		.call = SS_ID_NONE,
@@ -135,7 +135,7 @@ static bool is_there(unsigned tick, unsigned thread)
 	return (tick / 20 + thread) % 5 != 0;
 }
 
-/* Returns what size the file had. */
+/* Returns the size of the file. */
 static size_t write_many(struct sample_recording *s, const struct ss_writer_options *o)
 {
 	uint32_t threads[THREADS];
@@ -151,9 +151,9 @@ static size_t write_many(struct sample_recording *s, const struct ss_writer_opti
 	}
 	uint32_t call = ss_writer_call(s->writer, 202, 0xdeadbeef);
 	for (unsigned tick = 0; tick < TICKS; tick++) {
-		struct ss_written_sample samples[THREADS];
+		struct ss_sample_record samples[THREADS];
 		size_t count = 0;
-		const struct ss_written_tick t = {
+		const struct ss_tick_record t = {
 			.monotonic_ns = (uint64_t)tick * SAMPLE_PERIOD_NS,
 			.wall_ns = 1000000000000 + (uint64_t)tick * SAMPLE_PERIOD_NS -
 				   (tick >= 100 ? 3600000000000 / 10 : 0),
@@ -168,9 +168,9 @@ static size_t write_many(struct sample_recording *s, const struct ss_writer_opti
 			samples[count++].call = i == 1 ? call : SS_ID_NONE;
 		}
 		if (ss_writer_wants_roll(s->writer, t.monotonic_ns)) {
-			struct ss_written_sample carried[8] = {};
+			struct ss_sample_record carried[8] = {};
 			for (unsigned i = 0; i < 8; i++)
-				carried[i] = (struct ss_written_sample){
+				carried[i] = (struct ss_sample_record){
 					.stack = stacks[i],
 					.call = call,
 				};
@@ -212,7 +212,7 @@ static uint64_t check_many(struct ss_recording *recording, unsigned first_tick)
 		assert_true(thread < THREADS && is_there(tick, thread));
 		const uint32_t numbers[8] = { 0, 1, 2, 3, 4, 5, 6, 7 };
 		uint32_t handles[THREADS] = {};
-		struct ss_written_sample made =
+		struct ss_sample_record made =
 			made_sample(handles, numbers, tick, thread);
 		const uint64_t offsets[] = { made.stack, 9, 8 };
 		expect_stack(recording, got.stack, offsets, 3);
@@ -268,7 +268,7 @@ static void test_round_trip(void **state)
 	sample_close(&s);
 }
 
-/* Whatever is cut off, the rest is there, up to the last whole chunk. */
+/* A file that is truncated anywhere can be read up to the last whole chunk. */
 static void test_cut_anywhere(void **state)
 {
 	const struct ss_writer_options options = { .period_ns = SAMPLE_PERIOD_NS };
@@ -349,11 +349,11 @@ static void test_not_a_recording(void **state)
 	expect_refused("\177ELF\2\1\1\0\0\0\0\0\0\0\0\0\0", 17, "not a recording");
 	expect_refused("\x89SSREC\r\n\x09\0\0\0\4\3\2\1", 16, "version 9");
 	expect_refused("\x89SSREC\r\n\x01\0\0\0\1\2\3\4", 16, "byte order");
-	expect_refused("\x89SSREC", 6, "cut");
+	expect_refused("\x89SSREC", 6, "truncated");
 }
 
-/* Memory is full again and again: each time a new segment begins, and numbers of all of
-   them come out as one. */
+/* The memory limit is reached repeatedly: each time a new segment begins, and the reader
+   merges the numbers of all segments. */
 static void test_segments(void **state)
 {
 	const struct ss_writer_options options = { .wall_ns = 1000000000000,
@@ -374,7 +374,7 @@ static void test_segments(void **state)
 	sample_close(&s);
 }
 
-/* What is older than it keeps is dropped, by slices; numbers go on. */
+/* Old segments are dropped; sequence numbers continue. */
 static void ring_under(const char *name)
 {
 	char directory[] = "/tmp/ss_ring_XXXXXX";
@@ -383,7 +383,7 @@ static void ring_under(const char *name)
 	assert_non_null(mkdtemp(directory));
 	int dirfd = open(directory, O_PATH | O_DIRECTORY);
 	int fd = openat(dirfd, name, O_RDWR | O_CREAT | O_EXCL, 0600);
-	/* Perhaps left by one that was killed; nothing depends on it. */
+	/* It may be left from a test that was killed. */
 	int left = openat(dirfd, "r.part", O_RDWR | O_CREAT | O_EXCL, 0600);
 	const struct ss_writer_options options = {
 		.wall_ns = 1000000000000,
@@ -398,7 +398,7 @@ static void ring_under(const char *name)
 	size_t size = write_many(&s, &options);
 	finish(&s);
 	assert_int_equal(ss_writer_undropped(s.writer), 0);
-	/* The file under that name is the writer's newest. */
+	/* The name refers to the newest file. */
 	struct ss_recording *recording = NULL;
 	assert_null(ss_recording_open(path, &recording));
 	const struct ss_recording_info *info = ss_recording_info(recording);
@@ -413,7 +413,7 @@ static void ring_under(const char *name)
 	assert_int_equal(unlinkat(dirfd, name, 0), 0);
 	assert_int_equal(unlinkat(dirfd, "r.part", 0), 0);
 	(void)close(dirfd);
-	assert_int_equal(rmdir(directory), 0); /* nothing else was left in it */
+	assert_int_equal(rmdir(directory), 0); /* it is empty */
 }
 
 static void test_ring(void **state)
@@ -426,7 +426,7 @@ static void test_ring(void **state)
 	ring_under(longest);
 }
 
-/* What has ended is forgotten by the next segment, and its lifetime is in the file. */
+/* The next segment forgets what has ended; its lifetime remains in the file. */
 static void test_lifetimes(void **state)
 {
 	const struct ss_writer_options options = { .period_ns = SAMPLE_PERIOD_NS };
@@ -437,20 +437,20 @@ static void test_lifetimes(void **state)
 	sample_open(&s, &options);
 	uint32_t first = ss_writer_add_thread(s.writer, s.process, 43, "first", 3);
 	uint32_t second = ss_writer_add_thread(s.writer, s.process, 44, "second", 4);
-	struct ss_written_sample sample = { .thread = second,
-					    .stack = sample_stack(&s, offsets, 2),
-					    .call = SS_ID_NONE,
-					    .state = 'S' };
+	struct ss_sample_record sample = { .thread = second,
+					   .stack = sample_stack(&s, offsets, 2),
+					   .call = SS_ID_NONE,
+					   .state = 'S' };
 	ss_writer_end_thread(s.writer, first, 5);
 	ss_writer_end_module(s.writer, s.modules[0], 6); /* still on the stack */
 	ss_writer_end_module(s.writer, s.modules[1], 7);
 	assert_null(ss_writer_roll(s.writer, 8, 8, &sample, 1));
-	/* A handle may be used again; that is another thread. */
+	/* A handle may be reused for another thread. */
 	uint32_t third = ss_writer_add_thread(s.writer, s.process, 43, "third", 9);
 	ss_writer_name_thread(s.writer, second, "renamed", 10);
-	struct ss_written_sample samples[] = { sample, sample };
+	struct ss_sample_record samples[] = { sample, sample };
 	samples[1].thread = third;
-	const struct ss_written_tick tick = { .monotonic_ns = 11 };
+	const struct ss_tick_record tick = { .monotonic_ns = 11 };
 	assert_null(ss_writer_tick(s.writer, &tick, samples, 2));
 	finish(&s);
 	struct ss_recording *recording = reopen(s.fd);
@@ -475,7 +475,7 @@ static void test_lifetimes(void **state)
 	sample_close(&s);
 }
 
-/* A writer that cannot write says so, and what was written before can be read. */
+/* After a write error, what was written before can be read. */
 static void test_full(void **state)
 {
 	const struct ss_writer_options options = { .period_ns = SAMPLE_PERIOD_NS };
@@ -487,6 +487,35 @@ static void test_full(void **state)
 	assert_non_null(error);
 	assert_int_equal(ss_error_code(error), SS_ERROR_SYSTEM);
 	ss_error_free(error);
+}
+
+/* What the recorder lost is in the summary, and so is that it lost nothing. */
+static void test_losses(void **state)
+{
+	static const char *const texts[] = { NULL, "the child process crashed" };
+	const struct ss_writer_options options = { .period_ns = SAMPLE_PERIOD_NS };
+
+	(void)state;
+	for (size_t i = 0; i < 2; i++) {
+		struct ss_summary summary = { .reason = SS_RECORDING_STOPPED,
+					      .lost = 3 * i,
+					      .loss = texts[i] };
+		struct sample_recording s = {};
+		struct ss_recording *recording = NULL;
+		sample_open(&s, &options);
+		assert_null(ss_writer_finish(s.writer, &summary));
+		assert_null(ss_recording_open_fd(dup(s.fd), &recording));
+		const struct ss_recording_info *info = ss_recording_info(recording);
+		assert_null(info->problem);
+		assert_int_equal(info->lost, 3 * i);
+		if (texts[i])
+			assert_string_equal(info->loss, texts[i]);
+		else
+			assert_null(info->loss);
+		ss_recording_close(recording);
+		ss_writer_free(s.writer);
+		assert_int_equal(close(s.fd), 0);
+	}
 }
 
 int main(void)
@@ -502,6 +531,7 @@ int main(void)
 		cmocka_unit_test(test_ring),
 		cmocka_unit_test(test_lifetimes),
 		cmocka_unit_test(test_full),
+		cmocka_unit_test(test_losses),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -12,15 +12,15 @@
 #include "target/references.h"
 #include "target/regions.h"
 
-static struct ss_text text_of(const char *maps)
+static struct ss_buffer text_of(const char *maps)
 {
-	return (struct ss_text){ .bytes = (char *)maps, .size = strlen(maps) };
+	return (struct ss_buffer){ .bytes = (char *)maps, .size = strlen(maps) };
 }
 
 static struct ss_capture *read_areas(const char *maps)
 {
 	struct ss_capture *capture = ss_capture_new();
-	struct ss_text text = text_of(maps);
+	struct ss_buffer text = text_of(maps);
 
 	assert_non_null(capture);
 	assert_null(ss_regions_read(capture, &text));
@@ -135,8 +135,8 @@ static void test_nothing(void **state)
 
 static bool conflict(const char *before, const char *after)
 {
-	struct ss_text a = text_of(before);
-	struct ss_text b = text_of(after);
+	struct ss_buffer a = text_of(before);
+	struct ss_buffer b = text_of(after);
 
 	return ss_regions_conflict(&a, &b);
 }

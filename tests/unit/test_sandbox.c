@@ -1,520 +1,331 @@
-/*
- * Functions that run in the sandbox: what they hand back, how their deaths are told, and
- * that they can do none of the things which they are not to do.
- */
+/* The retry policy of the sandbox: what is left out after which failure, how often, and
+   what the caller gets to know. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include <cmocka.h>
 
-#include <errno.h>
-#include <fcntl.h>
 #include <signal.h>
-#include <sys/mman.h>
-#include <sys/prctl.h>
-#include <sys/ptrace.h>
-#include <sys/socket.h>
-#include <sys/stat.h>
-#include <sys/syscall.h>
 #include <sys/wait.h>
+#include <unistd.h>
 
+#include "base/cleanup.h"
 #include "base/io.h"
-#include "cli/sandbox.h"
+#include "model/session.h"
+#include "sandbox/child.h"
 
-/* With sanitizers faults are theirs, and memory is not limited. */
-#if defined(__SANITIZE_ADDRESS__)
-enum { SANITIZED = 1 };
-#else
-enum { SANITIZED = 0 };
-#endif
+/* A job that fails as it is told to. */
+struct job {
+	int32_t fatal_modules[8]; /* that kill the child unless they are skipped */
+	size_t fatal_count;
+	bool fatal_waits;
+	bool fatal_names;
+	bool fatal_raw;
+	bool hangs; /* if it looks up names */
+	unsigned answers;
+	char answer[64];
+};
 
-enum { GENEROUS_MS = 60000, MEMORY = 64 << 20, OUTPUT = 1 << 20 };
-
-static const char *const steps[] = { "starting", "counting" };
-
-static struct ss_sandbox_outcome run_as(ss_sandbox_work *work, void *data,
-					const struct ss_confinement *confinement,
-					unsigned timeout_ms)
+static struct ss_error *work(void *data, const struct ss_sandbox_attempt *attempt)
 {
-	_cleanup_(ss_sandbox_board_cleanup) struct ss_sandbox_board *board =
-		ss_sandbox_board_new();
-	struct ss_sandbox_outcome outcome = SS_SANDBOX_NO_OUTCOME;
-	const struct ss_sandbox sandbox = {
-		.work = work,
-		.data = data,
-		.board = board,
-		.steps = steps,
-		.step_count = SS_ARRAY_SIZE(steps),
-		.timeout_ms = timeout_ms,
-		.confinement = *confinement,
-	};
+	const struct job *job = data;
+	const struct ss_session *session = attempt->session;
 
-	assert_non_null(board);
-	assert_null(ss_sandbox_run(&sandbox, &outcome));
-	return outcome;
+	if (attempt->level == SS_SANDBOX_PLACES) {
+		(void)dprintf(attempt->output, "places, %zu failures",
+			      attempt->failure_count);
+		return NULL;
+	}
+	ss_sandbox_enter(attempt, SS_SANDBOX_UNWIND);
+	if (job->fatal_raw)
+		_exit(7);
+	if (attempt->level == SS_SANDBOX_NAMES) {
+		ss_sandbox_enter(attempt, SS_SANDBOX_SYMBOLIZE);
+		for (size_t i = 0; i < job->fatal_count; i++) {
+			ss_session_note(session, job->fatal_modules[i]);
+			if (!ss_session_skips(session, job->fatal_modules[i]))
+				_exit(7);
+		}
+		ss_session_note(session, -1);
+		while (job->hangs)
+			;
+		if (job->fatal_names)
+			_exit(7);
+	}
+	ss_sandbox_enter(attempt, SS_SANDBOX_DIAGNOSE);
+	if (job->fatal_waits && !attempt->no_waits)
+		_exit(7);
+	ss_sandbox_enter(attempt, SS_SANDBOX_OUTPUT);
+	ss_sandbox_set_value(attempt, 5);
+	(void)dprintf(attempt->output, "%s, %zu failures",
+		      attempt->level == SS_SANDBOX_NAMES ? "names" : "raw",
+		      attempt->failure_count);
+	return NULL;
 }
 
-static struct ss_sandbox_outcome run(ss_sandbox_work *work, void *data)
+static struct ss_sandbox_result *run(struct job *job, struct ss_sandbox_options options)
 {
-	const struct ss_confinement confinement = { .memory = MEMORY,
-						    .output = OUTPUT,
-						    .cpu_s = GENEROUS_MS / 1000 };
+	struct ss_sandbox_result *result = NULL;
 
-	return run_as(work, data, &confinement, GENEROUS_MS);
+	options.size = sizeof(options);
+	assert_null(ss_sandbox_run(&options, work, job, &result));
+	return result;
 }
 
-static void assert_file(int fd, const char *expected)
+static void assert_output(const struct ss_sandbox_result *result, const char *expected)
 {
 	char text[256] = "";
 
-	assert_true(ss_io_pread(fd, text, sizeof(text) - 1, 0) >= 0);
+	assert_true(ss_io_pread(result->output, text, sizeof(text) - 1, 0) >= 0);
 	assert_string_equal(text, expected);
 }
 
-static void dies(ss_sandbox_work *work, const char *expected)
+static void assert_failure(const struct ss_sandbox_result *result, size_t index,
+			   enum ss_sandbox_step step, int32_t module)
 {
-	struct ss_sandbox_outcome outcome = run(work, NULL);
-
-	assert_non_null(outcome.death);
-	assert_string_equal(outcome.death, expected);
-	ss_sandbox_outcome_deinit(&outcome);
+	assert_true(index < result->failure_count);
+	assert_int_equal(result->failures[index].cause, SS_SANDBOX_EXIT);
+	assert_int_equal(result->failures[index].code, 7);
+	assert_int_equal(result->failures[index].step, step);
+	assert_int_equal(result->failures[index].module, module);
 }
 
-/* Ends well; what it tried was refused. */
-static void is_harmless(ss_sandbox_work *work, void *data)
+static void succeeds_at_once(void **state)
 {
-	struct ss_sandbox_outcome outcome = run(work, data);
-
-	assert_null(outcome.death);
-	assert_null(outcome.error);
-	assert_int_equal(outcome.board.result[0], 1);
-	ss_sandbox_outcome_deinit(&outcome);
-}
-
-static struct ss_error *write_both(void *data, struct ss_sandbox_board *board, FILE *out)
-{
-	(void)fprintf(out, "stacks of %s\n", (const char *)data);
-	(void)fputs("a remark\n", stderr);
-	board->result[1] = 7;
-	return NULL;
-}
-
-static void hands_back_what_was_written(void **state)
-{
-	char name[] = "something inherited";
-	struct ss_sandbox_outcome outcome = run(write_both, name);
+	struct job job = {};
+	struct ss_sandbox_result *result = run(&job, (struct ss_sandbox_options){});
 
 	(void)state;
-	assert_null(outcome.death);
-	assert_null(outcome.error);
-	assert_file(outcome.output, "stacks of something inherited\n");
-	assert_file(outcome.messages, "a remark\n");
-	assert_int_equal(outcome.board.result[1], 7);
-	assert_int_equal(outcome.board.module, -1);
-	ss_sandbox_outcome_deinit(&outcome);
+	assert_output(result, "names, 0 failures");
+	assert_int_equal(result->level, SS_SANDBOX_NAMES);
+	assert_int_equal(result->value, 5);
+	assert_int_equal(result->failure_count, 0);
+	assert_false(result->no_waits);
+	ss_sandbox_result_free(result);
 }
 
-static struct ss_error *refuse(void *data, struct ss_sandbox_board *board, FILE *out)
+static void skips_modules(void **state)
 {
-	(void)data;
-	(void)board;
-	(void)out;
-	return ss_error_with_remedy(ss_error_new(SS_ERROR_NO_PROCESS, "it is gone"),
-				    "look elsewhere");
-}
-
-static void hands_back_an_error(void **state)
-{
-	struct ss_sandbox_outcome outcome = run(refuse, NULL);
+	struct job job = { .fatal_modules = { 4, 9 }, .fatal_count = 2 };
+	struct ss_sandbox_result *result = run(&job, (struct ss_sandbox_options){});
 
 	(void)state;
-	assert_null(outcome.death);
-	assert_int_equal(ss_error_code(outcome.error), SS_ERROR_NO_PROCESS);
-	assert_string_equal(ss_error_message(outcome.error), "it is gone");
-	assert_string_equal(ss_error_remedy(outcome.error), "look elsewhere");
-	ss_sandbox_outcome_deinit(&outcome);
+	assert_output(result, "names, 2 failures");
+	assert_failure(result, 0, SS_SANDBOX_SYMBOLIZE, 4);
+	assert_failure(result, 1, SS_SANDBOX_SYMBOLIZE, 9);
+	ss_sandbox_result_free(result);
 }
 
-static int *volatile no_memory; /* NULL, which the compiler is not to know */
-
-static struct ss_error *fault(void *data, struct ss_sandbox_board *board, FILE *out)
+static void gives_up_names_after_three_modules(void **state)
 {
-	(void)data;
-	(void)out;
-	board->step = 1;
-	board->module = 3;
-	(void)signal(SIGSEGV, SIG_DFL); /* cmocka catches it */
-	*no_memory = 1;
-	return NULL;
-}
-
-static void tells_a_fault(void **state)
-{
-	struct ss_sandbox_outcome outcome;
+	struct job job = { .fatal_modules = { 1, 2, 3, 4 }, .fatal_count = 4 };
+	struct ss_sandbox_result *result = run(&job, (struct ss_sandbox_options){});
 
 	(void)state;
-	if (SANITIZED)
-		skip();
-	outcome = run(fault, NULL);
-	assert_string_equal(outcome.death, "crashed (SIGSEGV) while counting");
-	assert_int_equal(outcome.board.module, 3);
-	ss_sandbox_outcome_deinit(&outcome);
+	assert_output(result, "raw, 4 failures");
+	assert_failure(result, 3, SS_SANDBOX_SYMBOLIZE, -1);
+	assert_int_equal(result->level, SS_SANDBOX_RAW);
+	ss_sandbox_result_free(result);
 }
 
-static struct ss_error *give_up(void *data, struct ss_sandbox_board *board, FILE *out)
+static void keeps_modules_if_told(void **state)
 {
-	(void)data;
-	(void)board;
-	(void)out;
-	_exit(3);
-}
-
-static struct ss_error *abort_it(void *data, struct ss_sandbox_board *board, FILE *out)
-{
-	(void)data;
-	(void)board;
-	(void)out;
-	abort();
-}
-
-static struct ss_error *lie(void *data, struct ss_sandbox_board *board, FILE *out)
-{
-	(void)data;
-	(void)out;
-	board->step = 12345;
-	memset(board->error_message, 'x', sizeof(board->error_message));
-	memset(board->error_remedy, 'y', sizeof(board->error_remedy));
-	board->error_code = 0xffffffff;
-	return NULL;
-}
-
-static void tells_other_ends(void **state)
-{
-	struct ss_sandbox_outcome outcome = run(lie, NULL);
+	struct job job = { .fatal_modules = { 1 }, .fatal_count = 1 };
+	struct ss_sandbox_result *result =
+		run(&job, (struct ss_sandbox_options){ .keep_modules = true });
 
 	(void)state;
-	dies(give_up, "gave up (status 3) while starting");
-	if (!SANITIZED)
-		dies(abort_it, "crashed (SIGABRT) while starting");
-	assert_null(outcome.death);
-	assert_int_equal(ss_error_code(outcome.error), SS_ERROR_SYSTEM);
-	assert_true(strlen(ss_error_message(outcome.error)) <
-		    sizeof(outcome.board.error_message));
-	ss_sandbox_outcome_deinit(&outcome);
+	assert_output(result, "raw, 1 failures");
+	ss_sandbox_result_free(result);
 }
 
-static struct ss_error *go_round(void *data, struct ss_sandbox_board *board, FILE *out)
+static void skips_waits(void **state)
 {
-	(void)data;
-	(void)out;
-	for (;;)
-		board->step = 1;
-	return NULL;
-}
-
-static void ends_what_takes_too_long(void **state)
-{
-	const struct ss_confinement a_second = { .output = OUTPUT, .cpu_s = 1 };
-	const struct ss_confinement an_hour = { .output = OUTPUT, .cpu_s = 3600 };
-	struct ss_sandbox_outcome outcome = run_as(go_round, NULL, &an_hour, 50);
+	struct job job = { .fatal_waits = true };
+	struct ss_sandbox_result *result = run(&job, (struct ss_sandbox_options){});
 
 	(void)state;
-	assert_string_equal(outcome.death, "was not done after 50 ms while counting");
-	ss_sandbox_outcome_deinit(&outcome);
-	outcome = run_as(go_round, NULL, &a_second, GENEROUS_MS);
-	assert_string_equal(
-		outcome.death,
-		"took more processor time than it may (SIGXCPU) while counting");
-	ss_sandbox_outcome_deinit(&outcome);
+	assert_output(result, "names, 1 failures");
+	assert_true(result->no_waits);
+	ss_sandbox_result_free(result);
 }
 
-/* Takes what it can get; each piece is touched. */
-static struct ss_error *eat(void *data, struct ss_sandbox_board *board, FILE *out)
+static void lowers_the_level(void **state)
 {
-	enum { PIECE = 1 << 20, PIECES = 1024 };
-	size_t count = 0;
+	struct job job = { .fatal_names = true };
+	struct ss_sandbox_result *result = run(&job, (struct ss_sandbox_options){});
 
+	(void)state;
+	assert_output(result, "raw, 1 failures");
+	ss_sandbox_result_free(result);
+	job.fatal_raw = true;
+	result = run(&job, (struct ss_sandbox_options){});
+	assert_output(result, "places, 2 failures");
+	assert_int_equal(result->level, SS_SANDBOX_PLACES);
+	ss_sandbox_result_free(result);
+}
+
+static void survives_every_failure_at_once(void **state)
+{
+	struct job job = { .fatal_modules = { 1, 2, 3, 4 },
+			   .fatal_count = 4,
+			   .fatal_waits = true,
+			   .fatal_names = true };
+	struct ss_sandbox_result *result = run(&job, (struct ss_sandbox_options){});
+
+	(void)state;
+	assert_output(result, "raw, 5 failures");
+	ss_sandbox_result_free(result);
+}
+
+static void stops_at_the_last_level(void **state)
+{
+	const struct ss_sandbox_options options = { .size = sizeof(options),
+						    .last_level = SS_SANDBOX_RAW };
+	struct job job = { .fatal_raw = true };
+	struct ss_sandbox_result *result = NULL;
+	_cleanup_error_ struct ss_error *error =
+		ss_sandbox_run(&options, work, &job, &result);
+
+	(void)state;
+	assert_int_equal(ss_error_code(error), SS_ERROR_SYSTEM);
+	assert_string_equal(ss_error_message(error),
+			    "the analysis exited with status 7 during unwinding");
+	assert_null(result);
+}
+
+static void kills_what_hangs(void **state)
+{
+	struct job job = { .hangs = true };
+	struct ss_sandbox_result *result =
+		run(&job, (struct ss_sandbox_options){ .timeout_ms = 400 });
+	char text[128];
+
+	(void)state;
+	assert_output(result, "raw, 1 failures");
+	assert_int_equal(result->failures[0].cause, SS_SANDBOX_TIMEOUT);
+	ss_sandbox_failure_describe(&result->failures[0], text, sizeof(text));
+	assert_string_equal(text, "timed out during symbolization");
+	ss_sandbox_result_free(result);
+}
+
+static struct ss_error *refuse(void *data, const struct ss_sandbox_attempt *attempt)
+{
 	(void)data;
-	(void)out;
-	while (count < PIECES) {
-		char *piece = malloc(PIECE);
-		if (!piece)
-			break;
-		memset(piece, 1, PIECE);
-		count++;
+	(void)attempt;
+	return ss_error_new(SS_ERROR_NO_PROCESS, "it is gone");
+}
+
+static void returns_the_error_of_work(void **state)
+{
+	struct ss_sandbox_result *result = NULL;
+	_cleanup_error_ struct ss_error *error =
+		ss_sandbox_run(NULL, refuse, NULL, &result);
+
+	(void)state;
+	assert_int_equal(ss_error_code(error), SS_ERROR_NO_PROCESS);
+	assert_null(result);
+}
+
+/* Asks until it is told "three", and as long as it may. */
+static struct ss_error *ask(void *data, const struct ss_sandbox_attempt *attempt)
+{
+	const struct job *job = data;
+
+	if (job->answers < 3 && attempt->may_request)
+		return ss_sandbox_request(attempt, "more", 4);
+	if (!attempt->may_request) {
+		_cleanup_error_ struct ss_error *error =
+			ss_sandbox_request(attempt, "more", 4);
+		if (ss_error_code(error) != SS_ERROR_INVALID)
+			return ss_error_new(SS_ERROR_SYSTEM, "an excess request");
 	}
-	board->result[0] = count;
-	return ss_error_no_memory();
-}
-
-static void ends_what_eats_memory(void **state)
-{
-	struct ss_sandbox_outcome outcome;
-
-	(void)state;
-	if (SANITIZED)
-		skip();
-	outcome = run(eat, NULL);
-	assert_string_equal(outcome.death, "had not enough memory while starting");
-	assert_true(outcome.board.result[0] > 0);
-	assert_true(outcome.board.result[0] <= MEMORY >> 20);
-	ss_sandbox_outcome_deinit(&outcome);
-}
-
-static struct ss_error *flood(void *data, struct ss_sandbox_board *board, FILE *out)
-{
-	(void)data;
-	(void)board;
-	for (;;)
-		(void)fputs("more and more\n", out);
+	(void)dprintf(attempt->output, "%s", job->answer);
 	return NULL;
 }
 
-static void ends_what_writes_too_much(void **state)
+static void answer(void *data, const void *bytes, size_t size)
 {
-	(void)state;
-	dies(flood, "wrote more than it may (SIGXFSZ) while starting");
+	struct job *job = data;
+
+	job->answers++;
+	(void)snprintf(job->answer, sizeof(job->answer), "%u times %.*s", job->answers,
+		       (int)size, (const char *)bytes);
 }
 
-static struct ss_error *start_program(void *data, struct ss_sandbox_board *board,
-				      FILE *out)
+static void assert_answers(unsigned max, const char *expected)
 {
-	char *const argv[] = { (char *)"true", NULL };
+	const struct ss_sandbox_options options = { .size = sizeof(options),
+						    .answer = answer,
+						    .max_requests = max };
+	struct ss_sandbox_result *result = NULL;
+	struct job job = {};
 
-	(void)data;
-	(void)board;
-	(void)out;
-	(void)execve("/bin/true", argv, NULL);
-	return NULL;
+	assert_null(ss_sandbox_run(&options, ask, &job, &result));
+	assert_output(result, expected);
+	ss_sandbox_result_free(result);
 }
 
-static struct ss_error *open_socket(void *data, struct ss_sandbox_board *board, FILE *out)
-{
-	(void)data;
-	(void)out;
-	board->result[0] = socket(AF_INET, SOCK_STREAM, 0) < 0;
-	return NULL;
-}
-
-static struct ss_error *trace_parent(void *data, struct ss_sandbox_board *board,
-				     FILE *out)
-{
-	(void)data;
-	(void)out;
-	board->result[0] = ptrace(PTRACE_SEIZE, getppid(), NULL, NULL) < 0;
-	return NULL;
-}
-
-static struct ss_error *kill_parent(void *data, struct ss_sandbox_board *board, FILE *out)
-{
-	(void)data;
-	(void)out;
-	board->result[0] = kill(getppid(), 0) < 0;
-	return NULL;
-}
-
-static void dies_of_what_nobody_needs(void **state)
-{
-	static const char expected[] = "made a system call that it may not make (SIGSYS) "
-				       "while starting";
-
-	(void)state;
-	dies(start_program, expected);
-	dies(open_socket, expected);
-	dies(trace_parent, expected);
-	dies(kill_parent, expected);
-}
-
-static struct ss_error *make_process(void *data, struct ss_sandbox_board *board,
-				     FILE *out)
-{
-	(void)data;
-	(void)out;
-	board->result[0] = syscall(SYS_clone, SIGCHLD, 0, 0, 0, 0) < 0;
-	if (!board->result[0])
-		_exit(1);
-	return NULL;
-}
-
-static struct ss_error *make_code(void *data, struct ss_sandbox_board *board, FILE *out)
-{
-	(void)data;
-	(void)out;
-	board->result[0] = mmap(NULL, 4096, PROT_READ | PROT_EXEC,
-				MAP_PRIVATE | MAP_ANONYMOUS, -1, 0) == MAP_FAILED;
-	return NULL;
-}
-
-/* In every way that there is; a file that exists, too. */
-static struct ss_error *write_file(void *data, struct ss_sandbox_board *board, FILE *out)
-{
-	const char *path = data;
-	const uint64_t how[3] = { O_WRONLY | O_CREAT, 0600, 0 }; /* struct open_how */
-	char other[64];
-
-	(void)out;
-	(void)snprintf(other, sizeof(other), "%s.other", path); /* it fits */
-	board->result[0] =
-		open(path, O_WRONLY) < 0 && open(path, O_RDWR | O_APPEND) < 0 &&
-		open(path, O_RDONLY | O_TRUNC) < 0 && open(other, O_CREAT, 0600) < 0 &&
-		syscall(SYS_openat2, AT_FDCWD, path, how, sizeof(how)) < 0 &&
-		truncate(path, 0) < 0 && unlink(path) < 0 && rename(path, other) < 0 &&
-		mkdir(other, 0700) < 0 && chmod(path, 0777) < 0 &&
-		symlink(path, other) < 0 && link(path, other) < 0;
-	return NULL;
-}
-
-static void cannot_write_files(void **state)
-{
-	char path[] = "/tmp/test_sandbox.XXXXXX";
-	int fd = mkstemp(path);
-	struct stat status;
-
-	(void)state;
-	assert_true(fd >= 0);
-	assert_int_equal(write(fd, "whole", 5), 5);
-	is_harmless(write_file, path);
-	assert_int_equal(stat(path, &status), 0);
-	assert_int_equal(status.st_size, 5);
-	assert_int_equal(status.st_mode & 0777, 0600);
-	assert_int_equal(close(fd), 0);
-	assert_int_equal(unlink(path), 0);
-}
-
-static void cannot_make_processes_and_code(void **state)
+static void answers_requests(void **state)
 {
 	(void)state;
-	is_harmless(make_process, NULL);
-	is_harmless(make_code, NULL);
+	assert_answers(10, "3 times more");
+	assert_answers(2, "2 times more");
+	assert_answers(0, "");
 }
 
-/* Regular files that are open for reading stay, whatever else is open does not. */
-struct files {
-	int regular;
-	int writable;
-	int socket;
-	int directory;
-};
-
-static bool is_open(int fd)
+static void describes_failures(void **state)
 {
-	return fcntl(fd, F_GETFD) >= 0;
-}
-
-static struct ss_error *look_at_files(void *data, struct ss_sandbox_board *board,
-				      FILE *out)
-{
-	const struct files *files = data;
-	char byte;
-
-	(void)out;
-	board->result[0] = is_open(files->regular) && !is_open(files->writable) &&
-			   !is_open(files->socket) && !is_open(files->directory) &&
-			   read(STDIN_FILENO, &byte, 1) < 0 &&
-			   read(files->regular, &byte, 1) == 1;
-	return NULL;
-}
-
-static void keeps_only_files_to_read(void **state)
-{
-	struct files files = {
-		.regular = open("/proc/self/exe", O_RDONLY),
-		.writable = memfd_create("writable", 0),
-		.socket = socket(AF_UNIX, SOCK_STREAM, 0),
-		.directory = open("/", O_RDONLY | O_DIRECTORY),
+	static const struct {
+		struct ss_sandbox_failure failure;
+		const char *text;
+	} cases[] = {
+		{ { SS_SANDBOX_SIGNAL, SIGSEGV, SS_SANDBOX_UNWIND, -1 },
+		  "crashed (SIGSEGV) during unwinding" },
+		{ { SS_SANDBOX_SIGNAL, 77, SS_SANDBOX_OUTPUT, -1 },
+		  "was killed by signal 77 during output" },
+		{ { SS_SANDBOX_MEMORY, 0, SS_SANDBOX_DIAGNOSE, -1 },
+		  "ran out of memory during wait analysis" },
+		{ { SS_SANDBOX_NO_CHILD, 0, SS_SANDBOX_UNWIND, -1 },
+		  "could not be started" },
 	};
+	char text[128];
 
 	(void)state;
-	assert_true(files.regular >= 0 && files.writable >= 0 && files.socket >= 0 &&
-		    files.directory >= 0);
-	is_harmless(look_at_files, &files);
-	assert_true(is_open(files.socket));
-	(void)close(files.regular);
-	(void)close(files.writable);
-	(void)close(files.socket);
-	(void)close(files.directory);
+	for (size_t i = 0; i < SS_ARRAY_SIZE(cases); i++) {
+		ss_sandbox_failure_describe(&cases[i].failure, text, sizeof(text));
+		assert_string_equal(text, cases[i].text);
+	}
+	ss_sandbox_failure_describe(&cases[0].failure, text, 8);
+	assert_string_equal(text, "crashed");
 }
 
-static struct ss_error *look_at_ids(void *data, struct ss_sandbox_board *board, FILE *out)
-{
-	const struct ss_confinement *wanted = data;
-
-	(void)out;
-	board->result[0] = getuid() == wanted->uid && geteuid() == wanted->uid &&
-			   getgid() == wanted->gid && open("/etc/shadow", O_RDONLY) < 0;
-	return NULL;
-}
-
-static void changes_ids(void **state)
-{
-	struct ss_confinement nobody = { .change_ids = true,
-					 .uid = 65534,
-					 .gid = 65534,
-					 .output = OUTPUT,
-					 .cpu_s = 60 };
-
-	(void)state;
-	if (geteuid() != 0)
-		skip();
-	struct ss_sandbox_outcome outcome =
-		run_as(look_at_ids, &nobody, &nobody, GENEROUS_MS);
-	assert_null(outcome.death);
-	assert_int_equal(outcome.board.result[0], 1);
-	ss_sandbox_outcome_deinit(&outcome);
-}
-
-/* Root without capabilities: others' files are closed to it. */
-static struct ss_error *look_at_rights(void *data, struct ss_sandbox_board *board,
-				       FILE *out)
-{
-	(void)out;
-	board->result[0] = open(data, O_RDONLY) < 0 && errno == EACCES;
-	return NULL;
-}
-
-static void has_no_capabilities(void **state)
-{
-	char path[] = "/tmp/test_sandbox.XXXXXX";
-
-	(void)state;
-	if (geteuid() != 0)
-		skip();
-	int fd = mkstemp(path);
-	assert_true(fd >= 0);
-	assert_int_equal(fchown(fd, 65534, 65534), 0);
-	is_harmless(look_at_rights, path);
-	assert_int_equal(close(fd), 0);
-	assert_int_equal(unlink(path), 0);
-}
-
-/* Nothing is left of those that had to be killed. */
 static void leaves_no_child(void **state)
 {
 	(void)state;
 	assert_int_equal(waitpid(-1, NULL, WNOHANG), -1);
-	assert_int_equal(errno, ECHILD);
 }
 
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(hands_back_what_was_written),
-		cmocka_unit_test(hands_back_an_error),
-		cmocka_unit_test(tells_a_fault),
-		cmocka_unit_test(tells_other_ends),
-		cmocka_unit_test(ends_what_takes_too_long),
-		cmocka_unit_test(ends_what_eats_memory),
-		cmocka_unit_test(ends_what_writes_too_much),
-		cmocka_unit_test(dies_of_what_nobody_needs),
-		cmocka_unit_test(cannot_make_processes_and_code),
-		cmocka_unit_test(cannot_write_files),
-		cmocka_unit_test(keeps_only_files_to_read),
-		cmocka_unit_test(changes_ids),
-		cmocka_unit_test(has_no_capabilities),
+		cmocka_unit_test(succeeds_at_once),
+		cmocka_unit_test(skips_modules),
+		cmocka_unit_test(gives_up_names_after_three_modules),
+		cmocka_unit_test(keeps_modules_if_told),
+		cmocka_unit_test(skips_waits),
+		cmocka_unit_test(lowers_the_level),
+		cmocka_unit_test(survives_every_failure_at_once),
+		cmocka_unit_test(stops_at_the_last_level),
+		cmocka_unit_test(kills_what_hangs),
+		cmocka_unit_test(returns_the_error_of_work),
+		cmocka_unit_test(answers_requests),
+		cmocka_unit_test(describes_failures),
 		cmocka_unit_test(leaves_no_child),
 	};
 

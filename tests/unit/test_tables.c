@@ -87,7 +87,7 @@ static void test_relocated_pointers(void **state)
 	ss_module_unref(module);
 }
 
-/* Bytes at random in what describes the tables. */
+/* Random bytes in the data that describes the tables. */
 static void test_damage(void **state)
 {
 	const struct sample *sample = *state;

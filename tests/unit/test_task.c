@@ -94,7 +94,9 @@ static void test_status(void **state)
 		parse_status("Name:\tTgid:\\n1\nUmask:\t0022\nTgid:\t77\nTracerPid:\t8\n"
 			     "Uid:\t1\t2\t3\t4\nGid:\t5\t6\t7\t8\n"
 			     "CapPrm:\t000001ffffffffff\nCapEff:\t0000000000080000\n"
+			     "CoreDumping:\t1\n"
 			     "Seccomp:\t2\nSeccomp_filters:\t9\n"));
+	assert_true(status.dumping_core);
 	assert_int_equal(status.tgid, 77);
 	assert_int_equal(status.tracer, 8);
 	assert_int_equal(status.uid[2], 3);
@@ -103,6 +105,7 @@ static void test_status(void **state)
 	assert_int_equal(status.cap_permitted, 0x1ffffffffff);
 	assert_true(status.seccomp_filter);
 	assert_true(parse_status("Tgid: 1"));
+	assert_false(status.dumping_core);
 	assert_int_equal(status.tracer, 0);
 	assert_false(status.seccomp_filter);
 	assert_false(parse_status(""));

@@ -5,15 +5,34 @@
 #include "base/cleanup.h"
 
 static char *render(const struct ss_snapshot *snapshot,
-		    const struct ss_render_options *options)
+		    const struct ss_format_options *options)
 {
-	_cleanup_free_ char *text = sample_render(&ss_renderer_text, snapshot, options);
+	_cleanup_free_ char *text = sample_render(&ss_format_text, snapshot, options);
 	const char *body = strstr(text, "\n\n"); /* the first line has the local time */
 
 	assert_non_null(body);
 	char *copy = strdup(body + 2);
 	assert_non_null(copy);
 	return copy;
+}
+
+/* The second line of what is written for a snapshot. */
+static char *second_line(const struct ss_snapshot *snapshot)
+{
+	_cleanup_free_ char *text = sample_render(&ss_format_text, snapshot, NULL);
+	char *begin = strchr(text, '\n');
+
+	assert_non_null(begin);
+	char *line = strndup(begin + 1, strcspn(begin + 1, "\n"));
+	assert_non_null(line);
+	return line;
+}
+
+static void assert_second_line(const struct ss_snapshot *snapshot, const char *expected)
+{
+	_cleanup_free_ char *line = second_line(snapshot);
+
+	assert_string_equal(line, expected);
 }
 
 static void test_header(void **state)
@@ -24,12 +43,72 @@ static void test_header(void **state)
 	(void)state;
 	snapshot->process.threads_unseen = 2;
 	sample_add_thread(snapshot, 100, "shop", NULL, 0, SS_END_ROOT);
-	text = sample_render(&ss_renderer_text, snapshot, NULL);
+	text = sample_render(&ss_format_text, snapshot, NULL);
 	assert_non_null(strstr(text, "shop, pid 100, /opt/shop/shop, "));
-	assert_non_null(strstr(text, "\n1 thread, stopped for 0.41 ms (what was running: "
-				     "0.050 ms at most), mode stop, consistent\n"));
-	assert_non_null(strstr(text, "\n2 more threads were there and could not be "
+	assert_non_null(strstr(text, "\n2 more threads exist, but could not be "
 				     "read\n"));
+}
+
+static void test_second_line_says_what_was_paused(void **state)
+{
+	_cleanup_(ss_snapshot_cleanup) struct ss_snapshot *snapshot = sample_new();
+	struct ss_process *process = &snapshot->process;
+
+	(void)state;
+	process->stopped_ns = 410000;
+	process->running_stopped_ns = 50000;
+	process->threads_stopped = 1;
+	process->consistent = true;
+	sample_add_thread(snapshot, 100, "shop", NULL, 0, SS_END_ROOT);
+	assert_second_line(snapshot, "1 thread; paused 0.41 ms, atomic");
+	sample_add_thread(snapshot, 101, "a", NULL, 0, SS_END_ROOT);
+	sample_add_thread(snapshot, 102, "b", NULL, 0, SS_END_ROOT);
+	assert_second_line(snapshot,
+			   "3 threads; paused 0.41 ms (1 of 3 threads), atomic");
+	process->threads_stopped = 2;
+	assert_second_line(snapshot, "3 threads; paused 0.41 ms (2 of 3 threads, running "
+				     "ones at most 0.050 ms), atomic");
+	process->threads_stopped = 3;
+	process->running_stopped_ns = 0;
+	assert_second_line(snapshot, "3 threads; paused 0.41 ms (all threads), atomic");
+	process->mode = SS_MODE_LIVE;
+	assert_second_line(snapshot, "3 threads; paused 0.41 ms (all threads), unwound "
+				     "meanwhile, atomic");
+	process->mode = SS_MODE_AUTO;
+	process->threads_stopped = 0;
+	assert_second_line(snapshot, "3 threads; nothing was paused, atomic");
+}
+
+static void test_second_line_says_why_it_is_not_atomic(void **state)
+{
+	_cleanup_(ss_snapshot_cleanup) struct ss_snapshot *snapshot = sample_new();
+	const struct ss_frame stack[] = {
+		sample_frame(snapshot, SAMPLE_LIBC, 0x10, "poll"),
+	};
+	struct ss_process *process = &snapshot->process;
+
+	(void)state;
+	process->consistent = false;
+	process->threads_stopped = 0;
+	sample_add_thread(snapshot, 100, "shop", stack, 1, SS_END_ROOT);
+	struct ss_thread *thread =
+		sample_add_thread(snapshot, 101, "a", stack, 1, SS_END_ROOT);
+	assert_second_line(snapshot, "2 threads; nothing was paused, not atomic: threads "
+				     "were read one after another");
+	process->threads_unseen = 1;
+	assert_second_line(snapshot, "2 threads; nothing was paused, not atomic: some "
+				     "threads were not captured");
+	thread->consistent = false;
+	assert_second_line(snapshot,
+			   "2 threads; nothing was paused, not atomic: 1 thread "
+			   "changed while being read");
+	thread->consistent = true;
+	process->threads_unseen = 0;
+	process->threads_stopped = 2;
+	process->stopped_ns = 21000000;
+	process->running_stopped_ns = 0;
+	assert_second_line(snapshot, "2 threads; paused 21.00 ms (all threads), not "
+				     "atomic: threads were paused at different times");
 }
 
 static void test_equal_stacks_are_merged(void **state)
@@ -50,11 +129,11 @@ static void test_equal_stacks_are_merged(void **state)
 	sample_add_thread(snapshot, 103, "worker-3", worker, 1, SS_END_ROOT);
 	sample_add_thread(snapshot, 105, "io", worker, 1, SS_END_ROOT);
 	_cleanup_free_ char *text = render(snapshot, NULL);
-	assert_string_equal(text, "main thread, sleeping, stopped 0.30 ms: shop 100\n"
+	assert_string_equal(text, "main thread, sleeping, paused 0.30 ms: shop 100\n"
 				  "  #0  poll+0x10 (libc.so.6)\n"
 				  "  #1  main+0x10 (shop)\n"
 				  "\n"
-				  "4 threads, 1 running, 3 sleeping, stopped 0.30 ms: io "
+				  "4 threads, 1 running, 3 sleeping, paused 0.30 ms: io "
 				  "105; worker-* 101-103\n"
 				  "  #0  futex_wait+0x10 (libc.so.6)\n");
 }
@@ -75,11 +154,11 @@ static void test_ids_of_another_pid_namespace(void **state)
 	for (size_t i = 0; i < SS_ARRAY_SIZE(threads); i++)
 		sample_add_thread(snapshot, threads[i].tid, "shop", stack, 1, SS_END_ROOT)
 			->inner_tid = threads[i].inner_tid;
-	_cleanup_free_ char *whole = sample_render(&ss_renderer_text, snapshot, NULL);
+	_cleanup_free_ char *whole = sample_render(&ss_format_text, snapshot, NULL);
 	assert_non_null(strstr(whole, "shop, pid 100[1 in its pid namespace], /opt"));
 	_cleanup_free_ char *text = render(snapshot, NULL);
 	assert_string_equal(text,
-			    "main thread and 7 more threads, sleeping, stopped 0.30 ms: "
+			    "main thread and 7 more threads, sleeping, paused 0.30 ms: "
 			    "shop 100[1],101-103[8-10],104,105[12,13],106,107\n"
 			    "  #0  f+0x10 (libc.so.6)\n");
 }
@@ -91,14 +170,14 @@ static void test_frozen(void **state)
 	(void)state;
 	snapshot->process.frozen = "/shop.slice/a\033b";
 	sample_add_thread(snapshot, 100, "shop", NULL, 0, SS_END_ROOT);
-	_cleanup_free_ char *whole = sample_render(&ss_renderer_text, snapshot, NULL);
+	_cleanup_free_ char *whole = sample_render(&ss_format_text, snapshot, NULL);
 	assert_non_null(strstr(whole, "\nfrozen by the cgroup /shop.slice/a\\x1bb: no "
 				      "thread runs until it is thawed\n\n"));
 }
 
 static void test_no_group_keeps_threads_apart(void **state)
 {
-	const struct ss_render_options options = { .size = sizeof(options),
+	const struct ss_format_options options = { .size = sizeof(options),
 						   .no_group = true };
 	_cleanup_(ss_snapshot_cleanup) struct ss_snapshot *snapshot = sample_new();
 	const struct ss_frame stack[] = { sample_frame(snapshot, SAMPLE_LIBC, 0x10,
@@ -108,10 +187,10 @@ static void test_no_group_keeps_threads_apart(void **state)
 	sample_add_thread(snapshot, 100, "shop", stack, 1, SS_END_ROOT);
 	sample_add_thread(snapshot, 101, "shop", stack, 1, SS_END_ROOT);
 	_cleanup_free_ char *text = render(snapshot, &options);
-	assert_string_equal(text, "main thread, sleeping, stopped 0.30 ms: shop 100\n"
+	assert_string_equal(text, "main thread, sleeping, paused 0.30 ms: shop 100\n"
 				  "  #0  f+0x10 (libc.so.6)\n"
 				  "\n"
-				  "1 thread, sleeping, stopped 0.30 ms: shop 101\n"
+				  "1 thread, sleeping, paused 0.30 ms: shop 101\n"
 				  "  #0  f+0x10 (libc.so.6)\n");
 }
 
@@ -141,23 +220,23 @@ static void test_every_kind_of_frame(void **state)
 	stack[7].source = SS_FROM_RETURN_ADDRESS;
 	sample_add_thread(snapshot, 100, "shop", stack, 8, SS_END_LIMIT);
 	_cleanup_free_ char *text = render(snapshot, NULL);
-	assert_string_equal(
-		strchr(text, '\n') + 1,
-		"  #0  [unmapped]+0x0\n"
-		"  #1  [jit]+0x10\n"
-		"  #2  java.lang.Run+0x10 ([heap])\n"
-		"  #3  <signal handler called> (libc.so.6)\n"
-		"  #4  shop+0x20\n"
-		"  #5  inner at src/./shop.c:7 [inlined]\n"
-		"  #6  outer\\x1b+0x10 at src/shop.c (shop)\n"
-		"  #7  maybe+0x10 [a guess] (shop)\n"
-		"  -- cut: no more of this stack was copied [limit]; --max-stack=2048 "
-		"copies more\n");
+	assert_string_equal(strchr(text, '\n') + 1,
+			    "  #0  [unmapped]+0x0\n"
+			    "  #1  [jit]+0x10\n"
+			    "  #2  java.lang.Run+0x10 ([heap])\n"
+			    "  #3  <signal handler called> (libc.so.6)\n"
+			    "  #4  shop+0x20\n"
+			    "  #5  inner at src/./shop.c:7 [inlined]\n"
+			    "  #6  outer\\x1b+0x10 at src/shop.c (shop)\n"
+			    "  #7  maybe+0x10 [heuristic] (shop)\n"
+			    "  -- truncated: the rest of the stack was not copied "
+			    "[limit]; --max-stack=2048 "
+			    "copies more\n");
 }
 
 static void test_raw(void **state)
 {
-	const struct ss_render_options options = { .size = sizeof(options), .raw = true };
+	const struct ss_format_options options = { .size = sizeof(options), .raw = true };
 	_cleanup_(ss_snapshot_cleanup) struct ss_snapshot *snapshot = sample_new();
 	const struct ss_frame stack[] = {
 		sample_frame(snapshot, SAMPLE_LIBC, 0x11, NULL),
@@ -198,13 +277,13 @@ static void test_recursion_is_collapsed(void **state)
 		"  #0     leaf+0x10 (shop)\n"
 		"  #1     a+0x10 (shop)\n"
 		"  #2     b+0x10 (shop)\n"
-		"     ... the same 2 frames 24,999 more times (-v shows them)\n"
+		"     ... the same 2 frames 24,999 more times (-v shows all)\n"
 		"  #50001 main+0x10 (shop)\n");
 }
 
 static void test_verbose_collapses_nothing(void **state)
 {
-	const struct ss_render_options options = { .size = sizeof(options),
+	const struct ss_format_options options = { .size = sizeof(options),
 						   .verbose = true };
 	_cleanup_(ss_snapshot_cleanup) struct ss_snapshot *snapshot = sample_new();
 
@@ -218,7 +297,7 @@ static void test_verbose_collapses_nothing(void **state)
 
 static void test_no_thread_is_left_out_silently(void **state)
 {
-	const struct ss_render_options verbose = { .size = sizeof(verbose),
+	const struct ss_format_options verbose = { .size = sizeof(verbose),
 						   .verbose = true };
 	_cleanup_(ss_snapshot_cleanup) struct ss_snapshot *snapshot = sample_new();
 
@@ -251,6 +330,8 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_header),
+		cmocka_unit_test(test_second_line_says_what_was_paused),
+		cmocka_unit_test(test_second_line_says_why_it_is_not_atomic),
 		cmocka_unit_test(test_equal_stacks_are_merged),
 		cmocka_unit_test(test_ids_of_another_pid_namespace),
 		cmocka_unit_test(test_frozen),

@@ -1,6 +1,6 @@
 /*
- * The tracker of modules: what a loader does to one that it has just mapped is no other
- * module, and other bytes in its place are.
+  * The module tracker: a module whose pages change their protection is the same one; other
+ * bytes in its place are another one.
  */
 #include "capture_child.h"
 
@@ -24,7 +24,7 @@ static bool is_told(char wanted)
 	return read(commands[0], &byte, 1) == 1 && byte == wanted;
 }
 
-/* Makes the page in the middle a mapping of its own, and then of other bytes. */
+/* Makes the middle page a separate mapping, and then a mapping of other bytes. */
 static void changes(int ready)
 {
 	void *middle = (void *)((uintptr_t)pages + PAGE);

@@ -1,6 +1,6 @@
 /*
- * The walk over captures that are made by hand: code without CFI, as a JIT makes it, at
- * CODE, and a stack of words at STACK.
+ * The walk over handmade captures: code without CFI, as of a JIT compiler, at CODE, and
+ * a stack of words at STACK.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -40,7 +40,7 @@ static void add_area(struct ss_capture *capture, uint64_t start, unsigned prot)
 				  .name = ss_intern_string(capture->strings, "//anon") };
 }
 
-/* One thread, the first count words of whose stack were copied. */
+/* One thread; the first count words of its stack were copied. */
 static struct ss_capture *make(uint64_t pc, size_t sp, size_t count, bool cut)
 {
 	struct ss_capture *capture = ss_capture_new();
@@ -52,14 +52,14 @@ static struct ss_capture *make(uint64_t pc, size_t sp, size_t count, bool cut)
 	thread->stacks[0] = (struct ss_stack_copy){ .address = STACK,
 						    .size = count * 8,
 						    .bytes = (const uint8_t *)words,
-						    .cut = cut };
-	ss_arch_regs_partial(pc, at(sp), &thread->regs);
+						    .truncated = cut };
+	ss_arch_regs_blocked(&ss_arch_host, pc, at(sp), NULL, &thread->regs);
 	return capture;
 }
 
 static void set_fp(struct ss_capture *capture, uint64_t fp)
 {
-	ss_regs_set(&capture->threads.items[0].regs, ss_arch.fp, fp);
+	ss_regs_set(&capture->threads.items[0].regs, ss_arch_host.fp, fp);
 }
 
 /* Unwinds, frees the capture, and checks the end and the number of frames. */
@@ -117,7 +117,7 @@ static void test_cut_and_unreadable(void **state)
 	(void)state;
 	make_chain(50);
 	ss_snapshot_free(walk(make_chain_capture(2 + 4 * 20, true), 0, SS_END_LIMIT, 21));
-	/* Nothing was copied: there is the innermost frame at most. */
+	/* Nothing was copied: there is at most the innermost frame. */
 	struct ss_capture *capture = make(0xdead, 0, 0, false);
 	struct ss_snapshot *snapshot = NULL;
 	assert_null(ss_capture_unwind(capture, session, NULL, &snapshot));
@@ -126,7 +126,7 @@ static void test_cut_and_unreadable(void **state)
 	ss_capture_free(capture);
 }
 
-/* A frame pointer that leads back, or to itself, is not followed for ever. */
+/* A frame pointer that leads back, or to itself, is not followed forever. */
 static void test_loops(void **state)
 {
 	(void)state;
@@ -142,7 +142,7 @@ static void test_loops(void **state)
 	ss_capture_free(capture);
 }
 
-/* A call of a pointer into nowhere: the return address is where sp points. */
+/* A call through a bad pointer: sp points to the return address. */
 static void test_bad_pointer(void **state)
 {
 	(void)state;
@@ -157,7 +157,7 @@ static void test_bad_pointer(void **state)
 	ss_snapshot_free(s);
 }
 
-/* Neither CFI nor a frame pointer: guesses, but not without end. */
+/* Neither CFI nor a frame pointer: a limited number of heuristic frames. */
 static void test_guesses_end(void **state)
 {
 	(void)state;
@@ -172,14 +172,14 @@ static void test_guesses_end(void **state)
 	ss_capture_free(capture);
 }
 
-/* A thread that has not run yet: what looks like return addresses is above its stack. */
+/* A thread that has not run yet: words above its stack look like return addresses. */
 static void test_newborn(void **state)
 {
 	(void)state;
 	for (size_t i = 0; i < WORDS; i++)
 		words[i] = CODE + i;
 	struct ss_capture *capture = make(CODE, 0, WORDS, false);
-	capture->threads.items[0].newborn = true;
+	capture->threads.items[0].not_started = true;
 	ss_snapshot_free(walk(capture, 0, SS_END_ROOT, 1));
 }
 
@@ -195,7 +195,7 @@ static void test_equal_stacks_share(void **state)
 		struct ss_capture_thread *thread = ss_vector_push(&capture->threads);
 		*thread = capture->threads.items[0];
 		if (i % 2)
-			ss_regs_set(&thread->regs, ss_arch.pc, CODE + 0x999);
+			ss_regs_set(&thread->regs, ss_arch_host.pc, CODE + 0x999);
 		if (i == 99)
 			thread->end = SS_END_GONE;
 	}
@@ -213,7 +213,7 @@ static void test_equal_stacks_share(void **state)
 
 static int make_session(void **state)
 {
-	/* What a smaller struct does not hold is not read. */
+	/* Members that a smaller struct lacks are not read. */
 	const struct ss_session_options options = { .size = sizeof(options.size),
 						    .debug_dir = (const char *)1,
 						    .sysroot = (const char *)1 };

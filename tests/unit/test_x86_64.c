@@ -11,6 +11,7 @@
 #include <sys/syscall.h>
 
 #include "arch/arch.h"
+#include "base/cleanup.h"
 
 static ss_kernel_regs regs_in(long call, long result)
 {
@@ -25,16 +26,16 @@ static void test_registers(void **state)
 	uint64_t value;
 
 	(void)state;
-	ss_arch_regs(&kernel, &regs);
-	assert_int_equal(ss_regs_pc(&regs), 1);
-	assert_int_equal(ss_regs_sp(&regs), 2);
+	ss_arch_x86_64.attach->regs(&kernel, &regs);
+	assert_int_equal(ss_regs_pc(&ss_arch_x86_64, &regs), 1);
+	assert_int_equal(ss_regs_sp(&ss_arch_x86_64, &regs), 2);
 	assert_true(ss_regs_get(&regs, 15, &value));
 	assert_int_equal(value, 4);
 	assert_false(ss_regs_get(&regs, 17, &value));
 	assert_false(ss_regs_get(&regs, 64, &value));
-	ss_arch_regs_partial(8, 9, &regs);
-	assert_false(ss_regs_get(&regs, ss_arch.fp, &value));
-	assert_int_equal(ss_regs_pc(&regs), 8);
+	ss_arch_regs_blocked(&ss_arch_x86_64, 8, 9, NULL, &regs);
+	assert_false(ss_regs_get(&regs, ss_arch_x86_64.fp, &value));
+	assert_int_equal(ss_regs_pc(&ss_arch_x86_64, &regs), 8);
 }
 
 static void test_cure(void **state)
@@ -42,30 +43,45 @@ static void test_cure(void **state)
 	ss_kernel_regs k = regs_in(SYS_epoll_wait, -EINTR);
 
 	(void)state;
-	k.r10 = 0xffffffff; /* -1 as an int: for ever */
-	assert_true(ss_arch_cure_eintr(&k));
+	k.r10 = 0xffffffff; /* -1 as an int: forever */
+	assert_true(ss_arch_x86_64.attach->cure_eintr(&k));
 	assert_int_equal((int64_t)k.rax, -514);
-	assert_false(ss_arch_cure_eintr(&k));
+	assert_false(ss_arch_x86_64.attach->cure_eintr(&k));
 	k = regs_in(SYS_epoll_wait, -EINTR);
 	k.r10 = 1000;
-	assert_false(ss_arch_cure_eintr(&k));
+	assert_false(ss_arch_x86_64.attach->cure_eintr(&k));
 	k.r10 = UINT64_C(0xffffffff00000000); /* zero as an int */
-	assert_false(ss_arch_cure_eintr(&k));
+	assert_false(ss_arch_x86_64.attach->cure_eintr(&k));
 	k = regs_in(SYS_epoll_wait, 1);
 	k.r10 = 0xffffffff;
-	assert_false(ss_arch_cure_eintr(&k));
+	assert_false(ss_arch_x86_64.attach->cure_eintr(&k));
 	k = regs_in(SYS_semop, -EINTR);
-	assert_true(ss_arch_cure_eintr(&k));
+	assert_true(ss_arch_x86_64.attach->cure_eintr(&k));
 	k = regs_in(SYS_semtimedop, -EINTR);
 	k.r10 = 0x7fff0000;
-	assert_false(ss_arch_cure_eintr(&k));
+	assert_false(ss_arch_x86_64.attach->cure_eintr(&k));
 	k = regs_in(SYS_rt_sigtimedwait, -EINTR);
-	assert_true(ss_arch_cure_eintr(&k));
+	assert_true(ss_arch_x86_64.attach->cure_eintr(&k));
 	k = regs_in(SYS_read, -EINTR);
-	assert_false(ss_arch_cure_eintr(&k));
+	assert_false(ss_arch_x86_64.attach->cure_eintr(&k));
 	k = regs_in(-1, -EINTR); /* after a handler: the program's own value */
-	assert_false(ss_arch_cure_eintr(&k));
+	assert_false(ss_arch_x86_64.attach->cure_eintr(&k));
 	assert_int_equal((int64_t)k.rax, -EINTR);
+}
+
+static void test_avoid_restart_syscall(void **state)
+{
+	ss_kernel_regs k = regs_in(SYS_poll, -516);
+
+	(void)state;
+	assert_true(ss_arch_x86_64.attach->avoid_restart_syscall(&k));
+	assert_int_equal((int64_t)k.rax, -514);
+	assert_int_equal((int64_t)k.orig_rax, SYS_poll);
+	assert_false(ss_arch_x86_64.attach->avoid_restart_syscall(&k));
+	k = regs_in(SYS_restart_syscall, -516); /* the original call is not known */
+	assert_false(ss_arch_x86_64.attach->avoid_restart_syscall(&k));
+	k = regs_in(-1, -516); /* in user space: the program's own value */
+	assert_false(ss_arch_x86_64.attach->avoid_restart_syscall(&k));
 }
 
 /* A frame as the kernel writes it for a handler on an alternate stack. */
@@ -82,7 +98,8 @@ static void fill_frame(uint64_t *words, uint64_t rsp)
 
 static bool find(const uint64_t *words, size_t size, uint64_t *ret)
 {
-	return ss_arch_find_alternate((const uint8_t *)words, size, AT, ret);
+	return ss_arch_find_alternate(&ss_arch_x86_64, (const uint8_t *)words, size, AT,
+				      ret);
 }
 
 static void test_alternate_stack(void **state)
@@ -118,7 +135,7 @@ static void test_alternate_stack(void **state)
 
 static bool is_call(const char *code, size_t size)
 {
-	return ss_arch_is_call((const uint8_t *)code, size);
+	return ss_arch_x86_64.is_call((const uint8_t *)code, size);
 }
 #define IS_CALL(code) is_call(code, sizeof(code) - 1)
 
@@ -150,11 +167,11 @@ static void test_sigreturn(void **state)
 	static const uint8_t eax[] = { 0xb8, 15, 0, 0, 0, 0x0f, 0x05 };
 
 	(void)state;
-	assert_true(ss_arch_is_sigreturn(rax, sizeof(rax)));
-	assert_false(ss_arch_is_sigreturn(rax, sizeof(rax) - 1));
-	assert_true(ss_arch_is_sigreturn(eax, sizeof(eax)));
-	assert_false(ss_arch_is_sigreturn(eax, sizeof(eax) - 1));
-	assert_false(ss_arch_is_sigreturn(rax, 0));
+	assert_true(ss_arch_x86_64.is_sigreturn(rax, sizeof(rax)));
+	assert_false(ss_arch_x86_64.is_sigreturn(rax, sizeof(rax) - 1));
+	assert_true(ss_arch_x86_64.is_sigreturn(eax, sizeof(eax)));
+	assert_false(ss_arch_x86_64.is_sigreturn(eax, sizeof(eax) - 1));
+	assert_false(ss_arch_x86_64.is_sigreturn(rax, 0));
 }
 
 static void test_blocked(void **state)
@@ -164,30 +181,30 @@ static void test_blocked(void **state)
 	(void)state;
 	for (int error = 510; error <= 517; error++) {
 		kernel.rax = (unsigned long long)-error;
-		assert_int_equal(ss_arch_is_blocked(&kernel),
+		assert_int_equal(ss_arch_x86_64.attach->is_blocked(&kernel),
 				 (error >= 512 && error <= 514) || error == 516);
 	}
 	kernel.rax = 0; /* it was woken */
-	assert_false(ss_arch_is_blocked(&kernel));
+	assert_false(ss_arch_x86_64.attach->is_blocked(&kernel));
 	kernel.rax = (unsigned long long)-512;
 	kernel.orig_rax = (unsigned long long)-1; /* not in a call */
-	assert_false(ss_arch_is_blocked(&kernel));
+	assert_false(ss_arch_x86_64.attach->is_blocked(&kernel));
 }
 
-static void test_newborn(void **state)
+static void test_new_thread(void **state)
 {
 	ss_kernel_regs kernel = regs_in(SYS_clone3, 0);
 
 	(void)state;
-	assert_true(ss_arch_is_newborn(&kernel));
+	assert_true(ss_arch_x86_64.attach->is_new(&kernel));
 	kernel = regs_in(SYS_clone, 0);
-	assert_true(ss_arch_is_newborn(&kernel));
+	assert_true(ss_arch_x86_64.attach->is_new(&kernel));
 	kernel = regs_in(SYS_clone, 4711); /* who made it */
-	assert_false(ss_arch_is_newborn(&kernel));
+	assert_false(ss_arch_x86_64.attach->is_new(&kernel));
 	kernel = regs_in(SYS_futex, 0);
-	assert_false(ss_arch_is_newborn(&kernel));
+	assert_false(ss_arch_x86_64.attach->is_new(&kernel));
 	kernel = regs_in(-1, 0);
-	assert_false(ss_arch_is_newborn(&kernel));
+	assert_false(ss_arch_x86_64.attach->is_new(&kernel));
 }
 
 static void test_restarted_call(void **state)
@@ -198,27 +215,34 @@ static void test_restarted_call(void **state)
 	static const uint8_t by_register[] = { 0x90, 0x90, 0x90, 0x89, 0xf8, 0x0f, 0x05 };
 
 	(void)state;
-	assert_int_equal(ss_arch_restarted_call(poll, sizeof(poll)), SYS_poll);
-	assert_int_equal(ss_arch_restarted_call(sleep, sizeof(sleep)),
-			 SYS_clock_nanosleep);
-	/* the kernel never goes on with these so */
-	assert_int_equal(ss_arch_restarted_call(read, sizeof(read)), -1);
-	assert_int_equal(ss_arch_restarted_call(by_register, sizeof(by_register)), -1);
-	assert_int_equal(ss_arch_restarted_call(sleep + 1, sizeof(sleep) - 1), -1);
-	assert_int_equal(ss_arch_restarted_call(NULL, 0), -1);
+	assert_int_equal(ss_arch_restarted_call(&ss_arch_x86_64, poll, sizeof(poll)),
+			 SS_SYS_POLL);
+	assert_int_equal(ss_arch_restarted_call(&ss_arch_x86_64, sleep, sizeof(sleep)),
+			 SS_SYS_CLOCK_NANOSLEEP);
+	/* the kernel never continues these in that way */
+	assert_int_equal(ss_arch_restarted_call(&ss_arch_x86_64, read, sizeof(read)),
+			 SS_SYS_UNKNOWN);
+	assert_int_equal(
+		ss_arch_restarted_call(&ss_arch_x86_64, by_register, sizeof(by_register)),
+		SS_SYS_UNKNOWN);
+	assert_int_equal(
+		ss_arch_restarted_call(&ss_arch_x86_64, sleep + 1, sizeof(sleep) - 1),
+		SS_SYS_UNKNOWN);
+	assert_int_equal(ss_arch_restarted_call(&ss_arch_x86_64, NULL, 0),
+			 SS_SYS_UNKNOWN);
 }
 
-/* The address that the only such call is made with; 0: there is none. */
+/* The address passed to the only such call; 0: there is none. */
 static uint64_t find_argument(const void *code, size_t size, size_t *call)
 {
 	uint64_t ret = 0;
 	uint64_t next;
 
 	*call = 0;
-	if (!ss_arch_next_argument(code, size, 0x1000, call, &ret))
+	if (!ss_arch_x86_64.next_argument(code, size, 0x1000, call, &ret))
 		return 0;
 	size_t at = *call;
-	assert_false(ss_arch_next_argument(code, size, 0x1000, &at, &next));
+	assert_false(ss_arch_x86_64.next_argument(code, size, 0x1000, &at, &next));
 	return ret;
 }
 
@@ -250,7 +274,7 @@ static void test_next_argument(void **state)
 	/* An element of an array, and the second argument. */
 	assert_int_equal(find_argument(changed, sizeof(changed) - 1, &call), 0);
 	assert_int_equal(find_argument(other, sizeof(other) - 1, &call), 0);
-	/* Cut anywhere before the call is seen. */
+	/* The code ends at any position before the end of the call. */
 	for (size_t size = 0; size < 11; size++)
 		assert_int_equal(find_argument(plain, size, &call), 0);
 	assert_int_equal(find_argument(plain, SS_ARGUMENT_MAX, &call), 0xff7);
@@ -260,7 +284,9 @@ static int64_t frame_size(const char *code, size_t size)
 {
 	uint64_t ret;
 
-	return ss_arch_frame_size((const uint8_t *)code, size, &ret) ? (int64_t)ret : -1;
+	return ss_arch_x86_64.frame_size((const uint8_t *)code, size, &ret) ?
+		       (int64_t)ret :
+		       -1;
 }
 
 #define FRAME_SIZE(code) frame_size((code), sizeof(code) - 1)
@@ -276,7 +302,7 @@ static void test_frame_size(void **state)
 	/* push %r15, %r12, %rbx */
 	assert_int_equal(
 		FRAME_SIZE("\x55\x48\x89\xe5\x41\x57\x41\x54\x53\x48\x83\xec\x18"), 0x30);
-	/* without a frame pointer, a stack that would grow upwards, cut */
+	/* no frame pointer; a stack that would grow upwards; truncated */
 	assert_int_equal(FRAME_SIZE("\x53\x48\x83\xec\x10"), -1);
 	assert_int_equal(FRAME_SIZE("\x55\x48\x89\xe5\x48\x83\xec\x80"), -1);
 	assert_int_equal(FRAME_SIZE("\x55\x48\x89"), -1);
@@ -290,22 +316,117 @@ static void test_call_target(void **state)
 	uint64_t target = 0;
 
 	(void)state;
-	assert_true(ss_arch_call_target(direct, sizeof(direct), 0x1000, &target));
+	assert_true(ss_arch_x86_64.call_target(direct, sizeof(direct), 0x1000, &target));
 	assert_int_equal(target, 0xffb);
-	assert_false(ss_arch_call_target(indirect, sizeof(indirect), 0x1000, &target));
-	assert_false(ss_arch_call_target(direct + 2, 4, 0x1000, &target));
+	assert_false(
+		ss_arch_x86_64.call_target(indirect, sizeof(indirect), 0x1000, &target));
+	assert_false(ss_arch_x86_64.call_target(direct + 2, 4, 0x1000, &target));
+}
+
+/* The kernel's header is the reference. */
+static void test_syscall_numbers(void **state)
+{
+	static const struct {
+		enum ss_syscall_id id;
+		long number;
+	} calls[] = {
+		{ SS_SYS_READ, SYS_read },
+		{ SS_SYS_WRITE, SYS_write },
+		{ SS_SYS_OPEN, SYS_open },
+		{ SS_SYS_CLOSE, SYS_close },
+		{ SS_SYS_POLL, SYS_poll },
+		{ SS_SYS_RT_SIGRETURN, SYS_rt_sigreturn },
+		{ SS_SYS_IOCTL, SYS_ioctl },
+		{ SS_SYS_PREAD64, SYS_pread64 },
+		{ SS_SYS_PWRITE64, SYS_pwrite64 },
+		{ SS_SYS_READV, SYS_readv },
+		{ SS_SYS_WRITEV, SYS_writev },
+		{ SS_SYS_SELECT, SYS_select },
+		{ SS_SYS_MSYNC, SYS_msync },
+		{ SS_SYS_PAUSE, SYS_pause },
+		{ SS_SYS_NANOSLEEP, SYS_nanosleep },
+		{ SS_SYS_SENDFILE, SYS_sendfile },
+		{ SS_SYS_CONNECT, SYS_connect },
+		{ SS_SYS_ACCEPT, SYS_accept },
+		{ SS_SYS_SENDTO, SYS_sendto },
+		{ SS_SYS_RECVFROM, SYS_recvfrom },
+		{ SS_SYS_SENDMSG, SYS_sendmsg },
+		{ SS_SYS_RECVMSG, SYS_recvmsg },
+		{ SS_SYS_CLONE, SYS_clone },
+		{ SS_SYS_FORK, SYS_fork },
+		{ SS_SYS_VFORK, SYS_vfork },
+		{ SS_SYS_WAIT4, SYS_wait4 },
+		{ SS_SYS_SEMOP, SYS_semop },
+		{ SS_SYS_MSGSND, SYS_msgsnd },
+		{ SS_SYS_MSGRCV, SYS_msgrcv },
+		{ SS_SYS_FCNTL, SYS_fcntl },
+		{ SS_SYS_FLOCK, SYS_flock },
+		{ SS_SYS_FSYNC, SYS_fsync },
+		{ SS_SYS_FDATASYNC, SYS_fdatasync },
+		{ SS_SYS_FTRUNCATE, SYS_ftruncate },
+		{ SS_SYS_RT_SIGTIMEDWAIT, SYS_rt_sigtimedwait },
+		{ SS_SYS_RT_SIGSUSPEND, SYS_rt_sigsuspend },
+		{ SS_SYS_SYNC, SYS_sync },
+		{ SS_SYS_FUTEX, SYS_futex },
+		{ SS_SYS_IO_GETEVENTS, SYS_io_getevents },
+		{ SS_SYS_GETDENTS64, SYS_getdents64 },
+		{ SS_SYS_RESTART_SYSCALL, SYS_restart_syscall },
+		{ SS_SYS_SEMTIMEDOP, SYS_semtimedop },
+		{ SS_SYS_CLOCK_NANOSLEEP, SYS_clock_nanosleep },
+		{ SS_SYS_EPOLL_WAIT, SYS_epoll_wait },
+		{ SS_SYS_MQ_TIMEDSEND, SYS_mq_timedsend },
+		{ SS_SYS_MQ_TIMEDRECEIVE, SYS_mq_timedreceive },
+		{ SS_SYS_WAITID, SYS_waitid },
+		{ SS_SYS_OPENAT, SYS_openat },
+		{ SS_SYS_PSELECT6, SYS_pselect6 },
+		{ SS_SYS_PPOLL, SYS_ppoll },
+		{ SS_SYS_SPLICE, SYS_splice },
+		{ SS_SYS_TEE, SYS_tee },
+		{ SS_SYS_SYNC_FILE_RANGE, SYS_sync_file_range },
+		{ SS_SYS_VMSPLICE, SYS_vmsplice },
+		{ SS_SYS_EPOLL_PWAIT, SYS_epoll_pwait },
+		{ SS_SYS_FALLOCATE, SYS_fallocate },
+		{ SS_SYS_ACCEPT4, SYS_accept4 },
+		{ SS_SYS_PREADV, SYS_preadv },
+		{ SS_SYS_PWRITEV, SYS_pwritev },
+		{ SS_SYS_RECVMMSG, SYS_recvmmsg },
+		{ SS_SYS_SYNCFS, SYS_syncfs },
+		{ SS_SYS_SENDMMSG, SYS_sendmmsg },
+		{ SS_SYS_COPY_FILE_RANGE, SYS_copy_file_range },
+		{ SS_SYS_PREADV2, SYS_preadv2 },
+		{ SS_SYS_PWRITEV2, SYS_pwritev2 },
+		{ SS_SYS_IO_PGETEVENTS, SYS_io_pgetevents },
+		{ SS_SYS_IO_URING_ENTER, SYS_io_uring_enter },
+		{ SS_SYS_CLONE3, SYS_clone3 },
+		{ SS_SYS_EPOLL_PWAIT2, SYS_epoll_pwait2 },
+		{ SS_SYS_FUTEX_WAITV, SYS_futex_waitv },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < SS_ARRAY_SIZE(calls); i++) {
+		assert_int_equal(ss_arch_syscall_id(&ss_arch_x86_64, calls[i].number),
+				 calls[i].id);
+		assert_int_equal(ss_arch_syscall_number(&ss_arch_x86_64, calls[i].id),
+				 calls[i].number);
+	}
+	assert_int_equal(ss_arch_syscall_id(&ss_arch_x86_64, -1), SS_SYS_UNKNOWN);
+	assert_int_equal(ss_arch_syscall_id(&ss_arch_x86_64, 100000), SS_SYS_UNKNOWN);
+	assert_int_equal(ss_arch_syscall_id(&ss_arch_x86_64, SYS_getpid), SS_SYS_UNKNOWN);
+	assert_int_equal(ss_arch_syscall_number(&ss_arch_x86_64, SS_SYS_UNKNOWN), -1);
 }
 
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_newborn),
+		cmocka_unit_test(test_syscall_numbers),
+		cmocka_unit_test(test_new_thread),
 		cmocka_unit_test(test_restarted_call),
 		cmocka_unit_test(test_next_argument),
 		cmocka_unit_test(test_frame_size),
 		cmocka_unit_test(test_call_target),
 		cmocka_unit_test(test_registers),
 		cmocka_unit_test(test_cure),
+		cmocka_unit_test(test_avoid_restart_syscall),
 		cmocka_unit_test(test_alternate_stack),
 		cmocka_unit_test(test_calls),
 		cmocka_unit_test(test_sigreturn),

@@ -15,7 +15,7 @@
 #include <cmocka.h>
 
 #include "model/snapshot.h"
-#include "view/render.h"
+#include "output/format.h"
 
 enum { SAMPLE_PROGRAM = 0, SAMPLE_LIBC = 1, SAMPLE_NOWHERE = -1 };
 
@@ -95,19 +95,19 @@ static inline struct ss_thread *sample_add_thread(struct ss_snapshot *snapshot, 
 	return thread;
 }
 
-/* What a renderer writes; freed by the caller. Not inlined: gcc 12 would take the
+/* What a format writes; freed by the caller. Not inlined: gcc 12 would take the
    text for a pointer to the variable it was in (-Wdangling-pointer). */
 __attribute__((noinline, unused)) static char *
-sample_render(const struct ss_renderer *renderer, const struct ss_snapshot *snapshot,
-	      const struct ss_render_options *options)
+sample_render(const struct ss_format *format, const struct ss_snapshot *snapshot,
+	      const struct ss_format_options *options)
 {
-	const struct ss_render_options defaults = { .size = sizeof(defaults) };
+	const struct ss_format_options defaults = { .size = sizeof(defaults) };
 	char *text = NULL;
 	size_t size = 0;
 	FILE *out = open_memstream(&text, &size);
 
 	assert_non_null(out);
-	assert_null(renderer->render(snapshot, options ? options : &defaults, out));
+	assert_null(format->write_snapshot(snapshot, options ? options : &defaults, out));
 	assert_int_equal(fclose(out), 0);
 	return text;
 }

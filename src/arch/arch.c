@@ -1,0 +1,110 @@
+#include "arch/arch.h"
+
+#include <string.h>
+
+static const struct ss_arch *const processors[] = { &ss_arch_x86_64, &ss_arch_aarch64 };
+
+enum { PROCESSORS = sizeof(processors) / sizeof(processors[0]) };
+
+const struct ss_arch *ss_arch_find(uint16_t elf_machine, uint8_t elf_class)
+{
+	for (size_t i = 0; i < PROCESSORS; i++) {
+		if (processors[i]->elf_machine == elf_machine &&
+		    processors[i]->elf_class == elf_class)
+			return processors[i];
+	}
+	return NULL;
+}
+
+const struct ss_arch *ss_arch_find_name(const char *name)
+{
+	for (size_t i = 0; i < PROCESSORS; i++) {
+		if (strcmp(processors[i]->name, name) == 0)
+			return processors[i];
+	}
+	return NULL;
+}
+
+void ss_arch_regs_blocked(const struct ss_arch *arch, uint64_t pc, uint64_t sp,
+			  const struct ss_syscall *call, struct ss_regs *ret)
+{
+	ret->valid = 0;
+	ss_regs_set(ret, arch->pc, pc);
+	ss_regs_set(ret, arch->sp, sp);
+	for (size_t i = 0; i < SS_SYSCALL_ARGS && call && call->number >= 0; i++)
+		ss_regs_set(ret, arch->syscall_args[i], call->args[i]);
+}
+
+long ss_arch_syscall_number(const struct ss_arch *arch, enum ss_syscall_id id)
+{
+	for (size_t i = 0; i < arch->syscall_count && id != SS_SYS_UNKNOWN; i++) {
+		if (arch->syscalls[i] == id)
+			return (long)i;
+	}
+	return -1;
+}
+
+enum ss_syscall_id ss_arch_restarted_call(const struct ss_arch *arch, const uint8_t *code,
+					  size_t size)
+{
+	enum ss_syscall_id id =
+		ss_arch_syscall_id(arch, arch->entered_syscall(code, size));
+
+	/* The users of ERESTART_RESTARTBLOCK in the kernel. */
+	switch (id) {
+	case SS_SYS_POLL:
+	case SS_SYS_NANOSLEEP:
+	case SS_SYS_CLOCK_NANOSLEEP:
+	case SS_SYS_FUTEX:
+		return id;
+	default:
+		return SS_SYS_UNKNOWN;
+	}
+}
+
+/* struct stack_t of a signal frame: ss_sp, ss_flags and padding, ss_size. */
+struct alternate_stack {
+	uint64_t start;
+	uint32_t flags;
+	uint32_t padding; /* the kernel leaves it as it was */
+	uint64_t size;
+};
+
+enum { ALTERNATE_MIN = 2048, ALTERNATE_MAX = 64 << 20 };
+
+/* SS_ONSTACK, SS_DISABLE, SS_AUTODISARM */
+static const uint32_t stack_flags = 1u | 2u | 1u << 31;
+
+static bool is_alternate(const struct alternate_stack *stack, uint64_t here)
+{
+	return stack->size >= ALTERNATE_MIN && stack->size <= ALTERNATE_MAX &&
+	       here - stack->start < stack->size && !(stack->flags & ~stack_flags);
+}
+
+bool ss_arch_find_alternate(const struct ss_arch *arch, const uint8_t *bytes, size_t size,
+			    uint64_t address, uint64_t *ret)
+{
+	size_t sp_offset = arch->sigframe.regs[arch->sp] - arch->sigframe.stack;
+	size_t needed = sp_offset + sizeof(*ret);
+	size_t first = (SS_REG_WORD - address % SS_REG_WORD) % SS_REG_WORD;
+
+	for (size_t at = first; at < size && size - at >= needed; at += SS_REG_WORD) {
+		struct alternate_stack stack;
+		uint64_t here = address + at;
+		uint64_t sp;
+		memcpy(&stack.start, bytes + at, sizeof(stack.start));
+		/* Most words fail here. */
+		if (stack.start == 0 || stack.start > here ||
+		    here - stack.start >= ALTERNATE_MAX)
+			continue;
+		memcpy(&stack, bytes + at, sizeof(stack));
+		memcpy(&sp, bytes + at + sp_offset, sizeof(sp));
+		/* If the interrupted stack is the same one, it is copied already. */
+		if (!is_alternate(&stack, here) || sp == 0 ||
+		    sp - stack.start < stack.size)
+			continue;
+		*ret = sp;
+		return true;
+	}
+	return false;
+}

@@ -1,0 +1,130 @@
+#include "cli/analysis.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "cli/escaped_copy.h"
+#include "cli/failure.h"
+#include "cli/sanitizer.h"
+#include "profile/label.h"
+
+enum { BUFFER_SIZE = 64 << 10, FIRST_FD = STDERR_FILENO + 1 };
+
+static void print_slow(void *data, enum ss_sandbox_step step)
+{
+	(void)data;
+	if (isatty(STDERR_FILENO) == 1)
+		ss_failure_warn("%s...", ss_sandbox_step_name(step));
+}
+
+struct ss_error *ss_analysis_run(const struct ss_analysis *analysis,
+				 struct ss_sandbox_result **ret)
+{
+	struct ss_sandbox_options options = analysis->options;
+
+	options.size = sizeof(options);
+	options.slow = print_slow;
+	struct ss_error *error =
+		ss_sandbox_run(&options, analysis->work, analysis->data, ret);
+	if (!error)
+		ss_sanitizer_exit(*ret);
+	return error;
+}
+
+struct ss_error *ss_analysis_copy(const struct ss_analysis *analysis,
+				  const struct ss_sandbox_result *result,
+				  struct ss_output *output)
+{
+	struct ss_error *error = NULL;
+
+	if (output && analysis->binary)
+		error = ss_plain_copy(result->output, ss_output_file(output));
+	else if (output)
+		error = ss_escaped_copy(result->output, analysis->color,
+					ss_output_file(output));
+	if (!error && output)
+		error = ss_output_flush(output);
+	if (!error)
+		error = ss_escaped_copy(result->messages, false, stderr);
+	if (!error && analysis->verbose && result->partial)
+		ss_failure_warn("the kernel refused part of the sandbox");
+	return error;
+}
+
+struct ss_error *ss_analysis_open(const struct ss_sandbox_attempt *attempt, FILE **ret)
+{
+	_cleanup_close_ int fd = fcntl(attempt->output, F_DUPFD_CLOEXEC, FIRST_FD);
+	FILE *out = fd < 0 ? NULL : fdopen(fd, "w");
+
+	if (!out)
+		return ss_error_no_memory();
+	(void)take_fd(fd);			       /* the stream owns it */
+	(void)setvbuf(out, NULL, _IOFBF, BUFFER_SIZE); /* best effort */
+	*ret = out;
+	return NULL;
+}
+
+struct ss_error *ss_analysis_close(FILE *out)
+{
+	bool failed = ferror(out) != 0;
+	int closed = fclose(out);
+	int errnum = errno;
+
+	return failed || closed != 0 ? ss_error_new_errno(failed ? EIO : errnum,
+							  "cannot write the result") :
+				       NULL;
+}
+
+const char *ss_analysis_snapshot_module(const void *data, size_t index)
+{
+	const struct ss_snapshot *snapshot = data;
+
+	return index < ss_snapshot_module_count(snapshot) ?
+		       ss_snapshot_module(snapshot, index)->path :
+		       NULL;
+}
+
+static void write_failure(const struct ss_sandbox_failure *failure, const char *path,
+			  FILE *out)
+{
+	char how[128];
+
+	ss_sandbox_failure_describe(failure, how, sizeof(how));
+	if (failure->module < 0)
+		(void)fprintf(out, "the analysis %s", how);
+	else
+		(void)fprintf(out, "the analysis of %s %s, module skipped",
+			      path ? ss_label_base(path) : "a module", how);
+}
+
+char *ss_analysis_problem(const struct ss_sandbox_attempt *attempt,
+			  ss_analysis_module_path *module_path, const void *data,
+			  bool raw)
+{
+	char *text = NULL;
+	size_t size = 0;
+	FILE *out = attempt->failure_count ? open_memstream(&text, &size) : NULL;
+
+	if (!out)
+		return NULL;
+	for (size_t i = 0; i < attempt->failure_count; i++) {
+		const struct ss_sandbox_failure *failure = &attempt->failures[i];
+		bool known = module_path && failure->module >= 0;
+		(void)fputs(i ? "; " : "", out);
+		write_failure(failure,
+			      known ? module_path(data, (size_t)failure->module) : NULL,
+			      out);
+	}
+	if (attempt->level == SS_SANDBOX_RAW && !raw)
+		(void)fputs("; names are missing", out);
+	if (attempt->level == SS_SANDBOX_PLACES)
+		(void)fputs("; only the innermost frame of each thread is shown", out);
+	else if (attempt->no_waits)
+		(void)fputs("; waits are missing", out);
+	if (fclose(out) == 0)
+		return text;
+	free(text);
+	return NULL;
+}

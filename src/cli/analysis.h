@@ -1,0 +1,53 @@
+/*
+ * Shared by the commands that interpret captures and recordings in the library's sandbox:
+ * options, descriptions of failures, and copying of the untrusted output.
+ */
+#ifndef SS_CLI_ANALYSIS_H
+#define SS_CLI_ANALYSIS_H
+
+#include <stdbool.h>
+#include <stdio.h>
+
+#include "base/error.h"
+#include "cli/output.h"
+#include "stacksnap.h"
+
+struct ss_analysis {
+	struct ss_sandbox_options
+		options; /* size and slow are set by ss_analysis_run() */
+	ss_sandbox_work *work;
+	void *data;
+	bool binary; /* copy the output unchanged; else escape control characters */
+	bool color;  /* keep colour sequences */
+	bool verbose;
+};
+
+/* Runs the work. Errors: those of ss_sandbox_run(). */
+struct ss_error *ss_analysis_run(const struct ss_analysis *analysis,
+				 struct ss_sandbox_result **ret);
+
+SS_DEFINE_CLEANUP(struct ss_sandbox_result, ss_sandbox_result, ss_sandbox_result_free)
+
+/* Copies the output of the work to output (unless that is NULL) and its messages to
+   standard error. Errors: SYSTEM (the output cannot be written), NO_MEMORY. */
+struct ss_error *ss_analysis_copy(const struct ss_analysis *analysis,
+				  const struct ss_sandbox_result *result,
+				  struct ss_output *output);
+
+/* For the work: the output of an attempt as a stream. Errors: NO_MEMORY. */
+struct ss_error *ss_analysis_open(const struct ss_sandbox_attempt *attempt, FILE **ret);
+
+/* Closes the stream. Errors: SYSTEM (writing failed). */
+struct ss_error *ss_analysis_close(FILE *out);
+
+/* Returns one line about failures of earlier attempts and their consequences, to be freed;
+   NULL if there were none. module_path (or NULL) names the modules that were skipped. */
+typedef const char *ss_analysis_module_path(const void *data, size_t index);
+char *ss_analysis_problem(const struct ss_sandbox_attempt *attempt,
+			  ss_analysis_module_path *module_path, const void *data,
+			  bool raw);
+
+/* A ss_analysis_module_path; data is a struct ss_snapshot. */
+const char *ss_analysis_snapshot_module(const void *data, size_t index);
+
+#endif

@@ -1,0 +1,171 @@
+#include "cli/hang_analysis.h"
+
+#include <stdlib.h>
+
+#include "cli/analysis.h"
+#include "cli/failure.h"
+
+SS_DEFINE_CLEANUP(struct ss_progress, progress, ss_progress_free)
+
+/* Default of --max-total, in bytes. */
+#define STACKS_DEFAULT ((uint64_t)256 << 20)
+
+/* The snapshots of all captures. */
+struct series {
+	struct ss_snapshot *snapshots[SS_HANG_CAPTURES];
+	size_t count;
+};
+
+static void series_deinit(struct series *series)
+{
+	for (size_t i = 0; i < series->count; i++)
+		ss_snapshot_free(series->snapshots[i]);
+}
+
+static struct ss_error *interpret(const struct ss_options *options,
+				  const struct ss_sandbox_attempt *attempt,
+				  const struct ss_capture *capture, struct series *series)
+{
+	const struct ss_unwind_options unwind_options = {
+		.size = sizeof(unwind_options),
+		.max_frames = options->max_frames,
+	};
+	struct ss_snapshot **slot = &series->snapshots[series->count];
+
+	ss_sandbox_enter(attempt, SS_SANDBOX_UNWIND);
+	struct ss_error *error =
+		ss_capture_unwind(capture, attempt->session, &unwind_options, slot);
+	if (error)
+		return error;
+	series->count++;
+	if (attempt->level != SS_SANDBOX_NAMES)
+		return NULL;
+	ss_sandbox_enter(attempt, SS_SANDBOX_SYMBOLIZE);
+	return ss_snapshot_symbolize(*slot, attempt->session, options->symbols.flags);
+}
+
+static struct ss_error *interpret_all(const struct ss_hang_analysis *analysis,
+				      const struct ss_sandbox_attempt *attempt,
+				      struct series *series)
+{
+	const struct ss_hang_observation *observation = analysis->observation;
+	const struct ss_options *options = analysis->options;
+	struct ss_error *error = NULL;
+
+	for (size_t i = 0; i < observation->count && !error; i++)
+		error = interpret(options, attempt, observation->captures[i], series);
+	if (error)
+		return error;
+	struct ss_snapshot *last = series->snapshots[series->count - 1];
+	ss_sandbox_enter(attempt, SS_SANDBOX_DIAGNOSE);
+	if (attempt->level == SS_SANDBOX_NAMES)
+		error = ss_snapshot_add_related(last,
+						observation->captures[series->count - 1],
+						attempt->session, options->symbols.flags);
+	return error ? error : ss_snapshot_diagnose(last, 0);
+}
+
+/* Without waits there is no verdict. */
+static struct ss_error *refuse(const struct ss_sandbox_attempt *attempt)
+{
+	_cleanup_free_ char *problem = ss_analysis_problem(attempt, NULL, NULL, false);
+
+	return ss_error_new(SS_ERROR_SYSTEM, "%s",
+			    problem ? problem : "waits are missing");
+}
+
+static struct ss_error *write_report(const struct ss_hang_analysis *analysis,
+				     const struct ss_sandbox_attempt *attempt,
+				     const struct ss_snapshot *last,
+				     const struct ss_progress *progress)
+{
+	_cleanup_free_ char *problem =
+		ss_analysis_problem(attempt, ss_analysis_snapshot_module, last, false);
+	const struct ss_format_options format_options = {
+		.size = sizeof(format_options),
+		.raw = attempt->level != SS_SANDBOX_NAMES,
+		.verbose = analysis->options->verbose,
+		.color = analysis->color,
+		.problem = problem,
+	};
+	FILE *out = NULL;
+	struct ss_error *error = ss_analysis_open(attempt, &out);
+
+	if (error)
+		return error;
+	error = analysis->options->format->write_hang(last, progress, &format_options,
+						      out);
+	struct ss_error *closing = ss_analysis_close(out);
+	if (problem)
+		ss_failure_warn("%d: %s", ss_snapshot_process(last)->pid, problem);
+	if (!error)
+		return closing;
+	ss_error_free(closing);
+	/* cppcheck-suppress returnDanglingLifetime; the error does not refer to the options */
+	return error;
+}
+
+static struct ss_error *work(void *data, const struct ss_sandbox_attempt *attempt)
+{
+	const struct ss_hang_analysis *analysis = data;
+	const struct ss_hang_observation *observation = analysis->observation;
+	__attribute__((cleanup(series_deinit))) struct series series = {};
+	_cleanup_(progress_cleanup) struct ss_progress *progress = NULL;
+
+	if (attempt->no_waits)
+		return refuse(attempt);
+	struct ss_error *error = interpret_all(analysis, attempt, &series);
+	if (!error)
+		error = ss_progress_new(
+			observation->before, observation->after,
+			(const struct ss_snapshot *const *)series.snapshots, series.count,
+			&progress);
+	if (error)
+		return error;
+	ss_sandbox_enter(attempt, SS_SANDBOX_OUTPUT);
+	ss_sandbox_set_value(attempt, ss_progress_verdict(progress));
+	if (ss_progress_verdict(progress) < analysis->quiet_below)
+		return NULL;
+	return write_report(analysis, attempt, series.snapshots[series.count - 1],
+			    progress);
+}
+
+struct ss_error *ss_hang_analysis_run(const struct ss_hang_analysis *analysis,
+				      enum ss_verdict *ret)
+{
+	const struct ss_options *options = analysis->options;
+	const struct ss_hang_observation *observation = analysis->observation;
+	const struct ss_session_options session = {
+		.size = sizeof(session),
+		.debug_dir = options->symbols.debug_dir,
+		.sysroot = options->symbols.sysroot,
+	};
+	const struct ss_analysis sandboxed = {
+		.options = {
+			.session = &session,
+			.change_ids = observation->owner_known && !options->symbols.debug_dir &&
+				      !options->symbols.sysroot,
+			.uid = observation->uid,
+			.gid = observation->gid,
+			.timeout_ms = options->interpret_ms,
+			.more_memory = (options->max_total ? options->max_total :
+							     STACKS_DEFAULT) *
+				       observation->count,
+			.last_level = SS_SANDBOX_RAW,
+		},
+		.work = work,
+		.data = (void *)analysis,
+		.color = analysis->color,
+		.verbose = options->verbose,
+	};
+	_cleanup_(ss_sandbox_result_cleanup) struct ss_sandbox_result *result = NULL;
+	struct ss_error *error = ss_analysis_run(&sandboxed, &result);
+
+	if (!error)
+		error = ss_analysis_copy(&sandboxed, result, analysis->output);
+
+	if (error)
+		return error;
+	*ret = (enum ss_verdict)SS_MIN(result->value, (uint64_t)SS_VERDICT_DEADLOCK);
+	return NULL;
+}

@@ -1,0 +1,23 @@
+/*
+ * From an observed process to a verdict and a report, in the sandbox.
+ */
+#ifndef SS_CLI_HANG_ANALYSIS_H
+#define SS_CLI_HANG_ANALYSIS_H
+
+#include "cli/hang_observation.h"
+#include "cli/output.h"
+
+struct ss_hang_analysis {
+	const struct ss_options *options;
+	const struct ss_hang_observation *observation;
+	struct ss_output *output;
+	bool color;
+	enum ss_verdict quiet_below; /* writes nothing if the verdict is less serious */
+};
+
+/* Writes the report; *ret is the verdict. Errors: SYSTEM (the waits could not be
+   analyzed, or the output cannot be written), NO_MEMORY. */
+struct ss_error *ss_hang_analysis_run(const struct ss_hang_analysis *analysis,
+				      enum ss_verdict *ret);
+
+#endif

@@ -1,0 +1,102 @@
+#include "cli/hang_observation.h"
+
+#include "base/clock.h"
+#include "cli/watchdog.h"
+
+enum { STEPS = SS_HANG_CAPTURES - 2 };
+
+SS_DEFINE_CLEANUP(struct ss_target, target, ss_target_close)
+
+void ss_hang_observation_deinit(struct ss_hang_observation *observation)
+{
+	ss_activity_free(observation->before);
+	ss_activity_free(observation->after);
+	for (size_t i = 0; i < observation->count; i++)
+		ss_capture_free(observation->captures[i]);
+	*observation = (struct ss_hang_observation){};
+}
+
+static bool is_running(void *data, pid_t tid, const char *name, char state)
+{
+	(void)data;
+	(void)tid;
+	(void)name;
+	return state == 'R';
+}
+
+static struct ss_error *capture(struct ss_target *target,
+				const struct ss_options *options,
+				ss_thread_filter *filter,
+				struct ss_hang_observation *observation)
+{
+	const struct ss_capture_options capture_options = {
+		.size = sizeof(capture_options),
+		.mode = options->mode,
+		.timeout_ms = options->timeout_ms,
+		.max_stack = options->max_stack,
+		.max_total = options->max_total,
+		.max_frames = options->max_frames,
+		.filter = filter,
+	};
+	ss_watchdog_begin(ss_target_pid(target), options->timeout_ms);
+	struct ss_error *error = ss_capture_take(
+		target, &capture_options, &observation->captures[observation->count]);
+
+	ss_watchdog_end();
+	if (!error)
+		observation->count++;
+	return error;
+}
+
+/* Ignores errors: perhaps no thread runs. */
+static void capture_running(struct ss_target *target, uint64_t time_ns,
+			    const struct ss_options *options,
+			    struct ss_hang_observation *observation)
+{
+	for (int i = 0; i < STEPS; i++) {
+		ss_sleep_ns(time_ns / (STEPS + 1));
+		ss_error_free(capture(target, options, is_running, observation));
+	}
+	ss_sleep_ns(time_ns / (STEPS + 1));
+}
+
+static struct ss_error *observe(struct ss_target *target, uint64_t time_ns,
+				const struct ss_options *options,
+				struct ss_hang_observation *observation)
+{
+	struct ss_error *error = ss_activity_take(target, &observation->before);
+
+	if (!error)
+		error = capture(target, options, NULL, observation);
+	if (error)
+		return error;
+	capture_running(target, time_ns, options, observation);
+	error = capture(target, options, NULL, observation);
+	if (!error)
+		error = ss_activity_take(target, &observation->after);
+	if (!error)
+		ss_capture_add_related(observation->captures[observation->count - 1],
+				       target);
+	return error;
+}
+
+struct ss_error *ss_hang_observe(pid_t pid, uint64_t time_ns,
+				 const struct ss_options *options,
+				 struct ss_hang_observation *ret)
+{
+	_cleanup_(target_cleanup) struct ss_target *target = NULL;
+	_cleanup_(ss_hang_observation_deinit) struct ss_hang_observation observation = {};
+	struct ss_error *error = ss_target_open(pid, &target);
+
+	if (error)
+		return error;
+	_cleanup_error_ struct ss_error *unknown =
+		ss_target_owner(target, &observation.uid, &observation.gid);
+	observation.owner_known = !unknown;
+	error = observe(target, time_ns, options, &observation);
+	if (error)
+		return error;
+	*ret = observation;
+	observation = (struct ss_hang_observation){};
+	return NULL;
+}

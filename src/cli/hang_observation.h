@@ -1,0 +1,32 @@
+/*
+ * Observes a process for a while at little cost to it: scheduler counters and captures of
+ * all threads at the start and at the end, and a few captures of running threads between.
+ */
+#ifndef SS_CLI_HANG_OBSERVATION_H
+#define SS_CLI_HANG_OBSERVATION_H
+
+#include <stdbool.h>
+
+#include "base/error.h"
+#include "cli/options.h"
+
+enum { SS_HANG_CAPTURES = 8 };
+
+struct ss_hang_observation {
+	struct ss_activity *before;
+	struct ss_activity *after;
+	struct ss_capture *captures[SS_HANG_CAPTURES];
+	size_t count;	  /* of captures; the last one has all threads */
+	bool owner_known; /* uid and gid are those of the process */
+	uid_t uid;
+	gid_t gid;
+};
+
+/* Observes the process for that time. Errors: those of ss_target_open() and
+   ss_capture_take(). */
+struct ss_error *ss_hang_observe(pid_t pid, uint64_t time_ns,
+				 const struct ss_options *options,
+				 struct ss_hang_observation *ret);
+void ss_hang_observation_deinit(struct ss_hang_observation *observation);
+
+#endif

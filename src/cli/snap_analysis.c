@@ -1,0 +1,252 @@
+#include "cli/snap_analysis.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/vector.h"
+#include "cli/analysis.h"
+#include "cli/failure.h"
+#include "cli/incomplete.h"
+
+SS_DEFINE_CLEANUP(struct ss_snapshot, snapshot, ss_snapshot_free)
+
+/* Default of --max-total, in bytes. */
+#define STACKS_DEFAULT ((uint64_t)256 << 20)
+
+/* Threads to stop ---------------------------------------------------------- */
+
+static bool has_guess(const struct ss_snapshot *snapshot, const struct ss_thread *thread)
+{
+	for (size_t i = 0; i < thread->frame_count; i++) {
+		if (ss_snapshot_frame(snapshot, thread, i)->source ==
+		    SS_FROM_RETURN_ADDRESS)
+			return true;
+	}
+	return false;
+}
+
+/* Whether unwinding needs registers that were not read. A thread in state D would not
+   stop, so it does not count. */
+static bool needs_registers(const struct ss_snapshot *snapshot,
+			    const struct ss_thread *thread)
+{
+	if (thread->stopped_ns > 0 || thread->frame_count == 0 || thread->state == 'D')
+		return false;
+	return (thread->end != SS_END_ROOT && thread->end != SS_END_FRAMES &&
+		thread->end != SS_END_LIMIT) ||
+	       has_guess(snapshot, thread);
+}
+
+/* Requests the registers of these threads; *ret says whether there are any. */
+static struct ss_error *request_threads(const struct ss_sandbox_attempt *attempt,
+					const struct ss_snapshot *snapshot, bool *ret)
+{
+	SS_VECTOR(pid_t) tids = {};
+	struct ss_error *error = NULL;
+
+	for (size_t i = 0; i < ss_snapshot_thread_count(snapshot) && !error; i++) {
+		const struct ss_thread *thread = ss_snapshot_thread(snapshot, i);
+		if (!needs_registers(snapshot, thread))
+			continue;
+		pid_t *slot = ss_vector_push(&tids);
+		if (slot)
+			*slot = thread->tid;
+		else
+			error = ss_error_no_memory();
+	}
+	*ret = tids.count > 0;
+	if (!error && tids.count)
+		error = ss_sandbox_request(attempt, tids.items,
+					   tids.count * sizeof(*tids.items));
+	ss_vector_free(&tids);
+	return error;
+}
+
+static void answer(void *data, const void *bytes, size_t size)
+{
+	const struct ss_snap_analysis *analysis = data;
+	size_t count = size / sizeof(pid_t);
+	_cleanup_free_ pid_t *tids = calloc(count + 1, sizeof(*tids));
+
+	if (!tids)
+		return;
+	memcpy(tids, bytes, count * sizeof(*tids));
+	analysis->complete(analysis->complete_data, tids, count);
+}
+
+/* Analysis ------------------------------------------------------------------ */
+
+static struct ss_error *unwind(const struct ss_snap_analysis *analysis,
+			       const struct ss_sandbox_attempt *attempt,
+			       struct ss_snapshot **ret)
+{
+	struct ss_unwind_options options = {
+		.size = sizeof(options),
+		.max_frames = analysis->options->max_frames,
+	};
+
+	ss_sandbox_enter(attempt, SS_SANDBOX_UNWIND);
+	ss_phases_enter(analysis->phases, SS_PHASE_UNWIND);
+	if (attempt->level == SS_SANDBOX_PLACES) {
+		options.max_frames = 1;
+		options.frames_reason = "it could not be unwound";
+	}
+	struct ss_error *error =
+		ss_capture_unwind(analysis->capture, attempt->session, &options, ret);
+	if (!error && ss_snapshot_thread_count(*ret) == 0)
+		error = ss_error_new(SS_ERROR_NO_PROCESS,
+				     "process %d no longer has threads",
+				     analysis->run->argument->pid);
+	return error;
+}
+
+static struct ss_error *symbolize(const struct ss_snap_analysis *analysis,
+				  const struct ss_sandbox_attempt *attempt,
+				  struct ss_snapshot *snapshot)
+{
+	const struct ss_options *options = analysis->options;
+	/* A recording has no names, but lock analysis needs them. */
+	unsigned flags = options->format->unsymbolized ? SS_NO_SOURCE | SS_NO_INLINES :
+							 options->symbols.flags;
+
+	if (attempt->level != SS_SANDBOX_NAMES ||
+	    (options->format->unsymbolized && options->no_waits))
+		return NULL;
+	ss_sandbox_enter(attempt, SS_SANDBOX_SYMBOLIZE);
+	ss_phases_enter(analysis->phases, SS_PHASE_SYMBOLIZE);
+	return ss_snapshot_symbolize(snapshot, attempt->session, flags);
+}
+
+static struct ss_error *diagnose(const struct ss_snap_analysis *analysis,
+				 const struct ss_sandbox_attempt *attempt,
+				 struct ss_snapshot *snapshot)
+{
+	const struct ss_options *options = analysis->options;
+	struct ss_error *error = NULL;
+
+	if (attempt->level == SS_SANDBOX_PLACES || attempt->no_waits || options->no_waits)
+		return NULL;
+	ss_sandbox_enter(attempt, SS_SANDBOX_DIAGNOSE);
+	ss_phases_enter(analysis->phases, SS_PHASE_DIAGNOSE);
+	if (attempt->level == SS_SANDBOX_NAMES)
+		error = ss_snapshot_add_related(snapshot, analysis->capture,
+						attempt->session, options->symbols.flags);
+	return error ? error : ss_snapshot_diagnose(snapshot, 0);
+}
+
+static struct ss_error *print(const struct ss_snap_analysis *analysis,
+			      const struct ss_sandbox_attempt *attempt,
+			      const char *problem, const struct ss_snapshot *snapshot)
+{
+	const struct ss_options *options = analysis->options;
+	const struct ss_format *format = options->format;
+	const struct ss_format_options format_options = {
+		.size = sizeof(format_options),
+		.raw = attempt->level != SS_SANDBOX_NAMES,
+		.no_group = options->no_group,
+		.verbose = options->verbose,
+		.color = analysis->color,
+		.max_stack = options->max_stack,
+		.problem = problem,
+	};
+	FILE *out = NULL;
+
+	ss_sandbox_enter(attempt, SS_SANDBOX_OUTPUT);
+	ss_phases_enter(analysis->phases, SS_PHASE_RENDER);
+	struct ss_error *error = ss_analysis_open(attempt, &out);
+	if (error)
+		return error;
+	if (analysis->separate && format->separator)
+		(void)fputs(format->separator, out);
+	error = format->write_snapshot(snapshot, &format_options, out);
+	struct ss_error *closing = ss_analysis_close(out);
+	if (!error)
+		return closing;
+	ss_error_free(closing);
+	return error;
+}
+
+/* Writes what is missing to standard error; returns whether anything is. */
+static bool report_missing(const struct ss_snap_analysis *analysis, const char *problem,
+			   const struct ss_snapshot *snapshot)
+{
+	const struct ss_options *options = analysis->options;
+	size_t missing = ss_selection_run_report(analysis->run, snapshot);
+
+	ss_phases_enter(analysis->phases, SS_PHASE_COUNT);
+	missing += ss_incomplete_count(snapshot);
+	if (problem)
+		ss_failure_warn("%d: %s", ss_snapshot_process(snapshot)->pid, problem);
+	if (!options->format->explains)
+		ss_incomplete_print(snapshot, options->max_stack);
+	if (options->verbose)
+		ss_phases_print(analysis->phases, snapshot);
+	return missing > 0 || problem;
+}
+
+static struct ss_error *work(void *data, const struct ss_sandbox_attempt *attempt)
+{
+	const struct ss_snap_analysis *analysis = data;
+	_cleanup_(snapshot_cleanup) struct ss_snapshot *snapshot = NULL;
+	bool requested = false;
+	struct ss_error *error = unwind(analysis, attempt, &snapshot);
+
+	if (!error && attempt->may_request)
+		error = request_threads(attempt, snapshot, &requested);
+	if (error || requested)
+		return error;
+	error = symbolize(analysis, attempt, snapshot);
+	if (!error)
+		error = diagnose(analysis, attempt, snapshot);
+	if (error)
+		return error;
+	_cleanup_free_ char *problem =
+		ss_analysis_problem(attempt, ss_analysis_snapshot_module, snapshot,
+				    analysis->options->symbols.raw);
+	error = print(analysis, attempt, problem, snapshot);
+	if (!error)
+		ss_sandbox_set_value(attempt,
+				     report_missing(analysis, problem, snapshot));
+	return error;
+}
+
+struct ss_error *ss_snap_analysis_run(const struct ss_snap_analysis *analysis, bool *ret)
+{
+	const struct ss_options *options = analysis->options;
+	const struct ss_session_options session = {
+		.size = sizeof(session),
+		.debug_dir = options->symbols.debug_dir,
+		.sysroot = options->symbols.sysroot,
+	};
+	const struct ss_analysis sandboxed = {
+		.options = {
+			.session = &session,
+			/* Files of --debug-dir and --sysroot may be readable for the
+			   caller only. */
+			.change_ids = analysis->owner_known && !options->symbols.debug_dir &&
+				      !options->symbols.sysroot,
+			.uid = analysis->uid,
+			.gid = analysis->gid,
+			.timeout_ms = options->interpret_ms,
+			.more_memory = options->max_total ? options->max_total :
+							    STACKS_DEFAULT,
+			.first_level = options->symbols.raw ? SS_SANDBOX_RAW : SS_SANDBOX_NAMES,
+			.max_requests = 1,
+			.answer = analysis->complete ? answer : NULL,
+		},
+		.work = work,
+		.data = (void *)analysis,
+		.binary = options->format->binary,
+		.color = analysis->color,
+		.verbose = options->verbose,
+	};
+	_cleanup_(ss_sandbox_result_cleanup) struct ss_sandbox_result *result = NULL;
+	struct ss_error *error = ss_analysis_run(&sandboxed, &result);
+
+	if (!error)
+		error = ss_analysis_copy(&sandboxed, result, analysis->output);
+
+	if (!error)
+		*ret = result->value != 0;
+	return error;
+}

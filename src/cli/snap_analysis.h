@@ -1,0 +1,35 @@
+/*
+ * From a capture to what "stacksnap snap" prints: unwinding, symbolization, wait analysis
+ * and output, in the sandbox.
+ */
+#ifndef SS_CLI_SNAP_ANALYSIS_H
+#define SS_CLI_SNAP_ANALYSIS_H
+
+#include <stdbool.h>
+
+#include "cli/options.h"
+#include "cli/output.h"
+#include "cli/phases.h"
+
+struct ss_snap_analysis {
+	const struct ss_options *options;
+	struct ss_capture *capture;
+	const struct ss_selection_run *run;
+	struct ss_phases *phases;
+	struct ss_output *output;
+	bool separate; /* another snapshot precedes it */
+	bool color;
+	bool owner_known; /* uid and gid are those of the process */
+	uid_t uid;
+	gid_t gid;
+	/* Completes the stacks of these threads in the capture, as far as possible. Called
+	   at most once; or NULL. */
+	void (*complete)(void *data, const pid_t *tids, size_t count);
+	void *complete_data;
+};
+
+/* Prints the snapshot and, on standard error, what is missing; *ret says whether anything
+   is missing. Errors: NO_PROCESS (no threads), SYSTEM (the output cannot be written), NO_MEMORY. */
+struct ss_error *ss_snap_analysis_run(const struct ss_snap_analysis *analysis, bool *ret);
+
+#endif

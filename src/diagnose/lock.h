@@ -1,0 +1,49 @@
+/*
+ * The memory layout of locks: where a lock begins, what its words mean, which owner it
+ * names. lock_owner.c decides whether to trust that owner.
+ *
+ * glibc: struct __pthread_mutex_s (bits/struct_mutex.h), struct __pthread_rwlock_arch_t
+ * (bits/struct_rwlock.h), struct __pthread_cond_s (bits/thread-shared-types.h), the same
+ * from 2.25 to 2.41; the barrier since 2.25; FILE's _IO_lock_t. musl: the accessors of
+ * its pthread_impl.h. Rust: the futex locks of std.
+ *
+ * To add a lock type, or a wait of a runtime or application that its stack reveals:
+ *  1. add it to enum ss_lock_type (stacksnap.h), and its name to names.c;
+ *  2. add a class to enum ss_lock_class (wait_function.h), and the functions that wait
+ *     for it to the table in wait_function.c;
+ *  3. add a row for the class to the table in lock.c, with a reader if the lock records
+ *     an owner or anything else worth showing;
+ *  4. add its noun to the table in output/wait_text.c, and its name to stacksnap-json(5).
+ */
+#ifndef SS_DIAGNOSE_LOCK_H
+#define SS_DIAGNOSE_LOCK_H
+
+#include "diagnose/wait_function.h"
+#include "model/facts.h"
+#include "model/futex.h"
+
+/* The state of a lock, according to its memory. */
+struct ss_lock_state {
+	enum ss_lock_type type;
+	uint64_t address;	/* start of the lock; 0: unknown */
+	pid_t owner;		/* owner in the pid namespace of the process; 0: none */
+	uint64_t owner_pointer; /* thread pointer of the owner; 0: none */
+	enum ss_owner_unknown unknown; /* why it names no owner */
+	uint32_t value;		       /* of the futex */
+	bool shared;	  /* shared between processes, according to the lock */
+	bool owner_died;  /* marked by the kernel */
+	uint32_t readers; /* number of readers that hold a rwlock */
+	uint32_t arrived; /* at a barrier */
+	uint32_t needed;  /* by a barrier; 0: not known */
+};
+
+enum ss_wait_kind ss_lock_class_kind(enum ss_lock_class lock_class);
+enum ss_lock_type ss_lock_class_type(enum ss_lock_class lock_class);
+enum ss_access ss_lock_class_access(enum ss_lock_class lock_class);
+
+/* Reads the lock around a futex. False: its words were not copied; only type and
+   address are set. */
+bool ss_lock_read(const struct ss_memory_fact *memory, const struct ss_futex *futex,
+		  const struct ss_wait_function *function, struct ss_lock_state *ret);
+
+#endif

@@ -1,0 +1,13 @@
+/*
+ * The time limits of system calls.
+ */
+#ifndef SS_DIAGNOSE_TIME_LIMIT_H
+#define SS_DIAGNOSE_TIME_LIMIT_H
+
+#include "diagnose/diagnosis.h"
+#include "model/call.h"
+
+/* Sets timed, timeout_ns and left_ns if known. */
+void ss_time_limit_read(struct ss_diagnosis *d, const struct ss_call *call);
+
+#endif

@@ -1,0 +1,338 @@
+#include "elf/debugfile.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <linux/openat2.h>
+#include <lzma.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+
+#include "base/io.h"
+
+/* A compressed symbol table is a few megabytes; a crafted one can expand to far more. */
+#define EMBEDDED_MAX ((size_t)256 << 20)
+#define EMBEDDED_MEMORY_MAX ((uint64_t)128 << 20)
+
+struct build_id {
+	uint8_t bytes[SS_ELF_BUILD_ID_MAX];
+	size_t size; /* 0: not known */
+};
+
+/* Opens path below the directory root, which neither ".." nor a symbolic link can
+   escape. Without a root (-1) symbolic links are followed; but before Linux 5.6, or
+   where a seccomp filter forbids openat2(), not in the last component. */
+static int open_path(int root, const char *path, int flags)
+{
+	struct open_how how = {
+		.flags = (unsigned)flags,
+		.resolve = RESOLVE_NO_MAGICLINKS | (root >= 0 ? RESOLVE_IN_ROOT : 0U),
+	};
+
+	int fd = (int)syscall(SYS_openat2, root >= 0 ? root : AT_FDCWD, path, &how,
+			      sizeof(how));
+	if (fd < 0 && root < 0 && (errno == ENOSYS || errno == EPERM))
+		fd = open(path, flags | O_NOFOLLOW);
+	return fd;
+}
+
+/* O_NONBLOCK: opening a FIFO would block. */
+static int open_regular(int root, const char *path)
+{
+	_cleanup_close_ int fd =
+		open_path(root, path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+	struct stat status;
+
+	if (fd < 0 || fstat(fd, &status) < 0 || !S_ISREG(status.st_mode))
+		return -1;
+	return take_fd(fd);
+}
+
+static struct ss_elf *open_elf(const struct ss_session *session, int root,
+			       const char *path)
+{
+	_cleanup_close_ int fd = open_regular(root, path);
+	if (fd < 0 && errno == EACCES && root < 0 && session->open_file)
+		fd = session->open_file(session->open_data, path);
+	_cleanup_(ss_elf_cleanup) struct ss_elf *elf = ss_elf_from_fd(fd);
+
+	if (!elf)
+		return NULL;
+	fd = -1;
+	elf->owns_fd = true;
+	elf->path = strdup(path);
+	return elf->path ? take_ptr(elf) : NULL;
+}
+
+/* The checksum of .gnu_debuglink is the CRC-32 of xz. */
+static bool has_checksum(const struct ss_elf *elf, uint32_t wanted)
+{
+	const size_t step = 1 << 16;
+	_cleanup_free_ uint8_t *bytes = malloc(step);
+	uint32_t crc = 0;
+
+	for (uint64_t at = 0; bytes && at < elf->size; at += step) {
+		size_t size = (size_t)SS_MIN((uint64_t)step, elf->size - at);
+		if (!ss_elf_read(elf, at, bytes, size))
+			return false;
+		crc = lzma_crc32(bytes, size, crc);
+	}
+	return bytes && crc == wanted;
+}
+
+/* Compares the build-id, which is a stronger proof than a checksum and does not need the
+   whole file. The checksum is for modules without a build-id. */
+static bool matches(const struct ss_elf *elf, const struct build_id *wanted,
+		    const uint32_t *checksum)
+{
+	uint8_t id[SS_ELF_BUILD_ID_MAX];
+
+	if (wanted->size)
+		return ss_elf_build_id(elf, id) == wanted->size &&
+		       memcmp(id, wanted->bytes, wanted->size) == 0;
+	return checksum && has_checksum(elf, *checksum);
+}
+
+static struct ss_elf *try_root(const struct ss_session *session, int root,
+			       const char *path, const struct build_id *wanted,
+			       const uint32_t *checksum)
+{
+	_cleanup_(ss_elf_cleanup) struct ss_elf *elf = open_elf(session, root, path);
+
+	return elf && matches(elf, wanted, checksum) ? take_ptr(elf) : NULL;
+}
+
+/* Tries the sysroot first, then the root directory. */
+static struct ss_elf *try_path(const struct ss_session *session, const char *path,
+			       const struct build_id *wanted, const uint32_t *checksum)
+{
+	struct ss_elf *elf = NULL;
+
+	if (session->sysroot >= 0)
+		elf = try_root(session, session->sysroot, path, wanted, checksum);
+	return elf ? elf : try_root(session, -1, path, wanted, checksum);
+}
+
+static void to_hex(const struct build_id *id, char ret[2 * SS_ELF_BUILD_ID_MAX + 1])
+{
+	ret[0] = '\0';
+	for (size_t i = 0; i < id->size; i++)
+		(void)sprintf(ret + 2 * i, "%02x", id->bytes[i]); /* has room */
+}
+
+/* Asks the session's file finder (debuginfod). */
+static struct ss_elf *ask_finder(const struct ss_session *session,
+				 const struct build_id *wanted, bool debug)
+{
+	_cleanup_(ss_elf_cleanup) struct ss_elf *elf = NULL;
+	char hex[2 * SS_ELF_BUILD_ID_MAX + 1];
+
+	if (!session->find_file || wanted->size < 2)
+		return NULL;
+	to_hex(wanted, hex);
+	_cleanup_close_ int fd = session->find_file(session->find_data, hex, debug);
+	elf = fd >= 0 ? ss_elf_from_fd(fd) : NULL;
+	if (!elf)
+		return NULL;
+	elf->owns_fd = true;
+	(void)take_fd(fd); /* elf owns it */
+	return matches(elf, wanted, NULL) ? take_ptr(elf) : NULL;
+}
+
+/* suffix: ".debug" for a debug file, "" for the module itself. */
+static struct ss_elf *try_build_id(const struct ss_session *session, const char *below,
+				   const char *suffix, const struct build_id *wanted)
+{
+	char hex[2 * SS_ELF_BUILD_ID_MAX + 1];
+	char path[PATH_MAX];
+
+	if (wanted->size < 2)
+		return NULL;
+	to_hex(wanted, hex);
+	int size = snprintf(path, sizeof(path), "%s%s/.build-id/%.2s/%s%s",
+			    session->debug_dir, below, hex, hex + 2, suffix);
+	return size < (int)sizeof(path) ? try_path(session, path, wanted, NULL) : NULL;
+}
+
+/* Tries the directory of path, its subdirectory .debug, and the same directory below
+   debug_dir. */
+static struct ss_elf *try_link(const struct ss_session *session, const char *path,
+			       const char *name, const struct build_id *wanted,
+			       uint32_t checksum)
+{
+	const char *const places[][2] = {
+		{ "", "" },
+		{ "", "/.debug" },
+		{ session->debug_dir, "" },
+	};
+	const char *slash = strrchr(path, '/');
+	struct ss_elf *elf = NULL;
+	char candidate[PATH_MAX];
+
+	if (path[0] != '/' || slash - path >= PATH_MAX)
+		return NULL;
+	for (size_t i = 0; i < SS_ARRAY_SIZE(places) && !elf; i++) {
+		int size = snprintf(candidate, sizeof(candidate), "%s%.*s%s/%s",
+				    places[i][0], (int)(slash - path), path, places[i][1],
+				    name);
+		if (size < (int)sizeof(candidate))
+			elf = try_path(session, candidate, wanted, &checksum);
+	}
+	return elf;
+}
+
+static struct ss_elf *find_by_link(const struct ss_session *session, const char *path,
+				   const struct ss_elf *elf,
+				   const struct build_id *wanted)
+{
+	const Elf64_Shdr *section = ss_elf_find_section(elf, ".gnu_debuglink");
+	_cleanup_free_ char *link = section && section->sh_size < PATH_MAX ?
+					    ss_elf_copy_section(elf, section) :
+					    NULL;
+	uint32_t checksum;
+
+	if (!link)
+		return NULL;
+	/* The section has the name with its NUL, padding to four bytes, and the
+	   checksum. */
+	size_t checksum_at = (strlen(link) + 4) & ~(size_t)3;
+	if (!*link || strchr(link, '/') ||
+	    checksum_at + sizeof(checksum) > section->sh_size)
+		return NULL;
+	memcpy(&checksum, link + checksum_at, sizeof(checksum));
+	return try_link(session, path, link, wanted, checksum);
+}
+
+struct ss_elf *ss_debugfile_find(const struct ss_session *session,
+				 const struct ss_module_impl *module,
+				 const struct ss_elf *elf)
+{
+	struct build_id wanted = { .size = SS_MIN(module->build_id_size,
+						  (size_t)SS_ELF_BUILD_ID_MAX) };
+	struct ss_elf *found;
+
+	memcpy(wanted.bytes, module->build_id, wanted.size);
+	if (!wanted.size && elf)
+		wanted.size = ss_elf_build_id(elf, wanted.bytes);
+	found = try_build_id(session, "", ".debug", &wanted);
+	if (!found && elf)
+		found = find_by_link(session, module->pub.path, elf, &wanted);
+	return found ? found : ask_finder(session, &wanted, true);
+}
+
+struct ss_elf *ss_debugfile_find_module(const struct ss_session *session,
+					const struct ss_module_impl *module)
+{
+	struct build_id wanted = { .size = SS_MIN(module->build_id_size,
+						  (size_t)SS_ELF_BUILD_ID_MAX) };
+	struct ss_elf *found = NULL;
+
+	if (!wanted.size)
+		return NULL;
+	memcpy(wanted.bytes, module->build_id, wanted.size);
+	if (module->pub.path[0] == '/')
+		found = try_path(session, module->pub.path, &wanted, NULL);
+	return found ? found : try_build_id(session, "", "", &wanted);
+}
+
+struct ss_elf *ss_debugfile_fetch_module(const struct ss_session *session,
+					 const struct ss_module_impl *module)
+{
+	struct build_id wanted = { .size = SS_MIN(module->build_id_size,
+						  (size_t)SS_ELF_BUILD_ID_MAX) };
+
+	memcpy(wanted.bytes, module->build_id, wanted.size);
+	return ask_finder(session, &wanted, false);
+}
+
+/* A relative name is relative to the directory of the file that contains it. */
+static struct ss_elf *try_alternate_name(const struct ss_session *session,
+					 const struct ss_elf *elf, const char *name,
+					 const struct build_id *wanted)
+{
+	const char *slash = elf->path ? strrchr(elf->path, '/') : NULL;
+	char path[PATH_MAX];
+
+	if (name[0] == '/')
+		return try_path(session, name, wanted, NULL);
+	if (!slash || slash - elf->path >= PATH_MAX)
+		return NULL;
+	int size = snprintf(path, sizeof(path), "%.*s/%s", (int)(slash - elf->path),
+			    elf->path, name);
+	return size < (int)sizeof(path) ? try_path(session, path, wanted, NULL) : NULL;
+}
+
+struct ss_elf *ss_debugfile_find_alternate(const struct ss_session *session,
+					   const struct ss_elf *elf)
+{
+	const Elf64_Shdr *section = ss_elf_find_section(elf, ".gnu_debugaltlink");
+	_cleanup_free_ char *link = section && section->sh_size < PATH_MAX ?
+					    ss_elf_copy_section(elf, section) :
+					    NULL;
+	struct build_id wanted = {};
+	struct ss_elf *found;
+
+	/* The section has the name with its NUL, and the build-id. */
+	if (!link || strlen(link) + 1 >= section->sh_size)
+		return NULL;
+	wanted.size = SS_MIN((size_t)(section->sh_size - strlen(link) - 1),
+			     (size_t)SS_ELF_BUILD_ID_MAX);
+	memcpy(wanted.bytes, link + strlen(link) + 1, wanted.size);
+	found = try_build_id(session, "/.dwz", ".debug", &wanted);
+	if (!found)
+		found = try_build_id(session, "", ".debug", &wanted);
+	if (!found && *link)
+		found = try_alternate_name(session, elf, link, &wanted);
+	return found;
+}
+
+/* Decompresses into a growing buffer, because the format does not give the size in
+   advance. */
+static uint8_t *decompress(lzma_stream *stream, size_t *ret_size)
+{
+	_cleanup_free_ uint8_t *bytes = NULL;
+	size_t capacity = 0;
+	lzma_ret state = LZMA_OK;
+
+	while (state == LZMA_OK) {
+		size_t used = (size_t)stream->total_out;
+		if (used == capacity) {
+			capacity = capacity ? capacity * 2 : (size_t)1 << 18;
+			uint8_t *grown = capacity <= EMBEDDED_MAX ?
+						 realloc(bytes, capacity) :
+						 NULL;
+			if (!grown)
+				return NULL;
+			bytes = grown;
+		}
+		stream->next_out = bytes + used;
+		stream->avail_out = capacity - used;
+		state = lzma_code(stream, LZMA_FINISH);
+	}
+	*ret_size = (size_t)stream->total_out;
+	return state == LZMA_STREAM_END ? take_ptr(bytes) : NULL;
+}
+
+struct ss_elf *ss_debugfile_embedded(const struct ss_elf *elf)
+{
+	const Elf64_Shdr *section = ss_elf_find_section(elf, ".gnu_debugdata");
+	_cleanup_free_ uint8_t *compressed = section ? ss_elf_copy_section(elf, section) :
+						       NULL;
+	_cleanup_free_ uint8_t *bytes = NULL;
+	lzma_stream stream = LZMA_STREAM_INIT;
+	size_t size = 0;
+
+	if (!compressed ||
+	    lzma_stream_decoder(&stream, EMBEDDED_MEMORY_MAX, 0) != LZMA_OK)
+		return NULL;
+	stream.next_in = compressed;
+	stream.avail_in = section->sh_size;
+	bytes = decompress(&stream, &size);
+	lzma_end(&stream);
+	struct ss_elf *embedded = ss_elf_from_memory(bytes, size);
+	if (embedded)
+		embedded->owned_bytes = take_ptr(bytes);
+	return embedded;
+}

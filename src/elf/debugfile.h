@@ -1,0 +1,40 @@
+/*
+ * Finds the data that was stripped from a module: the separate debug file, by build-id
+ * or by .gnu_debuglink; the alternate file that dwz shares between several debug files;
+ * and the small symbol table that is embedded as .gnu_debugdata.
+ *
+ * File names come from the module and are untrusted input. Only regular files of our own
+ * mount namespace are opened (below the sysroot first, if there is one). Each must have
+ * the right build-id or, if the module has none, the right checksum: a file of another
+ * build would give wrong names without a warning.
+ */
+#ifndef SS_ELF_DEBUGFILE_H
+#define SS_ELF_DEBUGFILE_H
+
+#include "model/module.h"
+#include "model/session.h"
+#include "elf/elffile.h"
+
+/* Finds the file of a recorded module by its path and build-id, at its path or in the
+   debug directory. NULL: there is none with that build-id. The caller frees. */
+struct ss_elf *ss_debugfile_find_module(const struct ss_session *session,
+					const struct ss_module_impl *module);
+
+/* The same, through the session's file finder. */
+struct ss_elf *ss_debugfile_fetch_module(const struct ss_session *session,
+					 const struct ss_module_impl *module);
+
+/* Finds the debug file of a module. elf: the module's own file or image, or NULL. NULL:
+   there is none. The caller frees. */
+struct ss_elf *ss_debugfile_find(const struct ss_session *session,
+				 const struct ss_module_impl *module,
+				 const struct ss_elf *elf);
+
+/* Finds the file that .gnu_debugaltlink of elf refers to, or NULL. The caller frees. */
+struct ss_elf *ss_debugfile_find_alternate(const struct ss_session *session,
+					   const struct ss_elf *elf);
+
+/* Decompresses the ELF image in .gnu_debugdata. NULL: there is none. The caller frees. */
+struct ss_elf *ss_debugfile_embedded(const struct ss_elf *elf);
+
+#endif

@@ -1,0 +1,69 @@
+/*
+ * Reads sections, segments and build-id of an untrusted 64-bit little-endian ELF file or
+ * memory image. Every read is checked against the size of the file, and nothing is
+ * mapped: the file may be truncated at any time, which must be a short read and not a
+ * SIGBUS. It does not interpret symbols or DWARF.
+ */
+#ifndef SS_ELF_ELFFILE_H
+#define SS_ELF_ELFFILE_H
+
+#include <elf.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/cleanup.h"
+
+/* The same as in model/module.h. Longer build-ids are truncated in both. */
+enum { SS_ELF_BUILD_ID_MAX = 64 };
+
+/* Longer sections are not read. 30 times the largest string table known. */
+#define SS_ELF_SECTION_MAX ((uint64_t)1 << 30)
+
+struct ss_elf {
+	int fd; /* -1: bytes */
+	bool owns_fd;
+	const uint8_t *bytes;
+	void *owned_bytes;
+	char *path; /* where it was opened, or NULL */
+	uint64_t size;
+	Elf64_Ehdr header;
+	Elf64_Shdr *sections; /* may be NULL: a memory image usually has none */
+	size_t section_count;
+	char *section_names; /* NUL-terminated */
+	size_t section_names_size;
+	Elf64_Phdr *segments;
+	size_t segment_count;
+};
+
+/* Reads the headers. NULL: not a supported ELF file, or no memory. fd and bytes are
+   borrowed and must outlive the object, unless owns_fd or owned_bytes is set later. */
+struct ss_elf *ss_elf_from_fd(int fd);
+struct ss_elf *ss_elf_from_memory(const void *bytes, size_t size);
+void ss_elf_free(struct ss_elf *elf);
+
+/* Reads exactly size bytes at an offset of the file. False: the file is too short. */
+bool ss_elf_read(const struct ss_elf *elf, uint64_t offset, void *bytes, uint64_t size);
+
+/* The same into a buffer that the caller frees, with a NUL appended. NULL: the file is
+   too short, size is larger than SS_ELF_SECTION_MAX, or no memory. */
+void *ss_elf_copy(const struct ss_elf *elf, uint64_t offset, uint64_t size);
+
+/* The first section with that name that has bytes in this file, or NULL. */
+const Elf64_Shdr *ss_elf_find_section(const struct ss_elf *elf, const char *name);
+
+/* The section with that index, or NULL. */
+const Elf64_Shdr *ss_elf_section(const struct ss_elf *elf, size_t index);
+
+/* ss_elf_copy() of a section. NULL also if it is compressed. */
+void *ss_elf_copy_section(const struct ss_elf *elf, const Elf64_Shdr *section);
+
+/* Converts an ELF virtual address to an offset of the file, by the segments. */
+bool ss_elf_locate(const struct ss_elf *elf, uint64_t address, uint64_t *ret);
+
+/* Copies the build-id to ret and returns its size. 0: there is none. */
+size_t ss_elf_build_id(const struct ss_elf *elf, uint8_t ret[SS_ELF_BUILD_ID_MAX]);
+
+SS_DEFINE_CLEANUP(struct ss_elf, ss_elf, ss_elf_free)
+
+#endif

@@ -1,0 +1,195 @@
+#include "elf/go_table.h"
+
+#include <stddef.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* Large programs have 200,000 functions. */
+enum {
+	FUNCTIONS_MAX = 1 << 22,
+	RELOCATIONS_MAX = 1 << 21, /* 48 MiB; large programs have 200,000 */
+	RELOCATIONS_AT_ONCE = 1024,
+};
+
+enum {
+	GO_1_2 = 0xfffffffb,
+	GO_1_16 = 0xfffffffa,
+	GO_1_18 = 0xfffffff0,
+	GO_1_20 = 0xfffffff1
+};
+
+/* Indexes of header words, after the first 8 bytes. */
+enum { WORD_COUNT = 0, WORD_TEXT = 2, WORDS = 8 };
+
+struct head {
+	uint32_t magic;
+	uint16_t zero;
+	uint8_t step;
+	uint8_t pointer_size;
+	uint64_t words[WORDS];
+};
+
+/* Searches a part of a relocation table. */
+static bool find_addend(const struct ss_elf *elf, uint64_t offset, size_t count,
+			uint64_t address, uint64_t *ret)
+{
+	Elf64_Rela part[RELOCATIONS_AT_ONCE];
+
+	if (!ss_elf_read(elf, offset, part, count * sizeof(*part)))
+		return false;
+	for (size_t i = 0; i < count; i++) {
+		if (part[i].r_offset == address) {
+			*ret = (uint64_t)part[i].r_addend;
+			return true;
+		}
+	}
+	return false;
+}
+
+/* In position-independent programs the dynamic linker writes the address. Finds it in the
+   relocations. 0: not found. */
+static uint64_t find_relocated(const struct ss_elf *elf, uint64_t address)
+{
+	uint64_t left = RELOCATIONS_MAX; /* of all tables */
+	uint64_t ret = 0;
+
+	for (size_t i = 1; i < elf->section_count && left; i++) {
+		const Elf64_Shdr *section = &elf->sections[i];
+		uint64_t count = section->sh_type == SHT_RELA ?
+					 section->sh_size / sizeof(Elf64_Rela) :
+					 0;
+		count = SS_MIN(count, left);
+		left -= count;
+		for (uint64_t at = 0; at < count; at += RELOCATIONS_AT_ONCE) {
+			if (find_addend(elf, section->sh_offset + at * sizeof(Elf64_Rela),
+					(size_t)SS_MIN(count - at,
+						       (uint64_t)RELOCATIONS_AT_ONCE),
+					address, &ret))
+				return ret;
+		}
+	}
+	return 0;
+}
+
+/* False: unknown layout. */
+static bool read_head(const struct head *head, struct ss_go_table *ret)
+{
+	/* Go 1.18 inserted the start of the text. */
+	bool text = head->magic == GO_1_18 || head->magic == GO_1_20;
+	const uint64_t *offsets = &head->words[text ? 3 : 2];
+
+	ret->word = text ? 4 : 8;
+	ret->step = head->step;
+	ret->count = head->words[WORD_COUNT];
+	ret->text = text ? head->words[WORD_TEXT] : 0;
+	if (head->magic == GO_1_2) {
+		ret->functions = offsetof(struct head, words[1]);
+		ret->names_end = ret->size;
+		return true;
+	}
+	ret->names = offsets[0];
+	ret->names_end = offsets[1];
+	ret->numbers = offsets[3];
+	ret->functions = ret->base = offsets[4];
+	return text || head->magic == GO_1_16;
+}
+
+static bool is_valid(const struct ss_go_table *go)
+{
+	return go->count > 0 && go->count <= FUNCTIONS_MAX && go->names_end <= go->size &&
+	       go->names < go->names_end && go->functions <= go->size &&
+	       go->numbers <= go->size &&
+	       (go->size - go->functions) / (2 * go->word) > go->count;
+}
+
+bool ss_go_table_find(const struct ss_elf *elf, struct ss_go_table *ret)
+{
+	const Elf64_Shdr *section = ss_elf_find_section(elf, ".gopclntab");
+	struct head head = {};
+
+	if (!section)
+		section = ss_elf_find_section(elf, ".data.rel.ro.gopclntab");
+	if (!section || section->sh_size > SS_ELF_SECTION_MAX ||
+	    !ss_elf_read(elf, section->sh_offset, &head,
+			 SS_MIN(sizeof(head), section->sh_size)))
+		return false;
+	*ret = (struct ss_go_table){ .file_offset = section->sh_offset,
+				     .size = section->sh_size };
+	if (head.zero != 0 || head.pointer_size != 8 || !read_head(&head, ret))
+		return false;
+	if (ret->word == 4 && ret->text == 0)
+		ret->text = find_relocated(
+			elf, section->sh_addr + offsetof(struct head, words[WORD_TEXT]));
+	return (ret->word == 8 || ret->text) && is_valid(ret);
+}
+
+static uint64_t read_word(const struct ss_go_table *go, const uint8_t *bytes,
+			  uint64_t offset, unsigned size)
+{
+	uint64_t word = 0;
+
+	if (offset <= go->size && go->size - offset >= size)
+		memcpy(&word, bytes + offset, size);
+	return word;
+}
+
+/* The entry address of a function. With number go->count: the end of the text. */
+static uint64_t entry_of(const struct ss_go_table *go, const uint8_t *bytes,
+			 uint64_t number)
+{
+	return go->text +
+	       read_word(go, bytes, go->functions + number * 2 * go->word, go->word);
+}
+
+/* The offset of a function's name in the names. */
+static uint64_t name_of(const struct ss_go_table *go, const uint8_t *bytes,
+			uint64_t number)
+{
+	uint64_t at = go->functions + number * 2 * go->word + go->word;
+	uint64_t description = go->base + read_word(go, bytes, at, go->word);
+
+	return read_word(go, bytes, description + go->word, 4);
+}
+
+static bool add_functions(const struct ss_go_table *go, const uint8_t *bytes,
+			  struct ss_table *table)
+{
+	table->symbols = calloc(go->count + 1, sizeof(Elf64_Sym));
+	table->names_size = go->names_end - go->names;
+	table->names = malloc(table->names_size + 1);
+	if (!table->symbols || !table->names)
+		return false;
+	memcpy(table->names, bytes + go->names, table->names_size);
+	table->names[table->names_size] = '\0';
+	table->count = 1; /* the first symbol of a table is not used */
+	for (uint64_t i = 0; i < go->count; i++) {
+		uint64_t start = entry_of(go, bytes, i);
+		uint64_t end = entry_of(go, bytes, i + 1);
+		uint64_t name = name_of(go, bytes, i);
+		if (end <= start || name >= table->names_size)
+			continue;
+		table->symbols[table->count++] = (Elf64_Sym){
+			.st_name = (uint32_t)name,
+			.st_info = ELF64_ST_INFO(STB_LOCAL, STT_FUNC),
+			.st_shndx = SHN_HIRESERVE, /* no section */
+			.st_value = start,
+			.st_size = end - start,
+		};
+	}
+	return table->count > 1;
+}
+
+bool ss_go_table_read(const struct ss_elf *elf, struct ss_table *ret)
+{
+	_cleanup_table_ struct ss_table table = {};
+	struct ss_go_table go;
+
+	if (!ss_go_table_find(elf, &go))
+		return false;
+	_cleanup_free_ uint8_t *bytes = ss_elf_copy(elf, go.file_offset, go.size);
+	if (!bytes || !add_functions(&go, bytes, &table))
+		return false;
+	*ret = table;
+	table = (struct ss_table){};
+	return true;
+}

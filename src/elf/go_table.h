@@ -1,0 +1,32 @@
+/*
+ * The function table of Go's runtime (.gopclntab), which strip(1) keeps: names, as a symbol
+ * table, and the offsets of the rest. Layouts: Go 1.2, 1.16, 1.18, and 1.20 to 1.25; see
+ * pcHeader, functab and _func in Go's src/runtime/symtab.go, and its debug/gosym.
+ */
+#ifndef SS_ELF_GO_TABLE_H
+#define SS_ELF_GO_TABLE_H
+
+#include "elf/tables.h"
+
+/* Offsets are relative to the start of the section. */
+struct ss_go_table {
+	uint64_t file_offset;
+	uint64_t size;
+	unsigned word;	    /* bytes of an entry and of an offset: 4 (1.18) or 8 */
+	unsigned step;	    /* unit of program counters: the smallest instruction */
+	uint64_t count;	    /* of functions */
+	uint64_t text;	    /* ELF virtual address that entries are relative to, or 0 */
+	uint64_t functions; /* pairs of entry and offset of a description; the last end */
+	uint64_t base;	    /* that offsets of descriptions are relative to */
+	uint64_t numbers;   /* that offsets of encoded numbers are relative to */
+	uint64_t names;
+	uint64_t names_end;
+};
+
+/* False: there is none, it is corrupted, or its layout is unknown. */
+bool ss_go_table_find(const struct ss_elf *elf, struct ss_go_table *ret);
+
+/* Reads the names as a symbol table. False: as above, or no memory. */
+bool ss_go_table_read(const struct ss_elf *elf, struct ss_table *ret);
+
+#endif

@@ -1,0 +1,71 @@
+/*
+ * The ELF image of a module for unwinders: segments and unwind tables. Bytes are read in
+ * small chunks on first use, and cached. Files are never mapped: the target may truncate
+ * them at any time.
+ */
+#ifndef SS_ELF_IMAGE_H
+#define SS_ELF_IMAGE_H
+
+#include <elf.h>
+
+#include "arch/arch.h"
+#include "model/module.h"
+#include "model/session.h"
+#include "elf/go_table.h"
+
+enum { SS_SEGMENTS_MAX = 64, SS_IMAGE_CHUNK = 16 * 1024 };
+
+struct ss_segment {
+	uint64_t address; /* ELF virtual */
+	uint64_t offset;  /* in the file */
+	uint64_t size;	  /* in the file */
+	uint32_t flags;	  /* PF_... */
+};
+
+struct ss_image {
+	struct ss_module_impl *module; /* one reference */
+	const struct ss_arch *arch;
+	struct ss_segment segments[SS_SEGMENTS_MAX];
+	size_t segment_count;
+	uint64_t low; /* lowest and highest ELF virtual address */
+	uint64_t high;
+	uint64_t frame_header; /* ELF virtual address of .eh_frame_hdr; 0: none */
+	uint64_t frame_header_size;
+	uint8_t **chunks; /* by file offset / SS_IMAGE_CHUNK */
+	size_t chunk_count;
+	uint32_t *chunk_sizes;
+	struct ss_cfi_index *cfi_index; /* built on first use; or NULL */
+	bool cfi_index_tried;
+	bool table_sorted; /* of .eh_frame_hdr; valid if table_checked */
+	bool table_checked;
+	struct ss_cfi_index *debug_index; /* of .debug_frame; the same */
+	bool debug_index_tried;
+	struct ss_go_table go; /* if has_go, which is valid if go_tried */
+	bool has_go;
+	bool go_tried;
+	const struct ss_session *session; /* where debug files are; NULL: nowhere */
+};
+
+/* Reads the headers. NULL: no bytes, no ELF of a supported processor, no memory. */
+struct ss_image *ss_image_new(struct ss_module_impl *module);
+void ss_image_free(struct ss_image *image);
+
+/* Copies bytes at an ELF virtual address of a read-only segment; the bytes of writable
+   segments differ in memory. Returns the number of bytes, which is less at the end of
+   the segment. */
+size_t ss_image_read(struct ss_image *image, uint64_t address, void *bytes, size_t size);
+
+/* The same at an offset of the file, within its segments. */
+size_t ss_image_read_at(struct ss_image *image, uint64_t offset, void *bytes,
+			size_t size);
+
+/* The load bias of a module with this image: what to subtract from an address in the
+   process to get the ELF virtual address. */
+uint64_t ss_image_bias(const struct ss_image *image, const struct ss_module_impl *module);
+
+/* The index of .debug_frame, built on first use. NULL: there is none. */
+const struct ss_cfi_index *ss_image_debug_index(struct ss_image *image);
+
+SS_DEFINE_CLEANUP(struct ss_image, ss_image, ss_image_free)
+
+#endif

@@ -1,0 +1,163 @@
+#include "model/gather.h"
+
+#include <string.h>
+#include <sys/mman.h>
+
+#include "base/error.h"
+
+/* NULL, or the problem with the part of a step that refers to its parent. */
+static const char *check_parent(const struct ss_gather_plan *plan, size_t index)
+{
+	const struct ss_gather_step *step = &plan->steps[index];
+	uint64_t pointer_end = (uint64_t)step->field + sizeof(uint64_t);
+	uint64_t count_end = (uint64_t)step->count_field + step->count_size;
+
+	if (step->parent >= index)
+		return "its parent is not an earlier step";
+	uint32_t size = plan->steps[step->parent].size;
+	if (step->base == SS_GATHER_NODE && (step->stride != 0 || step->field != 0))
+		return "it has a field and no pointer";
+	if (step->base == SS_GATHER_POINTER && pointer_end > size)
+		return "its pointer lies outside of its parent";
+	if (step->stride != 0 && step->stride < sizeof(uint64_t))
+		return "its stride is smaller than a pointer";
+	if (step->count_size == 0)
+		return NULL;
+	if (step->count_size != sizeof(uint32_t) && step->count_size != sizeof(uint64_t))
+		return "its count is neither 4 nor 8 bytes";
+	if (count_end > size)
+		return "its count lies outside of its parent";
+	return step->element == 0 ? "its elements have no size" : NULL;
+}
+
+static const char *check_step(const struct ss_gather_plan *plan, size_t index)
+{
+	const struct ss_gather_step *step = &plan->steps[index];
+	bool has_parent = step->base == SS_GATHER_NODE || step->base == SS_GATHER_POINTER;
+
+	if (step->base > SS_GATHER_POINTER)
+		return "its base is not known";
+	if (step->size == 0 || step->size > SS_GATHER_COPY_MAX)
+		return "it copies nothing, or too much";
+	if (step->max_nodes == 0 || step->max_nodes > SS_GATHER_NODES_MAX)
+		return "it has no nodes, or too many";
+	if (step->mask == 0)
+		return "its mask keeps nothing";
+	if (step->max_nodes > 1 && (uint64_t)step->next + sizeof(uint64_t) > step->size)
+		return "the pointer to the next node lies outside of a node";
+	if (has_parent)
+		return check_parent(plan, index);
+	return step->count_size != 0 || step->stride != 0 || step->field != 0 ?
+		       "it has no parent to read a field of" :
+		       NULL;
+}
+
+struct ss_error *ss_gather_plan_check(const struct ss_gather_plan *plan)
+{
+	if (plan->size != sizeof(*plan) || plan->reserved != 0)
+		return ss_error_new(SS_ERROR_INVALID,
+				    "gather plan: made for another version");
+	if (plan->step_count == 0 || plan->step_count > SS_GATHER_STEPS_MAX)
+		return ss_error_new(SS_ERROR_INVALID, "gather plan: %u steps",
+				    plan->step_count);
+	if (plan->max_nodes == 0 || plan->max_nodes > SS_GATHER_NODES_MAX ||
+	    plan->max_bytes == 0 || plan->max_bytes > SS_GATHER_BYTES_MAX ||
+	    plan->max_reads == 0 || plan->max_reads > SS_GATHER_READS_MAX)
+		return ss_error_new(SS_ERROR_INVALID,
+				    "gather plan: a limit is 0 or too large");
+	for (size_t i = 0; i < plan->step_count; i++) {
+		const char *problem = check_step(plan, i);
+		if (problem)
+			return ss_error_new(SS_ERROR_INVALID, "gather plan: step %zu: %s",
+					    i, problem);
+	}
+	return NULL;
+}
+
+/* Memory that is faulted in already: the freeze must not wait for pages. */
+static void *reserve(size_t size)
+{
+	void *bytes = malloc(size);
+
+	if (bytes)
+		memset(bytes, 0xff, size); /* the compiler would make zeros a calloc() */
+	return bytes;
+}
+
+struct ss_error *ss_gather_new(const struct ss_gather_plan *plan, struct ss_gather **ret)
+{
+	_cleanup_(ss_gather_cleanup) struct ss_gather *gather = reserve(sizeof(*gather));
+
+	if (!gather)
+		return ss_error_no_memory();
+	/* Check the copy: plan may be in memory that others can write to. */
+	*gather = (struct ss_gather){ .plan = *plan };
+	struct ss_error *error = ss_gather_plan_check(&gather->plan);
+	if (error)
+		return error;
+	gather->nodes = reserve(gather->plan.max_nodes * sizeof(*gather->nodes));
+	gather->bytes = reserve(gather->plan.max_bytes);
+	if (!gather->nodes || !gather->bytes)
+		return ss_error_no_memory();
+	*ret = take_ptr(gather);
+	return NULL;
+}
+
+void ss_gather_free(struct ss_gather *gather)
+{
+	if (!gather)
+		return;
+	free(gather->nodes);
+	free(gather->bytes);
+	free(gather);
+}
+
+static int compare_blocks(const void *a, const void *b)
+{
+	const struct ss_memory_block *x = a;
+	const struct ss_memory_block *y = b;
+
+	return (x->address > y->address) - (x->address < y->address);
+}
+
+/* Sorts blocks and removes overlaps. Overlapping blocks agree, since all were read
+   while the process was stopped. */
+static void make_disjoint(struct ss_gathered *gathered)
+{
+	size_t kept = 0;
+	uint64_t end = 0; /* of the last block that was kept */
+
+	if (gathered->blocks.count > 1)
+		qsort(gathered->blocks.items, gathered->blocks.count,
+		      sizeof(*gathered->blocks.items), compare_blocks);
+	for (size_t i = 0; i < gathered->blocks.count; i++) {
+		struct ss_memory_block block = gathered->blocks.items[i];
+		uint64_t overlap = end > block.address ? end - block.address : 0;
+		if (overlap >= block.size)
+			continue;
+		block.address += overlap;
+		block.bytes += overlap;
+		block.size -= (size_t)overlap;
+		end = block.address + block.size;
+		gathered->blocks.items[kept++] = block;
+	}
+	gathered->blocks.count = kept;
+}
+
+struct ss_error *ss_gather_give(struct ss_gather *gather, struct ss_gathered *ret)
+{
+	if (!ss_vector_reserve(&ret->blocks, gather->node_count))
+		return ss_error_no_memory();
+	for (size_t i = 0; i < gather->node_count; i++) {
+		const struct ss_gather_node *node = &gather->nodes[i];
+		if (node->size > 0)
+			ret->blocks.items[ret->blocks.count++] =
+				(struct ss_memory_block){ .address = node->address,
+							  .size = node->size,
+							  .bytes = node->bytes };
+	}
+	ret->truncated = gather->truncated;
+	ret->bytes = take_ptr(gather->bytes);
+	make_disjoint(ret);
+	return NULL;
+}

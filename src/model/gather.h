@@ -1,0 +1,66 @@
+/*
+ * Executes a gather plan (see stacksnap.h): follows lists and pointers in the memory of a
+ * stopped process. Plans and memory are untrusted input. Every plan ends: steps refer to
+ * earlier steps only, and nodes, bytes and reads are limited.
+ *
+ * All memory is allocated by ss_gather_new(). ss_gather_run() is for the freeze: it
+ * allocates nothing, and reads through the functions of a struct ss_gather_source.
+ */
+#ifndef SS_MODEL_GATHER_H
+#define SS_MODEL_GATHER_H
+
+#include "model/capture.h"
+#include "model/memory.h"
+
+/* Provides the memory and the threads of a process. Embed it to add data. */
+struct ss_gather_source {
+	/* Fills pieces as process_vm_readv(2) does. */
+	void (*read)(const struct ss_gather_source *source, struct ss_piece *pieces,
+		     size_t count);
+	/* The value of a step's base in a thread. False: not known. May be NULL if
+	   there are no threads. */
+	bool (*find_base)(const struct ss_gather_source *source, size_t thread,
+			  const struct ss_gather_step *step, uint64_t *ret);
+	size_t thread_count;
+};
+
+/* Nodes that one call reads: UIO_MAXIOV. */
+enum { SS_GATHER_BATCH = 1024 };
+
+/* One copy of memory at an address. */
+struct ss_gather_node {
+	uint64_t address;
+	uint64_t seen;	/* an earlier address of its list, to find cycles */
+	uint8_t *bytes; /* in gather->bytes */
+	uint32_t size;	/* to copy; after the read: copied */
+	uint32_t index; /* in its list */
+};
+
+struct ss_gather {
+	struct ss_gather_plan plan; /* checked */
+	struct ss_gather_node *nodes;
+	size_t node_count;
+	size_t first[SS_GATHER_STEPS_MAX +
+		     1]; /* nodes of a step: from first[i] to [i+1] */
+	uint8_t *bytes;
+	size_t used;
+	uint32_t reads;
+	uint32_t pointers; /* of nodes visited */
+	bool truncated;	   /* a limit was reached */
+	struct ss_piece pieces[SS_GATHER_BATCH];
+};
+
+/* Copies and checks a plan; reserves all memory that it may need. INVALID, NO_MEMORY. */
+struct ss_error *ss_gather_new(const struct ss_gather_plan *plan, struct ss_gather **ret);
+void ss_gather_free(struct ss_gather *gather);
+
+/* Executes the plan. Drops what an earlier run copied. */
+void ss_gather_run(struct ss_gather *gather, const struct ss_gather_source *source);
+
+/* Moves the copies into the capture. Afterwards the gather can only be freed.
+   NO_MEMORY. */
+struct ss_error *ss_gather_give(struct ss_gather *gather, struct ss_gathered *ret);
+
+SS_DEFINE_CLEANUP(struct ss_gather, ss_gather, ss_gather_free)
+
+#endif

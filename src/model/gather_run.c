@@ -1,0 +1,201 @@
+#include <string.h>
+
+#include "model/gather.h"
+
+enum {
+	ALIGNMENT = 8,
+	/* Limit of pointers that all steps together read, including null pointers: 2
+	   ms. */
+	POINTERS_MAX = 1 << 20,
+};
+
+/* Appends a node, if the limits allow it and its range does not wrap around. */
+static void add_node(struct ss_gather *gather, const struct ss_gather_node *node)
+{
+	size_t room = ((size_t)node->size + ALIGNMENT - 1) & ~(size_t)(ALIGNMENT - 1);
+
+	if (node->size == 0 || node->address > UINT64_MAX - node->size)
+		return;
+	if (gather->node_count == gather->plan.max_nodes ||
+	    room > gather->plan.max_bytes - gather->used) {
+		gather->truncated = true;
+		return;
+	}
+	struct ss_gather_node *added = &gather->nodes[gather->node_count++];
+	*added = *node;
+	added->bytes = gather->bytes + gather->used;
+	gather->used += room;
+}
+
+/* The first node for a value of step->base. */
+static void add_root(struct ss_gather *gather, const struct ss_gather_step *step,
+		     uint64_t value, size_t size)
+{
+	struct ss_gather_node node = {
+		.address = (value & step->mask) + (uint64_t)step->offset,
+		.size = (uint32_t)size,
+	};
+
+	node.seen = node.address;
+	if ((value & step->mask) != 0)
+		add_node(gather, &node);
+}
+
+static bool load(const struct ss_gather_node *node, uint32_t at, void *ret, size_t size)
+{
+	if (at > node->size || size > node->size - at)
+		return false;
+	memcpy(ret, node->bytes + at, size);
+	return true;
+}
+
+/* Bytes to copy of each child of a node. 0: the count is unreadable or 0. */
+static size_t child_size(const struct ss_gather_step *step,
+			 const struct ss_gather_node *node)
+{
+	uint32_t small;
+	uint64_t count;
+
+	if (step->count_size == 0)
+		return step->size;
+	if (step->count_size == sizeof(small)) {
+		if (!load(node, step->count_field, &small, sizeof(small)))
+			return 0;
+		count = small;
+	} else if (!load(node, step->count_field, &count, sizeof(count))) {
+		return 0;
+	}
+	return count > step->size / step->element ? step->size :
+						    (size_t)count * step->element;
+}
+
+static void add_children(struct ss_gather *gather, const struct ss_gather_step *step,
+			 const struct ss_gather_node *node)
+{
+	size_t size = child_size(step, node);
+	uint64_t at = step->field;
+	uint64_t value;
+
+	if (node->size == 0)
+		return;
+	if (step->base == SS_GATHER_NODE) {
+		add_root(gather, step, node->address, size);
+		return;
+	}
+	while (at < node->size && load(node, (uint32_t)at, &value, sizeof(value))) {
+		if (gather->pointers == POINTERS_MAX) {
+			gather->truncated = true;
+			return;
+		}
+		gather->pointers++;
+		add_root(gather, step, value, size);
+		if (step->stride == 0)
+			return;
+		at += step->stride;
+	}
+}
+
+static void add_roots(struct ss_gather *gather, const struct ss_gather_step *step,
+		      const struct ss_gather_source *source)
+{
+	uint64_t value;
+
+	switch (step->base) {
+	case SS_GATHER_ADDRESS:
+		add_root(gather, step, step->address, step->size);
+		break;
+	case SS_GATHER_REGISTER:
+	case SS_GATHER_THREAD_POINTER:
+		for (size_t i = 0; i < source->thread_count; i++) {
+			if (source->find_base(source, i, step, &value))
+				add_root(gather, step, value, step->size);
+		}
+		break;
+	default:
+		/* Only children of the existing nodes, not of those appended here. */
+		for (size_t i = gather->first[step->parent];
+		     i < gather->first[step->parent + 1]; i++)
+			add_children(gather, step, &gather->nodes[i]);
+	}
+}
+
+/* Reads the nodes from begin on. Drops nodes beyond the limit of reads. */
+static void read_nodes(struct ss_gather *gather, const struct ss_gather_source *source,
+		       size_t begin)
+{
+	while (begin < gather->node_count) {
+		size_t count =
+			SS_MIN(gather->node_count - begin, (size_t)SS_GATHER_BATCH);
+		if (gather->reads == gather->plan.max_reads) {
+			gather->truncated = true;
+			gather->node_count = begin;
+			return;
+		}
+		gather->reads++;
+		for (size_t i = 0; i < count; i++) {
+			const struct ss_gather_node *node = &gather->nodes[begin + i];
+			gather->pieces[i] = (struct ss_piece){ .address = node->address,
+							       .bytes = node->bytes,
+							       .size = node->size };
+		}
+		source->read(source, gather->pieces, count);
+		for (size_t i = 0; i < count; i++) {
+			struct ss_gather_node *node = &gather->nodes[begin + i];
+			node->size = (uint32_t)SS_MIN(gather->pieces[i].done,
+						      (size_t)node->size);
+		}
+		begin += count;
+	}
+}
+
+/* The next node of a list. Brent's algorithm: in a cycle, the last node before a power
+   of two is visited again. */
+static void add_next(struct ss_gather *gather, const struct ss_gather_step *step,
+		     const struct ss_gather_node *node)
+{
+	uint64_t value;
+	struct ss_gather_node next = { .index = node->index + 1, .size = step->size };
+
+	if (!load(node, step->next, &value, sizeof(value)) || (value & step->mask) == 0)
+		return;
+	next.address = (value & step->mask) + (uint64_t)step->offset;
+	if (next.address == node->seen)
+		return;
+	if (next.index == step->max_nodes) {
+		gather->truncated = true;
+		return;
+	}
+	next.seen = (next.index & (next.index - 1)) == 0 ? next.address : node->seen;
+	add_node(gather, &next);
+}
+
+/* All lists of a step are followed side by side: each read takes one node of each. */
+static void run_step(struct ss_gather *gather, const struct ss_gather_step *step,
+		     const struct ss_gather_source *source)
+{
+	size_t begin = gather->node_count;
+
+	add_roots(gather, step, source);
+	read_nodes(gather, source, begin);
+	while (step->max_nodes > 1 && begin < gather->node_count) {
+		size_t end = gather->node_count;
+		for (size_t i = begin; i < end; i++)
+			add_next(gather, step, &gather->nodes[i]);
+		read_nodes(gather, source, end);
+		begin = end;
+	}
+}
+
+void ss_gather_run(struct ss_gather *gather, const struct ss_gather_source *source)
+{
+	gather->node_count = 0;
+	gather->used = 0;
+	gather->reads = 0;
+	gather->pointers = 0;
+	gather->truncated = false;
+	for (size_t i = 0; i < gather->plan.step_count; i++) {
+		gather->first[i] = gather->node_count;
+		run_step(gather, &gather->plan.steps[i], source);
+		gather->first[i + 1] = gather->node_count;
+	}
+}

@@ -1,0 +1,47 @@
+#include "output/end_text.h"
+
+#include "base/cleanup.h"
+
+enum { DEFAULT_MAX_STACK = 256 << 10, KIB = 1024, MORE = 8 };
+
+struct text {
+	const char *meaning;
+	const char *remedy;
+};
+
+static const struct text texts[] = {
+	[SS_END_ROOT] = { "complete", NULL },
+	[SS_END_FRAMES] = { "truncated: the frame limit was reached", "-n 0 shows all" },
+	[SS_END_LIMIT] = { "truncated: the rest of the stack was not copied", NULL },
+	[SS_END_NO_UNWIND_INFO] = { "lost: no unwind information for this code", NULL },
+	[SS_END_BAD_UNWIND_INFO] = { "lost: the unwind information is corrupted", NULL },
+	[SS_END_UNREADABLE] = { "lost: required memory could not be read", NULL },
+	[SS_END_LOOP] = { "lost: the next frame is not further out, the stack may be "
+			  "corrupted",
+			  NULL },
+	[SS_END_REGISTER] = { "lost: a required register is unknown",
+			      "--mode=stop stops the thread and reads it" },
+	[SS_END_GONE] = { "the thread ended before it could be read", NULL },
+	[SS_END_RUNNING] = { "running, and not stopped", "--mode=stop shows its stack" },
+	[SS_END_NOT_STOPPED] = { "the thread did not stop in time",
+				 "--timeout=MS waits longer, --mode=no-stop reads "
+				 "blocked "
+				 "threads without stopping them" },
+	[SS_END_TRACED] = { "traced by another process", NULL },
+	[SS_END_DENIED] = { "access denied: only the state is known", NULL },
+};
+
+const char *ss_end_text(enum ss_end end)
+{
+	return (size_t)end < SS_ARRAY_SIZE(texts) ? texts[end].meaning : "unknown";
+}
+
+void ss_end_write_remedy(enum ss_end end, size_t max_stack, FILE *out)
+{
+	size_t copied = max_stack ? max_stack : DEFAULT_MAX_STACK;
+
+	if (end == SS_END_LIMIT)
+		(void)fprintf(out, "; --max-stack=%zu copies more", copied / KIB * MORE);
+	else if ((size_t)end < SS_ARRAY_SIZE(texts) && texts[end].remedy)
+		(void)fprintf(out, "; %s", texts[end].remedy);
+}

@@ -1,0 +1,19 @@
+/*
+ * Why a stack ends, and what the user can do about it.
+ */
+#ifndef SS_OUTPUT_END_TEXT_H
+#define SS_OUTPUT_END_TEXT_H
+
+#include <stddef.h>
+#include <stdio.h>
+
+#include "stacksnap.h"
+
+/* "truncated: the frame limit was reached"; "complete" for SS_END_ROOT. Never NULL. */
+const char *ss_end_text(enum ss_end end);
+
+/* Writes the remedy, if there is one: "; --max-stack=1024 copies more". max_stack is the
+   limit of the capture in bytes, 0: the default. */
+void ss_end_write_remedy(enum ss_end end, size_t max_stack, FILE *out);
+
+#endif

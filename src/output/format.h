@@ -1,0 +1,100 @@
+/*
+ * An output format is one const struct ss_format: data goes in, bytes come out. A format
+ * does not access the process, keeps no state between calls and does not print to stderr.
+ *
+ * To add a format:
+ *   1. Write src/output/NAME.c with the functions and "const struct ss_format
+ *      ss_format_NAME". A format that writes both snapshots and profiles shares its helpers
+ *      between them.
+ *   2. Declare it below and add it to the table in format.c. --help, the completions and
+ *      the error messages are made from that table.
+ *   3. Text that the target controls goes through ss_escape_write() or ss_json_text(), a
+ *      frame is named by ss_label_new(), or already in the profile.
+ *   4. Describe it in man/stacksnap.1, test it in tests/unit/test_NAME.c and, if it writes
+ *      profiles, in tests/report/test_formats.py. tests/fuzz/fuzz_report.c picks up every
+ *      format of a profile by itself.
+ */
+#ifndef SS_OUTPUT_FORMAT_H
+#define SS_OUTPUT_FORMAT_H
+
+#include <stdbool.h>
+#include <stdio.h>
+
+#include "base/error.h"
+#include "profile/profile.h"
+#include "stacksnap.h"
+
+/* The kinds of input of a format. */
+enum ss_format_input {
+	SS_FORMAT_SNAPSHOT, /* snap */
+	SS_FORMAT_HANG,	    /* hang: a snapshot, and the progress of its threads */
+	SS_FORMAT_PROFILE,  /* report: recordings, merged */
+};
+
+struct ss_format_options {
+	size_t size;	     /* sizeof(struct ss_format_options) */
+	bool raw;	     /* module and offset instead of names */
+	bool verbose;	     /* text: no limits, nothing shortened */
+	bool color;	     /* text: use terminal colours */
+	bool no_group;	     /* text of a snapshot: do not merge equal stacks */
+	size_t max_stack;    /* limit of the capture: bytes of each stack; 0: default */
+	const char *problem; /* one line: what went wrong in the analysis; or NULL */
+	double threshold;    /* text of a profile: omit calls below this percentage */
+	unsigned rows;	     /* text of a profile: limit of each table */
+};
+
+/*
+ * Writes one document. Errors: NO_MEMORY; the format "recording" also SYSTEM. Write errors
+ * are left in ferror() of out, which the caller checks.
+ */
+typedef struct ss_error *ss_format_write_snapshot(const struct ss_snapshot *snapshot,
+						  const struct ss_format_options *options,
+						  FILE *out);
+/* progress compares snapshot, the last one, with those before it. */
+typedef struct ss_error *ss_format_write_hang(const struct ss_snapshot *snapshot,
+					      const struct ss_progress *progress,
+					      const struct ss_format_options *options,
+					      FILE *out);
+typedef struct ss_error *ss_format_write_profile(const struct ss_profile *profile,
+						 const struct ss_format_options *options,
+						 FILE *out);
+
+struct ss_format {
+	const char *name;
+	const char *description; /* one line for --help */
+	const char *separator;	 /* between two snapshots; NULL: nothing */
+	bool binary;		 /* never written to a terminal */
+	bool single;		 /* one snapshot per file */
+	bool unsymbolized;	 /* snapshots need no names of functions */
+	bool explains;		 /* contains the reasons why something is missing */
+	/* NULL if the format does not support this input. */
+	ss_format_write_snapshot *write_snapshot;
+	ss_format_write_hang *write_hang;
+	ss_format_write_profile *write_profile;
+};
+
+extern const struct ss_format ss_format_text;
+extern const struct ss_format ss_format_json;
+extern const struct ss_format ss_format_folded;
+extern const struct ss_format ss_format_gdb;
+extern const struct ss_format ss_format_eu;
+extern const struct ss_format ss_format_dot;
+extern const struct ss_format ss_format_recording;
+extern const struct ss_format ss_format_html;
+extern const struct ss_format ss_format_speedscope;
+extern const struct ss_format ss_format_pprof;
+extern const struct ss_format ss_format_perf;
+
+/* The formats that write this input, the default first; NULL after the last one. */
+const struct ss_format *ss_format_at(enum ss_format_input input, size_t index);
+
+/* The format of that name, or NULL if there is none that writes this input. */
+const struct ss_format *ss_format_find(enum ss_format_input input, const char *name);
+
+/* Writes the names, with separator between them. */
+void ss_format_write_names(enum ss_format_input input, const char *separator, FILE *out);
+
+/* Writes "Formats:" and one line for each format, for --help. */
+void ss_format_write_help(enum ss_format_input input, FILE *out);
+
+#endif

@@ -1,0 +1,304 @@
+/*
+ * One page that needs no other file. The data is JSON, compressed and in base64, so that
+ * it cannot contain markup; the script of the page inserts names as text only.
+ * The keys are private to the page: the format "json" is for other programs.
+ */
+#include <time.h>
+
+#include "output/format.h"
+#include "output/gzip.h"
+#include "output/json_document.h"
+#include "output/page.h"
+
+enum { US = 1000 };
+
+static void write_title(struct ss_json *json, const struct ss_profile *profile)
+{
+	const struct ss_profile_process *process = profile->processes.items;
+	_cleanup_free_ char *title = NULL;
+	int size = profile->processes.count == 1 ?
+			   asprintf(&title, "%s, pid %d", process->name, process->pid) :
+			   asprintf(&title, "%zu processes", profile->processes.count);
+
+	ss_json_text(json, "title", size < 0 ? "stacksnap" : title);
+	if (size < 0)
+		title = NULL;
+}
+
+static void write_start(struct ss_json *json, uint64_t time_ns)
+{
+	time_t seconds = (time_t)(time_ns / 1000000000);
+	struct tm tm = {};
+	char text[64] = "";
+
+	if (localtime_r(&seconds, &tm))
+		(void)strftime(text, sizeof(text), "%Y-%m-%d %H:%M:%S %z", &tm);
+	ss_json_text(json, "start", text);
+}
+
+/* Ticks as the time since the one before, which compresses better. */
+static void write_recordings(struct ss_json *json, const struct ss_profile *profile)
+{
+	for (size_t i = 0; i < profile->recordings.count; i++) {
+		const struct ss_profile_recording *r = &profile->recordings.items[i];
+		uint64_t last = 0;
+		ss_json_open(json, NULL, '{');
+		ss_json_text(json, "file", r->file);
+		ss_json_text(json, "host", r->host);
+		write_start(json, r->start_ns);
+		ss_json_unsigned(json, "period", r->period_ns / US);
+		ss_json_open(json, "ticks", '[');
+		for (size_t t = 0; t < r->ticks.count; t++) {
+			uint64_t now = r->ticks.items[t] / US;
+			ss_json_unsigned(json, NULL, now - last);
+			last = now;
+		}
+		ss_json_close(json, ']');
+		ss_json_close(json, '}');
+	}
+}
+
+static void write_processes(struct ss_json *json, const struct ss_profile *profile)
+{
+	for (size_t i = 0; i < profile->processes.count; i++) {
+		const struct ss_profile_process *p = &profile->processes.items[i];
+		ss_json_open(json, NULL, '{');
+		ss_json_unsigned(json, "recording", p->recording);
+		ss_json_signed(json, "pid", p->pid);
+		ss_json_text(json, "name", p->name);
+		ss_json_close(json, '}');
+	}
+}
+
+static void write_threads(struct ss_json *json, const struct ss_profile *profile)
+{
+	for (size_t i = 0; i < profile->threads.count; i++) {
+		const struct ss_profile_thread *t = &profile->threads.items[i];
+		ss_json_open(json, NULL, '{');
+		ss_json_unsigned(json, "process", t->process);
+		ss_json_signed(json, "tid", t->tid);
+		ss_json_text(json, "name", t->name);
+		ss_json_close(json, '}');
+	}
+}
+
+static void write_modules(struct ss_json *json, const struct ss_profile *profile)
+{
+	for (size_t i = 0; i < profile->modules.count; i++) {
+		const struct ss_profile_module *m = &profile->modules.items[i];
+		ss_json_open(json, NULL, '{');
+		ss_json_text(json, "path", m->path);
+		ss_json_text(json, "build_id", m->build_id);
+		ss_json_text(json, "missing", m->problem);
+		ss_json_close(json, '}');
+	}
+}
+
+static void write_lifetimes(struct ss_json *json, const struct ss_profile *profile)
+{
+	for (size_t i = 0; i < profile->lifetimes.count; i++) {
+		const struct ss_profile_lifetime *l = &profile->lifetimes.items[i];
+		ss_json_open(json, NULL, '{');
+		ss_json_unsigned(json, "module", l->module);
+		ss_json_unsigned(json, "process", l->process);
+		ss_json_hex(json, "base", l->base);
+		ss_json_signed(json, "from", l->from_ns / US);
+		ss_json_signed_if(json, "to", l->to_ns != INT64_MAX, l->to_ns / US);
+		ss_json_close(json, '}');
+	}
+}
+
+/* Functions without a symbol, with their modules or areas. */
+static void write_places(struct ss_json *json, const struct ss_profile *profile)
+{
+	for (size_t i = 0; i < profile->functions.count; i++) {
+		const char *place = ss_profile_function_at(profile, i)->place;
+		if (!place)
+			continue;
+		ss_json_open(json, NULL, '[');
+		ss_json_unsigned(json, NULL, i);
+		ss_json_text(json, NULL, place);
+		ss_json_close(json, ']');
+	}
+}
+
+static void write_functions(struct ss_json *json, const struct ss_profile *profile)
+{
+	ss_json_open(json, "name", '[');
+	for (size_t i = 0; i < profile->functions.count; i++)
+		ss_json_text(json, NULL, ss_profile_function_at(profile, i)->name);
+	ss_json_close(json, ']');
+	ss_json_open(json, "module", '[');
+	for (size_t i = 0; i < profile->functions.count; i++) {
+		uint64_t module = ss_profile_function_at(profile, i)->module;
+		ss_json_signed(json, NULL, module == SS_ID_NONE ? -1 : (int64_t)module);
+	}
+	ss_json_close(json, ']');
+	ss_json_open(json, "places", '[');
+	write_places(json, profile);
+	ss_json_close(json, ']');
+}
+
+/* A parent as the distance to it, which compresses better. Node 0 is the root. */
+static void write_nodes(struct ss_json *json, const struct ss_profile *profile)
+{
+	ss_json_open(json, "parent", '[');
+	ss_json_unsigned(json, NULL, 0);
+	for (size_t i = 1; i < profile->nodes.count; i++)
+		ss_json_unsigned(json, NULL, i - ss_profile_node_at(profile, i)->parent);
+	ss_json_close(json, ']');
+	ss_json_open(json, "function", '[');
+	ss_json_unsigned(json, NULL, 0);
+	for (size_t i = 1; i < profile->nodes.count; i++)
+		ss_json_unsigned(json, NULL, ss_profile_node_at(profile, i)->function);
+	ss_json_close(json, ']');
+}
+
+/* A column of the table of runs: its value for one run. */
+typedef uint64_t run_column(const struct ss_profile *profile, size_t thread, size_t run);
+
+static const struct ss_profile_run *run_at(const struct ss_profile *profile,
+					   size_t thread, size_t run)
+{
+	return &profile->threads.items[thread].runs.items[run];
+}
+
+/* The distance to the thread of the run before. */
+static uint64_t run_thread(const struct ss_profile *profile, size_t thread, size_t run)
+{
+	size_t step = 0;
+
+	for (size_t t = thread; run == 0 && t > 0; t--) {
+		step++;
+		if (profile->threads.items[t - 1].runs.count)
+			break;
+	}
+	return step;
+}
+
+/* Ticks since the end of the thread's run before. */
+static uint64_t run_tick(const struct ss_profile *profile, size_t thread, size_t run)
+{
+	const struct ss_profile_run *r = run_at(profile, thread, run);
+
+	return run ? r->tick - (r[-1].tick + r[-1].count) : r->tick;
+}
+
+static uint64_t run_count(const struct ss_profile *profile, size_t thread, size_t run)
+{
+	return run_at(profile, thread, run)->count;
+}
+
+static uint64_t run_node(const struct ss_profile *profile, size_t thread, size_t run)
+{
+	return profile->node_of.items[run_at(profile, thread, run)->call];
+}
+
+/* A string with one letter for each run. */
+static void write_states(struct ss_json *json, const struct ss_profile *profile)
+{
+	(void)fputs(",\"state\":\"", json->out);
+	for (size_t t = 0; t < profile->threads.count; t++) {
+		for (size_t r = 0; r < profile->threads.items[t].runs.count; r++)
+			(void)fputc_unlocked(ss_profile_state(run_at(profile, t, r)),
+					     json->out);
+	}
+	(void)fputc('"', json->out);
+}
+
+static void write_runs(struct ss_json *json, const struct ss_profile *profile)
+{
+	static const struct {
+		const char *key;
+		run_column *value;
+	} columns[] = {
+		{ "thread", run_thread },
+		{ "tick", run_tick },
+		{ "count", run_count },
+		{ "node", run_node },
+	};
+
+	for (size_t i = 0; i < SS_ARRAY_SIZE(columns); i++) {
+		ss_json_open(json, columns[i].key, '[');
+		for (size_t t = 0; t < profile->threads.count; t++) {
+			size_t count = profile->threads.items[t].runs.count;
+			for (size_t r = 0; r < count; r++)
+				ss_json_unsigned(json, NULL,
+						 columns[i].value(profile, t, r));
+		}
+		ss_json_close(json, ']');
+	}
+	write_states(json, profile);
+}
+
+static void write_waits(struct ss_json *json, const struct ss_profile *profile)
+{
+	for (size_t i = 0; i < profile->edges.count; i++) {
+		const struct ss_profile_edge *edge = &profile->edges.items[i];
+		ss_json_open(json, NULL, '{');
+		ss_json_unsigned(json, "thread", edge->thread);
+		ss_json_signed(json, "owner",
+			       edge->owner == SS_ID_NONE ? -1 : (int64_t)edge->owner);
+		ss_json_text(json, "kind", ss_wait_kind_name(edge->wait->kind));
+		ss_json_wait_text(json, "text", edge->wait);
+		ss_json_bool(json, "cycle", edge->in_cycle);
+		ss_json_close(json, '}');
+	}
+}
+
+static void write_notes(struct ss_json *json, const struct ss_profile *profile)
+{
+	for (size_t i = 0; i < profile->notes.count; i++)
+		ss_json_text(json, NULL, profile->notes.items[i]);
+}
+
+static void write_data(const struct ss_profile *profile, FILE *out)
+{
+	static const struct {
+		const char *key;
+		const char *brackets;
+		void (*write)(struct ss_json *json, const struct ss_profile *profile);
+	} members[] = {
+		{ "notes", "[]", write_notes },
+		{ "recordings", "[]", write_recordings },
+		{ "processes", "[]", write_processes },
+		{ "threads", "[]", write_threads },
+		{ "modules", "[]", write_modules },
+		{ "waits", "[]", write_waits },
+		{ "lifetimes", "[]", write_lifetimes },
+		{ "functions", "{}", write_functions },
+		{ "nodes", "{}", write_nodes },
+		{ "runs", "{}", write_runs },
+	};
+	struct ss_json json = { .out = out };
+
+	ss_json_open(&json, NULL, '{');
+	write_title(&json, profile);
+	for (size_t i = 0; i < SS_ARRAY_SIZE(members); i++) {
+		ss_json_open(&json, members[i].key, members[i].brackets[0]);
+		members[i].write(&json, profile);
+		ss_json_close(&json, members[i].brackets[1]);
+	}
+	ss_json_close(&json, '}');
+}
+
+static struct ss_error *write_profile(const struct ss_profile *profile,
+				      const struct ss_format_options *options, FILE *out)
+{
+	(void)options;
+	(void)fwrite(ss_page_before, 1, ss_page_before_size, out);
+	FILE *data = ss_gzip_open(out, true);
+	if (!data)
+		return ss_error_no_memory();
+	write_data(profile, data);
+	if (fclose(data) != 0)
+		return ss_error_no_memory();
+	(void)fwrite(ss_page_after, 1, ss_page_after_size, out);
+	return NULL;
+}
+
+const struct ss_format ss_format_html = {
+	.name = "html",
+	.description = "interactive page: flame graph, timeline, functions",
+	.write_profile = write_profile,
+};

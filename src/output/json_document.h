@@ -1,0 +1,27 @@
+/*
+ * The parts that documents of the format "json" share. stacksnap-json(5) and
+ * stacksnap-report-json(5) specify their members.
+ */
+#ifndef SS_OUTPUT_JSON_DOCUMENT_H
+#define SS_OUTPUT_JSON_DOCUMENT_H
+
+#include "output/format.h"
+#include "output/json.h"
+
+/* The other documents. */
+ss_format_write_hang ss_json_write_hang;       /* stacksnap-hang/1 */
+ss_format_write_profile ss_json_write_profile; /* stacksnap-report/1 */
+
+/* Writes a state such as "R"; null if it is unknown. */
+void ss_json_state(struct ss_json *json, const char *key, char state);
+
+/* Writes what a thread waits for, as text; or null. */
+void ss_json_wait_text(struct ss_json *json, const char *key, const struct ss_wait *wait);
+
+/* Writes what a thread waits for, as an object; or null. */
+void ss_json_wait(struct ss_json *json, const char *key, const struct ss_wait *wait);
+
+/* Writes the members "deadlocks", "cycles" and "blockers" of a snapshot. */
+void ss_json_deadlocks(struct ss_json *json, const struct ss_snapshot *snapshot);
+
+#endif

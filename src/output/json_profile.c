@@ -1,0 +1,203 @@
+/*
+ * stacksnap-report/1, see stacksnap-report-json(5): tables that refer to each other by
+ * index, one row per line.
+ */
+#include "output/json_document.h"
+
+static void begin_row(struct ss_json *json)
+{
+	ss_json_new_line(json);
+	ss_json_open(json, NULL, '{');
+}
+
+/* SS_ID_NONE: null. */
+static void write_index(struct ss_json *json, const char *key, uint64_t index)
+{
+	ss_json_signed_if(json, key, index != SS_ID_NONE, (int64_t)index);
+}
+
+static void write_recordings(struct ss_json *json, const struct ss_profile *profile)
+{
+	for (size_t i = 0; i < profile->recordings.count; i++) {
+		const struct ss_profile_recording *r = &profile->recordings.items[i];
+		begin_row(json);
+		ss_json_text(json, "file", r->file);
+		ss_json_text(json, "host", r->host);
+		ss_json_text(json, "machine", r->machine);
+		ss_json_text(json, "problem", r->problem);
+		ss_json_unsigned(json, "time_ns", r->start_ns);
+		ss_json_unsigned(json, "period_ns", r->period_ns);
+		ss_json_unsigned(json, "missed", r->missed);
+		ss_json_open(json, "ticks_ns", '[');
+		for (size_t t = 0; t < r->ticks.count; t++)
+			ss_json_unsigned(json, NULL, r->ticks.items[t]);
+		ss_json_close(json, ']');
+		ss_json_close(json, '}');
+	}
+}
+
+static void write_processes(struct ss_json *json, const struct ss_profile *profile)
+{
+	for (size_t i = 0; i < profile->processes.count; i++) {
+		const struct ss_profile_process *p = &profile->processes.items[i];
+		begin_row(json);
+		ss_json_unsigned(json, "recording", p->recording);
+		ss_json_signed(json, "pid", p->pid);
+		ss_json_text(json, "name", p->name);
+		ss_json_text(json, "executable", p->executable);
+		ss_json_close(json, '}');
+	}
+}
+
+static void write_threads(struct ss_json *json, const struct ss_profile *profile)
+{
+	for (size_t i = 0; i < profile->threads.count; i++) {
+		const struct ss_profile_thread *t = &profile->threads.items[i];
+		begin_row(json);
+		ss_json_unsigned(json, "process", t->process);
+		ss_json_signed(json, "tid", t->tid);
+		ss_json_text(json, "name", t->name);
+		ss_json_close(json, '}');
+	}
+}
+
+static void write_modules(struct ss_json *json, const struct ss_profile *profile)
+{
+	for (size_t i = 0; i < profile->modules.count; i++) {
+		const struct ss_profile_module *m = &profile->modules.items[i];
+		begin_row(json);
+		ss_json_text(json, "path", m->path);
+		ss_json_text(json, "build_id", m->build_id);
+		ss_json_text(json, "problem", m->problem);
+		ss_json_close(json, '}');
+	}
+}
+
+static void write_lifetimes(struct ss_json *json, const struct ss_profile *profile)
+{
+	for (size_t i = 0; i < profile->lifetimes.count; i++) {
+		const struct ss_profile_lifetime *l = &profile->lifetimes.items[i];
+		begin_row(json);
+		ss_json_unsigned(json, "module", l->module);
+		ss_json_unsigned(json, "process", l->process);
+		ss_json_hex(json, "base", l->base);
+		ss_json_unsigned(json, "size", l->size);
+		ss_json_signed(json, "loaded_ns", l->from_ns);
+		ss_json_signed_if(json, "unloaded_ns", l->to_ns != INT64_MAX, l->to_ns);
+		ss_json_close(json, '}');
+	}
+}
+
+static void write_frames(struct ss_json *json, const struct ss_profile *profile)
+{
+	for (size_t i = 0; i < profile->frames.count; i++) {
+		const struct ss_profile_frame *f = ss_profile_frame_at(profile, i);
+		const struct ss_profile_function *function =
+			ss_profile_function_at(profile, f->function);
+		begin_row(json);
+		ss_json_text(json, "name", function->name);
+		ss_json_bool(json, "named", f->named);
+		write_index(json, "module", function->module);
+		ss_json_hex(json, "offset", f->offset);
+		ss_json_unsigned(json, "symbol_offset", f->symbol_offset);
+		ss_json_bool(json, "inlined", f->inlined);
+		ss_json_text(json, "file", f->file);
+		ss_json_signed_if(json, "line", f->line, (int64_t)f->line);
+		ss_json_close(json, '}');
+	}
+}
+
+/* Each is [CALLER, FRAME]. The root is not in the table: its index would be -1. */
+static void write_calls(struct ss_json *json, const struct ss_profile *profile)
+{
+	for (size_t i = 1; i < profile->calls.count; i++) {
+		const struct ss_profile_call *c = ss_profile_call_at(profile, i);
+		ss_json_new_line(json);
+		ss_json_open(json, NULL, '[');
+		ss_json_signed_if(json, NULL, c->parent, (int64_t)c->parent - 1);
+		ss_json_unsigned(json, NULL, c->frame);
+		ss_json_close(json, ']');
+	}
+}
+
+static void write_run(struct ss_json *json, const struct ss_profile *profile,
+		      size_t thread, const struct ss_profile_run *run)
+{
+	static const struct ss_profile_wait no_wait;
+	const struct ss_profile_wait *wait =
+		run->wait == SS_ID_NONE ? &no_wait : &profile->waits.items[run->wait];
+	const char state[] = { ss_profile_state(run), '\0' };
+
+	begin_row(json);
+	ss_json_unsigned(json, "thread", thread);
+	ss_json_unsigned(json, "tick", run->tick);
+	ss_json_unsigned(json, "count", run->count);
+	ss_json_signed_if(json, "call", run->call, (int64_t)run->call - 1);
+	ss_json_text(json, "state", state);
+	ss_json_unsigned(json, "cpu_ns", run->cpu_ns);
+	ss_json_text(json, "wait", wait->name);
+	ss_json_signed_if(json, "fd", wait->argument == SS_WAIT_DESCRIPTOR,
+			  (int)run->argument);
+	ss_json_hex_if(json, "address", wait->argument == SS_WAIT_ADDRESS, run->argument);
+	ss_json_close(json, '}');
+}
+
+static void write_samples(struct ss_json *json, const struct ss_profile *profile)
+{
+	for (size_t t = 0; t < profile->threads.count; t++) {
+		const struct ss_profile_thread *thread = &profile->threads.items[t];
+		for (size_t r = 0; r < thread->runs.count; r++)
+			write_run(json, profile, t, &thread->runs.items[r]);
+	}
+}
+
+static void write_waits(struct ss_json *json, const struct ss_profile *profile)
+{
+	for (size_t i = 0; i < profile->edges.count; i++) {
+		const struct ss_profile_edge *edge = &profile->edges.items[i];
+		begin_row(json);
+		ss_json_unsigned(json, "thread", edge->thread);
+		write_index(json, "owner", edge->owner);
+		ss_json_text(json, "kind", ss_wait_kind_name(edge->wait->kind));
+		ss_json_wait_text(json, "text", edge->wait);
+		ss_json_bool(json, "deadlock", edge->in_cycle);
+		ss_json_wait(json, "data", edge->wait);
+		ss_json_close(json, '}');
+	}
+}
+
+static void write_notes(struct ss_json *json, const struct ss_profile *profile)
+{
+	for (size_t i = 0; i < profile->notes.count; i++)
+		ss_json_text(json, NULL, profile->notes.items[i]);
+}
+
+struct ss_error *ss_json_write_profile(const struct ss_profile *profile,
+				       const struct ss_format_options *options, FILE *out)
+{
+	static const struct {
+		const char *key;
+		void (*write)(struct ss_json *json, const struct ss_profile *profile);
+	} tables[] = {
+		{ "recordings", write_recordings }, { "processes", write_processes },
+		{ "threads", write_threads },	    { "modules", write_modules },
+		{ "lifetimes", write_lifetimes },   { "frames", write_frames },
+		{ "calls", write_calls },	    { "samples", write_samples },
+		{ "waits", write_waits },	    { "notes", write_notes },
+	};
+	struct ss_json json = { .out = out };
+
+	(void)options;
+	ss_json_open(&json, NULL, '{');
+	ss_json_text(&json, "schema", "stacksnap-report/1");
+	ss_json_unsigned(&json, "time_ns", profile->start_ns);
+	for (size_t i = 0; i < SS_ARRAY_SIZE(tables); i++) {
+		ss_json_new_line(&json);
+		ss_json_open(&json, tables[i].key, '[');
+		tables[i].write(&json, profile);
+		ss_json_close(&json, ']');
+	}
+	ss_json_close(&json, '}');
+	(void)fputc_unlocked('\n', out);
+	return NULL;
+}

@@ -1,0 +1,168 @@
+/*
+ * stacksnap-snapshot/1, see stacksnap-json(5): one line for each document.
+ */
+#include <string.h>
+
+#include "output/json_document.h"
+#include "output/mode.h"
+#include "output/stack_cache.h"
+
+static const char *source_name(enum ss_frame_source source)
+{
+	static const char *const names[] = {
+		[SS_FROM_REGISTERS] = "registers",
+		[SS_FROM_CFI] = "cfi",
+		[SS_FROM_FRAME_POINTER] = "frame-pointer",
+		[SS_FROM_RETURN_ADDRESS] = "return-address",
+		[SS_FROM_INLINE] = "inline",
+	};
+
+	return (size_t)source < SS_ARRAY_SIZE(names) ? names[source] : "unknown";
+}
+
+static void write_frame(struct ss_json *json, const struct ss_frame *frame)
+{
+	bool in_module = frame->module != NULL;
+
+	ss_json_open(json, NULL, '{');
+	ss_json_hex(json, "pc", frame->pc);
+	ss_json_signed_if(json, "module", in_module, frame->module_index);
+	ss_json_hex_if(json, "offset", in_module, frame->offset);
+	ss_json_text(json, "symbol", frame->symbol);
+	ss_json_signed_if(json, "symbol_offset", frame->symbol && !frame->inlined,
+			  (int64_t)frame->symbol_offset);
+	ss_json_text(json, "file", frame->file);
+	ss_json_signed_if(json, "line", frame->line, frame->line);
+	ss_json_signed_if(json, "column", frame->column, frame->column);
+	ss_json_bool(json, "inlined", frame->inlined);
+	ss_json_bool(json, "signal_frame", frame->signal_frame);
+	ss_json_text(json, "source", source_name(frame->source));
+	ss_json_hex_if(json, "lookup_offset", in_module, frame->lookup_offset);
+	ss_json_text(json, "area", frame->area);
+	ss_json_hex_if(json, "area_offset", frame->area, frame->area_offset);
+	ss_json_close(json, '}');
+}
+
+static void write_frames(const struct ss_snapshot *snapshot,
+			 const struct ss_thread *thread,
+			 const struct ss_format_options *options, FILE *out)
+{
+	struct ss_json json = { .out = out };
+
+	(void)options;
+	for (size_t i = 0; i < thread->frame_count; i++)
+		write_frame(&json, ss_snapshot_frame(snapshot, thread, i));
+}
+
+void ss_json_state(struct ss_json *json, const char *key, char state)
+{
+	const char text[] = { state, '\0' };
+
+	ss_json_text(json, key, state == '?' ? NULL : text);
+}
+
+/* An array of lines, or null. */
+static void write_lines(struct ss_json *json, const char *key, const char *text)
+{
+	_cleanup_free_ char *copy = text ? strdup(text) : NULL;
+	char *rest = copy;
+
+	if (!copy) {
+		ss_json_null(json, key);
+		return;
+	}
+	ss_json_open(json, key, '[');
+	for (char *line; (line = strsep(&rest, "\n"));)
+		ss_json_text(json, NULL, line);
+	ss_json_close(json, ']');
+}
+
+static void write_thread(struct ss_json *json, const struct ss_thread *thread,
+			 struct ss_stack_cache *cache)
+{
+	ss_json_open(json, NULL, '{');
+	ss_json_signed(json, "tid", thread->tid);
+	ss_json_signed_if(json, "inner_tid", thread->inner_tid, thread->inner_tid);
+	ss_json_text(json, "name", thread->name);
+	ss_json_state(json, "state", thread->state);
+	ss_json_unsigned(json, "stopped_ns", thread->stopped_ns);
+	ss_json_text(json, "end", ss_end_name(thread->end));
+	ss_json_text(json, "reason", thread->reason);
+	ss_json_unsigned(json, "stack_id", thread->stack_id);
+	ss_json_bool(json, "consistent", thread->consistent);
+	ss_json_wait(json, "wait", thread->wait);
+	ss_json_text(json, "wchan", thread->wchan);
+	write_lines(json, "kernel_stack", thread->kernel_stack);
+	ss_json_open(json, "frames", '[');
+	ss_stack_cache_write(cache, thread, json->out);
+	ss_json_close(json, ']');
+	ss_json_close(json, '}');
+}
+
+static void write_process(struct ss_json *json, const struct ss_process *process)
+{
+	ss_json_open(json, "process", '{');
+	ss_json_signed(json, "pid", process->pid);
+	ss_json_signed_if(json, "inner_pid", process->inner_pid, process->inner_pid);
+	ss_json_text(json, "name", process->name);
+	ss_json_text(json, "executable", process->executable);
+	ss_json_text(json, "frozen", process->frozen);
+	ss_json_close(json, '}');
+	ss_json_open(json, "capture", '{');
+	ss_json_unsigned(json, "time_ns", process->time_ns);
+	ss_json_text(json, "mode", ss_mode_name(process->mode));
+	ss_json_unsigned(json, "stopped_ns", process->stopped_ns);
+	ss_json_unsigned(json, "threads_stopped", process->threads_stopped);
+	ss_json_bool(json, "consistent", process->consistent);
+	ss_json_unsigned(json, "copied_bytes", process->copied_bytes);
+	ss_json_unsigned(json, "running_stopped_ns", process->running_stopped_ns);
+	ss_json_unsigned(json, "threads_unseen", process->threads_unseen);
+	ss_json_close(json, '}');
+}
+
+static void write_module(struct ss_json *json, const struct ss_module *module)
+{
+	ss_json_open(json, NULL, '{');
+	ss_json_text(json, "path", module->path);
+	ss_json_text(json, "build_id", module->build_id);
+	ss_json_hex(json, "base", module->base);
+	ss_json_unsigned(json, "size", module->size);
+	ss_json_bool(json, "deleted", module->deleted);
+	ss_json_text(json, "problem", module->problem);
+	ss_json_close(json, '}');
+}
+
+static struct ss_error *write_snapshot(const struct ss_snapshot *snapshot,
+				       const struct ss_format_options *options, FILE *out)
+{
+	_cleanup_(ss_stack_cache_cleanup) struct ss_stack_cache *cache =
+		ss_stack_cache_new(snapshot, options, write_frames);
+	struct ss_json json = { .out = out };
+
+	if (!cache)
+		return ss_error_no_memory();
+	ss_json_open(&json, NULL, '{');
+	ss_json_text(&json, "schema", "stacksnap-snapshot/1");
+	write_process(&json, ss_snapshot_process(snapshot));
+	ss_json_open(&json, "modules", '[');
+	for (size_t i = 0; i < ss_snapshot_module_count(snapshot); i++)
+		write_module(&json, ss_snapshot_module(snapshot, i));
+	ss_json_close(&json, ']');
+	ss_json_open(&json, "threads", '[');
+	for (size_t i = 0; i < ss_snapshot_thread_count(snapshot); i++)
+		write_thread(&json, ss_snapshot_thread(snapshot, i), cache);
+	ss_json_close(&json, ']');
+	ss_json_deadlocks(&json, snapshot);
+	ss_json_text(&json, "problem", options->problem);
+	ss_json_close(&json, '}');
+	(void)fputc_unlocked('\n', out);
+	return NULL;
+}
+
+const struct ss_format ss_format_json = {
+	.name = "json",
+	.description = "for programs, see stacksnap-json(5), stacksnap-report-json(5)",
+	.write_snapshot = write_snapshot,
+	.write_hang = ss_json_write_hang,
+	.write_profile = ss_json_write_profile,
+};

@@ -1,0 +1,360 @@
+/*
+ * The format of pprof: profile.proto of github.com/google/pprof, compressed with gzip.
+ * Field numbers are those of that file.
+ *
+ * A mapping is one build of a module, in whichever processes it was loaded. Since their
+ * addresses could collide, each module has an address range of its own; the offset in it
+ * is the ELF virtual address.
+ */
+#include <inttypes.h>
+#include <string.h>
+
+#include "output/gzip.h"
+#include "output/protobuf.h"
+#include "output/format.h"
+#include "output/escape.h"
+
+enum profile_field {
+	PROFILE_SAMPLE_TYPE = 1,
+	PROFILE_SAMPLE,
+	PROFILE_MAPPING,
+	PROFILE_LOCATION,
+	PROFILE_FUNCTION,
+	PROFILE_STRING,
+	PROFILE_TIME = 9,
+	PROFILE_DURATION,
+	PROFILE_PERIOD_TYPE,
+	PROFILE_PERIOD,
+	PROFILE_COMMENT,
+	PROFILE_DEFAULT_TYPE,
+};
+enum { TYPE_KIND = 1, TYPE_UNIT };
+enum { SAMPLE_LOCATIONS = 1, SAMPLE_VALUES, SAMPLE_LABEL };
+enum { LABEL_KEY = 1, LABEL_TEXT, LABEL_NUMBER };
+enum {
+	MAPPING_ID = 1,
+	MAPPING_START,
+	MAPPING_LIMIT,
+	MAPPING_FILE = 5,
+	MAPPING_BUILD_ID,
+	MAPPING_HAS_FUNCTIONS,
+	MAPPING_HAS_FILES,
+	MAPPING_HAS_LINES,
+	MAPPING_HAS_INLINES,
+};
+enum { LOCATION_ID = 1, LOCATION_MAPPING, LOCATION_ADDRESS, LOCATION_LINE };
+enum { LINE_FUNCTION = 1, LINE_LINE, LINE_COLUMN };
+enum { FUNCTION_ID = 1, FUNCTION_NAME, FUNCTION_SYSTEM_NAME, FUNCTION_FILE };
+
+enum { RANGE_BITS = 40 };
+
+struct key {
+	uint32_t thread;
+	uint32_t call;
+	uint64_t state;
+};
+
+struct values {
+	uint64_t samples;
+	uint64_t wall_ns;
+	uint64_t cpu_ns;
+};
+
+struct pprof {
+	const struct ss_profile *profile;
+	struct ss_buffer out;
+	struct ss_buffer strings; /* encoded fields of the string table */
+	struct ss_idtable texts;  /* of const char *, interned */
+	struct ss_intern *valid;  /* the strings, as valid UTF-8 */
+	struct ss_idtable keys;	  /* of struct key */
+	SS_VECTOR(struct values) values;
+	SS_VECTOR(uint32_t) location_of; /* by frame: id, from 1; 0: none yet */
+	uint32_t locations;
+	SS_VECTOR(uint64_t) path;
+};
+
+static void pprof_deinit(struct pprof *p)
+{
+	ss_buffer_deinit(&p->out);
+	ss_buffer_deinit(&p->strings);
+	ss_idtable_deinit(&p->texts);
+	ss_idtable_deinit(&p->keys);
+	ss_intern_free(p->valid);
+	ss_vector_free(&p->values);
+	ss_vector_free(&p->location_of);
+	ss_vector_free(&p->path);
+}
+
+/* The index of a string in the string table. The format requires "" to be 0. */
+static uint64_t text(struct pprof *p, const char *bytes)
+{
+	_cleanup_free_ char *valid = ss_escape_is_valid(bytes) ? NULL :
+								 ss_escape_invalid(bytes);
+	const char *kept = ss_intern_string(p->valid, valid ? valid : bytes);
+	size_t before = p->texts.count;
+	uint32_t number = kept ? ss_idtable_add(&p->texts, &kept, sizeof(kept), NULL) :
+				 SS_ID_NONE;
+
+	if (number == SS_ID_NONE) {
+		p->strings.failed = true;
+		return 0;
+	}
+	if (p->texts.count > before)
+		ss_protobuf_text(&p->strings, PROFILE_STRING, kept);
+	return number;
+}
+
+static void put_type(struct pprof *p, unsigned field, const char *kind, const char *unit)
+{
+	_cleanup_buffer_ struct ss_buffer type = {};
+
+	ss_protobuf_number(&type, TYPE_KIND, text(p, kind));
+	ss_protobuf_number(&type, TYPE_UNIT, text(p, unit));
+	ss_protobuf_message(&p->out, field, &type);
+}
+
+static uint64_t range_start(uint64_t module)
+{
+	return (module + 1) << RANGE_BITS;
+}
+
+static void put_mappings(struct pprof *p)
+{
+	for (size_t i = 0; i < p->profile->modules.count; i++) {
+		const struct ss_profile_module *module = &p->profile->modules.items[i];
+		_cleanup_buffer_ struct ss_buffer mapping = {};
+		ss_protobuf_number(&mapping, MAPPING_ID, i + 1);
+		ss_protobuf_number(&mapping, MAPPING_START, range_start(i));
+		ss_protobuf_number(&mapping, MAPPING_LIMIT, range_start(i + 1));
+		ss_protobuf_number(&mapping, MAPPING_FILE, text(p, module->path));
+		if (module->build_id)
+			ss_protobuf_number(&mapping, MAPPING_BUILD_ID,
+					   text(p, module->build_id));
+		ss_protobuf_number(&mapping, MAPPING_HAS_FUNCTIONS, !module->problem);
+		ss_protobuf_number(&mapping, MAPPING_HAS_FILES, !module->problem);
+		ss_protobuf_number(&mapping, MAPPING_HAS_LINES, !module->problem);
+		ss_protobuf_number(&mapping, MAPPING_HAS_INLINES, !module->problem);
+		ss_protobuf_message(&p->out, PROFILE_MAPPING, &mapping);
+	}
+}
+
+/* A function has one file in this format: that of its first frame with a file. */
+static void put_functions(struct pprof *p)
+{
+	const struct ss_profile *profile = p->profile;
+	_cleanup_free_ const char **files =
+		calloc(profile->functions.count + 1, sizeof(*files));
+
+	for (size_t i = 0; files && i < profile->frames.count; i++) {
+		const struct ss_profile_frame *frame = ss_profile_frame_at(profile, i);
+		if (!files[frame->function])
+			files[frame->function] = frame->file;
+	}
+	for (size_t i = 0; i < profile->functions.count; i++) {
+		_cleanup_buffer_ struct ss_buffer function = {};
+		uint64_t name = text(p, ss_profile_function_at(profile, i)->name);
+		ss_protobuf_number(&function, FUNCTION_ID, i + 1);
+		ss_protobuf_number(&function, FUNCTION_NAME, name);
+		ss_protobuf_number(&function, FUNCTION_SYSTEM_NAME, name);
+		if (files && files[i])
+			ss_protobuf_number(&function, FUNCTION_FILE, text(p, files[i]));
+		ss_protobuf_message(&p->out, PROFILE_FUNCTION, &function);
+	}
+}
+
+static void put_line(struct ss_buffer *location, const struct ss_profile_frame *frame)
+{
+	_cleanup_buffer_ struct ss_buffer line = {};
+
+	ss_protobuf_number(&line, LINE_FUNCTION, frame->function + 1);
+	ss_protobuf_number(&line, LINE_LINE, frame->line);
+	ss_protobuf_message(location, LOCATION_LINE, &line);
+}
+
+/* Adds the location of an address: count inlined calls, innermost first, from call
+   outwards, and the frame outer that contains them. Returns its id. */
+static uint32_t put_location(struct pprof *p, uint32_t call, size_t count,
+			     const struct ss_profile_frame *outer)
+{
+	_cleanup_buffer_ struct ss_buffer location = {};
+	uint64_t module = ss_profile_function_at(p->profile, outer->function)->module;
+
+	ss_protobuf_number(&location, LOCATION_ID, ++p->locations);
+	for (size_t i = 0; i < count; i++) {
+		const struct ss_profile_call *c = ss_profile_call_at(p->profile, call);
+		put_line(&location, ss_profile_frame_at(p->profile, c->frame));
+		call = c->parent;
+	}
+	put_line(&location, outer);
+	if (module != SS_ID_NONE) {
+		const uint64_t mask = ((uint64_t)1 << RANGE_BITS) - 1;
+		ss_protobuf_number(&location, LOCATION_MAPPING, module + 1);
+		ss_protobuf_number(&location, LOCATION_ADDRESS,
+				   range_start(module) + (outer->offset & mask));
+	} else {
+		ss_protobuf_number(&location, LOCATION_ADDRESS, outer->offset);
+	}
+	ss_protobuf_message(&p->out, PROFILE_LOCATION, &location);
+	return p->locations;
+}
+
+/* Fills p->path with the locations of a stack, innermost first. False without memory. */
+static bool find_locations(struct pprof *p, uint32_t call)
+{
+	uint32_t begin = call;
+	size_t count = 0;
+
+	p->path.count = 0;
+	while (call != 0) {
+		const struct ss_profile_call *c = ss_profile_call_at(p->profile, call);
+		const struct ss_profile_frame *frame =
+			ss_profile_frame_at(p->profile, c->frame);
+		call = c->parent;
+		if (frame->inlined && call != 0) {
+			count++;
+			continue;
+		}
+		uint32_t *location = &p->location_of.items[c->frame];
+		if (!*location)
+			*location = put_location(p, begin, count, frame);
+		uint64_t *slot = ss_vector_push(&p->path);
+		if (!slot)
+			return false;
+		*slot = *location;
+		begin = call;
+		count = 0;
+	}
+	return true;
+}
+
+static void put_label(struct pprof *p, struct ss_buffer *sample, const char *key,
+		      const char *value, uint64_t number)
+{
+	_cleanup_buffer_ struct ss_buffer label = {};
+
+	ss_protobuf_number(&label, LABEL_KEY, text(p, key));
+	if (value)
+		ss_protobuf_number(&label, LABEL_TEXT, text(p, value));
+	else
+		ss_protobuf_number(&label, LABEL_NUMBER, number);
+	ss_protobuf_message(sample, SAMPLE_LABEL, &label);
+}
+
+static bool put_sample(struct pprof *p, const struct key *key, const struct values *v)
+{
+	const struct ss_profile_thread *thread = &p->profile->threads.items[key->thread];
+	const struct ss_profile_process *process =
+		&p->profile->processes.items[thread->process];
+	const uint64_t numbers[] = { v->samples, v->wall_ns, v->cpu_ns };
+	const char state[] = { (char)key->state, '\0' };
+	_cleanup_buffer_ struct ss_buffer sample = {};
+
+	if (!find_locations(p, key->call))
+		return false;
+	ss_protobuf_numbers(&sample, SAMPLE_LOCATIONS, p->path.items, p->path.count);
+	ss_protobuf_numbers(&sample, SAMPLE_VALUES, numbers, SS_ARRAY_SIZE(numbers));
+	put_label(p, &sample, "thread", thread->name, 0);
+	put_label(p, &sample, "tid", NULL, (uint64_t)thread->tid);
+	put_label(p, &sample, "process", process->name, 0);
+	put_label(p, &sample, "pid", NULL, (uint64_t)process->pid);
+	put_label(p, &sample, "state", state, 0);
+	ss_protobuf_message(&p->out, PROFILE_SAMPLE, &sample);
+	return true;
+}
+
+static bool add_run(struct pprof *p, uint32_t thread, const struct ss_profile_run *run)
+{
+	const struct ss_profile_recording *recording =
+		ss_profile_recording_of(p->profile, &p->profile->threads.items[thread]);
+	const struct key key = { thread, run->call, (unsigned char)run->state };
+	uint32_t number = ss_idtable_add(&p->keys, &key, sizeof(key), NULL);
+
+	if (number == SS_ID_NONE ||
+	    (number == p->values.count && !ss_vector_push(&p->values)))
+		return false;
+	struct values *values = &p->values.items[number];
+	values->samples += run->count;
+	values->wall_ns += run->count * recording->period_ns;
+	values->cpu_ns += run->cpu_ns;
+	return true;
+}
+
+static bool put_samples(struct pprof *p)
+{
+	const struct ss_profile *profile = p->profile;
+
+	for (uint32_t t = 0; t < profile->threads.count; t++) {
+		const struct ss_profile_thread *thread = &profile->threads.items[t];
+		for (size_t r = 0; r < thread->runs.count; r++) {
+			if (!add_run(p, t, &thread->runs.items[r]))
+				return false;
+		}
+	}
+	for (size_t i = 0; i < p->values.count; i++) {
+		if (!put_sample(p, ss_idtable_key(&p->keys, (uint32_t)i, NULL),
+				&p->values.items[i]))
+			return false;
+	}
+	return true;
+}
+
+static bool put_profile(struct pprof *p)
+{
+	const struct ss_profile *profile = p->profile;
+
+	(void)text(p, "");
+	put_type(p, PROFILE_SAMPLE_TYPE, "samples", "count");
+	put_type(p, PROFILE_SAMPLE_TYPE, "wall", "nanoseconds");
+	put_type(p, PROFILE_SAMPLE_TYPE, "cpu", "nanoseconds");
+	put_mappings(p);
+	if (!put_samples(p))
+		return false;
+	put_functions(p);
+	ss_protobuf_number(&p->out, PROFILE_TIME, profile->start_ns);
+	ss_protobuf_number(&p->out, PROFILE_DURATION, ss_profile_duration(profile));
+	put_type(p, PROFILE_PERIOD_TYPE, "wall", "nanoseconds");
+	if (profile->recordings.count)
+		ss_protobuf_number(&p->out, PROFILE_PERIOD,
+				   profile->recordings.items[0].period_ns);
+	for (size_t i = 0; i < profile->notes.count; i++)
+		ss_protobuf_number(&p->out, PROFILE_COMMENT,
+				   text(p, profile->notes.items[i]));
+	ss_protobuf_number(&p->out, PROFILE_DEFAULT_TYPE, text(p, "samples"));
+	return !p->out.failed && !p->strings.failed;
+}
+
+static bool reserve(struct pprof *p)
+{
+	p->valid = ss_intern_new();
+	for (size_t i = 0; p->valid && i < p->profile->frames.count; i++) {
+		if (!ss_vector_push(&p->location_of))
+			return false;
+	}
+	return p->valid;
+}
+
+static struct ss_error *write_profile(const struct ss_profile *profile,
+				      const struct ss_format_options *options, FILE *out)
+{
+	__attribute__((cleanup(pprof_deinit))) struct pprof p = {
+		.profile = profile,
+	};
+	FILE *compressed;
+
+	(void)options;
+	if (!reserve(&p) || !put_profile(&p))
+		return ss_error_no_memory();
+	compressed = ss_gzip_open(out, false);
+	if (!compressed)
+		return ss_error_no_memory();
+	(void)fwrite(p.out.bytes, 1, p.out.size, compressed);
+	(void)fwrite(p.strings.bytes, 1, p.strings.size, compressed);
+	return fclose(compressed) == 0 ? NULL : ss_error_no_memory();
+}
+
+const struct ss_format ss_format_pprof = {
+	.name = "pprof",
+	.description = "for pprof: a protocol buffer, gzip-compressed",
+	.binary = true,
+	.write_profile = write_profile,
+};

@@ -1,0 +1,30 @@
+/*
+ * A snapshot as stacksnap-recording(5), the input of "stacksnap report": without names.
+ */
+#include <errno.h>
+#include <fcntl.h>
+
+#include "output/format.h"
+
+static struct ss_error *write_snapshot(const struct ss_snapshot *snapshot,
+				       const struct ss_format_options *options, FILE *out)
+{
+	(void)options;
+	if (fflush(out) != 0)
+		return NULL; /* the caller checks ferror() */
+	int fd = fcntl(fileno(out), F_DUPFD_CLOEXEC, 3);
+	int errnum = errno;
+
+	if (fd < 0)
+		return ss_error_new_errno(errnum, "writing the recording");
+	return ss_snapshot_record(snapshot, fd);
+}
+
+const struct ss_format ss_format_recording = {
+	.name = "recording",
+	.description = "for stacksnap report; without names, see stacksnap-recording(5)",
+	.binary = true,
+	.single = true,
+	.unsymbolized = true,
+	.write_snapshot = write_snapshot,
+};

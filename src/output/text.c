@@ -1,0 +1,173 @@
+/*
+ * A snapshot for people: the process, how it was captured, deadlocks, then the threads in
+ * groups of equal stacks.
+ */
+#include "output/text.h"
+
+#include "output/escape.h"
+#include "output/quantity.h"
+#include "output/style.h"
+
+static void write_process(const struct ss_process *process, bool color, FILE *out)
+{
+	ss_style_write(SS_STYLE_STRONG, color, out);
+	ss_escape_write(process->name, NULL, out);
+	ss_style_write(SS_STYLE_NONE, color, out);
+	(void)fprintf(out, ", pid %d", process->pid);
+	if (process->inner_pid && process->inner_pid != process->pid)
+		(void)fprintf(out, "[%d in its pid namespace]", process->inner_pid);
+	if (process->executable) {
+		(void)fputs_unlocked(", ", out);
+		ss_escape_write(process->executable, NULL, out);
+	}
+	(void)fputs_unlocked(", ", out);
+	ss_quantity_write_date(process->time_ns, out);
+	(void)fputc_unlocked('\n', out);
+}
+
+/* "paused 0.85 ms (all threads, running ones at most 0.055 ms)" */
+static void write_pause(const struct ss_process *process, size_t count, FILE *out)
+{
+	if (process->threads_stopped == 0) {
+		(void)fputs_unlocked("nothing was paused", out);
+		return;
+	}
+	(void)fputs_unlocked("paused ", out);
+	ss_quantity_write_time(process->stopped_ns, out);
+	if (count == 1)
+		return;
+	(void)fputs_unlocked(" (", out);
+	if (process->threads_stopped < count) {
+		ss_quantity_write_count(process->threads_stopped, out);
+		(void)fputs_unlocked(" of ", out);
+		ss_quantity_write_count(count, out);
+		(void)fputs_unlocked(" threads", out);
+	} else {
+		(void)fputs_unlocked("all threads", out);
+	}
+	if (process->threads_stopped > 1 && process->running_stopped_ns) {
+		(void)fputs_unlocked(", running ones at most ", out);
+		ss_quantity_write_time(process->running_stopped_ns, out);
+	}
+	(void)fputc_unlocked(')', out);
+}
+
+/* Threads whose stack changed while it was copied. */
+static size_t count_torn(const struct ss_snapshot *snapshot)
+{
+	size_t count = 0;
+
+	for (size_t i = 0; i < ss_snapshot_thread_count(snapshot); i++) {
+		const struct ss_thread *thread = ss_snapshot_thread(snapshot, i);
+		count += !thread->consistent && thread->frame_count > 0;
+	}
+	return count;
+}
+
+/* Whether the stacks show one point in time, and if not, why. */
+static void write_atomicity(const struct ss_snapshot *snapshot, FILE *out)
+{
+	const struct ss_process *process = ss_snapshot_process(snapshot);
+	size_t torn = count_torn(snapshot);
+
+	if (process->consistent) {
+		(void)fputs_unlocked(", atomic", out);
+		return;
+	}
+	(void)fputs_unlocked(", not atomic: ", out);
+	if (torn) {
+		ss_quantity_write_things(torn, "thread", out);
+		(void)fputs_unlocked(" changed while being read", out);
+	} else if (process->threads_unseen) {
+		(void)fputs_unlocked("some threads were not captured", out);
+	} else if (process->threads_stopped == 0) {
+		(void)fputs_unlocked("threads were read one after another", out);
+	} else {
+		(void)fputs_unlocked("threads were paused at different times", out);
+	}
+}
+
+static void write_capture(const struct ss_snapshot *snapshot, FILE *out)
+{
+	const struct ss_process *process = ss_snapshot_process(snapshot);
+	size_t count = ss_snapshot_thread_count(snapshot);
+
+	ss_quantity_write_things(count, "thread", out);
+	(void)fputs_unlocked("; ", out);
+	write_pause(process, count, out);
+	if (process->mode == SS_MODE_LIVE)
+		(void)fputs_unlocked(", unwound meanwhile", out);
+	write_atomicity(snapshot, out);
+	(void)fputc_unlocked('\n', out);
+}
+
+void ss_text_write_frozen(const struct ss_process *process, bool color, FILE *out)
+{
+	if (!process->frozen)
+		return;
+	ss_style_write(SS_STYLE_WARN, color, out);
+	(void)fputs_unlocked("frozen by the cgroup ", out);
+	ss_escape_write(process->frozen, NULL, out);
+	(void)fputs_unlocked(": no thread runs until it is thawed\n", out);
+	ss_style_write(SS_STYLE_NONE, color, out);
+}
+
+static void write_unseen(unsigned count, bool color, FILE *out)
+{
+	if (count == 0)
+		return;
+	ss_style_write(SS_STYLE_WARN, color, out);
+	ss_quantity_write_count(count, out);
+	(void)fprintf(out, " more thread%s exist%s, but could not be read\n",
+		      count == 1 ? "" : "s", count == 1 ? "s" : "");
+	ss_style_write(SS_STYLE_NONE, color, out);
+}
+
+static void write_problem(const char *problem, bool color, FILE *out)
+{
+	if (!problem)
+		return;
+	ss_style_write(SS_STYLE_WARN, color, out);
+	ss_escape_write(problem, NULL, out);
+	(void)fputc_unlocked('\n', out);
+	ss_style_write(SS_STYLE_NONE, color, out);
+}
+
+static struct ss_error *write_snapshot(const struct ss_snapshot *snapshot,
+				       const struct ss_format_options *options, FILE *out)
+{
+	const struct ss_process *process = ss_snapshot_process(snapshot);
+	_cleanup_(ss_grouping_cleanup) struct ss_grouping *grouping =
+		ss_grouping_new(snapshot, !options->no_group);
+	struct ss_error *error = grouping ? NULL : ss_error_no_memory();
+
+	if (error)
+		return error;
+	write_process(process, options->color, out);
+	write_capture(snapshot, out);
+	ss_text_write_frozen(process, options->color, out);
+	write_unseen(process->threads_unseen, options->color, out);
+	write_problem(options->problem, options->color, out);
+	ss_text_write_deadlocks(snapshot, true, options, out);
+	for (size_t i = 0; i < grouping->count && !error; i++) {
+		const struct ss_group *group = &grouping->groups[i];
+		(void)fputc_unlocked('\n', out);
+		error = ss_text_write_threads(snapshot, group, options, out);
+		if (!error)
+			error = ss_text_write_waits(snapshot, group, options, out);
+		ss_text_write_frames(snapshot,
+				     ss_snapshot_thread(snapshot, *group->members),
+				     options, out);
+	}
+	return error;
+}
+
+const struct ss_format ss_format_text = {
+	.name = "text",
+	.description = "for people; equal stacks are merged",
+	.separator = "\n",
+	.explains = true,
+	.write_snapshot = write_snapshot,
+	.write_hang = ss_text_write_hang,
+	.write_profile = ss_text_write_profile,
+};

@@ -1,0 +1,52 @@
+/*
+ * The parts of the format "text" that its documents share.
+ */
+#ifndef SS_OUTPUT_TEXT_H
+#define SS_OUTPUT_TEXT_H
+
+#include "output/group.h"
+#include "output/format.h"
+
+/* The other documents. */
+ss_format_write_hang ss_text_write_hang;
+ss_format_write_profile ss_text_write_profile;
+
+/* Writes a line such as
+   12 threads, sleeping, paused 0.31 ms: worker-* 4711-4722 */
+struct ss_error *ss_text_write_threads(const struct ss_snapshot *snapshot,
+				       const struct ss_group *group,
+				       const struct ss_format_options *options,
+				       FILE *out);
+
+/* Writes a line for each distinct wait of the threads; nothing if none is known. */
+struct ss_error *ss_text_write_waits(const struct ss_snapshot *snapshot,
+				     const struct ss_group *group,
+				     const struct ss_format_options *options, FILE *out);
+
+/* Writes which cgroup froze the process, if any. */
+void ss_text_write_frozen(const struct ss_process *process, bool color, FILE *out);
+
+/* Writes deadlocks, and threads that others wait for. lasting: the cycles are none that
+   pass, as far as is known. */
+void ss_text_write_deadlocks(const struct ss_snapshot *snapshot, bool lasting,
+			     const struct ss_format_options *options, FILE *out);
+
+/* Writes the two innermost frames of the program itself, without those of the library
+   that waits. */
+void ss_text_write_where(const struct ss_snapshot *snapshot,
+			 const struct ss_thread *thread,
+			 const struct ss_format_options *options, FILE *out);
+
+/* Writes a symbol, truncated unless verbose. symbol is freed; NULL: "?". */
+void ss_text_write_symbol(char *symbol, bool verbose, FILE *out);
+
+/* Writes " at FILE:LINE", unless verbose with only the last components of a long path.
+   Nothing if file is NULL. */
+void ss_text_write_source(const char *file, uint32_t line, bool verbose, FILE *out);
+
+/* Writes the frames of a thread, and why they end if they are incomplete. */
+void ss_text_write_frames(const struct ss_snapshot *snapshot,
+			  const struct ss_thread *thread,
+			  const struct ss_format_options *options, FILE *out);
+
+#endif

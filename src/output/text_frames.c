@@ -1,0 +1,185 @@
+#include <inttypes.h>
+#include <string.h>
+
+#include "output/escape.h"
+#include "output/end_text.h"
+#include "profile/label.h"
+#include "output/quantity.h"
+#include "output/repeat.h"
+#include "output/style.h"
+#include "output/text.h"
+
+enum {
+	SYMBOL_MAX = 160, /* bytes; C++ templates have names of up to 240 KB */
+	PATH_MAX_SHOWN = 40,
+};
+
+void ss_text_write_symbol(char *symbol, bool verbose, FILE *out)
+{
+	_cleanup_free_ char *owned = symbol;
+	size_t whole = owned ? strlen(owned) : 0;
+	size_t size = verbose ? whole : ss_escape_cut(owned ? owned : "", SYMBOL_MAX);
+
+	if (owned)
+		owned[size] = '\0';
+	ss_escape_write(owned ? owned : "?", NULL, out);
+	if (size < whole)
+		(void)fprintf(out, "...(%zu more)", whole - size);
+}
+
+static void write_name(const struct ss_frame *frame, bool verbose, FILE *out)
+{
+	if (frame->signal_frame) {
+		(void)fputs_unlocked("<signal handler called>", out);
+		return;
+	}
+	if (!frame->symbol) {
+		ss_escape_write_owned(ss_label_new_place(frame), NULL, out);
+		return;
+	}
+	ss_text_write_symbol(ss_label_new(frame, false), verbose, out);
+	if (!frame->inlined)
+		(void)fprintf(out, "+0x%" PRIx64, frame->symbol_offset);
+}
+
+/* Strips leading "./" and "../". Of a long path the last two components are left. */
+static const char *short_path(const char *path)
+{
+	while (strncmp(path, "../", 3) == 0 || strncmp(path, "./", 2) == 0)
+		path += path[1] == '/' ? 2 : 3;
+	if (strlen(path) <= PATH_MAX_SHOWN)
+		return path;
+	const char *base = ss_label_base(path);
+	const char *parent = base > path ? base - 1 : path;
+	while (parent > path && parent[-1] != '/')
+		parent--;
+	return parent;
+}
+
+void ss_text_write_source(const char *file, uint32_t line, bool verbose, FILE *out)
+{
+	if (!file)
+		return;
+	(void)fputs_unlocked(" at ", out);
+	ss_escape_write(verbose ? file : short_path(file), NULL, out);
+	if (line)
+		(void)fprintf(out, ":%" PRIu32, line);
+}
+
+static void write_module(const struct ss_frame *frame,
+			 const struct ss_format_options *options, FILE *out)
+{
+	if (frame->inlined)
+		(void)fputs_unlocked(" [inlined]", out);
+	if (frame->source == SS_FROM_RETURN_ADDRESS)
+		(void)fputs_unlocked(" [heuristic]", out);
+	/* Without a symbol the label contains the module already. */
+	if (frame->inlined || (!frame->symbol && !frame->signal_frame))
+		return;
+	ss_style_write(SS_STYLE_FAINT, options->color, out);
+	(void)fputs_unlocked(" (", out);
+	ss_escape_write_owned(ss_label_new_module(frame), NULL, out);
+	(void)fputc_unlocked(')', out);
+	ss_style_write(SS_STYLE_NONE, options->color, out);
+}
+
+static void write_frame(const struct ss_frame *frame, size_t number, int width,
+			const struct ss_format_options *options, FILE *out)
+{
+	(void)fprintf(out, "  #%-*zu ", width, number);
+	if (options->raw) {
+		ss_escape_write_owned(ss_label_new_raw(frame), NULL, out);
+	} else {
+		write_name(frame, options->verbose, out);
+		ss_text_write_source(frame->file, frame->line, options->verbose, out);
+		write_module(frame, options, out);
+	}
+	(void)fputc_unlocked('\n', out);
+}
+
+static int number_width(size_t count)
+{
+	int width = 1;
+
+	for (size_t largest = count ? count - 1 : 0; largest >= 10; largest /= 10)
+		width++;
+	return SS_MAX(width, 2);
+}
+
+static void write_repeat(const struct ss_repeat *repeat, int width,
+			 const struct ss_format_options *options, FILE *out)
+{
+	ss_style_write(SS_STYLE_WARN, options->color, out);
+	(void)fprintf(out, "  %*s the same ", width + 1, "...");
+	if (repeat->period == 1)
+		(void)fputs_unlocked("frame ", out);
+	else
+		(void)fprintf(out, "%zu frames ", repeat->period);
+	ss_quantity_write_count(repeat->times - 1, out);
+	(void)fputs_unlocked(" more times (-v shows all)\n", out);
+	ss_style_write(SS_STYLE_NONE, options->color, out);
+}
+
+/* Why the stack ends: the kind of end, its name in brackets, and the reason for this
+   thread, or else the remedy. A complete stack may have a reason, too. */
+static void write_end(const struct ss_thread *thread,
+		      const struct ss_format_options *options, FILE *out)
+{
+	if (thread->end == SS_END_ROOT && !thread->reason)
+		return;
+	ss_style_write(SS_STYLE_WARN, options->color, out);
+	(void)fputs_unlocked("  -- ", out);
+	if (thread->end != SS_END_ROOT)
+		(void)fprintf(out, "%s [%s]%s", ss_end_text(thread->end),
+			      ss_end_name(thread->end), thread->reason ? ": " : "");
+	if (thread->reason)
+		ss_escape_write(thread->reason, NULL, out);
+	else
+		ss_end_write_remedy(thread->end, options->max_stack, out);
+	(void)fputc_unlocked('\n', out);
+	ss_style_write(SS_STYLE_NONE, options->color, out);
+}
+
+/* The kernel frames of a blocked thread, innermost first, above its own frames. */
+static void write_kernel_stack(const struct ss_thread *thread, int width,
+			       const struct ss_format_options *options, FILE *out)
+{
+	const char *text = thread->kernel_stack ? thread->kernel_stack : thread->wchan;
+
+	while (text && *text) {
+		const char *end = strchrnul(text, '\n');
+		_cleanup_free_ char *line = strndup(text, (size_t)(end - text));
+		ss_style_write(SS_STYLE_FAINT, options->color, out);
+		(void)fprintf(out, "  %-*s ", width + 1, "--");
+		if (line)
+			ss_escape_write(line, NULL, out);
+		(void)fputs_unlocked(" [kernel]\n", out);
+		ss_style_write(SS_STYLE_NONE, options->color, out);
+		text = *end ? end + 1 : end;
+	}
+}
+
+void ss_text_write_frames(const struct ss_snapshot *snapshot,
+			  const struct ss_thread *thread,
+			  const struct ss_format_options *options, FILE *out)
+{
+	int width = number_width(thread->frame_count);
+	struct ss_repeat repeat = {};
+	size_t until = 0; /* end of the first occurrence of repeat */
+
+	write_kernel_stack(thread, width, options, out);
+	for (size_t i = 0; i < thread->frame_count; i++) {
+		if (!options->verbose && repeat.times == 0) {
+			repeat = ss_repeat_find(snapshot, thread, i);
+			until = i + repeat.period;
+		}
+		write_frame(ss_snapshot_frame(snapshot, thread, i), i, width, options,
+			    out);
+		if (repeat.times && i + 1 == until) {
+			write_repeat(&repeat, width, options, out);
+			i += repeat.period * (repeat.times - 1);
+			repeat = (struct ss_repeat){};
+		}
+	}
+	write_end(thread, options, out);
+}

@@ -1,0 +1,192 @@
+/*
+ * A hang report for people: the verdict, deadlocks and blockers, then the threads by what
+ * they did, those that need attention first.
+ */
+#include <inttypes.h>
+#include <string.h>
+
+#include "output/escape.h"
+#include "output/quantity.h"
+#include "output/style.h"
+#include "output/text.h"
+#include "output/wait_text.h"
+
+enum { THREADS_MAX = 10 }; /* of each class, without -v */
+
+struct hang_report {
+	const struct ss_snapshot *snapshot;
+	const struct ss_progress *progress;
+	const struct ss_format_options *options;
+	FILE *out;
+};
+
+enum class { STUCK, BUSY, MOVES, WOKEN, UNKNOWN, IDLE, CLASS_COUNT };
+
+static const char *const class_names[] = {
+	[STUCK] = "stuck: no progress, blocked on a wait that is not idle",
+	[BUSY] = "busy",
+	[MOVES] = "moving",
+	[WOKEN] = "woken, and waiting in the same place again",
+	[UNKNOWN] = "unknown: the kernel has no counters for this thread",
+	[IDLE] = "idle: has not run",
+};
+
+static enum class class_of(const struct ss_thread_progress *thread)
+{
+	static const enum class classes[] = {
+		[SS_MOVEMENT_UNKNOWN] = UNKNOWN, [SS_MOVEMENT_NONE] = IDLE,
+		[SS_MOVEMENT_WOKEN] = WOKEN,	 [SS_MOVEMENT_BUSY] = BUSY,
+		[SS_MOVEMENT_MOVES] = MOVES,
+	};
+
+	return thread->stuck ? STUCK : classes[thread->movement];
+}
+
+static void write_share(const struct hang_report *report, uint64_t run_ns)
+{
+	uint64_t elapsed_ns = ss_progress_elapsed_ns(report->progress);
+
+	if (elapsed_ns)
+		(void)fprintf(report->out, " (%" PRIu64 " %%)",
+			      run_ns * 100 / elapsed_ns);
+}
+
+static void write_activity(const struct hang_report *report,
+			   const struct ss_thread_progress *thread)
+{
+	FILE *out = report->out;
+
+	if (thread->movement == SS_MOVEMENT_NONE)
+		return;
+	(void)fputs_unlocked(": ran ", out);
+	ss_quantity_write_time(thread->run_ns, out);
+	write_share(report, thread->run_ns);
+	if (thread->ready_ns > thread->run_ns) {
+		(void)fputs_unlocked(", was runnable for ", out);
+		ss_quantity_write_time(thread->ready_ns, out);
+	}
+	(void)fprintf(out, ", %" PRIu64 " voluntary and %" PRIu64 " forced switches",
+		      thread->voluntary, thread->forced);
+	if (thread->movement == SS_MOVEMENT_BUSY && thread->within &&
+	    thread->samples > 1) {
+		(void)fprintf(out, ", within ");
+		ss_escape_write(thread->within, NULL, out);
+		(void)fprintf(out, " in all of %u samples", thread->samples);
+	}
+}
+
+static void write_wait(const struct hang_report *report, const struct ss_thread *thread)
+{
+	if (!thread->wait)
+		return;
+	(void)fputs_unlocked("\n    waits for ", report->out);
+	ss_wait_text_write(thread->wait, report->options->color, report->out);
+	ss_wait_text_write_chain(thread->wait, "\n    ", report->out);
+}
+
+static void write_thread(const struct hang_report *report, size_t index)
+{
+	const struct ss_thread *thread = ss_snapshot_thread(report->snapshot, index);
+	const struct ss_thread_progress *progress =
+		ss_progress_thread(report->progress, index);
+
+	(void)fprintf(report->out, "  %d (", thread->tid);
+	ss_escape_write(thread->name, NULL, report->out);
+	(void)fputc_unlocked(')', report->out);
+	write_activity(report, progress);
+	write_wait(report, thread);
+	(void)fputc_unlocked('\n', report->out);
+	if (progress->stuck || progress->movement == SS_MOVEMENT_BUSY)
+		ss_text_write_where(report->snapshot, thread, report->options,
+				    report->out);
+}
+
+static void write_class(const struct hang_report *report, enum class class)
+{
+	size_t count = ss_snapshot_thread_count(report->snapshot);
+	size_t most = report->options->verbose ? SIZE_MAX : THREADS_MAX;
+	size_t members = 0;
+
+	for (size_t i = 0; i < count; i++)
+		members += class_of(ss_progress_thread(report->progress, i)) == class;
+	if (members == 0)
+		return;
+	(void)fprintf(report->out, "\n%zu thread%s ", members, members == 1 ? "" : "s");
+	ss_style_write(class == STUCK ? SS_STYLE_WARN : SS_STYLE_STRONG,
+		       report->options->color, report->out);
+	(void)fputs_unlocked(class_names[class], report->out);
+	ss_style_write(SS_STYLE_NONE, report->options->color, report->out);
+	(void)fputc_unlocked('\n', report->out);
+	for (size_t i = 0, shown = 0; i < count && shown < most; i++) {
+		if (class_of(ss_progress_thread(report->progress, i)) != class)
+			continue;
+		write_thread(report, i);
+		shown++;
+	}
+	if (members > most)
+		(void)fprintf(report->out, "  ... and %zu more (-v lists them)\n",
+			      members - most);
+}
+
+static void write_sums(const struct hang_report *report)
+{
+	size_t count = ss_snapshot_thread_count(report->snapshot);
+	uint64_t run_ns = 0;
+	uint64_t switches = 0;
+
+	for (size_t i = 0; i < count; i++) {
+		const struct ss_thread_progress *thread =
+			ss_progress_thread(report->progress, i);
+		run_ns += thread->run_ns;
+		switches += thread->voluntary + thread->forced;
+	}
+	(void)fputs_unlocked("observed for ", report->out);
+	ss_quantity_write_time(ss_progress_elapsed_ns(report->progress), report->out);
+	(void)fprintf(report->out, ", %zu thread%s, CPU time ", count,
+		      count == 1 ? "" : "s");
+	ss_quantity_write_time(run_ns, report->out);
+	write_share(report, run_ns);
+	(void)fprintf(report->out, ", %" PRIu64 " context switches\n", switches);
+}
+
+static void write_verdict(const struct hang_report *report)
+{
+	const struct ss_process *process = ss_snapshot_process(report->snapshot);
+	enum ss_verdict verdict = ss_progress_verdict(report->progress);
+
+	ss_escape_write(process->name, NULL, report->out);
+	(void)fprintf(report->out, ", pid %d: ", process->pid);
+	ss_style_write(verdict >= SS_VERDICT_STUCK ? SS_STYLE_WARN : SS_STYLE_STRONG,
+		       report->options->color, report->out);
+	(void)fputs_unlocked(ss_verdict_name(verdict), report->out);
+	ss_style_write(SS_STYLE_NONE, report->options->color, report->out);
+	if (ss_progress_is_closed(report->progress))
+		(void)fputs_unlocked(
+			": every thread waits for something that only another "
+			"thread of the process, or a signal handler, can do",
+			report->out);
+	(void)fputc_unlocked('\n', report->out);
+}
+
+struct ss_error *ss_text_write_hang(const struct ss_snapshot *snapshot,
+				    const struct ss_progress *progress,
+				    const struct ss_format_options *options, FILE *out)
+{
+	const struct hang_report report = {
+		.snapshot = snapshot,
+		.progress = progress,
+		.options = options,
+		.out = out,
+	};
+
+	write_verdict(&report);
+	write_sums(&report);
+	ss_text_write_frozen(ss_snapshot_process(snapshot), options->color, out);
+	/* If its threads have run, or a time limit ends it, no cycle is a deadlock. */
+	ss_text_write_deadlocks(snapshot,
+				ss_progress_verdict(progress) == SS_VERDICT_DEADLOCK,
+				options, out);
+	for (enum class class = 0; class < CLASS_COUNT; class ++)
+		write_class(&report, class);
+	return NULL;
+}

@@ -1,0 +1,253 @@
+/*
+ * A profile for people: the recordings, deadlocks, the hottest functions, states, threads,
+ * waits, the call tree, and what is missing.
+ */
+#include "output/text_profile.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+#include "output/escape.h"
+#include "profile/label.h"
+#include "output/quantity.h"
+#include "output/style.h"
+#include "output/text.h"
+
+void ss_text_profile_share(uint64_t part, uint64_t whole, FILE *out)
+{
+	(void)fprintf(out, "%6.1f %%",
+		      whole ? 100.0 * (double)part / (double)whole : 0.0);
+}
+
+void ss_text_profile_name(const struct ss_profile *profile, uint64_t function,
+			  const struct ss_format_options *options, FILE *out)
+{
+	const struct ss_profile_function *f = ss_profile_function_at(profile, function);
+
+	ss_text_write_symbol(strdup(f->name), options->verbose, out);
+	if (f->module == SS_ID_NONE || f->place) /* it contains the module */
+		return;
+	const char *base = ss_label_base(profile->modules.items[f->module].path);
+	(void)fputs(" (", out);
+	ss_escape_write(base, NULL, out);
+	(void)fputc(')', out);
+}
+
+void ss_text_profile_function(const struct ss_condensed *condensed, uint64_t function,
+			      const struct ss_places *places,
+			      const struct ss_format_options *options, FILE *out)
+{
+	if (places->count == 1) {
+		ss_text_profile_name(condensed->original, places->first, options, out);
+		return;
+	}
+	if (places->count == 0) {
+		ss_text_profile_name(&condensed->profile, function, options, out);
+		return;
+	}
+	ss_escape_write(ss_profile_function_at(&condensed->profile, function)->name, NULL,
+			out);
+	(void)fputs(" (no symbols: ", out);
+	ss_quantity_write_things(places->count, "address", out);
+	(void)fputc(')', out);
+}
+
+void ss_text_profile_heading(const char *text, const struct ss_format_options *options,
+			     FILE *out)
+{
+	(void)fputc('\n', out);
+	ss_style_write(SS_STYLE_STRONG, options->color, out);
+	(void)fputs(text, out);
+	ss_style_write(SS_STYLE_NONE, options->color, out);
+	(void)fputc('\n', out);
+}
+
+static void write_recording(const struct ss_profile_recording *recording, FILE *out)
+{
+	ss_escape_write(recording->file, NULL, out);
+	(void)fputs(": ", out);
+	ss_quantity_write_date(recording->start_ns, out);
+	if (recording->host && *recording->host) {
+		(void)fputs(" on ", out);
+		ss_escape_write(recording->host, NULL, out);
+	}
+	if (recording->machine && *recording->machine) {
+		(void)fputs(" (", out);
+		ss_escape_write(recording->machine, NULL, out);
+		(void)fputc(')', out);
+	}
+	(void)fputs(", ", out);
+	ss_quantity_write_things(recording->ticks.count, "tick", out);
+	if (recording->period_ns)
+		(void)fprintf(out, " at %.4g Hz", 1e9 / (double)recording->period_ns);
+	if (recording->missed) {
+		(void)fputs(", ", out);
+		ss_quantity_write_count(recording->missed, out);
+		(void)fputs(" missed", out);
+	}
+	(void)fputc('\n', out);
+}
+
+static void write_head(const struct ss_profile *profile,
+		       const struct ss_format_options *options, FILE *out)
+{
+	for (size_t i = 0; i < profile->recordings.count; i++)
+		write_recording(&profile->recordings.items[i], out);
+	for (size_t i = 0; i < profile->processes.count; i++) {
+		const struct ss_profile_process *p = &profile->processes.items[i];
+		if (i == options->rows && !options->verbose) {
+			(void)fprintf(out, "... and %zu more processes (-v lists them)\n",
+				      profile->processes.count - i);
+			break;
+		}
+		ss_escape_write(p->name, NULL, out);
+		(void)fprintf(out, ", pid %d", p->pid);
+		if (p->executable) {
+			(void)fputs(", ", out);
+			ss_escape_write(p->executable, NULL, out);
+		}
+		(void)fputc('\n', out);
+	}
+	ss_quantity_write_things(profile->samples, "sample", out);
+	(void)fputs(" of ", out);
+	ss_quantity_write_things(profile->threads.count, "thread", out);
+	(void)fputc('\n', out);
+}
+
+struct hot {
+	uint32_t function;
+	struct ss_weight weight;
+};
+
+static int compare_hot(const void *a, const void *b)
+{
+	const struct hot *x = a;
+	const struct hot *y = b;
+
+	if (x->weight.self != y->weight.self)
+		return x->weight.self < y->weight.self ? 1 : -1;
+	if (x->weight.total != y->weight.total)
+		return x->weight.total < y->weight.total ? 1 : -1;
+	return x->function < y->function ? -1 : 1;
+}
+
+static bool write_functions(const struct ss_condensed *condensed,
+			    const struct ss_weights *weights,
+			    const struct ss_format_options *options, FILE *out)
+{
+	const struct ss_profile *profile = weights->profile;
+	size_t count = profile->functions.count;
+	_cleanup_free_ struct hot *hot = calloc(count + 1, sizeof(*hot));
+
+	if (!hot)
+		return false;
+	for (uint32_t i = 0; i < count; i++)
+		hot[i] = (struct hot){ i, weights->functions[i] };
+	qsort(hot, count, sizeof(*hot), compare_hot);
+	ss_text_profile_heading("    self     total  function", options, out);
+	for (size_t i = 0; i < count && (options->verbose || i < options->rows); i++) {
+		if (!hot[i].weight.self && !options->verbose)
+			break;
+		ss_text_profile_share(hot[i].weight.self, profile->samples, out);
+		(void)fputs("  ", out);
+		ss_text_profile_share(hot[i].weight.total, profile->samples, out);
+		(void)fputs("  ", out);
+		ss_text_profile_function(condensed, hot[i].function,
+					 &condensed->functions[hot[i].function], options,
+					 out);
+		(void)fputc('\n', out);
+	}
+	return true;
+}
+
+static bool lacks_names(const struct ss_condensed *condensed,
+			const struct ss_weights *weights, uint32_t function,
+			const struct ss_format_options *options)
+{
+	const struct ss_profile *profile = &condensed->profile;
+	uint64_t module = ss_profile_function_at(profile, function)->module;
+
+	return condensed->functions[function].count > 0 && module != SS_ID_NONE &&
+	       profile->modules.items[module].build_id &&
+	       !profile->modules.items[module].problem &&
+	       100.0 * (double)weights->functions[function].total >=
+		       options->threshold * (double)profile->samples;
+}
+
+/* Lists modules that were found but have no symbols: their debug files would help. */
+static void write_nameless(const struct ss_condensed *condensed,
+			   const struct ss_weights *weights,
+			   const struct ss_format_options *options, FILE *out)
+{
+	const struct ss_profile *profile = &condensed->profile;
+	bool any = false;
+
+	for (uint32_t i = 0; i < profile->functions.count; i++) {
+		if (!lacks_names(condensed, weights, i, options))
+			continue;
+		const struct ss_profile_module *module =
+			&profile->modules
+				 .items[ss_profile_function_at(profile, i)->module];
+		if (!any)
+			ss_text_profile_heading(
+				"Modules without symbols (debug files have them: "
+				"see --debug-dir, --debuginfod)",
+				options, out);
+		any = true;
+		(void)fputs("  ", out);
+		ss_quantity_write_things(condensed->functions[i].count, "address", out);
+		(void)fputs(" in ", out);
+		ss_escape_write(module->path, NULL, out);
+		(void)fputs(" [", out);
+		ss_escape_write(module->build_id, NULL, out);
+		(void)fputs("]\n", out);
+	}
+}
+
+static void write_notes(const struct ss_profile *profile,
+			const struct ss_format_options *options, FILE *out)
+{
+	if (profile->notes.count)
+		ss_text_profile_heading("Missing", options, out);
+	for (size_t i = 0; i < profile->notes.count; i++) {
+		ss_style_write(SS_STYLE_WARN, options->color, out);
+		(void)fputs("  ", out);
+		ss_escape_write(profile->notes.items[i], NULL, out);
+		ss_style_write(SS_STYLE_NONE, options->color, out);
+		(void)fputc('\n', out);
+	}
+}
+
+static bool write_tables(const struct ss_profile *profile,
+			 const struct ss_format_options *options, FILE *out)
+{
+	_cleanup_free_ struct ss_chain *chains = ss_chains_new(profile);
+	_cleanup_(ss_condensed_cleanup) struct ss_condensed *condensed =
+		ss_condensed_new(profile, options->verbose || options->raw);
+	_cleanup_(ss_weights_cleanup) struct ss_weights *weights =
+		condensed ? ss_weights_new(&condensed->profile) : NULL;
+
+	if (!chains || !weights)
+		return false;
+	ss_text_profile_deadlocks(profile, chains, options, out);
+	if (!write_functions(condensed, weights, options, out) ||
+	    !ss_text_profile_threads(condensed, options, out) ||
+	    !ss_text_profile_other_waits(profile, chains, options, out) ||
+	    !ss_text_profile_waits(profile, options, out))
+		return false;
+	ss_text_profile_heading("Calls", options, out);
+	if (!ss_text_profile_tree(condensed, weights, options, out))
+		return false;
+	write_nameless(condensed, weights, options, out);
+	return true;
+}
+
+struct ss_error *ss_text_write_profile(const struct ss_profile *profile,
+				       const struct ss_format_options *options, FILE *out)
+{
+	write_head(profile, options, out);
+	if (profile->samples && !write_tables(profile, options, out))
+		return ss_error_no_memory();
+	write_notes(profile, options, out);
+	return NULL;
+}

@@ -1,0 +1,227 @@
+/*
+ * The system calls in which threads slept. The first argument identifies the object that
+ * they waited on: a futex shared by many threads, or a file descriptor.
+ */
+#include <inttypes.h>
+#include <string.h>
+
+#include "output/text_profile.h"
+#include "output/escape.h"
+#include "output/quantity.h"
+
+enum { NAMES_SHOWN = 3 };
+
+/* An object that threads wait on. */
+struct object {
+	uint64_t argument;
+	uint32_t process; /* owns the descriptor or address; SS_ID_NONE: not relevant */
+	uint32_t wait;
+};
+
+/* A thread that waited on an object. */
+struct waiter {
+	uint32_t object;
+	uint32_t thread;
+};
+
+struct waiting {
+	const struct ss_profile *profile;
+	const struct ss_format_options *options;
+	FILE *out;
+	struct ss_idtable objects;
+	struct ss_idtable waiters;
+	SS_VECTOR(uint64_t) samples; /* by object */
+};
+
+struct row {
+	uint64_t samples;
+	uint32_t object;
+	size_t first; /* of its waiters, which are sorted by object and name */
+	size_t count;
+};
+
+static void waiting_deinit(struct waiting *w)
+{
+	ss_idtable_deinit(&w->objects);
+	ss_idtable_deinit(&w->waiters);
+	ss_vector_free(&w->samples);
+}
+
+static bool add_run(struct waiting *w, uint32_t thread, const struct ss_profile_run *run)
+{
+	const struct ss_profile_wait *wait = &w->profile->waits.items[run->wait];
+	bool has_object = wait->argument != SS_WAIT_NOTHING;
+	const struct object key = {
+		.argument = has_object ? run->argument : 0,
+		.process = has_object ? w->profile->threads.items[thread].process :
+					SS_ID_NONE,
+		.wait = run->wait,
+	};
+	const struct waiter waiter = {
+		ss_idtable_add(&w->objects, &key, sizeof(key), NULL), thread
+	};
+
+	if (waiter.object == SS_ID_NONE)
+		return false;
+	if (waiter.object == w->samples.count && !ss_vector_push(&w->samples))
+		return false;
+	w->samples.items[waiter.object] += run->count;
+	return ss_idtable_add(&w->waiters, &waiter, sizeof(waiter), NULL) != SS_ID_NONE;
+}
+
+static bool add_runs(struct waiting *w)
+{
+	for (uint32_t t = 0; t < w->profile->threads.count; t++) {
+		const struct ss_profile_thread *thread = &w->profile->threads.items[t];
+		for (size_t r = 0; r < thread->runs.count; r++) {
+			const struct ss_profile_run *run = &thread->runs.items[r];
+			if (run->wait != SS_ID_NONE && run->state != 'R' &&
+			    !add_run(w, t, run))
+				return false;
+		}
+	}
+	return true;
+}
+
+static const char *name_of(const struct ss_profile *profile, const struct waiter *waiter)
+{
+	return profile->threads.items[waiter->thread].name;
+}
+
+static int compare_waiters(const void *a, const void *b, void *data)
+{
+	const struct waiter *x = a;
+	const struct waiter *y = b;
+
+	if (x->object != y->object)
+		return x->object < y->object ? -1 : 1;
+	int order = strcmp(name_of(data, x), name_of(data, y));
+	if (order)
+		return order;
+	return x->thread < y->thread ? -1 : x->thread > y->thread;
+}
+
+static int compare_rows(const void *a, const void *b)
+{
+	const struct row *x = a;
+	const struct row *y = b;
+
+	if (x->samples != y->samples)
+		return x->samples < y->samples ? 1 : -1;
+	if (x->count != y->count)
+		return x->count < y->count ? 1 : -1;
+	return x->object < y->object ? -1 : 1;
+}
+
+/* "futex 0x55d0c83f4a10", "epoll_wait fd 8", "nanosleep" */
+static void write_object(const struct waiting *w, uint32_t number)
+{
+	const struct object *object = ss_idtable_key(&w->objects, number, NULL);
+	const struct ss_profile_wait *wait = &w->profile->waits.items[object->wait];
+
+	ss_escape_write(wait->name, NULL, w->out);
+	if (wait->argument == SS_WAIT_DESCRIPTOR)
+		(void)fprintf(w->out, " fd %d", (int)object->argument);
+	else if (wait->argument == SS_WAIT_ADDRESS)
+		(void)fprintf(w->out, " 0x%" PRIx64, object->argument);
+}
+
+/* "worker (12 threads)", "main 100" */
+static void write_waiters(const struct waiting *w, const struct waiter *waiters,
+			  size_t count)
+{
+	const struct ss_profile_thread *thread =
+		&w->profile->threads.items[waiters->thread];
+
+	ss_escape_write(thread->name, NULL, w->out);
+	if (count > 1) {
+		(void)fputs(" (", w->out);
+		ss_quantity_write_count(count, w->out);
+		(void)fputs(" threads)", w->out);
+	} else {
+		(void)fprintf(w->out, " %d", thread->tid);
+	}
+}
+
+static void write_row(const struct waiting *w, const struct waiter *waiters,
+		      const struct row *row)
+{
+	size_t shown = 0;
+
+	ss_text_profile_share(row->samples, w->profile->samples, w->out);
+	(void)fputs("  ", w->out);
+	write_object(w, row->object);
+	(void)fputc(':', w->out);
+	for (size_t i = 0, same; i < row->count; i += same, shown++) {
+		const struct waiter *one = waiters + row->first + i;
+		if (shown == NAMES_SHOWN && !w->options->verbose) {
+			(void)fprintf(w->out, " and %zu more", row->count - i);
+			break;
+		}
+		for (same = 1; i + same < row->count &&
+			       strcmp(name_of(w->profile, one),
+				      name_of(w->profile, one + same)) == 0;)
+			same++;
+		(void)fputs(shown ? ", " : " ", w->out);
+		write_waiters(w, one, same);
+	}
+	(void)fputc('\n', w->out);
+}
+
+/* Returns the objects with their waiters, most samples first; NULL without memory. */
+static struct row *arrange(const struct waiting *w, struct waiter *waiters)
+{
+	size_t count = w->objects.count;
+	struct row *rows = calloc(count + 1, sizeof(*rows));
+
+	if (!rows)
+		return NULL;
+	qsort_r(waiters, w->waiters.count, sizeof(*waiters), compare_waiters,
+		(void *)w->profile);
+	for (size_t i = w->waiters.count; i-- > 0;) {
+		struct row *row = &rows[waiters[i].object];
+		row->first = i;
+		row->count++;
+	}
+	for (uint32_t i = 0; i < count; i++) {
+		rows[i].object = i;
+		rows[i].samples = w->samples.items[i];
+	}
+	qsort(rows, count, sizeof(*rows), compare_rows);
+	return rows;
+}
+
+static bool write_rows(const struct waiting *w)
+{
+	_cleanup_free_ struct waiter *waiters =
+		calloc(w->waiters.count + 1, sizeof(*waiters));
+	for (size_t i = 0; waiters && i < w->waiters.count; i++)
+		waiters[i] = *(const struct waiter *)ss_idtable_key(&w->waiters,
+								    (uint32_t)i, NULL);
+	_cleanup_free_ struct row *rows = waiters ? arrange(w, waiters) : NULL;
+
+	if (!rows)
+		return false;
+	ss_text_profile_heading("Blocking system calls", w->options, w->out);
+	for (size_t i = 0; i < w->objects.count; i++) {
+		if (i == w->options->rows && !w->options->verbose) {
+			(void)fprintf(w->out, "  and %zu more (-v lists them)\n",
+				      w->objects.count - i);
+			break;
+		}
+		write_row(w, waiters, &rows[i]);
+	}
+	return true;
+}
+
+bool ss_text_profile_waits(const struct ss_profile *profile,
+			   const struct ss_format_options *options, FILE *out)
+{
+	__attribute__((cleanup(waiting_deinit))) struct waiting w = {
+		.profile = profile,
+		.options = options,
+		.out = out,
+	};
+
+	return add_runs(&w) && (w.objects.count == 0 || write_rows(&w));
+}

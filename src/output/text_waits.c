@@ -1,0 +1,130 @@
+/*
+ * What the threads of a group wait for: one line for each distinct wait, with the number of
+ * threads if it is more than one.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "output/quantity.h"
+#include "output/text.h"
+#include "output/wait_text.h"
+
+enum { LINES_MAX = 4 }; /* of one group, without -v */
+
+/* Threads with the same wait. */
+struct wait_line {
+	const struct ss_wait *wait;
+	char *text; /* of the wait; owned */
+	size_t count;
+};
+
+struct list {
+	struct wait_line *items;
+	size_t count;
+};
+
+static void list_deinit(struct list *list)
+{
+	for (size_t i = 0; i < list->count; i++)
+		free(list->items[i].text);
+	free(list->items);
+}
+
+static int compare_waits(const void *a, const void *b)
+{
+	const struct wait_line *x = a;
+	const struct wait_line *y = b;
+	int order = strcmp(x->text, y->text);
+
+	if (order)
+		return order;
+	return strcmp(x->wait->syscall ? x->wait->syscall : "",
+		      y->wait->syscall ? y->wait->syscall : "");
+}
+
+static int compare_counts(const void *a, const void *b)
+{
+	const struct wait_line *x = a;
+	const struct wait_line *y = b;
+
+	if (x->count != y->count)
+		return x->count > y->count ? -1 : 1;
+	return compare_waits(a, b);
+}
+
+/* Merges equal waits and sorts them, the most frequent first. */
+static void merge(struct list *list)
+{
+	size_t merged = 0;
+
+	if (list->count > 1)
+		qsort(list->items, list->count, sizeof(*list->items), compare_waits);
+	for (size_t i = 0; i < list->count; i++) {
+		struct wait_line *item = &list->items[i];
+		if (merged && compare_waits(&list->items[merged - 1], item) == 0) {
+			list->items[merged - 1].count += item->count;
+			free(item->text);
+		} else {
+			list->items[merged++] = *item;
+		}
+	}
+	list->count = merged;
+	if (merged > 1)
+		qsort(list->items, merged, sizeof(*list->items), compare_counts);
+}
+
+static void write_line(const struct wait_line *line, size_t members,
+		       const struct ss_format_options *options, FILE *out)
+{
+	(void)fputs_unlocked("  ", out);
+	if (line->count < members) {
+		ss_quantity_write_count(line->count, out);
+		(void)fputc_unlocked(' ', out);
+	}
+	(void)fputs_unlocked(line->count > 1 ? "wait for " : "waits for ", out);
+	ss_wait_text_write(line->wait, options->color, out);
+	if (line->wait->syscall)
+		(void)fprintf(out, " [%s]", line->wait->syscall);
+	ss_wait_text_write_chain(line->wait, "\n    ", out);
+	(void)fputc_unlocked('\n', out);
+}
+
+static void write_rest(const struct wait_line *items, size_t count, FILE *out)
+{
+	size_t threads = 0;
+
+	for (size_t i = 0; i < count; i++)
+		threads += items[i].count;
+	(void)fputs_unlocked("  ... and ", out);
+	ss_quantity_write_count(threads, out);
+	(void)fputs_unlocked(" for other things (-v lists them)\n", out);
+}
+
+struct ss_error *ss_text_write_waits(const struct ss_snapshot *snapshot,
+				     const struct ss_group *group,
+				     const struct ss_format_options *options, FILE *out)
+{
+	__attribute__((cleanup(list_deinit))) struct list list = {
+		.items = calloc(group->count, sizeof(struct wait_line))
+	};
+
+	if (!list.items)
+		return ss_error_no_memory();
+	for (size_t i = 0; i < group->count; i++) {
+		const struct ss_wait *wait =
+			ss_snapshot_thread(snapshot, group->members[i])->wait;
+		char *text = wait ? ss_wait_text_new(wait) : NULL;
+		if (wait && !text)
+			return ss_error_no_memory();
+		if (wait)
+			list.items[list.count++] = (struct wait_line){ wait, text, 1 };
+	}
+	merge(&list);
+	size_t shown = options->verbose || list.count <= LINES_MAX ? list.count :
+								     LINES_MAX - 1;
+	for (size_t i = 0; i < shown; i++)
+		write_line(&list.items[i], group->count, options, out);
+	if (shown < list.count)
+		write_rest(list.items + shown, list.count - shown, out);
+	return NULL;
+}

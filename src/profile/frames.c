@@ -1,0 +1,200 @@
+#include "profile/frames.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "profile/label.h"
+
+void ss_load_frames_deinit(struct ss_load_frames *frames)
+{
+	free(frames->modules);
+	free(frames->wanted_modules);
+	free(frames->place_frames);
+	free(frames->stack_calls);
+	free(frames->stack_wanted);
+	ss_vector_free(&frames->frames);
+}
+
+static bool translate_modules(struct ss_load_frames *frames, size_t count)
+{
+	for (size_t i = 0; i < count; i++) {
+		const struct ss_module *module =
+			ss_recording_module(frames->recording, i)->module;
+		frames->modules[i] =
+			ss_profile_module(frames->profile, module->path, module->build_id,
+					  frames->options->raw ? NULL : module->problem);
+		if (frames->modules[i] == SS_ID_NONE)
+			return false;
+		if (frames->wanted_modules && frames->options->wants_module)
+			frames->wanted_modules[i] = frames->options->wants_module(
+				frames->options->data, module->path);
+	}
+	return true;
+}
+
+bool ss_load_frames_init(struct ss_load_frames *frames)
+{
+	size_t modules = ss_recording_module_count(frames->recording);
+	size_t places = ss_recording_place_count(frames->recording);
+	size_t stacks = ss_recording_stack_count(frames->recording);
+
+	frames->modules = calloc(modules + 1, sizeof(*frames->modules));
+	frames->place_frames = calloc(places + 1, sizeof(*frames->place_frames));
+	frames->stack_calls = calloc(stacks + 1, sizeof(*frames->stack_calls));
+	frames->stack_wanted = calloc(stacks + 1, sizeof(*frames->stack_wanted));
+	if (frames->options->wants_module)
+		frames->wanted_modules =
+			calloc(modules + 1, sizeof(*frames->wanted_modules));
+	return frames->modules && frames->place_frames && frames->stack_calls &&
+	       frames->stack_wanted &&
+	       (frames->wanted_modules || !frames->options->wants_module) &&
+	       translate_modules(frames, modules);
+}
+
+static bool is_wanted(const struct ss_load_frames *frames, uint32_t stack)
+{
+	const struct ss_recorded_stack *s = ss_recording_stack(frames->recording, stack);
+
+	for (size_t i = 0; i < s->count; i++) {
+		size_t count = 0;
+		const struct ss_frame *frame =
+			ss_recording_place(frames->recording, s->places[i], &count);
+		if (count && frame->module_index >= 0 &&
+		    frames->wanted_modules[frame->module_index])
+			return true;
+	}
+	return false;
+}
+
+bool ss_load_frames_wants(struct ss_load_frames *frames, uint32_t stack)
+{
+	if (!frames->wanted_modules)
+		return true;
+	if (!frames->stack_wanted[stack])
+		frames->stack_wanted[stack] = is_wanted(frames, stack) ? 2 : 1;
+	return frames->stack_wanted[stack] == 2;
+}
+
+/* The label; without a name that has the build-id where the module's file is missing. */
+static char *name_of(const struct ss_load_frames *frames, const struct ss_frame *frame)
+{
+	bool raw = frames->options->raw || (frame->module && frame->module->problem);
+
+	if (frame->symbol)
+		return ss_label_new(frame, false);
+	if (!frame->module && frame->area) /* the offset in the area is not recorded */
+		return ss_label_new_module(frame);
+	return raw ? ss_label_new_raw(frame) : ss_label_new_place(frame);
+}
+
+static uint32_t translate_frame(struct ss_load_frames *frames,
+				const struct ss_frame *frame)
+{
+	bool is_place = !frame->symbol && (frame->module || !frame->area);
+	_cleanup_free_ char *name = name_of(frames, frame);
+	_cleanup_free_ char *place = is_place ? ss_label_new_module(frame) : NULL;
+
+	if (!name || (is_place && !place))
+		return SS_ID_NONE;
+	const struct ss_profile_function named = {
+		.name = name,
+		.place = place,
+		.module = frame->module_index >= 0 ?
+				  frames->modules[frame->module_index] :
+				  SS_ID_NONE,
+	};
+	uint32_t function = ss_profile_function(frames->profile, &named);
+	const struct ss_profile_frame key = {
+		.function = function,
+		.offset = frame->module ? frame->lookup_offset : frame->pc,
+		.symbol_offset = frame->symbol_offset,
+		.file = frame->file,
+		.line = frame->line,
+		.inlined = frame->inlined,
+		.named = frame->symbol != NULL,
+	};
+
+	return function == SS_ID_NONE ? SS_ID_NONE :
+					ss_profile_frame(frames->profile, &key);
+}
+
+static bool translate_place(struct ss_load_frames *frames, uint32_t place)
+{
+	size_t begin = frames->frames.count;
+	size_t count = 0;
+	const struct ss_frame *found =
+		ss_recording_place(frames->recording, place, &count);
+
+	if (begin >= SS_ID_NONE - 1)
+		return false;
+	for (size_t i = 0; i <= count; i++) {
+		uint32_t *slot = ss_vector_push(&frames->frames);
+		if (!slot)
+			return false;
+		*slot = i ? translate_frame(frames, &found[i - 1]) : (uint32_t)count;
+		if (*slot == SS_ID_NONE)
+			return false;
+	}
+	frames->place_frames[place] = (uint32_t)begin + 1;
+	return true;
+}
+
+/* An incomplete stack begins with the reason in brackets. */
+static uint32_t begin_stack(struct ss_load_frames *frames, enum ss_end end)
+{
+	char name[64];
+	struct ss_profile_frame key = {};
+
+	if (end == SS_END_ROOT)
+		return 0;
+	(void)snprintf(name, sizeof(name), "[%s]", ss_end_name(end)); /* it fits */
+	const struct ss_profile_function named = { .name = name,
+						   .module = SS_ID_NONE,
+						   .is_end = true };
+	uint32_t function = ss_profile_function(frames->profile, &named);
+	if (function == SS_ID_NONE)
+		return SS_ID_NONE;
+	key.function = function;
+	uint32_t frame = ss_profile_frame(frames->profile, &key);
+	return frame == SS_ID_NONE ? SS_ID_NONE :
+				     ss_profile_call(frames->profile, 0, frame);
+}
+
+/* Adds the calls of a stack, outermost first. A full profile gets a truncated stack. */
+static uint32_t translate_stack(struct ss_load_frames *frames, uint32_t stack)
+{
+	const struct ss_recorded_stack *s = ss_recording_stack(frames->recording, stack);
+	uint32_t call = begin_stack(frames, s->end);
+
+	if (call == SS_ID_NONE && ss_profile_is_full(frames->profile)) {
+		frames->truncated = true;
+		return 0;
+	}
+	for (size_t i = s->count; i-- > 0 && call != SS_ID_NONE;) {
+		uint32_t place = s->places[i];
+		if (!frames->place_frames[place] && !translate_place(frames, place))
+			return SS_ID_NONE;
+		const uint32_t *list =
+			frames->frames.items + frames->place_frames[place] - 1;
+		for (size_t f = list[0]; f > 0 && call != SS_ID_NONE; f--) {
+			uint32_t next = ss_profile_call(frames->profile, call, list[f]);
+			if (next == SS_ID_NONE && ss_profile_is_full(frames->profile)) {
+				frames->truncated = true;
+				return call;
+			}
+			call = next;
+		}
+	}
+	return call;
+}
+
+uint32_t ss_load_frames_call(struct ss_load_frames *frames, uint32_t stack)
+{
+	if (!frames->stack_calls[stack]) {
+		uint32_t call = translate_stack(frames, stack);
+		if (call == SS_ID_NONE)
+			return SS_ID_NONE;
+		frames->stack_calls[stack] = call + 1;
+	}
+	return frames->stack_calls[stack] - 1;
+}

@@ -1,0 +1,337 @@
+#include "profile/load.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "profile/frames.h"
+#include "profile/waits.h"
+
+/* Limit of the ticks of a recording: 18 hours at 1 kHz. */
+enum { TICKS_MAX = 64 << 20 };
+
+/* A smaller difference is a clock that is being adjusted, not one that was set. */
+enum { CLOCK_STEP_NS = 500000000 };
+
+struct load {
+	struct ss_profile *profile;
+	struct ss_recording *recording;
+	const struct ss_recording_info *info;
+	const struct ss_load_options *options;
+	struct ss_load_frames frames;
+	struct ss_load_waits waits;
+	uint32_t number;     /* index of the recording in the profile */
+	uint32_t *processes; /* by process of the recording: index + 1 */
+	uint32_t *threads;   /* by thread of the recording: index + 1 */
+	bool *unwanted;	     /* by thread of the recording */
+	uint64_t first_tick;
+	bool has_tick;
+	int64_t clock;	/* wall clock minus steady time, at the last tick */
+	unsigned steps; /* how often the wall clock was set */
+	size_t runs;
+	uint64_t samples; /* read so far, including unwanted ones */
+	bool truncated;
+};
+
+static void load_deinit(struct load *load)
+{
+	ss_load_frames_deinit(&load->frames);
+	free(load->processes);
+	free(load->threads);
+	free(load->unwanted);
+}
+
+static struct ss_profile_recording *current(const struct load *load)
+{
+	return &load->profile->recordings.items[load->number];
+}
+
+static bool load_init(struct load *load, const char *file)
+{
+	struct ss_profile_recording *recording =
+		ss_vector_push(&load->profile->recordings);
+
+	if (!recording)
+		return false;
+	load->number = (uint32_t)load->profile->recordings.count - 1;
+	recording->file = ss_profile_text(load->profile, file);
+	recording->host = ss_profile_text(load->profile, load->info->host);
+	recording->machine = ss_profile_text(load->profile, load->info->machine);
+	recording->problem = ss_profile_text(load->profile, load->info->problem);
+	recording->start_ns = load->info->begin_ns;
+	recording->period_ns = load->info->period_ns;
+	recording->missed = load->info->missed;
+	size_t processes = ss_recording_process_count(load->recording);
+	size_t threads = ss_recording_thread_count(load->recording);
+	load->processes = calloc(processes + 1, sizeof(*load->processes));
+	load->threads = calloc(threads + 1, sizeof(*load->threads));
+	load->unwanted = calloc(threads + 1, sizeof(*load->unwanted));
+	return recording->file && load->processes && load->threads && load->unwanted &&
+	       ss_load_frames_init(&load->frames);
+}
+
+/* Returns SS_ID_NONE without memory, as does thread_of(). */
+static uint32_t process_of(struct load *load, uint32_t index)
+{
+	const struct ss_recorded_process *recorded =
+		ss_recording_process(load->recording, index);
+
+	if (load->processes[index])
+		return load->processes[index] - 1;
+	struct ss_profile_process *process = ss_vector_push(&load->profile->processes);
+	if (!process)
+		return SS_ID_NONE;
+	process->recording = load->number;
+	process->pid = recorded->pid;
+	process->name = ss_profile_text(load->profile, recorded->name);
+	process->executable = ss_profile_text(load->profile, recorded->executable);
+	if (!process->name)
+		return SS_ID_NONE;
+	load->processes[index] = (uint32_t)load->profile->processes.count;
+	return load->processes[index] - 1;
+}
+
+static uint32_t thread_of(struct load *load, uint32_t index)
+{
+	const struct ss_recorded_thread *recorded =
+		ss_recording_thread(load->recording, index);
+
+	if (load->threads[index])
+		return load->threads[index] - 1;
+	uint32_t process = process_of(load, recorded->process);
+	struct ss_profile_thread *thread =
+		process == SS_ID_NONE ? NULL : ss_vector_push(&load->profile->threads);
+	if (!thread)
+		return SS_ID_NONE;
+	thread->process = process;
+	thread->tid = recorded->tid;
+	thread->name = ss_profile_text(load->profile, recorded->name);
+	if (!thread->name)
+		return SS_ID_NONE;
+	load->threads[index] = (uint32_t)load->profile->threads.count;
+	return load->threads[index] - 1;
+}
+
+static bool is_wanted(struct load *load, const struct ss_sample *sample)
+{
+	const struct ss_load_options *options = load->options;
+
+	if (options->states &&
+	    (!sample->state || !strchr(options->states, sample->state)))
+		return false;
+	return !load->unwanted[sample->thread] &&
+	       ss_load_frames_wants(&load->frames, sample->stack);
+}
+
+/* The wall clock may be set during a recording. The time since its start orders samples
+   correctly. */
+static uint64_t steady_time(const struct load *load, const struct ss_sample *sample)
+{
+	return load->info->begin_ns +
+	       (sample->monotonic_ns - load->info->begin_monotonic_ns);
+}
+
+/* Counts steps of the wall clock between samples. */
+static void watch_clock(struct load *load, const struct ss_sample *sample)
+{
+	int64_t clock = (int64_t)(sample->time_ns - steady_time(load, sample));
+	uint64_t jump = clock > load->clock ? (uint64_t)clock - (uint64_t)load->clock :
+					      (uint64_t)load->clock - (uint64_t)clock;
+
+	load->steps += jump >= CLOCK_STEP_NS;
+	load->clock = clock;
+}
+
+/* Adds the ticks up to this sample, whether samples of them are wanted or not. Returns false
+   without memory, or if there are too many (load->truncated). */
+static bool add_ticks(struct load *load, const struct ss_sample *sample, uint64_t time_ns)
+{
+	struct ss_profile_recording *recording = current(load);
+	uint64_t start = load->profile->start_ns;
+	uint64_t time = time_ns > start ? time_ns - start : 0;
+
+	if (!load->has_tick)
+		load->first_tick = sample->tick;
+	load->has_tick = true;
+	if (sample->tick < load->first_tick ||
+	    sample->tick - load->first_tick >= TICKS_MAX) {
+		load->truncated = true;
+		return false;
+	}
+	while (recording->ticks.count <= sample->tick - load->first_tick) {
+		uint64_t *last =
+			recording->ticks.count ?
+				&recording->ticks.items[recording->ticks.count - 1] :
+				NULL;
+		uint64_t previous = last ? *last : 0;
+		uint64_t *tick = ss_vector_push(&recording->ticks);
+		if (!tick)
+			return false;
+		*tick = SS_MAX(previous, time);
+	}
+	return true;
+}
+
+static bool is_in_window(const struct load *load, uint64_t time_ns)
+{
+	return time_ns >= load->options->from_ns &&
+	       (!load->options->to_ns || time_ns < load->options->to_ns);
+}
+
+/* Returns false without memory, or at a limit (load->truncated). */
+static bool add_sample(struct load *load, const struct ss_sample *sample)
+{
+	struct ss_profile_run run = { .count = 1,
+				      .state = sample->state,
+				      .cpu_ns = sample->on_cpu_ns };
+
+	uint64_t time_ns = steady_time(load, sample);
+
+	load->truncated = ++load->samples > SS_PROFILE_SAMPLES_MAX;
+	if (load->truncated)
+		return false;
+	watch_clock(load, sample);
+	if (!is_in_window(load, time_ns))
+		return true;
+	if (!add_ticks(load, sample, time_ns))
+		return false;
+	if (!is_wanted(load, sample))
+		return true;
+	uint32_t thread = thread_of(load, sample->thread);
+	run.call = ss_load_frames_call(&load->frames, sample->stack);
+	if (thread == SS_ID_NONE || run.call == SS_ID_NONE ||
+	    !ss_load_waits_set(&load->waits, sample, &run))
+		return false;
+	run.tick = (uint32_t)(sample->tick - load->first_tick);
+	size_t before = load->profile->threads.items[thread].runs.count;
+	if (!ss_profile_sample(load->profile, thread, &run))
+		return false;
+	load->runs += load->profile->threads.items[thread].runs.count - before;
+	load->truncated = load->runs > SS_PROFILE_RUNS_MAX;
+	return !load->truncated;
+}
+
+static void find_unwanted(struct load *load)
+{
+	for (size_t i = 0; i < ss_recording_thread_count(load->recording); i++) {
+		const struct ss_recorded_thread *thread =
+			ss_recording_thread(load->recording, i);
+		load->unwanted[i] = load->options->wants_thread &&
+				    !load->options->wants_thread(load->options->data,
+								 thread->tid,
+								 thread->name);
+	}
+}
+
+/* Converts a time of the recording's steady clock to the time since the profile's start. */
+static int64_t since_start(const struct load *load, uint64_t monotonic_ns)
+{
+	return (int64_t)(load->info->begin_ns - load->profile->start_ns +
+			 (monotonic_ns - load->info->begin_monotonic_ns));
+}
+
+static bool add_lifetimes(struct load *load)
+{
+	for (size_t i = 0; i < ss_recording_module_count(load->recording); i++) {
+		const struct ss_recorded_module *recorded =
+			ss_recording_module(load->recording, i);
+		uint32_t process = process_of(load, recorded->process);
+		struct ss_profile_lifetime *lifetime =
+			process == SS_ID_NONE ? NULL :
+						ss_vector_push(&load->profile->lifetimes);
+		if (!lifetime)
+			return false;
+		*lifetime = (struct ss_profile_lifetime){
+			.module = load->frames.modules[i],
+			.process = process,
+			.base = recorded->module->base,
+			.size = recorded->module->size,
+			.from_ns = since_start(load, recorded->begin_ns),
+			.to_ns = recorded->end_ns ? since_start(load, recorded->end_ns) :
+						    INT64_MAX,
+		};
+	}
+	return true;
+}
+
+/* Adds the waits of threads that have samples. */
+static bool add_edges(struct load *load)
+{
+	for (size_t i = 0; i < ss_recording_wait_count(load->recording); i++) {
+		const struct ss_recorded_wait *wait =
+			ss_recording_wait(load->recording, i);
+		uint32_t owner = wait->owner == UINT32_MAX ? 0 :
+							     load->threads[wait->owner];
+		if (!load->threads[wait->thread])
+			continue;
+		struct ss_profile_edge *edge = ss_vector_push(&load->profile->edges);
+		if (!edge)
+			return false;
+		*edge = (struct ss_profile_edge){
+			.thread = load->threads[wait->thread] - 1,
+			.owner = owner ? owner - 1 : SS_ID_NONE,
+			.wait = &wait->wait,
+			.in_cycle = wait->in_cycle,
+		};
+	}
+	return true;
+}
+
+/* Adds a note for everything that is missing. */
+static bool add_notes(const struct load *load)
+{
+	struct ss_profile *profile = load->profile;
+	const char *file = current(load)->file;
+	bool whole = true;
+
+	if (load->info->problem)
+		whole = ss_profile_note(profile, "%s: %s", file, load->info->problem);
+	if (load->info->missed)
+		whole = whole && ss_profile_note(profile, "%s: %llu %s missed", file,
+						 (unsigned long long)load->info->missed,
+						 load->info->missed == 1 ? "tick was" :
+									   "ticks were");
+	if (load->info->loss)
+		whole = whole &&
+			ss_profile_note(profile, "%s: %s", file, load->info->loss);
+	if (load->steps)
+		whole = whole &&
+			ss_profile_note(
+				profile,
+				"%s: the clock was set, or the machine slept, during "
+				"the recording (%+.1f s, in %u steps): times count "
+				"from its start",
+				file, (double)load->clock / 1e9, load->steps);
+	if (load->truncated || load->frames.truncated)
+		whole = whole &&
+			ss_profile_note(profile, "%s: too large, shown only in part",
+					file);
+	return whole;
+}
+
+struct ss_error *ss_load_recording(struct ss_profile *profile,
+				   struct ss_recording *recording, const char *file,
+				   const struct ss_load_options *options)
+{
+	_cleanup_(load_deinit) struct load load = {
+		.profile = profile,
+		.recording = recording,
+		.info = ss_recording_info(recording),
+		.options = options,
+		.frames = { .profile = profile,
+			    .recording = recording,
+			    .options = options },
+	};
+	struct ss_sample sample;
+	ss_load_waits_init(&load.waits, profile, load.info->machine);
+	bool whole = load_init(&load, file) && add_lifetimes(&load);
+
+	if (whole)
+		find_unwanted(&load);
+	ss_recording_rewind(recording);
+	while (whole && ss_recording_next(recording, &sample))
+		whole = add_sample(&load, &sample);
+	return (whole || load.truncated) && ss_load_waits_finish(&load.waits) &&
+			       add_edges(&load) && add_notes(&load) ?
+		       NULL :
+		       ss_error_no_memory();
+}

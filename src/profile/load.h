@@ -1,0 +1,35 @@
+/*
+ * Adds the selected samples of recordings to a profile.
+ */
+#ifndef SS_PROFILE_LOAD_H
+#define SS_PROFILE_LOAD_H
+
+#include "base/error.h"
+#include "profile/profile.h"
+
+/* Select threads and modules; data is that of the options. */
+typedef bool ss_load_wants_thread(void *data, pid_t tid, const char *name);
+typedef bool ss_load_wants_module(void *data, const char *path);
+
+struct ss_load_options {
+	size_t size;			    /* sizeof(struct ss_load_options) */
+	uint64_t from_ns;		    /* wall time; 0: from the start */
+	uint64_t to_ns;			    /* end, exclusive; 0: to the end */
+	const char *states;		    /* letters, or NULL: all */
+	ss_load_wants_thread *wants_thread; /* NULL: all */
+	/* NULL: all stacks; else those with a frame in a selected module */
+	ss_load_wants_module *wants_module;
+	void *data;
+	bool raw; /* module and offset instead of names */
+};
+
+/*
+ * Adds the samples of a recording. The caller has symbolized it, unless raw. file is its
+ * name in the report. profile->start_ns must be set, and not be later than both the start
+ * of the recording and from_ns. Errors: NO_MEMORY.
+ */
+struct ss_error *ss_load_recording(struct ss_profile *profile,
+				   struct ss_recording *recording, const char *file,
+				   const struct ss_load_options *options);
+
+#endif

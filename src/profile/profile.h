@@ -1,0 +1,221 @@
+/*
+ * The samples of one or more recordings with labelled frames: the input of all formats of
+ * a report. Frames of the same build at the same offset are one frame, whichever process
+ * or machine they come from.
+ *
+ * Stacks are trees with shared outer parts. A call is a frame and its calling call; a node
+ * is a function and its calling node. Index 0 of both is the root. A run is a sequence of
+ * consecutive ticks at which a thread had the same stack and state.
+ *
+ * Objects refer to each other by index; SS_ID_NONE is none. Functions that add an object
+ * return its index, or SS_ID_NONE without memory.
+ */
+#ifndef SS_PROFILE_PROFILE_H
+#define SS_PROFILE_PROFILE_H
+
+#include <stdbool.h>
+
+#include "base/cleanup.h"
+#include "base/intern.h"
+#include "base/vector.h"
+#include "base/idtable.h"
+#include "stacksnap.h"
+
+struct ss_profile_recording {
+	const char *file;
+	const char *host;	   /* or NULL */
+	const char *machine;	   /* "x86_64", or NULL */
+	const char *problem;	   /* why it is incomplete, or NULL */
+	uint64_t start_ns;	   /* wall time */
+	uint64_t period_ns;	   /* 0: a snapshot */
+	uint64_t missed;	   /* ticks */
+	SS_VECTOR(uint64_t) ticks; /* since the start of the profile, ascending */
+};
+
+struct ss_profile_process {
+	uint32_t recording;
+	pid_t pid;
+	const char *name;
+	const char *executable; /* or NULL */
+};
+
+struct ss_profile_run {
+	uint32_t tick; /* the first one */
+	uint32_t count;
+	uint32_t call;
+	uint32_t wait;	   /* or SS_ID_NONE */
+	uint64_t argument; /* of the system call, see struct ss_profile_wait; or 0 */
+	uint64_t cpu_ns;   /* CPU time since the previous sample, summed */
+	char state;
+};
+
+enum ss_wait_argument { SS_WAIT_NOTHING, SS_WAIT_DESCRIPTOR, SS_WAIT_ADDRESS };
+
+/* A system call that threads waited in. */
+struct ss_profile_wait {
+	const char *name;		/* "futex", "epoll_wait" */
+	enum ss_wait_argument argument; /* meaning of its first argument */
+	bool restart; /* restart_syscall(2): continues an unknown call */
+};
+
+struct ss_profile_thread {
+	uint32_t process;
+	pid_t tid;
+	const char *name;
+	SS_VECTOR(struct ss_profile_run) runs;
+};
+
+/* What a thread of a snapshot waits for: an edge of the wait-for graph, from
+   struct ss_recorded_wait. */
+struct ss_profile_edge {
+	uint32_t thread;
+	uint32_t owner;		    /* or SS_ID_NONE */
+	const struct ss_wait *wait; /* of the recording, which stays open */
+	bool in_cycle;
+};
+
+/* One build of a module. */
+struct ss_profile_module {
+	const char *path;
+	const char *build_id; /* or NULL */
+	const char *problem;  /* why it has no symbols, or NULL */
+};
+
+struct ss_profile_lifetime {
+	uint32_t module;
+	uint32_t process;
+	uint64_t base;
+	uint64_t size;
+	int64_t from_ns; /* since the start of the profile */
+	int64_t to_ns;	 /* INT64_MAX: until the end */
+};
+
+struct ss_profile_function {
+	const char *name; /* the symbol, or the location: "libc.so.6+0x1a0" */
+	const char
+		*place;	 /* without a symbol: the module or area: "libc.so.6"; or NULL */
+	uint64_t module; /* SS_ID_NONE: in no file */
+	uint64_t is_end; /* not a function: name says why the stack ends here */
+};
+
+struct ss_profile_frame {
+	uint64_t function;
+	uint64_t offset; /* ELF virtual address for the lookup; without a module the pc */
+	uint64_t symbol_offset; /* of the return address */
+	const char *file;	/* or NULL */
+	uint64_t line;		/* 0: unknown */
+	uint32_t inlined;
+	uint32_t named; /* it has a symbol */
+};
+
+struct ss_profile_call {
+	uint32_t parent;
+	uint32_t frame;
+};
+
+struct ss_profile_node {
+	uint32_t parent;
+	uint32_t function;
+};
+
+struct ss_profile {
+	uint64_t start_ns; /* wall time of the start: that of the first recording */
+	struct ss_intern *strings;
+	SS_VECTOR(struct ss_profile_recording) recordings;
+	SS_VECTOR(struct ss_profile_process) processes;
+	SS_VECTOR(struct ss_profile_thread) threads;
+	SS_VECTOR(struct ss_profile_module) modules;
+	struct ss_idtable
+		module_keys; /* struct ss_profile_module as far as it identifies one */
+	SS_VECTOR(struct ss_profile_lifetime) lifetimes;
+	SS_VECTOR(struct ss_profile_wait) waits;
+	SS_VECTOR(struct ss_profile_edge) edges;
+	SS_VECTOR(const char *) notes; /* what is missing, one line each */
+	SS_VECTOR(uint32_t) node_of;   /* by call */
+	struct ss_idtable functions;   /* of struct ss_profile_function */
+	struct ss_idtable frames;      /* of struct ss_profile_frame */
+	struct ss_idtable calls;       /* of struct ss_profile_call */
+	struct ss_idtable nodes;       /* of struct ss_profile_node */
+	uint64_t samples;
+};
+
+/* Limits, so that a hostile recording cannot exhaust memory. */
+enum { SS_PROFILE_CALLS_MAX = 24 << 20, SS_PROFILE_RUNS_MAX = 48 << 20 };
+
+/* Limits the time to load: a repeated sample takes almost no space in a file. Enough for
+   twelve hours of a thousand threads at 100 Hz; takes minutes to load. */
+#define SS_PROFILE_SAMPLES_MAX (UINT64_C(1) << 32)
+
+/* NULL without memory. */
+struct ss_profile *ss_profile_new(void);
+void ss_profile_free(struct ss_profile *profile);
+
+/* Finds or adds a module by build-id; by path as well if there is no build-id, or a
+   problem. */
+uint32_t ss_profile_module(struct ss_profile *profile, const char *path,
+			   const char *build_id, const char *problem);
+
+/* Find or add. Strings are copied. module may be SS_ID_NONE. */
+uint32_t ss_profile_function(struct ss_profile *profile,
+			     const struct ss_profile_function *function);
+uint32_t ss_profile_frame(struct ss_profile *profile,
+			  const struct ss_profile_frame *frame);
+
+/* Finds or adds the call of frame by parent. Returns SS_ID_NONE also if the profile is
+   full. */
+uint32_t ss_profile_call(struct ss_profile *profile, uint32_t parent, uint32_t frame);
+
+/* Whether the limit of calls is reached. */
+static inline bool ss_profile_is_full(const struct ss_profile *profile)
+{
+	return profile->calls.count >= SS_PROFILE_CALLS_MAX;
+}
+
+/* Appends a run to those of a thread, or extends the last one. False without memory. */
+bool ss_profile_sample(struct ss_profile *profile, uint32_t thread,
+		       const struct ss_profile_run *run);
+
+/* Adds a note about missing data. Returns false without memory. */
+bool ss_profile_note(struct ss_profile *profile, const char *format, ...)
+	__attribute__((format(printf, 2, 3)));
+
+/* Returns the interned copy of text; NULL for NULL, and without memory. */
+const char *ss_profile_text(struct ss_profile *profile, const char *text);
+
+/* The state as a letter of proc(5); '?' if the recording contains anything else. */
+static inline char ss_profile_state(const struct ss_profile_run *run)
+{
+	bool letter = (run->state >= 'A' && run->state <= 'Z') || run->state == 't';
+
+	return letter ? run->state : '?';
+}
+
+/* The end of a run: the tick after it, or when that would have been. */
+uint64_t ss_profile_run_end(const struct ss_profile_recording *recording,
+			    const struct ss_profile_run *run);
+
+/* The end of the last recording, since the start of the profile. */
+uint64_t ss_profile_duration(const struct ss_profile *profile);
+
+static inline const struct ss_profile_recording *
+ss_profile_recording_of(const struct ss_profile *profile,
+			const struct ss_profile_thread *thread)
+{
+	return &profile->recordings
+			.items[profile->processes.items[thread->process].recording];
+}
+
+#define SS_PROFILE_ACCESS(name)                                                          \
+	static inline const struct ss_profile_##name *ss_profile_##name##_at(            \
+		const struct ss_profile *profile, uint64_t number)                       \
+	{                                                                                \
+		return ss_idtable_key(&profile->name##s, (uint32_t)number, NULL);        \
+	}
+SS_PROFILE_ACCESS(function)
+SS_PROFILE_ACCESS(frame)
+SS_PROFILE_ACCESS(call)
+SS_PROFILE_ACCESS(node)
+
+SS_DEFINE_CLEANUP(struct ss_profile, ss_profile, ss_profile_free)
+
+#endif

@@ -1,0 +1,575 @@
+#include "recorder/process.h"
+
+#include <string.h>
+
+#include "base/idtable.h"
+#include "recording/format.h"
+#include "sampling/frame_check.h"
+
+enum { CAPTURES_MAX = 3, NS_PER_US = 1000 };
+
+static const char changed_text[] = "modules were loaded or unloaded during the capture";
+static const char unverified_text[] = "the thread ran before its mappings were verified";
+
+struct ss_recorder_process *
+ss_recorder_process_new(struct ss_target *target, bool owned,
+			const struct ss_recorder_process_options *options)
+{
+	struct ss_recorder_process *process = calloc(1, sizeof(*process));
+
+	if (!process || !ss_unwinder_add_space(options->unwinder, &process->space)) {
+		free(process);
+		if (owned)
+			ss_target_close(target);
+		return NULL;
+	}
+	process->target = target;
+	process->owned = owned;
+	process->writer = options->writer;
+	process->unwinder = options->unwinder;
+	process->handle = SS_ID_NONE;
+	ss_sampler_init(&process->sampler, target, &options->capture, options->arena);
+	return process;
+}
+
+static void forget_module(void *data, struct ss_module_entry *module, bool loaded)
+{
+	struct ss_recorder_process *process = data;
+
+	if (!loaded && module->id != SS_ID_NONE)
+		ss_unwinder_remove_module(process->unwinder, module->id);
+}
+
+void ss_recorder_process_free(struct ss_recorder_process *process)
+{
+	if (!process)
+		return;
+	ss_sampler_deinit(&process->sampler);
+	/* Cannot fail: nothing is added. */
+	(void)ss_module_set_update(&process->modules, NULL, forget_module, process);
+	ss_unwinder_remove_space(process->unwinder, &process->space);
+	ss_module_set_deinit(&process->modules);
+	ss_recorder_perf_map_deinit(&process->perf_map);
+	ss_vector_free(&process->threads);
+	ss_vector_free(&process->handles);
+	ss_vector_free(&process->stacks);
+	ss_vector_free(&process->frames);
+	if (process->owned)
+		ss_target_close(process->target);
+	free(process);
+}
+
+/* Modules --------------------------------------------------------------- */
+
+/* The handle of a module, by the unwinder's id; NULL: no memory. */
+static uint32_t *handle_slot(struct ss_recorder_process *process, uint32_t id)
+{
+	while (process->handles.count <= id) {
+		uint32_t *slot = ss_vector_push(&process->handles);
+		if (!slot)
+			return NULL;
+		*slot = SS_ID_NONE;
+	}
+	return &process->handles.items[id];
+}
+
+static void track_module(void *data, struct ss_module_entry *module, bool loaded)
+{
+	struct ss_recorder_process *process = data;
+
+	if (loaded) {
+		module->id = ss_unwinder_add_module(process->unwinder, module->module);
+		process->undefined++;
+		process->no_memory |= module->id == SS_ID_NONE ||
+				      !handle_slot(process, module->id);
+		return;
+	}
+	uint32_t *handle = module->id == SS_ID_NONE ? NULL :
+						      handle_slot(process, module->id);
+	if (!handle)
+		return;
+	if (*handle == SS_ID_NONE)
+		process->undefined--;
+	else
+		ss_writer_end_module(process->writer, *handle, process->now_ns);
+	*handle = SS_ID_NONE;
+	ss_unwinder_remove_module(process->unwinder, module->id);
+}
+
+/* Defines new modules, which the unwinder has described. */
+static bool define_modules(struct ss_recorder_process *process)
+{
+	for (size_t i = 0; process->undefined && i < process->space.modules.count; i++) {
+		uint32_t id = process->space.modules.items[i];
+		const struct ss_unwinder_module *known =
+			&process->unwinder->modules.items[id];
+		uint32_t *handle = &process->handles.items[id];
+		if (*handle != SS_ID_NONE || !known->described)
+			continue;
+		struct ss_module module = known->module->pub;
+		if (!module.build_id && *known->build_id)
+			module.build_id = known->build_id;
+		if (!module.problem)
+			module.problem = known->problem;
+		*handle = ss_writer_add_module(process->writer, process->handle, &module,
+					       known->bias, process->now_ns);
+		if (*handle == SS_ID_NONE)
+			return false;
+		process->undefined--;
+	}
+	return true;
+}
+
+/* Processes and threads --------------------------------------------------- */
+
+static bool begin_process(struct ss_recorder_process *process)
+{
+	if (process->handle != SS_ID_NONE)
+		return true;
+	const struct ss_target *target = process->target;
+	_cleanup_free_ char *name = NULL;
+	_cleanup_free_ char *executable = NULL;
+	ss_target_describe(target, &name, &executable);
+	process->handle = ss_writer_add_process(process->writer, target->pid,
+						target->start_time, name ? name : "",
+						executable, process->now_ns);
+	return process->handle != SS_ID_NONE;
+}
+
+static void end_thread(struct ss_recorder_process *process,
+		       struct ss_recorder_thread *thread)
+{
+	if (thread->tid)
+		ss_writer_end_thread(process->writer, thread->handle, process->now_ns);
+	*thread = (struct ss_recorder_thread){};
+}
+
+/* The process has ended or executes another program: drops all of its state. */
+static void end_process(struct ss_recorder_process *process)
+{
+	if (process->handle == SS_ID_NONE)
+		return;
+	for (size_t i = 0; i < process->threads.count; i++)
+		end_thread(process, &process->threads.items[i]);
+	/* Cannot fail: nothing is added. */
+	(void)ss_module_set_update(&process->modules, NULL, track_module, process);
+	ss_writer_end_process(process->writer, process->handle, process->now_ns);
+	process->handle = SS_ID_NONE;
+	/* The new program may have overwritten it. */
+	ss_recorder_perf_map_deinit(&process->perf_map);
+}
+
+struct ss_error *ss_recorder_process_finish(struct ss_recorder_process *process)
+{
+	return process->handle == SS_ID_NONE ?
+		       NULL :
+		       ss_recorder_perf_map_write(&process->perf_map, process->target,
+						  process->writer, process->handle);
+}
+
+/* The slot of a thread; ends the thread that used it before. NULL: no memory. */
+static struct ss_recorder_thread *thread_slot(struct ss_recorder_process *process,
+					      const struct ss_sampled_thread *sampled)
+{
+	while (process->threads.count <= sampled->slot) {
+		if (!ss_vector_push(&process->threads))
+			return NULL;
+	}
+	struct ss_recorder_thread *thread = &process->threads.items[sampled->slot];
+	if (thread->tid != sampled->tid)
+		end_thread(process, thread);
+	return thread;
+}
+
+static void end_threads(struct ss_recorder_process *process)
+{
+	const struct ss_thread_list *list = &process->sampler.threads;
+
+	for (size_t i = 0; i < list->items.count; i++) {
+		const struct ss_sampled_thread *sampled = &list->items.items[i];
+		if (sampled->state == SS_THREAD_GONE &&
+		    sampled->slot < process->threads.count)
+			end_thread(process, &process->threads.items[sampled->slot]);
+	}
+}
+
+/* Defines a new thread, or a new name of a known one. */
+static struct ss_recorder_thread *define_thread(struct ss_recorder_process *process,
+						const struct ss_sampled_thread *sampled)
+{
+	struct ss_recorder_thread *thread = thread_slot(process, sampled);
+
+	if (!thread)
+		return NULL;
+	if (!thread->tid) {
+		thread->handle = ss_writer_add_thread(process->writer, process->handle,
+						      sampled->tid, sampled->name,
+						      process->now_ns);
+		if (thread->handle == SS_ID_NONE)
+			return NULL;
+		thread->tid = sampled->tid;
+		thread->call = SS_ID_NONE;
+		thread->counted_ns = sampled->run_ns;
+	} else if (strcmp(thread->name, sampled->name) != 0) {
+		ss_writer_name_thread(process->writer, thread->handle, sampled->name,
+				      process->now_ns);
+	}
+	memcpy(thread->name, sampled->name, sizeof(thread->name));
+	return thread;
+}
+
+/* Applies changes of the address space. New modules are defined once the unwinder has
+   described them. */
+static bool track(struct ss_recorder_process *process, struct ss_tick *tick)
+{
+	enum ss_address_space_change change = tick->change;
+
+	tick->change = SS_ADDRESS_SPACE_SAME;
+	if (change == SS_ADDRESS_SPACE_REPLACED)
+		end_process(process);
+	if (!begin_process(process) ||
+	    (change != SS_ADDRESS_SPACE_SAME &&
+	     !ss_module_set_update(&process->modules, process->sampler.space.capture,
+				   track_module, process)))
+		return false;
+	end_threads(process);
+	return !process->no_memory;
+}
+
+/* Stacks ---------------------------------------------------------------- */
+
+/* .NET keeps compiled code in such a file. */
+static bool is_jit(const struct ss_module_impl *module, const struct ss_area *area)
+{
+	return module ? strncmp(module->pub.path, "/memfd:doublemapper", 19) == 0 :
+			area != NULL;
+}
+
+/* A frame as it is recorded. False: its module was unloaded meanwhile. */
+static bool place_frame(struct ss_recorder_process *process,
+			const struct ss_capture *capture,
+			const struct ss_unwound_frame *frame, struct ss_frame_record *ret)
+{
+	uint64_t lookup = frame->pc - (frame->flags & SS_FRAME_CALL ? 1 : 0);
+	const struct ss_module_impl *module = NULL;
+	const struct ss_area *area = NULL;
+
+	if (frame->module >= 0)
+		module = capture->modules.items[frame->module];
+	else
+		area = ss_capture_find_area(capture, lookup);
+	*ret = (struct ss_frame_record){ .module = SS_ID_NONE,
+					 .flags = frame->flags,
+					 .value = frame->pc,
+					 .area = area ? ss_area_label(area) : NULL,
+					 .process = process->handle };
+	/* Reading takes time: do not do it while a late thread may stop. */
+	if (is_jit(module, area) && !process->sampler.late)
+		ss_recorder_perf_map_find(&process->perf_map, process->target,
+					  process->now_ns);
+	if (!module)
+		return true;
+	const struct ss_module_entry *tracked =
+		ss_module_set_find(&process->modules, module);
+	if (!tracked)
+		return false;
+	ret->module = process->handles.items[tracked->id];
+	ret->value -= process->unwinder->modules.items[tracked->id].bias;
+	return ret->module != SS_ID_NONE;
+}
+
+static uint32_t write_stack(struct ss_recorder_process *process,
+			    const struct ss_capture *capture,
+			    const struct ss_unwound_stack *stack, const char *reason)
+{
+	process->frames.count = 0;
+	for (size_t i = 0; i < stack->count; i++) {
+		struct ss_frame_record *frame = ss_vector_push(&process->frames);
+		if (!frame)
+			return SS_ID_NONE;
+		if (!place_frame(process, capture, &stack->frames[i], frame))
+			return ss_writer_stack(process->writer, NULL, 0,
+					       SS_END_UNREADABLE, changed_text);
+	}
+	return ss_writer_stack(process->writer, process->frames.items,
+			       process->frames.count, stack->end, reason);
+}
+
+/* The number of a thread's stack. Threads share stacks, except those that end early
+   with a reason. */
+static uint32_t stack_of(struct ss_recorder_process *process,
+			 const struct ss_capture *capture,
+			 const struct ss_unwound *unwound, size_t index)
+{
+	const struct ss_unwound_thread *thread = &unwound->threads.items[index];
+	const struct ss_unwound_stack *stack = &unwound->stacks.items[thread->stack];
+	const char *reason = capture->threads.items[index].reason;
+	uint32_t *slot = &process->stacks.items[thread->stack];
+
+	reason = reason ? reason : thread->reason;
+	if (reason)
+		return write_stack(process, capture, stack, reason);
+	if (*slot == SS_ID_NONE)
+		*slot = write_stack(process, capture, stack, NULL);
+	return *slot;
+}
+
+/* The unwound stacks of a capture. */
+struct result {
+	const struct ss_capture *capture;
+	const struct ss_unwound *unwound;
+	bool stale; /* all stacks are stale: modules have changed */
+	bool last;  /* no other capture follows in this tick */
+};
+
+static uint32_t call_of(struct ss_recorder_process *process,
+			const struct ss_capture_thread *thread)
+{
+	return thread->syscall.number < 0 ?
+		       SS_ID_NONE :
+		       ss_writer_call(process->writer, thread->syscall.number,
+				      thread->syscall.args[0]);
+}
+
+/* Records the stack of one thread, or requests another capture of it. False: no
+   memory. */
+static bool take_thread(struct ss_recorder_process *process, const struct result *result,
+			size_t index)
+{
+	static const struct ss_unwound_stack none = { .end = SS_END_UNREADABLE };
+	const struct ss_capture_thread *captured = &result->capture->threads.items[index];
+	struct ss_sampled_thread *sampled =
+		ss_thread_list_find(&process->sampler.threads, captured->tid);
+
+	if (!sampled || sampled->state == SS_THREAD_GONE)
+		return true;
+	bool unusable = result->stale || sampled->areas.incomplete;
+	if (unusable && !result->last) {
+		ss_thread_reject(sampled, true);
+		return true;
+	}
+	struct ss_recorder_thread *thread = define_thread(process, sampled);
+	if (!thread)
+		return false;
+	uint32_t stack = result->unwound->threads.items[index].stack;
+	bool stopped = captured->stopped_ns > 0;
+	if (unusable) {
+		ss_thread_reject(sampled, false); /* the next tick may succeed */
+		thread->stack =
+			write_stack(process, result->capture, &none,
+				    result->stale ? changed_text : unverified_text);
+	} else {
+		ss_thread_accept(sampled, stopped,
+				 result->unwound->stacks.items[stack].end ==
+					 SS_END_REGISTER);
+		thread->stack =
+			stack_of(process, result->capture, result->unwound, index);
+	}
+	thread->call = call_of(process, captured);
+	thread->state = captured->state;
+	thread->sampled = thread->stack != SS_ID_NONE;
+	return thread->sampled;
+}
+
+static struct ss_error *take_threads(struct ss_recorder_process *process,
+				     const struct result *result)
+{
+	size_t count = result->unwound->stacks.count;
+
+	if (!ss_vector_reserve(&process->stacks, count + 1))
+		return ss_error_no_memory();
+	for (size_t i = 0; i < count; i++)
+		process->stacks.items[i] = SS_ID_NONE;
+	for (size_t i = 0; i < result->capture->threads.count; i++) {
+		if (!take_thread(process, result, i))
+			return ss_error_no_memory();
+	}
+	return NULL;
+}
+
+/* Ticks ----------------------------------------------------------------- */
+
+/* Whether the unwinder has answered. If so, defines new modules. */
+static bool has_answered(struct ss_recorder_process *process,
+			 enum ss_unwinder_result result, struct ss_error **error)
+{
+	if (result == SS_UNWINDER_FAILED) {
+		process->lost = true;
+		ss_sampler_discard(&process->sampler);
+		return false;
+	}
+	if (result == SS_UNWINDER_NO_MEMORY || !define_modules(process)) {
+		*error = ss_error_no_memory();
+		return false;
+	}
+	return true;
+}
+
+static void check_frames(struct ss_recorder_process *process,
+			 const struct ss_capture *capture,
+			 const struct ss_unwound *unwound, struct ss_frame_check *ret)
+{
+	ss_frame_check_begin(ret, &process->sampler);
+	for (size_t i = 0; i < capture->threads.count; i++) {
+		const struct ss_unwound_stack *stack =
+			&unwound->stacks.items[unwound->threads.items[i].stack];
+		ss_frame_check_begin_thread(ret, capture->threads.items[i].tid);
+		for (size_t f = 0; f < stack->count; f++)
+			ss_frame_check_add_frame(ret, stack->frames[f].pc);
+		ss_frame_check_end_thread(ret);
+	}
+}
+
+/* Unwinds a capture and records the threads whose frames are verified. *again: some are
+   not, because modules were loaded or unloaded meanwhile. */
+static struct ss_error *take_capture(struct ss_recorder_process *process,
+				     struct ss_tick *tick, bool last, bool *again)
+{
+	struct ss_sampler *sampler = &process->sampler;
+	struct result result = { .capture = tick->capture };
+	struct ss_frame_check check;
+	struct ss_error *error = NULL;
+
+	if (!track(process, tick))
+		return ss_error_no_memory();
+	if (!has_answered(process,
+			  ss_unwinder_unwind(process->unwinder, &process->space,
+					     &sampler->space, &process->modules,
+					     tick->capture, &result.unwound),
+			  &error))
+		return error;
+	check_frames(process, tick->capture, result.unwound, &check);
+	error = ss_sampler_confirm(sampler, check.result, tick, &result.stale);
+	if (error || tick->change == SS_ADDRESS_SPACE_ENDED)
+		return error;
+	if (tick->change != SS_ADDRESS_SPACE_SAME && !track(process, tick))
+		return ss_error_no_memory();
+	result.last = last || sampler->late; /* the recording thread must end first */
+	*again = !result.last && (result.stale || !check.verified);
+	return take_threads(process, &result);
+}
+
+/* Records a capture; captures threads again whose frames are not verified. */
+static struct ss_error *take_captures(struct ss_recorder_process *process,
+				      struct ss_tick *tick)
+{
+	bool again = true;
+
+	for (int i = 0; i < CAPTURES_MAX && again && tick->capture; i++) {
+		again = false;
+		struct ss_error *error =
+			take_capture(process, tick, i == CAPTURES_MAX - 1, &again);
+		if (!error && again)
+			error = ss_sampler_retry(&process->sampler, tick);
+		if (error)
+			return error;
+	}
+	return NULL;
+}
+
+static struct ss_sample_record sample_of(const struct ss_recorder_thread *thread)
+{
+	return (struct ss_sample_record){ .thread = thread->handle,
+					  .stack = thread->stack,
+					  .call = thread->call,
+					  .state = thread->state };
+}
+
+/* In whole microseconds; the remainder is carried over to the next sample. */
+static uint64_t count_cpu(struct ss_recorder_thread *thread, uint64_t run_ns)
+{
+	uint64_t us = run_ns > thread->counted_ns ?
+			      (run_ns - thread->counted_ns) / NS_PER_US :
+			      0;
+
+	thread->counted_ns += us * NS_PER_US;
+	return us;
+}
+
+static bool add_samples(struct ss_recorder_process *process, struct ss_samples *samples)
+{
+	const struct ss_thread_list *list = &process->sampler.threads;
+
+	for (size_t i = 0; i < list->items.count; i++) {
+		const struct ss_sampled_thread *sampled = &list->items.items[i];
+		if (sampled->state == SS_THREAD_GONE || sampled->excluded ||
+		    sampled->slot >= process->threads.count)
+			continue;
+		struct ss_recorder_thread *thread =
+			&process->threads.items[sampled->slot];
+		if (thread->tid != sampled->tid || !thread->sampled)
+			continue;
+		struct ss_sample_record *sample = ss_vector_push(&samples->items);
+		if (!sample)
+			return false;
+		*sample = sample_of(thread);
+		sample->cpu_us = count_cpu(thread, sampled->run_ns);
+	}
+	return true;
+}
+
+static struct ss_error *end(struct ss_recorder_process *process)
+{
+	struct ss_error *error = ss_recorder_process_finish(process);
+
+	end_process(process);
+	process->ended = true;
+	return error;
+}
+
+struct ss_error *ss_recorder_process_tick(struct ss_recorder_process *process,
+					  uint64_t now_ns, struct ss_samples *samples,
+					  struct ss_tick_record *written)
+{
+	struct ss_tick tick;
+	struct ss_error *error = ss_sampler_tick(&process->sampler, &tick);
+
+	process->now_ns = now_ns;
+	process->lost = false;
+	if (!error && tick.change != SS_ADDRESS_SPACE_ENDED)
+		error = take_captures(process, &tick);
+	if (error)
+		return error;
+	written->stopped_ns += tick.stopped_ns;
+	written->stopped_max_ns = SS_MAX(written->stopped_max_ns, tick.stopped_max_ns);
+	if (tick.change == SS_ADDRESS_SPACE_ENDED)
+		return end(process);
+	if (process->lost)
+		return NULL;
+	if (!track(process, &tick))
+		return ss_error_no_memory();
+	if (!has_answered(process,
+			  ss_unwinder_sync(process->unwinder, &process->space,
+					   &process->sampler.space, &process->modules),
+			  &error))
+		return error;
+	return add_samples(process, samples) ? NULL : ss_error_no_memory();
+}
+
+bool ss_recorder_process_last(const struct ss_recorder_process *process,
+			      struct ss_samples *samples)
+{
+	for (size_t i = 0; i < process->threads.count; i++) {
+		const struct ss_recorder_thread *thread = &process->threads.items[i];
+		if (!thread->tid || !thread->sampled)
+			continue;
+		struct ss_sample_record *sample = ss_vector_push(&samples->items);
+		if (!sample)
+			return false;
+		*sample = sample_of(thread);
+	}
+	return true;
+}
+
+void ss_recorder_process_renumber(struct ss_recorder_process *process,
+				  const struct ss_sample_record **next)
+{
+	for (size_t i = 0; i < process->threads.count; i++) {
+		struct ss_recorder_thread *thread = &process->threads.items[i];
+		if (!thread->tid || !thread->sampled)
+			continue;
+		thread->stack = (*next)->stack;
+		thread->call = (*next)->call;
+		(*next)++;
+	}
+}

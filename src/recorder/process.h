@@ -1,0 +1,82 @@
+/*
+ * A recorded process: converts captures of its sampler and stacks of the unwinder to
+ * definitions and samples of the recording.
+ */
+#ifndef SS_RECORDER_PROCESS_H
+#define SS_RECORDER_PROCESS_H
+
+#include "recorder/perf_map.h"
+#include "recorder/unwinder.h"
+#include "recording/writer.h"
+#include "sampling/sampler.h"
+
+struct ss_samples {
+	SS_VECTOR(struct ss_sample_record) items;
+};
+
+/* A thread of the recording. */
+struct ss_recorder_thread {
+	pid_t tid;	 /* 0: the slot is free */
+	uint32_t handle; /* the writer's */
+	bool sampled;	 /* has been captured; the following members are valid: */
+	uint32_t stack;	 /* the writer's number */
+	uint32_t call;	 /* likewise, or SS_ID_NONE */
+	char state;
+	uint64_t counted_ns; /* time on a CPU that samples account for */
+	char name[SS_COMM_MAX];
+};
+
+struct ss_recorder_process {
+	struct ss_target *target;
+	bool owned; /* the target is closed with the process */
+	bool ended;
+	bool lost; /* the unwinder failed in this tick */
+	struct ss_sampler sampler;
+	SS_VECTOR(struct ss_recorder_thread)
+	threads;		      /* by slot of the sampler's threads */
+	struct ss_module_set modules; /* id: the unwinder's */
+	SS_VECTOR(uint32_t) handles;  /* of modules by their ids; SS_ID_NONE: none yet */
+	size_t undefined;	      /* modules without a handle */
+	bool no_memory;		      /* in a callback */
+	struct ss_writer *writer;     /* borrowed */
+	struct ss_unwinder *unwinder; /* borrowed */
+	struct ss_unwinder_space space;
+	uint32_t handle; /* the writer's; SS_ID_NONE: not defined */
+	uint64_t now_ns; /* CLOCK_MONOTONIC of the current tick */
+	struct ss_recorder_perf_map perf_map;
+	SS_VECTOR(uint32_t) stacks; /* the writer's numbers of the unwound stacks */
+	SS_VECTOR(struct ss_frame_record) frames;
+};
+
+struct ss_recorder_process_options {
+	struct ss_capture_options capture;
+	struct ss_arena *arena;
+	struct ss_writer *writer;
+	struct ss_unwinder *unwinder;
+};
+
+/* Borrows all options, except the target if owned is set. NULL: no memory; an owned
+   target is closed. The caller frees the process. */
+struct ss_recorder_process *
+ss_recorder_process_new(struct ss_target *target, bool owned,
+			const struct ss_recorder_process_options *options);
+void ss_recorder_process_free(struct ss_recorder_process *process);
+
+/* Takes one tick: captures the threads that have run, defines new objects, and appends
+   a sample of each thread. Errors: those of ss_sampler_tick(). */
+struct ss_error *ss_recorder_process_tick(struct ss_recorder_process *process,
+					  uint64_t now_ns, struct ss_samples *samples,
+					  struct ss_tick_record *written);
+
+/* At the end of the recording. Errors: SYSTEM (the disk is full), NO_MEMORY. */
+struct ss_error *ss_recorder_process_finish(struct ss_recorder_process *process);
+
+/* The last sample of each thread, for ss_writer_roll(). False: no memory. */
+bool ss_recorder_process_last(const struct ss_recorder_process *process,
+			      struct ss_samples *samples);
+/* Stores the new numbers of these samples. *next is the first sample of this process
+   and is advanced past its last. */
+void ss_recorder_process_renumber(struct ss_recorder_process *process,
+				  const struct ss_sample_record **next);
+
+#endif

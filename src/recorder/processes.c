@@ -1,0 +1,160 @@
+#include "recorder/processes.h"
+
+#include "base/clock.h"
+
+/* Takes over an owned target. False: no memory. */
+static bool add(struct ss_processes *processes, struct ss_target *target, bool owned)
+{
+	struct ss_recorder_process *process =
+		ss_recorder_process_new(target, owned, &processes->options);
+	struct ss_recorder_process **slot =
+		process && ss_family_add(&processes->family, target) ?
+			ss_vector_push(&processes->items) :
+			NULL;
+
+	if (slot)
+		*slot = process;
+	else
+		ss_recorder_process_free(process);
+	return slot != NULL;
+}
+
+struct ss_error *ss_processes_init(struct ss_processes *processes,
+				   struct ss_target *target, struct ss_writer *writer,
+				   unsigned max_frames, bool children,
+				   const struct ss_capture_options *options)
+{
+	*processes = (struct ss_processes){ .children = children };
+	processes->options =
+		(struct ss_recorder_process_options){ .capture = *options,
+						      .arena = &processes->arena,
+						      .writer = writer,
+						      .unwinder = &processes->unwinder };
+	struct ss_error *error = ss_arena_share(&processes->arena, options->max_total);
+	if (!error)
+		error = ss_unwinder_init(&processes->unwinder, target, &processes->arena,
+					 max_frames);
+	if (error)
+		return error;
+	return add(processes, target, false) ? NULL : ss_error_no_memory();
+}
+
+void ss_processes_deinit(struct ss_processes *processes)
+{
+	for (size_t i = 0; i < processes->items.count; i++)
+		ss_recorder_process_free(processes->items.items[i]);
+	ss_vector_free(&processes->items);
+	ss_family_deinit(&processes->family);
+	ss_unwinder_deinit(&processes->unwinder);
+	ss_arena_deinit(&processes->arena);
+}
+
+static bool adopt(void *data, struct ss_target *target)
+{
+	return add(data, target, true);
+}
+
+static void drop_ended(struct ss_processes *processes)
+{
+	size_t kept = 0;
+
+	for (size_t i = 0; i < processes->items.count; i++) {
+		struct ss_recorder_process *process = processes->items.items[i];
+		if (!process->ended) {
+			processes->items.items[kept++] = process;
+			continue;
+		}
+		processes->ended_stops += process->sampler.thread_stops;
+		ss_family_remove(&processes->family, process->target);
+		ss_recorder_process_free(process);
+	}
+	processes->items.count = kept;
+}
+
+/* Whether an error affects only one child, which is then ignored. */
+static bool is_of_one(const struct ss_processes *processes, const struct ss_error *error)
+{
+	enum ss_error_code code = ss_error_code(error);
+
+	return processes->items.count > 1 &&
+	       (code == SS_ERROR_DENIED || code == SS_ERROR_TRACED ||
+		code == SS_ERROR_NO_PROCESS);
+}
+
+static struct ss_error *tick_one(struct ss_processes *processes,
+				 struct ss_recorder_process *process, uint64_t now_ns,
+				 struct ss_samples *samples,
+				 struct ss_tick_record *written)
+{
+	processes->busy_since = ss_now_ns();
+	struct ss_error *error =
+		ss_recorder_process_tick(process, now_ns, samples, written);
+	processes->busy_since = 0;
+	processes->late |= process->sampler.late;
+	processes->lost |= process->lost;
+	if (!error || !is_of_one(processes, error))
+		return error;
+	ss_error_free(error);
+	process->ended = true;
+	return ss_recorder_process_finish(process); /* still writes its perf map */
+}
+
+struct ss_error *ss_processes_tick(struct ss_processes *processes, uint64_t now_ns,
+				   struct ss_samples *samples,
+				   struct ss_tick_record *written)
+{
+	struct ss_error *error = NULL;
+
+	processes->busy_since = ss_now_ns();
+	if (processes->children &&
+	    !ss_family_search(&processes->family, now_ns, adopt, processes))
+		error = ss_error_no_memory();
+	processes->busy_since = 0;
+	processes->late = processes->lost = false;
+	for (size_t i = 0; !error && i < processes->items.count; i++)
+		error = tick_one(processes, processes->items.items[i], now_ns, samples,
+				 written);
+	if (!error)
+		drop_ended(processes);
+	return error;
+}
+
+struct ss_error *ss_processes_roll(struct ss_processes *processes, uint64_t monotonic_ns,
+				   uint64_t wall_ns)
+{
+	struct ss_samples last = {};
+	bool ok = true;
+
+	for (size_t i = 0; ok && i < processes->items.count; i++)
+		ok = ss_recorder_process_last(processes->items.items[i], &last);
+	struct ss_error *error = ok ? ss_writer_roll(processes->options.writer,
+						     monotonic_ns, wall_ns,
+						     last.items.items, last.items.count) :
+				      ss_error_no_memory();
+	const struct ss_sample_record *next = last.items.items;
+	for (size_t i = 0; !error && i < processes->items.count; i++)
+		ss_recorder_process_renumber(processes->items.items[i], &next);
+	ss_vector_free(&last.items);
+	return error;
+}
+
+struct ss_error *ss_processes_finish(struct ss_processes *processes)
+{
+	struct ss_error *error = NULL;
+
+	for (size_t i = 0; !error && i < processes->items.count; i++) {
+		processes->busy_since = ss_now_ns(); /* reading its perf map */
+		error = ss_recorder_process_finish(processes->items.items[i]);
+		processes->busy_since = 0;
+	}
+	return error;
+}
+
+uint64_t ss_processes_thread_stops(const struct ss_processes *processes)
+{
+	uint64_t stops = processes->ended_stops;
+
+	for (size_t i = 0; i < processes->items.count; i++)
+		stops += processes->items.items[i]->sampler.thread_stops;
+	return stops;
+}

@@ -1,0 +1,48 @@
+/*
+ * All processes of a recording and what they share: the arena for stacks and the
+ * unwinder.
+ */
+#ifndef SS_RECORDER_PROCESSES_H
+#define SS_RECORDER_PROCESSES_H
+
+#include "recorder/process.h"
+#include "sampling/family.h"
+
+struct ss_processes {
+	SS_VECTOR(struct ss_recorder_process *) items;
+	struct ss_family family;
+	struct ss_arena arena; /* the unwinder's child sees it */
+	struct ss_unwinder unwinder;
+	struct ss_recorder_process_options options;
+	bool children;	      /* they are recorded, too */
+	uint64_t ended_stops; /* number of thread stops in processes that have ended */
+	bool late;	      /* a sampler was late in this tick */
+	bool lost;	      /* the unwinder failed in this tick */
+	_Atomic uint64_t
+		/* CLOCK_MONOTONIC when the current read of one of them began; 0: none
+		   */
+		busy_since;
+};
+
+/* Errors: SYSTEM, NO_MEMORY; must be deinitialized even then. */
+struct ss_error *ss_processes_init(struct ss_processes *processes,
+				   struct ss_target *target, struct ss_writer *writer,
+				   unsigned max_frames, bool children,
+				   const struct ss_capture_options *options);
+void ss_processes_deinit(struct ss_processes *processes);
+
+/* Takes one tick of all processes. */
+struct ss_error *ss_processes_tick(struct ss_processes *processes, uint64_t now_ns,
+				   struct ss_samples *samples,
+				   struct ss_tick_record *written);
+
+/* Begins a new segment of the file. */
+struct ss_error *ss_processes_roll(struct ss_processes *processes, uint64_t monotonic_ns,
+				   uint64_t wall_ns);
+
+/* At the end of the recording. Errors: those of ss_recorder_process_finish(). */
+struct ss_error *ss_processes_finish(struct ss_processes *processes);
+
+uint64_t ss_processes_thread_stops(const struct ss_processes *processes);
+
+#endif

@@ -1,0 +1,433 @@
+/*
+  * The sampling loop: a thread that takes a tick of all processes and writes it.
+ */
+#include <errno.h>
+#include <poll.h>
+#include <pthread.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <sys/resource.h>
+#include <sys/utsname.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/error.h"
+#include "capture/stop.h"
+#include "recorder/processes.h"
+
+enum { THREAD_STACK = 1 << 20, HZ = 99, DEFAULT_FRAMES = 1024, NICE_MIN = -20 };
+/* How long to wait for a thread that does not stop: a share of the period, within these
+   limits. */
+enum { TIMEOUT_PERCENT = 60, TIMEOUT_MIN_MS = 1, TIMEOUT_MAX_MS = 20 };
+enum { NS_PER_MS = 1000000 };
+enum { STACK_MAX = 256 << 10, TOTAL_MAX = 64 << 20, JITTER_PART = 4 };
+
+struct ss_recorder {
+	struct ss_writer *writer;
+	struct ss_processes processes;
+	struct ss_recorder_options options;
+	struct ss_recorder_summary summary;
+	struct ss_samples samples;
+	int stop_fd;	    /* an eventfd: readable after ss_recorder_stop() */
+	sigset_t wait_mask; /* signals blocked between ticks: all that do not stop us */
+	uint64_t begin_ns;
+	uint64_t due_ns;		 /* of the next tick, without jitter */
+	uint64_t progress_ns;		 /* progress */
+	struct ss_tick_record unwritten; /* of lost ticks; added to the next one */
+	uint64_t random;
+	struct ss_error *error;
+	pid_t tid;    /* of the recording thread */
+	bool restart; /* this thread ends and another one continues */
+	bool first;   /* one tick only: the target has not been resumed yet */
+	bool done;
+};
+
+static struct ss_error *open_writer(struct ss_recorder *recorder, int fd)
+{
+	const struct ss_recorder_options *o = &recorder->options;
+	struct utsname system = {};
+
+	(void)uname(&system); /* or unknown */
+	recorder->begin_ns = ss_now_ns();
+	const struct ss_writer_options options = {
+		.monotonic_ns = recorder->begin_ns,
+		.wall_ns = ss_clock_ns(CLOCK_REALTIME),
+		.period_ns = o->period_ns,
+		.keep_ns = o->keep_ns,
+		.machine = system.machine,
+		.host = system.nodename,
+		.directory = o->directory,
+		.name = o->name,
+	};
+	return ss_writer_new(fd, &options, &recorder->writer);
+}
+
+static void set_defaults(struct ss_recorder_options *o)
+{
+	if (o->period_ns == 0)
+		o->period_ns = SS_NS_PER_SECOND / HZ;
+	if (o->max_frames == 0)
+		o->max_frames = DEFAULT_FRAMES;
+	if (o->max_stack == 0)
+		o->max_stack = STACK_MAX;
+}
+
+static struct ss_error *init_processes(struct ss_recorder *recorder,
+				       struct ss_target *target)
+{
+	const struct ss_recorder_options *o = &recorder->options;
+	uint64_t period_ms = o->period_ns / NS_PER_MS * TIMEOUT_PERCENT / 100;
+	const struct ss_capture_options capture_options = {
+		.size = sizeof(capture_options),
+		.timeout_ms =
+			(unsigned)SS_MAX(SS_MIN(period_ms, (uint64_t)TIMEOUT_MAX_MS),
+					 (uint64_t)TIMEOUT_MIN_MS),
+		.max_stack = o->max_stack,
+		.max_total = TOTAL_MAX,
+		.filter = o->filter,
+		.filter_data = o->filter_data,
+		.no_waits = true,
+	};
+
+	return ss_processes_init(&recorder->processes, target, recorder->writer,
+				 o->max_frames, o->children, &capture_options);
+}
+
+struct ss_error *ss_recorder_new(struct ss_target *target, int fd,
+				 const struct ss_recorder_options *options,
+				 struct ss_recorder **ret)
+{
+	struct ss_recorder *recorder = calloc(1, sizeof(*recorder));
+
+	if (!recorder) {
+		close_cleanup(&fd);
+		return ss_error_no_memory();
+	}
+	if (options)
+		memcpy(&recorder->options, options,
+		       SS_MIN(options->size, sizeof(recorder->options)));
+	set_defaults(&recorder->options);
+	recorder->stop_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+	int errnum = errno;
+	struct ss_error *error =
+		recorder->stop_fd < 0 ? ss_error_new_errno(errnum, "eventfd") : NULL;
+	if (error)
+		close_cleanup(&fd);
+	else
+		error = open_writer(recorder, fd);
+	if (!error)
+		error = init_processes(recorder, target);
+	if (error) {
+		ss_recorder_free(recorder);
+		return error;
+	}
+	*ret = recorder;
+	return NULL;
+}
+
+void ss_recorder_free(struct ss_recorder *recorder)
+{
+	if (!recorder)
+		return;
+	ss_processes_deinit(&recorder->processes);
+	ss_writer_free(recorder->writer);
+	ss_vector_free(&recorder->samples.items);
+	close_cleanup(&recorder->stop_fd);
+	ss_error_free(recorder->error);
+	free(recorder);
+}
+
+void ss_recorder_stop(struct ss_recorder *recorder)
+{
+	const uint64_t one = 1;
+
+	/* Async-signal-safe. Fails only if the counter is at its limit. */
+	(void)!write(recorder->stop_fd, &one, sizeof(one));
+}
+
+uint64_t ss_recorder_read_ns(const struct ss_recorder *recorder)
+{
+	uint64_t since = recorder->processes.busy_since;
+	uint64_t now = ss_now_ns();
+
+	return since && now > since ? now - since : 0;
+}
+
+const struct ss_recorder_summary *ss_recorder_summary(const struct ss_recorder *recorder)
+{
+	return &recorder->summary;
+}
+
+/* The time of the next tick, with jitter so that ticks do not synchronize with periodic
+   work of the target (xorshift, Marsaglia). */
+static uint64_t next_tick_ns(struct ss_recorder *recorder)
+{
+	uint64_t span = recorder->options.period_ns / JITTER_PART + 1;
+
+	recorder->random ^= recorder->random << 13;
+	recorder->random ^= recorder->random >> 7;
+	recorder->random ^= recorder->random << 17;
+	return recorder->due_ns + recorder->random % span;
+}
+
+/*
+ * False: ss_recorder_stop() was called. Only here, where no thread of the target is held,
+ * can a signal of the terminal (Ctrl-Z) stop this process: it would stop all its threads,
+ * whatever they block, and what the recording thread holds would stand still until fg.
+ */
+static bool wait_until(struct ss_recorder *recorder, uint64_t time_ns)
+{
+	struct pollfd pollfd = { .fd = recorder->stop_fd, .events = POLLIN };
+
+	for (;;) {
+		uint64_t now = ss_now_ns();
+		uint64_t left = time_ns > now ? time_ns - now : 0;
+		struct timespec ts = { .tv_sec = (time_t)(left / SS_NS_PER_SECOND),
+				       .tv_nsec = (long)(left % SS_NS_PER_SECOND) };
+		int n = ppoll(&pollfd, 1, &ts, &recorder->wait_mask);
+		if (n > 0)
+			return false;
+		if (left == 0)
+			return true;
+	}
+}
+
+/* Advances to the next period. Returns how many were missed. */
+static uint64_t count_missed(struct ss_recorder *recorder, uint64_t now)
+{
+	uint64_t period = recorder->options.period_ns;
+	uint64_t missed =
+		now > recorder->due_ns + period ? (now - recorder->due_ns) / period : 0;
+
+	recorder->due_ns += (missed + 1) * period;
+	return missed;
+}
+
+static void sum_up_losses(struct ss_recorder *recorder)
+{
+	const struct ss_unwinder_losses *losses = &recorder->processes.unwinder.losses;
+
+	recorder->summary.lost = losses->ticks;
+	recorder->summary.loss = losses->text.bytes;
+	recorder->summary.partial |=
+		ss_worker_refused(recorder->processes.unwinder.worker) != 0;
+}
+
+static void sum_up(struct ss_recorder *recorder, const struct ss_tick_record *tick)
+{
+	struct ss_recorder_summary *s = &recorder->summary;
+
+	s->samples = ss_writer_samples(recorder->writer);
+	s->ticks++;
+	s->missed += tick->missed;
+	s->thread_stops = ss_processes_thread_stops(&recorder->processes);
+	s->stopped_ns += tick->stopped_ns;
+	s->stopped_max_ns = SS_MAX(s->stopped_max_ns, tick->stopped_max_ns);
+	s->duration_ns = tick->monotonic_ns - recorder->begin_ns;
+	s->size = ss_writer_size(recorder->writer);
+	s->undropped = ss_writer_undropped(recorder->writer);
+	s->memory = SS_MAX(s->memory, (uint64_t)ss_writer_memory(recorder->writer));
+	ss_writer_counts(recorder->writer, &s->threads, &s->stacks);
+}
+
+static void report_progress(struct ss_recorder *recorder, uint64_t now)
+{
+	if (!recorder->options.progress || now < recorder->progress_ns + SS_NS_PER_SECOND)
+		return;
+	recorder->progress_ns = now;
+	recorder->options.progress(recorder->options.progress_data, &recorder->summary);
+}
+
+static struct ss_error *take_tick(struct ss_recorder *recorder)
+{
+	struct ss_tick_record tick = { .monotonic_ns = ss_now_ns(),
+				       .wall_ns = ss_clock_ns(CLOCK_REALTIME) };
+	struct ss_error *error = NULL;
+
+	tick.missed =
+		count_missed(recorder, tick.monotonic_ns) + recorder->unwritten.missed;
+	tick.stopped_ns = recorder->unwritten.stopped_ns;
+	tick.stopped_max_ns = recorder->unwritten.stopped_max_ns;
+	recorder->unwritten = (struct ss_tick_record){};
+	if (ss_writer_wants_roll(recorder->writer, tick.monotonic_ns))
+		error = ss_processes_roll(&recorder->processes, tick.monotonic_ns,
+					  tick.wall_ns);
+	recorder->samples.items.count = 0;
+	if (!error)
+		error = ss_processes_tick(&recorder->processes, tick.monotonic_ns,
+					  &recorder->samples, &tick);
+	if (!error && recorder->processes.lost && recorder->samples.items.count == 0) {
+		recorder->unwritten = tick;
+		recorder->unwritten.missed++;
+		return NULL;
+	}
+	if (!error)
+		error = ss_writer_tick(recorder->writer, &tick,
+				       recorder->samples.items.items,
+				       recorder->samples.items.count);
+	if (!error)
+		sum_up(recorder, &tick);
+	return error;
+}
+
+static void finish(struct ss_recorder *recorder, enum ss_recording_end end)
+{
+	recorder->summary.end = end;
+	recorder->done = true;
+}
+
+static bool is_over(struct ss_recorder *recorder)
+{
+	uint64_t duration = recorder->options.duration_ns;
+
+	if (recorder->processes.items.count == 0)
+		finish(recorder, SS_RECORDING_TARGET_END);
+	else if (duration && ss_now_ns() >= recorder->begin_ns + duration)
+		finish(recorder, SS_RECORDING_DURATION);
+	return recorder->done;
+}
+
+/* Takes ticks until the recording ends or this thread must end: so that the kernel
+   releases threads that did not stop in time, or so that the caller's thread starts
+   another unwinder. */
+static void *record_thread(void *data)
+{
+	struct ss_recorder *recorder = data;
+
+	recorder->tid = gettid();
+	recorder->restart = false;
+	while (!recorder->done && !recorder->error && !recorder->restart) {
+		uint64_t at = next_tick_ns(recorder);
+		if (recorder->options.duration_ns)
+			at = SS_MIN(at,
+				    recorder->begin_ns + recorder->options.duration_ns);
+		if (!wait_until(recorder, at)) {
+			finish(recorder, SS_RECORDING_STOPPED);
+			break;
+		}
+		if (is_over(recorder))
+			break;
+		recorder->error = take_tick(recorder);
+		recorder->restart = recorder->first || recorder->processes.late ||
+				    ss_unwinder_is_down(&recorder->processes.unwinder);
+		if (!recorder->error && !is_over(recorder))
+			report_progress(recorder, ss_now_ns());
+	}
+	return NULL;
+}
+
+static struct ss_error *run_thread(struct ss_recorder *recorder)
+{
+	pthread_attr_t attr;
+	pthread_t thread;
+	sigset_t all;
+	sigset_t before;
+	int errnum = pthread_attr_init(&attr);
+
+	if (errnum)
+		return ss_error_new_errno(errnum, "starting the recording thread");
+	/* These cannot fail. */
+	(void)pthread_attr_setstacksize(&attr, THREAD_STACK);
+	(void)sigfillset(&all);
+	(void)pthread_sigmask(SIG_SETMASK, &all, &before);
+	errnum = pthread_create(&thread, &attr, record_thread, recorder);
+	(void)pthread_sigmask(SIG_SETMASK, &before, NULL);
+	(void)pthread_attr_destroy(&attr);
+	if (errnum)
+		return ss_error_new_errno(errnum, "starting the recording thread");
+	ss_stop_join(thread, &recorder->tid);
+	return take_ptr(recorder->error);
+}
+
+/* Samples a spawned program once before it is resumed. */
+static struct ss_error *run_first(struct ss_recorder *recorder)
+{
+	struct ss_target *target = recorder->processes.items.items[0]->target;
+
+	if (!target->stopped_at_exec)
+		return NULL;
+	recorder->first = true;
+	struct ss_error *error = run_thread(recorder);
+	recorder->first = false;
+	return error ? error : ss_target_resume(target);
+}
+
+static struct ss_error *write_end(struct ss_recorder *recorder)
+{
+	struct ss_summary summary = {
+		.thread_stops = recorder->summary.thread_stops,
+		.duration_ns = ss_now_ns() - recorder->begin_ns,
+		.reason = recorder->summary.end,
+	};
+	struct ss_error *error = ss_processes_finish(&recorder->processes);
+
+	sum_up_losses(recorder);
+	summary.lost = recorder->summary.lost;
+	summary.loss = recorder->summary.loss;
+	if (!error)
+		error = ss_writer_finish(recorder->writer, &summary);
+
+	recorder->summary.duration_ns = summary.duration_ns;
+	recorder->summary.size = ss_writer_size(recorder->writer);
+	return error;
+}
+
+/*
+ * The thread waits for SIGCHLD, which reports stops. Signals that stop this process are
+ * held back until the thread waits for the next tick; the unwinder, which inherits the
+ * mask, is in the same process group and never stops.
+ */
+static void block_signals(struct ss_recorder *recorder, sigset_t *before)
+{
+	static const int stops[] = { SIGTSTP, SIGTTIN, SIGTTOU };
+	sigset_t set;
+
+	/* None of these calls can fail. */
+	(void)sigemptyset(&set);
+	(void)sigaddset(&set, SIGCHLD);
+	for (size_t i = 0; i < SS_ARRAY_SIZE(stops); i++)
+		(void)sigaddset(&set, stops[i]);
+	(void)pthread_sigmask(SIG_BLOCK, &set, before);
+	(void)sigfillset(&recorder->wait_mask);
+	for (size_t i = 0; i < SS_ARRAY_SIZE(stops); i++) {
+		if (!sigismember(before, stops[i]))
+			(void)sigdelset(&recorder->wait_mask, stops[i]);
+	}
+}
+
+/* Raises the priority of this thread. It needs little CPU time but must not wait: with
+   more runnable threads than CPUs it would miss many ticks. Refused without
+   CAP_SYS_NICE. */
+static void set_nice(int nice)
+{
+	(void)setpriority(PRIO_PROCESS, 0, nice);
+}
+
+struct ss_error *ss_recorder_run(struct ss_recorder *recorder)
+{
+	int nice = getpriority(PRIO_PROCESS, 0);
+	struct ss_error *error = NULL;
+	sigset_t before;
+
+	block_signals(recorder, &before);
+	set_nice(NICE_MIN); /* inherited by the threads and the unwinder */
+	recorder->due_ns = ss_now_ns();
+	recorder->random = recorder->due_ns | 1; /* not zero; no secret */
+	error = ss_unwinder_start(&recorder->processes.unwinder);
+	if (!error)
+		error = run_first(recorder);
+	while (!error && !recorder->done) {
+		/* A failure to start counts as a failure of the unwinder. */
+		ss_error_free(ss_unwinder_start(&recorder->processes.unwinder));
+		error = run_thread(recorder);
+	}
+	set_nice(nice);
+	(void)pthread_sigmask(SIG_SETMASK, &before, NULL);
+	if (error)
+		recorder->summary.end = SS_RECORDING_LOST;
+	/* Writes what was recorded in any case; the first error counts. */
+	_cleanup_error_ struct ss_error *last = write_end(recorder);
+	return error ? error : take_ptr(last);
+}

@@ -1,0 +1,458 @@
+#include "recorder/unwind_server.h"
+
+#include <stdio.h>
+#include <string.h>
+#include <sys/mman.h>
+
+#include "base/buffer.h"
+#include "base/cursor.h"
+#include "capture/stacks.h"
+#include "elf/identify.h"
+#include "elf/image.h"
+#include "model/capture.h"
+#include "model/session.h"
+#include "model/snapshot.h"
+#include "recorder/wire.h"
+#include "recording/frame_record.h"
+
+struct known_module {
+	struct ss_module_impl *module; /* one reference, or NULL */
+	bool skipped;
+};
+
+struct ss_unwind_server {
+	const struct ss_arena *arena; /* the recorder's, as it was at the fork */
+	const uint8_t *stacks;	      /* the same memory, mapped here; NULL: not yet */
+	struct ss_session *session;
+	SS_VECTOR(struct known_module) modules; /* by id */
+	SS_VECTOR(struct ss_capture *) spaces;	/* by id; NULL: none */
+	SS_VECTOR(int32_t) skipped; /* modules of the current space, by index */
+	struct ss_buffer answer;
+	struct ss_buffer described; /* module answers of the current request */
+};
+
+/* The request being read. It comes from the recorder and is trusted. */
+struct reader {
+	struct ss_cursor at;
+	const struct ss_worker_request *request;
+	size_t file; /* the next one */
+};
+
+SS_DEFINE_CLEANUP(struct ss_snapshot, snapshot, ss_snapshot_free)
+
+struct ss_unwind_server *ss_unwind_server_new(const struct ss_arena *arena)
+{
+	struct ss_unwind_server *server = calloc(1, sizeof(*server));
+
+	if (server)
+		server->arena = arena;
+	return server;
+}
+
+void ss_unwind_server_free(struct ss_unwind_server *server)
+{
+	if (!server)
+		return;
+	for (size_t i = 0; i < server->modules.count; i++)
+		ss_module_unref(server->modules.items[i].module);
+	for (size_t i = 0; i < server->spaces.count; i++)
+		ss_capture_free(server->spaces.items[i]);
+	ss_vector_free(&server->modules);
+	ss_vector_free(&server->spaces);
+	ss_vector_free(&server->skipped);
+	ss_buffer_deinit(&server->answer);
+	ss_buffer_deinit(&server->described);
+	ss_session_free(server->session);
+	free(server); /* the process ends: nothing is unmapped */
+}
+
+static bool read_struct(struct reader *reader, void *ret, size_t size)
+{
+	const uint8_t *bytes = ss_cursor_take(&reader->at, size);
+
+	if (bytes)
+		memcpy(ret, bytes, size);
+	return bytes != NULL;
+}
+
+static struct known_module *module_slot(struct ss_unwind_server *server, uint32_t id)
+{
+	while (server->modules.count <= id) {
+		if (!ss_vector_push(&server->modules))
+			return NULL;
+	}
+	return &server->modules.items[id];
+}
+
+static struct ss_capture **space_slot(struct ss_unwind_server *server, uint32_t id)
+{
+	while (server->spaces.count <= id) {
+		if (!ss_vector_push(&server->spaces))
+			return NULL;
+	}
+	return &server->spaces.items[id];
+}
+
+static bool add_mappings(struct reader *reader, struct ss_module_impl *module,
+			 size_t count)
+{
+	for (size_t i = 0; i < count; i++) {
+		struct ss_mapping mapping;
+		if (!read_struct(reader, &mapping, sizeof(mapping)) ||
+		    !ss_module_add_mapping(module, &mapping))
+			return false;
+	}
+	return true;
+}
+
+/* Reads the rest of a module. False: no memory. */
+static bool fill_module(struct reader *reader, const struct wire_module *wire,
+			struct ss_module_impl *module)
+{
+	if (!add_mappings(reader, module, wire->mapping_count))
+		return false;
+	const uint8_t *id = ss_cursor_take(&reader->at, wire->build_id_size);
+	const uint8_t *header = ss_cursor_take(&reader->at, wire->header_size);
+	const uint8_t *bytes = ss_cursor_take(&reader->at, wire->byte_count);
+	if (wire->header_size) {
+		module->header = malloc(wire->header_size);
+		if (!header || !module->header)
+			return false;
+		memcpy(module->header, header, wire->header_size);
+		module->header_size = wire->header_size;
+	}
+	if (wire->build_id_size &&
+	    (!id || !ss_module_set_build_id(module, id, wire->build_id_size)))
+		return false;
+	if (wire->byte_count) {
+		module->bytes = malloc(wire->byte_count);
+		if (!bytes || !module->bytes)
+			return false;
+		memcpy(module->bytes, bytes, wire->byte_count);
+		module->size = wire->byte_count;
+	}
+	module->pub.size = wire->size;
+	module->device = wire->device;
+	module->inode = wire->inode;
+	module->unverified = wire->unverified;
+	return true;
+}
+
+static bool describe(struct ss_unwind_server *server, uint32_t id,
+		     struct ss_module_impl *module)
+{
+	struct wire_module_answer answer = { .id = id };
+
+	ss_module_identify(module);
+	_cleanup_(ss_image_cleanup) struct ss_image *image = ss_image_new(module);
+	answer.bias =
+		image ? ss_image_bias(image, module) :
+			ss_module_guess_bias(module, module->fd >= 0 || module->bytes);
+	answer.build_id_size = (uint32_t)module->build_id_size;
+	memcpy(answer.build_id, module->build_id, module->build_id_size);
+	if (module->pub.problem)
+		(void)snprintf(answer.problem, sizeof(answer.problem), "%s",
+			       module->pub.problem); /* may be cut */
+	ss_buffer_add(&server->described, &answer, sizeof(answer));
+	return !server->described.failed;
+}
+
+static bool read_module(struct ss_unwind_server *server, struct reader *reader,
+			uint32_t id, volatile int32_t *module_at)
+{
+	struct known_module *slot = module_slot(server, id);
+	struct wire_module wire;
+
+	if (!slot || !read_struct(reader, &wire, sizeof(wire)))
+		return false;
+	const uint8_t *bytes = ss_cursor_take(&reader->at, wire.path_size);
+	_cleanup_free_ char *path = bytes ? strndup((const char *)bytes, wire.path_size) :
+					    NULL;
+	_cleanup_(ss_module_cleanup) struct ss_module_impl *module =
+		path ? ss_module_new(path, wire.base, wire.base + wire.size) : NULL;
+	if (!module || !fill_module(reader, &wire, module))
+		return false;
+	if (wire.has_file && reader->file < reader->request->file_count)
+		module->fd = reader->request->files[reader->file++];
+	ss_module_unref(slot->module);
+	*slot = (struct known_module){ .module = ss_module_ref(module),
+				       .skipped = wire.skipped };
+	*module_at = WIRE_MODULE_AT - (int32_t)id;
+	return describe(server, id, module);
+}
+
+static bool read_modules(struct ss_unwind_server *server, struct reader *reader,
+			 struct ss_capture *space, size_t count)
+{
+	for (size_t i = 0; i < count; i++) {
+		uint32_t id;
+		if (!read_struct(reader, &id, sizeof(id)) ||
+		    id >= server->modules.count || !server->modules.items[id].module)
+			return false;
+		struct ss_module_impl **slot = ss_vector_push(&space->modules);
+		if (!slot)
+			return false;
+		*slot = ss_module_ref(server->modules.items[id].module);
+	}
+	space->modules_identified = true; /* by describe() */
+	return true;
+}
+
+/* Consecutive areas often have the same name. */
+static bool name_areas(struct ss_capture *space, const char *names)
+{
+	uintptr_t last = UINTPTR_MAX;
+	const char *name = NULL;
+
+	for (size_t i = 0; i < space->areas.count; i++) {
+		struct ss_area *area = &space->areas.items[i];
+		uintptr_t offset = (uintptr_t)area->name;
+		if (offset != last)
+			name = ss_intern_string(space->strings, names + offset);
+		last = offset;
+		area->name = name;
+		if (!name)
+			return false;
+	}
+	return true;
+}
+
+static bool read_space(struct ss_unwind_server *server, struct reader *reader,
+		       uint32_t id)
+{
+	_cleanup_(ss_capture_cleanup) struct ss_capture *space = ss_capture_new();
+	struct ss_capture **slot = space_slot(server, id);
+	struct wire_space wire;
+
+	if (!space || !slot || !read_struct(reader, &wire, sizeof(wire)) ||
+	    !read_modules(server, reader, space, wire.module_count) ||
+	    !ss_vector_reserve(&space->areas, wire.area_count + (size_t)1))
+		return false;
+	space->areas.count = wire.area_count;
+	if (!read_struct(reader, space->areas.items,
+			 wire.area_count * sizeof(*space->areas.items)))
+		return false;
+	const uint8_t *names = ss_cursor_take(&reader->at, wire.name_bytes);
+	if (!names || !name_areas(space, (const char *)names))
+		return false;
+	ss_capture_free(*slot);
+	*slot = take_ptr(space);
+	return true;
+}
+
+static bool map_stacks(struct ss_unwind_server *server)
+{
+	if (server->stacks)
+		return true;
+	void *bytes = server->arena->bytes;
+	if (server->arena->shared_fd >= 0)
+		bytes = mmap(NULL, server->arena->size, PROT_READ, MAP_SHARED,
+			     server->arena->shared_fd, 0);
+	if (bytes == MAP_FAILED)
+		return false;
+	server->stacks = bytes;
+	return true;
+}
+
+/* Translates pointers into the arena, and clears all others. */
+static void adopt_thread(const struct ss_unwind_server *server,
+			 struct ss_capture_thread *thread)
+{
+	thread->reason = thread->wchan = thread->kernel_stack = NULL;
+	thread->lock = (struct ss_lock_copy){};
+	thread->live = NULL;
+	thread->live_count = 0;
+	for (size_t i = 0; i < SS_STACK_COPIES; i++) {
+		struct ss_stack_copy *copy = &thread->stacks[i];
+		if (copy->bytes)
+			copy->bytes =
+				server->stacks + (copy->bytes - server->arena->bytes);
+	}
+}
+
+static bool read_threads(struct ss_unwind_server *server, struct reader *reader,
+			 struct ss_capture *space, size_t count)
+{
+	if (!ss_vector_reserve(&space->threads, count + 1) || !map_stacks(server))
+		return false;
+	space->threads.count = count;
+	if (!read_struct(reader, space->threads.items,
+			 count * sizeof(*space->threads.items)))
+		return false;
+	for (size_t i = 0; i < count; i++)
+		adopt_thread(server, &space->threads.items[i]);
+	return true;
+}
+
+static bool find_skipped(struct ss_unwind_server *server, const struct ss_capture *space)
+{
+	bool any = false;
+
+	server->skipped.count = 0;
+	for (size_t i = 0; i < server->modules.count; i++)
+		any |= server->modules.items[i].skipped;
+	for (size_t i = 0; any && i < space->modules.count; i++) {
+		for (size_t m = 0; m < server->modules.count; m++) {
+			const struct known_module *known = &server->modules.items[m];
+			if (!known->skipped || known->module != space->modules.items[i])
+				continue;
+			int32_t *slot = ss_vector_push(&server->skipped);
+			if (!slot)
+				return false;
+			*slot = (int32_t)i;
+		}
+	}
+	server->session->skip_modules = server->skipped.items;
+	server->session->skip_count = server->skipped.count;
+	return true;
+}
+
+static void put_stack(struct ss_buffer *answer, const struct ss_stack *stack)
+{
+	const struct wire_stack wire = { .frame_count = (uint32_t)stack->count,
+					 .end = stack->end };
+
+	ss_buffer_add(answer, &wire, sizeof(wire));
+	for (size_t i = 0; i < stack->count; i++) {
+		const struct ss_frame *frame = &stack->frames[i];
+		const struct wire_frame out = {
+			.pc = frame->pc,
+			.module = frame->module ? frame->module_index : -1,
+			.flags = ss_frame_record_flags(frame),
+		};
+		ss_buffer_add(answer, &out, sizeof(out));
+	}
+}
+
+static void put_thread(struct ss_buffer *answer, const struct ss_thread *thread)
+{
+	size_t size = thread->reason ? strnlen(thread->reason, WIRE_REASON_MAX) : 0;
+	const struct wire_thread wire = { .stack = thread->stack_id,
+					  .reason_size = (uint32_t)size };
+
+	ss_buffer_add(answer, &wire, sizeof(wire));
+	if (size)
+		ss_buffer_add(answer, thread->reason, size);
+}
+
+static void put_head(struct ss_unwind_server *server, const struct ss_snapshot *snapshot)
+{
+	const struct wire_answer head = {
+		.magic = WIRE_ANSWER,
+		.module_count = (uint32_t)(server->described.size /
+					   sizeof(struct wire_module_answer)),
+		.stack_count = snapshot ? (uint32_t)snapshot->stacks.count : 0,
+		.thread_count = snapshot ? (uint32_t)snapshot->threads.count : 0,
+	};
+
+	ss_buffer_add(&server->answer, &head, sizeof(head));
+	if (server->described.size)
+		ss_buffer_add(&server->answer, server->described.bytes,
+			      server->described.size);
+}
+
+static bool unwind(struct ss_unwind_server *server, struct reader *reader, uint32_t id,
+		   volatile int32_t *module_at)
+{
+	_cleanup_(snapshot_cleanup) struct ss_snapshot *snapshot = NULL;
+	struct wire_unwind wire;
+
+	if (!read_struct(reader, &wire, sizeof(wire)) || id >= server->spaces.count ||
+	    !server->spaces.items[id])
+		return false;
+	struct ss_capture *space = server->spaces.items[id];
+	if (!read_threads(server, reader, space, wire.thread_count) ||
+	    !find_skipped(server, space))
+		return false;
+	const struct ss_unwind_options options = { .size = sizeof(options),
+						   .max_frames = wire.max_frames };
+	server->session->module_at = module_at;
+	struct ss_error *error =
+		ss_capture_unwind(space, server->session, &options, &snapshot);
+	if (error) {
+		ss_error_free(error);
+		return false;
+	}
+	put_head(server, snapshot);
+	for (size_t i = 0; i < snapshot->stacks.count; i++)
+		put_stack(&server->answer, &snapshot->stacks.items[i]);
+	for (size_t i = 0; i < snapshot->threads.count; i++)
+		put_thread(&server->answer, &snapshot->threads.items[i]);
+	return true;
+}
+
+static void forget_module(struct ss_unwind_server *server, uint32_t id)
+{
+	struct known_module *slot = module_slot(server, id);
+
+	if (!slot)
+		return;
+	ss_module_unref(slot->module);
+	*slot = (struct known_module){};
+}
+
+static void forget_space(struct ss_unwind_server *server, uint32_t id)
+{
+	struct ss_capture **slot = space_slot(server, id);
+
+	if (slot)
+		ss_capture_free(take_ptr(*slot));
+}
+
+/* Reads all records. False: no memory. */
+static bool serve(struct ss_unwind_server *server, struct reader *reader,
+		  volatile int32_t *module_at)
+{
+	while (reader->at.at < reader->at.end) {
+		struct wire_record record;
+		bool ok = read_struct(reader, &record, sizeof(record));
+		if (!ok)
+			return false;
+		switch (record.kind) {
+		case WIRE_MODULE:
+			ok = read_module(server, reader, record.id, module_at);
+			break;
+		case WIRE_SPACE:
+			ok = read_space(server, reader, record.id);
+			break;
+		case WIRE_FORGET_MODULE:
+			forget_module(server, record.id);
+			break;
+		case WIRE_FORGET_SPACE:
+			forget_space(server, record.id);
+			break;
+		case WIRE_UNWIND: /* the last one */
+			return unwind(server, reader, record.id, module_at);
+		default:
+			return false;
+		}
+		if (!ok)
+			return false;
+	}
+	put_head(server, NULL);
+	return true;
+}
+
+bool ss_unwind_server_serve(void *data, const struct ss_worker_request *request,
+			    volatile int32_t *module_at, const uint8_t **answer,
+			    size_t *answer_size)
+{
+	struct ss_unwind_server *server = data;
+	struct reader reader = { .at = { .at = request->bytes,
+					 .end = request->bytes + request->size },
+				 .request = request };
+
+	if (!server->session) {
+		struct ss_error *error = ss_session_new(NULL, &server->session);
+		ss_error_free(error);
+		if (!server->session)
+			return false;
+	}
+	ss_buffer_clear(&server->answer);
+	ss_buffer_clear(&server->described);
+	if (!serve(server, &reader, module_at) || server->answer.failed)
+		return false;
+	*answer = (const uint8_t *)server->answer.bytes;
+	*answer_size = server->answer.size;
+	return true;
+}

@@ -1,0 +1,107 @@
+/*
+ * The protocol between the recorder and its unwinding child. The child is a fork of the
+ * recorder, so structs are sent as they are in memory.
+ *
+ * A request is a sequence of these records, each with a struct wire_record first:
+ *
+ *	MODULE    struct wire_module, its path, mappings, build-id, header and bytes; and
+ *		  a file, if it has one
+ *	FORGET_MODULE
+ *	SPACE     struct wire_space, ids of modules, areas, names of areas
+ *	FORGET_SPACE
+ *	UNWIND    struct wire_unwind, threads (struct ss_capture_thread), whose stacks
+ *		  are in shared memory; always the last record
+ *
+ * The answer is untrusted: struct wire_answer, then for each MODULE struct
+ * wire_module_answer, and for UNWIND the stacks (struct wire_stack and its frames) and
+ * for each thread struct wire_thread and its reason.
+ */
+#ifndef SS_RECORDER_WIRE_H
+#define SS_RECORDER_WIRE_H
+
+#include <stdint.h>
+
+#include "model/module.h"
+
+enum wire_kind {
+	WIRE_MODULE = 1,
+	WIRE_FORGET_MODULE,
+	WIRE_SPACE,
+	WIRE_FORGET_SPACE,
+	WIRE_UNWIND,
+};
+
+struct wire_record {
+	uint32_t kind;
+	uint32_t id; /* of the module or the address space */
+};
+
+struct wire_module {
+	uint64_t base;
+	uint64_t size;
+	uint64_t device;
+	uint64_t inode;
+	uint64_t byte_count;
+	uint32_t path_size;
+	uint32_t mapping_count;
+	uint32_t build_id_size;
+	uint32_t header_size; /* see struct ss_module_impl */
+	bool has_file;
+	bool unverified;
+	bool skipped; /* its unwind information is not read */
+};
+
+struct wire_space {
+	uint32_t module_count;
+	uint32_t area_count;
+	uint64_t name_bytes; /* of all names, each with a NUL */
+};
+
+/* In each area the offset of its name replaces the pointer. */
+
+struct wire_unwind {
+	uint32_t max_frames;
+	uint32_t thread_count;
+};
+
+enum { WIRE_ANSWER = 0x53535557, WIRE_PROBLEM_MAX = 128 };
+
+struct wire_answer {
+	uint32_t magic;
+	uint32_t module_count;
+	uint32_t stack_count;
+	uint32_t thread_count;
+};
+
+struct wire_module_answer {
+	uint32_t id;
+	uint32_t build_id_size;
+	uint64_t bias;
+	uint8_t build_id[SS_BUILD_ID_MAX];
+	char problem[WIRE_PROBLEM_MAX]; /* with a NUL; empty: none */
+};
+
+struct wire_stack {
+	uint32_t frame_count;
+	uint32_t end; /* enum ss_end */
+};
+
+struct wire_frame {
+	uint64_t pc;
+	int32_t module; /* of the address space, or -1 */
+	uint32_t flags; /* SS_FRAME_... of recording/format.h */
+};
+
+struct wire_thread {
+	uint32_t stack;
+	uint32_t reason_size; /* 0: none; the text follows, without a NUL */
+};
+
+/* module_at of the worker: the index of a module in the address space, from 0 on; or
+   WIRE_MODULE_AT - id, while a module is described. */
+enum { WIRE_MODULE_AT = -2 };
+
+/* A longer reason is invalid. */
+enum { WIRE_REASON_MAX = 1024 };
+
+#endif

@@ -1,0 +1,373 @@
+#include "recording/define.h"
+
+#include <string.h>
+
+#include "recording/wait_record.h"
+
+/* Limit after which records are written even within a tick or a new segment: many long
+   paths or deep stacks would exceed the maximum size of a chunk. */
+enum { OUT_LARGE = 8 << 20 };
+
+static void list_deinit(struct ss_defined_list *list)
+{
+	for (size_t i = 0; i < list->items.count; i++) {
+		free(list->items.items[i].name);
+		free(list->items.items[i].more);
+		free(list->items.items[i].problem);
+	}
+	ss_vector_free(&list->items);
+	ss_vector_free(&list->unused);
+}
+
+void ss_definer_deinit(struct ss_definer *definer)
+{
+	list_deinit(&definer->processes);
+	list_deinit(&definer->threads);
+	list_deinit(&definer->modules);
+	ss_idtable_deinit(&definer->strings);
+	ss_idtable_deinit(&definer->frames);
+	ss_idtable_deinit(&definer->stacks);
+	ss_idtable_deinit(&definer->calls);
+	ss_buffer_deinit(&definer->out);
+	ss_buffer_deinit(&definer->payload);
+	ss_buffer_deinit(&definer->key);
+	ss_buffer_deinit(&definer->last);
+}
+
+/* Ends the current record. */
+static void put_record(struct ss_definer *definer, enum ss_definition kind)
+{
+	struct ss_buffer *payload = &definer->payload;
+
+	definer->out.failed |= payload->failed;
+	ss_encode_uleb128(&definer->out, kind);
+	ss_encode_uleb128(&definer->out, payload->size);
+	ss_buffer_add(&definer->out, payload->bytes, payload->size);
+	payload->size = 0;
+	if (definer->out.size >= OUT_LARGE)
+		definer->full(definer->full_data);
+}
+
+/* The number of a string; 0: none. */
+static uint32_t define_string(struct ss_definer *definer, const char *text)
+{
+	bool added = false;
+
+	if (!text)
+		return 0;
+	uint32_t id = ss_idtable_add(&definer->strings, text, strlen(text), &added);
+	if (id == SS_ID_NONE) {
+		definer->out.failed = true;
+		return 0;
+	}
+	if (added) {
+		/* payload may contain the record that refers to the string. */
+		ss_encode_uleb128(&definer->out, SS_DEFINE_STRING);
+		ss_encode_text(&definer->out, text);
+	}
+	return id + 1;
+}
+
+static struct ss_defined_list *list_of(struct ss_definer *definer,
+				       enum ss_definition kind)
+{
+	if (kind == SS_DEFINE_PROCESS || kind == SS_DEFINE_PROCESS_END)
+		return &definer->processes;
+	if (kind == SS_DEFINE_THREAD || kind == SS_DEFINE_THREAD_END)
+		return &definer->threads;
+	return &definer->modules;
+}
+
+static void put_process(struct ss_definer *definer, const struct ss_defined *d)
+{
+	uint32_t name = define_string(definer, d->name);
+	uint32_t executable = define_string(definer, d->more);
+
+	ss_encode_uleb128(&definer->payload, (uint64_t)d->id);
+	ss_encode_uleb128(&definer->payload, d->numbers[0]);
+	ss_encode_uleb128(&definer->payload, name);
+	ss_encode_uleb128(&definer->payload, executable);
+	ss_encode_uleb128(&definer->payload, d->begin_ns);
+	put_record(definer, SS_DEFINE_PROCESS);
+}
+
+static uint32_t process_of(const struct ss_definer *definer, const struct ss_defined *d)
+{
+	return definer->processes.items.items[d->process].local;
+}
+
+static void put_thread(struct ss_definer *definer, const struct ss_defined *d)
+{
+	uint32_t name = define_string(definer, d->name);
+
+	ss_encode_uleb128(&definer->payload, process_of(definer, d));
+	ss_encode_uleb128(&definer->payload, (uint64_t)d->id);
+	ss_encode_uleb128(&definer->payload, name);
+	ss_encode_uleb128(&definer->payload, d->begin_ns);
+	put_record(definer, SS_DEFINE_THREAD);
+}
+
+static void put_module(struct ss_definer *definer, const struct ss_defined *d)
+{
+	uint32_t path = define_string(definer, d->name);
+	uint32_t build_id = define_string(definer, d->more);
+	uint32_t problem = define_string(definer, d->problem);
+
+	ss_encode_uleb128(&definer->payload, process_of(definer, d));
+	ss_encode_uleb128(&definer->payload, path);
+	ss_encode_uleb128(&definer->payload, build_id);
+	ss_encode_uleb128(&definer->payload, d->numbers[0]);
+	ss_encode_uleb128(&definer->payload, d->numbers[1]);
+	ss_encode_uleb128(&definer->payload, d->numbers[2]);
+	ss_encode_uleb128(&definer->payload, d->begin_ns);
+	ss_encode_uleb128(&definer->payload, d->numbers[3]);
+	ss_encode_uleb128(&definer->payload, problem);
+	put_record(definer, SS_DEFINE_MODULE);
+}
+
+void ss_definer_put(struct ss_definer *definer, enum ss_definition kind,
+		    struct ss_defined *d)
+{
+	d->local = list_of(definer, kind)->next_local++;
+	if (kind == SS_DEFINE_PROCESS)
+		put_process(definer, d);
+	else if (kind == SS_DEFINE_THREAD)
+		put_thread(definer, d);
+	else
+		put_module(definer, d);
+}
+
+static void put_end(struct ss_definer *definer, enum ss_definition kind,
+		    const struct ss_defined *d)
+{
+	ss_encode_uleb128(&definer->payload, d->local);
+	ss_encode_uleb128(&definer->payload, d->end_ns);
+	put_record(definer, kind);
+}
+
+/* Copies a string, or NULL. False without memory. */
+static bool copy_text(const char *text, char **ret)
+{
+	*ret = text ? strdup(text) : NULL;
+	return *ret || !text;
+}
+
+/* A slot for a new handle, or NULL. */
+static struct ss_defined *new_slot(struct ss_defined_list *list, uint32_t *ret)
+{
+	if (list->unused.count > 0) {
+		*ret = list->unused.items[--list->unused.count];
+		return &list->items.items[*ret];
+	}
+	*ret = (uint32_t)list->items.count;
+	return list->items.count < SS_ID_NONE ? ss_vector_push(&list->items) : NULL;
+}
+
+uint32_t ss_definer_add(struct ss_definer *definer, enum ss_definition kind,
+			const struct ss_defined *what)
+{
+	uint32_t handle = 0;
+	struct ss_defined *d = new_slot(list_of(definer, kind), &handle);
+
+	if (!d) {
+		definer->out.failed = true;
+		return SS_ID_NONE;
+	}
+	*d = *what;
+	d->state = SS_DEFINED_LIVE;
+	bool copied = copy_text(what->name, &d->name);
+	copied = copy_text(what->more, &d->more) && copied;
+	copied = copy_text(what->problem, &d->problem) && copied;
+	definer->out.failed |= !copied;
+	definer->defined_threads += kind == SS_DEFINE_THREAD;
+	ss_definer_put(definer, kind, d);
+	return copied ? handle : SS_ID_NONE;
+}
+
+void ss_definer_end(struct ss_definer *definer, enum ss_definition kind, uint32_t handle,
+		    uint64_t time_ns)
+{
+	struct ss_defined *d = &list_of(definer, kind)->items.items[handle];
+
+	d->state = SS_DEFINED_ENDED;
+	d->end_ns = time_ns;
+	put_end(definer, kind, d);
+}
+
+void ss_definer_name(struct ss_definer *definer, uint32_t thread, const char *name,
+		     uint64_t time_ns)
+{
+	struct ss_defined *d = &definer->threads.items.items[thread];
+	char *copy = strdup(name);
+
+	if (!copy) {
+		definer->out.failed = true;
+		return;
+	}
+	free(d->name);
+	d->name = copy;
+	uint32_t id = define_string(definer, name);
+	ss_encode_uleb128(&definer->payload, d->local);
+	ss_encode_uleb128(&definer->payload, time_ns);
+	ss_encode_uleb128(&definer->payload, id);
+	put_record(definer, SS_DEFINE_THREAD_NAME);
+}
+
+static uint32_t define_frame(struct ss_definer *definer, const struct ss_frame_key *key)
+{
+	bool added = false;
+	uint32_t id = ss_idtable_add(&definer->frames, key, sizeof(*key), &added);
+
+	if (!added)
+		return id;
+	bool placed = key->module != SS_ID_NONE;
+	ss_encode_uleb128(&definer->payload,
+			  placed ? definer->modules.items.items[key->module].local + 1 :
+				   0);
+	ss_encode_uleb128(&definer->payload, key->value);
+	ss_encode_uleb128(&definer->payload, key->flags);
+	if (!placed) {
+		const struct ss_defined *processes = definer->processes.items.items;
+		ss_encode_uleb128(&definer->payload, key->area);
+		ss_encode_uleb128(&definer->payload, processes[key->process].local);
+	}
+	put_record(definer, SS_DEFINE_FRAME);
+	return id;
+}
+
+static uint32_t word(const struct ss_buffer *key, size_t index)
+{
+	uint32_t value;
+
+	memcpy(&value, key->bytes + index * sizeof(value), sizeof(value));
+	return value;
+}
+
+static size_t word_count(const struct ss_buffer *key)
+{
+	return key->size / sizeof(uint32_t);
+}
+
+/* How many outermost frames are the same as in the last stack. */
+static size_t count_shared(const struct ss_buffer *key, const struct ss_buffer *last)
+{
+	size_t a = word_count(key);
+	size_t b = word_count(last);
+	size_t shared = 0;
+
+	while (a > SS_KEY_FRAMES && b > SS_KEY_FRAMES &&
+	       word(key, --a) == word(last, --b))
+		shared++;
+	return shared;
+}
+
+/* Writes outermost frames first: successive stacks share most of them. */
+static void put_stack(struct ss_definer *definer)
+{
+	const struct ss_buffer *key = &definer->key;
+	size_t shared = count_shared(key, &definer->last);
+	size_t left = word_count(key) - shared;
+
+	ss_encode_uleb128(&definer->payload, word(key, SS_KEY_END));
+	ss_encode_uleb128(&definer->payload, word(key, SS_KEY_REASON));
+	ss_encode_uleb128(&definer->payload, shared);
+	ss_encode_uleb128(&definer->payload, left - SS_KEY_FRAMES);
+	while (left > SS_KEY_FRAMES)
+		ss_encode_uleb128(&definer->payload, word(key, --left));
+	put_record(definer, SS_DEFINE_STACK);
+	definer->defined_stacks++;
+	definer->last.size = 0;
+	ss_buffer_add(&definer->last, key->bytes, key->size);
+	definer->last.failed = false; /* the next stack must share no frames */
+}
+
+/* The number of the stack with the current key. */
+static uint32_t define_key(struct ss_definer *definer)
+{
+	bool added = false;
+	uint32_t id = definer->key.failed ?
+			      SS_ID_NONE :
+			      ss_idtable_add(&definer->stacks, definer->key.bytes,
+					     definer->key.size, &added);
+
+	if (added)
+		put_stack(definer);
+	definer->out.failed |= id == SS_ID_NONE;
+	return id;
+}
+
+static void begin_key(struct ss_definer *definer, uint32_t end, uint32_t reason)
+{
+	definer->key.size = 0;
+	ss_buffer_add(&definer->key, &end, sizeof(end));
+	ss_buffer_add(&definer->key, &reason, sizeof(reason));
+}
+
+static void add_to_key(struct ss_definer *definer, uint32_t frame)
+{
+	definer->key.failed |= frame == SS_ID_NONE;
+	ss_buffer_add(&definer->key, &frame, sizeof(frame));
+}
+
+uint32_t ss_definer_stack(struct ss_definer *definer,
+			  const struct ss_frame_record *frames, size_t count,
+			  enum ss_end end, const char *reason)
+{
+	if (count > SS_RECORD_FRAMES_MAX) {
+		count = SS_RECORD_FRAMES_MAX;
+		end = SS_END_FRAMES;
+	}
+	begin_key(definer, (uint32_t)end, define_string(definer, reason));
+	for (size_t i = 0; i < count; i++) {
+		const struct ss_frame_record *f = &frames[i];
+		const struct ss_frame_key key = {
+			.value = f->value,
+			.module = f->module,
+			.flags = f->flags,
+			.area = f->module == SS_ID_NONE ?
+					define_string(definer, f->area) :
+					0,
+			.process = f->module == SS_ID_NONE ? f->process : 0,
+		};
+		add_to_key(definer, define_frame(definer, &key));
+	}
+	return define_key(definer);
+}
+
+uint32_t ss_definer_call(struct ss_definer *definer, long number, uint64_t argument)
+{
+	const struct ss_call_key key = { .number = number, .argument = argument };
+	bool added = false;
+	uint32_t id = ss_idtable_add(&definer->calls, &key, sizeof(key), &added);
+
+	definer->out.failed |= id == SS_ID_NONE;
+	if (added) {
+		ss_encode_zigzag(&definer->payload, number);
+		ss_encode_uleb128(&definer->payload, argument);
+		put_record(definer, SS_DEFINE_CALL);
+	}
+	return id;
+}
+
+void ss_definer_wait(struct ss_definer *definer, const struct ss_written_wait *wait)
+{
+	const struct ss_defined *threads = definer->threads.items.items;
+	uint64_t owner = 0;
+
+	if (wait->owner != SS_ID_NONE)
+		owner = (uint64_t)threads[wait->owner].local + 1;
+	ss_encode_uleb128(&definer->payload, threads[wait->thread].local);
+	ss_encode_uleb128(&definer->payload, owner);
+	ss_encode_uleb128(&definer->payload, wait->flags);
+	ss_wait_record_write(&definer->payload, wait->wait);
+	put_record(definer, SS_DEFINE_WAIT);
+}
+
+size_t ss_definer_memory(const struct ss_definer *definer)
+{
+	return ss_idtable_memory(&definer->strings) +
+	       ss_idtable_memory(&definer->frames) + ss_idtable_memory(&definer->stacks) +
+	       ss_idtable_memory(&definer->calls) +
+	       (definer->threads.items.count + definer->modules.items.count) *
+		       sizeof(struct ss_defined);
+}

@@ -1,0 +1,97 @@
+/*
+ * Assigns numbers to the objects that the samples of a segment refer to, and encodes
+ * their definitions. The writer decides when to write them.
+ */
+#ifndef SS_RECORDING_DEFINE_H
+#define SS_RECORDING_DEFINE_H
+
+#include "base/vector.h"
+#include "recording/encode.h"
+#include "recording/format.h"
+#include "recording/writer.h"
+
+/* A process, thread or module, by its handle. */
+struct ss_defined {
+	enum { SS_DEFINED_FREE = 0, SS_DEFINED_LIVE, SS_DEFINED_ENDED } state;
+	bool needed;	  /* used by a stack of the next segment */
+	uint32_t local;	  /* its number in this segment */
+	uint32_t process; /* of threads and modules: its handle */
+	pid_t id;
+	uint64_t begin_ns;
+	uint64_t end_ns;
+	char *name; /* path of a module, comm of others */
+	char *more; /* executable, build-id */
+	char *problem;
+	uint64_t numbers[4]; /* start time; base, size, bias, flags */
+};
+
+struct ss_defined_list {
+	SS_VECTOR(struct ss_defined) items;
+	SS_VECTOR(uint32_t) unused; /* handles */
+	uint32_t next_local;
+};
+
+/* Keys of id tables: no padding. */
+struct ss_frame_key {
+	uint64_t value;
+	uint32_t module; /* handle */
+	uint32_t flags;
+	uint32_t area;	  /* string, or 0 */
+	uint32_t process; /* handle, without a module */
+};
+
+struct ss_call_key {
+	int64_t number;
+	uint64_t argument;
+};
+
+/* The key of a stack is an array of 32-bit numbers. */
+enum { SS_KEY_END, SS_KEY_REASON, SS_KEY_FRAMES };
+
+/* Called when out is long: writes the records and empties it. */
+typedef void ss_definer_full(void *data);
+
+struct ss_definer {
+	struct ss_buffer out; /* encoded, not yet written */
+	ss_definer_full *full;
+	void *full_data;
+	struct ss_buffer payload; /* of the current record */
+	struct ss_idtable strings;
+	struct ss_idtable frames;
+	struct ss_idtable stacks;
+	struct ss_idtable calls;
+	struct ss_defined_list processes;
+	struct ss_defined_list threads;
+	struct ss_defined_list modules;
+	struct ss_buffer key;  /* of the current stack */
+	struct ss_buffer last; /* of the stack that was defined last */
+	uint64_t defined_threads;
+	uint64_t defined_stacks;
+};
+
+void ss_definer_deinit(struct ss_definer *definer);
+
+uint32_t ss_definer_add(struct ss_definer *definer, enum ss_definition kind,
+			const struct ss_defined *what);
+void ss_definer_end(struct ss_definer *definer, enum ss_definition kind, uint32_t handle,
+		    uint64_t time_ns);
+void ss_definer_name(struct ss_definer *definer, uint32_t thread, const char *name,
+		     uint64_t time_ns);
+uint32_t ss_definer_stack(struct ss_definer *definer,
+			  const struct ss_frame_record *frames, size_t count,
+			  enum ss_end end, const char *reason);
+void ss_definer_wait(struct ss_definer *definer, const struct ss_written_wait *wait);
+uint32_t ss_definer_call(struct ss_definer *definer, long number, uint64_t argument);
+
+/* Begins a segment: defines all objects again that still exist or that the samples
+   refer to. False without memory. */
+bool ss_definer_renew(struct ss_definer *definer, struct ss_sample_record *samples,
+		      size_t count);
+
+/* Defines an object that has a handle, with the next number of its kind. */
+void ss_definer_put(struct ss_definer *definer, enum ss_definition kind,
+		    struct ss_defined *d);
+
+size_t ss_definer_memory(const struct ss_definer *definer);
+
+#endif

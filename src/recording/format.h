@@ -1,0 +1,94 @@
+/*
+  * The constants of the recording format, which stacksnap-recording(5) specifies. Keep both
+ * in step.
+ */
+#ifndef SS_RECORDING_FORMAT_H
+#define SS_RECORDING_FORMAT_H
+
+#include <stdint.h>
+
+enum {
+	SS_FORMAT_VERSION = 1,
+	SS_FORMAT_ORDER = 0x01020304,
+	SS_MAGIC_SIZE = 8,
+	SS_FILE_HEADER_SIZE = 16,
+	SS_CHUNK_HEADER_SIZE = 24,
+	SS_CHUNK_CHECKED = 16,		/* bytes of the header that the checksum covers */
+	SS_CHUNK_RAW_MAX = 32 << 20,	/* uncompressed, at most */
+	SS_RECORD_FRAMES_MAX = 1 << 20, /* of one stack */
+	SS_PERF_MAP_MAX = 32 << 20,	/* of a process: 300,000 functions */
+	SS_PERF_MAPS_MAX = 64 << 20,	/* of a segment */
+};
+
+#define SS_FORMAT_MAGIC "\x89SSREC\r\n"
+
+#define SS_CHUNK_TYPE(a, b, c, d)                                                        \
+	((uint32_t)(a) | (uint32_t)(b) << 8 | (uint32_t)(c) << 16 | (uint32_t)(d) << 24)
+
+enum ss_chunk_type {
+	SS_CHUNK_SEGMENT = SS_CHUNK_TYPE('S', 'E', 'G', 'M'),
+	SS_CHUNK_DEFINITIONS = SS_CHUNK_TYPE('D', 'E', 'F', 'S'),
+	SS_CHUNK_SAMPLES = SS_CHUNK_TYPE('S', 'M', 'P', 'L'),
+	SS_CHUNK_PERF_MAP = SS_CHUNK_TYPE('P', 'M', 'A', 'P'),
+	SS_CHUNK_SUMMARY = SS_CHUNK_TYPE('S', 'U', 'M', 'M'),
+};
+
+enum ss_compression {
+	SS_COMPRESSION_NONE = 0,
+	SS_COMPRESSION_ZSTD = 1,
+};
+
+enum ss_definition {
+	SS_DEFINE_STRING = 1,
+	SS_DEFINE_PROCESS = 2,
+	SS_DEFINE_THREAD = 3,
+	SS_DEFINE_MODULE = 4,
+	SS_DEFINE_FRAME = 5,
+	SS_DEFINE_STACK = 6,
+	SS_DEFINE_CALL = 7,
+	SS_DEFINE_THREAD_END = 8,
+	SS_DEFINE_MODULE_END = 9,
+	SS_DEFINE_THREAD_NAME = 10,
+	SS_DEFINE_PROCESS_END = 11,
+	SS_DEFINE_WAIT = 12,
+};
+
+enum { SS_WAIT_IN_CYCLE = 1 };
+
+enum { SS_MODULE_DELETED = 1 };
+
+/* Flags of a frame; the bits above hold its source (enum ss_frame_source). */
+enum {
+	SS_FRAME_SIGNAL = 1,
+	SS_FRAME_CALL = 2, /* a return address: symbolized one byte before */
+	SS_FRAME_SOURCE_SHIFT = 2,
+};
+
+/* The low bits of an operation in a chunk of samples. */
+enum ss_operation {
+	SS_OP_TICK = 0,
+	SS_OP_REPEAT = 1,
+	SS_OP_SKIP = 2,
+	SS_OP_SAMPLE = 3,
+};
+
+enum {
+	SS_OP_BITS = 3,
+	SS_OP_COUNT_MORE = 31, /* of REPEAT and SKIP: the rest follows as a number */
+};
+
+enum {
+	SS_TICK_WALL = 1, /* the wall clock was set */
+	SS_TICK_MISSED = 2,
+	SS_TICK_STOPPED = 4,
+};
+
+enum {
+	SS_SAMPLE_NEW = 1, /* of a thread that is not in the list */
+	SS_SAMPLE_STACK = 2,
+	SS_SAMPLE_STATE = 4,
+	SS_SAMPLE_CPU = 8,
+	SS_SAMPLE_CALL = 16,
+};
+
+#endif

@@ -1,0 +1,16 @@
+/*
+  * Converts frames of a snapshot to frames of a recording.
+ */
+#ifndef SS_RECORDING_FRAME_RECORD_H
+#define SS_RECORDING_FRAME_RECORD_H
+
+#include "recording/writer.h"
+
+/* process: its handle. modules: handles by module_index. area remains the frame's. */
+struct ss_frame_record ss_frame_record_make(const struct ss_frame *frame,
+					    uint32_t process, const uint32_t *modules);
+
+/* The flags of a frame in a recording: SS_FRAME_... */
+uint32_t ss_frame_record_flags(const struct ss_frame *frame);
+
+#endif

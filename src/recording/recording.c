@@ -1,0 +1,348 @@
+#include "recording/recording.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "base/io.h"
+
+/* The state of the scan that opens a recording. */
+struct scan {
+	struct ss_recording *recording;
+	struct ss_scope scope;
+	uint64_t offset;
+	/* sequence number that the next chunk of samples must begin with */
+	uint64_t next_sample;
+	bool begun;    /* a segment was read */
+	bool finished; /* a summary was read, and nothing follows it */
+};
+
+const char *ss_recording_end_name(enum ss_recording_end end)
+{
+	static const char *const names[] = {
+		[SS_RECORDING_CUT] = "cut",
+		[SS_RECORDING_STOPPED] = "stopped",
+		[SS_RECORDING_DURATION] = "duration",
+		[SS_RECORDING_TARGET_END] = "target-end",
+		[SS_RECORDING_LOST] = "lost",
+		[SS_RECORDING_SNAPSHOT] = "snapshot",
+	};
+
+	return (size_t)end < SS_ARRAY_SIZE(names) ? names[end] : "unknown";
+}
+
+bool ss_recording_is(int fd)
+{
+	uint8_t magic[SS_MAGIC_SIZE];
+
+	return ss_io_pread(fd, magic, sizeof(magic), 0) == sizeof(magic) &&
+	       memcmp(magic, SS_FORMAT_MAGIC, sizeof(magic)) == 0;
+}
+
+static struct ss_error *check_file_header(int fd)
+{
+	uint8_t header[SS_FILE_HEADER_SIZE];
+	ssize_t n = ss_io_pread(fd, header, sizeof(header), 0);
+
+	if (n == -ESPIPE)
+		return ss_error_new(SS_ERROR_INVALID,
+				    "it is a pipe: a recording must be a regular file");
+	if (n < 0)
+		return ss_error_new_errno((int)-n, "reading the recording");
+	if (n == 0)
+		return ss_error_new(SS_ERROR_INVALID, "the file is empty");
+	if (memcmp(header, SS_FORMAT_MAGIC, SS_MIN((size_t)n, (size_t)SS_MAGIC_SIZE)) !=
+	    0)
+		return ss_error_new(SS_ERROR_INVALID, "it is not a recording");
+	if (n != sizeof(header))
+		return ss_error_new(
+			SS_ERROR_INVALID,
+			"truncated within its header of %d bytes; it contains no samples",
+			SS_FILE_HEADER_SIZE);
+	if (ss_decode_fixed(header + 12, 4) != SS_FORMAT_ORDER)
+		return ss_error_new(SS_ERROR_INVALID,
+				    "the recording has another byte order");
+	unsigned version = (unsigned)ss_decode_fixed(header + 8, 2);
+	if (version != SS_FORMAT_VERSION)
+		return ss_error_with_remedy(
+			ss_error_new(SS_ERROR_INVALID,
+				     "the recording has format version %u; this "
+				     "stacksnap reads version %d",
+				     version, SS_FORMAT_VERSION),
+			"read it with the stacksnap that made it, or a newer one");
+	return NULL;
+}
+
+static const char *read_text(struct ss_recording *recording, struct ss_cursor *cursor)
+{
+	uint64_t size = ss_cursor_uleb128(cursor);
+	const uint8_t *bytes = ss_cursor_take(cursor, size);
+	uint32_t number = bytes && size ? ss_recording_text(recording, bytes, size) : 0;
+
+	return number ? recording->texts.items[number - 1] : "";
+}
+
+/* Reads the information about the machine from the first segment. */
+static void take_segment(struct ss_recording *recording, const uint64_t *numbers,
+			 struct ss_cursor *cursor)
+{
+	struct ss_recording_info *info = &recording->info;
+
+	if (recording->segments.count > 1)
+		return;
+	info->first_sequence = numbers[0];
+	info->begin_monotonic_ns = numbers[1];
+	info->begin_ns = info->end_ns = numbers[2];
+	info->period_ns = numbers[3];
+	info->keep_ns = numbers[4];
+	info->machine = read_text(recording, cursor);
+	info->host = read_text(recording, cursor);
+	info->version = read_text(recording, cursor);
+}
+
+static bool read_segment(struct scan *scan, struct ss_cursor *cursor)
+{
+	struct ss_recording *recording = scan->recording;
+	uint64_t numbers[5];
+
+	for (size_t i = 0; i < SS_ARRAY_SIZE(numbers); i++)
+		numbers[i] = ss_cursor_uleb128(cursor);
+	if (cursor->failed || (scan->begun && numbers[0] != scan->next_sample))
+		return false;
+	if (!ss_vector_push(&recording->segments))
+		return ss_recording_refuse(recording, SS_CHUNK_NO_MEMORY);
+	take_segment(recording, numbers, cursor);
+	scan->next_sample = numbers[0];
+	scan->begun = true;
+	ss_scope_deinit(&scan->scope);
+	return !cursor->failed;
+}
+
+static bool read_definitions(struct scan *scan, struct ss_cursor *cursor)
+{
+	struct ss_recording *recording = scan->recording;
+
+	if (!scan->begun)
+		return false;
+	scan->scope.segment = &recording->segments.items[recording->segments.count - 1];
+	return ss_definitions_read(recording, &scan->scope, cursor);
+}
+
+/* Reads only the head; ss_recording_next() reads the samples. */
+static bool read_samples(struct scan *scan, const struct ss_chunk_header *header,
+			 struct ss_cursor *cursor)
+{
+	struct ss_recording *recording = scan->recording;
+	struct ss_recording_info *info = &recording->info;
+	struct ss_samples_head head;
+
+	if (recording->chunks.count >= SS_CHUNKS_MAX)
+		return ss_recording_refuse(recording, SS_CHUNK_TOO_LARGE);
+	if (!scan->begun || !ss_samples_read_head(cursor, &head) ||
+	    head.first != scan->next_sample ||
+	    __builtin_add_overflow(scan->next_sample, head.samples, &scan->next_sample) ||
+	    __builtin_add_overflow(info->ticks, head.ticks, &info->ticks))
+		return false;
+	struct ss_sample_chunk *chunk = ss_vector_push(&recording->chunks);
+	if (!chunk)
+		return ss_recording_refuse(recording, SS_CHUNK_NO_MEMORY);
+	*chunk = (struct ss_sample_chunk){
+		.offset = scan->offset,
+		.header = *header,
+		.segment = (uint32_t)recording->segments.count - 1,
+		.first_tick = info->ticks - head.ticks,
+	};
+	info->samples += head.samples;
+	info->missed += head.missed;
+	info->stopped_ns += head.stopped_ns;
+	info->end_ns = head.begin_ns + head.length_ns + (uint64_t)head.distance;
+	return true;
+}
+
+static bool read_summary(struct scan *scan, struct ss_cursor *cursor)
+{
+	struct ss_recording_info *info = &scan->recording->info;
+	uint64_t numbers[8];
+
+	for (size_t i = 0; i < SS_ARRAY_SIZE(numbers); i++)
+		numbers[i] = ss_cursor_uleb128(cursor);
+	if (cursor->failed || !scan->begun)
+		return false;
+	/* The totals include dropped segments. */
+	info->missed = numbers[2];
+	info->stopped_ns = numbers[3];
+	info->stopped_max_ns = numbers[4];
+	info->thread_stops = numbers[5];
+	if (numbers[7] <= SS_RECORDING_SNAPSHOT)
+		info->end = (enum ss_recording_end)numbers[7];
+	if (ss_cursor_left(cursor) > 0) { /* older recordings end here */
+		info->lost = ss_cursor_uleb128(cursor);
+		info->loss = read_text(scan->recording, cursor);
+		info->loss = *info->loss ? info->loss : NULL;
+	}
+	scan->finished = !cursor->failed;
+	return scan->finished;
+}
+
+static bool read_chunk(struct scan *scan, const struct ss_chunk_header *header)
+{
+	const struct ss_buffer *raw = &scan->recording->raw;
+	struct ss_cursor cursor = ss_buffer_cursor(raw);
+
+	scan->finished = false;
+	scan->recording->refusal = SS_CHUNK_DAMAGED;
+	switch (header->type) {
+	case SS_CHUNK_SEGMENT:
+		return read_segment(scan, &cursor);
+	case SS_CHUNK_DEFINITIONS:
+		return read_definitions(scan, &cursor);
+	case SS_CHUNK_SAMPLES:
+		return read_samples(scan, header, &cursor);
+	case SS_CHUNK_SUMMARY:
+		return read_summary(scan, &cursor);
+	case SS_CHUNK_PERF_MAP:
+		return ss_perf_map_read(scan->recording, &scan->scope, &cursor);
+	default:
+		return true; /* of a newer version */
+	}
+}
+
+/* Scans one chunk. OK: another one may follow. */
+static enum ss_chunk_result scan_chunk(struct scan *scan)
+{
+	struct ss_recording *recording = scan->recording;
+	struct ss_chunk_header header;
+	enum ss_chunk_result result =
+		ss_chunk_read_header(recording->fd, scan->offset, &header);
+
+	if (result == SS_CHUNK_OK)
+		result = ss_chunk_read(recording->fd, scan->offset, &header,
+				       &recording->scratch, &recording->raw);
+	if (result == SS_CHUNK_OK && !read_chunk(scan, &header))
+		result = recording->refusal;
+	if (result == SS_CHUNK_OK)
+		scan->offset += SS_CHUNK_HEADER_SIZE + (uint64_t)header.stored;
+	recording->info.size = scan->offset;
+	return result;
+}
+
+static const char *problem_of(enum ss_chunk_result result, bool finished)
+{
+	switch (result) {
+	case SS_CHUNK_END:
+		return finished ? NULL :
+				  "no end marker: the recorder was killed, or the disk "
+				  "was full";
+	case SS_CHUNK_CUT:
+		return "truncated: the last chunk is incomplete";
+	case SS_CHUNK_NO_MEMORY:
+		return "not enough memory to read the rest";
+	case SS_CHUNK_TOO_LARGE:
+		return "exceeds the size limits of this reader; the rest is skipped";
+	default:
+		return "corrupted; the rest cannot be read";
+	}
+}
+
+static void scan_file(struct ss_recording *recording)
+{
+	struct scan scan = { .recording = recording, .offset = SS_FILE_HEADER_SIZE };
+	enum ss_chunk_result result;
+
+	do
+		result = scan_chunk(&scan);
+	while (result == SS_CHUNK_OK);
+	ss_scope_deinit(&scan.scope);
+	recording->info.problem = problem_of(result, scan.finished);
+	if (recording->info.problem)
+		recording->info.end = SS_RECORDING_CUT;
+}
+
+struct ss_error *ss_recording_open_fd(int fd, struct ss_recording **ret)
+{
+	_cleanup_(ss_recording_cleanup) struct ss_recording *recording =
+		calloc(1, sizeof(*recording));
+	struct ss_error *error = check_file_header(fd);
+
+	if (!recording) {
+		close_cleanup(&fd);
+		ss_error_free(error);
+		return ss_error_no_memory();
+	}
+	recording->fd = fd;
+	if (error)
+		return error;
+	recording->info =
+		(struct ss_recording_info){ .machine = "", .host = "", .version = "" };
+	recording->strings = ss_intern_new();
+	recording->places = ss_snapshot_new();
+	if (!recording->strings || !recording->places)
+		return ss_error_no_memory();
+	scan_file(recording);
+	error = ss_recording_complete(recording);
+	if (!error)
+		*ret = take_ptr(recording);
+	return error;
+}
+
+struct ss_error *ss_recording_open(const char *path, struct ss_recording **ret)
+{
+	_cleanup_close_ int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
+	int errnum = errno;
+	struct stat status;
+
+	if (fd < 0)
+		return ss_error_new_errno(errnum, "cannot open '%s'", path);
+	if (fstat(fd, &status) == 0 && S_ISDIR(status.st_mode))
+		return ss_error_new(SS_ERROR_INVALID, "'%s' is a directory", path);
+	_cleanup_error_ struct ss_error *error = ss_recording_open_fd(take_fd(fd), ret);
+	if (!error)
+		return NULL;
+	struct ss_error *named = ss_error_new(ss_error_code(error), "'%s': %s", path,
+					      ss_error_message(error));
+	const char *remedy = ss_error_remedy(error);
+	return remedy ? ss_error_with_remedy(named, "%s", remedy) : named;
+}
+
+static void free_tables(struct ss_recording *recording)
+{
+	ss_idtable_deinit(&recording->text_ids);
+	ss_idtable_deinit(&recording->process_ids);
+	ss_idtable_deinit(&recording->thread_ids);
+	ss_idtable_deinit(&recording->module_ids);
+	ss_idtable_deinit(&recording->place_ids);
+	ss_idtable_deinit(&recording->stack_ids);
+	ss_vector_free(&recording->texts);
+	ss_vector_free(&recording->processes);
+	ss_vector_free(&recording->threads);
+	ss_vector_free(&recording->waits);
+	for (size_t i = 0; i < recording->wait_blocks.count; i++)
+		free(recording->wait_blocks.items[i]);
+	ss_vector_free(&recording->wait_blocks);
+	ss_vector_free(&recording->modules);
+	ss_vector_free(&recording->stacks);
+	ss_vector_free(&recording->chunks);
+}
+
+void ss_recording_close(struct ss_recording *recording)
+{
+	if (!recording)
+		return;
+	close_cleanup(&recording->fd);
+	free_tables(recording);
+	for (size_t i = 0; i < recording->segments.count; i++) {
+		struct ss_segment *segment = &recording->segments.items[i];
+		ss_vector_free(&segment->threads.items);
+		ss_vector_free(&segment->stacks.items);
+		ss_vector_free(&segment->calls);
+	}
+	ss_vector_free(&recording->segments);
+	ss_snapshot_free(recording->places);
+	ss_perf_maps_free(recording);
+	ss_intern_free(recording->strings);
+	ss_decoder_deinit(&recording->decoder);
+	ss_buffer_deinit(&recording->scratch);
+	ss_buffer_deinit(&recording->raw);
+	free(recording);
+}

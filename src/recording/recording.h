@@ -1,0 +1,217 @@
+/*
+  * A recording that is open for reading: tables of all definitions, numbered through the
+ * whole recording, and the places of its chunks of samples.
+ */
+#ifndef SS_RECORDING_RECORDING_H
+#define SS_RECORDING_RECORDING_H
+
+#include "base/error.h"
+#include "base/intern.h"
+#include "base/vector.h"
+#include "model/snapshot.h"
+#include "recording/chunk.h"
+#include "base/idtable.h"
+
+/* Limits on the memory that a hostile file can make us use. */
+enum {
+	SS_STRINGS_MAX = 64 << 20, /* bytes */
+	SS_PROCESSES_MAX = 1 << 18,
+	SS_THREADS_MAX = 2 << 20,
+	SS_MODULES_MAX = 1 << 18,
+	SS_PLACES_MAX = 1 << 20,
+	SS_STACK_WORDS = 64 << 20,    /* 32-bit words: frames of all stacks, */
+	SS_STACK_WORDS_PER_BYTE = 32, /* and more for each byte of the file */
+	SS_STACK_WORDS_MAX = 256 << 20,
+	SS_STACK_WORDS_TIMES = 8, /* factor for the limit if duplicate stacks count */
+	SS_CALLS_MAX = 4 << 20,	  /* per segment */
+	SS_WAITS_MAX = 1 << 18,
+	SS_LOCALS_MAX =
+		16
+		<< 20, /* numbers that samples refer to, of all segments; and numbers that
+				     definitions refer to, of one segment */
+	SS_CHUNKS_MAX = 16 << 20,
+};
+
+/* Maps numbers of a segment to numbers of the recording. */
+struct ss_locals {
+	SS_VECTOR(uint32_t) items;
+};
+
+struct ss_recorded_call {
+	int64_t number;
+	uint64_t argument;
+};
+
+/* What the samples of a segment refer to. */
+struct ss_segment {
+	struct ss_locals threads;
+	struct ss_locals stacks;
+	SS_VECTOR(struct ss_recorded_call) calls;
+};
+
+struct ss_sample_chunk {
+	uint64_t offset;
+	struct ss_chunk_header header;
+	uint32_t segment;
+	uint64_t first_tick;
+};
+
+/* The recorded part of a process's perf map. */
+struct ss_recorded_perf_map {
+	uint64_t stable_size; /* offsets in the file */
+	uint64_t first;
+	bool full;
+	struct ss_buffer text;
+};
+
+/* A chunk of samples that is being read. */
+struct ss_decoder {
+	struct ss_cursor at;
+	const struct ss_segment *segment;
+	struct ss_sample sample; /* of the current tick */
+	uint64_t samples_left;
+	uint64_t ticks_left;
+	int64_t distance;
+	uint64_t repeats; /* samples of a REPEAT that are left */
+	size_t next;	  /* in list */
+	struct ss_listed_vector {
+		struct ss_read_entry *items;
+		size_t count;
+		size_t capacity;
+	} list, made;
+	uint64_t ticks_read;	   /* since the recording was opened */
+	SS_VECTOR(uint64_t) ticks; /* by thread: ticks_read at its last sample */
+};
+
+struct ss_recording {
+	int fd;
+	struct ss_recording_info info;
+	struct ss_intern *strings;
+	SS_VECTOR(const char *) texts; /* by number - 1 */
+	struct ss_idtable text_ids;
+	SS_VECTOR(struct ss_recorded_process) processes;
+	struct ss_idtable process_ids;
+	SS_VECTOR(struct ss_recorded_thread) threads;
+	struct ss_idtable thread_ids;
+	SS_VECTOR(struct ss_recorded_module) modules;
+	struct ss_idtable module_ids;
+	struct ss_idtable place_ids;
+	struct ss_idtable stack_ids;
+	SS_VECTOR(struct ss_recorded_stack) stacks;
+	SS_VECTOR(struct ss_recorded_wait) waits;
+	SS_VECTOR(void *) wait_blocks; /* owned: what waits point to */
+	size_t wait_bytes;
+	SS_VECTOR(struct ss_segment) segments;
+	size_t locals;		      /* of all segments */
+	uint64_t words_read;	      /* of all stacks, including duplicates */
+	enum ss_chunk_result refusal; /* why a chunk was rejected */
+	SS_VECTOR(struct ss_sample_chunk) chunks;
+	struct ss_snapshot *places; /* each place is a stack of one frame */
+	SS_VECTOR(struct ss_recorded_perf_map) perf_maps;
+	SS_VECTOR(uint32_t) perf_map_numbers; /* + 1, by process; 0: none */
+	size_t perf_map_bytes;
+	uint32_t *perf_map_of; /* by place */
+	bool symbolized;
+	struct ss_buffer scratch;
+	struct ss_buffer raw;
+	size_t next_chunk;
+	struct ss_decoder decoder;
+};
+
+/* The key of a place, in numbers of the recording. */
+struct ss_place_key {
+	uint64_t value;
+	uint32_t module; /* or SS_ID_NONE */
+	uint32_t flags;
+	uint32_t area;	  /* text, or 0 */
+	uint32_t process; /* without a module: number + 1; 0: not known */
+};
+
+/* The key of a stack is an array of 32-bit numbers. */
+enum { SS_STACK_END, SS_STACK_REASON, SS_STACK_PLACES };
+
+/* The numbers of the current segment that only definitions refer to. */
+struct ss_scope {
+	struct ss_segment *segment;
+	struct ss_locals strings;
+	struct ss_locals processes;
+	struct ss_locals modules;
+	struct ss_locals places;
+	size_t locals;	      /* of these */
+	struct ss_buffer key; /* of the current stack and, before, of the last one */
+	struct ss_buffer last;
+};
+
+/* Empties a scope. */
+void ss_scope_deinit(struct ss_scope *scope);
+
+/* Reads the number of a string in the segment. Returns that in the recording; 0: none. */
+uint32_t ss_scope_read_text(const struct ss_scope *scope, struct ss_cursor *cursor);
+
+/* Reads a number of the segment. Returns that of the recording; SS_ID_NONE: there is
+   none. */
+uint32_t ss_locals_read(const struct ss_locals *locals, struct ss_cursor *cursor);
+/* Appends a number. all counts the numbers in all lists of this kind. False: it is
+   SS_ID_NONE, or a limit is reached. */
+bool ss_locals_add(struct ss_recording *recording, struct ss_locals *locals, size_t *all,
+		   uint32_t number);
+
+/* The number of a key in a table. Adds a new key if there are fewer than max.
+   SS_ID_NONE: rejected. */
+uint32_t ss_recording_number(struct ss_recording *recording, struct ss_idtable *table,
+			     const void *key, size_t size, size_t max, bool *added);
+
+/* Sets the reason for rejecting a chunk that is not corrupted. Returns false. */
+bool ss_recording_refuse(struct ss_recording *recording, enum ss_chunk_result why);
+
+/* Reads the definitions of a chunk. False: corrupted or rejected. */
+bool ss_definitions_read(struct ss_recording *recording, struct ss_scope *scope,
+			 struct ss_cursor *cursor);
+
+/* Each reads the contents of one kind of definition, with the same result. */
+bool ss_frame_read(struct ss_recording *recording, struct ss_scope *scope,
+		   struct ss_cursor *cursor);
+bool ss_stack_read(struct ss_recording *recording, struct ss_scope *scope,
+		   struct ss_cursor *cursor);
+bool ss_call_read(struct ss_recording *recording, struct ss_scope *scope,
+		  struct ss_cursor *cursor);
+bool ss_waits_read(struct ss_recording *recording, struct ss_scope *scope,
+		   struct ss_cursor *cursor);
+
+/* Reads a chunk with a part of a perf map. */
+bool ss_perf_map_read(struct ss_recording *recording, const struct ss_scope *scope,
+		      struct ss_cursor *cursor);
+/* Adds the maps to the snapshot of places. False without memory. */
+bool ss_perf_maps_complete(struct ss_recording *recording);
+void ss_perf_maps_free(struct ss_recording *recording);
+
+/* The number of a string, from 1 on; 0: rejected. */
+uint32_t ss_recording_text(struct ss_recording *recording, const uint8_t *bytes,
+			   size_t size);
+
+/* Prepares the data of the accessors, after the last definition. */
+struct ss_error *ss_recording_complete(struct ss_recording *recording);
+
+/* The head of a chunk of samples. False: corrupted. */
+struct ss_samples_head {
+	uint64_t first;
+	uint64_t samples;
+	uint64_t ticks;
+	uint64_t begin_ns;
+	int64_t distance;
+	uint64_t length_ns;
+	uint64_t missed;
+	uint64_t stopped_ns;
+};
+bool ss_samples_read_head(struct ss_cursor *cursor, struct ss_samples_head *ret);
+
+/* Opens a chunk of samples; raw must stay valid. False: corrupted. */
+bool ss_decoder_begin(struct ss_decoder *decoder, const struct ss_buffer *raw,
+		      const struct ss_segment *segment, uint64_t first_tick);
+/* The next sample. SS_CHUNK_END: there is none. */
+enum ss_chunk_result ss_decoder_next(struct ss_decoder *decoder, struct ss_sample *ret);
+void ss_decoder_deinit(struct ss_decoder *decoder);
+
+SS_DEFINE_CLEANUP(struct ss_recording, ss_recording, ss_recording_close)
+
+#endif

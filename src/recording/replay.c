@@ -1,0 +1,156 @@
+/*
+  * Makes a snapshot of a recording: the threads of a process at one tick.
+ */
+#include <string.h>
+
+#include "recording/recording.h"
+
+/* Reads one tick without moving the position of ss_recording_next(). */
+struct replay {
+	struct ss_recording *recording;
+	struct ss_snapshot *snapshot;
+	struct ss_decoder decoder;
+	struct ss_buffer raw;
+	SS_VECTOR(struct ss_frame) frames;
+};
+
+static void replay_deinit(struct replay *replay)
+{
+	ss_decoder_deinit(&replay->decoder);
+	ss_buffer_deinit(&replay->raw);
+	ss_vector_free(&replay->frames);
+}
+
+static const char *copy_text(struct replay *replay, const char *text)
+{
+	return text ? ss_intern_string(replay->snapshot->strings, text) : NULL;
+}
+
+/* The chunk that contains a tick, or NULL. */
+static const struct ss_sample_chunk *find_chunk(const struct ss_recording *recording,
+						uint64_t tick)
+{
+	const struct ss_sample_chunk *found = NULL;
+
+	for (size_t i = 0; i < recording->chunks.count; i++) {
+		if (recording->chunks.items[i].first_tick <= tick)
+			found = &recording->chunks.items[i];
+	}
+	return tick < recording->info.ticks ? found : NULL;
+}
+
+/* Copies the frames of a place: the snapshot may outlive the recording. */
+static bool add_place(struct replay *replay, uint32_t place)
+{
+	size_t count;
+	const struct ss_frame *frames =
+		ss_recording_place(replay->recording, place, &count);
+
+	for (size_t i = 0; i < count; i++) {
+		struct ss_frame *frame = ss_vector_push(&replay->frames);
+		if (!frame)
+			return false;
+		*frame = frames[i];
+		frame->symbol = copy_text(replay, frames[i].symbol);
+		frame->file = copy_text(replay, frames[i].file);
+		frame->area = copy_text(replay, frames[i].area);
+	}
+	return true;
+}
+
+static bool add_thread(struct replay *replay, const struct ss_sample *sample)
+{
+	const struct ss_recording *recording = replay->recording;
+	const struct ss_recorded_stack *stack = &recording->stacks.items[sample->stack];
+	struct ss_thread *thread = ss_vector_push(&replay->snapshot->threads);
+
+	if (!thread)
+		return false;
+	*thread = (struct ss_thread){
+		.tid = recording->threads.items[sample->thread].tid,
+		.name = copy_text(replay, recording->threads.items[sample->thread].name),
+		.state = sample->state,
+		.end = stack->end,
+		.reason = copy_text(replay, stack->reason),
+		.consistent = true,
+	};
+	replay->frames.count = 0;
+	for (size_t i = 0; i < stack->count; i++) {
+		if (!add_place(replay, stack->places[i]))
+			return false;
+	}
+	thread->frame_count = replay->frames.count;
+	return ss_snapshot_add_stack(replay->snapshot, replay->frames.items,
+				     replay->frames.count, stack->end, &thread->stack_id);
+}
+
+static bool add_threads(struct replay *replay, uint64_t tick, size_t process)
+{
+	const struct ss_recording *recording = replay->recording;
+	struct ss_process *about = &replay->snapshot->process;
+	struct ss_sample sample;
+
+	while (ss_decoder_next(&replay->decoder, &sample) == SS_CHUNK_OK &&
+	       sample.tick <= tick) {
+		if (sample.tick < tick ||
+		    recording->threads.items[sample.thread].process != process)
+			continue;
+		about->time_ns = sample.time_ns;
+		about->stopped_ns = sample.stopped_ns;
+		if (!add_thread(replay, &sample))
+			return false;
+	}
+	return true;
+}
+
+/* Adds all modules: frames refer to them by their number in the recording. */
+static bool add_modules(struct replay *replay)
+{
+	const struct ss_snapshot *places = replay->recording->places;
+
+	for (size_t i = 0; i < places->modules.count; i++) {
+		struct ss_module_impl **slot = ss_vector_push(&replay->snapshot->modules);
+		if (!slot)
+			return false;
+		*slot = ss_module_ref(places->modules.items[i]);
+	}
+	return true;
+}
+
+static void describe(struct replay *replay, const struct ss_recorded_process *process)
+{
+	struct ss_process *about = &replay->snapshot->process;
+
+	about->pid = process->pid;
+	about->name = copy_text(replay, process->name);
+	about->executable = copy_text(replay, process->executable);
+	about->mode = SS_MODE_STOP;
+}
+
+struct ss_error *ss_recording_snapshot(struct ss_recording *recording, uint64_t tick,
+				       size_t process, struct ss_snapshot **ret)
+{
+	_cleanup_(ss_snapshot_cleanup) struct ss_snapshot *snapshot = ss_snapshot_new();
+	__attribute__((cleanup(replay_deinit))) struct replay replay = {
+		.recording = recording, .snapshot = snapshot
+	};
+	const struct ss_sample_chunk *chunk = find_chunk(recording, tick);
+
+	if (!snapshot)
+		return ss_error_no_memory();
+	if (!chunk || process >= recording->processes.count)
+		return ss_error_new(SS_ERROR_INVALID,
+				    "there is no such tick or process in the recording");
+	if (ss_chunk_read(recording->fd, chunk->offset, &chunk->header,
+			  &recording->scratch, &replay.raw) != SS_CHUNK_OK ||
+	    !ss_decoder_begin(&replay.decoder, &replay.raw,
+			      &recording->segments.items[chunk->segment],
+			      chunk->first_tick))
+		return ss_error_new(SS_ERROR_INVALID,
+				    "the recording can no longer be read");
+	describe(&replay, &recording->processes.items[process]);
+	if (!add_modules(&replay) || !add_threads(&replay, tick, process))
+		return ss_error_no_memory();
+	*ret = take_ptr(snapshot);
+	return NULL;
+}

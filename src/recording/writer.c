@@ -1,0 +1,396 @@
+#include "recording/writer.h"
+
+#include <fcntl.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "recording/chunk.h"
+#include "recording/define.h"
+#include "recording/ring.h"
+#include "recording/ticks.h"
+
+enum {
+	CHUNK_AIM = 256 << 10, /* bytes of samples or definitions in a chunk, about */
+	SLICES = 4,	       /* segments in keep_ns */
+	PERF_MAP_PART = 1 << 20,
+};
+
+/* Maximum loss if the recorder is killed. */
+static const uint64_t flush_ns = 1000000000;
+
+struct ss_writer {
+	struct ss_ring ring;
+	struct ss_definer definer;
+	struct ss_ticks ticks;
+	struct ss_buffer packed;
+	uint64_t flushed_ns; /* CLOCK_MONOTONIC of the last tick that was written */
+	uint64_t segment_ns; /* CLOCK_MONOTONIC of its beginning */
+	uint64_t period_ns;
+	size_t memory_max;
+	char *machine;
+	char *host;
+	uint64_t tick_count;
+	uint64_t missed;
+	uint64_t stopped_ns;
+	uint64_t stopped_max_ns;
+	uint64_t perf_maps;    /* bytes of them in this segment */
+	struct ss_error *late; /* of an early chunk; returned by the next call */
+};
+
+static struct ss_error *put_chunk(struct ss_writer *writer, enum ss_chunk_type type,
+				  const struct ss_buffer *raw)
+{
+	if (!ss_chunk_pack(type, raw, &writer->packed))
+		return ss_error_no_memory();
+	return ss_ring_append(&writer->ring, &writer->packed);
+}
+
+/* Writes definitions before the tick that refers to them. */
+static void put_early(void *data)
+{
+	struct ss_writer *writer = data;
+
+	if (!writer->late && !writer->definer.out.failed)
+		writer->late =
+			put_chunk(writer, SS_CHUNK_DEFINITIONS, &writer->definer.out);
+	writer->definer.out.size = 0;
+}
+
+static struct ss_error *put_file_header(struct ss_writer *writer)
+{
+	_cleanup_buffer_ struct ss_buffer header = {};
+	uint8_t fixed[8] = {};
+
+	ss_encode_fixed(fixed, SS_FORMAT_VERSION, 2);
+	ss_encode_fixed(fixed + 4, SS_FORMAT_ORDER, 4);
+	ss_buffer_add(&header, SS_FORMAT_MAGIC, SS_MAGIC_SIZE);
+	ss_buffer_add(&header, fixed, sizeof(fixed));
+	return header.failed ? ss_error_no_memory() :
+			       ss_ring_append(&writer->ring, &header);
+}
+
+static struct ss_error *put_segment(struct ss_writer *writer, uint64_t monotonic_ns,
+				    uint64_t wall_ns)
+{
+	_cleanup_buffer_ struct ss_buffer raw = {};
+
+	writer->segment_ns = monotonic_ns;
+	writer->perf_maps = 0;
+	ss_encode_uleb128(&raw, writer->ticks.first);
+	ss_encode_uleb128(&raw, monotonic_ns);
+	ss_encode_uleb128(&raw, wall_ns);
+	ss_encode_uleb128(&raw, writer->period_ns);
+	ss_encode_uleb128(&raw, writer->ring.keep_ns);
+	ss_encode_text(&raw, writer->machine);
+	ss_encode_text(&raw, writer->host);
+	ss_encode_text(&raw, ss_version());
+	struct ss_error *error = ss_ring_begin_segment(&writer->ring, monotonic_ns);
+	return error ? error : put_chunk(writer, SS_CHUNK_SEGMENT, &raw);
+}
+
+static bool copy_options(struct ss_writer *writer,
+			 const struct ss_writer_options *options)
+{
+	writer->period_ns = options->period_ns;
+	writer->memory_max = options->memory_max ? options->memory_max : SS_WRITER_MEMORY;
+	writer->machine = strdup(options->machine ? options->machine : "");
+	writer->host = strdup(options->host ? options->host : "");
+	writer->definer.full = put_early;
+	writer->definer.full_data = writer;
+	writer->definer.strings.hash = options->hash;
+	writer->definer.frames.hash = options->hash;
+	writer->definer.stacks.hash = options->hash;
+	writer->definer.calls.hash = options->hash;
+	writer->flushed_ns = options->monotonic_ns;
+	writer->ring.keep_ns = options->keep_ns;
+	if (options->keep_ns && options->name)
+		writer->ring.name = strdup(options->name);
+	/* Without a directory nothing is dropped. */
+	if (writer->ring.name)
+		writer->ring.directory =
+			open(options->directory ? options->directory : ".",
+			     O_PATH | O_DIRECTORY | O_CLOEXEC);
+	return writer->machine && writer->host &&
+	       (!options->keep_ns || !options->name || writer->ring.name);
+}
+
+struct ss_error *ss_writer_new(int fd, const struct ss_writer_options *options,
+			       struct ss_writer **ret)
+{
+	_cleanup_(ss_writer_cleanup) struct ss_writer *writer =
+		calloc(1, sizeof(*writer));
+
+	if (!writer) {
+		close_cleanup(&fd);
+		return ss_error_no_memory();
+	}
+	writer->ring = (struct ss_ring){ .fd = fd, .directory = -1 };
+	if (!copy_options(writer, options))
+		return ss_error_no_memory();
+	struct ss_error *error = put_file_header(writer);
+	if (!error)
+		error = put_segment(writer, options->monotonic_ns, options->wall_ns);
+	if (error)
+		return error;
+	*ret = take_ptr(writer);
+	return NULL;
+}
+
+void ss_writer_free(struct ss_writer *writer)
+{
+	if (!writer)
+		return;
+	ss_ring_deinit(&writer->ring);
+	ss_definer_deinit(&writer->definer);
+	ss_ticks_deinit(&writer->ticks);
+	ss_buffer_deinit(&writer->packed);
+	ss_error_free(writer->late);
+	free(writer->machine);
+	free(writer->host);
+	free(writer);
+}
+
+uint32_t ss_writer_add_process(struct ss_writer *writer, pid_t pid, uint64_t start_time,
+			       const char *name, const char *executable,
+			       uint64_t begin_ns)
+{
+	const struct ss_defined process = {
+		.id = pid,
+		.numbers = { start_time },
+		.name = (char *)name,
+		.more = (char *)executable,
+		.begin_ns = begin_ns,
+	};
+
+	return ss_definer_add(&writer->definer, SS_DEFINE_PROCESS, &process);
+}
+
+uint32_t ss_writer_add_thread(struct ss_writer *writer, uint32_t process, pid_t tid,
+			      const char *name, uint64_t begin_ns)
+{
+	const struct ss_defined thread = {
+		.process = process, .id = tid, .name = (char *)name, .begin_ns = begin_ns
+	};
+
+	return ss_definer_add(&writer->definer, SS_DEFINE_THREAD, &thread);
+}
+
+uint32_t ss_writer_add_module(struct ss_writer *writer, uint32_t process,
+			      const struct ss_module *module, uint64_t bias,
+			      uint64_t begin_ns)
+{
+	const struct ss_defined defined = {
+		.process = process,
+		.name = (char *)module->path,
+		.more = (char *)module->build_id,
+		.problem = (char *)module->problem,
+		.begin_ns = begin_ns,
+		.numbers = { module->base, module->size, bias,
+			     module->deleted ? SS_MODULE_DELETED : 0 },
+	};
+
+	return ss_definer_add(&writer->definer, SS_DEFINE_MODULE, &defined);
+}
+
+void ss_writer_name_thread(struct ss_writer *writer, uint32_t thread, const char *name,
+			   uint64_t time_ns)
+{
+	ss_definer_name(&writer->definer, thread, name, time_ns);
+}
+
+void ss_writer_end_thread(struct ss_writer *writer, uint32_t thread, uint64_t time_ns)
+{
+	ss_definer_end(&writer->definer, SS_DEFINE_THREAD_END, thread, time_ns);
+}
+
+void ss_writer_end_module(struct ss_writer *writer, uint32_t module, uint64_t time_ns)
+{
+	ss_definer_end(&writer->definer, SS_DEFINE_MODULE_END, module, time_ns);
+}
+
+void ss_writer_end_process(struct ss_writer *writer, uint32_t process, uint64_t time_ns)
+{
+	ss_definer_end(&writer->definer, SS_DEFINE_PROCESS_END, process, time_ns);
+}
+
+uint32_t ss_writer_stack(struct ss_writer *writer, const struct ss_frame_record *frames,
+			 size_t count, enum ss_end end, const char *reason)
+{
+	return ss_definer_stack(&writer->definer, frames, count, end, reason);
+}
+
+uint32_t ss_writer_call(struct ss_writer *writer, long number, uint64_t argument)
+{
+	return ss_definer_call(&writer->definer, number, argument);
+}
+
+void ss_writer_wait(struct ss_writer *writer, const struct ss_written_wait *wait)
+{
+	ss_definer_wait(&writer->definer, wait);
+}
+
+static struct ss_error *put_ticks(struct ss_writer *writer)
+{
+	_cleanup_buffer_ struct ss_buffer raw = {};
+
+	ss_ticks_put(&writer->ticks, &raw);
+	return put_chunk(writer, SS_CHUNK_SAMPLES, &raw);
+}
+
+/* Writes definitions, then the samples that refer to them. */
+static struct ss_error *flush(struct ss_writer *writer)
+{
+	struct ss_error *error = take_ptr(writer->late);
+
+	if (error)
+		return error;
+	writer->flushed_ns = writer->ticks.monotonic_ns;
+	if (writer->definer.out.failed)
+		return ss_error_no_memory();
+	if (writer->definer.out.size)
+		error = put_chunk(writer, SS_CHUNK_DEFINITIONS, &writer->definer.out);
+	writer->definer.out.size = 0;
+	if (!error && writer->ticks.out.size)
+		error = put_ticks(writer);
+	ss_ticks_reset(&writer->ticks);
+	return error;
+}
+
+static uint32_t local_thread(const void *data, uint32_t handle)
+{
+	const struct ss_writer *writer = data;
+
+	return writer->definer.threads.items.items[handle].local;
+}
+
+struct ss_error *ss_writer_tick(struct ss_writer *writer,
+				const struct ss_tick_record *tick,
+				const struct ss_sample_record *samples, size_t count)
+{
+	if (writer->definer.out.failed ||
+	    !ss_ticks_add(&writer->ticks, tick, samples, count, local_thread, writer))
+		return ss_error_no_memory();
+	writer->tick_count++;
+	writer->missed += tick->missed;
+	writer->stopped_ns += tick->stopped_ns;
+	writer->stopped_max_ns = SS_MAX(writer->stopped_max_ns, tick->stopped_max_ns);
+	if (writer->ticks.out.size >= CHUNK_AIM ||
+	    writer->definer.out.size >= CHUNK_AIM ||
+	    tick->monotonic_ns >= writer->flushed_ns + flush_ns)
+		return flush(writer);
+	return NULL;
+}
+
+bool ss_writer_wants_roll(const struct ss_writer *writer, uint64_t monotonic_ns)
+{
+	uint64_t keep_ns = writer->ring.keep_ns;
+
+	return ss_definer_memory(&writer->definer) > writer->memory_max ||
+	       (keep_ns && monotonic_ns >= writer->segment_ns + keep_ns / SLICES);
+}
+
+struct ss_error *ss_writer_roll(struct ss_writer *writer, uint64_t monotonic_ns,
+				uint64_t wall_ns, struct ss_sample_record *samples,
+				size_t count)
+{
+	struct ss_error *error = flush(writer);
+
+	if (!error)
+		error = put_segment(writer, monotonic_ns, wall_ns);
+	if (!error && !ss_definer_renew(&writer->definer, samples, count))
+		error = ss_error_no_memory();
+	return error ? error : take_ptr(writer->late);
+}
+
+/* Writes the part of the map at offset, and subtracts its size from *size. */
+static struct ss_error *put_perf_map(struct ss_writer *writer, uint32_t process,
+				     const struct ss_perf_map_file *map, uint64_t offset,
+				     uint64_t *size)
+{
+	_cleanup_buffer_ struct ss_buffer raw = {};
+	_cleanup_free_ uint8_t *text = malloc(PERF_MAP_PART);
+	ssize_t n = text ? ss_module_read(map->file, offset, text,
+					  SS_MIN(*size, (uint64_t)PERF_MAP_PART)) :
+			   -1;
+
+	if (!text)
+		return ss_error_no_memory();
+	if (n <= 0) { /* it was truncated, or is no longer readable */
+		*size = 0;
+		return NULL;
+	}
+	ss_encode_uleb128(&raw, writer->definer.processes.items.items[process].local);
+	ss_encode_uleb128(&raw, SS_MIN(map->stable_size, (uint64_t)INT64_MAX));
+	ss_encode_uleb128(&raw, offset);
+	ss_buffer_add(&raw, text, (size_t)n);
+	*size -= (uint64_t)n;
+	return put_chunk(writer, SS_CHUNK_PERF_MAP, &raw);
+}
+
+struct ss_error *ss_writer_perf_map(struct ss_writer *writer, uint32_t process,
+				    const struct ss_perf_map_file *map)
+{
+	struct ss_error *error = flush(writer); /* its process must be defined before */
+	struct stat st;
+
+	if (error || fstat(map->file->fd, &st) != 0 || st.st_size <= 0)
+		return error;
+	uint64_t size = SS_MIN((uint64_t)st.st_size, (uint64_t)SS_PERF_MAP_MAX);
+	size = SS_MIN(size, SS_PERF_MAPS_MAX - writer->perf_maps);
+	writer->perf_maps += size;
+	for (uint64_t end = (uint64_t)st.st_size; size > 0 && !error;)
+		error = put_perf_map(writer, process, map, end - size, &size);
+	return error;
+}
+
+struct ss_error *ss_writer_finish(struct ss_writer *writer, struct ss_summary *summary)
+{
+	_cleanup_buffer_ struct ss_buffer raw = {};
+	struct ss_error *error = flush(writer);
+
+	if (error)
+		return error;
+	summary->samples = ss_writer_samples(writer);
+	summary->ticks = writer->tick_count;
+	summary->missed = writer->missed;
+	summary->stopped_ns = writer->stopped_ns;
+	summary->stopped_max_ns = writer->stopped_max_ns;
+	summary->threads = writer->definer.defined_threads;
+	summary->stacks = writer->definer.defined_stacks;
+	const uint64_t numbers[] = {
+		summary->samples,     summary->ticks,	       summary->missed,
+		summary->stopped_ns,  summary->stopped_max_ns, summary->thread_stops,
+		summary->duration_ns, summary->reason,	       summary->lost,
+	};
+	for (size_t i = 0; i < SS_ARRAY_SIZE(numbers); i++)
+		ss_encode_uleb128(&raw, numbers[i]);
+	ss_encode_text(&raw, summary->loss);
+	return put_chunk(writer, SS_CHUNK_SUMMARY, &raw);
+}
+
+uint64_t ss_writer_samples(const struct ss_writer *writer)
+{
+	return writer->ticks.first + writer->ticks.count;
+}
+
+uint64_t ss_writer_size(const struct ss_writer *writer)
+{
+	return writer->ring.size;
+}
+
+int ss_writer_undropped(const struct ss_writer *writer)
+{
+	return writer->ring.undropped;
+}
+
+void ss_writer_counts(const struct ss_writer *writer, uint64_t *threads, uint64_t *stacks)
+{
+	*threads = writer->definer.defined_threads;
+	*stacks = writer->definer.defined_stacks;
+}
+
+size_t ss_writer_memory(const struct ss_writer *writer)
+{
+	return ss_definer_memory(&writer->definer) + writer->packed.capacity +
+	       writer->definer.out.capacity + writer->ticks.out.capacity;
+}

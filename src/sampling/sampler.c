@@ -1,0 +1,337 @@
+#include "sampling/sampler.h"
+
+#include <sched.h>
+#include <string.h>
+
+#include "capture/observe.h"
+#include "capture/result.h"
+
+enum { TURNS = 2 }; /* for threads that wake up during the read */
+
+static bool want_all(void *data, pid_t tid, const char *name, char state)
+{
+	(void)data;
+	(void)tid;
+	(void)name;
+	(void)state;
+	return true;
+}
+
+void ss_sampler_init(struct ss_sampler *sampler, struct ss_target *target,
+		     const struct ss_capture_options *options, struct ss_arena *arena)
+{
+	*sampler = (struct ss_sampler){ .target = target,
+					.options = *options,
+					.arena = arena };
+	sampler->options.mode = SS_MODE_AUTO;
+	/* With a filter, the freeze does not search for new threads. */
+	if (!options->filter)
+		sampler->options.filter = want_all;
+	ss_address_space_init(&sampler->space, target);
+	ss_target_threads_init(&sampler->source, target);
+	ss_thread_list_init(&sampler->threads, &sampler->source.source);
+}
+
+void ss_sampler_deinit(struct ss_sampler *sampler)
+{
+	ss_thread_list_deinit(&sampler->threads);
+	ss_target_threads_deinit(&sampler->source);
+	ss_tasks_deinit(&sampler->tasks);
+	ss_address_space_deinit(&sampler->space);
+	ss_buffer_deinit(&sampler->text);
+}
+
+/* Lists the threads that are due, as tasks. False without memory. */
+static bool list_due(struct ss_sampler *sampler)
+{
+	struct ss_task_list *tasks = &sampler->tasks;
+	size_t count = 0;
+
+	tasks->items.count = 0;
+	for (size_t i = 0; i < sampler->threads.items.count; i++)
+		count += sampler->threads.items.items[i].due;
+	if (tasks->items.capacity <= count && !ss_tasks_reserve(tasks, count + 1))
+		return false;
+	for (size_t i = 0; i < sampler->threads.items.count; i++) {
+		struct ss_sampled_thread *thread = &sampler->threads.items.items[i];
+		if (!thread->due)
+			continue;
+		struct ss_task *task = &tasks->items.items[tasks->items.count++];
+		*task = (struct ss_task){ .tid = thread->tid, .state = '?' };
+		task->call.number = -1;
+		ss_task_read(task, sampler->target, &sampler->options, &sampler->text);
+		bool blocked = task->phase == SS_TASK_SEEN && task->watched;
+		switch (ss_thread_begin_capture(thread, blocked, task->fragile,
+						task->run_count)) {
+		case SS_THREAD_SKIP:
+			tasks->items.count--;
+			break;
+		case SS_THREAD_STOP:
+			task->watched = false;
+			break;
+		case SS_THREAD_CAPTURE:
+			break;
+		}
+	}
+	return true;
+}
+
+static bool is_stopped(const struct ss_task *task)
+{
+	return task->phase == SS_TASK_STOPPED;
+}
+
+static struct ss_sampled_thread *find(const struct ss_sampler *sampler,
+				      const struct ss_task *task)
+{
+	return ss_thread_list_find(&sampler->threads, task->tid);
+}
+
+static bool is_mapped(void *data, uint64_t address)
+{
+	return ss_address_space_check(data, address) == SS_MAPPING_SAME;
+}
+
+/* Verifies the mappings of the frames of a thread that cannot run. */
+static void prove(struct ss_sampler *sampler, const struct ss_task *task, uint64_t pc)
+{
+	struct ss_sampled_thread *thread = find(sampler, task);
+	struct ss_address_space *space = &sampler->space;
+	const struct ss_area *area = ss_capture_find_area(space->capture, pc);
+
+	if (thread)
+		ss_area_check_run(&thread->areas, pc, area ? area->start : 0, is_mapped,
+				  space);
+}
+
+static void note_stop(struct ss_sampler *sampler, const struct ss_task *task)
+{
+	struct ss_sampled_thread *thread = find(sampler, task);
+
+	if (thread && thread->state == SS_THREAD_STOP_NEXT)
+		ss_thread_stop(thread, !task->runs,
+			       ss_thread_list_run_count(&sampler->threads, thread));
+}
+
+static void copy_stopped(void *data)
+{
+	struct ss_sampler *sampler = data;
+
+	ss_arena_copy(sampler->arena, sampler->space.capture, &sampler->tasks,
+		      &sampler->space.memory, &sampler->options, is_stopped);
+	for (size_t i = 0; i < sampler->tasks.items.count; i++) {
+		const struct ss_task *task = &sampler->tasks.items.items[i];
+		struct ss_regs regs;
+		if (!is_stopped(task))
+			continue;
+		ss_arch_host.attach->regs(&task->kernel, &regs);
+		prove(sampler, task, ss_regs_pc(&ss_arch_host, &regs));
+		note_stop(sampler, task);
+	}
+}
+
+/* For threads that were read without stopping them, if they have not run since. */
+static void prove_observed(struct ss_sampler *sampler)
+{
+	for (size_t i = 0; i < sampler->tasks.items.count; i++) {
+		const struct ss_task *task = &sampler->tasks.items.items[i];
+		if (task->watched || !task->partial || !task->consistent)
+			continue;
+		prove(sampler, task, task->call.pc);
+		struct ss_sampled_thread *thread = find(sampler, task);
+		if (thread && ss_task_read_run_count(sampler->target, task->tid,
+						     &sampler->text) != task->run_count)
+			ss_area_check_clear(&thread->areas);
+	}
+}
+
+static void copy_watched(struct ss_sampler *sampler)
+{
+	ss_observe_copy(sampler->arena, sampler->space.capture, &sampler->tasks,
+			&sampler->space.memory, &sampler->options, 0);
+	for (size_t i = 0; i < sampler->tasks.items.count; i++) {
+		const struct ss_task *task = &sampler->tasks.items.items[i];
+		if (task->watched)
+			prove(sampler, task, task->call.pc);
+	}
+}
+
+static void set_scheduler(int policy, int priority)
+{
+	struct sched_param param = { .sched_priority = priority };
+
+	/* Without CAP_SYS_NICE this fails, and stops are longer. */
+	(void)sched_setscheduler(0, policy, &param);
+}
+
+/* Stops the threads that are not watched, and copies their stacks. */
+static void stop(struct ss_sampler *sampler, struct ss_tick *tick)
+{
+	struct ss_freeze freeze = { .target = sampler->target,
+				    .options = &sampler->options,
+				    .tasks = &sampler->tasks };
+	bool any = false;
+
+	ss_freeze_seize_again(&freeze, false);
+	for (size_t i = 0; i < sampler->tasks.items.count; i++)
+		any |= sampler->tasks.items.items[i].phase == SS_TASK_SEIZED;
+	if (!any)
+		return;
+	set_scheduler(SCHED_FIFO, 1);
+	ss_freeze_each(&freeze, copy_stopped, sampler);
+	ss_freeze_finish(&freeze);
+	set_scheduler(SCHED_OTHER, 0);
+	sampler->took_sigchld |= freeze.took_sigchld;
+	tick->stopped_ns += freeze.duration_ns;
+	tick->stopped_max_ns = SS_MAX(tick->stopped_max_ns, freeze.max_thread_ns);
+}
+
+/* Blocked threads are read without stopping them. Those that wake up meanwhile are
+   stopped like running ones. */
+static void freeze_until_steady(struct ss_sampler *sampler, struct ss_tick *tick)
+{
+	for (int turn = 0; turn < TURNS; turn++) {
+		stop(sampler, tick);
+		copy_watched(sampler);
+		if (ss_observe_check(sampler->target, &sampler->tasks) == 0)
+			return;
+	}
+	stop(sampler, tick);
+}
+
+/* Whether the stack of a thread cannot change until it runs. */
+static bool is_still_task(const struct ss_task *task)
+{
+	return task->steady || task->phase == SS_TASK_ZOMBIE ||
+	       ((task->phase == SS_TASK_WORKER || task->phase == SS_TASK_UNWANTED) &&
+		task->state != 'R');
+}
+
+/* Updates the state of each thread after a capture. */
+static void update_threads(struct ss_sampler *sampler)
+{
+	for (size_t i = 0; i < sampler->tasks.items.count; i++) {
+		const struct ss_task *task = &sampler->tasks.items.items[i];
+		struct ss_sampled_thread *thread = find(sampler, task);
+		bool stopped = task->phase == SS_TASK_RELEASED;
+		sampler->late |= task->attached;
+		if (!thread)
+			continue;
+		sampler->thread_stops += stopped;
+		if (task->phase == SS_TASK_GONE)
+			ss_thread_end(thread);
+		thread->excluded = task->phase == SS_TASK_UNWANTED;
+		thread->kernel_state = task->state;
+		memcpy(thread->name, task->comm, sizeof(thread->name));
+		ss_thread_end_capture(thread, stopped, is_still_task(task),
+				      task->steady ? task->run_count : 0);
+	}
+}
+
+static bool any_listed(const struct ss_task_list *tasks)
+{
+	for (size_t i = 0; i < tasks->items.count; i++) {
+		enum ss_task_phase phase = tasks->items.items[i].phase;
+		if (phase != SS_TASK_GONE && phase != SS_TASK_UNWANTED)
+			return true;
+	}
+	return false;
+}
+
+/* Captures the threads that are due. */
+static struct ss_error *capture_due(struct ss_sampler *sampler, struct ss_tick *tick)
+{
+	struct ss_task_list *tasks = &sampler->tasks;
+	struct ss_capture *capture = sampler->space.capture;
+
+	tick->capture = NULL;
+	capture->threads.count = 0;
+	if (!list_due(sampler))
+		return ss_error_no_memory();
+	if (!any_listed(tasks)) {
+		update_threads(sampler);
+		return NULL;
+	}
+	struct ss_error *error =
+		ss_arena_prepare(sampler->arena, capture, tasks, &sampler->options);
+	if (error)
+		return error;
+	freeze_until_steady(sampler, tick);
+	/* Threads of another tracer and others that cannot be stopped: reads what is
+	   readable. */
+	ss_observe_tasks(sampler->arena, capture, sampler->target, tasks,
+			 &sampler->space.memory, &sampler->options);
+	prove_observed(sampler);
+	update_threads(sampler);
+	error = ss_result_fill_threads(capture, tasks);
+	if (!error && capture->threads.count > 0)
+		tick->capture = capture;
+	return error;
+}
+
+/* Whether there is nothing to do: if no thread has run, nothing was mapped. The threads
+   of a process that has ended do not run either, but the end must be noticed. */
+static bool is_idle(const struct ss_sampler *sampler)
+{
+	bool alive = false;
+
+	for (size_t i = 0; i < sampler->threads.items.count; i++) {
+		const struct ss_sampled_thread *thread = &sampler->threads.items.items[i];
+		if (thread->due || thread->state == SS_THREAD_GONE)
+			return false;
+		alive |= thread->kernel_state != 'Z';
+	}
+	return alive && sampler->space.capture;
+}
+
+struct ss_error *ss_sampler_tick(struct ss_sampler *sampler, struct ss_tick *ret)
+{
+	*ret = (struct ss_tick){};
+	sampler->late = false;
+	if (!ss_thread_list_refresh(&sampler->threads))
+		return ss_error_no_memory();
+	if (is_idle(sampler))
+		return NULL;
+	/* The mappings are read before the threads are captured, and checked
+	   afterwards. */
+	struct ss_error *error =
+		sampler->threads.items.count > 0 ?
+			ss_address_space_update_if_due(&sampler->space, &ret->change) :
+			ss_address_space_update(&sampler->space, &ret->change);
+	if (error || ret->change == SS_ADDRESS_SPACE_ENDED)
+		return error;
+	return capture_due(sampler, ret);
+}
+
+struct ss_error *ss_sampler_confirm(struct ss_sampler *sampler,
+				    enum ss_mapping_check check, struct ss_tick *tick,
+				    bool *stale)
+{
+	enum ss_address_space_change change;
+
+	*stale = false;
+	if (check == SS_MAPPING_SAME)
+		return NULL;
+	struct ss_error *error = ss_address_space_update(&sampler->space, &change);
+	if (error)
+		return error;
+	tick->change = SS_MAX(tick->change, change);
+	*stale = change != SS_ADDRESS_SPACE_ENDED &&
+		 change >= (check == SS_MAPPING_DIFFERS ? SS_ADDRESS_SPACE_MORE :
+							  SS_ADDRESS_SPACE_CHANGED);
+	return NULL;
+}
+
+struct ss_error *ss_sampler_retry(struct ss_sampler *sampler, struct ss_tick *tick)
+{
+	return capture_due(sampler, tick);
+}
+
+void ss_sampler_discard(struct ss_sampler *sampler)
+{
+	for (size_t i = 0; i < sampler->threads.items.count; i++) {
+		struct ss_sampled_thread *thread = &sampler->threads.items.items[i];
+		if (thread->due)
+			ss_thread_reject(thread, false);
+	}
+}

@@ -1,0 +1,76 @@
+/*
+ * Captures the threads of a process repeatedly. A blocked thread that has not run since
+ * its last capture is skipped; a blocked thread that has run is read without stopping it;
+ * a running thread is stopped for as long as it takes to copy its own stack. A blocked
+ * thread whose stack cannot be unwound without a register that only a stop provides is
+ * stopped once, at the caller's request (see thread_state.h).
+ *
+ * Threads do not stay attached between two ticks: each signal for such a thread would
+ * stop it until we wake up and deliver the signal, and no debugger could attach.
+ * Attaching again costs a running thread only about a microsecond.
+ *
+ * One thread makes all calls of a sampler. If a thread of the target did not stop in
+ * time, or ended while attached (late), the calling thread must end: only then does the
+ * kernel release the former, or report the end of the latter to its parent.
+ */
+#ifndef SS_SAMPLING_SAMPLER_H
+#define SS_SAMPLING_SAMPLER_H
+
+#include "capture/freeze.h"
+#include "capture/stacks.h"
+#include "sampling/address_space.h"
+#include "sampling/thread_list.h"
+#include "sampling/thread_source.h"
+
+struct ss_sampler {
+	struct ss_target *target; /* borrowed */
+	struct ss_capture_options options;
+	struct ss_address_space space;
+	struct ss_target_threads source;
+	struct ss_thread_list threads;
+	struct ss_task_list tasks; /* the threads that are due */
+	struct ss_arena *arena;	   /* borrowed */
+	struct ss_buffer text;
+	bool late; /* the calling thread must end */
+	bool took_sigchld;
+	uint64_t thread_stops;
+};
+
+/* The result of one tick. */
+struct ss_tick {
+	enum ss_address_space_change change; /* since the last tick */
+	/* of the threads that were due; NULL: none. Owned by the sampler; valid until
+	   the next call */
+	struct ss_capture *capture;
+	uint64_t stopped_ns;	 /* of all threads together */
+	uint64_t stopped_max_ns; /* the longest */
+};
+
+/* options are copied, their mode is set to AUTO. Several samplers that work in turn may
+   share the arena: a capture stays there until the next one. A sampler must not be
+   moved. */
+void ss_sampler_init(struct ss_sampler *sampler, struct ss_target *target,
+		     const struct ss_capture_options *options, struct ss_arena *arena);
+void ss_sampler_deinit(struct ss_sampler *sampler);
+
+/*
+ * Captures the threads that have run. The caller must accept or reject each thread of the
+ * capture (ss_thread_accept(), ss_thread_reject()), or discard the tick. Mappings may
+ * have changed meanwhile, see frame_check.h. Errors: NO_MEMORY, DENIED, TRACED, SYSTEM.
+ * The end of the process is a change, not an error.
+ */
+struct ss_error *ss_sampler_tick(struct ss_sampler *sampler, struct ss_tick *ret);
+
+/* Takes the worst result of the mapping checks; reads all maps if necessary. stale: the
+   capture does not match the current mappings. */
+struct ss_error *ss_sampler_confirm(struct ss_sampler *sampler,
+				    enum ss_mapping_check check, struct ss_tick *tick,
+				    bool *stale);
+
+/* Captures the threads again that were rejected with retry. */
+struct ss_error *ss_sampler_retry(struct ss_sampler *sampler, struct ss_tick *tick);
+
+/* Drops the capture: threads that are still due are captured at the next tick. */
+void ss_sampler_discard(struct ss_sampler *sampler);
+
+#endif

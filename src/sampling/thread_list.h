@@ -1,0 +1,73 @@
+/*
+ * The threads of a sampled process, and which of them have run since they were captured.
+ * Reads as little as possible: threads that have been quiet for some ticks are not read
+ * one by one as long as the sum of all run counts shows that none of them has run.
+ */
+#ifndef SS_SAMPLING_THREAD_LIST_H
+#define SS_SAMPLING_THREAD_LIST_H
+
+#include "base/vector.h"
+#include "proc/task.h"
+#include "sampling/thread_state.h"
+
+/* Data about the process. thread_source.h implements it for a target; tests have their
+   own. */
+struct ss_thread_source {
+	void *data;
+	/* The ids of all threads, ascending; valid until the next call. False: no
+	   memory. */
+	bool (*list)(void *data, const pid_t **ret, size_t *ret_count);
+	/* How many threads there are; 0: the process has ended. */
+	size_t (*count)(void *data);
+	/* Opens the schedstat of a thread; -1: it is opened for each read. */
+	int (*open)(void *data, pid_t tid);
+	/* Reads it. False: the thread has ended. With an open file it allocates
+	   nothing. */
+	bool (*read)(void *data, pid_t tid, int fd, struct ss_schedstat *ret);
+	/* The sum of the run counts of all current and former threads. False: unknown. */
+	bool (*sum_runs)(void *data, uint64_t *ret);
+};
+
+/*
+ * The sum of all run counts minus that of the threads in the list. It stays the same from
+ * tick to tick as long as no thread ends and no thread has run other than those that were
+ * read.
+ */
+struct ss_run_balance {
+	bool known;
+	uint64_t rest;	      /* that difference */
+	unsigned pause_ticks; /* before it is tried again */
+	unsigned failures;    /* in a row */
+};
+
+struct ss_thread_list {
+	const struct ss_thread_source *source;
+	SS_VECTOR(struct ss_sampled_thread) items; /* ascending by tid */
+	SS_VECTOR(uint32_t) free_slots;
+	uint32_t slot_count; /* all slots are below */
+	unsigned open_files;
+	struct ss_run_balance balance;
+};
+
+/* The source is borrowed. */
+void ss_thread_list_init(struct ss_thread_list *list,
+			 const struct ss_thread_source *source);
+void ss_thread_list_deinit(struct ss_thread_list *list);
+
+/* Begins a tick: drops ended threads, adds new ones, and determines which threads are
+   due. False without memory. */
+bool ss_thread_list_refresh(struct ss_thread_list *list);
+
+/* Finds a thread by its id; NULL if there is none. */
+struct ss_sampled_thread *ss_thread_list_find(const struct ss_thread_list *list,
+					      pid_t tid);
+
+/* Whether a thread that was blocked at its last capture has not run since. */
+bool ss_thread_list_is_unchanged(const struct ss_thread_list *list,
+				 const struct ss_sampled_thread *thread);
+
+/* The run count of a stopped thread; 0: unknown. Allocates nothing. */
+uint64_t ss_thread_list_run_count(const struct ss_thread_list *list,
+				  const struct ss_sampled_thread *thread);
+
+#endif

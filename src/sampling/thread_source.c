@@ -1,0 +1,90 @@
+#include "sampling/thread_source.h"
+
+#include <fcntl.h>
+#include <stdio.h>
+#include <unistd.h>
+
+enum { RECORD_MAX = 256 };
+
+static bool list(void *data, const pid_t **ret, size_t *ret_count)
+{
+	struct ss_target_threads *threads = data;
+	struct ss_task_list *scan = &threads->scan;
+
+	do {
+		scan->items.count = scan->sorted_count = 0;
+		if (!ss_tasks_reserve(scan, ss_tasks_count_now(threads->target) * 2 + 64))
+			return false;
+		(void)ss_tasks_scan(scan, threads->target);
+	} while (scan->unseen > 0);
+	*ret = scan->sorted;
+	*ret_count = scan->sorted_count;
+	return true;
+}
+
+static size_t count(void *data)
+{
+	const struct ss_target_threads *threads = data;
+
+	return ss_tasks_count_now(threads->target);
+}
+
+static int open_schedstat(void *data, pid_t tid)
+{
+	const struct ss_target_threads *threads = data;
+	char path[64];
+
+	(void)snprintf(path, sizeof(path), "%d/schedstat", tid); /* fits */
+	return openat(threads->target->task_fd, path, O_RDONLY | O_CLOEXEC);
+}
+
+static bool read_open(int fd, struct ss_schedstat *ret)
+{
+	char bytes[RECORD_MAX];
+	ssize_t n = pread(fd, bytes, sizeof(bytes) - 1, 0);
+
+	if (n <= 0)
+		return false;
+	bytes[n] = '\0';
+	return ss_schedstat_parse(bytes, (size_t)n, ret);
+}
+
+static bool read_schedstat(void *data, pid_t tid, int fd, struct ss_schedstat *ret)
+{
+	struct ss_target_threads *threads = data;
+
+	if (fd >= 0)
+		return read_open(fd, ret);
+	return ss_target_read_task(threads->target, tid, "schedstat", &threads->text) &&
+	       ss_schedstat_parse(threads->text.bytes, threads->text.size, ret);
+}
+
+static bool sum_runs(void *data, uint64_t *ret)
+{
+	struct ss_target_threads *threads = data;
+
+	return threads->stats.fd >= 0 &&
+	       ss_taskstats_count_runs(&threads->stats, threads->target->pid, ret);
+}
+
+void ss_target_threads_init(struct ss_target_threads *threads,
+			    const struct ss_target *target)
+{
+	*threads = (struct ss_target_threads){
+		.target = target,
+		.source = { .data = threads,
+			    .list = list,
+			    .count = count,
+			    .open = open_schedstat,
+			    .read = read_schedstat,
+			    .sum_runs = sum_runs },
+	};
+	(void)ss_taskstats_open(&threads->stats); /* otherwise each thread is read */
+}
+
+void ss_target_threads_deinit(struct ss_target_threads *threads)
+{
+	ss_taskstats_close(&threads->stats);
+	ss_tasks_deinit(&threads->scan);
+	ss_buffer_deinit(&threads->text);
+}

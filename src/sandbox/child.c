@@ -1,0 +1,229 @@
+#include "sandbox/child.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+
+#include "base/clock.h"
+#include "base/cpu_pin.h"
+
+enum { SLOW_MS = 1000 };
+
+struct ss_child_page *ss_child_page_new(void)
+{
+	void *page = mmap(NULL, sizeof(struct ss_child_page), PROT_READ | PROT_WRITE,
+			  MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+
+	return page == MAP_FAILED ? NULL : page;
+}
+
+void ss_child_page_free(struct ss_child_page *page)
+{
+	if (page)
+		(void)munmap(page, sizeof(*page)); /* it is mapped */
+}
+
+int ss_child_create_file(void)
+{
+	int fd = memfd_create("output", MFD_CLOEXEC);
+
+	return fd >= 0 ? fd : open("/tmp", O_TMPFILE | O_RDWR | O_EXCL | O_CLOEXEC, 0600);
+}
+
+/* One run, as parent and child see it. */
+struct run {
+	const struct ss_child_job *job;
+	int output;
+	int messages;
+	int alive[2]; /* a pipe: its end is reached when the child has ended */
+	pid_t parent;
+	pid_t child;
+};
+
+static void run_deinit(struct run *run)
+{
+	close_cleanup(&run->output);
+	close_cleanup(&run->messages);
+	close_cleanup(&run->alive[0]);
+	close_cleanup(&run->alive[1]);
+}
+
+static struct ss_error *run_init(struct run *run, const struct ss_child_job *job)
+{
+	*run = (struct run){ .job = job, .alive = { -1, -1 }, .parent = getpid() };
+	run->output = ss_child_create_file();
+	run->messages = ss_child_create_file();
+	if (run->output < 0 || run->messages < 0 || pipe2(run->alive, O_CLOEXEC) < 0)
+		return ss_error_new_errno(errno,
+					  "cannot create files for a child process");
+	*job->page = (struct ss_child_page){ .module = -1 };
+	return NULL;
+}
+
+/* The child ------------------------------------------------------------- */
+
+static void copy_text(const char *text, char *ret, size_t size)
+{
+	size_t length = text ? strnlen(text, size - 1) : 0;
+
+	if (length)
+		memcpy(ret, text, length);
+	ret[length] = '\0';
+}
+
+static void copy_error(const struct ss_error *error, struct ss_child_page *page)
+{
+	page->error_code = ss_error_code(error);
+	copy_text(ss_error_message(error), page->error_message,
+		  sizeof(page->error_message));
+	copy_text(ss_error_remedy(error), page->error_remedy, sizeof(page->error_remedy));
+}
+
+/* Standard input keeps the pipe open until the child ends. */
+static bool replace_streams(const struct run *run)
+{
+	return dup2(run->alive[1], STDIN_FILENO) == STDIN_FILENO &&
+	       dup2(run->output, STDOUT_FILENO) == STDOUT_FILENO &&
+	       dup2(run->messages, STDERR_FILENO) == STDERR_FILENO;
+}
+
+__attribute__((noreturn)) static void run_child(const struct run *run)
+{
+	const struct ss_child_job *job = run->job;
+	struct ss_confinement confinement = job->confinement;
+	unsigned refused = 0;
+
+	confinement.parent = run->parent;
+	if (!replace_streams(run))
+		_exit(EXIT_FAILURE);
+	ss_confine_files(&confinement);
+	if (!ss_confine(&confinement, &refused))
+		_exit(EXIT_FAILURE);
+	job->page->refused = refused;
+	struct ss_error *error = job->work(job->data, job->page, STDOUT_FILENO);
+	if (error)
+		copy_error(error, job->page);
+	job->page->finished = 1;
+	_exit(EXIT_SUCCESS); /* buffers and handlers of the parent are left alone */
+}
+
+/* The parent ------------------------------------------------------------ */
+
+static int64_t now_ms(void)
+{
+	return (int64_t)(ss_now_ns() / SS_NS_PER_MS);
+}
+
+/* Whether the child ended, or closed the pipe, before the deadline. */
+static bool wait_until(const struct run *run, int64_t deadline_ms)
+{
+	struct pollfd end = { .fd = run->alive[0] };
+	int count = 0;
+
+	do {
+		int64_t left = SS_MAX(deadline_ms - now_ms(), (int64_t)0);
+		count = poll(&end, 1, (int)SS_MIN(left, (int64_t)INT32_MAX));
+	} while (count == 0 ? now_ms() < deadline_ms : count < 0 && errno == EINTR);
+	return count > 0;
+}
+
+/* Returns the status of the child as waitpid() has it. */
+static int wait_for_child(const struct run *run, bool *ret_timeout)
+{
+	const struct ss_child_job *job = run->job;
+	int64_t begin = now_ms();
+	int64_t deadline = begin + job->timeout_ms;
+	int status = 0;
+
+	bool ended = wait_until(run, SS_MIN(begin + SLOW_MS, deadline));
+	if (!ended && job->slow)
+		job->slow(job->slow_data, job->page->step);
+	ended = ended || wait_until(run, deadline);
+	*ret_timeout = !ended;
+	(void)kill(run->child, SIGKILL); /* does not change the status if it has ended */
+	while (waitpid(run->child, &status, 0) < 0 && errno == EINTR)
+		;
+	return status;
+}
+
+/* The child could change the page until it ended, so only this copy is read. */
+static void copy_page(const struct run *run, struct ss_child_page *ret)
+{
+	memcpy(ret, (const void *)run->job->page, sizeof(*ret));
+	ret->error_message[sizeof(ret->error_message) - 1] = '\0';
+	ret->error_remedy[sizeof(ret->error_remedy) - 1] = '\0';
+}
+
+static struct ss_error *make_error(const struct ss_child_page *page)
+{
+	enum ss_error_code code = SS_ERROR_SYSTEM;
+
+	if (page->error_code == 0)
+		return NULL;
+	if (page->error_code <= SS_ERROR_CHANGED)
+		code = (enum ss_error_code)page->error_code;
+	struct ss_error *error = ss_error_new(code, "%s", page->error_message);
+	return *page->error_remedy ?
+		       ss_error_with_remedy(error, "%s", page->error_remedy) :
+		       error;
+}
+
+static void set_cause(int status, bool timeout, struct ss_child_outcome *outcome)
+{
+	outcome->failed = true;
+	outcome->cause = SS_SANDBOX_EXIT;
+	outcome->code = WIFEXITED(status) ? WEXITSTATUS(status) : WTERMSIG(status);
+	if (timeout)
+		outcome->cause = SS_SANDBOX_TIMEOUT;
+	else if (!WIFEXITED(status))
+		outcome->cause = SS_SANDBOX_SIGNAL;
+	else if (outcome->page.error_code == SS_ERROR_NO_MEMORY)
+		outcome->cause = SS_SANDBOX_MEMORY;
+	else if (WEXITSTATUS(status) == EXIT_SUCCESS && outcome->page.finished)
+		outcome->failed = false;
+}
+
+struct ss_error *ss_child_run(const struct ss_child_job *job,
+			      struct ss_child_outcome *ret)
+{
+	_cleanup_(run_deinit) struct run run = { .output = -1,
+						 .messages = -1,
+						 .alive = { -1, -1 } };
+	struct ss_child_outcome outcome = SS_CHILD_NO_OUTCOME;
+	struct ss_error *error = run_init(&run, job);
+	struct ss_cpu_pin pin;
+	bool timeout = false;
+
+	if (error)
+		return error;
+	ss_cpu_pin_begin(&pin);
+	run.child = fork();
+	int errnum = errno;
+	ss_cpu_pin_end(&pin);
+	if (run.child == 0)
+		run_child(&run);
+	if (run.child < 0)
+		return ss_error_new_errno(errnum, "cannot create a child process");
+	close_cleanup(&run.alive[1]);
+	run.alive[1] = -1;
+	int status = wait_for_child(&run, &timeout);
+	copy_page(&run, &outcome.page);
+	set_cause(status, timeout, &outcome);
+	if (!outcome.failed)
+		outcome.error = make_error(&outcome.page);
+	outcome.output = take_fd(run.output);
+	outcome.messages = take_fd(run.messages);
+	*ret = outcome;
+	return NULL;
+}
+
+void ss_child_outcome_deinit(struct ss_child_outcome *outcome)
+{
+	close_cleanup(&outcome->output);
+	close_cleanup(&outcome->messages);
+	ss_error_free(outcome->error);
+}

@@ -1,0 +1,76 @@
+/*
+ * Runs one job in a confined child process and waits for it. The child inherits the
+ * memory of its parent. It hands back bytes in files and a few numbers in a page that
+ * both share; the parent treats all of them as untrusted.
+ */
+#ifndef SS_SANDBOX_CHILD_H
+#define SS_SANDBOX_CHILD_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/error.h"
+#include "sandbox/confine.h"
+
+/* Memory that the child shares with its parent. Belongs to one run at a time. */
+struct ss_child_page {
+	/* Written by the job: */
+	volatile uint32_t step;	    /* what it is doing */
+	volatile int32_t module;    /* whose bytes it is reading, or -1 */
+	volatile uint32_t requests; /* output has requests in place of the result */
+	volatile uint64_t value;
+	/* Written by ss_child_run(): */
+	uint32_t finished; /* the job has returned */
+	uint32_t refused;  /* enum ss_confine_refused */
+	uint32_t error_code;
+	char error_message[1024];
+	char error_remedy[1024];
+};
+
+/* NULL: no memory. */
+struct ss_child_page *ss_child_page_new(void);
+void ss_child_page_free(struct ss_child_page *page);
+
+SS_DEFINE_CLEANUP(struct ss_child_page, ss_child_page, ss_child_page_free)
+
+/* Runs in the child and writes its result to the file output. Its standard error is a
+   file, too. The error is handed to the parent; NO_MEMORY counts as a failed child. */
+typedef struct ss_error *ss_child_work(void *data, struct ss_child_page *page,
+				       int output);
+
+struct ss_child_job {
+	ss_child_work *work;
+	void *data;
+	struct ss_child_page *page; /* reset first */
+	unsigned timeout_ms;	    /* then the child is killed */
+	/* Called in the parent if the child takes longer than a second; or NULL. */
+	void (*slow)(void *data, uint32_t step);
+	void *slow_data;
+	struct ss_confinement confinement;
+};
+
+struct ss_child_outcome {
+	bool failed; /* then cause and code say how */
+	enum ss_sandbox_cause cause;
+	int code;		   /* SIGNAL: its number; EXIT: the exit status */
+	int output;		   /* what the job wrote; owned */
+	int messages;		   /* what it wrote to standard error; owned */
+	struct ss_error *error;	   /* of the job; owned */
+	struct ss_child_page page; /* a copy, made after the child ended */
+};
+
+#define SS_CHILD_NO_OUTCOME                                                              \
+	{                                                                                \
+		.output = -1, .messages = -1                                             \
+	}
+
+/* A file in memory for output, or -1 and errno. Where memfd_create(2) is not permitted it
+   is an unnamed file in /tmp. */
+int ss_child_create_file(void);
+
+/* Errors: SYSTEM, NO_MEMORY: the child could not be created. */
+struct ss_error *ss_child_run(const struct ss_child_job *job,
+			      struct ss_child_outcome *ret);
+void ss_child_outcome_deinit(struct ss_child_outcome *outcome);
+
+#endif

@@ -1,0 +1,164 @@
+#include "sandbox/confine.h"
+
+#include <fcntl.h>
+#include <grp.h>
+#include <linux/capability.h>
+#include <signal.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "base/cleanup.h"
+#include "sandbox/syscall_filter.h"
+
+/* The kernel allocates the lowest free descriptor: after this many free ones, no more of
+   ours are expected. */
+enum { GAP_MAX = 256 };
+
+/* A debug file for each of the modules that a session keeps. */
+enum { MORE_FILES = 4096 };
+
+/* The number of close_range(2); headers before Linux 5.9 lack it. */
+enum { CLOSE_RANGE = 436 };
+
+static bool is_needed(int fd, int flags, bool keep_directories)
+{
+	int descriptor_flags = fcntl(fd, F_GETFD);
+	struct stat status;
+
+	if (descriptor_flags < 0 || !(descriptor_flags & FD_CLOEXEC) ||
+	    fstat(fd, &status) != 0)
+		return false;
+	if (flags & O_PATH)
+		return keep_directories && S_ISDIR(status.st_mode);
+	return (flags & O_ACCMODE) == O_RDONLY && S_ISREG(status.st_mode);
+}
+
+/* Returns the highest descriptor that is left. */
+static int close_others(bool keep_directories)
+{
+	int highest = STDERR_FILENO;
+	int last_open = STDERR_FILENO;
+	int fd = STDERR_FILENO + 1;
+
+	for (; fd - last_open <= GAP_MAX; fd++) {
+		int flags = fcntl(fd, F_GETFL);
+		if (flags < 0)
+			continue;
+		last_open = fd;
+		if (is_needed(fd, flags, keep_directories))
+			highest = fd;
+		else
+			(void)close(fd); /* nothing was written through it here */
+	}
+	(void)syscall(CLOSE_RANGE, fd, ~0U, 0); /* before Linux 5.9 these stay open */
+	return highest;
+}
+
+static void limit(int resource, uint64_t soft, uint64_t hard)
+{
+	struct rlimit now = {};
+
+	/* prlimit(): libcs differ in the type of its second argument. */
+	if (syscall(SYS_prlimit64, 0, resource, NULL, &now) < 0)
+		return;
+	now.rlim_max = SS_MIN(now.rlim_max, hard);
+	now.rlim_cur = SS_MIN(SS_MIN(now.rlim_cur, soft), now.rlim_max);
+	(void)syscall(SYS_prlimit64, 0, resource, &now, NULL); /* may always be lowered */
+}
+
+void ss_confine_files(const struct ss_confinement *confinement)
+{
+	uint64_t files = (uint64_t)close_others(confinement->keep_directories) +
+			 MORE_FILES + confinement->receives;
+
+	limit(RLIMIT_NOFILE, files, files);
+}
+
+/* AddressSanitizer reserves terabytes of address space. */
+#if defined(__SANITIZE_ADDRESS__)
+enum { LIMIT_MEMORY = 0 };
+#else
+enum { LIMIT_MEMORY = 1 };
+#endif
+
+static void limit_resources(const struct ss_confinement *c)
+{
+	limit(RLIMIT_CORE, 0, 0);
+	limit(RLIMIT_FSIZE, c->output, c->output);
+	if (c->cpu_s) /* SIGXCPU comes first and names the cause */
+		limit(RLIMIT_CPU, c->cpu_s, c->cpu_s + 1);
+	limit(RLIMIT_NPROC, 0, 0);
+	limit(RLIMIT_MEMLOCK, 0, 0);
+	if (LIMIT_MEMORY && c->memory)
+		limit(RLIMIT_DATA, c->memory, c->memory);
+}
+
+/* If memory runs out, the kernel is to kill this process rather than the target. */
+static void raise_oom_score(void)
+{
+	int fd = open("/proc/self/oom_score_adj", O_WRONLY | O_CLOEXEC);
+
+	if (fd < 0)
+		return;
+	(void)!write(fd, "1000", 4); /* best effort */
+	(void)close(fd);	     /* written unbuffered */
+}
+
+/* If the kernel refuses, the process keeps its ids and loses its capabilities below. */
+static void change_ids(const struct ss_confinement *c)
+{
+	(void)!setgroups(0, NULL);
+	(void)!setresgid(c->gid, c->gid, c->gid);
+	(void)!setresuid(c->uid, c->uid, c->uid);
+}
+
+/* Needs CAP_SETPCAP, which setresuid() takes away: to be called before. Without it the
+   set stays; it matters only to execve(), which the filter forbids. */
+static void drop_bounding_set(void)
+{
+	for (unsigned long number = 0; number < 64; number++) {
+		if (prctl(PR_CAPBSET_DROP, number, 0, 0, 0) < 0)
+			break; /* EPERM; EINVAL: the kernel knows no more */
+	}
+}
+
+static bool drop_capabilities(void)
+{
+	struct __user_cap_header_struct header = { .version =
+							   _LINUX_CAPABILITY_VERSION_3 };
+	const struct __user_cap_data_struct none[_LINUX_CAPABILITY_U32S_3] = {};
+
+	(void)prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0); /* Linux 4.3 */
+	return syscall(SYS_capset, &header, none) == 0;
+}
+
+/* A change of ids clears the signal: to be called afterwards. */
+static bool end_with_parent(pid_t parent)
+{
+	return prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0) == 0 && getppid() == parent;
+}
+
+bool ss_confine(const struct ss_confinement *confinement, unsigned *ret)
+{
+	*ret = 0;
+	raise_oom_score();
+	limit_resources(confinement);
+	drop_bounding_set();
+	if (confinement->change_ids)
+		change_ids(confinement);
+	if (!drop_capabilities())
+		*ret |= SS_REFUSED_CAPABILITIES;
+	(void)prctl(PR_SET_DUMPABLE, 0, 0, 0, 0); /* cannot fail */
+	if (!end_with_parent(confinement->parent))
+		return false;
+	/* Landlock and seccomp require it of a process without CAP_SYS_ADMIN. */
+	(void)prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
+	bool cannot_write = ss_syscall_filter_forbid_writing();
+	if (!ss_syscall_filter_load(cannot_write || confinement->keep_directories,
+				    confinement->receives > 0))
+		*ret |= SS_REFUSED_FILTER;
+	return true;
+}

@@ -1,0 +1,42 @@
+/*
+ * Takes from the calling process, for good, what it does not need to interpret untrusted
+ * bytes: capabilities, open files, access to other processes and to the network, and
+ * unlimited memory and time. It can still open files for reading, compute, and write to
+ * the files that it holds.
+ */
+#ifndef SS_SANDBOX_CONFINE_H
+#define SS_SANDBOX_CONFINE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+struct ss_confinement {
+	bool change_ids; /* to uid and gid, if that is permitted */
+	uid_t uid;
+	gid_t gid;
+	uint64_t memory;       /* bytes that may be allocated; 0: no limit */
+	uint64_t output;       /* bytes that may be written to a file */
+	uint64_t cpu_s;	       /* processor time, 0: no limit */
+	bool keep_directories; /* keeps O_PATH directories and allows openat2() */
+	unsigned receives;     /* files that it may be sent over a socket, at most */
+	pid_t parent;	       /* the process ends with this one */
+};
+
+/* What the kernel refused. */
+enum ss_confine_refused {
+	SS_REFUSED_FILTER = 1 << 0, /* seccomp */
+	SS_REFUSED_CAPABILITIES = 1 << 1,
+};
+
+/* Closes every descriptor above standard error, except regular files that were opened
+   read-only and close-on-exec, as the library opens the files of modules. What this
+   program inherited is not close-on-exec. keep_directories: keeps directories that were
+   opened with O_PATH and close-on-exec. */
+void ss_confine_files(const struct ss_confinement *confinement);
+
+/* Confines the calling process, which must have one thread. Goes on if the kernel refuses
+   a part; *ret is what was refused. False: the parent has ended. */
+bool ss_confine(const struct ss_confinement *confinement, unsigned *ret);
+
+#endif

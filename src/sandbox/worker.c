@@ -1,0 +1,439 @@
+#include "sandbox/worker.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/cpu_pin.h"
+#include "base/vector.h"
+
+enum {
+	FILES_MAX = 253, /* of one message (SCM_MAX_FD of the kernel) */
+	BUFFER_MIN = 256 << 10,
+	RETRY_NS = 1000000, /* after ETOOMANYREFS: too many files are in flight */
+};
+
+/* A longer answer is invalid. */
+static const uint64_t answer_max = (uint64_t)256 << 20;
+
+/* Shared by owner and worker. */
+struct board {
+	volatile int32_t module;
+	volatile uint32_t refused;
+};
+
+struct bytes {
+	SS_VECTOR(uint8_t) items;
+};
+
+struct ss_worker {
+	struct ss_worker_options options;
+	struct board *board;
+	int socket; /* -1: not running */
+	pid_t pid;
+	pid_t parent; /* the owner */
+	struct bytes answer;
+};
+
+struct ss_error *ss_worker_new(const struct ss_worker_options *options,
+			       struct ss_worker **ret)
+{
+	struct ss_worker *worker = calloc(1, sizeof(*worker));
+
+	if (!worker)
+		return ss_error_no_memory();
+	worker->options = *options;
+	worker->socket = -1;
+	worker->board = mmap(NULL, sizeof(*worker->board), PROT_READ | PROT_WRITE,
+			     MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	if (worker->board == MAP_FAILED) {
+		free(worker);
+		return ss_error_no_memory();
+	}
+	*ret = worker;
+	return NULL;
+}
+
+/* Ends the child and returns its status as of waitpid(). */
+static int end(struct ss_worker *worker)
+{
+	int status = 0;
+
+	close_cleanup(&worker->socket);
+	worker->socket = -1;
+	(void)kill(worker->pid, SIGKILL); /* one that ended keeps its status */
+	while (waitpid(worker->pid, &status, 0) < 0 && errno == EINTR)
+		;
+	return status;
+}
+
+void ss_worker_free(struct ss_worker *worker)
+{
+	if (!worker)
+		return;
+	if (ss_worker_is_running(worker))
+		(void)end(worker);
+	(void)munmap(worker->board, sizeof(*worker->board)); /* it is mapped */
+	ss_vector_free(&worker->answer.items);
+	free(worker);
+}
+
+/* The worker ------------------------------------------------------------ */
+
+struct inbox {
+	struct bytes bytes;
+	SS_VECTOR(int) files;
+};
+
+static bool take_files(struct inbox *inbox, struct msghdr *message)
+{
+	for (struct cmsghdr *c = CMSG_FIRSTHDR(message); c; c = CMSG_NXTHDR(message, c)) {
+		if (c->cmsg_level != SOL_SOCKET || c->cmsg_type != SCM_RIGHTS)
+			continue;
+		size_t count = (c->cmsg_len - CMSG_LEN(0)) / sizeof(int);
+		for (size_t i = 0; i < count; i++) {
+			int *slot = ss_vector_push(&inbox->files);
+			if (!slot)
+				return false;
+			memcpy(slot, CMSG_DATA(c) + i * sizeof(int), sizeof(int));
+		}
+	}
+	/* Files are taken in order: none may be missing. */
+	return !(message->msg_flags & MSG_CTRUNC);
+}
+
+/* Receives until so many bytes are there. False: the owner has ended, or no memory. */
+static bool receive(struct inbox *inbox, size_t wanted)
+{
+	union {
+		char bytes[CMSG_SPACE(FILES_MAX * sizeof(int))];
+		struct cmsghdr align;
+	} control;
+
+	if (!ss_vector_reserve(&inbox->bytes.items, SS_MAX(wanted, (size_t)BUFFER_MIN)))
+		return false;
+	while (inbox->bytes.items.count < wanted) {
+		struct iovec iov = {
+			.iov_base = inbox->bytes.items.items + inbox->bytes.items.count,
+			.iov_len = inbox->bytes.items.capacity - inbox->bytes.items.count,
+		};
+		struct msghdr message = { .msg_iov = &iov,
+					  .msg_iovlen = 1,
+					  .msg_control = control.bytes,
+					  .msg_controllen = sizeof(control.bytes) };
+		ssize_t n = recvmsg(STDIN_FILENO, &message, MSG_CMSG_CLOEXEC);
+		if (n <= 0 || !take_files(inbox, &message))
+			return false;
+		inbox->bytes.items.count += (size_t)n;
+	}
+	return true;
+}
+
+static bool write_all(const void *bytes, size_t size)
+{
+	const char *at = bytes;
+
+	while (size > 0) {
+		ssize_t n = write(STDIN_FILENO, at, size);
+		if (n <= 0)
+			return false;
+		at += n;
+		size -= (size_t)n;
+	}
+	return true;
+}
+
+/* False: the worker must end. */
+static bool serve_one(const struct ss_worker *worker, struct inbox *inbox)
+{
+	struct bytes out = {};
+	const uint8_t *answer = NULL;
+	size_t size = 0;
+	uint64_t length;
+
+	inbox->bytes.items.count = 0;
+	inbox->files.count = 0;
+	if (!receive(inbox, sizeof(length)))
+		return false;
+	memcpy(&length, inbox->bytes.items.items, sizeof(length));
+	if (!receive(inbox, sizeof(length) + length))
+		return false;
+	const struct ss_worker_request request = {
+		.bytes = inbox->bytes.items.items + sizeof(length),
+		.size = length,
+		.files = inbox->files.items,
+		.file_count = inbox->files.count,
+	};
+	if (!worker->options.serve(worker->options.data, &request, &worker->board->module,
+				   &answer, &size))
+		return false;
+	worker->board->module = -1;
+	length = size;
+	if (!ss_vector_reserve(&out.items, sizeof(length) + size))
+		return false;
+	memcpy(out.items.items, &length, sizeof(length));
+	if (size)
+		memcpy(out.items.items + sizeof(length), answer, size);
+	bool sent = write_all(out.items.items, sizeof(length) + size);
+	ss_vector_free(&out.items);
+	return sent;
+}
+
+/* The sanitizers write their findings to stderr. */
+#if defined(__SANITIZE_ADDRESS__)
+enum { KEEP_STDERR = 1 };
+#else
+enum { KEEP_STDERR = 0 };
+#endif
+
+/* The socket replaces standard input. The other two lead nowhere. */
+static bool take_streams(int socket)
+{
+	_cleanup_close_ int nowhere = memfd_create("output", MFD_CLOEXEC);
+
+	return nowhere >= 0 && dup2(socket, STDIN_FILENO) == STDIN_FILENO &&
+	       dup2(nowhere, STDOUT_FILENO) == STDOUT_FILENO &&
+	       (KEEP_STDERR || dup2(nowhere, STDERR_FILENO) == STDERR_FILENO);
+}
+
+static const int faults[] = { SIGSEGV, SIGBUS,	SIGILL,	 SIGFPE, SIGABRT,
+			      SIGSYS,  SIGTRAP, SIGXCPU, SIGXFSZ };
+
+__attribute__((noreturn)) static void run(struct ss_worker *worker, int socket)
+{
+	struct ss_confinement confinement = worker->options.confinement;
+	struct inbox inbox = {};
+	sigset_t all;
+	unsigned refused = 0;
+
+	/* Signals from the terminal are for the owner. These calls cannot fail. */
+	(void)sigfillset(&all);
+	for (size_t i = 0; i < SS_ARRAY_SIZE(faults); i++)
+		(void)sigdelset(&all, faults[i]);
+	(void)sigprocmask(SIG_SETMASK, &all, NULL);
+	confinement.parent = worker->parent;
+	if (!take_streams(socket))
+		_exit(EXIT_FAILURE);
+	ss_confine_files(&confinement);
+	if (!ss_confine(&confinement, &refused))
+		_exit(EXIT_FAILURE);
+	worker->board->refused = refused;
+	while (serve_one(worker, &inbox))
+		;
+	_exit(EXIT_SUCCESS); /* nothing of the parent's is flushed or freed */
+}
+
+/* The owner ------------------------------------------------------------- */
+
+static void set_timeouts(int socket, unsigned ms)
+{
+	const struct timeval limit = { .tv_sec = ms / 1000,
+				       .tv_usec = (suseconds_t)(ms % 1000) * 1000 };
+
+	/* Neither can fail: it is a socket. */
+	(void)setsockopt(socket, SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof(limit));
+	(void)setsockopt(socket, SOL_SOCKET, SO_SNDTIMEO, &limit, sizeof(limit));
+}
+
+struct ss_error *ss_worker_start(struct ss_worker *worker)
+{
+	int pair[2] = { -1, -1 };
+	struct ss_cpu_pin pin;
+
+	if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair) < 0)
+		return ss_error_new_errno(errno,
+					  "cannot create a socket for a child process");
+	worker->board->module = -1;
+	worker->parent = getpid();
+	ss_cpu_pin_begin(&pin);
+	pid_t pid = fork();
+	int errnum = errno;
+	ss_cpu_pin_end(&pin);
+	if (pid == 0)
+		run(worker, pair[1]);
+	close_cleanup(&pair[1]);
+	if (pid < 0) {
+		close_cleanup(&pair[0]);
+		return ss_error_new_errno(errnum, "cannot create a child process");
+	}
+	worker->pid = pid;
+	worker->socket = pair[0];
+	set_timeouts(pair[0], worker->options.timeout_ms);
+	return NULL;
+}
+
+bool ss_worker_is_running(const struct ss_worker *worker)
+{
+	return worker->socket >= 0;
+}
+
+pid_t ss_worker_pid(const struct ss_worker *worker)
+{
+	return worker->pid;
+}
+
+unsigned ss_worker_refused(const struct ss_worker *worker)
+{
+	return worker->board->refused;
+}
+
+/* Sends a part of a request. Returns the number of bytes, or -1. */
+static ssize_t send_part(int socket, struct iovec *iov, size_t count, const int *files,
+			 size_t file_count)
+{
+	union {
+		char bytes[CMSG_SPACE(FILES_MAX * sizeof(int))];
+		struct cmsghdr align;
+	} control;
+	struct msghdr message = { .msg_iov = iov, .msg_iovlen = count };
+
+	if (file_count) {
+		message.msg_control = control.bytes;
+		message.msg_controllen = CMSG_SPACE(file_count * sizeof(int));
+		struct cmsghdr *c = CMSG_FIRSTHDR(&message);
+		*c = (struct cmsghdr){ .cmsg_level = SOL_SOCKET,
+				       .cmsg_type = SCM_RIGHTS,
+				       .cmsg_len = CMSG_LEN(file_count * sizeof(int)) };
+		memcpy(CMSG_DATA(c), files, file_count * sizeof(int));
+	}
+	return sendmsg(socket, &message, MSG_NOSIGNAL);
+}
+
+/* False: the worker has ended, or does not read in time. */
+static bool send_request(const struct ss_worker *worker,
+			 const struct ss_worker_request *request, uint64_t deadline_ns)
+{
+	uint64_t length = request->size;
+	size_t done = 0; /* bytes, with the length */
+	size_t files = 0;
+
+	while (done < sizeof(length) + request->size) {
+		size_t file_count =
+			SS_MIN(request->file_count - files, (size_t)FILES_MAX);
+		struct iovec iov[2];
+		size_t count = 0;
+		if (done < sizeof(length))
+			iov[count++] = (struct iovec){ (char *)&length + done,
+						       sizeof(length) - done };
+		size_t at = done > sizeof(length) ? done - sizeof(length) : 0;
+		iov[count++] = (struct iovec){ (void *)(request->bytes + at),
+					       request->size - at };
+		/* A message needs at least one byte to carry files. */
+		if (request->file_count - files > FILES_MAX) {
+			iov[0].iov_len = 1;
+			count = 1;
+		}
+		ssize_t n = send_part(worker->socket, iov, count, request->files + files,
+				      file_count);
+		int errnum = errno;
+		if (n <= 0 && errnum != EINTR && errnum != ETOOMANYREFS)
+			return false;
+		if (n <= 0 && ss_now_ns() >= deadline_ns)
+			return false;
+		if (n <= 0 && errnum == ETOOMANYREFS)
+			ss_sleep_ns(RETRY_NS);
+		if (n <= 0)
+			continue;
+		done += (size_t)n;
+		files += file_count;
+	}
+	return true;
+}
+
+enum result { ANSWERED, ENDED, LATE, INVALID };
+
+static enum result receive_answer(struct ss_worker *worker, uint64_t deadline_ns)
+{
+	struct bytes *answer = &worker->answer;
+	uint64_t wanted = sizeof(uint64_t);
+	bool known = false; /* its length */
+
+	answer->items.count = 0;
+	while (answer->items.count < wanted || !known) {
+		if (!ss_vector_reserve(&answer->items,
+				       SS_MAX(wanted, (size_t)BUFFER_MIN)))
+			return INVALID;
+		ssize_t n = recv(worker->socket,
+				 answer->items.items + answer->items.count,
+				 answer->items.capacity - answer->items.count, 0);
+		int errnum = errno;
+		if (n == 0 || (n < 0 && errnum != EINTR && errnum != EAGAIN))
+			return ENDED;
+		if (n > 0)
+			answer->items.count += (size_t)n;
+		if (!known && answer->items.count >= sizeof(wanted)) {
+			known = true;
+			memcpy(&wanted, answer->items.items, sizeof(wanted));
+			if (wanted > answer_max)
+				return INVALID;
+			wanted += sizeof(wanted);
+		}
+		if ((answer->items.count < wanted || !known) &&
+		    ss_now_ns() >= deadline_ns)
+			return LATE;
+	}
+	return answer->items.count == wanted ? ANSWERED : INVALID;
+}
+
+/* Ends the worker and describes its failure. */
+static void take_failure(struct ss_worker *worker, enum result result,
+			 struct ss_sandbox_failure *ret)
+{
+	int32_t module = worker->board->module;
+	int status = end(worker);
+
+	*ret = (struct ss_sandbox_failure){ .cause = SS_SANDBOX_EXIT,
+					    .step = SS_SANDBOX_UNWIND,
+					    .module = module };
+	if (result == LATE) {
+		ret->cause = SS_SANDBOX_TIMEOUT;
+	} else if (result == INVALID) {
+		ret->cause = SS_SANDBOX_INVALID;
+	} else if (WIFSIGNALED(status)) {
+		ret->cause = SS_SANDBOX_SIGNAL;
+		ret->code = WTERMSIG(status);
+	} else if (WEXITSTATUS(status) == EXIT_SUCCESS) {
+		ret->cause = SS_SANDBOX_MEMORY;
+	} else {
+		ret->code = WEXITSTATUS(status);
+	}
+	/* Killed from outside: the module is not the cause. */
+	if (ret->cause == SS_SANDBOX_SIGNAL && ret->code == SIGKILL)
+		ret->module = -1;
+}
+
+bool ss_worker_ask(struct ss_worker *worker, const struct ss_worker_request *request,
+		   const uint8_t **answer, size_t *answer_size,
+		   struct ss_sandbox_failure *failure)
+{
+	uint64_t deadline_ns =
+		ss_now_ns() + (uint64_t)worker->options.timeout_ms * SS_NS_PER_MS;
+	enum result result = ENDED;
+
+	*failure = (struct ss_sandbox_failure){ .cause = SS_SANDBOX_NO_CHILD,
+						.step = SS_SANDBOX_UNWIND,
+						.module = -1 };
+	if (!ss_worker_is_running(worker))
+		return false;
+	if (send_request(worker, request, deadline_ns))
+		result = receive_answer(worker, deadline_ns);
+	else if (ss_now_ns() >= deadline_ns)
+		result = LATE;
+	if (result != ANSWERED) {
+		take_failure(worker, result, failure);
+		return false;
+	}
+	*answer = worker->answer.items.items + sizeof(uint64_t);
+	*answer_size = worker->answer.items.count - sizeof(uint64_t);
+	return true;
+}
+
+void ss_worker_reject(struct ss_worker *worker, struct ss_sandbox_failure *failure)
+{
+	take_failure(worker, INVALID, failure);
+}

@@ -1,0 +1,69 @@
+/*
+  * A child process without rights that answers requests until its owner ends it. It may
+ * read hostile input: at worst an answer is missing or wrong. The owner must treat every
+ * answer as untrusted input.
+ *
+ * A worker ends with the thread that started it (PR_SET_PDEATHSIG), so the thread that
+ * calls ss_worker_start() must outlive it. Any one thread at a time may ask.
+ */
+#ifndef SS_SANDBOX_WORKER_H
+#define SS_SANDBOX_WORKER_H
+
+#include <stddef.h>
+
+#include "base/error.h"
+#include "sandbox/confine.h"
+#include "stacksnap.h"
+
+/* Bytes, and files that the worker may read. */
+struct ss_worker_request {
+	const uint8_t *bytes;
+	size_t size;
+	const int *files; /* owned by the worker, where they arrive */
+	size_t file_count;
+};
+
+/* Runs in the worker for each request. *answer must stay valid until the next request.
+   *module_at: a number of its choice that says what it is reading, or -1; the owner can read
+   it after a crash. False: no memory; the worker ends. */
+typedef bool ss_worker_serve(void *data, const struct ss_worker_request *request,
+			     volatile int32_t *module_at, const uint8_t **answer,
+			     size_t *answer_size);
+
+struct ss_worker_options {
+	ss_worker_serve *serve;
+	void *data;
+	unsigned timeout_ms; /* of one request, then the worker is killed */
+	struct ss_confinement confinement;
+};
+
+struct ss_worker;
+
+/* Creates a worker without starting it. Errors: NO_MEMORY. */
+struct ss_error *ss_worker_new(const struct ss_worker_options *options,
+			       struct ss_worker **ret);
+/* Kills the worker if it runs. */
+void ss_worker_free(struct ss_worker *worker);
+
+/* Starts the worker, also after a failure. Errors: SYSTEM. */
+struct ss_error *ss_worker_start(struct ss_worker *worker);
+
+bool ss_worker_is_running(const struct ss_worker *worker);
+
+/* The process id of a running worker. */
+pid_t ss_worker_pid(const struct ss_worker *worker);
+
+/* What the kernel refused (enum ss_confine_refused); set by the first answer. */
+unsigned ss_worker_refused(const struct ss_worker *worker);
+
+/* Sends a request and waits for the answer, which is valid until the next request. False:
+   the worker failed, timed out or was not running (NO_CHILD), and does not run any more.
+   failure->module is module_at, or -1 if the worker was killed from outside. */
+bool ss_worker_ask(struct ss_worker *worker, const struct ss_worker_request *request,
+		   const uint8_t **answer, size_t *answer_size,
+		   struct ss_sandbox_failure *failure);
+
+/* Kills a worker that gave an invalid answer. */
+void ss_worker_reject(struct ss_worker *worker, struct ss_sandbox_failure *failure);
+
+#endif

@@ -1,0 +1,48 @@
+/*
+ * Copying memory of the target: many pieces in few system calls, with fallbacks if
+ * process_vm_readv is refused (a seccomp filter, an old kernel).
+ */
+#ifndef SS_TARGET_PROCESS_MEMORY_H
+#define SS_TARGET_PROCESS_MEMORY_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "model/memory.h"
+
+struct ss_target;
+
+struct ss_process_memory {
+	pid_t tid;	  /* a living thread of the process */
+	int mem_fd;	  /* its /proc/…/mem; or -1 */
+	int pagemap_fd;	  /* its /proc/…/pagemap; or -1 */
+	uint64_t program; /* ss_target_program() before its files were opened */
+};
+
+/* Copies the readable prefix of each piece. Does not allocate or open files. */
+void ss_process_memory_read(const struct ss_process_memory *memory,
+			    struct ss_piece *pieces, size_t count);
+
+/*
+ * The same while threads stand still: never waits for a file system or a userfaultfd(2),
+ * neither of which may ever answer. Only pages are read that are in memory, or in swap;
+ * at any other one a piece ends (and waits is set), or reads as 0 (sparse). Without
+ * pagemap_fd all are read.
+ */
+void ss_process_memory_read_present(const struct ss_process_memory *memory,
+				    struct ss_piece *pieces, size_t count);
+
+/* The same for one piece with PTRACE_PEEKDATA: tid must be stopped by this thread. */
+void ss_process_memory_peek(pid_t tid, struct ss_piece *piece);
+
+/*
+ * Whether a process still has the memory of maps_fd (/proc/PID/maps): execve() replaces
+ * it, and exit drops it. The memory may outlive the process: a child of vfork() shares
+ * that of its parent.
+ */
+bool ss_process_memory_is_mapped(const struct ss_process_memory *memory,
+				 const struct ss_target *target, int maps_fd);
+
+#endif

@@ -1,0 +1,208 @@
+#include "unwind/context.h"
+
+#include <string.h>
+#include <sys/mman.h>
+
+#include "elf/identify.h"
+
+/* A .bss is one area, or a few where parts of it were protected. */
+enum { BSS_AREAS_MAX = 3 };
+
+/* Identifies all modules that have bytes. */
+static void identify_modules(const struct ss_capture *capture,
+			     const struct ss_session *session)
+{
+	for (size_t i = 0; i < capture->modules.count; i++) {
+		struct ss_module_impl *module = capture->modules.items[i];
+		if ((module->fd < 0 && !module->bytes) ||
+		    (session && ss_session_skips(session, (int32_t)i)))
+			continue;
+		if (session)
+			ss_session_note(session, (int32_t)i);
+		ss_module_identify(module);
+	}
+	if (session)
+		ss_session_note(session, -1);
+}
+
+bool ss_context_init(struct ss_unwind_context *ctx, const struct ss_capture *capture,
+		     struct ss_images *images)
+{
+	*ctx = (struct ss_unwind_context){ .arch = capture->arch,
+					   .capture = capture,
+					   .images = images };
+	ctx->modules = calloc(capture->modules.count + 1, sizeof(*ctx->modules));
+	if (!ctx->modules)
+		return false;
+	if (!capture->modules_identified)
+		identify_modules(capture, images->session);
+	return true;
+}
+
+void ss_context_deinit(struct ss_unwind_context *ctx)
+{
+	free(ctx->modules);
+	ctx->modules = NULL;
+}
+
+void ss_context_set_thread(struct ss_unwind_context *ctx,
+			   const struct ss_capture_thread *thread)
+{
+	ctx->thread = thread;
+	ss_capture_memory_init(&ctx->stacks, ctx->capture, thread);
+}
+
+static bool contains(const struct ss_module *module, uint64_t address)
+{
+	return address - module->base < module->size;
+}
+
+static void open_image(struct ss_unwind_context *ctx, struct ss_loaded_module *loaded)
+{
+	const struct ss_session *session = ctx->images->session;
+
+	loaded->opened = true;
+	loaded->module = ctx->capture->modules.items[loaded - ctx->modules];
+	loaded->skipped = session &&
+			  ss_session_skips(session, (int32_t)(loaded - ctx->modules));
+	loaded->image = ss_images_get(ctx->images, loaded->module);
+	if (loaded->image && loaded->image->arch != ctx->arch)
+		loaded->image = NULL;
+	if (!loaded->image) {
+		loaded->bias = ss_module_guess_bias(
+			loaded->module, loaded->module->fd >= 0 || loaded->module->bytes);
+		return;
+	}
+	loaded->bias = ss_image_bias(loaded->image, loaded->module);
+	if (!loaded->skipped)
+		(void)ss_cfi_table_find(loaded->image, &loaded->table); /* or empty */
+}
+
+static struct ss_loaded_module *open_module(struct ss_unwind_context *ctx,
+					    const struct ss_area *area)
+{
+	struct ss_loaded_module *loaded = &ctx->modules[area->module];
+
+	if (ctx->images->session)
+		ss_session_note(ctx->images->session, area->module);
+	if (!loaded->opened)
+		open_image(ctx, loaded);
+	return loaded;
+}
+
+struct ss_loaded_module *ss_context_find_module(struct ss_unwind_context *ctx,
+						uint64_t address)
+{
+	if (ctx->last && contains(&ctx->last->module->pub, address))
+		return ctx->last;
+	const struct ss_area *area = ss_capture_find_area(ctx->capture, address);
+	if (!area || area->module < 0)
+		return NULL;
+	struct ss_loaded_module *loaded = open_module(ctx, area);
+	ctx->last = loaded;
+	return loaded;
+}
+
+struct ss_loaded_module *ss_context_find_data(struct ss_unwind_context *ctx,
+					      uint64_t address)
+{
+	const struct ss_area *area = ss_capture_find_area(ctx->capture, address);
+
+	for (int i = 0; area && area->module < 0 && i < BSS_AREAS_MAX; i++) {
+		bool first = area == ctx->capture->areas.items;
+		area = first || area[-1].end != area->start ? NULL : area - 1;
+	}
+	return area && area->module >= 0 ? open_module(ctx, area) : NULL;
+}
+
+bool ss_context_read_word(struct ss_unwind_context *ctx, uint64_t address, uint64_t *ret)
+{
+	const struct ss_stack_copy *stack = &ctx->thread->stacks[0];
+	uint64_t at = address - stack->address;
+
+	/* Most reads. */
+	if (stack->size >= sizeof(*ret) && at <= stack->size - sizeof(*ret)) {
+		memcpy(ret, stack->bytes + at, sizeof(*ret));
+		return true;
+	}
+	if (ss_memory_read_u64(&ctx->stacks.memory, address, ret))
+		return true;
+	/* The last word of a section may be truncated: the rest reads as 0. */
+	*ret = 0;
+	if (ss_context_read_code(ctx, address, ret, sizeof(*ret)) > 0)
+		return true;
+	ctx->missing = address;
+	return false;
+}
+
+size_t ss_context_read_code(struct ss_unwind_context *ctx, uint64_t address, void *bytes,
+			    size_t size)
+{
+	const struct ss_loaded_module *loaded = ss_context_find_module(ctx, address);
+
+	if (!loaded || !loaded->image)
+		return 0;
+	return ss_image_read(loaded->image, address - loaded->bias, bytes, size);
+}
+
+uint64_t ss_context_find_function(struct ss_unwind_context *ctx, uint64_t address)
+{
+	const struct ss_loaded_module *loaded = ss_context_find_module(ctx, address);
+	uint64_t begin;
+	uint64_t fde;
+
+	if (!loaded || !loaded->image ||
+	    !ss_cfi_table_search(loaded->image, &loaded->table, address - loaded->bias,
+				 &begin, &fde))
+		return 0;
+	return begin + loaded->bias;
+}
+
+bool ss_context_is_code(struct ss_unwind_context *ctx, uint64_t address)
+{
+	const struct ss_area *area = ss_capture_find_area(ctx->capture, address);
+
+	return area && (area->prot & PROT_EXEC);
+}
+
+bool ss_context_is_sigreturn(struct ss_unwind_context *ctx, uint64_t pc)
+{
+	uint8_t code[SS_SIGRETURN_SIZE];
+	size_t n = ss_context_read_code(ctx, pc, code, sizeof(code));
+
+	return ctx->arch->is_sigreturn(code, n);
+}
+
+bool ss_context_is_return_address(struct ss_unwind_context *ctx, uint64_t address)
+{
+	uint8_t code[SS_CALL_MAX];
+
+	if (address < sizeof(code) || !ss_context_is_code(ctx, address) ||
+	    !ss_context_is_code(ctx, address - 1))
+		return false;
+	size_t n = ss_context_read_code(ctx, address - sizeof(code), code, sizeof(code));
+	/* JIT code is in no file and cannot be read: being executable must suffice. */
+	return n == 0 || (n == sizeof(code) && ctx->arch->is_call(code, n)) ||
+	       ss_context_is_sigreturn(ctx, address);
+}
+
+uint64_t ss_context_strip(struct ss_unwind_context *ctx, uint64_t address)
+{
+	uint64_t mask = ctx->arch->pac_mask;
+
+	return (address & mask) && !ss_context_is_code(ctx, address) ? address & ~mask :
+								       address;
+}
+
+bool ss_context_was_truncated(const struct ss_unwind_context *ctx)
+{
+	for (size_t i = 0; i < SS_STACK_COPIES; i++) {
+		const struct ss_stack_copy *copy = &ctx->thread->stacks[i];
+		uint64_t end = copy->address + copy->size;
+		/* A frame may be large and begin well beyond the end of the copy. */
+		if (copy->truncated && ctx->missing + 8 > end &&
+		    ctx->missing < end + (UINT64_C(1) << 30))
+			return true;
+	}
+	return false;
+}

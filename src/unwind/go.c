@@ -1,0 +1,153 @@
+#include "unwind/go.h"
+
+#include <string.h>
+
+#include "base/cursor.h"
+#include "base/search.h"
+#include "elf/elffile.h"
+#include "unwind/cfi.h"
+#include "unwind/unwinder.h"
+
+enum {
+	NUMBERS_MAX = 4096, /* bytes of one function; typically a few dozen */
+	FRAME_MAX = 1 << 30,
+	WORD = 8,
+};
+
+/* Offset of the table of stack depths in the description of a function. */
+enum { DEPTHS_AT = 12 }; /* after the entry: name, size of arguments, defer */
+
+static const struct ss_go_table *table_of(struct ss_image *image)
+{
+	if (!image->go_tried) {
+		struct ss_module_impl *module = image->module;
+		_cleanup_(ss_elf_cleanup) struct ss_elf *elf =
+			module->fd >= 0 ? ss_elf_from_fd(module->fd) :
+					  ss_elf_from_memory(module->bytes, module->size);
+		image->has_go = elf && ss_go_table_find(elf, &image->go);
+	}
+	image->go_tried = true;
+	return image->has_go ? &image->go : NULL;
+}
+
+static uint64_t read_word(struct ss_image *image, uint64_t offset, unsigned size)
+{
+	const struct ss_go_table *go = &image->go;
+	uint64_t word = 0;
+
+	if (offset > go->size || go->size - offset < size ||
+	    ss_image_read_at(image, go->file_offset + offset, &word, size) != size)
+		return 0;
+	return word;
+}
+
+static uint64_t entry_of(struct ss_image *image, uint64_t number)
+{
+	const struct ss_go_table *go = &image->go;
+
+	return go->text +
+	       read_word(image, go->functions + number * 2 * go->word, go->word);
+}
+
+/* Finds the function that contains an address. False: there is none. */
+static bool find_function(struct ss_image *image, uint64_t address, uint64_t *ret)
+{
+	uint64_t low = ss_lower_bound(image->go.count, i, entry_of(image, i) <= address);
+
+	*ret = low - 1;
+	return low > 0 && address < entry_of(image, low);
+}
+
+/*
+ * Decodes pairs of numbers (by how much the value grows, and for how many steps it holds)
+ * up to the address. Format: "Go 1.2 Runtime Symbol Information", and step() in Go's
+ * src/runtime/symtab.go.
+ */
+static bool find_value(struct ss_cursor *bytes, uint64_t at, uint64_t step,
+		       uint64_t address, int64_t *ret)
+{
+	uint64_t value = UINT64_MAX; /* -1 */
+
+	for (bool first = true;; first = false) {
+		uint64_t grows = ss_cursor_uleb128(bytes);
+		if (bytes->failed || (grows == 0 && !first))
+			return false;
+		value += grows >> 1 ^ -(grows & 1);
+		at += ss_cursor_uleb128(bytes) * step;
+		if (address < at) {
+			*ret = (int64_t)value;
+			return !bytes->failed;
+		}
+	}
+}
+
+/* How far below the return address the stack pointer is. False: not known. */
+static bool find_depth(struct ss_image *image, uint64_t address, int64_t *ret)
+{
+	const struct ss_go_table *go = &image->go;
+	uint8_t numbers[NUMBERS_MAX];
+	uint64_t function;
+
+	if (!find_function(image, address, &function))
+		return false;
+	uint64_t pair = go->functions + function * 2 * go->word;
+	uint64_t description = go->base + read_word(image, pair + go->word, go->word);
+	uint64_t moves = read_word(image, description + go->word + DEPTHS_AT, 4);
+	uint64_t offset = go->numbers + moves;
+	if (moves == 0 || offset >= go->size)
+		return false;
+	size_t size = ss_image_read_at(image, go->file_offset + offset, numbers,
+				       SS_MIN(sizeof(numbers), go->size - offset));
+	struct ss_cursor bytes = { .at = numbers, .end = numbers + size };
+	return find_value(&bytes, entry_of(image, function), go->step, address, ret) &&
+	       *ret >= 0 && *ret < FRAME_MAX && *ret % WORD == 0;
+}
+
+bool ss_go_row_make(struct ss_image *image, uint64_t address, struct ss_cfi_row *ret)
+{
+	const struct ss_arch *arch = image->arch;
+	int64_t depth;
+
+	/* On processors with a link register, Go lays out its frames differently. */
+	if (arch->link != SS_REG_NONE || !table_of(image) ||
+	    !find_depth(image, address, &depth))
+		return false;
+	*ret = (struct ss_cfi_row){ .cfa_register = arch->sp,
+				    .cfa_offset = (int32_t)(depth + WORD),
+				    .return_rule = SS_RETURN_SAVED,
+				    .return_offset = -WORD,
+				    .undefined = ~(UINT64_C(1) << arch->fp) };
+	/* A frame begins with the caller's frame pointer. */
+	if (depth)
+		ret->saved[ret->saved_count++] =
+			(struct ss_row_saved){ .reg = arch->fp, .offset = -2 * WORD };
+	return true;
+}
+
+/*
+ * The innermost frame may be one without a frame record. If the row does not lead to code,
+ * the function has switched to another stack.
+ */
+static enum ss_step step(void *state, struct ss_unwind_context *ctx,
+			 struct ss_unwind_frame *frame)
+{
+	uint64_t pc = ss_unwind_lookup_pc(ctx, frame);
+	const struct ss_loaded_module *loaded = ss_context_find_module(ctx, pc);
+	struct ss_unwind_frame caller = *frame;
+	struct ss_cfi_row row;
+
+	(void)state;
+	if (frame->call || !loaded || !loaded->image || loaded->skipped ||
+	    !ss_go_row_make(loaded->image, pc - loaded->bias, &row) ||
+	    ss_cfi_row_apply(&row, ctx, &caller) != SS_STEP_OK ||
+	    !ss_context_is_code(ctx, ss_regs_pc(ctx->arch, &caller.regs)))
+		return SS_STEP_SKIP;
+	*frame = caller;
+	return SS_STEP_OK;
+}
+
+const struct ss_unwinder ss_unwinder_go = {
+	.name = "Go",
+	.source = SS_FROM_CFI,
+	.step = step,
+};

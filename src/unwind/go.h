@@ -1,0 +1,14 @@
+/*
+ * CFI rows for Go programs without CFI: the tables of Go's runtime say how far the
+ * stack pointer has moved at each instruction. Unlike frame pointers, they cover
+ * functions without a frame.
+ */
+#ifndef SS_UNWIND_GO_H
+#define SS_UNWIND_GO_H
+
+#include "unwind/cfi_row.h"
+
+/* address: ELF virtual. False: not a Go program, or its tables do not cover address. */
+bool ss_go_row_make(struct ss_image *image, uint64_t address, struct ss_cfi_row *ret);
+
+#endif

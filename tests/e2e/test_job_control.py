@@ -1,0 +1,79 @@
+"""stacksnap is stopped by a signal of the terminal (Ctrl-Z) while it records, or takes
+snapshots: no thread of the target stands still with it, and it goes on after SIGCONT.
+
+STACKSNAP_TRIES=1000 tries as many moments."""
+# ctest: serial timeout=300 tries=200
+
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "survive"))
+
+from harness import EndToEnd, LIMIT_S, STACKSNAP, main, task_states, wait_until  # noqa: E402
+from fates import seeded, tries  # noqa: E402
+
+
+def is_stopped(pid):
+    """All of its threads are, or it has ended."""
+    return all(state in "TZX" for state in task_states(pid).values())
+
+
+class JobControl(EndToEnd):
+    def begin(self, *arguments):
+        """In a process group of its own, as a shell does it: the signals of the terminal are
+        for the group."""
+        process = subprocess.Popen([STACKSNAP, *map(str, arguments)], preexec_fn=os.setpgrp,
+                                   stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
+                                   stderr=subprocess.DEVNULL)
+        self.addCleanup(process.wait)
+        self.addCleanup(lambda: process.poll() is None and process.kill())
+        return process
+
+    def left_stopped(self, target, process, number):
+        """Whether a thread of the target stands still while the tool is stopped."""
+        os.killpg(process.pid, number)
+        wait_until(lambda: is_stopped(process.pid), "the tool to stop")
+        left = any(state in "tT" for state in task_states(target.pid).values())
+        if process.poll() is None:
+            os.killpg(process.pid, signal.SIGCONT)
+        return left
+
+    def test_record(self):
+        target = self.start("busy", 8, 50)
+        moments = seeded()
+        with tempfile.TemporaryDirectory() as directory:
+            path = os.path.join(directory, "recording")
+            process = self.begin("record", "-o", path, target.pid)
+            wait_until(lambda: os.path.exists(path) and os.path.getsize(path) > 0, "a recording")
+            for number in (signal.SIGTSTP, signal.SIGTTIN, signal.SIGTTOU):
+                left = 0
+                for _ in range(tries(50)):
+                    time.sleep(moments.uniform(0.01, 0.05))
+                    left += self.left_stopped(target, process, number)
+                self.assertEqual(left, 0, number)
+            size = os.path.getsize(path)
+            wait_until(lambda: os.path.getsize(path) > size, "the recording to go on")
+            process.send_signal(signal.SIGINT)
+            self.assertEqual(process.wait(LIMIT_S), 0)
+            self.run_tool("report", path, status=(1,))  # ticks were missed
+        self.assert_free(target.pid)
+
+    def test_snap(self):
+        target = self.start("busy", 8, 50)
+        moments = seeded()
+        left = 0
+        for _ in range(tries(40)):
+            process = self.begin("--mode=stop", "--raw", target.pid)
+            time.sleep(moments.uniform(0.0, 0.02))
+            left += self.left_stopped(target, process, signal.SIGTSTP)
+            self.assertEqual(process.wait(LIMIT_S), 0)
+        self.assertEqual(left, 0)
+        self.assert_free(target.pid)
+
+
+if __name__ == "__main__":
+    main()

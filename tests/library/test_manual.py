@@ -1,0 +1,123 @@
+"""The manual pages and the program agree: stacksnap(3) has the prototype of every public
+function as the header declares it, and the page of each command has exactly the options
+that `stacksnap COMMAND --help` lists."""
+
+import glob
+import os
+import re
+import shlex
+import subprocess
+import unittest
+
+SOURCE = os.environ["SOURCE"]
+STACKSNAP = os.environ["STACKSNAP"]
+PAGES = {"snap": "stacksnap.1", "hang": "stacksnap-hang.1", "record": "stacksnap-record.1",
+         "report": "stacksnap-report.1", "modules": "stacksnap-modules.1"}
+# Every command has these; stacksnap(1) documents them once.
+COMMON = {"--help", "--usage", "--version"}
+
+
+def read(path):
+    with open(os.path.join(SOURCE, path), encoding="utf-8") as file:
+        return file.read()
+
+
+def plain(text):
+    """One line of roff without escapes for fonts and characters."""
+    text = re.sub(r"\\f(?:\[\w*\]|\(\w\w|\w)|\\&|\\,|\\/", "", text)
+    return text.replace("\\-", "-").replace("\\(aq", "'").replace("\\(dq", '"')
+
+
+def tags(page):
+    """The headings of tagged paragraphs, without their macros."""
+    lines = read("man/" + page).splitlines()
+    for before, line in zip(lines, lines[1:]):
+        if before in (".TP", ".TQ"):
+            yield plain(re.sub(r"^\.[BI]R?I? ", "", line)).replace('"', "")
+
+
+def options(text):
+    return set(re.findall(r"(?<![\w-])--[a-z][a-z-]*|(?<![\w-])-[A-Za-z?](?![\w-])", text))
+
+
+def options_of_help(command):
+    done = subprocess.run([STACKSNAP, command, "--help"], stdout=subprocess.PIPE,
+                          stderr=subprocess.STDOUT, text=True, timeout=60)
+    if done.returncode != 0:
+        raise AssertionError("%s --help: %d\n%s" % (command, done.returncode, done.stdout))
+    lines = re.findall(r"^ {1,6}(-\S.*?)(?:  |$)", done.stdout, re.M)
+    return set().union(*(options(line) for line in lines))
+
+
+def prototypes_of_header():
+    text = re.sub(r"/\*.*?\*/", "", read("include/stacksnap.h"), flags=re.S)
+    return {squeeze(prototype) for prototype in re.findall(r"^SS_API ([^;]*;)", text, re.M)}
+
+
+def prototypes_of_page():
+    words = []
+    for line in read("man/stacksnap.3").split(".SH DESCRIPTION")[0].splitlines():
+        match = re.match(r"\.B[IR]? (.*)", line)
+        if match and not match.group(1).startswith("#"):
+            words.append("".join(shlex.split(plain(match.group(1)))))
+    text = " ".join(words)
+    return {squeeze(prototype) for prototype in re.findall(r"[^;]*\bss_\w+\([^;]*;", text)}
+
+
+def squeeze(prototype):
+    prototype = re.sub(r"\s+", " ", prototype).strip()
+    return re.sub(r"(?<=[*(]) | (?=[),\[])", "", prototype)
+
+
+class Library(unittest.TestCase):
+    maxDiff = None
+
+    def test_prototypes(self):
+        """Each has a prototype in SYNOPSIS, and nothing else has."""
+        self.assertEqual(sorted(prototypes_of_page()), sorted(prototypes_of_header()))
+
+    def test_descriptions(self):
+        """Each function is described by name below DESCRIPTION, or stands in a list of
+        accessors there."""
+        description = read("man/stacksnap.3").split(".SH DESCRIPTION")[1]
+        for prototype in prototypes_of_header():
+            name = re.search(r"\b(ss_\w+)\(", prototype).group(1)
+            with self.subTest(function=name):
+                self.assertRegex(description, r"\b%s\b" % name)
+
+
+class Commands(unittest.TestCase):
+    def test_options(self):
+        for command, page in PAGES.items():
+            with self.subTest(command=command):
+                documented = set().union(*(options(tag) for tag in tags(page)
+                                           if re.match(r"-", tag)))
+                listed = options_of_help(command)
+                self.assertGreater(len(listed), 2)
+                self.assertEqual(documented - COMMON - {"-?", "-V"},
+                                 listed - COMMON - {"-?", "-V"})
+
+    def test_every_command_has_a_page(self):
+        done = subprocess.run([STACKSNAP, "--help"], stdout=subprocess.PIPE, text=True,
+                              check=True, timeout=60)
+        section = re.search(r"^Commands[^\n]*:\n((?: +\S.*\n)+)", done.stdout, re.M)
+        self.assertIsNotNone(section, done.stdout)
+        commands = set(re.findall(r"^ {1,4}(?:stacksnap )?([a-z]+) ", section.group(1), re.M))
+        self.assertEqual(commands, set(PAGES))
+
+
+class Format(unittest.TestCase):
+    def test_pages_are_complete(self):
+        """Each page has a name, a synopsis or description, and refers to existing pages."""
+        pages = {os.path.basename(path): path for path in
+                 glob.glob(os.path.join(SOURCE, "man/*.[135]"))}
+        for name, path in pages.items():
+            with self.subTest(page=name):
+                text = plain(read(path))
+                self.assertIn(".SH NAME", text)
+                for other, section in re.findall(r"\b(stacksnap(?:-[a-z-]+)?) ?\((\d)\)", text):
+                    self.assertIn("%s.%s" % (other, section), pages)
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,585 @@
+/* Jobs in a confined child: what they hand back, how their failures are reported, and
+   what they cannot do. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/ptrace.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+
+#include "base/io.h"
+#include "sandbox/child.h"
+
+/* With sanitizers faults are theirs, and memory is not limited. */
+#if defined(__SANITIZE_ADDRESS__)
+enum { SANITIZED = 1 };
+#else
+enum { SANITIZED = 0 };
+#endif
+
+enum { GENEROUS_MS = 60000, MEMORY = 64 << 20, OUTPUT = 1 << 20 };
+
+static struct ss_child_outcome run_as(ss_child_work *work, void *data,
+				      const struct ss_confinement *confinement,
+				      unsigned timeout_ms)
+{
+	_cleanup_(ss_child_page_cleanup) struct ss_child_page *page = ss_child_page_new();
+	struct ss_child_outcome outcome = SS_CHILD_NO_OUTCOME;
+	const struct ss_child_job sandbox = {
+		.work = work,
+		.data = data,
+		.page = page,
+		.timeout_ms = timeout_ms,
+		.confinement = *confinement,
+	};
+
+	assert_non_null(page);
+	assert_null(ss_child_run(&sandbox, &outcome));
+	return outcome;
+}
+
+static struct ss_child_outcome run(ss_child_work *work, void *data)
+{
+	const struct ss_confinement confinement = { .memory = MEMORY,
+						    .output = OUTPUT,
+						    .cpu_s = GENEROUS_MS / 1000 };
+
+	return run_as(work, data, &confinement, GENEROUS_MS);
+}
+
+static void assert_file(int fd, const char *expected)
+{
+	char text[256] = "";
+
+	assert_true(ss_io_pread(fd, text, sizeof(text) - 1, 0) >= 0);
+	assert_string_equal(text, expected);
+}
+
+static void assert_failed(const struct ss_child_outcome *outcome,
+			  enum ss_sandbox_cause cause, int code)
+{
+	assert_true(outcome->failed);
+	assert_int_equal(outcome->cause, cause);
+	assert_int_equal(outcome->code, code);
+}
+
+static void fails(ss_child_work *work, enum ss_sandbox_cause cause, int code)
+{
+	struct ss_child_outcome outcome = run(work, NULL);
+
+	assert_failed(&outcome, cause, code);
+	ss_child_outcome_deinit(&outcome);
+}
+
+/* The job ends, and what it tried was refused. */
+static void is_harmless(ss_child_work *work, void *data)
+{
+	struct ss_child_outcome outcome = run(work, data);
+
+	assert_false(outcome.failed);
+	assert_null(outcome.error);
+	assert_int_equal(outcome.page.value, 1);
+	ss_child_outcome_deinit(&outcome);
+}
+
+static struct ss_error *write_both(void *data, struct ss_child_page *page, int out)
+{
+	(void)dprintf(out, "stacks of %s\n", (const char *)data);
+	(void)fputs("a remark\n", stderr);
+	page->value = 7;
+	return NULL;
+}
+
+static void hands_back_what_was_written(void **state)
+{
+	char name[] = "something inherited";
+	struct ss_child_outcome outcome = run(write_both, name);
+
+	(void)state;
+	assert_false(outcome.failed);
+	assert_null(outcome.error);
+	assert_file(outcome.output, "stacks of something inherited\n");
+	assert_file(outcome.messages, "a remark\n");
+	assert_int_equal(outcome.page.value, 7);
+	assert_int_equal(outcome.page.module, -1);
+	ss_child_outcome_deinit(&outcome);
+}
+
+static struct ss_error *refuse(void *data, struct ss_child_page *page, int out)
+{
+	(void)data;
+	(void)page;
+	(void)out;
+	return ss_error_with_remedy(ss_error_new(SS_ERROR_NO_PROCESS, "it is gone"),
+				    "look elsewhere");
+}
+
+static void hands_back_an_error(void **state)
+{
+	struct ss_child_outcome outcome = run(refuse, NULL);
+
+	(void)state;
+	assert_false(outcome.failed);
+	assert_int_equal(ss_error_code(outcome.error), SS_ERROR_NO_PROCESS);
+	assert_string_equal(ss_error_message(outcome.error), "it is gone");
+	assert_string_equal(ss_error_remedy(outcome.error), "look elsewhere");
+	ss_child_outcome_deinit(&outcome);
+}
+
+static int *volatile no_memory; /* NULL, which the compiler is not to know */
+
+static struct ss_error *fault(void *data, struct ss_child_page *page, int out)
+{
+	(void)data;
+	(void)out;
+	page->step = 1;
+	page->module = 3;
+	(void)signal(SIGSEGV, SIG_DFL); /* cmocka catches it */
+	*no_memory = 1;
+	return NULL;
+}
+
+static void reports_a_fault(void **state)
+{
+	struct ss_child_outcome outcome;
+
+	(void)state;
+	if (SANITIZED)
+		skip();
+	outcome = run(fault, NULL);
+	assert_failed(&outcome, SS_SANDBOX_SIGNAL, SIGSEGV);
+	assert_int_equal(outcome.page.step, 1);
+	assert_int_equal(outcome.page.module, 3);
+	ss_child_outcome_deinit(&outcome);
+}
+
+static struct ss_error *give_up(void *data, struct ss_child_page *page, int out)
+{
+	(void)data;
+	(void)page;
+	(void)out;
+	_exit(3);
+}
+
+static struct ss_error *abort_it(void *data, struct ss_child_page *page, int out)
+{
+	(void)data;
+	(void)page;
+	(void)out;
+	abort();
+}
+
+static struct ss_error *lie(void *data, struct ss_child_page *page, int out)
+{
+	(void)data;
+	(void)out;
+	page->step = 12345;
+	memset(page->error_message, 'x', sizeof(page->error_message));
+	memset(page->error_remedy, 'y', sizeof(page->error_remedy));
+	page->error_code = 0xffffffff;
+	return NULL;
+}
+
+static void reports_other_failures(void **state)
+{
+	struct ss_child_outcome outcome = run(lie, NULL);
+
+	(void)state;
+	fails(give_up, SS_SANDBOX_EXIT, 3);
+	if (!SANITIZED)
+		fails(abort_it, SS_SANDBOX_SIGNAL, SIGABRT);
+	assert_false(outcome.failed);
+	assert_int_equal(ss_error_code(outcome.error), SS_ERROR_SYSTEM);
+	assert_true(strlen(ss_error_message(outcome.error)) <
+		    sizeof(outcome.page.error_message));
+	ss_child_outcome_deinit(&outcome);
+}
+
+static struct ss_error *loop_forever(void *data, struct ss_child_page *page, int out)
+{
+	(void)data;
+	(void)out;
+	for (;;)
+		page->step = 1;
+	return NULL;
+}
+
+static void kills_what_takes_too_long(void **state)
+{
+	const struct ss_confinement a_second = { .output = OUTPUT, .cpu_s = 1 };
+	const struct ss_confinement an_hour = { .output = OUTPUT, .cpu_s = 3600 };
+	struct ss_child_outcome outcome = run_as(loop_forever, NULL, &an_hour, 50);
+
+	(void)state;
+	assert_failed(&outcome, SS_SANDBOX_TIMEOUT, SIGKILL);
+	ss_child_outcome_deinit(&outcome);
+	outcome = run_as(loop_forever, NULL, &a_second, GENEROUS_MS);
+	assert_failed(&outcome, SS_SANDBOX_SIGNAL, SIGXCPU);
+	ss_child_outcome_deinit(&outcome);
+}
+
+/* Takes what it can get; each piece is touched. */
+static struct ss_error *allocate(void *data, struct ss_child_page *page, int out)
+{
+	enum { PIECE = 1 << 20, PIECES = 1024 };
+	size_t count = 0;
+
+	(void)data;
+	(void)out;
+	while (count < PIECES) {
+		char *piece = malloc(PIECE);
+		if (!piece)
+			break;
+		memset(piece, 1, PIECE);
+		count++;
+	}
+	page->value = count;
+	return ss_error_no_memory();
+}
+
+static void limits_memory(void **state)
+{
+	struct ss_child_outcome outcome;
+
+	(void)state;
+	if (SANITIZED)
+		skip();
+	outcome = run(allocate, NULL);
+	assert_failed(&outcome, SS_SANDBOX_MEMORY, 0);
+	assert_true(outcome.page.value > 0);
+	assert_true(outcome.page.value <= MEMORY >> 20);
+	ss_child_outcome_deinit(&outcome);
+}
+
+static struct ss_error *flood(void *data, struct ss_child_page *page, int out)
+{
+	(void)data;
+	(void)page;
+	for (;;)
+		(void)dprintf(out, "more and more\n");
+	return NULL;
+}
+
+static void limits_output(void **state)
+{
+	(void)state;
+	fails(flood, SS_SANDBOX_SIGNAL, SIGXFSZ);
+}
+
+static struct ss_error *start_program(void *data, struct ss_child_page *page, int out)
+{
+	char *const argv[] = { (char *)"true", NULL };
+
+	(void)data;
+	(void)page;
+	(void)out;
+	(void)execve("/bin/true", argv, NULL);
+	return NULL;
+}
+
+static struct ss_error *open_socket(void *data, struct ss_child_page *page, int out)
+{
+	(void)data;
+	(void)out;
+	page->value = socket(AF_INET, SOCK_STREAM, 0) < 0;
+	return NULL;
+}
+
+static struct ss_error *trace_parent(void *data, struct ss_child_page *page, int out)
+{
+	(void)data;
+	(void)out;
+	page->value = ptrace(PTRACE_SEIZE, getppid(), NULL, NULL) < 0;
+	return NULL;
+}
+
+static struct ss_error *kill_parent(void *data, struct ss_child_page *page, int out)
+{
+	(void)data;
+	(void)out;
+	page->value = kill(getppid(), 0) < 0;
+	return NULL;
+}
+
+static void kills_after_forbidden_calls(void **state)
+{
+	(void)state;
+	fails(start_program, SS_SANDBOX_SIGNAL, SIGSYS);
+	fails(open_socket, SS_SANDBOX_SIGNAL, SIGSYS);
+	fails(trace_parent, SS_SANDBOX_SIGNAL, SIGSYS);
+	fails(kill_parent, SS_SANDBOX_SIGNAL, SIGSYS);
+}
+
+static struct ss_error *make_process(void *data, struct ss_child_page *page, int out)
+{
+	(void)data;
+	(void)out;
+	page->value = syscall(SYS_clone, SIGCHLD, 0, 0, 0, 0) < 0;
+	if (!page->value)
+		_exit(1);
+	return NULL;
+}
+
+static struct ss_error *make_code(void *data, struct ss_child_page *page, int out)
+{
+	(void)data;
+	(void)out;
+	page->value = mmap(NULL, 4096, PROT_READ | PROT_EXEC, MAP_PRIVATE | MAP_ANONYMOUS,
+			   -1, 0) == MAP_FAILED;
+	return NULL;
+}
+
+/* In every way that there is; a file that exists, too. */
+static struct ss_error *write_file(void *data, struct ss_child_page *page, int out)
+{
+	const char *path = data;
+	const uint64_t how[3] = { O_WRONLY | O_CREAT, 0600, 0 }; /* struct open_how */
+	char other[64];
+
+	(void)out;
+	(void)snprintf(other, sizeof(other), "%s.other", path); /* it fits */
+	page->value =
+		open(path, O_WRONLY) < 0 && open(path, O_RDWR | O_APPEND) < 0 &&
+		open(path, O_RDONLY | O_TRUNC) < 0 && open(other, O_CREAT, 0600) < 0 &&
+		syscall(SYS_openat2, AT_FDCWD, path, how, sizeof(how)) < 0 &&
+		truncate(path, 0) < 0 && unlink(path) < 0 && rename(path, other) < 0 &&
+		mkdir(other, 0700) < 0 && chmod(path, 0777) < 0 &&
+		symlink(path, other) < 0 && link(path, other) < 0;
+	return NULL;
+}
+
+static void cannot_write_files(void **state)
+{
+	char path[] = "/tmp/test_sandbox.XXXXXX";
+	int fd = mkstemp(path);
+	struct stat status;
+
+	(void)state;
+	assert_true(fd >= 0);
+	assert_int_equal(write(fd, "whole", 5), 5);
+	is_harmless(write_file, path);
+	assert_int_equal(stat(path, &status), 0);
+	assert_int_equal(status.st_size, 5);
+	assert_int_equal(status.st_mode & 0777, 0600);
+	assert_int_equal(close(fd), 0);
+	assert_int_equal(unlink(path), 0);
+}
+
+static void cannot_make_processes_and_code(void **state)
+{
+	(void)state;
+	is_harmless(make_process, NULL);
+	is_harmless(make_code, NULL);
+}
+
+/* What stays: regular files that are open for reading and close-on-exec. */
+struct files {
+	int regular;
+	int inherited; /* without close-on-exec, as from the program that started us */
+	int writable;
+	int socket;
+	int directory;
+};
+
+static bool is_open(int fd)
+{
+	return fcntl(fd, F_GETFD) >= 0;
+}
+
+static struct ss_error *check_files(void *data, struct ss_child_page *page, int out)
+{
+	const struct files *files = data;
+	char byte;
+
+	(void)out;
+	page->value = is_open(files->regular) && !is_open(files->inherited) &&
+		      !is_open(files->writable) && !is_open(files->socket) &&
+		      !is_open(files->directory) && read(STDIN_FILENO, &byte, 1) < 0 &&
+		      read(files->regular, &byte, 1) == 1;
+	return NULL;
+}
+
+static void keeps_only_files_to_read(void **state)
+{
+	struct files files = {
+		.regular = open("/proc/self/exe", O_RDONLY | O_CLOEXEC),
+		.inherited = open("/proc/self/exe", O_RDONLY),
+		.writable = memfd_create("writable", MFD_CLOEXEC),
+		.socket = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0),
+		.directory = open("/", O_RDONLY | O_DIRECTORY | O_CLOEXEC),
+	};
+
+	(void)state;
+	assert_true(files.regular >= 0 && files.inherited >= 0 && files.writable >= 0 &&
+		    files.socket >= 0 && files.directory >= 0);
+	is_harmless(check_files, &files);
+	assert_true(is_open(files.socket));
+	(void)close(files.regular);
+	(void)close(files.inherited);
+	(void)close(files.writable);
+	(void)close(files.socket);
+	(void)close(files.directory);
+}
+
+/* Files of ours that lie behind many that were inherited. */
+static void keeps_files_behind_many_others(void **state)
+{
+	enum { COUNT = 900 };
+	struct rlimit limit;
+	struct files files = {
+		.inherited = -1, .writable = -1, .socket = -1, .directory = -1
+	};
+	int fds[COUNT];
+
+	(void)state;
+	assert_int_equal(getrlimit(RLIMIT_NOFILE, &limit), 0);
+	if (limit.rlim_cur < COUNT + 100)
+		skip();
+	for (size_t i = 0; i < COUNT; i++) {
+		fds[i] = open("/dev/null", O_RDONLY);
+		assert_true(fds[i] >= 0);
+	}
+	files.regular = open("/proc/self/exe", O_RDONLY | O_CLOEXEC);
+	files.inherited = fds[0];
+	is_harmless(check_files, &files);
+	(void)close(files.regular);
+	for (size_t i = 0; i < COUNT; i++)
+		(void)close(fds[i]);
+}
+
+/* All five sets, as the kernel shows them. */
+static struct ss_error *read_status(void *data, struct ss_child_page *page, int out)
+{
+	char text[4096];
+	int fd = open("/proc/self/status", O_RDONLY);
+	ssize_t size = fd < 0 ? 0 : read(fd, text, sizeof(text));
+
+	(void)data;
+	page->value = size > 0 && write(out, text, (size_t)size) == size;
+	return NULL;
+}
+
+static void has_no_rights(void **state)
+{
+	static const char *const lines[] = {
+		"CapInh:\t0000000000000000\n",
+		"CapPrm:\t0000000000000000\n",
+		"CapEff:\t0000000000000000\n",
+		"CapAmb:\t0000000000000000\n",
+		"NoNewPrivs:\t1\n",
+		"Seccomp:\t2\n",
+	};
+	const struct ss_confinement nobody = {
+		.change_ids = true, .uid = 65534, .gid = 65534, .output = OUTPUT
+	};
+	struct ss_child_outcome outcome = run_as(read_status, NULL, &nobody, GENEROUS_MS);
+	char text[4096] = "";
+
+	(void)state;
+	assert_int_equal(outcome.page.value, 1);
+	assert_true(ss_io_pread(outcome.output, text, sizeof(text) - 1, 0) > 0);
+	for (size_t i = 0; i < SS_ARRAY_SIZE(lines); i++)
+		assert_non_null(strstr(text, lines[i]));
+	/* Lowering the bounding set takes a capability. */
+	if (prctl(PR_CAPBSET_READ, 8, 0, 0, 0) == 1 && geteuid() == 0)
+		assert_non_null(strstr(text, "CapBnd:\t0000000000000000\n"));
+	ss_child_outcome_deinit(&outcome);
+}
+
+static struct ss_error *check_ids(void *data, struct ss_child_page *page, int out)
+{
+	const struct ss_confinement *wanted = data;
+
+	(void)out;
+	page->value = getuid() == wanted->uid && geteuid() == wanted->uid &&
+		      getgid() == wanted->gid && open("/etc/shadow", O_RDONLY) < 0;
+	return NULL;
+}
+
+static void changes_ids(void **state)
+{
+	struct ss_confinement nobody = { .change_ids = true,
+					 .uid = 65534,
+					 .gid = 65534,
+					 .output = OUTPUT,
+					 .cpu_s = 60 };
+
+	(void)state;
+	if (geteuid() != 0)
+		skip();
+	struct ss_child_outcome outcome =
+		run_as(check_ids, &nobody, &nobody, GENEROUS_MS);
+	assert_false(outcome.failed);
+	assert_int_equal(outcome.page.value, 1);
+	ss_child_outcome_deinit(&outcome);
+}
+
+/* Root without capabilities: others' files are closed to it. */
+static struct ss_error *check_rights(void *data, struct ss_child_page *page, int out)
+{
+	(void)out;
+	page->value = open(data, O_RDONLY) < 0 && errno == EACCES;
+	return NULL;
+}
+
+static void has_no_capabilities(void **state)
+{
+	char path[] = "/tmp/test_sandbox.XXXXXX";
+
+	(void)state;
+	if (geteuid() != 0)
+		skip();
+	int fd = mkstemp(path);
+	assert_true(fd >= 0);
+	assert_int_equal(fchown(fd, 65534, 65534), 0);
+	is_harmless(check_rights, path);
+	assert_int_equal(close(fd), 0);
+	assert_int_equal(unlink(path), 0);
+}
+
+/* Nothing is left of those that had to be killed. */
+static void leaves_no_child(void **state)
+{
+	(void)state;
+	assert_int_equal(waitpid(-1, NULL, WNOHANG), -1);
+	assert_int_equal(errno, ECHILD);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(hands_back_what_was_written),
+		cmocka_unit_test(hands_back_an_error),
+		cmocka_unit_test(reports_a_fault),
+		cmocka_unit_test(reports_other_failures),
+		cmocka_unit_test(kills_what_takes_too_long),
+		cmocka_unit_test(limits_memory),
+		cmocka_unit_test(limits_output),
+		cmocka_unit_test(kills_after_forbidden_calls),
+		cmocka_unit_test(cannot_make_processes_and_code),
+		cmocka_unit_test(cannot_write_files),
+		cmocka_unit_test(keeps_only_files_to_read),
+		cmocka_unit_test(keeps_files_behind_many_others),
+		cmocka_unit_test(has_no_rights),
+		cmocka_unit_test(changes_ids),
+		cmocka_unit_test(has_no_capabilities),
+		cmocka_unit_test(leaves_no_child),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

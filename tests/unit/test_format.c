@@ -1,0 +1,102 @@
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "base/cleanup.h"
+#include "output/format.h"
+#include "view_sample.h"
+
+static const enum ss_format_input inputs[] = { SS_FORMAT_SNAPSHOT, SS_FORMAT_HANG,
+					       SS_FORMAT_PROFILE };
+
+static bool has_writer(const struct ss_format *format, enum ss_format_input input)
+{
+	return input == SS_FORMAT_SNAPSHOT ? format->write_snapshot != NULL :
+	       input == SS_FORMAT_HANG	   ? format->write_hang != NULL :
+					     format->write_profile != NULL;
+}
+
+static void test_every_format_is_found_by_its_name(void **state)
+{
+	const struct ss_format *format = NULL;
+
+	(void)state;
+	for (size_t k = 0; k < SS_ARRAY_SIZE(inputs); k++) {
+		assert_ptr_equal(ss_format_at(inputs[k], 0), &ss_format_text);
+		for (size_t i = 0; (format = ss_format_at(inputs[k], i)); i++) {
+			assert_true(has_writer(format, inputs[k]));
+			assert_ptr_equal(ss_format_find(inputs[k], format->name), format);
+			assert_true(format->description && *format->description);
+			/* "a, b" in messages and "a b" in completions need plain words. */
+			assert_int_equal(
+				strspn(format->name, "abcdefghijklmnopqrstuvwxyz"),
+				strlen(format->name));
+		}
+	}
+}
+
+static void test_a_format_is_offered_only_for_what_it_writes(void **state)
+{
+	(void)state;
+	assert_null(ss_format_find(SS_FORMAT_HANG, "gdb"));
+	assert_null(ss_format_find(SS_FORMAT_PROFILE, "gdb"));
+	assert_null(ss_format_find(SS_FORMAT_SNAPSHOT, "html"));
+	assert_null(ss_format_find(SS_FORMAT_SNAPSHOT, "Text"));
+	assert_null(ss_format_find(SS_FORMAT_SNAPSHOT, ""));
+}
+
+static void test_names_and_help_come_from_the_table(void **state)
+{
+	_cleanup_free_ char *text = NULL;
+	size_t size = 0;
+	FILE *out = open_memstream(&text, &size);
+
+	(void)state;
+	assert_non_null(out);
+	ss_format_write_names(SS_FORMAT_HANG, ", ", out);
+	(void)fputc('\n', out);
+	ss_format_write_help(SS_FORMAT_HANG, out);
+	assert_int_equal(fclose(out), 0);
+	assert_memory_equal(text, "text, json\nFormats:\n  text       ",
+			    strlen("text, json\nFormats:\n  text       "));
+	assert_non_null(strstr(text, "\n  json       "));
+}
+
+/* JSON has the symbol as the linker knows it. */
+static void test_all_formats_call_a_frame_the_same(void **state)
+{
+	_cleanup_(ss_snapshot_cleanup) struct ss_snapshot *snapshot = sample_new();
+	const struct ss_frame stack[] = {
+		sample_frame(snapshot, SAMPLE_LIBC, 0x10, "poll@@GLIBC_2.2.5"),
+	};
+	const struct ss_format *format = NULL;
+
+	(void)state;
+	sample_add_thread(snapshot, 100, "shop", stack, 1, SS_END_ROOT);
+	for (size_t i = 0; (format = ss_format_at(SS_FORMAT_SNAPSHOT, i)); i++) {
+		if (format->binary || format == &ss_format_dot)
+			continue;
+		_cleanup_free_ char *text = sample_render(format, snapshot, NULL);
+		assert_non_null(strstr(text, "poll"));
+		if (format == &ss_format_json)
+			assert_non_null(strstr(text, "\"poll@@GLIBC_2.2.5\""));
+		else
+			assert_null(strstr(text, "GLIBC"));
+	}
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_every_format_is_found_by_its_name),
+		cmocka_unit_test(test_a_format_is_offered_only_for_what_it_writes),
+		cmocka_unit_test(test_names_and_help_come_from_the_table),
+		cmocka_unit_test(test_all_formats_call_a_frame_the_same),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,320 @@
+/*
+ * What a thread that is blocked on a futex waits for, in snapshots made by hand: which
+ * lock, and whether the owner that it names is believed.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "diagnose/futex.h"
+#include "model/futex.h"
+
+enum { LOCK = 0x10000, WORDS = 8, THREADS = 3, FIRST_TID = 100 };
+
+/* Three threads, of which the first waits. */
+struct sample {
+	struct ss_snapshot *snapshot;
+	struct ss_thread_facts facts; /* of the first one */
+	struct ss_wait wait;
+	uint32_t words[WORDS]; /* at LOCK */
+};
+
+static void setup(struct sample *sample, const char *function)
+{
+	const struct ss_frame frame = { .pc = 1, .symbol = function };
+
+	*sample = (struct sample){ .snapshot = ss_snapshot_new() };
+	assert_non_null(sample->snapshot);
+	sample->snapshot->process =
+		(struct ss_process){ .pid = FIRST_TID, .inner_pid = FIRST_TID };
+	for (int i = 0; i < THREADS; i++) {
+		struct ss_thread *thread = ss_vector_push(&sample->snapshot->threads);
+		assert_non_null(thread);
+		*thread = (struct ss_thread){ .tid = FIRST_TID + i,
+					      .inner_tid = FIRST_TID + i,
+					      .name = i == 1 ? "owner" : "other",
+					      .state = 'S',
+					      .frame_count = 1 };
+		assert_true(ss_snapshot_add_stack(sample->snapshot, &frame, 1,
+						  SS_END_ROOT, &thread->stack_id));
+	}
+	sample->facts = (struct ss_thread_facts){
+		.tid = FIRST_TID,
+		.call = { .number = 202,
+			  .id = SS_SYS_FUTEX,
+			  .args = { LOCK, FUTEX_WAIT | FUTEX_PRIVATE_FLAG, 2 } },
+		.lock = { .address = LOCK, .size = sizeof(sample->words) },
+	};
+	/* a mutex that is held by the second one */
+	sample->words[0] = 2;
+	sample->words[2] = FIRST_TID + 1;
+	sample->words[3] = 1;
+}
+
+static bool fill(struct sample *sample)
+{
+	struct ss_diagnosis d = { .snapshot = sample->snapshot,
+				  .thread = &sample->snapshot->threads.items[0],
+				  .facts = &sample->facts,
+				  .wait = &sample->wait };
+
+	sample->wait = (struct ss_wait){ .fd = -1 };
+	sample->facts.lock.bytes = (const uint8_t *)sample->words;
+	return ss_futex_fill(&d);
+}
+
+static void check_owner(const struct sample *sample, pid_t tid,
+			enum ss_owner_unknown unknown)
+{
+	assert_int_equal(sample->wait.owner_tid, tid);
+	assert_int_equal(sample->wait.owner_unknown, unknown);
+}
+
+static void test_owner(void **state)
+{
+	struct sample sample;
+
+	(void)state;
+	setup(&sample, "pthread_mutex_lock");
+	assert_true(fill(&sample));
+	assert_int_equal(sample.wait.kind, SS_WAIT_MUTEX);
+	assert_int_equal(sample.wait.lock, SS_LOCK_MUTEX);
+	assert_string_equal(sample.wait.function, "pthread_mutex_lock");
+	assert_string_equal(sample.wait.owner_name, "owner");
+	assert_false(sample.wait.timed || sample.wait.self_owned);
+	check_owner(&sample, FIRST_TID + 1, SS_OWNER_UNSPECIFIED);
+	/* itself */
+	sample.words[2] = FIRST_TID;
+	assert_true(fill(&sample));
+	assert_true(sample.wait.self_owned);
+	/* it has ended since, or there is none of that id */
+	sample.words[2] = FIRST_TID + 1;
+	sample.snapshot->threads.items[1].state = 'Z';
+	assert_true(fill(&sample));
+	check_owner(&sample, 0, SS_OWNER_GONE);
+	assert_int_equal(sample.wait.owner_unknown_tid, FIRST_TID + 1);
+	sample.words[2] = 77;
+	assert_true(fill(&sample));
+	check_owner(&sample, 0, SS_OWNER_GONE);
+	/* another process may have taken it */
+	sample.facts.call.args[1] = FUTEX_WAIT;
+	assert_true(fill(&sample));
+	check_owner(&sample, 0, SS_OWNER_GONE_OR_ELSEWHERE);
+	ss_snapshot_free(sample.snapshot);
+}
+
+/* Ids in locks are those of the pid namespace. */
+static void test_namespaces(void **state)
+{
+	struct sample sample;
+
+	(void)state;
+	setup(&sample, "pthread_mutex_lock");
+	sample.snapshot->process.inner_pid = 1;
+	for (int i = 0; i < THREADS; i++)
+		sample.snapshot->threads.items[i].inner_tid = 1 + i;
+	sample.words[2] = 2;
+	assert_true(fill(&sample));
+	check_owner(&sample, FIRST_TID + 1, SS_OWNER_UNSPECIFIED);
+	/* that could be thread 2 of any namespace that has the memory */
+	sample.facts.lock_shared = true;
+	assert_true(fill(&sample));
+	check_owner(&sample, 0, SS_OWNER_AMBIGUOUS_TID);
+	assert_int_equal(sample.wait.owner_unknown_tid, 2);
+	ss_snapshot_free(sample.snapshot);
+}
+
+/* A thread of the process that shares the lock, if it is in our pid namespace. */
+static void test_other_process(void **state)
+{
+	struct sample sample;
+	struct ss_snapshot *other = ss_snapshot_new();
+
+	(void)state;
+	setup(&sample, "pthread_mutex_lock");
+	struct ss_thread *thread = other ? ss_vector_push(&other->threads) : NULL;
+	struct ss_snapshot **slot = ss_vector_push(&sample.snapshot->others);
+	assert_true(thread && slot);
+	*thread = (struct ss_thread){ .tid = 50, .inner_tid = 50, .name = "b" };
+	other->process = (struct ss_process){ .pid = 40, .name = "server" };
+	other->first = sample.snapshot;
+	*slot = other;
+	sample.words[2] = 50;
+	sample.facts.call.args[1] = FUTEX_WAIT;
+	assert_true(fill(&sample));
+	check_owner(&sample, 0, SS_OWNER_GONE_OR_ELSEWHERE);
+	sample.facts.sharer = 40;
+	assert_true(fill(&sample));
+	check_owner(&sample, 50, SS_OWNER_UNSPECIFIED);
+	assert_int_equal(sample.wait.owner_pid, 40);
+	assert_string_equal(sample.wait.owner_process, "server");
+	thread->inner_tid = 5;
+	assert_true(fill(&sample));
+	check_owner(&sample, 0, SS_OWNER_GONE_OR_ELSEWHERE);
+	ss_snapshot_free(sample.snapshot);
+}
+
+static void test_pi_mutexes(void **state)
+{
+	struct sample sample;
+
+	(void)state;
+	setup(&sample, "pthread_mutex_lock");
+	sample.facts.call.args[1] = FUTEX_LOCK_PI | FUTEX_PRIVATE_FLAG;
+	sample.words[0] = FUTEX_WAITERS | (FIRST_TID + 1);
+	assert_true(fill(&sample));
+	assert_int_equal(sample.wait.lock, SS_LOCK_PI_MUTEX);
+	check_owner(&sample, FIRST_TID + 1, SS_OWNER_UNSPECIFIED);
+	/* the kernel has made it the owner already */
+	sample.words[0] = FUTEX_WAITERS | FIRST_TID;
+	assert_true(fill(&sample));
+	check_owner(&sample, 0, SS_OWNER_BEING_GRANTED);
+	sample.words[0] = FUTEX_OWNER_DIED;
+	assert_true(fill(&sample));
+	check_owner(&sample, 0, SS_OWNER_DIED);
+	/* the C library waits for ever on a word that is zero */
+	sample.facts.call.args[1] = FUTEX_WAIT | FUTEX_PRIVATE_FLAG;
+	sample.facts.call.args[2] = 0;
+	assert_true(fill(&sample));
+	assert_int_equal(sample.wait.kind, SS_WAIT_MUTEX);
+	assert_int_equal(sample.wait.address, 0);
+	check_owner(&sample, 0, SS_OWNER_REFUSED);
+	ss_snapshot_free(sample.snapshot);
+	/* what no function on the stack tells, the operation does */
+	setup(&sample, NULL);
+	sample.facts.call.args[1] = FUTEX_LOCK_PI;
+	sample.words[0] = FIRST_TID + 2;
+	assert_true(fill(&sample));
+	assert_int_equal(sample.wait.kind, SS_WAIT_MUTEX);
+	assert_int_equal(sample.wait.lock, SS_LOCK_PI_MUTEX);
+	check_owner(&sample, FIRST_TID + 2, SS_OWNER_UNSPECIFIED);
+	ss_snapshot_free(sample.snapshot);
+}
+
+/* The joined thread is the one whose structure has the word, or its id. */
+static void test_joins(void **state)
+{
+	struct sample sample;
+
+	(void)state;
+	setup(&sample, "__pthread_clockjoin_ex");
+	sample.words[0] = FIRST_TID + 1;
+	assert_true(fill(&sample));
+	assert_int_equal(sample.wait.kind, SS_WAIT_JOIN);
+	check_owner(&sample, FIRST_TID + 1, SS_OWNER_UNSPECIFIED);
+	sample.snapshot->threads.items[1].thread_pointer = LOCK - 720;
+	assert_true(fill(&sample));
+	check_owner(&sample, FIRST_TID + 1, SS_OWNER_UNSPECIFIED);
+	/* the id is another one's than that of the structure */
+	sample.words[0] = FIRST_TID + 2;
+	assert_true(fill(&sample));
+	check_owner(&sample, 0, SS_OWNER_GONE);
+	ss_snapshot_free(sample.snapshot);
+}
+
+static void test_without_an_owner(void **state)
+{
+	static const struct {
+		const char *function;
+		enum ss_wait_kind kind;
+		enum ss_lock_type lock;
+		enum ss_owner_unknown unknown;
+	} cases[] = {
+		{ "pthread_cond_wait", SS_WAIT_CONDVAR, SS_LOCK_CONDVAR, 0 },
+		{ "sem_wait", SS_WAIT_SEMAPHORE, SS_LOCK_SEMAPHORE, 0 },
+		{ "pthread_once", SS_WAIT_ONCE, SS_LOCK_ONCE, SS_OWNER_NOT_RECORDED },
+		{ "__cxa_guard_acquire", SS_WAIT_ONCE, SS_LOCK_STATIC_INIT,
+		  SS_OWNER_NOT_RECORDED },
+		{ "std::sys::sync::mutex::futex::Mutex::lock_contended", SS_WAIT_MUTEX,
+		  SS_LOCK_RUST_MUTEX, SS_OWNER_NOT_RECORDED },
+		{ "std::thread::park", SS_WAIT_FUTEX, SS_LOCK_RUST_PARKER, 0 },
+		{ "my_wait", SS_WAIT_FUTEX, SS_LOCK_NONE, 0 },
+		{ NULL, SS_WAIT_FUTEX, SS_LOCK_NONE, SS_OWNER_NO_SYMBOLS },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < SS_ARRAY_SIZE(cases); i++) {
+		struct sample sample;
+		setup(&sample, cases[i].function);
+		assert_true(fill(&sample));
+		assert_int_equal(sample.wait.kind, cases[i].kind);
+		assert_int_equal(sample.wait.lock, cases[i].lock);
+		check_owner(&sample, 0, cases[i].unknown);
+		ss_snapshot_free(sample.snapshot);
+	}
+}
+
+static void test_calls(void **state)
+{
+	struct sample sample;
+
+	(void)state;
+	setup(&sample, "pthread_mutex_lock");
+	sample.facts.lock.size = 0;
+	assert_true(fill(&sample));
+	check_owner(&sample, 0, SS_OWNER_UNREADABLE);
+	assert_int_equal(sample.wait.lock, SS_LOCK_MUTEX);
+	sample.facts.lock.size = sizeof(sample.words);
+	sample.facts.call.args[3] = 0x1000;
+	assert_true(fill(&sample));
+	assert_true(sample.wait.timed);
+	/* it continues after a stop: the stack has to say what it is */
+	sample.facts.call.id = SS_SYS_RESTART_SYSCALL;
+	assert_true(fill(&sample));
+	assert_string_equal(sample.wait.syscall, "futex");
+	check_owner(&sample, FIRST_TID + 1, SS_OWNER_UNSPECIFIED);
+	sample.facts.call.id = SS_SYS_FUTEX_WAITV;
+	sample.facts.call.args[1] = 3;
+	assert_true(fill(&sample));
+	assert_int_equal(sample.wait.futexes, 3);
+	sample.facts.call.id = SS_SYS_READ;
+	assert_false(fill(&sample));
+	ss_snapshot_free(sample.snapshot);
+	setup(&sample, "main");
+	sample.facts.call.id = SS_SYS_RESTART_SYSCALL;
+	sample.facts.call.args[3] = 0x1000;
+	assert_false(fill(&sample));
+	ss_snapshot_free(sample.snapshot);
+}
+
+/* The variable that has the lock; nothing where the lock begins before it. */
+static void test_symbol(void **state)
+{
+	struct sample sample;
+
+	(void)state;
+	setup(&sample, "pthread_mutex_lock");
+	struct ss_lock_place *place = ss_vector_push(&sample.snapshot->places);
+	assert_non_null(place);
+	*place = (struct ss_lock_place){ .address = LOCK,
+					 .symbol = "locks",
+					 .symbol_address = LOCK - 0x28 };
+	assert_true(fill(&sample));
+	assert_string_equal(sample.wait.symbol, "locks");
+	assert_int_equal(sample.wait.symbol_offset, 0x28);
+	place->symbol_address = LOCK + 4;
+	assert_true(fill(&sample));
+	assert_null(sample.wait.symbol);
+	ss_snapshot_free(sample.snapshot);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_owner),
+		cmocka_unit_test(test_namespaces),
+		cmocka_unit_test(test_other_process),
+		cmocka_unit_test(test_pi_mutexes),
+		cmocka_unit_test(test_joins),
+		cmocka_unit_test(test_without_an_owner),
+		cmocka_unit_test(test_calls),
+		cmocka_unit_test(test_symbol),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

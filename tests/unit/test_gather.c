@@ -1,0 +1,535 @@
+/*
+ * Gather plans: which plans are accepted, what they copy from memory that the test makes
+ * up, and from a process that runs while it is captured.
+ */
+#include "capture_child.h"
+
+#include "base/cleanup.h"
+#include "model/capture_memory.h"
+#include "model/gather.h"
+
+enum { BASE = 0x10000, SIZE = 4096 };
+
+/* SIZE bytes of memory at address BASE, and two threads. */
+struct fake {
+	struct ss_gather_source source;
+	uint8_t bytes[SIZE];
+};
+
+static void read_fake(const struct ss_gather_source *source, struct ss_piece *pieces,
+		      size_t count)
+{
+	const struct fake *fake = (const struct fake *)source;
+
+	assert_in_range(count, 1, SS_GATHER_BATCH);
+	for (size_t i = 0; i < count; i++) {
+		uint64_t at = pieces[i].address - BASE;
+		pieces[i].done = at < SIZE ? SS_MIN(pieces[i].size, SIZE - at) : 0;
+		memcpy(pieces[i].bytes, fake->bytes + (at < SIZE ? at : 0),
+		       pieces[i].done);
+	}
+}
+
+/* Register 7 is known of both threads, the thread pointer of the second. */
+static bool find_base(const struct ss_gather_source *source, size_t thread,
+		      const struct ss_gather_step *step, uint64_t *ret)
+{
+	(void)source;
+	*ret = BASE + 256 * (thread + 1);
+	return step->base == SS_GATHER_REGISTER ? step->parent == 7 : thread == 1;
+}
+
+static struct fake *make_fake(void)
+{
+	struct fake *fake = calloc(1, sizeof(*fake));
+
+	assert_non_null(fake);
+	fake->source = (struct ss_gather_source){ .read = read_fake,
+						  .find_base = find_base,
+						  .thread_count = 2 };
+	return fake;
+}
+
+static void put(struct fake *fake, size_t at, uint64_t value)
+{
+	memcpy(fake->bytes + at, &value, sizeof(value));
+}
+
+static struct ss_gather_plan make_plan(void)
+{
+	struct ss_gather_plan plan = { .size = sizeof(plan),
+				       .step_count = 1,
+				       .max_nodes = 100,
+				       .max_bytes = 4096,
+				       .max_reads = 50 };
+
+	for (size_t i = 0; i < SS_GATHER_STEPS_MAX; i++)
+		plan.steps[i] = (struct ss_gather_step){
+			.address = BASE, .mask = UINT64_MAX, .size = 16, .max_nodes = 1
+		};
+	return plan;
+}
+
+static struct ss_gather *run(const struct ss_gather_plan *plan, const struct fake *fake)
+{
+	struct ss_gather *gather = NULL;
+	_cleanup_error_ struct ss_error *error = ss_gather_new(plan, &gather);
+
+	if (error)
+		fail_msg("%s", ss_error_message(error));
+	ss_gather_run(gather, &fake->source);
+	return gather;
+}
+
+/* The nodes of one step, as addresses from BASE on; the last expected one is followed by
+   a negative number. */
+static void check_nodes(const struct ss_gather *gather, size_t step,
+			const int64_t *expected)
+{
+	size_t at = gather->first[step];
+
+	for (; *expected >= 0; expected++, at++) {
+		assert_true(at < gather->first[step + 1]);
+		assert_int_equal(gather->nodes[at].address, BASE + *expected);
+	}
+	assert_int_equal(at, gather->first[step + 1]);
+}
+
+#define NODES(...) ((const int64_t[]){ __VA_ARGS__ __VA_OPT__(, ) - 1 })
+
+static void test_pointer_chain(void **state)
+{
+	_cleanup_free_ struct fake *fake = make_fake();
+	struct ss_gather_plan plan = make_plan();
+
+	(void)state;
+	put(fake, 8, BASE + 0x101); /* tagged */
+	put(fake, 0x100, 0x1122334455667788);
+	plan.step_count = 3;
+	plan.steps[1].base = SS_GATHER_POINTER;
+	plan.steps[1].field = 8;
+	plan.steps[1].mask = ~UINT64_C(7);
+	plan.steps[1].size = 8;
+	plan.steps[2].base = SS_GATHER_NODE;
+	plan.steps[2].parent = 1;
+	plan.steps[2].offset = -0x40;
+	_cleanup_(ss_gather_cleanup) struct ss_gather *gather = run(&plan, fake);
+	check_nodes(gather, 0, NODES(0));
+	check_nodes(gather, 1, NODES(0x100));
+	check_nodes(gather, 2, NODES(0xc0));
+	assert_memory_equal(gather->nodes[1].bytes, fake->bytes + 0x100, 8);
+	assert_int_equal(gather->reads, 3);
+	assert_false(gather->truncated);
+}
+
+/* A list of four nodes, whose links point into the middle of the nodes. */
+static struct ss_gather_plan make_list(struct fake *fake)
+{
+	static const size_t at[] = { 0x100, 0x300, 0x200, 0x400 };
+	struct ss_gather_plan plan = make_plan();
+
+	for (size_t i = 0; i + 1 < SS_ARRAY_SIZE(at); i++)
+		put(fake, at[i] + 8, BASE + at[i + 1] + 8);
+	plan.steps[0].address = BASE + 0x108;
+	plan.steps[0].offset = -8;
+	plan.steps[0].next = 8;
+	plan.steps[0].max_nodes = 10;
+	return plan;
+}
+
+static void test_list(void **state)
+{
+	_cleanup_free_ struct fake *fake = make_fake();
+	struct ss_gather_plan plan = make_list(fake);
+
+	(void)state;
+	_cleanup_(ss_gather_cleanup) struct ss_gather *gather = run(&plan, fake);
+	check_nodes(gather, 0, NODES(0x100, 0x300, 0x200, 0x400));
+	assert_false(gather->truncated);
+	/* Exactly as many as are allowed, and one fewer. */
+	gather->plan.steps[0].max_nodes = 4;
+	ss_gather_run(gather, &fake->source);
+	check_nodes(gather, 0, NODES(0x100, 0x300, 0x200, 0x400));
+	assert_false(gather->truncated);
+	gather->plan.steps[0].max_nodes = 3;
+	ss_gather_run(gather, &fake->source);
+	check_nodes(gather, 0, NODES(0x100, 0x300, 0x200));
+	assert_true(gather->truncated);
+	/* The end of readable memory ends a list. */
+	gather->plan.steps[0].max_nodes = 10;
+	put(fake, 0x308, BASE + SIZE + 64);
+	ss_gather_run(gather, &fake->source);
+	check_nodes(gather, 0, NODES(0x100, 0x300, SIZE + 56));
+	assert_int_equal(gather->nodes[2].size, 0);
+	assert_false(gather->truncated);
+	/* So does a node whose pointer to the next one is cut off. */
+	put(fake, 0x308, BASE + SIZE - 8 + 8);
+	ss_gather_run(gather, &fake->source);
+	check_nodes(gather, 0, NODES(0x100, 0x300, SIZE - 8));
+	assert_int_equal(gather->nodes[2].size, 8);
+}
+
+/* Cycles end, whether they lead back to the begin, to a later node or to themselves. */
+static void test_cycles(void **state)
+{
+	static const uint64_t back[] = { 0x108, 0x308, 0x208, 0x408 };
+
+	(void)state;
+	for (size_t i = 0; i < SS_ARRAY_SIZE(back); i++) {
+		_cleanup_free_ struct fake *fake = make_fake();
+		struct ss_gather_plan plan = make_list(fake);
+		plan.max_reads = SS_GATHER_READS_MAX;
+		plan.max_nodes = SS_GATHER_NODES_MAX;
+		plan.max_bytes = 1 << 20;
+		plan.steps[0].max_nodes = SS_GATHER_NODES_MAX;
+		put(fake, 0x408, BASE + back[i]);
+		_cleanup_(ss_gather_cleanup) struct ss_gather *gather = run(&plan, fake);
+		assert_in_range(gather->node_count, 4, 12);
+		assert_false(gather->truncated);
+	}
+}
+
+/* What Go's allgs and a Java thread list are: a pointer and a count, pointers to nodes. */
+static void test_array_of_pointers(void **state)
+{
+	_cleanup_free_ struct fake *fake = make_fake();
+	struct ss_gather_plan plan = make_plan();
+
+	(void)state;
+	put(fake, 0, BASE + 0x100);
+	put(fake, 8, 3);
+	put(fake, 0x100, BASE + 0x400);
+	put(fake, 0x110, BASE + 0x600); /* 0x108 stays 0 */
+	put(fake, 0x118, BASE + 0x800);
+	plan.step_count = 3;
+	plan.steps[1] = (struct ss_gather_step){ .base = SS_GATHER_POINTER,
+						 .mask = UINT64_MAX,
+						 .size = 64,
+						 .count_field = 8,
+						 .count_size = 8,
+						 .element = 8,
+						 .max_nodes = 1 };
+	plan.steps[2] = (struct ss_gather_step){ .base = SS_GATHER_POINTER,
+						 .parent = 1,
+						 .mask = UINT64_MAX,
+						 .size = 32,
+						 .stride = 8,
+						 .max_nodes = 1 };
+	_cleanup_(ss_gather_cleanup) struct ss_gather *gather = run(&plan, fake);
+	check_nodes(gather, 1, NODES(0x100));
+	assert_int_equal(gather->nodes[1].size, 24);
+	check_nodes(gather, 2, NODES(0x400, 0x600));
+	/* A hostile count is cut to the size of the step. */
+	put(fake, 8, UINT64_MAX);
+	ss_gather_run(gather, &fake->source);
+	assert_int_equal(gather->nodes[1].size, 64);
+	check_nodes(gather, 2, NODES(0x400, 0x600, 0x800));
+	put(fake, 8, 0);
+	ss_gather_run(gather, &fake->source);
+	check_nodes(gather, 1, NODES());
+	/* Of 4 bytes: the upper half is something else. */
+	gather->plan.steps[1].count_size = 4;
+	put(fake, 8, UINT64_C(0xdead00000001));
+	ss_gather_run(gather, &fake->source);
+	assert_int_equal(gather->nodes[1].size, 8);
+}
+
+/* Lists that begin at each thread, followed side by side. */
+static void test_threads(void **state)
+{
+	_cleanup_free_ struct fake *fake = make_fake();
+	struct ss_gather_plan plan = make_plan();
+
+	(void)state;
+	put(fake, 256, BASE + 0x300);
+	put(fake, 0x300, BASE + 0x310);
+	put(fake, 512, BASE + 0x400);
+	plan.step_count = 3;
+	plan.steps[0].base = SS_GATHER_REGISTER;
+	plan.steps[0].parent = 7;
+	plan.steps[0].max_nodes = 10;
+	plan.steps[1].base = SS_GATHER_THREAD_POINTER;
+	plan.steps[2].base = SS_GATHER_REGISTER; /* number 0 is not known */
+	_cleanup_(ss_gather_cleanup) struct ss_gather *gather = run(&plan, fake);
+	check_nodes(gather, 0, NODES(256, 512, 0x300, 0x400, 0x310));
+	check_nodes(gather, 1, NODES(512));
+	check_nodes(gather, 2, NODES());
+	assert_int_equal(gather->reads, 4);
+}
+
+static void test_limits(void **state)
+{
+	_cleanup_free_ struct fake *fake = make_fake();
+	struct ss_gather_plan plan = make_list(fake);
+
+	(void)state;
+	plan.max_nodes = 3;
+	_cleanup_(ss_gather_cleanup) struct ss_gather *nodes = run(&plan, fake);
+	check_nodes(nodes, 0, NODES(0x100, 0x300, 0x200));
+	assert_true(nodes->truncated);
+	plan.max_nodes = 100;
+	plan.max_bytes = 47;
+	_cleanup_(ss_gather_cleanup) struct ss_gather *bytes = run(&plan, fake);
+	check_nodes(bytes, 0, NODES(0x100, 0x300));
+	assert_true(bytes->truncated);
+	plan.max_bytes = 4096;
+	plan.max_reads = 2;
+	plan.step_count = 2; /* for which nothing is left */
+	_cleanup_(ss_gather_cleanup) struct ss_gather *reads = run(&plan, fake);
+	check_nodes(reads, 0, NODES(0x100, 0x300));
+	check_nodes(reads, 1, NODES());
+	assert_true(reads->truncated);
+	assert_int_equal(reads->reads, 2);
+	/* A range that wraps around is not read. */
+	plan = make_plan();
+	plan.steps[0].address = UINT64_MAX - 3;
+	_cleanup_(ss_gather_cleanup) struct ss_gather *wrapped = run(&plan, fake);
+	check_nodes(wrapped, 0, NODES());
+}
+
+static void refuse(const struct ss_gather_plan *plan, const char *why)
+{
+	_cleanup_error_ struct ss_error *error = ss_gather_plan_check(plan);
+
+	assert_non_null(error);
+	assert_int_equal(ss_error_code(error), SS_ERROR_INVALID);
+	assert_non_null(strstr(ss_error_message(error), why));
+}
+
+#define REFUSE(why, ...)                                                                 \
+	do {                                                                             \
+		struct ss_gather_plan plan = make_plan();                                \
+		struct ss_gather_step *step = &plan.steps[1];                            \
+		plan.step_count = 2;                                                     \
+		step->base = SS_GATHER_POINTER;                                          \
+		__VA_ARGS__;                                                             \
+		refuse(&plan, why);                                                      \
+	} while (0)
+
+static void test_refused_plans(void **state)
+{
+	struct ss_gather_plan good = make_plan();
+
+	(void)state;
+	assert_null(ss_gather_plan_check(&good));
+	good.step_count = SS_GATHER_STEPS_MAX;
+	assert_null(ss_gather_plan_check(&good));
+	REFUSE("version", plan.size--);
+	REFUSE("version", plan.reserved = 1);
+	REFUSE("0 steps", plan.step_count = 0);
+	REFUSE("33 steps", plan.step_count = SS_GATHER_STEPS_MAX + 1);
+	REFUSE("limit", plan.max_nodes = 0);
+	REFUSE("limit", plan.max_nodes = SS_GATHER_NODES_MAX + 1);
+	REFUSE("limit", plan.max_bytes = 0);
+	REFUSE("limit", plan.max_bytes = SS_GATHER_BYTES_MAX + 1);
+	REFUSE("limit", plan.max_reads = 0);
+	REFUSE("limit", plan.max_reads = SS_GATHER_READS_MAX + 1);
+	REFUSE("step 1: its base", step->base = SS_GATHER_POINTER + 1);
+	REFUSE("earlier step", step->parent = 1);
+	REFUSE("earlier step", step->parent = UINT32_MAX);
+	REFUSE("copies nothing", step->size = 0);
+	REFUSE("too much", step->size = SS_GATHER_COPY_MAX + 1);
+	REFUSE("no nodes", step->max_nodes = 0);
+	REFUSE("too many", step->max_nodes = SS_GATHER_NODES_MAX + 1);
+	REFUSE("mask", step->mask = 0);
+	REFUSE("pointer lies", step->field = 9);
+	REFUSE("pointer lies", step->field = UINT32_MAX);
+	REFUSE("stride", step->stride = 7);
+	REFUSE("next node", step->max_nodes = 2; step->next = 9);
+	REFUSE("next node", step->max_nodes = 2; step->next = UINT32_MAX);
+	REFUSE("4 nor 8", step->count_size = 2);
+	REFUSE("count lies", step->count_size = 8; step->count_field = UINT32_MAX);
+	REFUSE("elements", step->count_size = 8);
+	REFUSE("no pointer", step->base = SS_GATHER_NODE; step->field = 8);
+	REFUSE("no parent", step->base = SS_GATHER_ADDRESS; step->count_size = 8);
+}
+
+/* Copies that overlap read as one. */
+static void test_overlaps(void **state)
+{
+	_cleanup_free_ struct fake *fake = make_fake();
+	struct ss_gather_plan plan = make_plan();
+	struct ss_capture capture = {};
+	char bytes[64];
+
+	(void)state;
+	for (size_t i = 0; i < SIZE; i++)
+		fake->bytes[i] = (uint8_t)i;
+	plan.step_count = 4;
+	plan.steps[0].address = BASE + 40;
+	plan.steps[0].size = 24;
+	plan.steps[1].address = BASE + 8;
+	plan.steps[1].size = 40;
+	plan.steps[2].address = BASE + 16;
+	plan.steps[3].address = BASE + 256;
+	_cleanup_(ss_gather_cleanup) struct ss_gather *gather = run(&plan, fake);
+	assert_null(ss_gather_give(gather, &capture.gathered));
+	assert_int_equal(capture.gathered.blocks.count, 3);
+	assert_int_equal(ss_capture_read(&capture, BASE + 8, bytes, 64), 56);
+	assert_memory_equal(bytes, fake->bytes + 8, 56);
+	assert_int_equal(ss_capture_read(&capture, BASE + 7, bytes, 64), 0);
+	assert_int_equal(ss_capture_read(&capture, BASE + 260, bytes, 64), 12);
+	ss_vector_free(&capture.gathered.blocks);
+	free(capture.gathered.bytes);
+}
+
+/* A child of fork() has the memory of the test at the same addresses. */
+struct item {
+	struct item *next;
+	uint64_t index;
+	volatile uint64_t turns;
+};
+
+enum { ITEMS = 500 };
+static struct item items[ITEMS];
+static struct item *head;
+
+static void *turn_for_ever(void *data)
+{
+	for (;;) {
+		for (struct item *item = head; item; item = item->next)
+			item->turns++;
+	}
+	return data;
+}
+
+static void turning(int ready)
+{
+	pthread_t thread;
+
+	for (size_t i = 0; i < ITEMS; i++) { /* not in the order of addresses */
+		items[i].index = i * 7 % ITEMS;
+		items[i].next = i * 7 % ITEMS == ITEMS - 1 ? NULL : &items[0];
+	}
+	for (size_t i = 0; i < ITEMS; i++) {
+		for (size_t k = 0; k < ITEMS; k++) {
+			if (items[k].index == items[i].index + 1)
+				items[i].next = &items[k];
+		}
+	}
+	head = &items[0];
+	if (pthread_create(&thread, NULL, turn_for_ever, NULL) != 0)
+		_exit(1);
+	say_ready(ready);
+	(void)sleep_for_ever(NULL);
+}
+
+/* A thread counts in all nodes, one after the other: if the list was read while it stood
+   still, a node has counted as far as the one before it, or one less just once. */
+static void check_list(const struct ss_capture *capture)
+{
+	uint64_t address = 0;
+	uint64_t last = 0;
+	size_t steps = 0;
+	size_t count = 0;
+
+	assert_int_equal(ss_capture_read(capture, (uintptr_t)&head, &address, 8), 8);
+	for (; address; count++) {
+		struct item item;
+		assert_int_equal(ss_capture_read(capture, address, &item, sizeof(item)),
+				 sizeof(item));
+		assert_int_equal(item.index, count);
+		steps += count > 0 && item.turns != last;
+		assert_true(count == 0 || item.turns == last || item.turns + 1 == last);
+		last = item.turns;
+		address = (uintptr_t)item.next;
+	}
+	assert_int_equal(count, ITEMS);
+	assert_true(steps <= 1);
+}
+
+static void test_process(void **state)
+{
+	struct ss_gather_plan plan = make_plan();
+	struct ss_capture_options options = { .size = sizeof(options), .plan = &plan };
+	static const enum ss_mode modes[] = { SS_MODE_STOP, SS_MODE_AUTO, SS_MODE_LIVE };
+	enum ss_error_code code = 0;
+	uint64_t value = 0;
+
+	(void)state;
+	plan = (struct ss_gather_plan){ .size = sizeof(plan),
+					.step_count = 2,
+					.max_nodes = 2 * ITEMS,
+					.max_bytes = 1 << 20,
+					.max_reads = SS_GATHER_READS_MAX };
+	plan.steps[0] = (struct ss_gather_step){
+		.address = (uintptr_t)&head, .mask = UINT64_MAX, .size = 8, .max_nodes = 1
+	};
+	plan.steps[1] = (struct ss_gather_step){ .base = SS_GATHER_POINTER,
+						 .mask = UINT64_MAX,
+						 .size = sizeof(struct item),
+						 .max_nodes = ITEMS };
+	pid_t child = start(turning);
+	for (size_t i = 0; i < 30; i++) {
+		options.mode = modes[i % SS_ARRAY_SIZE(modes)];
+		struct ss_capture *capture = take(child, &options, &code);
+		assert_non_null(capture);
+		assert_false(capture->gathered.truncated);
+		check_list(capture);
+		ss_capture_free(capture);
+	}
+	/* Without a plan nothing of it is there. */
+	options.plan = NULL;
+	struct ss_capture *bare = take(child, &options, &code);
+	assert_non_null(bare);
+	assert_int_equal(ss_capture_read(bare, (uintptr_t)&head, &value, 8), 0);
+	ss_capture_free(bare);
+	options.plan = &plan;
+	plan.steps[1].parent = 1;
+	assert_null(take(child, &options, &code));
+	assert_int_equal(code, SS_ERROR_INVALID);
+	stop(child);
+}
+
+/* The frame pointers of a thread that stands still, and its thread pointer, by which it
+   reaches its own pthread_t. */
+static void test_anchors(void **state)
+{
+	struct ss_gather_plan plan = make_plan();
+	const struct ss_capture_options options = { .size = sizeof(options),
+						    .mode = SS_MODE_STOP,
+						    .plan = &plan };
+	enum ss_error_code code = 0;
+	uint64_t self = 0;
+
+	(void)state;
+	plan.step_count = 2;
+	plan.max_bytes = 4 << 20;
+	plan.steps[0].base = SS_GATHER_THREAD_POINTER;
+	plan.steps[0].size = 256;
+	plan.steps[1].base = SS_GATHER_REGISTER;
+	plan.steps[1].parent = ss_arch_host.sp;
+	pid_t child = start(sleepers);
+	struct ss_capture *capture = take(child, &options, &code);
+	assert_non_null(capture);
+	assert_int_equal(capture->threads.count, THREADS);
+	for (size_t i = 0; i < THREADS; i++) {
+		uint64_t pointer = capture->threads.items[i].thread_pointer;
+		uint64_t sp = ss_regs_sp(&ss_arch_host, &capture->threads.items[i].regs);
+		/* glibc and musl keep the address of the block in itself. */
+		assert_int_equal(ss_capture_read(capture, pointer, &self, 8), 8);
+		assert_int_equal(self, pointer);
+		assert_int_equal(ss_capture_read(capture, sp, &self, 8), 8);
+	}
+	assert_true(capture->gathered.blocks.count >= 2 * THREADS - 1);
+	ss_capture_free(capture);
+	stop(child);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_pointer_chain),
+		cmocka_unit_test(test_list),
+		cmocka_unit_test(test_cycles),
+		cmocka_unit_test(test_array_of_pointers),
+		cmocka_unit_test(test_threads),
+		cmocka_unit_test(test_limits),
+		cmocka_unit_test(test_refused_plans),
+		cmocka_unit_test(test_overlaps),
+		cmocka_unit_test(test_process),
+		cmocka_unit_test(test_anchors),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

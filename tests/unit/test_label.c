@@ -1,0 +1,100 @@
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "base/cleanup.h"
+#include "profile/label.h"
+
+static const struct ss_module libc = { .path = "/usr/lib/libc.so.6", .build_id = "9fa5" };
+static const struct ss_module program = { .path = "/opt/shop/" };
+
+static void assert_text(char *text, const char *expected)
+{
+	_cleanup_free_ char *owned = text;
+
+	assert_non_null(owned);
+	assert_string_equal(owned, expected);
+}
+
+static void assert_symbol(const struct ss_module *module, const char *symbol,
+			  const char *expected)
+{
+	const struct ss_frame frame = { .module = module, .symbol = symbol };
+
+	assert_text(ss_label_new(&frame, false), expected);
+}
+
+static void test_versions_are_left_out(void **state)
+{
+	(void)state;
+	assert_symbol(&libc, "poll@@GLIBC_2.2.5", "poll");
+	assert_symbol(&libc, "poll@GLIBC_2.2.5", "poll");
+	assert_symbol(&libc, "std::thread::join()@@GLIBCXX_3.4.11",
+		      "std::thread::join()");
+	assert_symbol(&libc, "poll", "poll");
+	assert_symbol(&libc, "", "");
+}
+
+static void test_other_at_signs_stay(void **state)
+{
+	(void)state;
+	assert_symbol(&libc, "@@GLIBC_2.2.5", "@@GLIBC_2.2.5");
+	assert_symbol(&libc, "poll@@", "poll@@");
+	assert_symbol(&libc, "load /srv/node_modules/@babel/core.js:1",
+		      "load /srv/node_modules/@babel/core.js:1");
+	assert_symbol(NULL, "load@2.1", "load@2.1"); /* of a perf map */
+}
+
+static void test_places(void **state)
+{
+	const struct ss_frame in_libc = { .module = &libc,
+					  .pc = 0x7f0000001010,
+					  .offset = 0x1010,
+					  .lookup_offset = 0x100f };
+	const struct ss_frame in_program = { .module = &program, .offset = 0x20 };
+	const struct ss_frame in_heap = { .pc = 0x5000,
+					  .area = "[heap]",
+					  .area_offset = 8 };
+	const struct ss_frame in_file = { .pc = 0x5000, .area = "/tmp/code.bin" };
+	const struct ss_frame nowhere = { .pc = 0x5000 };
+
+	(void)state;
+	assert_text(ss_label_new(&in_libc, false), "libc.so.6+0x1010");
+	assert_text(ss_label_new(&in_libc, true), "libc.so.6+0x100f [9fa5]");
+	assert_text(ss_label_new(&in_program, false), "/opt/shop/+0x20");
+	assert_text(ss_label_new(&in_program, true), "/opt/shop/+0x0 [no build-id]");
+	assert_text(ss_label_new(&in_heap, false), "[heap]+0x8");
+	assert_text(ss_label_new(&in_heap, true), "[heap]+0x8");
+	assert_text(ss_label_new(&in_file, false), "[code.bin]+0x0");
+	assert_text(ss_label_new(&nowhere, false), "[unmapped]+0x5000");
+	assert_text(ss_label_new_module(&in_file), "[code.bin]");
+	assert_text(ss_label_new_module(&in_libc), "libc.so.6");
+}
+
+static void test_raw_ignores_the_symbol(void **state)
+{
+	const struct ss_frame frame = { .module = &libc,
+					.symbol = "poll",
+					.offset = 0x1010,
+					.lookup_offset = 0x100f };
+
+	(void)state;
+	assert_text(ss_label_new(&frame, true), "libc.so.6+0x100f [9fa5]");
+	assert_text(ss_label_new_place(&frame), "libc.so.6+0x1010");
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_versions_are_left_out),
+		cmocka_unit_test(test_other_at_signs_stay),
+		cmocka_unit_test(test_places),
+		cmocka_unit_test(test_raw_ignores_the_symbol),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

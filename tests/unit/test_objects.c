@@ -1,0 +1,518 @@
+/*
+ * What blocked threads refer to: descriptors, sockets, owners of file locks, other
+ * processes. A directory of files takes the place of /proc.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include <fcntl.h>
+#include <ftw.h>
+#include <poll.h>
+#include <stdio.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <sys/sysmacros.h>
+#include <unistd.h>
+
+#include "model/futex.h"
+#include "objects/descriptors.h"
+#include "objects/holders.h"
+#include "objects/peers.h"
+#include "objects/processes.h"
+#include "objects/sockets.h"
+
+/* Above what pid_max can be: nothing of the real /proc is found by mistake. */
+enum { SELF = 5000100, OTHER = 5000200, THIRD = 5000300 };
+
+struct fixture {
+	char directory[32];
+	int procfs_fd;
+	struct ss_target target;
+	struct ss_facts *facts;
+};
+
+__attribute__((format(printf, 3, 4))) static void
+write_file(const struct fixture *f, const char *path, const char *format, ...)
+{
+	char copy[128];
+	va_list ap;
+
+	(void)snprintf(copy, sizeof(copy), "%s", path);
+	for (char *at = copy; (at = strchr(at, '/')); *at++ = '/') {
+		*at = '\0';
+		(void)mkdirat(f->procfs_fd, copy, 0755); /* or it exists */
+	}
+	int fd = openat(f->procfs_fd, path, O_WRONLY | O_CREAT | O_TRUNC, 0644);
+	assert_true(fd >= 0);
+	va_start(ap, format);
+	assert_true(vdprintf(fd, format, ap) >= 0);
+	va_end(ap);
+	(void)close(fd);
+}
+
+static void add_process(const struct fixture *f, pid_t pid, const char *name)
+{
+	char path[64];
+
+	for (int task = 0; task < 2; task++) {
+		char base[32] = "";
+		if (task)
+			(void)snprintf(base, sizeof(base), "/task/%d", pid);
+		(void)snprintf(path, sizeof(path), "%d%s/stat", pid, base);
+		write_file(f, path,
+			   "%d (%s) S 1 1 1 0 -1 4194560 1 2 3 4 5 6 7 8 20 0 1 0 9 1 2",
+			   pid, name);
+		(void)snprintf(path, sizeof(path), "%d%s/status", pid, base);
+		write_file(f, path, "Name:\t%s\nTgid:\t%d\nPid:\t%d\nTracerPid:\t%d\n",
+			   name, pid, pid, THIRD);
+	}
+	(void)snprintf(path, sizeof(path), "%d/fd/.keep", pid);
+	write_file(f, path, "%s", "");
+}
+
+static void add_fd(const struct fixture *f, pid_t pid, int fd, const char *link,
+		   const char *fdinfo)
+{
+	char path[64];
+
+	(void)snprintf(path, sizeof(path), "%d/fd/%d", pid, fd);
+	assert_int_equal(symlinkat(link, f->procfs_fd, path), 0);
+	(void)snprintf(path, sizeof(path), "%d/fdinfo/%d", pid, fd);
+	write_file(f, path, "pos:\t0\nflags:\t%s\n", fdinfo);
+}
+
+static int open_below(const struct fixture *f, const char *path)
+{
+	int fd = openat(f->procfs_fd, path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+
+	assert_true(fd >= 0);
+	return fd;
+}
+
+static int setup(void **state)
+{
+	struct fixture *f = calloc(1, sizeof(*f));
+	char path[32];
+
+	assert_non_null(f);
+	(void)snprintf(f->directory, sizeof(f->directory), "/tmp/stacksnap-unit-XXXXXX");
+	assert_non_null(mkdtemp(f->directory));
+	f->procfs_fd = open(f->directory, O_PATH | O_DIRECTORY | O_CLOEXEC);
+	assert_true(f->procfs_fd >= 0);
+	add_process(f, SELF, "self");
+	add_process(f, OTHER, "other");
+	add_process(f, THIRD, "third");
+	(void)snprintf(path, sizeof(path), "%d", SELF);
+	f->target = (struct ss_target){ .pid = SELF,
+					.live = SELF,
+					.procfs_fd = f->procfs_fd,
+					.proc_fd = open_below(f, path),
+					.root_fd = -1 };
+	(void)snprintf(path, sizeof(path), "%d/task", SELF);
+	f->target.task_fd = open_below(f, path);
+	f->facts = ss_facts_new();
+	assert_non_null(f->facts);
+	f->facts->pid = SELF;
+	*state = f;
+	return 0;
+}
+
+static int delete_entry(const char *path, const struct stat *st, int kind,
+			struct FTW *place)
+{
+	(void)st;
+	(void)kind;
+	(void)place;
+	return remove(path);
+}
+
+static int teardown(void **state)
+{
+	struct fixture *f = *state;
+
+	ss_facts_unref(f->facts);
+	(void)close(f->target.proc_fd);
+	(void)close(f->target.task_fd);
+	(void)close(f->procfs_fd);
+	assert_int_equal(nftw(f->directory, delete_entry, 8, FTW_DEPTH | FTW_PHYS), 0);
+	free(f);
+	return 0;
+}
+
+static struct ss_thread_facts *add_thread(struct fixture *f, pid_t tid,
+					  enum ss_syscall_id id, uint64_t arg0,
+					  uint64_t arg1)
+{
+	struct ss_thread_facts *thread = ss_vector_push(&f->facts->threads);
+
+	assert_non_null(thread);
+	thread->tid = tid;
+	thread->state = 'S';
+	thread->call.id = id;
+	thread->call.args[0] = arg0;
+	thread->call.args[1] = arg1;
+	return thread;
+}
+
+static const struct ss_fd_fact *expect_fd(const struct fixture *f, int fd,
+					  enum ss_fd_kind kind)
+{
+	const struct ss_fd_fact *fact = ss_facts_find_fd(f->facts, fd);
+
+	assert_non_null(fact);
+	assert_int_equal(fact->kind, kind);
+	return fact;
+}
+
+static void test_descriptors(void **state)
+{
+	struct fixture *f = *state;
+	const struct pollfd few[] = { { .fd = 7 }, { .fd = -1 }, { .fd = 9 } };
+	const struct pollfd many[] = {
+		{ .fd = 20 }, { .fd = 21 }, { .fd = 22 }, { .fd = 23 }, { .fd = 5 },
+	};
+	const uint8_t bits[] = { 0, 0x82 }; /* 9 and 15 */
+
+	add_fd(f, SELF, 5, "pipe:[77]", "00");
+	add_fd(f, SELF, 7, "anon_inode:[eventfd]", "02\neventfd-count: 2a");
+	add_fd(f, SELF, 9, "anon_inode:[eventpoll]",
+	       "02\ntfd: 7 events: 19 data: 7 pos:0 ino:1 sdev:e\n"
+	       "tfd: 15 events: 1 data: f pos:0 ino:1 sdev:e");
+	add_fd(f, SELF, 15, "/dev/pts/3", "02");
+	add_fd(f, SELF, 20, "/nowhere/file", "02");
+	add_fd(f, SELF, 30, "socket:[900]", "02");
+	(void)add_thread(f, SELF, SS_SYS_READ, 5, 0);
+	add_thread(f, SELF + 1, SS_SYS_POLL, 0, 0)->memory[0] =
+		(struct ss_memory_fact){ .size = sizeof(few),
+					 .bytes = (const uint8_t *)few };
+	add_thread(f, SELF + 2, SS_SYS_POLL, 0, 0)->memory[0] =
+		(struct ss_memory_fact){ .size = sizeof(many),
+					 .bytes = (const uint8_t *)many };
+	add_thread(f, SELF + 3, SS_SYS_SELECT, 0, 0)->memory[1] =
+		(struct ss_memory_fact){ .size = sizeof(bits), .bytes = bits };
+	add_thread(f, SELF + 4, SS_SYS_READ, 30, 0)->state = 'R';
+	ss_descriptors_read(f->facts, &f->target);
+	const struct ss_fd_fact *pipe = expect_fd(f, 5, SS_FD_PIPE);
+	assert_int_equal(pipe->inode, 77);
+	assert_true(pipe->resolve_peers);
+	assert_int_equal(expect_fd(f, 7, SS_FD_EVENTFD)->info.count, 0x2a);
+	const struct ss_fd_fact *epoll = expect_fd(f, 9, SS_FD_EPOLL);
+	assert_int_equal(epoll->watch_count, 2);
+	assert_int_equal(epoll->watches[1].fd, 15);
+	assert_true(expect_fd(f, 15, SS_FD_TTY)->resolve_peers);
+	/* Peers are not resolved for one of many in a poll; a closed descriptor has no
+	   kind. */
+	assert_false(expect_fd(f, 20, SS_FD_FILE)->resolve_peers);
+	assert_false(expect_fd(f, 21, SS_FD_UNKNOWN)->resolve_peers);
+	assert_null(ss_facts_find_fd(f->facts, -1));
+	assert_null(ss_facts_find_fd(f->facts, 30)); /* of a thread that runs */
+	assert_int_equal(f->facts->fds.count, 8);
+}
+
+/* Each number of descriptors in a set has a limit. */
+static void test_large_sets(void **state)
+{
+	struct fixture *f = *state;
+	struct pollfd set[100];
+	uint8_t bits[128];
+
+	for (int i = 0; i < 100; i++)
+		set[i] = (struct pollfd){ .fd = 1000 + i };
+	memset(bits, 0xff, sizeof(bits));
+	add_thread(f, SELF, SS_SYS_POLL, 0, 0)->memory[0] =
+		(struct ss_memory_fact){ .size = sizeof(set),
+					 .bytes = (const uint8_t *)set };
+	add_thread(f, SELF + 1, SS_SYS_SELECT, 0, 0)->memory[1] =
+		(struct ss_memory_fact){ .size = sizeof(bits), .bytes = bits };
+	ss_descriptors_read(f->facts, &f->target);
+	/* Bits are counted by whole bytes. */
+	assert_in_range(f->facts->fds.count, SS_SET_SHOWN * 2, SS_SET_SHOWN * 2 + 8);
+}
+
+static void test_sockets(void **state)
+{
+	struct fixture *f = *state;
+	char path[32];
+
+	add_fd(f, SELF, 3, "socket:[900]", "02");
+	add_fd(f, SELF, 4, "socket:[901]", "02");
+	add_fd(f, SELF, 5, "socket:[902]", "02");
+	(void)add_thread(f, SELF, SS_SYS_ACCEPT, 3, 0);
+	(void)add_thread(f, SELF + 1, SS_SYS_RECVFROM, 4, 0);
+	(void)add_thread(f, SELF + 2, SS_SYS_RECVFROM, 5, 0);
+	(void)snprintf(path, sizeof(path), "%d/net/tcp", SELF);
+	write_file(f, path,
+		   "  sl  local_address rem_address   st\n"
+		   "   0: 0100007F:1F90 00000000:0000 0A 0:0 00:0 0 0 0 900 1 0\n");
+	(void)snprintf(path, sizeof(path), "%d/net/unix", SELF);
+	write_file(f, path,
+		   "Num RefCount Protocol Flags Type St Inode Path\n"
+		   "0: 00000002 00000000 00010000 0001 01 901 @name\n"
+		   "0: 00000002 00000000 00000000 0001 03 999 /other\n");
+	ss_descriptors_read(f->facts, &f->target);
+	ss_sockets_read(f->facts, &f->target);
+	const struct ss_socket_fact *tcp = &expect_fd(f, 3, SS_FD_SOCKET)->socket;
+	assert_true(tcp->found);
+	assert_int_equal(tcp->inet.local.port, 8080);
+	const struct ss_socket_fact *name = &expect_fd(f, 4, SS_FD_SOCKET)->socket;
+	assert_true(name->found && name->listens);
+	assert_string_equal(name->path, "@name");
+	assert_false(expect_fd(f, 5, SS_FD_SOCKET)->socket.found);
+}
+
+static void test_pipe_holders(void **state)
+{
+	struct fixture *f = *state;
+
+	add_fd(f, SELF, 5, "pipe:[77]", "00");
+	add_fd(f, OTHER, 1, "pipe:[77]", "01");
+	add_fd(f, OTHER, 2, "pipe:[77]", "01");
+	add_fd(f, THIRD, 1, "pipe:[78]", "01");
+	(void)add_thread(f, SELF, SS_SYS_READ, 5, 0);
+	ss_descriptors_read(f->facts, &f->target);
+	ss_holders_find(f->facts, &f->target);
+	const struct ss_fd_fact *pipe = expect_fd(f, 5, SS_FD_PIPE);
+	/* Permissions of these links allow everything, so it finds itself as well. */
+	assert_int_equal(pipe->holder_count, 2);
+	assert_int_equal(pipe->holders[0].pid, SELF);
+	assert_int_equal(pipe->holders[1].pid, OTHER);
+	assert_string_equal(pipe->holders[1].name, "other");
+	assert_false(pipe->holders_truncated);
+}
+
+/* A file that exists, its device and inode as /proc/locks has them. */
+static void make_lock_file(const struct fixture *f, char *path, size_t size,
+			   char id[static 64])
+{
+	struct stat st;
+
+	write_file(f, "file", "%s", "");
+	(void)snprintf(path, size, "%s/file", f->directory);
+	assert_int_equal(stat(path, &st), 0);
+	(void)snprintf(id, 64, "%02x:%02x:%lu", major(st.st_dev), minor(st.st_dev),
+		       (unsigned long)st.st_ino);
+}
+
+static void test_flock_owner(void **state)
+{
+	struct fixture *f = *state;
+	char path[64];
+	char id[64];
+	char lock[160];
+
+	make_lock_file(f, path, sizeof(path), id);
+	add_fd(f, SELF, 5, path, "02");
+	(void)snprintf(lock, sizeof(lock),
+		       "02\nlock:\t1: FLOCK ADVISORY WRITE %d %s 0 EOF", OTHER, id);
+	/* OTHER took it and has closed the file; THIRD has inherited it. */
+	add_fd(f, THIRD, 8, path, lock);
+	write_file(f, "locks",
+		   "1: FLOCK  ADVISORY  WRITE %d %s 0 EOF\n"
+		   "1: -> FLOCK  ADVISORY  WRITE %d %s 0 EOF\n",
+		   OTHER, id, SELF, id);
+	struct ss_thread_facts *thread = add_thread(f, SELF, SS_SYS_FLOCK, 5, LOCK_EX);
+	ss_descriptors_read(f->facts, &f->target);
+	ss_processes_find_lock_owners(f->facts, &f->target);
+	assert_true(thread->holder_known);
+	assert_int_equal(thread->holder.pid, THIRD);
+	assert_string_equal(thread->holder.name, "third");
+	/* The one that took it, while it has the file. */
+	add_fd(f, OTHER, 8, path, lock);
+	ss_processes_find_lock_owners(f->facts, &f->target);
+	assert_int_equal(thread->holder.pid, OTHER);
+}
+
+static void test_range_owner(void **state)
+{
+	struct fixture *f = *state;
+	char path[64];
+	char id[64];
+	struct flock wanted = { .l_type = F_WRLCK, .l_start = 100, .l_len = 10 };
+
+	make_lock_file(f, path, sizeof(path), id);
+	add_fd(f, SELF, 5, path, "02");
+	write_file(f, "locks",
+		   "1: POSIX  ADVISORY  WRITE %d %s 0 99\n"
+		   "2: POSIX  ADVISORY  READ %d %s 105 EOF\n",
+		   OTHER, id, THIRD, id);
+	struct ss_thread_facts *thread = add_thread(f, SELF, SS_SYS_FCNTL, 5, F_SETLKW);
+	thread->memory[2] = (struct ss_memory_fact){ .size = sizeof(wanted),
+						     .bytes = (const uint8_t *)&wanted };
+	ss_descriptors_read(f->facts, &f->target);
+	ss_processes_find_lock_owners(f->facts, &f->target);
+	assert_int_equal(thread->holder.pid, THIRD);
+	/* Both are in the way of the whole file: nobody is named. */
+	thread->holder = (struct ss_process_fact){};
+	thread->holder_known = false;
+	wanted.l_start = wanted.l_len = 0;
+	ss_processes_find_lock_owners(f->facts, &f->target);
+	assert_false(thread->holder_known);
+	assert_int_equal(thread->holder.pid, 0);
+	/* Nor does a lock for reading wait for another one. */
+	wanted = (struct flock){ .l_type = F_RDLCK, .l_start = 100, .l_len = 10 };
+	ss_processes_find_lock_owners(f->facts, &f->target);
+	assert_false(thread->holder_known);
+}
+
+static void test_children_and_tracer(void **state)
+{
+	struct fixture *f = *state;
+	char path[64];
+
+	(void)snprintf(path, sizeof(path), "%d/task/%d/children", SELF, SELF);
+	write_file(f, path, "%d %d 5999999 ", OTHER, THIRD);
+	struct ss_thread_facts *thread = add_thread(f, SELF, SS_SYS_WAIT4, 0, 0);
+	thread->state = 't';
+	ss_processes_find(f->facts, &f->target);
+	assert_true(f->facts->children_known);
+	assert_int_equal(f->facts->children.count, 2); /* the last one has ended */
+	assert_int_equal(f->facts->children.items[1].pid, THIRD);
+	assert_int_equal(f->facts->children.items[1].parent_tid, SELF);
+	assert_int_equal(thread->tracer.pid, THIRD);
+	assert_string_equal(thread->tracer.name, "third");
+}
+
+/* A capture of the threads that the facts have. */
+static struct ss_capture *make_capture(struct fixture *f)
+{
+	struct ss_capture *capture = ss_capture_new();
+
+	assert_non_null(capture);
+	capture->facts = ss_facts_ref(f->facts);
+	capture->process.pid = SELF;
+	for (size_t i = 0; i < f->facts->threads.count; i++) {
+		struct ss_capture_thread *thread = ss_vector_push(&capture->threads);
+		assert_non_null(thread);
+		thread->tid = f->facts->threads.items[i].tid;
+	}
+	return capture;
+}
+
+static struct ss_peers find_peers(struct fixture *f)
+{
+	struct ss_peers peers = { .pids = { SELF }, .count = 1 };
+	struct ss_capture *capture = make_capture(f);
+
+	ss_peers_find(&peers, capture, &f->target);
+	ss_capture_free(capture);
+	return peers;
+}
+
+static void test_peers(void **state)
+{
+	struct fixture *f = *state;
+	struct ss_thread_facts *thread = add_thread(f, SELF, SS_SYS_FLOCK, 5, LOCK_EX);
+
+	assert_int_equal(find_peers(f).count, 1);
+	thread->holder.pid = OTHER;
+	struct ss_peers peers = find_peers(f);
+	assert_int_equal(peers.count, 2);
+	assert_int_equal(peers.pids[1], OTHER);
+	assert_false(peers.has_cycle);
+	/* A wait for itself closes a cycle. */
+	thread->holder.pid = SELF;
+	peers = find_peers(f);
+	assert_int_equal(peers.count, 1);
+	assert_true(peers.has_cycle);
+	thread->holder.pid = 0;
+	thread->call.id = SS_SYS_WAIT4;
+	struct ss_process_fact *child = ss_vector_push(&f->facts->children);
+	assert_non_null(child);
+	child->pid = THIRD;
+	peers = find_peers(f);
+	assert_int_equal(peers.count, 2);
+	assert_int_equal(peers.pids[1], THIRD);
+	/* Which one of two it waits for is not known. */
+	child = ss_vector_push(&f->facts->children);
+	assert_non_null(child);
+	child->pid = OTHER;
+	assert_int_equal(find_peers(f).count, 1);
+}
+
+/* A lock in shared memory whose word names a thread of another process. */
+static void test_shared_lock(void **state)
+{
+	static const char map[] =
+		"7f0000000000-7f0000001000 rw-s 0 00:01 55 /dev/shm/x\n";
+	struct fixture *f = *state;
+	struct ss_thread_facts *thread =
+		add_thread(f, SELF, SS_SYS_FUTEX, 0x7f0000000010, FUTEX_LOCK_PI);
+	const uint32_t word = OTHER & FUTEX_TID_MASK;
+	char path[32];
+
+	thread->lock = (struct ss_memory_fact){ .address = 0x7f0000000010,
+						.size = sizeof(word),
+						.bytes = (const uint8_t *)&word };
+	(void)snprintf(path, sizeof(path), "%d/maps", SELF);
+	write_file(f, path, "%s", map);
+	assert_int_equal(find_peers(f).count, 1); /* it has no such memory */
+	(void)snprintf(path, sizeof(path), "%d/maps", OTHER);
+	write_file(f, path, "%s", map);
+	struct ss_peers peers = find_peers(f);
+	assert_int_equal(peers.count, 2);
+	assert_int_equal(peers.pids[1], OTHER);
+	assert_int_equal(thread->sharer, OTHER);
+	/* Waits that are private to the process lead nowhere. */
+	thread->call.args[1] |= FUTEX_PRIVATE_FLAG;
+	assert_int_equal(find_peers(f).count, 1);
+}
+
+/* Two threads, each waiting for a lock that the other one holds. */
+static void test_torn_cycle(void **state)
+{
+	struct fixture *f = *state;
+	const uint32_t words[2] = { SELF + 1, SELF };
+	struct ss_thread_facts *threads[2];
+
+	for (size_t i = 0; i < 2; i++) { /* threads may move */
+		(void)add_thread(f, SELF + (pid_t)i, SS_SYS_FUTEX, 0x1000 + 0x100 * i,
+				 FUTEX_LOCK_PI | FUTEX_PRIVATE_FLAG);
+	}
+	for (size_t i = 0; i < 2; i++) {
+		threads[i] = &f->facts->threads.items[i];
+		threads[i]->freeze_round = 2;
+		threads[i]->lock =
+			(struct ss_memory_fact){ .address = 0x1000 + 0x100 * i,
+						 .size = sizeof(words[i]),
+						 .bytes = (const uint8_t *)&words[i] };
+	}
+	struct ss_capture *capture = make_capture(f);
+	assert_false(ss_peers_have_unproven_cycle(capture));
+	threads[1]->freeze_round = 4;
+	assert_true(ss_peers_have_unproven_cycle(capture));
+	threads[0]->unchanged = true;
+	assert_true(ss_peers_have_unproven_cycle(capture));
+	threads[1]->unchanged = true;
+	assert_false(ss_peers_have_unproven_cycle(capture));
+	/* Without a cycle there is nothing to prove. */
+	threads[1]->unchanged = false;
+	threads[1]->call.args[0] = 0x1200;
+	assert_false(ss_peers_have_unproven_cycle(capture));
+	ss_capture_free(capture);
+}
+
+#define TEST(function) cmocka_unit_test_setup_teardown(function, setup, teardown)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		TEST(test_descriptors),
+		TEST(test_large_sets),
+		TEST(test_sockets),
+		TEST(test_pipe_holders),
+		TEST(test_flock_owner),
+		TEST(test_range_owner),
+		TEST(test_children_and_tracer),
+		TEST(test_peers),
+		TEST(test_shared_lock),
+		TEST(test_torn_cycle),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

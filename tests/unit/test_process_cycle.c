@@ -1,0 +1,178 @@
+/*
+ * Waits that lead through several processes, in snapshots made by hand: chains, and
+ * cycles that are proven.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+
+#include <cmocka.h>
+
+#include "diagnose/chain.h"
+#include "diagnose/process_cycle.h"
+
+enum { PROCESSES = 3, FIRST_PID = 100 };
+
+/* Processes of one thread each, all of which waited for the same all the time. The first
+   one is freed with all of them. */
+struct family {
+	struct ss_snapshot *of[PROCESSES];
+};
+
+static void make(struct family *family)
+{
+	for (int i = 0; i < PROCESSES; i++) {
+		struct ss_snapshot *snapshot = ss_snapshot_new();
+		assert_non_null(snapshot);
+		snapshot->facts = ss_facts_new();
+		snapshot->waits = calloc(1, sizeof(*snapshot->waits));
+		assert_true(snapshot->facts && snapshot->waits);
+		struct ss_thread *thread = ss_vector_push(&snapshot->threads);
+		struct ss_thread_facts *facts = ss_vector_push(&snapshot->facts->threads);
+		assert_true(thread && facts);
+		snapshot->process.pid = FIRST_PID + i;
+		*thread = (struct ss_thread){ .tid = FIRST_PID + i,
+					      .state = 'S',
+					      .wait = snapshot->waits };
+		*facts =
+			(struct ss_thread_facts){ .tid = thread->tid, .unchanged = true };
+		snapshot->waits->fd = -1;
+		family->of[i] = snapshot;
+		if (i == 0)
+			continue;
+		struct ss_snapshot **slot = ss_vector_push(&family->of[0]->others);
+		assert_non_null(slot);
+		*slot = snapshot;
+		snapshot->first = family->of[0];
+	}
+}
+
+/* The process waits for a file lock of another one; -1: of nobody. */
+static void set_owner(const struct family *family, int process, int owner)
+{
+	struct ss_wait *wait = family->of[process]->waits;
+
+	wait->kind = owner < 0 ? SS_WAIT_SIGNAL : SS_WAIT_FILE_LOCK;
+	wait->owner_pid = owner < 0 ? 0 : FIRST_PID + owner;
+}
+
+static size_t count_cycles(const struct family *family)
+{
+	struct ss_snapshot *first = family->of[0];
+
+	for (size_t i = 0; i < first->cycles.count; i++)
+		free((struct ss_thread_ref *)first->cycles.items[i].members);
+	first->cycles.count = 0;
+	assert_true(ss_process_cycle_find(first));
+	return ss_snapshot_cycle_count(first);
+}
+
+static void test_cycle(void **state)
+{
+	struct family family;
+
+	(void)state;
+	make(&family);
+	set_owner(&family, 0, 1);
+	set_owner(&family, 1, 2);
+	set_owner(&family, 2, 0);
+	assert_int_equal(count_cycles(&family), 1);
+	const struct ss_cycle *cycle = ss_snapshot_cycle(family.of[0], 0);
+	assert_int_equal(cycle->count, PROCESSES);
+	for (size_t i = 0; i < PROCESSES; i++) {
+		assert_ptr_equal(cycle->members[i].snapshot, family.of[i]);
+		assert_int_equal(cycle->members[i].thread->tid, FIRST_PID + (pid_t)i);
+	}
+	set_owner(&family, 2, -1);
+	assert_int_equal(count_cycles(&family), 0);
+	ss_snapshot_free(family.of[0]);
+}
+
+/* One that could end in another way is no deadlock. */
+static void test_unproven(void **state)
+{
+	struct family family;
+
+	(void)state;
+	make(&family);
+	set_owner(&family, 0, 1);
+	set_owner(&family, 1, 0);
+	set_owner(&family, 2, -1);
+	assert_int_equal(count_cycles(&family), 1);
+	family.of[1]->waits->timed = true;
+	assert_int_equal(count_cycles(&family), 0);
+	family.of[1]->waits->timed = false;
+	family.of[1]->facts->threads.items[0].unchanged = false;
+	assert_int_equal(count_cycles(&family), 0);
+	family.of[1]->facts->threads.items[0].unchanged = true;
+	/* another thread of the process may release the file lock */
+	family.of[1]->process.threads_unseen = 1;
+	assert_int_equal(count_cycles(&family), 0);
+	family.of[1]->process.threads_unseen = 0;
+	assert_int_equal(count_cycles(&family), 1);
+	ss_snapshot_free(family.of[0]);
+}
+
+/* A pipe leads to its only other end, if it is certain that there is no other. */
+static void test_pipes(void **state)
+{
+	struct ss_related_process writers[] = { { .pid = FIRST_PID + 1 },
+						{ .pid = FIRST_PID + 2 } };
+	struct ss_descriptor pipe_end = { .kind = SS_FD_PIPE,
+					  .peers = writers,
+					  .peer_count = 1 };
+	struct family family;
+
+	(void)state;
+	make(&family);
+	*family.of[0]->waits = (struct ss_wait){ .kind = SS_WAIT_READ,
+						 .fd = 3,
+						 .descriptor = &pipe_end };
+	set_owner(&family, 1, 0);
+	set_owner(&family, 2, -1);
+	assert_int_equal(count_cycles(&family), 1);
+	pipe_end.peers_incomplete = true;
+	assert_int_equal(count_cycles(&family), 0);
+	pipe_end.peers_incomplete = false;
+	pipe_end.peer_count = 2;
+	assert_int_equal(count_cycles(&family), 0);
+	pipe_end.peer_count = 1;
+	writers[0].same = true; /* a signal handler may write */
+	assert_int_equal(count_cycles(&family), 0);
+	ss_snapshot_free(family.of[0]);
+}
+
+static void test_chain(void **state)
+{
+	struct family family;
+
+	(void)state;
+	make(&family);
+	set_owner(&family, 0, 1);
+	set_owner(&family, 1, 2);
+	set_owner(&family, 2, -1);
+	assert_true(ss_chains_find(family.of[0]));
+	const struct ss_wait *wait = family.of[0]->waits;
+	assert_int_equal(wait->chain_length, 2);
+	assert_ptr_equal(wait->chain[0].snapshot, family.of[1]);
+	assert_ptr_equal(wait->chain[1].snapshot, family.of[2]);
+	/* a cycle among others is listed once around, and not for ever */
+	set_owner(&family, 2, 1);
+	assert_true(ss_chains_find(family.of[0]));
+	assert_int_equal(wait->chain_length, 4);
+	ss_snapshot_free(family.of[0]);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_cycle),
+		cmocka_unit_test(test_unproven),
+		cmocka_unit_test(test_pipes),
+		cmocka_unit_test(test_chain),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,290 @@
+/*
+ * The list of threads, over a process that is made up: threads appear, sleep, run and end
+ * between two ticks and in the middle of one.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "base/cleanup.h"
+#include "sampling/thread_list.h"
+
+enum { THREADS_MAX = 64 };
+
+struct process {
+	struct ss_thread_source source;
+	struct {
+		pid_t tid; /* 0: none */
+		uint64_t runs;
+	} threads[THREADS_MAX]; /* ascending */
+	pid_t tids[THREADS_MAX];
+	uint64_t ended_runs;
+	bool counts_runs;
+	unsigned reads;
+	unsigned listings;
+	/* What happens in the middle of a tick: after so many reads (0: nothing). */
+	unsigned event_at;
+	void (*event)(struct process *process);
+};
+
+static bool list(void *data, const pid_t **ret, size_t *ret_count)
+{
+	struct process *process = data;
+
+	*ret_count = 0;
+	process->listings++;
+	for (size_t i = 0; i < THREADS_MAX; i++) {
+		if (process->threads[i].tid)
+			process->tids[(*ret_count)++] = process->threads[i].tid;
+	}
+	*ret = process->tids;
+	return true;
+}
+
+static size_t count(void *data)
+{
+	struct process *process = data;
+	size_t found = 0;
+
+	for (size_t i = 0; i < THREADS_MAX; i++)
+		found += process->threads[i].tid != 0;
+	return found;
+}
+
+static int open_none(void *data, pid_t tid)
+{
+	(void)data;
+	(void)tid;
+	return -1;
+}
+
+static bool read_schedstat(void *data, pid_t tid, int fd, struct ss_schedstat *ret)
+{
+	struct process *process = data;
+
+	(void)fd;
+	if (++process->reads == process->event_at)
+		process->event(process);
+	for (size_t i = 0; i < THREADS_MAX; i++) {
+		if (process->threads[i].tid != tid)
+			continue;
+		*ret = (struct ss_schedstat){ .run_count = process->threads[i].runs,
+					      .run_ns = process->threads[i].runs * 1000 };
+		return true;
+	}
+	return false;
+}
+
+static bool sum_runs(void *data, uint64_t *ret)
+{
+	struct process *process = data;
+
+	*ret = process->ended_runs;
+	for (size_t i = 0; i < THREADS_MAX; i++)
+		*ret += process->threads[i].tid ? process->threads[i].runs : 0;
+	return process->counts_runs;
+}
+
+static void begin(struct process *process, struct ss_thread_list *threads, size_t number)
+{
+	*process = (struct process){ .counts_runs = true };
+	process->source = (struct ss_thread_source){ .data = process,
+						     .list = list,
+						     .count = count,
+						     .open = open_none,
+						     .read = read_schedstat,
+						     .sum_runs = sum_runs };
+	for (size_t i = 0; i < number; i++) {
+		process->threads[i].tid = (pid_t)(100 + i);
+		process->threads[i].runs = 1;
+	}
+	ss_thread_list_init(threads, &process->source);
+}
+
+static void end_thread(struct process *process, size_t index)
+{
+	process->ended_runs += process->threads[index].runs;
+	process->threads[index].tid = 0;
+}
+
+/* Captures what is due: all of it is blocked. Returns how many there were. */
+static size_t capture(struct ss_thread_list *threads)
+{
+	size_t captured = 0;
+
+	for (size_t i = 0; i < threads->items.count; i++) {
+		struct ss_sampled_thread *thread = &threads->items.items[i];
+		if (!thread->due || thread->state == SS_THREAD_GONE)
+			continue;
+		captured++;
+		(void)ss_thread_begin_capture(thread, true, false, thread->run_count);
+		ss_thread_end_capture(thread, false, true, thread->run_count);
+		ss_thread_accept(thread, false, false);
+	}
+	return captured;
+}
+
+static size_t tick(struct process *process, struct ss_thread_list *threads)
+{
+	process->reads = 0;
+	assert_true(ss_thread_list_refresh(threads));
+	return capture(threads);
+}
+
+static void test_sleep_and_run(void **state)
+{
+	struct process process;
+	struct ss_thread_list threads;
+
+	(void)state;
+	begin(&process, &threads, 20);
+	assert_int_equal(tick(&process, &threads), 20);
+	for (int i = 0; i < 20; i++)
+		assert_int_equal(tick(&process, &threads), 0);
+	process.threads[7].runs++;
+	assert_int_equal(tick(&process, &threads), 1);
+	assert_int_equal(ss_thread_list_find(&threads, 107)->run_count, 2);
+	assert_int_equal(ss_thread_list_find(&threads, 107)->run_ns, 2000);
+	assert_null(ss_thread_list_find(&threads, 99));
+	assert_null(ss_thread_list_find(&threads, 120));
+	assert_int_equal(process.listings, 1);
+	ss_thread_list_deinit(&threads);
+}
+
+/* Once all are quiet none of them is asked, as long as the sum stays the same; and whoever
+   runs then is not overlooked. */
+static void test_balance(void **state)
+{
+	struct process process;
+	struct ss_thread_list threads;
+
+	(void)state;
+	begin(&process, &threads, 40);
+	for (int i = 0; i < 20; i++)
+		(void)tick(&process, &threads);
+	assert_true(threads.balance.known);
+	assert_int_equal(process.reads, 0);
+	for (size_t i = 0; i < 40; i++) {
+		process.threads[i].runs++;
+		assert_int_equal(tick(&process, &threads), 1);
+		assert_int_equal(
+			ss_thread_list_find(&threads, (pid_t)(100 + i))->run_count, 2);
+	}
+	/* Without the sum each one is asked at each tick. */
+	process.counts_runs = false;
+	for (int i = 0; i < 100; i++)
+		assert_int_equal(tick(&process, &threads), 0);
+	assert_true(process.reads >= 40);
+	ss_thread_list_deinit(&threads);
+}
+
+static void test_threads_come_and_go(void **state)
+{
+	struct process process;
+	struct ss_thread_list threads;
+	bool used[THREADS_MAX] = {};
+
+	(void)state;
+	begin(&process, &threads, 10);
+	(void)tick(&process, &threads);
+	end_thread(&process, 3);
+	assert_int_equal(tick(&process, &threads), 0);
+	assert_int_equal(ss_thread_list_find(&threads, 103)->state, SS_THREAD_GONE);
+	uint32_t slot = ss_thread_list_find(&threads, 103)->slot;
+	process.threads[30].tid = 200;
+	assert_int_equal(tick(&process, &threads), 1);
+	assert_null(ss_thread_list_find(&threads, 103));
+	assert_int_equal(ss_thread_list_find(&threads, 200)->slot, slot);
+	/* One ends and another one begins between two ticks. */
+	end_thread(&process, 0);
+	process.threads[31].tid = 201;
+	process.threads[31].runs = 1;
+	(void)tick(&process, &threads);
+	(void)tick(&process, &threads);
+	assert_int_equal(threads.items.count, 10);
+	for (size_t i = 0; i < threads.items.count; i++) {
+		assert_true(threads.items.items[i].slot < threads.slot_count);
+		assert_false(used[threads.items.items[i].slot]);
+		used[threads.items.items[i].slot] = true;
+	}
+	ss_thread_list_deinit(&threads);
+}
+
+static void run_first_and_last(struct process *process)
+{
+	process->threads[0].runs++;
+	process->threads[19].runs++;
+}
+
+static void end_first_and_last(struct process *process)
+{
+	end_thread(process, 0);
+	end_thread(process, 19);
+}
+
+/* Whatever happens while the threads are asked is seen in this tick or the next one. */
+static void test_events_in_a_tick(void **state)
+{
+	void (*const events[])(struct process *) = { run_first_and_last,
+						     end_first_and_last };
+
+	(void)state;
+	for (size_t e = 0; e < SS_ARRAY_SIZE(events); e++) {
+		for (unsigned at = 1; at < 50; at++) {
+			struct process process;
+			struct ss_thread_list threads;
+			begin(&process, &threads, 20);
+			process.event = events[e];
+			(void)tick(&process, &threads);
+			process.event_at = at;
+			process.threads[5].runs++; /* somebody is asked */
+			size_t captured = tick(&process, &threads);
+			bool happened = process.reads >= at;
+			process.event_at = 0;
+			captured += tick(&process, &threads);
+			if (happened && e == 0)
+				assert_int_equal(captured, 3);
+			if (happened && e == 1) {
+				const struct ss_sampled_thread *first =
+					ss_thread_list_find(&threads, 100);
+				assert_true(!first || first->state == SS_THREAD_GONE);
+			}
+			ss_thread_list_deinit(&threads);
+		}
+	}
+}
+
+static void test_the_end(void **state)
+{
+	struct process process;
+	struct ss_thread_list threads;
+
+	(void)state;
+	begin(&process, &threads, 5);
+	(void)tick(&process, &threads);
+	for (size_t i = 0; i < 5; i++)
+		end_thread(&process, i);
+	(void)tick(&process, &threads);
+	for (size_t i = 0; i < threads.items.count; i++)
+		assert_int_equal(threads.items.items[i].state, SS_THREAD_GONE);
+	(void)tick(&process, &threads);
+	assert_int_equal(threads.items.count, 0);
+	ss_thread_list_deinit(&threads);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_sleep_and_run),
+		cmocka_unit_test(test_balance),
+		cmocka_unit_test(test_threads_come_and_go),
+		cmocka_unit_test(test_events_in_a_tick),
+		cmocka_unit_test(test_the_end),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

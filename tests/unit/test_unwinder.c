@@ -1,0 +1,301 @@
+/*
+ * The recorder's side of the unwinder: what it asks is answered by a real child, and an
+ * answer in which any byte was changed is refused, or is data within its bounds.
+ */
+#include <fcntl.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "base/idtable.h"
+#include "recorder/unwind_server.h"
+#include "recorder/unwinder.h"
+
+enum { BASE = 0x700000000000, SIZE = 0x10000, MAX_FRAMES = 100, ARENA = 1 << 20 };
+
+/* The child changes one byte of its answer. */
+static struct {
+	struct ss_unwind_server *server;
+	size_t at;    /* SIZE_MAX: none */
+	uint8_t bits; /* that change */
+	size_t cut;   /* bytes that are left out at the end */
+} mutation;
+
+static bool serve_mutated(void *data, const struct ss_worker_request *request,
+			  volatile int32_t *module_at, const uint8_t **answer,
+			  size_t *answer_size)
+{
+	(void)data;
+	if (!ss_unwind_server_serve(mutation.server, request, module_at, answer,
+				    answer_size))
+		return false;
+	*answer_size -= mutation.cut < *answer_size ? mutation.cut : *answer_size;
+	if (mutation.at < *answer_size)
+		((uint8_t *)*answer)[mutation.at] ^= mutation.bits;
+	return true;
+}
+
+struct fixture {
+	struct ss_arena arena;
+	struct ss_unwinder unwinder;
+	struct ss_unwinder_space space;
+	struct ss_address_space from;
+	struct ss_module_set tracked;
+	struct ss_target *target;
+};
+
+static void track(void *data, struct ss_module_entry *module, bool loaded)
+{
+	struct fixture *fixture = data;
+
+	if (loaded)
+		module->id = ss_unwinder_add_module(&fixture->unwinder, module->module);
+	else
+		ss_unwinder_remove_module(&fixture->unwinder, module->id);
+}
+
+/* Two threads of a module, which is our own program; both stand in its first page. */
+static void make_capture(struct fixture *fixture)
+{
+	const struct ss_mapping mapping = { .start = BASE,
+					    .end = BASE + SIZE,
+					    .prot = 5 };
+	struct ss_capture *capture = ss_capture_new();
+
+	assert_non_null(capture);
+	struct ss_area *area = ss_vector_push(&capture->areas);
+	struct ss_module_impl **module = ss_vector_push(&capture->modules);
+	assert_true(area && module);
+	*area = (struct ss_area){ .start = BASE,
+				  .end = BASE + SIZE,
+				  .prot = 5,
+				  .name = ss_intern_string(capture->strings, "/module") };
+	*module = ss_module_new("/module", BASE, BASE + SIZE);
+	assert_non_null(*module);
+	assert_true(ss_module_add_mapping(*module, &mapping));
+	(*module)->fd = open("/proc/self/exe", O_RDONLY | O_CLOEXEC);
+	for (int i = 0; i < 2; i++) {
+		struct ss_capture_thread *thread = ss_vector_push(&capture->threads);
+		assert_non_null(thread);
+		thread->tid = 10 + i;
+		thread->syscall.number = -1;
+		thread->end = SS_END_ROOT;
+		ss_regs_set(&thread->regs, capture->arch->pc, BASE + 0x100);
+		ss_regs_set(&thread->regs, capture->arch->sp, 0x1000);
+		thread->stacks[0] = (struct ss_stack_copy){
+			.address = 0x1000, .size = 4096, .bytes = fixture->arena.bytes
+		};
+	}
+	fixture->from.capture = capture;
+	fixture->from.version = 1;
+}
+
+static void set_up(struct fixture *fixture)
+{
+	*fixture = (struct fixture){};
+	assert_null(ss_target_open(getppid(), &fixture->target));
+	assert_null(ss_arena_share(&fixture->arena, ARENA));
+	assert_null(ss_unwinder_init(&fixture->unwinder, fixture->target, &fixture->arena,
+				     MAX_FRAMES));
+	assert_true(ss_unwinder_add_space(&fixture->unwinder, &fixture->space));
+	make_capture(fixture);
+	assert_true(ss_module_set_update(&fixture->tracked, fixture->from.capture, track,
+					 fixture));
+}
+
+static void tear_down(struct fixture *fixture)
+{
+	assert_true(ss_module_set_update(&fixture->tracked, NULL, track, fixture));
+	ss_module_set_deinit(&fixture->tracked);
+	ss_unwinder_remove_space(&fixture->unwinder, &fixture->space);
+	ss_unwinder_deinit(&fixture->unwinder);
+	ss_capture_free(fixture->from.capture);
+	ss_arena_deinit(&fixture->arena);
+	ss_target_close(fixture->target);
+}
+
+static enum ss_unwinder_result unwind(struct fixture *fixture,
+				      const struct ss_unwound **ret)
+{
+	return ss_unwinder_unwind(&fixture->unwinder, &fixture->space, &fixture->from,
+				  &fixture->tracked, fixture->from.capture, ret);
+}
+
+/* What the recorder relies on. */
+static void assert_within_bounds(const struct ss_unwound *unwound)
+{
+	assert_int_equal(unwound->threads.count, 2);
+	assert_true(unwound->stacks.count <= 2);
+	for (size_t i = 0; i < unwound->threads.count; i++) {
+		const struct ss_unwound_thread *thread = &unwound->threads.items[i];
+		assert_true(thread->stack < unwound->stacks.count);
+		assert_true(!thread->reason || strlen(thread->reason) <= 1024);
+	}
+	for (size_t i = 0; i < unwound->stacks.count; i++) {
+		const struct ss_unwound_stack *stack = &unwound->stacks.items[i];
+		assert_true(stack->count <= MAX_FRAMES);
+		assert_true(stack->end <= SS_END_DENIED);
+		for (size_t f = 0; f < stack->count; f++) {
+			const struct ss_unwound_frame *frame = &stack->frames[f];
+			assert_true(frame->module == -1 || frame->module == 0);
+			assert_true(frame->module == -1 || frame->pc - BASE <= SIZE);
+		}
+	}
+}
+
+static void test_unwinds(void **state)
+{
+	struct fixture fixture;
+	const struct ss_unwound *unwound = NULL;
+
+	(void)state;
+	set_up(&fixture);
+	assert_true(ss_unwinder_is_down(&fixture.unwinder));
+	assert_int_equal(unwind(&fixture, &unwound), SS_UNWINDER_FAILED);
+	assert_null(ss_unwinder_start(&fixture.unwinder));
+	for (int i = 0; i < 3; i++) {
+		assert_int_equal(unwind(&fixture, &unwound), SS_UNWINDER_OK);
+		assert_within_bounds(unwound);
+		const struct ss_unwound_stack *stack = &unwound->stacks.items[0];
+		assert_true(stack->count > 0);
+		assert_int_equal(stack->frames[0].pc, BASE + 0x100);
+		assert_int_equal(stack->frames[0].module, 0);
+	}
+	const struct ss_unwinder_module *module = &fixture.unwinder.modules.items[0];
+	assert_true(module->described);
+	assert_int_equal(module->bias, BASE);
+	assert_true(strlen(module->build_id) >= 8);
+	tear_down(&fixture);
+}
+
+/* The address space has a module more, and then one less. */
+static void test_modules_change(void **state)
+{
+	struct fixture fixture;
+	const struct ss_unwound *unwound = NULL;
+
+	(void)state;
+	set_up(&fixture);
+	assert_null(ss_unwinder_start(&fixture.unwinder));
+	assert_int_equal(unwind(&fixture, &unwound), SS_UNWINDER_OK);
+	struct ss_capture *capture = fixture.from.capture;
+	struct ss_module_impl **slot = ss_vector_push(&capture->modules);
+	assert_non_null(slot);
+	*slot = ss_module_new("/other", 0x400000, 0x401000);
+	assert_non_null(*slot);
+	fixture.from.version++;
+	assert_true(ss_module_set_update(&fixture.tracked, capture, track, &fixture));
+	assert_int_equal(ss_unwinder_sync(&fixture.unwinder, &fixture.space,
+					  &fixture.from, &fixture.tracked),
+			 SS_UNWINDER_OK);
+	assert_true(fixture.unwinder.modules.items[1].described);
+	ss_module_unref(capture->modules.items[1]);
+	capture->modules.count--;
+	fixture.from.version++;
+	assert_true(ss_module_set_update(&fixture.tracked, capture, track, &fixture));
+	assert_int_equal(unwind(&fixture, &unwound), SS_UNWINDER_OK);
+	assert_int_equal(fixture.space.modules.count, 1);
+	tear_down(&fixture);
+}
+
+static void use_mutated_worker(struct fixture *fixture)
+{
+	const struct ss_worker_options options = {
+		.serve = serve_mutated,
+		.timeout_ms = 10000,
+		.confinement = { .receives = 16 },
+	};
+
+	ss_worker_free(fixture->unwinder.worker);
+	mutation.server = fixture->unwinder.server;
+	assert_null(ss_worker_new(&options, &fixture->unwinder.worker));
+}
+
+/* Asks a new child. */
+static enum ss_unwinder_result ask_mutated(struct fixture *fixture)
+{
+	const struct ss_unwound *unwound = NULL;
+	struct ss_sandbox_failure failure;
+
+	fixture->unwinder.failures = 0;
+	if (ss_worker_is_running(fixture->unwinder.worker))
+		ss_worker_reject(fixture->unwinder.worker, &failure);
+	assert_null(ss_unwinder_start(&fixture->unwinder));
+	enum ss_unwinder_result result = unwind(fixture, &unwound);
+	if (result == SS_UNWINDER_OK)
+		assert_within_bounds(unwound);
+	assert_int_equal(ss_worker_is_running(fixture->unwinder.worker),
+			 result == SS_UNWINDER_OK);
+	return result;
+}
+
+static void test_corrupted_answers(void **state)
+{
+	static const uint8_t bits[] = { 0x01, 0x80, 0xff };
+	enum { ANSWER = 16 + 216 + 2 * (8 + 16 + 8) + 64 }; /* and a few frames */
+	struct fixture fixture;
+	size_t refused = 0;
+
+	(void)state;
+	set_up(&fixture);
+	use_mutated_worker(&fixture);
+	for (mutation.at = 0; mutation.at < ANSWER; mutation.at++) {
+		for (size_t b = 0; b < sizeof(bits); b++) {
+			mutation.bits = bits[b];
+			refused += ask_mutated(&fixture) == SS_UNWINDER_FAILED;
+		}
+	}
+	assert_true(refused > 50);
+	mutation.at = SIZE_MAX;
+	for (mutation.cut = 1; mutation.cut < ANSWER; mutation.cut++)
+		assert_int_equal(ask_mutated(&fixture), SS_UNWINDER_FAILED);
+	mutation.cut = 0;
+	assert_int_equal(ask_mutated(&fixture), SS_UNWINDER_OK);
+	tear_down(&fixture);
+}
+
+/* Nobody is asked any more: each thread has the frame where it stands. */
+static void test_gives_up(void **state)
+{
+	struct fixture fixture;
+	const struct ss_unwound *unwound = NULL;
+	unsigned tries = 0;
+
+	(void)state;
+	set_up(&fixture);
+	use_mutated_worker(&fixture);
+	mutation.at = 0;
+	mutation.bits = 0xff;
+	while (!ss_unwinder_gave_up(&fixture.unwinder) && tries++ < 100) {
+		assert_null(ss_unwinder_start(&fixture.unwinder));
+		assert_int_equal(unwind(&fixture, &unwound), SS_UNWINDER_FAILED);
+	}
+	assert_true(tries > 3 && tries < 100);
+	assert_false(ss_unwinder_is_down(&fixture.unwinder));
+	assert_int_equal(unwind(&fixture, &unwound), SS_UNWINDER_OK);
+	assert_within_bounds(unwound);
+	assert_int_equal(unwound->stacks.items[0].count, 1);
+	assert_int_equal(unwound->stacks.items[0].end, SS_END_FRAMES);
+	assert_int_equal(unwound->stacks.items[0].frames[0].module, 0);
+	assert_true(fixture.unwinder.losses.ticks == tries);
+	assert_non_null(strstr(fixture.unwinder.losses.text.bytes, "only the innermost frame"));
+	tear_down(&fixture);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_unwinds),
+		cmocka_unit_test(test_modules_change),
+		cmocka_unit_test(test_corrupted_answers),
+		cmocka_unit_test(test_gives_up),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,249 @@
+/*
+ * Waits in recordings: what is written is read again, and nothing that is read can do
+ * harm.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "recording/encode.h"
+#include "recording/wait_record.h"
+
+enum { MANY = 100 };
+
+static struct ss_recording *recording_new(void)
+{
+	struct ss_recording *recording = calloc(1, sizeof(*recording));
+
+	assert_non_null(recording);
+	recording->fd = -1;
+	recording->strings = ss_intern_new();
+	assert_non_null(recording->strings);
+	return recording;
+}
+
+static bool read_bytes(const void *bytes, size_t size, struct ss_recording *recording,
+		       struct ss_wait *ret)
+{
+	struct ss_cursor cursor = { .at = bytes, .end = (const uint8_t *)bytes + size };
+
+	return ss_wait_record_read(recording, &cursor, ret);
+}
+
+static const struct ss_related_process processes[] = {
+	{ .pid = 11, .name = "cat", .state = 'S' },
+	{ .pid = 12, .state = '?', .same = true },
+};
+
+static const struct ss_descriptor socket_end = {
+	.fd = 7,
+	.kind = SS_FD_SOCKET,
+	.name = "socket:[1]",
+	.flags = 2,
+	.peers = processes,
+	.peer_count = 2,
+	.peers_searched = true,
+	.peers_incomplete = true,
+	.protocol = "TCP",
+	.tcp_state = 1,
+	.local = { .bytes = { 127, 0, 0, 1 }, .size = 4, .port = 80 },
+	.remote = { .bytes = { [15] = 1 }, .size = 16, .port = 65535 },
+	.signals = UINT64_MAX,
+};
+static const struct ss_watched_fd fds[] = {
+	{ .fd = 3, .input = true, .what = &socket_end },
+	{ .fd = 4, .output = true },
+};
+static const struct ss_descriptor epoll = { .fd = 8,
+					    .kind = SS_FD_EPOLL,
+					    .name = "anon_inode:[eventpoll]",
+					    .watches = fds,
+					    .watch_count = 2 };
+static const struct ss_wait full = {
+	.kind = SS_WAIT_RWLOCK,
+	.syscall = "futex",
+	.syscall_number = 202,
+	.function = "pthread_rwlock_rdlock",
+	.timed = true,
+	.timeout_ns = INT64_MAX,
+	.left_ns = 0,
+	.lock = SS_LOCK_RWLOCK,
+	.address = UINT64_MAX,
+	.symbol = "cache",
+	.symbol_offset = 8,
+	.access = SS_ACCESS_EXCLUSIVE,
+	.readers = UINT32_MAX,
+	.owner_tid = 5,
+	.owner_pid = INT32_MAX,
+	.owner_name = "a",
+	.owner_process = "b",
+	.owner_access = SS_ACCESS_SHARED,
+	.self_owned = true,
+	.owner_unknown = SS_OWNER_NOT_LISTED,
+	.owner_unknown_tid = 6,
+	.fd = 8,
+	.descriptor = &epoll,
+	.fds = fds,
+	.fd_count = 2,
+	.range = SS_RANGE_BYTES,
+	.range_first = 1,
+	.range_last = UINT64_MAX,
+	.child_scope = SS_CHILD_VFORK,
+	.child_id = 9,
+	.children = processes,
+	.child_count = 2,
+	.children_total = 3,
+	.children_known = true,
+	.signals = 1,
+	.ipc = SS_IPC_SEND,
+	.ipc_id = 0,
+	.semaphore = 65535,
+	.semaphore_change = -32768,
+	.semaphore_operations = 2,
+	.completions = 4,
+	.path = "/tmp",
+	.command = 0,
+};
+
+static void test_round_trip(void **state)
+{
+	struct ss_recording *recording = recording_new();
+	_cleanup_buffer_ struct ss_buffer once = {};
+	_cleanup_buffer_ struct ss_buffer again = {};
+	struct ss_wait wait;
+
+	(void)state;
+	ss_wait_record_write(&once, &full);
+	assert_false(once.failed);
+	assert_true(read_bytes(once.bytes, once.size, recording, &wait));
+	ss_wait_record_write(&again, &wait);
+	assert_int_equal(once.size, again.size);
+	assert_memory_equal(once.bytes, again.bytes, once.size);
+	assert_string_equal(wait.symbol, "cache");
+	assert_int_equal(wait.semaphore_change, -32768);
+	assert_int_equal(wait.left_ns, 0);
+	assert_string_equal(wait.children[0].name, "cat");
+	assert_int_equal(wait.children[1].state, '?');
+	assert_int_equal(wait.descriptor->watch_count, 2);
+	assert_int_equal(wait.descriptor->watches[0].what->remote.port, 65535);
+	assert_int_equal(wait.descriptor->watches[0].what->peer_count, 2);
+	assert_true(wait.fds[1].output && !wait.fds[1].what);
+	ss_recording_close(recording);
+}
+
+/* What does not apply takes no room, and is what it was. */
+static void test_nothing(void **state)
+{
+	struct ss_recording *recording = recording_new();
+	struct ss_wait wait;
+
+	(void)state;
+	assert_true(read_bytes("", 0, recording, &wait));
+	assert_int_equal(wait.fd, -1);
+	assert_int_equal(wait.timeout_ns, -1);
+	assert_int_equal(wait.ipc_id, -1);
+	_cleanup_buffer_ struct ss_buffer out = {};
+	ss_wait_record_write(&out, &wait);
+	assert_int_equal(out.size, 0);
+	ss_recording_close(recording);
+}
+
+static void test_long_lists(void **state)
+{
+	struct ss_recording *recording = recording_new();
+	_cleanup_buffer_ struct ss_buffer out = {};
+	struct ss_watched_fd many[MANY] = {};
+	struct ss_wait wait = full;
+
+	(void)state;
+	for (int i = 0; i < MANY; i++)
+		many[i].fd = i;
+	wait.fds = many;
+	wait.fd_count = MANY;
+	ss_wait_record_write(&out, &wait);
+	assert_true(read_bytes(out.bytes, out.size, recording, &wait));
+	assert_int_equal(wait.fd_count, 64);
+	assert_true(wait.fds_incomplete);
+	for (int i = 0; i < 64; i++)
+		assert_int_equal(wait.fds[i].fd, i);
+	ss_recording_close(recording);
+}
+
+/* number(field << 1 | is_bytes) and what follows it */
+static bool read_field(unsigned field, bool is_bytes, uint64_t value, const char *bytes)
+{
+	struct ss_recording *recording = recording_new();
+	_cleanup_buffer_ struct ss_buffer out = {};
+	struct ss_wait wait;
+
+	ss_encode_uleb128(&out, (uint64_t)field << 1 | is_bytes);
+	ss_encode_uleb128(&out, value);
+	ss_buffer_add(&out, bytes, strlen(bytes));
+	bool ok = read_bytes(out.bytes, out.size, recording, &wait);
+	ss_recording_close(recording);
+	return ok;
+}
+
+static void test_wrong_fields(void **state)
+{
+	(void)state;
+	assert_true(read_field(1, false, SS_WAIT_WORK, ""));
+	assert_false(read_field(1, false, SS_WAIT_WORK + 1, "")); /* no such kind */
+	assert_false(read_field(1, true, 1, "a"));		  /* a text */
+	assert_true(read_field(2, true, 4, "read"));
+	assert_false(read_field(2, true, 5, "read")); /* beyond the end */
+	assert_false(read_field(2, false, 5, ""));    /* a number */
+	assert_false(read_field(14, false, 3, ""));   /* an access */
+	assert_false(read_field(20, false, UINT64_C(1) << 31, ""));
+	assert_true(read_field(9999, false, 5, "")); /* of a later version */
+	assert_true(read_field(9999, true, 4, "data"));
+	assert_true(read_field(UINT32_MAX, true, 4, "data"));
+}
+
+/* Any bytes are read to an end or refused. */
+static void test_damaged(void **state)
+{
+	_cleanup_buffer_ struct ss_buffer out = {};
+	unsigned random = 1;
+
+	(void)state;
+	ss_wait_record_write(&out, &full);
+	for (size_t size = 0; size < out.size; size++) {
+		struct ss_recording *recording = recording_new();
+		struct ss_wait wait;
+		(void)read_bytes(out.bytes, size, recording, &wait);
+		ss_recording_close(recording);
+	}
+	for (int round = 0; round < 20000; round++) {
+		struct ss_recording *recording = recording_new();
+		_cleanup_free_ uint8_t *bytes = malloc(out.size);
+		struct ss_wait wait;
+		assert_non_null(bytes);
+		memcpy(bytes, out.bytes, out.size);
+		for (int change = 0; change < 4; change++) {
+			random = random * 1103515245 + 12345;
+			bytes[(random >> 8) % out.size] = (uint8_t)(random >> 20);
+		}
+		if (read_bytes(bytes, out.size, recording, &wait))
+			assert_true(wait.kind <= SS_WAIT_WORK &&
+				    wait.access <= SS_ACCESS_EXCLUSIVE &&
+				    wait.child_scope <= SS_CHILD_VFORK);
+		ss_recording_close(recording);
+	}
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_round_trip), cmocka_unit_test(test_nothing),
+		cmocka_unit_test(test_long_lists), cmocka_unit_test(test_wrong_fields),
+		cmocka_unit_test(test_damaged),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,242 @@
+/*
+ * The worker: requests with and without files, and every way in which it can fail. It is
+ * confined, so it can do little but compute and answer.
+ */
+#include <fcntl.h>
+#include <setjmp.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "sandbox/worker.h"
+
+enum { BIG = 10 << 20, FILES = 600, MODULE = 3, TIMEOUT_MS = 3000 };
+
+/* What a request asks for, by its first byte. */
+enum order {
+	ECHO = 'e',
+	ANSWER_BIG = 'b',
+	READ_FILES = 'f',
+	CRASH = 'c',
+	HANG = 'h',
+	EXIT = 'x',
+	NO_MEMORY = 'n',
+	LIE = 'l',
+	TRACE = 't',
+};
+
+static uint8_t big[BIG];
+
+/* How many of the files are ours. */
+static uint32_t count_files(const struct ss_worker_request *request)
+{
+	uint32_t count = 0;
+
+	for (size_t i = 0; i < request->file_count; i++) {
+		char magic[4] = "";
+		ssize_t n = pread(request->files[i], magic, sizeof(magic), 0);
+		count += n == 4 && memcmp(magic, "\177ELF", 4) == 0;
+		(void)close(request->files[i]);
+	}
+	return count;
+}
+
+static bool serve(void *data, const struct ss_worker_request *request,
+		  volatile int32_t *module_at, const uint8_t **answer,
+		  size_t *answer_size)
+{
+	static uint32_t count;
+	static const uint64_t lie[2] = { UINT64_MAX, UINT64_MAX };
+
+	(void)data;
+	*module_at = MODULE;
+	*answer = request->bytes;
+	*answer_size = request->size;
+	switch ((enum order)request->bytes[0]) {
+	case ECHO:
+		return true;
+	case ANSWER_BIG:
+		*answer = big;
+		*answer_size = sizeof(big);
+		return true;
+	case READ_FILES:
+		count = count_files(request);
+		*answer = (const uint8_t *)&count;
+		*answer_size = sizeof(count);
+		return true;
+	case CRASH:
+		(void)signal(SIGSEGV, SIG_DFL); /* cmocka has a handler */
+		(void)raise(SIGSEGV);
+		return true;
+	case HANG:
+		for (;;)
+			(void)pause();
+	case EXIT:
+		_exit(7);
+	case LIE:
+		(void)!write(STDIN_FILENO, lie, sizeof(lie));
+		for (;;) /* to return would be to end with the module */
+			(void)pause();
+	case TRACE:
+		(void)kill(getppid(), 0);
+		return true;
+	default:
+		return false;
+	}
+}
+
+static struct ss_worker *make(void)
+{
+	const struct ss_worker_options options = {
+		.serve = serve,
+		.timeout_ms = TIMEOUT_MS,
+		.confinement = { .receives = FILES },
+	};
+	struct ss_worker *worker = NULL;
+
+	assert_null(ss_worker_new(&options, &worker));
+	return worker;
+}
+
+static void start(struct ss_worker *worker)
+{
+	assert_null(ss_worker_start(worker));
+	assert_true(ss_worker_is_running(worker));
+}
+
+/* Sends one byte, which must fail. */
+static void assert_fails(struct ss_worker *worker, enum order order,
+			 enum ss_sandbox_cause cause, int code, int32_t module)
+{
+	const uint8_t byte = (uint8_t)order;
+	const struct ss_worker_request request = { .bytes = &byte, .size = 1 };
+	struct ss_sandbox_failure failure = {};
+	const uint8_t *answer;
+	size_t size;
+
+	start(worker);
+	assert_false(ss_worker_ask(worker, &request, &answer, &size, &failure));
+	assert_int_equal(failure.cause, cause);
+	assert_int_equal(failure.code, code);
+	assert_int_equal(failure.module, module);
+	assert_false(ss_worker_is_running(worker));
+}
+
+static void test_requests(void **state)
+{
+	struct ss_worker *worker = make();
+	struct ss_sandbox_failure failure;
+	const uint8_t *answer = NULL;
+	size_t size = 0;
+
+	(void)state;
+	start(worker);
+	memset(big, 'e', sizeof(big));
+	for (size_t length = 1; length <= sizeof(big); length *= 7) {
+		const struct ss_worker_request request = { .bytes = big, .size = length };
+		assert_true(ss_worker_ask(worker, &request, &answer, &size, &failure));
+		assert_int_equal(size, length);
+		assert_memory_equal(answer, big, length);
+	}
+	const struct ss_worker_request request = { .bytes = (const uint8_t *)"b",
+						   .size = 1 };
+	assert_true(ss_worker_ask(worker, &request, &answer, &size, &failure));
+	assert_int_equal(size, sizeof(big));
+	ss_worker_free(worker);
+}
+
+/* More than one message may carry. */
+static void test_files(void **state)
+{
+	static const int counts[] = { 1, 252, 253, 254, FILES };
+	struct ss_worker *worker = make();
+	struct ss_sandbox_failure failure;
+	int files[FILES];
+
+	(void)state;
+	start(worker);
+	for (size_t i = 0; i < FILES; i++) {
+		files[i] = open("/proc/self/exe", O_RDONLY | O_CLOEXEC);
+		assert_true(files[i] >= 0);
+	}
+	for (size_t i = 0; i < sizeof(counts) / sizeof(*counts); i++) {
+		const struct ss_worker_request request = {
+			.bytes = (const uint8_t *)"f, and a few bytes",
+			.size = 18,
+			.files = files,
+			.file_count = (size_t)counts[i],
+		};
+		const uint8_t *answer;
+		size_t size;
+		uint32_t count = 0;
+		assert_true(ss_worker_ask(worker, &request, &answer, &size, &failure));
+		assert_int_equal(size, sizeof(count));
+		memcpy(&count, answer, sizeof(count));
+		assert_int_equal(count, counts[i]);
+	}
+	for (size_t i = 0; i < FILES; i++)
+		assert_int_equal(close(files[i]), 0);
+	ss_worker_free(worker);
+}
+
+static void test_failures(void **state)
+{
+	struct ss_worker *worker = make();
+
+	(void)state;
+#if !defined(__SANITIZE_ADDRESS__) /* it makes an exit of a crash */
+	assert_fails(worker, CRASH, SS_SANDBOX_SIGNAL, SIGSEGV, MODULE);
+	assert_fails(worker, TRACE, SS_SANDBOX_SIGNAL, SIGSYS, MODULE);
+#endif
+	assert_fails(worker, HANG, SS_SANDBOX_TIMEOUT, 0, MODULE);
+	assert_fails(worker, EXIT, SS_SANDBOX_EXIT, 7, MODULE);
+	assert_fails(worker, NO_MEMORY, SS_SANDBOX_MEMORY, 0, MODULE);
+	assert_fails(worker, LIE, SS_SANDBOX_INVALID, 0, MODULE);
+	ss_worker_free(worker);
+}
+
+static void test_killed_and_rejected(void **state)
+{
+	const struct ss_worker_request request = { .bytes = (const uint8_t *)"e",
+						   .size = 1 };
+	struct ss_worker *worker = make();
+	struct ss_sandbox_failure failure;
+	const uint8_t *answer;
+	size_t size;
+
+	(void)state;
+	assert_false(ss_worker_ask(worker, &request, &answer, &size, &failure));
+	assert_int_equal(failure.cause, SS_SANDBOX_NO_CHILD);
+	start(worker);
+	assert_int_equal(kill(ss_worker_pid(worker), SIGKILL), 0);
+	assert_false(ss_worker_ask(worker, &request, &answer, &size, &failure));
+	assert_int_equal(failure.cause, SS_SANDBOX_SIGNAL);
+	assert_int_equal(failure.code, SIGKILL);
+	assert_int_equal(failure.module, -1);
+	start(worker);
+	assert_true(ss_worker_ask(worker, &request, &answer, &size, &failure));
+	ss_worker_reject(worker, &failure);
+	assert_int_equal(failure.cause, SS_SANDBOX_INVALID);
+	assert_false(ss_worker_is_running(worker));
+	start(worker);
+	assert_true(ss_worker_ask(worker, &request, &answer, &size, &failure));
+	ss_worker_free(worker);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_requests),
+		cmocka_unit_test(test_files),
+		cmocka_unit_test(test_failures),
+		cmocka_unit_test(test_killed_and_rejected),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
