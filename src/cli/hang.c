@@ -62,8 +62,8 @@ static struct ss_error *analyze(struct hang *hang, pid_t pid, enum ss_verdict qu
 		.options = &hang->options,
 		.observation = &observation,
 		.output = hang->output,
-		.color = ss_output_wants_color(hang->options.output) &&
-			 hang->options.format == &ss_format_text,
+		.color = ss_output_wants_color(hang->options.common.output) &&
+			 hang->options.common.format == &ss_format_text,
 		.quiet_below = quiet_below,
 	};
 	struct ss_error *error =
@@ -152,7 +152,7 @@ static int hang_run(struct hang *hang)
 {
 	enum ss_verdict verdict = SS_VERDICT_IDLE;
 	_cleanup_error_ struct ss_error *error =
-		ss_output_open(hang->options.output, hang->pid, &hang->output);
+		ss_output_open(hang->options.common.output, hang->pid, &hang->output);
 
 	if (!error)
 		error = hang->watch ? watch(hang, &verdict) :
@@ -180,7 +180,7 @@ static void check(struct hang *hang, const struct argp_state *state)
 	if ((hang->pid != 0) == (hang->pid_file != NULL))
 		argp_error(state, "expected a pid or --pid-file");
 	if (hang->json)
-		hang->options.format = &ss_format_json;
+		hang->options.common.format = &ss_format_json;
 	if (hang->options.no_waits)
 		argp_error(state,
 			   "--no-waits cannot be used: the verdict depends on waits");
@@ -254,7 +254,7 @@ static int run(int argc, char **argv)
 						    .interval_ns = 10 * SECOND_NS };
 
 	ss_options_init(&hang.options);
-	hang.options.format_input = SS_FORMAT_HANG;
+	hang.options.common.input = SS_FORMAT_HANG;
 	error_t errnum = argp_parse(&argp, argc, argv, 0, NULL, &hang);
 	if (errnum) {
 		ss_failure_warn("%s", strerror(errnum));

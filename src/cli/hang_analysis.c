@@ -28,7 +28,7 @@ static struct ss_error *interpret(const struct ss_options *options,
 {
 	const struct ss_unwind_options unwind_options = {
 		.size = sizeof(unwind_options),
-		.max_frames = options->max_frames,
+		.max_frames = options->common.max_frames,
 	};
 	struct ss_snapshot **slot = &series->snapshots[series->count];
 
@@ -84,7 +84,7 @@ static struct ss_error *write_report(const struct ss_hang_analysis *analysis,
 	const struct ss_format_options format_options = {
 		.size = sizeof(format_options),
 		.raw = attempt->level != SS_SANDBOX_NAMES,
-		.verbose = analysis->options->verbose,
+		.verbose = analysis->options->common.verbose,
 		.color = analysis->color,
 		.problem = problem,
 	};
@@ -93,8 +93,8 @@ static struct ss_error *write_report(const struct ss_hang_analysis *analysis,
 
 	if (error)
 		return error;
-	error = analysis->options->format->write_hang(last, progress, &format_options,
-						      out);
+	error = analysis->options->common.format->write_hang(last, progress,
+							     &format_options, out);
 	struct ss_error *closing = ss_analysis_close(out);
 	if (problem)
 		ss_failure_warn("%d: %s", ss_snapshot_process(last)->pid, problem);
@@ -156,7 +156,7 @@ struct ss_error *ss_hang_analysis_run(const struct ss_hang_analysis *analysis,
 		.work = work,
 		.data = (void *)analysis,
 		.color = analysis->color,
-		.verbose = options->verbose,
+		.verbose = options->common.verbose,
 	};
 	_cleanup_(ss_sandbox_result_cleanup) struct ss_sandbox_result *result = NULL;
 	struct ss_error *error = ss_analysis_run(&sandboxed, &result);

@@ -29,15 +29,9 @@ static struct ss_error *capture(struct ss_target *target,
 				ss_thread_filter *filter,
 				struct ss_hang_observation *observation)
 {
-	const struct ss_capture_options capture_options = {
-		.size = sizeof(capture_options),
-		.mode = options->mode,
-		.timeout_ms = options->timeout_ms,
-		.max_stack = options->max_stack,
-		.max_total = options->max_total,
-		.max_frames = options->max_frames,
-		.filter = filter,
-	};
+	struct ss_capture_options capture_options = ss_options_capture(options);
+
+	capture_options.filter = filter;
 	ss_watchdog_begin(ss_target_pid(target), options->timeout_ms);
 	struct ss_error *error = ss_capture_take(
 		target, &capture_options, &observation->captures[observation->count]);

@@ -10,8 +10,9 @@
 #include <time.h>
 
 #include "cli/command.h"
+#include "cli/common_options.h"
 #include "cli/failure.h"
-#include "cli/options.h"
+#include "cli/target_argument.h"
 #include "output/escape.h"
 
 enum { KEY_FOLLOW = 0x220, POLL_MS = 10 };

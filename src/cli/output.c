@@ -16,7 +16,7 @@ struct ss_output {
 	char *buffer;	 /* of file, freed after it */
 };
 
-static bool is_stdout(const char *pattern)
+bool ss_output_is_stdout(const char *pattern)
 {
 	return !pattern || strcmp(pattern, "-") == 0;
 }
@@ -160,7 +160,7 @@ struct ss_error *ss_output_open(const char *pattern, pid_t pid, struct ss_output
 {
 	_cleanup_(ss_output_cleanup) struct ss_output *output =
 		calloc(1, sizeof(*output));
-	bool to_stdout = is_stdout(pattern);
+	bool to_stdout = ss_output_is_stdout(pattern);
 
 	if (!output)
 		return ss_error_no_memory();
@@ -219,7 +219,7 @@ bool ss_output_wants_color(const char *pattern)
 	const char *no_color = getenv("NO_COLOR");
 	const char *term = getenv("TERM");
 
-	return is_stdout(pattern) && isatty(STDOUT_FILENO) == 1 &&
+	return ss_output_is_stdout(pattern) && isatty(STDOUT_FILENO) == 1 &&
 	       !(no_color && *no_color) && term && strcmp(term, "dumb") != 0;
 }
 

@@ -13,6 +13,9 @@
 
 struct ss_output;
 
+/* Whether this is the pattern of stdout: NULL or "-". */
+bool ss_output_is_stdout(const char *pattern);
+
 /* Whether each target gets a file of its own: the pattern contains %p. */
 bool ss_output_is_per_target(const char *pattern);
 
@@ -20,7 +23,7 @@ bool ss_output_is_per_target(const char *pattern);
 struct ss_error *ss_output_check(const char *pattern);
 
 /*
- * Opens stdout (pattern NULL or "-") or creates the file that pattern names: %p is
+ * Opens stdout or creates the file that pattern names: %p is
  * pid, %t the local time as 20240131T235959. Errors: INVALID (it exists), SYSTEM,
  * DENIED, NO_MEMORY.
  */

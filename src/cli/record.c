@@ -4,64 +4,47 @@
  */
 #include <argp.h>
 #include <errno.h>
+#include <limits.h>
 #include <signal.h>
 #include <string.h>
 #include <sys/resource.h>
 
 #include "cli/command.h"
+#include "cli/common_options.h"
 #include "cli/duration.h"
 #include "cli/failure.h"
-#include "cli/number.h"
-#include "cli/options.h"
 #include "cli/output.h"
 #include "cli/record_report.h"
 #include "cli/selection.h"
 #include "cli/watchdog.h"
 
-enum { HZ_MAX = 10000, KIB = 1 << 10 };
+enum { HZ_MAX = 10000 };
 
 enum key {
 	KEY_RATE = 'r',
 	KEY_DURATION = 'd',
-	KEY_OUTPUT = 'o',
-	KEY_MAX_FRAMES = 'n',
-	KEY_VERBOSE = 'v',
 	KEY_ON_CPU = 0x200,
 	KEY_CHILDREN,
 	KEY_LAST,
-	KEY_MAX_STACK,
 };
 
 static const struct argp_option table[] = {
-	{ NULL, 0, NULL, 0, "Duration and output:", 1 },
+	{ NULL, 0, NULL, 0, "Samples:", 3 },
 	{ "rate", KEY_RATE, "HZ", 0, "Samples per second (default: 99)", 0 },
 	{ "duration", KEY_DURATION, "TIME", 0,
 	  "Stop after TIME: 30, 90s, 5m, 2h (default: until Ctrl-C)", 0 },
 	{ "last", KEY_LAST, "TIME", 0, "Keep only the last TIME of the recording", 0 },
-	{ "output", KEY_OUTPUT, "FILE", 0,
-	  "Write to a new FILE; %p is the pid, %t the time (default: "
-	  "stacksnap-%p-%t.rec)",
-	  0 },
-	{ NULL, 0, NULL, 0, "Samples:", 3 },
 	{ "on-cpu", KEY_ON_CPU, NULL, 0, "Record running threads only", 0 },
 	{ "children", KEY_CHILDREN, NULL, 0, "Also record child processes", 0 },
-	{ "max-frames", KEY_MAX_FRAMES, "N", 0,
-	  "Limit the frames of each stack (default: 1024)", 0 },
-	{ "max-stack", KEY_MAX_STACK, "KIB", 0,
-	  "Limit the copy of each stack (default: 256)", 0 },
-	{ NULL, 0, NULL, 0, "Other:", 4 },
-	{ "verbose", KEY_VERBOSE, NULL, 0,
-	  "Also report if the kernel refused a part of the sandbox", 0 },
 	{},
 };
 
 struct record {
 	struct ss_recorder_options options;
+	struct ss_common_options common;
 	struct ss_selection selection;
-	const char *output;
 	pid_t pid;
 	char **command; /* in argv; or NULL */
-	bool verbose;
 	struct ss_target *target;
 	struct ss_output *file;
 	struct ss_recorder *recorder;
@@ -102,7 +85,7 @@ static void check(struct record *record, const struct argp_state *state)
 		argp_error(state, "expected a pid or -- COMMAND");
 	if (record->pid && record->command)
 		argp_error(state, "expected either a pid or a command");
-	if (record->options.keep_ns && strcmp(record->output, "-") == 0)
+	if (record->options.keep_ns && ss_output_is_stdout(record->common.output))
 		argp_error(state,
 			   "--last needs a file: standard output cannot be rewritten");
 }
@@ -123,19 +106,6 @@ static error_t parse_value(int key, char *arg, struct argp_state *state)
 	case KEY_LAST:
 		record->options.keep_ns = parse_duration(state, "last", arg);
 		return 0;
-	case KEY_OUTPUT:
-		ss_options_check(state, ss_output_check(arg));
-		record->output = arg;
-		return 0;
-	case KEY_MAX_FRAMES:
-		record->options.max_frames = (unsigned)ss_options_parse_number(
-			state, "max-frames", arg, 1, 1 << 20);
-		return 0;
-	case KEY_MAX_STACK:
-		record->options.max_stack =
-			ss_options_parse_number(state, "max-stack", arg, 1, 1 << 20) *
-			KIB;
-		return 0;
 	default:
 		return ARGP_ERR_UNKNOWN;
 	}
@@ -147,16 +117,15 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 
 	switch (key) {
 	case ARGP_KEY_INIT:
-		state->child_inputs[0] = &record->selection;
+		state->child_inputs[0] = &record->common;
+		state->child_inputs[1] = &record->common;
+		state->child_inputs[2] = &record->selection;
 		return 0;
 	case KEY_ON_CPU:
 		record->selection.states = "R";
 		return 0;
 	case KEY_CHILDREN:
 		record->options.children = true;
-		return 0;
-	case KEY_VERBOSE:
-		record->verbose = true;
 		return 0;
 	case ARGP_KEY_ARG:
 		/* Everything after "--" is a command. */
@@ -175,7 +144,12 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 	}
 }
 
-static const struct argp_child children[] = { { &ss_selection_argp, 0, NULL, 0 }, {} };
+static const struct argp_child children[] = {
+	{ &ss_common_argp, 0, NULL, 0 },
+	{ &ss_limits_argp, 0, NULL, 0 },
+	{ &ss_selection_argp, 0, NULL, 0 },
+	{},
+};
 
 static const struct argp argp = {
 	.children = children,
@@ -232,7 +206,8 @@ static struct ss_error *open_recorder(struct record *record)
 	struct ss_recorder_options options = record->options;
 	pid_t pid = ss_target_pid(record->target);
 	int fd = -1;
-	struct ss_error *error = ss_output_open(record->output, pid, &record->file);
+	struct ss_error *error =
+		ss_output_open(record->common.output, pid, &record->file);
 
 	if (!error)
 		error = ss_output_duplicate(record->file, &fd);
@@ -272,7 +247,7 @@ static int run_recorder(struct record *record)
 	if (error)
 		ss_failure_print(error);
 	ss_record_report_end(summary, ss_output_path(record->file), &record->report);
-	if (record->verbose && summary->partial)
+	if (record->common.verbose && summary->partial)
 		ss_failure_warn("the kernel refused a part of the sandbox");
 	if (record->command && summary->end != SS_RECORDING_TARGET_END)
 		ss_failure_warn("process %d is still running",
@@ -290,7 +265,7 @@ static int run(int argc, char **argv)
 {
 	_cleanup_(record_deinit) struct record record = {
 		.options = { .size = sizeof(record.options) },
-		.output = "stacksnap-%p-%t.rec",
+		.common.default_output = "stacksnap-%p-%t.rec",
 	};
 	struct ss_selection_run filter = { .selection = &record.selection };
 	static const struct ss_target_argument none = {};
@@ -300,6 +275,9 @@ static int run(int argc, char **argv)
 		ss_failure_warn("%s", strerror(errnum));
 		return SS_STATUS_NOTHING;
 	}
+	record.options.max_frames = record.common.max_frames ? record.common.max_frames :
+							       UINT_MAX;
+	record.options.max_stack = record.common.max_stack;
 	filter.argument = &none;
 	if (ss_selection_run_is_active(&filter)) {
 		record.options.filter = ss_selection_run_filter;

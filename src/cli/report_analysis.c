@@ -306,8 +306,8 @@ static struct ss_error *write_report(struct report *report)
 	const struct ss_report_arguments *arguments = report->arguments;
 	const struct ss_format_options options = {
 		.size = sizeof(options),
-		.color = ss_output_wants_color(arguments->output),
-		.verbose = arguments->verbose,
+		.color = ss_output_wants_color(arguments->common.output),
+		.verbose = arguments->common.verbose,
 		.raw = report->raw,
 		.threshold = arguments->threshold_percent,
 		.rows = arguments->rows,
@@ -317,7 +317,7 @@ static struct ss_error *write_report(struct report *report)
 
 	if (error)
 		return error;
-	error = arguments->format->write_profile(report->profile, &options, out);
+	error = arguments->common.format->write_profile(report->profile, &options, out);
 	struct ss_error *closing = ss_analysis_close(out);
 	if (!error)
 		return closing;
@@ -331,7 +331,7 @@ static void print_notes(struct report *report)
 
 	report->missing = report->missing || profile->notes.count;
 	for (size_t i = 0; i < profile->notes.count; i++) {
-		if (!report->arguments->format->explains)
+		if (!report->arguments->common.format->explains)
 			ss_failure_warn("%s", profile->notes.items[i]);
 	}
 }
@@ -349,7 +349,7 @@ static struct ss_error *make_report(struct report *report, uint64_t begin_ns)
 		error = note_modules(report->profile);
 	if (!error)
 		error = write_report(report);
-	if (!error && report->arguments->verbose)
+	if (!error && report->arguments->common.verbose)
 		ss_failure_warn("read and symbolized in %.1f ms, written in %.1f ms",
 				(double)(loaded_ns - begin_ns) / 1e6,
 				(double)(ss_now_ns() - loaded_ns) / 1e6);
@@ -437,9 +437,9 @@ struct ss_error *ss_report_analysis_run(struct ss_report_analysis *analysis, int
 		},
 		.work = work,
 		.data = analysis,
-		.binary = arguments->format->binary,
-		.color = ss_output_wants_color(arguments->output),
-		.verbose = arguments->verbose,
+		.binary = arguments->common.format->binary,
+		.color = ss_output_wants_color(arguments->common.output),
+		.verbose = arguments->common.verbose,
 	};
 	_cleanup_(ss_sandbox_result_cleanup) struct ss_sandbox_result *result = NULL;
 	_cleanup_(ss_output_cleanup) struct ss_output *output = NULL;
@@ -447,7 +447,7 @@ struct ss_error *ss_report_analysis_run(struct ss_report_analysis *analysis, int
 
 	/* Created only now, so that an interrupted analysis leaves no file. */
 	if (!error && result->value < SS_STATUS_NOTHING)
-		error = ss_output_open(arguments->output, 0, &output);
+		error = ss_output_open(arguments->common.output, 0, &output);
 	if (!error)
 		error = ss_analysis_copy(&sandboxed, result, output);
 	if (!error)

@@ -1,20 +1,13 @@
 #include "cli/report_options.h"
 
 #include <limits.h>
-#include <string.h>
-#include <unistd.h>
+#include <stdlib.h>
 
 #include "cli/command.h"
-#include "cli/number.h"
-#include "cli/options.h"
-#include "cli/output.h"
 
 enum { DEFAULT_ROWS = 20, DEFAULT_THRESHOLD = 1 };
 
 enum key {
-	KEY_FORMAT = 'f',
-	KEY_OUTPUT = 'o',
-	KEY_VERBOSE = 'v',
 	KEY_FROM = 0x400,
 	KEY_TO,
 	KEY_MODULE,
@@ -24,14 +17,10 @@ enum key {
 };
 
 static const struct argp_option table[] = {
-	{ NULL, 0, NULL, 0, "Output:", 1 },
-	{ "format", KEY_FORMAT, "NAME", 0, "Output format (default: text)", 0 },
-	{ "output", KEY_OUTPUT, "FILE", 0,
-	  "Write to a new FILE; %t is the time (default: standard output)", 0 },
 	{ "threshold", KEY_THRESHOLD, "PERCENT", 0,
-	  "text: omit calls with a smaller share (default: 1)", 0 },
+	  "text: omit calls with a smaller share (default: 1)", 1 },
 	{ "rows", KEY_ROWS, "N", 0, "text: limit the lines of each table (default: 20)",
-	  0 },
+	  1 },
 	{ NULL, 0, NULL, 0, "Samples:", 5 },
 	{ "from", KEY_FROM, "TIME", 0,
 	  "Omit earlier samples; TIME is in seconds since the start, or [DATE ]HH:MM:SS",
@@ -43,15 +32,13 @@ static const struct argp_option table[] = {
 	{ NULL, 0, NULL, 0, "Debug files:", 6 },
 	{ "debuginfod", KEY_DEBUGINFOD, NULL, 0,
 	  "Download missing files from the servers in DEBUGINFOD_URLS", 0 },
-	{ NULL, 0, NULL, 0, "Other:", -1 },
-	{ "verbose", KEY_VERBOSE, NULL, 0,
-	  "Shorten no output; print the duration of each step", 0 },
 	{},
 };
 
 void ss_report_arguments_init(struct ss_report_arguments *arguments)
 {
-	*arguments = (struct ss_report_arguments){ .format = &ss_format_text,
+	*arguments = (struct ss_report_arguments){ .common = { .input = SS_FORMAT_PROFILE,
+							       .no_pid = true },
 						   .threshold_percent = DEFAULT_THRESHOLD,
 						   .rows = DEFAULT_ROWS };
 }
@@ -108,42 +95,13 @@ static void add_file(const struct argp_state *state,
 		*slot = path;
 }
 
-static void check(const struct argp_state *state,
-		  const struct ss_report_arguments *arguments)
-{
-	bool to_stdout = !arguments->output || strcmp(arguments->output, "-") == 0;
-
-	if (arguments->format->binary && to_stdout && isatty(STDOUT_FILENO))
-		argp_error(state,
-			   "--format=%s is binary and cannot be written to a terminal: "
-			   "use -o FILE",
-			   arguments->format->name);
-}
-
-/* Options that set a flag. */
-static bool parse_flag(int key, struct ss_report_arguments *arguments)
-{
-	switch (key) {
-	case KEY_VERBOSE:
-		return arguments->verbose = true;
-	case KEY_DEBUGINFOD:
-		return arguments->debuginfod = true;
-	default:
-		return false;
-	}
-}
-
 static error_t parse_value(int key, char *arg, struct argp_state *state)
 {
 	struct ss_report_arguments *a = state->input;
 
 	switch (key) {
-	case KEY_FORMAT:
-		a->format = ss_options_parse_format(state, SS_FORMAT_PROFILE, arg);
-		return 0;
-	case KEY_OUTPUT:
-		ss_options_check(state, ss_output_check(arg));
-		a->output = arg;
+	case KEY_DEBUGINFOD:
+		a->debuginfod = true;
 		return 0;
 	case KEY_FROM:
 		a->from = parse_time(state, "from", arg);
@@ -173,8 +131,10 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 
 	switch (key) {
 	case ARGP_KEY_INIT:
-		state->child_inputs[0] = &arguments->selection;
-		state->child_inputs[1] = &arguments->symbols;
+		state->child_inputs[0] = &arguments->common;
+		state->child_inputs[1] = &arguments->common;
+		state->child_inputs[2] = &arguments->selection;
+		state->child_inputs[3] = &arguments->symbols;
 		return 0;
 	case ARGP_KEY_ARG:
 		add_file(state, state->input, arg);
@@ -182,12 +142,7 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 	case ARGP_KEY_NO_ARGS:
 		argp_error(state, "expected a recording");
 		return 0;
-	case ARGP_KEY_END:
-		check(state, state->input);
-		return 0;
 	default:
-		if (parse_flag(key, state->input))
-			return 0;
 		return parse_value(key, arg, state);
 	}
 }
@@ -212,6 +167,8 @@ static char *help(int key, const char *text, void *input)
 }
 
 static const struct argp_child children[] = {
+	{ &ss_format_argp, 0, NULL, 0 },
+	{ &ss_common_argp, 0, NULL, 0 },
 	{ &ss_selection_argp, 0, NULL, 0 },
 	{ &ss_symbols_argp, 0, NULL, 0 },
 	{},

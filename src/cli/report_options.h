@@ -6,19 +6,17 @@
 
 #include <argp.h>
 
-#include "cli/time_argument.h"
+#include "cli/common_options.h"
 #include "cli/selection.h"
 #include "cli/symbol_options.h"
-#include "output/format.h"
+#include "cli/time_argument.h"
 
 struct ss_report_arguments {
-	const struct ss_format *format;
-	const char *output; /* pattern for ss_output_open(), or NULL: stdout */
+	struct ss_common_options common;
 	struct ss_time_argument from;
 	struct ss_time_argument to;
 	struct ss_selection selection; /* threads and states */
 	SS_VECTOR(regex_t) modules;    /* empty: all */
-	bool verbose;
 	bool debuginfod;
 	struct ss_symbol_options symbols;
 	unsigned threshold_percent;

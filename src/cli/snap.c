@@ -4,7 +4,6 @@
 #include <argp.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "cli/command.h"
 #include "cli/failure.h"
@@ -74,7 +73,7 @@ static void complete(void *data, const pid_t *tids, size_t count)
 		job->analysis.capture, job->target, &job->options, tids, count);
 	ss_watchdog_end();
 	ss_phases_enter(job->analysis.phases, SS_PHASE_COUNT);
-	if (error && job->analysis.options->verbose)
+	if (error && job->analysis.options->common.verbose)
 		ss_failure_warn("%s", ss_error_message(error));
 }
 
@@ -104,18 +103,11 @@ static struct ss_error *take(struct job *job, struct ss_selection_run *run)
 	struct ss_snap_analysis *analysis = &job->analysis;
 	const struct ss_options *options = analysis->options;
 
-	job->options = (struct ss_capture_options){
-		.size = sizeof(job->options),
-		.mode = options->mode,
-		.timeout_ms = options->timeout_ms,
-		.max_stack = options->max_stack,
-		.max_total = options->max_total,
-		.max_frames = options->max_frames,
-		.no_waits = options->no_waits,
-		.filter = ss_selection_run_is_active(run) ? ss_selection_run_filter :
-							    NULL,
-		.filter_data = run,
-	};
+	job->options = ss_options_capture(options);
+	if (ss_selection_run_is_active(run)) {
+		job->options.filter = ss_selection_run_filter;
+		job->options.filter_data = run;
+	}
 	ss_phases_enter(analysis->phases, SS_PHASE_OPEN);
 	struct ss_error *error = open_target(analysis, &job->target);
 	ss_phases_enter(analysis->phases, SS_PHASE_CAPTURE);
@@ -123,7 +115,7 @@ static struct ss_error *take(struct job *job, struct ss_selection_run *run)
 		error = ss_capture_take(job->target, &job->options, &analysis->capture);
 	if (error)
 		return list_threads(job, error);
-	if (!options->format->unsymbolized && !options->no_waits)
+	if (!options->common.format->unsymbolized && !options->no_waits)
 		ss_capture_add_related(analysis->capture, job->target);
 	if (options->mode == SS_MODE_AUTO) {
 		analysis->complete = complete;
@@ -159,8 +151,8 @@ static struct ss_error *show(struct snap *snap, struct ss_selection_run *run)
 			.phases = &phases,
 			.output = snap->output,
 			.separate = snap->printed > 0 &&
-				    !ss_output_is_per_target(snap->options.output),
-			.color = ss_output_wants_color(snap->options.output),
+				    !ss_output_is_per_target(snap->options.common.output),
+			.color = ss_output_wants_color(snap->options.common.output),
 		},
 	};
 	bool missing = false;
@@ -181,7 +173,7 @@ static struct ss_error *run_target(struct snap *snap,
 {
 	struct ss_selection_run run = { .selection = &snap->options.selection,
 					.argument = argument };
-	const char *pattern = snap->options.output;
+	const char *pattern = snap->options.common.output;
 	struct ss_error *error = NULL;
 
 	if (!snap->output)
@@ -224,16 +216,10 @@ static struct ss_error *add_target(struct snap *snap, const char *text)
 	return NULL;
 }
 
-static void check_format(const struct snap *snap, const struct argp_state *state)
+static void check(const struct snap *snap, const struct argp_state *state)
 {
-	const struct ss_options *options = &snap->options;
-	bool to_stdout = !options->output || strcmp(options->output, "-") == 0;
+	const struct ss_common_options *options = &snap->options.common;
 
-	if (options->format->binary && to_stdout && isatty(STDOUT_FILENO))
-		argp_error(state,
-			   "--format=%s is binary and cannot be written to a terminal: "
-			   "use -o FILE",
-			   options->format->name);
 	if (options->format->single && snap->targets.count > 1 &&
 	    !ss_output_is_per_target(options->output))
 		argp_error(state,
@@ -256,7 +242,7 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 		argp_error(state, "expected a pid");
 		return 0;
 	case ARGP_KEY_END:
-		check_format(snap, state);
+		check(snap, state);
 		return 0;
 	case '0' ... '9':
 		argp_error(state, "a pid cannot be negative");

@@ -82,7 +82,7 @@ static struct ss_error *unwind(const struct ss_snap_analysis *analysis,
 {
 	struct ss_unwind_options options = {
 		.size = sizeof(options),
-		.max_frames = analysis->options->max_frames,
+		.max_frames = analysis->options->common.max_frames,
 	};
 
 	ss_sandbox_enter(attempt, SS_SANDBOX_UNWIND);
@@ -106,11 +106,12 @@ static struct ss_error *symbolize(const struct ss_snap_analysis *analysis,
 {
 	const struct ss_options *options = analysis->options;
 	/* A recording has no names, but lock analysis needs them. */
-	unsigned flags = options->format->unsymbolized ? SS_NO_SOURCE | SS_NO_INLINES :
-							 options->symbols.flags;
+	unsigned flags = options->common.format->unsymbolized ?
+				 SS_NO_SOURCE | SS_NO_INLINES :
+				 options->symbols.flags;
 
 	if (attempt->level != SS_SANDBOX_NAMES ||
-	    (options->format->unsymbolized && options->no_waits))
+	    (options->common.format->unsymbolized && options->no_waits))
 		return NULL;
 	ss_sandbox_enter(attempt, SS_SANDBOX_SYMBOLIZE);
 	ss_phases_enter(analysis->phases, SS_PHASE_SYMBOLIZE);
@@ -139,14 +140,14 @@ static struct ss_error *print(const struct ss_snap_analysis *analysis,
 			      const char *problem, const struct ss_snapshot *snapshot)
 {
 	const struct ss_options *options = analysis->options;
-	const struct ss_format *format = options->format;
+	const struct ss_format *format = options->common.format;
 	const struct ss_format_options format_options = {
 		.size = sizeof(format_options),
 		.raw = attempt->level != SS_SANDBOX_NAMES,
 		.no_group = options->no_group,
-		.verbose = options->verbose,
+		.verbose = options->common.verbose,
 		.color = analysis->color,
-		.max_stack = options->max_stack,
+		.max_stack = options->common.max_stack,
 		.problem = problem,
 	};
 	FILE *out = NULL;
@@ -177,9 +178,9 @@ static bool report_missing(const struct ss_snap_analysis *analysis, const char *
 	missing += ss_incomplete_count(snapshot);
 	if (problem)
 		ss_failure_warn("%d: %s", ss_snapshot_process(snapshot)->pid, problem);
-	if (!options->format->explains)
-		ss_incomplete_print(snapshot, options->max_stack);
-	if (options->verbose)
+	if (!options->common.format->explains)
+		ss_incomplete_print(snapshot, options->common.max_stack);
+	if (options->common.verbose)
 		ss_phases_print(analysis->phases, snapshot);
 	return missing > 0 || problem;
 }
@@ -236,9 +237,9 @@ struct ss_error *ss_snap_analysis_run(const struct ss_snap_analysis *analysis, b
 		},
 		.work = work,
 		.data = (void *)analysis,
-		.binary = options->format->binary,
+		.binary = options->common.format->binary,
 		.color = analysis->color,
-		.verbose = options->verbose,
+		.verbose = options->common.verbose,
 	};
 	_cleanup_(ss_sandbox_result_cleanup) struct ss_sandbox_result *result = NULL;
 	struct ss_error *error = ss_analysis_run(&sandboxed, &result);

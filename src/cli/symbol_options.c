@@ -23,7 +23,7 @@ static const struct argp_option table[] = {
 	{ "debug-dir", KEY_DEBUG_DIR, "DIR", 0,
 	  "Directory of separate debug files (default: /usr/lib/debug)", 0 },
 	{ "sysroot", KEY_SYSROOT, "DIR", 0,
-	  "Search modules and debug files below DIR first", 0 },
+	  "Search for modules and debug files below DIR first", 0 },
 	{},
 };
 

@@ -337,6 +337,10 @@ class Output(Target):
         for name, pattern in zip(names, expected, strict=True):
             self.assertRegex(name, pattern)
 
+    def test_a_report_has_no_pid(self):
+        """A report may merge recordings of several processes."""
+        self.bad(USAGE, "report", "-o", self.file + "-%p", "x.rec", says="%p")
+
     def test_no_file_is_left_after_a_failure(self):
         self.bad(NOTHING, "-o", self.file, "4000000")
         self.assertFalse(os.path.exists(self.file))

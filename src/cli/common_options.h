@@ -1,0 +1,42 @@
+/*
+ * Options that snap, hang, record and report share. Each is described and parsed here once;
+ * a command lists the tables it offers as children, all with the same input.
+ */
+#ifndef SS_CLI_COMMON_OPTIONS_H
+#define SS_CLI_COMMON_OPTIONS_H
+
+#include <argp.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/error.h"
+#include "output/format.h"
+
+struct ss_common_options {
+	/* Set by the command before the options are parsed. */
+	enum ss_format_input input; /* what the command writes */
+	const char *default_output; /* NULL: standard output */
+	bool no_pid;		    /* --output cannot contain %p */
+
+	const struct ss_format *format;
+	const char *output; /* pattern for ss_output_open(), or NULL: standard output */
+	bool verbose;
+	unsigned max_frames; /* 0: no limit */
+	size_t max_stack;    /* bytes; 0: default of the library */
+};
+
+/* Parsers; their input is a struct ss_common_options. They exit with EX_USAGE if a value is
+   invalid. */
+extern const struct argp ss_format_argp; /* --format */
+extern const struct argp ss_common_argp; /* --output, --verbose */
+extern const struct argp ss_limits_argp; /* --max-frames, --max-stack */
+
+/* Parses a decimal number from min to max. Exits with EX_USAGE if text is not one. */
+uint64_t ss_options_parse_number(const struct argp_state *state, const char *name,
+				 const char *text, uint64_t min, uint64_t max);
+
+/* If error is not NULL, prints it and exits with EX_USAGE. */
+void ss_options_check(const struct argp_state *state, struct ss_error *error);
+
+#endif
