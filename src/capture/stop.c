@@ -91,10 +91,28 @@ static bool has_ended(const struct ss_freeze *freeze, struct ss_task *task)
 	return true;
 }
 
+/*
+ * The signal that a stop has intercepted, to be delivered at the release; 0: our own stop,
+ * or a group-stop, which remains in effect. Only the wait status tells, since a process may
+ * send itself a signal with any si_code. The status is not consumed, see has_ended().
+ */
+static int intercepted_signal(const struct ss_task *task)
+{
+	siginfo_t info = {};
+
+	if (waitid(P_PID, (id_t)task->tid, &info,
+		   WSTOPPED | WNOHANG | WNOWAIT | __WALL) != 0 ||
+	    info.si_pid == 0) {
+		/* A filter refuses waitid(), or another thread has consumed the status. */
+		if (ptrace(PTRACE_GETSIGINFO, task->tid, 0, &info) != 0)
+			return 0;
+		return info.si_code >> 8 == PTRACE_EVENT_STOP ? 0 : info.si_signo;
+	}
+	return info.si_status >> 8 == PTRACE_EVENT_STOP ? 0 : info.si_status & 0x7f;
+}
+
 void ss_stop_poll(struct ss_freeze *freeze, struct ss_task *task)
 {
-	siginfo_t info;
-
 	if (!collect_registers(freeze, task)) {
 		if (has_ended(freeze, task))
 			task->phase = SS_TASK_GONE;
@@ -103,11 +121,7 @@ void ss_stop_poll(struct ss_freeze *freeze, struct ss_task *task)
 	}
 	task->phase = SS_TASK_STOPPED;
 	freeze->stopped += task->stopped_ns == 0;
-	/* If this is not our stop it is a signal-delivery-stop: the signal is delivered
-	   at the release. A group-stop is reported like ours and remains in effect. */
-	if (ptrace(PTRACE_GETSIGINFO, task->tid, 0, &info) == 0 &&
-	    info.si_code >> 8 != PTRACE_EVENT_STOP)
-		task->signal = info.si_signo;
+	task->signal = intercepted_signal(task);
 }
 
 void ss_stop_check_late(struct ss_freeze *freeze)
@@ -159,6 +173,15 @@ void ss_stop_release(const struct ss_freeze *freeze, struct ss_task *task)
 		(void)has_ended(freeze, task);
 	task->phase = SS_TASK_RELEASED;
 	task->stopped_ns = SS_MAX(task->stopped_ns, ss_now_ns() - task->running_ns);
+}
+
+bool ss_stop_has_tracee(void)
+{
+	siginfo_t info = {};
+
+	return waitid(P_ALL, 0, &info,
+		      WSTOPPED | WNOHANG | WNOWAIT | __WALL | __WNOTHREAD) == 0 &&
+	       info.si_pid != 0 && info.si_code == CLD_TRAPPED;
 }
 
 void ss_stop_join(pthread_t thread, const pid_t *tid)

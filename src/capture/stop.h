@@ -17,6 +17,13 @@ enum { SS_STOP_FEW = 8 };
  */
 void ss_stop_join(pthread_t thread, const pid_t *tid);
 
+/*
+ * Whether this thread holds a thread in a stop. After a capture it may be one that a
+ * thread of the target created with CLONE_PTRACE while it was attached: the kernel
+ * attaches and stops it, too (clone(2)). The end of this thread releases it.
+ */
+bool ss_stop_has_tracee(void);
+
 /* Attaches the thread without affecting it. Sets phase to SEIZED, REFUSED or GONE. */
 void ss_stop_seize(struct ss_task *task);
 

@@ -21,7 +21,7 @@ enum { THREAD_STACK = 1 << 20, HZ = 99, DEFAULT_FRAMES = 1024, NICE_MIN = -20 };
 /* How long to wait for a thread that does not stop: a share of the period, within these
    limits. */
 enum { TIMEOUT_PERCENT = 60, TIMEOUT_MIN_MS = 1, TIMEOUT_MAX_MS = 20 };
-enum { NS_PER_MS = 1000000 };
+enum { NS_PER_MS = 1000000, CHECK_MS = 10 };
 enum { STACK_MAX = 256 << 10, TOTAL_MAX = 64 << 20, JITTER_PART = 4 };
 
 struct ss_recorder {
@@ -37,6 +37,7 @@ struct ss_recorder {
 	uint64_t progress_ns;		 /* progress */
 	struct ss_tick_record unwritten; /* of lost ticks; added to the next one */
 	uint64_t random;
+	uint64_t checked_stops; /* summary.thread_stops at the last look for tracees */
 	struct ss_error *error;
 	pid_t tid;    /* of the recording thread */
 	bool restart; /* this thread ends and another one continues */
@@ -289,9 +290,29 @@ static bool is_over(struct ss_recorder *recorder)
 	return recorder->done;
 }
 
+/*
+ * Waits for a tick. False: ss_recorder_stop() was called. Sets restart if this thread traces
+ * a thread by now: one that was created while its creator was attached.
+ */
+static bool wait_for_tick(struct ss_recorder *recorder, uint64_t time_ns)
+{
+	uint64_t check_ns = ss_now_ns() + (uint64_t)CHECK_MS * NS_PER_MS;
+
+	if (recorder->summary.thread_stops != recorder->checked_stops) {
+		recorder->checked_stops = recorder->summary.thread_stops;
+		if (!wait_until(recorder, SS_MIN(check_ns, time_ns)))
+			return false;
+		recorder->restart = ss_stop_has_tracee();
+	}
+	if (!recorder->restart && !wait_until(recorder, time_ns))
+		return false;
+	recorder->restart |= ss_stop_has_tracee();
+	return true;
+}
+
 /* Takes ticks until the recording ends or this thread must end: so that the kernel
-   releases threads that did not stop in time, or so that the caller's thread starts
-   another unwinder. */
+   releases threads that did not stop in time or were attached by their creation, or so
+   that the caller's thread starts another unwinder. */
 static void *record_thread(void *data)
 {
 	struct ss_recorder *recorder = data;
@@ -303,11 +324,11 @@ static void *record_thread(void *data)
 		if (recorder->options.duration_ns)
 			at = SS_MIN(at,
 				    recorder->begin_ns + recorder->options.duration_ns);
-		if (!wait_until(recorder, at)) {
+		if (!wait_for_tick(recorder, at)) {
 			finish(recorder, SS_RECORDING_STOPPED);
 			break;
 		}
-		if (is_over(recorder))
+		if (is_over(recorder) || recorder->restart)
 			break;
 		recorder->error = take_tick(recorder);
 		recorder->restart = recorder->first || recorder->processes.late ||
