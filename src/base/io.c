@@ -59,6 +59,18 @@ int ss_io_read_record(int dirfd, const char *path, size_t max, struct ss_buffer 
 	return 0;
 }
 
+DIR *ss_io_open_directory(int dirfd, const char *path)
+{
+	int fd = openat(dirfd, path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	DIR *dir = fd >= 0 ? fdopendir(fd) : NULL;
+	int errnum = errno;
+
+	if (!dir)
+		close_cleanup(&fd);
+	errno = errnum;
+	return dir;
+}
+
 ssize_t ss_io_pread(int fd, void *bytes, size_t size, uint64_t offset)
 {
 	size_t done = 0;

@@ -4,6 +4,7 @@
 #ifndef SS_BASE_IO_H
 #define SS_BASE_IO_H
 
+#include <dirent.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <sys/types.h>
@@ -22,6 +23,9 @@ int ss_io_read_path(int dirfd, const char *path, size_t max, struct ss_buffer *t
  * once, where the second read(), which finds the end, would cost as much as the first.
  */
 int ss_io_read_record(int dirfd, const char *path, size_t max, struct ss_buffer *text);
+
+/* Opens a directory; NULL, with errno, if that fails. Closed by closedir(). */
+DIR *ss_io_open_directory(int dirfd, const char *path);
 
 /* Repeats pread() up to size bytes, the end of the file or an error. The number of bytes
    read, or a negative errno if an error came before the first one. */

@@ -12,11 +12,50 @@
 
 enum { BUFFER_SIZE = 64 << 10, FIRST_FD = STDERR_FILENO + 1 };
 
+/* Default of --max-total, in bytes. */
+#define STACKS_DEFAULT ((uint64_t)256 << 20)
+
 static void print_slow(void *data, enum ss_sandbox_step step)
 {
 	(void)data;
 	if (isatty(STDERR_FILENO) == 1)
 		ss_failure_warn("%s...", ss_sandbox_step_name(step));
+}
+
+struct ss_analysis_owner ss_analysis_owner_of(const struct ss_target *target)
+{
+	struct ss_analysis_owner owner = {};
+	_cleanup_error_ struct ss_error *error =
+		ss_target_owner(target, &owner.uid, &owner.gid);
+
+	owner.known = !error;
+	return owner;
+}
+
+void ss_analysis_configure(struct ss_analysis *analysis,
+			   struct ss_session_options *session,
+			   const struct ss_options *options,
+			   const struct ss_analysis_owner *owner, size_t captures)
+{
+	const char *debug_dir = options->symbols.debug_dir;
+	const char *sysroot = options->symbols.sysroot;
+
+	*session = (struct ss_session_options){ .size = sizeof(*session),
+						.debug_dir = debug_dir,
+						.sysroot = sysroot };
+	analysis->options = (struct ss_sandbox_options){
+		.session = session,
+		/* Files of --debug-dir and --sysroot may be readable for the caller
+		   only. */
+		.change_ids = owner->known && !debug_dir && !sysroot,
+		.uid = owner->uid,
+		.gid = owner->gid,
+		.timeout_ms = options->interpret_ms,
+		.more_memory =
+			(options->max_total ? options->max_total : STACKS_DEFAULT) *
+			captures,
+	};
+	analysis->verbose = options->common.verbose;
 }
 
 struct ss_error *ss_analysis_run(const struct ss_analysis *analysis,
@@ -66,15 +105,15 @@ struct ss_error *ss_analysis_open(const struct ss_sandbox_attempt *attempt, FILE
 	return NULL;
 }
 
-struct ss_error *ss_analysis_close(FILE *out)
+struct ss_error *ss_analysis_close(FILE *out, struct ss_error *error)
 {
 	bool failed = ferror(out) != 0;
 	int closed = fclose(out);
 	int errnum = errno;
 
-	return failed || closed != 0 ? ss_error_new_errno(failed ? EIO : errnum,
-							  "cannot write the result") :
-				       NULL;
+	if (error || (!failed && closed == 0))
+		return error;
+	return ss_error_new_errno(failed ? EIO : errnum, "cannot write the result");
 }
 
 const char *ss_analysis_snapshot_module(const void *data, size_t index)

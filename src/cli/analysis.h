@@ -9,6 +9,7 @@
 #include <stdio.h>
 
 #include "base/error.h"
+#include "cli/options.h"
 #include "cli/output.h"
 #include "stacksnap.h"
 
@@ -21,6 +22,22 @@ struct ss_analysis {
 	bool color;  /* keep colour sequences */
 	bool verbose;
 };
+
+/* Whose privileges the sandbox takes over: the owner of the target. */
+struct ss_analysis_owner {
+	bool known;
+	uid_t uid;
+	gid_t gid;
+};
+
+struct ss_analysis_owner ss_analysis_owner_of(const struct ss_target *target);
+
+/* Sets what the commands that capture have in common: the members options and verbose, and
+   session, to which they refer. captures is how many are analyzed. */
+void ss_analysis_configure(struct ss_analysis *analysis,
+			   struct ss_session_options *session,
+			   const struct ss_options *options,
+			   const struct ss_analysis_owner *owner, size_t captures);
 
 /* Runs the work. Errors: those of ss_sandbox_run(). */
 struct ss_error *ss_analysis_run(const struct ss_analysis *analysis,
@@ -37,8 +54,8 @@ struct ss_error *ss_analysis_copy(const struct ss_analysis *analysis,
 /* For the work: the output of an attempt as a stream. Errors: NO_MEMORY. */
 struct ss_error *ss_analysis_open(const struct ss_sandbox_attempt *attempt, FILE **ret);
 
-/* Closes the stream. Errors: SYSTEM (writing failed). */
-struct ss_error *ss_analysis_close(FILE *out);
+/* Closes the stream. Returns error if there is one. Errors: SYSTEM (writing failed). */
+struct ss_error *ss_analysis_close(FILE *out, struct ss_error *error);
 
 /* Returns one line about failures of earlier attempts and their consequences, to be freed;
    NULL if there were none. module_path (or NULL) names the modules that were skipped. */

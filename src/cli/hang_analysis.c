@@ -2,13 +2,9 @@
 
 #include <stdlib.h>
 
-#include "cli/analysis.h"
 #include "cli/failure.h"
 
 SS_DEFINE_CLEANUP(struct ss_progress, progress, ss_progress_free)
-
-/* Default of --max-total, in bytes. */
-#define STACKS_DEFAULT ((uint64_t)256 << 20)
 
 /* The snapshots of all captures. */
 struct series {
@@ -95,14 +91,10 @@ static struct ss_error *write_report(const struct ss_hang_analysis *analysis,
 		return error;
 	error = analysis->options->common.format->write_hang(last, progress,
 							     &format_options, out);
-	struct ss_error *closing = ss_analysis_close(out);
 	if (problem)
 		ss_failure_warn("%d: %s", ss_snapshot_process(last)->pid, problem);
-	if (!error)
-		return closing;
-	ss_error_free(closing);
 	/* cppcheck-suppress returnDanglingLifetime; the error does not refer to the options */
-	return error;
+	return ss_analysis_close(out, error);
 }
 
 static struct ss_error *work(void *data, const struct ss_sandbox_attempt *attempt)
@@ -133,37 +125,21 @@ static struct ss_error *work(void *data, const struct ss_sandbox_attempt *attemp
 struct ss_error *ss_hang_analysis_run(const struct ss_hang_analysis *analysis,
 				      enum ss_verdict *ret)
 {
-	const struct ss_options *options = analysis->options;
 	const struct ss_hang_observation *observation = analysis->observation;
-	const struct ss_session_options session = {
-		.size = sizeof(session),
-		.debug_dir = options->symbols.debug_dir,
-		.sysroot = options->symbols.sysroot,
-	};
-	const struct ss_analysis sandboxed = {
-		.options = {
-			.session = &session,
-			.change_ids = observation->owner_known && !options->symbols.debug_dir &&
-				      !options->symbols.sysroot,
-			.uid = observation->uid,
-			.gid = observation->gid,
-			.timeout_ms = options->interpret_ms,
-			.more_memory = (options->max_total ? options->max_total :
-							     STACKS_DEFAULT) *
-				       observation->count,
-			.last_level = SS_SANDBOX_RAW,
-		},
+	struct ss_session_options session;
+	struct ss_analysis sandboxed = {
 		.work = work,
 		.data = (void *)analysis,
 		.color = analysis->color,
-		.verbose = options->common.verbose,
 	};
 	_cleanup_(ss_sandbox_result_cleanup) struct ss_sandbox_result *result = NULL;
-	struct ss_error *error = ss_analysis_run(&sandboxed, &result);
 
+	ss_analysis_configure(&sandboxed, &session, analysis->options,
+			      &observation->owner, observation->count);
+	sandboxed.options.last_level = SS_SANDBOX_RAW;
+	struct ss_error *error = ss_analysis_run(&sandboxed, &result);
 	if (!error)
 		error = ss_analysis_copy(&sandboxed, result, analysis->output);
-
 	if (error)
 		return error;
 	*ret = (enum ss_verdict)SS_MIN(result->value, (uint64_t)SS_VERDICT_DEADLOCK);

@@ -5,7 +5,6 @@
 #define SS_CLI_HANG_ANALYSIS_H
 
 #include "cli/hang_observation.h"
-#include "cli/output.h"
 
 struct ss_hang_analysis {
 	const struct ss_options *options;

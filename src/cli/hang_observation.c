@@ -84,9 +84,7 @@ struct ss_error *ss_hang_observe(pid_t pid, uint64_t time_ns,
 
 	if (error)
 		return error;
-	_cleanup_error_ struct ss_error *unknown =
-		ss_target_owner(target, &observation.uid, &observation.gid);
-	observation.owner_known = !unknown;
+	observation.owner = ss_analysis_owner_of(target);
 	error = observe(target, time_ns, options, &observation);
 	if (error)
 		return error;

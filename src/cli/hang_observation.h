@@ -8,7 +8,7 @@
 #include <stdbool.h>
 
 #include "base/error.h"
-#include "cli/options.h"
+#include "cli/analysis.h"
 
 enum { SS_HANG_CAPTURES = 8 };
 
@@ -16,10 +16,8 @@ struct ss_hang_observation {
 	struct ss_activity *before;
 	struct ss_activity *after;
 	struct ss_capture *captures[SS_HANG_CAPTURES];
-	size_t count;	  /* of captures; the last one has all threads */
-	bool owner_known; /* uid and gid are those of the process */
-	uid_t uid;
-	gid_t gid;
+	size_t count; /* of captures; the last one has all threads */
+	struct ss_analysis_owner owner;
 };
 
 /* Observes the process for that time. Errors: those of ss_target_open() and

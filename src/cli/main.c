@@ -3,8 +3,8 @@
 #include "cli/command.h"
 #include "cli/streams.h"
 
-/* A file is kept open for each module on a stack: a process may have more modules than the
-   usual limit of 1,024 files. */
+/* A file is kept open for each module on a stack, and record keeps one for each thread: both
+   may be more than the usual limit of 1,024 files. */
 static void raise_file_limit(void)
 {
 	struct rlimit limit;
@@ -13,7 +13,7 @@ static void raise_file_limit(void)
 		return;
 	limit.rlim_cur = limit.rlim_max;
 	(void)setrlimit(RLIMIT_NOFILE,
-			&limit); /* if it fails, modules report missing files */
+			&limit); /* if it fails, files are missing, or reopened */
 }
 
 int main(int argc, char **argv)

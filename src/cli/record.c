@@ -7,7 +7,6 @@
 #include <limits.h>
 #include <signal.h>
 #include <string.h>
-#include <sys/resource.h>
 
 #include "cli/command.h"
 #include "cli/common_options.h"
@@ -161,18 +160,6 @@ static const struct argp argp = {
 	       "stacksnap report reads the file, on this machine or another one.",
 };
 
-/* The recorder keeps a file open for each thread, to read its CPU times. */
-static void raise_file_limit(void)
-{
-	struct rlimit limit;
-
-	if (getrlimit(RLIMIT_NOFILE, &limit) != 0)
-		return;
-	limit.rlim_cur = limit.rlim_max;
-	(void)setrlimit(RLIMIT_NOFILE,
-			&limit); /* if it fails, recording is slower but correct */
-}
-
 /* For the signal handler. */
 static struct ss_recorder *volatile interrupted;
 
@@ -285,7 +272,6 @@ static int run(int argc, char **argv)
 	}
 	record.options.progress = ss_record_report_progress;
 	record.options.progress_data = &record.report;
-	raise_file_limit();
 	return run_recorder(&record);
 }
 

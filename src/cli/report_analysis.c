@@ -318,11 +318,7 @@ static struct ss_error *write_report(struct report *report)
 	if (error)
 		return error;
 	error = arguments->common.format->write_profile(report->profile, &options, out);
-	struct ss_error *closing = ss_analysis_close(out);
-	if (!error)
-		return closing;
-	ss_error_free(closing);
-	return error;
+	return ss_analysis_close(out, error);
 }
 
 static void print_notes(struct report *report)

@@ -22,8 +22,6 @@ struct snap {
 	size_t missing;		  /* targets with anything missing */
 };
 
-SS_DEFINE_CLEANUP(struct ss_target, target, ss_target_close)
-
 static void snap_deinit(struct snap *snap)
 {
 	for (size_t i = 0; i < snap->targets.count; i++)
@@ -31,21 +29,6 @@ static void snap_deinit(struct snap *snap)
 	ss_vector_free(&snap->targets);
 	ss_output_close(snap->output);
 	ss_options_deinit(&snap->options);
-}
-
-static struct ss_error *open_target(struct ss_snap_analysis *analysis,
-				    struct ss_target **ret)
-{
-	_cleanup_(target_cleanup) struct ss_target *target = NULL;
-	struct ss_error *error = ss_target_open(analysis->run->argument->pid, &target);
-
-	if (error)
-		return error;
-	_cleanup_error_ struct ss_error *unknown =
-		ss_target_owner(target, &analysis->uid, &analysis->gid);
-	analysis->owner_known = !unknown;
-	*ret = take_ptr(target);
-	return NULL;
 }
 
 /* The snapshot of one target. */
@@ -109,7 +92,9 @@ static struct ss_error *take(struct job *job, struct ss_selection_run *run)
 		job->options.filter_data = run;
 	}
 	ss_phases_enter(analysis->phases, SS_PHASE_OPEN);
-	struct ss_error *error = open_target(analysis, &job->target);
+	struct ss_error *error = ss_target_open(run->argument->pid, &job->target);
+	if (!error)
+		analysis->owner = ss_analysis_owner_of(job->target);
 	ss_phases_enter(analysis->phases, SS_PHASE_CAPTURE);
 	if (!error)
 		error = ss_capture_take(job->target, &job->options, &analysis->capture);

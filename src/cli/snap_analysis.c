@@ -4,14 +4,10 @@
 #include <string.h>
 
 #include "base/vector.h"
-#include "cli/analysis.h"
 #include "cli/failure.h"
 #include "cli/incomplete.h"
 
 SS_DEFINE_CLEANUP(struct ss_snapshot, snapshot, ss_snapshot_free)
-
-/* Default of --max-total, in bytes. */
-#define STACKS_DEFAULT ((uint64_t)256 << 20)
 
 /* Threads to stop ---------------------------------------------------------- */
 
@@ -160,11 +156,7 @@ static struct ss_error *print(const struct ss_snap_analysis *analysis,
 	if (analysis->separate && format->separator)
 		(void)fputs(format->separator, out);
 	error = format->write_snapshot(snapshot, &format_options, out);
-	struct ss_error *closing = ss_analysis_close(out);
-	if (!error)
-		return closing;
-	ss_error_free(closing);
-	return error;
+	return ss_analysis_close(out, error);
 }
 
 /* Writes what is missing to standard error; returns whether anything is. */
@@ -214,39 +206,23 @@ static struct ss_error *work(void *data, const struct ss_sandbox_attempt *attemp
 struct ss_error *ss_snap_analysis_run(const struct ss_snap_analysis *analysis, bool *ret)
 {
 	const struct ss_options *options = analysis->options;
-	const struct ss_session_options session = {
-		.size = sizeof(session),
-		.debug_dir = options->symbols.debug_dir,
-		.sysroot = options->symbols.sysroot,
-	};
-	const struct ss_analysis sandboxed = {
-		.options = {
-			.session = &session,
-			/* Files of --debug-dir and --sysroot may be readable for the
-			   caller only. */
-			.change_ids = analysis->owner_known && !options->symbols.debug_dir &&
-				      !options->symbols.sysroot,
-			.uid = analysis->uid,
-			.gid = analysis->gid,
-			.timeout_ms = options->interpret_ms,
-			.more_memory = options->max_total ? options->max_total :
-							    STACKS_DEFAULT,
-			.first_level = options->symbols.raw ? SS_SANDBOX_RAW : SS_SANDBOX_NAMES,
-			.max_requests = 1,
-			.answer = analysis->complete ? answer : NULL,
-		},
+	struct ss_session_options session;
+	struct ss_analysis sandboxed = {
 		.work = work,
 		.data = (void *)analysis,
 		.binary = options->common.format->binary,
 		.color = analysis->color,
-		.verbose = options->common.verbose,
 	};
 	_cleanup_(ss_sandbox_result_cleanup) struct ss_sandbox_result *result = NULL;
-	struct ss_error *error = ss_analysis_run(&sandboxed, &result);
 
+	ss_analysis_configure(&sandboxed, &session, options, &analysis->owner, 1);
+	sandboxed.options.first_level = options->symbols.raw ? SS_SANDBOX_RAW :
+							       SS_SANDBOX_NAMES;
+	sandboxed.options.max_requests = 1;
+	sandboxed.options.answer = analysis->complete ? answer : NULL;
+	struct ss_error *error = ss_analysis_run(&sandboxed, &result);
 	if (!error)
 		error = ss_analysis_copy(&sandboxed, result, analysis->output);
-
 	if (!error)
 		*ret = result->value != 0;
 	return error;

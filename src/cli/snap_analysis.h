@@ -7,8 +7,7 @@
 
 #include <stdbool.h>
 
-#include "cli/options.h"
-#include "cli/output.h"
+#include "cli/analysis.h"
 #include "cli/phases.h"
 
 struct ss_snap_analysis {
@@ -19,9 +18,7 @@ struct ss_snap_analysis {
 	struct ss_output *output;
 	bool separate; /* another snapshot precedes it */
 	bool color;
-	bool owner_known; /* uid and gid are those of the process */
-	uid_t uid;
-	gid_t gid;
+	struct ss_analysis_owner owner;
 	/* Completes the stacks of these threads in the capture, as far as possible. Called
 	   at most once; or NULL. */
 	void (*complete)(void *data, const pid_t *tids, size_t count);

@@ -122,26 +122,13 @@ static bool is_late(struct search *s)
 	return late;
 }
 
-/* A directory below /proc; NULL with errno. */
-static DIR *open_directory(const struct ss_target *target, const char *path)
-{
-	int fd = openat(target->procfs_fd, path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	DIR *dir = fd >= 0 ? fdopendir(fd) : NULL;
-	int errnum = errno;
-
-	if (!dir)
-		close_cleanup(&fd);
-	errno = errnum;
-	return dir;
-}
-
 static void search_process(struct search *s, pid_t pid)
 {
 	char path[32];
 	unsigned links = 0;
 
 	(void)snprintf(path, sizeof(path), "%d/fd", pid); /* fits */
-	DIR *dir = open_directory(s->target, path);
+	DIR *dir = ss_io_open_directory(s->target->procfs_fd, path);
 	int errnum = errno;
 	if (!dir) {
 		s->incomplete |= errnum == EACCES ||
@@ -168,7 +155,7 @@ static int compare_pids(const void *a, const void *b)
 
 static void list_processes(struct search *s)
 {
-	DIR *dir = open_directory(s->target, ".");
+	DIR *dir = ss_io_open_directory(s->target->procfs_fd, ".");
 
 	for (const struct dirent *entry; dir && (entry = readdir(dir));) {
 		pid_t pid = ss_scan_pid(entry->d_name);
@@ -263,7 +250,7 @@ static bool holds_flock(struct search *s, pid_t pid, const struct ss_fd_fact *fi
 	bool found = false;
 
 	(void)snprintf(path, sizeof(path), "%d/fd", pid); /* fits */
-	DIR *dir = open_directory(s->target, path);
+	DIR *dir = ss_io_open_directory(s->target->procfs_fd, path);
 	for (const struct dirent *entry; dir && !found && (entry = readdir(dir));) {
 		if (++links % LINKS_AT_ONCE == 0 && is_late(s))
 			break;

@@ -58,42 +58,6 @@ static void write_recordings(struct ss_json *json, const struct ss_profile *prof
 	}
 }
 
-static void write_processes(struct ss_json *json, const struct ss_profile *profile)
-{
-	for (size_t i = 0; i < profile->processes.count; i++) {
-		const struct ss_profile_process *p = &profile->processes.items[i];
-		ss_json_open(json, NULL, '{');
-		ss_json_unsigned(json, "recording", p->recording);
-		ss_json_signed(json, "pid", p->pid);
-		ss_json_text(json, "name", p->name);
-		ss_json_close(json, '}');
-	}
-}
-
-static void write_threads(struct ss_json *json, const struct ss_profile *profile)
-{
-	for (size_t i = 0; i < profile->threads.count; i++) {
-		const struct ss_profile_thread *t = &profile->threads.items[i];
-		ss_json_open(json, NULL, '{');
-		ss_json_unsigned(json, "process", t->process);
-		ss_json_signed(json, "tid", t->tid);
-		ss_json_text(json, "name", t->name);
-		ss_json_close(json, '}');
-	}
-}
-
-static void write_modules(struct ss_json *json, const struct ss_profile *profile)
-{
-	for (size_t i = 0; i < profile->modules.count; i++) {
-		const struct ss_profile_module *m = &profile->modules.items[i];
-		ss_json_open(json, NULL, '{');
-		ss_json_text(json, "path", m->path);
-		ss_json_text(json, "build_id", m->build_id);
-		ss_json_text(json, "missing", m->problem);
-		ss_json_close(json, '}');
-	}
-}
-
 static void write_lifetimes(struct ss_json *json, const struct ss_profile *profile)
 {
 	for (size_t i = 0; i < profile->lifetimes.count; i++) {
@@ -261,9 +225,9 @@ static void write_data(const struct ss_profile *profile, FILE *out)
 	} members[] = {
 		{ "notes", "[]", write_notes },
 		{ "recordings", "[]", write_recordings },
-		{ "processes", "[]", write_processes },
-		{ "threads", "[]", write_threads },
-		{ "modules", "[]", write_modules },
+		{ "processes", "[]", ss_json_processes },
+		{ "threads", "[]", ss_json_threads },
+		{ "modules", "[]", ss_json_modules },
 		{ "waits", "[]", write_waits },
 		{ "lifetimes", "[]", write_lifetimes },
 		{ "functions", "{}", write_functions },

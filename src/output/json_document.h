@@ -12,6 +12,17 @@
 ss_format_write_hang ss_json_write_hang;       /* stacksnap-hang/1 */
 ss_format_write_profile ss_json_write_profile; /* stacksnap-report/1 */
 
+/* Writes the member "process" of a document on a process. */
+void ss_json_process(struct ss_json *json, const struct ss_process *process);
+
+/* Writes the members that identify a thread, and its state. */
+void ss_json_thread(struct ss_json *json, const struct ss_thread *thread);
+
+/* Writes the rows of these tables, which the HTML page has as well. */
+void ss_json_processes(struct ss_json *json, const struct ss_profile *profile);
+void ss_json_threads(struct ss_json *json, const struct ss_profile *profile);
+void ss_json_modules(struct ss_json *json, const struct ss_profile *profile);
+
 /* Writes a state such as "R"; null if it is unknown. */
 void ss_json_state(struct ss_json *json, const char *key, char state);
 

@@ -7,9 +7,7 @@ static void write_thread(struct ss_json *json, const struct ss_thread *thread,
 			 const struct ss_thread_progress *progress)
 {
 	ss_json_open(json, NULL, '{');
-	ss_json_signed(json, "tid", thread->tid);
-	ss_json_text(json, "name", thread->name);
-	ss_json_state(json, "state", thread->state);
+	ss_json_thread(json, thread);
 	ss_json_text(json, "movement", ss_movement_name(progress->movement));
 	ss_json_bool(json, "stuck", progress->stuck);
 	ss_json_unsigned(json, "run_ns", progress->run_ns);
@@ -30,18 +28,12 @@ struct ss_error *ss_json_write_hang(const struct ss_snapshot *snapshot,
 				    const struct ss_progress *progress,
 				    const struct ss_format_options *options, FILE *out)
 {
-	const struct ss_process *process = ss_snapshot_process(snapshot);
 	struct ss_json json = { .out = out };
 
 	(void)options;
 	ss_json_open(&json, NULL, '{');
 	ss_json_text(&json, "schema", "stacksnap-hang/1");
-	ss_json_open(&json, "process", '{');
-	ss_json_signed(&json, "pid", process->pid);
-	ss_json_text(&json, "name", process->name);
-	ss_json_text(&json, "executable", process->executable);
-	ss_json_text(&json, "frozen", process->frozen);
-	ss_json_close(&json, '}');
+	ss_json_process(&json, ss_snapshot_process(snapshot));
 	ss_json_text(&json, "verdict", ss_verdict_name(ss_progress_verdict(progress)));
 	ss_json_unsigned(&json, "elapsed_ns", ss_progress_elapsed_ns(progress));
 	ss_json_bool(&json, "closed", ss_progress_is_closed(progress));

@@ -36,7 +36,7 @@ static void write_recordings(struct ss_json *json, const struct ss_profile *prof
 	}
 }
 
-static void write_processes(struct ss_json *json, const struct ss_profile *profile)
+void ss_json_processes(struct ss_json *json, const struct ss_profile *profile)
 {
 	for (size_t i = 0; i < profile->processes.count; i++) {
 		const struct ss_profile_process *p = &profile->processes.items[i];
@@ -49,7 +49,7 @@ static void write_processes(struct ss_json *json, const struct ss_profile *profi
 	}
 }
 
-static void write_threads(struct ss_json *json, const struct ss_profile *profile)
+void ss_json_threads(struct ss_json *json, const struct ss_profile *profile)
 {
 	for (size_t i = 0; i < profile->threads.count; i++) {
 		const struct ss_profile_thread *t = &profile->threads.items[i];
@@ -61,7 +61,7 @@ static void write_threads(struct ss_json *json, const struct ss_profile *profile
 	}
 }
 
-static void write_modules(struct ss_json *json, const struct ss_profile *profile)
+void ss_json_modules(struct ss_json *json, const struct ss_profile *profile)
 {
 	for (size_t i = 0; i < profile->modules.count; i++) {
 		const struct ss_profile_module *m = &profile->modules.items[i];
@@ -179,8 +179,8 @@ struct ss_error *ss_json_write_profile(const struct ss_profile *profile,
 		const char *key;
 		void (*write)(struct ss_json *json, const struct ss_profile *profile);
 	} tables[] = {
-		{ "recordings", write_recordings }, { "processes", write_processes },
-		{ "threads", write_threads },	    { "modules", write_modules },
+		{ "recordings", write_recordings }, { "processes", ss_json_processes },
+		{ "threads", ss_json_threads },	    { "modules", ss_json_modules },
 		{ "lifetimes", write_lifetimes },   { "frames", write_frames },
 		{ "calls", write_calls },	    { "samples", write_samples },
 		{ "waits", write_waits },	    { "notes", write_notes },

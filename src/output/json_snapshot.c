@@ -81,10 +81,7 @@ static void write_thread(struct ss_json *json, const struct ss_thread *thread,
 			 struct ss_stack_cache *cache)
 {
 	ss_json_open(json, NULL, '{');
-	ss_json_signed(json, "tid", thread->tid);
-	ss_json_signed_if(json, "inner_tid", thread->inner_tid, thread->inner_tid);
-	ss_json_text(json, "name", thread->name);
-	ss_json_state(json, "state", thread->state);
+	ss_json_thread(json, thread);
 	ss_json_unsigned(json, "stopped_ns", thread->stopped_ns);
 	ss_json_text(json, "end", ss_end_name(thread->end));
 	ss_json_text(json, "reason", thread->reason);
@@ -99,7 +96,15 @@ static void write_thread(struct ss_json *json, const struct ss_thread *thread,
 	ss_json_close(json, '}');
 }
 
-static void write_process(struct ss_json *json, const struct ss_process *process)
+void ss_json_thread(struct ss_json *json, const struct ss_thread *thread)
+{
+	ss_json_signed(json, "tid", thread->tid);
+	ss_json_signed_if(json, "inner_tid", thread->inner_tid, thread->inner_tid);
+	ss_json_text(json, "name", thread->name);
+	ss_json_state(json, "state", thread->state);
+}
+
+void ss_json_process(struct ss_json *json, const struct ss_process *process)
 {
 	ss_json_open(json, "process", '{');
 	ss_json_signed(json, "pid", process->pid);
@@ -108,6 +113,10 @@ static void write_process(struct ss_json *json, const struct ss_process *process
 	ss_json_text(json, "executable", process->executable);
 	ss_json_text(json, "frozen", process->frozen);
 	ss_json_close(json, '}');
+}
+
+static void write_capture(struct ss_json *json, const struct ss_process *process)
+{
 	ss_json_open(json, "capture", '{');
 	ss_json_unsigned(json, "time_ns", process->time_ns);
 	ss_json_text(json, "mode", ss_mode_name(process->mode));
@@ -143,7 +152,8 @@ static struct ss_error *write_snapshot(const struct ss_snapshot *snapshot,
 		return ss_error_no_memory();
 	ss_json_open(&json, NULL, '{');
 	ss_json_text(&json, "schema", "stacksnap-snapshot/1");
-	write_process(&json, ss_snapshot_process(snapshot));
+	ss_json_process(&json, ss_snapshot_process(snapshot));
+	write_capture(&json, ss_snapshot_process(snapshot));
 	ss_json_open(&json, "modules", '[');
 	for (size_t i = 0; i < ss_snapshot_module_count(snapshot); i++)
 		write_module(&json, ss_snapshot_module(snapshot, i));

@@ -1,7 +1,6 @@
 #include "target/children.h"
 
 #include <dirent.h>
-#include <fcntl.h>
 #include <limits.h>
 #include <stdio.h>
 #include <string.h>
@@ -32,15 +31,12 @@ static bool add_children(const struct ss_target *target, const char *tid,
 bool ss_target_list_children(const struct ss_target *target, struct ss_children *ret)
 {
 	_cleanup_buffer_ struct ss_buffer text = {};
-	int fd = openat(target->task_fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	DIR *dir = fd >= 0 ? fdopendir(fd) : NULL;
+	DIR *dir = ss_io_open_directory(target->task_fd, ".");
 	bool whole = true;
 
 	ret->pids.count = 0;
-	if (!dir) {
-		close_cleanup(&fd);
+	if (!dir)
 		return true;
-	}
 	for (struct dirent *entry; whole && (entry = readdir(dir));) {
 		if (entry->d_name[0] != '.')
 			whole = add_children(target, entry->d_name, &text, ret);

@@ -51,13 +51,10 @@ pid_t ss_target_find_live(const struct ss_target *target)
 
 	if (is_alive(target, target->pid, &text))
 		return target->pid;
-	int fd = openat(target->task_fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	DIR *dir = fd >= 0 ? fdopendir(fd) : NULL;
+	DIR *dir = ss_io_open_directory(target->task_fd, ".");
 	pid_t found = 0;
-	if (!dir) {
-		close_cleanup(&fd);
+	if (!dir)
 		return 0;
-	}
 	for (struct dirent *entry; !found && (entry = readdir(dir));) {
 		pid_t tid = ss_scan_pid(entry->d_name);
 		if (tid > 0 && is_alive(target, tid, &text))

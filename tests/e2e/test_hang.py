@@ -35,7 +35,10 @@ class Hang(EndToEnd):
         result = self.run_tool("hang", FOR, "--json", *options, pid, status=(status,))
         report = json.loads(result.stdout)
         self.assertEqual(report["schema"], "stacksnap-hang/1")
-        self.assertEqual(report["process"]["pid"], pid)
+        process = report["process"]
+        self.assertEqual((process["pid"], process["inner_pid"]), (pid, pid))
+        for thread in report["threads"]:
+            self.assertEqual(thread["inner_tid"], thread["tid"])
         self.assertEqual(report["verdict"], verdict)
         self.assertGreater(report["elapsed_ns"], 0)
         self.assert_free(pid)

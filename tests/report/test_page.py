@@ -341,6 +341,7 @@ class Page(ReportTest):
         rows = {row[0].split("build-id")[0]: row for row in self.rows("#modules")}
         self.assertEqual(rows[self.library][1:3], ["80.0 %", "always"])
         self.assertEqual(rows["/opt/plugin.so"][1:3], ["20.0 %", "0.015 – 0.045"])
+        self.assertRegex(rows["/opt/plugin.so"][0], r"build-id abab · \w")  # why it has no names
         bar = self.browser.run("return [...document.querySelectorAll('#modules .life i')].map("
                                "i => [i.style.left, i.style.width])")
         self.assertEqual([[round(float(part[:-1])) for part in one] for one in bar],

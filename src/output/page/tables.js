@@ -111,10 +111,10 @@ class ModuleTable {
 		id.textContent = module.build_id ? "build-id " + module.build_id : "no build-id";
 		name.className = "name";
 		name.append(path, document.createElement("br"), id);
-		if (module.missing) {
+		if (module.problem) {
 			const missing = document.createElement("small");
 			missing.className = "missing";
-			missing.textContent = " · " + module.missing;
+			missing.textContent = " · " + module.problem;
 			name.append(missing);
 		}
 		const number = row.insertCell();
