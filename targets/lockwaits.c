@@ -14,7 +14,9 @@
  *	wants-write			pthread_rwlock_wrlock	the same
  *	wants-read-held			pthread_rwlock_wrlock	read_shared; main is a reader
  *	nobody-signals			pthread_cond_wait	lonely_cond
- *	timed-cond			pthread_cond_timedwait	timed_cond
+ *	timed-cond			pthread_cond_timedwait	timed_cond, of CLOCK_REALTIME
+ *	clock-cond			pthread_cond_timedwait	clock_cond, of CLOCK_MONOTONIC
+ *	timed-futex			syscall			timed_word, for an hour
  *	sem-waiter			sem_wait		empty_sem
  *	barrier-waiter			pthread_barrier_wait	wide_barrier, as first of three
  *	joins-reader			pthread_join		the end of reads-pipe
@@ -39,6 +41,9 @@
 #include <time.h>
 #include <unistd.h>
 
+/* FUTEX_WAIT | FUTEX_PRIVATE_FLAG; musl-gcc has no linux/futex.h */
+enum { WAIT_PRIVATE = 128 };
+
 pthread_mutex_t held_lock = PTHREAD_MUTEX_INITIALIZER;
 pthread_mutex_t second_lock = PTHREAD_MUTEX_INITIALIZER;
 pthread_mutex_t ended_lock = PTHREAD_MUTEX_INITIALIZER;
@@ -47,6 +52,8 @@ pthread_rwlock_t held_shared = PTHREAD_RWLOCK_INITIALIZER;
 pthread_rwlock_t read_shared = PTHREAD_RWLOCK_INITIALIZER;
 pthread_cond_t lonely_cond = PTHREAD_COND_INITIALIZER;
 pthread_cond_t timed_cond = PTHREAD_COND_INITIALIZER;
+pthread_cond_t clock_cond;
+unsigned timed_word;
 pthread_mutex_t cond_lock = PTHREAD_MUTEX_INITIALIZER;
 pthread_mutex_t timed_lock = PTHREAD_MUTEX_INITIALIZER;
 pthread_barrier_t wide_barrier;
@@ -130,13 +137,31 @@ TARGET_FRAME static void wait_timed_cond(void *arg)
 {
 	struct timespec then;
 
-	(void)arg;
-	clock_gettime(CLOCK_REALTIME, &then);
+	clock_gettime(arg == &clock_cond ? CLOCK_MONOTONIC : CLOCK_REALTIME, &then);
 	then.tv_sec += 7 * 24 * 3600;
 	pthread_mutex_lock(&timed_lock);
 	target_arrive();
 	for (;;)
-		pthread_cond_timedwait(&timed_cond, &timed_lock, &then);
+		pthread_cond_timedwait(arg, &timed_lock, &then);
+}
+
+TARGET_FRAME static void wait_timed_futex(void *arg)
+{
+	static const struct timespec hour = { .tv_sec = 3600 };
+
+	(void)arg;
+	target_arrive();
+	syscall(SYS_futex, &timed_word, WAIT_PRIVATE, 0, &hour);
+	TARGET_KEEP();
+}
+
+static void make_clock_cond(void)
+{
+	pthread_condattr_t attr;
+
+	pthread_condattr_init(&attr);
+	pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
+	pthread_cond_init(&clock_cond, &attr);
 }
 
 TARGET_FRAME static void wait_sem(void *arg)
@@ -259,7 +284,10 @@ int main(int argc, char **argv)
 	target_start("wants-write", SYS_futex, wait_write, &held_shared);
 	target_start("wants-read-held", SYS_futex, wait_write, &read_shared);
 	target_start("nobody-signals", SYS_futex, wait_cond, NULL);
-	target_start("timed-cond", SYS_futex, wait_timed_cond, NULL);
+	make_clock_cond();
+	target_start("timed-cond", SYS_futex, wait_timed_cond, &timed_cond);
+	target_start("clock-cond", SYS_futex, wait_timed_cond, &clock_cond);
+	target_start("timed-futex", SYS_futex, wait_timed_futex, NULL);
 	target_start("sem-waiter", SYS_futex, wait_sem, NULL);
 	target_start("barrier-waiter", SYS_futex, wait_barrier, NULL);
 	target_start("joins-reader", SYS_futex, wait_join, NULL);

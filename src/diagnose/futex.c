@@ -1,6 +1,7 @@
 #include "diagnose/futex.h"
 
 #include "diagnose/lock_owner.h"
+#include "diagnose/time_limit.h"
 
 /* The program's variable that is the lock or contains it. */
 static void set_symbol(struct ss_diagnosis *d, const struct ss_futex *futex)
@@ -72,13 +73,24 @@ static void fill(struct ss_diagnosis *d, const struct ss_futex *futex,
 	set_symbol(d, futex);
 }
 
+static void fill_several(struct ss_diagnosis *d)
+{
+	const uint64_t *args = d->facts->call.args;
+	const struct ss_futex limit = { .timed = args[3] != 0,
+					.timeout_arg = 3,
+					.clock = (clockid_t)args[4] };
+
+	d->wait->kind = SS_WAIT_FUTEX;
+	d->wait->futexes = (uint32_t)args[1];
+	ss_time_limit_read_futex(d, &limit);
+}
+
 bool ss_futex_fill(struct ss_diagnosis *d)
 {
 	struct ss_futex futex;
 
 	if (d->facts->call.id == SS_SYS_FUTEX_WAITV) {
-		d->wait->kind = SS_WAIT_FUTEX;
-		d->wait->futexes = (uint32_t)d->facts->call.args[1];
+		fill_several(d);
 		return true;
 	}
 	if (!ss_futex_parse(&d->facts->call, &futex))
@@ -93,7 +105,7 @@ bool ss_futex_fill(struct ss_diagnosis *d)
 	d->wait->lock = ss_lock_class_type(function.lock_class);
 	d->wait->access = ss_lock_class_access(function.lock_class);
 	d->wait->function = function.name;
-	d->wait->timed = futex.timed;
+	ss_time_limit_read_futex(d, &futex);
 	fill(d, &futex, &function);
 	return true;
 }

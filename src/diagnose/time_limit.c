@@ -74,3 +74,17 @@ void ss_time_limit_read(struct ss_diagnosis *d, const struct ss_call *call)
 				 d->wait->timeout_ns >= 0 :
 				 d->facts->call.args[call->timeout - 1] != 0;
 }
+
+void ss_time_limit_read_futex(struct ss_diagnosis *d, const struct ss_futex *futex)
+{
+	uint64_t ns;
+
+	d->wait->timed = futex->timed;
+	if (!futex->timed ||
+	    !read_pair(&d->facts->memory[futex->timeout_arg], NS_PER_S, &ns))
+		return;
+	if (futex->relative)
+		d->wait->timeout_ns = (int64_t)ns;
+	else
+		set_deadline(d, ns, futex->clock);
+}

@@ -85,6 +85,8 @@ static const struct ss_call calls[] = {
 	{ SS_SYS_NANOSLEEP, SS_WAIT_SLEEP, SPEC(1), .memory = { TIMESPEC(1) } },
 	{ SS_SYS_CLOCK_NANOSLEEP, SS_WAIT_SLEEP, SPEC(3), .memory = { TIMESPEC(3) } },
 	{ SS_SYS_FUTEX, SS_WAIT_FUTEX, .memory = { TIMESPEC(4) } },
+	{ SS_SYS_FUTEX_WAIT, SS_WAIT_FUTEX, .memory = { TIMESPEC(5) } },
+	{ SS_SYS_FUTEX_WAITV, SS_WAIT_FUTEX, .memory = { TIMESPEC(4) } },
 	{ SS_SYS_WAIT4, SS_WAIT_CHILD, FD(0) },
 	{ SS_SYS_WAITID, SS_WAIT_CHILD, FD(0) },
 	{ SS_SYS_VFORK, SS_WAIT_CHILD, FD(0) },

@@ -100,7 +100,7 @@ struct ss_facts {
 	pid_t pid;	       /* of the process itself */
 	bool of_another;       /* another process, found by ss_capture_add_related() */
 	uint64_t time_ns;      /* CLOCK_REALTIME of the capture */
-	uint64_t monotonic_ns; /* CLOCK_MONOTONIC at the same time */
+	uint64_t monotonic_ns; /* CLOCK_MONOTONIC at the same time; 0: not known */
 };
 
 /* Empty facts with one reference, or NULL if memory is exhausted. */

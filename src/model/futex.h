@@ -7,6 +7,7 @@
 
 #include <linux/futex.h>
 #include <string.h>
+#include <time.h>
 
 #include "arch/arch.h"
 
@@ -20,11 +21,13 @@ enum { SS_LOCK_REACH = 64, SS_LOCK_MAX = 2 * SS_LOCK_REACH };
 struct ss_futex {
 	uint64_t address; /* of the word */
 	uint32_t value;	  /* expected value; unused by PI operations */
-	int operation;	/* FUTEX_WAIT, WAIT_BITSET, LOCK_PI, LOCK_PI2, WAIT_REQUEUE_PI */
-	bool private;	/* not shared with other processes */
-	bool restarted; /* from restart_syscall: probably a futex call */
-	bool timed;	/* the wait has a time limit */
-	uint64_t timeout; /* address of a struct timespec, if timed */
+	int operation;	 /* FUTEX_WAIT, WAIT_BITSET, LOCK_PI, LOCK_PI2, WAIT_REQUEUE_PI */
+	bool private;	 /* not shared with other processes */
+	bool restarted;	 /* from restart_syscall: probably a futex call */
+	bool timed;	 /* the wait has a time limit, a struct timespec: */
+	int timeout_arg; /* index of the argument that points to it */
+	bool relative;	 /* a duration, not a point in time of clock */
+	clockid_t clock;
 };
 
 static inline bool ss_futex_operation_waits(int operation)
@@ -45,20 +48,26 @@ static inline bool ss_futex_parse(const struct ss_syscall *call, struct ss_futex
 
 	*ret = (struct ss_futex){ .address = call->args[0],
 				  .value = (uint32_t)call->args[2],
-				  .timeout = call->args[3],
 				  .timed = call->args[3] != 0,
+				  .timeout_arg = 3,
 				  .restarted = restarted };
 	if (call->id == SS_SYS_FUTEX || restarted) {
 		ret->operation = (int)call->args[1] & FUTEX_CMD_MASK;
 		ret->private = (call->args[1] & FUTEX_PRIVATE_FLAG) != 0;
+		ret->relative = ret->operation == FUTEX_WAIT;
+		ret->clock = ret->operation == FUTEX_LOCK_PI ||
+					     (call->args[1] & FUTEX_CLOCK_REALTIME) ?
+				     CLOCK_REALTIME :
+				     CLOCK_MONOTONIC;
 		if (restarted && (!ret->timed || call->args[1] >> 9))
 			return false;
 	} else if (call->id == SS_SYS_FUTEX_WAIT) {
 		ret->operation = FUTEX_WAIT_BITSET;
 		ret->private = (call->args[3] & FUTEX_PRIVATE_FLAG) != 0;
 		ret->value = (uint32_t)call->args[1];
-		ret->timeout = call->args[4];
+		ret->timeout_arg = 4;
 		ret->timed = call->args[4] != 0;
+		ret->clock = (clockid_t)call->args[5];
 	} else {
 		return false;
 	}

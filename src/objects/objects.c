@@ -1,6 +1,7 @@
 #include "objects/objects.h"
 
 #include <string.h>
+#include <sys/stat.h>
 
 #include "base/clock.h"
 #include "objects/arguments.h"
@@ -49,14 +50,28 @@ static bool add_threads(struct ss_facts *facts, const struct ss_capture *capture
 	return true;
 }
 
+/* In another time namespace CLOCK_MONOTONIC differs. */
+static bool has_our_clock(const struct ss_target *target)
+{
+	struct stat ours;
+	struct stat theirs;
+
+	if (stat("/proc/self/ns/time", &ours) != 0) /* before Linux 5.6 */
+		return true;
+	return fstatat(target->proc_fd, "ns/time", &theirs, 0) == 0 &&
+	       ours.st_ino == theirs.st_ino && ours.st_dev == theirs.st_dev;
+}
+
 /* Converts the time of the capture from CLOCK_REALTIME to CLOCK_MONOTONIC. */
-static void set_time(struct ss_facts *facts, const struct ss_process *process)
+static void set_time(struct ss_facts *facts, const struct ss_process *process,
+		     const struct ss_target *target)
 {
 	uint64_t ago = ss_clock_ns(CLOCK_REALTIME) - process->time_ns;
 
 	facts->pid = process->pid;
 	facts->time_ns = process->time_ns;
-	facts->monotonic_ns = ss_now_ns() - ago;
+	if (has_our_clock(target))
+		facts->monotonic_ns = ss_now_ns() - ago;
 }
 
 void ss_objects_collect(struct ss_capture *capture, const struct ss_target *target,
@@ -66,7 +81,7 @@ void ss_objects_collect(struct ss_capture *capture, const struct ss_target *targ
 
 	if (!facts || !add_threads(facts, capture))
 		return;
-	set_time(facts, &capture->process);
+	set_time(facts, &capture->process, target);
 	ss_arguments_read(facts, capture, target, memory);
 	ss_descriptors_read(facts, target);
 	ss_sockets_read(facts, target);

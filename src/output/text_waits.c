@@ -11,10 +11,10 @@
 
 enum { LINES_MAX = 4 }; /* of one group, without -v */
 
-/* Threads with the same wait. */
+/* Threads with the same wait, apart from the remaining time. */
 struct wait_line {
-	const struct ss_wait *wait;
-	char *text; /* of the wait; owned */
+	struct ss_wait wait;
+	char *text; /* of the wait without it; owned */
 	size_t count;
 };
 
@@ -38,8 +38,8 @@ static int compare_waits(const void *a, const void *b)
 
 	if (order)
 		return order;
-	return strcmp(x->wait->syscall ? x->wait->syscall : "",
-		      y->wait->syscall ? y->wait->syscall : "");
+	return strcmp(x->wait.syscall ? x->wait.syscall : "",
+		      y->wait.syscall ? y->wait.syscall : "");
 }
 
 static int compare_counts(const void *a, const void *b)
@@ -62,7 +62,10 @@ static void merge(struct list *list)
 	for (size_t i = 0; i < list->count; i++) {
 		struct wait_line *item = &list->items[i];
 		if (merged && compare_waits(&list->items[merged - 1], item) == 0) {
-			list->items[merged - 1].count += item->count;
+			struct wait_line *same = &list->items[merged - 1];
+			if (same->wait.left_ns != item->wait.left_ns)
+				same->wait.left_ns = -1;
+			same->count += item->count;
 			free(item->text);
 		} else {
 			list->items[merged++] = *item;
@@ -71,6 +74,16 @@ static void merge(struct list *list)
 	list->count = merged;
 	if (merged > 1)
 		qsort(list->items, merged, sizeof(*list->items), compare_counts);
+}
+
+/* The text without the remaining time, which differs from thread to thread. */
+static char *new_text(const struct ss_wait *wait)
+{
+	struct ss_wait timeless = *wait;
+
+	if (wait->kind != SS_WAIT_SLEEP)
+		timeless.left_ns = -1;
+	return ss_wait_text_new(&timeless);
 }
 
 static void write_line(const struct wait_line *line, size_t members,
@@ -82,10 +95,10 @@ static void write_line(const struct wait_line *line, size_t members,
 		(void)fputc_unlocked(' ', out);
 	}
 	(void)fputs_unlocked(line->count > 1 ? "wait for " : "waits for ", out);
-	ss_wait_text_write(line->wait, options->color, out);
-	if (line->wait->syscall)
-		(void)fprintf(out, " [%s]", line->wait->syscall);
-	ss_wait_text_write_chain(line->wait, "\n    ", out);
+	ss_wait_text_write(&line->wait, options->color, out);
+	if (line->wait.syscall)
+		(void)fprintf(out, " [%s]", line->wait.syscall);
+	ss_wait_text_write_chain(&line->wait, "\n    ", out);
 	(void)fputc_unlocked('\n', out);
 }
 
@@ -113,11 +126,13 @@ struct ss_error *ss_text_write_waits(const struct ss_snapshot *snapshot,
 	for (size_t i = 0; i < group->count; i++) {
 		const struct ss_wait *wait =
 			ss_snapshot_thread(snapshot, group->members[i])->wait;
-		char *text = wait ? ss_wait_text_new(wait) : NULL;
-		if (wait && !text)
+		struct wait_line *line = &list.items[list.count];
+		if (!wait)
+			continue;
+		*line = (struct wait_line){ *wait, new_text(wait), 1 };
+		if (!line->text)
 			return ss_error_no_memory();
-		if (wait)
-			list.items[list.count++] = (struct wait_line){ wait, text, 1 };
+		list.count++;
 	}
 	merge(&list);
 	size_t shown = options->verbose || list.count <= LINES_MAX ? list.count :

@@ -23,6 +23,8 @@ static void write_limit(const struct ss_text_writer *w, const struct ss_wait *wa
 		ss_text_writer_add_duration(w, (uint64_t)wait->left_ns);
 		ss_text_writer_add(w, " left");
 	}
+	if (wait->timed && wait->timeout_ns < 0 && wait->left_ns < 0)
+		ss_text_writer_add(w, ", with a time limit");
 }
 
 /* "fd 5, pipe, written by 4711 (cat)" */
@@ -155,6 +157,7 @@ static void write_lock_wait(const struct ss_text_writer *w, const struct ss_wait
 	}
 	if (wait->futexes) {
 		ss_text_writer_add(w, "any of %" PRIu32 " futexes", wait->futexes);
+		write_limit(w, wait);
 		return;
 	}
 	if (wait->access)
@@ -172,8 +175,7 @@ static void write_lock_wait(const struct ss_text_writer *w, const struct ss_wait
 				   wait->readers == 1 ? "" : "s");
 	if (wait->kind != SS_WAIT_FUTEX)
 		write_owner(w, wait);
-	if (wait->timed)
-		ss_text_writer_add(w, ", with a time limit");
+	write_limit(w, wait);
 }
 
 static void write_join(const struct ss_text_writer *w, const struct ss_wait *wait)
@@ -185,8 +187,7 @@ static void write_join(const struct ss_text_writer *w, const struct ss_wait *wai
 	} else {
 		ss_text_writer_add(w, "an unknown thread to end");
 	}
-	if (wait->timed)
-		ss_text_writer_add(w, ", with a time limit");
+	write_limit(w, wait);
 }
 
 /* File descriptors -------------------------------------------------------- */

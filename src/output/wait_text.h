@@ -2,11 +2,11 @@
  * Describes waits in words, for people. Only this file forms sentences about waits.
  *
  * Grammar of the text that follows "waits for":
- *   lock:   [read|write access to] NOUN [PLACE] [, DETAIL]... [, OWNER] [, with a time limit]
+ *   lock:   [read|write access to] NOUN [PLACE] [, DETAIL]... [, OWNER] [, LIMIT]
  *   PLACE:  SYMBOL+0xOFFSET (0xADDRESS) | at 0xADDRESS
  *   OWNER:  held [for writing] by TID (NAME) [of process PID (NAME)] | owner unknown: REASON
  *   others: NOUN [from|to|on fd NUMBER, DESCRIPTOR] [, held by PID (NAME)] [, LIMIT]
- *   LIMIT:  for at most TIME | TIME left
+ *   LIMIT:  for at most TIME | TIME left | with a time limit
  */
 #ifndef SS_OUTPUT_WAIT_TEXT_H
 #define SS_OUTPUT_WAIT_TEXT_H

@@ -75,6 +75,27 @@ class Module:
         self.__dict__.update(fields)
 
 
+class Wait:
+    """What a thread of a snapshot waits for: numbered fields."""
+
+    def __init__(self, thread, c, **members):
+        self.thread, self._fields = thread, {}
+        self.__dict__.update(members)
+        while c.left():
+            key = c.number()
+            self._fields[key >> 1] = c.take(c.number()) if key & 1 else c.number()
+
+    def number(self, field):
+        return self._fields.get(field, 0)
+
+    def signed(self, field):
+        value = self._fields.get(field, 1)
+        return -((value + 1) // 2) if value & 1 else value // 2
+
+    def text(self, field):
+        return self._fields.get(field, b"").decode("utf-8", "replace")
+
+
 class Recording:
     """samples: dicts with sequence, tick, time, monotonic, pid, tid, name, state, cpu_us, call,
     argument, repeated, missed, stopped, end, frames: (Module or None, value, flags, area)."""
@@ -88,6 +109,7 @@ class Recording:
         if order != 0x01020304:
             raise ValueError("byte order")
         self.samples, self.modules, self.threads, self.processes = [], [], [], []
+        self.waits = []
         self.perf_maps = {}  # process: bytes
         self.segments, self.ticks, self.missed, self.stopped = [], 0, 0, 0
         self.summary = None
@@ -177,6 +199,11 @@ class Recording:
         elif kind == 10:
             thread, _, name = [c.number() for _ in range(3)]
             self._threads[thread].name = self._strings[name]
+        elif kind == 12:
+            thread, owner, flags = [c.number() for _ in range(3)]
+            self.waits.append(Wait(self._threads[thread], c,
+                                   owner=self._threads[owner - 1] if owner else None,
+                                   deadlock=bool(flags & 1)))
 
     def _samples(self, c):
         first, count, ticks, begin = [c.number() for _ in range(4)]

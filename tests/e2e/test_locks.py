@@ -1,5 +1,6 @@
 """Locks: what a thread waits for, and who provably holds it. lockwaits, deadlock."""
 
+import json
 import os
 import re
 import shutil
@@ -9,6 +10,7 @@ import tempfile
 
 from harness import (EndToEnd, LIMIT_S, STACKSNAP, TARGETS, main, open_terminal, read_text,
                      reads_stdin, task_states, wait_until)
+from recording import Recording
 
 # In mode no-stop thread pointers are not known: joins are found by id, stream owners are not.
 EVERY_MODE = ("stop", "live", "no-stop")
@@ -29,7 +31,7 @@ while time.monotonic() < end:
 # thread: kind, a pattern over the text, the owner or None
 WAITS = {
     "wants-mutex": ("mutex", r"^mutex held_lock\+0x0 \(0x[0-9a-f]+\), held by", "reads-pipe"),
-    "wants-timed": ("mutex", r"^mutex held_lock\+0x0 .* with a time limit$", "reads-pipe"),
+    "wants-timed": ("mutex", r"^mutex held_lock\+0x0 .*, 6 days left$", "reads-pipe"),
     "wants-behind": ("mutex", r"^mutex second_lock\+0x0 ", "wants-mutex"),
     "wants-read": ("rwlock", r"^read access to rwlock held_shared\+0x0 .*, held for writing by \d+ ",
                    "reads-pipe"),
@@ -38,7 +40,8 @@ WAITS = {
     "wants-read-held": ("rwlock", r"^write access to rwlock read_shared\+0x0 .*held by 1 reader, "
                         r"owner unknown: the lock does not identify its readers$", None),
     "nobody-signals": ("condvar", r"^condition variable lonely_cond\+0x0", None),
-    "timed-cond": ("condvar", r"^condition variable timed_cond\+0x0 .*with a time limit$", None),
+    "timed-cond": ("condvar", r"^condition variable timed_cond\+0x0 .*, 6 days left$", None),
+    "clock-cond": ("condvar", r"^condition variable clock_cond\+0x0 .*, 6 days left$", None),
     "sem-waiter": ("semaphore", r"^semaphore empty_sem\+0x0 .*, value 0$", None),
     "barrier-waiter": ("barrier", r"^barrier wide_barrier\+0x0 .*1 of 3 threads arrived$", None),
     "joins-reader": ("join", r"^thread \d+ \(reads-pipe\)", "reads-pipe"),
@@ -112,12 +115,67 @@ class Locks(LockCase):
         self.assertEqual((wait["kind"], wait["owner_tid"]), ("mutex", None))
         self.assertRegex(wait["text"], "^PI mutex that the kernel refused .* forever$")
 
+    def check_time_limits(self, waits):
+        week = 7 * 24 * 3600 * 10 ** 9
+        for wait in waits:
+            self.assertEqual((wait["timed"], wait["timeout_ns"]), (True, None), wait)
+            self.assertTrue(week - 3600 * 10 ** 9 < wait["left_ns"] <= week, wait)
+
+    def test_time_limits(self):
+        """A limit that is a point in time tells how much is left, of either clock; one that is
+        a duration is shown as it was passed."""
+        for mode in EVERY_MODE:
+            snapshot = self.snap(self.start("lockwaits").pid, mode=mode,
+                                 **MODE_OPTIONS.get(mode, {}))
+            self.check_time_limits([snapshot.thread(name)["wait"]
+                                    for name in ("wants-timed", "timed-cond", "clock-cond")])
+            wait = snapshot.thread("timed-futex")["wait"]
+            self.assertEqual((wait["kind"], wait["timed"], wait["timeout_ns"], wait["left_ns"]),
+                             ("futex", True, 3600 * 10 ** 9, None), wait)
+            self.assertRegex(wait["text"],
+                             r"^futex timed_word\+0x0 \(0x\w+\), for at most 60 min$")
+            wait = snapshot.thread("wants-mutex")["wait"]
+            self.assertEqual((wait["timed"], wait["timeout_ns"], wait["left_ns"]),
+                             (False, None, None))
+
+    def test_clock_of_another_time_namespace(self):
+        """What is left until a point in time of that clock is not known."""
+        command = ["unshare", "--time", "--monotonic=86400", "--fork", "--kill-child"]
+        if subprocess.run([*command, "true"], stderr=subprocess.DEVNULL, check=False).returncode:
+            self.skipTest("no time namespace can be made")
+        outer = self.start_command([*command, os.path.join(TARGETS, "lockwaits")])
+        pid, = map(int, read_text("/proc/%d/task/%d/children" % (outer.pid, outer.pid)).split())
+        wait_until(lambda: reads_stdin(pid), "the target to wait")
+        snapshot = self.snap(pid)
+        self.check_time_limits([snapshot.thread("timed-cond")["wait"]])
+        wait = snapshot.thread("clock-cond")["wait"]
+        self.assertEqual((wait["timed"], wait["timeout_ns"], wait["left_ns"]), (True, None, None))
+        self.assertIn(", with a time limit", wait["text"])
+
+    def test_time_limits_in_recordings(self):
+        """A recording has the waits of the wait-for graph."""
+        target = self.start("lockwaits")
+        with tempfile.TemporaryDirectory() as directory:
+            path = os.path.join(directory, "snapshot")
+            self.run_tool("-f", "recording", "-o", path, target.pid)
+            recording = Recording(path)
+            report = json.loads(self.run_tool("report", "-f", "json", path).stdout)
+        reported = {report["threads"][wait["thread"]]["name"]: dict(wait, **wait["data"])
+                    for wait in report["waits"]}
+        self.check_time_limits([reported["wants-timed"]])
+        # the same, read as the manual page says
+        for wait in recording.waits:
+            data = reported[wait.thread.name]
+            self.assertEqual((bool(wait.number(5)), wait.signed(6), wait.signed(7)),
+                             (data["timed"], *(-1 if data[key] is None else data[key]
+                                               for key in ("timeout_ns", "left_ns"))))
+
     def test_timed_waits_that_go_on(self):
         """After a stop they are in restart_syscall, and are recognised nevertheless."""
         target = self.start("lockwaits")
         for _ in range(3):
             self.check_waits(self.snap(target.pid, mode="stop"),
-                             {name: WAITS[name] for name in ("wants-timed", "timed-cond")})
+                             {name: WAITS[name] for name in ("wants-timed", "timed-cond", "clock-cond")})
 
     def test_without_names(self):
         """Without symbols on the stack no type of lock and no owner is claimed."""

@@ -72,6 +72,7 @@ class MariaDb(MariaDbServer, RealWaits):
                 # the server builds this lock on a condition variable, which has no owner
                 self.assertEqual(wait["kind"], "condvar", wait)
                 self.assertTrue(wait["timed"], wait)
+                self.assertTrue(0 < wait["left_ns"] <= 86400 * 10 ** 9, wait)
                 inside = "MDL_wait" if state == waits else "Item_func_sleep"
                 if "do_command" in names(threads[tid]):  # a server with symbols
                     self.assertIn(inside, names(threads[tid]))

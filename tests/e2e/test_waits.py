@@ -236,7 +236,7 @@ class Restarted(harness.EndToEnd):
                    "if sys.argv[1] == 'futex':\n"
                    "    libc.syscall(202, ctypes.byref(word), 128, 0, time, 0, 0)\n"
                    "libc.syscall(7, 0, 0, 1000000)\n")
-        for name, number, text in (("futex", 202, "^futex at .*, with a time limit"),
+        for name, number, text in (("futex", 202, "^futex at .*, for at most 16 min$"),
                                    ("poll", 7, "^16 min to pass$")):
             target = self.start_command([sys.executable, "-c", program, name])
             harness.wait_until(lambda: harness.read_text(

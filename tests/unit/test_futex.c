@@ -63,7 +63,7 @@ static bool fill(struct sample *sample)
 				  .facts = &sample->facts,
 				  .wait = &sample->wait };
 
-	sample->wait = (struct ss_wait){ .fd = -1 };
+	sample->wait = (struct ss_wait){ .fd = -1, .timeout_ns = -1, .left_ns = -1 };
 	sample->facts.lock.bytes = (const uint8_t *)sample->words;
 	return ss_futex_fill(&d);
 }
@@ -282,6 +282,78 @@ static void test_calls(void **state)
 	ss_snapshot_free(sample.snapshot);
 }
 
+/* Time limits: a duration, or a point in time of either clock. Memory that could not be
+   read leaves only that there is one. */
+static void test_time_limits(void **state)
+{
+	static const struct timespec limit = { .tv_sec = 1000, .tv_nsec = 500 };
+	const struct ss_memory_fact memory = { .address = 0x2000,
+					       .size = sizeof(limit),
+					       .bytes = (const uint8_t *)&limit };
+	static const int64_t s = 1000000000;
+	static const struct {
+		enum ss_syscall_id id;
+		uint64_t args[SS_SYSCALL_ARGS];
+		int64_t timeout_ns;
+		int64_t left_ns;
+	} cases[] = {
+		{ SS_SYS_FUTEX, { LOCK, FUTEX_WAIT, 2, 0x2000 }, 1000 * s + 500, -1 },
+		{ SS_SYS_FUTEX, { LOCK, FUTEX_WAIT_BITSET, 2, 0x2000 }, -1, 400 * s },
+		{ SS_SYS_FUTEX,
+		  { LOCK, FUTEX_WAIT_BITSET | FUTEX_CLOCK_REALTIME, 2, 0x2000 },
+		  -1,
+		  100 * s },
+		{ SS_SYS_FUTEX, { LOCK, FUTEX_LOCK_PI, 0, 0x2000 }, -1, 100 * s },
+		{ SS_SYS_FUTEX, { LOCK, FUTEX_LOCK_PI2, 0, 0x2000 }, -1, 400 * s },
+		{ SS_SYS_FUTEX_WAIT,
+		  { LOCK, 2, 0, 0, 0x2000, CLOCK_REALTIME },
+		  -1,
+		  100 * s },
+		{ SS_SYS_FUTEX_WAITV,
+		  { LOCK, 2, 0, 0x2000, CLOCK_MONOTONIC },
+		  -1,
+		  400 * s },
+		/* a clock whose time is not known; no limit */
+		{ SS_SYS_FUTEX_WAITV, { LOCK, 2, 0, 0x2000, CLOCK_TAI }, -1, -1 },
+		{ SS_SYS_FUTEX, { LOCK, FUTEX_WAIT_BITSET, 2, 0 }, -1, -1 },
+	};
+	struct ss_facts facts = { .time_ns = (uint64_t)(900 * s) + 500,
+				  .monotonic_ns = (uint64_t)(600 * s) + 500 };
+	struct sample sample;
+
+	(void)state;
+	setup(&sample, "pthread_cond_timedwait");
+	sample.snapshot->facts = &facts;
+	for (size_t i = 0; i < SS_ARRAY_SIZE(cases); i++) {
+		int arg = cases[i].id == SS_SYS_FUTEX_WAIT ? 4 : 3;
+		bool timed = cases[i].args[arg] != 0;
+		sample.facts.call.id = cases[i].id;
+		memcpy(sample.facts.call.args, cases[i].args, sizeof(cases[i].args));
+		sample.facts.memory[arg] = timed ? memory : (struct ss_memory_fact){};
+		assert_true(fill(&sample));
+		assert_int_equal(sample.wait.timed, timed);
+		assert_int_equal(sample.wait.timeout_ns, cases[i].timeout_ns);
+		assert_int_equal(sample.wait.left_ns, cases[i].left_ns);
+		sample.facts.memory[arg] = (struct ss_memory_fact){};
+		assert_true(fill(&sample));
+		assert_int_equal(sample.wait.timed, timed);
+		assert_true(sample.wait.timeout_ns == -1 && sample.wait.left_ns == -1);
+	}
+	/* the limit has passed; the clock of another time namespace */
+	sample.facts.call =
+		(struct ss_syscall){ .id = SS_SYS_FUTEX,
+				     .args = { LOCK, FUTEX_WAIT_BITSET, 2, 0x2000 } };
+	sample.facts.memory[3] = memory;
+	facts.monotonic_ns = (uint64_t)(2000 * s);
+	assert_true(fill(&sample));
+	assert_int_equal(sample.wait.left_ns, 0);
+	facts.monotonic_ns = 0;
+	assert_true(fill(&sample));
+	assert_true(sample.wait.timed && sample.wait.left_ns == -1);
+	sample.snapshot->facts = NULL;
+	ss_snapshot_free(sample.snapshot);
+}
+
 /* The variable that has the lock; nothing where the lock begins before it. */
 static void test_symbol(void **state)
 {
@@ -313,6 +385,7 @@ int main(void)
 		cmocka_unit_test(test_joins),
 		cmocka_unit_test(test_without_an_owner),
 		cmocka_unit_test(test_calls),
+		cmocka_unit_test(test_time_limits),
 		cmocka_unit_test(test_symbol),
 	};
 

@@ -124,16 +124,20 @@ static void test_calls(void **state)
 	assert_int_equal(futex.address, 0x1000);
 	assert_int_equal(futex.value, 2);
 	assert_int_equal(futex.operation, FUTEX_WAIT);
-	assert_true(futex.private && !futex.timed && !futex.restarted);
+	assert_true(futex.private && !futex.timed && !futex.restarted && futex.relative);
 	assert_true(parse(SYS_futex, 0x1004, FUTEX_WAIT_BITSET | FUTEX_CLOCK_REALTIME, 0,
 			  0x7f0, &futex));
 	assert_true(futex.operation == FUTEX_WAIT_BITSET && futex.timed &&
 		    !futex.private);
-	assert_int_equal(futex.timeout, 0x7f0);
+	assert_true(futex.timeout_arg == 3 && !futex.relative &&
+		    futex.clock == CLOCK_REALTIME);
 	assert_true(parse(SYS_futex, 0x1000, FUTEX_LOCK_PI, 0, 0, &futex));
+	assert_true(!futex.relative && futex.clock == CLOCK_REALTIME);
+	assert_true(parse(SYS_futex, 0x1000, FUTEX_LOCK_PI2, 0, 0, &futex));
+	assert_int_equal(futex.clock, CLOCK_MONOTONIC);
 	assert_true(parse(ss_arch_syscall_number(&ss_arch_host, SS_SYS_FUTEX_WAIT),
 			  0x1000, 7, UINT32_MAX, 128 | FUTEX_32, &futex));
-	assert_true(futex.private && futex.value == 7);
+	assert_true(futex.private && futex.value == 7 && futex.timeout_arg == 4);
 	assert_false(parse(SYS_futex, 0x1000, FUTEX_WAKE, 1, 0, &futex));
 	assert_false(parse(SYS_futex, 0x1001, FUTEX_WAIT, 1, 0, &futex));
 	assert_false(parse(SYS_futex, 0, FUTEX_WAIT, 1, 0, &futex));

@@ -326,6 +326,37 @@ static void test_long_symbols_are_cut(void **state)
 	assert_non_null(strstr(text, "xx...(840 more)+0x10"));
 }
 
+/* The remaining time is shown for one thread; it does not keep equal waits apart. */
+static void test_time_limits_of_a_group(void **state)
+{
+	_cleanup_(ss_snapshot_cleanup) struct ss_snapshot *snapshot = sample_new();
+	struct ss_wait waits[3];
+
+	(void)state;
+	for (int i = 0; i < 3; i++) {
+		const struct ss_frame stack[] = { sample_frame(snapshot, SAMPLE_LIBC, 1,
+							       "cond_timedwait") };
+		waits[i] = (struct ss_wait){ .kind = SS_WAIT_CONDVAR,
+					     .lock = SS_LOCK_CONDVAR,
+					     .address = i < 2 ? 0x10 : 0x20,
+					     .fd = -1,
+					     .timed = true,
+					     .timeout_ns = -1,
+					     .left_ns = (i + 1) * INT64_C(1000000000) };
+		sample_add_thread(snapshot, 100 + i, "pool", stack, 1, SS_END_ROOT)
+			->wait = &waits[i];
+	}
+	_cleanup_free_ char *text = render(snapshot, NULL);
+	assert_non_null(strstr(text, "  2 wait for condition variable at 0x10, with "
+				     "a time limit\n"));
+	assert_non_null(strstr(text, "  1 waits for condition variable at 0x20, 3 s "
+				     "left\n"));
+	waits[1].left_ns = waits[0].left_ns;
+	_cleanup_free_ char *equal = render(snapshot, NULL);
+	assert_non_null(
+		strstr(equal, "  2 wait for condition variable at 0x10, 1 s left\n"));
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -342,6 +373,7 @@ int main(void)
 		cmocka_unit_test(test_verbose_collapses_nothing),
 		cmocka_unit_test(test_no_thread_is_left_out_silently),
 		cmocka_unit_test(test_long_symbols_are_cut),
+		cmocka_unit_test(test_time_limits_of_a_group),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
