@@ -25,22 +25,14 @@ enum {
 	FILTERED_NS = 1000 * 1000 * 1000,
 };
 
-/* CoreDumping is the same in the status of every thread. */
-static bool is_dumping_core(const struct ss_target *target, struct ss_buffer *text)
+/* Any interrupt ends the dump that a thread is writing (dump_interrupted() in
+   fs/coredump.c). CoreDumping is the same in the status of every thread. */
+static bool is_dumping_core(const struct ss_target *target, pid_t tid,
+			    struct ss_buffer *text)
 {
 	struct ss_status status;
-	pid_t live = ss_target_find_live(target);
 
-	return live && ss_target_read_status(target, live, text, &status) &&
-	       status.dumping_core;
-}
-
-/* Any interrupt ends the dump that a thread is writing (dump_interrupted() in
-   fs/coredump.c). */
-static bool find_core_dump(struct ss_freeze *freeze, struct ss_buffer *text)
-{
-	freeze->tasks->dumping_core = is_dumping_core(freeze->target, text);
-	return freeze->tasks->dumping_core;
+	return ss_target_read_status(target, tid, text, &status) && status.dumping_core;
 }
 
 /* Attached is not yet interrupted: what stays attached is released at the end of this
@@ -48,21 +40,26 @@ static bool find_core_dump(struct ss_freeze *freeze, struct ss_buffer *text)
 static bool withdraw_from_core_dump(struct ss_freeze *freeze)
 {
 	_cleanup_buffer_ struct ss_buffer text = {};
+	bool checked = false;
 
-	if (!find_core_dump(freeze, &text))
-		return false;
 	for (size_t i = 0; i < freeze->tasks->items.count; i++) {
 		struct ss_task *task = &freeze->tasks->items.items[i];
-		if (task->phase == SS_TASK_SEIZED)
-			task->phase = SS_TASK_SEEN;
+		if (task->phase != SS_TASK_SEIZED)
+			continue;
+		if (!checked && !is_dumping_core(freeze->target, task->tid, &text))
+			return false;
+		checked = true;
+		task->phase = SS_TASK_SEEN;
 	}
-	return true;
+	freeze->tasks->dumping_core |= checked;
+	return checked;
 }
 
 static void seize_unless_untouchable(struct ss_freeze *freeze, struct ss_task *task,
 				     struct ss_buffer *text)
 {
-	ss_task_read_filter(task, freeze->target, text);
+	if (!task->runs || task->filter == SS_FILTER_UNKNOWN)
+		ss_task_read_filter(task, freeze->target, text);
 	/* It has transferred another part, or was stopped before, and usually waits in
 	   the same call again. */
 	if (task->fragile || task->filter == SS_FILTER_PRESENT) {
@@ -93,8 +90,10 @@ void ss_freeze_seize(struct ss_freeze *freeze)
 	struct ss_task_list *tasks = freeze->tasks;
 	_cleanup_buffer_ struct ss_buffer text = {};
 	size_t done = 0;
-	bool dumping = find_core_dump(freeze, &text);
+	pid_t live = ss_target_find_live(freeze->target);
+	bool dumping = live && is_dumping_core(freeze->target, live, &text);
 
+	tasks->dumping_core = dumping;
 	for (int pass = 0; pass < SEIZE_PASSES; pass++) {
 		size_t wanted = ss_tasks_count_now(freeze->target);
 		if (!ss_tasks_reserve(tasks, tasks->items.count + wanted * 2 + 64))
@@ -117,8 +116,7 @@ void ss_freeze_seize(struct ss_freeze *freeze)
 void ss_freeze_seize_again(struct ss_freeze *freeze, bool all)
 {
 	_cleanup_buffer_ struct ss_buffer text = {};
-
-	bool dumping = find_core_dump(freeze, &text);
+	bool dumping = freeze->tasks->dumping_core;
 
 	for (size_t i = 0; i < freeze->tasks->items.count && !dumping; i++) {
 		struct ss_task *task = &freeze->tasks->items.items[i];

@@ -225,7 +225,8 @@ void ss_task_read_filter(struct ss_task *task, const struct ss_target *target,
 {
 	struct ss_status status;
 
-	if (task->filter == SS_FILTER_UNKNOWN &&
+	if ((task->filter == SS_FILTER_UNKNOWN ||
+	     task->filter == SS_FILTER_NONE_LATELY) &&
 	    ss_target_read_status(target, task->tid, text, &status))
 		task->filter = status.seccomp_filter ? SS_FILTER_PRESENT : SS_FILTER_NONE;
 }
@@ -295,7 +296,8 @@ void ss_task_read(struct ss_task *task, const struct ss_target *target,
 		task->phase = SS_TASK_UNWANTED;
 	else if (stat.worker)
 		task->phase = SS_TASK_WORKER;
-	else if (task->runs && options->mode != SS_MODE_NO_STOP)
+	else if (task->runs && options->mode != SS_MODE_NO_STOP &&
+		 task->filter == SS_FILTER_UNKNOWN)
 		ss_task_read_filter(task, target, text);
 	else if (!task->runs)
 		read_blocked(task, target, may_watch, completes, text);

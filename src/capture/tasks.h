@@ -25,7 +25,12 @@ enum ss_task_phase {
 };
 
 /* Whether a seccomp filter decides on the calls of a thread. */
-enum ss_task_filter { SS_FILTER_UNKNOWN, SS_FILTER_NONE, SS_FILTER_PRESENT };
+enum ss_task_filter {
+	SS_FILTER_UNKNOWN,
+	SS_FILTER_NONE,
+	SS_FILTER_NONE_LATELY, /* none when it was last read; it may be new */
+	SS_FILTER_PRESENT,     /* it cannot be removed */
+};
 
 struct ss_task {
 	pid_t tid;
@@ -95,7 +100,7 @@ size_t ss_tasks_scan(struct ss_task_list *list, const struct ss_target *target);
 uint64_t ss_task_read_run_count(const struct ss_target *target, pid_t tid,
 				struct ss_buffer *text);
 
-/* Reads task->filter unless it is known. This takes as long as everything else that is
+/* Reads task->filter unless it is certain. This takes as long as everything else that is
    read of a thread: only for threads that are about to be stopped. */
 void ss_task_read_filter(struct ss_task *task, const struct ss_target *target,
 			 struct ss_buffer *text);

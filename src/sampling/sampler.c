@@ -6,7 +6,10 @@
 #include "capture/observe.h"
 #include "capture/result.h"
 
-enum { TURNS = 2 }; /* for threads that wake up during the read */
+enum {
+	TURNS = 2,	   /* for threads that wake up during the read */
+	FILTER_TICKS = 64, /* captures of a thread after which its filter is read again */
+};
 
 static bool want_all(void *data, pid_t tid, const char *name, char state)
 {
@@ -48,6 +51,7 @@ static bool list_due(struct ss_sampler *sampler)
 	size_t count = 0;
 
 	tasks->items.count = 0;
+	tasks->dumping_core = false;
 	for (size_t i = 0; i < sampler->threads.items.count; i++)
 		count += sampler->threads.items.items[i].due;
 	if (tasks->items.capacity <= count && !ss_tasks_reserve(tasks, count + 1))
@@ -57,7 +61,9 @@ static bool list_due(struct ss_sampler *sampler)
 		if (!thread->due)
 			continue;
 		struct ss_task *task = &tasks->items.items[tasks->items.count++];
-		*task = (struct ss_task){ .tid = thread->tid, .state = '?' };
+		*task = (struct ss_task){ .tid = thread->tid,
+					  .state = '?',
+					  .filter = thread->filter };
 		task->call.number = -1;
 		ss_task_read(task, sampler->target, &sampler->options, &sampler->text);
 		bool blocked = task->phase == SS_TASK_SEEN && task->watched;
@@ -207,6 +213,19 @@ static bool is_still_task(const struct ss_task *task)
 		task->state != 'R');
 }
 
+/* Reading the filter at each tick would take a quarter of its time. */
+static void update_filter(struct ss_sampled_thread *thread, enum ss_task_filter filter)
+{
+	bool lately = filter == SS_FILTER_NONE_LATELY;
+
+	thread->filter_ticks = lately ? thread->filter_ticks + 1 : 0;
+	if (filter == SS_FILTER_NONE)
+		thread->filter = SS_FILTER_NONE_LATELY;
+	else
+		thread->filter = thread->filter_ticks < FILTER_TICKS ? filter :
+								       SS_FILTER_UNKNOWN;
+}
+
 /* Updates the state of each thread after a capture. */
 static void update_threads(struct ss_sampler *sampler)
 {
@@ -223,6 +242,7 @@ static void update_threads(struct ss_sampler *sampler)
 		thread->excluded = task->phase == SS_TASK_UNWANTED;
 		thread->kernel_state = task->state;
 		memcpy(thread->name, task->comm, sizeof(thread->name));
+		update_filter(thread, task->filter);
 		ss_thread_end_capture(thread, stopped, is_still_task(task),
 				      task->steady ? task->run_count : 0);
 	}

@@ -26,6 +26,7 @@
 #include <stdint.h>
 #include <sys/types.h>
 
+#include "capture/tasks.h"
 #include "model/capture.h"
 #include "sampling/area_check.h"
 
@@ -54,6 +55,8 @@ struct ss_sampled_thread {
 	/* STOP_NEXT: stop it only at this run count. RETURNING: this run count means
 	   that it has only resumed its call. */
 	uint64_t expected_count;
+	enum ss_task_filter filter;
+	unsigned filter_ticks;	   /* captures since it was last read */
 	uint64_t after_stop_count; /* STOP_NEXT: expected after the stop; 0: not known */
 	struct ss_area_check areas;
 };
