@@ -49,6 +49,18 @@ static inline void close_cleanup(int *fd)
 #define _cleanup_free_ _cleanup_(free_cleanup)
 #define _cleanup_close_ _cleanup_(close_cleanup)
 
+/* For interfaces that do not write but lack a const. No cast drops const: -Wcast-qual would
+   warn. */
+static inline void *ss_drop_const(const void *p)
+{
+	const union {
+		const void *in;
+		void *out;
+	} pointer = { .in = p };
+
+	return pointer.out;
+}
+
 #define SS_ARRAY_SIZE(a) (sizeof(a) / sizeof((a)[0]))
 #define SS_MIN(a, b) ((a) < (b) ? (a) : (b))
 #define SS_MAX(a, b) ((a) > (b) ? (a) : (b))

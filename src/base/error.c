@@ -14,13 +14,13 @@ struct ss_error {
 
 static const struct ss_error no_memory = {
 	.code = SS_ERROR_NO_MEMORY,
-	.message = (char *)"out of memory",
+	.message = "out of memory",
 	.remedy = NULL,
 };
 
 struct ss_error *ss_error_no_memory(void)
 {
-	return (struct ss_error *)&no_memory;
+	return ss_drop_const(&no_memory); /* ss_error_free() leaves it alone */
 }
 
 static struct ss_error *error_from(enum ss_error_code code, char *message)

@@ -116,7 +116,7 @@ static void open_process_of(struct related *related, size_t index)
 	}
 }
 
-static void find_processes(struct related *related, const struct ss_capture *capture)
+static void find_processes(struct related *related, struct ss_capture *capture)
 {
 	ss_peers_find(&related->peers, capture, related->processes[0].target);
 	for (size_t i = 1; i < related->peers.count; i++) {

@@ -53,7 +53,7 @@ static bool wants_help(int argc, char **argv)
 
 int ss_command_run(int argc, char **argv)
 {
-	char *program = (char *)"stacksnap"; /* for messages, whatever argv[0] is */
+	char program[] = "stacksnap"; /* for messages, whatever argv[0] is */
 	const struct ss_command *command = commands[0];
 	char *none[] = { program, NULL };
 
@@ -75,6 +75,21 @@ int ss_command_run(int argc, char **argv)
 	return command->run(argc, argv);
 }
 
+char *ss_command_filter_help(int key, const char *text, void (*write)(FILE *out))
+{
+	char *help = NULL;
+	size_t size = 0;
+	FILE *out = key == ARGP_KEY_HELP_POST_DOC ? open_memstream(&help, &size) : NULL;
+
+	if (!out)
+		return text ? strdup(text) : NULL;
+	write(out);
+	if (fclose(out) == 0)
+		return help;
+	free(help);
+	return NULL;
+}
+
 static void write_lists(FILE *out)
 {
 	(void)fputs("Commands (default: snap):\n", out);
@@ -91,15 +106,6 @@ static void write_lists(FILE *out)
 
 char *ss_command_help(int key, const char *text, void *input)
 {
-	char *help = NULL;
-	size_t size = 0;
-
 	(void)input;
-	if (key != ARGP_KEY_HELP_POST_DOC)
-		return (char *)text;
-	FILE *out = open_memstream(&help, &size);
-	if (!out)
-		return (char *)text;
-	write_lists(out);
-	return fclose(out) == 0 ? help : (char *)text;
+	return ss_command_filter_help(key, text, write_lists);
 }

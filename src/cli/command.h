@@ -7,6 +7,7 @@
 
 #include <argp.h>
 #include <stddef.h>
+#include <stdio.h>
 
 struct ss_command {
 	const char *name;
@@ -26,6 +27,10 @@ const struct ss_command *ss_command_at(size_t index);
 
 /* Runs the command that argv names, or else the default one. Returns the exit status. */
 int ss_command_run(int argc, char **argv);
+
+/* For argp help filters: what write writes if key is that of the text after the options, else
+   a copy of text, which may be NULL. NULL without memory. */
+char *ss_command_filter_help(int key, const char *text, void (*write)(FILE *out));
 
 /* An argp help filter that appends the list of commands. */
 char *ss_command_help(int key, const char *text, void *input);

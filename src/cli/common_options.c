@@ -2,6 +2,7 @@
 
 #include <limits.h>
 #include <stdio.h>
+#include <string.h>
 #include <unistd.h>
 
 #include "cli/number.h"
@@ -165,12 +166,13 @@ static char *describe_output(int key, const char *text, void *input)
 	const struct ss_common_options *options = input;
 	char *help = NULL;
 
-	if (key != KEY_OUTPUT || !options ||
-	    asprintf(&help, "%s; %s (default: %s)", text,
+	if (key != KEY_OUTPUT || !options)
+		return text ? strdup(text) : NULL;
+	if (asprintf(&help, "%s; %s (default: %s)", text,
 		     options->no_pid ? "%t is the time" : "%p is the pid, %t the time",
 		     options->default_output ? options->default_output :
 					       "standard output") < 0)
-		return (char *)text;
+		return NULL;
 	return help;
 }
 

@@ -58,7 +58,7 @@ static struct ss_error *analyze(struct hang *hang, pid_t pid, enum ss_verdict qu
 				enum ss_verdict *ret)
 {
 	_cleanup_(ss_hang_observation_deinit) struct ss_hang_observation observation = {};
-	const struct ss_hang_analysis analysis = {
+	struct ss_hang_analysis analysis = {
 		.options = &hang->options,
 		.observation = &observation,
 		.output = hang->output,

@@ -122,14 +122,14 @@ static struct ss_error *work(void *data, const struct ss_sandbox_attempt *attemp
 			    progress);
 }
 
-struct ss_error *ss_hang_analysis_run(const struct ss_hang_analysis *analysis,
+struct ss_error *ss_hang_analysis_run(struct ss_hang_analysis *analysis,
 				      enum ss_verdict *ret)
 {
 	const struct ss_hang_observation *observation = analysis->observation;
 	struct ss_session_options session;
 	struct ss_analysis sandboxed = {
 		.work = work,
-		.data = (void *)analysis,
+		.data = analysis,
 		.color = analysis->color,
 	};
 	_cleanup_(ss_sandbox_result_cleanup) struct ss_sandbox_result *result = NULL;

@@ -16,7 +16,7 @@ struct ss_hang_analysis {
 
 /* Writes the report; *ret is the verdict. Errors: SYSTEM (the waits could not be
    analyzed, or the output cannot be written), NO_MEMORY. */
-struct ss_error *ss_hang_analysis_run(const struct ss_hang_analysis *analysis,
+struct ss_error *ss_hang_analysis_run(struct ss_hang_analysis *analysis,
 				      enum ss_verdict *ret);
 
 #endif

@@ -147,23 +147,19 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 	}
 }
 
-static char *help(int key, const char *text, void *input)
+static void write_help(FILE *out)
 {
-	char *list = NULL;
-	size_t size = 0;
-
-	(void)input;
-	if (key != ARGP_KEY_HELP_POST_DOC)
-		return (char *)text;
-	FILE *out = open_memstream(&list, &size);
-	if (!out)
-		return (char *)text;
 	ss_format_write_help(SS_FORMAT_PROFILE, out);
 	(void)fputs("\nExit status: 0 complete, 1 something is missing (a part of a "
 		    "recording, "
 		    "or a module's file), 2 nothing could be shown, 64 wrong usage.\n",
 		    out);
-	return fclose(out) == 0 ? list : (char *)text;
+}
+
+static char *help(int key, const char *text, void *input)
+{
+	(void)input;
+	return ss_command_filter_help(key, text, write_help);
 }
 
 static const struct argp_child children[] = {

@@ -203,13 +203,13 @@ static struct ss_error *work(void *data, const struct ss_sandbox_attempt *attemp
 	return error;
 }
 
-struct ss_error *ss_snap_analysis_run(const struct ss_snap_analysis *analysis, bool *ret)
+struct ss_error *ss_snap_analysis_run(struct ss_snap_analysis *analysis, bool *ret)
 {
 	const struct ss_options *options = analysis->options;
 	struct ss_session_options session;
 	struct ss_analysis sandboxed = {
 		.work = work,
-		.data = (void *)analysis,
+		.data = analysis,
 		.binary = options->common.format->binary,
 		.color = analysis->color,
 	};

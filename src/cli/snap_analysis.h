@@ -27,6 +27,6 @@ struct ss_snap_analysis {
 
 /* Prints the snapshot and, on standard error, what is missing; *ret says whether anything
    is missing. Errors: NO_PROCESS (no threads), SYSTEM (the output cannot be written), NO_MEMORY. */
-struct ss_error *ss_snap_analysis_run(const struct ss_snap_analysis *analysis, bool *ret);
+struct ss_error *ss_snap_analysis_run(struct ss_snap_analysis *analysis, bool *ret);
 
 #endif

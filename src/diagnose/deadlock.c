@@ -81,14 +81,12 @@ static bool add_deadlock(struct search *search, size_t first)
 {
 	struct ss_snapshot *snapshot = search->snapshot;
 	size_t count = ss_graph_list_cycle(&search->graph, first, NULL, 0);
-	size_t *members = calloc(count, sizeof(*members));
+	size_t *members = ss_snapshot_alloc(snapshot, count, sizeof(*members));
 	struct ss_deadlock *deadlock = members ? ss_vector_push(&snapshot->deadlocks) :
 						 NULL;
 
-	if (!deadlock) {
-		free(members);
+	if (!deadlock)
 		return false;
-	}
 	(void)ss_graph_list_cycle(&search->graph, first, members, count);
 	deadlock->threads = members;
 	deadlock->count = count;

@@ -78,14 +78,13 @@ static bool add_cycle(struct search *search, size_t first)
 {
 	size_t count = ss_graph_list_cycle(&search->graph, first, NULL, 0);
 	_cleanup_free_ size_t *nodes = calloc(count, sizeof(*nodes));
-	struct ss_thread_ref *members = calloc(count, sizeof(*members));
+	struct ss_thread_ref *members =
+		ss_snapshot_alloc(search->snapshot, count, sizeof(*members));
 	struct ss_cycle *cycle =
 		nodes && members ? ss_vector_push(&search->snapshot->cycles) : NULL;
 
-	if (!cycle) {
-		free(members);
+	if (!cycle)
 		return false;
-	}
 	(void)ss_graph_list_cycle(&search->graph, first, nodes, count);
 	for (size_t i = 0; i < count; i++)
 		members[i] = search->members[nodes[i]];

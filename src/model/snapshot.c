@@ -41,12 +41,8 @@ void ss_snapshot_free(struct ss_snapshot *snapshot)
 		free(snapshot->blocks.items[i]);
 	ss_vector_free(&snapshot->blocks);
 	ss_vector_free(&snapshot->places);
-	for (size_t i = 0; i < snapshot->deadlocks.count; i++)
-		free((size_t *)snapshot->deadlocks.items[i].threads);
 	ss_vector_free(&snapshot->deadlocks);
 	ss_vector_free(&snapshot->blockers);
-	for (size_t i = 0; i < snapshot->cycles.count; i++)
-		free((struct ss_thread_ref *)snapshot->cycles.items[i].members);
 	ss_vector_free(&snapshot->cycles);
 	for (size_t i = 0; i < snapshot->others.count; i++)
 		ss_snapshot_free(snapshot->others.items[i]);

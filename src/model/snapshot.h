@@ -71,14 +71,14 @@ struct ss_snapshot {
 	struct ss_wait *waits;			/* owned; what threads[].wait point to */
 	struct ss_descriptor *descriptors;	/* owned; one for each of facts->fds */
 	size_t descriptor_count;
-	SS_VECTOR(void *) blocks; /* owned: other arrays that waits point to */
-	SS_VECTOR(struct ss_deadlock) deadlocks; /* threads are owned */
+	SS_VECTOR(void *) blocks; /* of ss_snapshot_alloc() */
+	SS_VECTOR(struct ss_deadlock) deadlocks;
 	SS_VECTOR(struct ss_blocker) blockers;
 	/* Of related processes; owned, and known after ss_snapshot_add_related(). Each
 	   has this one as its first. */
 	SS_VECTOR(struct ss_snapshot *) others;
-	const struct ss_snapshot *first;   /* NULL unless this is a related process */
-	SS_VECTOR(struct ss_cycle) cycles; /* members are owned */
+	const struct ss_snapshot *first; /* NULL unless this is a related process */
+	SS_VECTOR(struct ss_cycle) cycles;
 };
 
 /* An empty snapshot, or NULL without memory. Freed by ss_snapshot_free(). */

@@ -4,6 +4,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/graph.h"
+#include "base/search.h"
 #include "model/call.h"
 #include "model/futex.h"
 #include "proc/maps.h"
@@ -204,8 +206,6 @@ static void add_sharer(struct ss_peers *peers, struct sharing *sharing,
 struct waiter {
 	uint32_t inner_tid;
 	const struct ss_thread_facts *facts;
-	size_t next; /* index of the waiter that its lock word names; SIZE_MAX: none */
-	size_t walk; /* the last walk that visited it */
 };
 
 static int compare_waiters(const void *a, const void *b)
@@ -227,34 +227,33 @@ static size_t find_waiters(const struct ss_capture *capture, struct waiter *wait
 			ss_facts_find_thread(capture->facts, thread->tid);
 		pid_t tid = thread->inner_tid ? thread->inner_tid : thread->tid;
 		if (facts && facts->lock.size > 0)
-			waiters[count++] = (struct waiter){ .inner_tid = (uint32_t)tid,
-							    .facts = facts,
-							    .next = SIZE_MAX,
-							    .walk = SIZE_MAX };
+			waiters[count++] = (struct waiter){ (uint32_t)tid, facts };
 	}
 	if (count > 1)
 		qsort(waiters, count, sizeof(*waiters), compare_waiters);
 	return count;
 }
 
-static void link_waiter(struct waiter *waiter, struct waiter *waiters, size_t count)
+/* The index of the waiter that the lock word of another one names, or NONE. */
+static size_t owner_of(const struct waiter *waiter, const struct waiter *waiters,
+		       size_t count)
 {
 	struct ss_futex futex;
 
 	if (!ss_futex_parse(&waiter->facts->call, &futex))
-		return;
-	for (size_t i = 0; i < SS_FUTEX_OWNERS && waiter->next == SIZE_MAX; i++) {
-		const struct waiter key = { .inner_tid = owner_word(waiter->facts, &futex,
-								    i) };
-		const struct waiter *owner =
-			bsearch(&key, waiters, count, sizeof(*waiters), compare_waiters);
-		if (owner)
-			waiter->next = (size_t)(owner - waiters);
+		return SS_GRAPH_NONE;
+	for (size_t i = 0; i < SS_FUTEX_OWNERS; i++) {
+		uint32_t tid = owner_word(waiter->facts, &futex, i);
+		size_t at = ss_lower_bound(count, k, waiters[k].inner_tid < tid);
+		if (at < count && waiters[at].inner_tid == tid)
+			return at;
 	}
+	return SS_GRAPH_NONE;
 }
 
 /* first: a thread of the cycle. */
-static bool is_unproven(const struct waiter *waiters, size_t first)
+static bool is_unproven(const struct ss_graph *graph, const struct waiter *waiters,
+			size_t first)
 {
 	unsigned freeze_round = waiters[first].facts->freeze_round;
 	bool together = freeze_round != 0;
@@ -264,51 +263,51 @@ static bool is_unproven(const struct waiter *waiters, size_t first)
 	do {
 		together = together && waiters[at].facts->freeze_round == freeze_round;
 		still = still && waiters[at].facts->unchanged;
-		at = waiters[at].next;
+		at = graph->next[at];
 	} while (at != first);
 	return !together && !still;
 }
 
 bool ss_peers_have_unproven_cycle(const struct ss_capture *capture)
 {
-	_cleanup_free_ struct waiter *waiters =
-		calloc(capture->threads.count + 1, sizeof(*waiters));
+	size_t max = capture->threads.count + 1;
+	_cleanup_free_ struct waiter *waiters = calloc(max, sizeof(*waiters));
+	_cleanup_free_ size_t *next = calloc(max, sizeof(*next));
+	struct ss_graph graph;
+	bool unproven = false;
 
-	if (!waiters || !capture->facts)
+	if (!waiters || !next || !capture->facts)
 		return false;
 	size_t count = find_waiters(capture, waiters);
 	for (size_t i = 0; i < count; i++)
-		link_waiter(&waiters[i], waiters, count);
-	for (size_t i = 0; i < count; i++) {
-		size_t at = i;
-		while (at != SIZE_MAX && waiters[at].walk == SIZE_MAX) {
-			waiters[at].walk = i;
-			at = waiters[at].next;
-		}
-		if (at != SIZE_MAX && waiters[at].walk == i && is_unproven(waiters, at))
-			return true;
-	}
-	return false;
+		next[i] = owner_of(&waiters[i], waiters, count);
+	if (!ss_graph_init(&graph, next, count))
+		return false;
+	for (size_t i = 0; i < count && !unproven; i++)
+		unproven = graph.cyclic[i] && graph.end[i] == i &&
+			   is_unproven(&graph, waiters, i);
+	ss_graph_deinit(&graph);
+	return unproven;
 }
 
-/* Only for a capture that is not shared yet. */
-static struct ss_thread_facts *find_facts(const struct ss_capture *capture, pid_t tid)
+static struct ss_thread_facts *find_facts(struct ss_facts *facts, pid_t tid)
 {
-	const struct ss_thread_facts *found = ss_facts_find_thread(capture->facts, tid);
+	size_t at = ss_lower_bound(facts->threads.count, i,
+				   facts->threads.items[i].tid < tid);
 
-	return found ? &capture->facts->threads
-				.items[found - capture->facts->threads.items] :
+	return at < facts->threads.count && facts->threads.items[at].tid == tid ?
+		       &facts->threads.items[at] :
 		       NULL;
 }
 
-void ss_peers_find(struct ss_peers *peers, const struct ss_capture *capture,
+void ss_peers_find(struct ss_peers *peers, struct ss_capture *capture,
 		   const struct ss_target *target)
 {
 	struct sharing sharing = {};
 
 	for (size_t i = 0; i < capture->threads.count && capture->facts; i++) {
 		const struct ss_capture_thread *thread = &capture->threads.items[i];
-		struct ss_thread_facts *facts = find_facts(capture, thread->tid);
+		struct ss_thread_facts *facts = find_facts(capture->facts, thread->tid);
 		const struct ss_call *call = facts ? ss_call_find(facts->call.id) : NULL;
 		if (!facts || facts->state == 'R')
 			continue;

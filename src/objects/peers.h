@@ -24,8 +24,9 @@ struct ss_peers {
  */
 bool ss_peers_have_unproven_cycle(const struct ss_capture *capture);
 
-/* Adds the processes for which threads of this capture wait. */
-void ss_peers_find(struct ss_peers *peers, const struct ss_capture *capture,
+/* Adds the processes for which threads of this capture wait, and notes them in its facts:
+   it must not be shared yet. */
+void ss_peers_find(struct ss_peers *peers, struct ss_capture *capture,
 		   const struct ss_target *target);
 
 #endif

@@ -23,8 +23,9 @@ static int compare_stacks(const struct ss_thread *a, const struct ss_thread *b)
 	return order ? order : compare_text(a->kernel_stack, b->kernel_stack);
 }
 
-static int compare_members(const void *a, const void *b, void *snapshot)
+static int compare_members(const void *a, const void *b, void *data)
 {
+	const struct ss_snapshot *snapshot = *(const struct ss_snapshot **)data;
 	size_t i = *(const size_t *)a;
 	size_t k = *(const size_t *)b;
 	int order = compare_stacks(ss_snapshot_thread(snapshot, i),
@@ -130,7 +131,7 @@ struct ss_grouping *ss_grouping_new(const struct ss_snapshot *snapshot, bool mer
 		grouping->members[i] = i;
 	if (merge)
 		qsort_r(grouping->members, count, sizeof(*grouping->members),
-			compare_members, (void *)snapshot);
+			compare_members, &snapshot);
 	collect(grouping, snapshot, merge);
 	if (merge)
 		qsort(grouping->groups, grouping->count, sizeof(*grouping->groups),

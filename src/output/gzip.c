@@ -1,6 +1,7 @@
 #include "output/gzip.h"
 
 #include <stdint.h>
+#define ZLIB_CONST
 #include <zlib.h>
 
 #include "base/cleanup.h"
@@ -75,7 +76,7 @@ static ssize_t gzip_write(void *cookie, const char *bytes, size_t size)
 	struct gzip *gzip = cookie;
 	unsigned part = (unsigned)SS_MIN(size, (size_t)1 << 30);
 
-	gzip->stream.next_in = (z_const Bytef *)bytes;
+	gzip->stream.next_in = (const Bytef *)bytes;
 	gzip->stream.avail_in = part;
 	return pack(gzip, Z_NO_FLUSH) ? (ssize_t)part : 0;
 }

@@ -92,10 +92,11 @@ static int compare_waiters(const void *a, const void *b, void *data)
 {
 	const struct waiter *x = a;
 	const struct waiter *y = b;
+	const struct ss_profile *profile = *(const struct ss_profile **)data;
 
 	if (x->object != y->object)
 		return x->object < y->object ? -1 : 1;
-	int order = strcmp(name_of(data, x), name_of(data, y));
+	int order = strcmp(name_of(profile, x), name_of(profile, y));
 	if (order)
 		return order;
 	return x->thread < y->thread ? -1 : x->thread > y->thread;
@@ -171,13 +172,13 @@ static void write_row(const struct waiting *w, const struct waiter *waiters,
 /* Returns the objects with their waiters, most samples first; NULL without memory. */
 static struct row *arrange(const struct waiting *w, struct waiter *waiters)
 {
+	const struct ss_profile *profile = w->profile;
 	size_t count = w->objects.count;
 	struct row *rows = calloc(count + 1, sizeof(*rows));
 
 	if (!rows)
 		return NULL;
-	qsort_r(waiters, w->waiters.count, sizeof(*waiters), compare_waiters,
-		(void *)w->profile);
+	qsort_r(waiters, w->waiters.count, sizeof(*waiters), compare_waiters, &profile);
 	for (size_t i = w->waiters.count; i-- > 0;) {
 		struct row *row = &rows[waiters[i].object];
 		row->first = i;

@@ -164,7 +164,8 @@ static struct ss_defined *new_slot(struct ss_defined_list *list, uint32_t *ret)
 }
 
 uint32_t ss_definer_add(struct ss_definer *definer, enum ss_definition kind,
-			const struct ss_defined *what)
+			const struct ss_defined *what,
+			const struct ss_defined_texts *texts)
 {
 	uint32_t handle = 0;
 	struct ss_defined *d = new_slot(list_of(definer, kind), &handle);
@@ -175,9 +176,9 @@ uint32_t ss_definer_add(struct ss_definer *definer, enum ss_definition kind,
 	}
 	*d = *what;
 	d->state = SS_DEFINED_LIVE;
-	bool copied = copy_text(what->name, &d->name);
-	copied = copy_text(what->more, &d->more) && copied;
-	copied = copy_text(what->problem, &d->problem) && copied;
+	bool copied = copy_text(texts->name, &d->name);
+	copied = copy_text(texts->more, &d->more) && copied;
+	copied = copy_text(texts->problem, &d->problem) && copied;
 	definer->out.failed |= !copied;
 	definer->defined_threads += kind == SS_DEFINE_THREAD;
 	ss_definer_put(definer, kind, d);

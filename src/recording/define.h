@@ -25,6 +25,13 @@ struct ss_defined {
 	uint64_t numbers[4]; /* start time; base, size, bias, flags */
 };
 
+/* Texts of a new object, which are copied. */
+struct ss_defined_texts {
+	const char *name;
+	const char *more;
+	const char *problem;
+};
+
 struct ss_defined_list {
 	SS_VECTOR(struct ss_defined) items;
 	SS_VECTOR(uint32_t) unused; /* handles */
@@ -72,7 +79,8 @@ struct ss_definer {
 void ss_definer_deinit(struct ss_definer *definer);
 
 uint32_t ss_definer_add(struct ss_definer *definer, enum ss_definition kind,
-			const struct ss_defined *what);
+			const struct ss_defined *what,
+			const struct ss_defined_texts *texts);
 void ss_definer_end(struct ss_definer *definer, enum ss_definition kind, uint32_t handle,
 		    uint64_t time_ns);
 void ss_definer_name(struct ss_definer *definer, uint32_t thread, const char *name,

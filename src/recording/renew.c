@@ -49,34 +49,41 @@ static char *old_string(const struct old *old, uint32_t id)
 	return strndup(text, size);
 }
 
-/* Reads a frame of the old tables. The caller frees area. */
-static struct ss_frame_record old_frame(const struct old *old, uint32_t id)
-{
-	struct ss_frame_key key;
-	size_t size;
-
-	memcpy(&key, ss_idtable_key(&old->frames, id, &size), sizeof(key));
-	return (struct ss_frame_record){ .module = key.module,
-					 .flags = key.flags,
-					 .value = key.value,
-					 .area = old_string(old, key.area),
-					 .process = key.process };
-}
-
 /* A stack of the old tables. */
 struct carried {
 	uint32_t end;
 	char *reason;
 	SS_VECTOR(struct ss_frame_record) frames;
+	SS_VECTOR(char *) areas; /* to which frames point */
 };
 
 static void carried_clear(struct carried *carried)
 {
-	for (size_t i = 0; i < carried->frames.count; i++)
-		free((char *)carried->frames.items[i].area);
+	for (size_t i = 0; i < carried->areas.count; i++)
+		free(carried->areas.items[i]);
+	carried->areas.count = 0;
 	carried->frames.count = 0;
 	free(carried->reason);
 	carried->reason = NULL;
+}
+
+static bool carried_add(struct carried *carried, const struct old *old, uint32_t id)
+{
+	struct ss_frame_record *frame = ss_vector_push(&carried->frames);
+	char **area = ss_vector_push(&carried->areas);
+	struct ss_frame_key key;
+	size_t size;
+
+	if (!frame || !area)
+		return false;
+	memcpy(&key, ss_idtable_key(&old->frames, id, &size), sizeof(key));
+	*area = old_string(old, key.area);
+	*frame = (struct ss_frame_record){ .module = key.module,
+					   .flags = key.flags,
+					   .value = key.value,
+					   .area = *area,
+					   .process = key.process };
+	return true;
 }
 
 static bool carried_read(struct carried *carried, const struct old *old, uint32_t id)
@@ -88,10 +95,8 @@ static bool carried_read(struct carried *carried, const struct old *old, uint32_
 	carried->end = key[SS_KEY_END];
 	carried->reason = old_string(old, key[SS_KEY_REASON]);
 	for (size_t i = SS_KEY_FRAMES; i < size / sizeof(*key); i++) {
-		struct ss_frame_record *frame = ss_vector_push(&carried->frames);
-		if (!frame)
+		if (!carried_add(carried, old, key[i]))
 			return false;
-		*frame = old_frame(old, key[i]);
 	}
 	return true;
 }
@@ -204,5 +209,6 @@ bool ss_definer_renew(struct ss_definer *definer, struct ss_sample_record *sampl
 	     carry(definer, &old, &carried, samples, count);
 	carried_clear(&carried);
 	ss_vector_free(&carried.frames);
+	ss_vector_free(&carried.areas);
 	return ok && !definer->out.failed;
 }

@@ -157,22 +157,22 @@ uint32_t ss_writer_add_process(struct ss_writer *writer, pid_t pid, uint64_t sta
 	const struct ss_defined process = {
 		.id = pid,
 		.numbers = { start_time },
-		.name = (char *)name,
-		.more = (char *)executable,
 		.begin_ns = begin_ns,
 	};
+	const struct ss_defined_texts texts = { .name = name, .more = executable };
 
-	return ss_definer_add(&writer->definer, SS_DEFINE_PROCESS, &process);
+	return ss_definer_add(&writer->definer, SS_DEFINE_PROCESS, &process, &texts);
 }
 
 uint32_t ss_writer_add_thread(struct ss_writer *writer, uint32_t process, pid_t tid,
 			      const char *name, uint64_t begin_ns)
 {
-	const struct ss_defined thread = {
-		.process = process, .id = tid, .name = (char *)name, .begin_ns = begin_ns
-	};
+	const struct ss_defined thread = { .process = process,
+					   .id = tid,
+					   .begin_ns = begin_ns };
+	const struct ss_defined_texts texts = { .name = name };
 
-	return ss_definer_add(&writer->definer, SS_DEFINE_THREAD, &thread);
+	return ss_definer_add(&writer->definer, SS_DEFINE_THREAD, &thread, &texts);
 }
 
 uint32_t ss_writer_add_module(struct ss_writer *writer, uint32_t process,
@@ -181,15 +181,16 @@ uint32_t ss_writer_add_module(struct ss_writer *writer, uint32_t process,
 {
 	const struct ss_defined defined = {
 		.process = process,
-		.name = (char *)module->path,
-		.more = (char *)module->build_id,
-		.problem = (char *)module->problem,
 		.begin_ns = begin_ns,
 		.numbers = { module->base, module->size, bias,
 			     module->deleted ? SS_MODULE_DELETED : 0 },
 	};
 
-	return ss_definer_add(&writer->definer, SS_DEFINE_MODULE, &defined);
+	const struct ss_defined_texts texts = { .name = module->path,
+						.more = module->build_id,
+						.problem = module->problem };
+
+	return ss_definer_add(&writer->definer, SS_DEFINE_MODULE, &defined, &texts);
 }
 
 void ss_writer_name_thread(struct ss_writer *writer, uint32_t thread, const char *name,

@@ -1,5 +1,7 @@
 #include "sampling/module_set.h"
 
+#include "base/search.h"
+
 static int compare_modules(const void *a, const void *b)
 {
 	uintptr_t x = (uintptr_t)((const struct ss_module_entry *)a)->module;
@@ -12,11 +14,13 @@ static int compare_modules(const void *a, const void *b)
 static struct ss_module_entry *find(const struct ss_module_set *set,
 				    const struct ss_module_impl *module)
 {
-	const struct ss_module_entry key = { .module = (struct ss_module_impl *)module };
+	size_t at =
+		ss_lower_bound(set->sorted, i,
+			       (uintptr_t)set->items.items[i].module < (uintptr_t)module);
 
-	return set->sorted ? bsearch(&key, set->items.items, set->sorted, sizeof(key),
-				     compare_modules) :
-			     NULL;
+	return at < set->sorted && set->items.items[at].module == module ?
+		       &set->items.items[at] :
+		       NULL;
 }
 
 const struct ss_module_entry *ss_module_set_find(const struct ss_module_set *set,

@@ -321,7 +321,7 @@ static bool send_request(const struct ss_worker *worker,
 			iov[count++] = (struct iovec){ (char *)&length + done,
 						       sizeof(length) - done };
 		size_t at = done > sizeof(length) ? done - sizeof(length) : 0;
-		iov[count++] = (struct iovec){ (void *)(request->bytes + at),
+		iov[count++] = (struct iovec){ ss_drop_const(request->bytes + at),
 					       request->size - at };
 		/* A message needs at least one byte to carry files. */
 		if (request->file_count - files > FILES_MAX) {

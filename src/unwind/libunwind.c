@@ -23,6 +23,7 @@ struct table_entry {
 };
 
 struct adapter {
+	unw_accessors_t accessors;
 	unw_addr_space_t space;
 	struct ss_unwind_context *ctx;
 	struct ss_regs start;
@@ -179,8 +180,8 @@ static void *new (void)
 
 	if (!adapter)
 		return NULL;
-	/* libunwind copies the table and does not write to it. */
-	adapter->space = unw_create_addr_space((unw_accessors_t *)&accessors, 0);
+	adapter->accessors = accessors; /* libunwind takes a pointer that is not const */
+	adapter->space = unw_create_addr_space(&adapter->accessors, 0);
 	if (!adapter->space) {
 		free(adapter);
 		return NULL;

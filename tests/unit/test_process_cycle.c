@@ -62,8 +62,6 @@ static size_t count_cycles(const struct family *family)
 {
 	struct ss_snapshot *first = family->of[0];
 
-	for (size_t i = 0; i < first->cycles.count; i++)
-		free((struct ss_thread_ref *)first->cycles.items[i].members);
 	first->cycles.count = 0;
 	assert_true(ss_process_cycle_find(first));
 	return ss_snapshot_cycle_count(first);

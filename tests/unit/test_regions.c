@@ -14,7 +14,7 @@
 
 static struct ss_buffer text_of(const char *maps)
 {
-	return (struct ss_buffer){ .bytes = (char *)maps, .size = strlen(maps) };
+	return (struct ss_buffer){ .bytes = ss_drop_const(maps), .size = strlen(maps) };
 }
 
 static struct ss_capture *read_areas(const char *maps)

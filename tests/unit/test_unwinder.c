@@ -25,6 +25,7 @@ static struct {
 	size_t at;    /* SIZE_MAX: none */
 	uint8_t bits; /* that change */
 	size_t cut;   /* bytes that are left out at the end */
+	uint8_t *answer;
 } mutation;
 
 static bool serve_mutated(void *data, const struct ss_worker_request *request,
@@ -36,8 +37,14 @@ static bool serve_mutated(void *data, const struct ss_worker_request *request,
 				    answer_size))
 		return false;
 	*answer_size -= mutation.cut < *answer_size ? mutation.cut : *answer_size;
-	if (mutation.at < *answer_size)
-		((uint8_t *)*answer)[mutation.at] ^= mutation.bits;
+	if (mutation.at >= *answer_size)
+		return true;
+	free(mutation.answer);
+	mutation.answer = malloc(*answer_size);
+	assert_non_null(mutation.answer);
+	memcpy(mutation.answer, *answer, *answer_size);
+	mutation.answer[mutation.at] ^= mutation.bits;
+	*answer = mutation.answer;
 	return true;
 }
 
@@ -284,7 +291,8 @@ static void test_gives_up(void **state)
 	assert_int_equal(unwound->stacks.items[0].end, SS_END_FRAMES);
 	assert_int_equal(unwound->stacks.items[0].frames[0].module, 0);
 	assert_true(fixture.unwinder.losses.ticks == tries);
-	assert_non_null(strstr(fixture.unwinder.losses.text.bytes, "only the innermost frame"));
+	assert_non_null(
+		strstr(fixture.unwinder.losses.text.bytes, "only the innermost frame"));
 	tear_down(&fixture);
 }
 
