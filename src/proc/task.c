@@ -9,6 +9,7 @@
 enum {
 	PF_EXITING = 0x4,
 	PF_IO_WORKER = 0x10,
+	PF_FORKNOEXEC = 0x40,
 	PF_USER_WORKER = 0x4000,
 	PF_KTHREAD = 0x200000,
 };
@@ -84,6 +85,7 @@ bool ss_stat_parse(const char *text, size_t size, struct ss_stat *ret)
 	ret->kernel_thread = fields[FIELD_FLAGS] & PF_KTHREAD;
 	ret->program = mix_program(fields);
 	ret->worker = is_worker(fields[FIELD_FLAGS], ret->comm);
+	ret->forked = fields[FIELD_FLAGS] & PF_FORKNOEXEC;
 	ret->exiting = fields[FIELD_FLAGS] & PF_EXITING;
 	return true;
 }

@@ -18,6 +18,7 @@ struct ss_stat {
 	bool kernel_thread;  /* PF_KTHREAD */
 	bool exiting;	     /* PF_EXITING */
 	bool worker;	     /* a kernel worker within a process */
+	bool forked;	     /* has not executed a program since (PF_FORKNOEXEC) */
 	uint64_t start_time; /* clock ticks after boot */
 	int processor;	     /* CPU it last ran on */
 	uint64_t

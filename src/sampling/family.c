@@ -1,5 +1,7 @@
 #include "sampling/family.h"
 
+#include <unistd.h>
+
 #include "target/children.h"
 
 enum { MEMBERS_MAX = 4096 };
@@ -48,7 +50,13 @@ static bool add_child(struct ss_family *family, pid_t pid, ss_family_adopt *adop
 	if (family->members.count >= MEMBERS_MAX || has(family, pid))
 		return true;
 	ss_error_free(ss_target_open(pid, &target));
-	return !target || adopt(data, target);
+	if (!target)
+		return true;
+	if (geteuid() != 0 && ss_target_will_execute(target)) {
+		ss_target_close(target); /* a later search finds it again */
+		return true;
+	}
+	return adopt(data, target);
 }
 
 bool ss_family_search(struct ss_family *family, uint64_t now_ns, ss_family_adopt *adopt,

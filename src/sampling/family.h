@@ -22,7 +22,8 @@ void ss_family_remove(struct ss_family *family, const struct ss_target *target);
 typedef bool ss_family_adopt(void *data, struct ss_target *target);
 
 /* Searches for children of all members, at most every 50 ms. Skips children that have
-   ended or may not be inspected. False: no memory. */
+   ended or may not be inspected and, without privileges, those that will probably execute
+   a program next. False: no memory. */
 bool ss_family_search(struct ss_family *family, uint64_t now_ns, ss_family_adopt *adopt,
 		      void *data);
 

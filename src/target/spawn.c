@@ -4,12 +4,72 @@
  */
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <signal.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/ptrace.h>
+#include <sys/stat.h>
+#include <sys/statvfs.h>
 #include <sys/wait.h>
+#include <sys/xattr.h>
 
 #include "target/target.h"
+
+/* The file that execvp() executes. False: there is none. */
+static bool find_program(const char *name, char path[PATH_MAX])
+{
+	const char *directory = getenv("PATH");
+	int n;
+
+	if (strchr(name, '/') || !directory) {
+		n = snprintf(path, PATH_MAX, "%s", name);
+		return n < PATH_MAX;
+	}
+	for (;; directory++) {
+		size_t length = strcspn(directory, ":");
+		n = snprintf(path, PATH_MAX, "%.*s%s%s", (int)length, directory,
+			     length ? "/" : "", name);
+		if (n < PATH_MAX && faccessat(AT_FDCWD, path, X_OK, AT_EACCESS) == 0)
+			return true;
+		directory += length;
+		if (!*directory)
+			return false;
+	}
+}
+
+/* Whether a program gets rights from its file: another user or group, or capabilities. */
+static bool gains_rights(const char *path)
+{
+	struct statvfs mount;
+	struct stat st;
+
+	if (stat(path, &st) != 0 || !S_ISREG(st.st_mode) || statvfs(path, &mount) != 0 ||
+	    (mount.f_flag & ST_NOSUID))
+		return false;
+	if ((st.st_mode & S_ISUID) && st.st_uid != geteuid())
+		return true;
+	if ((st.st_mode & S_ISGID) && (st.st_mode & S_IXGRP) && st.st_gid != getegid())
+		return true;
+	return getxattr(path, "security.capability", NULL, 0) > 0;
+}
+
+/* Traced by a user without privileges, such a program would run without its rights
+   (execve(2)), and fail in ways that are hard to understand. */
+static struct ss_error *check_rights(const char *name)
+{
+	char path[PATH_MAX];
+
+	if (geteuid() == 0 || !find_program(name, path) || !gains_rights(path))
+		return NULL;
+	return ss_error_with_remedy(
+		ss_error_new(
+			SS_ERROR_DENIED,
+			"'%s' is set-user-ID, set-group-ID or has capabilities, which "
+			"it would lose if an unprivileged user traced it",
+			name),
+		"start it, then: sudo stacksnap record PID");
+}
 
 /* Runs in the child, so it calls only async-signal-safe functions. Reports errors
    through fd. */
@@ -63,10 +123,14 @@ static void end_child(pid_t pid)
 
 struct ss_error *ss_target_spawn(char *const argv[], struct ss_target **ret)
 {
+	struct ss_error *error;
 	int fds[2];
 
 	if (!argv[0])
 		return ss_error_new(SS_ERROR_INVALID, "no program given");
+	error = check_rights(argv[0]);
+	if (error)
+		return error;
 	if (pipe2(fds, O_CLOEXEC) != 0)
 		return ss_error_new_errno(errno, "starting '%s'", argv[0]);
 	_cleanup_close_ int reading = fds[0];
@@ -79,7 +143,7 @@ struct ss_error *ss_target_spawn(char *const argv[], struct ss_target **ret)
 		run_child(argv, writing);
 	close_cleanup(&writing);
 	writing = -1;
-	struct ss_error *error = wait_for_exec(pid, reading, argv[0]);
+	error = wait_for_exec(pid, reading, argv[0]);
 	if (error)
 		return error;
 	error = ss_target_open(pid, ret);

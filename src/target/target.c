@@ -5,14 +5,18 @@
 #include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "arch/arch.h"
+#include "base/clock.h"
 #include "base/scan.h"
 #include "proc/auxv.h"
 #include "target/denial.h"
 
 /* stat and syscall are far smaller; the line Groups can make status long. */
 enum { RECORD_MAX = 8 * 1024 };
+/* How long a forked process usually takes at most until it executes a program. */
+enum { YOUNG_MS = 100 };
 
 bool ss_target_read_task(const struct ss_target *target, pid_t tid, const char *name,
 			 struct ss_buffer *text)
@@ -28,6 +32,17 @@ bool ss_target_read_stat(const struct ss_target *target, pid_t tid,
 {
 	return ss_target_read_task(target, tid, "stat", text) &&
 	       ss_stat_parse(text->bytes, text->size, ret);
+}
+
+bool ss_target_will_execute(const struct ss_target *target)
+{
+	_cleanup_buffer_ struct ss_buffer text = {};
+	uint64_t per_second = (uint64_t)SS_MAX(sysconf(_SC_CLK_TCK), 1L);
+	uint64_t now = ss_clock_ns(CLOCK_BOOTTIME) / (SS_NS_PER_SECOND / per_second);
+	struct ss_stat stat;
+
+	return ss_target_read_stat(target, target->pid, &text, &stat) && stat.forked &&
+	       now < stat.start_time + per_second * YOUNG_MS / 1000;
 }
 
 bool ss_target_read_status(const struct ss_target *target, pid_t tid,

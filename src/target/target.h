@@ -44,6 +44,13 @@ void ss_target_reap(struct ss_target *target);
 /* Whether the process is exiting, or has ended. */
 bool ss_target_is_exiting(const struct ss_target *target);
 
+/*
+ * Whether the process has been forked a moment ago and will probably execute a program
+ * next. If a user without privileges traces it then, the program gets no rights from its
+ * file: no set-user-ID, no capabilities (execve(2)).
+ */
+bool ss_target_will_execute(const struct ss_target *target);
+
 /* Name and path of the program, or NULL if unreadable. The caller frees them. */
 void ss_target_describe(const struct ss_target *target, char **name, char **executable);
 

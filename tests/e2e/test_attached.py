@@ -3,10 +3,12 @@ children that it creates in that moment, and to programs that it executes."""
 # ctest: serial
 
 import os
+import shutil
 import subprocess
 import tempfile
+import unittest
 
-from harness import EndToEnd, LIMIT_S, MODES, STACKSNAP, main
+from harness import EndToEnd, LIMIT_S, MODES, STACKSNAP, TARGETS, for_everyone, main
 
 
 class ForgedSignals(EndToEnd):
@@ -37,6 +39,49 @@ class AttachedChildren(EndToEnd):
             finally:
                 recorder.kill()
                 recorder.wait(LIMIT_S)
+
+
+NOBODY = ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups"]
+
+
+@unittest.skipUnless(os.geteuid() == 0, "needs root")
+class SetUserId(EndToEnd):
+    """A program that gets rights from its file, and a stacksnap without privileges."""
+
+    def setUp(self):
+        self.directory = self.enterContext(tempfile.TemporaryDirectory())
+        os.chmod(self.directory, 0o777)
+        self.plain, self.program = (
+            shutil.copy(os.path.join(TARGETS, "set_uid"), os.path.join(self.directory, name))
+            for name in ("plain", "program"))
+        os.chmod(self.plain, 0o755)
+        os.chmod(self.program, 0o4755)
+        self.tool = NOBODY + [for_everyone(STACKSNAP)]
+
+    def record(self, *arguments):
+        return subprocess.run([*self.tool, "record", "-o", os.path.join(self.directory, "%p-%t"),
+                               *arguments], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                              stderr=subprocess.PIPE, timeout=LIMIT_S)
+
+    def test_of_a_child(self):
+        """No child is attached between fork and execve."""
+        target = self.start_command([*NOBODY, self.plain, "children", self.program])
+        result = self.record("--children", "-r", "499", "-d", "8s", str(target.pid))
+        self.assertEqual(result.returncode, 0, result.stderr)
+        lost, executions = map(int, target.finish()[1].split()[1:])
+        self.assertGreater(executions, 100)
+        self.assertEqual(lost, 0)
+
+    def test_is_not_started(self):
+        """Without its rights it would not be the same program."""
+        for words in ([self.program, "check"],
+                      ["sh", "-c", "exit 3"], [self.plain, "check"]):
+            result = self.record("--", *words)
+            refused = words[0] == self.program
+            self.assertEqual(b"set-user-ID" in result.stderr, refused, result.stderr)
+            self.assertEqual(result.returncode == 2, refused, result.stderr)
+        self.assertIn(b"remedy: start it, then: sudo stacksnap record PID",
+                      self.record("--", self.program).stderr)
 
 
 if __name__ == "__main__":

@@ -1,5 +1,5 @@
 """What is said of files that changed and of namespaces, beyond the right names that
-test_survive.py asks for; and the same without privileges."""
+test_situations.py asks for; and the same without privileges."""
 
 import os
 import shutil

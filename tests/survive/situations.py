@@ -3,7 +3,7 @@ The situations of the table in docs/survival.md, in its order. Each creates one 
 subjects in a Lab; every tool gets new ones. The subject says what a tool must show
 (subjects.py), and judge.py judges it.
 
-tests/e2e/test_survive.py runs all of them with stacksnap. "./dev peers" also runs the
+tests/e2e/test_situations.py runs all of them with stacksnap. "./dev peers" also runs the
 other tools and writes the table.
 """
 

@@ -43,6 +43,10 @@ static void test_stat(void **state)
 	assert_int_equal(stat.processor, 6);
 	assert_false(stat.kernel_thread);
 	assert_false(stat.exiting);
+	assert_true(stat.forked);
+	assert_true(
+		parse_stat("1 (init) S 0 1 1 0 -1 4194560 0 0 0 0 0 0 0 0 20 0 1 0 3 0"));
+	assert_false(stat.forked);
 	assert_true(parse_stat("42 ()" TAIL));
 	assert_string_equal(stat.comm, "");
 	assert_true(parse_stat("42 (\xff\x1b\n)" TAIL));

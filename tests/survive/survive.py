@@ -1,0 +1,91 @@
+"""
+The table of docs/harmless.md: how often each mode disturbs each target (disturbances.py).
+
+./dev survive [-- [--only=NAME]... [--mode=NAME]... [--tries=N] [--write]]
+"""
+
+import argparse
+import datetime
+import os
+import sys
+
+import disturbances
+from subjects import Unavailable
+
+BEGIN, END = "<!-- this table is written by ./dev survive -->", "<!-- end -->"
+PAGE = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "docs", "harmless.md")
+
+
+def say(text):
+    print(text, file=sys.stderr, flush=True)
+
+
+def measure(row, mode, tries):
+    """{label: disturbances}; nothing if it cannot be measured here."""
+    mode.runs = mode.refused = 0
+    try:
+        result = row.measure(mode, tries)
+    except Unavailable as reason:
+        say("%s, %s: %s" % (row.name, mode, reason))
+        return {}
+    result = result if isinstance(result, dict) else {"": int(result)}
+    say("%s, %s: %s%s" % (row.name, mode, {key: value for key, value in result.items() if value} or 0,
+                          " (%d of %d runs without a result)" % (mode.refused, mode.runs)
+                          if mode.refused else ""))
+    return result
+
+
+def cell(count):
+    return "–" if count is None else "**%d**" % count if count else "0"
+
+
+def lines_of(row, modes, tries):
+    """A line for each label with a disturbance, and one for all others."""
+    counted = [measure(row, mode, tries) for mode in modes]
+    labels = list(dict.fromkeys(label for result in counted for label in result))
+    quiet = [label for label in labels if not any(result.get(label) for result in counted)]
+    groups = [[label] for label in labels if label not in quiet] + ([quiet] if quiet else [])
+    for group in groups or [[]]:
+        names = ", ".join("`%s`" % label for label in group if label and label != "killed")
+        cells = [cell(None if not result else
+                      sum(result.get(label, 0) for label in group)) for result in counted]
+        yield "| %s | %s |" % (row.title + (": " + names if names else ""), " | ".join(cells))
+
+
+def circumstances(tries):
+    return "(%s, Linux %s, %d processors, %d tries in each cell)" % (
+        datetime.date.today().isoformat(), os.uname().release.split("-")[0], os.cpu_count(), tries)
+
+
+def write(text):
+    with open(PAGE, encoding="utf-8") as file:
+        page = file.read()
+    begin, end = page.index(BEGIN) + len(BEGIN), page.index(END)
+    with open(PAGE, "w", encoding="utf-8") as file:
+        file.write("%s\n\n%s\n%s" % (page[:begin], text, page[end:]))
+
+
+def main():
+    parser = argparse.ArgumentParser(description="Count what each mode does to processes.")
+    parser.add_argument("--only", action="append", metavar="NAME",
+                        help="measure only this row; may be repeated")
+    parser.add_argument("--mode", action="append", metavar="NAME",
+                        help="measure only this mode; may be repeated")
+    parser.add_argument("--tries", type=int, default=300, help="tries in each cell (default: 300)")
+    parser.add_argument("--write", action="store_true", help="write the table to docs/harmless.md")
+    arguments = parser.parse_args()
+    rows = [row for row in disturbances.ROWS if not arguments.only or row.name in arguments.only]
+    modes = [mode for mode in disturbances.MODES
+             if not arguments.mode or mode.name in arguments.mode]
+    lines = ["| disturbance | " + " | ".join(mode.title for mode in modes) + " |",
+             "|---" * (len(modes) + 1) + "|"]
+    for row in rows:
+        lines += lines_of(row, modes, arguments.tries)
+    text = "\n".join(lines) + "\n\n" + circumstances(arguments.tries) + "\n"
+    print(text)
+    if arguments.write:
+        write(text)
+
+
+if __name__ == "__main__":
+    main()
