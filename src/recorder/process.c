@@ -28,7 +28,8 @@ ss_recorder_process_new(struct ss_target *target, bool owned,
 	process->writer = options->writer;
 	process->unwinder = options->unwinder;
 	process->handle = SS_ID_NONE;
-	ss_sampler_init(&process->sampler, target, &options->capture, options->arena);
+	ss_sampler_init(&process->sampler, target, &options->capture, options->arena,
+			&ss_process_access);
 	return process;
 }
 

@@ -25,6 +25,7 @@ struct ss_error *ss_processes_init(struct ss_processes *processes,
 				   const struct ss_capture_options *options)
 {
 	*processes = (struct ss_processes){ .children = children };
+	ss_family_init(&processes->family, &ss_process_access);
 	processes->options =
 		(struct ss_recorder_process_options){ .capture = *options,
 						      .arena = &processes->arena,

@@ -16,13 +16,14 @@
 #include "base/error.h"
 #include "capture/stop.h"
 #include "recorder/processes.h"
+#include "sampling/ticker.h"
 
 enum { THREAD_STACK = 1 << 20, HZ = 99, DEFAULT_FRAMES = 1024, NICE_MIN = -20 };
 /* How long to wait for a thread that does not stop: a share of the period, within these
    limits. */
 enum { TIMEOUT_PERCENT = 60, TIMEOUT_MIN_MS = 1, TIMEOUT_MAX_MS = 20 };
 enum { NS_PER_MS = 1000000, CHECK_MS = 10 };
-enum { STACK_MAX = 256 << 10, TOTAL_MAX = 64 << 20, JITTER_PART = 4 };
+enum { STACK_MAX = 256 << 10, TOTAL_MAX = 64 << 20 };
 
 struct ss_recorder {
 	struct ss_writer *writer;
@@ -33,10 +34,9 @@ struct ss_recorder {
 	int stop_fd;	    /* an eventfd: readable after ss_recorder_stop() */
 	sigset_t wait_mask; /* signals blocked between ticks: all that do not stop us */
 	uint64_t begin_ns;
-	uint64_t due_ns;		 /* of the next tick, without jitter */
+	struct ss_ticker ticker;
 	uint64_t progress_ns;		 /* progress */
 	struct ss_tick_record unwritten; /* of lost ticks; added to the next one */
-	uint64_t random;
 	uint64_t checked_stops; /* summary.thread_stops at the last look for tracees */
 	struct ss_error *error;
 	pid_t tid;    /* of the recording thread */
@@ -161,18 +161,6 @@ const struct ss_recorder_summary *ss_recorder_summary(const struct ss_recorder *
 	return &recorder->summary;
 }
 
-/* The time of the next tick, with jitter so that ticks do not synchronize with periodic
-   work of the target (xorshift, Marsaglia). */
-static uint64_t next_tick_ns(struct ss_recorder *recorder)
-{
-	uint64_t span = recorder->options.period_ns / JITTER_PART + 1;
-
-	recorder->random ^= recorder->random << 13;
-	recorder->random ^= recorder->random >> 7;
-	recorder->random ^= recorder->random << 17;
-	return recorder->due_ns + recorder->random % span;
-}
-
 /*
  * False: ss_recorder_stop() was called. Only here, where no thread of the target is held,
  * can a signal of the terminal (Ctrl-Z) stop this process: it would stop all its threads,
@@ -193,17 +181,6 @@ static bool wait_until(struct ss_recorder *recorder, uint64_t time_ns)
 		if (left == 0)
 			return true;
 	}
-}
-
-/* Advances to the next period. Returns how many were missed. */
-static uint64_t count_missed(struct ss_recorder *recorder, uint64_t now)
-{
-	uint64_t period = recorder->options.period_ns;
-	uint64_t missed =
-		now > recorder->due_ns + period ? (now - recorder->due_ns) / period : 0;
-
-	recorder->due_ns += (missed + 1) * period;
-	return missed;
 }
 
 static void sum_up_losses(struct ss_recorder *recorder)
@@ -247,8 +224,8 @@ static struct ss_error *take_tick(struct ss_recorder *recorder)
 				       .wall_ns = ss_clock_ns(CLOCK_REALTIME) };
 	struct ss_error *error = NULL;
 
-	tick.missed =
-		count_missed(recorder, tick.monotonic_ns) + recorder->unwritten.missed;
+	tick.missed = ss_ticker_advance(&recorder->ticker, tick.monotonic_ns) +
+		      recorder->unwritten.missed;
 	tick.stopped_ns = recorder->unwritten.stopped_ns;
 	tick.stopped_max_ns = recorder->unwritten.stopped_max_ns;
 	recorder->unwritten = (struct ss_tick_record){};
@@ -320,7 +297,7 @@ static void *record_thread(void *data)
 	recorder->tid = gettid();
 	recorder->restart = false;
 	while (!recorder->done && !recorder->error && !recorder->restart) {
-		uint64_t at = next_tick_ns(recorder);
+		uint64_t at = ss_ticker_next_ns(&recorder->ticker);
 		if (recorder->options.duration_ns)
 			at = SS_MIN(at,
 				    recorder->begin_ns + recorder->options.duration_ns);
@@ -434,8 +411,7 @@ struct ss_error *ss_recorder_run(struct ss_recorder *recorder)
 
 	block_signals(recorder, &before);
 	set_nice(NICE_MIN); /* inherited by the threads and the unwinder */
-	recorder->due_ns = ss_now_ns();
-	recorder->random = recorder->due_ns | 1; /* not zero; no secret */
+	ss_ticker_init(&recorder->ticker, recorder->options.period_ns, ss_now_ns());
 	error = ss_unwinder_start(&recorder->processes.unwinder);
 	if (!error)
 		error = run_first(recorder);

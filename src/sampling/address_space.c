@@ -274,10 +274,10 @@ struct ss_error *ss_address_space_update(struct ss_address_space *space,
 	return error;
 }
 
-static bool is_due(const struct ss_address_space *space)
+bool ss_address_space_is_due(const struct ss_address_space *space, uint64_t pages,
+			     uint64_t now_ns)
 {
-	uint64_t pages = read_pages(space);
-	uint64_t since = ss_now_ns() - space->updated_ns;
+	uint64_t since = now_ns - space->updated_ns;
 
 	return pages == 0 || since >= SS_NS_PER_SECOND ||
 	       (pages != space->pages && since >= space->cost_ns * UPDATE_SHARE);
@@ -287,7 +287,8 @@ struct ss_error *ss_address_space_update_if_due(struct ss_address_space *space,
 						enum ss_address_space_change *ret)
 {
 	*ret = SS_ADDRESS_SPACE_SAME;
-	if (!space->capture || space->no_query || is_due(space))
+	if (!space->capture || space->no_query ||
+	    ss_address_space_is_due(space, read_pages(space), ss_now_ns()))
 		return ss_address_space_update(space, ret);
 	return NULL;
 }

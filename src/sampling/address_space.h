@@ -49,6 +49,10 @@ struct ss_error *ss_address_space_update(struct ss_address_space *space,
 struct ss_error *ss_address_space_update_if_due(struct ss_address_space *space,
 						enum ss_address_space_change *ret);
 
+/* Whether it is time for that. pages: mapped now; 0: the memory is gone. */
+bool ss_address_space_is_due(const struct ss_address_space *space, uint64_t pages,
+			     uint64_t now_ns);
+
 /* Worst first. UNKNOWN: only ss_address_space_update() can tell. */
 enum ss_mapping_check { SS_MAPPING_DIFFERS, SS_MAPPING_UNKNOWN, SS_MAPPING_SAME };
 

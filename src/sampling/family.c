@@ -1,12 +1,13 @@
 #include "sampling/family.h"
 
-#include <unistd.h>
-
-#include "target/children.h"
-
 enum { MEMBERS_MAX = 4096 };
 
 static const uint64_t interval_ns = 50000000;
+
+void ss_family_init(struct ss_family *family, const struct ss_process_access *access)
+{
+	*family = (struct ss_family){ .access = access };
+}
 
 void ss_family_deinit(struct ss_family *family)
 {
@@ -49,14 +50,8 @@ static bool add_child(struct ss_family *family, pid_t pid, ss_family_adopt *adop
 
 	if (family->members.count >= MEMBERS_MAX || has(family, pid))
 		return true;
-	ss_error_free(ss_target_open(pid, &target));
-	if (!target)
-		return true;
-	if (geteuid() != 0 && ss_target_will_execute(target)) {
-		ss_target_close(target); /* a later search finds it again */
-		return true;
-	}
-	return adopt(data, target);
+	ss_error_free(family->access->open_child(pid, &target));
+	return !target || adopt(data, target);
 }
 
 bool ss_family_search(struct ss_family *family, uint64_t now_ns, ss_family_adopt *adopt,
@@ -70,7 +65,7 @@ bool ss_family_search(struct ss_family *family, uint64_t now_ns, ss_family_adopt
 	family->searched_ns = now_ns;
 	/* Finds children of new members in the same pass. */
 	for (size_t i = 0; ok && i < family->members.count; i++) {
-		ok = ss_target_list_children(family->members.items[i], &children);
+		ok = family->access->list_children(family->members.items[i], &children);
 		for (size_t c = 0; ok && c < children.pids.count; c++)
 			ok = add_child(family, children.pids.items[c], adopt, data);
 	}

@@ -5,13 +5,15 @@
 #define SS_SAMPLING_FAMILY_H
 
 #include "base/vector.h"
-#include "target/target.h"
+#include "sampling/access.h"
 
 struct ss_family {
-	SS_VECTOR(struct ss_target *) members; /* borrowed */
-	uint64_t searched_ns;		       /* CLOCK_MONOTONIC */
+	const struct ss_process_access *access; /* borrowed */
+	SS_VECTOR(struct ss_target *) members;	/* likewise */
+	uint64_t searched_ns;			/* CLOCK_MONOTONIC */
 };
 
+void ss_family_init(struct ss_family *family, const struct ss_process_access *access);
 void ss_family_deinit(struct ss_family *family);
 
 /* False: no memory. */

@@ -1,9 +1,7 @@
 #include "sampling/sampler.h"
 
-#include <sched.h>
 #include <string.h>
 
-#include "capture/observe.h"
 #include "capture/result.h"
 
 enum {
@@ -21,17 +19,18 @@ static bool want_all(void *data, pid_t tid, const char *name, char state)
 }
 
 void ss_sampler_init(struct ss_sampler *sampler, struct ss_target *target,
-		     const struct ss_capture_options *options, struct ss_arena *arena)
+		     const struct ss_capture_options *options, struct ss_arena *arena,
+		     const struct ss_process_access *access)
 {
-	*sampler = (struct ss_sampler){ .target = target,
-					.options = *options,
-					.arena = arena };
+	*sampler = (struct ss_sampler){
+		.target = target, .access = access, .options = *options, .arena = arena
+	};
 	sampler->options.mode = SS_MODE_AUTO;
 	/* With a filter, the freeze does not search for new threads. */
 	if (!options->filter)
 		sampler->options.filter = want_all;
 	ss_address_space_init(&sampler->space, target);
-	ss_target_threads_init(&sampler->source, target);
+	access->init_threads(&sampler->source, target);
 	ss_thread_list_init(&sampler->threads, &sampler->source.source);
 }
 
@@ -65,7 +64,8 @@ static bool list_due(struct ss_sampler *sampler)
 					  .state = '?',
 					  .filter = thread->filter };
 		task->call.number = -1;
-		ss_task_read(task, sampler->target, &sampler->options, &sampler->text);
+		sampler->access->read(task, sampler->target, &sampler->options,
+				      &sampler->text);
 		bool blocked = task->phase == SS_TASK_SEEN && task->watched;
 		switch (ss_thread_begin_capture(thread, blocked, task->fragile,
 						task->run_count)) {
@@ -95,19 +95,20 @@ static struct ss_sampled_thread *find(const struct ss_sampler *sampler,
 
 static bool is_mapped(void *data, uint64_t address)
 {
-	return ss_address_space_check(data, address) == SS_MAPPING_SAME;
+	struct ss_sampler *sampler = data;
+
+	return sampler->access->check(&sampler->space, address) == SS_MAPPING_SAME;
 }
 
 /* Verifies the mappings of the frames of a thread that cannot run. */
 static void prove(struct ss_sampler *sampler, const struct ss_task *task, uint64_t pc)
 {
 	struct ss_sampled_thread *thread = find(sampler, task);
-	struct ss_address_space *space = &sampler->space;
-	const struct ss_area *area = ss_capture_find_area(space->capture, pc);
+	const struct ss_area *area = ss_capture_find_area(sampler->space.capture, pc);
 
 	if (thread)
 		ss_area_check_run(&thread->areas, pc, area ? area->start : 0, is_mapped,
-				  space);
+				  sampler);
 }
 
 static void note_stop(struct ss_sampler *sampler, const struct ss_task *task)
@@ -123,8 +124,8 @@ static void copy_stopped(void *data)
 {
 	struct ss_sampler *sampler = data;
 
-	ss_arena_copy(sampler->arena, sampler->space.capture, &sampler->tasks,
-		      &sampler->space.memory, &sampler->options, is_stopped);
+	sampler->access->copy(sampler->arena, sampler->space.capture, &sampler->tasks,
+			      &sampler->space.memory, &sampler->options, is_stopped);
 	for (size_t i = 0; i < sampler->tasks.items.count; i++) {
 		const struct ss_task *task = &sampler->tasks.items.items[i];
 		struct ss_regs regs;
@@ -145,29 +146,23 @@ static void prove_observed(struct ss_sampler *sampler)
 			continue;
 		prove(sampler, task, task->call.pc);
 		struct ss_sampled_thread *thread = find(sampler, task);
-		if (thread && ss_task_read_run_count(sampler->target, task->tid,
-						     &sampler->text) != task->run_count)
+		if (thread &&
+		    sampler->access->read_run_count(sampler->target, task->tid,
+						    &sampler->text) != task->run_count)
 			ss_area_check_clear(&thread->areas);
 	}
 }
 
 static void copy_watched(struct ss_sampler *sampler)
 {
-	ss_observe_copy(sampler->arena, sampler->space.capture, &sampler->tasks,
-			&sampler->space.memory, &sampler->options, 0);
+	sampler->access->copy_watched(sampler->arena, sampler->space.capture,
+				      &sampler->tasks, &sampler->space.memory,
+				      &sampler->options, 0);
 	for (size_t i = 0; i < sampler->tasks.items.count; i++) {
 		const struct ss_task *task = &sampler->tasks.items.items[i];
 		if (task->watched)
 			prove(sampler, task, task->call.pc);
 	}
-}
-
-static void set_scheduler(int policy, int priority)
-{
-	struct sched_param param = { .sched_priority = priority };
-
-	/* Without CAP_SYS_NICE this fails, and stops are longer. */
-	(void)sched_setscheduler(0, policy, &param);
 }
 
 /* Stops the threads that are not watched, and copies their stacks. */
@@ -176,17 +171,8 @@ static void stop(struct ss_sampler *sampler, struct ss_tick *tick)
 	struct ss_freeze freeze = { .target = sampler->target,
 				    .options = &sampler->options,
 				    .tasks = &sampler->tasks };
-	bool any = false;
 
-	ss_freeze_seize_again(&freeze, false);
-	for (size_t i = 0; i < sampler->tasks.items.count; i++)
-		any |= sampler->tasks.items.items[i].phase == SS_TASK_SEIZED;
-	if (!any)
-		return;
-	set_scheduler(SCHED_FIFO, 1);
-	ss_freeze_each(&freeze, copy_stopped, sampler);
-	ss_freeze_finish(&freeze);
-	set_scheduler(SCHED_OTHER, 0);
+	sampler->access->stop(&freeze, copy_stopped, sampler);
 	sampler->took_sigchld |= freeze.took_sigchld;
 	tick->stopped_ns += freeze.duration_ns;
 	tick->stopped_max_ns = SS_MAX(tick->stopped_max_ns, freeze.max_thread_ns);
@@ -199,7 +185,7 @@ static void freeze_until_steady(struct ss_sampler *sampler, struct ss_tick *tick
 	for (int turn = 0; turn < TURNS; turn++) {
 		stop(sampler, tick);
 		copy_watched(sampler);
-		if (ss_observe_check(sampler->target, &sampler->tasks) == 0)
+		if (sampler->access->check_watched(sampler->target, &sampler->tasks) == 0)
 			return;
 	}
 	stop(sampler, tick);
@@ -279,8 +265,8 @@ static struct ss_error *capture_due(struct ss_sampler *sampler, struct ss_tick *
 	freeze_until_steady(sampler, tick);
 	/* Threads of another tracer and others that cannot be stopped: reads what is
 	   readable. */
-	ss_observe_tasks(sampler->arena, capture, sampler->target, tasks,
-			 &sampler->space.memory, &sampler->options);
+	sampler->access->observe(sampler->arena, capture, sampler->target, tasks,
+				 &sampler->space.memory, &sampler->options);
 	prove_observed(sampler);
 	update_threads(sampler);
 	error = ss_result_fill_threads(capture, tasks);
@@ -316,8 +302,8 @@ struct ss_error *ss_sampler_tick(struct ss_sampler *sampler, struct ss_tick *ret
 	   afterwards. */
 	struct ss_error *error =
 		sampler->threads.items.count > 0 ?
-			ss_address_space_update_if_due(&sampler->space, &ret->change) :
-			ss_address_space_update(&sampler->space, &ret->change);
+			sampler->access->update_if_due(&sampler->space, &ret->change) :
+			sampler->access->update(&sampler->space, &ret->change);
 	if (error || ret->change == SS_ADDRESS_SPACE_ENDED)
 		return error;
 	return capture_due(sampler, ret);
@@ -332,7 +318,7 @@ struct ss_error *ss_sampler_confirm(struct ss_sampler *sampler,
 	*stale = false;
 	if (check == SS_MAPPING_SAME)
 		return NULL;
-	struct ss_error *error = ss_address_space_update(&sampler->space, &change);
+	struct ss_error *error = sampler->access->update(&sampler->space, &change);
 	if (error)
 		return error;
 	tick->change = SS_MAX(tick->change, change);

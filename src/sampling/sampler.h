@@ -16,14 +16,12 @@
 #ifndef SS_SAMPLING_SAMPLER_H
 #define SS_SAMPLING_SAMPLER_H
 
-#include "capture/freeze.h"
-#include "capture/stacks.h"
-#include "sampling/address_space.h"
+#include "sampling/access.h"
 #include "sampling/thread_list.h"
-#include "sampling/thread_source.h"
 
 struct ss_sampler {
-	struct ss_target *target; /* borrowed */
+	struct ss_target *target;		/* borrowed */
+	const struct ss_process_access *access; /* likewise */
 	struct ss_capture_options options;
 	struct ss_address_space space;
 	struct ss_target_threads source;
@@ -50,7 +48,8 @@ struct ss_tick {
    share the arena: a capture stays there until the next one. A sampler must not be
    moved. */
 void ss_sampler_init(struct ss_sampler *sampler, struct ss_target *target,
-		     const struct ss_capture_options *options, struct ss_arena *arena);
+		     const struct ss_capture_options *options, struct ss_arena *arena,
+		     const struct ss_process_access *access);
 void ss_sampler_deinit(struct ss_sampler *sampler);
 
 /*

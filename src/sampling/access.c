@@ -1,0 +1,55 @@
+#include "sampling/access.h"
+
+#include <sched.h>
+#include <unistd.h>
+
+static struct ss_error *open_child(pid_t pid, struct ss_target **ret)
+{
+	struct ss_target *target = NULL;
+	struct ss_error *error = ss_target_open(pid, &target);
+
+	if (target && geteuid() != 0 && ss_target_will_execute(target))
+		ss_target_close(target); /* a later search finds it again */
+	else if (target)
+		*ret = target;
+	return error;
+}
+
+static void set_scheduler(int policy, int priority)
+{
+	struct sched_param param = { .sched_priority = priority };
+
+	/* Without CAP_SYS_NICE this fails, and stops are longer. */
+	(void)sched_setscheduler(0, policy, &param);
+}
+
+static void stop(struct ss_freeze *freeze, ss_freeze_copier *copy, void *data)
+{
+	bool any = false;
+
+	ss_freeze_seize_again(freeze, false);
+	for (size_t i = 0; i < freeze->tasks->items.count; i++)
+		any |= freeze->tasks->items.items[i].phase == SS_TASK_SEIZED;
+	if (!any)
+		return;
+	set_scheduler(SCHED_FIFO, 1);
+	ss_freeze_each(freeze, copy, data);
+	ss_freeze_finish(freeze);
+	set_scheduler(SCHED_OTHER, 0);
+}
+
+const struct ss_process_access ss_process_access = {
+	.open_child = open_child,
+	.list_children = ss_target_list_children,
+	.init_threads = ss_target_threads_init,
+	.update = ss_address_space_update,
+	.update_if_due = ss_address_space_update_if_due,
+	.check = ss_address_space_check,
+	.read = ss_task_read,
+	.read_run_count = ss_task_read_run_count,
+	.stop = stop,
+	.copy = ss_arena_copy,
+	.copy_watched = ss_observe_copy,
+	.check_watched = ss_observe_check,
+	.observe = ss_observe_tasks,
+};

@@ -1,0 +1,57 @@
+/*
+ * How sampling accesses processes. ss_process_access is the only implementation; unit
+ * tests have another one, of processes that are made up.
+ */
+#ifndef SS_SAMPLING_ACCESS_H
+#define SS_SAMPLING_ACCESS_H
+
+#include "capture/freeze.h"
+#include "capture/observe.h"
+#include "sampling/address_space.h"
+#include "sampling/thread_source.h"
+#include "target/children.h"
+
+/* The functions that are named here have the contracts. */
+struct ss_process_access {
+	/* ss_target_open(); leaves ret unchanged if it is too early */
+	struct ss_error *(*open_child)(pid_t pid, struct ss_target **ret);
+	/* ss_target_list_children() */
+	bool (*list_children)(const struct ss_target *target, struct ss_children *ret);
+	/* ss_target_threads_init() */
+	void (*init_threads)(struct ss_target_threads *threads,
+			     const struct ss_target *target);
+	/* ss_address_space_update(), ss_address_space_update_if_due(),
+	   ss_address_space_check() */
+	struct ss_error *(*update)(struct ss_address_space *space,
+				   enum ss_address_space_change *ret);
+	struct ss_error *(*update_if_due)(struct ss_address_space *space,
+					  enum ss_address_space_change *ret);
+	enum ss_mapping_check (*check)(struct ss_address_space *space, uint64_t address);
+	/* ss_task_read(), ss_task_read_run_count() */
+	void (*read)(struct ss_task *task, const struct ss_target *target,
+		     const struct ss_capture_options *options, struct ss_buffer *text);
+	uint64_t (*read_run_count)(const struct ss_target *target, pid_t tid,
+				   struct ss_buffer *text);
+	/* Attaches the threads that are not watched; stops, copies (copy()) and releases
+	   each. */
+	void (*stop)(struct ss_freeze *freeze, ss_freeze_copier *copy, void *data);
+	/* ss_arena_copy(), ss_observe_copy(), ss_observe_check(), ss_observe_tasks() */
+	void (*copy)(struct ss_arena *arena, const struct ss_capture *capture,
+		     struct ss_task_list *tasks, const struct ss_process_memory *memory,
+		     const struct ss_capture_options *options, ss_task_predicate *wanted);
+	void (*copy_watched)(struct ss_arena *arena, const struct ss_capture *capture,
+			     struct ss_task_list *tasks,
+			     const struct ss_process_memory *memory,
+			     const struct ss_capture_options *options,
+			     unsigned freeze_round);
+	size_t (*check_watched)(const struct ss_target *target,
+				struct ss_task_list *tasks);
+	void (*observe)(struct ss_arena *arena, const struct ss_capture *capture,
+			const struct ss_target *target, struct ss_task_list *tasks,
+			const struct ss_process_memory *memory,
+			const struct ss_capture_options *options);
+};
+
+extern const struct ss_process_access ss_process_access;
+
+#endif

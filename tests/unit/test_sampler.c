@@ -1,0 +1,848 @@
+/*
+ * The sampler, over a process that is made up: its threads run, block, appear and end, it
+ * executes another program, loads modules and ends, between two ticks or in the middle of
+ * one. No process is accessed, and no time passes.
+ */
+#include <fcntl.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "base/cleanup.h"
+#include "base/clock.h"
+#include "base/error.h"
+#include "sampling/sampler.h"
+#include "sampling/ticker.h"
+
+enum { THREADS_MAX = 8, FIRST_TID = 100, CODE = 0x400000, STOP_NS = 1000 };
+
+struct thread {
+	pid_t tid; /* 0: none */
+	uint64_t runs;
+	bool runs_now; /* not blocked */
+	bool fragile;
+	bool deaf; /* does not stop in time */
+};
+
+/* Where in a tick the event happens. */
+enum moment { NEVER, AFTER_LISTING, BEFORE_CHECK, BEFORE_STOP };
+
+struct process {
+	struct ss_target target; /* first: callbacks cast it back */
+	struct process *self;
+	struct thread threads[THREADS_MAX];
+	pid_t tids[THREADS_MAX];
+	bool no_memory; /* for the list of threads */
+	/* what the next update of the address space finds */
+	enum ss_address_space_change change;
+	enum ss_error_code refused; /* or it fails so */
+	enum ss_mapping_check check;
+	unsigned updates;
+	unsigned stops; /* of threads */
+	enum moment moment;
+	void (*event)(struct process *process);
+	struct ss_sampler sampler;
+	struct ss_arena arena;
+	struct ss_tick tick;
+};
+
+static struct thread *find(struct process *process, pid_t tid)
+{
+	for (size_t i = 0; i < THREADS_MAX; i++) {
+		if (tid && process->threads[i].tid == tid)
+			return &process->threads[i];
+	}
+	return NULL;
+}
+
+static void happen(struct process *process, enum moment moment)
+{
+	if (process->moment != moment)
+		return;
+	process->moment = NEVER;
+	process->event(process);
+}
+
+/* The threads of the sampler's list --------------------------------------- */
+
+static struct process *of(const struct ss_target *target)
+{
+	return ((const struct process *)target)->self;
+}
+
+static bool list(void *data, const pid_t **ret, size_t *ret_count)
+{
+	struct process *process = data;
+
+	*ret = process->tids;
+	*ret_count = 0;
+	for (size_t i = 0; i < THREADS_MAX; i++) {
+		if (process->threads[i].tid)
+			process->tids[(*ret_count)++] = process->threads[i].tid;
+	}
+	return !process->no_memory;
+}
+
+static size_t count(void *data)
+{
+	struct process *process = data;
+	size_t found = 0;
+
+	for (size_t i = 0; i < THREADS_MAX; i++)
+		found += process->threads[i].tid != 0;
+	return found;
+}
+
+/* The run count of a stopped thread is read only from an open file. */
+static int open_nothing(void *data, pid_t tid)
+{
+	(void)data;
+	(void)tid;
+	return open("/dev/null", O_RDONLY | O_CLOEXEC);
+}
+
+static bool read_schedstat(void *data, pid_t tid, int fd, struct ss_schedstat *ret)
+{
+	const struct thread *thread = find(data, tid);
+
+	(void)fd;
+	if (thread)
+		*ret = (struct ss_schedstat){ .run_count = thread->runs,
+					      .run_ns = thread->runs * 1000 };
+	return thread != NULL;
+}
+
+static bool sum_no_runs(void *data, uint64_t *ret)
+{
+	(void)data;
+	(void)ret;
+	return false;
+}
+
+static void init_threads(struct ss_target_threads *threads,
+			 const struct ss_target *target)
+{
+	*threads = (struct ss_target_threads){
+		.target = target,
+		.stats.fd = -1,
+		.source = { .data = of(target),
+			    .list = list,
+			    .count = count,
+			    .open = open_nothing,
+			    .read = read_schedstat,
+			    .sum_runs = sum_no_runs },
+	};
+}
+
+/* The process -------------------------------------------------------------- */
+
+static struct ss_error *update(struct ss_address_space *space,
+			       enum ss_address_space_change *ret)
+{
+	struct process *process = of(space->target);
+
+	process->updates++;
+	if (process->refused)
+		return ss_error_new(process->refused, "no");
+	if (!space->capture) {
+		space->capture = ss_capture_new();
+		assert_non_null(space->capture);
+		struct ss_area *area = ss_vector_push(&space->capture->areas);
+		assert_non_null(area);
+		*area = (struct ss_area){
+			.start = CODE, .end = CODE + 4096, .module = -1, .name = "//anon"
+		};
+	}
+	*ret = process->change;
+	if (process->change != SS_ADDRESS_SPACE_ENDED)
+		process->change = SS_ADDRESS_SPACE_SAME;
+	return NULL;
+}
+
+static enum ss_mapping_check check(struct ss_address_space *space, uint64_t address)
+{
+	(void)address;
+	return of(space->target)->check;
+}
+
+static void read_task(struct ss_task *task, const struct ss_target *target,
+		      const struct ss_capture_options *options, struct ss_buffer *text)
+{
+	struct process *process = of(target);
+
+	(void)text;
+	happen(process, AFTER_LISTING);
+	const struct thread *thread = find(process, task->tid);
+	if (!thread) {
+		task->phase = SS_TASK_GONE;
+		return;
+	}
+	task->state = thread->runs_now ? 'R' : 'S';
+	task->runs = thread->runs_now;
+	(void)strcpy(task->comm, "made-up");
+	if (!options->filter(options->filter_data, task->tid, task->comm, task->state)) {
+		task->phase = SS_TASK_UNWANTED;
+	} else if (!thread->runs_now) {
+		task->run_count = thread->runs;
+		task->call = (struct ss_syscall_text){ .kind = SS_SYSCALL_BLOCKED,
+						       .pc = CODE,
+						       .sp = 1 };
+		task->fragile = thread->fragile;
+		task->watched = true;
+	}
+}
+
+static uint64_t read_run_count(const struct ss_target *target, pid_t tid,
+			       struct ss_buffer *text)
+{
+	const struct thread *thread = find(of(target), tid);
+
+	(void)text;
+	return thread ? thread->runs : 0;
+}
+
+/* A stop of a blocked thread puts it on a CPU; so does its release. */
+static void stop(struct ss_freeze *freeze, ss_freeze_copier *copy, void *data)
+{
+	struct process *process = of(freeze->target);
+
+	happen(process, BEFORE_STOP);
+	for (size_t i = 0; i < freeze->tasks->items.count; i++) {
+		struct ss_task *task = &freeze->tasks->items.items[i];
+		struct thread *thread = find(process, task->tid);
+		if (task->phase != SS_TASK_SEEN || task->watched)
+			continue;
+		task->attached = thread && thread->deaf;
+		task->phase = thread ? SS_TASK_INTERRUPTED : SS_TASK_GONE;
+		if (!thread || thread->deaf)
+			continue;
+		task->phase = SS_TASK_STOPPED;
+		task->runs = thread->runs_now;
+		task->stopped_ns = STOP_NS;
+		thread->runs += !thread->runs_now;
+		copy(data);
+		task->phase = SS_TASK_RELEASED;
+		thread->runs += !thread->runs_now;
+		freeze->duration_ns += STOP_NS;
+		freeze->max_thread_ns = STOP_NS;
+		process->stops++;
+	}
+}
+
+static void copy_wanted(struct ss_task_list *tasks, ss_task_predicate *wanted)
+{
+	static uint8_t stack[16];
+
+	for (size_t i = 0; i < tasks->items.count; i++) {
+		struct ss_task *task = &tasks->items.items[i];
+		if (wanted(task))
+			task->stacks[0] = (struct ss_stack_copy){ .size = sizeof(stack),
+								  .bytes = stack };
+	}
+}
+
+static void copy(struct ss_arena *arena, const struct ss_capture *capture,
+		 struct ss_task_list *tasks, const struct ss_process_memory *memory,
+		 const struct ss_capture_options *options, ss_task_predicate *wanted)
+{
+	(void)arena;
+	(void)capture;
+	(void)memory;
+	(void)options;
+	copy_wanted(tasks, wanted);
+}
+
+static bool is_watched(const struct ss_task *task)
+{
+	return task->watched;
+}
+
+static void copy_watched(struct ss_arena *arena, const struct ss_capture *capture,
+			 struct ss_task_list *tasks,
+			 const struct ss_process_memory *memory,
+			 const struct ss_capture_options *options, unsigned freeze_round)
+{
+	(void)arena;
+	(void)capture;
+	(void)memory;
+	(void)options;
+	(void)freeze_round;
+	copy_wanted(tasks, is_watched);
+	for (size_t i = 0; i < tasks->items.count; i++)
+		tasks->items.items[i].partial |= tasks->items.items[i].watched;
+}
+
+static size_t check_watched(const struct ss_target *target, struct ss_task_list *tasks)
+{
+	struct process *process = of(target);
+	size_t moved = 0;
+
+	happen(process, BEFORE_CHECK);
+	for (size_t i = 0; i < tasks->items.count; i++) {
+		struct ss_task *task = &tasks->items.items[i];
+		const struct thread *thread = find(process, task->tid);
+		if (!task->watched)
+			continue;
+		task->steady = task->consistent = thread &&
+						  thread->runs == task->run_count;
+		task->watched = task->partial = task->steady;
+		if (!thread)
+			task->phase = SS_TASK_GONE;
+		if (thread && !task->steady) {
+			task->state = thread->runs_now ? 'R' : 'S';
+			moved++;
+		}
+	}
+	return moved;
+}
+
+/* What is left: reads it as it is now. */
+static void observe(struct ss_arena *arena, const struct ss_capture *capture,
+		    const struct ss_target *target, struct ss_task_list *tasks,
+		    const struct ss_process_memory *memory,
+		    const struct ss_capture_options *options)
+{
+	(void)arena;
+	(void)capture;
+	(void)memory;
+	(void)options;
+	for (size_t i = 0; i < tasks->items.count; i++) {
+		struct ss_task *task = &tasks->items.items[i];
+		const struct thread *thread = find(of(target), task->tid);
+		if (task->steady ||
+		    (task->phase != SS_TASK_SEEN && task->phase != SS_TASK_INTERRUPTED))
+			continue;
+		if (!thread)
+			task->phase = SS_TASK_GONE;
+	}
+}
+
+static const struct ss_process_access made_up = {
+	.init_threads = init_threads,
+	.update = update,
+	.update_if_due = update,
+	.check = check,
+	.read = read_task,
+	.read_run_count = read_run_count,
+	.stop = stop,
+	.copy = copy,
+	.copy_watched = copy_watched,
+	.check_watched = check_watched,
+	.observe = observe,
+};
+
+/* Tests -------------------------------------------------------------------- */
+
+static void begin_filtered(struct process *process, unsigned threads,
+			   ss_thread_filter *filter)
+{
+	const struct ss_capture_options options = { .size = sizeof(options),
+						    .max_stack = 4096,
+						    .max_total = 1 << 20,
+						    .filter = filter };
+
+	*process = (struct process){ .self = process,
+				     .target.pid = FIRST_TID,
+				     .check = SS_MAPPING_SAME };
+	for (unsigned i = 0; i < threads; i++)
+		process->threads[i] =
+			(struct thread){ .tid = FIRST_TID + (pid_t)i, .runs = 1 };
+	ss_sampler_init(&process->sampler, &process->target, &options, &process->arena,
+			&made_up);
+}
+
+/* A process whose threads are blocked. */
+static void begin(struct process *process, unsigned threads)
+{
+	begin_filtered(process, threads, NULL);
+}
+
+static void end(struct process *process)
+{
+	ss_sampler_deinit(&process->sampler);
+	ss_arena_deinit(&process->arena);
+}
+
+static void tick(struct process *process)
+{
+	process->stops = process->updates = 0;
+	assert_null(ss_sampler_tick(&process->sampler, &process->tick));
+}
+
+/* The threads of the last capture, a bit for each; all are accepted. */
+static unsigned accept_all(struct process *process, bool needs_register)
+{
+	const struct ss_capture *capture = process->tick.capture;
+	unsigned captured = 0;
+
+	for (size_t i = 0; capture && i < capture->threads.count; i++) {
+		const struct ss_capture_thread *thread = &capture->threads.items[i];
+		struct ss_sampled_thread *sampled =
+			ss_thread_list_find(&process->sampler.threads, thread->tid);
+		captured |= 1U << (thread->tid - FIRST_TID);
+		assert_non_null(sampled);
+		if (sampled->state != SS_THREAD_GONE)
+			ss_thread_accept(sampled, thread->stopped_ns > 0, needs_register);
+	}
+	return captured;
+}
+
+static unsigned captured(struct process *process)
+{
+	tick(process);
+	return accept_all(process, false);
+}
+
+static void reject_all(struct process *process)
+{
+	for (size_t i = 0; i < process->sampler.threads.items.count; i++) {
+		struct ss_sampled_thread *thread =
+			&process->sampler.threads.items.items[i];
+		if (thread->due)
+			ss_thread_reject(thread, true);
+	}
+}
+
+/* What has not run is not captured, not stopped, and costs no look at the maps. */
+static void test_blocked_threads(void **state)
+{
+	struct process process;
+
+	(void)state;
+	begin(&process, 3);
+	assert_int_equal(captured(&process), 0x7);
+	assert_int_equal(process.stops, 0);
+	for (int i = 0; i < 20; i++) {
+		assert_int_equal(captured(&process), 0);
+		assert_int_equal(process.updates + process.stops, 0);
+	}
+	process.threads[1].runs++;
+	assert_int_equal(captured(&process), 0x2);
+	assert_int_equal(process.stops, 0);
+	assert_int_equal(captured(&process), 0);
+	end(&process);
+}
+
+static void test_running_threads(void **state)
+{
+	struct process process;
+
+	(void)state;
+	begin(&process, 3);
+	process.threads[0].runs_now = process.threads[2].runs_now = true;
+	assert_int_equal(captured(&process), 0x7);
+	for (int i = 0; i < 3; i++) {
+		/* also a thread that never leaves its CPU */
+		assert_int_equal(captured(&process), 0x5);
+		assert_int_equal(process.stops, 2);
+		assert_int_equal(process.tick.stopped_ns, 2 * STOP_NS);
+		assert_int_equal(process.tick.stopped_max_ns, STOP_NS);
+	}
+	assert_int_equal(process.sampler.thread_stops, 8);
+	assert_false(process.sampler.late);
+	/* it blocks: the last capture without a stop, then none */
+	process.threads[2].runs_now = false;
+	process.threads[2].runs++;
+	assert_int_equal(captured(&process), 0x5);
+	assert_int_equal(process.stops, 1);
+	assert_int_equal(captured(&process), 0x1);
+	end(&process);
+}
+
+static void begin_thread(struct process *process)
+{
+	process->threads[3] = (struct thread){ .tid = FIRST_TID + 3, .runs = 1 };
+}
+
+static void end_last(struct process *process)
+{
+	process->threads[2].tid = 0;
+}
+
+static void test_threads_start_and_end(void **state)
+{
+	const enum moment moments[] = { AFTER_LISTING, BEFORE_CHECK, BEFORE_STOP };
+	struct process process;
+
+	(void)state;
+	begin(&process, 3);
+	assert_int_equal(captured(&process), 0x7);
+	begin_thread(&process);
+	assert_int_equal(captured(&process), 0x8);
+	end_last(&process);
+	assert_int_equal(captured(&process), 0);
+	assert_int_equal(captured(&process), 0);
+	assert_null(ss_thread_list_find(&process.sampler.threads, FIRST_TID + 2));
+	end(&process);
+	/* It ends in the middle of a tick, blocked or running. */
+	for (size_t i = 0; i < 2 * SS_ARRAY_SIZE(moments); i++) {
+		begin(&process, 3);
+		process.threads[2].runs_now = i % 2;
+		process.moment = moments[i / 2];
+		process.event = end_last;
+		bool stopped = moments[i / 2] == BEFORE_CHECK && i % 2;
+		assert_int_equal(captured(&process), stopped ? 0x7 : 0x3);
+		assert_int_equal(process.moment, NEVER);
+		enum ss_thread_state last =
+			ss_thread_list_find(&process.sampler.threads, FIRST_TID + 2)
+				->state;
+		assert_int_equal(last == SS_THREAD_GONE, !stopped);
+		assert_int_equal(captured(&process), 0);
+		assert_int_equal(captured(&process), 0);
+		assert_int_equal(process.sampler.threads.items.count, 2);
+		end(&process);
+	}
+}
+
+static void wake_first(struct process *process)
+{
+	process->threads[0].runs++;
+	process->threads[0].runs_now = true;
+}
+
+static void wake_second(struct process *process)
+{
+	process->threads[1].runs++;
+	process->threads[1].runs_now = true;
+}
+
+static void wake_one_by_one(struct process *process)
+{
+	wake_first(process);
+	process->moment = BEFORE_CHECK;
+	process->event = wake_second;
+}
+
+/* A thread that runs while it is read without a stop is stopped. */
+static void test_thread_wakes_up_in_a_tick(void **state)
+{
+	struct process process;
+
+	(void)state;
+	begin(&process, 2);
+	process.moment = BEFORE_CHECK;
+	process.event = wake_first;
+	assert_int_equal(captured(&process), 0x3);
+	assert_int_equal(process.stops, 1);
+	const struct ss_capture_thread *woken = process.tick.capture->threads.items;
+	assert_true(woken->tid == FIRST_TID && woken->stopped_ns == STOP_NS);
+	assert_int_equal(captured(&process), 0x1);
+	end(&process);
+	/* another one runs while the first one is stopped */
+	begin(&process, 2);
+	process.moment = BEFORE_CHECK;
+	process.event = wake_one_by_one;
+	assert_int_equal(captured(&process), 0x3);
+	assert_int_equal(process.stops, 2);
+	end(&process);
+}
+
+/* A register that only a stop gives is fetched once, unless a stop would end the call;
+   the stop itself is not taken for a wake-up. */
+static void test_register(void **state)
+{
+	struct process process;
+
+	(void)state;
+	begin(&process, 2);
+	process.threads[1].fragile = true;
+	tick(&process);
+	assert_int_equal(accept_all(&process, true), 0x3);
+	tick(&process);
+	assert_int_equal(process.stops, 1);
+	assert_int_equal(accept_all(&process, true), 0x3);
+	const struct ss_capture_thread *first = process.tick.capture->threads.items;
+	assert_true(first[0].stopped_ns == STOP_NS && first[1].stopped_ns == 0);
+	tick(&process);
+	assert_int_equal(process.stops, 0);
+	assert_int_equal(accept_all(&process, true) & 0x1, 0);
+	assert_int_equal(ss_thread_list_find(&process.sampler.threads, FIRST_TID)->state,
+			 SS_THREAD_IDLE);
+	end(&process);
+}
+
+static void test_thread_that_does_not_stop(void **state)
+{
+	struct process process;
+
+	(void)state;
+	begin(&process, 1);
+	process.threads[0].runs_now = process.threads[0].deaf = true;
+	assert_int_equal(captured(&process), 0x1);
+	assert_true(process.sampler.late);
+	assert_int_equal(process.tick.capture->threads.items[0].stacks[0].size, 0);
+	process.threads[0].deaf = false;
+	assert_int_equal(captured(&process), 0x1);
+	assert_false(process.sampler.late);
+	end(&process);
+}
+
+static bool is_first(void *data, pid_t tid, const char *name, char state)
+{
+	(void)data;
+	(void)name;
+	(void)state;
+	return tid == FIRST_TID;
+}
+
+static void test_filter(void **state)
+{
+	struct process process;
+
+	(void)state;
+	begin_filtered(&process, 3, is_first);
+	assert_int_equal(captured(&process), 0x1);
+	assert_true(
+		ss_thread_list_find(&process.sampler.threads, FIRST_TID + 1)->excluded);
+	assert_int_equal(captured(&process), 0);
+	end(&process);
+}
+
+/* What a change of the address space means for a capture, and for the next one. */
+static void test_modules_change(void **state)
+{
+	static const struct {
+		enum ss_mapping_check check;
+		enum ss_address_space_change change;
+		bool stale;
+	} cases[] = {
+		{ SS_MAPPING_SAME, SS_ADDRESS_SPACE_CHANGED, false }, /* not asked */
+		{ SS_MAPPING_DIFFERS, SS_ADDRESS_SPACE_SAME, false },
+		{ SS_MAPPING_DIFFERS, SS_ADDRESS_SPACE_MORE, true },
+		{ SS_MAPPING_UNKNOWN, SS_ADDRESS_SPACE_MORE, false },
+		{ SS_MAPPING_UNKNOWN, SS_ADDRESS_SPACE_CHANGED, true },
+		{ SS_MAPPING_UNKNOWN, SS_ADDRESS_SPACE_REPLACED, true },
+		{ SS_MAPPING_DIFFERS, SS_ADDRESS_SPACE_ENDED, false },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < SS_ARRAY_SIZE(cases); i++) {
+		struct process process;
+		bool stale;
+		bool asked = cases[i].check != SS_MAPPING_SAME;
+		begin(&process, 2);
+		tick(&process);
+		process.change = cases[i].change;
+		assert_null(ss_sampler_confirm(&process.sampler, cases[i].check,
+					       &process.tick, &stale));
+		assert_int_equal(stale, cases[i].stale);
+		assert_int_equal(process.tick.change, asked ? cases[i].change : 0);
+		/* Rejected threads are captured again, the others are not. */
+		reject_all(&process);
+		ss_thread_accept(ss_thread_list_find(&process.sampler.threads, FIRST_TID),
+				 false, false);
+		assert_null(ss_sampler_retry(&process.sampler, &process.tick));
+		assert_int_equal(accept_all(&process, false), 0x2);
+		end(&process);
+	}
+}
+
+static void test_modules_change_between_ticks(void **state)
+{
+	struct process process;
+
+	(void)state;
+	begin(&process, 2);
+	assert_int_equal(captured(&process), 0x3);
+	/* what maps a module has run */
+	process.threads[0].runs++;
+	process.change = SS_ADDRESS_SPACE_MORE;
+	assert_int_equal(captured(&process), 0x1);
+	assert_int_equal(process.updates, 1);
+	assert_int_equal(process.tick.change, SS_ADDRESS_SPACE_MORE);
+	end(&process);
+}
+
+static void test_exec(void **state)
+{
+	struct process process;
+
+	(void)state;
+	begin(&process, 3);
+	assert_int_equal(captured(&process), 0x7);
+	/* Only the leader is left, and it has run. */
+	process.threads[1].tid = process.threads[2].tid = 0;
+	process.threads[0].runs++;
+	process.change = SS_ADDRESS_SPACE_REPLACED;
+	assert_int_equal(captured(&process), 0x1);
+	assert_int_equal(process.tick.change, SS_ADDRESS_SPACE_REPLACED);
+	assert_int_equal(captured(&process), 0);
+	assert_int_equal(process.sampler.threads.items.count, 1);
+	end(&process);
+}
+
+/* Whether a thread whose memory was mapped anew while it could run is believed. */
+static void test_mappings_are_verified(void **state)
+{
+	static const uint64_t start = CODE;
+	struct process process;
+
+	(void)state;
+	begin(&process, 1);
+	process.threads[0].runs_now = true;
+	assert_int_equal(captured(&process), 0x1);
+	struct ss_sampled_thread *thread =
+		ss_thread_list_find(&process.sampler.threads, FIRST_TID);
+	ss_area_check_remember(&thread->areas, &start, 1);
+	assert_int_equal(captured(&process), 0x1);
+	assert_true(ss_area_check_contains(&thread->areas, CODE));
+	process.check = SS_MAPPING_DIFFERS;
+	assert_int_equal(captured(&process), 0x1);
+	assert_false(ss_area_check_contains(&thread->areas, CODE));
+	end(&process);
+}
+
+static void test_the_end(void **state)
+{
+	struct process process;
+
+	(void)state;
+	begin(&process, 2);
+	assert_int_equal(captured(&process), 0x3);
+	process.threads[0].tid = process.threads[1].tid = 0;
+	process.change = SS_ADDRESS_SPACE_ENDED;
+	for (int i = 0; i < 3; i++) {
+		tick(&process);
+		assert_int_equal(process.tick.change, SS_ADDRESS_SPACE_ENDED);
+		assert_null(process.tick.capture);
+	}
+	end(&process);
+}
+
+static void assert_fails(struct process *process, enum ss_error_code code)
+{
+	_cleanup_error_ struct ss_error *error =
+		ss_sampler_tick(&process->sampler, &process->tick);
+
+	assert_non_null(error);
+	assert_int_equal(ss_error_code(error), code);
+	assert_null(process->tick.capture);
+}
+
+/* After an error the next tick captures what was due. */
+static void test_errors(void **state)
+{
+	struct process process;
+	bool stale;
+
+	(void)state;
+	begin(&process, 2);
+	process.no_memory = true;
+	assert_fails(&process, SS_ERROR_NO_MEMORY);
+	process.no_memory = false;
+	process.refused = SS_ERROR_DENIED;
+	assert_fails(&process, SS_ERROR_DENIED);
+	process.refused = 0;
+	assert_int_equal(captured(&process), 0x3);
+	process.threads[0].runs++;
+	process.refused = SS_ERROR_SYSTEM;
+	assert_fails(&process, SS_ERROR_SYSTEM);
+	process.refused = 0;
+	tick(&process);
+	process.refused = SS_ERROR_DENIED;
+	_cleanup_error_ struct ss_error *error = ss_sampler_confirm(
+		&process.sampler, SS_MAPPING_DIFFERS, &process.tick, &stale);
+	assert_non_null(error);
+	process.refused = 0;
+	/* The caller drops a tick that it cannot use. */
+	ss_sampler_discard(&process.sampler);
+	assert_int_equal(captured(&process), 0x1);
+	assert_int_equal(captured(&process), 0);
+	end(&process);
+}
+
+/* After missed ticks, however many, one tick has everything that happened since. */
+static void test_missed_ticks(void **state)
+{
+	struct process process;
+
+	(void)state;
+	begin(&process, 3);
+	assert_int_equal(captured(&process), 0x7);
+	process.threads[0].runs += 1000;
+	end_last(&process);
+	begin_thread(&process);
+	process.change = SS_ADDRESS_SPACE_CHANGED;
+	assert_int_equal(captured(&process) & 0x7, 0x1);
+	assert_int_equal(process.tick.change, SS_ADDRESS_SPACE_CHANGED);
+	(void)captured(&process);
+	assert_non_null(ss_thread_list_find(&process.sampler.threads, FIRST_TID + 3));
+	assert_null(ss_thread_list_find(&process.sampler.threads, FIRST_TID + 2));
+	end(&process);
+}
+
+/* A tick that comes late is followed by the next one on time; what is over is counted. */
+static void test_ticker(void **state)
+{
+	enum { START = 500, PERIOD = 1000 };
+	struct ss_ticker ticker;
+
+	(void)state;
+	ss_ticker_init(&ticker, PERIOD, START);
+	assert_int_equal(ss_ticker_advance(&ticker, START + 10), 0);
+	assert_int_equal(ss_ticker_advance(&ticker, START + PERIOD + 900), 0);
+	assert_int_equal(ss_ticker_advance(&ticker, START + 2 * PERIOD + PERIOD), 0);
+	assert_int_equal(ticker.due_ns, START + 3 * PERIOD);
+	/* it overslept for almost, and for more than, four periods */
+	assert_int_equal(ss_ticker_advance(&ticker, START + 7 * PERIOD - 1), 3);
+	assert_int_equal(ss_ticker_advance(&ticker, START + 11 * PERIOD + 1), 4);
+	assert_int_equal(ticker.due_ns, START + 12 * PERIOD);
+	/* jitter: up to a quarter of the period, never early, not always the same */
+	uint64_t first = ss_ticker_next_ns(&ticker);
+	bool differs = false;
+	for (int i = 0; i < 1000; i++) {
+		uint64_t next = ss_ticker_next_ns(&ticker);
+		assert_in_range(next, ticker.due_ns, ticker.due_ns + PERIOD / 4);
+		differs |= next != first;
+	}
+	assert_true(differs);
+	/* the shortest period */
+	ss_ticker_init(&ticker, 1, 0);
+	assert_int_equal(ss_ticker_next_ns(&ticker), 0);
+}
+
+/* All maps are read if the number of pages has changed, at most 1 % of the time, and each
+   second. */
+static void test_when_maps_are_read(void **state)
+{
+	const struct ss_address_space space = { .pages = 50,
+						.updated_ns = 1000 * SS_NS_PER_MS,
+						.cost_ns = SS_NS_PER_MS };
+
+	(void)state;
+	assert_false(ss_address_space_is_due(&space, 50, 1001 * SS_NS_PER_MS));
+	assert_false(ss_address_space_is_due(&space, 51, 1099 * SS_NS_PER_MS));
+	assert_true(ss_address_space_is_due(&space, 51, 1100 * SS_NS_PER_MS));
+	assert_false(ss_address_space_is_due(&space, 50, 1999 * SS_NS_PER_MS));
+	assert_true(ss_address_space_is_due(&space, 50, 2000 * SS_NS_PER_MS));
+	/* an exec, or the end */
+	assert_true(ss_address_space_is_due(&space, 0, 1001 * SS_NS_PER_MS));
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_blocked_threads),
+		cmocka_unit_test(test_running_threads),
+		cmocka_unit_test(test_threads_start_and_end),
+		cmocka_unit_test(test_thread_wakes_up_in_a_tick),
+		cmocka_unit_test(test_register),
+		cmocka_unit_test(test_thread_that_does_not_stop),
+		cmocka_unit_test(test_filter),
+		cmocka_unit_test(test_modules_change),
+		cmocka_unit_test(test_modules_change_between_ticks),
+		cmocka_unit_test(test_exec),
+		cmocka_unit_test(test_mappings_are_verified),
+		cmocka_unit_test(test_the_end),
+		cmocka_unit_test(test_errors),
+		cmocka_unit_test(test_missed_ticks),
+		cmocka_unit_test(test_ticker),
+		cmocka_unit_test(test_when_maps_are_read),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
