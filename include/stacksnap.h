@@ -116,7 +116,7 @@ enum ss_mode {
 };
 
 /*
- * Returns whether a thread is wanted. The capturing thread calls it before it stops
+ * Returns whether to capture a thread. The capturing thread calls it before it stops
  * anything. name is the thread's comm, state the letter of /proc/TID/stat. Other threads
  * are neither stopped nor listed.
  */
@@ -651,7 +651,7 @@ struct ss_wait {
 	uint64_t address;	/* of the lock or futex; 0: none */
 	const char *symbol;	/* variable that contains it, or NULL */
 	uint64_t symbol_offset; /* address minus the start of symbol */
-	enum ss_access access;	/* wanted: rwlocks, file locks */
+	enum ss_access access;	/* requested; of rwlocks and file locks */
 	uint32_t readers;	/* RWLOCK: how many hold it */
 	uint32_t value;		/* SEMAPHORE */
 	uint32_t arrived;	/* BARRIER: threads that wait at it */

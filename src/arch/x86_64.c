@@ -182,14 +182,14 @@ static bool is_indirect_call(const uint8_t *code, size_t length)
 		return false;
 	unsigned mode = code[1] >> 6;
 	bool sib = mode != 3 && (code[1] & 7) == 4;
-	size_t wanted = 2u + sib;
+	size_t expected = 2u + sib;
 	if (mode == 1)
-		wanted += 1;
+		expected += 1;
 	else if (mode == 2 || (mode == 0 && (code[1] & 7) == 5))
-		wanted += 4;
+		expected += 4;
 	else if (mode == 0 && sib && length > 2 && (code[2] & 7) == 5)
-		wanted += 4;
-	return wanted == length;
+		expected += 4;
+	return expected == length;
 }
 
 static bool is_call(const uint8_t *before, size_t size)

@@ -3,7 +3,7 @@
  * holds no keys and never frees anything but its slots. A zeroed struct is an empty
  * table. Open addressing with linear probing; at most half of the slots are in use.
  *
- *	uint32_t index = ss_hash_find(&table, hash, is_same, &wanted);
+ *	uint32_t index = ss_hash_find(&table, hash, is_same, &query);
  *	if (index == SS_HASH_NONE && ss_hash_reserve(&table)) {
  *		... append to the list ...
  *		ss_hash_insert(&table, hash, index_in_the_list);

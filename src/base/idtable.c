@@ -9,7 +9,7 @@
 
 enum { ALIGNMENT = 8 };
 
-struct wanted {
+struct query {
 	const struct ss_idtable *table;
 	const void *key;
 	size_t size;
@@ -22,11 +22,11 @@ static uint64_t hash_of(const struct ss_idtable *table, const void *key, size_t 
 
 static bool is_same(const void *context, uint32_t id)
 {
-	const struct wanted *wanted = context;
+	const struct query *query = context;
 	size_t size;
-	const void *key = ss_idtable_key(wanted->table, id, &size);
+	const void *key = ss_idtable_key(query->table, id, &size);
 
-	return size == wanted->size && memcmp(key, wanted->key, size) == 0;
+	return size == query->size && memcmp(key, query->key, size) == 0;
 }
 
 static bool append(struct ss_idtable *table, const void *key, size_t size)
@@ -52,9 +52,9 @@ static bool append(struct ss_idtable *table, const void *key, size_t size)
 uint32_t ss_idtable_add(struct ss_idtable *table, const void *key, size_t size,
 			bool *added)
 {
-	const struct wanted wanted = { .table = table, .key = key, .size = size };
+	const struct query query = { .table = table, .key = key, .size = size };
 	uint64_t hash = hash_of(table, key, size);
-	uint32_t id = ss_hash_find(&table->ids, hash, is_same, &wanted);
+	uint32_t id = ss_hash_find(&table->ids, hash, is_same, &query);
 
 	if (added)
 		*added = id == SS_ID_NONE;
@@ -72,9 +72,9 @@ uint32_t ss_idtable_add(struct ss_idtable *table, const void *key, size_t size,
 
 uint32_t ss_idtable_find(const struct ss_idtable *table, const void *key, size_t size)
 {
-	const struct wanted wanted = { .table = table, .key = key, .size = size };
+	const struct query query = { .table = table, .key = key, .size = size };
 
-	return ss_hash_find(&table->ids, hash_of(table, key, size), is_same, &wanted);
+	return ss_hash_find(&table->ids, hash_of(table, key, size), is_same, &query);
 }
 
 const void *ss_idtable_key(const struct ss_idtable *table, uint32_t id, size_t *size)

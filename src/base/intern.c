@@ -22,7 +22,7 @@ struct ss_intern {
 	size_t block_size;
 };
 
-struct wanted {
+struct query {
 	const struct ss_intern *pool;
 	struct string string;
 };
@@ -48,11 +48,11 @@ void ss_intern_free(struct ss_intern *pool)
 
 static bool is_same(const void *context, uint32_t index)
 {
-	const struct wanted *wanted = context;
-	const struct string *string = &wanted->pool->strings.items[index];
+	const struct query *query = context;
+	const struct string *string = &query->pool->strings.items[index];
 
-	return string->size == wanted->string.size &&
-	       memcmp(string->text, wanted->string.text, string->size) == 0;
+	return string->size == query->string.size &&
+	       memcmp(string->text, query->string.text, string->size) == 0;
 }
 
 static char *copy_text(struct ss_intern *pool, const char *text, size_t size)
@@ -78,9 +78,9 @@ static char *copy_text(struct ss_intern *pool, const char *text, size_t size)
 
 const char *ss_intern_bytes(struct ss_intern *pool, const char *text, size_t size)
 {
-	const struct wanted wanted = { pool, { text, size } };
+	const struct query query = { pool, { text, size } };
 	uint64_t hash = XXH3_64bits(text, size);
-	uint32_t index = ss_hash_find(&pool->table, hash, is_same, &wanted);
+	uint32_t index = ss_hash_find(&pool->table, hash, is_same, &query);
 
 	if (index != SS_HASH_NONE)
 		return pool->strings.items[index].text;

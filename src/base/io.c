@@ -13,8 +13,8 @@ int ss_io_read_all(int fd, size_t max, struct ss_buffer *text)
 {
 	ss_buffer_clear(text);
 	for (;;) {
-		size_t wanted = SS_MAX(text->size + 1, (size_t)READ_MIN - 1);
-		if (!ss_buffer_reserve(text, wanted))
+		size_t needed = SS_MAX(text->size + 1, (size_t)READ_MIN - 1);
+		if (!ss_buffer_reserve(text, needed))
 			return -ENOMEM;
 		ssize_t n = read(fd, text->bytes + text->size,
 				 text->capacity - text->size - 1);

@@ -8,20 +8,21 @@ bool ss_vector_reserve_bytes(void **items, size_t *capacity, size_t count,
 {
 	if (count <= *capacity)
 		return true;
-	size_t wanted = *capacity ? *capacity : 16;
-	while (wanted < count) {
-		if (__builtin_mul_overflow(wanted, 2, &wanted))
+	size_t new_capacity = *capacity ? *capacity : 16;
+	while (new_capacity < count) {
+		if (__builtin_mul_overflow(new_capacity, 2, &new_capacity))
 			return false;
 	}
 	/* Checked here, because AddressSanitizer aborts if reallocarray() is given such a size. */
 	size_t size;
-	if (__builtin_mul_overflow(wanted, element_size, &size) || size > PTRDIFF_MAX)
+	if (__builtin_mul_overflow(new_capacity, element_size, &size) ||
+	    size > PTRDIFF_MAX)
 		return false;
 	void *grown = realloc(*items, size);
 	if (!grown)
 		return false;
 	*items = grown;
-	*capacity = wanted;
+	*capacity = new_capacity;
 	return true;
 }
 

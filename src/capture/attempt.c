@@ -130,12 +130,13 @@ static bool is_sleeping_class(const struct ss_task *task)
 
 /* LIVE copies the stacks, too: the copy may be unwindable where libunwind-ptrace
    fails. */
-static void copy_class(struct ss_attempt *a, ss_task_predicate *wanted)
+static void copy_class(struct ss_attempt *a, ss_task_predicate *predicate)
 {
-	ss_arena_copy(&a->arena, a->capture, &a->tasks, &a->memory, a->options, wanted);
+	ss_arena_copy(&a->arena, a->capture, &a->tasks, &a->memory, a->options,
+		      predicate);
 	for (size_t i = 0; a->live && i < a->tasks.items.count; i++) {
 		struct ss_task *task = &a->tasks.items.items[i];
-		if (wanted(task))
+		if (predicate(task))
 			ss_live_unwind(a->live, task, a->options->max_frames,
 				       a->freeze.deadline_ns);
 	}

@@ -95,8 +95,8 @@ void ss_freeze_seize(struct ss_freeze *freeze)
 
 	tasks->dumping_core = dumping;
 	for (int pass = 0; pass < SEIZE_PASSES; pass++) {
-		size_t wanted = ss_tasks_count_now(freeze->target);
-		if (!ss_tasks_reserve(tasks, tasks->items.count + wanted * 2 + 64))
+		size_t count = ss_tasks_count_now(freeze->target);
+		if (!ss_tasks_reserve(tasks, tasks->items.count + count * 2 + 64))
 			return;
 		if (ss_tasks_scan(tasks, freeze->target) == 0 && tasks->unseen == 0)
 			return;

@@ -93,7 +93,7 @@ void ss_observe_kernel(const struct ss_capture *capture, const struct ss_target 
 		bool worker = task->phase == SS_TASK_WORKER;
 		if (!denied && !worker &&
 		    (task->state != 'D' || task->phase == SS_TASK_GONE ||
-		     task->phase == SS_TASK_UNWANTED))
+		     task->phase == SS_TASK_EXCLUDED))
 			continue;
 		task->wchan =
 			read_kernel_text(capture, target, task->tid, "wchan", &text);

@@ -64,7 +64,7 @@ static void deinit_related(struct related *related)
 		process_deinit(&related->processes[i]);
 }
 
-static bool wants_few(void *data, pid_t tid, const char *name, char state)
+static bool selects_few(void *data, pid_t tid, const char *name, char state)
 {
 	size_t *left = data;
 
@@ -83,7 +83,7 @@ static void capture_process(struct process *process)
 		.mode = SS_MODE_NO_STOP,
 		.max_stack = process->opened ? STACK_MAX : OWN_STACK_MAX,
 		.max_total = TOTAL_MAX,
-		.filter = wants_few,
+		.filter = selects_few,
 		.filter_data = &left,
 	};
 	struct ss_capture *capture = NULL;

@@ -105,7 +105,7 @@ static void fill_thread(struct ss_capture_thread *thread, struct ss_task *task,
 static bool is_listed(const struct ss_task *task)
 {
 	/* A thread that ended before it was attached did not exist during the freeze. */
-	return task->phase != SS_TASK_UNWANTED && task->phase != SS_TASK_GONE;
+	return task->phase != SS_TASK_EXCLUDED && task->phase != SS_TASK_GONE;
 }
 
 static int compare_threads(const void *a, const void *b)
@@ -216,23 +216,23 @@ static void sum_up(struct ss_capture *capture, const struct ss_task_list *tasks,
 static bool has_any(const struct ss_task_list *tasks)
 {
 	bool zombie = false;
-	bool unwanted = false;
+	bool excluded = false;
 
 	for (size_t i = 0; i < tasks->items.count; i++) {
 		const struct ss_task *task = &tasks->items.items[i];
 		if (is_listed(task) && task->phase != SS_TASK_ZOMBIE)
 			return true;
 		zombie |= task->phase == SS_TASK_ZOMBIE;
-		unwanted |= task->phase == SS_TASK_UNWANTED;
+		excluded |= task->phase == SS_TASK_EXCLUDED;
 	}
-	return zombie && unwanted;
+	return zombie && excluded;
 }
 
 static struct ss_error *explain_nothing(const struct ss_target *target,
 					const struct ss_task_list *tasks)
 {
 	for (size_t i = 0; i < tasks->items.count; i++) {
-		if (tasks->items.items[i].phase == SS_TASK_UNWANTED)
+		if (tasks->items.items[i].phase == SS_TASK_EXCLUDED)
 			return ss_error_new(SS_ERROR_INVALID,
 					    "process %d has no such thread", target->pid);
 	}

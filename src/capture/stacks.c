@@ -225,9 +225,9 @@ static void queue_stack(struct ss_arena *arena, const struct ss_capture *capture
 {
 	if (*count == arena->piece_capacity)
 		return;
-	size_t wanted_size = copy.size;
+	size_t full_size = copy.size;
 	bool placed = place(arena, &copy);
-	if (copy.size < wanted_size)
+	if (copy.size < full_size)
 		task->reason =
 			"the total size limit was reached; --max-total=MIB raises it";
 	if (!placed)
@@ -342,13 +342,13 @@ static size_t queue_alternates(struct ss_arena *arena, const struct ss_capture *
 
 void ss_arena_copy(struct ss_arena *arena, const struct ss_capture *capture,
 		   struct ss_task_list *tasks, const struct ss_process_memory *memory,
-		   const struct ss_capture_options *options, ss_task_predicate *wanted)
+		   const struct ss_capture_options *options, ss_task_predicate *predicate)
 {
 	size_t count = 0;
 
 	for (size_t i = 0; i < tasks->items.count; i++) {
 		struct ss_task *task = &tasks->items.items[i];
-		if (!wanted(task))
+		if (!predicate(task))
 			continue;
 		if (!options->no_waits)
 			queue_lock(arena, &count, capture, task);

@@ -34,12 +34,13 @@ struct ss_error *ss_arena_prepare(struct ss_arena *arena,
 				  const struct ss_capture_options *options);
 void ss_arena_deinit(struct ss_arena *arena);
 
-/* Copies the stacks of the tasks that wanted() accepts, and the lock words they wait
+/* Copies the stacks of the tasks that predicate() accepts, and the lock words they wait
    for. Does not allocate. */
 typedef bool ss_task_predicate(const struct ss_task *task);
 void ss_arena_copy(struct ss_arena *arena, const struct ss_capture *capture,
 		   struct ss_task_list *tasks, const struct ss_process_memory *memory,
-		   const struct ss_capture_options *options, ss_task_predicate *wanted);
+		   const struct ss_capture_options *options,
+		   ss_task_predicate *predicate);
 
 /* Moves the used part of the arena into the capture. */
 void ss_arena_give(struct ss_arena *arena, struct ss_capture *capture);

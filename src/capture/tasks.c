@@ -293,7 +293,7 @@ void ss_task_read(struct ss_task *task, const struct ss_target *target,
 		task->phase = task->tid == target->pid ? SS_TASK_ZOMBIE : SS_TASK_GONE;
 	else if (options->filter && !options->filter(options->filter_data, task->tid,
 						     task->comm, task->state))
-		task->phase = SS_TASK_UNWANTED;
+		task->phase = SS_TASK_EXCLUDED;
 	else if (stat.worker)
 		task->phase = SS_TASK_WORKER;
 	else if (task->runs && options->mode != SS_MODE_NO_STOP &&

@@ -21,7 +21,7 @@ enum ss_task_phase {
 	SS_TASK_WORKER,	  /* a kernel worker (io_uring, vhost): it has no user stack */
 	SS_TASK_REFUSED,  /* SEIZE was refused: traced, or about to end */
 	SS_TASK_DENIED,	  /* permission to read only its state */
-	SS_TASK_UNWANTED, /* rejected by the filter */
+	SS_TASK_EXCLUDED, /* rejected by the filter */
 };
 
 /* Whether a seccomp filter decides on the calls of a thread. */

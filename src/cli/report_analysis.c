@@ -112,7 +112,7 @@ static uint64_t first_begin(const struct report *report)
 	return begin;
 }
 
-static bool wants_thread(void *data, pid_t tid, const char *name)
+static bool selects_thread(void *data, pid_t tid, const char *name)
 {
 	const struct report *report = data;
 	const struct ss_target_argument nothing = {};
@@ -125,7 +125,7 @@ static bool wants_thread(void *data, pid_t tid, const char *name)
 	return ss_selection_run_filter(&run, tid, name, '?');
 }
 
-static bool wants_module(void *data, const char *path)
+static bool selects_module(void *data, const char *path)
 {
 	const struct report *report = data;
 
@@ -157,8 +157,8 @@ static struct ss_error *load_files(struct report *report)
 		.from_ns = ss_time_argument_resolve(&arguments->from, begin),
 		.to_ns = ss_time_argument_resolve(&arguments->to, begin),
 		.states = arguments->selection.states,
-		.wants_thread = wants_thread,
-		.wants_module = arguments->modules.count ? wants_module : NULL,
+		.selects_thread = selects_thread,
+		.selects_module = arguments->modules.count ? selects_module : NULL,
 		.data = report,
 		.raw = report->raw,
 	};

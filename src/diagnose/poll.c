@@ -52,11 +52,11 @@ static void set_fds(struct ss_diagnosis *d, struct ss_watched_fd *fds, size_t co
 void ss_poll_fill(struct ss_diagnosis *d)
 {
 	const struct ss_memory_fact *memory = &d->facts->memory[0];
-	uint64_t wanted = d->facts->call.args[1] & UINT32_MAX;
+	uint64_t total = d->facts->call.args[1] & UINT32_MAX;
 	size_t count = memory->size / sizeof(struct pollfd);
 	struct ss_watched_fd *fds = ss_diagnosis_alloc(d, count, sizeof(*fds));
 
-	d->wait->fds_incomplete = count < wanted;
+	d->wait->fds_incomplete = count < total;
 	if (fds)
 		set_fds(d, fds, read_poll(memory, fds));
 }

@@ -29,8 +29,8 @@ struct ss_cfi_index {
 static bool is_eh_frame(const struct ss_image *image, const Elf64_Shdr *names,
 			const Elf64_Shdr *section)
 {
-	static const char wanted[] = ".eh_frame";
-	char name[sizeof(wanted)];
+	static const char expected[] = ".eh_frame";
+	char name[sizeof(expected)];
 
 	/* gold uses the section type that the psABI defines. */
 	return (section->sh_type == SHT_PROGBITS ||
@@ -38,7 +38,7 @@ static bool is_eh_frame(const struct ss_image *image, const Elf64_Shdr *names,
 	       section->sh_name < names->sh_size &&
 	       ss_module_read(image->module, names->sh_offset + section->sh_name, name,
 			      sizeof(name)) == sizeof(name) &&
-	       memcmp(name, wanted, sizeof(wanted)) == 0;
+	       memcmp(name, expected, sizeof(expected)) == 0;
 }
 
 static bool find_section(const struct ss_image *image, Elf64_Shdr *ret)

@@ -125,7 +125,7 @@ bool ss_cfi_table_search(struct ss_image *image, const struct ss_cfi_table *tabl
 {
 	if (table->index)
 		return ss_cfi_index_search(table->index, address, start, fde);
-	int64_t wanted = (int64_t)(address - table->header);
+	int64_t offset = (int64_t)(address - table->header);
 	uint64_t low = 0;
 	uint64_t high = table->count;
 	struct entry entry;
@@ -134,7 +134,7 @@ bool ss_cfi_table_search(struct ss_image *image, const struct ss_cfi_table *tabl
 		uint64_t middle = low + (high - low) / 2;
 		if (!read_entry(image, table, middle, &entry))
 			return false;
-		if (entry.start <= wanted)
+		if (entry.start <= offset)
 			low = middle + 1;
 		else
 			high = middle;

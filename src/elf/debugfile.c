@@ -67,7 +67,7 @@ static struct ss_elf *open_elf(const struct ss_session *session, int root,
 }
 
 /* The checksum of .gnu_debuglink is the CRC-32 of xz. */
-static bool has_checksum(const struct ss_elf *elf, uint32_t wanted)
+static bool has_checksum(const struct ss_elf *elf, uint32_t expected)
 {
 	const size_t step = 1 << 16;
 	_cleanup_free_ uint8_t *bytes = malloc(step);
@@ -79,40 +79,40 @@ static bool has_checksum(const struct ss_elf *elf, uint32_t wanted)
 			return false;
 		crc = lzma_crc32(bytes, size, crc);
 	}
-	return bytes && crc == wanted;
+	return bytes && crc == expected;
 }
 
 /* Compares the build-id, which is a stronger proof than a checksum and does not need the
    whole file. The checksum is for modules without a build-id. */
-static bool matches(const struct ss_elf *elf, const struct build_id *wanted,
+static bool matches(const struct ss_elf *elf, const struct build_id *build_id,
 		    const uint32_t *checksum)
 {
 	uint8_t id[SS_ELF_BUILD_ID_MAX];
 
-	if (wanted->size)
-		return ss_elf_build_id(elf, id) == wanted->size &&
-		       memcmp(id, wanted->bytes, wanted->size) == 0;
+	if (build_id->size)
+		return ss_elf_build_id(elf, id) == build_id->size &&
+		       memcmp(id, build_id->bytes, build_id->size) == 0;
 	return checksum && has_checksum(elf, *checksum);
 }
 
 static struct ss_elf *try_root(const struct ss_session *session, int root,
-			       const char *path, const struct build_id *wanted,
+			       const char *path, const struct build_id *build_id,
 			       const uint32_t *checksum)
 {
 	_cleanup_(ss_elf_cleanup) struct ss_elf *elf = open_elf(session, root, path);
 
-	return elf && matches(elf, wanted, checksum) ? take_ptr(elf) : NULL;
+	return elf && matches(elf, build_id, checksum) ? take_ptr(elf) : NULL;
 }
 
 /* Tries the sysroot first, then the root directory. */
 static struct ss_elf *try_path(const struct ss_session *session, const char *path,
-			       const struct build_id *wanted, const uint32_t *checksum)
+			       const struct build_id *build_id, const uint32_t *checksum)
 {
 	struct ss_elf *elf = NULL;
 
 	if (session->sysroot >= 0)
-		elf = try_root(session, session->sysroot, path, wanted, checksum);
-	return elf ? elf : try_root(session, -1, path, wanted, checksum);
+		elf = try_root(session, session->sysroot, path, build_id, checksum);
+	return elf ? elf : try_root(session, -1, path, build_id, checksum);
 }
 
 static void to_hex(const struct build_id *id, char ret[2 * SS_ELF_BUILD_ID_MAX + 1])
@@ -122,44 +122,44 @@ static void to_hex(const struct build_id *id, char ret[2 * SS_ELF_BUILD_ID_MAX +
 		(void)sprintf(ret + 2 * i, "%02x", id->bytes[i]); /* has room */
 }
 
-/* Asks the session's file finder (debuginfod). */
-static struct ss_elf *ask_finder(const struct ss_session *session,
-				 const struct build_id *wanted, bool debug)
+/* From the session's file finder (debuginfod). */
+static struct ss_elf *find_elsewhere(const struct ss_session *session,
+				     const struct build_id *build_id, bool debug)
 {
 	_cleanup_(ss_elf_cleanup) struct ss_elf *elf = NULL;
 	char hex[2 * SS_ELF_BUILD_ID_MAX + 1];
 
-	if (!session->find_file || wanted->size < 2)
+	if (!session->find_file || build_id->size < 2)
 		return NULL;
-	to_hex(wanted, hex);
+	to_hex(build_id, hex);
 	_cleanup_close_ int fd = session->find_file(session->find_data, hex, debug);
 	elf = fd >= 0 ? ss_elf_from_fd(fd) : NULL;
 	if (!elf)
 		return NULL;
 	elf->owns_fd = true;
 	(void)take_fd(fd); /* elf owns it */
-	return matches(elf, wanted, NULL) ? take_ptr(elf) : NULL;
+	return matches(elf, build_id, NULL) ? take_ptr(elf) : NULL;
 }
 
 /* suffix: ".debug" for a debug file, "" for the module itself. */
 static struct ss_elf *try_build_id(const struct ss_session *session, const char *below,
-				   const char *suffix, const struct build_id *wanted)
+				   const char *suffix, const struct build_id *build_id)
 {
 	char hex[2 * SS_ELF_BUILD_ID_MAX + 1];
 	char path[PATH_MAX];
 
-	if (wanted->size < 2)
+	if (build_id->size < 2)
 		return NULL;
-	to_hex(wanted, hex);
+	to_hex(build_id, hex);
 	int size = snprintf(path, sizeof(path), "%s%s/.build-id/%.2s/%s%s",
 			    session->debug_dir, below, hex, hex + 2, suffix);
-	return size < (int)sizeof(path) ? try_path(session, path, wanted, NULL) : NULL;
+	return size < (int)sizeof(path) ? try_path(session, path, build_id, NULL) : NULL;
 }
 
 /* Tries the directory of path, its subdirectory .debug, and the same directory below
    debug_dir. */
 static struct ss_elf *try_link(const struct ss_session *session, const char *path,
-			       const char *name, const struct build_id *wanted,
+			       const char *name, const struct build_id *build_id,
 			       uint32_t checksum)
 {
 	const char *const places[][2] = {
@@ -178,14 +178,14 @@ static struct ss_elf *try_link(const struct ss_session *session, const char *pat
 				    places[i][0], (int)(slash - path), path, places[i][1],
 				    name);
 		if (size < (int)sizeof(candidate))
-			elf = try_path(session, candidate, wanted, &checksum);
+			elf = try_path(session, candidate, build_id, &checksum);
 	}
 	return elf;
 }
 
 static struct ss_elf *find_by_link(const struct ss_session *session, const char *path,
 				   const struct ss_elf *elf,
-				   const struct build_id *wanted)
+				   const struct build_id *build_id)
 {
 	const Elf64_Shdr *section = ss_elf_find_section(elf, ".gnu_debuglink");
 	_cleanup_free_ char *link = section && section->sh_size < PATH_MAX ?
@@ -202,66 +202,66 @@ static struct ss_elf *find_by_link(const struct ss_session *session, const char 
 	    checksum_at + sizeof(checksum) > section->sh_size)
 		return NULL;
 	memcpy(&checksum, link + checksum_at, sizeof(checksum));
-	return try_link(session, path, link, wanted, checksum);
+	return try_link(session, path, link, build_id, checksum);
 }
 
 struct ss_elf *ss_debugfile_find(const struct ss_session *session,
 				 const struct ss_module_impl *module,
 				 const struct ss_elf *elf)
 {
-	struct build_id wanted = { .size = SS_MIN(module->build_id_size,
-						  (size_t)SS_ELF_BUILD_ID_MAX) };
+	struct build_id build_id = { .size = SS_MIN(module->build_id_size,
+						    (size_t)SS_ELF_BUILD_ID_MAX) };
 	struct ss_elf *found;
 
-	memcpy(wanted.bytes, module->build_id, wanted.size);
-	if (!wanted.size && elf)
-		wanted.size = ss_elf_build_id(elf, wanted.bytes);
-	found = try_build_id(session, "", ".debug", &wanted);
+	memcpy(build_id.bytes, module->build_id, build_id.size);
+	if (!build_id.size && elf)
+		build_id.size = ss_elf_build_id(elf, build_id.bytes);
+	found = try_build_id(session, "", ".debug", &build_id);
 	if (!found && elf)
-		found = find_by_link(session, module->pub.path, elf, &wanted);
-	return found ? found : ask_finder(session, &wanted, true);
+		found = find_by_link(session, module->pub.path, elf, &build_id);
+	return found ? found : find_elsewhere(session, &build_id, true);
 }
 
 struct ss_elf *ss_debugfile_find_module(const struct ss_session *session,
 					const struct ss_module_impl *module)
 {
-	struct build_id wanted = { .size = SS_MIN(module->build_id_size,
-						  (size_t)SS_ELF_BUILD_ID_MAX) };
+	struct build_id build_id = { .size = SS_MIN(module->build_id_size,
+						    (size_t)SS_ELF_BUILD_ID_MAX) };
 	struct ss_elf *found = NULL;
 
-	if (!wanted.size)
+	if (!build_id.size)
 		return NULL;
-	memcpy(wanted.bytes, module->build_id, wanted.size);
+	memcpy(build_id.bytes, module->build_id, build_id.size);
 	if (module->pub.path[0] == '/')
-		found = try_path(session, module->pub.path, &wanted, NULL);
-	return found ? found : try_build_id(session, "", "", &wanted);
+		found = try_path(session, module->pub.path, &build_id, NULL);
+	return found ? found : try_build_id(session, "", "", &build_id);
 }
 
 struct ss_elf *ss_debugfile_fetch_module(const struct ss_session *session,
 					 const struct ss_module_impl *module)
 {
-	struct build_id wanted = { .size = SS_MIN(module->build_id_size,
-						  (size_t)SS_ELF_BUILD_ID_MAX) };
+	struct build_id build_id = { .size = SS_MIN(module->build_id_size,
+						    (size_t)SS_ELF_BUILD_ID_MAX) };
 
-	memcpy(wanted.bytes, module->build_id, wanted.size);
-	return ask_finder(session, &wanted, false);
+	memcpy(build_id.bytes, module->build_id, build_id.size);
+	return find_elsewhere(session, &build_id, false);
 }
 
 /* A relative name is relative to the directory of the file that contains it. */
 static struct ss_elf *try_alternate_name(const struct ss_session *session,
 					 const struct ss_elf *elf, const char *name,
-					 const struct build_id *wanted)
+					 const struct build_id *build_id)
 {
 	const char *slash = elf->path ? strrchr(elf->path, '/') : NULL;
 	char path[PATH_MAX];
 
 	if (name[0] == '/')
-		return try_path(session, name, wanted, NULL);
+		return try_path(session, name, build_id, NULL);
 	if (!slash || slash - elf->path >= PATH_MAX)
 		return NULL;
 	int size = snprintf(path, sizeof(path), "%.*s/%s", (int)(slash - elf->path),
 			    elf->path, name);
-	return size < (int)sizeof(path) ? try_path(session, path, wanted, NULL) : NULL;
+	return size < (int)sizeof(path) ? try_path(session, path, build_id, NULL) : NULL;
 }
 
 struct ss_elf *ss_debugfile_find_alternate(const struct ss_session *session,
@@ -271,20 +271,20 @@ struct ss_elf *ss_debugfile_find_alternate(const struct ss_session *session,
 	_cleanup_free_ char *link = section && section->sh_size < PATH_MAX ?
 					    ss_elf_copy_section(elf, section) :
 					    NULL;
-	struct build_id wanted = {};
+	struct build_id build_id = {};
 	struct ss_elf *found;
 
 	/* The section has the name with its NUL, and the build-id. */
 	if (!link || strlen(link) + 1 >= section->sh_size)
 		return NULL;
-	wanted.size = SS_MIN((size_t)(section->sh_size - strlen(link) - 1),
-			     (size_t)SS_ELF_BUILD_ID_MAX);
-	memcpy(wanted.bytes, link + strlen(link) + 1, wanted.size);
-	found = try_build_id(session, "/.dwz", ".debug", &wanted);
+	build_id.size = SS_MIN((size_t)(section->sh_size - strlen(link) - 1),
+			       (size_t)SS_ELF_BUILD_ID_MAX);
+	memcpy(build_id.bytes, link + strlen(link) + 1, build_id.size);
+	found = try_build_id(session, "/.dwz", ".debug", &build_id);
 	if (!found)
-		found = try_build_id(session, "", ".debug", &wanted);
+		found = try_build_id(session, "", ".debug", &build_id);
 	if (!found && *link)
-		found = try_alternate_name(session, elf, link, &wanted);
+		found = try_alternate_name(session, elf, link, &build_id);
 	return found;
 }
 

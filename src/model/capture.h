@@ -46,11 +46,9 @@ struct ss_lock_copy {
 	uint64_t address; /* of bytes[0] */
 	size_t size; /* 0: it does not wait on a futex, or the memory was unreadable */
 	const uint8_t *bytes;
-	/*
- * Identifies threads that were stopped together. The owner in a lock word is reliable
- * only if that thread was stopped while the word was read: if it has the same round, or
- * the next one and this one is odd. 0: no thread was stopped.
- */
+	/* Identifies threads that were stopped together. The owner in a lock word is
+	   reliable only if that thread was stopped while the word was read: if it has the
+	   same round, or the next one and this one is odd. 0: no thread was stopped. */
 	unsigned freeze_round;
 };
 

@@ -101,7 +101,7 @@ static uint64_t hash_frames(const struct ss_frame *frames, size_t count, enum ss
 	return hash;
 }
 
-struct wanted {
+struct query {
 	const struct ss_snapshot *snapshot;
 	const struct ss_frame *frames;
 	size_t count;
@@ -110,19 +110,19 @@ struct wanted {
 
 static bool is_same(const void *context, uint32_t id)
 {
-	const struct wanted *wanted = context;
-	const struct ss_stack *a = &wanted->snapshot->stacks.items[id];
+	const struct query *query = context;
+	const struct ss_stack *a = &query->snapshot->stacks.items[id];
 
-	return a->end == wanted->end && a->count == wanted->count &&
-	       same_frames(a->frames, wanted->frames, a->count);
+	return a->end == query->end && a->count == query->count &&
+	       same_frames(a->frames, query->frames, a->count);
 }
 
 bool ss_snapshot_add_stack(struct ss_snapshot *snapshot, const struct ss_frame *frames,
 			   size_t count, enum ss_end end, uint32_t *ret)
 {
-	const struct wanted wanted = { snapshot, frames, count, end };
+	const struct query query = { snapshot, frames, count, end };
 	uint64_t hash = hash_frames(frames, count, end);
-	uint32_t id = ss_hash_find(&snapshot->stack_ids, hash, is_same, &wanted);
+	uint32_t id = ss_hash_find(&snapshot->stack_ids, hash, is_same, &query);
 
 	if (id != SS_HASH_NONE) {
 		*ret = id;

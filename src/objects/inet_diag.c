@@ -10,7 +10,7 @@
 
 enum { ANSWER_MAX = 32 * 1024, ANSWERS_MAX = 1024 };
 
-static bool ask(int fd, int family)
+static bool send_request(int fd, int family)
 {
 	const struct {
 		struct nlmsghdr header;
@@ -79,7 +79,7 @@ bool ss_inet_diag_list(int diag_fd, int family, ss_inet_diag_visitor *visit, voi
 {
 	bool done = false;
 
-	if (!ask(diag_fd, family))
+	if (!send_request(diag_fd, family))
 		return false;
 	for (int i = 0; i < ANSWERS_MAX && !done; i++) {
 		if (!take_answer(diag_fd, visit, data, &done))

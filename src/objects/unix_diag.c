@@ -9,7 +9,7 @@
 
 enum { TCP_STATE_LISTEN = 10, ANSWER_MAX = 4096 };
 
-static bool ask(int fd, uint64_t inode)
+static bool send_request(int fd, uint64_t inode)
 {
 	const struct {
 		struct nlmsghdr header;
@@ -70,7 +70,7 @@ static bool query(int fd, struct ss_facts *facts, uint64_t inode, struct answer 
 	struct unix_diag_msg *message = NLMSG_DATA(bytes);
 
 	*ret = (struct answer){};
-	if (!ask(fd, inode))
+	if (!send_request(fd, inode))
 		return false;
 	ssize_t size = recv(fd, bytes, sizeof(bytes), MSG_DONTWAIT);
 	if (size < 0 || !NLMSG_OK(header, (size_t)size) ||

@@ -205,8 +205,8 @@ static bool is_marked(const struct ss_profile_edge *edge, const struct ss_chain 
 	return edge->in_cycle && chains[edge->thread].cycle == SS_ID_NONE;
 }
 
-static int compare_wanted(const struct item *x, const struct item *y,
-			  const struct order *order)
+static int compare_waits(const struct item *x, const struct item *y,
+			 const struct order *order)
 {
 	uint32_t a = order->profile->threads.items[x->edge->thread].process;
 	uint32_t b = order->profile->threads.items[y->edge->thread].process;
@@ -222,10 +222,10 @@ static int compare_items(const void *a, const void *b, void *data)
 {
 	const struct item *x = a;
 	const struct item *y = b;
-	int wanted = compare_wanted(x, y, data);
+	int order = compare_waits(x, y, data);
 
-	if (wanted)
-		return wanted;
+	if (order)
+		return order;
 	return x->edge->thread < y->edge->thread ? -1 : x->edge->thread > y->edge->thread;
 }
 
@@ -264,7 +264,7 @@ static size_t make_rows(struct order *order, struct row *rows)
 	qsort_r(order->items, order->count, sizeof(*order->items), compare_items, order);
 	for (size_t i = 0; i < order->count; i++) {
 		const struct item *item = &order->items[i];
-		if (i && compare_wanted(item - 1, item, order) == 0)
+		if (i && compare_waits(item - 1, item, order) == 0)
 			rows[count - 1].count++;
 		else
 			rows[count++] = (struct row){ item, 1 };

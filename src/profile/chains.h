@@ -1,6 +1,6 @@
 /*
  * Wait chains and deadlocks in a profile: each thread waits for the owner of a lock, which
- * may wait itself. A recording may contain any graph, also an impossible one.
+ * may wait itself. A recording may contain any graph, even an impossible one.
  */
 #ifndef SS_PROFILE_CHAINS_H
 #define SS_PROFILE_CHAINS_H

@@ -8,10 +8,10 @@
 void ss_load_frames_deinit(struct ss_load_frames *frames)
 {
 	free(frames->modules);
-	free(frames->wanted_modules);
+	free(frames->selected_modules);
 	free(frames->place_frames);
 	free(frames->stack_calls);
-	free(frames->stack_wanted);
+	free(frames->stack_selected);
 	ss_vector_free(&frames->frames);
 }
 
@@ -25,8 +25,8 @@ static bool translate_modules(struct ss_load_frames *frames, size_t count)
 					  frames->options->raw ? NULL : module->problem);
 		if (frames->modules[i] == SS_ID_NONE)
 			return false;
-		if (frames->wanted_modules && frames->options->wants_module)
-			frames->wanted_modules[i] = frames->options->wants_module(
+		if (frames->selected_modules && frames->options->selects_module)
+			frames->selected_modules[i] = frames->options->selects_module(
 				frames->options->data, module->path);
 	}
 	return true;
@@ -41,17 +41,17 @@ bool ss_load_frames_init(struct ss_load_frames *frames)
 	frames->modules = calloc(modules + 1, sizeof(*frames->modules));
 	frames->place_frames = calloc(places + 1, sizeof(*frames->place_frames));
 	frames->stack_calls = calloc(stacks + 1, sizeof(*frames->stack_calls));
-	frames->stack_wanted = calloc(stacks + 1, sizeof(*frames->stack_wanted));
-	if (frames->options->wants_module)
-		frames->wanted_modules =
-			calloc(modules + 1, sizeof(*frames->wanted_modules));
+	frames->stack_selected = calloc(stacks + 1, sizeof(*frames->stack_selected));
+	if (frames->options->selects_module)
+		frames->selected_modules =
+			calloc(modules + 1, sizeof(*frames->selected_modules));
 	return frames->modules && frames->place_frames && frames->stack_calls &&
-	       frames->stack_wanted &&
-	       (frames->wanted_modules || !frames->options->wants_module) &&
+	       frames->stack_selected &&
+	       (frames->selected_modules || !frames->options->selects_module) &&
 	       translate_modules(frames, modules);
 }
 
-static bool is_wanted(const struct ss_load_frames *frames, uint32_t stack)
+static bool is_selected(const struct ss_load_frames *frames, uint32_t stack)
 {
 	const struct ss_recorded_stack *s = ss_recording_stack(frames->recording, stack);
 
@@ -60,7 +60,7 @@ static bool is_wanted(const struct ss_load_frames *frames, uint32_t stack)
 		const struct ss_frame *frame =
 			ss_recording_place(frames->recording, s->places[i], &count);
 		if (count && frame->module_index >= 0 &&
-		    frames->wanted_modules[frame->module_index])
+		    frames->selected_modules[frame->module_index])
 			return true;
 	}
 	return false;
@@ -68,11 +68,11 @@ static bool is_wanted(const struct ss_load_frames *frames, uint32_t stack)
 
 bool ss_load_frames_wants(struct ss_load_frames *frames, uint32_t stack)
 {
-	if (!frames->wanted_modules)
+	if (!frames->selected_modules)
 		return true;
-	if (!frames->stack_wanted[stack])
-		frames->stack_wanted[stack] = is_wanted(frames, stack) ? 2 : 1;
-	return frames->stack_wanted[stack] == 2;
+	if (!frames->stack_selected[stack])
+		frames->stack_selected[stack] = is_selected(frames, stack) ? 2 : 1;
+	return frames->stack_selected[stack] == 2;
 }
 
 /* The label; without a name that has the build-id where the module's file is missing. */

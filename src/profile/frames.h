@@ -11,15 +11,15 @@ struct ss_load_frames {
 	struct ss_profile *profile;
 	const struct ss_recording *recording;
 	const struct ss_load_options *options;
-	uint32_t *modules;    /* by module of the recording */
-	bool *wanted_modules; /* by module; NULL: all are wanted */
+	uint32_t *modules;	/* by module of the recording */
+	bool *selected_modules; /* by module; NULL: all are wanted */
 	uint32_t *
 		place_frames; /* by place: index + 1 into frames; 0: not translated yet */
 	SS_VECTOR(uint32_t)
 	frames; /* of each place: count, then the frames, innermost first */
-	uint32_t *stack_calls; /* by stack: call + 1; 0: not translated yet */
-	uint8_t *stack_wanted; /* by stack: 0: unknown yet, 1: no, 2: yes */
-	bool truncated;	       /* the profile was full */
+	uint32_t *stack_calls;	 /* by stack: call + 1; 0: not translated yet */
+	uint8_t *stack_selected; /* by stack: 0: unknown yet, 1: no, 2: yes */
+	bool truncated;		 /* the profile was full */
 };
 
 /* Translates the modules. Returns false without memory. */

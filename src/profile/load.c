@@ -22,13 +22,13 @@ struct load {
 	uint32_t number;     /* index of the recording in the profile */
 	uint32_t *processes; /* by process of the recording: index + 1 */
 	uint32_t *threads;   /* by thread of the recording: index + 1 */
-	bool *unwanted;	     /* by thread of the recording */
+	bool *excluded;	     /* by thread of the recording */
 	uint64_t first_tick;
 	bool has_tick;
 	int64_t clock;	/* wall clock minus steady time, at the last tick */
 	unsigned steps; /* how often the wall clock was set */
 	size_t runs;
-	uint64_t samples; /* read so far, including unwanted ones */
+	uint64_t samples; /* read so far, including excluded ones */
 	bool truncated;
 };
 
@@ -37,7 +37,7 @@ static void load_deinit(struct load *load)
 	ss_load_frames_deinit(&load->frames);
 	free(load->processes);
 	free(load->threads);
-	free(load->unwanted);
+	free(load->excluded);
 }
 
 static struct ss_profile_recording *current(const struct load *load)
@@ -64,8 +64,8 @@ static bool load_init(struct load *load, const char *file)
 	size_t threads = ss_recording_thread_count(load->recording);
 	load->processes = calloc(processes + 1, sizeof(*load->processes));
 	load->threads = calloc(threads + 1, sizeof(*load->threads));
-	load->unwanted = calloc(threads + 1, sizeof(*load->unwanted));
-	return recording->file && load->processes && load->threads && load->unwanted &&
+	load->excluded = calloc(threads + 1, sizeof(*load->excluded));
+	return recording->file && load->processes && load->threads && load->excluded &&
 	       ss_load_frames_init(&load->frames);
 }
 
@@ -111,14 +111,14 @@ static uint32_t thread_of(struct load *load, uint32_t index)
 	return load->threads[index] - 1;
 }
 
-static bool is_wanted(struct load *load, const struct ss_sample *sample)
+static bool is_selected(struct load *load, const struct ss_sample *sample)
 {
 	const struct ss_load_options *options = load->options;
 
 	if (options->states &&
 	    (!sample->state || !strchr(options->states, sample->state)))
 		return false;
-	return !load->unwanted[sample->thread] &&
+	return !load->excluded[sample->thread] &&
 	       ss_load_frames_wants(&load->frames, sample->stack);
 }
 
@@ -194,7 +194,7 @@ static bool add_sample(struct load *load, const struct ss_sample *sample)
 		return true;
 	if (!add_ticks(load, sample, time_ns))
 		return false;
-	if (!is_wanted(load, sample))
+	if (!is_selected(load, sample))
 		return true;
 	uint32_t thread = thread_of(load, sample->thread);
 	run.call = ss_load_frames_call(&load->frames, sample->stack);
@@ -210,15 +210,15 @@ static bool add_sample(struct load *load, const struct ss_sample *sample)
 	return !load->truncated;
 }
 
-static void find_unwanted(struct load *load)
+static void find_excluded(struct load *load)
 {
 	for (size_t i = 0; i < ss_recording_thread_count(load->recording); i++) {
 		const struct ss_recorded_thread *thread =
 			ss_recording_thread(load->recording, i);
-		load->unwanted[i] = load->options->wants_thread &&
-				    !load->options->wants_thread(load->options->data,
-								 thread->tid,
-								 thread->name);
+		load->excluded[i] = load->options->selects_thread &&
+				    !load->options->selects_thread(load->options->data,
+								   thread->tid,
+								   thread->name);
 	}
 }
 
@@ -326,7 +326,7 @@ struct ss_error *ss_load_recording(struct ss_profile *profile,
 	bool whole = load_init(&load, file) && add_lifetimes(&load);
 
 	if (whole)
-		find_unwanted(&load);
+		find_excluded(&load);
 	ss_recording_rewind(recording);
 	while (whole && ss_recording_next(recording, &sample))
 		whole = add_sample(&load, &sample);

@@ -8,17 +8,17 @@
 #include "profile/profile.h"
 
 /* Select threads and modules; data is that of the options. */
-typedef bool ss_load_wants_thread(void *data, pid_t tid, const char *name);
-typedef bool ss_load_wants_module(void *data, const char *path);
+typedef bool ss_load_selects_thread(void *data, pid_t tid, const char *name);
+typedef bool ss_load_selects_module(void *data, const char *path);
 
 struct ss_load_options {
-	size_t size;			    /* sizeof(struct ss_load_options) */
-	uint64_t from_ns;		    /* wall time; 0: from the start */
-	uint64_t to_ns;			    /* end, exclusive; 0: to the end */
-	const char *states;		    /* letters, or NULL: all */
-	ss_load_wants_thread *wants_thread; /* NULL: all */
+	size_t size;				/* sizeof(struct ss_load_options) */
+	uint64_t from_ns;			/* wall time; 0: from the start */
+	uint64_t to_ns;				/* end, exclusive; 0: to the end */
+	const char *states;			/* letters, or NULL: all */
+	ss_load_selects_thread *selects_thread; /* NULL: all */
 	/* NULL: all stacks; else those with a frame in a selected module */
-	ss_load_wants_module *wants_module;
+	ss_load_selects_module *selects_module;
 	void *data;
 	bool raw; /* module and offset instead of names */
 };

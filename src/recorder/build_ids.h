@@ -1,9 +1,8 @@
 /*
- * Finds the build-ids that the kernel did not tell: it has no PROCMAP_QUERY (before Linux
- * 6.11), or the id is longer than its 20 bytes. They are in the ELF notes of the modules'
- * files, which are untrusted input, so a confined child reads them: one for all modules
- * that were loaded since the last time, because a process loads modules in batches and
- * then for a long time none.
+ * Finds the build-ids that the kernel did not report: it lacks PROCMAP_QUERY (before Linux
+ * 6.11), or the id is longer than 20 bytes. They are in the ELF notes of the modules'
+ * files, which are untrusted input, so a confined child reads them. One child does so for
+ * all modules that were loaded since the last one: processes load modules in batches.
  *
  * This is a part of recorder/, the lowest room that may use both a process's modules
  * (sampling/) and a child (sandbox/).

@@ -1,5 +1,5 @@
 /*
-  * The sampling loop: a thread that takes a tick of all processes and writes it.
+ * The sampling loop: a thread that takes a tick of all processes and writes it.
  */
 #include <errno.h>
 #include <poll.h>

@@ -549,9 +549,10 @@ static void mark_sent(struct ss_unwinder *unwinder, struct ss_unwinder_space *sp
 	space->sent_version = version;
 }
 
-static enum ss_unwinder_result ask(struct ss_unwinder *unwinder,
-				   struct ss_unwinder_space *space, uint64_t version,
-				   const struct ss_capture *capture)
+static enum ss_unwinder_result request_stacks(struct ss_unwinder *unwinder,
+					      struct ss_unwinder_space *space,
+					      uint64_t version,
+					      const struct ss_capture *capture)
 {
 	const struct ss_worker_request request = {
 		.bytes = (const uint8_t *)unwinder->request.bytes,
@@ -565,7 +566,7 @@ static enum ss_unwinder_result ask(struct ss_unwinder *unwinder,
 	size_t size;
 	bool no_memory = false;
 
-	bool ok = ss_worker_ask(unwinder->worker, &request, &answer, &size, &failure);
+	bool ok = ss_worker_call(unwinder->worker, &request, &answer, &size, &failure);
 	if (ok) {
 		cursor = (struct ss_cursor){ .at = answer, .end = answer + size };
 		ok = read_answer(unwinder, &cursor, capture, &no_memory);
@@ -650,7 +651,7 @@ enum ss_unwinder_result ss_unwinder_sync(struct ss_unwinder *unwinder,
 	if (!put_news(unwinder, space, from, set))
 		return SS_UNWINDER_NO_MEMORY;
 	if (unwinder->pending.count > 0)
-		return ask(unwinder, space, from->version, NULL);
+		return request_stacks(unwinder, space, from->version, NULL);
 	ss_buffer_truncate(&unwinder->request, before); /* can wait for a capture */
 	return SS_UNWINDER_OK;
 }
@@ -672,5 +673,5 @@ ss_unwinder_unwind(struct ss_unwinder *unwinder, struct ss_unwinder_space *space
 	if (!put_news(unwinder, space, from, set) ||
 	    !put_threads(unwinder, space, capture))
 		return SS_UNWINDER_NO_MEMORY;
-	return ask(unwinder, space, from->version, capture);
+	return request_stacks(unwinder, space, from->version, capture);
 }

@@ -1,5 +1,5 @@
 /*
-  * The constants of the recording format, which stacksnap-recording(5) specifies. Keep both
+ * The constants of the recording format, which stacksnap-recording(5) specifies. Keep both
  * in step.
  */
 #ifndef SS_RECORDING_FORMAT_H

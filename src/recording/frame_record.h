@@ -1,5 +1,5 @@
 /*
-  * Converts frames of a snapshot to frames of a recording.
+ * Converts frames of a snapshot to frames of a recording.
  */
 #ifndef SS_RECORDING_FRAME_RECORD_H
 #define SS_RECORDING_FRAME_RECORD_H

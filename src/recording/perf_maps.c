@@ -1,5 +1,5 @@
 /*
-  * The perf maps in a recording, as files of the snapshot whose places are symbolized.
+ * The perf maps in a recording, as files of the snapshot whose places are symbolized.
  */
 #include <string.h>
 

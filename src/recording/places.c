@@ -1,5 +1,5 @@
 /*
-  * The accessors of an open recording: its tables, its samples in order, and the frames of
+ * The accessors of an open recording: its tables, its samples in order, and the frames of
  * its places, with names once it is symbolized.
  */
 #include <string.h>

@@ -1,5 +1,5 @@
 /*
-  * A recording that is open for reading: tables of all definitions, numbered through the
+ * A recording that is open for reading: tables of all definitions, numbered through the
  * whole recording, and the places of its chunks of samples.
  */
 #ifndef SS_RECORDING_RECORDING_H

@@ -1,5 +1,5 @@
 /*
-  * Makes a snapshot of a recording: the threads of a process at one tick.
+ * Makes a snapshot of a recording: the threads of a process at one tick.
  */
 #include <string.h>
 

@@ -1,5 +1,5 @@
 /*
-  * Reads chunks of samples. Each tick is encoded as changes to the list of the tick before.
+ * Reads chunks of samples. Each tick is encoded as changes to the list of the tick before.
  */
 #include "recording/recording.h"
 

@@ -1,5 +1,5 @@
 /*
-  * Maps the numbers of the current segment to those of the recording, within limits.
+ * Maps the numbers of the current segment to those of the recording, within limits.
  */
 #include "recording/recording.h"
 

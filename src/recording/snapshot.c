@@ -1,5 +1,5 @@
 /*
-  * Writes a snapshot as a recording of one tick.
+ * Writes a snapshot as a recording of one tick.
  */
 #include <sys/utsname.h>
 

@@ -1,5 +1,5 @@
 /*
-  * Reads definitions that samples refer to: frames, stacks and system calls.
+ * Reads definitions that samples refer to: frames, stacks and system calls.
  */
 #include <string.h>
 
@@ -33,7 +33,7 @@ static void put_word(struct ss_buffer *key, uint32_t word)
 }
 
 /*
-  * The limit on the frames of all stacks, which are kept expanded: a few bytes of a file can
+ * The limit on the frames of all stacks, which are kept expanded: a few bytes of a file can
  * stand for a million of them. It grows with the size of the file.
  */
 static uint64_t words_max(const struct ss_recording *recording)
@@ -72,7 +72,7 @@ static bool begin_key(struct ss_scope *scope, uint32_t end, uint32_t reason, siz
 }
 
 /*
-  * Reads a stack, which is written outermost frame first and shares its first frames with
+ * Reads a stack, which is written outermost frame first and shares its first frames with
  * the stack before. The key has innermost frames first, so it is filled from its end.
  */
 bool ss_stack_read(struct ss_recording *recording, struct ss_scope *scope,

@@ -1,5 +1,5 @@
 /*
-  * Reads what threads of a recorded snapshot wait for.
+ * Reads what threads of a recorded snapshot wait for.
  */
 #include "recording/recording.h"
 #include "recording/wait_record.h"

@@ -195,7 +195,7 @@ static void freeze_until_steady(struct ss_sampler *sampler, struct ss_tick *tick
 static bool is_still_task(const struct ss_task *task)
 {
 	return task->steady || task->phase == SS_TASK_ZOMBIE ||
-	       ((task->phase == SS_TASK_WORKER || task->phase == SS_TASK_UNWANTED) &&
+	       ((task->phase == SS_TASK_WORKER || task->phase == SS_TASK_EXCLUDED) &&
 		task->state != 'R');
 }
 
@@ -225,7 +225,7 @@ static void update_threads(struct ss_sampler *sampler)
 		sampler->thread_stops += stopped;
 		if (task->phase == SS_TASK_GONE)
 			ss_thread_end(thread);
-		thread->excluded = task->phase == SS_TASK_UNWANTED;
+		thread->excluded = task->phase == SS_TASK_EXCLUDED;
 		thread->kernel_state = task->state;
 		memcpy(thread->name, task->comm, sizeof(thread->name));
 		update_filter(thread, task->filter);
@@ -238,7 +238,7 @@ static bool any_listed(const struct ss_task_list *tasks)
 {
 	for (size_t i = 0; i < tasks->items.count; i++) {
 		enum ss_task_phase phase = tasks->items.items[i].phase;
-		if (phase != SS_TASK_GONE && phase != SS_TASK_UNWANTED)
+		if (phase != SS_TASK_GONE && phase != SS_TASK_EXCLUDED)
 			return true;
 	}
 	return false;

@@ -139,7 +139,7 @@ bool ss_thread_list_is_unchanged(const struct ss_thread_list *list,
 }
 
 /* Whether it has run since the last read. */
-static bool ask(struct ss_thread_list *list, struct ss_sampled_thread *thread)
+static bool update_thread(struct ss_thread_list *list, struct ss_sampled_thread *thread)
 {
 	struct ss_schedstat stat;
 
@@ -157,7 +157,7 @@ static bool is_quiet(const struct ss_sampled_thread *thread)
 }
 
 /* Reads the threads that are not quiet, or all. Returns how many quiet ones have run. */
-static size_t ask_threads(struct ss_thread_list *list, bool all)
+static size_t update_threads(struct ss_thread_list *list, bool all)
 {
 	size_t count = 0;
 
@@ -165,7 +165,7 @@ static size_t ask_threads(struct ss_thread_list *list, bool all)
 		struct ss_sampled_thread *thread = &list->items.items[i];
 		bool quiet = is_quiet(thread);
 		if (!quiet || all)
-			count += ask(list, thread) && quiet;
+			count += update_thread(list, thread) && quiet;
 	}
 	return count;
 }
@@ -192,12 +192,12 @@ static uint64_t rest_of(const struct ss_thread_list *list, uint64_t runs)
 }
 
 /* Reads the threads that are not quiet. True: no others have run. */
-static bool ask_by_balance(struct ss_thread_list *list)
+static bool update_by_balance(struct ss_thread_list *list)
 {
 	uint64_t runs;
 
 	for (int i = 0; i < BALANCE_TRIES; i++) {
-		(void)ask_threads(list, false);
+		(void)update_threads(list, false);
 		if (!is_complete(list) || !sum_runs(list, &runs))
 			return false;
 		if (rest_of(list, runs) == list->balance.rest)
@@ -214,14 +214,14 @@ static void put_off(struct ss_run_balance *balance)
 }
 
 /* Reads the threads that are not quiet, until none starts to run during the read. */
-static bool ask_between_sums(struct ss_thread_list *list, uint64_t *runs)
+static bool update_between_sums(struct ss_thread_list *list, uint64_t *runs)
 {
 	uint64_t after;
 
 	if (!sum_runs(list, runs))
 		return false;
 	for (int i = 0; i < REST_TRIES; i++) {
-		(void)ask_threads(list, false);
+		(void)update_threads(list, false);
 		if (!sum_runs(list, &after))
 			return false;
 		if (after == *runs)
@@ -242,9 +242,9 @@ static void find_rest(struct ss_thread_list *list)
 
 	if (balance->known)
 		return;
-	if (ask_between_sums(list, &runs)) {
+	if (update_between_sums(list, &runs)) {
 		balance->rest = rest_of(list, runs);
-		balance->known = ask_threads(list, true) == 0 && is_complete(list);
+		balance->known = update_threads(list, true) == 0 && is_complete(list);
 	}
 	if (!balance->known)
 		put_off(balance);
@@ -258,13 +258,13 @@ static bool update(struct ss_thread_list *list)
 	if (balance->pause_ticks > 0) {
 		balance->pause_ticks--;
 	} else if (balance->known) {
-		if (ask_by_balance(list)) {
+		if (update_by_balance(list)) {
 			balance->failures = 0;
 			return true;
 		}
 		put_off(balance);
 	}
-	(void)ask_threads(list, true);
+	(void)update_threads(list, true);
 	if (!is_complete(list)) {
 		balance->known = false;
 		return false;

@@ -10,12 +10,12 @@
  *	  -> IDLE        the capture found it blocked from beginning to end
  *	IDLE        not captured: its stack is known
  *	  -> ACTIVE      it has run
- *	  -> STOP_NEXT   its stack needs a register that only a stop gives
+ *	  -> STOP_NEXT   to unwind its stack, a stop must provide a register
  *	STOP_NEXT   stopped at the next tick, if it is still blocked in the same call
- *	  -> RETURNING   it was stopped, and goes on with its call
+ *	  -> RETURNING   it was stopped, and continues its call
  *	  -> ACTIVE      it has run
  *	RETURNING   the stop has put it on a CPU once more
- *	  -> IDLE        it is blocked again and has not run but for that
+ *	  -> IDLE        it is blocked again and has not run otherwise
  *	  -> ACTIVE      it has run
  *	GONE        it has ended; forgotten at the next tick
  */

@@ -108,16 +108,16 @@ static bool take_files(struct inbox *inbox, struct msghdr *message)
 }
 
 /* Receives until so many bytes are there. False: the owner has ended, or no memory. */
-static bool receive(struct inbox *inbox, size_t wanted)
+static bool receive(struct inbox *inbox, size_t expected)
 {
 	union {
 		char bytes[CMSG_SPACE(FILES_MAX * sizeof(int))];
 		struct cmsghdr align;
 	} control;
 
-	if (!ss_vector_reserve(&inbox->bytes.items, SS_MAX(wanted, (size_t)BUFFER_MIN)))
+	if (!ss_vector_reserve(&inbox->bytes.items, SS_MAX(expected, (size_t)BUFFER_MIN)))
 		return false;
-	while (inbox->bytes.items.count < wanted) {
+	while (inbox->bytes.items.count < expected) {
 		struct iovec iov = {
 			.iov_base = inbox->bytes.items.items + inbox->bytes.items.count,
 			.iov_len = inbox->bytes.items.capacity - inbox->bytes.items.count,
@@ -350,13 +350,13 @@ enum result { ANSWERED, ENDED, LATE, INVALID };
 static enum result receive_answer(struct ss_worker *worker, uint64_t deadline_ns)
 {
 	struct bytes *answer = &worker->answer;
-	uint64_t wanted = sizeof(uint64_t);
+	uint64_t expected = sizeof(uint64_t);
 	bool known = false; /* its length */
 
 	answer->items.count = 0;
-	while (answer->items.count < wanted || !known) {
+	while (answer->items.count < expected || !known) {
 		if (!ss_vector_reserve(&answer->items,
-				       SS_MAX(wanted, (size_t)BUFFER_MIN)))
+				       SS_MAX(expected, (size_t)BUFFER_MIN)))
 			return INVALID;
 		ssize_t n = recv(worker->socket,
 				 answer->items.items + answer->items.count,
@@ -366,18 +366,18 @@ static enum result receive_answer(struct ss_worker *worker, uint64_t deadline_ns
 			return ENDED;
 		if (n > 0)
 			answer->items.count += (size_t)n;
-		if (!known && answer->items.count >= sizeof(wanted)) {
+		if (!known && answer->items.count >= sizeof(expected)) {
 			known = true;
-			memcpy(&wanted, answer->items.items, sizeof(wanted));
-			if (wanted > answer_max)
+			memcpy(&expected, answer->items.items, sizeof(expected));
+			if (expected > answer_max)
 				return INVALID;
-			wanted += sizeof(wanted);
+			expected += sizeof(expected);
 		}
-		if ((answer->items.count < wanted || !known) &&
+		if ((answer->items.count < expected || !known) &&
 		    ss_now_ns() >= deadline_ns)
 			return LATE;
 	}
-	return answer->items.count == wanted ? ANSWERED : INVALID;
+	return answer->items.count == expected ? ANSWERED : INVALID;
 }
 
 /* Ends the worker and describes its failure. */
@@ -407,9 +407,9 @@ static void take_failure(struct ss_worker *worker, enum result result,
 		ret->module = -1;
 }
 
-bool ss_worker_ask(struct ss_worker *worker, const struct ss_worker_request *request,
-		   const uint8_t **answer, size_t *answer_size,
-		   struct ss_sandbox_failure *failure)
+bool ss_worker_call(struct ss_worker *worker, const struct ss_worker_request *request,
+		    const uint8_t **answer, size_t *answer_size,
+		    struct ss_sandbox_failure *failure)
 {
 	uint64_t deadline_ns =
 		ss_now_ns() + (uint64_t)worker->options.timeout_ms * SS_NS_PER_MS;

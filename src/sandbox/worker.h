@@ -1,10 +1,10 @@
 /*
-  * A child process without rights that answers requests until its owner ends it. It may
+ * A child process without rights that answers requests until its owner ends it. It may
  * read hostile input: at worst an answer is missing or wrong. The owner must treat every
  * answer as untrusted input.
  *
  * A worker ends with the thread that started it (PR_SET_PDEATHSIG), so the thread that
- * calls ss_worker_start() must outlive it. Any one thread at a time may ask.
+ * calls ss_worker_start() must outlive it. Only one thread at a time may use it.
  */
 #ifndef SS_SANDBOX_WORKER_H
 #define SS_SANDBOX_WORKER_H
@@ -59,9 +59,9 @@ unsigned ss_worker_refused(const struct ss_worker *worker);
 /* Sends a request and waits for the answer, which is valid until the next request. False:
    the worker failed, timed out or was not running (NO_CHILD), and does not run any more.
    failure->module is module_at, or -1 if the worker was killed from outside. */
-bool ss_worker_ask(struct ss_worker *worker, const struct ss_worker_request *request,
-		   const uint8_t **answer, size_t *answer_size,
-		   struct ss_sandbox_failure *failure);
+bool ss_worker_call(struct ss_worker *worker, const struct ss_worker_request *request,
+		    const uint8_t **answer, size_t *answer_size,
+		    struct ss_sandbox_failure *failure);
 
 /* Kills a worker that gave an invalid answer. */
 void ss_worker_reject(struct ss_worker *worker, struct ss_sandbox_failure *failure);

@@ -1,6 +1,6 @@
 #include "symbolize/address_cache.h"
 
-struct wanted {
+struct query {
 	const struct ss_address_cache *cache;
 	const struct ss_module *module;
 	uint32_t process;
@@ -21,11 +21,11 @@ static uint64_t hash_of(const struct ss_module *module, uint32_t process,
 
 static bool is_same(const void *context, uint32_t index)
 {
-	const struct wanted *wanted = context;
-	const struct ss_address_info *info = &wanted->cache->items.items[index];
+	const struct query *query = context;
+	const struct ss_address_info *info = &query->cache->items.items[index];
 
-	return info->address == wanted->address && info->module == wanted->module &&
-	       info->process == wanted->process;
+	return info->address == query->address && info->module == query->module &&
+	       info->process == query->process;
 }
 
 bool ss_address_cache_add(struct ss_address_cache *cache,
@@ -46,9 +46,9 @@ const struct ss_address_info *ss_address_cache_find(const struct ss_address_cach
 						    const struct ss_module *module,
 						    uint32_t process, uint64_t address)
 {
-	const struct wanted wanted = { cache, module, process, address };
+	const struct query query = { cache, module, process, address };
 	uint32_t index = ss_hash_find(&cache->table, hash_of(module, process, address),
-				      is_same, &wanted);
+				      is_same, &query);
 
 	return index == SS_HASH_NONE ? NULL : &cache->items.items[index];
 }

@@ -31,15 +31,15 @@ struct ss_dwarf {
 };
 
 /* The sections that names, lines and inlines need. */
-static bool is_wanted(const char *name)
+static bool is_needed(const char *name)
 {
-	static const char *const wanted[] = {
+	static const char *const needed[] = {
 		"info", "abbrev", "aranges", "line",	 "line_str",
 		"str",	"addr",	  "ranges",  "rnglists", "str_offsets",
 	};
 
-	for (size_t i = 0; i < SS_ARRAY_SIZE(wanted); i++) {
-		if (strcmp(name, wanted[i]) == 0)
+	for (size_t i = 0; i < SS_ARRAY_SIZE(needed); i++) {
+		if (strcmp(name, needed[i]) == 0)
 			return true;
 	}
 	return false;
@@ -94,7 +94,7 @@ static bool hide_section(Elf *elf, size_t index)
 }
 
 /* False: the other sections are too large, or a section cannot be hidden. */
-static bool hide_unwanted(const struct ss_elf *elf, Elf *handle)
+static bool hide_other_sections(const struct ss_elf *elf, Elf *handle)
 {
 	uint64_t total = 0;
 
@@ -103,11 +103,11 @@ static bool hide_unwanted(const struct ss_elf *elf, Elf *handle)
 		const char *name = dwarf_name(elf, section);
 		if (!name || section->sh_type == SHT_NOBITS)
 			continue;
-		uint64_t size = is_wanted(name) ? unpacked_size(elf, section) : 0;
+		uint64_t size = is_needed(name) ? unpacked_size(elf, section) : 0;
 		if (size > DWARF_SIZE_MAX - total)
 			return false;
 		total += size;
-		if (!is_wanted(name) && !hide_section(handle, i))
+		if (!is_needed(name) && !hide_section(handle, i))
 			return false;
 	}
 	return total != 0;
@@ -122,7 +122,7 @@ static bool open_dwarf(const struct ss_elf *elf, Elf **ret_elf, Dwarf **ret_dwar
 		return false;
 	Elf *handle = elf_begin(elf->fd, ELF_C_READ, NULL);
 	Dwarf *dwarf = NULL;
-	if (handle && hide_unwanted(elf, handle))
+	if (handle && hide_other_sections(elf, handle))
 		dwarf = dwarf_begin_elf(handle, DWARF_C_READ, NULL);
 	if (!dwarf) {
 		(void)elf_end(handle); /* returns a reference count; accepts NULL */

@@ -113,7 +113,7 @@ static struct ss_dwarf *read_dwarf(struct files *files)
 	return ss_dwarf_open(elf, alternate);
 }
 
-static bool wants_dwarf(unsigned flags)
+static bool needs_dwarf(unsigned flags)
 {
 	return (flags & (SS_NO_INLINES | SS_NO_SOURCE)) != (SS_NO_INLINES | SS_NO_SOURCE);
 }
@@ -121,7 +121,7 @@ static bool wants_dwarf(unsigned flags)
 void ss_names_read(struct ss_names *names, const struct ss_session *session,
 		   const struct ss_module_impl *module, unsigned flags)
 {
-	bool dwarf = wants_dwarf(flags) && !names->dwarf_read;
+	bool dwarf = needs_dwarf(flags) && !names->dwarf_read;
 	struct files files;
 
 	if (names->symtab && !dwarf)
@@ -176,7 +176,7 @@ void ss_names_find(struct ss_names *names, uint64_t address, unsigned flags,
 		ret->symbol = symbol.name;
 		ret->start = symbol.start;
 	}
-	if (names->dwarf && wants_dwarf(flags))
+	if (names->dwarf && needs_dwarf(flags))
 		find_in_dwarf(names, address, flags, ret);
 }
 

@@ -2,7 +2,7 @@
  * Converts address ranges that may overlap into a sorted list of segments that do not, so
  * that a lookup is one binary search. Where ranges overlap, either the one that begins
  * last wins, which in nested code is the innermost one, or the one with the greatest
- * value. Ranges come from untrusted files: no arrangement of them takes long.
+ * value. Ranges come from untrusted files: no arrangement of them is slow.
  */
 #ifndef SS_SYMBOLIZE_SEGMENTS_H
 #define SS_SYMBOLIZE_SEGMENTS_H

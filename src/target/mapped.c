@@ -26,7 +26,7 @@ struct procmap_query {
 
 enum { DEVICE_MAJOR_SHIFT = 32 };
 
-static int ask(int maps_fd, struct procmap_query *query)
+static int run_query(int maps_fd, struct procmap_query *query)
 {
 	query->size = sizeof(*query);
 	return ioctl(maps_fd, _IOWR('f', 17, struct procmap_query), query);
@@ -36,7 +36,7 @@ int ss_mapped_query(int maps_fd, uint64_t address, struct ss_mapped *ret)
 {
 	struct procmap_query query = { .query_addr = address };
 
-	if (ask(maps_fd, &query) != 0)
+	if (run_query(maps_fd, &query) != 0)
 		return errno;
 	*ret = (struct ss_mapped){
 		.start = query.start,
@@ -59,7 +59,7 @@ size_t ss_mapped_build_id(int maps_fd, uint64_t address,
 		.build_id_addr = (uintptr_t)id,
 	};
 
-	if (ask(maps_fd, &query) != 0 || query.build_id_size > sizeof(id))
+	if (run_query(maps_fd, &query) != 0 || query.build_id_size > sizeof(id))
 		return 0;
 	memcpy(ret, id, query.build_id_size);
 	return query.build_id_size;

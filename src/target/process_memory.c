@@ -38,11 +38,11 @@ static ssize_t read_batch(pid_t tid, struct ss_piece *pieces, size_t count)
 static size_t account(struct ss_piece *pieces, size_t count, size_t bytes)
 {
 	for (size_t i = 0; i < count; i++) {
-		size_t wanted = pieces[i].size - pieces[i].done;
-		size_t got = SS_MIN(bytes, wanted);
+		size_t left = pieces[i].size - pieces[i].done;
+		size_t got = SS_MIN(bytes, left);
 		pieces[i].done += got;
 		bytes -= got;
-		if (got < wanted)
+		if (got < left)
 			return i;
 	}
 	return count;

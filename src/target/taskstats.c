@@ -29,9 +29,9 @@ static struct rtattr *find(struct rtattr *at, size_t left, unsigned type)
 
 /* Sends a command; the reply is available when send() returns. Returns the first
    attribute of that type in the reply, or NULL. */
-static struct rtattr *ask(int fd, uint16_t family, uint8_t command, uint16_t type,
-			  const void *data, size_t size, unsigned wanted,
-			  struct message *message)
+static struct rtattr *query(int fd, uint16_t family, uint8_t command, uint16_t type,
+			    const void *data, size_t size, unsigned answer_type,
+			    struct message *message)
 {
 	struct rtattr attribute = { .rta_len = (uint16_t)RTA_LENGTH(size),
 				    .rta_type = type };
@@ -53,16 +53,16 @@ static struct rtattr *ask(int fd, uint16_t family, uint8_t command, uint16_t typ
 	    message->header.nlmsg_len < NLMSG_LENGTH(GENL_HDRLEN))
 		return NULL;
 	return find((struct rtattr *)message->attributes,
-		    message->header.nlmsg_len - NLMSG_LENGTH(GENL_HDRLEN), wanted);
+		    message->header.nlmsg_len - NLMSG_LENGTH(GENL_HDRLEN), answer_type);
 }
 
 static bool find_family(struct ss_taskstats *stats)
 {
 	static const char name[] = TASKSTATS_GENL_NAME;
 	struct message message;
-	struct rtattr *id = ask(stats->fd, GENL_ID_CTRL, CTRL_CMD_GETFAMILY,
-				CTRL_ATTR_FAMILY_NAME, name, sizeof(name),
-				CTRL_ATTR_FAMILY_ID, &message);
+	struct rtattr *id = query(stats->fd, GENL_ID_CTRL, CTRL_CMD_GETFAMILY,
+				  CTRL_ATTR_FAMILY_NAME, name, sizeof(name),
+				  CTRL_ATTR_FAMILY_ID, &message);
 
 	if (!id || RTA_PAYLOAD(id) < sizeof(stats->family))
 		return false;
@@ -91,9 +91,9 @@ bool ss_taskstats_count_runs(const struct ss_taskstats *stats, pid_t pid, uint64
 
 	if (stats->fd < 0)
 		return false;
-	struct rtattr *both = ask(stats->fd, stats->family, TASKSTATS_CMD_GET,
-				  TASKSTATS_CMD_ATTR_TGID, &id, sizeof(id),
-				  TASKSTATS_TYPE_AGGR_TGID, &message);
+	struct rtattr *both = query(stats->fd, stats->family, TASKSTATS_CMD_GET,
+				    TASKSTATS_CMD_ATTR_TGID, &id, sizeof(id),
+				    TASKSTATS_TYPE_AGGR_TGID, &message);
 	struct rtattr *found =
 		both ? find(RTA_DATA(both), RTA_PAYLOAD(both), TASKSTATS_TYPE_STATS) :
 		       NULL;

@@ -20,7 +20,7 @@ struct ss_cfi_rows {
 	struct cached_row uncached; /* where a row goes if there is no memory */
 };
 
-struct wanted {
+struct query {
 	const struct ss_cfi_rows *rows;
 	const struct ss_image *image;
 	uint64_t address;
@@ -42,10 +42,10 @@ void ss_cfi_rows_free(struct ss_cfi_rows *rows)
 
 static bool is_same(const void *context, uint32_t index)
 {
-	const struct wanted *wanted = context;
-	const struct cached_row *cached = &wanted->rows->cached.items[index];
+	const struct query *query = context;
+	const struct cached_row *cached = &query->rows->cached.items[index];
 
-	return cached->address == wanted->address && cached->image == wanted->image;
+	return cached->address == query->address && cached->image == query->image;
 }
 
 /* Adds an entry to the cache. At the limit all others are dropped. */
@@ -67,13 +67,13 @@ static struct cached_row *add_row(struct ss_cfi_rows *rows, uint64_t hash)
 static const struct cached_row *
 get_row(struct ss_cfi_rows *rows, const struct ss_loaded_module *loaded, uint64_t address)
 {
-	const struct wanted wanted = { rows, loaded->image, address };
+	const struct query query = { rows, loaded->image, address };
 	uint64_t hash = address ^ (uintptr_t)loaded->image;
 	struct ss_cfi_entry entry;
 
-	if (rows->last < rows->cached.count && is_same(&wanted, rows->last))
+	if (rows->last < rows->cached.count && is_same(&query, rows->last))
 		return &rows->cached.items[rows->last];
-	uint32_t index = ss_hash_find(&rows->table, hash, is_same, &wanted);
+	uint32_t index = ss_hash_find(&rows->table, hash, is_same, &query);
 	if (index != SS_HASH_NONE) {
 		rows->last = index;
 		return &rows->cached.items[index];

@@ -27,13 +27,13 @@ struct state {
 struct machine {
 	const struct ss_arch *arch;
 	const struct ss_cfi_entry *entry;
-	uint64_t wanted; /* the address whose row is needed */
+	uint64_t address; /* to find the row of */
 	uint64_t location;
 	struct state row;
 	struct state initial;
 	struct state saved[SAVED_ROWS_MAX];
 	size_t saved_count;
-	bool done; /* location has passed wanted */
+	bool done; /* location has passed address */
 	bool failed;
 };
 
@@ -84,7 +84,7 @@ static void advance(struct machine *m, uint64_t delta)
 	if (__builtin_mul_overflow(delta, m->entry->code_align, &step) ||
 	    __builtin_add_overflow(m->location, step, &m->location))
 		m->failed = true;
-	m->done = m->location > m->wanted;
+	m->done = m->location > m->address;
 }
 
 static void remember(struct machine *m)
@@ -305,7 +305,7 @@ bool ss_cfi_row_make(const struct ss_arch *arch, const struct ss_cfi_entry *entr
 		     uint64_t address, struct ss_cfi_row *ret)
 {
 	struct machine m = {
-		.arch = arch, .entry = entry, .wanted = address, .location = entry->start
+		.arch = arch, .entry = entry, .address = address, .location = entry->start
 	};
 
 	if (entry->signal || entry->return_register != arch->return_column)

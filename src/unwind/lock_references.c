@@ -145,11 +145,11 @@ static void add_if_lock(const struct search *s, uint64_t address)
 		(void)add_reference(s->snapshot, futex, s->index); /* or no room */
 }
 
-static bool has(const struct ss_unwind_frame *frame, unsigned reg, uint64_t wanted)
+static bool has(const struct ss_unwind_frame *frame, unsigned reg, uint64_t expected)
 {
 	uint64_t value;
 
-	return frame && ss_regs_get(&frame->regs, reg, &value) && value == wanted;
+	return frame && ss_regs_get(&frame->regs, reg, &value) && value == expected;
 }
 
 /* In how many places a frame has saved this register value for its caller. */

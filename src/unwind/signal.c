@@ -10,11 +10,11 @@ enum {
 	SEARCH_MAX = 64 << 10,
 };
 
-static bool has_word(struct ss_unwind_context *ctx, uint64_t address, uint64_t wanted)
+static bool has_word(struct ss_unwind_context *ctx, uint64_t address, uint64_t expected)
 {
 	uint64_t word;
 
-	return ss_context_read_word(ctx, address, &word) && word == wanted;
+	return ss_context_read_word(ctx, address, &word) && word == expected;
 }
 
 /*

@@ -21,7 +21,7 @@ static bool is_small(const struct ss_recording *recording)
 	       frames <= 100 * SAMPLES_MAX;
 }
 
-static bool wants_all(void *data, const char *path)
+static bool selects_all(void *data, const char *path)
 {
 	(void)data;
 	(void)fuzz_touch(path, strlen(path));
@@ -65,7 +65,8 @@ static void report(struct ss_recording *recording, bool raw)
 {
 	struct ss_profile *profile = ss_profile_new();
 	const struct ss_load_options options = { .size = sizeof(options),
-						 .wants_module = raw ? wants_all : NULL,
+						 .selects_module = raw ? selects_all :
+									 NULL,
 						 .raw = raw };
 
 	if (!profile)

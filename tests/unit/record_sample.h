@@ -1,5 +1,5 @@
 /*
-  * A recording in a temporary file, for tests of the writer and the reader.
+ * A recording in a temporary file, for tests of the writer and the reader.
  */
 #ifndef SS_TESTS_RECORD_SAMPLE_H
 #define SS_TESTS_RECORD_SAMPLE_H

@@ -1,5 +1,5 @@
 /*
-  * Recordings of processes with very many modules and very long paths: no list is searched
+ * Recordings of processes with very many modules and very long paths: no list is searched
  * linearly for each module, and what is written fits into chunks.
  */
 #include "record_sample.h"

@@ -185,7 +185,7 @@ static void read_task(struct ss_task *task, const struct ss_target *target,
 	task->runs = thread->runs_now;
 	(void)strcpy(task->comm, "made-up");
 	if (!options->filter(options->filter_data, task->tid, task->comm, task->state)) {
-		task->phase = SS_TASK_UNWANTED;
+		task->phase = SS_TASK_EXCLUDED;
 	} else if (!thread->runs_now) {
 		task->run_count = thread->runs;
 		task->call = (struct ss_syscall_text){ .kind = SS_SYSCALL_BLOCKED,

@@ -1,5 +1,5 @@
 /*
-  * The module tracker: a module whose pages change their protection is the same one; other
+ * The module tracker: a module whose pages change their protection is the same one; other
  * bytes in its place are another one.
  */
 #include "capture_child.h"

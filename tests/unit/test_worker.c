@@ -121,7 +121,7 @@ static void assert_fails(struct ss_worker *worker, enum order order,
 	size_t size;
 
 	start(worker);
-	assert_false(ss_worker_ask(worker, &request, &answer, &size, &failure));
+	assert_false(ss_worker_call(worker, &request, &answer, &size, &failure));
 	assert_int_equal(failure.cause, cause);
 	assert_int_equal(failure.code, code);
 	assert_int_equal(failure.module, module);
@@ -140,13 +140,13 @@ static void test_requests(void **state)
 	memset(big, 'e', sizeof(big));
 	for (size_t length = 1; length <= sizeof(big); length *= 7) {
 		const struct ss_worker_request request = { .bytes = big, .size = length };
-		assert_true(ss_worker_ask(worker, &request, &answer, &size, &failure));
+		assert_true(ss_worker_call(worker, &request, &answer, &size, &failure));
 		assert_int_equal(size, length);
 		assert_memory_equal(answer, big, length);
 	}
 	const struct ss_worker_request request = { .bytes = (const uint8_t *)"b",
 						   .size = 1 };
-	assert_true(ss_worker_ask(worker, &request, &answer, &size, &failure));
+	assert_true(ss_worker_call(worker, &request, &answer, &size, &failure));
 	assert_int_equal(size, sizeof(big));
 	ss_worker_free(worker);
 }
@@ -175,7 +175,7 @@ static void test_files(void **state)
 		const uint8_t *answer;
 		size_t size;
 		uint32_t count = 0;
-		assert_true(ss_worker_ask(worker, &request, &answer, &size, &failure));
+		assert_true(ss_worker_call(worker, &request, &answer, &size, &failure));
 		assert_int_equal(size, sizeof(count));
 		memcpy(&count, answer, sizeof(count));
 		assert_int_equal(count, counts[i]);
@@ -211,21 +211,21 @@ static void test_killed_and_rejected(void **state)
 	size_t size;
 
 	(void)state;
-	assert_false(ss_worker_ask(worker, &request, &answer, &size, &failure));
+	assert_false(ss_worker_call(worker, &request, &answer, &size, &failure));
 	assert_int_equal(failure.cause, SS_SANDBOX_NO_CHILD);
 	start(worker);
 	assert_int_equal(kill(ss_worker_pid(worker), SIGKILL), 0);
-	assert_false(ss_worker_ask(worker, &request, &answer, &size, &failure));
+	assert_false(ss_worker_call(worker, &request, &answer, &size, &failure));
 	assert_int_equal(failure.cause, SS_SANDBOX_SIGNAL);
 	assert_int_equal(failure.code, SIGKILL);
 	assert_int_equal(failure.module, -1);
 	start(worker);
-	assert_true(ss_worker_ask(worker, &request, &answer, &size, &failure));
+	assert_true(ss_worker_call(worker, &request, &answer, &size, &failure));
 	ss_worker_reject(worker, &failure);
 	assert_int_equal(failure.cause, SS_SANDBOX_INVALID);
 	assert_false(ss_worker_is_running(worker));
 	start(worker);
-	assert_true(ss_worker_ask(worker, &request, &answer, &size, &failure));
+	assert_true(ss_worker_call(worker, &request, &answer, &size, &failure));
 	ss_worker_free(worker);
 }
 
