@@ -106,6 +106,28 @@ class Commands(unittest.TestCase):
         self.assertEqual(commands, set(PAGES))
 
 
+class Recording(unittest.TestCase):
+    # Tags in stacksnap-recording(5), and the enumerations whose values they list.
+    ENUMERATIONS = {"kind": "ss_wait_kind", "lock": "ss_lock_type",
+                    "access and owner_access": "ss_access",
+                    "owner_unknown": "ss_owner_unknown", "range": "ss_file_range",
+                    "child_scope": "ss_child_scope", "ipc": "ss_ipc_operation",
+                    "kind of a descriptor": "ss_fd_kind"}
+
+    def test_values(self):
+        """Each value of the enumerations of a wait is listed with its name."""
+        header = re.sub(r"/\*.*?\*/", "", read("include/stacksnap.h"), flags=re.S)
+        page = read("man/stacksnap-recording.5")
+        for tag, name in self.ENUMERATIONS.items():
+            with self.subTest(enumeration=name):
+                body = re.search(r"enum %s \{(.*?)\};" % name, header, re.S).group(1)
+                members = re.findall(r"SS_[A-Z]+?_(\w+)", body)
+                text = re.search(r"^\.B %s\n((?:[^.].*\n)+)" % tag, page, re.M).group(1)
+                self.assertEqual(re.findall(r"(\d+) ([\w-]+)", plain(text)),
+                                 [(str(i), member.lower().replace("_", "-"))
+                                  for i, member in enumerate(members)])
+
+
 class Format(unittest.TestCase):
     def test_pages_are_complete(self):
         """Each page has a name, a synopsis or description, and refers to existing pages."""
