@@ -3,6 +3,7 @@
 #include <stdlib.h>
 
 #include "cli/failure.h"
+#include "cli/incomplete.h"
 
 SS_DEFINE_CLEANUP(struct ss_progress, progress, ss_progress_free)
 
@@ -93,6 +94,7 @@ static struct ss_error *write_report(const struct ss_hang_analysis *analysis,
 							     &format_options, out);
 	if (problem)
 		ss_failure_warn("%d: %s", ss_snapshot_process(last)->pid, problem);
+	ss_incomplete_print_modules(last);
 	/* cppcheck-suppress returnDanglingLifetime; the error does not refer to the options */
 	return ss_analysis_close(out, error);
 }

@@ -76,3 +76,33 @@ void ss_incomplete_print(const struct ss_snapshot *snapshot, size_t max_stack)
 		ss_failure_warn("%d: %u more threads could not be read", process->pid,
 				process->threads_unseen);
 }
+
+static void mark_nameless(const struct ss_snapshot *snapshot,
+			  const struct ss_thread *thread, bool *ret)
+{
+	size_t count = thread->frame_count;
+
+	for (size_t i = 0; i < count; i++) {
+		const struct ss_frame *frame = ss_snapshot_frame(snapshot, thread, i);
+		if (!frame->symbol && frame->module_index >= 0)
+			ret[frame->module_index] = true;
+	}
+}
+
+void ss_incomplete_print_modules(const struct ss_snapshot *snapshot)
+{
+	size_t count = ss_snapshot_module_count(snapshot);
+	_cleanup_free_ bool *nameless = calloc(count + 1, sizeof(*nameless));
+
+	if (!nameless)
+		return;
+	for (size_t i = 0; i < ss_snapshot_thread_count(snapshot); i++)
+		mark_nameless(snapshot, ss_snapshot_thread(snapshot, i), nameless);
+	for (size_t i = 0; i < count; i++) {
+		const struct ss_module *module = ss_snapshot_module(snapshot, i);
+		if (nameless[i] && module->problem)
+			ss_failure_warn("%d: %s: %s; its functions have no names",
+					ss_snapshot_process(snapshot)->pid, module->path,
+					module->problem);
+	}
+}

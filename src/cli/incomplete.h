@@ -14,4 +14,7 @@ size_t ss_incomplete_count(const struct ss_snapshot *snapshot);
 /* Prints them by reason. max_stack is the limit of the copy of each stack. */
 void ss_incomplete_print(const struct ss_snapshot *snapshot, size_t max_stack);
 
+/* Prints which modules could not be read, if functions have no names for that reason. */
+void ss_incomplete_print_modules(const struct ss_snapshot *snapshot);
+
 #endif

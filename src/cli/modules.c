@@ -89,6 +89,8 @@ static void print_module(void *data, const struct ss_module_event *event)
 		     module->build_id ? module->build_id : "-");
 	ss_escape_write(module->path, NULL, stdout);
 	(void)puts(module->deleted ? " (deleted)" : "");
+	if (module->problem && !module->build_id && event->loaded)
+		ss_failure_warn("%s: %s", module->path, module->problem);
 }
 
 /* Blocks the signals that end the program, such as Ctrl-C, and returns a signalfd for them. */

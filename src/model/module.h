@@ -33,7 +33,8 @@ struct ss_module_impl {
 	size_t mapping_count;
 	uint64_t device;
 	uint64_t inode;
-	int fd; /* an owned descriptor of the regular file; -1: none */
+	int fd;	     /* an owned descriptor of the regular file; -1: none */
+	bool copied; /* fd is a copy in memory of a file on a remote file system */
 	/* fd was opened by its path, and its device or inode differs from the mapping.
 	   On some file systems (btrfs, overlayfs) they differ for the same file: the
 	   build-id decides. */

@@ -150,7 +150,7 @@ static bool set_build_id(struct ss_module_impl *module, const char *text)
 }
 
 static bool add_module(struct ss_recording *recording, const struct module_fields *fields,
-		       uint64_t flags)
+		       uint64_t flags, uint32_t problem)
 {
 	_cleanup_(ss_module_cleanup) struct ss_module_impl *module =
 		ss_module_new(fields->path ? text_of(recording, fields->path) : "",
@@ -161,6 +161,10 @@ static bool add_module(struct ss_recording *recording, const struct module_field
 	if (!set_build_id(module, text_of(recording, fields->build_id)))
 		return false;
 	module->pub.deleted = flags & SS_MODULE_DELETED;
+	/* The recorder's problem explains why the file cannot be looked for. Otherwise this
+	   reader has its own, or none. */
+	if (problem && !module->build_id_size)
+		ss_module_set_problem(module, "%s", text_of(recording, problem));
 	struct ss_recorded_module *recorded = ss_vector_push(&recording->modules);
 	struct ss_module_impl **slot =
 		recorded ? ss_vector_push(&recording->places->modules) : NULL;
@@ -188,12 +192,11 @@ static bool read_module(struct ss_recording *recording, struct ss_scope *scope,
 	key.begin_ns = ss_cursor_uleb128(c);
 	uint64_t flags = ss_cursor_uleb128(c);
 	uint32_t problem = ss_scope_read_text(scope, c);
-	(void)problem; /* the recorder's; this reader uses its own */
 	if (c->failed || key.size > UINT64_MAX - key.base)
 		return false;
 	uint32_t id = ss_recording_number(recording, &recording->module_ids, &key,
 					  sizeof(key), SS_MODULES_MAX, &added);
-	if (added && !add_module(recording, &key, flags))
+	if (added && !add_module(recording, &key, flags, problem))
 		return false;
 	return ss_locals_add(recording, &scope->modules, &scope->locals, id);
 }

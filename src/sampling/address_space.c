@@ -156,19 +156,25 @@ static struct ss_module_impl *find_before(const struct ss_capture *before,
 }
 
 /* Keeps the objects of unchanged modules; opens new ones. */
-static void adopt(const struct ss_address_space *space, struct ss_capture *capture)
+static struct ss_error *adopt(const struct ss_address_space *space,
+			      struct ss_capture *capture)
 {
+	_cleanup_free_ bool *added = calloc(capture->modules.count + 1, sizeof(*added));
+
+	if (!added)
+		return ss_error_no_memory();
 	for (size_t i = 0; i < capture->modules.count; i++) {
 		struct ss_module_impl **slot = &capture->modules.items[i];
 		struct ss_module_impl *before = find_before(space->capture, *slot);
 		if (before) {
 			ss_module_unref(*slot);
 			*slot = ss_module_ref(before);
-			continue;
 		}
-		ss_files_open_module(*slot, space->target, &space->memory,
-				     space->maps_fd);
+		added[i] = !before;
 	}
+	ss_files_open_modules(capture->modules.items, added, capture->modules.count,
+			      space->target, &space->memory, space->maps_fd);
+	return NULL;
 }
 
 /* Keeps the capture: threads captured with it are still in use. */
@@ -191,11 +197,12 @@ static struct ss_error *take_next(struct ss_address_space *space)
 	if (!capture)
 		return ss_error_no_memory();
 	struct ss_error *error = ss_regions_read(capture, &space->next);
+	if (!error)
+		error = adopt(space, capture);
 	if (error) {
 		ss_capture_free(capture);
 		return error;
 	}
-	adopt(space, capture);
 	keep_before(space);
 	space->capture = capture;
 	space->version++;

@@ -10,8 +10,14 @@
 
 #include "base/clock.h"
 #include "base/cpu_pin.h"
+#include "base/own_child.h"
 
-enum { SLOW_MS = 1000 };
+enum {
+	SLOW_MS = 1000,
+	LOOK_MS = 100,
+	/* One call: all that the child does is reading files and computing. */
+	BLOCKED_MAX_MS = 800,
+};
 
 struct ss_child_page *ss_child_page_new(void)
 {
@@ -57,7 +63,8 @@ static struct ss_error *run_init(struct run *run, const struct ss_child_job *job
 	*run = (struct run){ .job = job, .alive = { -1, -1 }, .parent = getpid() };
 	run->output = ss_child_create_file();
 	run->messages = ss_child_create_file();
-	if (run->output < 0 || run->messages < 0 || pipe2(run->alive, O_CLOEXEC) < 0)
+	if (run->output < 0 || run->messages < 0 ||
+	    pipe2(run->alive, O_CLOEXEC | O_NONBLOCK) < 0)
 		return ss_error_new_errno(errno,
 					  "cannot create files for a child process");
 	*job->page = (struct ss_child_page){ .module = -1 };
@@ -118,35 +125,52 @@ static int64_t now_ms(void)
 	return (int64_t)(ss_now_ns() / SS_NS_PER_MS);
 }
 
-/* Whether the child ended, or closed the pipe, before the deadline. */
-static bool wait_until(const struct run *run, int64_t deadline_ms)
+/* Waits for the end of the child, or until it closes the pipe, or a while. */
+static bool wait_a_while(const struct run *run, int64_t ms)
 {
 	struct pollfd end = { .fd = run->alive[0] };
-	int count = 0;
+	char byte;
 
-	do {
-		int64_t left = SS_MAX(deadline_ms - now_ms(), (int64_t)0);
-		count = poll(&end, 1, (int)SS_MIN(left, (int64_t)INT32_MAX));
-	} while (count == 0 ? now_ms() < deadline_ms : count < 0 && errno == EINTR);
+	int count = poll(&end, 1, (int)SS_MIN(ms, (int64_t)LOOK_MS));
+	if (count < 0 && errno != EINTR) {
+		/* A seccomp filter may refuse it. The pipe does not block. */
+		ss_sleep_ns(SS_NS_PER_MS);
+		return read(run->alive[0], &byte, 1) == 0;
+	}
 	return count > 0;
+}
+
+/* False: the child is to be killed, because it took too long, or is blocked in a system
+   call: it reads a file whose server does not respond. */
+static bool wait_for_end(const struct run *run)
+{
+	const struct ss_child_job *job = run->job;
+	struct ss_own_child child = { .pid = run->child };
+	int64_t begin = now_ms();
+	bool slow = false;
+
+	while (!wait_a_while(run,
+			     SS_MAX(begin + job->timeout_ms - now_ms(), (int64_t)0))) {
+		if (now_ms() >= begin + job->timeout_ms ||
+		    ss_own_child_blocked_ns(&child) >= BLOCKED_MAX_MS * SS_NS_PER_MS)
+			return false;
+		if (!slow && now_ms() >= begin + SLOW_MS && job->slow)
+			job->slow(job->slow_data, job->page->step);
+		slow |= now_ms() >= begin + SLOW_MS;
+	}
+	return true;
 }
 
 /* Returns the status of the child as waitpid() has it. */
 static int wait_for_child(const struct run *run, bool *ret_timeout)
 {
-	const struct ss_child_job *job = run->job;
-	int64_t begin = now_ms();
-	int64_t deadline = begin + job->timeout_ms;
 	int status = 0;
 
-	bool ended = wait_until(run, SS_MIN(begin + SLOW_MS, deadline));
-	if (!ended && job->slow)
-		job->slow(job->slow_data, job->page->step);
-	ended = ended || wait_until(run, deadline);
-	*ret_timeout = !ended;
-	(void)kill(run->child, SIGKILL); /* does not change the status if it has ended */
-	while (waitpid(run->child, &status, 0) < 0 && errno == EINTR)
-		;
+	*ret_timeout = !wait_for_end(run);
+	if (!ss_own_child_end(run->child, &status)) {
+		status = SIGKILL; /* it will die of that one day */
+		*ret_timeout = true;
+	}
 	return status;
 }
 

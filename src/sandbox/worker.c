@@ -10,6 +10,7 @@
 
 #include "base/clock.h"
 #include "base/cpu_pin.h"
+#include "base/own_child.h"
 #include "base/vector.h"
 
 enum {
@@ -66,9 +67,8 @@ static int end(struct ss_worker *worker)
 
 	close_cleanup(&worker->socket);
 	worker->socket = -1;
-	(void)kill(worker->pid, SIGKILL); /* one that ended keeps its status */
-	while (waitpid(worker->pid, &status, 0) < 0 && errno == EINTR)
-		;
+	if (!ss_own_child_end(worker->pid, &status))
+		status = SIGKILL; /* it will die of that one day */
 	return status;
 }
 

@@ -50,8 +50,8 @@ static void fill_key(struct key *key, const struct ss_module_impl *module)
 	key->build_id_size = SS_MIN(module->build_id_size, (size_t)SS_BUILD_ID_MAX);
 	memcpy(key->build_id, module->build_id, key->build_id_size);
 	if (module->fd >= 0 && fstat(module->fd, &status) == 0) {
-		key->device = status.st_dev;
-		key->inode = status.st_ino;
+		key->device = module->copied ? module->device : status.st_dev;
+		key->inode = module->copied ? module->inode : status.st_ino;
 		key->size = (uint64_t)status.st_size;
 		key->changed_ns = (uint64_t)status.st_mtim.tv_sec * 1000000000 +
 				  (uint64_t)status.st_mtim.tv_nsec;

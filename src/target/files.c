@@ -3,74 +3,64 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/openat2.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/resource.h>
-#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/sysmacros.h>
 
+#include "base/clock.h"
+#include "base/io.h"
 #include "target/mapped.h"
+#include "target/opener.h"
 #include "target/references.h"
 
 enum {
 	IMAGE_MAX = 64 << 20,	/* limit of bytes of one module without a file */
 	IMAGES_MAX = 256 << 20, /* limit for all of them */
-	HEADER_MAX = 4096, /* linkers put the build-id there; the kernel reads no more */
-	/* Descriptors reserved for after the capture: a sandbox needs four, and its
-	   child needs some for the debug files of a module. */
-	SPARE_FILES = 16,
+	RETRY_S = 60,		/* a file system that did not respond */
 };
 
-/* Returns fd; but -1 and EMFILE if it is one of the reserved descriptors. */
-static int leave_spare_files(int fd)
-{
-	struct rlimit limit;
+/* Limit for copies of files whose file system may not respond. */
+#define COPIES_MAX ((uint64_t)1 << 30)
 
-	if (fd < 0 || getrlimit(RLIMIT_NOFILE, &limit) != 0 ||
-	    (rlim_t)fd + SPARE_FILES < limit.rlim_cur)
-		return fd;
-	(void)close(fd); /* nothing was written */
-	errno = EMFILE;
-	return -1;
-}
+/* Modules that are to be opened. */
+struct batch {
+	struct ss_module_impl *const *modules;
+	struct ss_target *target;
+	const struct ss_process_memory *memory;
+	bool by_path; /* the process has ended or executed another program */
+	/* What may still be copied. */
+	uint64_t images;
+	uint64_t copies;
+};
 
-/* Reopens an O_PATH descriptor for reading if it is a regular file: opening a device or a
-   FIFO could block or have side effects. */
-static int reopen_regular(int path_fd, struct stat *st)
-{
-	char path[40];
-
-	if (fstat(path_fd, st) != 0 || !S_ISREG(st->st_mode))
-		return -1;
-	(void)snprintf(path, sizeof(path), "/proc/self/fd/%d", path_fd); /* fits */
-	return leave_spare_files(open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY));
-}
+/* In the child of an opener -------------------------------------------- */
 
 /* Opens the mapped file itself, even if it is deleted or in another mount namespace.
    Needs CAP_SYS_ADMIN or CAP_CHECKPOINT_RESTORE. */
 static int open_map_file(const struct ss_module_impl *module,
-			 const struct ss_target *target, struct stat *st)
+			 const struct ss_target *target)
 {
 	char path[64];
 	const struct ss_mapping *m = &module->mappings[0];
 
 	(void)snprintf(path, sizeof(path), "map_files/%lx-%lx", m->start, m->end);
-	_cleanup_close_ int path_fd = openat(target->proc_fd, path, O_PATH | O_CLOEXEC);
-	return path_fd < 0 ? -1 : reopen_regular(path_fd, st);
+	return openat(target->proc_fd, path, O_PATH | O_CLOEXEC);
 }
 
-int ss_files_open_below_root(const struct ss_target *target, const char *path, int flags,
-			     struct stat *st)
+/* Opens by the path below the root of the target (as it was when ss_target_open_root() was
+   called); links cannot lead out of it. flags: such as O_NOFOLLOW. */
+static int open_below_root(const struct ss_target *target, const char *path, int flags)
 {
 	struct open_how how = { .flags = (unsigned)(O_PATH | O_CLOEXEC | flags),
 				.resolve = RESOLVE_IN_ROOT | RESOLVE_NO_MAGICLINKS };
-	if (target->root_fd < 0 || path[0] != '/')
-		return -1;
-	long fd = syscall(SYS_openat2, target->root_fd, path, &how, sizeof(how));
-	_cleanup_close_ int path_fd = (int)fd;
 
-	return path_fd < 0 ? -1 : reopen_regular(path_fd, st);
+	if (path[0] != '/') {
+		errno = ENOENT;
+		return -1;
+	}
+	return (int)syscall(SYS_openat2, target->root_fd, path, &how, sizeof(how));
 }
 
 static uint64_t device_of(const struct stat *st)
@@ -78,13 +68,22 @@ static uint64_t device_of(const struct stat *st)
 	return (uint64_t)major(st->st_dev) << 32 | minor(st->st_dev);
 }
 
-/* Whether fd is the mapped file. Its contents may have changed. */
-static bool is_that_file(const struct ss_module_impl *module, int fd)
+/* Whether a file was opened, and it is the mapped one. Its contents may have changed. */
+static bool is_that_file(const struct ss_module_impl *module,
+			 const struct ss_opened *opened)
 {
-	struct stat st;
+	return opened->file >= 0 && opened->status.st_ino == module->inode &&
+	       device_of(&opened->status) == module->device;
+}
 
-	return fd >= 0 && fstat(fd, &st) == 0 && st.st_ino == module->inode &&
-	       device_of(&st) == module->device;
+__attribute__((format(printf, 2, 3))) static void set_problem(struct ss_opened *opened,
+							      const char *format, ...)
+{
+	va_list ap;
+
+	va_start(ap, format);
+	(void)vsnprintf(opened->problem, sizeof(opened->problem), format, ap);
+	va_end(ap);
 }
 
 /* errnum: why it could not be opened. */
@@ -92,25 +91,26 @@ static const char *problem_of(const struct ss_module_impl *module, int errnum)
 {
 	if (errnum == EMFILE || errnum == ENFILE)
 		return "too many open files (ulimit -n)";
+	if (errnum == EFBIG)
+		return "too large to be copied from its file system";
 	return module->pub.deleted ? "its file was deleted" : "its file cannot be opened";
 }
 
 /* Copies the first mapped bytes; nothing is parsed here. */
-static void copy_header(struct ss_module_impl *module,
-			const struct ss_process_memory *memory)
+static void copy_header(const struct ss_module_impl *module,
+			const struct ss_process_memory *memory, struct ss_opened *opened)
 {
 	const struct ss_mapping *m = module->mappings;
 
 	if (module->mapping_count == 0 || m->offset != 0)
 		return;
-	struct ss_piece piece = { .address = m->start,
-				  .bytes = malloc(HEADER_MAX),
-				  .size = SS_MIN(m->end - m->start, (size_t)HEADER_MAX) };
-	if (!piece.bytes)
-		return;
+	struct ss_piece piece = {
+		.address = m->start,
+		.bytes = opened->header,
+		.size = SS_MIN(m->end - m->start, sizeof(opened->header)),
+	};
 	ss_process_memory_read(memory, &piece, 1);
-	module->header = piece.bytes;
-	module->header_size = piece.done;
+	opened->header_size = (uint32_t)piece.done;
 }
 
 /*
@@ -118,38 +118,47 @@ static void copy_header(struct ss_module_impl *module,
  * inode. If they differ it may still be the same file (overlayfs, btrfs):
  * ss_module_identify() decides by build-id.
  */
-static void open_file(struct ss_module_impl *module, const struct ss_target *target,
-		      const struct ss_process_memory *memory)
+static void open_file(const struct ss_opener *opener, const struct ss_module_impl *module,
+		      struct ss_opened *opened)
 {
-	struct stat st;
+	struct batch *batch = opener->data;
+	_cleanup_close_ int mapped =
+		batch->by_path ? -1 : open_map_file(module, batch->target);
+	int errnum = mapped < 0 ? errno :
+				  ss_opener_open(opener, mapped, &batch->copies, opened);
 
-	module->fd = open_map_file(module, target, &st);
-	if (module->fd >= 0)
-		return;
-	int errnum = errno;
-	module->fd = ss_files_open_below_root(target, module->pub.path, 0, &st);
-	if (module->fd < 0) {
-		ss_module_set_problem(module, "%s", problem_of(module, errnum));
+	if (opened->file >= 0 || errnum == EFBIG) {
+		set_problem(opened, "%s",
+			    opened->file < 0 ? problem_of(module, errnum) : "");
 		return;
 	}
-	module->unverified = !is_that_file(module, module->fd);
-	if (module->unverified)
-		copy_header(module, memory);
+	_cleanup_close_ int below = open_below_root(batch->target, module->pub.path, 0);
+	int path_errnum =
+		below < 0 ? errno : ss_opener_open(opener, below, &batch->copies, opened);
+	if (opened->file < 0) {
+		set_problem(opened, "%s",
+			    problem_of(module, path_errnum == EFBIG ? EFBIG : errnum));
+		return;
+	}
+	opened->unverified = !is_that_file(module, opened);
+	if (opened->unverified && !batch->by_path)
+		copy_header(module, batch->memory, opened);
 }
 
 /* A file with a different inode is probably a different file: copy the mapped bytes,
    too. */
-static bool needs_image(const struct ss_module_impl *module)
+static bool needs_image(const struct ss_module_impl *module,
+			const struct ss_opened *opened)
 {
-	struct stat st;
-
-	return module->fd < 0 || (module->unverified && (fstat(module->fd, &st) != 0 ||
-							 st.st_ino != module->inode));
+	return opened->file < 0 ||
+	       (opened->unverified && opened->status.st_ino != module->inode);
 }
 
-/* Copies the mapped parts of the file, each to its file offset. */
-static void copy_image(struct ss_module_impl *module,
-		       const struct ss_process_memory *memory, size_t *left)
+/* Copies the mapped parts of the file, each to its file offset. NULL: nothing was copied,
+   which may be a problem. */
+static uint8_t *copy_image(const struct ss_module_impl *module,
+			   const struct ss_process_memory *memory, uint64_t left,
+			   size_t *ret_size, bool *ret_too_large)
 {
 	uint64_t size = 0;
 
@@ -159,13 +168,12 @@ static void copy_image(struct ss_module_impl *module,
 		if (!__builtin_add_overflow(m->offset, m->end - m->start, &end))
 			size = SS_MAX(size, end);
 	}
-	if (size == 0 || size > IMAGE_MAX || size > *left) {
-		ss_module_set_problem(module, "too large to be read from memory");
-		return;
-	}
+	*ret_too_large = size == 0 || size > IMAGE_MAX || size > left;
+	if (*ret_too_large)
+		return NULL;
 	_cleanup_free_ uint8_t *bytes = calloc(1, size);
 	if (!bytes)
-		return;
+		return NULL;
 	size_t done = 0;
 	for (size_t i = 0; i < module->mapping_count; i++) {
 		const struct ss_mapping *m = &module->mappings[i];
@@ -177,17 +185,48 @@ static void copy_image(struct ss_module_impl *module,
 		ss_process_memory_read(memory, &piece, 1);
 		done += piece.done;
 	}
-	if (done == 0) /* the process has ended */
-		return;
-	module->bytes = take_ptr(bytes);
-	module->size = size;
-	*left -= size;
+	*ret_size = size;
+	return done ? take_ptr(bytes) : NULL; /* 0: the process has ended */
 }
+
+static void put_image(const struct ss_module_impl *module, struct batch *batch,
+		      struct ss_opened *opened)
+{
+	bool too_large = false;
+	size_t size = 0;
+	_cleanup_free_ uint8_t *bytes =
+		copy_image(module, batch->memory, batch->images, &size, &too_large);
+
+	if (too_large && !*opened->problem)
+		set_problem(opened, "too large to be read from memory");
+	if (!bytes)
+		return;
+	opened->image = ss_opener_put(bytes, size);
+	opened->image_size = opened->image >= 0 ? size : 0;
+	batch->images -= opened->image_size;
+}
+
+static void work(const struct ss_opener *opener, size_t item, struct ss_opened *ret)
+{
+	struct batch *batch = opener->data;
+	const struct ss_module_impl *module = batch->modules[item];
+
+	open_file(opener, module, ret);
+	if (!batch->by_path) {
+		if (needs_image(module, ret))
+			put_image(module, batch, ret);
+	} else if (!is_that_file(module, ret)) {
+		close_cleanup(&ret->file);
+		ret->file = -1;
+	}
+}
+
+/* In the caller --------------------------------------------------------- */
 
 static void set_build_id(struct ss_module_impl *module, int maps_fd)
 {
 	uint8_t id[SS_MAPPED_BUILD_ID_MAX];
-	size_t size = module->inode != 0 && module->mapping_count > 0 ?
+	size_t size = module->mapping_count > 0 ?
 			      ss_mapped_build_id(maps_fd, module->mappings[0].start, id) :
 			      0;
 
@@ -195,14 +234,109 @@ static void set_build_id(struct ss_module_impl *module, int maps_fd)
 		(void)ss_module_set_build_id(module, id, size); /* or none is known */
 }
 
-static void open_module(struct ss_module_impl *module, const struct ss_target *target,
-			const struct ss_process_memory *memory, int maps_fd, size_t *left)
+static void take_image(struct ss_module_impl *module, const struct ss_opened *opened)
 {
-	set_build_id(module, maps_fd);
-	if (module->inode != 0)
-		open_file(module, target, memory);
-	if (needs_image(module))
-		copy_image(module, memory, left);
+	size_t size = (size_t)opened->image_size;
+	_cleanup_free_ uint8_t *bytes =
+		opened->image >= 0 && size <= IMAGE_MAX ? malloc(size) : NULL;
+
+	if (!bytes || ss_io_pread(opened->image, bytes, size, 0) != (ssize_t)size)
+		return;
+	module->bytes = take_ptr(bytes);
+	module->size = size;
+}
+
+static void take_header(struct ss_module_impl *module, const struct ss_opened *opened)
+{
+	size_t size = SS_MIN((size_t)opened->header_size, sizeof(opened->header));
+
+	module->header = size ? malloc(size) : NULL;
+	if (!module->header)
+		return;
+	memcpy(module->header, opened->header, size);
+	module->header_size = size;
+}
+
+static const char unresponsive[] = "its file system does not respond";
+
+static bool is_unresponsive(const struct ss_target *target, uint64_t device)
+{
+	for (size_t i = 0; i < SS_ARRAY_SIZE(target->unresponsive); i++) {
+		const struct ss_unresponsive *known = &target->unresponsive[i];
+		if (known->device == device && known->since_ns > 0 &&
+		    ss_now_ns() - known->since_ns < RETRY_S * SS_NS_PER_SECOND)
+			return true;
+	}
+	return false;
+}
+
+/* The same server has the other modules of that device. */
+static void give_up(const struct ss_opener *opener, size_t item)
+{
+	const struct batch *batch = opener->data;
+	uint64_t device = batch->modules[item]->device;
+
+	batch->target->unresponsive[batch->target->unresponsive_count++ %
+				    SS_UNRESPONSIVE_MAX] =
+		(struct ss_unresponsive){ .device = device, .since_ns = ss_now_ns() };
+	for (size_t i = 0; i < opener->count; i++) {
+		if (i != item &&
+		    (!opener->wanted[i] || batch->modules[i]->device != device))
+			continue;
+		opener->wanted[i] = false;
+		ss_module_set_problem(batch->modules[i], unresponsive);
+	}
+}
+
+static void take(const struct ss_opener *opener, size_t item, struct ss_opened *opened)
+{
+	struct batch *batch = opener->data;
+	struct ss_module_impl *module = batch->modules[item];
+
+	if (!opened) {
+		give_up(opener, item);
+		return;
+	}
+	if (batch->by_path && opened->file < 0)
+		ss_module_set_problem(module, "the process ended or executed another "
+					      "program before the file was opened");
+	else if (*opened->problem)
+		ss_module_set_problem(module, "%s", opened->problem);
+	if (opened->copied)
+		batch->copies -= SS_MIN(batch->copies, (uint64_t)opened->status.st_size);
+	module->copied = opened->copied;
+	module->unverified = opened->unverified && !batch->by_path;
+	module->fd = take_fd(opened->file);
+	take_header(module, opened);
+	take_image(module, opened);
+	batch->images -= SS_MIN(batch->images, (uint64_t)module->size);
+}
+
+static void run(struct batch *batch, bool *wanted, size_t count)
+{
+	struct ss_opener opener = {
+		.work = work,
+		.take = take,
+		.data = batch,
+		.wanted = wanted,
+		.count = count,
+		.keep = { batch->target->proc_fd, batch->target->root_fd,
+			  batch->memory->mem_fd, batch->memory->pagemap_fd, -1, -1, -1,
+			  -1 },
+	};
+
+	ss_opener_run(&opener);
+}
+
+/* The vDSO has no file. */
+static void copy_vdso(struct ss_module_impl *module, struct batch *batch)
+{
+	bool too_large = false;
+
+	module->bytes = copy_image(module, batch->memory, batch->images, &module->size,
+				   &too_large);
+	if (!module->bytes)
+		module->size = 0;
 }
 
 /*
@@ -210,62 +344,122 @@ static void open_module(struct ss_module_impl *module, const struct ss_target *t
  * that were opened, or read from memory, may belong to that program, which uses the same
  * addresses if they are not randomized. Keep only files with the mapped device and inode.
  */
-static void doubt_module(struct ss_module_impl *module, const struct ss_target *target)
+static void doubt(struct ss_module_impl *module)
 {
-	struct stat st;
-
-	if (module->inode == 0) /* the vDSO is the same in all processes */
-		return;
-	_cleanup_close_ int fd = take_fd(module->fd);
+	close_cleanup(&module->fd);
+	module->fd = -1;
 	free(take_ptr(module->bytes));
 	module->size = 0;
 	free(take_ptr(module->header));
 	module->header_size = 0;
-	module->unverified = false;
+	module->unverified = module->copied = false;
 	ss_module_clear_build_id(module);
-	if (!is_that_file(module, fd)) {
-		close_cleanup(&fd);
-		fd = ss_files_open_below_root(target, module->pub.path, 0, &st);
-	}
-	if (!is_that_file(module, fd)) {
-		ss_module_set_problem(module, "the process ended or executed another "
-					      "program before the file was opened");
-		return;
-	}
-	module->fd = take_fd(fd);
 }
 
-void ss_files_open_module(struct ss_module_impl *module, const struct ss_target *target,
-			  const struct ss_process_memory *memory, int maps_fd)
+void ss_files_open_modules(struct ss_module_impl *const *modules, const bool *wanted,
+			   size_t count, struct ss_target *target,
+			   const struct ss_process_memory *memory, int maps_fd)
 {
-	size_t left = IMAGE_MAX;
+	struct batch batch = { .modules = modules,
+			       .target = target,
+			       .memory = memory,
+			       .images = IMAGES_MAX,
+			       .copies = COPIES_MAX };
+	_cleanup_free_ bool *left = calloc(count + 1, sizeof(*left));
+	_cleanup_free_ bool *opened = calloc(count + 1, sizeof(*opened));
 
-	if (module->fd >= 0 || module->bytes)
+	if (!left || !opened)
 		return;
-	open_module(module, target, memory, maps_fd, &left);
-	if (!ss_process_memory_is_mapped(memory, target, maps_fd))
-		doubt_module(module, target);
+	for (size_t i = 0; i < count; i++) {
+		if (!wanted[i] || modules[i]->fd >= 0 || modules[i]->bytes)
+			continue;
+		if (modules[i]->inode == 0)
+			copy_vdso(modules[i], &batch);
+		else if (is_unresponsive(target, modules[i]->device))
+			ss_module_set_problem(modules[i], unresponsive);
+		else
+			left[i] = opened[i] = true;
+	}
+	run(&batch, left, count);
+	/* The kernel reads the first page of the file, while it holds a lock of the process:
+	   not of a file whose server may not respond. That of an image is in memory. */
+	for (size_t i = 0; i < count; i++) {
+		const struct ss_module_impl *module = modules[i];
+		if (opened[i] && (module->bytes || (module->fd >= 0 && !module->copied)))
+			set_build_id(modules[i], maps_fd);
+	}
+	if (ss_process_memory_is_mapped(memory, target, maps_fd))
+		return;
+	for (size_t i = 0; i < count; i++) {
+		if (opened[i])
+			doubt(modules[i]);
+	}
+	batch.by_path = true;
+	run(&batch, opened, count);
 }
 
-void ss_files_open(struct ss_capture *capture, const struct ss_target *target,
+void ss_files_open(struct ss_capture *capture, struct ss_target *target,
 		   const struct ss_process_memory *memory, int maps_fd)
 {
 	_cleanup_free_ bool *referenced =
 		calloc(capture->modules.count + 1, sizeof(*referenced));
-	size_t left = IMAGES_MAX;
 
 	if (!referenced)
 		return;
 	ss_references_mark(capture, referenced);
-	for (size_t i = 0; i < capture->modules.count; i++) {
-		struct ss_module_impl *module = capture->modules.items[i];
-		referenced[i] &= module->fd < 0 && !module->bytes;
-		if (referenced[i])
-			open_module(module, target, memory, maps_fd, &left);
-	}
-	if (ss_process_memory_is_mapped(memory, target, maps_fd))
+	ss_files_open_modules(capture->modules.items, referenced, capture->modules.count,
+			      target, memory, maps_fd);
+}
+
+/* One other file -------------------------------------------------------- */
+
+struct other {
+	const struct ss_target *target;
+	const char *path;
+	int file;
+	struct stat *status;
+};
+
+static void work_on_other(const struct ss_opener *opener, size_t item,
+			  struct ss_opened *ret)
+{
+	const struct other *other = opener->data;
+	_cleanup_close_ int fd = open_below_root(other->target, other->path, O_NOFOLLOW);
+	uint64_t copies = 0; /* a copy would not grow with the file */
+
+	(void)item;
+	if (fd >= 0)
+		(void)ss_opener_open(opener, fd, &copies, ret); /* or there is none */
+}
+
+static void take_other(const struct ss_opener *opener, size_t item,
+		       struct ss_opened *opened)
+{
+	struct other *other = opener->data;
+
+	(void)item;
+	if (!opened || opened->copied) /* an empty file is copied */
 		return;
-	for (size_t i = 0; i < capture->modules.count; i++)
-		if (referenced[i])
-			doubt_module(capture->modules.items[i], target);
+	other->file = take_fd(opened->file);
+	*other->status = opened->status;
+}
+
+int ss_files_open_below_root(const struct ss_target *target, const char *path,
+			     struct stat *ret_status)
+{
+	struct other other = {
+		.target = target, .path = path, .file = -1, .status = ret_status
+	};
+	bool wanted = true;
+	struct ss_opener opener = { .work = work_on_other,
+				    .take = take_other,
+				    .data = &other,
+				    .wanted = &wanted,
+				    .count = 1,
+				    .keep = { target->root_fd, -1, -1, -1, -1, -1, -1,
+					      -1 } };
+
+	if (target->root_fd >= 0)
+		ss_opener_run(&opener);
+	return other.file;
 }

@@ -1,6 +1,5 @@
 #include "target/perfmap.h"
 
-#include <fcntl.h>
 #include <stdio.h>
 #include <time.h>
 #include <unistd.h>
@@ -50,7 +49,7 @@ struct ss_module_impl *ss_perfmap_of(const struct ss_target *target)
 		return NULL;
 	pid_t pid = status.inner_id ? status.inner_id : target->pid;
 	(void)snprintf(path, sizeof(path), "/tmp/perf-%d.map", pid); /* fits */
-	_cleanup_close_ int fd = ss_files_open_below_root(target, path, O_NOFOLLOW, &st);
+	_cleanup_close_ int fd = ss_files_open_below_root(target, path, &st);
 	if (fd < 0 || !is_its_own(target, &status, &st))
 		return NULL;
 	struct ss_module_impl *file = ss_module_new(path, 0, 0);

@@ -10,6 +10,14 @@
 #include "proc/task.h"
 #include "stacksnap.h"
 
+enum { SS_UNRESPONSIVE_MAX = 8 };
+
+/* A file system whose server did not respond (target/files.h). */
+struct ss_unresponsive {
+	uint64_t device; /* as in maps */
+	uint64_t since_ns;
+};
+
 struct ss_target {
 	pid_t pid;
 	uint64_t start_time; /* clock ticks after boot: detects a reused pid */
@@ -22,6 +30,8 @@ struct ss_target {
 	bool spawned;	     /* our child */
 	/* a child that ss_target_spawn() started; not resumed yet */
 	bool stopped_at_exec;
+	struct ss_unresponsive unresponsive[SS_UNRESPONSIVE_MAX]; /* a ring */
+	size_t unresponsive_count;
 };
 
 /* NO_PROCESS if the process has ended, or if the pid was reused. */

@@ -63,8 +63,7 @@ PRIVILEGED = {"target", "objects", "capture", "sampling"}
 PROCESS_SYMBOLS = {"ptrace", "process_vm_readv", "process_vm_writev", "waitpid", "wait",
                    "wait3", "wait4", "waitid", "kill", "tgkill", "pidfd_open"}
 # Exceptions: calls on own children.
-OWN_CHILD = {"sandbox/child.c": {"kill", "waitpid"},
-             "sandbox/worker.c": {"kill", "waitpid"},
+OWN_CHILD = {"base/own_child.c": {"kill", "waitpid"},
              "cli/hang_watch.c": {"waitpid"}}
 PROCESS_CALLS = re.compile(r"\b(SYS|__NR)_(ptrace|process_vm_\w+|wait4|waitid|kill|tgkill|"
                            r"pidfd_\w+)\b")
@@ -79,7 +78,8 @@ NOT_IN_A_LIBRARY = {
 }
 
 # What a confined child may do nevertheless.
-IN_A_CHILD = {"sandbox/child.c": {"_exit"}, "sandbox/worker.c": {"_exit"}}
+IN_A_CHILD = {"sandbox/child.c": {"_exit"}, "sandbox/worker.c": {"_exit"},
+              "target/opener.c": {"_exit"}}
 
 # Files that run while the target is stopped.
 FROZEN = {"capture/freeze.c", "capture/stop.c", "model/gather_run.c"}
@@ -212,9 +212,11 @@ def check_host(tree):
 
 
 def check_proc_paths(tree):
-    """Only the privileged rooms open files of /proc, except a process its own."""
+    """Only the privileged rooms open files of /proc, except a process its own and those of
+    its children."""
     return ["%s: %s" % (path, match.group(0))
-            for room, path in tree.files() if room not in PRIVILEGED
+            for room, path in tree.files()
+            if room not in PRIVILEGED and path not in OWN_CHILD
             for match in re.finditer(r'"/proc["/](?!self/oom_score_adj")[^"]*',
                                      tree.text(path))]
 
