@@ -79,13 +79,13 @@ static bool is_remote(int fd)
 	return false;
 }
 
-static void send_answer(const struct ss_opener *opener, const struct ss_opened *opened)
+static void send_answer(const struct ss_opener *opener, struct ss_opened *opened)
 {
 	union {
 		char bytes[CMSG_SPACE(FILES * sizeof(int))];
 		struct cmsghdr align;
 	} control = {};
-	struct iovec iov = { (void *)opened, sizeof(*opened) };
+	struct iovec iov = { opened, sizeof(*opened) };
 	struct msghdr message = { .msg_iov = &iov, .msg_iovlen = 1 };
 	int files[FILES];
 	size_t count = 0;
