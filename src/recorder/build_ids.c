@@ -71,6 +71,7 @@ static struct ss_error *find_all(const modules *batch, const struct ss_target *t
 		.data = &data,
 		.page = page,
 		.timeout_ms = TIMEOUT_MS,
+		.blocked_ms = TIMEOUT_MS,
 		.confinement = { .memory = memory_limit,
 				 .output =
 					 batch->count * sizeof(struct ss_build_id_answer),

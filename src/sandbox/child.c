@@ -15,8 +15,6 @@
 enum {
 	SLOW_MS = 1000,
 	LOOK_MS = 100,
-	/* One call: all that the child does is reading files and computing. */
-	BLOCKED_MAX_MS = 800,
 };
 
 struct ss_child_page *ss_child_page_new(void)
@@ -152,7 +150,7 @@ static bool wait_for_end(const struct run *run)
 	while (!wait_a_while(run,
 			     SS_MAX(begin + job->timeout_ms - now_ms(), (int64_t)0))) {
 		if (now_ms() >= begin + job->timeout_ms ||
-		    ss_own_child_blocked_ns(&child) >= BLOCKED_MAX_MS * SS_NS_PER_MS)
+		    ss_own_child_blocked_ns(&child) >= job->blocked_ms * SS_NS_PER_MS)
 			return false;
 		if (!slow && now_ms() >= begin + SLOW_MS && job->slow)
 			job->slow(job->slow_data, job->page->step);

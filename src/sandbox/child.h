@@ -43,6 +43,9 @@ struct ss_child_job {
 	void *data;
 	struct ss_child_page *page; /* reset first */
 	unsigned timeout_ms;	    /* then the child is killed */
+	/* Likewise if it is blocked in one call: all that it does is reading files and
+	   computing. */
+	unsigned blocked_ms;
 	/* Called in the parent if the child takes longer than a second; or NULL. */
 	void (*slow)(void *data, uint32_t step);
 	void *slow_data;

@@ -16,6 +16,10 @@ enum {
 	FAILURES_MAX = SKIPS_MAX + 1 + SS_SANDBOX_PLACES + 1,
 	TIMEOUT_MS = 60000,
 	SHARE_MIN_MS = 500, /* of an attempt, however little time is left */
+	/* How long a child may be blocked in one call: a busy disk may need seconds, but
+	   a server that did not respond once will hardly do so later. */
+	BLOCKED_MS = 5000,
+	BLOCKED_AGAIN_MS = 1000,
 	REQUEST_MAX = 16 << 20,
 };
 
@@ -239,6 +243,15 @@ static void report_slow(void *data, uint32_t step)
 	sandbox->options.slow(sandbox->data, (enum ss_sandbox_step)step);
 }
 
+static bool has_timed_out(const struct sandbox *sandbox)
+{
+	for (size_t i = 0; i < sandbox->attempt.pub.failure_count; i++) {
+		if (sandbox->result->failures[i].cause == SS_SANDBOX_TIMEOUT)
+			return true;
+	}
+	return false;
+}
+
 static struct ss_error *run_child(struct sandbox *sandbox, unsigned share_ms,
 				  struct ss_child_outcome *ret)
 {
@@ -248,6 +261,7 @@ static struct ss_error *run_child(struct sandbox *sandbox, unsigned share_ms,
 		.data = sandbox,
 		.page = sandbox->page,
 		.timeout_ms = share_ms,
+		.blocked_ms = has_timed_out(sandbox) ? BLOCKED_AGAIN_MS : BLOCKED_MS,
 		.slow = options->slow ? report_slow : NULL,
 		.slow_data = sandbox,
 		.confinement = {

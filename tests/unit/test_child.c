@@ -36,7 +36,7 @@ enum { GENEROUS_MS = 60000, MEMORY = 64 << 20, OUTPUT = 1 << 20 };
 
 static struct ss_child_outcome run_as(ss_child_work *work, void *data,
 				      const struct ss_confinement *confinement,
-				      unsigned timeout_ms)
+				      unsigned timeout_ms, unsigned blocked_ms)
 {
 	_cleanup_(ss_child_page_cleanup) struct ss_child_page *page = ss_child_page_new();
 	struct ss_child_outcome outcome = SS_CHILD_NO_OUTCOME;
@@ -45,6 +45,7 @@ static struct ss_child_outcome run_as(ss_child_work *work, void *data,
 		.data = data,
 		.page = page,
 		.timeout_ms = timeout_ms,
+		.blocked_ms = blocked_ms,
 		.confinement = *confinement,
 	};
 
@@ -59,7 +60,7 @@ static struct ss_child_outcome run(ss_child_work *work, void *data)
 						    .output = OUTPUT,
 						    .cpu_s = GENEROUS_MS / 1000 };
 
-	return run_as(work, data, &confinement, GENEROUS_MS);
+	return run_as(work, data, &confinement, GENEROUS_MS, GENEROUS_MS);
 }
 
 static void assert_file(int fd, const char *expected)
@@ -223,12 +224,13 @@ static void kills_what_takes_too_long(void **state)
 {
 	const struct ss_confinement a_second = { .output = OUTPUT, .cpu_s = 1 };
 	const struct ss_confinement an_hour = { .output = OUTPUT, .cpu_s = 3600 };
-	struct ss_child_outcome outcome = run_as(loop_forever, NULL, &an_hour, 50);
+	struct ss_child_outcome outcome =
+		run_as(loop_forever, NULL, &an_hour, 50, GENEROUS_MS);
 
 	(void)state;
 	assert_failed(&outcome, SS_SANDBOX_TIMEOUT, SIGKILL);
 	ss_child_outcome_deinit(&outcome);
-	outcome = run_as(loop_forever, NULL, &a_second, GENEROUS_MS);
+	outcome = run_as(loop_forever, NULL, &a_second, GENEROUS_MS, GENEROUS_MS);
 	assert_failed(&outcome, SS_SANDBOX_SIGNAL, SIGXCPU);
 	ss_child_outcome_deinit(&outcome);
 }
@@ -487,7 +489,8 @@ static void has_no_rights(void **state)
 	const struct ss_confinement nobody = {
 		.change_ids = true, .uid = 65534, .gid = 65534, .output = OUTPUT
 	};
-	struct ss_child_outcome outcome = run_as(read_status, NULL, &nobody, GENEROUS_MS);
+	struct ss_child_outcome outcome =
+		run_as(read_status, NULL, &nobody, GENEROUS_MS, GENEROUS_MS);
 	char text[4096] = "";
 
 	(void)state;
@@ -523,7 +526,7 @@ static void changes_ids(void **state)
 	if (geteuid() != 0)
 		skip();
 	struct ss_child_outcome outcome =
-		run_as(check_ids, &nobody, &nobody, GENEROUS_MS);
+		run_as(check_ids, &nobody, &nobody, GENEROUS_MS, GENEROUS_MS);
 	assert_false(outcome.failed);
 	assert_int_equal(outcome.page.value, 1);
 	ss_child_outcome_deinit(&outcome);
@@ -553,6 +556,28 @@ static void has_no_capabilities(void **state)
 }
 
 /* Nothing is left of those that had to be killed. */
+/* As a read of a file whose server does not respond. */
+static struct ss_error *block(void *data, struct ss_child_page *page, int out)
+{
+	(void)data;
+	(void)out;
+	page->module = 3;
+	(void)syscall(SYS_futex, &page->finished, 0 /* FUTEX_WAIT */, 0, NULL);
+	return NULL;
+}
+
+static void kills_what_is_blocked(void **state)
+{
+	const struct ss_confinement confinement = { .output = OUTPUT };
+	struct ss_child_outcome outcome =
+		run_as(block, NULL, &confinement, UINT32_MAX, 200);
+
+	(void)state;
+	assert_failed(&outcome, SS_SANDBOX_TIMEOUT, SIGKILL);
+	assert_int_equal(outcome.page.module, 3);
+	ss_child_outcome_deinit(&outcome);
+}
+
 static void leaves_no_child(void **state)
 {
 	(void)state;
@@ -568,6 +593,7 @@ int main(void)
 		cmocka_unit_test(reports_a_fault),
 		cmocka_unit_test(reports_other_failures),
 		cmocka_unit_test(kills_what_takes_too_long),
+		cmocka_unit_test(kills_what_is_blocked),
 		cmocka_unit_test(limits_memory),
 		cmocka_unit_test(limits_output),
 		cmocka_unit_test(kills_after_forbidden_calls),
