@@ -132,16 +132,35 @@ static void read_runs(const struct ss_process_memory *memory, struct ss_piece *p
 	}
 }
 
+/* The number of the page that has all bytes; UINT64_MAX: there are several. Threads often
+   wait for locks in the same page. */
+static uint64_t page_of(const struct ss_piece *piece)
+{
+	uint64_t page = piece->address >> PAGE_SHIFT;
+
+	return piece->size && (piece->address + piece->size - 1) >> PAGE_SHIFT == page ?
+		       page :
+		       UINT64_MAX;
+}
+
 void ss_process_memory_read_present(const struct ss_process_memory *memory,
 				    struct ss_piece *pieces, size_t count)
 {
-	size_t first = 0; /* of those that are read together */
+	uint64_t known = UINT64_MAX; /* a page that is present */
+	size_t first = 0;	     /* of those that are read together */
 
 	for (size_t i = 0; i < count && memory->pagemap_fd >= 0; i++) {
+		uint64_t page = page_of(&pieces[i]);
 		bool present;
+		if (page == known && page != UINT64_MAX) {
+			pieces[i].waits = false;
+			continue;
+		}
 		size_t run = measure_run(memory->pagemap_fd, pieces[i].address,
 					 pieces[i].size, &present);
 		pieces[i].waits = false;
+		if (present && page != UINT64_MAX)
+			known = page;
 		if (pieces[i].unmapped || (present && run == pieces[i].size))
 			continue;
 		ss_process_memory_read(memory, &pieces[first], i - first);

@@ -136,6 +136,20 @@ static void test_present(void **state)
 	assert_true(pieces[1].waits);
 	assert_int_equal(pieces[2].done, 7);
 	assert_false(pieces[2].waits);
+	/* Pieces in one page, as locks often are; what was known of it holds for no other. */
+	struct ss_piece near[] = { piece(three + 1, bytes[0], 8),
+				   piece(three + PAGE - 8, bytes[1], 8),
+				   piece(three + PAGE, bytes[0], 8),
+				   piece(three + 9, bytes[0], 8),
+				   piece(three + PAGE - 4, bytes[1], 8) };
+	for (size_t i = 0; i < SS_ARRAY_SIZE(near); i++)
+		near[i].waits = true;
+	ss_process_memory_read_present(&memory, near, SS_ARRAY_SIZE(near));
+	static const size_t done[] = { 8, 8, 0, 8, 4 };
+	for (size_t i = 0; i < SS_ARRAY_SIZE(near); i++) {
+		assert_int_equal(near[i].done, done[i]);
+		assert_int_equal(near[i].waits, done[i] < 8);
+	}
 	assert_int_equal(mincore(three, 3 * PAGE, in_memory), 0);
 	assert_int_equal(in_memory[1] & 1, 0);
 	assert_int_equal(munmap(three, 3 * PAGE), 0);
