@@ -1,0 +1,97 @@
+"""A gather plan that describes CPython 3.11 (tests/example/python_frames.c), executed while
+threads of a real interpreter run."""
+
+import os
+import platform
+import subprocess
+import sys
+import unittest
+
+LIMIT_S = 60
+EXAMPLE = os.path.join(os.environ["BUILD"], "tests", "example", "example_python_frames_")
+PROGRAM = """
+import ctypes, sys, threading
+print("%#x" % ctypes.addressof(ctypes.c_char.in_dll(ctypes.pythonapi, "_PyRuntime")))
+ready, stop = threading.Barrier(4), threading.Event()
+def wait_here():
+    ready.wait()
+    stop.wait()
+def calls_wait():
+    wait_here()
+def generate():
+    yield calls_wait()
+def uses_generator():
+    list(generate())
+def deep(depth):
+    return deep(depth - 1) if depth else calls_wait()
+def spin():
+    ready.wait()
+    while not stop.is_set():
+        pass
+threads = [threading.Thread(target=uses_generator), threading.Thread(target=deep, args=(700,)),
+           threading.Thread(target=spin)]
+[thread.start() for thread in threads]
+ready.wait()
+for thread in threads:
+    print(thread.native_id)
+print("ready", flush=True)
+sys.stdin.read()
+stop.set()
+"""
+
+
+@unittest.skipUnless(sys.version_info[:2] == (3, 11) and platform.machine() == "x86_64",
+                     "the example knows CPython 3.11 on x86-64 only")
+class Python(unittest.TestCase):
+    def setUp(self):
+        sys.setrecursionlimit(5000)
+        self.process = subprocess.Popen(
+            [sys.executable, "-c", PROGRAM.replace("import", "import sys; "
+                                                   "sys.setrecursionlimit(5000)\nimport", 1)],
+            stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+        self.addCleanup(self.process.communicate)
+        lines = iter(self.process.stdout.readline, "ready\n")
+        self.address, self.users, self.deep, self.spins = (line.strip() for line in lines)
+
+    def gather(self, kind, *arguments):
+        result = subprocess.run([EXAMPLE + kind, str(self.process.pid), self.address,
+                                 *arguments], timeout=LIMIT_S, stdout=subprocess.PIPE,
+                                stderr=subprocess.PIPE, text=True, check=False)
+        self.assertEqual((result.returncode, result.stderr), (0, ""))
+        return {words[0]: words[1:] for words in map(str.split, result.stdout.splitlines())}
+
+    def test_functions(self):
+        for kind in ("static", "shared"):
+            threads = self.gather(kind)
+            self.assertEqual(set(threads),
+                             {str(self.process.pid), self.users, self.deep, self.spins})
+            outer = ["run", "_bootstrap_inner", "_bootstrap"]
+            inner = ["wait", "wait", "wait_here", "calls_wait"]
+            self.assertEqual(threads[self.users][1:], inner + ["generate", "uses_generator"] + outer)
+            self.assertEqual(threads[self.deep][1:], inner + ["deep"] * 701 + outer)
+            self.assertEqual(threads[self.spins][-4:], ["spin"] + outer)
+            self.assertEqual(threads[str(self.process.pid)][-1], "<module>")
+
+    def test_thread_pointers(self):
+        """They are known of the thread that ran, and was stopped; it is the one that the
+        interpreter has them for."""
+        for _ in range(20):
+            threads = self.gather("static")
+            self.assertNotIn("different", [words[0] for words in threads.values()])
+            if threads[self.spins][0] == "same":
+                return
+        self.fail("the spinning thread was never stopped")
+
+    def test_whole_stacks(self):
+        """The interpreter's own stacks, copied in one piece each, have the same frames."""
+        threads = self.gather("static", "chunks")
+        self.assertEqual(len(threads), 4)
+        codes = threads[self.deep][1:]
+        self.assertEqual(len(codes), 4 + 701 + 3)
+        self.assertEqual(len(set(codes[4:705])), 1)
+        # a generator's frame lies in the generator, not on the stack: it ends there
+        self.assertEqual(threads[self.users][1:5], codes[:4])
+
+
+if __name__ == "__main__":
+    unittest.main()
