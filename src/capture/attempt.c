@@ -18,6 +18,11 @@ enum {
 	MAPS_TEXT_MAX = 1 << 30,
 	/* AUTO: maximum number of freezes until no watched thread has run meanwhile */
 	TURNS = 4,
+	/* AUTO: however few threads there are, so many may be stopped again */
+	FEW_STOPS = 8,
+	/* so many watched threads tell whether most wake up all the time */
+	LIVELY_SAMPLE = 64,
+	LIVELY_PART = 8, /* one in so many */
 	/* before the second freeze; doubles with each */
 	CHECK_NS = 5 * 1000 * 1000,
 };
@@ -264,20 +269,64 @@ static void find_active(struct ss_attempt *a, int turn)
 	(void)ss_observe_check(a->target, &a->tasks);
 }
 
+/* Whether many watched threads have run since they were read, in a millisecond or so. The
+   first freeze would be in vain. */
+static bool is_lively(const struct ss_attempt *a)
+{
+	_cleanup_buffer_ struct ss_buffer text = {};
+	size_t step = 1 + a->tasks.items.count / LIVELY_SAMPLE;
+	size_t watched = 0;
+	size_t moved = 0;
+
+	for (size_t i = 0; i < a->tasks.items.count; i += step) {
+		const struct ss_task *task = &a->tasks.items.items[i];
+		if (!task->watched)
+			continue;
+		watched++;
+		moved += ss_task_read_run_count(a->target, task->tid, &text) !=
+			 task->run_count;
+	}
+	return moved > 0 && moved * LIVELY_PART >= watched;
+}
+
+/* Whether another freeze of all threads that are not watched leaves the number of stops
+   below that of mode STOP, which stops each thread once. */
+static bool may_freeze_again(const struct ss_attempt *a, size_t stops)
+{
+	size_t next = count_phase(a, SS_TASK_RELEASED);
+
+	for (size_t i = 0; i < a->tasks.items.count; i++) {
+		const struct ss_task *task = &a->tasks.items.items[i];
+		next += task->phase == SS_TASK_SEEN && !task->watched;
+	}
+	return stops + next <= SS_MAX(a->tasks.items.count, (size_t)FEW_STOPS);
+}
+
 /*
  * Stops the threads that are not watched, and copies all. A watched thread that ran
  * meanwhile is stopped in the next freeze, together with all threads stopped before, so
- * that the result is atomic. After some freezes, the remaining threads are stopped alone.
+ * that the result is atomic. After some freezes, or if they would be more stops than those
+ * of mode STOP, the remaining threads are stopped alone.
  */
 static void freeze_until_steady(struct ss_attempt *a)
 {
+	size_t stops = 0;
+
+	if (a->options->mode == SS_MODE_AUTO && is_lively(a)) {
+		find_active(a, 1);
+		ss_freeze_seize_again(&a->freeze, true);
+	}
 	freeze_and_copy(a);
 	for (int turn = 1; ss_observe_check(a->target, &a->tasks) > 0; turn++) {
-		bool all = turn < TURNS && a->options->mode == SS_MODE_AUTO;
+		stops += count_phase(a, SS_TASK_RELEASED);
+		bool all = turn < TURNS && a->options->mode == SS_MODE_AUTO &&
+			   may_freeze_again(a, stops);
 		if (all) {
 			find_active(a, turn);
-			drop_copies(a);
+			all = may_freeze_again(a, stops);
 		}
+		if (all)
+			drop_copies(a);
 		ss_freeze_seize_again(&a->freeze, all);
 		freeze_and_copy(a);
 		if (!all)

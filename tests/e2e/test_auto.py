@@ -3,9 +3,14 @@ moment must be one, and what they do not touch must be untouched."""
 # ctest: serial
 
 import os
+import re
+import shutil
+import statistics
+import subprocess
+import tempfile
 
-from harness import (EndToEnd, Library, MAIN_STACK, Named, THREAD_END, main, read_text,
-                     wait_until)
+from harness import (EndToEnd, LIMIT_S, Library, MAIN_STACK, Named, STACKSNAP, THREAD_END, main,
+                     read_text)
 
 SCHEDSTAT = os.path.exists("/proc/self/schedstat")
 
@@ -51,6 +56,26 @@ class Untouched(EndToEnd):
                 self.assertEqual(thread["stopped_ns"], 0)
             self.assertGreater(meter["stopped_ns"], 0)
             self.assertEqual(snapshot.data["capture"]["threads_stopped"], 1)
+
+
+class Lively(EndToEnd):
+    def stops(self, pid, mode):
+        """How many stops of threads the tool has ended, some of the same thread perhaps."""
+        with tempfile.NamedTemporaryFile() as trace:
+            subprocess.run(["strace", "-f", "-qq", "-e", "trace=ptrace", "-o", trace.name, STACKSNAP,
+                            "--raw", "--mode=" + mode, str(pid)], stdin=subprocess.DEVNULL,
+                           stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, timeout=LIMIT_S)
+            return len(re.findall(r"PTRACE_DETACH.* = 0$", trace.read().decode(), re.M))
+
+    def test_no_more_stops_than_in_mode_stop(self):
+        """Threads that wake up during each freeze are not stopped again and again."""
+        if not SCHEDSTAT or not shutil.which("strace"):
+            self.skipTest("no schedstat, or no strace")
+        target = self.start("lively")
+        wanted = statistics.median(self.stops(target.pid, "stop") for _ in range(5))
+        self.assertGreaterEqual(wanted, 33)
+        self.assertLessEqual(statistics.median(self.stops(target.pid, "auto") for _ in range(15)),
+                             wanted)
 
 
 class Completed(EndToEnd):
