@@ -80,7 +80,7 @@ struct ss_arch_attach {
 	 * returns EINTR if a signal handler really runs. True: the registers were changed
 	 * and must be written back. Follows arch/x86/kernel/signal.c, signal(7).
 	 */
-	bool (*cure_eintr)(ss_kernel_regs *kernel);
+	bool (*undo_eintr)(ss_kernel_regs *kernel);
 
 	/*
 	 * The kernel continues waits with a time limit by restart_syscall(2), which a

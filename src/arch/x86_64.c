@@ -361,7 +361,7 @@ static bool waits_forever(const struct eintr_call *call, const struct ss_syscall
 	}
 }
 
-static bool cure_eintr(ss_kernel_regs *k)
+static bool undo_eintr(ss_kernel_regs *k)
 {
 	struct ss_syscall made;
 
@@ -399,7 +399,7 @@ static const struct ss_arch_attach attach = {
 	.is_new = is_new,
 	.is_worker = is_worker,
 	.thread_pointer = thread_pointer,
-	.cure_eintr = cure_eintr,
+	.undo_eintr = undo_eintr,
 	.avoid_restart_syscall = avoid_restart_syscall,
 };
 #define ATTACH &attach

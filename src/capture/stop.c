@@ -52,7 +52,7 @@ static bool collect_registers(struct ss_freeze *freeze, struct ss_task *task)
 	struct ss_syscall made;
 	ss_arch_host.attach->syscall(&task->kernel, &made);
 	task->runs = task->runs || made.number < 0;
-	bool changed = ss_arch_host.attach->cure_eintr(&task->kernel);
+	bool changed = ss_arch_host.attach->undo_eintr(&task->kernel);
 	/* One of NONE_LATELY ran a moment ago: its wait gets hardly longer. */
 	if (task->filter == SS_FILTER_PRESENT || task->filter == SS_FILTER_NONE_LATELY)
 		changed |= ss_arch_host.attach->avoid_restart_syscall(&task->kernel);

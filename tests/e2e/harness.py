@@ -44,7 +44,7 @@ LIMIT_S = 60  # for one step; generous, because build machines are slow and shar
 
 
 class Library:
-    """Up to most frames of the libc or another library with any names, except names that are
+    """At most `most` frames of libc or another library. Any name matches, except those that are
     elsewhere in the same expected stack."""
 
     def __init__(self, most=4):
@@ -277,7 +277,8 @@ class EndToEnd(unittest.TestCase):
     maxDiff = None
 
     def start(self, name, *arguments, settle=True, **options):
-        """Starts a target; settle: waits until the thread that printed "ready" reads stdin."""
+        """Starts a target. With settle, waits until the thread that printed "ready" reads
+        stdin."""
         command = [os.path.join(TARGETS, name)] + [str(word) for word in arguments]
         target = self.start_command(command, **options)
         if settle:
@@ -313,7 +314,8 @@ class EndToEnd(unittest.TestCase):
         return snapshot
 
     def assert_free(self, pid, stopped=False):
-        """It has no tracer, and no thread is stopped; with stopped, all still are."""
+        """The process has no tracer, and no thread is stopped; with stopped, all threads still
+        are."""
         self.assertIn(status_field(pid, "TracerPid"), ("0", None))
         for tid, state in task_states(pid).items():
             if stopped:

@@ -1,4 +1,4 @@
-"""A MariaDB server of its own, for tests, and the little of its protocol that they need."""
+"""Starts a MariaDB server for tests, and speaks the part of its protocol that they need."""
 
 import os
 import shutil
@@ -11,7 +11,7 @@ from harness import LIMIT_S, wait_until
 
 
 class Connection:
-    """A client of the server's protocol, version 10: no more than is needed to stay."""
+    """A minimal client of the server's protocol, version 10."""
 
     def __init__(self, path):
         self.socket = socket.socket(socket.AF_UNIX)
@@ -50,13 +50,14 @@ class Connection:
         self._send(0, b"\x03" + text.encode())
 
     def done(self):
-        """Waits for the answer of what gives no rows."""
+        """Waits for the answer to a statement that returns no rows."""
         answer = self._packet()
         if answer[:1] != b"\0":
             raise AssertionError("the server refuses: %r" % answer)
 
     def rows(self, text):
-        """The rows of a query, as lists of text; of at most 250 bytes each, none NULL."""
+        """Returns the rows of a query as lists of strings. Values of more than 250 bytes and
+        NULL are not supported."""
         self.query(text)
         columns = self._packet()[0]
         for _ in range(columns + 1):  # what the columns are, and the end of that
@@ -74,7 +75,7 @@ class Connection:
 
 
 class MariaDbServer:
-    """To be mixed into a test case."""
+    """A mixin for test cases."""
 
     def setUp(self):
         super().setUp()

@@ -29,7 +29,7 @@ def unpack(data, size):
 
 
 def checksum(head, stored):
-    """None where the hash's library is missing."""
+    """Returns None if the hash library is missing."""
     if not XXH:
         return None
     XXH.XXH3_64bits_withSeed.restype = ctypes.c_uint64
@@ -144,7 +144,7 @@ class Recording:
         self._frames, self._stacks, self._calls = [], [], []
 
     def _same(self, table, key, thing):
-        """The one that was defined in a segment before, or this one."""
+        """Returns the equal object of an earlier segment, or else this one."""
         for other in table:
             if other.key == key:
                 return other

@@ -1,5 +1,5 @@
-"""What being attached for a moment does to a process: to the signals that it sends itself, to
-children that it creates in that moment, and to programs that it executes."""
+"""Being attached for a moment must not affect a process: the signals that it sends itself, the
+children that it creates meanwhile, and the programs that it executes."""
 # ctest: serial
 
 import os
@@ -26,7 +26,7 @@ class ForgedSignals(EndToEnd):
 
 
 class AttachedChildren(EndToEnd):
-    def test_they_run_on(self):
+    def test_children_continue(self):
         """A recording lasts longer than the target: none of its children waits for the end
         of the recording."""
         target = self.start("clone_ptrace")
@@ -46,7 +46,7 @@ NOBODY = ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups"]
 
 @unittest.skipUnless(os.geteuid() == 0, "needs root")
 class SetUserId(EndToEnd):
-    """A program that gets rights from its file, and a stacksnap without privileges."""
+    """A program that gains privileges from its file; stacksnap has none."""
 
     def setUp(self):
         self.directory = self.enterContext(tempfile.TemporaryDirectory())
@@ -72,8 +72,8 @@ class SetUserId(EndToEnd):
         self.assertGreater(executions, 100)
         self.assertEqual(lost, 0)
 
-    def test_is_not_started(self):
-        """Without its rights it would not be the same program."""
+    def test_program_is_not_started(self):
+        """With a tracer, the kernel would start it without its privileges."""
         for words in ([self.program, "check"],
                       ["sh", "-c", "exit 3"], [self.plain, "check"]):
             result = self.record("--", *words)

@@ -1,5 +1,5 @@
-"""Modes that leave alone what is blocked: auto, and no-stop. What they claim to be one
-moment must be one, and what they do not touch must be untouched."""
+"""Modes auto and no-stop do not touch blocked threads. A snapshot that claims to be atomic must
+be, and a thread that is not stopped must not be affected."""
 # ctest: serial
 
 import os
@@ -16,7 +16,7 @@ SCHEDSTAT = os.path.exists("/proc/self/schedstat")
 
 
 def run_counts(pid):
-    """How often each thread was put on a processor."""
+    """How often each thread was put on a CPU."""
     return {tid: read_text("/proc/%d/task/%s/schedstat" % (pid, tid)).split()[2]
             for tid in os.listdir("/proc/%d/task" % pid)}
 
@@ -39,7 +39,7 @@ class Untouched(EndToEnd):
                     self.assertEqual((thread["end"], thread["stopped_ns"]), ("root", 0))
                 self.assertEqual(run_counts(target.pid), before)
 
-    def test_only_what_runs_is_stopped(self):
+    def test_only_running_threads_are_stopped(self):
         if not SCHEDSTAT:
             self.skipTest("this kernel does not count (CONFIG_SCHED_INFO)")
         target = self.start("pause_meter", 20, 10)
@@ -79,10 +79,11 @@ class Lively(EndToEnd):
 
 
 class Completed(EndToEnd):
-    """Where a register is needed that is not known without a stop."""
+    """Stacks that need a register that is known only after a stop."""
 
     def test_frame_pointers(self):
-        """Every stack needs one: each is stopped after all, and all is as it would be."""
+        """Every stack needs a frame pointer: each thread is stopped after all, and continues as
+        it would have."""
         target = self.start("threads_fp", 2, 5)
         stopped = self.snap(target.pid, mode="stop")
         snapshot = self.snap(target.pid, mode="auto")
@@ -101,7 +102,7 @@ class Completed(EndToEnd):
                                        if t["stopped_ns"] > 0})
 
     def test_without_unwind_information(self):
-        """A guess is not taken where a frame pointer can be had."""
+        """No frame is guessed if a stop can provide the frame pointer."""
         target = self.start("threads_nocfi", 2, 5)
         stopped = self.snap(target.pid, mode="stop", status=(0, 1))
         snapshot = self.snap(target.pid, mode="auto", status=(0, 1))
@@ -117,7 +118,7 @@ class OneMoment(EndToEnd):
                 if any(frame["symbol"] == "hold" for frame in thread["frames"])]
 
     def test_a_token_is_not_seen_twice(self):
-        """Lively threads, of which one at most holds the token at any one moment."""
+        """Of many running threads, at most one holds the token at any moment."""
         target = self.start("ring", 30, settle=False)
         for mode in ("auto", "no-stop", "stop"):
             with self.subTest(mode=mode):

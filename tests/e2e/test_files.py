@@ -1,5 +1,5 @@
-"""What is said of files that changed and of namespaces, beyond the right names that
-test_situations.py asks for; and the same without privileges."""
+"""The output about changed files and namespaces, with and without privileges.
+test_situations.py checks the names."""
 
 import os
 import shutil
@@ -35,7 +35,7 @@ class Files(Names):
         except Unavailable as reason:
             return self.skipTest(str(reason))
 
-    def test_deleted_executable_is_said(self):
+    def test_deleted_executable_is_reported(self):
         subject = self.subject(situations.deleted_executable)
         for mode in MODES:
             snapshot = self.snap(subject.pid, mode=mode)
@@ -79,8 +79,8 @@ class Files(Names):
 
 class Late(Names):
     def test_another_program_before_files_are_opened(self):
-        """The same addresses lead to another file then, with other functions. strace holds
-        up the tool at each file that it opens."""
+        """The same addresses are then in another file, with other functions. strace delays the
+        tool at each file that it opens."""
         if not shutil.which("strace"):
             self.skipTest("strace is missing")
         program = os.path.join(TARGETS, "swap_right_static")
@@ -110,7 +110,7 @@ class Late(Names):
 
 @unittest.skipIf(os.geteuid() != 0, "only root can become another user")
 class WithoutPrivileges(Names):
-    """The very file that is mapped can only be opened with privileges."""
+    """Only a privileged process can open the very file that is mapped."""
 
     def unprivileged(self, *arguments):
         def drop():

@@ -1,5 +1,5 @@
-"""A process that a cgroup of version 2 keeps from running: its snapshot is as good as any, and
-says who froze it."""
+"""A process that a cgroup of version 2 keeps from running: its snapshot is complete, and names
+the cgroup that froze it."""
 
 import os
 import subprocess
@@ -18,7 +18,7 @@ def write(path, text):
 
 class Frozen(EndToEnd):
     def setUp(self):
-        """Cgroups of our own, one in the other, the inner one with an odd name."""
+        """Creates two nested cgroups, the inner one with an unusual name."""
         mount = next((path for path in MOUNTS
                       if os.path.exists(os.path.join(path, "cgroup.controllers"))), None)
         if not mount:
@@ -41,7 +41,7 @@ class Frozen(EndToEnd):
             self.skipTest("we are in a cgroup namespace that shows other paths")
 
     def remove(self, path):
-        """What was in it ends a moment after it was killed."""
+        """A process leaves its cgroup some time after it was killed."""
         wait_until(lambda: "populated 0" in read_text(os.path.join(path, "cgroup.events")),
                    path + " to be empty")
         os.rmdir(path)
@@ -54,7 +54,7 @@ class Frozen(EndToEnd):
     def frozen(self, *arguments):
         return self.snap(self.target.pid, *arguments).data["process"]["frozen"]
 
-    def test_by_its_own(self):
+    def test_by_its_own_cgroup(self):
         self.assertIsNone(self.frozen())
         self.freeze(self.inner)
         path = "%s/%s" % (self.path, ODD)
@@ -70,8 +70,8 @@ class Frozen(EndToEnd):
         self.assertIsNone(self.frozen())
         self.assertNotIn("frozen", self.run_tool(self.target.pid).stdout.decode())
 
-    def test_by_one_above(self):
-        """Which is the one to thaw."""
+    def test_by_an_ancestor(self):
+        """The output names the ancestor, which is the one to thaw."""
         self.freeze(self.outer)
         self.assertEqual(self.frozen(), self.path)
         self.freeze(self.inner)
@@ -84,7 +84,7 @@ class Frozen(EndToEnd):
                                           status=(0, 3, 4)).stdout.decode())
 
     def test_from_another_namespace(self):
-        """There the path leads out of what can be seen, or to another cgroup."""
+        """There the path of the cgroup is not visible, or is that of another cgroup."""
         beside = os.path.join(self.outer, "beside")
         other = os.path.join(os.path.dirname(self.outer), ODD)
         for path in (beside, other):

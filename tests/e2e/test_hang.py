@@ -124,7 +124,7 @@ class Hang(EndToEnd):
         self.assertGreater(thread["voluntary"], 2)
 
     def test_python_locks(self):
-        """Two threading.Lock in AB/BA order: locks of python are semaphores, which record no
+        """Two threading.Lock in AB/BA order: Python's locks are semaphores, which record no
         owner. It is proven that no thread can make progress; no deadlock is claimed."""
         program = ("import threading\n"
                    "a, b = threading.Lock(), threading.Lock()\n"

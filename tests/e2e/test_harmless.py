@@ -1,5 +1,5 @@
-"""What a snapshot must not do to its target: leave it stopped or wake it, break its calls,
-lose its signals, change its end."""
+"""What a snapshot must not do to its target: leave it stopped, wake it up, break its calls,
+lose its signals, or change how it ends."""
 # ctest: serial timeout=600
 
 import os
@@ -59,8 +59,9 @@ INTERRUPTED = {"epoll_timed", "epoll_pw_timed", "epoll_pw2_timed", "semop_timed"
 
 class Calls(EndToEnd):
     def count_returns(self, mode):
-        """Calls that returned while snapshots were made: name to (EINTRs, others), of the
-        infinite and of the finite ones; and the names of threads that were stopped."""
+        """Returns the calls that returned during snapshots, by name as (EINTRs, others), first
+        those without a time limit, then those with one; and the names of threads that were
+        stopped."""
         target = self.start("eintr")
         stopped = set()
         for _ in range(SNAPSHOTS):
@@ -90,7 +91,7 @@ class Calls(EndToEnd):
                 self.assertFalse([name for name, (_, other) in finite.items() if other])
 
     def test_a_handler_still_interrupts(self):
-        """The cure for EINTR must not swallow the one that a real signal makes."""
+        """A real signal must still end a call with EINTR."""
         script = ("import select, signal\n"
                   "class Woken(Exception): pass\n"
                   "def handler(number, frame): raise Woken\n"
@@ -143,7 +144,7 @@ print(%s, flush=True)
 
 class Partial(EndToEnd):
     def ends(self, kind):
-        """What the program gets, and what the test keeps."""
+        """Returns two connected descriptors: one for the program, and one for the test."""
         if kind == "pipe":
             ends = os.pipe()[::-1]
         elif kind == "pair":
@@ -169,7 +170,7 @@ class Partial(EndToEnd):
         while left:
             left -= len(os.read(end, left))
 
-    def test_what_is_half_done_is_not_ended(self):
+    def test_partial_calls_are_not_ended(self):
         for kind, (pair, call, wanted) in PARTIAL.items():
             theirs, ours = self.ends(pair)
             ready = "" if kind == "connect" else "print('ready', flush=True)"
@@ -217,7 +218,7 @@ int main(void)
 
 class HalfWritten(EndToEnd):
     def test_stack_and_recording(self):
-        """Functions with a frame pointer, which is not known of what is not stopped."""
+        """Functions with a frame pointer, which is unknown for threads that are not stopped."""
         directory = self.enterContext(tempfile.TemporaryDirectory())
         path = os.path.join(directory, "half_written")
         for options in (["-O0"], ["-O2", "-fno-omit-frame-pointer"]):
@@ -269,7 +270,7 @@ class Killed(EndToEnd):
                 self.assert_stack(snapshot, "threads", MAIN_STACK)
                 self.assertEqual(target.finish()[0], 0)
 
-    def test_signals_meanwhile(self):
+    def test_signals_during_snapshots(self):
         """Real-time signals are queued: each must arrive, during snapshots and kills."""
         for mode in MODES:
             with self.subTest(mode=mode):
@@ -291,8 +292,8 @@ class Killed(EndToEnd):
                 self.assertGreater(sent, 100)
                 self.assertEqual(target.finish(), (42, "signals %d\n" % sent))
 
-    def test_deadly_signal_meanwhile(self):
-        """Killed while it is looked at: it ends by that signal, as it would have."""
+    def test_fatal_signal_during_a_snapshot(self):
+        """A process that is killed during a snapshot ends by that signal."""
         for mode in MODES:
             with self.subTest(mode=mode):
                 for _ in range(20):
@@ -312,7 +313,7 @@ def status_pending(pid):
 
 class Unchanged(EndToEnd):
     def test_many_snapshots(self):
-        """All still blocked where they were, and the exit status is the target's own."""
+        """All threads remain blocked where they were, and the exit status is unchanged."""
         for mode in MODES:
             with self.subTest(mode=mode):
                 target = self.start("sigcount")

@@ -1,7 +1,6 @@
-"""Code that is in no file, of a program that generates it, of node and of java. Its frames are
-unwound by frame pointers and named by the perf map of the process, /tmp/perf-PID.map, where PID is
-the pid in its own namespace; maps that others have written are rejected.
-"""
+"""Code without a file: of a program that generates it, of node and of java. Its frames are
+unwound by frame pointers and named by the perf map of the process, /tmp/perf-PID.map, where PID
+is the pid in its own namespace; maps that others have written are rejected."""
 # ctest: real
 
 import os
@@ -100,7 +99,7 @@ class OwnCode(EndToEnd):
         self.assertEqual(self.record(target), ["int made.Up%d(long)" % n for n in (1, 2, 3)])
 
     def test_recorded_when_it_changed(self):
-        """An address that had two names in that time gets none."""
+        """An address that had two names during the recording gets none."""
         target = self.start_jit()
         self.write_map(map_path(target.pid), self.map_text().rsplit("\n", 1)[0] + "\n")
 

@@ -1,7 +1,7 @@
-"""stacksnap is stopped by a signal of the terminal (Ctrl-Z) while it records, or takes
-snapshots: no thread of the target stands still with it, and it goes on after SIGCONT.
+"""A signal of the terminal (Ctrl-Z) stops stacksnap while it records or takes snapshots: no
+thread of the target stays stopped, and stacksnap continues after SIGCONT.
 
-STACKSNAP_TRIES=1000 tries as many moments."""
+STACKSNAP_TRIES=1000 tries that many moments."""
 # ctest: serial timeout=300 tries=200
 
 import os
@@ -18,14 +18,14 @@ from fates import seeded, tries  # noqa: E402
 
 
 def is_stopped(pid):
-    """All of its threads are, or it has ended."""
+    """Whether all of its threads are stopped, or it has ended."""
     return all(state in "TZX" for state in task_states(pid).values())
 
 
 class JobControl(EndToEnd):
     def begin(self, *arguments):
-        """In a process group of its own, as a shell does it: the signals of the terminal are
-        for the group."""
+        """Starts the tool in a process group of its own, as a shell does: a terminal signals
+        the whole group."""
         process = subprocess.Popen([STACKSNAP, *map(str, arguments)], preexec_fn=os.setpgrp,
                                    stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
                                    stderr=subprocess.DEVNULL)
@@ -34,7 +34,7 @@ class JobControl(EndToEnd):
         return process
 
     def left_stopped(self, target, process, number):
-        """Whether a thread of the target stands still while the tool is stopped."""
+        """Whether a thread of the target is stopped while the tool is."""
         os.killpg(process.pid, number)
         wait_until(lambda: is_stopped(process.pid), "the tool to stop")
         left = any(state in "tT" for state in task_states(target.pid).values())

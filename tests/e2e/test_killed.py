@@ -1,7 +1,7 @@
 """The tool is killed with SIGKILL: at each of its calls that touch the process, one after the
-other, and at random moments. The process runs on, and no signal to it is lost.
+other, and at random moments. The process continues, and loses no signal.
 
-STACKSNAP_TRIES=1000 tries as many random moments, STACKSNAP_SEED=N others."""
+STACKSNAP_TRIES=1000 tries that many random moments, STACKSNAP_SEED=N selects others."""
 # ctest: serial timeout=600 tries=1000
 
 import os
@@ -28,7 +28,7 @@ def no_signal_waits(pid):
 
 class Killed(EndToEnd):
     def counted(self, target, sent):
-        """It has got all the signals that were sent to it, and is otherwise whole."""
+        """Checks that it received all signals that were sent to it, and continues."""
         self.assert_stack(self.snap(target.pid), "sigcount", MAIN_STACK)
         wait_until(lambda: no_signal_waits(target.pid), "the signals to arrive")
         self.assertEqual(target.finish(), (42, "signals %d\n" % sent))
@@ -42,14 +42,14 @@ class Killed(EndToEnd):
             return result.returncode, trace.read().decode("utf-8", "replace")
 
     def calls(self, pid, mode, call):
-        """How often one thread makes this call at most."""
+        """Returns the largest number of these calls that one thread makes."""
         _, text = self.strace(pid, mode, "-e", "trace=" + call)
         made = [line.split()[0] for line in text.splitlines()
                 if re.match(r"\d+ +%s\(" % call, line)]
         return max(map(made.count, made), default=0)
 
     def test_at_each_call(self):
-        """Killed at the n-th of its calls, with a signal for the process at hand."""
+        """The tool is killed at its n-th call, just after the process was sent a signal."""
         if not shutil.which("strace"):
             self.skipTest("strace is missing")
         for mode in MODES:

@@ -32,7 +32,7 @@ class Linking(EndToEnd):
         self.assertEqual(result.returncode, 0, "%s\n%s" % (command, result.stdout.decode()))
 
     def compiled(self, *options, program="threads"):
-        """The objects of a target, compiled with these options; once."""
+        """Compiles the objects of a target with these options, once."""
         key = (program, ) + options
         if key not in self.objects:
             name = "objects%d" % len(self.objects)

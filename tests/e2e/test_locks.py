@@ -83,7 +83,7 @@ class Locks(LockCase):
         self.assertEqual(target.finish()[0], 0)
 
     def test_data(self):
-        """Everything that the sentences say is there as data."""
+        """Everything that the sentences say is also there as data."""
         snapshot = self.snap(self.start("lockwaits").pid, mode="stop")
 
         def check(name, **members):
@@ -122,8 +122,8 @@ class Locks(LockCase):
             self.assertTrue(week - 3600 * 10 ** 9 < wait["left_ns"] <= week, wait)
 
     def test_time_limits(self):
-        """A limit that is a point in time tells how much is left, of either clock; one that is
-        a duration is shown as it was passed."""
+        """For a limit that is a point in time, of either clock, the remaining time is shown; a
+        duration is shown as it was passed."""
         for mode in EVERY_MODE:
             snapshot = self.snap(self.start("lockwaits").pid, mode=mode,
                                  **MODE_OPTIONS.get(mode, {}))
@@ -139,7 +139,7 @@ class Locks(LockCase):
                              (False, None, None))
 
     def test_clock_of_another_time_namespace(self):
-        """What is left until a point in time of that clock is not known."""
+        """The time left on a clock of that namespace is not known."""
         command = ["unshare", "--time", "--monotonic=86400", "--fork", "--kill-child"]
         if subprocess.run([*command, "true"], stderr=subprocess.DEVNULL, check=False).returncode:
             self.skipTest("no time namespace can be made")
@@ -170,7 +170,7 @@ class Locks(LockCase):
                              (data["timed"], *(-1 if data[key] is None else data[key]
                                                for key in ("timeout_ns", "left_ns"))))
 
-    def test_timed_waits_that_go_on(self):
+    def test_restarted_timed_waits(self):
         """After a stop they are in restart_syscall, and are recognised nevertheless."""
         target = self.start("lockwaits")
         for _ in range(3):
@@ -250,7 +250,7 @@ SOURCE = os.environ.get("SOURCE", ".")
 
 
 def line_after(path, start, text):
-    """The number of the first line with that text behind the one that begins a function."""
+    """Returns the number of the first line with this text after the beginning of a function."""
     with open(path) as file:
         lines = file.read().splitlines()
     begin = next(i for i, line in enumerate(lines) if start in line)
@@ -356,7 +356,7 @@ class Deadlocks(EndToEnd):
         return [snapshot.thread(tid)["name"] for tid in tids]
 
     def check(self, snapshot, cycle, behind):
-        """The only deadlock is that cycle, from any of its members on."""
+        """Checks that the only deadlock is this cycle, listed from any of its members on."""
         self.assertEqual(len(snapshot.data["deadlocks"]), 1, snapshot.data["deadlocks"])
         deadlock = snapshot.data["deadlocks"][0]
         names = self.names(snapshot, deadlock["tids"])
@@ -445,7 +445,7 @@ class Deadlocks(EndToEnd):
         return pid
 
     def test_in_a_pid_namespace(self):
-        """Locks have the thread ids of the namespace."""
+        """Lock words contain thread ids of the namespace."""
         for kind in ("normal", "robust", "shared", "pi"):
             snapshot = self.snap(self.start_in_namespace(kind, "2", "1"), mode="stop")
             if kind != "pi":  # the kernel may refuse one of the two

@@ -1,7 +1,7 @@
 """musl, whose libc has no unwind tables at all, linked dynamically and statically: its frames
-are found by plausible return addresses and marked as heuristic. There may be one too many (of a
-call that has returned). An address without a symbol has no name, not that of the function before.
-"""
+are found by plausible return addresses and marked as heuristic. There may be an extra frame, of
+a call that has returned. An address without a symbol has no name, not that of the function
+before."""
 # ctest: quick
 
 import os

@@ -107,7 +107,8 @@ class Processes(EndToEnd):
 
     @unittest.skipUnless(os.geteuid() == 0, "only root makes a pid namespace")
     def test_of_another_pid_namespace(self):
-        """It waits for a lock taken by a thread 1, has that id itself, and is not the owner."""
+        """The thread waits for a lock whose owner has tid 1, has that tid itself, and is not
+        the owner."""
         target = self.start("processes", "foreign", settle=False)
         pid = target.fact("child-pid")
         wait_until(lambda: blocked(pid), "it to wait")
@@ -137,7 +138,7 @@ class Processes(EndToEnd):
         self.run_tool("hang", FOR, first, status=(4,))
 
     def test_other_process_is_not_disturbed(self):
-        """The other process is not scheduled for it."""
+        """The snapshot does not wake up the other process."""
         first, second, _ = self.begin("mutex")
 
         def runs():
@@ -149,8 +150,8 @@ class Processes(EndToEnd):
         self.assertEqual(runs(), before)
 
     def test_chain(self):
-        """wants-lock waits for holds-lock, that for a pipe, its writer for a file lock, and
-        who holds that for nobody."""
+        """wants-lock waits for holds-lock, which waits for a pipe, whose writer waits for a
+        file lock, whose holder waits for nobody."""
         first, second, directory = self.begin("chain")
         for mode in ("stop", "no-stop"):
             for _ in range(TRIES):  # until it is back in its read
@@ -188,7 +189,7 @@ class Processes(EndToEnd):
                          r'for an exclusive lock' % second)
 
     def pipeline(self, *words):
-        """sleep | cat, begun so; the pids of both."""
+        """Starts sleep | cat; returns the pids of both."""
         shell = self.start_command(["sh", "-c", 'echo ready; "$@" 1000 | cat', "sh", *words])
         path = "/proc/%d/task/%d/children" % (shell.pid, shell.pid)
         wait_until(lambda: len(read_text(path).split()) == 2, "both to begin")
@@ -201,7 +202,8 @@ class Processes(EndToEnd):
         return pids
 
     def cat(self, script, *words):
-        """The wait of the cat that this shell becomes, and the children of the shell."""
+        """Returns the wait of the cat that this shell executes, and the children of the
+        shell."""
         shell = self.start_command([*words, "sh", "-c", "echo ready; " + script])
         wait_until(lambda: read_text("/proc/%d/comm" % shell.pid) == "cat\n" and
                    blocked(shell.pid), "cat to wait")
@@ -238,7 +240,7 @@ class Processes(EndToEnd):
                          "others)?$" % (path, writer))
 
     def test_too_many_descriptors(self):
-        """That no process has the other end open is only said if all were searched."""
+        """The output says that no process has the other end open only if all were searched."""
         _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
         count = min(most - 100, 30000)
         program = ("import os, resource\n"
@@ -272,7 +274,8 @@ class Processes(EndToEnd):
                          r"(%d \(python3?[.\d]*\)|perhaps others)" % child)
 
     def test_lock_of_a_shell(self):
-        """flock(1) took it and has ended; the holder is who has the open file."""
+        """flock(1) took the lock and has ended; the holder is the process that has the file
+        open."""
         directory = self.enterContext(tempfile.TemporaryDirectory())
         path = os.path.join(directory, "lock")
         if os.geteuid() == 0:  # a lock on another file with the same path, in a namespace

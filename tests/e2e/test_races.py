@@ -1,5 +1,5 @@
-"""Processes that fork, execute, exit, stop or are killed while they are stopped: their fate is
-what it would have been without us, no stack is wrong, and the tool ends.
+"""Processes that fork, execute, exit, stop or are killed during their snapshot: they end as
+they would have without it, no stack is wrong, and the tool ends.
 
 STACKSNAP_TRIES=1000 tries each that often, STACKSNAP_SEED=N at other moments."""
 # ctest: serial timeout=600 tries=1000

@@ -31,7 +31,7 @@ def parse(text):
 
 
 def unnamed(name):
-    """Ours prints module+0xoffset where eu-stack prints no name."""
+    """stacksnap prints module+0xoffset where eu-stack prints no name."""
     return not name or re.search(r"\+0x[0-9a-f]+$", name) is not None
 
 
@@ -41,7 +41,7 @@ REASONS = []
 
 
 def same_name(theirs, ours):
-    """stacksnap leaves the version of a symbol out: __libc_start_main@@GLIBC_2.34."""
+    """stacksnap omits the version of a symbol: __libc_start_main@@GLIBC_2.34."""
     theirs = re.sub(r"@.*$", "", theirs) if theirs else theirs
     if theirs == ours or (not theirs and unnamed(ours)):
         return True
@@ -55,7 +55,8 @@ class Real(EndToEnd):
             self.skipTest("eu-stack is missing: install elfutils")
 
     def settle(self, pid, least):
-        """Until it has that many threads and all of them sleep, in five checks in a row."""
+        """Waits until it has that many threads and all of them sleep, in five checks in a
+        row."""
         quiet = 0
 
         def still():

@@ -1,5 +1,5 @@
-"""The waits of real programs, compared with what these report themselves: MariaDB's process
-list, PostgreSQL's pg_locks, jstack, and idle servers. (python3's locks are in test_hang.py.)"""
+"""The waits of real programs, compared with what the programs report: MariaDB's process list,
+PostgreSQL's pg_locks, jstack; and idle servers. (python3's locks are in test_hang.py.)"""
 # ctest: real release-only
 
 import glob

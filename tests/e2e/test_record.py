@@ -1,5 +1,6 @@
 """stacksnap record: what it samples, how it affects the target, how it ends, and what remains
-if it is killed or the disk is full. recording.py reads the files by the manual page alone."""
+if it is killed or the disk is full. recording.py, which reads the files, is written from the
+manual page alone."""
 # ctest: serial
 
 import functools
@@ -129,7 +130,7 @@ class Record(EndToEnd):
         self.assertLess(os.path.getsize(self.path), 8 * len(recording.samples))
 
     def test_register_of_a_blocked_thread(self):
-        """A thread whose stack needs a register that only a stop gives is stopped once."""
+        """A thread whose stack needs a register that only a stop provides is stopped once."""
         target = self.start("realigned")
         process = self.start_recording("-r", 200, target.pid)
         wait_until(lambda: self.has_samples(100), "samples")
@@ -157,9 +158,9 @@ class Record(EndToEnd):
         self.assertGreater(recording.summary["thread_stops"], 0)
         self.assertRegex(text, r"stopped [\d,]+ times?, for .* \(\d+\.\d+% of the time\)")
 
-    def test_nobody_is_overlooked(self):
-        """A token goes round slowly. A thread that has passed it on has run since, and must have
-        been captured again. With taskstats, and without."""
+    def test_no_thread_is_missed(self):
+        """A token is passed around slowly. A thread that has passed it on has run since, and
+        must be captured again. With taskstats, and without."""
         target = self.start("ring", 120)
         path = os.path.join(TARGETS, "ring")
         table = symbols(path)
@@ -209,7 +210,7 @@ class Record(EndToEnd):
         self.record("--state=D", target.pid, status=(2,))
         self.assertEqual(self.read().samples, [])
 
-    def test_deep_stack_is_cut(self):
+    def test_deep_stack_is_truncated(self):
         target = self.start("deep")
         self.record("--max-stack=4", target.pid)
         self.assertIn("limit", {sample["end"] for sample in self.read().samples})
@@ -238,7 +239,7 @@ class Record(EndToEnd):
         self.assertTrue(all(module.end for module in recording.modules))
 
     def test_killed(self):
-        """The target runs on, and the file can be read up to its last whole chunk."""
+        """The target continues, and the file can be read up to its last complete chunk."""
         target = self.start("busy", 2, settle=False)
         for _ in range(3):
             process = self.start_recording("-r", 1000, target.pid)
@@ -308,7 +309,7 @@ class Record(EndToEnd):
         self.assertEqual(os.listdir(self.directory.name), ["recording"])
 
     def test_last_that_cannot_be_dropped(self):
-        """The directory was removed: that is reported once, and the recording goes on."""
+        """The directory was removed: this is reported once, and the recording continues."""
         directory = os.path.join(self.directory.name, "gone")
         os.mkdir(directory)
         self.path, path = os.path.join(directory, "recording"), self.path
@@ -336,12 +337,12 @@ class Record(EndToEnd):
         outer = [sample["frames"][-1] for sample in recording.samples[:1]]
         self.assertTrue(outer[0][0].path.startswith("/"), outer)
 
-    def test_command_that_is_none(self):
+    def test_no_such_command(self):
         text = self.record("--", "/nonexistent/program", status=(2,), seconds=None)
         self.assertIn("/nonexistent/program", text)
         self.assertFalse(os.path.exists(self.path))
 
-    def test_command_goes_on(self):
+    def test_command_continues(self):
         text = self.record("--", "sh", "-c", "exec sleep 1000 >/dev/null 2>&1")
         pid = int(re.search(r"process (\d+) is still running", text).group(1))
         try:
@@ -450,12 +451,12 @@ class Record(EndToEnd):
         self.assertGreaterEqual(expired, span // 1000000)
         self.assertGreater(handled, expired // 10)
 
-    def test_modules_take_places(self):
+    def test_modules_change_places(self):
         """An address is in B, then in D, which has taken the place of B; then B is elsewhere."""
         self.take_places([STACKSNAP])
 
     @unittest.skipIf(os.uname().machine != "x86_64", "system calls by their numbers")
-    def test_modules_take_places_on_an_old_kernel(self):
+    def test_modules_change_places_on_an_old_kernel(self):
         """Without PROCMAP_QUERY: ioctl(2) is refused."""
         self.take_places([os.path.join(TARGETS, "deny_syscalls"), "16", STACKSNAP])
 
@@ -570,7 +571,7 @@ class Record(EndToEnd):
         self.assertIn("module_d.so", listed)
 
     def list_modules(self, pid, *before):
-        """Path and build-id of each module; before: words before the command."""
+        """Returns path and build-id of each module. before: words before the command."""
         output = subprocess.run([*before, STACKSNAP, "modules", str(pid)], timeout=LIMIT_S,
                                 stdout=subprocess.PIPE, check=True, text=True).stdout
         self.assert_free(pid)
@@ -604,7 +605,7 @@ class Record(EndToEnd):
                          {"-"})
 
     def test_long_build_id(self):
-        """PROCMAP_QUERY tells build-ids of up to 20 bytes only."""
+        """PROCMAP_QUERY reports build-ids of up to 20 bytes only."""
         directory = tempfile.mkdtemp(prefix="stacksnap-build-id-")
         self.addCleanup(shutil.rmtree, directory)
         path = os.path.join(directory, "program")

@@ -1,5 +1,5 @@
-"""The child process of stacksnap record that unwinds: it has no rights, it alone reads the
-files of modules, and the recording goes on when it is killed, hangs or crashes."""
+"""The child process of stacksnap record that unwinds: it has no privileges, only it reads the
+files of modules, and the recording continues when it is killed, hangs or crashes."""
 
 import json
 import os
@@ -89,7 +89,7 @@ class Unwinder(EndToEnd):
         self.assertTrue(any(re.search(pattern, note) for note in self.report()["notes"]))
 
     def start_busy(self):
-        """Its threads run, so that the unwinder is asked at every tick."""
+        """Starts a target whose threads run, so that every tick needs the unwinder."""
         return self.start("busy", 2, settle=False)
 
     def test_rights(self):
@@ -112,7 +112,7 @@ class Unwinder(EndToEnd):
         self.assertFalse(os.path.exists("/proc/%d" % child))
         self.assert_free(target.pid)
 
-    def test_the_child_of_a_dead_recorder(self):
+    def test_child_ends_with_its_recorder(self):
         target = self.start_busy()
         process = self.start_recording(target.pid)
         (child,) = children(process.pid)
@@ -169,7 +169,7 @@ class Unwinder(EndToEnd):
     @unittest.skipIf(SANITIZED, "a crash is a finding of the sanitizer")
     @unittest.skipUnless(can_trace(), "strace cannot trace here")
     def test_module_that_crashes_it(self):
-        """Reading the file of the program is fatal: it is left alone, all others are
+        """Reading the file of the program is fatal: the file is skipped, all others are
         read."""
         target = self.start("threads")
         path = os.readlink("/proc/%d/exe" % target.pid)
@@ -192,7 +192,7 @@ class Unwinder(EndToEnd):
     @unittest.skipIf(SANITIZED, "a crash is a finding of the sanitizer")
     @unittest.skipUnless(can_trace(), "strace cannot trace here")
     def test_every_child_crashes(self):
-        """Then no more are started: of each thread the place where it stands is known."""
+        """Then no more children are started, and each thread has its innermost frame only."""
         target = self.start("threads")
         process = self.start_recording(
             target.pid, "-r", "200", tool=["strace", "-f", "-o", "/dev/null", "-e",

@@ -1,6 +1,6 @@
-"""stacksnap record as it is used: beside a program that forks and execs, from a shell, for
-threads that are not there, on a terminal; and stacksnap -f recording. All of it as
-stacksnap report shows it."""
+"""stacksnap record in typical use: of a program that forks and executes others, of a shell
+script, with a selection that matches nothing, on a terminal; and stacksnap -f recording. Checks
+what stacksnap report shows."""
 # ctest: serial
 
 import json
@@ -34,7 +34,7 @@ class Use(EndToEnd):
         return json.loads(self.report("-f", "json", *arguments))
 
     def family(self):
-        """A shell and what it started, all in a session of their own."""
+        """Starts a shell with children, all in a session of their own."""
         reader, writer = os.pipe()
         self.addCleanup(os.close, writer)
         script = "exec 3<&%d; %s" % (reader, FAMILY)
@@ -44,7 +44,7 @@ class Use(EndToEnd):
         self.addCleanup(lambda: os.killpg(target.pid, signal.SIGKILL))
         return target
 
-    def test_what_it_forks_is_left_out_unless_asked_for(self):
+    def test_children_only_on_request(self):
         target = self.family()
         self.record("-d", "200ms", target.pid)
         self.assertEqual([p["pid"] for p in self.json()["processes"]], [target.pid])
@@ -58,7 +58,7 @@ class Use(EndToEnd):
                                r"\n +33\.3 %  read fd 0: cat \d+\n +33\.3 %  read fd 0: cat \d+")
 
     def test_shell_script(self):
-        """A command that starts others and ends: its children by their names, too."""
+        """A command that starts others and ends: its children appear by their names."""
         script = "i=0; while [ $i -lt 4 ]; do sleep 0.15; i=$((i + 1)); done; exit 3"
         text = self.record("-r", 200, "--children", "--", "sh", "-c", script)
         self.assertIn("the process has ended", text)
@@ -99,7 +99,7 @@ class Use(EndToEnd):
             self.assertIn(process["executable"], paths)
 
     def test_standard_output(self):
-        """A recording like any other; but there is nothing that could be dropped there."""
+        """A recording like any other, but --last is refused: nothing can be dropped there."""
         target = self.start("threads")
         result = self.run_tool("record", "-d", "200ms", "-o", "-", target.pid)
         with open(self.path, "wb") as file:
@@ -109,7 +109,7 @@ class Use(EndToEnd):
         self.assertIn(b"--last needs a file", result.stderr)
 
     def test_nothing_to_record(self):
-        """That is said, by both, and is not called a success."""
+        """Both record and report say so, and fail."""
         target = self.start("threads")
         text = self.record("-d", "100ms", "-t", "^no such thread$", target.pid, status=(2,))
         self.assertIn("nothing was recorded: the selection matched no thread at any tick", text)
@@ -118,7 +118,7 @@ class Use(EndToEnd):
         self.assertNotIn(b"--from", result.stderr)
 
     def test_progress_on_a_terminal(self):
-        """A line that is written over, and is gone at the end. Nothing of it in a pipe."""
+        """A line that is overwritten, and removed at the end. In a pipe there is none."""
         target = self.start("threads")
         leader, follower = open_terminal(self)
         self.addCleanup(os.close, leader)
@@ -141,7 +141,7 @@ class Use(EndToEnd):
         self.assertRegex(text.decode(), r"\r\x1b\[Kstacksnap: stopped, ")
 
     def test_a_snapshot_as_a_recording(self):
-        """It shows what the snapshot itself would."""
+        """The report shows what the snapshot would."""
         target = self.start("threads")
         self.run_tool("-f", "recording", "-o", self.path, target.pid)
         shown = self.run_tool("-f", "folded", target.pid).stdout.decode()
@@ -150,14 +150,14 @@ class Use(EndToEnd):
         self.assertRegex(self.report(), r": \d{4}-.*, 1 tick\n")
 
     def test_last_part(self):
-        """The whole of what is kept is shown, and lies in the last part."""
+        """The report shows all that was kept, which is the last part of the recording."""
         target = self.start("threads")
         process = subprocess.Popen([STACKSNAP, "record", "--last=300ms", "-r", "300", "-o",
                                     self.path, str(target.pid)], stderr=subprocess.PIPE)
         self.addCleanup(process.kill)
 
         def begin():
-            """Of what is kept by now; 0: the file cannot be shown yet."""
+            """Returns the beginning of what is kept now; 0: the file cannot be shown yet."""
             result = self.run_tool("report", "-f", "json", self.path, status=None)
             return json.loads(result.stdout)["time_ns"] if result.stdout else 0
         wait_until(begin, "samples")
@@ -173,8 +173,8 @@ class Use(EndToEnd):
         self.assertLess(kept, made)
 
     def test_missed_ticks_are_counted(self):
-        """The recorder itself is stopped for a while: all that was due then is missed, in
-        the summary, in the file, and in the report."""
+        """The recorder is stopped for a while: the summary, the file and the report count the
+        ticks of that time as missed."""
         target = self.start("threads")
         process = subprocess.Popen([STACKSNAP, "record", "-r", "1000", "-o", self.path,
                                     str(target.pid)], stderr=subprocess.PIPE)
@@ -198,8 +198,8 @@ class Use(EndToEnd):
         result = self.run_tool("report", self.path, status=(1,))
         self.assertIn("%d ticks were missed" % missed, result.stdout.decode())
 
-    def test_ticks_do_not_keep_time(self):
-        """They are somewhere in the first quarter of their periods, not at one place."""
+    def test_ticks_are_random(self):
+        """Ticks are spread over the first quarter of their periods."""
         target = self.start("threads")
         self.record("-r", 50, "-d", "800ms", target.pid)
         ticks = self.json()["recordings"][0]["ticks_ns"]

@@ -45,8 +45,7 @@ class Seccomp(EndToEnd):
                     self.assert_no_error(target, WAITS)
 
     def test_waits_and_computing(self):
-        """Threads that run when they are looked at are stopped, some of them just as they
-        have entered their call."""
+        """Running threads are stopped, some of them just after they have entered their call."""
         for action in ("kill", "errno"):
             for mode in ("stop", "auto"):
                 with self.subTest(action=action, mode=mode):
@@ -55,7 +54,7 @@ class Seccomp(EndToEnd):
                     self.assert_no_error(target, WAITS)
 
     def test_running_threads_are_stopped(self):
-        """The filter is no reason not to stop what runs."""
+        """A filter does not prevent the stop of a running thread."""
         target = self.start("seccomp", "kill", "mixed", settle=False)
         stopped = 0
         for _ in range(20):

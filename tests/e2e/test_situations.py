@@ -1,5 +1,5 @@
-"""The situations of the table in docs/survival.md (tests/survive/situations.py), each
-with stacksnap: whole stacks, right names, and the process as it was before."""
+"""The situations of the table in docs/survival.md (tests/survive/situations.py), each with
+stacksnap: complete stacks, right names, and an unchanged process."""
 # ctest: timeout=600
 
 import os
@@ -38,7 +38,7 @@ class Situations(unittest.TestCase):
                 self.skipTest(str(reason))
 
     def wakes(self, subject):
-        """The stop was kept; it is of the kind that SIGCONT ends."""
+        """Checks that the process is still stopped, and that SIGCONT continues it."""
         os.kill(subject.pid, signal.SIGCONT)
         wait_until(lambda: set(task_states(subject.pid).values()) <= set("SR"), "SIGCONT")
 

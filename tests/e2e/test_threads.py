@@ -48,9 +48,9 @@ class Threads(EndToEnd):
                 self.assertEqual(snapshot.data["capture"]["threads_stopped"], 501)
                 self.check(snapshot, 100, 10)
 
-    def test_all_stand_at_one_moment(self):
-        """Not so only where other work keeps a thread from its stop for 20 ms: that
-        does not happen twenty times in a row."""
+    def test_snapshots_are_atomic(self):
+        """Not if other work keeps a thread from its stop for 20 ms, but that does not happen
+        twenty times in a row."""
         target = self.start("threads", 2, 3)
         for mode in MODES:
             with self.subTest(mode=mode):
@@ -123,7 +123,7 @@ class PauseMeter(EndToEnd):
                     Library(4), "measure", "thread_routine"] + THREAD_END)
 
     def test_frames_of_the_vdso(self):
-        """Most of the meter's time goes there: some of the snapshots must show it."""
+        """The thread spends most of its time there: some of the snapshots must show it."""
         target = self.start("pause_meter", 0, 0)
         for mode in MODES:
             with self.subTest(mode=mode):

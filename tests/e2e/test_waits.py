@@ -158,7 +158,7 @@ class Waits(harness.EndToEnd):
                       snapshot.thread("read-child")["wait"]["object"])
 
     def test_data(self):
-        """Everything that the sentences say is there as data."""
+        """Everything that the sentences say is also there as data."""
         fd = self.fd
         snapshot = self.snap_waiting()
 

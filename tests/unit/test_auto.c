@@ -115,7 +115,7 @@ static void test_sleepers_are_not_stopped(void **state)
 	stop(child);
 }
 
-static void test_what_runs_is_stopped(void **state)
+static void test_running_threads_are_stopped(void **state)
 {
 	pid_t child = start(spinner_and_sleepers);
 	enum ss_error_code code = SS_ERROR_SYSTEM;
@@ -248,7 +248,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_sleepers_are_not_stopped),
-		cmocka_unit_test(test_what_runs_is_stopped),
+		cmocka_unit_test(test_running_threads_are_stopped),
 		cmocka_unit_test(test_completed),
 		cmocka_unit_test(test_completed_too_late),
 		cmocka_unit_test(test_completed_after_its_end),

@@ -240,7 +240,7 @@ static void test_refused_calls(void **state)
 	stop(target);
 }
 
-static void test_targets_that_are_none(void **state)
+static void test_invalid_targets(void **state)
 {
 	enum ss_error_code code = SS_ERROR_SYSTEM;
 
@@ -266,7 +266,7 @@ int main(void)
 		cmocka_unit_test(test_limits),
 		cmocka_unit_test(test_handler_on_used_stack),
 		cmocka_unit_test(test_refused_calls),
-		cmocka_unit_test(test_targets_that_are_none),
+		cmocka_unit_test(test_invalid_targets),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

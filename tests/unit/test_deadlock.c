@@ -15,7 +15,7 @@
 enum { THREADS = 5, FIRST_TID = 100 };
 
 /* Thread number i waits for a lock of thread owners[i], or for none (-1). */
-static struct ss_snapshot *make(const int *owners, const unsigned *moments)
+static struct ss_snapshot *make(const int *owners, const unsigned *rounds)
 {
 	struct ss_snapshot *snapshot = ss_snapshot_new();
 
@@ -30,7 +30,7 @@ static struct ss_snapshot *make(const int *owners, const unsigned *moments)
 		*thread = (struct ss_thread){ .tid = FIRST_TID + i, .state = 'S' };
 		facts->tid = thread->tid;
 		facts->call.number = -1;
-		facts->freeze_round = moments[i];
+		facts->freeze_round = rounds[i];
 		if (owners[i] < 0)
 			continue;
 		snapshot->waits[i] =
@@ -46,8 +46,8 @@ static struct ss_snapshot *make(const int *owners, const unsigned *moments)
 static void test_cycle(void **state)
 {
 	const int owners[] = { 1, 2, 0, 0, -1 };
-	const unsigned moments[] = { 2, 2, 2, 2, 2 };
-	struct ss_snapshot *snapshot = make(owners, moments);
+	const unsigned rounds[] = { 2, 2, 2, 2, 2 };
+	struct ss_snapshot *snapshot = make(owners, rounds);
 
 	(void)state;
 	assert_int_equal(ss_snapshot_deadlock_count(snapshot), 1);
@@ -60,34 +60,34 @@ static void test_cycle(void **state)
 	ss_snapshot_free(snapshot);
 }
 
-/* Two threads that wait for each other, and stood still at these moments. */
-static void check_moments(unsigned first, unsigned second, size_t deadlocks)
+/* Two threads that wait for each other, and were stopped in these freeze rounds. */
+static void check_rounds(unsigned first, unsigned second, size_t deadlocks)
 {
 	const int owners[] = { 1, 0, -1, -1, -1 };
-	const unsigned moments[] = { first, second, 1, 1, 1 };
-	struct ss_snapshot *snapshot = make(owners, moments);
+	const unsigned rounds[] = { first, second, 1, 1, 1 };
+	struct ss_snapshot *snapshot = make(owners, rounds);
 
 	assert_int_equal(ss_snapshot_deadlock_count(snapshot), deadlocks);
 	ss_snapshot_free(snapshot);
 }
 
-static void test_moments(void **state)
+static void test_freeze_rounds(void **state)
 {
 	(void)state;
-	check_moments(2, 2, 1);
-	check_moments(1, 1, 1);
-	check_moments(1, 2, 0);
-	check_moments(2, 4, 0);
-	check_moments(2, 3, 0);
-	check_moments(0, 0, 0); /* they did not stand still */
+	check_rounds(2, 2, 1);
+	check_rounds(1, 1, 1);
+	check_rounds(1, 2, 0);
+	check_rounds(2, 4, 0);
+	check_rounds(2, 3, 0);
+	check_rounds(0, 0, 0); /* they were not stopped */
 }
 
-/* Captured at different moments, and checked again together. */
-static void test_stood_still(void **state)
+/* Captured in different rounds, and checked again together. */
+static void test_unchanged(void **state)
 {
 	const int owners[] = { 1, 2, 0, -1, -1 };
-	const unsigned moments[] = { 2, 4, 0, 1, 1 };
-	struct ss_snapshot *snapshot = make(owners, moments);
+	const unsigned rounds[] = { 2, 4, 0, 1, 1 };
+	struct ss_snapshot *snapshot = make(owners, rounds);
 
 	(void)state;
 	for (size_t i = 0; i < 3; i++) {
@@ -103,8 +103,8 @@ static void test_stood_still(void **state)
 static void test_blockers(void **state)
 {
 	const int owners[] = { 4, 0, 4, 4, -1 };
-	const unsigned moments[] = { 2, 2, 2, 2, 1 };
-	struct ss_snapshot *snapshot = make(owners, moments);
+	const unsigned rounds[] = { 2, 2, 2, 2, 1 };
+	struct ss_snapshot *snapshot = make(owners, rounds);
 
 	(void)state;
 	assert_int_equal(ss_snapshot_deadlock_count(snapshot), 0);
@@ -137,8 +137,8 @@ static struct ss_activity *make_activity(uint64_t time_ns, uint64_t runs, uint64
 /* The verdict if only the last thread ran, this often and this long. */
 static enum ss_verdict judge(const int *owners, uint64_t runs, uint64_t run_ns)
 {
-	const unsigned moments[] = { 2, 2, 2, 2, 2 };
-	struct ss_snapshot *snapshot = make(owners, moments);
+	const unsigned rounds[] = { 2, 2, 2, 2, 2 };
+	struct ss_snapshot *snapshot = make(owners, rounds);
 	const struct ss_snapshot *snapshots[] = { snapshot };
 	struct ss_activity *before = make_activity(1000, 0, 0);
 	struct ss_activity *after = make_activity(2001000, runs, run_ns);
@@ -192,9 +192,9 @@ static void test_names(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_cycle),	    cmocka_unit_test(test_moments),
-		cmocka_unit_test(test_stood_still), cmocka_unit_test(test_blockers),
-		cmocka_unit_test(test_verdicts),    cmocka_unit_test(test_names),
+		cmocka_unit_test(test_cycle),	  cmocka_unit_test(test_freeze_rounds),
+		cmocka_unit_test(test_unchanged), cmocka_unit_test(test_blockers),
+		cmocka_unit_test(test_verdicts),  cmocka_unit_test(test_names),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -123,7 +123,7 @@ static void test_sysroot(void **state)
 }
 
 /* Opening a FIFO would wait forever for a writer. */
-static void test_what_is_no_file(void **state)
+static void test_not_a_file(void **state)
 {
 	const struct sample *sample = *state;
 
@@ -224,7 +224,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		SAMPLE_TEST(test_build_id),    SAMPLE_TEST(test_debuglink_places),
 		SAMPLE_TEST(test_other_build), SAMPLE_TEST(test_checksum),
-		SAMPLE_TEST(test_sysroot),     SAMPLE_TEST(test_what_is_no_file),
+		SAMPLE_TEST(test_sysroot),     SAMPLE_TEST(test_not_a_file),
 		SAMPLE_TEST(test_embedded),    SAMPLE_TEST(test_embedded_bomb),
 		SAMPLE_TEST(test_alternate),
 	};

@@ -66,7 +66,7 @@ static void make_bomb(char *mangled, int turns)
 		at += sprintf(at, "S_IS%c_S%c_E", digits[i], digits[i]);
 }
 
-static void test_name_that_explodes(void **state)
+static void test_exponential_name(void **state)
 {
 	char mangled[1024];
 
@@ -172,7 +172,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_languages),
 		cmocka_unit_test(test_plain_names),
-		cmocka_unit_test(test_name_that_explodes),
+		cmocka_unit_test(test_exponential_name),
 		cmocka_unit_test(test_long_names),
 		cmocka_unit_test(test_long_name_on_a_small_stack),
 		cmocka_unit_test(test_budget),

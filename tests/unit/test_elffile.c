@@ -54,7 +54,7 @@ static void test_reads_are_bounded(void **state)
 	ss_elf_free(elf);
 }
 
-static void test_what_is_no_elf(void **state)
+static void test_not_elf(void **state)
 {
 	static const char text[256] = "#!/bin/sh\n";
 	int pipes[2];
@@ -120,7 +120,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_headers),
 		cmocka_unit_test(test_reads_are_bounded),
-		cmocka_unit_test(test_what_is_no_elf),
+		cmocka_unit_test(test_not_elf),
 		cmocka_unit_test(test_damage),
 		cmocka_unit_test_setup_teardown(test_build_id, sample_setup,
 						sample_teardown),

@@ -28,7 +28,7 @@ static void expect(const char *text, const char *expected)
 	assert_string_equal(result, expected);
 }
 
-static void test_plain_text_stays(void **state)
+static void test_plain_text_is_unchanged(void **state)
 {
 	(void)state;
 	expect("", "");
@@ -90,7 +90,7 @@ static void test_invalid_bytes_for_json(void **state)
 	assert_true(ss_escape_is_valid(""));
 }
 
-static void test_cut_keeps_characters_whole(void **state)
+static void test_truncation_keeps_characters(void **state)
 {
 	(void)state;
 	assert_int_equal(ss_escape_cut("abc", 3), 3);
@@ -102,13 +102,13 @@ static void test_cut_keeps_characters_whole(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_plain_text_stays),
+		cmocka_unit_test(test_plain_text_is_unchanged),
 		cmocka_unit_test(test_terminal_escapes_are_shown),
 		cmocka_unit_test(test_text_that_reorders_is_shown),
 		cmocka_unit_test(test_invalid_utf8_is_shown),
 		cmocka_unit_test(test_substitution_comes_first),
 		cmocka_unit_test(test_invalid_bytes_for_json),
-		cmocka_unit_test(test_cut_keeps_characters_whole),
+		cmocka_unit_test(test_truncation_keeps_characters),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

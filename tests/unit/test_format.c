@@ -39,7 +39,7 @@ static void test_every_format_is_found_by_its_name(void **state)
 	}
 }
 
-static void test_a_format_is_offered_only_for_what_it_writes(void **state)
+static void test_formats_of_each_input(void **state)
 {
 	(void)state;
 	assert_null(ss_format_find(SS_FORMAT_HANG, "gdb"));
@@ -67,7 +67,7 @@ static void test_names_and_help_come_from_the_table(void **state)
 }
 
 /* JSON has the symbol as the linker knows it. */
-static void test_all_formats_call_a_frame_the_same(void **state)
+static void test_all_formats_name_a_frame_alike(void **state)
 {
 	_cleanup_(ss_snapshot_cleanup) struct ss_snapshot *snapshot = sample_new();
 	const struct ss_frame stack[] = {
@@ -93,9 +93,9 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_every_format_is_found_by_its_name),
-		cmocka_unit_test(test_a_format_is_offered_only_for_what_it_writes),
+		cmocka_unit_test(test_formats_of_each_input),
 		cmocka_unit_test(test_names_and_help_come_from_the_table),
-		cmocka_unit_test(test_all_formats_call_a_frame_the_same),
+		cmocka_unit_test(test_all_formats_name_a_frame_alike),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -49,7 +49,7 @@ static void test_strings(void **state)
 }
 
 /* Overlong forms, surrogates, numbers that are too large, sequences that are cut. */
-static void test_what_is_not_utf8(void **state)
+static void test_invalid_utf8(void **state)
 {
 	(void)state;
 	assert_string("a\xff"
@@ -117,7 +117,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_strings),
-		cmocka_unit_test(test_what_is_not_utf8),
+		cmocka_unit_test(test_invalid_utf8),
 		cmocka_unit_test(test_commas_brackets_and_lines),
 		cmocka_unit_test(test_numbers),
 	};

@@ -28,7 +28,7 @@ static void assert_symbol(const struct ss_module *module, const char *symbol,
 	assert_text(ss_label_new(&frame, false), expected);
 }
 
-static void test_versions_are_left_out(void **state)
+static void test_versions_are_omitted(void **state)
 {
 	(void)state;
 	assert_symbol(&libc, "poll@@GLIBC_2.2.5", "poll");
@@ -39,7 +39,7 @@ static void test_versions_are_left_out(void **state)
 	assert_symbol(&libc, "", "");
 }
 
-static void test_other_at_signs_stay(void **state)
+static void test_other_at_signs_are_kept(void **state)
 {
 	(void)state;
 	assert_symbol(&libc, "@@GLIBC_2.2.5", "@@GLIBC_2.2.5");
@@ -90,8 +90,8 @@ static void test_raw_ignores_the_symbol(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_versions_are_left_out),
-		cmocka_unit_test(test_other_at_signs_stay),
+		cmocka_unit_test(test_versions_are_omitted),
+		cmocka_unit_test(test_other_at_signs_are_kept),
 		cmocka_unit_test(test_places),
 		cmocka_unit_test(test_raw_ignores_the_symbol),
 	};

@@ -44,7 +44,7 @@ static void test_fields(void **state)
 	assert_int_equal(entry.name_size, 0);
 }
 
-static void test_lines_that_do_not_parse(void **state)
+static void test_invalid_lines(void **state)
 {
 	const char *const bad[] = {
 		"",
@@ -121,10 +121,8 @@ static void test_unescape(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_fields),
-		cmocka_unit_test(test_lines_that_do_not_parse),
-		cmocka_unit_test(test_every_prefix),
-		cmocka_unit_test(test_deleted),
+		cmocka_unit_test(test_fields),	     cmocka_unit_test(test_invalid_lines),
+		cmocka_unit_test(test_every_prefix), cmocka_unit_test(test_deleted),
 		cmocka_unit_test(test_unescape),
 	};
 

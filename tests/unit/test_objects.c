@@ -464,7 +464,7 @@ static void test_shared_lock(void **state)
 }
 
 /* Two threads, each waiting for a lock that the other one holds. */
-static void test_torn_cycle(void **state)
+static void test_unproven_cycle(void **state)
 {
 	struct fixture *f = *state;
 	const uint32_t words[2] = { SELF + 1, SELF };
@@ -511,7 +511,7 @@ int main(void)
 		TEST(test_children_and_tracer),
 		TEST(test_peers),
 		TEST(test_shared_lock),
-		TEST(test_torn_cycle),
+		TEST(test_unproven_cycle),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

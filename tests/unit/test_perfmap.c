@@ -111,7 +111,7 @@ static void test_overlaps(void **state)
 	ss_perfmap_free(map);
 }
 
-static void test_what_is_no_line(void **state)
+static void test_invalid_lines(void **state)
 {
 	struct ss_perfmap *map = make("\n"
 				      "x 10 letters\n"
@@ -173,7 +173,7 @@ static void test_no_file(void **state)
 
 /* What many maps, or long names, may cost altogether is bounded: then changes have no
    names, and what was there before has. */
-static void test_looks(void **state)
+static void test_comparisons(void **state)
 {
 	static const char text[] = "1000 10 before\n"
 				   "2000 100 name\n"
@@ -201,10 +201,10 @@ static void test_looks(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_lines),	   cmocka_unit_test(test_changes),
-		cmocka_unit_test(test_overlaps),   cmocka_unit_test(test_what_is_no_line),
-		cmocka_unit_test(test_large_file), cmocka_unit_test(test_no_file),
-		cmocka_unit_test(test_looks),
+		cmocka_unit_test(test_lines),	    cmocka_unit_test(test_changes),
+		cmocka_unit_test(test_overlaps),    cmocka_unit_test(test_invalid_lines),
+		cmocka_unit_test(test_large_file),  cmocka_unit_test(test_no_file),
+		cmocka_unit_test(test_comparisons),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

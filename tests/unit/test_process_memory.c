@@ -155,7 +155,7 @@ static void test_present(void **state)
 	assert_int_equal(munmap(three, 3 * PAGE), 0);
 }
 
-static void test_no_way_to_read(void **state)
+static void test_unreadable(void **state)
 {
 	uint8_t byte;
 	struct ss_piece one = piece(pages, &byte, 1);
@@ -231,7 +231,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_holes),	    cmocka_unit_test(test_holes_by_file),
-		cmocka_unit_test(test_many_pieces), cmocka_unit_test(test_no_way_to_read),
+		cmocka_unit_test(test_many_pieces), cmocka_unit_test(test_unreadable),
 		cmocka_unit_test(test_peek),	    cmocka_unit_test(test_present),
 		cmocka_unit_test(test_texts),
 	};

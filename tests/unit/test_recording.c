@@ -269,7 +269,7 @@ static void test_round_trip(void **state)
 }
 
 /* A file that is truncated anywhere can be read up to the last whole chunk. */
-static void test_cut_anywhere(void **state)
+static void test_truncated_anywhere(void **state)
 {
 	const struct ss_writer_options options = { .period_ns = SAMPLE_PERIOD_NS };
 	struct sample_recording s = {};
@@ -524,7 +524,7 @@ int main(void)
 		cmocka_unit_test(test_order_of_frames),
 		cmocka_unit_test(test_equal_hashes),
 		cmocka_unit_test(test_round_trip),
-		cmocka_unit_test(test_cut_anywhere),
+		cmocka_unit_test(test_truncated_anywhere),
 		cmocka_unit_test(test_damaged),
 		cmocka_unit_test(test_not_a_recording),
 		cmocka_unit_test(test_segments),

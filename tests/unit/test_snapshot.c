@@ -30,7 +30,7 @@ static uint32_t add(struct ss_snapshot *snapshot, const struct ss_frame *frames,
 	return id;
 }
 
-static void test_what_makes_stacks_equal(void **state)
+static void test_equal_stacks(void **state)
 {
 	_cleanup_(ss_snapshot_cleanup) struct ss_snapshot *s = ss_snapshot_new();
 	struct ss_module modules[2] = {};
@@ -132,10 +132,8 @@ static void test_module_read(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_what_makes_stacks_equal),
-		cmocka_unit_test(test_permutations),
-		cmocka_unit_test(test_recount),
-		cmocka_unit_test(test_end_names),
+		cmocka_unit_test(test_equal_stacks), cmocka_unit_test(test_permutations),
+		cmocka_unit_test(test_recount),	     cmocka_unit_test(test_end_names),
 		cmocka_unit_test(test_module_read),
 	};
 

@@ -126,7 +126,7 @@ static void test_partial(void **state)
 	ss_elf_free(image);
 }
 
-static void test_what_does_not_count(void **state)
+static void test_ignored_symbols(void **state)
 {
 	struct elf_builder elf;
 
@@ -224,7 +224,7 @@ int main(void)
 		cmocka_unit_test(test_aliases),
 		cmocka_unit_test(test_labels),
 		cmocka_unit_test(test_partial),
-		cmocka_unit_test(test_what_does_not_count),
+		cmocka_unit_test(test_ignored_symbols),
 		cmocka_unit_test(test_hostile_sizes),
 		cmocka_unit_test(test_damaged_images),
 		cmocka_unit_test(test_vdso),

@@ -70,7 +70,7 @@ static void test_stat_long_comm(void **state)
 	assert_int_equal(stat.state, 'S');
 }
 
-static void test_stat_that_does_not_parse(void **state)
+static void test_invalid_stat(void **state)
 {
 	const char *const bad[] = {
 		"",
@@ -199,7 +199,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_stat),
 		cmocka_unit_test(test_stat_long_comm),
-		cmocka_unit_test(test_stat_that_does_not_parse),
+		cmocka_unit_test(test_invalid_stat),
 		cmocka_unit_test(test_status),
 		cmocka_unit_test(test_syscall),
 		cmocka_unit_test(test_schedstat),

@@ -295,7 +295,7 @@ static void test_verbose_collapses_nothing(void **state)
 		strstr(text, "  #1000 b+0x10 (shop)\n  #1001 main+0x10 (shop)\n"));
 }
 
-static void test_no_thread_is_left_out_silently(void **state)
+static void test_no_thread_is_omitted_silently(void **state)
 {
 	const struct ss_format_options verbose = { .size = sizeof(verbose),
 						   .verbose = true };
@@ -311,7 +311,7 @@ static void test_no_thread_is_left_out_silently(void **state)
 	assert_non_null(strstr(all, ",296,298\n"));
 }
 
-static void test_long_symbols_are_cut(void **state)
+static void test_long_symbols_are_truncated(void **state)
 {
 	_cleanup_(ss_snapshot_cleanup) struct ss_snapshot *snapshot = sample_new();
 	char symbol[1001];
@@ -371,8 +371,8 @@ int main(void)
 		cmocka_unit_test(test_raw),
 		cmocka_unit_test(test_recursion_is_collapsed),
 		cmocka_unit_test(test_verbose_collapses_nothing),
-		cmocka_unit_test(test_no_thread_is_left_out_silently),
-		cmocka_unit_test(test_long_symbols_are_cut),
+		cmocka_unit_test(test_no_thread_is_omitted_silently),
+		cmocka_unit_test(test_long_symbols_are_truncated),
 		cmocka_unit_test(test_time_limits_of_a_group),
 	};
 

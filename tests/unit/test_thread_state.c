@@ -118,7 +118,7 @@ static void test_register(void **state)
 	assert_false(thread.due);
 }
 
-static void test_register_of_one_that_runs_on(void **state)
+static void test_register_of_a_running_thread(void **state)
 {
 	struct ss_sampled_thread thread = unfinished_thread(5);
 
@@ -265,7 +265,7 @@ int main(void)
 		cmocka_unit_test(test_wakes_up),
 		cmocka_unit_test(test_kernel_that_does_not_count),
 		cmocka_unit_test(test_register),
-		cmocka_unit_test(test_register_of_one_that_runs_on),
+		cmocka_unit_test(test_register_of_a_running_thread),
 		cmocka_unit_test(test_never_stopped_in_a_fragile_call),
 		cmocka_unit_test(test_stop_of_unknown_count),
 		cmocka_unit_test(test_stopped_twice_in_a_tick),

@@ -112,7 +112,7 @@ static void test_frame_pointers(void **state)
 	ss_snapshot_free(walk(make_chain_capture(WORDS, false), 10, SS_END_FRAMES, 10));
 }
 
-static void test_cut_and_unreadable(void **state)
+static void test_truncated_and_unreadable(void **state)
 {
 	(void)state;
 	make_chain(50);
@@ -173,7 +173,7 @@ static void test_guesses_end(void **state)
 }
 
 /* A thread that has not run yet: words above its stack look like return addresses. */
-static void test_newborn(void **state)
+static void test_not_started(void **state)
 {
 	(void)state;
 	for (size_t i = 0; i < WORDS; i++)
@@ -237,11 +237,11 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_frame_pointers),
-		cmocka_unit_test(test_cut_and_unreadable),
+		cmocka_unit_test(test_truncated_and_unreadable),
 		cmocka_unit_test(test_loops),
 		cmocka_unit_test(test_bad_pointer),
 		cmocka_unit_test(test_guesses_end),
-		cmocka_unit_test(test_newborn),
+		cmocka_unit_test(test_not_started),
 		cmocka_unit_test(test_equal_stacks_share),
 	};
 

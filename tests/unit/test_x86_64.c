@@ -38,34 +38,34 @@ static void test_registers(void **state)
 	assert_int_equal(ss_regs_pc(&ss_arch_x86_64, &regs), 8);
 }
 
-static void test_cure(void **state)
+static void test_undo_eintr(void **state)
 {
 	ss_kernel_regs k = regs_in(SYS_epoll_wait, -EINTR);
 
 	(void)state;
 	k.r10 = 0xffffffff; /* -1 as an int: forever */
-	assert_true(ss_arch_x86_64.attach->cure_eintr(&k));
+	assert_true(ss_arch_x86_64.attach->undo_eintr(&k));
 	assert_int_equal((int64_t)k.rax, -514);
-	assert_false(ss_arch_x86_64.attach->cure_eintr(&k));
+	assert_false(ss_arch_x86_64.attach->undo_eintr(&k));
 	k = regs_in(SYS_epoll_wait, -EINTR);
 	k.r10 = 1000;
-	assert_false(ss_arch_x86_64.attach->cure_eintr(&k));
+	assert_false(ss_arch_x86_64.attach->undo_eintr(&k));
 	k.r10 = UINT64_C(0xffffffff00000000); /* zero as an int */
-	assert_false(ss_arch_x86_64.attach->cure_eintr(&k));
+	assert_false(ss_arch_x86_64.attach->undo_eintr(&k));
 	k = regs_in(SYS_epoll_wait, 1);
 	k.r10 = 0xffffffff;
-	assert_false(ss_arch_x86_64.attach->cure_eintr(&k));
+	assert_false(ss_arch_x86_64.attach->undo_eintr(&k));
 	k = regs_in(SYS_semop, -EINTR);
-	assert_true(ss_arch_x86_64.attach->cure_eintr(&k));
+	assert_true(ss_arch_x86_64.attach->undo_eintr(&k));
 	k = regs_in(SYS_semtimedop, -EINTR);
 	k.r10 = 0x7fff0000;
-	assert_false(ss_arch_x86_64.attach->cure_eintr(&k));
+	assert_false(ss_arch_x86_64.attach->undo_eintr(&k));
 	k = regs_in(SYS_rt_sigtimedwait, -EINTR);
-	assert_true(ss_arch_x86_64.attach->cure_eintr(&k));
+	assert_true(ss_arch_x86_64.attach->undo_eintr(&k));
 	k = regs_in(SYS_read, -EINTR);
-	assert_false(ss_arch_x86_64.attach->cure_eintr(&k));
+	assert_false(ss_arch_x86_64.attach->undo_eintr(&k));
 	k = regs_in(-1, -EINTR); /* after a handler: the program's own value */
-	assert_false(ss_arch_x86_64.attach->cure_eintr(&k));
+	assert_false(ss_arch_x86_64.attach->undo_eintr(&k));
 	assert_int_equal((int64_t)k.rax, -EINTR);
 }
 
@@ -425,7 +425,7 @@ int main(void)
 		cmocka_unit_test(test_frame_size),
 		cmocka_unit_test(test_call_target),
 		cmocka_unit_test(test_registers),
-		cmocka_unit_test(test_cure),
+		cmocka_unit_test(test_undo_eintr),
 		cmocka_unit_test(test_avoid_restart_syscall),
 		cmocka_unit_test(test_alternate_stack),
 		cmocka_unit_test(test_calls),
