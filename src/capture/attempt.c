@@ -88,8 +88,7 @@ static struct ss_error *prepare(struct ss_attempt *a)
 	pid_t live = ss_target_reopen_live(a->target);
 
 	if (live == 0)
-		return ss_error_new(SS_ERROR_NO_PROCESS, "process %d has ended",
-				    a->target->pid);
+		return ss_target_missing(a->target);
 	a->memory.tid = live;
 	a->capture = ss_capture_new();
 	if (!a->capture)

@@ -10,6 +10,7 @@
 #include "capture/stop.h"
 #include "objects/objects.h"
 #include "target/files.h"
+#include "target/own_thread.h"
 #include "target/perfmap.h"
 
 enum {
@@ -26,16 +27,21 @@ struct job {
 	struct ss_attempt *attempt;
 	struct ss_error *error;
 	bool again;
-	pid_t tid;
 };
 
 static void *capture_thread(void *data)
 {
 	struct job *job = data;
 
-	job->tid = gettid();
 	job->error = ss_attempt_make(job->attempt, &job->again);
 	return NULL;
+}
+
+static void restore_placement(void *data)
+{
+	const struct job *job = data;
+
+	ss_placement_restore(&job->attempt->placement);
 }
 
 /*
@@ -46,31 +52,24 @@ static void *capture_thread(void *data)
 static struct ss_error *run_attempt(struct ss_attempt *attempt, bool *again)
 {
 	struct job job = { .attempt = attempt };
-	pthread_attr_t attr;
-	pthread_t thread;
+	const struct ss_own_thread thread = { .routine = capture_thread,
+					      .data = &job,
+					      .stack_size = CAPTURE_THREAD_STACK,
+					      .started = restore_placement };
 	sigset_t all;
 	sigset_t before;
-	int errnum = pthread_attr_init(&attr);
 
-	if (errnum)
-		return ss_error_new_errno(errnum, "starting the capture thread");
-	/* Cannot fail: the size is valid. */
-	(void)pthread_attr_setstacksize(&attr, CAPTURE_THREAD_STACK);
 	/* The program's own threads handle signals. The new thread receives SIGCHLD,
 	   which reports stops; this thread blocks all signals while it waits. None of
 	   these calls can fail. */
 	(void)sigfillset(&all);
 	(void)pthread_sigmask(SIG_SETMASK, &all, &before);
 	ss_placement_prepare(&attempt->placement);
-	errnum = pthread_create(&thread, &attr, capture_thread, &job);
-	ss_placement_restore(&attempt->placement);
-	if (!errnum)
-		ss_stop_join(thread, &job.tid);
+	int errnum = ss_own_thread_run(&thread);
 	ss_placement_follow(&attempt->placement);
 	if (attempt->freeze.took_sigchld)
 		(void)kill(getpid(), SIGCHLD);
 	(void)pthread_sigmask(SIG_SETMASK, &before, NULL);
-	(void)pthread_attr_destroy(&attr);
 	*again = job.again;
 	return errnum ? ss_error_new_errno(errnum, "starting the capture thread") :
 			job.error;

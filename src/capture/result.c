@@ -236,7 +236,7 @@ static struct ss_error *explain_nothing(const struct ss_target *target,
 			return ss_error_new(SS_ERROR_INVALID,
 					    "process %d has no such thread", target->pid);
 	}
-	return ss_error_new(SS_ERROR_NO_PROCESS, "process %d has ended", target->pid);
+	return ss_target_missing(target);
 }
 
 struct ss_error *

@@ -15,8 +15,6 @@ enum {
 	EACH_NS = 4 * 1000, /* wake up, run to the stop, sleep */
 	CHECK_NS = 1000 * 1000,
 	MANY_NS = 2 * 1000 * 1000,
-	END_NS = 20 * 1000, /* time a thread needs to end */
-	END_NAPS = 50 * 1000,
 };
 
 void ss_stop_seize(struct ss_task *task)
@@ -71,6 +69,22 @@ static bool may_reap(const struct ss_freeze *freeze, const struct ss_task *task)
 	return task->tid != freeze->target->pid;
 }
 
+/* The same where a seccomp filter refuses waitid(). */
+static bool is_dead(const struct ss_freeze *freeze, struct ss_task *task)
+{
+	_cleanup_buffer_ struct ss_buffer text = {};
+	struct ss_stat stat;
+
+	if (!ss_target_read_stat(freeze->target, task->tid, &text, &stat))
+		return true;
+	if (stat.state != 'Z' && stat.state != 'X')
+		return false;
+	/* A dead thread does not stop, so no stop is consumed. */
+	if (may_reap(freeze, task))
+		(void)waitpid(task->tid, NULL, WNOHANG | __WALL);
+	return true;
+}
+
 /*
  * Whether a thread that was not stopped before has ended; if so, reaps it if allowed.
  * waitid() reports stops to a tracer even if it does not ask for them. A stop that
@@ -84,7 +98,7 @@ static bool has_ended(const struct ss_freeze *freeze, struct ss_task *task)
 	siginfo_t info = {};
 
 	if (waitid(P_PID, (id_t)task->tid, &info, LOOK | WNOWAIT) != 0)
-		return true;
+		return errno == ECHILD || is_dead(freeze, task);
 	if (info.si_pid == 0 || info.si_code == CLD_TRAPPED)
 		return false;
 	if (may_reap(freeze, task)) /* it has ended */
@@ -183,13 +197,4 @@ bool ss_stop_has_tracee(void)
 	return waitid(P_ALL, 0, &info,
 		      WSTOPPED | WNOHANG | WNOWAIT | __WALL | __WNOTHREAD) == 0 &&
 	       info.si_pid != 0 && info.si_code == CLD_TRAPPED;
-}
-
-void ss_stop_join(pthread_t thread, const pid_t *tid)
-{
-	(void)pthread_join(thread,
-			   NULL); /* cannot fail: it is joinable and not this thread */
-	/* Limited: another thread of this process may get the same id. */
-	for (int i = 0; i < END_NAPS && tgkill(getpid(), *tid, 0) == 0; i++)
-		ss_sleep_ns(END_NS);
 }

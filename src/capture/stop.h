@@ -11,13 +11,6 @@
 enum { SS_STOP_FEW = 8 };
 
 /*
- * Joins a thread that traced others. The kernel ends the thread slightly after
- * pthread_join() returns, and releases its tracees only then. tid: where the thread
- * stored its id.
- */
-void ss_stop_join(pthread_t thread, const pid_t *tid);
-
-/*
  * Whether this thread holds a thread in a stop. After a capture it may be one that a
  * thread of the target created with CLONE_PTRACE while it was attached: the kernel
  * attaches and stops it, too (clone(2)). The end of this thread releases it.

@@ -3,7 +3,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/netlink.h>
-#include <pthread.h>
 #include <sched.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -11,8 +10,9 @@
 
 #include "objects/inet_diag.h"
 #include "objects/unix_diag.h"
+#include "target/own_thread.h"
 
-enum { TABLE_MAX = 8 << 20 };
+enum { TABLE_MAX = 8 << 20, THREAD_STACK = 64 << 10 };
 
 static int open_netlink(void)
 {
@@ -39,10 +39,11 @@ static void *open_inside(void *data)
 static int open_in_namespace(int namespace_fd)
 {
 	struct door door = { .namespace_fd = namespace_fd, .socket = -1 };
-	pthread_t thread;
+	const struct ss_own_thread thread = { .routine = open_inside,
+					      .data = &door,
+					      .stack_size = THREAD_STACK };
 
-	if (pthread_create(&thread, NULL, open_inside, &door) == 0)
-		(void)pthread_join(thread, NULL);
+	(void)ss_own_thread_run(&thread); /* or there is no socket */
 	return door.socket;
 }
 

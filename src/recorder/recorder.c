@@ -17,6 +17,7 @@
 #include "capture/stop.h"
 #include "recorder/processes.h"
 #include "sampling/ticker.h"
+#include "target/own_thread.h"
 
 enum { THREAD_STACK = 1 << 20, HZ = 99, DEFAULT_FRAMES = 1024, NICE_MIN = -20 };
 /* How long to wait for a thread that does not stop: a share of the period, within these
@@ -39,9 +40,9 @@ struct ss_recorder {
 	struct ss_tick_record unwritten; /* of lost ticks; added to the next one */
 	uint64_t checked_stops; /* summary.thread_stops at the last look for tracees */
 	struct ss_error *error;
-	pid_t tid;    /* of the recording thread */
-	bool restart; /* this thread ends and another one continues */
-	bool first;   /* one tick only: the target has not been resumed yet */
+	sigset_t signals; /* the mask of the caller of ss_recorder_run() */
+	bool restart;	  /* this thread ends and another one continues */
+	bool first;	  /* one tick only: the target has not been resumed yet */
 	bool done;
 };
 
@@ -294,7 +295,6 @@ static void *record_thread(void *data)
 {
 	struct ss_recorder *recorder = data;
 
-	recorder->tid = gettid();
 	recorder->restart = false;
 	while (!recorder->done && !recorder->error && !recorder->restart) {
 		uint64_t at = ss_ticker_next_ns(&recorder->ticker);
@@ -316,27 +316,28 @@ static void *record_thread(void *data)
 	return NULL;
 }
 
+/* The caller's thread receives signals, but not the new one. */
+static void restore_signals(void *data)
+{
+	const struct ss_recorder *recorder = data;
+
+	(void)pthread_sigmask(SIG_SETMASK, &recorder->signals, NULL);
+}
+
 static struct ss_error *run_thread(struct ss_recorder *recorder)
 {
-	pthread_attr_t attr;
-	pthread_t thread;
+	const struct ss_own_thread thread = { .routine = record_thread,
+					      .data = recorder,
+					      .stack_size = THREAD_STACK,
+					      .started = restore_signals };
 	sigset_t all;
-	sigset_t before;
-	int errnum = pthread_attr_init(&attr);
 
-	if (errnum)
-		return ss_error_new_errno(errnum, "starting the recording thread");
 	/* These cannot fail. */
-	(void)pthread_attr_setstacksize(&attr, THREAD_STACK);
 	(void)sigfillset(&all);
-	(void)pthread_sigmask(SIG_SETMASK, &all, &before);
-	errnum = pthread_create(&thread, &attr, record_thread, recorder);
-	(void)pthread_sigmask(SIG_SETMASK, &before, NULL);
-	(void)pthread_attr_destroy(&attr);
-	if (errnum)
-		return ss_error_new_errno(errnum, "starting the recording thread");
-	ss_stop_join(thread, &recorder->tid);
-	return take_ptr(recorder->error);
+	(void)pthread_sigmask(SIG_SETMASK, &all, &recorder->signals);
+	int errnum = ss_own_thread_run(&thread);
+	return errnum ? ss_error_new_errno(errnum, "starting the recording thread") :
+			take_ptr(recorder->error);
 }
 
 /* Samples a spawned program once before it is resumed. */

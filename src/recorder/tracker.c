@@ -69,7 +69,6 @@ struct ss_error *ss_tracker_poll(struct ss_tracker *tracker)
 	    !ss_module_set_update(&tracker->modules, capture, report, tracker))
 		return ss_error_no_memory();
 	return change == SS_ADDRESS_SPACE_ENDED ?
-		       ss_error_new(SS_ERROR_NO_PROCESS, "process %d has ended",
-				    tracker->space.target->pid) :
+		       ss_target_missing(tracker->space.target) :
 		       NULL;
 }

@@ -66,8 +66,7 @@ static struct ss_error *read_threads(const struct ss_target *target,
 			activity->threads.count++;
 	}
 	if (activity->threads.count == 0)
-		return ss_error_new(SS_ERROR_NO_PROCESS, "process %d has ended",
-				    target->pid);
+		return ss_target_missing(target);
 	qsort(activity->threads.items, activity->threads.count,
 	      sizeof(*activity->threads.items), compare_tids);
 	return NULL;

@@ -289,7 +289,7 @@ static enum received receive(struct ss_opener *opener, struct ss_opened *opened)
 	return RECEIVED;
 }
 
-/* False: the child did not answer for all items, and the first one left is the cause. */
+/* False: the child is blocked by the first item that is left. */
 static bool take_answers(struct ss_opener *opener, pid_t pid, unsigned blocked_ms)
 {
 	struct ss_own_child child = { .pid = pid };
@@ -312,7 +312,7 @@ static bool take_answers(struct ss_opener *opener, pid_t pid, unsigned blocked_m
 				return false;
 			break;
 		case END:
-			return false; /* it may have died */
+			return true; /* or it has died */
 		}
 	}
 }
@@ -343,7 +343,7 @@ static void run_here(struct ss_opener *opener)
 	}
 }
 
-/* False: no child could be created. */
+/* False: no child could be created, or it died. */
 static bool run_once(struct ss_opener *opener, unsigned blocked_ms)
 {
 	int pair[2] = { -1, -1 };
@@ -365,9 +365,12 @@ static bool run_once(struct ss_opener *opener, unsigned blocked_ms)
 	close_cleanup(&theirs);
 	theirs = -1;
 	opener->socket = ours;
-	(void)take_answers(opener, pid, blocked_ms);
+	bool blocked = !take_answers(opener, pid, blocked_ms);
 	(void)ss_own_child_end(pid, &status); /* or it is abandoned */
-	return true;
+	size_t next = find_wanted(opener);
+	if (blocked && next < opener->count)
+		take(opener, next, NULL);
+	return blocked || next == opener->count;
 }
 
 void ss_opener_run(struct ss_opener *opener)
@@ -381,9 +384,6 @@ void ss_opener_run(struct ss_opener *opener)
 			run_here(opener);
 			return;
 		}
-		size_t failed = find_wanted(opener);
-		if (failed < opener->count)
-			take(opener, failed, NULL);
 		blocked_ms = SS_MAX(blocked_ms / 2, (unsigned)BLOCKED_MIN_MS);
 	}
 }

@@ -34,7 +34,7 @@ struct ss_opener;
 typedef void ss_opener_work(const struct ss_opener *opener, size_t item,
 			    struct ss_opened *ret);
 /* Runs in the caller, with the descriptors, which it may take. NULL: the child blocks on
-   this item, and was abandoned; or it died. It may clear wanted for other items. */
+   this item, and was abandoned. It may clear wanted for other items. */
 typedef void ss_opener_take(const struct ss_opener *opener, size_t item,
 			    struct ss_opened *opened);
 
@@ -50,7 +50,7 @@ struct ss_opener {
 	size_t files_left; /* that the caller can hold, apart from a reserve */
 };
 
-/* Runs work for each wanted item. If no child can be created, it runs in the caller. */
+/* Runs work for each wanted item; in the caller if no child can be created, or it dies. */
 void ss_opener_run(struct ss_opener *opener);
 
 /*

@@ -5,6 +5,7 @@
 #include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "arch/arch.h"
@@ -127,8 +128,35 @@ void ss_target_open_root(struct ss_target *target)
 		openat(target->proc_fd, "root", O_PATH | O_DIRECTORY | O_CLOEXEC);
 }
 
+/* Why nothing of a process can be read although it may exist; or NULL. */
+static struct ss_error *explain_limit(pid_t pid)
+{
+	_cleanup_close_ int fd = open("/", O_PATH | O_CLOEXEC);
+	int errnum = errno;
+
+	if (fd >= 0)
+		return NULL;
+	return ss_error_with_remedy(ss_error_new(SS_ERROR_SYSTEM,
+						 "cannot read process %d: %s", pid,
+						 strerrordesc_np(errnum)),
+				    "raise the limit of open files: ulimit -n 1024");
+}
+
+struct ss_error *ss_target_missing(const struct ss_target *target)
+{
+	struct ss_error *error = explain_limit(target->pid);
+
+	return error ? error :
+		       ss_error_new(SS_ERROR_NO_PROCESS, "process %d has ended",
+				    target->pid);
+}
+
 static struct ss_error *no_process(pid_t pid)
 {
+	struct ss_error *error = explain_limit(pid);
+
+	if (error)
+		return error;
 	return ss_error_with_remedy(
 		ss_error_new(SS_ERROR_NO_PROCESS, "there is no process %d", pid),
 		"look it up again: pgrep -a NAME (in a container: a pid as seen from "
@@ -142,8 +170,7 @@ struct ss_error *ss_target_check(const struct ss_target *target)
 
 	if (!ss_target_read_stat(target, target->pid, &text, &stat) ||
 	    stat.start_time != target->start_time)
-		return ss_error_new(SS_ERROR_NO_PROCESS, "process %d has ended",
-				    target->pid);
+		return ss_target_missing(target);
 	return NULL;
 }
 
@@ -171,6 +198,23 @@ static struct ss_error *open_directories(pid_t pid, struct ss_target *target)
 		return errnum == EACCES || errnum == EPERM ? ss_denial_explain(target) :
 							     no_process(pid);
 	return NULL;
+}
+
+/* Without it a process would seem to have no threads. */
+static struct ss_error *check_listing(const struct ss_target *target)
+{
+	uint64_t entries[32]; /* aligned; room for the first ones */
+
+	if (syscall(SYS_getdents64, target->task_fd, entries, sizeof(entries)) >= 0)
+		return NULL;
+	int errnum = errno;
+	if (errnum == ENOENT || errnum == ESRCH)
+		return ss_target_missing(target);
+	return ss_error_with_remedy(
+		ss_error_new(SS_ERROR_SYSTEM, "cannot list the threads of process %d: %s",
+			     target->pid, strerrordesc_np(errnum)),
+		"is there a seccomp filter that refuses getdents64(2)? Run stacksnap "
+		"without it");
 }
 
 static void close_directories(struct ss_target *target)
@@ -275,6 +319,8 @@ static struct ss_error *open_target(pid_t pid, bool listing, struct ss_target **
 	struct ss_error *error = open_process(pid, target);
 	if (!error)
 		error = check_kind(target);
+	if (!error)
+		error = check_listing(target);
 	if (!error && !listing)
 		error = check_access(target);
 	if (!error && !listing)

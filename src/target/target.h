@@ -37,6 +37,10 @@ struct ss_target {
 /* NO_PROCESS if the process has ended, or if the pid was reused. */
 struct ss_error *ss_target_check(const struct ss_target *target);
 
+/* The error if the process has no readable thread: it has ended, or this program has no
+   descriptor left to read it. */
+struct ss_error *ss_target_missing(const struct ss_target *target);
+
 /* Reads a small file of task/TID. Returns false if the thread is gone, or if it is not
    readable. */
 bool ss_target_read_task(const struct ss_target *target, pid_t tid, const char *name,

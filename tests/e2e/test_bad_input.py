@@ -233,6 +233,84 @@ class Refused(EndToEnd):
             self.assertEqual(thread["end"], "root")
             self.assertIn("read without stopping it", thread["reason"])
 
+    @unittest.skipIf(os.uname().machine != "x86_64", "system calls by their numbers")
+    def test_other_calls_refused(self):
+        """The snapshot is whole: there is another way for each of these calls."""
+        target = self.start("threads", 1, 3)
+        for calls in ("247", "61,247", "7,271", "435", "7,61,247,271,435", "46", "53", "319", "436",
+                      "437", "138"):
+            for mode in ("auto", "stop", "no-stop"):
+                with self.subTest(calls=calls, mode=mode):
+                    snapshot = self.filtered(target, calls, "--mode=" + mode)
+                    self.assertEqual(len(snapshot.threads), 6)
+                    self.assertEqual({thread["end"] for thread in snapshot.threads}, {"root"})
+                    self.assertIsNone(snapshot.data["problem"])
+                    self.assert_stack(snapshot, "threads", MAIN_STACK)
+                    self.assert_free(target.pid)
+
+    @unittest.skipIf(os.uname().machine != "x86_64", "system calls by their numbers")
+    def test_threads_that_end_without_waitid(self):
+        """They are reaped: otherwise an exec in their process would wait for the tool."""
+        target = self.start("churn", settle=False)
+        for _ in range(5):
+            snapshot = self.filtered(target, "247", "--mode=stop", status=(0, 1))
+            self.assertGreater(len(snapshot.threads), 1)
+            self.assert_free(target.pid)
+
+    @unittest.skipIf(os.uname().machine != "x86_64", "system calls by their numbers")
+    def test_record_with_calls_refused(self):
+        target = self.start("threads", 1, 3)
+        for calls in ("247", "435", "61,247,271,435"):
+            with self.subTest(calls=calls), tempfile.TemporaryDirectory() as directory:
+                path = os.path.join(directory, "recording")
+                result = subprocess.run(
+                    [os.path.join(TARGETS, "deny_syscalls"), calls, STACKSNAP, "record", "-d",
+                     "300ms", "-o", path, str(target.pid)], stdin=subprocess.DEVNULL,
+                    timeout=LIMIT_S, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+                self.assertEqual(result.returncode, 0, result.stderr)
+                report = self.run_tool("report", "-f", "json", path)
+                self.assertEqual(len(json.loads(report.stdout)["threads"]), 6)
+
+    @unittest.skipIf(os.uname().machine != "x86_64", "system calls by their numbers")
+    def test_threads_cannot_be_listed(self):
+        target = self.start("threads", 1, 3)
+        for words in ((), ("hang", "--for=100ms"), ("record", "-d", "100ms", "-o", "/dev/null"),
+                      ("modules",)):
+            with self.subTest(words=words):
+                result = subprocess.run(
+                    [os.path.join(TARGETS, "deny_syscalls"), "217", STACKSNAP, *words,
+                     str(target.pid)], stdin=subprocess.DEVNULL, timeout=LIMIT_S,
+                    stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+                self.assertEqual(result.returncode, 2)
+                self.assertIn(b"cannot list the threads of process %d: Operation not permitted"
+                              % target.pid, result.stderr)
+                self.assertIn(b"getdents64", result.stderr)
+
+    def test_few_descriptors(self):
+        """Either all is shown, or the limit is named as the reason. (With fewer the tool
+        cannot be loaded.)"""
+        target = self.start("threads", 1, 3)
+        for limit in range(5, 36):
+            with self.subTest(limit=limit):
+                result = subprocess.run(
+                    ["prlimit", "--nofile=%d:%d" % (limit, limit), STACKSNAP, "-f", "json",
+                     str(target.pid)], stdin=subprocess.DEVNULL, timeout=LIMIT_S,
+                    stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+                if b"shared librar" in result.stderr:
+                    continue
+                if result.returncode == 2:
+                    self.assertEqual(result.stdout, b"")
+                    self.assertRegex(result.stderr, b"[Tt]oo many open files")
+                    self.assertNotRegex(result.stderr, b"ended|there is no process")
+                    continue
+                snapshot = Snapshot(result)
+                self.assertEqual(len(snapshot.threads), 6)
+                whole = {frame["symbol"] is not None and thread["end"] == "root"
+                         for thread in snapshot.threads for frame in thread["frames"]}
+                if whole != {True}:
+                    self.assertRegex(snapshot.stderr + str(snapshot.data["problem"]),
+                                     "too many open files|could not be started")
+
     @unittest.skipIf(os.geteuid() != 0, "only root can make users")
     def test_the_same_user(self):
         """Nothing is denied, unless Yama restricts ptrace."""
