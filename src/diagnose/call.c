@@ -58,14 +58,31 @@ static void fill_ipc(struct ss_diagnosis *d)
 		d->wait->ipc_id = (int)(uint32_t)d->facts->call.args[0];
 }
 
+/* Whether struct io_uring_getevents_arg points to a time limit (io_uring_enter(2)). The
+   limit itself is not copied. */
+static bool has_uring_limit(const struct ss_thread_facts *facts)
+{
+	enum { EXT_ARG = 1 << 3, EXT_ARG_REG = 1 << 6, TIME = 2 };
+	const struct ss_memory_fact *memory = &facts->memory[4];
+	uint64_t words[3];
+
+	if ((facts->call.args[3] & (EXT_ARG | EXT_ARG_REG)) != EXT_ARG ||
+	    memory->size != sizeof(words))
+		return false;
+	memcpy(words, memory->bytes, sizeof(words));
+	return words[TIME] != 0;
+}
+
 static void fill_io(struct ss_diagnosis *d)
 {
 	const struct ss_syscall *call = &d->facts->call;
 
 	if (call->id == SS_SYS_IO_GETEVENTS || call->id == SS_SYS_IO_PGETEVENTS)
 		d->wait->completions = (uint32_t)call->args[1];
-	else if (call->id == SS_SYS_IO_URING_ENTER)
-		d->wait->completions = (uint32_t)call->args[2];
+	if (call->id != SS_SYS_IO_URING_ENTER)
+		return;
+	d->wait->completions = (uint32_t)call->args[2];
+	d->wait->timed = has_uring_limit(d->facts);
 }
 
 static void fill_other(struct ss_diagnosis *d)

@@ -109,7 +109,7 @@ static const struct ss_call calls[] = {
 	  .timeout_type = SS_TIMEOUT_REALTIME, .memory = { TIMESPEC(5) } },
 	{ SS_SYS_IO_GETEVENTS, SS_WAIT_IO, SPEC(5), .memory = { TIMESPEC(5) } },
 	{ SS_SYS_IO_PGETEVENTS, SS_WAIT_IO, SPEC(5), .memory = { TIMESPEC(5) } },
-	{ SS_SYS_IO_URING_ENTER, SS_WAIT_IO, FD(1) },
+	{ SS_SYS_IO_URING_ENTER, SS_WAIT_IO, FD(1), .memory = { ONE(5, uint64_t[3]) } },
 };
 /* clang-format on */
 

@@ -225,6 +225,36 @@ class Waits(harness.EndToEnd):
             self.assertIn(line, text)
 
 
+class TimeLimits(harness.EndToEnd):
+    # None: there is a limit, but it is not shown how long it is
+    LIMITED = dict.fromkeys(
+        ("nanosleep", "clock_nanosleep", "epoll_timed", "epoll_pw_timed", "epoll_pw2_timed",
+         "semop_timed", "sigwait_timed", "io_gete_timed", "poll_timed", "select_timed",
+         "futex_timed"), "timeout_ns")
+    LIMITED.update(mq_timed="left_ns", uring_timed=None)
+
+    def test_every_call(self):
+        """Each blocking call, with and without a time limit."""
+        week = 7 * 24 * 3600 * 10 ** 9
+        target = self.start("eintr")
+        for mode in ("auto", "no-stop"):
+            for thread in self.snap(target.pid, mode=mode, status=(0, 1)).threads:
+                wait, name = thread["wait"], thread["name"]
+                if not wait or name == "eintr":
+                    continue
+                with self.subTest(name, mode=mode):
+                    self.assertEqual(wait["timed"], name in self.LIMITED, wait)
+                    known = {key for key in ("timeout_ns", "left_ns") if wait[key] is not None}
+                    self.assertEqual(known, {self.LIMITED.get(name)} - {None}, wait)
+                    for key in known:
+                        self.assertTrue(week - 3600 * 10 ** 9 < wait[key] <= week, wait)
+                    if known == {"timeout_ns"}:
+                        self.assertEqual(wait["timeout_ns"], week)
+                        self.assertRegex(wait["text"], "(for at most |^)7 days")
+                    elif wait["timed"]:
+                        self.assertRegex(wait["text"], ", (6 days left|with a time limit)$")
+
+
 class Restarted(harness.EndToEnd):
     def test_calls_made_by_syscall(self):
         """After a stop they are in restart_syscall, and no code on the stack has their number."""
