@@ -90,6 +90,16 @@ char *ss_command_filter_help(int key, const char *text, void (*write)(FILE *out)
 	return NULL;
 }
 
+bool ss_command_parse(const struct argp *argp, int argc, char **argv, unsigned flags,
+		      void *input)
+{
+	error_t errnum = argp_parse(argp, argc, argv, flags, NULL, input);
+
+	if (errnum)
+		ss_failure_warn("%s", strerror(errnum));
+	return errnum == 0;
+}
+
 static void write_lists(FILE *out)
 {
 	(void)fputs("Commands (default: snap):\n", out);

@@ -6,6 +6,7 @@
 #define SS_CLI_COMMAND_H
 
 #include <argp.h>
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdio.h>
 
@@ -27,6 +28,11 @@ const struct ss_command *ss_command_at(size_t index);
 
 /* Runs the command that argv names, or else the default one. Returns the exit status. */
 int ss_command_run(int argc, char **argv);
+
+/* Parses the arguments of a command; exits if they are wrong. False, after a message: the
+   parser failed. */
+bool ss_command_parse(const struct argp *argp, int argc, char **argv, unsigned flags,
+		      void *input);
 
 /* For argp help filters: what write writes if key is that of the text after the options, else
    a copy of text, which may be NULL. NULL without memory. */

@@ -5,8 +5,10 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "cli/duration.h"
 #include "cli/number.h"
 #include "cli/output.h"
+#include "cli/target_argument.h"
 
 enum { DEFAULT_MAX_FRAMES = 1024, KIB = 1 << 10 };
 
@@ -58,6 +60,25 @@ uint64_t ss_options_parse_number(const struct argp_state *state, const char *nam
 		argp_error(state, "--%s: '%s' is not a number from %ju to %ju", name,
 			   text, (uintmax_t)min, (uintmax_t)max);
 	return value;
+}
+
+uint64_t ss_options_parse_duration(const struct argp_state *state, const char *name,
+				   const char *text)
+{
+	uint64_t ns = 0;
+
+	if (!ss_duration_parse(text, &ns))
+		argp_error(state,
+			   "--%s: '%s' is not a time such as 30, 500ms, 90s, 5m or 2h",
+			   name, text);
+	return ns;
+}
+
+void ss_options_parse_pid(const struct argp_state *state, const char *text, pid_t *ret)
+{
+	if (*ret)
+		argp_error(state, "expected one process; unexpected argument '%s'", text);
+	ss_options_check(state, ss_target_argument_parse_id(text, "pid", ret));
 }
 
 static const struct ss_format *parse_format(const struct argp_state *state,

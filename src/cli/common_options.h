@@ -36,6 +36,14 @@ extern const struct argp ss_limits_argp; /* --max-frames, --max-stack */
 uint64_t ss_options_parse_number(const struct argp_state *state, const char *name,
 				 const char *text, uint64_t min, uint64_t max);
 
+/* Parses a duration; returns nanoseconds. Exits with EX_USAGE if text is not one. */
+uint64_t ss_options_parse_duration(const struct argp_state *state, const char *name,
+				   const char *text);
+
+/* Parses the only process id of a command; *ret is 0 before. Exits with EX_USAGE if text is
+   not one, or not the first. */
+void ss_options_parse_pid(const struct argp_state *state, const char *text, pid_t *ret);
+
 /* If error is not NULL, prints it and exits with EX_USAGE. */
 void ss_options_check(const struct argp_state *state, struct ss_error *error);
 

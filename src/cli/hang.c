@@ -3,21 +3,16 @@
  */
 #include <argp.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "base/clock.h"
 #include "cli/command.h"
-#include "cli/duration.h"
 #include "cli/failure.h"
 #include "cli/hang_analysis.h"
 #include "cli/hang_watch.h"
-#include "cli/target_argument.h"
 
 enum { STATUS_DEADLOCK = 3, STATUS_STUCK = 4 };
 
 enum key { KEY_FOR = 0x200, KEY_JSON, KEY_WATCH, KEY_INTERVAL, KEY_PID_FILE, KEY_EXEC };
-
-#define SECOND_NS UINT64_C(1000000000)
 
 struct hang {
 	struct ss_options options;
@@ -164,17 +159,6 @@ static int hang_run(struct hang *hang)
 	return status_of(verdict);
 }
 
-static uint64_t parse_time(const struct argp_state *state, const char *name,
-			   const char *text)
-{
-	uint64_t ns = SECOND_NS;
-
-	if (!ss_duration_parse(text, &ns))
-		argp_error(state, "--%s: '%s' is not a time such as 500ms, 5s or 2m",
-			   name, text);
-	return ns;
-}
-
 static void check(struct hang *hang, const struct argp_state *state)
 {
 	if ((hang->pid != 0) == (hang->pid_file != NULL))
@@ -190,15 +174,6 @@ static void check(struct hang *hang, const struct argp_state *state)
 				  "depends on all threads");
 }
 
-static error_t parse_argument(struct hang *hang, const char *arg,
-			      const struct argp_state *state)
-{
-	if (hang->pid != 0)
-		argp_error(state, "expected one process");
-	ss_options_check(state, ss_target_argument_parse_id(arg, "pid", &hang->pid));
-	return 0;
-}
-
 static error_t parse(int key, char *arg, struct argp_state *state)
 {
 	struct hang *hang = state->input;
@@ -208,10 +183,10 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 		state->child_inputs[0] = &hang->options;
 		return 0;
 	case KEY_FOR:
-		hang->for_ns = parse_time(state, "for", arg);
+		hang->for_ns = ss_options_parse_duration(state, "for", arg);
 		return 0;
 	case KEY_INTERVAL:
-		hang->interval_ns = parse_time(state, "interval", arg);
+		hang->interval_ns = ss_options_parse_duration(state, "interval", arg);
 		return 0;
 	case KEY_JSON:
 		hang->json = true;
@@ -226,7 +201,8 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 		hang->command = arg;
 		return 0;
 	case ARGP_KEY_ARG:
-		return parse_argument(hang, arg, state);
+		ss_options_parse_pid(state, arg, &hang->pid);
+		return 0;
 	case ARGP_KEY_END:
 		check(hang, state);
 		return 0;
@@ -250,16 +226,14 @@ static const struct argp argp = {
 
 static int run(int argc, char **argv)
 {
-	_cleanup_(hang_deinit) struct hang hang = { .for_ns = 2 * SECOND_NS,
-						    .interval_ns = 10 * SECOND_NS };
+	_cleanup_(hang_deinit) struct hang hang = {
+		.for_ns = 2 * SS_NS_PER_SECOND, .interval_ns = 10 * SS_NS_PER_SECOND
+	};
 
 	ss_options_init(&hang.options);
 	hang.options.common.input = SS_FORMAT_HANG;
-	error_t errnum = argp_parse(&argp, argc, argv, 0, NULL, &hang);
-	if (errnum) {
-		ss_failure_warn("%s", strerror(errnum));
+	if (!ss_command_parse(&argp, argc, argv, 0, &hang))
 		return SS_STATUS_NOTHING;
-	}
 	return hang_run(&hang);
 }
 

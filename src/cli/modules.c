@@ -5,14 +5,12 @@
 #include <inttypes.h>
 #include <poll.h>
 #include <signal.h>
-#include <string.h>
 #include <sys/signalfd.h>
 #include <time.h>
 
 #include "cli/command.h"
 #include "cli/common_options.h"
 #include "cli/failure.h"
-#include "cli/target_argument.h"
 #include "output/escape.h"
 
 enum { KEY_FOLLOW = 0x220, POLL_MS = 10 };
@@ -39,11 +37,7 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 		modules->follow = true;
 		return 0;
 	case ARGP_KEY_ARG:
-		if (modules->pid)
-			argp_error(state,
-				   "expected one process; unexpected argument '%s'", arg);
-		ss_options_check(state,
-				 ss_target_argument_parse_id(arg, "pid", &modules->pid));
+		ss_options_parse_pid(state, arg, &modules->pid);
 		return 0;
 	case ARGP_KEY_NO_ARGS:
 		argp_error(state, "expected a pid");
@@ -141,12 +135,8 @@ static int run(int argc, char **argv)
 {
 	struct modules modules = {};
 	struct ss_target *target = NULL;
-	error_t errnum = argp_parse(&argp, argc, argv, 0, NULL, &modules);
-
-	if (errnum) {
-		ss_failure_warn("%s", strerror(errnum));
+	if (!ss_command_parse(&argp, argc, argv, 0, &modules))
 		return SS_STATUS_NOTHING;
-	}
 	_cleanup_error_ struct ss_error *error = ss_target_open(modules.pid, &target);
 	if (!error)
 		error = list(&modules, target);

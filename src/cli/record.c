@@ -6,11 +6,9 @@
 #include <errno.h>
 #include <limits.h>
 #include <signal.h>
-#include <string.h>
 
 #include "cli/command.h"
 #include "cli/common_options.h"
-#include "cli/duration.h"
 #include "cli/failure.h"
 #include "cli/output.h"
 #include "cli/record_report.h"
@@ -58,26 +56,6 @@ static void record_deinit(struct record *record)
 	ss_selection_deinit(&record->selection);
 }
 
-static uint64_t parse_duration(const struct argp_state *state, const char *name,
-			       const char *text)
-{
-	uint64_t ns = 0;
-
-	if (!ss_duration_parse(text, &ns))
-		argp_error(state,
-			   "--%s: '%s' is not a time such as 30, 500ms, 90s, 5m or 2h",
-			   name, text);
-	return ns;
-}
-
-static void parse_target(struct record *record, const struct argp_state *state,
-			 const char *text)
-{
-	if (record->pid)
-		argp_error(state, "expected one process; unexpected argument '%s'", text);
-	ss_options_check(state, ss_target_argument_parse_id(text, "pid", &record->pid));
-}
-
 static void check(struct record *record, const struct argp_state *state)
 {
 	if (!record->pid && !record->command)
@@ -100,10 +78,11 @@ static error_t parse_value(int key, char *arg, struct argp_state *state)
 			ss_options_parse_number(state, "rate", arg, 1, HZ_MAX);
 		return 0;
 	case KEY_DURATION:
-		record->options.duration_ns = parse_duration(state, "duration", arg);
+		record->options.duration_ns =
+			ss_options_parse_duration(state, "duration", arg);
 		return 0;
 	case KEY_LAST:
-		record->options.keep_ns = parse_duration(state, "last", arg);
+		record->options.keep_ns = ss_options_parse_duration(state, "last", arg);
 		return 0;
 	default:
 		return ARGP_ERR_UNKNOWN;
@@ -132,7 +111,7 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 			record->command = &state->argv[state->next - 1];
 			state->next = state->argc;
 		} else {
-			parse_target(record, state, arg);
+			ss_options_parse_pid(state, arg, &record->pid);
 		}
 		return 0;
 	case ARGP_KEY_END:
@@ -257,11 +236,8 @@ static int run(int argc, char **argv)
 	struct ss_selection_run filter = { .selection = &record.selection };
 	static const struct ss_target_argument none = {};
 
-	error_t errnum = argp_parse(&argp, argc, argv, ARGP_IN_ORDER, NULL, &record);
-	if (errnum) {
-		ss_failure_warn("%s", strerror(errnum));
+	if (!ss_command_parse(&argp, argc, argv, ARGP_IN_ORDER, &record))
 		return SS_STATUS_NOTHING;
-	}
 	record.options.max_frames = record.common.max_frames ? record.common.max_frames :
 							       UINT_MAX;
 	record.options.max_stack = record.common.max_stack;

@@ -2,7 +2,6 @@
  * stacksnap report [OPTIONS] RECORDING...: shows or converts recordings.
  */
 #include <argp.h>
-#include <string.h>
 
 #include "cli/command.h"
 #include "cli/failure.h"
@@ -49,12 +48,8 @@ static int run(int argc, char **argv)
 	int status = SS_STATUS_NOTHING;
 
 	ss_report_arguments_init(&report.arguments);
-	error_t errnum =
-		argp_parse(&ss_report_argp, argc, argv, 0, NULL, &report.arguments);
-	if (errnum) {
-		ss_failure_warn("%s", strerror(errnum));
+	if (!ss_command_parse(&ss_report_argp, argc, argv, 0, &report.arguments))
 		return SS_STATUS_NOTHING;
-	}
 	report.analysis.arguments = &report.arguments;
 	open_files(&report);
 	if (report.analysis.files.count == 0)

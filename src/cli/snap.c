@@ -3,7 +3,6 @@
  */
 #include <argp.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "cli/command.h"
 #include "cli/failure.h"
@@ -263,11 +262,8 @@ static int run(int argc, char **argv)
 	_cleanup_(snap_deinit) struct snap snap = {};
 
 	ss_options_init(&snap.options);
-	error_t errnum = argp_parse(&argp, argc, argv, 0, NULL, &snap);
-	if (errnum) {
-		ss_failure_warn("%s", strerror(errnum));
+	if (!ss_command_parse(&argp, argc, argv, 0, &snap))
 		return SS_STATUS_NOTHING;
-	}
 	return run_targets(&snap);
 }
 
