@@ -367,7 +367,7 @@ struct ss_process {
 	const char *executable; /* path as the target sees it, or NULL */
 	uint64_t time_ns;	/* CLOCK_REALTIME at the freeze */
 	enum ss_mode mode;	/* never DEFAULT */
-	uint64_t stopped_ns;	/* from the first interruption to the last release */
+	uint64_t stopped_ns;	/* from the first attachment to the last release */
 	unsigned threads_stopped;
 	bool consistent;	     /* atomic: all threads stood still at one moment */
 	uint64_t copied_bytes;	     /* of stacks */

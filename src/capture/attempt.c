@@ -37,6 +37,7 @@ void ss_attempt_deinit(struct ss_attempt *a)
 	ss_buffer_deinit(&a->maps);
 	ss_buffer_deinit(&a->maps_after);
 	close_cleanup(&a->maps_fd);
+	close_cleanup(&a->freeze.status_fd);
 	close_cleanup(&a->memory.mem_fd);
 	close_cleanup(&a->memory.pagemap_fd);
 }
@@ -225,12 +226,13 @@ static void copy_sleeping(struct ss_attempt *a)
 
 static void freeze_and_copy(struct ss_attempt *a)
 {
-	ss_freeze_seize_filtered(&a->freeze);
-	if (count_phase(a, SS_TASK_SEIZED) == 0) { /* all threads are watched */
+	ss_freeze_choose_filtered(&a->freeze);
+	if (count_phase(a, SS_TASK_CHOSEN) == 0) { /* all threads are watched */
 		copy_sleeping(a);
 		gather(a);
 		return;
 	}
+	ss_freeze_prepare(&a->freeze);
 	ss_placement_enter(&a->placement, &a->tasks, a->target);
 	ss_freeze_stop(&a->freeze);
 	if (a->maps_in_freeze)
@@ -313,7 +315,7 @@ static void freeze_until_steady(struct ss_attempt *a)
 
 	if (a->options->mode == SS_MODE_AUTO && is_lively(a)) {
 		find_active(a, 1);
-		ss_freeze_seize_again(&a->freeze, true);
+		ss_freeze_choose_again(&a->freeze, true);
 	}
 	freeze_and_copy(a);
 	for (int turn = 1; ss_observe_check(a->target, &a->tasks) > 0; turn++) {
@@ -326,7 +328,7 @@ static void freeze_until_steady(struct ss_attempt *a)
 		}
 		if (all)
 			drop_copies(a);
-		ss_freeze_seize_again(&a->freeze, all);
+		ss_freeze_choose_again(&a->freeze, all);
 		freeze_and_copy(a);
 		if (!all)
 			return;
@@ -393,7 +395,7 @@ static struct ss_error *finish_maps(struct ss_attempt *a, bool *again)
 
 static struct ss_error *stop_and_copy(struct ss_attempt *a)
 {
-	ss_freeze_seize(&a->freeze);
+	ss_freeze_choose(&a->freeze);
 	struct ss_error *error =
 		ss_arena_prepare(&a->arena, a->capture, &a->tasks, a->options);
 	if (error)
@@ -429,7 +431,7 @@ static struct ss_error *observe_only(struct ss_attempt *a)
 	return NULL;
 }
 
-struct ss_error *ss_attempt_make(struct ss_attempt *a, bool *again)
+struct ss_error *ss_attempt_copy(struct ss_attempt *a)
 {
 	struct ss_error *error = prepare(a);
 
@@ -438,15 +440,18 @@ struct ss_error *ss_attempt_make(struct ss_attempt *a, bool *again)
 	a->capture->process.time_ns = ss_clock_ns(CLOCK_REALTIME);
 	a->freeze = (struct ss_freeze){ .target = a->target,
 					.options = a->options,
-					.tasks = &a->tasks };
+					.tasks = &a->tasks,
+					.status_fd = -1 };
 	ss_observe_tracer(a->target, a->memory.tid, &a->tasks);
-	error = a->options->mode == SS_MODE_NO_STOP ? observe_only(a) : stop_and_copy(a);
-	if (error)
-		return error;
+	return a->options->mode == SS_MODE_NO_STOP ? observe_only(a) : stop_and_copy(a);
+}
+
+struct ss_error *ss_attempt_finish(struct ss_attempt *a, bool *again)
+{
 	ss_observe_tasks(&a->arena, a->capture, a->target, &a->tasks, &a->memory,
 			 a->options);
 	ss_observe_kernel(a->capture, a->target, &a->tasks);
-	error = explain_refusal(a);
+	struct ss_error *error = explain_refusal(a);
 	if (!error && !a->target->listing)
 		error = finish_maps(a, again);
 	if (error || *again)

@@ -1,7 +1,6 @@
 /*
  * One attempt to capture a target: open files, freeze, copy, and check that areas and
- * modules were the same before and after the freeze. Runs in a thread of its own, see
- * capture.c.
+ * modules were the same before and after the freeze.
  */
 #ifndef SS_CAPTURE_ATTEMPT_H
 #define SS_CAPTURE_ATTEMPT_H
@@ -30,9 +29,14 @@ struct ss_attempt {
 	bool maps_in_freeze;
 };
 
-/* Captures once. On success a->capture is the capture, unless *again is set: then another
-   attempt is needed. Errors: those of ss_capture_take(). */
-struct ss_error *ss_attempt_make(struct ss_attempt *a, bool *again);
+/* Stops the threads, copies, and releases them. Called by a thread that ends afterwards
+   (see capture.c): threads that stop later are released then. Errors: those of
+   ss_capture_take(). */
+struct ss_error *ss_attempt_copy(struct ss_attempt *a);
+
+/* Reads what needs no stop. On success a->capture is the capture, unless *again is set:
+   then another attempt is needed. Errors: those of ss_capture_take(). */
+struct ss_error *ss_attempt_finish(struct ss_attempt *a, bool *again);
 void ss_attempt_deinit(struct ss_attempt *a);
 
 #endif

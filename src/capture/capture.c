@@ -26,14 +26,13 @@ enum {
 struct job {
 	struct ss_attempt *attempt;
 	struct ss_error *error;
-	bool again;
 };
 
 static void *capture_thread(void *data)
 {
 	struct job *job = data;
 
-	job->error = ss_attempt_make(job->attempt, &job->again);
+	job->error = ss_attempt_copy(job->attempt);
 	return NULL;
 }
 
@@ -45,7 +44,7 @@ static void restore_placement(void *data)
 }
 
 /*
- * Makes an attempt in a thread of its own: ptrace is bound to a thread, and when that
+ * Stops and copies in a thread of its own: ptrace is bound to a thread, and when that
  * thread ends for any reason, the kernel releases all tracees, even those that have not
  * stopped.
  */
@@ -70,9 +69,9 @@ static struct ss_error *run_attempt(struct ss_attempt *attempt, bool *again)
 	if (attempt->freeze.took_sigchld)
 		(void)kill(getpid(), SIGCHLD);
 	(void)pthread_sigmask(SIG_SETMASK, &before, NULL);
-	*again = job.again;
-	return errnum ? ss_error_new_errno(errnum, "starting the capture thread") :
-			job.error;
+	if (errnum)
+		return ss_error_new_errno(errnum, "starting the capture thread");
+	return job.error ? job.error : ss_attempt_finish(attempt, again);
 }
 
 static void open_perf_map(struct ss_capture *capture, const struct ss_attempt *a)
@@ -113,6 +112,7 @@ static struct ss_error *run_attempts(struct ss_target *target,
 		__attribute__((cleanup(ss_attempt_deinit))) struct ss_attempt a = {
 			.target = target,
 			.options = options,
+			.freeze = { .status_fd = -1 },
 			.memory = { .mem_fd = -1, .pagemap_fd = -1 },
 			.maps_fd = -1,
 			.maps_in_freeze = i == ATTEMPTS - 1,

@@ -2,7 +2,7 @@
 #include "capture/stop.h"
 
 enum {
-	SEIZE_PASSES = 16,
+	LIST_PASSES = 16,
 	APPEAR_PASSES = 8,
 	TOGETHER = 32, /* interrupt up to this many threads before waiting for any */
 	/* for sleeping threads that wake up on the CPU of a running thread (measured) */
@@ -27,36 +27,37 @@ enum {
 
 /* Any interrupt ends the dump that a thread is writing (dump_interrupted() in
    fs/coredump.c). CoreDumping is the same in the status of every thread. */
-static bool is_dumping_core(const struct ss_target *target, pid_t tid,
-			    struct ss_buffer *text)
+static bool find_core_dump(struct ss_freeze *freeze)
 {
-	struct ss_status status;
-
-	return ss_target_read_status(target, tid, text, &status) && status.dumping_core;
+	freeze->tasks->dumping_core |= ss_target_dumps_core(freeze->status_fd);
+	return freeze->tasks->dumping_core;
 }
 
-/* Attached is not yet interrupted: what stays attached is released at the end of this
-   thread. */
-static bool withdraw_from_core_dump(struct ss_freeze *freeze)
+static void close_status(struct ss_freeze *freeze)
 {
-	_cleanup_buffer_ struct ss_buffer text = {};
-	bool checked = false;
+	close_cleanup(&freeze->status_fd);
+	freeze->status_fd = -1;
+}
 
+static bool open_status(struct ss_freeze *freeze, pid_t tid)
+{
+	close_status(freeze);
+	freeze->status_fd = ss_target_open_status(freeze->target, tid);
+	return find_core_dump(freeze);
+}
+
+/* What was attached and not interrupted is released at the end of this thread. */
+static void withdraw(struct ss_freeze *freeze)
+{
 	for (size_t i = 0; i < freeze->tasks->items.count; i++) {
 		struct ss_task *task = &freeze->tasks->items.items[i];
-		if (task->phase != SS_TASK_SEIZED)
-			continue;
-		if (!checked && !is_dumping_core(freeze->target, task->tid, &text))
-			return false;
-		checked = true;
-		task->phase = SS_TASK_SEEN;
+		if (task->phase == SS_TASK_CHOSEN || task->phase == SS_TASK_SEIZED)
+			task->phase = SS_TASK_SEEN;
 	}
-	freeze->tasks->dumping_core |= checked;
-	return checked;
 }
 
-static void seize_unless_untouchable(struct ss_freeze *freeze, struct ss_task *task,
-				     struct ss_buffer *text)
+static void choose_unless_untouchable(struct ss_freeze *freeze, struct ss_task *task,
+				      struct ss_buffer *text)
 {
 	if (!task->runs || task->filter == SS_FILTER_UNKNOWN)
 		ss_task_read_filter(task, freeze->target, text);
@@ -70,10 +71,10 @@ static void seize_unless_untouchable(struct ss_freeze *freeze, struct ss_task *t
 		    ss_task_is_untouchable(task))
 			return;
 	}
-	ss_stop_seize(task);
+	task->phase = SS_TASK_CHOSEN;
 }
 
-void ss_freeze_seize_filtered(struct ss_freeze *freeze)
+void ss_freeze_choose_filtered(struct ss_freeze *freeze)
 {
 	_cleanup_buffer_ struct ss_buffer text = {};
 
@@ -81,20 +82,19 @@ void ss_freeze_seize_filtered(struct ss_freeze *freeze)
 		struct ss_task *task = &freeze->tasks->items.items[i];
 		if (task->phase == SS_TASK_SEEN && !task->watched &&
 		    task->filter == SS_FILTER_PRESENT && !freeze->tasks->dumping_core)
-			seize_unless_untouchable(freeze, task, &text);
+			choose_unless_untouchable(freeze, task, &text);
 	}
 }
 
-void ss_freeze_seize(struct ss_freeze *freeze)
+void ss_freeze_choose(struct ss_freeze *freeze)
 {
 	struct ss_task_list *tasks = freeze->tasks;
 	_cleanup_buffer_ struct ss_buffer text = {};
 	size_t done = 0;
 	pid_t live = ss_target_find_live(freeze->target);
-	bool dumping = live && is_dumping_core(freeze->target, live, &text);
+	bool dumping = open_status(freeze, live);
 
-	tasks->dumping_core = dumping;
-	for (int pass = 0; pass < SEIZE_PASSES; pass++) {
+	for (int pass = 0; pass < LIST_PASSES; pass++) {
 		size_t count = ss_tasks_count_now(freeze->target);
 		if (!ss_tasks_reserve(tasks, tasks->items.count + count * 2 + 64))
 			return;
@@ -108,12 +108,12 @@ void ss_freeze_seize(struct ss_freeze *freeze)
 			/* Not known yet of a thread that woke up while it was read. */
 			ss_task_read_filter(task, freeze->target, &text);
 			if (task->filter != SS_FILTER_PRESENT)
-				ss_stop_seize(task);
+				task->phase = SS_TASK_CHOSEN;
 		}
 	}
 }
 
-void ss_freeze_seize_again(struct ss_freeze *freeze, bool all)
+void ss_freeze_choose_again(struct ss_freeze *freeze, bool all)
 {
 	_cleanup_buffer_ struct ss_buffer text = {};
 	bool dumping = freeze->tasks->dumping_core;
@@ -122,9 +122,38 @@ void ss_freeze_seize_again(struct ss_freeze *freeze, bool all)
 		struct ss_task *task = &freeze->tasks->items.items[i];
 		if ((all && task->phase == SS_TASK_RELEASED) ||
 		    (task->phase == SS_TASK_SEEN && !task->watched))
-			seize_unless_untouchable(freeze, task, &text);
+			choose_unless_untouchable(freeze, task, &text);
 	}
 	freeze->rounds = all ? 0 : freeze->rounds + 1;
+}
+
+/* Uninterruptible sleep is usually short: a page fault, a kernel lock. */
+static void recheck_slow(struct ss_freeze *freeze)
+{
+	_cleanup_buffer_ struct ss_buffer text = {};
+	struct ss_stat stat;
+
+	for (size_t i = 0; i < freeze->tasks->items.count; i++) {
+		struct ss_task *task = &freeze->tasks->items.items[i];
+		if (task->phase != SS_TASK_CHOSEN || !task->slow ||
+		    !ss_target_read_stat(freeze->target, task->tid, &text, &stat))
+			continue;
+		task->state = stat.state;
+		task->slow = stat.state == 'D';
+		task->runs = stat.state == 'R';
+	}
+}
+
+void ss_freeze_prepare(struct ss_freeze *freeze)
+{
+	pid_t tid = 0;
+
+	recheck_slow(freeze);
+	for (size_t i = 0; i < freeze->tasks->items.count && !tid; i++)
+		if (freeze->tasks->items.items[i].phase == SS_TASK_CHOSEN)
+			tid = freeze->tasks->items.items[i].tid;
+	if (tid && open_status(freeze, tid))
+		withdraw(freeze);
 }
 
 /* Polls the threads of a class. Returns how many are still expected to stop. */
@@ -169,21 +198,61 @@ static void wait_class(struct ss_freeze *freeze, bool runs)
 	}
 }
 
-/* Sleeping threads that wake up on the CPU of a running thread delay it. Stop only some
+/* Attaches at most max chosen threads of a class. Returns the index behind the last. */
+static size_t seize_batch(struct ss_freeze *freeze, size_t from, bool runs, size_t max)
+{
+	size_t i = from;
+
+	for (size_t count = 0; i < freeze->tasks->items.count && count < max; i++) {
+		struct ss_task *task = &freeze->tasks->items.items[i];
+		if (task->phase != SS_TASK_CHOSEN || task->runs != runs)
+			continue;
+		ss_stop_seize(freeze, task);
+		count++;
+	}
+	return i;
+}
+
+/*
+ * Attaches and interrupts at most max chosen threads of a class, from *index on. Returns
+ * false if there are no more. An attached thread does not begin a core dump: the signal
+ * stops it first. So none of these threads is writing one if the process is not dumping
+ * core after they were attached.
+ */
+static bool stop_batch(struct ss_freeze *freeze, size_t *index, bool runs, size_t max)
+{
+	size_t end = seize_batch(freeze, *index, runs, max);
+
+	if (find_core_dump(freeze)) {
+		withdraw(freeze);
+		return false;
+	}
+	for (; *index < end; (*index)++) {
+		struct ss_task *task = &freeze->tasks->items.items[*index];
+		if (task->phase == SS_TASK_SEIZED)
+			ss_stop_interrupt(task);
+	}
+	return end < freeze->tasks->items.count;
+}
+
+/* Sleeping threads that wake up on the CPU of a running thread delay it. Stops only some
    at a time, so that it runs in between. */
-static void interrupt_class(struct ss_freeze *freeze, bool runs)
+static void stop_class(struct ss_freeze *freeze, bool runs)
 {
 	unsigned disturbing = 0;
+	size_t done = 0;
+	bool more;
 
-	for (size_t i = 0; i < freeze->tasks->items.count; i++) {
-		struct ss_task *task = &freeze->tasks->items.items[i];
-		if (task->phase != SS_TASK_SEIZED || task->runs != runs)
-			continue;
-		ss_stop_interrupt(task);
-		disturbing += task->disturbs;
-		if (task->disturbs && disturbing % STOPS_AT_ONCE == 0)
+	do {
+		size_t i = done;
+		more = stop_batch(freeze, &done, runs, STOPS_AT_ONCE);
+		for (; i < done && !runs; i++) /* only sleeping ones disturb */
+			disturbing += freeze->tasks->items.items[i].disturbs;
+		if (disturbing >= STOPS_AT_ONCE) {
 			wait_class(freeze, runs);
-	}
+			disturbing = 0;
+		}
+	} while (more);
 }
 
 static size_t count_alive(const struct ss_task_list *tasks)
@@ -220,27 +289,10 @@ static void stop_new_threads(struct ss_freeze *freeze)
 			tasks->items.items[i].runs = true;
 			/* Filters are inherited; files cannot be opened now. */
 			tasks->items.items[i].filter = filter;
-			ss_stop_seize(&tasks->items.items[i]);
+			tasks->items.items[i].phase = SS_TASK_CHOSEN;
 		}
-		interrupt_class(freeze, true);
+		stop_class(freeze, true);
 		wait_class(freeze, true);
-	}
-}
-
-/* Uninterruptible sleep is usually short: a page fault, a kernel lock. */
-static void recheck_slow(struct ss_freeze *freeze)
-{
-	_cleanup_buffer_ struct ss_buffer text = {};
-	struct ss_stat stat;
-
-	for (size_t i = 0; i < freeze->tasks->items.count; i++) {
-		struct ss_task *task = &freeze->tasks->items.items[i];
-		if (task->phase != SS_TASK_SEIZED || !task->slow ||
-		    !ss_target_read_stat(freeze->target, task->tid, &text, &stat))
-			continue;
-		task->state = stat.state;
-		task->slow = stat.state == 'D';
-		task->runs = stat.state == 'R';
 	}
 }
 
@@ -248,20 +300,16 @@ void ss_freeze_stop(struct ss_freeze *freeze)
 {
 	uint64_t timeout_ns = (uint64_t)freeze->options->timeout_ms * 1000000u;
 
-	recheck_slow(freeze);
-	bool dumping = withdraw_from_core_dump(freeze);
 	freeze->begin_ns = ss_now_ns();
 	if (!freeze->deadline_ns)
 		freeze->deadline_ns = freeze->begin_ns + timeout_ns;
 	freeze->round_ns =
 		SS_MIN(freeze->deadline_ns, freeze->begin_ns + (uint64_t)ROUND_NS);
-	if (dumping)
-		return;
-	interrupt_class(freeze, false);
+	stop_class(freeze, false);
 	/* A few sleeping threads stop faster than another wait takes. */
 	if (freeze->tasks->items.count > TOGETHER)
 		wait_class(freeze, false);
-	interrupt_class(freeze, true);
+	stop_class(freeze, true);
 	wait_class(freeze, false);
 	wait_class(freeze, true);
 	if (!freeze->options->filter)
@@ -307,6 +355,14 @@ void ss_freeze_release(struct ss_freeze *freeze, bool runs)
 	freeze->end_ns = ss_now_ns();
 }
 
+/* For captures that are not atomic, where threads do not stand still together. */
+static void release_alone(struct ss_freeze *freeze, struct ss_task *task)
+{
+	ss_stop_release(freeze, task);
+	freeze->duration_ns += task->stopped_ns;
+	freeze->max_thread_ns = SS_MAX(freeze->max_thread_ns, task->stopped_ns);
+}
+
 static void copy_and_release(struct ss_freeze *freeze, ss_freeze_copier *copy, void *data)
 {
 	bool any = false;
@@ -318,33 +374,24 @@ static void copy_and_release(struct ss_freeze *freeze, ss_freeze_copier *copy, v
 	copy(data);
 	for (size_t i = 0; i < freeze->tasks->items.count; i++) {
 		struct ss_task *task = &freeze->tasks->items.items[i];
-		if (task->phase != SS_TASK_STOPPED)
-			continue;
-		ss_stop_release(freeze, task);
-		freeze->duration_ns += task->stopped_ns;
-		freeze->max_thread_ns = SS_MAX(freeze->max_thread_ns, task->stopped_ns);
+		if (task->phase == SS_TASK_STOPPED)
+			release_alone(freeze, task);
 	}
 }
 
 void ss_freeze_each(struct ss_freeze *freeze, ss_freeze_copier *copy, void *data)
 {
 	uint64_t look_ns = ss_now_ns() + LATE_NS;
-	unsigned batch = 0;
 	size_t late;
 
-	if (withdraw_from_core_dump(freeze))
-		return;
 	freeze->deadline_ns =
 		ss_now_ns() + (uint64_t)freeze->options->timeout_ms * 1000000u;
-	for (size_t i = 0; i < freeze->tasks->items.count; i++) {
-		struct ss_task *task = &freeze->tasks->items.items[i];
-		if (task->phase != SS_TASK_SEIZED)
-			continue;
-		ss_stop_interrupt(task);
-		if (++batch % STOPS_AT_ONCE != 0)
-			continue;
-		(void)poll_all(freeze);
-		copy_and_release(freeze, copy, data);
+	for (int runs = 0; runs <= 1; runs++) {
+		size_t done = 0;
+		while (stop_batch(freeze, &done, runs, STOPS_AT_ONCE)) {
+			(void)poll_all(freeze);
+			copy_and_release(freeze, copy, data);
+		}
 	}
 	for (;;) {
 		late = poll_all(freeze);
@@ -376,7 +423,12 @@ static size_t release_late(struct ss_freeze *freeze)
 			continue;
 		/* Too late to copy: the others have been released already. */
 		freeze->stopped -= task->stopped_ns == 0;
-		ss_stop_release(freeze, task);
+		if (freeze->begin_ns) {
+			ss_stop_release(freeze, task);
+			freeze->end_ns = ss_now_ns();
+		} else {
+			release_alone(freeze, task);
+		}
 		task->phase = SS_TASK_INTERRUPTED;
 	}
 	return late;
@@ -389,5 +441,7 @@ void ss_freeze_finish(struct ss_freeze *freeze)
 
 	while ((late = release_late(freeze)) > 0 && ss_now_ns() < until_ns)
 		ss_stop_wait(freeze, late, until_ns);
-	freeze->duration_ns += freeze->end_ns - freeze->begin_ns;
+	if (freeze->end_ns > freeze->begin_ns)
+		freeze->duration_ns += freeze->end_ns - freeze->begin_ns;
+	close_status(freeze);
 }

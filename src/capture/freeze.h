@@ -1,7 +1,8 @@
 /*
- * Stopping and releasing the threads of a target. All threads are attached first, which
- * costs the target nothing. Sleeping threads are stopped before running ones and released
- * after them, to keep the stop of running threads short.
+ * Stopping and releasing the threads of a target. A thread that is attached stands still
+ * from its next signal on, so threads are chosen first, and attached right before they
+ * are interrupted. Sleeping threads are stopped before running ones and released after
+ * them, to keep the stop of running threads short.
  *
  * Only PTRACE_SEIZE and PTRACE_INTERRUPT are used: when this thread ends for any reason,
  * the kernel detaches all threads and they continue to run (ptrace(2)).
@@ -17,29 +18,34 @@ struct ss_freeze {
 	struct ss_task_list *tasks;
 	uint64_t deadline_ns; /* CLOCK_MONOTONIC */
 	uint64_t round_ns; /* when threads that have stopped are released at the latest */
-	uint64_t begin_ns; /* first interrupt */
+	uint64_t begin_ns; /* before the first thread was attached */
 	uint64_t end_ns;   /* last release */
 	uint64_t duration_ns;	/* from begin to end, sum of all freezes */
 	uint64_t max_thread_ns; /* longest stop of a thread (ss_freeze_each() only) */
 	unsigned stopped;	/* threads that stopped */
+	int status_fd;		/* /proc/PID/status, from ss_freeze_prepare() on; or -1 */
 	unsigned rounds;	/* after the first: if not 0, the capture is not atomic */
 	bool is_32bit;		/* a thread executes 32-bit code */
 	bool took_sigchld; /* a SIGCHLD was consumed; it may have been for another child */
 };
 
-/* Lists and attaches threads until a pass finds no new one. Watched threads and threads
-   with a seccomp filter are not attached. */
-void ss_freeze_seize(struct ss_freeze *freeze);
+/* Lists threads until a pass finds no new one, and chooses those to be stopped. Watched
+   threads and threads with a seccomp filter are not chosen. */
+void ss_freeze_choose(struct ss_freeze *freeze);
 
-/* Attaches the threads with a seccomp filter that are not blocked by now. To be called
+/* Chooses the threads with a seccomp filter that are not blocked by now. To be called
    right before the stop, so that few of them block in between. */
-void ss_freeze_seize_filtered(struct ss_freeze *freeze);
+void ss_freeze_choose_filtered(struct ss_freeze *freeze);
 
-/* Prepares another freeze: attaches the threads that are no longer watched and, with all,
+/* Prepares another freeze: chooses the threads that are no longer watched and, with all,
    those that were released. Without all, the capture is not atomic. */
-void ss_freeze_seize_again(struct ss_freeze *freeze, bool all);
+void ss_freeze_choose_again(struct ss_freeze *freeze, bool all);
 
-/* Stops all attached threads, and threads that are created meanwhile. On return each
+/* Reads and opens what the freeze needs. To be called right before ss_freeze_stop() or
+   ss_freeze_each(). */
+void ss_freeze_prepare(struct ss_freeze *freeze);
+
+/* Stops all chosen threads, and threads that are created meanwhile. On return each
    thread is stopped, gone, or late (phase INTERRUPTED). */
 void ss_freeze_stop(struct ss_freeze *freeze);
 
@@ -48,7 +54,7 @@ void ss_freeze_stop(struct ss_freeze *freeze);
 bool ss_freeze_stop_late(struct ss_freeze *freeze);
 
 /*
- * For captures that need not be atomic: stops all attached threads, and copies and
+ * For captures that need not be atomic: stops all chosen threads, and copies and
  * releases each as soon as it has stopped, so that no thread waits for another. Calls
  * copy() when threads are in phase STOPPED.
  */

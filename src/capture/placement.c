@@ -7,11 +7,11 @@ enum { RUNNING_MAX = 64 };
 
 static bool is_sleeper(const struct ss_task *task)
 {
-	return task->phase == SS_TASK_SEIZED && !task->runs;
+	return task->phase == SS_TASK_CHOSEN && !task->runs;
 }
 
 /* Updates the CPUs of running threads, which move while thousands of threads are
-   attached. More than RUNNING_MAX threads occupy all CPUs anyway. */
+   read. More than RUNNING_MAX threads occupy all CPUs anyway. */
 static void find_running(struct ss_task_list *tasks, const struct ss_target *target)
 {
 	_cleanup_buffer_ struct ss_buffer text = {};
@@ -20,7 +20,7 @@ static void find_running(struct ss_task_list *tasks, const struct ss_target *tar
 	for (size_t i = 0; i < tasks->items.count && left > 0; i++) {
 		struct ss_task *task = &tasks->items.items[i];
 		struct ss_stat stat;
-		if (task->phase != SS_TASK_SEIZED || !task->runs)
+		if (task->phase != SS_TASK_CHOSEN || !task->runs)
 			continue;
 		left--;
 		if (ss_target_read_stat(target, task->tid, &text, &stat))
@@ -38,7 +38,7 @@ static void count_usage(const struct ss_task_list *tasks, struct usage *usage)
 {
 	for (size_t i = 0; i < tasks->items.count; i++) {
 		const struct ss_task *task = &tasks->items.items[i];
-		if (task->phase != SS_TASK_SEIZED || task->processor < 0 ||
+		if (task->phase != SS_TASK_CHOSEN || task->processor < 0 ||
 		    task->processor >= CPU_SETSIZE)
 			continue;
 		usage->sleepers[task->processor] += !task->runs;

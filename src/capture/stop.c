@@ -17,8 +17,14 @@ enum {
 	MANY_NS = 2 * 1000 * 1000,
 };
 
-void ss_stop_seize(struct ss_task *task)
+void ss_stop_seize(const struct ss_freeze *freeze, struct ss_task *task)
 {
+	/* Its id may belong to a thread of another process by now. */
+	if (tgkill(freeze->target->pid, task->tid, 0) != 0 && errno == ESRCH) {
+		task->phase = SS_TASK_GONE;
+		return;
+	}
+	task->running_ns = ss_now_ns();
 	if (ptrace(PTRACE_SEIZE, task->tid, 0, 0) == 0) {
 		task->phase = SS_TASK_SEIZED;
 		task->attached = true;
@@ -30,7 +36,6 @@ void ss_stop_seize(struct ss_task *task)
 
 void ss_stop_interrupt(struct ss_task *task)
 {
-	task->running_ns = ss_now_ns();
 	task->phase = ptrace(PTRACE_INTERRUPT, task->tid, 0, 0) == 0 ?
 			      SS_TASK_INTERRUPTED :
 			      SS_TASK_GONE;
@@ -131,7 +136,9 @@ void ss_stop_poll(struct ss_freeze *freeze, struct ss_task *task)
 	if (!collect_registers(freeze, task)) {
 		if (has_ended(freeze, task))
 			task->phase = SS_TASK_GONE;
-		task->running_ns = ss_now_ns();
+		/* A thread that slept waits for a CPU only because of the interrupt. */
+		if (task->runs || task->slow)
+			task->running_ns = ss_now_ns();
 		return;
 	}
 	task->phase = SS_TASK_STOPPED;
@@ -141,19 +148,17 @@ void ss_stop_poll(struct ss_freeze *freeze, struct ss_task *task)
 
 void ss_stop_check_late(struct ss_freeze *freeze)
 {
-	_cleanup_buffer_ struct ss_buffer text = {};
-	struct ss_stat stat;
-
 	for (size_t i = 0; i < freeze->tasks->items.count; i++) {
 		struct ss_task *task = &freeze->tasks->items.items[i];
 		if (task->phase != SS_TASK_INTERRUPTED || task->slow)
 			continue;
-		if (!ss_target_read_stat(freeze->target, task->tid, &text, &stat))
+		char state = ss_target_peek_state(freeze->target, task->tid);
+		if (state == '\0')
 			continue;
 		/* Any other state is that of a thread about to stop. */
-		task->slow = stat.state == 'D' || stat.state == 'Z' || stat.state == 'X';
+		task->slow = state == 'D' || state == 'Z' || state == 'X';
 		if (task->slow)
-			task->state = stat.state;
+			task->state = state;
 		/* A thread that calls execve() takes over the id of the leader, which
 		   may have been interrupted in its place. A second interrupt is
 		   harmless. */

@@ -17,8 +17,9 @@ enum { SS_STOP_FEW = 8 };
  */
 bool ss_stop_has_tracee(void);
 
-/* Attaches the thread without affecting it. Sets phase to SEIZED, REFUSED or GONE. */
-void ss_stop_seize(struct ss_task *task);
+/* Attaches the thread. Its next signal stops it, until it is released. Sets phase to
+   SEIZED, REFUSED or GONE. */
+void ss_stop_seize(const struct ss_freeze *freeze, struct ss_task *task);
 
 /* Asks the thread to stop. Sets phase to INTERRUPTED or GONE. */
 void ss_stop_interrupt(struct ss_task *task);
@@ -32,8 +33,8 @@ void ss_stop_poll(struct ss_freeze *freeze, struct ss_task *task);
 
 /*
  * Stops waiting for threads that are in uninterruptible sleep now, and interrupts the
- * other late threads once more. This opens files during the freeze, but only while it
- * waits for a late thread anyway.
+ * other late threads once more. This opens a file of each late thread, but only while the
+ * freeze waits for it anyway.
  */
 void ss_stop_check_late(struct ss_freeze *freeze);
 

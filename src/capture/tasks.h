@@ -12,7 +12,8 @@
 
 enum ss_task_phase {
 	SS_TASK_SEEN,	     /* listed, not attached */
-	SS_TASK_SEIZED,	     /* attached, running */
+	SS_TASK_CHOSEN,	     /* to be stopped, not attached yet */
+	SS_TASK_SEIZED,	     /* attached; it stands still from its next signal on */
 	SS_TASK_INTERRUPTED, /* asked to stop, not stopped yet */
 	SS_TASK_STOPPED,
 	SS_TASK_RELEASED,
@@ -53,7 +54,8 @@ struct ss_task {
 	bool fragile; /* in a system call that a stop would end early */
 	bool watched; /* blocked, and read without stopping it */
 	bool steady;  /* watched, and did not run from before to after the freeze */
-	uint64_t running_ns;   /* CLOCK_MONOTONIC; when it was last seen not stopped */
+	/* CLOCK_MONOTONIC; when it was attached or, unless it slept, last seen running */
+	uint64_t running_ns;
 	uint64_t stopped_ns;   /* upper bound of the time it was stopped */
 	ss_kernel_regs kernel; /* at the stop */
 	bool partial;	       /* never stopped: registers are known only from call */

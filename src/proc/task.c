@@ -139,12 +139,18 @@ static void scan_inner_id(const char *text, size_t size, struct ss_status *ret)
 	}
 }
 
+bool ss_status_dumps_core(const char *text, size_t size)
+{
+	uint64_t dumping;
+
+	return find_numbers(text, size, "CoreDumping", 10, &dumping, 1) && dumping != 0;
+}
+
 bool ss_status_parse(const char *text, size_t size, struct ss_status *ret)
 {
 	uint64_t tgid;
 	uint64_t tracer = 0;
 	uint64_t seccomp = 0;
-	uint64_t dumping = 0;
 	uint64_t ids[3] = {};
 
 	*ret = (struct ss_status){};
@@ -165,8 +171,7 @@ bool ss_status_parse(const char *text, size_t size, struct ss_status *ret)
 	(void)find_numbers(text, size, "CapPrm", 16, &ret->cap_permitted, 1);
 	ret->seccomp_filter = find_numbers(text, size, "Seccomp", 10, &seccomp, 1) &&
 			      seccomp != 0;
-	ret->dumping_core = find_numbers(text, size, "CoreDumping", 10, &dumping, 1) &&
-			    dumping != 0;
+	ret->dumping_core = ss_status_dumps_core(text, size);
 	(void)find_numbers(text, size, "voluntary_ctxt_switches", 10,
 			   &ret->voluntary_switches, 1);
 	(void)find_numbers(text, size, "nonvoluntary_ctxt_switches", 10,

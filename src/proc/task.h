@@ -46,6 +46,9 @@ struct ss_status {
 /* Missing lines leave zeros. Returns false only without a Tgid line. */
 bool ss_status_parse(const char *text, size_t size, struct ss_status *ret);
 
+/* ss_status.dumping_core alone. */
+bool ss_status_dumps_core(const char *text, size_t size);
+
 enum ss_syscall_kind {
 	SS_SYSCALL_RUNNING, /* running or runnable: nothing is known */
 	SS_SYSCALL_NONE,    /* blocked outside a system call (a page fault): sp, pc */

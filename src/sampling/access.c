@@ -27,11 +27,12 @@ static void stop(struct ss_freeze *freeze, ss_freeze_copier *copy, void *data)
 {
 	bool any = false;
 
-	ss_freeze_seize_again(freeze, false);
+	ss_freeze_choose_again(freeze, false);
 	for (size_t i = 0; i < freeze->tasks->items.count; i++)
-		any |= freeze->tasks->items.items[i].phase == SS_TASK_SEIZED;
+		any |= freeze->tasks->items.items[i].phase == SS_TASK_CHOSEN;
 	if (!any)
 		return;
+	ss_freeze_prepare(freeze);
 	set_scheduler(SCHED_FIFO, 1);
 	ss_freeze_each(freeze, copy, data);
 	ss_freeze_finish(freeze);
@@ -44,7 +45,7 @@ const struct ss_process_access ss_process_access = {
 	.init_threads = ss_target_threads_init,
 	.update = ss_address_space_update,
 	.update_if_due = ss_address_space_update_if_due,
-	.check = ss_address_space_check,
+	.check = ss_address_space_query,
 	.read = ss_task_read,
 	.read_run_count = ss_task_read_run_count,
 	.stop = stop,

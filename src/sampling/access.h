@@ -21,7 +21,7 @@ struct ss_process_access {
 	void (*init_threads)(struct ss_target_threads *threads,
 			     const struct ss_target *target);
 	/* ss_address_space_update(), ss_address_space_update_if_due(),
-	   ss_address_space_check() */
+	   ss_address_space_query() */
 	struct ss_error *(*update)(struct ss_address_space *space,
 				   enum ss_address_space_change *ret);
 	struct ss_error *(*update_if_due)(struct ss_address_space *space,
@@ -32,7 +32,7 @@ struct ss_process_access {
 		     const struct ss_capture_options *options, struct ss_buffer *text);
 	uint64_t (*read_run_count)(const struct ss_target *target, pid_t tid,
 				   struct ss_buffer *text);
-	/* Attaches the threads that are not watched; stops, copies (copy()) and releases
+	/* Chooses the threads that are not watched; stops, copies (copy()) and releases
 	   each. */
 	void (*stop)(struct ss_freeze *freeze, ss_freeze_copier *copy, void *data);
 	/* ss_arena_copy(), ss_observe_copy(), ss_observe_check(), ss_observe_tasks() */

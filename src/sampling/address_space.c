@@ -319,7 +319,7 @@ static bool is_same(const struct ss_capture *capture, const struct ss_area *area
 	return mapped->inode == 0;
 }
 
-enum ss_mapping_check ss_address_space_check(struct ss_address_space *space,
+enum ss_mapping_check ss_address_space_query(struct ss_address_space *space,
 					     uint64_t address)
 {
 	const struct ss_area *area = ss_capture_find_area(space->capture, address);
@@ -333,17 +333,28 @@ enum ss_mapping_check ss_address_space_check(struct ss_address_space *space,
 			       SS_MAPPING_SAME :
 			       SS_MAPPING_DIFFERS;
 	case ENOENT:
-		/* The vsyscall page is not an ordinary mapping. An unmapped address may
-		   be mapped in the next program. */
-		if (area ? area->start >= kernel_half :
-			   ss_process_memory_is_mapped(&space->memory, space->target,
-						       space->maps_fd))
-			return SS_MAPPING_SAME;
-		return SS_MAPPING_DIFFERS;
+		if (!area)
+			return SS_MAPPING_UNKNOWN;
+		/* The vsyscall page is not an ordinary mapping. */
+		return area->start >= kernel_half ? SS_MAPPING_SAME : SS_MAPPING_DIFFERS;
 	case ESRCH:
 		return SS_MAPPING_DIFFERS;
 	default:
 		space->no_query = true;
 		return SS_MAPPING_UNKNOWN;
 	}
+}
+
+enum ss_mapping_check ss_address_space_check(struct ss_address_space *space,
+					     uint64_t address)
+{
+	enum ss_mapping_check check = ss_address_space_query(space, address);
+
+	if (check != SS_MAPPING_UNKNOWN || space->no_query)
+		return check;
+	/* An unmapped address may be mapped in the next program. */
+	return ss_process_memory_is_mapped(&space->memory, space->target,
+					   space->maps_fd) ?
+		       SS_MAPPING_SAME :
+		       SS_MAPPING_DIFFERS;
 }

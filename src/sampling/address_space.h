@@ -56,7 +56,12 @@ bool ss_address_space_is_due(const struct ss_address_space *space, uint64_t page
 /* Worst first. UNKNOWN: only ss_address_space_update() can tell. */
 enum ss_mapping_check { SS_MAPPING_DIFFERS, SS_MAPPING_UNKNOWN, SS_MAPPING_SAME };
 
-/* Asks the kernel whether the mapping at an address is that of the capture. */
+/* Asks the kernel whether the mapping at an address is that of the capture. For a freeze:
+   opens no file. UNKNOWN: also if nothing was mapped there, or is. */
+enum ss_mapping_check ss_address_space_query(struct ss_address_space *space,
+					     uint64_t address);
+
+/* The same, also for an address where nothing is mapped. */
 enum ss_mapping_check ss_address_space_check(struct ss_address_space *space,
 					     uint64_t address);
 

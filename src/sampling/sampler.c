@@ -170,7 +170,8 @@ static void stop(struct ss_sampler *sampler, struct ss_tick *tick)
 {
 	struct ss_freeze freeze = { .target = sampler->target,
 				    .options = &sampler->options,
-				    .tasks = &sampler->tasks };
+				    .tasks = &sampler->tasks,
+				    .status_fd = -1 };
 
 	sampler->access->stop(&freeze, copy_stopped, sampler);
 	sampler->took_sigchld |= freeze.took_sigchld;

@@ -15,16 +15,35 @@
 #include "target/denial.h"
 
 /* stat and syscall are far smaller; the line Groups can make status long. */
-enum { RECORD_MAX = 8 * 1024 };
-/* How long a forked process usually takes at most until it executes a program. */
-enum { YOUNG_MS = 100 };
+enum {
+	RECORD_MAX = 8 * 1024,
+	STATUS_MAX = 32 * 1024, /* with a thousand groups before CoreDumping */
+	STAT_MAX = 2048,
+	PATH_SIZE = 64,
+	/* How long a forked process usually takes at most until it executes a program. */
+	YOUNG_MS = 100,
+};
+
+/* Writes "TID/name". A freeze does not format. */
+static void make_path(char path[PATH_SIZE], pid_t tid, const char *name)
+{
+	char digits[16];
+	size_t count = 0;
+
+	for (unsigned left = (unsigned)tid; left > 0 || count == 0; left /= 10)
+		digits[count++] = (char)('0' + left % 10);
+	while (count > 0)
+		*path++ = digits[--count];
+	*path++ = '/';
+	strcpy(path, name);
+}
 
 bool ss_target_read_task(const struct ss_target *target, pid_t tid, const char *name,
 			 struct ss_buffer *text)
 {
-	char path[64];
+	char path[PATH_SIZE];
 
-	(void)snprintf(path, sizeof(path), "%d/%s", tid, name); /* always fits */
+	make_path(path, tid, name);
 	return ss_io_read_record(target->task_fd, path, RECORD_MAX, text) == 0;
 }
 
@@ -51,6 +70,34 @@ bool ss_target_read_status(const struct ss_target *target, pid_t tid,
 {
 	return ss_target_read_task(target, tid, "status", text) &&
 	       ss_status_parse(text->bytes, text->size, ret);
+}
+
+char ss_target_peek_state(const struct ss_target *target, pid_t tid)
+{
+	char path[PATH_SIZE];
+	char text[STAT_MAX];
+	struct ss_stat stat;
+
+	make_path(path, tid, "stat");
+	_cleanup_close_ int fd = openat(target->task_fd, path, O_RDONLY | O_CLOEXEC);
+	ssize_t n = fd < 0 ? -1 : read(fd, text, sizeof(text));
+	return n > 0 && ss_stat_parse(text, (size_t)n, &stat) ? stat.state : '\0';
+}
+
+int ss_target_open_status(const struct ss_target *target, pid_t tid)
+{
+	char path[PATH_SIZE];
+
+	make_path(path, tid, "status");
+	return openat(target->task_fd, path, O_RDONLY | O_CLOEXEC);
+}
+
+bool ss_target_dumps_core(int status_fd)
+{
+	char text[STATUS_MAX];
+	ssize_t n = status_fd < 0 ? -1 : pread(status_fd, text, sizeof(text), 0);
+
+	return n > 0 && ss_status_dumps_core(text, (size_t)n);
 }
 
 static bool is_alive(const struct ss_target *target, pid_t tid, struct ss_buffer *text)

@@ -85,6 +85,11 @@ IN_A_CHILD = {"sandbox/child.c": {"_exit"}, "sandbox/worker.c": {"_exit"},
 FROZEN = {"capture/freeze.c", "capture/stop.c", "model/gather_run.c"}
 NOT_FROZEN = {"malloc", "calloc", "realloc", "reallocarray", "free", "mmap", "strdup",
               "open", "openat", "fopen", "snprintf", "sprintf", "asprintf", "vasprintf"}
+# Functions that are called while threads stand still, and so is everything that they call.
+FROZEN_ROOTS = {"ss_freeze_stop", "ss_freeze_stop_late", "ss_freeze_release", "ss_freeze_each",
+                "ss_arena_copy", "ss_gather_run", "copy_stopped", "ss_address_space_query"}
+# The freeze waits for a late thread anyway.
+MAY_OPEN = {"ss_target_peek_state"}
 
 # What finds a part of a text: nobody parses what another part of the program has written.
 SEARCHES = {"strstr", "strcasestr", "memmem", "sscanf"}
@@ -118,15 +123,22 @@ class Tree:
         with open(os.path.join(self.src, path), encoding="utf-8") as file:
             return file.read()
 
+    def object(self, path):
+        found = [os.path.join(top, path + ".o") for top in self.objects
+                 if os.path.exists(os.path.join(top, path + ".o"))]
+        if not found:
+            raise FileNotFoundError("no object of %s: build first" % path)
+        return found[0]
+
     def symbols(self):
         """(room, path, name, type letter, section) of each object's symbols."""
         for room, path in self.files(".c"):
-            found = [os.path.join(top, path + ".o") for top in self.objects
-                     if os.path.exists(os.path.join(top, path + ".o"))]
-            if not found:
-                raise FileNotFoundError("no object of %s: build first" % path)
-            for name, letter, section in read_symbols(found[0]):
+            for name, letter, section in read_symbols(self.object(path)):
                 yield room, path, name, letter, section
+
+    def references(self, path):
+        """{function of the file: names that its code refers to}"""
+        return read_references(self.object(path))
 
 
 def read_symbols(path):
@@ -145,6 +157,26 @@ def read_symbols(path):
             letter = "T" if kind in ("FUNC", "IFUNC") else "D"
             letter = letter.lower() if binding == "LOCAL" else letter
         yield name.split("@")[0], letter, sections.get(index, index)
+
+
+def read_references(path):
+    """Names that the code of each function refers to: what it calls, and functions that it
+    hands out. A part that the compiler has split off counts as a function."""
+    output = subprocess.run(["objdump", "-dr", "--no-show-raw-insn", path],
+                            stdout=subprocess.PIPE, check=True, text=True).stdout
+    found = {}
+    names = set()
+    for line in output.splitlines():
+        heading = re.match(r"[0-9a-f]+ <([^>]+)>:$", line)
+        if heading:
+            names = found.setdefault(heading.group(1), set())
+            continue
+        relocation = re.match(r"\s*[0-9a-f]+: R_\w+\s+([A-Za-z_][\w.$]*)", line)
+        if relocation:
+            names.add(relocation.group(1))
+        else:
+            names.update(re.findall(r"<([A-Za-z_][\w.$]*)>", line))
+    return found
 
 
 def plain(name):
@@ -241,6 +273,29 @@ def check_frozen(tree):
     return ["%s: calls %s while the target is stopped" % (path, name)
             for _, path, name, letter, _ in tree.symbols()
             if path in FROZEN and letter == "U" and plain(name) in NOT_FROZEN]
+
+
+def check_frozen_calls(tree):
+    """Nor does any function that such code calls."""
+    own = {path: tree.references(path) for room, path in tree.files(".c")
+           if room in PRIVILEGED | {"base", "arch", "proc", "model"}}
+    home = {name: path for path, functions in own.items() for name in functions}
+    complaints = []
+    done = set()
+    left = [(path, root, root) for path, functions in own.items()
+            for root in functions if root in FROZEN_ROOTS]
+    while left:
+        path, name, way = left.pop()
+        if (path, name) in done or name in MAY_OPEN:
+            continue
+        done.add((path, name))
+        for other in sorted(own[path][name]):
+            target = path if other in own[path] else home.get(other)
+            if target:
+                left.append((target, other, way + " > " + other))
+            elif plain(other) in NOT_FROZEN:
+                complaints.append("%s: %s > %s while the target is stopped" % (path, way, other))
+    return complaints
 
 
 def check_manners(tree):

@@ -13,7 +13,8 @@ BUILD = os.environ["BUILD"]
 
 OVER_SOURCES = [rules.check_rooms, rules.check_includes, rules.check_third_party,
                 rules.check_processor, rules.check_host, rules.check_proc_paths, rules.check_include_cycles]
-OVER_OBJECTS = [rules.check_process_calls, rules.check_frozen, rules.check_manners,
+OVER_OBJECTS = [rules.check_process_calls, rules.check_frozen, rules.check_frozen_calls,
+                rules.check_manners,
                 rules.check_texts, rules.check_globals, rules.check_names]
 
 
@@ -138,6 +139,25 @@ class BadTrees(unittest.TestCase):
         bad = "void *malloc();\nvoid *ss_f(void) { return malloc(9); }\n"
         self.complain(rules.check_frozen, {"capture/freeze.c": bad}, "malloc")
         self.accept(rules.check_frozen, {"capture/result.c": bad})
+
+    def test_frozen_calls(self):
+        """Through a function of another file, a static one, and one that is handed over."""
+        allocates = ("void *malloc();\n"
+                     "static __attribute__((noinline, noclone)) void *make(int n)\n"
+                     "{ return malloc(n); }\n"
+                     "void *ss_help(int n) { return make(n + 1); }\n")
+        root = "void *ss_help(int n);\nvoid *ss_arena_copy(int n) { return ss_help(n); }\n"
+        hands = ("void *ss_help(int n);\nvoid *ss_call(void *(*f)(int));\n"
+                 "void *ss_arena_copy(void) { return ss_call(ss_help); }\n")
+        for code in (root, hands):
+            self.complain(rules.check_frozen_calls,
+                          {"capture/stacks.c": code, "target/a.c": allocates}, "malloc")
+        self.accept(rules.check_frozen_calls,
+                    {"capture/stacks.c": root.replace("ss_arena_copy", "ss_arena_give"),
+                     "target/a.c": allocates})
+        self.accept(rules.check_frozen_calls,
+                    {"capture/stacks.c": root.replace("ss_help", "ss_target_peek_state"),
+                     "target/a.c": allocates.replace("ss_help", "ss_target_peek_state")})
 
     def test_manners(self):
         for room in ("base", "symbolize"):
