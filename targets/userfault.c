@@ -1,10 +1,13 @@
 /*
- * A thread whose stack has missing pages: reading them blocks on a userfaultfd(2) that
- * nobody serves. Nobody has touched them, so the stack can be read without them. The exit
- * status is 77 if the kernel does not permit userfaultfd.
+ * Threads whose stacks have missing pages: reading them blocks on a userfaultfd(2) that
+ * nobody serves. The exit status is 77 if the kernel does not permit userfaultfd.
  *
  * Thread "worker": poll, target_block, worker_routine, target_thread_main, start_thread,
  * clone3; the missing pages are between the frames of target_block and worker_routine.
+ * Nobody has touched them, so the stack can be read without them.
+ * Thread "evicted": poll, target_block, evicted_routine, caller_routine,
+ * target_thread_main, start_thread, clone3; the page with the frame of evicted_routine
+ * was dropped.
  * The main thread: read, target_wait, main, libc's start, _start.
  */
 #include "target.h"
@@ -16,12 +19,16 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
+#include <sys/mman.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
 enum { GAP = 64 << 10 };
 
-static void *inside; /* the stack */
+enum { PAGE = 4096 };
+
+static void *inside; /* the stack of worker */
+static char *frame;  /* of evicted_routine */
 
 TARGET_FRAME static void worker_routine(void *arg)
 {
@@ -30,6 +37,27 @@ TARGET_FRAME static void worker_routine(void *arg)
 	(void)arg;
 	inside = (void *)&gap[GAP / 2];
 	target_block();
+	TARGET_KEEP();
+}
+
+TARGET_FRAME static void evicted_routine(void)
+{
+	volatile char gap[2 * PAGE];
+
+	gap[0] = 0;
+	frame = __builtin_frame_address(0);
+	target_block();
+	TARGET_KEEP();
+}
+
+/* Keeps the page of that frame apart from the pages of the C library. */
+TARGET_FRAME static void caller_routine(void *arg)
+{
+	volatile char gap[2 * PAGE];
+
+	(void)arg;
+	gap[0] = 0;
+	evicted_routine();
 	TARGET_KEEP();
 }
 
@@ -65,6 +93,14 @@ int main(void)
 	struct uffdio_register missing = { .range = find_mapping(inside),
 					   .mode = UFFDIO_REGISTER_MODE_MISSING };
 	if (ioctl(fd, UFFDIO_REGISTER, &missing) != 0)
+		return 77;
+	target_start("evicted", SYS_poll, caller_routine, NULL);
+	/* The frame address is below the return address. */
+	char *page =
+		(char *)((uintptr_t)(frame + sizeof(void *)) & ~(uintptr_t)(PAGE - 1));
+	missing.range = find_mapping(page);
+	if (madvise(page, PAGE, MADV_DONTNEED) != 0 ||
+	    ioctl(fd, UFFDIO_REGISTER, &missing) != 0)
 		return 77;
 	target_wait();
 	return 0;

@@ -234,7 +234,9 @@ static void freeze_and_copy(struct ss_attempt *a)
 	}
 	ss_freeze_prepare(&a->freeze);
 	ss_placement_enter(&a->placement, &a->tasks, a->target);
+	ss_freeze_check_filtered(&a->freeze);
 	ss_freeze_stop(&a->freeze);
+	a->memory.deadline_ns = a->freeze.deadline_ns;
 	if (a->maps_in_freeze)
 		ss_error_free(read_maps(a, &a->maps)); /* the later check notices */
 	if (a->freeze.rounds == 0)
@@ -246,6 +248,7 @@ static void freeze_and_copy(struct ss_attempt *a)
 		copy_sleeping(a);
 		ss_freeze_release(&a->freeze, false);
 	} while (ss_freeze_stop_late(&a->freeze));
+	a->memory.deadline_ns = 0;
 	ss_freeze_finish(&a->freeze);
 	ss_placement_leave();
 }

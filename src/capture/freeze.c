@@ -86,6 +86,17 @@ void ss_freeze_choose_filtered(struct ss_freeze *freeze)
 	}
 }
 
+void ss_freeze_check_filtered(struct ss_freeze *freeze)
+{
+	_cleanup_buffer_ struct ss_buffer text = {};
+
+	for (size_t i = 0; i < freeze->tasks->items.count; i++) {
+		struct ss_task *task = &freeze->tasks->items.items[i];
+		if (task->phase == SS_TASK_CHOSEN && task->filter == SS_FILTER_PRESENT)
+			choose_unless_untouchable(freeze, task, &text);
+	}
+}
+
 void ss_freeze_choose(struct ss_freeze *freeze)
 {
 	struct ss_task_list *tasks = freeze->tasks;
@@ -303,8 +314,10 @@ void ss_freeze_stop(struct ss_freeze *freeze)
 	freeze->begin_ns = ss_now_ns();
 	if (!freeze->deadline_ns)
 		freeze->deadline_ns = freeze->begin_ns + timeout_ns;
+	/* Of a short limit, half remains for the copy. */
 	freeze->round_ns =
-		SS_MIN(freeze->deadline_ns, freeze->begin_ns + (uint64_t)ROUND_NS);
+		SS_MIN(freeze->deadline_ns,
+		       freeze->begin_ns + SS_MIN(timeout_ns / 2, (uint64_t)ROUND_NS));
 	stop_class(freeze, false);
 	/* A few sleeping threads stop faster than another wait takes. */
 	if (freeze->tasks->items.count > TOGETHER)

@@ -33,9 +33,12 @@ struct ss_freeze {
    threads and threads with a seccomp filter are not chosen. */
 void ss_freeze_choose(struct ss_freeze *freeze);
 
-/* Chooses the threads with a seccomp filter that are not blocked by now. To be called
-   right before the stop, so that few of them block in between. */
+/* Chooses the threads with a seccomp filter that are not blocked by now. */
 void ss_freeze_choose_filtered(struct ss_freeze *freeze);
+
+/* Checks the chosen ones of these once more. To be called right before the stop, so that
+   few of them block in between. */
+void ss_freeze_check_filtered(struct ss_freeze *freeze);
 
 /* Prepares another freeze: chooses the threads that are no longer watched and, with all,
    those that were released. Without all, the capture is not atomic. */

@@ -23,6 +23,8 @@ enum {
 	KEEP_MAX = 8 << 20,
 	/* index of the piece that is not a stack */
 	LOCK = SS_STACK_COPIES,
+	/* for the bitmap of absent pages; more for stacks beyond a mebibyte */
+	BITMAP = 2 * ALIGNMENT,
 	PIECES_EACH = 2, /* pieces per task in a batch: a stack and a lock word */
 };
 
@@ -63,7 +65,8 @@ static size_t estimate(const struct ss_capture *capture, const struct ss_task_li
 	for (size_t i = 0; i < tasks->items.count; i++) {
 		const struct ss_task *task = &tasks->items.items[i];
 		if (task->call.sp)
-			total += plan(capture, task->call.sp, max).size + SS_LOCK_MAX;
+			total += plan(capture, task->call.sp, max).size + SS_LOCK_MAX +
+				 2 * BITMAP;
 		else
 			running += RUNNING_ESTIMATE;
 	}
@@ -199,11 +202,26 @@ static bool place(struct ss_arena *arena, struct ss_stack_copy *copy)
 	return copy->size > 0;
 }
 
-/* Whether untouched pages read as zeros: those of private anonymous memory do. */
+/* Whether pages may be absent because nobody has touched them: those of private anonymous
+   memory. */
 static bool is_sparse(const struct ss_area *area)
 {
 	return area && !area->shared &&
 	       (strcmp(area->name, "//anon") == 0 || area->name[0] == '[');
+}
+
+/* An empty bitmap for the pages of a copy, or NULL if the arena is full. */
+static uint8_t *place_bitmap(struct ss_arena *arena, const struct ss_stack_copy *copy)
+{
+	size_t pages = (copy->address % PAGE + copy->size + PAGE - 1) / PAGE;
+	size_t size = (pages + 7) / 8;
+	struct ss_stack_copy bitmap = { .size = size };
+
+	if (!place(arena, &bitmap) || bitmap.size < size)
+		return NULL;
+	uint8_t *bytes = arena->bytes + (bitmap.bytes - arena->bytes);
+	memset(bytes, 0, size);
+	return bytes;
 }
 
 static void queue_piece(struct ss_arena *arena, size_t *count, struct ss_task *task,
@@ -215,7 +233,7 @@ static void queue_piece(struct ss_arena *arena, size_t *count, struct ss_task *t
 		.address = copy->address,
 		.bytes = arena->bytes + (copy->bytes - arena->bytes),
 		.size = copy->size,
-		.sparse = sparse,
+		.absent = sparse ? place_bitmap(arena, copy) : NULL,
 	};
 }
 
@@ -236,8 +254,6 @@ static void queue_stack(struct ss_arena *arena, const struct ss_capture *capture
 	const struct ss_area *area =
 		ss_capture_find_area(capture, copy.address + ss_arch_host.red_zone);
 	queue_piece(arena, count, task, which, &copy, is_sparse(area));
-	/* Zeros would look like the end of a stack; a read of nothing fails at once. */
-	arena->pieces[*count - 1].unmapped = !area;
 }
 
 /* The futex on which a thread is blocked. */
@@ -277,44 +293,64 @@ static void queue_lock(struct ss_arena *arena, size_t *count,
 		return;
 	task->lock.address = copy.address;
 	task->lock.bytes = copy.bytes;
-	/* The page of the futex is there; what is around it may not be. */
+	/* What is around the futex may be on a page that was never touched. */
 	queue_piece(arena, count, task, LOCK, &copy, true);
 }
 
-static void take_stack(struct ss_task *task, size_t which, struct ss_piece *piece)
+/* PTRACE_PEEKDATA, where process_vm_readv(2) is refused. */
+static bool may_peek(const struct ss_task *task, const struct ss_piece *piece)
+{
+	return piece->done == 0 && !task->partial && piece->end == SS_PIECE_UNREADABLE;
+}
+
+static void take_stack(const struct ss_capture *capture, struct ss_task *task,
+		       size_t which, struct ss_piece *piece)
 {
 	struct ss_stack_copy *copy = &task->stacks[which];
 
-	if (piece->waits)
-		task->reason =
-			"its stack is in memory that is not there: reading it could "
-			"wait for a file system or a userfaultfd";
-	if (piece->done == 0 && !task->partial && !piece->waits) {
+	/* Of an unknown area it is not known whether there is any memory. */
+	if (piece->end == SS_PIECE_ABSENT &&
+	    ss_capture_find_area(capture, copy->address + ss_arch_host.red_zone))
+		task->reason = SS_ABSENT_REASON;
+	if (piece->end == SS_PIECE_LATE)
+		task->reason = "the time limit (--timeout) ended the copy of its stack";
+	if (may_peek(task, piece)) {
 		copy->truncated |= piece->size > PEEK_MAX;
 		piece->size = SS_MIN(piece->size, (size_t)PEEK_MAX);
 		ss_process_memory_peek(task->tid, piece);
 	}
 	/* A short read ends at unreadable memory: the copy is not truncated. */
-	copy->truncated = copy->truncated && piece->done == piece->size;
+	copy->truncated = (copy->truncated && piece->done == piece->size) ||
+			  piece->end == SS_PIECE_LATE;
 	copy->size = piece->done;
+	copy->absent = piece->has_absent ? piece->absent : NULL;
 }
 
+/* If the page of the futex is absent, nothing is known of the lock. */
 static void take_lock(struct ss_task *task, struct ss_piece *piece)
 {
-	if (piece->done == 0 && !task->partial)
+	struct ss_futex futex;
+
+	if (may_peek(task, piece))
 		ss_process_memory_peek(task->tid, piece);
 	task->lock.size = piece->done;
+	if (piece->has_absent && find_futex(task, &futex)) {
+		uint64_t page = futex.address / PAGE - piece->address / PAGE;
+		if (piece->absent[page / 8] >> page % 8 & 1)
+			task->lock.size = 0;
+	}
 }
 
-static void read_queue(struct ss_arena *arena, size_t count,
-		       const struct ss_process_memory *memory)
+static void read_queue(struct ss_arena *arena, const struct ss_capture *capture,
+		       size_t count, const struct ss_process_memory *memory)
 {
 	ss_process_memory_read_present(memory, arena->pieces, count);
 	for (size_t i = 0; i < count; i++) {
 		if (arena->parts[i] == LOCK)
 			take_lock(arena->owners[i], &arena->pieces[i]);
 		else
-			take_stack(arena->owners[i], arena->parts[i], &arena->pieces[i]);
+			take_stack(capture, arena->owners[i], arena->parts[i],
+				   &arena->pieces[i]);
 	}
 }
 
@@ -355,9 +391,9 @@ void ss_arena_copy(struct ss_arena *arena, const struct ss_capture *capture,
 		queue_stack(arena, capture, &count, task, 0,
 			    plan(capture, stack_pointer(task), options->max_stack));
 	}
-	read_queue(arena, count, memory);
-	read_queue(arena, queue_alternates(arena, capture, count, options->max_stack),
-		   memory);
+	read_queue(arena, capture, count, memory);
+	count = queue_alternates(arena, capture, count, options->max_stack);
+	read_queue(arena, capture, count, memory);
 }
 
 void ss_arena_give(struct ss_arena *arena, struct ss_capture *capture)

@@ -77,12 +77,11 @@ static bool may_reap(const struct ss_freeze *freeze, const struct ss_task *task)
 /* The same where a seccomp filter refuses waitid(). */
 static bool is_dead(const struct ss_freeze *freeze, struct ss_task *task)
 {
-	_cleanup_buffer_ struct ss_buffer text = {};
-	struct ss_stat stat;
+	char state = ss_target_peek_state(freeze->target, task->tid);
 
-	if (!ss_target_read_stat(freeze->target, task->tid, &text, &stat))
+	if (state == '\0')
 		return true;
-	if (stat.state != 'Z' && stat.state != 'X')
+	if (state != 'Z' && state != 'X')
 		return false;
 	/* A dead thread does not stop, so no stop is consumed. */
 	if (may_reap(freeze, task))

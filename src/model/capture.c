@@ -6,6 +6,9 @@
 
 #include "base/search.h"
 
+/* Of processes that can be captured, which are those of x86-64. */
+enum { PAGE = 4096 };
+
 struct ss_capture *ss_capture_new(void)
 {
 	_cleanup_(ss_capture_cleanup) struct ss_capture *capture =
@@ -57,6 +60,35 @@ const char *ss_capture_path(struct ss_capture *capture, const char *path, size_t
 
 	return below ? ss_intern_bytes(capture->strings, path + root, size - root) :
 		       ss_intern_bytes(capture->strings, path, size);
+}
+
+static bool is_absent(const struct ss_stack_copy *copy, size_t at)
+{
+	size_t page = (copy->address % PAGE + at) / PAGE;
+
+	return copy->absent[page / 8] >> page % 8 & 1;
+}
+
+size_t ss_stack_copy_present(const struct ss_stack_copy *copy, size_t at)
+{
+	size_t end = at;
+
+	if (at >= copy->size || !copy->absent)
+		return at < copy->size ? copy->size - at : 0;
+	while (end < copy->size && !is_absent(copy, end))
+		end += PAGE - (copy->address + end) % PAGE;
+	return SS_MIN(end, copy->size) - at;
+}
+
+bool ss_capture_thread_lacks(const struct ss_capture_thread *thread, uint64_t address)
+{
+	for (size_t i = 0; i < SS_STACK_COPIES; i++) {
+		const struct ss_stack_copy *copy = &thread->stacks[i];
+		uint64_t at = address - copy->address;
+		if (copy->absent && at < copy->size)
+			return is_absent(copy, (size_t)at);
+	}
+	return false;
 }
 
 const struct ss_area *ss_capture_find_area(const struct ss_capture *capture,

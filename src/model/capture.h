@@ -38,7 +38,10 @@ struct ss_stack_copy {
 	uint64_t address; /* of bytes[0] */
 	size_t size;
 	const uint8_t *bytes; /* NULL: nothing was copied */
-	bool truncated;	      /* the area continues beyond the copy */
+	/* One bit for each page that the copy is in; set: the page was not in memory, its
+	   bytes are 0. In the arena. NULL: all were. */
+	const uint8_t *absent;
+	bool truncated; /* the area continues beyond the copy */
 };
 
 /* The lock for which a thread waits: memory around its futex, in the arena. */
@@ -122,6 +125,18 @@ struct ss_capture *ss_capture_new(void);
 /* A path of size bytes as seen below capture->root, in strings. The kernel reports paths
    from the root of the mount namespace. NULL if memory is exhausted. */
 const char *ss_capture_path(struct ss_capture *capture, const char *path, size_t size);
+
+/* The reason why a stack ends at a page that was absent. */
+#define SS_ABSENT_REASON                                                                 \
+	"a page of its stack is not in memory: reading it could wait for a file "        \
+	"system or a userfaultfd"
+
+/* The number of bytes from an offset of a copy to the next page that was absent, or to its
+   end. */
+size_t ss_stack_copy_present(const struct ss_stack_copy *copy, size_t at);
+
+/* Whether address is in a page of the stacks of a thread that was not in memory. */
+bool ss_capture_thread_lacks(const struct ss_capture_thread *thread, uint64_t address);
 
 /* The area that contains address, or NULL. */
 const struct ss_area *ss_capture_find_area(const struct ss_capture *capture,

@@ -26,7 +26,10 @@ static bool find_in_thread(const struct ss_capture_thread *thread, uint64_t addr
 {
 	for (size_t i = 0; i < SS_STACK_COPIES; i++) {
 		const struct ss_stack_copy *copy = &thread->stacks[i];
-		if (find_in_copy(copy->address, copy->bytes, copy->size, address, ret))
+		if (!find_in_copy(copy->address, copy->bytes, copy->size, address, ret))
+			continue;
+		ret->size = ss_stack_copy_present(copy, copy->size - ret->size);
+		if (ret->size > 0)
 			return true;
 	}
 	return find_in_copy(thread->lock.address, thread->lock.bytes, thread->lock.size,

@@ -23,15 +23,28 @@ struct ss_memory {
 		       size_t size);
 };
 
+/* Why less than all of a piece was read. */
+enum ss_piece_end {
+	SS_PIECE_COMPLETE,
+	SS_PIECE_UNREADABLE,
+	SS_PIECE_ABSENT, /* a page is not in memory */
+	SS_PIECE_LATE,	 /* the deadline has passed */
+};
+
 /* One of several ranges that are read together. */
 struct ss_piece {
 	uint64_t address; /* in the process */
 	void *bytes;	  /* where they are copied to */
 	size_t size;
-	size_t done;   /* result: the length of the prefix that could be copied */
-	bool sparse;   /* private anonymous memory: what was never touched reads as 0 */
-	bool unmapped; /* in no known mapping: read without asking what is present */
-	bool waits;    /* result: it ends where a read could wait for others */
+	size_t done; /* result: the length of the prefix that could be copied */
+	/*
+	 * One bit for each page that it is in, initially 0; pages that are not in memory
+	 * are noted there and read as 0: private anonymous memory that was never touched,
+	 * or that a userfaultfd provides. NULL: the piece ends at such a page.
+	 */
+	uint8_t *absent;
+	bool has_absent;       /* result */
+	enum ss_piece_end end; /* result of ss_process_memory_read_present() */
 };
 
 /* Reads exactly size bytes. On failure the content of bytes is unspecified. */

@@ -27,7 +27,7 @@ static const uint8_t *find_copy(const struct ss_capture_thread *thread, uint64_t
 		const struct ss_stack_copy *copy = &thread->stacks[i];
 		if (copy->bytes && address >= copy->address &&
 		    address - copy->address <= copy->size &&
-		    size <= copy->size - (address - copy->address))
+		    size <= ss_stack_copy_present(copy, address - copy->address))
 			return copy->bytes + (address - copy->address);
 	}
 	return NULL;

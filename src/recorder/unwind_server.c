@@ -267,6 +267,9 @@ static void adopt_thread(const struct ss_unwind_server *server,
 		if (copy->bytes)
 			copy->bytes =
 				server->stacks + (copy->bytes - server->arena->bytes);
+		if (copy->absent)
+			copy->absent =
+				server->stacks + (copy->absent - server->arena->bytes);
 	}
 }
 

@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "base/cleanup.h"
+#include "base/clock.h"
 #include "base/io.h"
 #include "target/target.h"
 
@@ -15,7 +16,17 @@ enum { PIECES_MAX = 1024 };
 
 /* Of /proc/PID/pagemap (Documentation/admin-guide/mm/pagemap.rst). */
 enum { PAGE_SHIFT = 12, PAGE_SIZE = 1 << PAGE_SHIFT, ENTRIES_MAX = 64 };
-static const uint64_t page_is_known = UINT64_C(3) << 62; /* present, or in swap */
+static const uint64_t page_is_present = UINT64_C(1) << 63;
+static const uint64_t page_is_swapped = UINT64_C(1) << 62;
+/* With SWAPPED: perhaps a marker for userfaultfd, and not in swap. */
+static const uint64_t page_is_marked = UINT64_C(1) << 57;
+
+enum {
+	/* Limits of what is read at once, in pages: some milliseconds, also from swap. */
+	COST_MAX = 1024,
+	COST_SWAPPED = 64,
+	RUN_MAX = 256,
+};
 
 /* Calls process_vm_readv once. Returns the number of bytes, or -errno. */
 static ssize_t read_batch(pid_t tid, struct ss_piece *pieces, size_t count)
@@ -77,97 +88,181 @@ void ss_process_memory_read(const struct ss_process_memory *memory,
 	}
 }
 
-/*
- * The length of the prefix whose pages are alike: all of them present, or none.
- * A page that is not may wait when it is read; one that is does not.
- */
-static size_t measure_run(int pagemap_fd, uint64_t address, size_t size, bool *present)
-{
+/* Entries of the pagemap that were read last. */
+struct window {
+	uint64_t first; /* page */
+	size_t count;
 	uint64_t entries[ENTRIES_MAX];
-	uint64_t page = address >> PAGE_SHIFT;
-	uint64_t end = address + size;
+};
 
-	*present = true; /* if it is unknown */
-	for (uint64_t at = page; at << PAGE_SHIFT < end;) {
-		size_t count =
-			SS_MIN((size_t)((end - (at << PAGE_SHIFT) + PAGE_SIZE - 1) >>
-					PAGE_SHIFT),
-			       (size_t)ENTRIES_MAX);
-		ssize_t n = pread(pagemap_fd, entries, count * sizeof(entries[0]),
-				  (off_t)(at * sizeof(entries[0])));
-		if (n < (ssize_t)sizeof(entries[0]))
-			break;
-		for (size_t i = 0; i < (size_t)n / sizeof(entries[0]); i++, at++) {
-			bool known = (entries[i] & page_is_known) != 0;
-			if (at == page)
-				*present = known;
-			else if (known != *present)
-				return SS_MIN(size,
-					      (size_t)((at << PAGE_SHIFT) - address));
-		}
+/* The entry of a page, of wanted ones that will be asked for. 0: it cannot be read, since
+   the program has ended or executed another one. */
+static uint64_t find_entry(int pagemap_fd, struct window *window, uint64_t page,
+			   uint64_t wanted)
+{
+	if (page - window->first >= window->count) {
+		size_t count = (size_t)SS_MIN(wanted, (uint64_t)ENTRIES_MAX);
+		ssize_t n = pread(pagemap_fd, window->entries,
+				  count * sizeof(window->entries[0]),
+				  (off_t)(page * sizeof(window->entries[0])));
+		window->first = page;
+		window->count = n > 0 ? (size_t)n / sizeof(window->entries[0]) : 0;
+		if (window->count == 0)
+			return 0;
 	}
-	return size;
+	return window->entries[page - window->first];
 }
 
-/* A piece with pages that are not present. */
-static void read_runs(const struct ss_process_memory *memory, struct ss_piece *piece)
+/* A part of a piece whose pages are all present. The last part of each piece ends where the
+   piece is to end, and may be empty. */
+struct part {
+	struct ss_piece *piece;
+	size_t at; /* in the piece */
+};
+
+/* Parts of pieces that are read together. */
+struct parts {
+	const struct ss_process_memory *memory;
+	/* The second one is for pieces in a single page: threads often wait for locks in
+	   the same page. */
+	struct window windows[2];
+	struct ss_piece reads[PIECES_MAX]; /* one for each item */
+	struct part items[PIECES_MAX];
+	size_t count;
+	size_t cost;
+};
+
+static bool is_late(const struct ss_process_memory *memory)
 {
+	return memory->deadline_ns && ss_now_ns() >= memory->deadline_ns;
+}
+
+static void read_parts(struct parts *parts)
+{
+	bool late = is_late(parts->memory);
+
+	if (!late)
+		ss_process_memory_read(parts->memory, parts->reads, parts->count);
+	for (size_t i = 0; i < parts->count; i++) {
+		struct ss_piece *piece = parts->items[i].piece;
+		size_t done = late ? 0 : parts->reads[i].done;
+		if (piece->end == SS_PIECE_UNREADABLE || piece->end == SS_PIECE_LATE)
+			continue; /* an earlier part was not read */
+		piece->done = parts->items[i].at + done;
+		if (done < parts->reads[i].size)
+			piece->end = late ? SS_PIECE_LATE : SS_PIECE_UNREADABLE;
+	}
+	parts->count = parts->cost = 0;
+}
+
+static void add_part(struct parts *parts, struct ss_piece *piece, size_t at, size_t size,
+		     size_t cost)
+{
+	if (parts->count == PIECES_MAX || parts->cost >= COST_MAX)
+		read_parts(parts);
+	parts->reads[parts->count] =
+		(struct ss_piece){ .address = piece->address + at,
+				   .bytes = (char *)piece->bytes + at,
+				   .size = size };
+	parts->items[parts->count++] = (struct part){ .piece = piece, .at = at };
+	parts->cost += cost;
+}
+
+/* A sequence of pages that are alike. */
+struct run {
+	size_t size; /* in bytes of the piece */
+	size_t cost;
 	bool present;
+};
 
-	for (piece->done = 0; piece->done < piece->size;) {
-		struct ss_piece run = { .address = piece->address + piece->done,
-					.bytes = (char *)piece->bytes + piece->done };
-		run.size = measure_run(memory->pagemap_fd, run.address,
-				       piece->size - piece->done, &present);
-		if (present) {
-			ss_process_memory_read(memory, &run, 1);
-		} else if (piece->sparse) {
-			memset(run.bytes, 0, run.size);
-			run.done = run.size;
-		}
-		piece->done += run.done;
-		piece->waits = !present && !piece->sparse;
-		if (run.done < run.size)
-			return;
+/* The run that begins at an offset of a piece. */
+static struct run find_run(struct parts *parts, const struct ss_piece *piece, size_t at)
+{
+	uint64_t address = piece->address + at;
+	uint64_t page = address >> PAGE_SHIFT;
+	uint64_t end = (piece->address + piece->size + PAGE_SIZE - 1) >> PAGE_SHIFT;
+	bool single = (piece->address + piece->size - 1) >> PAGE_SHIFT ==
+		      piece->address >> PAGE_SHIFT;
+	struct window *window = &parts->windows[single];
+	struct run run = {};
+
+	for (uint64_t i = page; i < end && i - page < RUN_MAX; i++) {
+		uint64_t entry =
+			find_entry(parts->memory->pagemap_fd, window, i, end - i);
+		bool swapped = (entry & page_is_swapped) && !(entry & page_is_marked);
+		bool present = (entry & page_is_present) || swapped;
+		if (i > page && present != run.present)
+			break;
+		run.present = present;
+		run.cost += swapped ? (size_t)COST_SWAPPED : 1;
+		run.size = (size_t)SS_MIN(((i + 1) << PAGE_SHIFT) - address,
+					  (uint64_t)(piece->size - at));
 	}
+	return run;
 }
 
-/* The number of the page that has all bytes; UINT64_MAX: there are several. Threads often
-   wait for locks in the same page. */
-static uint64_t page_of(const struct ss_piece *piece)
+static void mark_absent(struct ss_piece *piece, size_t at, size_t size)
 {
-	uint64_t page = piece->address >> PAGE_SHIFT;
+	uint64_t first = piece->address >> PAGE_SHIFT;
+	uint64_t page = (piece->address + at) >> PAGE_SHIFT;
+	uint64_t end = (piece->address + at + size + PAGE_SIZE - 1) >> PAGE_SHIFT;
 
-	return piece->size && (piece->address + piece->size - 1) >> PAGE_SHIFT == page ?
-		       page :
-		       UINT64_MAX;
+	memset((char *)piece->bytes + at, 0, size);
+	piece->has_absent = true;
+	for (; page < end; page++)
+		piece->absent[(page - first) / 8] |=
+			(uint8_t)(1u << ((page - first) % 8));
+}
+
+/* Adds what can be read of a piece without waiting. */
+static void add_piece(struct parts *parts, struct ss_piece *piece)
+{
+	struct run run = {};
+	size_t at = 0;
+
+	if (piece->address > UINT64_MAX - PAGE_SIZE - piece->size) {
+		piece->end = SS_PIECE_UNREADABLE; /* the end of the address space */
+		return;
+	}
+	for (; at < piece->size; at += run.size) {
+		run = find_run(parts, piece, at);
+		if (run.present) {
+			add_part(parts, piece, at, run.size, run.cost);
+		} else if (piece->absent) {
+			mark_absent(piece, at, run.size);
+		} else {
+			piece->end = SS_PIECE_ABSENT;
+			break;
+		}
+	}
+	if (!run.present)
+		add_part(parts, piece, at, 0, 0);
 }
 
 void ss_process_memory_read_present(const struct ss_process_memory *memory,
 				    struct ss_piece *pieces, size_t count)
 {
-	uint64_t known = UINT64_MAX; /* a page that is present */
-	size_t first = 0;	     /* of those that are read together */
+	struct parts parts;
 
-	for (size_t i = 0; i < count && memory->pagemap_fd >= 0; i++) {
-		uint64_t page = page_of(&pieces[i]);
-		bool present;
-		if (page == known && page != UINT64_MAX) {
-			pieces[i].waits = false;
+	parts.memory = memory;
+	parts.windows[0].count = parts.windows[1].count = 0;
+	parts.count = parts.cost = 0;
+	for (size_t i = 0; i < count; i++) {
+		struct ss_piece *piece = &pieces[i];
+		piece->done = 0;
+		piece->end = SS_PIECE_COMPLETE;
+		piece->has_absent = false;
+		if (memory->pagemap_fd >= 0) {
+			add_piece(&parts, piece);
 			continue;
 		}
-		size_t run = measure_run(memory->pagemap_fd, pieces[i].address,
-					 pieces[i].size, &present);
-		pieces[i].waits = false;
-		if (present && page != UINT64_MAX)
-			known = page;
-		if (pieces[i].unmapped || (present && run == pieces[i].size))
-			continue;
-		ss_process_memory_read(memory, &pieces[first], i - first);
-		read_runs(memory, &pieces[i]);
-		first = i + 1;
+		for (size_t at = 0; at == 0 || at < piece->size;
+		     at += RUN_MAX * PAGE_SIZE)
+			add_part(&parts, piece, at,
+				 SS_MIN(piece->size - at, (size_t)RUN_MAX * PAGE_SIZE),
+				 RUN_MAX);
 	}
-	ss_process_memory_read(memory, &pieces[first], count - first);
+	read_parts(&parts);
 }
 
 void ss_process_memory_peek(pid_t tid, struct ss_piece *piece)

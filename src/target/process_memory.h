@@ -19,6 +19,9 @@ struct ss_process_memory {
 	int mem_fd;	  /* its /proc/…/mem; or -1 */
 	int pagemap_fd;	  /* its /proc/…/pagemap; or -1 */
 	uint64_t program; /* ss_target_program() before its files were opened */
+	/* CLOCK_MONOTONIC; ss_process_memory_read_present() reads nothing afterwards. 0:
+	   none */
+	uint64_t deadline_ns;
 };
 
 /* Copies the readable prefix of each piece. Does not allocate or open files. */
@@ -27,9 +30,12 @@ void ss_process_memory_read(const struct ss_process_memory *memory,
 
 /*
  * The same while threads stand still: never waits for a file system or a userfaultfd(2),
- * neither of which may ever answer. Only pages are read that are in memory, or in swap;
- * at any other one a piece ends (and waits is set), or reads as 0 (sparse). Without
- * pagemap_fd all are read.
+ * neither of which may ever answer. Only pages are read that are in memory, or in swap.
+ * At any other one a piece ends; with a bitmap for absent pages, it goes on behind that
+ * page, whose bytes are 0. Without pagemap_fd all are read.
+ *
+ * A page could be dropped between the check and the read, but not by a thread that stands
+ * still: therefore the check is a part of the freeze.
  */
 void ss_process_memory_read_present(const struct ss_process_memory *memory,
 				    struct ss_piece *pieces, size_t count);

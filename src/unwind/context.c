@@ -121,7 +121,8 @@ bool ss_context_read_word(struct ss_unwind_context *ctx, uint64_t address, uint6
 	uint64_t at = address - stack->address;
 
 	/* Most reads. */
-	if (stack->size >= sizeof(*ret) && at <= stack->size - sizeof(*ret)) {
+	if (stack->size >= sizeof(*ret) && at <= stack->size - sizeof(*ret) &&
+	    !stack->absent) {
 		memcpy(ret, stack->bytes + at, sizeof(*ret));
 		return true;
 	}
@@ -129,7 +130,8 @@ bool ss_context_read_word(struct ss_unwind_context *ctx, uint64_t address, uint6
 		return true;
 	/* The last word of a section may be truncated: the rest reads as 0. */
 	*ret = 0;
-	if (ss_context_read_code(ctx, address, ret, sizeof(*ret)) > 0)
+	if (!ss_capture_thread_lacks(ctx->thread, address) &&
+	    ss_context_read_code(ctx, address, ret, sizeof(*ret)) > 0)
 		return true;
 	ctx->missing = address;
 	return false;

@@ -166,7 +166,8 @@ static bool is_outermost(struct ss_unwind_context *ctx,
 	ctx->missing = 0;
 	bool outermost = ss_context_is_code(ctx, ss_regs_pc(ctx->arch, &frame->regs)) &&
 			 !find_return_address(ctx, &at, END_WORDS, &pc) &&
-			 ctx->missing == at && !ss_context_was_truncated(ctx);
+			 ctx->missing == at && !ss_context_was_truncated(ctx) &&
+			 !ss_capture_thread_lacks(ctx->thread, at);
 	ctx->missing = missing; /* the search is not the reason why the stack ends */
 	return outermost;
 }

@@ -457,16 +457,20 @@ class UnusualTargets(EndToEnd):
 
     def test_memory_that_does_not_answer(self):
         """Reading such a page never returns, since the thread that handles the fault is stopped.
-        The page was never accessed, so the stack is complete without it."""
+        If it was never accessed, the stack is complete without it; if it had a frame, the stack
+        does not look complete."""
         try:
             target = self.start("userfault")
         except AssertionError as reason:
             self.skipTest("no userfaultfd: %s" % reason)
-        for mode in MODES + ("auto",):
+        for mode in ("stop", "auto"):
             with self.subTest(mode=mode):
-                snapshot = self.snap(target.pid, mode=mode, timeout_ms=500)
+                snapshot = self.snap(target.pid, mode=mode, timeout_ms=500, status=(1,))
                 self.assert_stack(snapshot, "worker", BLOCKED + ["worker_routine"]
                                   + THREAD_END)
+                thread = self.assert_stack(snapshot, "evicted", BLOCKED + ["evicted_routine"],
+                                           end="unreadable")
+                self.assertIn("not in memory", thread["reason"])
                 self.assertLess(snapshot.data["capture"]["stopped_ns"], 500_000_000)
         with tempfile.TemporaryDirectory() as directory:
             path = os.path.join(directory, "recording")
@@ -474,6 +478,20 @@ class UnusualTargets(EndToEnd):
             self.assert_free(target.pid)
             report = self.run_tool("report", path, status=(0, 1)).stdout.decode()
             self.assertIn("worker_routine", report)
+        self.assertEqual(target.finish()[0], 0)
+
+    def test_moving_stack(self):
+        """The stack pointer is in memory that was mapped after the memory map was read."""
+        try:
+            target = self.start("moving_stack", settle=False)
+        except AssertionError as reason:
+            self.skipTest("no userfaultfd: %s" % reason)
+        for mode in ("stop", "auto"):
+            with self.subTest(mode=mode):
+                snapshot = self.snap(target.pid, mode=mode, timeout_ms=500, status=(0, 1))
+                thread = snapshot.thread("computes")
+                self.assertEqual(thread["end"], "unreadable")
+                self.assertLess(snapshot.data["capture"]["stopped_ns"], 1_000_000_000)
         self.assertEqual(target.finish()[0], 0)
 
     def test_hostile_names(self):

@@ -3,15 +3,17 @@ arrive all the time: an attached thread stands still from its next signal on."""
 # ctest: serial
 
 import time
+from statistics import median
 
 from harness import EndToEnd, main
 
 THREADS = 3000
 CLOCKS = 30
-TRIES = 20
-# The target also waits for a processor, which the tool cannot see. Half of the time of an
-# attempt is what is missing if threads are attached long before they are interrupted.
-RATIO = 0.75
+SETS = 4
+TRIES = 7
+# The target also waits for a processor, which the tool cannot see. Where all threads were attached
+# before the first was interrupted, the median was 0.25 to 0.5.
+RATIO = 0.6
 
 
 class StopTime(EndToEnd):
@@ -26,8 +28,8 @@ class StopTime(EndToEnd):
         gaps = [gap for gap in gaps if gap[1] <= middle <= gap[2]]
         return max(gap[2] for gap in gaps) - min(gap[1] for gap in gaps)
 
-    def test_snapshot(self):
-        """On a busy machine one of several attempts must agree."""
+    def ratios(self):
+        """What snapshots say, as parts of what the target saw."""
         target = self.start("signal_clock", THREADS, CLOCKS, settle=False)
         attempts = []
         for _ in range(TRIES):
@@ -36,12 +38,21 @@ class StopTime(EndToEnd):
             attempts.append((begin_ns, time.monotonic_ns(), snapshot.data["capture"]["stopped_ns"]))
         _, text = target.finish()
         gaps = [tuple(map(int, line.split()[1:])) for line in text.splitlines()]
-        ratios = []
+        found = []
         for begin_ns, end_ns, told_ns in attempts:
             inside_ns = self.inside(gaps, begin_ns, end_ns)
             if inside_ns:
-                ratios.append(told_ns / inside_ns)
-        self.assertTrue(any(RATIO <= ratio <= 1 / RATIO for ratio in ratios), ratios)
+                found.append(told_ns / inside_ns)
+        return found
+
+    def test_snapshot(self):
+        """On a busy machine one of several sets of attempts must agree."""
+        found = []
+        for _ in range(SETS):
+            found.append(self.ratios())
+            if found[-1] and RATIO <= median(found[-1]) <= 1 / RATIO:
+                return
+        self.fail("told / seen inside: %s" % found)
 
 
 if __name__ == "__main__":

@@ -88,7 +88,7 @@ NOT_FROZEN = {"malloc", "calloc", "realloc", "reallocarray", "free", "mmap", "st
 # Functions that are called while threads stand still, and so is everything that they call.
 FROZEN_ROOTS = {"ss_freeze_stop", "ss_freeze_stop_late", "ss_freeze_release", "ss_freeze_each",
                 "ss_arena_copy", "ss_gather_run", "copy_stopped", "ss_address_space_query"}
-# The freeze waits for a late thread anyway.
+# The freeze waits for a late thread anyway, or waitid(2) is refused.
 MAY_OPEN = {"ss_target_peek_state"}
 
 # What finds a part of a text: nobody parses what another part of the program has written.

@@ -101,7 +101,7 @@ static void test_many_pieces(void **state)
 		assert_int_equal(pieces[i].done, i % 3 == 2 ? 0 : pieces[i].size);
 }
 
-/* A page that nobody has touched is not read: it counts as 0, or it ends the piece. */
+/* A page that nobody has touched is not read: it is noted, or it ends the piece. */
 static void test_present(void **state)
 {
 	_cleanup_close_ int fd = open("/proc/self/pagemap", O_RDONLY | O_CLOEXEC);
@@ -124,18 +124,22 @@ static void test_present(void **state)
 	struct ss_piece pieces[] = { piece(three, bytes[0], 3 * PAGE),
 				     piece(three + 10, bytes[1], 2 * PAGE),
 				     piece(three + 2 * PAGE + 1, bytes[1], 7) };
-	pieces[0].sparse = true;
+	uint8_t absent = 0;
+	pieces[0].absent = &absent;
 	ss_process_memory_read_present(&memory, pieces, 3);
 	assert_int_equal(pieces[0].done, 3 * PAGE);
-	assert_false(pieces[0].waits);
+	assert_int_equal(pieces[0].end, SS_PIECE_COMPLETE);
+	assert_true(pieces[0].has_absent);
+	assert_int_equal(absent, 1 << 1);
 	assert_int_equal(bytes[0][PAGE - 1], 0x22);
 	assert_int_equal(bytes[0][PAGE], 0);
 	assert_int_equal(bytes[0][2 * PAGE - 1], 0);
 	assert_int_equal(bytes[0][2 * PAGE], 0x33);
 	assert_int_equal(pieces[1].done, PAGE - 10);
-	assert_true(pieces[1].waits);
+	assert_int_equal(pieces[1].end, SS_PIECE_ABSENT);
 	assert_int_equal(pieces[2].done, 7);
-	assert_false(pieces[2].waits);
+	assert_int_equal(pieces[2].end, SS_PIECE_COMPLETE);
+	assert_false(pieces[2].has_absent);
 	/* Pieces in one page, as locks often are; what was known of it holds for no other. */
 	struct ss_piece near[] = { piece(three + 1, bytes[0], 8),
 				   piece(three + PAGE - 8, bytes[1], 8),
@@ -143,16 +147,87 @@ static void test_present(void **state)
 				   piece(three + 9, bytes[0], 8),
 				   piece(three + PAGE - 4, bytes[1], 8) };
 	for (size_t i = 0; i < SS_ARRAY_SIZE(near); i++)
-		near[i].waits = true;
+		near[i].end = SS_PIECE_LATE;
 	ss_process_memory_read_present(&memory, near, SS_ARRAY_SIZE(near));
 	static const size_t done[] = { 8, 8, 0, 8, 4 };
 	for (size_t i = 0; i < SS_ARRAY_SIZE(near); i++) {
 		assert_int_equal(near[i].done, done[i]);
-		assert_int_equal(near[i].waits, done[i] < 8);
+		assert_int_equal(near[i].end,
+				 done[i] < 8 ? SS_PIECE_ABSENT : SS_PIECE_COMPLETE);
 	}
 	assert_int_equal(mincore(three, 3 * PAGE, in_memory), 0);
 	assert_int_equal(in_memory[1] & 1, 0);
 	assert_int_equal(munmap(three, 3 * PAGE), 0);
+}
+
+/* Many pages, of which every second one is absent, in more parts than one call takes. */
+static void test_many_absent(void **state)
+{
+	enum { PAGES = 3000 };
+	_cleanup_close_ int fd = open("/proc/self/pagemap", O_RDONLY | O_CLOEXEC);
+	const struct ss_process_memory memory = { .tid = getpid(),
+						  .mem_fd = -1,
+						  .pagemap_fd = fd };
+	static uint8_t bytes[PAGES * PAGE];
+	static uint8_t absent[PAGES / 8 + 1];
+	uint8_t *many = mmap(NULL, PAGES * PAGE, PROT_READ | PROT_WRITE,
+			     MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+	(void)state;
+	if (fd < 0)
+		skip();
+	assert_ptr_not_equal(many, MAP_FAILED);
+	assert_int_equal(madvise(many, PAGES * PAGE, MADV_NOHUGEPAGE), 0);
+	for (size_t i = 0; i < PAGES; i += 2)
+		memset(many + i * PAGE, (int)(i % 251 + 1), PAGE);
+	memset(bytes, 0x44, sizeof(bytes));
+	struct ss_piece one = piece(many + 1, bytes, PAGES * PAGE - 2);
+	one.absent = absent;
+	ss_process_memory_read_present(&memory, &one, 1);
+	assert_int_equal(one.done, PAGES * PAGE - 2);
+	for (size_t i = 0; i < PAGES; i++) {
+		assert_int_equal(absent[i / 8] >> i % 8 & 1, i % 2);
+		assert_int_equal(bytes[i * PAGE], i % 2 ? 0 : i % 251 + 1);
+		assert_int_equal(bytes[i * PAGE + PAGE - 3], i % 2 ? 0 : i % 251 + 1);
+	}
+	/* An unreadable page ends it, whatever follows. */
+	assert_int_equal(mprotect(many + 2 * PAGE, PAGE, PROT_NONE), 0);
+	memset(absent, 0, sizeof(absent));
+	ss_process_memory_read_present(&memory, &one, 1);
+	assert_int_equal(one.done, 2 * PAGE - 1);
+	assert_int_equal(one.end, SS_PIECE_UNREADABLE);
+	assert_int_equal(munmap(many, PAGES * PAGE), 0);
+}
+
+static void test_end_of_addresses(void **state)
+{
+	_cleanup_close_ int fd = open("/proc/self/pagemap", O_RDONLY | O_CLOEXEC);
+	const struct ss_process_memory memory = { .tid = getpid(),
+						  .mem_fd = -1,
+						  .pagemap_fd = fd };
+	uint8_t bytes[100];
+	struct ss_piece one = { .address = UINT64_MAX - 50, .bytes = bytes, .size = 100 };
+
+	(void)state;
+	ss_process_memory_read_present(&memory, &one, 1);
+	assert_int_equal(one.done, 0);
+}
+
+static void test_deadline(void **state)
+{
+	_cleanup_close_ int fd = open("/proc/self/pagemap", O_RDONLY | O_CLOEXEC);
+	const struct ss_process_memory memory = {
+		.tid = getpid(), .mem_fd = -1, .pagemap_fd = fd, .deadline_ns = 1
+	};
+	uint8_t bytes[100];
+	struct ss_piece one = piece(pages, bytes, 100);
+
+	(void)state;
+	if (fd < 0)
+		skip();
+	ss_process_memory_read_present(&memory, &one, 1);
+	assert_int_equal(one.done, 0);
+	assert_int_equal(one.end, SS_PIECE_LATE);
 }
 
 static void test_unreadable(void **state)
@@ -230,10 +305,16 @@ static void test_texts(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_holes),	    cmocka_unit_test(test_holes_by_file),
-		cmocka_unit_test(test_many_pieces), cmocka_unit_test(test_unreadable),
-		cmocka_unit_test(test_peek),	    cmocka_unit_test(test_present),
+		cmocka_unit_test(test_holes),
+		cmocka_unit_test(test_holes_by_file),
+		cmocka_unit_test(test_many_pieces),
+		cmocka_unit_test(test_unreadable),
+		cmocka_unit_test(test_peek),
+		cmocka_unit_test(test_present),
 		cmocka_unit_test(test_texts),
+		cmocka_unit_test(test_many_absent),
+		cmocka_unit_test(test_deadline),
+		cmocka_unit_test(test_end_of_addresses),
 	};
 
 	return cmocka_run_group_tests(tests, make_pages, NULL);
