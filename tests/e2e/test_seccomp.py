@@ -85,11 +85,17 @@ class Seccomp(EndToEnd):
                 self.assert_no_error(target, WAITS)
 
     def test_emulated_call(self):
+        """A call that is handed over between the last look at its thread and the stop is made
+        twice (CAVEATS of stacksnap.1). Without the look, it would be every second one."""
         for mode in ("stop", "auto"):
             with self.subTest(mode=mode):
                 target = self.start("seccomp", "notify", settle=False)
                 self.take(target, f"--mode={mode}")
-                self.assert_no_error(target, ["mkdir"])
+                calls = self.finish(target)
+                self.assertEqual(sorted(calls), ["mkdir"])
+                errors, count = calls["mkdir"]
+                self.assertGreater(count, 0)
+                self.assertLessEqual(errors, 1 + TRIES // 50, f"{count} calls")
 
 
 if __name__ == "__main__":
