@@ -38,7 +38,9 @@ static void take_address(const uint32_t words[4], uint16_t port, unsigned size,
 static void visit_message(const struct nlmsghdr *header, ss_inet_diag_visitor *visit,
 			  void *data)
 {
-	const struct inet_diag_msg *message = NLMSG_DATA(header);
+	/* NLMSG_DATA() would drop the const. */
+	const struct inet_diag_msg *message =
+		(const void *)((const char *)header + NLMSG_HDRLEN);
 	struct ss_net_inet socket = {};
 
 	if (header->nlmsg_type != SOCK_DIAG_BY_FAMILY ||
@@ -58,7 +60,7 @@ static void visit_message(const struct nlmsghdr *header, ss_inet_diag_visitor *v
 static bool take_answer(int fd, ss_inet_diag_visitor *visit, void *data, bool *done)
 {
 	_Alignas(struct nlmsghdr) char bytes[ANSWER_MAX];
-	const struct nlmsghdr *header = (const void *)bytes;
+	struct nlmsghdr *header = (void *)bytes;
 	ssize_t size = recv(fd, bytes, sizeof(bytes), MSG_DONTWAIT);
 
 	if (size <= 0)
