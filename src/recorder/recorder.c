@@ -270,21 +270,24 @@ static bool is_over(struct ss_recorder *recorder)
 
 /*
  * Waits for a tick. False: ss_recorder_stop() was called. Sets restart if this thread traces
- * a thread by now: one that was created while its creator was attached.
+ * a thread by now: one that was created while its creator was attached. Such a thread is
+ * not kept until a tick that is far off.
  */
 static bool wait_for_tick(struct ss_recorder *recorder, uint64_t time_ns)
 {
 	uint64_t check_ns = ss_now_ns() + (uint64_t)CHECK_MS * NS_PER_MS;
+	bool stopped = recorder->summary.thread_stops != recorder->checked_stops;
 
-	if (recorder->summary.thread_stops != recorder->checked_stops) {
-		recorder->checked_stops = recorder->summary.thread_stops;
-		if (!wait_until(recorder, SS_MIN(check_ns, time_ns)))
+	recorder->checked_stops = recorder->summary.thread_stops;
+	if (stopped && check_ns < time_ns - (uint64_t)CHECK_MS * NS_PER_MS) {
+		if (!wait_until(recorder, check_ns))
 			return false;
 		recorder->restart = ss_stop_has_tracee();
 	}
 	if (!recorder->restart && !wait_until(recorder, time_ns))
 		return false;
-	recorder->restart |= ss_stop_has_tracee();
+	if (stopped && !recorder->restart)
+		recorder->restart = ss_stop_has_tracee();
 	return true;
 }
 
