@@ -16,6 +16,7 @@
 #include "base/error.h"
 #include "capture/stop.h"
 #include "recorder/processes.h"
+#include "sampling/stop_guard.h"
 #include "sampling/ticker.h"
 #include "target/own_thread.h"
 
@@ -40,6 +41,7 @@ struct ss_recorder {
 	struct ss_tick_record unwritten; /* of lost ticks; added to the next one */
 	uint64_t checked_stops; /* summary.thread_stops at the last look for tracees */
 	struct ss_error *error;
+	struct ss_stop_guard guard;
 	sigset_t signals; /* the mask of the caller of ss_recorder_run() */
 	bool restart;	  /* this thread ends and another one continues */
 	bool first;	  /* one tick only: the target has not been resumed yet */
@@ -176,7 +178,9 @@ static bool wait_until(struct ss_recorder *recorder, uint64_t time_ns)
 		uint64_t left = time_ns > now ? time_ns - now : 0;
 		struct timespec ts = { .tv_sec = (time_t)(left / SS_NS_PER_SECOND),
 				       .tv_nsec = (long)(left % SS_NS_PER_SECOND) };
+		ss_stop_guard_set(&recorder->guard, false);
 		int n = ppoll(&pollfd, 1, &ts, &recorder->wait_mask);
+		ss_stop_guard_set(&recorder->guard, true);
 		if (n > 0)
 			return false;
 		if (left == 0)
@@ -339,6 +343,8 @@ static struct ss_error *run_thread(struct ss_recorder *recorder)
 	(void)sigfillset(&all);
 	(void)pthread_sigmask(SIG_SETMASK, &all, &recorder->signals);
 	int errnum = ss_own_thread_run(&thread);
+	/* The end of the thread has released every thread of the target. */
+	ss_stop_guard_set(&recorder->guard, false);
 	return errnum ? ss_error_new_errno(errnum, "starting the recording thread") :
 			take_ptr(recorder->error);
 }
@@ -416,6 +422,7 @@ struct ss_error *ss_recorder_run(struct ss_recorder *recorder)
 	block_signals(recorder, &before);
 	set_nice(NICE_MIN); /* inherited by the threads and the unwinder */
 	ss_ticker_init(&recorder->ticker, recorder->options.period_ns, ss_now_ns());
+	ss_stop_guard_start(&recorder->guard);
 	error = ss_unwinder_start(&recorder->processes.unwinder);
 	if (!error)
 		error = run_first(recorder);
@@ -424,6 +431,7 @@ struct ss_error *ss_recorder_run(struct ss_recorder *recorder)
 		ss_error_free(ss_unwinder_start(&recorder->processes.unwinder));
 		error = run_thread(recorder);
 	}
+	ss_stop_guard_end(&recorder->guard);
 	set_nice(nice);
 	(void)pthread_sigmask(SIG_SETMASK, &before, NULL);
 	if (error)

@@ -1,0 +1,117 @@
+#include "sampling/stop_guard.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/cleanup.h"
+#include "base/clock.h"
+#include "base/cpu_pin.h"
+#include "proc/task.h"
+
+enum {
+	STEP_MS = 1,
+	STEPS_MAX = 5000, /* a tick ends in less than that many steps */
+};
+
+static void sleep_ms(unsigned ms)
+{
+	ss_sleep_ns((uint64_t)ms * SS_NS_PER_MS);
+}
+
+/* The guard ------------------------------------------------------------- */
+
+static bool is_stopped(int stat_fd)
+{
+	char text[1024];
+	struct ss_stat stat;
+	ssize_t n = pread(stat_fd, text, sizeof(text), 0);
+
+	return n > 0 && ss_stat_parse(text, (size_t)n, &stat) && stat.state == 'T';
+}
+
+/* Continues the recorder until its tick is over, and stops it again. The next tick may
+   begin before that. */
+static void finish_ticks(pid_t recorder, int stat_fd, const atomic_uint *in_tick)
+{
+	for (int step = 0; step < STEPS_MAX && *in_tick && is_stopped(stat_fd);) {
+		(void)kill(recorder, SIGCONT); /* it has ended: so does the guard */
+		for (; step < STEPS_MAX && *in_tick; step++)
+			sleep_ms(STEP_MS);
+		(void)kill(recorder, SIGSTOP);
+		sleep_ms(STEP_MS);
+	}
+}
+
+/* Calls only what is async-signal-safe: other threads may have held locks at the fork. */
+__attribute__((noreturn)) static void watch(pid_t recorder, int stat_fd,
+					    const atomic_uint *in_tick)
+{
+	/* Signals of the terminal, and those for all of this name, are not for the guard.
+	   These calls cannot fail. */
+	(void)setpgid(0, 0);
+	(void)prctl(PR_SET_NAME, "ss-stop-guard");
+	(void)prctl(PR_SET_PDEATHSIG, SIGKILL);
+	while (getppid() == recorder) {
+		sleep_ms(SS_STOP_GUARD_MS);
+		finish_ticks(recorder, stat_fd, in_tick);
+	}
+	_exit(EXIT_SUCCESS);
+}
+
+/* The recorder ---------------------------------------------------------- */
+
+static int open_own_stat(void)
+{
+	char path[32];
+
+	(void)snprintf(path, sizeof(path), "/proc/%d/stat", getpid()); /* always fits */
+	return open(path, O_RDONLY | O_CLOEXEC);
+}
+
+void ss_stop_guard_start(struct ss_stop_guard *guard)
+{
+	_cleanup_close_ int stat_fd = open_own_stat();
+	pid_t recorder = getpid();
+	struct ss_cpu_pin pin;
+
+	*guard = (struct ss_stop_guard){};
+	void *shared = mmap(NULL, sizeof(*guard->in_tick), PROT_READ | PROT_WRITE,
+			    MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	if (shared == MAP_FAILED)
+		return;
+	ss_cpu_pin_begin(&pin);
+	pid_t pid = stat_fd < 0 ? -1 : fork();
+	ss_cpu_pin_end(&pin);
+	if (pid == 0)
+		watch(recorder, stat_fd, shared);
+	if (pid < 0) {
+		(void)munmap(shared, sizeof(*guard->in_tick)); /* it is mapped */
+		return;
+	}
+	guard->in_tick = shared;
+	guard->pid = pid;
+}
+
+void ss_stop_guard_end(struct ss_stop_guard *guard)
+{
+	if (!guard->in_tick)
+		return;
+	(void)kill(guard->pid, SIGKILL); /* one that ended keeps its id */
+	while (waitpid(guard->pid, NULL, 0) < 0 && errno == EINTR)
+		;
+	(void)munmap(guard->in_tick, sizeof(*guard->in_tick)); /* it is mapped */
+	*guard = (struct ss_stop_guard){};
+}
+
+void ss_stop_guard_set(struct ss_stop_guard *guard, bool in_tick)
+{
+	if (guard->in_tick)
+		*guard->in_tick = in_tick;
+}
