@@ -320,8 +320,9 @@ struct ss_error *ss_sampler_confirm(struct ss_sampler *sampler,
 	if (check == SS_MAPPING_SAME)
 		return NULL;
 	struct ss_error *error = sampler->access->update(&sampler->space, &change);
-	if (error)	      /* cppcheck takes the call for an initializer */
-		return error; // cppcheck-suppress returnDanglingLifetime
+	if (error)
+		/* cppcheck-suppress returnDanglingLifetime; it does not refer to change */
+		return error;
 	tick->change = SS_MAX(tick->change, change);
 	*stale = change != SS_ADDRESS_SPACE_ENDED &&
 		 change >= (check == SS_MAPPING_DIFFERS ? SS_ADDRESS_SPACE_MORE :
