@@ -110,7 +110,7 @@ SS_API struct ss_error *ss_target_owner(const struct ss_target *target, uid_t *r
 enum ss_mode {
 	SS_MODE_DEFAULT = 0, /* AUTO */
 	SS_MODE_STOP,	     /* stop all threads, copy, release */
-	SS_MODE_LIVE,	     /* unwind with libunwind-ptrace while stopped: slow */
+	SS_MODE_LIVE,	     /* unwind with libunwind while stopped: slow */
 	SS_MODE_NO_STOP,     /* stop nothing; running threads have no stack */
 	SS_MODE_AUTO,	     /* stop running threads only; see ss_capture_complete() */
 };

@@ -133,7 +133,7 @@ static bool is_sleeping_class(const struct ss_task *task)
 	return task->phase == SS_TASK_STOPPED && !task->runs;
 }
 
-/* LIVE copies the stacks, too: the copy may be unwindable where libunwind-ptrace
+/* LIVE copies the stacks, too: the copy may be unwindable where libunwind
    fails. */
 static void copy_class(struct ss_attempt *a, ss_task_predicate *predicate)
 {

@@ -1,52 +1,101 @@
 #include "capture/live.h"
 
 #include <elf.h>
-#include <libunwind-ptrace.h>
+#include <libunwind.h>
 #include <string.h>
 
 #include "arch/unwind_table.h"
 #include "base/clock.h"
 #include "base/search.h"
 
+enum {
+	/* A deeper stack is a loop that the checks missed. */
+	FRAMES_MAX = 1 << 20,
+	HEADERS_MAX = 64,
+	PAGE = 4096,
+	PAGES = 64,
+	/* One thread gets this part of the time that is left. */
+	SHARE = 4,
+	TOUCHED = 1024, /* pages */
+};
+
 /* The unwind table of a module, in target memory. */
 struct table {
 	uint64_t start;
 	uint64_t end;
 	unw_dyn_info_t info; /* start_ip 0: none */
-	bool read;
+};
+
+/* A page of the target. */
+struct page {
+	uint64_t address; /* 0: none */
+	uint8_t bytes[PAGE];
 };
 
 struct ss_live {
-	unw_addr_space_t space;	 /* uses the accessors below */
-	unw_addr_space_t ptrace; /* uses those of libunwind-ptrace */
+	unw_addr_space_t space; /* uses the accessors below */
 	unw_accessors_t accessors;
 	const struct ss_process_memory *memory;
-	uint64_t deadline_ns;
 	struct table *tables; /* one for each module of the capture, ascending */
 	size_t table_count;
+	struct page pages[PAGES]; /* of the thread that is unwound */
 };
 
 /* The argument of the accessors. */
 struct walker {
 	struct ss_live *live;
-	void *upt;    /* state of libunwind-ptrace for the thread */
+	struct ss_regs regs;
+	uint64_t deadline_ns;
 	bool no_info; /* no CFI was found in this step */
 	bool late;    /* the deadline has passed */
+	bool absent;  /* a page was not in memory */
 };
 
-enum {
-	/* A deeper stack is a loop that the checks missed. */
-	FRAMES_MAX = 1 << 20,
-	HEADERS_MAX = 64,
-};
-
-static bool read_target(const struct ss_process_memory *memory, uint64_t address,
-			void *bytes, size_t size)
+/* Reads memory of a target that is not stopped. */
+static bool read_running(const struct ss_process_memory *memory, uint64_t address,
+			 void *bytes, size_t size)
 {
 	struct ss_piece piece = { .address = address, .bytes = bytes, .size = size };
 
 	ss_process_memory_read(memory, &piece, 1);
 	return piece.done == size;
+}
+
+/* The page at an address that is a multiple of PAGE. NULL: it is not readable. */
+static const uint8_t *find_page(struct walker *walker, uint64_t address)
+{
+	struct page *page = &walker->live->pages[address / PAGE % PAGES];
+	struct ss_piece piece = { .address = address,
+				  .bytes = page->bytes,
+				  .size = PAGE };
+
+	if (page->address == address && address != 0)
+		return page->bytes;
+	page->address = 0;
+	ss_process_memory_read_present(walker->live->memory, &piece, 1);
+	walker->absent |= piece.end == SS_PIECE_ABSENT;
+	walker->late |= piece.end == SS_PIECE_LATE;
+	if (piece.done < PAGE)
+		return NULL;
+	page->address = address;
+	return page->bytes;
+}
+
+/* An expression of hostile CFI may be endless; each of its bytes is read here. */
+static bool read_target(struct walker *walker, uint64_t address, void *bytes, size_t size)
+{
+	walker->late = walker->late || ss_now_ns() >= walker->deadline_ns;
+	for (size_t done = 0; done < size;) {
+		size_t at = (address + done) % PAGE;
+		size_t n = SS_MIN(size - done, (size_t)PAGE - at);
+		const uint8_t *page =
+			walker->late ? NULL : find_page(walker, address + done - at);
+		if (!page)
+			return false;
+		memcpy((uint8_t *)bytes + done, page + at, n);
+		done += n;
+	}
+	return true;
 }
 
 /* The start of .eh_frame_hdr as all linkers write it (LSB core, 10.6.2). */
@@ -57,15 +106,15 @@ struct frame_header {
 	uint32_t count;
 };
 
-static void read_frame_header(struct table *table, const struct ss_process_memory *memory,
+static bool read_frame_header(struct table *table, const struct ss_process_memory *memory,
 			      uint64_t address)
 {
 	struct frame_header frame;
 
-	if (!read_target(memory, address, &frame, sizeof(frame)) || frame.version != 1 ||
+	if (!read_running(memory, address, &frame, sizeof(frame)) || frame.version != 1 ||
 	    frame.encodings[0] != 0x1b || frame.encodings[1] != 0x03 ||
 	    frame.encodings[2] != 0x3b)
-		return;
+		return false;
 	table->info = (unw_dyn_info_t){
 		.start_ip = table->start,
 		.end_ip = table->end,
@@ -74,29 +123,54 @@ static void read_frame_header(struct table *table, const struct ss_process_memor
 			   .table_len = frame.count,
 			   .table_data = address + sizeof(frame) },
 	};
+	return true;
 }
 
-/* Finds the table through the ELF header that is mapped at the module's start. */
-static void read_table(struct table *table, const struct ss_process_memory *memory)
+/*
+ * Reads a byte of each page from an address to the end of its area, so that the pages are
+ * in the memory of the process: those of unwind tables usually are not, and a freeze
+ * reads no others.
+ */
+static void touch(const struct ss_process_memory *memory,
+		  const struct ss_capture *capture, uint64_t address)
+{
+	struct ss_piece pieces[TOUCHED];
+	uint8_t bytes[TOUCHED];
+	const struct ss_area *area = ss_capture_find_area(capture, address);
+
+	for (address &= ~(uint64_t)(PAGE - 1); area && address < area->end;) {
+		size_t count = 0;
+		for (; count < TOUCHED && address < area->end; count++, address += PAGE)
+			pieces[count] = (struct ss_piece){ .address = address,
+							   .bytes = &bytes[count],
+							   .size = 1 };
+		ss_process_memory_read(memory, pieces, count);
+	}
+}
+
+/* Finds the table through the ELF header that is mapped at the module's start. .eh_frame
+   follows .eh_frame_hdr (as all linkers place it). */
+static void read_table(struct table *table, const struct ss_process_memory *memory,
+		       const struct ss_capture *capture)
 {
 	Elf64_Ehdr elf;
 	Elf64_Phdr headers[HEADERS_MAX];
 	uint64_t first = UINT64_MAX;
 
-	table->read = true;
-	if (!read_target(memory, table->start, &elf, sizeof(elf)) ||
+	if (!read_running(memory, table->start, &elf, sizeof(elf)) ||
 	    memcmp(elf.e_ident, ELFMAG, SELFMAG) != 0)
 		return;
 	size_t count = SS_MIN((size_t)elf.e_phnum, (size_t)HEADERS_MAX);
-	if (!read_target(memory, table->start + elf.e_phoff, headers,
-			 count * sizeof(*headers)))
+	if (!read_running(memory, table->start + elf.e_phoff, headers,
+			  count * sizeof(*headers)))
 		return;
 	for (size_t i = 0; i < count; i++) {
+		uint64_t address = table->start + headers[i].p_vaddr - first;
 		if (headers[i].p_type == PT_LOAD)
 			first = SS_MIN(first, headers[i].p_vaddr - headers[i].p_offset);
-		else if (headers[i].p_type == PT_GNU_EH_FRAME && first != UINT64_MAX)
-			read_frame_header(table, memory,
-					  table->start + headers[i].p_vaddr - first);
+		else if (headers[i].p_type == PT_GNU_EH_FRAME && first != UINT64_MAX &&
+			 read_frame_header(table, memory, address))
+			touch(memory, capture, address);
 	}
 }
 
@@ -109,28 +183,18 @@ static struct table *find_table(const struct ss_live *live, uint64_t ip)
 	return &live->tables[low];
 }
 
-/*
- * Memory holds the table of the running code, even if the file is deleted, replaced, in
- * another mount namespace, or never existed (the vDSO). Without a table in memory,
- * libunwind-ptrace reads the file at the module's path.
- */
+/* Memory holds the table of the running code, even if the file is deleted, replaced, in
+   another mount namespace, or never existed (the vDSO). Files are not opened here. */
 static int find_proc_info(unw_addr_space_t space, unw_word_t ip, unw_proc_info_t *info,
 			  int need_info, void *data)
 {
 	struct walker *walker = data;
-	struct table *table = find_table(walker->live, ip);
-	int ret;
+	const struct table *table = find_table(walker->live, ip);
+	int ret = -UNW_ENOINFO;
 
-	if (table && !table->read)
-		read_table(table, walker->live->memory);
 	if (table && table->info.start_ip) {
 		unw_dyn_info_t copy = table->info;
 		ret = ss_unwind_table_search(space, ip, &copy, info, need_info, data);
-	} else {
-		/* libunwind-ptrace passes its argument to the accessors, so they must
-		   be its own. */
-		ret = _UPT_find_proc_info(walker->live->ptrace, ip, info, need_info,
-					  walker->upt);
 	}
 	walker->no_info |= ret == -UNW_ENOINFO;
 	return ret;
@@ -138,28 +202,25 @@ static int find_proc_info(unw_addr_space_t space, unw_word_t ip, unw_proc_info_t
 
 static void put_unwind_info(unw_addr_space_t space, unw_proc_info_t *info, void *data)
 {
-	const struct walker *walker = data;
-
-	_UPT_put_unwind_info(space, info, walker->upt);
+	(void)space;
+	(void)info; /* from a pool of libunwind; has no data of ours */
+	(void)data;
 }
 
 static int get_dyn_info_list_addr(unw_addr_space_t space, unw_word_t *ret, void *data)
 {
-	const struct walker *walker = data;
-
-	return _UPT_get_dyn_info_list_addr(space, ret, walker->upt);
+	(void)space;
+	(void)ret;
+	(void)data;
+	return -UNW_ENOINFO;
 }
 
 static int access_mem(unw_addr_space_t space, unw_word_t address, unw_word_t *value,
 		      int write, void *data)
 {
-	struct walker *walker = data;
-
-	/* An expression of hostile CFI may be endless; each of its bytes is read here. */
-	walker->late = walker->late || ss_now_ns() >= walker->live->deadline_ns;
-	return write || walker->late ?
-		       -UNW_EINVAL :
-		       _UPT_access_mem(space, address, value, 0, walker->upt);
+	(void)space;
+	return !write && read_target(data, address, value, sizeof(*value)) ? 0 :
+									     -UNW_EINVAL;
 }
 
 static int access_reg(unw_addr_space_t space, unw_regnum_t reg, unw_word_t *value,
@@ -167,24 +228,34 @@ static int access_reg(unw_addr_space_t space, unw_regnum_t reg, unw_word_t *valu
 {
 	const struct walker *walker = data;
 
-	return write ? -UNW_EBADREG : _UPT_access_reg(space, reg, value, 0, walker->upt);
+	(void)space;
+	/* libunwind's register numbers are DWARF's, as far as we track them. */
+	return !write && reg >= 0 && ss_regs_get(&walker->regs, (unsigned)reg, value) ?
+		       0 :
+		       -UNW_EBADREG;
 }
 
 static int access_fpreg(unw_addr_space_t space, unw_regnum_t reg, unw_fpreg_t *value,
 			int write, void *data)
 {
-	const struct walker *walker = data;
-
-	return write ? -UNW_EBADREG :
-		       _UPT_access_fpreg(space, reg, value, 0, walker->upt);
+	(void)space;
+	(void)reg;
+	(void)value;
+	(void)write;
+	(void)data;
+	return -UNW_EBADREG;
 }
 
 static int get_proc_name(unw_addr_space_t space, unw_word_t address, char *name,
 			 size_t size, unw_word_t *offset, void *data)
 {
-	const struct walker *walker = data;
-
-	return _UPT_get_proc_name(space, address, name, size, offset, walker->upt);
+	(void)space;
+	(void)address;
+	(void)name;
+	(void)size;
+	(void)offset;
+	(void)data;
+	return -UNW_ENOINFO;
 }
 
 static int resume(unw_addr_space_t space, unw_cursor_t *cursor, void *data)
@@ -214,6 +285,7 @@ static bool make_tables(struct ss_live *live, const struct ss_capture *capture)
 		const struct ss_module *module = &capture->modules.items[i]->pub;
 		live->tables[i].start = module->base;
 		live->tables[i].end = module->base + module->size;
+		read_table(&live->tables[i], live->memory, capture);
 	}
 	return live->tables != NULL;
 }
@@ -228,8 +300,7 @@ struct ss_live *ss_live_new(const struct ss_capture *capture,
 	live->memory = memory;
 	live->accessors = accessors; /* libunwind takes a pointer that is not const */
 	live->space = unw_create_addr_space(&live->accessors, 0);
-	live->ptrace = unw_create_addr_space(&_UPT_accessors, 0);
-	if (!live->space || !live->ptrace || !make_tables(live, capture))
+	if (!live->space || !make_tables(live, capture))
 		return NULL;
 	(void)unw_set_caching_policy(live->space, UNW_CACHE_GLOBAL); /* or slower */
 	return take_ptr(live);
@@ -241,8 +312,6 @@ void ss_live_free(struct ss_live *live)
 		return;
 	if (live->space)
 		unw_destroy_addr_space(live->space);
-	if (live->ptrace)
-		unw_destroy_addr_space(live->ptrace);
 	free(live->tables);
 	free(live);
 }
@@ -255,7 +324,7 @@ struct frames {
 /* Without CFI, libunwind guesses, often wrongly. */
 static enum ss_end end_of_step(const struct walker *walker, int step)
 {
-	if (walker->late)
+	if (walker->late || walker->absent)
 		return SS_END_UNREADABLE;
 	if (walker->no_info)
 		return SS_END_NO_UNWIND_INFO;
@@ -275,8 +344,8 @@ static enum ss_end end_of_step(const struct walker *walker, int step)
 }
 
 /* Adds the frame at the cursor. Returns false at the end of the stack, and sets *end. */
-static bool add_frame(struct frames *frames, const struct walker *walker,
-		      unw_cursor_t *cursor, enum ss_end *end)
+static bool add_frame(struct frames *frames, struct walker *walker, unw_cursor_t *cursor,
+		      enum ss_end *end)
 {
 	uint8_t code[SS_SIGRETURN_SIZE];
 	unw_word_t pc = 0;
@@ -300,7 +369,7 @@ static bool add_frame(struct frames *frames, const struct walker *walker,
 	*end = SS_END_LIMIT;
 	if (!frame)
 		return false;
-	bool signal = read_target(walker->live->memory, pc, code, sizeof(code)) &&
+	bool signal = read_target(walker, pc, code, sizeof(code)) &&
 		      ss_arch_host.is_sigreturn(code, sizeof(code));
 	*frame = (struct ss_live_frame){ .pc = pc, .signal_frame = signal };
 	frames->last_sp = sp;
@@ -313,7 +382,7 @@ static enum ss_end walk(struct frames *frames, struct walker *walker,
 	enum ss_end end;
 
 	while (add_frame(frames, walker, cursor, &end)) {
-		walker->no_info = false;
+		walker->no_info = walker->absent = false;
 		int step = unw_step(cursor);
 		if (step <= 0 || walker->no_info)
 			return end_of_step(walker, step);
@@ -323,23 +392,32 @@ static enum ss_end walk(struct frames *frames, struct walker *walker,
 	return end;
 }
 
+static const char *reason_of(const struct walker *walker, enum ss_end end)
+{
+	if (walker->late)
+		return "the time limit (--timeout) ended its unwinding";
+	return end == SS_END_UNREADABLE && walker->absent ? SS_ABSENT_REASON : NULL;
+}
+
 void ss_live_unwind(struct ss_live *live, struct ss_task *task, unsigned max_frames,
 		    uint64_t deadline_ns)
 {
 	size_t max = max_frames ? max_frames : (size_t)FRAMES_MAX;
+	uint64_t now = ss_now_ns();
 	struct frames frames = {};
 	unw_cursor_t cursor;
-	struct walker walker = { .live = live, .upt = _UPT_create(task->tid) };
+	struct walker walker = { .live = live, .deadline_ns = now };
 
-	live->deadline_ns = deadline_ns;
+	if (now < deadline_ns)
+		walker.deadline_ns = now + (deadline_ns - now) / SHARE;
+	for (size_t i = 0; i < PAGES; i++)
+		live->pages[i].address = 0;
+	ss_arch_host.attach->regs(&task->kernel, &walker.regs);
 	task->live_end = SS_END_UNREADABLE;
-	if (!walker.upt)
-		return;
 	if (unw_init_remote(&cursor, live->space, &walker) == 0)
 		task->live_end = walk(&frames, &walker, &cursor, max);
-	if (walker.late)
-		task->reason = "the time limit (--timeout) ended its unwinding";
-	_UPT_destroy(walker.upt);
+	if (reason_of(&walker, task->live_end))
+		task->reason = reason_of(&walker, task->live_end);
 	task->live = frames.list.items;
 	task->live_count = frames.list.count;
 }

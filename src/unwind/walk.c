@@ -265,7 +265,7 @@ static bool add_live_frames(struct ss_walk *walk, const struct ss_capture_thread
 	return true;
 }
 
-/* Takes the frames that libunwind-ptrace found while the thread was stopped. If they do not
+/* Takes the frames that libunwind found while the thread was stopped. If they do not
    reach the outermost frame, the copied stack is unwound as well, and used if it leads at
    least as far: its reason is more precise. */
 static bool walk_live(struct ss_walk *walk, const struct ss_capture_thread *thread)

@@ -463,7 +463,7 @@ class UnusualTargets(EndToEnd):
             target = self.start("userfault")
         except AssertionError as reason:
             self.skipTest("no userfaultfd: %s" % reason)
-        for mode in ("stop", "auto"):
+        for mode in MODES + ("auto",):
             with self.subTest(mode=mode):
                 snapshot = self.snap(target.pid, mode=mode, timeout_ms=500, status=(1,))
                 self.assert_stack(snapshot, "worker", BLOCKED + ["worker_routine"]
@@ -486,11 +486,12 @@ class UnusualTargets(EndToEnd):
             target = self.start("moving_stack", settle=False)
         except AssertionError as reason:
             self.skipTest("no userfaultfd: %s" % reason)
-        for mode in ("stop", "auto"):
+        for mode in MODES + ("auto",):
             with self.subTest(mode=mode):
                 snapshot = self.snap(target.pid, mode=mode, timeout_ms=500, status=(0, 1))
                 thread = snapshot.thread("computes")
-                self.assertEqual(thread["end"], "unreadable")
+                # On a busy machine it may not stop in time.
+                self.assertIn(thread["end"], ("unreadable", "not-stopped"))
                 self.assertLess(snapshot.data["capture"]["stopped_ns"], 1_000_000_000)
         self.assertEqual(target.finish()[0], 0)
 

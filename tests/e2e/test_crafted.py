@@ -193,6 +193,14 @@ class Crafted(EndToEnd):
                 compile_library(self.library, escape=escape)
                 self.check(complete=False)
 
+    def test_live(self):
+        """Live unwinding of an endless expression ends at the time limit, and says so."""
+        compile_library(self.library, escape=".cfi_escape 0x0f, 3, 0x2f, 0xfd, 0xff")
+        target = self.start("dlchain", 3, self.directory)
+        snapshot = self.snap(target.pid, mode="live", timeout_ms=400, status=(0, 1))
+        self.assert_stack(snapshot, "dlchain", MAIN_STACK)
+        self.assertIn("--timeout", snapshot.thread("chain")["reason"])
+
     def test_unwind_tables(self):
         noise = random.Random(1).randbytes(1 << 16)
         for section in (".eh_frame", ".eh_frame_hdr"):

@@ -39,8 +39,7 @@ CONFINED = {"recorder/unwind_server.c": {"elf", "unwind"},
 
 # Who may include headers of other projects. A key that ends in "/" is a directory.
 THIRD_PARTY = {
-    "libunwind.h": {"unwind", "arch/unwind_table.h"},
-    "libunwind-ptrace.h": {"capture/live.c"},
+    "libunwind.h": {"unwind", "arch/unwind_table.h", "capture/live.c"},
     "elfutils/": {"symbolize", "elf"},
     "libelf.h": {"symbolize", "elf/debug_frame.c"},
     "gelf.h": {"symbolize", "elf"},
