@@ -25,8 +25,11 @@ struct load {
 	bool *excluded;	     /* by thread of the recording */
 	uint64_t first_tick;
 	bool has_tick;
-	int64_t clock;	/* wall clock minus steady time, at the last tick */
-	unsigned steps; /* how often the wall clock was set */
+	int64_t clock;	    /* wall clock minus steady time, at the last tick */
+	unsigned steps;	    /* how often the wall clock was set */
+	uint64_t ticks_max; /* limits, by the size of the file */
+	uint64_t runs_max;
+	uint64_t samples_max;
 	size_t runs;
 	uint64_t samples; /* read so far, including excluded ones */
 	bool truncated;
@@ -45,6 +48,20 @@ static struct ss_profile_recording *current(const struct load *load)
 	return &load->profile->recordings.items[load->number];
 }
 
+static void set_limits(struct load *load)
+{
+	uint64_t size = load->info->size;
+
+	load->ticks_max = SS_MIN(SS_PROFILE_TICKS + SS_PROFILE_TICKS_PER_BYTE * size,
+				 (uint64_t)TICKS_MAX);
+	load->runs_max = SS_MIN(SS_PROFILE_RUNS + SS_PROFILE_RUNS_PER_BYTE * size,
+				(uint64_t)SS_PROFILE_RUNS_MAX);
+	load->samples_max =
+		SS_MIN(SS_PROFILE_SAMPLES + SS_PROFILE_SAMPLES_PER_BYTE * size,
+		       SS_PROFILE_SAMPLES_MAX);
+	load->profile->bytes += size;
+}
+
 static bool load_init(struct load *load, const char *file)
 {
 	struct ss_profile_recording *recording =
@@ -60,6 +77,7 @@ static bool load_init(struct load *load, const char *file)
 	recording->start_ns = load->info->begin_ns;
 	recording->period_ns = load->info->period_ns;
 	recording->missed = load->info->missed;
+	set_limits(load);
 	size_t processes = ss_recording_process_count(load->recording);
 	size_t threads = ss_recording_thread_count(load->recording);
 	load->processes = calloc(processes + 1, sizeof(*load->processes));
@@ -153,7 +171,7 @@ static bool add_ticks(struct load *load, const struct ss_sample *sample, uint64_
 		load->first_tick = sample->tick;
 	load->has_tick = true;
 	if (sample->tick < load->first_tick ||
-	    sample->tick - load->first_tick >= TICKS_MAX) {
+	    sample->tick - load->first_tick >= load->ticks_max) {
 		load->truncated = true;
 		return false;
 	}
@@ -186,7 +204,7 @@ static bool add_sample(struct load *load, const struct ss_sample *sample)
 
 	uint64_t time_ns = steady_time(load, sample);
 
-	load->truncated = ++load->samples > SS_PROFILE_SAMPLES_MAX;
+	load->truncated = ++load->samples > load->samples_max;
 	if (load->truncated)
 		return false;
 	watch_clock(load, sample);
@@ -206,7 +224,7 @@ static bool add_sample(struct load *load, const struct ss_sample *sample)
 	if (!ss_profile_sample(load->profile, thread, &run))
 		return false;
 	load->runs += load->profile->threads.items[thread].runs.count - before;
-	load->truncated = load->runs > SS_PROFILE_RUNS_MAX;
+	load->truncated = load->runs > load->runs_max;
 	return !load->truncated;
 }
 

@@ -137,10 +137,24 @@ struct ss_profile {
 	struct ss_idtable calls;       /* of struct ss_profile_call */
 	struct ss_idtable nodes;       /* of struct ss_profile_node */
 	uint64_t samples;
+	uint64_t bytes; /* of the files of all recordings */
 };
 
 /* Limits, so that a hostile recording cannot exhaust memory. */
 enum { SS_PROFILE_CALLS_MAX = 24 << 20, SS_PROFILE_RUNS_MAX = 48 << 20 };
+
+/* Lower limits for small recordings, and what each byte of a file adds to them. An idle
+   thread is sampled a thousand times in eleven bytes, if there are a thousand threads. */
+enum {
+	SS_PROFILE_CALLS = 2 << 20,
+	SS_PROFILE_CALLS_PER_BYTE = 64,
+	SS_PROFILE_RUNS = 4 << 20,
+	SS_PROFILE_RUNS_PER_BYTE = 16,
+	SS_PROFILE_SAMPLES = 64 << 20,
+	SS_PROFILE_SAMPLES_PER_BYTE = 1024,
+	SS_PROFILE_TICKS = 1 << 20,
+	SS_PROFILE_TICKS_PER_BYTE = 4,
+};
 
 /* Limits the time to load: a repeated sample takes almost no space in a file. Enough for
    twelve hours of a thousand threads at 100 Hz; takes minutes to load. */
@@ -168,7 +182,9 @@ uint32_t ss_profile_call(struct ss_profile *profile, uint32_t parent, uint32_t f
 /* Whether the limit of calls is reached. */
 static inline bool ss_profile_is_full(const struct ss_profile *profile)
 {
-	return profile->calls.count >= SS_PROFILE_CALLS_MAX;
+	return profile->calls.count >=
+	       SS_MIN(SS_PROFILE_CALLS + SS_PROFILE_CALLS_PER_BYTE * profile->bytes,
+		      (uint64_t)SS_PROFILE_CALLS_MAX);
 }
 
 /* Appends a run to those of a thread, or extends the last one. False without memory. */

@@ -102,7 +102,6 @@ enum ss_chunk_result ss_chunk_read(int fd, uint64_t offset,
 				   struct ss_buffer *scratch, struct ss_buffer *raw)
 {
 	ss_buffer_clear(scratch);
-	ss_buffer_clear(raw);
 	if (!ss_buffer_reserve(scratch, header->stored))
 		return SS_CHUNK_NO_MEMORY;
 	ssize_t n = ss_io_pread(fd, scratch->bytes, header->stored,
@@ -112,6 +111,9 @@ enum ss_chunk_result ss_chunk_read(int fd, uint64_t offset,
 	/* Verified before any of its sizes is used for an allocation. */
 	if (checksum(header->bytes, scratch->bytes, header->stored) != header->checksum)
 		return SS_CHUNK_DAMAGED;
+	if (!raw)
+		return SS_CHUNK_OK;
+	ss_buffer_clear(raw);
 	if (!ss_buffer_reserve(raw, header->raw))
 		return SS_CHUNK_NO_MEMORY;
 	return unpack(header, scratch, raw);

@@ -264,10 +264,19 @@ static definition_reader *const readers[] = {
 	[SS_DEFINE_WAIT] = ss_waits_read,
 };
 
+/* Equal records take almost no space in a file. */
+static bool count_record(struct ss_recording *recording)
+{
+	return ++recording->records_read <=
+	       SS_RECORDS + SS_RECORDS_PER_BYTE * recording->info.size;
+}
+
 bool ss_definitions_read(struct ss_recording *recording, struct ss_scope *scope,
 			 struct ss_cursor *cursor)
 {
 	while (cursor->at < cursor->end) {
+		if (!count_record(recording))
+			return ss_recording_refuse(recording, SS_CHUNK_TOO_LARGE);
 		uint64_t kind = ss_cursor_uleb128(cursor);
 		uint64_t size = ss_cursor_uleb128(cursor);
 		const uint8_t *payload = ss_cursor_take(cursor, size);

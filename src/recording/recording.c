@@ -185,6 +185,23 @@ static bool read_summary(struct scan *scan, struct ss_cursor *cursor)
 	return scan->finished;
 }
 
+static bool is_known(uint32_t type)
+{
+	return type == SS_CHUNK_SEGMENT || type == SS_CHUNK_DEFINITIONS ||
+	       type == SS_CHUNK_SAMPLES || type == SS_CHUNK_SUMMARY ||
+	       type == SS_CHUNK_PERF_MAP;
+}
+
+/* Unpacking takes time, also if nothing of it is kept. */
+static bool has_room(struct scan *scan, const struct ss_chunk_header *header)
+{
+	uint64_t most = ((uint64_t)SS_RAW_MIB << 20) +
+			SS_RAW_PER_BYTE * (scan->offset + header->stored);
+
+	scan->recording->raw_read += header->raw;
+	return scan->recording->raw_read <= most;
+}
+
 static bool read_chunk(struct scan *scan, const struct ss_chunk_header *header)
 {
 	const struct ss_buffer *raw = &scan->recording->raw;
@@ -216,9 +233,13 @@ static enum ss_chunk_result scan_chunk(struct scan *scan)
 	enum ss_chunk_result result =
 		ss_chunk_read_header(recording->fd, scan->offset, &header);
 
+	bool known = result == SS_CHUNK_OK && is_known(header.type);
+	if (known && !has_room(scan, &header))
+		result = SS_CHUNK_TOO_LARGE;
 	if (result == SS_CHUNK_OK)
 		result = ss_chunk_read(recording->fd, scan->offset, &header,
-				       &recording->scratch, &recording->raw);
+				       &recording->scratch,
+				       known ? &recording->raw : NULL);
 	if (result == SS_CHUNK_OK && !read_chunk(scan, &header))
 		result = recording->refusal;
 	if (result == SS_CHUNK_OK)

@@ -19,8 +19,8 @@ enum {
 	SS_THREADS_MAX = 2 << 20,
 	SS_MODULES_MAX = 1 << 18,
 	SS_PLACES_MAX = 1 << 20,
-	SS_STACK_WORDS = 64 << 20,    /* 32-bit words: frames of all stacks, */
-	SS_STACK_WORDS_PER_BYTE = 32, /* and more for each byte of the file */
+	SS_STACK_WORDS = 16 << 20,     /* 32-bit words: frames of all stacks, */
+	SS_STACK_WORDS_PER_BYTE = 128, /* and more for each byte of the file */
 	SS_STACK_WORDS_MAX = 256 << 20,
 	SS_STACK_WORDS_TIMES = 8, /* factor for the limit if duplicate stacks count */
 	SS_CALLS_MAX = 4 << 20,	  /* per segment */
@@ -30,6 +30,10 @@ enum {
 		<< 20, /* numbers that samples refer to, of all segments; and numbers that
 				     definitions refer to, of one segment */
 	SS_CHUNKS_MAX = 16 << 20,
+	SS_RECORDS = 1 << 20, /* of definitions, */
+	SS_RECORDS_PER_BYTE = 8,
+	SS_RAW_MIB = 256, /* of the contents of chunks, uncompressed, */
+	SS_RAW_PER_BYTE = 64,
 };
 
 /* Maps numbers of a segment to numbers of the recording. */
@@ -104,6 +108,8 @@ struct ss_recording {
 	SS_VECTOR(struct ss_segment) segments;
 	size_t locals;		      /* of all segments */
 	uint64_t words_read;	      /* of all stacks, including duplicates */
+	uint64_t records_read;	      /* of all definitions */
+	uint64_t raw_read;	      /* uncompressed bytes of all chunks */
 	enum ss_chunk_result refusal; /* why a chunk was rejected */
 	SS_VECTOR(struct ss_sample_chunk) chunks;
 	struct ss_snapshot *places; /* each place is a stack of one frame */

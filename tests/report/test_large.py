@@ -1,9 +1,9 @@
 """Recordings that exceed the limits, or claim to: stacksnap report shows the part within the
 limits and reports that the rest is too large, not that the file is corrupted. A small file
 cannot exhaust memory or time."""
-# ctest: quick
 
 import os
+import resource
 import subprocess
 import sys
 import unittest
@@ -18,7 +18,7 @@ from test_specification import (START, WALL, chunk, header, number, numbers, rec
 FRAMES = (1 << 20) - 1  # one less than the limit of one stack
 STACKS = 70  # of so many frames: more than 64 million in all
 TOO_LARGE = "exceeds the size limits of this reader; the rest is skipped"
-STRING, PROCESS, THREAD, FRAME, STACK = 1, 2, 3, 5, 6
+STRING, PROCESS, THREAD, FRAME, STACK, CALL = 1, 2, 3, 5, 6, 7
 
 
 def begin():
@@ -80,7 +80,7 @@ class Large(ReportTest):
         """Each segment defines what it needs; definitions of earlier ones do not count
         towards the limit."""
         many = record(FRAME, 0, 0x1000, 0, 0, 0) * (1 << 20)
-        parts = [header()]
+        parts = [header(), segment(0), chunk(b"NOTE", os.urandom(3 << 20))]
         for i in range(17):
             parts += [segment(i), begin(), definitions(many), sample(i, 0)]
         self.assertEqual(self.count(*parts, summary(17), status=0), 17)
@@ -102,19 +102,79 @@ class Large(ReportTest):
         """A replaced map is freed."""
         processes = 40
         more = definitions(*[record(PROCESS, 200 + i, 1, 1, 0, 0) for i in range(processes)])
-        parts = [header(), segment(0), begin(), more]
+        parts = [header(), segment(0), chunk(b"NOTE", os.urandom(20 << 20)), begin(), more]
         text = bytes((32 << 20) - 16)
         for i in range(processes):
             parts += [chunk(b"PMAP", numbers(i + 1, 0, 0) + text, packed=True),
                       chunk(b"PMAP", numbers(i + 1, 0, 5))]
         path = self.write(*parts, sample(0, 0), summary(1))
-        self.assertLess(os.path.getsize(path), 200_000)
-        with subprocess.Popen([STACKSNAP, "report", "-f", "folded", path],
-                              stdout=subprocess.DEVNULL) as process:
-            _, status, usage = os.wait4(process.pid, 0)
-            process.returncode = status
-        self.assertEqual(status, 0)
-        self.assertLess(usage.ru_maxrss, 768 << 10)  # in KiB; all maps have 1.25 GiB
+        self.assert_bounded(path, 768, status=0)  # all maps have 1.25 GiB
+
+    def assert_bounded(self, path, most_mib, status=1):
+        """The report takes at most so much memory in any of its processes, and 20 seconds of
+        processor time."""
+        def limit():
+            resource.setrlimit(resource.RLIMIT_CPU, (20, 20))
+        with subprocess.Popen([STACKSNAP, "report", "-f", "folded", path], preexec_fn=limit,
+                              stdout=subprocess.DEVNULL, stderr=subprocess.PIPE) as process:
+            stderr = process.stderr.read().decode()
+            _, code, usage = os.wait4(process.pid, 0)
+            process.returncode = code
+        self.assertEqual(os.waitstatus_to_exitcode(code), status, stderr)
+        self.assertNotRegex(stderr, "memory|timed out|processor time|crashed")
+        if not os.environ.get("SANITIZED"):
+            self.assertLess(usage.ru_maxrss, most_mib << 10)
+        return stderr
+
+    def bomb(self, *parts, size, most_mib):
+        """A recording with one sample, then parts, and another sample."""
+        path = self.write(header(), segment(0), begin(), sample(0, 0), *parts, sample(1, 0),
+                          summary(2))
+        self.assertLess(os.path.getsize(path), size)
+        self.assertIn(TOO_LARGE, self.assert_bounded(path, most_mib))
+
+    def test_small_file_with_many_records(self):
+        for kind, fields in ((STRING, (b"",)), (THREAD, (0, 100, 1, 0)), (CALL, (0, 0)),
+                             (FRAME, (0, 0x1000, 0, 0, 0)), (PROCESS, (100, 1, 1, 0, 0))):
+            with self.subTest(kind=kind):
+                many = record(kind, *fields)
+                many = definitions(many * ((32 << 20) // len(many)))
+                self.bomb(*[many] * 8, size=40_000, most_mib=160)
+
+    def test_small_file_with_deep_stacks(self):
+        self.bomb(*self.deep_stacks(), size=40_000, most_mib=512)
+
+    def test_small_file_with_large_chunks(self):
+        for type_ in (b"DEFS", b"PMAP"):
+            with self.subTest(type=type_):
+                many = chunk(type_, record(99, bytes((32 << 20) - 64)) if type_ == b"DEFS" else
+                             numbers(0, 0, 0) + bytes((32 << 20) - 64), packed=True)
+                self.bomb(*[many] * 2000, size=8_000_000, most_mib=160)
+
+    def test_chunks_of_unknown_types(self):
+        """They are not even unpacked."""
+        many = chunk(b"MORE", bytes(32 << 20), packed=True)
+        path = self.write(header(), segment(0), begin(), sample(0, 0), *[many] * 4000, summary(1))
+        self.assert_bounded(path, 64, status=0)
+
+    def test_small_file_with_many_samples(self):
+        """Billions of samples, or millions of ticks, in a few kilobytes."""
+        for threads, ticks in ((200, 4_000_000), (1, 5_000_000)):
+            with self.subTest(threads=threads):
+                samples = threads * (ticks + 1)
+                first = bytes([0]) + number(0) + b"".join(
+                    bytes([3 | (1 | 2 | 4) << 3]) + numbers(i, 0) + b"S" for i in range(threads))
+                again = bytes([0]) + number(1000) + (
+                    bytes([1 | 31 << 3]) + number(threads - 32) if threads > 31 else
+                    bytes([1 | (threads - 1) << 3]))
+                more = definitions(*[record(THREAD, 0, 101 + i, 1, 0) for i in range(threads)])
+                path = self.write(
+                    header(), segment(0), begin(), more,
+                    chunk(b"SMPL", numbers(0, samples, ticks + 1, START) + signed(WALL - START) +
+                          numbers(ticks * 1000, 0, 0) + first + again * ticks, packed=True),
+                    summary(samples))
+                self.assertLess(os.path.getsize(path), 10_000)
+                self.assertIn("too large, shown only in part", self.assert_bounded(path, 160))
 
 
 if __name__ == "__main__":
