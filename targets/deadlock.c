@@ -3,7 +3,8 @@
  *
  * deadlock KIND [THREADS [BEHIND]]	(default: 2 1)
  *
- * KIND is normal, errorcheck, recursive, adaptive, pi, robust, shared or c11. Thread
+ * KIND is normal, errorcheck, recursive, adaptive, pi, robust, shared, c11 or timed (normal
+ * mutexes, which are waited for a week at most). Thread
  * locker-I holds mutexes[I] and waits for mutexes[I + 1], the last one for mutexes[0]:
  *	the libc's frames of the call	..., pthread_mutex_lock (c11: and mtx_lock)
  *	take
@@ -22,10 +23,12 @@
 
 #include <errno.h>
 #include <pthread.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/syscall.h>
 #include <threads.h>
+#include <time.h>
 
 enum { MOST = 16 };
 
@@ -34,13 +37,21 @@ mtx_t c11_mutexes[MOST];
 
 static pthread_barrier_t all_hold;
 static bool c11;
+static bool timed;
 static unsigned count;
 
 TARGET_FRAME static int take(unsigned number)
 {
-	int error = c11 ? mtx_lock(&c11_mutexes[number]) :
-			  pthread_mutex_lock(&mutexes[number]);
+	struct timespec limit;
+	int error;
 
+	clock_gettime(CLOCK_REALTIME, &limit);
+	limit.tv_sec += 7 * 24 * 3600;
+	if (timed)
+		error = pthread_mutex_timedlock(&mutexes[number], &limit);
+	else
+		error = c11 ? mtx_lock(&c11_mutexes[number]) :
+			      pthread_mutex_lock(&mutexes[number]);
 	TARGET_KEEP();
 	return error;
 }
@@ -154,6 +165,7 @@ int main(int argc, char **argv)
 	if (count > MOST)
 		return 64;
 	c11 = strcmp(kind, "c11") == 0;
+	timed = strcmp(kind, "timed") == 0;
 	refused = count == 1 &&
 		  (strcmp(kind, "errorcheck") == 0 || strcmp(kind, "recursive") == 0);
 	for (unsigned i = 0; i < count; i++)

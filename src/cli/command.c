@@ -7,6 +7,7 @@
 #include <sysexits.h>
 
 #include "cli/failure.h"
+#include "cli/usage_guard.h"
 #include "output/format.h"
 
 static const struct ss_command *const commands[] = {
@@ -93,7 +94,9 @@ char *ss_command_filter_help(int key, const char *text, void (*write)(FILE *out)
 bool ss_command_parse(const struct argp *argp, int argc, char **argv, unsigned flags,
 		      void *input)
 {
+	ss_usage_guard_begin(argc, argv);
 	error_t errnum = argp_parse(argp, argc, argv, flags, NULL, input);
+	ss_usage_guard_end();
 
 	if (errnum)
 		ss_failure_warn("%s", strerror(errnum));

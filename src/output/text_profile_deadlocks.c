@@ -133,6 +133,39 @@ static void write_members(const struct ss_profile *profile, const struct ss_chai
 			      count - shown);
 }
 
+static bool has_time_limit(const struct ss_profile *profile,
+			   const struct ss_chain *chains, uint32_t first)
+{
+	uint32_t at = first;
+
+	for (uint32_t i = 0; i < chains[first].size; i++, at = chains[at].next) {
+		if (profile->edges.items[chains[at].edge].wait->timed)
+			return true;
+	}
+	return false;
+}
+
+static bool has_other_thread(const struct ss_profile *profile, uint32_t thread)
+{
+	for (uint32_t i = 0; i < profile->threads.count; i++) {
+		if (i != thread && profile->threads.items[i].process ==
+					   profile->threads.items[thread].process)
+			return true;
+	}
+	return false;
+}
+
+/* The words of a snapshot (text_deadlocks.c). */
+static const char *cycle_word(const struct ss_profile *profile,
+			      const struct ss_chain *chains, uint32_t first)
+{
+	if (has_time_limit(profile, chains, first))
+		return "Contention with a time limit";
+	if (chains[first].size == 1 && has_other_thread(profile, first))
+		return "Would be a self-deadlock unless another thread unlocks it";
+	return "DEADLOCK";
+}
+
 static void write_deadlock(const struct ss_profile *profile,
 			   const struct ss_chain *chains, uint32_t first,
 			   const struct ss_format_options *options, FILE *out)
@@ -142,12 +175,15 @@ static void write_deadlock(const struct ss_profile *profile,
 
 	(void)fputc('\n', out);
 	ss_style_write(SS_STYLE_WARN, options->color, out);
+	(void)fputs(cycle_word(profile, chains, first), out);
 	if (alone)
-		(void)fputs("DEADLOCK: a thread", out);
+		(void)fputs(": a thread", out);
 	else
-		(void)fprintf(out, "DEADLOCK: %u threads", chains[first].size);
+		(void)fprintf(out, ": %u threads", chains[first].size);
 	write_process(profile, thread, out);
-	(void)fputs(alone ? " waits for itself" : " wait for each other in a cycle", out);
+	(void)fputs(alone ? " waits for a lock that it holds" :
+			    " wait for each other in a cycle",
+		    out);
 	ss_style_write(SS_STYLE_NONE, options->color, out);
 	if (chains[first].behind)
 		(void)fprintf(out, "; %u more wait%s for them", chains[first].behind,

@@ -15,6 +15,11 @@
    This limits their uncompressed size; the DWARF of a browser is that large. */
 #define DWARF_SIZE_MAX ((uint64_t)2 << 30)
 
+/* The limit of what compressed sections expand to, unless that is less than eight times as
+   much: real ones expand to three to five times as much, zeros to a thousand times. */
+#define EXPANDED_MAX ((uint64_t)256 << 20)
+enum { EXPANSION_MAX = 8 };
+
 /* Ten times as many as the largest known program has. */
 enum { RANGES_MAX = 1 << 22 };
 
@@ -97,6 +102,8 @@ static bool hide_section(Elf *elf, size_t index)
 static bool hide_other_sections(const struct ss_elf *elf, Elf *handle)
 {
 	uint64_t total = 0;
+	uint64_t expanded = 0; /* of compressed sections, and what they are stored in */
+	uint64_t stored = 0;
 
 	for (size_t i = 1; i < elf->section_count; i++) {
 		const Elf64_Shdr *section = &elf->sections[i];
@@ -107,10 +114,33 @@ static bool hide_other_sections(const struct ss_elf *elf, Elf *handle)
 		if (size > DWARF_SIZE_MAX - total)
 			return false;
 		total += size;
+		if (size > section->sh_size) {
+			expanded += size;
+			stored += section->sh_size;
+		}
 		if (!is_needed(name) && !hide_section(handle, i))
 			return false;
 	}
-	return total != 0;
+	return total != 0 &&
+	       (expanded <= EXPANDED_MAX || expanded <= stored * EXPANSION_MAX);
+}
+
+/* libdw reads strings up to their NUL (0.188: even beyond the section). What libelf has read
+   is checked, as the file may change meanwhile. */
+static bool are_strings_terminated(const struct ss_elf *elf, Elf *handle)
+{
+	for (size_t i = 1; i < elf->section_count; i++) {
+		const Elf64_Shdr *section = &elf->sections[i];
+		const char *name = dwarf_name(elf, section);
+		if (!name || section->sh_type == SHT_NOBITS ||
+		    (strcmp(name, "str") != 0 && strcmp(name, "line_str") != 0))
+			continue;
+		Elf_Data *data = elf_rawdata(elf_getscn(handle, i), NULL);
+		if (data && data->d_size > 0 &&
+		    (!data->d_buf || ((const char *)data->d_buf)[data->d_size - 1]))
+			return false;
+	}
+	return true;
 }
 
 /* Only from files: a memory image has no DWARF, and its bytes are shared and must not
@@ -124,6 +154,10 @@ static bool open_dwarf(const struct ss_elf *elf, Elf **ret_elf, Dwarf **ret_dwar
 	Dwarf *dwarf = NULL;
 	if (handle && hide_other_sections(elf, handle))
 		dwarf = dwarf_begin_elf(handle, DWARF_C_READ, NULL);
+	if (dwarf && !are_strings_terminated(elf, handle)) {
+		(void)dwarf_end(dwarf); /* cannot fail */
+		dwarf = NULL;
+	}
 	if (!dwarf) {
 		(void)elf_end(handle); /* returns a reference count; accepts NULL */
 		return false;

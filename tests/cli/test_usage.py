@@ -188,6 +188,21 @@ class Options(Target):
         self.assertEqual(document["process"]["pid"], self.pid)
         self.assertEqual(len(document["threads"]), len(self.tids))
 
+    def test_arguments_are_escaped(self):
+        """Messages quote arguments without their control characters."""
+        bad = "a\x1b[31mb["
+        for words in (["-f", bad], ["-t", bad], ["--mode", bad], ["--timeout=" + bad],
+                      ["--unknown=" + bad], ["-\x1b"], ["--" + bad], [bad], ["report", bad],
+                      ["report", "--rows=" + bad, "x"], ["report", "--from=" + bad, "x"],
+                      ["record", "-d", bad, "1"], ["record", "--", "/" + bad],
+                      ["hang", "--for=" + bad, "1"], ["modules", bad], ["-o", "/no/" + bad, "1"],
+                      ["--debug-dir=" + bad, "1"]):
+            with self.subTest(words=words):
+                result = snap(*words)
+                self.assertNotEqual(result.returncode, WHOLE)
+                self.assertNotIn(b"\x1b", result.stdout + result.stderr)
+                self.assertIn(b"\\x1b", result.stderr)
+
     def test_names_are_escaped(self):
         for arguments in [[], ["-f", "gdb"], ["-f", "folded"], ["-v"]]:
             text = self.good(*arguments, self.pid)

@@ -478,6 +478,14 @@ class Deadlocks(EndToEnd):
             self.assertRegex(text, heading)
             self.assertNotIn("DEADLOCK", text)
 
+    def test_text_of_a_cycle_with_time_limits(self):
+        target = self.start("deadlock", "timed", 2, 1)
+        for words in (("--mode=stop",), (), ("hang", "--for=300ms")):
+            text = self.run_tool(*words, target.pid, status=(0, 4)).stdout.decode()
+            self.assertRegex(text, r"\n\nContention with a time limit: 2 threads wait for each "
+                             r"other in a cycle; 1 more waits for them:\n  \d+ \(locker-0\)")
+            self.assertNotIn("DEADLOCK", text)
+
     def test_color(self):
         """On a terminal the owner of a lock is highlighted."""
         target = self.start("deadlock", "normal", 2, 1)

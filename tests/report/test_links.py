@@ -56,7 +56,8 @@ class Links(ReportTest):
     def cycles(self, text):
         """For each deadlock: its heading, and the names of its threads."""
         return [(heading, re.findall(r"^  \d+ \((.*?)\) waits for ", lines, re.M))
-                for heading, lines in re.findall(r"^(DEADLOCK.*):\n((?:  .+\n)*)", text, re.M)]
+                for heading, lines in re.findall(
+                    r"^((?:DEADLOCK|Contention|Would be).*):\n((?:  .+\n)*)", text, re.M)]
 
 
 class Processes(Links):
@@ -75,6 +76,14 @@ class Processes(Links):
         self.assertRegex(behind, r"^  \d+ \(behind-0\), \d+ \(behind-1\) wait for %s$"
                          % (lock % (0, 0)))
         self.assertEqual(len(re.findall(r"\(locker-\d\) waits for", text)), 3)
+
+    def test_time_limits(self):
+        """A cycle of waits with time limits ends: it is no deadlock."""
+        text = self.text(self.recording_of("deadlock", "timed", 2, 1))
+        self.assertNotIn("DEADLOCK", text)
+        self.assertEqual(self.cycles(text), [
+            ("Contention with a time limit: 2 threads wait for each other in a cycle; 1 more "
+             "waits for them", ["locker-0", "locker-1"])])
 
     def test_several_processes(self):
         self.require_libc_symbols()
@@ -160,7 +169,8 @@ class ArbitraryGraphs(Links):
     def test_thread_waits_for_itself(self):
         text = self.text(self.graph("itself.ss", 2, [(0, 0, True), (1, 0, False)]))
         self.assertEqual(self.cycles(text), [
-            ("DEADLOCK: a thread waits for itself; 1 more waits for them", ["t0"])])
+            ("Would be a self-deadlock unless another thread unlocks it: a thread waits for a lock "
+             "that it holds; 1 more waits for them", ["t0"])])
         self.assertEqual(self.waits(text), ["  101 (t1) waits for mutex lock0+0x0 (0x10)"])
 
     def test_a_cycle_that_is_not_a_deadlock(self):
