@@ -254,7 +254,7 @@ def job_control(mode, tries):
     generator = random.Random(7)
     with Lab() as lab:
         target = lab.start("busy", 8, 50)
-        for _ in range(-(-tries // 10)):
+        for _ in range(tries):
             tool = subprocess.Popen([*mode.command(lab.directory, SESSION), str(target.pid)],
                                     preexec_fn=os.setpgrp, stdin=subprocess.DEVNULL,
                                     stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
@@ -275,7 +275,7 @@ def fate(mode, tries):
     generator = random.Random(7)
     wrong = 0
     for what in fates.FATES:
-        for _ in range(-(-tries // (10 * mode.at_once))):
+        for _ in range(-(-tries // len(fates.FATES))):
             with Lab() as lab:
                 outcome = fates.meet(lab, what, mode.command(lab.directory), generator)
                 wrong += not outcome.right
@@ -340,9 +340,9 @@ def core_dump(mode, tries):
         dumps = Dumps(lab)
         whole = dumps.size(dumps.begin())
         truncated = 0
-        for _ in range(-(-tries // 100)):
+        for part in sessions(tries):
             target = dumps.begin()
-            for _ in mode.look(target.pid, min(tries, mode.at_once)):
+            for _ in mode.look(target.pid, part):
                 pass
             truncated += dumps.size(target) < whole * 0.99
         return truncated
@@ -382,7 +382,7 @@ def shots(mode, tries, directory, pid):
     command = [*mode.command(directory, SESSION), str(pid)]
     generator = random.Random(7)
     whole_s = min(killing.duration_s(command), 0.5)
-    for _ in range(-(-tries // mode.at_once)):
+    for _ in range(tries):
         tool = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
                                 stderr=subprocess.DEVNULL)
         time.sleep(generator.uniform(0, whole_s))  # a random moment
