@@ -6,8 +6,9 @@
  * Thread NAME, for each name in the table below: the libc's frames of the call,
  * call_NAME, thread_routine, target_thread_main, start_thread, clone3.
  * At the end of standard input, prints "NAME EINTRS OTHERS KIND" for each thread: how often
- * the call returned EINTR, how often it returned otherwise, and KIND: "infinite" (no
- * time limit), "finite" or "missing" (the kernel does not have the call).
+ * the call returned EINTR, how often it returned otherwise or wrote to memory of the
+ * program, and KIND: "infinite" (no time limit), "finite" or "missing" (the kernel does
+ * not have the call).
  */
 #include "target.h"
 
@@ -44,6 +45,7 @@
 #include <sys/uio.h>
 #include <sys/un.h>
 #include <sys/wait.h>
+#include <termios.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -52,7 +54,10 @@ static int epoll_fd, semaphore, queue, full_queue, listener, pair[2], pipe_ends[
 static int inotify_fd, timer_fd, uring_fd, lock_fd, timeout_pair[2], timeout_listener;
 static int full_pair[2], full_timeout_pair[2], signal_fd, child_fd, spliced[2],
 	message_fd;
-static int terminal;
+static int terminal, lowat_pair[2], raw_ends[2], submit_fd;
+static unsigned *submit_tail;
+static struct timespec left = { -1, -1 }, clock_left = { -1, -1 };
+enum { LEAST = 100 }; /* bytes for SO_RCVLOWAT and VMIN */
 static char fifo[64];
 static struct sockaddr_un full_address;
 static socklen_t full_address_size;
@@ -469,6 +474,68 @@ CALL(uring_timed)
 		       sizeof(argument));
 }
 
+/* It has bytes, but fewer than SO_RCVLOWAT asks for. */
+CALL(recv_lowat)
+{
+	char bytes[2 * LEAST] = { 0 };
+	send(lowat_pair[1], bytes, LEAST / 2, 0);
+	return recv(lowat_pair[0], bytes, sizeof(bytes), 0);
+}
+
+CALL(read_lowat)
+{
+	char bytes[2 * LEAST] = { 0 };
+	send(lowat_pair[0], bytes, LEAST / 2, 0);
+	return read(lowat_pair[1], bytes, sizeof(bytes));
+}
+
+/* It has bytes, but fewer than VMIN asks for. */
+CALL(read_vmin)
+{
+	char bytes[2 * LEAST] = { 0 };
+	if (write(raw_ends[0], bytes, LEAST / 2) < 0)
+		target_die("write");
+	return read(raw_ends[1], bytes, sizeof(bytes));
+}
+
+CALL(uring_no_time)
+{
+	struct io_uring_getevents_arg argument = { 0 };
+	return syscall(SYS_io_uring_enter, uring_fd, 0, 1,
+		       IORING_ENTER_GETEVENTS | IORING_ENTER_EXT_ARG, &argument,
+		       sizeof(argument));
+}
+
+/* Submits a read of an empty pipe, and waits for it. */
+CALL(uring_submit)
+{
+	__atomic_fetch_add(submit_tail, 1, __ATOMIC_RELEASE);
+	return syscall(SYS_io_uring_enter, submit_fd, 1, 1, IORING_ENTER_GETEVENTS, NULL,
+		       0);
+}
+
+/* The kernel cannot write the time that is left: the time limit is read-only. */
+CALL(pselect_const)
+{
+	return syscall(SYS_pselect6, 0, NULL, NULL, NULL, &week, NULL);
+}
+
+CALL(ppoll_const)
+{
+	return syscall(SYS_ppoll, NULL, 0L, &week, NULL, 0L);
+}
+
+/* The time that is left must not be written: the calls have not returned. */
+CALL(nanosleep_rem)
+{
+	return syscall(SYS_nanosleep, &week, &left);
+}
+
+CALL(clock_nano_rem)
+{
+	return syscall(SYS_clock_nanosleep, CLOCK_MONOTONIC, 0, &week, &clock_left);
+}
+
 #undef CALL
 
 enum kind { INFINITE, FINITE };
@@ -553,6 +620,15 @@ static struct call {
 	FINITE_CALL(send_timed, SYS_sendto),
 	FINITE_CALL(accept_timeo, SYS_accept),
 	FINITE_CALL(recv_timeo, SYS_recvfrom),
+	CALL(recv_lowat, SYS_recvfrom),
+	CALL(read_lowat, SYS_read),
+	CALL(read_vmin, SYS_read),
+	CALL(uring_no_time, SYS_io_uring_enter),
+	CALL(uring_submit, SYS_io_uring_enter),
+	FINITE_CALL(pselect_const, SYS_pselect6),
+	FINITE_CALL(ppoll_const, SYS_ppoll),
+	FINITE_CALL(nanosleep_rem, SYS_nanosleep),
+	FINITE_CALL(clock_nano_rem, SYS_clock_nanosleep),
 #undef FINITE_CALL
 #undef CALL
 };
@@ -646,6 +722,51 @@ static void make_terminal(void)
 	(void)open(ptsname(terminal), O_RDWR | O_NOCTTY);
 }
 
+/* A pseudoterminal that passes on bytes from LEAST on. */
+static void make_raw_terminal(void)
+{
+	struct termios settings;
+
+	raw_ends[0] = posix_openpt(O_RDWR | O_NOCTTY);
+	if (raw_ends[0] < 0 || grantpt(raw_ends[0]) < 0 || unlockpt(raw_ends[0]) < 0)
+		target_die("posix_openpt");
+	raw_ends[1] = checked(open(ptsname(raw_ends[0]), O_RDWR | O_NOCTTY), "pts");
+	checked(tcgetattr(raw_ends[1], &settings), "tcgetattr");
+	cfmakeraw(&settings);
+	settings.c_cc[VMIN] = LEAST;
+	settings.c_cc[VTIME] = 0;
+	checked(tcsetattr(raw_ends[1], TCSANOW, &settings), "tcsetattr");
+}
+
+/* A ring whose entries all read from an empty pipe. */
+static void make_submit_ring(void)
+{
+	enum { ENTRIES = 256 };
+	struct io_uring_params params = { 0 };
+	static char byte;
+
+	submit_fd = (int)syscall(SYS_io_uring_setup, ENTRIES, &params);
+	if (submit_fd < 0)
+		return;
+	char *ring = mmap(NULL, params.sq_off.array + ENTRIES * sizeof(unsigned),
+			  PROT_READ | PROT_WRITE, MAP_SHARED, submit_fd,
+			  IORING_OFF_SQ_RING);
+	struct io_uring_sqe *entries = mmap(NULL, ENTRIES * sizeof(*entries),
+					    PROT_READ | PROT_WRITE, MAP_SHARED, submit_fd,
+					    IORING_OFF_SQES);
+	if (ring == MAP_FAILED || entries == MAP_FAILED)
+		target_die("mmap of a ring");
+	for (unsigned i = 0; i < ENTRIES; i++) {
+		entries[i] = (struct io_uring_sqe){ .opcode = IORING_OP_READ,
+						    .fd = pipe_ends[0],
+						    .addr = (uintptr_t)&byte,
+						    .len = 1,
+						    .off = (uint64_t)-1 };
+		((unsigned *)(void *)(ring + params.sq_off.array))[i] = i;
+	}
+	submit_tail = (unsigned *)(void *)(ring + params.sq_off.tail);
+}
+
 static void make_fifo(void)
 {
 	snprintf(fifo, sizeof(fifo), "/tmp/stacksnap-fifo-%d", (int)getpid());
@@ -681,6 +802,8 @@ static void make_mutex(void)
 
 static void make_sockets(void)
 {
+	int least = LEAST;
+
 	make_full_pair(full_pair, false);
 	make_full_pair(full_timeout_pair, true);
 	make_full_listener();
@@ -690,6 +813,11 @@ static void make_sockets(void)
 	checked(socketpair(AF_UNIX, SOCK_STREAM, 0, pair), "socketpair");
 	checked(socketpair(AF_UNIX, SOCK_STREAM, 0, timeout_pair), "socketpair");
 	set_timeout(timeout_pair[0]);
+	checked(socketpair(AF_UNIX, SOCK_STREAM, 0, lowat_pair), "socketpair");
+	for (int i = 0; i < 2; i++)
+		checked(setsockopt(lowat_pair[i], SOL_SOCKET, SO_RCVLOWAT, &least,
+				   sizeof(least)),
+			"SO_RCVLOWAT");
 }
 
 static void make_pipes(void)
@@ -757,8 +885,10 @@ static void make_objects(void)
 	make_messages();
 	make_mutex();
 	make_terminal();
+	make_raw_terminal();
 	make_sockets();
 	make_pipes();
+	make_submit_ring();
 	make_lock();
 	epoll_fd = checked(epoll_create1(0), "epoll_create1");
 	event_fd = checked(eventfd(0, 0), "eventfd");
@@ -771,8 +901,21 @@ static void make_objects(void)
 		aio = 0;
 }
 
+static bool is_written(const struct timespec *time)
+{
+	return time->tv_sec != -1 || time->tv_nsec != -1;
+}
+
 static void report(void)
 {
+	for (size_t i = 0; i < CALLS; i++) {
+		const struct timespec *time =
+			calls[i].function == call_nanosleep_rem	 ? &left :
+			calls[i].function == call_clock_nano_rem ? &clock_left :
+								   NULL;
+		if (time && is_written(time))
+			atomic_fetch_add(&calls[i].others, 1);
+	}
 	for (size_t i = 0; i < CALLS; i++) {
 		struct call *call = &calls[i];
 		const char *kind = call->kind == FINITE ? "finite" : "infinite";

@@ -73,6 +73,7 @@ static const uint8_t syscalls[] = {
 	[260] = SS_SYS_WAIT4,
 	[267] = SS_SYS_SYNCFS,
 	[269] = SS_SYS_SENDMMSG,
+	[278] = SS_SYS_GETRANDOM,
 	[285] = SS_SYS_COPY_FILE_RANGE,
 	[286] = SS_SYS_PREADV2,
 	[287] = SS_SYS_PWRITEV2,

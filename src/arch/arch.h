@@ -91,6 +91,22 @@ struct ss_arch_attach {
 	 * the registers were changed and must be written back.
 	 */
 	bool (*avoid_restart_syscall)(ss_kernel_regs *kernel);
+
+	/* The registers that a sample of perf_event_open(2) should have
+	   (sample_regs_user), and their values as a register set: without the number of
+	   the system call, and without what the thread pointer is taken from. */
+	uint64_t sample_mask;
+	void (*from_sample)(const uint64_t *values, ss_kernel_regs *ret);
+
+	/* Whether a thread that was in the kernel with these user registers was in a
+	   system call that had no result yet, rather than in a page fault or an
+	   interrupt. code: the bytes before its program counter. */
+	bool (*in_syscall)(const ss_kernel_regs *kernel, const uint8_t *code,
+			   size_t size);
+
+	/* How the name begins of the kernel function that is outermost on the kernel
+	   stack of a thread in a system call. */
+	const char *syscall_entry;
 };
 
 struct ss_arch {

@@ -91,6 +91,7 @@ static const uint8_t syscalls[] = {
 	[299] = SS_SYS_RECVMMSG,
 	[306] = SS_SYS_SYNCFS,
 	[307] = SS_SYS_SENDMMSG,
+	[318] = SS_SYS_GETRANDOM,
 	[326] = SS_SYS_COPY_FILE_RANGE,
 	[327] = SS_SYS_PREADV2,
 	[328] = SS_SYS_PWRITEV2,
@@ -392,6 +393,44 @@ static bool avoid_restart_syscall(ss_kernel_regs *k)
 	return true;
 }
 
+/* uapi/asm/perf_regs.h: ax to ss, then r8 to r15; without ds, es, fs and gs, which the
+   kernel does not sample. */
+enum { SAMPLE_MASK = 0xff0fff };
+
+static void from_sample(const uint64_t *values, ss_kernel_regs *ret)
+{
+	*ret = (ss_kernel_regs){
+		.rax = values[0],
+		.rbx = values[1],
+		.rcx = values[2],
+		.rdx = values[3],
+		.rsi = values[4],
+		.rdi = values[5],
+		.rbp = values[6],
+		.rsp = values[7],
+		.rip = values[8],
+		.eflags = values[9],
+		.cs = values[10],
+		.ss = values[11],
+		.r8 = values[12],
+		.r9 = values[13],
+		.r10 = values[14],
+		.r11 = values[15],
+		.r12 = values[16],
+		.r13 = values[17],
+		.r14 = values[18],
+		.r15 = values[19],
+		.orig_rax = (uint64_t)-1,
+	};
+}
+
+/* The entry code sets rax to -ENOSYS until there is a result (entry_64.S). */
+static bool in_syscall(const ss_kernel_regs *k, const uint8_t *code, size_t size)
+{
+	return (int64_t)k->rax == -ENOSYS && size >= 2 && code[size - 2] == 0x0f &&
+	       code[size - 1] == 0x05;
+}
+
 static const struct ss_arch_attach attach = {
 	.regs = get_regs,
 	.syscall = get_syscall,
@@ -401,6 +440,10 @@ static const struct ss_arch_attach attach = {
 	.thread_pointer = thread_pointer,
 	.undo_eintr = undo_eintr,
 	.avoid_restart_syscall = avoid_restart_syscall,
+	.sample_mask = SAMPLE_MASK,
+	.from_sample = from_sample,
+	.in_syscall = in_syscall,
+	.syscall_entry = "entry_SYSCALL_64",
 };
 #define ATTACH &attach
 

@@ -25,6 +25,8 @@ enum {
 	LIVELY_PART = 8, /* one in so many */
 	/* before the second freeze; doubles with each */
 	CHECK_NS = 5 * 1000 * 1000,
+	/* for a thread that waits for a CPU: a few time slices */
+	LOOK_NS = 50 * 1000 * 1000,
 };
 
 void ss_attempt_deinit(struct ss_attempt *a)
@@ -32,6 +34,7 @@ void ss_attempt_deinit(struct ss_attempt *a)
 	ss_tasks_deinit(&a->tasks);
 	ss_arena_deinit(&a->arena);
 	ss_capture_free(a->capture);
+	ss_look_deinit(&a->look);
 	ss_live_free(a->live);
 	ss_gather_free(a->gather);
 	ss_buffer_deinit(&a->maps);
@@ -224,17 +227,39 @@ static void copy_sleeping(struct ss_attempt *a)
 			2 * a->freeze.rounds + 2);
 }
 
+static bool is_to_be_stopped(const struct ss_task *task)
+{
+	return task->phase == SS_TASK_CHOSEN ||
+	       (task->phase == SS_TASK_SEEN && !task->watched);
+}
+
+/* Chooses among the threads that run, at high priority: the stop has to follow at once.
+   False: there is none to be stopped. */
+static bool choose_rest(struct ss_attempt *a)
+{
+	bool any = false;
+
+	for (size_t i = 0; i < a->tasks.items.count && !any; i++)
+		any = is_to_be_stopped(&a->tasks.items.items[i]);
+	if (!any || a->tasks.dumping_core)
+		return false;
+	ss_freeze_prepare(&a->freeze);
+	ss_placement_enter(&a->placement, &a->tasks, a->target);
+	ss_look_at_running(&a->look, &a->tasks);
+	ss_freeze_choose_running(&a->freeze);
+	any = count_phase(a, SS_TASK_CHOSEN) > 0;
+	if (!any)
+		ss_placement_leave();
+	return any;
+}
+
 static void freeze_and_copy(struct ss_attempt *a)
 {
-	ss_freeze_choose_filtered(&a->freeze);
-	if (count_phase(a, SS_TASK_CHOSEN) == 0) { /* all threads are watched */
+	if (!choose_rest(a)) { /* all threads are watched */
 		copy_sleeping(a);
 		gather(a);
 		return;
 	}
-	ss_freeze_prepare(&a->freeze);
-	ss_placement_enter(&a->placement, &a->tasks, a->target);
-	ss_freeze_check_filtered(&a->freeze);
 	ss_freeze_stop(&a->freeze);
 	a->memory.deadline_ns = a->freeze.deadline_ns;
 	if (a->maps_in_freeze)
@@ -261,6 +286,7 @@ static void drop_copies(struct ss_attempt *a)
 		memset(task->stacks, 0, sizeof(task->stacks));
 		task->lock = (struct ss_lock_copy){};
 		task->reason = NULL;
+		task->steady = false;
 	}
 	a->arena.used = 0;
 }
@@ -270,7 +296,9 @@ static void drop_copies(struct ss_attempt *a)
 static void find_active(struct ss_attempt *a, int turn)
 {
 	ss_sleep_ns((uint64_t)CHECK_NS << (turn - 1));
-	(void)ss_observe_check(a->target, &a->tasks);
+	for (size_t i = 0; i < a->tasks.items.count; i++)
+		a->tasks.items.items[i].steady = false;
+	(void)ss_observe_check(a->target, &a->tasks, &a->look, NULL);
 }
 
 /* Whether many watched threads have run since they were read, in a millisecond or so. The
@@ -315,16 +343,23 @@ static bool may_freeze_again(const struct ss_attempt *a, size_t stops)
 static void freeze_until_steady(struct ss_attempt *a)
 {
 	size_t stops = 0;
+	size_t moved;
+	size_t fragile;
 
 	if (a->options->mode == SS_MODE_AUTO && is_lively(a)) {
 		find_active(a, 1);
+		drop_copies(a);
 		ss_freeze_choose_again(&a->freeze, true);
 	}
 	freeze_and_copy(a);
-	for (int turn = 1; ss_observe_check(a->target, &a->tasks) > 0; turn++) {
+	for (int turn = 1;
+	     turn <= TURNS &&
+	     (moved = ss_observe_check(a->target, &a->tasks, &a->look, &fragile)) > 0;
+	     turn++) {
 		stops += count_phase(a, SS_TASK_RELEASED);
+		/* Stopping the others once more would not keep a thread in its call. */
 		bool all = turn < TURNS && a->options->mode == SS_MODE_AUTO &&
-			   may_freeze_again(a, stops);
+			   moved > fragile && may_freeze_again(a, stops);
 		if (all) {
 			find_active(a, turn);
 			all = may_freeze_again(a, stops);
@@ -333,8 +368,6 @@ static void freeze_until_steady(struct ss_attempt *a)
 			drop_copies(a);
 		ss_freeze_choose_again(&a->freeze, all);
 		freeze_and_copy(a);
-		if (!all)
-			return;
 	}
 }
 
@@ -429,8 +462,8 @@ static struct ss_error *observe_only(struct ss_attempt *a)
 		return error;
 	copy_sleeping(a);
 	gather(a);
-	(void)ss_observe_check(a->target,
-			       &a->tasks); /* threads that ran are observed below */
+	/* Threads that ran are observed below. */
+	(void)ss_observe_check(a->target, &a->tasks, NULL, NULL);
 	return NULL;
 }
 
@@ -445,14 +478,19 @@ struct ss_error *ss_attempt_copy(struct ss_attempt *a)
 					.options = a->options,
 					.tasks = &a->tasks,
 					.status_fd = -1 };
+	a->look = (struct ss_look){ .target = a->target,
+				    .memory = &a->memory,
+				    .options = a->options,
+				    .limit_ns = LOOK_NS };
 	ss_observe_tracer(a->target, a->memory.tid, &a->tasks);
 	return a->options->mode == SS_MODE_NO_STOP ? observe_only(a) : stop_and_copy(a);
 }
 
 struct ss_error *ss_attempt_finish(struct ss_attempt *a, bool *again)
 {
+	bool looks = a->options->mode != SS_MODE_NO_STOP && !a->tasks.dumping_core;
 	ss_observe_tasks(&a->arena, a->capture, a->target, &a->tasks, &a->memory,
-			 a->options);
+			 a->options, looks ? &a->look : NULL);
 	ss_observe_kernel(a->capture, a->target, &a->tasks);
 	struct ss_error *error = explain_refusal(a);
 	if (!error && !a->target->listing)

@@ -7,6 +7,7 @@
 
 #include "capture/freeze.h"
 #include "capture/live.h"
+#include "capture/look.h"
 #include "capture/placement.h"
 #include "capture/stacks.h"
 #include "model/gather.h"
@@ -19,6 +20,7 @@ struct ss_attempt {
 	struct ss_task_list tasks;
 	struct ss_arena arena;
 	struct ss_freeze freeze;
+	struct ss_look look;
 	struct ss_placement placement;
 	struct ss_process_memory memory;
 	struct ss_live *live;

@@ -56,44 +56,45 @@ static void withdraw(struct ss_freeze *freeze)
 	}
 }
 
-static void choose_unless_untouchable(struct ss_freeze *freeze, struct ss_task *task,
-				      struct ss_buffer *text)
+/* Whether a thread is chosen only right before the stop: it could begin a call that
+   must not be interrupted. */
+static bool is_put_off(const struct ss_task *task)
 {
-	if (!task->runs || task->filter == SS_FILTER_UNKNOWN)
-		ss_task_read_filter(task, freeze->target, text);
-	/* It has transferred another part, or was stopped before, and usually waits in
-	   the same call again. */
-	if (task->fragile || task->filter == SS_FILTER_PRESENT) {
-		task->phase = SS_TASK_SEEN;
-		task->call.kind = SS_SYSCALL_RUNNING;
-		ss_task_read(task, freeze->target, freeze->options, text);
-		if (task->phase != SS_TASK_SEEN || task->watched ||
-		    ss_task_is_untouchable(task))
-			return;
-	}
-	task->phase = SS_TASK_CHOSEN;
+	return task->runs || task->filter == SS_FILTER_PRESENT;
 }
 
-void ss_freeze_choose_filtered(struct ss_freeze *freeze)
+/* Reads a thread again that is to be stopped although AUTO would not stop it when it
+   sleeps: it has woken up too often. In some calls it must not be stopped even so. */
+static void read_again(struct ss_freeze *freeze, struct ss_task *task,
+		       struct ss_buffer *text)
+{
+	struct ss_capture_options options = *freeze->options;
+	bool fragile = task->fragile;
+
+	options.mode = SS_MODE_STOP;
+	task->phase = SS_TASK_SEEN;
+	ss_task_read(task, freeze->target, &options, text);
+	/* Then it may be in the same call, see look.h. */
+	task->fragile |= fragile && task->runs;
+}
+
+void ss_freeze_choose_running(struct ss_freeze *freeze)
 {
 	_cleanup_buffer_ struct ss_buffer text = {};
 
 	for (size_t i = 0; i < freeze->tasks->items.count; i++) {
 		struct ss_task *task = &freeze->tasks->items.items[i];
+		if (task->phase != SS_TASK_SEEN || task->watched || task->spared ||
+		    freeze->tasks->dumping_core)
+			continue;
+		/* It may have been watched until now. */
+		if (task->filter == SS_FILTER_UNKNOWN)
+			ss_task_read_filter(task, freeze->target, &text);
+		if (task->filter == SS_FILTER_PRESENT)
+			read_again(freeze, task, &text);
 		if (task->phase == SS_TASK_SEEN && !task->watched &&
-		    task->filter == SS_FILTER_PRESENT && !freeze->tasks->dumping_core)
-			choose_unless_untouchable(freeze, task, &text);
-	}
-}
-
-void ss_freeze_check_filtered(struct ss_freeze *freeze)
-{
-	_cleanup_buffer_ struct ss_buffer text = {};
-
-	for (size_t i = 0; i < freeze->tasks->items.count; i++) {
-		struct ss_task *task = &freeze->tasks->items.items[i];
-		if (task->phase == SS_TASK_CHOSEN && task->filter == SS_FILTER_PRESENT)
-			choose_unless_untouchable(freeze, task, &text);
+		    !ss_task_is_untouchable(task))
+			task->phase = SS_TASK_CHOSEN;
 	}
 }
 
@@ -118,7 +119,7 @@ void ss_freeze_choose(struct ss_freeze *freeze)
 				continue;
 			/* Not known yet of a thread that woke up while it was read. */
 			ss_task_read_filter(task, freeze->target, &text);
-			if (task->filter != SS_FILTER_PRESENT)
+			if (!is_put_off(task))
 				task->phase = SS_TASK_CHOSEN;
 		}
 	}
@@ -131,9 +132,18 @@ void ss_freeze_choose_again(struct ss_freeze *freeze, bool all)
 
 	for (size_t i = 0; i < freeze->tasks->items.count && !dumping; i++) {
 		struct ss_task *task = &freeze->tasks->items.items[i];
-		if ((all && task->phase == SS_TASK_RELEASED) ||
-		    (task->phase == SS_TASK_SEEN && !task->watched))
-			choose_unless_untouchable(freeze, task, &text);
+		if ((!all || task->phase != SS_TASK_RELEASED) &&
+		    (task->phase != SS_TASK_SEEN || task->watched))
+			continue;
+		task->spared = false;
+		/* It was read just now. */
+		if (task->phase == SS_TASK_SEEN && task->runs && !task->fragile)
+			continue;
+		if (!task->runs || task->filter == SS_FILTER_UNKNOWN)
+			ss_task_read_filter(task, freeze->target, &text);
+		read_again(freeze, task, &text);
+		if (task->phase == SS_TASK_SEEN && !task->watched && !is_put_off(task))
+			task->phase = SS_TASK_CHOSEN;
 	}
 	freeze->rounds = all ? 0 : freeze->rounds + 1;
 }
@@ -160,9 +170,12 @@ void ss_freeze_prepare(struct ss_freeze *freeze)
 	pid_t tid = 0;
 
 	recheck_slow(freeze);
-	for (size_t i = 0; i < freeze->tasks->items.count && !tid; i++)
-		if (freeze->tasks->items.items[i].phase == SS_TASK_CHOSEN)
-			tid = freeze->tasks->items.items[i].tid;
+	for (size_t i = 0; i < freeze->tasks->items.count && !tid; i++) {
+		const struct ss_task *task = &freeze->tasks->items.items[i];
+		if (task->phase == SS_TASK_CHOSEN ||
+		    (task->phase == SS_TASK_SEEN && !task->watched))
+			tid = task->tid;
+	}
 	if (tid && open_status(freeze, tid))
 		withdraw(freeze);
 }

@@ -30,22 +30,19 @@ struct ss_freeze {
 };
 
 /* Lists threads until a pass finds no new one, and chooses those to be stopped. Watched
-   threads and threads with a seccomp filter are not chosen. */
+   threads, running threads and threads with a seccomp filter are not chosen. */
 void ss_freeze_choose(struct ss_freeze *freeze);
 
-/* Chooses the threads with a seccomp filter that are not blocked by now. */
-void ss_freeze_choose_filtered(struct ss_freeze *freeze);
-
-/* Checks the chosen ones of these once more. To be called right before the stop, so that
-   few of them block in between. */
-void ss_freeze_check_filtered(struct ss_freeze *freeze);
+/* Chooses the running threads, and those with a seccomp filter that are not blocked by
+   now; no spared ones. To be called right before the stop, so that few of them begin a
+   call in between. */
+void ss_freeze_choose_running(struct ss_freeze *freeze);
 
 /* Prepares another freeze: chooses the threads that are no longer watched and, with all,
    those that were released. Without all, the capture is not atomic. */
 void ss_freeze_choose_again(struct ss_freeze *freeze, bool all);
 
-/* Reads and opens what the freeze needs. To be called right before ss_freeze_stop() or
-   ss_freeze_each(). */
+/* Reads and opens what the freeze needs. To be called before ss_freeze_stop() or ss_freeze_each(). */
 void ss_freeze_prepare(struct ss_freeze *freeze);
 
 /* Stops all chosen threads, and threads that are created meanwhile. On return each

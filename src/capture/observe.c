@@ -123,11 +123,26 @@ void ss_observe_tracer(const struct ss_target *target, pid_t tid,
 		       "%s; read without stopping it", tasks->traced);
 }
 
+/* Whether the thread runs in a call, and its registers are known, or sleeps by now. */
+static bool find_call(struct ss_look *look, struct ss_task_list *one)
+{
+	struct ss_task *task = one->items.items;
+
+	if (!look || task->phase != SS_TASK_SEEN)
+		return false;
+	task->runs = true;
+	task->watched = task->spared = false;
+	task->sampled_ns = 0;
+	ss_look_at_running(look, one);
+	return task->watched;
+}
+
 /* Reads one thread; retries a few times if it ran meanwhile. */
 static void observe(struct ss_arena *arena, const struct ss_capture *capture,
 		    const struct ss_target *target, struct ss_task *task,
 		    const struct ss_process_memory *memory,
-		    const struct ss_capture_options *options, struct ss_buffer *text)
+		    const struct ss_capture_options *options, struct ss_look *look,
+		    struct ss_buffer *text)
 {
 	struct ss_task_list one = { .items = { .items = task, .count = 1 } };
 
@@ -137,12 +152,22 @@ static void observe(struct ss_arena *arena, const struct ss_capture *capture,
 		memset(task->stacks, 0, sizeof(task->stacks));
 		task->lock = (struct ss_lock_copy){};
 		uint64_t before = ss_task_read_run_count(target, task->tid, text);
+		task->in_call = false;
 		task->partial = read_call(target, task, text);
+		if (!task->partial) {
+			task->partial = find_call(look, &one);
+			before = task->run_count;
+		}
 		if (!task->partial)
 			return;
 		ss_arena_copy(arena, capture, &one, memory, options, is_partial);
 		uint64_t after = ss_task_read_run_count(target, task->tid, text);
 		task->consistent = before == after && before != 0;
+		if (task->in_call) {
+			ss_look_again(look, &one);
+			task->consistent = !task->left;
+		}
+		task->watched = false;
 		task->run_count = after;
 		if (!task->consistent && i + 1 < TRIES)
 			arena->used = mark;
@@ -152,7 +177,7 @@ static void observe(struct ss_arena *arena, const struct ss_capture *capture,
 void ss_observe_tasks(struct ss_arena *arena, const struct ss_capture *capture,
 		      const struct ss_target *target, struct ss_task_list *tasks,
 		      const struct ss_process_memory *memory,
-		      const struct ss_capture_options *options)
+		      const struct ss_capture_options *options, struct ss_look *look)
 {
 	_cleanup_buffer_ struct ss_buffer text = {};
 
@@ -180,7 +205,7 @@ void ss_observe_tasks(struct ss_arena *arena, const struct ss_capture *capture,
 		}
 		if (task->phase == SS_TASK_REFUSED)
 			ss_observe_tracer(target, task->tid, tasks);
-		observe(arena, capture, target, task, memory, options, &text);
+		observe(arena, capture, target, task, memory, options, look, &text);
 		task->reason = reason_of(tasks, task);
 		if (task->phase == SS_TASK_REFUSED && !task->partial && !tasks->traced[0])
 			task->phase = SS_TASK_DENIED;
@@ -214,6 +239,7 @@ static void stop_watching(const struct ss_target *target, struct ss_task *task,
 	struct ss_stat stat;
 
 	task->watched = task->steady = task->partial = task->consistent = false;
+	task->in_call = false;
 	memset(task->stacks, 0, sizeof(task->stacks));
 	task->lock = (struct ss_lock_copy){};
 	task->reason = NULL;
@@ -230,22 +256,30 @@ static void stop_watching(const struct ss_target *target, struct ss_task *task,
 		task->phase = SS_TASK_ZOMBIE;
 }
 
-size_t ss_observe_check(const struct ss_target *target, struct ss_task_list *tasks)
+size_t ss_observe_check(const struct ss_target *target, struct ss_task_list *tasks,
+			struct ss_look *look, size_t *fragile)
 {
 	_cleanup_buffer_ struct ss_buffer text = {};
 	size_t moved = 0;
 
+	if (look)
+		ss_look_again(look, tasks);
+	if (fragile)
+		*fragile = 0;
 	for (size_t i = 0; i < tasks->items.count; i++) {
 		struct ss_task *task = &tasks->items.items[i];
-		if (!task->watched)
+		if (!task->watched || task->steady)
 			continue;
 		task->steady = task->consistent =
-			ss_task_read_run_count(target, task->tid, &text) ==
-			task->run_count;
+			task->in_call ? !task->left :
+					ss_task_read_run_count(target, task->tid,
+							       &text) == task->run_count;
 		if (task->steady)
 			continue;
 		stop_watching(target, task, &text);
 		moved += task->phase == SS_TASK_SEEN;
+		if (fragile)
+			*fragile += task->phase == SS_TASK_SEEN && task->fragile;
 	}
 	return moved;
 }

@@ -5,6 +5,13 @@
 
 enum { RUNNING_MAX = 64 };
 
+/* Chosen, or about to be: running threads come last. */
+static bool will_stop(const struct ss_task *task)
+{
+	return task->phase == SS_TASK_CHOSEN ||
+	       (task->phase == SS_TASK_SEEN && task->runs && !task->watched);
+}
+
 static bool is_sleeper(const struct ss_task *task)
 {
 	return task->phase == SS_TASK_CHOSEN && !task->runs;
@@ -20,7 +27,7 @@ static void find_running(struct ss_task_list *tasks, const struct ss_target *tar
 	for (size_t i = 0; i < tasks->items.count && left > 0; i++) {
 		struct ss_task *task = &tasks->items.items[i];
 		struct ss_stat stat;
-		if (task->phase != SS_TASK_CHOSEN || !task->runs)
+		if (!will_stop(task) || !task->runs)
 			continue;
 		left--;
 		if (ss_target_read_stat(target, task->tid, &text, &stat))
@@ -38,7 +45,7 @@ static void count_usage(const struct ss_task_list *tasks, struct usage *usage)
 {
 	for (size_t i = 0; i < tasks->items.count; i++) {
 		const struct ss_task *task = &tasks->items.items[i];
-		if (task->phase != SS_TASK_CHOSEN || task->processor < 0 ||
+		if (!will_stop(task) || task->processor < 0 ||
 		    task->processor >= CPU_SETSIZE)
 			continue;
 		usage->sleepers[task->processor] += !task->runs;

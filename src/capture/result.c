@@ -61,6 +61,8 @@ static void fill_registers(struct ss_capture_thread *thread, const struct ss_tas
 		memcpy(thread->syscall.args, task->call.args, sizeof(task->call.args));
 		ss_arch_regs_blocked(&ss_arch_host, task->call.pc, task->call.sp,
 				     &thread->syscall, &thread->regs);
+		if (task->in_call)
+			ss_arch_host.attach->regs(&task->kernel, &thread->regs);
 	} else if (task->phase == SS_TASK_RELEASED) {
 		ss_arch_host.attach->regs(&task->kernel, &thread->regs);
 		ss_arch_host.attach->syscall(&task->kernel, &thread->syscall);

@@ -2,14 +2,11 @@
 
 #include <errno.h>
 #include <string.h>
-#include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 
 #include "base/search.h"
-#include "capture/complete.h"
-#include "model/call.h"
-#include "target/socket.h"
+#include "capture/fragile.h"
 
 enum { DIRECTORY_BYTES = 256 * 1024 };
 
@@ -150,76 +147,6 @@ static void read_call(struct ss_task *task, const struct ss_target *target,
 			(struct ss_syscall_text){ .kind = SS_SYSCALL_NONE, .number = -1 };
 }
 
-/*
- * Whether a stop would end the call. A call that has transferred some of its bytes or
- * messages returns their number, which a program may take for all of them. A connect()
- * with a time limit (SO_SNDTIMEO) returns EINTR.
- */
-static bool ends_when_stopped(const struct ss_syscall_text *text)
-{
-	enum ss_syscall_id id = ss_arch_syscall_id(&ss_arch_host, text->number);
-	const struct ss_call *call = text->kind == SS_SYSCALL_BLOCKED ? ss_call_find(id) :
-									NULL;
-
-	if (!call)
-		return false;
-	switch (call->kind) {
-	case SS_WAIT_WRITE:
-	case SS_WAIT_SEND:
-	case SS_WAIT_CONNECT:
-		return true;
-	case SS_WAIT_RECEIVE:
-		return id == SS_SYS_RECVMMSG ||
-		       ((id == SS_SYS_RECVFROM ? text->args[3] : text->args[2]) &
-			MSG_WAITALL);
-	default:
-		return id == SS_SYS_SPLICE || id == SS_SYS_COPY_FILE_RANGE;
-	}
-}
-
-static bool has_time_limit(const struct ss_call *call, const struct ss_syscall_text *text)
-{
-	uint64_t value = call->timeout ? text->args[call->timeout - 1] : 0;
-
-	return call->timeout_type == SS_TIMEOUT_MS ? (int32_t)(uint32_t)value >= 0 :
-						     value != 0;
-}
-
-/*
- * Whether the call has a time limit and would return EINTR if its thread were stopped.
- * Only infinite waits can be restarted: a restarted call would wait for its full time
- * again. Reading the time limit of a socket takes three system calls, so this is done
- * only if socket is set.
- */
-static bool is_interrupted_by_stop(const struct ss_target *target,
-				   const struct ss_syscall_text *text, bool socket)
-{
-	enum { EXT_ARG = 1 << 3 }; /* of io_uring_enter(2): it may have a time limit */
-	enum ss_syscall_id id = ss_arch_syscall_id(&ss_arch_host, text->number);
-	const struct ss_call *call = text->kind == SS_SYSCALL_BLOCKED ? ss_call_find(id) :
-									NULL;
-
-	if (!call)
-		return false;
-	switch (id) {
-	case SS_SYS_EPOLL_WAIT:
-	case SS_SYS_EPOLL_PWAIT:
-	case SS_SYS_EPOLL_PWAIT2:
-	case SS_SYS_SEMTIMEDOP:
-	case SS_SYS_RT_SIGTIMEDWAIT:
-	case SS_SYS_IO_GETEVENTS:
-	case SS_SYS_IO_PGETEVENTS:
-		return has_time_limit(call, text);
-	case SS_SYS_IO_URING_ENTER:
-		return text->args[3] & EXT_ARG;
-	default:
-		return (call->kind == SS_WAIT_ACCEPT || call->kind == SS_WAIT_RECEIVE ||
-			call->kind == SS_WAIT_READ) &&
-		       socket &&
-		       ss_target_socket_has_timeout(target, (int)(uint32_t)text->args[0]);
-	}
-}
-
 void ss_task_read_filter(struct ss_task *task, const struct ss_target *target,
 			 struct ss_buffer *text)
 {
@@ -241,34 +168,43 @@ bool ss_task_is_untouchable(const struct ss_task *task)
 	return task->filter == SS_FILTER_PRESENT && task->call.kind == SS_SYSCALL_BLOCKED;
 }
 
+/* Whether a stop would be noticed. look: at the file, too. */
+static bool is_fragile(const struct ss_task *task, const struct ss_target *target,
+		       bool look)
+{
+	return ss_fragile_blocked(target, task->tid, &task->call, look) ||
+	       ss_task_is_untouchable(task);
+}
+
+void ss_task_check_fragile(struct ss_task *task, const struct ss_target *target,
+			   struct ss_buffer *text)
+{
+	ss_task_read_filter(task, target, text);
+	task->fragile = is_fragile(task, target, true);
+}
+
 /* The count is read first: once the call shows that the thread is blocked, it cannot run
    without a change of the count. */
 static void read_blocked(struct ss_task *task, const struct ss_target *target,
-			 bool may_watch, bool completes, struct ss_buffer *text)
+			 bool may_watch, struct ss_buffer *text)
 {
-	if (!may_watch)
+	if (!may_watch) {
 		read_call(task, target, text);
-	bool watch = may_watch || ends_when_stopped(&task->call) ||
-		     (completes && is_interrupted_by_stop(target, &task->call, true));
-	if (!watch) {
-		ss_task_read_filter(task, target, text);
-		watch = ss_task_is_untouchable(task);
+		ss_task_check_fragile(task, target, text);
 	}
+	bool watch = may_watch || task->fragile;
 	if (watch) {
 		task->run_count = ss_task_read_run_count(target, task->tid, text);
 		read_call(task, target, text);
+		task->fragile = is_fragile(task, target, !may_watch);
 	}
-	task->fragile = ends_when_stopped(&task->call) || ss_task_is_untouchable(task) ||
-			((may_watch || completes) &&
-			 is_interrupted_by_stop(target, &task->call, completes));
 	/* A thread in a system call has a program counter. */
 	if (task->call.kind == SS_SYSCALL_BLOCKED && task->call.sp == 0 &&
 	    task->call.pc == 0)
 		task->phase = SS_TASK_WORKER;
 	task->watched = watch && task->run_count != 0 && task->call.sp != 0;
 	/* It woke up meanwhile. */
-	task->runs = (may_watch || task->filter == SS_FILTER_PRESENT) &&
-		     task->call.kind == SS_SYSCALL_RUNNING;
+	task->runs = task->call.kind == SS_SYSCALL_RUNNING;
 }
 
 void ss_task_read(struct ss_task *task, const struct ss_target *target,
@@ -276,10 +212,10 @@ void ss_task_read(struct ss_task *task, const struct ss_target *target,
 {
 	bool may_watch = options->mode == SS_MODE_AUTO ||
 			 options->mode == SS_MODE_NO_STOP;
-	/* Adds registers to a capture in which blocked threads were not stopped. */
-	bool completes = options->filter == ss_complete_accepts;
 	struct ss_stat stat;
 
+	task->watched = task->steady = task->in_call = task->fragile = false;
+	task->call.kind = SS_SYSCALL_RUNNING;
 	if (!ss_target_read_stat(target, task->tid, text, &stat)) {
 		task->phase = SS_TASK_GONE;
 		return;
@@ -300,5 +236,5 @@ void ss_task_read(struct ss_task *task, const struct ss_target *target,
 		 task->filter == SS_FILTER_UNKNOWN)
 		ss_task_read_filter(task, target, text);
 	else if (!task->runs)
-		read_blocked(task, target, may_watch, completes, text);
+		read_blocked(task, target, may_watch, text);
 }

@@ -51,9 +51,14 @@ struct ss_task {
 	uint64_t
 		run_count; /* number of times it was scheduled, read just before call; 0: unknown */
 	enum ss_task_filter filter;
-	bool fragile; /* in a system call that a stop would end early */
-	bool watched; /* blocked, and read without stopping it */
-	bool steady;  /* watched, and did not run from before to after the freeze */
+	bool fragile; /* in a system call that a stop would end early; see fragile.h */
+	bool watched; /* read without stopping it: blocked, or in such a call */
+	bool steady;  /* watched, and the same from before to after the freeze */
+	/* It runs in that call, see look.h: kernel has its registers. */
+	bool in_call;
+	bool left;	     /* in_call: it has been seen elsewhere since */
+	bool spared;	     /* perhaps in that call: not stopped */
+	uint64_t sampled_ns; /* when it was last seen on a CPU; CLOCK_MONOTONIC */
 	/* CLOCK_MONOTONIC; when it was attached or, unless it slept, last seen running */
 	uint64_t running_ns;
 	uint64_t stopped_ns;   /* upper bound of the time it was stopped */
@@ -109,6 +114,10 @@ void ss_task_read_filter(struct ss_task *task, const struct ss_target *target,
 
 /* Whether a stop would make a seccomp filter decide on its call again. */
 bool ss_task_is_untouchable(const struct ss_task *task);
+
+/* Sets task->fragile from task->call, with a look at its file and at the filter. */
+void ss_task_check_fragile(struct ss_task *task, const struct ss_target *target,
+			   struct ss_buffer *text);
 
 /* Reads state, name and system call of a thread, applies the filter, and decides whether
    to watch it. */

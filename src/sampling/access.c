@@ -23,17 +23,27 @@ static void set_scheduler(int policy, int priority)
 	(void)sched_setscheduler(0, policy, &param);
 }
 
-static void stop(struct ss_freeze *freeze, ss_freeze_copier *copy, void *data)
+static bool is_to_be_stopped(const struct ss_task *task)
 {
+	return task->phase == SS_TASK_CHOSEN ||
+	       (task->phase == SS_TASK_SEEN && !task->watched);
+}
+
+static void stop(struct ss_freeze *freeze, struct ss_look *look, ss_freeze_copier *copy,
+		 void *data)
+{
+	const struct ss_task_list *tasks = freeze->tasks;
 	bool any = false;
 
 	ss_freeze_choose_again(freeze, false);
-	for (size_t i = 0; i < freeze->tasks->items.count; i++)
-		any |= freeze->tasks->items.items[i].phase == SS_TASK_CHOSEN;
-	if (!any)
+	for (size_t i = 0; i < tasks->items.count && !any; i++)
+		any = is_to_be_stopped(&tasks->items.items[i]);
+	if (!any || tasks->dumping_core)
 		return;
 	ss_freeze_prepare(freeze);
 	set_scheduler(SCHED_FIFO, 1);
+	ss_look_at_running(look, freeze->tasks);
+	ss_freeze_choose_running(freeze);
 	ss_freeze_each(freeze, copy, data);
 	ss_freeze_finish(freeze);
 	set_scheduler(SCHED_OTHER, 0);
@@ -48,6 +58,7 @@ const struct ss_process_access ss_process_access = {
 	.check = ss_address_space_query,
 	.read = ss_task_read,
 	.read_run_count = ss_task_read_run_count,
+	.check_fragile = ss_task_check_fragile,
 	.stop = stop,
 	.copy = ss_arena_copy,
 	.copy_watched = ss_observe_copy,

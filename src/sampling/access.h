@@ -32,9 +32,13 @@ struct ss_process_access {
 		     const struct ss_capture_options *options, struct ss_buffer *text);
 	uint64_t (*read_run_count)(const struct ss_target *target, pid_t tid,
 				   struct ss_buffer *text);
-	/* Chooses the threads that are not watched; stops, copies (copy()) and releases
-	   each. */
-	void (*stop)(struct ss_freeze *freeze, ss_freeze_copier *copy, void *data);
+	/* ss_task_check_fragile() */
+	void (*check_fragile)(struct ss_task *task, const struct ss_target *target,
+			      struct ss_buffer *text);
+	/* Chooses the threads that are not watched, after a look at those that run;
+	   stops, copies (copy()) and releases each. */
+	void (*stop)(struct ss_freeze *freeze, struct ss_look *look,
+		     ss_freeze_copier *copy, void *data);
 	/* ss_arena_copy(), ss_observe_copy(), ss_observe_check(), ss_observe_tasks() */
 	void (*copy)(struct ss_arena *arena, const struct ss_capture *capture,
 		     struct ss_task_list *tasks, const struct ss_process_memory *memory,
@@ -45,11 +49,12 @@ struct ss_process_access {
 			     const struct ss_capture_options *options,
 			     unsigned freeze_round);
 	size_t (*check_watched)(const struct ss_target *target,
-				struct ss_task_list *tasks);
+				struct ss_task_list *tasks, struct ss_look *look,
+				size_t *fragile);
 	void (*observe)(struct ss_arena *arena, const struct ss_capture *capture,
 			const struct ss_target *target, struct ss_task_list *tasks,
 			const struct ss_process_memory *memory,
-			const struct ss_capture_options *options);
+			const struct ss_capture_options *options, struct ss_look *look);
 };
 
 extern const struct ss_process_access ss_process_access;

@@ -2,11 +2,13 @@
 
 #include <string.h>
 
+#include "base/clock.h"
 #include "capture/result.h"
 
 enum {
 	TURNS = 2,	   /* for threads that wake up during the read */
 	FILTER_TICKS = 64, /* captures of a thread after which its filter is read again */
+	LOOK_NS = 2 * 1000 * 1000, /* for a thread that waits for a CPU */
 };
 
 static bool want_all(void *data, pid_t tid, const char *name, char state)
@@ -30,6 +32,12 @@ void ss_sampler_init(struct ss_sampler *sampler, struct ss_target *target,
 	if (!options->filter)
 		sampler->options.filter = want_all;
 	ss_address_space_init(&sampler->space, target);
+	sampler->look = (struct ss_look){
+		.target = target,
+		.memory = &sampler->space.memory,
+		.options = &sampler->options,
+		.limit_ns = SS_MIN(LOOK_NS, options->timeout_ms * SS_NS_PER_MS / 2)
+	};
 	access->init_threads(&sampler->source, target);
 	ss_thread_list_init(&sampler->threads, &sampler->source.source);
 }
@@ -39,6 +47,7 @@ void ss_sampler_deinit(struct ss_sampler *sampler)
 	ss_thread_list_deinit(&sampler->threads);
 	ss_target_threads_deinit(&sampler->source);
 	ss_tasks_deinit(&sampler->tasks);
+	ss_look_deinit(&sampler->look);
 	ss_address_space_deinit(&sampler->space);
 	ss_buffer_deinit(&sampler->text);
 }
@@ -67,6 +76,9 @@ static bool list_due(struct ss_sampler *sampler)
 		sampler->access->read(task, sampler->target, &sampler->options,
 				      &sampler->text);
 		bool blocked = task->phase == SS_TASK_SEEN && task->watched;
+		if (blocked && thread->state == SS_THREAD_STOP_NEXT)
+			sampler->access->check_fragile(task, sampler->target,
+						       &sampler->text);
 		switch (ss_thread_begin_capture(thread, blocked, task->fragile,
 						task->run_count)) {
 		case SS_THREAD_SKIP:
@@ -173,7 +185,7 @@ static void stop(struct ss_sampler *sampler, struct ss_tick *tick)
 				    .tasks = &sampler->tasks,
 				    .status_fd = -1 };
 
-	sampler->access->stop(&freeze, copy_stopped, sampler);
+	sampler->access->stop(&freeze, &sampler->look, copy_stopped, sampler);
 	sampler->took_sigchld |= freeze.took_sigchld;
 	tick->stopped_ns += freeze.duration_ns;
 	tick->stopped_max_ns = SS_MAX(tick->stopped_max_ns, freeze.max_thread_ns);
@@ -186,7 +198,8 @@ static void freeze_until_steady(struct ss_sampler *sampler, struct ss_tick *tick
 	for (int turn = 0; turn < TURNS; turn++) {
 		stop(sampler, tick);
 		copy_watched(sampler);
-		if (sampler->access->check_watched(sampler->target, &sampler->tasks) == 0)
+		if (sampler->access->check_watched(sampler->target, &sampler->tasks,
+						   &sampler->look, NULL) == 0)
 			return;
 	}
 	stop(sampler, tick);
@@ -195,7 +208,7 @@ static void freeze_until_steady(struct ss_sampler *sampler, struct ss_tick *tick
 /* Whether the stack of a thread cannot change until it runs. */
 static bool is_still_task(const struct ss_task *task)
 {
-	return task->steady || task->phase == SS_TASK_ZOMBIE ||
+	return (task->steady && !task->in_call) || task->phase == SS_TASK_ZOMBIE ||
 	       ((task->phase == SS_TASK_WORKER || task->phase == SS_TASK_EXCLUDED) &&
 		task->state != 'R');
 }
@@ -231,7 +244,8 @@ static void update_threads(struct ss_sampler *sampler)
 		memcpy(thread->name, task->comm, sizeof(thread->name));
 		update_filter(thread, task->filter);
 		ss_thread_end_capture(thread, stopped, is_still_task(task),
-				      task->steady ? task->run_count : 0);
+				      task->steady && !task->in_call ? task->run_count :
+								       0);
 	}
 }
 
@@ -267,7 +281,8 @@ static struct ss_error *capture_due(struct ss_sampler *sampler, struct ss_tick *
 	/* Threads of another tracer and others that cannot be stopped: reads what is
 	   readable. */
 	sampler->access->observe(sampler->arena, capture, sampler->target, tasks,
-				 &sampler->space.memory, &sampler->options);
+				 &sampler->space.memory, &sampler->options,
+				 &sampler->look);
 	prove_observed(sampler);
 	update_threads(sampler);
 	error = ss_result_fill_threads(capture, tasks);

@@ -16,6 +16,7 @@
 #ifndef SS_SAMPLING_SAMPLER_H
 #define SS_SAMPLING_SAMPLER_H
 
+#include "capture/look.h"
 #include "sampling/access.h"
 #include "sampling/thread_list.h"
 
@@ -27,7 +28,8 @@ struct ss_sampler {
 	struct ss_target_threads source;
 	struct ss_thread_list threads;
 	struct ss_task_list tasks; /* the threads that are due */
-	struct ss_arena *arena;	   /* borrowed */
+	struct ss_look look;
+	struct ss_arena *arena; /* borrowed */
 	struct ss_buffer text;
 	bool late; /* the calling thread must end */
 	bool took_sigchld;

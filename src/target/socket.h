@@ -8,8 +8,8 @@
 
 #include "target/target.h"
 
-/* Whether this descriptor of the target is a socket with SO_RCVTIMEO; also true if
-   unknown (before Linux 5.6, or without permission). */
-bool ss_target_socket_has_timeout(const struct ss_target *target, int fd);
+/* Whether a read of this socket waits without a time limit (SO_RCVTIMEO), and for any
+   data (SO_RCVLOWAT). False if unknown: before Linux 5.6, or without permission. */
+bool ss_target_socket_waits_plainly(const struct ss_target *target, int fd);
 
 #endif

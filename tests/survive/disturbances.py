@@ -164,8 +164,27 @@ def count_eintr(kind):
     return measure
 
 
-row("a call without a time limit returns", SLEEPS, "calls")(count_eintr("infinite"))
-row("a call with a time limit returns before it", SLEEPS, "timed_calls")(count_eintr("finite"))
+row("a call without a time limit returns", name="calls")(count_eintr("infinite"))
+row("a call with a time limit returns before it", name="timed_calls")(count_eintr("finite"))
+
+
+@row("a read of a file of a FUSE file system returns")
+def fuse_read(mode, tries):
+    if os.geteuid() != 0 or not os.path.exists("/dev/fuse"):
+        raise Unavailable("needs root and /dev/fuse")
+    return watched(mode, tries, lambda output: sum(numbers(output)), "fuse_read")
+
+
+def moving(call):
+    def measure(mode, tries):
+        return watched(mode, tries, lambda output: sum(numbers(output)[1:]), "moving", call)
+    return measure
+
+
+for call, text in (("write_pipe", "`write` to a pipe"), ("send", "`send`"), ("getrandom", "`getrandom`"),
+                   ("copy_range", "`copy_file_range`")):
+    row("a running %s of a megabyte or more returns a part" % text, SOME, "moving_" + call)(
+        moving(call))
 
 
 def filtered(*arguments):

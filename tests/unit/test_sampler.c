@@ -25,7 +25,8 @@ struct thread {
 	uint64_t runs;
 	bool runs_now; /* not blocked */
 	bool fragile;
-	bool deaf; /* does not stop in time */
+	bool deaf;    /* does not stop in time */
+	bool in_call; /* runs in a call, and is read without a stop */
 };
 
 /* Where in a tick the event happens. */
@@ -206,15 +207,28 @@ static uint64_t read_run_count(const struct ss_target *target, pid_t tid,
 }
 
 /* A stop of a blocked thread puts it on a CPU; so does its release. */
-static void stop(struct ss_freeze *freeze, ss_freeze_copier *copy, void *data)
+static void check_fragile(struct ss_task *task, const struct ss_target *target,
+			  struct ss_buffer *text)
+{
+	(void)task;
+	(void)target;
+	(void)text;
+}
+
+static void stop(struct ss_freeze *freeze, struct ss_look *look, ss_freeze_copier *copy,
+		 void *data)
 {
 	struct process *process = of(freeze->target);
 
+	(void)look;
 	happen(process, BEFORE_STOP);
 	for (size_t i = 0; i < freeze->tasks->items.count; i++) {
 		struct ss_task *task = &freeze->tasks->items.items[i];
 		struct thread *thread = find(process, task->tid);
 		if (task->phase != SS_TASK_SEEN || task->watched)
+			continue;
+		task->watched = task->in_call = thread && thread->in_call;
+		if (task->in_call)
 			continue;
 		task->attached = thread && thread->deaf;
 		task->phase = thread ? SS_TASK_INTERRUPTED : SS_TASK_GONE;
@@ -276,11 +290,14 @@ static void copy_watched(struct ss_arena *arena, const struct ss_capture *captur
 		tasks->items.items[i].partial |= tasks->items.items[i].watched;
 }
 
-static size_t check_watched(const struct ss_target *target, struct ss_task_list *tasks)
+static size_t check_watched(const struct ss_target *target, struct ss_task_list *tasks,
+			    struct ss_look *look, size_t *fragile)
 {
 	struct process *process = of(target);
 	size_t moved = 0;
 
+	(void)look;
+	(void)fragile;
 	happen(process, BEFORE_CHECK);
 	for (size_t i = 0; i < tasks->items.count; i++) {
 		struct ss_task *task = &tasks->items.items[i];
@@ -304,12 +321,13 @@ static size_t check_watched(const struct ss_target *target, struct ss_task_list 
 static void observe(struct ss_arena *arena, const struct ss_capture *capture,
 		    const struct ss_target *target, struct ss_task_list *tasks,
 		    const struct ss_process_memory *memory,
-		    const struct ss_capture_options *options)
+		    const struct ss_capture_options *options, struct ss_look *look)
 {
 	(void)arena;
 	(void)capture;
 	(void)memory;
 	(void)options;
+	(void)look;
 	for (size_t i = 0; i < tasks->items.count; i++) {
 		struct ss_task *task = &tasks->items.items[i];
 		const struct thread *thread = find(of(target), task->tid);
@@ -328,6 +346,7 @@ static const struct ss_process_access made_up = {
 	.check = check,
 	.read = read_task,
 	.read_run_count = read_run_count,
+	.check_fragile = check_fragile,
 	.stop = stop,
 	.copy = copy,
 	.copy_watched = copy_watched,
@@ -450,6 +469,25 @@ static void test_running_threads(void **state)
 	assert_int_equal(captured(&process), 0x5);
 	assert_int_equal(process.stops, 1);
 	assert_int_equal(captured(&process), 0x1);
+	end(&process);
+}
+
+/* Its stack may change although it is not put on a CPU again. */
+static void test_running_in_a_call(void **state)
+{
+	struct process process;
+
+	(void)state;
+	begin(&process, 2);
+	process.threads[0].runs_now = process.threads[0].in_call = true;
+	assert_int_equal(captured(&process), 0x3);
+	for (int i = 0; i < 3; i++) {
+		assert_int_equal(captured(&process), 0x1);
+		assert_int_equal(process.stops, 0);
+	}
+	process.threads[0].in_call = false;
+	assert_int_equal(captured(&process), 0x1);
+	assert_int_equal(process.stops, 1);
 	end(&process);
 }
 
@@ -828,6 +866,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_blocked_threads),
 		cmocka_unit_test(test_running_threads),
+		cmocka_unit_test(test_running_in_a_call),
 		cmocka_unit_test(test_threads_start_and_end),
 		cmocka_unit_test(test_thread_wakes_up_in_a_tick),
 		cmocka_unit_test(test_register),

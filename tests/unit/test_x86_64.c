@@ -38,6 +38,33 @@ static void test_registers(void **state)
 	assert_int_equal(ss_regs_pc(&ss_arch_x86_64, &regs), 8);
 }
 
+static void test_samples(void **state)
+{
+	const struct ss_arch_attach *attach = ss_arch_x86_64.attach;
+	const uint8_t entered[] = { 0xb8, 1, 0, 0, 0, 0x0f, 0x05 };
+	const uint8_t other[] = { 0x90, 0x90 };
+	uint64_t values[20];
+	ss_kernel_regs kernel;
+
+	(void)state;
+	assert_int_equal(__builtin_popcountll(attach->sample_mask),
+			 SS_ARRAY_SIZE(values));
+	for (size_t i = 0; i < SS_ARRAY_SIZE(values); i++)
+		values[i] = 100 + i;
+	attach->from_sample(values, &kernel);
+	assert_int_equal(kernel.rax, 100);
+	assert_int_equal(kernel.rsp, 107);
+	assert_int_equal(kernel.rip, 108);
+	assert_int_equal(kernel.r8, 112);
+	assert_int_equal(kernel.r15, 119);
+	assert_int_equal(kernel.orig_rax, -1);
+	assert_false(attach->in_syscall(&kernel, entered, sizeof(entered)));
+	kernel.rax = (unsigned long)-ENOSYS;
+	assert_true(attach->in_syscall(&kernel, entered, sizeof(entered)));
+	assert_false(attach->in_syscall(&kernel, other, sizeof(other)));
+	assert_false(attach->in_syscall(&kernel, entered, 1));
+}
+
 static void test_undo_eintr(void **state)
 {
 	ss_kernel_regs k = regs_in(SYS_epoll_wait, -EINTR);
@@ -425,6 +452,7 @@ int main(void)
 		cmocka_unit_test(test_frame_size),
 		cmocka_unit_test(test_call_target),
 		cmocka_unit_test(test_registers),
+		cmocka_unit_test(test_samples),
 		cmocka_unit_test(test_undo_eintr),
 		cmocka_unit_test(test_avoid_restart_syscall),
 		cmocka_unit_test(test_alternate_stack),

@@ -1,0 +1,273 @@
+#include "capture/look.h"
+
+#include <string.h>
+
+#include "base/clock.h"
+#include "capture/fragile.h"
+
+enum {
+	STEP_NS = 100 * 1000, /* doubles with each, up to: */
+	STEP_MAX_NS = 1000 * 1000,
+	SAMPLES = 1, /* at a time: more would come during the stop */
+	/* Without samples: to see a thread sleep that moves data. */
+	SLEEP_NS = 500 * 1000,
+	READS = 32, /* threads that are read in each step */
+	/* A thread may begin a call after it was seen in user space. */
+	FRESH_NS = 200 * 1000,
+	TRIES = 4,
+};
+
+static bool is_pending(const struct ss_task *task)
+{
+	return task->phase == SS_TASK_SEEN && task->runs && !task->watched &&
+	       !task->spared;
+}
+
+static struct ss_task *find(const struct ss_task_list *tasks, pid_t tid)
+{
+	for (size_t i = 0; i < tasks->items.count; i++)
+		if (tasks->items.items[i].tid == tid)
+			return &tasks->items.items[i];
+	return NULL;
+}
+
+/* The call in which a sample found a thread. False: it was in user space, or in a page
+   fault or an interrupt. */
+static bool find_call(const struct ss_look *look, struct ss_cpu_sample *sample,
+		      struct ss_syscall_text *ret)
+{
+	struct ss_regs regs;
+	struct ss_syscall made;
+	uint8_t code[SS_SYSCALL_CODE];
+
+	if (!sample->in_kernel)
+		return false;
+	ss_arch_host.attach->regs(&sample->kernel, &regs);
+	ss_arch_host.attach->syscall(&sample->kernel, &made);
+	uint64_t pc = ss_regs_pc(&ss_arch_host, &regs);
+	struct ss_piece piece = { .address = pc - sizeof(code),
+				  .bytes = code,
+				  .size = sizeof(code) };
+	ss_process_memory_read_present(look->memory, &piece, 1);
+	if (piece.done != sizeof(code) ||
+	    !ss_arch_host.attach->in_syscall(&sample->kernel, code, sizeof(code)))
+		return false;
+	*ret = (struct ss_syscall_text){
+		.kind = SS_SYSCALL_BLOCKED,
+		.number = ss_arch_host.entered_syscall(code, sizeof(code)),
+		.sp = ss_regs_sp(&ss_arch_host, &regs),
+		.pc = pc,
+	};
+	memcpy(ret->args, made.args, sizeof(ret->args));
+	return true;
+}
+
+static void classify(struct ss_look *look, struct ss_task *task,
+		     struct ss_cpu_sample *sample)
+{
+	struct ss_syscall_text call;
+
+	task->sampled_ns = sample->time_ns;
+	bool fragile = find_call(look, sample, &call) &&
+		       ss_fragile_running(look->target, task->tid, &call);
+	task->fragile = task->watched = task->in_call = fragile;
+	task->left = false;
+	if (!fragile)
+		return;
+	task->call = call;
+	task->kernel = sample->kernel;
+}
+
+/* Takes the samples. from_ns: older ones are dropped. */
+static void take_samples(struct ss_look *look, struct ss_task_list *tasks,
+			 uint64_t from_ns)
+{
+	struct ss_cpu_sample sample;
+
+	while (ss_cpu_sampler_next(&look->cpus, &sample)) {
+		struct ss_task *task = find(tasks, sample.tid);
+		if (!task || sample.time_ns < SS_MAX(from_ns, task->sampled_ns))
+			continue;
+		if (is_pending(task)) {
+			classify(look, task, &sample);
+		} else if (task->watched && task->in_call) {
+			task->sampled_ns = sample.time_ns;
+			task->left |= memcmp(&task->kernel, &sample.kernel,
+					     sizeof(task->kernel)) != 0;
+		}
+	}
+}
+
+/* Whether any was started: samples will come. */
+static bool start_cpus(struct ss_look *look, const struct ss_task_list *tasks,
+		       bool (*wanted)(const struct ss_task *), uint64_t since_ns)
+{
+	bool any = false;
+
+	for (size_t i = 0; i < tasks->items.count; i++) {
+		const struct ss_task *task = &tasks->items.items[i];
+		if (wanted(task) && task->sampled_ns < since_ns)
+			any |= ss_cpu_sampler_start(&look->cpus, task->processor,
+						    SAMPLES);
+	}
+	return any;
+}
+
+/*
+ * The kernel stack of a thread that waits for a CPU shows whether it was preempted in user
+ * space, where it can be stopped, or in a system call. It is empty while the thread is on a
+ * CPU, and not readable for all.
+ */
+static void look_at_kernel_stack(struct ss_look *look, struct ss_task *task,
+				 uint64_t now_ns)
+{
+	if (!ss_target_read_task(look->target, task->tid, "stack", &look->text) ||
+	    look->text.size == 0)
+		return;
+	task->fragile = strstr(look->text.bytes, ss_arch_host.attach->syscall_entry);
+	if (!task->fragile)
+		task->sampled_ns = now_ns;
+}
+
+/* Reads threads that were not on a CPU: one may sleep in its call by now, and would then
+   be read like any other. Returns how many are still unknown. */
+static size_t read_pending(struct ss_look *look, struct ss_task_list *tasks,
+			   uint64_t since_ns)
+{
+	size_t left = 0;
+
+	for (size_t i = 0; i < tasks->items.count; i++) {
+		struct ss_task *task = &tasks->items.items[i];
+		bool fragile = task->fragile;
+		if (!is_pending(task) || task->sampled_ns >= since_ns)
+			continue;
+		if (left < READS)
+			ss_task_read(task, look->target, look->options, &look->text);
+		if (!is_pending(task))
+			continue;
+		task->fragile = fragile;
+		if (left < READS)
+			look_at_kernel_stack(look, task, since_ns);
+		left += task->sampled_ns < since_ns;
+	}
+	return left;
+}
+
+/* The time of the oldest sample of a thread that will be stopped; 0: none is left. */
+static uint64_t find_oldest(const struct ss_task_list *tasks)
+{
+	uint64_t oldest_ns = 0;
+
+	for (size_t i = 0; i < tasks->items.count; i++) {
+		const struct ss_task *task = &tasks->items.items[i];
+		if (is_pending(task) && (oldest_ns == 0 || task->sampled_ns < oldest_ns))
+			oldest_ns = task->sampled_ns;
+	}
+	return oldest_ns;
+}
+
+/* Looks until each thread was seen since then. False: the time is over. */
+static bool see_all(struct ss_look *look, struct ss_task_list *tasks, uint64_t since_ns,
+		    uint64_t until_ns)
+{
+	uint64_t step_ns = STEP_NS;
+	size_t left = 1;
+
+	while (left > 0 && ss_now_ns() < until_ns) {
+		(void)start_cpus(look, tasks, is_pending, since_ns);
+		ss_cpu_sampler_wait(&look->cpus, step_ns);
+		step_ns = SS_MIN(2 * step_ns, (uint64_t)STEP_MAX_NS);
+		take_samples(look, tasks, since_ns);
+		left = read_pending(look, tasks, since_ns);
+	}
+	return left == 0;
+}
+
+void ss_look_at_running(struct ss_look *look, struct ss_task_list *tasks)
+{
+	uint64_t begin_ns = ss_now_ns();
+	uint64_t since_ns = begin_ns;
+	bool any = false;
+
+	for (size_t i = 0; i < tasks->items.count && !any; i++)
+		any = is_pending(&tasks->items.items[i]);
+	if (!any)
+		return;
+	bool samples = start_cpus(look, tasks, is_pending, since_ns);
+	uint64_t until_ns = begin_ns + (samples ? look->limit_ns : SLEEP_NS);
+	for (int i = 0; i < TRIES && see_all(look, tasks, since_ns, until_ns); i++) {
+		uint64_t oldest_ns = find_oldest(tasks);
+		since_ns = ss_now_ns();
+		if (oldest_ns == 0 || since_ns - oldest_ns < FRESH_NS)
+			return;
+	}
+	for (size_t i = 0; i < tasks->items.count; i++) {
+		struct ss_task *task = &tasks->items.items[i];
+		task->spared |= is_pending(task) && task->fragile &&
+				task->sampled_ns < begin_ns;
+	}
+}
+
+static bool is_in_call(const struct ss_task *task)
+{
+	return task->watched && task->in_call && !task->left;
+}
+
+/* Whether it sleeps in the same call now. */
+static bool sleeps_in_call(struct ss_look *look, const struct ss_task *task)
+{
+	struct ss_syscall_text call;
+
+	return ss_target_read_task(look->target, task->tid, "syscall", &look->text) &&
+	       ss_syscall_parse(look->text.bytes, look->text.size, &call) &&
+	       call.kind == SS_SYSCALL_BLOCKED && call.sp == task->call.sp &&
+	       call.pc == task->call.pc &&
+	       memcmp(call.args, task->call.args, sizeof(call.args)) == 0;
+}
+
+/* Returns how many threads have not been seen since. */
+static size_t see_again(struct ss_look *look, struct ss_task_list *tasks,
+			uint64_t since_ns)
+{
+	struct ss_stat stat;
+	size_t unseen = 0;
+
+	take_samples(look, tasks, 0);
+	for (size_t i = 0; i < tasks->items.count; i++) {
+		struct ss_task *task = &tasks->items.items[i];
+		if (!is_in_call(task) || task->sampled_ns >= since_ns)
+			continue;
+		if (sleeps_in_call(look, task)) {
+			task->sampled_ns = since_ns;
+			continue;
+		}
+		if (ss_target_read_stat(look->target, task->tid, &look->text, &stat))
+			task->processor = stat.processor;
+		unseen++;
+	}
+	return unseen;
+}
+
+void ss_look_again(struct ss_look *look, struct ss_task_list *tasks)
+{
+	uint64_t begin_ns = ss_now_ns();
+	size_t unseen = see_again(look, tasks, begin_ns);
+
+	for (uint64_t step_ns = STEP_NS;
+	     unseen > 0 && ss_now_ns() < begin_ns + look->limit_ns;
+	     step_ns = SS_MIN(2 * step_ns, (uint64_t)STEP_MAX_NS)) {
+		(void)start_cpus(look, tasks, is_in_call, begin_ns);
+		ss_cpu_sampler_wait(&look->cpus, step_ns);
+		unseen = see_again(look, tasks, begin_ns);
+	}
+	for (size_t i = 0; unseen && i < tasks->items.count; i++) {
+		struct ss_task *task = &tasks->items.items[i];
+		task->left |= is_in_call(task) && task->sampled_ns < begin_ns;
+	}
+}
+
+void ss_look_deinit(struct ss_look *look)
+{
+	ss_cpu_sampler_deinit(&look->cpus);
+	ss_buffer_deinit(&look->text);
+}

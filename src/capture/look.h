@@ -1,0 +1,41 @@
+/*
+ * Looking at running threads before they are stopped. A thread that moves data in a
+ * system call must not be stopped: the call would return with a part of it. While it is in
+ * the call its user registers and its stack do not change, so they are read as those of a
+ * blocked thread are. Two sources tell where a running thread is:
+ *
+ * - Samples of its CPU (cpu_sampler.h), which need a privilege. A later sample with the
+ *   same registers shows that it is still there.
+ * - /proc/TID/syscall, if it sleeps in between.
+ */
+#ifndef SS_CAPTURE_LOOK_H
+#define SS_CAPTURE_LOOK_H
+
+#include "capture/tasks.h"
+#include "target/cpu_sampler.h"
+#include "target/process_memory.h"
+
+struct ss_look {
+	const struct ss_target *target;
+	const struct ss_process_memory *memory;
+	const struct ss_capture_options *options;
+	uint64_t limit_ns; /* to see a thread that waits for a CPU */
+	struct ss_cpu_sampler cpus;
+	struct ss_buffer text;
+};
+
+/*
+ * Looks at the threads that would be stopped although they run (phase SEEN, runs, not
+ * watched). Those in a call that must not be interrupted become watched. Threads of which
+ * that is not certain, but which were in such a call before, become spared. Allocates, and
+ * opens files.
+ */
+void ss_look_at_running(struct ss_look *look, struct ss_task_list *tasks);
+
+/* Looks again at the watched threads that run: sets left for those that are no longer in
+   their call, or perhaps not. */
+void ss_look_again(struct ss_look *look, struct ss_task_list *tasks);
+
+void ss_look_deinit(struct ss_look *look);
+
+#endif

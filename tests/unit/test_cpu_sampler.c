@@ -1,0 +1,72 @@
+/* Samples of the CPU that this program runs on. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <sched.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "target/cpu_sampler.h"
+
+static void spin(uint64_t ns)
+{
+	for (uint64_t end = ss_now_ns() + ns; ss_now_ns() < end;)
+		;
+}
+
+static void test_own_samples(void **state)
+{
+	enum { TRIES = 1000 };
+	struct ss_cpu_sampler sampler = {};
+	struct ss_cpu_sample sample;
+	uint64_t begin_ns = ss_now_ns();
+	unsigned own = 0;
+
+	(void)state;
+	if (!ss_cpu_sampler_start(&sampler, sched_getcpu(), 4)) {
+		assert_true(sampler.refused);
+		ss_cpu_sampler_deinit(&sampler);
+		skip();
+	}
+	for (int i = 0; i < TRIES && own == 0; i++) {
+		assert_true(ss_cpu_sampler_start(&sampler, sched_getcpu(), 4));
+		spin(10 * SS_CPU_PERIOD_NS);
+		while (ss_cpu_sampler_next(&sampler, &sample)) {
+			uint64_t near = sample.kernel.rsp - (uintptr_t)&state;
+			if (sample.tid != gettid())
+				continue;
+			assert_true(near + (1 << 20) < 2 << 20);
+			assert_true(sample.time_ns > begin_ns);
+			assert_true(sample.time_ns <= ss_now_ns());
+			own++;
+		}
+	}
+	assert_true(own > 0);
+	ss_cpu_sampler_deinit(&sampler);
+}
+
+static void test_no_such_cpu(void **state)
+{
+	struct ss_cpu_sampler sampler = {};
+	struct ss_cpu_sample sample;
+
+	(void)state;
+	assert_false(ss_cpu_sampler_start(&sampler, 1 << 20, 1));
+	assert_false(ss_cpu_sampler_next(&sampler, &sample));
+	ss_cpu_sampler_wait(&sampler, 1000);
+	ss_cpu_sampler_deinit(&sampler);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_own_samples),
+		cmocka_unit_test(test_no_such_cpu),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
