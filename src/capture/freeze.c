@@ -223,15 +223,18 @@ static void wait_class(struct ss_freeze *freeze, bool runs)
 }
 
 /* Attaches at most max chosen threads of a class. Returns the index behind the last. */
-static size_t seize_batch(struct ss_freeze *freeze, size_t from, bool runs, size_t max)
+static size_t seize_batch(struct ss_freeze *freeze, size_t from, bool runs, size_t max,
+			  bool *any)
 {
 	size_t i = from;
 
+	*any = false;
 	for (size_t count = 0; i < freeze->tasks->items.count && count < max; i++) {
 		struct ss_task *task = &freeze->tasks->items.items[i];
 		if (task->phase != SS_TASK_CHOSEN || task->runs != runs)
 			continue;
 		ss_stop_seize(freeze, task);
+		*any |= task->phase == SS_TASK_SEIZED;
 		count++;
 	}
 	return i;
@@ -245,9 +248,10 @@ static size_t seize_batch(struct ss_freeze *freeze, size_t from, bool runs, size
  */
 static bool stop_batch(struct ss_freeze *freeze, size_t *index, bool runs, size_t max)
 {
-	size_t end = seize_batch(freeze, *index, runs, max);
+	bool any;
+	size_t end = seize_batch(freeze, *index, runs, max, &any);
 
-	if (find_core_dump(freeze)) {
+	if (any && find_core_dump(freeze)) {
 		withdraw(freeze);
 		return false;
 	}
