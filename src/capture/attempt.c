@@ -481,7 +481,8 @@ struct ss_error *ss_attempt_copy(struct ss_attempt *a)
 	a->look = (struct ss_look){ .target = a->target,
 				    .memory = &a->memory,
 				    .options = a->options,
-				    .limit_ns = LOOK_NS };
+				    .limit_ns = LOOK_NS,
+				    .twice = true };
 	ss_observe_tracer(a->target, a->memory.tid, &a->tasks);
 	return a->options->mode == SS_MODE_NO_STOP ? observe_only(a) : stop_and_copy(a);
 }
