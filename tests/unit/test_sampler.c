@@ -304,8 +304,8 @@ static size_t check_watched(const struct ss_target *target, struct ss_task_list 
 		const struct thread *thread = find(process, task->tid);
 		if (!task->watched)
 			continue;
-		task->steady = task->consistent = thread &&
-						  thread->runs == task->run_count;
+		task->steady = task->consistent =
+			thread && (task->in_call || thread->runs == task->run_count);
 		task->watched = task->partial = task->steady;
 		if (!thread)
 			task->phase = SS_TASK_GONE;
