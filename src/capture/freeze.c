@@ -464,6 +464,16 @@ static size_t release_late(struct ss_freeze *freeze)
 	return late;
 }
 
+bool ss_freeze_release_late(struct ss_freeze *freeze)
+{
+	bool any = false;
+
+	(void)release_late(freeze); /* also counts: there is no limit here */
+	for (size_t i = 0; i < freeze->tasks->items.count && !any; i++)
+		any = freeze->tasks->items.items[i].attached;
+	return any;
+}
+
 void ss_freeze_finish(struct ss_freeze *freeze)
 {
 	uint64_t until_ns = ss_now_ns() + FILTERED_NS;

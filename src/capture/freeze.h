@@ -68,4 +68,8 @@ void ss_freeze_release(struct ss_freeze *freeze, bool runs);
    stopped. */
 void ss_freeze_finish(struct ss_freeze *freeze);
 
+/* Releases the threads of an earlier freeze that have stopped by now. Whether any is still
+   attached. Only target, options and tasks of the freeze need to be set. */
+bool ss_freeze_release_late(struct ss_freeze *freeze);
+
 #endif

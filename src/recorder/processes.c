@@ -19,6 +19,17 @@ static bool add(struct ss_processes *processes, struct ss_target *target, bool o
 	return slot != NULL;
 }
 
+/* The unwinder may take seconds, if it hangs. */
+static bool release_late(void *data)
+{
+	struct ss_processes *processes = data;
+	bool any = false;
+
+	for (size_t i = 0; i < processes->items.count; i++)
+		any |= ss_sampler_release_late(&processes->items.items[i]->sampler);
+	return any;
+}
+
 struct ss_error *ss_processes_init(struct ss_processes *processes,
 				   struct ss_target *target, struct ss_writer *writer,
 				   unsigned max_frames, bool children,
@@ -34,7 +45,7 @@ struct ss_error *ss_processes_init(struct ss_processes *processes,
 	struct ss_error *error = ss_arena_share(&processes->arena, options->max_total);
 	if (!error)
 		error = ss_unwinder_init(&processes->unwinder, target, &processes->arena,
-					 max_frames);
+					 max_frames, release_late, processes);
 	if (error)
 		return error;
 	return add(processes, target, false) ? NULL : ss_error_no_memory();

@@ -40,7 +40,8 @@ static uint64_t memory_limit(void)
 
 struct ss_error *ss_unwinder_init(struct ss_unwinder *unwinder,
 				  const struct ss_target *target,
-				  const struct ss_arena *arena, unsigned max_frames)
+				  const struct ss_arena *arena, unsigned max_frames,
+				  bool (*meanwhile)(void *owner), void *owner)
 {
 	*unwinder = (struct ss_unwinder){ .max_frames = max_frames };
 	unwinder->server = ss_unwind_server_new(arena);
@@ -50,6 +51,8 @@ struct ss_error *ss_unwinder_init(struct ss_unwinder *unwinder,
 		.serve = ss_unwind_server_serve,
 		.data = unwinder->server,
 		.timeout_ms = TIMEOUT_MS,
+		.meanwhile = meanwhile,
+		.owner = owner,
 		.confinement = { .memory = memory_limit(), .receives = FILES_MAX },
 	};
 	struct ss_error *unknown = ss_target_owner(target, &options.confinement.uid,

@@ -88,10 +88,12 @@ struct ss_unwinder {
 };
 
 /* arena: contains the stacks of all captures; it must outlive the unwinder. The child runs
-   as the owner of the target, if that is permitted. */
+   as the owner of the target, if that is permitted. meanwhile and owner: see struct
+   ss_worker_options. */
 struct ss_error *ss_unwinder_init(struct ss_unwinder *unwinder,
 				  const struct ss_target *target,
-				  const struct ss_arena *arena, unsigned max_frames);
+				  const struct ss_arena *arena, unsigned max_frames,
+				  bool (*meanwhile)(void *owner), void *owner);
 void ss_unwinder_deinit(struct ss_unwinder *unwinder);
 
 /* Starts a child if ss_unwinder_is_down(). The child ends with the calling thread. Errors:

@@ -60,6 +60,7 @@ const struct ss_process_access ss_process_access = {
 	.read_run_count = ss_task_read_run_count,
 	.check_fragile = ss_task_check_fragile,
 	.stop = stop,
+	.release_late = ss_freeze_release_late,
 	.copy = ss_arena_copy,
 	.copy_watched = ss_observe_copy,
 	.check_watched = ss_observe_check,

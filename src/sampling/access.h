@@ -39,6 +39,8 @@ struct ss_process_access {
 	   stops, copies (copy()) and releases each. */
 	void (*stop)(struct ss_freeze *freeze, struct ss_look *look,
 		     ss_freeze_copier *copy, void *data);
+	/* ss_freeze_release_late() */
+	bool (*release_late)(struct ss_freeze *freeze);
 	/* ss_arena_copy(), ss_observe_copy(), ss_observe_check(), ss_observe_tasks() */
 	void (*copy)(struct ss_arena *arena, const struct ss_capture *capture,
 		     struct ss_task_list *tasks, const struct ss_process_memory *memory,

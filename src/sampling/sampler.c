@@ -291,6 +291,15 @@ static struct ss_error *capture_due(struct ss_sampler *sampler, struct ss_tick *
 	return error;
 }
 
+bool ss_sampler_release_late(struct ss_sampler *sampler)
+{
+	struct ss_freeze freeze = { .target = sampler->target,
+				    .options = &sampler->options,
+				    .tasks = &sampler->tasks };
+
+	return sampler->late && sampler->access->release_late(&freeze);
+}
+
 /* Whether there is nothing to do: if no thread has run, nothing was mapped. The threads
    of a process that has ended do not run either, but the end must be noticed. */
 static bool is_idle(const struct ss_sampler *sampler)

@@ -71,6 +71,10 @@ struct ss_error *ss_sampler_confirm(struct ss_sampler *sampler,
 /* Captures the threads again that were rejected with retry. */
 struct ss_error *ss_sampler_retry(struct ss_sampler *sampler, struct ss_tick *tick);
 
+/* Releases threads that have stopped too late for the capture. Whether any is still
+   attached. To be called by the thread that took the tick, while it waits for others. */
+bool ss_sampler_release_late(struct ss_sampler *sampler);
+
 /* Drops the capture: threads that are still due are captured at the next tick. */
 void ss_sampler_discard(struct ss_sampler *sampler);
 

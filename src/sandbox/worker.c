@@ -1,6 +1,7 @@
 #include "sandbox/worker.h"
 
 #include <errno.h>
+#include <poll.h>
 #include <signal.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -17,6 +18,7 @@ enum {
 	FILES_MAX = 253, /* of one message (SCM_MAX_FD of the kernel) */
 	BUFFER_MIN = 256 << 10,
 	RETRY_NS = 1000000, /* after ETOOMANYREFS: too many files are in flight */
+	MEANWHILE_MS = 1,
 };
 
 /* A longer answer is invalid. */
@@ -301,7 +303,34 @@ static ssize_t send_part(int socket, struct iovec *iov, size_t count, const int 
 				       .cmsg_len = CMSG_LEN(file_count * sizeof(int)) };
 		memcpy(CMSG_DATA(c), files, file_count * sizeof(int));
 	}
-	return sendmsg(socket, &message, MSG_NOSIGNAL);
+	return sendmsg(socket, &message, MSG_NOSIGNAL | MSG_DONTWAIT);
+}
+
+/* Waits until the socket is ready, or briefly. */
+static void wait_for_socket(const struct ss_worker *worker, short events,
+			    uint64_t deadline_ns)
+{
+	struct pollfd pollfd = { .fd = worker->socket, .events = events };
+	int ready = 0;
+
+	while (ready == 0 && ss_now_ns() < deadline_ns) {
+		if (worker->options.meanwhile)
+			(void)worker->options.meanwhile(worker->options.owner);
+		ready = poll(&pollfd, 1, MEANWHILE_MS);
+	}
+	if (ready < 0)
+		ss_sleep_ns(RETRY_NS); /* a filter refuses poll(2) */
+}
+
+/* Until there is an answer, or nothing else to do. */
+static void work_meanwhile(const struct ss_worker *worker, uint64_t deadline_ns)
+{
+	struct pollfd pollfd = { .fd = worker->socket, .events = POLLIN };
+
+	while (worker->options.meanwhile &&
+	       worker->options.meanwhile(worker->options.owner) &&
+	       ss_now_ns() < deadline_ns && poll(&pollfd, 1, MEANWHILE_MS) == 0)
+		;
 }
 
 /* False: the worker has ended, or does not read in time. */
@@ -331,12 +360,15 @@ static bool send_request(const struct ss_worker *worker,
 		ssize_t n = send_part(worker->socket, iov, count, request->files + files,
 				      file_count);
 		int errnum = errno;
-		if (n <= 0 && errnum != EINTR && errnum != ETOOMANYREFS)
+		if (n <= 0 && errnum != EINTR && errnum != ETOOMANYREFS &&
+		    errnum != EAGAIN)
 			return false;
 		if (n <= 0 && ss_now_ns() >= deadline_ns)
 			return false;
 		if (n <= 0 && errnum == ETOOMANYREFS)
 			ss_sleep_ns(RETRY_NS);
+		if (n <= 0 && errnum == EAGAIN)
+			wait_for_socket(worker, POLLOUT, deadline_ns);
 		if (n <= 0)
 			continue;
 		done += (size_t)n;
@@ -358,6 +390,7 @@ static enum result receive_answer(struct ss_worker *worker, uint64_t deadline_ns
 		if (!ss_vector_reserve(&answer->items,
 				       SS_MAX(expected, (size_t)BUFFER_MIN)))
 			return INVALID;
+		work_meanwhile(worker, deadline_ns);
 		ssize_t n = recv(worker->socket,
 				 answer->items.items + answer->items.count,
 				 answer->items.capacity - answer->items.count, 0);

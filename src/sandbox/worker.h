@@ -34,6 +34,10 @@ struct ss_worker_options {
 	ss_worker_serve *serve;
 	void *data;
 	unsigned timeout_ms; /* of one request, then the worker is killed */
+	/* Work of the owner that cannot wait: called each millisecond until the answer is
+	   there, or until it returns false. NULL: none. */
+	bool (*meanwhile)(void *owner);
+	void *owner;
 	struct ss_confinement confinement;
 };
 

@@ -3,6 +3,8 @@
  * leaf function, and last a plausible return address on the stack. Each frame found in
  * these ways is marked as heuristic.
  */
+#include <string.h>
+
 #include "unwind/unwinder.h"
 
 enum {
@@ -154,6 +156,16 @@ static bool scan(struct ss_unwind_context *ctx, struct ss_unwind_frame *frame)
 	return true;
 }
 
+/* Between the arguments of a program and their strings the kernel leaves a random gap, of
+   which whole pages are never touched. */
+static bool is_gap(const struct ss_unwind_context *ctx, uint64_t address)
+{
+	const struct ss_area *area = ss_capture_find_area(ctx->capture, address);
+
+	return area && strcmp(area->name, "[stack]") == 0 &&
+	       ss_capture_thread_lacks(ctx->thread, address);
+}
+
 /* Whether the rest of the stack was copied and has no return address: the first frame of a
    program or thread without CFI (musl's). */
 static bool is_outermost(struct ss_unwind_context *ctx,
@@ -164,9 +176,13 @@ static bool is_outermost(struct ss_unwind_context *ctx,
 	uint64_t pc;
 
 	ctx->missing = 0;
+	bool found = find_return_address(ctx, &at, END_WORDS, &pc);
+	while (!found && is_gap(ctx, at)) {
+		at += WORD;
+		found = find_return_address(ctx, &at, END_WORDS, &pc);
+	}
 	bool outermost = ss_context_is_code(ctx, ss_regs_pc(ctx->arch, &frame->regs)) &&
-			 !find_return_address(ctx, &at, END_WORDS, &pc) &&
-			 ctx->missing == at && !ss_context_was_truncated(ctx) &&
+			 !found && ctx->missing == at && !ss_context_was_truncated(ctx) &&
 			 !ss_capture_thread_lacks(ctx->thread, at);
 	ctx->missing = missing; /* the search is not the reason why the stack ends */
 	return outermost;

@@ -25,14 +25,32 @@ def can_trace():
 
 
 def children(pid):
-    return [int(child) for task in os.listdir("/proc/%d/task" % pid)
-            for child in read_text("/proc/%d/task/%s/children" % (pid, task)).split()]
+    """All of them but the stop guard."""
+    found = [int(child) for task in os.listdir("/proc/%d/task" % pid)
+             for child in read_text("/proc/%d/task/%s/children" % (pid, task)).split()]
+    return [child for child in found
+            if read_text("/proc/%d/comm" % child).strip() != "ss-stop-guard"]
+
+
+def the_child(pid):
+    """There is another one while it opens the files of modules."""
+    found = []
+
+    def is_alone():
+        found[:] = children(pid)
+        return len(found) == 1
+    wait_until(is_alone, "a single child")
+    return found[0]
 
 
 def waits_for_answer(pid):
-    """Whether a thread is in recvfrom(2)."""
-    return any(read_text("/proc/%d/task/%s/syscall" % (pid, task)).startswith("45 ")
-               for task in os.listdir("/proc/%d/task" % pid))
+    """Whether a thread stays in recvfrom(2). (At each tick the kernel answers, too.)"""
+    for _ in range(5):
+        if not any(read_text("/proc/%d/task/%s/syscall" % (pid, task)).startswith("45 ")
+                   for task in os.listdir("/proc/%d/task" % pid)):
+            return False
+        time.sleep(0.01)
+    return True
 
 
 SANITIZED = bool(os.environ.get("SANITIZED"))
@@ -95,7 +113,7 @@ class Unwinder(EndToEnd):
     def test_rights(self):
         target = self.start_busy()
         process = self.start_recording(target.pid)
-        (child,) = children(process.pid)
+        child = the_child(process.pid)
         for name in ("CapInh", "CapPrm", "CapEff", "CapBnd", "CapAmb"):
             if name == "CapBnd" and os.geteuid() != 0:
                 continue  # to lower it takes a capability
@@ -115,7 +133,7 @@ class Unwinder(EndToEnd):
     def test_child_ends_with_its_recorder(self):
         target = self.start_busy()
         process = self.start_recording(target.pid)
-        (child,) = children(process.pid)
+        child = the_child(process.pid)
         process.kill()
         process.wait(LIMIT_S)
         wait_until(lambda: not os.path.exists("/proc/%d" % child) or
@@ -126,7 +144,7 @@ class Unwinder(EndToEnd):
         target = self.start_busy()
         process = self.start_recording(target.pid)
         for _ in range(2):
-            (child,) = children(process.pid)
+            child = the_child(process.pid)
             os.kill(child, signal.SIGKILL)
             wait_until(lambda: children(process.pid) not in ([child], []), "another child")
             self.wait_for_more()
@@ -142,7 +160,7 @@ class Unwinder(EndToEnd):
         """A child that never answers: it is killed, and the target does not wait for it."""
         target = self.start_busy()
         process = self.start_recording(target.pid)
-        (child,) = children(process.pid)
+        child = the_child(process.pid)
         os.kill(child, signal.SIGSTOP)
         wait_until(lambda: waits_for_answer(process.pid), "the recorder to wait")
         begin = time.monotonic()
@@ -158,7 +176,7 @@ class Unwinder(EndToEnd):
         process = self.start_recording(pid, tool=["strace", "-f", "-o", self.log, "-P", path,
                                                   "-e", "trace=pread64"])
         self.wait_for_more()
-        (recorder,) = children(process.pid)
+        recorder = the_child(process.pid)
         os.kill(recorder, signal.SIGINT)
         process.communicate(timeout=LIMIT_S)
         os.unlink(self.path)
@@ -178,7 +196,7 @@ class Unwinder(EndToEnd):
         process = self.start_recording(target.pid, tool=["strace", "-f", "-o", "/dev/null",
                                                          "-P", path, "-e", fault])
         self.wait_for_more()
-        (recorder,) = children(process.pid)
+        recorder = the_child(process.pid)
         os.kill(recorder, signal.SIGINT)
         _, stderr = process.communicate(timeout=LIMIT_S)
         self.assertEqual(process.returncode, 1, stderr)
@@ -198,7 +216,7 @@ class Unwinder(EndToEnd):
             target.pid, "-r", "200", tool=["strace", "-f", "-o", "/dev/null", "-e",
                                            "inject=recvmsg:signal=SIGSEGV"])
         self.wait_for_more()
-        (recorder,) = children(process.pid)
+        recorder = the_child(process.pid)
         self.assertEqual(children(recorder), [])
         os.kill(recorder, signal.SIGINT)
         _, stderr = process.communicate(timeout=LIMIT_S)
@@ -220,7 +238,7 @@ class Unwinder(EndToEnd):
             target.pid, tool=["strace", "-f", "-y", "-o", self.log, "-e",
                               "trace=read,pread64,readv,preadv,mmap,socketpair,recvmsg"])
         self.wait_for_more()
-        (recorder,) = children(process.pid)
+        recorder = the_child(process.pid)
         os.kill(recorder, signal.SIGINT)
         process.communicate(timeout=LIMIT_S)
         with open(self.log, encoding="latin-1") as file:

@@ -21,8 +21,12 @@ FORMATS = ("text", "gdb", "eu", "folded", "json")
 
 
 def children(pid):
-    """The child processes of all threads of a process."""
-    return [int(child) for tid in os.listdir("/proc/%d/task" % pid)
+    """The child processes of all threads of a process; none if it has ended."""
+    try:
+        tids = os.listdir("/proc/%d/task" % pid)
+    except FileNotFoundError:
+        return []
+    return [int(child) for tid in tids
             for child in read_text("/proc/%d/task/%s/children" % (pid, tid)).split()]
 
 

@@ -230,7 +230,8 @@ class TimeLimits(harness.EndToEnd):
     LIMITED = dict.fromkeys(
         ("nanosleep", "clock_nanosleep", "epoll_timed", "epoll_pw_timed", "epoll_pw2_timed",
          "semop_timed", "sigwait_timed", "io_gete_timed", "poll_timed", "select_timed",
-         "futex_timed"), "timeout_ns")
+         "futex_timed", "pselect_const", "ppoll_const", "nanosleep_rem", "clock_nano_rem"),
+        "timeout_ns")
     LIMITED.update(mq_timed="left_ns", uring_timed=None)
 
     def test_every_call(self):

@@ -109,7 +109,7 @@ static void set_up(struct fixture *fixture)
 	assert_null(ss_target_open(getppid(), &fixture->target));
 	assert_null(ss_arena_share(&fixture->arena, ARENA));
 	assert_null(ss_unwinder_init(&fixture->unwinder, fixture->target, &fixture->arena,
-				     MAX_FRAMES));
+				     MAX_FRAMES, NULL, NULL));
 	assert_true(ss_unwinder_add_space(&fixture->unwinder, &fixture->space));
 	make_capture(fixture);
 	assert_true(ss_module_set_update(&fixture->tracked, fixture->from.capture, track,
