@@ -20,7 +20,7 @@ enum {
 static bool is_pending(const struct ss_task *task)
 {
 	return task->phase == SS_TASK_SEEN && task->runs && !task->watched &&
-	       !task->spared;
+	       !task->spared && !task->computes;
 }
 
 static struct ss_task *find(const struct ss_task_list *tasks, pid_t tid)

@@ -28,8 +28,8 @@ struct ss_look {
 };
 
 /*
- * Looks at the threads that would be stopped although they run (phase SEEN, runs, not
- * watched). Those in a call that must not be interrupted become watched. Threads of which
+ * Looks at the threads that would be stopped although they run (phase SEEN, runs, neither
+ * watched nor known to compute). Those in a call that must not be interrupted become watched. Threads of which
  * that is not certain, but which were in such a call before, become spared. Allocates, and
  * opens files.
  */

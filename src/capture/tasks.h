@@ -41,10 +41,12 @@ struct ss_task {
 	/* attached to the capture thread; if it ended meanwhile, its parent cannot reap
 	   it before the capture thread ends */
 	bool attached;
-	bool disturbs;	 /* it would wake up on the CPU of a running thread */
-	int signal;	 /* intercepted by its stop; delivered at the release */
-	int seize_errno; /* why SEIZE was refused */
-	int processor;	 /* CPU it last ran on */
+	bool disturbs;	       /* it would wake up on the CPU of a running thread */
+	int signal;	       /* intercepted by its stop; delivered at the release */
+	int seize_errno;       /* why SEIZE was refused */
+	int processor;	       /* CPU it last ran on */
+	uint64_t system_ticks; /* clock ticks in the kernel */
+	bool computes; /* hardly ever in the kernel: it is stopped without a look */
 	char state;
 	char comm[SS_COMM_MAX];
 	struct ss_syscall_text call; /* before the freeze */

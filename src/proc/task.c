@@ -17,6 +17,7 @@ enum {
 /* Fields of stat after comm, by their number in proc_pid_stat(5). */
 enum {
 	FIELD_FLAGS = 9,
+	FIELD_SYSTEM_TIME = 15,
 	FIELD_START_TIME = 22,
 	FIELD_START_CODE = 26,
 	FIELD_END_CODE = 27,
@@ -81,6 +82,7 @@ bool ss_stat_parse(const char *text, size_t size, struct ss_stat *ret)
 	if (!scan_fields(&s, fields))
 		return false;
 	ret->start_time = fields[FIELD_START_TIME];
+	ret->system_ticks = fields[FIELD_SYSTEM_TIME];
 	ret->processor = (int)SS_MIN(fields[FIELD_PROCESSOR], (uint64_t)INT32_MAX);
 	ret->kernel_thread = fields[FIELD_FLAGS] & PF_KTHREAD;
 	ret->program = mix_program(fields);

@@ -15,12 +15,13 @@ struct ss_stat {
 	pid_t pid;
 	char comm[64]; /* raw bytes, NUL-terminated */
 	char state;
-	bool kernel_thread;  /* PF_KTHREAD */
-	bool exiting;	     /* PF_EXITING */
-	bool worker;	     /* a kernel worker within a process */
-	bool forked;	     /* has not executed a program since (PF_FORKNOEXEC) */
-	uint64_t start_time; /* clock ticks after boot */
-	int processor;	     /* CPU it last ran on */
+	bool kernel_thread;    /* PF_KTHREAD */
+	bool exiting;	       /* PF_EXITING */
+	bool worker;	       /* a kernel worker within a process */
+	bool forked;	       /* has not executed a program since (PF_FORKNOEXEC) */
+	uint64_t start_time;   /* clock ticks after boot */
+	uint64_t system_ticks; /* clock ticks in the kernel */
+	int processor;	       /* CPU it last ran on */
 	uint64_t
 		program; /* hash of the addresses of code and stack, which execve() changes; 0 without permission to trace */
 };

@@ -8,6 +8,9 @@
 enum {
 	TURNS = 2,	   /* for threads that wake up during the read */
 	FILTER_TICKS = 64, /* captures of a thread after which its filter is read again */
+	/* A thread that has run for so long without a clock tick (10 ms) in the kernel is
+	   in a system call less than one time in twenty. */
+	COMPUTES_NS = 200 * 1000 * 1000,
 	LOOK_NS = 2 * 1000 * 1000, /* for a thread that waits for a CPU */
 };
 
@@ -52,6 +55,16 @@ void ss_sampler_deinit(struct ss_sampler *sampler)
 	ss_buffer_deinit(&sampler->text);
 }
 
+/* Whether it needs no look before it is stopped, which takes longer than the stop. */
+static bool computes(struct ss_sampled_thread *thread, uint64_t system_ticks)
+{
+	if (system_ticks != thread->system_ticks || thread->computed_ns == 0) {
+		thread->system_ticks = system_ticks;
+		thread->computed_ns = thread->run_ns;
+	}
+	return thread->run_ns - thread->computed_ns >= (uint64_t)COMPUTES_NS;
+}
+
 /* Lists the threads that are due, as tasks. False without memory. */
 static bool list_due(struct ss_sampler *sampler)
 {
@@ -75,6 +88,7 @@ static bool list_due(struct ss_sampler *sampler)
 		task->call.number = -1;
 		sampler->access->read(task, sampler->target, &sampler->options,
 				      &sampler->text);
+		task->computes = computes(thread, task->system_ticks);
 		bool blocked = task->phase == SS_TASK_SEEN && task->watched;
 		if (blocked && thread->state == SS_THREAD_STOP_NEXT)
 			sampler->access->check_fragile(task, sampler->target,

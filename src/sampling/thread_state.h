@@ -49,9 +49,11 @@ struct ss_sampled_thread {
 	int schedstat_fd; /* -1: not kept open */
 	/* ticks since it was last seen to have run, up to a limit */
 	unsigned char quiet_ticks;
-	uint64_t seen_count; /* the run count at the last read */
-	uint64_t run_count;  /* as of its last capture */
-	uint64_t run_ns;     /* on a CPU, as of this tick */
+	uint64_t seen_count;   /* the run count at the last read */
+	uint64_t run_count;    /* as of its last capture */
+	uint64_t run_ns;       /* on a CPU, as of this tick */
+	uint64_t system_ticks; /* as of its last capture, in the kernel */
+	uint64_t computed_ns;  /* run_ns when system_ticks changed */
 	/* STOP_NEXT: stop it only at this run count. RETURNING: this run count means
 	   that it has only resumed its call. */
 	uint64_t expected_count;

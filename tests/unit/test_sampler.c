@@ -18,7 +18,13 @@
 #include "sampling/sampler.h"
 #include "sampling/ticker.h"
 
-enum { THREADS_MAX = 8, FIRST_TID = 100, CODE = 0x400000, STOP_NS = 1000 };
+enum {
+	THREADS_MAX = 8,
+	FIRST_TID = 100,
+	CODE = 0x400000,
+	STOP_NS = 1000,
+	RUN_NS = 100 * 1000 * 1000
+};
 
 struct thread {
 	pid_t tid; /* 0: none */
@@ -27,6 +33,8 @@ struct thread {
 	bool fragile;
 	bool deaf;    /* does not stop in time */
 	bool in_call; /* runs in a call, and is read without a stop */
+	uint64_t system_ticks;
+	bool computes; /* as the last stop was told */
 };
 
 /* Where in a tick the event happens. */
@@ -113,7 +121,7 @@ static bool read_schedstat(void *data, pid_t tid, int fd, struct ss_schedstat *r
 	(void)fd;
 	if (thread)
 		*ret = (struct ss_schedstat){ .run_count = thread->runs,
-					      .run_ns = thread->runs * 1000 };
+					      .run_ns = thread->runs * RUN_NS };
 	return thread != NULL;
 }
 
@@ -184,6 +192,7 @@ static void read_task(struct ss_task *task, const struct ss_target *target,
 	}
 	task->state = thread->runs_now ? 'R' : 'S';
 	task->runs = thread->runs_now;
+	task->system_ticks = thread->system_ticks;
 	(void)strcpy(task->comm, "made-up");
 	if (!options->filter(options->filter_data, task->tid, task->comm, task->state)) {
 		task->phase = SS_TASK_EXCLUDED;
@@ -227,6 +236,8 @@ static void stop(struct ss_freeze *freeze, struct ss_look *look, ss_freeze_copie
 		struct thread *thread = find(process, task->tid);
 		if (task->phase != SS_TASK_SEEN || task->watched)
 			continue;
+		if (thread)
+			thread->computes = task->computes;
 		task->watched = task->in_call = thread && thread->in_call;
 		if (task->in_call)
 			continue;
@@ -488,6 +499,28 @@ static void test_running_in_a_call(void **state)
 	process.threads[0].in_call = false;
 	assert_int_equal(captured(&process), 0x1);
 	assert_int_equal(process.stops, 1);
+	end(&process);
+}
+
+/* A thread that computes for a fifth of a second is not looked at before its stops, until it has
+   spent a clock tick in the kernel. */
+static void test_computing(void **state)
+{
+	struct process process;
+
+	(void)state;
+	begin(&process, 1);
+	process.threads[0].runs_now = true;
+	for (int i = 0; i < 2; i++) {
+		assert_int_equal(captured(&process), 0x1);
+		assert_false(process.threads[0].computes);
+		process.threads[0].runs++;
+	}
+	assert_int_equal(captured(&process), 0x1);
+	assert_true(process.threads[0].computes);
+	process.threads[0].system_ticks++;
+	assert_int_equal(captured(&process), 0x1);
+	assert_false(process.threads[0].computes);
 	end(&process);
 }
 
@@ -867,6 +900,7 @@ int main(void)
 		cmocka_unit_test(test_blocked_threads),
 		cmocka_unit_test(test_running_threads),
 		cmocka_unit_test(test_running_in_a_call),
+		cmocka_unit_test(test_computing),
 		cmocka_unit_test(test_threads_start_and_end),
 		cmocka_unit_test(test_thread_wakes_up_in_a_tick),
 		cmocka_unit_test(test_register),

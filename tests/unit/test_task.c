@@ -40,6 +40,7 @@ static void test_stat(void **state)
 	assert_int_equal(stat.pid, 42);
 	assert_int_equal(stat.state, 'S');
 	assert_int_equal(stat.start_time, 987654321);
+	assert_int_equal(stat.system_ticks, 10);
 	assert_int_equal(stat.processor, 6);
 	assert_false(stat.kernel_thread);
 	assert_false(stat.exiting);
