@@ -36,8 +36,8 @@ static void test_own_samples(void **state)
 		assert_true(ss_cpu_sampler_start(&sampler, sched_getcpu(), 4));
 		spin(10 * SS_CPU_PERIOD_NS);
 		while (ss_cpu_sampler_next(&sampler, &sample)) {
-			uint64_t near = sample.kernel.rsp -
-					(uintptr_t)__builtin_frame_address(0);
+			uint64_t near =
+				sample.kernel.rsp - (uintptr_t)__builtin_frame_address(0);
 			if (sample.tid != gettid())
 				continue;
 			assert_true(near + (1 << 20) < 2 << 20);
