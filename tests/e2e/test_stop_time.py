@@ -1,6 +1,6 @@
 """The stop times that the tool reports are those that a clock in the target sees, also if signals
 arrive all the time: an attached thread stands still from its next signal on."""
-# ctest: serial
+# ctest: serial release-only
 
 import time
 from statistics import median
