@@ -202,8 +202,8 @@ static bool place(struct ss_arena *arena, struct ss_stack_copy *copy)
 	return copy->size > 0;
 }
 
-/* Whether pages may be absent because nobody has touched them: those of private anonymous
-   memory. */
+/* Whether the area is private anonymous memory. Its pages may be absent because they were
+   never used. */
 static bool is_sparse(const struct ss_area *area)
 {
 	return area && !area->shared &&
