@@ -5,7 +5,7 @@
 
 find_package(PkgConfig REQUIRED)
 find_package(Threads REQUIRED)
-pkg_check_modules(UNWIND REQUIRED libunwind-ptrace libunwind-generic)
+pkg_check_modules(UNWIND REQUIRED libunwind-generic)
 pkg_check_modules(DW REQUIRED libdw libelf)
 pkg_check_modules(LZMA REQUIRED liblzma)
 pkg_check_modules(ZLIB REQUIRED zlib)
@@ -52,7 +52,7 @@ function(ss_find_static name required)
 endfunction()
 
 set(SS_STATIC_FOUND)
-foreach(name unwind-ptrace unwind-generic unwind dw elf lzma z zstd seccomp)
+foreach(name unwind-generic unwind dw elf lzma z zstd seccomp)
 	ss_find_static(${name} ON)
 endforeach()
 foreach(name bz2 eu)
@@ -72,8 +72,8 @@ set(CMAKE_REQUIRED_FLAGS -fPIE)
 set(CMAKE_REQUIRED_LINK_OPTIONS -static-pie)
 string(MD5 tried "${SS_STATIC_LIBS}")
 check_c_source_compiles("
-	#include <libunwind-ptrace.h>
-	int main(void) { return !unw_create_addr_space(&_UPT_accessors, 0); }
+	#include <libunwind.h>
+	int main(void) { unw_accessors_t accessors; return !unw_create_addr_space(&accessors, 0); }
 	" SS_STATIC_PIE_${tried})
 unset(CMAKE_REQUIRED_FLAGS)
 unset(CMAKE_REQUIRED_LINK_OPTIONS)

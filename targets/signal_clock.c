@@ -5,7 +5,9 @@
  * signal_clock [THREADS [CLOCKS]]	(default: 100 20)
  *
  * THREADS threads, of which CLOCKS have a clock. At the end of standard input it prints
- * "gap TID BEGIN END" for each gap of LONG_NS or more, in nanoseconds of CLOCK_MONOTONIC.
+ * "gap TID BEGIN END WAITED" for each gap of LONG_NS or more: from its last handler before the
+ * gap to the first one after it, in nanoseconds of CLOCK_MONOTONIC, and how long the thread was
+ * runnable and waited for a CPU in between (/proc/TID/schedstat).
  *
  * Threads "blocked": poll, target_block, thread_routine, target_thread_main,
  * start_thread, clone3; with a clock sometimes in the handler.
@@ -13,6 +15,7 @@
 #include "target.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdint.h>
@@ -30,11 +33,14 @@ enum { LONG_NS = 4 * 1000 * 1000, PERIOD_NS = 1000 * 1000, GAPS_MAX = 1024 };
 
 struct clock {
 	struct target_thread *thread;
+	int schedstat;
 	uint64_t last_ns;
+	uint64_t last_waited_ns;
 	unsigned count;
 	struct {
 		uint64_t begin_ns;
 		uint64_t end_ns;
+		uint64_t waited_ns;
 	} gaps[GAPS_MAX];
 };
 
@@ -48,23 +54,47 @@ static uint64_t now_ns(void)
 	return (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
 }
 
+/* Its second number. 0: the kernel does not count. */
+static uint64_t waited_ns(int schedstat)
+{
+	char text[64] = "";
+	uint64_t waited = 0;
+	const char *p = text;
+
+	if (pread(schedstat, text, sizeof(text) - 1, 0) <= 0)
+		return 0;
+	while (*p && *p != ' ')
+		p++;
+	while (*p == ' ')
+		p++;
+	for (; *p >= '0' && *p <= '9'; p++)
+		waited = waited * 10 + (uint64_t)(*p - '0');
+	return waited;
+}
+
 static void on_timer(int number)
 {
 	int saved = errno;
 	uint64_t now = now_ns();
+	uint64_t waited = waited_ns(mine->schedstat);
 
 	(void)number;
 	if (mine->last_ns && now - mine->last_ns >= LONG_NS && mine->count < GAPS_MAX) {
 		mine->gaps[mine->count].begin_ns = mine->last_ns;
-		mine->gaps[mine->count++].end_ns = now;
+		mine->gaps[mine->count].end_ns = now;
+		mine->gaps[mine->count++].waited_ns = waited - mine->last_waited_ns;
 	}
 	mine->last_ns = now;
+	mine->last_waited_ns = waited;
 	errno = saved;
 }
 
 TARGET_FRAME static void thread_routine(void *arg)
 {
 	mine = arg;
+	if (mine)
+		mine->schedstat =
+			open("/proc/thread-self/schedstat", O_RDONLY | O_CLOEXEC);
 	for (;;)
 		target_block();
 	TARGET_KEEP();
@@ -108,8 +138,9 @@ int main(int argc, char **argv)
 	target_wait();
 	for (unsigned i = 0; i < started; i++)
 		for (unsigned gap = 0; gap < clocks[i].count; gap++)
-			printf("gap %d %llu %llu\n", target_tid(clocks[i].thread),
+			printf("gap %d %llu %llu %llu\n", target_tid(clocks[i].thread),
 			       (unsigned long long)clocks[i].gaps[gap].begin_ns,
-			       (unsigned long long)clocks[i].gaps[gap].end_ns);
+			       (unsigned long long)clocks[i].gaps[gap].end_ns,
+			       (unsigned long long)clocks[i].gaps[gap].waited_ns);
 	return 0;
 }
