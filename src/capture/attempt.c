@@ -12,7 +12,7 @@
 #include "capture/result.h"
 #include "target/denial.h"
 #include "target/freezer.h"
-#include "target/regions.h"
+#include "model/regions.h"
 
 enum {
 	MAPS_TEXT_MAX = 1 << 30,

@@ -13,7 +13,7 @@
 #include "target/denial.h"
 #include "target/files.h"
 #include "target/mapped.h"
-#include "target/regions.h"
+#include "model/regions.h"
 
 enum {
 	MAPS_TEXT_MAX = 1 << 30,

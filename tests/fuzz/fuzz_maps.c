@@ -4,7 +4,7 @@
 
 #include "fuzz.h"
 #include "proc/maps.h"
-#include "target/regions.h"
+#include "model/regions.h"
 
 static void read_lines(const char *text, size_t size)
 {

@@ -10,7 +10,7 @@
 #include <stdio.h>
 
 #include "target/references.h"
-#include "target/regions.h"
+#include "model/regions.h"
 
 static struct ss_buffer text_of(const char *maps)
 {

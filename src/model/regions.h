@@ -1,13 +1,14 @@
 /*
- * Converts the text of maps to areas and modules. Opens no file and reads no memory: see
- * files.h.
+ * Converts the mappings of a process to areas and modules. Opens no file and reads no
+ * memory: see target/files.h.
  */
-#ifndef SS_TARGET_REGIONS_H
-#define SS_TARGET_REGIONS_H
+#ifndef SS_MODEL_REGIONS_H
+#define SS_MODEL_REGIONS_H
 
 #include "base/error.h"
 #include "base/io.h"
 #include "model/capture.h"
+#include "proc/maps.h"
 
 /* Limit of areas of one process; vm.max_map_count is 65,530 by default. */
 enum { SS_AREAS_MAX = 4 << 20 };
@@ -16,6 +17,19 @@ enum { SS_AREAS_MAX = 4 << 20 };
    text of maps. Errors: NO_MEMORY. */
 struct ss_error *ss_regions_read(struct ss_capture *capture,
 				 const struct ss_buffer *maps);
+
+/*
+ * Fills capture->areas and capture->modules from mappings one by one, in order of their
+ * addresses: any number of ss_regions_add(), then ss_regions_end(). Both return false
+ * without memory. Mappings beyond SS_AREAS_MAX are ignored.
+ */
+struct ss_regions;
+struct ss_regions *ss_regions_begin(struct ss_capture *capture); /* NULL: no memory */
+bool ss_regions_add(struct ss_regions *regions, const struct ss_maps_entry *entry);
+bool ss_regions_end(struct ss_regions *regions);
+void ss_regions_free(struct ss_regions *regions);
+
+SS_DEFINE_CLEANUP(struct ss_regions, ss_regions, ss_regions_free)
 
 /* Drops areas and modules before they are read again. */
 void ss_regions_clear(struct ss_capture *capture);

@@ -1,14 +1,14 @@
-#include "target/regions.h"
+#include "model/regions.h"
 
 #include <limits.h>
 #include <string.h>
 #include <sys/mman.h>
 
-#include "proc/maps.h"
-
-/* The module that is being assembled from successive areas. */
-struct grouping {
+/* With the module that is being assembled from successive areas. */
+struct ss_regions {
 	struct ss_capture *capture;
+	/* The file offset of each area; UINT64_MAX for areas without a file. */
+	SS_VECTOR(uint64_t) offsets;
 	size_t first_area; /* of the group */
 	bool executable;
 	struct ss_maps_entry first;
@@ -48,17 +48,18 @@ static bool same_file(const struct ss_maps_entry *a, const struct ss_maps_entry 
 
 /* Another mapping at offset 0 means that the file is loaded a second time: another
    module. */
-static bool continues(const struct grouping *g, const struct ss_maps_entry *e)
+static bool continues(const struct ss_regions *g, const struct ss_maps_entry *e)
 {
 	return g->open && same_file(&g->first, e) && e->offset >= g->last_offset &&
 	       !(e->offset == 0 && g->last_offset != 0);
 }
 
-static bool add_mappings(struct ss_module_impl *module, const struct ss_capture *capture,
-			 size_t first, const uint64_t *offsets)
+static bool add_mappings(struct ss_module_impl *module, const struct ss_regions *g)
 {
-	for (size_t i = first; i < capture->areas.count; i++) {
-		const struct ss_area *area = &capture->areas.items[i];
+	const uint64_t *offsets = g->offsets.items;
+
+	for (size_t i = g->first_area; i < g->capture->areas.count; i++) {
+		const struct ss_area *area = &g->capture->areas.items[i];
 		if (offsets[i] == UINT64_MAX)
 			continue;
 		struct ss_mapping mapping = { .start = area->start,
@@ -71,9 +72,8 @@ static bool add_mappings(struct ss_module_impl *module, const struct ss_capture 
 	return true;
 }
 
-/* Ends the group, which becomes a module if it has an executable area. offsets has the
-   file offset of each area, UINT64_MAX for areas without a file. */
-static bool close_group(struct grouping *g, const uint64_t *offsets)
+/* Ends the group, which becomes a module if it has an executable area. */
+static bool close_group(struct ss_regions *g)
 {
 	struct ss_capture *capture = g->capture;
 
@@ -98,7 +98,7 @@ static bool close_group(struct grouping *g, const uint64_t *offsets)
 	   replaced by anonymous ones (text that was moved to huge pages). */
 	for (size_t i = g->first_area; i <= g->last_area; i++)
 		capture->areas.items[i].module = (int32_t)(capture->modules.count - 1);
-	return add_mappings(*slot, capture, g->first_area, offsets);
+	return add_mappings(*slot, g);
 }
 
 static bool push_area(struct ss_capture *capture, const struct ss_maps_entry *e)
@@ -116,22 +116,21 @@ static bool push_area(struct ss_capture *capture, const struct ss_maps_entry *e)
 	return area->name != NULL;
 }
 
-static bool add_entry(struct grouping *g, const struct ss_maps_entry *e,
-		      const uint64_t *offsets)
+static bool add_entry(struct ss_regions *g, const struct ss_maps_entry *e)
 {
 	bool is_module = e->inode != 0 || is_vdso(e);
 	bool far = e->start > g->last_end && e->start - g->last_end > gap_max;
 
-	if (far && !close_group(g, offsets))
+	if (far && !close_group(g))
 		return false;
 	/* Anonymous areas inside a module (its .bss) do not end it. */
 	if (is_module && !continues(g, e)) {
-		if (!close_group(g, offsets))
+		if (!close_group(g))
 			return false;
-		*g = (struct grouping){ .capture = g->capture,
-					.first_area = g->capture->areas.count,
-					.first = *e,
-					.open = true };
+		g->first_area = g->capture->areas.count;
+		g->first = *e;
+		g->executable = false;
+		g->open = true;
 	}
 	if (is_module) {
 		g->executable |= (e->prot & PROT_EXEC) != 0;
@@ -142,26 +141,54 @@ static bool add_entry(struct grouping *g, const struct ss_maps_entry *e,
 	return push_area(g->capture, e);
 }
 
+struct ss_regions *ss_regions_begin(struct ss_capture *capture)
+{
+	struct ss_regions *regions = calloc(1, sizeof(*regions));
+
+	if (regions)
+		regions->capture = capture;
+	return regions;
+}
+
+void ss_regions_free(struct ss_regions *regions)
+{
+	if (!regions)
+		return;
+	ss_vector_free(&regions->offsets);
+	free(regions);
+}
+
+bool ss_regions_add(struct ss_regions *regions, const struct ss_maps_entry *entry)
+{
+	uint64_t *offset;
+
+	if (regions->capture->areas.count >= SS_AREAS_MAX)
+		return true;
+	if (!add_entry(regions, entry) ||
+	    (offset = ss_vector_push(&regions->offsets)) == NULL)
+		return false;
+	*offset = entry->inode != 0 || is_vdso(entry) ? entry->offset : UINT64_MAX;
+	return true;
+}
+
+bool ss_regions_end(struct ss_regions *regions)
+{
+	return close_group(regions);
+}
+
 struct ss_error *ss_regions_read(struct ss_capture *capture, const struct ss_buffer *maps)
 {
-	SS_VECTOR(uint64_t) offsets = {};
-	struct grouping g = { .capture = capture };
+	_cleanup_(ss_regions_cleanup) struct ss_regions *regions =
+		ss_regions_begin(capture);
 	const char *cursor = maps->bytes;
 	const char *end = maps->bytes + maps->size;
 	struct ss_maps_entry e;
-	bool ok = true;
+	bool ok = regions != NULL;
 
 	while (ok && capture->areas.count < SS_AREAS_MAX &&
-	       ss_maps_next(&cursor, end, &e)) {
-		uint64_t *offset;
-		ok = add_entry(&g, &e, offsets.items) &&
-		     (offset = ss_vector_push(&offsets)) != NULL;
-		if (ok)
-			*offset = e.inode != 0 || is_vdso(&e) ? e.offset : UINT64_MAX;
-	}
-	ok = ok && close_group(&g, offsets.items);
-	ss_vector_free(&offsets);
-	return ok ? NULL : ss_error_no_memory();
+	       ss_maps_next(&cursor, end, &e))
+		ok = ss_regions_add(regions, &e);
+	return ok && ss_regions_end(regions) ? NULL : ss_error_no_memory();
 }
 
 void ss_regions_clear(struct ss_capture *capture)
