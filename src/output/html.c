@@ -118,6 +118,60 @@ static void write_nodes(struct ss_json *json, const struct ss_profile *profile)
 	ss_json_close(json, ']');
 }
 
+static bool has_lines(const struct ss_profile *profile)
+{
+	for (size_t i = 0; i < profile->frames.count; i++) {
+		if (ss_profile_frame_at(profile, i)->file)
+			return true;
+	}
+	return false;
+}
+
+/* Files and lines; "" is the file of the frame before. */
+static void write_frames(struct ss_json *json, const struct ss_profile *profile)
+{
+	const char *before = "";
+
+	if (!has_lines(profile))
+		return;
+	ss_json_open(json, "file", '[');
+	for (size_t i = 0; i < profile->frames.count; i++) {
+		const char *file = ss_profile_frame_at(profile, i)->file;
+		ss_json_text(json, NULL, file == before ? "" : file);
+		before = file;
+	}
+	ss_json_close(json, ']');
+	ss_json_open(json, "line", '[');
+	for (size_t i = 0; i < profile->frames.count; i++)
+		ss_json_unsigned(json, NULL, ss_profile_frame_at(profile, i)->line);
+	ss_json_close(json, ']');
+}
+
+/* The distance to the caller, the distance to the node of the call before, and the frame:
+   which lines a node consists of. */
+static void write_calls(struct ss_json *json, const struct ss_profile *profile)
+{
+	if (!has_lines(profile))
+		return;
+	ss_json_open(json, "parent", '[');
+	ss_json_unsigned(json, NULL, 0);
+	for (size_t i = 1; i < profile->calls.count; i++)
+		ss_json_unsigned(json, NULL, i - ss_profile_call_at(profile, i)->parent);
+	ss_json_close(json, ']');
+	ss_json_open(json, "node", '[');
+	ss_json_unsigned(json, NULL, 0);
+	for (size_t i = 1; i < profile->calls.count; i++)
+		ss_json_signed(json, NULL,
+			       (int64_t)profile->node_of.items[i] -
+				       (int64_t)profile->node_of.items[i - 1]);
+	ss_json_close(json, ']');
+	ss_json_open(json, "frame", '[');
+	ss_json_unsigned(json, NULL, 0);
+	for (size_t i = 1; i < profile->calls.count; i++)
+		ss_json_unsigned(json, NULL, ss_profile_call_at(profile, i)->frame);
+	ss_json_close(json, ']');
+}
+
 /* A column of the table of runs: its value for one run. */
 typedef uint64_t run_column(const struct ss_profile *profile, size_t thread, size_t run);
 
@@ -158,6 +212,19 @@ static uint64_t run_node(const struct ss_profile *profile, size_t thread, size_t
 	return profile->node_of.items[run_at(profile, thread, run)->call];
 }
 
+static uint64_t run_call(const struct ss_profile *profile, size_t thread, size_t run)
+{
+	return run_at(profile, thread, run)->call;
+}
+
+/* The system call as index + 1; 0: none. */
+static uint64_t run_wait(const struct ss_profile *profile, size_t thread, size_t run)
+{
+	uint32_t wait = run_at(profile, thread, run)->wait;
+
+	return wait == SS_ID_NONE ? 0 : wait + UINT64_C(1);
+}
+
 /* A string with one letter for each run. */
 static void write_states(struct ss_json *json, const struct ss_profile *profile)
 {
@@ -172,14 +239,15 @@ static void write_states(struct ss_json *json, const struct ss_profile *profile)
 
 static void write_runs(struct ss_json *json, const struct ss_profile *profile)
 {
-	static const struct {
+	const struct {
 		const char *key;
 		run_column *value;
 	} columns[] = {
 		{ "thread", run_thread },
 		{ "tick", run_tick },
 		{ "count", run_count },
-		{ "node", run_node },
+		{ "stack", has_lines(profile) ? run_call : run_node },
+		{ "wait", run_wait },
 	};
 
 	for (size_t i = 0; i < SS_ARRAY_SIZE(columns); i++) {
@@ -193,6 +261,13 @@ static void write_runs(struct ss_json *json, const struct ss_profile *profile)
 		ss_json_close(json, ']');
 	}
 	write_states(json, profile);
+}
+
+/* The names of system calls that threads waited in. */
+static void write_system_calls(struct ss_json *json, const struct ss_profile *profile)
+{
+	for (size_t i = 0; i < profile->waits.count; i++)
+		ss_json_text(json, NULL, profile->waits.items[i].name);
 }
 
 static void write_waits(struct ss_json *json, const struct ss_profile *profile)
@@ -232,6 +307,9 @@ static void write_data(const struct ss_profile *profile, FILE *out)
 		{ "lifetimes", "[]", write_lifetimes },
 		{ "functions", "{}", write_functions },
 		{ "nodes", "{}", write_nodes },
+		{ "frames", "{}", write_frames },
+		{ "calls", "{}", write_calls },
+		{ "system_calls", "[]", write_system_calls },
 		{ "runs", "{}", write_runs },
 	};
 	struct ss_json json = { .out = out };

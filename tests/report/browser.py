@@ -168,8 +168,9 @@ class Browser:
             {"type": "key", "id": "keyboard", "actions": actions}]})
         self.settle()
 
-    def mouse(self, *steps):
-        """Steps are ("move", x, y), ("down",) or ("up",), in pixels of the window."""
+    def mouse(self, *steps, kind="mouse"):
+        """Steps are ("move", x, y), ("down",) or ("up",), in pixels of the window. kind: or
+        "touch"."""
         actions = []
         for step in steps:
             if step[0] == "move":
@@ -179,8 +180,14 @@ class Browser:
                 actions.append({"type": "pointerDown" if step[0] == "down" else "pointerUp",
                                 "button": 0})
         self._do("POST", "/actions", {"actions": [
-            {"type": "pointer", "id": "mouse", "parameters": {"pointerType": "mouse"},
+            {"type": "pointer", "id": kind, "parameters": {"pointerType": kind},
              "actions": actions}]})
+        self.settle()
+
+    def wheel(self, x, y, by):
+        self._do("POST", "/actions", {"actions": [{"type": "wheel", "id": "wheel", "actions": [
+            {"type": "scroll", "x": int(x), "y": int(y), "deltaX": 0, "deltaY": by,
+             "duration": 0, "origin": "viewport"}]}]})
         self.settle()
 
     def click_at(self, x, y):

@@ -65,13 +65,16 @@ class Page(ReportTest):
         cls.browser = browser.Browser()
         cls.addClassCleanup(cls.browser.close)
 
+    violates = False  # the test violates the page's policy
+
     def setUp(self):
         self.browser.size(1280, 900)
         self.show(self.page())
 
     def tearDown(self):
         log = [entry for entry in self.browser.log()
-               if "getImageData" not in entry["message"]]  # caused by PIXEL
+               if "getImageData" not in entry["message"]  # caused by PIXEL
+               and not (self.violates and entry["source"] == "security")]
         self.assertEqual(log, [], "there are messages on the console")
 
     def page(self):
@@ -169,6 +172,72 @@ class Page(ReportTest):
         self.assertIn("shop_hash", text)
         self.assertIn("60 samples, 15.0 %", text)
         self.assertIn("libshop.so", text)
+
+    def tip(self):
+        return not self.browser.run("return document.getElementById('tip').hidden")
+
+    def test_tips_do_not_stick(self):
+        """A tip goes away with the pointer, and if something moves below the pointer."""
+        at = self.frame("shop_hash")[:2]
+
+        def hover():
+            self.browser.mouse(("move", at[0] - 2, at[1]), ("move", *at))
+            self.assertTrue(self.tip())
+
+        for event in ("new Event('blur')", "new Event('resize')"):
+            hover()
+            self.browser.run("window.dispatchEvent(%s)" % event)
+            self.assertFalse(self.tip(), event)
+        hover()
+        self.browser.run("document.documentElement.dispatchEvent(new PointerEvent('pointerleave'))")
+        self.assertFalse(self.tip())
+        hover()
+        self.browser.press("Shift")
+        self.assertFalse(self.tip())
+        hover()
+        self.browser.mouse(("move", 3, 3))
+        self.assertFalse(self.tip())
+        hover()
+        self.browser.click_at(*at)  # zooms: another frame is there now
+        self.assertFalse(self.tip())
+
+    def test_tips_do_not_stick_when_scrolled(self):
+        self.browser.size(1280, 420)
+        self.show(self.page())
+        self.browser.run("document.getElementById('flame').scrollIntoView()")
+        self.browser.run("document.getElementById('flame').style.flex = '0 0 60px';"
+                         "document.getElementById('flame').style.minHeight = '60px';"
+                         "window.dispatchEvent(new Event('resize'))")
+        at = self.frame("shop_wait_for_work")[:2]
+        self.browser.mouse(("move", at[0] - 2, at[1]), ("move", *at))
+        self.assertTrue(self.tip())
+        self.browser.run("document.getElementById('flame').scrollTop += 19")
+        self.browser.wait("return document.getElementById('tip').hidden ||"
+                          "!document.getElementById('tip').textContent.includes('wait_for')",
+                          "the tip of what was scrolled away to hide")
+
+    def test_a_finger_gets_no_tip(self):
+        """What was touched is described below the graph."""
+        x, y, _ = self.frame("shop_serve")
+        self.browser.mouse(("move", x, y), ("down",), ("up",), kind="touch")
+        self.assertFalse(self.tip())
+        self.assertIn("shop_serve", self.detail())
+
+    def test_only_its_own_script_runs(self):
+        """The policy names the hashes of the script and the style: markup that gets into the
+        page in spite of all care has no effect."""
+        self.violates = True
+        self.browser.run("window.hits = 0; document.addEventListener('securitypolicyviolation',"
+                         "() => { window.hits++; });"
+                         "const s = document.createElement('script');"
+                         "s.append('document.title = 1'); document.body.append(s);"
+                         "const i = document.createElement('style');"
+                         "i.append('body { display: none }'); document.body.append(i)")
+        self.browser.wait("return window.hits >= 2", "two violations of the policy")
+        self.assertEqual(self.browser.text("#title"), "2 processes")
+        self.assertNotEqual(self.browser.run("return document.title"), "1")
+        self.assertTrue(self.browser.run("try { document.body.innerHTML = '<i>' } "
+                                         "catch { return true }"))
 
     def test_drag_selects_a_time(self):
         self.assertEqual(self.total(), 400)
@@ -488,12 +557,13 @@ class Large(Page):
         data["functions"] = {"name": ["function_%d" % i for i in range(functions)],
                              "module": [0] * functions, "places": []}
         data["nodes"] = {"parent": parent, "function": function}
+        data["frames"], data["calls"] = {}, {}
         data["recordings"][0]["ticks"] = [0] + [10_000] * (ticks - 1)
         data["recordings"][1]["ticks"] = []
         data["threads"] = [{"process": 0, "tid": i, "name": "t"} for i in range(100)]
         data["runs"] = {"thread": [0 if i % ticks or i == 0 else 1 for i in range(self.STACKS)],
-                        "tick": [0] * self.STACKS, "count": [1] * self.STACKS, "node": leaves,
-                        "state": "RSSS" * (self.STACKS // 4)}
+                        "tick": [0] * self.STACKS, "count": [1] * self.STACKS, "stack": leaves,
+                        "wait": [0] * self.STACKS, "state": "RSSS" * (self.STACKS // 4)}
         return data
 
     def test_is_readable(self):

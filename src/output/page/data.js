@@ -173,6 +173,7 @@ class Model {
 		this.rank = new Int32Array(this.names.length);
 		collator.forEach((pair, at) => { this.rank[pair[1]] = at; });
 		this.buildTree();
+		this.lines = new Lines(data, this.forward);
 		this.buildTicks();
 		this.buildRuns();
 		this.window = null; /* [from, to] in microseconds; null: all */
@@ -232,7 +233,8 @@ class Model {
 		this.runThread = new Int32Array(count);
 		this.runTick = new Int32Array(count);
 		this.runCount = Int32Array.from(runs.count);
-		this.runNode = Int32Array.from(runs.node);
+		this.runStack = Int32Array.from(runs.stack);
+		this.runNode = this.runStack.map((stack) => this.lines.nodeOf[stack]);
 		this.runState = new Uint8Array(count);
 		this.runsOf = this.threads.map(() => [0, 0]);
 		this.used = new Uint8Array(this.forward.count);

@@ -175,8 +175,8 @@ class Graph {
 		rest.textContent = shorten(many ? names : wait ? wait.text : "", 27);
 		const group = svg("g", { class: kind, tabindex: 0, role: "button", "aria-label": `${label}, ${reason}` },
 			svg("rect", { x, y, width: BOX.width, height: BOX.height, rx: 5 }), heading, rest);
-		group.addEventListener("mousemove", (event) => showTip([label, many ? `${reason}: ${names}` : reason], event));
-		group.addEventListener("mouseleave", () => showTip(null));
+		group.addEventListener("pointermove", (event) => showTip([label, many ? `${reason}: ${names}` : reason], event));
+		group.addEventListener("pointerleave", () => showTip(null));
 		group.addEventListener("click", () => this.onThread(many ? -1 : thread));
 		group.addEventListener("keydown", (event) => {
 			if (event.key === "Enter") this.onThread(many ? -1 : thread);

@@ -44,27 +44,6 @@ function palette() {
 	return knownPalette;
 }
 
-/* lines: [heading, text], or null to hide it. Inserted as text, never as markup. */
-function showTip(lines, event) {
-	const tip = byId("tip");
-	tip.hidden = !lines;
-	if (!lines) return;
-	const heading = document.createElement("b");
-	const rest = document.createElement("span");
-	heading.textContent = lines[0].length > 700 ? lines[0].slice(0, 700) + "…" : lines[0];
-	rest.textContent = lines[1];
-	tip.replaceChildren(heading, rest);
-	const bounds = tip.getBoundingClientRect();
-	const x = Math.min(event.clientX + 14, window.innerWidth - bounds.width - 6);
-	const below = event.clientY + 18 + bounds.height < window.innerHeight;
-	tip.style.left = Math.max(x, 4) + "px";
-	tip.style.top = (below ? event.clientY + 18 : Math.max(event.clientY - bounds.height - 12, 4)) + "px";
-}
-
-function setDetail(lines) {
-	byId("detail").textContent = lines ? `${lines[0]} · ${lines[1]}` : "\u00a0";
-}
-
 class Page {
 	constructor(data) {
 		this.model = new Model(data);
@@ -145,6 +124,7 @@ class Page {
 		window.addEventListener("resize", () => this.resize());
 		window.matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => this.repaint());
 		document.addEventListener("keydown", (event) => this.key(event));
+		hideTipsWithPointer();
 		for (const name of ["focus", "blur"]) this.flame.box.addEventListener(name, () => this.flame.paint());
 	}
 
