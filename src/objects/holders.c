@@ -15,6 +15,7 @@
 
 enum {
 	SCAN_NS = 5 * 1000 * 1000,   /* CPU time to search processes, */
+	MORE_NS = 1000 * 1000,	     /* if each end has a holder already, */
 	FLOCK_NS = 20 * 1000 * 1000, /* and to search for an open file */
 	FDINFO_MAX = 64 * 1024,
 	LINKS_AT_ONCE = 64, /* links read between checks of the time */
@@ -36,8 +37,9 @@ struct search {
 	SS_VECTOR(pid_t) pids; /* of all processes, in ascending order */
 	struct ss_buffer text;
 	uint64_t end_ns;
-	bool named;	 /* one of the items is a named pipe */
-	bool incomplete; /* not every process could be searched */
+	uint64_t more_ns; /* earlier end, when each item has a holder */
+	bool named;	  /* one of the items is a named pipe */
+	bool incomplete;  /* not every process could be searched */
 };
 
 /* The other end of a read-only end is writable, and vice versa. */
@@ -114,9 +116,21 @@ static void compare_link(struct search *s, int fds, const char *name, pid_t pid)
 	}
 }
 
+/* Whether a process is known for each item. Others that inherited the same end, such as
+   that of a pipe by which a process wakes itself, are of less interest. */
+static bool is_answered(const struct search *s)
+{
+	for (size_t i = 0; i < s->items.count; i++) {
+		if (s->items.items[i].fact->holder_count == 0)
+			return false;
+	}
+	return s->items.count > 0;
+}
+
 static bool is_late(struct search *s)
 {
-	bool late = ss_clock_ns(CLOCK_THREAD_CPUTIME_ID) > s->end_ns;
+	uint64_t end_ns = is_answered(s) ? s->more_ns : s->end_ns;
+	bool late = ss_clock_ns(CLOCK_THREAD_CPUTIME_ID) > end_ns;
 
 	s->incomplete |= late;
 	return late;
@@ -194,26 +208,38 @@ static bool is_done(const struct search *s)
 }
 
 /* Returns false when the search is complete. */
-static bool search_next(struct search *s, size_t index)
+static bool search_next(struct search *s, pid_t pid)
 {
 	if (is_late(s))
 		return false;
-	search_process(s, s->pids.items[index]);
+	search_process(s, pid);
 	return !is_done(s);
 }
 
-/* Searches processes that were started after the target first: its children, its
-   clients, the rest of a pipeline. Then earlier ones, in descending order. */
+static pid_t parent_of(struct search *s)
+{
+	struct ss_stat stat;
+
+	return ss_target_read_stat(s->target, s->target->live, &s->text, &stat) ?
+		       stat.parent :
+		       0;
+}
+
+/* Searches the parent first, which has the other ends of what it gave to the process.
+   Then processes that were started after it: its children, its clients, the rest of a
+   pipeline. Then earlier ones, in descending order. */
 static void search_others(struct search *s)
 {
+	pid_t parent = parent_of(s);
+
+	if (parent > 0 && !search_next(s, parent))
+		return;
 	list_processes(s);
 	size_t own = count_before(s);
-	for (size_t i = own; i < s->pids.count; i++) {
-		if (s->pids.items[i] != s->target->pid && !search_next(s, i))
-			return;
-	}
-	for (size_t i = own; i-- > 0;) {
-		if (!search_next(s, i))
+	for (size_t i = 0; i < s->pids.count; i++) {
+		size_t at = i < s->pids.count - own ? own + i : s->pids.count - 1 - i;
+		pid_t pid = s->pids.items[at];
+		if (pid != s->target->pid && pid != parent && !search_next(s, pid))
 			return;
 	}
 }
@@ -309,7 +335,9 @@ void ss_holders_find(struct ss_facts *facts, const struct ss_target *target)
 		s.named |= slot && !item.link;
 	}
 	if (s.items.count) {
-		s.end_ns = ss_clock_ns(CLOCK_THREAD_CPUTIME_ID) + SCAN_NS;
+		uint64_t begin = ss_clock_ns(CLOCK_THREAD_CPUTIME_ID);
+		s.end_ns = begin + SCAN_NS;
+		s.more_ns = begin + MORE_NS;
 		search_process(&s, target->pid);
 		search_others(&s);
 		for (size_t i = 0; i < s.items.count; i++)

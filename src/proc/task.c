@@ -16,6 +16,7 @@ enum {
 
 /* Fields of stat after comm, by their number in proc_pid_stat(5). */
 enum {
+	FIELD_PARENT = 4,
 	FIELD_FLAGS = 9,
 	FIELD_SYSTEM_TIME = 15,
 	FIELD_START_TIME = 22,
@@ -81,6 +82,7 @@ bool ss_stat_parse(const char *text, size_t size, struct ss_stat *ret)
 	s.at = close + 3;
 	if (!scan_fields(&s, fields))
 		return false;
+	ret->parent = (pid_t)SS_MIN(fields[FIELD_PARENT], (uint64_t)INT32_MAX);
 	ret->start_time = fields[FIELD_START_TIME];
 	ret->system_ticks = fields[FIELD_SYSTEM_TIME];
 	ret->processor = (int)SS_MIN(fields[FIELD_PROCESSOR], (uint64_t)INT32_MAX);

@@ -13,6 +13,7 @@
 
 struct ss_stat {
 	pid_t pid;
+	pid_t parent;  /* 0: none in our pid namespace */
 	char comm[64]; /* raw bytes, NUL-terminated */
 	char state;
 	bool kernel_thread;    /* PF_KTHREAD */

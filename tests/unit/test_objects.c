@@ -286,6 +286,29 @@ static void test_pipe_holders(void **state)
 	assert_false(pipe->holders_truncated);
 }
 
+/* The other ends of a server's connections are often in the process that started it. */
+static void test_parent_first(void **state)
+{
+	struct fixture *f = *state;
+	char path[64];
+
+	(void)snprintf(path, sizeof(path), "%d/task/%d/stat", SELF, SELF);
+	write_file(f, path,
+		   "%d (self) S %d 1 1 0 -1 4194560 1 2 3 4 5 6 7 8 20 0 1 0 9 1 2", SELF,
+		   THIRD);
+	add_fd(f, SELF, 5, "socket:[71]", "02");
+	add_fd(f, OTHER, 1, "socket:[72]", "02");
+	add_fd(f, THIRD, 1, "socket:[72]", "02");
+	(void)add_thread(f, SELF, SS_SYS_READ, 5, 0);
+	ss_descriptors_read(f->facts, &f->target);
+	f->facts->fds.items[0].socket.peer_inode = 72;
+	ss_holders_find(f->facts, &f->target);
+	const struct ss_fd_fact *fd = expect_fd(f, 5, SS_FD_SOCKET);
+	/* No other process is searched. */
+	assert_int_equal(fd->holder_count, 1);
+	assert_int_equal(fd->holders[0].pid, THIRD);
+}
+
 /* A file that exists, its device and inode as /proc/locks has them. */
 static void make_lock_file(const struct fixture *f, char *path, size_t size,
 			   char id[static 64])
@@ -502,15 +525,11 @@ static void test_unproven_cycle(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		TEST(test_descriptors),
-		TEST(test_large_sets),
-		TEST(test_sockets),
-		TEST(test_pipe_holders),
-		TEST(test_flock_owner),
-		TEST(test_range_owner),
-		TEST(test_children_and_tracer),
-		TEST(test_peers),
-		TEST(test_shared_lock),
+		TEST(test_descriptors),	   TEST(test_large_sets),
+		TEST(test_sockets),	   TEST(test_pipe_holders),
+		TEST(test_parent_first),   TEST(test_flock_owner),
+		TEST(test_range_owner),	   TEST(test_children_and_tracer),
+		TEST(test_peers),	   TEST(test_shared_lock),
 		TEST(test_unproven_cycle),
 	};
 
