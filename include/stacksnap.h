@@ -381,6 +381,16 @@ struct ss_process {
 	const char *frozen;
 };
 
+/* What identifies the file of a module without a build-id. */
+struct ss_file_identity {
+	uint64_t size;
+	uint64_t modified_ns; /* since 1970 */
+	uint64_t inode;
+	/* Of its headers and symbol tables, in lower-case hexadecimal; see
+	   stacksnap-recording(5). NULL: the file was not identified. */
+	const char *hash;
+};
+
 struct ss_module {
 	const char *path;     /* as in the target's maps, without " (deleted)" */
 	const char *build_id; /* lower-case hexadecimal, or NULL */
@@ -388,6 +398,9 @@ struct ss_module {
 	uint64_t size;	      /* from base to the end of the last mapping */
 	bool deleted;	      /* the file was deleted */
 	const char *problem;  /* why its file could not be used, or NULL */
+	/* Of modules of recordings, and after ss_snapshot_identify_files(). */
+	struct ss_file_identity file;
+	bool by_file; /* its names are of a file that was found by that identity */
 };
 
 /* How a frame was found. */
@@ -967,6 +980,14 @@ SS_API void ss_recording_rewind(struct ss_recording *recording);
 SS_API struct ss_error *ss_recording_snapshot(struct ss_recording *recording,
 					      uint64_t tick, size_t process,
 					      struct ss_snapshot **ret);
+
+/*
+ * Identifies the files of modules without a build-id, see struct ss_file_identity, so that
+ * ss_snapshot_record() writes it. Reads their headers and symbol tables, like
+ * ss_snapshot_symbolize(). Call it before the snapshot is shared between threads.
+ */
+SS_API void ss_snapshot_identify_files(struct ss_snapshot *snapshot,
+				       struct ss_session *session);
 
 /*
  * Writes a snapshot, without names, as a recording to the empty file fd, and closes it.

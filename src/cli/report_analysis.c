@@ -321,6 +321,21 @@ static struct ss_error *write_report(struct report *report)
 	return ss_analysis_close(out, error);
 }
 
+/* Names rest on less than a build-id: not a failure. */
+static void print_by_file(const struct report *report)
+{
+	const struct ss_profile *profile = report->profile;
+
+	for (size_t i = 0; i < profile->modules.count; i++) {
+		const struct ss_profile_module *module = &profile->modules.items[i];
+		if (module->by_file && !report->raw)
+			ss_failure_warn(
+				"%s: it has no build-id: names rest on size, headers "
+				"and symbols of its file",
+				module->path);
+	}
+}
+
 static void print_notes(struct report *report)
 {
 	const struct ss_profile *profile = report->profile;
@@ -330,6 +345,8 @@ static void print_notes(struct report *report)
 		if (!report->arguments->common.format->explains)
 			ss_failure_warn("%s", profile->notes.items[i]);
 	}
+	if (!report->arguments->common.format->explains)
+		print_by_file(report);
 }
 
 static struct ss_error *make_report(struct report *report, uint64_t begin_ns)

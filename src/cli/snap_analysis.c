@@ -106,10 +106,13 @@ static struct ss_error *symbolize(const struct ss_snap_analysis *analysis,
 				 SS_NO_SOURCE | SS_NO_INLINES :
 				 options->symbols.flags;
 
-	if (attempt->level != SS_SANDBOX_NAMES ||
-	    (options->common.format->unsymbolized && options->no_waits))
+	if (attempt->level != SS_SANDBOX_NAMES)
 		return NULL;
 	ss_sandbox_enter(attempt, SS_SANDBOX_SYMBOLIZE);
+	if (options->common.format->unsymbolized)
+		ss_snapshot_identify_files(snapshot, attempt->session);
+	if (options->common.format->unsymbolized && options->no_waits)
+		return NULL;
 	ss_phases_enter(analysis->phases, SS_PHASE_SYMBOLIZE);
 	return ss_snapshot_symbolize(snapshot, attempt->session, flags);
 }

@@ -11,6 +11,7 @@
 #include <sys/syscall.h>
 
 #include "base/io.h"
+#include "elf/file_identity.h"
 
 /* A compressed symbol table is a few megabytes; a crafted one can expand to far more. */
 #define EMBEDDED_MAX ((size_t)256 << 20)
@@ -222,15 +223,44 @@ struct ss_elf *ss_debugfile_find(const struct ss_session *session,
 	return found ? found : find_elsewhere(session, &build_id, true);
 }
 
+static struct ss_elf *try_file(const struct ss_session *session, int root, bool copy,
+			       const struct ss_module *module, const char **why)
+{
+	_cleanup_(ss_elf_cleanup) struct ss_elf *elf =
+		open_elf(session, root, module->path);
+
+	if (!elf)
+		return NULL;
+	*why = ss_file_identity_check(&module->file, elf, copy);
+	return *why ? NULL : take_ptr(elf);
+}
+
+/* Without a build-id. What the user has put below the sysroot is a copy. */
+static struct ss_elf *find_by_file(const struct ss_session *session,
+				   const struct ss_module *module, const char **why)
+{
+	struct ss_elf *elf = NULL;
+
+	*why = "it has no build-id, and there is no ELF file at its path now";
+	if (module->path[0] != '/')
+		return NULL;
+	if (session->sysroot >= 0)
+		elf = try_file(session, session->sysroot, true, module, why);
+	return elf ? elf : try_file(session, -1, false, module, why);
+}
+
 struct ss_elf *ss_debugfile_find_module(const struct ss_session *session,
-					const struct ss_module_impl *module)
+					const struct ss_module_impl *module,
+					const char **why)
 {
 	struct build_id build_id = { .size = SS_MIN(module->build_id_size,
 						    (size_t)SS_ELF_BUILD_ID_MAX) };
 	struct ss_elf *found = NULL;
 
+	*why = NULL;
 	if (!build_id.size)
-		return NULL;
+		return module->pub.file.hash ? find_by_file(session, &module->pub, why) :
+					       NULL;
 	memcpy(build_id.bytes, module->build_id, build_id.size);
 	if (module->pub.path[0] == '/')
 		found = try_path(session, module->pub.path, &build_id, NULL);

@@ -16,9 +16,11 @@
 #include "elf/elffile.h"
 
 /* Finds the file of a recorded module by its path and build-id, at its path or in the
-   debug directory. NULL: there is none with that build-id. The caller frees. */
+   debug directory. Without a build-id the file at its path must have the recorded identity;
+   otherwise *why says what differs. NULL: there is none. The caller frees. */
 struct ss_elf *ss_debugfile_find_module(const struct ss_session *session,
-					const struct ss_module_impl *module);
+					const struct ss_module_impl *module,
+					const char **why);
 
 /* The same, through the session's file finder. */
 struct ss_elf *ss_debugfile_fetch_module(const struct ss_session *session,

@@ -88,6 +88,23 @@ bool ss_module_set_build_id(struct ss_module_impl *module, const void *id, size_
 	return true;
 }
 
+void ss_file_hash_text(const uint8_t hash[SS_FILE_HASH_SIZE],
+		       char ret[2 * SS_FILE_HASH_SIZE + 1])
+{
+	for (size_t i = 0; i < SS_FILE_HASH_SIZE; i++)
+		(void)sprintf(ret + 2 * i, "%02x", hash[i]); /* has room */
+}
+
+void ss_module_set_file(struct ss_module_impl *module,
+			const struct ss_file_identity *identity,
+			const uint8_t hash[SS_FILE_HASH_SIZE])
+{
+	memcpy(module->file_hash, hash, SS_FILE_HASH_SIZE);
+	ss_file_hash_text(hash, module->file_hash_text);
+	module->pub.file = *identity;
+	module->pub.file.hash = module->file_hash_text;
+}
+
 void ss_module_clear_build_id(struct ss_module_impl *module)
 {
 	free(take_ptr(module->build_id_text));

@@ -14,7 +14,7 @@
 #include "base/cleanup.h"
 #include "stacksnap.h"
 
-enum { SS_BUILD_ID_MAX = 64 };
+enum { SS_BUILD_ID_MAX = 64, SS_FILE_HASH_SIZE = 16 };
 
 struct ss_mapping {
 	uint64_t start;
@@ -34,7 +34,9 @@ struct ss_module_impl {
 	uint64_t device;
 	uint64_t inode;
 	int fd;	     /* an owned descriptor of the regular file; -1: none */
-	bool copied; /* fd is a copy in memory of a file on a remote file system */
+	bool copied; /* fd is a copy in memory of a file on a remote file system, */
+	uint64_t file_inode;  /* which has this inode */
+	uint64_t modified_ns; /* and was modified then */
 	/* fd was opened by its path, and its device or inode differs from the mapping.
 	   On some file systems (btrfs, overlayfs) they differ for the same file: the
 	   build-id decides. */
@@ -50,7 +52,9 @@ struct ss_module_impl {
 	pthread_mutex_t identify_lock;
 	bool identified; /* set by ss_module_identify() */
 	uint8_t build_id[SS_BUILD_ID_MAX];
-	size_t build_id_size; /* 0: it has none */
+	size_t build_id_size;		      /* 0: it has none */
+	uint8_t file_hash[SS_FILE_HASH_SIZE]; /* of pub.file */
+	char file_hash_text[2 * SS_FILE_HASH_SIZE + 1];
 };
 
 /* A module with one reference, fd -1 and a copy of path. NULL without memory. */
@@ -64,6 +68,15 @@ bool ss_module_add_mapping(struct ss_module_impl *module, const struct ss_mappin
 /* Sets the build-id, binary and hexadecimal (cut to SS_BUILD_ID_MAX bytes). False
    without memory. */
 bool ss_module_set_build_id(struct ss_module_impl *module, const void *id, size_t size);
+
+/* Sets pub.file; its hash is that of the last argument. */
+void ss_module_set_file(struct ss_module_impl *module,
+			const struct ss_file_identity *identity,
+			const uint8_t hash[SS_FILE_HASH_SIZE]);
+
+/* Writes a hash in hexadecimal. */
+void ss_file_hash_text(const uint8_t hash[SS_FILE_HASH_SIZE],
+		       char ret[2 * SS_FILE_HASH_SIZE + 1]);
 
 /* Removes the build-id. */
 void ss_module_clear_build_id(struct ss_module_impl *module);

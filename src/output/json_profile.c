@@ -68,6 +68,8 @@ void ss_json_modules(struct ss_json *json, const struct ss_profile *profile)
 		begin_row(json);
 		ss_json_text(json, "path", m->path);
 		ss_json_text(json, "build_id", m->build_id);
+		ss_json_text(json, "file_hash", m->hash);
+		ss_json_bool(json, "by_file", m->by_file);
 		ss_json_text(json, "problem", m->problem);
 		ss_json_close(json, '}');
 	}

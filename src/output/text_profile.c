@@ -204,6 +204,30 @@ static void write_nameless(const struct ss_condensed *condensed,
 	}
 }
 
+/* Lists modules whose names rest on less than a build-id. */
+static void write_by_file(const struct ss_profile *profile,
+			  const struct ss_format_options *options, FILE *out)
+{
+	bool any = false;
+
+	for (size_t i = 0; i < profile->modules.count; i++) {
+		const struct ss_profile_module *module = &profile->modules.items[i];
+		if (!module->by_file || options->raw)
+			continue;
+		if (!any)
+			ss_text_profile_heading("Modules without build-id (names rest on "
+						"size, headers and "
+						"symbols of their files)",
+						options, out);
+		any = true;
+		(void)fputs("  ", out);
+		ss_escape_write(module->path, NULL, out);
+		(void)fputs(" [file ", out);
+		ss_escape_write(module->hash, NULL, out);
+		(void)fputs("]\n", out);
+	}
+}
+
 static void write_notes(const struct ss_profile *profile,
 			const struct ss_format_options *options, FILE *out)
 {
@@ -248,6 +272,7 @@ struct ss_error *ss_text_write_profile(const struct ss_profile *profile,
 	write_head(profile, options, out);
 	if (profile->samples && !write_tables(profile, options, out))
 		return ss_error_no_memory();
+	write_by_file(profile, options, out);
 	write_notes(profile, options, out);
 	return NULL;
 }

@@ -58,19 +58,21 @@ const char *ss_profile_text(struct ss_profile *profile, const char *text)
 
 /* Modules with the same build-id are one module, whatever their paths, if the file was
    found. */
-uint32_t ss_profile_module(struct ss_profile *profile, const char *path,
-			   const char *build_id, const char *problem)
+uint32_t ss_profile_module(struct ss_profile *profile,
+			   const struct ss_profile_module *from)
 {
 	const struct ss_profile_module module = {
-		.path = ss_profile_text(profile, path),
-		.build_id = ss_profile_text(profile, build_id),
-		.problem = ss_profile_text(profile, problem),
+		.path = ss_profile_text(profile, from->path),
+		.build_id = ss_profile_text(profile, from->build_id),
+		.problem = ss_profile_text(profile, from->problem),
+		.hash = ss_profile_text(profile, from->hash),
+		.by_file = from->by_file,
 	};
 	struct ss_profile_module key = module;
 
 	if (!module.path)
 		return SS_ID_NONE;
-	if (build_id && !problem)
+	if (module.build_id && !module.problem)
 		key.path = NULL;
 	uint32_t number = ss_idtable_add(&profile->module_keys, &key, sizeof(key), NULL);
 	if (number == SS_ID_NONE || number < profile->modules.count)

@@ -79,6 +79,8 @@ struct ss_profile_module {
 	const char *path;
 	const char *build_id; /* or NULL */
 	const char *problem;  /* why it has no symbols, or NULL */
+	const char *hash;     /* struct ss_file_identity; NULL: not identified by it */
+	uint64_t by_file;     /* its symbols are of a file with that identity */
 };
 
 struct ss_profile_lifetime {
@@ -165,9 +167,9 @@ struct ss_profile *ss_profile_new(void);
 void ss_profile_free(struct ss_profile *profile);
 
 /* Finds or adds a module by build-id; by path as well if there is no build-id, or a
-   problem. */
-uint32_t ss_profile_module(struct ss_profile *profile, const char *path,
-			   const char *build_id, const char *problem);
+   problem. Strings are copied. */
+uint32_t ss_profile_module(struct ss_profile *profile,
+			   const struct ss_profile_module *module);
 
 /* Find or add. Strings are copied. module may be SS_ID_NONE. */
 uint32_t ss_profile_function(struct ss_profile *profile,

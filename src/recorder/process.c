@@ -110,6 +110,10 @@ static bool define_modules(struct ss_recorder_process *process)
 		struct ss_module module = known->module->pub;
 		if (!module.build_id && *known->build_id)
 			module.build_id = known->build_id;
+		if (*known->file_hash) {
+			module.file = known->file;
+			module.file.hash = known->file_hash;
+		}
 		if (!module.problem)
 			module.problem = known->problem;
 		*handle = ss_writer_add_module(process->writer, process->handle, &module,

@@ -7,6 +7,7 @@
 #include "base/buffer.h"
 #include "base/cursor.h"
 #include "capture/stacks.h"
+#include "elf/file_identity.h"
 #include "elf/identify.h"
 #include "elf/image.h"
 #include "model/capture.h"
@@ -134,6 +135,9 @@ static bool fill_module(struct reader *reader, const struct wire_module *wire,
 	module->pub.size = wire->size;
 	module->device = wire->device;
 	module->inode = wire->inode;
+	module->file_inode = wire->file_inode;
+	module->modified_ns = wire->modified_ns;
+	module->copied = wire->copied;
 	module->unverified = wire->unverified;
 	return true;
 }
@@ -150,6 +154,12 @@ static bool describe(struct ss_unwind_server *server, uint32_t id,
 			ss_module_guess_bias(module, module->fd >= 0 || module->bytes);
 	answer.build_id_size = (uint32_t)module->build_id_size;
 	memcpy(answer.build_id, module->build_id, module->build_id_size);
+	ss_module_identify_file(module);
+	answer.file_size = module->pub.file.size;
+	answer.modified_ns = module->pub.file.modified_ns;
+	answer.file_inode = module->pub.file.inode;
+	answer.has_hash = module->pub.file.hash != NULL;
+	memcpy(answer.hash, module->file_hash, sizeof(answer.hash));
 	if (module->pub.problem)
 		(void)snprintf(answer.problem, sizeof(answer.problem), "%s",
 			       module->pub.problem); /* may be cut */

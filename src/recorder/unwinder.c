@@ -193,6 +193,9 @@ static bool put_module(struct ss_unwinder *unwinder, uint32_t id)
 	wire.mapping_count = (uint32_t)module->mapping_count;
 	wire.build_id_size = (uint32_t)module->build_id_size;
 	wire.header_size = withheld ? 0 : (uint32_t)module->header_size;
+	wire.file_inode = module->file_inode;
+	wire.modified_ns = module->modified_ns;
+	wire.copied = module->copied;
 	wire.unverified = module->unverified;
 	wire.has_file = module->fd >= 0 && !withheld;
 	wire.skipped = known->failures > 0;
@@ -332,6 +335,17 @@ static void describe(struct ss_unwinder_module *module, uint64_t bias, const uin
 	module->build_id[2 * id_size] = '\0';
 }
 
+static void identify_file(struct ss_unwinder_module *module,
+			  const struct wire_module_answer *wire)
+{
+	ss_file_hash_text(wire->hash, module->file_hash);
+	module->file = (struct ss_file_identity){
+		.size = wire->file_size,
+		.modified_ns = wire->modified_ns,
+		.inode = wire->file_inode,
+	};
+}
+
 static bool read_modules(struct ss_unwinder *unwinder, struct ss_cursor *cursor,
 			 size_t count)
 {
@@ -348,6 +362,8 @@ static bool read_modules(struct ss_unwinder *unwinder, struct ss_cursor *cursor,
 		if (module->described)
 			continue;
 		describe(module, wire.bias, wire.build_id, wire.build_id_size);
+		if (wire.has_hash)
+			identify_file(module, &wire);
 		if (*wire.problem)
 			module->problem = strndup(wire.problem, sizeof(wire.problem));
 	}

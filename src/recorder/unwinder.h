@@ -26,7 +26,10 @@ struct ss_unwinder_module {
 	unsigned failures; /* number of children that failed while reading it */
 	uint64_t bias;	   /* address minus offset */
 	char build_id[2 * SS_BUILD_ID_MAX + 1]; /* in hexadecimal; empty: none */
-	char *problem;				/* found by the child, or NULL */
+	/* The identity of the file, in place of a build-id, and its hash; empty: none. */
+	struct ss_file_identity file;
+	char file_hash[2 * SS_FILE_HASH_SIZE + 1];
+	char *problem; /* found by the child, or NULL */
 };
 
 /* The address space of one recorded process. */

@@ -41,12 +41,15 @@ struct wire_module {
 	uint64_t size;
 	uint64_t device;
 	uint64_t inode;
+	uint64_t file_inode; /* see struct ss_module_impl */
+	uint64_t modified_ns;
 	uint64_t byte_count;
 	uint32_t path_size;
 	uint32_t mapping_count;
 	uint32_t build_id_size;
 	uint32_t header_size; /* see struct ss_module_impl */
 	bool has_file;
+	bool copied;
 	bool unverified;
 	bool skipped; /* its unwind information is not read */
 };
@@ -78,6 +81,11 @@ struct wire_module_answer {
 	uint32_t build_id_size;
 	uint64_t bias;
 	uint8_t build_id[SS_BUILD_ID_MAX];
+	uint64_t file_size; /* struct ss_file_identity, if has_hash */
+	uint64_t modified_ns;
+	uint64_t file_inode;
+	uint8_t hash[SS_FILE_HASH_SIZE];
+	uint64_t has_hash;		/* leaves no padding */
 	char problem[WIRE_PROBLEM_MAX]; /* with a NUL; empty: none */
 };
 

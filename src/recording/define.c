@@ -14,6 +14,7 @@ static void list_deinit(struct ss_defined_list *list)
 		free(list->items.items[i].name);
 		free(list->items.items[i].more);
 		free(list->items.items[i].problem);
+		free(list->items.items[i].hash);
 	}
 	ss_vector_free(&list->items);
 	ss_vector_free(&list->unused);
@@ -112,6 +113,7 @@ static void put_module(struct ss_definer *definer, const struct ss_defined *d)
 	uint32_t path = define_string(definer, d->name);
 	uint32_t build_id = define_string(definer, d->more);
 	uint32_t problem = define_string(definer, d->problem);
+	uint32_t hash = define_string(definer, d->hash);
 
 	ss_encode_uleb128(&definer->payload, process_of(definer, d));
 	ss_encode_uleb128(&definer->payload, path);
@@ -122,6 +124,10 @@ static void put_module(struct ss_definer *definer, const struct ss_defined *d)
 	ss_encode_uleb128(&definer->payload, d->begin_ns);
 	ss_encode_uleb128(&definer->payload, d->numbers[3]);
 	ss_encode_uleb128(&definer->payload, problem);
+	for (size_t i = 4; hash && i < SS_ARRAY_SIZE(d->numbers); i++)
+		ss_encode_uleb128(&definer->payload, d->numbers[i]);
+	if (hash)
+		ss_encode_uleb128(&definer->payload, hash);
 	put_record(definer, SS_DEFINE_MODULE);
 }
 
@@ -179,6 +185,7 @@ uint32_t ss_definer_add(struct ss_definer *definer, enum ss_definition kind,
 	bool copied = copy_text(texts->name, &d->name);
 	copied = copy_text(texts->more, &d->more) && copied;
 	copied = copy_text(texts->problem, &d->problem) && copied;
+	copied = copy_text(texts->hash, &d->hash) && copied;
 	definer->out.failed |= !copied;
 	definer->defined_threads += kind == SS_DEFINE_THREAD;
 	ss_definer_put(definer, kind, d);

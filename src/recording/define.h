@@ -22,7 +22,9 @@ struct ss_defined {
 	char *name; /* path of a module, comm of others */
 	char *more; /* executable, build-id */
 	char *problem;
-	uint64_t numbers[4]; /* start time; base, size, bias, flags */
+	char *hash; /* of the file of a module, or NULL */
+	/* start time; base, size, bias, flags, and of the file: size, time, inode */
+	uint64_t numbers[7];
 };
 
 /* Texts of a new object, which are copied. */
@@ -30,6 +32,7 @@ struct ss_defined_texts {
 	const char *name;
 	const char *more;
 	const char *problem;
+	const char *hash;
 };
 
 struct ss_defined_list {

@@ -129,28 +129,60 @@ static int hex_digit(char c)
 	return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
 }
 
-/* False: it is corrupted, or there is no memory. */
-static bool set_build_id(struct ss_module_impl *module, const char *text)
+/* The bytes of an even number of hexadecimal digits, at most capacity bytes. */
+static bool read_hex(const char *text, uint8_t *ret, size_t capacity, size_t *ret_size)
 {
-	uint8_t id[SS_BUILD_ID_MAX];
-	size_t size = text ? strlen(text) : 0;
+	size_t size = strlen(text);
 
-	if (size == 0)
-		return true;
-	if (size % 2 || size / 2 > sizeof(id))
+	if (size % 2 || size / 2 > capacity)
 		return false;
 	for (size_t i = 0; i < size / 2; i++) {
 		int high = hex_digit(text[2 * i]);
 		int low = hex_digit(text[2 * i + 1]);
 		if (high < 0 || low < 0)
 			return false;
-		id[i] = (uint8_t)(high << 4 | low);
+		ret[i] = (uint8_t)(high << 4 | low);
 	}
-	return ss_module_set_build_id(module, id, size / 2);
+	*ret_size = size / 2;
+	return true;
+}
+
+/* False: it is corrupted, or there is no memory. */
+static bool set_build_id(struct ss_module_impl *module, const char *text)
+{
+	uint8_t id[SS_BUILD_ID_MAX];
+	size_t size = 0;
+
+	if (!text || !*text)
+		return true;
+	return read_hex(text, id, sizeof(id), &size) &&
+	       ss_module_set_build_id(module, id, size);
+}
+
+/* Fields that do not distinguish modules. */
+struct module_details {
+	uint64_t flags;
+	uint32_t problem;
+	uint32_t hash; /* of file; 0: it was not identified */
+	struct ss_file_identity file;
+};
+
+static bool set_file(struct ss_module_impl *module, const char *text,
+		     const struct ss_file_identity *file)
+{
+	uint8_t hash[SS_FILE_HASH_SIZE];
+	size_t size = 0;
+
+	if (!text || module->build_id_size)
+		return true;
+	if (!read_hex(text, hash, sizeof(hash), &size) || size != sizeof(hash))
+		return false;
+	ss_module_set_file(module, file, hash);
+	return true;
 }
 
 static bool add_module(struct ss_recording *recording, const struct module_fields *fields,
-		       uint64_t flags, uint32_t problem)
+		       const struct module_details *details)
 {
 	_cleanup_(ss_module_cleanup) struct ss_module_impl *module =
 		ss_module_new(fields->path ? text_of(recording, fields->path) : "",
@@ -160,11 +192,13 @@ static bool add_module(struct ss_recording *recording, const struct module_field
 		return ss_recording_refuse(recording, SS_CHUNK_NO_MEMORY);
 	if (!set_build_id(module, text_of(recording, fields->build_id)))
 		return false;
-	module->pub.deleted = flags & SS_MODULE_DELETED;
+	if (!set_file(module, text_of(recording, details->hash), &details->file))
+		return false;
+	module->pub.deleted = details->flags & SS_MODULE_DELETED;
 	/* The recorder's problem explains why the file cannot be looked for. Otherwise this
 	   reader has its own, or none. */
-	if (problem && !module->build_id_size)
-		ss_module_set_problem(module, "%s", text_of(recording, problem));
+	if (details->problem && !module->build_id_size && !module->pub.file.hash)
+		ss_module_set_problem(module, "%s", text_of(recording, details->problem));
 	struct ss_recorded_module *recorded = ss_vector_push(&recording->modules);
 	struct ss_module_impl **slot =
 		recorded ? ss_vector_push(&recording->places->modules) : NULL;
@@ -182,6 +216,7 @@ static bool read_module(struct ss_recording *recording, struct ss_scope *scope,
 			struct ss_cursor *c)
 {
 	struct module_fields key = { .process = ss_locals_read(&scope->processes, c) };
+	struct module_details details = {};
 	bool added = false;
 
 	key.path = ss_scope_read_text(scope, c);
@@ -190,13 +225,19 @@ static bool read_module(struct ss_recording *recording, struct ss_scope *scope,
 	key.size = ss_cursor_uleb128(c);
 	key.bias = ss_cursor_uleb128(c);
 	key.begin_ns = ss_cursor_uleb128(c);
-	uint64_t flags = ss_cursor_uleb128(c);
-	uint32_t problem = ss_scope_read_text(scope, c);
+	details.flags = ss_cursor_uleb128(c);
+	details.problem = ss_scope_read_text(scope, c);
+	if (!c->failed && c->at < c->end) { /* there is no build-id */
+		details.file.size = ss_cursor_uleb128(c);
+		details.file.modified_ns = ss_cursor_uleb128(c);
+		details.file.inode = ss_cursor_uleb128(c);
+		details.hash = ss_scope_read_text(scope, c);
+	}
 	if (c->failed || key.size > UINT64_MAX - key.base)
 		return false;
 	uint32_t id = ss_recording_number(recording, &recording->module_ids, &key,
 					  sizeof(key), SS_MODULES_MAX, &added);
-	if (added && !add_module(recording, &key, flags, problem))
+	if (added && !add_module(recording, &key, &details))
 		return false;
 	return ss_locals_add(recording, &scope->modules, &scope->locals, id);
 }

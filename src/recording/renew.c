@@ -129,6 +129,7 @@ static bool forget(struct ss_defined_list *list, uint32_t handle)
 	free(d->name);
 	free(d->more);
 	free(d->problem);
+	free(d->hash);
 	*d = (struct ss_defined){};
 	if (slot)
 		*slot = handle;

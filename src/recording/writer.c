@@ -183,12 +183,16 @@ uint32_t ss_writer_add_module(struct ss_writer *writer, uint32_t process,
 		.process = process,
 		.begin_ns = begin_ns,
 		.numbers = { module->base, module->size, bias,
-			     module->deleted ? SS_MODULE_DELETED : 0 },
+			     module->deleted ? SS_MODULE_DELETED : 0, module->file.size,
+			     module->file.modified_ns, module->file.inode },
 	};
 
 	const struct ss_defined_texts texts = { .name = module->path,
 						.more = module->build_id,
-						.problem = module->problem };
+						.problem = module->problem,
+						.hash = module->build_id ?
+								NULL :
+								module->file.hash };
 
 	return ss_definer_add(&writer->definer, SS_DEFINE_MODULE, &defined, &texts);
 }

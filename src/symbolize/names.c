@@ -11,7 +11,8 @@ struct ss_names {
 	struct ss_symtab *symtab; /* NULL: not read yet */
 	struct ss_dwarf *dwarf;	  /* NULL: none, or not read yet */
 	bool dwarf_read;
-	bool found; /* a file or image of the module */
+	bool found;	 /* a file or image of the module */
+	const char *why; /* it was not found, or NULL */
 };
 
 /* The files of a module while they are read; each is opened when it is needed. */
@@ -21,6 +22,7 @@ struct files {
 	struct ss_elf *own;
 	struct ss_elf *debug;
 	bool debug_searched;
+	const char *why; /* own was not found, or NULL */
 };
 
 struct ss_names *ss_names_new(void)
@@ -61,7 +63,7 @@ static void files_open(struct files *files, const struct ss_session *session,
 	else if (module->bytes)
 		files->own = ss_elf_from_memory(module->bytes, module->size);
 	else
-		files->own = ss_debugfile_find_module(session, module);
+		files->own = ss_debugfile_find_module(session, module, &files->why);
 	/* A debug file has all names: the module is fetched only if there is none. */
 	if (!files->own && module->fd < 0 && !module->bytes && !debug_file(files))
 		files->own = ss_debugfile_fetch_module(session, module);
@@ -134,12 +136,18 @@ void ss_names_read(struct ss_names *names, const struct ss_session *session,
 		names->dwarf_read = true;
 	}
 	names->found |= files.own || files.debug;
+	names->why = files.why;
 	files_close(&files);
 }
 
 bool ss_names_found(const struct ss_names *names)
 {
 	return names->found;
+}
+
+const char *ss_names_problem(const struct ss_names *names)
+{
+	return names->why;
 }
 
 static void find_in_dwarf(struct ss_names *names, uint64_t address, unsigned flags,

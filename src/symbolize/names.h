@@ -42,6 +42,9 @@ bool ss_names_find_data(const struct ss_names *names, uint64_t address,
 /* Whether a file, debug file or image of the module was found. */
 bool ss_names_found(const struct ss_names *names);
 
+/* Why the file at the module's path is not used, if that is known; or NULL. */
+const char *ss_names_problem(const struct ss_names *names);
+
 /* Looks up an ELF virtual address. Strings are valid as long as names. */
 void ss_names_find(struct ss_names *names, uint64_t address, unsigned flags,
 		   struct ss_name *ret);

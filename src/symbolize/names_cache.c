@@ -20,7 +20,7 @@ struct key {
 	uint64_t inode;
 	uint64_t size;
 	uint64_t changed_ns;
-	uint64_t content; /* without a file: hash of the image */
+	uint64_t content; /* without a file: hash of the image, or of the identity */
 };
 
 struct cache {
@@ -58,6 +58,14 @@ static void fill_key(struct key *key, const struct ss_module_impl *module)
 	} else if (module->bytes) {
 		key->size = module->size;
 		key->content = XXH3_64bits(module->bytes, module->size);
+	} else if (module->pub.file.hash) {
+		const struct ss_file_identity *file = &module->pub.file;
+		uint64_t path = XXH3_64bits(module->path, strlen(module->path));
+		key->inode = file->inode;
+		key->size = file->size;
+		key->changed_ns = file->modified_ns;
+		key->content = XXH3_64bits_withSeed(module->file_hash,
+						    sizeof(module->file_hash), path);
 	}
 }
 

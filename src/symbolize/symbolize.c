@@ -9,6 +9,7 @@
 
 #include "base/error.h"
 #include "base/vector.h"
+#include "elf/file_identity.h"
 #include "model/session.h"
 #include "model/snapshot.h"
 #include "symbolize/address_cache.h"
@@ -52,11 +53,15 @@ static void work_deinit(struct work *work)
 }
 
 /* For modules of recordings, whose files are not open yet. */
-static void set_missing(struct ss_module_impl *module)
+static void set_missing(struct ss_module_impl *module, const struct ss_names *names)
 {
+	const char *why = ss_names_problem(names);
+
 	if (module->pub.path[0] != '/')
 		return;
-	if (module->build_id_size)
+	if (why)
+		ss_module_set_problem(module, "%s", why);
+	else if (module->build_id_size)
 		ss_module_set_problem(module, "no file of this build was found");
 	else
 		ss_module_set_problem(module, "it has no build-id to identify its file");
@@ -78,7 +83,9 @@ static struct ss_names *names_of(struct work *work, const struct ss_frame *frame
 	if (names)
 		ss_names_read(names, work->session, module, work->flags);
 	if (names && !ss_names_found(names))
-		set_missing(module);
+		set_missing(module, names);
+	else if (names && module->fd < 0 && !module->bytes)
+		module->pub.by_file = module->pub.file.hash != NULL;
 	work->names[frame->module_index] = names;
 	return names;
 }
@@ -313,6 +320,17 @@ static bool symbolize_call(struct work *work, struct ss_lock_reference *referenc
 	reference->call_file = info->line.file;
 	reference->call_line = info->line.line;
 	return true;
+}
+
+void ss_snapshot_identify_files(struct ss_snapshot *snapshot, struct ss_session *session)
+{
+	for (size_t i = 0; i < snapshot->modules.count; i++) {
+		if (ss_session_skips(session, (int32_t)i))
+			continue;
+		ss_session_note(session, (int32_t)i);
+		ss_module_identify_file(snapshot->modules.items[i]);
+	}
+	ss_session_note(session, -1);
 }
 
 struct ss_error *ss_snapshot_symbolize(struct ss_snapshot *snapshot,

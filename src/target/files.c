@@ -305,6 +305,9 @@ static void take(const struct ss_opener *opener, size_t item, struct ss_opened *
 	if (opened->copied)
 		batch->copies -= SS_MIN(batch->copies, (uint64_t)opened->status.st_size);
 	module->copied = opened->copied;
+	module->file_inode = opened->status.st_ino;
+	module->modified_ns = (uint64_t)opened->status.st_mtim.tv_sec * SS_NS_PER_SECOND +
+			      (uint64_t)opened->status.st_mtim.tv_nsec;
 	module->unverified = opened->unverified && !batch->by_path;
 	module->fd = take_fd(opened->file);
 	take_header(module, opened);

@@ -38,6 +38,44 @@ def checksum(head, stored):
                                     ctypes.c_uint64(first))
 
 
+def file_hash(path):
+    """The hash that identifies a file without a build-id; None without the hash library."""
+    if not XXH:
+        return None
+    with open(path, "rb") as file:
+        data = file.read()
+    headers, names = elf_sections(data)
+    parts = [data[:64], elf_table(data, 0x20, 0x38, 56), elf_table(data, 0x28, 0x3c, 64)]
+    for section in headers[1:]:
+        name, kind, _, _, offset, size = struct.unpack_from("<IIQQQQ", section)
+        name = data[names + name:].split(b"\0", 1)[0]
+        if kind in (2, 3, 7, 11) or kind == 1 and name in (
+                b".gopclntab", b".data.rel.ro.gopclntab", b".gnu_debugdata", b".gnu_debuglink"):
+            parts.append(data[offset:offset + size])
+    whole = b"".join(parts)[:128 << 20]
+
+    class Hash(ctypes.Structure):
+        _fields_ = [("low", ctypes.c_uint64), ("high", ctypes.c_uint64)]
+    XXH.XXH3_128bits.restype = Hash
+    value = XXH.XXH3_128bits(whole, ctypes.c_size_t(len(whole)))
+    return "%016x%016x" % (value.high, value.low)
+
+
+def elf_table(data, at, count_at, size):
+    """The bytes of the program or section headers."""
+    offset, = struct.unpack_from("<Q", data, at)
+    count, = struct.unpack_from("<H", data, count_at)
+    return data[offset:offset + count * size]
+
+
+def elf_sections(data):
+    """The section headers, and the offset of their names."""
+    table = elf_table(data, 0x28, 0x3c, 64)
+    headers = [table[at:at + 64] for at in range(0, len(table), 64)]
+    index, = struct.unpack_from("<H", data, 0x3e)
+    return headers, struct.unpack_from("<Q", headers[index], 24)[0]
+
+
 class Cursor:
     def __init__(self, data):
         self.data, self.at = data, 0
@@ -173,11 +211,14 @@ class Recording:
         elif kind == 4:
             process, path, build_id, base, size, bias, begin, flags, _ = [
                 c.number() for _ in range(9)]
+            file = [c.number() for _ in range(4)] if c.left() else None
+            if file:
+                file[3] = self._strings[file[3]]
             process = self._processes[process]
             self._modules.append(self._same(
                 self.modules, (process.key, path, build_id, base, size, bias, begin), Module(
                     path=self._strings[path], build_id=self._strings[build_id], base=base,
-                    size=size, bias=bias, begin=begin, end=0, deleted=flags & 1)))
+                    size=size, bias=bias, begin=begin, end=0, deleted=flags & 1, file=file)))
         elif kind == 5:
             module, value, flags = [c.number() for _ in range(3)]
             area = None if module else self._strings[c.number()]

@@ -109,6 +109,8 @@ class ModuleTable {
 		const id = document.createElement("small");
 		path.textContent = module.path;
 		id.textContent = module.build_id ? "build-id " + module.build_id : "no build-id";
+		if (module.by_file)
+			id.textContent += ` · names rest on size, headers and symbols of its file (${module.file_hash})`;
 		name.className = "name";
 		name.append(path, document.createElement("br"), id);
 		if (module.problem) {
