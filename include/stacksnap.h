@@ -113,6 +113,7 @@ enum ss_mode {
 	SS_MODE_LIVE,	     /* unwind with libunwind while stopped: slow */
 	SS_MODE_NO_STOP,     /* stop nothing; running threads have no stack */
 	SS_MODE_AUTO,	     /* stop running threads only; see ss_capture_complete() */
+	SS_MODE_CORE, /* from a core file: see ss_capture_read_core(); cannot be requested */
 };
 
 /*
@@ -238,6 +239,29 @@ SS_API void ss_capture_add_related(struct ss_capture *capture, struct ss_target 
 SS_API size_t ss_capture_read(const struct ss_capture *capture, uint64_t address,
 			      void *bytes, size_t size);
 
+struct ss_core_options {
+	size_t size; /* sizeof(struct ss_core_options) */
+	const char
+		*program; /* path of the program, used if it has the build-id of the one
+				in the core file; NULL: where it was */
+	size_t max_stack; /* bytes to copy from one stack; 0: 16 MiB */
+	size_t max_total; /* bytes to copy from all stacks; 0: 256 MiB */
+	bool no_waits;	  /* skip what only ss_snapshot_diagnose() needs */
+	ss_thread_filter *filter; /* NULL: all threads; only the main thread has a name */
+	void *filter_data;
+};
+
+/*
+ * Makes a capture from a core file, in mode SS_MODE_CORE, and searches the files of its
+ * modules as the options of the session say. The file and everything in it is untrusted
+ * input: call it in ss_sandbox_run(). It may be truncated. fd must allow pread(2); the
+ * library owns it, also after an error. Errors: INVALID (no core file), UNSUPPORTED (its
+ * processor), NO_MEMORY.
+ */
+SS_API struct ss_error *ss_capture_read_core(int fd, struct ss_session *session,
+					     const struct ss_core_options *options,
+					     struct ss_capture **ret);
+
 /* Snapshots of the capture stay valid. */
 SS_API void ss_capture_free(struct ss_capture *capture);
 
@@ -361,6 +385,16 @@ enum ss_end {
 /* "root", "frames", "limit", ... as in JSON. Never NULL. */
 SS_API const char *ss_end_name(enum ss_end end);
 
+/* The signal that ended a process. */
+struct ss_crash {
+	int signal;	  /* 0: none, for example in a core file of gcore(1) */
+	int code;	  /* si_code, see sigaction(2); if has_info */
+	bool has_info;	  /* the members code, address and sender are known */
+	uint64_t address; /* si_addr, if the kernel sent the signal (code > 0) */
+	pid_t sender;	  /* otherwise: the process that sent it */
+	pid_t tid;	  /* the thread that received it */
+};
+
 struct ss_process {
 	pid_t pid;
 	const char *name;	/* comm of the main thread */
@@ -379,6 +413,8 @@ struct ss_process {
 	/* Path of the cgroup (version 2) that kept the process frozen when the capture
 	   began; NULL: none, or not known */
 	const char *frozen;
+	struct ss_crash crash; /* CORE only, as the next one */
+	bool core_truncated;   /* the core file ends early: memory is missing */
 };
 
 /* What identifies the file of a module without a build-id. */

@@ -183,6 +183,12 @@ const struct ss_arch ss_arch_aarch64 = {
 	/* Linux: addresses have 48 bits, bit 55 tells user space from the kernel; see
 	   Documentation/arm64/pointer-authentication.rst. */
 	.pac_mask = UINT64_C(0xff7f000000000000),
+	/* arch/arm64/include/uapi/asm/ptrace.h, struct user_pt_regs: x0 to x30, sp, pc,
+	   pstate. The call that was interrupted is not among them. */
+	.core_regs = { .words = 34,
+		       .regs = { 1,  2,	 3,  4,	 5,  6,	 7,  8,	 9,  10, 11,
+				 12, 13, 14, 15, 16, 17, 18, 19, 20, 21, 22,
+				 23, 24, 25, 26, 27, 28, 29, 30, 31, 32, 33 } },
 	.sigframe = { .stack = UC_STACK,
 		      .regs = { [0] = SAVED(0),	  [1] = SAVED(1),   [2] = SAVED(2),
 				[3] = SAVED(3),	  [4] = SAVED(4),   [5] = SAVED(5),

@@ -109,6 +109,16 @@ struct ss_arch_attach {
 	const char *syscall_entry;
 };
 
+/* The register set of a thread in a core file (NT_PRSTATUS), in words of 8 bytes. Each
+   place is an index + 1; 0: it is not there. */
+struct ss_core_regs {
+	uint8_t words; /* 0: core files of this processor are not supported */
+	uint8_t regs[SS_REG_MAX];
+	uint8_t syscall; /* the number of the call that the thread was in */
+	uint8_t result;	 /* of the call */
+	uint8_t thread_pointer;
+};
+
 struct ss_arch {
 	const char *name;     /* as uname(2) and libseccomp have it */
 	uint16_t elf_machine; /* EM_... */
@@ -129,6 +139,7 @@ struct ss_arch {
 	bool fp_gives_sp;  /* the caller's sp is right above the frame record that fp
 				  points to */
 	struct ss_sigframe sigframe;
+	struct ss_core_regs core_regs;
 	const uint8_t *syscalls; /* enum ss_syscall_id by number */
 	size_t syscall_count;
 

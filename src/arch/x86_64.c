@@ -468,6 +468,17 @@ const struct ss_arch ss_arch_x86_64 = {
 	.link = SS_REG_NONE,
 	.syscall_args = { RDI, RSI, RDX, R10, R8, R9 },
 	.red_zone = 128,
+	/* arch/x86/include/asm/user_64.h, struct user_regs_struct */
+	.core_regs = {
+		.words = 27,
+		.regs = { [RAX] = 11, [RDX] = 13, [RCX] = 12, [RBX] = 6, [RSI] = 14,
+			  [RDI] = 15, [RBP] = 5,  [RSP] = 20, [R8] = 10, [R9] = 9,
+			  [R10] = 8,  [R11] = 7,  [R12] = 4,  [R13] = 3, [R14] = 2,
+			  [R15] = 1,  [RIP] = 17 },
+		.syscall = 16,
+		.result = 11,
+		.thread_pointer = 22,
+	},
 	.fp_gives_sp = true,
 	.sigframe = { .stack = UC_STACK,
 		      .regs = { [R8] = SAVED(0),

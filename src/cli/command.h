@@ -22,6 +22,7 @@ extern const struct ss_command ss_command_hang;
 extern const struct ss_command ss_command_report;
 extern const struct ss_command ss_command_record;
 extern const struct ss_command ss_command_modules;
+extern const struct ss_command ss_command_core;
 
 /* Returns the command with this index; the default one is the first. NULL after the last. */
 const struct ss_command *ss_command_at(size_t index);

@@ -49,9 +49,14 @@ static bool has_letter(const struct argp_option *option)
 	return option->key > 0 && option->key < 0x80 && isalnum(option->key);
 }
 
+static bool has_argument(const struct ss_command *command, const char *name)
+{
+	return command->argp->args_doc && strstr(command->argp->args_doc, name);
+}
+
 static bool takes_files(const struct ss_command *command)
 {
-	return command->argp->args_doc && strstr(command->argp->args_doc, "RECORDING");
+	return has_argument(command, "RECORDING") || has_argument(command, "COREFILE");
 }
 
 static enum kind kind_of(const struct argp_option *option)
@@ -74,7 +79,8 @@ static void write_commands(FILE *out)
 
 static void write_formats(const struct ss_command *command, FILE *out)
 {
-	enum ss_format_input input = takes_files(command)	 ? SS_FORMAT_PROFILE :
+	enum ss_format_input input = has_argument(command, "RECORDING") ?
+					     SS_FORMAT_PROFILE :
 				     command == &ss_command_hang ? SS_FORMAT_HANG :
 								   SS_FORMAT_SNAPSHOT;
 

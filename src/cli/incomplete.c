@@ -77,32 +77,45 @@ void ss_incomplete_print(const struct ss_snapshot *snapshot, size_t max_stack)
 				process->threads_unseen);
 }
 
-static void mark_nameless(const struct ss_snapshot *snapshot,
-			  const struct ss_thread *thread, bool *ret)
+/* Sets for each module whether a frame is in it, and whether one of these has no name. */
+struct module_use {
+	bool used;
+	bool nameless;
+};
+
+static void mark_modules(const struct ss_snapshot *snapshot,
+			 const struct ss_thread *thread, struct module_use *ret)
 {
 	size_t count = thread->frame_count;
 
 	for (size_t i = 0; i < count; i++) {
 		const struct ss_frame *frame = ss_snapshot_frame(snapshot, thread, i);
-		if (!frame->symbol && frame->module_index >= 0)
-			ret[frame->module_index] = true;
+		if (frame->module_index < 0)
+			continue;
+		ret[frame->module_index].used = true;
+		ret[frame->module_index].nameless |= !frame->symbol;
 	}
 }
 
+/* Of a core file, also where another file gave the names: the one that was named on the
+   command line is not used then. */
 void ss_incomplete_print_modules(const struct ss_snapshot *snapshot)
 {
+	const struct ss_process *process = ss_snapshot_process(snapshot);
 	size_t count = ss_snapshot_module_count(snapshot);
-	_cleanup_free_ bool *nameless = calloc(count + 1, sizeof(*nameless));
+	_cleanup_free_ struct module_use *uses = calloc(count + 1, sizeof(*uses));
 
-	if (!nameless)
+	if (!uses)
 		return;
 	for (size_t i = 0; i < ss_snapshot_thread_count(snapshot); i++)
-		mark_nameless(snapshot, ss_snapshot_thread(snapshot, i), nameless);
+		mark_modules(snapshot, ss_snapshot_thread(snapshot, i), uses);
 	for (size_t i = 0; i < count; i++) {
 		const struct ss_module *module = ss_snapshot_module(snapshot, i);
-		if (nameless[i] && module->problem)
-			ss_failure_warn("%d: %s: %s; its functions have no names",
-					ss_snapshot_process(snapshot)->pid, module->path,
-					module->problem);
+		if (module->problem &&
+		    (uses[i].nameless || (uses[i].used && process->mode == SS_MODE_CORE)))
+			ss_failure_warn(
+				"%d: %s: %s%s", process->pid, module->path,
+				module->problem,
+				uses[i].nameless ? "; its functions have no names" : "");
 	}
 }

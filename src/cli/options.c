@@ -19,20 +19,24 @@ enum key {
 	KEY_COMPLETION,
 };
 
-static const struct argp_option table[] = {
+static const struct argp_option interpret_table[] = {
 	{ "no-group", KEY_NO_GROUP, NULL, 0, "Do not merge threads with equal stacks",
 	  1 },
 	{ "no-waits", KEY_NO_WAITS, NULL, 0, "Skip wait analysis", 1 },
+	{ "max-total", KEY_MAX_TOTAL, "MIB", 0,
+	  "Limit the copy of all stacks (default: 256)", 4 },
+	{ "interpret-timeout", KEY_INTERPRET_TIMEOUT, "S", 0,
+	  "Limit the time for unwinding, symbolization and output (default: 60)", 4 },
+	{},
+};
+
+static const struct argp_option table[] = {
 	{ "mode", KEY_MODE, "MODE", 0,
 	  "Capture mode: auto, stop, no-stop or live (default: auto); live parses files "
 	  "of the process with privileges: use it for trusted targets only",
 	  4 },
 	{ "timeout", KEY_TIMEOUT, "MS", 0,
 	  "Limit the duration of the freeze (default: 1000)", 0 },
-	{ "max-total", KEY_MAX_TOTAL, "MIB", 0,
-	  "Limit the copy of all stacks (default: 256)", 0 },
-	{ "interpret-timeout", KEY_INTERPRET_TIMEOUT, "S", 0,
-	  "Limit the time for unwinding, symbolization and output (default: 60)", 0 },
 	{ "completion", KEY_COMPLETION, "SHELL", 0,
 	  "Print a completion script for bash, zsh or fish", -1 },
 	{ "version", KEY_VERSION, NULL, 0, "Print the version", 0 },
@@ -95,7 +99,7 @@ static unsigned parse_unsigned(const struct argp_state *state, const char *name,
 	return (unsigned)ss_options_parse_number(state, name, text, 1, max);
 }
 
-static error_t parse(int key, char *arg, struct argp_state *state)
+static error_t parse_interpret(int key, char *arg, struct argp_state *state)
 {
 	struct ss_options *o = state->input;
 
@@ -113,12 +117,6 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 	case KEY_NO_WAITS:
 		o->no_waits = true;
 		return 0;
-	case KEY_MODE:
-		o->mode = parse_mode(state, arg);
-		return 0;
-	case KEY_TIMEOUT:
-		o->timeout_ms = parse_unsigned(state, "timeout", arg, 3600 * MS_PER_S);
-		return 0;
 	case KEY_INTERPRET_TIMEOUT:
 		o->interpret_ms =
 			parse_unsigned(state, "interpret-timeout", arg, 24 * 3600) *
@@ -127,6 +125,25 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 	case KEY_MAX_TOTAL:
 		o->max_total =
 			(size_t)parse_unsigned(state, "max-total", arg, 1 << 20) * MIB;
+		return 0;
+	default:
+		return ARGP_ERR_UNKNOWN;
+	}
+}
+
+static error_t parse(int key, char *arg, struct argp_state *state)
+{
+	struct ss_options *o = state->input;
+
+	switch (key) {
+	case ARGP_KEY_INIT:
+		state->child_inputs[0] = o;
+		return 0;
+	case KEY_MODE:
+		o->mode = parse_mode(state, arg);
+		return 0;
+	case KEY_TIMEOUT:
+		o->timeout_ms = parse_unsigned(state, "timeout", arg, 3600 * MS_PER_S);
 		return 0;
 	case KEY_COMPLETION:
 		print_completion(state, arg);
@@ -139,11 +156,19 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 	}
 }
 
-static const struct argp_child children[] = {
+static const struct argp_child interpret_children[] = {
 	{ &ss_format_argp, 0, NULL, 0 },  { &ss_common_argp, 0, NULL, 0 },
 	{ &ss_limits_argp, 0, NULL, 0 },  { &ss_selection_argp, 0, NULL, 0 },
 	{ &ss_symbols_argp, 0, NULL, 0 }, {},
 };
+
+const struct argp ss_interpret_argp = {
+	.options = interpret_table,
+	.parser = parse_interpret,
+	.children = interpret_children,
+};
+
+static const struct argp_child children[] = { { &ss_interpret_argp, 0, NULL, 0 }, {} };
 
 const struct argp ss_options_argp = {
 	.options = table,

@@ -27,6 +27,9 @@ struct ss_options {
    invalid. */
 extern const struct argp ss_options_argp;
 
+/* Those of them that apply to any capture, also to one from a core file. */
+extern const struct argp ss_interpret_argp;
+
 /* Fills in the defaults. */
 void ss_options_init(struct ss_options *options);
 void ss_options_deinit(struct ss_options *options);

@@ -8,6 +8,7 @@
 #include "cli/incomplete.h"
 
 SS_DEFINE_CLEANUP(struct ss_snapshot, snapshot, ss_snapshot_free)
+SS_DEFINE_CLEANUP(struct ss_capture, capture, ss_capture_free)
 
 /* Threads to stop ---------------------------------------------------------- */
 
@@ -90,9 +91,11 @@ static struct ss_error *unwind(const struct ss_snap_analysis *analysis,
 	struct ss_error *error =
 		ss_capture_unwind(analysis->capture, attempt->session, &options, ret);
 	if (!error && ss_snapshot_thread_count(*ret) == 0)
-		error = ss_error_new(SS_ERROR_NO_PROCESS,
-				     "process %d no longer has threads",
-				     analysis->run->argument->pid);
+		error = analysis->load ? ss_error_new(SS_ERROR_INVALID,
+						      "the selection matches no thread") :
+					 ss_error_new(SS_ERROR_NO_PROCESS,
+						      "process %d no longer has threads",
+						      analysis->run->argument->pid);
 	return error;
 }
 
@@ -182,9 +185,9 @@ static bool report_missing(const struct ss_snap_analysis *analysis, const char *
 	return missing > 0 || problem;
 }
 
-static struct ss_error *work(void *data, const struct ss_sandbox_attempt *attempt)
+static struct ss_error *interpret(const struct ss_snap_analysis *analysis,
+				  const struct ss_sandbox_attempt *attempt)
 {
-	const struct ss_snap_analysis *analysis = data;
 	_cleanup_(snapshot_cleanup) struct ss_snapshot *snapshot = NULL;
 	bool requested = false;
 	struct ss_error *error = unwind(analysis, attempt, &snapshot);
@@ -208,6 +211,20 @@ static struct ss_error *work(void *data, const struct ss_sandbox_attempt *attemp
 	return error;
 }
 
+static struct ss_error *work(void *data, const struct ss_sandbox_attempt *attempt)
+{
+	struct ss_snap_analysis analysis = *(const struct ss_snap_analysis *)data;
+	_cleanup_(capture_cleanup) struct ss_capture *loaded = NULL;
+	struct ss_error *error = NULL;
+
+	if (analysis.load) {
+		ss_phases_enter(analysis.phases, SS_PHASE_CAPTURE);
+		error = analysis.load(analysis.load_data, attempt, &loaded);
+		analysis.capture = loaded;
+	}
+	return error ? error : interpret(&analysis, attempt);
+}
+
 struct ss_error *ss_snap_analysis_run(struct ss_snap_analysis *analysis, bool *ret)
 {
 	const struct ss_options *options = analysis->options;
@@ -223,6 +240,8 @@ struct ss_error *ss_snap_analysis_run(struct ss_snap_analysis *analysis, bool *r
 	ss_analysis_configure(&sandboxed, &session, options, &analysis->owner, 1);
 	sandboxed.options.first_level = options->symbols.raw ? SS_SANDBOX_RAW :
 							       SS_SANDBOX_NAMES;
+	if (analysis->load) /* untrusted input is not read with privileges */
+		sandboxed.options.last_level = SS_SANDBOX_RAW;
 	sandboxed.options.max_requests = 1;
 	sandboxed.options.answer = analysis->complete ? answer : NULL;
 	struct ss_error *error = ss_analysis_run(&sandboxed, &result);

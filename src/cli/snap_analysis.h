@@ -1,5 +1,5 @@
 /*
- * From a capture to what "stacksnap snap" prints: unwinding, symbolization, wait analysis
+ * From a capture to what "stacksnap snap" and "stacksnap core" print: unwinding, symbolization, wait analysis
  * and output, in the sandbox.
  */
 #ifndef SS_CLI_SNAP_ANALYSIS_H
@@ -12,7 +12,11 @@
 
 struct ss_snap_analysis {
 	const struct ss_options *options;
-	struct ss_capture *capture;
+	struct ss_capture *capture; /* NULL if load is set */
+	/* Makes the capture, in the sandbox; or NULL. */
+	struct ss_error *(*load)(void *data, const struct ss_sandbox_attempt *attempt,
+				 struct ss_capture **ret);
+	void *load_data;
 	const struct ss_selection_run *run;
 	struct ss_phases *phases;
 	struct ss_output *output;

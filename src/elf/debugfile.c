@@ -267,6 +267,17 @@ struct ss_elf *ss_debugfile_find_module(const struct ss_session *session,
 	return found ? found : try_build_id(session, "", "", &build_id);
 }
 
+struct ss_elf *ss_debugfile_open_module(const struct ss_session *session,
+					const struct ss_module_impl *module,
+					const char *path)
+{
+	struct build_id build_id = { .size = SS_MIN(module->build_id_size,
+						    (size_t)SS_ELF_BUILD_ID_MAX) };
+
+	memcpy(build_id.bytes, module->build_id, build_id.size);
+	return try_root(session, -1, path, &build_id, NULL);
+}
+
 struct ss_elf *ss_debugfile_fetch_module(const struct ss_session *session,
 					 const struct ss_module_impl *module)
 {

@@ -22,7 +22,13 @@ struct ss_elf *ss_debugfile_find_module(const struct ss_session *session,
 					const struct ss_module_impl *module,
 					const char **why);
 
-/* The same, through the session's file finder. */
+/* Opens the file at path if it has the build-id of the module. NULL: it has not, or cannot
+   be opened. The caller frees. */
+struct ss_elf *ss_debugfile_open_module(const struct ss_session *session,
+					const struct ss_module_impl *module,
+					const char *path);
+
+/* The same as ss_debugfile_find_module(), through the session's file finder. */
 struct ss_elf *ss_debugfile_fetch_module(const struct ss_session *session,
 					 const struct ss_module_impl *module);
 

@@ -138,6 +138,10 @@ size_t ss_stack_copy_present(const struct ss_stack_copy *copy, size_t at);
 /* Whether address is in a page of the stacks of a thread that was not in memory. */
 bool ss_capture_thread_lacks(const struct ss_capture_thread *thread, uint64_t address);
 
+/* Adds what the capture has of each thread to facts. False without memory. */
+bool ss_capture_add_thread_facts(const struct ss_capture *capture,
+				 struct ss_facts *facts);
+
 /* The area that contains address, or NULL. */
 const struct ss_area *ss_capture_find_area(const struct ss_capture *capture,
 					   uint64_t address);

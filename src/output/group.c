@@ -74,6 +74,8 @@ static int compare_groups(const void *a, const void *b)
 	const struct ss_group *g = a;
 	const struct ss_group *h = b;
 
+	if (g->has_crashed != h->has_crashed)
+		return g->has_crashed ? -1 : 1;
 	if (idleness(g) != idleness(h))
 		return idleness(g) - idleness(h);
 	if (g->has_main != h->has_main)
@@ -100,6 +102,7 @@ static void collect(struct ss_grouping *grouping, const struct ss_snapshot *snap
 {
 	size_t count = ss_snapshot_thread_count(snapshot);
 	pid_t pid = ss_snapshot_process(snapshot)->pid;
+	const struct ss_crash *crash = &ss_snapshot_process(snapshot)->crash;
 
 	for (size_t i = 0; i < count; i++) {
 		if (!merge || !continues(snapshot, grouping, i))
@@ -111,6 +114,7 @@ static void collect(struct ss_grouping *grouping, const struct ss_snapshot *snap
 		group->is_idle = (group->count == 0 || group->is_idle) && is_idle(thread);
 		group->count++;
 		group->has_main |= thread->tid == pid;
+		group->has_crashed |= crash->signal && thread->tid == crash->tid;
 		group->has_running |= thread->state == 'R';
 	}
 }

@@ -13,6 +13,7 @@ struct ss_group {
 	const size_t *members; /* indexes of threads, ascending; owned by the grouping */
 	size_t count;	       /* at least 1 */
 	bool has_running;      /* contains a thread in state R */
+	bool has_crashed;      /* contains the thread that a signal ended */
 	bool has_main;	       /* contains the main thread: its tid is the pid */
 	bool is_idle; /* all probably wait for work, by the kind of their waits */
 };
@@ -24,7 +25,8 @@ struct ss_grouping {
 };
 
 /*
- * Groups threads whose stack, end and reason are equal. Order: threads that are not idle,
+ * Groups threads whose stack, end and reason are equal. Order: the thread that a signal
+ * ended, in a snapshot of a core file; threads that are not idle,
  * then idle threads, then pools of idle threads; within each the group of the main thread,
  * then the smallest groups. With merge false every thread is a group of its own, in the
  * order of the snapshot. Returns NULL without memory.

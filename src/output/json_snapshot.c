@@ -3,6 +3,7 @@
  */
 #include <string.h>
 
+#include "output/crash_text.h"
 #include "output/json_document.h"
 #include "output/mode.h"
 #include "output/stack_cache.h"
@@ -115,6 +116,26 @@ void ss_json_process(struct ss_json *json, const struct ss_process *process)
 	ss_json_close(json, '}');
 }
 
+static void write_crash(struct ss_json *json, const struct ss_crash *crash)
+{
+	char name[32];
+
+	if (crash->signal == 0) {
+		ss_json_null(json, "crash");
+		return;
+	}
+	ss_crash_name(crash->signal, name, sizeof(name));
+	ss_json_open(json, "crash", '{');
+	ss_json_signed(json, "signal", crash->signal);
+	ss_json_text(json, "name", name);
+	ss_json_signed(json, "tid", crash->tid);
+	ss_json_signed_if(json, "code", crash->has_info, crash->code);
+	ss_json_hex_if(json, "address", crash->has_info && crash->code > 0,
+		       crash->address);
+	ss_json_signed_if(json, "sender", crash->sender > 0, crash->sender);
+	ss_json_close(json, '}');
+}
+
 static void write_capture(struct ss_json *json, const struct ss_process *process)
 {
 	ss_json_open(json, "capture", '{');
@@ -126,6 +147,8 @@ static void write_capture(struct ss_json *json, const struct ss_process *process
 	ss_json_unsigned(json, "copied_bytes", process->copied_bytes);
 	ss_json_unsigned(json, "running_stopped_ns", process->running_stopped_ns);
 	ss_json_unsigned(json, "threads_unseen", process->threads_unseen);
+	ss_json_bool(json, "truncated", process->core_truncated);
+	write_crash(json, &process->crash);
 	ss_json_close(json, '}');
 }
 

@@ -4,6 +4,7 @@
  */
 #include "output/text.h"
 
+#include "output/crash_text.h"
 #include "output/escape.h"
 #include "output/quantity.h"
 #include "output/style.h"
@@ -20,8 +21,10 @@ static void write_process(const struct ss_process *process, bool color, FILE *ou
 		(void)fputs_unlocked(", ", out);
 		ss_escape_write(process->executable, NULL, out);
 	}
-	(void)fputs_unlocked(", ", out);
-	ss_quantity_write_date(process->time_ns, out);
+	if (process->time_ns) {
+		(void)fputs_unlocked(", ", out);
+		ss_quantity_write_date(process->time_ns, out);
+	}
 	(void)fputc_unlocked('\n', out);
 }
 
@@ -93,6 +96,14 @@ static void write_capture(const struct ss_snapshot *snapshot, FILE *out)
 	size_t count = ss_snapshot_thread_count(snapshot);
 
 	ss_quantity_write_things(count, "thread", out);
+	if (process->mode == SS_MODE_CORE) {
+		(void)fputs_unlocked(process->core_truncated ?
+					     "; from a core file, which is truncated\n" :
+					     "; from a core file\n",
+				     out);
+		ss_crash_write(process, out);
+		return;
+	}
 	(void)fputs_unlocked("; ", out);
 	write_pause(process, count, out);
 	if (process->mode == SS_MODE_LIVE)

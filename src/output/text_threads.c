@@ -172,6 +172,8 @@ static void write_pause(const struct ss_snapshot *snapshot, const struct ss_grou
 	uint64_t longest = 0;
 	size_t torn = 0;
 
+	if (ss_snapshot_process(snapshot)->mode == SS_MODE_CORE)
+		return;
 	for (size_t i = 0; i < group->count; i++) {
 		const struct ss_thread *thread =
 			ss_snapshot_thread(snapshot, group->members[i]);

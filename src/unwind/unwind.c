@@ -54,6 +54,8 @@ static const char *reason_of_unreadable(const struct ss_walk *walk,
 	const struct ss_capture *capture = walk->ctx.capture;
 	const struct ss_area *area = ss_capture_find_area(capture, walk->ctx.missing);
 
+	if (capture->process.mode == SS_MODE_CORE)
+		return "not in the core file";
 	if (!thread->live && ss_capture_thread_lacks(thread, walk->ctx.missing))
 		return SS_ABSENT_REASON;
 	if (walk->frames.count == 0 || thread->live || !area ||

@@ -6,7 +6,7 @@ import re
 import subprocess
 
 LIBRARY = {"base", "arch", "proc", "elf", "model", "target", "objects", "capture", "sampling",
-           "recording", "unwind", "symbolize", "diagnose", "recorder", "sandbox"}
+           "recording", "unwind", "symbolize", "diagnose", "recorder", "sandbox", "core"}
 TOOL = {"profile", "output", "cli"}
 
 # What a room may include besides itself and system headers.
@@ -20,6 +20,7 @@ MAY_USE = {
     "objects": {"base", "arch", "proc", "model", "target"},
     "capture": {"base", "arch", "proc", "model", "target", "objects"},
     "sampling": {"base", "arch", "proc", "model", "target", "objects", "capture"},
+    "core": {"base", "arch", "proc", "model", "elf"},
     "recording": {"base", "model"},
     "unwind": {"base", "arch", "model", "elf"},
     "symbolize": {"base", "model", "elf"},

@@ -1,0 +1,158 @@
+/*
+ * stacksnap core [OPTIONS] COREFILE [PROGRAM]: the stacks in a core file.
+ */
+#include <argp.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "cli/command.h"
+#include "cli/failure.h"
+#include "cli/options.h"
+#include "cli/output.h"
+#include "cli/phases.h"
+#include "cli/snap_analysis.h"
+
+enum { FIRST_FD = STDERR_FILENO + 1 };
+
+struct core {
+	struct ss_options options;
+	const char *path;
+	const char *program; /* or NULL */
+	int fd;
+	struct ss_selection_run run;
+	struct ss_output *output;
+};
+
+static void core_deinit(struct core *core)
+{
+	close_cleanup(&core->fd);
+	ss_output_close(core->output);
+	ss_options_deinit(&core->options);
+}
+
+static struct ss_error *open_file(struct core *core)
+{
+	struct stat status;
+
+	core->fd = open(core->path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
+	int errnum = errno;
+	if (core->fd < 0)
+		return ss_error_new_errno(errnum, "cannot open '%s'", core->path);
+	if (fstat(core->fd, &status) == 0 && !S_ISREG(status.st_mode))
+		return ss_error_new(
+			SS_ERROR_INVALID,
+			"'%s' is %s: a core file must be a regular file", core->path,
+			S_ISDIR(status.st_mode) ? "a directory" : "a pipe or device");
+	return NULL;
+}
+
+/* In the sandbox. */
+static struct ss_error *load(void *data, const struct ss_sandbox_attempt *attempt,
+			     struct ss_capture **ret)
+{
+	struct core *core = data;
+	const struct ss_core_options options = {
+		.size = sizeof(options),
+		.program = core->program,
+		.max_stack = core->options.common.max_stack,
+		.max_total = core->options.max_total,
+		.no_waits = core->options.no_waits,
+		.filter = ss_selection_run_is_active(&core->run) ?
+				  ss_selection_run_filter :
+				  NULL,
+		.filter_data = &core->run,
+	};
+	int fd = fcntl(core->fd, F_DUPFD_CLOEXEC, FIRST_FD);
+	int errnum = errno;
+
+	if (fd < 0)
+		return ss_error_new_errno(errnum, "cannot read '%s'", core->path);
+	_cleanup_error_ struct ss_error *error =
+		ss_capture_read_core(fd, attempt->session, &options, ret);
+	return error ? ss_error_new(ss_error_code(error), "'%s': %s", core->path,
+				    ss_error_message(error)) :
+		       NULL;
+}
+
+static struct ss_error *show(struct core *core, bool *ret)
+{
+	struct ss_phases phases = { .current = SS_PHASE_COUNT };
+	struct ss_snap_analysis analysis = {
+		.options = &core->options,
+		.load = load,
+		.load_data = core,
+		.run = &core->run,
+		.phases = &phases,
+		.color = ss_output_wants_color(core->options.common.output),
+	};
+	struct ss_error *error = open_file(core);
+
+	if (!error)
+		error = ss_output_open(core->options.common.output, 0, &core->output);
+	analysis.output = core->output;
+	return error ? error : ss_snap_analysis_run(&analysis, ret);
+}
+
+static error_t parse(int key, char *arg, struct argp_state *state)
+{
+	struct core *core = state->input;
+
+	switch (key) {
+	case ARGP_KEY_INIT:
+		state->child_inputs[0] = &core->options;
+		return 0;
+	case ARGP_KEY_ARG:
+		if (core->program)
+			argp_error(state, "unexpected argument '%s'", arg);
+		else if (core->path)
+			core->program = arg;
+		else
+			core->path = arg;
+		return 0;
+	case ARGP_KEY_NO_ARGS:
+		argp_error(state, "expected a core file");
+		return 0;
+	default:
+		return ARGP_ERR_UNKNOWN;
+	}
+}
+
+static const struct argp_child children[] = { { &ss_interpret_argp, 0, NULL, 0 }, {} };
+
+static const struct argp argp = {
+	.parser = parse,
+	.args_doc = "COREFILE [PROGRAM]",
+	.doc = "Print the stacks of all threads in a core file.\vPROGRAM is used if it "
+	       "is the "
+	       "build that dumped core (default: the file at its path then).",
+	.children = children,
+};
+
+static int run(int argc, char **argv)
+{
+	const struct ss_target_argument nothing = {};
+	_cleanup_(core_deinit) struct core core = { .fd = -1 };
+	bool missing = false;
+
+	ss_options_init(&core.options);
+	core.options.mode = SS_MODE_CORE;
+	core.options.common.no_pid = true;
+	core.run = (struct ss_selection_run){ .selection = &core.options.selection,
+					      .argument = &nothing };
+	if (!ss_command_parse(&argp, argc, argv, 0, &core))
+		return SS_STATUS_NOTHING;
+	_cleanup_error_ struct ss_error *error = show(&core, &missing);
+	if (!error)
+		return missing ? SS_STATUS_PARTIAL : SS_STATUS_WHOLE;
+	ss_failure_print(error);
+	return SS_STATUS_NOTHING;
+}
+
+const struct ss_command ss_command_core = {
+	.name = "core",
+	.summary = "print the stacks in a core file",
+	.argp = &argp,
+	.run = run,
+};

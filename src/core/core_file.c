@@ -1,0 +1,222 @@
+#include "core/core_file.h"
+
+#include <elf.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+
+#include "base/io.h"
+#include "base/search.h"
+#include "core/notes.h"
+
+/* vm.max_map_count is 65,530 by default. */
+enum { SEGMENTS_MAX = 4 << 20, BATCH = 256 };
+
+void ss_core_file_free(struct ss_core_file *core)
+{
+	if (!core)
+		return;
+	close_cleanup(&core->fd);
+	ss_intern_free(core->strings);
+	ss_vector_free(&core->segments);
+	ss_vector_free(&core->mappings);
+	ss_vector_free(&core->threads);
+	free(core);
+}
+
+static struct ss_error *no_core(const char *what)
+{
+	return ss_error_new(SS_ERROR_INVALID, "not a core file: %s", what);
+}
+
+static struct ss_error *check_header(struct ss_core_file *core, const Elf64_Ehdr *header,
+				     ssize_t size)
+{
+	if (size < EI_NIDENT || memcmp(header->e_ident, ELFMAG, SELFMAG) != 0)
+		return no_core(size == 0 ? "it is empty" : "it is no ELF file");
+	if (header->e_ident[EI_CLASS] != ELFCLASS64 ||
+	    header->e_ident[EI_DATA] != ELFDATA2LSB)
+		return ss_error_new(SS_ERROR_UNSUPPORTED,
+				    "the core file is of a %s process: only 64-bit "
+				    "little-endian processes are supported",
+				    header->e_ident[EI_CLASS] == ELFCLASS32 ?
+					    "32-bit" :
+					    "big-endian");
+	if (size < (ssize_t)sizeof(*header))
+		return no_core("it ends within its header");
+	if (header->e_type != ET_CORE)
+		return no_core("it is a program, a library or an object file");
+	core->arch = ss_arch_find(header->e_machine, header->e_ident[EI_CLASS]);
+	if (!core->arch || core->arch->core_regs.words == 0)
+		return ss_error_new(SS_ERROR_UNSUPPORTED,
+				    "the core file is of a processor that is not "
+				    "supported (ELF machine %u)",
+				    header->e_machine);
+	return NULL;
+}
+
+/* More than 65,534 segments are counted in the first section header. */
+static uint64_t count_segments(const struct ss_core_file *core, const Elf64_Ehdr *header)
+{
+	Elf64_Shdr section;
+
+	if (header->e_phnum != PN_XNUM)
+		return header->e_phnum;
+	return ss_io_pread(core->fd, &section, sizeof(section), header->e_shoff) ==
+			       (ssize_t)sizeof(section) ?
+		       section.sh_info :
+		       PN_XNUM;
+}
+
+static unsigned prot_of(uint32_t flags)
+{
+	return (flags & PF_R ? (unsigned)PROT_READ : 0) |
+	       (flags & PF_W ? (unsigned)PROT_WRITE : 0) |
+	       (flags & PF_X ? (unsigned)PROT_EXEC : 0);
+}
+
+static bool add_segment(struct ss_core_file *core, const Elf64_Phdr *header)
+{
+	uint64_t size = SS_MIN(header->p_filesz, header->p_memsz);
+
+	if (header->p_memsz == 0 || header->p_vaddr + header->p_memsz < header->p_vaddr)
+		return true;
+	struct ss_core_segment *segment = ss_vector_push(&core->segments);
+	if (!segment)
+		return false;
+	uint64_t left = header->p_offset < core->size ? core->size - header->p_offset : 0;
+	core->truncated |= left < size;
+	*segment = (struct ss_core_segment){ .start = header->p_vaddr,
+					     .end = header->p_vaddr + header->p_memsz,
+					     .offset = header->p_offset,
+					     .present = SS_MIN(size, left),
+					     .prot = prot_of(header->p_flags) };
+	return true;
+}
+
+static struct ss_error *read_segments(struct ss_core_file *core, const Elf64_Ehdr *header)
+{
+	uint64_t count = SS_MIN(count_segments(core, header), (uint64_t)SEGMENTS_MAX);
+	Elf64_Phdr headers[BATCH];
+
+	if (header->e_phentsize != sizeof(*headers))
+		return no_core("its segment headers have another size");
+	for (uint64_t i = 0; i < count; i += BATCH) {
+		size_t wanted = SS_MIN(count - i, (uint64_t)BATCH);
+		ssize_t size = ss_io_pread(core->fd, headers, wanted * sizeof(*headers),
+					   header->e_phoff + i * sizeof(*headers));
+		size_t found = size < 0 ? 0 : (size_t)size / sizeof(*headers);
+		for (size_t h = 0; h < found; h++) {
+			const Elf64_Phdr *segment = &headers[h];
+			bool ok = true;
+			if (segment->p_type == PT_LOAD)
+				ok = add_segment(core, segment);
+			else if (segment->p_type == PT_NOTE)
+				ok = ss_core_notes_read(core, segment->p_offset,
+							segment->p_filesz);
+			if (!ok)
+				return ss_error_no_memory();
+		}
+		core->truncated |= found < wanted;
+		if (found < wanted)
+			break;
+	}
+	return NULL;
+}
+
+static int compare_segments(const void *a, const void *b)
+{
+	const struct ss_core_segment *x = a;
+	const struct ss_core_segment *y = b;
+
+	return (x->start > y->start) - (x->start < y->start);
+}
+
+static int compare_mappings(const void *a, const void *b)
+{
+	const struct ss_core_mapping *x = a;
+	const struct ss_core_mapping *y = b;
+
+	return (x->start > y->start) - (x->start < y->start);
+}
+
+/* Sorts ranges by address (with core_sort_vma=1 the kernel sorts them by size), and drops
+   those that overlap an earlier one, or are empty. */
+#define tidy(v, compare)                                                                 \
+	do {                                                                             \
+		size_t kept = 0;                                                         \
+		if ((v)->count > 1)                                                      \
+			qsort((v)->items, (v)->count, sizeof(*(v)->items), compare);     \
+		for (size_t i = 0; i < (v)->count; i++) {                                \
+			if ((v)->items[i].end <= (v)->items[i].start ||                  \
+			    (kept && (v)->items[i].start < (v)->items[kept - 1].end))    \
+				continue;                                                \
+			(v)->items[kept++] = (v)->items[i];                              \
+		}                                                                        \
+		(v)->count = kept;                                                       \
+	} while (0)
+
+static struct ss_error *read_file(struct ss_core_file *core)
+{
+	Elf64_Ehdr header = {};
+	struct stat status;
+
+	if (fstat(core->fd, &status) == 0)
+		core->size = (uint64_t)status.st_size;
+	struct ss_error *error = check_header(
+		core, &header, ss_io_pread(core->fd, &header, sizeof(header), 0));
+	if (!error)
+		error = read_segments(core, &header);
+	if (error)
+		return error;
+	tidy(&core->segments, compare_segments);
+	tidy(&core->mappings, compare_mappings);
+	if (core->threads.count == 0)
+		return no_core(core->truncated ?
+				       "it is truncated before its first thread" :
+				       "it has no threads");
+	return NULL;
+}
+
+struct ss_error *ss_core_file_open(int fd, struct ss_core_file **ret)
+{
+	_cleanup_(ss_core_file_cleanup) struct ss_core_file *core =
+		calloc(1, sizeof(*core));
+
+	if (core)
+		core->fd = fd;
+	else
+		close_cleanup(&fd);
+	if (!core || !(core->strings = ss_intern_new()))
+		return ss_error_no_memory();
+	struct ss_error *error = read_file(core);
+	if (!error)
+		*ret = take_ptr(core);
+	return error;
+}
+
+const struct ss_core_segment *ss_core_file_find(const struct ss_core_file *core,
+						uint64_t address)
+{
+	size_t at = ss_lower_bound(core->segments.count, i,
+				   core->segments.items[i].end <= address);
+
+	return at < core->segments.count && core->segments.items[at].start <= address ?
+		       &core->segments.items[at] :
+		       NULL;
+}
+
+size_t ss_core_file_read(const struct ss_core_file *core, uint64_t address, void *bytes,
+			 size_t size)
+{
+	const struct ss_core_segment *segment = ss_core_file_find(core, address);
+
+	if (!segment || address - segment->start >= segment->present)
+		return 0;
+	uint64_t at = address - segment->start;
+	ssize_t n = ss_io_pread(core->fd, bytes,
+				(size_t)SS_MIN((uint64_t)size, segment->present - at),
+				segment->offset + at);
+	return n < 0 ? 0 : (size_t)n;
+}

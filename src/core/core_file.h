@@ -1,0 +1,77 @@
+/*
+ * A core file: what its headers and notes say, and the memory in its segments. The file is
+ * untrusted, and may be truncated anywhere: everything that is missing is unreadable, and
+ * no error. It interprets neither stacks nor modules.
+ *
+ * Sources: fs/binfmt_elf.c and include/linux/elfcore.h of Linux, gcore(1).
+ */
+#ifndef SS_CORE_CORE_FILE_H
+#define SS_CORE_CORE_FILE_H
+
+#include "arch/arch.h"
+#include "base/error.h"
+#include "base/intern.h"
+#include "base/vector.h"
+#include "stacksnap.h"
+
+/* A range of addresses. Sorted by address, without overlaps. */
+struct ss_core_segment {
+	uint64_t start;
+	uint64_t end;
+	uint64_t offset;  /* in the core file */
+	uint64_t present; /* bytes from start on that are in the file */
+	unsigned prot;	  /* PROT_READ | PROT_WRITE | PROT_EXEC */
+};
+
+/* A file that was mapped (NT_FILE). Sorted by address. */
+struct ss_core_mapping {
+	uint64_t start;
+	uint64_t end;
+	uint64_t offset;  /* in the mapped file */
+	const char *path; /* in strings: equal paths are equal pointers */
+};
+
+struct ss_core_thread {
+	pid_t tid;
+	struct ss_regs regs;
+	/* The system call that the kernel interrupted for the dump; number -1: none. */
+	struct ss_syscall syscall;
+	uint64_t thread_pointer; /* 0: not known */
+};
+
+struct ss_core_file {
+	int fd; /* owned */
+	uint64_t size;
+	const struct ss_arch *arch;
+	struct ss_intern *strings;
+	SS_VECTOR(struct ss_core_segment) segments;
+	SS_VECTOR(struct ss_core_mapping) mappings;
+	SS_VECTOR(struct ss_core_thread) threads; /* in the order of the file */
+	pid_t pid;
+	const char *name; /* its comm; in strings; NULL: not known */
+	struct ss_crash crash;
+	uint64_t program_headers; /* AT_PHDR; 0: not known, also below */
+	uint64_t vdso;		  /* AT_SYSINFO_EHDR */
+	bool truncated;		  /* the file ends before its last segment does */
+};
+
+/*
+ * Reads headers and notes. fd is open for reading and can be read at any position; the
+ * core file owns it, also after an error. Errors: INVALID (no core file), UNSUPPORTED
+ * (its processor), NO_MEMORY.
+ */
+struct ss_error *ss_core_file_open(int fd, struct ss_core_file **ret);
+void ss_core_file_free(struct ss_core_file *core);
+
+/* The segment that contains address, or NULL. */
+const struct ss_core_segment *ss_core_file_find(const struct ss_core_file *core,
+						uint64_t address);
+
+/* Copies a prefix of the size bytes at address and returns its length. It ends at the
+   end of a segment, too. */
+size_t ss_core_file_read(const struct ss_core_file *core, uint64_t address, void *bytes,
+			 size_t size);
+
+SS_DEFINE_CLEANUP(struct ss_core_file, ss_core_file, ss_core_file_free)
+
+#endif

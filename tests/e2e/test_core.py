@@ -1,0 +1,224 @@
+"""Core files: the stacks, waits and names in them, compared with eu-stack; truncated and damaged
+ones; those of gcore."""
+# ctest: slow
+
+import glob
+import os
+import random
+import re
+import resource
+import shutil
+import subprocess
+import tempfile
+
+from harness import EndToEnd, LIMIT_S, MAIN_STACK, Snapshot, TARGETS, canonical, main, read_text
+
+TRUNCATED = 25
+DAMAGED = 30
+
+
+def eu_stack(core, program):
+    """The program counters of each thread, as eu-stack finds them."""
+    text = subprocess.run(["eu-stack", "-n", "0", "--core=" + core, "--executable=" + program],
+                          stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, timeout=LIMIT_S,
+                          text=True).stdout
+    stacks = {}
+    for line in text.splitlines():
+        thread = re.match(r"TID (\d+):", line)
+        frame = re.match(r"#\d+ +0x([0-9a-f]+)", line)
+        if thread:
+            stacks[int(thread.group(1))] = frames = []
+        elif frame:
+            frames.append(int(frame.group(1), 16))
+    return stacks
+
+
+class Core(EndToEnd):
+    def setUp(self):
+        self.directory = tempfile.mkdtemp(prefix="stacksnap-core-")
+        self.addCleanup(shutil.rmtree, self.directory)
+
+    def dump(self, *command):
+        """Runs a command that a signal ends; returns its core file."""
+        pattern = read_text("/proc/sys/kernel/core_pattern").strip()
+        if pattern.startswith(("|", "@")) or pattern == "":
+            self.skipTest("core files go to a program: core_pattern is '%s'" % pattern)
+        hard = resource.getrlimit(resource.RLIMIT_CORE)[1]
+        if hard != resource.RLIM_INFINITY:
+            self.skipTest("the limit of core files (ulimit -Hc) is %d" % hard)
+        place = tempfile.mkdtemp(dir=self.directory)
+        process = subprocess.Popen(
+            command, cwd=place, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+            preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_CORE, (hard, hard)))
+        self.addCleanup(process.kill)
+        process.wait(LIMIT_S)
+        self.assertLess(process.returncode, 0)
+        directory = os.path.join(place, os.path.dirname(pattern))
+        found = glob.glob(os.path.join(place, "*"))
+        found = found or [path for path in glob.glob(os.path.join(directory, "*"))
+                          if str(process.pid) in os.path.basename(path)]
+        if len(found) != 1:
+            self.skipTest("the kernel wrote no core file that can be found (core_pattern '%s')"
+                          % pattern)
+        path = os.path.join(place, "the.core")
+        os.rename(found[0], path)
+        return path
+
+    def crash(self, how):
+        return self.dump(os.path.join(TARGETS, "crash"), how)
+
+    def core(self, *arguments, status=(0,)):
+        return Snapshot(self.run_tool("core", "-f", "json", *arguments, status=status))
+
+    def assert_same(self, snapshot, core, program):
+        """Without inlined calls, all stacks are those of eu-stack."""
+        expected = eu_stack(core, program)
+        self.assertEqual({thread["tid"] for thread in snapshot.threads}, set(expected))
+        for thread in snapshot.threads:
+            pcs = [int(frame["pc"], 16) for frame in thread["frames"] if not frame["inlined"]]
+            self.assertEqual(pcs, expected[thread["tid"]])
+
+    def test_fault(self):
+        core = self.crash("segv")
+        snapshot = self.core(core)
+        crash = snapshot.data["capture"]["crash"]
+        pid = snapshot.data["process"]["pid"]
+        self.assertEqual((crash["name"], crash["tid"], crash["code"], crash["address"]),
+                         ("SIGSEGV", pid, 1, "0x10"))
+        self.assertEqual(snapshot.data["capture"]["mode"], "core")
+        self.assert_stack(snapshot, pid, ["read_address", "fail", "main"] + MAIN_STACK[3:])
+        self.assert_same(snapshot, core, os.path.join(TARGETS, "crash"))
+        text = self.run_tool("core", core).stdout.decode()
+        self.assertIn("killed by SIGSEGV in thread %d: no memory is mapped at 0x10\n" % pid, text)
+        self.assertLess(text.index("read_address"), text.index("waiter"))
+
+    def test_waits(self):
+        """Locks and their owners, as in a live process."""
+        snapshot = self.core(self.crash("abort"))
+        pid = snapshot.data["process"]["pid"]
+        waiters = [thread for thread in snapshot.threads if thread["wait"]]
+        self.assertEqual(len(waiters), 2)
+        for thread in waiters:
+            self.assertEqual(thread["wait"]["kind"], "mutex")
+            self.assertEqual(thread["wait"]["symbol"], "stock")
+            self.assertEqual(thread["wait"]["owner_tid"], pid)
+        crash = snapshot.data["capture"]["crash"]
+        self.assertEqual((crash["name"], crash["sender"]), ("SIGABRT", pid))
+        names = [canonical(frame["symbol"]) for frame in snapshot.thread(pid)["frames"]]
+        self.assertIn("abort", names)
+        self.assertIn("fail", names)
+        snapshot = self.core("--no-waits", self.crash("abort"))
+        self.assertEqual([t["wait"] for t in snapshot.threads], [None] * 3)
+
+    def test_formats(self):
+        core = self.crash("segv")
+        for name in ("text", "json", "gdb", "eu", "folded", "dot"):
+            with self.subTest(format=name):
+                out = self.run_tool("core", "-f", name, core).stdout.decode()
+                self.assertIn("waiter" if name != "dot" else "stock", out)
+        raw = self.core("--raw", core)
+        self.assertEqual({f["symbol"] for t in raw.threads for f in t["frames"]}, {None})
+        path = os.path.join(self.directory, "r.rec")
+        self.run_tool("core", "-f", "recording", "-o", path, core)
+        self.assertIn("waiter", self.run_tool("report", path).stdout.decode())
+        few = self.core("--thread=%d" % raw.threads[0]["tid"], core)
+        self.assertEqual(len(few.threads), 1)
+
+    def test_program(self):
+        """A file is used only if it has the build-id of the one in the core file."""
+        core = self.crash("segv")
+        moved = os.path.join(self.directory, "moved")
+        shutil.copy(os.path.join(TARGETS, "crash"), moved)
+        self.core(core, moved)
+        result = self.run_tool("core", core, "/bin/true")
+        self.assertIn(b"'/bin/true' is not used: it is not the same build", result.stderr)
+        self.assertIn(b"read_address", result.stdout)
+
+    def test_no_core(self):
+        empty = os.path.join(self.directory, "empty")
+        open(empty, "w").close()
+        for path, words in ((empty, "it is empty"), ("/bin/true", "it is a program"),
+                            (__file__, "it is no ELF file"), (self.directory, "is a directory"),
+                            (empty + "x", "No such file")):
+            with self.subTest(path=path):
+                result = self.run_tool("core", path, status=(2,))
+                self.assertIn(words, result.stderr.decode())
+
+    def certain(self, thread):
+        """The program counters of a stack up to the first frame that is a guess. Inlined calls
+        are known only if the file of their module is."""
+        pcs = []
+        for frame in thread["frames"]:
+            if frame["source"] == "return-address":
+                break
+            if not frame["inlined"]:
+                pcs.append(frame["pc"])
+        return pcs
+
+    def test_truncated(self):
+        """What is there of each stack is right, and what is missing is said."""
+        core = self.crash("segv")
+        whole = {thread["tid"]: self.certain(thread) for thread in self.core(core).threads}
+        size = os.path.getsize(core)
+        generator = random.Random(1)
+        shown = 0
+        for _ in range(TRUNCATED):
+            os.truncate(shutil.copy(core, core + ".part"), generator.randrange(size))
+            result = self.run_tool("core", "-f", "json", core + ".part", status=(0, 1, 2))
+            if result.returncode == 2:
+                self.assertIn(b"truncated", result.stderr)
+                continue
+            shown += 1
+            snapshot = Snapshot(result)
+            self.assertTrue(snapshot.data["capture"]["truncated"])
+            for thread in snapshot.threads:
+                pcs = self.certain(thread)
+                self.assertEqual(pcs, whole[thread["tid"]][:len(pcs)])
+                if thread["end"] == "unreadable":
+                    self.assertEqual(thread["reason"], "not in the core file")
+        self.assertGreater(shown, 0)
+
+    def test_damaged(self):
+        """Any bytes of headers and notes may be wrong: an answer or an error, and no crash of the
+        analysis."""
+        with open(self.crash("segv"), "rb") as file:
+            good = file.read()
+        path = os.path.join(self.directory, "bad.core")
+        generator = random.Random(2)
+        for _ in range(DAMAGED):
+            bad = bytearray(good)
+            for _ in range(generator.randrange(1, 20)):
+                bad[generator.randrange(8192)] = generator.randrange(256)
+            with open(path, "wb") as file:
+                file.write(bad)
+            result = self.run_tool("core", path, status=(0, 1, 2))
+            self.assertNotIn(b"crashed", result.stderr)
+
+    def test_python(self):
+        """A real program, dumped by the kernel."""
+        python = os.path.realpath("/usr/bin/python3")
+        if not os.path.exists(python):
+            self.skipTest("there is no Debian python3")
+        core = self.dump(python, "-c", "import os, threading, time\n"
+                         "for _ in range(3): threading.Thread(target=time.sleep, args=(99,), "
+                         "daemon=True).start()\nos.abort()")
+        snapshot = self.core(core)
+        self.assertEqual(len(snapshot.threads), 4)
+        self.assert_same(snapshot, core, python)
+
+    def test_gcore(self):
+        """A core file of a process that goes on has no signal. gdb leaves out what is in files."""
+        target = self.start("crash", "stop")
+        prefix = os.path.join(self.directory, "g")
+        subprocess.run(["gcore", "-o", prefix, str(target.pid)], check=True, timeout=LIMIT_S,
+                       stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        core = "%s.%d" % (prefix, target.pid)
+        snapshot = self.core(core)
+        self.assertIsNone(snapshot.data["capture"]["crash"])
+        self.assert_stack(snapshot, target.pid, MAIN_STACK)
+        self.assert_same(snapshot, core, os.path.join(TARGETS, "crash"))
+
+
+if __name__ == "__main__":
+    main()
