@@ -148,6 +148,14 @@ def reads_stdin(pid):
                for path in glob.glob("/proc/%d/task/*/syscall" % pid))
 
 
+@functools.lru_cache(maxsize=None)
+def makes_namespaces():
+    """Whether unshare(1) can make mount and pid namespaces: not in a chroot whose root directory
+    is no mount point."""
+    return subprocess.run(["unshare", "--mount", "--pid", "--fork", "--mount-proc", "true"],
+                          stderr=subprocess.DEVNULL, timeout=LIMIT_S).returncode == 0
+
+
 class Target:
     """A program that has printed "ready"."""
 
@@ -284,6 +292,12 @@ class EndToEnd(unittest.TestCase):
         if settle:
             wait_until(lambda: reads_stdin(target.pid), name + " to wait")
         return target
+
+    def need_namespaces(self):
+        if os.geteuid() != 0:
+            self.skipTest("only root can create mount and pid namespaces")
+        if not makes_namespaces():
+            self.skipTest("mount and pid namespaces cannot be made here (in a chroot)")
 
     def start_command(self, command, **options):
         target = Target(command, **options)

@@ -62,6 +62,7 @@ class FileSystem(EndToEnd):
     def start_reader(self):
         if os.geteuid() != 0 or not os.path.exists("/dev/fuse"):
             self.skipTest("mounting a FUSE file system needs root and /dev/fuse")
+        self.need_namespaces()
         return self.start("fuse_read")
 
     def test_read(self):

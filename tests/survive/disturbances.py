@@ -20,7 +20,7 @@ import killing
 from dumps import Dumps
 from harness import (LIMIT_S, STACKSNAP, TARGETS, for_everyone, read_text, status_field,
                      task_states, wait_until)
-from subjects import Lab, Unavailable  # noqa: F401: for users of this module
+from subjects import Lab, Unavailable, require_namespaces  # noqa: F401: for users of this module
 
 RATE = 199  # of recordings
 TRIES_PER_HANG = 5
@@ -172,6 +172,7 @@ row("a call with a time limit returns before it", name="timed_calls")(count_eint
 def fuse_read(mode, tries):
     if os.geteuid() != 0 or not os.path.exists("/dev/fuse"):
         raise Unavailable("needs root and /dev/fuse")
+    require_namespaces()
     return watched(mode, tries, lambda output: sum(numbers(output)), "fuse_read")
 
 

@@ -14,7 +14,7 @@ import signal
 import subprocess
 
 from subjects import (Subject, TARGETS, Unavailable, blow_up, chroot_into, make_root, require,
-                      require_root, pivot_into, task_states, wait_until)
+                      require_namespaces, pivot_into, task_states, wait_until)
 from harness import LIMIT_S, read_text
 
 BLOCKED = ["target_block"]
@@ -133,7 +133,7 @@ def memfd_executable(lab):
 
 def in_another_root(lab, enter):
     """Outside of this root directory the same paths refer to the wrong files."""
-    require_root()
+    require_namespaces()
     program = lab.copy("swap_wrong", "program")
     library = lab.copy("libswap_wrong.so", "library.so")
     root = lab.path("root")
@@ -164,7 +164,7 @@ def only_child(pid):
 
 @situation("a pid namespace")
 def pid_namespace(lab):
-    require_root()
+    require_namespaces()
     target = lab.start_file(require("unshare"), "--pid", "--fork", "--kill-child", "--mount-proc",
                             os.path.join(TARGETS, "swap_right"), settle=False)
     yield Subject(target, {"worker": SWAPPED, "swap_right": MAIN}, WRONG,

@@ -13,7 +13,7 @@ import tempfile
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "e2e"))
 
-from harness import (TARGETS, Target, read_text, reads_stdin, task_states,  # noqa: E402
+from harness import (TARGETS, Target, makes_namespaces, read_text, reads_stdin, task_states,  # noqa: E402
                      wait_until)
 
 CLONE_NEWNS = 0x20000
@@ -110,9 +110,11 @@ class Lab(contextlib.ExitStack):
         return process
 
 
-def require_root():
+def require_namespaces():
     if os.geteuid() != 0:
-        raise Unavailable("only root can create mount namespaces")
+        raise Unavailable("only root can create mount and pid namespaces")
+    if not makes_namespaces():
+        raise Unavailable("mount and pid namespaces cannot be made here (in a chroot)")
 
 
 def require(program):
