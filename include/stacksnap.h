@@ -415,6 +415,7 @@ struct ss_process {
 	const char *frozen;
 	struct ss_crash crash; /* CORE only, as the next one */
 	bool core_truncated;   /* the core file ends early: memory is missing */
+	uint64_t handled_signals; /* it has handlers for them: bit n-1 is signal n */
 };
 
 /* What identifies the file of a module without a build-id. */

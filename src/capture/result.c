@@ -165,8 +165,8 @@ static const char *read_name(struct ss_capture *capture, const struct ss_target 
 	return ss_intern_string(capture->strings, stat.comm);
 }
 
-/* Reads thread ids in the pid namespace of the process. In our own namespace they are
-   the same. A thread that has ended since has none. */
+/* Reads thread ids in the pid namespace of the process, and the signals that it handles.
+   In our own namespace the ids are the same. A thread that has ended since has none. */
 static void read_inner_ids(struct ss_capture *capture, const struct ss_target *target)
 {
 	_cleanup_buffer_ struct ss_buffer text = {};
@@ -176,6 +176,7 @@ static void read_inner_ids(struct ss_capture *capture, const struct ss_target *t
 	if (!ss_target_read_status(target, target->pid, &text, &status))
 		return;
 	process->inner_pid = status.inner_id;
+	process->handled_signals = status.handled_signals;
 	bool same = status.id_count == 1;
 	for (size_t i = 0; i < capture->threads.count; i++) {
 		struct ss_capture_thread *thread = &capture->threads.items[i];

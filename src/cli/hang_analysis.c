@@ -4,6 +4,7 @@
 
 #include "cli/failure.h"
 #include "cli/incomplete.h"
+#include "cli/registers.h"
 
 SS_DEFINE_CLEANUP(struct ss_progress, progress, ss_progress_free)
 
@@ -19,43 +20,44 @@ static void series_deinit(struct series *series)
 		ss_snapshot_free(series->snapshots[i]);
 }
 
-static struct ss_error *interpret(const struct ss_options *options,
-				  const struct ss_sandbox_attempt *attempt,
-				  const struct ss_capture *capture, struct series *series)
+static struct ss_error *unwind(const struct ss_hang_analysis *analysis,
+			       const struct ss_sandbox_attempt *attempt,
+			       struct series *series)
 {
+	const struct ss_hang_observation *observation = analysis->observation;
 	const struct ss_unwind_options unwind_options = {
 		.size = sizeof(unwind_options),
-		.max_frames = options->common.max_frames,
+		.max_frames = analysis->options->common.max_frames,
 	};
-	struct ss_snapshot **slot = &series->snapshots[series->count];
+	struct ss_error *error = NULL;
 
 	ss_sandbox_enter(attempt, SS_SANDBOX_UNWIND);
-	struct ss_error *error =
-		ss_capture_unwind(capture, attempt->session, &unwind_options, slot);
-	if (error)
-		return error;
-	series->count++;
-	if (attempt->level != SS_SANDBOX_NAMES)
-		return NULL;
-	ss_sandbox_enter(attempt, SS_SANDBOX_SYMBOLIZE);
-	return ss_snapshot_symbolize(*slot, attempt->session, options->symbols.flags);
+	for (size_t i = 0; i < observation->count && !error; i++) {
+		error = ss_capture_unwind(observation->captures[i], attempt->session,
+					  &unwind_options, &series->snapshots[i]);
+		series->count += !error;
+	}
+	return error;
 }
 
-static struct ss_error *interpret_all(const struct ss_hang_analysis *analysis,
-				      const struct ss_sandbox_attempt *attempt,
-				      struct series *series)
+static struct ss_error *interpret(const struct ss_hang_analysis *analysis,
+				  const struct ss_sandbox_attempt *attempt,
+				  const struct series *series)
 {
 	const struct ss_hang_observation *observation = analysis->observation;
 	const struct ss_options *options = analysis->options;
+	struct ss_snapshot *last = series->snapshots[series->count - 1];
+	bool names = attempt->level == SS_SANDBOX_NAMES;
 	struct ss_error *error = NULL;
 
-	for (size_t i = 0; i < observation->count && !error; i++)
-		error = interpret(options, attempt, observation->captures[i], series);
+	ss_sandbox_enter(attempt, SS_SANDBOX_SYMBOLIZE);
+	for (size_t i = 0; i < series->count && names && !error; i++)
+		error = ss_snapshot_symbolize(series->snapshots[i], attempt->session,
+					      options->symbols.flags);
 	if (error)
 		return error;
-	struct ss_snapshot *last = series->snapshots[series->count - 1];
 	ss_sandbox_enter(attempt, SS_SANDBOX_DIAGNOSE);
-	if (attempt->level == SS_SANDBOX_NAMES)
+	if (names)
 		error = ss_snapshot_add_related(last,
 						observation->captures[series->count - 1],
 						attempt->session, options->symbols.flags);
@@ -106,9 +108,17 @@ static struct ss_error *work(void *data, const struct ss_sandbox_attempt *attemp
 	__attribute__((cleanup(series_deinit))) struct series series = {};
 	_cleanup_(progress_cleanup) struct ss_progress *progress = NULL;
 
+	bool requested = false;
+
 	if (attempt->no_waits)
 		return refuse(attempt);
-	struct ss_error *error = interpret_all(analysis, attempt, &series);
+	struct ss_error *error = unwind(analysis, attempt, &series);
+	if (!error && attempt->may_request)
+		error = ss_registers_request(attempt, series.snapshots[series.count - 1],
+					     &requested);
+	if (error || requested)
+		return error;
+	error = interpret(analysis, attempt, &series);
 	if (!error)
 		error = ss_progress_new(
 			observation->before, observation->after,
@@ -122,6 +132,17 @@ static struct ss_error *work(void *data, const struct ss_sandbox_attempt *attemp
 		return NULL;
 	return write_report(analysis, attempt, series.snapshots[series.count - 1],
 			    progress);
+}
+
+static void answer(void *data, const void *bytes, size_t size)
+{
+	const struct ss_hang_analysis *analysis = data;
+	size_t count = 0;
+	_cleanup_free_ pid_t *tids = ss_registers_read_request(bytes, size, &count);
+
+	if (tids)
+		ss_hang_observation_complete(analysis->observation, analysis->options,
+					     tids, count);
 }
 
 struct ss_error *ss_hang_analysis_run(struct ss_hang_analysis *analysis,
@@ -139,6 +160,10 @@ struct ss_error *ss_hang_analysis_run(struct ss_hang_analysis *analysis,
 	ss_analysis_configure(&sandboxed, &session, analysis->options,
 			      &observation->owner, observation->count);
 	sandboxed.options.last_level = SS_SANDBOX_RAW;
+	if (analysis->options->mode == SS_MODE_AUTO) {
+		sandboxed.options.max_requests = 1;
+		sandboxed.options.answer = answer;
+	}
 	struct ss_error *error = ss_analysis_run(&sandboxed, &result);
 	if (!error)
 		error = ss_analysis_copy(&sandboxed, result, analysis->output);

@@ -8,7 +8,7 @@
 
 struct ss_hang_analysis {
 	const struct ss_options *options;
-	const struct ss_hang_observation *observation;
+	struct ss_hang_observation *observation;
 	struct ss_output *output;
 	bool color;
 	enum ss_verdict quiet_below; /* writes nothing if the verdict is less serious */

@@ -1,16 +1,16 @@
 #include "cli/hang_observation.h"
 
 #include "base/clock.h"
+#include "cli/failure.h"
 #include "cli/watchdog.h"
 
 enum { STEPS = SS_HANG_CAPTURES - 2 };
-
-SS_DEFINE_CLEANUP(struct ss_target, target, ss_target_close)
 
 void ss_hang_observation_deinit(struct ss_hang_observation *observation)
 {
 	ss_activity_free(observation->before);
 	ss_activity_free(observation->after);
+	ss_target_close(observation->target);
 	for (size_t i = 0; i < observation->count; i++)
 		ss_capture_free(observation->captures[i]);
 	*observation = (struct ss_hang_observation){};
@@ -78,17 +78,32 @@ struct ss_error *ss_hang_observe(pid_t pid, uint64_t time_ns,
 				 const struct ss_options *options,
 				 struct ss_hang_observation *ret)
 {
-	_cleanup_(target_cleanup) struct ss_target *target = NULL;
 	_cleanup_(ss_hang_observation_deinit) struct ss_hang_observation observation = {};
-	struct ss_error *error = ss_target_open(pid, &target);
+	struct ss_error *error = ss_target_open(pid, &observation.target);
 
 	if (error)
 		return error;
-	observation.owner = ss_analysis_owner_of(target);
-	error = observe(target, time_ns, options, &observation);
+	observation.owner = ss_analysis_owner_of(observation.target);
+	error = observe(observation.target, time_ns, options, &observation);
 	if (error)
 		return error;
 	*ret = observation;
 	observation = (struct ss_hang_observation){};
 	return NULL;
+}
+
+/* After a failure, for instance because threads have ended, their stacks stay incomplete. */
+void ss_hang_observation_complete(struct ss_hang_observation *observation,
+				  const struct ss_options *options, const pid_t *tids,
+				  size_t count)
+{
+	struct ss_capture_options capture_options = ss_options_capture(options);
+
+	ss_watchdog_begin(ss_target_pid(observation->target), options->timeout_ms);
+	_cleanup_error_ struct ss_error *error =
+		ss_capture_complete(observation->captures[observation->count - 1],
+				    observation->target, &capture_options, tids, count);
+	ss_watchdog_end();
+	if (error && options->common.verbose)
+		ss_failure_warn("%s", ss_error_message(error));
 }

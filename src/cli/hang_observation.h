@@ -13,6 +13,7 @@
 enum { SS_HANG_CAPTURES = 8 };
 
 struct ss_hang_observation {
+	struct ss_target *target;
 	struct ss_activity *before;
 	struct ss_activity *after;
 	struct ss_capture *captures[SS_HANG_CAPTURES];
@@ -25,6 +26,10 @@ struct ss_hang_observation {
 struct ss_error *ss_hang_observe(pid_t pid, uint64_t time_ns,
 				 const struct ss_options *options,
 				 struct ss_hang_observation *ret);
+/* Stops these threads of the last capture to complete their stacks, as far as possible. */
+void ss_hang_observation_complete(struct ss_hang_observation *observation,
+				  const struct ss_options *options, const pid_t *tids,
+				  size_t count);
 void ss_hang_observation_deinit(struct ss_hang_observation *observation);
 
 #endif

@@ -6,72 +6,20 @@
 #include "base/vector.h"
 #include "cli/failure.h"
 #include "cli/incomplete.h"
+#include "cli/registers.h"
 
 SS_DEFINE_CLEANUP(struct ss_snapshot, snapshot, ss_snapshot_free)
 SS_DEFINE_CLEANUP(struct ss_capture, capture, ss_capture_free)
 
-/* Threads to stop ---------------------------------------------------------- */
-
-static bool has_guess(const struct ss_snapshot *snapshot, const struct ss_thread *thread)
-{
-	for (size_t i = 0; i < thread->frame_count; i++) {
-		if (ss_snapshot_frame(snapshot, thread, i)->source ==
-		    SS_FROM_RETURN_ADDRESS)
-			return true;
-	}
-	return false;
-}
-
-/* Whether unwinding needs registers that were not read. A thread in state D would not
-   stop, so it does not count. */
-static bool needs_registers(const struct ss_snapshot *snapshot,
-			    const struct ss_thread *thread)
-{
-	if (thread->stopped_ns > 0 || thread->frame_count == 0 || thread->state == 'D')
-		return false;
-	return (thread->end != SS_END_ROOT && thread->end != SS_END_FRAMES &&
-		thread->end != SS_END_LIMIT) ||
-	       has_guess(snapshot, thread);
-}
-
-/* Requests the registers of these threads; *ret says whether there are any. */
-static struct ss_error *request_threads(const struct ss_sandbox_attempt *attempt,
-					const struct ss_snapshot *snapshot, bool *ret)
-{
-	SS_VECTOR(pid_t) tids = {};
-	struct ss_error *error = NULL;
-
-	for (size_t i = 0; i < ss_snapshot_thread_count(snapshot) && !error; i++) {
-		const struct ss_thread *thread = ss_snapshot_thread(snapshot, i);
-		if (!needs_registers(snapshot, thread))
-			continue;
-		pid_t *slot = ss_vector_push(&tids);
-		if (slot)
-			*slot = thread->tid;
-		else
-			error = ss_error_no_memory();
-	}
-	*ret = tids.count > 0;
-	if (!error && tids.count)
-		error = ss_sandbox_request(attempt, tids.items,
-					   tids.count * sizeof(*tids.items));
-	ss_vector_free(&tids);
-	return error;
-}
-
 static void answer(void *data, const void *bytes, size_t size)
 {
 	const struct ss_snap_analysis *analysis = data;
-	size_t count = size / sizeof(pid_t);
-	_cleanup_free_ pid_t *tids = calloc(count + 1, sizeof(*tids));
+	size_t count = 0;
+	_cleanup_free_ pid_t *tids = ss_registers_read_request(bytes, size, &count);
 
-	if (!tids)
-		return;
-	memcpy(tids, bytes, count * sizeof(*tids));
-	analysis->complete(analysis->complete_data, tids, count);
+	if (tids)
+		analysis->complete(analysis->complete_data, tids, count);
 }
-
-/* Analysis ------------------------------------------------------------------ */
 
 static struct ss_error *unwind(const struct ss_snap_analysis *analysis,
 			       const struct ss_sandbox_attempt *attempt,
@@ -193,7 +141,7 @@ static struct ss_error *interpret(const struct ss_snap_analysis *analysis,
 	struct ss_error *error = unwind(analysis, attempt, &snapshot);
 
 	if (!error && attempt->may_request)
-		error = request_threads(attempt, snapshot, &requested);
+		error = ss_registers_request(attempt, snapshot, &requested);
 	if (error || requested)
 		return error;
 	error = symbolize(analysis, attempt, snapshot);

@@ -1,16 +1,18 @@
 #include "diagnose/progress.h"
 
+#include <signal.h>
 #include <string.h>
 
 #include "base/error.h"
+#include "diagnose/leader.h"
+#include "diagnose/outer_frames.h"
 #include "model/futex.h"
 
 enum {
-	BUSY_PERCENT = 70,   /* share of the time on a CPU or runnable */
-	STILL_PERCENT = 5,   /* share of the time on a CPU; our stops take far less */
-	STOP_RUNS = 2,	     /* maximum that one of our stops adds to the run count */
-	CHAIN_MAX = 64,	     /* limit of waits in a chain */
-	PLACE_FRAMES = 4096, /* that are compared */
+	BUSY_PERCENT = 70, /* share of the time on a CPU or runnable */
+	STILL_PERCENT = 5, /* share of the time on a CPU; our stops take far less */
+	STOP_RUNS = 2,	   /* maximum that one of our stops adds to the run count */
+	CHAIN_MAX = 64,	   /* limit of waits in a chain */
 };
 
 #define SECOND_NS UINT64_C(1000000000)
@@ -33,40 +35,22 @@ bool ss_progress_is_idle_kind(enum ss_wait_kind kind)
 	}
 }
 
-static const struct ss_frame *frame_of(const struct ss_snapshot *snapshot,
-				       const struct ss_thread *thread,
-				       size_t from_outside)
-{
-	return ss_snapshot_frame(snapshot, thread,
-				 thread->frame_count - 1 - from_outside);
-}
-
-/* Whether two frames are of the same function; without symbols, whether they have the
-   same pc. */
-static bool same_function(const struct ss_frame *a, const struct ss_frame *b)
-{
-	if (a->symbol && b->symbol)
-		return strcmp(a->symbol, b->symbol) == 0;
-	return a->symbol == b->symbol && a->pc == b->pc;
-}
-
-/* The number of outermost frames with the same functions. */
-static size_t common_frames(const struct ss_snapshot *a, const struct ss_thread *x,
-			    const struct ss_snapshot *b, const struct ss_thread *y)
-{
-	size_t count = SS_MIN(x->frame_count, y->frame_count);
-	size_t i = 0;
-
-	for (count = SS_MIN(count, (size_t)PLACE_FRAMES); i < count; i++) {
-		if (!same_function(frame_of(a, x, i), frame_of(b, y, i)))
-			break;
-	}
-	return i;
-}
-
 static const char *intern(struct ss_progress *progress, const char *text)
 {
 	return text ? ss_intern_string(progress->strings, text) : NULL;
+}
+
+/* Whether a stack that could not be unwound to its end has the innermost functions of
+   another one. */
+static bool is_part(const struct ss_snapshot *a, const struct ss_thread *part,
+		    const struct ss_snapshot *b, const struct ss_thread *whole)
+{
+	for (size_t i = 0; i < part->frame_count; i++) {
+		if (!ss_frame_is_same_function(ss_snapshot_frame(a, part, i),
+					       ss_snapshot_frame(b, whole, i)))
+			return false;
+	}
+	return true;
 }
 
 /* Compares the stacks of one thread in all snapshots: how often the thread was stopped,
@@ -87,14 +71,21 @@ static void compare_samples(struct ss_progress *progress, const struct ss_thread
 		if (then->frame_count == 0)
 			continue;
 		ret->samples++;
-		size_t equal = common_frames(snapshot, then, progress->last, thread);
+		if (then->end != SS_END_ROOT && then->frame_count < thread->frame_count) {
+			*same &= is_part(snapshot, then, progress->last, thread) &&
+				 then->state != 'R';
+			continue;
+		}
+		size_t equal =
+			ss_outer_frames_common(snapshot, then, progress->last, thread);
 		common = SS_MIN(common, equal);
 		*same &= equal == thread->frame_count && equal == then->frame_count &&
 			 then->state != 'R';
 	}
 	if (common > 0)
 		ret->within = intern(
-			progress, frame_of(progress->last, thread, common - 1)->symbol);
+			progress,
+			ss_outer_frame(progress->last, thread, common - 1)->symbol);
 }
 
 static enum ss_movement classify(const struct ss_progress *progress,
@@ -175,6 +166,8 @@ static bool is_stuck(const struct ss_progress *progress, const struct ss_thread 
 	bool stopped = thread->state == 'D' || thread->state == 'T' ||
 		       thread->state == 't';
 
+	if (waits && ss_leader_exists(progress->last, thread))
+		return false;
 	if (waits && root == thread && only_polls(progress, thread, own))
 		return true;
 	if (own->movement != SS_MOVEMENT_NONE || !(waits || stopped))
@@ -199,10 +192,27 @@ static bool is_internal(const struct ss_progress *progress,
 	return futex.private || thread->wait->kind == SS_WAIT_JOIN;
 }
 
+/* Whether the program handles a signal that someone would send to it to make it go on or
+   end. Python handles SIGINT in every program; the other exceptions report errors and
+   children, or are those of the C library. */
+static bool expects_signal(const struct ss_process *process)
+{
+	static const uint8_t others[] = { SIGINT,  SIGSEGV, SIGBUS, SIGFPE,  SIGILL,
+					  SIGTRAP, SIGABRT, SIGSYS, SIGPIPE, SIGCHLD,
+					  SIGXFSZ, 32,	    33,	    34 };
+	uint64_t handled = process->handled_signals;
+
+	for (size_t i = 0; i < SS_ARRAY_SIZE(others); i++)
+		handled &= ~(UINT64_C(1) << (others[i] - 1));
+	return handled != 0;
+}
+
 /* If no thread has run and each waits for another one, only a signal handler can end
    this. */
 static bool is_closed(const struct ss_progress *progress)
 {
+	if (expects_signal(&progress->last->process))
+		return false;
 	for (size_t i = 0; i < progress->last->threads.count; i++) {
 		const struct ss_thread *thread = &progress->last->threads.items[i];
 		if (progress->threads[i].movement != SS_MOVEMENT_NONE ||

@@ -26,6 +26,9 @@ void ss_json_modules(struct ss_json *json, const struct ss_profile *profile);
 /* Writes a state such as "R"; null if it is unknown. */
 void ss_json_state(struct ss_json *json, const char *key, char state);
 
+/* Writes the numbers of signals: bit n-1 is signal n. */
+void ss_json_signals(struct ss_json *json, const char *key, uint64_t signals);
+
 /* Writes what a thread waits for, as text; or null. */
 void ss_json_wait_text(struct ss_json *json, const char *key, const struct ss_wait *wait);
 

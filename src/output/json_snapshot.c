@@ -113,6 +113,7 @@ void ss_json_process(struct ss_json *json, const struct ss_process *process)
 	ss_json_text(json, "name", process->name);
 	ss_json_text(json, "executable", process->executable);
 	ss_json_text(json, "frozen", process->frozen);
+	ss_json_signals(json, "handled_signals", process->handled_signals);
 	ss_json_close(json, '}');
 }
 

@@ -18,14 +18,9 @@ static void write_positive(struct ss_json *json, const char *key, int64_t number
 	ss_json_signed_if(json, key, number > 0, number);
 }
 
-/* Signal numbers. */
-static void write_signals(struct ss_json *json, bool known, uint64_t signals)
+void ss_json_signals(struct ss_json *json, const char *key, uint64_t signals)
 {
-	if (!known) {
-		ss_json_null(json, "signals");
-		return;
-	}
-	ss_json_open(json, "signals", '[');
+	ss_json_open(json, key, '[');
 	for (int number = 1; number <= 64; number++) {
 		if (signals >> (number - 1) & 1)
 			ss_json_signed(json, NULL, number);
@@ -109,7 +104,7 @@ static void write_members(struct ss_json *json, const struct ss_descriptor *d)
 	if (d->kind == SS_FD_PIDFD)
 		ss_json_bool(json, "ended", d->process_ended);
 	if (d->kind == SS_FD_SIGNALFD)
-		write_signals(json, true, d->signals);
+		ss_json_signals(json, "signals", d->signals);
 	if (d->kind == SS_FD_INOTIFY)
 		ss_json_unsigned(json, "watch_count", d->inotify_watches);
 }
@@ -280,8 +275,10 @@ static void write_details(struct ss_json *json, const struct ss_wait *wait)
 		write_range(json, wait);
 	if (wait->kind == SS_WAIT_CHILD)
 		write_child(json, wait);
-	if (wait->kind == SS_WAIT_SIGNAL)
-		write_signals(json, wait->signals_known, wait->signals);
+	if (wait->kind == SS_WAIT_SIGNAL && wait->signals_known)
+		ss_json_signals(json, "signals", wait->signals);
+	else if (wait->kind == SS_WAIT_SIGNAL)
+		ss_json_null(json, "signals");
 	if (wait->kind == SS_WAIT_IPC)
 		write_ipc(json, wait);
 	if (wait->kind == SS_WAIT_IO)

@@ -173,6 +173,7 @@ bool ss_status_parse(const char *text, size_t size, struct ss_status *ret)
 	}
 	(void)find_numbers(text, size, "CapEff", 16, &ret->cap_effective, 1);
 	(void)find_numbers(text, size, "CapPrm", 16, &ret->cap_permitted, 1);
+	(void)find_numbers(text, size, "SigCgt", 16, &ret->handled_signals, 1);
 	ret->seccomp_filter = find_numbers(text, size, "Seccomp", 10, &seccomp, 1) &&
 			      seccomp != 0;
 	ret->dumping_core = ss_status_dumps_core(text, size);

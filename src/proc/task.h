@@ -37,6 +37,7 @@ struct ss_status {
 	gid_t gid[3];
 	uint64_t cap_effective;
 	uint64_t cap_permitted;
+	uint64_t handled_signals; /* bit n-1 is signal n */
 	bool seccomp_filter;	     /* a filter or strict mode */
 	bool dumping_core;	     /* the process (CoreDumping) */
 	uint64_t voluntary_switches; /* context switches: voluntary, */

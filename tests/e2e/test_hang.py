@@ -3,13 +3,16 @@
 
 import json
 import os
+import shutil
+import signal
 import subprocess
 import sys
 import tempfile
 
-from harness import EndToEnd, STACKSNAP, main, task_states, wait_until
+from harness import EndToEnd, STACKSNAP, TARGETS, main, task_states, wait_until
 
 FOR = "--for=300ms"
+SOURCE = os.environ.get("SOURCE", ".")
 EX_USAGE = 64
 
 
@@ -28,7 +31,7 @@ def runs(pid):
         return int(file.read().split()[2])
 
 
-class Hang(EndToEnd):
+class Verdicts(EndToEnd):
     def judge(self, pid, verdict, *options):
         """The report as JSON; the verdict decides the exit status."""
         status = {"deadlock": 3, "stuck": 4}.get(verdict, 0)
@@ -49,6 +52,8 @@ class Hang(EndToEnd):
         self.assertEqual(len(found), 1, report["threads"])
         return found[0]
 
+
+class Hang(Verdicts):
     def test_deadlock(self):
         target = self.start("deadlock", "normal", 2, 1)
         report = self.judge(target.pid, "deadlock")
@@ -146,6 +151,72 @@ class Hang(EndToEnd):
         self.assertEqual((report["deadlocks"], report["blockers"]), ([], []))
         self.assertEqual({thread["wait_kind"] for thread in report["threads"]},
                          {"semaphore"})
+
+
+class Pools(Verdicts):
+    """A thread that holds a lock and waits for the next connection or job is idle, and so are
+    those that wait for the lock to do the same."""
+
+    def stuck(self, report):
+        return sorted(thread["name"] for thread in report["threads"] if thread["stuck"])
+
+    def test_leader_and_followers(self):
+        for kind in ("accept", "epoll", "job", "datagram"):
+            with self.subTest(kind):
+                report = self.judge(self.start("pools", kind).pid, "idle")
+                self.assertEqual(report["blockers"][0]["waiting"], 2)
+
+    def test_without_names(self):
+        """The same functions are recognised by their addresses."""
+        with tempfile.TemporaryDirectory() as directory:
+            path = os.path.join(directory, "pools")
+            subprocess.run(["strip", "-o", path, os.path.join(TARGETS, "pools")], check=True)
+            target = self.start_command([path, "accept"])
+            wait_until(lambda: set(task_states(target.pid).values()) == {"S"}, "all to sleep")
+            self.judge(target.pid, "idle")
+
+    def test_processes(self):
+        target = self.start("pools", "processes")
+        pids = [int(line.split()[1]) for line in target.lines if line.startswith("process ")]
+        self.assertEqual(len(pids), 3)
+        for pid in pids:
+            self.judge(pid, "idle")
+
+    def test_holder_of_another_kind(self):
+        """The answer of a peer may never come; and a thread that would wake the holder waits for
+        the lock itself."""
+        report = self.judge(self.start("pools", "answer").pid, "stuck")
+        self.assertEqual(self.stuck(report), ["follower-0", "follower-1"])
+        report = self.judge(self.start("pools", "inverted").pid, "stuck")
+        self.assertEqual(self.stuck(report), ["follower-0"])
+
+    def test_rust(self):
+        """A Rust mutex does not record its owner."""
+        if not shutil.which("rustc"):
+            self.skipTest("rustc is not installed")
+        with tempfile.TemporaryDirectory() as directory:
+            path = os.path.join(directory, "rustpool")
+            subprocess.run(["rustc", "-O", "-g", os.path.join(SOURCE, "targets", "rustpool.rs"),
+                            "-o", path], check=True, stdout=subprocess.DEVNULL)
+            report = self.judge(self.start_command([path]).pid, "idle")
+            kinds = [thread["wait_kind"] for thread in report["threads"]]
+            self.assertEqual(kinds.count("mutex"), 3, kinds)
+
+    def test_handled_signal(self):
+        """A program that waits for a signal which it handles is idle."""
+        program = ("import signal, threading\n"
+                   "done = threading.Event()\n"
+                   "%s"
+                   "print('ready', flush=True)\n"
+                   "done.wait()\n")
+        handler = "signal.signal(signal.SIGTERM, lambda *_: done.set())\n"
+        for words, verdict in ((handler, "idle"), ("", "stuck")):
+            target = self.start_command([sys.executable, "-c", program % words])
+            wait_until(lambda: task_states(target.pid)[target.pid] == "S", "it to wait")
+            report = self.judge(target.pid, verdict)
+            self.assertEqual(report["closed"], verdict == "stuck")
+            self.assertEqual(signal.SIGTERM in report["process"]["handled_signals"],
+                             verdict == "idle")
 
 
 class Watch(EndToEnd):

@@ -98,6 +98,7 @@ static void test_status(void **state)
 	assert_true(
 		parse_status("Name:\tTgid:\\n1\nUmask:\t0022\nTgid:\t77\nTracerPid:\t8\n"
 			     "Uid:\t1\t2\t3\t4\nGid:\t5\t6\t7\t8\n"
+			     "SigCgt:\t0000000100004002\n"
 			     "CapPrm:\t000001ffffffffff\nCapEff:\t0000000000080000\n"
 			     "CoreDumping:\t1\n"
 			     "Seccomp:\t2\nSeccomp_filters:\t9\n"));
@@ -107,6 +108,7 @@ static void test_status(void **state)
 	assert_int_equal(status.uid[2], 3);
 	assert_int_equal(status.gid[0], 5);
 	assert_int_equal(status.cap_effective, 0x80000);
+	assert_int_equal(status.handled_signals, 0x100004002);
 	assert_int_equal(status.cap_permitted, 0x1ffffffffff);
 	assert_true(status.seccomp_filter);
 	assert_true(parse_status("Tgid: 1"));

@@ -1,0 +1,20 @@
+/*
+ * What the sandboxed child requests to complete stacks of threads that were not stopped: their
+ * registers, for which ss_capture_complete() stops them.
+ */
+#ifndef SS_CLI_REGISTERS_H
+#define SS_CLI_REGISTERS_H
+
+#include <stdbool.h>
+
+#include "stacksnap.h"
+
+/* Requests the registers of the threads whose stacks cannot be unwound without; *ret says
+   whether there are any. Errors: NO_MEMORY, SYSTEM. */
+struct ss_error *ss_registers_request(const struct ss_sandbox_attempt *attempt,
+				      const struct ss_snapshot *snapshot, bool *ret);
+
+/* The threads of a request, whose bytes are untrusted, to be freed. NULL: no memory. */
+pid_t *ss_registers_read_request(const void *bytes, size_t size, size_t *ret_count);
+
+#endif
