@@ -7,13 +7,13 @@
 enum {
 	WRAPPERS_MAX = 4,     /* frames between the pool's function and the lock */
 	LEADERS_MAX = 8,      /* of followers of followers */
+	FRAMES_MAX = 64,      /* that are compared */
 	FUNCTION_SIZE = 1024, /* distance of call sites in one function without a name */
 };
 
 /* Whether the function probably does nothing but wait for a lock. If the leader waits for
-   connections, a function of the pool without a name is given the benefit of the doubt. */
-static bool is_wrapper(const struct ss_frame *frame, const struct ss_module *pool,
-		       bool connections)
+   connections, a function without a name is given the benefit of the doubt. */
+static bool is_wrapper(const struct ss_frame *frame, bool connections)
 {
 	static const char *const words[] = { "lock",  "mutex", "acquire",
 					     "enter", "wait",  "sem" };
@@ -24,7 +24,7 @@ static bool is_wrapper(const struct ss_frame *frame, const struct ss_module *poo
 		if (strcasestr(frame->symbol, words[i]))
 			return true;
 	}
-	return !frame->symbol && (connections || frame->module != pool);
+	return !frame->symbol && connections;
 }
 
 /* Whether two frames without names are probably call sites in the same function. */
@@ -88,32 +88,41 @@ static bool waits_for_work(const struct ss_wait *wait)
 	}
 }
 
-/* Whether the follower requests its lock in a function that the other thread is in. */
+/* Whether a thread is in the function of that frame, or probably is. */
+static bool is_in(const struct ss_snapshot *snapshot, const struct ss_thread *thread,
+		  const struct ss_frame *function, bool connections)
+{
+	for (size_t i = 0; i < SS_MIN(thread->frame_count, (size_t)FRAMES_MAX); i++) {
+		const struct ss_frame *frame = ss_snapshot_frame(snapshot, thread, i);
+		if (ss_frame_is_same_function(frame, function) ||
+		    (connections && is_near(frame, function)))
+			return true;
+	}
+	return false;
+}
+
+/* Whether the follower requests its lock in a function that the leader is in. */
 static bool same_function(const struct ss_snapshot *a, const struct ss_thread *follower,
 			  const struct ss_snapshot *b, const struct ss_thread *leader)
 {
 	bool connections = waits_for_connections(leader->wait);
-	size_t common = ss_outer_frames_common(a, follower, b, leader);
+	const struct ss_module *waits = NULL;
 	size_t wrappers = 0;
 
-	if (common < SS_MIN(follower->frame_count, leader->frame_count) &&
-	    is_near(ss_outer_frame(a, follower, common),
-		    ss_outer_frame(b, leader, common)))
-		common++;
-	if (common == 0 || common >= follower->frame_count)
-		return false;
-	const struct ss_module *waits = ss_snapshot_frame(a, follower, 0)->module;
-	const struct ss_module *pool = ss_outer_frame(a, follower, common - 1)->module;
-	if (!pool || pool == waits)
-		return false;
-	for (size_t i = common; i < follower->frame_count; i++) {
-		const struct ss_frame *frame = ss_outer_frame(a, follower, i);
+	for (size_t i = 0; i < follower->frame_count && wrappers <= WRAPPERS_MAX; i++) {
+		const struct ss_frame *frame = ss_snapshot_frame(a, follower, i);
+		waits = i == 0 ? frame->module : waits;
 		if (frame->module == waits)
-			break;
-		if (!is_wrapper(frame, pool, connections) || ++wrappers > WRAPPERS_MAX)
+			continue;
+		bool wrapper = is_wrapper(frame, connections);
+		if (frame->module && !(wrapper && frame->symbol) &&
+		    is_in(b, leader, frame, connections))
+			return true;
+		if (!wrapper)
 			return false;
+		wrappers++;
 	}
-	return true;
+	return false;
 }
 
 static bool is_lock(const struct ss_wait *wait)
