@@ -341,6 +341,6 @@ static struct ss_error *write_profile(const struct ss_profile *profile,
 
 const struct ss_format ss_format_html = {
 	.name = "html",
-	.description = "interactive page: flame graph, timeline, functions",
+	.description = "interactive page: timeline, flame graph, call tree",
 	.write_profile = write_profile,
 };

@@ -17,7 +17,8 @@ LIMIT_S = 60
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
 DRIVER = shutil.which("chromedriver")
 KEYS = {"Enter": "\ue007", "Escape": "\ue00c", "Tab": "\ue004", "Backspace": "\ue003",
-        "Left": "\ue012", "Up": "\ue013", "Right": "\ue014", "Down": "\ue015", "Shift": "\ue008"}
+        "Left": "\ue012", "Up": "\ue013", "Right": "\ue014", "Down": "\ue015", "Shift": "\ue008",
+        "Home": "\ue011"}
 ELEMENT = "element-6066-11e4-a52e-4f735466cecf"
 
 
@@ -168,9 +169,9 @@ class Browser:
             {"type": "key", "id": "keyboard", "actions": actions}]})
         self.settle()
 
-    def mouse(self, *steps, kind="mouse"):
+    def mouse(self, *steps, kind="mouse", modifier=None):
         """Steps are ("move", x, y), ("down",) or ("up",), in pixels of the window. kind: or
-        "touch"."""
+        "touch". modifier: a key that is held down."""
         actions = []
         for step in steps:
             if step[0] == "move":
@@ -179,9 +180,15 @@ class Browser:
             else:
                 actions.append({"type": "pointerDown" if step[0] == "down" else "pointerUp",
                                 "button": 0})
-        self._do("POST", "/actions", {"actions": [
-            {"type": "pointer", "id": kind, "parameters": {"pointerType": kind},
-             "actions": actions}]})
+        devices = [{"type": "pointer", "id": kind, "parameters": {"pointerType": kind},
+                    "actions": actions}]
+        if modifier:
+            wait = [{"type": "pause"}] * len(actions)
+            devices.insert(0, {"type": "key", "id": "keyboard", "actions": [
+                {"type": "keyDown", "value": KEYS[modifier]}, *wait,
+                {"type": "keyUp", "value": KEYS[modifier]}]})
+            actions.insert(0, {"type": "pause"})
+        self._do("POST", "/actions", {"actions": devices})
         self.settle()
 
     def wheel(self, x, y, by):

@@ -9,13 +9,15 @@ import gzip
 import json
 import os
 import re
+import subprocess
 import sys
 import unittest
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 
 import browser  # noqa: E402
-from recordings import PERIOD, WALL, Description, ReportTest, main  # noqa: E402
+from recordings import (PERIOD, SHOP, WALL, Description, ReportTest, build_library,  # noqa: E402
+                        main)
 
 TICKS = 100
 
@@ -31,6 +33,7 @@ for (let row = 0; row < flame.rows.length; row++) {
 }
 return null;
 """
+SIGNS = "\u25b8\u25be"  # of rows that can be opened or closed
 # The colour of a pixel of the canvas.
 PIXEL = """
 const canvas = document.querySelector(arguments[0]), box = canvas.getBoundingClientRect();
@@ -86,10 +89,10 @@ class Page(ReportTest):
             self.report("-f", "html", "-o", path, shop, other)
         return path
 
-    def show(self, path):
+    def show(self, path, link="#show=all&order=name"):
         self.browser.open("about:blank")
         self.browser.requests()
-        self.browser.open("file://" + path)
+        self.browser.open("file://" + path + link)
         self.browser.wait("return window.stacksnap && 1", "the page")
         self.browser.settle()
 
@@ -158,12 +161,25 @@ class Page(ReportTest):
         self.browser.press("/")
         self.browser.press(*"PARSE")
         self.assertEqual(self.browser.text("#matched"), "15.0 %")
+        self.assertEqual(self.total(), 60)
+        self.assertIn("340 without a match", self.browser.text("#counts"))
         self.browser.press("Escape")
         self.assertEqual(self.browser.text("#matched"), "")
+        self.assertEqual(self.total(), 400)
         self.browser.type("#search", "/serve|wait/")
         self.assertEqual(self.browser.text("#matched"), "100.0 %")
         self.browser.type("#search", "x")
         self.assertEqual(self.browser.text("#matched"), "0.0 %")
+        self.assertEqual(self.total(), 0)
+
+    def test_search_highlights(self):
+        """Matches can be highlighted among all stacks, instead."""
+        self.browser.type("#search", "parse")
+        self.browser.click("#only-matches")
+        self.assertFalse(self.pressed("only-matches"))
+        self.assertEqual(self.browser.text("#matched"), "15.0 %")
+        self.assertEqual(self.total(), 400)
+        self.assertIsNotNone(self.frame("shop_wait_for_work"))
 
     def test_hover(self):
         self.browser.mouse(("move", *self.frame("shop_hash")[:2]))
@@ -256,43 +272,129 @@ class Page(ReportTest):
         self.browser.type("#from", "0.5" + browser.KEYS["Tab"])
         self.assertEqual(self.total(), 200)
 
+    def chosen(self):
+        return self.browser.run("return document.getElementById('thread').selectedOptions[0].text")
+
     def test_threads(self):
         self.browser.run("document.getElementById('thread').focus()")
         self.browser.press("Down")
-        chosen = self.browser.run("return document.getElementById('thread').selectedOptions[0].text")
-        self.assertRegex(chosen, r"^(worker|main) \d+")
+        self.assertRegex(self.chosen(), r"^(worker|main) \d+")
         self.assertEqual(self.total(), 100)
         self.browser.press("Up")
         self.assertEqual(self.total(), 400)
         box = self.browser.run(BOX, "#rows")
-        self.browser.click_at(box[0] + 20, box[1] + 8)  # a name beside the time
+        first, second = (box[0] + 20, box[1] + 8), (box[0] + 20, box[1] + 24)
+        self.browser.click_at(*first)  # a name beside the time
         self.assertEqual(self.total(), 100)
-        self.assertNotEqual(self.browser.run("return document.getElementById('thread').value"), "-1")
-        self.browser.click_at(box[0] + 20, box[1] + 8)
+        self.assertRegex(self.chosen(), r"^(worker|main) \d+")
+        self.browser.mouse(("move", *second), ("down",), ("up",), modifier="Shift")
+        self.assertEqual(self.total(), 200)
+        self.assertEqual(self.chosen(), "2 threads")
+        self.browser.mouse(("move", *first), ("down",), ("up",), modifier="Shift")
+        self.assertEqual(self.total(), 100)
+        self.browser.click_at(*second)
         self.assertEqual(self.total(), 400)
         self.browser.press("]")
         self.assertEqual(self.total(), 100)
         self.browser.press("[")
         self.assertEqual(self.total(), 400)
 
-    def test_on_cpu_and_reversed(self):
-        self.browser.click("#on-cpu")
-        self.assertTrue(self.pressed("on-cpu"))
+    def test_threads_of_one_name(self):
+        d = Description()
+        process = d.process()
+        stack = d.stack((None, 0x10))
+        threads = [d.thread(process, 100 + i, name) for i, name in
+                   enumerate(("main", "pool", "pool", "pool"))]
+        d.tick()
+        d.tick()
+        for thread in threads:
+            d.sample(thread, stack, "R")
+        path = self.path("pool.html")
+        self.report("-f", "html", "-o", path, d.write(self.path("pool.ss")))
+        self.show(path)
+        self.browser.run("document.getElementById('thread').focus()")
+        self.browser.press("Down")
+        self.assertEqual(self.chosen(), "3 threads pool")
+        self.assertEqual(self.total(), 3)
+
+    def test_opens_on_work(self):
+        """Waits are hidden, and the page says how many."""
+        self.show(self.page(), "")
+        self.assertTrue(self.pressed("show-cpu"))
         self.assertEqual(self.total(), 60)
         self.assertIsNone(self.frame("shop_wait_for_work"))
+        self.assertEqual(self.browser.text("#show-cpu"), "On CPU 15.0 %")
+        counts = self.browser.text("#counts")
+        self.assertEqual(counts, "60 of 400 samples; hidden: 140 waiting (35.0 %), "
+                                 "200 idle (50.0 %)")
         self.browser.press("c")
+        self.assertTrue(self.pressed("show-busy"))
+        self.assertEqual(self.total(), 200)  # without epoll_wait
+        self.browser.click("#show-all")
         self.assertEqual(self.total(), 400)
-        self.browser.press("r")
-        self.assertTrue(self.pressed("reverse"))
-        rows = self.browser.run("return window.stacksnap.flame.rows.map(r => r.node.map("
+        self.assertEqual(self.browser.text("#counts"), "400 of 400 samples")
+
+    def test_idle_waits(self):
+        """Without any work on a CPU, the page opens on what is not known to be idle. A wait for
+        a condition variable is idle, unless a lock is made of it."""
+        source = "".join("int %s(int n)\n{\n\t__asm__ volatile(\"\" : \"+r\"(n));\n"
+                         "\treturn n * %d;\n}\n" % (name, i + 3) for i, name in enumerate(
+                             ("pthread_cond_wait", "lll_lock_wait", "next_job", "acquire_row_lock",
+                              "clock_of_blocks")))
+        library = self.path("libwaits.so")
+        _, build_id = build_library(library, source, ("-fno-builtin",))
+        lines = subprocess.run(["nm", library], stdout=subprocess.PIPE, text=True, check=True)
+        at = {name: int(value, 16) + 1 for value, name in
+              re.findall(r"^([0-9a-f]+) T (\w+)$", lines.stdout, re.M)}
+        d = Description()
+        process = d.process()
+        module = d.module(process, library, build_id)
+        samples = [(("pthread_cond_wait", "next_job"), 202, True),
+                   (("pthread_cond_wait", "clock_of_blocks"), 202, True),
+                   (("pthread_cond_wait", "acquire_row_lock", "next_job"), 202, False),
+                   (("lll_lock_wait", "next_job"), 202, False), (("next_job",), 202, False),
+                   (("next_job",), 7, True), (("next_job",), 0, False), (("next_job",), -1, False)]
+        d.tick()
+        for i, (names, call, _) in enumerate(samples):
+            stack = d.stack(*[(module, at[name] + (1 if k else 0))
+                              for k, name in enumerate(names)])
+            d.sample(d.thread(process, 100 + i, "t"), stack, "S", call=call)
+        d.tick()
+        path = self.path("idle.html")
+        self.report("-f", "html", "-o", path, d.write(self.path("idle.ss")))
+        self.show(path, "")
+        self.assertTrue(self.pressed("show-busy"))
+        classes = self.browser.run("return [...window.stacksnap.model.runClass]")
+        self.assertEqual([one == 2 for one in classes], [idle for _, _, idle in samples])
+
+    def labels(self):
+        """The names in each row of the flame graph, from left to right."""
+        return self.browser.run("return window.stacksnap.flame.rows.map(r => r.node.map("
                                 "n => window.stacksnap.flame.label(n)))")
-        self.assertEqual([sorted(row) for row in rows], [
-            ["all"], ["shop_hash", "shop_wait_for_work"], ["shop_parse", "shop_start"],
+
+    def test_order(self):
+        self.assertEqual(self.labels()[2], ["shop_serve", "shop_wait_for_work"])
+        self.browser.press("h")
+        self.assertTrue(self.pressed("heavy"))
+        self.assertEqual(self.labels()[2], ["shop_wait_for_work", "shop_serve"])
+        self.browser.press("c")  # on CPU
+        self.assertEqual(self.labels()[2:], [["shop_serve"], ["shop_parse"], ["shop_hash"]])
+
+    def test_invert(self):
+        """Innermost functions first; the heaviest is on the left."""
+        self.browser.press("h", "i")
+        self.assertTrue(self.pressed("invert"))
+        self.assertEqual(self.labels(), [
+            ["all"], ["shop_wait_for_work", "shop_hash"], ["shop_start", "shop_parse"],
             ["shop_serve"], ["shop_start"]])
         self.assertEqual(self.total(), 400)
-        self.browser.press("r")
+        self.browser.press("2")
+        self.assertEqual([(row[0], row[2].lstrip(SIGNS)) for row in self.rows("#calls")],
+                         [("85.0 %", "shop_wait_for_work"), ("85.0 %", "shop_start"),
+                          ("15.0 %", "shop_hash")])
+        self.browser.press("1", "i")
         above = self.frame("shop_hash")[1]
-        self.browser.press("f")
+        self.browser.press("b")
         self.assertTrue(self.pressed("flip"))
         self.assertNotEqual(self.frame("shop_hash")[1], above)
         self.assertGreater(self.frame("shop_start")[1], self.frame("shop_hash")[1])
@@ -340,8 +442,208 @@ class Page(ReportTest):
         names = [row[2] for row in self.rows("#functions")]
         self.assertEqual(names, sorted(names))
         self.browser.click("#functions tbody tr:nth-child(1) button")
-        self.assertEqual(self.browser.text("#matched"), "15.0 %")
-        self.assertIsNotNone(self.frame("shop_hash"))
+        self.assertEqual(self.browser.text("#sandwich-name"), "shop_hash")
+
+    def calls(self):
+        return [[cell.lstrip(SIGNS) for cell in row] for row in self.rows("#calls")]
+
+    def test_call_tree(self):
+        """Opened along most of the samples; keys open and close rows."""
+        self.browser.click("#tab-calls")
+        self.assertEqual(self.calls(), [
+            ["100.0 %", "", "shop_start", "libshop.so"],
+            ["85.0 %", "85.0 %", "shop_wait_for_work", "libshop.so"],
+            ["15.0 %", "", "shop_serve", "libshop.so"]])
+        self.browser.run("document.querySelector('#calls tbody tr').focus()")
+        self.browser.press("Down", "Down")
+        self.assertIn("shop_serve", self.detail())
+        self.browser.press("Right")  # opens those below with a single callee as well
+        self.assertEqual([row[2] for row in self.calls()[2:]],
+                         ["shop_serve", "shop_parse", "shop_hash"])
+        self.browser.press("Right", "Right")
+        self.assertIn("shop_hash", self.detail())
+        self.browser.press("Left", "Left", "Left")
+        self.assertIn("shop_serve", self.detail())
+        self.assertEqual(len(self.calls()), 4)
+        self.browser.press("Home", "Enter")
+        self.assertEqual([row[2] for row in self.calls()], ["shop_start"])
+        self.browser.press("*")
+        self.assertEqual(len(self.calls()), 5)
+        self.browser.click("#calls tbody tr:nth-child(1) .sign")
+        self.assertEqual(len(self.calls()), 1)
+        self.browser.press("c")
+        self.assertEqual(self.calls()[0], ["100.0 %", "", "shop_start", "libshop.so"])
+        self.assertEqual(self.total(), 60)
+
+    def flame_rows(self, which):
+        return self.browser.run("const f = window.stacksnap.sandwich[arguments[0]];"
+                                "return f.rows.map(r => r.node.map(n => f.label(n)))", which)
+
+    def test_callers_and_callees(self):
+        """Of a function that was selected in the table, the graph or the call tree."""
+        self.browser.click_at(*self.frame("shop_parse")[:2])
+        self.browser.click("#open-function")
+        self.assertEqual(self.browser.text("#sandwich-name"), "shop_parse")
+        self.assertIn("total 15.0 %, 60 samples", self.browser.text("#sandwich-facts"))
+        self.assertEqual(self.flame_rows("callers"),
+                         [["all"], ["shop_parse"], ["shop_serve"], ["shop_start"]])
+        self.assertEqual(self.flame_rows("callees"), [["all"], ["shop_parse"], ["shop_hash"]])
+        self.browser.run("document.getElementById('callees').focus()")
+        self.browser.press("Down", "Down", "Enter")
+        self.assertEqual(self.browser.text("#sandwich-name"), "shop_hash")
+        self.assertEqual(self.flame_rows("callees"), [["all"], ["shop_hash"]])
+        self.browser.click("#functions tbody tr:nth-child(1) button")
+        self.assertEqual(self.browser.text("#sandwich-name"), "shop_wait_for_work")
+        self.browser.press("c")  # its samples are hidden now
+        self.assertIn("total 0.0 %", self.browser.text("#sandwich-facts"))
+
+    def test_callers_of_recursion(self):
+        """Each sample counts once."""
+        self.show_recursion()
+        self.browser.press("3")
+        self.browser.run("const p = window.stacksnap;"
+                         "p.selectFunction(p.model.names.indexOf('shop_parse'))")
+        self.assertIn("total 100.0 %, 10 samples", self.browser.text("#sandwich-facts"))
+        for which in ("callers", "callees"):
+            self.assertEqual(self.browser.run(
+                "return window.stacksnap.sandwich[arguments[0]].tree.total[0]", which), 10)
+        self.assertEqual(self.flame_rows("callers"), [["all"], ["shop_parse"], ["shop_start"]])
+
+    def show_recursion(self):
+        """start calls parse, which calls itself through serve, up to three times."""
+        d = Description()
+        process = d.process()
+        module = d.module(process, self.library, self.build_id)
+        thread = d.thread(process, 100, "main")
+        stacks = [self.stack_of(d, module, "hash", *["parse", "serve"] * deep, "parse", "start")
+                  for deep in range(4)]
+        stacks.append(self.stack_of(d, module, "step", "step", "step", "parse", "start"))
+        for tick in range(10):
+            d.tick()
+            d.sample(thread, stacks[tick % 5], "R")
+        path = self.path("recursion.html")
+        if not os.path.exists(path):
+            self.report("-f", "html", "-o", path, d.write(self.path("recursion.ss")))
+        self.show(path)
+
+    def test_collapse_recursion(self):
+        self.show_recursion()
+        self.assertEqual(max(len(row) for row in self.labels()), 3)
+        self.assertEqual(len(self.labels()), 10)
+        self.browser.click("#recursion")
+        self.assertTrue(self.pressed("recursion"))
+        self.assertEqual([sorted(row) for row in self.labels()], [
+            ["all"], ["shop_start"], ["shop_parse"], ["shop_hash", "shop_serve", "shop_step"],
+            ["shop_parse"], ["shop_hash"]])
+        self.assertEqual(self.total(), 10)
+        self.browser.press("r")
+        self.assertEqual(len(self.labels()), 10)
+
+    def test_focus(self):
+        """Only stacks that call the function, from there on."""
+        self.browser.click_at(*self.frame("shop_parse")[:2])
+        self.browser.click("#focus")
+        self.assertEqual(self.labels(), [["all"], ["shop_parse"], ["shop_hash"]])
+        self.assertEqual(self.total(), 60)
+        self.assertIn("340 outside of the focus", self.browser.text("#counts"))
+        self.drag(0.5, 1)
+        self.assertTrue(28 <= self.total() <= 32, self.total())
+        self.browser.click(".change")
+        self.assertTrue(195 <= self.total() <= 205, self.total())
+        self.assertIn("shop_serve", sum(self.labels(), []))
+
+    def test_drop(self):
+        """The callees of the function move to its callers."""
+        self.browser.click_at(*self.frame("shop_parse")[:2])
+        self.browser.press("d")
+        self.assertEqual(self.labels()[2:], [["shop_serve", "shop_wait_for_work"], ["shop_hash"]])
+        self.assertEqual(self.total(), 400)
+        self.assertEqual(self.browser.text(".change"), "Dropped: shop_parse \u00d7")
+        self.browser.click_at(*self.frame("shop_hash")[:2])
+        self.browser.press("d")  # the innermost function: its samples go to its caller
+        self.browser.press("3")
+        self.assertEqual([row[:3] for row in self.rows("#functions")], [
+            ["85.0 %", "85.0 %", "shop_wait_for_work"], ["15.0 %", "15.0 %", "shop_serve"],
+            ["0.0 %", "100.0 %", "shop_start"]])
+        self.browser.press("Escape", "Escape")
+        self.assertEqual(len(self.rows("#functions")), 5)
+
+    def test_lines(self):
+        """Tips and the line below the graph tell the file and the line, or several."""
+        source = SHOP.replace("\n\treturn", "\n\tn++;\n\treturn")
+        library = self.path("liblines.so")
+        at, build_id = build_library(library, source)
+        d = Description()
+        process = d.process()
+        module = d.module(process, library, build_id)
+        thread = d.thread(process, 100, "main")
+        for tick in range(4):
+            d.tick()
+            d.sample(thread, d.stack((module, at["hash"] + (5 if tick == 3 else -1)),
+                                     (module, at["start"])), "R")
+        path = self.path("lines.html")
+        self.report("-f", "html", "-o", path, d.write(self.path("lines.ss")))
+        self.show(path)
+        self.browser.mouse(("move", *self.frame("shop_hash")[:2]))
+        first, second = re.search(r"(\S+shop\.c:\d+) \(75\.0 %\), (\S+shop\.c:\d+) \(25\.0 %\)",
+                                  self.browser.text("#tip")).groups()
+        self.assertNotEqual(first, second)
+        self.drag(0.7, 1)
+        self.browser.mouse(("move", *self.frame("shop_hash")[:2]))
+        self.assertRegex(self.browser.text("#tip"), re.escape(second) + "$")
+        self.browser.click_at(*self.frame("shop_start")[:2])
+        self.assertRegex(self.detail(), r"shop\.c:\d+$")
+        self.browser.press("i")
+        self.browser.mouse(("move", *self.frame("shop_hash")[:2]))
+        self.assertRegex(self.browser.text("#tip"), re.escape(second) + "$")
+
+    def link(self):
+        self.browser.run("window.stacksnap.link.write()")
+        return self.browser.run("return location.hash")
+
+    def test_a_link_keeps_the_view(self):
+        self.browser.click_at(*self.frame("shop_serve")[:2])
+        zoomed = self.labels()
+        self.browser.press("c", "c")  # without idle
+        self.drag(0.2, 0.6)
+        self.browser.press("]")
+        self.browser.type("#search", "shop")
+        self.browser.press("Escape", "Escape", "m")
+        link = self.link()
+        state = "const p = window.stacksnap, m = p.model; return [p.view, m.shows, m.window," \
+                "m.chosen && [...m.chosen], p.tree.total[0], p.flame.zoom, p.flame.byWeight," \
+                "m.onlyMatches, p.selected, m.changes, m.inverted, p.flame.rootAtBottom," \
+                "document.getElementById('search').value]"
+        before = self.browser.run(state)
+        self.assertGreater(before[5], 0)
+        self.show(self.page(), link)
+        self.assertEqual(self.browser.run(state)[3:], before[3:])
+        self.assertEqual(self.labels(), zoomed)
+        self.assertEqual(self.link(), link)
+        # another one, in the same page
+        self.browser.press("w", "Escape", "Escape", "i", "b", "r")
+        self.browser.click_at(*self.frame("shop_wait_for_work")[:2])
+        self.browser.press("d", "3")
+        self.browser.run("const p = window.stacksnap;"
+                         "p.selectFunction(p.model.names.indexOf('shop_start'))")
+        second, before = self.link(), self.browser.run(state)
+        self.assertEqual(before[0], "functions")
+        self.assertEqual([change["kind"] for change in before[9]], ["recursion", "drop"])
+        self.browser.run("location.hash = arguments[0]", link)
+        self.browser.wait("return window.stacksnap.view === 'flame'", "the first view")
+        self.assertEqual(self.labels(), zoomed)
+        self.browser.run("location.hash = arguments[0]", second)
+        self.browser.wait("return window.stacksnap.view === 'functions'", "the second view")
+        self.assertEqual(self.browser.run(state), before)
+
+    def test_links_that_make_no_sense(self):
+        for link in ("#view=waits", "#view=constructor&show=__proto__&threads=1/2,/&time=9-1",
+                     "#time=a-b&zoom=9.zz&drop=nothing&focus=&function=x", "#%%%", "#zoom=.",
+                     "#time=-5-99999999999&threads=" + "1/1," * 999, "#search=" + "%28" * 3000,
+                     "#search=/(/&recursion=1&recursion=1"):
+            self.show(self.page(), link)
+            self.assertEqual(self.browser.run("return window.stacksnap.view"), "flame", link)
+            self.assertIsNone(self.browser.run("return window.stacksnap.model.window"), link)
 
     def test_addresses_without_symbols(self):
         """The table has one line per module, which selects all of its addresses; a search lists
@@ -367,22 +669,23 @@ class Page(ReportTest):
                 ["10.0 %", "10.0 %", "[unmapped]+0x5000", ""],
                 ["10.0 %", "10.0 %", "shop_hash", "libshop.so"],
                 ["0.0 %", "80.0 %", "shop_start", "libshop.so"]])
-            self.browser.press("r")  # the same in the reversed graph
+            self.browser.press("i")  # the same in the inverted graph
         self.browser.click("#functions tbody tr:nth-child(1) button")
+        self.assertIn("total 80.0 %", self.browser.text("#sandwich-facts"))
+        self.browser.type("#search", "bare.so")
         self.assertEqual(self.browser.text("#matched"), "80.0 %")
-        self.browser.press("2")
         self.assertEqual(len(self.rows("#functions")), 11)
-        self.browser.press("3")
+        self.browser.press("Escape", "Escape", "4")
         self.assertEqual(self.rows("#modules")[0][1], "80.0 %")
 
     def test_functions_follow_the_time(self):
-        self.browser.press("2")
+        self.browser.press("3")
         self.drag(0.52, 0.545)
         shares = {row[2]: row[0] for row in self.rows("#functions")}
         self.assertEqual(shares["shop_hash"], "50.0 %")
 
     def test_modules(self):
-        self.browser.press("3")
+        self.browser.press("4")
         rows = self.rows("#modules")
         self.assertEqual(len(rows), 1)
         self.assertIn(self.build_id, rows[0][0])
@@ -518,7 +821,7 @@ class Page(ReportTest):
         path = self.path("evil.html")
         self.report("-f", "html", "-o", path, d.write(self.path("evil.ss")), status=(1,))
         self.show(path)
-        for key in "321":
+        for key in "4321":
             self.browser.press(key)
             self.browser.mouse(("move", 300, 500), ("move", 300, 420), ("move", 40, 210))
         self.assertIn("<img src=x", self.browser.text("#title"))
@@ -554,6 +857,7 @@ class Large(Page):
                 at = len(parent) - 1
             leaves.append(at)
         ticks = self.STACKS // 100
+        data["system_calls"] = []
         data["functions"] = {"name": ["function_%d" % i for i in range(functions)],
                              "module": [0] * functions, "places": []}
         data["nodes"] = {"parent": parent, "function": function}
@@ -575,9 +879,9 @@ class Large(Page):
         self.assertAlmostEqual(self.total(), self.STACKS / 10, delta=self.STACKS / 200)
         self.browser.press("w", "c")
         self.assertEqual(self.total(), self.STACKS // 4)
-        self.browser.press("c", "r")
+        self.browser.press("c", "c", "i")
         self.assertEqual(self.total(), self.STACKS)
-        self.browser.press("r")
+        self.browser.press("i")
         self.browser.type("#search", "function_77")
         self.assertRegex(self.browser.text("#matched"), r"^\d")
         x, y, _ = self.browser.run(
@@ -587,11 +891,86 @@ class Large(Page):
         self.browser.click_at(x, y)
         self.assertLess(self.browser.run("return window.stacksnap.tree.total["
                                          "window.stacksnap.flame.zoom]"), self.STACKS)
-        self.browser.press("2")
+        self.browser.press("3")
         self.assertEqual(self.browser.run("return document.querySelectorAll("
                                           "'#functions tbody tr').length"), 11)
 
 
+PROGRAM = """
+import hashlib, json, os, select, threading, time
+end = time.time() + 2
+def work():
+    while time.time() < end:
+        hashlib.sha256(b"x" * 100_000).digest()
+        json.dumps([{"a": [1, {"b": [2] * 50}]}] * 50)
+def idle():
+    select.select([os.pipe()[0]], [], [], 2)
+threads = [threading.Thread(target=f) for f in (work, work, idle, idle, idle, idle)]
+[thread.start() for thread in threads]
+[thread.join() for thread in threads]
+"""
+
+
+class Real(Page):
+    """Debian's python3: two threads compute, four are idle."""
+
+    def page(self):
+        path = self.path("python.html")
+        if not os.path.exists(path):
+            if not os.access("/usr/bin/python3", os.X_OK):
+                raise unittest.SkipTest("/usr/bin/python3 is missing")
+            recording = self.path("python.rec")
+            self.run_tool("record", "-r", 199, "-o", recording, "--", "/usr/bin/python3", "-c",
+                          PROGRAM, status=(0, 1))
+            self.report("-f", "html", "-o", path, recording, status=(0, 1))
+        return path
+
+    def test_of_a_real_program(self):
+        self.show(self.page(), "")
+        self.assertTrue(self.pressed("show-cpu"))
+        cpu = self.total()
+        hidden = re.search(r"([\d,]+) idle \(([\d.]+) %\)", self.browser.text("#counts"))
+        self.assertGreater(float(hidden.group(2)), 30)
+        self.browser.press("c", "c")
+        whole = self.total()
+        self.assertGreater(whole, cpu + int(hidden.group(1).replace(",", "")) - 1)
+        self.browser.press("c")
+        # the totals of all views agree
+        self.browser.press("2")
+        self.assertGreater(len(self.rows("#calls")), 5)
+        self.browser.press("3")
+        names = [row[2] for row in self.rows("#functions")]
+        self.browser.press("i")
+        self.assertEqual(self.total(), cpu)
+        self.assertEqual([row[2] for row in self.rows("#functions")], names)
+        shares = [float(row[0].split()[0]) for row in self.rows("#functions")]
+        self.assertEqual(shares, sorted(shares, reverse=True))
+        # the first row of the inverted graph is the table
+        self.browser.press("1")
+        self.assertEqual(self.browser.run(
+            "const f = window.stacksnap.flame; return f.tree.total[f.rows[1].node[0]]"),
+            self.browser.run("return Math.max(...window.stacksnap.model.byFunction()[0]"
+                             ".slice(0, window.stacksnap.model.functions))"))
+        self.browser.press("i")
+        deep = len(self.labels())
+        self.browser.press("r")
+        self.assertLessEqual(len(self.labels()), deep)
+        self.assertEqual(self.total(), cpu)
+        self.browser.press("r", "3")
+        # callers of the hottest function, and a link to them
+        name = self.browser.text("#sandwich-name")
+        self.browser.run("window.stacksnap.link.write()")
+        link = self.browser.run("return location.hash")
+        self.show(self.page(), link)
+        self.assertEqual(self.browser.text("#sandwich-name"), name)
+        self.browser.click("#drop")
+        self.assertNotIn(name, [row[2] for row in self.rows("#functions")])
+        self.assertEqual(self.total(), cpu)
+
+
+# Runs only the test of a real program.
+for _name in [name for name in dir(Page) if name.startswith("test_")]:
+    setattr(Real, _name, None)
 # Runs only the test of the large page.
 for _name in [name for name in dir(Page) if name.startswith("test_")]:
     setattr(Large, _name, None)

@@ -94,7 +94,7 @@ class Waits(ReportTest):
         self.browser.click("#graph g.cycle")
         self.assertEqual(self.view(), "Flame graph")
         self.assertEqual(self.browser.run("return window.stacksnap.tree.total[0]"), 1)
-        self.browser.press("4")
+        self.browser.press("5")
         self.assertEqual(self.view(), "Waits")
 
     def test_many_threads_with_one_wait(self):
@@ -107,7 +107,7 @@ class Waits(ReportTest):
         self.assertEqual(self.view(), "Flame graph")
         self.assertFalse(self.browser.run(
             "return document.getElementById('tab-waits').checkVisibility()"))
-        self.browser.press("4")
+        self.browser.press("5")
         self.assertEqual(self.view(), "Flame graph")
 
     def test_snapshot_has_no_time(self):

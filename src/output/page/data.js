@@ -1,5 +1,5 @@
 /*
- * The data of the page: decoding, the trees of calls, and counting samples of a selection.
+ * The data of the page: decoding, and counting the samples of a selection.
  * Strings of a recording, such as names, are only ever inserted as text.
  */
 "use strict";
@@ -21,146 +21,6 @@ async function decode(text) {
 	return JSON.parse(await new Response(stream).text());
 }
 
-/* A call tree. The parent of a node has a smaller index; node 0 is the root. */
-class Tree {
-	constructor(parent, func, count, rank) {
-		this.count = count;
-		this.parent = parent;
-		this.func = func;
-		this.self = new Float64Array(count);
-		this.total = new Float64Array(count);
-		this.link(rank);
-		this.markFresh();
-	}
-
-	/* Sorts children by name, so that frames keep their positions. */
-	link(rank) {
-		const { parent, func, count } = this;
-		const order = sortedByKey(count, (i) => (i ? rank[func[i]] : 0), rank.length);
-		this.first = new Int32Array(count).fill(-1);
-		this.next = new Int32Array(count).fill(-1);
-		for (let k = count - 1; k >= 0; k--) {
-			const node = order[k];
-			if (node === 0) continue;
-			this.next[node] = this.first[parent[node]];
-			this.first[parent[node]] = node;
-		}
-	}
-
-	/* Visits all nodes but the root, depth first. */
-	walk(enter, leave) {
-		const { parent, first, next } = this;
-		let node = first[0];
-		while (node > 0) {
-			enter(node);
-			if (first[node] >= 0) {
-				node = first[node];
-				continue;
-			}
-			while (node > 0) {
-				leave(node);
-				if (next[node] >= 0) break;
-				node = parent[node];
-			}
-			if (node > 0) node = next[node];
-		}
-	}
-
-	/* Marks nodes whose function is not among their callers: recursion counts once. */
-	markFresh() {
-		const { parent, func, count } = this;
-		const active = new Int32Array(this.functions());
-		this.fresh = new Uint8Array(count);
-		this.depth = new Uint16Array(count);
-		this.walk((node) => {
-			this.depth[node] = this.depth[parent[node]] + 1;
-			this.fresh[node] = active[func[node]]++ === 0 ? 1 : 0;
-		}, (node) => { active[func[node]]--; });
-	}
-
-	/* The same for groups of functions; most functions are in no group. */
-	markFreshGroups(groupOf, groups) {
-		if (this.freshGroup) return;
-		const { func, count } = this;
-		const active = new Int32Array(groups);
-		this.freshGroup = new Uint8Array(count);
-		this.walk((node) => {
-			const group = groupOf[func[node]];
-			if (group >= 0 && active[group]++ === 0) this.freshGroup[node] = 1;
-		}, (node) => {
-			const group = groupOf[func[node]];
-			if (group >= 0) active[group]--;
-		});
-	}
-
-	functions() {
-		let most = 0;
-		for (let i = 1; i < this.count; i++) if (this.func[i] > most) most = this.func[i];
-		return most + 1;
-	}
-
-	addUp() {
-		const { parent, self, total } = this;
-		total.set(self);
-		for (let i = this.count - 1; i > 0; i--) if (total[i]) total[parent[i]] += total[i];
-	}
-}
-
-/* Counting sort of 0..count-1. */
-function sortedByKey(count, key, keys) {
-	const starts = new Int32Array(keys + 2);
-	for (let i = 0; i < count; i++) starts[key(i) + 1]++;
-	for (let k = 1; k < starts.length; k++) starts[k] += starts[k - 1];
-	const order = new Int32Array(count);
-	for (let i = 0; i < count; i++) order[starts[key(i)]++] = i;
-	return order;
-}
-
-/* The tree of the same stacks, innermost frame first. place: node of tree -> node of the
-   result. */
-function reverseTree(tree, used, rank) {
-	let slots = new Int32Array(1 << 16).fill(-1);
-	let parent = new Int32Array(1 << 15);
-	let func = new Int32Array(1 << 15);
-	let count = 1;
-	const place = new Int32Array(tree.count);
-	const hash = (p, f, mask) => (Math.imul(p, 0x9e3779b1) ^ Math.imul(f + 1, 0x85ebca6b)) >>> 7 & mask;
-	const grow = () => {
-		const wider = (a) => { const b = new Int32Array(a.length * 2); b.set(a); return b; };
-		parent = wider(parent);
-		func = wider(func);
-		slots = new Int32Array(slots.length * 2).fill(-1);
-		for (let i = 1; i < count; i++) {
-			let at = hash(parent[i], func[i], slots.length - 1);
-			while (slots[at] >= 0) at = (at + 1) & (slots.length - 1);
-			slots[at] = i;
-		}
-	};
-	for (let leaf = 1; leaf < tree.count; leaf++) {
-		if (!used[leaf]) continue;
-		let to = 0;
-		for (let node = leaf; node > 0; node = tree.parent[node]) {
-			const f = tree.func[node];
-			let at = hash(to, f, slots.length - 1);
-			while (slots[at] >= 0 && (parent[slots[at]] !== to || func[slots[at]] !== f))
-				at = (at + 1) & (slots.length - 1);
-			if (slots[at] < 0) {
-				parent[count] = to;
-				func[count] = f;
-				slots[at] = count++;
-				to = count - 1;
-				if (count === parent.length) grow();
-			} else {
-				to = slots[at];
-			}
-		}
-		place[leaf] = to;
-	}
-	const reversed = new Tree(parent.slice(0, count), func.slice(0, count), count, rank);
-	reversed.place = place;
-	return reversed;
-}
-
 class Model {
 	constructor(data) {
 		this.data = data;
@@ -172,14 +32,24 @@ class Model {
 		const collator = this.names.map((name, i) => [name, i]).sort((a, b) => (a[0] < b[0] ? -1 : a[0] > b[0] ? 1 : a[1] - b[1]));
 		this.rank = new Int32Array(this.names.length);
 		collator.forEach((pair, at) => { this.rank[pair[1]] = at; });
-		this.buildTree();
-		this.lines = new Lines(data, this.forward);
+		this.recorded = this.recordedTree();
+		this.lines = new Lines(data, this.recorded);
 		this.buildTicks();
 		this.buildRuns();
 		this.window = null; /* [from, to] in microseconds; null: all */
-		this.thread = -1;
-		this.onCpu = false;
-		this.reversed = false;
+		this.chosen = null; /* set of threads; null: all */
+		this.shows = this.firstClasses(); /* the last class of samples that is counted */
+		this.matches = null; /* by function: whether a search finds it; null: no search */
+		this.onlyMatches = true;
+		this.changes = []; /* of the tree: { kind, f } */
+		this.shapedTree = null;
+		this.inverted = false;
+	}
+
+	/* Work is of interest first: idle threads hide it. */
+	firstClasses() {
+		const found = [ON_CPU, WAITING, IDLE].filter((one) => this.runClass.includes(one));
+		return this.isSnapshot ? Math.max(WAITING, found[0] || 0) : found[0] || 0;
 	}
 
 	/* Merges addresses without symbols by module, as functions after the real ones. */
@@ -201,13 +71,9 @@ class Model {
 		return moduleOf;
 	}
 
-	buildTree() {
+	recordedTree() {
 		const { parent, function: func } = this.data.nodes;
-		const count = parent.length;
-		const absolute = new Int32Array(count);
-		for (let i = 1; i < count; i++) absolute[i] = i - parent[i];
-		this.forward = new Tree(absolute, Int32Array.from(func), count, this.rank);
-		this.backward = null;
+		return new Tree(Int32Array.from(parent, (distance, i) => i - distance), Int32Array.from(func), this.rank);
 	}
 
 	buildTicks() {
@@ -234,10 +100,10 @@ class Model {
 		this.runTick = new Int32Array(count);
 		this.runCount = Int32Array.from(runs.count);
 		this.runStack = Int32Array.from(runs.stack);
-		this.runNode = this.runStack.map((stack) => this.lines.nodeOf[stack]);
 		this.runState = new Uint8Array(count);
+		this.runClass = new Uint8Array(count);
 		this.runsOf = this.threads.map(() => [0, 0]);
-		this.used = new Uint8Array(this.forward.count);
+		const idle = new IdleRule(this.names, this.data.system_calls, this.recorded);
 		let thread = 0;
 		let tick = 0;
 		for (let i = 0; i < count; i++) {
@@ -248,7 +114,7 @@ class Model {
 			this.runTick[i] = tick;
 			tick += this.runCount[i];
 			this.runState[i] = stateIndex(runs.state[i]);
-			this.used[this.runNode[i]] = 1;
+			this.runClass[i] = idle.classOf(this.runState[i], runs.wait[i], this.lines.nodeOf[this.runStack[i]]);
 			if (this.runsOf[thread][1] === 0) this.runsOf[thread][0] = i;
 			this.runsOf[thread][1] = i + 1;
 		}
@@ -286,66 +152,155 @@ class Model {
 		return [lowerBound(times, this.window[0]), lowerBound(times, this.window[1])];
 	}
 
-	tree() {
-		if (!this.reversed) return this.forward;
-		if (!this.backward) this.backward = reverseTree(this.forward, this.used, this.rank);
-		return this.backward;
+	/* The recorded call tree with all changes. */
+	get shaped() {
+		if (!this.shapedTree) {
+			this.shapedTree = this.changes.reduce((tree, { kind, f }) =>
+				changedTree(tree, kind, this.isOf(f)), this.recorded);
+			this.backward = null;
+		}
+		return this.shapedTree;
 	}
 
-	/* Counts the selected samples at each node of the current tree. */
+	/* Returns whether a function is f, or a member of the group f. */
+	isOf(f) {
+		return f < this.functions ? (func) => func === f : (func) => this.groupOf[func] === f;
+	}
+
+	/* kind: see CHANGES. f: the function; -1 if it is about all. */
+	change(kind, f) {
+		this.changes.push({ kind, f });
+		this.shapedTree = null;
+	}
+
+	undoChange(index) {
+		this.changes.splice(index, 1);
+		this.shapedTree = null;
+	}
+
+	isChosen(thread) {
+		return !this.chosen || this.chosen.has(thread);
+	}
+
+	/* Counts the selected samples at each node of the current tree, and by class. */
 	recount() {
-		const tree = this.tree();
 		const ranges = this.ticks.map((_, i) => this.tickRange(i));
-		const place = this.reversed ? tree.place : null;
-		tree.self.fill(0);
+		const { self, nodeOf } = this.lines;
+		this.lines.clear();
+		this.byClass = [0, 0, 0];
 		for (let t = 0; t < this.threads.length; t++) {
-			if (this.thread >= 0 && t !== this.thread) continue;
+			if (!this.isChosen(t)) continue;
 			const [from, to] = ranges[this.recordingOf(t)];
 			for (let i = this.runsOf[t][0]; i < this.runsOf[t][1]; i++) {
-				if (this.onCpu && this.runState[i] !== 0) continue;
 				const begin = this.runTick[i];
 				const n = Math.min(begin + this.runCount[i], to) - Math.max(begin, from);
-				if (n > 0) tree.self[place ? place[this.runNode[i]] : this.runNode[i]] += n;
+				if (n <= 0) continue;
+				this.byClass[this.runClass[i]] += n;
+				if (this.runClass[i] <= this.shows) self[this.runStack[i]] += n;
 			}
+		}
+		const tree = this.shaped;
+		tree.self.fill(0);
+		for (let call = 0; call < this.lines.count; call++) {
+			if (!self[call]) continue;
+			const node = tree.place ? tree.place[nodeOf[call]] : nodeOf[call];
+			if (node >= 0) tree.self[node] += self[call];
+			else self[call] = 0;
+		}
+		this.filter(tree);
+		tree.addUp();
+		return this.tree();
+	}
+
+	/* Counts the samples with a matching function, and drops the others if that is wanted. */
+	filter(tree) {
+		const { matches } = this;
+		this.unfiltered = tree.self.reduce((sum, n) => sum + n, 0);
+		this.matched = this.unfiltered;
+		if (!matches) return;
+		const inside = new Uint8Array(tree.count);
+		for (let i = 1; i < tree.count; i++) {
+			inside[i] = inside[tree.parent[i]] | matches[tree.func[i]];
+			if (!inside[i]) this.matched -= tree.self[i];
+		}
+		this.matched -= tree.self[0];
+		if (!this.onlyMatches) return;
+		for (let i = 0; i < tree.count; i++) if (!inside[i]) tree.self[i] = 0;
+		const { self, nodeOf } = this.lines;
+		for (let call = 0; call < this.lines.count; call++) {
+			const node = tree.place ? tree.place[nodeOf[call]] : nodeOf[call];
+			if (self[call] && !inside[node]) self[call] = 0;
+		}
+	}
+
+	/* The tree to show, with the samples that are counted. */
+	tree() {
+		const tree = this.shaped;
+		if (!this.inverted) return tree;
+		if (!this.backward) this.backward = reversedTree(tree, this.endsIn(tree), tree.count);
+		const back = this.backward;
+		back.self.fill(0);
+		for (let i = 0; i < tree.count; i++) if (tree.self[i]) back.self[back.from[i]] += tree.self[i];
+		back.addUp();
+		return back;
+	}
+
+	/* Returns whether stacks end at a node, in any selection. */
+	endsIn(tree) {
+		const ends = new Uint8Array(tree.count);
+		for (const stack of this.runStack) {
+			const node = this.lines.nodeOf[stack];
+			const to = tree.place ? tree.place[node] : node;
+			if (to >= 0) ends[to] = 1;
+		}
+		return (node) => ends[node];
+	}
+
+	/* The tree of what a function calls; recursion is below its outermost call. */
+	callees(f) {
+		const tree = changedTree(this.shaped, "focus", this.isOf(f));
+		for (let call = 0; call < this.lines.count; call++) {
+			const node = tree.place[this.lines.nodeOf[call]];
+			if (node >= 0) tree.self[node] += this.lines.self[call];
 		}
 		tree.addUp();
 		return tree;
 	}
 
+	/* The tree of callers of a function, up to the outermost ones. */
+	callers(f) {
+		const tree = this.shaped;
+		const is = this.isOf(f);
+		const fresh = f < this.functions ? tree.fresh : tree.freshOfGroups(this.groupOf, this.names.length);
+		const back = reversedTree(tree, (node) => is(tree.func[node]) && fresh[node] && tree.total[node] > 0, 0);
+		for (let i = 1; i < tree.count; i++) if (back.from[i]) back.self[back.from[i]] += tree.total[i];
+		back.addUp();
+		return back;
+	}
+
 	/* Samples by function and by group: [self, total]. */
-	byFunction(tree) {
+	byFunction() {
+		const tree = this.shaped;
 		const self = new Float64Array(this.names.length);
 		const total = new Float64Array(this.names.length);
 		const { groupOf, functions } = this;
-		if (this.names.length > functions) tree.markFreshGroups(groupOf, this.names.length);
+		const freshGroup = this.names.length > functions ? tree.freshOfGroups(groupOf, this.names.length) : null;
 		for (let i = 1; i < tree.count; i++) {
 			const f = tree.func[i];
 			const group = groupOf[f];
-			const here = !this.reversed ? tree.self[i] : tree.parent[i] === 0 ? tree.total[i] : 0;
 			if (tree.fresh[i]) total[f] += tree.total[i];
-			self[f] += here;
+			self[f] += tree.self[i];
 			if (group < 0) continue;
-			if (tree.freshGroup[i]) total[group] += tree.total[i];
-			self[group] += here;
+			if (freshGroup[i]) total[group] += tree.total[i];
+			self[group] += tree.self[i];
 		}
 		return [self, total];
 	}
 
 	/* Whether a table lists a function: addresses without symbols as a group, except in a
-   search. */
+	   search. */
 	isListed(f, searching) {
 		return f < this.functions ? searching || this.groupOf[f] < 0 : !searching;
-	}
-
-	/* The number of samples with a matching function. */
-	matchedSamples(tree, matches) {
-		const inside = new Uint8Array(tree.count);
-		let samples = 0;
-		for (let i = 1; i < tree.count; i++) {
-			inside[i] = inside[tree.parent[i]] | matches[tree.func[i]];
-			if (inside[i]) samples += tree.self[i];
-		}
-		return samples;
 	}
 
 	moduleName(f) {

@@ -3,28 +3,32 @@
 const ROW = 19;
 
 class Flame {
-	constructor(model, onChange) {
+	/* id: of the scrolling box, whose elements are ID-space and ID-canvas. onPick: what to do
+	   with a frame that was clicked; onSelect: with one that has the focus. */
+	constructor(id, model, onPick, onSelect) {
 		this.model = model;
-		this.onChange = onChange;
-		this.box = document.getElementById("flame");
-		this.space = document.getElementById("flame-space");
-		this.canvas = document.getElementById("flame-canvas");
+		this.onPick = onPick;
+		this.onSelect = onSelect;
+		this.box = byId(id);
+		this.space = byId(id + "-space");
+		this.canvas = byId(id + "-canvas");
 		this.zoom = 0;
 		this.current = 0; /* the node with the keyboard focus */
 		this.hovered = -1;
 		this.rootAtBottom = false;
-		this.matches = null;
+		this.byWeight = true;
 		this.rows = [];
 		this.listen();
 	}
 
 	listen() {
 		this.box.addEventListener("scroll", () => this.paint());
+		for (const name of ["focus", "blur"]) this.box.addEventListener(name, () => this.paint());
 		this.canvas.addEventListener("pointermove", (event) => this.hover(event));
 		this.canvas.addEventListener("pointerleave", () => this.leave());
 		this.canvas.addEventListener("click", (event) => {
 			const node = this.nodeAt(event);
-			if (node >= 0) this.zoomTo(node);
+			if (node >= 0) this.onPick(node);
 		});
 		this.box.addEventListener("keydown", (event) => this.key(event));
 	}
@@ -46,8 +50,7 @@ class Flame {
 		this.current = node;
 		this.hovered = -1;
 		this.layout();
-		this.show(node);
-		this.onChange();
+		this.onSelect(node);
 	}
 
 	/* All boxes that are wide enough to be visible, row by row. */
@@ -57,13 +60,11 @@ class Flame {
 		this.width = width;
 		this.rows = [];
 		if (!tree || width < 1) return;
-		const path = [];
-		for (let node = this.zoom; node > 0; node = tree.parent[node]) path.push(node);
-		path.push(0);
-		path.reverse();
+		const path = [0, ...tree.path(this.zoom)];
 		path.forEach((node, row) => this.push(row, node, 0, width));
 		const whole = tree.total[this.zoom];
 		if (whole > 0) this.place(path.length, width / whole);
+		else this.rows = [];
 		this.resize();
 		this.paint();
 	}
@@ -77,13 +78,13 @@ class Flame {
 	}
 
 	place(firstRow, scale) {
-		const { first, next, total } = this.tree;
+		const { total } = this.tree;
 		let row = firstRow;
 		let parents = { x: [0], node: [this.zoom] };
 		while (parents.node.length) {
 			for (let i = 0; i < parents.node.length; i++) {
 				let x = parents.x[i];
-				for (let child = first[parents.node[i]]; child >= 0; child = next[child]) {
+				for (const child of this.tree.children(parents.node[i], this.byWeight)) {
 					const width = total[child] * scale;
 					if (width >= 0.5) this.push(row, child, x, width);
 					x += width;
@@ -125,6 +126,10 @@ class Flame {
 		context.font = "12px ui-monospace, 'DejaVu Sans Mono', monospace";
 		context.textBaseline = "middle";
 		const letter = context.measureText("m").width;
+		if (!this.rows.length) {
+			context.fillStyle = colors.soft;
+			context.fillText("no samples", 10, ROW);
+		}
 		this.rows.forEach((line, row) => {
 			const y = this.top(row);
 			if (y + ROW <= 0 || y >= this.height) return;
@@ -135,10 +140,11 @@ class Flame {
 
 	paintBox(context, colors, letter, node, x, y, width, row) {
 		const f = node ? this.tree.func[node] : -1;
-		const matched = f >= 0 && this.matches && this.matches[f];
+		const { matches } = this.model;
+		const matched = f >= 0 && matches && matches[f];
 		const above = row > 0 ? this.zoomDepth() >= row : false;
 		const gap = width > 3 ? 1 : width > 1 ? 0.3 : 0;
-		context.globalAlpha = (this.matches && !matched) || (above && this.zoom) ? 0.55 : 1;
+		context.globalAlpha = (matches && !matched) || (above && this.zoom) ? 0.55 : 1;
 		context.fillStyle = matched ? colors.match : f < 0 ? colors.none : colors.frame(this.model.moduleOf[f], f);
 		context.fillRect(x, y, Math.max(width - gap, 0.5), ROW - 1);
 		context.globalAlpha = 1;
@@ -190,19 +196,9 @@ class Flame {
 		this.paint();
 	}
 
-	/* [name, details] of a node. */
+	/* [name, samples, lines] of a node. */
 	describe(node) {
-		const { total, self, func } = this.tree;
-		const all = total[0] || 1;
-		let facts = `${count(total[node])} samples, ${share(total[node], all)}`;
-		if (this.zoom && this.zoom !== node) facts += `, ${share(total[node], total[this.zoom])} of the zoomed frame`;
-		if (!this.model.reversed && node) facts += `; self ${count(self[node])}, ${share(self[node], all)}`;
-		const module = node ? this.model.moduleName(func[node]) : "";
-		return [this.label(node), (module ? module + " · " : "") + facts];
-	}
-
-	show(node) {
-		setDetail(node >= 0 ? this.describe(node) : null);
+		return describeNode(this.model, this.tree, node, this.zoom);
 	}
 
 	/* Scrolls the focused node into view. */
@@ -212,7 +208,7 @@ class Flame {
 		const y = this.top(row);
 		if (y < 0) this.box.scrollTop += y;
 		if (y + ROW > this.height) this.box.scrollTop += y + ROW - this.height;
-		this.show(node);
+		this.onSelect(node);
 		this.paint();
 	}
 
@@ -223,29 +219,30 @@ class Flame {
 		return at >= 0 && line.node[at + step] !== undefined ? line.node[at + step] : node;
 	}
 
-	/* The widest callee. */
-	widestChild(node) {
-		const { first, next, total } = this.tree;
-		let best = -1;
-		for (let child = first[node]; child >= 0; child = next[child])
-			if (total[child] > 0 && (best < 0 || total[child] > total[best])) best = child;
-		return best;
-	}
-
 	key(event) {
 		if (event.ctrlKey || event.metaKey || event.altKey || !this.tree) return;
 		const inward = this.rootAtBottom ? "ArrowUp" : "ArrowDown";
 		const outward = this.rootAtBottom ? "ArrowDown" : "ArrowUp";
 		const parent = this.current ? this.tree.parent[this.current] : 0;
 		if (event.key === inward) {
-			const child = this.widestChild(this.current);
-			if (child >= 0) this.moveTo(child);
+			const [child] = this.tree.children(this.current, true);
+			if (child) this.moveTo(child);
 		} else if (event.key === outward) this.moveTo(parent);
 		else if (event.key === "ArrowLeft") this.moveTo(this.neighbour(this.current, -1));
 		else if (event.key === "ArrowRight") this.moveTo(this.neighbour(this.current, 1));
-		else if (event.key === "Enter" || event.key === " ") this.zoomTo(this.current);
-		else if (event.key === "Backspace") this.zoomTo(this.zoom ? this.tree.parent[this.zoom] : 0);
+		else if (event.key === "Enter" || event.key === " ") this.onPick(this.current);
+		else if (event.key === "Backspace") this.onPick(this.zoom ? this.tree.parent[this.zoom] : 0);
 		else return;
 		event.preventDefault();
 	}
+}
+
+/* [name, samples, lines] of a node. within: a node whose share is told as well. */
+function describeNode(model, tree, node, within = 0) {
+	const { total, self, func } = tree;
+	const all = total[0] || 1;
+	const parts = [node ? model.moduleName(func[node]) : "", `${count(total[node])} samples, ${share(total[node], all)}`];
+	if (within && within !== node) parts[1] += `, ${share(total[node], total[within])} of the zoomed frame`;
+	if (!tree.reversed && node) parts[1] += `; self ${count(self[node])}, ${share(self[node], all)}`;
+	return [node ? model.names[func[node]] : "all", parts.filter(Boolean).join(" · "), model.lines.describe(tree, node)];
 }

@@ -44,26 +44,33 @@ function palette() {
 	return knownPalette;
 }
 
+const VIEWS = ["flame", "calls", "functions", "modules", "waits"];
+
 class Page {
 	constructor(data) {
-		this.model = new Model(data);
-		this.timeline = new Timeline(this.model, (w) => this.selectWindow(w), (t) => this.selectThread(t));
-		this.flame = new Flame(this.model, () => this.zoomed());
-		this.functions = new FunctionTable(this.model, (f) => this.find(f));
-		this.modules = new ModuleTable(this.model);
-		this.graph = new Graph(this.model, (t) => { this.selectThread(t); this.selectView("flame"); });
+		const model = this.model = new Model(data);
+		this.timeline = new Timeline(model, (w) => this.selectWindow(w), (t, add) => this.clickThread(t, add));
+		this.flame = new Flame("flame", model, (node) => this.zoomTo(node), () => this.selectNode());
+		this.calls = new CallTree(model, () => this.selectNode());
+		this.functions = new FunctionTable(model, (f) => this.selectFunction(f));
+		this.sandwich = new Sandwich(model, (f) => this.selectFunction(f));
+		this.modules = new ModuleTable(model);
+		this.graph = new Graph(model, (t) => this.openThread(t));
+		this.link = new Link(this);
 		this.view = "flame";
-		this.exact = -1; /* a function selected in the table; -1: match the typed text */
+		this.selected = -1; /* in the table of functions; -1: none */
 		this.head();
 		this.fillThreads();
 		this.legend();
 		this.listen();
 		this.resize();
-		this.refresh();
-		if (this.graph.isEmpty) return;
-		byId("tab-waits").hidden = false;
-		this.graph.draw();
-		this.selectView("waits"); /* waits are the first question about a snapshot */
+		byId("tab-waits").hidden = this.graph.isEmpty;
+		if (!this.graph.isEmpty) this.graph.draw();
+		const wanted = this.link.read();
+		if (wanted) this.restore(wanted);
+		else this.refresh();
+		/* waits are the first question about a snapshot */
+		if (!wanted && !this.graph.isEmpty) this.selectView("waits");
 	}
 
 	head() {
@@ -89,9 +96,40 @@ class Page {
 		}));
 	}
 
+	/* All, threads of the same name, and each thread. */
 	fillThreads() {
-		const all = new Option("all", "-1");
-		byId("thread").replaceChildren(all, ...this.timeline.order.map((t) => new Option(threadLabel(this.model, t), String(t))));
+		const { model, timeline } = this;
+		const pools = new Map();
+		for (const t of timeline.order) {
+			const { process, name } = model.threads[t];
+			const key = `${process} ${name}`;
+			if (!pools.has(key)) pools.set(key, []);
+			pools.get(key).push(t);
+		}
+		this.threadSets = [null];
+		const options = [new Option("all", "0")];
+		const add = (text, threads) => {
+			options.push(new Option(text, String(this.threadSets.length)));
+			this.threadSets.push(new Set(threads));
+		};
+		for (const threads of pools.values()) {
+			const { name, process } = model.threads[threads[0]];
+			const where = model.processes.length > 1 ? ` (${processLabel(model, process)})` : "";
+			if (threads.length > 1 && pools.size > 1) add(`${count(threads.length)} threads ${name}${where}`, threads);
+		}
+		for (const t of timeline.order) add(threadLabel(model, t), [t]);
+		const many = new Option("", "-1");
+		many.hidden = true;
+		byId("thread").replaceChildren(...options, many);
+	}
+
+	showThreads() {
+		const { chosen } = this.model;
+		const select = byId("thread");
+		const same = (set) => (set && chosen ? set.size === chosen.size && [...set].every((t) => chosen.has(t)) : set === chosen);
+		const many = select.options[select.options.length - 1];
+		many.text = chosen ? `${count(chosen.size)} threads` : "";
+		select.value = String(this.threadSets.findIndex(same));
 	}
 
 	legend() {
@@ -106,37 +144,45 @@ class Page {
 	}
 
 	listen() {
-		byId("thread").addEventListener("change", (event) => this.selectThread(Number(event.target.value)));
-		byId("on-cpu").addEventListener("click", () => this.toggle("on-cpu", this.model, "onCpu"));
-		byId("reverse").addEventListener("click", () => this.toggle("reverse", this.model, "reversed"));
-		byId("flip").addEventListener("click", () => this.flip());
-		byId("unzoom").addEventListener("click", () => this.flame.zoomTo(0));
-		byId("whole").addEventListener("click", () => this.selectWindow(null));
-		byId("search").addEventListener("input", () => { this.exact = -1; this.search(); });
+		const click = (id, action) => byId(id).addEventListener("click", action);
+		byId("thread").addEventListener("change", (event) => this.selectThreads(this.threadSets[event.target.value] || null));
+		SHOWN.forEach((name, shows) => click("show-" + name, () => this.show(shows)));
+		click("invert", () => this.set(this.model, "inverted", !this.model.inverted));
+		click("heavy", () => this.set(this.flame, "byWeight", !this.flame.byWeight));
+		click("flip", () => this.flip(!this.flame.rootAtBottom));
+		click("recursion", () => this.toggleRecursion());
+		click("only-matches", () => this.set(this.model, "onlyMatches", !this.model.onlyMatches));
+		click("unzoom", () => this.zoomTo(0));
+		click("whole", () => this.selectWindow(null));
+		click("open-function", () => this.selectFunction(this.selectedFunction()));
+		click("focus", () => this.change("focus"));
+		click("drop", () => this.change("drop"));
+		byId("search").addEventListener("input", () => this.search());
 		for (const id of ["from", "to"]) byId(id).addEventListener("change", () => this.typedWindow());
 		document.querySelectorAll("[role=tab]").forEach((tab) => {
 			tab.addEventListener("click", () => this.selectView(tab.id.slice(4)));
 			tab.addEventListener("keydown", (event) => this.tabKey(event));
 		});
-		byId("theme").addEventListener("click", () => this.nextTheme());
-		byId("help-open").addEventListener("click", () => byId("help").showModal());
-		byId("help-close").addEventListener("click", () => byId("help").close());
+		click("theme", () => this.nextTheme());
+		click("help-open", () => byId("help").showModal());
+		click("help-close", () => byId("help").close());
 		window.addEventListener("resize", () => this.resize());
+		window.addEventListener("pagehide", () => this.link.write());
 		window.matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => this.repaint());
 		document.addEventListener("keydown", (event) => this.key(event));
 		hideTipsWithPointer();
-		for (const name of ["focus", "blur"]) this.flame.box.addEventListener(name, () => this.flame.paint());
 	}
 
 	resize() {
 		this.timeline.layout();
 		this.flame.layout();
+		this.sandwich.layout();
 	}
 
 	repaint() {
 		knownPalette = null;
 		this.timeline.paint();
-		this.flame.paint();
+		for (const flame of [this.flame, this.sandwich.callers, this.sandwich.callees]) flame.paint();
 	}
 
 	/* Updates what depends on the selection, at most once per animation frame. */
@@ -146,13 +192,65 @@ class Page {
 	}
 
 	refresh() {
-		const model = this.model;
-		this.tree = model.recount();
-		this.search();
+		this.tree = this.model.recount();
 		this.flame.setTree(this.tree);
 		this.timeline.paint();
-		this.zoomed();
+		this.showSwitches();
+		this.showCounts();
+		this.updateView();
 		if (document.activeElement !== byId("from") && document.activeElement !== byId("to")) this.writeWindow();
+		this.link.changed();
+	}
+
+	showSwitches() {
+		const { model, flame } = this;
+		const press = (id, on) => byId(id).setAttribute("aria-pressed", String(on));
+		SHOWN.forEach((name, shows) => press("show-" + name, model.shows === shows));
+		press("invert", model.inverted);
+		press("heavy", flame.byWeight);
+		press("flip", flame.rootAtBottom);
+		press("recursion", model.changes.some(({ kind }) => kind === "recursion"));
+		press("only-matches", model.onlyMatches);
+		byId("only-matches").hidden = !model.matches;
+		byId("unzoom").disabled = flame.zoom === 0;
+		this.showThreads();
+		this.showChanges();
+	}
+
+	/* How many samples are counted, and how many are not, and why. */
+	showCounts() {
+		const { model } = this;
+		const [cpu, waiting, idle] = model.byClass;
+		const all = cpu + waiting + idle;
+		const sums = [cpu, cpu + waiting, all];
+		const texts = ["On CPU", "Without idle", "All"];
+		SHOWN.forEach((name, i) => { byId("show-" + name).textContent = i < 2 ? `${texts[i]} ${share(sums[i], all)}` : texts[i]; });
+		const hidden = [];
+		if (model.shows < WAITING && waiting) hidden.push(`${count(waiting)} waiting (${share(waiting, all)})`);
+		if (model.shows < IDLE && idle) hidden.push(`${count(idle)} idle (${share(idle, all)})`);
+		const dropped = sums[model.shows] - model.unfiltered;
+		if (dropped) hidden.push(`${count(dropped)} outside of the focus`);
+		if (model.onlyMatches && model.unfiltered > model.matched) hidden.push(`${count(model.unfiltered - model.matched)} without a match`);
+		byId("counts").textContent = `${count(this.tree.total[0])} of ${count(all)} samples` +
+			(hidden.length ? `; hidden: ${hidden.join(", ")}` : "");
+		byId("matched").textContent = model.matches ? share(model.matched, model.unfiltered) : "";
+		byId("matched").title = model.matches ? `${count(model.matched)} of ${count(model.unfiltered)} samples` : "";
+	}
+
+	/* One button for each change of the tree, which undoes it. */
+	showChanges() {
+		const words = { focus: "Focus", drop: "Dropped" };
+		const buttons = this.model.changes.map(({ kind, f }, i) => {
+			if (kind === "recursion") return null;
+			const button = document.createElement("button");
+			button.type = "button";
+			button.className = "change";
+			button.title = "Undo: " + this.model.names[f];
+			button.textContent = `${words[kind]}: ${shorten(this.model.names[f], 40)} ×`;
+			button.addEventListener("click", () => { this.model.undoChange(i); this.changed(); });
+			return button;
+		});
+		byId("changes").replaceChildren(...buttons.filter(Boolean));
 	}
 
 	writeWindow() {
@@ -161,55 +259,98 @@ class Page {
 		byId("to").value = (window[1] / 1e6).toFixed(3);
 	}
 
-	updateTables() {
+	updateView() {
+		const { model, view } = this;
 		const all = this.tree.total[0];
-		const [self, total] = this.view === "flame" ? [] : this.model.byFunction(this.tree);
-		if (this.view === "functions") this.functions.update(self, total, all, this.flame.matches);
-		if (this.view === "modules") this.modules.update(self, all);
+		if (view === "calls") this.calls.update(this.tree);
+		if (view === "functions" || view === "modules") {
+			const [self, total] = model.byFunction();
+			if (view === "modules") this.modules.update(self, all);
+			else this.updateFunctions(self, total, all);
+		}
+		this.showSelected();
+	}
+
+	updateFunctions(self, total, all) {
+		if (this.selected < 0) this.selected = most(self);
+		this.functions.selected = this.selected;
+		this.functions.update(self, total, all);
+		this.sandwich.update(this.selected, self, total, all);
+	}
+
+	/* The node that is selected in this view; -1: it shows no nodes. */
+	selectedNode() {
+		return { flame: this.flame.current, calls: this.calls.current }[this.view] ?? -1;
+	}
+
+	/* The function that buttons and keys act on; -1: none. */
+	selectedFunction() {
+		const node = this.selectedNode();
+		return node > 0 ? this.tree.func[node] : node < 0 ? this.selected : -1;
+	}
+
+	showSelected() {
+		const node = this.selectedNode();
+		byId("selection").hidden = node < 0 && this.view !== "functions";
+		byId("open-function").hidden = byId("detail").hidden = node < 0;
+		if (node >= 0) setDetail(describeNode(this.model, this.tree, node, this.flame.zoom));
+		for (const id of ["open-function", "focus", "drop"]) byId(id).disabled = this.selectedFunction() < 0;
 	}
 
 	search() {
-		const text = byId("search").value;
-		const test = matcher(text);
-		const { names } = this.model;
-		let matches = null;
-		if (this.exact >= 0) {
-			matches = Uint8Array.from(names, (_, f) => (f === this.exact || this.model.groupOf[f] === this.exact ? 1 : 0));
-		} else if (test) {
-			matches = Uint8Array.from(names, (name, f) => (test(name) || test(this.model.moduleName(f)) ? 1 : 0));
-		}
-		this.flame.matches = matches;
-		const samples = matches ? this.model.matchedSamples(this.tree, matches) : 0;
-		byId("matched").textContent = matches ? share(samples, this.tree.total[0]) : "";
-		byId("matched").title = matches ? `${count(samples)} of ${count(this.tree.total[0])} samples` : "";
-		this.flame.paint();
-		this.updateTables();
-	}
-
-	find(f) {
-		byId("search").value = this.model.names[f];
-		this.exact = f;
-		this.selectView("flame");
-		this.search();
-	}
-
-	zoomed() {
-		byId("unzoom").disabled = this.flame.zoom === 0;
-		this.flame.show(this.flame.zoom);
-	}
-
-	toggle(id, object, field) {
-		object[field] = !object[field];
-		byId(id).setAttribute("aria-pressed", String(object[field]));
+		const { model } = this;
+		const test = matcher(byId("search").value);
+		model.matches = test && Uint8Array.from(model.names, (name, f) => (test(name) || test(model.moduleName(f)) ? 1 : 0));
 		this.changed();
 	}
 
-	flip() {
-		this.flame.rootAtBottom = !this.flame.rootAtBottom;
-		byId("flip").setAttribute("aria-pressed", String(this.flame.rootAtBottom));
-		this.flame.layout();
-		this.flame.box.scrollTop = this.flame.rootAtBottom ? this.flame.all : 0;
-		this.flame.paint();
+	set(object, field, value) {
+		object[field] = value;
+		this.changed();
+	}
+
+	show(shows) {
+		this.set(this.model, "shows", shows);
+	}
+
+	flip(atBottom) {
+		this.flame.rootAtBottom = atBottom;
+		this.refresh();
+		this.flame.box.scrollTop = atBottom ? this.flame.all : 0;
+	}
+
+	/* Focuses or drops the selected function. */
+	change(kind) {
+		const f = this.selectedFunction();
+		if (f < 0) return;
+		this.model.change(kind, f);
+		if (kind === "drop") this.selected = -1;
+		this.changed();
+	}
+
+	toggleRecursion() {
+		const at = this.model.changes.findIndex(({ kind }) => kind === "recursion");
+		if (at >= 0) this.model.undoChange(at);
+		else this.model.change("recursion", -1);
+		this.changed();
+	}
+
+	zoomTo(node) {
+		this.flame.zoomTo(node);
+		byId("unzoom").disabled = node === 0;
+		this.link.changed();
+	}
+
+	/* A frame of the flame graph or a row of the call tree was selected. */
+	selectNode() {
+		this.showSelected();
+		this.link.changed();
+	}
+
+	/* f: -1 leaves the selection as it is. */
+	selectFunction(f) {
+		if (f >= 0) this.selected = f;
+		this.selectView("functions");
 	}
 
 	selectWindow(window) {
@@ -224,10 +365,25 @@ class Page {
 		this.selectWindow(from <= 0 && to >= this.model.end ? null : [from, to]);
 	}
 
-	selectThread(thread) {
-		this.model.thread = thread;
-		byId("thread").value = String(thread);
+	selectThreads(threads) {
+		this.model.chosen = threads;
 		this.changed();
+	}
+
+	/* Selects a thread, or adds it to those that are selected; the same once more undoes it. */
+	clickThread(thread, adds) {
+		const before = this.model.chosen || new Set();
+		const chosen = new Set(adds ? before : []);
+		if (before.has(thread) && (adds || before.size === 1)) chosen.delete(thread);
+		else chosen.add(thread);
+		this.selectThreads(chosen.size ? chosen : null);
+	}
+
+	/* Shows the stack of a waiting thread; -1: of all. */
+	openThread(thread) {
+		this.model.shows = IDLE;
+		this.selectThreads(thread < 0 ? null : new Set([thread]));
+		this.selectView("flame");
 	}
 
 	selectView(view) {
@@ -238,9 +394,30 @@ class Page {
 			tab.tabIndex = selected ? 0 : -1;
 			byId(tab.getAttribute("aria-controls")).hidden = !selected;
 		});
-		byId("detail").hidden = view !== "flame";
-		this.updateTables();
-		if (view === "flame") this.flame.layout();
+		this.updateView();
+		this.resize();
+		this.link.changed();
+	}
+
+	/* Shows what a link says, see Link.read(). */
+	restore(wanted) {
+		const { model, flame } = this;
+		if (!wanted) return;
+		for (const key of ["chosen", "window", "onlyMatches", "inverted", "changes"]) model[key] = wanted[key];
+		if (wanted.shows >= 0) model.shows = wanted.shows;
+		model.shapedTree = null;
+		flame.byWeight = wanted.byWeight;
+		flame.rootAtBottom = wanted.rootAtBottom;
+		this.selected = wanted.selected;
+		byId("search").value = wanted.search;
+		this.search();
+		this.refresh();
+		if (wanted.zoom) flame.zoomTo(nodeOfKey(model, this.tree, wanted.zoom));
+		else flame.zoomTo(0);
+		this.selected = wanted.selected;
+		const known = VIEWS.includes(wanted.view) && !byId("tab-" + wanted.view).hidden;
+		this.selectView(known ? wanted.view : "flame");
+		this.showSwitches();
 	}
 
 	tabKey(event) {
@@ -263,45 +440,59 @@ class Page {
 	}
 
 	stepThread(step) {
-		const order = [-1, ...this.timeline.order];
-		const at = order.indexOf(this.model.thread) + step;
-		if (at >= 0 && at < order.length) this.selectThread(order[at]);
+		const { order } = this.timeline;
+		const { chosen } = this.model;
+		const at = (chosen ? order.findIndex((t) => chosen.has(t)) : -1) + step;
+		if (at >= -1 && at < order.length) this.selectThreads(at < 0 ? null : new Set([order[at]]));
 	}
 
 	escape() {
 		const search = byId("search");
 		if (search.value) {
 			search.value = "";
-			this.exact = -1;
 			this.search();
 		} else if (document.activeElement === search) search.blur();
-		else if (this.flame.zoom) this.flame.zoomTo(0);
-		else this.selectWindow(null);
+		else if (this.flame.zoom) this.zoomTo(0);
+		else if (this.model.changes.length) {
+			this.model.undoChange(this.model.changes.length - 1);
+			this.changed();
+		} else this.selectWindow(null);
 	}
 
 	key(event) {
 		if (event.ctrlKey || event.metaKey || event.altKey || byId("help").open) return;
 		if (event.key === "Escape") return void this.escape();
 		if (/^(INPUT|SELECT)$/.test(event.target.tagName)) return;
+		const press = (id) => () => byId(id).click();
 		const actions = {
 			"/": () => byId("search").focus(),
 			"?": () => byId("help").showModal(),
-			1: () => this.selectView("flame"),
-			2: () => this.selectView("functions"),
-			3: () => this.selectView("modules"),
-			4: () => this.graph.isEmpty || this.selectView("waits"),
-			c: () => byId("on-cpu").click(),
-			r: () => byId("reverse").click(),
-			f: () => byId("flip").click(),
+			c: () => this.show((this.model.shows + 1) % SHOWN.length),
+			i: press("invert"),
+			h: press("heavy"),
+			b: press("flip"),
+			r: press("recursion"),
+			m: press("only-matches"),
+			f: press("focus"),
+			d: press("drop"),
+			s: () => this.selectFunction(this.selectedFunction()),
 			t: () => this.nextTheme(),
-			w: () => { this.selectThread(-1); this.selectWindow(null); },
+			w: () => { this.selectThreads(null); this.selectWindow(null); },
 			"[": () => this.stepThread(-1),
 			"]": () => this.stepThread(1),
 		};
+		VIEWS.forEach((view, i) => { actions[i + 1] = () => byId("tab-" + view).hidden || this.selectView(view); });
 		if (!Object.hasOwn(actions, event.key)) return;
 		actions[event.key]();
 		event.preventDefault();
 	}
+}
+
+/* The index of the greatest value; -1 if all are 0. */
+function most(values) {
+	let found = -1;
+	values.forEach((value, i) => { if (value > (found < 0 ? 0 : values[found])) found = i; });
+	return found;
 }
 
 decode(byId("data").textContent).then((data) => {

@@ -10,6 +10,7 @@ class FunctionTable {
 		this.more = document.getElementById("functions-more");
 		this.key = "self";
 		this.down = true;
+		this.selected = -1;
 		this.table.querySelectorAll("th button").forEach((button) => {
 			button.addEventListener("click", () => this.sortBy(button.dataset.key));
 		});
@@ -25,8 +26,8 @@ class FunctionTable {
 		this.draw();
 	}
 
-	update(self, total, all, matches) {
-		Object.assign(this, { self, total, all, matches });
+	update(self, total, all) {
+		Object.assign(this, { self, total, all });
 		this.draw();
 	}
 
@@ -46,9 +47,10 @@ class FunctionTable {
 
 	draw() {
 		if (!this.self) return;
+		const { matches } = this.model;
 		const shown = [];
 		for (let f = 0; f < this.total.length; f++)
-			if (this.total[f] > 0 && this.model.isListed(f, !!this.matches) && (!this.matches || this.matches[f])) shown.push(f);
+			if (this.total[f] > 0 && this.model.isListed(f, !!matches) && (!matches || matches[f])) shown.push(f);
 		shown.sort(this.compare());
 		const body = this.table.tBodies[0];
 		body.replaceChildren(...shown.slice(0, ROWS_SHOWN).map((f) => this.row(f)));
@@ -58,6 +60,7 @@ class FunctionTable {
 
 	row(f) {
 		const row = document.createElement("tr");
+		row.setAttribute("aria-selected", String(f === this.selected));
 		for (const samples of [this.self[f], this.total[f]]) {
 			const cell = row.insertCell();
 			cell.className = "number";
@@ -69,7 +72,7 @@ class FunctionTable {
 		cell.className = "name";
 		button.type = "button";
 		button.textContent = this.model.names[f];
-		button.title = "Find in the flame graph";
+		button.title = "Show callers and callees";
 		button.addEventListener("click", () => this.onName(f));
 		cell.append(button);
 		row.insertCell().textContent = this.model.moduleName(f);

@@ -99,16 +99,16 @@ class Timeline {
 	}
 
 	wanted(thread) {
-		return this.model.thread < 0 || this.model.thread === thread;
+		return this.model.isChosen(thread);
 	}
 
 	paintOverview() {
 		const context = this.overview.getContext("2d");
 		const colors = palette();
 		const width = this.plotWidth();
-		const key = [this.model.thread, Math.ceil(width)].join();
-		if (this.sumKey !== key) {
-			this.sumKey = key;
+		if (this.sumOf !== this.model.chosen || this.sumWidth !== Math.ceil(width)) {
+			this.sumOf = this.model.chosen;
+			this.sumWidth = Math.ceil(width);
 			this.sum = new Float64Array(Math.ceil(width) * STATES.length);
 			this.order.forEach((t) => { if (this.wanted(t)) this.columns(t, this.sum); });
 		}
@@ -191,7 +191,7 @@ class Timeline {
 		this.columns(thread, columns);
 		context.globalAlpha = this.wanted(thread) ? 1 : 0.3;
 		this.paintColumns(context, colors, columns, y + 1, LANE - 2, 1);
-		context.fillStyle = thread === this.model.thread ? colors.accent : colors.fullInk;
+		context.fillStyle = this.model.chosen?.has(thread) ? colors.accent : colors.fullInk;
 		context.fillText(this.shortLabel(context, thread), 2, y + LANE / 2);
 	}
 
@@ -232,7 +232,7 @@ class Timeline {
 		if (event.button !== 0 || x > this.laneWidth) return;
 		if (x < this.label) {
 			const thread = this.laneAt(event);
-			if (thread >= 0) this.onThread(thread === this.model.thread ? -1 : thread);
+			if (thread >= 0) this.onThread(thread, event.ctrlKey || event.metaKey || event.shiftKey);
 			return;
 		}
 		if (this.model.isSnapshot) return;
