@@ -17,7 +17,7 @@
  * Strings are NUL-terminated. Names of processes, threads, files and functions come from
  * the target and may contain any other byte: escape them before you print them.
  *
- * Threads: one OS thread at a time uses a target or a session; many may read captures
+ * Threads: one OS thread at a time uses a target, a session or a cache; many may read captures
  * and snapshots. The library never prints, never exits, installs no signal handler and
  * has no mutable global state. A capture runs in a short-lived thread of its own, so
  * that the kernel releases the target however that thread ends.
@@ -43,6 +43,7 @@ struct ss_error;
 struct ss_target;
 struct ss_capture;
 struct ss_session;
+struct ss_cache;
 struct ss_snapshot;
 
 /* Errors ---------------------------------------------------------------- */
@@ -306,6 +307,37 @@ SS_API struct ss_error *ss_session_new(const struct ss_session_options *options,
 
 /* Snapshots stay valid. */
 SS_API void ss_session_free(struct ss_session *session);
+
+/* Cache of names --------------------------------------------------------- */
+
+struct ss_cache_options {
+	size_t size;	       /* sizeof(struct ss_cache_options) */
+	const char *directory; /* NULL: stacksnap in $XDG_CACHE_HOME, or in ~/.cache */
+	uint64_t max_bytes;    /* of all files; 0: 256 MiB. Then the oldest are removed */
+};
+
+/*
+ * Opens a directory that keeps what ss_snapshot_symbolize() finds, for later processes:
+ * for each file of a module, names, source lines and inlined calls of the addresses that
+ * were looked up. A missing directory is created. Nothing is cached without this call.
+ * Errors: DENIED (the directory, or the one that contains it, belongs to another user, or
+ * others may write to it), SYSTEM, NO_MEMORY.
+ */
+SS_API struct ss_error *ss_cache_open(const struct ss_cache_options *options,
+				      struct ss_cache **ret);
+SS_API void ss_cache_close(struct ss_cache *cache);
+
+/* Finds in the cache what is known about the modules of a capture. Call it after the last
+   change of the capture, before ss_capture_unwind(). uid: the owner of the process, see
+   ss_target_owner(). What the files of one user's processes contain is never used for
+   those of another user. */
+SS_API void ss_cache_attach(struct ss_cache *cache, struct ss_capture *capture,
+			    uid_t uid);
+
+/* Adds to the cache what the session found in such modules. (ss_sandbox_run() does it for the
+   sessions of its attempts.) What cannot be written is not kept. Errors: SYSTEM. */
+SS_API struct ss_error *ss_cache_update(struct ss_cache *cache,
+					struct ss_session *session);
 
 /* Unwinding and symbolizing --------------------------------------------- */
 
@@ -1140,6 +1172,9 @@ struct ss_sandbox_options {
 	void (*answer)(void *data, const void *bytes, size_t size);
 	/* Called once if an attempt takes longer than a second; or NULL */
 	void (*slow)(void *data, enum ss_sandbox_step step);
+	/* Gets what the session of the last attempt found; or NULL. The calling process
+	   writes it; the child has no access to the directory. */
+	struct ss_cache *cache;
 };
 
 struct ss_sandbox_result {

@@ -51,11 +51,19 @@ void ss_analysis_configure(struct ss_analysis *analysis,
 		.uid = owner->uid,
 		.gid = owner->gid,
 		.timeout_ms = options->interpret_ms,
+		.cache = owner->known ? options->cache : NULL,
 		.more_memory =
 			(options->max_total ? options->max_total : STACKS_DEFAULT) *
 			captures,
 	};
 	analysis->verbose = options->common.verbose;
+}
+
+void ss_analysis_attach(const struct ss_options *options,
+			const struct ss_analysis_owner *owner, struct ss_capture *capture)
+{
+	if (options->cache && owner->known)
+		ss_cache_attach(options->cache, capture, owner->uid);
 }
 
 struct ss_error *ss_analysis_run(const struct ss_analysis *analysis,

@@ -39,6 +39,11 @@ void ss_analysis_configure(struct ss_analysis *analysis,
 			   const struct ss_options *options,
 			   const struct ss_analysis_owner *owner, size_t captures);
 
+/* Finds names for a capture in the cache. Again after a change of the capture. */
+void ss_analysis_attach(const struct ss_options *options,
+			const struct ss_analysis_owner *owner,
+			struct ss_capture *capture);
+
 /* Runs the work. Errors: those of ss_sandbox_run(). */
 struct ss_error *ss_analysis_run(const struct ss_analysis *analysis,
 				 struct ss_sandbox_result **ret);

@@ -234,6 +234,7 @@ static int run(int argc, char **argv)
 	hang.options.common.input = SS_FORMAT_HANG;
 	if (!ss_command_parse(&argp, argc, argv, 0, &hang))
 		return SS_STATUS_NOTHING;
+	ss_options_open_cache(&hang.options);
 	return hang_run(&hang);
 }
 

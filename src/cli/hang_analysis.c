@@ -159,6 +159,9 @@ struct ss_error *ss_hang_analysis_run(struct ss_hang_analysis *analysis,
 
 	ss_analysis_configure(&sandboxed, &session, analysis->options,
 			      &observation->owner, observation->count);
+	for (size_t i = 0; i < observation->count; i++)
+		ss_analysis_attach(analysis->options, &observation->owner,
+				   observation->captures[i]);
 	sandboxed.options.last_level = SS_SANDBOX_RAW;
 	if (analysis->options->mode == SS_MODE_AUTO) {
 		sandboxed.options.max_requests = 1;

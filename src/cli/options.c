@@ -3,7 +3,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "base/error.h"
 #include "cli/completion.h"
+#include "cli/failure.h"
 #include "output/mode.h"
 
 enum { DEFAULT_INTERPRET_MS = 60000, MS_PER_S = 1000, MIB = 1 << 20 };
@@ -12,6 +14,7 @@ enum key {
 	KEY_VERSION = 'V',
 	KEY_NO_GROUP = 0x100,
 	KEY_NO_WAITS,
+	KEY_NO_CACHE,
 	KEY_MODE,
 	KEY_TIMEOUT,
 	KEY_INTERPRET_TIMEOUT,
@@ -31,6 +34,8 @@ static const struct argp_option interpret_table[] = {
 };
 
 static const struct argp_option table[] = {
+	{ "no-cache", KEY_NO_CACHE, NULL, 0,
+	  "Neither use nor keep names from earlier runs", 3 },
 	{ "mode", KEY_MODE, "MODE", 0,
 	  "Capture mode: auto, stop, no-stop or live (default: auto); live parses files "
 	  "of the process with privileges: use it for trusted targets only",
@@ -52,6 +57,18 @@ void ss_options_init(struct ss_options *options)
 void ss_options_deinit(struct ss_options *options)
 {
 	ss_selection_deinit(&options->selection);
+	ss_cache_close(options->cache);
+}
+
+void ss_options_open_cache(struct ss_options *options)
+{
+	_cleanup_error_ struct ss_error *error = NULL;
+
+	if (options->no_cache || options->symbols.raw)
+		return;
+	error = ss_cache_open(NULL, &options->cache);
+	if (error && options->common.verbose)
+		ss_failure_warn("names are not cached: %s", ss_error_message(error));
 }
 
 struct ss_capture_options ss_options_capture(const struct ss_options *options)
@@ -138,6 +155,9 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 	switch (key) {
 	case ARGP_KEY_INIT:
 		state->child_inputs[0] = o;
+		return 0;
+	case KEY_NO_CACHE:
+		o->no_cache = true;
 		return 0;
 	case KEY_MODE:
 		o->mode = parse_mode(state, arg);

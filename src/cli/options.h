@@ -10,12 +10,15 @@
 #include "cli/common_options.h"
 #include "cli/selection.h"
 #include "cli/symbol_options.h"
+#include "stacksnap.h"
 
 struct ss_options {
 	struct ss_common_options common;
 	struct ss_selection selection;
 	bool no_group;
 	bool no_waits;
+	bool no_cache;
+	struct ss_cache *cache; /* owned; NULL: not open */
 	struct ss_symbol_options symbols;
 	enum ss_mode mode;
 	unsigned interpret_ms; /* limit for the analysis of a capture */
@@ -33,6 +36,9 @@ extern const struct argp ss_interpret_argp;
 /* Fills in the defaults. */
 void ss_options_init(struct ss_options *options);
 void ss_options_deinit(struct ss_options *options);
+
+/* Opens the cache of names, if it is wanted and possible. */
+void ss_options_open_cache(struct ss_options *options);
 
 /* Returns the options for a capture of all threads. */
 struct ss_capture_options ss_options_capture(const struct ss_options *options);

@@ -264,6 +264,7 @@ static int run(int argc, char **argv)
 	ss_options_init(&snap.options);
 	if (!ss_command_parse(&argp, argc, argv, 0, &snap))
 		return SS_STATUS_NOTHING;
+	ss_options_open_cache(&snap.options);
 	return run_targets(&snap);
 }
 

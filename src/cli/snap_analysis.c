@@ -17,8 +17,10 @@ static void answer(void *data, const void *bytes, size_t size)
 	size_t count = 0;
 	_cleanup_free_ pid_t *tids = ss_registers_read_request(bytes, size, &count);
 
-	if (tids)
-		analysis->complete(analysis->complete_data, tids, count);
+	if (!tids)
+		return;
+	analysis->complete(analysis->complete_data, tids, count);
+	ss_analysis_attach(analysis->options, &analysis->owner, analysis->capture);
 }
 
 static struct ss_error *unwind(const struct ss_snap_analysis *analysis,
@@ -186,6 +188,7 @@ struct ss_error *ss_snap_analysis_run(struct ss_snap_analysis *analysis, bool *r
 	_cleanup_(ss_sandbox_result_cleanup) struct ss_sandbox_result *result = NULL;
 
 	ss_analysis_configure(&sandboxed, &session, options, &analysis->owner, 1);
+	ss_analysis_attach(options, &analysis->owner, analysis->capture);
 	sandboxed.options.first_level = options->symbols.raw ? SS_SANDBOX_RAW :
 							       SS_SANDBOX_NAMES;
 	if (analysis->load) /* untrusted input is not read with privileges */

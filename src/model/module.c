@@ -22,13 +22,14 @@ struct ss_module_impl *ss_module_new(const char *path, uint64_t base, uint64_t e
 		(struct ss_module){ .path = copy, .base = base, .size = end - base };
 	atomic_init(&module->references, 1);
 	(void)pthread_mutex_init(&module->identify_lock, NULL); /* cannot fail */
-	module->fd = -1;
+	module->fd = module->cached = module->cache_id = -1;
 	return module;
 }
 
 static void module_free(struct ss_module_impl *module)
 {
 	close_cleanup(&module->fd);
+	close_cleanup(&module->cached);
 	(void)pthread_mutex_destroy(
 		&module->identify_lock); /* the last reference is gone */
 	free(module->header);

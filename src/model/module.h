@@ -49,6 +49,10 @@ struct ss_module_impl {
 	   vDSO, the whole ELF image. Owned. */
 	uint8_t *bytes;
 	size_t size; /* of bytes */
+	/* Set by a cache (cache/cache.h) before anything is interpreted. cached: what an
+	   earlier run found in this file, to be read from the start, owned; or -1. */
+	int cached;
+	int32_t cache_id; /* names the file to that cache; -1: it is not cached */
 	pthread_mutex_t identify_lock;
 	bool identified; /* set by ss_module_identify() */
 	uint8_t build_id[SS_BUILD_ID_MAX];

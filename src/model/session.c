@@ -57,6 +57,12 @@ static void slot_free(struct ss_session_slot *slot)
 		slot->free(slot->data);
 }
 
+void ss_session_save(struct ss_session *session, int fd)
+{
+	if (session->symbolize.data && session->symbolize.save)
+		session->symbolize.save(session->symbolize.data, fd);
+}
+
 void ss_session_free(struct ss_session *session)
 {
 	if (!session)

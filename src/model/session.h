@@ -12,6 +12,14 @@
 struct ss_session_slot {
 	void *data;
 	void (*free)(void *data);
+	/* Writes to a file what a cache is to keep; or NULL. See ss_session_save(). */
+	void (*save)(void *data, int fd);
+};
+
+/* Precedes each item that ss_session_save() writes. */
+struct ss_saved_item {
+	uint32_t cache_id; /* of the module */
+	uint32_t size;	   /* bytes that follow */
 };
 
 struct ss_session {
@@ -34,6 +42,10 @@ static inline void ss_session_note(const struct ss_session *session, int32_t mod
 	if (session->module_at)
 		*session->module_at = module;
 }
+
+/* Writes to an empty file what the session found and a cache should keep: for each module
+   a struct ss_saved_item, which is followed by bytes. Write errors cut the file off. */
+void ss_session_save(struct ss_session *session, int fd);
 
 /* Whether the bytes of the module must not be read. */
 bool ss_session_skips(const struct ss_session *session, int32_t module);

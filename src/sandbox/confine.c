@@ -37,7 +37,7 @@ static bool is_needed(int fd, int flags, bool keep_directories)
 }
 
 /* Returns the highest descriptor that is left. */
-static int close_others(bool keep_directories)
+static int close_others(const struct ss_confinement *c)
 {
 	int highest = STDERR_FILENO;
 	int last_open = STDERR_FILENO;
@@ -48,7 +48,7 @@ static int close_others(bool keep_directories)
 		if (flags < 0)
 			continue;
 		last_open = fd;
-		if (is_needed(fd, flags, keep_directories))
+		if (fd == c->more_output || is_needed(fd, flags, c->keep_directories))
 			highest = fd;
 		else
 			(void)close(fd); /* nothing was written through it here */
@@ -71,8 +71,8 @@ static void limit(int resource, uint64_t soft, uint64_t hard)
 
 void ss_confine_files(const struct ss_confinement *confinement)
 {
-	uint64_t files = (uint64_t)close_others(confinement->keep_directories) +
-			 MORE_FILES + confinement->receives;
+	uint64_t files =
+		(uint64_t)close_others(confinement) + MORE_FILES + confinement->receives;
 
 	limit(RLIMIT_NOFILE, files, files);
 }

@@ -19,6 +19,7 @@ struct ss_confinement {
 	uint64_t output;       /* bytes that may be written to a file */
 	uint64_t cpu_s;	       /* processor time, 0: no limit */
 	bool keep_directories; /* keeps O_PATH directories and allows openat2() */
+	int more_output;       /* a file for output that stays open, or 0 */
 	unsigned receives;     /* files that it may be sent over a socket, at most */
 	pid_t parent;	       /* the process ends with this one */
 };

@@ -8,6 +8,8 @@
 
 #include "base/clock.h"
 #include "base/io.h"
+#include "cache/cache.h"
+#include "model/session.h"
 #include "sandbox/child.h"
 
 enum {
@@ -53,6 +55,7 @@ struct sandbox {
 	size_t skip_count;
 	unsigned requests; /* that may still be made */
 	unsigned left_ms;
+	int saved; /* file for what the session of an attempt found, or -1 */
 };
 
 static const char *const step_names[] = {
@@ -233,7 +236,10 @@ static struct ss_error *work_in_child(void *data, struct ss_child_page *page, in
 
 	(void)page;
 	sandbox->attempt.pub.output = output;
-	return sandbox->work(sandbox->data, &sandbox->attempt.pub);
+	struct ss_error *error = sandbox->work(sandbox->data, &sandbox->attempt.pub);
+	if (!error && sandbox->saved >= 0)
+		ss_session_save(sandbox->attempt.pub.session, sandbox->saved);
+	return error;
 }
 
 static void report_slow(void *data, uint32_t step)
@@ -272,6 +278,7 @@ static struct ss_error *run_child(struct sandbox *sandbox, unsigned share_ms,
 			.output = options->max_output ? options->max_output : OUTPUT_MAX,
 			.cpu_s = share_ms / 1000 + 1,
 			.keep_directories = sandbox->session.sysroot != NULL,
+			.more_output = SS_MAX(sandbox->saved, 0),
 		},
 	};
 
@@ -378,7 +385,9 @@ static struct ss_error *try_in_child(struct sandbox *sandbox, unsigned share_ms,
 {
 	_cleanup_(ss_child_outcome_deinit) struct ss_child_outcome outcome =
 		SS_CHILD_NO_OUTCOME;
+	_cleanup_close_ int saved = sandbox->options.cache ? ss_child_create_file() : -1;
 
+	sandbox->saved = saved; /* without one nothing is kept */
 	sandbox->attempt.pub.may_request = sandbox->requests > 0;
 	_cleanup_error_ struct ss_error *error = run_child(sandbox, share_ms, &outcome);
 	if (error) {
@@ -398,6 +407,8 @@ static struct ss_error *try_in_child(struct sandbox *sandbox, unsigned share_ms,
 		*ret_done = false;
 		return answer(sandbox, outcome.output);
 	}
+	if (saved >= 0 && !outcome.failed)
+		ss_cache_store(sandbox->options.cache, saved);
 	set_result(sandbox, &outcome);
 	return NULL;
 }

@@ -2,7 +2,11 @@
 
 #include <stdbool.h>
 #include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
 
+#include "base/clock.h"
+#include "base/io.h"
 #include "elf/debugfile.h"
 #include "elf/elffile.h"
 #include "symbolize/symtab.h"
@@ -13,7 +17,19 @@ struct ss_names {
 	bool dwarf_read;
 	bool found;	 /* a file or image of the module */
 	const char *why; /* it was not found, or NULL */
+	/* Of the lookups that are made now: */
+	const struct ss_session *session;
+	const struct ss_module_impl *module;
+	unsigned flags;
+	/* Of a module that is cached: */
+	struct ss_lookups *lookups; /* NULL: it is not */
+	struct ss_lookup_sources sources;
+	int32_t cache_id;
+	bool failed; /* something could not be read: its lookups are not kept */
 };
+
+/* What was looked up: flags of code, or data. */
+enum { FLAGS_MASK = SS_NO_INLINES | SS_NO_SOURCE, KIND_DATA = 0x80 };
 
 /* The files of a module while they are read; each is opened when it is needed. */
 struct files {
@@ -34,6 +50,7 @@ void ss_names_free(struct ss_names *names)
 {
 	if (!names)
 		return;
+	ss_lookups_free(names->lookups); /* it refers to strings of the others */
 	ss_symtab_free(names->symtab);
 	ss_dwarf_close(names->dwarf);
 	free(names);
@@ -120,24 +137,128 @@ static bool needs_dwarf(unsigned flags)
 	return (flags & (SS_NO_INLINES | SS_NO_SOURCE)) != (SS_NO_INLINES | SS_NO_SOURCE);
 }
 
-void ss_names_read(struct ss_names *names, const struct ss_session *session,
-		   const struct ss_module_impl *module, unsigned flags)
+static void read_files(struct ss_names *names)
 {
-	bool dwarf = needs_dwarf(flags) && !names->dwarf_read;
+	bool dwarf = needs_dwarf(names->flags) && !names->dwarf_read;
 	struct files files;
 
 	if (names->symtab && !dwarf)
 		return;
-	files_open(&files, session, module);
+	files_open(&files, names->session, names->module);
 	if (!names->symtab)
 		names->symtab = read_symbols(&files);
 	if (dwarf) {
 		names->dwarf = read_dwarf(&files);
 		names->dwarf_read = true;
+		names->failed |= !names->dwarf &&
+				 (has_dwarf(files.own) || has_dwarf(files.debug));
 	}
+	names->failed |= !names->symtab;
 	names->found |= files.own || files.debug;
 	names->why = files.why;
 	files_close(&files);
+}
+
+/* The cache ------------------------------------------------------------ */
+
+static uint64_t to_ns(const struct timespec *time)
+{
+	return (uint64_t)time->tv_sec * SS_NS_PER_SECOND + (uint64_t)time->tv_nsec;
+}
+
+static void identify(const struct ss_elf *elf, struct ss_lookup_file *ret)
+{
+	struct stat st;
+
+	if (!elf || elf->fd < 0 || fstat(elf->fd, &st) != 0)
+		return;
+	*ret = (struct ss_lookup_file){ .device = st.st_dev,
+					.inode = st.st_ino,
+					.size = (uint64_t)st.st_size,
+					.modified_ns = to_ns(&st.st_mtim),
+					.changed_ns = to_ns(&st.st_ctim) };
+}
+
+/* Opens all files that names may come from: with other files the lookups are not valid,
+   for instance because a debug file was installed. */
+static bool find_sources(struct ss_names *names)
+{
+	struct ss_lookup_sources *sources = &names->sources;
+	struct files files;
+
+	memset(sources, 0, sizeof(*sources));
+	files_open(&files, names->session, names->module);
+	const struct ss_elf *debug = debug_file(&files);
+	const struct ss_elf *dwarf = has_dwarf(files.own) ? files.own : debug;
+	_cleanup_(ss_elf_cleanup) struct ss_elf *alternate =
+		dwarf ? ss_debugfile_find_alternate(names->session, dwarf) : NULL;
+	sources->build_id_size =
+		SS_MIN(names->module->build_id_size, sizeof(sources->build_id));
+	memcpy(sources->build_id, names->module->build_id, sources->build_id_size);
+	identify(files.own, &sources->files[0]);
+	identify(debug, &sources->files[1]);
+	identify(alternate, &sources->files[2]);
+	bool found = files.own != NULL;
+	names->found |= found;
+	files_close(&files);
+	return found;
+}
+
+/* The bytes come from a cache, and are checked by whoever reads them. */
+static void read_cached(struct ss_names *names, int fd)
+{
+	struct stat st;
+
+	if (fd < 0 || fstat(fd, &st) != 0 || st.st_size <= 0 ||
+	    st.st_size > SS_LOOKUPS_SIZE_MAX)
+		return;
+	size_t size = (size_t)st.st_size;
+	_cleanup_free_ void *bytes = malloc(size);
+	if (bytes && ss_io_pread(fd, bytes, size, 0) == (ssize_t)size)
+		(void)ss_lookups_read(names->lookups, bytes, size, &names->sources);
+}
+
+/* With a file finder the files are unknown until they are fetched. */
+static bool is_cached(const struct ss_names *names)
+{
+	return names->module->cache_id >= 0 && names->module->fd >= 0 &&
+	       !names->session->find_file;
+}
+
+static void open_cache(struct ss_names *names)
+{
+	if (names->lookups || names->symtab || !is_cached(names) || !find_sources(names))
+		return;
+	names->lookups = ss_lookups_new();
+	names->cache_id = names->module->cache_id;
+	if (names->lookups)
+		read_cached(names, names->module->cached);
+}
+
+bool ss_names_save(const struct ss_names *names, int fd)
+{
+	_cleanup_buffer_ struct ss_buffer out = {};
+
+	if (!names->lookups || names->failed || !ss_lookups_changed(names->lookups) ||
+	    !ss_lookups_write(names->lookups, &names->sources, &out))
+		return true;
+	const struct ss_saved_item item = { .cache_id = (uint32_t)names->cache_id,
+					    .size = (uint32_t)out.size };
+	return ss_io_write_all(fd, &item, sizeof(item)) == 0 &&
+	       ss_io_write_all(fd, out.bytes, out.size) == 0;
+}
+
+/* Lookups --------------------------------------------------------------- */
+
+void ss_names_read(struct ss_names *names, const struct ss_session *session,
+		   const struct ss_module_impl *module, unsigned flags)
+{
+	names->session = session;
+	names->module = module;
+	names->flags = flags;
+	open_cache(names);
+	if (!names->lookups)
+		read_files(names);
 }
 
 bool ss_names_found(const struct ss_names *names)
@@ -171,8 +292,8 @@ static void find_in_dwarf(struct ss_names *names, uint64_t address, unsigned fla
 	}
 }
 
-void ss_names_find(struct ss_names *names, uint64_t address, unsigned flags,
-		   struct ss_name *ret)
+static void find_in_files(struct ss_names *names, uint64_t address, unsigned flags,
+			  struct ss_name *ret)
 {
 	struct ss_symbol symbol;
 
@@ -188,14 +309,41 @@ void ss_names_find(struct ss_names *names, uint64_t address, unsigned flags,
 		find_in_dwarf(names, address, flags, ret);
 }
 
-bool ss_names_find_data(const struct ss_names *names, uint64_t address,
-			struct ss_name *ret)
+void ss_names_find(struct ss_names *names, uint64_t address, unsigned flags,
+		   struct ss_name *ret)
+{
+	uint8_t kind = flags & FLAGS_MASK;
+
+	if (names->lookups && ss_lookups_find(names->lookups, address, kind, ret))
+		return;
+	if (names->lookups)
+		read_files(names);
+	find_in_files(names, address, flags, ret);
+	if (names->lookups)
+		ss_lookups_add(names->lookups, address, kind, ret);
+}
+
+static void find_data_in_files(const struct ss_names *names, uint64_t address,
+			       struct ss_name *ret)
 {
 	struct ss_symbol symbol;
 
+	*ret = (struct ss_name){};
 	if (!names->symtab || !ss_symtab_find(names->symtab, address, &symbol) ||
 	    symbol.size == 0 || address - symbol.start >= symbol.size)
-		return false;
-	*ret = (struct ss_name){ .symbol = symbol.name, .start = symbol.start };
-	return true;
+		return;
+	ret->symbol = symbol.name;
+	ret->start = symbol.start;
+}
+
+bool ss_names_find_data(struct ss_names *names, uint64_t address, struct ss_name *ret)
+{
+	if (names->lookups && ss_lookups_find(names->lookups, address, KIND_DATA, ret))
+		return ret->symbol != NULL;
+	if (names->lookups)
+		read_files(names);
+	find_data_in_files(names, address, ret);
+	if (names->lookups)
+		ss_lookups_add(names->lookups, address, KIND_DATA, ret);
+	return ret->symbol != NULL;
 }

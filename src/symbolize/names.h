@@ -14,30 +14,23 @@
 #include "model/session.h"
 #include "symbolize/inlines.h"
 #include "symbolize/lines.h"
+#include "symbolize/lookups.h"
 
 struct ss_names;
-
-struct ss_name {
-	const char *symbol; /* of the function that contains the code; NULL: unknown */
-	uint64_t start;	    /* ELF virtual address of symbol */
-	struct ss_location
-		line; /* of the address itself, in the innermost inlined function */
-	size_t inline_count;
-	struct ss_inline inlines[SS_INLINES_MAX];
-};
 
 /* Reads nothing yet. NULL without memory. */
 struct ss_names *ss_names_new(void);
 void ss_names_free(struct ss_names *names);
 
-/* Reads what flags (enum ss_symbolize_flags) request and was not read before, from the
-   file or image of the module and from its debug files. */
+/* Prepares for lookups with flags (enum ss_symbolize_flags). What they request is read
+   from the file or image of the module and from its debug files: now, or, if the module is
+   cached, when an address is not in the cache. session and module must be valid during the
+   lookups. */
 void ss_names_read(struct ss_names *names, const struct ss_session *session,
 		   const struct ss_module_impl *module, unsigned flags);
 
 /* Finds the symbol with a size, such as a variable, that covers an ELF virtual address. */
-bool ss_names_find_data(const struct ss_names *names, uint64_t address,
-			struct ss_name *ret);
+bool ss_names_find_data(struct ss_names *names, uint64_t address, struct ss_name *ret);
 
 /* Whether a file, debug file or image of the module was found. */
 bool ss_names_found(const struct ss_names *names);
@@ -48,6 +41,9 @@ const char *ss_names_problem(const struct ss_names *names);
 /* Looks up an ELF virtual address. Strings are valid as long as names. */
 void ss_names_find(struct ss_names *names, uint64_t address, unsigned flags,
 		   struct ss_name *ret);
+
+/* Appends to a file what a cache should keep, see ss_session_save(). False: that failed. */
+bool ss_names_save(const struct ss_names *names, int fd);
 
 SS_DEFINE_CLEANUP(struct ss_names, ss_names, ss_names_free)
 

@@ -42,6 +42,16 @@ static void cache_free(void *data)
 	free(data);
 }
 
+static void cache_save(void *data, int fd)
+{
+	const struct cache *cache = data;
+
+	for (size_t i = 0; i < cache->names.count; i++) {
+		if (!ss_names_save(cache->names.items[i], fd))
+			return;
+	}
+}
+
 static void fill_key(struct key *key, const struct ss_module_impl *module)
 {
 	struct stat status;
@@ -100,6 +110,7 @@ struct ss_names *ss_names_cache_find(struct ss_session *session,
 		session->symbolize = (struct ss_session_slot){
 			.data = calloc(1, sizeof(struct cache)),
 			.free = cache_free,
+			.save = cache_save,
 		};
 	struct cache *cache = session->symbolize.data;
 	if (!cache)

@@ -3,7 +3,7 @@
 # are added by hand and kept.
 set -eu
 cd "$(dirname "$0")/corpus"
-mkdir -p maps stat status syscall cfi unwind symtab elf demangle segments perfmap recording report dwarf cgroup gather
+mkdir -p maps stat status syscall cfi unwind symtab elf demangle segments perfmap recording report dwarf cgroup gather lookups
 made=$(mktemp -d)
 sleep 60 &
 pid=$!
@@ -215,6 +215,41 @@ with open(sys.argv[1], "wb") as file:
 END
 cp recording/perfmap report/perfmap
 # Gather plans and the memory that they are executed over, which begins at 0x1000.
+python3 - lookups <<'END'
+import os
+import sys
+
+
+def uleb(number):
+    out = b""
+    while number >= 128:
+        out += bytes([number & 127 | 128])
+        number >>= 7
+    return out + bytes([number])
+
+
+def strings(*texts):
+    return uleb(len(texts)) + b"".join(uleb(len(text)) + text + b"\0" for text in texts)
+
+
+def numbers(*values):
+    return b"".join(uleb(value) for value in values)
+
+
+two = (strings(b"outer", b"a.c", b"inner") + numbers(2, 0, 16, 8, 1, 2, 5, 1, 1, 3, 2, 9, 0) +
+       numbers(3, 19, 0, 0, 0, 0, 0, 0))
+seeds = {
+    "two": two,
+    "cut": two[:-9],
+    "none": strings() + numbers(0),
+    "bad-string": strings(b"f") + numbers(1, 0, 1, 1, 7, 0, 0, 0, 0),
+    "many-inlines": strings(b"f") + numbers(1, 0, 1, 1, 1, 1, 1, 1, 64, *[1] * 256),
+    "twice": strings() + numbers(2, *[0, 1, 1, 0, 0, 0, 0, 0] * 2),
+}
+for name, seed in seeds.items():
+    with open(os.path.join(sys.argv[1], name), "wb") as file:
+        file.write(seed)
+END
 python3 - gather <<'END'
 import struct, sys
 ALL = (1 << 64) - 1

@@ -6,7 +6,8 @@ import re
 import subprocess
 
 LIBRARY = {"base", "arch", "proc", "elf", "model", "target", "objects", "capture", "sampling",
-           "recording", "unwind", "symbolize", "diagnose", "recorder", "sandbox", "core"}
+           "recording", "unwind", "symbolize", "diagnose", "recorder", "cache", "sandbox",
+           "core"}
 TOOL = {"profile", "output", "cli"}
 
 # What a room may include besides itself and system headers.
@@ -25,7 +26,8 @@ MAY_USE = {
     "unwind": {"base", "arch", "model", "elf"},
     "symbolize": {"base", "model", "elf"},
     "diagnose": {"base", "arch", "proc", "model"},
-    "sandbox": {"base", "model"},
+    "cache": {"base", "model"},
+    "sandbox": {"base", "model", "cache"},
     "recorder": {"base", "arch", "model", "target", "capture", "sampling", "recording",
                  "sandbox"},
     "profile": {"base"},

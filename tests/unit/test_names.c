@@ -7,6 +7,11 @@
 
 #include <cmocka.h>
 
+#include <sys/mman.h>
+#include <sys/stat.h>
+
+#include "base/io.h"
+#include "model/session.h"
 #include "symbolize/names.h"
 #include "symbolize_sample.h"
 
@@ -42,6 +47,68 @@ static void expect_whole(const struct sample *sample, const char *form)
 	assert_int_equal(name.line.line, 5);
 	assert_int_equal(name.inline_count, 2);
 	ss_names_free(names);
+}
+
+/* Lookups of the same files are used, and those of others are not. */
+static void test_cached(void **state)
+{
+	const struct sample *sample = *state;
+	struct ss_lookup_sources sources = {};
+	_cleanup_(ss_lookups_cleanup) struct ss_lookups *lookups = ss_lookups_new();
+	_cleanup_buffer_ struct ss_buffer bytes = {};
+	struct ss_name name = { .symbol = "remembered" };
+	struct ss_session *session = NULL;
+	struct stat st;
+
+	assert_true(sample_run(sample, "cc -O1 -g sample.c -o whole"));
+	uint64_t address = sample_address(sample, "whole", "mark_inner");
+	struct ss_module_impl *module = sample_module(sample, "whole");
+	assert_int_equal(fstat(module->fd, &st), 0);
+	sources.build_id_size = module->build_id_size;
+	memcpy(sources.build_id, module->build_id, module->build_id_size);
+	sources.files[0] = (struct ss_lookup_file){
+		.device = st.st_dev,
+		.inode = st.st_ino,
+		.size = (uint64_t)st.st_size,
+		.modified_ns = (uint64_t)st.st_mtim.tv_sec * 1000000000 +
+			       (uint64_t)st.st_mtim.tv_nsec,
+		.changed_ns = (uint64_t)st.st_ctim.tv_sec * 1000000000 +
+			      (uint64_t)st.st_ctim.tv_nsec,
+	};
+	assert_null(ss_session_new(NULL, &session));
+	for (int other = 0; other < 2; other++) {
+		_cleanup_(ss_names_cleanup) struct ss_names *names = ss_names_new();
+		sources.files[0].changed_ns += (uint64_t)other;
+		ss_lookups_free(take_ptr(lookups));
+		lookups = ss_lookups_new();
+		name.symbol = "remembered";
+		name.inline_count = 0;
+		ss_lookups_add(lookups, address, 0, &name);
+		ss_buffer_clear(&bytes);
+		assert_true(ss_lookups_write(lookups, &sources, &bytes));
+		close_cleanup(&module->cached);
+		module->cached = memfd_create("cached", MFD_CLOEXEC);
+		module->cache_id = 7;
+		assert_int_equal(ss_io_write_all(module->cached, bytes.bytes, bytes.size),
+				 0);
+		ss_names_read(names, session, module, 0);
+		ss_names_find(names, address, 0, &name);
+		assert_string_equal(name.symbol, other ? "outer" : "remembered");
+		assert_true(ss_names_found(names));
+		ss_names_find(names, address, SS_NO_INLINES, &name);
+		assert_string_equal(name.symbol, "outer");
+		assert_int_equal(name.inline_count, 0);
+		ss_names_find(names, address, 0, &name);
+		assert_string_equal(name.symbol, other ? "outer" : "remembered");
+		_cleanup_close_ int saved = memfd_create("saved", MFD_CLOEXEC);
+		assert_true(ss_names_save(names, saved));
+		struct ss_saved_item item;
+		assert_int_equal(ss_io_pread(saved, &item, sizeof(item), 0),
+				 sizeof(item));
+		assert_int_equal(item.cache_id, 7);
+	}
+	ss_module_unref(module);
+	ss_session_free(session);
 }
 
 static void test_whole(void **state)
@@ -133,9 +200,10 @@ static void test_nothing_to_read(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		SAMPLE_TEST(test_whole),    SAMPLE_TEST(test_debug_file),
-		SAMPLE_TEST(test_embedded), SAMPLE_TEST(test_without_symbols),
-		SAMPLE_TEST(test_flags),    SAMPLE_TEST(test_nothing_to_read),
+		SAMPLE_TEST(test_whole),	   SAMPLE_TEST(test_cached),
+		SAMPLE_TEST(test_debug_file),	   SAMPLE_TEST(test_embedded),
+		SAMPLE_TEST(test_without_symbols), SAMPLE_TEST(test_flags),
+		SAMPLE_TEST(test_nothing_to_read),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

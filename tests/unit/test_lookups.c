@@ -1,0 +1,185 @@
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "symbolize/lookups.h"
+
+enum { CODE = 0, BARE = 3 };
+
+static const struct ss_lookup_sources sources = {
+	.build_id = { 1, 2, 3 },
+	.build_id_size = 3,
+	.files = { { 5, 6, 7, 8, 9 }, { 15, 16, 17, 18, 19 } },
+};
+
+static const struct ss_name unknown = {};
+
+static struct ss_name known(void)
+{
+	return (struct ss_name){
+		.symbol = "outer",
+		.start = 0x1000,
+		.line = { "a.c", 5, 2 },
+		.inline_count = 2,
+		.inlines = { { "inner", { "a.c", 9, 0 } }, { NULL, { NULL, 13, 1 } } },
+	};
+}
+
+/* The bytes of two lookups. */
+static void fill(struct ss_buffer *ret)
+{
+	_cleanup_(ss_lookups_cleanup) struct ss_lookups *lookups = ss_lookups_new();
+	struct ss_name name = known();
+
+	assert_non_null(lookups);
+	ss_lookups_add(lookups, 0x1010, CODE, &name);
+	ss_lookups_add(lookups, 0x1010, BARE, &unknown);
+	assert_true(ss_lookups_write(lookups, &sources, ret));
+}
+
+static void test_kept(void **state)
+{
+	_cleanup_(ss_lookups_cleanup) struct ss_lookups *lookups = ss_lookups_new();
+	_cleanup_buffer_ struct ss_buffer bytes = {};
+	struct ss_name name = { .symbol = "wrong" };
+
+	(void)state;
+	assert_non_null(lookups);
+	fill(&bytes);
+	assert_true(ss_lookups_read(lookups, bytes.bytes, bytes.size, &sources));
+	assert_false(ss_lookups_changed(lookups));
+	assert_true(ss_lookups_find(lookups, 0x1010, BARE, &name));
+	assert_null(name.symbol);
+	assert_int_equal(name.inline_count, 0);
+	assert_true(ss_lookups_find(lookups, 0x1010, CODE, &name));
+	assert_string_equal(name.symbol, "outer");
+	assert_true(name.start == 0x1000);
+	assert_string_equal(name.line.file, "a.c");
+	assert_int_equal(name.line.line, 5);
+	assert_int_equal(name.line.column, 2);
+	assert_int_equal(name.inline_count, 2);
+	assert_string_equal(name.inlines[0].name, "inner");
+	assert_int_equal(name.inlines[0].call.line, 9);
+	assert_null(name.inlines[1].name);
+	assert_null(name.inlines[1].call.file);
+	assert_int_equal(name.inlines[1].call.column, 1);
+	assert_false(ss_lookups_find(lookups, 0x1011, CODE, &name));
+	ss_lookups_add(lookups, 0x1011, CODE, &name);
+	assert_true(ss_lookups_changed(lookups));
+}
+
+static bool is_read(const void *bytes, size_t size)
+{
+	_cleanup_(ss_lookups_cleanup) struct ss_lookups *lookups = ss_lookups_new();
+	/* The sanitizer sees reads beyond the end. */
+	_cleanup_free_ void *copy = malloc(size + 1);
+	struct ss_name name;
+
+	assert_non_null(lookups);
+	assert_non_null(copy);
+	memcpy(copy, bytes, size);
+	if (ss_lookups_read(lookups, copy, size, &sources))
+		return true;
+	/* Nothing is left of what was refused. */
+	assert_false(ss_lookups_find(lookups, 0x1010, CODE, &name));
+	return false;
+}
+
+static void test_damage(void **state)
+{
+	_cleanup_buffer_ struct ss_buffer bytes = {};
+
+	(void)state;
+	fill(&bytes);
+	assert_true(is_read(bytes.bytes, bytes.size));
+	for (size_t i = 0; i < bytes.size; i++) {
+		assert_false(is_read(bytes.bytes, i)); /* cut off there */
+		for (int bit = 0; bit < 8; bit++) {
+			bytes.bytes[i] = (char)(bytes.bytes[i] ^ 1 << bit);
+			assert_false(is_read(bytes.bytes, bytes.size));
+			bytes.bytes[i] = (char)(bytes.bytes[i] ^ 1 << bit);
+		}
+	}
+	ss_buffer_add_byte(&bytes, 0);
+	assert_false(is_read(bytes.bytes, bytes.size));
+}
+
+/* Another build, or another debug file. */
+static void test_other_sources(void **state)
+{
+	_cleanup_buffer_ struct ss_buffer bytes = {};
+	struct ss_lookup_sources others[4] = { sources, sources, sources, sources };
+
+	(void)state;
+	others[0].build_id[2] = 4;
+	others[1].files[0].changed_ns++;
+	memset(&others[2].files[1], 0, sizeof(others[2].files[1]));
+	others[3].files[2].inode = 1;
+	fill(&bytes);
+	for (size_t i = 0; i < SS_ARRAY_SIZE(others); i++) {
+		_cleanup_(ss_lookups_cleanup) struct ss_lookups *lookups =
+			ss_lookups_new();
+		assert_non_null(lookups);
+		assert_false(
+			ss_lookups_read(lookups, bytes.bytes, bytes.size, &others[i]));
+	}
+}
+
+/* If there are too many, only those of this run are kept; if even these are too many,
+   none. */
+static void test_limit(void **state)
+{
+	enum { MANY = SS_LOOKUPS_SIZE_MAX / 12 };
+	_cleanup_(ss_lookups_cleanup) struct ss_lookups *lookups = ss_lookups_new();
+	_cleanup_(ss_lookups_cleanup) struct ss_lookups *again = ss_lookups_new();
+	_cleanup_buffer_ struct ss_buffer bytes = {};
+	struct ss_name name = { .symbol = "f", .start = UINT64_MAX };
+	uint64_t at = 0;
+
+	(void)state;
+	assert_non_null(lookups);
+	assert_non_null(again);
+	do { /* until it does not fit any more */
+		ss_buffer_clear(&bytes);
+		for (size_t i = 0; i < MANY / 16; i++)
+			ss_lookups_add(lookups, UINT64_MAX - at++, CODE, &name);
+	} while (ss_lookups_write(lookups, &sources, &bytes));
+	assert_int_equal(bytes.size, 0);
+	/* One less fits. */
+	_cleanup_(ss_lookups_cleanup) struct ss_lookups *fewer = ss_lookups_new();
+	for (uint64_t i = 0; i < at - MANY / 16; i++)
+		ss_lookups_add(fewer, UINT64_MAX - i, CODE, &name);
+	assert_true(ss_lookups_write(fewer, &sources, &bytes));
+	assert_true(bytes.size <= SS_LOOKUPS_SIZE_MAX);
+	assert_true(ss_lookups_read(again, bytes.bytes, bytes.size, &sources));
+	assert_true(ss_lookups_find(again, UINT64_MAX, CODE, &name));
+	for (uint64_t i = 1; i <= MANY / 16; i++)
+		ss_lookups_add(again, i, CODE, &name);
+	ss_buffer_clear(&bytes);
+	assert_true(ss_lookups_write(again, &sources, &bytes));
+	ss_lookups_free(take_ptr(lookups));
+	lookups = ss_lookups_new();
+	assert_true(ss_lookups_read(lookups, bytes.bytes, bytes.size, &sources));
+	assert_true(ss_lookups_find(lookups, UINT64_MAX, CODE, &name));
+	assert_true(ss_lookups_find(lookups, 1, CODE, &name));
+}
+
+#define TEST(name) cmocka_unit_test(name)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		TEST(test_kept),
+		TEST(test_damage),
+		TEST(test_other_sources),
+		TEST(test_limit),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
