@@ -568,6 +568,58 @@ class Page(ReportTest):
         self.browser.press("Escape", "Escape")
         self.assertEqual(len(self.rows("#functions")), 5)
 
+    def test_exclude(self):
+        """The stacks that call the function do not count."""
+        self.browser.click_at(*self.frame("shop_parse")[:2])
+        self.browser.click("#exclude")
+        self.assertEqual(self.total(), 340)
+        self.assertEqual(self.labels(), [["all"], ["shop_start"], ["shop_wait_for_work"]])
+        self.assertIn("60 by focus or exclusion", self.browser.text("#counts"))
+        self.browser.press("Escape")
+        self.assertEqual(self.total(), 400)
+
+    def test_functions_begin_with_the_hottest(self):
+        """Not with the reason of an incomplete stack."""
+        self.browser.press("3")
+        self.assertEqual(self.browser.text("#sandwich-name"), "shop_wait_for_work")
+        d = Description()
+        process = d.process()
+        module = d.module(process, self.library, self.build_id)
+        thread = d.thread(process, 100, "main")
+        stacks = [d.stack((None, 0x10)), self.stack_of(d, module, "hash", "start")]
+        for tick in range(4):
+            d.tick()
+            d.sample(thread, stacks[tick // 3], "R")
+        path = self.path("reasons.html")
+        self.report("-f", "html", "-o", path, d.write(self.path("reasons.ss")))
+        self.show(path, "#view=functions")
+        self.assertEqual(self.browser.text("#sandwich-name"), "shop_hash")
+
+    def test_contrast(self):
+        """Text can be read in both colour schemes: a ratio of 4.5, as WCAG 2 asks for."""
+        ratio = """
+        const context = document.createElement("canvas").getContext("2d");
+        const light = (color) => {
+          context.fillStyle = color;
+          context.fillRect(0, 0, 1, 1);
+          const parts = [...context.getImageData(0, 0, 1, 1).data].slice(0, 3).map((value) =>
+            value / 255 <= 0.04045 ? value / 255 / 12.92 : ((value / 255 + 0.055) / 1.055) ** 2.4);
+          return 0.2126 * parts[0] + 0.7152 * parts[1] + 0.0722 * parts[2];
+        };
+        const style = getComputedStyle(document.documentElement);
+        const value = (name) => style.getPropertyValue("--" + name).trim();
+        const frames = [0, 1, 2, 3, 4, 5, 6, 7].map((m) => [palette().ink, palette().frame(m, 3 * m)]);
+        return [["ink", "paper"], ["ink", "panel"], ["soft", "panel"], ["soft", "paper"],
+          ["warn", "paper"], ["accent-ink", "accent"], ["match", "panel"], ["match-ink", "match"],
+          ["ink", "selected"], ["frame-ink", "frame-none"]].map((pair) => pair.map(value))
+          .concat(frames).map(([a, b]) => [light(a), light(b)])
+          .map(([a, b]) => (Math.max(a, b) + 0.05) / (Math.min(a, b) + 0.05));
+        """
+        for _ in ("light", "dark"):
+            self.browser.press("t")
+            ratios = self.browser.run(ratio)
+            self.assertGreaterEqual(min(ratios), 4.5, ratios)
+
     def test_lines(self):
         """Tips and the line below the graph tell the file and the line, or several."""
         source = SHOP.replace("\n\treturn", "\n\tn++;\n\treturn")
@@ -831,9 +883,9 @@ class Page(ReportTest):
 
 
 class Large(Page):
-    """200,000 different stacks of 20 frames each. Counts are compared with sums made here,
+    """100,000 different stacks of up to 32 frames each. Counts are compared with sums made here,
     the size of the canvas with that of the window."""
-    STACKS = 200_000
+    STACKS = 100_000
 
     @classmethod
     def setUpClass(cls):
@@ -853,7 +905,7 @@ class Large(Page):
             at = 1 + i % 40 if i >= 40 else 0
             for depth in range(20 if i < 40 else 12):
                 parent.append(len(parent) - at)
-                function.append((i * 31 + depth * 7) % functions)
+                function.append((i * 2654435761 // 64 + depth * 7919) % functions)
                 at = len(parent) - 1
             leaves.append(at)
         ticks = self.STACKS // 100
@@ -882,6 +934,16 @@ class Large(Page):
         self.browser.press("c", "c", "i")
         self.assertEqual(self.total(), self.STACKS)
         self.browser.press("i")
+        self.browser.press("r")  # no stack has a cycle
+        self.assertEqual(self.total(), self.STACKS)
+        self.browser.press("r", "2")
+        self.assertGreater(len(self.rows("#calls")), 10)
+        self.browser.press("3")
+        self.assertEqual(self.browser.text("#functions-more"),
+                         "and 2,500 more: search to find them")
+        self.browser.press("d")
+        self.assertEqual(self.total(), self.STACKS)
+        self.browser.press("Escape", "1")
         self.browser.type("#search", "function_77")
         self.assertRegex(self.browser.text("#matched"), r"^\d")
         x, y, _ = self.browser.run(
@@ -891,9 +953,9 @@ class Large(Page):
         self.browser.click_at(x, y)
         self.assertLess(self.browser.run("return window.stacksnap.tree.total["
                                          "window.stacksnap.flame.zoom]"), self.STACKS)
-        self.browser.press("3")
-        self.assertEqual(self.browser.run("return document.querySelectorAll("
-                                          "'#functions tbody tr').length"), 11)
+        self.browser.press("Escape", "Escape", "3")
+        self.browser.type("#search", "function_77")
+        self.assertEqual(len(self.rows("#functions")), 11)
 
 
 PROGRAM = """

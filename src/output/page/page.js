@@ -157,6 +157,7 @@ class Page {
 		click("open-function", () => this.selectFunction(this.selectedFunction()));
 		click("focus", () => this.change("focus"));
 		click("drop", () => this.change("drop"));
+		click("exclude", () => this.change("exclude"));
 		byId("search").addEventListener("input", () => this.search());
 		for (const id of ["from", "to"]) byId(id).addEventListener("change", () => this.typedWindow());
 		document.querySelectorAll("[role=tab]").forEach((tab) => {
@@ -229,7 +230,7 @@ class Page {
 		if (model.shows < WAITING && waiting) hidden.push(`${count(waiting)} waiting (${share(waiting, all)})`);
 		if (model.shows < IDLE && idle) hidden.push(`${count(idle)} idle (${share(idle, all)})`);
 		const dropped = sums[model.shows] - model.unfiltered;
-		if (dropped) hidden.push(`${count(dropped)} outside of the focus`);
+		if (dropped) hidden.push(`${count(dropped)} by focus or exclusion`);
 		if (model.onlyMatches && model.unfiltered > model.matched) hidden.push(`${count(model.unfiltered - model.matched)} without a match`);
 		byId("counts").textContent = `${count(this.tree.total[0])} of ${count(all)} samples` +
 			(hidden.length ? `; hidden: ${hidden.join(", ")}` : "");
@@ -239,7 +240,7 @@ class Page {
 
 	/* One button for each change of the tree, which undoes it. */
 	showChanges() {
-		const words = { focus: "Focus", drop: "Dropped" };
+		const words = { focus: "Focus", drop: "Dropped", exclude: "Excluded" };
 		const buttons = this.model.changes.map(({ kind, f }, i) => {
 			if (kind === "recursion") return null;
 			const button = document.createElement("button");
@@ -272,6 +273,8 @@ class Page {
 	}
 
 	updateFunctions(self, total, all) {
+		/* the hottest function; what is in no module may be the reason of an incomplete stack */
+		if (this.selected < 0) this.selected = most(self.map((samples, f) => (this.model.moduleOf[f] < 0 ? 0 : samples)));
 		if (this.selected < 0) this.selected = most(self);
 		this.functions.selected = this.selected;
 		this.functions.update(self, total, all);
@@ -294,7 +297,7 @@ class Page {
 		byId("selection").hidden = node < 0 && this.view !== "functions";
 		byId("open-function").hidden = byId("detail").hidden = node < 0;
 		if (node >= 0) setDetail(describeNode(this.model, this.tree, node, this.flame.zoom));
-		for (const id of ["open-function", "focus", "drop"]) byId(id).disabled = this.selectedFunction() < 0;
+		for (const id of ["open-function", "focus", "drop", "exclude"]) byId(id).disabled = this.selectedFunction() < 0;
 	}
 
 	search() {
@@ -319,12 +322,12 @@ class Page {
 		this.flame.box.scrollTop = atBottom ? this.flame.all : 0;
 	}
 
-	/* Focuses or drops the selected function. */
+	/* kind: see CHANGES, of the selected function. */
 	change(kind) {
 		const f = this.selectedFunction();
 		if (f < 0) return;
 		this.model.change(kind, f);
-		if (kind === "drop") this.selected = -1;
+		if (kind !== "focus") this.selected = -1;
 		this.changed();
 	}
 
@@ -475,6 +478,7 @@ class Page {
 			m: press("only-matches"),
 			f: press("focus"),
 			d: press("drop"),
+			x: press("exclude"),
 			s: () => this.selectFunction(this.selectedFunction()),
 			t: () => this.nextTheme(),
 			w: () => { this.selectThreads(null); this.selectWindow(null); },
