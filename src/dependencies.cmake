@@ -13,6 +13,21 @@ pkg_check_modules(SECCOMP REQUIRED libseccomp)
 pkg_check_modules(ZSTD REQUIRED libzstd)
 pkg_check_modules(XXHASH REQUIRED libxxhash) # only its header: everything is inlined
 
+# Optional: it decompresses DWARF in half the time of zlib.
+pkg_check_modules(DEFLATE libdeflate)
+if(SS_STATIC)
+	find_library(SS_STATIC_LIB_deflate NAMES libdeflate.a)
+	mark_as_advanced(SS_STATIC_LIB_deflate)
+	if(NOT SS_STATIC_LIB_deflate)
+		set(DEFLATE_FOUND OFF)
+		set(DEFLATE_LINK_LIBRARIES)
+	endif()
+endif()
+set(SS_PC_DEFLATE)
+if(DEFLATE_FOUND)
+	set(SS_PC_DEFLATE libdeflate)
+endif()
+
 # libiberty has no pkg-config file. It is in libiberty-dev (Debian), binutils-devel (Fedora),
 # binutils-dev (Alpine) or binutils (Arch). Its header may be below libiberty/. Older Debian
 # releases have a position-independent library with another name.
@@ -20,9 +35,11 @@ find_library(IBERTY_LIBRARY NAMES libiberty_pic.a libiberty.a iberty REQUIRED)
 find_path(IBERTY_INCLUDE NAMES demangle.h PATH_SUFFIXES libiberty REQUIRED)
 
 set(SS_LIBRARY_INCLUDES ${UNWIND_INCLUDE_DIRS} ${DW_INCLUDE_DIRS} ${LZMA_INCLUDE_DIRS}
-	${SECCOMP_INCLUDE_DIRS} ${ZSTD_INCLUDE_DIRS} ${XXHASH_INCLUDE_DIRS} ${IBERTY_INCLUDE})
+	${SECCOMP_INCLUDE_DIRS} ${ZSTD_INCLUDE_DIRS} ${ZLIB_INCLUDE_DIRS} ${DEFLATE_INCLUDE_DIRS}
+	${XXHASH_INCLUDE_DIRS} ${IBERTY_INCLUDE})
 set(SS_LIBRARY_LIBS ${UNWIND_LINK_LIBRARIES} ${DW_LINK_LIBRARIES} ${LZMA_LINK_LIBRARIES}
-	${SECCOMP_LINK_LIBRARIES} ${ZSTD_LINK_LIBRARIES} ${IBERTY_LIBRARY} Threads::Threads)
+	${SECCOMP_LINK_LIBRARIES} ${ZSTD_LINK_LIBRARIES} ${ZLIB_LINK_LIBRARIES}
+	${DEFLATE_LINK_LIBRARIES} ${IBERTY_LIBRARY} Threads::Threads)
 
 # argp is part of glibc; with musl it is a separate library.
 set(SS_TOOL_INCLUDES ${ZLIB_INCLUDE_DIRS} ${SECCOMP_INCLUDE_DIRS}
@@ -55,6 +72,9 @@ set(SS_STATIC_FOUND)
 foreach(name unwind-generic unwind dw elf lzma z zstd seccomp)
 	ss_find_static(${name} ON)
 endforeach()
+if(DEFLATE_FOUND)
+	ss_find_static(deflate ON)
+endif()
 foreach(name bz2 eu)
 	ss_find_static(${name} OFF)
 endforeach()

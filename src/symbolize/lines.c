@@ -1,7 +1,6 @@
 #include "symbolize/lines.h"
 
 #include <dwarf.h>
-#include <gelf.h>
 #include <libelf.h>
 #include <stdlib.h>
 #include <string.h>
@@ -9,25 +8,23 @@
 #include "base/search.h"
 #include "base/vector.h"
 #include "symbolize/inlines.h"
+#include "symbolize/sections.h"
 #include "symbolize/segments.h"
-
-/* Sections are read instead of mapped, because a mapped file can be truncated meanwhile.
-   This limits their uncompressed size; the DWARF of a browser is that large. */
-#define DWARF_SIZE_MAX ((uint64_t)2 << 30)
-
-/* The limit of what compressed sections expand to, unless that is less than eight times as
-   much: real ones expand to three to five times as much, zeros to a thousand times. */
-#define EXPANDED_MAX ((uint64_t)256 << 20)
-enum { EXPANSION_MAX = 8 };
 
 /* Ten times as many as the largest known program has. */
 enum { RANGES_MAX = 1 << 22 };
 
-struct ss_dwarf {
+/* Sections of a file, as libdw reads them. */
+struct image {
+	char *bytes;
 	Elf *elf;
 	Dwarf *dwarf;
-	Elf *alternate_elf;
-	Dwarf *alternate;
+};
+
+struct ss_dwarf {
+	struct image image;
+	struct image alternate;
+	Dwarf *dwarf;			   /* of image */
 	SS_VECTOR(struct ss_unit) units;   /* the first indexed_count sorted by offset */
 	size_t indexed_count;		   /* from .debug_aranges */
 	SS_VECTOR(struct ss_range) ranges; /* value: index of unit */
@@ -35,138 +32,25 @@ struct ss_dwarf {
 	bool complete; /* units that .debug_aranges lacks were added */
 };
 
-/* The sections that names, lines and inlines need. */
-static bool is_needed(const char *name)
+static void image_deinit(struct image *image)
 {
-	static const char *const needed[] = {
-		"info", "abbrev", "aranges", "line",	 "line_str",
-		"str",	"addr",	  "ranges",  "rnglists", "str_offsets",
-	};
-
-	for (size_t i = 0; i < SS_ARRAY_SIZE(needed); i++) {
-		if (strcmp(name, needed[i]) == 0)
-			return true;
-	}
-	return false;
+	(void)dwarf_end(image->dwarf); /* accepts NULL, cannot fail */
+	(void)elf_end(image->elf);     /* the same, it returns a reference count */
+	free(image->bytes);
 }
 
-/* The rest of the name of a section after ".debug_" or ".zdebug_" (the old compression);
-   "" for a section that would make libdw open another file; NULL: not DWARF. */
-static const char *dwarf_name(const struct ss_elf *elf, const Elf64_Shdr *section)
+static bool open_image(const struct ss_elf *elf, struct image *ret)
 {
-	static const char *const prefixes[] = { ".debug_", ".zdebug_" };
-	const char *name = "";
+	struct image image = {};
+	size_t size = 0;
 
-	if (section->sh_name < elf->section_names_size)
-		name = elf->section_names + section->sh_name;
-	for (size_t i = 0; i < SS_ARRAY_SIZE(prefixes); i++) {
-		if (strncmp(name, prefixes[i], strlen(prefixes[i])) == 0)
-			return name + strlen(prefixes[i]);
-	}
-	return strcmp(name, ".gnu_debugaltlink") == 0 ? "" : NULL;
-}
-
-/* The uncompressed size of a section. */
-static uint64_t unpacked_size(const struct ss_elf *elf, const Elf64_Shdr *section)
-{
-	Elf64_Chdr header;
-	uint8_t old[12]; /* "ZLIB" and the size, big-endian */
-	uint64_t size = 0;
-
-	if (section->sh_flags & SHF_COMPRESSED)
-		return ss_elf_read(elf, section->sh_offset, &header, sizeof(header)) ?
-			       header.ch_size :
-			       UINT64_MAX;
-	if (!ss_elf_read(elf, section->sh_offset, old, sizeof(old)) ||
-	    memcmp(old, "ZLIB", 4) != 0)
-		return section->sh_size;
-	for (size_t i = 4; i < sizeof(old); i++)
-		size = size << 8 | old[i];
-	return size;
-}
-
-/* libdw skips sections without bytes. The change affects only libelf's own copy of the
-   section headers. */
-static bool hide_section(Elf *elf, size_t index)
-{
-	Elf_Scn *section = elf_getscn(elf, index);
-	GElf_Shdr header;
-
-	if (!section || !gelf_getshdr(section, &header))
+	if (elf->header.e_type == ET_REL || elf_version(EV_CURRENT) == EV_NONE)
 		return false;
-	header.sh_type = SHT_NOBITS;
-	return gelf_update_shdr(section, &header) != 0;
-}
-
-/* False: the other sections are too large, or a section cannot be hidden. */
-static bool hide_other_sections(const struct ss_elf *elf, Elf *handle)
-{
-	uint64_t total = 0;
-	uint64_t expanded = 0; /* of compressed sections, and what they are stored in */
-	uint64_t stored = 0;
-
-	for (size_t i = 1; i < elf->section_count; i++) {
-		const Elf64_Shdr *section = &elf->sections[i];
-		const char *name = dwarf_name(elf, section);
-		if (!name || section->sh_type == SHT_NOBITS)
-			continue;
-		uint64_t size = is_needed(name) ? unpacked_size(elf, section) : 0;
-		if (size > DWARF_SIZE_MAX - total)
-			return false;
-		total += size;
-		if (size > section->sh_size) {
-			expanded += size;
-			stored += section->sh_size;
-		}
-		if (!is_needed(name) && !hide_section(handle, i))
-			return false;
-	}
-	return total != 0 &&
-	       (expanded <= EXPANDED_MAX || expanded <= stored * EXPANSION_MAX);
-}
-
-/* libdw reads strings up to their NUL (0.188: even beyond the section). What libelf has read
-   is checked, as the file may change meanwhile. */
-static bool are_strings_terminated(const struct ss_elf *elf, Elf *handle)
-{
-	for (size_t i = 1; i < elf->section_count; i++) {
-		const Elf64_Shdr *section = &elf->sections[i];
-		const char *name = dwarf_name(elf, section);
-		if (!name || section->sh_type == SHT_NOBITS ||
-		    (strcmp(name, "str") != 0 && strcmp(name, "line_str") != 0))
-			continue;
-		Elf_Data *data = elf_rawdata(elf_getscn(handle, i), NULL);
-		if (data && data->d_size > 0 &&
-		    (!data->d_buf || ((const char *)data->d_buf)[data->d_size - 1]))
-			return false;
-	}
-	return true;
-}
-
-/* Only from files: a memory image has no DWARF, and its bytes are shared and must not
-   change. */
-static bool open_dwarf(const struct ss_elf *elf, Elf **ret_elf, Dwarf **ret_dwarf)
-{
-	if (elf->fd < 0 || elf->header.e_type == ET_REL ||
-	    elf_version(EV_CURRENT) == EV_NONE)
-		return false;
-	Elf *handle = elf_begin(elf->fd, ELF_C_READ, NULL);
-	Dwarf *dwarf = NULL;
-	if (handle && hide_other_sections(elf, handle))
-		dwarf = dwarf_begin_elf(handle, DWARF_C_READ, NULL);
-	if (dwarf && !are_strings_terminated(elf, handle)) {
-		(void)dwarf_end(dwarf); /* cannot fail */
-		dwarf = NULL;
-	}
-	if (!dwarf) {
-		(void)elf_end(handle); /* returns a reference count; accepts NULL */
-		return false;
-	}
-	/* Everything has been read, so that the file may be closed. */
-	(void)elf_cntl(handle, ELF_C_FDDONE);
-	*ret_elf = handle;
-	*ret_dwarf = dwarf;
-	return true;
+	image.bytes = ss_sections_read(elf, &size);
+	image.elf = image.bytes ? elf_memory(image.bytes, size) : NULL;
+	image.dwarf = image.elf ? dwarf_begin_elf(image.elf, DWARF_C_READ, NULL) : NULL;
+	*ret = image;
+	return image.dwarf != NULL;
 }
 
 static struct ss_unit *find_indexed_unit(const struct ss_dwarf *dwarf, Dwarf_Off offset)
@@ -299,10 +183,11 @@ struct ss_dwarf *ss_dwarf_open(const struct ss_elf *elf, const struct ss_elf *al
 {
 	_cleanup_(ss_dwarf_cleanup) struct ss_dwarf *dwarf = calloc(1, sizeof(*dwarf));
 
-	if (!dwarf || !open_dwarf(elf, &dwarf->elf, &dwarf->dwarf))
+	if (!dwarf || !open_image(elf, &dwarf->image))
 		return NULL;
-	if (alternate && open_dwarf(alternate, &dwarf->alternate_elf, &dwarf->alternate))
-		dwarf_setalt(dwarf->dwarf, dwarf->alternate);
+	dwarf->dwarf = dwarf->image.dwarf;
+	if (alternate && open_image(alternate, &dwarf->alternate))
+		dwarf_setalt(dwarf->dwarf, dwarf->alternate.dwarf);
 	index_aranges(dwarf);
 	lay_out(dwarf);
 	return take_ptr(dwarf);
@@ -317,10 +202,8 @@ void ss_dwarf_close(struct ss_dwarf *dwarf)
 	ss_vector_free(&dwarf->units);
 	ss_vector_free(&dwarf->ranges);
 	ss_segments_free(&dwarf->segments);
-	(void)dwarf_end(dwarf->dwarf); /* accepts NULL, cannot fail */
-	(void)dwarf_end(dwarf->alternate);
-	(void)elf_end(dwarf->elf);
-	(void)elf_end(dwarf->alternate_elf);
+	image_deinit(&dwarf->image);
+	image_deinit(&dwarf->alternate);
 	free(dwarf);
 }
 

@@ -1,7 +1,5 @@
 /*
- * Finds the DWARF unit and source line of an address, by libdw. Sections that are not
- * needed are hidden from libdw, because decompressing them is half of the cost. libdw must
- * never open another file whose name the module supplies.
+ * Finds the DWARF unit and source line of an address, by libdw.
  */
 #ifndef SS_SYMBOLIZE_LINES_H
 #define SS_SYMBOLIZE_LINES_H

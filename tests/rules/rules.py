@@ -53,9 +53,10 @@ THIRD_PARTY = {
     "jansson.h": set(),  # tests only: output/json.h
     "argp.h": {"cli"},
     "xxhash.h": {"base", "model", "symbolize", "elf", "recording", "profile"},
-    "zstd.h": {"recording"},
+    "zstd.h": {"recording", "symbolize"},
     "seccomp.h": {"output", "cli", "diagnose", "profile", "sandbox"},
-    "zlib.h": {"output"},
+    "zlib.h": {"output", "symbolize"},
+    "libdeflate.h": {"symbolize"},
     "curses.h": {"output", "cli"},
     "ncurses.h": {"output", "cli"},
 }

@@ -52,6 +52,39 @@ static void test_versions(void **state)
 	}
 }
 
+/* Each compression that linkers offer; binutils may lack the last one. */
+static void test_compressions(void **state)
+{
+	const struct sample *sample = *state;
+	static const char *const kinds[] = { "zlib-gabi", "zlib-gnu", "zstd" };
+
+	for (size_t i = 0; i < SS_ARRAY_SIZE(kinds); i++) {
+		bool made = sample_run(sample,
+				       "cc -O1 -g sample.c -o prog && objcopy "
+				       "--compress-debug-sections=%s prog 2>objcopy.log",
+				       kinds[i]);
+		assert_true(made || i == 2);
+		if (made)
+			expect_line(sample, "prog", 5);
+	}
+}
+
+/* Compressed bytes that are damaged: no DWARF, and nothing worse. */
+static void test_damaged_compression(void **state)
+{
+	const struct sample *sample = *state;
+
+	assert_true(sample_run(sample,
+			       "cc -O1 -g -gz sample.c -o prog && objcopy --dump-section "
+			       ".debug_info=info prog && printf 'damaged!' | dd of=info "
+			       "bs=1 seek=40 conv=notrunc 2>dd.log && objcopy "
+			       "--update-section .debug_info=info prog damaged"));
+	struct ss_dwarf *dwarf = open_sample(sample, "damaged");
+	if (dwarf) /* objcopy unpacked it */
+		assert_null(ss_dwarf_find_unit(dwarf, 0x10));
+	ss_dwarf_close(dwarf);
+}
+
 /* As Clang writes it. */
 static void test_without_aranges(void **state)
 {
@@ -108,9 +141,13 @@ static void test_hostile_sections(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		SAMPLE_TEST(test_versions),	    SAMPLE_TEST(test_without_aranges),
-		SAMPLE_TEST(test_two_units),	    SAMPLE_TEST(test_without_dwarf),
+		SAMPLE_TEST(test_versions),
+		SAMPLE_TEST(test_without_aranges),
+		SAMPLE_TEST(test_two_units),
+		SAMPLE_TEST(test_without_dwarf),
 		SAMPLE_TEST(test_hostile_sections),
+		SAMPLE_TEST(test_compressions),
+		SAMPLE_TEST(test_damaged_compression),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

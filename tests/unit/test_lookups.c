@@ -135,39 +135,42 @@ static void test_other_sources(void **state)
    none. */
 static void test_limit(void **state)
 {
-	enum { MANY = SS_LOOKUPS_SIZE_MAX / 12 };
+	enum { LENGTH = 4096, FIT = SS_LOOKUPS_SIZE_MAX / (LENGTH + 32) };
 	_cleanup_(ss_lookups_cleanup) struct ss_lookups *lookups = ss_lookups_new();
 	_cleanup_(ss_lookups_cleanup) struct ss_lookups *again = ss_lookups_new();
 	_cleanup_buffer_ struct ss_buffer bytes = {};
-	struct ss_name name = { .symbol = "f", .start = UINT64_MAX };
-	uint64_t at = 0;
+	_cleanup_free_ char *names = calloc(3 * FIT, LENGTH);
+	struct ss_name name;
 
 	(void)state;
 	assert_non_null(lookups);
 	assert_non_null(again);
-	do { /* until it does not fit any more */
-		ss_buffer_clear(&bytes);
-		for (size_t i = 0; i < MANY / 16; i++)
-			ss_lookups_add(lookups, UINT64_MAX - at++, CODE, &name);
-	} while (ss_lookups_write(lookups, &sources, &bytes));
-	assert_int_equal(bytes.size, 0);
-	/* One less fits. */
-	_cleanup_(ss_lookups_cleanup) struct ss_lookups *fewer = ss_lookups_new();
-	for (uint64_t i = 0; i < at - MANY / 16; i++)
-		ss_lookups_add(fewer, UINT64_MAX - i, CODE, &name);
-	assert_true(ss_lookups_write(fewer, &sources, &bytes));
+	assert_non_null(names);
+	for (size_t i = 0; i < 3 * FIT; i++)
+		(void)sprintf(names + i * LENGTH, "%0*zu", LENGTH - 1, i);
+	for (size_t i = 0; i < FIT; i++)
+		ss_lookups_add(lookups, i, CODE,
+			       &(struct ss_name){ .symbol = names + i * LENGTH });
+	assert_true(ss_lookups_write(lookups, &sources, &bytes));
 	assert_true(bytes.size <= SS_LOOKUPS_SIZE_MAX);
 	assert_true(ss_lookups_read(again, bytes.bytes, bytes.size, &sources));
-	assert_true(ss_lookups_find(again, UINT64_MAX, CODE, &name));
-	for (uint64_t i = 1; i <= MANY / 16; i++)
-		ss_lookups_add(again, i, CODE, &name);
+	assert_true(ss_lookups_find(again, 7, CODE, &name));
+	for (size_t i = FIT; i < FIT + FIT / 2; i++)
+		ss_lookups_add(again, i, CODE,
+			       &(struct ss_name){ .symbol = names + i * LENGTH });
 	ss_buffer_clear(&bytes);
 	assert_true(ss_lookups_write(again, &sources, &bytes));
 	ss_lookups_free(take_ptr(lookups));
 	lookups = ss_lookups_new();
 	assert_true(ss_lookups_read(lookups, bytes.bytes, bytes.size, &sources));
-	assert_true(ss_lookups_find(lookups, UINT64_MAX, CODE, &name));
-	assert_true(ss_lookups_find(lookups, 1, CODE, &name));
+	assert_true(ss_lookups_find(lookups, 7, CODE, &name)); /* found before */
+	assert_true(ss_lookups_find(lookups, FIT, CODE, &name));
+	assert_false(ss_lookups_find(lookups, 8, CODE, &name));
+	for (size_t i = FIT + FIT / 2; i < 3 * FIT; i++)
+		ss_lookups_add(again, i, CODE,
+			       &(struct ss_name){ .symbol = names + i * LENGTH });
+	ss_buffer_clear(&bytes);
+	assert_false(ss_lookups_write(again, &sources, &bytes));
 }
 
 #define TEST(name) cmocka_unit_test(name)
