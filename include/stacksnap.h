@@ -1248,6 +1248,8 @@ struct ss_recorder_summary {
 	uint64_t duration_ns;
 	uint64_t size;	 /* of the file */
 	uint64_t memory; /* of the recorder's tables */
+	bool sampled_cpus; /* on_cpu: the CPUs are sampled, no thread is stopped */
+	int perf_errno;	   /* on_cpu: otherwise the errno of perf_event_open(2) */
 	uint64_t lost;	 /* of the missed: ticks that could not be unwound */
 	/* Why ticks were lost: how the unwinding process died, and which modules are
 	   skipped since; or NULL. Valid as long as the recorder. */
@@ -1268,6 +1270,9 @@ struct ss_recorder_options {
 	ss_thread_filter *filter; /* called when a thread has run; NULL: all */
 	void *filter_data;
 	bool children;	       /* also sample processes that the target starts */
+	/* Only threads that are on a CPU. If perf_event_open(2) may sample all CPUs, no
+	   thread is stopped; otherwise the filter must select state R. */
+	bool on_cpu;
 	const char *directory; /* of the file; needed for keep_ns */
 	const char *name;      /* of the file in directory */
 	/* Called about once a second by the recording thread, or NULL. */

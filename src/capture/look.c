@@ -31,26 +31,22 @@ static struct ss_task *find(const struct ss_task_list *tasks, pid_t tid)
 	return NULL;
 }
 
-/* The call in which a sample found a thread. False: it was in user space, or in a page
-   fault or an interrupt. */
-static bool find_call(const struct ss_look *look, struct ss_cpu_sample *sample,
-		      struct ss_syscall_text *ret)
+bool ss_look_find_call(const struct ss_process_memory *memory,
+		       const ss_kernel_regs *kernel, struct ss_syscall_text *ret)
 {
 	struct ss_regs regs;
 	struct ss_syscall made;
 	uint8_t code[SS_SYSCALL_CODE];
 
-	if (!sample->in_kernel)
-		return false;
-	ss_arch_host.attach->regs(&sample->kernel, &regs);
-	ss_arch_host.attach->syscall(&sample->kernel, &made);
+	ss_arch_host.attach->regs(kernel, &regs);
+	ss_arch_host.attach->syscall(kernel, &made);
 	uint64_t pc = ss_regs_pc(&ss_arch_host, &regs);
 	struct ss_piece piece = { .address = pc - sizeof(code),
 				  .bytes = code,
 				  .size = sizeof(code) };
-	ss_process_memory_read_present(look->memory, &piece, 1);
+	ss_process_memory_read_present(memory, &piece, 1);
 	if (piece.done != sizeof(code) ||
-	    !ss_arch_host.attach->in_syscall(&sample->kernel, code, sizeof(code)))
+	    !ss_arch_host.attach->in_syscall(kernel, code, sizeof(code)))
 		return false;
 	*ret = (struct ss_syscall_text){
 		.kind = SS_SYSCALL_BLOCKED,
@@ -68,7 +64,8 @@ static void classify(struct ss_look *look, struct ss_task *task,
 	struct ss_syscall_text call;
 
 	task->sampled_ns = sample->time_ns;
-	bool fragile = find_call(look, sample, &call) &&
+	bool fragile = sample->in_kernel &&
+		       ss_look_find_call(look->memory, &sample->kernel, &call) &&
 		       ss_fragile_running(look->target, task->tid, &call);
 	task->fragile = task->watched = task->in_call = fragile;
 	task->left = false;

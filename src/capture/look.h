@@ -27,6 +27,11 @@ struct ss_look {
 	struct ss_buffer text;
 };
 
+/* The call in which a sample found a thread, whose user registers are those. False: it was
+   in user space, or in a page fault or an interrupt. */
+bool ss_look_find_call(const struct ss_process_memory *memory,
+		       const ss_kernel_regs *kernel, struct ss_syscall_text *ret);
+
 /*
  * Looks at the threads that would be stopped although they run (phase SEEN, runs, neither
  * watched nor known to compute). Those in a call that must not be interrupted become watched. Threads of which

@@ -202,6 +202,20 @@ static bool place(struct ss_arena *arena, struct ss_stack_copy *copy)
 	return copy->size > 0;
 }
 
+void ss_arena_empty(struct ss_arena *arena)
+{
+	arena->used = 0;
+}
+
+uint8_t *ss_arena_take(struct ss_arena *arena, size_t size)
+{
+	struct ss_stack_copy copy = { .size = size };
+
+	if (!place(arena, &copy) || copy.size < size)
+		return NULL;
+	return arena->bytes + (copy.bytes - arena->bytes);
+}
+
 /* Whether the area is private anonymous memory. Its pages may be absent because they were
    never used. */
 static bool is_sparse(const struct ss_area *area)

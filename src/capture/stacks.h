@@ -34,6 +34,11 @@ struct ss_error *ss_arena_prepare(struct ss_arena *arena,
 				  const struct ss_capture_options *options);
 void ss_arena_deinit(struct ss_arena *arena);
 
+/* For stacks that the caller copies: empties the arena, and takes room in it. NULL: it is
+   full. */
+void ss_arena_empty(struct ss_arena *arena);
+uint8_t *ss_arena_take(struct ss_arena *arena, size_t size);
+
 /* Copies the stacks of the tasks that predicate() accepts, and the lock words they wait
    for. Does not allocate. */
 typedef bool ss_task_predicate(const struct ss_task *task);

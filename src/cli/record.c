@@ -100,7 +100,7 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 		state->child_inputs[2] = &record->selection;
 		return 0;
 	case KEY_ON_CPU:
-		record->selection.states = "R";
+		record->options.on_cpu = true;
 		return 0;
 	case KEY_CHILDREN:
 		record->options.children = true;
@@ -241,6 +241,8 @@ static int run(int argc, char **argv)
 	record.options.max_frames = record.common.max_frames ? record.common.max_frames :
 							       UINT_MAX;
 	record.options.max_stack = record.common.max_stack;
+	if (record.options.on_cpu)
+		record.selection.states = "R";
 	filter.argument = &none;
 	if (ss_selection_run_is_active(&filter)) {
 		record.options.filter = ss_selection_run_filter;

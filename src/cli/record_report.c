@@ -83,6 +83,21 @@ static void write_stops(const struct ss_recorder_summary *s, FILE *out)
 	(void)fputs(" at once", out);
 }
 
+/* --on-cpu only. */
+static void write_way(const struct ss_recorder_summary *s, FILE *out)
+{
+	if (s->sampled_cpus)
+		(void)fputs("the CPUs were sampled (perf events); no thread was stopped",
+			    out);
+	else
+		(void)fprintf(out,
+			      "perf events are not available (%s), so running threads "
+			      "were stopped: short bursts of work are missing; as root, "
+			      "with CAP_PERFMON or with kernel.perf_event_paranoid=0 "
+			      "they are seen",
+			      strerror(s->perf_errno));
+}
+
 static void write_ticks(const struct ss_recorder_summary *s, FILE *out)
 {
 	ss_quantity_write_things(s->ticks, "tick", out);
@@ -138,7 +153,10 @@ void ss_record_report_end(const struct ss_recorder_summary *summary, const char 
 			path ? path : "standard output");
 	print(write_counts, summary, "");
 	print(write_ticks, summary, "");
-	print(write_stops, summary, "");
+	if (summary->sampled_cpus || summary->perf_errno)
+		print(write_way, summary, "");
+	if (!summary->sampled_cpus)
+		print(write_stops, summary, "");
 	if (summary->loss)
 		print(write_losses, summary, "");
 }

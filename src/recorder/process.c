@@ -225,7 +225,7 @@ static struct ss_recorder_thread *define_thread(struct ss_recorder_process *proc
 
 /* Applies changes of the address space. New modules are defined once the unwinder has
    described them. */
-static bool track(struct ss_recorder_process *process, struct ss_tick *tick)
+static bool apply_change(struct ss_recorder_process *process, struct ss_tick *tick)
 {
 	enum ss_address_space_change change = tick->change;
 
@@ -237,8 +237,16 @@ static bool track(struct ss_recorder_process *process, struct ss_tick *tick)
 	     !ss_module_set_update(&process->modules, process->sampler.space.capture,
 				   track_module, process)))
 		return false;
-	end_threads(process);
 	return !process->no_memory;
+}
+
+/* Likewise, and ends threads. */
+static bool track(struct ss_recorder_process *process, struct ss_tick *tick)
+{
+	if (!apply_change(process, tick))
+		return false;
+	end_threads(process);
+	return true;
 }
 
 /* Stacks ---------------------------------------------------------------- */
@@ -325,6 +333,7 @@ struct result {
 	const struct ss_unwound *unwound;
 	bool stale; /* all stacks are stale: modules have changed */
 	bool last;  /* no other capture follows in this tick */
+	bool taken; /* of samples: a thread may have ended since */
 };
 
 static uint32_t call_of(struct ss_recorder_process *process,
@@ -346,7 +355,7 @@ static bool take_thread(struct ss_recorder_process *process, const struct result
 	struct ss_sampled_thread *sampled =
 		ss_thread_list_find(&process->sampler.threads, captured->tid);
 
-	if (!sampled || sampled->state == SS_THREAD_GONE)
+	if (!sampled || (sampled->state == SS_THREAD_GONE && !result->taken))
 		return true;
 	bool unusable = result->stale || sampled->areas.incomplete;
 	if (unusable && !result->last) {
@@ -491,6 +500,20 @@ static uint64_t count_cpu(struct ss_recorder_thread *thread, uint64_t run_ns)
 	return us;
 }
 
+static bool add_sample(struct ss_recorder_process *process,
+		       const struct ss_sampled_thread *sampled,
+		       struct ss_samples *samples)
+{
+	struct ss_recorder_thread *thread = &process->threads.items[sampled->slot];
+	struct ss_sample_record *sample = ss_vector_push(&samples->items);
+
+	if (!sample)
+		return false;
+	*sample = sample_of(thread);
+	sample->cpu_us = count_cpu(thread, sampled->run_ns);
+	return true;
+}
+
 static bool add_samples(struct ss_recorder_process *process, struct ss_samples *samples)
 {
 	const struct ss_thread_list *list = &process->sampler.threads;
@@ -500,15 +523,12 @@ static bool add_samples(struct ss_recorder_process *process, struct ss_samples *
 		if (sampled->state == SS_THREAD_GONE || sampled->excluded ||
 		    sampled->slot >= process->threads.count)
 			continue;
-		struct ss_recorder_thread *thread =
+		const struct ss_recorder_thread *thread =
 			&process->threads.items[sampled->slot];
 		if (thread->tid != sampled->tid || !thread->sampled)
 			continue;
-		struct ss_sample_record *sample = ss_vector_push(&samples->items);
-		if (!sample)
+		if (!add_sample(process, sampled, samples))
 			return false;
-		*sample = sample_of(thread);
-		sample->cpu_us = count_cpu(thread, sampled->run_ns);
 	}
 	return true;
 }
@@ -549,6 +569,136 @@ struct ss_error *ss_recorder_process_tick(struct ss_recorder_process *process,
 			  &error))
 		return error;
 	return add_samples(process, samples) ? NULL : ss_error_no_memory();
+}
+
+/* Samples of the CPUs ---------------------------------------------------- */
+
+/* A sample was taken at an unknown moment between two reads of the memory map. */
+static void check_sample(struct ss_recorder_process *process,
+			 struct ss_sampled_thread *sampled,
+			 const struct ss_unwound_stack *stack)
+{
+	for (size_t f = 0; f < stack->count; f++)
+		sampled->areas.incomplete |=
+			ss_sampler_was_other(&process->sampler, stack->frames[f].pc);
+}
+
+/* Whether the mappings of all frames are those of the capture. */
+static enum ss_mapping_check check_mappings(struct ss_recorder_process *process,
+					    const struct ss_unwound *unwound)
+{
+	enum ss_mapping_check worst = SS_MAPPING_SAME;
+	uint64_t last = 0; /* frames that follow each other are often in one area */
+
+	for (size_t i = 0; i < unwound->frames.count; i++) {
+		uint64_t pc = unwound->frames.items[i].pc;
+		const struct ss_area *area =
+			ss_capture_find_area(process->sampler.space.capture, pc);
+		if (area && area->start == last)
+			continue;
+		last = area ? area->start : 0;
+		worst = SS_MIN(worst,
+			       ss_address_space_check(&process->sampler.space, pc));
+	}
+	return worst;
+}
+
+/* Unwinds samples; once more if the memory map has changed. NULL in result->unwound: they
+   are lost, or of a program that was replaced. */
+static struct ss_error *unwind_samples(struct ss_recorder_process *process,
+				       struct ss_tick *tick, struct result *result)
+{
+	struct ss_sampler *sampler = &process->sampler;
+	struct ss_error *error = NULL;
+	bool changed = false;
+
+	for (int i = 0; i < CAPTURES_MAX; i++) {
+		const struct ss_unwound *unwound = NULL;
+		if (!has_answered(process,
+				  ss_unwinder_unwind(process->unwinder, &process->space,
+						     &sampler->space, &process->modules,
+						     result->capture, &unwound),
+				  &error))
+			return error;
+		error = ss_sampler_confirm(sampler, check_mappings(process, unwound),
+					   tick, &result->stale);
+		if (error || tick->change >= SS_ADDRESS_SPACE_REPLACED)
+			return error;
+		result->unwound = unwound;
+		if (tick->change == SS_ADDRESS_SPACE_SAME)
+			break;
+		changed = true;
+		if (!ss_sampler_move(sampler, result->capture))
+			return ss_error_no_memory();
+		result->capture = sampler->space.capture;
+		if (!apply_change(process, tick))
+			return ss_error_no_memory();
+	}
+	for (size_t i = 0; changed && i < result->capture->threads.count; i++) {
+		const struct ss_unwound *unwound = result->unwound;
+		struct ss_sampled_thread *sampled = ss_thread_list_find(
+			&sampler->threads, result->capture->threads.items[i].tid);
+		if (sampled)
+			check_sample(
+				process, sampled,
+				&unwound->stacks.items[unwound->threads.items[i].stack]);
+	}
+	return NULL;
+}
+
+static struct ss_error *take_samples(struct ss_recorder_process *process,
+				     struct ss_tick *tick, struct ss_samples *samples)
+{
+	struct result result = { .capture = tick->capture, .last = true, .taken = true };
+
+	if (!apply_change(process, tick))
+		return ss_error_no_memory();
+	if (!tick->capture)
+		return NULL;
+	struct ss_error *error = unwind_samples(process, tick, &result);
+	if (error || process->lost || !result.unwound ||
+	    tick->change >= SS_ADDRESS_SPACE_REPLACED)
+		return error;
+	error = take_threads(process, &result);
+	for (size_t i = 0; !error && i < result.capture->threads.count; i++) {
+		const struct ss_sampled_thread *sampled = ss_thread_list_find(
+			&process->sampler.threads, result.capture->threads.items[i].tid);
+		if (sampled && !add_sample(process, sampled, samples))
+			error = ss_error_no_memory();
+	}
+	return error;
+}
+
+struct ss_error *ss_recorder_process_take(struct ss_recorder_process *process,
+					  uint64_t now_ns,
+					  const struct ss_on_cpu_sample *sampled,
+					  size_t count, struct ss_samples *samples)
+{
+	struct ss_tick tick;
+	struct ss_error *error =
+		ss_sampler_take(&process->sampler, sampled, count, &tick);
+
+	process->now_ns = now_ns;
+	process->lost = false;
+	if (!error && tick.change != SS_ADDRESS_SPACE_ENDED)
+		error = take_samples(process, &tick, samples);
+	if (error)
+		return error;
+	if (tick.change < SS_ADDRESS_SPACE_REPLACED)
+		error = ss_sampler_follow(&process->sampler, &tick);
+	if (error)
+		return error;
+	if (tick.change == SS_ADDRESS_SPACE_ENDED)
+		return end(process);
+	if (process->lost)
+		return NULL;
+	if (!track(process, &tick))
+		return ss_error_no_memory();
+	(void)has_answered(process,
+			   ss_unwinder_sync(process->unwinder, &process->space,
+					    &process->sampler.space, &process->modules),
+			   &error);
+	return error;
 }
 
 bool ss_recorder_process_last(const struct ss_recorder_process *process,

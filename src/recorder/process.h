@@ -68,6 +68,13 @@ struct ss_error *ss_recorder_process_tick(struct ss_recorder_process *process,
 					  uint64_t now_ns, struct ss_samples *samples,
 					  struct ss_tick_record *written);
 
+/* The same for a tick that consists of samples of the CPUs, see ss_sampler_take(). Appends
+   samples of the threads that were on one. */
+struct ss_error *ss_recorder_process_take(struct ss_recorder_process *process,
+					  uint64_t now_ns,
+					  const struct ss_on_cpu_sample *sampled,
+					  size_t count, struct ss_samples *samples);
+
 /* At the end of the recording. Errors: SYSTEM (the disk is full), NO_MEMORY. */
 struct ss_error *ss_recorder_process_finish(struct ss_recorder_process *process);
 

@@ -93,14 +93,10 @@ static bool is_of_one(const struct ss_processes *processes, const struct ss_erro
 		code == SS_ERROR_NO_PROCESS);
 }
 
-static struct ss_error *tick_one(struct ss_processes *processes,
-				 struct ss_recorder_process *process, uint64_t now_ns,
-				 struct ss_samples *samples,
-				 struct ss_tick_record *written)
+static struct ss_error *end_one(struct ss_processes *processes,
+				struct ss_recorder_process *process,
+				struct ss_error *error)
 {
-	processes->busy_since = ss_now_ns();
-	struct ss_error *error =
-		ss_recorder_process_tick(process, now_ns, samples, written);
 	processes->busy_since = 0;
 	processes->late |= process->sampler.late;
 	processes->lost |= process->lost;
@@ -111,9 +107,7 @@ static struct ss_error *tick_one(struct ss_processes *processes,
 	return ss_recorder_process_finish(process); /* still writes its perf map */
 }
 
-struct ss_error *ss_processes_tick(struct ss_processes *processes, uint64_t now_ns,
-				   struct ss_samples *samples,
-				   struct ss_tick_record *written)
+static struct ss_error *begin_tick(struct ss_processes *processes, uint64_t now_ns)
 {
 	struct ss_error *error = NULL;
 
@@ -123,12 +117,54 @@ struct ss_error *ss_processes_tick(struct ss_processes *processes, uint64_t now_
 		error = ss_error_no_memory();
 	processes->busy_since = 0;
 	processes->late = processes->lost = false;
-	for (size_t i = 0; !error && i < processes->items.count; i++)
-		error = tick_one(processes, processes->items.items[i], now_ns, samples,
-				 written);
+	return error;
+}
+
+struct ss_error *ss_processes_tick(struct ss_processes *processes, uint64_t now_ns,
+				   struct ss_samples *samples,
+				   struct ss_tick_record *written)
+{
+	struct ss_error *error = begin_tick(processes, now_ns);
+
+	for (size_t i = 0; !error && i < processes->items.count; i++) {
+		struct ss_recorder_process *process = processes->items.items[i];
+		processes->busy_since = ss_now_ns();
+		error = end_one(
+			processes, process,
+			ss_recorder_process_tick(process, now_ns, samples, written));
+	}
 	if (!error)
 		drop_ended(processes);
 	return error;
+}
+
+struct ss_error *ss_processes_take(struct ss_processes *processes, uint64_t now_ns,
+				   const struct ss_on_cpu_sample *sampled, size_t count,
+				   struct ss_samples *samples)
+{
+	struct ss_error *error = begin_tick(processes, now_ns);
+
+	for (size_t i = 0; !error && i < processes->items.count; i++) {
+		struct ss_recorder_process *process = processes->items.items[i];
+		processes->busy_since = ss_now_ns();
+		error = end_one(processes, process,
+				ss_recorder_process_take(process, now_ns, sampled, count,
+							 samples));
+	}
+	if (!error)
+		drop_ended(processes);
+	return error;
+}
+
+bool ss_processes_have(void *data, pid_t pid)
+{
+	const struct ss_processes *processes = data;
+
+	for (size_t i = 0; i < processes->items.count; i++) {
+		if (processes->items.items[i]->target->pid == pid)
+			return true;
+	}
+	return false;
 }
 
 struct ss_error *ss_processes_roll(struct ss_processes *processes, uint64_t monotonic_ns,

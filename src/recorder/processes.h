@@ -36,6 +36,14 @@ struct ss_error *ss_processes_tick(struct ss_processes *processes, uint64_t now_
 				   struct ss_samples *samples,
 				   struct ss_tick_record *written);
 
+/* The same for a tick that consists of samples of the CPUs; count: 0 if there are none. */
+struct ss_error *ss_processes_take(struct ss_processes *processes, uint64_t now_ns,
+				   const struct ss_on_cpu_sample *sampled, size_t count,
+				   struct ss_samples *samples);
+
+/* Whether a process is recorded. data: the processes. */
+bool ss_processes_have(void *data, pid_t pid);
+
 /* Begins a new segment of the file. */
 struct ss_error *ss_processes_roll(struct ss_processes *processes, uint64_t monotonic_ns,
 				   uint64_t wall_ns);

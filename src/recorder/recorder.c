@@ -16,6 +16,7 @@
 #include "base/error.h"
 #include "capture/stop.h"
 #include "recorder/processes.h"
+#include "sampling/pace.h"
 #include "sampling/stop_guard.h"
 #include "sampling/ticker.h"
 #include "target/own_thread.h"
@@ -26,6 +27,10 @@ enum { THREAD_STACK = 1 << 20, HZ = 99, DEFAULT_FRAMES = 1024, NICE_MIN = -20 };
 enum { TIMEOUT_PERCENT = 60, TIMEOUT_MIN_MS = 1, TIMEOUT_MAX_MS = 20 };
 enum { NS_PER_MS = 1000000, CHECK_MS = 10 };
 enum { STACK_MAX = 256 << 10, TOTAL_MAX = 64 << 20 };
+/* How long after the CPUs were sampled the samples are read: at the moment of a sample, the
+   recorder must not be on one of these CPUs itself. */
+enum { LAG_NS = 200 * 1000, LAG_PART = 4 /* of an interval, at most */ };
+enum { LATE_TICKS_MAX = 64 }; /* without samples, all at once */
 
 struct ss_recorder {
 	struct ss_writer *writer;
@@ -37,6 +42,11 @@ struct ss_recorder {
 	sigset_t wait_mask; /* signals blocked between ticks: all that do not stop us */
 	uint64_t begin_ns;
 	struct ss_ticker ticker;
+	struct ss_cpu_clock clock; /* closed: threads are stopped instead */
+	struct ss_on_cpu on_cpu;
+	struct ss_pace pace;		 /* of the clock */
+	uint64_t lost;			 /* clock: samples, as of the last tick */
+	uint64_t written_ns;		 /* clock: time of the last tick */
 	uint64_t progress_ns;		 /* progress */
 	struct ss_tick_record unwritten; /* of lost ticks; added to the next one */
 	uint64_t checked_stops; /* summary.thread_stops at the last look for tracees */
@@ -138,6 +148,8 @@ void ss_recorder_free(struct ss_recorder *recorder)
 	ss_processes_deinit(&recorder->processes);
 	ss_writer_free(recorder->writer);
 	ss_vector_free(&recorder->samples.items);
+	ss_on_cpu_deinit(&recorder->on_cpu);
+	ss_cpu_clock_close(&recorder->clock);
 	close_cleanup(&recorder->stop_fd);
 	ss_error_free(recorder->error);
 	free(recorder);
@@ -223,6 +235,15 @@ static void report_progress(struct ss_recorder *recorder, uint64_t now)
 	recorder->options.progress(recorder->options.progress_data, &recorder->summary);
 }
 
+/* Of ticks that could not be written. */
+static uint64_t take_missed(struct ss_recorder *recorder)
+{
+	uint64_t missed = recorder->unwritten.missed;
+
+	recorder->unwritten.missed = 0;
+	return missed;
+}
+
 static struct ss_error *take_tick(struct ss_recorder *recorder)
 {
 	struct ss_tick_record tick = { .monotonic_ns = ss_now_ns(),
@@ -253,6 +274,126 @@ static struct ss_error *take_tick(struct ss_recorder *recorder)
 	if (!error)
 		sum_up(recorder, &tick);
 	return error;
+}
+
+/* Samples of the CPUs ---------------------------------------------------- */
+
+/* When the next samples are read. */
+static uint64_t next_reading(const struct ss_recorder *recorder)
+{
+	uint64_t lag_ns =
+		SS_MIN((uint64_t)LAG_NS, recorder->options.period_ns / LAG_PART);
+
+	return recorder->written_ns ? ss_pace_next_ns(&recorder->pace) + lag_ns : 0;
+}
+
+/* Of the ticks since the last call, those whose samples were lost. */
+static uint64_t count_lost(struct ss_recorder *recorder, uint64_t count)
+{
+	uint64_t cpus = recorder->clock.rings.count;
+	uint64_t lost = (recorder->clock.lost - recorder->lost + cpus - 1) / cpus;
+
+	recorder->lost = recorder->clock.lost;
+	return SS_MAX(SS_MIN(lost, count),
+		      count - SS_MIN(count, (uint64_t)LATE_TICKS_MAX));
+}
+
+static struct ss_error *write_tick(struct ss_recorder *recorder,
+				   struct ss_tick_record *tick, size_t begin, size_t end)
+{
+	const struct ss_on_cpu_sample *samples = recorder->on_cpu.samples.items;
+	uint64_t time_ns = end > begin ? samples[begin].clock.time_ns :
+					 tick->monotonic_ns;
+
+	time_ns = SS_MAX(time_ns, recorder->written_ns);
+	tick->wall_ns += time_ns - tick->monotonic_ns;
+	tick->monotonic_ns = recorder->written_ns = time_ns;
+	recorder->samples.items.count = 0;
+	struct ss_error *error = ss_processes_take(&recorder->processes, time_ns,
+						   end > begin ? &samples[begin] : NULL,
+						   end - begin, &recorder->samples);
+	if (!error && recorder->processes.lost && recorder->samples.items.count == 0) {
+		recorder->unwritten.missed += tick->missed + 1;
+		return NULL;
+	}
+	if (!error)
+		error = ss_writer_tick(recorder->writer, tick,
+				       recorder->samples.items.items,
+				       recorder->samples.items.count);
+	if (!error)
+		sum_up(recorder, tick);
+	return error;
+}
+
+/* Writes the samples before a time: a tick, also if there are none; or several, see
+   ss_on_cpu_tick_end(). */
+static struct ss_error *write_until(struct ss_recorder *recorder, size_t *next,
+				    uint64_t until_ns, struct ss_tick_record *tick)
+{
+	struct ss_error *error = NULL;
+	bool more = true;
+
+	while (more && !error) {
+		size_t begin = *next;
+		*next = ss_on_cpu_tick_end(&recorder->on_cpu, begin, until_ns);
+		error = write_tick(recorder, tick, begin, *next);
+		tick->missed = 0;
+		more = *next > begin && *next < recorder->on_cpu.samples.count &&
+		       recorder->on_cpu.samples.items[*next].clock.time_ns < until_ns;
+	}
+	return error;
+}
+
+/* Writes what the CPUs ran since the last call: one tick, or several if this one is late. */
+static struct ss_error *take_clock_tick(struct ss_recorder *recorder)
+{
+	const uint64_t now_ns = ss_now_ns();
+	const uint64_t wall_ns = ss_clock_ns(CLOCK_REALTIME);
+	struct ss_error *error = NULL;
+	uint64_t at_ns = 0;
+	size_t next = 0;
+
+	if (!ss_on_cpu_collect(&recorder->on_cpu, &recorder->clock,
+			       &recorder->processes.arena, ss_processes_have,
+			       &recorder->processes))
+		return ss_error_no_memory();
+	uint64_t count = ss_pace_advance(&recorder->pace, now_ns, &at_ns);
+	uint64_t interval_ns = recorder->pace.interval_ns;
+	bool begins = recorder->written_ns == 0; /* reads the memory map */
+	if (begins && count == 0)
+		count = 1;
+	if (ss_pace_renew(&recorder->pace, now_ns))
+		ss_cpu_clock_set(&recorder->clock, recorder->pace.interval_ns);
+	uint64_t missed = count_lost(recorder, count);
+	if (ss_writer_wants_roll(recorder->writer, now_ns))
+		error = ss_processes_roll(&recorder->processes, now_ns, wall_ns);
+	at_ns += missed * interval_ns;
+	for (uint64_t i = missed; i < count && !error; i++, at_ns += interval_ns) {
+		struct ss_tick_record tick = {
+			.monotonic_ns = SS_MIN(at_ns, now_ns),
+			.missed = missed + take_missed(recorder),
+		};
+		tick.wall_ns = wall_ns - (now_ns - tick.monotonic_ns);
+		missed = 0;
+		error = write_until(recorder, &next,
+				    i + 1 < count ? at_ns + interval_ns / 2 : UINT64_MAX,
+				    &tick);
+	}
+	recorder->unwritten.missed += missed;
+	return error;
+}
+
+/* Whether the CPUs are sampled; otherwise threads are stopped. */
+static void open_clock(struct ss_recorder *recorder)
+{
+	const struct ss_recorder_options *o = &recorder->options;
+
+	if (!o->on_cpu)
+		return;
+	recorder->summary.perf_errno =
+		ss_cpu_clock_open(&recorder->clock, o->period_ns, o->max_stack);
+	recorder->summary.sampled_cpus = ss_cpu_clock_is_open(&recorder->clock);
+	ss_pace_init(&recorder->pace, o->period_ns, ss_now_ns());
 }
 
 static void finish(struct ss_recorder *recorder, enum ss_recording_end end)
@@ -304,7 +445,9 @@ static void *record_thread(void *data)
 
 	recorder->restart = false;
 	while (!recorder->done && !recorder->error && !recorder->restart) {
-		uint64_t at = ss_ticker_next_ns(&recorder->ticker);
+		bool sampled = ss_cpu_clock_is_open(&recorder->clock);
+		uint64_t at = sampled ? next_reading(recorder) :
+					ss_ticker_next_ns(&recorder->ticker);
 		if (recorder->options.duration_ns)
 			at = SS_MIN(at,
 				    recorder->begin_ns + recorder->options.duration_ns);
@@ -314,7 +457,8 @@ static void *record_thread(void *data)
 		}
 		if (is_over(recorder) || recorder->restart)
 			break;
-		recorder->error = take_tick(recorder);
+		recorder->error = sampled ? take_clock_tick(recorder) :
+					    take_tick(recorder);
 		recorder->restart = recorder->first || recorder->processes.late ||
 				    ss_unwinder_is_down(&recorder->processes.unwinder);
 		if (!recorder->error && !is_over(recorder))
@@ -422,6 +566,7 @@ struct ss_error *ss_recorder_run(struct ss_recorder *recorder)
 	block_signals(recorder, &before);
 	set_nice(NICE_MIN); /* inherited by the threads and the unwinder */
 	ss_ticker_init(&recorder->ticker, recorder->options.period_ns, ss_now_ns());
+	open_clock(recorder);
 	ss_stop_guard_start(&recorder->guard);
 	error = ss_unwinder_start(&recorder->processes.unwinder);
 	if (!error)
@@ -432,6 +577,7 @@ struct ss_error *ss_recorder_run(struct ss_recorder *recorder)
 		error = run_thread(recorder);
 	}
 	ss_stop_guard_end(&recorder->guard);
+	ss_cpu_clock_close(&recorder->clock);
 	set_nice(nice);
 	(void)pthread_sigmask(SIG_SETMASK, &before, NULL);
 	if (error)

@@ -1,6 +1,7 @@
 #include "sampling/access.h"
 
 #include <sched.h>
+#include <string.h>
 #include <unistd.h>
 
 static struct ss_error *open_child(pid_t pid, struct ss_target **ret)
@@ -49,6 +50,17 @@ static void stop(struct ss_freeze *freeze, struct ss_look *look, ss_freeze_copie
 	set_scheduler(SCHED_OTHER, 0);
 }
 
+static bool read_name(const struct ss_target *target, pid_t tid, struct ss_buffer *text,
+		      char *ret, size_t size)
+{
+	if (!ss_target_read_task(target, tid, "comm", text) || text->size == 0)
+		return false;
+	size_t length = SS_MIN(text->size - 1, size - 1); /* without the newline */
+	memcpy(ret, text->bytes, length);
+	ret[length] = '\0';
+	return true;
+}
+
 const struct ss_process_access ss_process_access = {
 	.open_child = open_child,
 	.list_children = ss_target_list_children,
@@ -60,6 +72,8 @@ const struct ss_process_access ss_process_access = {
 	.read_run_count = ss_task_read_run_count,
 	.check_fragile = ss_task_check_fragile,
 	.stop = stop,
+	.find_call = ss_look_find_call,
+	.read_name = read_name,
 	.release_late = ss_freeze_release_late,
 	.copy = ss_arena_copy,
 	.copy_watched = ss_observe_copy,

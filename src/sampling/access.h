@@ -39,6 +39,12 @@ struct ss_process_access {
 	   stops, copies (copy()) and releases each. */
 	void (*stop)(struct ss_freeze *freeze, struct ss_look *look,
 		     ss_freeze_copier *copy, void *data);
+	/* ss_look_find_call() */
+	bool (*find_call)(const struct ss_process_memory *memory,
+			  const ss_kernel_regs *kernel, struct ss_syscall_text *ret);
+	/* Reads the name of a thread. False: it has ended. */
+	bool (*read_name)(const struct ss_target *target, pid_t tid,
+			  struct ss_buffer *text, char *ret, size_t size);
 	/* ss_freeze_release_late() */
 	bool (*release_late)(struct ss_freeze *freeze);
 	/* ss_arena_copy(), ss_observe_copy(), ss_observe_check(), ss_observe_tasks() */

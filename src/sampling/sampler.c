@@ -381,3 +381,149 @@ void ss_sampler_discard(struct ss_sampler *sampler)
 			ss_thread_reject(thread, false);
 	}
 }
+
+/* Samples of the CPUs ---------------------------------------------------- */
+
+static const char ended_name[] = "(ended)";
+
+/* Reads its name now and then, and applies the filter. */
+static void name_thread(struct ss_sampler *sampler, struct ss_sampled_thread *thread)
+{
+	if (thread->named && ++thread->filter_ticks < FILTER_TICKS)
+		return;
+	thread->filter_ticks = 0;
+	if (sampler->access->read_name(sampler->target, thread->tid, &sampler->text,
+				       thread->name, sizeof(thread->name)))
+		thread->named = true;
+	else if (!thread->named)
+		memcpy(thread->name, ended_name, sizeof(ended_name));
+	thread->excluded = !sampler->options.filter(sampler->options.filter_data,
+						    thread->tid, thread->name, 'R');
+}
+
+static void fill_call(const struct ss_sampler *sampler,
+		      const struct ss_clock_sample *sample, struct ss_syscall *ret)
+{
+	struct ss_syscall_text call;
+
+	*ret = (struct ss_syscall){ .number = -1 };
+	if (!sample->in_kernel ||
+	    !sampler->access->find_call(&sampler->space.memory, &sample->kernel, &call))
+		return;
+	ret->number = call.number;
+	ret->id = ss_arch_syscall_id(&ss_arch_host, call.number);
+	memcpy(ret->args, call.args, sizeof(ret->args));
+}
+
+static void fill_sample(const struct ss_sampler *sampler,
+			const struct ss_on_cpu_sample *sample,
+			const struct ss_sampled_thread *thread,
+			struct ss_capture_thread *ret)
+{
+	*ret = (struct ss_capture_thread){
+		.tid = sample->clock.tid,
+		.state = 'R',
+		.end = sample->stack.size || !sample->clock.has_regs ?
+			       SS_END_ROOT : /* a kernel worker has no stack */
+			       SS_END_UNREADABLE,
+		.consistent = true,
+		.worker = !sample->clock.has_regs,
+		.syscall.number = -1,
+		.stacks[0] = sample->stack,
+	};
+	memcpy(ret->name, thread->name, sizeof(ret->name));
+	if (!sample->clock.has_regs)
+		return;
+	ss_arch_host.attach->regs(&sample->clock.kernel, &ret->regs);
+	fill_call(sampler, &sample->clock, &ret->syscall);
+}
+
+static struct ss_error *take_sample(struct ss_sampler *sampler,
+				    const struct ss_on_cpu_sample *sample)
+{
+	struct ss_capture *capture = sampler->space.capture;
+	struct ss_sampled_thread *thread =
+		ss_thread_list_take(&sampler->threads, sample->clock.tid);
+
+	if (!thread)
+		return ss_error_no_memory();
+	name_thread(sampler, thread);
+	thread->kernel_state = 'R';
+	ss_area_check_clear(&thread->areas);
+	if (thread->excluded)
+		return NULL;
+	struct ss_capture_thread *slot = ss_vector_push(&capture->threads);
+	if (!slot)
+		return ss_error_no_memory();
+	fill_sample(sampler, sample, thread, slot);
+	return NULL;
+}
+
+static struct ss_error *read_first_map(struct ss_sampler *sampler, struct ss_tick *tick)
+{
+	return sampler->space.capture ?
+		       NULL :
+		       sampler->access->update(&sampler->space, &tick->change);
+}
+
+struct ss_error *ss_sampler_take(struct ss_sampler *sampler,
+				 const struct ss_on_cpu_sample *samples, size_t count,
+				 struct ss_tick *ret)
+{
+	uint64_t now = ss_now_ns();
+	bool sweep = now - sampler->swept_ns >= SS_NS_PER_SECOND;
+	*ret = (struct ss_tick){};
+	struct ss_error *error = read_first_map(sampler, ret);
+
+	sampler->late = false;
+	ss_thread_list_begin(&sampler->threads, sweep);
+	if (sweep)
+		sampler->swept_ns = now;
+	if (error || ret->change == SS_ADDRESS_SPACE_ENDED)
+		return error;
+	sampler->space.capture->threads.count = 0;
+	for (size_t i = 0; i < count && !error; i++) {
+		if (samples[i].clock.pid == sampler->target->pid)
+			error = take_sample(sampler, &samples[i]);
+	}
+	if (!error && sampler->space.capture->threads.count > 0)
+		ret->capture = sampler->space.capture;
+	return error;
+}
+
+struct ss_error *ss_sampler_follow(struct ss_sampler *sampler, struct ss_tick *tick)
+{
+	return sampler->access->update_if_due(&sampler->space, &tick->change);
+}
+
+bool ss_sampler_move(struct ss_sampler *sampler, const struct ss_capture *from)
+{
+	struct ss_capture *to = sampler->space.capture;
+
+	if (to == from)
+		return true;
+	to->threads.count = 0;
+	if (!ss_vector_reserve(&to->threads, from->threads.count))
+		return false;
+	memcpy(to->threads.items, from->threads.items,
+	       from->threads.count * sizeof(*from->threads.items));
+	to->threads.count = from->threads.count;
+	return true;
+}
+
+/* The module that is mapped at an address; NULL: none, or the area is none. */
+static const struct ss_module_impl *module_at(const struct ss_capture *capture,
+					      uint64_t address)
+{
+	const struct ss_area *area = ss_capture_find_area(capture, address);
+
+	return area && area->module >= 0 ? capture->modules.items[area->module] : NULL;
+}
+
+bool ss_sampler_was_other(const struct ss_sampler *sampler, uint64_t address)
+{
+	const struct ss_capture *before = sampler->space.before;
+	const struct ss_module_impl *module = before ? module_at(before, address) : NULL;
+
+	return module && module != module_at(sampler->space.capture, address);
+}

@@ -18,6 +18,7 @@
 
 #include "capture/look.h"
 #include "sampling/access.h"
+#include "sampling/on_cpu.h"
 #include "sampling/thread_list.h"
 
 struct ss_sampler {
@@ -31,7 +32,8 @@ struct ss_sampler {
 	struct ss_look look;
 	struct ss_arena *arena; /* borrowed */
 	struct ss_buffer text;
-	bool late; /* the calling thread must end */
+	uint64_t swept_ns; /* ss_sampler_take(): when ended threads were last searched */
+	bool late;	   /* the calling thread must end */
 	bool took_sigchld;
 	uint64_t thread_stops;
 };
@@ -61,6 +63,26 @@ void ss_sampler_deinit(struct ss_sampler *sampler);
  * The end of the process is a change, not an error.
  */
 struct ss_error *ss_sampler_tick(struct ss_sampler *sampler, struct ss_tick *ret);
+
+/*
+ * Another kind of tick: no thread is stopped or searched, the capture is made of those of
+ * the count samples that are of this process and pass its filter. Their stacks are in the
+ * arena. The memory map is the one that was read before; see ss_sampler_follow().
+ */
+struct ss_error *ss_sampler_take(struct ss_sampler *sampler,
+				 const struct ss_on_cpu_sample *samples, size_t count,
+				 struct ss_tick *ret);
+
+/* After such a tick, and after one without samples: reads the memory map if it is time
+   for that. */
+struct ss_error *ss_sampler_follow(struct ss_sampler *sampler, struct ss_tick *tick);
+
+/* Moves the threads of a capture to the one that an update of the memory map has made.
+   False: no memory. */
+bool ss_sampler_move(struct ss_sampler *sampler, const struct ss_capture *from);
+
+/* Whether another module was mapped at an address, as of the last but one memory map. */
+bool ss_sampler_was_other(const struct ss_sampler *sampler, uint64_t address);
 
 /* Takes the worst result of the mapping checks; reads all maps if necessary. stale: the
    capture does not match the current mappings. */

@@ -1,5 +1,6 @@
 #include "sampling/thread_list.h"
 
+#include <string.h>
 #include <unistd.h>
 
 #include "base/cleanup.h"
@@ -145,8 +146,10 @@ static bool update_thread(struct ss_thread_list *list, struct ss_sampled_thread 
 
 	if (thread->state == SS_THREAD_GONE)
 		return false;
-	if (read_thread(list, thread, &stat))
+	if (read_thread(list, thread, &stat)) {
+		thread->ready_ns = stat.wait_ns;
 		return ss_thread_update(thread, stat.run_count, stat.run_ns);
+	}
 	ss_thread_end(thread);
 	return true;
 }
@@ -293,4 +296,37 @@ bool ss_thread_list_refresh(struct ss_thread_list *list)
 		return false;
 	(void)update(list); /* new threads are found at the next tick */
 	return true;
+}
+
+void ss_thread_list_begin(struct ss_thread_list *list, bool sweep)
+{
+	forget_gone(list);
+	if (sweep)
+		(void)update_threads(list, true);
+}
+
+/* Inserts a thread; NULL: no memory. */
+static struct ss_sampled_thread *insert(struct ss_thread_list *list, pid_t tid)
+{
+	size_t at = ss_lower_bound(list->items.count, i, list->items.items[i].tid < tid);
+
+	/* With room for its slot in the free list. */
+	if (!ss_vector_reserve(&list->free_slots, list->slot_count + 1) ||
+	    !ss_vector_push(&list->items))
+		return NULL;
+	struct ss_sampled_thread *slot = &list->items.items[at];
+	memmove(slot + 1, slot, (list->items.count - 1 - at) * sizeof(*slot));
+	*slot = new_thread(list, tid);
+	return slot;
+}
+
+struct ss_sampled_thread *ss_thread_list_take(struct ss_thread_list *list, pid_t tid)
+{
+	struct ss_sampled_thread *thread = ss_thread_list_find(list, tid);
+
+	if (!thread)
+		thread = insert(list, tid);
+	if (thread)
+		(void)update_thread(list, thread);
+	return thread;
 }

@@ -62,6 +62,17 @@ bool ss_thread_list_refresh(struct ss_thread_list *list);
 struct ss_sampled_thread *ss_thread_list_find(const struct ss_thread_list *list,
 					      pid_t tid);
 
+/*
+ * For a thread that is known to have run, without a refresh: finds or adds it, and reads
+ * its counters. A thread that has ended since stays in the list until the next tick
+ * begins. NULL: no memory.
+ */
+struct ss_sampled_thread *ss_thread_list_take(struct ss_thread_list *list, pid_t tid);
+
+/* Begins a tick in which threads are only taken: drops those that had ended by the last
+   one. sweep: finds out which others have ended. */
+void ss_thread_list_begin(struct ss_thread_list *list, bool sweep);
+
 /* Whether a thread that was blocked at its last capture has not run since. */
 bool ss_thread_list_is_unchanged(const struct ss_thread_list *list,
 				 const struct ss_sampled_thread *thread);

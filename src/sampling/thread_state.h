@@ -52,6 +52,8 @@ struct ss_sampled_thread {
 	uint64_t seen_count;   /* the run count at the last read */
 	uint64_t run_count;    /* as of its last capture */
 	uint64_t run_ns;       /* on a CPU, as of this tick */
+	uint64_t ready_ns;     /* runnable without a CPU, likewise */
+	bool named;	       /* name was read since its first sample */
 	uint64_t system_ticks; /* as of its last capture, in the kernel */
 	uint64_t computed_ns;  /* run_ns when system_ticks changed */
 	/* STOP_NEXT: stop it only at this run count. RETURNING: this run count means

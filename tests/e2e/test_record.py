@@ -146,7 +146,7 @@ class Record(EndToEnd):
 
     def test_running_threads(self):
         target = self.start("busy", 2, settle=False)
-        text = self.record("-r", 200, "--on-cpu", target.pid, seconds="0.5")
+        text = self.record("-r", 200, "--state=R", target.pid, seconds="0.5")
         self.assert_free(target.pid)
         recording = self.read()
         self.assert_whole(recording, 2)

@@ -1,0 +1,32 @@
+/*
+ * What was on the CPUs at each tick: the samples of the CPU clock (target/cpu_clock.h)
+ * that belong to recorded processes, grouped into ticks.
+ */
+#ifndef SS_SAMPLING_ON_CPU_H
+#define SS_SAMPLING_ON_CPU_H
+
+#include "capture/stacks.h"
+#include "target/cpu_clock.h"
+
+struct ss_on_cpu_sample {
+	struct ss_clock_sample clock;
+	struct ss_stack_copy stack; /* in the arena */
+};
+
+struct ss_on_cpu {
+	SS_VECTOR(struct ss_on_cpu_sample) samples; /* ascending by time */
+};
+
+/* Takes all samples of processes that wanted() accepts; their stacks go to the arena, which
+   is emptied. False: no memory. */
+bool ss_on_cpu_collect(struct ss_on_cpu *on_cpu, struct ss_cpu_clock *clock,
+		       struct ss_arena *arena, bool (*wanted)(void *data, pid_t pid),
+		       void *data);
+void ss_on_cpu_deinit(struct ss_on_cpu *on_cpu);
+
+/* The end of the tick that begins with the sample at an index: samples from before a time,
+   each CPU and each thread at most once. */
+size_t ss_on_cpu_tick_end(const struct ss_on_cpu *on_cpu, size_t begin,
+			  uint64_t until_ns);
+
+#endif

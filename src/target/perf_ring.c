@@ -1,0 +1,89 @@
+#include "target/perf_ring.h"
+
+#include <errno.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/cleanup.h"
+
+enum { PAGE = 4096 };
+
+static int map_ring(struct ss_perf_ring *ring, int fd, size_t size)
+{
+	void *page = mmap(NULL, PAGE + size, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+
+	if (page == MAP_FAILED)
+		return errno;
+	*ring = (struct ss_perf_ring){ .fd = fd, .page = page, .size = size };
+	return 0;
+}
+
+int ss_perf_ring_open(struct ss_perf_ring *ring, struct perf_event_attr *attr, int cpu,
+		      size_t size, size_t size_min)
+{
+	int errnum = EINVAL;
+
+	attr->size = sizeof(*attr);
+	attr->disabled = 1;
+	attr->exclude_idle = 1;
+	attr->exclude_guest = 1;
+	attr->use_clockid = 1;
+	attr->clockid = CLOCK_MONOTONIC;
+	_cleanup_close_ int fd = (int)syscall(SYS_perf_event_open, attr, -1, cpu, -1,
+					      PERF_FLAG_FD_CLOEXEC);
+	if (fd < 0)
+		return errno;
+	for (; size >= size_min; size /= 2) {
+		errnum = map_ring(ring, fd, size);
+		if (errnum != EPERM && errnum != ENOMEM)
+			break;
+	}
+	if (errnum == 0)
+		(void)take_fd(fd);
+	return errnum;
+}
+
+void ss_perf_ring_close(struct ss_perf_ring *ring)
+{
+	if (ring->page)
+		(void)munmap(ring->page, PAGE + ring->size); /* our mapping */
+	ring->page = NULL;
+	close_cleanup(&ring->fd);
+}
+
+bool ss_perf_ring_copy(const struct ss_perf_ring *ring, size_t offset, void *ret,
+		       size_t size)
+{
+	const char *data = (const char *)ring->page + PAGE;
+	uint64_t left = ring->next - ring->page->data_tail;
+
+	if (offset > left || size > left - offset)
+		return false;
+	/* A record may continue at the beginning of the ring. */
+	size_t from = (ring->page->data_tail + offset) % ring->size;
+	size_t first = SS_MIN(size, ring->size - from);
+	memcpy(ret, data + from, first);
+	memcpy((char *)ret + first, data, size - first);
+	return true;
+}
+
+bool ss_perf_ring_next(struct ss_perf_ring *ring, struct perf_event_header *ret)
+{
+	uint64_t head = __atomic_load_n(&ring->page->data_head, __ATOMIC_ACQUIRE);
+	uint64_t tail = ring->page->data_tail;
+
+	if (head - tail < sizeof(*ret))
+		return false;
+	ring->next = tail + sizeof(*ret);
+	(void)ss_perf_ring_copy(ring, 0, ret, sizeof(*ret)); /* it is there */
+	ring->next = tail + SS_MAX((size_t)ret->size, sizeof(*ret));
+	return true;
+}
+
+void ss_perf_ring_drop(struct ss_perf_ring *ring)
+{
+	__atomic_store_n(&ring->page->data_tail, ring->next, __ATOMIC_RELEASE);
+}

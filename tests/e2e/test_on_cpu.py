@@ -1,0 +1,157 @@
+"""stacksnap record --on-cpu: the samples are what was on a CPU at the tick. The two functions
+of bursts have a known share, and perf records the same process at the same time."""
+# ctest: serial timeout=600
+
+import os
+import re
+import shutil
+import subprocess
+import tempfile
+import unittest
+
+from harness import EndToEnd, LIMIT_S, STACKSNAP, TARGETS, main, task_states
+from recording import Recording, ZSTD
+from test_record import names_in, symbols
+
+POINTS = 5
+PERF = shutil.which("perf")
+
+
+def may_sample_cpus():
+    """Whether perf_event_open(2) is allowed for all processes of a CPU."""
+    if not PERF:
+        return os.geteuid() == 0
+    with tempfile.TemporaryDirectory() as directory:
+        result = subprocess.run([PERF, "record", "-q", "-a", "-e", "cpu-clock", "-o",
+                                 os.path.join(directory, "data"), "true"],
+                                stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
+                                timeout=LIMIT_S)
+    return result.returncode == 0
+
+
+@unittest.skipUnless(ZSTD, "libzstd cannot be loaded")
+@unittest.skipUnless(may_sample_cpus(), "perf events are not allowed")
+class OnCpu(EndToEnd):
+    def setUp(self):
+        self.directory = tempfile.TemporaryDirectory()
+        self.addCleanup(self.directory.cleanup)
+        self.path = os.path.join(self.directory.name, "recording")
+        self.perf_path = os.path.join(self.directory.name, "perf.data")
+
+    def record(self, pid, rate, seconds, *options, with_perf=True):
+        """stacksnap and perf at the same time. Returns the recording."""
+        perf = None
+        if PERF and with_perf:
+            perf = subprocess.Popen([PERF, "record", "-q", "-e", "cpu-clock", "-F", str(rate),
+                                     "-p", str(pid), "-o", self.perf_path, "sleep",
+                                     str(seconds)],
+                                    stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        self.text = self.run_tool("record", "--on-cpu", "-r", rate,
+                                  "--duration=%dms" % (seconds * 1000), "-o", self.path,
+                                  *options, pid).stderr.decode()
+        if perf:
+            perf.wait(LIMIT_S)
+        recording = Recording(self.path)
+        os.unlink(self.path)
+        return recording
+
+    def perf_shares(self):
+        """The samples of each function, in percent of all, as perf sees them."""
+        text = subprocess.run([PERF, "report", "-i", self.perf_path, "--stdio", "--no-children",
+                               "--sort=symbol"], stdout=subprocess.PIPE,
+                              stderr=subprocess.DEVNULL, timeout=LIMIT_S).stdout.decode()
+        return {name: float(share) for share, name in
+                re.findall(r"^ *([\d.]+)% +\[[.k]\] (\S+)", text, re.M)}
+
+    def shares(self, recording, path, table):
+        """The same of a recording; None: in the kernel or a library."""
+        counts = {}
+        for sample in recording.samples:
+            module = sample["frames"][0][0] if sample["frames"] else None
+            names = names_in(sample, path, table)
+            inner = names[0] if module and module.path == path and names else None
+            counts[inner] = counts.get(inner, 0) + 1
+        total = sum(counts.values())
+        return {name: 100 * count / total for name, count in counts.items()}
+
+    def check(self, rate, burst_us, seconds):
+        target = self.start("bursts", burst_us, 100, 2, settle=False)
+        path = os.path.join(TARGETS, "bursts")
+        recording = self.record(target.pid, rate, seconds)
+        self.assert_free(target.pid)
+        shares = self.shares(recording, path, symbols(path))
+        few, many = shares.get("few_rounds", 0), shares.get("many_rounds", 0)
+        # A share of the samples varies by chance: twice the standard deviation of 30 %.
+        chance = 200 * (0.3 * 0.7 / len(recording.samples)) ** 0.5
+        note = "%d Hz, %d us: %s" % (rate, burst_us, shares)
+        self.assertLess(abs(100 * few / (few + many) - 30), POINTS + chance, note)
+        self.assertEqual({sample["end"] for sample in recording.samples}, {"root"}, note)
+        self.assertEqual({sample["state"] for sample in recording.samples}, {"R"})
+        self.assertEqual(recording.summary["thread_stops"], 0)
+        if PERF:
+            perf = self.perf_shares()
+            work = perf.get("few_rounds", 0) + perf.get("many_rounds", 0)
+            note += "; perf: %.1f" % work
+            # perf's events belong to threads and begin anew with each time on a CPU: it
+            # attributes more to the switch of threads.
+            self.assertGreater(few + many, work - POINTS - chance, note)
+        if os.environ.get("STACKSNAP_VERBOSE"):
+            print(note)
+        target.finish()
+
+    def test_bursts(self):
+        for rate, seconds in ((99, 8), (999, 3)):
+            for burst_us in (30, 100, 300, 3000):
+                with self.subTest(rate=rate, burst_us=burst_us):
+                    self.check(rate, burst_us, seconds)
+
+    def test_cpu_time(self):
+        """The samples say how much CPU time there was."""
+        target = self.start("bursts", 300, 300, 1, settle=False)
+        recording = self.record(target.pid, 999, 3, with_perf=False)
+        cpu_us = sum(sample["cpu_us"] for sample in recording.samples)
+        share = cpu_us / 1e6 / (recording.summary["duration"] / 1e9)
+        ticks = len(recording.samples) / recording.ticks
+        self.assertLess(abs(ticks - share), 0.1, (ticks, share))
+
+    def test_threads_that_sleep(self):
+        """They are not recorded, and not stopped."""
+        target = self.start("threads")
+        self.run_tool("record", "--on-cpu", "--duration=300ms", "-o", self.path, target.pid,
+                      status=(2,))
+        recording = Recording(self.path)
+        self.assertEqual(recording.samples, [])
+        self.assertGreater(recording.ticks, 10)
+
+    def test_new_threads(self):
+        """Threads that live for less than a tick are sampled as well, with a stack."""
+        self.run_tool("record", "--on-cpu", "-r", 999, "-o", self.path, "--",
+                      os.path.join(TARGETS, "short_lived"), 20000)
+        samples = Recording(self.path).samples
+        self.assertGreater(len({sample["tid"] for sample in samples}), 10)
+        self.assertIn("root", {sample["end"] for sample in samples})
+
+    def test_selection(self):
+        target = self.start("busy", 2, settle=False)
+        tid = max(task_states(target.pid))
+        self.run_tool("record", "--on-cpu", "-t", tid, "--duration=500ms", "-o", self.path,
+                      target.pid)
+        self.assertEqual({sample["tid"] for sample in Recording(self.path).samples}, {tid})
+
+    def test_deep_stack(self):
+        """A stack larger than the kernel copies is cut, and says so."""
+        target = self.start("busy", 1, 8000, settle=False)
+        recording = self.record(target.pid, 99, 0.5, "--max-frames=0", with_perf=False)
+        self.assertEqual({sample["end"] for sample in recording.samples}, {"limit"})
+
+    def test_command(self):
+        result = subprocess.run([STACKSNAP, "record", "--on-cpu", "-r", "999", "-o", self.path,
+                                 "--", "sh", "-c", "i=0; while [ $i -lt 200000 ]; do "
+                                 "i=$((i+1)); done"], timeout=LIMIT_S,
+                                stderr=subprocess.PIPE)
+        self.assertEqual(result.returncode, 0, result.stderr)
+        self.assertGreater(len(Recording(self.path).samples), 10)
+
+
+if __name__ == "__main__":
+    main()
