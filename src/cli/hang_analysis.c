@@ -84,6 +84,7 @@ static struct ss_error *write_report(const struct ss_hang_analysis *analysis,
 		.size = sizeof(format_options),
 		.raw = attempt->level != SS_SANDBOX_NAMES,
 		.verbose = analysis->options->common.verbose,
+		.all = analysis->options->all,
 		.color = analysis->color,
 		.problem = problem,
 	};

@@ -12,6 +12,7 @@ enum { DEFAULT_INTERPRET_MS = 60000, MS_PER_S = 1000, MIB = 1 << 20 };
 
 enum key {
 	KEY_VERSION = 'V',
+	KEY_ALL = 'a',
 	KEY_NO_GROUP = 0x100,
 	KEY_NO_WAITS,
 	KEY_NO_CACHE,
@@ -23,6 +24,10 @@ enum key {
 };
 
 static const struct argp_option interpret_table[] = {
+	{ "all", KEY_ALL, NULL, 0,
+	  "text: show idle threads, too (default: only their number, unless all are "
+	  "idle)",
+	  1 },
 	{ "no-group", KEY_NO_GROUP, NULL, 0, "Do not merge threads with equal stacks",
 	  1 },
 	{ "no-waits", KEY_NO_WAITS, NULL, 0, "Skip wait analysis", 1 },
@@ -127,6 +132,9 @@ static error_t parse_interpret(int key, char *arg, struct argp_state *state)
 		state->child_inputs[2] = &o->common;
 		state->child_inputs[3] = &o->selection;
 		state->child_inputs[4] = &o->symbols;
+		return 0;
+	case KEY_ALL:
+		o->all = true;
 		return 0;
 	case KEY_NO_GROUP:
 		o->no_group = true;

@@ -16,6 +16,7 @@ struct ss_options {
 	struct ss_common_options common;
 	struct ss_selection selection;
 	bool no_group;
+	bool all; /* show idle threads, too */
 	bool no_waits;
 	bool no_cache;
 	struct ss_cache *cache; /* owned; NULL: not open */

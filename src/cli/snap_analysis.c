@@ -97,6 +97,8 @@ static struct ss_error *print(const struct ss_snap_analysis *analysis,
 		.size = sizeof(format_options),
 		.raw = attempt->level != SS_SANDBOX_NAMES,
 		.no_group = options->no_group,
+		/* Threads that the user selected are shown, whatever they do. */
+		.all = options->all || ss_selection_run_is_active(analysis->run),
 		.verbose = options->common.verbose,
 		.color = analysis->color,
 		.max_stack = options->common.max_stack,

@@ -100,10 +100,10 @@ static void write_node(const struct ss_thread *thread, uint8_t style, FILE *out)
 static void write_edge(const struct ss_thread *thread, const struct ss_thread *owner,
 		       bool deadlock, FILE *out)
 {
-	(void)fprintf(out, "\tt%d -> t%d [label=\"%s", thread->tid, owner->tid,
-		      ss_wait_kind_name(thread->wait->kind));
-	if (thread->wait->address && thread->wait->kind != SS_WAIT_JOIN)
-		(void)fprintf(out, "\\n0x%jx", (uintmax_t)thread->wait->address);
+	_cleanup_free_ char *lock = ss_wait_text_new_lock(thread->wait);
+
+	(void)fprintf(out, "\tt%d -> t%d [label=\"", thread->tid, owner->tid);
+	write_text(lock ? lock : ss_wait_kind_name(thread->wait->kind), out);
 	(void)fputs_unlocked("\", tooltip=\"", out);
 	write_wait(thread->wait, out);
 	(void)fputs_unlocked(deadlock ? "\", color=red];\n" : "\"];\n", out);

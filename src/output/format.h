@@ -37,6 +37,7 @@ struct ss_format_options {
 	bool verbose;	     /* text: no limits, nothing shortened */
 	bool color;	     /* text: use terminal colours */
 	bool no_group;	     /* text of a snapshot: do not merge equal stacks */
+	bool all;	     /* text: idle threads, too */
 	size_t max_stack;    /* limit of the capture: bytes of each stack; 0: default */
 	const char *problem; /* one line: what went wrong in the analysis; or NULL */
 	double threshold;    /* text of a profile: omit calls below this percentage */

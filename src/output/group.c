@@ -10,7 +10,201 @@ static int compare_text(const char *a, const char *b)
 	return strcmp(a, b);
 }
 
-/* Returns 0 for threads of one group. */
+/* Classes ----------------------------------------------------------------- */
+
+/* To classify a new kind of wait, add it here. A thread that waits for a disk, a child or
+   a peer that does not read is not idle. */
+static enum ss_group_class class_of_wait(const struct ss_wait *wait)
+{
+	switch (wait->kind) {
+	case SS_WAIT_MUTEX:
+	case SS_WAIT_RWLOCK:
+	case SS_WAIT_ONCE:
+	case SS_WAIT_FILE_LOCK:
+		return SS_GROUP_BLOCKED;
+	case SS_WAIT_CONDVAR:
+	case SS_WAIT_SEMAPHORE:
+	case SS_WAIT_FUTEX:
+	case SS_WAIT_POLL:
+	case SS_WAIT_SELECT:
+	case SS_WAIT_EPOLL:
+	case SS_WAIT_SLEEP:
+	case SS_WAIT_READ:
+	case SS_WAIT_ACCEPT:
+	case SS_WAIT_RECEIVE:
+	case SS_WAIT_SIGNAL:
+		return SS_GROUP_IDLE;
+	case SS_WAIT_IO: /* waits for completions; none may be pending */
+		return wait->syscall && strncmp(wait->syscall, "io_", 3) == 0 ?
+			       SS_GROUP_IDLE :
+			       SS_GROUP_OTHER;
+	default:
+		return SS_GROUP_OTHER;
+	}
+}
+
+static enum ss_group_class class_of_thread(const struct ss_thread *thread)
+{
+	if (thread->state == 'R')
+		return SS_GROUP_RUNNING;
+	if (thread->state == 'D')
+		return SS_GROUP_KERNEL;
+	return thread->wait ? class_of_wait(thread->wait) : SS_GROUP_OTHER;
+}
+
+/* For one snapshot. */
+struct sorting {
+	const struct ss_snapshot *snapshot;
+	enum ss_group_class *classes; /* by thread */
+	size_t *waiters;    /* by thread: threads blocked on the same lock; or 0 */
+	bool *interpreting; /* by thread */
+};
+
+static void sorting_deinit(struct sorting *sorting)
+{
+	free(sorting->classes);
+	free(sorting->waiters);
+	free(sorting->interpreting);
+}
+
+static void set_class(struct sorting *sorting, size_t index, enum ss_group_class class)
+{
+	if (class < sorting->classes[index])
+		sorting->classes[index] = class;
+}
+
+static size_t index_of(const struct ss_snapshot *snapshot, const struct ss_thread *thread)
+{
+	return (size_t)(thread - ss_snapshot_thread(snapshot, 0));
+}
+
+static void mark_owner(struct sorting *sorting, const struct ss_wait *wait)
+{
+	const struct ss_thread *owner =
+		wait && wait->owner_tid && !wait->owner_pid ?
+			ss_snapshot_find_thread(sorting->snapshot, wait->owner_tid) :
+			NULL;
+
+	if (owner)
+		set_class(sorting, index_of(sorting->snapshot, owner), SS_GROUP_OWNER);
+}
+
+static void mark_deadlocks(struct sorting *sorting)
+{
+	const struct ss_snapshot *snapshot = sorting->snapshot;
+
+	for (size_t i = 0; i < ss_snapshot_deadlock_count(snapshot); i++) {
+		const struct ss_deadlock *deadlock = ss_snapshot_deadlock(snapshot, i);
+		for (size_t k = 0; k < deadlock->count; k++)
+			set_class(sorting, deadlock->threads[k], SS_GROUP_DEADLOCK);
+	}
+	for (size_t i = 0; i < ss_snapshot_cycle_count(snapshot); i++) {
+		const struct ss_cycle *cycle = ss_snapshot_cycle(snapshot, i);
+		for (size_t k = 0; k < cycle->count; k++) {
+			if (cycle->members[k].snapshot == snapshot)
+				set_class(sorting,
+					  index_of(snapshot, cycle->members[k].thread),
+					  SS_GROUP_DEADLOCK);
+		}
+	}
+}
+
+static void mark_crash(struct sorting *sorting)
+{
+	const struct ss_crash *crash = &ss_snapshot_process(sorting->snapshot)->crash;
+	const struct ss_thread *thread =
+		crash->signal ? ss_snapshot_find_thread(sorting->snapshot, crash->tid) :
+				NULL;
+
+	if (thread)
+		set_class(sorting, index_of(sorting->snapshot, thread), SS_GROUP_CRASH);
+}
+
+static uint64_t lock_of(const struct sorting *sorting, size_t index)
+{
+	const struct ss_wait *wait = ss_snapshot_thread(sorting->snapshot, index)->wait;
+
+	return sorting->classes[index] == SS_GROUP_BLOCKED && wait ? wait->address : 0;
+}
+
+static int compare_locks(const void *a, const void *b, void *data)
+{
+	const struct sorting *sorting = data;
+	uint64_t x = lock_of(sorting, *(const size_t *)a);
+	uint64_t y = lock_of(sorting, *(const size_t *)b);
+
+	return (x > y) - (x < y);
+}
+
+/* Counts the threads that are blocked on each lock. indexes is scratch memory. */
+static void count_waiters(struct sorting *sorting, size_t *indexes, size_t count)
+{
+	qsort_r(indexes, count, sizeof(*indexes), compare_locks, sorting);
+	for (size_t i = 0, end; i < count; i = end) {
+		uint64_t lock = lock_of(sorting, indexes[i]);
+		for (end = i + 1; end < count && lock_of(sorting, indexes[end]) == lock;)
+			end++;
+		for (size_t k = i; k < end && lock; k++)
+			sorting->waiters[indexes[k]] = end - i;
+	}
+}
+
+/* Interpreters ------------------------------------------------------------ */
+
+/* Functions that execute the program of an interpreter. Its calls are not on the stack, so
+   that two threads with equal stacks may execute different functions. */
+static bool is_interpreter(const char *symbol)
+{
+	static const char *const names[] = {
+		"_PyEval_EvalFrameDefault", /* CPython */
+		"PyEval_EvalFrameEx",
+		"rb_vm_exec", /* Ruby */
+		"vm_exec",
+		"Perl_runops_standard",
+		"Perl_runops_debug",
+		"execute_ex",			       /* PHP */
+		"luaV_execute",			       /* Lua */
+		"Builtins_InterpreterEntryTrampoline", /* V8 */
+	};
+	static const char java[] = "JavaCalls::call_helper(";
+
+	for (size_t i = 0; i < SS_ARRAY_SIZE(names); i++) {
+		if (strcmp(symbol, names[i]) == 0)
+			return true;
+	}
+	return strncmp(symbol, java, strlen(java)) == 0;
+}
+
+static bool interprets(const struct ss_snapshot *snapshot, const struct ss_thread *thread)
+{
+	for (size_t i = 0; i < thread->frame_count; i++) {
+		const char *symbol = ss_snapshot_frame(snapshot, thread, i)->symbol;
+		if (symbol && is_interpreter(symbol))
+			return true;
+	}
+	return false;
+}
+
+/* Equal stacks are looked at once: indexes are sorted by stack. */
+static void mark_interpreters(struct sorting *sorting, const size_t *indexes,
+			      size_t count)
+{
+	const struct ss_snapshot *snapshot = sorting->snapshot;
+
+	for (size_t i = 0; i < count; i++) {
+		const struct ss_thread *thread = ss_snapshot_thread(snapshot, indexes[i]);
+		bool same = i > 0 &&
+			    ss_snapshot_thread(snapshot, indexes[i - 1])->stack_id ==
+				    thread->stack_id;
+		sorting->interpreting[indexes[i]] =
+			same ? sorting->interpreting[indexes[i - 1]] :
+			       interprets(snapshot, thread);
+	}
+}
+
+/* Groups ------------------------------------------------------------------ */
+
+/* Returns 0 for equal stacks. */
 static int compare_stacks(const struct ss_thread *a, const struct ss_thread *b)
 {
 	if (a->stack_id != b->stack_id)
@@ -25,103 +219,131 @@ static int compare_stacks(const struct ss_thread *a, const struct ss_thread *b)
 
 static int compare_members(const void *a, const void *b, void *data)
 {
-	const struct ss_snapshot *snapshot = *(const struct ss_snapshot **)data;
+	const struct sorting *sorting = data;
 	size_t i = *(const size_t *)a;
 	size_t k = *(const size_t *)b;
-	int order = compare_stacks(ss_snapshot_thread(snapshot, i),
-				   ss_snapshot_thread(snapshot, k));
+	int order = compare_stacks(ss_snapshot_thread(sorting->snapshot, i),
+				   ss_snapshot_thread(sorting->snapshot, k));
 
 	return order ? order : (i > k) - (i < k);
-}
-
-/* Whether a thread probably waits for work. Waiting for a lock, a disk or a child is not
-   idle. */
-static bool is_idle(const struct ss_thread *thread)
-{
-	if (!thread->wait || thread->state == 'D')
-		return false;
-	switch (thread->wait->kind) {
-	case SS_WAIT_CONDVAR:
-	case SS_WAIT_SEMAPHORE:
-	case SS_WAIT_FUTEX:
-	case SS_WAIT_POLL:
-	case SS_WAIT_SELECT:
-	case SS_WAIT_EPOLL:
-	case SS_WAIT_SLEEP:
-	case SS_WAIT_READ:
-	case SS_WAIT_ACCEPT:
-	case SS_WAIT_RECEIVE:
-	case SS_WAIT_SIGNAL:
-		return true;
-	case SS_WAIT_IO: /* waits for completions; none may be pending */
-		return thread->wait->syscall &&
-		       strncmp(thread->wait->syscall, "io_", 3) == 0;
-	default:
-		return false;
-	}
-}
-
-/* 0 to 2; a larger number is less interesting. */
-static int idleness(const struct ss_group *group)
-{
-	if (!group->is_idle)
-		return 0;
-	return group->count > 1 ? 2 : 1;
 }
 
 static int compare_groups(const void *a, const void *b)
 {
 	const struct ss_group *g = a;
 	const struct ss_group *h = b;
+	bool largest_first = g->class == SS_GROUP_BLOCKED;
 
-	if (g->has_crashed != h->has_crashed)
-		return g->has_crashed ? -1 : 1;
-	if (idleness(g) != idleness(h))
-		return idleness(g) - idleness(h);
+	if (g->class != h->class)
+		return g->class < h->class ? -1 : 1;
+	if (g->waiters != h->waiters)
+		return g->waiters > h->waiters ? -1 : 1;
 	if (g->has_main != h->has_main)
 		return g->has_main ? -1 : 1;
-	if (g->count != h->count)
-		return g->count < h->count ? -1 : 1;
-	if (g->has_running != h->has_running) /* single running threads first */
-		return g->has_running ? -1 : 1;
+	if (g->alike != h->alike)
+		return (g->alike < h->alike) == largest_first ? 1 : -1;
+	if (g->first_alike != h->first_alike)
+		return g->first_alike < h->first_alike ? -1 : 1;
 	return (*g->members > *h->members) - (*g->members < *h->members);
 }
 
-static bool continues(const struct ss_snapshot *snapshot,
-		      const struct ss_grouping *grouping, size_t index)
+static bool equal(const struct sorting *sorting, size_t index, size_t other)
 {
-	const size_t *members = grouping->members;
-
-	return grouping->count > 0 &&
-	       compare_stacks(ss_snapshot_thread(snapshot, members[index - 1]),
-			      ss_snapshot_thread(snapshot, members[index])) == 0;
+	return compare_stacks(ss_snapshot_thread(sorting->snapshot, index),
+			      ss_snapshot_thread(sorting->snapshot, other)) == 0;
 }
 
-static void collect(struct ss_grouping *grouping, const struct ss_snapshot *snapshot,
-		    bool merge)
+static void add_member(struct ss_group *group, const struct sorting *sorting,
+		       size_t index)
 {
-	size_t count = ss_snapshot_thread_count(snapshot);
-	pid_t pid = ss_snapshot_process(snapshot)->pid;
-	const struct ss_crash *crash = &ss_snapshot_process(snapshot)->crash;
+	const struct ss_snapshot *snapshot = sorting->snapshot;
+
+	if (group->count == 0 || sorting->classes[index] < group->class)
+		group->class = sorting->classes[index];
+	group->waiters = SS_MAX(group->waiters, sorting->waiters[index]);
+	group->has_main |= ss_snapshot_thread(snapshot, index)->tid ==
+			   ss_snapshot_process(snapshot)->pid;
+	group->count++;
+}
+
+/* Makes the groups of the threads with one stack: one, or one for each thread. */
+static void add_groups(struct ss_grouping *grouping, const struct sorting *sorting,
+		       const size_t *members, size_t count, bool merge)
+{
+	struct ss_group *group = NULL;
 
 	for (size_t i = 0; i < count; i++) {
-		if (!merge || !continues(snapshot, grouping, i))
-			grouping->groups[grouping->count++].members =
-				&grouping->members[i];
-		struct ss_group *group = &grouping->groups[grouping->count - 1];
-		const struct ss_thread *thread =
-			ss_snapshot_thread(snapshot, grouping->members[i]);
-		group->is_idle = (group->count == 0 || group->is_idle) && is_idle(thread);
-		group->count++;
-		group->has_main |= thread->tid == pid;
-		group->has_crashed |= crash->signal && thread->tid == crash->tid;
-		group->has_running |= thread->state == 'R';
+		if (!group || !merge) {
+			group = &grouping->groups[grouping->count++];
+			*group = (struct ss_group){ .members = &members[i],
+						    .alike = count,
+						    .first_alike = members[0] };
+		}
+		add_member(group, sorting, members[i]);
 	}
+}
+
+static void finish_groups(struct ss_grouping *grouping, const struct sorting *sorting)
+{
+	for (size_t i = 0; i < grouping->count; i++) {
+		struct ss_group *group = &grouping->groups[i];
+		group->waiters = group->class == SS_GROUP_BLOCKED ?
+					 SS_MAX(group->waiters, group->alike) :
+					 0;
+	}
+	qsort(grouping->groups, grouping->count, sizeof(*grouping->groups),
+	      compare_groups);
+	for (size_t i = 1; i < grouping->count; i++) {
+		struct ss_group *group = &grouping->groups[i];
+		group->like_previous =
+			sorting->interpreting[*group->members] &&
+			equal(sorting, *group[-1].members, *group->members);
+	}
+}
+
+static void make_groups(struct ss_grouping *grouping, struct sorting *sorting,
+			size_t count)
+{
+	size_t *members = grouping->members;
+
+	qsort_r(members, count, sizeof(*members), compare_members, sorting);
+	mark_interpreters(sorting, members, count);
+	for (size_t i = 0, end; i < count; i = end) {
+		for (end = i + 1;
+		     end < count && equal(sorting, members[i], members[end]);)
+			end++;
+		add_groups(grouping, sorting, members + i, end - i,
+			   !sorting->interpreting[members[i]]);
+	}
+	finish_groups(grouping, sorting);
+}
+
+/* False without memory. */
+static bool sorting_init(struct sorting *sorting, const struct ss_snapshot *snapshot,
+			 size_t *indexes)
+{
+	size_t count = ss_snapshot_thread_count(snapshot);
+
+	sorting->snapshot = snapshot;
+	sorting->classes = calloc(count + 1, sizeof(*sorting->classes));
+	sorting->waiters = calloc(count + 1, sizeof(*sorting->waiters));
+	sorting->interpreting = calloc(count + 1, sizeof(*sorting->interpreting));
+	if (!sorting->classes || !sorting->waiters || !sorting->interpreting)
+		return false;
+	for (size_t i = 0; i < count; i++)
+		sorting->classes[i] = class_of_thread(ss_snapshot_thread(snapshot, i));
+	for (size_t i = 0; i < count; i++)
+		mark_owner(sorting, ss_snapshot_thread(snapshot, i)->wait);
+	mark_deadlocks(sorting);
+	mark_crash(sorting);
+	count_waiters(sorting, indexes, count);
+	return true;
 }
 
 struct ss_grouping *ss_grouping_new(const struct ss_snapshot *snapshot, bool merge)
 {
 	size_t count = ss_snapshot_thread_count(snapshot);
+	__attribute__((cleanup(sorting_deinit))) struct sorting sorting = {};
 	_cleanup_(ss_grouping_cleanup) struct ss_grouping *grouping =
 		calloc(1, sizeof(*grouping));
 
@@ -133,13 +355,16 @@ struct ss_grouping *ss_grouping_new(const struct ss_snapshot *snapshot, bool mer
 		return NULL;
 	for (size_t i = 0; i < count; i++)
 		grouping->members[i] = i;
-	if (merge)
-		qsort_r(grouping->members, count, sizeof(*grouping->members),
-			compare_members, &snapshot);
-	collect(grouping, snapshot, merge);
-	if (merge)
-		qsort(grouping->groups, grouping->count, sizeof(*grouping->groups),
-		      compare_groups);
+	if (!sorting_init(&sorting, snapshot, grouping->members))
+		return NULL;
+	if (merge) {
+		make_groups(grouping, &sorting, count);
+		return take_ptr(grouping);
+	}
+	for (size_t i = 0; i < count; i++) {
+		grouping->members[i] = i;
+		add_groups(grouping, &sorting, &grouping->members[i], 1, true);
+	}
 	return take_ptr(grouping);
 }
 

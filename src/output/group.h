@@ -1,5 +1,6 @@
 /*
- * Groups the threads of a snapshot that have equal stacks.
+ * Groups the threads of a snapshot that have equal stacks, and orders the groups by what
+ * they mean to somebody who looks for the reason of a hang.
  */
 #ifndef SS_OUTPUT_GROUP_H
 #define SS_OUTPUT_GROUP_H
@@ -9,13 +10,31 @@
 #include "base/cleanup.h"
 #include "stacksnap.h"
 
+/* What the threads of a group do, in the order of the output. A group has the class of the
+   member that comes first. */
+enum ss_group_class {
+	SS_GROUP_CRASH,	   /* its crash ended the process: of a core file */
+	SS_GROUP_DEADLOCK, /* in a cycle of threads that wait for each other */
+	SS_GROUP_BLOCKED,  /* waits for a lock */
+	SS_GROUP_OWNER,	   /* another thread waits for it */
+	SS_GROUP_RUNNING,  /* state R */
+	SS_GROUP_KERNEL,   /* state D */
+	SS_GROUP_OTHER,	   /* waits for anything else, or for what is not known */
+	SS_GROUP_IDLE,	   /* waits for work, as far as the kind of its wait tells */
+};
+
 struct ss_group {
 	const size_t *members; /* indexes of threads, ascending; owned by the grouping */
 	size_t count;	       /* at least 1 */
-	bool has_running;      /* contains a thread in state R */
-	bool has_crashed;      /* contains the thread that a signal ended */
-	bool has_main;	       /* contains the main thread: its tid is the pid */
-	bool is_idle; /* all probably wait for work, by the kind of their waits */
+	enum ss_group_class class;
+	size_t waiters; /* BLOCKED: threads with this stack, or that wait for the same lock:
+			   the larger number; else 0 */
+	size_t alike;	/* threads with this stack; count, unless they were not merged */
+	size_t first_alike; /* the first of them */
+	bool has_main;	    /* contains the main thread: its tid is the pid */
+	/* Its thread executes an interpreter, and its stack is equal to that of the group
+	   before: which functions of the program it executes is not known. */
+	bool like_previous;
 };
 
 struct ss_grouping {
@@ -25,11 +44,11 @@ struct ss_grouping {
 };
 
 /*
- * Groups threads whose stack, end and reason are equal. Order: the thread that a signal
- * ended, in a snapshot of a core file; threads that are not idle,
- * then idle threads, then pools of idle threads; within each the group of the main thread,
- * then the smallest groups. With merge false every thread is a group of its own, in the
- * order of the snapshot. Returns NULL without memory.
+ * Groups threads whose stack, end and reason are equal. Threads that execute an interpreter
+ * stay apart: their functions of the program are not in these stacks. Order: by class;
+ * BLOCKED with the most waiters first; within a class the group of the main thread, then
+ * the smallest groups. With merge false every thread is a group of its own, in the order
+ * of the snapshot. Returns NULL without memory.
  */
 struct ss_grouping *ss_grouping_new(const struct ss_snapshot *snapshot, bool merge);
 void ss_grouping_free(struct ss_grouping *grouping);

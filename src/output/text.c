@@ -144,6 +144,77 @@ static void write_problem(const char *problem, bool color, FILE *out)
 	ss_style_write(SS_STYLE_NONE, color, out);
 }
 
+static struct ss_error *write_group(const struct ss_snapshot *snapshot,
+				    const struct ss_group *group,
+				    const struct ss_format_options *options, FILE *out)
+{
+	(void)fputc_unlocked('\n', out);
+	struct ss_error *error = ss_text_write_threads(snapshot, group, options, out);
+
+	if (!error)
+		error = ss_text_write_waits(snapshot, group, options, out);
+	if (group->like_previous)
+		(void)fputs_unlocked("  the same native frames; functions of the "
+				     "interpreted program are not known\n",
+				     out);
+	else
+		ss_text_write_frames(snapshot,
+				     ss_snapshot_thread(snapshot, *group->members),
+				     options, out);
+	return error;
+}
+
+/* Whether a group of idle threads is only counted. The first group is shown in any case:
+   usually that of the main thread. */
+static bool is_foldable(const struct ss_grouping *grouping, size_t index)
+{
+	return index > 0 && grouping->groups[index].class == SS_GROUP_IDLE;
+}
+
+/* A single thread is not worth the remark that it is left out. */
+static bool folds(const struct ss_grouping *grouping,
+		  const struct ss_format_options *options)
+{
+	size_t threads = 0;
+
+	for (size_t i = 0; i < grouping->count; i++)
+		threads += is_foldable(grouping, i) ? grouping->groups[i].count : 0;
+	return threads > 1 && !options->all && !options->verbose && !options->no_group;
+}
+
+/* "38 idle threads in 6 groups; -a shows them" */
+static void write_folded(const struct ss_snapshot *snapshot,
+			 const struct ss_grouping *grouping, bool color, FILE *out)
+{
+	size_t groups = 0;
+	size_t threads = 0;
+	size_t incomplete = 0;
+
+	for (size_t i = 0; i < grouping->count; i++) {
+		const struct ss_group *group = &grouping->groups[i];
+		if (!is_foldable(grouping, i))
+			continue;
+		groups += !group->like_previous;
+		threads += group->count;
+		if (ss_snapshot_thread(snapshot, *group->members)->end != SS_END_ROOT)
+			incomplete += group->count;
+	}
+	(void)fputc_unlocked('\n', out);
+	ss_style_write(SS_STYLE_STRONG, color, out);
+	ss_quantity_write_things(threads, "idle thread", out);
+	ss_style_write(SS_STYLE_NONE, color, out);
+	(void)fputs_unlocked(" in ", out);
+	ss_quantity_write_things(SS_MAX(groups, (size_t)1), "group", out);
+	if (incomplete) {
+		(void)fputs_unlocked(", ", out);
+		ss_quantity_write_count(incomplete, out);
+		(void)fprintf(out, " with %s",
+			      incomplete == 1 ? "an incomplete stack" :
+						"incomplete stacks");
+	}
+	(void)fputs_unlocked("; -a shows them\n", out);
+}
+
 static struct ss_error *write_snapshot(const struct ss_snapshot *snapshot,
 				       const struct ss_format_options *options, FILE *out)
 {
@@ -160,16 +231,13 @@ static struct ss_error *write_snapshot(const struct ss_snapshot *snapshot,
 	write_unseen(process->threads_unseen, options->color, out);
 	write_problem(options->problem, options->color, out);
 	ss_text_write_deadlocks(snapshot, true, options, out);
+	bool folding = folds(grouping, options);
 	for (size_t i = 0; i < grouping->count && !error; i++) {
-		const struct ss_group *group = &grouping->groups[i];
-		(void)fputc_unlocked('\n', out);
-		error = ss_text_write_threads(snapshot, group, options, out);
-		if (!error)
-			error = ss_text_write_waits(snapshot, group, options, out);
-		ss_text_write_frames(snapshot,
-				     ss_snapshot_thread(snapshot, *group->members),
-				     options, out);
+		if (!folding || !is_foldable(grouping, i))
+			error = write_group(snapshot, &grouping->groups[i], options, out);
 	}
+	if (folding)
+		write_folded(snapshot, grouping, options->color, out);
 	return error;
 }
 

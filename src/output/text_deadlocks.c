@@ -194,6 +194,7 @@ static void write_blocker(const struct ss_snapshot *snapshot,
 		(void)fputs_unlocked(thread->state == 'R' ? ", which runs" : "", out);
 	}
 	(void)fputc_unlocked('\n', out);
+	ss_text_write_where(snapshot, thread, options, out);
 }
 
 static void write_more(size_t count, const char *what, FILE *out)

@@ -101,6 +101,14 @@ static void write_thread(const struct hang_report *report, size_t index)
 				    report->out);
 }
 
+/* Threads that did nothing are listed if all did nothing. */
+static bool is_folded(const struct hang_report *report, enum class class, size_t members)
+{
+	return class == IDLE && members > 1 && !report->options->all &&
+	       !report->options->verbose &&
+	       members < ss_snapshot_thread_count(report->snapshot);
+}
+
 static void write_class(const struct hang_report *report, enum class class)
 {
 	size_t count = ss_snapshot_thread_count(report->snapshot);
@@ -111,12 +119,17 @@ static void write_class(const struct hang_report *report, enum class class)
 		members += class_of(ss_progress_thread(report->progress, i)) == class;
 	if (members == 0)
 		return;
+	bool folded = is_folded(report, class, members);
 	(void)fprintf(report->out, "\n%zu thread%s ", members, members == 1 ? "" : "s");
 	ss_style_write(class == STUCK ? SS_STYLE_WARN : SS_STYLE_STRONG,
 		       report->options->color, report->out);
 	(void)fputs_unlocked(class_names[class], report->out);
 	ss_style_write(SS_STYLE_NONE, report->options->color, report->out);
+	if (folded)
+		(void)fputs_unlocked("; -a lists them", report->out);
 	(void)fputc_unlocked('\n', report->out);
+	if (folded)
+		return;
 	for (size_t i = 0, shown = 0; i < count && shown < most; i++) {
 		if (class_of(ss_progress_thread(report->progress, i)) != class)
 			continue;

@@ -67,17 +67,25 @@ static const char *lock_noun(enum ss_lock_type type)
 	return (size_t)type < SS_ARRAY_SIZE(nouns) ? nouns[type] : "lock";
 }
 
-static void write_lock(const struct ss_text_writer *w, const struct ss_wait *wait)
+/* "mutex stock"; without the name of a variable "mutex at 0x55d0c83f4a10". */
+static void write_lock_name(const struct ss_text_writer *w, const struct ss_wait *wait)
 {
 	ss_text_writer_add(w, "%s", lock_noun(wait->lock));
 	if (wait->symbol) {
 		ss_text_writer_add(w, " ");
 		ss_text_writer_add_string(w, wait->symbol);
-		ss_text_writer_add(w, "+0x%" PRIx64 " (0x%" PRIx64 ")",
-				   wait->symbol_offset, wait->address);
+		if (wait->symbol_offset)
+			ss_text_writer_add(w, "+0x%" PRIx64, wait->symbol_offset);
 	} else if (wait->address) {
 		ss_text_writer_add(w, " at 0x%" PRIx64, wait->address);
 	}
+}
+
+static void write_lock(const struct ss_text_writer *w, const struct ss_wait *wait)
+{
+	write_lock_name(w, wait);
+	if (wait->symbol)
+		ss_text_writer_add(w, " (0x%" PRIx64 ")", wait->address);
 }
 
 static const char *unknown_reason(enum ss_owner_unknown reason)
@@ -654,6 +662,18 @@ static void write_any_descriptor(const struct ss_text_writer *w, const void *des
 char *ss_wait_text_new(const struct ss_wait *wait)
 {
 	return make_text(write_any_wait, wait);
+}
+
+static void write_any_lock(const struct ss_text_writer *w, const void *wait)
+{
+	write_lock_name(w, wait);
+}
+
+char *ss_wait_text_new_lock(const struct ss_wait *wait)
+{
+	return wait->address && wait->kind != SS_WAIT_JOIN ?
+		       make_text(write_any_lock, wait) :
+		       NULL;
 }
 
 char *ss_wait_text_new_chain(const struct ss_wait *wait)

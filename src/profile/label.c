@@ -1,6 +1,5 @@
 #include "profile/label.h"
 
-#include <ctype.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
@@ -28,28 +27,6 @@ bool ss_label_is_of_library(const char *symbol)
 			return true;
 	}
 	return false;
-}
-
-/* Whether text is a symbol version, as in a version script of the linker. */
-static bool is_version(const char *text)
-{
-	const char *at = text;
-
-	while (isalnum((unsigned char)*at) || (*at && strchr("._-", *at)))
-		at++;
-	return at > text && *at == '\0';
-}
-
-size_t ss_label_symbol_size(const struct ss_frame *frame)
-{
-	const char *symbol = frame->symbol;
-	const char *at = frame->module ? strrchr(symbol, '@') : NULL;
-
-	if (!at || !is_version(at + 1))
-		return strlen(symbol);
-	if (at > symbol && at[-1] == '@') /* of the default version */
-		at--;
-	return at > symbol ? (size_t)(at - symbol) : strlen(symbol);
 }
 
 /* The name of the module or area, to be put between brackets if it has none. */
@@ -110,5 +87,5 @@ char *ss_label_new(const struct ss_frame *frame, bool raw)
 		return ss_label_new_raw(frame);
 	if (!frame->symbol)
 		return ss_label_new_place(frame);
-	return strndup(frame->symbol, ss_label_symbol_size(frame));
+	return strdup(frame->symbol);
 }

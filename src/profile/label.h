@@ -1,5 +1,5 @@
 /*
- * The names of frames in every format but JSON: the function, or module and offset, never a
+ * The names of frames in every format: the function, or module and offset, never a
  * bare address. Labels are not escaped: they may contain any byte but NUL.
  */
 #ifndef SS_PROFILE_LABEL_H
@@ -17,13 +17,9 @@ const char *ss_label_base(const char *path);
    that are compiled into it, or a statically linked libc. */
 bool ss_label_is_of_library(const char *symbol);
 
-/* Bytes of frame->symbol without its version: "poll" of "poll@@GLIBC_2.2.5". Only symbols
-   of ELF modules have one: a JIT compiler may call a function "load@scope". */
-size_t ss_label_symbol_size(const struct ss_frame *frame);
-
 /* The functions below return memory for free(), or NULL if there is none. */
 
-/* The symbol without its version, or else the place; with raw, as ss_label_new_raw(). */
+/* The symbol, or else the place; with raw, as ss_label_new_raw(). */
 char *ss_label_new(const struct ss_frame *frame, bool raw);
 
 /* "libc.so.6+0x10e0ae [9fa53c...]": the address to look names up with. */

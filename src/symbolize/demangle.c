@@ -178,30 +178,30 @@ static char *demangle_plain(const char *mangled, size_t *budget)
 	return result;
 }
 
-/* "_Znwm@GLIBCXX_3.4": demanglers do not accept the version. */
-static char *demangle_versioned(const char *name, const char *version, size_t *budget)
-{
-	_cleanup_free_ char *plain = strndup(name, (size_t)(version - name));
-	_cleanup_free_ char *demangled = plain ? demangle_plain(plain, budget) : NULL;
-
-	if (!demangled)
-		return NULL;
-	size_t size = strlen(demangled);
-	char *result = malloc(size + strlen(version) + 1);
-	if (result) {
-		memcpy(result, demangled, size);
-		memcpy(result + size, version, strlen(version) + 1);
-	}
-	return result;
-}
-
 char *ss_name_demangle(const char *name, size_t *budget)
 {
-	const char *version;
-
 	if (name[0] != '_' || strnlen(name, MANGLED_MAX + 1) > MANGLED_MAX)
 		return NULL;
-	version = strchr(name, '@');
-	return version ? demangle_versioned(name, version, budget) :
-			 demangle_plain(name, budget);
+	return demangle_plain(name, budget);
+}
+
+/* Whether text is a symbol version, as in a version script of the linker. */
+static bool is_version(const char *text)
+{
+	const char *at = text;
+
+	while (isalnum((unsigned char)*at) || (*at && strchr("._-", *at)))
+		at++;
+	return at > text && *at == '\0';
+}
+
+size_t ss_name_plain_size(const char *name)
+{
+	const char *at = strrchr(name, '@');
+
+	if (!at || !is_version(at + 1))
+		return strlen(name);
+	if (at > name && at[-1] == '@') /* of the default version */
+		at--;
+	return at > name ? (size_t)(at - name) : strlen(name);
 }

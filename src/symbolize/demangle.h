@@ -13,11 +13,14 @@
 
 /*
  * Returns the demangled form of name, which the caller frees. NULL: name is not mangled or
- * exceeds the limits, or there is no memory; callers show name itself. A version after '@'
- * is kept. The bytes that the demangler wrote, successfully or not, are subtracted from
+ * exceeds the limits, or there is no memory; callers show name itself. The bytes that the demangler wrote, successfully or not, are subtracted from
  * *budget. At 0 nothing is demangled any more, so that a file full of hostile names costs
  * a second and not a day.
  */
 char *ss_name_demangle(const char *name, size_t *budget);
+
+/* Bytes of a symbol of an ELF file without its version: "poll" of "poll@@GLIBC_2.2.5".
+   Only the symbol table of some files has versions in its names, so no output shows them. */
+size_t ss_name_plain_size(const char *name);
 
 #endif

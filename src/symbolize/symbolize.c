@@ -117,17 +117,29 @@ static const char *keep_text(struct work *work, const char *text)
 			    ss_intern_bytes(work->snapshot->strings, text, size);
 }
 
-/* False without memory; name may be NULL. */
-static bool keep_symbol(struct work *work, const char *name, const char **ret)
+/* Demangles a name unless flags forbid it. False without memory. */
+static bool keep_name(struct work *work, const char *name, const char **ret)
 {
-	bool demangle = name && !(work->flags & SS_NO_DEMANGLE);
+	bool demangle = !(work->flags & SS_NO_DEMANGLE);
 	_cleanup_free_ char *demangled =
 		demangle ? ss_name_demangle(name, &work->demangle_budget) : NULL;
 
-	if (!name)
-		return true;
 	*ret = keep_text(work, demangled ? demangled : name);
 	return *ret != NULL;
+}
+
+/* Keeps the name of a module's symbol without its version. False without memory; name may
+   be NULL. */
+static bool keep_symbol(struct work *work, const char *name, const char **ret)
+{
+	size_t size = name ? ss_name_plain_size(name) : 0;
+
+	if (!name)
+		return true;
+	if (!name[size])
+		return keep_name(work, name, ret);
+	_cleanup_free_ char *plain = strndup(name, size);
+	return plain && keep_name(work, plain, ret);
 }
 
 static bool keep_line(struct work *work, struct ss_location line, struct ss_location *ret)
@@ -158,8 +170,10 @@ static bool keep_info(struct work *work, const struct ss_name *name,
 		line = name->inlines[i].call;
 	}
 	info->start = name->start;
-	return keep_symbol(work, name->symbol, &info->symbol) &&
-	       keep_line(work, line, &info->line);
+	/* A JIT compiler may call a function "load@scope". */
+	bool kept = info->absolute ? keep_name(work, name->symbol, &info->symbol) :
+				     keep_symbol(work, name->symbol, &info->symbol);
+	return kept && keep_line(work, line, &info->line);
 }
 
 /* The address in the process by which a frame is looked up. */

@@ -204,7 +204,7 @@ class Options(Target):
                 self.assertIn(b"\\x1b", result.stderr)
 
     def test_names_are_escaped(self):
-        for arguments in [[], ["-f", "gdb"], ["-f", "folded"], ["-v"]]:
+        for arguments in [["-a"], ["-f", "gdb"], ["-f", "folded"], ["-v"]]:
             text = self.good(*arguments, self.pid)
             self.assertIn(r"odd\x1b[31m\xff", text)
             self.assertNotIn("\x1b", text)

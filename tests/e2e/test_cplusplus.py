@@ -47,7 +47,7 @@ class CPlusPlus(EndToEnd):
         self.assertGreater(len(pair), 100000)
         self.assertEqual(names[3], "void doubled<%s >()" % pair)
         self.assertEqual(names[4], "run_long_names()")
-        text = self.run_tool(target.pid).stdout.decode()
+        text = self.run_tool("-a", target.pid).stdout.decode()
         self.assertRegex(text, r"void listed<0, 1, [0-9, ]+\.\.\.\(\d+ more\)\+0x")
         self.assertIn(names[3], self.run_tool("-v", target.pid).stdout.decode())
 

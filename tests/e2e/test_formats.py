@@ -169,7 +169,7 @@ class Formats(EndToEnd):
         """Equal stacks, and perhaps names, are merged; every thread is listed."""
         for mode in MODES:
             with self.subTest(mode=mode):
-                text = self.text("text", mode)
+                text = self.text("text", mode, "--all")
                 snapshot = self.snap(self.target.pid, mode=mode)
                 self.assertEqual(len(re.findall(r"^ +#0 ", text, re.M)), 6)
                 for thread in snapshot.threads:
@@ -178,6 +178,23 @@ class Formats(EndToEnd):
                 self.assertEqual(len(re.findall(r"^ +#0 ", apart, re.M)), 11)
                 for thread in snapshot.threads:
                     self.assertIn(thread["name"], apart)
+
+    def test_idle_threads_are_one_line(self):
+        """All are idle: the main thread is shown, and how many others there are."""
+        idle = r"\n\n10 idle threads in 5 groups; -a shows them\n\Z"
+        text = self.text("text", "auto")
+        self.assertRegex(text, idle)
+        self.assertEqual(len(re.findall(r"^ +#0 ", text, re.M)), 1)
+        self.assertIn("\nmain thread, ", text)
+        for words in (["-a"], ["-v"], ["--no-group"], ["-t", "^"], ["--state=S"]):
+            self.assertNotIn("idle", self.text("text", "auto", *words))
+        self.assertEqual(self.text("json", "auto").count('"tid"'),
+                         self.text("json", "auto", "-a").count('"tid"'))
+
+    def test_no_symbol_versions(self):
+        """Debug files name symbols with a version: pthread_cond_wait@@GLIBC_2.3.2."""
+        for form in ("text", "json", "gdb", "eu", "folded"):
+            self.assertNotRegex(self.text(form, "auto"), r"@@?GLIBC")
 
     def second_line(self, mode, *words):
         return self.text("text", mode, *words).splitlines()[1]

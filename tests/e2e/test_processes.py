@@ -92,7 +92,7 @@ class Processes(EndToEnd):
         self.assertRegex(text, r"\n    %d \(processes-b\) waits for mutex at " % second)
         graph = self.run_tool("-f", "dot", first).stdout.decode()
         for one, other in ((first, second), (second, first)):
-            self.assertRegex(graph, r'\n\tt%d -> t%d \[label="mutex\\n0x[^\n]*color=red\];\n'
+            self.assertRegex(graph, r'\n\tt%d -> t%d \[label="mutex at 0x[^\n]*color=red\];\n'
                              % (one, other))
             self.assertEqual(graph.count("\n\tt%d [label=" % one), 1)
 

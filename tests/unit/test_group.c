@@ -35,34 +35,98 @@ static void add_waiting(struct ss_snapshot *snapshot, pid_t tid, uint64_t pc,
 	sample_add_thread(snapshot, tid, "w", &frame, 1, SS_END_ROOT)->wait = wait;
 }
 
-/* Who waits for a lock is seen before who waits for work, pools of the latter last; also
-   the main thread has to wait its turn. */
-static void test_idle_last(void **state)
+static void assert_order(const struct ss_snapshot *snapshot, const pid_t *wanted,
+			 size_t count)
+{
+	_cleanup_(ss_grouping_cleanup) struct ss_grouping *grouping =
+		ss_grouping_new(snapshot, true);
+
+	assert_int_equal(grouping->count, count);
+	for (size_t i = 0; i < count; i++) {
+		size_t first = grouping->groups[i].members[0];
+		assert_int_equal(ss_snapshot_thread(snapshot, first)->tid, wanted[i]);
+	}
+}
+
+/* Who waits for a lock is seen before who waits for work; also the main thread has to wait
+   its turn. */
+static void test_classes(void **state)
 {
 	static const struct ss_wait idle = { .kind = SS_WAIT_CONDVAR };
 	static const struct ss_wait listens = { .kind = SS_WAIT_EPOLL };
-	static const struct ss_wait lock = { .kind = SS_WAIT_MUTEX };
+	static const struct ss_wait lock = { .kind = SS_WAIT_MUTEX, .owner_tid = 108 };
 	static const struct ss_wait uring = { .kind = SS_WAIT_IO,
 					      .syscall = "io_getevents" };
 	static const struct ss_wait disk = { .kind = SS_WAIT_IO, .syscall = "fsync" };
-	static const pid_t wanted[] = { 106, 104, 100, 107, 101 };
+	static const pid_t wanted[] = { 103, 104, 108, 110, 109, 106, 100, 107, 101 };
+	static const size_t cycle[] = { 2 };
+	static const struct ss_deadlock deadlock = { .threads = cycle, .count = 1 };
 	_cleanup_(ss_snapshot_cleanup) struct ss_snapshot *snapshot = sample_new();
 
 	(void)state;
 	add_waiting(snapshot, 100, 1, &listens); /* main */
 	add_waiting(snapshot, 101, 2, &idle);
+	add_waiting(snapshot, 103, 8, &lock); /* in a deadlock */
 	add_waiting(snapshot, 102, 2, &idle);
 	add_waiting(snapshot, 104, 3, &lock);
 	add_waiting(snapshot, 105, 3, &lock);
 	add_waiting(snapshot, 106, 4, &disk);
 	add_waiting(snapshot, 107, 5, &uring);
+	add_waiting(snapshot, 108, 6, &idle); /* owns the lock */
+	add_waiting(snapshot, 109, 7, &disk);
+	snapshot->threads.items[9].state = 'D';
+	add_waiting(snapshot, 110, 9, NULL);
+	snapshot->threads.items[10].state = 'R';
+	struct ss_deadlock *slot = ss_vector_push(&snapshot->deadlocks);
+	assert_non_null(slot);
+	*slot = deadlock;
+	assert_order(snapshot, wanted, SS_ARRAY_SIZE(wanted));
+}
+
+/* The lock that most threads wait for comes first, wherever they wait. */
+static void test_most_waiters_first(void **state)
+{
+	static const struct ss_wait one = { .kind = SS_WAIT_MUTEX, .address = 0x10 };
+	static const struct ss_wait two = { .kind = SS_WAIT_RWLOCK, .address = 0x20 };
+	static const struct ss_wait three = { .kind = SS_WAIT_MUTEX, .address = 0x30 };
+	static const pid_t wanted[] = { 104, 106, 102, 101 };
+	_cleanup_(ss_snapshot_cleanup) struct ss_snapshot *snapshot = sample_new();
+
+	(void)state;
+	add_waiting(snapshot, 101, 1, &three);
+	add_waiting(snapshot, 102, 2, &one);
+	add_waiting(snapshot, 103, 2, &one);
+	add_waiting(snapshot, 104, 3, &two);
+	add_waiting(snapshot, 105, 3, &two);
+	add_waiting(snapshot, 106, 4, &two);
+	assert_order(snapshot, wanted, SS_ARRAY_SIZE(wanted));
+}
+
+/* What an interpreter executes is not on the stack: such threads are not one group. */
+static void test_interpreters_stay_apart(void **state)
+{
+	static const struct ss_wait idle = { .kind = SS_WAIT_SLEEP };
+	_cleanup_(ss_snapshot_cleanup) struct ss_snapshot *snapshot = sample_new();
+	const struct ss_frame python[] = {
+		sample_frame(snapshot, SAMPLE_LIBC, 1, "clock_nanosleep"),
+		sample_frame(snapshot, SAMPLE_PROGRAM, 2, "_PyEval_EvalFrameDefault"),
+	};
+	const struct ss_frame other = sample_frame(snapshot, SAMPLE_LIBC, 3, "poll");
+
+	(void)state;
+	sample_add_thread(snapshot, 101, "a", python, 2, SS_END_ROOT)->wait = &idle;
+	sample_add_thread(snapshot, 102, "n", &other, 1, SS_END_ROOT)->wait = &idle;
+	sample_add_thread(snapshot, 103, "b", python, 2, SS_END_ROOT)->wait = &idle;
+	sample_add_thread(snapshot, 104, "n", &other, 1, SS_END_ROOT)->wait = &idle;
 	_cleanup_(ss_grouping_cleanup) struct ss_grouping *grouping =
 		ss_grouping_new(snapshot, true);
-	assert_int_equal(grouping->count, SS_ARRAY_SIZE(wanted));
-	for (size_t i = 0; i < grouping->count; i++) {
-		size_t first = grouping->groups[i].members[0];
-		assert_int_equal(ss_snapshot_thread(snapshot, first)->tid, wanted[i]);
-	}
+	assert_int_equal(grouping->count, 3);
+	assert_int_equal(grouping->groups[0].members[0], 0);
+	assert_false(grouping->groups[0].like_previous);
+	assert_int_equal(grouping->groups[1].members[0], 2);
+	assert_true(grouping->groups[1].like_previous);
+	assert_int_equal(grouping->groups[2].count, 2);
+	assert_false(grouping->groups[2].like_previous);
 }
 
 static void test_reasons_keep_threads_apart(void **state)
@@ -108,7 +172,9 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_main_first_then_the_smallest),
-		cmocka_unit_test(test_idle_last),
+		cmocka_unit_test(test_classes),
+		cmocka_unit_test(test_most_waiters_first),
+		cmocka_unit_test(test_interpreters_stay_apart),
 		cmocka_unit_test(test_reasons_keep_threads_apart),
 		cmocka_unit_test(test_not_merged),
 		cmocka_unit_test(test_no_threads),

@@ -20,35 +20,6 @@ static void assert_text(char *text, const char *expected)
 	assert_string_equal(owned, expected);
 }
 
-static void assert_symbol(const struct ss_module *module, const char *symbol,
-			  const char *expected)
-{
-	const struct ss_frame frame = { .module = module, .symbol = symbol };
-
-	assert_text(ss_label_new(&frame, false), expected);
-}
-
-static void test_versions_are_omitted(void **state)
-{
-	(void)state;
-	assert_symbol(&libc, "poll@@GLIBC_2.2.5", "poll");
-	assert_symbol(&libc, "poll@GLIBC_2.2.5", "poll");
-	assert_symbol(&libc, "std::thread::join()@@GLIBCXX_3.4.11",
-		      "std::thread::join()");
-	assert_symbol(&libc, "poll", "poll");
-	assert_symbol(&libc, "", "");
-}
-
-static void test_other_at_signs_are_kept(void **state)
-{
-	(void)state;
-	assert_symbol(&libc, "@@GLIBC_2.2.5", "@@GLIBC_2.2.5");
-	assert_symbol(&libc, "poll@@", "poll@@");
-	assert_symbol(&libc, "load /srv/node_modules/@babel/core.js:1",
-		      "load /srv/node_modules/@babel/core.js:1");
-	assert_symbol(NULL, "load@2.1", "load@2.1"); /* of a perf map */
-}
-
 static void test_places(void **state)
 {
 	const struct ss_frame in_libc = { .module = &libc,
@@ -90,8 +61,6 @@ static void test_raw_ignores_the_symbol(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_versions_are_omitted),
-		cmocka_unit_test(test_other_at_signs_are_kept),
 		cmocka_unit_test(test_places),
 		cmocka_unit_test(test_raw_ignores_the_symbol),
 	};

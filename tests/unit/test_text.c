@@ -115,7 +115,7 @@ static void test_equal_stacks_are_merged(void **state)
 {
 	_cleanup_(ss_snapshot_cleanup) struct ss_snapshot *snapshot = sample_new();
 	const struct ss_frame main_stack[] = {
-		sample_frame(snapshot, SAMPLE_LIBC, 0x10, "poll@@GLIBC_2.2.5"),
+		sample_frame(snapshot, SAMPLE_LIBC, 0x10, "poll"),
 		sample_frame(snapshot, SAMPLE_PROGRAM, 0x20, "main"),
 	};
 	const struct ss_frame worker[] = {
@@ -129,13 +129,73 @@ static void test_equal_stacks_are_merged(void **state)
 	sample_add_thread(snapshot, 103, "worker-3", worker, 1, SS_END_ROOT);
 	sample_add_thread(snapshot, 105, "io", worker, 1, SS_END_ROOT);
 	_cleanup_free_ char *text = render(snapshot, NULL);
-	assert_string_equal(text, "main thread, sleeping, paused 0.30 ms: shop 100\n"
-				  "  #0  poll+0x10 (libc.so.6)\n"
-				  "  #1  main+0x10 (shop)\n"
-				  "\n"
-				  "4 threads, 1 running, 3 sleeping, paused 0.30 ms: io "
+	assert_string_equal(text, "4 threads, 1 running, 3 sleeping, paused 0.30 ms: io "
 				  "105; worker-* 101-103\n"
-				  "  #0  futex_wait+0x10 (libc.so.6)\n");
+				  "  #0  futex_wait+0x10 (libc.so.6)\n"
+				  "\n"
+				  "main thread, sleeping, paused 0.30 ms: shop 100\n"
+				  "  #0  poll+0x10 (libc.so.6)\n"
+				  "  #1  main+0x10 (shop)\n");
+}
+
+static void add_idle(struct ss_snapshot *snapshot, pid_t tid, uint64_t offset,
+		     enum ss_end end)
+{
+	static const struct ss_wait wait = { .kind = SS_WAIT_SIGNAL };
+	const struct ss_frame frame = sample_frame(snapshot, SAMPLE_LIBC, offset, "f");
+
+	sample_add_thread(snapshot, tid, "w", &frame, 1, end)->wait = &wait;
+}
+
+static void test_idle_threads_are_one_line(void **state)
+{
+	static const char main_thread[] = "main thread, sleeping, paused 0.30 ms: w 100\n"
+					  "  waits for a signal\n"
+					  "  #0  f+0x10 (libc.so.6)\n";
+	const struct ss_format_options all = { .size = sizeof(all), .all = true };
+	_cleanup_(ss_snapshot_cleanup) struct ss_snapshot *snapshot = sample_new();
+	char expected[200];
+
+	(void)state;
+	add_idle(snapshot, 101, 1, SS_END_ROOT);
+	add_idle(snapshot, 100, 2, SS_END_ROOT);
+	_cleanup_free_ char *one = render(snapshot, NULL);
+	assert_non_null(strstr(one, "\n1 thread, sleeping")); /* not worth it */
+	add_idle(snapshot, 102, 3, SS_END_ROOT);
+	add_idle(snapshot, 103, 1, SS_END_ROOT);
+	_cleanup_free_ char *more = render(snapshot, NULL);
+	(void)snprintf(expected, sizeof(expected), "%s%s", main_thread,
+		       "\n3 idle threads in 2 groups; -a shows them\n");
+	assert_string_equal(more, expected);
+	add_idle(snapshot, 104, 4, SS_END_LIMIT);
+	sample_add_thread(snapshot, 105, "r", NULL, 0, SS_END_ROOT)->state = 'R';
+	_cleanup_free_ char *runs = render(snapshot, NULL);
+	assert_string_equal(runs, "1 thread, running, paused 0.30 ms: r 105\n"
+				  "\n"
+				  "5 idle threads in 4 groups, 1 with an incomplete "
+				  "stack; -a shows them\n");
+	_cleanup_free_ char *whole = render(snapshot, &all);
+	assert_null(strstr(whole, "idle"));
+	assert_non_null(strstr(whole, "w 100\n"));
+	assert_non_null(strstr(whole, "w 104\n"));
+}
+
+static void test_threads_of_an_interpreter(void **state)
+{
+	_cleanup_(ss_snapshot_cleanup) struct ss_snapshot *snapshot = sample_new();
+	const struct ss_frame stack[] = { sample_frame(snapshot, SAMPLE_LIBC, 0x10,
+						       "rb_vm_exec") };
+
+	(void)state;
+	sample_add_thread(snapshot, 101, "a", stack, 1, SS_END_ROOT);
+	sample_add_thread(snapshot, 102, "b", stack, 1, SS_END_ROOT);
+	_cleanup_free_ char *text = render(snapshot, NULL);
+	assert_string_equal(text, "1 thread, sleeping, paused 0.30 ms: a 101\n"
+				  "  #0  rb_vm_exec+0x10 (libc.so.6)\n"
+				  "\n"
+				  "1 thread, sleeping, paused 0.30 ms: b 102\n"
+				  "  the same native frames; functions of the "
+				  "interpreted program are not known\n");
 }
 
 static void test_ids_of_another_pid_namespace(void **state)
@@ -364,6 +424,8 @@ int main(void)
 		cmocka_unit_test(test_second_line_says_what_was_paused),
 		cmocka_unit_test(test_second_line_says_why_it_is_not_atomic),
 		cmocka_unit_test(test_equal_stacks_are_merged),
+		cmocka_unit_test(test_idle_threads_are_one_line),
+		cmocka_unit_test(test_threads_of_an_interpreter),
 		cmocka_unit_test(test_ids_of_another_pid_namespace),
 		cmocka_unit_test(test_frozen),
 		cmocka_unit_test(test_no_group_keeps_threads_apart),
