@@ -1158,7 +1158,7 @@ struct ss_sandbox_options {
 	bool change_ids; /* change to uid and gid, if the caller may */
 	uid_t uid;
 	gid_t gid;
-	unsigned timeout_ms; /* of all attempts together; 0: 60000 */
+	unsigned timeout_ms; /* of all attempts together, without answers; 0: 60000 */
 	/* Bytes that the child may allocate in addition to 256 MiB and a quarter of the
 	   machine's memory (at most 2 GiB): the size of the captures, for example */
 	uint64_t more_memory;

@@ -35,7 +35,8 @@ struct ss_analysis_owner ss_analysis_owner_of(const struct ss_target *target)
 void ss_analysis_configure(struct ss_analysis *analysis,
 			   struct ss_session_options *session,
 			   const struct ss_options *options,
-			   const struct ss_analysis_owner *owner, size_t captures)
+			   const struct ss_analysis_owner *owner, size_t captures,
+			   struct ss_file_requests *requests)
 {
 	const char *debug_dir = options->symbols.debug_dir;
 	const char *sysroot = options->symbols.sysroot;
@@ -43,6 +44,10 @@ void ss_analysis_configure(struct ss_analysis *analysis,
 	*session = (struct ss_session_options){ .size = sizeof(*session),
 						.debug_dir = debug_dir,
 						.sysroot = sysroot };
+	if (requests->debuginfod) {
+		session->find_file = ss_file_requests_find;
+		session->find_data = requests;
+	}
 	analysis->options = (struct ss_sandbox_options){
 		.session = session,
 		/* Files of --debug-dir and --sysroot may be readable for the caller
@@ -52,6 +57,7 @@ void ss_analysis_configure(struct ss_analysis *analysis,
 		.gid = owner->gid,
 		.timeout_ms = options->interpret_ms,
 		.cache = owner->known ? options->cache : NULL,
+		.max_requests = requests->debuginfod ? SS_FILE_REQUEST_ROUNDS : 0,
 		.more_memory =
 			(options->max_total ? options->max_total : STACKS_DEFAULT) *
 			captures,

@@ -9,6 +9,7 @@
 #include <stdio.h>
 
 #include "base/error.h"
+#include "cli/file_requests.h"
 #include "cli/options.h"
 #include "cli/output.h"
 #include "stacksnap.h"
@@ -33,11 +34,13 @@ struct ss_analysis_owner {
 struct ss_analysis_owner ss_analysis_owner_of(const struct ss_target *target);
 
 /* Sets what the commands that capture have in common: the members options and verbose, and
-   session, to which they refer. captures is how many are analyzed. */
+   session, to which they refer. captures is how many are analyzed. Missing files are
+   requested through requests, if it has a debuginfod. */
 void ss_analysis_configure(struct ss_analysis *analysis,
 			   struct ss_session_options *session,
 			   const struct ss_options *options,
-			   const struct ss_analysis_owner *owner, size_t captures);
+			   const struct ss_analysis_owner *owner, size_t captures,
+			   struct ss_file_requests *requests);
 
 /* Finds names for a capture in the cache. Again after a change of the capture. */
 void ss_analysis_attach(const struct ss_options *options,

@@ -23,12 +23,14 @@ struct core {
 	int fd;
 	struct ss_selection_run run;
 	struct ss_output *output;
+	struct ss_debuginfod *debuginfod; /* or NULL */
 };
 
 static void core_deinit(struct core *core)
 {
 	close_cleanup(&core->fd);
 	ss_output_close(core->output);
+	ss_debuginfod_free(core->debuginfod);
 	ss_options_deinit(&core->options);
 }
 
@@ -91,8 +93,14 @@ static struct ss_error *show(struct core *core, bool *ret)
 
 	if (!error)
 		error = ss_output_open(core->options.common.output, 0, &core->output);
+	if (!error && core->options.symbols.debuginfod)
+		error = ss_debuginfod_new(&core->debuginfod);
+	analysis.requests.debuginfod = core->debuginfod;
 	analysis.output = core->output;
-	return error ? error : ss_snap_analysis_run(&analysis, ret);
+	if (!error)
+		error = ss_snap_analysis_run(&analysis, ret);
+	ss_snap_analysis_deinit(&analysis);
+	return error;
 }
 
 static error_t parse(int key, char *arg, struct argp_state *state)

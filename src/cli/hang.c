@@ -24,11 +24,13 @@ struct hang {
 	const char *pid_file;
 	const char *command;
 	struct ss_output *output;
+	struct ss_debuginfod *debuginfod; /* or NULL */
 };
 
 static void hang_deinit(struct hang *hang)
 {
 	ss_output_close(hang->output);
+	ss_debuginfod_free(hang->debuginfod);
 	ss_options_deinit(&hang->options);
 }
 
@@ -60,11 +62,15 @@ static struct ss_error *analyze(struct hang *hang, pid_t pid, enum ss_verdict qu
 		.color = ss_output_wants_color(hang->options.common.output) &&
 			 hang->options.common.format == &ss_format_text,
 		.quiet_below = quiet_below,
+		.requests.debuginfod = hang->debuginfod,
 	};
 	struct ss_error *error =
 		ss_hang_observe(pid, hang->for_ns, &hang->options, &observation);
 
-	return error ? error : ss_hang_analysis_run(&analysis, ret);
+	if (!error)
+		error = ss_hang_analysis_run(&analysis, ret);
+	ss_file_requests_deinit(&analysis.requests);
+	return error;
 }
 
 static struct ss_error *find_pid(const struct hang *hang, pid_t *ret)
@@ -149,6 +155,8 @@ static int hang_run(struct hang *hang)
 	_cleanup_error_ struct ss_error *error =
 		ss_output_open(hang->options.common.output, hang->pid, &hang->output);
 
+	if (!error && hang->options.symbols.debuginfod)
+		error = ss_debuginfod_new(&hang->debuginfod);
 	if (!error)
 		error = hang->watch ? watch(hang, &verdict) :
 				      analyze_once(hang, &verdict);

@@ -114,12 +114,17 @@ static struct ss_error *work(void *data, const struct ss_sandbox_attempt *attemp
 	if (attempt->no_waits)
 		return refuse(attempt);
 	struct ss_error *error = unwind(analysis, attempt, &series);
-	if (!error && attempt->may_request)
+	if (!error && attempt->may_request && !analysis->completed &&
+	    analysis->options->mode == SS_MODE_AUTO)
 		error = ss_registers_request(attempt, series.snapshots[series.count - 1],
 					     &requested);
 	if (error || requested)
 		return error;
 	error = interpret(analysis, attempt, &series);
+	if (!error)
+		error = ss_file_requests_send(&analysis->requests, attempt, &requested);
+	if (requested && !error)
+		return NULL;
 	if (!error)
 		error = ss_progress_new(
 			observation->before, observation->after,
@@ -135,15 +140,26 @@ static struct ss_error *work(void *data, const struct ss_sandbox_attempt *attemp
 			    progress);
 }
 
-static void answer(void *data, const void *bytes, size_t size)
+static void complete(struct ss_hang_analysis *analysis, const void *bytes, size_t size)
 {
-	const struct ss_hang_analysis *analysis = data;
 	size_t count = 0;
 	_cleanup_free_ pid_t *tids = ss_registers_read_request(bytes, size, &count);
 
-	if (tids)
-		ss_hang_observation_complete(analysis->observation, analysis->options,
-					     tids, count);
+	if (!tids || analysis->completed)
+		return;
+	analysis->completed = true;
+	ss_hang_observation_complete(analysis->observation, analysis->options, tids,
+				     count);
+}
+
+static void answer(void *data, const void *bytes, size_t size)
+{
+	struct ss_hang_analysis *analysis = data;
+
+	if (ss_registers_is_request(bytes, size))
+		complete(analysis, bytes, size);
+	else
+		ss_file_requests_answer(&analysis->requests, bytes, size);
 }
 
 struct ss_error *ss_hang_analysis_run(struct ss_hang_analysis *analysis,
@@ -159,15 +175,14 @@ struct ss_error *ss_hang_analysis_run(struct ss_hang_analysis *analysis,
 	_cleanup_(ss_sandbox_result_cleanup) struct ss_sandbox_result *result = NULL;
 
 	ss_analysis_configure(&sandboxed, &session, analysis->options,
-			      &observation->owner, observation->count);
+			      &observation->owner, observation->count,
+			      &analysis->requests);
+	sandboxed.options.answer = answer;
 	for (size_t i = 0; i < observation->count; i++)
 		ss_analysis_attach(analysis->options, &observation->owner,
 				   observation->captures[i]);
 	sandboxed.options.last_level = SS_SANDBOX_RAW;
-	if (analysis->options->mode == SS_MODE_AUTO) {
-		sandboxed.options.max_requests = 1;
-		sandboxed.options.answer = answer;
-	}
+	sandboxed.options.max_requests += analysis->options->mode == SS_MODE_AUTO ? 1 : 0;
 	struct ss_error *error = ss_analysis_run(&sandboxed, &result);
 	if (!error)
 		error = ss_analysis_copy(&sandboxed, result, analysis->output);

@@ -4,6 +4,7 @@
 #ifndef SS_CLI_HANG_ANALYSIS_H
 #define SS_CLI_HANG_ANALYSIS_H
 
+#include "cli/file_requests.h"
 #include "cli/hang_observation.h"
 
 struct ss_hang_analysis {
@@ -12,6 +13,8 @@ struct ss_hang_analysis {
 	struct ss_output *output;
 	bool color;
 	enum ss_verdict quiet_below; /* writes nothing if the verdict is less serious */
+	bool completed;		     /* threads were stopped to complete their stacks */
+	struct ss_file_requests requests; /* of the caller, who frees what they hold */
 };
 
 /* Writes the report; *ret is the verdict. Errors: SYSTEM (the waits could not be

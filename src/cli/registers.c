@@ -6,6 +6,8 @@
 #include "base/error.h"
 #include "base/vector.h"
 
+static const char kind = 'T'; /* the first byte of a request */
+
 static bool has_guess(const struct ss_snapshot *snapshot, const struct ss_thread *thread)
 {
 	for (size_t i = 0; i < thread->frame_count; i++) {
@@ -46,20 +48,27 @@ struct ss_error *ss_registers_request(const struct ss_sandbox_attempt *attempt,
 	}
 	*ret = tids.count > 0;
 	if (!error && tids.count)
+		error = ss_sandbox_request(attempt, &kind, sizeof(kind));
+	if (!error && tids.count)
 		error = ss_sandbox_request(attempt, tids.items,
 					   tids.count * sizeof(*tids.items));
 	ss_vector_free(&tids);
 	return error;
 }
 
+bool ss_registers_is_request(const void *bytes, size_t size)
+{
+	return size >= sizeof(kind) && *(const char *)bytes == kind;
+}
+
 pid_t *ss_registers_read_request(const void *bytes, size_t size, size_t *ret_count)
 {
-	size_t count = size / sizeof(pid_t);
+	size_t count = (size - sizeof(kind)) / sizeof(pid_t);
 	pid_t *tids = calloc(count + 1, sizeof(*tids));
 
 	if (!tids)
 		return NULL;
-	memcpy(tids, bytes, count * sizeof(*tids));
+	memcpy(tids, (const char *)bytes + sizeof(kind), count * sizeof(*tids));
 	*ret_count = count;
 	return tids;
 }

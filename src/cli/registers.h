@@ -14,6 +14,9 @@
 struct ss_error *ss_registers_request(const struct ss_sandbox_attempt *attempt,
 				      const struct ss_snapshot *snapshot, bool *ret);
 
+/* Whether these are the bytes of such a request, and not one of cli/file_requests.h. */
+bool ss_registers_is_request(const void *bytes, size_t size);
+
 /* The threads of a request, whose bytes are untrusted, to be freed. NULL: no memory. */
 pid_t *ss_registers_read_request(const void *bytes, size_t size, size_t *ret_count);
 

@@ -36,7 +36,7 @@ static struct ss_error *analyze(struct report *report, int *ret)
 {
 	struct ss_error *error = NULL;
 
-	if (report->arguments.debuginfod)
+	if (report->arguments.symbols.debuginfod)
 		error = ss_debuginfod_new(&report->debuginfod);
 	report->analysis.requests.debuginfod = report->debuginfod;
 	return error ? error : ss_report_analysis_run(&report->analysis, ret);

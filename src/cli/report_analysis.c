@@ -430,7 +430,7 @@ struct ss_error *ss_report_analysis_run(struct ss_report_analysis *analysis, int
 		.size = sizeof(session),
 		.debug_dir = arguments->symbols.debug_dir,
 		.sysroot = arguments->symbols.sysroot,
-		.find_file = arguments->debuginfod ? ss_file_requests_find : NULL,
+		.find_file = arguments->symbols.debuginfod ? ss_file_requests_find : NULL,
 		.find_data = &analysis->requests,
 		.open_file = ss_file_requests_open,
 		.open_data = &analysis->requests,

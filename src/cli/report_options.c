@@ -11,7 +11,6 @@ enum key {
 	KEY_FROM = 0x400,
 	KEY_TO,
 	KEY_MODULE,
-	KEY_DEBUGINFOD,
 	KEY_THRESHOLD,
 	KEY_ROWS,
 };
@@ -29,9 +28,6 @@ static const struct argp_option table[] = {
 	{ "module", KEY_MODULE, "REGEX", 0,
 	  "Select stacks that pass through a module whose path matches; may be repeated",
 	  0 },
-	{ NULL, 0, NULL, 0, "Debug files:", 6 },
-	{ "debuginfod", KEY_DEBUGINFOD, NULL, 0,
-	  "Download missing files from the servers in DEBUGINFOD_URLS", 0 },
 	{},
 };
 
@@ -100,9 +96,6 @@ static error_t parse_value(int key, char *arg, struct argp_state *state)
 	struct ss_report_arguments *a = state->input;
 
 	switch (key) {
-	case KEY_DEBUGINFOD:
-		a->debuginfod = true;
-		return 0;
 	case KEY_FROM:
 		a->from = parse_time(state, "from", arg);
 		return 0;

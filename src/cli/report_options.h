@@ -17,7 +17,6 @@ struct ss_report_arguments {
 	struct ss_time_argument to;
 	struct ss_selection selection; /* threads and states */
 	SS_VECTOR(regex_t) modules;    /* empty: all */
-	bool debuginfod;
 	struct ss_symbol_options symbols;
 	unsigned threshold_percent;
 	unsigned rows;

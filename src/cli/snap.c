@@ -15,10 +15,11 @@
 struct snap {
 	struct ss_options options;
 	SS_VECTOR(struct ss_target_argument) targets;
-	struct ss_output *output; /* for all targets, or for the current one */
-	size_t printed;		  /* targets */
-	size_t shown;		  /* targets with stacks */
-	size_t missing;		  /* targets with anything missing */
+	struct ss_output *output;	  /* for all targets, or for the current one */
+	struct ss_debuginfod *debuginfod; /* or NULL */
+	size_t printed;			  /* targets */
+	size_t shown;			  /* targets with stacks */
+	size_t missing;			  /* targets with anything missing */
 };
 
 static void snap_deinit(struct snap *snap)
@@ -27,6 +28,7 @@ static void snap_deinit(struct snap *snap)
 		ss_target_argument_deinit(&snap->targets.items[i]);
 	ss_vector_free(&snap->targets);
 	ss_output_close(snap->output);
+	ss_debuginfod_free(snap->debuginfod);
 	ss_options_deinit(&snap->options);
 }
 
@@ -40,7 +42,7 @@ struct job {
 
 static void job_deinit(struct job *job)
 {
-	ss_capture_free(job->analysis.capture);
+	ss_snap_analysis_deinit(&job->analysis);
 	ss_target_close(job->target);
 }
 
@@ -131,6 +133,7 @@ static struct ss_error *show(struct snap *snap, struct ss_selection_run *run)
 	_cleanup_(job_deinit) struct job job = {
 		.analysis = {
 			.options = &snap->options,
+			.requests.debuginfod = snap->debuginfod,
 			.run = run,
 			.phases = &phases,
 			.output = snap->output,
@@ -171,6 +174,14 @@ static struct ss_error *run_target(struct snap *snap,
 
 static int run_targets(struct snap *snap)
 {
+	_cleanup_error_ struct ss_error *failure =
+		snap->options.symbols.debuginfod ? ss_debuginfod_new(&snap->debuginfod) :
+						   NULL;
+
+	if (failure) {
+		ss_failure_print(failure);
+		return SS_STATUS_NOTHING;
+	}
 	for (size_t i = 0; i < snap->targets.count; i++) {
 		_cleanup_error_ struct ss_error *error =
 			run_target(snap, &snap->targets.items[i]);

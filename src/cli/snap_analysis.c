@@ -11,16 +11,26 @@
 SS_DEFINE_CLEANUP(struct ss_snapshot, snapshot, ss_snapshot_free)
 SS_DEFINE_CLEANUP(struct ss_capture, capture, ss_capture_free)
 
-static void answer(void *data, const void *bytes, size_t size)
+static void complete(struct ss_snap_analysis *analysis, const void *bytes, size_t size)
 {
-	const struct ss_snap_analysis *analysis = data;
 	size_t count = 0;
 	_cleanup_free_ pid_t *tids = ss_registers_read_request(bytes, size, &count);
 
-	if (!tids)
+	if (!tids || !analysis->complete || analysis->completed)
 		return;
+	analysis->completed = true;
 	analysis->complete(analysis->complete_data, tids, count);
 	ss_analysis_attach(analysis->options, &analysis->owner, analysis->capture);
+}
+
+static void answer(void *data, const void *bytes, size_t size)
+{
+	struct ss_snap_analysis *analysis = data;
+
+	if (ss_registers_is_request(bytes, size))
+		complete(analysis, bytes, size);
+	else
+		ss_file_requests_answer(&analysis->requests, bytes, size);
 }
 
 static struct ss_error *unwind(const struct ss_snap_analysis *analysis,
@@ -137,21 +147,25 @@ static bool report_missing(const struct ss_snap_analysis *analysis, const char *
 	return missing > 0 || problem;
 }
 
+/* requests: those that the session adds to. */
 static struct ss_error *interpret(const struct ss_snap_analysis *analysis,
-				  const struct ss_sandbox_attempt *attempt)
+				  const struct ss_sandbox_attempt *attempt,
+				  const struct ss_file_requests *requests)
 {
 	_cleanup_(snapshot_cleanup) struct ss_snapshot *snapshot = NULL;
 	bool requested = false;
 	struct ss_error *error = unwind(analysis, attempt, &snapshot);
 
-	if (!error && attempt->may_request)
+	if (!error && attempt->may_request && analysis->complete && !analysis->completed)
 		error = ss_registers_request(attempt, snapshot, &requested);
 	if (error || requested)
 		return error;
 	error = symbolize(analysis, attempt, snapshot);
 	if (!error)
 		error = diagnose(analysis, attempt, snapshot);
-	if (error)
+	if (!error)
+		error = ss_file_requests_send(requests, attempt, &requested);
+	if (error || requested)
 		return error;
 	_cleanup_free_ char *problem =
 		ss_analysis_problem(attempt, ss_analysis_snapshot_module, snapshot,
@@ -165,7 +179,8 @@ static struct ss_error *interpret(const struct ss_snap_analysis *analysis,
 
 static struct ss_error *work(void *data, const struct ss_sandbox_attempt *attempt)
 {
-	struct ss_snap_analysis analysis = *(const struct ss_snap_analysis *)data;
+	const struct ss_snap_analysis *given = data;
+	struct ss_snap_analysis analysis = *given;
 	_cleanup_(capture_cleanup) struct ss_capture *loaded = NULL;
 	struct ss_error *error = NULL;
 
@@ -174,7 +189,7 @@ static struct ss_error *work(void *data, const struct ss_sandbox_attempt *attemp
 		error = analysis.load(analysis.load_data, attempt, &loaded);
 		analysis.capture = loaded;
 	}
-	return error ? error : interpret(&analysis, attempt);
+	return error ? error : interpret(&analysis, attempt, &given->requests);
 }
 
 struct ss_error *ss_snap_analysis_run(struct ss_snap_analysis *analysis, bool *ret)
@@ -189,18 +204,25 @@ struct ss_error *ss_snap_analysis_run(struct ss_snap_analysis *analysis, bool *r
 	};
 	_cleanup_(ss_sandbox_result_cleanup) struct ss_sandbox_result *result = NULL;
 
-	ss_analysis_configure(&sandboxed, &session, options, &analysis->owner, 1);
+	ss_analysis_configure(&sandboxed, &session, options, &analysis->owner, 1,
+			      &analysis->requests);
 	ss_analysis_attach(options, &analysis->owner, analysis->capture);
 	sandboxed.options.first_level = options->symbols.raw ? SS_SANDBOX_RAW :
 							       SS_SANDBOX_NAMES;
 	if (analysis->load) /* untrusted input is not read with privileges */
 		sandboxed.options.last_level = SS_SANDBOX_RAW;
-	sandboxed.options.max_requests = 1;
-	sandboxed.options.answer = analysis->complete ? answer : NULL;
+	sandboxed.options.max_requests += analysis->complete ? 1 : 0;
+	sandboxed.options.answer = answer;
 	struct ss_error *error = ss_analysis_run(&sandboxed, &result);
 	if (!error)
 		error = ss_analysis_copy(&sandboxed, result, analysis->output);
 	if (!error)
 		*ret = result->value != 0;
 	return error;
+}
+
+void ss_snap_analysis_deinit(struct ss_snap_analysis *analysis)
+{
+	ss_capture_free(analysis->capture);
+	ss_file_requests_deinit(&analysis->requests);
 }

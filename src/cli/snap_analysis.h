@@ -12,7 +12,7 @@
 
 struct ss_snap_analysis {
 	const struct ss_options *options;
-	struct ss_capture *capture; /* NULL if load is set */
+	struct ss_capture *capture; /* owned; NULL if load is set */
 	/* Makes the capture, in the sandbox; or NULL. */
 	struct ss_error *(*load)(void *data, const struct ss_sandbox_attempt *attempt,
 				 struct ss_capture **ret);
@@ -27,10 +27,13 @@ struct ss_snap_analysis {
 	   at most once; or NULL. */
 	void (*complete)(void *data, const pid_t *tids, size_t count);
 	void *complete_data;
+	bool completed; /* complete was called */
+	struct ss_file_requests requests;
 };
 
 /* Prints the snapshot and, on standard error, what is missing; *ret says whether anything
    is missing. Errors: NO_PROCESS (no threads), SYSTEM (the output cannot be written), NO_MEMORY. */
 struct ss_error *ss_snap_analysis_run(struct ss_snap_analysis *analysis, bool *ret);
+void ss_snap_analysis_deinit(struct ss_snap_analysis *analysis);
 
 #endif

@@ -11,6 +11,7 @@ enum key {
 	KEY_NO_DEMANGLE,
 	KEY_DEBUG_DIR,
 	KEY_SYSROOT,
+	KEY_DEBUGINFOD,
 };
 
 static const struct argp_option table[] = {
@@ -24,6 +25,8 @@ static const struct argp_option table[] = {
 	  "Directory of separate debug files (default: /usr/lib/debug)", 0 },
 	{ "sysroot", KEY_SYSROOT, "DIR", 0,
 	  "Search for modules and debug files below DIR first", 0 },
+	{ "debuginfod", KEY_DEBUGINFOD, NULL, 0,
+	  "Download missing files from the servers in DEBUGINFOD_URLS", 0 },
 	{},
 };
 
@@ -58,6 +61,9 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 		return 0;
 	case KEY_SYSROOT:
 		options->sysroot = parse_directory(state, arg);
+		return 0;
+	case KEY_DEBUGINFOD:
+		options->debuginfod = true;
 		return 0;
 	default:
 		return ARGP_ERR_UNKNOWN;

@@ -12,6 +12,7 @@ struct ss_symbol_options {
 	unsigned flags;	       /* enum ss_symbolize_flags */
 	const char *debug_dir; /* NULL: /usr/lib/debug */
 	const char *sysroot;   /* or NULL */
+	bool debuginfod;       /* download missing files */
 };
 
 /* Its input is a struct ss_symbol_options. */

@@ -1,19 +1,22 @@
-"""stacksnap report --debuginfod, with a local server of debug files. Debian package:
+"""report, snap and hang with --debuginfod, and a local server of debug files. Debian package:
 libdebuginfod1, a dependency of gdb."""
 
 import ctypes
 import http.server
 import os
+import shutil
 import signal
 import socket
 import subprocess
 import sys
+import tempfile
 import threading
 import unittest
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 
 from recordings import LIMIT_S, STACKSNAP, Description, ReportTest, main  # noqa: E402
+from harness import EndToEnd, TARGETS  # noqa: E402
 
 
 class Server:
@@ -167,6 +170,56 @@ class Debuginfod(ReportTest):
             process.communicate()
         self.assertEqual(process.returncode, -signal.SIGINT, output)
         self.assertEqual([name for name in os.listdir(cache) if name.startswith("out")], [])
+
+
+class Live(EndToEnd):
+    """A stripped program, whose debug file is on the server only."""
+
+    @classmethod
+    def setUpClass(cls):
+        super().setUpClass()
+        try:
+            ctypes.CDLL("libdebuginfod.so.1")
+        except OSError as error:
+            raise unittest.SkipTest(str(error)) from None
+
+    def setUp(self):
+        self.directory = tempfile.mkdtemp(prefix="stacksnap-debuginfod-")
+        self.addCleanup(shutil.rmtree, self.directory)
+        whole = os.path.join(TARGETS, "deadlock")
+        program = os.path.join(self.directory, "deadlock")
+        subprocess.run(["objcopy", "--strip-all", whole, program], check=True)
+        os.chmod(self.directory, 0o755)
+        self.target = self.start_command([program])
+        snapshot = self.snap(self.target.pid)
+        build_id = next(module["build_id"] for module in snapshot.modules
+                        if module["path"] == program)
+        with open(whole, "rb") as file:
+            self.server = Server({"/buildid/%s/debuginfo" % build_id: file.read()})
+        self.addCleanup(self.server.close)
+
+    def ask(self, *words, status):
+        cache = os.path.join(self.directory, "cache")
+        environment = dict(os.environ, DEBUGINFOD_URLS=self.server.url,
+                           DEBUGINFOD_CACHE_PATH=cache, HOME=cache, no_proxy="*")
+        return self.run_tool(*words, self.target.pid, status=(status,),
+                             env=environment).stdout.decode()
+
+    def test_snap(self):
+        for mode in ("auto", "stop"):
+            self.assertNotIn("take_next", self.ask("--mode=" + mode, status=0))
+            self.assertIn("    called from take_next",
+                          self.ask("--debuginfod", "--mode=" + mode, status=0))
+
+    def test_hang(self):
+        self.assertNotIn("take_next", self.ask("hang", "--for=100ms", status=3))
+        self.assertIn("    called from take_next",
+                      self.ask("hang", "--for=100ms", "--debuginfod", status=3))
+
+    def test_no_server(self):
+        result = self.run_tool("--debuginfod", self.target.pid, status=(2,),
+                               env=dict(os.environ, DEBUGINFOD_URLS=""))
+        self.assertIn(b"DEBUGINFOD_URLS", result.stderr)
 
 
 if __name__ == "__main__":

@@ -64,17 +64,17 @@ class Processes(Links):
     def test_deadlock(self):
         path = self.recording_of("deadlock", "normal", 3, 2)
         text = self.text(path)
-        lock = r"mutex mutexes\+0x%x \(0x[0-9a-f]+\), held by \d+ \(locker-%d\)"
+        lock = r"mutex mutexes%s \(0x[0-9a-f]+\), held by \d+ \(locker-%d\)"
         lines = ["DEADLOCK: 3 threads wait for each other in a cycle; 2 more wait for them:"]
         for i in range(3):
-            lines += [r"  \d+ \(locker-%d\) waits for " % i + lock % ((i + 1) % 3 * 0x28,
-                                                                    (i + 1) % 3),
+            lines += [r"  \d+ \(locker-%d\) waits for " % i + lock % (
+                r"\+0x%x" % ((i + 1) % 3 * 0x28) if (i + 1) % 3 else "", (i + 1) % 3),
                       r"    in take \(deadlock\) at \S+deadlock\.c:\d+",
                       r"    called from take_next \(deadlock\) at \S+deadlock\.c:\d+"]
         self.assertRegex(text, r"6 threads\n\n" + "\n".join(lines) + r"\n\n    self +total")
         behind, = self.waits(text)
         self.assertRegex(behind, r"^  \d+ \(behind-0\), \d+ \(behind-1\) wait for %s$"
-                         % (lock % (0, 0)))
+                         % (lock % ("", 0)))
         self.assertEqual(len(re.findall(r"\(locker-\d\) waits for", text)), 3)
 
     def test_time_limits(self):
