@@ -456,8 +456,8 @@ class Completion(unittest.TestCase):
 
     def test_bash_after_a_command(self):
         self.assertEqual(self.complete("stacksnap", "report", "-f", "pp"), ["pprof"])
-        self.assertEqual(self.complete("stacksnap", "report", "--debugi"), ["--debuginfod"])
-        self.assertEqual(self.complete("stacksnap", "--debugi"), [])
+        self.assertEqual(self.complete("stacksnap", "report", "--thresh"), ["--threshold"])
+        self.assertEqual(self.complete("stacksnap", "--thresh"), [])
         self.assertIn(__file__, self.complete("stacksnap", "report", __file__[:-1]))
 
     def test_scripts_are_accepted_by_their_shells(self):
