@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
+#include "cli/advice.h"
 #include "cli/escaped_copy.h"
 #include "cli/failure.h"
 #include "cli/sanitizer.h"
@@ -180,4 +181,19 @@ char *ss_analysis_problem(const struct ss_sandbox_attempt *attempt,
 		return text;
 	free(text);
 	return NULL;
+}
+
+char *ss_analysis_advice(const struct ss_snapshot *snapshot,
+			 const struct ss_options *options, bool privileged)
+{
+	const struct ss_process *process = ss_snapshot_process(snapshot);
+	const struct ss_advice_options advice = {
+		.privileged = privileged,
+		.debuginfod = options->symbols.debuginfod,
+		/* The files of a container are those of its own packages. */
+		.packages = !options->symbols.sysroot &&
+			    (!process->inner_pid || process->inner_pid == process->pid),
+	};
+
+	return options->symbols.raw ? NULL : ss_advice_new(snapshot, &advice);
 }

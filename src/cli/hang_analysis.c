@@ -1,6 +1,7 @@
 #include "cli/hang_analysis.h"
 
 #include <stdlib.h>
+#include <unistd.h>
 
 #include "cli/failure.h"
 #include "cli/incomplete.h"
@@ -80,6 +81,10 @@ static struct ss_error *write_report(const struct ss_hang_analysis *analysis,
 {
 	_cleanup_free_ char *problem =
 		ss_analysis_problem(attempt, ss_analysis_snapshot_module, last, false);
+	_cleanup_free_ char *advice = attempt->level == SS_SANDBOX_NAMES ?
+					      ss_analysis_advice(last, analysis->options,
+								 analysis->privileged) :
+					      NULL;
 	const struct ss_format_options format_options = {
 		.size = sizeof(format_options),
 		.raw = attempt->level != SS_SANDBOX_NAMES,
@@ -87,6 +92,7 @@ static struct ss_error *write_report(const struct ss_hang_analysis *analysis,
 		.all = analysis->options->all,
 		.color = analysis->color,
 		.problem = problem,
+		.advice = advice,
 	};
 	FILE *out = NULL;
 	struct ss_error *error = ss_analysis_open(attempt, &out);
@@ -174,6 +180,7 @@ struct ss_error *ss_hang_analysis_run(struct ss_hang_analysis *analysis,
 	};
 	_cleanup_(ss_sandbox_result_cleanup) struct ss_sandbox_result *result = NULL;
 
+	analysis->privileged = geteuid() == 0;
 	ss_analysis_configure(&sandboxed, &session, analysis->options,
 			      &observation->owner, observation->count,
 			      &analysis->requests);

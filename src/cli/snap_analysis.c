@@ -2,6 +2,7 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/vector.h"
 #include "cli/failure.h"
@@ -103,6 +104,10 @@ static struct ss_error *print(const struct ss_snap_analysis *analysis,
 {
 	const struct ss_options *options = analysis->options;
 	const struct ss_format *format = options->common.format;
+	_cleanup_free_ char *advice =
+		format == &ss_format_text && attempt->level == SS_SANDBOX_NAMES ?
+			ss_analysis_advice(snapshot, options, analysis->privileged) :
+			NULL;
 	const struct ss_format_options format_options = {
 		.size = sizeof(format_options),
 		.raw = attempt->level != SS_SANDBOX_NAMES,
@@ -113,6 +118,7 @@ static struct ss_error *print(const struct ss_snap_analysis *analysis,
 		.color = analysis->color,
 		.max_stack = options->common.max_stack,
 		.problem = problem,
+		.advice = advice,
 	};
 	FILE *out = NULL;
 
@@ -204,6 +210,7 @@ struct ss_error *ss_snap_analysis_run(struct ss_snap_analysis *analysis, bool *r
 	};
 	_cleanup_(ss_sandbox_result_cleanup) struct ss_sandbox_result *result = NULL;
 
+	analysis->privileged = geteuid() == 0;
 	ss_analysis_configure(&sandboxed, &session, options, &analysis->owner, 1,
 			      &analysis->requests);
 	ss_analysis_attach(options, &analysis->owner, analysis->capture);

@@ -27,7 +27,8 @@ struct ss_snap_analysis {
 	   at most once; or NULL. */
 	void (*complete)(void *data, const pid_t *tids, size_t count);
 	void *complete_data;
-	bool completed; /* complete was called */
+	bool privileged; /* the caller is root; the sandbox may not be */
+	bool completed;	 /* complete was called */
 	struct ss_file_requests requests;
 };
 

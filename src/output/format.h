@@ -40,6 +40,7 @@ struct ss_format_options {
 	bool all;	     /* text: idle threads, too */
 	size_t max_stack;    /* limit of the capture: bytes of each stack; 0: default */
 	const char *problem; /* one line: what went wrong in the analysis; or NULL */
+	const char *advice;  /* text: one line: how to get what is missing; or NULL */
 	double threshold;    /* text of a profile: omit calls below this percentage */
 	unsigned rows;	     /* text of a profile: limit of each table */
 };

@@ -144,6 +144,17 @@ static void write_problem(const char *problem, bool color, FILE *out)
 	ss_style_write(SS_STYLE_NONE, color, out);
 }
 
+void ss_text_write_advice(const struct ss_format_options *options, FILE *out)
+{
+	if (!options->advice)
+		return;
+	(void)fputc_unlocked('\n', out);
+	ss_style_write(SS_STYLE_FAINT, options->color, out);
+	ss_escape_write(options->advice, NULL, out);
+	ss_style_write(SS_STYLE_NONE, options->color, out);
+	(void)fputc_unlocked('\n', out);
+}
+
 static struct ss_error *write_group(const struct ss_snapshot *snapshot,
 				    const struct ss_group *group,
 				    const struct ss_format_options *options, FILE *out)
@@ -238,6 +249,7 @@ static struct ss_error *write_snapshot(const struct ss_snapshot *snapshot,
 	}
 	if (folding)
 		write_folded(snapshot, grouping, options->color, out);
+	ss_text_write_advice(options, out);
 	return error;
 }
 

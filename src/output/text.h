@@ -23,6 +23,9 @@ struct ss_error *ss_text_write_waits(const struct ss_snapshot *snapshot,
 				     const struct ss_group *group,
 				     const struct ss_format_options *options, FILE *out);
 
+/* Writes the last line: how to get what is missing, if anything is. */
+void ss_text_write_advice(const struct ss_format_options *options, FILE *out);
+
 /* Writes which cgroup froze the process, if any. */
 void ss_text_write_frozen(const struct ss_process *process, bool color, FILE *out);
 

@@ -201,5 +201,6 @@ struct ss_error *ss_text_write_hang(const struct ss_snapshot *snapshot,
 				options, out);
 	for (enum class class = 0; class < CLASS_COUNT; class ++)
 		write_class(&report, class);
+	ss_text_write_advice(options, out);
 	return NULL;
 }

@@ -192,10 +192,10 @@ class Live(EndToEnd):
         os.chmod(self.directory, 0o755)
         self.target = self.start_command([program])
         snapshot = self.snap(self.target.pid)
-        build_id = next(module["build_id"] for module in snapshot.modules
-                        if module["path"] == program)
+        self.build_id = next(module["build_id"] for module in snapshot.modules
+                             if module["path"] == program)
         with open(whole, "rb") as file:
-            self.server = Server({"/buildid/%s/debuginfo" % build_id: file.read()})
+            self.server = Server({"/buildid/%s/debuginfo" % self.build_id: file.read()})
         self.addCleanup(self.server.close)
 
     def ask(self, *words, status):
@@ -207,9 +207,13 @@ class Live(EndToEnd):
 
     def test_snap(self):
         for mode in ("auto", "stop"):
-            self.assertNotIn("take_next", self.ask("--mode=" + mode, status=0))
-            self.assertIn("    called from take_next",
-                          self.ask("--debuginfod", "--mode=" + mode, status=0))
+            text = self.ask("--mode=" + mode, status=0)
+            self.assertNotIn("take_next", text)
+            self.assertRegex(text, r"\n\nmissing: names in deadlock \(build-id %s\)"
+                             r"[^\n]*, or use --debuginfod\n\Z" % self.build_id)
+            text = self.ask("--debuginfod", "--mode=" + mode, status=0)
+            self.assertIn("    called from take_next", text)
+            self.assertNotIn("deadlock (build-id", text)
 
     def test_hang(self):
         self.assertNotIn("take_next", self.ask("hang", "--for=100ms", status=3))
