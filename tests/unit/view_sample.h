@@ -41,6 +41,7 @@ static inline struct ss_snapshot *sample_new(void)
 		.pid = 100,
 		.name = "shop",
 		.executable = "/opt/shop/shop",
+		.time_ns = 1000000000,
 		.mode = SS_MODE_STOP,
 		.stopped_ns = 410000,
 		.running_stopped_ns = 50000,
