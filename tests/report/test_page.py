@@ -131,6 +131,7 @@ class Page(ReportTest):
         self.assertEqual(self.browser.text("#title"), "2 processes")
         self.assertIn("4 threads", self.browser.text("#summary"))
         self.assertIn("400 samples", self.browser.text("#summary"))
+        self.assertEqual(self.browser.text("#legend").split(), ["running", "sleeping"])
 
     def test_zoom_by_click(self):
         whole = self.frame("shop_serve")

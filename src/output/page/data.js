@@ -4,13 +4,20 @@
  */
 "use strict";
 
-const STATES = "RDSTO"; /* states with a colour of their own; O: all others */
+/* The states of threads, by the letters of proc_pid_stat(5). color: of the style sheet. */
+const STATES = [
+	{ letters: "R", name: "running", color: "R" },
+	{ letters: "D", name: "uninterruptible", color: "D" },
+	{ letters: "SI", name: "sleeping", color: "S" },
+	{ letters: "Tt", name: "stopped", color: "T" },
+	{ letters: "", name: "other", color: "other" },
+];
+const RUNNING = STATES.findIndex(({ name }) => name === "running");
+const SLEEPING = STATES.findIndex(({ name }) => name === "sleeping");
 
 function stateIndex(letter) {
-	if (letter === "I") return 2; /* idle counts as sleeping */
-	if (letter === "t") return 3;
-	const at = STATES.indexOf(letter);
-	return at >= 0 && at < 4 ? at : 4;
+	const at = STATES.findIndex(({ letters }) => letters.includes(letter));
+	return at >= 0 ? at : STATES.length - 1;
 }
 
 async function decode(text) {
@@ -101,6 +108,7 @@ class Model {
 		this.runCount = Int32Array.from(runs.count);
 		this.runStack = Int32Array.from(runs.stack);
 		this.runState = new Uint8Array(count);
+		const states = new Map([...new Set(runs.state)].map((letter) => [letter, stateIndex(letter)]));
 		this.runClass = new Uint8Array(count);
 		this.runsOf = this.threads.map(() => [0, 0]);
 		const idle = new IdleRule(this.names, this.data.system_calls, this.recorded);
@@ -113,7 +121,7 @@ class Model {
 			this.runThread[i] = thread;
 			this.runTick[i] = tick;
 			tick += this.runCount[i];
-			this.runState[i] = stateIndex(runs.state[i]);
+			this.runState[i] = states.get(runs.state[i]);
 			this.runClass[i] = idle.classOf(this.runState[i], runs.wait[i], this.lines.nodeOf[this.runStack[i]]);
 			if (this.runsOf[thread][1] === 0) this.runsOf[thread][0] = i;
 			this.runsOf[thread][1] = i + 1;

@@ -29,8 +29,8 @@ class IdleRule {
 
 	/* wait: index of the system call + 1; 0: unknown. */
 	classOf(state, wait, node) {
-		if (state === 0) return ON_CPU;
-		if (state !== 2 || !wait) return WAITING;
+		if (state === RUNNING) return ON_CPU;
+		if (state !== SLEEPING || !wait) return WAITING;
 		if (this.calls[wait - 1]) return IDLE;
 		if (!this.futex[wait - 1]) return WAITING;
 		if (!this.known.has(node)) this.known.set(node, this.waitsForWork(node));

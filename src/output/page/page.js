@@ -32,7 +32,7 @@ function palette() {
 	knownPalette = {
 		panel: value("panel"), soft: value("soft"), fullInk: value("ink"), ink: value("frame-ink"), shade: value("shade"),
 		accent: value("accent"), match: value("match"), matchInk: value("match-ink"), none: value("frame-none"),
-		states: [..."RDST"].map((s) => value("state-" + s)).concat(value("state-other")),
+		states: STATES.map(({ color }) => value("state-" + color)),
 		/* the hue shows the module; functions of one module differ slightly */
 		frame: (module, f) => {
 			if (module < 0) return value("frame-none");
@@ -132,13 +132,14 @@ class Page {
 		select.value = String(this.threadSets.findIndex(same));
 	}
 
+	/* The states that occur. */
 	legend() {
-		const words = ["running", "uninterruptible", "sleeping", "stopped", "other"];
-		byId("legend").replaceChildren(...words.map((word, i) => {
+		const found = STATES.filter((_, i) => this.model.runState.includes(i));
+		byId("legend").replaceChildren(...found.map(({ name, color }) => {
 			const item = document.createElement("span");
-			const color = document.createElement("i");
-			color.style.background = `var(--state-${["R", "D", "S", "T", "other"][i]})`;
-			item.append(color, word);
+			const sign = document.createElement("i");
+			sign.style.background = `var(--state-${color})`;
+			item.append(sign, name);
 			return item;
 		}));
 	}

@@ -24,7 +24,7 @@ class Timeline {
 		const active = model.threads.map((_, t) => {
 			let samples = 0;
 			for (let i = model.runsOf[t][0]; i < model.runsOf[t][1]; i++)
-				if (model.runState[i] !== 2) samples += model.runCount[i];
+				if (model.runState[i] !== SLEEPING) samples += model.runCount[i];
 			return samples;
 		});
 		return model.threads.map((_, t) => t).sort((a, b) =>
