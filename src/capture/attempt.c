@@ -249,7 +249,7 @@ static bool choose_rest(struct ss_attempt *a)
 	ss_freeze_choose_running(&a->freeze);
 	any = count_phase(a, SS_TASK_CHOSEN) > 0;
 	if (!any)
-		ss_placement_leave();
+		ss_placement_leave(&a->placement);
 	return any;
 }
 
@@ -275,7 +275,7 @@ static void freeze_and_copy(struct ss_attempt *a)
 	} while (ss_freeze_stop_late(&a->freeze));
 	a->memory.deadline_ns = 0;
 	ss_freeze_finish(&a->freeze);
-	ss_placement_leave();
+	ss_placement_leave(&a->placement);
 }
 
 /* Everything will be copied again. */

@@ -169,19 +169,23 @@ void ss_placement_enter(struct ss_placement *placement, struct ss_task_list *tas
 	count_usage(tasks, &usage);
 	if (placement->known)
 		placement->cpu = choose_cpu(&usage, &placement->allowed);
+	if (mark_disturbing(tasks, &usage) > 0)
+		interleave(tasks);
+	/* Needs CAP_SYS_NICE; without it the freeze takes longer. First: at normal priority a
+	   thread that moves to a busy CPU waits there for its turn, for seconds at a load
+	   of 30. */
+	(void)sched_setscheduler(0, SCHED_FIFO, &param);
 	if (placement->cpu >= 0)
 		move_to(placement->cpu);
 	else
 		ss_placement_restore(placement);
-	if (mark_disturbing(tasks, &usage) > 0)
-		interleave(tasks);
-	/* Needs CAP_SYS_NICE; without it the freeze takes longer. */
-	(void)sched_setscheduler(0, SCHED_FIFO, &param);
 }
 
-void ss_placement_leave(void)
+void ss_placement_leave(const struct ss_placement *placement)
 {
 	struct sched_param param = {};
 
+	/* First: at normal priority, it may have to wait on this CPU. */
+	ss_placement_restore(placement);
 	(void)sched_setscheduler(0, SCHED_OTHER, &param); /* always allowed */
 }

@@ -41,7 +41,7 @@ void ss_placement_follow(const struct ss_placement *placement);
 void ss_placement_enter(struct ss_placement *placement, struct ss_task_list *tasks,
 			const struct ss_target *target);
 
-/* Restores normal priority. (The CPU stays: the thread ends soon.) */
-void ss_placement_leave(void);
+/* Allows all CPUs again and restores normal priority. */
+void ss_placement_leave(const struct ss_placement *placement);
 
 #endif
