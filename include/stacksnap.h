@@ -1162,7 +1162,9 @@ struct ss_sandbox_options {
 	/* Bytes that the child may allocate in addition to 256 MiB and a quarter of the
 	   machine's memory (at most 2 GiB): the size of the captures, for example */
 	uint64_t more_memory;
-	uint64_t max_output;		   /* bytes; 0: 1 GiB */
+	/* Bytes; ss_sandbox_run() fails if the result has more. 0: 1 GiB, and a larger result
+	   is tried again with less effort. */
+	uint64_t max_output;
 	enum ss_sandbox_level first_level; /* NAMES or RAW */
 	/* ss_sandbox_run() fails if this level fails. RAW; 0: PLACES */
 	enum ss_sandbox_level last_level;

@@ -18,6 +18,11 @@ enum { FIRST_FD = STDERR_FILENO + 1 };
 /* Long recordings take minutes; this limit ends an analysis that hangs. */
 enum { TIMEOUT_MS = 3600 * 1000 };
 
+/* Limits of the result, in bytes. It is kept in memory, like the profile. */
+#define OUTPUT_MIN ((uint64_t)192 << 20)
+#define OUTPUT_PER_BYTE 128
+#define OUTPUT_MAX ((uint64_t)1 << 30)
+
 void ss_report_analysis_deinit(struct ss_report_analysis *analysis)
 {
 	for (size_t i = 0; i < analysis->files.count; i++) {
@@ -423,6 +428,21 @@ static uint64_t more_memory(void)
 	return pages > 0 && page_size > 0 ? (uint64_t)pages * (uint64_t)page_size / 2 : 0;
 }
 
+/* A small recording can stand for results of any size: each format writes a stack again and
+   again, and some write each sample. */
+static uint64_t max_output(const struct ss_report_analysis *analysis)
+{
+	uint64_t max = OUTPUT_MIN;
+
+	for (size_t i = 0; i < analysis->files.count; i++) {
+		struct stat status;
+		if (fstat(analysis->files.items[i].fd, &status) == 0)
+			max += OUTPUT_PER_BYTE *
+			       SS_MIN((uint64_t)status.st_size, OUTPUT_MAX);
+	}
+	return SS_MIN(max, OUTPUT_MAX);
+}
+
 struct ss_error *ss_report_analysis_run(struct ss_report_analysis *analysis, int *ret)
 {
 	const struct ss_report_arguments *arguments = analysis->arguments;
@@ -440,6 +460,7 @@ struct ss_error *ss_report_analysis_run(struct ss_report_analysis *analysis, int
 			.session = &session,
 			.timeout_ms = TIMEOUT_MS,
 			.more_memory = more_memory(),
+			.max_output = max_output(analysis),
 			.first_level = arguments->symbols.raw ? SS_SANDBOX_RAW :
 							SS_SANDBOX_NAMES,
 			.last_level = SS_SANDBOX_RAW,

@@ -2,6 +2,7 @@
  * Runs work in a child, again and again with less effort until it succeeds.
  */
 #include <errno.h>
+#include <inttypes.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
@@ -383,6 +384,21 @@ static bool is_final(const struct ss_child_outcome *outcome)
 #endif
 }
 
+/* The next attempt would write as much, or a result that is of no use. */
+static struct ss_error *check_output(const struct sandbox *sandbox,
+				     const struct ss_child_outcome *outcome)
+{
+	uint64_t max = sandbox->options.max_output;
+
+	if (!max || !outcome->failed || outcome->cause != SS_SANDBOX_SIGNAL ||
+	    outcome->code != SIGXFSZ)
+		return NULL;
+	return ss_error_with_remedy(
+		ss_error_new(SS_ERROR_SYSTEM, "the result is larger than %" PRIu64 " MiB",
+			     max >> 20),
+		"select less, or choose another format");
+}
+
 static struct ss_error *try_in_child(struct sandbox *sandbox, unsigned share_ms,
 				     bool *ret_done)
 {
@@ -399,6 +415,9 @@ static struct ss_error *try_in_child(struct sandbox *sandbox, unsigned share_ms,
 		return sandbox->options.last_level < SS_SANDBOX_PLACES ? take_ptr(error) :
 									 NULL;
 	}
+	error = check_output(sandbox, &outcome);
+	if (error)
+		return take_ptr(error);
 	if (outcome.failed)
 		reduce_effort(sandbox, &outcome);
 	*ret_done = !outcome.failed || is_final(&outcome);

@@ -18,7 +18,7 @@ from test_specification import (START, WALL, chunk, header, number, numbers, rec
 FRAMES = (1 << 20) - 1  # one less than the limit of one stack
 STACKS = 70  # of so many frames: more than 64 million in all
 TOO_LARGE = "exceeds the size limits of this reader; the rest is skipped"
-STRING, PROCESS, THREAD, FRAME, STACK, CALL = 1, 2, 3, 5, 6, 7
+STRING, PROCESS, THREAD, MODULE, FRAME, STACK, CALL = 1, 2, 3, 4, 5, 6, 7
 
 
 def begin():
@@ -110,14 +110,14 @@ class Large(ReportTest):
         path = self.write(*parts, sample(0, 0), summary(1))
         self.assert_bounded(path, 768, status=0)  # all maps have 1.25 GiB
 
-    def assert_bounded(self, path, most_mib, status=1):
+    def assert_bounded(self, path, most_mib, status=1, form="folded"):
         """The report takes at most so much memory in any of its processes, and 20 seconds of
         processor time; more with sanitizers."""
         seconds = 120 if os.environ.get("SANITIZED") else 20
 
         def limit():
             resource.setrlimit(resource.RLIMIT_CPU, (seconds, seconds))
-        with subprocess.Popen([STACKSNAP, "report", "-f", "folded", path], preexec_fn=limit,
+        with subprocess.Popen([STACKSNAP, "report", "-f", form, path], preexec_fn=limit,
                               stdout=subprocess.DEVNULL, stderr=subprocess.PIPE) as process:
             stderr = process.stderr.read().decode()
             _, code, usage = os.wait4(process.pid, 0)
@@ -134,6 +134,35 @@ class Large(ReportTest):
                           summary(2))
         self.assertLess(os.path.getsize(path), size)
         self.assertIn(TOO_LARGE, self.assert_bounded(path, most_mib))
+
+    def test_small_file_with_a_large_result(self):
+        """Terabytes of names, of samples with deep stacks, or of changes from one deep stack to
+        another. The limit grows with the file."""
+        depth, ticks = 1000, 1 << 20
+        name = record(STRING, b"/opt/" + b"name" * 10_000)
+        module = record(MODULE, 0, 2, 0, 1 << 40, 1 << 20, 1 << 40, 0, 0, 0)
+        frames = b"".join(record(FRAME, 1, i, 0) for i in range(1, 65))
+        stacks = b"".join(record(STACK, 0, 0, 0, depth, bytes([i] * depth)) for i in range(64))
+        def tick(operation):
+            return bytes([0]) + number(1000) + operation
+        first = bytes([0]) + number(0) + bytes([3 | (1 | 2 | 4) << 3]) + numbers(0, 0) + b"S"
+        same = tick(bytes([1])) * (ticks - 1)
+        other = b"".join(tick(bytes([3 | 2 << 3]) + number((i + 1) % 64)) for i in range(64)) * (
+            ticks // 64)
+        define = definitions(record(STRING, b"deep") + name + record(PROCESS, 100, 1, 1, 0, 0) +
+                             record(THREAD, 0, 100, 1, 0) + module + frames + stacks)
+        for form, operations, count, more in (
+                ("perf", same, ticks, 0), ("perf", same, ticks, 1 << 20),
+                ("speedscope", other, ticks + 1, 0), ("folded", other, ticks + 1, 0)):
+            with self.subTest(form=form, more=more):
+                samples = chunk(b"SMPL", numbers(0, count, count, START) + signed(WALL - START) +
+                                numbers(count * 1000, 0, 0) + first + operations, packed=True)
+                path = self.write(header(), segment(0), chunk(b"NOTE", os.urandom(more)), define,
+                                  samples, summary(count))
+                self.assertLess(os.path.getsize(path), 30_000 + more)
+                stderr = self.assert_bounded(path, 300, status=2, form=form)
+                self.assertRegex(stderr, "the result is larger than %d MiB\n  [a-z]+: select less, "
+                                         "or choose another format" % (320 if more else 192))
 
     def test_small_file_with_many_records(self):
         for kind, fields in ((STRING, (b"",)), (THREAD, (0, 100, 1, 0)), (CALL, (0, 0)),
