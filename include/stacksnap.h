@@ -875,6 +875,20 @@ SS_API const struct ss_frame *ss_snapshot_frame(const struct ss_snapshot *snapsh
 						const struct ss_thread *thread,
 						size_t index);
 
+/* With the NUL. */
+enum { SS_SIGNATURE_SIZE = 33 };
+
+/*
+ * The signature of a thread's stack in ret, in hexadecimal: a 128-bit hash (XXH3) over the
+ * build-ids and offsets of its frames, outermost first, without inlined ones. Equal stacks
+ * of the same builds have the same signature, in any process on any machine; of recursion
+ * through at most eight frames the depth does not count. A module without a build-id counts
+ * by its path, other code by the kind of its memory. Errors: NO_MEMORY.
+ */
+SS_API struct ss_error *ss_snapshot_signature(const struct ss_snapshot *snapshot,
+					      const struct ss_thread *thread,
+					      char ret[SS_SIGNATURE_SIZE]);
+
 /* Recordings --------------------------------------------------------------- */
 
 /*

@@ -1,11 +1,12 @@
 /*
  * A process that a signal ends, for core files.
  *
- * crash HOW	(segv: reads address 16; abort: abort(3); stop: waits)
+ * crash HOW	(segv: reads address 16; abort: abort(3); overflow: endless recursion; stop:
+ *		waits)
  *
  * The main thread holds a mutex, for which two threads "waiter" wait: pthread_mutex_lock,
  * waiter, target_thread_main, start_thread, clone3. With segv the stack of the main thread is
- * read_address, fail, main; with abort it is abort and raise below fail.
+ * read_address, fail, main; with abort it is abort and raise below fail; with overflow it is recurse many times, fail, main.
  */
 #include "target.h"
 
@@ -32,8 +33,24 @@ TARGET_FRAME static void read_address(const volatile int *address)
 	TARGET_KEEP();
 }
 
+/* Not in a way that the compiler sees. */
+static int (*volatile again)(int);
+
+TARGET_FRAME static int recurse(int depth)
+{
+	char bytes[512];
+
+	memset(bytes, depth, sizeof(bytes));
+	__asm__ volatile("" ::"r"(bytes) : "memory");
+	return again(depth + 1) + bytes[0];
+}
+
 TARGET_FRAME static void fail(const char *how)
 {
+	if (strcmp(how, "overflow") == 0) {
+		again = recurse;
+		result = recurse(0);
+	}
 	if (strcmp(how, "abort") == 0)
 		abort();
 	if (strcmp(how, "segv") == 0)

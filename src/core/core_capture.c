@@ -8,6 +8,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include "base/search.h"
 #include "base/vector.h"
 #include "core/core_file.h"
 #include "elf/debugfile.h"
@@ -26,6 +27,7 @@ enum {
 	VDSO_MAX = 64 << 10,
 	ARGUMENTS_MAX = 16 << 20,
 	ALIGNMENT = 64,
+	OVERFLOW_MAX = 1 << 20, /* the frame that overflowed a stack */
 };
 
 /* Every thread has stopped once, together with the others. */
@@ -224,13 +226,31 @@ static bool open_modules(const struct builder *b)
 
 /* Threads ------------------------------------------------------------------ */
 
+/* The segment of a stack. A stack that has overflowed ends above sp. */
+static const struct ss_core_segment *find_stack(const struct ss_core_file *core,
+						uint64_t sp)
+{
+	const struct ss_core_segment *segment = ss_core_file_find(core, sp);
+
+	if (segment)
+		return segment;
+	size_t next = ss_lower_bound(core->segments.count, i,
+				     core->segments.items[i].end <= sp);
+	if (next == core->segments.count)
+		return NULL;
+	segment = &core->segments.items[next];
+	return segment->start - sp <= OVERFLOW_MAX && (segment->prot & PROT_WRITE) ?
+		       segment :
+		       NULL;
+}
+
 /* The part of the stack of a thread that is copied. */
 static struct ss_stack_copy plan_stack(const struct builder *b,
 				       const struct ss_core_thread *thread)
 {
 	const struct ss_arch *arch = b->core->arch;
 	uint64_t sp = ss_regs_sp(arch, &thread->regs);
-	const struct ss_core_segment *segment = ss_core_file_find(b->core, sp);
+	const struct ss_core_segment *segment = find_stack(b->core, sp);
 	uint64_t below = SS_MIN(sp, (uint64_t)arch->red_zone);
 
 	if (!segment)

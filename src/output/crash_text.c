@@ -2,9 +2,12 @@
 
 #include <inttypes.h>
 #include <signal.h>
+#include <stdlib.h>
 #include <string.h>
 
-#include "base/cleanup.h"
+#include "base/error.h"
+#include "output/escape.h"
+#include "output/signature.h"
 
 /* Codes of the kernel, see sigaction(2). The address follows the text. */
 static const struct {
@@ -57,9 +60,31 @@ static void write_cause(const struct ss_process *process, FILE *out)
 		(void)fprintf(out, ", sent by process %d", crash->sender);
 }
 
-void ss_crash_write(const struct ss_process *process, FILE *out)
+static void write_signature(const struct ss_snapshot *snapshot,
+			    const struct ss_thread *thread, FILE *out)
 {
+	_cleanup_free_ char *text = NULL;
+	char exact[SS_SIGNATURE_SIZE];
+	size_t size = 0;
+	FILE *names = open_memstream(&text, &size);
+	_cleanup_error_ struct ss_error *error =
+		ss_snapshot_signature(snapshot, thread, exact);
+
+	if (!names)
+		return;
+	ss_signature_write(snapshot, thread, names);
+	if (fclose(names) != 0 || error)
+		return;
+	(void)fputs_unlocked("signature: ", out);
+	ss_escape_write(text, NULL, out);
+	(void)fprintf(out, "%s[%s]\n", *text ? " " : "", exact);
+}
+
+void ss_crash_write(const struct ss_snapshot *snapshot, FILE *out)
+{
+	const struct ss_process *process = ss_snapshot_process(snapshot);
 	const struct ss_crash *crash = &process->crash;
+	const struct ss_thread *thread = ss_signature_thread(snapshot);
 	char name[32];
 
 	if (crash->signal == 0)
@@ -69,4 +94,6 @@ void ss_crash_write(const struct ss_process *process, FILE *out)
 	if (crash->has_info)
 		write_cause(process, out);
 	(void)fputc_unlocked('\n', out);
+	if (thread)
+		write_signature(snapshot, thread, out);
 }

@@ -11,7 +11,8 @@
 /* "SIGSEGV", or "signal 40". Writes at most size bytes with the NUL. */
 void ss_crash_name(int signal, char *text, size_t size);
 
-/* A line such as "killed by SIGSEGV in thread 4711: no memory is mapped at 0x10". */
-void ss_crash_write(const struct ss_process *process, FILE *out);
+/* Two lines such as "killed by SIGSEGV in thread 4711: no memory is mapped at 0x10" and
+   "signature: read_address [3b0a...]", if a signal ended the process. */
+void ss_crash_write(const struct ss_snapshot *snapshot, FILE *out);
 
 #endif

@@ -1,11 +1,14 @@
 /*
  * stacksnap-snapshot/1, see stacksnap-json(5): one line for each document.
  */
+#include <stdlib.h>
 #include <string.h>
 
+#include "base/error.h"
 #include "output/crash_text.h"
 #include "output/json_document.h"
 #include "output/mode.h"
+#include "output/signature.h"
 #include "output/stack_cache.h"
 
 static const char *source_name(enum ss_frame_source source)
@@ -117,8 +120,27 @@ void ss_json_process(struct ss_json *json, const struct ss_process *process)
 	ss_json_close(json, '}');
 }
 
-static void write_crash(struct ss_json *json, const struct ss_crash *crash)
+static void write_signature(struct ss_json *json, const struct ss_snapshot *snapshot)
 {
+	const struct ss_thread *thread = ss_signature_thread(snapshot);
+	char exact[SS_SIGNATURE_SIZE] = "";
+	_cleanup_free_ char *readable = NULL;
+	size_t size = 0;
+	FILE *out = thread ? open_memstream(&readable, &size) : NULL;
+
+	if (out) {
+		ss_signature_write(snapshot, thread, out);
+		(void)fclose(out); /* if it fails, readable stays NULL */
+	}
+	ss_json_text(json, "signature", readable && *readable ? readable : NULL);
+	_cleanup_error_ struct ss_error *error =
+		thread ? ss_snapshot_signature(snapshot, thread, exact) : NULL;
+	ss_json_text(json, "stack_hash", thread && !error ? exact : NULL);
+}
+
+static void write_crash(struct ss_json *json, const struct ss_snapshot *snapshot)
+{
+	const struct ss_crash *crash = &ss_snapshot_process(snapshot)->crash;
 	char name[32];
 
 	if (crash->signal == 0) {
@@ -134,11 +156,14 @@ static void write_crash(struct ss_json *json, const struct ss_crash *crash)
 	ss_json_hex_if(json, "address", crash->has_info && crash->code > 0,
 		       crash->address);
 	ss_json_signed_if(json, "sender", crash->sender > 0, crash->sender);
+	write_signature(json, snapshot);
 	ss_json_close(json, '}');
 }
 
-static void write_capture(struct ss_json *json, const struct ss_process *process)
+static void write_capture(struct ss_json *json, const struct ss_snapshot *snapshot)
 {
+	const struct ss_process *process = ss_snapshot_process(snapshot);
+
 	ss_json_open(json, "capture", '{');
 	ss_json_unsigned(json, "time_ns", process->time_ns);
 	ss_json_text(json, "mode", ss_mode_name(process->mode));
@@ -149,7 +174,7 @@ static void write_capture(struct ss_json *json, const struct ss_process *process
 	ss_json_unsigned(json, "running_stopped_ns", process->running_stopped_ns);
 	ss_json_unsigned(json, "threads_unseen", process->threads_unseen);
 	ss_json_bool(json, "truncated", process->core_truncated);
-	write_crash(json, &process->crash);
+	write_crash(json, snapshot);
 	ss_json_close(json, '}');
 }
 
@@ -177,7 +202,7 @@ static struct ss_error *write_snapshot(const struct ss_snapshot *snapshot,
 	ss_json_open(&json, NULL, '{');
 	ss_json_text(&json, "schema", "stacksnap-snapshot/1");
 	ss_json_process(&json, ss_snapshot_process(snapshot));
-	write_capture(&json, ss_snapshot_process(snapshot));
+	write_capture(&json, snapshot);
 	ss_json_open(&json, "modules", '[');
 	for (size_t i = 0; i < ss_snapshot_module_count(snapshot); i++)
 		write_module(&json, ss_snapshot_module(snapshot, i));

@@ -101,7 +101,7 @@ static void write_capture(const struct ss_snapshot *snapshot, FILE *out)
 					     "; from a core file, which is truncated\n" :
 					     "; from a core file\n",
 				     out);
-		ss_crash_write(process, out);
+		ss_crash_write(snapshot, out);
 		return;
 	}
 	(void)fputs_unlocked("; ", out);

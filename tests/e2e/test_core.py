@@ -111,6 +111,29 @@ class Core(EndToEnd):
         snapshot = self.core("--no-waits", self.crash("abort"))
         self.assertEqual([t["wait"] for t in snapshot.threads], [None] * 3)
 
+    def test_stack_overflow(self):
+        """The stack pointer is below the stack."""
+        core = self.crash("overflow")
+        snapshot = self.core("--max-frames=0", core)
+        pid = snapshot.data["process"]["pid"]
+        names = [frame["symbol"] for frame in snapshot.thread(pid)["frames"]]
+        self.assertEqual(snapshot.thread(pid)["end"], "root")
+        self.assertGreater(names.count("recurse"), 5000)
+        self.assertIn("main", names)
+
+    def test_signature(self):
+        """The same for the same crash, whatever ASLR does; the readable part leaves out how the
+        process ends."""
+        found = {}
+        for how, names in (("segv", "read_address"), ("abort", "fail"), ("overflow", "recurse")):
+            crashes = [self.core("--no-waits", self.crash(how), status=(0, 1)).data["capture"]
+                       ["crash"] for _ in range(3)]
+            self.assertEqual([crash["signature"] for crash in crashes], [names] * 3)
+            hashes = {crash["stack_hash"] for crash in crashes}
+            self.assertEqual(len(hashes), 1, how)
+            found[hashes.pop()] = how
+        self.assertEqual(len(found), 3)
+
     def test_formats(self):
         core = self.crash("segv")
         for name in ("text", "json", "gdb", "eu", "folded", "dot"):
