@@ -157,5 +157,5 @@ class ReportTest(EndToEnd):
         return d.write(self.path(name))
 
 
-__all__ = ["BUILD", "LIMIT", "LIMIT_S", "PERIOD", "SHOP", "SOURCE", "STACKSNAP", "WALL",
+__all__ = ["BUILD", "LIMIT", "LIMIT_S", "PERIOD", "ROOT", "SHOP", "SOURCE", "STACKSNAP", "WALL",
            "Description", "ReportTest", "build_library", "main"]

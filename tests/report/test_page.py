@@ -11,13 +11,15 @@ import os
 import re
 import subprocess
 import sys
+import tempfile
 import unittest
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 
 import browser  # noqa: E402
-from recordings import (PERIOD, SHOP, WALL, Description, ReportTest, build_library,  # noqa: E402
-                        main)
+from recordings import (LIMIT, PERIOD, ROOT, SHOP, WALL, Description,  # noqa: E402
+                        ReportTest, build_library, main)
+from mariadb import Connection, MariaDbServer  # noqa: E402
 
 TICKS = 100
 
@@ -335,13 +337,20 @@ class Page(ReportTest):
         self.assertEqual(self.total(), 400)
         self.assertEqual(self.browser.text("#counts"), "400 of 400 samples")
 
+    def test_recording_of_work_only(self):
+        """There is no choice of samples."""
+        self.show_recursion()
+        self.assertFalse(self.browser.run(
+            "return document.getElementById('show').checkVisibility()"))
+        self.assertEqual(self.total(), 10)
+
     def test_idle_waits(self):
         """Without any work on a CPU, the page opens on what is not known to be idle. A wait for
         a condition variable is idle, unless a lock is made of it."""
         source = "".join("int %s(int n)\n{\n\t__asm__ volatile(\"\" : \"+r\"(n));\n"
                          "\treturn n * %d;\n}\n" % (name, i + 3) for i, name in enumerate(
                              ("pthread_cond_wait", "lll_lock_wait", "next_job", "acquire_row_lock",
-                              "clock_of_blocks")))
+                              "clock_of_blocks", "deadlock_handler")))
         library = self.path("libwaits.so")
         _, build_id = build_library(library, source, ("-fno-builtin",))
         lines = subprocess.run(["nm", library], stdout=subprocess.PIPE, text=True, check=True)
@@ -351,14 +360,19 @@ class Page(ReportTest):
         process = d.process()
         module = d.module(process, library, build_id)
         samples = [(("pthread_cond_wait", "next_job"), 202, True),
-                   (("pthread_cond_wait", "clock_of_blocks"), 202, True),
+                   (("pthread_cond_wait", "clock_of_blocks", "deadlock_handler"), 202, True),
+                   (("pthread_cond_wait", *["next_job"] * 8), 202, True),
+                   (("pthread_cond_wait", *["next_job"] * 9), 202, False),  # in a job
+                   (("pthread_cond_wait", "next_job", None), 202, False),  # incomplete
+                   ((), -1, True),  # a kernel worker of io_uring
                    (("pthread_cond_wait", "acquire_row_lock", "next_job"), 202, False),
                    (("lll_lock_wait", "next_job"), 202, False), (("next_job",), 202, False),
                    (("next_job",), 7, True), (("next_job",), 0, False), (("next_job",), -1, False)]
         d.tick()
         for i, (names, call, _) in enumerate(samples):
             stack = d.stack(*[(module, at[name] + (1 if k else 0))
-                              for k, name in enumerate(names)])
+                              for k, name in enumerate(names) if name],
+                            end=LIMIT if None in names else ROOT)
             d.sample(d.thread(process, 100 + i, "t"), stack, "S", call=call)
         d.tick()
         path = self.path("idle.html")
@@ -546,7 +560,7 @@ class Page(ReportTest):
         self.browser.click("#focus")
         self.assertEqual(self.labels(), [["all"], ["shop_parse"], ["shop_hash"]])
         self.assertEqual(self.total(), 60)
-        self.assertIn("340 outside of the focus", self.browser.text("#counts"))
+        self.assertIn("340 by focus or exclusion", self.browser.text("#counts"))
         self.drag(0.5, 1)
         self.assertTrue(28 <= self.total() <= 32, self.total())
         self.browser.click(".change")
@@ -1029,6 +1043,55 @@ class Real(Page):
         self.browser.click("#drop")
         self.assertNotIn(name, [row[2] for row in self.rows("#functions")])
         self.assertEqual(self.total(), cpu)
+
+
+class RowLock(MariaDbServer, ReportTest):
+    """A query of MariaDB that waits for a row lock is no idle thread; connections without a
+    query are."""
+
+    @classmethod
+    def setUpClass(cls):
+        why = browser.missing()
+        if why:
+            raise unittest.SkipTest(why)
+        super().setUpClass()
+
+    def test_row_lock(self):
+        server = self.start_server()
+        first, second, *others = [Connection(self.path) for _ in range(6)]
+        for connection in (first, second, *others):
+            self.addCleanup(connection.socket.close)
+        for statement in ("create database d", "use d", "create table t (a int primary key, b int)",
+                          "insert into t values (1, 0)", "begin", "update t set b = 1"):
+            first.query(statement)
+            first.done()
+        second.query("use d")
+        second.done()
+        second.query("update t set b = 2")  # waits for the lock of the first
+        with tempfile.TemporaryDirectory() as directory:
+            recording, page = directory + "/rows.rec", directory + "/rows.html"
+            self.run_tool("record", "-r", 49, "-d", "1s", "-o", recording, server.pid,
+                          status=(0, 1))
+            self.report("-f", "html", "-o", page, recording, status=(0, 1))
+            with browser.Browser() as shown:
+                shown.open("file://" + page + "#show=all")
+                shown.wait("return window.stacksnap && 1", "the page")
+                threads = shown.run("""
+                    const m = window.stacksnap.model, tree = m.recorded, threads = {};
+                    for (let i = 0; i < m.runClass.length; i++) {
+                      const node = m.lines.nodeOf[m.runStack[i]];
+                      const names = tree.path(node).map((n) => m.names[tree.func[n]]).join();
+                      const kind = names.includes("ha_update_row") || names.includes("ha_rnd_next")
+                        || names.includes("mysql_update") ? "update"
+                        : names.includes("vio_read") ? "connection" : "";
+                      threads[kind] = threads[kind] || [0, 0, 0];
+                      threads[kind][m.runClass[i]] += m.runCount[i];
+                    }
+                    return threads;""")
+        self.assertGreater(threads["update"][1], 10, threads)
+        self.assertEqual(threads["update"][2], 0, threads)
+        self.assertGreater(threads["connection"][2], 50, threads)
+        self.assertEqual(threads["connection"][1], 0, threads)
 
 
 # Runs only the test of a real program.

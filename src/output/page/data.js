@@ -111,7 +111,7 @@ class Model {
 		const states = new Map([...new Set(runs.state)].map((letter) => [letter, stateIndex(letter)]));
 		this.runClass = new Uint8Array(count);
 		this.runsOf = this.threads.map(() => [0, 0]);
-		const idle = new IdleRule(this.names, this.data.system_calls, this.recorded);
+		const idle = new IdleRule(this);
 		let thread = 0;
 		let tick = 0;
 		for (let i = 0; i < count; i++) {

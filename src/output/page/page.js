@@ -65,6 +65,8 @@ class Page {
 		this.listen();
 		this.resize();
 		byId("tab-waits").hidden = this.graph.isEmpty;
+		/* such as a recording of CPUs: there is no choice */
+		byId("show").hidden = model.runClass.every((one) => one === ON_CPU);
 		if (!this.graph.isEmpty) this.graph.draw();
 		const wanted = this.link.read();
 		if (wanted) this.restore(wanted);
