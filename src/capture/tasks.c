@@ -6,6 +6,7 @@
 #include <sys/syscall.h>
 
 #include "base/search.h"
+#include "capture/complete.h"
 #include "capture/fragile.h"
 
 enum { DIRECTORY_BYTES = 256 * 1024 };
@@ -216,6 +217,12 @@ void ss_task_read(struct ss_task *task, const struct ss_target *target,
 
 	task->watched = task->steady = task->in_call = task->fragile = false;
 	task->call.kind = SS_SYSCALL_RUNNING;
+	/* To complete a capture, most threads need not be read at all. */
+	if (options->filter == ss_complete_accepts &&
+	    !ss_complete_accepts(options->filter_data, task->tid, "", '?')) {
+		task->phase = SS_TASK_EXCLUDED;
+		return;
+	}
 	if (!ss_target_read_stat(target, task->tid, text, &stat)) {
 		task->phase = SS_TASK_GONE;
 		return;

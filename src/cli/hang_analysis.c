@@ -146,6 +146,15 @@ static struct ss_error *work(void *data, const struct ss_sandbox_attempt *attemp
 			    progress);
 }
 
+static void attach(const struct ss_hang_analysis *analysis)
+{
+	const struct ss_hang_observation *observation = analysis->observation;
+
+	for (size_t i = 0; i < observation->count; i++)
+		ss_analysis_attach(analysis->options, &observation->owner,
+				   observation->captures[i]);
+}
+
 static void complete(struct ss_hang_analysis *analysis, const void *bytes, size_t size)
 {
 	size_t count = 0;
@@ -156,6 +165,7 @@ static void complete(struct ss_hang_analysis *analysis, const void *bytes, size_
 	analysis->completed = true;
 	ss_hang_observation_complete(analysis->observation, analysis->options, tids,
 				     count);
+	attach(analysis);
 }
 
 static void answer(void *data, const void *bytes, size_t size)
@@ -185,9 +195,7 @@ struct ss_error *ss_hang_analysis_run(struct ss_hang_analysis *analysis,
 			      &observation->owner, observation->count,
 			      &analysis->requests);
 	sandboxed.options.answer = answer;
-	for (size_t i = 0; i < observation->count; i++)
-		ss_analysis_attach(analysis->options, &observation->owner,
-				   observation->captures[i]);
+	attach(analysis);
 	sandboxed.options.last_level = SS_SANDBOX_RAW;
 	sandboxed.options.max_requests += analysis->options->mode == SS_MODE_AUTO ? 1 : 0;
 	struct ss_error *error = ss_analysis_run(&sandboxed, &result);

@@ -41,6 +41,7 @@ def all_tools(stacksnap, binaries, rounds, slow_rounds):
     floor = os.path.join(binaries, "floor")
     return [
         Tool("stacksnap", [stacksnap], rounds, expected=(0, 1)),
+        Tool("  no cache", [stacksnap, "--no-cache"], rounds, expected=(0, 1)),
         Tool("  names only", [stacksnap, "--format=eu", "--no-source", "--no-inlines"],
              rounds, expected=(0, 1)),
         Tool("  json", [stacksnap, "--format=json"], rounds, parse_stacksnap, (0, 1)),
