@@ -34,7 +34,8 @@ struct search {
 	struct ss_facts *facts;
 	const struct ss_target *target;
 	SS_VECTOR(struct peer_end) items;
-	SS_VECTOR(pid_t) pids; /* of all processes, in ascending order */
+	SS_VECTOR(pid_t) pids;	     /* of all processes, in ascending order */
+	struct ss_process_fact last; /* a client often has many connections */
 	struct ss_buffer text;
 	uint64_t end_ns;
 	uint64_t more_ns; /* earlier end, when each item has a holder */
@@ -74,9 +75,12 @@ static void add_holder(struct search *s, struct ss_fd_fact *fact, pid_t pid)
 		fact->holders_truncated = true;
 		return;
 	}
-	struct ss_process_fact holder;
-	if (ss_processes_read(s->facts, s->target, pid, &s->text, &holder))
-		fact->holders[fact->holder_count++] = holder;
+	if (s->last.pid != pid &&
+	    !ss_processes_read(s->facts, s->target, pid, &s->text, &s->last)) {
+		s->last.pid = 0;
+		return;
+	}
+	fact->holders[fact->holder_count++] = s->last;
 }
 
 /* Reads only cached attributes: an unresponsive file server must not block us. */
