@@ -229,9 +229,21 @@ static pid_t parent_of(struct search *s)
 		       0;
 }
 
+/* Of the processes from *earlier on downwards and from *later on upwards, the one whose id
+   is next to that of the target. */
+static pid_t take_nearest(const struct search *s, size_t *earlier, size_t *later)
+{
+	const pid_t *pids = s->pids.items;
+	pid_t own = s->target->pid;
+
+	if (*later == s->pids.count ||
+	    (*earlier > 0 && own - pids[*earlier - 1] < pids[*later] - own))
+		return pids[--*earlier];
+	return pids[(*later)++];
+}
+
 /* Searches the parent first, which has the other ends of what it gave to the process.
-   Then processes that were started after it: its children, its clients, the rest of a
-   pipeline. Then earlier ones, in descending order. */
+   Then those that were started at about the same time: children, the rest of a pipeline. */
 static void search_others(struct search *s)
 {
 	pid_t parent = parent_of(s);
@@ -239,10 +251,10 @@ static void search_others(struct search *s)
 	if (parent > 0 && !search_next(s, parent))
 		return;
 	list_processes(s);
-	size_t own = count_before(s);
-	for (size_t i = 0; i < s->pids.count; i++) {
-		size_t at = i < s->pids.count - own ? own + i : s->pids.count - 1 - i;
-		pid_t pid = s->pids.items[at];
+	size_t earlier = count_before(s);
+	size_t later = earlier;
+	while (earlier > 0 || later < s->pids.count) {
+		pid_t pid = take_nearest(s, &earlier, &later);
 		if (pid != s->target->pid && pid != parent && !search_next(s, pid))
 			return;
 	}

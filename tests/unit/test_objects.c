@@ -309,6 +309,26 @@ static void test_parent_first(void **state)
 	assert_int_equal(fd->holders[0].pid, THIRD);
 }
 
+/* In a pipeline the writer was started just before the reader. */
+static void test_nearest_next(void **state)
+{
+	struct fixture *f = *state;
+
+	add_process(f, SELF - 1, "near");
+	add_process(f, SELF - 99, "far");
+	add_fd(f, SELF, 5, "socket:[71]", "02");
+	add_fd(f, SELF - 1, 1, "socket:[72]", "02");
+	add_fd(f, SELF - 99, 1, "socket:[72]", "02");
+	add_fd(f, OTHER, 1, "socket:[72]", "02");
+	(void)add_thread(f, SELF, SS_SYS_READ, 5, 0);
+	ss_descriptors_read(f->facts, &f->target);
+	f->facts->fds.items[0].socket.peer_inode = 72;
+	ss_holders_find(f->facts, &f->target);
+	const struct ss_fd_fact *fd = expect_fd(f, 5, SS_FD_SOCKET);
+	assert_int_equal(fd->holder_count, 1);
+	assert_int_equal(fd->holders[0].pid, SELF - 1);
+}
+
 /* A file that exists, its device and inode as /proc/locks has them. */
 static void make_lock_file(const struct fixture *f, char *path, size_t size,
 			   char id[static 64])
@@ -525,11 +545,17 @@ static void test_unproven_cycle(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		TEST(test_descriptors),	   TEST(test_large_sets),
-		TEST(test_sockets),	   TEST(test_pipe_holders),
-		TEST(test_parent_first),   TEST(test_flock_owner),
-		TEST(test_range_owner),	   TEST(test_children_and_tracer),
-		TEST(test_peers),	   TEST(test_shared_lock),
+		TEST(test_descriptors),
+		TEST(test_large_sets),
+		TEST(test_sockets),
+		TEST(test_pipe_holders),
+		TEST(test_parent_first),
+		TEST(test_nearest_next),
+		TEST(test_flock_owner),
+		TEST(test_range_owner),
+		TEST(test_children_and_tracer),
+		TEST(test_peers),
+		TEST(test_shared_lock),
 		TEST(test_unproven_cycle),
 	};
 
