@@ -110,14 +110,13 @@ static size_t base_size(const char *symbol)
 	static const char *const suffixes[] = { ".cold",   ".part.",	 ".constprop.",
 						".isra.",  ".lto_priv.", "@",
 						" [clone " };
-	size_t size = strlen(symbol);
-
-	for (size_t i = 0; i < SS_ARRAY_SIZE(suffixes); i++) {
-		const char *at = strstr(symbol, suffixes[i]);
-		if (at && at > symbol)
-			size = SS_MIN(size, (size_t)(at - symbol));
+	for (const char *at = symbol; *at; at++) {
+		for (size_t i = 0; i < SS_ARRAY_SIZE(suffixes) && at > symbol; i++) {
+			if (strncmp(at, suffixes[i], strlen(suffixes[i])) == 0)
+				return (size_t)(at - symbol);
+		}
 	}
-	return size;
+	return strlen(symbol);
 }
 
 static void write_frame(const struct ss_frame *frame, FILE *out)
