@@ -7,6 +7,7 @@ memory limit, and show everything outside of that library correctly.
 import lzma
 import os
 import random
+import re
 import resource
 import shutil
 import struct
@@ -194,12 +195,18 @@ class Crafted(EndToEnd):
                 self.check(complete=False)
 
     def test_live(self):
-        """Live unwinding of an endless expression ends at the time limit, and says so."""
+        """Live unwinding of an endless expression ends at the time limit, and says so. (The
+        watchdog, which is later, would end the tool with status 2.)"""
         compile_library(self.library, escape=".cfi_escape 0x0f, 3, 0x2f, 0xfd, 0xff")
         target = self.start("dlchain", 3, self.directory)
         snapshot = self.snap(target.pid, mode="live", timeout_ms=400, status=(0, 1))
         self.assert_stack(snapshot, "dlchain", MAIN_STACK)
         self.assertIn("--timeout", snapshot.thread("chain")["reason"])
+
+    def test_live_is_for_trusted_targets(self):
+        text = re.sub(r"\s+", " ", self.run_tool("--help").stdout.decode())
+        self.assertIn("live parses files of the process with privileges: use it for trusted targets "
+                      "only", text)
 
     def test_unwind_tables(self):
         noise = random.Random(1).randbytes(1 << 16)
