@@ -384,14 +384,34 @@ SS_API struct ss_error *ss_snapshot_add_related(struct ss_snapshot *snapshot,
 						struct ss_session *session,
 						unsigned flags);
 
+/* A table of functions that are known to wait, and what they wait for. */
+struct ss_wait_table;
+
+/* Creates a table with the functions that are built in. Errors: NO_MEMORY. */
+SS_API struct ss_error *ss_wait_table_new(struct ss_wait_table **ret);
+
+/*
+ * Adds the functions that a text in the format of stacksnap-waits(5) lists. They take
+ * precedence over those that the table has. file is the name of the text in errors.
+ * Errors: INVALID (the table may have functions of the lines before), NO_MEMORY.
+ */
+SS_API struct ss_error *ss_wait_table_add(struct ss_wait_table *table, const char *file,
+					  const char *text, size_t size);
+SS_API void ss_wait_table_free(struct ss_wait_table *table);
+
+struct ss_diagnose_options {
+	size_t size;			   /* sizeof(struct ss_diagnose_options) */
+	const struct ss_wait_table *waits; /* NULL: the functions that are built in */
+};
+
 /*
  * Finds out what each thread waits for, from the copied data: sets wait of the threads,
  * and finds deadlocks. Call it at most once for a snapshot, before the snapshot is
  * shared between threads, and after ss_snapshot_symbolize() if that is called at all:
- * function names help to recognise locks. flags: 0. Errors: NO_MEMORY, INVALID.
+ * function names help to recognise locks. Errors: NO_MEMORY, INVALID.
  */
 SS_API struct ss_error *ss_snapshot_diagnose(struct ss_snapshot *snapshot,
-					     unsigned flags);
+					     const struct ss_diagnose_options *options);
 
 SS_API void ss_snapshot_free(struct ss_snapshot *snapshot);
 
@@ -445,8 +465,8 @@ struct ss_process {
 	/* Path of the cgroup (version 2) that kept the process frozen when the capture
 	   began; NULL: none, or not known */
 	const char *frozen;
-	struct ss_crash crash; /* CORE only, as the next one */
-	bool core_truncated;   /* the core file ends early: memory is missing */
+	struct ss_crash crash;	  /* CORE only, as the next one */
+	bool core_truncated;	  /* the core file ends early: memory is missing */
 	uint64_t handled_signals; /* it has handlers for them: bit n-1 is signal n */
 };
 
@@ -565,6 +585,18 @@ enum ss_lock_type {
 
 /* "mutex", "robust-mutex", "rust-rwlock", ..., "none". Never NULL. */
 SS_API const char *ss_lock_type_name(enum ss_lock_type type);
+
+/* What a function on the stack says about a wait; see struct ss_wait_table. */
+enum ss_wait_purpose {
+	SS_PURPOSE_UNKNOWN = 0,
+	SS_PURPOSE_LOCK,    /* a lock of the application */
+	SS_PURPOSE_EVENT,   /* a condition, an answer or work: which one is not known */
+	SS_PURPOSE_IDLE,    /* work */
+	SS_PURPOSE_SERVICE, /* a thread of a runtime, not of the program */
+};
+
+/* "lock", "event", "idle", "service", "unknown". Never NULL. */
+SS_API const char *ss_wait_purpose_name(enum ss_wait_purpose purpose);
 
 /* How a thread requests or holds a lock. */
 enum ss_access {
@@ -795,6 +827,10 @@ struct ss_wait {
 	   one, that for the second, and so on. See ss_capture_add_related(). */
 	const struct ss_thread_ref *chain;
 	size_t chain_length;
+
+	enum ss_wait_purpose purpose;
+	const char *purpose_function; /* name without parameters, or NULL */
+	const char *purpose_words;    /* its description in the table, or NULL */
 };
 
 struct ss_thread {
@@ -837,6 +873,20 @@ struct ss_blocker {
 	size_t locks;	/* locks through which they wait; at least 1 */
 };
 
+/* A lock of the application that threads wait for: the purpose of their waits is LOCK. Who
+   holds it only the application knows. */
+struct ss_application_lock {
+	const char *function; /* of the first waiter */
+	const char *words;    /* description in the table, or NULL */
+	size_t waiting;	      /* threads */
+	/* Indexes of the threads that may hold it: of those that do not wait for such locks,
+	   those that have the most functions in common with a waiter. Up to 16. */
+	const size_t *suspects;
+	size_t suspect_count; /* in the array */
+	size_t suspects_total;
+	const char *common_function; /* the innermost one in common, or NULL */
+};
+
 /* Threads of several processes that wait for each other in a cycle, without a time limit.
    They stood still together while their waits were read. The holder of a file lock or of
    the other end of a pipe is considered only if it has one thread. */
@@ -864,6 +914,9 @@ SS_API const struct ss_deadlock *ss_snapshot_deadlock(const struct ss_snapshot *
 SS_API size_t ss_snapshot_blocker_count(const struct ss_snapshot *snapshot);
 SS_API const struct ss_blocker *ss_snapshot_blocker(const struct ss_snapshot *snapshot,
 						    size_t index);
+SS_API size_t ss_snapshot_application_lock_count(const struct ss_snapshot *snapshot);
+SS_API const struct ss_application_lock *
+ss_snapshot_application_lock(const struct ss_snapshot *snapshot, size_t index);
 
 /* Cycles through other processes, if ss_snapshot_add_related() was called. */
 SS_API size_t ss_snapshot_cycle_count(const struct ss_snapshot *snapshot);
@@ -1374,8 +1427,9 @@ SS_API const char *ss_movement_name(enum ss_movement movement);
 enum ss_verdict {
 	SS_VERDICT_IDLE = 0, /* its threads wait for work */
 	SS_VERDICT_MOVING,
-	SS_VERDICT_BUSY,     /* a thread is runnable most of the time */
-	SS_VERDICT_STUCK,    /* a thread made no progress, in a wait that is not idle */
+	SS_VERDICT_BUSY,    /* a thread is runnable most of the time */
+	SS_VERDICT_BLOCKED, /* a thread made no progress, waiting for an application lock */
+	SS_VERDICT_STUCK,   /* a thread made no progress, in a wait that is not idle */
 	SS_VERDICT_DEADLOCK, /* a cycle of threads that made no progress */
 };
 
@@ -1393,6 +1447,7 @@ struct ss_thread_progress {
 	uint64_t forced;    /* or was preempted */
 	const char *within; /* innermost function common to all its stacks, or NULL */
 	unsigned samples;   /* snapshots that contain its stack */
+	bool blocked;	    /* it made no progress, waiting for an application lock */
 };
 
 struct ss_progress;

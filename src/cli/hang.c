@@ -46,7 +46,8 @@ static const struct argp_option table[] = {
 	  "Observe the process whose pid is in FILE; with --watch also after a restart",
 	  0 },
 	{ "exec", KEY_EXEC, "COMMAND", 0,
-	  "Run a shell command when the process is stuck or deadlocked, once per hang",
+	  "Run a shell command when the process is blocked, stuck or deadlocked, once "
+	  "per hang",
 	  0 },
 	{},
 };
@@ -83,7 +84,7 @@ static int status_of(enum ss_verdict verdict)
 {
 	if (verdict == SS_VERDICT_DEADLOCK)
 		return STATUS_DEADLOCK;
-	return verdict == SS_VERDICT_STUCK ? STATUS_STUCK : SS_STATUS_WHOLE;
+	return verdict >= SS_VERDICT_BLOCKED ? STATUS_STUCK : SS_STATUS_WHOLE;
 }
 
 static struct ss_error *analyze_once(struct hang *hang, enum ss_verdict *ret)
@@ -93,7 +94,7 @@ static struct ss_error *analyze_once(struct hang *hang, enum ss_verdict *ret)
 
 	if (!error)
 		error = analyze(hang, pid, SS_VERDICT_IDLE, ret);
-	if (!error && hang->command && *ret >= SS_VERDICT_STUCK)
+	if (!error && hang->command && *ret >= SS_VERDICT_BLOCKED)
 		error = ss_hang_run_command(hang->command, pid, *ret);
 	return error;
 }
@@ -116,12 +117,12 @@ static struct ss_error *poll_once(struct hang *hang, struct current_hang *curren
 		return error;
 	bool known = current->is_set && current->pid == pid;
 	/* Report each hang once: no verdict reaches DEADLOCK + 1. */
-	error = analyze(hang, pid, known ? SS_VERDICT_DEADLOCK + 1 : SS_VERDICT_STUCK,
+	error = analyze(hang, pid, known ? SS_VERDICT_DEADLOCK + 1 : SS_VERDICT_BLOCKED,
 			&verdict);
 	if (error)
 		return error;
 	*current = (struct current_hang){ .pid = pid,
-					  .is_set = verdict >= SS_VERDICT_STUCK };
+					  .is_set = verdict >= SS_VERDICT_BLOCKED };
 	*ret = SS_MAX(*ret, verdict);
 	return current->is_set && !known && hang->command ?
 		       ss_hang_run_command(hang->command, pid, verdict) :
@@ -227,7 +228,8 @@ static const struct argp argp = {
 	.args_doc = "PID",
 	.doc = "Observe a process for a while and report what is stuck, on what, and who "
 	       "holds it.\vExit status: 0 nothing is stuck (idle, moving or busy), 3 a "
-	       "deadlock, 4 stuck without a proven deadlock, 2 no verdict, 64 wrong "
+	       "deadlock, 4 stuck or blocked without a proven deadlock, 2 no verdict, 64 "
+	       "wrong "
 	       "usage.",
 	.children = children,
 };

@@ -62,7 +62,11 @@ static struct ss_error *interpret(const struct ss_hang_analysis *analysis,
 		error = ss_snapshot_add_related(last,
 						observation->captures[series->count - 1],
 						attempt->session, options->symbols.flags);
-	return error ? error : ss_snapshot_diagnose(last, 0);
+	const struct ss_diagnose_options diagnose_options = {
+		.size = sizeof(diagnose_options),
+		.waits = options->waits,
+	};
+	return error ? error : ss_snapshot_diagnose(last, &diagnose_options);
 }
 
 /* Without waits there is no verdict. */

@@ -6,6 +6,7 @@
 #include "base/error.h"
 #include "cli/completion.h"
 #include "cli/failure.h"
+#include "cli/wait_functions.h"
 #include "output/mode.h"
 
 enum { DEFAULT_INTERPRET_MS = 60000, MS_PER_S = 1000, MIB = 1 << 20 };
@@ -16,6 +17,7 @@ enum key {
 	KEY_NO_GROUP = 0x100,
 	KEY_NO_WAITS,
 	KEY_NO_CACHE,
+	KEY_WAIT_FUNCTIONS,
 	KEY_MODE,
 	KEY_TIMEOUT,
 	KEY_INTERPRET_TIMEOUT,
@@ -31,6 +33,10 @@ static const struct argp_option interpret_table[] = {
 	{ "no-group", KEY_NO_GROUP, NULL, 0, "Do not merge threads with equal stacks",
 	  1 },
 	{ "no-waits", KEY_NO_WAITS, NULL, 0, "Skip wait analysis", 1 },
+	{ "wait-functions", KEY_WAIT_FUNCTIONS, "FILE", 0,
+	  "Add the functions in FILE to those that are known to wait; see "
+	  "stacksnap-waits(5)",
+	  1 },
 	{ "max-total", KEY_MAX_TOTAL, "MIB", 0,
 	  "Limit the copy of all stacks (default: 256)", 4 },
 	{ "interpret-timeout", KEY_INTERPRET_TIMEOUT, "S", 0,
@@ -62,6 +68,7 @@ void ss_options_init(struct ss_options *options)
 void ss_options_deinit(struct ss_options *options)
 {
 	ss_selection_deinit(&options->selection);
+	ss_wait_table_free(options->waits);
 	ss_cache_close(options->cache);
 }
 
@@ -127,6 +134,7 @@ static error_t parse_interpret(int key, char *arg, struct argp_state *state)
 
 	switch (key) {
 	case ARGP_KEY_INIT:
+		ss_options_check(state, ss_wait_functions_load(&o->waits));
 		state->child_inputs[0] = &o->common;
 		state->child_inputs[1] = &o->common;
 		state->child_inputs[2] = &o->common;
@@ -138,6 +146,9 @@ static error_t parse_interpret(int key, char *arg, struct argp_state *state)
 		return 0;
 	case KEY_NO_GROUP:
 		o->no_group = true;
+		return 0;
+	case KEY_WAIT_FUNCTIONS:
+		ss_options_check(state, ss_wait_functions_add(o->waits, arg));
 		return 0;
 	case KEY_NO_WAITS:
 		o->no_waits = true;

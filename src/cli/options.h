@@ -20,6 +20,7 @@ struct ss_options {
 	bool no_waits;
 	bool no_cache;
 	struct ss_cache *cache; /* owned; NULL: not open */
+	struct ss_wait_table *waits; /* owned; functions that wait */
 	struct ss_symbol_options symbols;
 	enum ss_mode mode;
 	unsigned interpret_ms; /* limit for the analysis of a capture */

@@ -95,7 +95,11 @@ static struct ss_error *diagnose(const struct ss_snap_analysis *analysis,
 	if (attempt->level == SS_SANDBOX_NAMES)
 		error = ss_snapshot_add_related(snapshot, analysis->capture,
 						attempt->session, options->symbols.flags);
-	return error ? error : ss_snapshot_diagnose(snapshot, 0);
+	const struct ss_diagnose_options diagnose_options = {
+		.size = sizeof(diagnose_options),
+		.waits = options->waits,
+	};
+	return error ? error : ss_snapshot_diagnose(snapshot, &diagnose_options);
 }
 
 static struct ss_error *print(const struct ss_snap_analysis *analysis,

@@ -7,6 +7,7 @@
 #include "diagnose/descriptor.h"
 #include "diagnose/owner_frames.h"
 #include "diagnose/process_cycle.h"
+#include "diagnose/purpose.h"
 
 void *ss_diagnosis_alloc(struct ss_diagnosis *d, size_t count, size_t size)
 {
@@ -78,27 +79,43 @@ static bool diagnose_threads(struct ss_snapshot *snapshot)
 	return true;
 }
 
-static bool diagnose(struct ss_snapshot *snapshot)
+static bool diagnose(struct ss_snapshot *snapshot, const struct ss_wait_table *table)
 {
 	snapshot->waits = calloc(snapshot->threads.count + 1, sizeof(*snapshot->waits));
 	return snapshot->waits && ss_descriptors_init(snapshot) &&
-	       diagnose_threads(snapshot);
+	       diagnose_threads(snapshot) && ss_purposes_find(snapshot, table);
 }
 
-struct ss_error *ss_snapshot_diagnose(struct ss_snapshot *snapshot, unsigned flags)
+static bool diagnose_all(struct ss_snapshot *snapshot, const struct ss_wait_table *table)
 {
-	if (flags)
-		return ss_error_new(SS_ERROR_INVALID, "unknown flags 0x%x", flags);
+	bool ok = diagnose(snapshot, table);
+
+	for (size_t i = 0; ok && i < snapshot->others.count; i++)
+		ok = diagnose(snapshot->others.items[i], table);
+	if (ok)
+		ss_owner_frames_find(snapshot);
+	return ok && ss_deadlock_find(snapshot) && ss_application_locks_find(snapshot) &&
+	       ss_chains_find(snapshot) && ss_process_cycle_find(snapshot);
+}
+
+SS_DEFINE_CLEANUP(struct ss_wait_table, table, ss_wait_table_free)
+
+struct ss_error *ss_snapshot_diagnose(struct ss_snapshot *snapshot,
+				      const struct ss_diagnose_options *options)
+{
+	_cleanup_(table_cleanup) struct ss_wait_table *own = NULL;
+	const struct ss_wait_table *table = options ? options->waits : NULL;
+	struct ss_error *error = NULL;
+
+	if (options && options->size != sizeof(*options))
+		return ss_error_new(SS_ERROR_INVALID,
+				    "the size of the options is not the library's");
 	if (snapshot->waits)
 		return ss_error_new(SS_ERROR_INVALID,
 				    "the snapshot has already been diagnosed");
-	bool ok = diagnose(snapshot);
-	for (size_t i = 0; ok && i < snapshot->others.count; i++)
-		ok = diagnose(snapshot->others.items[i]);
-	if (ok)
-		ss_owner_frames_find(snapshot);
-	if (!ok || !ss_deadlock_find(snapshot) || !ss_chains_find(snapshot) ||
-	    !ss_process_cycle_find(snapshot))
-		return ss_error_no_memory();
-	return NULL;
+	if (!table)
+		error = ss_wait_table_new(&own);
+	if (error)
+		return error;
+	return diagnose_all(snapshot, table ? table : own) ? NULL : ss_error_no_memory();
 }

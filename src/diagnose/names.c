@@ -38,6 +38,17 @@ const char *ss_wait_kind_name(enum ss_wait_kind kind)
 	return (size_t)kind < SS_ARRAY_SIZE(names) ? names[kind] : "other";
 }
 
+const char *ss_wait_purpose_name(enum ss_wait_purpose purpose)
+{
+	static const char *const names[] = {
+		[SS_PURPOSE_UNKNOWN] = "unknown", [SS_PURPOSE_LOCK] = "lock",
+		[SS_PURPOSE_EVENT] = "event",	  [SS_PURPOSE_IDLE] = "idle",
+		[SS_PURPOSE_SERVICE] = "service",
+	};
+
+	return (size_t)purpose < SS_ARRAY_SIZE(names) ? names[purpose] : "unknown";
+}
+
 const char *ss_lock_type_name(enum ss_lock_type type)
 {
 	static const char *const names[] = {

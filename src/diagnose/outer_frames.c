@@ -14,7 +14,7 @@ const struct ss_frame *ss_outer_frame(const struct ss_snapshot *snapshot,
 bool ss_frame_is_same_function(const struct ss_frame *a, const struct ss_frame *b)
 {
 	if (a->symbol && b->symbol)
-		return strcmp(a->symbol, b->symbol) == 0;
+		return a->symbol == b->symbol || strcmp(a->symbol, b->symbol) == 0;
 	return a->symbol == b->symbol && a->pc == b->pc;
 }
 

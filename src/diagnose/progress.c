@@ -12,6 +12,7 @@ enum {
 	BUSY_PERCENT = 70, /* share of the time on a CPU or runnable */
 	STILL_PERCENT = 5, /* share of the time on a CPU; our stops take far less */
 	STOP_RUNS = 2,	   /* maximum that one of our stops adds to the run count */
+	STACKS_MAX = 256,  /* for which a leader is searched */
 	CHAIN_MAX = 64,	   /* limit of waits in a chain */
 };
 
@@ -155,6 +156,25 @@ static bool only_polls(const struct ss_progress *progress, const struct ss_threa
 	       own->runs <= 1 + progress->elapsed_ns / SECOND_NS;
 }
 
+/*
+ * See ss_leader_exists(). Where any thread may be the leader, the answer depends on the stack
+ * of the follower only. It is found for so many stacks at most: each is compared with
+ * those of all threads.
+ */
+static bool has_leader(const struct ss_progress *progress, const struct ss_thread *thread)
+{
+	enum { NOT_KNOWN, NONE, EXISTS };
+
+	if (thread->wait->owner_unknown != SS_OWNER_NOT_RECORDED)
+		return ss_leader_exists(progress->last, thread);
+	if (thread->stack_id >= SS_MIN(progress->last->stacks.count, (size_t)STACKS_MAX))
+		return false;
+	uint8_t *known = &progress->leaders[thread->stack_id];
+	if (*known == NOT_KNOWN)
+		*known = ss_leader_exists(progress->last, thread) ? EXISTS : NONE;
+	return *known == EXISTS;
+}
+
 /* Whether a thread made no progress, blocked on a wait that is not idle, and the thread
    at the end of its chain made none either. */
 static bool is_stuck(const struct ss_progress *progress, const struct ss_thread *thread)
@@ -166,13 +186,25 @@ static bool is_stuck(const struct ss_progress *progress, const struct ss_thread 
 	bool stopped = thread->state == 'D' || thread->state == 'T' ||
 		       thread->state == 't';
 
-	if (waits && ss_leader_exists(progress->last, thread))
+	if (waits && has_leader(progress, thread))
 		return false;
 	if (waits && root == thread && only_polls(progress, thread, own))
 		return true;
 	if (own->movement != SS_MOVEMENT_NONE || !(waits || stopped))
 		return false;
 	return progress->threads[index_of(progress, root)].movement == SS_MOVEMENT_NONE;
+}
+
+/* Whether a thread made no progress, waiting for a lock of the application. */
+static bool is_blocked(const struct ss_progress *progress, const struct ss_thread *thread)
+{
+	const struct ss_thread_progress *own =
+		&progress->threads[index_of(progress, thread)];
+
+	if (!thread->wait || thread->wait->purpose != SS_PURPOSE_LOCK)
+		return false;
+	return own->movement == SS_MOVEMENT_NONE || only_polls(progress, thread, own) ||
+	       (own->movement == SS_MOVEMENT_WOKEN && progress->at_rest);
 }
 
 /* Whether only other threads of the process can end the wait. */
@@ -207,19 +239,47 @@ static bool expects_signal(const struct ss_process *process)
 	return handled != 0;
 }
 
-/* If no thread has run and each waits for another one, only a signal handler can end
-   this. */
+static bool is_service(const struct ss_thread *thread)
+{
+	return thread->wait && thread->wait->purpose == SS_PURPOSE_SERVICE;
+}
+
+/*
+ * If no thread of the program has run and each waits for another one, only a signal handler
+ * can end this. In a process with a runtime, the handlers are the runtime's; a main thread
+ * that waits for the end of the process is nothing unusual, so it takes two more threads.
+ */
 static bool is_closed(const struct ss_progress *progress)
 {
-	if (expects_signal(&progress->last->process))
-		return false;
+	size_t services = 0;
+	size_t waiting = 0;
+
 	for (size_t i = 0; i < progress->last->threads.count; i++) {
 		const struct ss_thread *thread = &progress->last->threads.items[i];
+		if (is_service(thread)) {
+			services++;
+			continue;
+		}
 		if (progress->threads[i].movement != SS_MOVEMENT_NONE ||
 		    !is_internal(progress, thread))
 			return false;
+		waiting += !thread->wait || thread->wait->kind != SS_WAIT_JOIN;
 	}
-	return progress->last->threads.count > 0;
+	if (services)
+		return waiting > 2;
+	return progress->last->threads.count > 0 &&
+	       !expects_signal(&progress->last->process);
+}
+
+/* Whether no thread runs, except for those that wake up and wait again. */
+static bool is_at_rest(const struct ss_progress *progress)
+{
+	for (size_t i = 0; i < progress->last->threads.count; i++) {
+		enum ss_movement movement = progress->threads[i].movement;
+		if (movement != SS_MOVEMENT_NONE && movement != SS_MOVEMENT_WOKEN)
+			return false;
+	}
+	return true;
 }
 
 /* A thread that is not in the deadlock has run. */
@@ -283,17 +343,21 @@ static enum ss_verdict find_verdict(struct ss_progress *progress)
 {
 	bool counts[SS_MOVEMENT_MOVES + 1] = {};
 	bool stuck = false;
+	bool blocked = false;
 
 	bool deadlock = mark_cycles(progress);
 	deadlock |= mark_deadlocks(progress);
 	for (size_t i = 0; i < progress->last->threads.count; i++) {
 		counts[progress->threads[i].movement] = true;
 		stuck |= progress->threads[i].stuck;
+		blocked |= progress->threads[i].blocked;
 	}
 	if (deadlock)
 		return SS_VERDICT_DEADLOCK;
 	if (stuck)
 		return SS_VERDICT_STUCK;
+	if (blocked)
+		return SS_VERDICT_BLOCKED;
 	if (counts[SS_MOVEMENT_BUSY])
 		return SS_VERDICT_BUSY;
 	return counts[SS_MOVEMENT_MOVES] || counts[SS_MOVEMENT_UNKNOWN] ?
@@ -311,10 +375,13 @@ static void classify_threads(struct ss_progress *progress)
 				 &progress->threads[i]);
 	}
 	progress->closed = is_closed(progress);
+	progress->at_rest = is_at_rest(progress);
 	for (size_t i = 0; i < last->threads.count; i++) {
 		const struct ss_thread *thread = &last->threads.items[i];
-		progress->threads[i].stuck = progress->closed ||
-					     is_stuck(progress, thread);
+		bool idle = thread->wait && thread->wait->purpose >= SS_PURPOSE_IDLE;
+		progress->threads[i].stuck =
+			!idle && (progress->closed || is_stuck(progress, thread));
+		progress->threads[i].blocked = is_blocked(progress, thread);
 	}
 	progress->verdict = find_verdict(progress);
 }
@@ -341,7 +408,8 @@ struct ss_error *ss_progress_new(const struct ss_activity *before,
 	progress->strings = ss_intern_new();
 	progress->threads =
 		calloc(progress->last->threads.count + 1, sizeof(*progress->threads));
-	if (!progress->strings || !progress->threads)
+	progress->leaders = calloc(STACKS_MAX, sizeof(*progress->leaders));
+	if (!progress->strings || !progress->threads || !progress->leaders)
 		return ss_error_no_memory();
 	classify_threads(progress);
 	*ret = take_ptr(progress);
@@ -353,6 +421,7 @@ void ss_progress_free(struct ss_progress *progress)
 	if (!progress)
 		return;
 	free(progress->threads);
+	free(progress->leaders);
 	ss_intern_free(progress->strings);
 	free(progress);
 }
@@ -381,9 +450,9 @@ const struct ss_thread_progress *ss_progress_thread(const struct ss_progress *pr
 const char *ss_verdict_name(enum ss_verdict verdict)
 {
 	static const char *const names[] = {
-		[SS_VERDICT_IDLE] = "idle",	    [SS_VERDICT_MOVING] = "moving",
-		[SS_VERDICT_BUSY] = "busy",	    [SS_VERDICT_STUCK] = "stuck",
-		[SS_VERDICT_DEADLOCK] = "deadlock",
+		[SS_VERDICT_IDLE] = "idle",   [SS_VERDICT_MOVING] = "moving",
+		[SS_VERDICT_BUSY] = "busy",   [SS_VERDICT_BLOCKED] = "blocked",
+		[SS_VERDICT_STUCK] = "stuck", [SS_VERDICT_DEADLOCK] = "deadlock",
 	};
 
 	return (size_t)verdict < SS_ARRAY_SIZE(names) ? names[verdict] : "unknown";

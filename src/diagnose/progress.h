@@ -18,7 +18,9 @@ struct ss_progress {
 	struct ss_thread_progress *threads; /* owned; one for each thread of last */
 	struct ss_intern *strings;
 	enum ss_verdict verdict;
-	bool closed; /* see ss_progress_is_closed() */
+	bool closed;  /* see ss_progress_is_closed() */
+	bool at_rest; /* no thread runs, except for those that wake up and wait again */
+	uint8_t *leaders; /* owned; by stack: see has_leader() */
 };
 
 /* Whether idle threads typically wait like this, without a time limit. */

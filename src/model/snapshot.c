@@ -43,6 +43,7 @@ void ss_snapshot_free(struct ss_snapshot *snapshot)
 	ss_vector_free(&snapshot->places);
 	ss_vector_free(&snapshot->deadlocks);
 	ss_vector_free(&snapshot->blockers);
+	ss_vector_free(&snapshot->application_locks);
 	ss_vector_free(&snapshot->cycles);
 	for (size_t i = 0; i < snapshot->others.count; i++)
 		ss_snapshot_free(snapshot->others.items[i]);
@@ -233,6 +234,17 @@ const struct ss_blocker *ss_snapshot_blocker(const struct ss_snapshot *snapshot,
 					     size_t index)
 {
 	return &snapshot->blockers.items[index];
+}
+
+size_t ss_snapshot_application_lock_count(const struct ss_snapshot *snapshot)
+{
+	return snapshot->application_locks.count;
+}
+
+const struct ss_application_lock *
+ss_snapshot_application_lock(const struct ss_snapshot *snapshot, size_t index)
+{
+	return &snapshot->application_locks.items[index];
 }
 
 const struct ss_frame *ss_snapshot_frame(const struct ss_snapshot *snapshot,

@@ -74,6 +74,7 @@ struct ss_snapshot {
 	SS_VECTOR(void *) blocks; /* of ss_snapshot_alloc() */
 	SS_VECTOR(struct ss_deadlock) deadlocks;
 	SS_VECTOR(struct ss_blocker) blockers;
+	SS_VECTOR(struct ss_application_lock) application_locks;
 	/* Of related processes; owned, and known after ss_snapshot_add_related(). Each
 	   has this one as its first. */
 	SS_VECTOR(struct ss_snapshot *) others;

@@ -35,7 +35,8 @@ void ss_json_wait_text(struct ss_json *json, const char *key, const struct ss_wa
 /* Writes what a thread waits for, as an object; or null. */
 void ss_json_wait(struct ss_json *json, const char *key, const struct ss_wait *wait);
 
-/* Writes the members "deadlocks", "cycles" and "blockers" of a snapshot. */
+/* Writes the members "deadlocks", "cycles", "blockers" and
+   "application_locks" of a snapshot. */
 void ss_json_deadlocks(struct ss_json *json, const struct ss_snapshot *snapshot);
 
 #endif

@@ -10,6 +10,7 @@ static void write_thread(struct ss_json *json, const struct ss_thread *thread,
 	ss_json_thread(json, thread);
 	ss_json_text(json, "movement", ss_movement_name(progress->movement));
 	ss_json_bool(json, "stuck", progress->stuck);
+	ss_json_bool(json, "blocked", progress->blocked);
 	ss_json_unsigned(json, "run_ns", progress->run_ns);
 	ss_json_unsigned(json, "ready_ns", progress->ready_ns);
 	ss_json_unsigned(json, "runs", progress->runs);

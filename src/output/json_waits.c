@@ -334,6 +334,10 @@ void ss_json_wait(struct ss_json *json, const char *key, const struct ss_wait *w
 	ss_json_text(json, "kind", ss_wait_kind_name(wait->kind));
 	ss_json_wait_text(json, "text", wait);
 	ss_json_text(json, "syscall", wait->syscall);
+	ss_json_text(json, "purpose",
+		     wait->purpose ? ss_wait_purpose_name(wait->purpose) : NULL);
+	ss_json_text(json, "purpose_function", wait->purpose_function);
+	ss_json_text(json, "purpose_description", wait->purpose_words);
 	ss_json_bool(json, "timed", wait->timed);
 	ss_json_signed_if(json, "timeout_ns", wait->timeout_ns >= 0, wait->timeout_ns);
 	ss_json_signed_if(json, "left_ns", wait->left_ns >= 0, wait->left_ns);
@@ -379,6 +383,24 @@ static void write_blocker(struct ss_json *json, const struct ss_snapshot *snapsh
 	ss_json_close(json, '}');
 }
 
+static void write_application_lock(struct ss_json *json,
+				   const struct ss_snapshot *snapshot,
+				   const struct ss_application_lock *lock)
+{
+	ss_json_open(json, NULL, '{');
+	ss_json_text(json, "function", lock->function);
+	ss_json_text(json, "description", lock->words);
+	ss_json_unsigned(json, "waiting", lock->waiting);
+	ss_json_open(json, "suspects", '[');
+	for (size_t i = 0; i < lock->suspect_count; i++)
+		ss_json_signed(json, NULL,
+			       ss_snapshot_thread(snapshot, lock->suspects[i])->tid);
+	ss_json_close(json, ']');
+	ss_json_unsigned(json, "suspects_total", lock->suspects_total);
+	ss_json_text(json, "common_function", lock->common_function);
+	ss_json_close(json, '}');
+}
+
 void ss_json_deadlocks(struct ss_json *json, const struct ss_snapshot *snapshot)
 {
 	ss_json_open(json, "deadlocks", '[');
@@ -392,5 +414,10 @@ void ss_json_deadlocks(struct ss_json *json, const struct ss_snapshot *snapshot)
 	ss_json_open(json, "blockers", '[');
 	for (size_t i = 0; i < ss_snapshot_blocker_count(snapshot); i++)
 		write_blocker(json, snapshot, ss_snapshot_blocker(snapshot, i));
+	ss_json_close(json, ']');
+	ss_json_open(json, "application_locks", '[');
+	for (size_t i = 0; i < ss_snapshot_application_lock_count(snapshot); i++)
+		write_application_lock(json, snapshot,
+				       ss_snapshot_application_lock(snapshot, i));
 	ss_json_close(json, ']');
 }

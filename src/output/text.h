@@ -29,6 +29,10 @@ void ss_text_write_advice(const struct ss_format_options *options, FILE *out);
 /* Writes which cgroup froze the process, if any. */
 void ss_text_write_frozen(const struct ss_process *process, bool color, FILE *out);
 
+/* Writes the locks of applications that threads wait for, and who probably holds them. */
+void ss_text_write_application_locks(const struct ss_snapshot *snapshot,
+				     const struct ss_format_options *options, FILE *out);
+
 /* Writes deadlocks, and threads that others wait for. lasting: the cycles are none that
    pass, as far as is known. */
 void ss_text_write_deadlocks(const struct ss_snapshot *snapshot, bool lasting,

@@ -225,4 +225,5 @@ void ss_text_write_deadlocks(const struct ss_snapshot *snapshot, bool lasting,
 		write_blocker(snapshot, ss_snapshot_blocker(snapshot, i), options, out);
 	if (blockers > most)
 		write_more(blockers - most, "such thread", out);
+	ss_text_write_application_locks(snapshot, options, out);
 }

@@ -20,10 +20,11 @@ struct hang_report {
 	FILE *out;
 };
 
-enum class { STUCK, BUSY, MOVES, WOKEN, UNKNOWN, IDLE, CLASS_COUNT };
+enum class { STUCK, BLOCKED, BUSY, MOVES, WOKEN, UNKNOWN, IDLE, CLASS_COUNT };
 
 static const char *const class_names[] = {
 	[STUCK] = "stuck: no progress, blocked on a wait that is not idle",
+	[BLOCKED] = "blocked: no progress, waiting for a lock of the application",
 	[BUSY] = "busy",
 	[MOVES] = "moving",
 	[WOKEN] = "woken, and waiting in the same place again",
@@ -39,7 +40,9 @@ static enum class class_of(const struct ss_thread_progress *thread)
 		[SS_MOVEMENT_MOVES] = MOVES,
 	};
 
-	return thread->stuck ? STUCK : classes[thread->movement];
+	if (thread->stuck)
+		return STUCK;
+	return thread->blocked ? BLOCKED : classes[thread->movement];
 }
 
 static void write_share(const struct hang_report *report, uint64_t run_ns)
@@ -96,7 +99,8 @@ static void write_thread(const struct hang_report *report, size_t index)
 	write_activity(report, progress);
 	write_wait(report, thread);
 	(void)fputc_unlocked('\n', report->out);
-	if (progress->stuck || progress->movement == SS_MOVEMENT_BUSY)
+	if (progress->stuck || progress->blocked ||
+	    progress->movement == SS_MOVEMENT_BUSY)
 		ss_text_write_where(report->snapshot, thread, report->options,
 				    report->out);
 }
@@ -121,7 +125,7 @@ static void write_class(const struct hang_report *report, enum class class)
 		return;
 	bool folded = is_folded(report, class, members);
 	(void)fprintf(report->out, "\n%zu thread%s ", members, members == 1 ? "" : "s");
-	ss_style_write(class == STUCK ? SS_STYLE_WARN : SS_STYLE_STRONG,
+	ss_style_write(class <= BLOCKED ? SS_STYLE_WARN : SS_STYLE_STRONG,
 		       report->options->color, report->out);
 	(void)fputs_unlocked(class_names[class], report->out);
 	ss_style_write(SS_STYLE_NONE, report->options->color, report->out);
@@ -169,7 +173,7 @@ static void write_verdict(const struct hang_report *report)
 
 	ss_escape_write(process->name, NULL, report->out);
 	(void)fprintf(report->out, ", pid %d: ", process->pid);
-	ss_style_write(verdict >= SS_VERDICT_STUCK ? SS_STYLE_WARN : SS_STYLE_STRONG,
+	ss_style_write(verdict >= SS_VERDICT_BLOCKED ? SS_STYLE_WARN : SS_STYLE_STRONG,
 		       report->options->color, report->out);
 	(void)fputs_unlocked(ss_verdict_name(verdict), report->out);
 	ss_style_write(SS_STYLE_NONE, report->options->color, report->out);

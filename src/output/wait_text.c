@@ -535,6 +535,16 @@ static void write_other(const struct ss_text_writer *w, const struct ss_wait *wa
 	}
 }
 
+/* "an application lock: MDL_context::acquire_lock, through " */
+static void write_purpose(const struct ss_text_writer *w, const struct ss_wait *wait)
+{
+	if (wait->purpose != SS_PURPOSE_LOCK || !wait->purpose_function)
+		return;
+	ss_text_writer_add(w, "an application lock: ");
+	ss_text_writer_add_string(w, wait->purpose_function);
+	ss_text_writer_add(w, ", through ");
+}
+
 static void write_wait(const struct ss_text_writer *w, const struct ss_wait *wait)
 {
 	static void (*const writers[])(const struct ss_text_writer *w,
@@ -569,6 +579,7 @@ static void write_wait(const struct ss_text_writer *w, const struct ss_wait *wai
 		[SS_WAIT_WORK] = write_work,
 	};
 
+	write_purpose(w, wait);
 	if ((size_t)wait->kind < SS_ARRAY_SIZE(writers))
 		writers[wait->kind](w, wait);
 	else

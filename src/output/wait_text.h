@@ -2,6 +2,7 @@
  * Describes waits in words, for people. Only this file forms sentences about waits.
  *
  * Grammar of the text that follows "waits for":
+ *   all:    [an application lock: FUNCTION, through] ...
  *   lock:   [read|write access to] NOUN [PLACE] [, DETAIL]... [, OWNER] [, LIMIT]
  *   PLACE:  SYMBOL[+0xOFFSET] (0xADDRESS) | at 0xADDRESS
  *   OWNER:  held [for writing] by TID (NAME) [of process PID (NAME)] | owner unknown: REASON

@@ -34,7 +34,7 @@ def runs(pid):
 class Verdicts(EndToEnd):
     def judge(self, pid, verdict, *options):
         """The report as JSON; the verdict decides the exit status."""
-        status = {"deadlock": 3, "stuck": 4}.get(verdict, 0)
+        status = {"deadlock": 3, "stuck": 4, "blocked": 4}.get(verdict, 0)
         result = self.run_tool("hang", FOR, "--json", *options, pid, status=(status,))
         report = json.loads(result.stdout)
         self.assertEqual(report["schema"], "stacksnap-hang/1")
@@ -174,6 +174,65 @@ class Pools(Verdicts):
             target = self.start_command([path, "accept"])
             wait_until(lambda: set(task_states(target.pid).values()) == {"S"}, "all to sleep")
             self.judge(target.pid, "idle")
+
+    def table(self, text):
+        """A file of functions that wait, as options."""
+        file = tempfile.NamedTemporaryFile("w", suffix=".waits")
+        self.addCleanup(file.close)
+        file.write(text)
+        file.flush()
+        return "--wait-functions=" + file.name
+
+    def test_known_functions(self):
+        """What functions of a program wait for can be told in a file."""
+        target = self.start("pools", "job", 0)
+        report = self.judge(target.pid, "idle")
+        self.assertEqual(report["application_locks"], [])
+        table = self.table("lock wait_for_job a job of mine\n")
+        report = self.judge(target.pid, "blocked", table)
+        leader = self.thread(report, "leader")
+        self.assertEqual((leader["blocked"], leader["stuck"]), (True, False))
+        self.assertTrue(leader["wait"].startswith("an application lock: wait_for_job, through "
+                                                  "condition variable"), leader["wait"])
+        self.assertEqual([leader["wait_data"][key] for key in (
+            "purpose", "purpose_function", "purpose_description")],
+            ["lock", "wait_for_job", "a job of mine"])
+        lock, = report["application_locks"]
+        self.assertEqual((lock["function"], lock["description"], lock["waiting"]),
+                         ("wait_for_job", "a job of mine", 1))
+        self.judge(target.pid, "blocked", table, "--no-demangle")
+        text = self.run_tool(table, target.pid).stdout.decode()
+        self.assertIn("\n1 thread waits for an application lock: wait_for_job (a job of mine)\n",
+                      text)
+        # an outer function that is idle outweighs the inner one; a later file the one before
+        self.judge(target.pid, "idle", table, self.table("idle serve\n"))
+        self.judge(target.pid, "idle", table, self.table("event wait_*\n"))
+
+    def test_idle_functions(self):
+        """A thread that waits for a lock in a function that is known to be idle is idle."""
+        self.judge(self.start("pools", "answer").pid, "idle", self.table("idle wait_for_turn\n"))
+
+    def test_bad_table(self):
+        for text, message in (("lok f\n", b"line 1: unknown kind"), ("lock\n", b"missing"),
+                              ("#\nlock *\n", b"line 2: this would match")):
+            result = self.run_tool("hang", self.table(text), os.getpid(), status=(EX_USAGE,))
+            self.assertIn(message, result.stderr)
+        self.run_tool("hang", "--wait-functions=/nonexistent", os.getpid(), status=(EX_USAGE,))
+
+    def test_config(self):
+        """A file of the user counts; one that cannot be used is only warned of."""
+        target = self.start("pools", "job", 0)
+        with tempfile.TemporaryDirectory() as directory:
+            os.mkdir(os.path.join(directory, "stacksnap"))
+            path = os.path.join(directory, "stacksnap", "wait-functions")
+            environment = dict(os.environ, XDG_CONFIG_HOME=directory)
+            for text, status, message in (("lock wait_for_job\n", 4, b""),
+                                          ("lock\n", 0, b"line 1")):
+                with open(path, "w") as file:
+                    file.write(text)
+                result = self.run_tool("hang", FOR, target.pid, status=(status,),
+                                       env=environment)
+                self.assertIn(message, result.stderr)
 
     def test_processes(self):
         target = self.start("pools", "processes")

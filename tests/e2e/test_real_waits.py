@@ -79,7 +79,40 @@ class MariaDb(MariaDbServer, RealWaits):
             else:
                 self.assertIn(wait["kind"], ("poll", "receive", "read"), wait)
         self.assert_no_claim(snapshot)
-        self.assertIn(self.hang(process.pid)["verdict"], ("idle", "moving"))
+        report = self.hang(process.pid, "--for=1s", status=(4,))
+        self.assertEqual(report["verdict"], "blocked")
+        self.assertEqual({thread["tid"] for thread in report["threads"] if thread["blocked"]},
+                         {tid for tid, state in states.items() if state == waits})
+        lock, = report["application_locks"]
+        self.assertEqual((lock["function"], lock["waiting"]), ("MDL_context::acquire_lock", 2))
+        # of the other connections, the one that sleeps is nearest to those that wait
+        self.assertEqual(lock["suspects"], [tid for tid, state in states.items()
+                                            if state == "User sleep"])
+
+    def test_row_lock(self):
+        """Five updates of a row that a transaction without a statement has changed."""
+        process = self.start_server()
+        holder, asker = self.connect(), self.connect()
+        for text in ("create database d", "create table d.t (i int primary key) engine=innodb",
+                     "insert into d.t values (1)", "begin", "update d.t set i = 2"):
+            holder.query(text)
+            holder.done()
+        for _ in range(5):
+            self.connect().query("update d.t set i = 3 where i = 1 or i = 2")
+        waits = "select count(*) from information_schema.innodb_trx where trx_state='LOCK WAIT'"
+        wait_until(lambda: asker.rows(waits) == [["5"]], "five waits")
+        # innodb_trx is a cache
+        own, = asker.rows("select tid from information_schema.processlist "
+                          "where id = connection_id()")
+        report = self.hang(process.pid, "--for=1s", status=(4,))
+        self.assertEqual(report["verdict"], "blocked")
+        self.assertEqual(sum(thread["blocked"] for thread in report["threads"]), 5)
+        lock, = report["application_locks"]
+        self.assertEqual((lock["waiting"], lock["suspects_total"]), (5, 2))
+        self.assertIn(int(own[0]), lock["suspects"])
+        text = self.run_tool("hang", FOR, process.pid, status=(4,)).stdout.decode()
+        self.assertRegex(text, r"\n5 threads wait for an application lock: \S+ \(.*row lock")
+        self.assertRegex(text, r"\n  probably held by one of 2 other threads in do_command")
 
     def test_stopped(self):
         process = self.start_server()
@@ -146,8 +179,8 @@ class PostgreSql(RealWaits):
         return client
 
     def test_row_lock(self):
-        """PostgreSQL keeps its locks in its own memory and waits in epoll: to stacksnap it is
-        idle, and no owner is named."""
+        """PostgreSQL keeps its locks in its own memory and waits in epoll: a function on the
+        stack tells that it waits for a lock, and no owner is named."""
         server = self.start_server()
         self.ask("create table t (i int); insert into t values (1)")
         self.session("begin; update t set i = 2;\n")
@@ -163,7 +196,11 @@ class PostgreSql(RealWaits):
             self.assert_no_claim(snapshot)
             wait = snapshot.thread(pid)["wait"]
             self.assertIn(wait["kind"], ("epoll", "semaphore", "select", "poll"), wait)
-            self.assertEqual(self.hang(pid)["verdict"], "idle")
+            blocked = pid == waiter
+            report = self.hang(pid, "--for=3s", status=(4 if blocked else 0,))
+            self.assertEqual(report["verdict"], "blocked" if blocked else "idle")
+            self.assertEqual([lock["function"] for lock in report["application_locks"]],
+                             ["ProcSleep"] if blocked else [])
         if "WaitEventSetWait" in names(self.snap(waiter, mode="stop").thread(waiter)):
             self.assertIn("LockAcquire", names(self.snap(waiter, mode="stop").thread(waiter)))
 

@@ -97,7 +97,7 @@ static void look(struct ss_target *target, struct ss_session *session, enum ss_m
 	assert_null(ss_capture_unwind(capture, session, NULL, &snapshot));
 	assert_null(
 		ss_snapshot_symbolize(snapshot, session, SS_NO_SOURCE | SS_NO_INLINES));
-	assert_null(ss_snapshot_diagnose(snapshot, 0));
+	assert_null(ss_snapshot_diagnose(snapshot, NULL));
 	counts->deadlocks += ss_snapshot_deadlock_count(snapshot);
 	for (size_t i = 0; i < ss_snapshot_thread_count(snapshot); i++) {
 		const struct ss_thread *thread = ss_snapshot_thread(snapshot, i);

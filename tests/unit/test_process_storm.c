@@ -89,7 +89,7 @@ static void look(struct ss_target *target, struct ss_session *session, enum ss_m
 	assert_null(ss_snapshot_symbolize(snapshot, session, flags));
 	assert_null(ss_snapshot_add_related(snapshot, capture, session, flags));
 	ss_capture_free(capture);
-	assert_null(ss_snapshot_diagnose(snapshot, 0));
+	assert_null(ss_snapshot_diagnose(snapshot, NULL));
 	counts->cycles += ss_snapshot_cycle_count(snapshot);
 	const struct ss_wait *wait = ss_snapshot_thread(snapshot, 0)->wait;
 	counts->owners += wait && wait->owner_tid && wait->owner_pid;

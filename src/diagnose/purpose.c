@@ -1,0 +1,247 @@
+#include "diagnose/purpose.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "diagnose/outer_frames.h"
+
+enum {
+	FRAMES_MAX = 48,   /* that are searched */
+	LOCKS_MAX = 32,	   /* that are listed */
+	WAITERS_MAX = 16,  /* of a lock, with which other threads are compared */
+	SUSPECTS_MAX = 16, /* that are listed */
+};
+
+/* What a stack says. */
+struct finding {
+	const struct ss_wait_entry *entry; /* NULL: nothing */
+	const char *symbol;
+	bool searched;
+};
+
+static struct finding find(const struct ss_snapshot *snapshot,
+			   const struct ss_thread *thread,
+			   const struct ss_wait_table *table)
+{
+	struct finding found = { .searched = true };
+
+	for (size_t i = 0; i < SS_MIN(thread->frame_count, (size_t)FRAMES_MAX); i++) {
+		const struct ss_frame *frame = ss_snapshot_frame(snapshot, thread, i);
+		/* The thread does not wait for what the signal interrupted. */
+		if (frame->signal_frame)
+			break;
+		const struct ss_wait_entry *entry =
+			frame->symbol ? ss_wait_table_find(table, frame->symbol) : NULL;
+		/* The innermost function counts, unless an outer one is known to be idle
+		   or not to belong to the program. */
+		if (!entry || (found.entry && (entry->purpose < SS_PURPOSE_IDLE ||
+					       entry->purpose <= found.entry->purpose)))
+			continue;
+		found.entry = entry;
+		found.symbol = frame->symbol;
+	}
+	return found;
+}
+
+/* In such a wait, an application may wait for anything; the others say themselves what they
+   wait for. */
+static bool may_be_application(const struct ss_wait *wait)
+{
+	switch (wait->kind) {
+	case SS_WAIT_FUTEX:
+	case SS_WAIT_CONDVAR:
+	case SS_WAIT_SEMAPHORE:
+	case SS_WAIT_POLL:
+	case SS_WAIT_SELECT:
+	case SS_WAIT_EPOLL:
+	case SS_WAIT_SLEEP:
+	case SS_WAIT_SIGNAL:
+	case SS_WAIT_IPC:
+		return true;
+	default:
+		return false;
+	}
+}
+
+static bool set_purpose(struct ss_snapshot *snapshot, size_t index,
+			const struct finding *found)
+{
+	const struct ss_wait_entry *entry = found->entry;
+	struct ss_wait *wait = &snapshot->waits[index];
+
+	if (!entry || (entry->purpose < SS_PURPOSE_IDLE && !may_be_application(wait)))
+		return true;
+	wait->purpose = entry->purpose;
+	wait->purpose_function = ss_intern_bytes(snapshot->strings, found->symbol,
+						 ss_wait_table_plain_size(found->symbol));
+	if (entry->words)
+		wait->purpose_words = ss_intern_string(snapshot->strings, entry->words);
+	return wait->purpose_function && (!entry->words || wait->purpose_words);
+}
+
+bool ss_purposes_find(struct ss_snapshot *snapshot, const struct ss_wait_table *table)
+{
+	size_t stacks = snapshot->stacks.count;
+	_cleanup_free_ struct finding *found = calloc(stacks + 1, sizeof(*found));
+
+	if (!found)
+		return false;
+	for (size_t i = 0; i < snapshot->threads.count; i++) {
+		const struct ss_thread *thread = &snapshot->threads.items[i];
+		uint32_t stack = thread->stack_id;
+		if (!thread->wait || thread->frame_count == 0 || stack >= stacks)
+			continue;
+		if (!found[stack].searched)
+			found[stack] = find(snapshot, thread, table);
+		if (!set_purpose(snapshot, i, &found[stack]))
+			return false;
+	}
+	return true;
+}
+
+/* Application locks --------------------------------------------------------- */
+
+static bool waits_for_lock(const struct ss_thread *thread)
+{
+	return thread->wait && thread->wait->purpose == SS_PURPOSE_LOCK;
+}
+
+/* Locks are told apart by their description; without, by the function. Strings are
+   interned. */
+static const char *key_of(const struct ss_wait *wait)
+{
+	return wait->purpose_words ? wait->purpose_words : wait->purpose_function;
+}
+
+/* A thread that does not wait for such a lock, nor for work that it is known to wait for. */
+static bool may_hold(const struct ss_thread *thread)
+{
+	return thread->frame_count > 0 && !waits_for_lock(thread) &&
+	       (!thread->wait || thread->wait->purpose < SS_PURPOSE_IDLE);
+}
+
+/* The number of outermost frames that two threads have in common, up to the innermost one
+   that has a name and is not of the library in which the threads wait and begin. */
+static size_t common_of_program(const struct ss_snapshot *snapshot,
+				const struct ss_thread *waiter,
+				const struct ss_thread *other)
+{
+	size_t common = ss_outer_frames_common(snapshot, waiter, snapshot, other);
+	const struct ss_module *waits = ss_snapshot_frame(snapshot, waiter, 0)->module;
+
+	for (size_t i = common; i > 0; i--) {
+		const struct ss_frame *frame = ss_outer_frame(snapshot, waiter, i - 1);
+		if (frame->module && frame->module != waits && frame->symbol)
+			return i;
+	}
+	return 0;
+}
+
+/* The waiters of one lock that are compared: one for each stack. */
+static size_t list_waiters(const struct ss_snapshot *snapshot, const char *key,
+			   const struct ss_thread **ret, size_t *waiting)
+{
+	size_t count = 0;
+
+	for (size_t i = 0; i < snapshot->threads.count; i++) {
+		const struct ss_thread *thread = &snapshot->threads.items[i];
+		if (!waits_for_lock(thread) || key_of(thread->wait) != key)
+			continue;
+		++*waiting;
+		bool known = count == WAITERS_MAX;
+		for (size_t j = 0; j < count && !known; j++)
+			known = ret[j]->stack_id == thread->stack_id;
+		if (!known)
+			ret[count++] = thread;
+	}
+	return count;
+}
+
+/* Lists the threads that have the most functions in common with a waiter. */
+static bool find_suspects(struct ss_snapshot *snapshot,
+			  const struct ss_thread *const *waiters, size_t count,
+			  struct ss_application_lock *lock)
+{
+	size_t *suspects = ss_snapshot_alloc(snapshot, SUSPECTS_MAX, sizeof(*suspects));
+	size_t most = 0;
+
+	if (!suspects)
+		return false;
+	for (size_t i = 0; i < snapshot->threads.count; i++) {
+		const struct ss_thread *thread = &snapshot->threads.items[i];
+		const struct ss_thread *nearest = NULL;
+		size_t common = 0;
+		for (size_t j = 0; j < count && may_hold(thread); j++) {
+			size_t now = common_of_program(snapshot, waiters[j], thread);
+			nearest = now > common ? waiters[j] : nearest;
+			common = SS_MAX(common, now);
+		}
+		if (common == 0 || common < most)
+			continue;
+		if (common > most) {
+			lock->suspects_total = 0;
+			lock->common_function =
+				ss_outer_frame(snapshot, nearest, common - 1)->symbol;
+		}
+		most = common;
+		if (lock->suspects_total < SUSPECTS_MAX)
+			suspects[lock->suspects_total] = i;
+		lock->suspects_total++;
+	}
+	lock->suspects = suspects;
+	lock->suspect_count = SS_MIN(lock->suspects_total, (size_t)SUSPECTS_MAX);
+	return true;
+}
+
+static bool is_listed(const struct ss_snapshot *snapshot, const char *key)
+{
+	for (size_t i = 0; i < snapshot->application_locks.count; i++) {
+		const struct ss_application_lock *lock =
+			&snapshot->application_locks.items[i];
+		if ((lock->words ? lock->words : lock->function) == key)
+			return true;
+	}
+	return false;
+}
+
+static bool add_lock(struct ss_snapshot *snapshot, const struct ss_wait *wait)
+{
+	const struct ss_thread *waiters[WAITERS_MAX];
+	struct ss_application_lock lock = { .function = wait->purpose_function,
+					    .words = wait->purpose_words };
+	size_t count = list_waiters(snapshot, key_of(wait), waiters, &lock.waiting);
+
+	if (!find_suspects(snapshot, waiters, count, &lock))
+		return false;
+	struct ss_application_lock *slot = ss_vector_push(&snapshot->application_locks);
+	if (slot)
+		*slot = lock;
+	return slot != NULL;
+}
+
+static int compare_locks(const void *a, const void *b)
+{
+	const struct ss_application_lock *x = a;
+	const struct ss_application_lock *y = b;
+
+	if (x->waiting != y->waiting)
+		return x->waiting > y->waiting ? -1 : 1;
+	return strcmp(x->function, y->function);
+}
+
+bool ss_application_locks_find(struct ss_snapshot *snapshot)
+{
+	for (size_t i = 0; i < snapshot->threads.count; i++) {
+		const struct ss_thread *thread = &snapshot->threads.items[i];
+		if (snapshot->application_locks.count < LOCKS_MAX &&
+		    waits_for_lock(thread) &&
+		    !is_listed(snapshot, key_of(thread->wait)) &&
+		    !add_lock(snapshot, thread->wait))
+			return false;
+	}
+	if (snapshot->application_locks.count > 1)
+		qsort(snapshot->application_locks.items,
+		      snapshot->application_locks.count,
+		      sizeof(*snapshot->application_locks.items), compare_locks);
+	return true;
+}

@@ -1,0 +1,126 @@
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "base/error.h"
+#include "diagnose/wait_table.h"
+
+static enum ss_wait_purpose find(const struct ss_wait_table *table, const char *symbol)
+{
+	const struct ss_wait_entry *entry = ss_wait_table_find(table, symbol);
+
+	return entry ? entry->purpose : SS_PURPOSE_UNKNOWN;
+}
+
+static void add(struct ss_wait_table *table, const char *text)
+{
+	assert_null(ss_wait_table_add(table, "test", text, strlen(text)));
+}
+
+static void test_built_in(void **state)
+{
+	static const struct {
+		const char *symbol;
+		enum ss_wait_purpose purpose;
+	} cases[] = {
+		{ "MDL_context::acquire_lock(MDL_request*, double)", SS_PURPOSE_LOCK },
+		{ "MDL_context::acquire_lock", SS_PURPOSE_LOCK },
+		{ "_ZN11MDL_context12acquire_lockEP11MDL_requestd", SS_PURPOSE_LOCK },
+		{ "_Z9lock_waitP9que_thr_t", SS_PURPOSE_LOCK },
+		{ "handler::ha_index_read_map(unsigned char*)", SS_PURPOSE_LOCK },
+		{ "ssux_lock_impl<true>::rd_wait()", SS_PURPOSE_LOCK },
+		{ "ProcSleep", SS_PURPOSE_LOCK },
+		{ "ProcSleep.cold", SS_PURPOSE_LOCK },
+		{ "take_gil.isra.0", SS_PURPOSE_LOCK },
+		{ "PyThread_acquire_lock_timed@@Base", SS_PURPOSE_EVENT },
+		{ "VMThread::run()", SS_PURPOSE_SERVICE },
+		{ "ProcSleeper", SS_PURPOSE_UNKNOWN },
+		{ "MDL_context::acquire_locks(int)", SS_PURPOSE_UNKNOWN },
+		{ "", SS_PURPOSE_UNKNOWN },
+		{ "_ZN", SS_PURPOSE_UNKNOWN },
+		{ "_ZN99999999999999999999999x", SS_PURPOSE_UNKNOWN },
+		{ "_ZN11MDL", SS_PURPOSE_UNKNOWN },
+		{ "(anonymous namespace)", SS_PURPOSE_UNKNOWN },
+	};
+	struct ss_wait_table *table = NULL;
+
+	(void)state;
+	assert_null(ss_wait_table_new(&table));
+	for (size_t i = 0; i < SS_ARRAY_SIZE(cases); i++)
+		assert_int_equal(find(table, cases[i].symbol), cases[i].purpose);
+	ss_wait_table_free(table);
+	ss_wait_table_free(NULL);
+}
+
+static void test_own(void **state)
+{
+	struct ss_wait_table *table = NULL;
+
+	(void)state;
+	assert_null(ss_wait_table_new(&table));
+	add(table, "# mine\n\n  lock\tpool::*::get*   a connection \r\nidle ProcSleep");
+	assert_int_equal(find(table, "pool::db::getOne(int)"), SS_PURPOSE_LOCK);
+	assert_string_equal(ss_wait_table_find(table, "pool::db::get")->words,
+			    "a connection");
+	assert_int_equal(find(table, "pool::get"), SS_PURPOSE_UNKNOWN);
+	assert_int_equal(find(table, "ProcSleep"), SS_PURPOSE_IDLE);
+	add(table, "event pool::db::getOne\nlock (anonymous namespace)::wait\n");
+	assert_int_equal(find(table, "pool::db::getOne()"), SS_PURPOSE_EVENT);
+	assert_int_equal(find(table, "(anonymous namespace)::wait(int)"),
+			 SS_PURPOSE_UNKNOWN); /* a space ends the name */
+	add(table, "lock *pool*");
+	assert_int_equal(find(table, "pool::db::getOne()"), SS_PURPOSE_LOCK);
+	ss_wait_table_free(table);
+}
+
+static void test_refused(void **state)
+{
+	static const char *const texts[] = {
+		"lock",	   "locks f",	      "lock *",
+		"lock **", "lock *a*b*c*d*e", "lock f\nwait g"
+	};
+	char symbol[4096];
+	char line[300] = "lock ";
+	struct ss_wait_table *table = NULL;
+
+	(void)state;
+	assert_null(ss_wait_table_new(&table));
+	for (size_t i = 0; i < SS_ARRAY_SIZE(texts); i++) {
+		struct ss_error *error =
+			ss_wait_table_add(table, "FILE", texts[i], strlen(texts[i]));
+		assert_int_equal(ss_error_code(error), SS_ERROR_INVALID);
+		assert_non_null(strstr(ss_error_message(error),
+				       i == 5 ? "FILE, line 2: " : "FILE, line 1: "));
+		assert_non_null(ss_error_remedy(error));
+		ss_error_free(error);
+	}
+	memset(line + 5, 'x', 257);
+	struct ss_error *error = ss_wait_table_add(table, "FILE", line, strlen(line));
+	assert_int_equal(ss_error_code(error), SS_ERROR_INVALID);
+	ss_error_free(error);
+	error = ss_wait_table_add(table, "FILE", "\0", 1);
+	assert_int_equal(ss_error_code(error), SS_ERROR_INVALID);
+	ss_error_free(error);
+	/* A name that is too long is not searched for. */
+	memset(symbol, 'a', sizeof(symbol) - 1);
+	symbol[sizeof(symbol) - 1] = '\0';
+	add(table, "lock a*a*a*a*b");
+	assert_null(ss_wait_table_find(table, symbol));
+	ss_wait_table_free(table);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_built_in),
+		cmocka_unit_test(test_own),
+		cmocka_unit_test(test_refused),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
