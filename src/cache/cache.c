@@ -21,6 +21,7 @@ enum {
 	FILE_MAX = 1 << 20,   /* of one module */
 	SAVED_MAX = 64 << 20, /* of one snapshot */
 	SPARE_FILES = 32,     /* descriptors that are left for the interpretation */
+	FILES_MAX = 4096,     /* in the directory: all are looked at to find the oldest */
 	LEFTOVER_S = 3600,    /* a file that was never finished */
 };
 
@@ -264,19 +265,39 @@ static int compare_times(const void *a, const void *b)
 	return (x->time_s > y->time_s) - (x->time_s < y->time_s);
 }
 
+/* Whether the files are so few that they cannot be too much. */
+static bool are_few(const struct ss_cache *cache)
+{
+	DIR *dir = ss_io_open_directory(cache->directory, ".");
+	size_t count = 0;
+
+	while (dir && readdir(dir))
+		count++;
+	if (dir)
+		(void)closedir(dir); /* only read from */
+	return count <= FILES_MAX / 4 && count * FILE_MAX <= cache->max_bytes;
+}
+
 /* Removes the oldest files while there is too much. */
 static void prune(const struct ss_cache *cache)
 {
 	__attribute__((cleanup(listing_deinit))) struct listing all = {};
 
+	if (are_few(cache))
+		return;
 	list(cache, &all);
-	if (all.total <= cache->max_bytes)
+	size_t left = all.items.count;
+	if (all.total <= cache->max_bytes && left <= FILES_MAX)
 		return;
 	qsort(all.items.items, all.items.count, sizeof(*all.items.items), compare_times);
-	for (size_t i = 0; i < all.items.count && all.total > cache->max_bytes; i++) {
+	for (size_t i = 0; i < all.items.count; i++) {
 		const struct entry *item = &all.items.items[i];
-		if (item->name && unlinkat(cache->directory, item->name, 0) == 0)
+		if (all.total <= cache->max_bytes && left <= FILES_MAX / 4 * 3)
+			return;
+		if (item->name && unlinkat(cache->directory, item->name, 0) == 0) {
 			all.total -= item->size;
+			left--;
+		}
 	}
 }
 

@@ -304,6 +304,25 @@ static void test_bounded(void **state)
 	assert_string_equal(content(f, cache, 0), "bytes");
 }
 
+/* Listing the directory must stay fast. */
+static void test_many_files(void **state)
+{
+	struct fixture *f = *state;
+	_cleanup_(ss_cache_cleanup) struct ss_cache *cache = open_cache(f, 0);
+	char name[16];
+
+	for (int i = 0; i < 4200; i++) {
+		(void)snprintf(name, sizeof(name), "0-%d", i);
+		touch(f, name, 0, 10000 - i);
+	}
+	(void)content(f, cache, 0);
+	store(cache, 0, "bytes", 5, 5);
+	assert_int_equal(count_files(f), 4096 / 4 * 3);
+	assert_false(exists(f, "0-0"));
+	assert_true(exists(f, "0-4199"));
+	assert_string_equal(content(f, cache, 0), "bytes");
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 
 int main(void)
@@ -311,6 +330,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		TEST(test_kept),	TEST(test_other_files), TEST(test_hostile_items),
 		TEST(test_directories), TEST(test_entries),	TEST(test_bounded),
+		TEST(test_many_files),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
