@@ -309,17 +309,24 @@ static void test_many_files(void **state)
 {
 	struct fixture *f = *state;
 	_cleanup_(ss_cache_cleanup) struct ss_cache *cache = open_cache(f, 0);
-	char name[16];
+	char from[96];
+	char to[96];
 
+	touch(f, "0-new", 0, 10);
+	touch(f, "0-old", 0, 5000);
 	for (int i = 0; i < 4200; i++) {
-		(void)snprintf(name, sizeof(name), "0-%d", i);
-		touch(f, name, 0, 10000 - i);
+		(void)snprintf(from, sizeof(from), "%s/0-%s", f->path,
+			       i < 1200 ? "old" : "new");
+		(void)snprintf(to, sizeof(to), "%s/0-%d", f->path, i);
+		assert_int_equal(link(from, to), 0);
 	}
 	(void)content(f, cache, 0);
 	store(cache, 0, "bytes", 5, 5);
 	assert_int_equal(count_files(f), 4096 / 4 * 3);
-	assert_false(exists(f, "0-0"));
-	assert_true(exists(f, "0-4199"));
+	for (int i = 1200; i < 4200; i++) {
+		(void)snprintf(to, sizeof(to), "0-%d", i);
+		assert_true(exists(f, to));
+	}
 	assert_string_equal(content(f, cache, 0), "bytes");
 }
 
