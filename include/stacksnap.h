@@ -522,6 +522,9 @@ struct ss_frame {
 	   "//anon" for data in anonymous memory. NULL: nothing is mapped there. */
 	const char *area;
 	uint64_t area_offset; /* pc relative to area; 0 without area */
+	/* Of a recording, without a symbol: where the function starts according to its
+	   unwind information, as an ELF virtual address of module. 0: not known */
+	uint64_t function;
 };
 
 /* What kind of thing a thread waits for. */

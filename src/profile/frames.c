@@ -80,16 +80,20 @@ bool ss_load_frames_wants(struct ss_load_frames *frames, uint32_t stack)
 	return frames->stack_selected[stack] == 2;
 }
 
-/* The label; without a name that has the build-id where the module's file is missing. */
+/* The label; without a name that has the build-id where the module's file is missing. All
+   code of a function without a name has the label of its start. */
 static char *name_of(const struct ss_load_frames *frames, const struct ss_frame *frame)
 {
+	struct ss_frame start = *frame;
 	bool raw = frames->options->raw || (frame->module && frame->module->problem);
 
 	if (frame->symbol)
 		return ss_label_new(frame, false);
 	if (!frame->module && frame->area) /* the offset in the area is not recorded */
 		return ss_label_new_module(frame);
-	return raw ? ss_label_new_raw(frame) : ss_label_new_place(frame);
+	if (frame->module && frame->function)
+		start.offset = start.lookup_offset = frame->function;
+	return raw ? ss_label_new_raw(&start) : ss_label_new_place(&start);
 }
 
 static uint32_t translate_frame(struct ss_load_frames *frames,

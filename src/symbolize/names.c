@@ -9,14 +9,16 @@
 #include "base/io.h"
 #include "elf/debugfile.h"
 #include "elf/elffile.h"
+#include "symbolize/functions.h"
 #include "symbolize/symtab.h"
 
 struct ss_names {
 	struct ss_symtab *symtab; /* NULL: not read yet */
 	struct ss_dwarf *dwarf;	  /* NULL: none, or not read yet */
 	bool dwarf_read;
-	bool found;	 /* a file or image of the module */
-	const char *why; /* it was not found, or NULL */
+	struct ss_functions *functions; /* of a module of a recording; or NULL */
+	bool found;			/* a file or image of the module */
+	const char *why;		/* it was not found, or NULL */
 	/* Of the lookups that are made now: */
 	const struct ss_session *session;
 	const struct ss_module_impl *module;
@@ -53,6 +55,7 @@ void ss_names_free(struct ss_names *names)
 	ss_lookups_free(names->lookups); /* it refers to strings of the others */
 	ss_symtab_free(names->symtab);
 	ss_dwarf_close(names->dwarf);
+	ss_functions_free(names->functions);
 	free(names);
 }
 
@@ -147,6 +150,8 @@ static void read_files(struct ss_names *names)
 	files_open(&files, names->session, names->module);
 	if (!names->symtab)
 		names->symtab = read_symbols(&files);
+	if (!names->functions && names->module->fd < 0 && files.own)
+		names->functions = ss_functions_new(files.own);
 	if (dwarf) {
 		names->dwarf = read_dwarf(&files);
 		names->dwarf_read = true;
@@ -321,6 +326,11 @@ void ss_names_find(struct ss_names *names, uint64_t address, unsigned flags,
 	find_in_files(names, address, flags, ret);
 	if (names->lookups)
 		ss_lookups_add(names->lookups, address, kind, ret);
+}
+
+bool ss_names_find_start(struct ss_names *names, uint64_t address, uint64_t *ret)
+{
+	return names->functions && ss_functions_find(names->functions, address, ret);
 }
 
 static void find_data_in_files(const struct ss_names *names, uint64_t address,

@@ -45,6 +45,9 @@ void ss_names_find(struct ss_names *names, uint64_t address, unsigned flags,
 /* Appends to a file what a cache should keep, see ss_session_save(). False: that failed. */
 bool ss_names_save(const struct ss_names *names, int fd);
 
+/* Finds the start of a function without a name, of a module of a recording. */
+bool ss_names_find_start(struct ss_names *names, uint64_t address, uint64_t *ret);
+
 SS_DEFINE_CLEANUP(struct ss_names, ss_names, ss_names_free)
 
 #endif

@@ -213,6 +213,9 @@ static bool add_info(struct work *work, const struct ss_frame *frame)
 		name.start = symbol.start;
 		info.absolute = true;
 	}
+	if (names && !name.symbol &&
+	    !ss_names_find_start(names, frame->lookup_offset, &info.function))
+		info.function = 0;
 	return keep_info(work, &name, &info) && ss_address_cache_add(&work->cache, &info);
 }
 
@@ -255,6 +258,7 @@ static size_t write_frames(const struct work *work, const struct ss_frame *frame
 	struct ss_frame *outer = &ret[info->inline_count];
 	*outer = *frame;
 	outer->symbol = info->symbol;
+	outer->function = info->function;
 	uint64_t place = info->absolute ? frame->pc : frame->offset;
 	outer->symbol_offset = info->symbol ? place - info->start : 0;
 	outer->file = info->line.file;
