@@ -76,7 +76,9 @@ static void write_lifetimes(struct ss_json *json, const struct ss_profile *profi
 static void write_places(struct ss_json *json, const struct ss_profile *profile)
 {
 	for (size_t i = 0; i < profile->functions.count; i++) {
-		const char *place = ss_profile_function_at(profile, i)->place;
+		const struct ss_profile_function *function =
+			ss_profile_function_at(profile, i);
+		const char *place = function->has_start ? NULL : function->place;
 		if (!place)
 			continue;
 		ss_json_open(json, NULL, '[');

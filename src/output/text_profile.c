@@ -160,48 +160,77 @@ static bool write_functions(const struct ss_condensed *condensed,
 	return true;
 }
 
-static bool lacks_names(const struct ss_condensed *condensed,
-			const struct ss_weights *weights, uint32_t function,
-			const struct ss_format_options *options)
+/* Functions without a name in one module. */
+struct nameless {
+	uint64_t functions; /* whose start is known */
+	uint64_t addresses; /* others */
+	uint64_t samples;   /* with one of them, counted for each */
+};
+
+static void count_nameless(const struct ss_condensed *condensed,
+			   const struct ss_weights *weights, struct nameless *ret)
 {
 	const struct ss_profile *profile = &condensed->profile;
-	uint64_t module = ss_profile_function_at(profile, function)->module;
 
-	return condensed->functions[function].count > 0 && module != SS_ID_NONE &&
-	       profile->modules.items[module].build_id &&
-	       !profile->modules.items[module].problem &&
-	       100.0 * (double)weights->functions[function].total >=
-		       options->threshold * (double)profile->samples;
+	for (uint32_t i = 0; i < profile->functions.count; i++) {
+		const struct ss_profile_function *function =
+			ss_profile_function_at(profile, i);
+		if (!function->place || function->module == SS_ID_NONE)
+			continue;
+		struct nameless *nameless = &ret[function->module];
+		nameless->functions += function->has_start;
+		nameless->addresses += condensed->functions[i].count;
+		nameless->samples += weights->functions[i].total;
+	}
 }
 
-/* Lists modules that were found but have no symbols: their debug files would help. */
-static void write_nameless(const struct ss_condensed *condensed,
+static void write_nameless_module(const struct ss_profile_module *module,
+				  const struct nameless *nameless, FILE *out)
+{
+	(void)fputs("  ", out);
+	if (nameless->functions)
+		ss_quantity_write_things(nameless->functions, "function", out);
+	if (nameless->functions && nameless->addresses)
+		(void)fputs(", ", out);
+	if (nameless->addresses)
+		ss_quantity_write_things(nameless->addresses, "address", out);
+	(void)fputs(" in ", out);
+	ss_escape_write(module->path, NULL, out);
+	(void)fputs(" [", out);
+	ss_escape_write(module->build_id, NULL, out);
+	(void)fputs("]\n", out);
+}
+
+/* Lists modules that were found but have no symbols: their debug files would help. False
+   without memory. */
+static bool write_nameless(const struct ss_condensed *condensed,
 			   const struct ss_weights *weights,
 			   const struct ss_format_options *options, FILE *out)
 {
 	const struct ss_profile *profile = &condensed->profile;
+	double least = options->threshold * (double)profile->samples / 100.0;
+	_cleanup_free_ struct nameless *nameless =
+		calloc(profile->modules.count + 1, sizeof(*nameless));
 	bool any = false;
 
-	for (uint32_t i = 0; i < profile->functions.count; i++) {
-		if (!lacks_names(condensed, weights, i, options))
+	if (!nameless)
+		return false;
+	count_nameless(condensed, weights, nameless);
+	for (size_t i = 0; i < profile->modules.count; i++) {
+		const struct ss_profile_module *module = &profile->modules.items[i];
+		if (nameless[i].functions + nameless[i].addresses == 0 ||
+		    !module->build_id || module->problem ||
+		    (double)nameless[i].samples < least)
 			continue;
-		const struct ss_profile_module *module =
-			&profile->modules
-				 .items[ss_profile_function_at(profile, i)->module];
 		if (!any)
 			ss_text_profile_heading(
 				"Modules without symbols (debug files have them: "
 				"see --debug-dir, --debuginfod)",
 				options, out);
 		any = true;
-		(void)fputs("  ", out);
-		ss_quantity_write_things(condensed->functions[i].count, "address", out);
-		(void)fputs(" in ", out);
-		ss_escape_write(module->path, NULL, out);
-		(void)fputs(" [", out);
-		ss_escape_write(module->build_id, NULL, out);
-		(void)fputs("]\n", out);
+		write_nameless_module(module, &nameless[i], out);
 	}
+	return true;
 }
 
 /* Lists modules whose names rest on less than a build-id. */
@@ -262,8 +291,7 @@ static bool write_tables(const struct ss_profile *profile,
 	ss_text_profile_heading("Calls", options, out);
 	if (!ss_text_profile_tree(condensed, weights, options, out))
 		return false;
-	write_nameless(condensed, weights, options, out);
-	return true;
+	return write_nameless(condensed, weights, options, out);
 }
 
 struct ss_error *ss_text_write_profile(const struct ss_profile *profile,

@@ -1,6 +1,8 @@
 /*
  * The system calls in which threads slept. The first argument identifies the object that
- * they waited on: a futex shared by many threads, or a file descriptor.
+ * they waited on: a futex shared by many threads, or a file descriptor. Futexes are merged
+ * by the functions that wait: that of the C library, which tells the kind of lock, and that
+ * of the program. A condition variable has two futexes, a pool of locks hundreds.
  */
 #include <inttypes.h>
 #include <string.h>
@@ -8,14 +10,30 @@
 #include "output/text_profile.h"
 #include "output/escape.h"
 #include "output/quantity.h"
+#include "profile/label.h"
 
 enum { NAMES_SHOWN = 3 };
 
 /* An object that threads wait on. */
 struct object {
-	uint64_t argument;
-	uint32_t process; /* owns the descriptor or address; SS_ID_NONE: not relevant */
+	uint64_t argument; /* of a futex with a program's function: 0 */
+	uint32_t process;  /* owns the descriptor or address; SS_ID_NONE: not relevant */
 	uint32_t wait;
+	uint32_t lock; /* futex: the function of the library that waits, or SS_ID_NONE */
+	uint32_t function; /* futex: that of the program, or SS_ID_NONE */
+};
+
+/* The address of a futex. */
+struct address {
+	uint64_t address;
+	uint64_t object;
+};
+
+/* What is known of an object. */
+struct total {
+	uint64_t samples;
+	uint64_t addresses; /* of futexes */
+	uint64_t first;	    /* of these */
 };
 
 /* A thread that waited on an object. */
@@ -30,7 +48,8 @@ struct waiting {
 	FILE *out;
 	struct ss_idtable objects;
 	struct ss_idtable waiters;
-	SS_VECTOR(uint64_t) samples; /* by object */
+	struct ss_idtable addresses;
+	SS_VECTOR(struct total) totals; /* by object */
 };
 
 struct row {
@@ -44,28 +63,85 @@ static void waiting_deinit(struct waiting *w)
 {
 	ss_idtable_deinit(&w->objects);
 	ss_idtable_deinit(&w->waiters);
-	ss_vector_free(&w->samples);
+	ss_idtable_deinit(&w->addresses);
+	ss_vector_free(&w->totals);
+}
+
+static uint32_t function_of(const struct ss_profile *profile, uint32_t call)
+{
+	uint32_t frame = ss_profile_call_at(profile, call)->frame;
+
+	return (uint32_t)ss_profile_frame_at(profile, frame)->function;
+}
+
+/* Sets the functions that wait for a futex: of the frames of the module that waits, or of the
+   libraries that are linked into it, the outermost one, and its caller. */
+static void set_functions(const struct ss_profile *profile, uint32_t call,
+			  struct object *ret)
+{
+	uint64_t inner = SS_ID_NONE;
+	uint32_t lock = SS_ID_NONE;
+
+	for (; call; call = ss_profile_call_at(profile, call)->parent) {
+		uint32_t function = function_of(profile, call);
+		const struct ss_profile_function *f =
+			ss_profile_function_at(profile, function);
+		if (f->is_end)
+			return;
+		if (lock == SS_ID_NONE)
+			inner = f->module;
+		else if (f->module != inner && !ss_label_is_of_library(f->name))
+			break;
+		if (f->module == inner && !f->place)
+			lock = function;
+	}
+	if (!call || lock == SS_ID_NONE)
+		return;
+	ret->lock = lock;
+	ret->function = function_of(profile, call);
+}
+
+static bool add_address(struct waiting *w, uint32_t object, uint64_t address)
+{
+	const struct address key = { .address = address, .object = object };
+	struct total *total = &w->totals.items[object];
+	size_t known = w->addresses.count;
+
+	if (ss_idtable_add(&w->addresses, &key, sizeof(key), NULL) == SS_ID_NONE)
+		return false;
+	if (w->addresses.count > known && total->addresses++ == 0)
+		total->first = address;
+	return true;
 }
 
 static bool add_run(struct waiting *w, uint32_t thread, const struct ss_profile_run *run)
 {
 	const struct ss_profile_wait *wait = &w->profile->waits.items[run->wait];
 	bool has_object = wait->argument != SS_WAIT_NOTHING;
-	const struct object key = {
+	struct object key = {
 		.argument = has_object ? run->argument : 0,
 		.process = has_object ? w->profile->threads.items[thread].process :
 					SS_ID_NONE,
 		.wait = run->wait,
+		.lock = SS_ID_NONE,
+		.function = SS_ID_NONE,
 	};
+	if (wait->argument == SS_WAIT_ADDRESS)
+		set_functions(w->profile, run->call, &key);
+	if (key.function != SS_ID_NONE)
+		key.argument = 0;
 	const struct waiter waiter = {
 		ss_idtable_add(&w->objects, &key, sizeof(key), NULL), thread
 	};
 
 	if (waiter.object == SS_ID_NONE)
 		return false;
-	if (waiter.object == w->samples.count && !ss_vector_push(&w->samples))
+	if (waiter.object == w->totals.count && !ss_vector_push(&w->totals))
 		return false;
-	w->samples.items[waiter.object] += run->count;
+	w->totals.items[waiter.object].samples += run->count;
+	if (wait->argument == SS_WAIT_ADDRESS &&
+	    !add_address(w, waiter.object, run->argument))
+		return false;
 	return ss_idtable_add(&w->waiters, &waiter, sizeof(waiter), NULL) != SS_ID_NONE;
 }
 
@@ -114,17 +190,37 @@ static int compare_rows(const void *a, const void *b)
 	return x->object < y->object ? -1 : 1;
 }
 
-/* "futex 0x55d0c83f4a10", "epoll_wait fd 8", "nanosleep" */
+/* ", pthread_mutex_lock in take (shop)" */
+static void write_functions(const struct waiting *w, const struct object *object)
+{
+	if (object->function == SS_ID_NONE)
+		return;
+	(void)fputs(", ", w->out);
+	ss_escape_write(ss_profile_function_at(w->profile, object->lock)->name, NULL,
+			w->out);
+	(void)fputs(" in ", w->out);
+	ss_text_profile_name(w->profile, object->function, w->options, w->out);
+}
+
+/* "futex 0x55d0c83f4a10", "30 futexes", "epoll_wait fd 8", "nanosleep" */
 static void write_object(const struct waiting *w, uint32_t number)
 {
+	const struct total *total = &w->totals.items[number];
 	const struct object *object = ss_idtable_key(&w->objects, number, NULL);
 	const struct ss_profile_wait *wait = &w->profile->waits.items[object->wait];
 
+	if (total->addresses > 1) {
+		ss_quantity_write_count(total->addresses, w->out);
+		(void)fputc(' ', w->out);
+	}
 	ss_escape_write(wait->name, NULL, w->out);
 	if (wait->argument == SS_WAIT_DESCRIPTOR)
 		(void)fprintf(w->out, " fd %d", (int)object->argument);
+	else if (total->addresses > 1)
+		(void)fputs("es", w->out);
 	else if (wait->argument == SS_WAIT_ADDRESS)
-		(void)fprintf(w->out, " 0x%" PRIx64, object->argument);
+		(void)fprintf(w->out, " 0x%" PRIx64, total->first);
+	write_functions(w, object);
 }
 
 /* "worker (12 threads)", "main 100" */
@@ -186,7 +282,7 @@ static struct row *arrange(const struct waiting *w, struct waiter *waiters)
 	}
 	for (uint32_t i = 0; i < count; i++) {
 		rows[i].object = i;
-		rows[i].samples = w->samples.items[i];
+		rows[i].samples = w->totals.items[i].samples;
 	}
 	qsort(rows, count, sizeof(*rows), compare_rows);
 	return rows;

@@ -36,10 +36,13 @@ void ss_condensed_free(struct ss_condensed *condensed)
 	free(condensed);
 }
 
-/* Whether a function of the original has no symbol and is to be merged. */
+/* Whether a function of the original is an address without symbol, and to be merged. */
 static bool is_place(const struct condenser *c, uint64_t function)
 {
-	return !c->whole && ss_profile_function_at(c->original, function)->place;
+	const struct ss_profile_function *f =
+		ss_profile_function_at(c->original, function);
+
+	return !c->whole && f->place && !f->has_start;
 }
 
 static void count_place(struct ss_places *places, uint32_t function)

@@ -1,7 +1,8 @@
 /*
  * A profile for people: addresses without symbols are merged into one function for each
  * module or memory area, since a list of addresses is of no use. Calls among them become
- * one frame. A single address in a module is kept as it is.
+ * one frame. A single address in a module is kept as it is, and so is a function
+ * without a name whose start is known.
  */
 #ifndef SS_PROFILE_CONDENSE_H
 #define SS_PROFILE_CONDENSE_H

@@ -108,6 +108,7 @@ static uint32_t translate_frame(struct ss_load_frames *frames,
 	const struct ss_profile_function named = {
 		.name = name,
 		.place = place,
+		.has_start = place && frame->module && frame->function,
 		.module = frame->module_index >= 0 ?
 				  frames->modules[frame->module_index] :
 				  SS_ID_NONE,

@@ -97,7 +97,9 @@ struct ss_profile_function {
 	const char
 		*place;	 /* without a symbol: the module or area: "libc.so.6"; or NULL */
 	uint64_t module; /* SS_ID_NONE: in no file */
-	uint64_t is_end; /* not a function: name says why the stack ends here */
+	uint64_t
+		has_start; /* without a symbol: name is where it starts; else one address */
+	uint64_t is_end;   /* not a function: name says why the stack ends here */
 };
 
 struct ss_profile_frame {

@@ -206,10 +206,10 @@ class Formats(ReportTest):
         module = d.module(process, bare, build_id, bias=0x7e0000000000)
         thread = d.thread(process, 1, "t")
         outer = self.at["start"] + 1
-        stacks = [d.stack((module, 0x1000 + i), (module, 0x2000 + i % 3), (shop, outer))
+        stacks = [d.stack((module, 0x11000 + i), (module, 0x12000 + i % 3), (shop, outer))
                   for i in range(40)]
         stacks += [d.stack((None, 0x5000 + i), (shop, self.at["serve"] + 1)) for i in range(10)]
-        stacks += [d.stack((module, 0x3000), (shop, self.at["parse"] + 1))] * 50
+        stacks += [d.stack((module, 0x13000), (shop, self.at["parse"] + 1))] * 50
         for stack in stacks:
             d.tick()
             d.sample(thread, stack, "R")
@@ -219,7 +219,7 @@ class Formats(ReportTest):
         self.assertRegex(calls[-2], "^Modules without symbols .*--debug-dir, --debuginfod")
         self.assertEqual(calls[-1], "  44 addresses in %s [%s]" % (bare, build_id))
         self.assertEqual([" ".join(line.split()) for line in calls[:-3]], [
-            "50.0 % shop_parse (libshop.so)", "50.0 % libbare.so+0x3000",
+            "50.0 % shop_parse (libshop.so)", "50.0 % libbare.so+0x13000",
             "40.0 % shop_start (libshop.so)", "40.0 % libbare.so (no symbols: 43 addresses)",
             "10.0 % shop_serve (libshop.so)", "10.0 % [unmapped] (no symbols: 10 addresses)"])
         self.assertRegex(text, r"\n +90\.0 % +90\.0 %  libbare\.so \(no symbols: 44 addresses\)\n"
@@ -231,6 +231,59 @@ class Formats(ReportTest):
             self.assertIn("libbare.so", whole, words)
         data = json.loads(self.report("-f", "json", path).stdout)
         self.assertEqual(sum(not frame["named"] for frame in data["frames"]), 54)
+
+    def test_functions_without_a_name(self):
+        """Unwind tables tell where they start: all their addresses are one function, with its
+        own row in the text."""
+        whole, bare = self.path("libwhole.so"), self.path("libhidden.so")
+        _, build_id = build_library(whole, options=("-fvisibility=hidden",))
+        subprocess.run(["objcopy", "--strip-all", whole, bare], check=True)
+        symbols = subprocess.run(["nm", whole], stdout=subprocess.PIPE, check=True, text=True)
+        starts = {name: int(value, 16) for value, name in re.findall(
+            r"^([0-9a-f]+) t shop_(\w+)$", symbols.stdout, re.M)}
+        d = Description()
+        process = d.process()
+        module = d.module(process, bare, build_id)
+        thread = d.thread(process, 1, "t")
+        for name, count in (("hash", 3), ("parse", 2)):
+            for i in range(count):
+                stack = d.stack((module, starts[name] + 1 + i))
+                d.tick()
+                d.sample(thread, stack, "R")
+        path = d.write(self.path("functions.ss"))
+        names = ["libhidden.so+0x%x" % starts[name] for name in ("hash", "parse")]
+        folded = self.report("-f", "folded", path).stdout.decode()
+        self.assertEqual(sorted(folded.splitlines()),
+                         sorted("shop;t;%s %d" % pair for pair in zip(names, (3, 2))))
+        text = self.report(path).stdout.decode()
+        for name, share in zip(names, ("60.0", "40.0")):
+            self.assertRegex(text, r"\n +%s %% +%s %%  %s\n" % (share, share, re.escape(name)))
+        self.assertNotIn("no symbols:", text)
+        self.assertIn("\n  2 functions in %s [%s]\n" % (bare, build_id), text)
+        data = json.loads(self.report("-f", "json", path).stdout)
+        self.assertEqual(sum(not frame["named"] for frame in data["frames"]), 5)
+        raw = self.report("-f", "folded", "--raw", path).stdout.decode()
+        self.assertEqual(len(raw.splitlines()), 5)
+
+    def test_text_futexes(self):
+        """By the functions that wait, in the library and in the program."""
+        d = Description()
+        process = d.process()
+        shop = d.module(process, self.library, self.build_id)
+        program = d.module(process, "/opt/program", "ab" * 20, bias=0x7e0000000000)
+        wait = (shop, self.at["wait_for_work"])
+        one = d.stack((shop, self.at["hash"]), wait, (program, 0x3000))
+        other = d.stack(wait, (program, 0x4000))
+        d.tick()
+        for i in range(4):
+            thread = d.thread(process, 10 + i, "worker")
+            d.sample(thread, other if i == 3 else one, "S", call=202, argument=0x1000 * (i + 1))
+        text = self.report(d.write(self.path("futexes.ss")), status=(1,)).stdout.decode()
+        waits = text.split("\nBlocking system calls")[1].split("\n\n")[0].splitlines()[1:]
+        label = "program+0x%x [" + "ab" * 20 + "]"
+        self.assertEqual([" ".join(line.split()) for line in waits], [
+            "75.0 %% 3 futexes, shop_wait_for_work in %s: worker (3 threads)" % (label % 0x2fff),
+            "25.0 %% futex 0x4000, shop_wait_for_work in %s: worker 13" % (label % 0x3fff)])
 
     def test_text_blocking_system_calls(self):
         """Threads on the same futex are merged, but not those of another process. A call that
