@@ -432,6 +432,7 @@ enum ss_end {
 	SS_END_NOT_STOPPED,	/* it did not stop in time: no stack */
 	SS_END_TRACED,		/* it has another tracer */
 	SS_END_DENIED,		/* access is denied: only name and state are known */
+	SS_END_RUNNABLE,	/* not stopped: waits for a CPU, or busy in the kernel */
 };
 
 /* "root", "frames", "limit", ... as in JSON. Never NULL. */
@@ -972,7 +973,17 @@ enum ss_recording_end {
 /* "cut", "stopped", ... Never NULL. */
 SS_API const char *ss_recording_end_name(enum ss_recording_end end);
 
+/* What the samples of a recording are. */
+enum ss_recording_scope {
+	SS_SCOPE_THREADS, /* the threads that were selected, at each tick */
+	SS_SCOPE_CPUS,	  /* what was on a CPU at each tick, by samples of the CPUs */
+	/* Threads that were on a CPU or waited for one, and stopped while they ran: short
+	   bursts of work are missing. */
+	SS_SCOPE_RUNNING,
+};
+
 struct ss_recording_info {
+	enum ss_recording_scope scope;
 	const char *machine; /* "x86_64" */
 	const char *host;    /* name of the machine */
 	const char *version; /* of the stacksnap that wrote it */
@@ -1049,6 +1060,7 @@ struct ss_sample {
 	char state;	     /* R S D T t Z X I, or '?' */
 	bool repeated;	     /* it had not run since its last sample */
 	uint64_t on_cpu_ns;  /* on a CPU since its last sample */
+	uint64_t ready_ns;   /* runnable, but waiting for a CPU, likewise */
 	long call;	     /* number of its system call, or -1 */
 	uint64_t argument;   /* first argument of call */
 	uint64_t missed;     /* ticks missed right before this one */

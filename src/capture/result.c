@@ -9,6 +9,8 @@ static enum ss_end end_of(const struct ss_task *task)
 {
 	bool copied = task->stacks[0].size > 0;
 
+	if (task->slept)
+		return SS_END_NOT_STOPPED;
 	switch (task->phase) {
 	case SS_TASK_ZOMBIE:
 	case SS_TASK_WORKER:
@@ -22,11 +24,16 @@ static enum ss_end end_of(const struct ss_task *task)
 	case SS_TASK_DENIED:
 		return SS_END_DENIED;
 	case SS_TASK_INTERRUPTED:
-		return copied ? SS_END_ROOT : SS_END_NOT_STOPPED;
+		if (copied)
+			return SS_END_ROOT;
+		return task->state == 'R' ? SS_END_RUNNABLE : SS_END_NOT_STOPPED;
 	case SS_TASK_SEEN:
 		if (task->partial && !copied)
 			return SS_END_UNREADABLE;
-		return copied ? SS_END_ROOT : SS_END_RUNNING;
+		if (copied)
+			return SS_END_ROOT;
+		return task->spared && task->state == 'R' ? SS_END_RUNNABLE :
+							    SS_END_RUNNING;
 	default:
 		return SS_END_GONE;
 	}
@@ -34,6 +41,8 @@ static enum ss_end end_of(const struct ss_task *task)
 
 static const char *reason_of(const struct ss_task *task)
 {
+	if (task->slept)
+		return "it went to sleep before it stopped";
 	if (task->reason)
 		return task->reason;
 	switch (task->phase) {

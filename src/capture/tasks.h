@@ -60,6 +60,8 @@ struct ss_task {
 	bool in_call;
 	bool left;	     /* in_call: it has been seen elsewhere since */
 	bool spared;	     /* perhaps in that call: not stopped */
+	bool ran;	     /* it was in state R when it was read first */
+	bool slept;	     /* ran, and went to sleep before its stack was copied */
 	uint64_t sampled_ns; /* when it was last seen on a CPU; CLOCK_MONOTONIC */
 	/* CLOCK_MONOTONIC; when it was attached or, unless it slept, last seen running */
 	uint64_t running_ns;

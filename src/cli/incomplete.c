@@ -7,7 +7,7 @@
 #include "cli/failure.h"
 #include "output/end_text.h"
 
-enum { TIDS_MAX = 8, END_COUNT = SS_END_DENIED + 1 };
+enum { TIDS_MAX = 8, END_COUNT = SS_END_RUNNABLE + 1 };
 
 size_t ss_incomplete_count(const struct ss_snapshot *snapshot)
 {

@@ -15,6 +15,7 @@ static const char *const names[] = {
 	[SS_END_NOT_STOPPED] = "not-stopped",
 	[SS_END_TRACED] = "traced",
 	[SS_END_DENIED] = "denied",
+	[SS_END_RUNNABLE] = "runnable",
 };
 
 const char *ss_end_name(enum ss_end end)

@@ -28,6 +28,9 @@ static const struct text texts[] = {
 				 "blocked "
 				 "threads without stopping them" },
 	[SS_END_TRACED] = { "traced by another process", NULL },
+	[SS_END_RUNNABLE] = { "runnable: it waits for a CPU, or is busy in the kernel, "
+			      "and was not stopped",
+			      "--timeout=MS waits longer" },
 	[SS_END_DENIED] = { "access denied: only the state is known", NULL },
 };
 

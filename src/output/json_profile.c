@@ -4,6 +4,17 @@
  */
 #include "output/json_document.h"
 
+static const char *scope_name(enum ss_recording_scope scope)
+{
+	static const char *const names[] = {
+		[SS_SCOPE_THREADS] = "threads",
+		[SS_SCOPE_CPUS] = "cpus",
+		[SS_SCOPE_RUNNING] = "running",
+	};
+
+	return names[scope];
+}
+
 static void begin_row(struct ss_json *json)
 {
 	ss_json_new_line(json);
@@ -27,6 +38,7 @@ static void write_recordings(struct ss_json *json, const struct ss_profile *prof
 		ss_json_text(json, "problem", r->problem);
 		ss_json_unsigned(json, "time_ns", r->start_ns);
 		ss_json_unsigned(json, "period_ns", r->period_ns);
+		ss_json_text(json, "scope", scope_name(r->scope));
 		ss_json_unsigned(json, "missed", r->missed);
 		ss_json_open(json, "ticks_ns", '[');
 		for (size_t t = 0; t < r->ticks.count; t++)
@@ -49,6 +61,20 @@ void ss_json_processes(struct ss_json *json, const struct ss_profile *profile)
 	}
 }
 
+/* How long it was on a CPU, and waited for one. */
+static void write_times(struct ss_json *json, const struct ss_profile_thread *thread)
+{
+	uint64_t cpu_ns = 0;
+	uint64_t ready_ns = 0;
+
+	for (size_t r = 0; r < thread->runs.count; r++) {
+		cpu_ns += thread->runs.items[r].cpu_ns;
+		ready_ns += thread->runs.items[r].ready_ns;
+	}
+	ss_json_unsigned(json, "cpu_ns", cpu_ns);
+	ss_json_unsigned(json, "ready_ns", ready_ns);
+}
+
 void ss_json_threads(struct ss_json *json, const struct ss_profile *profile)
 {
 	for (size_t i = 0; i < profile->threads.count; i++) {
@@ -57,6 +83,7 @@ void ss_json_threads(struct ss_json *json, const struct ss_profile *profile)
 		ss_json_unsigned(json, "process", t->process);
 		ss_json_signed(json, "tid", t->tid);
 		ss_json_text(json, "name", t->name);
+		write_times(json, t);
 		ss_json_close(json, '}');
 	}
 }
@@ -137,6 +164,7 @@ static void write_run(struct ss_json *json, const struct ss_profile *profile,
 	ss_json_signed_if(json, "call", run->call, (int64_t)run->call - 1);
 	ss_json_text(json, "state", state);
 	ss_json_unsigned(json, "cpu_ns", run->cpu_ns);
+	ss_json_unsigned(json, "ready_ns", run->ready_ns);
 	ss_json_text(json, "wait", wait->name);
 	ss_json_signed_if(json, "fd", wait->argument == SS_WAIT_DESCRIPTOR,
 			  (int)run->argument);

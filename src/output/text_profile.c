@@ -85,6 +85,12 @@ static void write_recording(const struct ss_profile_recording *recording, FILE *
 		ss_quantity_write_count(recording->missed, out);
 		(void)fputs(" missed", out);
 	}
+	if (recording->scope == SS_SCOPE_CPUS)
+		(void)fputs(", what was on a CPU (perf events)", out);
+	else if (recording->scope == SS_SCOPE_RUNNING)
+		(void)fputs(", running threads, which were stopped: short bursts "
+			    "are missing (no perf events)",
+			    out);
 	(void)fputc('\n', out);
 }
 

@@ -6,11 +6,14 @@
 #include "output/quantity.h"
 #include "output/state.h"
 
+enum { READY_MIN_NS = 1000 * 1000 };
+
 struct row {
 	uint32_t index;
 	uint64_t samples;
 	uint64_t running;
 	uint64_t cpu_ns;
+	uint64_t ready_ns;
 };
 
 static int compare(const void *a, const void *b)
@@ -64,6 +67,50 @@ static uint64_t count_state(const struct breakdown *b, char state)
 	return count;
 }
 
+static void count_thread(const struct ss_profile_thread *thread, struct row *row)
+{
+	for (size_t r = 0; r < thread->runs.count; r++) {
+		const struct ss_profile_run *run = &thread->runs.items[r];
+		row->samples += run->count;
+		row->cpu_ns += run->cpu_ns;
+		row->ready_ns += run->ready_ns;
+		if (run->state == 'R')
+			row->running += run->count;
+	}
+}
+
+/* Of the samples of threads in state R, how many found them waiting for a CPU: a sample
+   does not say it, so they are divided like the time that a thread ran and waited. In
+   samples of CPUs all of them ran. */
+static uint64_t count_waiting(const struct breakdown *b)
+{
+	double waiting = 0;
+
+	for (size_t t = 0; t < b->profile->threads.count; t++) {
+		const struct ss_profile_thread *thread = &b->profile->threads.items[t];
+		struct row row = {};
+		count_thread(thread, &row);
+		uint64_t time_ns = row.cpu_ns + row.ready_ns;
+		if (time_ns &&
+		    ss_profile_recording_of(b->profile, thread)->scope != SS_SCOPE_CPUS)
+			waiting += (double)row.running * (double)row.ready_ns /
+				   (double)time_ns;
+	}
+	return (uint64_t)(waiting + 0.5);
+}
+
+static void write_waiting(const struct breakdown *b, uint64_t count)
+{
+	uint64_t waiting = SS_MIN(count_waiting(b), count);
+
+	if (!waiting)
+		return;
+	ss_text_profile_share(count - waiting, b->profile->samples, b->out);
+	(void)fputs("     on a CPU\n", b->out);
+	ss_text_profile_share(waiting, b->profile->samples, b->out);
+	(void)fputs("     waiting for a CPU\n", b->out);
+}
+
 static void write_states(const struct breakdown *b)
 {
 	uint64_t rest = b->profile->samples;
@@ -78,21 +125,12 @@ static void write_states(const struct breakdown *b)
 		(void)fprintf(b->out, "  %c  %s", *state, ss_state_name(*state));
 		write_hottest(b, count);
 		(void)fputc('\n', b->out);
+		if (*state == 'R')
+			write_waiting(b, count);
 	}
 	if (rest) {
 		ss_text_profile_share(rest, b->profile->samples, b->out);
 		(void)fputs("  ?  unknown\n", b->out);
-	}
-}
-
-static void count_thread(const struct ss_profile_thread *thread, struct row *row)
-{
-	for (size_t r = 0; r < thread->runs.count; r++) {
-		const struct ss_profile_run *run = &thread->runs.items[r];
-		row->samples += run->count;
-		row->cpu_ns += run->cpu_ns;
-		if (run->state == 'R')
-			row->running += run->count;
 	}
 }
 
@@ -128,6 +166,10 @@ static void write_thread(const struct breakdown *b, const struct row *row)
 	if (row->cpu_ns) {
 		(void)fputs(", CPU time ", b->out);
 		ss_quantity_write_time(row->cpu_ns, b->out);
+	}
+	if (row->ready_ns >= READY_MIN_NS) {
+		(void)fputs(", waited for a CPU ", b->out);
+		ss_quantity_write_time(row->ready_ns, b->out);
 	}
 	write_thread_hottest(b, row);
 	(void)fputc('\n', b->out);

@@ -76,6 +76,7 @@ static bool load_init(struct load *load, const char *file)
 	recording->problem = ss_profile_text(load->profile, load->info->problem);
 	recording->start_ns = load->info->begin_ns;
 	recording->period_ns = load->info->period_ns;
+	recording->scope = load->info->scope;
 	recording->missed = load->info->missed;
 	set_limits(load);
 	size_t processes = ss_recording_process_count(load->recording);
@@ -200,7 +201,8 @@ static bool add_sample(struct load *load, const struct ss_sample *sample)
 {
 	struct ss_profile_run run = { .count = 1,
 				      .state = sample->state,
-				      .cpu_ns = sample->on_cpu_ns };
+				      .cpu_ns = sample->on_cpu_ns,
+				      .ready_ns = sample->ready_ns };
 
 	uint64_t time_ns = steady_time(load, sample);
 

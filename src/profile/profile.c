@@ -147,6 +147,7 @@ bool ss_profile_sample(struct ss_profile *profile, uint32_t thread,
 	} else {
 		last->count += run->count;
 		last->cpu_ns += run->cpu_ns;
+		last->ready_ns += run->ready_ns;
 	}
 	profile->samples += run->count;
 	return true;

@@ -28,6 +28,7 @@ struct ss_profile_recording {
 	const char *problem;	   /* why it is incomplete, or NULL */
 	uint64_t start_ns;	   /* wall time */
 	uint64_t period_ns;	   /* 0: a snapshot */
+	enum ss_recording_scope scope;
 	uint64_t missed;	   /* ticks */
 	SS_VECTOR(uint64_t) ticks; /* since the start of the profile, ascending */
 };
@@ -46,6 +47,7 @@ struct ss_profile_run {
 	uint32_t wait;	   /* or SS_ID_NONE */
 	uint64_t argument; /* of the system call, see struct ss_profile_wait; or 0 */
 	uint64_t cpu_ns;   /* CPU time since the previous sample, summed */
+	uint64_t ready_ns; /* time of waiting for a CPU, likewise */
 	char state;
 };
 

@@ -30,6 +30,7 @@ ss_recorder_process_new(struct ss_target *target, bool owned,
 	process->handle = SS_ID_NONE;
 	ss_sampler_init(&process->sampler, target, &options->capture, options->arena,
 			&ss_process_access);
+	process->sampler.on_cpu = options->on_cpu;
 	return process;
 }
 
@@ -215,6 +216,7 @@ static struct ss_recorder_thread *define_thread(struct ss_recorder_process *proc
 		thread->tid = sampled->tid;
 		thread->call = SS_ID_NONE;
 		thread->counted_ns = sampled->run_ns;
+		thread->counted_ready_ns = sampled->ready_ns;
 	} else if (strcmp(thread->name, sampled->name) != 0) {
 		ss_writer_name_thread(process->writer, thread->handle, sampled->name,
 				      process->now_ns);
@@ -490,13 +492,11 @@ static struct ss_sample_record sample_of(const struct ss_recorder_thread *thread
 }
 
 /* In whole microseconds; the remainder is carried over to the next sample. */
-static uint64_t count_cpu(struct ss_recorder_thread *thread, uint64_t run_ns)
+static uint64_t count_us(uint64_t *counted_ns, uint64_t now_ns)
 {
-	uint64_t us = run_ns > thread->counted_ns ?
-			      (run_ns - thread->counted_ns) / NS_PER_US :
-			      0;
+	uint64_t us = now_ns > *counted_ns ? (now_ns - *counted_ns) / NS_PER_US : 0;
 
-	thread->counted_ns += us * NS_PER_US;
+	*counted_ns += us * NS_PER_US;
 	return us;
 }
 
@@ -510,7 +510,8 @@ static bool add_sample(struct ss_recorder_process *process,
 	if (!sample)
 		return false;
 	*sample = sample_of(thread);
-	sample->cpu_us = count_cpu(thread, sampled->run_ns);
+	sample->cpu_us = count_us(&thread->counted_ns, sampled->run_ns);
+	sample->ready_us = count_us(&thread->counted_ready_ns, sampled->ready_ns);
 	return true;
 }
 

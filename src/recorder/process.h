@@ -22,7 +22,8 @@ struct ss_recorder_thread {
 	uint32_t stack;	 /* the writer's number */
 	uint32_t call;	 /* likewise, or SS_ID_NONE */
 	char state;
-	uint64_t counted_ns; /* time on a CPU that samples account for */
+	uint64_t counted_ns;	   /* time on a CPU that samples account for */
+	uint64_t counted_ready_ns; /* waiting for one, likewise */
 	char name[SS_COMM_MAX];
 };
 
@@ -49,6 +50,7 @@ struct ss_recorder_process {
 };
 
 struct ss_recorder_process_options {
+	bool on_cpu; /* see struct ss_sampler */
 	struct ss_capture_options capture;
 	struct ss_arena *arena;
 	struct ss_writer *writer;

@@ -32,20 +32,21 @@ static bool release_late(void *data)
 
 struct ss_error *ss_processes_init(struct ss_processes *processes,
 				   struct ss_target *target, struct ss_writer *writer,
-				   unsigned max_frames, bool children,
+				   const struct ss_recorder_options *recorder,
 				   const struct ss_capture_options *options)
 {
-	*processes = (struct ss_processes){ .children = children };
+	*processes = (struct ss_processes){ .children = recorder->children };
 	ss_family_init(&processes->family, &ss_process_access);
 	processes->options =
-		(struct ss_recorder_process_options){ .capture = *options,
+		(struct ss_recorder_process_options){ .on_cpu = recorder->on_cpu,
+						      .capture = *options,
 						      .arena = &processes->arena,
 						      .writer = writer,
 						      .unwinder = &processes->unwinder };
 	struct ss_error *error = ss_arena_share(&processes->arena, options->max_total);
 	if (!error)
 		error = ss_unwinder_init(&processes->unwinder, target, &processes->arena,
-					 max_frames, release_late, processes);
+					 recorder->max_frames, release_late, processes);
 	if (error)
 		return error;
 	return add(processes, target, false) ? NULL : ss_error_no_memory();

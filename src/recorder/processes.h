@@ -24,10 +24,10 @@ struct ss_processes {
 		busy_since;
 };
 
-/* Errors: SYSTEM, NO_MEMORY; must be deinitialized even then. */
+/* recorder: max_frames, children and on_cpu. Errors: SYSTEM, NO_MEMORY; must be deinitialized even then. */
 struct ss_error *ss_processes_init(struct ss_processes *processes,
 				   struct ss_target *target, struct ss_writer *writer,
-				   unsigned max_frames, bool children,
+				   const struct ss_recorder_options *recorder,
 				   const struct ss_capture_options *options);
 void ss_processes_deinit(struct ss_processes *processes);
 

@@ -58,6 +58,18 @@ struct ss_recorder {
 	bool done;
 };
 
+/* Where the CPUs cannot be sampled, threads are stopped. */
+static void open_clock(struct ss_recorder *recorder)
+{
+	const struct ss_recorder_options *o = &recorder->options;
+
+	if (!o->on_cpu)
+		return;
+	recorder->summary.perf_errno =
+		ss_cpu_clock_open(&recorder->clock, o->period_ns, o->max_stack);
+	recorder->summary.sampled_cpus = ss_cpu_clock_is_open(&recorder->clock);
+}
+
 static struct ss_error *open_writer(struct ss_recorder *recorder, int fd)
 {
 	const struct ss_recorder_options *o = &recorder->options;
@@ -70,6 +82,9 @@ static struct ss_error *open_writer(struct ss_recorder *recorder, int fd)
 		.wall_ns = ss_clock_ns(CLOCK_REALTIME),
 		.period_ns = o->period_ns,
 		.keep_ns = o->keep_ns,
+		.scope = ss_cpu_clock_is_open(&recorder->clock) ? SS_SCOPE_CPUS :
+			 o->on_cpu				? SS_SCOPE_RUNNING :
+								  SS_SCOPE_THREADS,
 		.machine = system.machine,
 		.host = system.nodename,
 		.directory = o->directory,
@@ -105,8 +120,8 @@ static struct ss_error *init_processes(struct ss_recorder *recorder,
 		.no_waits = true,
 	};
 
-	return ss_processes_init(&recorder->processes, target, recorder->writer,
-				 o->max_frames, o->children, &capture_options);
+	return ss_processes_init(&recorder->processes, target, recorder->writer, o,
+				 &capture_options);
 }
 
 struct ss_error *ss_recorder_new(struct ss_target *target, int fd,
@@ -127,10 +142,12 @@ struct ss_error *ss_recorder_new(struct ss_target *target, int fd,
 	int errnum = errno;
 	struct ss_error *error =
 		recorder->stop_fd < 0 ? ss_error_new_errno(errnum, "eventfd") : NULL;
-	if (error)
+	if (error) {
 		close_cleanup(&fd);
-	else
+	} else {
+		open_clock(recorder);
 		error = open_writer(recorder, fd);
+	}
 	if (!error)
 		error = init_processes(recorder, target);
 	if (error) {
@@ -383,19 +400,6 @@ static struct ss_error *take_clock_tick(struct ss_recorder *recorder)
 	return error;
 }
 
-/* Whether the CPUs are sampled; otherwise threads are stopped. */
-static void open_clock(struct ss_recorder *recorder)
-{
-	const struct ss_recorder_options *o = &recorder->options;
-
-	if (!o->on_cpu)
-		return;
-	recorder->summary.perf_errno =
-		ss_cpu_clock_open(&recorder->clock, o->period_ns, o->max_stack);
-	recorder->summary.sampled_cpus = ss_cpu_clock_is_open(&recorder->clock);
-	ss_pace_init(&recorder->pace, o->period_ns, ss_now_ns());
-}
-
 static void finish(struct ss_recorder *recorder, enum ss_recording_end end)
 {
 	recorder->summary.end = end;
@@ -566,7 +570,8 @@ struct ss_error *ss_recorder_run(struct ss_recorder *recorder)
 	block_signals(recorder, &before);
 	set_nice(NICE_MIN); /* inherited by the threads and the unwinder */
 	ss_ticker_init(&recorder->ticker, recorder->options.period_ns, ss_now_ns());
-	open_clock(recorder);
+	ss_cpu_clock_start(&recorder->clock);
+	ss_pace_init(&recorder->pace, recorder->options.period_ns, ss_now_ns());
 	ss_stop_guard_start(&recorder->guard);
 	error = ss_unwinder_start(&recorder->processes.unwinder);
 	if (!error)

@@ -388,7 +388,7 @@ static bool read_stack(struct ss_unwinder *unwinder, struct ss_cursor *cursor,
 	struct ss_unwound *unwound = &unwinder->unwound;
 	struct wire_stack wire;
 
-	if (!read_struct(cursor, &wire, sizeof(wire)) || wire.end > SS_END_DENIED ||
+	if (!read_struct(cursor, &wire, sizeof(wire)) || wire.end > SS_END_RUNNABLE ||
 	    wire.frame_count > unwinder->max_frames ||
 	    wire.frame_count > ss_cursor_left(cursor) / sizeof(struct wire_frame))
 		return false;

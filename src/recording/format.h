@@ -70,6 +70,7 @@ enum ss_operation {
 	SS_OP_REPEAT = 1,
 	SS_OP_SKIP = 2,
 	SS_OP_SAMPLE = 3,
+	SS_OP_READY = 4, /* of the sample that follows */
 };
 
 enum {

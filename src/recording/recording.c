@@ -99,6 +99,9 @@ static void take_segment(struct ss_recording *recording, const uint64_t *numbers
 	info->machine = read_text(recording, cursor);
 	info->host = read_text(recording, cursor);
 	info->version = read_text(recording, cursor);
+	uint64_t scope = cursor->at < cursor->end ? ss_cursor_uleb128(cursor) : 0;
+	info->scope = scope <= SS_SCOPE_RUNNING ? (enum ss_recording_scope)scope :
+						  SS_SCOPE_THREADS;
 }
 
 static bool read_segment(struct scan *scan, struct ss_cursor *cursor)

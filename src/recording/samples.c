@@ -38,6 +38,7 @@ bool ss_decoder_begin(struct ss_decoder *decoder, const struct ss_buffer *raw,
 	decoder->at = ss_buffer_cursor(raw);
 	decoder->segment = segment;
 	decoder->repeats = 0;
+	decoder->ready_us = 0;
 	decoder->next = 0;
 	decoder->list.count = decoder->made.count = 0;
 	if (!ss_samples_read_head(&decoder->at, &head))
@@ -122,6 +123,11 @@ static enum ss_chunk_result mark_thread(struct ss_decoder *decoder, uint32_t thr
 	return SS_CHUNK_OK;
 }
 
+static uint64_t to_ns(uint64_t us)
+{
+	return us > UINT64_MAX / 1000 ? UINT64_MAX : us * 1000;
+}
+
 /* Returns a sample and adds it to the list of the next tick. */
 static enum ss_chunk_result emit(struct ss_decoder *decoder,
 				 const struct ss_read_entry *entry, uint64_t cpu_us,
@@ -145,7 +151,9 @@ static enum ss_chunk_result emit(struct ss_decoder *decoder,
 	ret->stack = entry->stack;
 	ret->state = entry->state ? entry->state : '?';
 	ret->repeated = repeated;
-	ret->on_cpu_ns = cpu_us > UINT64_MAX / 1000 ? UINT64_MAX : cpu_us * 1000;
+	ret->on_cpu_ns = to_ns(cpu_us);
+	ret->ready_ns = to_ns(decoder->ready_us);
+	decoder->ready_us = 0;
 	ret->call = -1;
 	if (entry->call) {
 		const struct ss_recorded_call *call =
@@ -208,6 +216,8 @@ enum ss_chunk_result ss_decoder_next(struct ss_decoder *decoder, struct ss_sampl
 			begin_tick(decoder, bits);
 		else if (op == SS_OP_SAMPLE)
 			return emit_sample(decoder, bits, ret);
+		else if (op == SS_OP_READY)
+			decoder->ready_us = ss_cursor_uleb128(&decoder->at);
 		else if (op > SS_OP_SAMPLE || !read_run(decoder, op, bits))
 			return SS_CHUNK_DAMAGED;
 	}

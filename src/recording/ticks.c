@@ -90,6 +90,10 @@ static void put_sample(struct ss_ticks *ticks, const struct ss_sample_record *s,
 	bool stack = new_one || before->stack != s->stack;
 	bool call = new_one ? s->call != SS_ID_NONE : before->call != s->call;
 
+	if (s->ready_us) {
+		put_operation(ticks, SS_OP_READY, 0);
+		ss_encode_uleb128(&ticks->out, s->ready_us);
+	}
 	put_operation(ticks, SS_OP_SAMPLE,
 		      (new_one ? SS_SAMPLE_NEW : 0) | (stack ? SS_SAMPLE_STACK : 0) |
 			      (state ? SS_SAMPLE_STATE : 0) |
@@ -111,7 +115,7 @@ static void put_sample(struct ss_ticks *ticks, const struct ss_sample_record *s,
 static bool is_same(const struct ss_listed *before, const struct ss_sample_record *s)
 {
 	return before->stack == s->stack && before->call == s->call &&
-	       before->state == s->state && s->cpu_us == 0;
+	       before->state == s->state && s->cpu_us == 0 && s->ready_us == 0;
 }
 
 /* The index of a thread in the list; SIZE_MAX: it is not in it. */

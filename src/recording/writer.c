@@ -26,6 +26,7 @@ struct ss_writer {
 	uint64_t flushed_ns; /* CLOCK_MONOTONIC of the last tick that was written */
 	uint64_t segment_ns; /* CLOCK_MONOTONIC of its beginning */
 	uint64_t period_ns;
+	uint64_t scope;
 	size_t memory_max;
 	char *machine;
 	char *host;
@@ -84,6 +85,7 @@ static struct ss_error *put_segment(struct ss_writer *writer, uint64_t monotonic
 	ss_encode_text(&raw, writer->machine);
 	ss_encode_text(&raw, writer->host);
 	ss_encode_text(&raw, ss_version());
+	ss_encode_uleb128(&raw, writer->scope);
 	struct ss_error *error = ss_ring_begin_segment(&writer->ring, monotonic_ns);
 	return error ? error : put_chunk(writer, SS_CHUNK_SEGMENT, &raw);
 }
@@ -92,6 +94,7 @@ static bool copy_options(struct ss_writer *writer,
 			 const struct ss_writer_options *options)
 {
 	writer->period_ns = options->period_ns;
+	writer->scope = options->scope;
 	writer->memory_max = options->memory_max ? options->memory_max : SS_WRITER_MEMORY;
 	writer->machine = strdup(options->machine ? options->machine : "");
 	writer->host = strdup(options->host ? options->host : "");

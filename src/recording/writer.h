@@ -17,6 +17,7 @@ struct ss_writer_options {
 	uint64_t wall_ns;
 	uint64_t period_ns; /* between two ticks; 0: a single snapshot */
 	uint64_t keep_ns;   /* drop older segments; 0: keep all */
+	uint64_t scope;	    /* enum ss_recording_scope */
 	const char *machine;
 	const char *host;
 	const char *directory; /* of the file; needed for keep_ns */
@@ -43,7 +44,8 @@ struct ss_sample_record {
 	uint32_t stack;
 	uint32_t call; /* or SS_ID_NONE */
 	char state;
-	uint64_t cpu_us; /* on a CPU since its last sample */
+	uint64_t cpu_us;   /* on a CPU since its last sample */
+	uint64_t ready_us; /* runnable without a CPU, likewise */
 };
 
 struct ss_tick_record {

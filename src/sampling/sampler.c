@@ -89,6 +89,7 @@ static bool list_due(struct ss_sampler *sampler)
 		sampler->access->read(task, sampler->target, &sampler->options,
 				      &sampler->text);
 		task->computes = computes(thread, task->system_ticks);
+		task->ran = task->phase == SS_TASK_SEEN && task->state == 'R';
 		bool blocked = task->phase == SS_TASK_SEEN && task->watched;
 		if (blocked && thread->state == SS_THREAD_STOP_NEXT)
 			sampler->access->check_fragile(task, sampler->target,
@@ -263,6 +264,47 @@ static void update_threads(struct ss_sampler *sampler)
 	}
 }
 
+/* Whether a stop interrupted a wait. */
+static bool slept_at_stop(const struct ss_task *task)
+{
+	return task->phase == SS_TASK_RELEASED &&
+	       ss_arch_host.attach->is_blocked(&task->kernel);
+}
+
+/*
+ * What was found of a thread that went to sleep is where it sleeps, not what it did on the
+ * CPU. It stays a sample, without a stack: otherwise short bursts of work would be missing
+ * without a trace.
+ */
+static void drop_sleepers(struct ss_sampler *sampler)
+{
+	for (size_t i = 0; i < sampler->tasks.items.count; i++) {
+		struct ss_task *task = &sampler->tasks.items.items[i];
+		struct ss_sampled_thread *thread = find(sampler, task);
+		bool left = task->phase == SS_TASK_EXCLUDED ||
+			    (task->partial && !task->in_call);
+		if (!task->ran || !thread || (!left && !slept_at_stop(task)))
+			continue;
+		task->slept = true;
+		task->state = thread->kernel_state = 'R';
+		task->phase = SS_TASK_RELEASED;
+		task->partial = true;
+		task->call = (struct ss_syscall_text){ .number = -1 };
+		memset(task->stacks, 0, sizeof(task->stacks));
+		thread->excluded = false;
+	}
+}
+
+/* Threads that are not due sleep. */
+static void exclude_sleepers(struct ss_sampler *sampler)
+{
+	for (size_t i = 0; i < sampler->threads.items.count; i++) {
+		struct ss_sampled_thread *thread = &sampler->threads.items.items[i];
+		if (!thread->due)
+			thread->excluded = true;
+	}
+}
+
 static bool any_listed(const struct ss_task_list *tasks)
 {
 	for (size_t i = 0; i < tasks->items.count; i++) {
@@ -299,6 +341,8 @@ static struct ss_error *capture_due(struct ss_sampler *sampler, struct ss_tick *
 				 &sampler->look);
 	prove_observed(sampler);
 	update_threads(sampler);
+	if (sampler->on_cpu)
+		drop_sleepers(sampler);
 	error = ss_result_fill_threads(capture, tasks);
 	if (!error && capture->threads.count > 0)
 		tick->capture = capture;
@@ -335,6 +379,8 @@ struct ss_error *ss_sampler_tick(struct ss_sampler *sampler, struct ss_tick *ret
 	sampler->late = false;
 	if (!ss_thread_list_refresh(&sampler->threads))
 		return ss_error_no_memory();
+	if (sampler->on_cpu)
+		exclude_sleepers(sampler);
 	if (is_idle(sampler))
 		return NULL;
 	/* The mappings are read before the threads are captured, and checked

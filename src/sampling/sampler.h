@@ -33,7 +33,10 @@ struct ss_sampler {
 	struct ss_arena *arena; /* borrowed */
 	struct ss_buffer text;
 	uint64_t swept_ns; /* ss_sampler_take(): when ended threads were last searched */
-	bool late;	   /* the calling thread must end */
+	/* Only threads that ran at the tick are sampled: set after ss_sampler_init(), with a
+	   filter for state R. */
+	bool on_cpu;
+	bool late; /* the calling thread must end */
 	bool took_sigchld;
 	uint64_t thread_stops;
 };

@@ -83,13 +83,16 @@ int ss_cpu_clock_open(struct ss_cpu_clock *clock, uint64_t period_ns, size_t max
 		errnum = open_cpu(clock, cpu, period_ns, size);
 	if (errnum == 0 && clock->rings.count == 0)
 		errnum = ENODEV;
-	for (size_t i = 0; i < clock->rings.count && errnum == 0; i++) {
-		if (ioctl(clock->rings.items[i].ring.fd, PERF_EVENT_IOC_ENABLE, 0) < 0)
-			errnum = errno;
-	}
 	if (errnum)
 		ss_cpu_clock_close(clock);
 	return errnum;
+}
+
+void ss_cpu_clock_start(const struct ss_cpu_clock *clock)
+{
+	/* Fails for a CPU that went offline. */
+	for (size_t i = 0; i < clock->rings.count; i++)
+		(void)ioctl(clock->rings.items[i].ring.fd, PERF_EVENT_IOC_ENABLE, 0);
 }
 
 void ss_cpu_clock_close(struct ss_cpu_clock *clock)

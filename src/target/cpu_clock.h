@@ -46,9 +46,10 @@ struct ss_cpu_clock {
 	uint64_t lost;	/* samples for which there was no room */
 };
 
-/* Starts to sample all CPUs. Copies up to max_stack bytes of each stack. Returns 0 or an
+/* Prepares to sample all CPUs; copies up to max_stack bytes of each stack. Returns 0 or an
    error number: EACCES, EPERM or ENOSYS if this is not allowed. */
 int ss_cpu_clock_open(struct ss_cpu_clock *clock, uint64_t period_ns, size_t max_stack);
+void ss_cpu_clock_start(const struct ss_cpu_clock *clock);
 void ss_cpu_clock_close(struct ss_cpu_clock *clock);
 
 static inline bool ss_cpu_clock_is_open(const struct ss_cpu_clock *clock)

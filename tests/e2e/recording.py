@@ -7,7 +7,7 @@ import struct
 
 MAGIC = b"\x89SSREC\r\n"
 ENDS = ["root", "frames", "limit", "no-unwind-info", "bad-unwind-info", "unreadable", "loop",
-        "register", "gone", "running", "not-stopped", "traced", "denied"]
+        "register", "gone", "running", "not-stopped", "traced", "denied", "runnable"]
 
 
 def library(name):
@@ -177,6 +177,7 @@ class Recording:
     def _segment(self, c):
         self.segments.append([c.number() for _ in range(5)])
         self.machine, self.host, self.writer = c.text(), c.text(), c.text()
+        self.scope = c.number() if c.left() else 0
         self._strings = [None]
         self._processes, self._threads, self._modules = [], [], []
         self._frames, self._stacks, self._calls = [], [], []
@@ -253,6 +254,7 @@ class Recording:
         self.stopped += stopped
         if self.samples and self.samples[-1]["sequence"] + 1 != first:
             raise ValueError("a gap before %d" % first)
+        self._ready = 0
         before, made, at, now, tick, end = [], [], 0, begin, {}, first + count
         while c.left():
             byte = c.byte()
@@ -283,21 +285,24 @@ class Recording:
                 cpu = c.number() if bits & 8 else 0
                 if bits & 16:
                     call = c.number()
+                ready, self._ready = self._ready, 0
                 made.append((thread, stack, state, call))
-                self._sample(first, tick, made[-1], cpu, False)
+                self._sample(first, tick, made[-1], cpu, False, ready)
                 first += 1
+            elif kind == 4:
+                self._ready = c.number()
             else:
                 raise ValueError("operation %d" % kind)
         if ticks or first != end:
             raise ValueError("the chunk's head counts wrong")
 
-    def _sample(self, sequence, tick, entry, cpu, repeated):
+    def _sample(self, sequence, tick, entry, cpu, repeated, ready=0):
         thread, stack, state, call = entry
         thread, stack = self._threads[thread], self._stacks[stack]
         number, argument = self._calls[call - 1] if call else (-1, 0)
         self.samples.append(dict(
             tick, sequence=sequence, pid=thread.process.pid, tid=thread.tid, thread=thread,
-            state=state, cpu_us=cpu, repeated=repeated, end=stack[0], reason=stack[1],
+            state=state, cpu_us=cpu, ready_us=ready, repeated=repeated, end=stack[0], reason=stack[1],
             frames=stack[2], call=number, argument=argument))
 
     def _perf_map(self, c):

@@ -88,6 +88,7 @@ class OnCpu(EndToEnd):
         self.assertEqual({sample["end"] for sample in recording.samples}, {"root"}, note)
         self.assertEqual({sample["state"] for sample in recording.samples}, {"R"})
         self.assertEqual(recording.summary["thread_stops"], 0)
+        self.assertEqual(recording.scope, 1)
         if PERF:
             perf = self.perf_shares()
             work = perf.get("few_rounds", 0) + perf.get("many_rounds", 0)
@@ -113,6 +114,46 @@ class OnCpu(EndToEnd):
         share = cpu_us / 1e6 / (recording.summary["duration"] / 1e9)
         ticks = len(recording.samples) / recording.ticks
         self.assertLess(abs(ticks - share), 0.1, (ticks, share))
+
+    def test_waiting_for_a_cpu(self):
+        """More threads than a CPU can run: most of the time they wait for it."""
+        target = self.start_command(["taskset", "-c", "0", os.path.join(TARGETS, "busy"), "4"])
+        self.run_tool("record", "-r", 99, "--duration=2s", "-o", self.path, target.pid)
+        recording = Recording(self.path)
+        self.assertEqual(recording.scope, 0)
+        ran = sum(sample["cpu_us"] for sample in recording.samples)
+        waited = sum(sample["ready_us"] for sample in recording.samples)
+        self.assertGreater(waited, 2 * ran)
+        text = self.run_tool("report", self.path, status=(0, 1)).stdout.decode()
+        shares = [float(re.search(r"([\d.]+) %     " + what, text).group(1))
+                  for what in ("on a CPU", "waiting for a CPU")]
+        running = float(re.search(r"([\d.]+) %  R  running", text).group(1))
+        self.assertAlmostEqual(sum(shares), running, delta=0.3)
+        self.assertAlmostEqual(shares[1] / running, waited / (ran + waited), delta=0.1)
+
+    @unittest.skipUnless(os.geteuid() == 0, "needs root, to drop a right")
+    def test_without_perf(self):
+        """Without perf events running threads are stopped. One that sleeps by then has no stack:
+        what it waits for is not what it did on the CPU."""
+        target = self.start("bursts", 100, 100, 1, settle=False)
+        result = subprocess.run(["setpriv", "--bounding-set=-perfmon,-sys_admin", STACKSNAP,
+                                 "record", "--on-cpu", "-r", "500", "--duration=2s", "-o",
+                                 self.path, str(target.pid)], timeout=LIMIT_S,
+                                stderr=subprocess.PIPE)
+        self.assertIn("perf events are not available", result.stderr.decode())
+        recording = Recording(self.path)
+        self.assertEqual(recording.scope, 2)
+        path = os.path.join(TARGETS, "bursts")
+        shares = self.shares(recording, path, symbols(path))
+        self.assertEqual({sample["state"] for sample in recording.samples}, {"R"})
+        ends = [sample["end"] for sample in recording.samples]
+        waits = [sample for sample in recording.samples
+                 if sample["end"] == "root" and sample["call"] >= 0]
+        self.assertLess(len(waits), len(ends) / 10, shares)
+        self.assertIn("went to sleep", " ".join(sample["reason"] or ""
+                                               for sample in recording.samples))
+        text = self.run_tool("report", self.path, status=(0, 1)).stdout.decode()
+        self.assertIn("no perf events", text.splitlines()[0])
 
     def test_threads_that_sleep(self):
         """They are not recorded, and not stopped."""

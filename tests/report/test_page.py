@@ -86,6 +86,17 @@ class Page(PageTest):
         self.assertIn("60 samples, 15.0 %", text)
         self.assertIn("libshop.so", text)
 
+    def test_times_of_a_thread(self):
+        """The tip of a thread says how long it was on a CPU, and waited for one."""
+        threads = self.browser.run("return window.stacksnap.model.threads.map("
+                                   "(t) => [t.cpu_ns, t.ready_ns])")
+        self.assertTrue(any(cpu for cpu, _ in threads), threads)
+        text = self.browser.run(
+            "const model = window.stacksnap.model;"
+            "const thread = model.threads.findIndex((t) => t.cpu_ns > 0);"
+            "return cpuText(model.threads[thread]);")
+        self.assertRegex(text, r"^: [0-9.]+ s on a CPU, [0-9.]+ s waiting for one$")
+
     def test_tips_do_not_stick(self):
         """A tip goes away with the pointer, and if something moves below the pointer."""
         at = self.frame("shop_hash")[:2]

@@ -127,6 +127,7 @@ static struct ss_sample_record made_sample(const uint32_t *threads,
 		.call = SS_ID_NONE,
 		.state = "RSD"[stage % 3],
 		.cpu_us = moves ? tick + 1 : 0,
+		.ready_us = moves ? tick % 3 : 0,
 	};
 }
 
@@ -218,6 +219,7 @@ static uint64_t check_many(struct ss_recording *recording, unsigned first_tick)
 		expect_stack(recording, got.stack, offsets, 3);
 		assert_int_equal(got.state, made.state);
 		assert_int_equal(got.on_cpu_ns, made.cpu_us * 1000);
+		assert_int_equal(got.ready_ns, made.ready_us * 1000);
 		assert_int_equal(got.call, thread == 1 ? 202 : -1);
 		assert_int_equal(got.argument, thread == 1 ? 0xdeadbeef : 0);
 		assert_int_equal(got.pid, 42);

@@ -4,6 +4,13 @@
 const OVERVIEW = 46;
 const LANE = 16;
 
+/* How long a thread was on a CPU, and waited for one. */
+function cpuText(thread) {
+	const seconds = (ns) => (ns / 1e9).toFixed(3) + " s";
+	if (!thread.cpu_ns && !thread.ready_ns) return "";
+	return `: ${seconds(thread.cpu_ns)} on a CPU, ${seconds(thread.ready_ns)} waiting for one`;
+}
+
 class Timeline {
 	constructor(model, onWindow, onThread) {
 		this.model = model;
@@ -266,7 +273,7 @@ class Timeline {
 		else if (x >= this.label && this.model.gapsIn(this.model.recordingOf(thread), this.timeAt(x), this.timeAt(x) + 1).length)
 			showTip([threadLabel(this.model, thread), `no samples, ${time}: missed ticks`], event);
 		else showTip([threadLabel(this.model, thread), `thread ${this.model.threads[thread].tid} of process ` +
-			`${processLabel(this.model, this.model.threads[thread].process)}${x < this.label ? "" : ", " + time}`], event);
+			`${processLabel(this.model, this.model.threads[thread].process)}${x < this.label ? cpuText(this.model.threads[thread]) : ", " + time}`], event);
 	}
 
 	key(event) {
