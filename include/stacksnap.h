@@ -628,6 +628,8 @@ enum ss_owner_unknown {
 	SS_OWNER_NOT_VISIBLE, /* file lock of an open file description, or of an
 				  invisible process */
 	SS_OWNER_NOT_LISTED,  /* file lock: not found in /proc/locks */
+	SS_OWNER_IN_PARENT,   /* owner_unknown_tid of the parent process took it before
+				 fork() */
 };
 
 /* "changing", "not-recorded", "readers", ... Never NULL. */
@@ -786,6 +788,7 @@ struct ss_wait {
 	bool self_owned; /* the waiting thread (file locks: its process) owns it */
 	enum ss_owner_unknown owner_unknown;
 	pid_t owner_unknown_tid; /* the id that the lock names */
+	pid_t owner_unknown_pid; /* IN_PARENT: that process */
 	/* The innermost frames of the owner that refer to the lock. Usually the function
 	   that took it is among them, if it has not returned. Often there are none. */
 	struct ss_owner_frame owner_frames[SS_OWNER_FRAMES_MAX];
@@ -1330,11 +1333,11 @@ struct ss_recorder_summary {
 	uint64_t stopped_ns;	 /* all stops, sum */
 	uint64_t stopped_max_ns; /* the longest stop */
 	uint64_t duration_ns;
-	uint64_t size;	 /* of the file */
-	uint64_t memory; /* of the recorder's tables */
+	uint64_t size;	   /* of the file */
+	uint64_t memory;   /* of the recorder's tables */
 	bool sampled_cpus; /* on_cpu: the CPUs are sampled, no thread is stopped */
 	int perf_errno;	   /* on_cpu: otherwise the errno of perf_event_open(2) */
-	uint64_t lost;	 /* of the missed: ticks that could not be unwound */
+	uint64_t lost;	   /* of the missed: ticks that could not be unwound */
 	/* Why ticks were lost: how the unwinding process died, and which modules are
 	   skipped since; or NULL. Valid as long as the recorder. */
 	const char *loss;
@@ -1353,7 +1356,7 @@ struct ss_recorder_options {
 	size_t max_stack;	  /* bytes copied of one stack; 0: 256 KiB */
 	ss_thread_filter *filter; /* called when a thread has run; NULL: all */
 	void *filter_data;
-	bool children;	       /* also sample processes that the target starts */
+	bool children; /* also sample processes that the target starts */
 	/* Only threads that are on a CPU. If perf_event_open(2) may sample all CPUs, no
 	   thread is stopped; otherwise the filter must select state R. */
 	bool on_cpu;

@@ -1,5 +1,6 @@
 #include "diagnose/futex.h"
 
+#include "diagnose/interrupted_lock.h"
 #include "diagnose/lock_owner.h"
 #include "diagnose/time_limit.h"
 
@@ -107,5 +108,6 @@ bool ss_futex_fill(struct ss_diagnosis *d)
 	d->wait->function = function.name;
 	ss_time_limit_read_futex(d, &futex);
 	fill(d, &futex, &function);
+	ss_interrupted_lock_fill(d);
 	return true;
 }

@@ -98,6 +98,10 @@ static const struct ss_thread *find_named(struct ss_diagnosis *d,
 	const struct ss_thread *owner = find_inner(snapshot, lock->owner);
 	if (!owner && shared)
 		owner = find_outside(d, lock->owner);
+	if (!owner && !shared && lock->owner == d->facts->forked_owner) {
+		d->wait->owner_unknown_pid = snapshot->facts->parent;
+		return refuse(d, SS_OWNER_IN_PARENT, lock->owner);
+	}
 	if (!owner || !is_alive(owner))
 		return refuse(d, shared ? SS_OWNER_GONE_OR_ELSEWHERE : SS_OWNER_GONE,
 			      lock->owner);

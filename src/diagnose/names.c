@@ -96,6 +96,7 @@ const char *ss_owner_unknown_name(enum ss_owner_unknown reason)
 		[SS_OWNER_RUNTIME] = "runtime",
 		[SS_OWNER_NOT_VISIBLE] = "not-visible",
 		[SS_OWNER_NOT_LISTED] = "not-listed",
+		[SS_OWNER_IN_PARENT] = "in-parent",
 	};
 
 	return (size_t)reason < SS_ARRAY_SIZE(names) ? names[reason] : "unspecified";

@@ -282,6 +282,14 @@ static bool is_at_rest(const struct ss_progress *progress)
 	return true;
 }
 
+/* Whether other threads could unlock it: those of the C library are its own. */
+static bool is_of_libc(const struct ss_progress *progress,
+		       const struct ss_deadlock *deadlock)
+{
+	return progress->last->threads.items[deadlock->threads[0]].wait->lock ==
+	       SS_LOCK_LIBC;
+}
+
 /* A thread that is not in the deadlock has run. */
 static bool others_run(const struct ss_progress *progress,
 		       const struct ss_deadlock *deadlock)
@@ -298,7 +306,7 @@ static bool others_run(const struct ss_progress *progress,
 /*
  * Marks the members of deadlocks that no time limit ends and of which none has run. A
  * thread that waits for a mutex of its own is only stuck as long as others run: any of them
- * may unlock a normal mutex.
+ * may unlock a normal mutex, but not a lock of the C library.
  */
 static bool mark_deadlocks(struct ss_progress *progress)
 {
@@ -316,7 +324,8 @@ static bool mark_deadlocks(struct ss_progress *progress)
 		for (size_t j = 0; still && j < deadlock->count; j++)
 			progress->threads[deadlock->threads[j]].stuck = true;
 		found |= still &&
-			 (deadlock->count > 1 || !others_run(progress, deadlock));
+			 (deadlock->count > 1 || is_of_libc(progress, deadlock) ||
+			  !others_run(progress, deadlock));
 	}
 	return found;
 }

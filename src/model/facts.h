@@ -47,6 +47,9 @@ struct ss_thread_facts {
 	/* another process that maps the memory of the lock and has a thread whose id is
 	   in the lock word; 0: none */
 	pid_t sharer;
+	/* a thread of the parent process whose id is in the lock word, of memory that is not
+	   shared: fork() copied a lock that the thread held; 0: none */
+	pid_t forked_owner;
 	/* did not run between two later checks of all related processes; its wait and
 	   lock word are unchanged */
 	bool unchanged;
@@ -98,6 +101,7 @@ struct ss_facts {
 	SS_VECTOR(struct ss_process_fact) children; /* if a thread waits for one */
 	bool children_known;
 	pid_t pid;	       /* of the process itself */
+	pid_t parent;	       /* of a process with a forked_owner */
 	bool of_another;       /* another process, found by ss_capture_add_related() */
 	uint64_t time_ns;      /* CLOCK_REALTIME of the capture */
 	uint64_t monotonic_ns; /* CLOCK_MONOTONIC at the same time; 0: not known */

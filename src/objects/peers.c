@@ -177,6 +177,30 @@ static pid_t process_of(const struct ss_target *target, pid_t tid)
 		       0;
 }
 
+/* The parent of the process, or 0. */
+static pid_t parent_of(const struct ss_target *target)
+{
+	_cleanup_buffer_ struct ss_buffer text = {};
+	struct ss_status status;
+
+	return ss_target_read_status(target, target->pid, &text, &status) ?
+		       status.parent :
+		       0;
+}
+
+/* The thread has taken the lock in memory that is not shared, so it must have been before the
+   fork. */
+static void set_forked_owner(struct ss_facts *all, struct ss_thread_facts *facts,
+			     const struct ss_target *target, pid_t tid)
+{
+	pid_t pid = process_of(target, tid);
+
+	if (pid == 0 || pid != parent_of(target))
+		return;
+	facts->forked_owner = tid;
+	all->parent = pid;
+}
+
 /* Lock words contain ids of their pid namespace: follow them only in ours. */
 static void add_sharer(struct ss_peers *peers, struct sharing *sharing,
 		       const struct ss_capture *capture, const struct ss_target *target,
@@ -184,8 +208,7 @@ static void add_sharer(struct ss_peers *peers, struct sharing *sharing,
 {
 	struct ss_futex futex;
 
-	if (!ss_futex_parse(&facts->call, &futex) || futex.private ||
-	    facts->lock.size == 0 ||
+	if (!ss_futex_parse(&facts->call, &futex) || facts->lock.size == 0 ||
 	    (capture->process.inner_pid &&
 	     capture->process.inner_pid != capture->process.pid))
 		return;
@@ -193,6 +216,10 @@ static void add_sharer(struct ss_peers *peers, struct sharing *sharing,
 		pid_t tid = (pid_t)owner_word(facts, &futex, i);
 		if (tid < 2 || is_own(capture, tid))
 			continue;
+		if (futex.private) {
+			set_forked_owner(capture->facts, facts, target, tid);
+			continue;
+		}
 		pid_t pid = process_of(target, tid);
 		if (!pid || !object_at(sharing, target, futex.address).inode ||
 		    !is_mapped_in(sharing, target, pid))

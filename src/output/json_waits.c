@@ -207,6 +207,7 @@ static void write_owner(struct ss_json *json, const struct ss_wait *wait)
 		     wait->owner_unknown ? ss_owner_unknown_name(wait->owner_unknown) :
 					   NULL);
 	write_positive(json, "owner_unknown_tid", wait->owner_unknown_tid);
+	write_positive(json, "owner_unknown_pid", wait->owner_unknown_pid);
 }
 
 static void write_fds(struct ss_json *json, const struct ss_wait *wait)

@@ -6,8 +6,7 @@
 
 static const char *const names[] = {
 	[SS_MODE_DEFAULT] = "default", [SS_MODE_STOP] = "stop", [SS_MODE_LIVE] = "live",
-	[SS_MODE_NO_STOP] = "no-stop", [SS_MODE_AUTO] = "auto",
-	[SS_MODE_CORE] = "core",
+	[SS_MODE_NO_STOP] = "no-stop", [SS_MODE_AUTO] = "auto", [SS_MODE_CORE] = "core",
 };
 
 const char *ss_mode_name(enum ss_mode mode)

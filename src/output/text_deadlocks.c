@@ -112,6 +112,16 @@ static const struct ss_thread *member(const struct ss_snapshot *snapshot,
 	return ss_snapshot_thread(snapshot, deadlock->threads[index % deadlock->count]);
 }
 
+/* Only the thread that took such a lock unlocks it. */
+static bool is_of_libc(const struct ss_snapshot *snapshot,
+		       const struct ss_deadlock *deadlock)
+{
+	const struct ss_thread *thread =
+		ss_snapshot_thread(snapshot, deadlock->threads[0]);
+
+	return thread->wait->lock == SS_LOCK_LIBC;
+}
+
 /* What a cycle is called. A normal mutex may be unlocked by a thread that does not hold it,
    if there is another one (POSIX leaves it undefined; glibc does not check). */
 static void write_heading(const struct ss_snapshot *snapshot,
@@ -123,7 +133,8 @@ static void write_heading(const struct ss_snapshot *snapshot,
 
 	if (deadlock->timed)
 		word = "Contention with a time limit";
-	else if (alone && ss_snapshot_thread_count(snapshot) > 1)
+	else if (alone && ss_snapshot_thread_count(snapshot) > 1 &&
+		 !is_of_libc(snapshot, deadlock))
 		word = "Would be a self-deadlock unless another thread unlocks it";
 	else if (!lasting)
 		word = "Contention";

@@ -111,6 +111,8 @@ static const char *unknown_reason(enum ss_owner_unknown reason)
 		[SS_OWNER_NOT_VISIBLE] = "it belongs to an open file, or to a process "
 					 "that is not visible",
 		[SS_OWNER_NOT_LISTED] = "the lock was not found in /proc/locks",
+		[SS_OWNER_IN_PARENT] =
+			"belongs to the parent process, and held it at the fork",
 	};
 
 	return (size_t)reason < SS_ARRAY_SIZE(reasons) ? reasons[reason] : reasons[0];
@@ -124,6 +126,8 @@ static void write_unknown(const struct ss_text_writer *w, const struct ss_wait *
 	else if (wait->owner_unknown == SS_OWNER_GONE)
 		ss_text_writer_add(w, "the thread ");
 	ss_text_writer_add(w, "%s", unknown_reason(wait->owner_unknown));
+	if (wait->owner_unknown_pid)
+		ss_text_writer_add(w, " (stacksnap %d)", wait->owner_unknown_pid);
 }
 
 static void write_owner(const struct ss_text_writer *w, const struct ss_wait *wait)

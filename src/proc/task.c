@@ -154,6 +154,7 @@ bool ss_status_parse(const char *text, size_t size, struct ss_status *ret)
 {
 	uint64_t tgid;
 	uint64_t tracer = 0;
+	uint64_t parent = 0;
 	uint64_t seccomp = 0;
 	uint64_t ids[3] = {};
 
@@ -163,6 +164,8 @@ bool ss_status_parse(const char *text, size_t size, struct ss_status *ret)
 	ret->tgid = (pid_t)tgid;
 	if (find_numbers(text, size, "TracerPid", 10, &tracer, 1) && tracer <= INT32_MAX)
 		ret->tracer = (pid_t)tracer;
+	if (find_numbers(text, size, "PPid", 10, &parent, 1) && parent <= INT32_MAX)
+		ret->parent = (pid_t)parent;
 	if (find_numbers(text, size, "Uid", 10, ids, 3)) {
 		for (int i = 0; i < 3; i++)
 			ret->uid[i] = (uid_t)ids[i];

@@ -33,11 +33,12 @@ bool ss_stat_parse(const char *text, size_t size, struct ss_stat *ret);
 struct ss_status {
 	pid_t tgid;
 	pid_t tracer; /* 0: none */
+	pid_t parent; /* 0: none, or in another pid namespace */
 	uid_t uid[3]; /* real, effective, saved */
 	gid_t gid[3];
 	uint64_t cap_effective;
 	uint64_t cap_permitted;
-	uint64_t handled_signals; /* bit n-1 is signal n */
+	uint64_t handled_signals;    /* bit n-1 is signal n */
 	bool seccomp_filter;	     /* a filter or strict mode */
 	bool dumping_core;	     /* the process (CoreDumping) */
 	uint64_t voluntary_switches; /* context switches: voluntary, */

@@ -57,7 +57,7 @@ static const struct field wait_fields[] = {
 	WAIT(23, TEXT, owner_process, 0),
 	WAIT(24, UNSIGNED, owner_access, SS_ACCESS_EXCLUSIVE),
 	WAIT(25, UNSIGNED, self_owned, 1),
-	WAIT(26, UNSIGNED, owner_unknown, SS_OWNER_NOT_LISTED),
+	WAIT(26, UNSIGNED, owner_unknown, SS_OWNER_IN_PARENT),
 	WAIT(27, UNSIGNED, owner_unknown_tid, INT32_MAX),
 	WAIT(30, SIGNED, fd, INT32_MAX),
 	WAIT(33, UNSIGNED, fds_incomplete, 1),

@@ -9,7 +9,8 @@ import subprocess
 import sys
 import tempfile
 
-from harness import EndToEnd, STACKSNAP, TARGETS, main, task_states, wait_until
+from harness import (EndToEnd, STACKSNAP, TARGETS, libc_has_debug_file, main, task_states,
+                     wait_until)
 
 FOR = "--for=300ms"
 SOURCE = os.environ.get("SOURCE", ".")
@@ -276,6 +277,36 @@ class Pools(Verdicts):
             self.assertEqual(report["closed"], verdict == "stuck")
             self.assertEqual(signal.SIGTERM in report["process"]["handled_signals"],
                              verdict == "idle")
+
+
+class Handlers(Verdicts):
+    def test_lock_below_a_handler(self):
+        """The frames that a signal interrupted show that the thread itself holds the lock."""
+        if not libc_has_debug_file():
+            self.skipTest("the libc has no debug file: install libc6-dbg")
+        target = self.start("handler_lock")
+        report = self.judge(target.pid, "deadlock")
+        victim = self.thread(report, "victim")
+        self.assertEqual([d["tids"] for d in report["deadlocks"]], [[victim["tid"]]])
+        wait = victim["wait_data"]
+        self.assertEqual((wait["lock"], wait["owner_tid"], wait["self_owned"]),
+                         ("libc", victim["tid"], True))
+        text = self.run_tool("hang", FOR, target.pid, status=(3,)).stdout.decode()
+        self.assertIn("\nDEADLOCK: a thread waits for a lock that it holds:\n", text)
+
+
+class Forks(Verdicts):
+    def test_lock_of_the_parent(self):
+        """fork() copies a lock, but not the thread that holds it."""
+        target = self.start("forked_lock")
+        child = target.fact("child")
+        wait = self.judge(child, "stuck")["threads"][0]["wait_data"]
+        holder, = [tid for tid in task_states(target.pid) if tid != target.pid]
+        self.assertEqual((wait["owner_unknown"], wait["owner_unknown_tid"],
+                          wait["owner_unknown_pid"], wait["owner_tid"]),
+                         ("in-parent", holder, target.pid, None))
+        self.assertIn("owner unknown: thread %d, which took it, belongs to the parent process, and "
+                      "held it at the fork (stacksnap %d)" % (holder, target.pid), wait["text"])
 
 
 class Watch(EndToEnd):
