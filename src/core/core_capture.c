@@ -35,7 +35,7 @@ enum { ONLY_ROUND = 1 };
 
 struct builder {
 	const struct ss_core_file *core;
-	const struct ss_session *session;
+	struct ss_session *session;
 	struct ss_core_options options;
 	struct ss_capture *capture;
 	size_t used; /* of the arena */
@@ -177,7 +177,8 @@ static bool is_program(const struct builder *b, const struct ss_module_impl *mod
 
 static void open_file(const struct builder *b, struct ss_module_impl *module)
 {
-	const char *why = NULL; /* not used: without a build-id there is nothing to compare */
+	const char *why =
+		NULL; /* not used: without a build-id there is nothing to compare */
 	struct ss_elf *elf = NULL;
 
 	if (b->options.program && is_program(b, module)) {

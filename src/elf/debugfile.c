@@ -223,7 +223,7 @@ struct ss_elf *ss_debugfile_find(const struct ss_session *session,
 	return found ? found : find_elsewhere(session, &build_id, true);
 }
 
-static struct ss_elf *try_file(const struct ss_session *session, int root, bool copy,
+static struct ss_elf *try_file(struct ss_session *session, int root, bool copy,
 			       const struct ss_module *module, const char **why)
 {
 	_cleanup_(ss_elf_cleanup) struct ss_elf *elf =
@@ -231,12 +231,12 @@ static struct ss_elf *try_file(const struct ss_session *session, int root, bool 
 
 	if (!elf)
 		return NULL;
-	*why = ss_file_identity_check(&module->file, elf, copy);
+	*why = ss_file_identity_check(&module->file, elf, copy, &session->file_bytes);
 	return *why ? NULL : take_ptr(elf);
 }
 
 /* Without a build-id. What the user has put below the sysroot is a copy. */
-static struct ss_elf *find_by_file(const struct ss_session *session,
+static struct ss_elf *find_by_file(struct ss_session *session,
 				   const struct ss_module *module, const char **why)
 {
 	struct ss_elf *elf = NULL;
@@ -249,7 +249,7 @@ static struct ss_elf *find_by_file(const struct ss_session *session,
 	return elf ? elf : try_file(session, -1, false, module, why);
 }
 
-struct ss_elf *ss_debugfile_find_module(const struct ss_session *session,
+struct ss_elf *ss_debugfile_find_module(struct ss_session *session,
 					const struct ss_module_impl *module,
 					const char **why)
 {

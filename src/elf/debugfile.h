@@ -18,7 +18,7 @@
 /* Finds the file of a recorded module by its path and build-id, at its path or in the
    debug directory. Without a build-id the file at its path must have the recorded identity;
    otherwise *why says what differs. NULL: there is none. The caller frees. */
-struct ss_elf *ss_debugfile_find_module(const struct ss_session *session,
+struct ss_elf *ss_debugfile_find_module(struct ss_session *session,
 					const struct ss_module_impl *module,
 					const char **why);
 

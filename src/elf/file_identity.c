@@ -144,7 +144,7 @@ void ss_module_identify_file(struct ss_module_impl *module)
 }
 
 const char *ss_file_identity_check(const struct ss_file_identity *identity,
-				   const struct ss_elf *elf, bool copy)
+				   const struct ss_elf *elf, bool copy, uint64_t *budget)
 {
 	uint8_t hash[SS_FILE_HASH_SIZE];
 	char text[2 * SS_FILE_HASH_SIZE + 1];
@@ -162,6 +162,11 @@ const char *ss_file_identity_check(const struct ss_file_identity *identity,
 		       "differs)";
 	if (!copy && modified_ns(&status) != identity->modified_ns)
 		return "it has no build-id, and the file at its path was modified since";
+	uint64_t most = SS_MIN(elf->size, HASHED_MAX);
+	if (*budget < most)
+		return "it has no build-id, and too many large files were compared "
+		       "already";
+	*budget -= most;
 	if (!hash_file(elf, hash))
 		return "it has no build-id, and the file at its path cannot be read";
 	ss_file_hash_text(hash, text);

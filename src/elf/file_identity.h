@@ -16,9 +16,10 @@ void ss_module_identify_file(struct ss_module_impl *module);
 
 /*
  * Compares a file with an identity that has a hash. NULL: it is that file. Otherwise says why
- * it is not. copy: it may be a copy, with another inode and time.
+ * it is not. copy: it may be a copy, with another inode and time. budget: bytes that may still
+ * be hashed.
  */
 const char *ss_file_identity_check(const struct ss_file_identity *identity,
-				   const struct ss_elf *elf, bool copy);
+				   const struct ss_elf *elf, bool copy, uint64_t *budget);
 
 #endif

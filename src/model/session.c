@@ -21,6 +21,7 @@ struct ss_error *ss_session_new(const struct ss_session_options *options,
 	if (!session)
 		return ss_error_no_memory();
 	session->sysroot = -1;
+	session->file_bytes = SS_SESSION_FILE_BYTES;
 	if (options)
 		memcpy(&o, options, SS_MIN(options->size, sizeof(o)));
 	session->debug_dir = strdup(o.debug_dir ? o.debug_dir : default_debug_dir);

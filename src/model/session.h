@@ -9,6 +9,9 @@
 
 #include "stacksnap.h"
 
+/* A second of work. A hundred times the largest programs of Go. */
+#define SS_SESSION_FILE_BYTES ((uint64_t)4 << 30)
+
 struct ss_session_slot {
 	void *data;
 	void (*free)(void *data);
@@ -32,6 +35,7 @@ struct ss_session {
 	void *find_data;
 	ss_file_opener *open_file; /* or NULL */
 	void *open_data;
+	uint64_t file_bytes; /* of files without a build-id that may still be hashed */
 	struct ss_session_slot unwind;
 	struct ss_session_slot symbolize;
 };

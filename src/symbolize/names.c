@@ -20,7 +20,7 @@ struct ss_names {
 	bool found;			/* a file or image of the module */
 	const char *why;		/* it was not found, or NULL */
 	/* Of the lookups that are made now: */
-	const struct ss_session *session;
+	struct ss_session *session;
 	const struct ss_module_impl *module;
 	unsigned flags;
 	/* Of a module that is cached: */
@@ -35,7 +35,7 @@ enum { FLAGS_MASK = SS_NO_INLINES | SS_NO_SOURCE, KIND_DATA = 0x80 };
 
 /* The files of a module while they are read; each is opened when it is needed. */
 struct files {
-	const struct ss_session *session;
+	struct ss_session *session;
 	const struct ss_module_impl *module;
 	struct ss_elf *own;
 	struct ss_elf *debug;
@@ -74,7 +74,7 @@ static const struct ss_elf *debug_file(struct files *files)
 	return files->debug;
 }
 
-static void files_open(struct files *files, const struct ss_session *session,
+static void files_open(struct files *files, struct ss_session *session,
 		       const struct ss_module_impl *module)
 {
 	*files = (struct files){ .session = session, .module = module };
@@ -255,7 +255,7 @@ bool ss_names_save(const struct ss_names *names, int fd)
 
 /* Lookups --------------------------------------------------------------- */
 
-void ss_names_read(struct ss_names *names, const struct ss_session *session,
+void ss_names_read(struct ss_names *names, struct ss_session *session,
 		   const struct ss_module_impl *module, unsigned flags)
 {
 	names->session = session;

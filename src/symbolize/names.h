@@ -26,7 +26,7 @@ void ss_names_free(struct ss_names *names);
    from the file or image of the module and from its debug files: now, or, if the module is
    cached, when an address is not in the cache. session and module must be valid during the
    lookups. */
-void ss_names_read(struct ss_names *names, const struct ss_session *session,
+void ss_names_read(struct ss_names *names, struct ss_session *session,
 		   const struct ss_module_impl *module, unsigned flags);
 
 /* Finds the symbol with a size, such as a variable, that covers an ELF virtual address. */

@@ -4,6 +4,7 @@ size, time of modification, inode, and hash of headers and symbol tables."""
 import json
 import os
 import re
+import resource
 import shutil
 import subprocess
 import sys
@@ -13,7 +14,9 @@ sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 
 from recordings import Description, ReportTest, main  # noqa: E402
 from harness import LIMIT_S, read_text, wait_until  # noqa: E402
-from recording import Recording, ZSTD, file_hash  # noqa: E402
+from recording import Recording, XXH, ZSTD, file_hash  # noqa: E402
+from test_specification import (START, WALL, chunk, header, number, numbers, record,  # noqa: E402
+                                segment, signed)
 
 SOURCE = """
 #include <unistd.h>
@@ -30,7 +33,7 @@ def notes_of(path):
                           stderr=subprocess.DEVNULL, timeout=LIMIT_S).stdout
 
 
-@unittest.skipUnless(ZSTD, "libzstd cannot be loaded")
+@unittest.skipUnless(ZSTD and XXH, "libzstd or libxxhash cannot be loaded")
 class FileIdentity(ReportTest):
     def build(self, name, function="wait_here", *options):
         path = self.path(name)
@@ -84,8 +87,7 @@ class FileIdentity(ReportTest):
             self.assertFalse(found[0].build_id)
             self.assertEqual(found[0].file[:3],
                              [status.st_size, status.st_mtime_ns, status.st_ino])
-            if file_hash(program):
-                self.assertEqual(found[0].file[3], file_hash(program))
+            self.assertEqual(found[0].file[3], file_hash(program))
             for module in recording.modules:
                 self.assertFalse(module.build_id and module.file, module.path)
 
@@ -190,6 +192,39 @@ class FileIdentity(ReportTest):
         data = self.json(path, status=(1,))
         self.assertEqual(data["modules"][0]["problem"], "it has no build-id to identify its file")
         self.assertIsNone(data["modules"][0]["file_hash"])
+
+    def test_many_large_files(self):
+        """A small recording cannot ask for hours of hashing."""
+        program, count = self.build("large"), 3000
+        with open(program, "r+b") as file:
+            file.seek(0x28)
+            file.write(bytes(8))  # no sections: the file is hashed, up to 128 MiB
+            file.seek(0x3c)
+            file.write(bytes(4))
+            file.truncate(256 << 20)
+        status = os.stat(program)
+        names = [b"large", program.encode()] + [b"%032x" % i for i in range(count)]
+        out = b"".join(record(1, name) for name in names)
+        out += record(2, 100, 1, 1, 0, 0) + record(3, 0, 100, 1, 0)
+        for i in range(count):
+            out += record(4, 0, 2, 0, i << 30, 1 << 20, i << 30, 0, 0, 0, status.st_size,
+                          status.st_mtime_ns, status.st_ino, 3 + i)
+        out += b"".join(record(5, 1 + i, 0x1000, 0) for i in range(count))
+        out += record(6, 0, 0, 0, count, b"".join(number(i) for i in range(count)))
+        path = self.path("large.rec")
+        with open(path, "wb") as file:
+            file.write(header() + segment(0) + chunk(b"DEFS", out, packed=True) + chunk(
+                b"SMPL", numbers(0, 1, 1, START) + signed(WALL - START) + numbers(0, 0, 0) +
+                bytes([0, 0, 3 | (1 | 2 | 4) << 3]) + numbers(0, 0) + b"S") +
+                       chunk(b"SUMM", numbers(1, 1, 0, 0, 0, 0, 0, 2)))
+
+        def limit():
+            resource.setrlimit(resource.RLIMIT_CPU, (20, 20))
+        result = self.report("-f", "json", path, status=(1,), preexec_fn=limit)
+        problems = {module["problem"] for module in json.loads(result.stdout)["modules"]}
+        self.assertEqual(problems, {
+            "it has no build-id, and the file at its path has other headers or symbols now",
+            "it has no build-id, and too many large files were compared already"})
 
     def test_merged(self):
         """Two builds at one path are two modules."""
