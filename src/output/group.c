@@ -10,12 +10,24 @@ static int compare_text(const char *a, const char *b)
 	return strcmp(a, b);
 }
 
+/* More threads that may hold a lock of the application are no help. */
+enum { SUSPECTS_MAX = 3 };
+
 /* Classes ----------------------------------------------------------------- */
 
 /* To classify a new kind of wait, add it here. A thread that waits for a disk, a child or
    a peer that does not read is not idle. */
 static enum ss_group_class class_of_wait(const struct ss_wait *wait)
 {
+	switch (wait->purpose) {
+	case SS_PURPOSE_LOCK:
+		return SS_GROUP_BLOCKED;
+	case SS_PURPOSE_IDLE:
+	case SS_PURPOSE_SERVICE:
+		return SS_GROUP_IDLE;
+	default:
+		break;
+	}
 	switch (wait->kind) {
 	case SS_WAIT_MUTEX:
 	case SS_WAIT_RWLOCK:
@@ -87,6 +99,20 @@ static void mark_owner(struct sorting *sorting, const struct ss_wait *wait)
 
 	if (owner)
 		set_class(sorting, index_of(sorting->snapshot, owner), SS_GROUP_OWNER);
+}
+
+/* Threads that may hold a lock of the application. */
+static void mark_suspects(struct sorting *sorting)
+{
+	const struct ss_snapshot *snapshot = sorting->snapshot;
+
+	for (size_t i = 0; i < ss_snapshot_application_lock_count(snapshot); i++) {
+		const struct ss_application_lock *lock =
+			ss_snapshot_application_lock(snapshot, i);
+		for (size_t k = 0;
+		     lock->suspects_total <= SUSPECTS_MAX && k < lock->suspect_count; k++)
+			set_class(sorting, lock->suspects[k], SS_GROUP_OWNER);
+	}
 }
 
 static void mark_deadlocks(struct sorting *sorting)
@@ -334,6 +360,7 @@ static bool sorting_init(struct sorting *sorting, const struct ss_snapshot *snap
 		sorting->classes[i] = class_of_thread(ss_snapshot_thread(snapshot, i));
 	for (size_t i = 0; i < count; i++)
 		mark_owner(sorting, ss_snapshot_thread(snapshot, i)->wait);
+	mark_suspects(sorting);
 	mark_deadlocks(sorting);
 	mark_crash(sorting);
 	count_waiters(sorting, indexes, count);

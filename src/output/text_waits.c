@@ -52,6 +52,12 @@ static int compare_counts(const void *a, const void *b)
 	return compare_waits(a, b);
 }
 
+static void omit_address(struct ss_wait *wait)
+{
+	wait->address = 0;
+	wait->symbol = NULL;
+}
+
 /* Merges equal waits and sorts them, the most frequent first. */
 static void merge(struct list *list)
 {
@@ -65,6 +71,8 @@ static void merge(struct list *list)
 			struct wait_line *same = &list->items[merged - 1];
 			if (same->wait.left_ns != item->wait.left_ns)
 				same->wait.left_ns = -1;
+			if (same->wait.address != item->wait.address)
+				omit_address(&same->wait);
 			same->count += item->count;
 			free(item->text);
 		} else {
@@ -76,13 +84,17 @@ static void merge(struct list *list)
 		qsort(list->items, merged, sizeof(*list->items), compare_counts);
 }
 
-/* The text without the remaining time, which differs from thread to thread. */
+/* The text without what differs from thread to thread: the remaining time, and where a
+   thread waits for a lock of the application. */
 static char *new_text(const struct ss_wait *wait)
 {
 	struct ss_wait timeless = *wait;
 
 	if (wait->kind != SS_WAIT_SLEEP)
 		timeless.left_ns = -1;
+	/* Each thread may wait for it on a condition variable of its own. */
+	if (wait->purpose == SS_PURPOSE_LOCK)
+		omit_address(&timeless);
 	return ss_wait_text_new(&timeless);
 }
 

@@ -114,6 +114,35 @@ class MariaDb(MariaDbServer, RealWaits):
         self.assertRegex(text, r"\n5 threads wait for an application lock: \S+ \(.*row lock")
         self.assertRegex(text, r"\n  probably held by one of 2 other threads in do_command")
 
+    def test_first_screen(self):
+        """The text begins with those that wait for a row; idle connections are one line."""
+        process = self.start_server()
+        holder = self.connect()
+        for text in ("create database d", "create table d.r (i int primary key, j int) "
+                     "engine=innodb", "insert into d.r values (1, 1)", "begin",
+                     "update d.r set j = 2"):
+            holder.query(text)
+            holder.done()
+        waiters = [self.connect() for _ in range(5)]
+        idle = [self.connect() for _ in range(10)]
+        for waiter in waiters:
+            waiter.query("update d.r set j = 3 where i = 1")
+        wait_until(lambda: sum(state == "Updating" for state in
+                               self.states(idle[0]).values()) == 5, "the row lock")
+        text = self.run_tool(process.pid).stdout.decode()
+        if "ha_index_read_map" not in text:
+            self.skipTest("this server has no symbols")
+        screen = text.splitlines()[:24]
+        groups = [line for line in screen if re.match(r"(main|\d+) thread", line)
+                  and ": mariadbd" in line]
+        self.assertRegex(groups[0], r"^5 threads, sleeping")
+        at = screen.index(groups[0])
+        self.assertRegex(screen[at + 1], r"^  wait for an application lock: "
+                         r"handler::ha_index_read_map, through condition variable")
+        self.assertRegex(text, r"\n\d+ idle threads in \d+ groups; -a shows them\n")
+        self.assertNotIn("vio_io_wait", text)
+        self.assertIn("vio_io_wait", self.run_tool("-a", process.pid).stdout.decode())
+
     def test_stopped(self):
         process = self.start_server()
         os.kill(process.pid, signal.SIGSTOP)

@@ -83,6 +83,24 @@ static void test_classes(void **state)
 	assert_order(snapshot, wanted, SS_ARRAY_SIZE(wanted));
 }
 
+/* What the table of wait functions says counts more than the kind of the wait. */
+static void test_purposes(void **state)
+{
+	static const struct ss_wait lock = { .kind = SS_WAIT_CONDVAR,
+					     .purpose = SS_PURPOSE_LOCK };
+	static const struct ss_wait service = { .kind = SS_WAIT_MUTEX,
+						.purpose = SS_PURPOSE_SERVICE };
+	static const struct ss_wait disk = { .kind = SS_WAIT_IO, .syscall = "fsync" };
+	static const pid_t wanted[] = { 103, 102, 101 };
+	_cleanup_(ss_snapshot_cleanup) struct ss_snapshot *snapshot = sample_new();
+
+	(void)state;
+	add_waiting(snapshot, 101, 1, &service);
+	add_waiting(snapshot, 102, 2, &disk);
+	add_waiting(snapshot, 103, 3, &lock);
+	assert_order(snapshot, wanted, SS_ARRAY_SIZE(wanted));
+}
+
 /* The lock that most threads wait for comes first, wherever they wait. */
 static void test_most_waiters_first(void **state)
 {
@@ -173,6 +191,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_main_first_then_the_smallest),
 		cmocka_unit_test(test_classes),
+		cmocka_unit_test(test_purposes),
 		cmocka_unit_test(test_most_waiters_first),
 		cmocka_unit_test(test_interpreters_stay_apart),
 		cmocka_unit_test(test_reasons_keep_threads_apart),
