@@ -34,19 +34,28 @@ static void set_word(const char *path, char word[WORD_MAX])
 	(void)snprintf(word, WORD_MAX, "%.*s", (int)size, base);
 }
 
-/* Lists have paths from before /lib became a link to /usr/lib. */
-static bool has_line(const struct ss_buffer *list, const char *line)
+/* Whether a line of size bytes is path. Lists have paths from before /lib became a link to
+   /usr/lib. */
+static bool is_path(const char *line, size_t size, const char *path)
 {
-	size_t size = strlen(line);
+	size_t skip = size > strlen(usr) && memcmp(line, usr, strlen(usr)) == 0 ?
+			      strlen(usr) :
+			      0;
 
-	for (const char *at = list->bytes; at && (at = strstr(at, line)); at += size) {
-		size_t before = (size_t)(at - list->bytes);
-		if (before >= strlen(usr) &&
-		    memcmp(at - strlen(usr), usr, strlen(usr)) == 0)
-			before -= strlen(usr);
-		if ((before == 0 || list->bytes[before - 1] == '\n') &&
-		    (at[size] == '\n' || at[size] == '\0'))
+	return size - skip == strlen(path) && memcmp(line + skip, path, size - skip) == 0;
+}
+
+static bool has_path(const struct ss_buffer *list, const char *path)
+{
+	const char *at = list->bytes;
+	const char *end = at ? at + list->size : NULL;
+
+	while (at && at < end) {
+		const char *newline = memchr(at, '\n', (size_t)(end - at));
+		size_t size = (size_t)((newline ? newline : end) - at);
+		if (is_path(at, size, path))
 			return true;
+		at += size + 1;
 	}
 	return false;
 }
@@ -59,9 +68,9 @@ static bool is_list(const char *name)
 	       strcmp(name + size - strlen(".list"), ".list") == 0;
 }
 
-/* Searches the lists whose names contain word, or the others. Returns the name of the list
-   with that line; NULL: none. */
-static char *find_list(const char *database, const char *line, const char *word,
+/* Searches the lists whose names begin with word, or the others. Returns the name of the list
+   with that path; NULL: none. */
+static char *find_list(const char *database, const char *path, const char *word,
 		       bool others)
 {
 	_cleanup_(directory_cleanup)
@@ -71,11 +80,11 @@ static char *find_list(const char *database, const char *line, const char *word,
 
 	while (directory && (entry = readdir(directory))) {
 		if (!is_list(entry->d_name) ||
-		    (strstr(entry->d_name, word) != NULL) == others)
+		    (strncmp(entry->d_name, word, strlen(word)) == 0) == others)
 			continue;
 		if (ss_io_read_path(dirfd(directory), entry->d_name, LIST_MAX, &list) ==
 			    0 &&
-		    has_line(&list, line))
+		    has_path(&list, path))
 			return strdup(entry->d_name);
 	}
 	return NULL;
@@ -83,18 +92,18 @@ static char *find_list(const char *database, const char *line, const char *word,
 
 char *ss_package_find_debug(const char *database, const char *path)
 {
-	const char *line =
-		strncmp(path, "/usr/", strlen("/usr/")) == 0 ? path + strlen(usr) : path;
+	bool in_usr = strncmp(path, "/usr/", strlen("/usr/")) == 0;
+	const char *rest = in_usr ? path + strlen(usr) : path;
 	char word[WORD_MAX];
 	char *name = NULL;
 
 	if (path[0] != '/')
 		return NULL;
 	set_word(path, word);
-	_cleanup_free_ char *list = find_list(database, line, word, false);
+	_cleanup_free_ char *list = find_list(database, rest, word, false);
 	/* Programs that no package installed are usually elsewhere. */
-	if (!list && line != path && strncmp(path, "/usr/local/", 11) != 0)
-		list = find_list(database, line, word, true);
+	if (!list && in_usr && strncmp(path, "/usr/local/", 11) != 0)
+		list = find_list(database, rest, word, true);
 	if (!list)
 		return NULL;
 	list[strcspn(list, ":")] = '\0'; /* the architecture */
