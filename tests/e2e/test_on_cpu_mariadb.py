@@ -1,0 +1,105 @@
+"""stacksnap record --on-cpu of MariaDB under sysbench: its functions have the same order by self
+time as those of perf record, at the same time.
+
+Debian packages: mariadb-server, sysbench, linux-perf."""
+# ctest: real serial timeout=600
+
+import collections
+import json
+import os
+import re
+import shutil
+import subprocess
+import unittest
+
+from harness import EndToEnd, LIMIT_S, STACKSNAP, main
+from mariadb import Connection, MariaDbServer
+from test_on_cpu import PERF, may_sample_cpus
+
+RATE, SECONDS, TOP = 999, 25, 20
+
+
+def plain(name):
+    """Without versions, arguments and what distinguishes aliases."""
+    name = re.sub(r"(@|\(|\+0x).*$", "", name)
+    return re.sub(r"^(__GI_)?_*(libc_)?", "", name)
+
+
+def ranks(values):
+    """Equal values share their mean rank."""
+    return [sum(other > value for other in values) + (values.count(value) - 1) / 2
+            for value in values]
+
+
+def spearman(one, other, names):
+    a, b = ranks([one[name] for name in names]), ranks([other[name] for name in names])
+    mean = (len(names) - 1) / 2
+    deviation = sum((x - mean) ** 2 for x in a) * sum((y - mean) ** 2 for y in b)
+    return sum((x - mean) * (y - mean) for x, y in zip(a, b)) / deviation ** 0.5
+
+
+def top(counts):
+    return [name for name, _ in counts.most_common(TOP)]
+
+
+@unittest.skipUnless(PERF and may_sample_cpus(), "perf events are not allowed")
+@unittest.skipUnless(shutil.which("sysbench"), "sysbench is missing")
+class OnCpuMariaDb(MariaDbServer, EndToEnd):
+    def sysbench(self, *arguments):
+        return ["sysbench", "oltp_read_only", "--mysql-user=root", "--tables=2",
+                "--mysql-socket=" + self.path, "--table-size=10000", *arguments]
+
+    def perf_counts(self, path):
+        """By the innermost function in user space: there are no frames of the kernel in
+        recordings. Two halves."""
+        text = subprocess.run([PERF, "script", "-i", path, "-F", "tid,ip,sym,dso"],
+                              stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
+                              timeout=4 * LIMIT_S).stdout.decode("utf-8", "replace")
+        halves = [collections.Counter(), collections.Counter()]
+        for number, block in enumerate(text.split("\n\n")):
+            for address, name, dso in re.findall(r"^\s+([0-9a-f]+) (.*) \((.*)\)$", block, re.M):
+                if len(address) == 16 and address[0] == "f":
+                    continue
+                if name == "[unknown]":
+                    name = os.path.basename(dso)
+                halves[number % 2][plain(name)] += 1
+                break
+        return halves
+
+    def test_order(self):
+        server = self.start_server()
+        connection = Connection(self.path)
+        self.addCleanup(connection.socket.close)
+        connection.query("CREATE DATABASE sbtest")
+        connection.done()
+        subprocess.run(self.sysbench("prepare"), check=True, stdout=subprocess.DEVNULL,
+                       timeout=4 * LIMIT_S)
+        load = subprocess.Popen(self.sysbench("--threads=8", "--time=600", "run"),
+                                stdout=subprocess.DEVNULL)
+        self.addCleanup(load.wait, LIMIT_S)
+        self.addCleanup(load.kill)
+        data, path = (os.path.join(self.directory, name) for name in ("data.perf", "recording"))
+        perf = subprocess.Popen([PERF, "record", "-q", "-g", "-e", "cpu-clock", "-F", str(RATE),
+                                 "-p", str(server.pid), "-o", data, "sleep", str(SECONDS)],
+                                stderr=subprocess.DEVNULL)
+        subprocess.run([STACKSNAP, "record", "--on-cpu", "-r", str(RATE), "-d", str(SECONDS),
+                        "-o", path, str(server.pid)], check=True, timeout=LIMIT_S + SECONDS,
+                       stderr=subprocess.DEVNULL)
+        perf.wait(LIMIT_S)
+        report = json.loads(self.run_tool("report", "-f", "json", path, status=(0, 1)).stdout)
+        ours = collections.Counter()
+        for sample in report["samples"]:
+            if sample["call"] is not None:
+                frame = report["frames"][report["calls"][sample["call"]][1]]
+                ours[plain(frame["name"])] += sample["count"]
+        halves = self.perf_counts(data)
+        whole = halves[0] + halves[1]
+        # Rare functions are in an order by chance: perf does not agree with itself either.
+        most = spearman(halves[0], halves[1], top(whole))
+        agreement = spearman(whole, ours, top(whole))
+        self.assertGreaterEqual(agreement, min(0.8, most - 0.1),
+                                [(name, whole[name], ours[name]) for name in top(whole)])
+
+
+if __name__ == "__main__":
+    main()
