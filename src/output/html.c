@@ -227,6 +227,19 @@ static uint64_t run_wait(const struct ss_profile *profile, size_t thread, size_t
 	return wait == SS_ID_NONE ? 0 : wait + UINT64_C(1);
 }
 
+/* The share of the time in state R for which the thread waited for a CPU, in thousandths. */
+static uint64_t run_ready(const struct ss_profile *profile, size_t thread, size_t run)
+{
+	const struct ss_profile_run *r = run_at(profile, thread, run);
+	double time_ns = (double)r->cpu_ns + (double)r->ready_ns;
+	enum ss_recording_scope scope =
+		ss_profile_recording_of(profile, &profile->threads.items[thread])->scope;
+
+	if (r->state != 'R' || scope == SS_SCOPE_CPUS || time_ns == 0)
+		return 0;
+	return (uint64_t)((double)r->ready_ns * 1000 / time_ns);
+}
+
 /* A string with one letter for each run. */
 static void write_states(struct ss_json *json, const struct ss_profile *profile)
 {
@@ -250,6 +263,7 @@ static void write_runs(struct ss_json *json, const struct ss_profile *profile)
 		{ "count", run_count },
 		{ "stack", has_lines(profile) ? run_call : run_node },
 		{ "wait", run_wait },
+		{ "ready", run_ready },
 	};
 
 	for (size_t i = 0; i < SS_ARRAY_SIZE(columns); i++) {

@@ -10,7 +10,7 @@ import sys
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 
 import browser  # noqa: E402
-from page import BOX, PIXEL, PageTest  # noqa: E402
+from page import BOX, PIXEL, PageTest, replace_data  # noqa: E402
 from recordings import PERIOD, Description, main  # noqa: E402
 
 
@@ -305,6 +305,27 @@ class Page(PageTest):
                                "i => [i.style.left, i.style.width])")
         self.assertEqual([[round(float(part[:-1])) for part in one] for one in bar],
                          [[0, 100], [15, 30]])
+
+    def test_waiting_for_a_cpu(self):
+        """Time in state R in which a thread waited for a CPU is a state of its own in the
+        timeline, and the page says how many samples that are."""
+        def wait(data):
+            data["runs"]["ready"] = [750 if state == "R" else 0 for state in data["runs"]["state"]]
+            return data
+
+        self.assertNotIn("waiting", self.browser.text("#legend"))
+        self.assertNotIn("CPU", self.browser.text("#counts"))
+        path = self.path("ready.html")
+        replace_data(self.page(), wait, path)
+        self.show(path)
+        self.assertIn("waiting for a CPU", self.browser.text("#legend"))
+        self.assertIn("; about 45 waited for a CPU", self.browser.text("#counts"))
+        sums = self.browser.run(
+            "const t = window.stacksnap.timeline, into = new Float64Array(100000 * STATES.length);"
+            "t.model.threads.forEach((_, i) => t.columns(i, into));"
+            "const sums = STATES.map(() => 0); into.forEach((n, i) => { sums[i % STATES.length] += n });"
+            "return [sums[RUNNING], sums[READY]]")
+        self.assertAlmostEqual(sums[1] / sums[0], 3, 3)
 
     def test_long_names_keep_their_ids(self):
         d = Description()

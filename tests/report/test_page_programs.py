@@ -55,7 +55,8 @@ class Large(PageTest):
         data["threads"] = [{"process": 0, "tid": i, "name": "t"} for i in range(100)]
         data["runs"] = {"thread": [0 if i % ticks or i == 0 else 1 for i in range(self.STACKS)],
                         "tick": [0] * self.STACKS, "count": [1] * self.STACKS, "stack": leaves,
-                        "wait": [0] * self.STACKS, "state": "RSSS" * (self.STACKS // 4)}
+                        "wait": [0] * self.STACKS, "ready": [0] * self.STACKS,
+                        "state": "RSSS" * (self.STACKS // 4)}
         return data
 
     def test_is_readable(self):

@@ -7,12 +7,14 @@
 /* The states of threads, by the letters of proc_pid_stat(5). color: of the style sheet. */
 const STATES = [
 	{ letters: "R", name: "running", color: "R" },
+	{ letters: "", name: "waiting for a CPU", color: "ready" }, /* a part of R, see runReady */
 	{ letters: "D", name: "uninterruptible", color: "D" },
 	{ letters: "SI", name: "sleeping", color: "S" },
 	{ letters: "Tt", name: "stopped", color: "T" },
 	{ letters: "", name: "other", color: "other" },
 ];
 const RUNNING = STATES.findIndex(({ name }) => name === "running");
+const READY = STATES.findIndex(({ name }) => name === "waiting for a CPU");
 const SLEEPING = STATES.findIndex(({ name }) => name === "sleeping");
 
 function stateIndex(letter) {
@@ -110,6 +112,8 @@ class Model {
 		this.runState = new Uint8Array(count);
 		const states = new Map([...new Set(runs.state)].map((letter) => [letter, stateIndex(letter)]));
 		this.runClass = new Uint8Array(count);
+		/* the share of a run in state R that waited for a CPU */
+		this.runReady = Float32Array.from(runs.ready, (thousandths) => thousandths / 1000);
 		this.runsOf = this.threads.map(() => [0, 0]);
 		const idle = new IdleRule(this);
 		let thread = 0;
@@ -196,6 +200,7 @@ class Model {
 		const { self, nodeOf } = this.lines;
 		this.lines.clear();
 		this.byClass = [0, 0, 0];
+		this.ready = 0; /* samples of threads that waited for a CPU */
 		for (let t = 0; t < this.threads.length; t++) {
 			if (!this.isChosen(t)) continue;
 			const [from, to] = ranges[this.recordingOf(t)];
@@ -204,6 +209,7 @@ class Model {
 				const n = Math.min(begin + this.runCount[i], to) - Math.max(begin, from);
 				if (n <= 0) continue;
 				this.byClass[this.runClass[i]] += n;
+				this.ready += n * this.runReady[i];
 				if (this.runClass[i] <= this.shows) self[this.runStack[i]] += n;
 			}
 		}

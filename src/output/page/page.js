@@ -136,7 +136,8 @@ class Page {
 
 	/* The states that occur. */
 	legend() {
-		const found = STATES.filter((_, i) => this.model.runState.includes(i));
+		const { runState, runReady } = this.model;
+		const found = STATES.filter((_, i) => (i === READY ? runReady.some((part) => part > 0) : runState.includes(i)));
 		byId("legend").replaceChildren(...found.map(({ name, color }) => {
 			const item = document.createElement("span");
 			const sign = document.createElement("i");
@@ -235,7 +236,8 @@ class Page {
 		const dropped = sums[model.shows] - model.unfiltered;
 		if (dropped) hidden.push(`${count(dropped)} by focus or exclusion`);
 		if (model.onlyMatches && model.unfiltered > model.matched) hidden.push(`${count(model.unfiltered - model.matched)} without a match`);
-		byId("counts").textContent = `${count(this.tree.total[0])} of ${count(all)} samples` +
+		const ready = Math.round(model.ready) ? `; about ${count(model.ready)} waited for a CPU` : "";
+		byId("counts").textContent = `${count(this.tree.total[0])} of ${count(all)} samples${ready}` +
 			(hidden.length ? `; hidden: ${hidden.join(", ")}` : "");
 		byId("matched").textContent = model.matches ? share(model.matched, model.unfiltered) : "";
 		byId("matched").title = model.matches ? `${count(model.matched)} of ${count(model.unfiltered)} samples` : "";

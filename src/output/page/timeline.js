@@ -96,9 +96,13 @@ class Timeline {
 		for (let i = model.runsOf[thread][0]; i < model.runsOf[thread][1]; i++) {
 			const [from, to] = model.runSpan(i);
 			const state = model.runState[i];
+			const ready = model.runReady[i];
 			const add = (begin, end, sign) => {
-				for (let c = Math.floor(begin); c < end && c <= last; c++)
-					into[c * states + state] += sign * (Math.min(end, c + 1) - Math.max(begin, c));
+				for (let c = Math.floor(begin); c < end && c <= last; c++) {
+					const part = sign * (Math.min(end, c + 1) - Math.max(begin, c));
+					into[c * states + state] += part * (1 - ready);
+					into[c * states + READY] += part * ready;
+				}
 			};
 			add(from * scale, Math.max(to * scale, from * scale + 0.01), 1);
 			for (const gap of model.gapsIn(recording, from, to)) add(gap[0] * scale, gap[1] * scale, -1);
