@@ -142,13 +142,11 @@ class Verdicts(EndToEnd):
         print("%d verdicts on %d programs" % (cls.judged, len(cls.programs)))
 
     def end(self, process):
-        """With its children."""
-        for pid in children(process.pid):
-            try:
-                os.kill(pid, signal.SIGKILL)
-            except ProcessLookupError:
-                pass
-        process.kill()
+        """With all processes that it has started: they are of its group."""
+        try:
+            os.killpg(process.pid, signal.SIGKILL)
+        except ProcessLookupError:
+            pass
         process.wait(LIMIT_S)
 
     def run_program(self, *words):
