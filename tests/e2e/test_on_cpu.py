@@ -175,14 +175,14 @@ class OnCpu(EndToEnd):
     def test_selection(self):
         target = self.start("busy", 2, settle=False)
         tid = max(task_states(target.pid))
-        self.run_tool("record", "--on-cpu", "-t", tid, "--duration=500ms", "-o", self.path,
+        self.run_tool("record", "--on-cpu", "-t", tid, "--duration=3s", "-o", self.path,
                       target.pid)
         self.assertEqual({sample["tid"] for sample in Recording(self.path).samples}, {tid})
 
     def test_deep_stack(self):
         """A stack larger than the kernel copies is cut, and says so."""
         target = self.start("busy", 1, 8000, settle=False)
-        recording = self.record(target.pid, 99, 0.5, "--max-frames=0", with_perf=False)
+        recording = self.record(target.pid, 99, 4, "--max-frames=0", with_perf=False)
         self.assertEqual({sample["end"] for sample in recording.samples}, {"limit"})
 
     def test_command(self):
