@@ -199,6 +199,10 @@ struct ss_capture_options {
 	bool no_waits; /* skip what only ss_snapshot_diagnose() needs: locks and file
 			  descriptors */
 	const struct ss_gather_plan *plan; /* more memory to copy; NULL: none */
+	/* Bytes to copy from one stack whose end is known, because it has a mapping of its
+	   own, or was needed, see ss_capture_extend(); 0: 8 MiB, or max_stack if that is
+	   given. */
+	size_t max_deep;
 };
 
 /*
@@ -223,6 +227,37 @@ SS_API struct ss_error *ss_capture_complete(struct ss_capture *capture,
 					    struct ss_target *target,
 					    const struct ss_capture_options *options,
 					    const pid_t *tids, size_t count);
+
+/*
+ * Executes a plan after the capture, without stopping a thread, and adds what it copies in
+ * place of what an earlier plan has copied. Threads that run may have changed it
+ * meanwhile. Steps cannot begin at a register or thread pointer. Call it before the capture
+ * is shared. Errors: NO_PROCESS, INVALID, NO_MEMORY.
+ */
+SS_API struct ss_error *ss_capture_gather(struct ss_capture *capture,
+					  struct ss_target *target,
+					  const struct ss_gather_plan *plan);
+
+/* Where a stack continues beyond its copy: the thread's tid and missing. */
+struct ss_stack_request {
+	pid_t tid;
+	uint64_t address;
+};
+
+/*
+ * Copies more of stacks that end where their copy ends, in the same or in another mapping.
+ * Stops no thread. Takes only stacks of threads that sleep, and that provably have not run
+ * since (by the scheduler's counter); of a thread that was stopped, only if it is where it
+ * was and its stack has the same bytes. ret: how many stacks have grown; unwind the
+ * capture again if there are any. Ends at max_deep bytes of each stack. Pass the options of
+ * the capture; call it before the capture is shared. Errors: NO_PROCESS, INVALID,
+ * NO_MEMORY.
+ */
+SS_API struct ss_error *ss_capture_extend(struct ss_capture *capture,
+					  struct ss_target *target,
+					  const struct ss_capture_options *options,
+					  const struct ss_stack_request *requests,
+					  size_t count, size_t *ret);
 
 /*
  * Reads other processes that threads of the capture wait for: the holder of a file lock
@@ -412,6 +447,22 @@ struct ss_diagnose_options {
  */
 SS_API struct ss_error *ss_snapshot_diagnose(struct ss_snapshot *snapshot,
 					     const struct ss_diagnose_options *options);
+
+/* What to do about frames of JIT code (ss_snapshot_plan_jit()). */
+enum ss_jit_plan {
+	SS_JIT_NONE,	/* nothing */
+	SS_JIT_LOOK,	/* ss_capture_gather() with the plan */
+	SS_JIT_CAPTURE, /* capture again with the plan, which has led to something */
+};
+
+/*
+ * A plan that copies the unwind information which JIT compilers registered with libgcc
+ * (__register_frame()), if the snapshot has frames of JIT code and libgcc is there. Unwind
+ * the capture again after the plan was executed.
+ */
+SS_API enum ss_jit_plan ss_snapshot_plan_jit(const struct ss_snapshot *snapshot,
+					     const struct ss_capture *capture,
+					     struct ss_gather_plan *ret);
 
 SS_API void ss_snapshot_free(struct ss_snapshot *snapshot);
 
@@ -852,6 +903,9 @@ struct ss_thread {
 	bool consistent;	 /* its registers and stack belong to one moment */
 	uint64_t thread_pointer; /* pthread_self() of most C libraries; 0: not known */
 	pid_t inner_tid;	 /* in its own pid namespace; 0: not known */
+	/* LIMIT, UNREADABLE: memory of the process that was not copied, see
+	   ss_capture_extend(); 0: none */
+	uint64_t missing;
 	/* NULL: it does not wait, or that is not known, or ss_snapshot_diagnose() was not
 	   called */
 	const struct ss_wait *wait;

@@ -97,6 +97,7 @@ static struct ss_error *prepare(struct ss_attempt *a)
 	a->capture = ss_capture_new();
 	if (!a->capture)
 		return ss_error_no_memory();
+	a->capture->process.pid = a->target->pid;
 	read_freezer(a->capture, a->target, live);
 	if (a->target->listing)
 		return NULL;

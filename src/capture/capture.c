@@ -7,6 +7,7 @@
 
 #include "capture/attempt.h"
 #include "capture/complete.h"
+#include "capture/extend.h"
 #include "capture/stop.h"
 #include "objects/objects.h"
 #include "target/files.h"
@@ -16,6 +17,7 @@
 enum {
 	TIMEOUT_MS = 1000,
 	STACK_MAX = 256 * 1024,
+	DEEP_MAX = 8 << 20, /* as large as stacks are by default */
 	TOTAL_MAX = 256 << 20,
 	/* attempts if modules are loaded or unloaded meanwhile; the last one reads maps
 	   during the freeze */
@@ -140,6 +142,8 @@ static struct ss_error *set_defaults(struct ss_capture_options *options)
 		options->mode = SS_MODE_AUTO;
 	if (options->timeout_ms == 0)
 		options->timeout_ms = TIMEOUT_MS;
+	if (options->max_deep == 0)
+		options->max_deep = options->max_stack ? options->max_stack : DEEP_MAX;
 	if (options->max_stack == 0)
 		options->max_stack = STACK_MAX;
 	if (options->max_total == 0)
@@ -194,4 +198,30 @@ struct ss_error *ss_capture_complete(struct ss_capture *capture, struct ss_targe
 	o.filter_data = &filter;
 	o.plan = NULL;
 	return run_attempts(target, &o, capture, &capture);
+}
+
+struct ss_error *ss_capture_extend(struct ss_capture *capture, struct ss_target *target,
+				   const struct ss_capture_options *options,
+				   const struct ss_stack_request *requests, size_t count,
+				   size_t *ret)
+{
+	struct ss_capture_options o;
+	struct ss_error *error = read_options(options, &o);
+
+	*ret = 0;
+	if (!error)
+		error = ss_target_check(target);
+	if (error || count == 0 || target->listing)
+		return error;
+	return ss_extend_stacks(capture, target, &o, requests, count, ret);
+}
+
+struct ss_error *ss_capture_gather(struct ss_capture *capture, struct ss_target *target,
+				   const struct ss_gather_plan *plan)
+{
+	struct ss_error *error = ss_target_check(target);
+
+	if (error || target->listing)
+		return error;
+	return ss_extend_by_plan(capture, target, plan);
 }

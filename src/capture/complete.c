@@ -99,6 +99,7 @@ static void take_registers(struct ss_capture_thread *thread,
 	thread->thread_pointer = now->thread_pointer;
 	thread->not_started = now->not_started;
 	thread->stopped_ns = now->stopped_ns;
+	thread->run_count = 0;
 	thread->reason = NULL;
 }
 

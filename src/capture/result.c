@@ -102,6 +102,7 @@ static void fill_thread(struct ss_capture_thread *thread, struct ss_task *task,
 		.consistent = task->phase == SS_TASK_RELEASED || task->consistent ||
 			      has_no_stack(task),
 		.fragile = task->fragile && task->partial,
+		.run_count = task->partial && !task->in_call ? task->run_count : 0,
 		.worker = task->phase == SS_TASK_WORKER,
 		.live = take_ptr(task->live),
 		.live_count = task->live_count,

@@ -25,7 +25,8 @@ enum {
 	LOCK = SS_STACK_COPIES,
 	/* for the bitmap of absent pages; more for stacks beyond a mebibyte */
 	BITMAP = 2 * ALIGNMENT,
-	PIECES_EACH = 2, /* pieces per task in a batch: a stack and a lock word */
+	/* pieces per task in a batch: two stacks, their rests, another one, a lock word */
+	PIECES_EACH = 6,
 };
 
 /* The range to copy for a stack pointer: from the red zone to the end of the area, at
@@ -83,6 +84,7 @@ static bool map_arena(struct ss_arena *arena, size_t size)
 		if (bytes != MAP_FAILED) {
 			arena->bytes = bytes;
 			arena->size = size;
+			arena->dirty = 0;
 			return true;
 		}
 		/* RLIMIT_AS: try less */
@@ -216,6 +218,16 @@ uint8_t *ss_arena_take(struct ss_arena *arena, size_t size)
 	return arena->bytes + (copy.bytes - arena->bytes);
 }
 
+/* Whether nothing was written yet to the last copy that was placed. From now on something
+   may be. */
+static bool take_zeroed(struct ss_arena *arena, const uint8_t *bytes)
+{
+	bool zeroed = (size_t)(bytes - arena->bytes) >= arena->dirty;
+
+	arena->dirty = SS_MAX(arena->dirty, arena->used);
+	return zeroed;
+}
+
 /* Whether the area is private anonymous memory. Its pages may be absent because they were
    never used. */
 static bool is_sparse(const struct ss_area *area)
@@ -234,6 +246,7 @@ static uint8_t *place_bitmap(struct ss_arena *arena, const struct ss_stack_copy 
 	if (!place(arena, &bitmap) || bitmap.size < size)
 		return NULL;
 	uint8_t *bytes = arena->bytes + (bitmap.bytes - arena->bytes);
+	(void)take_zeroed(arena, bytes);
 	memset(bytes, 0, size);
 	return bytes;
 }
@@ -241,6 +254,8 @@ static uint8_t *place_bitmap(struct ss_arena *arena, const struct ss_stack_copy 
 static void queue_piece(struct ss_arena *arena, size_t *count, struct ss_task *task,
 			size_t part, const struct ss_stack_copy *copy, bool sparse)
 {
+	bool zeroed = take_zeroed(arena, copy->bytes);
+
 	arena->owners[*count] = task;
 	arena->parts[*count] = (uint8_t)part;
 	arena->pieces[(*count)++] = (struct ss_piece){
@@ -248,6 +263,7 @@ static void queue_piece(struct ss_arena *arena, size_t *count, struct ss_task *t
 		.bytes = arena->bytes + (copy->bytes - arena->bytes),
 		.size = copy->size,
 		.absent = sparse ? place_bitmap(arena, copy) : NULL,
+		.zeroed = zeroed,
 	};
 }
 
@@ -355,11 +371,12 @@ static void take_lock(struct ss_task *task, struct ss_piece *piece)
 	}
 }
 
+/* Reads the pieces from first on. */
 static void read_queue(struct ss_arena *arena, const struct ss_capture *capture,
-		       size_t count, const struct ss_process_memory *memory)
+		       size_t first, size_t count, const struct ss_process_memory *memory)
 {
-	ss_process_memory_read_present(memory, arena->pieces, count);
-	for (size_t i = 0; i < count; i++) {
+	ss_process_memory_read_present(memory, arena->pieces + first, count - first);
+	for (size_t i = first; i < count; i++) {
 		if (arena->parts[i] == LOCK)
 			take_lock(arena->owners[i], &arena->pieces[i]);
 		else
@@ -369,25 +386,138 @@ static void read_queue(struct ss_arena *arena, const struct ss_capture *capture,
 }
 
 /* Finds, in the copies, signal handlers that run on alternate stacks, and queues the
-   stacks they interrupted. Returns the number of pieces. */
-static size_t queue_alternates(struct ss_arena *arena, const struct ss_capture *capture,
-			       size_t count, size_t max_stack)
+   stacks they interrupted. */
+static void queue_alternates(struct ss_arena *arena, const struct ss_capture *capture,
+			     size_t *count, size_t max_stack)
 {
-	size_t alternates = 0;
+	size_t copied = *count;
 
-	for (size_t i = 0; i < count; i++) {
-		/* owners[] and parts[] are only overwritten up to i. */
+	for (size_t i = 0; i < copied; i++) {
 		struct ss_task *task = arena->owners[i];
-		const struct ss_stack_copy *copy = &task->stacks[0];
+		const struct ss_stack_copy *copy = &task->stacks[SS_STACK_SP];
 		uint64_t sp;
-		if (arena->parts[i] != LOCK &&
+		if (arena->parts[i] == SS_STACK_SP &&
 		    ss_arch_find_alternate(&ss_arch_host, copy->bytes,
 					   SS_MIN(copy->size, (size_t)ALTERNATE_SEARCH),
 					   copy->address, &sp))
-			queue_stack(arena, capture, &alternates, task, 1,
+			queue_stack(arena, capture, count, task, SS_STACK_INTERRUPTED,
 				    plan(capture, sp, max_stack));
 	}
-	return alternates;
+}
+
+/* Whether nothing but one stack is in an area: then it ends where the area ends. A stack
+   has inaccessible memory below it. */
+static bool is_stack(const struct ss_capture *capture, const struct ss_area *area)
+{
+	const struct ss_area *below = area - 1;
+
+	if (!is_sparse(area) ||
+	    (area->prot & (PROT_READ | PROT_WRITE)) != (PROT_READ | PROT_WRITE))
+		return false;
+	return strcmp(area->name, "[stack]") == 0 ||
+	       (area > capture->areas.items && below->end == area->start &&
+		(below->prot & (PROT_READ | PROT_WRITE)) == 0);
+}
+
+/* Queues what follows a copy of a deep stack. Not part of the first copy, so that deep
+   stacks do not use up the total limit. */
+static void queue_rest(struct ss_arena *arena, const struct ss_capture *capture,
+		       size_t *count, struct ss_task *task, size_t which, size_t max)
+{
+	struct ss_stack_copy *copy = &task->stacks[which];
+	uint64_t from = copy->address + copy->size;
+	const struct ss_area *area =
+		ss_capture_find_area(capture, copy->address + ss_arch_host.red_zone);
+	bool any = copy->truncated && copy->size > 0 && copy->size < max && area &&
+		   from < area->end && is_stack(capture, area) &&
+		   *count < arena->piece_capacity && arena->used < arena->size;
+
+	if (!any)
+		return;
+	struct ss_stack_copy rest = {
+		.address = from,
+		.size = (size_t)SS_MIN(area->end - from, (uint64_t)(max - copy->size)),
+	};
+	rest.truncated = from + rest.size < area->end;
+	if (!place(arena, &rest))
+		return;
+	copy->truncated = false;
+	task->stacks[which + SS_STACK_SP_REST] = rest;
+	queue_piece(arena, count, task, which + SS_STACK_SP_REST, &rest, true);
+}
+
+static const struct ss_area *find_main_stack(const struct ss_capture *capture)
+{
+	for (size_t i = capture->areas.count; i > 0; i--) {
+		const struct ss_area *area = &capture->areas.items[i - 1];
+		if (strcmp(area->name, "[stack]") == 0)
+			return area;
+	}
+	return NULL;
+}
+
+/*
+ * Queues the outermost part of the stack on which the kernel started the main thread, if it
+ * runs on another one: a runtime (SBCL's, say) may have called its first function there.
+ */
+static void queue_main_stack(struct ss_arena *arena, const struct ss_capture *capture,
+			     size_t *count, struct ss_task *task, size_t max_stack)
+{
+	const struct ss_area *area = find_main_stack(capture);
+
+	for (size_t i = SS_STACK_SP; area && i <= SS_STACK_INTERRUPTED; i++) {
+		const struct ss_stack_copy *copy = &task->stacks[i];
+		if (copy->size && copy->address >= area->start &&
+		    copy->address < area->end)
+			area = NULL;
+	}
+	if (!area)
+		return;
+	size_t size = (size_t)SS_MIN(area->end - area->start, (uint64_t)max_stack);
+	queue_stack(arena, capture, count, task, SS_STACK_OTHER,
+		    (struct ss_stack_copy){ .address = area->end - size, .size = size });
+}
+
+/* Queues the stack that a running thread has left for another one, if the frame pointer
+   still refers to it. */
+static void queue_left_stack(struct ss_arena *arena, const struct ss_capture *capture,
+			     size_t *count, struct ss_task *task, size_t max_stack)
+{
+	const struct ss_stack_copy *copy = &task->stacks[SS_STACK_SP];
+	struct ss_regs regs;
+	uint64_t fp;
+
+	if (task->partial || task->stacks[SS_STACK_OTHER].bytes)
+		return;
+	ss_arch_host.attach->regs(&task->kernel, &regs);
+	if (!ss_regs_get(&regs, ss_arch_host.fp, &fp) || fp == 0)
+		return;
+	const struct ss_area *area = ss_capture_find_area(capture, fp);
+	if (area &&
+	    area != ss_capture_find_area(capture, ss_regs_sp(&ss_arch_host, &regs)) &&
+	    is_stack(capture, area) && fp - copy->address >= copy->size)
+		queue_stack(arena, capture, count, task, SS_STACK_OTHER,
+			    plan(capture, fp, max_stack));
+}
+
+static void queue_rests(struct ss_arena *arena, const struct ss_capture *capture,
+			size_t *count, const struct ss_capture_options *options)
+{
+	size_t copied = *count;
+
+	for (size_t i = 0; i < copied; i++) {
+		if (arena->parts[i] > SS_STACK_INTERRUPTED)
+			continue;
+		queue_rest(arena, capture, count, arena->owners[i], arena->parts[i],
+			   options->max_deep);
+		if (arena->parts[i] == SS_STACK_SP &&
+		    arena->owners[i]->tid == capture->process.pid)
+			queue_main_stack(arena, capture, count, arena->owners[i],
+					 options->max_stack);
+		if (arena->parts[i] == SS_STACK_SP)
+			queue_left_stack(arena, capture, count, arena->owners[i],
+					 options->max_stack);
+	}
 }
 
 void ss_arena_copy(struct ss_arena *arena, const struct ss_capture *capture,
@@ -395,6 +525,7 @@ void ss_arena_copy(struct ss_arena *arena, const struct ss_capture *capture,
 		   const struct ss_capture_options *options, ss_task_predicate *predicate)
 {
 	size_t count = 0;
+	size_t done;
 
 	for (size_t i = 0; i < tasks->items.count; i++) {
 		struct ss_task *task = &tasks->items.items[i];
@@ -402,12 +533,16 @@ void ss_arena_copy(struct ss_arena *arena, const struct ss_capture *capture,
 			continue;
 		if (!options->no_waits)
 			queue_lock(arena, &count, capture, task);
-		queue_stack(arena, capture, &count, task, 0,
+		queue_stack(arena, capture, &count, task, SS_STACK_SP,
 			    plan(capture, stack_pointer(task), options->max_stack));
 	}
-	read_queue(arena, capture, count, memory);
-	count = queue_alternates(arena, capture, count, options->max_stack);
-	read_queue(arena, capture, count, memory);
+	read_queue(arena, capture, 0, count, memory);
+	done = count;
+	queue_alternates(arena, capture, &count, options->max_stack);
+	read_queue(arena, capture, done, count, memory);
+	done = count;
+	queue_rests(arena, capture, &count, options);
+	read_queue(arena, capture, done, count, memory);
 }
 
 void ss_arena_give(struct ss_arena *arena, struct ss_capture *capture)

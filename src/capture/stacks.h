@@ -14,6 +14,7 @@ struct ss_arena {
 	size_t size;
 	size_t used;
 	size_t ready;  /* bytes that have been faulted in */
+	size_t dirty;  /* bytes that may not be 0 */
 	bool shared;   /* shared with another process: */
 	int shared_fd; /* read-only descriptor; -1: a child has inherited it */
 	struct ss_piece *pieces;

@@ -39,7 +39,8 @@ static const struct argp_option limits_table[] = {
 	{ "max-frames", KEY_MAX_FRAMES, "N", 0,
 	  "Limit the frames of each stack; 0: no limit (default: 1024)", 0 },
 	{ "max-stack", KEY_MAX_STACK, "KIB", 0,
-	  "Limit the copy of each stack (default: 256)", 0 },
+	  "Limit the copy of each stack (default: 256, and up to 8192 of deep stacks)",
+	  0 },
 	{},
 };
 

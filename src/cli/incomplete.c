@@ -9,22 +9,45 @@
 
 enum { TIDS_MAX = 8, END_COUNT = SS_END_RUNNABLE + 1 };
 
+static bool is_whole(const struct ss_snapshot *snapshot, const struct ss_thread *thread)
+{
+	return thread->end == SS_END_ROOT && !ss_end_has_guess(snapshot, thread);
+}
+
 size_t ss_incomplete_count(const struct ss_snapshot *snapshot)
 {
 	size_t count = ss_snapshot_process(snapshot)->threads_unseen;
 
 	for (size_t i = 0; i < ss_snapshot_thread_count(snapshot); i++)
-		count += ss_snapshot_thread(snapshot, i)->end == SS_END_ROOT ? 0 : 1;
+		count += !is_whole(snapshot, ss_snapshot_thread(snapshot, i));
 	return count;
 }
 
-static size_t write_tids(const struct ss_snapshot *snapshot, enum ss_end end, FILE *out)
+typedef bool thread_predicate(const struct ss_snapshot *snapshot,
+			      const struct ss_thread *thread, enum ss_end end);
+
+static bool ends_with(const struct ss_snapshot *snapshot, const struct ss_thread *thread,
+		      enum ss_end end)
+{
+	(void)snapshot;
+	return thread->end == end;
+}
+
+static bool is_guessed(const struct ss_snapshot *snapshot, const struct ss_thread *thread,
+		       enum ss_end end)
+{
+	(void)end;
+	return ss_end_has_guess(snapshot, thread);
+}
+
+static size_t write_tids(const struct ss_snapshot *snapshot, thread_predicate *predicate,
+			 enum ss_end end, FILE *out)
 {
 	size_t count = 0;
 
 	for (size_t i = 0; i < ss_snapshot_thread_count(snapshot); i++) {
 		const struct ss_thread *thread = ss_snapshot_thread(snapshot, i);
-		if (thread->end != end)
+		if (!predicate(snapshot, thread, end))
 			continue;
 		if (count < TIDS_MAX)
 			(void)fprintf(out, "%s%d", count ? ", " : "thread ", thread->tid);
@@ -55,7 +78,7 @@ static void print_end(const struct ss_snapshot *snapshot, enum ss_end end,
 
 	if (!out)
 		return;
-	size_t count = write_tids(snapshot, end, out);
+	size_t count = write_tids(snapshot, ends_with, end, out);
 	(void)fprintf(out, ": %s [%s]", ss_end_text(end), ss_end_name(end));
 	const char *reason = find_reason(snapshot, end);
 	if (reason)
@@ -66,12 +89,27 @@ static void print_end(const struct ss_snapshot *snapshot, enum ss_end end,
 		ss_failure_warn("%d: %s", ss_snapshot_process(snapshot)->pid, text);
 }
 
+static void print_guesses(const struct ss_snapshot *snapshot)
+{
+	_cleanup_free_ char *text = NULL;
+	size_t size = 0;
+	FILE *out = open_memstream(&text, &size);
+
+	if (!out)
+		return;
+	size_t count = write_tids(snapshot, is_guessed, SS_END_ROOT, out);
+	if (fclose(out) == 0 && count > 0)
+		ss_failure_warn("%d: %s: " SS_END_GUESS_TEXT,
+				ss_snapshot_process(snapshot)->pid, text);
+}
+
 void ss_incomplete_print(const struct ss_snapshot *snapshot, size_t max_stack)
 {
 	const struct ss_process *process = ss_snapshot_process(snapshot);
 
 	for (int end = SS_END_ROOT + 1; end < END_COUNT; end++)
 		print_end(snapshot, (enum ss_end)end, max_stack);
+	print_guesses(snapshot);
 	if (process->threads_unseen)
 		ss_failure_warn("%d: %u more threads could not be read", process->pid,
 				process->threads_unseen);

@@ -5,29 +5,18 @@
 
 #include "base/error.h"
 #include "base/vector.h"
+#include "output/end_text.h"
 
 static const char kind = 'T'; /* the first byte of a request */
 
-static bool has_guess(const struct ss_snapshot *snapshot, const struct ss_thread *thread)
-{
-	for (size_t i = 0; i < thread->frame_count; i++) {
-		if (ss_snapshot_frame(snapshot, thread, i)->source ==
-		    SS_FROM_RETURN_ADDRESS)
-			return true;
-	}
-	return false;
-}
-
-/* Whether unwinding needs registers that were not read. A thread in state D would not
-   stop, so it does not count. */
-static bool needs_registers(const struct ss_snapshot *snapshot,
-			    const struct ss_thread *thread)
+bool ss_registers_are_needed(const struct ss_snapshot *snapshot,
+			     const struct ss_thread *thread)
 {
 	if (thread->stopped_ns > 0 || thread->frame_count == 0 || thread->state == 'D')
 		return false;
 	return (thread->end != SS_END_ROOT && thread->end != SS_END_FRAMES &&
 		thread->end != SS_END_LIMIT) ||
-	       has_guess(snapshot, thread);
+	       ss_end_has_guess(snapshot, thread);
 }
 
 struct ss_error *ss_registers_request(const struct ss_sandbox_attempt *attempt,
@@ -38,7 +27,7 @@ struct ss_error *ss_registers_request(const struct ss_sandbox_attempt *attempt,
 
 	for (size_t i = 0; i < ss_snapshot_thread_count(snapshot) && !error; i++) {
 		const struct ss_thread *thread = ss_snapshot_thread(snapshot, i);
-		if (!needs_registers(snapshot, thread))
+		if (!ss_registers_are_needed(snapshot, thread))
 			continue;
 		pid_t *slot = ss_vector_push(&tids);
 		if (slot)

@@ -9,6 +9,11 @@
 
 #include "stacksnap.h"
 
+/* Whether unwinding needs registers that were not read. A thread in state D would not
+   stop, so it does not count. */
+bool ss_registers_are_needed(const struct ss_snapshot *snapshot,
+			     const struct ss_thread *thread);
+
 /* Requests the registers of the threads whose stacks cannot be unwound without; *ret says
    whether there are any. Errors: NO_MEMORY, SYSTEM. */
 struct ss_error *ss_registers_request(const struct ss_sandbox_attempt *attempt,

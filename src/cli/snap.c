@@ -12,6 +12,9 @@
 #include "cli/phases.h"
 #include "cli/watchdog.h"
 
+/* Registers may be needed only after more of a stack was copied. */
+enum { STOPS = 2 };
+
 struct snap {
 	struct ss_options options;
 	SS_VECTOR(struct ss_target_argument) targets;
@@ -37,6 +40,7 @@ struct job {
 	struct ss_snap_analysis analysis;
 	struct ss_target *target;
 	struct ss_capture_options options;
+	struct ss_gather_plan plan; /* for JIT code */
 	bool listing; /* capturing was refused: only names and states of threads */
 };
 
@@ -47,18 +51,95 @@ static void job_deinit(struct job *job)
 }
 
 /* After a failure, for instance because threads have ended, their stacks stay incomplete. */
-static void complete(void *data, const pid_t *tids, size_t count)
+static void warn(const struct job *job, struct ss_error *error)
+{
+	if (error && job->analysis.options->common.verbose)
+		ss_failure_warn("%s", ss_error_message(error));
+	ss_error_free(error);
+}
+
+/* Stops the threads whose registers are requested. Returns whether there are any. */
+static bool read_registers(struct job *job, const struct ss_stack_request *requests,
+			   size_t count)
+{
+	_cleanup_free_ pid_t *tids = calloc(count + 1, sizeof(*tids));
+	size_t stops = 0;
+
+	for (size_t i = 0; tids && i < count; i++) {
+		if (requests[i].address == 0)
+			tids[stops++] = requests[i].tid;
+	}
+	if (stops == 0 || job->analysis.stops == 0)
+		return false;
+	ss_watchdog_begin(job->analysis.run->argument->pid, job->options.timeout_ms);
+	warn(job, ss_capture_complete(job->analysis.capture, job->target, &job->options,
+				      tids, stops));
+	ss_watchdog_end();
+	return true;
+}
+
+static void add_related(struct job *job)
+{
+	const struct ss_snap_analysis *analysis = &job->analysis;
+
+	if (!analysis->options->common.format->unsymbolized &&
+	    !analysis->options->no_waits)
+		ss_capture_add_related(analysis->capture, job->target);
+}
+
+/* Captures again, with the plan. If that fails, the first capture stays. */
+static bool capture_again(struct job *job)
+{
+	struct ss_snap_analysis *analysis = &job->analysis;
+	struct ss_capture *capture = NULL;
+
+	job->options.plan = &job->plan;
+	ss_watchdog_begin(analysis->run->argument->pid, job->options.timeout_ms);
+	struct ss_error *error = ss_capture_take(job->target, &job->options, &capture);
+	ss_watchdog_end();
+	job->options.plan = NULL;
+	warn(job, error);
+	if (!capture)
+		return false;
+	ss_capture_free(analysis->capture);
+	analysis->capture = capture;
+	add_related(job);
+	return true;
+}
+
+/* What JIT compilers registered is read without a stop first: it is needed together with
+   the stacks only if there is something. */
+static bool use_plan(struct job *job, const struct ss_snap_request *request)
+{
+	job->plan = request->plan;
+	if (request->jit == SS_JIT_CAPTURE)
+		return job->options.mode != SS_MODE_NO_STOP && capture_again(job);
+	struct ss_error *error =
+		ss_capture_gather(job->analysis.capture, job->target, &job->plan);
+	bool done = !error;
+	warn(job, error);
+	return done;
+}
+
+static bool complete_stacks(struct job *job, const struct ss_snap_request *request)
+{
+	size_t grown = 0;
+	bool stopped = read_registers(job, request->stacks, request->count);
+
+	warn(job, ss_capture_extend(job->analysis.capture, job->target, &job->options,
+				    request->stacks, request->count, &grown));
+	return stopped || grown > 0;
+}
+
+static bool complete(void *data, const struct ss_snap_request *request)
 {
 	struct job *job = data;
 
 	ss_phases_enter(job->analysis.phases, SS_PHASE_CAPTURE);
-	ss_watchdog_begin(job->analysis.run->argument->pid, job->options.timeout_ms);
-	_cleanup_error_ struct ss_error *error = ss_capture_complete(
-		job->analysis.capture, job->target, &job->options, tids, count);
-	ss_watchdog_end();
+	bool changed = request->jit != SS_JIT_NONE ? use_plan(job, request) :
+						     complete_stacks(job, request);
 	ss_phases_enter(job->analysis.phases, SS_PHASE_COUNT);
-	if (error && job->analysis.options->common.verbose)
-		ss_failure_warn("%s", ss_error_message(error));
+	return changed;
 }
 
 /* If access to the process was refused, captures names and states of its threads instead. */
@@ -101,12 +182,10 @@ static struct ss_error *take(struct job *job, struct ss_selection_run *run)
 		error = ss_capture_take(job->target, &job->options, &analysis->capture);
 	if (error)
 		return list_threads(job, error);
-	if (!options->common.format->unsymbolized && !options->no_waits)
-		ss_capture_add_related(analysis->capture, job->target);
-	if (options->mode == SS_MODE_AUTO) {
-		analysis->complete = complete;
-		analysis->complete_data = job;
-	}
+	add_related(job);
+	analysis->complete = complete;
+	analysis->complete_data = job;
+	analysis->stops = options->mode == SS_MODE_AUTO ? STOPS : 0;
 	return NULL;
 }
 

@@ -4,23 +4,92 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/buffer.h"
 #include "base/vector.h"
 #include "cli/failure.h"
 #include "cli/incomplete.h"
 #include "cli/registers.h"
 
+/* Two for JIT code, two for registers, and for more and more of each stack. */
+enum { REQUESTS_MAX = 7 };
+
 SS_DEFINE_CLEANUP(struct ss_snapshot, snapshot, ss_snapshot_free)
 SS_DEFINE_CLEANUP(struct ss_capture, capture, ss_capture_free)
 
+typedef SS_VECTOR(struct ss_stack_request) stack_requests;
+
+static struct ss_error *list_stacks(const struct ss_snap_analysis *analysis,
+				    const struct ss_snapshot *snapshot,
+				    stack_requests *ret)
+{
+	for (size_t i = 0; i < ss_snapshot_thread_count(snapshot); i++) {
+		const struct ss_thread *thread = ss_snapshot_thread(snapshot, i);
+		bool stop = analysis->stops > 0 &&
+			    ss_registers_are_needed(snapshot, thread);
+		if (!stop && thread->missing == 0)
+			continue;
+		struct ss_stack_request *slot = ss_vector_push(ret);
+		if (!slot)
+			return ss_error_no_memory();
+		*slot = (struct ss_stack_request){
+			.tid = thread->tid,
+			.address = stop ? 0 : thread->missing,
+		};
+	}
+	return NULL;
+}
+
+/* Requests what is missing of the stacks; *ret says whether there is anything. A request is
+   a struct ss_snap_request and the stacks. */
+static struct ss_error *request_stacks(const struct ss_snap_analysis *analysis,
+				       const struct ss_sandbox_attempt *attempt,
+				       const struct ss_snapshot *snapshot, bool *ret)
+{
+	struct ss_snap_request request = { .kind = SS_SNAP_REQUEST };
+	_cleanup_buffer_ struct ss_buffer bytes = {};
+	stack_requests stacks = {};
+	struct ss_error *error = NULL;
+
+	request.jit = ss_snapshot_plan_jit(snapshot, analysis->capture, &request.plan);
+	if (request.jit == SS_JIT_NONE)
+		error = list_stacks(analysis, snapshot, &stacks);
+	request.count = stacks.count;
+	*ret = request.jit != SS_JIT_NONE || stacks.count > 0;
+	if (!error && *ret) {
+		ss_buffer_add(&bytes, &request, sizeof(request));
+		ss_buffer_add(&bytes, stacks.items, stacks.count * sizeof(*stacks.items));
+		error = bytes.failed ?
+				ss_error_no_memory() :
+				ss_sandbox_request(attempt, bytes.bytes, bytes.size);
+	}
+	ss_vector_free(&stacks);
+	return error;
+}
+
+/* bytes are from the sandbox: untrusted. */
 static void complete(struct ss_snap_analysis *analysis, const void *bytes, size_t size)
 {
-	size_t count = 0;
-	_cleanup_free_ pid_t *tids = ss_registers_read_request(bytes, size, &count);
+	struct ss_snap_request request;
 
-	if (!tids || !analysis->complete || analysis->completed)
+	analysis->settled = true;
+	if (size < sizeof(request) || !analysis->complete)
 		return;
-	analysis->completed = true;
-	analysis->complete(analysis->complete_data, tids, count);
+	memcpy(&request, bytes, sizeof(request));
+	request.count = (size - sizeof(request)) / sizeof(*request.stacks);
+	_cleanup_free_ struct ss_stack_request *stacks =
+		calloc(request.count + 1, sizeof(*stacks));
+	if (!stacks)
+		return;
+	memcpy(stacks, (const char *)bytes + sizeof(request),
+	       request.count * sizeof(*stacks));
+	request.stacks = stacks;
+	analysis->settled = !analysis->complete(analysis->complete_data, &request);
+	for (size_t i = 0; i < request.count; i++) {
+		if (stacks[i].address == 0) {
+			analysis->stops -= analysis->stops > 0;
+			break;
+		}
+	}
 	ss_analysis_attach(analysis->options, &analysis->owner, analysis->capture);
 }
 
@@ -28,7 +97,7 @@ static void answer(void *data, const void *bytes, size_t size)
 {
 	struct ss_snap_analysis *analysis = data;
 
-	if (ss_registers_is_request(bytes, size))
+	if (size > 0 && *(const char *)bytes == SS_SNAP_REQUEST)
 		complete(analysis, bytes, size);
 	else
 		ss_file_requests_answer(&analysis->requests, bytes, size);
@@ -166,8 +235,8 @@ static struct ss_error *interpret(const struct ss_snap_analysis *analysis,
 	bool requested = false;
 	struct ss_error *error = unwind(analysis, attempt, &snapshot);
 
-	if (!error && attempt->may_request && analysis->complete && !analysis->completed)
-		error = ss_registers_request(attempt, snapshot, &requested);
+	if (!error && attempt->may_request && analysis->complete && !analysis->settled)
+		error = request_stacks(analysis, attempt, snapshot, &requested);
 	if (error || requested)
 		return error;
 	error = symbolize(analysis, attempt, snapshot);
@@ -222,7 +291,7 @@ struct ss_error *ss_snap_analysis_run(struct ss_snap_analysis *analysis, bool *r
 							       SS_SANDBOX_NAMES;
 	if (analysis->load) /* untrusted input is not read with privileges */
 		sandboxed.options.last_level = SS_SANDBOX_RAW;
-	sandboxed.options.max_requests += analysis->complete ? 1 : 0;
+	sandboxed.options.max_requests += analysis->complete ? REQUESTS_MAX : 0;
 	sandboxed.options.answer = answer;
 	struct ss_error *error = ss_analysis_run(&sandboxed, &result);
 	if (!error)

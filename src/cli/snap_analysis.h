@@ -10,6 +10,17 @@
 #include "cli/analysis.h"
 #include "cli/phases.h"
 
+enum { SS_SNAP_REQUEST = 'S' };
+
+/* What is missing of the stacks. */
+struct ss_snap_request {
+	char kind;	      /* SS_SNAP_REQUEST: requests for files begin otherwise */
+	enum ss_jit_plan jit; /* what to do with plan; then there are no stacks */
+	struct ss_gather_plan plan;
+	const struct ss_stack_request *stacks; /* address 0: registers are missing */
+	size_t count;
+};
+
 struct ss_snap_analysis {
 	const struct ss_options *options;
 	struct ss_capture *capture; /* owned; NULL if load is set */
@@ -23,12 +34,13 @@ struct ss_snap_analysis {
 	bool separate; /* another snapshot precedes it */
 	bool color;
 	struct ss_analysis_owner owner;
-	/* Completes the stacks of these threads in the capture, as far as possible. Called
-	   at most once; or NULL. */
-	void (*complete)(void *data, const pid_t *tids, size_t count);
+	/* Completes stacks in the capture, as far as possible. Whether that changed
+	   anything. */
+	bool (*complete)(void *data, const struct ss_snap_request *request);
 	void *complete_data;
+	unsigned stops;	 /* how often threads may be stopped to read their registers */
+	bool settled;	 /* no more can be had */
 	bool privileged; /* the caller is root; the sandbox may not be */
-	bool completed;	 /* complete was called */
 	struct ss_file_requests requests;
 };
 

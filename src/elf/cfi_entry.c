@@ -9,6 +9,8 @@ enum {
 	/* pcrel | sdata4, which every linker uses for the pointers of an FDE */
 	POINTER_PCREL_SDATA4 = 0x1b,
 	POINTER_FORMAT = 0x0f,
+	POINTER_PCREL = 0x10,
+	RECORDS_MAX = 1 << 14, /* of a section in memory */
 	CIE_MAX = 256,
 	FDE_MAX = SS_CFI_PROGRAM_MAX + 64,
 	LENGTH_64 = 0xffffffff,
@@ -28,11 +30,14 @@ struct record {
 struct source {
 	struct ss_image *image;
 	const struct ss_cfi_index *debug; /* .debug_frame; NULL: .eh_frame of image */
+	const struct ss_memory *memory;	  /* or .eh_frame in memory */
 };
 
 static size_t read_source(const struct source *source, uint64_t at, void *bytes,
 			  size_t size)
 {
+	if (source->memory)
+		return source->memory->read(source->memory, at, bytes, size);
 	return source->debug ? ss_cfi_index_read(source->debug, at, bytes, size) :
 			       ss_image_read(source->image, at, bytes, size);
 }
@@ -91,13 +96,12 @@ static bool read_augmentation(struct ss_cursor *b, const char *letters,
 {
 	uint64_t size = ss_cursor_uleb128(b);
 	const uint8_t *data = b->at;
-	uint8_t encoding = 0;
-
+	ret->pointers = 0; /* absolute addresses */
 	if (size > (uint64_t)(b->end - b->at))
 		return false;
 	for (; *letters; letters++) {
 		if (*letters == 'R')
-			encoding = ss_cursor_byte(b);
+			ret->pointers = ss_cursor_byte(b);
 		else if (*letters == 'L')
 			(void)ss_cursor_byte(b); /* for exception handling */
 		else if (*letters == 'P')
@@ -110,7 +114,7 @@ static bool read_augmentation(struct ss_cursor *b, const char *letters,
 			return false;
 	}
 	b->at = data + size;
-	return !b->failed && encoding == POINTER_PCREL_SDATA4;
+	return !b->failed;
 }
 
 static void read_factors(struct ss_cursor *b, uint64_t version, struct ss_cfi_entry *ret)
@@ -186,7 +190,8 @@ static enum ss_cfi_found find_in_eh_frame(const struct source *source,
 		return SS_CFI_COMPLEX;
 	struct ss_cursor b = bytes_of(&record);
 	uint64_t cie_pointer = ss_cursor_fixed(&b, 4);
-	if (cie_pointer == 0 || !read_cie(source, record.body - cie_pointer, ret))
+	if (cie_pointer == 0 || !read_cie(source, record.body - cie_pointer, ret) ||
+	    ret->pointers != POINTER_PCREL_SDATA4)
 		return SS_CFI_COMPLEX;
 	uint64_t here = record.body + (uint64_t)(b.at - record.bytes);
 	ret->start = here + (uint64_t)(int64_t)(int32_t)ss_cursor_fixed(&b, 4);
@@ -233,4 +238,82 @@ enum ss_cfi_found ss_cfi_entry_find(struct ss_image *image,
 		return found;
 	source.debug = ss_image_debug_index(image);
 	return find_in_debug_frame(&source, address, ret);
+}
+
+/* Reads a pointer of an FDE. base: what it is relative to. */
+static uint64_t take_pointer(struct ss_cursor *b, uint8_t encoding, uint64_t base)
+{
+	uint64_t value = 0;
+
+	switch (encoding & POINTER_FORMAT) {
+	case 0x00:
+	case 0x04:
+	case 0x0c:
+		value = ss_cursor_fixed(b, 8);
+		break;
+	case 0x03:
+		value = ss_cursor_fixed(b, 4);
+		break;
+	case 0x0b:
+		value = (uint64_t)(int64_t)(int32_t)ss_cursor_fixed(b, 4);
+		break;
+	default:
+		b->failed = true;
+	}
+	if ((encoding & ~POINTER_FORMAT) == POINTER_PCREL)
+		return value + base;
+	if ((encoding & ~POINTER_FORMAT) != 0)
+		b->failed = true;
+	return value;
+}
+
+/* Reads an FDE in memory. *cie is the address of the CIE in ret, or 0. */
+static enum ss_cfi_found read_fde(const struct source *source,
+				  const struct record *record, uint64_t address,
+				  uint64_t *cie, struct ss_cfi_entry *ret)
+{
+	struct ss_cursor b = bytes_of(record);
+	uint64_t wanted = record->body - ss_cursor_fixed(&b, 4);
+
+	if (wanted != *cie) {
+		*cie = 0;
+		ret->signal = false;
+		if (!read_cie(source, wanted, ret))
+			return SS_CFI_NONE;
+		*cie = wanted;
+	}
+	ret->start = take_pointer(&b, ret->pointers,
+				  record->body + (uint64_t)(b.at - record->bytes));
+	ret->end = ret->start + take_pointer(&b, ret->pointers & POINTER_FORMAT, 0);
+	if (b.failed || address < ret->start || address >= ret->end)
+		return SS_CFI_NONE;
+	uint64_t augmentation = ss_cursor_uleb128(&b);
+	if (b.failed || augmentation > (uint64_t)(b.end - b.at))
+		return SS_CFI_COMPLEX;
+	b.at += augmentation;
+	return finish(&b, address, ret);
+}
+
+enum ss_cfi_found ss_cfi_entry_find_in_memory(const struct ss_memory *memory,
+					      uint64_t section, uint64_t address,
+					      struct ss_cfi_entry *ret)
+{
+	const struct source source = { .memory = memory };
+	uint64_t cie = 0;
+
+	for (unsigned i = 0; i < RECORDS_MAX; i++) {
+		struct record record;
+		uint32_t head[2]; /* length, and 0 for a CIE */
+		if (!ss_memory_read(memory, section, head, sizeof(head)) ||
+		    head[0] < sizeof(head[1]) || head[0] == LENGTH_64)
+			return SS_CFI_NONE;
+		if (head[1] != 0 && read_record(&source, section, FDE_MAX, &record)) {
+			enum ss_cfi_found found =
+				read_fde(&source, &record, address, &cie, ret);
+			if (found != SS_CFI_NONE)
+				return found;
+		}
+		section += sizeof(head[0]) + head[0];
+	}
+	return SS_CFI_NONE;
 }

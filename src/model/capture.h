@@ -55,8 +55,16 @@ struct ss_lock_copy {
 	unsigned freeze_round;
 };
 
-/* 0: from sp on. 1: the interrupted stack below a handler on an alternate one. */
-enum { SS_STACK_COPIES = 2 };
+/* The copies of the stacks of one thread. */
+enum ss_stack_part {
+	SS_STACK_SP,	      /* from sp on */
+	SS_STACK_INTERRUPTED, /* below a handler on an alternate one */
+	SS_STACK_SP_REST,     /* what follows SP, of a deep stack */
+	SS_STACK_INTERRUPTED_REST,
+	SS_STACK_OTHER, /* another stack to which it may lead */
+	SS_STACK_FOUND, /* memory to which unwinding led; and one more */
+	SS_STACK_COPIES = SS_STACK_FOUND + 2,
+};
 
 struct ss_capture_thread {
 	pid_t tid;
@@ -77,6 +85,9 @@ struct ss_capture_thread {
 	struct ss_regs regs;
 	struct ss_syscall syscall;
 	uint64_t thread_pointer; /* 0: not known */
+	/* How often it had been scheduled when its stack was copied without stopping it; 0:
+	   not known. */
+	uint64_t run_count;
 	struct ss_stack_copy stacks[SS_STACK_COPIES];
 	struct ss_lock_copy lock;
 	struct ss_live_frame *live; /* owned; NULL unless LIVE */
@@ -95,6 +106,7 @@ struct ss_gathered {
 	SS_VECTOR(struct ss_memory_block) blocks;
 	uint8_t *bytes; /* of all blocks; owned */
 	bool truncated; /* a limit of the plan was reached */
+	bool late;	/* copied after the capture, without a stop */
 };
 
 struct ss_capture {

@@ -43,6 +43,7 @@ struct ss_piece {
 	 * or that a userfaultfd provides. NULL: the piece ends at such a page.
 	 */
 	uint8_t *absent;
+	bool zeroed;	       /* bytes are 0: those of absent pages stay untouched */
 	bool has_absent;       /* result */
 	enum ss_piece_end end; /* result of ss_process_memory_read_present() */
 };

@@ -16,8 +16,9 @@ static const struct text texts[] = {
 	[SS_END_NO_UNWIND_INFO] = { "lost: no unwind information for this code", NULL },
 	[SS_END_BAD_UNWIND_INFO] = { "lost: the unwind information is corrupted", NULL },
 	[SS_END_UNREADABLE] = { "lost: required memory could not be read", NULL },
-	[SS_END_LOOP] = { "lost: the next frame is not further out, the stack may be "
-			  "corrupted",
+	[SS_END_LOOP] = { "lost: the next frame is not further out: the stack is "
+			  "corrupted, "
+			  "or a frame before it is wrong",
 			  NULL },
 	[SS_END_REGISTER] = { "lost: a required register is unknown",
 			      "--mode=stop stops the thread and reads it" },
@@ -47,4 +48,14 @@ void ss_end_write_remedy(enum ss_end end, size_t max_stack, FILE *out)
 		(void)fprintf(out, "; --max-stack=%zu copies more", copied / KIB * MORE);
 	else if ((size_t)end < SS_ARRAY_SIZE(texts) && texts[end].remedy)
 		(void)fprintf(out, "; %s", texts[end].remedy);
+}
+
+bool ss_end_has_guess(const struct ss_snapshot *snapshot, const struct ss_thread *thread)
+{
+	for (size_t i = 0; i < thread->frame_count; i++) {
+		if (ss_snapshot_frame(snapshot, thread, i)->source ==
+		    SS_FROM_RETURN_ADDRESS)
+			return true;
+	}
+	return false;
 }

@@ -4,6 +4,7 @@
 #ifndef SS_OUTPUT_END_TEXT_H
 #define SS_OUTPUT_END_TEXT_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdio.h>
 
@@ -15,5 +16,12 @@ const char *ss_end_text(enum ss_end end);
 /* Writes the remedy, if there is one: "; --max-stack=1024 copies more". max_stack is the
    limit of the capture in bytes, 0: the default. */
 void ss_end_write_remedy(enum ss_end end, size_t max_stack, FILE *out);
+
+/* Whether a stack has a heuristic frame. Then it is not known to be whole, also if it ends
+   at a root; SS_END_GUESS_TEXT says so. */
+bool ss_end_has_guess(const struct ss_snapshot *snapshot, const struct ss_thread *thread);
+
+#define SS_END_GUESS_TEXT                                                                \
+	"not certain: [heuristic] frames are guesses, and frames may be missing"
 
 #endif

@@ -182,4 +182,9 @@ void ss_text_write_frames(const struct ss_snapshot *snapshot,
 		}
 	}
 	write_end(thread, options, out);
+	if (ss_end_has_guess(snapshot, thread)) {
+		ss_style_write(SS_STYLE_WARN, options->color, out);
+		(void)fputs_unlocked("  -- " SS_END_GUESS_TEXT "\n", out);
+		ss_style_write(SS_STYLE_NONE, options->color, out);
+	}
 }

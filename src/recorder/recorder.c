@@ -26,7 +26,7 @@ enum { THREAD_STACK = 1 << 20, HZ = 99, DEFAULT_FRAMES = 1024, NICE_MIN = -20 };
    limits. */
 enum { TIMEOUT_PERCENT = 60, TIMEOUT_MIN_MS = 1, TIMEOUT_MAX_MS = 20 };
 enum { NS_PER_MS = 1000000, CHECK_MS = 10 };
-enum { STACK_MAX = 256 << 10, TOTAL_MAX = 64 << 20 };
+enum { STACK_MAX = 256 << 10, DEEP_MAX = 2 << 20, TOTAL_MAX = 64 << 20 };
 /* How long after the CPUs were sampled the samples are read: at the moment of a sample, the
    recorder must not be on one of these CPUs itself. */
 enum { LAG_NS = 200 * 1000, LAG_PART = 4 /* of an interval, at most */ };
@@ -99,8 +99,6 @@ static void set_defaults(struct ss_recorder_options *o)
 		o->period_ns = SS_NS_PER_SECOND / HZ;
 	if (o->max_frames == 0)
 		o->max_frames = DEFAULT_FRAMES;
-	if (o->max_stack == 0)
-		o->max_stack = STACK_MAX;
 }
 
 static struct ss_error *init_processes(struct ss_recorder *recorder,
@@ -113,7 +111,8 @@ static struct ss_error *init_processes(struct ss_recorder *recorder,
 		.timeout_ms =
 			(unsigned)SS_MAX(SS_MIN(period_ms, (uint64_t)TIMEOUT_MAX_MS),
 					 (uint64_t)TIMEOUT_MIN_MS),
-		.max_stack = o->max_stack,
+		.max_stack = o->max_stack ? o->max_stack : STACK_MAX,
+		.max_deep = o->max_stack ? o->max_stack : DEEP_MAX,
 		.max_total = TOTAL_MAX,
 		.filter = o->filter,
 		.filter_data = o->filter_data,

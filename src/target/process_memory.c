@@ -207,7 +207,8 @@ static void mark_absent(struct ss_piece *piece, size_t at, size_t size)
 	uint64_t page = (piece->address + at) >> PAGE_SHIFT;
 	uint64_t end = (piece->address + at + size + PAGE_SIZE - 1) >> PAGE_SHIFT;
 
-	memset((char *)piece->bytes + at, 0, size);
+	if (!piece->zeroed)
+		memset((char *)piece->bytes + at, 0, size);
 	piece->has_absent = true;
 	for (; page < end; page++)
 		piece->absent[(page - first) / 8] |=

@@ -6,6 +6,8 @@
 
 #include "base/search.h"
 
+enum { PAGE = 4096 };
+
 /* The address range of the module or gap that contains the last word: usually it
    contains the next one, too. */
 struct marker {
@@ -58,6 +60,11 @@ static bool visit_stack(const struct ss_stack_copy *stack, word_visitor *visit,
 {
 	for (size_t at = (8 - stack->address % 8) % 8; at + 8 <= stack->size; at += 8) {
 		uint64_t word;
+		if (stack->absent && (stack->address + at) % PAGE == 0 &&
+		    ss_stack_copy_present(stack, at) == 0) {
+			at += PAGE - 8;
+			continue;
+		}
 		memcpy(&word, stack->bytes + at, sizeof(word));
 		if (!visit(data, word))
 			return false;

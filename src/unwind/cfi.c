@@ -2,6 +2,7 @@
 
 #include "base/hash.h"
 #include "base/vector.h"
+#include "unwind/go.h"
 
 /* 150 bytes each; a process has a few thousand return addresses. */
 enum { CACHED_MAX = 1 << 15 };
@@ -82,8 +83,13 @@ get_row(struct ss_cfi_rows *rows, const struct ss_loaded_module *loaded, uint64_
 	cached->image = loaded->image;
 	cached->address = address;
 	cached->found = ss_cfi_entry_find(loaded->image, &loaded->table, address, &entry);
-	if (cached->found == SS_CFI_FOUND &&
-	    !ss_cfi_row_make(loaded->image->arch, &entry, address, &cached->row))
+	/* Go's CFI is in .debug_frame, and says that the outermost functions have callers. */
+	if ((cached->found == SS_CFI_NONE || loaded->image->debug_index) &&
+	    ss_go_is_root(loaded->image, address)) {
+		cached->found = SS_CFI_FOUND;
+		cached->row = (struct ss_cfi_row){ .return_rule = SS_RETURN_UNDEFINED };
+	} else if (cached->found == SS_CFI_FOUND &&
+		   !ss_cfi_row_make(loaded->image->arch, &entry, address, &cached->row))
 		cached->found = SS_CFI_COMPLEX;
 	return cached;
 }

@@ -32,7 +32,7 @@ bool ss_context_init(struct ss_unwind_context *ctx, const struct ss_capture *cap
 					   .capture = capture,
 					   .images = images };
 	ctx->modules = calloc(capture->modules.count + 1, sizeof(*ctx->modules));
-	if (!ctx->modules)
+	if (!ctx->modules || !ss_registered_init(&ctx->registered, capture))
 		return false;
 	if (!capture->modules_identified)
 		identify_modules(capture, images->session);
@@ -41,6 +41,7 @@ bool ss_context_init(struct ss_unwind_context *ctx, const struct ss_capture *cap
 
 void ss_context_deinit(struct ss_unwind_context *ctx)
 {
+	ss_registered_deinit(&ctx->registered);
 	free(ctx->modules);
 	ctx->modules = NULL;
 }

@@ -9,6 +9,7 @@
 #include "model/capture.h"
 #include "model/capture_memory.h"
 #include "unwind/images.h"
+#include "unwind/registered.h"
 
 /* A module of the capture with its image. */
 struct ss_loaded_module {
@@ -26,6 +27,7 @@ struct ss_unwind_context {
 	struct ss_images *images;
 	struct ss_loaded_module *modules; /* one for each module of the capture */
 	struct ss_loaded_module *last;	  /* that was found */
+	struct ss_registered registered;
 	const struct ss_capture_thread *thread;
 	struct ss_capture_memory stacks; /* of thread */
 	uint64_t missing;		 /* address of the last read that failed */

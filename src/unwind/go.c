@@ -11,6 +11,7 @@
 enum {
 	NUMBERS_MAX = 4096, /* bytes of one function; typically a few dozen */
 	FRAME_MAX = 1 << 30,
+	NAME_MAX_SIZE = 32, /* of those that matter */
 	WORD = 8,
 };
 
@@ -81,6 +82,51 @@ static bool find_value(struct ss_cursor *bytes, uint64_t at, uint64_t step,
 	}
 }
 
+/*
+ * Goroutines begin in goexit(), threads in rt0_go() and mstart(). The others switch to the
+ * stack of the thread, where an old frame of mstart() is further out, if anything. Go's own
+ * tracebacks end there, too: TOPFRAME and SPWRITE in src/runtime/asm_amd64.s. Names, since
+ * the flags of functions (1.17) have moved from version to version.
+ */
+static const char *const roots[] = {
+	"runtime.goexit", "runtime.mcall",	 "runtime.mstart",
+	"runtime.rt0_go", "runtime.systemstack", "runtime.morestack",
+};
+
+static uint64_t find_description(struct ss_image *image, uint64_t function)
+{
+	const struct ss_go_table *go = &image->go;
+	uint64_t pair = go->functions + function * 2 * go->word;
+
+	return go->base + read_word(image, pair + go->word, go->word);
+}
+
+bool ss_go_is_root(struct ss_image *image, uint64_t address)
+{
+	char name[NAME_MAX_SIZE] = "";
+	uint64_t function;
+
+	if (!table_of(image) || !find_function(image, address, &function))
+		return false;
+	const struct ss_go_table *go = &image->go;
+	uint64_t at = read_word(image, find_description(image, function) + go->word, 4);
+	uint64_t offset = go->names + at;
+	if (offset >= go->names_end)
+		return false;
+	size_t size = SS_MIN(sizeof(name) - 1, go->names_end - offset);
+	if (ss_image_read_at(image, go->file_offset + offset, name, size) != size)
+		return false;
+	/* With an ABI, ".abi0", in some versions. */
+	char *abi = strstr(name, ".abi");
+	if (abi)
+		*abi = '\0';
+	for (size_t i = 0; i < SS_ARRAY_SIZE(roots); i++) {
+		if (strcmp(name, roots[i]) == 0)
+			return true;
+	}
+	return false;
+}
+
 /* How far below the return address the stack pointer is. False: not known. */
 static bool find_depth(struct ss_image *image, uint64_t address, int64_t *ret)
 {
@@ -90,8 +136,7 @@ static bool find_depth(struct ss_image *image, uint64_t address, int64_t *ret)
 
 	if (!find_function(image, address, &function))
 		return false;
-	uint64_t pair = go->functions + function * 2 * go->word;
-	uint64_t description = go->base + read_word(image, pair + go->word, go->word);
+	uint64_t description = find_description(image, function);
 	uint64_t moves = read_word(image, description + go->word + DEPTHS_AT, 4);
 	uint64_t offset = go->numbers + moves;
 	if (moves == 0 || offset >= go->size)
@@ -124,10 +169,18 @@ bool ss_go_row_make(struct ss_image *image, uint64_t address, struct ss_cfi_row 
 	return true;
 }
 
-/*
- * The innermost frame may be one without a frame record. If the row does not lead to code,
- * the function has switched to another stack.
- */
+/* Whether a frame can return to pc: goroutines return to goexit(), which has not called
+   them. */
+static bool is_return_address(struct ss_unwind_context *ctx, uint64_t pc)
+{
+	const struct ss_loaded_module *loaded = ss_context_find_module(ctx, pc);
+
+	return ss_context_is_return_address(ctx, pc) ||
+	       (loaded && loaded->image && !loaded->skipped &&
+		ss_go_is_root(loaded->image, pc - loaded->bias));
+}
+
+/* If the row does not lead to a call, the function has switched to another stack. */
 static enum ss_step step(void *state, struct ss_unwind_context *ctx,
 			 struct ss_unwind_frame *frame)
 {
@@ -137,10 +190,10 @@ static enum ss_step step(void *state, struct ss_unwind_context *ctx,
 	struct ss_cfi_row row;
 
 	(void)state;
-	if (frame->call || !loaded || !loaded->image || loaded->skipped ||
+	if (!loaded || !loaded->image || loaded->skipped ||
 	    !ss_go_row_make(loaded->image, pc - loaded->bias, &row) ||
 	    ss_cfi_row_apply(&row, ctx, &caller) != SS_STEP_OK ||
-	    !ss_context_is_code(ctx, ss_regs_pc(ctx->arch, &caller.regs)))
+	    !is_return_address(ctx, ss_regs_pc(ctx->arch, &caller.regs)))
 		return SS_STEP_SKIP;
 	*frame = caller;
 	return SS_STEP_OK;

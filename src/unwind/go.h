@@ -1,5 +1,5 @@
 /*
- * CFI rows for Go programs without CFI: the tables of Go's runtime say how far the
+ * What the tables of Go's runtime tell about stacks. CFI rows for Go programs without CFI: the tables of Go's runtime say how far the
  * stack pointer has moved at each instruction. Unlike frame pointers, they cover
  * functions without a frame.
  */
@@ -10,5 +10,9 @@
 
 /* address: ELF virtual. False: not a Go program, or its tables do not cover address. */
 bool ss_go_row_make(struct ss_image *image, uint64_t address, struct ss_cfi_row *ret);
+
+/* Whether the function at address (ELF virtual) is the outermost one of a stack: what is
+   further out does not belong to it, or is nothing. */
+bool ss_go_is_root(struct ss_image *image, uint64_t address);
 
 #endif

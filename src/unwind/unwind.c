@@ -46,24 +46,46 @@ static const char *intern_or_null(struct ss_snapshot *snapshot, const char *text
 	return text ? ss_intern_string(snapshot->strings, text) : NULL;
 }
 
+/* Whether the process has memory at an address to which unwinding led. */
+static bool is_memory(const struct ss_walk *walk, const struct ss_capture_thread *thread,
+		      uint64_t address)
+{
+	const struct ss_area *area = ss_capture_find_area(walk->ctx.capture, address);
+
+	return walk->frames.count > 0 && !thread->live && area &&
+	       (area->prot & (PROT_READ | PROT_WRITE)) == (PROT_READ | PROT_WRITE);
+}
+
 /* Why memory is missing from the copy, if known: the stack may continue in another area, as
    in a program that was compiled with split stacks. Or NULL. */
 static const char *reason_of_unreadable(const struct ss_walk *walk,
 					const struct ss_capture_thread *thread)
 {
 	const struct ss_capture *capture = walk->ctx.capture;
-	const struct ss_area *area = ss_capture_find_area(capture, walk->ctx.missing);
 
 	if (capture->process.mode == SS_MODE_CORE)
 		return "not in the core file";
 	if (!thread->live && ss_capture_thread_lacks(thread, walk->ctx.missing))
 		return SS_ABSENT_REASON;
-	if (walk->frames.count == 0 || thread->live || !area ||
-	    (area->prot & (PROT_READ | PROT_WRITE)) != (PROT_READ | PROT_WRITE) ||
-	    area == ss_capture_find_area(capture,
+	if (!is_memory(walk, thread, walk->ctx.missing) ||
+	    ss_capture_find_area(capture, walk->ctx.missing) ==
+		    ss_capture_find_area(capture,
 					 ss_regs_sp(capture->arch, &thread->regs)))
 		return NULL;
 	return "it leads to other memory than the stack that was copied";
+}
+
+/* The address at which the stack continues beyond what was copied, or 0. */
+static uint64_t find_missing(const struct ss_walk *walk,
+			     const struct ss_capture_thread *thread)
+{
+	uint64_t missing = walk->ctx.missing;
+	bool ends = walk->end == SS_END_LIMIT || walk->end == SS_END_UNREADABLE;
+
+	return ends && is_memory(walk, thread, missing) &&
+			       !ss_capture_thread_lacks(thread, missing) ?
+		       missing :
+		       0;
 }
 
 static bool add_thread(struct ss_walk *walk, const struct ss_capture_thread *from)
@@ -87,6 +109,7 @@ static bool add_thread(struct ss_walk *walk, const struct ss_capture_thread *fro
 	};
 	bool ok = thread->name != NULL && ss_walk_thread(walk, from);
 	thread->end = walk->end;
+	thread->missing = find_missing(walk, from);
 	thread->frame_count = walk->frames.count;
 	if (thread->end == SS_END_FRAMES && !thread->reason)
 		thread->reason = intern_or_null(snapshot, walk->frames_reason);

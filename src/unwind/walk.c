@@ -28,6 +28,7 @@ struct policy {
 static const struct policy policies[] = {
 	{ &ss_unwinder_signal, AFTER(NO_INFO) },
 	{ &ss_unwinder_cfi, AFTER(NO_INFO) },
+	{ &ss_unwinder_registered, AFTER(NO_INFO) },
 	{ &ss_unwinder_missing_fp, AFTER(REGISTER) },
 	{ &ss_unwinder_libunwind, AFTER(COMPLEX) },
 	{ &ss_unwinder_go, AFTER(NO_INFO) },
@@ -179,6 +180,14 @@ static bool step(struct ss_walk *walk, struct ss_unwind_frame *frame)
 	return false;
 }
 
+/* Whether CFI led to another mapping: to the next piece of a split stack. */
+static bool changes_stack(const struct ss_walk *walk, uint64_t sp, uint64_t next_sp)
+{
+	return walk->source == SS_FROM_CFI &&
+	       ss_capture_find_area(walk->ctx.capture, sp) !=
+		       ss_capture_find_area(walk->ctx.capture, next_sp);
+}
+
 /*
  * Whether a step from a frame at sp to the next one led outwards. A leaf may have popped
  * its return address into a register, as vfork() does, so that sp is the same. From an
@@ -191,7 +200,8 @@ static bool leads_outwards(struct ss_walk *walk, const struct ss_unwind_frame *n
 
 	if (next_sp > sp || (next_sp == sp && !call))
 		return true;
-	return signal && ++walk->inward <= INWARD_MAX;
+	return (signal || changes_stack(walk, sp, next_sp)) &&
+	       ++walk->inward <= INWARD_MAX;
 }
 
 /* Steps to the caller, and searches the frame for references to locks. */

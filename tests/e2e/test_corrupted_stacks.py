@@ -120,7 +120,7 @@ class SplitStacks(EndToEnd):
         target = self.start_command([path])
         tid, = set(task_states(target.pid)) - {target.pid}
         wait_until(lambda: task_states(target.pid)[tid] == "S", "the thread to wait")
-        snapshot = self.snap(target.pid, status=(1, ))
+        snapshot = self.snap(target.pid, "--max-stack=256", status=(1, ))
         thread, names = self.own_names(snapshot, tid)
         self.assertEqual((thread["end"], names[-1]), ("unreadable", "__morestack"))
         self.assertIn("other memory", thread["reason"])

@@ -1,7 +1,8 @@
-"""deep: 50,000 frames, and the limits on frames and bytes."""
+"""deep: 50,000 frames, and the limits on frames and bytes. other_stack: stacks in several
+mappings."""
 # ctest: quick
 
-from harness import EndToEnd, MODES, Named, THREAD_END, main
+from harness import EndToEnd, MAIN_STACK, MODES, Named, THREAD_END, main
 
 
 def descent(depth):
@@ -15,18 +16,18 @@ def whole(depth):
 
 class Deep(EndToEnd):
     def test_fifty_thousand_frames(self):
-        """Longer than the default limit: the output says that the stack is truncated. With a
-        higher limit, or in live mode, the stack is complete."""
+        """Stacks of some mebibytes are whole. With a lower limit the output says that the stack
+        is truncated."""
         target = self.start("deep", 50000)
-        snapshot = self.snap(target.pid, "-n", 0, mode="stop", status=(0, 1))
+        for mode in ("auto", "stop"):
+            with self.subTest(mode=mode, limit="default"):
+                snapshot = self.snap(target.pid, "-n", 0, mode=mode)
+                self.assert_stack(snapshot, "recursion", whole(50000))
+        snapshot = self.snap(target.pid, "-n", 0, "--max-stack=256", mode="stop", status=(1,))
         thread = snapshot.thread("recursion")
-        if snapshot.status == 0:
-            self.assert_stack(snapshot, "recursion", whole(50000))
-        else:
-            self.assertEqual(thread["end"], "limit")
-            count = len(snapshot.frames(thread))
-            self.assertGreater(count, 1000)
-            self.assert_stack(snapshot, "recursion", whole(50000)[:count], end="limit")
+        count = len(snapshot.frames(thread))
+        self.assertGreater(count, 1000)
+        self.assert_stack(snapshot, "recursion", whole(50000)[:count], end="limit")
         for mode in MODES:
             with self.subTest(mode=mode):
                 snapshot = self.snap(target.pid, "-n", 0, "--max-stack=16384", mode=mode)
@@ -55,6 +56,35 @@ class Deep(EndToEnd):
                 snapshot = self.snap(target.pid, mode=mode)
                 thread = self.assert_stack(snapshot, "recursion", whole(1018))
                 self.assertEqual(len(snapshot.frames(thread)), 1024)
+
+
+class OtherStack(EndToEnd):
+    """Stacks in several mappings."""
+
+    descent = 500 * ["descend"]
+
+    def test_whole(self):
+        target = self.start("other_stack")
+        for mode in ("auto", "stop"):
+            with self.subTest(mode=mode):
+                snapshot = self.snap(target.pid, "-n", 0, mode=mode)
+                self.assert_stack(snapshot, "sleeper", [Named("poll"), "target_block"] +
+                                  self.descent + ["run_there", "call_on_stack",
+                                                  "thread_routine"] + THREAD_END)
+                self.assert_stack(snapshot, "runner", ["spin"] + self.descent +
+                                  ["deep_routine"] + THREAD_END)
+                self.assert_stack(snapshot, "leaf", ["spin_leaf", "call_on_stack",
+                                                     "leaf_routine"] + THREAD_END)
+                self.assert_stack(snapshot, target.pid, [Named("read"), "target_wait",
+                                                         "wait_there", "call_on_stack"] +
+                                  MAIN_STACK[2:])
+
+    def test_limit(self):
+        """A given limit holds."""
+        target = self.start("other_stack")
+        snapshot = self.snap(target.pid, "-n", 0, "--max-stack=128", status=(1,))
+        self.assertEqual(snapshot.thread("sleeper")["end"], "limit")
+        self.assertEqual(snapshot.thread("runner")["end"], "limit")
 
 
 if __name__ == "__main__":

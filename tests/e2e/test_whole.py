@@ -1,0 +1,251 @@
+"""Real programs whose stacks are deep, in several mappings, or in code without a file: every
+thread's stack is whole, and has the same return addresses as in eu-stack's.
+
+Debian packages: elfutils, gdb, ruby, sbcl, golang-go, postgresql.
+"""
+# ctest: real
+
+import os
+import re
+import shutil
+import signal
+import subprocess
+import tempfile
+
+from harness import EndToEnd, LIMIT_S, main, task_states, wait_until
+import test_real_waits
+from test_real import parse
+
+RUBY = """
+8.times { Thread.new { sleep } }
+puts "ready"
+$stdout.flush
+sleep
+"""
+
+LISP = """
+(defun deep (n)
+  (if (= n 0)
+      (progn (format t "ready~%") (finish-output) (read-line) 0)
+      (+ 1 (deep (1- n)))))
+(sb-thread:make-thread (lambda () (sb-thread:wait-on-semaphore (sb-thread:make-semaphore))))
+(deep 100)
+"""
+
+GO = """
+package main
+
+import (
+	"fmt"
+	"os"
+	"runtime"
+	"sync"
+	"time"
+)
+
+var mutex sync.Mutex
+
+func spin() {
+	for i := 1; i != 0; i += 2 {
+	}
+}
+
+func main() {
+	mutex.Lock()
+	go spin()
+	go mutex.Lock()
+	go func() { runtime.LockOSThread(); time.Sleep(time.Hour) }()
+	go func() {
+		runtime.LockOSThread()
+		fmt.Println("ready")
+		os.Stdin.Read(make([]byte, 1))
+	}()
+	select {}
+}
+"""
+
+# Where Go's own tracebacks end.
+GO_ROOTS = {"runtime.goexit", "runtime.mstart", "runtime.mcall", "runtime.rt0_go",
+            "runtime.systemstack", "runtime.morestack"}
+
+
+class Whole(EndToEnd):
+    def require(self, *programs):
+        for program in programs:
+            if not shutil.which(program):
+                self.skipTest("%s is missing" % program)
+
+    def script(self, text, suffix):
+        """A file with that text."""
+        directory = tempfile.mkdtemp(prefix="stacksnap-")
+        self.addCleanup(shutil.rmtree, directory)
+        path = os.path.join(directory, "test" + suffix)
+        with open(path, "w", encoding="utf-8") as file:
+            file.write(text)
+        return path
+
+    def settle(self, pid, count):
+        """Waits until it has that many threads, and all of them sleep."""
+        wait_until(lambda: list(task_states(pid).values()) == ["S"] * count, "sleep")
+
+    def compare(self, pid):
+        """All stacks are whole, without stopping the threads if that is possible, and equal to
+        eu-stack's."""
+        snapshot = self.snap(pid, "-n", 0, status=(0,))
+        theirs = parse(subprocess.run(["eu-stack", "-n", "0", "-p", str(pid)],
+                                      timeout=LIMIT_S, stdout=subprocess.PIPE, text=True,
+                                      stderr=subprocess.DEVNULL).stdout)
+        self.assertEqual(set(theirs), {thread["tid"] for thread in snapshot.threads})
+        for thread in snapshot.threads:
+            self.assertEqual(thread["end"], "root")
+            frames = [int(frame["pc"], 0) for frame in thread["frames"]
+                      if not frame["inlined"]]
+            self.assertEqual(frames, [pc for pc, _ in theirs[thread["tid"]]])
+            self.assertGreater(len(frames), 2)
+        return snapshot
+
+
+class Ruby(Whole):
+    def test_threads(self):
+        """Each thread has a mebibyte for its virtual machine in the middle of its stack."""
+        self.require("ruby", "eu-stack")
+        target = self.start_command(["ruby", self.script(RUBY, ".rb")])
+        self.settle(target.pid, 9)
+        snapshot = self.compare(target.pid)
+        for thread in snapshot.threads:
+            self.assertEqual(thread["stopped_ns"], 0)
+
+
+class Sbcl(Whole):
+    def test_main_thread(self):
+        """The stack of the Lisp program is in another mapping than that of the C program which
+        has called it."""
+        self.require("sbcl", "eu-stack")
+        target = self.start_command(["sbcl", "--script", self.script(LISP, ".lisp")])
+        self.settle(target.pid, 3)
+        names = [frame["symbol"] for frame in
+                 self.compare(target.pid).thread(target.pid)["frames"]]
+        self.assertIn("call_into_lisp_", names)
+        self.assertIn("main", names)
+
+
+class Go(Whole):
+    """Stacks end at the functions that begin them: there are leftovers further out."""
+
+    def build(self, *flags):
+        self.require("go", "gdb")
+        source = self.script(GO, ".go")
+        program = source + ".out"
+        environment = dict(os.environ, HOME=os.path.dirname(source), GOFLAGS="-mod=mod",
+                           GOCACHE=os.path.dirname(source) + "/cache")
+        subprocess.run(["go", "build", *flags, "-o", program, source], check=True,
+                       env=environment, timeout=5 * LIMIT_S)
+        target = self.start_command([program], stderr=subprocess.PIPE,
+                                    env=dict(os.environ, GOTRACEBACK="system"))
+        self.addCleanup(target.process.stderr.close)
+        wait_until(lambda: "R" in task_states(target.pid).values(), "a running goroutine")
+        wait_until(lambda: any(thread["wait"] and thread["wait"]["kind"] == "read"
+                               for thread in self.snap(target.pid, status=(0, 1)).threads),
+                   "a goroutine to read")
+        return target
+
+    def names(self, thread):
+        return [re.sub(r"\.abi\d$", "", frame["symbol"]) for frame in thread["frames"]]
+
+    def check(self, pid):
+        """All stacks are whole. Returns the names of each thread's frames, with those that
+        spin and read first."""
+        for mode in ("stop", "auto"):
+            snapshot = self.snap(pid, mode=mode)
+            for thread in snapshot.threads:
+                self.assertEqual(thread["end"], "root")
+                self.assertNotIn("return-address",
+                                 {frame["source"] for frame in thread["frames"]}, thread)
+                names = self.names(thread)
+                self.assertIn(names[-1], GO_ROOTS)
+                self.assertFalse(set(names[:-1]) & GO_ROOTS, names)
+        spinning, = [self.names(t) for t in snapshot.threads
+                     if self.names(t)[0] == "main.spin"]
+        self.assertEqual(spinning, ["main.spin", "runtime.goexit"])
+        reading, = [thread for thread in snapshot.threads if thread["wait"] and
+                    thread["wait"]["kind"] == "read"]
+        return snapshot, reading
+
+    def test_like_go_and_gdb(self):
+        target = self.build()
+        snapshot, reading = self.check(target.pid)
+        output = subprocess.run(
+            ["gdb", "-p", str(target.pid), "-batch", "-nx", "-ex", "thread apply all bt"],
+            stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True, timeout=LIMIT_S).stdout
+        theirs, stack = {}, []
+        for line in output.splitlines():
+            thread = re.match(r"Thread \d+ \(.*?LWP (\d+)", line)
+            frame = re.match(r"#(\d+) +(?:0x[0-9a-f]+ in )?([^ ]+)", line)
+            if thread:
+                stack = theirs.setdefault(int(thread.group(1)), [])
+            elif frame:
+                stack.append(frame.group(2))
+        for thread in snapshot.threads:
+            if thread["state"] == "S" and thread["wait"]["kind"] in ("read", "futex"):
+                names = self.names(thread)
+                self.assertEqual([re.sub(r"\.abi\d$", "", name) for name in
+                                  theirs[thread["tid"]][:len(names)]], names)
+        os.kill(target.pid, signal.SIGQUIT)
+        trace = target.process.communicate(timeout=LIMIT_S)[1].decode()
+        part = [block for block in trace.split("\n\n") if "main.main.func2" in block and
+                block.startswith("goroutine ")][0]
+        calls = re.findall(r"^([^\t\n].*)\((?:.*)\)$", part, re.M)
+        names = self.names(reading)
+        self.assertEqual(names[-len(calls):], calls)
+
+    def test_stripped(self):
+        target = self.build("-ldflags=-s -w")
+        _, reading = self.check(target.pid)
+        self.assertEqual(self.names(reading)[-4:],
+                         ["internal/poll.(*FD).Read", "os.(*File).Read", "main.main.func2",
+                          "runtime.goexit"])
+
+
+JIT = """
+set jit_above_cost = 0; set jit_optimize_above_cost = 0; set jit_inline_above_cost = 0;
+set max_parallel_workers_per_gather = 0;
+select sum((i * 3 + 1) % 7), max(length(md5(i::text))) from generate_series(1, 100000000) i
+where (i * 5) % 11 <> 2 and i::text like '%1%';
+"""
+
+
+class PostgreSqlJit(test_real_waits.PostgreSql):
+    """Code that LLVM compiles has unwind information, which it registers with libgcc."""
+
+    test_row_lock = None
+
+    def test_query(self):
+        self.start_server()
+        if self.ask("select pg_jit_available()") != "t":
+            self.skipTest("PostgreSQL has no JIT")
+        self.session(JIT)
+        query = "select pid from pg_stat_activity where query like '%md5(i::%' and pid <> " \
+                "pg_backend_pid() and state = 'active'"
+        wait_until(lambda: self.ask(query), "the query")
+        pid = int(self.ask(query))
+        found = []
+
+        def runs_code():
+            snapshot = self.snap(pid, "-n", 0, mode="stop", status=(0, 1))
+            if snapshot.thread(pid)["end"] == "running":
+                return False  # it did not get a CPU, so it may be in a call: spared
+            self.assertEqual(snapshot.status, 0)  # each is whole
+            frames = snapshot.thread(pid)["frames"]
+            self.assertEqual(frames[-1]["symbol"], "_start")
+            if any(frame["area"] == "[jit]" for frame in frames):
+                found.append(frames)
+            return len(found) == 5
+
+        wait_until(runs_code, "compiled code to run")
+        for frames in found:
+            jit = [frame["area"] == "[jit]" for frame in frames].index(True)
+            self.assertEqual(frames[jit + 1]["source"], "cfi", frames[jit:jit + 3])
+
+
+if __name__ == "__main__":
+    main()
