@@ -60,7 +60,7 @@ class Wrecked(EndToEnd):
         snapshot = self.snap(target.pid, status=(1, ))
         frame = snapshot.frames(snapshot.thread("bad-unmapped"))[5]
         self.assertEqual((frame["module"], frame["area"]), (None, None))
-        text = self.run_tool(target.pid, status=(1, )).stdout.decode()
+        text = self.run_tool("-a", target.pid, status=(1, )).stdout.decode()
         self.assertIn("[unmapped]+" + frame["pc"], text)
 
 

@@ -291,7 +291,9 @@ static void test_every_kind_of_frame(void **state)
 			    "  #7  maybe+0x10 [heuristic] (shop)\n"
 			    "  -- truncated: the rest of the stack was not copied "
 			    "[limit]; --max-stack=2048 "
-			    "copies more\n");
+			    "copies more\n"
+			    "  -- not certain: [heuristic] frames are guesses, and "
+			    "frames may be missing\n");
 }
 
 static void test_raw(void **state)
