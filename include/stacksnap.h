@@ -106,6 +106,40 @@ SS_API void ss_target_close(struct ss_target *target);
 SS_API struct ss_error *ss_target_owner(const struct ss_target *target, uid_t *ret_uid,
 					gid_t *ret_gid);
 
+/* Processes --------------------------------------------------------------- */
+
+struct ss_process_list;
+
+struct ss_listed_process {
+	pid_t pid;
+	const char *name;	  /* comm of the main thread */
+	const char *executable;	  /* path as the process sees it; NULL: may not be read */
+	const char *command_line; /* see ss_process_list_read_commands(), or NULL */
+};
+
+/* Returns whether to list a process. executable may be NULL. */
+typedef bool ss_process_filter(void *data, pid_t pid, const char *name,
+			       const char *executable);
+
+/*
+ * Lists the processes that filter selects, by ascending pid, without kernel threads,
+ * zombies and the caller. Errors: NO_MEMORY, SYSTEM (/proc is not mounted).
+ */
+SS_API struct ss_error *ss_process_list_new(ss_process_filter *filter, void *data,
+					    struct ss_process_list **ret);
+SS_API void ss_process_list_free(struct ss_process_list *list);
+SS_API size_t ss_process_list_count(const struct ss_process_list *list);
+/* Valid as long as the list. index must be below the count. */
+SS_API const struct ss_listed_process *
+ss_process_list_at(const struct ss_process_list *list, size_t index);
+
+/*
+ * Sets command_line: the arguments, separated by spaces, at most 4 KiB. It stays NULL if the
+ * process has none, or if its memory does not answer within half a second; after three such
+ * processes the rest is skipped. A child process reads them.
+ */
+SS_API void ss_process_list_read_commands(struct ss_process_list *list);
+
 /* Capture --------------------------------------------------------------- */
 
 enum ss_mode {
@@ -1054,7 +1088,7 @@ struct ss_recording_info {
 	uint64_t first_sequence; /* of the first sample */
 	uint64_t samples;
 	uint64_t ticks;
-	uint64_t missed;	 /* ticks that were due but not taken */
+	uint64_t missed;	 /* ticks that were due but not taken, while it was kept */
 	uint64_t stopped_ns;	 /* all stops, sum */
 	uint64_t stopped_max_ns; /* the longest stop */
 	uint64_t thread_stops;	 /* how often a thread was stopped; 0: not known */
@@ -1120,7 +1154,7 @@ struct ss_sample {
 	uint64_t ready_ns;   /* runnable, but waiting for a CPU, likewise */
 	long call;	     /* number of its system call, or -1 */
 	uint64_t argument;   /* first argument of call */
-	uint64_t missed;     /* ticks missed right before this one */
+	uint64_t missed;     /* ticks missed since the tick of the sample before */
 	uint64_t stopped_ns; /* stops for this tick, sum */
 };
 
@@ -1465,6 +1499,10 @@ SS_API struct ss_error *ss_target_spawn(char *const argv[], struct ss_target **r
 
 /* Lets a spawned target run. Call it from the thread that spawned it. */
 SS_API struct ss_error *ss_target_resume(struct ss_target *target);
+
+/* Waits at most timeout_ms for the end of a spawned target that was resumed, and reaps it.
+   *ret is its status as waitpid(2) returns it. False: it has not ended. */
+SS_API bool ss_target_wait(struct ss_target *target, unsigned timeout_ms, int *ret);
 
 /* The process id. */
 SS_API pid_t ss_target_pid(const struct ss_target *target);

@@ -1,13 +1,12 @@
 #include "cli/command.h"
 
-#include <ctype.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sysexits.h>
 
 #include "cli/failure.h"
-#include "cli/usage_guard.h"
+#include "cli/usage.h"
 #include "output/format.h"
 
 static const struct ss_command *const commands[] = {
@@ -29,27 +28,25 @@ static const struct ss_command *find(const char *name)
 	return NULL;
 }
 
-static int reject(const char *name)
+static int help(int argc, char **argv)
 {
-	_cleanup_error_ struct ss_error *error = ss_error_with_remedy(
-		ss_error_new(SS_ERROR_INVALID, "'%s' is neither a command nor a pid",
-			     name),
-		"name a process by its id, for example: stacksnap $(pidof NAME); see "
-		"stacksnap --help");
+	const struct ss_command *command = argc > 2 ? find(argv[2]) : NULL;
 
-	ss_failure_print(error);
+	if (argc <= 2)
+		return ss_usage_print_overview();
+	if (command && argc == 3)
+		return ss_usage_open_manual(command);
+	if (command)
+		ss_failure_warn("expected one command after help");
+	else
+		ss_failure_warn("'%s' is not a command", argv[2]);
+	ss_failure_hint("stacksnap --help lists the commands");
 	return EX_USAGE;
 }
 
-/* argp prints argv[0] in the usage line and before errors. */
-static bool wants_help(int argc, char **argv)
+static bool is_help(const char *word)
 {
-	for (int i = 1; i < argc && strcmp(argv[i], "--") != 0; i++) {
-		if (strcmp(argv[i], "--help") == 0 || strcmp(argv[i], "-?") == 0 ||
-		    strcmp(argv[i], "--usage") == 0)
-			return true;
-	}
-	return false;
+	return strcmp(word, "--help") == 0 || strcmp(word, "-h") == 0;
 }
 
 int ss_command_run(int argc, char **argv)
@@ -62,17 +59,16 @@ int ss_command_run(int argc, char **argv)
 		argc = 1;
 		argv = none;
 	}
-	if (argc > 1 && isalpha((unsigned char)argv[1][0])) {
+	if (argc == 2 && is_help(argv[1]))
+		return ss_usage_print_overview();
+	if (argc > 1 && strcmp(argv[1], "help") == 0)
+		return help(argc, argv);
+	if (argc > 1 && find(argv[1])) {
 		command = find(argv[1]);
-		if (!command)
-			return reject(argv[1]);
 		argc--;
 		argv++;
 	}
-	_cleanup_free_ char *usage = NULL;
-	if (wants_help(argc, argv) && asprintf(&usage, "stacksnap %s", command->name) < 0)
-		usage = NULL;
-	argv[0] = usage && argv != none ? usage : program;
+	argv[0] = program;
 	return command->run(argc, argv);
 }
 
@@ -91,25 +87,8 @@ char *ss_command_filter_help(int key, const char *text, void (*write)(FILE *out)
 	return NULL;
 }
 
-bool ss_command_parse(const struct argp *argp, int argc, char **argv, unsigned flags,
-		      void *input)
-{
-	ss_usage_guard_begin(argc, argv);
-	error_t errnum = argp_parse(argp, argc, argv, flags, NULL, input);
-	ss_usage_guard_end();
-
-	if (errnum)
-		ss_failure_warn("%s", strerror(errnum));
-	return errnum == 0;
-}
-
 static void write_lists(FILE *out)
 {
-	(void)fputs("Commands (default: snap):\n", out);
-	for (size_t i = 0; i < SS_ARRAY_SIZE(commands); i++)
-		(void)fprintf(out, "  %-8s %s\n", commands[i]->name,
-			      commands[i]->summary);
-	(void)fputc('\n', out);
 	ss_format_write_help(SS_FORMAT_SNAPSHOT, out);
 	(void)fputs(
 		"\nExit status: 0 complete, 1 something is missing, 2 no stack could be "

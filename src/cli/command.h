@@ -30,16 +30,11 @@ const struct ss_command *ss_command_at(size_t index);
 /* Runs the command that argv names, or else the default one. Returns the exit status. */
 int ss_command_run(int argc, char **argv);
 
-/* Parses the arguments of a command; exits if they are wrong. False, after a message: the
-   parser failed. */
-bool ss_command_parse(const struct argp *argp, int argc, char **argv, unsigned flags,
-		      void *input);
-
 /* For argp help filters: what write writes if key is that of the text after the options, else
    a copy of text, which may be NULL. NULL without memory. */
 char *ss_command_filter_help(int key, const char *text, void (*write)(FILE *out));
 
-/* An argp help filter that appends the list of commands. */
+/* An argp help filter that appends the formats of a snapshot and the exit statuses. */
 char *ss_command_help(int key, const char *text, void *input);
 
 #endif

@@ -8,7 +8,7 @@
 #include "cli/duration.h"
 #include "cli/number.h"
 #include "cli/output.h"
-#include "cli/target_argument.h"
+#include "cli/usage.h"
 
 enum { DEFAULT_MAX_FRAMES = 1024, KIB = 1 << 10 };
 
@@ -18,10 +18,14 @@ enum key {
 	KEY_MAX_FRAMES = 'n',
 	KEY_VERBOSE = 'v',
 	KEY_MAX_STACK = 0x580,
+	KEY_COLOR,
 };
 
 static const struct argp_option format_table[] = {
 	{ "format", KEY_FORMAT, "NAME", 0, "Output format (default: text)", 1 },
+	{ "color", KEY_COLOR, "WHEN", 0,
+	  "text: use colours auto, always or never; auto: on a terminal (default: auto)",
+	  1 },
 	{},
 };
 
@@ -49,7 +53,7 @@ void ss_options_check(const struct argp_state *state, struct ss_error *error)
 	_cleanup_error_ struct ss_error *owned = error;
 
 	if (owned)
-		argp_error(state, "%s", ss_error_message(owned));
+		ss_usage_fail(state, "%s", ss_error_message(owned));
 }
 
 uint64_t ss_options_parse_number(const struct argp_state *state, const char *name,
@@ -58,8 +62,8 @@ uint64_t ss_options_parse_number(const struct argp_state *state, const char *nam
 	uint64_t value = min;
 
 	if (ss_number_parse(text, min, max, &value) != SS_NUMBER_OK)
-		argp_error(state, "--%s: '%s' is not a number from %ju to %ju", name,
-			   text, (uintmax_t)min, (uintmax_t)max);
+		ss_usage_fail(state, "--%s: '%s' is not a number from %ju to %ju", name,
+			      text, (uintmax_t)min, (uintmax_t)max);
 	return value;
 }
 
@@ -69,17 +73,10 @@ uint64_t ss_options_parse_duration(const struct argp_state *state, const char *n
 	uint64_t ns = 0;
 
 	if (!ss_duration_parse(text, &ns))
-		argp_error(state,
-			   "--%s: '%s' is not a time such as 30, 500ms, 90s, 5m or 2h",
-			   name, text);
+		ss_usage_fail(state,
+			      "--%s: '%s' is not a time such as 30, 500ms, 90s, 5m or 2h",
+			      name, text);
 	return ns;
-}
-
-void ss_options_parse_pid(const struct argp_state *state, const char *text, pid_t *ret)
-{
-	if (*ret)
-		argp_error(state, "expected one process; unexpected argument '%s'", text);
-	ss_options_check(state, ss_target_argument_parse_id(text, "pid", ret));
 }
 
 static const struct ss_format *parse_format(const struct argp_state *state,
@@ -96,9 +93,36 @@ static const struct ss_format *parse_format(const struct argp_state *state,
 		ss_format_write_names(input, ", ", out);
 		(void)fclose(out); /* if it fails, known stays NULL */
 	}
-	argp_error(state, "--format: unknown format '%s'; known formats: %s", name,
-		   known ? known : "others");
+	ss_usage_fail(state, "--format: unknown format '%s'; known formats: %s", name,
+		      known ? known : "others");
 	return &ss_format_text;
+}
+
+static const char *const color_names[] = {
+	[SS_COLOR_AUTO] = "auto",
+	[SS_COLOR_ALWAYS] = "always",
+	[SS_COLOR_NEVER] = "never",
+};
+
+const char *ss_options_color_name(size_t index)
+{
+	return index < SS_ARRAY_SIZE(color_names) ? color_names[index] : NULL;
+}
+
+static enum ss_color parse_color(const struct argp_state *state, const char *name)
+{
+	for (size_t i = 0; i < SS_ARRAY_SIZE(color_names); i++) {
+		if (strcmp(color_names[i], name) == 0)
+			return (enum ss_color)i;
+	}
+	ss_usage_fail(state, "--color: '%s' is not auto, always or never", name);
+}
+
+bool ss_options_want_color(const struct ss_common_options *options)
+{
+	if (options->color == SS_COLOR_AUTO)
+		return ss_output_wants_color(options->output);
+	return options->color == SS_COLOR_ALWAYS;
 }
 
 static const char *parse_output(const struct argp_state *state,
@@ -107,8 +131,9 @@ static const char *parse_output(const struct argp_state *state,
 {
 	ss_options_check(state, ss_output_check(pattern));
 	if (options->no_pid && ss_output_is_per_target(pattern))
-		argp_error(state, "--output: '%%p' cannot be used: recordings may have "
-				  "several pids");
+		ss_usage_fail(state,
+			      "--output: '%%p' cannot be used: recordings may have "
+			      "several pids");
 	return pattern;
 }
 
@@ -116,10 +141,11 @@ static void check(const struct argp_state *state, const struct ss_common_options
 {
 	if (options->format->binary && ss_output_is_stdout(options->output) &&
 	    isatty(STDOUT_FILENO))
-		argp_error(state,
-			   "--format=%s is binary and cannot be written to a terminal: "
-			   "use -o FILE",
-			   options->format->name);
+		ss_usage_fail(
+			state,
+			"--format=%s is binary and cannot be written to a terminal: "
+			"use -o FILE",
+			options->format->name);
 }
 
 static error_t parse_format_option(int key, char *arg, struct argp_state *state)
@@ -132,6 +158,9 @@ static error_t parse_format_option(int key, char *arg, struct argp_state *state)
 		return 0;
 	case KEY_FORMAT:
 		options->format = parse_format(state, options->input, arg);
+		return 0;
+	case KEY_COLOR:
+		options->color = parse_color(state, arg);
 		return 0;
 	case ARGP_KEY_END:
 		check(state, options);

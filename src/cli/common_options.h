@@ -13,6 +13,8 @@
 #include "base/error.h"
 #include "output/format.h"
 
+enum ss_color { SS_COLOR_AUTO = 0, SS_COLOR_ALWAYS, SS_COLOR_NEVER };
+
 struct ss_common_options {
 	/* Set by the command before the options are parsed. */
 	enum ss_format_input input; /* what the command writes */
@@ -21,6 +23,7 @@ struct ss_common_options {
 
 	const struct ss_format *format;
 	const char *output; /* pattern for ss_output_open(), or NULL: standard output */
+	enum ss_color color;
 	bool verbose;
 	unsigned max_frames; /* 0: no limit */
 	size_t max_stack;    /* bytes; 0: default of the library */
@@ -28,7 +31,7 @@ struct ss_common_options {
 
 /* Parsers; their input is a struct ss_common_options. They exit with EX_USAGE if a value is
    invalid. */
-extern const struct argp ss_format_argp; /* --format */
+extern const struct argp ss_format_argp; /* --format, --color */
 extern const struct argp ss_common_argp; /* --output, --verbose */
 extern const struct argp ss_limits_argp; /* --max-frames, --max-stack */
 
@@ -40,11 +43,13 @@ uint64_t ss_options_parse_number(const struct argp_state *state, const char *nam
 uint64_t ss_options_parse_duration(const struct argp_state *state, const char *name,
 				   const char *text);
 
-/* Parses the only process id of a command; *ret is 0 before. Exits with EX_USAGE if text is
-   not one, or not the first. */
-void ss_options_parse_pid(const struct argp_state *state, const char *text, pid_t *ret);
-
 /* If error is not NULL, prints it and exits with EX_USAGE. */
 void ss_options_check(const struct argp_state *state, struct ss_error *error);
+
+/* Whether text is written with colours. */
+bool ss_options_want_color(const struct ss_common_options *options);
+
+/* The values of --color; NULL after the last one. */
+const char *ss_options_color_name(size_t index);
 
 #endif

@@ -6,6 +6,8 @@
 
 #include "base/cleanup.h"
 #include "cli/command.h"
+#include "cli/common_options.h"
+#include "cli/usage.h"
 #include "output/mode.h"
 #include "output/format.h"
 
@@ -29,13 +31,8 @@ static void each_option(const struct ss_command *command, const struct argp *arg
 		each_option(command, c->argp, write, out);
 }
 
-/* argp adds these itself; no table lists them. */
-static const struct argp_option help_options[] = {
-	{ "help", '?', NULL, 0, "Print the help", 0 },
-	{ "usage", 0x1000, NULL, 0, "Print a short usage message", 0 },
-	{},
-};
-static const struct argp help_argp = { .options = help_options };
+/* Every command has these. */
+static const struct argp help_argp = { .options = ss_usage_options };
 
 static void each_known_option(const struct ss_command *command, option_writer *write,
 			      FILE *out)
@@ -66,6 +63,7 @@ static enum kind kind_of(const struct argp_option *option)
 	if (strcmp(option->arg, "DIR") == 0)
 		return KIND_DIRECTORY;
 	return strcmp(option->arg, "MODE") == 0 || strcmp(option->arg, "SHELL") == 0 ||
+			       strcmp(option->arg, "WHEN") == 0 ||
 			       strcmp(option->name, "format") == 0 ?
 		       KIND_WORDS :
 		       KIND_ANY;
@@ -98,6 +96,9 @@ static void write_values(const struct ss_command *command,
 	     i++)
 		(void)fprintf(out, "%s%s", i > SS_MODE_STOP ? " " : "",
 			      ss_mode_name((enum ss_mode)i));
+	for (size_t i = 0; strcmp(option->arg, "WHEN") == 0 && ss_options_color_name(i);
+	     i++)
+		(void)fprintf(out, "%s%s", i ? " " : "", ss_options_color_name(i));
 	if (strcmp(option->name, "format") == 0)
 		write_formats(command, out);
 }
@@ -122,7 +123,9 @@ static void write_bash_case(const struct ss_command *command,
 		(void)fprintf(out, "|-%c", option->key);
 	(void)fputs(")\n\t\t", out);
 	if (kind == KIND_FILE || kind == KIND_DIRECTORY) {
-		(void)fprintf(out, "COMPREPLY=($(compgen -%c -- \"$cur\"))",
+		(void)fprintf(out,
+			      "compopt -o filenames 2>/dev/null; "
+			      "mapfile -t COMPREPLY < <(compgen -%c -- \"$cur\")",
 			      kind == KIND_FILE ? 'f' : 'd');
 	} else {
 		(void)fputs("COMPREPLY=($(compgen -W '", out);

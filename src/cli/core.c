@@ -13,6 +13,7 @@
 #include "cli/output.h"
 #include "cli/phases.h"
 #include "cli/snap_analysis.h"
+#include "cli/usage.h"
 
 enum { FIRST_FD = STDERR_FILENO + 1 };
 
@@ -87,7 +88,7 @@ static struct ss_error *show(struct core *core, bool *ret)
 		.load_data = core,
 		.run = &core->run,
 		.phases = &phases,
-		.color = ss_output_wants_color(core->options.common.output),
+		.color = ss_options_want_color(&core->options.common),
 	};
 	struct ss_error *error = open_file(core);
 
@@ -113,14 +114,14 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 		return 0;
 	case ARGP_KEY_ARG:
 		if (core->program)
-			argp_error(state, "unexpected argument '%s'", arg);
+			ss_usage_fail(state, "unexpected argument '%s'", arg);
 		else if (core->path)
 			core->program = arg;
 		else
 			core->path = arg;
 		return 0;
 	case ARGP_KEY_NO_ARGS:
-		argp_error(state, "expected a core file");
+		ss_usage_fail(state, "expected a core file");
 		return 0;
 	default:
 		return ARGP_ERR_UNKNOWN;
@@ -149,7 +150,7 @@ static int run(int argc, char **argv)
 	core.options.common.no_pid = true;
 	core.run = (struct ss_selection_run){ .selection = &core.options.selection,
 					      .argument = &nothing };
-	if (!ss_command_parse(&argp, argc, argv, 0, &core))
+	if (!ss_usage_parse(&ss_command_core, argc, argv, 0, &core))
 		return SS_STATUS_NOTHING;
 	_cleanup_error_ struct ss_error *error = show(&core, &missing);
 	if (!error)

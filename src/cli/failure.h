@@ -15,10 +15,16 @@ enum ss_status {
 	SS_STATUS_NOTHING = 2,
 };
 
-/* Prints "stacksnap: MESSAGE", and the remedy in a second line if there is one. */
+/* Prints "stacksnap: MESSAGE", and the remedy as a hint in a second line if there is one. */
 void ss_failure_print(const struct ss_error *error);
 
 /* Prints "stacksnap: " and a formatted line. */
 void ss_failure_warn(const char *format, ...) __attribute__((format(printf, 1, 2)));
+
+/* Prints a line of a list that belongs to the message before. */
+void ss_failure_list(const char *text);
+
+/* Prints a hint: what to do about the message before. */
+void ss_failure_hint(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
 #endif

@@ -9,6 +9,8 @@
 #include "cli/failure.h"
 #include "cli/hang_analysis.h"
 #include "cli/hang_watch.h"
+#include "cli/target_options.h"
+#include "cli/usage.h"
 
 enum { STATUS_DEADLOCK = 3, STATUS_STUCK = 4 };
 
@@ -16,6 +18,7 @@ enum key { KEY_FOR = 0x200, KEY_JSON, KEY_WATCH, KEY_INTERVAL, KEY_PID_FILE, KEY
 
 struct hang {
 	struct ss_options options;
+	struct ss_target_options target;
 	pid_t pid;
 	uint64_t for_ns;
 	uint64_t interval_ns;
@@ -31,6 +34,7 @@ static void hang_deinit(struct hang *hang)
 {
 	ss_output_close(hang->output);
 	ss_debuginfod_free(hang->debuginfod);
+	ss_target_options_deinit(&hang->target);
 	ss_options_deinit(&hang->options);
 }
 
@@ -60,7 +64,7 @@ static struct ss_error *analyze(struct hang *hang, pid_t pid, enum ss_verdict qu
 		.options = &hang->options,
 		.observation = &observation,
 		.output = hang->output,
-		.color = ss_output_wants_color(hang->options.common.output) &&
+		.color = ss_options_want_color(&hang->options.common) &&
 			 hang->options.common.format == &ss_format_text,
 		.quiet_below = quiet_below,
 		.requests.debuginfod = hang->debuginfod,
@@ -133,11 +137,13 @@ static struct ss_error *poll_once(struct hang *hang, struct current_hang *curren
 static struct ss_error *watch(struct hang *hang, enum ss_verdict *ret)
 {
 	struct current_hang current = {};
+	bool waiting = false;
 
 	for (bool seen = false;; ss_sleep_ns(hang->interval_ns)) {
 		_cleanup_error_ struct ss_error *error = poll_once(hang, &current, ret);
 		if (!error) {
 			seen = true;
+			waiting = false;
 			continue;
 		}
 		bool gone = ss_error_code(error) == SS_ERROR_NO_PROCESS ||
@@ -147,12 +153,19 @@ static struct ss_error *watch(struct hang *hang, enum ss_verdict *ret)
 		current.is_set = false;
 		if (!hang->pid_file)
 			return NULL;
+		if (!waiting)
+			ss_failure_warn("%s; waiting for a process",
+					ss_error_message(error));
+		waiting = true;
 	}
 }
 
 static int hang_run(struct hang *hang)
 {
 	enum ss_verdict verdict = SS_VERDICT_IDLE;
+	if (!ss_target_options_resolve(&hang->target))
+		return SS_STATUS_NOTHING;
+	hang->pid = ss_target_options_pid(&hang->target);
 	_cleanup_error_ struct ss_error *error =
 		ss_output_open(hang->options.common.output, hang->pid, &hang->output);
 
@@ -170,17 +183,18 @@ static int hang_run(struct hang *hang)
 
 static void check(struct hang *hang, const struct argp_state *state)
 {
-	if ((hang->pid != 0) == (hang->pid_file != NULL))
-		argp_error(state, "expected a pid or --pid-file");
+	if ((ss_target_options_count(&hang->target) != 0) == (hang->pid_file != NULL))
+		ss_usage_fail(state,
+			      "expected a pid, the name of a process, or --pid-file");
 	if (hang->json)
 		hang->options.common.format = &ss_format_json;
 	if (hang->options.no_waits)
-		argp_error(state,
-			   "--no-waits cannot be used: the verdict depends on waits");
+		ss_usage_fail(state,
+			      "--no-waits cannot be used: the verdict depends on waits");
 	if (hang->options.selection.tids.count || hang->options.selection.states ||
 	    hang->options.selection.patterns.count)
-		argp_error(state, "--thread and --state cannot be used: the verdict "
-				  "depends on all threads");
+		ss_usage_fail(state, "--thread and --state cannot be used: the verdict "
+				     "depends on all threads");
 }
 
 static error_t parse(int key, char *arg, struct argp_state *state)
@@ -190,6 +204,7 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 	switch (key) {
 	case ARGP_KEY_INIT:
 		state->child_inputs[0] = &hang->options;
+		state->child_inputs[1] = &hang->target;
 		return 0;
 	case KEY_FOR:
 		hang->for_ns = ss_options_parse_duration(state, "for", arg);
@@ -210,7 +225,7 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 		hang->command = arg;
 		return 0;
 	case ARGP_KEY_ARG:
-		ss_options_parse_pid(state, arg, &hang->pid);
+		ss_target_options_add(state, &hang->target, arg);
 		return 0;
 	case ARGP_KEY_END:
 		check(hang, state);
@@ -220,12 +235,16 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 	}
 }
 
-static const struct argp_child children[] = { { &ss_options_argp, 0, NULL, 0 }, {} };
+static const struct argp_child children[] = {
+	{ &ss_options_argp, 0, NULL, 0 },
+	{ &ss_target_argp, 0, NULL, 0 },
+	{},
+};
 
 static const struct argp argp = {
 	.options = table,
 	.parser = parse,
-	.args_doc = "PID",
+	.args_doc = "PID|NAME",
 	.doc = "Observe a process for a while and report what is stuck, on what, and who "
 	       "holds it.\vExit status: 0 nothing is stuck (idle, moving or busy), 3 a "
 	       "deadlock, 4 stuck or blocked without a proven deadlock, 2 no verdict, 64 "
@@ -237,12 +256,14 @@ static const struct argp argp = {
 static int run(int argc, char **argv)
 {
 	_cleanup_(hang_deinit) struct hang hang = {
-		.for_ns = 2 * SS_NS_PER_SECOND, .interval_ns = 10 * SS_NS_PER_SECOND
+		.target.single = true,
+		.for_ns = 2 * SS_NS_PER_SECOND,
+		.interval_ns = 10 * SS_NS_PER_SECOND,
 	};
 
 	ss_options_init(&hang.options);
 	hang.options.common.input = SS_FORMAT_HANG;
-	if (!ss_command_parse(&argp, argc, argv, 0, &hang))
+	if (!ss_usage_parse(&ss_command_hang, argc, argv, 0, &hang))
 		return SS_STATUS_NOTHING;
 	ss_options_open_cache(&hang.options);
 	return hang_run(&hang);

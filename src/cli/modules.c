@@ -11,6 +11,8 @@
 #include "cli/command.h"
 #include "cli/common_options.h"
 #include "cli/failure.h"
+#include "cli/target_options.h"
+#include "cli/usage.h"
 #include "output/escape.h"
 
 enum { KEY_FOLLOW = 0x220, POLL_MS = 10 };
@@ -22,11 +24,16 @@ static const struct argp_option table[] = {
 };
 
 struct modules {
-	pid_t pid;
+	struct ss_target_options process;
 	bool follow;
 	bool failed; /* to write */
 	size_t count;
 };
+
+static void modules_deinit(struct modules *modules)
+{
+	ss_target_options_deinit(&modules->process);
+}
 
 static error_t parse(int key, char *arg, struct argp_state *state)
 {
@@ -37,20 +44,27 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 		modules->follow = true;
 		return 0;
 	case ARGP_KEY_ARG:
-		ss_options_parse_pid(state, arg, &modules->pid);
+		ss_target_options_add(state, &modules->process, arg);
 		return 0;
-	case ARGP_KEY_NO_ARGS:
-		argp_error(state, "expected a pid");
+	case ARGP_KEY_INIT:
+		state->child_inputs[0] = &modules->process;
+		return 0;
+	case ARGP_KEY_END:
+		if (ss_target_options_count(&modules->process) == 0)
+			ss_usage_fail(state, "expected a pid or the name of a process");
 		return 0;
 	default:
 		return ARGP_ERR_UNKNOWN;
 	}
 }
 
+static const struct argp_child children[] = { { &ss_target_argp, 0, NULL, 0 }, {} };
+
 static const struct argp argp = {
+	.children = children,
 	.options = table,
 	.parser = parse,
-	.args_doc = "PID",
+	.args_doc = "PID|NAME",
 	.doc = "Print base, size, build-id and path of each module of a process. The "
 	       "process is not stopped.\v"
 	       "With --follow each line begins with the time and a sign: + for loaded, - "
@@ -133,11 +147,15 @@ static struct ss_error *list(struct modules *modules, struct ss_target *target)
 
 static int run(int argc, char **argv)
 {
-	struct modules modules = {};
+	_cleanup_(modules_deinit) struct modules modules = { .process.single = true };
 	struct ss_target *target = NULL;
-	if (!ss_command_parse(&argp, argc, argv, 0, &modules))
+
+	if (!ss_usage_parse(&ss_command_modules, argc, argv, 0, &modules))
 		return SS_STATUS_NOTHING;
-	_cleanup_error_ struct ss_error *error = ss_target_open(modules.pid, &target);
+	if (!ss_target_options_resolve(&modules.process))
+		return SS_STATUS_NOTHING;
+	_cleanup_error_ struct ss_error *error =
+		ss_target_open(ss_target_options_pid(&modules.process), &target);
 	if (!error)
 		error = list(&modules, target);
 	ss_target_close(target);

@@ -6,6 +6,7 @@
 #include "base/error.h"
 #include "cli/completion.h"
 #include "cli/failure.h"
+#include "cli/usage.h"
 #include "cli/wait_functions.h"
 #include "output/mode.h"
 
@@ -101,10 +102,11 @@ static enum ss_mode parse_mode(const struct argp_state *state, const char *name)
 	enum ss_mode mode = SS_MODE_STOP;
 
 	if (!ss_mode_find(name, &mode))
-		argp_error(state,
-			   "--mode: unknown mode '%s'; known modes: auto, stop, no-stop, "
-			   "live",
-			   name);
+		ss_usage_fail(
+			state,
+			"--mode: unknown mode '%s'; known modes: auto, stop, no-stop, "
+			"live",
+			name);
 	return mode;
 }
 
@@ -117,8 +119,8 @@ static void print_version(void)
 static void print_completion(const struct argp_state *state, const char *shell)
 {
 	if (!ss_completion_print(shell, stdout))
-		argp_error(state, "--completion: unknown shell '%s'; known shells: %s",
-			   shell, ss_completion_shells());
+		ss_usage_fail(state, "--completion: unknown shell '%s'; known shells: %s",
+			      shell, ss_completion_shells());
 	exit(0);
 }
 

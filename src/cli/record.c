@@ -6,6 +6,8 @@
 #include <errno.h>
 #include <limits.h>
 #include <signal.h>
+#include <string.h>
+#include <sys/wait.h>
 
 #include "cli/command.h"
 #include "cli/common_options.h"
@@ -13,9 +15,14 @@
 #include "cli/output.h"
 #include "cli/record_report.h"
 #include "cli/selection.h"
+#include "cli/target_options.h"
+#include "cli/usage.h"
 #include "cli/watchdog.h"
 
 enum { HZ_MAX = 10000 };
+
+/* A command that has ended: its exit status, or this and the number of the signal. */
+enum { STATUS_SIGNAL = 128, END_MS = 10000 };
 
 enum key {
 	KEY_RATE = 'r',
@@ -40,7 +47,7 @@ struct record {
 	struct ss_recorder_options options;
 	struct ss_common_options common;
 	struct ss_selection selection;
-	pid_t pid;
+	struct ss_target_options process;
 	char **command; /* in argv; or NULL */
 	struct ss_target *target;
 	struct ss_output *file;
@@ -53,18 +60,22 @@ static void record_deinit(struct record *record)
 	ss_recorder_free(record->recorder);
 	ss_target_close(record->target);
 	ss_output_close(record->file);
+	ss_target_options_deinit(&record->process);
 	ss_selection_deinit(&record->selection);
 }
 
 static void check(struct record *record, const struct argp_state *state)
 {
-	if (!record->pid && !record->command)
-		argp_error(state, "expected a pid or -- COMMAND");
-	if (record->pid && record->command)
-		argp_error(state, "expected either a pid or a command");
+	bool has_process = ss_target_options_count(&record->process) > 0;
+
+	if (!has_process && !record->command)
+		ss_usage_fail(state,
+			      "expected a pid, the name of a process, or -- COMMAND");
+	if (has_process && record->command)
+		ss_usage_fail(state, "expected either a pid or a command");
 	if (record->options.keep_ns && ss_output_is_stdout(record->common.output))
-		argp_error(state,
-			   "--last needs a file: standard output cannot be rewritten");
+		ss_usage_fail(state,
+			      "--last needs a file: standard output cannot be rewritten");
 }
 
 static error_t parse_value(int key, char *arg, struct argp_state *state)
@@ -98,6 +109,7 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 		state->child_inputs[0] = &record->common;
 		state->child_inputs[1] = &record->common;
 		state->child_inputs[2] = &record->selection;
+		state->child_inputs[3] = &record->process;
 		return 0;
 	case KEY_ON_CPU:
 		record->options.on_cpu = true;
@@ -111,7 +123,7 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 			record->command = &state->argv[state->next - 1];
 			state->next = state->argc;
 		} else {
-			ss_options_parse_pid(state, arg, &record->pid);
+			ss_target_options_add(state, &record->process, arg);
 		}
 		return 0;
 	case ARGP_KEY_END:
@@ -126,6 +138,7 @@ static const struct argp_child children[] = {
 	{ &ss_common_argp, 0, NULL, 0 },
 	{ &ss_limits_argp, 0, NULL, 0 },
 	{ &ss_selection_argp, 0, NULL, 0 },
+	{ &ss_target_argp, 0, NULL, 0 },
 	{},
 };
 
@@ -133,7 +146,7 @@ static const struct argp argp = {
 	.children = children,
 	.options = table,
 	.parser = parse,
-	.args_doc = "PID\n-- COMMAND ARG...",
+	.args_doc = "PID|NAME\n-- COMMAND ARG...",
 	.doc = "Sample the stacks of a process into a file, until Ctrl-C or the end of "
 	       "the process.\v"
 	       "stacksnap report reads the file, on this machine or another one.",
@@ -191,9 +204,40 @@ static struct ss_error *begin(struct record *record)
 {
 	struct ss_error *error =
 		record->command ? ss_target_spawn(record->command, &record->target) :
-				  ss_target_open(record->pid, &record->target);
+				  ss_target_open(ss_target_options_pid(&record->process),
+						 &record->target);
 
 	return error ? error : open_recorder(record);
+}
+
+/* The exit status of the command, as a shell reports it; -1: it still runs. */
+static int status_of_command(struct record *record, bool ended)
+{
+	int status = 0;
+
+	if (!record->command ||
+	    !ss_target_wait(record->target, ended ? END_MS : 0, &status))
+		return -1;
+	if (WIFSIGNALED(status)) {
+		ss_failure_warn("the command was ended by signal %d (%s)",
+				WTERMSIG(status), strsignal(WTERMSIG(status)));
+		return STATUS_SIGNAL + WTERMSIG(status);
+	}
+	if (WEXITSTATUS(status))
+		ss_failure_warn("the command ended with exit status %d",
+				WEXITSTATUS(status));
+	return WEXITSTATUS(status);
+}
+
+/* How much of the recording there is. */
+static int status_of_recording(const struct ss_recorder_summary *summary, bool failed)
+{
+	if (summary->samples > 0)
+		return failed || summary->lost ? SS_STATUS_PARTIAL : SS_STATUS_WHOLE;
+	if (!failed)
+		ss_failure_warn("nothing was recorded: the selection matched no thread "
+				"at any tick");
+	return SS_STATUS_NOTHING;
 }
 
 static int run_recorder(struct record *record)
@@ -215,28 +259,25 @@ static int run_recorder(struct record *record)
 	ss_record_report_end(summary, ss_output_path(record->file), &record->report);
 	if (record->common.verbose && summary->partial)
 		ss_failure_warn("the kernel refused a part of the sandbox");
-	if (record->command && summary->end != SS_RECORDING_TARGET_END)
+	int status = status_of_recording(summary, error != NULL);
+	int command = status_of_command(record, summary->end == SS_RECORDING_TARGET_END);
+	if (record->command && command < 0)
 		ss_failure_warn("process %d is still running",
 				ss_target_pid(record->target));
-	if (summary->samples == 0) {
-		if (!error)
-			ss_failure_warn("nothing was recorded: the selection matched no "
-					"thread at any tick");
-		return SS_STATUS_NOTHING;
-	}
-	return error || summary->lost ? SS_STATUS_PARTIAL : SS_STATUS_WHOLE;
+	return command > 0 ? command : status;
 }
 
 static int run(int argc, char **argv)
 {
 	_cleanup_(record_deinit) struct record record = {
 		.options = { .size = sizeof(record.options) },
+		.process.single = true,
 		.common.default_output = "stacksnap-%p-%t.rec",
 	};
 	struct ss_selection_run filter = { .selection = &record.selection };
 	static const struct ss_target_argument none = {};
 
-	if (!ss_command_parse(&argp, argc, argv, ARGP_IN_ORDER, &record))
+	if (!ss_usage_parse(&ss_command_record, argc, argv, ARGP_IN_ORDER, &record))
 		return SS_STATUS_NOTHING;
 	record.options.max_frames = record.common.max_frames ? record.common.max_frames :
 							       UINT_MAX;
@@ -250,6 +291,8 @@ static int run(int argc, char **argv)
 	}
 	record.options.progress = ss_record_report_progress;
 	record.options.progress_data = &record.report;
+	if (!ss_target_options_resolve(&record.process))
+		return SS_STATUS_NOTHING;
 	return run_recorder(&record);
 }
 

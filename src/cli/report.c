@@ -6,6 +6,7 @@
 #include "cli/command.h"
 #include "cli/failure.h"
 #include "cli/report_analysis.h"
+#include "cli/usage.h"
 
 struct report {
 	struct ss_report_arguments arguments;
@@ -48,7 +49,7 @@ static int run(int argc, char **argv)
 	int status = SS_STATUS_NOTHING;
 
 	ss_report_arguments_init(&report.arguments);
-	if (!ss_command_parse(&ss_report_argp, argc, argv, 0, &report.arguments))
+	if (!ss_usage_parse(&ss_command_report, argc, argv, 0, &report.arguments))
 		return SS_STATUS_NOTHING;
 	report.analysis.arguments = &report.arguments;
 	open_files(&report);

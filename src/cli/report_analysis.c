@@ -106,6 +106,18 @@ static void read_files(struct report *report)
 	}
 }
 
+static int compare_begin(const void *a, const void *b)
+{
+	const struct ss_report_file *x = a;
+	const struct ss_report_file *y = b;
+	uint64_t first = ss_recording_info(x->recording)->begin_ns;
+	uint64_t second = ss_recording_info(y->recording)->begin_ns;
+
+	if (first != second)
+		return first < second ? -1 : 1;
+	return (x->fd > y->fd) - (x->fd < y->fd); /* the order of the arguments */
+}
+
 static uint64_t first_begin(const struct report *report)
 {
 	uint64_t begin = UINT64_MAX;
@@ -174,6 +186,8 @@ static struct ss_error *load_files(struct report *report)
 	if (!report->profile)
 		return ss_error_no_memory();
 	report->profile->start_ns = SS_MAX(begin, options.from_ns);
+	qsort(report->files.items, report->files.count, sizeof(*report->files.items),
+	      compare_begin);
 	for (size_t i = 0; i < report->files.count && !error; i++)
 		error = ss_load_recording(report->profile,
 					  report->files.items[i].recording,
@@ -311,7 +325,7 @@ static struct ss_error *write_report(struct report *report)
 	const struct ss_report_arguments *arguments = report->arguments;
 	const struct ss_format_options options = {
 		.size = sizeof(options),
-		.color = ss_output_wants_color(arguments->common.output),
+		.color = ss_options_want_color(&arguments->common),
 		.verbose = arguments->common.verbose,
 		.raw = report->raw,
 		.threshold = arguments->threshold_percent,
@@ -345,7 +359,7 @@ static void print_notes(struct report *report)
 {
 	const struct ss_profile *profile = report->profile;
 
-	report->missing = report->missing || profile->notes.count;
+	report->missing = report->missing || profile->notes.count > profile->harmless;
 	for (size_t i = 0; i < profile->notes.count; i++) {
 		if (!report->arguments->common.format->explains)
 			ss_failure_warn("%s", profile->notes.items[i]);
@@ -472,7 +486,7 @@ struct ss_error *ss_report_analysis_run(struct ss_report_analysis *analysis, int
 		.work = work,
 		.data = analysis,
 		.binary = arguments->common.format->binary,
-		.color = ss_output_wants_color(arguments->common.output),
+		.color = ss_options_want_color(&arguments->common),
 		.verbose = arguments->common.verbose,
 	};
 	_cleanup_(ss_sandbox_result_cleanup) struct ss_sandbox_result *result = NULL;

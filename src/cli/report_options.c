@@ -4,6 +4,7 @@
 #include <stdlib.h>
 
 #include "cli/command.h"
+#include "cli/usage.h"
 
 enum { DEFAULT_ROWS = 20, DEFAULT_THRESHOLD = 1 };
 
@@ -54,11 +55,12 @@ static struct ss_time_argument parse_time(const struct argp_state *state,
 	struct ss_time_argument argument = {};
 
 	if (!ss_time_argument_parse(text, &argument))
-		argp_error(state,
-			   "--%s: '%s' is not a time: expected seconds since the start, "
-			   "HH:MM:SS, or "
-			   "YYYY-MM-DD HH:MM:SS",
-			   name, text);
+		ss_usage_fail(
+			state,
+			"--%s: '%s' is not a time: expected seconds since the start, "
+			"HH:MM:SS, or "
+			"YYYY-MM-DD HH:MM:SS",
+			name, text);
 	return argument;
 }
 
@@ -69,7 +71,7 @@ static void add_module(const struct argp_state *state,
 	char why[200] = "";
 
 	if (!pattern) {
-		argp_failure(state, EXIT_FAILURE, 0, "out of memory");
+		ss_usage_fail(state, "out of memory");
 		return;
 	}
 	int code = regcomp(pattern, text, REG_EXTENDED | REG_NOSUB);
@@ -77,7 +79,7 @@ static void add_module(const struct argp_state *state,
 		return;
 	(void)regerror(code, pattern, why, sizeof(why)); /* may be truncated */
 	arguments->modules.count--;
-	argp_error(state, "--module: '%s' is not a regular expression: %s", text, why);
+	ss_usage_fail(state, "--module: '%s' is not a regular expression: %s", text, why);
 }
 
 static void add_file(const struct argp_state *state,
@@ -86,7 +88,7 @@ static void add_file(const struct argp_state *state,
 	const char **slot = ss_vector_push(&arguments->files);
 
 	if (!slot)
-		argp_failure(state, EXIT_FAILURE, 0, "out of memory");
+		ss_usage_fail(state, "out of memory");
 	else
 		*slot = path;
 }
@@ -133,7 +135,7 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 		add_file(state, state->input, arg);
 		return 0;
 	case ARGP_KEY_NO_ARGS:
-		argp_error(state, "expected a recording");
+		ss_usage_fail(state, "expected a recording");
 		return 0;
 	default:
 		return parse_value(key, arg, state);

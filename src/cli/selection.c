@@ -4,6 +4,7 @@
 
 #include "cli/failure.h"
 #include "cli/number.h"
+#include "cli/usage.h"
 
 static const char all_states[] = "RSDTtZXIPKW";
 
@@ -167,7 +168,7 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 	else
 		return ARGP_ERR_UNKNOWN;
 	if (error)
-		argp_error(state, "%s", ss_error_message(error));
+		ss_usage_fail(state, "%s", ss_error_message(error));
 	return 0;
 }
 

@@ -10,6 +10,8 @@
 #include "cli/options.h"
 #include "cli/output.h"
 #include "cli/phases.h"
+#include "cli/target_options.h"
+#include "cli/usage.h"
 #include "cli/watchdog.h"
 
 /* Registers may be needed only after more of a stack was copied. */
@@ -17,7 +19,7 @@ enum { STOPS = 2 };
 
 struct snap {
 	struct ss_options options;
-	SS_VECTOR(struct ss_target_argument) targets;
+	struct ss_target_options targets;
 	struct ss_output *output;	  /* for all targets, or for the current one */
 	struct ss_debuginfod *debuginfod; /* or NULL */
 	size_t printed;			  /* targets */
@@ -27,9 +29,7 @@ struct snap {
 
 static void snap_deinit(struct snap *snap)
 {
-	for (size_t i = 0; i < snap->targets.count; i++)
-		ss_target_argument_deinit(&snap->targets.items[i]);
-	ss_vector_free(&snap->targets);
+	ss_target_options_deinit(&snap->targets);
 	ss_output_close(snap->output);
 	ss_debuginfod_free(snap->debuginfod);
 	ss_options_deinit(&snap->options);
@@ -218,7 +218,7 @@ static struct ss_error *show(struct snap *snap, struct ss_selection_run *run)
 			.output = snap->output,
 			.separate = snap->printed > 0 &&
 				    !ss_output_is_per_target(snap->options.common.output),
-			.color = ss_output_wants_color(snap->options.common.output),
+			.color = ss_options_want_color(&snap->options.common),
 		},
 	};
 	bool missing = false;
@@ -253,6 +253,8 @@ static struct ss_error *run_target(struct snap *snap,
 
 static int run_targets(struct snap *snap)
 {
+	if (!ss_target_options_resolve(&snap->targets))
+		return SS_STATUS_NOTHING;
 	_cleanup_error_ struct ss_error *failure =
 		snap->options.symbols.debuginfod ? ss_debuginfod_new(&snap->debuginfod) :
 						   NULL;
@@ -261,9 +263,9 @@ static int run_targets(struct snap *snap)
 		ss_failure_print(failure);
 		return SS_STATUS_NOTHING;
 	}
-	for (size_t i = 0; i < snap->targets.count; i++) {
+	for (size_t i = 0; i < snap->targets.targets.count; i++) {
 		_cleanup_error_ struct ss_error *error =
-			run_target(snap, &snap->targets.items[i]);
+			run_target(snap, &snap->targets.targets.items[i]);
 		if (!error)
 			continue;
 		snap->missing++;
@@ -274,31 +276,17 @@ static int run_targets(struct snap *snap)
 	return snap->missing ? SS_STATUS_PARTIAL : SS_STATUS_WHOLE;
 }
 
-static struct ss_error *add_target(struct snap *snap, const char *text)
-{
-	struct ss_target_argument argument = {};
-	struct ss_error *error = ss_target_argument_parse(text, &argument);
-
-	if (error)
-		return error;
-	struct ss_target_argument *slot = ss_vector_push(&snap->targets);
-	if (!slot) {
-		ss_target_argument_deinit(&argument);
-		return ss_error_no_memory();
-	}
-	*slot = argument;
-	return NULL;
-}
-
 static void check(const struct snap *snap, const struct argp_state *state)
 {
 	const struct ss_common_options *options = &snap->options.common;
 
-	if (options->format->single && snap->targets.count > 1 &&
+	if (ss_target_options_count(&snap->targets) == 0)
+		ss_usage_fail(state, "expected a pid or the name of a process");
+	if (options->format->single && ss_target_options_count(&snap->targets) > 1 &&
 	    !ss_output_is_per_target(options->output))
-		argp_error(state,
-			   "--format=%s holds one process per file: use -o FILE%%p",
-			   options->format->name);
+		ss_usage_fail(state,
+			      "--format=%s holds one process per file: use -o FILE%%p",
+			      options->format->name);
 }
 
 static error_t parse(int key, char *arg, struct argp_state *state)
@@ -308,25 +296,27 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 	switch (key) {
 	case ARGP_KEY_INIT:
 		state->child_inputs[0] = &snap->options;
+		state->child_inputs[1] = &snap->targets;
 		return 0;
 	case ARGP_KEY_ARG:
-		ss_options_check(state, add_target(snap, arg));
-		return 0;
-	case ARGP_KEY_NO_ARGS:
-		argp_error(state, "expected a pid");
+		ss_target_options_add(state, &snap->targets, arg);
 		return 0;
 	case ARGP_KEY_END:
 		check(snap, state);
 		return 0;
 	case '0' ... '9':
-		argp_error(state, "a pid cannot be negative");
+		ss_usage_fail(state, "a pid cannot be negative");
 		return 0;
 	default:
 		return ARGP_ERR_UNKNOWN;
 	}
 }
 
-static const struct argp_child children[] = { { &ss_options_argp, 0, NULL, 0 }, {} };
+static const struct argp_child children[] = {
+	{ &ss_options_argp, 0, NULL, 0 },
+	{ &ss_target_argp, 0, NULL, 0 },
+	{},
+};
 
 /* argp takes "-5" for an option: these entries allow a clear error message. */
 #define DIGIT(c)                                                                         \
@@ -341,8 +331,9 @@ static const struct argp_option digits[] = {
 static const struct argp argp = {
 	.options = digits,
 	.parser = parse,
-	.args_doc = "PID[/TID,TID...]...",
-	.doc = "Print the stacks of all threads of running processes.\v",
+	.args_doc = "PID[/TID,TID...]|NAME...",
+	.doc = "Print the stacks of all threads of running processes, and what they wait "
+	       "for.\v",
 	.children = children,
 	.help_filter = ss_command_help,
 };
@@ -352,7 +343,7 @@ static int run(int argc, char **argv)
 	_cleanup_(snap_deinit) struct snap snap = {};
 
 	ss_options_init(&snap.options);
-	if (!ss_command_parse(&argp, argc, argv, 0, &snap))
+	if (!ss_usage_parse(&ss_command_snap, argc, argv, 0, &snap))
 		return SS_STATUS_NOTHING;
 	ss_options_open_cache(&snap.options);
 	return run_targets(&snap);

@@ -1,4 +1,5 @@
 #include "cli/symbol_options.h"
+#include "cli/usage.h"
 
 #include <sys/stat.h>
 
@@ -35,7 +36,7 @@ static const char *parse_directory(const struct argp_state *state, const char *p
 	struct stat st;
 
 	if (stat(path, &st) < 0 || !S_ISDIR(st.st_mode))
-		argp_error(state, "'%s' is not a directory", path);
+		ss_usage_fail(state, "'%s' is not a directory", path);
 	return path;
 }
 

@@ -65,6 +65,10 @@ void ss_text_profile_heading(const char *text, const struct ss_format_options *o
 static void write_recording(const struct ss_profile_recording *recording, FILE *out)
 {
 	ss_escape_write(recording->file, NULL, out);
+	if (recording->more) {
+		(void)fputs(" and ", out);
+		ss_quantity_write_things(recording->more, "later snapshot", out);
+	}
 	(void)fputs(": ", out);
 	ss_quantity_write_date(recording->start_ns, out);
 	if (recording->host && *recording->host) {

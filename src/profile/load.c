@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "profile/frames.h"
+#include "profile/series.h"
 #include "profile/waits.h"
 
 /* Limit of the ticks of a recording: 18 hours at 1 kHz. */
@@ -19,15 +20,20 @@ struct load {
 	const struct ss_load_options *options;
 	struct ss_load_frames frames;
 	struct ss_load_waits waits;
-	uint32_t number;     /* index of the recording in the profile */
-	uint32_t *processes; /* by process of the recording: index + 1 */
-	uint32_t *threads;   /* by thread of the recording: index + 1 */
-	bool *excluded;	     /* by thread of the recording */
+	uint32_t number;		/* index of the recording in the profile */
+	uint32_t *processes;		/* by process of the recording: index + 1 */
+	uint32_t *threads;		/* by thread of the recording: index + 1 */
+	bool *excluded;			/* by thread of the recording */
+	const struct ss_series *series; /* the snapshot continues it; or NULL */
+	size_t base_tick;		/* ticks of the series before */
 	uint64_t first_tick;
 	bool has_tick;
-	int64_t clock;	    /* wall clock minus steady time, at the last tick */
-	unsigned steps;	    /* how often the wall clock was set */
-	uint64_t ticks_max; /* limits, by the size of the file */
+	uint64_t missed_tick; /* the last tick whose missed ticks were counted */
+	uint64_t before_ns;   /* its time */
+	double missed;	      /* in the selected time */
+	int64_t clock;	      /* wall clock minus steady time, at the last tick */
+	unsigned steps;	      /* how often the wall clock was set */
+	uint64_t ticks_max;   /* limits, by the size of the file */
 	uint64_t runs_max;
 	uint64_t samples_max;
 	size_t runs;
@@ -62,7 +68,7 @@ static void set_limits(struct load *load)
 	load->profile->bytes += size;
 }
 
-static bool load_init(struct load *load, const char *file)
+static bool add_recording(struct load *load, const char *file)
 {
 	struct ss_profile_recording *recording =
 		ss_vector_push(&load->profile->recordings);
@@ -77,14 +83,29 @@ static bool load_init(struct load *load, const char *file)
 	recording->start_ns = load->info->begin_ns;
 	recording->period_ns = load->info->period_ns;
 	recording->scope = load->info->scope;
-	recording->missed = load->info->missed;
+	return recording->file != NULL;
+}
+
+static void continue_series(struct load *load)
+{
+	load->number = load->profile->processes.items[load->series->process].recording;
+	load->base_tick = current(load)->ticks.count;
+	current(load)->more++;
+}
+
+static bool load_init(struct load *load, const char *file)
+{
+	if (load->series)
+		continue_series(load);
+	else if (!add_recording(load, file))
+		return false;
 	set_limits(load);
 	size_t processes = ss_recording_process_count(load->recording);
 	size_t threads = ss_recording_thread_count(load->recording);
 	load->processes = calloc(processes + 1, sizeof(*load->processes));
 	load->threads = calloc(threads + 1, sizeof(*load->threads));
 	load->excluded = calloc(threads + 1, sizeof(*load->excluded));
-	return recording->file && load->processes && load->threads && load->excluded &&
+	return load->processes && load->threads && load->excluded &&
 	       ss_load_frames_init(&load->frames);
 }
 
@@ -96,6 +117,10 @@ static uint32_t process_of(struct load *load, uint32_t index)
 
 	if (load->processes[index])
 		return load->processes[index] - 1;
+	if (load->series) {
+		load->processes[index] = load->series->process + 1;
+		return load->series->process;
+	}
 	struct ss_profile_process *process = ss_vector_push(&load->profile->processes);
 	if (!process)
 		return SS_ID_NONE;
@@ -117,6 +142,12 @@ static uint32_t thread_of(struct load *load, uint32_t index)
 	if (load->threads[index])
 		return load->threads[index] - 1;
 	uint32_t process = process_of(load, recorded->process);
+	uint32_t known = load->series ? ss_series_thread(load->series, recorded->tid) :
+					SS_ID_NONE;
+	if (known != SS_ID_NONE) {
+		load->threads[index] = known + 1;
+		return known;
+	}
 	struct ss_profile_thread *thread =
 		process == SS_ID_NONE ? NULL : ss_vector_push(&load->profile->threads);
 	if (!thread)
@@ -176,7 +207,8 @@ static bool add_ticks(struct load *load, const struct ss_sample *sample, uint64_
 		load->truncated = true;
 		return false;
 	}
-	while (recording->ticks.count <= sample->tick - load->first_tick) {
+	while (recording->ticks.count <=
+	       load->base_tick + (sample->tick - load->first_tick)) {
 		uint64_t *last =
 			recording->ticks.count ?
 				&recording->ticks.items[recording->ticks.count - 1] :
@@ -196,6 +228,24 @@ static bool is_in_window(const struct load *load, uint64_t time_ns)
 	       (!load->options->to_ns || time_ns < load->options->to_ns);
 }
 
+/* Counts the missed ticks before this one that are in the window. They are spread evenly over
+   the time since the tick before. */
+static void count_missed(struct load *load, const struct ss_sample *sample,
+			 uint64_t time_ns)
+{
+	const struct ss_load_options *options = load->options;
+	uint64_t end = options->to_ns ? SS_MIN(options->to_ns, time_ns) : time_ns;
+	uint64_t begin = SS_MAX(options->from_ns, load->before_ns);
+
+	if (sample->tick == load->missed_tick && load->before_ns)
+		return;
+	if (sample->missed && load->before_ns && end > begin && time_ns > load->before_ns)
+		load->missed += (double)sample->missed * (double)(end - begin) /
+				(double)(time_ns - load->before_ns);
+	load->missed_tick = sample->tick;
+	load->before_ns = time_ns;
+}
+
 /* Returns false without memory, or at a limit (load->truncated). */
 static bool add_sample(struct load *load, const struct ss_sample *sample)
 {
@@ -210,6 +260,7 @@ static bool add_sample(struct load *load, const struct ss_sample *sample)
 	if (load->truncated)
 		return false;
 	watch_clock(load, sample);
+	count_missed(load, sample, time_ns);
 	if (!is_in_window(load, time_ns))
 		return true;
 	if (!add_ticks(load, sample, time_ns))
@@ -221,7 +272,7 @@ static bool add_sample(struct load *load, const struct ss_sample *sample)
 	if (thread == SS_ID_NONE || run.call == SS_ID_NONE ||
 	    !ss_load_waits_set(&load->waits, sample, &run))
 		return false;
-	run.tick = (uint32_t)(sample->tick - load->first_tick);
+	run.tick = (uint32_t)(load->base_tick + (sample->tick - load->first_tick));
 	size_t before = load->profile->threads.items[thread].runs.count;
 	if (!ss_profile_sample(load->profile, thread, &run))
 		return false;
@@ -255,6 +306,10 @@ static bool add_lifetimes(struct load *load)
 		const struct ss_recorded_module *recorded =
 			ss_recording_module(load->recording, i);
 		uint32_t process = process_of(load, recorded->process);
+		if (load->series &&
+		    ss_series_has_module(load->series, i, load->frames.modules[i],
+					 recorded->module->base))
+			continue;
 		struct ss_profile_lifetime *lifetime =
 			process == SS_ID_NONE ? NULL :
 						ss_vector_push(&load->profile->lifetimes);
@@ -273,9 +328,12 @@ static bool add_lifetimes(struct load *load)
 	return true;
 }
 
-/* Adds the waits of threads that have samples. */
+/* Adds the waits of threads that have samples. Those of the last snapshot of a series
+   remain. */
 static bool add_edges(struct load *load)
 {
+	if (load->series)
+		ss_series_drop_edges(load->series);
 	for (size_t i = 0; i < ss_recording_wait_count(load->recording); i++) {
 		const struct ss_recorded_wait *wait =
 			ss_recording_wait(load->recording, i);
@@ -296,20 +354,36 @@ static bool add_edges(struct load *load)
 	return true;
 }
 
+/* Ticks that were due after the last sample are counted only if the end is selected. A
+   recording of --last knows the missed ticks of dropped parts no longer. */
+static void set_missed(struct load *load)
+{
+	const struct ss_load_options *options = load->options;
+	uint64_t missed = load->missed > 0 && load->missed < 1e18 ?
+				  (uint64_t)(load->missed + 0.5) :
+				  0;
+
+	if (load->series)
+		return;
+	current(load)->missed = options->from_ns || options->to_ns ? missed :
+								     load->info->missed;
+}
+
 /* Adds a note for everything that is missing. */
 static bool add_notes(const struct load *load)
 {
 	struct ss_profile *profile = load->profile;
 	const char *file = current(load)->file;
+	uint64_t missed = current(load)->missed;
 	bool whole = true;
 
 	if (load->info->problem)
 		whole = ss_profile_note(profile, "%s: %s", file, load->info->problem);
-	if (load->info->missed)
+	if (missed)
 		whole = whole && ss_profile_note(profile, "%s: %llu %s missed", file,
-						 (unsigned long long)load->info->missed,
-						 load->info->missed == 1 ? "tick was" :
-									   "ticks were");
+						 (unsigned long long)missed,
+						 missed == 1 ? "tick was" : "ticks were");
+	profile->harmless += missed > 0;
 	if (load->info->loss)
 		whole = whole &&
 			ss_profile_note(profile, "%s: %s", file, load->info->loss);
@@ -342,6 +416,11 @@ struct ss_error *ss_load_recording(struct ss_profile *profile,
 			    .options = options },
 	};
 	struct ss_sample sample;
+	struct ss_series series = {};
+	if (!ss_series_find(profile, recording, &series))
+		return ss_error_no_memory();
+	if (series.profile)
+		load.series = &series;
 	ss_load_waits_init(&load.waits, profile, load.info->machine);
 	bool whole = load_init(&load, file) && add_lifetimes(&load);
 
@@ -350,8 +429,9 @@ struct ss_error *ss_load_recording(struct ss_profile *profile,
 	ss_recording_rewind(recording);
 	while (whole && ss_recording_next(recording, &sample))
 		whole = add_sample(&load, &sample);
-	return (whole || load.truncated) && ss_load_waits_finish(&load.waits) &&
-			       add_edges(&load) && add_notes(&load) ?
-		       NULL :
-		       ss_error_no_memory();
+	set_missed(&load);
+	whole = (whole || load.truncated) && ss_load_waits_finish(&load.waits) &&
+		add_edges(&load) && add_notes(&load);
+	ss_series_deinit(&series);
+	return whole ? NULL : ss_error_no_memory();
 }

@@ -23,13 +23,14 @@
 
 struct ss_profile_recording {
 	const char *file;
-	const char *host;	   /* or NULL */
-	const char *machine;	   /* "x86_64", or NULL */
-	const char *problem;	   /* why it is incomplete, or NULL */
-	uint64_t start_ns;	   /* wall time */
-	uint64_t period_ns;	   /* 0: a snapshot */
+	const char *host;    /* or NULL */
+	const char *machine; /* "x86_64", or NULL */
+	const char *problem; /* why it is incomplete, or NULL */
+	uint64_t start_ns;   /* wall time */
+	uint64_t period_ns;  /* 0: a snapshot */
 	enum ss_recording_scope scope;
-	uint64_t missed;	   /* ticks */
+	uint64_t missed;     /* ticks, in the selected time */
+	size_t more; /* further snapshots of the process that are ticks of this one */
 	SS_VECTOR(uint64_t) ticks; /* since the start of the profile, ascending */
 };
 
@@ -137,6 +138,7 @@ struct ss_profile {
 	SS_VECTOR(struct ss_profile_wait) waits;
 	SS_VECTOR(struct ss_profile_edge) edges;
 	SS_VECTOR(const char *) notes; /* what is missing, one line each */
+	size_t harmless;	       /* notes that do not mean an incomplete report */
 	SS_VECTOR(uint32_t) node_of;   /* by call */
 	struct ss_idtable functions;   /* of struct ss_profile_function */
 	struct ss_idtable frames;      /* of struct ss_profile_frame */

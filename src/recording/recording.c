@@ -172,8 +172,9 @@ static bool read_summary(struct scan *scan, struct ss_cursor *cursor)
 		numbers[i] = ss_cursor_uleb128(cursor);
 	if (cursor->failed || !scan->begun)
 		return false;
-	/* The totals include dropped segments. */
-	info->missed = numbers[2];
+	/* The totals include dropped segments, of which nothing else is known. */
+	if (!info->keep_ns)
+		info->missed = numbers[2];
 	info->stopped_ns = numbers[3];
 	info->stopped_max_ns = numbers[4];
 	info->thread_stops = numbers[5];

@@ -40,6 +40,7 @@ bool ss_decoder_begin(struct ss_decoder *decoder, const struct ss_buffer *raw,
 	decoder->repeats = 0;
 	decoder->ready_us = 0;
 	decoder->next = 0;
+	decoder->emitted = true;
 	decoder->list.count = decoder->made.count = 0;
 	if (!ss_samples_read_head(&decoder->at, &head))
 		return false;
@@ -80,7 +81,12 @@ static void begin_tick(struct ss_decoder *decoder, unsigned flags)
 		decoder->distance = (int64_t)((uint64_t)decoder->distance +
 					      (uint64_t)ss_decode_zigzag(&decoder->at));
 	s->time_ns = s->monotonic_ns + (uint64_t)decoder->distance;
-	s->missed = flags & SS_TICK_MISSED ? ss_cursor_uleb128(&decoder->at) : 0;
+	if (decoder->emitted)
+		s->missed = 0;
+	decoder->emitted = false;
+	uint64_t missed = flags & SS_TICK_MISSED ? ss_cursor_uleb128(&decoder->at) : 0;
+	if (__builtin_add_overflow(s->missed, missed, &s->missed))
+		s->missed = UINT64_MAX;
 	s->stopped_ns = flags & SS_TICK_STOPPED ? ss_cursor_uleb128(&decoder->at) : 0;
 }
 
@@ -145,6 +151,7 @@ static enum ss_chunk_result emit(struct ss_decoder *decoder,
 		return SS_CHUNK_NO_MEMORY;
 	*slot = *entry;
 	decoder->samples_left--;
+	decoder->emitted = true;
 	*ret = decoder->sample;
 	decoder->sample.sequence++;
 	ret->thread = entry->thread;

@@ -14,6 +14,7 @@
 #include <sys/wait.h>
 #include <sys/xattr.h>
 
+#include "base/clock.h"
 #include "target/target.h"
 
 /* The file that execvp() executes. False: there is none. */
@@ -160,6 +161,24 @@ void ss_target_reap(struct ss_target *target)
 		end_child(target->pid);
 	else
 		(void)waitpid(target->pid, NULL, WNOHANG); /* or it continues */
+}
+
+bool ss_target_wait(struct ss_target *target, unsigned timeout_ms, int *ret)
+{
+	int status = 0;
+
+	for (unsigned ms = 0; target->spawned && !target->stopped_at_exec; ms++) {
+		pid_t pid = waitpid(target->pid, &status, WNOHANG);
+		if (pid == target->pid && (WIFEXITED(status) || WIFSIGNALED(status))) {
+			target->spawned = false; /* reaped */
+			*ret = status;
+			return true;
+		}
+		if ((pid < 0 && errno != EINTR) || ms >= timeout_ms)
+			return false;
+		ss_sleep_ns(SS_NS_PER_MS);
+	}
+	return false;
 }
 
 struct ss_error *ss_target_resume(struct ss_target *target)

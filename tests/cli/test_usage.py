@@ -6,11 +6,13 @@ import json
 import os
 import re
 import resource
+import shutil
 import signal
 import stat
 import subprocess
 import sys
 import tempfile
+import time
 import unittest
 
 STACKSNAP = os.environ["STACKSNAP"]
@@ -100,12 +102,27 @@ class WrongUsage(Target):
         self.assertEqual(snap(self.pid, "0").stdout, b"")
 
     def test_no_pid(self):
-        self.bad(USAGE, says="expected a pid")
-        self.bad(USAGE, "snap", says="expected a pid")
+        for command in [[], ["snap"], ["hang"], ["record"], ["modules"]]:
+            self.bad(USAGE, *command, says="expected a pid")
 
     def test_unknown_command(self):
-        self.bad(USAGE, "frobnicate", self.pid, says="frobnicate")
-        self.bad(USAGE, "recordings", self.pid, says="recordings")
+        for word in ["frobnicate", "recordings"]:
+            message = self.bad(NOTHING, word, self.pid, says="neither a command nor the name")
+            self.assertIn(repr(word), message)
+            self.assertIn("\n  hint: stacksnap --help", message)
+            self.assertEqual(snap(word, self.pid).stdout, b"")
+
+    def test_hint(self):
+        """Wrong usage is one line, and a hint with the name of the command."""
+        for command in ["snap", "hang", "record", "report", "modules"]:
+            for arguments in [["--frobnicate"], ["--help=x"], []]:
+                lines = self.bad(USAGE, command, *arguments).splitlines()
+                self.assertEqual(lines[1:], [f"  hint: stacksnap {command} --help lists the options"])
+
+    def test_one_process_only(self):
+        for command in ["hang", "record", "modules"]:
+            for arguments in [[1, 2], ["-p", 1, 2], ["--name=x", "-p1"], ["x", "y"]]:
+                self.bad(USAGE, command, *arguments, says="expected one process")
 
     def test_unknown_option(self):
         self.bad(USAGE, "--frobnicate", self.pid, says="frobnicate")
@@ -118,7 +135,8 @@ class WrongUsage(Target):
                        "--timeout=1s", "--max-stack=0", "--max-total=0",
                        "--max-stack=99999999999", "--debug-dir=/nonexistent",
                        "--sysroot=/etc/passwd", "--output=", "--output=a%z",
-                       "--output=a%", "--completion=tcsh"]:
+                       "--output=a%", "--completion=tcsh", "--color=blue", "--color=",
+                       "--name=(", "--pid=x", "-p0", "-p"]:
             with self.subTest(option):
                 self.bad(USAGE, str(self.pid), option)
 
@@ -311,13 +329,116 @@ class Options(Target):
 
     def test_version_and_help(self):
         self.assertRegex(self.good("--version"), r"^stacksnap \d+\.\d+\.\d+\n$")
-        for arguments in [["--help"], ["snap", "--help"]]:
+        for arguments in [["snap", "--help"], ["snap", "-h"], ["-h", "--mode=stop"]]:
             text = self.good(*arguments)
+            self.assertTrue(text.startswith("Usage: stacksnap snap [OPTION...] "), text)
             for word in ["snap ", "folded", "--max-frames=N", "Exit status"]:
                 self.assertIn(word, text)
+        for command in ["hang", "record", "report", "modules"]:
+            for option in ["-h", "--help"]:
+                self.assertTrue(self.good(command, option).startswith(
+                    f"Usage: stacksnap {command} [OPTION...] "))
+
+    def test_overview_is_a_screen(self):
+        text = self.good("--help")
+        self.assertEqual({self.good(*arguments) for arguments in [["-h"], ["help"]]}, {text})
+        lines = text.splitlines()
+        self.assertLessEqual(len(lines), 32)
+        self.assertLessEqual(max(map(len, lines)), 80)
+        examples = text.split("Examples:\n")[1].split("\n\n")[0].splitlines()
+        self.assertEqual(len(examples), 5)
+
+    def test_help_opens_the_manual_page(self):
+        """Man is given the page; without man, or without the page, --help is printed."""
+        with tempfile.TemporaryDirectory() as directory:
+            script = os.path.join(directory, "man")
+            with open(script, "w") as file:
+                file.write('#!/bin/sh\n[ "$1" = -w ] && { echo path; exit ${NO_PAGE:-0}; }\n'
+                           'echo "man $*"\n')
+            os.chmod(script, 0o755)
+            environment = {**os.environ, "PATH": directory + ":/usr/bin:/bin"}
+            for command, page in [("snap", "stacksnap"), ("hang", "stacksnap-hang")]:
+                result = snap("help", command, env=environment)
+                self.assertEqual((result.returncode, result.stdout.decode()),
+                                 (WHOLE, f"man {page}\n"))
+                for change in [{"NO_PAGE": "16"}, {"PATH": "/nonexistent"}]:
+                    result = snap("help", command, env={**environment, **change})
+                    self.assertEqual(result.returncode, WHOLE)
+                    self.assertEqual(result.stdout.decode(), self.good(command, "--help"))
+        self.bad(USAGE, "help", "frobnicate", says="not a command")
+        self.bad(USAGE, "help", "snap", "hang", says="one command")
 
     def test_no_colours_in_a_pipe(self):
         self.assertNotIn("\033", self.good(self.pid))
+        self.assertNotIn("\033", self.good("--color=never", self.pid))
+
+    def test_colours_always(self):
+        for arguments in [[], ["hang", "--for=10ms"]]:
+            result = snap(*arguments, "--color=always", self.pid,
+                          env={**os.environ, "NO_COLOR": "1"})
+            self.assertIn(b"\033[", result.stdout)
+            self.assertNotIn(b"odd\033", result.stdout)
+        self.assertNotIn("\033", self.good("--color=always", "-f", "gdb", self.pid))
+
+
+class Names(unittest.TestCase):
+    """Processes by name: copies of sleep(1) with names of their own."""
+
+    def setUp(self):
+        self.directory = tempfile.TemporaryDirectory()
+        self.addCleanup(self.directory.cleanup)
+
+    def start(self, name, *arguments):
+        program = os.path.join(self.directory.name, name)
+        if not os.path.exists(program):
+            shutil.copy("/bin/sleep", program)
+        process = subprocess.Popen([program, "1000", *arguments])
+        self.addCleanup(process.wait)
+        self.addCleanup(process.kill)
+        while comm(f"/proc/{process.pid}") != name[:15].encode() + b"\n":
+            time.sleep(0.01)
+        return process.pid
+
+    def pid_of(self, *arguments):
+        result = snap("-f", "json", *arguments)
+        self.assertEqual(result.returncode, WHOLE, result.stderr)
+        return json.loads(result.stdout)["process"]["pid"]
+
+    def test_one_match(self):
+        name = f"nap{os.getpid()}"
+        pid = self.start(name)
+        for arguments in [[name], [f"--name=^{name}$"], ["--name", name[1:]], ["-p", pid],
+                          [f"--pid={pid}"]]:
+            self.assertEqual(self.pid_of(*arguments), pid)
+        for command in [["hang", "--for=10ms"], ["modules"],
+                        ["record", "-d", "200ms", "-o", self.directory.name + "/rec"]]:
+            result = snap(*command, name)
+            self.assertEqual(result.returncode, WHOLE, result.stderr)
+
+    def test_the_name_of_the_program_counts(self):
+        """Also where the kernel cuts the name of the thread after 15 bytes."""
+        name = f"a-very-long-program-name-{os.getpid()}"
+        pid = self.start(name)
+        self.assertEqual(self.pid_of(name), pid)
+
+    def test_several_matches_are_listed(self):
+        name = f"nap{os.getpid()}"
+        pids = [self.start(name, f"0.{i}") for i in range(2)]
+        for arguments in [[name], ["--name=" + name], ["hang", name], [os.getpid(), name]]:
+            result = snap(*arguments)
+            self.assertEqual((result.returncode, result.stdout), (NOTHING, b""))
+            lines = result.stderr.decode().splitlines()
+            self.assertRegex(lines[0], rf"stacksnap: 2 processes (are named|match) '{name}':")
+            self.assertEqual([line.split() for line in lines[1:3]],
+                             [[str(pid), self.directory.name + "/" + name, "1000", f"0.{i}"]
+                              for i, pid in enumerate(pids)])
+            self.assertEqual(lines[3:], ["  hint: choose one by its pid"])
+
+    def test_no_match(self):
+        for arguments in [[f"nap{os.getpid()}"], [f"--name=^nap{os.getpid()}"]]:
+            result = snap(*arguments)
+            self.assertEqual(result.returncode, NOTHING)
+            self.assertIn(b"\n  hint: ", result.stderr)
 
 
 class Output(Target):
@@ -428,7 +549,7 @@ class Output(Target):
 
 class Completion(unittest.TestCase):
     def options(self):
-        text = snap("--help").stdout.decode() + snap("report", "--help").stdout.decode()
+        text = snap("snap", "--help").stdout.decode() + snap("report", "--help").stdout.decode()
         return sorted(set(re.findall(r"--([a-z-]+)", text)))
 
     def test_every_option_is_in_every_script(self):
@@ -456,9 +577,18 @@ class Completion(unittest.TestCase):
 
     def test_bash_after_a_command(self):
         self.assertEqual(self.complete("stacksnap", "report", "-f", "pp"), ["pprof"])
-        self.assertEqual(self.complete("stacksnap", "report", "--thresh"), ["--threshold"])
+        self.assertEqual(self.complete("stacksnap", "report", "--thresh"), ["--threshold="])
         self.assertEqual(self.complete("stacksnap", "--thresh"), [])
         self.assertIn(__file__, self.complete("stacksnap", "report", __file__[:-1]))
+
+    def test_bash_completes_files(self):
+        """Also those whose names have spaces."""
+        with tempfile.TemporaryDirectory() as directory:
+            file = os.path.join(directory, "a file")
+            open(file, "w").close()
+            for words in (["-o"], ["record", "-o"], ["--output", "="], ["hang", "--pid-file", "="]):
+                self.assertEqual(" ".join(self.complete("stacksnap", *words, directory + "/a")),
+                                 file)
 
     def test_scripts_are_accepted_by_their_shells(self):
         for shell in ["bash", "zsh", "fish"]:

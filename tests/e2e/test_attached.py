@@ -80,7 +80,7 @@ class SetUserId(EndToEnd):
             refused = words[0] == self.program
             self.assertEqual(b"set-user-ID" in result.stderr, refused, result.stderr)
             self.assertEqual(result.returncode == 2, refused, result.stderr)
-        self.assertIn(b"remedy: start it, then: sudo stacksnap record PID",
+        self.assertIn(b"hint: start it, then: sudo stacksnap record PID",
                       self.record("--", self.program).stderr)
 
 

@@ -39,7 +39,7 @@ class Refused(EndToEnd):
                 snapshot = Snapshot(result)
                 self.assertEqual(snapshot.status, 2, snapshot.stderr)
                 self.assertRegex(snapshot.stderr.splitlines()[0], pattern)
-                self.assertIn("remedy: ", snapshot.stderr.splitlines()[1])
+                self.assertIn("hint: ", snapshot.stderr.splitlines()[1])
                 self.assertEqual(snapshot.data["capture"]["threads_stopped"], 0)
                 self.assertEqual({t["tid"]: t["state"] for t in snapshot.threads},
                                  task_states(pid))

@@ -328,7 +328,8 @@ class Record(EndToEnd):
 
     def test_command(self):
         """Sampled from its first instruction, before its C library is loaded."""
-        text = self.record("-r", 1000, "--", "sh", "-c", "exit 3", seconds=None)
+        text = self.record("-r", 1000, "--", "sh", "-c", "exit 3", seconds=None,
+                           status=(3,))
         self.assertIn("the process has ended", text)
         recording = self.read()
         self.assert_whole(recording, 3)
@@ -336,6 +337,14 @@ class Record(EndToEnd):
                          os.path.realpath("/bin/sh"))
         outer = [sample["frames"][-1] for sample in recording.samples[:1]]
         self.assertTrue(outer[0][0].path.startswith("/"), outer)
+
+    def test_status_of_command(self):
+        """As of a shell: that of the command, if it has failed; else that of the recording."""
+        for script, status in (("exit 0", 0), ("exit 1", 1), ("exit 77", 77),
+                               ("kill -9 $$", 137), ("kill -TERM $$", 143)):
+            with self.subTest(script=script):
+                self.record("--", "sh", "-c", script, seconds=None, status=(status,))
+                os.unlink(self.path)
 
     def test_no_such_command(self):
         text = self.record("--", "/nonexistent/program", status=(2,), seconds=None)

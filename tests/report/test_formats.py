@@ -505,9 +505,9 @@ class Selections(ReportTest):
         for option, value in (("--thread", "nobody"), ("--thread", "1"), ("--state", "Z"),
                               ("--from", "99"), ("--to", "0"), ("--module", "none")):
             text = self.report(option, value, shop, status=(2,)).stderr.decode()
-            self.assertIn("\n  remedy: there are samples without %s\n" % option, text)
+            self.assertIn("\n  hint: there are samples without %s\n" % option, text)
         text = self.report("--state", "Z", "-t", "main", shop, status=(2,)).stderr.decode()
-        self.assertIn("\n  remedy: there are samples without --thread, --state\n", text)
+        self.assertIn("\n  hint: there are samples without --thread, --state\n", text)
 
     def test_by_time(self):
         shop = self.shop()
@@ -522,6 +522,73 @@ class Selections(ReportTest):
         data = json.loads(self.report("-f", "json", "--from=0.03", shop).stdout)
         self.assertEqual(data["time_ns"], WALL + 30_000_000)
         self.assertEqual(data["recordings"][0]["ticks_ns"], [i * PERIOD for i in range(7)])
+
+    def test_missed_ticks(self):
+        """They are a note; those outside of the selected time do not count."""
+        d = Description()
+        process = d.process(100, "app", "/usr/bin/app")
+        module = d.module(process, self.library, self.build_id)
+        stack = self.stack_of(d, module, "hash", "start")
+        thread = d.thread(process, 100, "main")
+        for tick in range(30):  # ticks 10 and 20 come late
+            d.tick(missed=99 if tick in (10, 20) else 0,
+                   step=100 * PERIOD if tick in (10, 20) else None)
+            d.sample(thread, stack, "R")
+        d.end(2)
+        path = d.write(self.path("missed.ss"))
+        for options, expected in [([], 198), (["--to=0.05"], 0), (["--from=0.5", "--to=1.1"], 58),
+                                  (["--to=1.1"], 99), (["--from=1.5", "--to=2.19"], 67),
+                                  (["--from=2.2"], 0)]:
+            with self.subTest(options=options):
+                result = self.report("-f", "json", *options, path)
+                data = json.loads(result.stdout)
+                self.assertEqual(data["recordings"][0]["missed"], expected)
+                self.assertEqual(any("missed" in note for note in data["notes"]), expected > 0)
+        self.report("-f", "pprof", "-o", self.path("missed.pb.gz"), path)
+        self.assertIn(b"198 ticks were missed", self.report("-f", "folded", path).stderr)
+
+    def test_missed_ticks_before_ticks_without_samples(self):
+        d = Description()
+        process = d.process(100, "app", "/usr/bin/app")
+        module = d.module(process, self.library, self.build_id)
+        stack = self.stack_of(d, module, "hash", "start")
+        thread = d.thread(process, 100, "main")
+        for tick in range(10):
+            d.tick(missed=9 if tick == 5 else 0, step=10 * PERIOD if tick == 5 else None)
+            if tick in (0, 9):
+                d.sample(thread, stack, "R")
+        d.end(2)
+        result = self.report("-f", "json", "--from=0", d.write(self.path("gap.ss")))
+        self.assertEqual(json.loads(result.stdout)["recordings"][0]["missed"], 9)
+
+    def test_snapshots_of_one_process(self):
+        """They are ticks of one recording, in the order of their times; another process is not."""
+        paths = []
+        for i, (pid, host, tids) in enumerate([(100, "alpha", [100, 101]), (100, "alpha", [100, 102]),
+                                               (200, "alpha", [200]), (100, "beta", [100])]):
+            d = Description(host=host, wall=WALL + i * 10**9, period=0)
+            process = d.process(pid, "app", "/usr/bin/app")
+            module = d.module(process, self.library, self.build_id)
+            stack = self.stack_of(d, module, "hash", "start")
+            threads = [d.thread(process, tid, "t%d" % tid) for tid in tids]
+            d.tick()
+            for thread in threads:
+                d.sample(thread, stack, "S")
+            for thread in threads[1:]:
+                d.wait(thread, threads[0], "lock%d" % i)
+            d.end(5)
+            paths.append(d.write(self.path("snapshot-%d.ss" % i)))
+        for order in (paths, paths[::-1]):
+            data = json.loads(self.report("-f", "json", *order).stdout)
+            self.assertEqual([(r["host"], r["ticks_ns"]) for r in data["recordings"]],
+                             [("alpha", [0, 10**9]), ("alpha", [2 * 10**9]), ("beta", [3 * 10**9])])
+            self.assertEqual([p["pid"] for p in data["processes"]], [100, 200, 100])
+            self.assertEqual([t["tid"] for t in data["threads"]], [100, 101, 102, 200, 100])
+        text = self.report(*paths[:2]).stdout.decode()
+        self.assertIn("snapshot-0.ss and 1 later snapshot: ", text)
+        self.assertIn("4 samples of 3 threads", text)
+        self.assertNotIn("lock0", text)
+        self.assertIn("lock1", text)
 
     def test_by_module(self):
         """Selects whole stacks with a frame anywhere in the module."""

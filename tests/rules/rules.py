@@ -67,7 +67,7 @@ PROCESS_SYMBOLS = {"ptrace", "process_vm_readv", "process_vm_writev", "waitpid",
                    "wait3", "wait4", "waitid", "kill", "tgkill", "pidfd_open"}
 # Exceptions: calls on own children.
 OWN_CHILD = {"base/own_child.c": {"kill", "waitpid"},
-             "cli/hang_watch.c": {"waitpid"}}
+             "cli/hang_watch.c": {"waitpid"}, "cli/usage.c": {"waitpid"}}
 PROCESS_CALLS = re.compile(r"\b(SYS|__NR)_(ptrace|process_vm_\w+|wait4|waitid|kill|tgkill|"
                            r"pidfd_\w+)\b")
 
@@ -82,7 +82,8 @@ NOT_IN_A_LIBRARY = {
 
 # What a confined child may do nevertheless.
 IN_A_CHILD = {"sandbox/child.c": {"_exit"}, "sandbox/worker.c": {"_exit"},
-              "sampling/stop_guard.c": {"_exit"}, "target/opener.c": {"_exit"}}
+              "sampling/stop_guard.c": {"_exit"}, "target/opener.c": {"_exit"},
+              "target/process_list.c": {"_exit"}}
 
 # Files that run while the target is stopped.
 FROZEN = {"capture/freeze.c", "capture/stop.c", "model/gather_run.c"}
@@ -96,7 +97,8 @@ MAY_OPEN = {"ss_target_peek_state"}
 
 # What finds a part of a text: nobody parses what another part of the program has written.
 SEARCHES = {"strstr", "strcasestr", "memmem", "sscanf"}
-MAY_SEARCH = {"cli/completion.c"}  # the synopsis of a command's arguments
+# The synopsis of a command's arguments; the package manager's lists of files.
+MAY_SEARCH = {"cli/completion.c", "cli/package.c"}
 # What makes a text of data: diagnose/ makes none, output/ does.
 FORMATS = {"sprintf", "snprintf", "vsnprintf", "asprintf", "vasprintf", "open_memstream",
            "ss_buffer_printf"}

@@ -101,7 +101,7 @@ def quoted(run, pid):
     text = re.sub(r"\b%d\b" % pid, "PID", run.stderr)
     lines = [re.sub(r"^(stacksnap|eu-stack): ", "", line.strip())
              for line in text.splitlines() if line.strip()]
-    words = lines[:1] + [line for line in lines[1:2] if line.startswith("remedy: ")]
+    words = lines[:1] + [line for line in lines[1:2] if line.startswith("hint: ")]
     return "; ".join("`%s`" % line.replace("|", "/") for line in words) or "nothing"
 
 

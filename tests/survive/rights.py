@@ -33,7 +33,7 @@ def threads(lab, prefix, message=None):
 
 @situation("a process of another user", status=(2, ))
 def another_user(lab):
-    yield threads(lab, NOBODY, r"belongs to another user .*remedy: sudo stacksnap PID")
+    yield threads(lab, NOBODY, r"belongs to another user .*hint: sudo stacksnap PID")
 
 
 @situation("a process of the same user that is not dumpable", status=(2, ))
@@ -43,7 +43,7 @@ def not_dumpable(lab):
     target = lab.start_file(*NOBODY, "/usr/bin/python3", "-c", NOT_DUMPABLE, settle=False)
     wait_until(lambda: set(task_states(target.pid).values()) == {"S"}, "it to read")
     yield Subject(target, {target.pid: ["main"]}, prefix=NOBODY,
-                  message=r"is not dumpable.*remedy: sudo stacksnap PID")
+                  message=r"is not dumpable.*hint: sudo stacksnap PID")
 
 
 @situation("root without the capability `SYS_PTRACE`, as in a container", status=(2, ))
