@@ -217,7 +217,7 @@ class Waits(harness.EndToEnd):
         wanted = ["  waits for %s [%s]\n" % (words, call)
                   for _, call, words, _ in self.expected().values() if isinstance(words, str)]
         for _ in range(20):  # as in snap_waiting()
-            result = self.run_tool(self.target.pid)
+            result = self.run_tool("-a", self.target.pid)
             text = result.stdout.decode().replace(", perhaps others", "")
             if all(line in text for line in wanted):
                 break

@@ -85,7 +85,7 @@ def other_layouts(lab):
     yield threads(lab.start_file(objects, 1, 3), "threads")
 
 
-@situation("musl, dynamic and static")
+@situation("musl, dynamic and static", status=(0, 1))  # no unwind information
 def musl(lab):
     for options in (("-pie", "-fPIE"), ("-static", )):
         path = compiled(lab, *options, source="musl", compiler=require("musl-gcc"))
@@ -146,7 +146,8 @@ def bad_pointer(lab):
                                       "target_thread_main"]})
 
 
-@situation("in signal handlers, also on an alternate stack (`sigaltstack`), and after faults")
+@situation("in signal handlers, also on an alternate stack (`sigaltstack`), and after faults",
+           status=(0, 1))
 def handlers(lab):
     end = ["thread_routine", "target_thread_main"]
     yield Subject(lab.start("sighandler"), {
