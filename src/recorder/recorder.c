@@ -65,8 +65,8 @@ static void open_clock(struct ss_recorder *recorder)
 
 	if (!o->on_cpu)
 		return;
-	recorder->summary.perf_errno =
-		ss_cpu_clock_open(&recorder->clock, o->period_ns, o->max_stack);
+	recorder->summary.perf_errno = ss_cpu_clock_open(
+		&recorder->clock, o->period_ns, o->max_stack ? o->max_stack : STACK_MAX);
 	recorder->summary.sampled_cpus = ss_cpu_clock_is_open(&recorder->clock);
 }
 

@@ -115,6 +115,11 @@ PARTIAL = {
     "recv": ("pair", "len(socket.socket(fileno=3).recv(100, socket.MSG_WAITALL))", 100),
     "connect": ("listener", "connect()", None),
 }
+def as_fd_3(fd):
+    """Options for a process that has this descriptor as 3."""
+    return {"pass_fds": [3], "preexec_fn": lambda: os.dup2(fd, 3)}
+
+
 PROGRAM = """
 import os, socket, struct
 BYTES = %d
@@ -168,9 +173,7 @@ class Partial(EndToEnd):
             theirs, ours = self.ends(pair)
             ready = "" if kind == "connect" else "print('ready', flush=True)"
             program = PROGRAM % (BYTES, ready, call)
-            target = self.start_command(
-                ["sh", "-c", 'exec "$0" -c "$1" 3<&%d' % theirs, sys.executable, program],
-                pass_fds=[theirs])
+            target = self.start_command([sys.executable, "-c", program], **as_fd_3(theirs))
             os.close(theirs)
             if kind == "recv":
                 os.write(ours, bytes(5))
@@ -218,13 +221,12 @@ class HalfWritten(EndToEnd):
             subprocess.run([os.environ.get("CC", "cc"), "-g", *options, "-x", "c", "-", "-o", path],
                            input=HALF_WRITTEN.encode(), check=True)
             ours, theirs = os.pipe()
-            target = self.start_command(["sh", "-c", 'exec "$0" 3>&%d' % theirs, path],
-                                        pass_fds=[theirs])
+            target = self.start_command([path], **as_fd_3(theirs))
             os.close(theirs)
             wait_until(lambda: read_text("/proc/%d/syscall" % target.pid).startswith("1 0x3 "),
                        "it to write")
             for mode in ("stop", "live"):
-                thread, = self.snap(target.pid, mode=mode).threads
+                thread, = self.snap(target.pid, mode=mode, status=(0, 1)).threads
                 names = [frame["symbol"].split(".")[0] for frame in thread["frames"]
                          if not frame["inlined"]]
                 self.assertEqual((names[1:3], names[-1], thread["end"]),
