@@ -204,7 +204,7 @@ class Crafted(EndToEnd):
         self.assertIn("--timeout", snapshot.thread("chain")["reason"])
 
     def test_live_is_for_trusted_targets(self):
-        text = re.sub(r"\s+", " ", self.run_tool("--help").stdout.decode())
+        text = re.sub(r"\s+", " ", self.run_tool("snap", "--help").stdout.decode())
         self.assertIn("live parses files of the process with privileges: use it for trusted targets "
                       "only", text)
 
