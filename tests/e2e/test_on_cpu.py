@@ -1,6 +1,6 @@
 """stacksnap record --on-cpu: the samples are what was on a CPU at the tick. The two functions
 of bursts have a known share, and perf records the same process at the same time."""
-# ctest: serial timeout=600
+# ctest: serial timeout=600 release-only
 
 import os
 import re
