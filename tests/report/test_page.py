@@ -360,7 +360,7 @@ class Page(PageTest):
             d.tick(missed=100 if tick == 50 else 0, step=101 * PERIOD if tick == 50 else None)
             d.sample(thread, stack, "R")
         path = self.path("gap.html")
-        self.report("-f", "html", "-o", path, d.write(self.path("gap.ss")), status=(1,))
+        self.report("-f", "html", "-o", path, d.write(self.path("gap.ss")))
         self.show(path)
         left, top, width, _ = self.browser.run(BOX, "#rows")
         label = self.browser.run("return window.stacksnap.timeline.label")

@@ -80,7 +80,7 @@ class Alone(unittest.TestCase):
         self.assertEqual({thread["end"] for thread in inside["threads"]}, {"root"})
 
     def test_text_and_live(self):
-        done = self.chroot("--mode=live", str(self.target.pid))
+        done = self.chroot("-a", "--mode=live", str(self.target.pid))
         self.assertEqual((done.returncode, done.stderr), (0, ""))
         self.assertIn("wait_in_read", done.stdout)
 
