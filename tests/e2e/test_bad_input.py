@@ -493,7 +493,7 @@ class UnusualTargets(EndToEnd):
                 snapshot = self.snap(target.pid, mode=mode, timeout_ms=500, status=(0, 1))
                 thread = snapshot.thread("computes")
                 # On a busy machine it may not stop in time.
-                self.assertIn(thread["end"], ("unreadable", "not-stopped"))
+                self.assertIn(thread["end"], ("unreadable", "not-stopped", "runnable"))
                 self.assertLess(snapshot.data["capture"]["stopped_ns"], 1_000_000_000)
         self.assertEqual(target.finish()[0], 0)
 

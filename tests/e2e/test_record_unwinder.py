@@ -153,7 +153,7 @@ class Unwinder(EndToEnd):
         self.assertNotIn("skipped", stderr)
         self.assertLessEqual({sample["end"] for sample in Recording(self.path).samples
                               if not sample["reason"]},
-                             {"root", "not-stopped"})
+                             {"root", "not-stopped", "runnable"})
         self.assert_free(target.pid)
 
     def test_stopped(self):
