@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include "base/clock.h"
 #include "base/scan.h"
@@ -18,6 +19,7 @@ enum {
 	MORE_NS = 1000 * 1000,	     /* if each end has a holder already, */
 	FLOCK_NS = 20 * 1000 * 1000, /* and to search for an open file */
 	FDINFO_MAX = 64 * 1024,
+	STAT_MAX = 8 * 1024,
 	LINKS_AT_ONCE = 64, /* links read between checks of the time */
 	LINK_MAX = 64,	    /* "socket:[...]"; a truncated path is enough */
 };
@@ -28,6 +30,7 @@ struct peer_end {
 	const char *link;
 	mode_t mode; /* S_IRUSR or S_IWUSR; 0: any */
 	struct ss_fd_fact *fact;
+	pid_t ours; /* this process or a child of it has the other end open; 0: none has */
 };
 
 struct search {
@@ -63,6 +66,28 @@ static bool describe(struct ss_facts *facts, struct ss_fd_fact *fact,
 	(void)snprintf(link, sizeof(link), "socket:[%lu]", fact->socket.peer_inode);
 	ret->link = ss_intern_string(facts->strings, link);
 	return ret->link != NULL;
+}
+
+/* Whether it is this process or a child that works for it, which has inherited what the
+   caller had open. The program that we started is a child, too. */
+static bool is_ours(struct search *s, pid_t pid)
+{
+	struct ss_stat process;
+	struct stat own;
+	struct stat theirs;
+	char path[32];
+
+	if (pid == getpid())
+		return true;
+	(void)snprintf(path, sizeof(path), "%d/stat", pid); /* fits */
+	if (ss_io_read_record(s->target->procfs_fd, path, STAT_MAX, &s->text) != 0 ||
+	    !ss_stat_parse(s->text.bytes, s->text.size, &process) ||
+	    process.parent != getpid())
+		return false;
+	(void)snprintf(path, sizeof(path), "%d/exe", pid); /* fits */
+	return fstatat(s->target->procfs_fd, path, &theirs, 0) == 0 &&
+	       stat("/proc/self/exe", &own) == 0 && own.st_dev == theirs.st_dev &&
+	       own.st_ino == theirs.st_ino;
 }
 
 static void add_holder(struct search *s, struct ss_fd_fact *fact, pid_t pid)
@@ -109,14 +134,28 @@ static void compare_link(struct search *s, int fds, const char *name, pid_t pid)
 	link[size] = '\0';
 	bool named = s->named && link[0] == '/' && find_named_pipe(fds, name, &pipe);
 	for (size_t i = 0; i < s->items.count; i++) {
-		const struct peer_end *item = &s->items.items[i];
+		struct peer_end *item = &s->items.items[i];
 		if (item->link ? strcmp(link, item->link) != 0 :
 				 !named || !is_file(item->fact, &pipe))
 			continue;
-		if (item->mode == 0 ||
-		    (fstatat(fds, name, &st, AT_SYMLINK_NOFOLLOW) == 0 &&
-		     (st.st_mode & item->mode)))
+		if (item->mode != 0 &&
+		    (fstatat(fds, name, &st, AT_SYMLINK_NOFOLLOW) != 0 ||
+		     !(st.st_mode & item->mode)))
+			continue;
+		if (is_ours(s, pid))
+			item->ours = pid;
+		else
 			add_holder(s, item->fact, pid);
+	}
+}
+
+/* If no other process has the other end, the thread waits for us. */
+static void add_ours(struct search *s)
+{
+	for (size_t i = 0; i < s->items.count; i++) {
+		struct peer_end *item = &s->items.items[i];
+		if (item->ours && item->fact->holder_count == 0)
+			add_holder(s, item->fact, item->ours);
 	}
 }
 
@@ -356,6 +395,7 @@ void ss_holders_find(struct ss_facts *facts, const struct ss_target *target)
 		s.more_ns = begin + MORE_NS;
 		search_process(&s, target->pid);
 		search_others(&s);
+		add_ours(&s);
 		for (size_t i = 0; i < s.items.count; i++)
 			s.items.items[i].fact->holders_truncated |= s.incomplete;
 	}

@@ -45,6 +45,21 @@ class Processes(EndToEnd):
                 break
         return snapshot
 
+    def test_own_descriptors(self):
+        """What stacksnap has inherited from its caller is not shown, unless nobody else has
+        it."""
+        read_end, write_end = os.pipe()
+        self.addCleanup(os.close, write_end)
+        reader = subprocess.Popen(["cat"], stdin=read_end, stdout=subprocess.DEVNULL)
+        self.addCleanup(reader.wait)
+        self.addCleanup(reader.kill)
+        os.close(read_end)
+        wait_until(lambda: blocked(reader.pid), "cat to read")
+        result = self.run_tool("-f", "json", reader.pid, pass_fds=(write_end,))
+        wait = json.loads(result.stdout)["threads"][0]["wait"]
+        self.assertEqual([peer["pid"] for peer in wait["descriptor"]["peers"]], [os.getpid()],
+                         wait)
+
     def cycle(self, kind, text):
         """Each of two processes waits for the other: seen from both, in each mode."""
         first, second, directory = self.begin(kind)

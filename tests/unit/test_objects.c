@@ -286,6 +286,46 @@ static void test_pipe_holders(void **state)
 	assert_false(pipe->holders_truncated);
 }
 
+/* This process and its children may have inherited what their caller had open. */
+static void test_own_descriptors(void **state)
+{
+	struct fixture *f = *state;
+	enum { CHILD = SELF + 1, STARTED = SELF + 2 };
+	const pid_t children[] = { CHILD, STARTED };
+	char path[64];
+
+	add_process(f, getpid(), "ours");
+	for (size_t i = 0; i < SS_ARRAY_SIZE(children); i++) {
+		add_process(f, children[i], i ? "started" : "child");
+		(void)snprintf(path, sizeof(path), "%d/stat", children[i]);
+		write_file(f, path,
+			   "%d (x) S %d 1 1 0 -1 4194560 1 2 3 4 5 6 7 8 20 0 1 0 9 1 2",
+			   children[i], getpid());
+		(void)snprintf(path, sizeof(path), "%d/exe", children[i]);
+		assert_int_equal(symlinkat(i ? "/proc/self/maps" : "/proc/self/exe",
+					   f->procfs_fd, path),
+				 0);
+		add_fd(f, children[i], 1, "pipe:[77]", "01");
+	}
+	add_fd(f, SELF, 5, "pipe:[77]", "00");
+	add_fd(f, SELF, 6, "socket:[71]", "02");
+	add_fd(f, getpid(), 1, "pipe:[77]", "01");
+	add_fd(f, getpid(), 2, "socket:[72]", "02");
+	(void)add_thread(f, SELF, SS_SYS_READ, 5, 0);
+	(void)add_thread(f, SELF + 1, SS_SYS_READ, 6, 0);
+	ss_descriptors_read(f->facts, &f->target);
+	f->facts->fds.items[1].socket.peer_inode = 72;
+	ss_holders_find(f->facts, &f->target);
+	const struct ss_fd_fact *pipe = expect_fd(f, 5, SS_FD_PIPE);
+	assert_int_equal(pipe->holder_count, 2);
+	assert_int_equal(pipe->holders[0].pid, SELF);
+	assert_int_equal(pipe->holders[1].pid, STARTED);
+	/* Nobody else has the other end of the socket, so the thread does wait for us. */
+	const struct ss_fd_fact *socket = expect_fd(f, 6, SS_FD_SOCKET);
+	assert_int_equal(socket->holder_count, 1);
+	assert_int_equal(socket->holders[0].pid, getpid());
+}
+
 /* The other ends of a server's connections are often in the process that started it. */
 static void test_parent_first(void **state)
 {
@@ -545,17 +585,12 @@ static void test_unproven_cycle(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		TEST(test_descriptors),
-		TEST(test_large_sets),
-		TEST(test_sockets),
-		TEST(test_pipe_holders),
-		TEST(test_parent_first),
-		TEST(test_nearest_next),
-		TEST(test_flock_owner),
-		TEST(test_range_owner),
-		TEST(test_children_and_tracer),
-		TEST(test_peers),
-		TEST(test_shared_lock),
+		TEST(test_descriptors),	    TEST(test_large_sets),
+		TEST(test_sockets),	    TEST(test_pipe_holders),
+		TEST(test_own_descriptors), TEST(test_parent_first),
+		TEST(test_nearest_next),    TEST(test_flock_owner),
+		TEST(test_range_owner),	    TEST(test_children_and_tracer),
+		TEST(test_peers),	    TEST(test_shared_lock),
 		TEST(test_unproven_cycle),
 	};
 
