@@ -2,7 +2,9 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <stdio.h>
 #include <stdlib.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/cleanup.h"
@@ -57,6 +59,22 @@ int ss_io_read_record(int dirfd, const char *path, size_t max, struct ss_buffer 
 	text->size = (size_t)n;
 	text->bytes[n] = '\0';
 	return 0;
+}
+
+int ss_io_reopen(int fd)
+{
+	char path[40];
+	struct stat status;
+
+	if (fstat(fd, &status) != 0)
+		return -1;
+	if (!S_ISREG(status.st_mode)) {
+		errno = EINVAL;
+		return -1;
+	}
+	(void)snprintf(path, sizeof(path), "/proc/self/fd/%d", fd); /* fits */
+	/* O_NONBLOCK: fails where a lease (fcntl(2)) would have to be waited for. */
+	return open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
 }
 
 DIR *ss_io_open_directory(int dirfd, const char *path)

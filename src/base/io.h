@@ -24,6 +24,10 @@ int ss_io_read_path(int dirfd, const char *path, size_t max, struct ss_buffer *t
  */
 int ss_io_read_record(int dirfd, const char *path, size_t max, struct ss_buffer *text);
 
+/* Opens for reading the regular file that fd, which may be opened with O_PATH, refers to. -1,
+   with errno (EINVAL: it is something else; opening a device or a FIFO has side effects). */
+int ss_io_reopen(int fd);
+
 /* Opens a directory; NULL, with errno, if that fails. Closed by closedir(). */
 DIR *ss_io_open_directory(int dirfd, const char *path);
 

@@ -97,13 +97,11 @@ static bool map_arena(struct ss_arena *arena, size_t size)
    -1: failed (RLIMIT_FSIZE). */
 static int make_file(size_t size, int *reading)
 {
-	char path[40];
 	_cleanup_close_ int fd = memfd_create("stacks", MFD_CLOEXEC);
 
 	if (fd < 0 || ftruncate(fd, (off_t)size) < 0)
 		return -1;
-	(void)snprintf(path, sizeof(path), "/proc/self/fd/%d", fd); /* fits */
-	*reading = open(path, O_RDONLY | O_CLOEXEC);
+	*reading = ss_io_reopen(fd);
 	return *reading < 0 ? -1 : take_fd(fd);
 }
 

@@ -102,6 +102,14 @@ static bool is_elf(int fd)
 	       memcmp(bytes, magic, sizeof(magic)) == 0;
 }
 
+/* The child chose the path. */
+static int open_path(const char *path)
+{
+	_cleanup_close_ int fd = open(path, O_PATH | O_CLOEXEC);
+
+	return fd < 0 ? -1 : ss_io_reopen(fd);
+}
+
 static int open_key(const struct ss_file_requests *requests, const char *key)
 {
 	const char *name = key + 1;
@@ -110,7 +118,7 @@ static int open_key(const struct ss_file_requests *requests, const char *key)
 
 	switch (key[0]) {
 	case KIND_PATH:
-		fd = open(name, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+		fd = open_path(name);
 		break;
 	case KIND_MODULE:
 	case KIND_DEBUG:

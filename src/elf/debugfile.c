@@ -7,7 +7,6 @@
 #include <lzma.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <sys/syscall.h>
 
 #include "base/io.h"
@@ -39,16 +38,12 @@ static int open_path(int root, const char *path, int flags)
 	return fd;
 }
 
-/* O_NONBLOCK: opening a FIFO would block. */
+/* path may be from a core file, a recording or a module: untrusted. */
 static int open_regular(int root, const char *path)
 {
-	_cleanup_close_ int fd =
-		open_path(root, path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
-	struct stat status;
+	_cleanup_close_ int fd = open_path(root, path, O_PATH | O_CLOEXEC);
 
-	if (fd < 0 || fstat(fd, &status) < 0 || !S_ISREG(status.st_mode))
-		return -1;
-	return take_fd(fd);
+	return fd < 0 ? -1 : ss_io_reopen(fd);
 }
 
 static struct ss_elf *open_elf(const struct ss_session *session, int root,

@@ -143,10 +143,8 @@ __attribute__((noreturn)) static void run_child(struct ss_opener *opener, int so
 static int reopen_copy(int fd)
 {
 	_cleanup_close_ int copy = fd;
-	char path[40];
 
-	(void)snprintf(path, sizeof(path), "/proc/self/fd/%d", copy); /* fits */
-	return open(path, O_RDONLY | O_CLOEXEC);
+	return ss_io_reopen(copy);
 }
 
 int ss_opener_put(const void *bytes, size_t size)
@@ -201,18 +199,12 @@ static int copy_file(const struct ss_opener *opener, int from, uint64_t *left,
 int ss_opener_open(const struct ss_opener *opener, int path_fd, uint64_t *left,
 		   struct ss_opened *ret)
 {
-	char path[40];
-
-	/* Opening a device or a FIFO could block or have side effects. */
 	if (fstat(path_fd, &ret->status) != 0)
 		return errno;
-	if (!S_ISREG(ret->status.st_mode))
-		return EINVAL;
 	if (opener->files_left == 0)
 		return EMFILE;
 	bool remote = is_remote(path_fd);
-	(void)snprintf(path, sizeof(path), "/proc/self/fd/%d", path_fd); /* fits */
-	_cleanup_close_ int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY);
+	_cleanup_close_ int fd = ss_io_reopen(path_fd);
 	if (fd < 0)
 		return errno;
 	if (remote)

@@ -11,7 +11,8 @@ import shutil
 import subprocess
 import tempfile
 
-from harness import EndToEnd, LIMIT_S, MAIN_STACK, Snapshot, TARGETS, canonical, main, read_text
+from harness import (EndToEnd, LIMIT_S, MAIN_STACK, Snapshot, TARGETS, canonical, main, read_text,
+                     task_states, wait_until)
 
 TRUNCATED = 25
 DAMAGED = 30
@@ -217,6 +218,31 @@ class Core(EndToEnd):
                 file.write(bad)
             result = self.run_tool("core", path, status=(0, 1, 2))
             self.assertNotIn(b"crashed", result.stderr)
+
+    def test_no_device(self):
+        """Opening the device or FIFO that a core file names as a module would have side effects:
+        it starts a watchdog, rewinds a tape, and lets a writer go on."""
+        program = os.path.join(TARGETS, "crash").encode()
+        core = self.crash("segv")
+        fifo = os.path.join(self.directory, "f").encode()
+        fifo += b"f" * (len(program) - len(fifo))
+        if len(fifo) != len(program):
+            self.skipTest("the path of the targets is too short")
+        with open(core, "rb") as file:
+            contents = file.read()
+        self.assertIn(program + b"\0", contents)
+        with open(core, "wb") as file:
+            file.write(contents.replace(program + b"\0", fifo + b"\0"))
+        os.mkfifo(fifo)
+        writer = subprocess.Popen(["sh", "-c", 'echo whole >"$0"', fifo])
+        self.addCleanup(writer.kill)
+        wait_until(lambda: task_states(writer.pid)[writer.pid] == "S" and
+                   read_text("/proc/%d/comm" % writer.pid) == "sh\n", "the writer to wait")
+        result = self.run_tool("core", core, status=(0, 1))
+        reader = os.open(fifo, os.O_RDONLY | os.O_NONBLOCK)
+        self.addCleanup(os.close, reader)
+        writer.wait(LIMIT_S)
+        self.assertEqual(os.read(reader, 10), b"whole\n", result)
 
     def test_python(self):
         """A real program, dumped by the kernel."""

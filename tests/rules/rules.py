@@ -254,7 +254,7 @@ def check_proc_paths(tree):
     return ["%s: %s" % (path, match.group(0))
             for room, path in tree.files()
             if room not in PRIVILEGED and path not in OWN_CHILD
-            for match in re.finditer(r'"/proc["/](?!self/oom_score_adj")[^"]*',
+            for match in re.finditer(r'"/proc["/](?!self/(?:oom_score_adj"|fd/%d"))[^"]*',
                                      tree.text(path))]
 
 
