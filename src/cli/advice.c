@@ -54,13 +54,9 @@ static void begin_part(struct advice *advice)
 	(void)fputs(advice->parts++ ? "; " : "missing: ", advice->out);
 }
 
-static void write_module(const struct advice *advice, const struct ss_module *module)
+static void write_module(const struct advice *advice, const struct ss_module *module,
+			 const char *package)
 {
-	_cleanup_free_ char *package =
-		advice->options->packages && !module->deleted ?
-			ss_package_find_debug(SS_PACKAGE_DATABASE, module->path) :
-			NULL;
-
 	(void)fputs(ss_label_base(module->path), advice->out);
 	if (package)
 		(void)fprintf(advice->out, " (install %s)", package);
@@ -72,20 +68,33 @@ static void write_module(const struct advice *advice, const struct ss_module *mo
 
 static void write_modules(struct advice *advice)
 {
+	const struct ss_module *modules[MODULES_MAX];
+	struct ss_package_query queries[MODULES_MAX];
+	size_t count = 0;
 	size_t rest = 0;
-	int index = take_module(advice);
 
-	if (index < 0)
+	for (int index; (index = take_module(advice)) >= 0;) {
+		if (count == MODULES_MAX) {
+			rest++;
+			continue;
+		}
+		modules[count] = ss_snapshot_module(advice->snapshot, (size_t)index);
+		queries[count] = (struct ss_package_query){
+			modules[count]->deleted ? "" : modules[count]->path, NULL
+		};
+		count++;
+	}
+	if (count == 0)
 		return;
+	if (advice->options->packages)
+		ss_packages_find_debug(SS_PACKAGE_DATABASE, queries, count);
 	begin_part(advice);
 	(void)fputs("names in ", advice->out);
-	for (int i = 0; index >= 0 && i < MODULES_MAX; i++) {
+	for (size_t i = 0; i < count; i++) {
 		(void)fputs(i ? ", " : "", advice->out);
-		write_module(advice, ss_snapshot_module(advice->snapshot, (size_t)index));
-		index = take_module(advice);
+		write_module(advice, modules[i], queries[i].package);
+		free(queries[i].package);
 	}
-	for (; index >= 0; index = take_module(advice))
-		rest++;
 	if (rest)
 		(void)fprintf(advice->out, " and %zu more", rest);
 	if (!advice->options->debuginfod)

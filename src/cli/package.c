@@ -19,8 +19,6 @@ enum {
 	WORD_WHOLE = 5, /* letters of a word that is not shortened */
 };
 
-SS_DEFINE_CLEANUP(DIR, directory, (void)closedir)
-
 /* Packages are often called like their files: the letters at the start of the file's name,
    of a long word without the last two. "mariadbd" is in "mariadb-server-core". */
 static void set_word(const char *path, char word[WORD_MAX])
@@ -34,28 +32,35 @@ static void set_word(const char *path, char word[WORD_MAX])
 	(void)snprintf(word, WORD_MAX, "%.*s", (int)size, base);
 }
 
-/* Whether a line of size bytes is path. Lists have paths from before /lib became a link to
-   /usr/lib. */
-static bool is_path(const char *line, size_t size, const char *path)
+/* Whether the list of a package probably has the path: see set_word(), or its own name
+   begins with a word of the path, such as "openjdk". */
+static bool is_likely(const char *list, const char *path, const char *word)
 {
-	size_t skip = size > strlen(usr) && memcmp(line, usr, strlen(usr)) == 0 ?
-			      strlen(usr) :
-			      0;
+	size_t size = 0;
 
-	return size - skip == strlen(path) && memcmp(line + skip, path, size - skip) == 0;
+	if (strncmp(list, word, strlen(word)) == 0)
+		return true;
+	while (isalpha((unsigned char)list[size]))
+		size++;
+	return size >= WORD_WHOLE && memmem(path, strlen(path), list, size);
 }
 
+/* Whether a list has the path as a line. Lists have paths from before /lib became a link to
+   /usr/lib, and others. */
 static bool has_path(const struct ss_buffer *list, const char *path)
 {
+	size_t size = strlen(path);
 	const char *at = list->bytes;
 	const char *end = at ? at + list->size : NULL;
 
-	while (at && at < end) {
-		const char *newline = memchr(at, '\n', (size_t)(end - at));
-		size_t size = (size_t)((newline ? newline : end) - at);
-		if (is_path(at, size, path))
+	for (; at && (at = memmem(at, (size_t)(end - at), path, size)); at += size) {
+		const char *begin = at;
+		if ((size_t)(begin - list->bytes) >= strlen(usr) &&
+		    memcmp(begin - strlen(usr), usr, strlen(usr)) == 0)
+			begin -= strlen(usr);
+		if ((begin == list->bytes || begin[-1] == '\n') &&
+		    (at + size == end || at[size] == '\n'))
 			return true;
-		at += size + 1;
 	}
 	return false;
 }
@@ -68,50 +73,109 @@ static bool is_list(const char *name)
 	       strcmp(name + size - strlen(".list"), ".list") == 0;
 }
 
-/* Searches the lists whose names begin with word, or the others. Returns the name of the list
-   with that path; NULL: none. */
-static char *find_list(const char *database, const char *path, const char *word,
-		       bool others)
+/* Debian builds NAME-dbgsym for every package, except for that of the C library. */
+static char *name_of_debug(const char *list)
 {
-	_cleanup_(directory_cleanup)
-		DIR *directory = ss_io_open_directory(AT_FDCWD, database);
-	_cleanup_buffer_ struct ss_buffer list = {};
-	const struct dirent *entry;
+	size_t size = SS_MIN(strcspn(list, ":"), strlen(list) - strlen(".list"));
+	bool is_libc = size == strlen("libc6") && memcmp(list, "libc6", size) == 0;
+	char *name;
 
-	while (directory && (entry = readdir(directory))) {
-		if (!is_list(entry->d_name) ||
-		    (strncmp(entry->d_name, word, strlen(word)) == 0) == others)
-			continue;
-		if (ss_io_read_path(dirfd(directory), entry->d_name, LIST_MAX, &list) ==
-			    0 &&
-		    has_path(&list, path))
-			return strdup(entry->d_name);
-	}
-	return NULL;
-}
-
-char *ss_package_find_debug(const char *database, const char *path)
-{
-	bool in_usr = strncmp(path, "/usr/", strlen("/usr/")) == 0;
-	const char *rest = in_usr ? path + strlen(usr) : path;
-	char word[WORD_MAX];
-	char *name = NULL;
-
-	if (path[0] != '/')
-		return NULL;
-	set_word(path, word);
-	_cleanup_free_ char *list = find_list(database, rest, word, false);
-	/* Programs that no package installed are usually elsewhere. */
-	if (!list && in_usr && strncmp(path, "/usr/local/", 11) != 0)
-		list = find_list(database, rest, word, true);
-	if (!list)
-		return NULL;
-	list[strcspn(list, ":")] = '\0'; /* the architecture */
-	if (is_list(list))
-		list[strlen(list) - strlen(".list")] = '\0';
-	/* Debian builds NAME-dbgsym for every package, except for that of the C library. */
-	if (asprintf(&name, "%s-%s", list,
-		     strcmp(list, "libc6") == 0 ? "dbg" : "dbgsym") < 0)
+	if (asprintf(&name, "%.*s-%s", (int)size, list, is_libc ? "dbg" : "dbgsym") < 0)
 		return NULL;
 	return name;
+}
+
+/* A query in progress. */
+struct search {
+	struct ss_package_query *query;
+	const char *path; /* without "/usr" */
+	char word[WORD_MAX];
+	bool all; /* search unlikely lists as well */
+};
+
+struct database {
+	DIR *directory;
+	struct ss_buffer names; /* of the lists, NUL-terminated each */
+	struct ss_buffer list;	/* the current one */
+	struct search *searches;
+	size_t count;
+};
+
+static void database_deinit(struct database *database)
+{
+	if (database->directory)
+		(void)closedir(database->directory); /* only read from */
+	ss_buffer_deinit(&database->names);
+	ss_buffer_deinit(&database->list);
+	free(database->searches);
+}
+
+static void begin_search(struct search *search, struct ss_package_query *query)
+{
+	const char *path = query->path;
+	bool in_usr = strncmp(path, "/usr/", strlen("/usr/")) == 0;
+
+	search->query = query;
+	search->path = in_usr ? path + strlen(usr) : path;
+	/* Programs that no package installed are usually elsewhere. */
+	search->all = in_usr && strncmp(path, "/usr/local/", 11) != 0;
+	set_word(path, search->word);
+}
+
+/* Searches a list for what is not found yet, if it is likely or not to have it. Returns whether
+   something is left to be found. */
+static bool search_list(struct database *database, const char *name, bool likely)
+{
+	bool is_read = false;
+	bool left = false;
+
+	for (size_t i = 0; i < database->count; i++) {
+		struct search *search = &database->searches[i];
+		if (search->query->package || search->query->path[0] != '/' ||
+		    !(likely || search->all))
+			continue;
+		left = true;
+		if (is_likely(name, search->path, search->word) != likely)
+			continue;
+		if (!is_read && ss_io_read_path(dirfd(database->directory), name,
+						LIST_MAX, &database->list) != 0)
+			return true;
+		is_read = true;
+		if (has_path(&database->list, search->path))
+			search->query->package = name_of_debug(name);
+	}
+	return left;
+}
+
+static void search_unlikely(struct database *database)
+{
+	const char *at = database->names.bytes;
+	const char *end = at ? at + database->names.size : NULL;
+
+	while (at < end && search_list(database, at, false))
+		at += strlen(at) + 1;
+}
+
+void ss_packages_find_debug(const char *path, struct ss_package_query *queries,
+			    size_t count)
+{
+	__attribute__((cleanup(database_deinit))) struct database database = {
+		.directory = ss_io_open_directory(AT_FDCWD, path),
+		.searches = calloc(count + 1, sizeof(*database.searches)),
+		.count = count,
+	};
+
+	if (!database.directory || !database.searches || count == 0)
+		return;
+	for (size_t i = 0; i < count; i++)
+		begin_search(&database.searches[i], &queries[i]);
+	bool left = true;
+	for (const struct dirent *entry; left && (entry = readdir(database.directory));) {
+		if (!is_list(entry->d_name))
+			continue;
+		left = search_list(&database, entry->d_name, true);
+		ss_buffer_add(&database.names, entry->d_name, strlen(entry->d_name) + 1);
+	}
+	if (left && !database.names.failed)
+		search_unlikely(&database);
 }

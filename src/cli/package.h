@@ -1,16 +1,25 @@
 /*
- * Which package has the debug symbols of a file, according to the database of dpkg, which
+ * Which packages have the debug symbols of files, according to the database of dpkg, which
  * anybody may read.
  */
 #ifndef SS_CLI_PACKAGE_H
 #define SS_CLI_PACKAGE_H
 
-/* Of the package that contains a file there is a list NAME[:ARCHITECTURE].list here. */
+#include <stddef.h>
+
+/* For each package there is a list of its files here: NAME[:ARCHITECTURE].list */
 #define SS_PACKAGE_DATABASE "/var/lib/dpkg/info"
 
-/* Returns the name of the package with the debug symbols of the file at path: "libc6-dbg",
-   "nginx-dbgsym". Whether it exists is not known. NULL: no package contains the file, or no
-   memory. The caller frees. */
-char *ss_package_find_debug(const char *database, const char *path);
+struct ss_package_query {
+	const char *path; /* of a file */
+	/* Result, NULL before: the name of the package with the debug symbols of the file:
+	   "libc6-dbg", "nginx-dbgsym". Whether it exists is not known. NULL: no package
+	   contains the file, or no memory. The caller frees. */
+	char *package;
+};
+
+/* Answers all queries at once, since reading the database takes milliseconds. */
+void ss_packages_find_debug(const char *database, struct ss_package_query *queries,
+			    size_t count);
 
 #endif

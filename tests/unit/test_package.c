@@ -18,7 +18,8 @@ static const char *const lists[][2] = {
 	{ "libc6:amd64.list", "/.\n/lib\n/lib/x86_64-linux-gnu/libc.so.6\n" },
 	{ "mariadb-server-core.list",
 	  "/.\n/usr\n/usr/sbin/mariadbd\n/usr/sbin/mysqld\n" },
-	{ "openjdk.list", "/.\n/usr/lib/jvm/17/lib/libjvm.so\n/opt/other/libjvm.so" },
+	{ "openjdk.list", "/.\n/opt/usr/share/shop/shop\n/usr/lib/jvm/17/lib/libjvm.so\n/"
+			  "opt/other/libjvm.so" },
 	{ "libjvm-decoy.list", "/usr/lib/jvm/17/lib/libjvm.so.debug\n" },
 	{ "libjvm.conffiles", "/usr/lib/jvm/17/lib/libjvm.so\n" },
 	{ "empty.list", "" },
@@ -57,7 +58,10 @@ static int remove_database(void **state)
 
 static void assert_package(const char *path, const char *expected)
 {
-	_cleanup_free_ char *name = ss_package_find_debug(directory, path);
+	struct ss_package_query query = { .path = path };
+
+	ss_packages_find_debug(directory, &query, 1);
+	_cleanup_free_ char *name = query.package;
 
 	if (!expected) {
 		assert_null(name);
@@ -85,8 +89,41 @@ static void test_no_package(void **state)
 	assert_package("/opt/shop/shop", NULL);
 	assert_package("/", NULL);
 	assert_package("", NULL);
-	_cleanup_free_ char *name = ss_package_find_debug("/no/such/place", "/usr/bin/x");
-	assert_null(name);
+	struct ss_package_query query = { .path = "/usr/sbin/mariadbd" };
+	ss_packages_find_debug("/no/such/place", &query, 1);
+	assert_null(query.package);
+}
+
+static void test_several(void **state)
+{
+	struct ss_package_query queries[] = {
+		{ .path = "/usr/share/shop/shop" }, /* of which all lists are searched */
+		{ .path = "/usr/lib/jvm/17/lib/libjvm.so" },
+		{ .path = "" },
+		{ .path = "/usr/sbin/mariadbd" },
+		{ .path = "/usr/sbin/mysqld" }, /* in the same list, not called like it */
+		{ .path = "/opt/other/mysqld" },
+	};
+	static const char *const expected[] = {
+		NULL,
+		"openjdk-dbgsym",
+		NULL,
+		"mariadb-server-core-dbgsym",
+		"mariadb-server-core-dbgsym",
+		NULL,
+	};
+
+	(void)state;
+	ss_packages_find_debug(directory, queries, SS_ARRAY_SIZE(queries));
+	for (size_t i = 0; i < SS_ARRAY_SIZE(queries); i++) {
+		_cleanup_free_ char *name = queries[i].package;
+		if (!expected[i]) {
+			assert_null(name);
+			continue;
+		}
+		assert_non_null(name);
+		assert_string_equal(name, expected[i]);
+	}
 }
 
 int main(void)
@@ -94,6 +131,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_packages),
 		cmocka_unit_test(test_no_package),
+		cmocka_unit_test(test_several),
 	};
 
 	return cmocka_run_group_tests(tests, make_database, remove_database);
