@@ -65,6 +65,8 @@ static size_t estimate(const struct ss_capture *capture, const struct ss_task_li
 
 	for (size_t i = 0; i < tasks->items.count; i++) {
 		const struct ss_task *task = &tasks->items.items[i];
+		if (task->phase == SS_TASK_EXCLUDED)
+			continue;
 		if (task->call.sp)
 			total += plan(capture, task->call.sp, max).size + SS_LOCK_MAX +
 				 2 * BITMAP;

@@ -13,7 +13,7 @@
 #include "model/session.h"
 #include "elf/go_table.h"
 
-enum { SS_SEGMENTS_MAX = 64, SS_IMAGE_CHUNK = 16 * 1024 };
+enum { SS_SEGMENTS_MAX = 64, SS_IMAGE_CHUNK = 4 * 1024 };
 
 struct ss_segment {
 	uint64_t address; /* ELF virtual */
