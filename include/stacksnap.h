@@ -531,6 +531,9 @@ struct ss_crash {
 	uint64_t address; /* si_addr, if the kernel sent the signal (code > 0) */
 	pid_t sender;	  /* otherwise: the process that sent it */
 	pid_t tid;	  /* the thread that received it */
+	/* of a snapshot: the kernel sent it because of an address near the stack pointer
+	   at which nothing may be written */
+	bool stack_overflow;
 };
 
 struct ss_process {
@@ -1031,7 +1034,9 @@ enum { SS_SIGNATURE_SIZE = 33 };
  * build-ids and offsets of its frames, outermost first, without inlined ones. Equal stacks
  * of the same builds have the same signature, in any process on any machine; of recursion
  * through at most eight frames the depth does not count. A module without a build-id counts
- * by its path, other code by the kind of its memory. Errors: NO_MEMORY.
+ * by its path, other code by the kind of its memory. Of the thread whose stack overflowed, only
+ * the frames count that occur more than once among the inner ones, in any order: where in them
+ * the stack ends is a matter of chance. Errors: NO_MEMORY.
  */
 SS_API struct ss_error *ss_snapshot_signature(const struct ss_snapshot *snapshot,
 					      const struct ss_thread *thread,

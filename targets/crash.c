@@ -1,12 +1,14 @@
 /*
  * A process that a signal ends, for core files.
  *
- * crash HOW	(segv: reads address 16; abort: abort(3); overflow: endless recursion; stop:
- *		waits)
+ * crash HOW	(segv: reads address 16; abort: abort(3); overflow: endless recursion; turns:
+ *		endless recursion through two functions; stop: waits)
  *
  * The main thread holds a mutex, for which two threads "waiter" wait: pthread_mutex_lock,
  * waiter, target_thread_main, start_thread, clone3. With segv the stack of the main thread is
- * read_address, fail, main; with abort it is abort and raise below fail; with overflow it is recurse many times, fail, main.
+ * read_address, fail, main; with abort it is abort and raise below fail; with overflow it is
+ * recurse many times, fail, main; with turns it is even and odd in turn, fail, main, and chance
+ * decides whether even, odd or leaf is the innermost.
  */
 #include "target.h"
 
@@ -45,11 +47,42 @@ TARGET_FRAME static int recurse(int depth)
 	return again(depth + 1) + bytes[0];
 }
 
+TARGET_FRAME static void leaf(void)
+{
+	char bytes[256];
+
+	memset(bytes, 1, sizeof(bytes));
+	__asm__ volatile("" ::"r"(bytes) : "memory");
+	TARGET_KEEP();
+}
+
+TARGET_FRAME static int odd(int depth)
+{
+	volatile char bytes[100];
+
+	bytes[0] = (char)depth;
+	leaf();
+	return again(depth + 1) + bytes[0];
+}
+
+TARGET_FRAME static int even(int depth)
+{
+	volatile char bytes[200];
+
+	bytes[0] = (char)depth;
+	leaf();
+	return odd(depth + 1) + bytes[0];
+}
+
 TARGET_FRAME static void fail(const char *how)
 {
 	if (strcmp(how, "overflow") == 0) {
 		again = recurse;
 		result = recurse(0);
+	}
+	if (strcmp(how, "turns") == 0) {
+		again = even;
+		result = even(0);
 	}
 	if (strcmp(how, "abort") == 0)
 		abort();

@@ -46,6 +46,10 @@ static void write_cause(const struct ss_process *process, FILE *out)
 {
 	const struct ss_crash *crash = &process->crash;
 
+	if (crash->stack_overflow) {
+		(void)fprintf(out, ": stack overflow at 0x%" PRIx64, crash->address);
+		return;
+	}
 	for (size_t i = 0; i < SS_ARRAY_SIZE(codes); i++) {
 		if (codes[i].signal != crash->signal || codes[i].code != crash->code)
 			continue;

@@ -155,6 +155,7 @@ static void write_crash(struct ss_json *json, const struct ss_snapshot *snapshot
 	ss_json_signed_if(json, "code", crash->has_info, crash->code);
 	ss_json_hex_if(json, "address", crash->has_info && crash->code > 0,
 		       crash->address);
+	ss_json_bool(json, "stack_overflow", crash->stack_overflow);
 	ss_json_signed_if(json, "sender", crash->sender > 0, crash->sender);
 	write_signature(json, snapshot);
 	ss_json_close(json, '}');

@@ -1,11 +1,15 @@
 #include "output/signature.h"
 
 #include <inttypes.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/cleanup.h"
 
-enum { PARTS_MAX = 8 };
+enum {
+	PARTS_MAX = 8,
+	INNER_FRAMES = 200, /* of a stack overflow */
+};
 
 /* Names are compared without leading underscores, "GI_" and versions. An entry that ends in
    '*' matches any name that begins with the rest. */
@@ -162,12 +166,66 @@ static size_t find_first(const struct ss_snapshot *snapshot,
 	return first;
 }
 
+static bool is_same_function(const struct ss_frame *a, const struct ss_frame *b)
+{
+	if (a->symbol && b->symbol)
+		return strcmp(a->symbol, b->symbol) == 0;
+	return !a->symbol && !b->symbol && a->module == b->module && a->area == b->area &&
+	       a->lookup_offset == b->lookup_offset;
+}
+
+static int compare_functions(const void *a, const void *b)
+{
+	const struct ss_frame *x = *(const struct ss_frame *const *)a;
+	const struct ss_frame *y = *(const struct ss_frame *const *)b;
+
+	if (!x->symbol || !y->symbol)
+		return !x->symbol - !y->symbol ?
+			       !x->symbol - !y->symbol :
+			       (x->lookup_offset > y->lookup_offset) -
+				       (x->lookup_offset < y->lookup_offset);
+	return strcmp(x->symbol, y->symbol);
+}
+
+/*
+ * Of a stack overflow: the functions of the recursion, sorted. Which of them, or of the
+ * functions that they call, needs the last bytes of the stack is a matter of chance. False:
+ * there is no recursion.
+ */
+static bool write_recursion(const struct ss_snapshot *snapshot,
+			    const struct ss_thread *thread, FILE *out)
+{
+	const struct ss_frame *all[INNER_FRAMES];
+	size_t count = 0;
+	size_t parts = 0;
+
+	for (size_t i = 0; i < SS_MIN(thread->frame_count, (size_t)INNER_FRAMES); i++) {
+		const struct ss_frame *frame = ss_snapshot_frame(snapshot, thread, i);
+		const char *name = frame->symbol ? stem(frame->symbol) : "";
+		if (!matches(name, irrelevant, SS_ARRAY_SIZE(irrelevant)) &&
+		    !matches(name, blameless, SS_ARRAY_SIZE(blameless)))
+			all[count++] = frame;
+	}
+	qsort(all, count, sizeof(*all), compare_functions);
+	for (size_t i = 1; i < count && parts < PARTS_MAX; i++) {
+		if (!is_same_function(all[i], all[i - 1]) ||
+		    (i > 1 && is_same_function(all[i], all[i - 2])))
+			continue;
+		(void)fputs_unlocked(parts++ ? " | " : "", out);
+		write_frame(all[i], out);
+	}
+	return parts > 0;
+}
+
 void ss_signature_write(const struct ss_snapshot *snapshot,
 			const struct ss_thread *thread, FILE *out)
 {
 	const char *last = NULL;
 	size_t parts = 0;
 
+	if (ss_snapshot_process(snapshot)->crash.stack_overflow &&
+	    write_recursion(snapshot, thread, out))
+		return;
 	for (size_t i = find_first(snapshot, thread);
 	     i < thread->frame_count && parts < PARTS_MAX; i++) {
 		const struct ss_frame *frame = ss_snapshot_frame(snapshot, thread, i);

@@ -1,3 +1,4 @@
+#include <signal.h>
 #include <string.h>
 #include <sys/mman.h>
 
@@ -8,6 +9,8 @@
 
 enum {
 	FRAMES_MAX = 4 << 20, /* the default: a 64 MiB stack of the smallest frames */
+	OVERFLOW_MAX =
+		1 << 20, /* what a function with large variables accesses below sp */
 };
 
 /* The state that unwinding keeps in a session. */
@@ -121,10 +124,35 @@ static bool add_thread(struct ss_walk *walk, const struct ss_capture_thread *fro
 				     walk->end, &thread->stack_id);
 }
 
+/*
+ * Whether the access that the kernel refused was to the stack: a push below it, or to a
+ * variable of a frame that does not fit. A frame that is larger than this is not told from a
+ * bad pointer.
+ */
+static bool is_stack_overflow(const struct ss_capture *capture)
+{
+	const struct ss_crash *crash = &capture->process.crash;
+
+	if (crash->signal != SIGSEGV || !crash->has_info || crash->code <= 0 ||
+	    crash->code == SI_KERNEL)
+		return false;
+	for (size_t i = 0; i < capture->threads.count; i++) {
+		const struct ss_capture_thread *thread = &capture->threads.items[i];
+		if (thread->tid != crash->tid)
+			continue;
+		uint64_t sp = ss_regs_sp(capture->arch, &thread->regs);
+		uint64_t distance = sp > crash->address ? sp - crash->address :
+							  crash->address - sp;
+		return distance <= OVERFLOW_MAX;
+	}
+	return false;
+}
+
 static bool copy_process(struct ss_snapshot *snapshot, const struct ss_capture *capture)
 {
 	snapshot->arch = capture->arch;
 	snapshot->process = capture->process;
+	snapshot->process.crash.stack_overflow = is_stack_overflow(capture);
 	snapshot->facts = ss_facts_ref(capture->facts);
 	snapshot->process.name = intern_or_null(snapshot, capture->process.name);
 	snapshot->process.executable =

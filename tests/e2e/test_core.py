@@ -121,19 +121,24 @@ class Core(EndToEnd):
         self.assertEqual(snapshot.thread(pid)["end"], "root")
         self.assertGreater(names.count("recurse"), 5000)
         self.assertIn("main", names)
+        text = self.run_tool("core", core, status=(0, 1)).stdout.decode()
+        self.assertIn("killed by SIGSEGV in thread %d: stack overflow at 0x" % pid, text)
 
     def test_signature(self):
         """The same for the same crash, whatever ASLR does; the readable part leaves out how the
         process ends."""
         found = {}
-        for how, names in (("segv", "read_address"), ("abort", "fail"), ("overflow", "recurse")):
+        for how, names in (("segv", "read_address"), ("abort", "fail"), ("overflow", "recurse"),
+                           ("turns", "even | odd")):
             crashes = [self.core("--no-waits", self.crash(how), status=(0, 1)).data["capture"]
-                       ["crash"] for _ in range(3)]
-            self.assertEqual([crash["signature"] for crash in crashes], [names] * 3)
+                       ["crash"] for _ in range(6 if how == "turns" else 3)]
+            self.assertEqual({crash["signature"] for crash in crashes}, {names}, crashes)
             hashes = {crash["stack_hash"] for crash in crashes}
-            self.assertEqual(len(hashes), 1, how)
+            self.assertEqual(len(hashes), 1, crashes)
             found[hashes.pop()] = how
-        self.assertEqual(len(found), 3)
+            for crash in crashes:
+                self.assertEqual(crash["stack_overflow"], how in ("overflow", "turns"), crash)
+        self.assertEqual(len(found), 4)
 
     def test_formats(self):
         core = self.crash("segv")
