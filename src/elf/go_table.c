@@ -21,6 +21,10 @@ enum {
 /* Indexes of header words, after the first 8 bytes. */
 enum { WORD_COUNT = 0, WORD_TEXT = 2, WORDS = 8 };
 
+/* Of struct moduledata in Go's src/runtime/symtab.go: the start of the text, after the header
+   of the table, six slices and three addresses. */
+enum { MODULE_TEXT = (1 + 6 * 3 + 3) * 8 };
+
 struct head {
 	uint32_t magic;
 	uint16_t zero;
@@ -102,6 +106,30 @@ static bool is_valid(const struct ss_go_table *go)
 	       (go->size - go->functions) / (2 * go->word) > go->count;
 }
 
+/* A word of a section, before or after relocation. 0: not found. */
+static uint64_t read_address(const struct ss_elf *elf, const Elf64_Shdr *section,
+			     uint64_t at)
+{
+	uint64_t word = 0;
+
+	if (section->sh_size < at + sizeof(word) ||
+	    !ss_elf_read(elf, section->sh_offset + at, &word, sizeof(word)))
+		return 0;
+	return word ? word : find_relocated(elf, section->sh_addr + at);
+}
+
+/* The start of the text: since Go 1.26 the table's header has none. 0: not found. */
+static uint64_t find_text(const struct ss_elf *elf, const Elf64_Shdr *table)
+{
+	const Elf64_Shdr *module = ss_elf_find_section(elf, ".go.module");
+	uint64_t text = find_relocated(
+		elf, table->sh_addr + offsetof(struct head, words[WORD_TEXT]));
+
+	if (text || !module || read_address(elf, module, 0) != table->sh_addr)
+		return text;
+	return read_address(elf, module, MODULE_TEXT);
+}
+
 bool ss_go_table_find(const struct ss_elf *elf, struct ss_go_table *ret)
 {
 	const Elf64_Shdr *section = ss_elf_find_section(elf, ".gopclntab");
@@ -118,8 +146,7 @@ bool ss_go_table_find(const struct ss_elf *elf, struct ss_go_table *ret)
 	if (head.zero != 0 || head.pointer_size != 8 || !read_head(&head, ret))
 		return false;
 	if (ret->word == 4 && ret->text == 0)
-		ret->text = find_relocated(
-			elf, section->sh_addr + offsetof(struct head, words[WORD_TEXT]));
+		ret->text = find_text(elf, section);
 	return (ret->word == 8 || ret->text) && is_valid(ret);
 }
 

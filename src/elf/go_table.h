@@ -1,6 +1,6 @@
 /*
  * The function table of Go's runtime (.gopclntab), which strip(1) keeps: names, as a symbol
- * table, and the offsets of the rest. Layouts: Go 1.2, 1.16, 1.18, and 1.20 to 1.25; see
+ * table, and the offsets of the rest. Layouts: Go 1.2, 1.16, 1.18, and 1.20 to 1.27; see
  * pcHeader, functab and _func in Go's src/runtime/symtab.go, and its debug/gosym.
  */
 #ifndef SS_ELF_GO_TABLE_H

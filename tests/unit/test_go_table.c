@@ -24,9 +24,11 @@ enum {
 	MOVES = 4, /* after NUMBERS */
 	SIZE = 0x400,
 };
-enum { NONE, GO_TABLE, SECTION_NAMES, RELOCATIONS, SECTIONS };
+enum { NONE, GO_TABLE, SECTION_NAMES, RELOCATIONS, GO_MODULE, SECTIONS };
 
-static const char section_names[] = "\0.gopclntab\0.data.rel.ro.gopclntab\0.shstrtab";
+static const char section_names[] =
+	"\0.gopclntab\0.data.rel.ro.gopclntab\0.shstrtab\0.go.module";
+enum { MODULE = 0x600000, MODULE_NAME = 45 };
 
 struct image {
 	Elf64_Ehdr header;
@@ -35,6 +37,7 @@ struct image {
 	Elf64_Rela relocations[2];
 	char names[sizeof(section_names)];
 	uint8_t table[SIZE];
+	uint64_t module[23];
 };
 
 static void put(struct image *image, size_t offset, uint64_t value, size_t size)
@@ -253,6 +256,40 @@ static void test_position_independent(void **state)
 	check(&image);
 }
 
+/* Since Go 1.26 the start of the text is in the module's description only. */
+static void test_text_of_module(void **state)
+{
+	struct image image;
+
+	(void)state;
+	make_1_18(&image, 0xfffffff1);
+	put(&image, 24, 0, 8);
+	image.sections[GO_MODULE] =
+		(Elf64_Shdr){ .sh_name = MODULE_NAME,
+			      .sh_type = SHT_PROGBITS,
+			      .sh_addr = MODULE,
+			      .sh_offset = offsetof(struct image, module),
+			      .sh_size = sizeof(image.module) };
+	image.module[22] = TEXT;
+	check_none(&image); /* of another table */
+	image.module[0] = TABLE;
+	check(&image);
+	image.sections[GO_MODULE].sh_size = sizeof(image.module) - 1;
+	check_none(&image);
+	/* The loader writes both words. */
+	image.sections[GO_MODULE].sh_size = sizeof(image.module);
+	image.module[0] = image.module[22] = 0;
+	image.sections[RELOCATIONS] =
+		(Elf64_Shdr){ .sh_type = SHT_RELA,
+			      .sh_offset = offsetof(struct image, relocations),
+			      .sh_size = sizeof(image.relocations),
+			      .sh_entsize = sizeof(Elf64_Rela) };
+	image.relocations[0] = (Elf64_Rela){ .r_offset = MODULE, .r_addend = TABLE };
+	image.relocations[1] =
+		(Elf64_Rela){ .r_offset = MODULE + 22 * 8, .r_addend = TEXT };
+	check(&image);
+}
+
 static void use(const struct image *bytes)
 {
 	_cleanup_(ss_image_cleanup) struct ss_image *image = open_image(bytes);
@@ -298,6 +335,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_layouts),
 		cmocka_unit_test(test_position_independent),
+		cmocka_unit_test(test_text_of_module),
 		cmocka_unit_test(test_hostile),
 	};
 
