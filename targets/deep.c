@@ -1,9 +1,9 @@
 /*
  * A deep recursion.
  *
- * deep [DEPTH]		(default: 50000)
+ * deep [DEPTH [THREADS]]	(default: 50000, 1)
  *
- * Thread "recursion":
+ * Each thread "recursion":
  *	poll
  *	target_block
  *	sink_a, sink_b, sink_c, sink_a, ...	DEPTH frames, innermost first
@@ -61,10 +61,13 @@ TARGET_FRAME static void thread_routine(void *arg)
 int main(int argc, char **argv)
 {
 	depth = target_number(argc, argv, 1, 50000);
+	unsigned threads = target_number(argc, argv, 2, 1);
+
 	if (depth == 0)
 		depth = 1;
 	target_init();
-	target_start("recursion", SYS_poll, thread_routine, NULL);
+	for (unsigned i = 0; i < threads; i++)
+		target_start("recursion", SYS_poll, thread_routine, NULL);
 	target_wait();
 	return 0;
 }

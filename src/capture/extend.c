@@ -17,9 +17,8 @@ enum {
 	/* Other memory than a stack may follow, so more is copied only if it was needed. */
 	FIRST = 1 << 20,
 	GROWTH = 8,
+	PLAN_MS = 1000, /* for some megabytes; a page may have been taken away */
 };
-
-static const size_t total_max = (size_t)256 << 20;
 
 struct extension {
 	struct ss_capture *capture;
@@ -27,7 +26,7 @@ struct extension {
 	const struct ss_capture_options *options;
 	struct ss_process_memory memory;
 	struct ss_buffer text;
-	size_t left; /* of total_max */
+	size_t left; /* of max_total */
 };
 
 static int open_file(const struct ss_target *target, pid_t tid, const char *name)
@@ -83,7 +82,8 @@ static struct ss_stack_copy plan(const struct extension *e,
 	if (!area || area->shared || (area->prot & access) != access ||
 	    e->options->max_deep <= e->options->max_stack)
 		return (struct ss_stack_copy){};
-	max = SS_MIN(SS_MIN(max, e->options->max_deep), e->left) / PAGE * PAGE;
+	max = SS_MIN(SS_MIN(max, e->options->max_deep), old->size + e->left) / PAGE *
+	      PAGE;
 	uint64_t from = old->bytes ? old->address : address & ~(uint64_t)(PAGE - 1);
 	size_t whole = area->end - from;
 	return (struct ss_stack_copy){ .address = from,
@@ -122,8 +122,8 @@ static bool is_still(struct extension *e, const struct ss_capture_thread *thread
 		       thread->run_count;
 }
 
-/* Its memory belongs to a capture that is freed with the first one. False: no memory. */
-static bool allocate(struct extension *e, struct ss_stack_copy *copy, uint8_t **absent)
+/* Its memory belongs to a capture that is freed with the first one. NULL: no memory. */
+static struct ss_capture *allocate(struct ss_stack_copy *copy, uint8_t **absent)
 {
 	size_t pages = copy->size / PAGE + 2;
 	size_t bitmap = (pages + 7) / 8;
@@ -131,20 +131,33 @@ static bool allocate(struct extension *e, struct ss_stack_copy *copy, uint8_t **
 	size_t size = copy->size + (bitmap + PAGE - 1) / PAGE * PAGE;
 
 	if (!owner)
-		return false;
+		return NULL;
 	uint8_t *bytes = mmap(NULL, size, PROT_READ | PROT_WRITE,
 			      MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
 	if (bytes == MAP_FAILED) {
 		ss_capture_free(owner);
-		return false;
+		return NULL;
 	}
 	owner->arena = bytes;
 	owner->arena_size = size;
-	owner->complement = e->capture->complement;
-	e->capture->complement = owner;
 	copy->bytes = bytes;
 	*absent = bytes + copy->size;
-	return true;
+	return owner;
+}
+
+/* Frees the memory of a copy that a larger one replaces, if it is its own. */
+static void drop(struct ss_capture *capture, const struct ss_stack_copy *copy)
+{
+	for (struct ss_capture **at = &capture->complement; *at;
+	     at = &(*at)->complement) {
+		struct ss_capture *owner = *at;
+		if (!copy->bytes || owner->arena != copy->bytes ||
+		    owner->threads.count > 0)
+			continue;
+		*at = take_ptr(owner->complement);
+		ss_capture_free(owner);
+		return;
+	}
 }
 
 /* The copy may continue others. */
@@ -168,13 +181,16 @@ static bool extend(struct extension *e, const struct ss_stack_request *request)
 	if (request->address == 0 || !slot || thread->live || !is_still(e, thread))
 		return false;
 	struct ss_stack_copy copy = plan(e, slot, request->address);
-	if (copy.size <= slot->size || request->address - copy.address >= copy.size ||
-	    !allocate(e, &copy, &absent))
+	if (copy.truncated && copy.size == (slot->size + e->left) / PAGE * PAGE)
+		thread->reason = SS_TOTAL_REASON;
+	if (copy.size <= slot->size || request->address - copy.address >= copy.size)
 		return false;
-	e->left -= copy.size;
+	_cleanup_(ss_capture_cleanup) struct ss_capture *owner = allocate(&copy, &absent);
+	if (!owner)
+		return false;
 	struct ss_piece piece = {
 		.address = copy.address,
-		.bytes = e->capture->complement->arena,
+		.bytes = owner->arena,
 		.size = copy.size,
 		.absent = absent,
 		.zeroed = true,
@@ -185,9 +201,14 @@ static bool extend(struct extension *e, const struct ss_stack_request *request)
 	copy.truncated &= piece.done == copy.size;
 	copy.size = piece.done;
 	copy.absent = piece.has_absent ? absent : NULL;
+	size_t more = copy.size - SS_MIN(slot->size, copy.size);
+	e->left -= SS_MIN(more, e->left);
+	e->capture->process.copied_bytes += more;
+	drop(e->capture, slot);
 	*slot = copy;
 	join(thread, slot);
-	e->capture->process.copied_bytes += copy.size;
+	owner->complement = e->capture->complement;
+	e->capture->complement = take_ptr(owner);
 	return true;
 }
 
@@ -207,7 +228,9 @@ struct ss_error *ss_extend_stacks(struct ss_capture *capture,
 			    .pagemap_fd = open_file(target, live, "pagemap"),
 			    .deadline_ns = ss_now_ns() +
 					   (uint64_t)options->timeout_ms * SS_NS_PER_MS },
-		.left = total_max,
+		.left = options->max_total -
+			(size_t)SS_MIN((uint64_t)options->max_total,
+				       capture->process.copied_bytes),
 	};
 
 	if (live == 0)
@@ -238,7 +261,8 @@ struct ss_error *ss_extend_by_plan(struct ss_capture *capture,
 	__attribute__((cleanup(extension_deinit))) struct extension e = {
 		.memory = { .tid = live,
 			    .mem_fd = open_file(target, live, "mem"),
-			    .pagemap_fd = open_file(target, live, "pagemap") },
+			    .pagemap_fd = open_file(target, live, "pagemap"),
+			    .deadline_ns = ss_now_ns() + PLAN_MS * SS_NS_PER_MS },
 	};
 	const struct plan_source source = { .source.read = read_for_plan,
 					    .memory = &e.memory };

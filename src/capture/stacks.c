@@ -20,6 +20,7 @@ enum {
 	ALTERNATE_SEARCH = 64 * 1024,
 	PEEK_MAX = 64 * 1024,
 	PAGE = 4096,
+	SHARE_MIN = 16 * 1024,
 	KEEP_MAX = 8 << 20,
 	/* index of the piece that is not a stack */
 	LOCK = SS_STACK_COPIES,
@@ -193,7 +194,8 @@ void ss_arena_deinit(struct ss_arena *arena)
 /* Places a copy in the arena. Returns false if it is full. */
 static bool place(struct ss_arena *arena, struct ss_stack_copy *copy)
 {
-	size_t left = arena->size - arena->used;
+	size_t taken = arena->used + arena->reserved;
+	size_t left = arena->size - SS_MIN(taken, arena->size);
 
 	if (copy->size > left) {
 		copy->size = left;
@@ -276,8 +278,7 @@ static void queue_stack(struct ss_arena *arena, const struct ss_capture *capture
 	size_t full_size = copy.size;
 	bool placed = place(arena, &copy);
 	if (copy.size < full_size)
-		task->reason =
-			"the total size limit was reached; --max-total=MIB raises it";
+		task->reason = SS_TOTAL_REASON;
 	if (!placed)
 		return;
 	task->stacks[which] = copy;
@@ -439,7 +440,11 @@ static void queue_rest(struct ss_arena *arena, const struct ss_capture *capture,
 		.size = (size_t)SS_MIN(area->end - from, (uint64_t)(max - copy->size)),
 	};
 	rest.truncated = from + rest.size < area->end;
-	if (!place(arena, &rest))
+	size_t full_size = rest.size;
+	bool placed = place(arena, &rest);
+	if (rest.size < full_size)
+		task->reason = SS_TOTAL_REASON;
+	if (!placed)
 		return;
 	copy->truncated = false;
 	task->stacks[which + SS_STACK_SP_REST] = rest;
@@ -526,22 +531,29 @@ void ss_arena_copy(struct ss_arena *arena, const struct ss_capture *capture,
 {
 	size_t count = 0;
 	size_t done;
+	size_t pending = 0; /* threads that are copied later */
+	/* No thread is left without the innermost part of its stack. */
+	size_t share = SS_MAX(arena->size / (tasks->items.count + 1), (size_t)SHARE_MIN);
+	size_t max = SS_MIN(share, options->max_stack);
 
 	for (size_t i = 0; i < tasks->items.count; i++) {
 		struct ss_task *task = &tasks->items.items[i];
+		pending += !predicate(task) && !task->stacks[SS_STACK_SP].bytes;
 		if (!predicate(task))
 			continue;
 		if (!options->no_waits)
 			queue_lock(arena, &count, capture, task);
 		queue_stack(arena, capture, &count, task, SS_STACK_SP,
-			    plan(capture, stack_pointer(task), options->max_stack));
+			    plan(capture, stack_pointer(task), max));
 	}
 	read_queue(arena, capture, 0, count, memory);
 	done = count;
-	queue_alternates(arena, capture, &count, options->max_stack);
+	queue_alternates(arena, capture, &count, max);
 	read_queue(arena, capture, done, count, memory);
 	done = count;
+	arena->reserved = SS_MIN(pending * max, arena->size);
 	queue_rests(arena, capture, &count, options);
+	arena->reserved = 0;
 	read_queue(arena, capture, done, count, memory);
 }
 

@@ -13,10 +13,11 @@ struct ss_arena {
 	uint8_t *bytes;
 	size_t size;
 	size_t used;
-	size_t ready;  /* bytes that have been faulted in */
-	size_t dirty;  /* bytes that may not be 0 */
-	bool shared;   /* shared with another process: */
-	int shared_fd; /* read-only descriptor; -1: a child has inherited it */
+	size_t reserved; /* at its end */
+	size_t ready;	 /* bytes that have been faulted in */
+	size_t dirty;	 /* bytes that may not be 0 */
+	bool shared;	 /* shared with another process: */
+	int shared_fd;	 /* read-only descriptor; -1: a child has inherited it */
 	struct ss_piece *pieces;
 	struct ss_task **owners; /* of pieces */
 	uint8_t *parts;		 /* for each piece: the index of the stack, or LOCK */

@@ -143,6 +143,9 @@ const char *ss_capture_path(struct ss_capture *capture, const char *path, size_t
 	"a page of its stack is not in memory: reading it could wait for a file "        \
 	"system or a userfaultfd"
 
+/* The reason why a stack ends where its copy ends. */
+#define SS_TOTAL_REASON "the total size limit was reached; --max-total=MIB raises it"
+
 /* The number of bytes from an offset of a copy to the next page that was absent, or to its
    end. */
 size_t ss_stack_copy_present(const struct ss_stack_copy *copy, size_t at);

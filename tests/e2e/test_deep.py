@@ -33,6 +33,22 @@ class Deep(EndToEnd):
                 snapshot = self.snap(target.pid, "-n", 0, "--max-stack=16384", mode=mode)
                 self.assert_stack(snapshot, "recursion", whole(50000))
 
+    def test_total(self):
+        """Of many deep stacks each gets its share, and the limit holds for all of them."""
+        target = self.start("deep", 20000, 40)
+        for mode in ("auto", "stop"):
+            with self.subTest(mode=mode):
+                snapshot = self.snap(target.pid, "-n", 0, "--max-total=4", mode=mode, status=(1,))
+                threads = [t for t in snapshot.threads if t["name"] == "recursion"]
+                self.assertEqual(len(threads), 40)
+                for thread in threads:
+                    self.assertGreater(len(thread["frames"]), 100, thread)
+                    if thread["end"] != "root":
+                        self.assertIn("--max-total", thread["reason"], thread["end"])
+                self.assertLessEqual(snapshot.data["capture"]["copied_bytes"], 4 << 20)
+        snapshot = self.snap(target.pid, "-n", 0)
+        self.assertEqual({t["end"] for t in snapshot.threads}, {"root"})
+
     def test_frames_per_thread(self):
         target = self.start("deep", 3000)
         for mode in MODES:
