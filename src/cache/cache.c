@@ -52,6 +52,20 @@ static struct ss_error *refuse(const char *path, const char *why)
 	return ss_error_new(SS_ERROR_DENIED, "%s cannot hold a cache: %s", path, why);
 }
 
+/* Whether root may create a directory there: not in the home of another user, whose other
+   programs could not use a ~/.cache of root. */
+static bool may_create(int parent, const char *name)
+{
+	const char *slash = parent == AT_FDCWD ? strrchr(name, '/') : NULL;
+	_cleanup_free_ char *path = slash ? strndup(name, (size_t)(slash - name) + 1) :
+					    NULL;
+	struct stat st;
+
+	if (geteuid() != 0 || parent != AT_FDCWD)
+		return true; /* parent is our own */
+	return stat(path ? path : ".", &st) != 0 || st.st_uid == 0;
+}
+
 /* Opens a directory, which is created if it is missing. Its last component must not be a
    symbolic link. allowed: bits of the mode that others may have. */
 static struct ss_error *open_own(int parent, const char *name, const char *path,
@@ -61,9 +75,12 @@ static struct ss_error *open_own(int parent, const char *name, const char *path,
 	struct stat st;
 
 	_cleanup_close_ int fd = openat(parent, name, flags);
-	if (fd < 0 && errno == ENOENT && mkdirat(parent, name, 0700) == 0)
-		fd = openat(parent, name, flags);
 	int errnum = errno;
+	if (fd < 0 && errnum == ENOENT && !may_create(parent, name))
+		return refuse(path, "it would be in a directory of another user");
+	if (fd < 0 && errnum == ENOENT && mkdirat(parent, name, 0700) == 0)
+		fd = openat(parent, name, flags);
+	errnum = errno;
 	if (fd < 0 || fstat(fd, &st) != 0)
 		return ss_error_new_errno(errnum, "%s", path);
 	if (st.st_uid != geteuid())

@@ -146,6 +146,9 @@ class Cache(EndToEnd):
                 os.chown(path, 65534, 65534)
                 refused(self.home, "belongs to another user")
                 os.chown(path, 0, 0)
+            os.chown(self.home, 65534, 65534)
+            refused(os.path.join(self.home, ".cache"), "a directory of another user")
+            self.assertFalse(os.path.exists(os.path.join(self.home, ".cache")))
 
     def test_relative_path_does_not_count(self):
         environment = dict(os.environ, XDG_CACHE_HOME="relative", HOME=self.home)
