@@ -108,7 +108,8 @@ void ss_freeze_choose(struct ss_freeze *freeze)
 
 	for (int pass = 0; pass < LIST_PASSES; pass++) {
 		size_t count = ss_tasks_count_now(freeze->target);
-		if (!ss_tasks_reserve(tasks, tasks->items.count + count * 2 + 64))
+		if (!ss_tasks_reserve(tasks,
+				      SS_MAX(tasks->items.count, count) + count + 64))
 			return;
 		if (ss_tasks_scan(tasks, freeze->target) == 0 && tasks->unseen == 0)
 			return;

@@ -15,6 +15,7 @@ enum {
 	MAPS_MAX = 8 << 20,
 	SEEN_MAX = 16 << 20, /* 4 MB take some 50 ms */
 	FEW_THREADS = 4,     /* follow every wait in a process with so few */
+	TID_MAX = 4 << 20,   /* PID_MAX_LIMIT of the kernel */
 };
 
 /* The file that is mapped at an address; zeros if none. */
@@ -163,13 +164,15 @@ static bool is_mapped_in(struct sharing *sharing, const struct ss_target *target
 	return sharing->is_mapped;
 }
 
-/* The process of a thread, or 0. */
+/* The process of a thread, or 0. Most words where an owner would be are something else. */
 static pid_t process_of(const struct ss_target *target, pid_t tid)
 {
 	_cleanup_buffer_ struct ss_buffer text = {};
 	struct ss_status status;
 	char path[48];
 
+	if (tid > TID_MAX)
+		return 0;
 	(void)snprintf(path, sizeof(path), "%d/status", tid); /* fits */
 	return ss_io_read_record(target->procfs_fd, path, RECORD_MAX, &text) == 0 &&
 			       ss_status_parse(text.bytes, text.size, &status) ?
