@@ -38,10 +38,11 @@ struct ss_error *ss_wait_functions_add(struct ss_wait_table *table, const char *
 /* Files of other users are not read: with HOME unchanged, sudo would read them as root. */
 static void add_config(struct ss_wait_table *table, const char *path)
 {
-	_cleanup_close_ int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+	_cleanup_close_ int found = open(path, O_PATH | O_CLOEXEC);
+	_cleanup_close_ int fd = found < 0 ? -1 : ss_io_reopen(found);
 	struct stat status;
 
-	if (fd < 0 || fstat(fd, &status) < 0 || !S_ISREG(status.st_mode) ||
+	if (fd < 0 || fstat(fd, &status) < 0 ||
 	    (status.st_uid != 0 && status.st_uid != geteuid()))
 		return;
 	_cleanup_error_ struct ss_error *error = add_file(table, path, fd);

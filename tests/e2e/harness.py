@@ -156,6 +156,28 @@ def makes_namespaces():
                           stderr=subprocess.DEVNULL, timeout=LIMIT_S).returncode == 0
 
 
+class UnopenedFifo:
+    """A FIFO whose writer waits until somebody opens it for reading, which nobody may do."""
+
+    def __init__(self, test, path):
+        self.path = path
+        os.mkfifo(path)
+        self.writer = subprocess.Popen(["sh", "-c", 'echo whole >"$0"', path])
+        test.addCleanup(self.writer.wait, LIMIT_S)
+        test.addCleanup(self.writer.kill)
+        pid = self.writer.pid
+        wait_until(lambda: read_text("/proc/%d/comm" % pid) == "sh\n" and
+                   task_states(pid)[pid] == "S", "the writer to wait")
+
+    def was_left_alone(self):
+        """Whether the writer still waits: then it writes as soon as this opens the FIFO."""
+        reader = os.open(self.path, os.O_RDONLY | os.O_NONBLOCK)
+        self.writer.wait(LIMIT_S)
+        text = os.read(reader, 10)
+        os.close(reader)
+        return text == b"whole\n"
+
+
 class Target:
     """A program that has printed "ready"."""
 

@@ -9,8 +9,8 @@ import subprocess
 import sys
 import tempfile
 
-from harness import (EndToEnd, STACKSNAP, TARGETS, libc_has_debug_file, main, task_states,
-                     wait_until)
+from harness import (EndToEnd, STACKSNAP, TARGETS, UnopenedFifo, libc_has_debug_file, main,
+                     task_states, wait_until)
 
 FOR = "--for=300ms"
 SOURCE = os.environ.get("SOURCE", ".")
@@ -234,6 +234,10 @@ class Pools(Verdicts):
                 result = self.run_tool("hang", FOR, target.pid, status=(status,),
                                        env=environment)
                 self.assertIn(message, result.stderr)
+            os.unlink(path)
+            fifo = UnopenedFifo(self, path)
+            result = self.run_tool("hang", FOR, target.pid, env=environment)
+            self.assertTrue(fifo.was_left_alone(), result)
 
     def test_processes(self):
         target = self.start("pools", "processes")
