@@ -23,6 +23,20 @@ if(SS_STATIC)
 		set(DEFLATE_LINK_LIBRARIES)
 	endif()
 endif()
+# Optional: core files compressed with lz4.
+pkg_check_modules(LZ4 liblz4)
+if(SS_STATIC)
+	find_library(SS_STATIC_LIB_lz4 NAMES liblz4.a)
+	mark_as_advanced(SS_STATIC_LIB_lz4)
+	if(NOT SS_STATIC_LIB_lz4)
+		set(LZ4_FOUND OFF)
+		set(LZ4_LINK_LIBRARIES)
+	endif()
+endif()
+set(SS_PC_LZ4)
+if(LZ4_FOUND)
+	set(SS_PC_LZ4 liblz4)
+endif()
 set(SS_PC_DEFLATE)
 if(DEFLATE_FOUND)
 	set(SS_PC_DEFLATE libdeflate)
@@ -36,10 +50,10 @@ find_path(IBERTY_INCLUDE NAMES demangle.h PATH_SUFFIXES libiberty REQUIRED)
 
 set(SS_LIBRARY_INCLUDES ${UNWIND_INCLUDE_DIRS} ${DW_INCLUDE_DIRS} ${LZMA_INCLUDE_DIRS}
 	${SECCOMP_INCLUDE_DIRS} ${ZSTD_INCLUDE_DIRS} ${ZLIB_INCLUDE_DIRS} ${DEFLATE_INCLUDE_DIRS}
-	${XXHASH_INCLUDE_DIRS} ${IBERTY_INCLUDE})
+	${LZ4_INCLUDE_DIRS} ${XXHASH_INCLUDE_DIRS} ${IBERTY_INCLUDE})
 set(SS_LIBRARY_LIBS ${UNWIND_LINK_LIBRARIES} ${DW_LINK_LIBRARIES} ${LZMA_LINK_LIBRARIES}
 	${SECCOMP_LINK_LIBRARIES} ${ZSTD_LINK_LIBRARIES} ${ZLIB_LINK_LIBRARIES}
-	${DEFLATE_LINK_LIBRARIES} ${IBERTY_LIBRARY} Threads::Threads)
+	${DEFLATE_LINK_LIBRARIES} ${LZ4_LINK_LIBRARIES} ${IBERTY_LIBRARY} Threads::Threads)
 
 # argp is part of glibc; with musl it is a separate library.
 set(SS_TOOL_INCLUDES ${ZLIB_INCLUDE_DIRS} ${SECCOMP_INCLUDE_DIRS}
@@ -74,6 +88,9 @@ foreach(name unwind-generic unwind dw elf lzma z zstd seccomp)
 endforeach()
 if(DEFLATE_FOUND)
 	ss_find_static(deflate ON)
+endif()
+if(LZ4_FOUND)
+	ss_find_static(lz4 ON)
 endif()
 foreach(name bz2 eu)
 	ss_find_static(${name} OFF)

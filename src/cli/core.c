@@ -15,7 +15,12 @@
 #include "cli/snap_analysis.h"
 #include "cli/usage.h"
 
-enum { FIRST_FD = STDERR_FILENO + 1 };
+enum {
+	FIRST_FD = STDERR_FILENO + 1,
+	MS_MIN = 60 * 1000,
+	MS_MAX = 3600 * 1000,
+	BYTES_PER_MS = 4000,
+};
 
 struct core {
 	struct ss_options options;
@@ -35,6 +40,15 @@ static void core_deinit(struct core *core)
 	ss_options_deinit(&core->options);
 }
 
+/* Compressed files are read whole, once or twice: xz makes 20 MB/s of what is compressed
+   well. */
+static unsigned interpret_ms(const struct stat *status)
+{
+	uint64_t bytes = (uint64_t)status->st_blocks * 512;
+
+	return (unsigned)SS_MIN(MS_MIN + bytes / BYTES_PER_MS, (uint64_t)MS_MAX);
+}
+
 static struct ss_error *open_file(struct core *core)
 {
 	struct stat status;
@@ -43,7 +57,11 @@ static struct ss_error *open_file(struct core *core)
 	int errnum = errno;
 	if (core->fd < 0)
 		return ss_error_new_errno(errnum, "cannot open '%s'", core->path);
-	if (fstat(core->fd, &status) == 0 && !S_ISREG(status.st_mode))
+	if (fstat(core->fd, &status) != 0)
+		return NULL;
+	if (core->options.interpret_ms == 0)
+		core->options.interpret_ms = interpret_ms(&status);
+	if (!S_ISREG(status.st_mode))
 		return ss_error_new(
 			SS_ERROR_INVALID,
 			"'%s' is %s: a core file must be a regular file", core->path,
@@ -147,6 +165,7 @@ static int run(int argc, char **argv)
 
 	ss_options_init(&core.options);
 	core.options.mode = SS_MODE_CORE;
+	core.options.interpret_ms = 0; /* depends on the file */
 	core.options.common.no_pid = true;
 	core.run = (struct ss_selection_run){ .selection = &core.options.selection,
 					      .argument = &nothing };

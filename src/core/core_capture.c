@@ -34,7 +34,7 @@ enum {
 enum { ONLY_ROUND = 1 };
 
 struct builder {
-	const struct ss_core_file *core;
+	struct ss_core_file *core;
 	struct ss_session *session;
 	struct ss_core_options options;
 	struct ss_capture *capture;
@@ -144,10 +144,16 @@ static bool add_areas(struct builder *b)
 
 /* What the core file has of the beginning of a module: its headers, and usually its
    build-id (coredump_filter bit 4). */
-static bool read_header(const struct builder *b, struct ss_module_impl *module,
-			size_t max)
+static size_t header_size(const struct ss_module_impl *module)
 {
-	size_t size = (size_t)SS_MIN(module->pub.size, (uint64_t)max);
+	bool vdso = strcmp(module->pub.path, "[vdso]") == 0;
+
+	return (size_t)SS_MIN(module->pub.size, (uint64_t)(vdso ? VDSO_MAX : HEADER_MAX));
+}
+
+static bool read_header(const struct builder *b, struct ss_module_impl *module)
+{
+	size_t size = header_size(module);
 	uint8_t *bytes = malloc(size ? size : 1);
 
 	if (!bytes)
@@ -214,7 +220,7 @@ static bool open_modules(const struct builder *b)
 		ss_session_note(b->session, (int32_t)i);
 		if (ss_session_skips(b->session, (int32_t)i))
 			continue;
-		if (!read_header(b, module, vdso ? VDSO_MAX : HEADER_MAX))
+		if (!read_header(b, module))
 			return false;
 		ss_module_identify(module);
 		if (!vdso)
@@ -315,37 +321,62 @@ static void copy_stack(struct builder *b, const struct ss_core_thread *from,
 }
 
 /* A handler on an alternate stack interrupted another one, which continues there. */
-static void copy_interrupted(struct builder *b, struct ss_capture_thread *thread)
+static bool plan_interrupted(const struct builder *b,
+			     const struct ss_capture_thread *thread,
+			     struct ss_stack_copy *ret)
 {
 	const struct ss_stack_copy *stack = &thread->stacks[0];
 	struct ss_core_thread interrupted = {};
 	uint64_t sp;
 
-	if (!ss_arch_find_alternate(b->core->arch, stack->bytes, stack->size,
-				    stack->address, &sp))
-		return;
+	if (stack->size == 0 || !ss_arch_find_alternate(b->core->arch, stack->bytes,
+							stack->size, stack->address, &sp))
+		return false;
 	ss_regs_set(&interrupted.regs, b->core->arch->sp, sp);
-	thread->stacks[1] = plan_stack(b, &interrupted);
-	thread->stacks[1].size = copy_bytes(b, thread->stacks[1].address,
-					    thread->stacks[1].size,
-					    &thread->stacks[1].bytes);
+	*ret = plan_stack(b, &interrupted);
+	return true;
+}
+
+static bool want_interrupted(const struct builder *b,
+			     const struct ss_capture_thread *thread)
+{
+	struct ss_stack_copy stack;
+
+	return !plan_interrupted(b, thread, &stack) ||
+	       ss_core_file_want(b->core, stack.address, stack.size);
+}
+
+static void copy_interrupted(struct builder *b, struct ss_capture_thread *thread)
+{
+	struct ss_stack_copy *stack = &thread->stacks[1];
+
+	if (plan_interrupted(b, thread, stack))
+		stack->size = copy_bytes(b, stack->address, stack->size, &stack->bytes);
+}
+
+/* The words around the futex that a thread waits for. size is 0 without one. */
+static struct ss_lock_copy plan_lock(const struct builder *b,
+				     const struct ss_syscall *syscall)
+{
+	struct ss_futex futex;
+
+	if (!ss_futex_parse(syscall, &futex))
+		return (struct ss_lock_copy){};
+	const struct ss_core_segment *segment = ss_core_file_find(b->core, futex.address);
+	if (!segment)
+		return (struct ss_lock_copy){};
+	uint64_t before = SS_MIN(futex.address - segment->start, (uint64_t)SS_LOCK_REACH);
+	return (struct ss_lock_copy){ .address = futex.address - before,
+				      .size = (size_t)before + SS_LOCK_REACH,
+				      .freeze_round = ONLY_ROUND };
 }
 
 static void copy_lock(struct builder *b, struct ss_capture_thread *thread)
 {
 	struct ss_lock_copy *lock = &thread->lock;
-	struct ss_futex futex;
 
-	if (!ss_futex_parse(&thread->syscall, &futex))
-		return;
-	const struct ss_core_segment *segment = ss_core_file_find(b->core, futex.address);
-	if (!segment)
-		return;
-	uint64_t before = SS_MIN(futex.address - segment->start, (uint64_t)SS_LOCK_REACH);
-	lock->address = futex.address - before;
-	lock->size = copy_bytes(b, lock->address, (size_t)before + SS_LOCK_REACH,
-				&lock->bytes);
-	lock->freeze_round = ONLY_ROUND;
+	*lock = plan_lock(b, &thread->syscall);
+	lock->size = copy_bytes(b, lock->address, lock->size, &lock->bytes);
 }
 
 /* The core file has the name of the process only. */
@@ -377,13 +408,9 @@ static bool add_thread(struct builder *b, const struct ss_core_thread *from)
 	};
 	(void)strncpy(thread->name, name_of(b, from), sizeof(thread->name) - 1);
 	copy_stack(b, from, thread);
-	if (thread->stacks[0].size)
-		copy_interrupted(b, thread);
 	if (!b->options.no_waits)
 		copy_lock(b, thread);
-	b->capture->process.copied_bytes +=
-		thread->stacks[0].size + thread->stacks[1].size;
-	return true;
+	return want_interrupted(b, thread);
 }
 
 static int compare_threads(const void *a, const void *b)
@@ -401,6 +428,13 @@ static bool is_selected(const struct builder *b, const struct ss_core_thread *th
 				 state_of(thread));
 }
 
+/* Bytes to keep of a compressed core file. */
+static uint64_t fetch_max(const struct builder *b)
+{
+	return b->options.max_total + (uint64_t)ARGUMENTS_MAX +
+	       b->capture->modules.count * (uint64_t)HEADER_MAX;
+}
+
 static bool add_threads(struct builder *b)
 {
 	if (!allocate_arena(b))
@@ -409,6 +443,14 @@ static bool add_threads(struct builder *b)
 		const struct ss_core_thread *thread = &b->core->threads.items[i];
 		if (is_selected(b, thread) && !add_thread(b, thread))
 			return false;
+	}
+	if (!ss_core_file_fetch(b->core, fetch_max(b)))
+		return false;
+	for (size_t i = 0; i < b->capture->threads.count; i++) {
+		struct ss_capture_thread *thread = &b->capture->threads.items[i];
+		copy_interrupted(b, thread);
+		b->capture->process.copied_bytes +=
+			thread->stacks[0].size + thread->stacks[1].size;
 	}
 	qsort(b->capture->threads.items, b->capture->threads.count,
 	      sizeof(*b->capture->threads.items), compare_threads);
@@ -457,6 +499,42 @@ static bool add_facts(struct builder *b)
 	return true;
 }
 
+/* A pass through a compressed file ----------------------------------------- */
+
+static bool want_thread(const struct builder *b, const struct ss_core_thread *thread)
+{
+	const struct ss_syscall *syscall = &thread->syscall;
+	struct ss_stack_copy stack = plan_stack(b, thread);
+	struct ss_lock_copy lock = plan_lock(b, syscall);
+	const struct ss_call *call = syscall->number < 0 ? NULL :
+							   ss_call_find(syscall->id);
+	bool ok = ss_core_file_want(b->core, stack.address, stack.size);
+
+	if (b->options.no_waits)
+		return ok;
+	ok = ok && ss_core_file_want(b->core, lock.address, lock.size);
+	for (size_t m = 0; ok && call && m < SS_CALL_MEMORY && call->memory[m].arg; m++)
+		ok = ss_core_file_want(b->core, syscall->args[call->memory[m].arg - 1],
+				       ss_call_memory_size(&call->memory[m], syscall));
+	return ok;
+}
+
+/* Reads what is needed of modules and threads in the order of the file. */
+static bool fetch_memory(const struct builder *b)
+{
+	bool ok = true;
+
+	for (size_t i = 0; ok && i < b->capture->modules.count; i++) {
+		const struct ss_module_impl *module = b->capture->modules.items[i];
+		ok = ss_core_file_want(b->core, module->pub.base, header_size(module));
+	}
+	for (size_t i = 0; ok && i < b->core->threads.count; i++) {
+		const struct ss_core_thread *thread = &b->core->threads.items[i];
+		ok = !is_selected(b, thread) || want_thread(b, thread);
+	}
+	return ok && ss_core_file_fetch(b->core, fetch_max(b));
+}
+
 /* The whole ---------------------------------------------------------------- */
 
 static bool set_process(struct builder *b)
@@ -469,7 +547,6 @@ static bool set_process(struct builder *b)
 	process->pid = process->inner_pid = pid;
 	process->consistent = true;
 	process->crash = core->crash;
-	process->core_truncated = core->truncated;
 	process->name =
 		ss_intern_string(b->capture->strings, core->name ? core->name : "");
 	for (size_t i = 0; i < core->mappings.count; i++) {
@@ -508,9 +585,11 @@ struct ss_error *ss_capture_read_core(int fd, struct ss_session *session,
 	b.core = core;
 	capture->arch = core->arch;
 	set_options(&b, options);
-	if (!set_process(&b) || !add_areas(&b) || !open_modules(&b) || !add_threads(&b) ||
+	if (!set_process(&b) || !add_areas(&b) || !fetch_memory(&b) ||
+	    !open_modules(&b) || !add_threads(&b) ||
 	    (!b.options.no_waits && !add_facts(&b)))
 		return ss_error_no_memory();
+	capture->process.core_truncated = core->truncated;
 	*ret = take_ptr(capture);
 	return NULL;
 }

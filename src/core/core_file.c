@@ -4,9 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <sys/stat.h>
 
-#include "base/io.h"
 #include "base/search.h"
 #include "core/notes.h"
 
@@ -17,7 +15,7 @@ void ss_core_file_free(struct ss_core_file *core)
 {
 	if (!core)
 		return;
-	close_cleanup(&core->fd);
+	ss_core_source_free(core->source);
 	ss_intern_free(core->strings);
 	ss_vector_free(&core->segments);
 	ss_vector_free(&core->mappings);
@@ -63,8 +61,8 @@ static uint64_t count_segments(const struct ss_core_file *core, const Elf64_Ehdr
 
 	if (header->e_phnum != PN_XNUM)
 		return header->e_phnum;
-	return ss_io_pread(core->fd, &section, sizeof(section), header->e_shoff) ==
-			       (ssize_t)sizeof(section) ?
+	return ss_core_source_read(core->source, &section, sizeof(section),
+				   header->e_shoff) == (ssize_t)sizeof(section) ?
 		       section.sh_info :
 		       PN_XNUM;
 }
@@ -104,8 +102,9 @@ static struct ss_error *read_segments(struct ss_core_file *core, const Elf64_Ehd
 		return no_core("its segment headers have another size");
 	for (uint64_t i = 0; i < count; i += BATCH) {
 		size_t wanted = SS_MIN(count - i, (uint64_t)BATCH);
-		ssize_t size = ss_io_pread(core->fd, headers, wanted * sizeof(*headers),
-					   header->e_phoff + i * sizeof(*headers));
+		ssize_t size = ss_core_source_read(
+			core->source, headers, wanted * sizeof(*headers),
+			header->e_phoff + i * sizeof(*headers));
 		size_t found = size < 0 ? 0 : (size_t)size / sizeof(*headers);
 		for (size_t h = 0; h < found; h++) {
 			const Elf64_Phdr *segment = &headers[h];
@@ -160,12 +159,11 @@ static int compare_mappings(const void *a, const void *b)
 static struct ss_error *read_file(struct ss_core_file *core)
 {
 	Elf64_Ehdr header = {};
-	struct stat status;
 
-	if (fstat(core->fd, &status) == 0)
-		core->size = (uint64_t)status.st_size;
+	core->size = ss_core_source_size(core->source);
 	struct ss_error *error = check_header(
-		core, &header, ss_io_pread(core->fd, &header, sizeof(header), 0));
+		core, &header,
+		ss_core_source_read(core->source, &header, sizeof(header), 0));
 	if (!error)
 		error = read_segments(core, &header);
 	if (error)
@@ -184,13 +182,13 @@ struct ss_error *ss_core_file_open(int fd, struct ss_core_file **ret)
 	_cleanup_(ss_core_file_cleanup) struct ss_core_file *core =
 		calloc(1, sizeof(*core));
 
-	if (core)
-		core->fd = fd;
-	else
+	if (!core)
 		close_cleanup(&fd);
 	if (!core || !(core->strings = ss_intern_new()))
 		return ss_error_no_memory();
-	struct ss_error *error = read_file(core);
+	struct ss_error *error = ss_core_source_new(fd, &core->source);
+	if (!error)
+		error = read_file(core);
 	if (!error)
 		*ret = take_ptr(core);
 	return error;
@@ -215,8 +213,53 @@ size_t ss_core_file_read(const struct ss_core_file *core, uint64_t address, void
 	if (!segment || address - segment->start >= segment->present)
 		return 0;
 	uint64_t at = address - segment->start;
-	ssize_t n = ss_io_pread(core->fd, bytes,
-				(size_t)SS_MIN((uint64_t)size, segment->present - at),
-				segment->offset + at);
+	ssize_t n =
+		ss_core_source_read(core->source, bytes,
+				    (size_t)SS_MIN((uint64_t)size, segment->present - at),
+				    segment->offset + at);
 	return n < 0 ? 0 : (size_t)n;
+}
+
+bool ss_core_file_want(const struct ss_core_file *core, uint64_t address, uint64_t size)
+{
+	const struct ss_core_segment *segment = ss_core_file_find(core, address);
+
+	if (!segment || address - segment->start >= segment->present)
+		return true;
+	uint64_t at = address - segment->start;
+	return ss_core_source_want(core->source, segment->offset + at,
+				   SS_MIN(size, segment->present - at));
+}
+
+/* What has become known by the pass: where the file ends. */
+static void set_size(struct ss_core_file *core, uint64_t size)
+{
+	core->size = size;
+	for (size_t i = 0; i < core->segments.count; i++) {
+		struct ss_core_segment *segment = &core->segments.items[i];
+		uint64_t left = segment->offset < size ? size - segment->offset : 0;
+		core->truncated |= left < segment->present;
+		segment->present = SS_MIN(segment->present, left);
+	}
+}
+
+bool ss_core_file_fetch(struct ss_core_file *core, uint64_t max)
+{
+	uint64_t end = 0;
+
+	if (core->size == UINT64_MAX) {
+		for (size_t i = 0; i < core->segments.count; i++) {
+			const struct ss_core_segment *segment = &core->segments.items[i];
+			if (segment->present)
+				end = SS_MAX(end, segment->offset + segment->present);
+		}
+		if (end && !ss_core_source_want(core->source, end - 1, 1))
+			return false;
+	}
+	if (!ss_core_source_fetch(core->source, max))
+		return false;
+	uint64_t size = ss_core_source_size(core->source);
+	if (size != UINT64_MAX && size != core->size)
+		set_size(core, size);
+	return true;
 }

@@ -12,6 +12,7 @@
 #include "base/error.h"
 #include "base/intern.h"
 #include "base/vector.h"
+#include "core/core_source.h"
 #include "stacksnap.h"
 
 /* A range of addresses. Sorted by address, without overlaps. */
@@ -40,8 +41,8 @@ struct ss_core_thread {
 };
 
 struct ss_core_file {
-	int fd; /* owned */
-	uint64_t size;
+	struct ss_core_source *source; /* owned */
+	uint64_t size;		       /* UINT64_MAX: not known yet */
 	const struct ss_arch *arch;
 	struct ss_intern *strings;
 	SS_VECTOR(struct ss_core_segment) segments;
@@ -58,7 +59,7 @@ struct ss_core_file {
 /*
  * Reads headers and notes. fd is open for reading and can be read at any position; the
  * core file owns it, also after an error. Errors: INVALID (no core file), UNSUPPORTED
- * (its processor), NO_MEMORY.
+ * (its processor, or how it is compressed), NO_MEMORY.
  */
 struct ss_error *ss_core_file_open(int fd, struct ss_core_file **ret);
 void ss_core_file_free(struct ss_core_file *core);
@@ -71,6 +72,13 @@ const struct ss_core_segment *ss_core_file_find(const struct ss_core_file *core,
    end of a segment, too. */
 size_t ss_core_file_read(const struct ss_core_file *core, uint64_t address, void *bytes,
 			 size_t size);
+
+/* Announces that size bytes at address will be read. False without memory. */
+bool ss_core_file_want(const struct ss_core_file *core, uint64_t address, uint64_t size);
+
+/* Collects what was announced, and at most max bytes, if the file is compressed. False
+   without memory. */
+bool ss_core_file_fetch(struct ss_core_file *core, uint64_t max);
 
 SS_DEFINE_CLEANUP(struct ss_core_file, ss_core_file, ss_core_file_free)
 

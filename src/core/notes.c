@@ -6,7 +6,6 @@
 
 #include "base/buffer.h"
 #include "base/cursor.h"
-#include "base/io.h"
 
 /* Notes are read one by one. A list of 65,530 mapped files with long paths is 8 MiB. */
 enum {
@@ -210,7 +209,7 @@ static bool is_core_note(const struct ss_core_file *core, uint64_t offset, uint3
 	char name[sizeof("LINUX")] = "";
 
 	return size > 0 && size <= sizeof(name) &&
-	       ss_io_pread(core->fd, name, size, offset) == (ssize_t)size &&
+	       ss_core_source_read(core->source, name, size, offset) == (ssize_t)size &&
 	       name[size - 1] == '\0' &&
 	       (strcmp(name, "CORE") == 0 || strcmp(name, "LINUX") == 0);
 }
@@ -229,7 +228,7 @@ bool ss_core_notes_read(struct ss_core_file *core, uint64_t offset, uint64_t siz
 	for (size_t i = 0; i < NOTES_MAX; i++) {
 		if (offset >= end || end - offset < sizeof(header))
 			return true;
-		if (ss_io_pread(core->fd, &header, sizeof(header), offset) !=
+		if (ss_core_source_read(core->source, &header, sizeof(header), offset) !=
 		    (ssize_t)sizeof(header))
 			return true;
 		uint64_t name = offset + sizeof(header);
@@ -240,7 +239,7 @@ bool ss_core_notes_read(struct ss_core_file *core, uint64_t offset, uint64_t siz
 			continue;
 		if (!ss_buffer_reserve(&bytes, header.n_descsz))
 			return false;
-		if (ss_io_pread(core->fd, bytes.bytes, header.n_descsz, at) !=
+		if (ss_core_source_read(core->source, bytes.bytes, header.n_descsz, at) !=
 		    (ssize_t)header.n_descsz)
 			return true;
 		if (!read_note(core, header.n_type, (const uint8_t *)bytes.bytes,

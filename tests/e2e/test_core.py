@@ -3,18 +3,21 @@ ones; those of gcore."""
 # ctest: slow
 
 import glob
+import json
 import os
 import random
 import re
 import resource
 import shutil
+import struct
 import subprocess
 import tempfile
 
-from harness import (EndToEnd, LIMIT_S, MAIN_STACK, Snapshot, TARGETS, UnopenedFifo, canonical,
-                     main, read_text)
+from harness import (EndToEnd, LIMIT_S, MAIN_STACK, STACKSNAP, Snapshot, TARGETS, UnopenedFifo,
+                     canonical, main, read_text)
 
 TRUNCATED = 25
+SANITIZED = bool(os.environ.get("SANITIZED"))
 DAMAGED = 30
 
 
@@ -206,6 +209,115 @@ class Core(EndToEnd):
                 self.assertEqual(pcs, whole[thread["tid"]][:len(pcs)])
                 if thread["end"] == "unreadable":
                     self.assertEqual(thread["reason"], "not in the core file")
+        self.assertGreater(shown, 0)
+
+    def peak_kib(self, *arguments):
+        """Runs the tool; returns its document, and the most memory of it and its children."""
+        code = ("import json, resource, subprocess, sys\n"
+                "result = subprocess.run(sys.argv[1:], stdout=subprocess.PIPE, timeout=%d)\n"
+                "peak = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss\n"
+                "sys.stderr.write('\\nPEAK %%d STATUS %%d' %% (peak, result.returncode))\n"
+                "sys.stdout.buffer.write(result.stdout)" % (3 * LIMIT_S))
+        result = subprocess.run(["python3", "-c", code, STACKSNAP, "core", "-f", "json",
+                                 *arguments], stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                                timeout=4 * LIMIT_S, check=True)
+        peak, status = re.search(rb"PEAK (\d+) STATUS (\d+)$", result.stderr).groups()
+        self.assertIn(int(status), (0, 1), result.stderr)
+        return json.loads(result.stdout), int(peak)
+
+    def widen(self, core, size):
+        """A copy of the core file with a hole of that size, as of untouched memory, in front of
+        its last segment, the stack of the main thread."""
+        path = os.path.join(self.directory, "sparse.core")
+        shutil.copy(core, path)
+        with open(path, "r+b") as file:
+            head = bytearray(file.read(64))
+            offset, entry, count = struct.unpack("<Q", head[32:40])[0], 56, head[56]
+            file.seek(offset)
+            headers = bytearray(file.read(entry * count))
+            fields = [list(struct.unpack("<IIQQQQQQ", headers[i * entry:(i + 1) * entry]))
+                      for i in range(count)]
+            moved = [f for f in fields if f[0] == 1 and f[6] > 0][-2:]
+            hole = [1, 6, os.path.getsize(path), 0x100000000000, 0, size, size, 4096]
+            end = hole[2] + size
+            for field in moved:
+                file.seek(field[2])
+                content = file.read(field[5])
+                file.seek(end)
+                file.write(content)
+                field[2], end = end, end + len(content)
+            # The program headers need room for one more: what is not needed makes it.
+            fields[-1 if fields[-1] not in moved else -3] = hole
+            file.seek(offset)
+            file.write(b"".join(struct.pack("<IIQQQQQQ", *f) for f in fields))
+        self.assertEqual(os.path.getsize(path), end)
+        return path
+
+    def stacks(self, document):
+        return {thread["tid"]: [frame["pc"] for frame in thread["frames"]]
+                for thread in document["threads"]}
+
+    def test_large(self):
+        """Of a core file of 100 GB only what is needed is read."""
+        core = self.crash("segv")
+        sparse = self.widen(core, 100 << 30)
+        document, peak = self.peak_kib(sparse)
+        self.assertEqual(self.stacks(document), self.stacks(self.core(core).data))
+        if not SANITIZED:
+            self.assertLess(peak, 200 << 10, "KiB")
+
+    def compressed(self, core, program):
+        path = core + "." + program
+        if not shutil.which(program):
+            self.skipTest("there is no " + program)
+        with open(core, "rb") as source, open(path, "wb") as to:
+            subprocess.run([program, "-c", "-1"], stdin=source, stdout=to, timeout=LIMIT_S,
+                           check=True)
+        return path
+
+    def test_compressed(self):
+        """Compressed core files, also with a large hole, give what the others give."""
+        core = self.crash("segv")
+        whole = self.stacks(self.core(core).data)
+        sparse = self.widen(core, 512 << 20)
+        for program in ("zstd", "lz4", "xz", "gzip"):
+            with self.subTest(program=program):
+                path = self.compressed(core, program)
+                snapshot = self.core(path)
+                self.assertEqual(self.stacks(snapshot.data), whole)
+                self.assertFalse(snapshot.data["capture"]["truncated"])
+                self.assertEqual([thread["wait"]["owner_tid"] for thread in snapshot.threads
+                                  if thread["wait"]], [snapshot.data["process"]["pid"]] * 2)
+        with self.subTest("sparse"):
+            document, peak = self.peak_kib(self.compressed(sparse, "zstd"))
+            self.assertEqual(self.stacks(document), whole)
+            if not SANITIZED:
+                self.assertLess(peak, 200 << 10, "KiB")
+
+    def test_compressed_truncated(self):
+        """What is there of each stack is right, and what is missing is said."""
+        core = self.crash("segv")
+        whole = {thread["tid"]: self.certain(thread) for thread in self.core(core).threads}
+        generator = random.Random(3)
+        shown = 0
+        for program in ("zstd", "lz4", "xz", "gzip"):
+            path = self.compressed(core, program)
+            size = os.path.getsize(path)
+            for _ in range(TRUNCATED // 3):
+                os.truncate(shutil.copy(path, path + ".part"), generator.randrange(size))
+                result = self.run_tool("core", "-f", "json", path + ".part", status=(0, 1, 2))
+                self.assertNotIn(b"crashed", result.stderr)
+                if result.returncode == 2:
+                    self.assertRegex(result.stderr, b"truncated|empty|no ELF file|ends within")
+                    continue
+                shown += 1
+                snapshot = Snapshot(result)
+                # The last bytes of a stream are checksums: nothing is lost without them.
+                for thread in snapshot.threads:
+                    pcs = self.certain(thread)
+                    self.assertEqual(pcs, whole[thread["tid"]][:len(pcs)])
+                    if pcs != whole[thread["tid"]]:
+                        self.assertTrue(snapshot.data["capture"]["truncated"])
         self.assertGreater(shown, 0)
 
     def test_damaged(self):

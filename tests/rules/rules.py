@@ -49,13 +49,14 @@ THIRD_PARTY = {
     "dwarf.h": {"symbolize", "unwind", "elf"},  # numbers only
     "demangle.h": {"symbolize"},
     "libiberty/": {"symbolize"},
-    "lzma.h": {"symbolize", "elf"},
+    "lzma.h": {"symbolize", "elf", "core"},
     "jansson.h": set(),  # tests only: output/json.h
     "argp.h": {"cli"},
     "xxhash.h": {"base", "model", "symbolize", "elf", "recording", "profile"},
-    "zstd.h": {"recording", "symbolize"},
+    "zstd.h": {"recording", "symbolize", "core"},
     "seccomp.h": {"output", "cli", "diagnose", "profile", "sandbox"},
-    "zlib.h": {"output", "symbolize"},
+    "zlib.h": {"output", "symbolize", "core"},
+    "lz4frame.h": {"core"},
     "libdeflate.h": {"symbolize"},
     "curses.h": {"output", "cli"},
     "ncurses.h": {"output", "cli"},
