@@ -7,6 +7,8 @@ enum {
 	TOGETHER = 32, /* interrupt up to this many threads before waiting for any */
 	/* for sleeping threads that wake up on the CPU of a running thread (measured) */
 	STOPS_AT_ONCE = 16,
+	/* between looks whether the process dumps core, which take 10 us each */
+	SEIZES_AT_ONCE = 64,
 	RELEASES_AT_ONCE = 32,
 	NAP_NS = 20 * 1000,
 	/* after this, late threads are examined */
@@ -223,7 +225,8 @@ static void wait_class(struct ss_freeze *freeze, bool runs)
 	}
 }
 
-/* Attaches at most max chosen threads of a class. Returns the index behind the last. */
+/* Attaches at most max chosen threads of a class. Returns the index behind the last.
+   *any: whether one was attached. */
 static size_t seize_batch(struct ss_freeze *freeze, size_t from, bool runs, size_t max,
 			  bool *any)
 {
@@ -242,26 +245,38 @@ static size_t seize_batch(struct ss_freeze *freeze, size_t from, bool runs, size
 }
 
 /*
- * Attaches and interrupts at most max chosen threads of a class, from *index on. Returns
- * false if there are no more. An attached thread does not begin a core dump: the signal
- * stops it first. So none of these threads is writing one if the process is not dumping
- * core after they were attached.
+ * Attaches at most max chosen threads of a class, from index from on. Returns the index
+ * behind the last. An attached thread does not begin a core dump: the signal stops it first.
+ * So none of these threads is writing one if the process is not dumping core after they were
+ * attached. If it is, they are not to be interrupted.
  */
-static bool stop_batch(struct ss_freeze *freeze, size_t *index, bool runs, size_t max)
+static size_t attach_batch(struct ss_freeze *freeze, size_t from, bool runs, size_t max)
 {
 	bool any;
-	size_t end = seize_batch(freeze, *index, runs, max, &any);
+	size_t end = seize_batch(freeze, from, runs, max, &any);
 
-	if (any && find_core_dump(freeze)) {
-		withdraw(freeze);
-		return false;
-	}
-	for (; *index < end; (*index)++) {
+	if (!any || !find_core_dump(freeze))
+		return end;
+	withdraw(freeze);
+	return freeze->tasks->items.count;
+}
+
+/* Interrupts at most max attached threads before index end, from *index on. Returns how many
+   of them disturb running ones. */
+static unsigned interrupt_batch(struct ss_freeze *freeze, size_t *index, size_t end,
+				size_t max)
+{
+	unsigned disturbing = 0;
+
+	for (size_t count = 0; *index < end && count < max; (*index)++) {
 		struct ss_task *task = &freeze->tasks->items.items[*index];
-		if (task->phase == SS_TASK_SEIZED)
-			ss_stop_interrupt(task);
+		if (task->phase != SS_TASK_SEIZED)
+			continue;
+		ss_stop_interrupt(task);
+		disturbing += task->disturbs;
+		count++;
 	}
-	return end < freeze->tasks->items.count;
+	return disturbing;
 }
 
 /* Sleeping threads that wake up on the CPU of a running thread delay it. Stops only some
@@ -269,19 +284,21 @@ static bool stop_batch(struct ss_freeze *freeze, size_t *index, bool runs, size_
 static void stop_class(struct ss_freeze *freeze, bool runs)
 {
 	unsigned disturbing = 0;
+	size_t attached = 0;
 	size_t done = 0;
-	bool more;
 
-	do {
-		size_t i = done;
-		more = stop_batch(freeze, &done, runs, STOPS_AT_ONCE);
-		for (; i < done && !runs; i++) /* only sleeping ones disturb */
-			disturbing += freeze->tasks->items.items[i].disturbs;
-		if (disturbing >= STOPS_AT_ONCE) {
+	while (attached < freeze->tasks->items.count) {
+		attached = attach_batch(freeze, attached, runs, SEIZES_AT_ONCE);
+		while (done < attached) {
+			unsigned more =
+				interrupt_batch(freeze, &done, attached, STOPS_AT_ONCE);
+			disturbing += runs ? 0 : more; /* only sleeping ones disturb */
+			if (disturbing < STOPS_AT_ONCE)
+				continue;
 			wait_class(freeze, runs);
 			disturbing = 0;
 		}
-	} while (more);
+	}
 }
 
 static size_t count_alive(const struct ss_task_list *tasks)
@@ -419,7 +436,10 @@ void ss_freeze_each(struct ss_freeze *freeze, ss_freeze_copier *copy, void *data
 		ss_now_ns() + (uint64_t)freeze->options->timeout_ms * 1000000u;
 	for (int runs = 0; runs <= 1; runs++) {
 		size_t done = 0;
-		while (stop_batch(freeze, &done, runs, STOPS_AT_ONCE)) {
+		while (done < freeze->tasks->items.count) {
+			size_t end = attach_batch(freeze, done, runs, STOPS_AT_ONCE);
+			(void)interrupt_batch(freeze, &done, end, STOPS_AT_ONCE);
+			done = end;
 			(void)poll_all(freeze);
 			copy_and_release(freeze, copy, data);
 		}
