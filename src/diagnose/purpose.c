@@ -19,6 +19,16 @@ struct finding {
 	bool searched;
 };
 
+/* The innermost function counts, unless an outer one tells more: a lock is built on a condition, and
+   a function may be known to be idle, or not to belong to the program. */
+static bool is_stronger(const struct ss_wait_entry *outer,
+			const struct ss_wait_entry *inner)
+{
+	if (outer->purpose >= SS_PURPOSE_IDLE)
+		return outer->purpose > inner->purpose;
+	return outer->purpose == SS_PURPOSE_LOCK && inner->purpose == SS_PURPOSE_EVENT;
+}
+
 static struct finding find(const struct ss_snapshot *snapshot,
 			   const struct ss_thread *thread,
 			   const struct ss_wait_table *table)
@@ -32,10 +42,7 @@ static struct finding find(const struct ss_snapshot *snapshot,
 			break;
 		const struct ss_wait_entry *entry =
 			frame->symbol ? ss_wait_table_find(table, frame->symbol) : NULL;
-		/* The innermost function counts, unless an outer one is known to be idle
-		   or not to belong to the program. */
-		if (!entry || (found.entry && (entry->purpose < SS_PURPOSE_IDLE ||
-					       entry->purpose <= found.entry->purpose)))
+		if (!entry || (found.entry && !is_stronger(entry, found.entry)))
 			continue;
 		found.entry = entry;
 		found.symbol = frame->symbol;
@@ -63,6 +70,22 @@ static bool may_be_application(const struct ss_wait *wait)
 	}
 }
 
+/* Whether it is a thread that the JDK starts in every program. The functions of the program that it
+   is in have names only with a perf map. */
+static bool is_of_jdk(const struct ss_thread *thread, const struct ss_wait_entry *entry)
+{
+	static const char *const functions[] = { "JVM_MonitorWait", "Unsafe_Park" };
+	static const char *const names[] = { "Finalizer", "Common-Cleaner" };
+	bool waits = false;
+	bool is_its = false;
+
+	for (size_t i = 0; i < SS_ARRAY_SIZE(functions); i++)
+		waits |= strcmp(entry->function, functions[i]) == 0;
+	for (size_t i = 0; i < SS_ARRAY_SIZE(names) && waits; i++)
+		is_its |= thread->name && strcmp(thread->name, names[i]) == 0;
+	return is_its;
+}
+
 static bool set_purpose(struct ss_snapshot *snapshot, size_t index,
 			const struct finding *found)
 {
@@ -71,9 +94,12 @@ static bool set_purpose(struct ss_snapshot *snapshot, size_t index,
 
 	if (!entry || (entry->purpose < SS_PURPOSE_IDLE && !may_be_application(wait)))
 		return true;
-	wait->purpose = entry->purpose;
-	wait->purpose_function = ss_intern_bytes(snapshot->strings, found->symbol,
-						 ss_wait_table_plain_size(found->symbol));
+	const char *name;
+	size_t size = ss_wait_table_plain_name(found->symbol, &name);
+	wait->purpose = is_of_jdk(&snapshot->threads.items[index], entry) ?
+				SS_PURPOSE_SERVICE :
+				entry->purpose;
+	wait->purpose_function = ss_intern_bytes(snapshot->strings, name, size);
 	if (entry->words)
 		wait->purpose_words = ss_intern_string(snapshot->strings, entry->words);
 	return wait->purpose_function && (!entry->words || wait->purpose_words);

@@ -23,31 +23,69 @@ static bool starts_with(const char *text, size_t size, const char *start)
 	return size >= strlen(start) && memcmp(text, start, strlen(start)) == 0;
 }
 
-size_t ss_wait_table_plain_size(const char *symbol)
+/* Behind the "operator" at symbol, with its sign: "operator<<", "operator()", "operator ". The
+   signs are not brackets. */
+static size_t skip_operator(const char *symbol, size_t size)
+{
+	size_t at = strlen("operator");
+
+	if (starts_with(symbol + at, size - at, "()"))
+		return at + 2;
+	while (at < size && strchr("<>=!+-*/%^&|~,[] ", symbol[at]))
+		at++;
+	return at;
+}
+
+/* Where a name ends without what a compiler appends to parts and clones of functions. */
+static size_t without_suffixes(const char *name, size_t size)
 {
 	static const char *const suffixes[] = { ".part.", ".constprop.", ".isra.",
 						".cold", ".llvm." };
+
+	for (size_t i = 0; i < SS_ARRAY_SIZE(suffixes); i++) {
+		const char *found = memmem(name, size, suffixes[i], strlen(suffixes[i]));
+		size = found ? (size_t)(found - name) : size;
+	}
+	return size;
+}
+
+size_t ss_wait_table_plain_name(const char *symbol, const char **ret)
+{
 	static const char anonymous[] = "(anonymous namespace)";
-	static const char call[] = "operator()";
 	size_t size = strnlen(symbol, FUNCTION_MAX + 1);
+	size_t first = size; /* end of the first word */
+	size_t begin = 0;    /* of the last word */
+	size_t depth = 0;    /* of template arguments */
 	size_t end = 0;
 
-	while (end < size && symbol[end] != '@' && symbol[end] != ' ') {
-		if (starts_with(symbol + end, size - end, anonymous))
+	while (end < size && symbol[end] != '@') {
+		char c = symbol[end];
+		if (starts_with(symbol + end, size - end, anonymous)) {
 			end += sizeof(anonymous) - 1;
-		else if (starts_with(symbol + end, size - end, call))
-			end += sizeof(call) - 1;
-		else if (symbol[end] == '(' &&
-			 (end + 1 >= size || symbol[end + 1] != '*'))
+			continue;
+		}
+		if (starts_with(symbol + end, size - end, "operator") &&
+		    (end == 0 || strchr(": ", symbol[end - 1]))) {
+			end += skip_operator(symbol + end, size - end);
+			continue;
+		}
+		if (c == '(' && depth == 0 && (end + 1 >= size || symbol[end + 1] != '*'))
 			break;
-		else
-			end++;
+		if (c == ' ' && depth == 0) {
+			first = SS_MIN(first, end);
+			begin = end + 1;
+		}
+		depth += c == '<';
+		depth -= c == '>' && depth > 0;
+		end++;
 	}
-	for (size_t i = 0; i < SS_ARRAY_SIZE(suffixes); i++) {
-		const char *found = memmem(symbol, end, suffixes[i], strlen(suffixes[i]));
-		end = found ? (size_t)(found - symbol) : end;
+	/* Only parameters tell that what is before the name is the type of the result. */
+	if (end >= size || symbol[end] != '(' || begin == end) {
+		begin = 0;
+		end = SS_MIN(first, end);
 	}
-	return end;
+	*ret = symbol + begin;
+	return without_suffixes(symbol + begin, end - begin);
 }
 
 /* Writes the nested name of a mangled symbol (Itanium C++ ABI, 5.1.2) as "a::b", without
@@ -154,8 +192,7 @@ const struct ss_wait_entry *ss_wait_table_find(const struct ss_wait_table *table
 	size_t size = unmangle(symbol, plain, sizeof(plain));
 
 	if (size == 0) {
-		name = symbol;
-		size = ss_wait_table_plain_size(symbol);
+		size = ss_wait_table_plain_name(symbol, &name);
 	}
 	if (size == 0 || size > FUNCTION_MAX)
 		return NULL;

@@ -28,9 +28,9 @@ struct ss_wait_table {
 	size_t count;
 };
 
-/* The size of a symbol's name without parameters, version and what a compiler appends to
-   parts and clones of functions. Limited to 257 bytes. */
-size_t ss_wait_table_plain_size(const char *symbol);
+/* A symbol's name without result, parameters, version and what a compiler appends to parts and
+   clones of functions. Of the first 257 bytes. Returns its size; *ret points into symbol. */
+size_t ss_wait_table_plain_name(const char *symbol, const char **ret);
 
 /* The entry for a symbol, with or without parameters, mangled or not; or NULL. */
 const struct ss_wait_entry *ss_wait_table_find(const struct ss_wait_table *table,

@@ -11,7 +11,10 @@
 #include "output/text.h"
 #include "output/wait_text.h"
 
-enum { THREADS_MAX = 10 }; /* of each class, without -v */
+enum {
+	THREADS_MAX = 10, /* of each class, without -v */
+	EVENTS_MAX = 4,	  /* functions */
+};
 
 struct hang_report {
 	const struct ss_snapshot *snapshot;
@@ -113,6 +116,47 @@ static bool is_folded(const struct hang_report *report, enum class class, size_t
 	       members < ss_snapshot_thread_count(report->snapshot);
 }
 
+/* A function that waits for a lock as well as for work. Strings are interned. */
+struct event {
+	const char *function;
+	const char *words;
+	size_t threads;
+};
+
+static void count_event(struct event events[EVENTS_MAX], const struct ss_wait *wait)
+{
+	if (!wait || wait->purpose != SS_PURPOSE_EVENT || !wait->purpose_words)
+		return;
+	for (size_t i = 0; i < EVENTS_MAX; i++) {
+		if (events[i].function && events[i].function != wait->purpose_function)
+			continue;
+		events[i].function = wait->purpose_function;
+		events[i].words = wait->purpose_words;
+		events[i].threads++;
+		return;
+	}
+}
+
+/* "idle" may not be true for those whose function does not tell what they wait for. */
+static void write_events(const struct hang_report *report)
+{
+	struct event events[EVENTS_MAX] = {};
+
+	for (size_t i = 0; i < ss_snapshot_thread_count(report->snapshot); i++) {
+		if (class_of(ss_progress_thread(report->progress, i)) == IDLE)
+			count_event(events,
+				    ss_snapshot_thread(report->snapshot, i)->wait);
+	}
+	for (size_t i = 0; i < EVENTS_MAX && events[i].function; i++) {
+		(void)fprintf(report->out, "  %zu of them wait%s in ", events[i].threads,
+			      events[i].threads == 1 ? "s" : "");
+		ss_escape_write(events[i].function, NULL, report->out);
+		(void)fputs_unlocked(": ", report->out);
+		ss_escape_write(events[i].words, NULL, report->out);
+		(void)fputc_unlocked('\n', report->out);
+	}
+}
+
 static void write_class(const struct hang_report *report, enum class class)
 {
 	size_t count = ss_snapshot_thread_count(report->snapshot);
@@ -132,6 +176,8 @@ static void write_class(const struct hang_report *report, enum class class)
 	if (folded)
 		(void)fputs_unlocked("; -a lists them", report->out);
 	(void)fputc_unlocked('\n', report->out);
+	if (class == IDLE)
+		write_events(report);
 	if (folded)
 		return;
 	for (size_t i = 0, shown = 0; i < count && shown < most; i++) {

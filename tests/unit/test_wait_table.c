@@ -2,6 +2,7 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -39,6 +40,13 @@ static void test_built_in(void **state)
 		{ "take_gil.isra.0", SS_PURPOSE_LOCK },
 		{ "PyThread_acquire_lock_timed@@Base", SS_PURPOSE_EVENT },
 		{ "VMThread::run()", SS_PURPOSE_SERVICE },
+		{ "void absl::Mutex::LockSlowLoop<int>(absl::MuHow*)", SS_PURPOSE_LOCK },
+		{ "void java.util.concurrent.locks.ReentrantLock.lock()",
+		  SS_PURPOSE_LOCK },
+		{ "java.lang.Runnable java.util.concurrent.ThreadPoolExecutor.getTask()",
+		  SS_PURPOSE_IDLE },
+		{ "void java.util.concurrent.locks.LockSupport.park(java.lang.Object)",
+		  SS_PURPOSE_EVENT },
 		{ "ProcSleeper", SS_PURPOSE_UNKNOWN },
 		{ "MDL_context::acquire_locks(int)", SS_PURPOSE_UNKNOWN },
 		{ "", SS_PURPOSE_UNKNOWN },
@@ -55,6 +63,48 @@ static void test_built_in(void **state)
 		assert_int_equal(find(table, cases[i].symbol), cases[i].purpose);
 	ss_wait_table_free(table);
 	ss_wait_table_free(NULL);
+}
+
+static void test_plain_names(void **state)
+{
+	static const char *const pairs[][2] = {
+		{ "", "" },
+		{ "poll", "poll" },
+		{ "poll@@GLIBC_2.2.5", "poll" },
+		{ "take_gil.isra.0", "take_gil" },
+		{ "part [clone .cold]", "part" },
+		{ "pool::get(int, char const*)", "pool::get" },
+		{ "WatcherThread::sleep() const", "WatcherThread::sleep" },
+		{ "int a.b.C.acquire(a.b.C$Node, int)", "a.b.C.acquire" },
+		{ "void std::call<int (*)(int), int>(int)",
+		  "std::call<int (*)(int), int>" },
+		{ "unsigned long foo<unsigned char>(int)", "foo<unsigned char>" },
+		{ "a::operator()(int)", "a::operator()" },
+		{ "bool a::operator< <int>(a const&)", "a::operator< <int>" },
+		{ "std::ostream& operator<<(std::ostream&, int)", "operator<<" },
+		{ "a::operator bool() const", "a::operator bool" },
+		{ "my_operator(int)", "my_operator" },
+		{ "(anonymous namespace)::wait(int)", "(anonymous namespace)::wait" },
+		{ "void (anonymous namespace)::wait<int>()",
+		  "(anonymous namespace)::wait<int>" },
+		{ "net/http.(*conn).serve", "net/http.(*conn).serve" },
+		{ "<T as core::Lock>::lock", "<T as core::Lock>::lock" },
+		{ "JS:*read node:fs:12:3", "JS:*read" },
+		{ "a (", "a" },
+		{ " (", "" },
+		{ ">>(", ">>" },
+		{ "operator", "operator" },
+		{ "operator(", "operator" },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < SS_ARRAY_SIZE(pairs); i++) {
+		const char *name = NULL;
+		size_t size = ss_wait_table_plain_name(pairs[i][0], &name);
+		char plain[300];
+		(void)snprintf(plain, sizeof(plain), "%.*s", (int)size, name);
+		assert_string_equal(plain, pairs[i][1]);
+	}
 }
 
 static void test_own(void **state)
@@ -118,6 +168,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_built_in),
+		cmocka_unit_test(test_plain_names),
 		cmocka_unit_test(test_own),
 		cmocka_unit_test(test_refused),
 	};

@@ -1,0 +1,252 @@
+"""Locks and pools that only the program knows: a pool of connections in Apache that is exhausted,
+pools of threads whose tasks wait for further tasks, Java's ReentrantLock."""
+# ctest: real release-only
+
+import base64
+import hashlib
+import json
+import os
+import shutil
+import signal
+import socket
+import sqlite3
+import subprocess
+import sys
+import tempfile
+
+from harness import EndToEnd, LIMIT_S, main, read_text, task_states, wait_until
+
+APACHE = """
+ServerRoot /usr/lib/apache2
+{modules}
+PidFile {directory}/pid
+ErrorLog {directory}/log
+ServerName localhost
+Listen 127.0.0.1:{port}
+StartServers 1
+ServerLimit 1
+ThreadsPerChild 8
+MaxRequestWorkers 8
+User www-data
+Group www-data
+DBDriver sqlite3
+DBDParams {directory}/users
+DBDMin 1
+DBDKeep 1
+DBDMax 1
+<Location />
+AuthType Basic
+AuthName test
+AuthBasicProvider dbd
+AuthDBDUserPWQuery "select password from users where name = %s"
+Require valid-user
+ProxyPass http://127.0.0.1:{backend}/
+</Location>
+"""
+MODULES = ("mpm_worker", "authn_core", "authz_core", "authz_user", "auth_basic", "authn_dbd",
+           "dbd", "proxy", "proxy_http")
+REQUEST = (b"GET / HTTP/1.1\r\nHost: test\r\nAuthorization: Basic " +
+           base64.b64encode(b"tester:secret") + b"\r\n\r\n")
+
+JAVA = """
+import java.util.concurrent.*;
+import java.util.concurrent.locks.*;
+public class Waits {
+    static final ReentrantLock A = new ReentrantLock(), B = new ReentrantLock();
+    static final CyclicBarrier both = new CyclicBarrier(2);
+    static void take(Lock x, Lock y) {
+        x.lock();
+        meet();
+        y.lock();
+    }
+    static void meet() {
+        try { both.await(); } catch (Exception e) { throw new Error(e); }
+    }
+    public static void main(String[] words) throws Exception {
+        if (words[0].equals("pool")) {
+            ExecutorService pool = Executors.newFixedThreadPool(2);
+            Callable<Integer> task = () -> { meet(); return pool.submit(() -> 1).get(); };
+            Future<Integer> one = pool.submit(task), two = pool.submit(task);
+            System.out.println("ready");
+            one.get();
+        }
+        Thread a = new Thread(() -> take(A, B), "java-ab");
+        Thread b = new Thread(() -> take(B, A), "java-ba");
+        a.start();
+        b.start();
+        while (!A.hasQueuedThreads() || !B.hasQueuedThreads())
+            Thread.sleep(1);
+        System.out.println("ready");
+        if (words[0].equals("join"))
+            a.join();
+        System.in.read();
+    }
+}
+"""
+
+PYTHON = """
+import concurrent.futures, threading
+pool = concurrent.futures.ThreadPoolExecutor(2)
+both = threading.Barrier(2)
+def task():
+    both.wait()
+    return pool.submit(str, 1).result()
+futures = [pool.submit(task) for _ in range(2)]
+print("ready", flush=True)
+futures[0].result()
+"""
+
+
+class Pools(EndToEnd):
+    def setUp(self):
+        # not below TMPDIR, which other users may not be able to read
+        self.directory = tempfile.mkdtemp(prefix="stacksnap-pools-", dir="/tmp")
+        self.addCleanup(shutil.rmtree, self.directory, ignore_errors=True)
+        os.chmod(self.directory, 0o755)
+
+    def path(self, name):
+        return os.path.join(self.directory, name)
+
+    def hang(self, pid, status):
+        result = self.run_tool("hang", "--for=1s", "--json", pid, status=status)
+        self.assert_free(pid)
+        return json.loads(result.stdout)
+
+    def add_user(self):
+        database = sqlite3.connect(self.path("users"))
+        database.execute("create table users (name text, password text)")
+        password = base64.b64encode(hashlib.sha1(b"secret").digest()).decode()
+        database.execute("insert into users values ('tester', ?)", ("{SHA}" + password,))
+        database.commit()
+        database.close()
+        os.chmod(self.path("users"), 0o644)
+
+    def start_apache(self, backend):
+        """Returns its port and the process with the threads."""
+        program = shutil.which("apache2", path=os.environ["PATH"] + ":/usr/sbin")
+        if not program or os.geteuid() != 0:
+            self.skipTest("apache2 is missing (install apache2-bin), or not root")
+        with socket.create_server(("127.0.0.1", 0)) as one:
+            port = one.getsockname()[1]
+        with open(self.path("conf"), "w") as file:
+            modules = "\n".join("LoadModule %s_module modules/mod_%s.so" % (module, module)
+                                for module in MODULES)
+            file.write(APACHE.format(directory=self.directory, port=port, backend=backend,
+                                     modules=modules))
+        process = subprocess.Popen([program, "-f", self.path("conf"), "-DFOREGROUND"],
+                                   stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
+                                   stderr=subprocess.DEVNULL, start_new_session=True)
+        self.addCleanup(process.wait, LIMIT_S)
+        self.addCleanup(os.killpg, process.pid, signal.SIGKILL)
+        children = "/proc/%d/task/%d/children" % (process.pid, process.pid)
+
+        def serves():
+            if process.poll() is not None:
+                if "apr_dbd_sqlite3" in read_text(self.path("log")):
+                    self.skipTest("no SQLite driver: install libaprutil1-dbd-sqlite3")
+                raise AssertionError(read_text(self.path("log"))[-2000:])
+            found = read_text(children).split()
+            return found and len(task_states(int(found[0]))) == 10
+        wait_until(serves, "apache2")
+        return port, int(read_text(children).split()[0])
+
+    def test_connections(self):
+        """A request has the only connection to the database, and waits for a server that does not
+        answer. Three others wait for the connection."""
+        self.add_user()
+        backend = socket.create_server(("127.0.0.1", 0))
+        self.addCleanup(backend.close)
+        port, pid = self.start_apache(backend.getsockname()[1])
+
+        def request():
+            client = socket.create_connection(("127.0.0.1", port), LIMIT_S)
+            self.addCleanup(client.close)
+            client.sendall(REQUEST)
+        request()
+        answer, _ = backend.accept()
+        self.addCleanup(answer.close)
+        for _ in range(3):
+            request()
+
+        def in_pool():
+            threads = self.snap(pid).threads
+            return sum((thread["wait"] or {}).get("purpose_function") == "apr_reslist_acquire"
+                       for thread in threads) == 3
+        wait_until(in_pool, "three requests to wait")
+        report = self.hang(pid, (4,))
+        self.assertEqual(report["verdict"], "blocked", report)
+        self.assertEqual(sum(thread["blocked"] for thread in report["threads"]), 3, report)
+        lock, = report["application_locks"]
+        self.assertEqual((lock["function"], lock["waiting"], lock["suspects_total"]),
+                         ("apr_reslist_acquire", 3, 1), lock)
+        holder = self.snap(pid).thread(lock["suspects"][0])
+        self.assertEqual(holder["wait"]["descriptor"]["remote"]["port"],
+                         backend.getsockname()[1], holder["wait"])
+
+    def test_python_threads(self):
+        """Each task waits for another one, for which the pool has no thread."""
+        target = self.start_command([sys.executable, "-c", PYTHON])
+        wait_until(lambda: list(task_states(target.pid).values()) == ["S"] * 3, "all to sleep")
+        report = self.hang(target.pid, (4,))
+        self.assertEqual((report["verdict"], report["closed"]), ("stuck", True), report)
+
+    def start_java(self, mode, *options):
+        java, javac = shutil.which("java"), shutil.which("javac")
+        if not java or not javac:
+            self.skipTest("no JDK: install default-jdk-headless")
+        with open(self.path("Waits.java"), "w") as file:
+            file.write(JAVA)
+        if not os.path.exists(self.path("Waits.class")):
+            subprocess.run([javac, "-d", self.directory, self.path("Waits.java")], check=True,
+                           timeout=2 * LIMIT_S)
+        return self.start_command([java, "-Xmx64m", "-XX:+UseSerialGC", *options, "-cp",
+                                   self.directory, "Waits", mode])
+
+    def has_symbols(self, pid):
+        return any(frame["symbol"] == "Unsafe_Park" for thread in self.snap(pid).threads
+                   for frame in thread["frames"])
+
+    def test_java_closed(self):
+        """Two threads deadlock, and the main thread waits for one of them; tasks of a pool wait for
+        tasks. No Java method has a name, but each thread of the program waits for another."""
+        for mode in ("join", "pool"):
+            with self.subTest(mode):
+                target = self.start_java(mode)
+                if not self.has_symbols(target.pid):
+                    self.skipTest("this libjvm has no symbols")
+                report = self.hang(target.pid, (4,))
+                self.assertEqual((report["verdict"], report["closed"]), ("stuck", True), report)
+                if mode == "join":
+                    stuck = {thread["name"] for thread in report["threads"] if thread["stuck"]}
+                    self.assertEqual(stuck, {"java", "java-ab", "java-ba"}, report)
+                target.kill()
+
+    def test_java_lock(self):
+        """The main thread reads input. Without names of Java methods the verdict is idle, and says
+        that it is not sure; with a perf map, threads are blocked."""
+        jcmd = shutil.which("jcmd")
+        if not jcmd:
+            self.skipTest("no JDK: install default-jdk-headless")
+        method = "java.util.concurrent.locks.ReentrantLock::lock"
+        target = self.start_java("input", "-Xcomp", "-XX:TieredStopAtLevel=1",
+                                 "-XX:+PreserveFramePointer", "-XX:CompileCommand=quiet",
+                                 "-XX:CompileCommand=dontinline," + method)
+        if not self.has_symbols(target.pid):
+            self.skipTest("this libjvm has no symbols")
+        text = self.run_tool("hang", "--for=1s", target.pid).stdout.decode()
+        self.assertRegex(text, r"\n  \d+ of them waits? in Unsafe_Park: a lock, a condition or work; "
+                         "jstack tells which\n")
+        self.addCleanup(lambda: os.unlink("/tmp/perf-%d.map" % target.pid))
+        subprocess.run([jcmd, str(target.pid), "Compiler.perfmap"], check=True, timeout=LIMIT_S,
+                       stdout=subprocess.DEVNULL)
+        report = self.hang(target.pid, (4,))
+        self.assertEqual(report["verdict"], "blocked", report)
+        lock, = report["application_locks"]
+        self.assertEqual((lock["function"], lock["description"]),
+                         ("java.util.concurrent.locks.ReentrantLock.lock", "ReentrantLock"))
+        blocked = {thread["name"] for thread in report["threads"] if thread["blocked"]}
+        self.assertEqual(blocked, {"java-ab", "java-ba"}, report)
+
+
+if __name__ == "__main__":
+    main()

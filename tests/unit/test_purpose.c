@@ -1,0 +1,196 @@
+/*
+ * What functions on the stack say about waits, and which threads may hold a lock of the
+ * application, in hand-made snapshots.
+ */
+#include "view_sample.h"
+
+#include <stdlib.h>
+
+#include "diagnose/purpose.h"
+
+enum { FRAMES_MAX = 8 };
+
+/* Another one for each function: stacks with equal addresses are one. */
+static uint64_t offset_of(const char *function)
+{
+	uint64_t offset = 0;
+
+	for (; *function; function++)
+		offset = (offset * 31 + (unsigned char)*function) % 0xffff1;
+	return offset;
+}
+
+/* A thread whose stack has these functions, the innermost first, up to NULL; with a wait of that kind.
+   Those of the C library begin with "__". */
+static void add(struct ss_snapshot *snapshot, pid_t tid, enum ss_wait_kind kind,
+		const char *const *functions)
+{
+	struct ss_frame frames[FRAMES_MAX];
+	size_t count = 0;
+
+	for (; functions[count]; count++)
+		frames[count] = sample_frame(
+			snapshot,
+			strncmp(functions[count], "__", 2) == 0 ? SAMPLE_LIBC :
+								  SAMPLE_PROGRAM,
+			offset_of(functions[count]), functions[count]);
+	sample_add_thread(snapshot, tid, "shop", frames, count, SS_END_ROOT);
+	snapshot->waits = realloc(snapshot->waits,
+				  snapshot->threads.count * sizeof(*snapshot->waits));
+	assert_non_null(snapshot->waits);
+	snapshot->waits[snapshot->threads.count - 1] = (struct ss_wait){ .kind = kind };
+}
+
+#define ADD(snapshot, tid, kind, ...)                                                    \
+	add(snapshot, tid, kind, (const char *const[]){ __VA_ARGS__, NULL })
+
+static void find(struct ss_snapshot *snapshot, const char *text)
+{
+	struct ss_wait_table *table = NULL;
+
+	for (size_t i = 0; i < snapshot->threads.count; i++) {
+		if (snapshot->waits[i].kind != SS_WAIT_OTHER)
+			snapshot->threads.items[i].wait = &snapshot->waits[i];
+	}
+	assert_null(ss_wait_table_new(&table));
+	assert_null(ss_wait_table_add(table, "test", text, strlen(text)));
+	assert_true(ss_purposes_find(snapshot, table));
+	assert_true(ss_application_locks_find(snapshot));
+	ss_wait_table_free(table);
+}
+
+static void assert_purpose(const struct ss_snapshot *snapshot, size_t thread,
+			   enum ss_wait_purpose purpose, const char *function)
+{
+	const struct ss_wait *wait = &snapshot->waits[thread];
+
+	assert_int_equal(wait->purpose, purpose);
+	if (!function) {
+		assert_null(wait->purpose_function);
+		return;
+	}
+	assert_non_null(wait->purpose_function);
+	assert_string_equal(wait->purpose_function, function);
+}
+
+static void test_which_counts(void **state)
+{
+	_cleanup_(ss_snapshot_cleanup) struct ss_snapshot *snapshot = sample_new();
+
+	(void)state;
+	ADD(snapshot, 100, SS_WAIT_CONDVAR, "__cond_wait", "inner_lock(int)",
+	    "outer_lock", "main");
+	/* Locks are built on conditions, which tell less. */
+	ADD(snapshot, 101, SS_WAIT_CONDVAR, "__cond_wait",
+	    "std::condition_variable::wait(int)", "outer_lock", "main");
+	ADD(snapshot, 102, SS_WAIT_CONDVAR, "__cond_wait", "condition", "other", "main");
+	/* Idle functions and those of a runtime say more than what is within them. */
+	ADD(snapshot, 103, SS_WAIT_CONDVAR, "__cond_wait", "inner_lock", "next_job",
+	    "main");
+	ADD(snapshot, 104, SS_WAIT_CONDVAR, "__cond_wait", "next_job", "collector",
+	    "main");
+	/* What the C library and the kernel know is not questioned, */
+	ADD(snapshot, 105, SS_WAIT_MUTEX, "__lock", "outer_lock", "main");
+	/* except that the thread has nothing to do. */
+	ADD(snapshot, 106, SS_WAIT_MUTEX, "__lock", "next_job", "main");
+	ADD(snapshot, 107, SS_WAIT_OTHER, "outer_lock", "main");
+	find(snapshot,
+	     "lock inner_lock\nlock outer_lock\nevent condition\nidle next_job\n"
+	     "service collector\n");
+	assert_purpose(snapshot, 0, SS_PURPOSE_LOCK, "inner_lock");
+	assert_purpose(snapshot, 1, SS_PURPOSE_LOCK, "outer_lock");
+	assert_purpose(snapshot, 2, SS_PURPOSE_EVENT, "condition");
+	assert_purpose(snapshot, 3, SS_PURPOSE_IDLE, "next_job");
+	assert_purpose(snapshot, 4, SS_PURPOSE_SERVICE, "collector");
+	assert_purpose(snapshot, 5, SS_PURPOSE_UNKNOWN, NULL);
+	assert_purpose(snapshot, 6, SS_PURPOSE_IDLE, "next_job");
+	assert_purpose(snapshot, 7, SS_PURPOSE_UNKNOWN, NULL);
+}
+
+/* A thread does not wait for what a signal handler interrupted. */
+static void test_signal_handler(void **state)
+{
+	_cleanup_(ss_snapshot_cleanup) struct ss_snapshot *snapshot = sample_new();
+	struct ss_frame frames[] = {
+		sample_frame(snapshot, SAMPLE_LIBC, 0x10, "poll"),
+		sample_frame(snapshot, SAMPLE_LIBC, 0x20, "__restore_rt"),
+		sample_frame(snapshot, SAMPLE_PROGRAM, 0x30, "outer_lock"),
+	};
+
+	(void)state;
+	frames[1].signal_frame = true;
+	sample_add_thread(snapshot, 100, "shop", frames, 3, SS_END_ROOT);
+	snapshot->waits = calloc(1, sizeof(*snapshot->waits));
+	assert_non_null(snapshot->waits);
+	snapshot->waits[0].kind = SS_WAIT_POLL;
+	find(snapshot, "lock outer_lock");
+	assert_purpose(snapshot, 0, SS_PURPOSE_UNKNOWN, NULL);
+}
+
+static void test_threads_of_the_jdk(void **state)
+{
+	static const struct {
+		const char *name;
+		const char *function;
+		enum ss_wait_purpose purpose;
+	} cases[] = {
+		{ "Common-Cleaner", "JVM_MonitorWait", SS_PURPOSE_SERVICE },
+		{ "Finalizer", "Unsafe_Park", SS_PURPOSE_SERVICE },
+		{ "worker", "Unsafe_Park", SS_PURPOSE_EVENT },
+		{ "Finalizer", "std::condition_variable::wait", SS_PURPOSE_EVENT },
+	};
+	_cleanup_(ss_snapshot_cleanup) struct ss_snapshot *snapshot = sample_new();
+
+	(void)state;
+	for (size_t i = 0; i < SS_ARRAY_SIZE(cases); i++) {
+		ADD(snapshot, 100 + (pid_t)i, SS_WAIT_CONDVAR, "__cond_wait",
+		    cases[i].function, "thread_entry");
+		snapshot->threads.items[i].name = cases[i].name;
+	}
+	find(snapshot, "");
+	for (size_t i = 0; i < SS_ARRAY_SIZE(cases); i++)
+		assert_purpose(snapshot, i, cases[i].purpose, cases[i].function);
+}
+
+static void test_suspects(void **state)
+{
+	_cleanup_(ss_snapshot_cleanup) struct ss_snapshot *snapshot = sample_new();
+
+	(void)state;
+	for (pid_t tid = 100; tid < 103; tid++)
+		ADD(snapshot, tid, SS_WAIT_CONDVAR, "__cond_wait", "take", "query",
+		    "session", "thread", "__start");
+	ADD(snapshot, 103, SS_WAIT_READ, "__read", "session", "thread", "__start");
+	ADD(snapshot, 104, SS_WAIT_SLEEP, "__sleep", "delay", "query", "session",
+	    "thread", "__start");
+	ADD(snapshot, 105, SS_WAIT_CONDVAR, "__cond_wait", "next_job", "query", "session",
+	    "thread", "__start");
+	ADD(snapshot, 106, SS_WAIT_OTHER, "__write", "log", "__start");
+	ADD(snapshot, 107, SS_WAIT_CONDVAR, "__cond_wait", "grab", "other", "__start");
+	find(snapshot, "lock take a row\nlock grab\nidle next_job\n");
+	assert_int_equal(snapshot->application_locks.count, 2);
+	const struct ss_application_lock *lock = &snapshot->application_locks.items[0];
+	assert_string_equal(lock->function, "take");
+	assert_string_equal(lock->words, "a row");
+	assert_int_equal(lock->waiting, 3);
+	/* Not the one that waits for work, and not those that have less in common. */
+	assert_int_equal(lock->suspects_total, 1);
+	assert_int_equal(lock->suspects[0], 4);
+	assert_string_equal(lock->common_function, "query");
+	/* Nothing but the C library in common: nobody is named. */
+	lock = &snapshot->application_locks.items[1];
+	assert_string_equal(lock->function, "grab");
+	assert_int_equal(lock->suspects_total, 0);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_which_counts),
+		cmocka_unit_test(test_signal_handler),
+		cmocka_unit_test(test_threads_of_the_jdk),
+		cmocka_unit_test(test_suspects),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
