@@ -27,6 +27,8 @@ enum {
 	VDSO_MAX = 64 << 10,
 	ARGUMENTS_MAX = 16 << 20,
 	ALIGNMENT = 64,
+	INTERRUPTED_STACKS =
+		4, /* of full size; usually that of the thread that crashed */
 	OVERFLOW_MAX = 1 << 20, /* the frame that overflowed a stack */
 };
 
@@ -281,6 +283,9 @@ static bool allocate_arena(struct builder *b)
 	for (size_t i = 0; i < b->core->threads.count; i++)
 		size += padded(plan_stack(b, &b->core->threads.items[i]).size) +
 			SS_LOCK_MAX;
+	/* Stacks that handlers on alternate stacks interrupted are not known yet. */
+	size += SS_MIN(b->core->threads.count, (size_t)INTERRUPTED_STACKS) *
+		(uint64_t)b->options.max_stack;
 	size = SS_MIN(size, (uint64_t)b->options.max_total) + SS_LOCK_MAX;
 	/* Pages of it are used as far as stacks are in the file. */
 	void *arena = mmap(NULL, size, PROT_READ | PROT_WRITE,

@@ -16,6 +16,8 @@
 #define EMBEDDED_MAX ((size_t)256 << 20)
 #define EMBEDDED_MEMORY_MAX ((uint64_t)128 << 20)
 
+enum { FIRST_PAGE = 4096 };
+
 struct build_id {
 	uint8_t bytes[SS_ELF_BUILD_ID_MAX];
 	size_t size; /* 0: not known */
@@ -244,6 +246,47 @@ static struct ss_elf *find_by_file(struct ss_session *session,
 	return elf ? elf : try_file(session, -1, false, module, why);
 }
 
+/*
+ * Go writes a GNU build-id since 1.24 only, but always one of its own, which is a hash of all
+ * that went into the program: a note ("Go", type 4) in the first page, which a core file has.
+ */
+static bool has_go_build_id(const struct ss_module_impl *module)
+{
+	static const char note[] = "\4\0\0\0Go\0";
+
+	return module->bytes && module->size >= FIRST_PAGE &&
+	       memmem(module->bytes, FIRST_PAGE, note, sizeof(note));
+}
+
+/* Without a build-id: the file whose first page, with Go's build-id, is that of the module. */
+static struct ss_elf *try_go(const struct ss_session *session, int root, const char *path,
+			     const struct ss_module_impl *module)
+{
+	uint8_t page[FIRST_PAGE];
+	_cleanup_(ss_elf_cleanup) struct ss_elf *elf = NULL;
+
+	if (path[0] != '/' && root >= 0)
+		return NULL;
+	elf = has_go_build_id(module) ? open_elf(session, root, path) : NULL;
+	return elf && ss_elf_read(elf, 0, page, sizeof(page)) &&
+			       memcmp(page, module->bytes, sizeof(page)) == 0 ?
+		       take_ptr(elf) :
+		       NULL;
+}
+
+static struct ss_elf *find_go(const struct ss_session *session,
+			      const struct ss_module_impl *module)
+{
+	const char *path = module->pub.path;
+	struct ss_elf *elf = NULL;
+
+	if (path[0] != '/')
+		return NULL;
+	if (session->sysroot >= 0)
+		elf = try_go(session, session->sysroot, path, module);
+	return elf ? elf : try_go(session, -1, path, module);
+}
+
 struct ss_elf *ss_debugfile_find_module(struct ss_session *session,
 					const struct ss_module_impl *module,
 					const char **why)
@@ -255,7 +298,7 @@ struct ss_elf *ss_debugfile_find_module(struct ss_session *session,
 	*why = NULL;
 	if (!build_id.size)
 		return module->pub.file.hash ? find_by_file(session, &module->pub, why) :
-					       NULL;
+					       find_go(session, module);
 	memcpy(build_id.bytes, module->build_id, build_id.size);
 	if (module->pub.path[0] == '/')
 		found = try_path(session, module->pub.path, &build_id, NULL);
@@ -269,6 +312,8 @@ struct ss_elf *ss_debugfile_open_module(const struct ss_session *session,
 	struct build_id build_id = { .size = SS_MIN(module->build_id_size,
 						    (size_t)SS_ELF_BUILD_ID_MAX) };
 
+	if (!build_id.size)
+		return try_go(session, -1, path, module);
 	memcpy(build_id.bytes, module->build_id, build_id.size);
 	return try_root(session, -1, path, &build_id, NULL);
 }

@@ -22,7 +22,8 @@ struct ss_elf *ss_debugfile_find_module(struct ss_session *session,
 					const struct ss_module_impl *module,
 					const char **why);
 
-/* Opens the file at path if it has the build-id of the module. NULL: it has not, or cannot
+/* Opens the file at path if it has the build-id of the module (or, of a core file, that of
+   Go, which is not a GNU build-id; so does ss_debugfile_find_module()). NULL: it has not, or cannot
    be opened. The caller frees. */
 struct ss_elf *ss_debugfile_open_module(const struct ss_session *session,
 					const struct ss_module_impl *module,

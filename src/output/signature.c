@@ -50,6 +50,15 @@ static const char *const irrelevant[] = {
 	"rust_start_panic",
 	"core::panicking::*",
 	"std::panicking::*",
+	"runtime.raise*",
+	"runtime.dieFromSignal*",
+	"runtime.crash",
+	"runtime.fatal*",
+	"runtime.throw",
+	"runtime.gopanic",
+	"runtime.panic*",
+	"runtime.goPanic*",
+	"runtime.sigpanic*",
 };
 
 /* Their callers are to blame. */
@@ -121,6 +130,19 @@ static size_t base_size(const char *symbol)
 		}
 	}
 	return strlen(symbol);
+}
+
+/* A function of the C or C++ library that has no name, since these are stripped: it is one
+   of those that end the process, or works for its caller. */
+static bool is_unnamed_runtime(const struct ss_frame *frame)
+{
+	static const char *const names[] = { "libc.so.*",      "libc-2.*",
+					     "libstdc++.so.*", "libgcc_s.so.*",
+					     "libc++.so.*",    "libc++abi.so.*",
+					     "ld-linux*",      "libpthread*" };
+	const char *slash = frame->module ? strrchr(frame->module->path, '/') : NULL;
+
+	return !frame->symbol && slash && matches(slash + 1, names, SS_ARRAY_SIZE(names));
 }
 
 static void write_frame(const struct ss_frame *frame, FILE *out)
@@ -230,7 +252,7 @@ void ss_signature_write(const struct ss_snapshot *snapshot,
 	     i < thread->frame_count && parts < PARTS_MAX; i++) {
 		const struct ss_frame *frame = ss_snapshot_frame(snapshot, thread, i);
 		const char *name = frame->symbol ? stem(frame->symbol) : "";
-		if (frame->signal_frame ||
+		if (frame->signal_frame || is_unnamed_runtime(frame) ||
 		    matches(name, irrelevant, SS_ARRAY_SIZE(irrelevant)))
 			continue;
 		if (last && frame->symbol && strcmp(last, frame->symbol) == 0)

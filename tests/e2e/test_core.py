@@ -2,19 +2,18 @@
 ones; those of gcore."""
 # ctest: slow
 
-import glob
 import json
 import os
 import random
 import re
-import resource
 import shutil
 import struct
 import subprocess
 import tempfile
 
-from harness import (EndToEnd, LIMIT_S, MAIN_STACK, STACKSNAP, Snapshot, TARGETS, UnopenedFifo,
-                     canonical, main, read_text)
+from core_dump import CoreDump
+from harness import (LIMIT_S, MAIN_STACK, STACKSNAP, Snapshot, TARGETS, UnopenedFifo, canonical,
+                     main)
 
 TRUNCATED = 25
 SANITIZED = bool(os.environ.get("SANITIZED"))
@@ -37,41 +36,7 @@ def eu_stack(core, program):
     return stacks
 
 
-class Core(EndToEnd):
-    def setUp(self):
-        self.directory = tempfile.mkdtemp(prefix="stacksnap-core-")
-        self.addCleanup(shutil.rmtree, self.directory)
-
-    def dump(self, *command):
-        """Runs a command that a signal ends; returns its core file."""
-        pattern = read_text("/proc/sys/kernel/core_pattern").strip()
-        if pattern.startswith(("|", "@")) or pattern == "":
-            self.skipTest("core files go to a program: core_pattern is '%s'" % pattern)
-        hard = resource.getrlimit(resource.RLIMIT_CORE)[1]
-        if hard != resource.RLIM_INFINITY:
-            self.skipTest("the limit of core files (ulimit -Hc) is %d" % hard)
-        place = tempfile.mkdtemp(dir=self.directory)
-        process = subprocess.Popen(
-            command, cwd=place, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
-            stderr=subprocess.DEVNULL,
-            preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_CORE, (hard, hard)))
-        self.addCleanup(process.kill)
-        process.wait(LIMIT_S)
-        self.assertLess(process.returncode, 0)
-        directory = os.path.join(place, os.path.dirname(pattern))
-        found = glob.glob(os.path.join(place, "*"))
-        found = found or [path for path in glob.glob(os.path.join(directory, "*"))
-                          if str(process.pid) in os.path.basename(path)]
-        if len(found) != 1:
-            self.skipTest("the kernel wrote no core file that can be found (core_pattern '%s')"
-                          % pattern)
-        path = os.path.join(place, "the.core")
-        os.rename(found[0], path)
-        return path
-
-    def crash(self, how):
-        return self.dump(os.path.join(TARGETS, "crash"), how)
-
+class Core(CoreDump):
     def core(self, *arguments, status=(0,)):
         return Snapshot(self.run_tool("core", "-f", "json", *arguments, status=status))
 

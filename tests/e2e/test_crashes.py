@@ -1,0 +1,167 @@
+"""The stacks of real crashes, frame by frame as eu-stack and gdb find them in the same core file."""
+# ctest: slow
+
+import json
+import os
+import re
+import shutil
+import subprocess
+import tempfile
+
+from core_dump import CoreDump
+from harness import LIMIT_S, Snapshot, TARGETS, canonical, main
+
+FRAMES = 64  # compared of each thread
+
+GDB = """
+import gdb, json
+stacks = {}
+for thread in gdb.selected_inferior().threads():
+    thread.switch()
+    frame, pcs = gdb.newest_frame(), []
+    while frame is not None and len(pcs) < %d:
+        if frame.type() != gdb.INLINE_FRAME:
+            pcs.append(frame.pc())
+        try:
+            frame = frame.older()
+        except gdb.error:
+            break
+    while pcs and pcs[-1] == 0:  # gdb does not know that this was the outermost frame
+        pcs.pop()
+    stacks[thread.ptid[1] or thread.ptid[0]] = pcs
+print("STACKS " + json.dumps(stacks))
+""" % FRAMES
+
+
+def eu_stack(core, program):
+    text = subprocess.run(["eu-stack", "-n", str(FRAMES), "--core=" + core,
+                           "--executable=" + program], stdout=subprocess.PIPE,
+                          stderr=subprocess.DEVNULL, timeout=LIMIT_S, text=True).stdout
+    stacks, frames = {}, []
+    for line in text.splitlines():
+        thread = re.match(r"TID (\d+):", line)
+        frame = re.match(r"#\d+ +0x([0-9a-f]+)", line)
+        if thread:
+            stacks[int(thread.group(1))] = frames = []
+        elif frame:
+            frames.append(int(frame.group(1), 16))
+    return stacks
+
+
+def gdb(core, program):
+    with tempfile.NamedTemporaryFile("w", suffix=".py") as script:
+        script.write(GDB)
+        script.flush()
+        text = subprocess.run(
+            ["gdb", "-nx", "-batch", "-iex", "set debuginfod enabled off", "-iex",
+             "set auto-load off", "-ex", "set backtrace past-main on", "-ex",
+             "set backtrace past-entry on", "-x", script.name, program, core],
+            stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, timeout=2 * LIMIT_S,
+            text=True).stdout
+    found = re.search("^STACKS (.*)$", text, re.M)
+    return {int(tid): pcs for tid, pcs in json.loads(found.group(1)).items()} if found else {}
+
+
+class Crashes(CoreDump):
+    def compare(self, core, program, few=0):
+        """Every thread has the stack that eu-stack or gdb finds, except `few` at most; of those
+        the others' frames are the first ones of ours, or ours end before a difference with the
+        reason. Returns the snapshot."""
+        snapshot = Snapshot(self.run_tool("core", "-f", "json", "-n", str(FRAMES), core, program,
+                                          status=(0, 1)))
+        others = [eu_stack(core, program), gdb(core, program)]
+        different = []
+        for thread in snapshot.threads:
+            pcs = [int(frame["pc"], 16) for frame in thread["frames"] if not frame["inlined"]]
+            theirs = [other.get(thread["tid"], []) for other in others]
+            if not any(pcs == other for other in theirs):
+                different.append((thread["tid"], thread["end"],
+                                  [(f["pc"], f["symbol"], f["source"]) for f in thread["frames"]],
+                                  [["0x%x" % pc for pc in other] for other in theirs]))
+        self.assertLessEqual(len(different), few, json.dumps(different[:3], indent=1))
+        for _, _, frames, theirs in different:
+            pcs = [frame[0] for frame in frames]
+            self.assertTrue(any(other == pcs[:len(other)] for other in theirs),
+                            json.dumps(different, indent=1))
+        return snapshot
+
+    def crashed(self, snapshot):
+        """Names of the frames of the thread that crashed."""
+        tid = snapshot.data["capture"]["crash"]["tid"]
+        return [canonical(frame["symbol"]) for frame in snapshot.thread(tid)["frames"]]
+
+    def test_crashes(self):
+        program = os.path.join(TARGETS, "crashes")
+        for how, signal, names in (
+                ("null", "SIGSEGV", [None, "fail", "main"]),
+                ("assert", "SIGABRT", ["abort", "assert_fail", "fail_assert", "fail"]),
+                ("free", "SIGABRT", ["abort", "free", "fail_free", "fail"]),
+                ("bus", "SIGBUS", ["read_mapping", "fail_bus", "fail"]),
+                ("sys", "SIGSYS", ["syscall", "fail_sys", "fail"]),
+                ("altstack", "SIGSEGV", ["on_overflow", "descend"]),
+                ("handler", "SIGSEGV", ["read_mapping", "on_signal", "raise", "fail_handler"]),
+                ("malloc", "SIGSEGV", ["read_mapping", "fail_malloc", "fail"]),
+                ("vfork", "SIGSEGV", ["read_mapping", "fail_vfork", "fail"]),
+                ("many", "SIGSEGV", ["read_mapping", "fail_many", "fail"])):
+            with self.subTest(how=how):
+                core = self.dump(program, how, may_live=how == "vfork")
+                snapshot = self.compare(core, program)
+                self.assertEqual(snapshot.data["capture"]["crash"]["name"], signal)
+                stack = self.crashed(snapshot)
+                rest = iter(stack)
+                self.assertTrue(all(name in rest for name in names), stack)
+                self.assertEqual(len(snapshot.threads), {"malloc": 2, "many": 501}.get(how, 1))
+
+    def test_exception(self):
+        program = os.path.join(TARGETS, "crash_throw")
+        snapshot = self.compare(self.dump(program), program)
+        self.assertRegex(snapshot.data["capture"]["crash"]["signature"], r"^thrower::act\([^|]*$")
+
+    def test_python(self):
+        """In an extension module: ctypes."""
+        python = os.path.realpath("/usr/bin/python3")
+        if not os.path.exists(python):
+            self.skipTest("there is no Debian python3")
+        snapshot = self.compare(self.dump(python, "-c", "import ctypes; ctypes.string_at(1)"),
+                                python)
+        self.assertEqual(snapshot.data["capture"]["crash"]["name"], "SIGSEGV")
+
+    def test_go(self):
+        if not shutil.which("go"):
+            self.skipTest("there is no go")
+        source = os.path.join(self.directory, "crash.go")
+        with open(source, "w") as file:
+            file.write("package main\n\ntype node struct{ next *node; value int }\n\n"
+                       "//go:noinline\nfunc read(n *node) int { return n.next.value }\n\n"
+                       "func main() { println(read(&node{})) }\n")
+        program = os.path.join(self.directory, "crash")
+        subprocess.run(["go", "build", "-o", program, source], check=True, timeout=4 * LIMIT_S,
+                       env={**os.environ, "GOCACHE": self.directory + "/cache", "GO111MODULE":
+                            "off", "CGO_ENABLED": "0"})
+        # gdb and eu-stack end at the frame of a signal. Go's tables lead on.
+        snapshot = self.compare(self.dump(program, environment={"GOTRACEBACK": "crash"}), program,
+                                few=99)
+        self.assertEqual(snapshot.data["capture"]["crash"]["name"], "SIGABRT")
+        self.assertEqual(snapshot.data["capture"]["crash"]["signature"], "main.read")
+        stack = self.crashed(snapshot)
+        self.assertEqual(stack[stack.index("main.read"):][:3],
+                         ["main.read", "main.main", "runtime.main"])
+
+    def test_java(self):
+        if not shutil.which("java"):
+            self.skipTest("there is no java")
+        source = os.path.join(self.directory, "Crash.java")
+        with open(source, "w") as file:
+            file.write("import java.lang.reflect.Field;\npublic class Crash {\n"
+                       "  public static void main(String[] a) throws Exception {\n"
+                       "    Field f = sun.misc.Unsafe.class.getDeclaredField(\"theUnsafe\");\n"
+                       "    f.setAccessible(true);\n"
+                       "    ((sun.misc.Unsafe) f.get(null)).putAddress(16, 1);\n  }\n}\n")
+        core = self.dump("java", "-Xmx64m", "-Xint", "-XX:+UseSerialGC",
+                         "-XX:+CreateCoredumpOnCrash", "-XX:ErrorFile=/dev/null", source)
+        snapshot = self.compare(core, os.path.realpath(shutil.which("java")), few=99)
+        self.assertEqual(snapshot.data["capture"]["crash"]["name"], "SIGABRT")
+
+
+if __name__ == "__main__":
+    main()
