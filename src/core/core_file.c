@@ -93,6 +93,19 @@ static bool add_segment(struct ss_core_file *core, const Elf64_Phdr *header)
 	return true;
 }
 
+/* Segments of notes that overlap would let a small file have a million threads. */
+static bool read_notes(struct ss_core_file *core, const Elf64_Phdr *segment)
+{
+	uint64_t end;
+
+	if (segment->p_offset < core->notes_end)
+		return true;
+	if (__builtin_add_overflow(segment->p_offset, segment->p_filesz, &end))
+		end = UINT64_MAX;
+	core->notes_end = end;
+	return ss_core_notes_read(core, segment->p_offset, segment->p_filesz);
+}
+
 static struct ss_error *read_segments(struct ss_core_file *core, const Elf64_Ehdr *header)
 {
 	uint64_t count = SS_MIN(count_segments(core, header), (uint64_t)SEGMENTS_MAX);
@@ -112,8 +125,7 @@ static struct ss_error *read_segments(struct ss_core_file *core, const Elf64_Ehd
 			if (segment->p_type == PT_LOAD)
 				ok = add_segment(core, segment);
 			else if (segment->p_type == PT_NOTE)
-				ok = ss_core_notes_read(core, segment->p_offset,
-							segment->p_filesz);
+				ok = read_notes(core, segment);
 			if (!ok)
 				return ss_error_no_memory();
 		}

@@ -131,12 +131,43 @@ static void test_truncated(void **state)
 	}
 }
 
+/* Notes count once, however many segments refer to them. */
+static void test_repeated_notes(void **state)
+{
+	uint8_t bytes[8192];
+	_cleanup_(ss_core_file_cleanup) struct ss_core_file *core = NULL;
+	int whole = open(CORPUS "x86_64", O_RDONLY | O_CLOEXEC);
+	ssize_t size = read(whole, bytes, sizeof(bytes));
+	int fd = memfd_create("core", MFD_CLOEXEC);
+	Elf64_Ehdr header;
+	Elf64_Phdr segments[32];
+
+	(void)state;
+	assert_in_range(size, 1000, sizeof(bytes) - 1);
+	close(whole);
+	memcpy(&header, bytes, sizeof(header));
+	assert_in_range(header.e_phnum, 1, 8);
+	memcpy(segments, bytes + header.e_phoff, header.e_phnum * sizeof(*segments));
+	size_t notes = 0;
+	while (segments[notes].p_type != PT_NOTE && notes + 1 < header.e_phnum)
+		notes++;
+	assert_int_equal(segments[notes].p_type, PT_NOTE);
+	while (header.e_phnum < 32)
+		segments[header.e_phnum++] = segments[notes];
+	header.e_phoff = (uint64_t)size;
+	memcpy(bytes, &header, sizeof(header));
+	assert_int_equal(write(fd, bytes, (size_t)size), size);
+	assert_int_equal(write(fd, segments, sizeof(segments)), sizeof(segments));
+	assert_null(ss_core_file_open(fd, &core));
+	assert_int_equal(core->threads.count, 2);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_threads),	  cmocka_unit_test(test_process),
 		cmocka_unit_test(test_memory),	  cmocka_unit_test(test_aarch64),
-		cmocka_unit_test(test_truncated),
+		cmocka_unit_test(test_truncated), cmocka_unit_test(test_repeated_notes),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
