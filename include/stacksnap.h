@@ -237,6 +237,10 @@ struct ss_capture_options {
 	   own, or was needed, see ss_capture_extend(); 0: 8 MiB, or max_stack if that is
 	   given. */
 	size_t max_deep;
+	/* An earlier capture of this target, or NULL: the files of modules that are mapped
+	   as they were then are not opened again. The captures share these modules: take
+	   the later one before the earlier one is shared between threads. */
+	const struct ss_capture *previous;
 };
 
 /*
@@ -331,6 +335,9 @@ struct ss_core_options {
 SS_API struct ss_error *ss_capture_read_core(int fd, struct ss_session *session,
 					     const struct ss_core_options *options,
 					     struct ss_capture **ret);
+
+/* How many bytes of memory its copies of the process take. */
+SS_API uint64_t ss_capture_size(const struct ss_capture *capture);
 
 /* Snapshots of the capture stay valid. */
 SS_API void ss_capture_free(struct ss_capture *capture);
@@ -1241,6 +1248,14 @@ SS_API void ss_snapshot_identify_files(struct ss_snapshot *snapshot,
  * Errors: SYSTEM, NO_MEMORY.
  */
 SS_API struct ss_error *ss_snapshot_record(const struct ss_snapshot *snapshot, int fd);
+
+/*
+ * The same for snapshots of one process, in order of time, taken every period_ns. Each is
+ * a tick of the recording. Waits are those of the last one. Errors: INVALID (no snapshot),
+ * SYSTEM, NO_MEMORY.
+ */
+SS_API struct ss_error *ss_snapshots_record(const struct ss_snapshot *const *snapshots,
+					    size_t count, uint64_t period_ns, int fd);
 
 /* Sandbox ----------------------------------------------------------------- */
 

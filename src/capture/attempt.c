@@ -409,6 +409,42 @@ static bool is_still_running(const struct ss_attempt *a)
 	       !stat.exiting;
 }
 
+static bool is_same_module(const struct ss_module_impl *a, const struct ss_module_impl *b)
+{
+	if (a->pub.base != b->pub.base || a->pub.size != b->pub.size ||
+	    a->device != b->device || a->inode != b->inode ||
+	    a->pub.deleted != b->pub.deleted || a->mapping_count != b->mapping_count ||
+	    strcmp(a->path, b->path) != 0)
+		return false;
+	for (size_t i = 0; i < a->mapping_count; i++) {
+		const struct ss_mapping *m = &a->mappings[i];
+		const struct ss_mapping *n = &b->mappings[i];
+		if (m->start != n->start || m->end != n->end || m->offset != n->offset ||
+		    m->prot != n->prot)
+			return false;
+	}
+	return true;
+}
+
+/* Takes over the modules of an earlier capture, with their open files. Those of both are
+   sorted by address. */
+static void share_modules(struct ss_capture *capture, const struct ss_capture *previous)
+{
+	size_t at = 0;
+
+	for (size_t i = 0; previous && i < capture->modules.count; i++) {
+		struct ss_module_impl **module = &capture->modules.items[i];
+		while (at < previous->modules.count &&
+		       previous->modules.items[at]->pub.base < (*module)->pub.base)
+			at++;
+		if (at == previous->modules.count ||
+		    !is_same_module(*module, previous->modules.items[at]))
+			continue;
+		ss_module_unref(*module);
+		*module = ss_module_ref(previous->modules.items[at]);
+	}
+}
+
 /* Sets areas and modules as they were at the freeze. Sets *again if that is unknown. */
 static struct ss_error *finish_maps(struct ss_attempt *a, bool *again)
 {
@@ -430,7 +466,10 @@ static struct ss_error *finish_maps(struct ss_attempt *a, bool *again)
 	*again = !a->maps_in_freeze && ss_regions_conflict(&a->maps, &a->maps_after);
 	const struct ss_buffer *maps = a->maps_in_freeze ? &a->maps : &a->maps_after;
 	ss_regions_clear(a->capture);
-	return ss_regions_read(a->capture, maps);
+	error = ss_regions_read(a->capture, maps);
+	if (!error)
+		share_modules(a->capture, a->options->previous);
+	return error;
 }
 
 static struct ss_error *stop_and_copy(struct ss_attempt *a)

@@ -100,8 +100,13 @@ static struct ss_capture *settle(struct ss_attempt *a, struct ss_capture *comple
 			ss_objects_collect(completed, a->target, &a->memory);
 	}
 	ss_files_open(completed, a->target, &a->memory, a->maps_fd);
-	if (completed && !completed->perf_map)
-		open_perf_map(completed, a);
+	if (completed && !completed->perf_map) {
+		const struct ss_capture *previous = a->options->previous;
+		if (previous && previous->perf_map) /* the file only grows */
+			completed->perf_map = ss_module_ref(previous->perf_map);
+		else
+			open_perf_map(completed, a);
+	}
 	return completed;
 }
 
@@ -197,6 +202,7 @@ struct ss_error *ss_capture_complete(struct ss_capture *capture, struct ss_targe
 	o.filter = ss_complete_accepts;
 	o.filter_data = &filter;
 	o.plan = NULL;
+	o.previous = NULL;
 	return run_attempts(target, &o, capture, &capture);
 }
 

@@ -90,7 +90,10 @@ char *ss_command_filter_help(int key, const char *text, void (*write)(FILE *out)
 static void write_lists(FILE *out)
 {
 	ss_format_write_help(SS_FORMAT_SNAPSHOT, out);
+	(void)fputs("Formats of merged snapshots (--interval, --count): ", out);
+	ss_format_write_names(SS_FORMAT_SERIES, ", ", out);
 	(void)fputs(
+		"\n"
 		"\nExit status: 0 complete, 1 something is missing, 2 no stack could be "
 		"shown, 64 wrong usage.\n",
 		out);

@@ -157,12 +157,15 @@ static error_t parse_format_option(int key, char *arg, struct argp_state *state)
 		options->format = &ss_format_text;
 		return 0;
 	case KEY_FORMAT:
-		options->format = parse_format(state, options->input, arg);
+		options->format_name = arg;
 		return 0;
 	case KEY_COLOR:
 		options->color = parse_color(state, arg);
 		return 0;
-	case ARGP_KEY_END:
+	case ARGP_KEY_END: /* other options may have changed the input */
+		if (options->format_name)
+			options->format =
+				parse_format(state, options->input, options->format_name);
 		check(state, options);
 		return 0;
 	default:

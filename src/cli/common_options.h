@@ -16,11 +16,12 @@
 enum ss_color { SS_COLOR_AUTO = 0, SS_COLOR_ALWAYS, SS_COLOR_NEVER };
 
 struct ss_common_options {
-	/* Set by the command before the options are parsed. */
+	/* Set by the command before the options are parsed; options may change the input. */
 	enum ss_format_input input; /* what the command writes */
 	const char *default_output; /* NULL: standard output */
 	bool no_pid;		    /* --output cannot contain %p */
 
+	const char *format_name; /* NULL: text */
 	const struct ss_format *format;
 	const char *output; /* pattern for ss_output_open(), or NULL: standard output */
 	enum ss_color color;

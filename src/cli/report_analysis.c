@@ -50,7 +50,8 @@ struct ss_error *ss_report_analysis_open(struct ss_report_analysis *analysis,
 	struct ss_report_file *file = ss_vector_push(&analysis->files);
 	if (!file)
 		return ss_error_no_memory();
-	*file = (struct ss_report_file){ .path = path, .fd = take_fd(fd) };
+	*file = (struct ss_report_file){ .path = analysis->name ? analysis->name : path,
+					 .fd = take_fd(fd) };
 	return NULL;
 }
 
@@ -494,10 +495,11 @@ struct ss_error *ss_report_analysis_run(struct ss_report_analysis *analysis, int
 	struct ss_error *error = ss_analysis_run(&sandboxed, &result);
 
 	/* Created only now, so that an interrupted analysis leaves no file. */
-	if (!error && result->value < SS_STATUS_NOTHING)
+	if (!error && !analysis->output && result->value < SS_STATUS_NOTHING)
 		error = ss_output_open(arguments->common.output, 0, &output);
 	if (!error)
-		error = ss_analysis_copy(&sandboxed, result, output);
+		error = ss_analysis_copy(&sandboxed, result,
+					 analysis->output ? analysis->output : output);
 	if (!error)
 		*ret = (int)SS_MIN(result->value, (uint64_t)SS_STATUS_NOTHING);
 	return error;

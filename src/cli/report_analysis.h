@@ -20,7 +20,9 @@ struct ss_report_analysis {
 	const struct ss_report_arguments *arguments;
 	SS_VECTOR(struct ss_report_file) files;
 	struct ss_file_requests requests;
-	bool missing; /* a file could not be opened */
+	bool missing;		  /* a file could not be opened */
+	struct ss_output *output; /* not owned; NULL: the one that the arguments name */
+	const char *name;	  /* of the recording in messages; NULL: its path */
 };
 
 void ss_report_analysis_deinit(struct ss_report_analysis *analysis);
@@ -30,7 +32,7 @@ void ss_report_analysis_deinit(struct ss_report_analysis *analysis);
 struct ss_error *ss_report_analysis_open(struct ss_report_analysis *analysis,
 					 const char *path);
 
-/* Writes the report to the output that the arguments name and, to standard error, what is
+/* Writes the report to the output and, to standard error, what is
    missing; *ret is an enum ss_status. Errors: INVALID (the output exists), SYSTEM, DENIED,
    NO_MEMORY. */
 struct ss_error *ss_report_analysis_run(struct ss_report_analysis *analysis, int *ret);

@@ -6,25 +6,23 @@
 
 #include "cli/command.h"
 #include "cli/failure.h"
-#include "cli/snap_analysis.h"
 #include "cli/options.h"
 #include "cli/output.h"
 #include "cli/phases.h"
+#include "cli/series.h"
+#include "cli/snap_job.h"
 #include "cli/target_options.h"
 #include "cli/usage.h"
-#include "cli/watchdog.h"
-
-/* Registers may be needed only after more of a stack was copied. */
-enum { STOPS = 2 };
 
 struct snap {
 	struct ss_options options;
 	struct ss_target_options targets;
 	struct ss_output *output;	  /* for all targets, or for the current one */
 	struct ss_debuginfod *debuginfod; /* or NULL */
-	size_t printed;			  /* targets */
-	size_t shown;			  /* targets with stacks */
-	size_t missing;			  /* targets with anything missing */
+	struct ss_series_options series;
+	size_t printed; /* targets */
+	size_t shown;	/* targets with stacks */
+	size_t missing; /* targets with anything missing */
 };
 
 static void snap_deinit(struct snap *snap)
@@ -35,181 +33,10 @@ static void snap_deinit(struct snap *snap)
 	ss_options_deinit(&snap->options);
 }
 
-/* The snapshot of one target. */
-struct job {
-	struct ss_snap_analysis analysis;
-	struct ss_target *target;
-	struct ss_capture_options options;
-	struct ss_gather_plan plan; /* for JIT code */
-	bool listing; /* capturing was refused: only names and states of threads */
-};
-
-static void job_deinit(struct job *job)
-{
-	ss_snap_analysis_deinit(&job->analysis);
-	ss_target_close(job->target);
-}
-
-/* After a failure, for instance because threads have ended, their stacks stay incomplete. */
-static void warn(const struct job *job, struct ss_error *error)
-{
-	if (error && job->analysis.options->common.verbose)
-		ss_failure_warn("%s", ss_error_message(error));
-	ss_error_free(error);
-}
-
-/* Stops the threads whose registers are requested. Returns whether there are any. */
-static bool read_registers(struct job *job, const struct ss_stack_request *requests,
-			   size_t count)
-{
-	_cleanup_free_ pid_t *tids = calloc(count + 1, sizeof(*tids));
-	size_t stops = 0;
-
-	for (size_t i = 0; tids && i < count; i++) {
-		if (requests[i].address == 0)
-			tids[stops++] = requests[i].tid;
-	}
-	if (stops == 0 || job->analysis.stops == 0)
-		return false;
-	ss_watchdog_begin(job->analysis.run->argument->pid, job->options.timeout_ms);
-	warn(job, ss_capture_complete(job->analysis.capture, job->target, &job->options,
-				      tids, stops));
-	ss_watchdog_end();
-	return true;
-}
-
-static void add_related(struct job *job)
-{
-	const struct ss_snap_analysis *analysis = &job->analysis;
-
-	if (!analysis->options->common.format->unsymbolized &&
-	    !analysis->options->no_waits)
-		ss_capture_add_related(analysis->capture, job->target);
-}
-
-/* Captures again, with the plan. If that fails, the first capture stays. */
-static bool capture_again(struct job *job)
-{
-	struct ss_snap_analysis *analysis = &job->analysis;
-	struct ss_capture *capture = NULL;
-
-	job->options.plan = &job->plan;
-	ss_watchdog_begin(analysis->run->argument->pid, job->options.timeout_ms);
-	struct ss_error *error = ss_capture_take(job->target, &job->options, &capture);
-	ss_watchdog_end();
-	job->options.plan = NULL;
-	warn(job, error);
-	if (!capture)
-		return false;
-	ss_capture_free(analysis->capture);
-	analysis->capture = capture;
-	add_related(job);
-	return true;
-}
-
-/* What JIT compilers registered is read without a stop first: it is needed together with
-   the stacks only if there is something. */
-static bool use_plan(struct job *job, const struct ss_snap_request *request)
-{
-	job->plan = request->plan;
-	if (request->jit == SS_JIT_CAPTURE)
-		return job->options.mode != SS_MODE_NO_STOP && capture_again(job);
-	struct ss_error *error =
-		ss_capture_gather(job->analysis.capture, job->target, &job->plan);
-	bool done = !error;
-	warn(job, error);
-	return done;
-}
-
-static bool complete_stacks(struct job *job, const struct ss_snap_request *request)
-{
-	size_t grown = 0;
-	bool stopped = read_registers(job, request->stacks, request->count);
-
-	warn(job, ss_capture_extend(job->analysis.capture, job->target, &job->options,
-				    request->stacks, request->count, &grown));
-	return stopped || grown > 0;
-}
-
-static bool complete(void *data, const struct ss_snap_request *request)
-{
-	struct job *job = data;
-
-	ss_phases_enter(job->analysis.phases, SS_PHASE_CAPTURE);
-	bool changed = request->jit != SS_JIT_NONE ? use_plan(job, request) :
-						     complete_stacks(job, request);
-	ss_phases_enter(job->analysis.phases, SS_PHASE_COUNT);
-	return changed;
-}
-
-/* If access to the process was refused, captures names and states of its threads instead. */
-static struct ss_error *list_threads(struct job *job, struct ss_error *refusal)
-{
-	_cleanup_error_ struct ss_error *owned = refusal;
-	enum ss_error_code code = ss_error_code(refusal);
-
-	if (code != SS_ERROR_DENIED && code != SS_ERROR_TRACED)
-		return take_ptr(owned);
-	ss_target_close(take_ptr(job->target));
-	_cleanup_error_ struct ss_error *error =
-		ss_target_open_listing(job->analysis.run->argument->pid, &job->target);
-	if (!error)
-		error = ss_capture_take(job->target, &job->options,
-					&job->analysis.capture);
-	if (error)
-		return take_ptr(owned);
-	ss_failure_print(refusal);
-	job->listing = true;
-	return NULL;
-}
-
-static struct ss_error *take(struct job *job, struct ss_selection_run *run)
-{
-	struct ss_snap_analysis *analysis = &job->analysis;
-	const struct ss_options *options = analysis->options;
-
-	job->options = ss_options_capture(options);
-	if (ss_selection_run_is_active(run)) {
-		job->options.filter = ss_selection_run_filter;
-		job->options.filter_data = run;
-	}
-	ss_phases_enter(analysis->phases, SS_PHASE_OPEN);
-	struct ss_error *error = ss_target_open(run->argument->pid, &job->target);
-	if (!error)
-		analysis->owner = ss_analysis_owner_of(job->target);
-	ss_phases_enter(analysis->phases, SS_PHASE_CAPTURE);
-	if (!error)
-		error = ss_capture_take(job->target, &job->options, &analysis->capture);
-	if (error)
-		return list_threads(job, error);
-	add_related(job);
-	analysis->complete = complete;
-	analysis->complete_data = job;
-	analysis->stops = options->mode == SS_MODE_AUTO ? STOPS : 0;
-	return NULL;
-}
-
-/* If the selection matches no thread, this is the error, even after another failure. */
-static struct ss_error *take_selected(struct job *job, struct ss_selection_run *run)
-{
-	pid_t pid = run->argument->pid;
-
-	ss_watchdog_begin(pid, job->analysis.options->timeout_ms);
-	_cleanup_error_ struct ss_error *error = take(job, run);
-	ss_watchdog_end();
-	if (ss_selection_run_is_empty(run))
-		return ss_error_with_remedy(
-			ss_error_new(SS_ERROR_INVALID,
-				     "the selection matches no thread of process %d",
-				     pid),
-			"stacksnap %d shows all threads", pid);
-	return take_ptr(error);
-}
-
 static struct ss_error *show(struct snap *snap, struct ss_selection_run *run)
 {
 	struct ss_phases phases = { .current = SS_PHASE_COUNT };
-	_cleanup_(job_deinit) struct job job = {
+	_cleanup_(ss_snap_job_deinit) struct ss_snap_job job = {
 		.analysis = {
 			.options = &snap->options,
 			.requests.debuginfod = snap->debuginfod,
@@ -223,13 +50,30 @@ static struct ss_error *show(struct snap *snap, struct ss_selection_run *run)
 	};
 	bool missing = false;
 
-	struct ss_error *error = take_selected(&job, run);
+	struct ss_error *error = ss_snap_job_take(&job, run);
 	if (!error)
 		error = ss_snap_analysis_run(&job.analysis, &missing);
 	if (error)
 		return error;
 	snap->printed++;
 	snap->shown += !job.listing;
+	snap->missing += missing;
+	return NULL;
+}
+
+static struct ss_error *show_series(struct snap *snap, struct ss_selection_run *run)
+{
+	struct ss_series series = { .options = &snap->options,
+				    .series = &snap->series,
+				    .run = run,
+				    .debuginfod = snap->debuginfod,
+				    .output = snap->output };
+	bool missing = false;
+	struct ss_error *error = ss_series_run(&series, &missing);
+
+	if (error)
+		return error;
+	snap->shown++;
 	snap->missing += missing;
 	return NULL;
 }
@@ -245,7 +89,8 @@ static struct ss_error *run_target(struct snap *snap,
 	if (!snap->output)
 		error = ss_output_open(pattern, argument->pid, &snap->output);
 	if (!error)
-		error = show(snap, &run);
+		error = snap->series.period_ns ? show_series(snap, &run) :
+						 show(snap, &run);
 	if (ss_output_is_per_target(pattern))
 		ss_output_close(take_ptr(snap->output));
 	return error;
@@ -276,10 +121,24 @@ static int run_targets(struct snap *snap)
 	return snap->missing ? SS_STATUS_PARTIAL : SS_STATUS_WHOLE;
 }
 
+static void check_series(const struct snap *snap, const struct argp_state *state)
+{
+	const struct ss_series_options *series = &snap->series;
+
+	if (series->each && !series->period_ns)
+		ss_usage_fail(state, "--each needs --interval or --count");
+	if (series->each && snap->options.common.format->single)
+		ss_usage_fail(state, "--each cannot be used with --format=%s",
+			      snap->options.common.format->name);
+	if (series->period_ns && ss_target_options_count(&snap->targets) > 1)
+		ss_usage_fail(state, "--interval and --count work on one process");
+}
+
 static void check(const struct snap *snap, const struct argp_state *state)
 {
 	const struct ss_common_options *options = &snap->options.common;
 
+	check_series(snap, state);
 	if (ss_target_options_count(&snap->targets) == 0)
 		ss_usage_fail(state, "expected a pid or the name of a process");
 	if (options->format->single && ss_target_options_count(&snap->targets) > 1 &&
@@ -297,6 +156,7 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 	case ARGP_KEY_INIT:
 		state->child_inputs[0] = &snap->options;
 		state->child_inputs[1] = &snap->targets;
+		state->child_inputs[2] = &snap->series;
 		return 0;
 	case ARGP_KEY_ARG:
 		ss_target_options_add(state, &snap->targets, arg);
@@ -315,6 +175,7 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 static const struct argp_child children[] = {
 	{ &ss_options_argp, 0, NULL, 0 },
 	{ &ss_target_argp, 0, NULL, 0 },
+	{ &ss_series_argp, 0, NULL, 0 },
 	{},
 };
 
@@ -343,6 +204,7 @@ static int run(int argc, char **argv)
 	_cleanup_(snap_deinit) struct snap snap = {};
 
 	ss_options_init(&snap.options);
+	snap.series.common = &snap.options.common;
 	if (!ss_usage_parse(&ss_command_snap, argc, argv, 0, &snap))
 		return SS_STATUS_NOTHING;
 	ss_options_open_cache(&snap.options);

@@ -237,7 +237,7 @@ static struct ss_error *interpret(const struct ss_snap_analysis *analysis,
 
 	if (!error && attempt->may_request && analysis->complete && !analysis->settled)
 		error = request_stacks(analysis, attempt, snapshot, &requested);
-	if (error || requested)
+	if (error || requested || analysis->probe)
 		return error;
 	error = symbolize(analysis, attempt, snapshot);
 	if (!error)

@@ -33,6 +33,7 @@ struct ss_snap_analysis {
 	struct ss_output *output;
 	bool separate; /* another snapshot precedes it */
 	bool color;
+	bool probe; /* end when the capture is complete, without names and output */
 	struct ss_analysis_owner owner;
 	/* Completes stacks in the capture, as far as possible. Whether that changed
 	   anything. */

@@ -112,6 +112,7 @@ int ss_usage_print_overview(void)
 		"Most used options:\n"
 		"  -p PID, --name=REGEX      the process\n"
 		"  -t TID|REGEX, --state=R   only some threads\n"
+		"  -i TIME, -c N             several snapshots, merged; --each: apart\n"
 		"  -f FORMAT, -o FILE        output format, and a file for it\n"
 		"  --mode=no-stop            never stop a thread\n"
 		"  -v                        shorten nothing\n"

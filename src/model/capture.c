@@ -52,6 +52,20 @@ void ss_capture_free(struct ss_capture *capture)
 	}
 }
 
+uint64_t ss_capture_size(const struct ss_capture *capture)
+{
+	uint64_t size = 0;
+
+	for (; capture; capture = capture->complement) {
+		size += capture->arena_size;
+		for (size_t i = 0; i < capture->gathered.blocks.count; i++)
+			size += capture->gathered.blocks.items[i].size;
+		for (size_t i = 0; i < capture->others.count; i++)
+			size += capture->others.items[i]->arena_size;
+	}
+	return size;
+}
+
 const char *ss_capture_path(struct ss_capture *capture, const char *path, size_t size)
 {
 	size_t root = capture->root ? strlen(capture->root) : 0;

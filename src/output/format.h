@@ -29,6 +29,14 @@ enum ss_format_input {
 	SS_FORMAT_SNAPSHOT, /* snap */
 	SS_FORMAT_HANG,	    /* hang: a snapshot, and the progress of its threads */
 	SS_FORMAT_PROFILE,  /* report: recordings, merged */
+	SS_FORMAT_SERIES,   /* snap --interval: snapshots of one process, merged */
+};
+
+/* Snapshots of one process, in order of time; at least one. */
+struct ss_snapshots {
+	const struct ss_snapshot *const *items;
+	size_t count;
+	uint64_t period_ns;
 };
 
 struct ss_format_options {
@@ -61,6 +69,10 @@ typedef struct ss_error *ss_format_write_profile(const struct ss_profile *profil
 						 const struct ss_format_options *options,
 						 FILE *out);
 
+typedef struct ss_error *ss_format_write_series(const struct ss_snapshots *snapshots,
+						const struct ss_format_options *options,
+						FILE *out);
+
 struct ss_format {
 	const char *name;
 	const char *description; /* one line for --help */
@@ -73,6 +85,8 @@ struct ss_format {
 	ss_format_write_snapshot *write_snapshot;
 	ss_format_write_hang *write_hang;
 	ss_format_write_profile *write_profile;
+	/* Formats with write_profile alone get a series as a recording. */
+	ss_format_write_series *write_series;
 };
 
 extern const struct ss_format ss_format_text;

@@ -313,6 +313,7 @@ static void finish_groups(struct ss_grouping *grouping, const struct sorting *so
 {
 	for (size_t i = 0; i < grouping->count; i++) {
 		struct ss_group *group = &grouping->groups[i];
+		group->interprets = sorting->interpreting[*group->members];
 		group->waiters = group->class == SS_GROUP_BLOCKED ?
 					 SS_MAX(group->waiters, group->alike) :
 					 0;

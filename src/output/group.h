@@ -32,6 +32,7 @@ struct ss_group {
 	size_t alike;	/* threads with this stack; count, unless they were not merged */
 	size_t first_alike; /* the first of them */
 	bool has_main;	    /* contains the main thread: its tid is the pid */
+	bool interprets;    /* its thread executes an interpreter */
 	/* Its thread executes an interpreter, and its stack is equal to that of the group
 	   before: which functions of the program it executes is not known. */
 	bool like_previous;

@@ -225,4 +225,5 @@ const struct ss_format ss_format_json = {
 	.write_snapshot = write_snapshot,
 	.write_hang = ss_json_write_hang,
 	.write_profile = ss_json_write_profile,
+	.write_series = ss_json_write_series,
 };

@@ -1,13 +1,13 @@
 /*
- * A snapshot as stacksnap-recording(5), the input of "stacksnap report": without names.
+ * Snapshots as stacksnap-recording(5), the input of "stacksnap report": without names.
  */
 #include <errno.h>
 #include <fcntl.h>
 
 #include "output/format.h"
 
-static struct ss_error *write_snapshot(const struct ss_snapshot *snapshot,
-				       const struct ss_format_options *options, FILE *out)
+static struct ss_error *write_series(const struct ss_snapshots *snapshots,
+				     const struct ss_format_options *options, FILE *out)
 {
 	(void)options;
 	if (fflush(out) != 0)
@@ -17,7 +17,16 @@ static struct ss_error *write_snapshot(const struct ss_snapshot *snapshot,
 
 	if (fd < 0)
 		return ss_error_new_errno(errnum, "writing the recording");
-	return ss_snapshot_record(snapshot, fd);
+	return ss_snapshots_record(snapshots->items, snapshots->count,
+				   snapshots->period_ns, fd);
+}
+
+static struct ss_error *write_snapshot(const struct ss_snapshot *snapshot,
+				       const struct ss_format_options *options, FILE *out)
+{
+	const struct ss_snapshots snapshots = { .items = &snapshot, .count = 1 };
+
+	return write_series(&snapshots, options, out);
 }
 
 const struct ss_format ss_format_recording = {
@@ -27,4 +36,5 @@ const struct ss_format ss_format_recording = {
 	.single = true,
 	.unsymbolized = true,
 	.write_snapshot = write_snapshot,
+	.write_series = write_series,
 };

@@ -9,7 +9,7 @@
 #include "output/quantity.h"
 #include "output/style.h"
 
-static void write_process(const struct ss_process *process, bool color, FILE *out)
+void ss_text_write_process(const struct ss_process *process, bool color, FILE *out)
 {
 	ss_style_write(SS_STYLE_STRONG, color, out);
 	ss_escape_write(process->name, NULL, out);
@@ -134,7 +134,7 @@ static void write_unseen(unsigned count, bool color, FILE *out)
 	ss_style_write(SS_STYLE_NONE, color, out);
 }
 
-static void write_problem(const char *problem, bool color, FILE *out)
+void ss_text_write_problem(const char *problem, bool color, FILE *out)
 {
 	if (!problem)
 		return;
@@ -236,11 +236,11 @@ static struct ss_error *write_snapshot(const struct ss_snapshot *snapshot,
 
 	if (error)
 		return error;
-	write_process(process, options->color, out);
+	ss_text_write_process(process, options->color, out);
 	write_capture(snapshot, out);
 	ss_text_write_frozen(process, options->color, out);
 	write_unseen(process->threads_unseen, options->color, out);
-	write_problem(options->problem, options->color, out);
+	ss_text_write_problem(options->problem, options->color, out);
 	ss_text_write_deadlocks(snapshot, true, options, out);
 	bool folding = folds(grouping, options);
 	for (size_t i = 0; i < grouping->count && !error; i++) {
@@ -261,4 +261,5 @@ const struct ss_format ss_format_text = {
 	.write_snapshot = write_snapshot,
 	.write_hang = ss_text_write_hang,
 	.write_profile = ss_text_write_profile,
+	.write_series = ss_text_write_series,
 };

@@ -10,6 +10,10 @@
 /* The other documents. */
 ss_format_write_hang ss_text_write_hang;
 ss_format_write_profile ss_text_write_profile;
+ss_format_write_series ss_text_write_series;
+
+/* Writes the first line: name, pid, program and time. */
+void ss_text_write_process(const struct ss_process *process, bool color, FILE *out);
 
 /* Writes a line such as
    12 threads, sleeping, paused 0.31 ms: worker-* 4711-4722 */
@@ -18,6 +22,10 @@ struct ss_error *ss_text_write_threads(const struct ss_snapshot *snapshot,
 				       const struct ss_format_options *options,
 				       FILE *out);
 
+/* Writes ": worker-* 4711-4722" and the end of the line. Sorts the threads. */
+void ss_text_write_thread_list(const struct ss_thread **threads, size_t count,
+			       const struct ss_format_options *options, FILE *out);
+
 /* Writes a line for each distinct wait of the threads; nothing if none is known. */
 struct ss_error *ss_text_write_waits(const struct ss_snapshot *snapshot,
 				     const struct ss_group *group,
@@ -25,6 +33,9 @@ struct ss_error *ss_text_write_waits(const struct ss_snapshot *snapshot,
 
 /* Writes the last line: how to get what is missing, if anything is. */
 void ss_text_write_advice(const struct ss_format_options *options, FILE *out);
+
+/* Writes what went wrong in the analysis, if anything did. */
+void ss_text_write_problem(const char *problem, bool color, FILE *out);
 
 /* Writes which cgroup froze the process, if any. */
 void ss_text_write_frozen(const struct ss_process *process, bool color, FILE *out);

@@ -14,7 +14,6 @@
 enum { ITEMS_MAX = 12 }; /* ids and ranges of a group without -v */
 
 struct listing {
-	const struct ss_snapshot *snapshot;
 	const struct ss_thread **threads; /* sorted by stem of their name, then by id */
 	size_t count;
 	size_t items; /* written so far */
@@ -201,30 +200,36 @@ static void write_number(const struct ss_group *group, FILE *out)
 		      others == 1 ? "" : "s");
 }
 
+void ss_text_write_thread_list(const struct ss_thread **threads, size_t count,
+			       const struct ss_format_options *options, FILE *out)
+{
+	struct listing list = { .threads = threads,
+				.count = count,
+				.max_items = options->verbose ? SIZE_MAX : ITEMS_MAX,
+				.out = out };
+
+	qsort(threads, count, sizeof(const struct ss_thread *), compare_threads);
+	(void)fputc_unlocked(':', out);
+	write_list(&list);
+	(void)fputc_unlocked('\n', out);
+}
+
 struct ss_error *ss_text_write_threads(const struct ss_snapshot *snapshot,
 				       const struct ss_group *group,
 				       const struct ss_format_options *options, FILE *out)
 {
 	_cleanup_free_ const struct ss_thread **threads =
 		calloc(group->count, sizeof(const struct ss_thread *));
-	struct listing list = { .snapshot = snapshot,
-				.threads = threads,
-				.count = group->count,
-				.max_items = options->verbose ? SIZE_MAX : ITEMS_MAX,
-				.out = out };
 
 	if (!threads)
 		return ss_error_no_memory();
 	for (size_t i = 0; i < group->count; i++)
 		threads[i] = ss_snapshot_thread(snapshot, group->members[i]);
-	qsort(threads, group->count, sizeof(const struct ss_thread *), compare_threads);
 	ss_style_write(SS_STYLE_STRONG, options->color, out);
 	write_number(group, out);
 	ss_style_write(SS_STYLE_NONE, options->color, out);
 	write_states(snapshot, group, out);
 	write_pause(snapshot, group, out);
-	(void)fputc_unlocked(':', out);
-	write_list(&list);
-	(void)fputc_unlocked('\n', out);
+	ss_text_write_thread_list(threads, group->count, options, out);
 	return NULL;
 }

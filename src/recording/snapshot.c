@@ -1,31 +1,53 @@
 /*
- * Writes a snapshot as a recording of one tick.
+ * Writes snapshots of a process as a recording: each is a tick.
  */
+#include <string.h>
 #include <sys/utsname.h>
+
+#include "base/buffer.h"
 
 #include "base/vector.h"
 #include "model/snapshot.h"
 #include "recording/format.h"
 #include "recording/frame_record.h"
 
-/* The handles of the parts of a snapshot. */
-struct single {
-	const struct ss_snapshot *snapshot;
+struct written_thread {
+	uint32_t handle;
+	uint32_t tick; /* the last one it was in, + 1 */
+	bool ended;
+	const char *name; /* of a snapshot */
+};
+
+/* What was written, and the handles of the parts of the current snapshot. */
+struct series {
+	const struct ss_snapshot *snapshot; /* the current one */
 	struct ss_writer *writer;
 	uint32_t process;
-	SS_VECTOR(uint32_t) modules; /* handles */
+	uint32_t tick;
+	uint64_t time_ns;		 /* since the first snapshot */
+	struct ss_idtable module_ids;	 /* of base, size, path, build-id */
+	SS_VECTOR(uint32_t) all_modules; /* handles, by id */
+	struct ss_idtable tids;
+	SS_VECTOR(struct written_thread) threads; /* by number of their tid */
+	SS_VECTOR(uint32_t) modules;		  /* handles */
 	SS_VECTOR(uint32_t) stacks;
 	SS_VECTOR(struct ss_sample_record) samples;
 	SS_VECTOR(struct ss_frame_record) frames;
+	struct ss_buffer key; /* scratch */
 };
 
-static void single_deinit(struct single *single)
+static void series_deinit(struct series *series)
 {
-	ss_writer_free(single->writer);
-	ss_vector_free(&single->modules);
-	ss_vector_free(&single->stacks);
-	ss_vector_free(&single->samples);
-	ss_vector_free(&single->frames);
+	ss_writer_free(series->writer);
+	ss_idtable_deinit(&series->module_ids);
+	ss_idtable_deinit(&series->tids);
+	ss_vector_free(&series->all_modules);
+	ss_vector_free(&series->threads);
+	ss_vector_free(&series->modules);
+	ss_vector_free(&series->stacks);
+	ss_vector_free(&series->samples);
+	ss_vector_free(&series->frames);
+	ss_buffer_deinit(&series->key);
 }
 
 /* The load bias of each module, derived from its frames. The caller frees it; NULL without
@@ -50,18 +72,44 @@ static uint64_t *find_biases(const struct ss_snapshot *snapshot)
 	return biases;
 }
 
-static bool add_modules(struct single *single)
+/* The handle of a module, which is written once. SS_ID_NONE without memory. */
+static uint32_t module_handle(struct series *series, const struct ss_module *module,
+			      uint64_t bias)
 {
-	const struct ss_snapshot *snapshot = single->snapshot;
+	bool added = false;
+
+	series->key.size = 0;
+	ss_buffer_add(&series->key, &module->base, sizeof(module->base));
+	ss_buffer_add(&series->key, &module->size, sizeof(module->size));
+	ss_buffer_add(&series->key, module->path, strlen(module->path));
+	if (module->build_id)
+		ss_buffer_add(&series->key, module->build_id, strlen(module->build_id));
+	uint32_t id = series->key.failed ?
+			      SS_ID_NONE :
+			      ss_idtable_add(&series->module_ids, series->key.bytes,
+					     series->key.size, &added);
+	if (id == SS_ID_NONE || !added)
+		return id == SS_ID_NONE ? id : series->all_modules.items[id];
+	uint32_t *slot = ss_vector_push(&series->all_modules);
+	if (!slot)
+		return SS_ID_NONE;
+	*slot = ss_writer_add_module(series->writer, series->process, module, bias,
+				     series->time_ns);
+	return *slot;
+}
+
+static bool add_modules(struct series *series)
+{
+	const struct ss_snapshot *snapshot = series->snapshot;
 	_cleanup_free_ uint64_t *biases = find_biases(snapshot);
 
+	series->modules.count = 0;
 	for (size_t i = 0; biases && i < snapshot->modules.count; i++) {
-		uint32_t *slot = ss_vector_push(&single->modules);
+		uint32_t *slot = ss_vector_push(&series->modules);
 		if (!slot)
 			return false;
-		*slot = ss_writer_add_module(single->writer, single->process,
-					     &snapshot->modules.items[i]->pub, biases[i],
-					     0);
+		*slot = module_handle(series, &snapshot->modules.items[i]->pub,
+				      biases[i]);
 		if (*slot == SS_ID_NONE)
 			return false;
 	}
@@ -81,59 +129,94 @@ static const char **find_reasons(const struct ss_snapshot *snapshot)
 	return reasons;
 }
 
-static bool add_stack(struct single *single, const struct ss_stack *stack,
+static bool add_stack(struct series *series, const struct ss_stack *stack,
 		      const char *reason)
 {
-	uint32_t *slot = ss_vector_push(&single->stacks);
+	uint32_t *slot = ss_vector_push(&series->stacks);
 
-	single->frames.count = 0;
+	series->frames.count = 0;
 	for (size_t f = 0; slot && f < stack->count; f++) {
 		struct ss_frame_record *frame;
 		if (stack->frames[f].inlined)
 			continue;
-		frame = ss_vector_push(&single->frames);
+		frame = ss_vector_push(&series->frames);
 		if (!frame)
 			return false;
-		*frame = ss_frame_record_make(&stack->frames[f], single->process,
-					      single->modules.items);
+		*frame = ss_frame_record_make(&stack->frames[f], series->process,
+					      series->modules.items);
 	}
 	if (slot)
-		*slot = ss_writer_stack(single->writer, single->frames.items,
-					single->frames.count, stack->end, reason);
+		*slot = ss_writer_stack(series->writer, series->frames.items,
+					series->frames.count, stack->end, reason);
 	return slot != NULL;
 }
 
-static bool add_stacks(struct single *single)
+static bool add_stacks(struct series *series)
 {
-	const struct ss_snapshot *snapshot = single->snapshot;
+	const struct ss_snapshot *snapshot = series->snapshot;
 	_cleanup_free_ const char **reasons = find_reasons(snapshot);
 
 	for (size_t i = 0; reasons && i < snapshot->stacks.count; i++) {
-		if (!add_stack(single, &snapshot->stacks.items[i], reasons[i]))
+		if (!add_stack(series, &snapshot->stacks.items[i], reasons[i]))
 			return false;
 	}
 	return reasons != NULL;
 }
 
-static bool add_samples(struct single *single)
+/* The handle of a thread, which is written once. SS_ID_NONE without memory. */
+static uint32_t thread_handle(struct series *series, const struct ss_thread *thread)
 {
-	const struct ss_snapshot *snapshot = single->snapshot;
+	bool added = false;
+	uint32_t id =
+		ss_idtable_add(&series->tids, &thread->tid, sizeof(thread->tid), &added);
 
+	if (id == SS_ID_NONE || (added && !ss_vector_push(&series->threads)))
+		return SS_ID_NONE;
+	struct written_thread *written = &series->threads.items[id];
+	if (added || written->ended)
+		written->handle = ss_writer_add_thread(series->writer, series->process,
+						       thread->tid, thread->name,
+						       series->time_ns);
+	else if (strcmp(written->name, thread->name) != 0)
+		ss_writer_name_thread(series->writer, written->handle, thread->name,
+				      series->time_ns);
+	written->name = thread->name;
+	written->tick = series->tick + 1;
+	written->ended = false;
+	return written->handle;
+}
+
+static void end_threads(struct series *series)
+{
+	for (size_t i = 0; i < series->threads.count; i++) {
+		struct written_thread *thread = &series->threads.items[i];
+		if (thread->ended || thread->tick == series->tick + 1)
+			continue;
+		ss_writer_end_thread(series->writer, thread->handle, series->time_ns);
+		thread->ended = true;
+	}
+}
+
+static bool add_samples(struct series *series)
+{
+	const struct ss_snapshot *snapshot = series->snapshot;
+
+	series->samples.count = 0;
 	for (size_t i = 0; i < snapshot->threads.count; i++) {
 		const struct ss_thread *thread = &snapshot->threads.items[i];
-		struct ss_sample_record *sample = ss_vector_push(&single->samples);
+		struct ss_sample_record *sample = ss_vector_push(&series->samples);
 		if (!sample)
 			return false;
 		*sample = (struct ss_sample_record){
-			.thread = ss_writer_add_thread(single->writer, single->process,
-						       thread->tid, thread->name, 0),
-			.stack = single->stacks.items[thread->stack_id],
+			.thread = thread_handle(series, thread),
+			.stack = series->stacks.items[thread->stack_id],
 			.call = SS_ID_NONE,
 			.state = thread->state,
 		};
 		if (sample->thread == SS_ID_NONE)
 			return false;
 	}
+	end_threads(series);
 	return true;
 }
 
@@ -162,9 +245,9 @@ static bool is_in_cycle(const struct ss_snapshot *snapshot, size_t thread)
 }
 
 /* The wait-for graph: threads that others wait for, and their own waits. */
-static bool add_waits(struct single *single)
+static bool add_waits(struct series *series)
 {
-	const struct ss_snapshot *snapshot = single->snapshot;
+	const struct ss_snapshot *snapshot = series->snapshot;
 	_cleanup_free_ bool *owns = calloc(snapshot->threads.count + 1, sizeof(*owns));
 
 	for (size_t i = 0; owns && i < snapshot->threads.count; i++) {
@@ -178,51 +261,84 @@ static bool add_waits(struct single *single)
 		if (!wait || (owner == SIZE_MAX && !owns[i]))
 			continue;
 		const struct ss_written_wait written = {
-			.thread = single->samples.items[i].thread,
+			.thread = series->samples.items[i].thread,
 			.owner = owner == SIZE_MAX ? SS_ID_NONE :
-						     single->samples.items[owner].thread,
+						     series->samples.items[owner].thread,
 			.flags = is_in_cycle(snapshot, i) ? SS_WAIT_IN_CYCLE : 0,
 			.wait = wait,
 		};
-		ss_writer_wait(single->writer, &written);
+		ss_writer_wait(series->writer, &written);
 	}
 	return owns != NULL;
 }
 
-static struct ss_error *write_all(struct single *single)
+static struct ss_error *write_tick(struct series *series)
 {
-	const struct ss_process *process = &single->snapshot->process;
-	const struct ss_tick_record tick = { .wall_ns = process->time_ns,
+	const struct ss_process *process = &series->snapshot->process;
+	const struct ss_tick_record tick = { .monotonic_ns = series->time_ns,
+					     .wall_ns = process->time_ns,
 					     .stopped_ns = process->stopped_ns,
 					     .stopped_max_ns = process->stopped_ns };
-	struct ss_summary summary = { .reason = SS_RECORDING_SNAPSHOT,
-				      .thread_stops = process->threads_stopped };
 
-	single->process = ss_writer_add_process(single->writer, process->pid, 0,
-						process->name, process->executable, 0);
-	if (single->process == SS_ID_NONE || !add_modules(single) ||
-	    !add_stacks(single) || !add_samples(single) || !add_waits(single))
+	series->stacks.count = 0;
+	if (!add_modules(series) || !add_stacks(series) || !add_samples(series))
 		return ss_error_no_memory();
-	struct ss_error *error = ss_writer_tick(
-		single->writer, &tick, single->samples.items, single->samples.count);
-	if (!error && single->snapshot->perf_maps.count > 0)
-		error = ss_writer_perf_map(single->writer, single->process,
-					   &single->snapshot->perf_maps.items[0]);
-	return error ? error : ss_writer_finish(single->writer, &summary);
+	return ss_writer_tick(series->writer, &tick, series->samples.items,
+			      series->samples.count);
+}
+
+static struct ss_error *
+write_all(struct series *series, const struct ss_snapshot *const *snapshots, size_t count)
+{
+	const struct ss_process *first = &snapshots[0]->process;
+	struct ss_summary summary = { .reason = count > 1 ? SS_RECORDING_STOPPED :
+							    SS_RECORDING_SNAPSHOT };
+	struct ss_error *error = NULL;
+
+	series->process = ss_writer_add_process(series->writer, first->pid, 0,
+						first->name, first->executable, 0);
+	if (series->process == SS_ID_NONE)
+		return ss_error_no_memory();
+	for (size_t i = 0; i < count && !error; i++) {
+		const struct ss_process *process = &snapshots[i]->process;
+		series->snapshot = snapshots[i];
+		series->tick = (uint32_t)i;
+		/* The clock may have been set back. */
+		if (process->time_ns > first->time_ns + series->time_ns)
+			series->time_ns = process->time_ns - first->time_ns;
+		summary.thread_stops += process->threads_stopped;
+		error = write_tick(series);
+	}
+	summary.duration_ns = series->time_ns;
+	if (!error && !add_waits(series))
+		error = ss_error_no_memory();
+	if (!error && series->snapshot->perf_maps.count > 0)
+		error = ss_writer_perf_map(series->writer, series->process,
+					   &series->snapshot->perf_maps.items[0]);
+	return error ? error : ss_writer_finish(series->writer, &summary);
+}
+
+struct ss_error *ss_snapshots_record(const struct ss_snapshot *const *snapshots,
+				     size_t count, uint64_t period_ns, int fd)
+{
+	_cleanup_close_ int file = fd;
+	__attribute__((cleanup(series_deinit))) struct series series = {};
+	struct utsname system = {};
+
+	if (count == 0)
+		return ss_error_new(SS_ERROR_INVALID, "there is no snapshot to record");
+	(void)uname(&system); /* or unknown */
+	const struct ss_writer_options options = {
+		.wall_ns = snapshots[0]->process.time_ns,
+		.period_ns = count > 1 ? period_ns : 0,
+		.machine = system.machine,
+		.host = system.nodename,
+	};
+	struct ss_error *error = ss_writer_new(take_fd(file), &options, &series.writer);
+	return error ? error : write_all(&series, snapshots, count);
 }
 
 struct ss_error *ss_snapshot_record(const struct ss_snapshot *snapshot, int fd)
 {
-	__attribute__((
-		cleanup(single_deinit))) struct single single = { .snapshot = snapshot };
-	struct utsname system = {};
-
-	(void)uname(&system); /* or unknown */
-	const struct ss_writer_options options = {
-		.wall_ns = snapshot->process.time_ns,
-		.machine = system.machine,
-		.host = system.nodename,
-	};
-	struct ss_error *error = ss_writer_new(fd, &options, &single.writer);
-	return error ? error : write_all(&single);
+	return ss_snapshots_record(&snapshot, 1, 0, fd);
 }

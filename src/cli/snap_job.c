@@ -1,0 +1,175 @@
+#include "cli/snap_job.h"
+
+#include <stdlib.h>
+
+#include "cli/failure.h"
+#include "cli/watchdog.h"
+
+/* Registers may be needed only after more of a stack was copied. */
+enum { STOPS = 2 };
+
+void ss_snap_job_deinit(struct ss_snap_job *job)
+{
+	ss_snap_analysis_deinit(&job->analysis);
+	ss_target_close(job->target);
+	free(job->stopped);
+}
+
+/* After a failure, for instance because threads have ended, their stacks stay incomplete. */
+static void warn(const struct ss_snap_job *job, struct ss_error *error)
+{
+	if (error && job->analysis.options->common.verbose)
+		ss_failure_warn("%s", ss_error_message(error));
+	ss_error_free(error);
+}
+
+/* Stops the threads whose registers are requested. Returns whether there are any. */
+static bool read_registers(struct ss_snap_job *job,
+			   const struct ss_stack_request *requests, size_t count)
+{
+	_cleanup_free_ pid_t *tids = calloc(count + 1, sizeof(*tids));
+	size_t stops = 0;
+
+	for (size_t i = 0; tids && i < count; i++) {
+		if (requests[i].address == 0)
+			tids[stops++] = requests[i].tid;
+	}
+	if (stops == 0 || job->analysis.stops == 0)
+		return false;
+	ss_watchdog_begin(job->analysis.run->argument->pid, job->options.timeout_ms);
+	warn(job, ss_capture_complete(job->analysis.capture, job->target, &job->options,
+				      tids, stops));
+	ss_watchdog_end();
+	free(job->stopped);
+	job->stopped = take_ptr(tids);
+	job->stopped_count = stops;
+	return true;
+}
+
+static void add_related(struct ss_snap_job *job)
+{
+	const struct ss_snap_analysis *analysis = &job->analysis;
+
+	if (!analysis->options->common.format->unsymbolized &&
+	    !analysis->options->no_waits)
+		ss_capture_add_related(analysis->capture, job->target);
+}
+
+/* Captures again, with the plan. If that fails, the first capture stays. */
+static bool capture_again(struct ss_snap_job *job)
+{
+	struct ss_snap_analysis *analysis = &job->analysis;
+	struct ss_capture *capture = NULL;
+
+	job->options.plan = &job->plan;
+	ss_watchdog_begin(analysis->run->argument->pid, job->options.timeout_ms);
+	struct ss_error *error = ss_capture_take(job->target, &job->options, &capture);
+	ss_watchdog_end();
+	job->options.plan = NULL;
+	warn(job, error);
+	if (!capture)
+		return false;
+	ss_capture_free(analysis->capture);
+	analysis->capture = capture;
+	add_related(job);
+	return true;
+}
+
+/* What JIT compilers registered is read without a stop first: it is needed together with
+   the stacks only if there is something. */
+static bool use_plan(struct ss_snap_job *job, const struct ss_snap_request *request)
+{
+	job->plan = request->plan;
+	if (request->jit == SS_JIT_CAPTURE)
+		return job->options.mode != SS_MODE_NO_STOP && capture_again(job);
+	struct ss_error *error =
+		ss_capture_gather(job->analysis.capture, job->target, &job->plan);
+	bool done = !error;
+	warn(job, error);
+	return done;
+}
+
+static bool complete_stacks(struct ss_snap_job *job,
+			    const struct ss_snap_request *request)
+{
+	size_t grown = 0;
+	bool stopped = read_registers(job, request->stacks, request->count);
+
+	warn(job, ss_capture_extend(job->analysis.capture, job->target, &job->options,
+				    request->stacks, request->count, &grown));
+	return stopped || grown > 0;
+}
+
+static bool complete(void *data, const struct ss_snap_request *request)
+{
+	struct ss_snap_job *job = data;
+
+	ss_phases_enter(job->analysis.phases, SS_PHASE_CAPTURE);
+	bool changed = request->jit != SS_JIT_NONE ? use_plan(job, request) :
+						     complete_stacks(job, request);
+	ss_phases_enter(job->analysis.phases, SS_PHASE_COUNT);
+	return changed;
+}
+
+/* If access to the process was refused, captures names and states of its threads instead. */
+static struct ss_error *list_threads(struct ss_snap_job *job, struct ss_error *refusal)
+{
+	_cleanup_error_ struct ss_error *owned = refusal;
+	enum ss_error_code code = ss_error_code(refusal);
+
+	if (code != SS_ERROR_DENIED && code != SS_ERROR_TRACED)
+		return take_ptr(owned);
+	ss_target_close(take_ptr(job->target));
+	_cleanup_error_ struct ss_error *error =
+		ss_target_open_listing(job->analysis.run->argument->pid, &job->target);
+	if (!error)
+		error = ss_capture_take(job->target, &job->options,
+					&job->analysis.capture);
+	if (error)
+		return take_ptr(owned);
+	ss_failure_print(refusal);
+	job->listing = true;
+	return NULL;
+}
+
+static struct ss_error *take(struct ss_snap_job *job, struct ss_selection_run *run)
+{
+	struct ss_snap_analysis *analysis = &job->analysis;
+	const struct ss_options *options = analysis->options;
+
+	job->options = ss_options_capture(options);
+	if (ss_selection_run_is_active(run)) {
+		job->options.filter = ss_selection_run_filter;
+		job->options.filter_data = run;
+	}
+	ss_phases_enter(analysis->phases, SS_PHASE_OPEN);
+	struct ss_error *error = ss_target_open(run->argument->pid, &job->target);
+	if (!error)
+		analysis->owner = ss_analysis_owner_of(job->target);
+	ss_phases_enter(analysis->phases, SS_PHASE_CAPTURE);
+	if (!error)
+		error = ss_capture_take(job->target, &job->options, &analysis->capture);
+	if (error)
+		return list_threads(job, error);
+	add_related(job);
+	analysis->complete = complete;
+	analysis->complete_data = job;
+	analysis->stops = options->mode == SS_MODE_AUTO ? STOPS : 0;
+	return NULL;
+}
+
+struct ss_error *ss_snap_job_take(struct ss_snap_job *job, struct ss_selection_run *run)
+{
+	pid_t pid = run->argument->pid;
+
+	ss_watchdog_begin(pid, job->analysis.options->timeout_ms);
+	_cleanup_error_ struct ss_error *error = take(job, run);
+	ss_watchdog_end();
+	if (ss_selection_run_is_empty(run))
+		return ss_error_with_remedy(
+			ss_error_new(SS_ERROR_INVALID,
+				     "the selection matches no thread of process %d",
+				     pid),
+			"stacksnap %d shows all threads", pid);
+	return take_ptr(error);
+}

@@ -1,0 +1,117 @@
+/*
+ * stacksnap-series/1: one line, see stacksnap-json(5).
+ */
+#include "output/json_document.h"
+#include "output/merged.h"
+#include "output/mode.h"
+
+static void write_captures(struct ss_json *json, const struct ss_snapshots *snapshots)
+{
+	ss_json_open(json, "captures", '[');
+	for (size_t i = 0; i < snapshots->count; i++) {
+		const struct ss_snapshot *snapshot = snapshots->items[i];
+		const struct ss_process *process = ss_snapshot_process(snapshot);
+		ss_json_open(json, NULL, '{');
+		ss_json_unsigned(json, "time_ns", process->time_ns);
+		ss_json_text(json, "mode", ss_mode_name(process->mode));
+		ss_json_unsigned(json, "stopped_ns", process->stopped_ns);
+		ss_json_unsigned(json, "threads_stopped", process->threads_stopped);
+		ss_json_bool(json, "consistent", process->consistent);
+		ss_json_unsigned(json, "threads", ss_snapshot_thread_count(snapshot));
+		ss_json_unsigned(json, "threads_unseen", process->threads_unseen);
+		ss_json_close(json, '}');
+	}
+	ss_json_close(json, ']');
+}
+
+static void write_threads(struct ss_json *json, const struct ss_merged_stack *stack)
+{
+	ss_json_open(json, "threads", '[');
+	for (size_t i = 0; i < stack->threads.count; i++) {
+		const struct ss_merged_thread *member = &stack->threads.items[i];
+		ss_json_open(json, NULL, '{');
+		ss_json_thread(json, member->thread);
+		ss_json_unsigned(json, "snapshots", member->snapshots);
+		ss_json_wait(json, "wait", member->thread->wait);
+		ss_json_close(json, '}');
+	}
+	ss_json_close(json, ']');
+}
+
+static void write_states(struct ss_json *json, const struct ss_merged_stack *stack)
+{
+	ss_json_open(json, "states", '{');
+	for (size_t state = 0; state < SS_ARRAY_SIZE(stack->states); state++) {
+		const char name[] = { (char)state, '\0' };
+		if (stack->states[state])
+			ss_json_unsigned(json, name, stack->states[state]);
+	}
+	ss_json_close(json, '}');
+}
+
+/* Snapshots number their modules differently: each frame names its own. */
+static void write_frame(struct ss_json *json, const struct ss_frame *frame)
+{
+	const struct ss_module *module = frame->module;
+
+	ss_json_open(json, NULL, '{');
+	ss_json_text(json, "symbol", frame->symbol);
+	ss_json_signed_if(json, "symbol_offset", frame->symbol && !frame->inlined,
+			  (int64_t)frame->symbol_offset);
+	ss_json_text(json, "file", frame->file);
+	ss_json_signed_if(json, "line", frame->line, frame->line);
+	ss_json_bool(json, "inlined", frame->inlined);
+	ss_json_text(json, "module", module ? module->path : NULL);
+	ss_json_text(json, "build_id", module ? module->build_id : NULL);
+	ss_json_hex_if(json, "lookup_offset", module, frame->lookup_offset);
+	ss_json_text(json, "area", frame->area);
+	ss_json_hex_if(json, "area_offset", frame->area, frame->area_offset);
+	ss_json_close(json, '}');
+}
+
+static void write_stack(struct ss_json *json, const struct ss_snapshot *snapshot,
+			const struct ss_merged_stack *stack)
+{
+	const struct ss_thread *thread =
+		ss_snapshot_thread(snapshot, *stack->group->members);
+
+	ss_json_open(json, NULL, '{');
+	ss_json_unsigned(json, "snapshots", stack->snapshots);
+	ss_json_unsigned(json, "times", stack->times);
+	ss_json_unsigned(json, "last", stack->last);
+	write_states(json, stack);
+	ss_json_text(json, "end", ss_end_name(thread->end));
+	ss_json_text(json, "reason", thread->reason);
+	write_threads(json, stack);
+	ss_json_open(json, "frames", '[');
+	for (size_t i = 0; i < thread->frame_count; i++)
+		write_frame(json, ss_snapshot_frame(snapshot, thread, i));
+	ss_json_close(json, ']');
+	ss_json_close(json, '}');
+}
+
+struct ss_error *ss_json_write_series(const struct ss_snapshots *snapshots,
+				      const struct ss_format_options *options, FILE *out)
+{
+	const struct ss_snapshot *last = snapshots->items[snapshots->count - 1];
+	_cleanup_(ss_merged_cleanup) struct ss_merged *merged = ss_merged_new(snapshots);
+	struct ss_json json = { .out = out };
+
+	if (!merged)
+		return ss_error_no_memory();
+	ss_json_open(&json, NULL, '{');
+	ss_json_text(&json, "schema", "stacksnap-series/1");
+	ss_json_process(&json, ss_snapshot_process(last));
+	ss_json_unsigned(&json, "period_ns", snapshots->period_ns);
+	write_captures(&json, snapshots);
+	ss_json_open(&json, "stacks", '[');
+	for (size_t i = 0; i < merged->count; i++)
+		write_stack(&json, snapshots->items[merged->items[i].last],
+			    &merged->items[i]);
+	ss_json_close(&json, ']');
+	ss_json_deadlocks(&json, last);
+	ss_json_text(&json, "problem", options->problem);
+	ss_json_close(&json, '}');
+	(void)fputc_unlocked('\n', out);
+	return NULL;
+}

@@ -1,0 +1,210 @@
+"""stacksnap --interval and --count: several snapshots of a process, merged or apart, as text, as
+JSON and as a profile."""
+# ctest: real
+
+import json
+import os
+import re
+import shutil
+import signal
+import subprocess
+import tempfile
+
+from harness import (EndToEnd, LIMIT_S, STACKSNAP, main, read_text, wait_until)
+
+
+def switches(pid):
+    """How often the threads of a process have given up a CPU."""
+    return sum(map(int, re.findall(r"^voluntary_ctxt_switches:\s*(\d+)",
+                                   read_text("/proc/%d/status" % pid), re.M)))
+
+
+class Series(EndToEnd):
+    def series(self, pid, *arguments, status=(0,)):
+        result = self.run_tool("-f", "json", *arguments, pid, status=status)
+        self.assert_free(pid)
+        return json.loads(result.stdout)
+
+    def begin(self, pid, *arguments):
+        """Runs the tool until it is interrupted; returns when it has taken some snapshots."""
+        tool = subprocess.Popen([STACKSNAP, *arguments, str(pid)], stdout=subprocess.PIPE,
+                                stderr=subprocess.PIPE)
+        self.addCleanup(lambda: (tool.poll() is None and tool.kill(), tool.communicate()))
+        self.wait_for_snapshots(tool)
+        return tool
+
+    def wait_for_snapshots(self, tool):
+        """Each snapshot needs a thread that captures, and a wait until the next one."""
+        before = switches(tool.pid)
+        wait_until(lambda: tool.poll() is not None or switches(tool.pid) > before + 60,
+                   "some snapshots")
+        if tool.poll() is not None:
+            self.fail("the tool ended: %r" % (tool.communicate(),))
+
+    def end(self, tool, number=signal.SIGINT, status=0):
+        tool.send_signal(number)
+        out, err = tool.communicate(timeout=LIMIT_S)
+        self.assertEqual(tool.returncode, status, (out[:2000], err))
+        return out.decode(), err.decode()
+
+    def check_sums(self, data, count):
+        """Each thread has one stack in each snapshot."""
+        self.assertEqual(data["schema"], "stacksnap-series/1")
+        self.assertEqual(len(data["captures"]), count)
+        self.assertEqual(sum(stack["times"] for stack in data["stacks"]),
+                         sum(capture["threads"] for capture in data["captures"]), data)
+        for stack in data["stacks"]:
+            self.assertEqual(sum(stack["states"].values()), stack["times"], stack)
+            self.assertEqual(sum(thread["snapshots"] for thread in stack["threads"]),
+                             stack["times"], stack)
+            self.assertLessEqual(stack["snapshots"], count)
+            self.assertGreaterEqual(stack["times"], stack["snapshots"])
+
+    def test_deadlock(self):
+        """Blocked threads have one stack in all snapshots, and come first."""
+        target = self.start("deadlock", "normal", settle=False)
+        data = self.series(target.pid, "-i", "10ms", "-c", "4")
+        self.check_sums(data, 4)
+        self.assertEqual(len(data["deadlocks"]), 1)
+        first = data["stacks"][0]
+        self.assertEqual((first["snapshots"], first["times"]), (4, 8), first)
+        self.assertEqual({(t["name"], t["snapshots"]) for t in first["threads"]},
+                         {("locker-0", 4), ("locker-1", 4)})
+        self.assertEqual(first["threads"][0]["wait"]["kind"], "mutex")
+        self.assertIn("take_next", [frame["symbol"] for frame in first["frames"]])
+        text = self.run_tool("-i", "10ms", "-c", "4", target.pid).stdout.decode()
+        self.assertRegex(text, r"(?m)^4 snapshots in .*, \d threads; ")
+        self.assertIn("DEADLOCK", text)
+        self.assertRegex(text, r"(?m)^in all snapshots, 8 times: 2 threads, sleeping: "
+                         r"locker-\* \d+,\d+\n  1 waits for mutex")
+
+    def test_running_threads(self):
+        """Places in a function do not count: a loop is one stack."""
+        target = self.start("busy", 2, 3, settle=False)
+        data = self.series(target.pid, "--interval=10ms", "--count=5")
+        self.check_sums(data, 5)
+        spinning = [stack for stack in data["stacks"]
+                    if stack["frames"] and stack["frames"][0]["symbol"] == "spin"]
+        self.assertEqual(len(spinning), 1, data["stacks"])
+        self.assertTrue(spinning[0]["frames"][0]["module"].endswith("/busy"))
+
+    def test_selection(self):
+        target = self.start("busy", 2, 3, settle=False)
+        data = self.series(target.pid, "-c", "3", "-i", "5ms", "-t", "^busy-1$")
+        self.check_sums(data, 3)
+        self.assertEqual({t["name"] for stack in data["stacks"] for t in stack["threads"]},
+                         {"busy-1"})
+        result = self.run_tool("-c", "3", "-i", "5ms", "--state=Z", target.pid, status=(2,))
+        self.assertIn(b"in 3 snapshots", result.stderr)
+
+    def test_each(self):
+        target = self.start("deadlock", "normal", settle=False)
+        lines = self.run_tool("-f", "json", "-i", "5ms", "-c", "3", "--each",
+                              target.pid).stdout.decode().splitlines()
+        snapshots = [json.loads(line) for line in lines]
+        self.assertEqual([data["schema"] for data in snapshots],
+                         ["stacksnap-snapshot/1"] * 3)
+        times = [data["capture"]["time_ns"] for data in snapshots]
+        self.assertEqual(times, sorted(times))
+        for data in snapshots:
+            self.assertEqual(len(data["deadlocks"]), 1)
+        text = self.run_tool("-f", "gdb", "-i", "5ms", "-c", "3", "--each", target.pid)
+        self.assertEqual(text.stdout.count(b"Thread 1 "), 3, text.stdout.decode())
+
+    def test_formats(self):
+        """A series is a recording with a tick for each snapshot, and so a profile."""
+        target = self.start("deadlock", "normal", settle=False)
+        threads = len(self.snap(target.pid).threads)
+        with tempfile.TemporaryDirectory() as directory:
+            path = os.path.join(directory, "series.rec")
+            series = ("-i", "5ms", "-c", "4")
+            self.run_tool(*series, "-f", "recording", "-o", path, target.pid)
+            report = json.loads(self.run_tool("report", "-f", "json", path).stdout)
+            self.assertEqual(sum(row["count"] for row in report["samples"]), 4 * threads)
+            folded = self.run_tool("report", "-f", "folded", path).stdout
+            self.assertEqual(sorted(self.run_tool(*series, "-f", "folded",
+                                                  target.pid).stdout.splitlines()),
+                             sorted(folded.splitlines()))
+            self.assertIn(b"take_next", folded)
+            for name, begin in (("html", b"<!DOCTYPE html>"), ("speedscope", b"{"),
+                                ("perf", b"deadlock"), ("pprof", b"\x1f\x8b")):
+                out = os.path.join(directory, "%p." + name)
+                self.run_tool(*series, "-f", name, "-o", out, target.pid)
+                with open(os.path.join(directory, "%d.%s" % (target.pid, name)), "rb") as f:
+                    self.assertEqual(f.read(len(begin)).lower(), begin.lower())
+        for words in (("-f", "gdb", "-c", "2"), ("--each",), ("-c", "0"),
+                      ("-c", "2", "--each", "-f", "recording", "-o", "/dev/null/x")):
+            self.run_tool(*words, target.pid, status=(64,))
+        self.run_tool("-c", "2", target.pid, target.pid, status=(64,))
+
+    def test_interrupted(self):
+        target = self.start("deadlock", "normal", settle=False)
+        for number in (signal.SIGINT, signal.SIGTERM):
+            tool = self.begin(target.pid, "-i", "5ms", "-f", "json")
+            out, err = self.end(tool, number)
+            data = json.loads(out)
+            self.assertGreater(len(data["captures"]), 1, err)
+            self.check_sums(data, len(data["captures"]))
+        self.assert_free(target.pid)
+
+    def test_process_ends(self):
+        target = self.start("deadlock", "normal", settle=False)
+        tool = self.begin(target.pid, "-i", "5ms", "-f", "json")
+        target.kill()
+        out, err = tool.communicate(timeout=LIMIT_S)
+        data = json.loads(out)
+        self.assertGreater(len(data["captures"]), 1, err)
+        self.assertRegex(err.decode(), r"after \d+ snapshots: ")
+
+    def test_modules_change(self):
+        """Snapshots share the files of modules, but not those of other modules that are
+        loaded at the same address later."""
+        target = self.start("modules", settle=False)
+
+        def step():
+            target.process.stdin.write(b"\n")
+            target._read_until(b"ready\n")
+
+        tool = self.begin(target.pid, "-i", "5ms", "-f", "json")
+        for _ in range(2):
+            step()
+            self.wait_for_snapshots(tool)
+        data = json.loads(self.end(tool)[0])
+        found = {(frame["symbol"], os.path.basename(frame["module"]))
+                 for stack in data["stacks"] for frame in stack["frames"]
+                 if frame["symbol"] and frame["symbol"].startswith("plugin_")}
+        self.assertEqual({name for name, _ in found}, {"plugin_b", "plugin_d"}, data)
+        self.assertEqual(len(found), 2, found)
+
+    def serve_redis(self):
+        program = shutil.which("redis-server")
+        if not program:
+            self.skipTest("redis-server is missing")
+        directory = self.enterContext(tempfile.TemporaryDirectory())
+        path = os.path.join(directory, "socket")
+        process = subprocess.Popen([program, "--port", "0", "--unixsocket", path, "--save", "",
+                                    "--dir", directory], stdin=subprocess.DEVNULL,
+                                   stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        self.addCleanup(process.wait, LIMIT_S)
+        self.addCleanup(process.terminate)
+        wait_until(lambda: os.path.exists(path), program)
+        return process
+
+    def test_redis(self):
+        """A real program, and what its snapshots cost: usually a twentieth of the first one,
+        which reads the names."""
+        server = self.serve_redis()
+        result = self.run_tool("-v", "-a", "-i", "20ms", "-c", "20", "--no-cache", server.pid)
+        text, err = result.stdout.decode(), result.stderr.decode()
+        self.assertRegex(text, r"(?m)^20 snapshots in ")
+        self.assertRegex(text, r"(?m)^in all snapshots, \d+ times: \d threads, sleeping: bio_")
+        self.assertIn("epoll_wait", text)
+        match = re.search(r"CPU time: ([\d.]+) ms for the first snapshot .*?, ([\d.]+) ms for "
+                          r"each later one", err)
+        self.assertTrue(match, err)
+        if not os.environ.get("SANITIZED"):
+            self.assertLess(5 * float(match.group(2)), float(match.group(1)), err)
+
+
+if __name__ == "__main__":
+    main()
