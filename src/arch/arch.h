@@ -104,6 +104,14 @@ struct ss_arch_attach {
 	bool (*in_syscall)(const ss_kernel_regs *kernel, const uint8_t *code,
 			   size_t size);
 
+	/* Code that makes execve(2) with the arguments that set_execute() has put into the
+	   registers, and ends the process with status 127 if that fails. Its size is a
+	   multiple of a word of PTRACE_POKEDATA. */
+	const uint8_t *execute_code;
+	size_t execute_size;
+	void (*set_execute)(ss_kernel_regs *kernel, uint64_t path, uint64_t argv,
+			    uint64_t envp);
+
 	/* How the name begins of the kernel function that is outermost on the kernel
 	   stack of a thread in a system call. */
 	const char *syscall_entry;

@@ -431,6 +431,23 @@ static bool in_syscall(const ss_kernel_regs *k, const uint8_t *code, size_t size
 	       code[size - 1] == 0x05;
 }
 
+static const uint8_t execute_code[] = {
+	0xb8, 59,   0,	  0,	0,    /* mov $SYS_execve, %eax */
+	0x0f, 0x05,		      /* syscall */
+	0xbf, 127,  0,	  0,	0,    /* mov $127, %edi */
+	0xb8, 231,  0,	  0,	0,    /* mov $SYS_exit_group, %eax */
+	0x0f, 0x05,		      /* syscall */
+	0x0f, 0x0b, 0x90, 0x90, 0x90, /* ud2 */
+};
+_Static_assert(sizeof(execute_code) % 8 == 0, "words");
+
+static void set_execute(ss_kernel_regs *k, uint64_t path, uint64_t argv, uint64_t envp)
+{
+	k->rdi = path;
+	k->rsi = argv;
+	k->rdx = envp;
+}
+
 static const struct ss_arch_attach attach = {
 	.regs = get_regs,
 	.syscall = get_syscall,
@@ -443,6 +460,9 @@ static const struct ss_arch_attach attach = {
 	.sample_mask = SAMPLE_MASK,
 	.from_sample = from_sample,
 	.in_syscall = in_syscall,
+	.execute_code = execute_code,
+	.execute_size = sizeof(execute_code),
+	.set_execute = set_execute,
 	.syscall_entry = "entry_SYSCALL_64",
 };
 #define ATTACH &attach

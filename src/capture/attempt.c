@@ -234,6 +234,12 @@ static bool is_to_be_stopped(const struct ss_task *task)
 	       (task->phase == SS_TASK_SEEN && !task->watched);
 }
 
+static void leave_placement(const struct ss_attempt *a)
+{
+	if (!a->target->held)
+		ss_placement_leave(&a->placement);
+}
+
 /* Chooses among the threads that run, at high priority: the stop has to follow at once.
    False: there is none to be stopped. */
 static bool choose_rest(struct ss_attempt *a)
@@ -245,12 +251,14 @@ static bool choose_rest(struct ss_attempt *a)
 	if (!any || a->tasks.dumping_core)
 		return false;
 	ss_freeze_prepare(&a->freeze);
-	ss_placement_enter(&a->placement, &a->tasks, a->target);
-	ss_look_at_running(&a->look, &a->tasks);
+	if (!a->target->held) /* this thread goes on to run */
+		ss_placement_enter(&a->placement, &a->tasks, a->target);
+	if (!a->target->held)
+		ss_look_at_running(&a->look, &a->tasks);
 	ss_freeze_choose_running(&a->freeze);
 	any = count_phase(a, SS_TASK_CHOSEN) > 0;
 	if (!any)
-		ss_placement_leave(&a->placement);
+		leave_placement(a);
 	return any;
 }
 
@@ -276,7 +284,7 @@ static void freeze_and_copy(struct ss_attempt *a)
 	} while (ss_freeze_stop_late(&a->freeze));
 	a->memory.deadline_ns = 0;
 	ss_freeze_finish(&a->freeze);
-	ss_placement_leave(&a->placement);
+	leave_placement(a);
 }
 
 /* Everything will be copied again. */
@@ -532,7 +540,8 @@ struct ss_error *ss_attempt_copy(struct ss_attempt *a)
 
 struct ss_error *ss_attempt_finish(struct ss_attempt *a, bool *again)
 {
-	bool looks = a->options->mode != SS_MODE_NO_STOP && !a->tasks.dumping_core;
+	bool looks = a->options->mode != SS_MODE_NO_STOP && !a->tasks.dumping_core &&
+		     !a->target->held;
 	ss_observe_tasks(&a->arena, a->capture, a->target, &a->tasks, &a->memory,
 			 a->options, looks ? &a->look : NULL);
 	ss_observe_kernel(a->capture, a->target, &a->tasks);

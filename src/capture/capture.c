@@ -60,6 +60,10 @@ static struct ss_error *run_attempt(struct ss_attempt *attempt, bool *again)
 	sigset_t all;
 	sigset_t before;
 
+	if (attempt->target->held) {
+		job.error = ss_attempt_copy(attempt);
+		return job.error ? job.error : ss_attempt_finish(attempt, again);
+	}
 	/* The program's own threads handle signals. The new thread receives SIGCHLD,
 	   which reports stops; this thread blocks all signals while it waits. None of
 	   these calls can fail. */
@@ -174,6 +178,8 @@ struct ss_error *ss_capture_take(struct ss_target *target,
 
 	if (target->listing)
 		o.mode = SS_MODE_NO_STOP;
+	else if (target->held)
+		o.mode = SS_MODE_STOP;
 	if (!error)
 		error = ss_target_check(target);
 	return error ? error : run_attempts(target, &o, NULL, ret);

@@ -37,6 +37,14 @@ static int open_file(const struct ss_target *target, pid_t tid, const char *name
 	return openat(target->task_fd, path, O_RDONLY | O_CLOEXEC);
 }
 
+/* A child of the tracer may read the memory of a held process with its descriptor only: for
+   Yama it is no relative of the process. */
+static int open_memory(const struct ss_target *target, pid_t tid)
+{
+	return target->held_mem_fd >= 0 ? fcntl(target->held_mem_fd, F_DUPFD_CLOEXEC, 3) :
+					  open_file(target, tid, "mem");
+}
+
 static void extension_deinit(struct extension *e)
 {
 	close_cleanup(&e->memory.mem_fd);
@@ -224,7 +232,7 @@ struct ss_error *ss_extend_stacks(struct ss_capture *capture,
 		.target = target,
 		.options = options,
 		.memory = { .tid = live,
-			    .mem_fd = open_file(target, live, "mem"),
+			    .mem_fd = open_memory(target, live),
 			    .pagemap_fd = open_file(target, live, "pagemap"),
 			    .deadline_ns = ss_now_ns() +
 					   (uint64_t)options->timeout_ms * SS_NS_PER_MS },
@@ -260,7 +268,7 @@ struct ss_error *ss_extend_by_plan(struct ss_capture *capture,
 	pid_t live = ss_target_find_live(target);
 	__attribute__((cleanup(extension_deinit))) struct extension e = {
 		.memory = { .tid = live,
-			    .mem_fd = open_file(target, live, "mem"),
+			    .mem_fd = open_memory(target, live),
 			    .pagemap_fd = open_file(target, live, "pagemap"),
 			    .deadline_ns = ss_now_ns() + PLAN_MS * SS_NS_PER_MS },
 	};

@@ -353,6 +353,8 @@ void ss_freeze_stop(struct ss_freeze *freeze)
 	freeze->round_ns =
 		SS_MIN(freeze->deadline_ns,
 		       freeze->begin_ns + SS_MIN(timeout_ns / 2, (uint64_t)ROUND_NS));
+	if (freeze->target->held) /* nothing is released */
+		freeze->round_ns = freeze->begin_ns + timeout_ns / 2;
 	stop_class(freeze, false);
 	/* A few sleeping threads stop faster than another wait takes. */
 	if (freeze->tasks->items.count > TOGETHER)

@@ -6,6 +6,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include "base/search.h"
 #include "model/futex.h"
 
 enum {
@@ -22,6 +23,7 @@ enum {
 	PAGE = 4096,
 	SHARE_MIN = 16 * 1024,
 	KEEP_MAX = 8 << 20,
+	OVERFLOW_MAX = 1 << 20, /* the frame that overflowed a stack */
 	/* index of the piece that is not a stack */
 	LOCK = SS_STACK_COPIES,
 	/* for the bitmap of absent pages; more for stacks beyond a mebibyte */
@@ -30,13 +32,32 @@ enum {
 	PIECES_EACH = 6,
 };
 
+/* The area of the stack. A stack that has overflowed ends above sp. */
+static const struct ss_area *find_stack(const struct ss_capture *capture, uint64_t sp)
+{
+	const struct ss_area *area = ss_capture_find_area(capture, sp);
+	const unsigned access = PROT_READ | PROT_WRITE;
+
+	if (area && (area->prot & access) == access)
+		return area;
+	size_t next = ss_lower_bound(capture->areas.count, i,
+				     capture->areas.items[i].end <= sp);
+	next += area != NULL; /* a guard page */
+	const struct ss_area *above =
+		next < capture->areas.count ? &capture->areas.items[next] : NULL;
+	return above && above->start - sp <= OVERFLOW_MAX &&
+			       (above->prot & access) == access ?
+		       above :
+		       area;
+}
+
 /* The range to copy for a stack pointer: from the red zone to the end of the area, at
    most max bytes. */
 static struct ss_stack_copy plan(const struct ss_capture *capture, uint64_t sp,
 				 size_t max)
 {
 	uint64_t from = sp - SS_MIN(sp, (uint64_t)ss_arch_host.red_zone);
-	const struct ss_area *area = ss_capture_find_area(capture, sp);
+	const struct ss_area *area = find_stack(capture, sp);
 
 	if (!area)
 		return (struct ss_stack_copy){ .address = from,

@@ -25,7 +25,7 @@ void ss_stop_seize(const struct ss_freeze *freeze, struct ss_task *task)
 		return;
 	}
 	task->running_ns = ss_now_ns();
-	if (ptrace(PTRACE_SEIZE, task->tid, 0, 0) == 0) {
+	if (freeze->target->held || ptrace(PTRACE_SEIZE, task->tid, 0, 0) == 0) {
 		task->phase = SS_TASK_SEIZED;
 		task->attached = true;
 		return;
@@ -187,7 +187,8 @@ void ss_stop_release(const struct ss_freeze *freeze, struct ss_task *task)
 {
 	/* On failure the thread was killed. Reap it, otherwise an exec in its process
 	   would wait for us. */
-	task->attached = ptrace(PTRACE_DETACH, task->tid, 0, task->signal) != 0;
+	task->attached = !freeze->target->held &&
+			 ptrace(PTRACE_DETACH, task->tid, 0, task->signal) != 0;
 	if (task->attached)
 		(void)has_ended(freeze, task);
 	task->phase = SS_TASK_RELEASED;

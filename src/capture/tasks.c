@@ -208,6 +208,15 @@ static void read_blocked(struct ss_task *task, const struct ss_target *target,
 	task->runs = task->call.kind == SS_SYSCALL_RUNNING;
 }
 
+/* Nothing of a process that is about to end needs to be spared. The state of a thread that
+   its tracer has stopped already is found by its registers. */
+static void read_held(struct ss_task *task)
+{
+	task->filter = SS_FILTER_NONE;
+	if (task->state == 't')
+		task->state = '?';
+}
+
 void ss_task_read(struct ss_task *task, const struct ss_target *target,
 		  const struct ss_capture_options *options, struct ss_buffer *text)
 {
@@ -240,6 +249,8 @@ void ss_task_read(struct ss_task *task, const struct ss_target *target,
 		task->phase = SS_TASK_EXCLUDED;
 	else if (stat.worker)
 		task->phase = SS_TASK_WORKER;
+	else if (target->held)
+		read_held(task);
 	else if (task->runs && options->mode != SS_MODE_NO_STOP &&
 		 task->filter == SS_FILTER_UNKNOWN)
 		ss_task_read_filter(task, target, text);

@@ -11,7 +11,8 @@
 
 static const struct ss_command *const commands[] = {
 	&ss_command_snap,   &ss_command_record, &ss_command_hang,
-	&ss_command_report, &ss_command_core,	&ss_command_modules,
+	&ss_command_report, &ss_command_run,	&ss_command_core,
+	&ss_command_modules,
 };
 
 const struct ss_command *ss_command_at(size_t index)
@@ -49,7 +50,7 @@ static bool is_help(const char *word)
 	return strcmp(word, "--help") == 0 || strcmp(word, "-h") == 0;
 }
 
-int ss_command_run(int argc, char **argv)
+int ss_command_main(int argc, char **argv)
 {
 	char program[] = "stacksnap"; /* for messages, whatever argv[0] is */
 	const struct ss_command *command = commands[0];

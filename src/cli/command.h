@@ -23,12 +23,13 @@ extern const struct ss_command ss_command_report;
 extern const struct ss_command ss_command_record;
 extern const struct ss_command ss_command_modules;
 extern const struct ss_command ss_command_core;
+extern const struct ss_command ss_command_run;
 
 /* Returns the command with this index; the default one is the first. NULL after the last. */
 const struct ss_command *ss_command_at(size_t index);
 
 /* Runs the command that argv names, or else the default one. Returns the exit status. */
-int ss_command_run(int argc, char **argv);
+int ss_command_main(int argc, char **argv);
 
 /* For argp help filters: what write writes if key is that of the text after the options, else
    a copy of text, which may be NULL. NULL without memory. */

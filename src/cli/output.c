@@ -9,7 +9,8 @@ enum { BUFFER_SIZE = 256 << 10, FILE_MODE = 0600 };
 
 struct ss_output {
 	FILE *file;
-	char *path;	 /* NULL: stdout */
+	int stream;	 /* STDOUT_FILENO or STDERR_FILENO, if there is no path */
+	char *path;	 /* NULL: the stream */
 	char *directory; /* contains path */
 	int dirfd;	 /* of directory, to remove the file after a failure */
 	bool written;	 /* the file contains a complete document */
@@ -138,44 +139,62 @@ static struct ss_error *create_file(struct ss_output *output)
 	return NULL;
 }
 
-static struct ss_error *open_stdout(struct ss_output *output)
+static const char *stream_name(const struct ss_output *output)
 {
-	_cleanup_close_ int fd = fcntl(STDOUT_FILENO, F_DUPFD_CLOEXEC, 3);
+	return output->stream == STDERR_FILENO ? "standard error" : "standard output";
+}
+
+static struct ss_error *open_stream(struct ss_output *output)
+{
+	_cleanup_close_ int fd = fcntl(output->stream, F_DUPFD_CLOEXEC, 3);
 	int errnum = errno;
 
 	if (fd < 0)
-		return ss_error_new_errno(errnum, "standard output");
+		return ss_error_new_errno(errnum, "%s", stream_name(output));
 	output->file = fdopen(fd, "w");
 	errnum = errno;
 	if (!output->file && errnum == EINVAL) /* opened by ss_streams_prepare() */
-		return ss_error_new(SS_ERROR_INVALID,
-				    "standard output is closed, or read-only");
+		return ss_error_new(SS_ERROR_INVALID, "%s is closed, or read-only",
+				    stream_name(output));
 	if (!output->file)
 		return ss_error_no_memory();
 	(void)take_fd(fd); /* owned by the FILE */
 	return NULL;
 }
 
-struct ss_error *ss_output_open(const char *pattern, pid_t pid, struct ss_output **ret)
+/* pattern NULL: the stream. */
+static struct ss_error *open_output(int stream, const char *pattern, pid_t pid,
+				    struct ss_output **ret)
 {
 	_cleanup_(ss_output_cleanup) struct ss_output *output =
 		calloc(1, sizeof(*output));
-	bool to_stdout = ss_output_is_stdout(pattern);
 
 	if (!output)
 		return ss_error_no_memory();
 	output->dirfd = -1;
-	output->path = to_stdout ? NULL : expand(pattern, pid);
+	output->stream = stream;
+	output->path = pattern ? expand(pattern, pid) : NULL;
 	output->buffer = malloc(BUFFER_SIZE);
-	if (!output->buffer || (!to_stdout && !output->path))
+	if (!output->buffer || (pattern && !output->path))
 		return ss_error_no_memory();
-	struct ss_error *error = to_stdout ? open_stdout(output) : create_file(output);
+	struct ss_error *error = pattern ? create_file(output) : open_stream(output);
 	if (error)
 		return error;
 	(void)setvbuf(output->file, output->buffer, _IOFBF,
 		      BUFFER_SIZE); /* best effort */
 	*ret = take_ptr(output);
 	return NULL;
+}
+
+struct ss_error *ss_output_open(const char *pattern, pid_t pid, struct ss_output **ret)
+{
+	return open_output(STDOUT_FILENO, ss_output_is_stdout(pattern) ? NULL : pattern,
+			   pid, ret);
+}
+
+struct ss_error *ss_output_open_stderr(struct ss_output **ret)
+{
+	return open_output(STDERR_FILENO, NULL, 0, ret);
 }
 
 FILE *ss_output_file(struct ss_output *output)
@@ -235,7 +254,7 @@ struct ss_error *ss_output_flush(struct ss_output *output)
 	}
 	clearerr(output->file);
 	return ss_error_new_errno(flushed ? errnum : EIO, "cannot write to %s",
-				  output->path ? output->path : "standard output");
+				  output->path ? output->path : stream_name(output));
 }
 
 void ss_output_close(struct ss_output *output)

@@ -29,6 +29,9 @@ struct ss_error *ss_output_check(const char *pattern);
  */
 struct ss_error *ss_output_open(const char *pattern, pid_t pid, struct ss_output **ret);
 
+/* The same for standard error. */
+struct ss_error *ss_output_open_stderr(struct ss_output **ret);
+
 FILE *ss_output_file(struct ss_output *output);
 
 /* For callers that do not write through the stream: a new descriptor, owned by the caller;

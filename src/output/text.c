@@ -105,6 +105,13 @@ static void write_capture(const struct ss_snapshot *snapshot, FILE *out)
 		return;
 	}
 	(void)fputs_unlocked("; ", out);
+	if (process->crash.signal) {
+		(void)fputs_unlocked("when the signal arrived", out);
+		write_atomicity(snapshot, out);
+		(void)fputc_unlocked('\n', out);
+		ss_crash_write(snapshot, out);
+		return;
+	}
 	write_pause(process, count, out);
 	if (process->mode == SS_MODE_LIVE)
 		(void)fputs_unlocked(", unwound meanwhile", out);

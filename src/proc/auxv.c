@@ -1,20 +1,27 @@
 #include "proc/auxv.h"
 
 #include <linux/auxvec.h>
-#include <stdbool.h>
-#include <stdint.h>
 #include <string.h>
 
-static bool has_page_size_64(const char *bytes, size_t size)
+bool ss_auxv_find(const void *bytes, size_t size, uint64_t type, uint64_t *ret)
 {
 	uint64_t entry[2]; /* type and value */
 
 	for (size_t at = 0; size - at >= sizeof(entry); at += sizeof(entry)) {
-		memcpy(entry, bytes + at, sizeof(entry));
-		if (entry[0] == AT_PAGESZ)
-			return entry[1] != 0;
+		memcpy(entry, (const char *)bytes + at, sizeof(entry));
+		if (entry[0] == type) {
+			*ret = entry[1];
+			return true;
+		}
 	}
 	return false;
+}
+
+static bool has_page_size_64(const char *bytes, size_t size)
+{
+	uint64_t page;
+
+	return ss_auxv_find(bytes, size, AT_PAGESZ, &page) && page != 0;
 }
 
 static bool has_page_size_32(const char *bytes, size_t size)

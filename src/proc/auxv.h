@@ -4,7 +4,9 @@
 #ifndef SS_PROC_AUXV_H
 #define SS_PROC_AUXV_H
 
+#include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
 /*
  * How many bits the words of an auxiliary vector have, in this byte order: 32 or 64, which
@@ -12,5 +14,8 @@
  * which every kernel writes.
  */
 unsigned ss_auxv_word_bits(const void *bytes, size_t size);
+
+/* The value of an entry (AT_...) of a vector with words of 64 bits. False: there is none. */
+bool ss_auxv_find(const void *bytes, size_t size, uint64_t type, uint64_t *ret);
 
 #endif

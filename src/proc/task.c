@@ -156,6 +156,7 @@ bool ss_status_parse(const char *text, size_t size, struct ss_status *ret)
 	uint64_t tracer = 0;
 	uint64_t parent = 0;
 	uint64_t seccomp = 0;
+	uint64_t privileges = 0;
 	uint64_t ids[3] = {};
 
 	*ret = (struct ss_status){};
@@ -177,6 +178,11 @@ bool ss_status_parse(const char *text, size_t size, struct ss_status *ret)
 	(void)find_numbers(text, size, "CapEff", 16, &ret->cap_effective, 1);
 	(void)find_numbers(text, size, "CapPrm", 16, &ret->cap_permitted, 1);
 	(void)find_numbers(text, size, "SigCgt", 16, &ret->handled_signals, 1);
+	(void)find_numbers(text, size, "SigIgn", 16, &ret->ignored_signals, 1);
+	(void)find_numbers(text, size, "ShdPnd", 16, &ret->pending_signals, 1);
+	ret->no_new_privileges =
+		find_numbers(text, size, "NoNewPrivs", 10, &privileges, 1) &&
+		privileges != 0;
 	ret->seccomp_filter = find_numbers(text, size, "Seccomp", 10, &seccomp, 1) &&
 			      seccomp != 0;
 	ret->dumping_core = ss_status_dumps_core(text, size);

@@ -38,7 +38,10 @@ struct ss_status {
 	gid_t gid[3];
 	uint64_t cap_effective;
 	uint64_t cap_permitted;
-	uint64_t handled_signals;    /* bit n-1 is signal n */
+	uint64_t handled_signals;    /* bit n-1 is signal n, also below */
+	uint64_t ignored_signals;
+	uint64_t pending_signals; /* of the process */
+	bool no_new_privileges;
 	bool seccomp_filter;	     /* a filter or strict mode */
 	bool dumping_core;	     /* the process (CoreDumping) */
 	uint64_t voluntary_switches; /* context switches: voluntary, */

@@ -362,6 +362,7 @@ static struct ss_error *open_target(pid_t pid, bool listing, struct ss_target **
 	if (!target)
 		return ss_error_no_memory();
 	target->proc_fd = target->task_fd = target->root_fd = target->procfs_fd = -1;
+	target->held_mem_fd = -1;
 	target->listing = listing;
 	struct ss_error *error = open_process(pid, target);
 	if (!error)
@@ -409,5 +410,6 @@ void ss_target_close(struct ss_target *target)
 	close_directories(target);
 	close_cleanup(&target->root_fd);
 	close_cleanup(&target->procfs_fd);
+	close_cleanup(&target->held_mem_fd);
 	free(target);
 }

@@ -32,6 +32,11 @@ struct ss_target {
 	bool stopped_at_exec;
 	struct ss_unresponsive unresponsive[SS_UNRESPONSIVE_MAX]; /* a ring */
 	size_t unresponsive_count;
+	/* The calling thread traces all its threads (supervise/): a capture is made in this
+	   thread, and leaves those that it stopped as they are. */
+	bool held;
+	int held_mem_fd;       /* of a held process: its /proc/PID/mem; or -1 */
+	struct ss_crash crash; /* of a held process: the signal that is about to end it */
 };
 
 /* NO_PROCESS if the process has ended, or if the pid was reused. */

@@ -7,7 +7,7 @@ import subprocess
 
 LIBRARY = {"base", "arch", "proc", "elf", "model", "target", "objects", "capture", "sampling",
            "recording", "unwind", "symbolize", "diagnose", "recorder", "cache", "sandbox",
-           "core"}
+           "core", "supervise"}
 TOOL = {"profile", "output", "cli"}
 
 # What a room may include besides itself and system headers.
@@ -22,6 +22,7 @@ MAY_USE = {
     "capture": {"base", "arch", "proc", "model", "target", "objects"},
     "sampling": {"base", "arch", "proc", "model", "target", "objects", "capture"},
     "core": {"base", "arch", "proc", "model", "elf"},
+    "supervise": {"base", "arch", "proc", "model", "target"},
     "recording": {"base", "model"},
     "unwind": {"base", "arch", "model", "elf"},
     "symbolize": {"base", "model", "elf"},
@@ -63,7 +64,7 @@ THIRD_PARTY = {
 }
 
 # The only rooms that access other processes.
-PRIVILEGED = {"target", "objects", "capture", "sampling"}
+PRIVILEGED = {"target", "objects", "capture", "sampling", "supervise"}
 PROCESS_SYMBOLS = {"ptrace", "process_vm_readv", "process_vm_writev", "waitpid", "wait",
                    "wait3", "wait4", "waitid", "kill", "tgkill", "pidfd_open"}
 # Exceptions: calls on own children.

@@ -1,0 +1,510 @@
+/*
+ * stacksnap run [OPTIONS] -- COMMAND ARG...: the stacks of a command and of the processes that
+ * it starts, when a signal ends one of them and when a time limit is over.
+ *
+ * This program stays the parent of the command, in the same process group, and acts like a
+ * shell that runs it in the foreground: signals of the terminal reach the command directly,
+ * those that were sent to this program alone are forwarded; when job control stops the command,
+ * this program stops, too; and it ends as the command does.
+ */
+#include <argp.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/vector.h"
+#include "cli/command.h"
+#include "cli/failure.h"
+#include "cli/file_limit.h"
+#include "cli/run_report.h"
+#include "cli/usage.h"
+
+enum {
+	STATUS_TIMEOUT = 124,
+	STATUS_FAILED = 125, /* of stacksnap itself; as env(1) and timeout(1) have it */
+	STATUS_NOT_EXECUTABLE = 126,
+	STATUS_NOT_FOUND = 127,
+	STATUS_SIGNAL = 128,
+};
+
+/* The command may handle signals late, so what stops it is followed when nothing has happened
+   for a while; likewise a signal is forwarded if it has not reached the command by then. */
+static const uint64_t quiet_ns = 20 * (uint64_t)SS_NS_PER_MS;
+/* How long reports at the time limit may delay the end. */
+static const uint64_t reports_ns = 120 * (uint64_t)SS_NS_PER_SECOND;
+static const uint64_t kill_after_ns = 10 * (uint64_t)SS_NS_PER_SECOND;
+static const uint64_t forever = UINT64_MAX;
+
+enum key { KEY_TIMEOUT = 0x300, KEY_KILL_AFTER, KEY_NO_CRASHES, KEY_NO_CACHE };
+
+static const struct argp_option table[] = {
+	{ "timeout", KEY_TIMEOUT, "TIME", 0,
+	  "Print the stacks of all processes after TIME (30, 90s, 5m, 2h), and end them: "
+	  "exit status 124 (default: no limit)",
+	  0 },
+	{ "kill-after", KEY_KILL_AFTER, "TIME", 0,
+	  "Send SIGKILL if they still run TIME after SIGTERM (default: 10s)", 0 },
+	{ "no-crashes", KEY_NO_CRASHES, NULL, 0,
+	  "Do not trace the processes: only the time limit is watched", 0 },
+	{ "no-cache", KEY_NO_CACHE, NULL, 0,
+	  "Neither use nor keep names from earlier runs", 3 },
+	{},
+};
+
+/* What happens after the time limit, in this order. */
+enum phase { PHASE_RUNS, PHASE_REPORTS, PHASE_TERMINATED, PHASE_KILLED };
+
+struct forward {
+	int signal; /* 0: none */
+	pid_t sender;
+	uint64_t time_ns;
+};
+
+struct run {
+	struct ss_options options;
+	uint64_t timeout_ns; /* 0: none */
+	uint64_t kill_after_ns;
+	bool no_crashes;
+	char **command; /* in argv */
+
+	struct ss_run_reports *reports;
+	struct ss_supervisor *supervisor;
+	sigset_t signals; /* the mask of the command */
+	bool ignores_sigchld;
+	pid_t pid;
+	bool ended;
+	int status;
+	enum phase phase;
+	uint64_t limit_ns; /* when the next phase begins; or forever */
+	int stop;	   /* a signal that has stopped the command; 0: none */
+	uint64_t stop_ns;  /* when to follow it */
+	struct forward forward;
+};
+
+static void run_deinit(struct run *run)
+{
+	ss_run_reports_free(run->reports);
+	ss_supervisor_free(run->supervisor);
+	ss_options_deinit(&run->options);
+}
+
+/* Options ------------------------------------------------------------------- */
+
+static error_t parse(int key, char *arg, struct argp_state *state)
+{
+	struct run *run = state->input;
+
+	switch (key) {
+	case ARGP_KEY_INIT:
+		state->child_inputs[0] = &run->options;
+		return 0;
+	case KEY_TIMEOUT:
+		run->timeout_ns = ss_options_parse_duration(state, "timeout", arg);
+		return 0;
+	case KEY_KILL_AFTER:
+		run->kill_after_ns = ss_options_parse_duration(state, "kill-after", arg);
+		return 0;
+	case KEY_NO_CRASHES:
+		run->no_crashes = true;
+		return 0;
+	case KEY_NO_CACHE:
+		run->options.no_cache = true;
+		return 0;
+	case ARGP_KEY_ARG:
+		run->command = &state->argv[state->next - 1];
+		state->next = state->argc;
+		return 0;
+	case ARGP_KEY_NO_ARGS:
+		ss_usage_fail(state, "expected a command");
+		return 0;
+	default:
+		return ARGP_ERR_UNKNOWN;
+	}
+}
+
+static const struct argp_child children[] = { { &ss_interpret_argp, 0, NULL, 0 }, {} };
+
+static const struct argp argp = {
+	.children = children,
+	.options = table,
+	.parser = parse,
+	.args_doc = "-- COMMAND ARG...",
+	.doc = "Run a command; print the stacks of all threads when a signal ends it, or "
+	       "a "
+	       "process that it started, or when it takes too long.\v"
+	       "Reports go to standard error (default of --output). Exit status: that of "
+	       "the "
+	       "command, 128+N after signal N; 124 after the time limit, 125 if "
+	       "stacksnap "
+	       "failed, 126 and 127 if the command could not be started.",
+};
+
+/* The command --------------------------------------------------------------- */
+
+/* Blocks all signals: they are received by sigtimedwait(2). Ended children of a program that
+   ignores SIGCHLD are not reported. */
+static void take_signals(struct run *run)
+{
+	struct sigaction action = { .sa_handler = SIG_DFL };
+	struct sigaction before = {};
+	sigset_t all;
+
+	/* None of these can fail. */
+	(void)sigfillset(&all);
+	(void)sigprocmask(SIG_SETMASK, &all, &run->signals);
+	(void)sigaction(SIGCHLD, &action, &before);
+	run->ignores_sigchld = before.sa_handler == SIG_IGN;
+}
+
+static void restore_signals(const struct run *run)
+{
+	const struct sigaction action = { .sa_handler = SIG_IGN };
+
+	if (run->ignores_sigchld)
+		(void)sigaction(SIGCHLD, &action, NULL); /* cannot fail, also below */
+	(void)sigprocmask(SIG_SETMASK, &run->signals, NULL);
+}
+
+/* In the child: waits until it is traced. Reports a failure through the other pipe. */
+__attribute__((noreturn)) static void run_child(const struct run *run, int ready,
+						int failed)
+{
+	char byte;
+
+	ss_file_limit_restore();
+	while (read(ready, &byte, 1) < 0 && errno == EINTR)
+		;
+	restore_signals(run);
+	(void)execvp(run->command[0], run->command);
+	int errnum = errno;
+	(void)!write(failed, &errnum, sizeof(errnum)); /* or just exit */
+	_exit(errnum == ENOENT ? STATUS_NOT_FOUND : STATUS_NOT_EXECUTABLE);
+}
+
+static void trace(const struct run *run)
+{
+	_cleanup_error_ struct ss_error *error =
+		run->no_crashes ? NULL : ss_supervisor_trace(run->supervisor);
+
+	if (!error)
+		return;
+	ss_failure_warn("crashes are not seen: %s", ss_error_message(error));
+	ss_failure_hint("is there a seccomp filter or kernel.yama.ptrace_scope above 1? "
+			"--no-crashes hides this message");
+}
+
+static struct ss_error *start(struct run *run, int failed[2])
+{
+	int ready[2];
+
+	if (pipe2(ready, O_CLOEXEC) != 0)
+		return ss_error_new_errno(errno, "starting the command");
+	_cleanup_close_ int reading = ready[0];
+	_cleanup_close_ int writing = ready[1];
+	run->pid = fork();
+	int errnum = errno;
+	if (run->pid < 0)
+		return ss_error_new_errno(errnum, "starting the command");
+	if (run->pid == 0) {
+		(void)close(writing);
+		run_child(run, reading, failed[1]);
+	}
+	struct ss_error *error = ss_supervisor_new(run->pid, &run->supervisor);
+	if (!error)
+		trace(run);
+	return error; /* the child goes on when the pipe is closed */
+}
+
+/* Why the command could not be executed; 0: it was. The stop after execve(2) has to be answered
+   meanwhile. */
+static int check_started(int failed)
+{
+	int errnum = 0;
+
+	return read(failed, &errnum, sizeof(errnum)) == sizeof(errnum) ? errnum : 0;
+}
+
+/* Events --------------------------------------------------------------------- */
+
+static void warn(struct ss_error *error)
+{
+	if (error)
+		ss_failure_print(error);
+	ss_error_free(error);
+}
+
+static void on_event(struct run *run, const struct ss_supervisor_event *event)
+{
+	switch (event->kind) {
+	case SS_SUPERVISOR_CRASH:
+		/* What is ended on purpose needs no report. */
+		if (run->phase > PHASE_REPORTS && event->signal == SIGTERM)
+			ss_supervisor_release(run->supervisor, event->pid);
+		else
+			warn(ss_run_reports_add(run->reports, run->supervisor, event->pid,
+						true));
+		break;
+	case SS_SUPERVISOR_STOPPED:
+		run->stop = event->signal == SIGSTOP ? 0 : event->signal;
+		break;
+	case SS_SUPERVISOR_CONTINUED:
+		run->stop = 0;
+		break;
+	case SS_SUPERVISOR_ENDED:
+		if (event->pid == run->pid) {
+			run->ended = true;
+			run->status = event->status;
+		}
+		ss_run_reports_end(run->reports, run->supervisor, event->pid);
+		break;
+	default:
+		break;
+	}
+	run->stop_ns = ss_now_ns() + quiet_ns;
+}
+
+/* Job control stops the command: the shell that waits for this program has to see it stop.
+   (SIGSTOP sent to the command alone is nobody's job control.) */
+static void follow_stop(struct run *run)
+{
+	int signal = run->stop;
+	sigset_t set;
+
+	run->stop = 0;
+	if (getpgid(run->pid) != getpgrp())
+		return;
+	(void)sigemptyset(&set); /* cannot fail with a valid signal, also below */
+	(void)sigaddset(&set, signal);
+	(void)raise(signal);
+	(void)sigprocmask(SIG_UNBLOCK, &set, NULL);
+	(void)sigprocmask(SIG_BLOCK, &set, NULL);
+}
+
+/* A signal of the terminal, or one that was sent to the process group, reaches the command as
+   well. */
+static void on_signal(struct run *run, const siginfo_t *info)
+{
+	bool from_kernel = info->si_code > 0;
+
+	switch (info->si_signo) {
+	case SIGCHLD:
+	case SIGTSTP:
+	case SIGTTIN:
+	case SIGTTOU:
+		return;
+	default:
+		if (!from_kernel && !run->ended)
+			run->forward =
+				(struct forward){ .signal = info->si_signo,
+						  .sender = info->si_pid,
+						  .time_ns = ss_now_ns() + quiet_ns };
+	}
+}
+
+static void forward_signal(struct run *run)
+{
+	const struct forward *forward = &run->forward;
+
+	if (!run->ended && !ss_supervisor_has_received(run->supervisor, forward->signal,
+						       forward->sender))
+		ss_supervisor_signal(run->supervisor, run->pid, forward->signal);
+	run->forward.signal = 0;
+}
+
+/* Time limit ----------------------------------------------------------------- */
+
+static size_t signal_all(const struct run *run, int signal)
+{
+	_cleanup_free_ struct ss_supervised *processes = NULL;
+	size_t count = 0;
+
+	warn(ss_supervisor_list(run->supervisor, &processes, &count));
+	for (size_t i = 0; i < count; i++) {
+		ss_supervisor_signal(run->supervisor, processes[i].pid, signal);
+		if (signal != SIGKILL) /* a stopped process handles no other signal */
+			ss_supervisor_signal(run->supervisor, processes[i].pid, SIGCONT);
+	}
+	return count;
+}
+
+static void report_all(struct run *run)
+{
+	_cleanup_free_ struct ss_supervised *processes = NULL;
+	size_t count = 0;
+
+	ss_failure_warn("the time limit of %.3g s is over: the stacks of its processes "
+			"follow, then they are ended",
+			(double)run->timeout_ns / SS_NS_PER_SECOND);
+	warn(ss_supervisor_list(run->supervisor, &processes, &count));
+	for (size_t i = 0; i < count; i++) {
+		if (!ss_run_reports_has(run->reports, processes[i].pid))
+			warn(ss_run_reports_add(run->reports, run->supervisor,
+						processes[i].pid, processes[i].traced));
+	}
+}
+
+static void next_phase(struct run *run)
+{
+	switch (run->phase) {
+	case PHASE_RUNS:
+		run->phase = PHASE_REPORTS;
+		run->limit_ns = ss_now_ns() + reports_ns;
+		report_all(run);
+		return;
+	case PHASE_REPORTS:
+		run->phase = PHASE_TERMINATED;
+		run->limit_ns = ss_now_ns() + run->kill_after_ns;
+		ss_run_reports_drop(run->reports, run->supervisor);
+		(void)signal_all(run, SIGTERM);
+		return;
+	default:
+		run->phase = PHASE_KILLED;
+		run->limit_ns = ss_now_ns() + quiet_ns; /* once more: new processes */
+		(void)signal_all(run, SIGKILL);
+		return;
+	}
+}
+
+/* Whether all is over. */
+static bool is_done(const struct run *run)
+{
+	_cleanup_free_ struct ss_supervised *processes = NULL;
+	size_t count = 0;
+
+	if (!run->ended || ss_run_reports_are_pending(run->reports))
+		return false;
+	if (run->phase == PHASE_RUNS)
+		return true;
+	if (run->phase == PHASE_REPORTS)
+		return false;
+	warn(ss_supervisor_list(run->supervisor, &processes, &count));
+	return count == 0;
+}
+
+static bool is_reported(const struct run *run)
+{
+	return run->phase == PHASE_REPORTS && !ss_run_reports_are_pending(run->reports);
+}
+
+/* The loop -------------------------------------------------------------------- */
+
+static void wait_for_signal(struct run *run)
+{
+	uint64_t now = ss_now_ns();
+	uint64_t until = is_reported(run) ? now : run->limit_ns;
+	siginfo_t info;
+	sigset_t all;
+
+	if (run->stop)
+		until = SS_MIN(until, run->stop_ns);
+	if (run->forward.signal)
+		until = SS_MIN(until, run->forward.time_ns);
+	uint64_t left = until > now ? until - now : 0;
+	const struct timespec ts = { .tv_sec = (time_t)(left / SS_NS_PER_SECOND),
+				     .tv_nsec = (long)(left % SS_NS_PER_SECOND) };
+	(void)sigfillset(&all); /* cannot fail */
+	if (sigtimedwait(&all, &info, until == forever ? NULL : &ts) > 0)
+		on_signal(run, &info);
+	now = ss_now_ns();
+	if (run->forward.signal && now >= run->forward.time_ns)
+		forward_signal(run);
+	if (run->stop && now >= run->stop_ns)
+		follow_stop(run);
+	if (now >= run->limit_ns || is_reported(run))
+		next_phase(run);
+}
+
+static void supervise(struct run *run)
+{
+	struct ss_supervisor_event event;
+
+	run->limit_ns = run->timeout_ns ? ss_now_ns() + run->timeout_ns : forever;
+	for (;;) {
+		while (ss_supervisor_next(run->supervisor, &event))
+			on_event(run, &event);
+		ss_run_reports_start(run->reports, run->supervisor);
+		if (is_done(run))
+			return;
+		wait_for_signal(run);
+	}
+}
+
+/* Ends as the command did: a shell treats a program that SIGINT has ended differently from
+   one that exits with status 130. */
+static int end(const struct run *run)
+{
+	const struct rlimit no_core = {};
+	const struct sigaction action = { .sa_handler = SIG_DFL };
+	sigset_t set;
+
+	if (run->phase != PHASE_RUNS)
+		return STATUS_TIMEOUT;
+	if (WIFEXITED(run->status))
+		return WEXITSTATUS(run->status);
+	int signal = WTERMSIG(run->status);
+	(void)sigemptyset(&set); /* cannot fail with a valid signal, also below */
+	(void)sigaddset(&set, signal);
+	if (prctl(PR_SET_DUMPABLE, 0) == 0 && setrlimit(RLIMIT_CORE, &no_core) == 0) {
+		(void)sigaction(signal, &action, NULL);
+		(void)raise(signal);
+		(void)sigprocmask(SIG_UNBLOCK, &set, NULL);
+	}
+	return STATUS_SIGNAL + signal; /* the first process of a container */
+}
+
+static int run_command(struct run *run)
+{
+	int failed[2];
+
+	if (pipe2(failed, O_CLOEXEC) != 0) {
+		warn(ss_error_new_errno(errno, "starting the command"));
+		return STATUS_FAILED;
+	}
+	_cleanup_close_ int reading = failed[0];
+	_cleanup_close_ int writing = failed[1];
+	take_signals(run);
+	_cleanup_error_ struct ss_error *error = start(run, failed);
+	if (error) {
+		ss_failure_print(error);
+		return STATUS_FAILED;
+	}
+	close_cleanup(&writing);
+	writing = -1;
+	supervise(run);
+	int errnum = check_started(reading);
+	if (errnum)
+		ss_failure_warn("cannot execute '%s': %s", run->command[0],
+				strerrordesc_np(errnum));
+	return end(run);
+}
+
+static int run(int argc, char **argv)
+{
+	_cleanup_(run_deinit) struct run run = { .kill_after_ns = kill_after_ns };
+
+	ss_options_init(&run.options);
+	if (!ss_usage_parse(&ss_command_run, argc, argv, ARGP_IN_ORDER, &run))
+		return STATUS_FAILED;
+	ss_options_open_cache(&run.options);
+	_cleanup_error_ struct ss_error *error =
+		ss_run_reports_new(&run.options, &run.reports);
+	if (error) {
+		ss_failure_print(error);
+		return STATUS_FAILED;
+	}
+	return run_command(&run);
+}
+
+const struct ss_command ss_command_run = {
+	.name = "run",
+	.summary = "run a command; stacks when it crashes or takes too long",
+	.argp = &argp,
+	.run = run,
+};

@@ -1,0 +1,242 @@
+#include "cli/run_report.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <unistd.h>
+
+#include "base/vector.h"
+#include "cli/failure.h"
+#include "cli/output.h"
+#include "cli/snap_analysis.h"
+
+struct report {
+	pid_t pid;
+	bool traced;
+	pid_t writer; /* 0: it is not being written yet */
+	struct ss_target *target;
+	struct ss_capture *capture;
+};
+
+static void report_deinit(struct report *report)
+{
+	ss_capture_free(report->capture);
+	ss_target_close(report->target);
+}
+
+struct ss_run_reports {
+	const struct ss_options *options;
+	struct ss_selection_run selection;
+	struct ss_output *output; /* of all reports, if there is one; or NULL */
+	bool separate;		  /* something was written to it */
+	SS_VECTOR(struct report) queue;
+};
+
+static const struct ss_target_argument any_thread;
+
+struct ss_error *ss_run_reports_new(const struct ss_options *options,
+				    struct ss_run_reports **ret)
+{
+	struct ss_run_reports *reports = calloc(1, sizeof(*reports));
+
+	if (!reports)
+		return ss_error_no_memory();
+	reports->options = options;
+	reports->selection = (struct ss_selection_run){ .selection = &options->selection,
+							.argument = &any_thread };
+	*ret = reports;
+	return NULL;
+}
+
+void ss_run_reports_free(struct ss_run_reports *reports)
+{
+	if (!reports)
+		return;
+	for (size_t i = 0; i < reports->queue.count; i++)
+		report_deinit(&reports->queue.items[i]);
+	ss_vector_free(&reports->queue);
+	ss_output_close(reports->output);
+	free(reports);
+}
+
+/* Capture -------------------------------------------------------------------- */
+
+static struct ss_error *capture(struct ss_run_reports *reports,
+				struct ss_supervisor *supervisor, struct report *report)
+{
+	struct ss_capture_options options = ss_options_capture(reports->options);
+	struct ss_error *error =
+		report->traced ?
+			ss_supervisor_hold(supervisor, report->pid, &report->target) :
+			ss_target_open(report->pid, &report->target);
+
+	if (ss_selection_run_is_active(&reports->selection)) {
+		options.filter = ss_selection_run_filter;
+		options.filter_data = &reports->selection;
+	}
+	if (!error)
+		error = ss_capture_take(report->target, &options, &report->capture);
+	if (!error && !reports->options->common.format->unsymbolized &&
+	    !reports->options->no_waits)
+		ss_capture_add_related(report->capture, report->target);
+	return error;
+}
+
+struct ss_error *ss_run_reports_add(struct ss_run_reports *reports,
+				    struct ss_supervisor *supervisor, pid_t pid,
+				    bool traced)
+{
+	struct report *report = ss_vector_push(&reports->queue);
+	struct ss_error *error = NULL;
+
+	if (report) {
+		*report = (struct report){ .pid = pid, .traced = traced };
+		error = capture(reports, supervisor, report);
+		if (!error)
+			return NULL;
+		report_deinit(report);
+		reports->queue.count--;
+	}
+	ss_supervisor_release(supervisor, pid);
+	return error ? error : ss_error_no_memory();
+}
+
+bool ss_run_reports_has(const struct ss_run_reports *reports, pid_t pid)
+{
+	for (size_t i = 0; i < reports->queue.count; i++) {
+		if (reports->queue.items[i].pid == pid)
+			return true;
+	}
+	return false;
+}
+
+/* Writing, in a child -------------------------------------------------------- */
+
+/* All threads stand still, so that what is missing can still be read. */
+static bool complete(void *data, const struct ss_snap_request *request)
+{
+	struct report *report = data;
+	struct ss_capture_options options = { .size = sizeof(options) };
+	struct ss_error *error;
+	size_t grown = 1;
+
+	if (request->jit != SS_JIT_NONE)
+		error = ss_capture_gather(report->capture, report->target,
+					  &request->plan);
+	else
+		error = ss_capture_extend(report->capture, report->target, &options,
+					  request->stacks, request->count, &grown);
+	bool done = !error && grown > 0;
+	ss_error_free(error); /* it stays incomplete */
+	return done;
+}
+
+static bool write_report(struct ss_run_reports *reports, struct report *report)
+{
+	struct ss_phases phases = { .current = SS_PHASE_COUNT };
+	const struct ss_options *options = reports->options;
+	struct ss_snap_analysis analysis = {
+		.options = options,
+		.capture = report->capture,
+		.run = &reports->selection,
+		.phases = &phases,
+		.output = reports->output,
+		.separate = reports->separate,
+		.color = !options->common.output && isatty(STDERR_FILENO) == 1 &&
+			 ss_options_want_color(&options->common),
+		.owner = ss_analysis_owner_of(report->target),
+		.complete = complete,
+		.complete_data = report,
+	};
+	bool missing = false;
+	_cleanup_error_ struct ss_error *error =
+		ss_snap_analysis_run(&analysis, &missing);
+
+	if (error)
+		ss_failure_print(error);
+	return error == NULL;
+}
+
+/* The output of the first report, or of each one. */
+static struct ss_error *open_output(struct ss_run_reports *reports, pid_t pid)
+{
+	const char *pattern = reports->options->common.output;
+
+	if (ss_output_is_per_target(pattern)) {
+		ss_output_close(take_ptr(reports->output));
+		reports->separate = false;
+	}
+	if (reports->output)
+		return NULL;
+	struct ss_error *error = pattern ?
+					 ss_output_open(pattern, pid, &reports->output) :
+					 ss_output_open_stderr(&reports->output);
+	if (!error)
+		ss_output_keep(reports->output); /* another process writes it */
+	return error;
+}
+
+static void start(struct ss_run_reports *reports, struct report *report)
+{
+	pid_t parent = getpid();
+	_cleanup_error_ struct ss_error *error = open_output(reports, report->pid);
+
+	if (error) {
+		ss_failure_print(error);
+		report->writer = -1;
+		return;
+	}
+	report->writer = fork();
+	if (report->writer != 0) {
+		reports->separate = true;
+		return;
+	}
+	/* The signals of the command are blocked here. */
+	if (prctl(PR_SET_PDEATHSIG, SIGKILL) != 0 || getppid() != parent)
+		_exit(EXIT_FAILURE);
+	_exit(write_report(reports, report) ? EXIT_SUCCESS : EXIT_FAILURE);
+}
+
+static void remove_first(struct ss_run_reports *reports, struct ss_supervisor *supervisor)
+{
+	struct report first = reports->queue.items[0];
+
+	reports->queue.count--;
+	memmove(reports->queue.items, reports->queue.items + 1,
+		reports->queue.count * sizeof(first));
+	if (first.traced)
+		ss_supervisor_release(supervisor, first.pid);
+	report_deinit(&first);
+}
+
+void ss_run_reports_start(struct ss_run_reports *reports,
+			  struct ss_supervisor *supervisor)
+{
+	while (reports->queue.count > 0 && reports->queue.items[0].writer == 0) {
+		start(reports, &reports->queue.items[0]);
+		if (reports->queue.items[0].writer > 0)
+			return;
+		remove_first(reports, supervisor);
+	}
+}
+
+void ss_run_reports_end(struct ss_run_reports *reports, struct ss_supervisor *supervisor,
+			pid_t child)
+{
+	if (reports->queue.count > 0 && reports->queue.items[0].writer == child)
+		remove_first(reports, supervisor);
+}
+
+bool ss_run_reports_are_pending(const struct ss_run_reports *reports)
+{
+	return reports->queue.count > 0;
+}
+
+void ss_run_reports_drop(struct ss_run_reports *reports, struct ss_supervisor *supervisor)
+{
+	/* The one that is being written is abandoned: its end is not waited for. */
+	while (reports->queue.count > 0)
+		remove_first(reports, supervisor);
+}

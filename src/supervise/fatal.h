@@ -1,0 +1,24 @@
+/*
+ * Whether a signal that is about to be delivered ends a process (signal(7)).
+ */
+#ifndef SS_SUPERVISE_FATAL_H
+#define SS_SUPERVISE_FATAL_H
+
+#include <signal.h>
+#include <stdbool.h>
+
+#include "proc/task.h"
+
+/* Whether the default action is to end the process, with or without a core dump. */
+bool ss_fatal_by_default(int signal);
+
+/* The same for a process whose dispositions are known. */
+bool ss_fatal_is(const siginfo_t *info, const struct ss_status *status);
+
+/*
+ * Whether the end is part of normal operation rather than a crash: SIGPIPE, with which all but
+ * the last commands of a pipeline end, and what a terminal sends (Ctrl-C, hang-up).
+ */
+bool ss_fatal_is_normal(const siginfo_t *info);
+
+#endif
