@@ -1049,6 +1049,15 @@ SS_API struct ss_error *ss_snapshot_signature(const struct ss_snapshot *snapshot
 					      const struct ss_thread *thread,
 					      char ret[SS_SIGNATURE_SIZE]);
 
+/*
+ * Writes a capture as a minidump to fd: threads with their registers and stacks, modules with
+ * build-ids, and the signal that ended the process. The environment and the command line,
+ * which are at the beginning of the main thread's stack, are left out. Registers of threads
+ * that were not stopped are mostly unknown, and written as 0. Errors: INVALID (larger than
+ * 4 GiB), UNSUPPORTED (its processor), NO_MEMORY, SYSTEM.
+ */
+SS_API struct ss_error *ss_capture_write_minidump(const struct ss_capture *capture, int fd);
+
 /* Recordings --------------------------------------------------------------- */
 
 /*

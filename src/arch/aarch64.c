@@ -185,6 +185,13 @@ const struct ss_arch ss_arch_aarch64 = {
 	.pac_mask = UINT64_C(0xff7f000000000000),
 	/* arch/arm64/include/uapi/asm/ptrace.h, struct user_pt_regs: x0 to x30, sp, pc,
 	   pstate. The call that was interrupted is not among them. */
+	.minidump = { .processor = 12,
+		      .size = 912,
+		      .flags_at = 0,
+		      .flags = 0x400003,
+		      .regs = { 8,   16,  24,  32,  40,	 48,  56,  64,	72,  80,  88,
+				96,  104, 112, 120, 128, 136, 144, 152, 160, 168, 176,
+				184, 192, 200, 208, 216, 224, 232, 240, 248, 256, 264 } },
 	.core_regs = { .words = 34,
 		       .regs = { 1,  2,	 3,  4,	 5,  6,	 7,  8,	 9,  10, 11,
 				 12, 13, 14, 15, 16, 17, 18, 19, 20, 21, 22,

@@ -127,6 +127,16 @@ struct ss_core_regs {
 	uint8_t thread_pointer;
 };
 
+/* The registers of a thread in a minidump (struct MDRawContext... of Breakpad). Offsets of
+   registers are never 0: that is one that is not there. */
+struct ss_minidump_context {
+	uint16_t processor; /* PROCESSOR_ARCHITECTURE_... of Windows */
+	uint16_t size;	    /* 0: minidumps of this processor are not supported */
+	uint16_t flags_at;
+	uint32_t flags; /* control and integer registers */
+	uint16_t regs[SS_REG_MAX];
+};
+
 struct ss_arch {
 	const char *name;     /* as uname(2) and libseccomp have it */
 	uint16_t elf_machine; /* EM_... */
@@ -148,6 +158,7 @@ struct ss_arch {
 				  points to */
 	struct ss_sigframe sigframe;
 	struct ss_core_regs core_regs;
+	struct ss_minidump_context minidump;
 	const uint8_t *syscalls; /* enum ss_syscall_id by number */
 	size_t syscall_count;
 

@@ -489,6 +489,15 @@ const struct ss_arch ss_arch_x86_64 = {
 	.syscall_args = { RDI, RSI, RDX, R10, R8, R9 },
 	.red_zone = 128,
 	/* arch/x86/include/asm/user_64.h, struct user_regs_struct */
+	.minidump = { .processor = 9,
+		      .size = 1232,
+		      .flags_at = 48,
+		      .flags = 0x100003,
+		      .regs = { [RAX] = 120, [RCX] = 128, [RDX] = 136, [RBX] = 144,
+				[RSP] = 152, [RBP] = 160, [RSI] = 168, [RDI] = 176,
+				[R8] = 184,  [R9] = 192,  [R10] = 200, [R11] = 208,
+				[R12] = 216, [R13] = 224, [R14] = 232, [R15] = 240,
+				[RIP] = 248 } },
 	.core_regs = {
 		.words = 27,
 		.regs = { [RAX] = 11, [RDX] = 13, [RCX] = 12, [RBX] = 6, [RSI] = 14,

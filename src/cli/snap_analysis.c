@@ -190,6 +190,7 @@ static struct ss_error *print(const struct ss_snap_analysis *analysis,
 		.verbose = options->common.verbose,
 		.color = analysis->color,
 		.max_stack = options->common.max_stack,
+		.capture = analysis->capture,
 		.problem = problem,
 		.advice = advice,
 	};

@@ -49,8 +49,10 @@ struct ss_format_options {
 	size_t max_stack;    /* limit of the capture: bytes of each stack; 0: default */
 	const char *problem; /* one line: what went wrong in the analysis; or NULL */
 	const char *advice;  /* text: one line: how to get what is missing; or NULL */
-	double threshold;    /* text of a profile: omit calls below this percentage */
-	unsigned rows;	     /* text of a profile: limit of each table */
+	/* What the snapshot was made from, or NULL. */
+	const struct ss_capture *capture;
+	double threshold; /* text of a profile: omit calls below this percentage */
+	unsigned rows;	  /* text of a profile: limit of each table */
 };
 
 /*
@@ -96,6 +98,7 @@ extern const struct ss_format ss_format_gdb;
 extern const struct ss_format ss_format_eu;
 extern const struct ss_format ss_format_dot;
 extern const struct ss_format ss_format_recording;
+extern const struct ss_format ss_format_minidump;
 extern const struct ss_format ss_format_html;
 extern const struct ss_format ss_format_speedscope;
 extern const struct ss_format ss_format_pprof;

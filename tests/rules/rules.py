@@ -24,6 +24,7 @@ MAY_USE = {
     "core": {"base", "arch", "proc", "model", "elf"},
     "supervise": {"base", "arch", "proc", "model", "target"},
     "recording": {"base", "model"},
+    "minidump": {"base", "arch", "model"},
     "unwind": {"base", "arch", "model", "elf"},
     "symbolize": {"base", "model", "elf"},
     "diagnose": {"base", "arch", "proc", "model"},

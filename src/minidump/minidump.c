@@ -1,0 +1,563 @@
+/*
+ * A capture as a minidump: threads with registers and stacks, modules with build-ids, the
+ * signal. For debuggers and crash collectors. The numbers are those of minidumpapiset.h
+ * (Microsoft) and minidump_format.h (Breakpad).
+ *
+ * The main thread's stack begins with the environment and the command line, which often contain
+ * secrets: they are written as zeros.
+ */
+#include <inttypes.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/mman.h>
+
+#include "base/buffer.h"
+#include "base/error.h"
+#include "base/io.h"
+#include "model/capture.h"
+
+enum {
+	SIGNATURE = 0x504d444d, /* MDMP */
+	VERSION = 0xa793,
+	BUILD_ID_RECORD = 0x4270454c, /* LEpB: the build-id follows */
+	PLATFORM_LINUX = 0x8201,
+	MISC_PROCESS_ID = 1,
+	MISC_SIZE = 24,
+	PARAMETERS = 15,
+	NS_PER_S = 1000000000,
+};
+
+enum stream {
+	THREAD_LIST = 3,
+	MODULE_LIST = 4,
+	MEMORY_LIST = 5,
+	EXCEPTION = 6,
+	SYSTEM_INFO = 7,
+	MISC_INFO = 15,
+	THREAD_NAMES = 24,
+	LINUX_PROC_STATUS = 0x47670004,
+	LINUX_MAPS = 0x47670009,
+	STREAMS = 9,
+};
+
+/* All are little-endian and packed. */
+struct header {
+	uint32_t signature;
+	uint32_t version;
+	uint32_t stream_count;
+	uint32_t directory;
+	uint32_t checksum;
+	uint32_t time;
+	uint64_t flags;
+} __attribute__((packed));
+
+struct location {
+	uint32_t size;
+	uint32_t at; /* offset in the file */
+} __attribute__((packed));
+
+struct directory {
+	uint32_t type;
+	struct location location;
+} __attribute__((packed));
+
+struct memory {
+	uint64_t address;
+	struct location location;
+} __attribute__((packed));
+
+struct thread {
+	uint32_t tid;
+	uint32_t suspend_count;
+	uint32_t priority_class;
+	uint32_t priority;
+	uint64_t thread_pointer;
+	struct memory stack;
+	struct location context;
+} __attribute__((packed));
+
+struct module {
+	uint64_t base;
+	uint32_t size;
+	uint32_t checksum;
+	uint32_t time;
+	uint32_t name;
+	uint32_t version[13];
+	struct location build_id;
+	struct location misc;
+	uint64_t reserved[2];
+} __attribute__((packed));
+
+struct exception {
+	uint32_t tid;
+	uint32_t alignment;
+	uint32_t code;
+	uint32_t flags;
+	uint64_t next;
+	uint64_t address;
+	uint32_t parameter_count;
+	uint32_t alignment_too;
+	uint64_t parameters[PARAMETERS];
+	struct location context;
+} __attribute__((packed));
+
+struct system_info {
+	uint16_t processor;
+	uint16_t level;
+	uint16_t revision;
+	uint8_t processor_count;
+	uint8_t product_type;
+	uint32_t version[3];
+	uint32_t platform;
+	uint32_t service_pack; /* offset of a string */
+	uint16_t suite;
+	uint16_t reserved;
+	uint8_t cpu[24];
+} __attribute__((packed));
+
+struct thread_name {
+	uint32_t tid;
+	uint64_t name;
+} __attribute__((packed));
+
+_Static_assert(sizeof(struct header) == 32, "minidumpapiset.h");
+_Static_assert(sizeof(struct thread) == 48, "minidumpapiset.h");
+_Static_assert(sizeof(struct module) == 108, "minidumpapiset.h");
+_Static_assert(sizeof(struct exception) == 168, "minidumpapiset.h");
+_Static_assert(sizeof(struct system_info) == 56, "minidumpapiset.h");
+
+/* Everything but the stacks, which follow. */
+struct builder {
+	const struct ss_capture *capture;
+	struct ss_buffer head;
+	struct directory streams[STREAMS];
+	size_t stream_count;
+	uint64_t stacks; /* their size so far */
+	/* By thread, in head: */
+	size_t threads;	 /* of struct thread */
+	size_t memories; /* of struct memory */
+	uint32_t memory_count;
+	struct location crashed; /* the context of the thread that crashed */
+};
+
+static uint32_t here(const struct builder *b)
+{
+	return (uint32_t)b->head.size;
+}
+
+static void add_u32(struct builder *b, uint32_t value)
+{
+	ss_buffer_add(&b->head, &value, sizeof(value));
+}
+
+static void begin_stream(struct builder *b, enum stream type)
+{
+	while (b->head.size % sizeof(uint64_t))
+		ss_buffer_add_byte(&b->head, 0);
+	b->streams[b->stream_count++] =
+		(struct directory){ .type = type, .location.at = here(b) };
+}
+
+static void end_stream(struct builder *b)
+{
+	struct location *location = &b->streams[b->stream_count - 1].location;
+
+	location->size = here(b) - location->at;
+}
+
+/* The code point of at most size bytes of UTF-8, and how long it is. An invalid byte counts as
+   U+FFFD. */
+static uint32_t decode(const uint8_t *at, size_t size, size_t *ret)
+{
+	static const uint32_t least[] = { 0, 0, 0x80, 0x800, 0x10000 };
+	size_t length = at[0] < 0x80	       ? 1 :
+			(at[0] & 0xe0) == 0xc0 ? 2 :
+			(at[0] & 0xf0) == 0xe0 ? 3 :
+			(at[0] & 0xf8) == 0xf0 ? 4 :
+						 0;
+	uint32_t code = length == 1 ? at[0] : at[0] & (0x7fU >> length);
+
+	*ret = 1;
+	if (length == 0 || length > size)
+		return 0xfffd;
+	for (size_t i = 1; i < length; i++) {
+		if ((at[i] & 0xc0) != 0x80)
+			return 0xfffd;
+		code = code << 6 | (at[i] & 0x3fU);
+	}
+	if (length > 1 && (code < least[length] || code > 0x10ffff ||
+			   (code >= 0xd800 && code < 0xe000)))
+		return 0xfffd;
+	*ret = length;
+	return code;
+}
+
+/* UTF-16 with its size in bytes before, and a NUL. Returns where it is. */
+static uint32_t add_string(struct builder *b, const char *text)
+{
+	const uint8_t *bytes = (const uint8_t *)text;
+	size_t size = strlen(text);
+	size_t step;
+
+	while (b->head.size % sizeof(uint32_t))
+		ss_buffer_add_byte(&b->head, 0);
+	uint32_t at = here(b);
+	add_u32(b, 0);
+	for (size_t i = 0; i < size; i += step) {
+		uint32_t code = decode(bytes + i, size - i, &step);
+		uint16_t units[2] = { (uint16_t)code };
+		if (code >= 0x10000) {
+			units[0] = (uint16_t)(0xd7c0 + (code >> 10));
+			units[1] = (uint16_t)(0xdc00 + (code & 0x3ff));
+		}
+		ss_buffer_add(&b->head, units, code >= 0x10000 ? 4 : 2);
+	}
+	uint32_t length = here(b) - at - (uint32_t)sizeof(length);
+	if (!b->head.failed)
+		memcpy(b->head.bytes + at, &length, sizeof(length));
+	ss_buffer_add(&b->head, "\0", 2);
+	return at;
+}
+
+static struct location add_context(struct builder *b, const struct ss_regs *regs)
+{
+	const struct ss_minidump_context *layout = &b->capture->arch->minidump;
+	struct location location = { .at = here(b), .size = layout->size };
+	uint64_t value;
+
+	for (unsigned i = 0; i < layout->size; i++)
+		ss_buffer_add_byte(&b->head, 0);
+	if (b->head.failed)
+		return location;
+	char *context = b->head.bytes + location.at;
+	memcpy(context + layout->flags_at, &layout->flags, sizeof(layout->flags));
+	for (unsigned reg = 0; reg < b->capture->arch->reg_count; reg++) {
+		if (layout->regs[reg] && ss_regs_get(regs, reg, &value))
+			memcpy(context + layout->regs[reg], &value, sizeof(value));
+	}
+	return location;
+}
+
+/* Threads and memory ------------------------------------------------------- */
+
+static struct memory plan_stack(struct builder *b, const struct ss_stack_copy *stack)
+{
+	struct memory memory = {
+		.address = stack->address,
+		.location = { .size = (uint32_t)stack->size, .at = (uint32_t)b->stacks },
+	};
+
+	b->stacks += stack->size;
+	return memory;
+}
+
+static void write_threads(struct builder *b)
+{
+	const struct ss_capture *capture = b->capture;
+
+	begin_stream(b, THREAD_LIST);
+	add_u32(b, (uint32_t)capture->threads.count);
+	b->threads = b->head.size;
+	for (size_t i = 0; i < capture->threads.count; i++) {
+		const struct ss_capture_thread *from = &capture->threads.items[i];
+		const struct thread thread = {
+			.tid = (uint32_t)from->tid,
+			.thread_pointer = from->thread_pointer,
+			.stack = plan_stack(b, &from->stacks[0]),
+		};
+		ss_buffer_add(&b->head, &thread, sizeof(thread));
+	}
+	end_stream(b);
+}
+
+static void write_contexts(struct builder *b)
+{
+	const struct ss_capture *capture = b->capture;
+
+	for (size_t i = 0; i < capture->threads.count; i++) {
+		const struct ss_capture_thread *thread = &capture->threads.items[i];
+		struct location location = add_context(b, &thread->regs);
+		if (b->head.failed)
+			return;
+		memcpy(b->head.bytes + b->threads + i * sizeof(struct thread) +
+			       offsetof(struct thread, context),
+		       &location, sizeof(location));
+		if (thread->tid == capture->process.crash.tid)
+			b->crashed = location;
+	}
+}
+
+/* All stacks: those of the threads, then those that handlers interrupted. */
+static void write_memory(struct builder *b)
+{
+	const struct ss_capture *capture = b->capture;
+	uint64_t at = 0;
+
+	begin_stream(b, MEMORY_LIST);
+	size_t count = b->head.size;
+	add_u32(b, 0);
+	b->memories = b->head.size;
+	for (size_t copy = 0; copy < SS_STACK_COPIES; copy++) {
+		b->stacks = at;
+		for (size_t i = 0; i < capture->threads.count; i++) {
+			const struct ss_stack_copy *stack =
+				&capture->threads.items[i].stacks[copy];
+			if (stack->size == 0)
+				continue;
+			struct memory memory = plan_stack(b, stack);
+			ss_buffer_add(&b->head, &memory, sizeof(memory));
+			b->memory_count++;
+		}
+		at = b->stacks;
+	}
+	if (!b->head.failed)
+		memcpy(b->head.bytes + count, &b->memory_count, sizeof(b->memory_count));
+	end_stream(b);
+}
+
+/* Stacks follow the head, whose size is known now. */
+static void place_stacks(struct builder *b)
+{
+	uint32_t head = here(b);
+	uint32_t at;
+
+	for (size_t i = 0; i < b->capture->threads.count + b->memory_count; i++) {
+		size_t thread = b->threads + i * sizeof(struct thread) +
+				offsetof(struct thread, stack);
+		size_t memory = i < b->capture->threads.count ?
+					thread :
+					b->memories + (i - b->capture->threads.count) *
+							      sizeof(struct memory);
+		char *field = b->head.bytes + memory + offsetof(struct memory, location) +
+			      offsetof(struct location, at);
+		memcpy(&at, field, sizeof(at));
+		at += head;
+		memcpy(field, &at, sizeof(at));
+	}
+}
+
+static void write_thread_names(struct builder *b)
+{
+	const struct ss_capture *capture = b->capture;
+	uint32_t count = (uint32_t)capture->threads.count;
+
+	begin_stream(b, THREAD_NAMES);
+	add_u32(b, count);
+	size_t names = b->head.size;
+	for (size_t i = 0; i < count; i++) {
+		const struct thread_name name = {
+			.tid = (uint32_t)capture->threads.items[i].tid
+		};
+		ss_buffer_add(&b->head, &name, sizeof(name));
+	}
+	end_stream(b);
+	for (size_t i = 0; i < count; i++) {
+		uint64_t at = add_string(b, capture->threads.items[i].name);
+		if (b->head.failed)
+			return;
+		memcpy(b->head.bytes + names + i * sizeof(struct thread_name) +
+			       offsetof(struct thread_name, name),
+		       &at, sizeof(at));
+	}
+}
+
+/* Modules and the rest ----------------------------------------------------- */
+
+static struct location add_build_id(struct builder *b,
+				    const struct ss_module_impl *module)
+{
+	struct location location = { .at = here(b) };
+
+	add_u32(b, BUILD_ID_RECORD);
+	ss_buffer_add(&b->head, module->build_id, module->build_id_size);
+	location.size = here(b) - location.at;
+	return location;
+}
+
+static void write_modules(struct builder *b)
+{
+	const struct ss_capture *capture = b->capture;
+
+	begin_stream(b, MODULE_LIST);
+	add_u32(b, (uint32_t)capture->modules.count);
+	size_t modules = b->head.size;
+	for (size_t i = 0; i < capture->modules.count; i++) {
+		const struct ss_module_impl *from = capture->modules.items[i];
+		const struct module module = {
+			.base = from->pub.base,
+			.size = (uint32_t)SS_MIN(from->pub.size, (uint64_t)UINT32_MAX),
+		};
+		ss_buffer_add(&b->head, &module, sizeof(module));
+	}
+	end_stream(b);
+	for (size_t i = 0; i < capture->modules.count; i++) {
+		const struct ss_module_impl *from = capture->modules.items[i];
+		struct location id = {};
+		if (from->build_id_size)
+			id = add_build_id(b, from);
+		uint32_t name = add_string(b, from->pub.path);
+		if (b->head.failed)
+			return;
+		char *module = b->head.bytes + modules + i * sizeof(struct module);
+		memcpy(module + offsetof(struct module, name), &name, sizeof(name));
+		memcpy(module + offsetof(struct module, build_id), &id, sizeof(id));
+	}
+}
+
+static void write_exception(struct builder *b)
+{
+	const struct ss_crash *crash = &b->capture->process.crash;
+	const struct exception exception = {
+		.tid = (uint32_t)crash->tid,
+		.code = (uint32_t)crash->signal,
+		.flags = crash->has_info ? (uint32_t)crash->code : 0,
+		.address = crash->has_info && crash->code > 0 ? crash->address : 0,
+		.context = b->crashed,
+	};
+
+	if (crash->signal == 0 || b->crashed.size == 0)
+		return;
+	begin_stream(b, EXCEPTION);
+	ss_buffer_add(&b->head, &exception, sizeof(exception));
+	end_stream(b);
+}
+
+static void write_system(struct builder *b)
+{
+	struct system_info info = { .processor = b->capture->arch->minidump.processor,
+				    .platform = PLATFORM_LINUX };
+
+	info.service_pack = add_string(b, "");
+	begin_stream(b, SYSTEM_INFO);
+	ss_buffer_add(&b->head, &info, sizeof(info));
+	end_stream(b);
+	begin_stream(b, MISC_INFO);
+	const uint32_t misc[MISC_SIZE / sizeof(uint32_t)] = {
+		MISC_SIZE, MISC_PROCESS_ID, (uint32_t)b->capture->process.pid
+	};
+	ss_buffer_add(&b->head, misc, sizeof(misc));
+	end_stream(b);
+}
+
+/* As procfs has them. */
+static void write_linux(struct builder *b)
+{
+	const struct ss_capture *capture = b->capture;
+
+	begin_stream(b, LINUX_PROC_STATUS);
+	ss_buffer_printf(&b->head, "Name:\t%s\nTgid:\t%d\nPid:\t%d\n",
+			 capture->process.name, capture->process.pid,
+			 capture->process.pid);
+	end_stream(b);
+	begin_stream(b, LINUX_MAPS);
+	for (size_t i = 0; i < capture->areas.count; i++) {
+		const struct ss_area *area = &capture->areas.items[i];
+		ss_buffer_printf(
+			&b->head,
+			"%" PRIx64 "-%" PRIx64 " %c%c%c%c 00000000 00:00 0 %s\n",
+			area->start, area->end, area->prot & PROT_READ ? 'r' : '-',
+			area->prot & PROT_WRITE ? 'w' : '-',
+			area->prot & PROT_EXEC ? 'x' : '-', area->shared ? 's' : 'p',
+			strcmp(area->name, "//anon") == 0 ? "" : area->name);
+	}
+	end_stream(b);
+}
+
+/* The whole ---------------------------------------------------------------- */
+
+static void write_head(struct builder *b)
+{
+	struct header header = {
+		.signature = SIGNATURE,
+		.version = VERSION,
+		.directory = sizeof(header),
+		.time = (uint32_t)(b->capture->process.time_ns / NS_PER_S),
+	};
+
+	ss_buffer_add(&b->head, &header, sizeof(header));
+	ss_buffer_add(&b->head, b->streams, sizeof(b->streams));
+	write_threads(b);
+	write_contexts(b);
+	write_memory(b);
+	write_modules(b);
+	write_exception(b);
+	write_system(b);
+	write_thread_names(b);
+	write_linux(b);
+	if (b->head.failed)
+		return;
+	header.stream_count = (uint32_t)b->stream_count;
+	memcpy(b->head.bytes, &header, sizeof(header));
+	memcpy(b->head.bytes + sizeof(header), b->streams, sizeof(b->streams));
+	place_stacks(b);
+}
+
+/* Where the strings of command line and environment begin, if this is the stack of a main
+   thread: behind the auxiliary vector, which has AT_PAGESZ and AT_CLKTCK in a row
+   (create_elf_tables() in fs/binfmt_elf.c). The size of the stack otherwise. */
+static size_t find_strings(const struct ss_stack_copy *stack)
+{
+	enum { PAGESZ = 6, CLKTCK = 17, HZ = 100, WORD = 8 };
+	uint64_t words[4];
+	size_t skew = (size_t)(-stack->address % WORD);
+
+	if (stack->size < skew + sizeof(words))
+		return stack->size;
+	size_t count = (stack->size - skew - sizeof(words)) / WORD + 1;
+	for (size_t i = count; i-- > 0;) {
+		memcpy(words, stack->bytes + skew + i * WORD, sizeof(words));
+		if (words[0] == PAGESZ && words[2] == CLKTCK && words[3] == HZ)
+			return skew + i * WORD;
+	}
+	return stack->size;
+}
+
+static int write_stack(const struct ss_stack_copy *stack, int fd)
+{
+	static const uint8_t zeros[4096];
+	size_t strings = find_strings(stack);
+	int result = ss_io_write_all(fd, stack->bytes, strings);
+
+	for (size_t at = strings; result == 0 && at < stack->size; at += sizeof(zeros))
+		result = ss_io_write_all(fd, zeros,
+					 SS_MIN(sizeof(zeros), stack->size - at));
+	return result;
+}
+
+static int write_all(const struct builder *b, int fd)
+{
+	int result = ss_io_write_all(fd, b->head.bytes, b->head.size);
+
+	for (size_t copy = 0; copy < SS_STACK_COPIES; copy++) {
+		for (size_t i = 0; result == 0 && i < b->capture->threads.count; i++) {
+			const struct ss_stack_copy *stack =
+				&b->capture->threads.items[i].stacks[copy];
+			if (stack->size)
+				result = write_stack(stack, fd);
+		}
+	}
+	return result;
+}
+
+struct ss_error *ss_capture_write_minidump(const struct ss_capture *capture, int fd)
+{
+	struct builder b = { .capture = capture };
+
+	if (capture->arch->minidump.size == 0)
+		return ss_error_new(SS_ERROR_UNSUPPORTED,
+				    "minidumps of %s processes are not supported",
+				    capture->arch->name);
+	write_head(&b);
+	struct ss_error *error = NULL;
+	if (b.head.failed)
+		error = ss_error_no_memory();
+	else if (b.head.size + b.stacks > UINT32_MAX)
+		error = ss_error_with_remedy(
+			ss_error_new(SS_ERROR_INVALID,
+				     "the stacks do not fit into a minidump of 4 GiB"),
+			"limit them with --max-total");
+	int result = error ? 0 : write_all(&b, fd);
+	ss_buffer_deinit(&b.head);
+	return result < 0 ? ss_error_new_errno(-result, "writing the minidump") : error;
+}
