@@ -298,6 +298,21 @@ SS_API struct ss_error *ss_capture_extend(struct ss_capture *capture,
 					  size_t count, size_t *ret);
 
 /*
+ * Reads memory of the target after the capture, without stopping a thread: what unwinding
+ * needs for the frames of runtimes. Its functions have the types that struct ss_unwind_options
+ * wants, with the reader as data. Memory that is not present is not read, and the total is
+ * limited. Capture and target must outlive the reader. Errors: NO_PROCESS, NO_MEMORY.
+ */
+struct ss_late_reader;
+SS_API struct ss_error *ss_late_reader_new(const struct ss_capture *capture,
+					   struct ss_target *target,
+					   struct ss_late_reader **ret);
+SS_API void ss_late_reader_free(struct ss_late_reader *reader);
+SS_API size_t ss_late_reader_read(void *reader, uint64_t address, void *bytes,
+				  size_t size);
+SS_API bool ss_late_reader_check(void *reader, pid_t tid);
+
+/*
  * Reads other processes that threads of the capture wait for: the holder of a file lock
  * or of a lock in shared memory, the only other end of a pipe or UNIX socket, the only
  * child. Reads at most four processes of the same user, directly or through one
@@ -417,12 +432,31 @@ SS_API struct ss_error *ss_cache_update(struct ss_cache *cache,
 
 /* Unwinding and symbolizing --------------------------------------------- */
 
+/*
+ * Copies a prefix of the size bytes at an address of the process and returns its length; 0:
+ * nothing is readable there.
+ */
+typedef size_t ss_memory_read_function(void *data, uint64_t address, void *bytes,
+				       size_t size);
+
+/* Returns whether the thread has provably not run since the capture. */
+typedef bool ss_thread_check_function(void *data, pid_t tid);
+
 struct ss_unwind_options {
 	size_t size;	     /* sizeof(struct ss_unwind_options) */
 	unsigned max_frames; /* per thread; 0: no limit */
 	/* The reason given for stacks that max_frames truncates, or NULL. With a
 	   reason and max_frames 1, no unwind information is read at all. */
 	const char *frames_reason;
+	/* Memory that the capture did not copy, for the frames of runtimes; check says
+	   whether it belongs to the moment of the capture. See struct ss_late_reader. NULL:
+	   only what was copied is used. */
+	ss_memory_read_function *read;
+	ss_thread_check_function *check;
+	void *read_data;
+	/* Keep the native frames of interpreters besides the functions that they execute. */
+	bool native;
+	bool no_runtimes; /* native frames only */
 };
 
 /*
@@ -504,6 +538,15 @@ enum ss_jit_plan {
 SS_API enum ss_jit_plan ss_snapshot_plan_jit(const struct ss_snapshot *snapshot,
 					     const struct ss_capture *capture,
 					     struct ss_gather_plan *ret);
+
+/*
+ * A plan that copies the frames of runtimes together with the stacks, if threads of the
+ * snapshot ran while they were captured: their frames cannot be read later. Capture again
+ * with the plan. False: no plan is needed.
+ */
+SS_API bool ss_snapshot_plan_runtimes(const struct ss_snapshot *snapshot,
+				      const struct ss_capture *capture,
+				      struct ss_gather_plan *ret);
 
 SS_API void ss_snapshot_free(struct ss_snapshot *snapshot);
 
@@ -595,7 +638,17 @@ enum ss_frame_source {
 	SS_FROM_FRAME_POINTER,
 	SS_FROM_RETURN_ADDRESS, /* heuristic: a plausible return address */
 	SS_FROM_INLINE,		/* inlined into the next frame */
+	SS_FROM_RUNTIME,	/* a runtime's own record of its calls */
 };
+
+/* Whose function a frame is. */
+enum ss_frame_kind {
+	SS_FRAME_NATIVE = 0,
+	SS_FRAME_PYTHON,
+};
+
+/* "native", "python", ... as in JSON. Never NULL. */
+SS_API const char *ss_frame_kind_name(enum ss_frame_kind kind);
 
 struct ss_frame {
 	uint64_t pc; /* next instruction (innermost frame), or return address */
@@ -621,6 +674,9 @@ struct ss_frame {
 	/* Of a recording, without a symbol: where the function starts according to its
 	   unwind information, as an ELF virtual address of module. 0: not known */
 	uint64_t function;
+	/* Other kinds than NATIVE have no pc, no module and no area; symbol, file and line
+	   are those of the runtime's function. */
+	enum ss_frame_kind kind;
 };
 
 /* What kind of thing a thread waits for. */
@@ -958,6 +1014,15 @@ struct ss_thread {
 	const char *wchan;
 	/* State D only: kernel functions, innermost first, separated by newlines; or NULL */
 	const char *kernel_stack;
+	/* Why it has native frames in place of those of a runtime, or NULL */
+	const char *native_reason;
+};
+
+/* A language runtime of the process, whose frames are shown in place of native ones. */
+struct ss_runtime_info {
+	enum ss_frame_kind kind;
+	const char *version; /* "CPython 3.11.2"; NULL: not known */
+	const char *problem; /* why only native frames are shown, or NULL */
 };
 
 /* Threads that wait for each other in a cycle. They stood still together while their
@@ -1011,6 +1076,10 @@ SS_API const struct ss_thread *ss_snapshot_find_thread(const struct ss_snapshot 
 SS_API size_t ss_snapshot_module_count(const struct ss_snapshot *snapshot);
 SS_API const struct ss_module *ss_snapshot_module(const struct ss_snapshot *snapshot,
 						  size_t index);
+
+SS_API size_t ss_snapshot_runtime_count(const struct ss_snapshot *snapshot);
+SS_API const struct ss_runtime_info *
+ss_snapshot_runtime(const struct ss_snapshot *snapshot, size_t index);
 
 /* Results of ss_snapshot_diagnose(). The blocker with the most waiters comes first. */
 SS_API size_t ss_snapshot_deadlock_count(const struct ss_snapshot *snapshot);
@@ -1346,6 +1415,14 @@ SS_API void ss_sandbox_set_value(const struct ss_sandbox_attempt *attempt,
 SS_API struct ss_error *ss_sandbox_request(const struct ss_sandbox_attempt *attempt,
 					   const void *bytes, size_t size);
 
+/*
+ * Functions for struct ss_unwind_options, with the attempt as data: the calling process reads
+ * memory of the target for the child, by the functions of struct ss_sandbox_options. Without
+ * them, nothing is read.
+ */
+SS_API size_t ss_sandbox_read(void *attempt, uint64_t address, void *bytes, size_t size);
+SS_API bool ss_sandbox_check(void *attempt, pid_t tid);
+
 /* Interprets. Runs in the child, which has a copy of the caller's memory. Its standard
    error is a file. ss_sandbox_run() returns its error, except NO_MEMORY, which is a
    failure of the child. */
@@ -1376,6 +1453,10 @@ struct ss_sandbox_options {
 	void (*answer)(void *data, const void *bytes, size_t size);
 	/* Called once if an attempt takes longer than a second; or NULL */
 	void (*slow)(void *data, enum ss_sandbox_step step);
+	/* Called in the calling process for ss_sandbox_read() and ss_sandbox_check(): what the
+	   child may read while it works. Or NULL. */
+	ss_memory_read_function *read;
+	ss_thread_check_function *check;
 	/* Gets what the session of the last attempt found; or NULL. The calling process
 	   writes it; the child has no access to the directory. */
 	struct ss_cache *cache;

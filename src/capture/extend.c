@@ -8,7 +8,7 @@
 
 #include "base/clock.h"
 #include "base/search.h"
-#include "capture/tasks.h"
+#include "capture/still.h"
 #include "model/gather.h"
 #include "target/process_memory.h"
 
@@ -99,35 +99,13 @@ static struct ss_stack_copy plan(const struct extension *e,
 				       .truncated = whole > max };
 }
 
-/* Whether a thread is blocked in the same call, and what was copied of its stack is
-   still the same. */
-static bool is_same(struct extension *e, const struct ss_capture_thread *thread)
-{
-	const struct ss_stack_copy *copy = &thread->stacks[SS_STACK_SP];
-	uint64_t sp = ss_regs_sp(e->capture->arch, &thread->regs);
-	size_t at = (size_t)SS_MIN(sp - copy->address, (uint64_t)copy->size);
-	size_t size = ss_stack_copy_present(copy, at);
-	_cleanup_free_ uint8_t *now = malloc(size + 1);
-	struct ss_piece piece = { .address = sp, .bytes = now, .size = size };
-	struct ss_syscall_text call;
-
-	if (!now || size == 0 ||
-	    !ss_target_read_task(e->target, thread->tid, "syscall", &e->text) ||
-	    !ss_syscall_parse(e->text.bytes, e->text.size, &call) ||
-	    call.kind == SS_SYSCALL_RUNNING || call.sp != sp)
-		return false;
-	ss_process_memory_read_present(&e->memory, &piece, 1);
-	return piece.done == size && memcmp(now, copy->bytes + at, size) == 0;
-}
-
-/* Whether a thread has not moved since its stack was copied. */
 static bool is_still(struct extension *e, const struct ss_capture_thread *thread)
 {
-	if (thread->stopped_ns > 0)
-		return is_same(e, thread);
-	return thread->consistent && thread->run_count != 0 &&
-	       ss_task_read_run_count(e->target, thread->tid, &e->text) ==
-		       thread->run_count;
+	return ss_still_check(&(struct ss_still){ .capture = e->capture,
+						  .target = e->target,
+						  .memory = &e->memory,
+						  .text = &e->text },
+			      thread);
 }
 
 /* Its memory belongs to a capture that is freed with the first one. NULL: no memory. */

@@ -19,6 +19,7 @@ enum key {
 	KEY_NO_WAITS,
 	KEY_NO_CACHE,
 	KEY_WAIT_FUNCTIONS,
+	KEY_NATIVE,
 	KEY_MODE,
 	KEY_TIMEOUT,
 	KEY_INTERPRET_TIMEOUT,
@@ -32,6 +33,10 @@ static const struct argp_option interpret_table[] = {
 	  "idle)",
 	  1 },
 	{ "no-group", KEY_NO_GROUP, NULL, 0, "Do not merge threads with equal stacks",
+	  1 },
+	{ "native", KEY_NATIVE, NULL, 0,
+	  "Show the native frames of interpreters, besides the functions that they "
+	  "execute",
 	  1 },
 	{ "no-waits", KEY_NO_WAITS, NULL, 0, "Skip wait analysis", 1 },
 	{ "wait-functions", KEY_WAIT_FUNCTIONS, "FILE", 0,
@@ -151,6 +156,9 @@ static error_t parse_interpret(int key, char *arg, struct argp_state *state)
 		return 0;
 	case KEY_WAIT_FUNCTIONS:
 		ss_options_check(state, ss_wait_functions_add(o->waits, arg));
+		return 0;
+	case KEY_NATIVE:
+		o->native = true;
 		return 0;
 	case KEY_NO_WAITS:
 		o->no_waits = true;

@@ -16,10 +16,11 @@ struct ss_options {
 	struct ss_common_options common;
 	struct ss_selection selection;
 	bool no_group;
-	bool all; /* show idle threads, too */
+	bool all;    /* show idle threads, too */
+	bool native; /* show the native frames of interpreters, too */
 	bool no_waits;
 	bool no_cache;
-	struct ss_cache *cache; /* owned; NULL: not open */
+	struct ss_cache *cache;	     /* owned; NULL: not open */
 	struct ss_wait_table *waits; /* owned; functions that wait */
 	struct ss_symbol_options symbols;
 	enum ss_mode mode;

@@ -10,8 +10,8 @@
 #include "cli/incomplete.h"
 #include "cli/registers.h"
 
-/* Two for JIT code, two for registers, and for more and more of each stack. */
-enum { REQUESTS_MAX = 7 };
+/* Two for JIT code, two for runtimes, two for registers, and for more and more of each stack. */
+enum { REQUESTS_MAX = 9 };
 
 SS_DEFINE_CLEANUP(struct ss_snapshot, snapshot, ss_snapshot_free)
 SS_DEFINE_CLEANUP(struct ss_capture, capture, ss_capture_free)
@@ -51,10 +51,13 @@ static struct ss_error *request_stacks(const struct ss_snap_analysis *analysis,
 	struct ss_error *error = NULL;
 
 	request.jit = ss_snapshot_plan_jit(snapshot, analysis->capture, &request.plan);
-	if (request.jit == SS_JIT_NONE)
+	request.runtimes =
+		request.jit == SS_JIT_NONE &&
+		ss_snapshot_plan_runtimes(snapshot, analysis->capture, &request.plan);
+	if (request.jit == SS_JIT_NONE && !request.runtimes)
 		error = list_stacks(analysis, snapshot, &stacks);
 	request.count = stacks.count;
-	*ret = request.jit != SS_JIT_NONE || stacks.count > 0;
+	*ret = request.jit != SS_JIT_NONE || request.runtimes || stacks.count > 0;
 	if (!error && *ret) {
 		ss_buffer_add(&bytes, &request, sizeof(request));
 		ss_buffer_add(&bytes, stacks.items, stacks.count * sizeof(*stacks.items));
@@ -110,6 +113,12 @@ static struct ss_error *unwind(const struct ss_snap_analysis *analysis,
 	struct ss_unwind_options options = {
 		.size = sizeof(options),
 		.max_frames = analysis->options->common.max_frames,
+		.read = analysis->read ? ss_sandbox_read : NULL,
+		.check = analysis->check ? ss_sandbox_check : NULL,
+		.read_data = ss_drop_const(attempt),
+		.native = analysis->options->native,
+		.no_runtimes = attempt->level != SS_SANDBOX_NAMES ||
+			       analysis->options->common.format->unsymbolized,
 	};
 
 	ss_sandbox_enter(attempt, SS_SANDBOX_UNWIND);
@@ -272,6 +281,20 @@ static struct ss_error *work(void *data, const struct ss_sandbox_attempt *attemp
 	return error ? error : interpret(&analysis, attempt, &given->requests);
 }
 
+static size_t read_memory(void *data, uint64_t address, void *bytes, size_t size)
+{
+	const struct ss_snap_analysis *analysis = data;
+
+	return analysis->read(analysis->complete_data, address, bytes, size);
+}
+
+static bool check_thread(void *data, pid_t tid)
+{
+	const struct ss_snap_analysis *analysis = data;
+
+	return analysis->check(analysis->complete_data, tid);
+}
+
 struct ss_error *ss_snap_analysis_run(struct ss_snap_analysis *analysis, bool *ret)
 {
 	const struct ss_options *options = analysis->options;
@@ -294,6 +317,8 @@ struct ss_error *ss_snap_analysis_run(struct ss_snap_analysis *analysis, bool *r
 		sandboxed.options.last_level = SS_SANDBOX_RAW;
 	sandboxed.options.max_requests += analysis->complete ? REQUESTS_MAX : 0;
 	sandboxed.options.answer = answer;
+	sandboxed.options.read = analysis->read ? read_memory : NULL;
+	sandboxed.options.check = analysis->check ? check_thread : NULL;
 	struct ss_error *error = ss_analysis_run(&sandboxed, &result);
 	if (!error)
 		error = ss_analysis_copy(&sandboxed, result, analysis->output);

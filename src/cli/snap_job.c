@@ -10,6 +10,7 @@ enum { STOPS = 2 };
 
 void ss_snap_job_deinit(struct ss_snap_job *job)
 {
+	ss_late_reader_free(job->reader);
 	ss_snap_analysis_deinit(&job->analysis);
 	ss_target_close(job->target);
 	free(job->stopped);
@@ -69,6 +70,7 @@ static bool capture_again(struct ss_snap_job *job)
 	warn(job, error);
 	if (!capture)
 		return false;
+	ss_late_reader_free(take_ptr(job->reader));
 	ss_capture_free(analysis->capture);
 	analysis->capture = capture;
 	add_related(job);
@@ -80,7 +82,7 @@ static bool capture_again(struct ss_snap_job *job)
 static bool use_plan(struct ss_snap_job *job, const struct ss_snap_request *request)
 {
 	job->plan = request->plan;
-	if (request->jit == SS_JIT_CAPTURE)
+	if (request->jit == SS_JIT_CAPTURE || request->runtimes)
 		return job->options.mode != SS_MODE_NO_STOP && capture_again(job);
 	struct ss_error *error =
 		ss_capture_gather(job->analysis.capture, job->target, &job->plan);
@@ -105,10 +107,34 @@ static bool complete(void *data, const struct ss_snap_request *request)
 	struct ss_snap_job *job = data;
 
 	ss_phases_enter(job->analysis.phases, SS_PHASE_CAPTURE);
-	bool changed = request->jit != SS_JIT_NONE ? use_plan(job, request) :
-						     complete_stacks(job, request);
+	bool changed = request->jit != SS_JIT_NONE || request->runtimes ?
+			       use_plan(job, request) :
+			       complete_stacks(job, request);
 	ss_phases_enter(job->analysis.phases, SS_PHASE_COUNT);
 	return changed;
+}
+
+/* For the frames of runtimes, while the stacks are interpreted. */
+static struct ss_late_reader *get_reader(struct ss_snap_job *job)
+{
+	if (!job->reader)
+		warn(job, ss_late_reader_new(job->analysis.capture, job->target,
+					     &job->reader));
+	return job->reader;
+}
+
+static size_t read_memory(void *data, uint64_t address, void *bytes, size_t size)
+{
+	struct ss_late_reader *reader = get_reader(data);
+
+	return reader ? ss_late_reader_read(reader, address, bytes, size) : 0;
+}
+
+static bool check_thread(void *data, pid_t tid)
+{
+	struct ss_late_reader *reader = get_reader(data);
+
+	return reader && ss_late_reader_check(reader, tid);
 }
 
 /* If access to the process was refused, captures names and states of its threads instead. */
@@ -154,6 +180,8 @@ static struct ss_error *take(struct ss_snap_job *job, struct ss_selection_run *r
 	add_related(job);
 	analysis->complete = complete;
 	analysis->complete_data = job;
+	analysis->read = read_memory;
+	analysis->check = check_thread;
 	analysis->stops = options->mode == SS_MODE_AUTO ? STOPS : 0;
 	return NULL;
 }

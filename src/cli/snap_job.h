@@ -12,7 +12,8 @@ struct ss_snap_job {
 		analysis; /* its members up to output are set by the caller */
 	struct ss_target *target;
 	struct ss_capture_options options;
-	struct ss_gather_plan plan; /* for JIT code */
+	struct ss_gather_plan plan;    /* for JIT code, or frames of runtimes */
+	struct ss_late_reader *reader; /* of the current capture; NULL: not needed yet */
 	bool listing; /* capturing was refused: only names and states of threads */
 	/* Threads that were stopped afterwards to read their registers; owned. */
 	pid_t *stopped;

@@ -574,6 +574,41 @@ static void set_options(struct builder *b, const struct ss_core_options *options
 		b->options.max_total = TOTAL_MAX;
 }
 
+/* Memory that the capture reads from the file on demand. */
+struct core_memory {
+	struct ss_memory memory; /* first: see model/memory.h */
+	struct ss_core_file *core;
+};
+
+static size_t read_whole(const struct ss_memory *memory, uint64_t address, void *bytes,
+			 size_t size)
+{
+	const struct core_memory *self = (const struct core_memory *)memory;
+
+	return ss_core_file_read(self->core, address, bytes, size);
+}
+
+static void free_whole(struct ss_memory *memory)
+{
+	struct core_memory *self = (struct core_memory *)memory;
+
+	ss_core_file_free(self->core);
+	free(self);
+}
+
+static bool keep_core(struct ss_capture *capture, struct ss_core_file **core)
+{
+	struct core_memory *whole = calloc(1, sizeof(*whole));
+
+	if (!whole)
+		return false;
+	*whole = (struct core_memory){ .memory.read = read_whole,
+				       .core = take_ptr(*core) };
+	capture->whole = &whole->memory;
+	capture->free_whole = free_whole;
+	return true;
+}
+
 struct ss_error *ss_capture_read_core(int fd, struct ss_session *session,
 				      const struct ss_core_options *options,
 				      struct ss_capture **ret)
@@ -592,9 +627,9 @@ struct ss_error *ss_capture_read_core(int fd, struct ss_session *session,
 	set_options(&b, options);
 	if (!set_process(&b) || !add_areas(&b) || !fetch_memory(&b) ||
 	    !open_modules(&b) || !add_threads(&b) ||
-	    (!b.options.no_waits && !add_facts(&b)))
+	    (!b.options.no_waits && !add_facts(&b)) || !keep_core(capture, &core))
 		return ss_error_no_memory();
-	capture->process.core_truncated = core->truncated;
+	capture->process.core_truncated = b.core->truncated;
 	*ret = take_ptr(capture);
 	return NULL;
 }

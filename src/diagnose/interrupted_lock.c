@@ -42,7 +42,7 @@ static void name_of(const struct ss_snapshot *snapshot, const struct ss_thread *
 	const struct ss_frame *frame = ss_snapshot_frame(snapshot, thread, index);
 
 	ret[0] = '\0';
-	if (frame->symbol &&
+	if (frame->symbol && frame->kind == SS_FRAME_NATIVE &&
 	    frame->module == ss_snapshot_frame(snapshot, thread, 0)->module)
 		ss_wait_function_plain_name(frame->symbol, ret, NAME_MAX_SIZE);
 }

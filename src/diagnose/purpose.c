@@ -41,7 +41,9 @@ static struct finding find(const struct ss_snapshot *snapshot,
 		if (frame->signal_frame)
 			break;
 		const struct ss_wait_entry *entry =
-			frame->symbol ? ss_wait_table_find(table, frame->symbol) : NULL;
+			frame->symbol && frame->kind == SS_FRAME_NATIVE ?
+				ss_wait_table_find(table, frame->symbol) :
+				NULL;
 		if (!entry || (found.entry && !is_stronger(entry, found.entry)))
 			continue;
 		found.entry = entry;

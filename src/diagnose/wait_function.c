@@ -162,7 +162,9 @@ static bool enters_monitor(const struct ss_snapshot *snapshot,
 			   const struct ss_thread *thread, size_t from)
 {
 	for (size_t i = from; i < SS_MIN(thread->frame_count, (size_t)FRAMES_MAX); i++) {
-		const char *symbol = ss_snapshot_frame(snapshot, thread, i)->symbol;
+		const struct ss_frame *frame = ss_snapshot_frame(snapshot, thread, i);
+		const char *symbol = frame->kind == SS_FRAME_NATIVE ? frame->symbol :
+								      NULL;
 		if (symbol && (starts_with(symbol, "ObjectMonitor::EnterI(") ||
 			       starts_with(symbol, "ObjectMonitor::enter(")))
 			return true;
@@ -181,7 +183,7 @@ struct ss_wait_function ss_wait_function_find(const struct ss_snapshot *snapshot
 		if (frame->signal_frame)
 			break;
 		found.musl |= is_musl(frame);
-		if (!frame->symbol)
+		if (!frame->symbol || frame->kind != SS_FRAME_NATIVE)
 			continue;
 		found.has_symbols = true;
 		found.lock_class = find_class(frame->symbol);

@@ -37,6 +37,8 @@ static void free_one(struct ss_capture *capture)
 		(void)munmap(capture->arena, capture->arena_size); /* our own range */
 	ss_vector_free(&capture->gathered.blocks);
 	free(capture->gathered.bytes);
+	if (capture->whole)
+		capture->free_whole(capture->whole);
 	ss_module_unref(capture->perf_map);
 	ss_facts_unref(capture->facts);
 	ss_intern_free(capture->strings);

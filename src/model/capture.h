@@ -11,6 +11,7 @@
 #include "base/intern.h"
 #include "base/vector.h"
 #include "model/facts.h"
+#include "model/memory.h"
 #include "model/module.h"
 #include "stacksnap.h"
 
@@ -124,6 +125,9 @@ struct ss_capture {
 	uint8_t *arena;		/* mmap of all stack copies */
 	size_t arena_size;
 	struct ss_gathered gathered;
+	/* All memory of the same moment, of a core file; or NULL. Owned, freed by free_whole. */
+	struct ss_memory *whole;
+	void (*free_whole)(struct ss_memory *whole);
 	SS_VECTOR(struct ss_capture *)
 	others;			       /* related processes; owned */
 	struct ss_capture *complement; /* from ss_capture_complete(), or NULL; owned */

@@ -23,6 +23,16 @@ const char *ss_end_name(enum ss_end end)
 	return (size_t)end < SS_ARRAY_SIZE(names) && names[end] ? names[end] : "unknown";
 }
 
+static const char *const kinds[] = {
+	[SS_FRAME_NATIVE] = "native",
+	[SS_FRAME_PYTHON] = "python",
+};
+
+const char *ss_frame_kind_name(enum ss_frame_kind kind)
+{
+	return (size_t)kind < SS_ARRAY_SIZE(kinds) ? kinds[kind] : "unknown";
+}
+
 #define SS_STRINGIFY(x) #x
 #define SS_STRING(x) SS_STRINGIFY(x)
 

@@ -27,6 +27,10 @@ static XXH128_hash_t hash_frame(const struct ss_frame *frame)
 
 	if (frame->module && !file)
 		file = frame->module->path;
+	if (frame->kind != SS_FRAME_NATIVE) {
+		file = frame->symbol;
+		offset = frame->line;
+	}
 	return XXH3_128bits_withSeed(file, file ? strlen(file) : 0,
 				     offset ^ (frame->signal_frame ? UINT64_MAX : 0));
 }

@@ -5,6 +5,7 @@
 #include <xxhash.h>
 
 #include "base/search.h"
+#include "model/capture.h"
 
 struct ss_snapshot *ss_snapshot_new(void)
 {
@@ -40,6 +41,7 @@ void ss_snapshot_free(struct ss_snapshot *snapshot)
 	for (size_t i = 0; i < snapshot->blocks.count; i++)
 		free(snapshot->blocks.items[i]);
 	ss_vector_free(&snapshot->blocks);
+	ss_vector_free(&snapshot->runtimes);
 	ss_vector_free(&snapshot->places);
 	ss_vector_free(&snapshot->deadlocks);
 	ss_vector_free(&snapshot->blockers);
@@ -83,11 +85,19 @@ const struct ss_thread *ss_snapshot_find_thread(const struct ss_snapshot *snapsh
 		       NULL;
 }
 
+/* Frames without a name yet have no symbol, file and line; strings are interned. */
+static bool same_frame(const struct ss_frame *a, const struct ss_frame *b)
+{
+	return a->pc == b->pc && a->module == b->module &&
+	       a->signal_frame == b->signal_frame && a->source == b->source &&
+	       a->kind == b->kind && a->symbol == b->symbol && a->file == b->file &&
+	       a->line == b->line;
+}
+
 static bool same_frames(const struct ss_frame *a, const struct ss_frame *b, size_t count)
 {
 	for (size_t i = 0; i < count; i++) {
-		if (a[i].pc != b[i].pc || a[i].module != b[i].module ||
-		    a[i].signal_frame != b[i].signal_frame || a[i].source != b[i].source)
+		if (!same_frame(&a[i], &b[i]))
 			return false;
 	}
 	return true;
@@ -97,8 +107,13 @@ static uint64_t hash_frames(const struct ss_frame *frames, size_t count, enum ss
 {
 	uint64_t hash = (uint64_t)end;
 
-	for (size_t i = 0; i < count; i++)
-		hash = XXH3_64bits_withSeed(&frames[i].pc, sizeof(frames[i].pc), hash);
+	for (size_t i = 0; i < count; i++) {
+		const uint64_t key[] = { frames[i].pc, (uintptr_t)frames[i].symbol,
+					 frames[i].line };
+		size_t size = frames[i].kind == SS_FRAME_NATIVE ? sizeof(key[0]) :
+								  sizeof(key);
+		hash = XXH3_64bits_withSeed(key, size, hash);
+	}
 	return hash;
 }
 
@@ -212,6 +227,30 @@ const struct ss_module *ss_snapshot_module(const struct ss_snapshot *snapshot,
 					   size_t index)
 {
 	return &snapshot->modules.items[index]->pub;
+}
+
+size_t ss_snapshot_runtime_count(const struct ss_snapshot *snapshot)
+{
+	return snapshot->runtimes.count;
+}
+
+const struct ss_runtime_info *ss_snapshot_runtime(const struct ss_snapshot *snapshot,
+						  size_t index)
+{
+	return &snapshot->runtimes.items[index];
+}
+
+bool ss_snapshot_plan_runtimes(const struct ss_snapshot *snapshot,
+			       const struct ss_capture *capture,
+			       struct ss_gather_plan *ret)
+{
+	if (snapshot->runtime_plan.step_count == 0 ||
+	    capture->process.mode == SS_MODE_NO_STOP ||
+	    capture->process.mode == SS_MODE_CORE ||
+	    (capture->gathered.blocks.count > 0 && !capture->gathered.late))
+		return false;
+	*ret = snapshot->runtime_plan;
+	return true;
 }
 
 size_t ss_snapshot_deadlock_count(const struct ss_snapshot *snapshot)

@@ -71,7 +71,10 @@ struct ss_snapshot {
 	struct ss_wait *waits;			/* owned; what threads[].wait point to */
 	struct ss_descriptor *descriptors;	/* owned; one for each of facts->fds */
 	size_t descriptor_count;
-	SS_VECTOR(void *) blocks; /* of ss_snapshot_alloc() */
+	SS_VECTOR(void *) blocks;		    /* of ss_snapshot_alloc() */
+	SS_VECTOR(struct ss_runtime_info) runtimes; /* strings in strings */
+	/* See ss_snapshot_plan_runtimes(); step_count 0: none. */
+	struct ss_gather_plan runtime_plan;
 	SS_VECTOR(struct ss_deadlock) deadlocks;
 	SS_VECTOR(struct ss_blocker) blockers;
 	SS_VECTOR(struct ss_application_lock) application_locks;
@@ -86,8 +89,8 @@ struct ss_snapshot {
 struct ss_snapshot *ss_snapshot_new(void);
 
 /*
- * Finds the stack with these frames (the same pc, module, signal_frame and source) and
- * this end, or adds a copy of it. Compares frames, not only hashes. False without memory.
+ * Finds the stack with these frames (the same pc, module, signal_frame and source; of a
+ * runtime the same function, file and line) and this end, or adds a copy of it. Compares frames, not only hashes. False without memory.
  */
 bool ss_snapshot_add_stack(struct ss_snapshot *snapshot, const struct ss_frame *frames,
 			   size_t count, enum ss_end end, uint32_t *ret);

@@ -18,6 +18,8 @@ static bool shows_address(const struct ss_snapshot *snapshot,
 {
 	const struct ss_frame *frame = ss_snapshot_frame(snapshot, thread, index);
 
+	if (frame->kind != SS_FRAME_NATIVE)
+		return false;
 	return index == 0 || !frame->file || !frame->symbol ||
 	       !ss_snapshot_frame(snapshot, thread, index - 1)->inlined;
 }

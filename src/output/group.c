@@ -203,12 +203,15 @@ static bool is_interpreter(const char *symbol)
 
 static bool interprets(const struct ss_snapshot *snapshot, const struct ss_thread *thread)
 {
+	bool found = false;
+
 	for (size_t i = 0; i < thread->frame_count; i++) {
-		const char *symbol = ss_snapshot_frame(snapshot, thread, i)->symbol;
-		if (symbol && is_interpreter(symbol))
-			return true;
+		const struct ss_frame *frame = ss_snapshot_frame(snapshot, thread, i);
+		if (frame->kind != SS_FRAME_NATIVE) /* its functions are known */
+			return false;
+		found |= frame->symbol && is_interpreter(frame->symbol);
 	}
-	return false;
+	return found;
 }
 
 /* Equal stacks are looked at once: indexes are sorted by stack. */

@@ -19,6 +19,7 @@ static const char *source_name(enum ss_frame_source source)
 		[SS_FROM_FRAME_POINTER] = "frame-pointer",
 		[SS_FROM_RETURN_ADDRESS] = "return-address",
 		[SS_FROM_INLINE] = "inline",
+		[SS_FROM_RUNTIME] = "runtime",
 	};
 
 	return (size_t)source < SS_ARRAY_SIZE(names) ? names[source] : "unknown";
@@ -27,13 +28,16 @@ static const char *source_name(enum ss_frame_source source)
 static void write_frame(struct ss_json *json, const struct ss_frame *frame)
 {
 	bool in_module = frame->module != NULL;
+	bool native = frame->kind == SS_FRAME_NATIVE;
 
 	ss_json_open(json, NULL, '{');
-	ss_json_hex(json, "pc", frame->pc);
+	ss_json_text(json, "kind", ss_frame_kind_name(frame->kind));
+	ss_json_hex_if(json, "pc", native, frame->pc);
 	ss_json_signed_if(json, "module", in_module, frame->module_index);
 	ss_json_hex_if(json, "offset", in_module, frame->offset);
 	ss_json_text(json, "symbol", frame->symbol);
-	ss_json_signed_if(json, "symbol_offset", frame->symbol && !frame->inlined,
+	ss_json_signed_if(json, "symbol_offset",
+			  frame->symbol && !frame->inlined && native,
 			  (int64_t)frame->symbol_offset);
 	ss_json_text(json, "file", frame->file);
 	ss_json_signed_if(json, "line", frame->line, frame->line);
@@ -89,6 +93,7 @@ static void write_thread(struct ss_json *json, const struct ss_thread *thread,
 	ss_json_unsigned(json, "stopped_ns", thread->stopped_ns);
 	ss_json_text(json, "end", ss_end_name(thread->end));
 	ss_json_text(json, "reason", thread->reason);
+	ss_json_text(json, "native_reason", thread->native_reason);
 	ss_json_unsigned(json, "stack_id", thread->stack_id);
 	ss_json_bool(json, "consistent", thread->consistent);
 	ss_json_wait(json, "wait", thread->wait);

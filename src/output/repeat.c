@@ -11,7 +11,8 @@ enum {
 static bool same_frame(const struct ss_frame *a, const struct ss_frame *b)
 {
 	if (a->pc != b->pc || a->inlined != b->inlined || a->module != b->module ||
-	    a->signal_frame != b->signal_frame)
+	    a->signal_frame != b->signal_frame || a->kind != b->kind ||
+	    (a->kind != SS_FRAME_NATIVE && (a->file != b->file || a->line != b->line)))
 		return false;
 	return a->symbol == b->symbol ||
 	       (a->symbol && b->symbol && strcmp(a->symbol, b->symbol) == 0);

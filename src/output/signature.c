@@ -151,7 +151,9 @@ static void write_frame(const struct ss_frame *frame, FILE *out)
 	const char *slash = path ? strrchr(path, '/') : NULL;
 
 	if (frame->symbol) {
-		(void)fwrite_unlocked(frame->symbol, 1, base_size(frame->symbol), out);
+		size_t size = frame->kind == SS_FRAME_NATIVE ? base_size(frame->symbol) :
+							       strlen(frame->symbol);
+		(void)fwrite_unlocked(frame->symbol, 1, size, out);
 		return;
 	}
 	(void)fputs_unlocked(slash ? slash + 1 : path ? path : "[unmapped]", out);

@@ -38,7 +38,7 @@ static void write_name(const struct ss_frame *frame, bool verbose, FILE *out)
 		return;
 	}
 	ss_text_write_symbol(ss_label_new(frame, false), verbose, out);
-	if (!frame->inlined)
+	if (!frame->inlined && frame->kind == SS_FRAME_NATIVE)
 		(void)fprintf(out, "+0x%" PRIx64, frame->symbol_offset);
 }
 
@@ -76,10 +76,11 @@ static void write_module(const struct ss_frame *frame,
 	/* Without a symbol the label contains the module already. */
 	if (frame->inlined || (!frame->symbol && !frame->signal_frame))
 		return;
+	bool native = frame->kind == SS_FRAME_NATIVE;
 	ss_style_write(SS_STYLE_FAINT, options->color, out);
-	(void)fputs_unlocked(" (", out);
+	(void)fputs_unlocked(native ? " (" : " [", out);
 	ss_escape_write_owned(ss_label_new_module(frame), NULL, out);
-	(void)fputc_unlocked(')', out);
+	(void)fputc_unlocked(native ? ')' : ']', out);
 	ss_style_write(SS_STYLE_NONE, options->color, out);
 }
 
@@ -87,7 +88,7 @@ static void write_frame(const struct ss_frame *frame, size_t number, int width,
 			const struct ss_format_options *options, FILE *out)
 {
 	(void)fprintf(out, "  #%-*zu ", width, number);
-	if (options->raw) {
+	if (options->raw && frame->kind == SS_FRAME_NATIVE) {
 		ss_escape_write_owned(ss_label_new_raw(frame), NULL, out);
 	} else {
 		write_name(frame, options->verbose, out);
@@ -182,6 +183,13 @@ void ss_text_write_frames(const struct ss_snapshot *snapshot,
 		}
 	}
 	write_end(thread, options, out);
+	if (thread->native_reason) {
+		ss_style_write(SS_STYLE_WARN, options->color, out);
+		(void)fputs_unlocked("  -- native frames only: ", out);
+		ss_escape_write(thread->native_reason, NULL, out);
+		(void)fputc_unlocked('\n', out);
+		ss_style_write(SS_STYLE_NONE, options->color, out);
+	}
 	if (ss_end_has_guess(snapshot, thread)) {
 		ss_style_write(SS_STYLE_WARN, options->color, out);
 		(void)fputs_unlocked("  -- " SS_END_GUESS_TEXT "\n", out);

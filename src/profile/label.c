@@ -53,6 +53,8 @@ static char *format(const struct ss_frame *frame, const char *rest)
 
 char *ss_label_new_module(const struct ss_frame *frame)
 {
+	if (frame->kind != SS_FRAME_NATIVE)
+		return strdup(ss_frame_kind_name(frame->kind));
 	return format(frame, "");
 }
 
@@ -83,7 +85,7 @@ char *ss_label_new_raw(const struct ss_frame *frame)
 
 char *ss_label_new(const struct ss_frame *frame, bool raw)
 {
-	if (raw)
+	if (raw && frame->kind == SS_FRAME_NATIVE)
 		return ss_label_new_raw(frame);
 	if (!frame->symbol)
 		return ss_label_new_place(frame);

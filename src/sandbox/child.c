@@ -6,7 +6,9 @@
 #include <signal.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/socket.h>
 #include <sys/wait.h>
+#include <unistd.h>
 
 #include "base/clock.h"
 #include "base/cpu_pin.h"
@@ -15,6 +17,7 @@
 enum {
 	SLOW_MS = 1000,
 	LOOK_MS = 100,
+	REQUESTS_AT_ONCE = 64, /* that are answered before the time is checked */
 };
 
 struct ss_child_page *ss_child_page_new(void)
@@ -43,7 +46,10 @@ struct run {
 	const struct ss_child_job *job;
 	int output;
 	int messages;
-	int alive[2]; /* a pipe: its end is reached when the child has ended */
+	/* Sockets, of parent and child: for reads of memory; and the end is reached when the
+	   child has ended. */
+	int alive[2];
+	void *answer; /* buffer of the parent */
 	pid_t parent;
 	pid_t child;
 };
@@ -54,6 +60,7 @@ static void run_deinit(struct run *run)
 	close_cleanup(&run->messages);
 	close_cleanup(&run->alive[0]);
 	close_cleanup(&run->alive[1]);
+	free(run->answer);
 }
 
 static struct ss_error *run_init(struct run *run, const struct ss_child_job *job)
@@ -62,11 +69,83 @@ static struct ss_error *run_init(struct run *run, const struct ss_child_job *job
 	run->output = ss_child_create_file();
 	run->messages = ss_child_create_file();
 	if (run->output < 0 || run->messages < 0 ||
-	    pipe2(run->alive, O_CLOEXEC | O_NONBLOCK) < 0)
+	    socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, run->alive) < 0)
 		return ss_error_new_errno(errno,
 					  "cannot create files for a child process");
+	run->answer = malloc(SS_CHILD_READ_MAX);
+	if (!run->answer)
+		return ss_error_no_memory();
 	*job->page = (struct ss_child_page){ .module = -1 };
 	return NULL;
+}
+
+/* Reading memory of the target -------------------------------------------- */
+
+/* A message of the child. The answer is the bytes, or one byte if the thread is unchanged;
+   an empty one would look like the end. */
+struct read_request {
+	uint64_t address;
+	uint32_t size; /* 0: check the thread tid */
+	int32_t tid;
+};
+
+/* The child waits for each answer, so there is always room for it. */
+static void answer(const struct run *run, const struct read_request *request)
+{
+	const struct ss_child_job *job = run->job;
+	uint8_t *bytes = run->answer;
+	size_t size = SS_MIN(request->size, (uint32_t)SS_CHILD_READ_MAX - 1);
+
+	bytes[0] = 0;
+	if (request->size == 0)
+		bytes[0] = job->check && job->check(job->read_data, request->tid);
+	else
+		size = job->read ? job->read(job->read_data, request->address, bytes + 1,
+					     size) :
+				   0;
+	(void)send(run->alive[0], bytes, 1 + size, MSG_DONTWAIT | MSG_NOSIGNAL);
+}
+
+/* Answers what the child asks for. False: it has ended, or closed the socket. */
+static bool serve(const struct run *run)
+{
+	struct read_request request;
+	ssize_t size = recv(run->alive[0], &request, sizeof(request), MSG_DONTWAIT);
+
+	if (size == (ssize_t)sizeof(request))
+		answer(run, &request);
+	return size > 0 || (size < 0 && (errno == EAGAIN || errno == EINTR));
+}
+
+static size_t ask(const struct read_request *request, uint8_t *bytes, size_t size)
+{
+	if (write(STDIN_FILENO, request, sizeof(*request)) != sizeof(*request))
+		return 0;
+	ssize_t got = read(STDIN_FILENO, bytes, size);
+	return got > 0 ? (size_t)got : 0;
+}
+
+size_t ss_child_read(uint64_t address, void *bytes, size_t size)
+{
+	const struct read_request request = {
+		.address = address,
+		.size = (uint32_t)SS_MIN(size, (size_t)SS_CHILD_READ_MAX - 1),
+	};
+	uint8_t message[SS_CHILD_READ_MAX];
+	size_t got = request.size ? ask(&request, message, sizeof(message)) : 0;
+
+	if (got <= 1)
+		return 0;
+	memcpy(bytes, message + 1, got - 1);
+	return got - 1;
+}
+
+bool ss_child_check(pid_t tid)
+{
+	const struct read_request request = { .tid = tid };
+	uint8_t message = 0;
+
+	return ask(&request, &message, sizeof(message)) == 1 && message == 1;
 }
 
 /* The child ------------------------------------------------------------- */
@@ -88,7 +167,7 @@ static void copy_error(const struct ss_error *error, struct ss_child_page *page)
 	copy_text(ss_error_remedy(error), page->error_remedy, sizeof(page->error_remedy));
 }
 
-/* Standard input keeps the pipe open until the child ends. */
+/* Standard input keeps the socket open until the child ends. */
 static bool replace_streams(const struct run *run)
 {
 	return dup2(run->alive[1], STDIN_FILENO) == STDIN_FILENO &&
@@ -123,19 +202,22 @@ static int64_t now_ms(void)
 	return (int64_t)(ss_now_ns() / SS_NS_PER_MS);
 }
 
-/* Waits for the end of the child, or until it closes the pipe, or a while. */
+/* Waits for the end of the child, or until it closes the socket, or a while; serves it
+   meanwhile. */
 static bool wait_a_while(const struct run *run, int64_t ms)
 {
-	struct pollfd end = { .fd = run->alive[0] };
-	char byte;
+	struct pollfd end = { .fd = run->alive[0], .events = POLLIN };
 
 	int count = poll(&end, 1, (int)SS_MIN(ms, (int64_t)LOOK_MS));
-	if (count < 0 && errno != EINTR) {
-		/* A seccomp filter may refuse it. The pipe does not block. */
+	/* A seccomp filter may refuse it. Reading does not block. */
+	if (count < 0 && errno != EINTR)
 		ss_sleep_ns(SS_NS_PER_MS);
-		return read(run->alive[0], &byte, 1) == 0;
+	for (int i = 0; count > 0 && i < REQUESTS_AT_ONCE; i++) {
+		if (!serve(run))
+			return true;
+		count = poll(&end, 1, 0);
 	}
-	return count > 0;
+	return count < 0 && !serve(run);
 }
 
 /* False: the child is to be killed, because it took too long, or is blocked in a system

@@ -11,6 +11,7 @@
 
 #include "base/error.h"
 #include "sandbox/confine.h"
+#include "stacksnap.h"
 
 /* Memory that the child shares with its parent. Belongs to one run at a time. */
 struct ss_child_page {
@@ -49,8 +50,18 @@ struct ss_child_job {
 	/* Called in the parent if the child takes longer than a second; or NULL. */
 	void (*slow)(void *data, uint32_t step);
 	void *slow_data;
+	/* Called in the parent for ss_child_read() and ss_child_check(); or NULL. */
+	ss_memory_read_function *read;
+	ss_thread_check_function *check;
+	void *read_data;
 	struct ss_confinement confinement;
 };
+
+/* What the job may call, in the child: the parent reads memory of the target, at most
+   SS_CHILD_READ_MAX bytes, or checks a thread. */
+enum { SS_CHILD_READ_MAX = 32 << 10 };
+size_t ss_child_read(uint64_t address, void *bytes, size_t size);
+bool ss_child_check(pid_t tid);
 
 struct ss_child_outcome {
 	bool failed; /* then cause and code say how */

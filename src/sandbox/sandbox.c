@@ -161,6 +161,20 @@ struct ss_error *ss_sandbox_request(const struct ss_sandbox_attempt *attempt,
 	return result < 0 ? ss_error_new_errno(-result, "cannot write a request") : NULL;
 }
 
+size_t ss_sandbox_read(void *attempt, uint64_t address, void *bytes, size_t size)
+{
+	const struct ss_sandbox_attempt *pub = attempt;
+
+	return pub->level < SS_SANDBOX_PLACES ? ss_child_read(address, bytes, size) : 0;
+}
+
+bool ss_sandbox_check(void *attempt, pid_t tid)
+{
+	const struct ss_sandbox_attempt *pub = attempt;
+
+	return pub->level < SS_SANDBOX_PLACES && ss_child_check(tid);
+}
+
 /* Attempts ---------------------------------------------------------------- */
 
 void ss_sandbox_result_free(struct ss_sandbox_result *result)
@@ -244,6 +258,20 @@ static struct ss_error *work_in_child(void *data, struct ss_child_page *page, in
 	return error;
 }
 
+static size_t read_memory(void *data, uint64_t address, void *bytes, size_t size)
+{
+	const struct sandbox *sandbox = data;
+
+	return sandbox->options.read(sandbox->data, address, bytes, size);
+}
+
+static bool check_thread(void *data, pid_t tid)
+{
+	const struct sandbox *sandbox = data;
+
+	return sandbox->options.check(sandbox->data, tid);
+}
+
 static void report_slow(void *data, uint32_t step)
 {
 	const struct sandbox *sandbox = data;
@@ -272,6 +300,9 @@ static struct ss_error *run_child(struct sandbox *sandbox, unsigned share_ms,
 		.blocked_ms = has_timed_out(sandbox) ? BLOCKED_AGAIN_MS : BLOCKED_MS,
 		.slow = options->slow ? report_slow : NULL,
 		.slow_data = sandbox,
+		.read = options->read ? read_memory : NULL,
+		.check = options->check ? check_thread : NULL,
+		.read_data = sandbox,
 		.confinement = {
 			.change_ids = options->change_ids,
 			.uid = options->uid,

@@ -272,6 +272,8 @@ static bool count_frames(struct work *work, const struct ss_stack *stack, size_t
 	size_t count = stack->count;
 
 	for (size_t i = 0; i < stack->count; i++) {
+		if (stack->frames[i].kind != SS_FRAME_NATIVE)
+			continue;
 		const struct ss_address_info *info = get_info(work, &stack->frames[i]);
 		if (!info)
 			return false;
@@ -295,6 +297,15 @@ static bool symbolize_stack(struct work *work, struct ss_stack *stack)
 		return false;
 	for (size_t i = 0; i < stack->count; i++) {
 		const struct ss_frame *frame = &stack->frames[i];
+		if (frame->kind != SS_FRAME_NATIVE) {
+			frames[at] = *frame;
+			if (work->flags & SS_NO_SOURCE) {
+				frames[at].file = NULL;
+				frames[at].line = 0;
+			}
+			at++;
+			continue;
+		}
 		/* count_frames() has put all of them into the cache. */
 		at += write_frames(work, frame, find_info(work, frame), &frames[at]);
 	}

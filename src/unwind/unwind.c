@@ -5,6 +5,7 @@
 #include "base/error.h"
 #include "model/futex.h"
 #include "model/session.h"
+#include "runtime/runtimes.h"
 #include "unwind/walk.h"
 
 enum {
@@ -91,8 +92,54 @@ static uint64_t find_missing(const struct ss_walk *walk,
 		       0;
 }
 
-static bool add_thread(struct ss_walk *walk, const struct ss_capture_thread *from)
+/* The locks to which frames refer, after runtimes have changed the frames. */
+static void renumber_references(struct ss_snapshot *snapshot, size_t first,
+				const uint32_t *map, size_t count)
 {
+	for (size_t i = first; i < snapshot->references.count; i++) {
+		struct ss_lock_reference *reference = &snapshot->references.items[i];
+		if (reference->frame < count)
+			reference->frame = map[reference->frame];
+	}
+}
+
+/* Adds the stack of the walk, with the frames of runtimes. False without memory. */
+static bool add_stack(struct ss_walk *walk, struct ss_runtimes *runtimes,
+		      const struct ss_capture_thread *from, size_t first_reference,
+		      struct ss_thread *thread)
+{
+	struct ss_snapshot *snapshot = walk->snapshot;
+	const struct ss_runtimes_stack stack = {
+		.frames = walk->frames.items,
+		.pointers = walk->pointers.items,
+		.count = walk->frames.count,
+		.complete = walk->end == SS_END_ROOT,
+	};
+	const struct ss_frame *frames = NULL;
+	const uint32_t *map = NULL;
+	const char *reason = NULL;
+	size_t count = 0;
+
+	/* Frames of SS_MODE_LIVE have no pointers. */
+	if (runtimes && walk->pointers.count == walk->frames.count &&
+	    !ss_runtimes_apply(runtimes, from, &stack, &frames, &count, &map, &reason))
+		return false;
+	thread->native_reason = intern_or_null(snapshot, reason);
+	if (!frames) {
+		frames = walk->frames.items;
+		count = walk->frames.count;
+	} else {
+		renumber_references(snapshot, first_reference, map, walk->frames.count);
+	}
+	thread->frame_count = count;
+	return ss_snapshot_add_stack(snapshot, frames, count, walk->end,
+				     &thread->stack_id);
+}
+
+static bool add_thread(struct ss_walk *walk, struct ss_runtimes *runtimes,
+		       const struct ss_capture_thread *from)
+{
+	const size_t first_reference = walk->snapshot->references.count;
 	struct ss_snapshot *snapshot = walk->snapshot;
 	struct ss_thread *thread = ss_vector_push(&snapshot->threads);
 
@@ -113,15 +160,12 @@ static bool add_thread(struct ss_walk *walk, const struct ss_capture_thread *fro
 	bool ok = thread->name != NULL && ss_walk_thread(walk, from);
 	thread->end = walk->end;
 	thread->missing = find_missing(walk, from);
-	thread->frame_count = walk->frames.count;
 	if (thread->end == SS_END_FRAMES && !thread->reason)
 		thread->reason = intern_or_null(snapshot, walk->frames_reason);
 	if (thread->end == SS_END_UNREADABLE && !thread->reason)
 		thread->reason =
 			intern_or_null(snapshot, reason_of_unreadable(walk, from));
-	return ok &&
-	       ss_snapshot_add_stack(snapshot, walk->frames.items, walk->frames.count,
-				     walk->end, &thread->stack_id);
+	return ok && add_stack(walk, runtimes, from, first_reference, thread);
 }
 
 /*
@@ -194,10 +238,11 @@ static bool add_lock_place(struct ss_walk *walk, const struct ss_capture_thread 
 	return true;
 }
 
-static bool walk_threads(struct ss_walk *walk, const struct ss_capture *capture)
+static bool walk_threads(struct ss_walk *walk, struct ss_runtimes *runtimes,
+			 const struct ss_capture *capture)
 {
 	for (size_t i = 0; i < capture->threads.count; i++) {
-		if (!add_thread(walk, &capture->threads.items[i]) ||
+		if (!add_thread(walk, runtimes, &capture->threads.items[i]) ||
 		    !add_lock_place(walk, &capture->threads.items[i]))
 			return false;
 	}
@@ -225,9 +270,24 @@ struct ss_error *ss_capture_unwind(const struct ss_capture *capture,
 		walk.max_frames = SS_MIN(given.max_frames, (unsigned)FRAMES_MAX);
 	walk.frames_reason = given.frames_reason;
 	walk.unwinders = &state->unwinders;
-	ok = ok && walk_threads(&walk, capture);
+	_cleanup_(ss_runtimes_cleanup) struct ss_runtimes *runtimes = NULL;
+	if (ok && !given.no_runtimes && (given.read || capture->whole) &&
+	    !(given.frames_reason && given.max_frames == 1)) {
+		const struct ss_runtimes_options runtime_options = {
+			.read = given.read,
+			.check = given.check,
+			.read_data = given.read_data,
+			.native = given.native,
+		};
+		runtimes = ss_runtimes_new(capture, session, snapshot, &runtime_options);
+		ok = runtimes != NULL;
+	}
+	ok = ok && walk_threads(&walk, runtimes, capture);
+	if (ok && runtimes)
+		ss_runtimes_plan(runtimes);
 	ss_lock_references_deinit(&walk.lock_references);
 	ss_vector_free(&walk.frames);
+	ss_vector_free(&walk.pointers);
 	ss_context_deinit(&walk.ctx);
 	if (!ok)
 		return ss_error_no_memory();

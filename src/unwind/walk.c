@@ -226,8 +226,10 @@ static bool walk_frames(struct ss_walk *walk, struct ss_unwind_frame *frame)
 		bool call = frame->call;
 		bool signal = frame->signal = ss_context_is_sigreturn(&walk->ctx, pc);
 		bool forged = !signal && is_forged(walk, frame, pc);
-		if (!add_frame(walk, pc, call && !forged, signal))
+		uint64_t *pointer = ss_vector_push(&walk->pointers);
+		if (!pointer || !add_frame(walk, pc, call && !forged, signal))
 			return false;
+		*pointer = sp;
 		if (walk->max_frames == 1 && walk->frames_reason) {
 			walk->end = SS_END_FRAMES;
 			return true;
@@ -288,7 +290,7 @@ static bool walk_live(struct ss_walk *walk, const struct ss_capture_thread *thre
 	if (!whole &&
 	    (walk->end == SS_END_ROOT || walk->frames.count >= thread->live_count))
 		return true;
-	walk->frames.count = 0;
+	walk->frames.count = walk->pointers.count = 0;
 	walk->snapshot->references.count = references; /* of other frames */
 	return add_live_frames(walk, thread);
 }
@@ -303,7 +305,7 @@ static bool can_walk(const struct ss_capture_thread *thread)
 
 bool ss_walk_thread(struct ss_walk *walk, const struct ss_capture_thread *thread)
 {
-	walk->frames.count = 0;
+	walk->frames.count = walk->pointers.count = 0;
 	walk->end = thread->end;
 	if (thread->live)
 		return walk_live(walk, thread);

@@ -28,8 +28,10 @@ struct ss_walk {
 	size_t max_frames;
 	const char *frames_reason;
 	SS_VECTOR(struct ss_frame) frames; /* result: of the current thread */
-	enum ss_end end;		   /* result */
-	enum ss_frame_source source;	   /* of the current frame */
+	/* The stack pointer of each of frames: the CFA of the one before. LIVE: none */
+	SS_VECTOR(uint64_t) pointers;
+	enum ss_end end;	     /* result */
+	enum ss_frame_source source; /* of the current frame */
 	unsigned guesses;
 	unsigned inward; /* signal frames that led inwards */
 };

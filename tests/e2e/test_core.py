@@ -45,7 +45,8 @@ class Core(CoreDump):
         expected = eu_stack(core, program)
         self.assertEqual({thread["tid"] for thread in snapshot.threads}, set(expected))
         for thread in snapshot.threads:
-            pcs = [int(frame["pc"], 16) for frame in thread["frames"] if not frame["inlined"]]
+            pcs = [int(frame["pc"], 16) for frame in thread["frames"]
+                   if not frame["inlined"] and frame["kind"] == "native"]
             self.assertEqual(pcs, expected[thread["tid"]])
 
     def test_fault(self):
@@ -327,9 +328,16 @@ class Core(CoreDump):
         core = self.dump(python, "-c", "import os, threading, time\n"
                          "for _ in range(3): threading.Thread(target=time.sleep, args=(99,), "
                          "daemon=True).start()\nos.abort()")
-        snapshot = self.core(core)
+        snapshot = self.core("--native", core)
         self.assertEqual(len(snapshot.threads), 4)
         self.assert_same(snapshot, core, python)
+        for thread in snapshot.threads:
+            functions = [frame["symbol"] for frame in thread["frames"]
+                         if frame["kind"] == "python"]
+            main = thread["tid"] == snapshot.data["process"]["pid"]
+            self.assertEqual([name.split(".")[-1] for name in functions],
+                             ["<module>"] if main else
+                             ["run", "_bootstrap_inner", "_bootstrap"])
 
     def test_gcore(self):
         """A core file of a process that goes on has no signal. gdb leaves out what is in files."""

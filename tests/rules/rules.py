@@ -6,8 +6,8 @@ import re
 import subprocess
 
 LIBRARY = {"base", "arch", "proc", "elf", "model", "target", "objects", "capture", "sampling",
-           "recording", "unwind", "symbolize", "diagnose", "recorder", "cache", "sandbox",
-           "core", "supervise"}
+           "recording", "unwind", "runtime", "symbolize", "diagnose", "recorder", "cache",
+           "sandbox", "core", "supervise"}
 TOOL = {"profile", "output", "cli"}
 
 # What a room may include besides itself and system headers.
@@ -25,7 +25,8 @@ MAY_USE = {
     "supervise": {"base", "arch", "proc", "model", "target"},
     "recording": {"base", "model"},
     "minidump": {"base", "arch", "model"},
-    "unwind": {"base", "arch", "model", "elf"},
+    "unwind": {"base", "arch", "model", "elf", "runtime"},
+    "runtime": {"base", "arch", "model", "elf"},
     "symbolize": {"base", "model", "elf"},
     "diagnose": {"base", "arch", "proc", "model"},
     "cache": {"base", "model"},

@@ -1,0 +1,114 @@
+/*
+ * Reads memory after a capture: see struct ss_late_reader in stacksnap.h.
+ */
+#include <fcntl.h>
+#include <stdio.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/search.h"
+#include "capture/still.h"
+
+/* A stack of 10,000 Python functions is 2 MiB, with 16 KiB read for each call. */
+enum { CALLS_MAX = 200000 };
+static const size_t bytes_max = (size_t)256 << 20;
+
+enum { TIMEOUT_MS = 10000, RETRIES = 5, WAITS_MAX = 50 };
+
+struct ss_late_reader {
+	const struct ss_capture *capture;
+	struct ss_target *target;
+	struct ss_process_memory memory;
+	struct ss_buffer text;
+	size_t bytes_left;
+	size_t calls_left;
+	unsigned waits_left; /* of a millisecond */
+};
+
+static int open_file(const struct ss_target *target, pid_t tid, const char *name)
+{
+	char path[64];
+
+	(void)snprintf(path, sizeof(path), "%d/%s", tid, name); /* always fits */
+	return openat(target->task_fd, path, O_RDONLY | O_CLOEXEC);
+}
+
+struct ss_error *ss_late_reader_new(const struct ss_capture *capture,
+				    struct ss_target *target, struct ss_late_reader **ret)
+{
+	pid_t live = ss_target_find_live(target);
+	struct ss_error *error = ss_target_check(target);
+
+	if (error)
+		return error;
+	if (live == 0 || target->listing)
+		return ss_target_missing(target);
+	struct ss_late_reader *reader = calloc(1, sizeof(*reader));
+	if (!reader)
+		return ss_error_no_memory();
+	*reader = (struct ss_late_reader){
+		.capture = capture,
+		.target = target,
+		.memory = { .tid = live,
+			    .mem_fd = open_file(target, live, "mem"),
+			    .pagemap_fd = open_file(target, live, "pagemap"),
+			    .deadline_ns =
+				    ss_now_ns() + (uint64_t)TIMEOUT_MS * SS_NS_PER_MS },
+		.bytes_left = bytes_max,
+		.calls_left = CALLS_MAX,
+		.waits_left = WAITS_MAX,
+	};
+	*ret = reader;
+	return NULL;
+}
+
+void ss_late_reader_free(struct ss_late_reader *reader)
+{
+	if (!reader)
+		return;
+	close_cleanup(&reader->memory.mem_fd);
+	close_cleanup(&reader->memory.pagemap_fd);
+	ss_buffer_deinit(&reader->text);
+	free(reader);
+}
+
+size_t ss_late_reader_read(void *data, uint64_t address, void *bytes, size_t size)
+{
+	struct ss_late_reader *reader = data;
+	struct ss_piece piece = { .address = address, .bytes = bytes, .size = size };
+
+	if (size > reader->bytes_left || reader->calls_left == 0)
+		return 0;
+	reader->bytes_left -= size;
+	reader->calls_left--;
+	ss_process_memory_read_present(&reader->memory, &piece, 1);
+	return piece.done;
+}
+
+bool ss_late_reader_check(void *data, pid_t tid)
+{
+	struct ss_late_reader *reader = data;
+	const struct ss_capture *capture = reader->capture;
+	size_t count = capture->threads.count;
+	size_t at = ss_lower_bound(count, i, capture->threads.items[i].tid < tid);
+
+	if (at == count || capture->threads.items[at].tid != tid ||
+	    reader->calls_left == 0)
+		return false;
+	reader->calls_left--;
+	const struct ss_still still = { .capture = capture,
+					.target = reader->target,
+					.memory = &reader->memory,
+					.text = &reader->text };
+	const struct ss_capture_thread *thread = &capture->threads.items[at];
+	bool is_still = ss_still_check(&still, thread);
+	/* A thread that was stopped in a system call needs a moment to be there again. */
+	for (int i = 0; i < RETRIES && !is_still && thread->stopped_ns > 0 &&
+			thread->syscall.number >= 0 && reader->waits_left > 0;
+	     i++) {
+		reader->waits_left--;
+		ss_sleep_ns(SS_NS_PER_MS);
+		is_still = ss_still_check(&still, thread);
+	}
+	return is_still;
+}

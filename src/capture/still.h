@@ -1,0 +1,28 @@
+/*
+ * Whether a thread has not run since it was captured, so that memory that only it changes is
+ * still what it was.
+ */
+#ifndef SS_CAPTURE_STILL_H
+#define SS_CAPTURE_STILL_H
+
+#include "base/buffer.h"
+#include "model/capture.h"
+#include "target/process_memory.h"
+#include "target/target.h"
+
+/* Everything is borrowed. */
+struct ss_still {
+	const struct ss_capture *capture;
+	const struct ss_target *target;
+	const struct ss_process_memory *memory;
+	struct ss_buffer *text; /* scratch */
+};
+
+/*
+ * A thread that was not stopped: by how often the scheduler has put it on a CPU. A stop
+ * changes that number, so a thread that was stopped must be blocked in the same call, with
+ * the same bytes on its stack.
+ */
+bool ss_still_check(const struct ss_still *still, const struct ss_capture_thread *thread);
+
+#endif

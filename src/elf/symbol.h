@@ -1,0 +1,22 @@
+/*
+ * Finds a few symbols of a module by name: of data that its program offers to debuggers.
+ */
+#ifndef SS_ELF_SYMBOL_H
+#define SS_ELF_SYMBOL_H
+
+#include "model/module.h"
+
+struct ss_elf_symbol {
+	uint64_t address; /* ELF virtual; 0: not found */
+	uint64_t size;
+};
+
+/*
+ * Searches the dynamic symbols, which stripping leaves, and then the others. ret has an element
+ * for each of the count names. False: the module is no ELF file, has no symbols, or there is
+ * no memory.
+ */
+bool ss_elf_find_symbols(const struct ss_module_impl *module, const char *const *names,
+			 size_t count, struct ss_elf_symbol *ret);
+
+#endif

@@ -1,0 +1,165 @@
+#include "runtime/late_memory.h"
+
+#include <string.h>
+
+#include "base/cleanup.h"
+
+enum {
+	PAGE = 4096,
+	PAGES_MAX = 1 << 15, /* 128 MiB */
+};
+
+struct query {
+	const struct ss_late_memory *cache;
+	uint64_t address;
+};
+
+static bool is_page(const void *context, uint32_t index)
+{
+	const struct query *query = context;
+
+	return query->cache->pages.items[index].address == query->address;
+}
+
+/* Bytes of the file that is mapped at an address: of a private mapping, a page that is not
+   in memory has not been changed. */
+static size_t read_file(const struct ss_late_memory *memory, uint64_t address,
+			void *bytes, size_t size)
+{
+	const struct ss_capture *capture = memory->capture;
+	const struct ss_area *area = ss_capture_find_area(capture, address);
+
+	if (!area || area->shared || area->module < 0 ||
+	    ss_session_skips(memory->session, area->module))
+		return 0;
+	const struct ss_module_impl *module = capture->modules.items[area->module];
+	for (size_t i = 0; i < module->mapping_count; i++) {
+		const struct ss_mapping *m = &module->mappings[i];
+		if (address < m->start || address >= m->end)
+			continue;
+		ss_session_note(memory->session, area->module);
+		ssize_t n = ss_module_read(module, m->offset + (address - m->start),
+					   bytes, SS_MIN(size, m->end - address));
+		ss_session_note(memory->session, -1);
+		return n > 0 ? (size_t)n : 0;
+	}
+	return 0;
+}
+
+static const struct ss_late_page *add_page(struct ss_late_memory *cache, uint64_t address,
+					   uint64_t hash)
+{
+	uint8_t *bytes = cache->pages.count < PAGES_MAX ? malloc(PAGE) : NULL;
+
+	if (!bytes || !ss_hash_reserve(&cache->table)) {
+		free(bytes);
+		return NULL;
+	}
+	struct ss_late_page *page = ss_vector_push(&cache->pages);
+	if (!page) {
+		free(bytes);
+		return NULL;
+	}
+	page->address = address;
+	page->bytes = bytes;
+	page->size = cache->read ? cache->read(cache->read_data, address, bytes, PAGE) :
+				   0;
+	page->size = SS_MIN(page->size, (size_t)PAGE);
+	if (page->size == 0 && cache->read)
+		page->size = read_file(cache, address, bytes, PAGE);
+	ss_hash_insert(&cache->table, hash, (uint32_t)(cache->pages.count - 1));
+	return page;
+}
+
+static size_t read_page(struct ss_late_memory *cache, uint64_t address, void *bytes,
+			size_t size)
+{
+	const uint64_t start = address & ~(uint64_t)(PAGE - 1);
+	const uint64_t hash = start / PAGE;
+	const struct query query = { cache, start };
+	uint32_t index = ss_hash_find(&cache->table, hash, is_page, &query);
+	const struct ss_late_page *page = index != SS_HASH_NONE ?
+						  &cache->pages.items[index] :
+						  add_page(cache, start, hash);
+	size_t at = (size_t)(address - start);
+
+	if (!page || at >= page->size)
+		return 0;
+	size = SS_MIN(size, page->size - at);
+	memcpy(bytes, page->bytes + at, size);
+	return size;
+}
+
+static size_t read_memory(const struct ss_memory *memory, uint64_t address, void *bytes,
+			  size_t size)
+{
+	const struct ss_late_memory *self = (const struct ss_late_memory *)memory;
+	const struct ss_memory *copied = &self->copied.memory;
+	size_t done = 0;
+
+	while (done < size) {
+		uint8_t *at = (uint8_t *)bytes + done;
+		size_t n = copied->read(copied, address + done, at, size - done);
+		if (n == 0 && self->allow) {
+			n = read_page(self->cache, address + done, at, size - done);
+			if (n > 0 && self->used)
+				*self->used = true;
+		}
+		if (n == 0)
+			break;
+		done += n;
+	}
+	return done;
+}
+
+void ss_late_memory_init(struct ss_late_memory *memory, const struct ss_capture *capture,
+			 const struct ss_session *session, ss_memory_read_function *read,
+			 void *read_data)
+{
+	*memory = (struct ss_late_memory){ .memory.read = read_memory,
+					   .capture = capture,
+					   .session = session,
+					   .read = read,
+					   .read_data = read_data,
+					   .allow = true,
+					   .cache = memory };
+	ss_capture_memory_init(&memory->copied, capture, NULL);
+}
+
+void ss_late_memory_deinit(struct ss_late_memory *memory)
+{
+	for (size_t i = 0; i < memory->pages.count; i++)
+		free(memory->pages.items[i].bytes);
+	ss_vector_free(&memory->pages);
+	ss_hash_deinit(&memory->table);
+}
+
+void ss_late_memory_of_thread(struct ss_late_memory *memory, struct ss_late_memory *base,
+			      const struct ss_capture_thread *thread, bool allow)
+{
+	*memory = (struct ss_late_memory){ .memory.read = read_memory,
+					   .capture = base->capture,
+					   .session = base->session,
+					   .read = base->read,
+					   .read_data = base->read_data,
+					   .allow = allow,
+					   .cache = base->cache };
+	ss_capture_memory_init(&memory->copied, base->capture, thread);
+}
+
+static size_t read_now(const struct ss_memory *memory, uint64_t address, void *bytes,
+		       size_t size)
+{
+	const struct ss_late_memory *self = (const struct ss_late_memory *)memory;
+	size_t n = self->read ? self->read(self->read_data, address, bytes, size) : 0;
+
+	return n == size ? n : read_memory(&self->cache->memory, address, bytes, size);
+}
+
+void ss_late_memory_of_now(struct ss_late_memory *memory, struct ss_late_memory *base)
+{
+	*memory = (struct ss_late_memory){ .memory.read = read_now,
+					   .read = base->read,
+					   .read_data = base->read_data,
+					   .cache = base->cache };
+}

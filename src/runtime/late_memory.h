@@ -1,0 +1,48 @@
+/*
+ * Memory of a process for runtimes: what the capture copied; else, if it is allowed, pages
+ * that are read now through a function, and kept; else bytes of the file that is mapped there
+ * (a page that the process has not changed is not copied, and may not be in its memory).
+ */
+#ifndef SS_RUNTIME_LATE_MEMORY_H
+#define SS_RUNTIME_LATE_MEMORY_H
+
+#include "base/hash.h"
+#include "base/vector.h"
+#include "model/capture_memory.h"
+#include "model/session.h"
+
+struct ss_late_page {
+	uint64_t address;
+	size_t size; /* of the readable prefix */
+	uint8_t *bytes;
+};
+
+struct ss_late_memory {
+	struct ss_memory memory; /* first: see model/memory.h */
+	const struct ss_capture *capture;
+	const struct ss_session *session;
+	struct ss_capture_memory copied;
+	ss_memory_read_function *read; /* or NULL */
+	void *read_data;
+	bool *used; /* set if anything was read late; or NULL */
+	bool allow; /* read through the function */
+	/* Shared by all that have the same cache: the one that owns it */
+	struct ss_late_memory *cache;
+	SS_VECTOR(struct ss_late_page) pages;
+	struct ss_hash table;
+};
+
+void ss_late_memory_init(struct ss_late_memory *memory, const struct ss_capture *capture,
+			 const struct ss_session *session, ss_memory_read_function *read,
+			 void *read_data);
+void ss_late_memory_deinit(struct ss_late_memory *memory);
+
+/* The same memory as a thread saw it. With allow, pages that are read now count: the thread
+   has not run since. Must not outlive base. */
+void ss_late_memory_of_thread(struct ss_late_memory *memory, struct ss_late_memory *base,
+			      const struct ss_capture_thread *thread, bool allow);
+
+/* The same memory as it is now: pages are read anew each time. Must not outlive base. */
+void ss_late_memory_of_now(struct ss_late_memory *memory, struct ss_late_memory *base);
+
+#endif

@@ -1,0 +1,863 @@
+/*
+ * CPython 3.8 to 3.13: finds _PyRuntime, and the frames of each thread.
+ */
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/cleanup.h"
+#include "elf/image.h"
+#include "elf/symbol.h"
+#include "runtime/python_code.h"
+#include "runtime/runtime.h"
+
+enum {
+	INTERPRETERS_MAX = 256,
+	THREADS_MAX = 1 << 14,
+	FRAMES_MAX = 1 << 17,
+	/* In the freeze: */
+	PLAN_THREADS = 6, /* that are planned one by one */
+	PLAN_THREADS_ALL = 512,
+	PLAN_FRAMES = 2048,
+	PLAN_FRAMES_ALL = 256,
+	PLAN_NODES = 1 << 15,
+	PLAN_BYTES = 8 << 20,
+	PLAN_READS = 4096,
+	GIL_HOLDER = 8,
+	GIL_SIZE = 24,
+	/* From 3.12 on: enum _frameowner */
+	OWNER_SHIM = 3,
+	OWNER_MAX = 3,
+};
+
+/* A PyThreadState. */
+struct state {
+	uint64_t address;
+	uint64_t interpreter;
+	uint64_t id;
+	uint64_t native;
+};
+
+struct range {
+	uint64_t start;
+	uint64_t end;
+};
+
+struct python {
+	const struct ss_runtime_process *process;
+	struct ss_python_layout layout;
+	uint64_t runtime;     /* address of _PyRuntime */
+	uint64_t interpreter; /* the first one */
+	struct range loop;    /* code of the evaluation loop; empty: not known */
+	SS_VECTOR(struct state) states;
+	struct ss_python_codes codes;
+	const char *problem; /* of all threads; or NULL */
+};
+
+static uint64_t word_at(const uint8_t *bytes, size_t at)
+{
+	uint64_t value;
+
+	memcpy(&value, bytes + at, sizeof(value));
+	return value;
+}
+
+static bool is_pointer(uint64_t address)
+{
+	return address != 0 && address % 8 == 0;
+}
+
+/* Finding it --------------------------------------------------------------- */
+
+enum symbol {
+	SYMBOL_RUNTIME,
+	SYMBOL_VERSION,
+	SYMBOL_LOOP,
+	SYMBOLS,
+};
+
+static const char *const symbol_names[] = {
+	[SYMBOL_RUNTIME] = "_PyRuntime",
+	[SYMBOL_VERSION] = "Py_Version", /* from 3.11 on */
+	[SYMBOL_LOOP] = "_PyEval_EvalFrameDefault",
+};
+
+/* A module that may be the runtime. */
+struct found {
+	const struct ss_module_impl *module;
+	uint64_t bias;
+	struct ss_elf_symbol symbols[SYMBOLS];
+};
+
+static bool find_in_module(const struct ss_runtime_process *process, int32_t index,
+			   struct found *ret)
+{
+	struct ss_module_impl *module = process->capture->modules.items[index];
+	_cleanup_(ss_image_cleanup) struct ss_image *image = NULL;
+
+	if (ss_session_skips(process->session, index))
+		return false;
+	*ret = (struct found){ .module = module };
+	ss_session_note(process->session, index);
+	if (ss_elf_find_symbols(module, symbol_names, SYMBOLS, ret->symbols) &&
+	    ret->symbols[SYMBOL_RUNTIME].address)
+		image = ss_image_new(module);
+	if (image)
+		ret->bias = ss_image_bias(image, module);
+	ss_session_note(process->session, -1);
+	return image != NULL;
+}
+
+static const char *base_name(const char *path)
+{
+	const char *slash = strrchr(path, '/');
+
+	return slash ? slash + 1 : path;
+}
+
+static bool has_prefix(const char *text, const char *prefix)
+{
+	return strncmp(text, prefix, strlen(prefix)) == 0;
+}
+
+/* If there is a library, the program only uses it. */
+static bool find_module(const struct ss_runtime_process *process, struct found *ret)
+{
+	const struct ss_capture *capture = process->capture;
+
+	for (size_t i = 0; i < capture->modules.count; i++) {
+		const char *path = capture->modules.items[i]->pub.path;
+		if (has_prefix(base_name(path), "libpython3") &&
+		    find_in_module(process, (int32_t)i, ret))
+			return true;
+	}
+	for (size_t i = 0; i < capture->modules.count; i++) {
+		const char *path = capture->modules.items[i]->pub.path;
+		bool program = capture->process.executable &&
+			       strcmp(path, capture->process.executable) == 0;
+		if ((program || has_prefix(base_name(path), "python")) &&
+		    find_in_module(process, (int32_t)i, ret))
+			return true;
+	}
+	return false;
+}
+
+/* The version in a file name: "python3.9", "libpython3.9.so.1.0". 0: none. */
+static uint32_t version_of_path(const char *path)
+{
+	const char *name = base_name(path);
+	unsigned minor = 0;
+
+	if (has_prefix(name, "lib"))
+		name += strlen("lib");
+	if (sscanf(name, "python3.%2u", &minor) != 1)
+		return 0;
+	return 3u << 24 | minor << 16;
+}
+
+static uint32_t find_version(const struct ss_runtime_process *process,
+			     const struct found *found)
+{
+	const struct ss_elf_symbol *symbol = &found->symbols[SYMBOL_VERSION];
+	uint32_t version = 0;
+
+	if (!symbol->address)
+		return version_of_path(found->module->pub.path);
+	return ss_memory_read_u32(process->memory, symbol->address + found->bias,
+				  &version) ?
+		       version :
+		       0;
+}
+
+static const char *describe_version(const struct ss_runtime_process *process,
+				    uint32_t version)
+{
+	char text[48] = "CPython";
+	unsigned micro = version >> 8 & 0xff;
+
+	/* They fit. */
+	if (version && (version & 0xffff))
+		(void)snprintf(text, sizeof(text), "CPython %u.%u.%u", version >> 24,
+			       version >> 16 & 0xff, micro);
+	else if (version)
+		(void)snprintf(text, sizeof(text), "CPython %u.%u", version >> 24,
+			       version >> 16 & 0xff);
+	return ss_intern_string(process->strings, text);
+}
+
+/* Thread states ------------------------------------------------------------ */
+
+/* Reads a thread state; false unless it belongs to the interpreter. */
+static bool read_state(const struct python *python, const struct ss_memory *memory,
+		       uint64_t address, struct state *ret, uint64_t *ret_next,
+		       uint64_t *ret_frame)
+{
+	const struct ss_python_layout *layout = &python->layout;
+	uint8_t bytes[SS_PYTHON_HEADER_MAX];
+
+	if (!is_pointer(address) ||
+	    !ss_memory_read(memory, address, bytes, layout->thread_size))
+		return false;
+	*ret = (struct state){
+		.address = address,
+		.interpreter = word_at(bytes, layout->thread_interp),
+		.id = word_at(bytes, layout->thread_id),
+		.native = layout->thread_native ? word_at(bytes, layout->thread_native) :
+						  0,
+	};
+	*ret_next = word_at(bytes, layout->thread_next);
+	*ret_frame = word_at(bytes, layout->thread_frame);
+	return true;
+}
+
+/* Adds the thread states of an interpreter. The limit ends a cycle. False without memory. */
+static bool add_states(struct python *python, uint64_t interpreter)
+{
+	uint64_t address = 0;
+	uint64_t frame;
+
+	if (!ss_memory_read_u64(python->process->memory,
+				interpreter + python->layout.interp_threads, &address))
+		return true;
+	while (address && python->states.count < THREADS_MAX) {
+		struct state state;
+		if (!read_state(python, python->process->memory, address, &state,
+				&address, &frame) ||
+		    state.interpreter != interpreter)
+			return true;
+		struct state *slot = ss_vector_push(&python->states);
+		if (!slot)
+			return false;
+		*slot = state;
+	}
+	return true;
+}
+
+static bool find_states(struct python *python)
+{
+	const struct ss_memory *memory = python->process->memory;
+	uint64_t interpreter = 0;
+
+	if (!ss_memory_read_u64(memory, python->runtime + python->layout.interpreters,
+				&interpreter))
+		return true;
+	python->interpreter = interpreter;
+	for (int i = 0; is_pointer(interpreter) && i < INTERPRETERS_MAX; i++) {
+		if (!add_states(python, interpreter))
+			return false;
+		if (!ss_memory_read_u64(memory, interpreter + python->layout.interp_next,
+					&interpreter))
+			return true;
+	}
+	return true;
+}
+
+static void close_python(void *state)
+{
+	struct python *python = state;
+
+	ss_python_codes_deinit(&python->codes);
+	ss_vector_free(&python->states);
+	free(python);
+}
+
+static bool open_python(const struct ss_runtime_process *process,
+			struct ss_runtime_info *info, void **ret)
+{
+	const char *why = NULL;
+	struct found found;
+
+	if (!find_module(process, &found))
+		return true;
+	uint32_t version = find_version(process, &found);
+	struct python *python = calloc(1, sizeof(*python));
+	info->version = describe_version(process, version);
+	if (!python || !info->version) {
+		free(python);
+		return false;
+	}
+	*ret = python;
+	const struct ss_elf_symbol *loop = &found.symbols[SYMBOL_LOOP];
+	python->process = process;
+	python->runtime = found.symbols[SYMBOL_RUNTIME].address + found.bias;
+	python->codes = (struct ss_python_codes){ .layout = &python->layout,
+						  .memory = process->memory,
+						  .fresh = process->fresh,
+						  .strings = process->strings };
+	if (loop->address && loop->size)
+		python->loop = (struct range){
+			.start = loop->address + found.bias,
+			.end = loop->address + found.bias + loop->size,
+		};
+	if (version == 0)
+		python->problem = "its version is not known";
+	else if (!ss_python_layout_find(version, process->capture->arch->name,
+					process->memory, python->runtime, &python->layout,
+					&why))
+		python->problem = why;
+	info->problem = python->problem;
+	return python->problem || find_states(python);
+}
+
+/* The frames of a thread --------------------------------------------------- */
+
+/* How sure it is that a thread state is that of a thread. */
+enum match {
+	MATCH_NONE,
+	MATCH_POSSIBLE, /* its frames must prove it */
+	MATCH_CERTAIN,
+};
+
+/* One walk. */
+struct walk {
+	struct python *python;
+	struct ss_runtime_thread *thread;
+	size_t left;	/* frames */
+	size_t native;	/* loops must be further out than this one */
+	size_t pending; /* the first call whose loop is not known yet */
+	enum match match;
+	bool no_memory;
+};
+
+/* Ends the walk. missing: memory is not there. */
+static bool fail(struct walk *walk, const char *problem, bool missing)
+{
+	walk->thread->problem = problem;
+	walk->thread->missing = missing;
+	return false;
+}
+
+static bool fail_read(struct walk *walk)
+{
+	return fail(walk, "their memory could not be read", true);
+}
+
+/* The native frame whose locals contain an address. */
+static bool find_native(const struct walk *walk, uint64_t address, size_t *ret)
+{
+	const struct ss_runtime_thread *thread = walk->thread;
+
+	for (size_t i = walk->native; i + 1 < thread->count; i++) {
+		if (address >= thread->frames[i].sp &&
+		    address < thread->frames[i + 1].sp) {
+			*ret = i;
+			return true;
+		}
+	}
+	return false;
+}
+
+/* The offset of the current instruction in the bytecode, in bytes; negative: none yet. */
+static bool find_offset(const struct walk *walk, const uint8_t *frame, uint64_t code,
+			int64_t *ret)
+{
+	const struct ss_python_layout *layout = &walk->python->layout;
+	int32_t index;
+
+	if (layout->frames == SS_PYTHON_COUNT) {
+		memcpy(&index, frame + layout->frame_instruction, sizeof(index));
+		*ret = layout->lines == SS_PYTHON_LNOTAB ? index : (int64_t)index * 2;
+		return index >= -1;
+	}
+	*ret = (int64_t)(word_at(frame, layout->frame_instruction) -
+			 (code + layout->code_bytes));
+	return *ret >= -2 && *ret % 2 == 0;
+}
+
+/* The frame has the code object at the moment of the stack, and it still is that one. */
+static bool find_code(struct walk *walk, uint64_t address,
+		      const struct ss_python_code **ret)
+{
+	struct ss_python_identity identity;
+
+	if (!ss_python_identity_read(&walk->python->layout, walk->thread->memory, address,
+				     &identity))
+		return fail_read(walk);
+	if (!ss_python_codes_find(&walk->python->codes, address, ret)) {
+		walk->no_memory = true;
+		return false;
+	}
+	if (!*ret)
+		return fail(walk, "a frame does not lead to a code object", false);
+	if (!ss_python_identity_equal(&identity, &(*ret)->identity))
+		return fail(walk, "a code object was replaced while it was read", true);
+	return true;
+}
+
+/* Appends the call of a frame. */
+static bool add_call(struct walk *walk, const uint8_t *frame)
+{
+	const struct ss_python_layout *layout = &walk->python->layout;
+	uint64_t address = word_at(frame, layout->frame_code);
+	const struct ss_python_code *code = NULL;
+	uint32_t line = 0;
+	int64_t offset;
+
+	if (!find_code(walk, address, &code))
+		return false;
+	if (!find_offset(walk, frame, address, &offset) ||
+	    !ss_python_line(layout->lines, code->table, code->table_size,
+			    code->identity.first_line, offset, &line))
+		return fail(walk, "an instruction is not in its line table", false);
+	struct ss_runtime_call *call = ss_vector_push(&walk->thread->calls);
+	if (!call) {
+		walk->no_memory = true;
+		return false;
+	}
+	*call = (struct ss_runtime_call){ .function = code->name,
+					  .file = code->file,
+					  .line = line };
+	return true;
+}
+
+/* The calls since the last time are executed by the native frame at an index. */
+static void place_calls(struct walk *walk, size_t native)
+{
+	struct ss_runtime_thread *thread = walk->thread;
+
+	for (; walk->pending < thread->calls.count; walk->pending++)
+		thread->calls.items[walk->pending].native = (uint32_t)native;
+	walk->native = native + 1;
+}
+
+static bool read_frame(struct walk *walk, uint64_t address, uint8_t *ret)
+{
+	if (walk->left-- == 0)
+		return fail(walk, "there are too many, or they form a cycle", false);
+	if (!is_pointer(address))
+		return fail(walk, "a pointer to a frame is not valid", false);
+	return ss_memory_read(walk->thread->memory, address, ret,
+			      walk->python->layout.frame_size) ||
+	       fail_read(walk);
+}
+
+/* 3.11: the frames of one evaluation loop, from the innermost one. The outermost one has the
+   mark, and is followed by *ret_outer. */
+static bool walk_loop(struct walk *walk, uint64_t frame, uint64_t *ret_outer)
+{
+	const struct ss_python_layout *layout = &walk->python->layout;
+	uint8_t bytes[SS_PYTHON_HEADER_MAX];
+
+	do {
+		if (!read_frame(walk, frame, bytes))
+			return false;
+		if (bytes[layout->frame_entry] > 1)
+			return fail(walk, "a frame is not valid", false);
+		if (!add_call(walk, bytes))
+			return false;
+		frame = word_at(bytes, layout->frame_previous);
+	} while (!bytes[layout->frame_entry]);
+	*ret_outer = frame;
+	return true;
+}
+
+/* 3.11: each evaluation loop has a struct _PyCFrame among its locals. The outermost one is in
+   the thread state, and has no frames. */
+static bool walk_cframes(struct walk *walk, const struct state *state, uint64_t cframe)
+{
+	const struct ss_python_layout *layout = &walk->python->layout;
+	const uint64_t root = state->address;
+	bool first = true;
+	uint64_t expected = 0;
+
+	for (;;) {
+		uint64_t frame;
+		uint64_t previous;
+		size_t native;
+		if (!is_pointer(cframe) ||
+		    !ss_memory_read_u64(walk->thread->memory,
+					cframe + layout->cframe_frame, &frame) ||
+		    !ss_memory_read_u64(walk->thread->memory,
+					cframe + layout->cframe_previous, &previous))
+			return fail_read(walk);
+		if (!first && frame != expected)
+			return fail(walk, "their chains do not agree", true);
+		if (previous == 0)
+			return frame == 0 && cframe - root < SS_PYTHON_HEADER_MAX ?
+				       true :
+				       fail(walk, "their chain does not end", false);
+		if (!find_native(walk, cframe, &native))
+			return fail(walk, "an evaluation loop is not on its native stack",
+				    false);
+		if (!walk_loop(walk, frame, &expected))
+			return false;
+		place_calls(walk, native);
+		cframe = previous;
+		first = false;
+	}
+}
+
+/* From 3.12 on: the outermost frame of each evaluation loop is followed by a frame without
+   code among the locals of the loop. */
+static bool walk_shims(struct walk *walk, uint64_t frame)
+{
+	const struct ss_python_layout *layout = &walk->python->layout;
+	uint8_t bytes[SS_PYTHON_HEADER_MAX];
+	size_t native;
+
+	for (; frame; frame = word_at(bytes, layout->frame_previous)) {
+		if (!read_frame(walk, frame, bytes))
+			return false;
+		uint8_t owner = bytes[layout->frame_entry];
+		if (owner > OWNER_MAX)
+			return fail(walk, "a frame is not valid", false);
+		if (owner != OWNER_SHIM) {
+			if (!add_call(walk, bytes))
+				return false;
+			continue;
+		}
+		if (!find_native(walk, frame, &native))
+			return fail(walk, "an evaluation loop is not on its native stack",
+				    false);
+		place_calls(walk, native);
+	}
+	return walk->pending == walk->thread->calls.count ||
+	       fail(walk, "their chain does not end", true);
+}
+
+/* Whether the native stack up to the caller of a frame has a word: functions keep what they
+   work with in registers, which others save there. */
+static bool is_on_stack(const struct walk *walk, size_t native, uint64_t word)
+{
+	const struct ss_runtime_thread *thread = walk->thread;
+	const size_t last = SS_MIN(native + 1, thread->count - 1);
+	uint64_t found;
+
+	for (uint64_t at = thread->frames[0].sp; at < thread->frames[last].sp; at += 8) {
+		if (!ss_memory_read_u64(thread->memory, at, &found))
+			return false;
+		if (found == word)
+			return true;
+	}
+	return false;
+}
+
+static bool is_in_loop(const struct walk *walk, const struct ss_native_frame *frame)
+{
+	const struct range *loop = &walk->python->loop;
+
+	return frame->pc - loop->start < loop->end - loop->start;
+}
+
+/* To 3.10: one evaluation loop for each frame, found by its code. A loop may have no frame
+   yet, or no longer: the innermost one. */
+static bool walk_counted(struct walk *walk, uint64_t frame)
+{
+	const struct ss_python_layout *layout = &walk->python->layout;
+	struct ss_runtime_thread *thread = walk->thread;
+	const uint64_t first = frame;
+	uint8_t bytes[SS_PYTHON_HEADER_MAX];
+	size_t native = 0;
+	size_t loops = 0;
+
+	if (frame && walk->pending > 0)
+		return fail(walk, "it has several thread states", false);
+	for (; frame; frame = word_at(bytes, layout->frame_previous)) {
+		if (!read_frame(walk, frame, bytes))
+			return false;
+		if (!ss_python_has_type(walk->python->process->memory, frame, "frame"))
+			return fail(walk, "a frame is not valid", false);
+		if (!add_call(walk, bytes))
+			return false;
+	}
+	if (!first)
+		return true;
+	if (!thread->complete)
+		return fail(walk, "its native stack is not complete", false);
+	for (size_t i = 0; i < thread->count; i++)
+		loops += is_in_loop(walk, &thread->frames[i]);
+	if (loops != thread->calls.count && loops != thread->calls.count + 1)
+		return fail(walk,
+			    "there are not as many evaluation loops on its native stack",
+			    false);
+	for (size_t i = 0, skip = loops - thread->calls.count; i < thread->count; i++) {
+		if (!is_in_loop(walk, &thread->frames[i]))
+			continue;
+		if (skip > 0) {
+			skip--;
+			continue;
+		}
+		native = walk->pending == 0 ? i : native;
+		thread->calls.items[walk->pending++].native = (uint32_t)i;
+	}
+	return walk->match == MATCH_CERTAIN || is_on_stack(walk, native, first) ||
+	       fail(walk, "its frame is not on its native stack", false);
+}
+
+static bool is_in_same_area(const struct ss_capture *capture,
+			    const struct ss_capture_thread *thread, uint64_t address)
+{
+	const struct ss_area *area =
+		ss_capture_find_area(capture, ss_regs_sp(capture->arch, &thread->regs));
+
+	return area && address >= area->start && address < area->end;
+}
+
+static pid_t inner_tid(const struct ss_capture_thread *thread)
+{
+	return thread->inner_tid ? thread->inner_tid : thread->tid;
+}
+
+/* Whether a thread state is provably that of another captured thread. */
+static bool is_of_other(const struct python *python, const struct state *state,
+			const struct ss_capture_thread *thread)
+{
+	const struct ss_capture *capture = python->process->capture;
+
+	for (size_t i = 0; i < capture->threads.count; i++) {
+		const struct ss_capture_thread *other = &capture->threads.items[i];
+		if (other == thread)
+			continue;
+		if ((state->native && state->native == (uint64_t)inner_tid(other)) ||
+		    (other->thread_pointer ? other->thread_pointer == state->id :
+					     is_in_same_area(capture, other, state->id)))
+			return true;
+	}
+	return false;
+}
+
+/*
+ * Whether a thread state is that of a thread. The C library's id of a thread is its thread
+ * pointer, which is at the end of its stack, unless it is the main thread. The kernel's id in
+ * a thread state is that of the parent after fork().
+ */
+static enum match match_state(const struct python *python, const struct state *state,
+			      const struct ss_capture_thread *thread)
+{
+	const struct ss_capture *capture = python->process->capture;
+	bool main = thread->tid == capture->process.pid;
+
+	if (thread->thread_pointer)
+		return thread->thread_pointer == state->id ? MATCH_CERTAIN : MATCH_NONE;
+	if (state->native && state->native == (uint64_t)inner_tid(thread))
+		return MATCH_CERTAIN;
+	if (!main && is_in_same_area(capture, thread, state->id))
+		return MATCH_CERTAIN;
+	return main && !is_of_other(python, state, thread) ? MATCH_POSSIBLE : MATCH_NONE;
+}
+
+static bool walk_state(struct walk *walk, const struct state *known)
+{
+	const struct ss_python_layout *layout = &walk->python->layout;
+	struct state state;
+	uint64_t next;
+	uint64_t frame;
+
+	if (!read_state(walk->python, walk->thread->memory, known->address, &state, &next,
+			&frame))
+		return fail_read(walk);
+	if (state.interpreter != known->interpreter || state.id != known->id)
+		return fail(walk, "its thread state has changed", true);
+	if (layout->frames == SS_PYTHON_CFRAME)
+		return walk_cframes(walk, &state, frame);
+	if (layout->frames == SS_PYTHON_COUNT)
+		return walk_counted(walk, frame);
+	if (layout->has_cframe &&
+	    !ss_memory_read_u64(walk->thread->memory, frame + layout->cframe_frame,
+				&frame))
+		return fail_read(walk);
+	return walk_shims(walk, frame);
+}
+
+static bool executes_loop(const struct python *python,
+			  const struct ss_runtime_thread *thread)
+{
+	for (size_t i = 0; i < thread->count; i++) {
+		if (thread->frames[i].pc - python->loop.start <
+		    python->loop.end - python->loop.start)
+			return true;
+	}
+	return false;
+}
+
+/* A thread may have states of several interpreters: their calls are ordered by where they
+   are on the native stack. Those of one loop are of one state, and stay in order. */
+static void sort_calls(struct ss_runtime_thread *thread)
+{
+	struct ss_runtime_call *calls = thread->calls.items;
+
+	for (size_t i = 1; i < thread->calls.count; i++) {
+		const struct ss_runtime_call call = calls[i];
+		size_t at = i;
+		for (; at > 0 && calls[at - 1].native > call.native; at--)
+			calls[at] = calls[at - 1];
+		calls[at] = call;
+	}
+}
+
+/* Walks a thread state. One that only may be the thread's and does not fit is another
+   thread's. False: the walk ends. */
+static bool try_state(struct walk *walk, const struct state *state, enum match match)
+{
+	struct ss_runtime_thread *thread = walk->thread;
+	const size_t count = thread->calls.count;
+
+	if (walk_state(walk, state))
+		return true;
+	if (match == MATCH_CERTAIN || thread->missing || walk->no_memory)
+		return false;
+	thread->calls.count = count;
+	thread->problem = NULL;
+	return true;
+}
+
+static bool walk_thread(void *data, struct ss_runtime_thread *thread)
+{
+	struct python *python = data;
+
+	if (python->problem) {
+		if (executes_loop(python, thread))
+			thread->problem = python->problem;
+		return true;
+	}
+	for (size_t i = 0; i < python->states.count; i++) {
+		const struct state *state = &python->states.items[i];
+		enum match match = match_state(python, state, thread->thread);
+		struct walk walk = { .python = python,
+				     .thread = thread,
+				     .left = FRAMES_MAX,
+				     .pending = thread->calls.count,
+				     .match = match };
+		if (match != MATCH_NONE && !try_state(&walk, state, match))
+			return !walk.no_memory;
+	}
+	if (thread->calls.count == 0 && executes_loop(python, thread))
+		thread->problem = "they were not found";
+	sort_calls(thread);
+	return true;
+}
+
+/* The plan ----------------------------------------------------------------- */
+
+/* Appends a step; returns its number. */
+static uint32_t add_step(struct ss_gather_plan *plan, struct ss_gather_step step)
+{
+	step.mask = UINT64_MAX;
+	if (step.max_nodes == 0)
+		step.max_nodes = 1;
+	plan->steps[plan->step_count] = step;
+	return plan->step_count++;
+}
+
+/* The frames of the thread states that are the nodes of a step, or to which a field of them
+   points, and their code objects. Three steps, or four. */
+static void add_frames(const struct ss_python_layout *layout, struct ss_gather_plan *plan,
+		       uint32_t parent, uint32_t max_frames)
+{
+	uint32_t field = layout->thread_frame;
+
+	if (layout->has_cframe) {
+		parent = add_step(plan, (struct ss_gather_step){
+						.base = SS_GATHER_POINTER,
+						.parent = parent,
+						.field = field,
+						.size = layout->cframe_frame +
+							layout->cframe_previous + 8,
+					});
+		field = layout->cframe_frame;
+	}
+	parent = add_step(plan, (struct ss_gather_step){ .base = SS_GATHER_POINTER,
+							 .parent = parent,
+							 .field = field,
+							 .size = layout->frame_size,
+							 .next = layout->frame_previous,
+							 .max_nodes = max_frames });
+	(void)add_step(plan, (struct ss_gather_step){ .base = SS_GATHER_POINTER,
+						      .parent = parent,
+						      .field = layout->frame_code,
+						      .size = layout->code_size });
+}
+
+/* The thread that holds the GIL: the one that runs Python code, whichever that is then. */
+static void add_holder(const struct python *python, struct ss_gather_plan *plan)
+{
+	const struct ss_python_layout *layout = &python->layout;
+	struct ss_gather_step gil = { .base = SS_GATHER_ADDRESS,
+				      .address = python->runtime + layout->gil,
+				      .size = GIL_SIZE };
+	uint32_t step;
+
+	if (layout->gil_in_interpreter) {
+		step = add_step(plan,
+				(struct ss_gather_step){
+					.base = SS_GATHER_ADDRESS,
+					.address = python->interpreter + layout->gil,
+					.size = 8,
+				});
+		gil = (struct ss_gather_step){ .base = SS_GATHER_POINTER,
+					       .parent = step,
+					       .size = GIL_SIZE };
+	}
+	step = add_step(plan, gil);
+	step = add_step(plan, (struct ss_gather_step){ .base = SS_GATHER_POINTER,
+						       .parent = step,
+						       .field = GIL_HOLDER,
+						       .size = layout->thread_size });
+	add_frames(layout, plan, step, PLAN_FRAMES);
+}
+
+static void add_all(const struct python *python, struct ss_gather_plan *plan,
+		    uint32_t max_frames)
+{
+	const struct ss_python_layout *layout = &python->layout;
+	uint32_t step = add_step(
+		plan, (struct ss_gather_step){
+			      .base = SS_GATHER_ADDRESS,
+			      .address = python->interpreter + layout->interp_threads,
+			      .size = 8,
+		      });
+
+	step = add_step(plan, (struct ss_gather_step){ .base = SS_GATHER_POINTER,
+						       .parent = step,
+						       .size = layout->thread_size,
+						       .next = layout->thread_next,
+						       .max_nodes = PLAN_THREADS_ALL });
+	add_frames(layout, plan, step, max_frames);
+}
+
+static bool plan_threads(void *data, const struct ss_runtime_wanted *wanted,
+			 struct ss_gather_plan *ret)
+{
+	const struct python *python = data;
+	size_t count = 0;
+
+	if (python->problem || !python->interpreter)
+		return false;
+	ret->max_nodes = PLAN_NODES;
+	ret->max_bytes = PLAN_BYTES;
+	ret->max_reads = PLAN_READS;
+	add_holder(python, ret);
+	/* In mode stop, sleeping threads do not run either until the copy is made. */
+	if (python->process->capture->process.mode == SS_MODE_STOP ||
+	    wanted->count > PLAN_THREADS) {
+		add_all(python, ret,
+			wanted->count > PLAN_THREADS ? PLAN_FRAMES_ALL : PLAN_FRAMES);
+		return true;
+	}
+	for (size_t i = 0; i < python->states.count && count < PLAN_THREADS; i++) {
+		const struct state *state = &python->states.items[i];
+		bool found = false;
+		for (size_t k = 0; k < wanted->count; k++)
+			found |= match_state(python, state, wanted->threads[k]) !=
+				 MATCH_NONE;
+		if (!found)
+			continue;
+		count++;
+		uint32_t step = add_step(
+			ret,
+			(struct ss_gather_step){ .base = SS_GATHER_ADDRESS,
+						 .address = state->address,
+						 .size = python->layout.thread_size });
+		add_frames(&python->layout, ret, step, PLAN_FRAMES);
+	}
+	return true;
+}
+
+const struct ss_runtime ss_runtime_python = {
+	.kind = SS_FRAME_PYTHON,
+	.open = open_python,
+	.close = close_python,
+	.walk = walk_thread,
+	.plan = plan_threads,
+};

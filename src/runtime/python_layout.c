@@ -1,0 +1,281 @@
+#include "runtime/python_layout.h"
+
+#include <stddef.h>
+#include <string.h>
+
+#include "base/cleanup.h"
+
+/* Include/internal/pycore_runtime.h, pycore_interp.h, pycore_frame.h, and the headers
+   of each version; the numbers are those of offsetof() for the x86-64 ABI. */
+static const struct ss_python_layout layouts[] = {
+	{
+		.minor = 8,
+		.frames = SS_PYTHON_COUNT,
+		.lines = SS_PYTHON_LNOTAB,
+		.interpreters = 32,
+		.interp_threads = 8,
+		.thread_next = 8,
+		.thread_interp = 16,
+		.thread_frame = 24,
+		.thread_id = 176,
+		.thread_size = 184,
+		.frame_previous = 24,
+		.frame_code = 32,
+		.frame_instruction = 104,
+		.frame_size = 112,
+		.code_first_line = 40,
+		.code_filename = 104,
+		.code_name = 112,
+		.code_lines = 120,
+		.code_size = 128,
+		.ascii = 48,
+		.compact = 72,
+		.gil = 1152,
+	},
+	{
+		.minor = 9,
+		.frames = SS_PYTHON_COUNT,
+		.lines = SS_PYTHON_LNOTAB,
+		.interpreters = 32,
+		.interp_threads = 8,
+		.thread_next = 8,
+		.thread_interp = 16,
+		.thread_frame = 24,
+		.thread_id = 176,
+		.thread_size = 184,
+		.frame_previous = 24,
+		.frame_code = 32,
+		.frame_instruction = 104,
+		.frame_size = 112,
+		.code_first_line = 40,
+		.code_filename = 104,
+		.code_name = 112,
+		.code_lines = 120,
+		.code_size = 128,
+		.ascii = 48,
+		.compact = 72,
+		.gil = 352,
+	},
+	{
+		.minor = 10,
+		.frames = SS_PYTHON_COUNT,
+		.lines = SS_PYTHON_LINE_PAIRS,
+		.interpreters = 32,
+		.interp_threads = 8,
+		.thread_next = 8,
+		.thread_interp = 16,
+		.thread_frame = 24,
+		.thread_id = 176,
+		.thread_size = 184,
+		.frame_previous = 24,
+		.frame_code = 32,
+		.frame_instruction = 96,
+		.frame_size = 112,
+		.code_first_line = 40,
+		.code_filename = 104,
+		.code_name = 112,
+		.code_lines = 120,
+		.code_size = 128,
+		.ascii = 48,
+		.compact = 72,
+		.gil = 352,
+	},
+	{
+		.minor = 11,
+		.frames = SS_PYTHON_CFRAME,
+		.lines = SS_PYTHON_LOCATIONS,
+		.interpreters = 40,
+		.interp_threads = 16,
+		.thread_next = 8,
+		.thread_interp = 16,
+		.thread_frame = 56,
+		.thread_id = 152,
+		.thread_native = 160,
+		.thread_size = 360, /* with its root_cframe */
+		.has_cframe = true,
+		.cframe_frame = 8,
+		.cframe_previous = 16,
+		.frame_previous = 48,
+		.frame_code = 32,
+		.frame_instruction = 56,
+		.frame_entry = 68,
+		.frame_size = 72,
+		.code_first_line = 72,
+		.code_filename = 112,
+		.code_name = 120,
+		.code_qualname = 128,
+		.code_lines = 136,
+		.code_bytes = 184,
+		.code_size = 144,
+		.ascii = 48,
+		.compact = 72,
+		.gil = 360,
+	},
+	{
+		.minor = 12,
+		.frames = SS_PYTHON_SHIM,
+		.lines = SS_PYTHON_LOCATIONS,
+		.interpreters = 40,
+		.interp_threads = 72,
+		.thread_next = 8,
+		.thread_interp = 16,
+		.thread_frame = 56,
+		.thread_id = 136,
+		.thread_native = 144,
+		.thread_size = 152,
+		.has_cframe = true,
+		.cframe_frame = 0,
+		.cframe_previous = 8,
+		.frame_previous = 8,
+		.frame_code = 0,
+		.frame_instruction = 56,
+		.frame_entry = 70,
+		.frame_size = 72,
+		.code_first_line = 68,
+		.code_filename = 112,
+		.code_name = 120,
+		.code_qualname = 128,
+		.code_lines = 136,
+		.code_bytes = 192,
+		.code_size = 144,
+		.ascii = 40,
+		.compact = 56,
+		.gil = 384,
+		.gil_in_interpreter = true,
+	},
+};
+
+/* The table of a running 3.13 (struct _Py_DebugOffsets of pycore_runtime.h): indexes of its
+   64-bit words. Each group begins with the size of its structure. */
+enum word {
+	WORD_VERSION = 1,
+	WORD_FREE_THREADED,
+	WORD_RUNTIME,
+	WORD_INTERP = WORD_RUNTIME + 3,
+	WORD_THREAD = WORD_INTERP + 13,
+	WORD_FRAME = WORD_THREAD + 9,
+	WORD_CODE = WORD_FRAME + 6,
+	WORD_OBJECT = WORD_CODE + 10,
+	WORD_TYPE = WORD_OBJECT + 2,
+	WORD_TUPLE = WORD_TYPE + 4,
+	WORD_LIST = WORD_TUPLE + 3,
+	WORD_DICT = WORD_LIST + 3,
+	WORD_FLOAT = WORD_DICT + 3,
+	WORD_LONG = WORD_FLOAT + 2,
+	WORD_BYTES = WORD_LONG + 3,
+	WORD_UNICODE = WORD_BYTES + 3,
+	WORDS = WORD_UNICODE + 4,
+};
+
+/* A member of a structure: where it is in the table, and how large it is. */
+struct member {
+	enum word group;
+	unsigned index;
+	unsigned size;
+	uint32_t offset; /* in struct ss_python_layout */
+};
+
+#define MEMBER(group, index, size, field)                                                \
+	{                                                                                \
+		group, index, size, offsetof(struct ss_python_layout, field)             \
+	}
+
+static const struct member members[] = {
+	MEMBER(WORD_RUNTIME, 2, 8, interpreters),
+	MEMBER(WORD_INTERP, 2, 8, interp_next),
+	MEMBER(WORD_INTERP, 3, 8, interp_threads),
+	MEMBER(WORD_INTERP, 8, 8, gil),
+	MEMBER(WORD_THREAD, 2, 8, thread_next),
+	MEMBER(WORD_THREAD, 3, 8, thread_interp),
+	MEMBER(WORD_THREAD, 4, 8, thread_frame),
+	MEMBER(WORD_THREAD, 5, 8, thread_id),
+	MEMBER(WORD_THREAD, 6, 8, thread_native),
+	MEMBER(WORD_FRAME, 1, 8, frame_previous),
+	MEMBER(WORD_FRAME, 2, 8, frame_code),
+	MEMBER(WORD_FRAME, 3, 8, frame_instruction),
+	MEMBER(WORD_FRAME, 5, 1, frame_entry),
+	MEMBER(WORD_CODE, 1, 8, code_filename),
+	MEMBER(WORD_CODE, 2, 8, code_name),
+	MEMBER(WORD_CODE, 3, 8, code_qualname),
+	MEMBER(WORD_CODE, 4, 8, code_lines),
+	MEMBER(WORD_CODE, 5, 4, code_first_line),
+};
+
+enum { STRUCTURE_MAX = 4 << 20, READ_MAX = 1024 };
+
+static uint32_t *field_of(struct ss_python_layout *layout, uint32_t offset)
+{
+	return (uint32_t *)(void *)((char *)layout + offset);
+}
+
+/* Takes a member from the table, if it lies within its structure. Grows what is read. */
+static bool take_member(const uint64_t *words, const struct member *member,
+			struct ss_python_layout *ret, uint32_t *size)
+{
+	uint64_t whole = words[member->group];
+	uint64_t at = words[member->group + member->index];
+
+	if (whole > STRUCTURE_MAX || whole < member->size || at > whole - member->size)
+		return false;
+	*field_of(ret, member->offset) = (uint32_t)at;
+	*size = SS_MAX(*size, (uint32_t)at + member->size);
+	return true;
+}
+
+static bool read_table(const struct ss_memory *memory, uint64_t runtime, uint32_t version,
+		       struct ss_python_layout *ret, const char **ret_why)
+{
+	uint64_t words[WORDS];
+	uint32_t sizes[WORDS] = {};
+
+	*ret_why = "the table of its offsets is not valid";
+	if (!ss_memory_read(memory, runtime, words, sizeof(words)) ||
+	    memcmp(words, "xdebugpy", sizeof(words[0])) != 0 ||
+	    words[WORD_VERSION] != version)
+		return false;
+	if (words[WORD_FREE_THREADED] != 0) {
+		*ret_why = "it is a free-threaded build";
+		return false;
+	}
+	*ret = (struct ss_python_layout){ .minor = version >> 16 & 0xff,
+					  .frames = SS_PYTHON_SHIM,
+					  .lines = SS_PYTHON_LOCATIONS,
+					  .gil_in_interpreter = true };
+	for (size_t i = 0; i < SS_ARRAY_SIZE(members); i++) {
+		if (!take_member(words, &members[i], ret, &sizes[members[i].group]))
+			return false;
+	}
+	ret->thread_size = sizes[WORD_THREAD];
+	ret->frame_size = sizes[WORD_FRAME];
+	ret->code_size = sizes[WORD_CODE];
+	ret->code_bytes = (uint32_t)words[WORD_CODE + 9];
+	ret->ascii = (uint32_t)words[WORD_UNICODE + 3];
+	ret->compact = ret->ascii + 16; /* PyCompactUnicodeObject adds two words */
+	return ret->thread_size <= READ_MAX && ret->frame_size <= READ_MAX &&
+	       ret->code_size <= READ_MAX && words[WORD_CODE + 9] <= READ_MAX &&
+	       words[WORD_UNICODE + 3] == 40 && words[WORD_BYTES + 2] == 32;
+}
+
+bool ss_python_layout_find(uint32_t version, const char *machine,
+			   const struct ss_memory *memory, uint64_t runtime,
+			   struct ss_python_layout *ret, const char **ret_why)
+{
+	const unsigned minor = version >> 16 & 0xff;
+
+	*ret_why = "this version is not known";
+	if (version >> 24 != 3)
+		return false;
+	if (minor == 13)
+		return read_table(memory, runtime, version, ret, ret_why);
+	if (strcmp(machine, "x86_64") != 0) {
+		*ret_why = "this version is not known on this processor";
+		return false;
+	}
+	for (size_t i = 0; i < SS_ARRAY_SIZE(layouts); i++) {
+		if (layouts[i].minor == minor) {
+			*ret = layouts[i];
+			return true;
+		}
+	}
+	return false;
+}

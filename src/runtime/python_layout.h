@@ -1,0 +1,75 @@
+/*
+ * Where CPython's structures have their fields: tables for each minor version (they do not
+ * change within one), and from 3.13 on the table that the runtime itself has in memory.
+ */
+#ifndef SS_RUNTIME_PYTHON_LAYOUT_H
+#define SS_RUNTIME_PYTHON_LAYOUT_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "model/memory.h"
+
+/* How the calls of a thread are linked to its native frames. */
+enum ss_python_frames {
+	SS_PYTHON_COUNT,  /* to 3.10: each call has an evaluation loop of its own */
+	SS_PYTHON_CFRAME, /* 3.11: a struct _PyCFrame on the native stack for each loop */
+	SS_PYTHON_SHIM,	  /* from 3.12 on: a frame on the native stack for each loop */
+};
+
+/* How a line table is encoded. */
+enum ss_python_lines {
+	SS_PYTHON_LNOTAB,     /* to 3.9 */
+	SS_PYTHON_LINE_PAIRS, /* 3.10 */
+	SS_PYTHON_LOCATIONS,  /* from 3.11 on */
+};
+
+struct ss_python_layout {
+	unsigned minor; /* of version 3 */
+	enum ss_python_frames frames;
+	enum ss_python_lines lines;
+	/* _PyRuntime */
+	uint32_t interpreters;
+	/* PyInterpreterState */
+	uint32_t interp_next;
+	uint32_t interp_threads;
+	/* PyThreadState */
+	uint32_t thread_next;
+	uint32_t thread_interp;
+	uint32_t thread_frame;	/* of the innermost frame; CFRAME: of the cframe */
+	uint32_t thread_id;	/* pthread_self() */
+	uint32_t thread_native; /* thread id in its own pid namespace; 0: none */
+	uint32_t thread_size;	/* what is read */
+	/* thread_frame leads to a struct that has the frame here; has_cframe */
+	bool has_cframe;
+	uint32_t cframe_frame;
+	uint32_t cframe_previous;
+	/* _PyInterpreterFrame, PyFrameObject */
+	uint32_t frame_previous;
+	uint32_t frame_code;
+	uint32_t frame_instruction; /* COUNT: an index; else a pointer */
+	uint32_t frame_entry;	    /* CFRAME: is_entry; SHIM: owner */
+	uint32_t frame_size;	    /* what is read */
+	/* PyCodeObject */
+	uint32_t code_first_line;
+	uint32_t code_filename;
+	uint32_t code_name;
+	uint32_t code_qualname; /* 0: none */
+	uint32_t code_lines;
+	uint32_t code_bytes; /* the bytecode begins here; 0: elsewhere */
+	uint32_t code_size;  /* what is read */
+	/* Strings: where the characters begin */
+	uint32_t ascii;
+	uint32_t compact;
+	/* The GIL: COUNT and CFRAME: in _PyRuntime; else a pointer in the interpreter */
+	uint32_t gil;
+	bool gil_in_interpreter;
+};
+
+/* The layout of a version, 0x030b07f0 for 3.11.7, on a machine ("x86_64"). runtime is the address of _PyRuntime. False: it
+   is not known; *ret_why says why, a constant. */
+bool ss_python_layout_find(uint32_t version, const char *machine,
+			   const struct ss_memory *memory, uint64_t runtime,
+			   struct ss_python_layout *ret, const char **ret_why);
+
+#endif

@@ -1,0 +1,96 @@
+/*
+ * Runtimes of languages, whose calls are records in memory and not (or not only) frames of
+ * the native stack: CPython. Each is one constant struct. It recognises itself in a process,
+ * finds the calls of a thread, and says which native frames they stand for. It interprets
+ * untrusted memory and never reads a live process.
+ *
+ * The first rule is never to be wrong: what does not validate, or may belong to another
+ * moment than the thread's native stack, ends in native frames and a reason.
+ *
+ * To add one (Ruby, PHP, .NET, BEAM):
+ *  1. a value of enum ss_frame_kind in stacksnap.h, its name in model/end.c and in
+ *     stacksnap-json(5), its colour in output/html.c
+ *  2. a file NAME.c here (or several that begin with NAME_) with its struct ss_runtime, and
+ *     a line in the table of runtimes.c
+ *  3. open(): recognise it by module, symbols and version. An unknown version sets
+ *     problem, and nothing is decoded. Offsets of a version belong in a table, with the
+ *     source that they were taken from
+ *  4. walk(): read through thread->memory only, check each pointer, cap each length, bound
+ *     each list, and detect cycles
+ *  5. plan(): what must be copied together with the stacks of threads that run
+ *  6. tests: a fuzz program for its decoder, a test that compares it with a dump of the
+ *     runtime itself on the same paused moment, and a program nobody here wrote
+ */
+#ifndef SS_RUNTIME_RUNTIME_H
+#define SS_RUNTIME_RUNTIME_H
+
+#include "base/intern.h"
+#include "base/vector.h"
+#include "model/capture.h"
+#include "model/memory.h"
+#include "model/session.h"
+#include "stacksnap.h"
+
+/* What a runtime knows of the process. */
+struct ss_runtime_process {
+	const struct ss_capture *capture;
+	const struct ss_session *session;
+	struct ss_intern *strings; /* for everything that it returns */
+	/* All memory that can be had, at any moment since the capture. */
+	const struct ss_memory *memory;
+	const struct ss_memory *fresh; /* the same as it is now, read again each time */
+};
+
+/* A native frame. */
+struct ss_native_frame {
+	uint64_t pc;
+	uint64_t sp; /* its locals are from here up to sp of the next one */
+};
+
+/* A call of a function of the runtime's language. Strings in strings. */
+struct ss_runtime_call {
+	const char *function;
+	const char *file; /* or NULL */
+	uint32_t line;	  /* 0: not known */
+	uint32_t native;  /* index of the native frame that executes it */
+};
+
+/* A thread to be walked. */
+struct ss_runtime_thread {
+	const struct ss_capture_thread *thread;
+	const struct ss_native_frame *frames; /* innermost first */
+	size_t count;
+	bool complete; /* the last frame is the outermost */
+	/* Memory of the moment to which the native frames belong */
+	const struct ss_memory *memory;
+	/* What the walk returns: the calls, innermost first, ascending by native */
+	SS_VECTOR(struct ss_runtime_call) calls;
+	/* Why native frames must do, a constant; or NULL. Then calls do not count. */
+	const char *problem;
+	bool missing; /* because memory is not there: a plan may help */
+};
+
+/* Threads to be copied together with their stacks. */
+struct ss_runtime_wanted {
+	const struct ss_capture_thread *const *threads;
+	size_t count;
+};
+
+struct ss_runtime {
+	enum ss_frame_kind kind;
+	/* Returns its state in *ret, or NULL if the process does not have this runtime. Sets
+	   info->version and info->problem. False without memory. */
+	bool (*open)(const struct ss_runtime_process *process,
+		     struct ss_runtime_info *info, void **ret);
+	void (*close)(void *state);
+	/* Finds the calls of a thread; it has none if it is not one of the runtime's. False
+	   without memory. */
+	bool (*walk)(void *state, struct ss_runtime_thread *thread);
+	/* Plans to copy the calls of these threads in the freeze. False: it cannot. */
+	bool (*plan)(void *state, const struct ss_runtime_wanted *wanted,
+		     struct ss_gather_plan *ret);
+};
+
+extern const struct ss_runtime ss_runtime_python; /* CPython */
+
+#endif

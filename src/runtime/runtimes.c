@@ -1,0 +1,258 @@
+#include "runtime/runtimes.h"
+
+#include <string.h>
+
+#include "runtime/late_memory.h"
+
+static const struct ss_runtime *const table[] = {
+	&ss_runtime_python,
+};
+
+enum { RUNTIMES = SS_ARRAY_SIZE(table) };
+
+struct ss_runtimes {
+	const struct ss_capture *capture;
+	struct ss_snapshot *snapshot;
+	struct ss_runtimes_options options;
+	struct ss_late_memory memory;
+	struct ss_late_memory fresh;
+	struct ss_runtime_process process;
+	void *states[RUNTIMES]; /* NULL: not in this process */
+	SS_VECTOR(struct ss_native_frame) natives;
+	SS_VECTOR(struct ss_frame) frames;
+	SS_VECTOR(uint32_t) map;
+	/* Threads whose calls must be copied with their stacks, by runtime */
+	SS_VECTOR(const struct ss_capture_thread *) wanted[RUNTIMES];
+};
+
+static bool open_runtimes(struct ss_runtimes *runtimes)
+{
+	for (size_t i = 0; i < RUNTIMES; i++) {
+		struct ss_runtime_info info = { .kind = table[i]->kind };
+		if (!table[i]->open(&runtimes->process, &info, &runtimes->states[i]))
+			return false;
+		if (!runtimes->states[i] && !info.problem)
+			continue;
+		struct ss_runtime_info *slot =
+			ss_vector_push(&runtimes->snapshot->runtimes);
+		if (!slot)
+			return false;
+		*slot = info;
+	}
+	return true;
+}
+
+static size_t read_whole(void *data, uint64_t address, void *bytes, size_t size)
+{
+	const struct ss_memory *whole = data;
+
+	return whole->read(whole, address, bytes, size);
+}
+
+struct ss_runtimes *ss_runtimes_new(const struct ss_capture *capture,
+				    const struct ss_session *session,
+				    struct ss_snapshot *snapshot,
+				    const struct ss_runtimes_options *options)
+{
+	_cleanup_(ss_runtimes_cleanup) struct ss_runtimes *runtimes =
+		calloc(1, sizeof(*runtimes));
+
+	if (!runtimes)
+		return NULL;
+	runtimes->capture = capture;
+	runtimes->snapshot = snapshot;
+	runtimes->options = *options;
+	if (capture->whole) {
+		runtimes->options.read = read_whole;
+		runtimes->options.read_data = capture->whole;
+	}
+	ss_late_memory_init(&runtimes->memory, capture, session, runtimes->options.read,
+			    runtimes->options.read_data);
+	ss_late_memory_of_now(&runtimes->fresh, &runtimes->memory);
+	runtimes->process = (struct ss_runtime_process){
+		.capture = capture,
+		.session = session,
+		.strings = snapshot->strings,
+		.memory = &runtimes->memory.memory,
+		.fresh = &runtimes->fresh.memory,
+	};
+	return open_runtimes(runtimes) ? take_ptr(runtimes) : NULL;
+}
+
+void ss_runtimes_free(struct ss_runtimes *runtimes)
+{
+	if (!runtimes)
+		return;
+	for (size_t i = 0; i < RUNTIMES; i++) {
+		if (runtimes->states[i])
+			table[i]->close(runtimes->states[i]);
+		ss_vector_free(&runtimes->wanted[i]);
+	}
+	ss_late_memory_deinit(&runtimes->memory);
+	ss_vector_free(&runtimes->natives);
+	ss_vector_free(&runtimes->frames);
+	ss_vector_free(&runtimes->map);
+	free(runtimes);
+}
+
+static bool add_call(struct ss_runtimes *runtimes, enum ss_frame_kind kind,
+		     const struct ss_runtime_call *call)
+{
+	struct ss_frame *frame = ss_vector_push(&runtimes->frames);
+
+	if (!frame)
+		return false;
+	*frame = (struct ss_frame){ .module_index = -1,
+				    .symbol = call->function,
+				    .file = call->file,
+				    .line = call->line,
+				    .source = SS_FROM_RUNTIME,
+				    .kind = kind };
+	return true;
+}
+
+/* Whether the calls are in the order of the native frames. */
+static bool is_ordered(const struct ss_runtime_thread *thread)
+{
+	for (size_t i = 0; i < thread->calls.count; i++) {
+		if (thread->calls.items[i].native >= thread->count ||
+		    (i > 0 &&
+		     thread->calls.items[i].native < thread->calls.items[i - 1].native))
+			return false;
+	}
+	return true;
+}
+
+/* Puts the calls where their native frames are. */
+static bool merge(struct ss_runtimes *runtimes, const struct ss_runtimes_stack *stack,
+		  const struct ss_runtime_thread *thread, enum ss_frame_kind kind)
+{
+	size_t at = 0;
+
+	runtimes->frames.count = runtimes->map.count = 0;
+	for (size_t i = 0; i < stack->count; i++) {
+		uint32_t *map = ss_vector_push(&runtimes->map);
+		size_t first = at;
+		if (!map)
+			return false;
+		*map = (uint32_t)runtimes->frames.count;
+		for (; at < thread->calls.count && thread->calls.items[at].native == i;
+		     at++) {
+			if (!add_call(runtimes, kind, &thread->calls.items[at]))
+				return false;
+		}
+		if (at > first && !runtimes->options.native)
+			continue;
+		struct ss_frame *frame = ss_vector_push(&runtimes->frames);
+		if (!frame)
+			return false;
+		*frame = stack->frames[i];
+	}
+	return true;
+}
+
+static bool is_unmoved(const struct ss_runtimes *runtimes,
+		       const struct ss_capture_thread *thread)
+{
+	return runtimes->options.check &&
+	       runtimes->options.check(runtimes->options.read_data, thread->tid);
+}
+
+/* Walks a thread with memory of its moment only. */
+static bool walk(struct ss_runtimes *runtimes, size_t index,
+		 struct ss_runtime_thread *thread)
+{
+	const bool core = runtimes->capture->process.mode == SS_MODE_CORE;
+	const bool unmoved = core || is_unmoved(runtimes, thread->thread);
+	struct ss_late_memory memory;
+	bool late = false;
+
+	ss_late_memory_of_thread(&memory, &runtimes->memory, thread->thread, unmoved);
+	memory.used = &late;
+	thread->memory = &memory.memory;
+	if (!table[index]->walk(runtimes->states[index], thread))
+		return false;
+	thread->memory = NULL;
+	if (late && !core && !is_unmoved(runtimes, thread->thread)) {
+		thread->problem = "it ran while they were read";
+		thread->missing = true;
+	} else if (thread->problem && thread->missing && !unmoved) {
+		thread->problem = "it runs, and they were not copied with its stack";
+	}
+	if (thread->problem && thread->missing) {
+		const struct ss_capture_thread **slot =
+			ss_vector_push(&runtimes->wanted[index]);
+		if (!slot)
+			return false;
+		*slot = thread->thread;
+	}
+	return true;
+}
+
+static bool set_natives(struct ss_runtimes *runtimes,
+			const struct ss_runtimes_stack *stack)
+{
+	runtimes->natives.count = 0;
+	for (size_t i = 0; i < stack->count; i++) {
+		struct ss_native_frame *native = ss_vector_push(&runtimes->natives);
+		if (!native)
+			return false;
+		*native = (struct ss_native_frame){ .pc = stack->frames[i].pc,
+						    .sp = stack->pointers[i] };
+	}
+	return true;
+}
+
+bool ss_runtimes_apply(struct ss_runtimes *runtimes,
+		       const struct ss_capture_thread *thread,
+		       const struct ss_runtimes_stack *stack, const struct ss_frame **ret,
+		       size_t *ret_count, const uint32_t **ret_map,
+		       const char **ret_reason)
+{
+	*ret = NULL;
+	*ret_reason = NULL;
+	for (size_t i = 0; i < RUNTIMES; i++) {
+		struct ss_runtime_thread walked = { .thread = thread,
+						    .count = stack->count,
+						    .complete = stack->complete };
+		if (!runtimes->states[i] || stack->count == 0)
+			continue;
+		bool ok = set_natives(runtimes, stack);
+		walked.frames = runtimes->natives.items;
+		ok = ok && walk(runtimes, i, &walked);
+		if (ok && !walked.problem && !is_ordered(&walked))
+			walked.problem = "they are not in the order of the native frames";
+		if (walked.problem)
+			*ret_reason = walked.problem;
+		else if (ok && walked.calls.count > 0)
+			ok = merge(runtimes, stack, &walked, table[i]->kind);
+		bool found = ok && !walked.problem && walked.calls.count > 0;
+		ss_vector_free(&walked.calls);
+		if (!ok)
+			return false;
+		if (!found)
+			continue;
+		*ret = runtimes->frames.items;
+		*ret_count = runtimes->frames.count;
+		*ret_map = runtimes->map.items;
+		return true;
+	}
+	return true;
+}
+
+void ss_runtimes_plan(struct ss_runtimes *runtimes)
+{
+	struct ss_gather_plan plan = { .size = sizeof(plan) };
+
+	for (size_t i = 0; i < RUNTIMES; i++) {
+		const struct ss_runtime_wanted wanted = {
+			.threads = runtimes->wanted[i].items,
+			.count = runtimes->wanted[i].count,
+		};
+		if (wanted.count > 0 &&
+		    table[i]->plan(runtimes->states[i], &wanted, &plan)) {
+			runtimes->snapshot->runtime_plan = plan;
+			return;
+		}
+	}
+}

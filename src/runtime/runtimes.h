@@ -1,0 +1,53 @@
+/*
+ * The runtimes of one capture: finds out which there are, and puts their calls into the
+ * stacks of threads in place of the native frames that execute them.
+ */
+#ifndef SS_RUNTIME_RUNTIMES_H
+#define SS_RUNTIME_RUNTIMES_H
+
+#include "model/snapshot.h"
+#include "runtime/runtime.h"
+
+struct ss_runtimes;
+
+struct ss_runtimes_options {
+	ss_memory_read_function *read;
+	ss_thread_check_function *check;
+	void *read_data;
+	bool native; /* keep the native frames */
+};
+
+/* Adds to the runtimes of the snapshot. NULL without memory. Everything is borrowed and
+   must outlive the result. */
+struct ss_runtimes *ss_runtimes_new(const struct ss_capture *capture,
+				    const struct ss_session *session,
+				    struct ss_snapshot *snapshot,
+				    const struct ss_runtimes_options *options);
+void ss_runtimes_free(struct ss_runtimes *runtimes);
+
+/* The stack of a thread. */
+struct ss_runtimes_stack {
+	const struct ss_frame *frames;
+	const uint64_t *pointers; /* the stack pointer of each */
+	size_t count;
+	bool complete;
+};
+
+/*
+ * Returns the frames of a thread with those of runtimes: *ret has ret_count of them, valid
+ * until the next call, and *ret_map the new index of each frame of stack. Without such
+ * frames *ret is NULL. *ret_reason: why there are native frames only, or NULL. False without
+ * memory.
+ */
+bool ss_runtimes_apply(struct ss_runtimes *runtimes,
+		       const struct ss_capture_thread *thread,
+		       const struct ss_runtimes_stack *stack, const struct ss_frame **ret,
+		       size_t *ret_count, const uint32_t **ret_map,
+		       const char **ret_reason);
+
+/* Plans for the threads that could not be read late, in snapshot->runtime_plan. */
+void ss_runtimes_plan(struct ss_runtimes *runtimes);
+
+SS_DEFINE_CLEANUP(struct ss_runtimes, ss_runtimes, ss_runtimes_free)
+
+#endif

@@ -1,0 +1,186 @@
+"""Python functions in the stacks: equal to those that faulthandler, a part of CPython, prints at the
+same moment, frame by frame; in all modes; and native frames with a reason where that is not
+possible.
+
+Debian packages: python3. PYTHONS: more interpreters, separated by colons; MOMENTS: how many
+moments are compared for each (default: 25)."""
+
+import ctypes
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+import unittest
+
+import harness
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+TARGET = os.path.join(HERE, "python_target.py")
+TGKILL = {"x86_64": 234, "aarch64": 131}[os.uname().machine]
+MOMENTS = int(os.environ.get("MOMENTS", "25"))
+
+
+def interpreters():
+    """Those that the tool knows: CPython 3.8 to 3.13."""
+    named = os.environ.get("PYTHONS")
+    for path in named.split(":") if named else ["/usr/bin/python3"]:
+        if os.path.exists(path):
+            yield os.path.realpath(path)
+
+
+class Program:
+    def __init__(self, test, python, what):
+        self.directory = tempfile.TemporaryDirectory(prefix="stacksnap-")
+        test.addCleanup(self.directory.cleanup)
+        self.dump_path = os.path.join(self.directory.name, "dump")
+        self.process = subprocess.Popen([python, TARGET, self.dump_path, what],
+                                        stdout=subprocess.PIPE, text=True)
+        test.addCleanup(self.stop)
+        self.pid = self.process.pid
+        self.threads = {}  # the thread ids of faulthandler: tid
+        self.read = 0
+        for line in self.process.stdout:
+            if line == "ready\n":
+                break
+            ident, tid, _ = line.split(None, 2)
+            self.threads[int(ident, 16)] = int(tid)
+
+    def stop(self):
+        self.process.kill()
+        self.process.stdout.close()
+        self.process.wait()
+
+    def pause(self):
+        os.kill(self.pid, signal.SIGSTOP)
+        harness.wait_until(lambda: set(harness.task_states(self.pid).values()) == {"T"},
+                           "the program stops")
+
+    def dump_and_resume(self):
+        """What faulthandler prints before the main thread goes on: frames by tid."""
+        # To the main thread: the kernel would choose any of those that are stopped.
+        ctypes.CDLL(None).syscall(ctypes.c_long(TGKILL), self.pid, self.pid, signal.SIGUSR1)
+        os.kill(self.pid, signal.SIGCONT)
+        text = ""
+
+        def is_whole():
+            nonlocal text
+            with open(self.dump_path, encoding="ascii") as file:
+                file.seek(self.read)
+                text = file.read()
+            # The main thread is the last one.
+            return re.search(r"^Current thread .*\n(  .*\n)+", text, re.M) and \
+                "in <module>" in text.rsplit("\n", 2)[-2]
+        harness.wait_until(is_whole, "faulthandler prints")
+        self.read += len(text)
+        frames = {}
+        for line in text.splitlines():
+            header = re.match(r"(?:Current thread|Thread) 0x([0-9a-f]+)", line)
+            frame = re.match(r'  File "(.*)", line (\d+) in (.*)', line)
+            if header:
+                current = frames.setdefault(self.threads[int(header.group(1), 16)], [])
+            elif frame:
+                current.append((frame.group(1), int(frame.group(2)), frame.group(3)))
+        return frames
+
+
+def snapshot(pid, *options):
+    done = subprocess.run([harness.STACKSNAP, "-f", "json", "-n", "0", *options, str(pid)],
+                          capture_output=True, text=True, timeout=harness.LIMIT_S, check=False)
+    if not done.stdout:
+        raise AssertionError(f"no output, status {done.returncode}: {done.stderr}")
+    return json.loads(done.stdout)
+
+
+def escaped(name):
+    """As faulthandler writes it."""
+    return name.encode("ascii", "backslashreplace").decode()
+
+
+def python_frames(thread):
+    """Without the qualification: faulthandler has the plain name."""
+    return [(escaped(frame["file"]), frame["line"] or 0, escaped(frame["symbol"].split(".")[-1]))
+            for frame in thread["frames"] if frame["kind"] == "python"]
+
+
+class Python(unittest.TestCase):
+    def compare(self, thread, expected, python):
+        found = python_frames(thread)
+        # faulthandler stops after 100.
+        if found[:len(expected)] != expected or (len(expected) < 100 and
+                                                 len(found) != len(expected)):
+            self.fail(f"{python}, thread {thread['tid']}: found\n"
+                      + "\n".join(map(str, found)) + "\nexpected\n"
+                      + "\n".join(map(str, expected)) + "\n"
+                      + str(thread["native_reason"]) + "\n"
+                      + "\n".join(str(f["symbol"]) for f in thread["frames"]))
+
+    def compare_moments(self, python, what, mode):
+        program = Program(self, python, what)
+        reasons = 0
+        for moment in range(MOMENTS):
+            time.sleep(0.001 * (moment % 7))  # another moment; none is waited for
+            program.pause()
+            threads = snapshot(program.pid, "--mode=" + mode)["threads"]
+            expected = program.dump_and_resume()
+            self.assertEqual(len(threads), len(expected))
+            for thread in threads:
+                if thread["native_reason"]:
+                    reasons += 1
+                    print(python, mode, what, thread["tid"], thread["native_reason"])
+                    self.assertEqual(python_frames(thread), [])
+                    continue
+                self.compare(thread, expected[thread["tid"]], python)
+        print(f"{python} {what} {mode}: {MOMENTS} moments, {reasons} threads without frames")
+        # A moment between two instructions at which the interpreter's data do not agree
+        self.assertLessEqual(reasons, MOMENTS // 10 + 1)
+
+    def test_moments(self):
+        """At any moment, the frames of all threads are those of faulthandler."""
+        for python in interpreters():
+            for mode in ("auto", "stop"):
+                with self.subTest(python=python, mode=mode):
+                    self.compare_moments(python, "work", mode)
+
+    def test_asyncio(self):
+        """Coroutines, whose frames are not on the interpreter's stack."""
+        for python in interpreters():
+            with self.subTest(python=python):
+                self.compare_moments(python, "asyncio", "auto")
+
+    def test_blocked(self):
+        """Threads in known calls are not stopped, in any mode that copies stacks."""
+        for python in interpreters():
+            for mode in ("auto", "stop", "no-stop"):
+                with self.subTest(python=python, mode=mode):
+                    program = Program(self, python, "sleep")
+                    harness.wait_until(
+                        lambda: set(harness.task_states(program.pid).values()) == {"S"},
+                        "all threads sleep")
+                    taken = snapshot(program.pid, "--mode=" + mode)
+                    if mode != "stop":
+                        self.assertEqual(taken["capture"]["threads_stopped"], 0, taken)
+                    expected = program.dump_and_resume()
+                    for thread in taken["threads"]:
+                        self.assertIsNone(thread["native_reason"], taken)
+                        self.compare(thread, expected[thread["tid"]], python)
+
+    def test_native(self):
+        """--native shows both, and the functions are in front of the loop that executes them."""
+        program = Program(self, sys.executable if not list(interpreters())
+                          else next(interpreters()), "sleep")
+        thread = snapshot(program.pid, "--native")["threads"][0]
+        symbols = [frame["symbol"] for frame in thread["frames"]]
+        self.assertIn("main", symbols, symbols)
+        after = thread["frames"][symbols.index("<module>") + 1]
+        self.assertEqual(after["kind"], "native", symbols)
+        thread = snapshot(program.pid)["threads"][0]
+        self.assertNotIn("_PyEval_EvalFrameDefault",
+                         [frame["symbol"] for frame in thread["frames"]])
+
+
+if __name__ == "__main__":
+    unittest.main()
