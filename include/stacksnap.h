@@ -909,20 +909,20 @@ enum { SS_OWNER_FRAMES_MAX = 2 };
  */
 struct ss_wait {
 	enum ss_wait_kind kind;
+	bool timed;	     /* a time limit ends the wait */
 	const char *syscall; /* name of the system call; NULL: none, or not known */
 	long syscall_number; /* -1: none */
 	const char
 		*function;  /* function on the stack that identifies the lock, or NULL */
-	bool timed;	    /* a time limit ends the wait */
 	int64_t timeout_ns; /* as passed to the call; -1: none, or not known */
 	int64_t left_ns;    /* remaining time; -1: none, or not known */
 
 	/* Locks and other futexes */
 	enum ss_lock_type lock;
+	enum ss_access access;	/* requested; of rwlocks and file locks */
 	uint64_t address;	/* of the lock or futex; 0: none */
 	const char *symbol;	/* variable that contains it, or NULL */
 	uint64_t symbol_offset; /* address minus the start of symbol */
-	enum ss_access access;	/* requested; of rwlocks and file locks */
 	uint32_t readers;	/* RWLOCK: how many hold it */
 	uint32_t value;		/* SEMAPHORE */
 	uint32_t arrived;	/* BARRIER: threads that wait at it */
@@ -978,8 +978,8 @@ struct ss_wait {
 
 	/* IO, OTHER */
 	uint32_t completions; /* IO: number it waits for; 0: no asynchronous call */
-	const char *path;     /* path that is being opened, or NULL */
 	int command;	      /* of fcntl(2); -1: another call */
+	const char *path;     /* path that is being opened, or NULL */
 
 	/* Threads of other processes that the wait leads to: the thread waits for the first
 	   one, that for the second, and so on. See ss_capture_add_related(). */

@@ -107,9 +107,9 @@ static void compute(void)
 	clock_gettime(CLOCK_MONOTONIC, &begin);
 	do
 		clock_gettime(CLOCK_MONOTONIC, &now);
-	while (mixed && (now.tv_sec - begin.tv_sec) * 1000L * MS_NS + now.tv_nsec -
-					begin.tv_nsec <
-				MS_NS);
+	while (mixed &&
+	       (now.tv_sec - begin.tv_sec) * 1000L * MS_NS + now.tv_nsec - begin.tv_nsec <
+		       MS_NS);
 }
 
 static void run(void *arg)

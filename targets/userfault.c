@@ -45,6 +45,7 @@ TARGET_FRAME static void evicted_routine(void)
 	volatile char gap[2 * PAGE];
 
 	gap[0] = 0;
+	(void)gap[0];
 	frame = __builtin_frame_address(0);
 	target_block();
 	TARGET_KEEP();
@@ -57,6 +58,7 @@ TARGET_FRAME static void caller_routine(void *arg)
 
 	(void)arg;
 	gap[0] = 0;
+	(void)gap[0];
 	evicted_routine();
 	TARGET_KEEP();
 }

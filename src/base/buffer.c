@@ -43,10 +43,11 @@ void ss_buffer_add_byte(struct ss_buffer *buffer, uint8_t byte)
 void ss_buffer_printf(struct ss_buffer *buffer, const char *format, ...)
 {
 	va_list args;
+	va_list again;
 
-	va_start(args, format);
-	int size = vsnprintf(NULL, 0, format, args);
-	va_end(args);
+	va_start(again, format);
+	int size = vsnprintf(NULL, 0, format, again);
+	va_end(again);
 	if (size < 0)
 		buffer->failed = true;
 	if (buffer->failed || !ss_buffer_reserve(buffer, buffer->size + (size_t)size))

@@ -45,7 +45,8 @@ static void add_pid(const struct argp_state *state, struct ss_target_options *op
 	struct ss_target_argument *slot = ss_vector_push(&options->targets);
 	if (!slot)
 		ss_usage_fail(state, "out of memory");
-	*slot = argument;
+	else
+		*slot = argument;
 	check_single(state, options, text);
 }
 
@@ -57,7 +58,8 @@ static struct ss_target_name *add_name(const struct argp_state *state,
 
 	if (!name)
 		ss_usage_fail(state, "out of memory");
-	name->text = text;
+	else
+		name->text = text;
 	check_single(state, options, text);
 	return name;
 }

@@ -129,7 +129,6 @@ int ss_usage_print_overview(void)
 static int run(char *const argv[], bool quiet)
 {
 	posix_spawn_file_actions_t actions;
-	extern char **environ;
 	pid_t pid;
 	int status = 0;
 

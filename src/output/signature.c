@@ -204,7 +204,7 @@ static int compare_functions(const void *a, const void *b)
 	const struct ss_frame *y = *(const struct ss_frame *const *)b;
 
 	if (!x->symbol || !y->symbol)
-		return !x->symbol - !y->symbol ?
+		return (!x->symbol - !y->symbol) != 0 ?
 			       !x->symbol - !y->symbol :
 			       (x->lookup_offset > y->lookup_offset) -
 				       (x->lookup_offset < y->lookup_offset);

@@ -77,9 +77,9 @@ struct ss_decoder {
 	uint64_t ticks_left;
 	int64_t distance;
 	uint64_t ready_us; /* of the next sample */
-	bool emitted;	  /* a sample of the current tick */
-	uint64_t repeats; /* samples of a REPEAT that are left */
-	size_t next;	  /* in list */
+	bool emitted;	   /* a sample of the current tick */
+	uint64_t repeats;  /* samples of a REPEAT that are left */
+	size_t next;	   /* in list */
 	struct ss_listed_vector {
 		struct ss_read_entry *items;
 		size_t count;

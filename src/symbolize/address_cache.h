@@ -17,7 +17,7 @@ struct ss_address_info {
 	uint32_t process; /* without a module */
 	const char *symbol;
 	uint64_t start;
-	bool absolute; /* start is an address of the process */
+	bool absolute;	   /* start is an address of the process */
 	uint64_t function; /* without a symbol: struct ss_frame */
 	struct ss_location line;
 	size_t first_inline; /* in the caller's list of inlined calls */
