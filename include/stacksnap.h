@@ -1218,8 +1218,8 @@ struct ss_recorded_stack {
 	const char *reason; /* details about end, or NULL */
 };
 
-/* What a thread of a snapshot waits for. Recorded for threads that wait for another
-   thread, and for those that others wait for. Without owner_frames and chain. */
+/* What a thread of a snapshot waits for: of the last one, if the recording has several.
+   Without owner_frames and chain. */
 struct ss_recorded_wait {
 	uint32_t thread;
 	uint32_t owner; /* the thread that it waits for; UINT32_MAX: none */

@@ -19,6 +19,7 @@ struct ss_command {
 
 extern const struct ss_command ss_command_snap;
 extern const struct ss_command ss_command_hang;
+extern const struct ss_command ss_command_diff;
 extern const struct ss_command ss_command_report;
 extern const struct ss_command ss_command_record;
 extern const struct ss_command ss_command_modules;

@@ -77,10 +77,10 @@ static void write_commands(FILE *out)
 
 static void write_formats(const struct ss_command *command, FILE *out)
 {
-	enum ss_format_input input = has_argument(command, "RECORDING") ?
-					     SS_FORMAT_PROFILE :
-				     command == &ss_command_hang ? SS_FORMAT_HANG :
-								   SS_FORMAT_SNAPSHOT;
+	enum ss_format_input input = command == &ss_command_report ? SS_FORMAT_PROFILE :
+				     command == &ss_command_hang   ? SS_FORMAT_HANG :
+				     command == &ss_command_diff   ? SS_FORMAT_DIFF :
+								     SS_FORMAT_SNAPSHOT;
 
 	ss_format_write_names(input, " ", out);
 }

@@ -33,28 +33,36 @@ void ss_report_analysis_deinit(struct ss_report_analysis *analysis)
 	ss_file_requests_deinit(&analysis->requests);
 }
 
-struct ss_error *ss_report_analysis_open(struct ss_report_analysis *analysis,
-					 const char *path)
+struct ss_error *ss_report_analysis_add(struct ss_report_analysis *analysis, int fd,
+					const char *name)
 {
-	_cleanup_close_ int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
-	int errnum = errno;
+	_cleanup_close_ int owned = fd;
 	struct stat status;
 
-	if (fd < 0)
-		return ss_error_new_errno(errnum, "cannot open '%s'", path);
-	if (fstat(fd, &status) == 0 && !S_ISREG(status.st_mode))
-		return ss_error_new(
-			SS_ERROR_INVALID,
-			"'%s' is %s: a recording must be a regular file", path,
-			S_ISDIR(status.st_mode) ? "a directory" : "a pipe or device");
+	if (owned < 0 || (fstat(owned, &status) == 0 && !S_ISREG(status.st_mode)))
+		return ss_error_new(SS_ERROR_INVALID,
+				    "'%s' is %s: a recording must be a regular file",
+				    name,
+				    owned < 0		    ? "not open" :
+				    S_ISDIR(status.st_mode) ? "a directory" :
+							      "a pipe or device");
 	struct ss_report_file *file = ss_vector_push(&analysis->files);
 	if (!file)
 		return ss_error_no_memory();
-	*file = (struct ss_report_file){ .path = analysis->name ? analysis->name : path,
-					 .fd = take_fd(fd) };
+	*file = (struct ss_report_file){ .path = name, .fd = take_fd(owned) };
 	return NULL;
 }
 
+struct ss_error *ss_report_analysis_open(struct ss_report_analysis *analysis,
+					 const char *path)
+{
+	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
+	int errnum = errno;
+
+	if (fd < 0)
+		return ss_error_new_errno(errnum, "cannot open '%s'", path);
+	return ss_report_analysis_add(analysis, fd, path);
+}
 /* In the sandbox ------------------------------------------------------------ */
 
 /* One attempt. */

@@ -22,7 +22,6 @@ struct ss_report_analysis {
 	struct ss_file_requests requests;
 	bool missing;		  /* a file could not be opened */
 	struct ss_output *output; /* not owned; NULL: the one that the arguments name */
-	const char *name;	  /* of the recording in messages; NULL: its path */
 };
 
 void ss_report_analysis_deinit(struct ss_report_analysis *analysis);
@@ -31,6 +30,11 @@ void ss_report_analysis_deinit(struct ss_report_analysis *analysis);
    NO_PROCESS, SYSTEM, DENIED, NO_MEMORY. */
 struct ss_error *ss_report_analysis_open(struct ss_report_analysis *analysis,
 					 const char *path);
+
+/* Adds a recording that is open for reading; fd is owned, also after an error. name is for
+   messages. Errors: INVALID (fd is -1, or not a regular file), NO_MEMORY. */
+struct ss_error *ss_report_analysis_add(struct ss_report_analysis *analysis, int fd,
+					const char *name);
 
 /* Writes the report to the output and, to standard error, what is
    missing; *ret is an enum ss_status. Errors: INVALID (the output exists), SYSTEM, DENIED,

@@ -4,16 +4,13 @@
 #include <inttypes.h>
 #include <signal.h>
 #include <stdlib.h>
-#include <sys/resource.h>
 #include <unistd.h>
 
 #include "base/clock.h"
-#include "base/vector.h"
 #include "cli/failure.h"
 #include "cli/series_analysis.h"
-#include "cli/snap_job.h"
+#include "cli/series_capture.h"
 #include "cli/usage.h"
-#include "cli/watchdog.h"
 
 enum { COUNT_MAX = 10000 };
 
@@ -102,133 +99,35 @@ static bool wait_until(const sigset_t *set, uint64_t time_ns)
 
 struct collection {
 	const struct ss_series *series;
-	struct ss_selection_run run;
-	struct ss_phases phases;
-	struct ss_snap_job job; /* the first capture */
-	SS_VECTOR(struct ss_capture *) captures;
-	size_t empty;	       /* snapshots without a thread that is selected */
-	uint64_t bytes;	       /* of the copies */
-	uint64_t first_cpu_ns; /* of the first capture */
-	uint64_t later_cpu_ns; /* of all others */
+	struct ss_series_capture captured;
 };
 
 static void collection_deinit(struct collection *collection)
 {
-	for (size_t i = 0; i < collection->captures.count; i++)
-		ss_capture_free(collection->captures.items[i]);
-	ss_vector_free(&collection->captures);
-	ss_snap_job_deinit(&collection->job);
-}
-
-static uint64_t to_ns(const struct timeval *time)
-{
-	return (uint64_t)time->tv_sec * SS_NS_PER_SECOND + (uint64_t)time->tv_usec * 1000;
-}
-
-/* CPU time of this process and of the children that it has waited for. */
-static uint64_t cpu_time(void)
-{
-	struct rusage own;
-	struct rusage children;
-
-	/* Neither can fail. */
-	(void)getrusage(RUSAGE_SELF, &own);
-	(void)getrusage(RUSAGE_CHILDREN, &children);
-	return to_ns(&own.ru_utime) + to_ns(&own.ru_stime) + to_ns(&children.ru_utime) +
-	       to_ns(&children.ru_stime);
-}
-
-static struct ss_error *keep(struct collection *collection, struct ss_capture *capture)
-{
-	struct ss_capture **slot = ss_vector_push(&collection->captures);
-
-	if (!slot) {
-		ss_capture_free(capture);
-		return ss_error_no_memory();
-	}
-	*slot = capture;
-	collection->bytes += ss_capture_size(capture);
-	return NULL;
-}
-
-/* Captures, and completes the capture as the analysis of its stacks requests. */
-static struct ss_error *take_first(struct collection *collection)
-{
-	const struct ss_series *series = collection->series;
-	struct ss_snap_job *job = &collection->job;
-	bool missing = false;
-
-	ss_snap_job_deinit(job);
-	*job = (struct ss_snap_job){ .analysis = {
-					     .options = series->options,
-					     .run = &collection->run,
-					     .phases = &collection->phases,
-					     .probe = true,
-				     } };
-	struct ss_error *error = ss_snap_job_take(job, &collection->run);
-	if (!error && job->listing)
-		return ss_error_new(SS_ERROR_DENIED,
-				    "several snapshots need access to process %d",
-				    collection->run.argument->pid);
-	if (!error)
-		error = ss_snap_analysis_run(&job->analysis, &missing);
-	return error ? error : keep(collection, take_ptr(job->analysis.capture));
-}
-
-/* The threads whose registers were needed the first time are stopped again. */
-static struct ss_error *take_next(struct collection *collection)
-{
-	struct ss_snap_job *job = &collection->job;
-	struct ss_capture_options options = job->options;
-	struct ss_capture *capture = NULL;
-
-	options.previous = collection->captures.items[collection->captures.count - 1];
-	options.filter_data = &collection->run;
-	ss_watchdog_begin(collection->run.argument->pid, options.timeout_ms);
-	struct ss_error *error = ss_capture_take(job->target, &options, &capture);
-	if (!error && job->stopped_count) /* or these stacks stay incomplete */
-		ss_error_free(ss_capture_complete(capture, job->target, &options,
-						  job->stopped, job->stopped_count));
-	ss_watchdog_end();
-	return error ? error : keep(collection, capture);
-}
-
-static struct ss_error *take(struct collection *collection)
-{
-	bool first = collection->captures.count == 0;
-	uint64_t before_ns = cpu_time();
-
-	collection->run = *collection->series->run;
-	struct ss_error *error = first ? take_first(collection) : take_next(collection);
-	if (error && ss_selection_run_is_empty(&collection->run)) {
-		ss_error_free(error);
-		collection->empty++;
-		return NULL;
-	}
-	*(first ? &collection->first_cpu_ns : &collection->later_cpu_ns) +=
-		cpu_time() - before_ns;
-	return error;
+	ss_series_capture_deinit(&collection->captured);
 }
 
 static bool is_full(const struct collection *collection)
 {
-	const struct ss_options *options = collection->series->options;
+	const struct ss_options *options = collection->captured.options;
 	uint64_t max = options->max_total ? options->max_total : TOTAL_DEFAULT;
 
-	if (collection->captures.count < COUNT_MAX && collection->bytes < max)
+	if (collection->captured.captures.count < COUNT_MAX &&
+	    collection->captured.bytes < max)
 		return false;
 	ss_failure_warn("%zu snapshots were taken: their copies take %" PRIu64
 			" MiB of memory (--max-total)",
-			collection->captures.count, collection->bytes >> 20);
+			collection->captured.captures.count,
+			collection->captured.bytes >> 20);
 	return true;
 }
 
 /* Whether the error ends the series, and there is something to print. */
 static bool is_end(const struct collection *collection, struct ss_error *error)
 {
-	if (collection->captures.count == 0)
+	if (collection->captured.captures.count == 0)
 		return false;
-	ss_failure_warn("after %zu snapshots: %s", collection->captures.count,
+	ss_failure_warn("after %zu snapshots: %s", collection->captured.captures.count,
 			ss_error_message(error));
 	return true;
 }
@@ -244,7 +143,7 @@ static struct ss_error *collect(struct collection *collection)
 
 	block_signals(&set, &before);
 	for (size_t taken = 1;; taken++) {
-		error = take(collection);
+		error = ss_series_capture_take(&collection->captured);
 		if (error || taken == options->count || is_full(collection))
 			break;
 		uint64_t now = ss_now_ns();
@@ -266,17 +165,20 @@ static struct ss_error *collect(struct collection *collection)
 static void print_times(const struct collection *collection,
 			const struct ss_series_times *times)
 {
-	size_t later = collection->captures.count - 1;
-	double first_ms = (double)(collection->first_cpu_ns + times->first_ns) / 1e6;
-	double later_ms = later ? (double)(collection->later_cpu_ns + times->later_ns) /
-					  1e6 / (double)later :
-				  0;
+	size_t later = collection->captured.captures.count - 1;
+	double first_ms =
+		(double)(collection->captured.first_cpu_ns + times->first_ns) / 1e6;
+	double later_ms =
+		later ? (double)(collection->captured.later_cpu_ns + times->later_ns) /
+				1e6 / (double)later :
+			0;
 
-	ss_failure_warn("CPU time: %.2f ms for the first snapshot (capture %.2f), %.2f "
-			"ms for each later one (capture %.2f)",
-			first_ms, (double)collection->first_cpu_ns / 1e6, later_ms,
-			later ? (double)collection->later_cpu_ns / 1e6 / (double)later :
-				0);
+	ss_failure_warn(
+		"CPU time: %.2f ms for the first snapshot (capture %.2f), %.2f "
+		"ms for each later one (capture %.2f)",
+		first_ms, (double)collection->captured.first_cpu_ns / 1e6, later_ms,
+		later ? (double)collection->captured.later_cpu_ns / 1e6 / (double)later :
+			0);
 }
 
 static struct ss_error *nothing(const struct collection *collection)
@@ -285,34 +187,36 @@ static struct ss_error *nothing(const struct collection *collection)
 		ss_error_new(SS_ERROR_INVALID,
 			     "the selection matched no thread of process %d in %zu "
 			     "snapshots",
-			     collection->run.argument->pid, collection->empty),
-		"stacksnap %d shows all threads", collection->run.argument->pid);
+			     collection->captured.run.argument->pid,
+			     collection->captured.empty),
+		"stacksnap %d shows all threads", collection->captured.run.argument->pid);
 }
 
 struct ss_error *ss_series_run(const struct ss_series *series, bool *ret)
 {
 	__attribute__((cleanup(collection_deinit))) struct collection collection = {
 		.series = series,
-		.phases = { .current = SS_PHASE_COUNT },
+		.captured = { .options = series->options, .selection = series->run },
 	};
 	struct ss_series_times times = {};
 	struct ss_error *error = collect(&collection);
 
 	if (error)
 		return error;
-	if (collection.captures.count == 0)
+	if (collection.captured.captures.count == 0)
 		return nothing(&collection);
-	if (collection.empty)
+	if (collection.captured.empty)
 		ss_failure_warn("%zu snapshots without a thread that is selected are not "
 				"counted",
-				collection.empty);
-	ss_capture_add_related(collection.captures.items[collection.captures.count - 1],
-			       collection.job.target);
+				collection.captured.empty);
+	ss_capture_add_related(collection.captured.captures
+				       .items[collection.captured.captures.count - 1],
+			       collection.captured.job.target);
 	struct ss_series_analysis analysis = {
 		.series = series,
-		.captures = collection.captures.items,
-		.count = collection.captures.count,
-		.owner = collection.job.analysis.owner,
+		.captures = collection.captured.captures.items,
+		.count = collection.captured.captures.count,
+		.owner = collection.captured.job.analysis.owner,
 		.requests.debuginfod = series->debuginfod,
 	};
 	error = ss_series_analysis_run(&analysis, ret, &times);

@@ -1,12 +1,11 @@
 #include "cli/series_analysis.h"
 
-#include <fcntl.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/io.h"
 #include "cli/failure.h"
 #include "cli/incomplete.h"
 #include "cli/report_analysis.h"
@@ -258,20 +257,18 @@ static struct ss_error *convert(const struct ss_series_analysis *analysis, int r
 {
 	const struct ss_series *series = analysis->series;
 	_cleanup_(ss_report_arguments_deinit) struct ss_report_arguments arguments;
-	char path[40];
 	int status = 0;
 
 	ss_report_arguments_init(&arguments);
 	arguments.common = series->options->common;
 	arguments.symbols = series->options->symbols;
-	(void)snprintf(path, sizeof(path), "/proc/self/fd/%d", recording); /* fits */
 	struct ss_report_analysis report = {
 		.arguments = &arguments,
 		.requests.debuginfod = analysis->requests.debuginfod,
 		.output = series->output,
-		.name = "the snapshots",
 	};
-	struct ss_error *error = ss_report_analysis_open(&report, path);
+	struct ss_error *error =
+		ss_report_analysis_add(&report, ss_io_reopen(recording), "the snapshots");
 	if (!error)
 		error = ss_report_analysis_run(&report, &status);
 	ss_report_analysis_deinit(&report);

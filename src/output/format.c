@@ -19,6 +19,8 @@ static bool can_write(const struct ss_format *format, enum ss_format_input input
 		return format->write_profile;
 	case SS_FORMAT_SERIES:
 		return format->write_series || format->write_profile;
+	case SS_FORMAT_DIFF:
+		return format->write_diff;
 	}
 	return false;
 }

@@ -30,6 +30,7 @@ enum ss_format_input {
 	SS_FORMAT_HANG,	    /* hang: a snapshot, and the progress of its threads */
 	SS_FORMAT_PROFILE,  /* report: recordings, merged */
 	SS_FORMAT_SERIES,   /* snap --interval: snapshots of one process, merged */
+	SS_FORMAT_DIFF,	    /* diff: two snapshots */
 };
 
 /* Snapshots of one process, in order of time; at least one. */
@@ -75,6 +76,11 @@ typedef struct ss_error *ss_format_write_series(const struct ss_snapshots *snaps
 						const struct ss_format_options *options,
 						FILE *out);
 
+struct ss_diff_input; /* output/diff.h */
+typedef struct ss_error *ss_format_write_diff(const struct ss_diff_input *input,
+					      const struct ss_format_options *options,
+					      FILE *out);
+
 struct ss_format {
 	const char *name;
 	const char *description; /* one line for --help */
@@ -89,6 +95,7 @@ struct ss_format {
 	ss_format_write_profile *write_profile;
 	/* Formats with write_profile alone get a series as a recording. */
 	ss_format_write_series *write_series;
+	ss_format_write_diff *write_diff;
 };
 
 extern const struct ss_format ss_format_text;

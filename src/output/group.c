@@ -55,13 +55,18 @@ static enum ss_group_class class_of_wait(const struct ss_wait *wait)
 	}
 }
 
+enum ss_group_class ss_group_class_of(char state, const struct ss_wait *wait)
+{
+	if (state == 'R')
+		return SS_GROUP_RUNNING;
+	if (state == 'D')
+		return SS_GROUP_KERNEL;
+	return wait ? class_of_wait(wait) : SS_GROUP_OTHER;
+}
+
 static enum ss_group_class class_of_thread(const struct ss_thread *thread)
 {
-	if (thread->state == 'R')
-		return SS_GROUP_RUNNING;
-	if (thread->state == 'D')
-		return SS_GROUP_KERNEL;
-	return thread->wait ? class_of_wait(thread->wait) : SS_GROUP_OTHER;
+	return ss_group_class_of(thread->state, thread->wait);
 }
 
 /* For one snapshot. */

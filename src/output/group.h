@@ -23,6 +23,9 @@ enum ss_group_class {
 	SS_GROUP_IDLE,	   /* waits for work, as far as the kind of its wait tells */
 };
 
+/* What a thread does, without regard to others. wait may be NULL. */
+enum ss_group_class ss_group_class_of(char state, const struct ss_wait *wait);
+
 struct ss_group {
 	const size_t *members; /* indexes of threads, ascending; owned by the grouping */
 	size_t count;	       /* at least 1 */

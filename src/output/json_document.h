@@ -12,12 +12,17 @@
 ss_format_write_hang ss_json_write_hang;       /* stacksnap-hang/1 */
 ss_format_write_profile ss_json_write_profile; /* stacksnap-report/1 */
 ss_format_write_series ss_json_write_series;   /* stacksnap-series/1 */
+ss_format_write_diff ss_json_write_diff;       /* stacksnap-diff/1 */
 
 /* Writes the member "process" of a document on a process. */
 void ss_json_process(struct ss_json *json, const struct ss_process *process);
 
 /* Writes the members that identify a thread, and its state. */
 void ss_json_thread(struct ss_json *json, const struct ss_thread *thread);
+
+/* Writes a frame that names its module: for documents with frames of several snapshots, which
+   number their modules differently. */
+void ss_json_plain_frame(struct ss_json *json, const struct ss_frame *frame);
 
 /* Writes the rows of these tables, which the HTML page has as well. */
 void ss_json_processes(struct ss_json *json, const struct ss_profile *profile);

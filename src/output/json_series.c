@@ -49,8 +49,7 @@ static void write_states(struct ss_json *json, const struct ss_merged_stack *sta
 	ss_json_close(json, '}');
 }
 
-/* Snapshots number their modules differently: each frame names its own. */
-static void write_frame(struct ss_json *json, const struct ss_frame *frame)
+void ss_json_plain_frame(struct ss_json *json, const struct ss_frame *frame)
 {
 	const struct ss_module *module = frame->module;
 
@@ -85,7 +84,7 @@ static void write_stack(struct ss_json *json, const struct ss_snapshot *snapshot
 	write_threads(json, stack);
 	ss_json_open(json, "frames", '[');
 	for (size_t i = 0; i < thread->frame_count; i++)
-		write_frame(json, ss_snapshot_frame(snapshot, thread, i));
+		ss_json_plain_frame(json, ss_snapshot_frame(snapshot, thread, i));
 	ss_json_close(json, ']');
 	ss_json_close(json, '}');
 }

@@ -231,4 +231,5 @@ const struct ss_format ss_format_json = {
 	.write_hang = ss_json_write_hang,
 	.write_profile = ss_json_write_profile,
 	.write_series = ss_json_write_series,
+	.write_diff = ss_json_write_diff,
 };

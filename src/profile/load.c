@@ -328,18 +328,33 @@ static bool add_lifetimes(struct load *load)
 	return true;
 }
 
-/* Adds the waits of threads that have samples. Those of the last snapshot of a series
-   remain. */
+/* Marks the threads that others wait for. */
+static bool *find_owners(const struct ss_recording *recording)
+{
+	bool *owns = calloc(ss_recording_thread_count(recording) + 1, sizeof(*owns));
+
+	for (size_t i = 0; owns && i < ss_recording_wait_count(recording); i++) {
+		const struct ss_recorded_wait *wait = ss_recording_wait(recording, i);
+		if (wait->owner != UINT32_MAX)
+			owns[wait->owner] = true;
+	}
+	return owns;
+}
+
+/* Adds the wait-for graph of threads that have samples: threads that others wait for, and
+   what these wait for. That of the last snapshot of a series remains. */
 static bool add_edges(struct load *load)
 {
+	_cleanup_free_ bool *owns = find_owners(load->recording);
+
 	if (load->series)
 		ss_series_drop_edges(load->series);
-	for (size_t i = 0; i < ss_recording_wait_count(load->recording); i++) {
+	for (size_t i = 0; owns && i < ss_recording_wait_count(load->recording); i++) {
 		const struct ss_recorded_wait *wait =
 			ss_recording_wait(load->recording, i);
-		uint32_t owner = wait->owner == UINT32_MAX ? 0 :
-							     load->threads[wait->owner];
-		if (!load->threads[wait->thread])
+		bool owned = wait->owner != UINT32_MAX;
+		uint32_t owner = owned ? load->threads[wait->owner] : 0;
+		if (!load->threads[wait->thread] || (!owned && !owns[wait->thread]))
 			continue;
 		struct ss_profile_edge *edge = ss_vector_push(&load->profile->edges);
 		if (!edge)
@@ -351,7 +366,7 @@ static bool add_edges(struct load *load)
 			.in_cycle = wait->in_cycle,
 		};
 	}
-	return true;
+	return owns != NULL;
 }
 
 /* Ticks that were due after the last sample are counted only if the end is selected. A

@@ -244,21 +244,15 @@ static bool is_in_cycle(const struct ss_snapshot *snapshot, size_t thread)
 	return false;
 }
 
-/* The wait-for graph: threads that others wait for, and their own waits. */
-static bool add_waits(struct series *series)
+/* What the threads of the last snapshot wait for. */
+static void add_waits(struct series *series)
 {
 	const struct ss_snapshot *snapshot = series->snapshot;
-	_cleanup_free_ bool *owns = calloc(snapshot->threads.count + 1, sizeof(*owns));
 
-	for (size_t i = 0; owns && i < snapshot->threads.count; i++) {
-		size_t owner = owner_of(snapshot, i);
-		if (owner != SIZE_MAX)
-			owns[owner] = true;
-	}
-	for (size_t i = 0; owns && i < snapshot->threads.count; i++) {
+	for (size_t i = 0; i < snapshot->threads.count; i++) {
 		const struct ss_wait *wait = snapshot->threads.items[i].wait;
 		size_t owner = owner_of(snapshot, i);
-		if (!wait || (owner == SIZE_MAX && !owns[i]))
+		if (!wait)
 			continue;
 		const struct ss_written_wait written = {
 			.thread = series->samples.items[i].thread,
@@ -269,7 +263,6 @@ static bool add_waits(struct series *series)
 		};
 		ss_writer_wait(series->writer, &written);
 	}
-	return owns != NULL;
 }
 
 static struct ss_error *write_tick(struct series *series)
@@ -310,8 +303,8 @@ write_all(struct series *series, const struct ss_snapshot *const *snapshots, siz
 		error = write_tick(series);
 	}
 	summary.duration_ns = series->time_ns;
-	if (!error && !add_waits(series))
-		error = ss_error_no_memory();
+	if (!error)
+		add_waits(series);
 	if (!error && series->snapshot->perf_maps.count > 0)
 		error = ss_writer_perf_map(series->writer, series->process,
 					   &series->snapshot->perf_maps.items[0]);

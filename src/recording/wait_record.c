@@ -78,6 +78,9 @@ static const struct field wait_fields[] = {
 	WAIT(80, UNSIGNED, completions, UINT32_MAX),
 	WAIT(81, TEXT, path, 0),
 	WAIT(82, SIGNED, command, INT32_MAX),
+	WAIT(90, UNSIGNED, purpose, SS_PURPOSE_SERVICE),
+	WAIT(91, TEXT, purpose_function, 0),
+	WAIT(92, TEXT, purpose_words, 0),
 };
 enum { WAIT_DESCRIPTOR = 31, WAIT_FD = 32, WAIT_CHILD = 52 };
 

@@ -1,0 +1,105 @@
+#include "cli/series_capture.h"
+
+#include <stdlib.h>
+#include <sys/resource.h>
+
+#include "base/clock.h"
+#include "cli/watchdog.h"
+
+void ss_series_capture_deinit(struct ss_series_capture *series)
+{
+	for (size_t i = 0; i < series->captures.count; i++)
+		ss_capture_free(series->captures.items[i]);
+	ss_vector_free(&series->captures);
+	ss_snap_job_deinit(&series->job);
+}
+
+static uint64_t to_ns(const struct timeval *time)
+{
+	return (uint64_t)time->tv_sec * SS_NS_PER_SECOND + (uint64_t)time->tv_usec * 1000;
+}
+
+/* CPU time of this process and of the children that it has waited for. */
+static uint64_t cpu_time(void)
+{
+	struct rusage own;
+	struct rusage children;
+
+	/* Neither can fail. */
+	(void)getrusage(RUSAGE_SELF, &own);
+	(void)getrusage(RUSAGE_CHILDREN, &children);
+	return to_ns(&own.ru_utime) + to_ns(&own.ru_stime) + to_ns(&children.ru_utime) +
+	       to_ns(&children.ru_stime);
+}
+
+static struct ss_error *keep(struct ss_series_capture *series, struct ss_capture *capture)
+{
+	struct ss_capture **slot = ss_vector_push(&series->captures);
+
+	if (!slot) {
+		ss_capture_free(capture);
+		return ss_error_no_memory();
+	}
+	*slot = capture;
+	series->bytes += ss_capture_size(capture);
+	return NULL;
+}
+
+/* Captures, and completes the capture as the analysis of its stacks requests. */
+static struct ss_error *take_first(struct ss_series_capture *series)
+{
+	struct ss_snap_job *job = &series->job;
+	bool missing = false;
+
+	ss_snap_job_deinit(job);
+	series->phases.current = SS_PHASE_COUNT;
+	*job = (struct ss_snap_job){ .analysis = {
+					     .options = series->options,
+					     .run = &series->run,
+					     .phases = &series->phases,
+					     .probe = true,
+				     } };
+	struct ss_error *error = ss_snap_job_take(job, &series->run);
+	if (!error && job->listing)
+		return ss_error_new(SS_ERROR_DENIED,
+				    "several snapshots need access to process %d",
+				    series->run.argument->pid);
+	if (!error)
+		error = ss_snap_analysis_run(&job->analysis, &missing);
+	return error ? error : keep(series, take_ptr(job->analysis.capture));
+}
+
+/* The threads whose registers were needed the first time are stopped again. */
+static struct ss_error *take_next(struct ss_series_capture *series)
+{
+	struct ss_snap_job *job = &series->job;
+	struct ss_capture_options options = job->options;
+	struct ss_capture *capture = NULL;
+
+	options.previous = series->captures.items[series->captures.count - 1];
+	options.filter_data = &series->run;
+	ss_watchdog_begin(series->run.argument->pid, options.timeout_ms);
+	struct ss_error *error = ss_capture_take(job->target, &options, &capture);
+	if (!error && job->stopped_count) /* or these stacks stay incomplete */
+		ss_error_free(ss_capture_complete(capture, job->target, &options,
+						  job->stopped, job->stopped_count));
+	ss_watchdog_end();
+	return error ? error : keep(series, capture);
+}
+
+struct ss_error *ss_series_capture_take(struct ss_series_capture *series)
+{
+	bool first = series->captures.count == 0;
+	uint64_t before_ns = cpu_time();
+
+	series->run = *series->selection;
+	struct ss_error *error = first ? take_first(series) : take_next(series);
+	if (error && ss_selection_run_is_empty(&series->run)) {
+		ss_error_free(error);
+		series->empty++;
+		return NULL;
+	}
+	*(first ? &series->first_cpu_ns : &series->later_cpu_ns) +=
+		cpu_time() - before_ns;
+	return error;
+}

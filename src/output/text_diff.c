@@ -1,0 +1,248 @@
+/*
+ * The difference of two snapshots for people: threads that did not move, blocked ones first;
+ * then those that moved, are new, or gone.
+ */
+#include <inttypes.h>
+#include <stdlib.h>
+
+#include "output/diff.h"
+#include "output/escape.h"
+#include "output/quantity.h"
+#include "output/state.h"
+#include "output/style.h"
+#include "output/text.h"
+#include "output/wait_text.h"
+#include "profile/label.h"
+
+enum { THREADS_MAX = 20 }; /* of each part, without -v */
+
+struct report {
+	const struct ss_diff_input *input;
+	const struct ss_diff *diff;
+	const struct ss_format_options *options;
+	FILE *out;
+};
+
+/* The parts of the output. */
+enum part { BLOCKED, UNCHANGED, IDLE, MOVED, NEW, GONE, PART_COUNT };
+
+static const char *const titles[] = {
+	[BLOCKED] = "unchanged and blocked",
+	[UNCHANGED] = "unchanged",
+	[IDLE] = "unchanged and idle",
+	[MOVED] = "moved",
+	[NEW] = "new",
+	[GONE] = "gone",
+};
+
+static enum part part_of(const struct ss_thread_change *change)
+{
+	switch (change->change) {
+	case SS_MOVED:
+		return MOVED;
+	case SS_NEW:
+		return NEW;
+	case SS_GONE:
+		return GONE;
+	default:
+		break;
+	}
+	if (change->class <= SS_GROUP_BLOCKED)
+		return BLOCKED;
+	return change->class == SS_GROUP_IDLE ? IDLE : UNCHANGED;
+}
+
+static void write_side(const struct report *report, const char *word,
+		       const struct ss_diff_side *side)
+{
+	FILE *out = report->out;
+
+	(void)fprintf(out, "%s: ", word);
+	if (side->file) {
+		ss_escape_write(side->file, NULL, out);
+		(void)fputs_unlocked(", ", out);
+	}
+	ss_text_write_process(ss_snapshot_process(side->snapshot), report->options->color,
+			      out);
+}
+
+static void write_counts(const struct report *report)
+{
+	const struct ss_diff *diff = report->diff;
+	FILE *out = report->out;
+	uint64_t begin_ns = ss_snapshot_process(report->input->before.snapshot)->time_ns;
+	uint64_t end_ns = ss_snapshot_process(report->input->after.snapshot)->time_ns;
+
+	for (size_t i = 0; i < SS_CHANGE_COUNT; i++) {
+		ss_style_write(SS_STYLE_STRONG, report->options->color, out);
+		(void)fprintf(out, "%s%zu %s", i ? ", " : "", diff->counts[i],
+			      ss_change_name((enum ss_change)i));
+		ss_style_write(SS_STYLE_NONE, report->options->color, out);
+	}
+	if (end_ns > begin_ns) {
+		(void)fputs_unlocked("; ", out);
+		ss_quantity_write_time(end_ns - begin_ns, out);
+		(void)fputs_unlocked(" apart", out);
+	}
+	if (!diff->same_process)
+		(void)fputs_unlocked("; two processes: threads are matched by name", out);
+	(void)fputc_unlocked('\n', out);
+}
+
+/* ", has not run", ", ran 0.12 ms (3 times)" */
+static void write_progress(const struct ss_thread_progress *progress, FILE *out)
+{
+	if (!progress || progress->movement == SS_MOVEMENT_UNKNOWN)
+		return;
+	if (progress->movement == SS_MOVEMENT_NONE) {
+		(void)fputs_unlocked(", has not run", out);
+		return;
+	}
+	(void)fputs_unlocked(", ran ", out);
+	ss_quantity_write_time(progress->run_ns, out);
+	(void)fputs_unlocked(" (", out);
+	ss_quantity_write_things(progress->runs, "time", out);
+	(void)fputc_unlocked(')', out);
+}
+
+static void write_frame(const struct report *report, const struct ss_frame *frame)
+{
+	if (report->options->raw)
+		ss_escape_write_owned(ss_label_new_raw(frame), NULL, report->out);
+	else
+		ss_text_write_symbol(ss_label_new(frame, false), report->options->verbose,
+				     report->out);
+	if (!report->options->raw)
+		ss_text_write_source(frame->file, frame->line, report->options->verbose,
+				     report->out);
+}
+
+/* The frames that only one side has, innermost first; at most some without -v. */
+static void write_own_frames(const struct report *report, const struct ss_diff_side *side,
+			     const struct ss_thread *thread, size_t common,
+			     const char *word)
+{
+	enum { SHOWN = 3 };
+	size_t own = thread->frame_count - common;
+	size_t shown = report->options->verbose ? own : SS_MIN(own, (size_t)SHOWN);
+	FILE *out = report->out;
+
+	(void)fprintf(out, "    %s ", word);
+	if (shown == 0) {
+		(void)fputs_unlocked(
+			thread->frame_count ? "there itself\n" : "in no function\n", out);
+		return;
+	}
+	for (size_t i = 0; i < shown; i++) {
+		if (i > 0)
+			(void)fputs_unlocked(", called from ", out);
+		write_frame(report, ss_snapshot_frame(side->snapshot, thread, i));
+	}
+	(void)fputc_unlocked('\n', out);
+}
+
+static void write_wait(const struct report *report, const struct ss_thread_change *change)
+{
+	if (!change->wait)
+		return;
+	(void)fputs_unlocked("    waits for ", report->out);
+	ss_wait_text_write(change->wait, report->options->color, report->out);
+	ss_wait_text_write_chain(change->wait, "\n    ", report->out);
+	(void)fputc_unlocked('\n', report->out);
+}
+
+static void write_move(const struct report *report, const struct ss_thread_change *change)
+{
+	const struct ss_diff_side *after = &report->input->after;
+
+	write_own_frames(report, &report->input->before, change->before, change->common,
+			 "was in");
+	write_own_frames(report, after, change->after, change->common, "is in");
+	if (change->common == 0)
+		return;
+	(void)fputs_unlocked("    both below ", report->out);
+	write_frame(report,
+		    ss_snapshot_frame(after->snapshot, change->after,
+				      change->after->frame_count - change->common));
+	(void)fputc_unlocked('\n', report->out);
+}
+
+static void write_thread(const struct report *report,
+			 const struct ss_thread_change *change)
+{
+	const struct ss_thread *thread = change->after ? change->after : change->before;
+	const struct ss_diff_side *side = change->after ? &report->input->after :
+							  &report->input->before;
+	FILE *out = report->out;
+
+	(void)fprintf(out, "  %d (", thread->tid);
+	ss_escape_write(thread->name, NULL, out);
+	(void)fprintf(out, "), %s", ss_state_name(thread->state));
+	if (change->before && change->after && change->before->tid != thread->tid)
+		(void)fprintf(out, ", was %d", change->before->tid);
+	if (change->before && change->before->state != thread->state)
+		(void)fprintf(out, ", was %s", ss_state_name(change->before->state));
+	write_progress(change->progress, out);
+	(void)fputc_unlocked('\n', out);
+	if (change->after)
+		write_wait(report, change);
+	if (change->change == SS_MOVED)
+		write_move(report, change);
+	else if (report->options->verbose)
+		ss_text_write_frames(side->snapshot, thread, report->options, out);
+	else
+		ss_text_write_where(side->snapshot, thread, report->options, out);
+}
+
+static void write_part(const struct report *report, enum part part)
+{
+	const struct ss_format_options *options = report->options;
+	size_t most = options->verbose ? SIZE_MAX : THREADS_MAX;
+	FILE *out = report->out;
+	size_t members = 0;
+
+	for (size_t i = 0; i < report->diff->count; i++)
+		members += part_of(&report->diff->items[i]) == part;
+	if (members == 0)
+		return;
+	bool folded = part == IDLE && members > 1 && !options->all && !options->verbose;
+	(void)fputc_unlocked('\n', out);
+	ss_style_write(part == BLOCKED ? SS_STYLE_WARN : SS_STYLE_STRONG, options->color,
+		       out);
+	(void)fprintf(out, "%s: ", titles[part]);
+	ss_quantity_write_things(members, "thread", out);
+	ss_style_write(SS_STYLE_NONE, options->color, out);
+	(void)fputs_unlocked(folded ? "; -a lists them\n" : "\n", out);
+	if (folded)
+		return;
+	for (size_t i = 0, shown = 0; i < report->diff->count && shown < most; i++) {
+		if (part_of(&report->diff->items[i]) != part)
+			continue;
+		write_thread(report, &report->diff->items[i]);
+		shown++;
+	}
+	if (members > most)
+		(void)fprintf(out, "  ... and %zu more (-v lists them)\n",
+			      members - most);
+}
+
+struct ss_error *ss_text_write_diff(const struct ss_diff_input *input,
+				    const struct ss_format_options *options, FILE *out)
+{
+	_cleanup_(ss_diff_cleanup) struct ss_diff *diff = ss_diff_new(input);
+	const struct report report = {
+		.input = input, .diff = diff, .options = options, .out = out
+	};
+
+	if (!diff)
+		return ss_error_no_memory();
+	write_side(&report, "before", &input->before);
+	write_side(&report, "after", &input->after);
+	write_counts(&report);
+	ss_text_write_problem(options->problem, options->color, out);
+	ss_text_write_deadlocks(input->after.snapshot, true, options, out);
+	for (enum part part = 0; part < PART_COUNT; part++)
+		write_part(&report, part);
+	ss_text_write_advice(options, out);
+	return NULL;
+}
