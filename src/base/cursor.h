@@ -33,7 +33,9 @@ static inline struct ss_cursor ss_buffer_cursor(const struct ss_buffer *buffer)
 {
 	const uint8_t *bytes = (const uint8_t *)buffer->bytes;
 
-	return (struct ss_cursor){ .at = bytes, .end = bytes + buffer->size };
+	/* Without bytes it is NULL, to which C adds not even 0. */
+	return (struct ss_cursor){ .at = bytes,
+				   .end = bytes ? bytes + buffer->size : NULL };
 }
 
 static inline size_t ss_cursor_left(const struct ss_cursor *cursor)
