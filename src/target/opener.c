@@ -2,6 +2,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/magic.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdio.h>
@@ -66,12 +67,14 @@ static size_t count_free(int first)
 
 /* The child ------------------------------------------------------------- */
 
-static bool is_remote(int fd)
+static bool is_remote(int fd, bool *ret_stacked)
 {
 	struct statfs fs;
 
+	*ret_stacked = false;
 	if (fstatfs(fd, &fs) != 0)
 		return true;
+	*ret_stacked = (uint32_t)fs.f_type == OVERLAYFS_SUPER_MAGIC;
 	for (size_t i = 0; i < SS_ARRAY_SIZE(remote_types); i++) {
 		if ((uint32_t)fs.f_type == remote_types[i])
 			return true;
@@ -160,6 +163,19 @@ int ss_opener_put(const void *bytes, size_t size)
 	return -1;
 }
 
+/*
+ * The kernel does not tell what is below an overlay, and copying all files of containers
+ * would take too long. If it is a server that does not respond, this waits for it, in
+ * place of the caller, who will ask it the same: for the status, and at each close.
+ */
+static void try_responding(int fd)
+{
+	struct stat status;
+
+	(void)fstat(fd, &status); /* only the wait matters */
+	(void)close(dup(fd));
+}
+
 /* 0, or an errno. */
 static int copy_file(const struct ss_opener *opener, int from, uint64_t *left,
 		     struct ss_opened *ret)
@@ -203,12 +219,15 @@ int ss_opener_open(const struct ss_opener *opener, int path_fd, uint64_t *left,
 		return errno;
 	if (opener->files_left == 0)
 		return EMFILE;
-	bool remote = is_remote(path_fd);
+	bool stacked;
+	bool remote = is_remote(path_fd, &stacked);
 	_cleanup_close_ int fd = ss_io_reopen(path_fd);
 	if (fd < 0)
 		return errno;
 	if (remote)
 		return copy_file(opener, fd, left, ret);
+	if (stacked)
+		try_responding(fd);
 	ret->file = take_fd(fd);
 	return 0;
 }

@@ -100,6 +100,36 @@ class HungFiles(EndToEnd):
                 self.server.kill()
                 wait_until(lambda: not blocked_tools(), "abandoned children to end")
 
+    def test_below_overlay(self):
+        """As below the images of some container runtimes."""
+        lower = os.path.dirname(self.mount())
+        other = tempfile.mkdtemp()
+        self.addCleanup(os.rmdir, other)
+        subprocess.run(["mount", "-t", "tmpfs", "none", other], check=True)
+        self.addCleanup(subprocess.run, ["umount", "-l", other])
+        merged, upper, work = (os.path.join(other, name) for name in ("merged", "upper", "work"))
+        for path in (merged, upper, work):
+            os.mkdir(path)
+        result = subprocess.run(["mount", "-t", "overlay", "overlay", "-o", "lowerdir=%s,upperdir=%s,"
+                                 "workdir=%s" % (lower, upper, work), merged],
+                                stderr=subprocess.PIPE)
+        if result.returncode:
+            self.skipTest("no overlay above FUSE: %s" % result.stderr)
+        self.addCleanup(subprocess.run, ["umount", "-l", merged])
+        target = self.start_command([os.path.join(merged, "program"), "1", "3"])
+        for word in ("reads", "hang"):
+            with self.subTest(word=word):
+                self.command(word)
+                snapshot = Snapshot(self.run_tool("-f", "json", target.pid, status=(1,)))
+                self.assertEqual(len(snapshot.threads), 6)
+                self.assertIn(PROBLEM, snapshot.stderr)
+                names = {frame["symbol"] for thread in snapshot.threads
+                         for frame in thread["frames"]}
+                self.assertNotIn("target_wait", names)
+                self.assertIn("read", {(name or "").strip("_").replace("GI___libc_", "")
+                                       for name in names})
+                self.assert_free(target.pid)
+
     def test_one_try(self):
         """All that is captured of a process later does without that file system at once."""
         target = self.start_program()
