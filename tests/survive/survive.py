@@ -53,15 +53,16 @@ def lines_of(row, modes, tries):
 
 
 def circumstances(tries):
-    return "(%s, Linux %s, %d processors, %d tries in each cell)" % (
-        datetime.date.today().isoformat(), os.uname().release.split("-")[0], os.cpu_count(), tries)
+    return "(%s, Linux %s, %d processors%s)" % (
+        datetime.date.today().isoformat(), os.uname().release.split("-")[0], os.cpu_count(),
+        ", %d tries in each cell" % tries if tries else "")
 
 
-def write(text):
-    with open(PAGE, encoding="utf-8") as file:
+def write(text, path=PAGE, begin=BEGIN, end=END):
+    with open(path, encoding="utf-8") as file:
         page = file.read()
-    begin, end = page.index(BEGIN) + len(BEGIN), page.index(END)
-    with open(PAGE, "w", encoding="utf-8") as file:
+    begin, end = page.index(begin) + len(begin), page.index(end)
+    with open(path, "w", encoding="utf-8") as file:
         file.write("%s\n\n%s\n%s" % (page[:begin], text, page[end:]))
 
 

@@ -1,0 +1,445 @@
+"""
+The table of docs/attacks.md: hard and hostile circumstances, how often each was tried, and how
+often something did not hold. disturbances.py is about what a look does to a process; this is about
+whether the tool copes, and leaves the process as it was.
+
+./dev attack [-- [--only=NAME]... [--tries=N] [--write]]
+
+To add one: a function with @attack that yields for each try what went wrong, or None.
+"""
+
+import argparse
+import contextlib
+import json
+import os
+import random
+import resource
+import shutil
+import signal
+import subprocess
+import sys
+import time
+
+from subjects import Lab, Unavailable, require, require_namespaces
+import killing
+from disturbances import MODES, NOBODY, finish, numbers
+from survive import circumstances, say, write
+from harness import LIMIT_S, STACKSNAP, TARGETS, for_everyone, read_text, task_states, wait_until
+
+BEGIN, END = "<!-- this table is written by ./dev attack -->", "<!-- end -->"
+PAGE = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "docs", "attacks.md")
+SNAPS = [mode for mode in MODES if mode.name not in ("record", "hang")]
+DENY = os.path.join(TARGETS, "deny_syscalls")
+WHOLE = (0,)
+SAID = (0, 1)  # 1: what is missing is said
+
+ATTACKS = []
+
+
+def attack(title, tries=1):
+    """tries: how often the whole is repeated, if --tries does not say it."""
+    def add(function):
+        ATTACKS.append((function.__name__, title, tries, function))
+        return function
+    return add
+
+
+def look(lab, mode, pid, status=WHOLE, prefix=(), tool=STACKSNAP, threads=None, limit_s=LIMIT_S,
+         silent=False, **options):
+    """Runs the tool. What is wrong with its result, or with the process afterwards; or None.
+    threads: a snapshot must have so many. silent: what is missing cannot be said."""
+    command = [*prefix, *mode.command(lab.directory, 20, tool), str(pid)]
+    options.setdefault("stdout", subprocess.PIPE)
+    try:
+        result = subprocess.run(command, stdin=subprocess.DEVNULL, stderr=subprocess.PIPE,
+                                timeout=limit_s, check=False, **options)
+    except subprocess.TimeoutExpired:
+        return "%s: no result in %d s" % (mode.name, limit_s)
+    finally:
+        for name in os.listdir(lab.directory):
+            if name.startswith("recording-"):
+                os.unlink(lab.path(name))
+    words = result.stderr.decode("utf-8", "replace")[:300]
+    expected = status if mode.name != "hang" else (*status, 3, 4)
+    if result.returncode not in expected:
+        return "%s: status %d: %s" % (mode.name, result.returncode, words)
+    if result.returncode in (1, 2) and not words and not silent:
+        return "%s: status %d without a word" % (mode.name, result.returncode)
+    if threads and mode in SNAPS:
+        found = len(json.loads(result.stdout)["threads"])
+        if found != threads:
+            return "%s: %d of %d threads" % (mode.name, found, threads)
+    if not killing.is_free(pid, LIMIT_S):
+        return "%s: the process is not free afterwards" % mode.name
+    return None
+
+
+def looks(lab, pid, modes=None, **options):
+    for mode in modes or MODES:
+        yield look(lab, mode, pid, **options)
+
+
+# Truth ---------------------------------------------------------------------------------------
+
+@attack("threads pass a baton: two hold it in a snapshot that calls itself atomic", 2500)
+def baton(lab, tries):
+    target = lab.start("ring", 30, settle=False)
+    for mode in SNAPS:
+        atomic = 0
+        if mode.name not in ("auto", "stop"):
+            continue
+        while atomic < tries:
+            result = subprocess.run([STACKSNAP, "--mode=" + mode.name, "-f", "json", "--no-inlines",
+                                     "--no-source", "--no-waits", str(target.pid)],
+                                    stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
+                                    timeout=LIMIT_S, check=False)
+            snapshot = json.loads(result.stdout)
+            if not snapshot["capture"]["consistent"]:
+                continue
+            atomic += 1
+            holders = [thread["tid"] for thread in snapshot["threads"]
+                       if any(frame["symbol"] == "hold" for frame in thread["frames"])]
+            yield None if len(holders) < 2 else "%s: %s hold it" % (mode.name, holders)
+
+
+# Size ----------------------------------------------------------------------------------------
+
+@attack("8,000 threads")
+def many_threads(lab, _):
+    target = lab.start("threads", 1600, 3)
+    yield from looks(lab, target.pid, status=SAID, threads=len(task_states(target.pid)))
+
+
+@attack("100,000 mappings")
+def many_mappings(lab, _):
+    path = "/proc/sys/vm/max_map_count"
+    limit = read_text(path)
+    if int(limit) < 110000:
+        if os.geteuid() != 0:
+            raise Unavailable("needs root to raise vm.max_map_count")
+        lab.callback(set_text, path, limit)
+        set_text(path, "110000")
+    yield from looks(lab, lab.start("areas", 100000).pid)
+
+
+@attack("5,000 modules, a frame in each")
+def many_modules(lab, _):
+    chain = lab.path("chain")
+    os.mkdir(chain)
+    for index in range(5000):
+        shutil.copy(os.path.join(TARGETS, "chain", "libchain_%d.so" % (index % 200)),
+                    os.path.join(chain, "libchain_%d.so" % index))
+    target = lab.start("dlchain", 5000, chain)
+    yield from looks(lab, target.pid, status=SAID)
+
+
+def set_text(path, text):
+    with open(path, "w", encoding="ascii") as file:
+        file.write(text)
+
+
+# Hostile contents ----------------------------------------------------------------------------
+
+KINDS = ("expression", "states", "length", "nowhere", "itself", "cycle")
+
+
+@attack("JIT code is registered with hostile unwind information: endless expressions, cycles, wrong sizes "
+        "and addresses")
+def hostile_frames(lab, _):
+    if not os.path.exists(os.path.join(TARGETS, "hostile_frames")):
+        raise Unavailable("its code is of x86-64")
+    for kind in KINDS:
+        target = lab.start("hostile_frames", kind)
+        yield from looks(lab, target.pid, status=SAID, threads=3, limit_s=20)
+        target.kill()
+
+
+@attack("2,000 deep stacks, more than `--max-total`")
+def deep_stacks(lab, _):
+    target = lab.start("deep", 3000, 2000)
+    for mode in SNAPS:
+        yield look(lab, mode, target.pid, status=SAID, threads=2001)
+
+
+@attack("core files with random changes in headers and notes: the analysis dies", 300)
+def damaged_cores(lab, tries):
+    target = lab.start("threads", 2, 5)
+    subprocess.run([require("gcore"), "-o", lab.path("core"), str(target.pid)], check=True,
+                   stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, timeout=LIMIT_S)
+    path = lab.path("core.%d" % target.pid)
+    with open(path, "rb") as file:
+        good = file.read(1 << 14)
+    generator = random.Random(11)
+    for _ in range(tries):
+        bad = bytearray(good)
+        for _ in range(generator.randrange(1, 30)):
+            bad[generator.randrange(len(bad))] = generator.randrange(256)
+        with open(path, "r+b") as file:
+            file.write(bad)
+        result = subprocess.run([STACKSNAP, "core", path], stdin=subprocess.DEVNULL, timeout=20,
+                                stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, check=False)
+        good_status = result.returncode in (0, 1, 2)
+        yield None if good_status and b"the analysis" not in result.stderr else result.stderr[:200]
+
+
+# Scheduling and memory -----------------------------------------------------------------------
+
+def cgroup(lab, controller):
+    """A new group of cgroup version 1 or 2."""
+    for base in ("/sys/fs/cgroup/" + controller, "/sys/fs/cgroup"):
+        path = os.path.join(base, os.path.basename(lab.directory))
+        if os.path.isdir(base) and (base.endswith(controller) or controller in read_text(
+                base + "/cgroup.subtree_control")):
+            with contextlib.suppress(OSError):
+                os.mkdir(path)
+                lab.callback(remove_group, path)
+                return path
+    raise Unavailable("no cgroup with the controller " + controller)
+
+
+def remove_group(path):
+    with contextlib.suppress(OSError, AssertionError):
+        wait_until(lambda: not read_text(path + "/cgroup.procs"), "the group to be empty")
+        os.rmdir(path)
+
+
+def join(path):
+    return lambda: set_text(path + "/cgroup.procs", "0")
+
+
+@attack("a CPU quota of 2 %, busy threads")
+def cpu_quota(lab, _):
+    path = cgroup(lab, "cpu")
+    if os.path.exists(path + "/cpu.max"):
+        set_text(path + "/cpu.max", "2000 100000")
+    else:
+        set_text(path + "/cpu.cfs_period_us", "100000")
+        set_text(path + "/cpu.cfs_quota_us", "2000")
+    target = lab.start("busy", 4, 10, settle=False, preexec_fn=join(path))
+    yield from looks(lab, target.pid, status=SAID)
+
+
+@attack("a memory limit with 2 MiB left, for the process and the tool")
+def memory_limit(lab, _):
+    path = cgroup(lab, "memory")
+    target = lab.start("threads", 20, 10, preexec_fn=join(path))
+    version2 = os.path.exists(path + "/memory.current")
+    used = int(read_text(path + ("/memory.current" if version2 else "/memory.usage_in_bytes")))
+    set_text(path + ("/memory.max" if version2 else "/memory.limit_in_bytes"),
+             str(used + (2 << 20)))
+    for mode in MODES:
+        # The kernel kills the tool, or its child first: never the process.
+        wrong = look(lab, mode, target.pid, status=(0, 1, 2, -signal.SIGKILL), preexec_fn=join(path))
+        yield wrong or (None if target.process.poll() is None else mode.name + ": it was killed")
+
+
+@attack("the address space of the tool is limited to 16, 32, 64, 128 and 512 MiB")
+def address_space(lab, _):
+    target = lab.start("threads", 20, 10)
+    for mib in (16, 32, 64, 128, 512):
+        yield from looks(lab, target.pid, status=(0, 1, 2), preexec_fn=lambda size=mib << 20:
+                         resource.setrlimit(resource.RLIMIT_AS, (size, size)))
+
+
+@attack("a thread at SCHED_FIFO spins, others beside it")
+def fifo(lab, _):
+    if os.geteuid() != 0:
+        raise Unavailable("needs root")
+    yield from looks(lab, lab.start_file(require("chrt"), "-f", "50", os.path.join(TARGETS, "busy"), 1, 10,
+                                         settle=False).pid, status=SAID)
+
+
+@attack("threads at SCHED_IDLE beside busy ones on each CPU")
+def idle(lab, _):
+    for _ in range(os.cpu_count()):
+        lab.start("busy", 1, 1, settle=False)
+    yield from looks(lab, lab.start_file(require("chrt"), "-i", "0", os.path.join(TARGETS, "busy"), 4, 10,
+                                         settle=False).pid, status=SAID)
+
+
+# Storms ----------------------------------------------------------------------------------------
+
+@attack("a timer of 1 kHz: no expiration is lost", 20)
+def timer(lab, tries):
+    target = lab.start("timer", settle=False)
+    begin = time.monotonic()
+    for _ in range(tries):
+        yield from looks(lab, target.pid, status=SAID)
+    expected = int((time.monotonic() - begin) * 1000)
+    _, expired = numbers(finish(target) or "signals 0 0")
+    yield None if expired >= expected else "%d of %d expirations" % (expired, expected)
+
+
+@attack("storms of exec, vfork and threads", 10)
+def storms(lab, tries):
+    targets = [lab.start("exec_loop", settle=False), lab.start("churn", settle=False),
+               lab.start("vfork_parent", settle=False)]
+    for _ in range(tries):
+        for target in targets:
+            # Of a program that lives for a millisecond there may be nothing to show.
+            yield from looks(lab, target.pid, status=(0, 1, 2))
+
+
+@attack("the recorder is killed (`SIGKILL`) at a random moment: a signal is lost, or a thread stays stopped", 500)
+def killed_recorder(lab, tries):
+    target = lab.start("sigcount")
+    generator = random.Random(7)
+    mode = next(mode for mode in MODES if mode.name == "record")
+    for _ in range(tries):
+        tool = subprocess.Popen([*mode.command(lab.directory, 200), "-r", "999", str(target.pid)],
+                                stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
+                                stderr=subprocess.DEVNULL)
+        time.sleep(generator.uniform(0, 0.2))  # a random moment
+        os.kill(target.pid, signal.SIGRTMIN)
+        tool.kill()
+        tool.wait(LIMIT_S)
+        yield None if killing.is_free(target.pid, LIMIT_S) else "left stopped"
+        for name in os.listdir(lab.directory):
+            os.unlink(lab.path(name))
+    wait_until(lambda: read_text("/proc/%d/status" % target.pid).count("\nShdPnd:\t0000000000000000"),
+               "the signals to arrive")
+    received = numbers(finish(target) or "signals 0")[-1]
+    yield None if received == tries else "%d signals were lost" % (tries - received)
+
+
+# Rights and limits of the tool -------------------------------------------------------------------
+
+@attack("a seccomp filter without `ptrace`, `process_vm_readv`, both, `pidfd_open`, `perf_event_open`, "
+        "`openat2`, `io_uring` or `memfd_create`")
+def container(lab, _):
+    target = lab.start("threads", 2, 5)
+    for calls in ("101", "310", "101,310", "434", "298", "437", "425,426,427", "319"):
+        yield from looks(lab, target.pid, status=(0, 1, 2) if "101" in calls else SAID,
+                         prefix=[DENY, calls])
+
+
+@attack("`RLIMIT_NOFILE` of 64, 32, 16 and 8")
+def few_files(lab, _):
+    target = lab.start("threads", 2, 5)
+    for files in (64, 32, 16, 8):
+        yield from looks(lab, target.pid, status=(0, 1, 2), preexec_fn=lambda limit=files:
+                         resource.setrlimit(resource.RLIMIT_NOFILE, (limit, limit)))
+
+
+@attack("each subset of standard input, output and error is closed")
+def closed_streams(lab, _):
+    target = lab.start("threads", 2, 5)
+    for closed in range(1, 8):
+        def close(which=closed):
+            for fd in range(3):
+                if which >> fd & 1:
+                    os.close(fd)
+        for mode in MODES:
+            # Without standard output there is nowhere to print a result to.
+            yield look(lab, mode, target.pid, status=(0, 1, 2), silent=True, preexec_fn=close)
+
+
+@attack("the disk is full")
+def full_disk(lab, _):
+    require_namespaces()
+    target = lab.start("threads", 2, 5)
+    disk = lab.path("disk")
+    os.mkdir(disk)
+    subprocess.run(["mount", "-t", "tmpfs", "-o", "size=64k", "none", disk], check=True)
+    lab.callback(subprocess.run, ["umount", "-l", disk], check=False)
+    with contextlib.suppress(OSError), open(os.path.join(disk, "filler"), "wb", 0) as filler:
+        while True:
+            filler.write(bytes(4096))
+    for mode in MODES:
+        output = os.path.join(disk, "output")
+        tool = [STACKSNAP, *mode.arguments, "-o", output]
+        if mode.name == "record":
+            tool += ["-d", "2s", "-r", "999"]
+        result = subprocess.run([*tool, str(target.pid)], stdin=subprocess.DEVNULL, check=False,
+                                stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, timeout=LIMIT_S)
+        wrong = result.returncode not in (1, 2) or b"No space left" not in result.stderr
+        left = os.path.exists(output) and mode.name != "record"  # a part of a recording is of use
+        yield ("%s: status %d, %s%s" % (mode.name, result.returncode, result.stderr[:200],
+                                        ", an incomplete file" if left else "")
+               if wrong or left or
+               not killing.is_free(target.pid, LIMIT_S) else None)
+        with contextlib.suppress(FileNotFoundError):
+            os.unlink(output)
+        with open("/dev/full", "wb") as full:
+            if mode.name != "record":
+                yield look(lab, mode, target.pid, status=(2,), stdout=full)
+
+
+@attack("user namespaces: the process in one, and the tool in another one")
+def user_namespaces(lab, _):
+    require("unshare")
+    inner = lab.start_file("unshare", "--user", "--map-root-user", os.path.join(TARGETS, "threads"), 2, 5)
+    yield from looks(lab, inner.pid)
+    target = lab.start("threads", 2, 5)
+    yield from looks(lab, target.pid, status=(0, 1, 2), prefix=["unshare", "--user", "--map-root-user"])
+
+
+@attack("`/proc` with `hidepid=2`, for the own process of a user and for one of root")
+def hidepid(lab, _):
+    require_namespaces()
+    tool = for_everyone(STACKSNAP)
+    os.chmod(lab.directory, 0o777)
+    own = lab.start_file(*NOBODY, lab.copy("threads", "threads"), 2, 5)
+    prefix = ["unshare", "--mount", "sh", "-c", 'mount -t proc -o hidepid=2 none /proc && exec "$@"',
+              "sh", *NOBODY]
+    yield from looks(lab, own.pid, prefix=prefix, tool=tool, status=SAID)
+    target = lab.start("threads", 2, 5)
+    yield from looks(lab, target.pid, prefix=prefix, tool=tool, status=(2,))
+
+
+@attack("started by a set-user-ID program: real and effective user differ")
+def set_uid_caller(lab, _):
+    if os.geteuid() != 0:
+        raise Unavailable("needs root")
+    target = lab.start("threads", 2, 5)
+    os.chmod(lab.directory, 0o777)
+    # SS: real user nobody, effective user root, as of a set-user-ID program
+    yield from looks(lab, target.pid, prefix=["setpriv", "--ruid=65534", "--euid=0"], status=SAID)
+    # no rights are left but the saved user id
+    yield from looks(lab, target.pid, prefix=["setpriv", "--ruid=0", "--euid=65534"], tool=for_everyone(STACKSNAP),
+                     status=(2,))
+
+
+# The table ---------------------------------------------------------------------------------------
+
+def measure(name, title, tries, function):
+    count, wrong = 0, []
+    begin = time.monotonic()
+    with Lab() as lab:
+        try:
+            for problem in function(lab, tries):
+                count += 1
+                if problem:
+                    wrong.append(problem)
+                    say("%s: %s" % (name, problem))
+        except Unavailable as reason:
+            say("%s: %s" % (name, reason))
+            return "| %s | – | |" % title, []
+    say("%s: %d tries, %d failed, %d s" % (name, count, len(wrong), time.monotonic() - begin))
+    return "| %s | %d | %s |" % (title, count, "**%d**" % len(wrong) if wrong else "0"), wrong
+
+
+def main():
+    parser = argparse.ArgumentParser(description="Try hard and hostile circumstances.")
+    parser.add_argument("--only", action="append", metavar="NAME",
+                        help="try only this one; may be repeated")
+    parser.add_argument("--tries", type=int, help="how often (default: as the table says)")
+    parser.add_argument("--write", action="store_true", help="write the table to docs/attacks.md")
+    arguments = parser.parse_args()
+    lines = ["| attack | tries | did not hold |", "|---|---|---|"]
+    failed = False
+    for name, title, tries, function in ATTACKS:
+        if arguments.only and name not in arguments.only:
+            continue
+        line, wrong = measure(name, title, arguments.tries or tries, function)
+        lines.append(line)
+        failed = failed or bool(wrong)
+    text = "\n".join(lines) + "\n\n" + circumstances(None) + "\n"
+    print(text)
+    if arguments.write:
+        write(text, PAGE, BEGIN, END)
+    sys.exit(failed)
+
+
+if __name__ == "__main__":
+    main()
