@@ -180,9 +180,10 @@ enum ss_gather_base {
 
 enum {
 	SS_GATHER_STEPS_MAX = 32,
-	SS_GATHER_COPY_MAX = 1 << 20,  /* bytes of a node */
-	SS_GATHER_NODES_MAX = 1 << 16, /* of a whole plan, as the next two */
-	SS_GATHER_BYTES_MAX = 64 << 20,
+	SS_GATHER_COPY_MAX = 4 << 20,  /* bytes of a node */
+	SS_GATHER_CHECK_MAX = 512,     /* bytes of a node that are read again */
+	SS_GATHER_NODES_MAX = 1 << 20, /* of a whole plan, as the next two */
+	SS_GATHER_BYTES_MAX = 128 << 20,
 	SS_GATHER_READS_MAX = 4096,
 };
 
@@ -205,6 +206,12 @@ struct ss_gather_step {
 	uint32_t element;
 	uint32_t max_nodes; /* of one list; 1: not a list */
 	uint32_t next;
+	uint32_t end_size; /* 8: the parent has an address at end_field, at which the copy
+			      ends at the latest; 0: no */
+	uint32_t end_field;
+	uint32_t check_size; /* so many first bytes of each node are read again after the
+				last step, to tell nodes that changed meanwhile; 0: none */
+	uint32_t reserved;
 };
 
 /* If a limit is reached, the plan ends early; what was copied until then is kept. */
@@ -328,6 +335,10 @@ SS_API void ss_capture_add_related(struct ss_capture *capture, struct ss_target 
 SS_API size_t ss_capture_read(const struct ss_capture *capture, uint64_t address,
 			      void *bytes, size_t size);
 
+/* Makes a plan of what else to copy, for what the capture has until then. False: nothing. */
+typedef bool ss_core_planner(void *data, const struct ss_capture *capture,
+			     struct ss_gather_plan *ret);
+
 struct ss_core_options {
 	size_t size; /* sizeof(struct ss_core_options) */
 	const char
@@ -338,6 +349,8 @@ struct ss_core_options {
 	bool no_waits;	  /* skip what only ss_snapshot_diagnose() needs */
 	ss_thread_filter *filter; /* NULL: all threads; only the main thread has a name */
 	void *filter_data;
+	ss_core_planner *planner; /* NULL: none */
+	void *planner_data;
 };
 
 /*
@@ -547,6 +560,16 @@ SS_API enum ss_jit_plan ss_snapshot_plan_jit(const struct ss_snapshot *snapshot,
 SS_API bool ss_snapshot_plan_runtimes(const struct ss_snapshot *snapshot,
 				      const struct ss_capture *capture,
 				      struct ss_gather_plan *ret);
+
+/*
+ * A plan that copies what describes the goroutines of a Go program, and their stacks. False:
+ * the program is not one of Go, or its goroutines cannot be found; after unwinding,
+ * ss_snapshot_goroutine_problem() says why. Execute the plan with ss_capture_gather(), then
+ * unwind the capture.
+ */
+SS_API bool ss_capture_plan_goroutines(const struct ss_capture *capture,
+				       struct ss_session *session,
+				       struct ss_gather_plan *ret);
 
 SS_API void ss_snapshot_free(struct ss_snapshot *snapshot);
 
@@ -1025,6 +1048,39 @@ struct ss_runtime_info {
 	const char *problem; /* why only native frames are shown, or NULL */
 };
 
+/* What a goroutine does, as the runtime of Go records it. */
+enum ss_goroutine_status {
+	SS_GOROUTINE_RUNNABLE = 0, /* waits for a thread to run on */
+	SS_GOROUTINE_RUNNING,	   /* runs on a thread */
+	SS_GOROUTINE_SYSCALL,	   /* in a system call or in C code, on a thread */
+	SS_GOROUTINE_WAITING,	   /* parked, see wait_reason */
+	SS_GOROUTINE_PREEMPTED,
+	SS_GOROUTINE_COPYSTACK, /* its stack is being moved */
+};
+
+/* "runnable", "running", "syscall", "waiting", ... as Go says it. Never NULL. */
+SS_API const char *ss_goroutine_status_name(enum ss_goroutine_status status);
+
+/* A goroutine: a thread of a Go program, which the runtime of Go runs on threads of the
+   kernel. */
+struct ss_goroutine {
+	uint64_t id;
+	enum ss_goroutine_status status;
+	const char *wait_reason; /* WAITING: "chan receive", ...; NULL: not known */
+	/* It has waited about that long, according to Go's garbage collector, which knows it
+	   after its second run. 0: not known */
+	uint64_t waiting_ns;
+	/* The thread on which it was; 0: none, or not known */
+	pid_t tid;
+	/* It runs, or is in a system call: its stack is that of thread tid */
+	bool on_thread;
+	bool changed;	   /* it ran while it was read: its stack is not known */
+	uint32_t stack_id; /* as in struct ss_thread, as the next three */
+	enum ss_end end;
+	const char *reason;
+	size_t frame_count;
+};
+
 /* Threads that wait for each other in a cycle. They stood still together while their
    locks were read, so the cycle really existed. */
 struct ss_deadlock {
@@ -1097,6 +1153,20 @@ SS_API size_t ss_snapshot_cycle_count(const struct ss_snapshot *snapshot);
 SS_API const struct ss_cycle *ss_snapshot_cycle(const struct ss_snapshot *snapshot,
 						size_t index);
 
+/* Goroutines, ascending by id, if what describes them was copied: see
+   ss_capture_plan_goroutines(). */
+SS_API size_t ss_snapshot_goroutine_count(const struct ss_snapshot *snapshot);
+SS_API const struct ss_goroutine *
+ss_snapshot_goroutine(const struct ss_snapshot *snapshot, size_t index);
+/* A frame of goroutine; 0 is the innermost. index must be below frame_count. */
+SS_API const struct ss_frame *
+ss_snapshot_goroutine_frame(const struct ss_snapshot *snapshot,
+			    const struct ss_goroutine *goroutine, size_t index);
+/* How many more there are that could not be read. */
+SS_API size_t ss_snapshot_goroutines_unread(const struct ss_snapshot *snapshot);
+/* One line that says why the goroutines of a Go program are not known, or NULL. */
+SS_API const char *ss_snapshot_goroutine_problem(const struct ss_snapshot *snapshot);
+
 /* A frame of thread; 0 is the innermost. index must be below frame_count. */
 SS_API const struct ss_frame *ss_snapshot_frame(const struct ss_snapshot *snapshot,
 						const struct ss_thread *thread,
@@ -1125,7 +1195,8 @@ SS_API struct ss_error *ss_snapshot_signature(const struct ss_snapshot *snapshot
  * that were not stopped are mostly unknown, and written as 0. Errors: INVALID (larger than
  * 4 GiB), UNSUPPORTED (its processor), NO_MEMORY, SYSTEM.
  */
-SS_API struct ss_error *ss_capture_write_minidump(const struct ss_capture *capture, int fd);
+SS_API struct ss_error *ss_capture_write_minidump(const struct ss_capture *capture,
+						  int fd);
 
 /* Recordings --------------------------------------------------------------- */
 

@@ -120,7 +120,7 @@ static struct ss_error *prepare(struct ss_attempt *a)
 	if (!error)
 		error = ss_regions_read(a->capture, &a->maps);
 	if (!error && a->options->plan)
-		error = ss_gather_new(a->options->plan, &a->gather);
+		error = ss_gather_new(a->options->plan, true, &a->gather);
 	if (error || a->options->mode != SS_MODE_LIVE)
 		return error;
 	a->live = ss_live_new(a->capture, &a->memory);

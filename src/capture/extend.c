@@ -17,7 +17,7 @@ enum {
 	/* Other memory than a stack may follow, so more is copied only if it was needed. */
 	FIRST = 1 << 20,
 	GROWTH = 8,
-	PLAN_MS = 1000, /* for some megabytes; a page may have been taken away */
+	PLAN_MS = 5000, /* for 128 MiB; a page may have been taken away */
 };
 
 struct extension {
@@ -248,7 +248,9 @@ struct ss_error *ss_extend_by_plan(struct ss_capture *capture,
 		.memory = { .tid = live,
 			    .mem_fd = open_memory(target, live),
 			    .pagemap_fd = open_file(target, live, "pagemap"),
-			    .deadline_ns = ss_now_ns() + PLAN_MS * SS_NS_PER_MS },
+			    .ahead = true,
+			    .deadline_ns =
+				    ss_now_ns() + (uint64_t)PLAN_MS * SS_NS_PER_MS },
 	};
 	const struct plan_source source = { .source.read = read_for_plan,
 					    .memory = &e.memory };
@@ -257,15 +259,17 @@ struct ss_error *ss_extend_by_plan(struct ss_capture *capture,
 
 	if (live == 0)
 		return ss_target_missing(target);
-	struct ss_error *error = ss_gather_new(plan, &gather);
+	struct ss_error *error = ss_gather_new(plan, false, &gather);
 	if (error)
 		return error;
+	gathered.monotonic_ns = ss_now_ns();
 	ss_gather_run(gather, &source.source);
 	error = ss_gather_give(gather, &gathered);
-	if (error)
+	if (error) {
+		ss_gathered_deinit(&gathered);
 		return error;
-	ss_vector_free(&capture->gathered.blocks);
-	free(capture->gathered.bytes);
+	}
+	ss_gathered_deinit(&capture->gathered);
 	capture->gathered = gathered;
 	return NULL;
 }

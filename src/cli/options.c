@@ -2,6 +2,7 @@
 
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/error.h"
 #include "cli/completion.h"
@@ -10,13 +11,20 @@
 #include "cli/wait_functions.h"
 #include "output/mode.h"
 
-enum { DEFAULT_INTERPRET_MS = 60000, MS_PER_S = 1000, MIB = 1 << 20 };
+enum {
+	DEFAULT_INTERPRET_MS = 60000,
+	DEFAULT_GOROUTINES = 20,
+	GOROUTINES_MAX = 1 << 20,
+	MS_PER_S = 1000,
+	MIB = 1 << 20,
+};
 
 enum key {
 	KEY_VERSION = 'V',
 	KEY_ALL = 'a',
 	KEY_NO_GROUP = 0x100,
 	KEY_NO_WAITS,
+	KEY_GOROUTINES,
 	KEY_NO_CACHE,
 	KEY_WAIT_FUNCTIONS,
 	KEY_NATIVE,
@@ -39,6 +47,10 @@ static const struct argp_option interpret_table[] = {
 	  "execute",
 	  1 },
 	{ "no-waits", KEY_NO_WAITS, NULL, 0, "Skip wait analysis", 1 },
+	{ "goroutines", KEY_GOROUTINES, "N|all", 0,
+	  "Go programs, text: show the N largest groups of goroutines with equal stacks; "
+	  "0: do not read them (default: 20)",
+	  1 },
 	{ "wait-functions", KEY_WAIT_FUNCTIONS, "FILE", 0,
 	  "Add the functions in FILE to those that are known to wait; see "
 	  "stacksnap-waits(5)",
@@ -68,6 +80,7 @@ static const struct argp_option table[] = {
 void ss_options_init(struct ss_options *options)
 {
 	*options = (struct ss_options){ .mode = SS_MODE_AUTO,
+					.goroutines = DEFAULT_GOROUTINES,
 					.interpret_ms = DEFAULT_INTERPRET_MS };
 }
 
@@ -162,6 +175,12 @@ static error_t parse_interpret(int key, char *arg, struct argp_state *state)
 		return 0;
 	case KEY_NO_WAITS:
 		o->no_waits = true;
+		return 0;
+	case KEY_GOROUTINES:
+		o->goroutines = strcmp(arg, "all") == 0 ?
+					SIZE_MAX :
+					ss_options_parse_number(state, "goroutines", arg,
+								0, GOROUTINES_MAX);
 		return 0;
 	case KEY_INTERPRET_TIMEOUT:
 		o->interpret_ms =

@@ -19,6 +19,7 @@ struct ss_options {
 	bool all;    /* show idle threads, too */
 	bool native; /* show the native frames of interpreters, too */
 	bool no_waits;
+	size_t goroutines; /* groups to show; 0: goroutines are not read */
 	bool no_cache;
 	struct ss_cache *cache;	     /* owned; NULL: not open */
 	struct ss_wait_table *waits; /* owned; functions that wait */

@@ -10,8 +10,9 @@
 #include "cli/incomplete.h"
 #include "cli/registers.h"
 
-/* Two for JIT code, two for runtimes, two for registers, and for more and more of each stack. */
-enum { REQUESTS_MAX = 9 };
+/* One for goroutines, two for JIT code, two for runtimes, two for registers, and for more and
+   more of each stack. */
+enum { REQUESTS_MAX = 10 };
 
 SS_DEFINE_CLEANUP(struct ss_snapshot, snapshot, ss_snapshot_free)
 SS_DEFINE_CLEANUP(struct ss_capture, capture, ss_capture_free)
@@ -86,7 +87,9 @@ static void complete(struct ss_snap_analysis *analysis, const void *bytes, size_
 	memcpy(stacks, (const char *)bytes + sizeof(request),
 	       request.count * sizeof(*stacks));
 	request.stacks = stacks;
-	analysis->settled = !analysis->complete(analysis->complete_data, &request);
+	bool done = analysis->complete(analysis->complete_data, &request);
+	analysis->asked_goroutines |= request.goroutines;
+	analysis->settled = !done && !request.goroutines;
 	for (size_t i = 0; i < request.count; i++) {
 		if (stacks[i].address == 0) {
 			analysis->stops -= analysis->stops > 0;
@@ -104,6 +107,23 @@ static void answer(void *data, const void *bytes, size_t size)
 		complete(analysis, bytes, size);
 	else
 		ss_file_requests_answer(&analysis->requests, bytes, size);
+}
+
+/* Requests the memory that describes goroutines, first of all: soon after the capture. *ret:
+   whether there are any. */
+static struct ss_error *request_goroutines(const struct ss_snap_analysis *analysis,
+					   const struct ss_sandbox_attempt *attempt,
+					   bool *ret)
+{
+	struct ss_snap_request request = { .kind = SS_SNAP_REQUEST, .goroutines = true };
+
+	if (analysis->options->goroutines == 0 || analysis->asked_goroutines ||
+	    ss_selection_run_is_active(analysis->run) ||
+	    !ss_capture_plan_goroutines(analysis->capture, attempt->session,
+					&request.plan))
+		return NULL;
+	*ret = true;
+	return ss_sandbox_request(attempt, &request, sizeof(request));
 }
 
 static struct ss_error *unwind(const struct ss_snap_analysis *analysis,
@@ -198,6 +218,7 @@ static struct ss_error *print(const struct ss_snap_analysis *analysis,
 		.all = options->all || ss_selection_run_is_active(analysis->run),
 		.verbose = options->common.verbose,
 		.color = analysis->color,
+		.goroutine_groups = options->goroutines,
 		.max_stack = options->common.max_stack,
 		.capture = analysis->capture,
 		.problem = problem,
@@ -243,8 +264,14 @@ static struct ss_error *interpret(const struct ss_snap_analysis *analysis,
 {
 	_cleanup_(snapshot_cleanup) struct ss_snapshot *snapshot = NULL;
 	bool requested = false;
-	struct ss_error *error = unwind(analysis, attempt, &snapshot);
+	struct ss_error *error = NULL;
 
+	ss_sandbox_enter(attempt, SS_SANDBOX_UNWIND);
+	if (attempt->may_request && analysis->complete)
+		error = request_goroutines(analysis, attempt, &requested);
+	if (error || requested)
+		return error;
+	error = unwind(analysis, attempt, &snapshot);
 	if (!error && attempt->may_request && analysis->complete && !analysis->settled)
 		error = request_stacks(analysis, attempt, snapshot, &requested);
 	if (error || requested || analysis->probe)

@@ -16,6 +16,7 @@ enum { SS_SNAP_REQUEST = 'S' };
 struct ss_snap_request {
 	char kind;	      /* SS_SNAP_REQUEST: requests for files begin otherwise */
 	bool runtimes;	      /* capture again with plan */
+	bool goroutines;      /* plan is for goroutines; then there is nothing else */
 	enum ss_jit_plan jit; /* what to do with plan; then there are no stacks */
 	struct ss_gather_plan plan;
 	const struct ss_stack_request *stacks; /* address 0: registers are missing */
@@ -43,8 +44,9 @@ struct ss_snap_analysis {
 	/* For struct ss_sandbox_options, with complete_data; or NULL. */
 	ss_memory_read_function *read;
 	ss_thread_check_function *check;
-	unsigned stops;	 /* how often threads may be stopped to read their registers */
-	bool settled;	 /* no more can be had */
+	unsigned stops; /* how often threads may be stopped to read their registers */
+	bool settled;	/* no more can be had */
+	bool asked_goroutines;
 	bool privileged; /* the caller is root; the sandbox may not be */
 	struct ss_file_requests requests;
 };

@@ -107,7 +107,8 @@ static bool complete(void *data, const struct ss_snap_request *request)
 	struct ss_snap_job *job = data;
 
 	ss_phases_enter(job->analysis.phases, SS_PHASE_CAPTURE);
-	bool changed = request->jit != SS_JIT_NONE || request->runtimes ?
+	bool changed = request->goroutines || request->jit != SS_JIT_NONE ||
+				       request->runtimes ?
 			       use_plan(job, request) :
 			       complete_stacks(job, request);
 	ss_phases_enter(job->analysis.phases, SS_PHASE_COUNT);

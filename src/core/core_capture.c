@@ -16,6 +16,7 @@
 #include "model/call.h"
 #include "model/capture.h"
 #include "model/futex.h"
+#include "model/gather.h"
 #include "model/regions.h"
 #include "model/session.h"
 
@@ -609,6 +610,40 @@ static bool keep_core(struct ss_capture *capture, struct ss_core_file **core)
 	return true;
 }
 
+struct plan_source {
+	struct ss_gather_source source; /* must be first: callbacks cast it back */
+	const struct ss_core_file *core;
+};
+
+static void read_for_plan(const struct ss_gather_source *source, struct ss_piece *pieces,
+			  size_t count)
+{
+	const struct plan_source *self = (const struct plan_source *)source;
+
+	for (size_t i = 0; i < count; i++)
+		pieces[i].done = ss_core_file_read(self->core, pieces[i].address,
+						   pieces[i].bytes, pieces[i].size);
+}
+
+/* Copies what the caller plans. */
+static struct ss_error *gather(const struct builder *b)
+{
+	const struct plan_source source = { .source.read = read_for_plan,
+					    .core = b->core };
+	_cleanup_(ss_gather_cleanup) struct ss_gather *gather = NULL;
+	struct ss_gather_plan plan;
+
+	if (!b->options.planner ||
+	    !b->options.planner(b->options.planner_data, b->capture, &plan))
+		return NULL;
+	struct ss_error *error = ss_gather_new(&plan, false, &gather);
+	if (error)
+		return error;
+	ss_gather_run(gather, &source.source);
+	b->capture->gathered.late = true;
+	return ss_gather_give(gather, &b->capture->gathered);
+}
+
 struct ss_error *ss_capture_read_core(int fd, struct ss_session *session,
 				      const struct ss_core_options *options,
 				      struct ss_capture **ret)
@@ -630,6 +665,9 @@ struct ss_error *ss_capture_read_core(int fd, struct ss_session *session,
 	    (!b.options.no_waits && !add_facts(&b)) || !keep_core(capture, &core))
 		return ss_error_no_memory();
 	capture->process.core_truncated = b.core->truncated;
+	error = gather(&b);
+	if (error)
+		return error;
 	*ret = take_ptr(capture);
 	return NULL;
 }

@@ -21,6 +21,22 @@ struct ss_capture *ss_capture_new(void)
 	return capture->strings ? take_ptr(capture) : NULL;
 }
 
+bool ss_gathered_changed(const struct ss_gathered *gathered, uint64_t address)
+{
+	size_t count = gathered->changed.count;
+	size_t at = ss_lower_bound(count, i, gathered->changed.items[i] < address);
+
+	return at < count && gathered->changed.items[at] == address;
+}
+
+void ss_gathered_deinit(struct ss_gathered *gathered)
+{
+	ss_vector_free(&gathered->blocks);
+	ss_vector_free(&gathered->changed);
+	free(gathered->bytes);
+	gathered->bytes = NULL;
+}
+
 static void free_one(struct ss_capture *capture)
 {
 	for (size_t i = 0; i < capture->threads.count; i++)
@@ -35,10 +51,9 @@ static void free_one(struct ss_capture *capture)
 	ss_vector_free(&capture->modules);
 	if (capture->arena)
 		(void)munmap(capture->arena, capture->arena_size); /* our own range */
-	ss_vector_free(&capture->gathered.blocks);
-	free(capture->gathered.bytes);
 	if (capture->whole)
 		capture->free_whole(capture->whole);
+	ss_gathered_deinit(&capture->gathered);
 	ss_module_unref(capture->perf_map);
 	ss_facts_unref(capture->facts);
 	ss_intern_free(capture->strings);

@@ -106,9 +106,18 @@ struct ss_memory_block {
 struct ss_gathered {
 	SS_VECTOR(struct ss_memory_block) blocks;
 	uint8_t *bytes; /* of all blocks; owned */
-	bool truncated; /* a limit of the plan was reached */
-	bool late;	/* copied after the capture, without a stop */
+	/* Addresses of nodes that the plan checks, and that had changed; ascending. */
+	SS_VECTOR(uint64_t) changed;
+	uint64_t monotonic_ns; /* when it was copied; 0: not known */
+	bool truncated;	       /* a limit of the plan was reached */
+	bool late;	       /* copied after the capture, without a stop */
 };
+
+/* Whether the plan found that a node at that address had changed since it was copied. */
+bool ss_gathered_changed(const struct ss_gathered *gathered, uint64_t address);
+
+/* Frees what was copied. */
+void ss_gathered_deinit(struct ss_gathered *gathered);
 
 struct ss_capture {
 	const struct ss_arch *arch;

@@ -21,6 +21,9 @@ static const char *check_parent(const struct ss_gather_plan *plan, size_t index)
 		return "its pointer lies outside of its parent";
 	if (step->stride != 0 && step->stride < sizeof(uint64_t))
 		return "its stride is smaller than a pointer";
+	if (step->end_size != 0 && (step->end_size != sizeof(uint64_t) ||
+				    (uint64_t)step->end_field + step->end_size > size))
+		return "its end lies outside of its parent";
 	if (step->count_size == 0)
 		return NULL;
 	if (step->count_size != sizeof(uint32_t) && step->count_size != sizeof(uint64_t))
@@ -43,11 +46,15 @@ static const char *check_step(const struct ss_gather_plan *plan, size_t index)
 		return "it has no nodes, or too many";
 	if (step->mask == 0)
 		return "its mask keeps nothing";
+	if (step->reserved != 0 || step->check_size > SS_GATHER_CHECK_MAX ||
+	    step->check_size > step->size)
+		return "it checks more than it copies, or too much";
 	if (step->max_nodes > 1 && (uint64_t)step->next + sizeof(uint64_t) > step->size)
 		return "the pointer to the next node lies outside of a node";
 	if (has_parent)
 		return check_parent(plan, index);
-	return step->count_size != 0 || step->stride != 0 || step->field != 0 ?
+	return step->count_size != 0 || step->stride != 0 || step->field != 0 ||
+			       step->end_size != 0 ?
 		       "it has no parent to read a field of" :
 		       NULL;
 }
@@ -75,18 +82,30 @@ struct ss_error *ss_gather_plan_check(const struct ss_gather_plan *plan)
 }
 
 /* Memory that is faulted in already: the freeze must not wait for pages. */
-static void *reserve(size_t size)
+static void *reserve(size_t size, bool freeze)
 {
 	void *bytes = malloc(size);
 
-	if (bytes)
+	if (bytes && freeze)
 		memset(bytes, 0xff, size); /* the compiler would make zeros a calloc() */
 	return bytes;
 }
 
-struct ss_error *ss_gather_new(const struct ss_gather_plan *plan, struct ss_gather **ret)
+static bool has_checks(const struct ss_gather_plan *plan)
 {
-	_cleanup_(ss_gather_cleanup) struct ss_gather *gather = reserve(sizeof(*gather));
+	for (size_t i = 0; i < plan->step_count; i++) {
+		if (plan->steps[i].check_size > 0)
+			return true;
+	}
+	return false;
+}
+
+struct ss_error *ss_gather_new(const struct ss_gather_plan *plan, bool freeze,
+			       struct ss_gather **ret)
+{
+	_cleanup_(ss_gather_cleanup) struct ss_gather *gather =
+		reserve(sizeof(*gather), freeze);
+	const size_t batch = (size_t)SS_GATHER_BATCH * SS_GATHER_CHECK_MAX;
 
 	if (!gather)
 		return ss_error_no_memory();
@@ -95,9 +114,12 @@ struct ss_error *ss_gather_new(const struct ss_gather_plan *plan, struct ss_gath
 	struct ss_error *error = ss_gather_plan_check(&gather->plan);
 	if (error)
 		return error;
-	gather->nodes = reserve(gather->plan.max_nodes * sizeof(*gather->nodes));
-	gather->bytes = reserve(gather->plan.max_bytes);
-	if (!gather->nodes || !gather->bytes)
+	gather->nodes = reserve(gather->plan.max_nodes * sizeof(*gather->nodes), freeze);
+	gather->bytes = reserve(gather->plan.max_bytes, freeze);
+	bool checks = has_checks(&gather->plan);
+	if (checks)
+		gather->again = reserve(batch, freeze);
+	if (!gather->nodes || !gather->bytes || (checks && !gather->again))
 		return ss_error_no_memory();
 	*ret = take_ptr(gather);
 	return NULL;
@@ -109,6 +131,7 @@ void ss_gather_free(struct ss_gather *gather)
 		return;
 	free(gather->nodes);
 	free(gather->bytes);
+	free(gather->again);
 	free(gather);
 }
 
@@ -144,9 +167,35 @@ static void make_disjoint(struct ss_gathered *gathered)
 	gathered->blocks.count = kept;
 }
 
+static int compare_addresses(const void *a, const void *b)
+{
+	const uint64_t *x = a;
+	const uint64_t *y = b;
+
+	return (*x > *y) - (*x < *y);
+}
+
+/* False without memory. */
+static bool list_changed(const struct ss_gather *gather, struct ss_gathered *ret)
+{
+	for (size_t i = 0; i < gather->node_count; i++) {
+		if (!gather->nodes[i].changed)
+			continue;
+		uint64_t *slot = ss_vector_push(&ret->changed);
+		if (!slot)
+			return false;
+		*slot = gather->nodes[i].address;
+	}
+	if (ret->changed.count > 1)
+		qsort(ret->changed.items, ret->changed.count, sizeof(uint64_t),
+		      compare_addresses);
+	return true;
+}
+
 struct ss_error *ss_gather_give(struct ss_gather *gather, struct ss_gathered *ret)
 {
-	if (!ss_vector_reserve(&ret->blocks, gather->node_count))
+	if (!ss_vector_reserve(&ret->blocks, gather->node_count) ||
+	    !list_changed(gather, ret))
 		return ss_error_no_memory();
 	for (size_t i = 0; i < gather->node_count; i++) {
 		const struct ss_gather_node *node = &gather->nodes[i];

@@ -34,6 +34,7 @@ struct ss_gather_node {
 	uint8_t *bytes; /* in gather->bytes */
 	uint32_t size;	/* to copy; after the read: copied */
 	uint32_t index; /* in its list */
+	bool changed;	/* since it was copied */
 };
 
 struct ss_gather {
@@ -48,10 +49,13 @@ struct ss_gather {
 	uint32_t pointers; /* of nodes visited */
 	bool truncated;	   /* a limit was reached */
 	struct ss_piece pieces[SS_GATHER_BATCH];
+	uint8_t *again; /* scratch: nodes of a batch that are read again; or NULL */
 };
 
-/* Copies and checks a plan; reserves all memory that it may need. INVALID, NO_MEMORY. */
-struct ss_error *ss_gather_new(const struct ss_gather_plan *plan, struct ss_gather **ret);
+/* Copies and checks a plan; reserves all memory that it may need. freeze: memory is also
+   touched, so that the freeze need not wait for it. INVALID, NO_MEMORY. */
+struct ss_error *ss_gather_new(const struct ss_gather_plan *plan, bool freeze,
+			       struct ss_gather **ret);
 void ss_gather_free(struct ss_gather *gather);
 
 /* Executes the plan. Drops what an earlier run copied. */

@@ -27,26 +27,40 @@ static void add_node(struct ss_gather *gather, const struct ss_gather_node *node
 	gather->used += room;
 }
 
-/* The first node for a value of step->base. */
-static void add_root(struct ss_gather *gather, const struct ss_gather_step *step,
-		     uint64_t value, size_t size)
-{
-	struct ss_gather_node node = {
-		.address = (value & step->mask) + (uint64_t)step->offset,
-		.size = (uint32_t)size,
-	};
-
-	node.seen = node.address;
-	if ((value & step->mask) != 0)
-		add_node(gather, &node);
-}
-
 static bool load(const struct ss_gather_node *node, uint32_t at, void *ret, size_t size)
 {
 	if (at > node->size || size > node->size - at)
 		return false;
 	memcpy(ret, node->bytes + at, size);
 	return true;
+}
+
+/* Bytes at address up to the end that a node of the parent names. */
+static size_t size_to_end(const struct ss_gather_step *step,
+			  const struct ss_gather_node *parent, uint64_t address,
+			  size_t size)
+{
+	uint64_t end;
+
+	if (step->end_size == 0)
+		return size;
+	if (!load(parent, step->end_field, &end, sizeof(end)) || end <= address)
+		return 0;
+	return (size_t)SS_MIN((uint64_t)size, end - address);
+}
+
+/* The first node for a value of step->base. parent: NULL if the step has none. */
+static void add_root(struct ss_gather *gather, const struct ss_gather_step *step,
+		     const struct ss_gather_node *parent, uint64_t value, size_t size)
+{
+	struct ss_gather_node node = {
+		.address = (value & step->mask) + (uint64_t)step->offset,
+	};
+
+	node.seen = node.address;
+	node.size = (uint32_t)size_to_end(step, parent, node.address, size);
+	if ((value & step->mask) != 0)
+		add_node(gather, &node);
 }
 
 /* Bytes to copy of each child of a node. 0: the count is unreadable or 0. */
@@ -79,7 +93,7 @@ static void add_children(struct ss_gather *gather, const struct ss_gather_step *
 	if (node->size == 0)
 		return;
 	if (step->base == SS_GATHER_NODE) {
-		add_root(gather, step, node->address, size);
+		add_root(gather, step, node, node->address, size);
 		return;
 	}
 	while (at < node->size && load(node, (uint32_t)at, &value, sizeof(value))) {
@@ -88,7 +102,7 @@ static void add_children(struct ss_gather *gather, const struct ss_gather_step *
 			return;
 		}
 		gather->pointers++;
-		add_root(gather, step, value, size);
+		add_root(gather, step, node, value, size);
 		if (step->stride == 0)
 			return;
 		at += step->stride;
@@ -102,13 +116,13 @@ static void add_roots(struct ss_gather *gather, const struct ss_gather_step *ste
 
 	switch (step->base) {
 	case SS_GATHER_ADDRESS:
-		add_root(gather, step, step->address, step->size);
+		add_root(gather, step, NULL, step->address, step->size);
 		break;
 	case SS_GATHER_REGISTER:
 	case SS_GATHER_THREAD_POINTER:
 		for (size_t i = 0; i < source->thread_count; i++) {
 			if (source->find_base(source, i, step, &value))
-				add_root(gather, step, value, step->size);
+				add_root(gather, step, NULL, value, step->size);
 		}
 		break;
 	default:
@@ -186,6 +200,37 @@ static void run_step(struct ss_gather *gather, const struct ss_gather_step *step
 	}
 }
 
+/* Reads the first bytes of some nodes of a step again, and marks those that changed. */
+static void check_batch(struct ss_gather *gather, const struct ss_gather_step *step,
+			const struct ss_gather_source *source,
+			struct ss_gather_node *nodes, size_t count)
+{
+	for (size_t i = 0; i < count; i++)
+		gather->pieces[i] = (struct ss_piece){
+			.address = nodes[i].address,
+			.bytes = gather->again + i * step->check_size,
+			.size = SS_MIN(nodes[i].size, step->check_size),
+		};
+	source->read(source, gather->pieces, count);
+	for (size_t i = 0; i < count; i++) {
+		const struct ss_piece *piece = &gather->pieces[i];
+		nodes[i].changed = piece->done != piece->size ||
+				   (piece->size && memcmp(piece->bytes, nodes[i].bytes,
+							  piece->size) != 0);
+	}
+}
+
+static void check_nodes(struct ss_gather *gather, size_t index,
+			const struct ss_gather_source *source)
+{
+	const struct ss_gather_step *step = &gather->plan.steps[index];
+	size_t end = gather->first[index + 1];
+
+	for (size_t at = gather->first[index]; at < end; at += SS_GATHER_BATCH)
+		check_batch(gather, step, source, &gather->nodes[at],
+			    SS_MIN(end - at, (size_t)SS_GATHER_BATCH));
+}
+
 void ss_gather_run(struct ss_gather *gather, const struct ss_gather_source *source)
 {
 	gather->node_count = 0;
@@ -197,5 +242,9 @@ void ss_gather_run(struct ss_gather *gather, const struct ss_gather_source *sour
 		gather->first[i] = gather->node_count;
 		run_step(gather, &gather->plan.steps[i], source);
 		gather->first[i + 1] = gather->node_count;
+	}
+	for (size_t i = 0; i < gather->plan.step_count; i++) {
+		if (gather->plan.steps[i].check_size > 0)
+			check_nodes(gather, i, source);
 	}
 }

@@ -47,6 +47,7 @@ void ss_snapshot_free(struct ss_snapshot *snapshot)
 	ss_vector_free(&snapshot->blockers);
 	ss_vector_free(&snapshot->application_locks);
 	ss_vector_free(&snapshot->cycles);
+	ss_vector_free(&snapshot->goroutines);
 	for (size_t i = 0; i < snapshot->others.count; i++)
 		ss_snapshot_free(snapshot->others.items[i]);
 	ss_vector_free(&snapshot->others);
@@ -199,6 +200,11 @@ void ss_snapshot_recount(struct ss_snapshot *snapshot)
 	for (size_t i = 0; i < snapshot->threads.count; i++) {
 		struct ss_thread *thread = &snapshot->threads.items[i];
 		thread->frame_count = snapshot->stacks.items[thread->stack_id].count;
+	}
+	for (size_t i = 0; i < snapshot->goroutines.count; i++) {
+		struct ss_goroutine *goroutine = &snapshot->goroutines.items[i];
+		goroutine->frame_count =
+			snapshot->stacks.items[goroutine->stack_id].count;
 	}
 }
 

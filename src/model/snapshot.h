@@ -83,6 +83,9 @@ struct ss_snapshot {
 	SS_VECTOR(struct ss_snapshot *) others;
 	const struct ss_snapshot *first; /* NULL unless this is a related process */
 	SS_VECTOR(struct ss_cycle) cycles;
+	SS_VECTOR(struct ss_goroutine) goroutines;
+	size_t goroutines_unread;
+	const char *goroutine_problem; /* in strings; or NULL */
 };
 
 /* An empty snapshot, or NULL without memory. Freed by ss_snapshot_free(). */

@@ -41,12 +41,13 @@ struct ss_snapshots {
 };
 
 struct ss_format_options {
-	size_t size;	     /* sizeof(struct ss_format_options) */
-	bool raw;	     /* module and offset instead of names */
-	bool verbose;	     /* text: no limits, nothing shortened */
-	bool color;	     /* text: use terminal colours */
-	bool no_group;	     /* text of a snapshot: do not merge equal stacks */
-	bool all;	     /* text: idle threads, too */
+	size_t size;		 /* sizeof(struct ss_format_options) */
+	bool raw;		 /* module and offset instead of names */
+	bool verbose;		 /* text: no limits, nothing shortened */
+	bool color;		 /* text: use terminal colours */
+	bool no_group;		 /* text of a snapshot: do not merge equal stacks */
+	bool all;		 /* text: idle threads, too */
+	size_t goroutine_groups; /* text: how many groups of goroutines to show */
 	size_t max_stack;    /* limit of the capture: bytes of each stack; 0: default */
 	const char *problem; /* one line: what went wrong in the analysis; or NULL */
 	const char *advice;  /* text: one line: how to get what is missing; or NULL */

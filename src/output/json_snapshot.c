@@ -6,6 +6,7 @@
 
 #include "base/error.h"
 #include "output/crash_text.h"
+#include "output/goroutine_group.h"
 #include "output/json_document.h"
 #include "output/mode.h"
 #include "output/signature.h"
@@ -103,6 +104,59 @@ static void write_thread(struct ss_json *json, const struct ss_thread *thread,
 	ss_stack_cache_write(cache, thread, json->out);
 	ss_json_close(json, ']');
 	ss_json_close(json, '}');
+}
+
+static void write_goroutine_group(struct ss_json *json,
+				  const struct ss_snapshot *snapshot,
+				  const struct ss_goroutine_group *group)
+{
+	const struct ss_goroutine *first = *group->members;
+	uint64_t longest = 0;
+
+	for (size_t i = 0; i < group->count; i++)
+		longest = SS_MAX(longest, group->members[i]->waiting_ns);
+	ss_json_open(json, NULL, '{');
+	ss_json_unsigned(json, "count", group->count);
+	ss_json_open(json, "ids", '[');
+	for (size_t i = 0; i < group->count; i++)
+		ss_json_unsigned(json, NULL, group->members[i]->id);
+	ss_json_close(json, ']');
+	ss_json_text(json, "status", ss_goroutine_status_name(first->status));
+	ss_json_text(json, "wait_reason", first->wait_reason);
+	ss_json_signed_if(json, "waiting_ns", longest, (int64_t)longest);
+	ss_json_signed_if(json, "tid", first->tid && group->count == 1, first->tid);
+	ss_json_bool(json, "on_thread", first->on_thread);
+	ss_json_bool(json, "changed", first->changed);
+	ss_json_text(json, "end", ss_end_name(first->end));
+	ss_json_text(json, "reason", first->reason);
+	ss_json_unsigned(json, "stack_id", first->stack_id);
+	ss_json_open(json, "frames", '[');
+	for (size_t i = 0; i < first->frame_count; i++)
+		write_frame(json, ss_snapshot_goroutine_frame(snapshot, first, i));
+	ss_json_close(json, ']');
+	ss_json_close(json, '}');
+}
+
+/* An array of groups; null if there is no Go program, or it was not looked at. */
+static bool write_goroutines(struct ss_json *json, const struct ss_snapshot *snapshot)
+{
+	_cleanup_(ss_goroutine_grouping_cleanup) struct ss_goroutine_grouping *grouping =
+		ss_goroutine_grouping_new(snapshot, true);
+
+	if (!grouping)
+		return false;
+	if (grouping->count == 0) {
+		ss_json_null(json, "goroutines");
+	} else {
+		ss_json_open(json, "goroutines", '[');
+		for (size_t i = 0; i < grouping->count; i++)
+			write_goroutine_group(json, snapshot, &grouping->groups[i]);
+		ss_json_close(json, ']');
+	}
+	ss_json_unsigned(json, "goroutines_unread",
+			 ss_snapshot_goroutines_unread(snapshot));
+	ss_json_text(json, "goroutine_problem", ss_snapshot_goroutine_problem(snapshot));
+	return true;
 }
 
 void ss_json_thread(struct ss_json *json, const struct ss_thread *thread)
@@ -217,11 +271,12 @@ static struct ss_error *write_snapshot(const struct ss_snapshot *snapshot,
 	for (size_t i = 0; i < ss_snapshot_thread_count(snapshot); i++)
 		write_thread(&json, ss_snapshot_thread(snapshot, i), cache);
 	ss_json_close(&json, ']');
+	bool whole = write_goroutines(&json, snapshot);
 	ss_json_deadlocks(&json, snapshot);
 	ss_json_text(&json, "problem", options->problem);
 	ss_json_close(&json, '}');
 	(void)fputc_unlocked('\n', out);
-	return NULL;
+	return whole ? NULL : ss_error_no_memory();
 }
 
 const struct ss_format ss_format_json = {

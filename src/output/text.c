@@ -164,6 +164,7 @@ void ss_text_write_advice(const struct ss_format_options *options, FILE *out)
 
 static struct ss_error *write_group(const struct ss_snapshot *snapshot,
 				    const struct ss_group *group,
+				    const struct ss_goroutine_grouping *goroutines,
 				    const struct ss_format_options *options, FILE *out)
 {
 	(void)fputc_unlocked('\n', out);
@@ -171,6 +172,7 @@ static struct ss_error *write_group(const struct ss_snapshot *snapshot,
 
 	if (!error)
 		error = ss_text_write_waits(snapshot, group, options, out);
+	ss_text_write_thread_goroutine(goroutines, snapshot, group, out);
 	if (group->like_previous)
 		(void)fputs_unlocked("  the same native frames; functions of the "
 				     "interpreted program are not known\n",
@@ -239,7 +241,10 @@ static struct ss_error *write_snapshot(const struct ss_snapshot *snapshot,
 	const struct ss_process *process = ss_snapshot_process(snapshot);
 	_cleanup_(ss_grouping_cleanup) struct ss_grouping *grouping =
 		ss_grouping_new(snapshot, !options->no_group);
-	struct ss_error *error = grouping ? NULL : ss_error_no_memory();
+	_cleanup_(
+		ss_goroutine_grouping_cleanup) struct ss_goroutine_grouping *goroutines =
+		ss_goroutine_grouping_new(snapshot, !options->no_group);
+	struct ss_error *error = grouping && goroutines ? NULL : ss_error_no_memory();
 
 	if (error)
 		return error;
@@ -252,10 +257,13 @@ static struct ss_error *write_snapshot(const struct ss_snapshot *snapshot,
 	bool folding = folds(grouping, options);
 	for (size_t i = 0; i < grouping->count && !error; i++) {
 		if (!folding || !is_foldable(grouping, i))
-			error = write_group(snapshot, &grouping->groups[i], options, out);
+			error = write_group(snapshot, &grouping->groups[i], goroutines,
+					    options, out);
 	}
 	if (folding)
 		write_folded(snapshot, grouping, options->color, out);
+	if (!error)
+		ss_text_write_goroutines(snapshot, goroutines, options, out);
 	ss_text_write_advice(options, out);
 	return error;
 }

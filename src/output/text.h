@@ -6,6 +6,7 @@
 
 #include "output/group.h"
 #include "output/format.h"
+#include "output/goroutine_group.h"
 
 /* The other documents. */
 ss_format_write_hang ss_text_write_hang;
@@ -31,6 +32,16 @@ void ss_text_write_thread_list(const struct ss_thread **threads, size_t count,
 struct ss_error *ss_text_write_waits(const struct ss_snapshot *snapshot,
 				     const struct ss_group *group,
 				     const struct ss_format_options *options, FILE *out);
+
+/* Writes which goroutines the threads of a group run. */
+void ss_text_write_thread_goroutine(const struct ss_goroutine_grouping *goroutines,
+				    const struct ss_snapshot *snapshot,
+				    const struct ss_group *group, FILE *out);
+
+/* Writes the goroutines that have stacks of their own, or why there are none. */
+void ss_text_write_goroutines(const struct ss_snapshot *snapshot,
+			      const struct ss_goroutine_grouping *goroutines,
+			      const struct ss_format_options *options, FILE *out);
 
 /* Writes the last line: how to get what is missing, if anything is. */
 void ss_text_write_advice(const struct ss_format_options *options, FILE *out);

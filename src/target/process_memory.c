@@ -97,12 +97,14 @@ struct window {
 
 /* The entry of a page, of wanted ones that will be asked for. 0: it cannot be read, since
    the program has ended or executed another one. */
-static uint64_t find_entry(int pagemap_fd, struct window *window, uint64_t page,
-			   uint64_t wanted)
+static uint64_t find_entry(const struct ss_process_memory *memory, struct window *window,
+			   uint64_t page, uint64_t wanted)
 {
 	if (page - window->first >= window->count) {
-		size_t count = (size_t)SS_MIN(wanted, (uint64_t)ENTRIES_MAX);
-		ssize_t n = pread(pagemap_fd, window->entries,
+		size_t count = memory->ahead ?
+				       (size_t)ENTRIES_MAX :
+				       (size_t)SS_MIN(wanted, (uint64_t)ENTRIES_MAX);
+		ssize_t n = pread(memory->pagemap_fd, window->entries,
 				  count * sizeof(window->entries[0]),
 				  (off_t)(page * sizeof(window->entries[0])));
 		window->first = page;
@@ -187,8 +189,7 @@ static struct run find_run(struct parts *parts, const struct ss_piece *piece, si
 	struct run run = {};
 
 	for (uint64_t i = page; i < end && i - page < RUN_MAX; i++) {
-		uint64_t entry =
-			find_entry(parts->memory->pagemap_fd, window, i, end - i);
+		uint64_t entry = find_entry(parts->memory, window, i, end - i);
 		bool swapped = (entry & page_is_swapped) && !(entry & page_is_marked);
 		bool present = (entry & page_is_present) || swapped;
 		if (i > page && present != run.present)

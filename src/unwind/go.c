@@ -101,6 +101,14 @@ static uint64_t find_description(struct ss_image *image, uint64_t function)
 	return go->base + read_word(image, pair + go->word, go->word);
 }
 
+bool ss_go_is_entry(struct ss_image *image, uint64_t address)
+{
+	uint64_t function;
+
+	return table_of(image) && find_function(image, address, &function) &&
+	       entry_of(image, function) == address;
+}
+
 bool ss_go_is_root(struct ss_image *image, uint64_t address)
 {
 	char name[NAME_MAX_SIZE] = "";

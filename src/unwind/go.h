@@ -11,6 +11,9 @@
 /* address: ELF virtual. False: not a Go program, or its tables do not cover address. */
 bool ss_go_row_make(struct ss_image *image, uint64_t address, struct ss_cfi_row *ret);
 
+/* Whether a function begins at address (ELF virtual). */
+bool ss_go_is_entry(struct ss_image *image, uint64_t address);
+
 /* Whether the function at address (ELF virtual) is the outermost one of a stack: what is
    further out does not belong to it, or is nothing. */
 bool ss_go_is_root(struct ss_image *image, uint64_t address);

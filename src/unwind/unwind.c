@@ -6,6 +6,7 @@
 #include "model/futex.h"
 #include "model/session.h"
 #include "runtime/runtimes.h"
+#include "unwind/goroutines.h"
 #include "unwind/walk.h"
 
 enum {
@@ -285,6 +286,7 @@ struct ss_error *ss_capture_unwind(const struct ss_capture *capture,
 	ok = ok && walk_threads(&walk, runtimes, capture);
 	if (ok && runtimes)
 		ss_runtimes_plan(runtimes);
+	ok = ok && ss_goroutines_walk(&walk);
 	ss_lock_references_deinit(&walk.lock_references);
 	ss_vector_free(&walk.frames);
 	ss_vector_free(&walk.pointers);
@@ -293,4 +295,18 @@ struct ss_error *ss_capture_unwind(const struct ss_capture *capture,
 		return ss_error_no_memory();
 	*ret = take_ptr(snapshot);
 	return NULL;
+}
+
+bool ss_capture_plan_goroutines(const struct ss_capture *capture,
+				struct ss_session *session, struct ss_gather_plan *ret)
+{
+	struct session_state *state = get_state(session);
+	struct ss_unwind_context ctx;
+
+	if (!state)
+		return false;
+	bool ok = ss_context_init(&ctx, capture, state->images) &&
+		  ss_goroutines_plan(&ctx, ret);
+	ss_context_deinit(&ctx);
+	return ok;
 }

@@ -253,6 +253,7 @@ static bool walk_frames(struct ss_walk *walk, struct ss_unwind_frame *frame)
 static bool walk_copy(struct ss_walk *walk, const struct ss_capture_thread *thread)
 {
 	struct ss_unwind_frame frame = { .regs = thread->regs,
+					 .call = walk->parked,
 					 .new_thread = thread->not_started };
 
 	ss_context_set_thread(&walk->ctx, thread);

@@ -25,6 +25,8 @@ struct ss_walk {
 	struct ss_unwind_context ctx;
 	struct ss_lock_references lock_references;
 	const struct ss_unwinders *unwinders;
+	/* The thread does not run, and the pc of its registers is a return address. */
+	bool parked;
 	size_t max_frames;
 	const char *frames_reason;
 	SS_VECTOR(struct ss_frame) frames; /* result: of the current thread */

@@ -3,7 +3,7 @@
 # are added by hand and kept.
 set -eu
 cd "$(dirname "$0")/corpus"
-mkdir -p maps stat status syscall cfi unwind symtab elf demangle segments perfmap recording report dwarf cgroup gather lookups
+mkdir -p maps stat status syscall cfi unwind symtab elf demangle segments perfmap recording report dwarf cgroup gather goroutines lookups
 made=$(mktemp -d)
 sleep 60 &
 pid=$!
@@ -254,11 +254,12 @@ python3 - gather <<'END'
 import struct, sys
 ALL = (1 << 64) - 1
 def step(base=0, parent=0, mask=ALL, offset=0, size=16, field=0, stride=0, count_size=0,
-         count_field=0, element=0, max_nodes=1, next=0):
-    return struct.pack("<IIQQqIIIIIIII", base, parent, 0x1000, mask, offset, size, field,
-                       stride, count_size, count_field, element, max_nodes, next)
+         count_field=0, element=0, max_nodes=1, next=0, end_field=None, check=0):
+    return struct.pack("<IIQQqIIIIIIIIIIII", base, parent, 0x1000, mask, offset, size, field,
+                       stride, count_size, count_field, element, max_nodes, next,
+                       8 if end_field is not None else 0, end_field or 0, check, 0)
 def write(name, steps, memory, nodes=100, size=65536, reads=50):
-    body = b"".join(steps).ljust(64 * 32, b"\0")
+    body = b"".join(steps).ljust(80 * 32, b"\0")
     with open(sys.argv[1] + "/" + name, "wb") as file:
         file.write(struct.pack("<IIIIII", 24 + len(body), len(steps), nodes, size, reads, 0) +
                    body + struct.pack("<%dQ" % len(memory), *memory))
@@ -272,5 +273,29 @@ write("threads", [step(1, 3, max_nodes=5), step(2), step(3, 1, ALL - 7, -8)],
       [0x1009, 0x1019, 0x1021, 0x1030, 5, 6, 7])
 write("stride", [step(size=1 << 20)] + [step(4, i, stride=8, size=4096) for i in range(31)],
       [0x1000] * 2000, nodes=65536, size=(1 << 20) - 1, reads=4096)
+write("end", [step(check=16), step(4, end_field=8, size=64), step(4, offset=8, end_field=8)],
+      [0x1010, 0x1028, 5, 6, 7, 8, 9])
+END
+python3 - goroutines <<'END'
+import struct, sys
+def write(name, version, statuses, slice_=None):
+    # The offsets of Go 1.19 and 1.24.
+    status, id_ = (144, 152) if version == 19 else (152, 160)
+    memory = bytearray(0x200 + len(statuses) * 0x100)
+    struct.pack_into("<QQQ", memory, 0, *(slice_ or (0x1020, len(statuses), len(statuses))))
+    for i, value in enumerate(statuses):
+        at = 0x200 + i * 0x100
+        low = 0x100000 + i * 0x800
+        struct.pack_into("<Q", memory, 0x20 + i * 8, 0x1000 + at)
+        struct.pack_into("<QQ", memory, at, low, low + 0x800)
+        struct.pack_into("<QQQ", memory, at + 56, low + 0x700, 0x401000, 0x1000 + at)
+        struct.pack_into("<I", memory, at + status, value)
+        struct.pack_into("<QQQB", memory, at + id_, i + 1, 0, 1000, 2)
+    with open(sys.argv[1] + "/" + name, "wb") as file:
+        file.write(bytes([version - 19]) + bytes(7) + memory)
+write("1_19", 19, [4, 4, 1, 6])
+write("1_24", 24, [4, 0x1004, 3, 2, 9])
+write("torn", 24, [4, 4, 99, 4])
+write("long", 19, [4], (0x1020, 1 << 62, 1 << 63))
 END
 find . -type f -exec chmod 644 {} +

@@ -64,9 +64,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	memcpy(&plan, data, used);
 	plan.size = sizeof(plan); /* else nearly all inputs end here */
 	plan.reserved = 0;
+	plan.max_nodes %= 1 << 16;
 	plan.max_bytes %=
 		1 << 20; /* reserving more would take longer than everything else */
-	struct ss_error *error = ss_gather_new(&plan, &gather);
+	struct ss_error *error = ss_gather_new(&plan, true, &gather);
 	ss_error_free(error);
 	if (error)
 		return 0;
@@ -76,8 +77,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	FUZZ_REQUIRE(gather->reads <= plan.max_reads);
 	ss_error_free(ss_gather_give(gather, &capture.gathered));
 	check_blocks(&capture.gathered);
-	ss_vector_free(&capture.gathered.blocks);
-	free(capture.gathered.bytes);
+	ss_gathered_deinit(&capture.gathered);
 	ss_gather_free(gather);
 	return 0;
 }

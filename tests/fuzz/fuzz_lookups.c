@@ -64,7 +64,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 
 	try(data, size);
 	FUZZ_REQUIRE(bytes);
-	memcpy(bytes, "SSNAMES\1", 8);
+	memcpy(bytes, "SSNAMES\2", 8);
 	if (size)
 		memcpy(bytes + HEADER_SIZE + SOURCES_SIZE, data, size);
 	uint64_t hash = XXH3_64bits(bytes + HEADER_SIZE, rest);

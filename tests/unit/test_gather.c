@@ -73,7 +73,7 @@ static struct ss_gather_plan make_plan(void)
 static struct ss_gather *run(const struct ss_gather_plan *plan, const struct fake *fake)
 {
 	struct ss_gather *gather = NULL;
-	_cleanup_error_ struct ss_error *error = ss_gather_new(plan, &gather);
+	_cleanup_error_ struct ss_error *error = ss_gather_new(plan, true, &gather);
 
 	if (error)
 		fail_msg("%s", ss_error_message(error));
@@ -187,6 +187,80 @@ static void test_cycles(void **state)
 		assert_in_range(gather->node_count, 4, 12);
 		assert_false(gather->truncated);
 	}
+}
+
+/* A copy ends where its parent says, as the stack of a goroutine does. */
+static void test_ends(void **state)
+{
+	static const struct {
+		uint64_t end;
+		int64_t offset;
+		size_t size;
+	} cases[] = {
+		{ BASE + 0x120, 0, 0x20 },    { BASE + 0x120, 0x18, 8 },
+		{ BASE + 0x120, 0x20, 0 },    { BASE + 0x120, 0x40, 0 },
+		{ BASE + 0x100000, 0, 0x40 }, { UINT64_MAX, 0, 0x40 },
+		{ BASE + 0x100, 0, 0 },	      { 0, 0, 0 },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < SS_ARRAY_SIZE(cases); i++) {
+		_cleanup_free_ struct fake *fake = make_fake();
+		struct ss_gather_plan plan = make_plan();
+		put(fake, 0, BASE + 0x100);
+		put(fake, 8, cases[i].end);
+		plan.step_count = 2;
+		plan.steps[1].base = SS_GATHER_POINTER;
+		plan.steps[1].size = 0x40;
+		plan.steps[1].offset = cases[i].offset;
+		plan.steps[1].end_size = 8;
+		plan.steps[1].end_field = 8;
+		_cleanup_(ss_gather_cleanup) struct ss_gather *gather = run(&plan, fake);
+		assert_int_equal(gather->node_count, cases[i].size ? 2 : 1);
+		if (cases[i].size)
+			assert_int_equal(gather->nodes[1].size, cases[i].size);
+	}
+}
+
+/* Changes memory when it is read for the second time. */
+static void read_changing(const struct ss_gather_source *source, struct ss_piece *pieces,
+			  size_t count)
+{
+	const struct fake *fake = (const struct fake *)source;
+
+	read_fake(source, pieces, count);
+	((struct fake *)ss_drop_const(fake))->bytes[0x204]++;
+}
+
+/* Nodes that differ when the plan has been executed. */
+static void test_changes(void **state)
+{
+	_cleanup_free_ struct fake *fake = make_fake();
+	struct ss_gather_plan plan = make_plan();
+	struct ss_gathered gathered = {};
+
+	(void)state;
+	fake->source.read = read_changing;
+	for (size_t i = 0; i < 4; i++)
+		put(fake, i * 8, BASE + 0x100 + i * 0x80);
+	plan.step_count = 2;
+	plan.steps[0].size = 32;
+	plan.steps[1].base = SS_GATHER_POINTER;
+	plan.steps[1].stride = 8;
+	plan.steps[1].check_size = 8;
+	_cleanup_(ss_gather_cleanup) struct ss_gather *gather = run(&plan, fake);
+	ss_error_free(ss_gather_give(gather, &gathered));
+	assert_int_equal(gathered.changed.count, 1);
+	assert_true(ss_gathered_changed(&gathered, BASE + 0x200));
+	assert_false(ss_gathered_changed(&gathered, BASE + 0x180));
+	assert_false(ss_gathered_changed(&gathered, BASE + 0x280));
+	ss_gathered_deinit(&gathered);
+	/* Beyond the bytes that are checked. */
+	plan.steps[1].check_size = 4;
+	_cleanup_(ss_gather_cleanup) struct ss_gather *other = run(&plan, fake);
+	ss_error_free(ss_gather_give(other, &gathered));
+	assert_int_equal(gathered.changed.count, 0);
+	ss_gathered_deinit(&gathered);
 }
 
 /* What Go's allgs and a Java thread list are: a pointer and a count, pointers to nodes. */
@@ -330,6 +404,8 @@ static void test_refused_plans(void **state)
 	REFUSE("copies nothing", step->size = 0);
 	REFUSE("too much", step->size = SS_GATHER_COPY_MAX + 1);
 	REFUSE("no nodes", step->max_nodes = 0);
+	REFUSE("checks more", step->check_size = step->size + 1);
+	REFUSE("checks more", step->reserved = 1);
 	REFUSE("too many", step->max_nodes = SS_GATHER_NODES_MAX + 1);
 	REFUSE("mask", step->mask = 0);
 	REFUSE("pointer lies", step->field = 9);
@@ -369,8 +445,7 @@ static void test_overlaps(void **state)
 	assert_memory_equal(bytes, fake->bytes + 8, 56);
 	assert_int_equal(ss_capture_read(&capture, BASE + 7, bytes, 64), 0);
 	assert_int_equal(ss_capture_read(&capture, BASE + 260, bytes, 64), 12);
-	ss_vector_free(&capture.gathered.blocks);
-	free(capture.gathered.bytes);
+	ss_gathered_deinit(&capture.gathered);
 }
 
 /* A child of fork() has the memory of the test at the same addresses. */
@@ -522,6 +597,8 @@ int main(void)
 		cmocka_unit_test(test_pointer_chain),
 		cmocka_unit_test(test_list),
 		cmocka_unit_test(test_cycles),
+		cmocka_unit_test(test_ends),
+		cmocka_unit_test(test_changes),
 		cmocka_unit_test(test_array_of_pointers),
 		cmocka_unit_test(test_threads),
 		cmocka_unit_test(test_limits),

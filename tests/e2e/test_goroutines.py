@@ -1,0 +1,222 @@
+"""Goroutines of Go programs: the same ones, with the same status, frames and lines, as in the
+runtime's own dump of the same parked moment; none of them is disturbed.
+
+Debian packages: golang-go, gdb. STACKSNAP_GO: paths of more versions of go, separated by colons.
+"""
+# ctest: real
+
+import os
+import re
+import shutil
+import signal
+import subprocess
+import tempfile
+
+from harness import EndToEnd, LIMIT_S, Snapshot, main, wait_until
+
+COMPILERS = ["go"] + [path for path in os.environ.get("STACKSNAP_GO", "").split(":") if path]
+SOURCE = os.path.join(os.environ["SOURCE"], "targets", "goroutines.go")
+
+
+class Dumped:
+    """A goroutine of a dump: id, status, and frames as (name, file:line, inlined)."""
+
+    def __init__(self, block):
+        head = re.match(r"goroutine (\d+) .*?\[([^\],]*)", block)
+        self.id, self.status = int(head.group(1)), head.group(2)
+        self.frames = []
+        for name, arguments, place in re.findall(
+                r"^([^\t\n].*)\((.*)\)\n\t(\S+)", block.split("\ncreated by ")[0], re.M):
+            self.frames.append((plain(name), place, arguments == "..."))
+
+
+def plain(name):
+    """Without type arguments and the name of the ABI."""
+    return re.sub(r"\[.*\]|\.abi\d$|\.abiinternal$", "", name)
+
+
+def parse_dump(text):
+    found = [Dumped(block) for block in text.split("\n\n") if block.startswith("goroutine ")]
+    return {goroutine.id: goroutine for goroutine in found if goroutine.id}
+
+
+class Goroutines(EndToEnd):
+    def setUp(self):
+        self.directory = tempfile.mkdtemp()
+        self.addCleanup(shutil.rmtree, self.directory)
+
+    def build(self, compiler, *flags):
+        if not shutil.which(compiler):
+            self.skipTest("needs " + compiler)
+        program = os.path.join(self.directory, "park")
+        subprocess.run([compiler, "build", *flags, "-o", program, SOURCE], check=True,
+                       timeout=5 * LIMIT_S, cwd=self.directory,
+                       env=dict(os.environ, HOME=self.directory, GOFLAGS="-mod=mod",
+                                GOTOOLCHAIN="local"))
+        return program
+
+    def run_program(self, program, count):
+        target = self.start_command([program, str(count)], stderr=subprocess.PIPE,
+                                    env=dict(os.environ, GOTRACEBACK="system"))
+        self.addCleanup(target.process.stderr.close)
+        return target
+
+    def dump(self, target):
+        """The runtime's dump, with all frames; the program ends."""
+        os.kill(target.pid, signal.SIGQUIT)
+        return parse_dump(target.process.stderr.read().decode())
+
+    def await_read(self, target):
+        """Waits until main reads, and all others are parked."""
+        wait_until(lambda: any(thread["wait"] and thread["wait"]["kind"] == "read" for thread in
+                               self.snap(target.pid, status=(0, 1)).threads),
+                   "main to read")
+
+    def goroutines(self, snapshot):
+        """By id: the group and the frames without what began the goroutine."""
+        found = {}
+        for group in snapshot.data["goroutines"]:
+            frames = group["frames"]
+            if group["on_thread"]:
+                self.assertEqual(frames, snapshot.thread(group["tid"])["frames"])
+            for number in group["ids"]:
+                self.assertNotIn(number, found)
+                found[number] = (group, frames)
+        return found
+
+    def check_frames(self, dumped, frames, lines):
+        ours = [(plain(frame["symbol"] or "?"),
+                 "%s:%s" % (frame["file"], frame["line"]), frame["inlined"]) for frame in frames]
+        theirs = dumped.frames
+        if not lines:
+            theirs = [frame for frame in theirs if not frame[2]]
+        for one, other in zip(ours, theirs):
+            self.assertEqual(one[0], other[0], (dumped.id, ours, theirs))
+            # A file of the standard library may have a path of its own.
+            if lines:
+                self.assertEqual(one[1:], other[1:], (dumped.id, ours, theirs))
+        self.assertEqual(len(ours), len(theirs), (dumped.id, ours, theirs))
+
+    def compare(self, compiler, *flags, count=50, lines=True):
+        target = self.run_program(self.build(compiler, *flags), count)
+        self.await_read(target)
+        snapshot = self.snap(target.pid, status=(0, 1))
+        found = self.goroutines(snapshot)
+        dumped = self.dump(target)
+        self.assertIsNone(snapshot.data["goroutine_problem"])
+        self.assertEqual(snapshot.data["goroutines_unread"], 0)
+        # The garbage collector may still work.
+        ours = {number for number, (group, _) in found.items()
+                if not str(group["wait_reason"]).startswith("GC worker")}
+        theirs = {number for number, goroutine in dumped.items()
+                  if not goroutine.status.startswith("GC worker")}
+        self.assertEqual(ours, theirs, (sorted(ours - theirs), sorted(theirs - ours)))
+        compared = 0
+        for number in ours:
+            group, frames = found[number]
+            self.assertEqual(group["wait_reason"] or group["status"], dumped[number].status,
+                             group)
+            self.assertEqual(group["on_thread"], number == 1, group)
+            if lines:
+                self.assertEqual(group["end"], "root", group)
+            if number == 1: # the runtime leaves out what follows its preparation for the call
+                dumped[1].frames = dumped[1].frames[1:]
+                frames = frames[-len([f for f in dumped[1].frames if lines or not f[2]]):]
+            self.check_frames(dumped[number], frames, lines)
+            compared += 1
+        self.assertGreaterEqual(compared, count + 13)
+        return snapshot, found
+
+    def test_like_the_runtime(self):
+        for compiler in COMPILERS:
+            with self.subTest(compiler):
+                snapshot, _ = self.compare(compiler)
+                largest = max(snapshot.data["goroutines"], key=lambda group: group["count"])
+                self.assertEqual(largest["count"], 50)
+                self.assertGreater(largest["waiting_ns"], 0)
+                names = [frame["symbol"] for frame in largest["frames"]]
+                self.assertEqual(names[-3:-1], ["main.inner", "main.outer"], names)
+                self.assertEqual(plain(names[-1]), "runtime.goexit")
+
+    def test_stripped(self):
+        for compiler in COMPILERS:
+            with self.subTest(compiler):
+                self.compare(compiler, "-ldflags=-s -w", lines=False)
+
+    def test_position_independent(self):
+        for compiler in COMPILERS:
+            with self.subTest(compiler):
+                self.compare(compiler, "-buildmode=pie", "-ldflags=-s -w", lines=False)
+
+    def test_text(self):
+        target = self.run_program(self.build("go"), 1000)
+        self.await_read(target)
+        text = self.run_tool("-a", target.pid, status=(0, 1)).stdout.decode()
+        self.assertRegex(text, r"\n1,0\d\d goroutines, 1 on a thread, "
+                               r"the others in \d+ groups\n")
+        self.assertRegex(text, r"\n1,000 goroutines, chan receive, for about [^:\n]*: \d")
+        self.assertRegex(text, r"\n  goroutine 1, syscall")
+        few = self.run_tool("--goroutines=1", target.pid, status=(0, 1)).stdout.decode()
+        self.assertRegex(few, r"\n\d+ more goroutines in \d+ groups; --goroutines=all shows them")
+        self.assertEqual(len(re.findall(r"^[\d,]+ goroutines?, .*: \d", few, re.M)), 1, few)
+        every = self.run_tool("--goroutines=all", target.pid, status=(0, 1)).stdout.decode()
+        self.assertNotIn("more goroutines", every)
+        none = self.run_tool("--goroutines=0", target.pid, status=(0, 1)).stdout.decode()
+        self.assertNotRegex(none, r"goroutines?[, ]")
+        self.assertIsNone(self.snap(target.pid, "--goroutines=0").data["goroutines"])
+
+    def test_undisturbed(self):
+        """Nothing is stopped for them: no thread is scheduled because of a snapshot."""
+        target = self.run_program(self.build("go"), 10000)
+        self.await_read(target)
+        snapshot = self.snap(target.pid, mode="no-stop", status=(0, 1))
+        self.assertEqual(snapshot.data["capture"]["threads_stopped"], 0)
+        groups = snapshot.data["goroutines"]
+        self.assertEqual(max(group["count"] for group in groups), 10000)
+        self.assertFalse([group for group in groups if group["changed"]])
+
+    def test_core(self):
+        """A core file shows the same goroutines; since when they wait is not known."""
+        if not shutil.which("gcore"):
+            self.skipTest("needs gcore")
+        target = self.run_program(self.build("go"), 20)
+        self.await_read(target)
+        live = self.goroutines(self.snap(target.pid, status=(0, 1)))
+        subprocess.run(["gcore", "-o", os.path.join(self.directory, "core"), str(target.pid)],
+                       check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
+                       timeout=LIMIT_S)
+        core = Snapshot(self.run_tool("core", "-f", "json", os.path.join(
+            self.directory, "core.%d" % target.pid), status=(0, 1)))
+        dumped = self.goroutines(core)
+        self.assertEqual(set(dumped), set(live))
+        for number, (group, frames) in dumped.items():
+            other, wanted = live[number]
+            if str(other["wait_reason"]).startswith(("GC ", "sleep")):
+                continue
+            for key in ("status", "wait_reason", "on_thread", "end"):
+                self.assertEqual(group[key], other[key], (key, group, other))
+            self.assertEqual([frame["symbol"] for frame in frames],
+                             [frame["symbol"] for frame in wanted])
+            self.assertIsNone(group["waiting_ns"])
+
+    def test_unknown_version(self):
+        """One line says why there are none, and nothing is made up."""
+        program = self.build("go")
+        with open(program, "rb") as file:
+            bytes_ = file.read()
+        changed = re.sub(rb"(\xff Go buildinf:.{18}.go1\.)\d\d", rb"\g<1>99", bytes_, flags=re.S)
+        self.assertNotEqual(bytes_, changed)
+        os.rename(program, program + ".99")
+        with open(program + ".99", "wb") as file:
+            file.write(changed)
+        target = self.run_program(program + ".99", 5)
+        snapshot = self.snap(target.pid, status=(0, 1))
+        self.assertIsNone(snapshot.data["goroutines"])
+        self.assertRegex(snapshot.data["goroutine_problem"],
+                         r"^goroutines are not shown: the layout .* not known \(go1\.99")
+        text = self.run_tool(target.pid, status=(0, 1)).stdout.decode()
+        self.assertIn("goroutines are not shown: ", text)
+
+
+if __name__ == "__main__":
+    main()
