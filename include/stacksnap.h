@@ -522,6 +522,11 @@ SS_API struct ss_error *ss_wait_table_add(struct ss_wait_table *table, const cha
 					  const char *text, size_t size);
 SS_API void ss_wait_table_free(struct ss_wait_table *table);
 
+/* The functions that were added, as a text that ss_wait_table_add() reads; *ret is NULL if
+   there are none. The caller frees it with free(3). Errors: NO_MEMORY. */
+SS_API struct ss_error *ss_wait_table_added(const struct ss_wait_table *table,
+					    char **ret);
+
 struct ss_diagnose_options {
 	size_t size;			   /* sizeof(struct ss_diagnose_options) */
 	const struct ss_wait_table *waits; /* NULL: the functions that are built in */
@@ -775,6 +780,26 @@ enum ss_wait_purpose {
 
 /* "lock", "event", "idle", "service", "unknown". Never NULL. */
 SS_API const char *ss_wait_purpose_name(enum ss_wait_purpose purpose);
+
+/* What the functions of a stack say about a wait. */
+struct ss_stack_purpose {
+	enum ss_wait_purpose purpose;
+	size_t symbol;	      /* index of the function that says it */
+	const char *function; /* its name without result and parameters: size bytes in the
+				 symbol */
+	size_t size;
+	const char *words; /* its description, or NULL; valid as long as the table */
+};
+
+/*
+ * Searches the functions of a stack, the innermost first, in a table, as
+ * ss_snapshot_diagnose() does. call is the name of the system call that the thread waits in.
+ * A symbol may be NULL: it has no name. Leave out frames outside of a signal handler.
+ */
+SS_API struct ss_stack_purpose ss_wait_table_search(const struct ss_wait_table *table,
+						    const char *call,
+						    const char *const *symbols,
+						    size_t count);
 
 /* How a thread requests or holds a lock. */
 enum ss_access {
@@ -1256,6 +1281,9 @@ struct ss_recording_info {
 	uint64_t lost;		 /* of the missed: ticks that could not be unwound */
 	const char *loss;	 /* why, or NULL */
 	uint64_t size;		 /* of the file, up to where it could be read */
+	/* Functions that wait and that are not built in, in the format of stacksnap-waits(5);
+	   or NULL. Untrusted */
+	const char *wait_functions;
 };
 
 struct ss_recorded_process {
@@ -1394,9 +1422,10 @@ SS_API void ss_snapshot_identify_files(struct ss_snapshot *snapshot,
 
 /*
  * Writes a snapshot, without names, as a recording to the empty file fd, and closes it.
- * Errors: SYSTEM, NO_MEMORY.
+ * wait_functions: see ss_wait_table_added(); or NULL. Errors: SYSTEM, NO_MEMORY.
  */
-SS_API struct ss_error *ss_snapshot_record(const struct ss_snapshot *snapshot, int fd);
+SS_API struct ss_error *ss_snapshot_record(const struct ss_snapshot *snapshot,
+					   const char *wait_functions, int fd);
 
 /*
  * The same for snapshots of one process, in order of time, taken every period_ns. Each is
@@ -1404,7 +1433,8 @@ SS_API struct ss_error *ss_snapshot_record(const struct ss_snapshot *snapshot, i
  * SYSTEM, NO_MEMORY.
  */
 SS_API struct ss_error *ss_snapshots_record(const struct ss_snapshot *const *snapshots,
-					    size_t count, uint64_t period_ns, int fd);
+					    size_t count, uint64_t period_ns,
+					    const char *wait_functions, int fd);
 
 /* Sandbox ----------------------------------------------------------------- */
 
@@ -1634,6 +1664,7 @@ struct ss_recorder_options {
 	/* Called about once a second by the recording thread, or NULL. */
 	void (*progress)(void *data, const struct ss_recorder_summary *summary);
 	void *progress_data;
+	const char *wait_functions; /* see ss_wait_table_added(); or NULL */
 };
 
 /*

@@ -51,10 +51,7 @@ static const struct argp_option interpret_table[] = {
 	  "Go programs, text: show the N largest groups of goroutines with equal stacks; "
 	  "0: do not read them (default: 20)",
 	  1 },
-	{ "wait-functions", KEY_WAIT_FUNCTIONS, "FILE", 0,
-	  "Add the functions in FILE to those that are known to wait; see "
-	  "stacksnap-waits(5)",
-	  1 },
+	SS_WAIT_FUNCTIONS_OPTION(KEY_WAIT_FUNCTIONS, 1),
 	{ "max-total", KEY_MAX_TOTAL, "MIB", 0,
 	  "Limit the copy of all stacks (default: 256)", 4 },
 	{ "interpret-timeout", KEY_INTERPRET_TIMEOUT, "S", 0,

@@ -17,6 +17,7 @@
 #include "cli/selection.h"
 #include "cli/target_options.h"
 #include "cli/usage.h"
+#include "cli/wait_functions.h"
 #include "cli/watchdog.h"
 
 enum { HZ_MAX = 10000 };
@@ -30,6 +31,7 @@ enum key {
 	KEY_ON_CPU = 0x200,
 	KEY_CHILDREN,
 	KEY_LAST,
+	KEY_WAIT_FUNCTIONS,
 };
 
 static const struct argp_option table[] = {
@@ -40,6 +42,7 @@ static const struct argp_option table[] = {
 	{ "last", KEY_LAST, "TIME", 0, "Keep only the last TIME of the recording", 0 },
 	{ "on-cpu", KEY_ON_CPU, NULL, 0, "Record running threads only", 0 },
 	{ "children", KEY_CHILDREN, NULL, 0, "Also record child processes", 0 },
+	SS_WAIT_FUNCTIONS_OPTION(KEY_WAIT_FUNCTIONS, 0),
 	{},
 };
 
@@ -48,7 +51,9 @@ struct record {
 	struct ss_common_options common;
 	struct ss_selection selection;
 	struct ss_target_options process;
-	char **command; /* in argv; or NULL */
+	struct ss_wait_table *waits;
+	char *wait_functions; /* those that are not built in, or NULL */
+	char **command;	      /* in argv; or NULL */
 	struct ss_target *target;
 	struct ss_output *file;
 	struct ss_recorder *recorder;
@@ -62,6 +67,8 @@ static void record_deinit(struct record *record)
 	ss_output_close(record->file);
 	ss_target_options_deinit(&record->process);
 	ss_selection_deinit(&record->selection);
+	ss_wait_table_free(record->waits);
+	free(record->wait_functions);
 }
 
 static void check(struct record *record, const struct argp_state *state)
@@ -95,6 +102,9 @@ static error_t parse_value(int key, char *arg, struct argp_state *state)
 	case KEY_LAST:
 		record->options.keep_ns = ss_options_parse_duration(state, "last", arg);
 		return 0;
+	case KEY_WAIT_FUNCTIONS:
+		ss_options_check(state, ss_wait_functions_add(record->waits, arg));
+		return 0;
 	default:
 		return ARGP_ERR_UNKNOWN;
 	}
@@ -106,6 +116,7 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 
 	switch (key) {
 	case ARGP_KEY_INIT:
+		ss_options_check(state, ss_wait_functions_load(&record->waits));
 		state->child_inputs[0] = &record->common;
 		state->child_inputs[1] = &record->common;
 		state->child_inputs[2] = &record->selection;
@@ -128,6 +139,8 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 		return 0;
 	case ARGP_KEY_END:
 		check(record, state);
+		ss_options_check(state, ss_wait_table_added(record->waits,
+							    &record->wait_functions));
 		return 0;
 	default:
 		return parse_value(key, arg, state);
@@ -194,6 +207,7 @@ static struct ss_error *open_recorder(struct record *record)
 		return error;
 	options.directory = ss_output_directory(record->file);
 	options.name = ss_output_name(record->file);
+	options.wait_functions = record->wait_functions;
 	error = ss_recorder_new(record->target, fd, &options, &record->recorder);
 	if (!error)
 		ss_output_keep(record->file);

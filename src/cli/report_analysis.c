@@ -12,6 +12,9 @@
 #include "cli/failure.h"
 #include "cli/output.h"
 #include "profile/load.h"
+#include "profile/locks.h"
+
+SS_DEFINE_CLEANUP(struct ss_wait_table, table, ss_wait_table_free)
 
 enum { FIRST_FD = STDERR_FILENO + 1 };
 
@@ -204,6 +207,43 @@ static struct ss_error *load_files(struct report *report)
 	return error;
 }
 
+/* Those of the recordings, and of this machine and the options, which take precedence. */
+static struct ss_error *make_table(const struct report *report,
+				   struct ss_wait_table **ret)
+{
+	_cleanup_(table_cleanup) struct ss_wait_table *table = NULL;
+	_cleanup_free_ char *own = NULL;
+	struct ss_error *error = ss_wait_table_new(&table);
+
+	if (!error && report->arguments->waits)
+		error = ss_wait_table_added(report->arguments->waits, &own);
+	for (size_t i = 0; i < report->files.count && !error; i++) {
+		const struct ss_report_file *file = &report->files.items[i];
+		const char *text = ss_recording_info(file->recording)->wait_functions;
+		_cleanup_error_ struct ss_error *invalid =
+			text ? ss_wait_table_add(table, file->path, text, strlen(text)) :
+			       NULL;
+		if (invalid)
+			ss_failure_warn("%s", ss_error_message(invalid));
+	}
+	if (!error && own)
+		error = ss_wait_table_add(table, "own functions", own, strlen(own));
+	if (!error)
+		*ret = take_ptr(table);
+	return error;
+}
+
+static struct ss_error *find_locks(const struct report *report)
+{
+	_cleanup_(table_cleanup) struct ss_wait_table *table = NULL;
+	struct ss_error *error = make_table(report, &table);
+
+	if (error)
+		return error;
+	return ss_profile_find_locks(report->profile, table) ? NULL :
+							       ss_error_no_memory();
+}
+
 /* Modules that samples are in, and whose file could not be used. */
 static struct ss_error *note_modules(struct ss_profile *profile)
 {
@@ -382,6 +422,8 @@ static struct ss_error *make_report(struct report *report, uint64_t begin_ns)
 	struct ss_error *error = load_files(report);
 	uint64_t loaded_ns = ss_now_ns();
 
+	if (!error)
+		error = find_locks(report);
 	if (!error)
 		error = check_selection(report);
 	if (!error)

@@ -5,6 +5,7 @@
 
 #include "cli/command.h"
 #include "cli/usage.h"
+#include "cli/wait_functions.h"
 
 enum { DEFAULT_ROWS = 20, DEFAULT_THRESHOLD = 1 };
 
@@ -14,6 +15,7 @@ enum key {
 	KEY_MODULE,
 	KEY_THRESHOLD,
 	KEY_ROWS,
+	KEY_WAIT_FUNCTIONS,
 };
 
 static const struct argp_option table[] = {
@@ -21,6 +23,7 @@ static const struct argp_option table[] = {
 	  "text: omit calls with a smaller share (default: 1)", 1 },
 	{ "rows", KEY_ROWS, "N", 0, "text: limit the lines of each table (default: 20)",
 	  1 },
+	SS_WAIT_FUNCTIONS_OPTION(KEY_WAIT_FUNCTIONS, 1),
 	{ NULL, 0, NULL, 0, "Samples:", 5 },
 	{ "from", KEY_FROM, "TIME", 0,
 	  "Omit earlier samples; TIME is in seconds since the start, or [DATE ]HH:MM:SS",
@@ -47,6 +50,7 @@ void ss_report_arguments_deinit(struct ss_report_arguments *arguments)
 	ss_vector_free(&arguments->modules);
 	ss_vector_free(&arguments->files);
 	ss_selection_deinit(&arguments->selection);
+	ss_wait_table_free(arguments->waits);
 }
 
 static struct ss_time_argument parse_time(const struct argp_state *state,
@@ -107,6 +111,9 @@ static error_t parse_value(int key, char *arg, struct argp_state *state)
 	case KEY_MODULE:
 		add_module(state, a, arg);
 		return 0;
+	case KEY_WAIT_FUNCTIONS:
+		ss_options_check(state, ss_wait_functions_add(a->waits, arg));
+		return 0;
 	case KEY_THRESHOLD:
 		a->threshold_percent = (unsigned)ss_options_parse_number(
 			state, "threshold", arg, 0, 100);
@@ -126,6 +133,7 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 
 	switch (key) {
 	case ARGP_KEY_INIT:
+		ss_options_check(state, ss_wait_functions_load(&arguments->waits));
 		state->child_inputs[0] = &arguments->common;
 		state->child_inputs[1] = &arguments->common;
 		state->child_inputs[2] = &arguments->selection;

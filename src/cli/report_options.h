@@ -18,6 +18,7 @@ struct ss_report_arguments {
 	struct ss_selection selection; /* threads and states */
 	SS_VECTOR(regex_t) modules;    /* empty: all */
 	struct ss_symbol_options symbols;
+	struct ss_wait_table *waits; /* owned; functions that wait, or NULL */
 	unsigned threshold_percent;
 	unsigned rows;
 	SS_VECTOR(const char *) files; /* in argv */

@@ -170,8 +170,11 @@ static struct ss_error *print(const struct attempt *attempt, const char *problem
 			ss_analysis_advice(attempt->snapshots[attempt->count - 1],
 					   options, analysis->privileged) :
 			NULL;
+	_cleanup_free_ char *wait_functions = NULL;
+	struct ss_error *error = ss_wait_table_added(options->waits, &wait_functions);
 	const struct ss_format_options format_options = {
 		.size = sizeof(format_options),
+		.wait_functions = wait_functions,
 		.raw = sandbox->level != SS_SANDBOX_NAMES,
 		.no_group = options->no_group,
 		.all = options->all || ss_selection_run_is_active(analysis->series->run),
@@ -184,7 +187,8 @@ static struct ss_error *print(const struct attempt *attempt, const char *problem
 	FILE *out = NULL;
 
 	ss_sandbox_enter(sandbox, SS_SANDBOX_OUTPUT);
-	struct ss_error *error = ss_analysis_open(sandbox, &out);
+	if (!error)
+		error = ss_analysis_open(sandbox, &out);
 	if (error)
 		return error;
 	error = write_all(attempt, &format_options, out);

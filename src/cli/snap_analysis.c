@@ -210,8 +210,11 @@ static struct ss_error *print(const struct ss_snap_analysis *analysis,
 		format == &ss_format_text && attempt->level == SS_SANDBOX_NAMES ?
 			ss_analysis_advice(snapshot, options, analysis->privileged) :
 			NULL;
+	_cleanup_free_ char *wait_functions = NULL;
+	struct ss_error *error = ss_wait_table_added(options->waits, &wait_functions);
 	const struct ss_format_options format_options = {
 		.size = sizeof(format_options),
+		.wait_functions = wait_functions,
 		.raw = attempt->level != SS_SANDBOX_NAMES,
 		.no_group = options->no_group,
 		/* Threads that the user selected are shown, whatever they do. */
@@ -228,7 +231,8 @@ static struct ss_error *print(const struct ss_snap_analysis *analysis,
 
 	ss_sandbox_enter(attempt, SS_SANDBOX_OUTPUT);
 	ss_phases_enter(analysis->phases, SS_PHASE_RENDER);
-	struct ss_error *error = ss_analysis_open(attempt, &out);
+	if (!error)
+		error = ss_analysis_open(attempt, &out);
 	if (error)
 		return error;
 	if (analysis->separate && format->separator)

@@ -7,6 +7,15 @@
 
 #include "stacksnap.h"
 
+/* An element of a struct argp_option array. */
+#define SS_WAIT_FUNCTIONS_OPTION(key, group)                                             \
+	{                                                                                \
+		"wait-functions", (key), "FILE", 0,                                      \
+			"Add the functions in FILE to those that are known to wait; "    \
+			"see stacksnap-waits(5)",                                        \
+			(group)                                                          \
+	}
+
 /* Creates a table of the functions that are built in and of those in
    /etc/stacksnap/wait-functions and $XDG_CONFIG_HOME/stacksnap/wait-functions. Warns of
    files that cannot be used. Errors: NO_MEMORY. */

@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "diagnose/lock.h"
 #include "diagnose/outer_frames.h"
 
 enum {
@@ -70,6 +71,53 @@ static bool may_be_application(const struct ss_wait *wait)
 	default:
 		return false;
 	}
+}
+
+/* Such a wait may be for a lock of the application. */
+static bool is_call_of_application(const char *call)
+{
+	static const char *const calls[] = {
+		"clock_nanosleep", "epoll_pwait", "epoll_pwait2",  "epoll_wait",
+		"futex",	   "futex_wait",  "futex_waitv",   "msgrcv",
+		"msgsnd",	   "nanosleep",	  "pause",	   "poll",
+		"ppoll",	   "pselect6",	  "rt_sigsuspend", "rt_sigtimedwait",
+		"select",	   "semop",	  "semtimedop",
+	};
+
+	for (size_t i = 0; i < SS_ARRAY_SIZE(calls); i++) {
+		if (strcmp(call, calls[i]) == 0)
+			return true;
+	}
+	return false;
+}
+
+struct ss_stack_purpose ss_wait_table_search(const struct ss_wait_table *table,
+					     const char *call, const char *const *symbols,
+					     size_t count)
+{
+	struct ss_stack_purpose ret = {};
+	const struct ss_wait_entry *found = NULL;
+	enum ss_lock_class known = SS_CLASS_UNKNOWN;
+
+	for (size_t i = 0; i < SS_MIN(count, (size_t)FRAMES_MAX); i++) {
+		if (!symbols[i])
+			continue;
+		if (!known)
+			known = ss_wait_function_class(symbols[i]);
+		const struct ss_wait_entry *entry = ss_wait_table_find(table, symbols[i]);
+		if (!entry || (found && !is_stronger(entry, found)))
+			continue;
+		found = entry;
+		ret.symbol = i;
+	}
+	const struct ss_wait wait = { .kind = ss_lock_class_kind(known) };
+	if (!found || (found->purpose < SS_PURPOSE_IDLE &&
+		       (!is_call_of_application(call) || !may_be_application(&wait))))
+		return (struct ss_stack_purpose){};
+	ret.purpose = found->purpose;
+	ret.words = found->words;
+	ret.size = ss_wait_table_plain_name(symbols[ret.symbol], &ret.function);
+	return ret;
 }
 
 /* Whether it is a thread that the JDK starts in every program. The functions of the program that it

@@ -123,7 +123,7 @@ static enum ss_lock_class find_rust(const char *symbol)
 	return SS_CLASS_UNKNOWN;
 }
 
-static enum ss_lock_class find_class(const char *symbol)
+enum ss_lock_class ss_wait_function_class(const char *symbol)
 {
 	char name[NAME_MAX_SIZE];
 
@@ -186,7 +186,7 @@ struct ss_wait_function ss_wait_function_find(const struct ss_snapshot *snapshot
 		if (!frame->symbol || frame->kind != SS_FRAME_NATIVE)
 			continue;
 		found.has_symbols = true;
-		found.lock_class = find_class(frame->symbol);
+		found.lock_class = ss_wait_function_class(frame->symbol);
 		if (found.lock_class == SS_CLASS_CONDVAR &&
 		    enters_monitor(snapshot, thread, i))
 			found.lock_class = SS_CLASS_JAVA_MONITOR;

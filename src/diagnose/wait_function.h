@@ -43,6 +43,9 @@ struct ss_wait_function {
 struct ss_wait_function ss_wait_function_find(const struct ss_snapshot *snapshot,
 					      const struct ss_thread *thread);
 
+/* What a function waits for. Not for SS_CLASS_JAVA_MONITOR, which takes several functions. */
+enum ss_lock_class ss_wait_function_class(const char *symbol);
+
 /* A symbol without the parts that depend on how a libc was built: leading
    underscores, __GI_, a version, suffixes such as .cold. Writes at most size
    bytes, NUL-terminated. */

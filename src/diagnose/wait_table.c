@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/buffer.h"
 #include "base/error.h"
 
 enum {
@@ -345,7 +346,66 @@ struct ss_error *ss_wait_table_new(struct ss_wait_table **ret)
 		table, "the built-in table", ss_wait_functions, ss_wait_functions_size);
 	if (error)
 		return error;
+	table->built_in = table->count;
 	*ret = take_ptr(table);
+	return NULL;
+}
+
+static int compare_numbers(const void *a, const void *b)
+{
+	const struct ss_wait_entry *x = *(const struct ss_wait_entry *const *)a;
+	const struct ss_wait_entry *y = *(const struct ss_wait_entry *const *)b;
+
+	return (x->number > y->number) - (x->number < y->number);
+}
+
+/* Collects the entries that were added, in order of number. */
+static size_t list_added(const struct ss_wait_table *table,
+			 const struct ss_wait_entry **ret)
+{
+	size_t count = 0;
+
+	for (size_t i = 0; i < table->exact.count; i++) {
+		if (table->exact.items[i].number >= table->built_in)
+			ret[count++] = &table->exact.items[i];
+	}
+	for (size_t i = 0; i < table->globs.count; i++) {
+		if (table->globs.items[i].number >= table->built_in)
+			ret[count++] = &table->globs.items[i];
+	}
+	if (count > 1)
+		qsort(ret, count, sizeof(const struct ss_wait_entry *), compare_numbers);
+	return count;
+}
+
+static void add_word(struct ss_buffer *text, const char *word, char end)
+{
+	ss_buffer_add(text, word, strlen(word));
+	ss_buffer_add_byte(text, (uint8_t)end);
+}
+
+struct ss_error *ss_wait_table_added(const struct ss_wait_table *table, char **ret)
+{
+	_cleanup_buffer_ struct ss_buffer text = {};
+	_cleanup_free_ const struct ss_wait_entry **added = calloc(
+		table->count - table->built_in + 1, sizeof(const struct ss_wait_entry *));
+
+	if (!added)
+		return ss_error_no_memory();
+	size_t count = list_added(table, added);
+	for (size_t i = 0; i < count; i++) {
+		add_word(&text, ss_wait_purpose_name(added[i]->purpose), ' ');
+		add_word(&text, added[i]->function, added[i]->words ? ' ' : '\n');
+		if (added[i]->words)
+			add_word(&text, added[i]->words, '\n');
+	}
+	ss_buffer_add_byte(&text, 0);
+	char *copy = count ? strdup(text.failed ? "" : text.bytes) : NULL;
+	if (text.failed || (count && !copy)) {
+		free(copy);
+		return ss_error_no_memory();
+	}
+	*ret = copy;
 	return NULL;
 }
 

@@ -26,6 +26,7 @@ struct ss_wait_table {
 	SS_VECTOR(struct ss_wait_entry) exact; /* ascending by function, then number */
 	SS_VECTOR(struct ss_wait_entry) globs; /* in order of number */
 	size_t count;
+	size_t built_in; /* the first of them */
 };
 
 /* A symbol's name without result, parameters, version and what a compiler appends to parts and

@@ -50,6 +50,8 @@ struct ss_format_options {
 	size_t goroutine_groups; /* text: how many groups of goroutines to show */
 	size_t max_stack;    /* limit of the capture: bytes of each stack; 0: default */
 	const char *problem; /* one line: what went wrong in the analysis; or NULL */
+	/* recording: functions that wait, see ss_wait_table_added(); or NULL */
+	const char *wait_functions;
 	const char *advice;  /* text: one line: how to get what is missing; or NULL */
 	/* What the snapshot was made from, or NULL. */
 	const struct ss_capture *capture;

@@ -169,6 +169,7 @@ static void write_run(struct ss_json *json, const struct ss_profile *profile,
 	ss_json_signed_if(json, "fd", wait->argument == SS_WAIT_DESCRIPTOR,
 			  (int)run->argument);
 	ss_json_hex_if(json, "address", wait->argument == SS_WAIT_ADDRESS, run->argument);
+	ss_json_signed_if(json, "application_lock", run->lock, (int64_t)run->lock - 1);
 	ss_json_close(json, '}');
 }
 
@@ -178,6 +179,16 @@ static void write_samples(struct ss_json *json, const struct ss_profile *profile
 		const struct ss_profile_thread *thread = &profile->threads.items[t];
 		for (size_t r = 0; r < thread->runs.count; r++)
 			write_run(json, profile, t, &thread->runs.items[r]);
+	}
+}
+
+static void write_locks(struct ss_json *json, const struct ss_profile *profile)
+{
+	for (size_t i = 0; i < profile->locks.count; i++) {
+		begin_row(json);
+		ss_json_text(json, "function", profile->locks.items[i].function);
+		ss_json_text(json, "description", profile->locks.items[i].words);
+		ss_json_close(json, '}');
 	}
 }
 
@@ -209,11 +220,17 @@ struct ss_error *ss_json_write_profile(const struct ss_profile *profile,
 		const char *key;
 		void (*write)(struct ss_json *json, const struct ss_profile *profile);
 	} tables[] = {
-		{ "recordings", write_recordings }, { "processes", ss_json_processes },
-		{ "threads", ss_json_threads },	    { "modules", ss_json_modules },
-		{ "lifetimes", write_lifetimes },   { "frames", write_frames },
-		{ "calls", write_calls },	    { "samples", write_samples },
-		{ "waits", write_waits },	    { "notes", write_notes },
+		{ "recordings", write_recordings },
+		{ "processes", ss_json_processes },
+		{ "threads", ss_json_threads },
+		{ "modules", ss_json_modules },
+		{ "lifetimes", write_lifetimes },
+		{ "frames", write_frames },
+		{ "calls", write_calls },
+		{ "samples", write_samples },
+		{ "application_locks", write_locks },
+		{ "waits", write_waits },
+		{ "notes", write_notes },
 	};
 	struct ss_json json = { .out = out };
 

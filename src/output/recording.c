@@ -9,7 +9,6 @@
 static struct ss_error *write_series(const struct ss_snapshots *snapshots,
 				     const struct ss_format_options *options, FILE *out)
 {
-	(void)options;
 	if (fflush(out) != 0)
 		return NULL; /* the caller checks ferror() */
 	int fd = fcntl(fileno(out), F_DUPFD_CLOEXEC, 3);
@@ -18,7 +17,7 @@ static struct ss_error *write_series(const struct ss_snapshots *snapshots,
 	if (fd < 0)
 		return ss_error_new_errno(errnum, "writing the recording");
 	return ss_snapshots_record(snapshots->items, snapshots->count,
-				   snapshots->period_ns, fd);
+				   snapshots->period_ns, options->wait_functions, fd);
 }
 
 static struct ss_error *write_snapshot(const struct ss_snapshot *snapshot,

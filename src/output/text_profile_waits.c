@@ -1,5 +1,5 @@
 /*
- * The system calls in which threads slept. The first argument identifies the object that
+ * The locks of applications that threads waited for, and the system calls in which threads slept. The first argument identifies the object that
  * they waited on: a futex shared by many threads, or a file descriptor. Futexes are merged
  * by the functions that wait: that of the C library, which tells the kind of lock, and that
  * of the program. A condition variable has two futexes, a pool of locks hundreds.
@@ -18,7 +18,8 @@ enum { NAMES_SHOWN = 3 };
 struct object {
 	uint64_t argument; /* of a futex with a program's function: 0 */
 	uint32_t process;  /* owns the descriptor or address; SS_ID_NONE: not relevant */
-	uint32_t wait;
+	uint32_t
+		wait; /* SS_ID_NONE: a lock of the application, whose index is function */
 	uint32_t lock; /* futex: the function of the library that waits, or SS_ID_NONE */
 	uint32_t function; /* futex: that of the program, or SS_ID_NONE */
 };
@@ -126,7 +127,13 @@ static bool add_run(struct waiting *w, uint32_t thread, const struct ss_profile_
 		.lock = SS_ID_NONE,
 		.function = SS_ID_NONE,
 	};
-	if (wait->argument == SS_WAIT_ADDRESS)
+	if (run->lock)
+		key = (struct object){ .process =
+					       w->profile->threads.items[thread].process,
+				       .wait = SS_ID_NONE,
+				       .lock = SS_ID_NONE,
+				       .function = run->lock - 1 };
+	else if (wait->argument == SS_WAIT_ADDRESS)
 		set_functions(w->profile, run->call, &key);
 	if (key.function != SS_ID_NONE)
 		key.argument = 0;
@@ -139,7 +146,7 @@ static bool add_run(struct waiting *w, uint32_t thread, const struct ss_profile_
 	if (waiter.object == w->totals.count && !ss_vector_push(&w->totals))
 		return false;
 	w->totals.items[waiter.object].samples += run->count;
-	if (wait->argument == SS_WAIT_ADDRESS &&
+	if (!run->lock && wait->argument == SS_WAIT_ADDRESS &&
 	    !add_address(w, waiter.object, run->argument))
 		return false;
 	return ss_idtable_add(&w->waiters, &waiter, sizeof(waiter), NULL) != SS_ID_NONE;
@@ -202,13 +209,29 @@ static void write_functions(const struct waiting *w, const struct object *object
 	ss_text_profile_name(w->profile, object->function, w->options, w->out);
 }
 
+/* "MDL_context::acquire_lock (metadata lock)" */
+static void write_lock(const struct waiting *w, uint32_t number)
+{
+	const struct ss_profile_lock *lock = &w->profile->locks.items[number];
+
+	ss_escape_write(lock->function, NULL, w->out);
+	if (!lock->words)
+		return;
+	(void)fputs(" (", w->out);
+	ss_escape_write(lock->words, NULL, w->out);
+	(void)fputc(')', w->out);
+}
+
 /* "futex 0x55d0c83f4a10", "30 futexes", "epoll_wait fd 8", "nanosleep" */
 static void write_object(const struct waiting *w, uint32_t number)
 {
 	const struct total *total = &w->totals.items[number];
 	const struct object *object = ss_idtable_key(&w->objects, number, NULL);
+	if (object->wait == SS_ID_NONE) {
+		write_lock(w, object->function);
+		return;
+	}
 	const struct ss_profile_wait *wait = &w->profile->waits.items[object->wait];
-
 	if (total->addresses > 1) {
 		ss_quantity_write_count(total->addresses, w->out);
 		(void)fputc(' ', w->out);
@@ -288,6 +311,33 @@ static struct row *arrange(const struct waiting *w, struct waiter *waiters)
 	return rows;
 }
 
+static bool is_lock(const struct waiting *w, const struct row *row)
+{
+	const struct object *object = ss_idtable_key(&w->objects, row->object, NULL);
+
+	return object->wait == SS_ID_NONE;
+}
+
+static void write_section(const struct waiting *w, const struct waiter *waiters,
+			  const struct row *rows, bool locks)
+{
+	size_t count = 0;
+
+	for (size_t i = 0; i < w->objects.count; i++) {
+		if (is_lock(w, &rows[i]) != locks)
+			continue;
+		if (count++ == 0)
+			ss_text_profile_heading(locks ? "Waits for application locks" :
+							"Blocking system calls",
+						w->options, w->out);
+		if (count <= w->options->rows || w->options->verbose)
+			write_row(w, waiters, &rows[i]);
+	}
+	if (count > w->options->rows && !w->options->verbose)
+		(void)fprintf(w->out, "  and %zu more (-v lists them)\n",
+			      count - w->options->rows);
+}
+
 static bool write_rows(const struct waiting *w)
 {
 	_cleanup_free_ struct waiter *waiters =
@@ -299,15 +349,8 @@ static bool write_rows(const struct waiting *w)
 
 	if (!rows)
 		return false;
-	ss_text_profile_heading("Blocking system calls", w->options, w->out);
-	for (size_t i = 0; i < w->objects.count; i++) {
-		if (i == w->options->rows && !w->options->verbose) {
-			(void)fprintf(w->out, "  and %zu more (-v lists them)\n",
-				      w->objects.count - i);
-			break;
-		}
-		write_row(w, waiters, &rows[i]);
-	}
+	write_section(w, waiters, rows, true);
+	write_section(w, waiters, rows, false);
 	return true;
 }
 

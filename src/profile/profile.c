@@ -39,6 +39,7 @@ void ss_profile_free(struct ss_profile *profile)
 	ss_vector_free(&profile->modules);
 	ss_vector_free(&profile->lifetimes);
 	ss_vector_free(&profile->waits);
+	ss_vector_free(&profile->locks);
 	ss_vector_free(&profile->edges);
 	ss_vector_free(&profile->notes);
 	ss_vector_free(&profile->node_of);

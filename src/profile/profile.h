@@ -50,6 +50,14 @@ struct ss_profile_run {
 	uint64_t cpu_ns;   /* CPU time since the previous sample, summed */
 	uint64_t ready_ns; /* time of waiting for a CPU, likewise */
 	char state;
+	uint32_t
+		lock; /* of the application, that the thread waits for: index + 1; 0: none */
+};
+
+/* A lock of the application: see struct ss_wait_table. */
+struct ss_profile_lock {
+	const char *function; /* that waits for it */
+	const char *words;    /* description, or NULL */
 };
 
 enum ss_wait_argument { SS_WAIT_NOTHING, SS_WAIT_DESCRIPTOR, SS_WAIT_ADDRESS };
@@ -136,6 +144,7 @@ struct ss_profile {
 		module_keys; /* struct ss_profile_module as far as it identifies one */
 	SS_VECTOR(struct ss_profile_lifetime) lifetimes;
 	SS_VECTOR(struct ss_profile_wait) waits;
+	SS_VECTOR(struct ss_profile_lock) locks;
 	SS_VECTOR(struct ss_profile_edge) edges;
 	SS_VECTOR(const char *) notes; /* what is missing, one line each */
 	size_t harmless;	       /* notes that do not mean an incomplete report */

@@ -4,9 +4,8 @@
  */
 #include <string.h>
 
+#include "recording/format.h"
 #include "recording/recording.h"
-
-enum { PATH_BYTES_MAX = 1 << 16 };
 
 static const char *text_of(const struct ss_recording *recording, uint32_t number)
 {
@@ -20,7 +19,7 @@ uint32_t ss_recording_text(struct ss_recording *recording, const uint8_t *bytes,
 
 	if (!bytes || memchr(bytes, '\0', size))
 		return 0;
-	if (size > PATH_BYTES_MAX ||
+	if (size > SS_FORMAT_TEXT_MAX ||
 	    recording->text_ids.byte_count + size > SS_STRINGS_MAX) {
 		(void)ss_recording_refuse(recording, SS_CHUNK_TOO_LARGE);
 		return 0;

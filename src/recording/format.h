@@ -16,6 +16,7 @@ enum {
 	SS_CHUNK_CHECKED = 16,		/* bytes of the header that the checksum covers */
 	SS_CHUNK_RAW_MAX = 32 << 20,	/* uncompressed, at most */
 	SS_RECORD_FRAMES_MAX = 1 << 20, /* of one stack */
+	SS_FORMAT_TEXT_MAX = 1 << 16,	/* bytes of a text */
 	SS_PERF_MAP_MAX = 32 << 20,	/* of a process: 300,000 functions */
 	SS_PERF_MAPS_MAX = 64 << 20,	/* of a segment */
 };

@@ -102,6 +102,9 @@ static void take_segment(struct ss_recording *recording, const uint64_t *numbers
 	uint64_t scope = cursor->at < cursor->end ? ss_cursor_uleb128(cursor) : 0;
 	info->scope = scope <= SS_SCOPE_RUNNING ? (enum ss_recording_scope)scope :
 						  SS_SCOPE_THREADS;
+	const char *functions = cursor->at < cursor->end ? read_text(recording, cursor) :
+							   "";
+	info->wait_functions = *functions ? functions : NULL;
 }
 
 static bool read_segment(struct scan *scan, struct ss_cursor *cursor)

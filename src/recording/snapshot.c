@@ -163,6 +163,19 @@ static bool add_stacks(struct series *series)
 	return reasons != NULL;
 }
 
+/* The system call that a thread waits in. */
+static uint32_t call_of(struct series *series, const struct ss_thread *thread)
+{
+	const struct ss_thread_facts *facts =
+		series->snapshot->facts ?
+			ss_facts_find_thread(series->snapshot->facts, thread->tid) :
+			NULL;
+
+	if (!facts || facts->call.number < 0 || thread->state == 'R')
+		return SS_ID_NONE;
+	return ss_writer_call(series->writer, facts->call.number, facts->call.args[0]);
+}
+
 /* The handle of a thread, which is written once. SS_ID_NONE without memory. */
 static uint32_t thread_handle(struct series *series, const struct ss_thread *thread)
 {
@@ -210,7 +223,7 @@ static bool add_samples(struct series *series)
 		*sample = (struct ss_sample_record){
 			.thread = thread_handle(series, thread),
 			.stack = series->stacks.items[thread->stack_id],
-			.call = SS_ID_NONE,
+			.call = call_of(series, thread),
 			.state = thread->state,
 		};
 		if (sample->thread == SS_ID_NONE)
@@ -312,7 +325,8 @@ write_all(struct series *series, const struct ss_snapshot *const *snapshots, siz
 }
 
 struct ss_error *ss_snapshots_record(const struct ss_snapshot *const *snapshots,
-				     size_t count, uint64_t period_ns, int fd)
+				     size_t count, uint64_t period_ns,
+				     const char *wait_functions, int fd)
 {
 	_cleanup_close_ int file = fd;
 	__attribute__((cleanup(series_deinit))) struct series series = {};
@@ -326,12 +340,14 @@ struct ss_error *ss_snapshots_record(const struct ss_snapshot *const *snapshots,
 		.period_ns = count > 1 ? period_ns : 0,
 		.machine = system.machine,
 		.host = system.nodename,
+		.wait_functions = wait_functions,
 	};
 	struct ss_error *error = ss_writer_new(take_fd(file), &options, &series.writer);
 	return error ? error : write_all(&series, snapshots, count);
 }
 
-struct ss_error *ss_snapshot_record(const struct ss_snapshot *snapshot, int fd)
+struct ss_error *ss_snapshot_record(const struct ss_snapshot *snapshot,
+				    const char *wait_functions, int fd)
 {
-	return ss_snapshots_record(&snapshot, 1, 0, fd);
+	return ss_snapshots_record(&snapshot, 1, 0, wait_functions, fd);
 }

@@ -30,6 +30,7 @@ struct ss_writer {
 	size_t memory_max;
 	char *machine;
 	char *host;
+	char *wait_functions;
 	uint64_t tick_count;
 	uint64_t missed;
 	uint64_t stopped_ns;
@@ -86,8 +87,20 @@ static struct ss_error *put_segment(struct ss_writer *writer, uint64_t monotonic
 	ss_encode_text(&raw, writer->host);
 	ss_encode_text(&raw, ss_version());
 	ss_encode_uleb128(&raw, writer->scope);
+	ss_encode_text(&raw, writer->wait_functions);
 	struct ss_error *error = ss_ring_begin_segment(&writer->ring, monotonic_ns);
 	return error ? error : put_chunk(writer, SS_CHUNK_SEGMENT, &raw);
+}
+
+/* As many lines as a reader accepts. */
+static char *copy_wait_functions(const char *text)
+{
+	size_t size = text ? strlen(text) : 0;
+
+	size = SS_MIN(size, (size_t)SS_FORMAT_TEXT_MAX);
+	while (size > 0 && text[size - 1] != '\n')
+		size--;
+	return strndup(text ? text : "", size);
 }
 
 static bool copy_options(struct ss_writer *writer,
@@ -98,6 +111,7 @@ static bool copy_options(struct ss_writer *writer,
 	writer->memory_max = options->memory_max ? options->memory_max : SS_WRITER_MEMORY;
 	writer->machine = strdup(options->machine ? options->machine : "");
 	writer->host = strdup(options->host ? options->host : "");
+	writer->wait_functions = copy_wait_functions(options->wait_functions);
 	writer->definer.full = put_early;
 	writer->definer.full_data = writer;
 	writer->definer.strings.hash = options->hash;
@@ -113,7 +127,7 @@ static bool copy_options(struct ss_writer *writer,
 		writer->ring.directory =
 			open(options->directory ? options->directory : ".",
 			     O_PATH | O_DIRECTORY | O_CLOEXEC);
-	return writer->machine && writer->host &&
+	return writer->machine && writer->host && writer->wait_functions &&
 	       (!options->keep_ns || !options->name || writer->ring.name);
 }
 
@@ -150,6 +164,7 @@ void ss_writer_free(struct ss_writer *writer)
 	ss_error_free(writer->late);
 	free(writer->machine);
 	free(writer->host);
+	free(writer->wait_functions);
 	free(writer);
 }
 

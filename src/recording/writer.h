@@ -20,7 +20,8 @@ struct ss_writer_options {
 	uint64_t scope;	    /* enum ss_recording_scope */
 	const char *machine;
 	const char *host;
-	const char *directory; /* of the file; needed for keep_ns */
+	const char *wait_functions; /* text, or NULL; see stacksnap-recording(5) */
+	const char *directory;	    /* of the file; needed for keep_ns */
 	const char *name;
 	/* size of tables at which a new segment begins; 0: SS_WRITER_MEMORY */
 	size_t memory_max;

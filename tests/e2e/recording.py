@@ -178,6 +178,7 @@ class Recording:
         self.segments.append([c.number() for _ in range(5)])
         self.machine, self.host, self.writer = c.text(), c.text(), c.text()
         self.scope = c.number() if c.left() else 0
+        self.wait_functions = c.text() if c.left() else ""
         self._strings = [None]
         self._processes, self._threads, self._modules = [], [], []
         self._frames, self._stacks, self._calls = [], [], []

@@ -11,6 +11,7 @@ import subprocess
 import tempfile
 import time
 
+import recording
 from harness import EndToEnd, LIMIT_S, STACKSNAP, main, open_terminal, wait_until
 
 # The shell says "ready" when both are there; each reads a line that never comes.
@@ -56,6 +57,41 @@ class Use(EndToEnd):
         text = self.report()
         self.assertRegex(text, r"\n +66\.7 %  read fd 0: cat \(\d threads\)|"
                                r"\n +33\.3 %  read fd 0: cat \d+\n +33\.3 %  read fd 0: cat \d+")
+
+    def application_locks(self, *arguments):
+        """The rows of the text, and the functions in JSON."""
+        section = self.report(*arguments).split("\nWaits for application locks\n")[1:]
+        rows = section[0].split("\n\n")[0].splitlines() if section else []
+        return [row.strip() for row in rows], [
+            lock["function"] for lock in self.json(*arguments)["application_locks"]]
+
+    def test_application_locks(self):
+        """Which functions wait for locks of the application is stored in the recording."""
+        target = self.start("pools", "job", 0)
+        with tempfile.NamedTemporaryFile("w") as functions:
+            functions.write("# a comment\nlock wait_for_job   a job of mine\n")
+            functions.flush()
+            option = "--wait-functions=" + functions.name
+            self.record("-d", "300ms", option, target.pid)
+            snapshot = self.run_tool("-f", "recording", option, target.pid).stdout
+        leader = self.snap(target.pid).thread("leader")["tid"]
+        expected = (["50.0 %%  wait_for_job (a job of mine): leader %d" % leader],
+                    ["wait_for_job"])
+        self.assertEqual(recording.Recording(self.path).wait_functions,
+                         "lock wait_for_job a job of mine\n")
+        self.assertEqual(self.application_locks(), expected)
+        self.assertIn("\nBlocking system calls\n  50.0 %  read fd ", self.report())
+        with tempfile.NamedTemporaryFile("w") as functions:
+            functions.write("event wait_for_job\n")
+            functions.flush()
+            self.assertEqual(self.application_locks("--wait-functions=" + functions.name),
+                             ([], []))
+        with open(self.path, "wb") as file:
+            file.write(snapshot)
+        self.assertEqual(self.application_locks(), expected)
+        os.unlink(self.path)
+        self.record("-d", "300ms", target.pid)
+        self.assertEqual(self.application_locks(), ([], []))
 
     def test_shell_script(self):
         """A command that starts others and ends: its children appear by their names."""

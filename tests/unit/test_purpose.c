@@ -152,6 +152,52 @@ static void test_threads_of_the_jdk(void **state)
 		assert_purpose(snapshot, i, cases[i].purpose, cases[i].function);
 }
 
+/* The same, of a stack in a recording. */
+static void test_search(void **state)
+{
+	static const struct {
+		const char *call;
+		const char *symbols[5];
+		enum ss_wait_purpose purpose;
+		const char *function;
+	} cases[] = {
+		{ "futex",
+		  { NULL, "pthread_cond_wait", "void take<int>(int)", "main" },
+		  SS_PURPOSE_LOCK,
+		  "take<int>" },
+		{ "futex",
+		  { "pthread_mutex_lock", "void take<int>(int)", "main" },
+		  SS_PURPOSE_UNKNOWN,
+		  NULL },
+		{ "read", { "void take<int>(int)", "main" }, SS_PURPOSE_UNKNOWN, NULL },
+		{ "read", { "next_job", "main" }, SS_PURPOSE_IDLE, "next_job" },
+		{ "epoll_wait",
+		  { "epoll_wait", "void take<int>(int)", "next_job" },
+		  SS_PURPOSE_IDLE,
+		  "next_job" },
+		{ "poll", { "main" }, SS_PURPOSE_UNKNOWN, NULL },
+	};
+	static const char text[] = "lock take* a word\nidle next_job\n";
+	struct ss_wait_table *table = NULL;
+
+	(void)state;
+	assert_null(ss_wait_table_new(&table));
+	assert_null(ss_wait_table_add(table, "test", text, strlen(text)));
+	for (size_t i = 0; i < SS_ARRAY_SIZE(cases); i++) {
+		const struct ss_stack_purpose found =
+			ss_wait_table_search(table, cases[i].call, cases[i].symbols, 5);
+		assert_int_equal(found.purpose, cases[i].purpose);
+		assert_int_equal(found.size,
+				 cases[i].function ? strlen(cases[i].function) : 0);
+		if (cases[i].function)
+			assert_memory_equal(found.function, cases[i].function,
+					    found.size);
+		if (found.purpose == SS_PURPOSE_LOCK)
+			assert_string_equal(found.words, "a word");
+	}
+	ss_wait_table_free(table);
+}
+
 static void test_suspects(void **state)
 {
 	_cleanup_(ss_snapshot_cleanup) struct ss_snapshot *snapshot = sample_new();
@@ -189,6 +235,7 @@ int main(void)
 		cmocka_unit_test(test_which_counts),
 		cmocka_unit_test(test_signal_handler),
 		cmocka_unit_test(test_threads_of_the_jdk),
+		cmocka_unit_test(test_search),
 		cmocka_unit_test(test_suspects),
 	};
 

@@ -112,7 +112,7 @@ static void test_snapshot(void **state)
 	snapshot->process.name = "many";
 	add_modules(snapshot);
 	add_thread(snapshot);
-	assert_null(ss_snapshot_record(snapshot, dup(fd)));
+	assert_null(ss_snapshot_record(snapshot, NULL, dup(fd)));
 	ss_snapshot_free(snapshot);
 	assert_null(ss_recording_open_fd(fd, &recording));
 	assert_null(ss_recording_info(recording)->problem);

@@ -128,6 +128,28 @@ static void test_own(void **state)
 	ss_wait_table_free(table);
 }
 
+static void test_added(void **state)
+{
+	struct ss_wait_table *table = NULL;
+	struct ss_wait_table *copy = NULL;
+	char *text = NULL;
+
+	(void)state;
+	assert_null(ss_wait_table_new(&table));
+	assert_null(ss_wait_table_added(table, &text));
+	assert_null(text);
+	add(table, "#\nlock b   b b \n\nidle *a*\nevent b\n");
+	assert_null(ss_wait_table_added(table, &text));
+	assert_string_equal(text, "lock b b b\nidle *a*\nevent b\n");
+	assert_null(ss_wait_table_new(&copy));
+	add(copy, text);
+	assert_int_equal(find(copy, "b"), SS_PURPOSE_EVENT);
+	assert_int_equal(find(copy, "bar"), SS_PURPOSE_IDLE);
+	free(text);
+	ss_wait_table_free(table);
+	ss_wait_table_free(copy);
+}
+
 static void test_refused(void **state)
 {
 	static const char *const texts[] = {
@@ -167,9 +189,8 @@ static void test_refused(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_built_in),
-		cmocka_unit_test(test_plain_names),
-		cmocka_unit_test(test_own),
+		cmocka_unit_test(test_built_in), cmocka_unit_test(test_plain_names),
+		cmocka_unit_test(test_own),	 cmocka_unit_test(test_added),
 		cmocka_unit_test(test_refused),
 	};
 
