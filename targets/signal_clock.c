@@ -4,10 +4,11 @@
  *
  * signal_clock [THREADS [CLOCKS]]	(default: 100 20)
  *
- * THREADS threads, of which CLOCKS have a clock. At the end of standard input it prints
- * "gap TID BEGIN END WAITED" for each gap of LONG_NS or more: from its last handler before the
- * gap to the first one after it, in nanoseconds of CLOCK_MONOTONIC, and how long the thread was
- * runnable and waited for a CPU in between (/proc/TID/schedstat).
+ * THREADS threads, of which CLOCKS have a clock, the first and the last among them. At the
+ * end of standard input it prints "gap TID BEGIN END WAITED" for each gap of LONG_NS or more:
+ * from its last handler before the gap to the first one after it, in nanoseconds of
+ * CLOCK_MONOTONIC, and how long the thread was runnable and waited for a CPU in between
+ * (/proc/TID/schedstat).
  *
  * Threads "blocked": poll, target_block, thread_routine, target_thread_main,
  * start_thread, clone3; with a clock sometimes in the handler.
@@ -126,7 +127,9 @@ int main(int argc, char **argv)
 	if (!clocks || sigaction(SIGRTMIN, &action, NULL) < 0)
 		target_die("sigaction");
 	for (unsigned i = 0; i < threads; i++) {
-		bool ticks = (uint64_t)i * count / threads >= started && started < count;
+		/* The first and the last thread have one. */
+		bool ticks = started < count && (uint64_t)i * (count - 1) >=
+							(uint64_t)started * (threads - 1);
 		struct clock *clock = ticks ? &clocks[started++] : NULL;
 		struct target_thread *thread =
 			target_start("blocked", SYS_poll, thread_routine, clock);

@@ -13,7 +13,8 @@ TRIES = 7
 PERIOD_NS = 1000 * 1000
 # A clock that stood still for less than this may have waited for something else.
 STILL_NS = 3 * 1000 * 1000
-# The least ratio by number of threads: with many, the first and the last to stop have no clock.
+# The least ratio by number of threads: with many, the last to stop may have no clock. (The first
+# and the last in the list have one.)
 # Where all threads were attached before the first was interrupted, the median was 0.25 to 0.5.
 RATIOS = {1000: 0.85, 3000: 0.65}
 
