@@ -67,11 +67,14 @@ uint64_t ss_own_child_blocked_ns(struct ss_own_child *child)
 	uint64_t last_ns = child->looked_ns;
 	uint64_t before = child->switches;
 	bool was_blocked = child->was_blocked;
-	char state;
+	char state = '?';
 
 	child->looked_ns = now_ns;
 	child->was_blocked = read_status(child->pid, &state, &child->switches) &&
 			     (state == 'D' || state == 'S');
+	/* Confined children have the user of the target, who may signal them. */
+	if (state == 'T')
+		(void)kill(child->pid, SIGCONT);
 	if (!child->was_blocked || !was_blocked || child->switches != before)
 		child->blocked_ns = 0;
 	else

@@ -21,7 +21,8 @@ struct ss_own_child {
 };
 
 /* How long the child has been blocked in one call, as far as earlier looks can tell: look a
-   few times a second. 0: it runs, waits for a CPU, is stopped, or has ended. */
+   few times a second. 0: it runs, waits for a CPU, or has ended. One that a signal has stopped is
+   continued. */
 uint64_t ss_own_child_blocked_ns(struct ss_own_child *child);
 
 /* Kills the child and waits until it has ended. False: it is blocked and was abandoned. */

@@ -3,6 +3,7 @@ output is as complete as possible, and reports what is missing. The faults are r
 sends a signal to the child when it enters a system call that the parent does not make.
 """
 
+import contextlib
 import json
 import os
 import re
@@ -243,6 +244,23 @@ class Failures(EndToEnd):
 
 
 class Rights(EndToEnd):
+    def test_stopped_child(self):
+        """The user of the process may signal the child, which is continued."""
+        target = self.start("threads", 3, 2)
+        for _ in range(5):
+            process = subprocess.Popen([STACKSNAP, "--no-cache", str(target.pid)],
+                                       stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                                       stderr=subprocess.PIPE)
+            self.addCleanup(process.kill)
+            stopped = set()
+            while process.poll() is None and len(stopped) < 2:
+                with contextlib.suppress(OSError):  # it has ended
+                    for child in set(children(process.pid)) - stopped:
+                        os.kill(child, signal.SIGSTOP)
+                        stopped.add(child)
+            out, err = process.communicate(timeout=LIMIT_S)
+            self.assertEqual((process.returncode, err), (0, b""), out)
+
     @unittest.skipUnless(os.geteuid() == 0, "only root can capture a process of another user")
     def test_sysroot_of_the_process(self):
         """/proc/PID/root is opened before privileges are dropped."""
