@@ -618,6 +618,7 @@ struct ss_process {
 	pid_t pid;
 	const char *name;	/* comm of the main thread */
 	const char *executable; /* path as the target sees it, or NULL */
+	const char *host;	/* the name of its machine; NULL: not known */
 	uint64_t time_ns;	/* CLOCK_REALTIME at the freeze */
 	enum ss_mode mode;	/* never DEFAULT */
 	uint64_t stopped_ns;	/* from the first attachment to the last release */

@@ -56,9 +56,10 @@ set(SS_LIBRARY_LIBS ${UNWIND_LINK_LIBRARIES} ${DW_LINK_LIBRARIES} ${LZMA_LINK_LI
 	${DEFLATE_LINK_LIBRARIES} ${LZ4_LINK_LIBRARIES} ${IBERTY_LIBRARY} Threads::Threads)
 
 # argp is part of glibc; with musl it is a separate library.
-set(SS_TOOL_INCLUDES ${ZLIB_INCLUDE_DIRS} ${SECCOMP_INCLUDE_DIRS}
+pkg_check_modules(JANSSON REQUIRED jansson)
+set(SS_TOOL_INCLUDES ${JANSSON_INCLUDE_DIRS} ${ZLIB_INCLUDE_DIRS} ${SECCOMP_INCLUDE_DIRS}
 	${XXHASH_INCLUDE_DIRS})
-set(SS_TOOL_LIBS ${ZLIB_LINK_LIBRARIES} ${SECCOMP_LINK_LIBRARIES})
+set(SS_TOOL_LIBS ${JANSSON_LINK_LIBRARIES} ${ZLIB_LINK_LIBRARIES} ${SECCOMP_LINK_LIBRARIES})
 find_library(ARGP_LIBRARY NAMES argp)
 if(ARGP_LIBRARY)
 	list(APPEND SS_TOOL_LIBS ${ARGP_LIBRARY})
@@ -83,7 +84,7 @@ function(ss_find_static name required)
 endfunction()
 
 set(SS_STATIC_FOUND)
-foreach(name unwind-generic unwind dw elf lzma z zstd seccomp)
+foreach(name unwind-generic unwind dw elf lzma z zstd seccomp jansson)
 	ss_find_static(${name} ON)
 endforeach()
 if(DEFLATE_FOUND)

@@ -2,6 +2,7 @@
 
 #include <limits.h>
 #include <string.h>
+#include <sys/utsname.h>
 #include <unistd.h>
 
 /* Why there is no stack to unwind. ROOT: there is one. */
@@ -252,6 +253,14 @@ static struct ss_error *explain_nothing(const struct ss_target *target,
 	return ss_target_missing(target);
 }
 
+static const char *read_host(struct ss_capture *capture)
+{
+	struct utsname names;
+
+	return uname(&names) == 0 ? ss_intern_string(capture->strings, names.nodename) :
+				    NULL;
+}
+
 struct ss_error *
 ss_result_fill(struct ss_capture *capture, const struct ss_target *target,
 	       struct ss_task_list *tasks, const struct ss_freeze *freeze,
@@ -268,6 +277,7 @@ ss_result_fill(struct ss_capture *capture, const struct ss_target *target,
 	capture->process.crash = target->crash;
 	capture->process.mode = tasks->dumping_core ? SS_MODE_NO_STOP : options->mode;
 	capture->process.name = read_name(capture, target);
+	capture->process.host = read_host(capture);
 	if (!capture->process.executable)
 		capture->process.executable = ss_result_executable(capture, target);
 	read_inner_ids(capture, target);

@@ -4,6 +4,7 @@
 #include <argp.h>
 
 #include "cli/command.h"
+#include "cli/crash_reports.h"
 #include "cli/failure.h"
 #include "cli/report_analysis.h"
 #include "cli/usage.h"
@@ -51,6 +52,13 @@ static int run(int argc, char **argv)
 	ss_report_arguments_init(&report.arguments);
 	if (!ss_usage_parse(&ss_command_report, argc, argv, 0, &report.arguments))
 		return SS_STATUS_NOTHING;
+	if (ss_crash_reports_are_wanted(&report.arguments)) {
+		_cleanup_error_ struct ss_error *failure =
+			ss_crash_reports_run(&report.arguments, &status);
+		if (failure)
+			ss_failure_print(failure);
+		return status;
+	}
 	report.analysis.arguments = &report.arguments;
 	open_files(&report);
 	if (report.analysis.files.count == 0)

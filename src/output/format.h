@@ -109,6 +109,7 @@ extern const struct ss_format ss_format_eu;
 extern const struct ss_format ss_format_dot;
 extern const struct ss_format ss_format_recording;
 extern const struct ss_format ss_format_minidump;
+extern const struct ss_format ss_format_satyr;
 extern const struct ss_format ss_format_html;
 extern const struct ss_format ss_format_speedscope;
 extern const struct ss_format ss_format_pprof;

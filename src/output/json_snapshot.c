@@ -174,6 +174,7 @@ void ss_json_process(struct ss_json *json, const struct ss_process *process)
 	ss_json_signed_if(json, "inner_pid", process->inner_pid, process->inner_pid);
 	ss_json_text(json, "name", process->name);
 	ss_json_text(json, "executable", process->executable);
+	ss_json_text(json, "host", process->host);
 	ss_json_text(json, "frozen", process->frozen);
 	ss_json_signals(json, "handled_signals", process->handled_signals);
 	ss_json_close(json, '}');

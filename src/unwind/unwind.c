@@ -202,6 +202,7 @@ static bool copy_process(struct ss_snapshot *snapshot, const struct ss_capture *
 	snapshot->process.name = intern_or_null(snapshot, capture->process.name);
 	snapshot->process.executable =
 		intern_or_null(snapshot, capture->process.executable);
+	snapshot->process.host = intern_or_null(snapshot, capture->process.host);
 	snapshot->process.frozen = intern_or_null(snapshot, capture->process.frozen);
 	for (size_t i = 0; i < capture->modules.count; i++) {
 		struct ss_module_impl **slot = ss_vector_push(&snapshot->modules);

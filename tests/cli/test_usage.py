@@ -141,7 +141,8 @@ class WrongUsage(Target):
                 self.bad(USAGE, str(self.pid), option)
 
     def test_unknown_format_lists_known_formats(self):
-        for command, known in [("snap", "text, json, folded, gdb, eu, dot, recording, minidump"),
+        for command, known in [("snap", "text, json, folded, gdb, eu, dot, recording, minidump, "
+                                        "satyr"),
                                ("hang", "text, json"),
                                ("report", "text, json, folded, html, speedscope, pprof, perf")]:
             for name in ["xml", "", "gdb2"] + (["gdb"] if command != "snap" else ["html"]):
