@@ -411,7 +411,8 @@ static struct ss_error *check_files(void *data, struct ss_child_page *page, int 
 	(void)out;
 	page->value = is_open(files->regular) && !is_open(files->inherited) &&
 		      !is_open(files->writable) && !is_open(files->socket) &&
-		      !is_open(files->directory) && read(STDIN_FILENO, &byte, 1) < 0 &&
+		      !is_open(files->directory) &&
+		      recv(STDIN_FILENO, &byte, 1, MSG_DONTWAIT) < 0 &&
 		      read(files->regular, &byte, 1) == 1;
 	return NULL;
 }
