@@ -391,7 +391,9 @@ struct ss_session_options {
 	const char *sysroot;   /* search files below here first; or NULL */
 	/* For a caller that interprets in a child process: the session stores here the
 	   index of the module (for ss_snapshot_module()) that it is about to read. In
-	   shared memory it tells the parent which module was fatal. Or NULL. */
+	   shared memory it tells the parent which module was fatal. Large debug sections
+	   are then mapped, not read: if their file is truncated meanwhile, SIGBUS kills the
+	   child. Or NULL. */
 	volatile int32_t *module_at;
 	const int32_t *skip_modules; /* indexes of modules that are not read */
 	size_t skip_count;

@@ -2,7 +2,7 @@
  * Reads sections, segments and build-id of an untrusted 64-bit little-endian ELF file or
  * memory image. Every read is checked against the size of the file, and nothing is
  * mapped: the file may be truncated at any time, which must be a short read and not a
- * SIGBUS. It does not interpret symbols or DWARF.
+ * SIGBUS (symbolize/sections.h has the exception). It does not interpret symbols or DWARF.
  */
 #ifndef SS_ELF_ELFFILE_H
 #define SS_ELF_ELFFILE_H

@@ -16,7 +16,7 @@ enum { RANGES_MAX = 1 << 22 };
 
 /* Sections of a file, as libdw reads them. */
 struct image {
-	char *bytes;
+	struct ss_sections sections;
 	Elf *elf;
 	Dwarf *dwarf;
 };
@@ -36,18 +36,18 @@ static void image_deinit(struct image *image)
 {
 	(void)dwarf_end(image->dwarf); /* accepts NULL, cannot fail */
 	(void)elf_end(image->elf);     /* the same, it returns a reference count */
-	free(image->bytes);
+	ss_sections_deinit(&image->sections);
 }
 
-static bool open_image(const struct ss_elf *elf, struct image *ret)
+static bool open_image(const struct ss_elf *elf, bool may_fault, struct image *ret)
 {
 	struct image image = {};
-	size_t size = 0;
 
 	if (elf->header.e_type == ET_REL || elf_version(EV_CURRENT) == EV_NONE)
 		return false;
-	image.bytes = ss_sections_read(elf, &size);
-	image.elf = image.bytes ? elf_memory(image.bytes, size) : NULL;
+	if (!ss_sections_read(elf, may_fault, &image.sections))
+		return false;
+	image.elf = elf_memory(image.sections.bytes, image.sections.size);
 	image.dwarf = image.elf ? dwarf_begin_elf(image.elf, DWARF_C_READ, NULL) : NULL;
 	*ret = image;
 	return image.dwarf != NULL;
@@ -179,14 +179,15 @@ static void lay_out(struct ss_dwarf *dwarf)
 					dwarf->ranges.count);
 }
 
-struct ss_dwarf *ss_dwarf_open(const struct ss_elf *elf, const struct ss_elf *alternate)
+struct ss_dwarf *ss_dwarf_open(const struct ss_elf *elf, const struct ss_elf *alternate,
+			       bool may_fault)
 {
 	_cleanup_(ss_dwarf_cleanup) struct ss_dwarf *dwarf = calloc(1, sizeof(*dwarf));
 
-	if (!dwarf || !open_image(elf, &dwarf->image))
+	if (!dwarf || !open_image(elf, may_fault, &dwarf->image))
 		return NULL;
 	dwarf->dwarf = dwarf->image.dwarf;
-	if (alternate && open_image(alternate, &dwarf->alternate))
+	if (alternate && open_image(alternate, may_fault, &dwarf->alternate))
 		dwarf_setalt(dwarf->dwarf, dwarf->alternate.dwarf);
 	index_aranges(dwarf);
 	lay_out(dwarf);

@@ -29,8 +29,10 @@ struct ss_unit {
 };
 
 /* Reads the DWARF of a file. NULL: it has none, or its kind or size is not supported, or
-   no memory. alternate is the dwz file or NULL. Both may be freed afterwards. */
-struct ss_dwarf *ss_dwarf_open(const struct ss_elf *elf, const struct ss_elf *alternate);
+   no memory. alternate is the dwz file or NULL. Both may be freed afterwards. may_fault: see
+   ss_sections_read(). */
+struct ss_dwarf *ss_dwarf_open(const struct ss_elf *elf, const struct ss_elf *alternate,
+			       bool may_fault);
 void ss_dwarf_close(struct ss_dwarf *dwarf);
 
 /* The unit that has code at an ELF virtual address, or NULL. Valid until the next call,

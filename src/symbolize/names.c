@@ -132,7 +132,8 @@ static struct ss_dwarf *read_dwarf(struct files *files)
 	if (!has_dwarf(elf))
 		return NULL;
 	alternate = ss_debugfile_find_alternate(files->session, elf);
-	return ss_dwarf_open(elf, alternate);
+	/* A child is replaced if it dies. */
+	return ss_dwarf_open(elf, alternate, files->session->module_at != NULL);
 }
 
 static bool needs_dwarf(unsigned flags)

@@ -3,14 +3,15 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <zlib.h>
 #include <zstd.h>
 #ifdef SS_HAVE_LIBDEFLATE
 #include <libdeflate.h>
 #endif
 
-/* Sections are read instead of mapped, because a mapped file can be truncated meanwhile.
-   This limits their uncompressed size; the DWARF of a browser is that large. */
+/* Limits the uncompressed size of what is read or mapped; the DWARF of a browser is that
+   large. */
 #define DWARF_SIZE_MAX ((uint64_t)2 << 30)
 
 /* The limit of what compressed sections expand to, unless that is less than eight times as
@@ -21,7 +22,9 @@ enum { EXPANSION_MAX = 8 };
 enum {
 	SECTIONS_MAX = 64, /* that are needed: each kind once, in normal files */
 	NAME_MAX_SIZE = 24,
-	OLD_HEADER = 12, /* of .zdebug: "ZLIB" and the size, big-endian */
+	PAGE = 4096,
+	MAPPED_MIN = 64 * 1024, /* smaller sections are read */
+	OLD_HEADER = 12,      /* of .zdebug: "ZLIB" and the size, big-endian */
 };
 
 /* ch_type of ELF; older headers lack the second. */
@@ -35,6 +38,8 @@ struct part {
 	enum packing packing;
 	uint64_t skip; /* bytes before the data */
 	uint64_t size; /* uncompressed */
+	bool mapped;
+	uint64_t at; /* in the image */
 };
 
 struct parts {
@@ -183,9 +188,32 @@ static bool is_terminated(const struct part *part, const char *bytes)
 	       part->size == 0 || bytes[part->size - 1] == '\0';
 }
 
-static uint64_t align(uint64_t size)
+static uint64_t align(uint64_t size, uint64_t alignment)
 {
-	return (size + 7) & ~(uint64_t)7;
+	return (size + alignment - 1) & ~(alignment - 1);
+}
+
+/* Sets where each part is, behind headers of a size. Of a mapped part, whole pages of the file
+   are mapped, so it begins at the same offset in its page. Returns the size of the image. */
+static uint64_t place(struct parts *parts, uint64_t at)
+{
+	for (size_t i = 0; i < parts->count; i++) {
+		struct part *part = &parts->items[i];
+		uint64_t unit = part->mapped ? PAGE : 8;
+		at = align(at, unit);
+		part->at = at + (part->mapped ? part->header->sh_offset % PAGE : 0);
+		at = align(part->at + part->size, unit);
+	}
+	return align(at, PAGE);
+}
+
+static bool map_part(const struct ss_elf *elf, const struct part *part, char *image)
+{
+	uint64_t skip = part->header->sh_offset % PAGE;
+
+	return mmap(image + part->at - skip, part->size + skip, PROT_READ,
+		    MAP_PRIVATE | MAP_FIXED, elf->fd,
+		    (off_t)(part->header->sh_offset - skip)) != MAP_FAILED;
 }
 
 /* Headers first, then the names of the sections, which all have the same room. */
@@ -195,7 +223,6 @@ static void lay_out(const struct ss_elf *elf, const struct parts *parts, char *i
 	Elf64_Ehdr *header = (Elf64_Ehdr *)image;
 	Elf64_Shdr *sections = (Elf64_Shdr *)(image + sizeof(*header));
 	uint64_t names = sizeof(*header) + count * sizeof(*sections);
-	uint64_t at = names + count * NAME_MAX_SIZE;
 
 	memcpy(header->e_ident, elf->header.e_ident, sizeof(header->e_ident));
 	header->e_type = elf->header.e_type;
@@ -213,11 +240,10 @@ static void lay_out(const struct ss_elf *elf, const struct parts *parts, char *i
 		sections[i + 1] = (Elf64_Shdr){
 			.sh_name = (uint32_t)((i + 1) * NAME_MAX_SIZE),
 			.sh_type = SHT_PROGBITS,
-			.sh_offset = at,
+			.sh_offset = part->at,
 			.sh_size = part->size,
 			.sh_addralign = 1,
 		};
-		at += align(part->size);
 	}
 	sections[count - 1] = (Elf64_Shdr){ .sh_type = SHT_STRTAB,
 					    .sh_offset = names,
@@ -225,28 +251,56 @@ static void lay_out(const struct ss_elf *elf, const struct parts *parts, char *i
 					    .sh_addralign = 1 };
 }
 
-char *ss_sections_read(const struct ss_elf *elf, size_t *ret_size)
+static bool fill(const struct ss_elf *elf, const struct parts *parts, char *image)
 {
+	lay_out(elf, parts, image);
+	for (size_t i = 0; i < parts->count; i++) {
+		const struct part *part = &parts->items[i];
+		if (!(part->mapped ? map_part(elf, part, image) :
+				     read_part(elf, part, image + part->at)) ||
+		    !is_terminated(part, image + part->at))
+			return false;
+	}
+	return true;
+}
+
+/* Whether all bytes are in the file now. */
+static bool may_map(const struct ss_elf *elf, const struct part *part)
+{
+	const Elf64_Shdr *header = part->header;
+
+	return elf->fd >= 0 && part->packing == PLAIN && part->size >= MAPPED_MIN &&
+	       header->sh_offset <= elf->size &&
+	       part->size <= elf->size - header->sh_offset;
+}
+
+bool ss_sections_read(const struct ss_elf *elf, bool may_fault, struct ss_sections *ret)
+{
+	struct ss_sections sections = {};
 	struct parts parts = {};
 
 	if (!find_parts(elf, &parts))
-		return NULL;
-	size_t count = parts.count + 2;
-	uint64_t at = sizeof(Elf64_Ehdr) + count * (sizeof(Elf64_Shdr) + NAME_MAX_SIZE);
-	uint64_t size = at;
+		return false;
 	for (size_t i = 0; i < parts.count; i++)
-		size += align(parts.items[i].size);
-	_cleanup_free_ char *image = malloc(size);
-	if (!image)
-		return NULL;
-	memset(image, 0, at);
-	lay_out(elf, &parts, image);
-	for (size_t i = 0; i < parts.count; i++) {
-		const struct part *part = &parts.items[i];
-		if (!read_part(elf, part, image + at) || !is_terminated(part, image + at))
-			return NULL;
-		at += align(part->size);
+		parts.items[i].mapped = may_fault && may_map(elf, &parts.items[i]);
+	sections.size = place(
+		&parts, sizeof(Elf64_Ehdr) +
+				(parts.count + 2) * (sizeof(Elf64_Shdr) + NAME_MAX_SIZE));
+	sections.bytes = mmap(NULL, sections.size, PROT_READ | PROT_WRITE,
+			      MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	if (sections.bytes == MAP_FAILED)
+		return false;
+	if (!fill(elf, &parts, sections.bytes)) {
+		ss_sections_deinit(&sections);
+		return false;
 	}
-	*ret_size = size;
-	return take_ptr(image);
+	*ret = sections;
+	return true;
+}
+
+void ss_sections_deinit(struct ss_sections *sections)
+{
+	if (sections->bytes)
+		(void)munmap(sections->bytes, sections->size); /* our mapping */
+	*sections = (struct ss_sections){};
 }

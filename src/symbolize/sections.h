@@ -9,8 +9,16 @@
 
 #include "elf/elffile.h"
 
-/* Returns the image, which the caller frees. NULL: no DWARF, too much of it, a compression
-   that is not supported, strings without an end, or no memory. */
-char *ss_sections_read(const struct ss_elf *elf, size_t *ret_size);
+struct ss_sections {
+	char *bytes; /* the image; NULL: none */
+	size_t size;
+};
+
+/* Reads the image. False: no DWARF, too much of it, a compression that is not supported,
+   strings without an end, or no memory. may_fault: large sections may be mapped, which takes
+   no time. Where they are used, SIGBUS kills the process if the file was truncated meanwhile:
+   only for a process that may die. */
+bool ss_sections_read(const struct ss_elf *elf, bool may_fault, struct ss_sections *ret);
+void ss_sections_deinit(struct ss_sections *sections);
 
 #endif

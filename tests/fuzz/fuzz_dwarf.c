@@ -119,7 +119,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	_cleanup_close_ int fd = file ? write_file(file, sizeof(*file) + size) : -1;
 	_cleanup_(ss_elf_cleanup) struct ss_elf *elf = ss_elf_from_fd(fd);
 	_cleanup_(ss_dwarf_cleanup) struct ss_dwarf *dwarf =
-		elf ? ss_dwarf_open(elf, NULL) : NULL;
+		elf ? ss_dwarf_open(elf, NULL, false) : NULL;
 
 	if (!dwarf)
 		return 0;

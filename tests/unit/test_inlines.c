@@ -14,7 +14,7 @@ static struct ss_dwarf *open_sample(const struct sample *sample, const char *nam
 {
 	struct ss_module_impl *module = sample_module(sample, name);
 	struct ss_elf *elf = ss_elf_from_fd(module->fd);
-	struct ss_dwarf *dwarf = elf ? ss_dwarf_open(elf, NULL) : NULL;
+	struct ss_dwarf *dwarf = elf ? ss_dwarf_open(elf, NULL, false) : NULL;
 
 	ss_elf_free(elf);
 	ss_module_unref(module);

@@ -10,11 +10,12 @@
 #include "symbolize/lines.h"
 #include "symbolize_sample.h"
 
-static struct ss_dwarf *open_sample(const struct sample *sample, const char *name)
+static struct ss_dwarf *open_sample(const struct sample *sample, const char *name,
+				    bool may_fault)
 {
 	struct ss_module_impl *module = sample_module(sample, name);
 	struct ss_elf *elf = ss_elf_from_fd(module->fd);
-	struct ss_dwarf *dwarf = elf ? ss_dwarf_open(elf, NULL) : NULL;
+	struct ss_dwarf *dwarf = elf ? ss_dwarf_open(elf, NULL, may_fault) : NULL;
 
 	/* Neither is needed any more. */
 	ss_elf_free(elf);
@@ -22,11 +23,8 @@ static struct ss_dwarf *open_sample(const struct sample *sample, const char *nam
 	return dwarf;
 }
 
-static void expect_line(const struct sample *sample, const char *name, uint32_t line)
+static void expect_line_in(struct ss_dwarf *dwarf, uint64_t address, uint32_t line)
 {
-	uint64_t address = sample_address(sample, name, "mark_inner");
-	struct ss_dwarf *dwarf = open_sample(sample, name);
-
 	assert_non_null(dwarf);
 	struct ss_unit *unit = ss_dwarf_find_unit(dwarf, address);
 	assert_non_null(unit);
@@ -38,6 +36,14 @@ static void expect_line(const struct sample *sample, const char *name, uint32_t 
 	assert_null(ss_dwarf_find_unit(dwarf, 0x10));
 	assert_null(ss_dwarf_find_unit(dwarf, UINT64_MAX));
 	ss_dwarf_close(dwarf);
+}
+
+static void expect_line(const struct sample *sample, const char *name, uint32_t line)
+{
+	uint64_t address = sample_address(sample, name, "mark_inner");
+
+	for (int may_fault = 0; may_fault <= 1; may_fault++)
+		expect_line_in(open_sample(sample, name, may_fault != 0), address, line);
 }
 
 static void test_versions(void **state)
@@ -79,10 +85,27 @@ static void test_damaged_compression(void **state)
 			       ".debug_info=info prog && printf 'damaged!' | dd of=info "
 			       "bs=1 seek=40 conv=notrunc 2>dd.log && objcopy "
 			       "--update-section .debug_info=info prog damaged"));
-	struct ss_dwarf *dwarf = open_sample(sample, "damaged");
+	struct ss_dwarf *dwarf = open_sample(sample, "damaged", false);
 	if (dwarf) /* objcopy unpacked it */
 		assert_null(ss_dwarf_find_unit(dwarf, 0x10));
 	ss_dwarf_close(dwarf);
+}
+
+/* Sections that are large enough to be mapped, where that is allowed. Where it is not, a file
+   that is truncated afterwards does no harm. */
+static void test_large(void **state)
+{
+	const struct sample *sample = *state;
+
+	assert_true(sample_run(
+		sample, "seq 4000 | sed 's/.*/int large_&(int a) { return a + &; }/' > "
+			"large.c && cc -O0 -g -c large.c && cc -O1 -g -c sample.c && "
+			"cc large.o sample.o -o prog"));
+	expect_line(sample, "prog", 5);
+	uint64_t address = sample_address(sample, "prog", "mark_inner");
+	struct ss_dwarf *dwarf = open_sample(sample, "prog", false);
+	assert_true(sample_run(sample, ": > prog"));
+	expect_line_in(dwarf, address, 5);
 }
 
 /* As Clang writes it. */
@@ -113,7 +136,7 @@ static void test_without_dwarf(void **state)
 	const struct sample *sample = *state;
 
 	assert_true(sample_run(sample, "cc sample.c -o prog && strip prog"));
-	assert_null(open_sample(sample, "prog"));
+	assert_null(open_sample(sample, "prog", false));
 	ss_dwarf_close(NULL);
 }
 
@@ -132,7 +155,7 @@ static void test_hostile_sections(void **state)
 			       "{ printf 'ZLIB\\177\\0\\0\\0\\0\\0\\0\\0'; head -c 99 "
 			       "prog; } > huge && cc sample.c -o prog && objcopy "
 			       "--add-section .zdebug_info=huge prog"));
-	assert_null(open_sample(sample, "prog"));
+	assert_null(open_sample(sample, "prog", false));
 }
 
 #define SAMPLE_TEST(test)                                                                \
@@ -148,6 +171,7 @@ int main(void)
 		SAMPLE_TEST(test_hostile_sections),
 		SAMPLE_TEST(test_compressions),
 		SAMPLE_TEST(test_damaged_compression),
+		SAMPLE_TEST(test_large),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
