@@ -1722,6 +1722,44 @@ SS_API bool ss_target_wait(struct ss_target *target, unsigned timeout_ms, int *r
 /* The process id. */
 SS_API pid_t ss_target_pid(const struct ss_target *target);
 
+/* Dumps ------------------------------------------------------------------- */
+
+/*
+ * Reads the headers and notes, and no more, of the dump that the kernel writes to a pipe
+ * (core(5)), into a file in memory. Until the pipe is closed the process stays as it was.
+ * Errors: INVALID, UNSUPPORTED, SYSTEM.
+ */
+SS_API struct ss_error *ss_dump_read_head(int pipe, int *ret);
+
+enum { SS_DUMP_NAME_MAX = 64, SS_DUMP_PATH_MAX = 4096 };
+
+/* What is known about a process besides its dump. */
+struct ss_dump_process {
+	char name[SS_DUMP_NAME_MAX];	   /* comm; or empty, as the next one */
+	char executable[SS_DUMP_PATH_MAX]; /* path as the caller sees it */
+	/* Its effective ones; those of root if its memory is protected from its user. */
+	uid_t uid;
+	gid_t gid;
+	int root; /* its root directory (O_PATH); the caller closes it. -1: that of the caller */
+};
+
+/* Reads it while the process is there. What cannot be read is empty, or of root. */
+SS_API void ss_dump_describe(pid_t pid, struct ss_dump_process *ret);
+
+struct ss_dump_options {
+	size_t size;	  /* sizeof(struct ss_dump_options) */
+	size_t max_stack; /* bytes to copy from one stack; 0: 16 MiB */
+	size_t max_total; /* bytes to copy; 0: 64 MiB */
+};
+
+/*
+ * Makes a small core file, in memory, from the headers and notes of a dump and the memory of
+ * its process: the stacks, locks and other arguments of system calls, and the headers of
+ * modules. Errors: INVALID, UNSUPPORTED, DENIED, SYSTEM, NO_MEMORY.
+ */
+SS_API struct ss_error *ss_dump_shrink(int head, pid_t pid,
+				       const struct ss_dump_options *options, int *ret);
+
 /* Supervision ------------------------------------------------------------- */
 
 /*

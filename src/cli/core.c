@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "cli/command.h"
+#include "cli/core_handler.h"
 #include "cli/failure.h"
 #include "cli/options.h"
 #include "cli/output.h"
@@ -22,8 +23,44 @@ enum {
 	BYTES_PER_MS = 4000,
 };
 
+enum action { ACTION_SHOW, ACTION_HANDLE, ACTION_INSTALL, ACTION_UNINSTALL };
+
+enum key {
+	KEY_HANDLER = 0x300,
+	KEY_INSTALL,
+	KEY_UNINSTALL,
+	KEY_DIRECTORY,
+	KEY_QUOTA,
+	KEY_RATE,
+	KEY_FORWARD,
+};
+
+enum { QUOTA_MIB = 64, QUOTA_MAX = 1 << 20, RATE = 10, RATE_MAX = 1 << 20 };
+
+static const struct argp_option table[] = {
+	{ NULL, 0, NULL, 0, "Handler of crashes:", 5 },
+	{ "install", KEY_INSTALL, NULL, 0,
+	  "Make this program the kernel's handler of crashes, until the next boot", 0 },
+	{ "uninstall", KEY_UNINSTALL, NULL, 0, "Restore the handler before", 0 },
+	{ "handler", KEY_HANDLER, NULL, 0,
+	  "Write a report of the process whose dump is standard input; for the kernel, "
+	  "with the arguments %P %I %s %t %d %F",
+	  0 },
+	{ "directory", KEY_DIRECTORY, "DIR", 0,
+	  "Directory of reports (default: " SS_CORE_DIRECTORY ")", 0 },
+	{ "quota", KEY_QUOTA, "MIB", 0,
+	  "Remove the oldest reports above this size (default: 64)", 0 },
+	{ "rate", KEY_RATE, "N", 0, "Write at most N reports in a minute (default: 10)",
+	  0 },
+	{ "forward", KEY_FORWARD, "COMMAND", 0,
+	  "Hand the whole dump to another handler, too", 0 },
+	{},
+};
+
 struct core {
 	struct ss_options options;
+	struct ss_core_handler handler;
+	enum action action;
 	const char *path;
 	const char *program; /* or NULL */
 	int fd;
@@ -133,6 +170,21 @@ static struct ss_error *show(struct core *core, bool *ret)
 	return error;
 }
 
+static void take_argument(struct core *core, char *arg, const struct argp_state *state)
+{
+	struct ss_core_handler *handler = &core->handler;
+
+	if (core->action == ACTION_HANDLE &&
+	    handler->argument_count < SS_CORE_HANDLER_ARGUMENTS)
+		handler->arguments[handler->argument_count++] = arg;
+	else if (core->program || core->action != ACTION_SHOW)
+		ss_usage_fail(state, "unexpected argument '%s'", arg);
+	else if (core->path)
+		core->program = arg;
+	else
+		core->path = arg;
+}
+
 static error_t parse(int key, char *arg, struct argp_state *state)
 {
 	struct core *core = state->input;
@@ -142,15 +194,34 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 		state->child_inputs[0] = &core->options;
 		return 0;
 	case ARGP_KEY_ARG:
-		if (core->program)
-			ss_usage_fail(state, "unexpected argument '%s'", arg);
-		else if (core->path)
-			core->program = arg;
-		else
-			core->path = arg;
+		take_argument(core, arg, state);
 		return 0;
 	case ARGP_KEY_NO_ARGS:
-		ss_usage_fail(state, "expected a core file");
+		if (core->action == ACTION_SHOW)
+			ss_usage_fail(state, "expected a core file");
+		return 0;
+	case KEY_HANDLER:
+		core->action = ACTION_HANDLE;
+		return 0;
+	case KEY_INSTALL:
+		core->action = ACTION_INSTALL;
+		return 0;
+	case KEY_UNINSTALL:
+		core->action = ACTION_UNINSTALL;
+		return 0;
+	case KEY_DIRECTORY:
+		core->handler.directory = arg;
+		return 0;
+	case KEY_QUOTA:
+		core->handler.quota =
+			ss_options_parse_number(state, "quota", arg, 1, QUOTA_MAX) << 20;
+		return 0;
+	case KEY_RATE:
+		core->handler.rate = (unsigned)ss_options_parse_number(state, "rate", arg,
+								       1, RATE_MAX);
+		return 0;
+	case KEY_FORWARD:
+		core->handler.forward = arg;
 		return 0;
 	default:
 		return ARGP_ERR_UNKNOWN;
@@ -160,8 +231,9 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 static const struct argp_child children[] = { { &ss_interpret_argp, 0, NULL, 0 }, {} };
 
 static const struct argp argp = {
+	.options = table,
 	.parser = parse,
-	.args_doc = "COREFILE [PROGRAM]",
+	.args_doc = "COREFILE [PROGRAM]\n--install|--uninstall",
 	.doc = "Print the stacks of all threads in a core file.\vPROGRAM is used if it "
 	       "is the "
 	       "build that dumped core (default: the file at its path then).",
@@ -175,6 +247,10 @@ static int run(int argc, char **argv)
 	bool missing = false;
 
 	ss_options_init(&core.options);
+	core.handler = (struct ss_core_handler){ .options = &core.options,
+						 .directory = SS_CORE_DIRECTORY,
+						 .quota = (uint64_t)QUOTA_MIB << 20,
+						 .rate = RATE };
 	core.options.mode = SS_MODE_CORE;
 	core.options.interpret_ms = 0; /* depends on the file */
 	core.options.common.no_pid = true;
@@ -182,6 +258,18 @@ static int run(int argc, char **argv)
 					      .argument = &nothing };
 	if (!ss_usage_parse(&ss_command_core, argc, argv, 0, &core))
 		return SS_STATUS_NOTHING;
+	switch (core.action) {
+	case ACTION_HANDLE:
+		if (!core.options.common.format_name) /* for programs */
+			core.options.common.format = &ss_format_json;
+		return ss_core_handler_run(&core.handler);
+	case ACTION_INSTALL:
+		return ss_core_handler_install(&core.handler);
+	case ACTION_UNINSTALL:
+		return ss_core_handler_uninstall(&core.handler);
+	default:
+		break;
+	}
 	_cleanup_error_ struct ss_error *error = show(&core, &missing);
 	if (!error)
 		return missing ? SS_STATUS_PARTIAL : SS_STATUS_WHOLE;

@@ -22,7 +22,7 @@ MAY_USE = {
     "capture": {"base", "arch", "proc", "model", "target", "objects"},
     "sampling": {"base", "arch", "proc", "model", "target", "objects", "capture"},
     "core": {"base", "arch", "proc", "model", "elf"},
-    "supervise": {"base", "arch", "proc", "model", "target"},
+    "supervise": {"base", "arch", "proc", "model", "target", "core"},
     "recording": {"base", "model"},
     "minidump": {"base", "arch", "model"},
     "unwind": {"base", "arch", "model", "elf", "runtime"},
@@ -71,7 +71,8 @@ PROCESS_SYMBOLS = {"ptrace", "process_vm_readv", "process_vm_writev", "waitpid",
                    "wait3", "wait4", "waitid", "kill", "tgkill", "pidfd_open"}
 # Exceptions: calls on own children.
 OWN_CHILD = {"base/own_child.c": {"kill", "waitpid"},
-             "cli/hang_watch.c": {"waitpid"}, "cli/usage.c": {"waitpid"}}
+             "cli/hang_watch.c": {"waitpid"}, "cli/usage.c": {"waitpid"},
+             "cli/core_handler.c": {"waitpid"}}
 PROCESS_CALLS = re.compile(r"\b(SYS|__NR)_(ptrace|process_vm_\w+|wait4|waitid|kill|tgkill|"
                            r"pidfd_\w+)\b")
 
@@ -254,11 +255,11 @@ def check_host(tree):
 
 def check_proc_paths(tree):
     """Only the privileged rooms open files of /proc, except a process its own and those of
-    its children."""
+    its children. (The settings of the kernel are not those of a process.)"""
     return ["%s: %s" % (path, match.group(0))
             for room, path in tree.files()
             if room not in PRIVILEGED and path not in OWN_CHILD
-            for match in re.finditer(r'"/proc["/](?!self/(?:oom_score_adj"|fd/%d"))[^"]*',
+            for match in re.finditer(r'"/proc["/](?!self/(?:oom_score_adj"|exe"|fd/%d")|sys/)[^"]*',
                                      tree.text(path))]
 
 

@@ -1,0 +1,314 @@
+#include "cli/core_handler.h"
+
+#include <ctype.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/io.h"
+#include "cli/core_journal.h"
+#include "cli/core_reports.h"
+#include "cli/failure.h"
+#include "cli/number.h"
+#include "cli/output.h"
+#include "cli/snap_analysis.h"
+
+enum {
+	/* However slow reading the process is, it is let go after this. */
+	HOLD_MS = 5000,
+	HEAD_S = 30, /* until the kernel has written headers and notes */
+	/* The report is written, or given up, by then. */
+	REPORT_S = 120,
+	DUMPED_BY_ROOT = 2, /* fs.suid_dumpable: its owner may not see its memory */
+	FIRST_FD = STDERR_FILENO + 1,
+	SMALL = 4096,
+	SIGNAL_MAX = 64,
+};
+
+/* A crash, and what is known about its process. */
+struct crash {
+	const struct ss_core_handler *handler;
+	pid_t pid;
+	struct ss_core_process process;
+	int head; /* headers and notes */
+	int core; /* with stacks */
+	char sysroot[40];
+	char path[SS_CORE_REPORT_PATH];
+};
+
+/* The process ------------------------------------------------------------------ */
+
+static bool parse_number(const char *text, uint64_t *ret)
+{
+	char *end;
+
+	errno = 0;
+	*ret = strtoull(text, &end, 10);
+	return errno == 0 && end != text && *end == '\0';
+}
+
+static bool parse_arguments(struct crash *crash)
+{
+	const struct ss_core_handler *handler = crash->handler;
+	uint64_t values[SS_CORE_HANDLER_ARGUMENTS] = {};
+
+	for (unsigned i = 0; i < handler->argument_count; i++) {
+		if (!parse_number(handler->arguments[i], &values[i]))
+			return false;
+	}
+	if (values[0] == 0 || values[0] > INT32_MAX || values[2] > SIGNAL_MAX)
+		return false;
+	crash->pid = crash->process.pid = (pid_t)values[0];
+	crash->process.tid = (pid_t)values[1];
+	crash->process.signal = (int)values[2];
+	crash->process.time_s = values[3];
+	crash->process.protected = values[4] == DUMPED_BY_ROOT;
+	return true;
+}
+
+/* Its files are looked up below its root directory, also after it is gone. */
+static void use_root(struct crash *crash)
+{
+	if (crash->process.about.root < 0)
+		return;
+	(void)snprintf(crash->sysroot, sizeof(crash->sysroot), "/proc/self/fd/%d",
+		       crash->process.about.root); /* always fits */
+	if (!crash->handler->options->symbols.sysroot)
+		crash->handler->options->symbols.sysroot = crash->sysroot;
+}
+
+/* The report, in a child --------------------------------------------------------- */
+
+static struct ss_error *load(void *data, const struct ss_sandbox_attempt *attempt,
+			     struct ss_capture **ret)
+{
+	const struct crash *crash = data;
+	const struct ss_options *options = crash->handler->options;
+	const struct ss_core_options core = {
+		.size = sizeof(core),
+		.max_stack = options->common.max_stack,
+		.max_total = options->max_total,
+		.no_waits = options->no_waits,
+	};
+	int fd = fcntl(crash->core, F_DUPFD_CLOEXEC, FIRST_FD);
+	int errnum = errno;
+
+	return fd < 0 ? ss_error_new_errno(errnum, "reading the dump") :
+			ss_capture_read_core(fd, attempt->session, &core, ret);
+}
+
+static struct ss_error *interpret(struct crash *crash, struct ss_output *output)
+{
+	struct ss_phases phases = { .current = SS_PHASE_COUNT };
+	static const struct ss_target_argument any;
+	struct ss_options *options = crash->handler->options;
+	struct ss_selection_run selection = { .selection = &options->selection,
+					      .argument = &any };
+	struct ss_snap_analysis analysis = {
+		.options = options,
+		.load = load,
+		.load_data = crash,
+		.run = &selection,
+		.phases = &phases,
+		.output = output,
+		.owner = { .known = true,
+			   .uid = crash->process.about.uid,
+			   .gid = crash->process.about.gid },
+	};
+	bool missing = false;
+	struct ss_error *error = ss_snap_analysis_run(&analysis, &missing);
+
+	ss_snap_analysis_deinit(&analysis);
+	return error;
+}
+
+/* Only root reads what a process with more rights than its user has left. */
+static void give_away(const struct crash *crash, const struct ss_output *output)
+{
+	int fd = -1;
+	_cleanup_error_ struct ss_error *error = ss_output_duplicate(output, &fd);
+
+	if (!error && !crash->process.protected)
+		(void)fchown(fd, crash->process.about.uid,
+			     crash->process.about.gid); /* or root's, as before */
+	close_cleanup(&fd);
+}
+
+static struct ss_error *write_report(struct crash *crash)
+{
+	_cleanup_(ss_output_cleanup) struct ss_output *output = NULL;
+	struct ss_error *error = ss_core_reports_name(
+		crash->handler->directory, &crash->process,
+		crash->handler->options->common.format->name, crash->path);
+
+	if (!error)
+		error = ss_output_open(crash->path, 0, &output);
+	if (!error)
+		error = interpret(crash, output);
+	if (!error)
+		give_away(crash, output);
+	return error;
+}
+
+/* Copies what is needed of the process; then the kernel may let it go. */
+static struct ss_error *copy_process(struct crash *crash)
+{
+	const struct ss_options *options = crash->handler->options;
+	const struct ss_dump_options dump = { .size = sizeof(dump),
+					      .max_stack = options->common.max_stack,
+					      .max_total = options->max_total };
+
+	ss_dump_describe(crash->pid, &crash->process.about);
+	use_root(crash);
+	return ss_dump_shrink(crash->head, crash->pid, &dump, &crash->core);
+}
+
+__attribute__((noreturn)) static void run_child(struct crash *crash, int copied)
+{
+	/* The kernel waits until nobody has the pipe open. */
+	int null = open("/dev/null", O_RDONLY | O_CLOEXEC);
+
+	if (null < 0 || dup2(null, STDIN_FILENO) < 0)
+		_exit(EXIT_FAILURE);
+	(void)alarm(REPORT_S);
+	_cleanup_error_ struct ss_error *error = copy_process(crash);
+	(void)close(copied);
+	if (!error)
+		error = write_report(crash);
+	if (error)
+		ss_failure_print(error);
+	ss_core_journal_send(&crash->process, error ? NULL : crash->path,
+			     error ? ss_error_message(error) : NULL);
+	ss_core_reports_expire(crash->handler->directory, crash->handler->quota);
+	_exit(error ? EXIT_FAILURE : EXIT_SUCCESS);
+}
+
+/* Waits until the process is copied, but not for ever. */
+static struct ss_error *report(struct crash *crash)
+{
+	int copied[2];
+
+	if (pipe2(copied, O_CLOEXEC) != 0)
+		return ss_error_new_errno(errno, "starting the report");
+	_cleanup_close_ int reading = copied[0];
+	pid_t child = fork();
+	int errnum = errno;
+	if (child == 0)
+		run_child(crash, copied[1]);
+	(void)close(copied[1]);
+	if (child < 0)
+		return ss_error_new_errno(errnum, "starting the report");
+	struct pollfd poll_fd = { .fd = reading, .events = POLLIN };
+	(void)poll(&poll_fd, 1, HOLD_MS);
+	return NULL;
+}
+
+/* Another handler ----------------------------------------------------------------- */
+
+static bool send_all(int fd, const char *bytes, size_t size)
+{
+	return ss_io_write_all(fd, bytes, size) == 0;
+}
+
+/* Writes what was read already, and the rest. It may end early: a handler need not read all. */
+static void copy_dump(int head, int to)
+{
+	char bytes[SMALL * 16];
+	uint64_t at = 0;
+	ssize_t n;
+
+	while ((n = ss_io_pread(head, bytes, sizeof(bytes), at)) > 0) {
+		if (!send_all(to, bytes, (size_t)n))
+			return;
+		at += (uint64_t)n;
+	}
+	while ((n = read(STDIN_FILENO, bytes, sizeof(bytes))) > 0 ||
+	       (n < 0 && errno == EINTR)) {
+		if (n > 0 && !send_all(to, bytes, (size_t)n))
+			return;
+	}
+}
+
+/* $0 and the arguments after it: those that the kernel has passed. */
+__attribute__((noreturn)) static void run_other(const struct ss_core_handler *handler,
+						int from)
+{
+	char shell[] = "sh";
+	char option[] = "-c";
+	char *argv[3 + 1 + SS_CORE_HANDLER_ARGUMENTS + 1] = { shell, option };
+	size_t count = 2;
+
+	if (dup2(from, STDIN_FILENO) < 0)
+		_exit(EXIT_FAILURE);
+	argv[count++] = strdup(handler->forward);
+	argv[count++] = shell;
+	for (unsigned i = 0; i < handler->argument_count; i++)
+		argv[count++] = strdup(handler->arguments[i]);
+	argv[count] = NULL;
+	(void)execv("/bin/sh", argv);
+	_exit(EXIT_FAILURE);
+}
+
+static struct ss_error *forward(const struct crash *crash)
+{
+	int ends[2];
+	int status;
+
+	if (pipe2(ends, O_CLOEXEC) != 0)
+		return ss_error_new_errno(errno, "starting '%s'",
+					  crash->handler->forward);
+	pid_t child = fork();
+	int errnum = errno;
+	if (child == 0)
+		run_other(crash->handler, ends[0]);
+	(void)close(ends[0]);
+	if (child > 0) {
+		(void)signal(SIGPIPE, SIG_IGN); /* cannot fail with a valid signal */
+		copy_dump(crash->head, ends[1]);
+	}
+	(void)close(ends[1]);
+	if (child < 0)
+		return ss_error_new_errno(errnum, "starting '%s'",
+					  crash->handler->forward);
+	while (waitpid(child, &status, 0) < 0 && errno == EINTR)
+		;
+	return NULL;
+}
+
+int ss_core_handler_run(const struct ss_core_handler *handler)
+{
+	struct crash crash = { .handler = handler, .head = -1, .core = -1 };
+
+	if (handler->argument_count < SS_CORE_HANDLER_ARGUMENTS - 1 ||
+	    !parse_arguments(&crash)) {
+		ss_failure_warn(
+			"--handler is for the kernel, with the arguments %%P %%I %%s "
+			"%%t %%d %%F; see stacksnap core --install");
+		return SS_STATUS_NOTHING;
+	}
+	(void)umask(0077);
+	(void)alarm(HEAD_S);
+	_cleanup_error_ struct ss_error *error =
+		ss_dump_read_head(STDIN_FILENO, &crash.head);
+	(void)alarm(0);
+	if (!error)
+		error = ss_core_reports_prepare(handler->directory);
+	if (!error && ss_core_reports_are_few(handler->directory, handler->rate))
+		error = report(&crash);
+	if (error) {
+		ss_failure_print(error);
+		ss_core_journal_send(&crash.process, NULL, ss_error_message(error));
+	}
+	_cleanup_error_ struct ss_error *failure =
+		handler->forward && crash.head >= 0 ? forward(&crash) : NULL;
+	if (failure)
+		ss_failure_print(failure);
+	return error || failure ? SS_STATUS_NOTHING : SS_STATUS_WHOLE;
+}

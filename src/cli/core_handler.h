@@ -1,0 +1,37 @@
+/*
+ * stacksnap core --handler: what the kernel runs when a process has crashed
+ * (/proc/sys/kernel/core_pattern, core(5)); --install and --uninstall set and restore that.
+ */
+#ifndef SS_CLI_CORE_HANDLER_H
+#define SS_CLI_CORE_HANDLER_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "cli/options.h"
+
+/* Where reports are, by default. */
+#define SS_CORE_DIRECTORY "/var/lib/stacksnap"
+
+/* What the kernel passes: %P %I %s %t %d %F. */
+enum { SS_CORE_HANDLER_ARGUMENTS = 6 };
+
+struct ss_core_handler {
+	struct ss_options *options;
+	const char *directory; /* of reports */
+	uint64_t quota;	       /* bytes */
+	unsigned rate;	       /* reports in a minute */
+	const char *forward;   /* a command that gets the whole dump; or NULL */
+	const char *arguments[SS_CORE_HANDLER_ARGUMENTS];
+	unsigned argument_count;
+};
+
+/* Standard input is the dump. Returns the exit status. */
+int ss_core_handler_run(const struct ss_core_handler *handler);
+
+/* Make this program the kernel's handler, with these options, until the next boot; restore the
+   handler before. */
+int ss_core_handler_install(const struct ss_core_handler *handler);
+int ss_core_handler_uninstall(const struct ss_core_handler *handler);
+
+#endif

@@ -1,0 +1,279 @@
+"""stacksnap core --handler: a report from the headers of a dump and from the process that is
+held; the kernel's handler, where core_pattern may be changed."""
+# ctest: slow serial timeout=300
+
+import glob
+import json
+import os
+import resource
+import shutil
+import signal
+import socket
+import stat
+import struct
+import subprocess
+import sys
+import tempfile
+import unittest
+
+from harness import (EndToEnd, LIMIT_S, STACKSNAP, Snapshot, TARGETS, main, read_text,
+                     wait_until)
+
+PATTERN = "/proc/sys/kernel/core_pattern"
+CRASH = os.path.join(TARGETS, "crash")
+JOURNAL = "/run/systemd/journal/socket"
+
+
+class Report(Snapshot):
+    def __init__(self, path):
+        self.path = path
+        with open(path, encoding="utf-8") as file:
+            self.data = json.load(file)
+        self.modules = self.data["modules"]
+        self.threads = self.data["threads"]
+        self.crash = self.data["capture"]["crash"]
+
+    def names(self, thread):
+        return [frame["symbol"] for frame in self.frames(thread)]
+
+
+class Handler(EndToEnd):
+    def setUp(self):
+        self.directory = tempfile.mkdtemp(prefix="stacksnap-handler-")
+        self.addCleanup(shutil.rmtree, self.directory)
+        self.reports = os.path.join(self.directory, "reports")
+
+    def paths(self):
+        return sorted(glob.glob(os.path.join(self.reports, "crash-*.json")))
+
+    def is_written(self, path):
+        try:
+            return bool(Report(path).threads)
+        except ValueError:
+            return False
+
+    def wait_for_reports(self, count):
+        wait_until(lambda: len(self.paths()) >= count and
+                   all(self.is_written(path) for path in self.paths()), "%d reports" % count)
+        self.assertEqual(len(self.paths()), count)
+        return [Report(path) for path in self.paths()]
+
+
+def order_like_kernel(path):
+    """Moves the notes of a core file of gcore in front of the memory, where the kernel has
+    them."""
+    with open(path, "rb") as file:
+        data = file.read()
+    size = struct.unpack_from("<H", data, 56)[0] * 56
+    begin = struct.unpack_from("<Q", data, 32)[0]
+    headers = [list(struct.unpack_from("<IIQQQQQQ", data, begin + at))
+               for at in range(0, size, 56)]
+    headers.sort(key=lambda header: header[0] != 4)
+    parts = []
+    offset = 64 + size
+    for header in headers:
+        parts.append(data[header[2]:header[2] + header[5]])
+        header[2] = offset
+        offset += len(parts[-1])
+    elf = bytearray(data[:64])
+    struct.pack_into("<QQ", elf, 32, 64, 0)  # e_phoff, e_shoff
+    struct.pack_into("<HHH", elf, 58, 0, 0, 0)
+    with open(path, "wb") as file:
+        file.write(elf + b"".join(struct.pack("<IIQQQQQQ", *header) for header in headers))
+        file.write(b"".join(parts))
+
+
+@unittest.skipIf(not shutil.which("gcore"), "no gcore")
+class Process(Handler):
+    """As if the kernel had a dump of a running process."""
+
+    def setUp(self):
+        super().setUp()
+        self.target = self.start("crash", "stop")
+        self.core = os.path.join(self.directory, "core")
+        subprocess.run(["gcore", "-o", self.core, str(self.target.pid)], check=True,
+                       stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, timeout=LIMIT_S)
+        self.core += ".%d" % self.target.pid
+        order_like_kernel(self.core)
+
+    def handle(self, *options, now=1700000000, protected=1, status=0, **more):
+        """Runs the handler with a pipe into which the core file is written; returns how much of it
+        was read."""
+        reading, writing = os.pipe()
+        command = [STACKSNAP, "core", "--handler", "--directory=" + self.reports, *options,
+                   str(self.target.pid), str(self.target.pid), "11", str(now), str(protected)]
+        process = subprocess.Popen(command, stdin=reading, stdout=subprocess.PIPE,
+                                   stderr=subprocess.PIPE, **more)
+        os.close(reading)
+        done = 0
+        with open(self.core, "rb") as file:
+            try:
+                while part := file.read(4096):
+                    done += os.write(writing, part)
+            except BrokenPipeError:
+                pass
+        os.close(writing)
+        output, errors = process.communicate(timeout=LIMIT_S)
+        self.assertEqual(process.returncode, status, errors)
+        self.output = output
+        return done
+
+    def test_report(self):
+        done = self.handle()
+        # all but the headers stayed in the pipe
+        self.assertLess(done, os.path.getsize(self.core) - 100000)
+        report, = self.wait_for_reports(1)
+        self.assertEqual(os.path.basename(report.path),
+                         "crash-crash-%d-1700000000.json" % self.target.pid)
+        self.assertLess(os.path.getsize(report.path), 64 * 1024)
+        thread = report.thread(self.target.pid)
+        self.assertIn("main", report.names(thread))
+        self.assertEqual(thread["end"], "root", report.names(thread))
+        waiting = [thread["wait"] for thread in report.threads if "waiter" in
+                   report.names(thread)]
+        self.assertEqual([(wait["kind"], wait["owner_tid"]) for wait in waiting],
+                         [("mutex", self.target.pid)] * 2)
+        # the same as of the whole core file
+        whole = Snapshot(self.run_tool("core", "-f", "json", self.core, status=(0, 1)))
+        for thread in whole.threads:
+            self.assertEqual(report.names(report.thread(thread["tid"])),
+                             [frame["symbol"] for frame in whole.frames(thread)])
+
+    def test_private(self):
+        os.chmod(self.directory, 0o755)
+        self.handle()
+        report, = self.wait_for_reports(1)
+        self.assertEqual(stat.S_IMODE(os.stat(report.path).st_mode), 0o600)
+        self.assertEqual(os.stat(report.path).st_uid, os.stat("/proc/%d" % self.target.pid).st_uid)
+        self.assertEqual(stat.S_IMODE(os.stat(self.reports).st_mode) & 0o066, 0)
+
+    def test_foreign_directory(self):
+        os.mkdir(self.reports)
+        os.chmod(self.reports, 0o777)
+        self.handle(status=2)
+        self.assertEqual(self.paths(), [])
+
+    def test_quota(self):
+        """The oldest report is removed first; other files stay."""
+        os.mkdir(self.reports, 0o755)
+        for index in range(4):
+            path = os.path.join(self.reports, "crash-old-%d-1.json" % index)
+            with open(path, "wb") as file:
+                file.truncate(300 * 1024)
+            os.utime(path, (1000 + index, 1000 + index))
+        with open(os.path.join(self.reports, "notes"), "wb") as file:
+            file.truncate(10 << 20)
+        self.handle("--quota=1")
+        wait_until(lambda: not os.path.exists(os.path.join(self.reports, "crash-old-0-1.json")),
+                   "the quota")
+        left = sorted(os.listdir(self.reports))
+        self.assertEqual([name for name in left if "old" in name],
+                         ["crash-old-%d-1.json" % index for index in (1, 2, 3)], left)
+        self.assertIn("notes", left)
+
+    def test_rate(self):
+        for now in range(4):
+            self.handle("--rate=2", now=now)
+        self.wait_for_reports(2)
+
+    def test_forward(self):
+        """Another handler gets the dump whole, and the arguments."""
+        copy = os.path.join(self.directory, "copy")
+        done = self.handle("--forward=cat > %s; echo $1 $3 > %s.words" % (copy, copy))
+        self.assertEqual(done, os.path.getsize(self.core))
+        with open(copy, "rb") as one, open(self.core, "rb") as other:
+            self.assertTrue(one.read() == other.read(), "the copy is different")
+        self.assertEqual(read_text(copy + ".words"), "%d 11\n" % self.target.pid)
+        self.wait_for_reports(1)
+
+    def test_not_a_dump(self):
+        self.core = STACKSNAP
+        self.handle(status=2)
+        self.assertEqual(self.paths(), [])
+        result = self.run_tool("core", "--handler", status=(2,))
+        self.assertIn(b"--handler is for the kernel", result.stderr)
+
+    @unittest.skipIf(os.geteuid() != 0 or os.path.exists(os.path.dirname(JOURNAL)),
+                     "there is a journal, or only root can make one")
+    def test_journal(self):
+        os.makedirs(os.path.dirname(JOURNAL))
+        self.addCleanup(shutil.rmtree, os.path.dirname(JOURNAL))
+        with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as journal:
+            journal.bind(JOURNAL)
+            journal.settimeout(LIMIT_S)
+            self.handle()
+            entry = journal.recv(65536).decode()
+        fields = dict(line.split("=", 1) for line in entry.splitlines())
+        self.assertEqual((fields["COREDUMP_PID"], fields["COREDUMP_SIGNAL"],
+                          fields["COREDUMP_COMM"], fields["COREDUMP_EXE"]),
+                         (str(self.target.pid), "11", "crash", CRASH), entry)
+        self.assertEqual([fields["STACKSNAP_REPORT"]], self.paths(), entry)
+
+
+@unittest.skipIf(os.geteuid() != 0 or not os.access(PATTERN, os.W_OK),
+                 "core_pattern cannot be changed")
+class Kernel(Handler):
+    def setUp(self):
+        super().setUp()
+        before = read_text(PATTERN)
+        limit = read_text("/proc/sys/kernel/core_pipe_limit")
+        self.before = before.strip()
+        program = os.path.join(self.directory, "s")  # a core_pattern has 127 bytes
+        shutil.copy(STACKSNAP, program)
+        self.program = program
+        self.reports = os.path.join(self.directory, "r")
+
+        def restore():
+            for path, text in ((PATTERN, before), ("/proc/sys/kernel/core_pipe_limit", limit)):
+                with open(path, "w", encoding="ascii") as file:
+                    file.write(text)
+        self.addCleanup(restore)
+        try:
+            result = subprocess.run([program, "core", "--install", "--directory=" + self.reports],
+                                    stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                                    timeout=LIMIT_S)
+        except OSError as error:
+            self.skipTest(str(error))
+        if result.returncode != 0:
+            self.skipTest(result.stderr.decode())
+        self.shown = result.stdout.decode()
+
+    def uninstall(self):
+        subprocess.run([self.program, "core", "--uninstall", "--directory=" + self.reports],
+                       check=True, stdout=subprocess.DEVNULL, timeout=LIMIT_S)
+        self.assertEqual(read_text(PATTERN).strip(), self.before)
+
+    def crash(self, *command, number):
+        process = subprocess.run(command, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
+                                 stderr=subprocess.DEVNULL, timeout=LIMIT_S, cwd=self.directory,
+                                 preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_CORE,
+                                                                       (0, 0)))
+        self.assertEqual(process.returncode, -number)
+
+    def test_crashes(self):
+        try:
+            self.assertIn("now:  %s\n" % self.before, self.shown)
+            self.assertIn("then: |%s core --handler" % self.program, self.shown)
+            self.crash(CRASH, "segv", number=signal.SIGSEGV)
+            self.crash(CRASH, "abort", number=signal.SIGABRT)
+            # 20 GiB: a dump would be that large
+            self.crash(sys.executable, "-c", "import ctypes, mmap, os\n"
+                       "m = mmap.mmap(-1, 20 << 30, mmap.MAP_SHARED | 0x4000)\n"
+                       "for at in range(0, 20 << 30, 1 << 28): m[at] = 1\n"
+                       "ctypes.string_at(0)", number=signal.SIGSEGV)
+        finally:
+            self.uninstall()
+        reports = {report.data["process"]["name"] + report.crash["name"]: report
+                   for report in self.wait_for_reports(3)}
+        self.assertEqual(len(reports), 3, list(reports))
+        crash = reports["crashSIGSEGV"]
+        self.assertEqual((crash.crash["address"], crash.crash["signature"]),
+                         ("0x10", "read_address"), crash.crash)
+        self.assertEqual(crash.names(crash.thread(crash.crash["tid"]))[:3],
+                         ["read_address", "fail", "main"])
+        self.assertEqual([thread["wait"]["kind"] for thread in crash.threads if thread["wait"]],
+                         ["mutex", "mutex"])
+
+
+if __name__ == "__main__":
+    main()
