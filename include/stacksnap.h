@@ -1791,7 +1791,8 @@ enum ss_supervisor_event_kind {
 	SS_SUPERVISOR_CRASH,	 /* a signal is about to end pid, which is held */
 	SS_SUPERVISOR_STOPPED,	 /* signal has stopped the command (job control) */
 	SS_SUPERVISOR_CONTINUED, /* the command runs again */
-	SS_SUPERVISOR_ENDED,	 /* a child of the caller: status as of waitpid(2) */
+	SS_SUPERVISOR_ENDED, /* a child of the caller, or a traced process or thread:
+				status as of waitpid(2) */
 };
 
 struct ss_supervisor_event {

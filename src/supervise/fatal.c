@@ -31,14 +31,15 @@ bool ss_fatal_is(const siginfo_t *info, const struct ss_status *status)
 	return status->inner_id != 1 || status->id_count < 2 || info->si_code > 0;
 }
 
-bool ss_fatal_is_normal(const siginfo_t *info)
+bool ss_fatal_is_normal(const siginfo_t *info, pid_t pid)
 {
 	switch (info->si_signo) {
 	case SIGPIPE:
 		return true;
 	case SIGINT:
 	case SIGHUP:
-		return info->si_code == SI_KERNEL;
+		return info->si_code == SI_KERNEL ||
+		       (info->si_code <= 0 && info->si_pid == pid);
 	default:
 		return false;
 	}

@@ -17,8 +17,9 @@ bool ss_fatal_is(const siginfo_t *info, const struct ss_status *status);
 
 /*
  * Whether the end is part of normal operation rather than a crash: SIGPIPE, with which all but
- * the last commands of a pipeline end, and what a terminal sends (Ctrl-C, hang-up).
+ * the last commands of a pipeline end, and what a terminal sends (Ctrl-C, hang-up), also if
+ * the process pid has handled it and ends itself by the same signal, as shells do.
  */
-bool ss_fatal_is_normal(const siginfo_t *info);
+bool ss_fatal_is_normal(const siginfo_t *info, pid_t pid);
 
 #endif

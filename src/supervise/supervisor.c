@@ -183,8 +183,8 @@ static bool hold_crash(struct ss_supervisor *supervisor, pid_t tid, int status,
 {
 	struct ss_status process;
 
-	if (!ss_fatal_by_default(info->si_signo) || ss_fatal_is_normal(info) ||
-	    !read_status(tid, &process) || !ss_fatal_is(info, &process) ||
+	if (!ss_fatal_by_default(info->si_signo) || !read_status(tid, &process) ||
+	    ss_fatal_is_normal(info, process.tgid) || !ss_fatal_is(info, &process) ||
 	    !ss_vector_reserve(&supervisor->held, supervisor->held.count + 1) ||
 	    !park(supervisor, process.tgid, tid, status))
 		return false;
@@ -254,12 +254,9 @@ static bool on_trap(struct ss_supervisor *supervisor, pid_t tid, int status,
 /* The kernel tells the parent of a process when its tracer has taken note. */
 static bool on_end(pid_t pid, struct ss_supervisor_event *ret)
 {
-	struct ss_status process;
 	int status = 0;
-	bool known = read_status(pid, &process);
 
-	if (waitpid(pid, &status, WNOHANG | __WALL) != pid || !known ||
-	    process.parent != getpid() || process.tgid != pid)
+	if (waitpid(pid, &status, WNOHANG | __WALL) != pid)
 		return false;
 	*ret = (struct ss_supervisor_event){ .kind = SS_SUPERVISOR_ENDED,
 					     .pid = pid,
@@ -270,12 +267,13 @@ static bool on_end(pid_t pid, struct ss_supervisor_event *ret)
 /* An untraced command. */
 static bool on_change(pid_t pid, const siginfo_t *info, struct ss_supervisor_event *ret)
 {
+	bool stopped = info->si_code == CLD_STOPPED;
 	siginfo_t consumed = {};
 
-	(void)waitid(P_PID, (id_t)pid, &consumed, WSTOPPED | WCONTINUED | WNOHANG);
+	(void)waitid(P_PID, (id_t)pid, &consumed,
+		     (stopped ? WSTOPPED : WCONTINUED) | WNOHANG);
 	*ret = (struct ss_supervisor_event){
-		.kind = info->si_code == CLD_STOPPED ? SS_SUPERVISOR_STOPPED :
-						       SS_SUPERVISOR_CONTINUED,
+		.kind = stopped ? SS_SUPERVISOR_STOPPED : SS_SUPERVISOR_CONTINUED,
 		.pid = pid,
 		.signal = info->si_status,
 	};

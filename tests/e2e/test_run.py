@@ -143,6 +143,12 @@ class Crashes(Run):
         result, reports = self.run_command("sh", "-c", "yes | head -n 1")
         self.assertEqual((result.stdout, result.stderr, len(reports)), (b"y\n", b"", 0))
 
+    def test_interrupted_shell(self):
+        """A shell that Ctrl-C has ended ends itself by that signal."""
+        result, reports = self.run_command("sh", "-c", "kill -INT $$; sleep 1",
+                                           status=(-signal.SIGINT,))
+        self.assertEqual((result.stderr, len(reports)), (b"", 0))
+
     def test_terminated(self):
         """Who sent the signal is said."""
         result, reports = self.run_command("sh", "-c", "sleep 60 & kill $!; wait $!",
@@ -459,7 +465,9 @@ print("signal", os.WTERMSIG(status) if os.WIFSIGNALED(status) else 0, "status",
 
     def test_interrupt(self):
         """Ctrl-C reaches the command once; the shell sees a program that SIGINT has ended."""
-        self.begin("sh", "-c", "echo ready; sleep 60")
+        self.begin(sys.executable, "-c", "import signal, time\n"
+                   "signal.signal(signal.SIGINT, signal.SIG_DFL)\n"
+                   "print('ready', flush=True)\ntime.sleep(60)\n")
         self.expect("ready")
         os.write(self.fd, b"\x03")
         self.expect("signal 2 status 0")
