@@ -1139,6 +1139,12 @@ struct ss_application_lock {
 	size_t suspect_count; /* in the array */
 	size_t suspects_total;
 	const char *common_function; /* the innermost one in common, or NULL */
+	/* Threads that have less in common and wait for their clients. A transaction may hold
+	   the lock between two requests. Likewise. */
+	const size_t *client_suspects;
+	size_t client_suspect_count;
+	size_t client_suspects_total;
+	const char *client_function;
 };
 
 /* Threads of several processes that wait for each other in a cycle, without a time limit.

@@ -233,15 +233,62 @@ static size_t list_waiters(const struct ss_snapshot *snapshot, const char *key,
 	return count;
 }
 
-/* Lists the threads that have the most functions in common with a waiter. */
+static bool is_connection(const struct ss_descriptor *descriptor)
+{
+	return descriptor && descriptor->kind == SS_FD_SOCKET && !descriptor->listening;
+}
+
+/* Whether a thread waits for the next request of its client, not for one of many clients. */
+static bool waits_for_client(const struct ss_wait *wait)
+{
+	switch (wait ? wait->kind : SS_WAIT_OTHER) {
+	case SS_WAIT_READ:
+	case SS_WAIT_RECEIVE:
+		return is_connection(wait->descriptor);
+	case SS_WAIT_POLL:
+	case SS_WAIT_SELECT:
+		return wait->fd_count == 1 && is_connection(wait->fds[0].what);
+	default:
+		return false;
+	}
+}
+
+/* Threads that have equally much in common with a waiter. */
+struct suspects {
+	size_t most; /* frames in common */
+	size_t total;
+	const char *function; /* the innermost one in common */
+	size_t *items;	      /* up to SUSPECTS_MAX indexes of threads */
+};
+
+/* Adds the thread, unless others have more in common. */
+static void add_suspect(struct suspects *suspects, size_t index, size_t common,
+			const char *function)
+{
+	if (common == 0 || common < suspects->most)
+		return;
+	if (common > suspects->most) {
+		suspects->total = 0;
+		suspects->function = function;
+	}
+	suspects->most = common;
+	if (suspects->total < SUSPECTS_MAX)
+		suspects->items[suspects->total] = index;
+	suspects->total++;
+}
+
+/* Lists the threads that have the most functions in common with a waiter, and of those that have less
+   in common and wait for their clients, those that have the most. */
 static bool find_suspects(struct ss_snapshot *snapshot,
 			  const struct ss_thread *const *waiters, size_t count,
 			  struct ss_application_lock *lock)
 {
-	size_t *suspects = ss_snapshot_alloc(snapshot, SUSPECTS_MAX, sizeof(*suspects));
-	size_t most = 0;
+	struct suspects all = {};
+	struct suspects clients = {};
 
-	if (!suspects)
+	all.items = ss_snapshot_alloc(snapshot, SUSPECTS_MAX, sizeof(*all.items));
+	clients.items = ss_snapshot_alloc(snapshot, SUSPECTS_MAX, sizeof(*clients.items));
+	if (!all.items || !clients.items)
 		return false;
 	for (size_t i = 0; i < snapshot->threads.count; i++) {
 		const struct ss_thread *thread = &snapshot->threads.items[i];
@@ -252,20 +299,23 @@ static bool find_suspects(struct ss_snapshot *snapshot,
 			nearest = now > common ? waiters[j] : nearest;
 			common = SS_MAX(common, now);
 		}
-		if (common == 0 || common < most)
-			continue;
-		if (common > most) {
-			lock->suspects_total = 0;
-			lock->common_function =
-				ss_outer_frame(snapshot, nearest, common - 1)->symbol;
-		}
-		most = common;
-		if (lock->suspects_total < SUSPECTS_MAX)
-			suspects[lock->suspects_total] = i;
-		lock->suspects_total++;
+		const char *function =
+			nearest ? ss_outer_frame(snapshot, nearest, common - 1)->symbol :
+				  NULL;
+		add_suspect(&all, i, common, function);
+		if (waits_for_client(thread->wait))
+			add_suspect(&clients, i, common, function);
 	}
-	lock->suspects = suspects;
-	lock->suspect_count = SS_MIN(lock->suspects_total, (size_t)SUSPECTS_MAX);
+	lock->suspects = all.items;
+	lock->suspects_total = all.total;
+	lock->suspect_count = SS_MIN(all.total, (size_t)SUSPECTS_MAX);
+	lock->common_function = all.function;
+	if (clients.most == all.most)
+		return true;
+	lock->client_suspects = clients.items;
+	lock->client_suspects_total = clients.total;
+	lock->client_suspect_count = SS_MIN(clients.total, (size_t)SUSPECTS_MAX);
+	lock->client_function = clients.function;
 	return true;
 }
 

@@ -399,6 +399,14 @@ static void write_application_lock(struct ss_json *json,
 	ss_json_close(json, ']');
 	ss_json_unsigned(json, "suspects_total", lock->suspects_total);
 	ss_json_text(json, "common_function", lock->common_function);
+	ss_json_open(json, "client_suspects", '[');
+	for (size_t i = 0; i < lock->client_suspect_count; i++)
+		ss_json_signed(
+			json, NULL,
+			ss_snapshot_thread(snapshot, lock->client_suspects[i])->tid);
+	ss_json_close(json, ']');
+	ss_json_unsigned(json, "client_suspects_total", lock->client_suspects_total);
+	ss_json_text(json, "client_function", lock->client_function);
 	ss_json_close(json, '}');
 }
 

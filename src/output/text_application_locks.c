@@ -42,14 +42,44 @@ static void write_only_suspect(const struct ss_snapshot *snapshot,
 	}
 }
 
+static void write_list(const struct ss_snapshot *snapshot, const size_t *threads,
+		       size_t count, size_t total,
+		       const struct ss_format_options *options, FILE *out)
+{
+	size_t shown = options->verbose ? count : SS_MIN(count, (size_t)SUSPECTS_MAX);
+
+	for (size_t i = 0; i < shown; i++) {
+		(void)fputs_unlocked(i ? ", " : ": ", out);
+		write_thread(snapshot, threads[i], options, out);
+	}
+	if (shown < total)
+		(void)fprintf(out, " and %zu more", total - shown);
+}
+
+/* They may hold the lock of a transaction. */
+static void write_clients(const struct ss_snapshot *snapshot,
+			  const struct ss_application_lock *lock,
+			  const struct ss_format_options *options, FILE *out)
+{
+	size_t total = lock->client_suspects_total;
+
+	if (total == 0)
+		return;
+	(void)fprintf(out, "  or by %s%zu thread%s in ", total > 1 ? "one of " : "",
+		      total, total > 1 ? "s" : "");
+	write_name(lock->client_function, out);
+	(void)fputs_unlocked(total > 1 ? " that wait for their clients" :
+					 " that waits for its client",
+			     out);
+	write_list(snapshot, lock->client_suspects, lock->client_suspect_count, total,
+		   options, out);
+	(void)fputc_unlocked('\n', out);
+}
+
 static void write_suspects(const struct ss_snapshot *snapshot,
 			   const struct ss_application_lock *lock,
 			   const struct ss_format_options *options, FILE *out)
 {
-	size_t shown = options->verbose ?
-			       lock->suspect_count :
-			       SS_MIN(lock->suspect_count, (size_t)SUSPECTS_MAX);
-
 	if (lock->suspects_total == 0)
 		return;
 	(void)fputs_unlocked("  probably held by ", out);
@@ -58,14 +88,11 @@ static void write_suspects(const struct ss_snapshot *snapshot,
 	} else {
 		(void)fprintf(out, "one of %zu other threads in ", lock->suspects_total);
 		write_name(lock->common_function, out);
-		for (size_t i = 0; i < shown; i++) {
-			(void)fputs_unlocked(i ? ", " : ": ", out);
-			write_thread(snapshot, lock->suspects[i], options, out);
-		}
-		if (shown < lock->suspects_total)
-			(void)fprintf(out, " and %zu more", lock->suspects_total - shown);
+		write_list(snapshot, lock->suspects, lock->suspect_count,
+			   lock->suspects_total, options, out);
 	}
 	(void)fputc_unlocked('\n', out);
+	write_clients(snapshot, lock, options, out);
 }
 
 static void write_lock(const struct ss_snapshot *snapshot,

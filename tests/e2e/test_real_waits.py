@@ -88,6 +88,23 @@ class MariaDb(MariaDbServer, RealWaits):
         # of the other connections, the one that sleeps is nearest to those that wait
         self.assertEqual(lock["suspects"], [tid for tid, state in states.items()
                                             if state == "User sleep"])
+        # the one that has read the table holds the lock, and waits for its client
+        holder, = reader.rows("select tid from information_schema.processlist "
+                              "where id = connection_id()")
+        self.assertIn(int(holder[0]), lock["client_suspects"], lock)
+        # the example of the README: thirty queries behind the ALTER
+        more = [self.connect() for _ in range(29)]
+        for connection in more:
+            connection.query("select * from d.t")
+        wait_until(lambda: list(self.states(asker).values()).count(waits) == 31, "all to wait")
+        text = self.run_tool("hang", FOR, process.pid, status=(4,)).stdout.decode()
+        self.assertRegex(text, r"^mariadbd, pid \d+: blocked\n")
+        self.assertRegex(text, r"\n31 threads wait for an application lock: "
+                         r"MDL_context::acquire_lock \(metadata lock; .*\)\n"
+                         r"  probably held by \d+ \(\w+\), the only other thread in .*\n.*\n"
+                         r"  or by one of 2 threads in do_command.* that wait for their clients: "
+                         r"\d+ \(\w+\), \d+ \(\w+\)\n")
+        self.assertRegex(text, r"\n31 threads blocked: ")
 
     def test_row_lock(self):
         """Five updates of a row that a transaction without a statement has changed."""

@@ -213,6 +213,8 @@ static void test_suspects(void **state)
 	    "thread", "__start");
 	ADD(snapshot, 106, SS_WAIT_OTHER, "__write", "log", "__start");
 	ADD(snapshot, 107, SS_WAIT_CONDVAR, "__cond_wait", "grab", "other", "__start");
+	static const struct ss_descriptor connection = { .kind = SS_FD_SOCKET };
+	snapshot->waits[3].descriptor = &connection;
 	find(snapshot, "lock take a row\nlock grab\nidle next_job\n");
 	assert_int_equal(snapshot->application_locks.count, 2);
 	const struct ss_application_lock *lock = &snapshot->application_locks.items[0];
@@ -223,10 +225,15 @@ static void test_suspects(void **state)
 	assert_int_equal(lock->suspects_total, 1);
 	assert_int_equal(lock->suspects[0], 4);
 	assert_string_equal(lock->common_function, "query");
+	/* It waits for its client: a transaction may hold the lock. */
+	assert_int_equal(lock->client_suspects_total, 1);
+	assert_int_equal(lock->client_suspects[0], 3);
+	assert_string_equal(lock->client_function, "session");
 	/* Nothing but the C library in common: nobody is named. */
 	lock = &snapshot->application_locks.items[1];
 	assert_string_equal(lock->function, "grab");
 	assert_int_equal(lock->suspects_total, 0);
+	assert_int_equal(lock->client_suspects_total, 0);
 }
 
 int main(void)
