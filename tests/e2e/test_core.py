@@ -2,6 +2,7 @@
 ones; those of gcore."""
 # ctest: slow
 
+import ctypes
 import json
 import os
 import random
@@ -9,11 +10,15 @@ import re
 import shutil
 import struct
 import subprocess
+import sys
 import tempfile
 
-from core_dump import CoreDump
-from harness import (LIMIT_S, MAIN_STACK, STACKSNAP, Snapshot, TARGETS, UnopenedFifo, canonical,
-                     main)
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "report"))
+
+from core_dump import CoreDump  # noqa: E402
+from file_server import Server  # noqa: E402
+from harness import (LIMIT_S, MAIN_STACK, STACKSNAP, Snapshot, TARGETS,  # noqa: E402
+                     UnopenedFifo, canonical, main)
 
 TRUNCATED = 25
 SANITIZED = bool(os.environ.get("SANITIZED"))
@@ -132,6 +137,54 @@ class Core(CoreDump):
         result = self.run_tool("core", core, "/bin/true")
         self.assertIn(b"'/bin/true' is not used: it is not the same build", result.stderr)
         self.assertIn(b"read_address", result.stdout)
+
+    def dump_elsewhere(self):
+        """The core file of a program whose file is not on this machine, but another one at its
+        path, as of a container; and where its file is kept."""
+        program = os.path.join(self.directory, "in", "app")
+        os.makedirs(os.path.dirname(program))
+        shutil.copy(os.path.join(TARGETS, "crash"), program)
+        core = self.dump(program, "segv")
+        kept = os.path.join(self.directory, "image") + program
+        os.makedirs(os.path.dirname(kept))
+        os.rename(program, kept)
+        shutil.copy("/bin/true", program)
+        return core, kept
+
+    def assert_named(self, result, named):
+        self.assertEqual(b"read_address" in result.stdout, named, result)
+        self.assertEqual(b"no file with its build-id" in result.stderr, not named, result)
+
+    def test_sysroot(self):
+        core, _ = self.dump_elsewhere()
+        self.assert_named(self.run_tool("core", core, status=(1,)), False)
+        image = os.path.join(self.directory, "image")
+        self.assert_named(self.run_tool("core", "--sysroot=" + image, core, status=(0, 1)), True)
+
+    def test_debuginfod(self):
+        try:
+            ctypes.CDLL("libdebuginfod.so.1")
+        except OSError as error:
+            self.skipTest(str(error))
+        core, kept = self.dump_elsewhere()
+        build_id = next(module["build_id"] for module in self.core(core, status=(1,)).data["modules"]
+                        if module["path"].endswith("/in/app"))
+        with open(kept, "rb") as file:
+            server = Server({"/buildid/%s/executable" % build_id: file.read()})
+        self.addCleanup(server.close)
+        environment = dict(os.environ, DEBUGINFOD_URLS=server.url, no_proxy="*",
+                           DEBUGINFOD_CACHE_PATH=self.directory, HOME=self.directory)
+        result = self.run_tool("core", core, status=(1,), env=environment)
+        self.assert_named(result, False)
+        self.assertEqual(server.asked, [])
+        result = self.run_tool("core", "--debuginfod", core, status=(0, 1), env=environment)
+        self.assert_named(result, True)
+
+    def test_no_output(self):
+        """A failure leaves no file."""
+        path = os.path.join(self.directory, "output")
+        self.run_tool("core", "-o", path, "/bin/true", status=(2,))
+        self.assertFalse(os.path.exists(path))
 
     def test_no_core(self):
         empty = os.path.join(self.directory, "empty")
