@@ -1107,6 +1107,11 @@ struct ss_goroutine {
 	enum ss_end end;
 	const char *reason;
 	size_t frame_count;
+	/* After ss_snapshot_diagnose(). WAITING: the function that waits for a lock, such as
+	   "sync.(*Mutex).Lock"; NULL: it waits for something else */
+	const char *lock_function;
+	bool blocked;	   /* see ss_snapshot_compare_goroutines() */
+	uint64_t run_mark; /* differs after it has run; 0: not known */
 };
 
 /* Threads that wait for each other in a cycle. They stood still together while their
@@ -1198,6 +1203,13 @@ ss_snapshot_goroutine_frame(const struct ss_snapshot *snapshot,
 			    const struct ss_goroutine *goroutine, size_t index);
 /* How many more there are that could not be read. */
 SS_API size_t ss_snapshot_goroutines_unread(const struct ss_snapshot *snapshot);
+/*
+ * Marks as blocked the goroutines of last that wait for a lock, did so with the same stack
+ * in first, an earlier snapshot of the process, and have not run in between. Call it after
+ * ss_snapshot_diagnose() of last, and before ss_progress_new().
+ */
+SS_API void ss_snapshot_compare_goroutines(struct ss_snapshot *last,
+					   const struct ss_snapshot *first);
 /* One line that says why the goroutines of a Go program are not known, or NULL. */
 SS_API const char *ss_snapshot_goroutine_problem(const struct ss_snapshot *snapshot);
 
@@ -1873,9 +1885,10 @@ SS_API const char *ss_movement_name(enum ss_movement movement);
 enum ss_verdict {
 	SS_VERDICT_IDLE = 0, /* its threads wait for work */
 	SS_VERDICT_MOVING,
-	SS_VERDICT_BUSY,    /* a thread is runnable most of the time */
-	SS_VERDICT_BLOCKED, /* a thread made no progress, waiting for an application lock */
-	SS_VERDICT_STUCK,   /* a thread made no progress, in a wait that is not idle */
+	SS_VERDICT_BUSY, /* a thread is runnable most of the time */
+	/* a thread or goroutine made no progress, waiting for an application lock */
+	SS_VERDICT_BLOCKED,
+	SS_VERDICT_STUCK,    /* a thread made no progress, in a wait that is not idle */
 	SS_VERDICT_DEADLOCK, /* a cycle of threads that made no progress */
 };
 

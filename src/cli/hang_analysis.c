@@ -1,6 +1,8 @@
 #include "cli/hang_analysis.h"
 
 #include <stdlib.h>
+#include <string.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "cli/failure.h"
@@ -8,6 +10,16 @@
 #include "cli/registers.h"
 
 SS_DEFINE_CLEANUP(struct ss_progress, progress, ss_progress_free)
+
+/* How long a goroutine has to wait for a lock until it is said to be blocked. */
+enum { BLOCKED_MS = 1000 };
+
+enum { GOROUTINE_REQUEST = 'G' };
+
+struct goroutine_request {
+	char kind; /* GOROUTINE_REQUEST: other requests begin otherwise */
+	struct ss_gather_plan plan;
+};
 
 /* The snapshots of all captures. */
 struct series {
@@ -66,7 +78,11 @@ static struct ss_error *interpret(const struct ss_hang_analysis *analysis,
 		.size = sizeof(diagnose_options),
 		.waits = options->waits,
 	};
-	return error ? error : ss_snapshot_diagnose(last, &diagnose_options);
+	if (!error)
+		error = ss_snapshot_diagnose(last, &diagnose_options);
+	if (!error)
+		ss_snapshot_compare_goroutines(last, series->snapshots[0]);
+	return error;
 }
 
 /* Without waits there is no verdict. */
@@ -93,6 +109,7 @@ static struct ss_error *write_report(const struct ss_hang_analysis *analysis,
 		.size = sizeof(format_options),
 		.raw = attempt->level != SS_SANDBOX_NAMES,
 		.verbose = analysis->options->common.verbose,
+		.goroutine_groups = analysis->options->goroutines,
 		.all = analysis->options->all,
 		.color = analysis->color,
 		.problem = problem,
@@ -112,6 +129,25 @@ static struct ss_error *write_report(const struct ss_hang_analysis *analysis,
 	return ss_analysis_close(out, error);
 }
 
+/* Requests the memory that describes goroutines. *ret: whether there are any. */
+static struct ss_error *request_goroutines(const struct ss_hang_analysis *analysis,
+					   const struct ss_sandbox_attempt *attempt,
+					   bool *ret)
+{
+	const struct ss_hang_observation *observation = analysis->observation;
+	struct goroutine_request request = { .kind = GOROUTINE_REQUEST };
+
+	if (!attempt->may_request || analysis->asked_goroutines ||
+	    analysis->options->goroutines == 0 || observation->count < 2)
+		return NULL;
+	ss_sandbox_enter(attempt, SS_SANDBOX_UNWIND);
+	if (!ss_capture_plan_goroutines(observation->captures[observation->count - 1],
+					attempt->session, &request.plan))
+		return NULL;
+	*ret = true;
+	return ss_sandbox_request(attempt, &request, sizeof(request));
+}
+
 static struct ss_error *work(void *data, const struct ss_sandbox_attempt *attempt)
 {
 	const struct ss_hang_analysis *analysis = data;
@@ -123,7 +159,10 @@ static struct ss_error *work(void *data, const struct ss_sandbox_attempt *attemp
 
 	if (attempt->no_waits)
 		return refuse(attempt);
-	struct ss_error *error = unwind(analysis, attempt, &series);
+	struct ss_error *error = request_goroutines(analysis, attempt, &requested);
+	if (error || requested)
+		return error;
+	error = unwind(analysis, attempt, &series);
 	if (!error && attempt->may_request && !analysis->completed &&
 	    analysis->options->mode == SS_MODE_AUTO)
 		error = ss_registers_request(attempt, series.snapshots[series.count - 1],
@@ -172,11 +211,38 @@ static void complete(struct ss_hang_analysis *analysis, const void *bytes, size_
 	attach(analysis);
 }
 
+static void gather(const struct ss_hang_analysis *analysis, size_t index,
+		   const struct ss_gather_plan *plan)
+{
+	const struct ss_hang_observation *observation = analysis->observation;
+	_cleanup_error_ struct ss_error *error = ss_capture_gather(
+		observation->captures[index], observation->target, plan);
+
+	if (error && analysis->options->common.verbose)
+		ss_failure_warn("%s", ss_error_message(error));
+}
+
+/* Copies what describes goroutines twice, to tell which of them move. */
+static void gather_goroutines(struct ss_hang_analysis *analysis, const void *bytes)
+{
+	const struct timespec pause = { .tv_sec = BLOCKED_MS / 1000 };
+	struct goroutine_request request;
+
+	memcpy(&request, bytes, sizeof(request));
+	analysis->asked_goroutines = true;
+	gather(analysis, 0, &request.plan);
+	(void)nanosleep(&pause, NULL); /* less, after a signal */
+	gather(analysis, analysis->observation->count - 1, &request.plan);
+}
+
 static void answer(void *data, const void *bytes, size_t size)
 {
 	struct ss_hang_analysis *analysis = data;
 
-	if (ss_registers_is_request(bytes, size))
+	if (size == sizeof(struct goroutine_request) &&
+	    *(const char *)bytes == GOROUTINE_REQUEST)
+		gather_goroutines(analysis, bytes);
+	else if (ss_registers_is_request(bytes, size))
 		complete(analysis, bytes, size);
 	else
 		ss_file_requests_answer(&analysis->requests, bytes, size);
@@ -201,7 +267,7 @@ struct ss_error *ss_hang_analysis_run(struct ss_hang_analysis *analysis,
 	sandboxed.options.answer = answer;
 	attach(analysis);
 	sandboxed.options.last_level = SS_SANDBOX_RAW;
-	sandboxed.options.max_requests += analysis->options->mode == SS_MODE_AUTO ? 1 : 0;
+	sandboxed.options.max_requests += analysis->options->mode == SS_MODE_AUTO ? 2 : 1;
 	struct ss_error *error = ss_analysis_run(&sandboxed, &result);
 	if (!error)
 		error = ss_analysis_copy(&sandboxed, result, analysis->output);

@@ -5,6 +5,7 @@
 #include "diagnose/chain.h"
 #include "diagnose/deadlock.h"
 #include "diagnose/descriptor.h"
+#include "diagnose/goroutine_lock.h"
 #include "diagnose/owner_frames.h"
 #include "diagnose/process_cycle.h"
 #include "diagnose/purpose.h"
@@ -94,7 +95,8 @@ static bool diagnose_all(struct ss_snapshot *snapshot, const struct ss_wait_tabl
 		ok = diagnose(snapshot->others.items[i], table);
 	if (ok)
 		ss_owner_frames_find(snapshot);
-	return ok && ss_deadlock_find(snapshot) && ss_application_locks_find(snapshot) &&
+	return ok && ss_goroutine_locks_find(snapshot, table) &&
+	       ss_deadlock_find(snapshot) && ss_application_locks_find(snapshot) &&
 	       ss_chains_find(snapshot) && ss_process_cycle_find(snapshot);
 }
 

@@ -361,6 +361,8 @@ static enum ss_verdict find_verdict(struct ss_progress *progress)
 		stuck |= progress->threads[i].stuck;
 		blocked |= progress->threads[i].blocked;
 	}
+	for (size_t i = 0; i < progress->last->goroutines.count; i++)
+		blocked |= progress->last->goroutines.items[i].blocked;
 	if (deadlock)
 		return SS_VERDICT_DEADLOCK;
 	if (stuck)

@@ -27,6 +27,8 @@ static int compare_kinds(const struct ss_goroutine *a, const struct ss_goroutine
 		order = COMPARE(a->status, b->status);
 	if (order == 0)
 		order = COMPARE(a->changed, b->changed);
+	if (order == 0)
+		order = COMPARE(a->blocked, b->blocked);
 	return order ? order :
 		       strcmp(a->wait_reason ? a->wait_reason : "",
 			      b->wait_reason ? b->wait_reason : "");

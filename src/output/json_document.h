@@ -17,6 +17,11 @@ ss_format_write_diff ss_json_write_diff;       /* stacksnap-diff/1 */
 /* Writes the member "process" of a document on a process. */
 void ss_json_process(struct ss_json *json, const struct ss_process *process);
 
+/* Writes the members about goroutines. blocked: only those that made no progress. False
+   without memory. */
+bool ss_json_goroutines(struct ss_json *json, const struct ss_snapshot *snapshot,
+			bool blocked);
+
 /* Writes the members that identify a thread, and its state. */
 void ss_json_thread(struct ss_json *json, const struct ss_thread *thread);
 

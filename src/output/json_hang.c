@@ -43,8 +43,9 @@ struct ss_error *ss_json_write_hang(const struct ss_snapshot *snapshot,
 		write_thread(&json, ss_snapshot_thread(snapshot, i),
 			     ss_progress_thread(progress, i));
 	ss_json_close(&json, ']');
+	bool whole = ss_json_goroutines(&json, snapshot, true);
 	ss_json_deadlocks(&json, snapshot);
 	ss_json_close(&json, '}');
 	(void)fputc_unlocked('\n', out);
-	return NULL;
+	return whole ? NULL : ss_error_no_memory();
 }

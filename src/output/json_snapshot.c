@@ -127,6 +127,7 @@ static void write_goroutine_group(struct ss_json *json,
 	ss_json_signed_if(json, "tid", first->tid && group->count == 1, first->tid);
 	ss_json_bool(json, "on_thread", first->on_thread);
 	ss_json_bool(json, "changed", first->changed);
+	ss_json_text(json, "lock_function", first->lock_function);
 	ss_json_text(json, "end", ss_end_name(first->end));
 	ss_json_text(json, "reason", first->reason);
 	ss_json_unsigned(json, "stack_id", first->stack_id);
@@ -138,19 +139,23 @@ static void write_goroutine_group(struct ss_json *json,
 }
 
 /* An array of groups; null if there is no Go program, or it was not looked at. */
-static bool write_goroutines(struct ss_json *json, const struct ss_snapshot *snapshot)
+bool ss_json_goroutines(struct ss_json *json, const struct ss_snapshot *snapshot,
+			bool blocked)
 {
 	_cleanup_(ss_goroutine_grouping_cleanup) struct ss_goroutine_grouping *grouping =
 		ss_goroutine_grouping_new(snapshot, true);
 
 	if (!grouping)
 		return false;
-	if (grouping->count == 0) {
+	if (ss_snapshot_goroutine_count(snapshot) == 0) {
 		ss_json_null(json, "goroutines");
 	} else {
 		ss_json_open(json, "goroutines", '[');
-		for (size_t i = 0; i < grouping->count; i++)
-			write_goroutine_group(json, snapshot, &grouping->groups[i]);
+		for (size_t i = 0; i < grouping->count; i++) {
+			if (!blocked || (*grouping->groups[i].members)->blocked)
+				write_goroutine_group(json, snapshot,
+						      &grouping->groups[i]);
+		}
 		ss_json_close(json, ']');
 	}
 	ss_json_unsigned(json, "goroutines_unread",
@@ -272,7 +277,7 @@ static struct ss_error *write_snapshot(const struct ss_snapshot *snapshot,
 	for (size_t i = 0; i < ss_snapshot_thread_count(snapshot); i++)
 		write_thread(&json, ss_snapshot_thread(snapshot, i), cache);
 	ss_json_close(&json, ']');
-	bool whole = write_goroutines(&json, snapshot);
+	bool whole = ss_json_goroutines(&json, snapshot, false);
 	ss_json_deadlocks(&json, snapshot);
 	ss_json_text(&json, "problem", options->problem);
 	ss_json_close(&json, '}');

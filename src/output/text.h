@@ -43,6 +43,11 @@ void ss_text_write_goroutines(const struct ss_snapshot *snapshot,
 			      const struct ss_goroutine_grouping *goroutines,
 			      const struct ss_format_options *options, FILE *out);
 
+/* Writes the goroutines that made no progress, if there are any. */
+void ss_text_write_blocked_goroutines(const struct ss_snapshot *snapshot,
+				      const struct ss_goroutine_grouping *goroutines,
+				      const struct ss_format_options *options, FILE *out);
+
 /* Writes the last line: how to get what is missing, if anything is. */
 void ss_text_write_advice(const struct ss_format_options *options, FILE *out);
 

@@ -55,6 +55,10 @@ static void write_since(const struct ss_goroutine_group *group, FILE *out)
 static void write_state(const struct ss_goroutine *goroutine, FILE *out)
 {
 	ss_escape_write(ss_goroutine_words(goroutine), NULL, out);
+	if (goroutine->lock_function) {
+		(void)fputs_unlocked(", waits for an application lock: ", out);
+		ss_escape_write(goroutine->lock_function, NULL, out);
+	}
 	if (goroutine->changed)
 		(void)fputs_unlocked(", ran while it was read", out);
 	if (goroutine->tid && !goroutine->on_thread)
@@ -176,4 +180,31 @@ void ss_text_write_goroutines(const struct ss_snapshot *snapshot,
 		write_group(snapshot, &goroutines->groups[i], options, out);
 	if (shown < goroutines->own_count)
 		write_left_out(goroutines, shown, out);
+}
+
+void ss_text_write_blocked_goroutines(const struct ss_snapshot *snapshot,
+				      const struct ss_goroutine_grouping *goroutines,
+				      const struct ss_format_options *options, FILE *out)
+{
+	size_t left = options->verbose ? SIZE_MAX : options->goroutine_groups;
+	size_t count = 0;
+
+	for (size_t i = 0; i < goroutines->own_count; i++) {
+		if ((*goroutines->groups[i].members)->blocked)
+			count += goroutines->groups[i].count;
+	}
+	if (count == 0)
+		return;
+	(void)fputc_unlocked('\n', out);
+	ss_style_write(SS_STYLE_WARN, options->color, out);
+	ss_quantity_write_things(count, "goroutine", out);
+	ss_style_write(SS_STYLE_NONE, options->color, out);
+	(void)fputs_unlocked(" made no progress, waiting for a lock of the application\n",
+			     out);
+	for (size_t i = 0; i < goroutines->own_count && left > 0; i++) {
+		if (!(*goroutines->groups[i].members)->blocked)
+			continue;
+		write_group(snapshot, &goroutines->groups[i], options, out);
+		left--;
+	}
 }

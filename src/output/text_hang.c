@@ -242,6 +242,12 @@ struct ss_error *ss_text_write_hang(const struct ss_snapshot *snapshot,
 		.out = out,
 	};
 
+	_cleanup_(
+		ss_goroutine_grouping_cleanup) struct ss_goroutine_grouping *goroutines =
+		ss_goroutine_grouping_new(snapshot, true);
+
+	if (!goroutines)
+		return ss_error_no_memory();
 	write_verdict(&report);
 	write_sums(&report);
 	ss_text_write_frozen(ss_snapshot_process(snapshot), options->color, out);
@@ -249,6 +255,7 @@ struct ss_error *ss_text_write_hang(const struct ss_snapshot *snapshot,
 	ss_text_write_deadlocks(snapshot,
 				ss_progress_verdict(progress) == SS_VERDICT_DEADLOCK,
 				options, out);
+	ss_text_write_blocked_goroutines(snapshot, goroutines, options, out);
 	for (enum class class = 0; class < CLASS_COUNT; class ++)
 		write_class(&report, class);
 	ss_text_write_advice(options, out);

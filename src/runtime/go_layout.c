@@ -247,16 +247,16 @@ static const char *const reasons_1_26[] = {
 
 /* clang-format off */
 static const struct ss_go_layout layouts[] = {
-	/*        bp syscall status  id since reason thread */
-	{ 19, 19, 104, 112, 144, 152, 168, 176, 72, reasons_1_19, SS_ARRAY_SIZE(reasons_1_19) },
+	/*        bp syscall status  id since reason thread stops */
+	{ 19, 19, 104, 112, 144, 152, 168, 176, 72, 189, reasons_1_19, SS_ARRAY_SIZE(reasons_1_19) },
 	/* 1.20 and 1.25 were not at hand: only what the versions before and after agree on. */
-	{ 20, 20, 104, 112, 144, 152, 168, 176, 72, reasons_1_21, 21 },
-	{ 21, 21, 104, 112, 144, 152, 168, 176, 72, reasons_1_21, SS_ARRAY_SIZE(reasons_1_21) },
-	{ 22, 22, 104, 112, 144, 152, 168, 176, 72, reasons_1_22, SS_ARRAY_SIZE(reasons_1_22) },
-	{ 23, 23, 104, 112, 152, 160, 176, 184, 72, reasons_1_23, SS_ARRAY_SIZE(reasons_1_23) },
-	{ 24, 24, 104, 112, 152, 160, 176, 184, 72, reasons_1_24, SS_ARRAY_SIZE(reasons_1_24) },
-	{ 25, 25,  96, 104, 144, 152, 168, 176, 64, reasons_1_26, 3 },
-	{ 26, 27,  96, 104, 144, 152, 168, 176, 64, reasons_1_26, SS_ARRAY_SIZE(reasons_1_26) },
+	{ 20, 20, 104, 112, 144, 152, 168, 176, 72,   0, reasons_1_21, 21 },
+	{ 21, 21, 104, 112, 144, 152, 168, 176, 72, 188, reasons_1_21, SS_ARRAY_SIZE(reasons_1_21) },
+	{ 22, 22, 104, 112, 144, 152, 168, 176, 72, 191, reasons_1_22, SS_ARRAY_SIZE(reasons_1_22) },
+	{ 23, 23, 104, 112, 152, 160, 176, 184, 72, 199, reasons_1_23, SS_ARRAY_SIZE(reasons_1_23) },
+	{ 24, 24, 104, 112, 152, 160, 176, 184, 72, 199, reasons_1_24, SS_ARRAY_SIZE(reasons_1_24) },
+	{ 25, 25,  96, 104, 144, 152, 168, 176, 64,   0, reasons_1_26, 3 },
+	{ 26, 27,  96, 104, 144, 152, 168, 176, 64, 191, reasons_1_26, SS_ARRAY_SIZE(reasons_1_26) },
 };
 /* clang-format on */
 

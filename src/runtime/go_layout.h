@@ -31,14 +31,17 @@ struct ss_go_layout {
 	uint32_t id;
 	uint32_t since; /* CLOCK_MONOTONIC, or 0: when the garbage collector ran before it
 			found that the goroutine waits */
-	uint32_t reason;	    /* one byte: index of reasons */
-	uint32_t thread_id;	    /* of struct m */
+	uint32_t reason;    /* one byte: index of reasons */
+	uint32_t thread_id; /* of struct m */
+	/* One byte: grows each time that it stops running; then, aligned, a time that changes
+	   at least each eighth time. 0: not known */
+	uint32_t stops;
 	const char *const *reasons; /* words of the runtime; "" for 0 */
 	size_t reason_count;
 };
 
 /* Bytes that are needed of struct g, and of struct m. */
-enum { SS_GO_G_SIZE = 192, SS_GO_M_SIZE = 80 };
+enum { SS_GO_G_SIZE = 208, SS_GO_M_SIZE = 80 };
 
 /* The layout of Go 1.minor. NULL: not known. */
 const struct ss_go_layout *ss_go_layout_find(unsigned minor);

@@ -172,6 +172,15 @@ static bool is_valid(const struct ss_go_goroutine *goroutine)
 				      goroutine->sp < goroutine->stack_high);
 }
 
+static uint64_t find_run_mark(const struct ss_go_layout *layout, const uint8_t *bytes)
+{
+	const uint64_t known = UINT64_C(1) << 63;
+	uint32_t at = layout->stops;
+	uint64_t time = at ? word_at(bytes, (at + WORD) / WORD * WORD) : 0;
+
+	return at ? known | time << 8 | bytes[at] : 0;
+}
+
 /* False without memory. */
 static bool add(struct reader *reader, uint64_t address, const uint8_t *bytes)
 {
@@ -199,6 +208,7 @@ static bool add(struct reader *reader, uint64_t address, const uint8_t *bytes)
 		goroutine.wait_reason = find_reason(layout, bytes[layout->reason]);
 	if (waits || goroutine.status == SS_GOROUTINE_SYSCALL)
 		goroutine.since = word_at(bytes, layout->since);
+	goroutine.run_mark = find_run_mark(layout, bytes);
 	goroutine.thread = find_thread(reader, word_at(bytes, SS_GO_M));
 	struct ss_go_goroutine *slot = ss_vector_push(&reader->ret->items);
 	if (slot)

@@ -21,8 +21,9 @@ struct ss_go_goroutine {
 	uint64_t pc; /* where it continues; 0: it is on a thread, or not known */
 	uint64_t sp;
 	uint64_t bp;
-	pid_t thread; /* in its pid namespace; 0: none, or not known */
-	bool changed; /* while it was read */
+	pid_t thread;	   /* in its pid namespace; 0: none, or not known */
+	uint64_t run_mark; /* differs after it has run; 0: not known */
+	bool changed;	   /* while it was read */
 };
 
 struct ss_go_goroutines {

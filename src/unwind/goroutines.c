@@ -194,6 +194,7 @@ static bool add(struct goroutines *g, const struct ss_go_goroutine *from)
 		.status = from->status,
 		.wait_reason = from->wait_reason,
 		.changed = from->changed,
+		.run_mark = from->run_mark,
 	};
 	if (from->since && from->since < g->now_ns)
 		slot->waiting_ns = g->now_ns - from->since;

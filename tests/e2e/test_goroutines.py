@@ -5,6 +5,7 @@ Debian packages: golang-go, gdb. STACKSNAP_GO: paths of more versions of go, sep
 """
 # ctest: real
 
+import json
 import os
 import re
 import shutil
@@ -16,6 +17,58 @@ from harness import EndToEnd, LIMIT_S, Snapshot, main, wait_until
 
 COMPILERS = ["go"] + [path for path in os.environ.get("STACKSNAP_GO", "").split(":") if path]
 SOURCE = os.path.join(os.environ["SOURCE"], "targets", "goroutines.go")
+
+
+# AB-BA, and who waits behind them; a goroutine that works; with "turns", goroutines that hold a
+# lock in turns in place of the deadlock.
+LOCKS = """
+package main
+
+import (
+	"fmt"
+	"os"
+	"sync"
+	"time"
+)
+
+var a, b sync.Mutex
+var c sync.RWMutex
+
+func both(x, y *sync.Mutex) {
+	x.Lock()
+	time.Sleep(100 * time.Millisecond)
+	y.Lock()
+	fmt.Println("never")
+}
+
+func turns() {
+	for {
+		a.Lock()
+		time.Sleep(2 * time.Millisecond)
+		a.Unlock()
+	}
+}
+
+func main() {
+	if len(os.Args) > 1 {
+		for i := 0; i < 4; i++ {
+			go turns()
+		}
+	} else {
+		go both(&a, &b)
+		go both(&b, &a)
+		c.Lock()
+		for i := 0; i < 5; i++ {
+			go func() { c.RLock(); fmt.Println("never") }()
+		}
+	}
+	time.Sleep(300 * time.Millisecond)
+	fmt.Println("ready")
+	for {
+		time.Sleep(10 * time.Millisecond)
+	}
+}
+"""
 
 
 class Dumped:
@@ -45,11 +98,11 @@ class Goroutines(EndToEnd):
         self.directory = tempfile.mkdtemp()
         self.addCleanup(shutil.rmtree, self.directory)
 
-    def build(self, compiler, *flags):
+    def build(self, compiler, *flags, source=SOURCE):
         if not shutil.which(compiler):
             self.skipTest("needs " + compiler)
         program = os.path.join(self.directory, "park")
-        subprocess.run([compiler, "build", *flags, "-o", program, SOURCE], check=True,
+        subprocess.run([compiler, "build", *flags, "-o", program, source], check=True,
                        timeout=5 * LIMIT_S, cwd=self.directory,
                        env=dict(os.environ, HOME=self.directory, GOFLAGS="-mod=mod",
                                 GOTOOLCHAIN="local"))
@@ -198,6 +251,37 @@ class Goroutines(EndToEnd):
             self.assertEqual([frame["symbol"] for frame in frames],
                              [frame["symbol"] for frame in wanted])
             self.assertIsNone(group["waiting_ns"])
+
+    def build_locks(self, compiler, *flags):
+        source = os.path.join(self.directory, "locks.go")
+        with open(source, "w", encoding="utf-8") as file:
+            file.write(LOCKS)
+        return self.build(compiler, *flags, source=source)
+
+    def test_locks(self):
+        """A deadlock of mutexes is no idle process, although no thread waits for a lock."""
+        for compiler, *flags in [[compiler] for compiler in COMPILERS] + [["go", "-ldflags=-s -w"]]:
+            program = self.build_locks(compiler, *flags)
+            target = self.start_command([program])
+            result = self.run_tool("hang", target.pid, status=(4,))
+            text = result.stdout.decode()
+            self.assertRegex(text, r"pid \d+: blocked\n")
+            self.assertRegex(text, r"\n7 goroutines made no progress, waiting for a lock")
+            self.assertRegex(text, r"\n[12] goroutines?, [^\n]*, waits for an application lock: "
+                                   r"(internal/)?sync\.\(\*Mutex\)\.")
+            self.assertRegex(text, r"\n5 goroutines, [^\n]*, waits for an application lock: "
+                                   r"sync\.(\(\*RWMutex\)|runtime_SemacquireRWMutexR|"
+                                   r"runtime_SemacquireMutex)")
+            data = json.loads(self.run_tool("hang", "-f", "json", target.pid, status=(4,)).stdout)
+            self.assertEqual(data["verdict"], "blocked")
+            self.assertEqual(sum(group["count"] for group in data["goroutines"]), 7, data)
+            target.kill()
+
+    def test_turns(self):
+        """Goroutines that get their lock are not blocked."""
+        target = self.start_command([self.build_locks("go"), "turns"])
+        result = self.run_tool("hang", target.pid, status=(0, 1, 2, 3))
+        self.assertNotIn(b"made no progress, waiting", result.stdout, result.stdout.decode())
 
     def test_unknown_version(self):
         """One line says why there are none, and nothing is made up."""

@@ -80,6 +80,8 @@ static void put_g(struct fake *fake, size_t index, uint32_t status, uint8_t reas
 	put(fake, g + layout->id, COUNT - index, 8); /* descending */
 	put(fake, g + layout->since, 1000 + index, 8);
 	put(fake, g + layout->reason, reason, 1);
+	if (layout->stops)
+		put(fake, g + layout->stops, 3 + index, 1);
 }
 
 static struct fake *make(unsigned minor)
@@ -140,6 +142,8 @@ static void test_versions(void **state)
 		assert_int_equal(one.sp, STACKS + 0x700);
 		assert_int_equal(one.bp, STACKS + 0x710);
 		assert_int_equal(one.thread, 0);
+		assert_int_equal(one.run_mark != 0, minor != 20 && minor != 25);
+		assert_true(one.run_mark == 0 || one.run_mark != at(&found, 1).run_mark);
 		one = at(&found, 1);
 		assert_int_equal(one.status, SS_GOROUTINE_RUNNING);
 		assert_int_equal(one.pc, 0);
