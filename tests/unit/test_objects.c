@@ -28,7 +28,7 @@
 #include "objects/sockets.h"
 
 /* Above what pid_max can be: nothing of the real /proc is found by mistake. */
-enum { SELF = 5000100, OTHER = 5000200, THIRD = 5000300 };
+enum { SELF = 4190100, OTHER = 4190200, THIRD = 4190300 };
 
 struct fixture {
 	char directory[32];
