@@ -457,6 +457,9 @@ typedef size_t ss_memory_read_function(void *data, uint64_t address, void *bytes
 /* Returns whether the thread has provably not run since the capture. */
 typedef bool ss_thread_check_function(void *data, pid_t tid);
 
+/* How many functions that began a recursion follow one that max_frames cuts. */
+enum { SS_RECURSION_CALLERS_MAX = 16 };
+
 struct ss_unwind_options {
 	size_t size;	     /* sizeof(struct ss_unwind_options) */
 	unsigned max_frames; /* per thread; 0: no limit */
@@ -708,6 +711,9 @@ struct ss_frame {
 	/* Other kinds than NATIVE have no pc, no module and no area; symbol, file and line
 	   are those of the runtime's function. */
 	enum ss_frame_kind kind;
+	/* Frames of a recursion that are left out before this one; see
+	   SS_RECURSION_CALLERS_MAX */
+	uint32_t omitted;
 };
 
 /* What kind of thing a thread waits for. */

@@ -59,7 +59,9 @@ void ss_json_plain_frame(struct ss_json *json, const struct ss_frame *frame)
 			  (int64_t)frame->symbol_offset);
 	ss_json_text(json, "file", frame->file);
 	ss_json_signed_if(json, "line", frame->line, frame->line);
+	ss_json_text(json, "kind", ss_frame_kind_name(frame->kind));
 	ss_json_bool(json, "inlined", frame->inlined);
+	ss_json_unsigned(json, "omitted", frame->omitted);
 	ss_json_text(json, "module", module ? module->path : NULL);
 	ss_json_text(json, "build_id", module ? module->build_id : NULL);
 	ss_json_hex_if(json, "lookup_offset", module, frame->lookup_offset);

@@ -45,6 +45,7 @@ static void write_frame(struct ss_json *json, const struct ss_frame *frame)
 	ss_json_signed_if(json, "column", frame->column, frame->column);
 	ss_json_bool(json, "inlined", frame->inlined);
 	ss_json_bool(json, "signal_frame", frame->signal_frame);
+	ss_json_unsigned(json, "omitted", frame->omitted);
 	ss_json_text(json, "source", source_name(frame->source));
 	ss_json_hex_if(json, "lookup_offset", in_module, frame->lookup_offset);
 	ss_json_text(json, "area", frame->area);

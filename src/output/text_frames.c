@@ -121,6 +121,17 @@ static void write_repeat(const struct ss_repeat *repeat, int width,
 	ss_style_write(SS_STYLE_NONE, options->color, out);
 }
 
+/* Frames of a recursion that the snapshot leaves out. */
+static void write_omitted(uint32_t omitted, int width,
+			  const struct ss_format_options *options, FILE *out)
+{
+	ss_style_write(SS_STYLE_WARN, options->color, out);
+	(void)fprintf(out, "  %*s ", width + 1, "...");
+	ss_quantity_write_things(omitted, "more frame", out);
+	(void)fputs_unlocked(" of the recursion (-n 0 shows all); it began in:\n", out);
+	ss_style_write(SS_STYLE_NONE, options->color, out);
+}
+
 /* Why the stack ends: the kind of end, its name in brackets, and the reason for this
    thread, or else the remedy. A complete stack may have a reason, too. */
 static void write_end(const struct ss_thread *thread,
@@ -160,22 +171,37 @@ static void write_kernel_stack(const struct ss_thread *thread, int width,
 	}
 }
 
+static size_t count_omitted(const struct ss_snapshot *snapshot,
+			    const struct ss_thread *thread)
+{
+	size_t omitted = 0;
+
+	for (size_t i = 0; i < thread->frame_count; i++)
+		omitted += ss_snapshot_frame(snapshot, thread, i)->omitted;
+	return omitted;
+}
+
 void ss_text_write_frames(const struct ss_snapshot *snapshot,
 			  const struct ss_thread *thread,
 			  const struct ss_format_options *options, FILE *out)
 {
-	int width = number_width(thread->frame_count);
+	size_t omitted = count_omitted(snapshot, thread);
+	int width = number_width(thread->frame_count + omitted);
 	struct ss_repeat repeat = {};
 	size_t until = 0; /* end of the first occurrence of repeat */
 
 	write_kernel_stack(thread, width, options, out);
+	omitted = 0;
 	for (size_t i = 0; i < thread->frame_count; i++) {
+		const struct ss_frame *frame = ss_snapshot_frame(snapshot, thread, i);
 		if (!options->verbose && repeat.times == 0) {
 			repeat = ss_repeat_find(snapshot, thread, i);
 			until = i + repeat.period;
 		}
-		write_frame(ss_snapshot_frame(snapshot, thread, i), i, width, options,
-			    out);
+		if (frame->omitted)
+			write_omitted(frame->omitted, width, options, out);
+		omitted += frame->omitted;
+		write_frame(frame, i + omitted, width, options, out);
 		if (repeat.times && i + 1 == until) {
 			write_repeat(&repeat, width, options, out);
 			i += repeat.period * (repeat.times - 1);

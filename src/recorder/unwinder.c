@@ -389,7 +389,8 @@ static bool read_stack(struct ss_unwinder *unwinder, struct ss_cursor *cursor,
 	struct wire_stack wire;
 
 	if (!read_struct(cursor, &wire, sizeof(wire)) || wire.end > SS_END_RUNNABLE ||
-	    wire.frame_count > unwinder->max_frames ||
+	    wire.frame_count >
+		    (uint64_t)unwinder->max_frames + SS_RECURSION_CALLERS_MAX ||
 	    wire.frame_count > ss_cursor_left(cursor) / sizeof(struct wire_frame))
 		return false;
 	struct ss_unwound_stack *stack = ss_vector_push(&unwound->stacks);

@@ -254,9 +254,11 @@ static size_t write_frames(const struct work *work, const struct ss_frame *frame
 		ret[i].inlined = true;
 		ret[i].signal_frame = false;
 		ret[i].source = SS_FROM_INLINE;
+		ret[i].omitted = i == 0 ? frame->omitted : 0;
 	}
 	struct ss_frame *outer = &ret[info->inline_count];
 	*outer = *frame;
+	outer->omitted = info->inline_count ? 0 : frame->omitted;
 	outer->symbol = info->symbol;
 	outer->function = info->function;
 	uint64_t place = info->absolute ? frame->pc : frame->offset;

@@ -12,6 +12,11 @@ enum {
 	/* Signal frames may lead inwards, from an alternate stack to the interrupted one;
 	   forged ones could do so in a cycle. */
 	INWARD_MAX = 64,
+	/* A stack that is cut in a recursion: so many of its last frames are at a few places
+	   only. */
+	RECURSION_FRAMES = 64,
+	RECURSION_PLACES = 24,
+	SKIPPED_MAX = 4 << 20, /* in all threads: some seconds */
 };
 
 /*
@@ -216,6 +221,75 @@ static bool leave_frame(struct ss_walk *walk, struct ss_unwind_frame *frame)
 	return more;
 }
 
+/* Whether pc is a place of the recursion: that of one of the last frames before count. */
+static bool recurs(const struct ss_walk *walk, size_t count, uint64_t pc)
+{
+	for (size_t i = count - RECURSION_FRAMES; i < count; i++) {
+		if (walk->frames.items[i].pc == pc)
+			return true;
+	}
+	return false;
+}
+
+static bool is_recursion(const struct ss_walk *walk)
+{
+	const struct ss_frame *frames = walk->frames.items;
+	size_t count = walk->frames.count;
+	size_t places = 0;
+
+	if (count < RECURSION_FRAMES)
+		return false;
+	for (size_t i = count - RECURSION_FRAMES; i < count; i++) {
+		size_t k = i + 1;
+		while (k < count && frames[k].pc != frames[i].pc)
+			k++;
+		places += k == count; /* the last frame of its place */
+	}
+	return places <= RECURSION_PLACES;
+}
+
+/* Steps to the caller of frame, which is outside of it. */
+static bool step_outwards(struct ss_walk *walk, struct ss_unwind_frame *frame)
+{
+	uint64_t sp = ss_regs_sp(walk->ctx.arch, &frame->regs);
+	bool call = frame->call;
+
+	frame->signal = false;
+	return step(walk, frame) && leads_outwards(walk, frame, sp, call, false);
+}
+
+/*
+ * The stack was cut in a recursion: skips the rest of that, and adds the functions that
+ * began it. frame is the one after the cut. If unwinding fails before, nothing is added.
+ * False without memory.
+ */
+static bool add_callers(struct ss_walk *walk, struct ss_unwind_frame *frame)
+{
+	const struct ss_arch *arch = walk->ctx.arch;
+	size_t count = walk->frames.count;
+	uint32_t omitted = 0;
+
+	while (recurs(walk, count, ss_regs_pc(arch, &frame->regs))) {
+		omitted++;
+		if (walk->skipped++ >= SKIPPED_MAX || !step_outwards(walk, frame))
+			return true;
+	}
+	for (size_t i = 0; i < SS_RECURSION_CALLERS_MAX; i++) {
+		uint64_t pc = ss_regs_pc(arch, &frame->regs);
+		uint64_t *pointer = ss_vector_push(&walk->pointers);
+		struct ss_frame *added =
+			pointer ? add_frame(walk, pc, frame->call, false) : NULL;
+		if (!added)
+			return false;
+		*pointer = ss_regs_sp(arch, &frame->regs);
+		added->omitted = i == 0 ? omitted : 0;
+		if (ss_context_is_sigreturn(&walk->ctx, pc) ||
+		    !step_outwards(walk, frame))
+			return true;
+	}
+	return true;
+}
+
 static bool walk_frames(struct ss_walk *walk, struct ss_unwind_frame *frame)
 {
 	const struct ss_arch *arch = walk->ctx.arch;
@@ -243,8 +317,9 @@ static bool walk_frames(struct ss_walk *walk, struct ss_unwind_frame *frame)
 			return true;
 		}
 		if (walk->frames.count >= walk->max_frames) {
+			bool added = !is_recursion(walk) || add_callers(walk, frame);
 			walk->end = SS_END_FRAMES;
-			return true;
+			return added;
 		}
 	}
 }

@@ -35,7 +35,8 @@ struct ss_walk {
 	enum ss_end end;	     /* result */
 	enum ss_frame_source source; /* of the current frame */
 	unsigned guesses;
-	unsigned inward; /* signal frames that led inwards */
+	unsigned inward;  /* signal frames that led inwards */
+	uint64_t skipped; /* frames of recursions, in all threads */
 };
 
 /* Finds the frames of a thread and why they end. False without memory. */
