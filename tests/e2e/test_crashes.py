@@ -1,6 +1,7 @@
 """The stacks of real crashes, frame by frame as eu-stack and gdb find them in the same core file."""
 # ctest: slow
 
+import itertools
 import json
 import os
 import re
@@ -72,7 +73,10 @@ class Crashes(CoreDump):
         others = [eu_stack(core, program), gdb(core, program)]
         different = []
         for thread in snapshot.threads:
-            pcs = [int(frame["pc"], 16) for frame in thread["frames"] if not frame["inlined"]]
+            # A recursion that is cut ends the others.
+            frames = list(itertools.takewhile(lambda frame: not frame["omitted"],
+                                              thread["frames"]))
+            pcs = [int(frame["pc"], 16) for frame in frames if not frame["inlined"]]
             theirs = [other.get(thread["tid"], []) for other in others]
             if not any(pcs == other for other in theirs):
                 different.append((thread["tid"], thread["end"],
