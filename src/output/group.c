@@ -197,26 +197,41 @@ static bool is_interpreter(const char *symbol)
 		"luaV_execute",			       /* Lua */
 		"Builtins_InterpreterEntryTrampoline", /* V8 */
 	};
-	static const char java[] = "JavaCalls::call_helper(";
 
 	for (size_t i = 0; i < SS_ARRAY_SIZE(names); i++) {
 		if (strcmp(symbol, names[i]) == 0)
 			return true;
 	}
-	return strncmp(symbol, java, strlen(java)) == 0;
+	return false;
+}
+
+/* Whether a frame of JIT code has a name of a perf map that tells what it executes. */
+static bool has_perf_map_name(const struct ss_frame *frame)
+{
+	return frame->symbol && strcmp(frame->symbol, "Interpreter") != 0; /* HotSpot's */
 }
 
 static bool interprets(const struct ss_snapshot *snapshot, const struct ss_thread *thread)
 {
+	static const char java[] = "JavaCalls::call_helper(";
 	bool found = false;
+	bool found_java = false;
+	bool jit = false;
+	bool known = true;
 
 	for (size_t i = 0; i < thread->frame_count; i++) {
 		const struct ss_frame *frame = ss_snapshot_frame(snapshot, thread, i);
 		if (frame->kind != SS_FRAME_NATIVE) /* its functions are known */
 			return false;
-		found |= frame->symbol && is_interpreter(frame->symbol);
+		if (frame->area && strcmp(frame->area, "[jit]") == 0) {
+			jit = true;
+			known = known && has_perf_map_name(frame);
+		} else if (frame->symbol) {
+			found_java |= strncmp(frame->symbol, java, strlen(java)) == 0;
+			found |= is_interpreter(frame->symbol);
+		}
 	}
-	return found;
+	return found || (found_java && !(jit && known));
 }
 
 /* Equal stacks are looked at once: indexes are sorted by stack. */

@@ -147,6 +147,33 @@ static void test_interpreters_stay_apart(void **state)
 	assert_false(grouping->groups[2].like_previous);
 }
 
+/* Threads of Java with equal stacks are one group if a perf map names each method. */
+static void test_perf_map(void **state)
+{
+	static const struct {
+		const char *method;
+		size_t groups;
+	} cases[] = { { "void shop.Pool.take()", 1 }, { "Interpreter", 2 }, { NULL, 2 } };
+
+	(void)state;
+	for (size_t i = 0; i < SS_ARRAY_SIZE(cases); i++) {
+		_cleanup_(ss_snapshot_cleanup) struct ss_snapshot *snapshot =
+			sample_new();
+		struct ss_frame java[] = {
+			sample_frame(snapshot, SAMPLE_LIBC, 1, "pthread_cond_wait"),
+			sample_frame(snapshot, SAMPLE_NOWHERE, 2, cases[i].method),
+			sample_frame(snapshot, SAMPLE_PROGRAM, 3,
+				     "JavaCalls::call_helper(JavaValue*)"),
+		};
+		java[1].area = "[jit]";
+		sample_add_thread(snapshot, 101, "a", java, 3, SS_END_ROOT);
+		sample_add_thread(snapshot, 102, "b", java, 3, SS_END_ROOT);
+		_cleanup_(ss_grouping_cleanup) struct ss_grouping *grouping =
+			ss_grouping_new(snapshot, true);
+		assert_int_equal(grouping->count, cases[i].groups);
+	}
+}
+
 static void test_reasons_keep_threads_apart(void **state)
 {
 	_cleanup_(ss_snapshot_cleanup) struct ss_snapshot *snapshot = sample_new();
@@ -194,6 +221,7 @@ int main(void)
 		cmocka_unit_test(test_purposes),
 		cmocka_unit_test(test_most_waiters_first),
 		cmocka_unit_test(test_interpreters_stay_apart),
+		cmocka_unit_test(test_perf_map),
 		cmocka_unit_test(test_reasons_keep_threads_apart),
 		cmocka_unit_test(test_not_merged),
 		cmocka_unit_test(test_no_threads),
