@@ -13,7 +13,7 @@ struct ss_elf_symbol {
 
 /*
  * Searches the dynamic symbols, which stripping leaves, and then the others. ret has an element
- * for each of the count names. False: the module is no ELF file, has no symbols, or there is
+ * for each of the count names. Without the first name, none is searched. False: the module is no ELF file, has no symbols, or there is
  * no memory.
  */
 bool ss_elf_find_symbols(const struct ss_module_impl *module, const char *const *names,

@@ -98,8 +98,8 @@ static const char *unknown_reason(enum ss_owner_unknown reason)
 		[SS_OWNER_DIED] = "its owner ended without releasing it",
 		[SS_OWNER_GONE] = "has ended or was not captured",
 		[SS_OWNER_GONE_OR_ELSEWHERE] = "has ended or belongs to another process",
-		[SS_OWNER_AMBIGUOUS_TID] = "is of this pid namespace or of another one "
-					   "that shares the memory",
+		[SS_OWNER_AMBIGUOUS_TID] = ("is of this pid namespace or of another one "
+					    "that shares the memory"),
 		[SS_OWNER_BEING_GRANTED] = "the kernel is granting it to this thread",
 		[SS_OWNER_CORRUPTED] = "its memory does not look like such a lock",
 		[SS_OWNER_UNREADABLE] = "the lock could not be read",
