@@ -10,6 +10,7 @@
 
 #include "output/escape.h"
 #include "output/format.h"
+#include "output/goroutine_group.h"
 #include "profile/label.h"
 
 static const struct ss_substitution in_names = { ";: \t\r\n", "::____" };
@@ -115,18 +116,44 @@ static struct ss_error *write_thread_lines(struct thread_line *lines, size_t *co
 	return NULL;
 }
 
+/* Adds lines for groups of goroutines with stacks of their own, as if they were threads. */
+static size_t add_goroutines(const struct ss_goroutine_grouping *goroutines,
+			     struct ss_thread *threads, struct thread_line *lines)
+{
+	for (size_t i = 0; i < goroutines->own_count; i++) {
+		const struct ss_goroutine_group *group = &goroutines->groups[i];
+		const struct ss_goroutine *first = *group->members;
+		threads[i] = (struct ss_thread){
+			.name = "goroutine",
+			.stack_id = first->stack_id,
+			.frame_count = first->frame_count,
+			.end = first->end,
+		};
+		lines[i] = (struct thread_line){ .thread = &threads[i],
+						 .count = group->count };
+	}
+	return goroutines->own_count;
+}
+
 static struct ss_error *write_snapshot(const struct ss_snapshot *snapshot,
 				       const struct ss_format_options *options, FILE *out)
 {
 	size_t count = ss_snapshot_thread_count(snapshot);
-	_cleanup_free_ struct thread_line *lines = calloc(count + 1, sizeof(*lines));
+	_cleanup_(
+		ss_goroutine_grouping_cleanup) struct ss_goroutine_grouping *goroutines =
+		ss_goroutine_grouping_new(snapshot, true);
+	size_t more = goroutines ? goroutines->own_count : 0;
+	_cleanup_free_ struct thread_line *lines =
+		calloc(count + more + 1, sizeof(*lines));
+	_cleanup_free_ struct ss_thread *threads = calloc(more + 1, sizeof(*threads));
 
-	if (!lines)
+	if (!lines || !threads || !goroutines)
 		return ss_error_no_memory();
 	for (size_t i = 0; i < count; i++) {
 		lines[i].thread = ss_snapshot_thread(snapshot, i);
 		lines[i].count = 1;
 	}
+	count += add_goroutines(goroutines, threads, lines + count);
 	struct ss_error *error =
 		write_thread_lines(lines, &count, snapshot, options, out);
 	for (size_t i = 0; i < count; i++)

@@ -214,6 +214,9 @@ class Goroutines(EndToEnd):
         self.assertEqual(len(re.findall(r"^[\d,]+ goroutines?, .*: \d", few, re.M)), 1, few)
         every = self.run_tool("--goroutines=all", target.pid, status=(0, 1)).stdout.decode()
         self.assertNotIn("more goroutines", every)
+        folded = self.run_tool("-f", "folded", target.pid, status=(0, 1)).stdout.decode()
+        self.assertRegex(folded, r"(?m)^park;goroutine;runtime\.goexit[^;]*;main\.outer;"
+                                 r"main\.inner;[^ ]* 1000$")
         none = self.run_tool("--goroutines=0", target.pid, status=(0, 1)).stdout.decode()
         self.assertNotRegex(none, r"goroutines?[, ]")
         self.assertIsNone(self.snap(target.pid, "--goroutines=0").data["goroutines"])
