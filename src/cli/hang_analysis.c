@@ -41,6 +41,11 @@ static struct ss_error *unwind(const struct ss_hang_analysis *analysis,
 	const struct ss_unwind_options unwind_options = {
 		.size = sizeof(unwind_options),
 		.max_frames = analysis->options->common.max_frames,
+		.read = ss_sandbox_read,
+		.check = ss_sandbox_check,
+		.read_data = ss_drop_const(attempt),
+		.native = analysis->options->native,
+		.no_runtimes = attempt->level != SS_SANDBOX_NAMES,
 	};
 	struct ss_error *error = NULL;
 
@@ -248,6 +253,32 @@ static void answer(void *data, const void *bytes, size_t size)
 		ss_file_requests_answer(&analysis->requests, bytes, size);
 }
 
+/* A thread that has not run since the first capture has the same frames in all of them. Of
+   others frames of runtimes are not shown. */
+static struct ss_late_reader *get_reader(struct ss_hang_analysis *analysis)
+{
+	const struct ss_hang_observation *observation = analysis->observation;
+
+	if (!analysis->reader && observation->count > 0)
+		ss_error_free(ss_late_reader_new(observation->captures[0],
+						 observation->target, &analysis->reader));
+	return analysis->reader;
+}
+
+static size_t read_memory(void *data, uint64_t address, void *bytes, size_t size)
+{
+	struct ss_late_reader *reader = get_reader(data);
+
+	return reader ? ss_late_reader_read(reader, address, bytes, size) : 0;
+}
+
+static bool check_thread(void *data, pid_t tid)
+{
+	struct ss_late_reader *reader = get_reader(data);
+
+	return reader && ss_late_reader_check(reader, tid);
+}
+
 struct ss_error *ss_hang_analysis_run(struct ss_hang_analysis *analysis,
 				      enum ss_verdict *ret)
 {
@@ -265,10 +296,13 @@ struct ss_error *ss_hang_analysis_run(struct ss_hang_analysis *analysis,
 			      &observation->owner, observation->count,
 			      &analysis->requests);
 	sandboxed.options.answer = answer;
+	sandboxed.options.read = read_memory;
+	sandboxed.options.check = check_thread;
 	attach(analysis);
 	sandboxed.options.last_level = SS_SANDBOX_RAW;
 	sandboxed.options.max_requests += analysis->options->mode == SS_MODE_AUTO ? 2 : 1;
 	struct ss_error *error = ss_analysis_run(&sandboxed, &result);
+	ss_late_reader_free(take_ptr(analysis->reader));
 	if (!error)
 		error = ss_analysis_copy(&sandboxed, result, analysis->output);
 	if (error)

@@ -14,8 +14,9 @@ struct ss_hang_analysis {
 	bool color;
 	enum ss_verdict quiet_below; /* writes nothing if the verdict is less serious */
 	bool asked_goroutines;
-	bool completed;	 /* threads were stopped to complete their stacks */
-	bool privileged; /* as in struct ss_snap_analysis */
+	bool completed;		       /* threads were stopped to complete their stacks */
+	bool privileged;	       /* as in struct ss_snap_analysis */
+	struct ss_late_reader *reader; /* while it runs */
 	struct ss_file_requests requests; /* of the caller, who frees what they hold */
 };
 

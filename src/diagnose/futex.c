@@ -1,8 +1,13 @@
 #include "diagnose/futex.h"
 
+#include <string.h>
+
 #include "diagnose/interrupted_lock.h"
 #include "diagnose/lock_owner.h"
 #include "diagnose/time_limit.h"
+
+/* PyThread_acquire_lock_timed() calls sem_clockwait(), which calls a few of its own. */
+enum { PYTHON_FRAMES = 8 };
 
 /* The program's variable that is the lock or contains it. */
 static void set_symbol(struct ss_diagnosis *d, const struct ss_futex *futex)
@@ -43,6 +48,46 @@ static bool is_refused(const struct ss_futex *futex,
 	       (futex->operation == FUTEX_WAIT || futex->operation == FUTEX_WAIT_BITSET);
 }
 
+/* A lock of a runtime, which knows its owner. False: it is none. */
+static bool fill_runtime_lock(struct ss_diagnosis *d, const struct ss_futex *futex)
+{
+	const struct ss_snapshot *snapshot = d->snapshot;
+	struct ss_wait *wait = d->wait;
+
+	for (size_t i = 0; i < snapshot->runtime_locks.count; i++) {
+		const struct ss_runtime_lock *lock = &snapshot->runtime_locks.items[i];
+		if (futex->address < lock->start || futex->address >= lock->end)
+			continue;
+		const struct ss_thread *owner =
+			ss_snapshot_find_thread(snapshot, lock->owner);
+		/* A thread that waits for a lock does not own it. */
+		if (owner == d->thread)
+			owner = NULL;
+		wait->kind = SS_WAIT_MUTEX;
+		wait->lock = lock->type;
+		wait->address = lock->address;
+		wait->owner_tid = owner ? owner->tid : 0;
+		wait->owner_name = owner ? owner->name : NULL;
+		wait->owner_unknown = owner ? SS_OWNER_UNSPECIFIED : SS_OWNER_CHANGING;
+		return true;
+	}
+	return false;
+}
+
+/* Python's locks are semaphores. */
+static bool is_python_lock(const struct ss_diagnosis *d)
+{
+	for (size_t i = 0; i < SS_MIN(d->thread->frame_count, (size_t)PYTHON_FRAMES);
+	     i++) {
+		const struct ss_frame *frame =
+			ss_snapshot_frame(d->snapshot, d->thread, i);
+		if (frame->kind == SS_FRAME_NATIVE && frame->symbol &&
+		    strcmp(frame->symbol, "PyThread_acquire_lock_timed") == 0)
+			return true;
+	}
+	return false;
+}
+
 static void fill(struct ss_diagnosis *d, const struct ss_futex *futex,
 		 const struct ss_wait_function *function)
 {
@@ -72,6 +117,8 @@ static void fill(struct ss_diagnosis *d, const struct ss_futex *futex,
 	if (lock.owner && function->lock_class == SS_CLASS_UNKNOWN)
 		wait->kind = SS_WAIT_MUTEX;
 	set_symbol(d, futex);
+	if (wait->lock == SS_LOCK_SEMAPHORE && is_python_lock(d))
+		wait->lock = SS_LOCK_PYTHON_LOCK;
 }
 
 static void fill_several(struct ss_diagnosis *d)
@@ -107,6 +154,8 @@ bool ss_futex_fill(struct ss_diagnosis *d)
 	d->wait->access = ss_lock_class_access(function.lock_class);
 	d->wait->function = function.name;
 	ss_time_limit_read_futex(d, &futex);
+	if (fill_runtime_lock(d, &futex))
+		return true;
 	fill(d, &futex, &function);
 	ss_interrupted_lock_fill(d);
 	return true;

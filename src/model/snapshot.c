@@ -42,6 +42,7 @@ void ss_snapshot_free(struct ss_snapshot *snapshot)
 		free(snapshot->blocks.items[i]);
 	ss_vector_free(&snapshot->blocks);
 	ss_vector_free(&snapshot->runtimes);
+	ss_vector_free(&snapshot->runtime_locks);
 	ss_vector_free(&snapshot->places);
 	ss_vector_free(&snapshot->deadlocks);
 	ss_vector_free(&snapshot->blockers);

@@ -37,6 +37,15 @@ struct ss_lock_place {
 	uint64_t symbol_address; /* its start in the process */
 };
 
+/* A lock of a runtime, of which its memory names the owner. */
+struct ss_runtime_lock {
+	enum ss_lock_type type;
+	uint64_t address;
+	uint64_t start; /* its futexes are from here */
+	uint64_t end;	/* to here */
+	pid_t owner;	/* tid; 0: none, or not known */
+};
+
 /* A frame that refers to a lock that a thread waits for and that the frame's own thread
    may hold. */
 struct ss_lock_reference {
@@ -73,6 +82,7 @@ struct ss_snapshot {
 	size_t descriptor_count;
 	SS_VECTOR(void *) blocks;		    /* of ss_snapshot_alloc() */
 	SS_VECTOR(struct ss_runtime_info) runtimes; /* strings in strings */
+	SS_VECTOR(struct ss_runtime_lock) runtime_locks;
 	/* See ss_snapshot_plan_runtimes(); step_count 0: none. */
 	struct ss_gather_plan runtime_plan;
 	SS_VECTOR(struct ss_deadlock) deadlocks;

@@ -62,6 +62,8 @@ static const char *lock_noun(enum ss_lock_type type)
 		[SS_LOCK_RUST_ONCE] = "another thread's Rust Once",
 		[SS_LOCK_RUST_PARKER] = "unpark() of this Rust thread",
 		[SS_LOCK_JAVA_MONITOR] = "Java monitor",
+		[SS_LOCK_PYTHON_GIL] = "the GIL",
+		[SS_LOCK_PYTHON_LOCK] = "threading.Lock",
 	};
 
 	return (size_t)type < SS_ARRAY_SIZE(nouns) ? nouns[type] : "lock";
@@ -71,6 +73,8 @@ static const char *lock_noun(enum ss_lock_type type)
 static void write_lock_name(const struct ss_text_writer *w, const struct ss_wait *wait)
 {
 	ss_text_writer_add(w, "%s", lock_noun(wait->lock));
+	if (wait->lock == SS_LOCK_PYTHON_GIL) /* there is one */
+		return;
 	if (wait->symbol) {
 		ss_text_writer_add(w, " ");
 		ss_text_writer_add_string(w, wait->symbol);

@@ -24,7 +24,11 @@ enum {
 	PLAN_NODES = 1 << 15,
 	PLAN_BYTES = 8 << 20,
 	PLAN_READS = 4096,
+	/* struct _gil_runtime_state; x86-64 */
 	GIL_HOLDER = 8,
+	GIL_LOCKED = 16,
+	GIL_CONDITION = 32, /* on which waiters wait */
+	GIL_MUTEX = 80,
 	GIL_SIZE = 24,
 	/* From 3.12 on: enum _frameowner */
 	OWNER_SHIM = 3,
@@ -728,6 +732,82 @@ static bool walk_thread(void *data, struct ss_runtime_thread *thread)
 	return true;
 }
 
+/* The GIL ------------------------------------------------------------------ */
+
+static const struct ss_capture_thread *find_thread(const struct python *python,
+						   uint64_t address)
+{
+	const struct ss_capture *capture = python->process->capture;
+	const struct state *state = NULL;
+
+	for (size_t i = 0; i < python->states.count && !state; i++) {
+		if (python->states.items[i].address == address)
+			state = &python->states.items[i];
+	}
+	for (size_t i = 0; state && i < capture->threads.count; i++) {
+		if (match_state(python, state, &capture->threads.items[i]) ==
+		    MATCH_CERTAIN)
+			return &capture->threads.items[i];
+	}
+	return NULL;
+}
+
+static bool read_gil(const struct python *python, const struct ss_memory *memory,
+		     uint64_t interpreter, uint64_t *ret, uint8_t bytes[GIL_SIZE])
+{
+	uint64_t gil = python->runtime + python->layout.gil;
+
+	if (python->layout.gil_in_interpreter &&
+	    !ss_memory_read_u64(memory, interpreter + python->layout.gil, &gil))
+		return false;
+	*ret = gil;
+	return is_pointer(gil) && ss_memory_read(memory, gil, bytes, GIL_SIZE);
+}
+
+/* The holder stays named after it has released the lock. */
+static bool find_gil(const struct python *python, const struct ss_memory *copied,
+		     uint64_t interpreter, struct ss_runtime_found_lock *ret)
+{
+	uint8_t bytes[GIL_SIZE];
+	uint64_t gil = 0;
+	int32_t locked;
+
+	*ret = (struct ss_runtime_found_lock){ .type = SS_LOCK_PYTHON_GIL };
+	if (!read_gil(python, copied, interpreter, &gil, bytes)) {
+		ret->late = true;
+		if (!read_gil(python, python->process->fresh, interpreter, &gil, bytes))
+			return false;
+	}
+	memcpy(&locked, bytes + GIL_LOCKED, sizeof(locked));
+	ret->address = gil;
+	ret->start = gil + GIL_CONDITION;
+	ret->end = gil + GIL_MUTEX;
+	if (locked == 1)
+		ret->owner = find_thread(python, word_at(bytes, GIL_HOLDER));
+	return true;
+}
+
+static size_t find_locks(void *data, const struct ss_memory *copied,
+			 struct ss_runtime_found_lock *ret)
+{
+	const struct python *python = data;
+	uint64_t interpreter = python->interpreter;
+	size_t count = 0;
+
+	while (!python->problem && is_pointer(interpreter) &&
+	       count < SS_RUNTIME_LOCKS_MAX &&
+	       find_gil(python, copied, interpreter, &ret[count])) {
+		count++;
+		/* Up to 3.11 there is one for all. */
+		if (!python->layout.gil_in_interpreter ||
+		    !ss_memory_read_u64(python->process->memory,
+					interpreter + python->layout.interp_next,
+					&interpreter))
+			break;
+	}
+	return count;
+}
+
 /* The plan ----------------------------------------------------------------- */
 
 /* Appends a step; returns its number. */
@@ -859,5 +939,6 @@ const struct ss_runtime ss_runtime_python = {
 	.open = open_python,
 	.close = close_python,
 	.walk = walk_thread,
+	.locks = find_locks,
 	.plan = plan_threads,
 };

@@ -70,6 +70,18 @@ struct ss_runtime_thread {
 	bool missing; /* because memory is not there: a plan may help */
 };
 
+/* A lock of the runtime itself. */
+struct ss_runtime_found_lock {
+	enum ss_lock_type type;
+	uint64_t address;
+	uint64_t start;			       /* its futexes are from here */
+	uint64_t end;			       /* to here */
+	const struct ss_capture_thread *owner; /* NULL: none, or not known */
+	bool late;			       /* its memory was read after the capture */
+};
+
+enum { SS_RUNTIME_LOCKS_MAX = 64 };
+
 /* Threads to be copied together with their stacks. */
 struct ss_runtime_wanted {
 	const struct ss_capture_thread *const *threads;
@@ -86,6 +98,10 @@ struct ss_runtime {
 	/* Finds the calls of a thread; it has none if it is not one of the runtime's. False
 	   without memory. */
 	bool (*walk)(void *state, struct ss_runtime_thread *thread);
+	/* Finds the locks of the runtime that have an owner: at most SS_RUNTIME_LOCKS_MAX.
+	   copied: memory of the moment of the capture. Returns how many. */
+	size_t (*locks)(void *state, const struct ss_memory *copied,
+			struct ss_runtime_found_lock *ret);
 	/* Plans to copy the calls of these threads in the freeze. False: it cannot. */
 	bool (*plan)(void *state, const struct ss_runtime_wanted *wanted,
 		     struct ss_gather_plan *ret);

@@ -240,6 +240,44 @@ bool ss_runtimes_apply(struct ss_runtimes *runtimes,
 	return true;
 }
 
+/* An owner that has not run since the capture owned the lock then, if it does now. */
+static bool add_lock(struct ss_runtimes *runtimes,
+		     const struct ss_runtime_found_lock *found)
+{
+	const bool core = runtimes->capture->process.mode == SS_MODE_CORE;
+	struct ss_runtime_lock *lock = ss_vector_push(&runtimes->snapshot->runtime_locks);
+	bool proven = found->owner &&
+		      (core || !found->late || is_unmoved(runtimes, found->owner));
+
+	if (!lock)
+		return false;
+	*lock = (struct ss_runtime_lock){ .type = found->type,
+					  .address = found->address,
+					  .start = found->start,
+					  .end = found->end,
+					  .owner = proven ? found->owner->tid : 0 };
+	return true;
+}
+
+bool ss_runtimes_add_locks(struct ss_runtimes *runtimes)
+{
+	struct ss_capture_memory copied;
+
+	ss_capture_memory_init(&copied, runtimes->capture, NULL);
+	for (size_t i = 0; i < RUNTIMES; i++) {
+		struct ss_runtime_found_lock locks[SS_RUNTIME_LOCKS_MAX];
+		size_t count = runtimes->states[i] ?
+				       table[i]->locks(runtimes->states[i],
+						       &copied.memory, locks) :
+				       0;
+		for (size_t k = 0; k < count; k++) {
+			if (!add_lock(runtimes, &locks[k]))
+				return false;
+		}
+	}
+	return true;
+}
+
 void ss_runtimes_plan(struct ss_runtimes *runtimes)
 {
 	struct ss_gather_plan plan = { .size = sizeof(plan) };

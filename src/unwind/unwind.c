@@ -285,6 +285,7 @@ struct ss_error *ss_capture_unwind(const struct ss_capture *capture,
 		ok = runtimes != NULL;
 	}
 	ok = ok && walk_threads(&walk, runtimes, capture);
+	ok = ok && (!runtimes || ss_runtimes_add_locks(runtimes));
 	if (ok && runtimes)
 		ss_runtimes_plan(runtimes);
 	ok = ok && ss_goroutines_walk(&walk);

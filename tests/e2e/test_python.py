@@ -24,6 +24,22 @@ TGKILL = {"x86_64": 234, "aarch64": 131}[os.uname().machine]
 MOMENTS = int(os.environ.get("MOMENTS", "25"))
 
 
+# A thread that calls C by ctypes.PyDLL keeps the GIL.
+GIL = """
+import ctypes, threading, time
+def hold():
+    print(threading.get_native_id(), flush=True)
+    ctypes.PyDLL(None).sleep(1000)
+def work():
+    while True:
+        time.sleep(0.001)
+for _ in range(3):
+    threading.Thread(target=work, daemon=True).start()
+threading.Thread(target=hold, daemon=True).start()
+time.sleep(1000)
+"""
+
+
 def interpreters():
     """Those that the tool knows: CPython 3.8 to 3.13."""
     named = os.environ.get("PYTHONS")
@@ -74,16 +90,21 @@ class Program:
             # The main thread is the last one.
             return re.search(r"^Current thread .*\n(  .*\n)+", text, re.M) and \
                 "in <module>" in text.rsplit("\n", 2)[-2]
-        harness.wait_until(is_whole, "faulthandler prints")
+        try:
+            harness.wait_until(is_whole, "faulthandler prints")
+        except AssertionError as error:
+            raise AssertionError(f"{error}: {text} {self.process.poll()} "
+                                 f"{harness.task_states(self.pid)}") from error
         self.read += len(text)
         frames = {}
         for line in text.splitlines():
             header = re.match(r"(?:Current thread|Thread) 0x([0-9a-f]+)", line)
-            frame = re.match(r'  File "(.*)", line (\d+) in (.*)', line)
+            frame = re.match(r'  File "(.*)", line (\d+|\?\?\?) in (.*)', line)
             if header:
                 current = frames.setdefault(self.threads[int(header.group(1), 16)], [])
             elif frame:
-                current.append((frame.group(1), int(frame.group(2)), frame.group(3)))
+                line = 0 if frame.group(2) == "???" else int(frame.group(2))
+                current.append((frame.group(1), line, frame.group(3)))
         return frames
 
 
@@ -128,9 +149,10 @@ class Python(unittest.TestCase):
             expected = program.dump_and_resume()
             self.assertEqual(len(threads), len(expected))
             for thread in threads:
-                if thread["native_reason"]:
+                if thread["native_reason"] or thread["end"] != "root":
                     reasons += 1
-                    print(python, mode, what, thread["tid"], thread["native_reason"])
+                    print(python, mode, what, thread["tid"], thread["native_reason"],
+                          thread["end"], thread["reason"])
                     self.assertEqual(python_frames(thread), [])
                     continue
                 self.compare(thread, expected[thread["tid"]], python)
@@ -167,6 +189,29 @@ class Python(unittest.TestCase):
                     for thread in taken["threads"]:
                         self.assertIsNone(thread["native_reason"], taken)
                         self.compare(thread, expected[thread["tid"]], python)
+
+    def test_gil(self):
+        """Threads that wait for the GIL, and the one that holds it in a call into C."""
+        for python in interpreters():
+            with self.subTest(python=python):
+                process = subprocess.Popen([python, "-c", GIL], stdout=subprocess.PIPE, text=True)
+                self.addCleanup(process.wait)
+                self.addCleanup(process.stdout.close)
+                self.addCleanup(process.kill)
+                holder = int(process.stdout.readline())
+                taken = {}
+
+                def all_wait():
+                    nonlocal taken
+                    taken = snapshot(process.pid)
+                    owners = [thread["wait"]["owner_tid"] for thread in taken["threads"]
+                              if thread["wait"] and thread["wait"].get("lock") == "python-gil"]
+                    # Others may just have been woken.
+                    return owners.count(holder) >= 2 and set(owners) <= {holder, None}
+                try:
+                    harness.wait_until(all_wait, "threads wait for the GIL")
+                except AssertionError as error:
+                    raise AssertionError(f"{error}: {json.dumps(taken, indent=1)}") from error
 
     def test_native(self):
         """--native shows both, and the functions are in front of the loop that executes them."""

@@ -1,0 +1,76 @@
+/*
+ * Objects of CPython: the first 8 bytes choose version, encoding and offset; the rest is memory,
+ * with the runtime at its start and objects at every word.
+ */
+#include <string.h>
+
+#include "base/cleanup.h"
+#include "fuzz.h"
+#include "runtime/python_code.h"
+
+enum { BASE = 0x10000, WORDS_MAX = 64 };
+
+struct bytes {
+	struct ss_memory memory; /* first: see model/memory.h */
+	const uint8_t *data;
+	size_t size;
+};
+
+static size_t read_bytes(const struct ss_memory *memory, uint64_t address, void *bytes,
+			 size_t size)
+{
+	const struct bytes *self = (const struct bytes *)memory;
+	uint64_t at = address - BASE;
+
+	if (at >= self->size)
+		return 0;
+	size = SS_MIN(size, self->size - (size_t)at);
+	memcpy(bytes, self->data + at, size);
+	return size;
+}
+
+static void find_codes(const struct ss_python_layout *layout, const struct bytes *memory)
+{
+	_cleanup_(ss_intern_cleanup) struct ss_intern *strings = ss_intern_new();
+	struct ss_python_codes codes = { .layout = layout,
+					 .memory = &memory->memory,
+					 .fresh = &memory->memory,
+					 .strings = strings };
+	static char text[4 * SS_PYTHON_NAME_MAX + 1];
+
+	for (size_t i = 0; strings && i < SS_MIN(memory->size / 8, (size_t)WORDS_MAX);
+	     i++) {
+		const struct ss_python_code *code = NULL;
+		if (!ss_python_codes_find(&codes, BASE + i * 8, &code))
+			break;
+		if (code)
+			FUZZ_REQUIRE(code->name && code->file && code->table);
+		if (ss_python_string(layout, &memory->memory, BASE + i * 8, text))
+			fuzz_touch(text, strlen(text));
+	}
+	ss_python_codes_deinit(&codes);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+	struct ss_python_layout layout;
+	const char *why = NULL;
+	uint32_t line = 0;
+
+	if (size < 8)
+		return 0;
+	const struct bytes memory = { .memory.read = read_bytes,
+				      .data = data + 8,
+				      .size = size - 8 };
+	uint32_t version = 3u << 24 | (8u + data[0] % 7) << 16;
+	if (data[0] % 7 == 5 && memory.size >= 16) /* its table names the whole version */
+		memcpy(&version, memory.data + 8, sizeof(version));
+	(void)ss_python_line((enum ss_python_lines)(data[1] % 3), memory.data,
+			     memory.size, data[2], (int8_t)data[3] * 2, &line);
+	FUZZ_REQUIRE(line <= INT32_MAX);
+	if (ss_python_layout_find(version, "x86_64", &memory.memory, BASE, &layout, &why))
+		find_codes(&layout, &memory);
+	else
+		FUZZ_REQUIRE(why);
+	return 0;
+}

@@ -1,0 +1,230 @@
+/*
+ * Line tables of CPython in their three encodings, and strings and code objects in memory that
+ * is made up, with each way in which they can be invalid.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "base/cleanup.h"
+#include "runtime/python_code.h"
+
+enum { BASE = 0x10000, SIZE = 0x1000 };
+
+static uint8_t bytes[SIZE];
+
+static size_t read_bytes(const struct ss_memory *memory, uint64_t address, void *ret,
+			 size_t size)
+{
+	uint64_t at = address - BASE;
+
+	(void)memory;
+	if (at >= SIZE)
+		return 0;
+	size = SS_MIN(size, (size_t)(SIZE - at));
+	memcpy(ret, bytes + at, size);
+	return size;
+}
+
+static const struct ss_memory memory = { .read = read_bytes };
+
+static void put(size_t at, uint64_t value)
+{
+	memcpy(bytes + at, &value, sizeof(value));
+}
+
+static uint32_t line_of(enum ss_python_lines encoding, const char *table, size_t size,
+			int64_t offset)
+{
+	uint32_t line = UINT32_MAX;
+
+	if (!ss_python_line(encoding, (const uint8_t *)table, size, 10, offset, &line))
+		return UINT32_MAX;
+	return line;
+}
+
+static void test_lnotab(void **state)
+{
+	static const char table[] = "\x06\x01\x08\x7f\x00\x05\x04\xfe";
+
+	(void)state;
+	assert_int_equal(line_of(SS_PYTHON_LNOTAB, table, 8, -1), 10);
+	assert_int_equal(line_of(SS_PYTHON_LNOTAB, table, 8, 4), 10);
+	assert_int_equal(line_of(SS_PYTHON_LNOTAB, table, 8, 6), 11);
+	assert_int_equal(line_of(SS_PYTHON_LNOTAB, table, 8, 14), 143);
+	assert_int_equal(line_of(SS_PYTHON_LNOTAB, table, 8, 1000), 141);
+	assert_int_equal(line_of(SS_PYTHON_LNOTAB, "\x00\x80", 2, 0), UINT32_MAX);
+}
+
+static void test_pairs(void **state)
+{
+	static const char table[] = "\x04\x01\x02\x80\x04\xff";
+
+	(void)state;
+	assert_int_equal(line_of(SS_PYTHON_LINE_PAIRS, table, 6, -2), 10);
+	assert_int_equal(line_of(SS_PYTHON_LINE_PAIRS, table, 6, 2), 11);
+	assert_int_equal(line_of(SS_PYTHON_LINE_PAIRS, table, 6, 4), 0);
+	assert_int_equal(line_of(SS_PYTHON_LINE_PAIRS, table, 6, 8), 10);
+	assert_int_equal(line_of(SS_PYTHON_LINE_PAIRS, table, 6, 10), UINT32_MAX);
+}
+
+static void test_locations(void **state)
+{
+	/* short, 2 units; one line +1; no columns -2; long +70; none */
+	static const char table[] =
+		"\x81\x00\xd8\x01\x02\xe8\x05\xf0\x4c\x02\x01\x01\x01\xf8";
+	const size_t size = sizeof(table) - 1;
+
+	(void)state;
+	assert_int_equal(line_of(SS_PYTHON_LOCATIONS, table, size, -2), 10);
+	assert_int_equal(line_of(SS_PYTHON_LOCATIONS, table, size, 2), 10);
+	assert_int_equal(line_of(SS_PYTHON_LOCATIONS, table, size, 4), 11);
+	assert_int_equal(line_of(SS_PYTHON_LOCATIONS, table, size, 6), 9);
+	assert_int_equal(line_of(SS_PYTHON_LOCATIONS, table, size, 8), 79);
+	assert_int_equal(line_of(SS_PYTHON_LOCATIONS, table, size, 10), 0);
+	assert_int_equal(line_of(SS_PYTHON_LOCATIONS, table, size, 12), UINT32_MAX);
+	/* Cut, and not the first byte of an entry */
+	assert_int_equal(line_of(SS_PYTHON_LOCATIONS, table, 8, 8), UINT32_MAX);
+	assert_int_equal(line_of(SS_PYTHON_LOCATIONS, "\x01\x00", 2, 0), UINT32_MAX);
+}
+
+/* A type with its name at once after it. */
+static uint64_t put_type(size_t at, const char *name)
+{
+	put(at + 24, BASE + at + 32);
+	memcpy(bytes + at + 32, name, strlen(name) + 1);
+	return BASE + at;
+}
+
+static uint64_t put_string(size_t at, uint64_t type, unsigned kind, const void *text,
+			   size_t length)
+{
+	bool ascii = kind == 0;
+
+	put(at, 1);
+	put(at + 8, type);
+	put(at + 16, length);
+	put(at + 32, (ascii ? 1u : kind) << 2 | 1u << 5 | (uint64_t)ascii << 6);
+	memcpy(bytes + at + (ascii ? 48 : 72), text, length * (ascii ? 1 : kind));
+	return BASE + at;
+}
+
+static void make_layout(struct ss_python_layout *layout)
+{
+	const char *why = NULL;
+
+	memset(bytes, 0, sizeof(bytes));
+	assert_true(
+		ss_python_layout_find(0x030b07f0, "x86_64", &memory, BASE, layout, &why));
+}
+
+static void test_strings(void **state)
+{
+	struct ss_python_layout layout;
+	static char text[4 * SS_PYTHON_NAME_MAX + 1];
+
+	(void)state;
+	make_layout(&layout);
+	uint64_t type = put_type(0x100, "str");
+	assert_true(ss_python_string(&layout, &memory,
+				     put_string(0x200, type, 0, "main", 4), text));
+	assert_string_equal(text, "main");
+	assert_true(ss_python_string(
+		&layout, &memory, put_string(0x300, type, 2, u"\u00e9\u4e2d", 2), text));
+	assert_string_equal(text, "é中");
+	assert_true(ss_python_string(&layout, &memory,
+				     put_string(0x400, type, 4, U"\U0001d4b3", 1), text));
+	assert_string_equal(text, "𝒳");
+	put(0x200 + 16, SS_PYTHON_NAME_MAX + 1); /* too long */
+	assert_false(ss_python_string(&layout, &memory, BASE + 0x200, text));
+	put(0x300 + 32, 3u << 2 | 1u << 5); /* no such kind */
+	assert_false(ss_python_string(&layout, &memory, BASE + 0x300, text));
+	put(0x400 + 8, put_type(0x500, "int"));
+	assert_false(ss_python_string(&layout, &memory, BASE + 0x400, text));
+	assert_false(ss_python_string(&layout, &memory, BASE + 0x201, text));
+	assert_false(ss_python_string(&layout, &memory, 0, text));
+}
+
+/* A code object of 3.11 at 0x800. */
+static void put_code(void)
+{
+	uint64_t str = put_type(0x100, "str");
+
+	put(0x800, 1);
+	put(0x808, put_type(0x180, "code"));
+	put(0x800 + 72, 10);
+	put(0x800 + 112, put_string(0x200, str, 0, "a.py", 4));
+	put(0x800 + 120, put_string(0x280, str, 0, "f", 1));
+	put(0x800 + 128, put_string(0x300, str, 0, "C.f", 3));
+	put(0x800 + 136, BASE + 0x400);
+	put(0x400, 1);
+	put(0x408, put_type(0x480, "bytes"));
+	put(0x410, 2);
+	memcpy(bytes + 0x420, "\x80\x00", 2);
+}
+
+static void test_code(void **state)
+{
+	/* What makes it invalid: the reference count, its type, its name, its line table */
+	static const size_t invalid[] = { 0x800, 0x808, 0x800 + 128, 0x800 + 136 };
+	struct ss_python_layout layout;
+
+	(void)state;
+	for (size_t i = 0; i <= SS_ARRAY_SIZE(invalid); i++) {
+		_cleanup_(ss_intern_cleanup) struct ss_intern *strings = ss_intern_new();
+		struct ss_python_codes codes = { .layout = &layout,
+						 .memory = &memory,
+						 .fresh = &memory,
+						 .strings = strings };
+		const struct ss_python_code *code = NULL;
+		make_layout(&layout);
+		put_code();
+		if (i < SS_ARRAY_SIZE(invalid))
+			put(invalid[i], 0);
+		assert_true(ss_python_codes_find(&codes, BASE + 0x800, &code));
+		if (i < SS_ARRAY_SIZE(invalid)) {
+			assert_null(code);
+		} else {
+			assert_string_equal(code->name, "C.f");
+			assert_string_equal(code->file, "a.py");
+			assert_int_equal(code->identity.first_line, 10);
+		}
+		ss_python_codes_deinit(&codes);
+	}
+}
+
+static void test_versions(void **state)
+{
+	struct ss_python_layout layout;
+	const char *why = NULL;
+
+	(void)state;
+	memset(bytes, 0, sizeof(bytes));
+	for (unsigned minor = 0; minor < 20; minor++) {
+		bool known = minor >= 8 && minor <= 12;
+		assert_int_equal(ss_python_layout_find(3u << 24 | minor << 16, "x86_64",
+						       &memory, BASE, &layout, &why),
+				 known);
+		assert_false(ss_python_layout_find(3u << 24 | minor << 16, "riscv64",
+						   &memory, BASE, &layout, &why));
+		assert_non_null(why);
+	}
+	assert_false(ss_python_layout_find(2u << 24 | 7u << 16, "x86_64", &memory, BASE,
+					   &layout, &why));
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_lnotab),	  cmocka_unit_test(test_pairs),
+		cmocka_unit_test(test_locations), cmocka_unit_test(test_strings),
+		cmocka_unit_test(test_code),	  cmocka_unit_test(test_versions),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
