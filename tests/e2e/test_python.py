@@ -3,7 +3,7 @@ same moment, frame by frame; in all modes; and native frames with a reason where
 possible.
 
 Debian packages: python3. PYTHONS: more interpreters, separated by colons; MOMENTS: how many
-moments are compared for each (default: 25)."""
+moments are compared for each (default: 10)."""
 
 import ctypes
 import json
@@ -21,7 +21,7 @@ import harness
 HERE = os.path.dirname(os.path.abspath(__file__))
 TARGET = os.path.join(HERE, "python_target.py")
 TGKILL = {"x86_64": 234, "aarch64": 131}[os.uname().machine]
-MOMENTS = int(os.environ.get("MOMENTS", "25"))
+MOMENTS = int(os.environ.get("MOMENTS", "10"))
 
 
 # A thread that calls C by ctypes.PyDLL keeps the GIL.
