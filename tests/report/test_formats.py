@@ -803,7 +803,7 @@ class Bad(ReportTest):
         piped = self.report("/dev/stdin", status=(2,), stdin=reader)
         os.close(reader)
         self.assertIn(b"is a pipe or device: a recording must be a regular file", piped.stderr)
-        self.assertIn(b"is a directory", self.report(self.top.name, status=(2,)).stderr)
+        self.assertIn(b"has no crash reports", self.report(self.top.name, status=(2,)).stderr)
         shop = self.shop("good.ss")
         both = self.report("-f", "folded", self.path("empty"), shop, status=(1,))
         self.assertEqual(sum(parse_folded(both.stdout.decode()).values()), 20)
