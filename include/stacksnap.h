@@ -1226,6 +1226,16 @@ SS_API const struct ss_frame *ss_snapshot_frame(const struct ss_snapshot *snapsh
 						const struct ss_thread *thread,
 						size_t index);
 
+struct ss_register {
+	const char *name;
+	uint64_t value;
+};
+
+/* The register with that index of the thread that received the signal of struct ss_crash.
+   False: there is no such register, or it is not known. */
+SS_API bool ss_snapshot_crash_register(const struct ss_snapshot *snapshot, size_t index,
+				       struct ss_register *ret);
+
 /* With the NUL. */
 enum { SS_SIGNATURE_SIZE = 33 };
 

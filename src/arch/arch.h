@@ -142,6 +142,8 @@ struct ss_arch {
 	uint16_t elf_machine; /* EM_... */
 	uint8_t elf_class;    /* ELFCLASS... */
 
+	const char *const *reg_names; /* reg_count; NULL: no names */
+
 	/* DWARF register numbers */
 	uint8_t reg_count;
 	uint8_t pc;

@@ -476,7 +476,13 @@ static const struct ss_arch_attach attach = {
 enum { UC_STACK = 2 * 8, UC_REGS = 5 * 8 };
 #define SAVED(n) (UC_REGS + (n)*8)
 
+static const char *const reg_names[REG_COUNT] = {
+	"rax", "rdx", "rcx", "rbx", "rsi", "rdi", "rbp", "rsp", "r8",
+	"r9",  "r10", "r11", "r12", "r13", "r14", "r15", "rip",
+};
+
 const struct ss_arch ss_arch_x86_64 = {
+	.reg_names = reg_names,
 	.name = "x86_64",
 	.elf_machine = EM_X86_64,
 	.elf_class = ELFCLASS64,

@@ -298,3 +298,14 @@ const struct ss_frame *ss_snapshot_frame(const struct ss_snapshot *snapshot,
 {
 	return &snapshot->stacks.items[thread->stack_id].frames[index];
 }
+
+bool ss_snapshot_crash_register(const struct ss_snapshot *snapshot, size_t index,
+				struct ss_register *ret)
+{
+	if (!snapshot->arch || !snapshot->arch->reg_names ||
+	    index >= snapshot->arch->reg_count || snapshot->process.crash.signal == 0 ||
+	    !ss_regs_get(&snapshot->crash_regs, (unsigned)index, &ret->value))
+		return false;
+	ret->name = snapshot->arch->reg_names[index];
+	return true;
+}

@@ -101,3 +101,19 @@ void ss_crash_write(const struct ss_snapshot *snapshot, FILE *out)
 	if (thread)
 		write_signature(snapshot, thread, out);
 }
+
+void ss_crash_write_registers(const struct ss_snapshot *snapshot, FILE *out)
+{
+	enum { PER_LINE = 4 };
+	struct ss_register reg;
+	size_t count = 0;
+
+	for (; ss_snapshot_crash_register(snapshot, count, &reg); count++)
+		(void)fprintf(out, "%s%-3s %016" PRIx64,
+			      count == 0	    ? "" :
+			      count % PER_LINE == 0 ? "\n" :
+						      "  ",
+			      reg.name, reg.value);
+	if (count)
+		(void)fputc_unlocked('\n', out);
+}

@@ -15,4 +15,7 @@ void ss_crash_name(int signal, char *text, size_t size);
    "signature: read_address [3b0a...]", if a signal ended the process. */
 void ss_crash_write(const struct ss_snapshot *snapshot, FILE *out);
 
+/* Its registers. */
+void ss_crash_write_registers(const struct ss_snapshot *snapshot, FILE *out);
+
 #endif

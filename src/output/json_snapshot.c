@@ -224,6 +224,11 @@ static void write_crash(struct ss_json *json, const struct ss_snapshot *snapshot
 	ss_json_bool(json, "stack_overflow", crash->stack_overflow);
 	ss_json_signed_if(json, "sender", crash->sender > 0, crash->sender);
 	write_signature(json, snapshot);
+	ss_json_open(json, "registers", '{');
+	struct ss_register reg;
+	for (size_t i = 0; ss_snapshot_crash_register(snapshot, i, &reg); i++)
+		ss_json_hex(json, reg.name, reg.value);
+	ss_json_close(json, '}');
 	ss_json_close(json, '}');
 }
 

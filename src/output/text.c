@@ -250,6 +250,8 @@ static struct ss_error *write_snapshot(const struct ss_snapshot *snapshot,
 		return error;
 	ss_text_write_process(process, options->color, out);
 	write_capture(snapshot, out);
+	if (options->verbose)
+		ss_crash_write_registers(snapshot, out);
 	ss_text_write_frozen(process, options->color, out);
 	write_unseen(process->threads_unseen, options->color, out);
 	ss_text_write_problem(options->problem, options->color, out);

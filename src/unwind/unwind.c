@@ -244,6 +244,8 @@ static bool walk_threads(struct ss_walk *walk, struct ss_runtimes *runtimes,
 			 const struct ss_capture *capture)
 {
 	for (size_t i = 0; i < capture->threads.count; i++) {
+		if (capture->threads.items[i].tid == capture->process.crash.tid)
+			walk->snapshot->crash_regs = capture->threads.items[i].regs;
 		if (!add_thread(walk, runtimes, &capture->threads.items[i]) ||
 		    !add_lock_place(walk, &capture->threads.items[i]))
 			return false;

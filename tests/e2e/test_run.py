@@ -76,6 +76,9 @@ class Crashes(Run):
         self.assertEqual(crash["signature"], "read_address", crash)
         self.assert_begins(reports[0], "read_address", "fail", "main")
         self.assertEqual(len(reports[0].threads), 3)
+        first = reports[0].thread(crash["tid"])["frames"][0]
+        self.assertEqual((len(crash["registers"]), crash["registers"]["rip"]),
+                         (17, first["pc"]), crash)
         # the locks are those of that moment, too
         waits = [thread["wait"] for thread in reports[0].threads if thread["wait"]]
         self.assertEqual([(wait["kind"], wait["owner_tid"]) for wait in waits],
@@ -165,12 +168,13 @@ class Crashes(Run):
         self.assertIn("_start", reports[0].names()[-1], reports[0].names())
 
     def test_text(self):
-        result = self.run_tool("run", "--", CRASH, "segv", status=(-signal.SIGSEGV,),
+        result = self.run_tool("run", "-v", "--", CRASH, "segv", status=(-signal.SIGSEGV,),
                                cwd=self.directory)
         text = result.stderr.decode()
         self.assertEqual(result.stdout, b"")
         self.assertIn("killed by SIGSEGV in thread", text)
         self.assertIn("no memory is mapped at 0x10", text)
+        self.assertRegex(text, r"\nrip [0-9a-f]{16}\n")
         self.assertRegex(text, r"signature: read_address \[[0-9a-f]{32}\]")
         self.assertLess(text.index("read_address+"), text.index("fail+"))
 
