@@ -47,9 +47,9 @@ struct run {
 	int output;
 	int messages;
 	/* Sockets, of parent and child: for reads of memory; and the end is reached when the
-	   child has ended. */
+	   child has ended. A pipe where sockets are refused: no reads then. */
 	int alive[2];
-	void *answer; /* buffer of the parent */
+	void *answer; /* buffer of the parent; NULL with a pipe */
 	pid_t parent;
 	pid_t child;
 };
@@ -68,12 +68,13 @@ static struct ss_error *run_init(struct run *run, const struct ss_child_job *job
 	*run = (struct run){ .job = job, .alive = { -1, -1 }, .parent = getpid() };
 	run->output = ss_child_create_file();
 	run->messages = ss_child_create_file();
+	bool is_socket =
+		socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, run->alive) == 0;
 	if (run->output < 0 || run->messages < 0 ||
-	    socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, run->alive) < 0)
+	    (!is_socket && pipe2(run->alive, O_CLOEXEC | O_NONBLOCK) < 0))
 		return ss_error_new_errno(errno,
 					  "cannot create files for a child process");
-	run->answer = malloc(SS_CHILD_READ_MAX);
-	if (!run->answer)
+	if (is_socket && !(run->answer = malloc(SS_CHILD_READ_MAX)))
 		return ss_error_no_memory();
 	*job->page = (struct ss_child_page){ .module = -1 };
 	return NULL;
@@ -110,9 +111,11 @@ static void answer(const struct run *run, const struct read_request *request)
 static bool serve(const struct run *run)
 {
 	struct read_request request;
-	ssize_t size = recv(run->alive[0], &request, sizeof(request), MSG_DONTWAIT);
+	ssize_t size = run->answer ? recv(run->alive[0], &request, sizeof(request),
+					  MSG_DONTWAIT) :
+				     read(run->alive[0], &request, sizeof(request));
 
-	if (size == (ssize_t)sizeof(request))
+	if (run->answer && size == (ssize_t)sizeof(request))
 		answer(run, &request);
 	return size > 0 || (size < 0 && (errno == EAGAIN || errno == EINTR));
 }

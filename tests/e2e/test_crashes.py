@@ -68,15 +68,16 @@ class Crashes(CoreDump):
         """Every thread has the stack that eu-stack or gdb finds, except `few` at most; of those
         the others' frames are the first ones of ours, or ours end earlier at a function that is
         known to be the outermost one. Returns the snapshot."""
-        snapshot = Snapshot(self.run_tool("core", "-f", "json", "-n", str(FRAMES), core, program,
-                                          status=(0, 1)))
+        snapshot = Snapshot(self.run_tool("core", "-f", "json", "-n", str(FRAMES), "--native", core,
+                                          program, status=(0, 1)))
         others = [eu_stack(core, program), gdb(core, program)]
         different = []
         for thread in snapshot.threads:
             # A recursion that is cut ends the others.
             frames = list(itertools.takewhile(lambda frame: not frame["omitted"],
                                               thread["frames"]))
-            pcs = [int(frame["pc"], 16) for frame in frames if not frame["inlined"]]
+            pcs = [int(frame["pc"], 16) for frame in frames
+                   if not frame["inlined"] and frame["kind"] == "native"]
             theirs = [other.get(thread["tid"], []) for other in others]
             if not any(pcs == other for other in theirs):
                 different.append((thread["tid"], thread["end"],
