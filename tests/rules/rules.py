@@ -7,7 +7,7 @@ import subprocess
 
 LIBRARY = {"base", "arch", "proc", "elf", "model", "target", "objects", "capture", "sampling",
            "recording", "unwind", "runtime", "symbolize", "diagnose", "recorder", "cache",
-           "sandbox", "core", "supervise"}
+           "sandbox", "core", "supervise", "minidump"}
 TOOL = {"profile", "output", "cli"}
 
 # What a room may include besides itself and system headers.
