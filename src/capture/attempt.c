@@ -468,13 +468,15 @@ static struct ss_error *finish_maps(struct ss_attempt *a, bool *again)
 		*again = is_still_running(a);
 		return NULL;
 	}
-	if (!a->maps_in_freeze && a->maps.size == a->maps_after.size &&
-	    memcmp(a->maps.bytes, a->maps_after.bytes, a->maps.size) == 0)
-		return NULL; /* as read by prepare() */
-	*again = !a->maps_in_freeze && ss_regions_conflict(&a->maps, &a->maps_after);
-	const struct ss_buffer *maps = a->maps_in_freeze ? &a->maps : &a->maps_after;
-	ss_regions_clear(a->capture);
-	error = ss_regions_read(a->capture, maps);
+	bool same = a->maps.size == a->maps_after.size &&
+		    memcmp(a->maps.bytes, a->maps_after.bytes, a->maps.size) == 0;
+	if (a->maps_in_freeze || !same) { /* otherwise as read by prepare() */
+		*again = !a->maps_in_freeze &&
+			 ss_regions_conflict(&a->maps, &a->maps_after);
+		ss_regions_clear(a->capture);
+		error = ss_regions_read(a->capture,
+					a->maps_in_freeze ? &a->maps : &a->maps_after);
+	}
 	if (!error)
 		share_modules(a->capture, a->options->previous);
 	return error;

@@ -5,6 +5,7 @@ JSON and as a profile."""
 import json
 import os
 import re
+import resource
 import shutil
 import signal
 import subprocess
@@ -59,6 +60,18 @@ class Series(EndToEnd):
                              stack["times"], stack)
             self.assertLessEqual(stack["snapshots"], count)
             self.assertGreaterEqual(stack["times"], stack["snapshots"])
+
+    def test_files(self):
+        """The files of a process are opened once, not for each snapshot."""
+        target = self.start("deadlock", "normal", settle=False)
+        result = self.run_tool("-f", "json", "-i", "10ms", "-c", "60", target.pid,
+                               preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_NOFILE,
+                                                                     (64, 64)))
+        data = json.loads(result.stdout)
+        self.check_sums(data, 60)
+        self.assertEqual(result.stderr, b"")
+        for stack in data["stacks"]:
+            self.assertTrue(all(frame["symbol"] for frame in stack["frames"]), stack)
 
     def test_deadlock(self):
         """Blocked threads have one stack in all snapshots, and come first."""
