@@ -138,9 +138,11 @@ static void write_builds(struct group *group, FILE *out)
 		const struct ss_crash_report *report = &group->reports[i];
 		(void)fputs_unlocked("    ", out);
 		ss_escape_write(report->program, NULL, out);
-		if (*report->build_id)
-			(void)fprintf(out, ", build-id %.*s", ID_DIGITS,
-				      report->build_id);
+		if (*report->build_id) {
+			(void)fputs_unlocked(", build-id ", out);
+			ss_escape_write_owned(strndup(report->build_id, ID_DIGITS), NULL,
+					      out);
+		}
 		(void)fprintf(out, " (%zu)\n", count);
 		i += count;
 	}

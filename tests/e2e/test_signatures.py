@@ -123,6 +123,13 @@ class Signatures(CoreDump):
         self.assertRegex(text, "2 files are no crash reports")
         result = self.run_tool("report", "-f", "html", directory, status=(2,))
         self.assertIn(b"as text or json", result.stderr)
+        documents[0][0]["modules"] = [{"path": documents[0][0]["process"]["executable"],
+                                       "build_id": "\x1b]0;title\x07"}]
+        with open(directory + "/hostile.json", "w", encoding="utf-8") as file:
+            json.dump(documents[0][0], file)
+        result = self.run_tool("report", directory, status=(1,))
+        self.assertIn(b"build-id \\x1b]0;title", result.stdout)
+        self.assertNotIn(b"\x1b", result.stdout)
         shutil.rmtree(directory)
         os.mkdir(directory)
         result = self.run_tool("report", directory, status=(2,))
