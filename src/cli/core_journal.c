@@ -10,13 +10,18 @@
 
 #include "base/cleanup.h"
 
-/* The protocol (systemd.io/JOURNAL_NATIVE_PROTOCOL): NAME=VALUE, a line each. Values must not
-   contain a newline. */
+/* A value, or a part of one, which must not contain a newline: it would begin another field. */
+static void write_value(FILE *out, const char *value)
+{
+	for (; *value; value++)
+		(void)fputc(*value == '\n' ? ' ' : *value, out);
+}
+
+/* The protocol (systemd.io/JOURNAL_NATIVE_PROTOCOL): NAME=VALUE, a line each. */
 static void write_field(FILE *out, const char *name, const char *value)
 {
 	(void)fprintf(out, "%s=", name);
-	for (; *value; value++)
-		(void)fputc(*value == '\n' ? ' ' : *value, out);
+	write_value(out, value);
 	(void)fputc('\n', out);
 }
 
@@ -31,14 +36,11 @@ static void write_entry(FILE *out, const struct ss_core_process *process,
 	const char *name = sigabbrev_np(process->signal);
 
 	(void)fprintf(out, "MESSAGE=Process %d (", process->pid);
-	for (const char *c = process->about.name; *c; c++)
-		(void)fputc(*c == '\n' ? ' ' : *c, out);
-	(void)fprintf(out, ") of user %u was ended by SIG%s%s%s\n", process->about.uid,
-		      name ? name : "?", path ? ": " : "; there is no report: ",
-		      path    ? path :
-		      problem ? problem :
-				"unknown");
-	(void)fputs("PRIORITY=2\nSYSLOG_IDENTIFIER=stacksnap\n"
+	write_value(out, process->about.name);
+	(void)fprintf(out, ") of user %u was ended by SIG%s%s", process->about.uid,
+		      name ? name : "?", path ? ": " : "; there is no report: ");
+	write_value(out, path ? path : problem ? problem : "unknown");
+	(void)fputs("\nPRIORITY=2\nSYSLOG_IDENTIFIER=stacksnap\n"
 		    "MESSAGE_ID=fc2e22bc6ee647b6b90729ab34a250b1\n", /* a core dump */
 		    out);
 	write_number(out, "COREDUMP_PID", (uint64_t)process->pid);

@@ -209,6 +209,22 @@ class Process(Handler):
                          (str(self.target.pid), "11", "crash", CRASH), entry)
         self.assertEqual([fields["STACKSNAP_REPORT"]], self.paths(), entry)
 
+    @unittest.skipIf(os.geteuid() != 0 or os.path.exists(os.path.dirname(JOURNAL)),
+                     "there is a journal, or only root can make one")
+    def test_journal_fields(self):
+        """A newline in a message begins no other field."""
+        os.makedirs(os.path.dirname(JOURNAL))
+        self.addCleanup(shutil.rmtree, os.path.dirname(JOURNAL))
+        self.reports = os.path.join(self.directory, "no", "reports\nCOREDUMP_UID=4711")
+        with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as journal:
+            journal.bind(JOURNAL)
+            journal.settimeout(LIMIT_S)
+            self.handle(status=2)
+            entry = journal.recv(65536).decode()
+        self.assertIn("there is no report: ", entry)
+        self.assertIn("reports COREDUMP_UID=4711", entry)
+        self.assertNotIn("\nCOREDUMP_UID=4711", entry)
+
 
 @unittest.skipIf(os.geteuid() != 0 or not os.access(PATTERN, os.W_OK),
                  "core_pattern cannot be changed")
