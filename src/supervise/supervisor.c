@@ -30,6 +30,7 @@ enum {
 		  PTRACE_O_TRACEEXEC,
 	STATUS_MAX = 32 * 1024,
 	SIGNALS = 65,
+	ANCESTORS_MAX = 4096,
 };
 
 /* A thread of a held process that has stopped: status as siginfo_t.si_status has it. */
@@ -387,6 +388,13 @@ static bool contains(const supervised_list *list, pid_t pid)
 	return false;
 }
 
+/* The command, as long as it is our child: another process may get its number. */
+static bool is_command(const struct ss_supervisor *supervisor,
+		       const struct ss_status *status)
+{
+	return status->tgid == supervisor->command && status->parent == getpid();
+}
+
 /* Adds processes that are traced, the command, and children of those in the list. Whether
    there were any new ones. */
 static bool add_processes(const struct ss_supervisor *supervisor, const status_list *all,
@@ -398,7 +406,7 @@ static bool add_processes(const struct ss_supervisor *supervisor, const status_l
 		const struct ss_status *status = &all->items[i];
 		bool traced = status->tracer == getpid();
 		if (contains(list, status->tgid) ||
-		    (!traced && status->tgid != supervisor->command &&
+		    (!traced && !is_command(supervisor, status) &&
 		     !contains(list, status->parent)))
 			continue;
 		struct ss_supervised *slot = ss_vector_push(list);
@@ -427,15 +435,23 @@ struct ss_error *ss_supervisor_list(const struct ss_supervisor *supervisor,
 	return NULL;
 }
 
-void ss_supervisor_signal(const struct ss_supervisor *supervisor, pid_t pid, int signal)
+/* Whether ss_supervisor_list() has it: another process may have got its number since. */
+static bool is_supervised(const struct ss_supervisor *supervisor, pid_t pid)
 {
 	struct ss_status status;
 
-	(void)supervisor;
-	/* Ours, and not a process that has got its number since. */
-	if (pid > 0 && read_status(pid, &status))
-		(void)kill(pid,
-			   signal); /* it may have ended, or belong to another user */
+	for (int i = 0; i < ANCESTORS_MAX && pid > 0 && read_status(pid, &status); i++) {
+		if (status.tracer == getpid() || is_command(supervisor, &status))
+			return true;
+		pid = status.parent;
+	}
+	return false;
+}
+
+void ss_supervisor_signal(const struct ss_supervisor *supervisor, pid_t pid, int signal)
+{
+	if (is_supervised(supervisor, pid))
+		(void)kill(pid, signal); /* it may belong to another user */
 }
 
 bool ss_supervisor_has_received(const struct ss_supervisor *supervisor, int signal,
