@@ -366,7 +366,7 @@ static struct ss_error *copy_notes(struct dump *dump, Elf64_Phdr *notes)
 	return write_at(dump, bytes, notes->p_filesz, notes->p_offset);
 }
 
-/* False: there are none. */
+/* False: there are none, or too many (ss_dump_shrink() may get the head of another program). */
 static bool read_notes(const struct dump *dump, const Elf64_Ehdr *header, Elf64_Phdr *ret)
 {
 	for (unsigned i = 0; i < header->e_phnum; i++) {
@@ -374,7 +374,7 @@ static bool read_notes(const struct dump *dump, const Elf64_Ehdr *header, Elf64_
 				header->e_phoff + i * sizeof(*ret)) ==
 			    (ssize_t)sizeof(*ret) &&
 		    ret->p_type == PT_NOTE)
-			return true;
+			return ret->p_filesz <= NOTES_MAX;
 	}
 	return false;
 }
