@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <unistd.h>
 #include <zlib.h>
 #include <zstd.h>
 #ifdef SS_HAVE_LIBDEFLATE
@@ -24,7 +25,7 @@ enum {
 	NAME_MAX_SIZE = 24,
 	PAGE = 4096,
 	MAPPED_MIN = 64 * 1024, /* smaller sections are read */
-	OLD_HEADER = 12,      /* of .zdebug: "ZLIB" and the size, big-endian */
+	OLD_HEADER = 12,	/* of .zdebug: "ZLIB" and the size, big-endian */
 };
 
 /* ch_type of ELF; older headers lack the second. */
@@ -270,7 +271,7 @@ static bool may_map(const struct ss_elf *elf, const struct part *part)
 	const Elf64_Shdr *header = part->header;
 
 	return elf->fd >= 0 && part->packing == PLAIN && part->size >= MAPPED_MIN &&
-	       header->sh_offset <= elf->size &&
+	       sysconf(_SC_PAGESIZE) == PAGE && header->sh_offset <= elf->size &&
 	       part->size <= elf->size - header->sh_offset;
 }
 
