@@ -122,7 +122,7 @@ static bool complete(void *data, const struct ss_snap_request *request)
 	struct ss_error *error;
 	size_t grown = 1;
 
-	if (request->jit != SS_JIT_NONE)
+	if (request->jit != SS_JIT_NONE || request->goroutines)
 		error = ss_capture_gather(report->capture, report->target,
 					  &request->plan);
 	else

@@ -216,6 +216,10 @@ class Runtimes(Run):
         names = reports[0].names()
         self.assertIn("main.deref", names, names)
         self.assertLess(names.index("runtime.gopanic"), names.index("main.deref"), names)
+        goroutines = reports[0].data.get("goroutines")
+        self.assertTrue(goroutines, reports[0].data.keys())
+        self.assertIn("running", [goroutine["status"] for goroutine in goroutines], goroutines)
+        self.assertIn("waiting", [goroutine["status"] for goroutine in goroutines], goroutines)
 
 
 class TimeLimit(Run):
