@@ -335,7 +335,7 @@ SS_API void ss_capture_add_related(struct ss_capture *capture, struct ss_target 
 SS_API size_t ss_capture_read(const struct ss_capture *capture, uint64_t address,
 			      void *bytes, size_t size);
 
-/* Makes a plan of what else to copy, for what the capture has until then. False: nothing. */
+/* Makes a plan of what else to copy, given what the capture has so far. False: nothing. */
 typedef bool ss_core_planner(void *data, const struct ss_capture *capture,
 			     struct ss_gather_plan *ret);
 
@@ -1820,7 +1820,7 @@ SS_API struct ss_error *ss_supervisor_new(pid_t child, struct ss_supervisor **re
    SYSTEM. */
 SS_API struct ss_error *ss_supervisor_trace(struct ss_supervisor *supervisor);
 
-/* Leaves all processes alone. */
+/* Frees the supervisor; the processes continue untraced. */
 SS_API void ss_supervisor_free(struct ss_supervisor *supervisor);
 
 enum ss_supervisor_event_kind {
@@ -1851,7 +1851,7 @@ SS_API bool ss_supervisor_next(struct ss_supervisor *supervisor,
  */
 SS_API struct ss_error *ss_supervisor_hold(struct ss_supervisor *supervisor, pid_t pid,
 					   struct ss_target **ret);
-/* Lets it go on, or end. */
+/* Lets it continue, or end. */
 SS_API void ss_supervisor_release(struct ss_supervisor *supervisor, pid_t pid);
 
 struct ss_supervised {

@@ -41,19 +41,20 @@ static const struct argp_option table[] = {
 	{ NULL, 0, NULL, 0, "Handler of crashes:", 5 },
 	{ "install", KEY_INSTALL, NULL, 0,
 	  "Make this program the kernel's handler of crashes, until the next boot", 0 },
-	{ "uninstall", KEY_UNINSTALL, NULL, 0, "Restore the handler before", 0 },
+	{ "uninstall", KEY_UNINSTALL, NULL, 0, "Restore the previous handler", 0 },
 	{ "handler", KEY_HANDLER, NULL, 0,
-	  "Write a report of the process whose dump is standard input; for the kernel, "
+	  "Write a report about the process whose dump is standard input; for the "
+	  "kernel, "
 	  "with the arguments %P %I %s %t %d %F",
 	  0 },
 	{ "directory", KEY_DIRECTORY, "DIR", 0,
 	  "Directory of reports (default: " SS_CORE_DIRECTORY ")", 0 },
 	{ "quota", KEY_QUOTA, "MIB", 0,
-	  "Remove the oldest reports above this size (default: 64)", 0 },
-	{ "rate", KEY_RATE, "N", 0, "Write at most N reports in a minute (default: 10)",
+	  "Remove the oldest reports if all together exceed MIB MiB (default: 64)", 0 },
+	{ "rate", KEY_RATE, "N", 0, "Write at most N reports per minute (default: 10)",
 	  0 },
 	{ "forward", KEY_FORWARD, "COMMAND", 0,
-	  "Hand the whole dump to another handler, too", 0 },
+	  "Also pass the whole dump to another handler", 0 },
 	{},
 };
 

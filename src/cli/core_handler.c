@@ -21,7 +21,7 @@
 #include "cli/snap_analysis.h"
 
 enum {
-	/* However slow reading the process is, it is let go after this. */
+	/* The process is let go after this, even if it has not been read completely. */
 	HOLD_MS = 5000,
 	HEAD_S = 30, /* until the kernel has written headers and notes */
 	/* The report is written, or given up, by then. */
@@ -190,7 +190,7 @@ __attribute__((noreturn)) static void run_child(struct crash *crash, int copied)
 	_exit(error ? EXIT_FAILURE : EXIT_SUCCESS);
 }
 
-/* Waits until the process is copied, but not for ever. */
+/* Waits until the process is copied, or the time is over. */
 static struct ss_error *report(struct crash *crash)
 {
 	int copied[2];
@@ -217,7 +217,7 @@ static bool send_all(int fd, const char *bytes, size_t size)
 	return ss_io_write_all(fd, bytes, size) == 0;
 }
 
-/* Writes what was read already, and the rest. It may end early: a handler need not read all. */
+/* Writes what was read already, and the rest. Ends early if the handler does not read it all. */
 static void copy_dump(int head, int to)
 {
 	char bytes[SMALL * 16];

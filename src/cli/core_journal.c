@@ -37,7 +37,7 @@ static void write_entry(FILE *out, const struct ss_core_process *process,
 
 	(void)fprintf(out, "MESSAGE=Process %d (", process->pid);
 	write_value(out, process->about.name);
-	(void)fprintf(out, ") of user %u was ended by SIG%s%s", process->about.uid,
+	(void)fprintf(out, ") of user %u was killed by SIG%s%s", process->about.uid,
 		      name ? name : "?", path ? ": " : "; there is no report: ");
 	write_value(out, path ? path : problem ? problem : "unknown");
 	(void)fputs("\nPRIORITY=2\nSYSLOG_IDENTIFIER=stacksnap\n"

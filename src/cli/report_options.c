@@ -176,9 +176,9 @@ static const struct argp_child children[] = {
 const struct argp ss_report_argp = {
 	.options = table,
 	.parser = parse,
-	.args_doc = "RECORDING...",
+	.args_doc = "RECORDING...\nDIRECTORY",
 	.doc = "Show recordings of stacksnap record, or convert them. Several recordings "
-	       "are merged.\v",
+	       "are merged. Of a directory, count the crash reports.\v",
 	.children = children,
 	.help_filter = help,
 };

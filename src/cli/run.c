@@ -50,9 +50,10 @@ static const struct argp_option table[] = {
 	  "exit status 124 (default: no limit)",
 	  0 },
 	{ "kill-after", KEY_KILL_AFTER, "TIME", 0,
-	  "Send SIGKILL if they still run TIME after SIGTERM (default: 10s)", 0 },
+	  "Send SIGKILL to processes that still run TIME after SIGTERM (default: 10s)",
+	  0 },
 	{ "no-crashes", KEY_NO_CRASHES, NULL, 0,
-	  "Do not trace the processes: only the time limit is watched", 0 },
+	  "Do not trace the processes: only the time limit applies", 0 },
 	{ "no-cache", KEY_NO_CACHE, NULL, 0,
 	  "Neither use nor keep names from earlier runs", 3 },
 	{},
@@ -339,8 +340,8 @@ static void report_all(struct run *run)
 	_cleanup_free_ struct ss_supervised *processes = NULL;
 	size_t count = 0;
 
-	ss_failure_warn("the time limit of %.3g s is over: the stacks of its processes "
-			"follow, then they are ended",
+	ss_failure_warn("the time limit of %.3g s has expired: printing the stacks of "
+			"all processes, then ending them",
 			(double)run->timeout_ns / SS_NS_PER_SECOND);
 	warn(ss_supervisor_list(run->supervisor, &processes, &count));
 	for (size_t i = 0; i < count; i++) {

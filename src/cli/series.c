@@ -30,7 +30,7 @@ static const struct argp_option table[] = {
 	  "Take N snapshots and merge them (default with --interval: until Ctrl-C, or "
 	  "the end of the process)",
 	  0 },
-	{ "each", KEY_EACH, NULL, 0, "Print the snapshots apart", 0 },
+	{ "each", KEY_EACH, NULL, 0, "Print each snapshot separately", 0 },
 	{},
 };
 
@@ -115,7 +115,7 @@ static bool is_full(const struct collection *collection)
 	if (collection->captured.captures.count < COUNT_MAX &&
 	    collection->captured.bytes < max)
 		return false;
-	ss_failure_warn("%zu snapshots were taken: their copies take %" PRIu64
+	ss_failure_warn("the series ends after %zu snapshots, which take %" PRIu64
 			" MiB of memory (--max-total)",
 			collection->captured.captures.count,
 			collection->captured.bytes >> 20);
@@ -206,8 +206,8 @@ struct ss_error *ss_series_run(const struct ss_series *series, bool *ret)
 	if (collection.captured.captures.count == 0)
 		return nothing(&collection);
 	if (collection.captured.empty)
-		ss_failure_warn("%zu snapshots without a thread that is selected are not "
-				"counted",
+		ss_failure_warn("%zu snapshots are not counted: they have no selected "
+				"thread",
 				collection.captured.empty);
 	ss_capture_add_related(collection.captured.captures
 				       .items[collection.captured.captures.count - 1],

@@ -1,10 +1,10 @@
 /*
  * The bytes of a core file at any offset, also if the file is compressed.
  *
- * A compressed file is decompressed to nowhere: what is needed is announced, collected in
- * one pass, and the rest is thrown away. So a core file of any size needs neither disk nor
- * much memory. What is at the beginning, as headers and notes are, needs no announcement
- * before the first pass.
+ * The contents of a compressed file are not stored: what is needed is announced and collected
+ * in one pass, and the rest is discarded. So a core file of any size needs neither disk space
+ * nor much memory. The beginning, where headers and notes are, needs no announcement before
+ * the first pass.
  */
 #ifndef SS_CORE_CORE_SOURCE_H
 #define SS_CORE_CORE_SOURCE_H

@@ -178,7 +178,7 @@ struct ss_error *ss_crash_groups_write_text(struct ss_crash_reports *reports,
 		(void)fprintf(out, "\n%zu more; --rows=0 shows all\n",
 			      groups.count - rows);
 	if (reports->skipped)
-		(void)fprintf(out, "\n%zu files are no crash reports\n",
+		(void)fprintf(out, "\n%zu files are not crash reports\n",
 			      reports->skipped);
 	ss_vector_free(&groups);
 	return error;

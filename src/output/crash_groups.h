@@ -22,7 +22,7 @@ struct ss_crash_report {
 
 struct ss_crash_reports {
 	SS_VECTOR(struct ss_crash_report) items;
-	size_t skipped; /* files that are no crash reports */
+	size_t skipped; /* files that are not crash reports */
 };
 
 struct ss_error;

@@ -241,7 +241,7 @@ static bool read_list(struct reader *reader, uint64_t list)
 		return true;
 	}
 	if (slice[1] > slice[2] || (slice[1] > 0 && slice[0] == 0)) {
-		ret->problem = "what should be their list is none";
+		ret->problem = "their list is not valid";
 		return true;
 	}
 	uint64_t count = SS_MIN(slice[1], (uint64_t)GOROUTINES_MAX);

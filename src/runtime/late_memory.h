@@ -1,7 +1,7 @@
 /*
- * Memory of a process for runtimes: what the capture copied; else, if it is allowed, pages
- * that are read now through a function, and kept; else bytes of the file that is mapped there
- * (a page that the process has not changed is not copied, and may not be in its memory).
+ * Memory of a process for runtimes. It is searched in this order: what the capture copied;
+ * pages that are read now through a function, if that is allowed, and kept; the file that is
+ * mapped there (a page that the process has not changed may not be in its memory).
  */
 #ifndef SS_RUNTIME_LATE_MEMORY_H
 #define SS_RUNTIME_LATE_MEMORY_H
@@ -26,7 +26,7 @@ struct ss_late_memory {
 	void *read_data;
 	bool *used; /* set if anything was read late; or NULL */
 	bool allow; /* read through the function */
-	/* Shared by all that have the same cache: the one that owns it */
+	/* The memory that owns the pages; several share them */
 	struct ss_late_memory *cache;
 	SS_VECTOR(struct ss_late_page) pages;
 	struct ss_hash table;
@@ -37,8 +37,8 @@ void ss_late_memory_init(struct ss_late_memory *memory, const struct ss_capture 
 			 void *read_data);
 void ss_late_memory_deinit(struct ss_late_memory *memory);
 
-/* The same memory as a thread saw it. With allow, pages that are read now count: the thread
-   has not run since. Must not outlive base. */
+/* The same memory as a thread saw it. allow: the thread has not run since, so pages that are
+   read now count. Must not outlive base. */
 void ss_late_memory_of_thread(struct ss_late_memory *memory, struct ss_late_memory *base,
 			      const struct ss_capture_thread *thread, bool allow);
 

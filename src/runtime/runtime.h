@@ -65,9 +65,9 @@ struct ss_runtime_thread {
 	const struct ss_memory *memory;
 	/* What the walk returns: the calls, innermost first, ascending by native */
 	SS_VECTOR(struct ss_runtime_call) calls;
-	/* Why native frames must do, a constant; or NULL. Then calls do not count. */
+	/* Why native frames are shown instead, a constant; or NULL. Then calls are ignored. */
 	const char *problem;
-	bool missing; /* because memory is not there: a plan may help */
+	bool missing; /* memory was not copied: a plan may help */
 };
 
 /* A lock of the runtime itself. */

@@ -46,8 +46,9 @@ struct run {
 	const struct ss_child_job *job;
 	int output;
 	int messages;
-	/* Sockets, of parent and child: for reads of memory; and the end is reached when the
-	   child has ended. A pipe where sockets are refused: no reads then. */
+	/* A pair of sockets, of parent and child. The child requests memory over it, and its
+	   end tells the parent that the child has ended. Where sockets are refused it is a
+	   pipe, and nothing can be requested. */
 	int alive[2];
 	void *answer; /* buffer of the parent; NULL with a pipe */
 	pid_t parent;
@@ -82,15 +83,15 @@ static struct ss_error *run_init(struct run *run, const struct ss_child_job *job
 
 /* Reading memory of the target -------------------------------------------- */
 
-/* A message of the child. The answer is the bytes, or one byte if the thread is unchanged;
-   an empty one would look like the end. */
+/* A request of the child. The answer is a byte, 1 if a checked thread is unchanged, and then
+   the bytes that were read. It is never empty: that would look like the end. */
 struct read_request {
 	uint64_t address;
 	uint32_t size; /* 0: check the thread tid */
 	int32_t tid;
 };
 
-/* The child waits for each answer, so there is always room for it. */
+/* The child waits for each answer, so the socket always has room for it. */
 static void answer(const struct run *run, const struct read_request *request)
 {
 	const struct ss_child_job *job = run->job;

@@ -2,7 +2,7 @@
  * Takes from the calling process, for good, what it does not need to interpret untrusted
  * bytes: capabilities, open files, access to other processes and to the network, and
  * unlimited memory and time. It can still open files for reading, compute, and write to
- * the files that it holds.
+ * the files and sockets that it holds.
  */
 #ifndef SS_SANDBOX_CONFINE_H
 #define SS_SANDBOX_CONFINE_H

@@ -120,8 +120,9 @@ struct ss_error *ss_dump_read_head(int pipe, int *ret)
 		       header.e_ident[EI_CLASS] != ELFCLASS64 ||
 		       header.e_type != ET_CORE || header.e_phoff != sizeof(header) ||
 		       header.e_phentsize != sizeof(Elf64_Phdr)))
-		error = ss_error_new(SS_ERROR_UNSUPPORTED,
-				     "standard input is no dump of a 64-bit process");
+		error = ss_error_new(
+			SS_ERROR_UNSUPPORTED,
+			"standard input is not the dump of a 64-bit process");
 	if (!error)
 		error = fill(pipe, file, &have,
 			     sizeof(header) + header.e_phnum * sizeof(Elf64_Phdr));

@@ -120,7 +120,7 @@ class Signatures(CoreDump):
         self.assertIn("6 crashes, 3 different", text)
         self.assertIn("hosts: host0 (2), host1 (1)", text)
         self.assertIn("from 1970-01-01T00:00:01Z to 1970-01-01T00:00:03Z", text)
-        self.assertRegex(text, "2 files are no crash reports")
+        self.assertRegex(text, "2 files are not crash reports")
         result = self.run_tool("report", "-f", "html", directory, status=(2,))
         self.assertIn(b"as text or json", result.stderr)
         documents[0][0]["modules"] = [{"path": documents[0][0]["process"]["executable"],
