@@ -6,6 +6,7 @@
  * The main thread's stack begins with the environment and the command line, which often contain
  * secrets: they are written as zeros.
  */
+#include <elf.h>
 #include <inttypes.h>
 #include <signal.h>
 #include <stdio.h>
@@ -15,6 +16,7 @@
 #include "base/buffer.h"
 #include "base/error.h"
 #include "base/io.h"
+#include "base/vector.h"
 #include "model/capture.h"
 
 enum {
@@ -127,6 +129,12 @@ _Static_assert(sizeof(struct module) == 108, "minidumpapiset.h");
 _Static_assert(sizeof(struct exception) == 168, "minidumpapiset.h");
 _Static_assert(sizeof(struct system_info) == 56, "minidumpapiset.h");
 
+/* Command line and environment of a program, up to the end of its main stack. */
+struct strings {
+	uint64_t start;
+	uint64_t end;
+};
+
 /* Everything but the stacks, which follow. */
 struct builder {
 	const struct ss_capture *capture;
@@ -139,6 +147,7 @@ struct builder {
 	size_t memories; /* of struct memory */
 	uint32_t memory_count;
 	struct location crashed; /* the context of the thread that crashed */
+	SS_VECTOR(struct strings) strings;
 };
 
 static uint32_t here(const struct builder *b)
@@ -493,30 +502,88 @@ static void write_head(struct builder *b)
 	place_stacks(b);
 }
 
-/* Where the strings of command line and environment begin, if this is the stack of a main
-   thread: behind the auxiliary vector, which has AT_PAGESZ and AT_CLKTCK in a row
-   (create_elf_tables() in fs/binfmt_elf.c). The size of the stack otherwise. */
-static size_t find_strings(const struct ss_stack_copy *stack)
+/* Strings of command line and environment ---------------------------------- */
+
+/*
+ * Where the last auxiliary vector of a stack is: behind that of a main stack are the strings.
+ * It has AT_PAGESZ and AT_CLKTCK in a row, then AT_PHDR and AT_PHENT (create_elf_tables() in
+ * fs/binfmt_elf.c); one of these pairs is found also if a copy begins or ends within it. 0:
+ * there is none.
+ */
+static uint64_t find_vector(const struct ss_stack_copy *stack)
 {
-	enum { PAGESZ = 6, CLKTCK = 17, HZ = 100, WORD = 8 };
+	enum { PHDR = 3, PHENT = 4, PAGESZ = 6, CLKTCK = 17, HZ = 100, WORD = 8 };
 	uint64_t words[4];
 	size_t skew = (size_t)(-stack->address % WORD);
 
 	if (stack->size < skew + sizeof(words))
-		return stack->size;
+		return 0;
 	size_t count = (stack->size - skew - sizeof(words)) / WORD + 1;
 	for (size_t i = count; i-- > 0;) {
 		memcpy(words, stack->bytes + skew + i * WORD, sizeof(words));
-		if (words[0] == PAGESZ && words[2] == CLKTCK && words[3] == HZ)
-			return skew + i * WORD;
+		if ((words[0] == PAGESZ && words[2] == CLKTCK && words[3] == HZ) ||
+		    (words[0] == PHDR && words[2] == PHENT &&
+		     words[3] == sizeof(Elf64_Phdr)))
+			return stack->address + skew + i * WORD;
 	}
-	return stack->size;
+	return 0;
 }
 
-static int write_stack(const struct ss_stack_copy *stack, int fd)
+/* Of each area, the last vector counts. False without memory. */
+static bool add_strings(struct builder *b, const struct ss_stack_copy *stack)
+{
+	uint64_t start = find_vector(stack);
+	const struct ss_area *area = ss_capture_find_area(b->capture, start);
+	uint64_t end = area ? area->end : stack->address + stack->size;
+
+	if (start == 0)
+		return true;
+	for (size_t i = 0; i < b->strings.count; i++) {
+		struct strings *strings = &b->strings.items[i];
+		if (strings->end != end)
+			continue;
+		strings->start = SS_MAX(strings->start, start);
+		return true;
+	}
+	struct strings *strings = ss_vector_push(&b->strings);
+	if (strings)
+		*strings = (struct strings){ .start = start, .end = end };
+	return strings != NULL;
+}
+
+/* A stack may be in several copies, of which one has the vector. */
+static bool find_strings(struct builder *b)
+{
+	for (size_t copy = 0; copy < SS_STACK_COPIES; copy++) {
+		for (size_t i = 0; i < b->capture->threads.count; i++) {
+			const struct ss_stack_copy *stack =
+				&b->capture->threads.items[i].stacks[copy];
+			if (stack->size && !add_strings(b, stack))
+				return false;
+		}
+	}
+	return true;
+}
+
+/* How many bytes of a copy are before the strings. */
+static size_t size_before_strings(const struct builder *b,
+				  const struct ss_stack_copy *stack)
+{
+	size_t size = stack->size;
+
+	for (size_t i = 0; i < b->strings.count; i++) {
+		const struct strings *strings = &b->strings.items[i];
+		uint64_t from = SS_MAX(strings->start, stack->address);
+		if (from < strings->end && from - stack->address < size)
+			size = (size_t)(from - stack->address);
+	}
+	return size;
+}
+
+static int write_stack(const struct builder *b, const struct ss_stack_copy *stack, int fd)
 {
 	static const uint8_t zeros[4096];
-	size_t strings = find_strings(stack);
+	size_t strings = size_before_strings(b, stack);
 	int result = ss_io_write_all(fd, stack->bytes, strings);
 
 	for (size_t at = strings; result == 0 && at < stack->size; at += sizeof(zeros))
@@ -534,7 +601,7 @@ static int write_all(const struct builder *b, int fd)
 			const struct ss_stack_copy *stack =
 				&b->capture->threads.items[i].stacks[copy];
 			if (stack->size)
-				result = write_stack(stack, fd);
+				result = write_stack(b, stack, fd);
 		}
 	}
 	return result;
@@ -550,7 +617,7 @@ struct ss_error *ss_capture_write_minidump(const struct ss_capture *capture, int
 				    capture->arch->name);
 	write_head(&b);
 	struct ss_error *error = NULL;
-	if (b.head.failed)
+	if (b.head.failed || !find_strings(&b))
 		error = ss_error_no_memory();
 	else if (b.head.size + b.stacks > UINT32_MAX)
 		error = ss_error_with_remedy(
@@ -559,5 +626,6 @@ struct ss_error *ss_capture_write_minidump(const struct ss_capture *capture, int
 			"limit them with --max-total");
 	int result = error ? 0 : write_all(&b, fd);
 	ss_buffer_deinit(&b.head);
+	ss_vector_free(&b.strings);
 	return result < 0 ? ss_error_new_errno(-result, "writing the minidump") : error;
 }

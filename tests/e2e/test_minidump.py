@@ -136,6 +136,13 @@ class MinidumpTest(CoreDump):
         for name in ("target_wait", "main", "start_thread"):
             self.assertIn(name, [canonical(found) for found in names], text)
 
+    def test_large_environment(self):
+        """More than the part of a stack that is copied first."""
+        environment = {"V%d" % i: SECRET * 6000 for i in range(8)}
+        target = self.start("threads", "1", "2", env={**os.environ, **environment})
+        _, minidump = self.minidump("snap", "--mode=stop", str(target.pid))
+        self.assertIn(target.pid, minidump.threads())
+
 
 if __name__ == "__main__":
     main()
