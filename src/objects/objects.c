@@ -6,6 +6,7 @@
 #include "base/clock.h"
 #include "objects/arguments.h"
 #include "objects/descriptors.h"
+#include "objects/file_locks.h"
 #include "objects/holders.h"
 #include "objects/processes.h"
 #include "objects/sockets.h"
@@ -46,7 +47,7 @@ void ss_objects_collect(struct ss_capture *capture, const struct ss_target *targ
 	ss_descriptors_read(facts, target);
 	ss_sockets_read(facts, target);
 	ss_processes_find(facts, target);
-	ss_processes_find_lock_owners(facts, target);
+	ss_file_locks_find_owners(facts, target);
 	/* The rest needs the complete descriptors. */
 	ss_arguments_check(facts, capture, target);
 	ss_holders_find(facts, target);

@@ -1,6 +1,5 @@
 /*
- * Other processes that a thread waits for: its tracer, its children, the owner of a file
- * lock. Reads only names and states, which are world-readable.
+ * Other processes that a thread waits for: its tracer, its children. Reads only names and states, which are world-readable.
  */
 #ifndef SS_OBJECTS_PROCESSES_H
 #define SS_OBJECTS_PROCESSES_H
@@ -16,9 +15,5 @@ bool ss_processes_read(struct ss_facts *facts, const struct ss_target *target, p
 /* Sets the tracer of traced threads, and facts->children if a thread waits for a
    child. */
 void ss_processes_find(struct ss_facts *facts, const struct ss_target *target);
-
-/* Sets the holder for threads that wait for a file lock. */
-void ss_processes_find_lock_owners(struct ss_facts *facts,
-				   const struct ss_target *target);
 
 #endif

@@ -35,7 +35,12 @@ void ss_json_threads(struct ss_json *json, const struct ss_profile *profile);
 void ss_json_modules(struct ss_json *json, const struct ss_profile *profile);
 
 /* Writes a state such as "R"; null if it is unknown. */
-void ss_json_state(struct ss_json *json, const char *key, char state);
+static inline void ss_json_state(struct ss_json *json, const char *key, char state)
+{
+	const char text[] = { state, '\0' };
+
+	ss_json_text(json, key, state == '?' ? NULL : text);
+}
 
 /* Writes the numbers of signals: bit n-1 is signal n. */
 void ss_json_signals(struct ss_json *json, const char *key, uint64_t signals);

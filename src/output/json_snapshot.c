@@ -64,13 +64,6 @@ static void write_frames(const struct ss_snapshot *snapshot,
 		write_frame(&json, ss_snapshot_frame(snapshot, thread, i));
 }
 
-void ss_json_state(struct ss_json *json, const char *key, char state)
-{
-	const char text[] = { state, '\0' };
-
-	ss_json_text(json, key, state == '?' ? NULL : text);
-}
-
 /* An array of lines, or null. */
 static void write_lines(struct ss_json *json, const char *key, const char *text)
 {

@@ -1,7 +1,7 @@
 /*
- * What the tables of Go's runtime tell about stacks. CFI rows for Go programs without CFI: the tables of Go's runtime say how far the
- * stack pointer has moved at each instruction. Unlike frame pointers, they cover
- * functions without a frame.
+ * What the tables of Go's runtime tell about stacks: where functions begin, which are the outermost
+ * ones, and how far the stack pointer has moved at each instruction. The latter makes CFI rows for
+ * programs without CFI, which, unlike frame pointers, cover functions without a frame.
  */
 #ifndef SS_UNWIND_GO_H
 #define SS_UNWIND_GO_H

@@ -2,7 +2,7 @@
 
 #include <string.h>
 
-#include "unwind/cfi.h"
+#include "unwind/cfi_rows.h"
 
 struct ss_images *ss_images_new(const struct ss_session *session)
 {

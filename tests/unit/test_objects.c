@@ -22,6 +22,7 @@
 
 #include "model/futex.h"
 #include "objects/descriptors.h"
+#include "objects/file_locks.h"
 #include "objects/holders.h"
 #include "objects/peers.h"
 #include "objects/processes.h"
@@ -401,13 +402,13 @@ static void test_flock_owner(void **state)
 		   OTHER, id, SELF, id);
 	struct ss_thread_facts *thread = add_thread(f, SELF, SS_SYS_FLOCK, 5, LOCK_EX);
 	ss_descriptors_read(f->facts, &f->target);
-	ss_processes_find_lock_owners(f->facts, &f->target);
+	ss_file_locks_find_owners(f->facts, &f->target);
 	assert_true(thread->holder_known);
 	assert_int_equal(thread->holder.pid, THIRD);
 	assert_string_equal(thread->holder.name, "third");
 	/* The one that took it, while it has the file. */
 	add_fd(f, OTHER, 8, path, lock);
-	ss_processes_find_lock_owners(f->facts, &f->target);
+	ss_file_locks_find_owners(f->facts, &f->target);
 	assert_int_equal(thread->holder.pid, OTHER);
 }
 
@@ -428,18 +429,18 @@ static void test_range_owner(void **state)
 	thread->memory[2] = (struct ss_memory_fact){ .size = sizeof(wanted),
 						     .bytes = (const uint8_t *)&wanted };
 	ss_descriptors_read(f->facts, &f->target);
-	ss_processes_find_lock_owners(f->facts, &f->target);
+	ss_file_locks_find_owners(f->facts, &f->target);
 	assert_int_equal(thread->holder.pid, THIRD);
 	/* Both are in the way of the whole file: nobody is named. */
 	thread->holder = (struct ss_process_fact){};
 	thread->holder_known = false;
 	wanted.l_start = wanted.l_len = 0;
-	ss_processes_find_lock_owners(f->facts, &f->target);
+	ss_file_locks_find_owners(f->facts, &f->target);
 	assert_false(thread->holder_known);
 	assert_int_equal(thread->holder.pid, 0);
 	/* Nor does a lock for reading wait for another one. */
 	wanted = (struct flock){ .l_type = F_RDLCK, .l_start = 100, .l_len = 10 };
-	ss_processes_find_lock_owners(f->facts, &f->target);
+	ss_file_locks_find_owners(f->facts, &f->target);
 	assert_false(thread->holder_known);
 }
 
