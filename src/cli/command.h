@@ -29,8 +29,8 @@ extern const struct ss_command ss_command_run;
 /* Returns the command with this index; the default one is the first. NULL after the last. */
 const struct ss_command *ss_command_at(size_t index);
 
-/* Runs the command that argv names, or else the default one. Returns the exit status. */
-int ss_command_main(int argc, char **argv);
+/* NULL: there is no such command. */
+const struct ss_command *ss_command_find(const char *name);
 
 /* For argp help filters: what write writes if key is that of the text after the options, else
    a copy of text, which may be NULL. NULL without memory. */

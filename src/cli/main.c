@@ -1,4 +1,4 @@
-#include "cli/command.h"
+#include "cli/dispatch.h"
 #include "cli/file_limit.h"
 #include "cli/streams.h"
 
@@ -6,5 +6,5 @@ int main(int argc, char **argv)
 {
 	ss_streams_prepare();
 	ss_file_limit_raise();
-	return ss_command_main(argc, argv);
+	return ss_dispatch(argc, argv);
 }

@@ -21,11 +21,4 @@ bool ss_usage_parse(const struct ss_command *command, int argc, char **argv,
 __attribute__((noreturn, format(printf, 2, 3))) void
 ss_usage_fail(const struct argp_state *state, const char *format, ...);
 
-/* Prints the help of the program: a screen. Returns the exit status. */
-int ss_usage_print_overview(void);
-
-/* Opens the manual page of a command, or prints its help if there is no man(1) or no page.
-   Returns the exit status. */
-int ss_usage_open_manual(const struct ss_command *command);
-
 #endif
