@@ -154,8 +154,8 @@ struct ss_error *ss_crash_groups_write_text(struct ss_crash_reports *reports,
 	group_list groups = {};
 	struct ss_error *error = make_groups(reports, &groups);
 
-	(void)fprintf(out, "%zu crashes, %zu different\n", reports->items.count,
-		      groups.count);
+	(void)fprintf(out, "%zu crash%s, %zu different\n", reports->items.count,
+		      reports->items.count == 1 ? "" : "es", groups.count);
 	for (size_t i = 0; !error && i < groups.count && (!rows || i < rows); i++) {
 		struct group *group = &groups.items[i];
 		const struct ss_crash_report *first = group->reports;
@@ -178,7 +178,10 @@ struct ss_error *ss_crash_groups_write_text(struct ss_crash_reports *reports,
 		(void)fprintf(out, "\n%zu more; --rows=0 shows all\n",
 			      groups.count - rows);
 	if (reports->skipped)
-		(void)fprintf(out, "\n%zu files are not crash reports\n",
+		(void)fprintf(out,
+			      reports->skipped == 1 ?
+				      "\n%zu file is not a crash report\n" :
+				      "\n%zu files are not crash reports\n",
 			      reports->skipped);
 	ss_vector_free(&groups);
 	return error;
