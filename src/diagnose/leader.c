@@ -5,7 +5,8 @@
 #include "diagnose/outer_frames.h"
 
 enum {
-	WRAPPERS_MAX = 4,     /* frames between the pool's function and the lock */
+	/* frames between the pool's function and the lock: 5 in Rust 1.63 */
+	WRAPPERS_MAX = 6,
 	LEADERS_MAX = 8,      /* of followers of followers */
 	FRAMES_MAX = 64,      /* that are compared */
 	FUNCTION_SIZE = 1024, /* distance of call sites in one function without a name */
@@ -120,7 +121,7 @@ static bool same_function(const struct ss_snapshot *a, const struct ss_thread *f
 			return true;
 		if (!wrapper)
 			return false;
-		wrappers++;
+		wrappers += !frame->inlined; /* known only with debug information */
 	}
 	return false;
 }
