@@ -172,7 +172,7 @@ static struct ss_error *copy_process(struct crash *crash)
 
 __attribute__((noreturn)) static void run_child(struct crash *crash, int copied)
 {
-	/* The kernel waits until nobody has the pipe open. */
+	/* The kernel keeps the process until the pipe is closed everywhere. */
 	int null = open("/dev/null", O_RDONLY | O_CLOEXEC);
 
 	if (null < 0 || dup2(null, STDIN_FILENO) < 0)

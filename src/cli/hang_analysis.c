@@ -11,7 +11,7 @@
 
 SS_DEFINE_CLEANUP(struct ss_progress, progress, ss_progress_free)
 
-/* How long a goroutine has to wait for a lock until it is said to be blocked. */
+/* A goroutine that waits for a lock for longer than this is blocked. */
 enum { BLOCKED_MS = 1000 };
 
 enum { GOROUTINE_REQUEST = 'G' };
