@@ -206,8 +206,12 @@ static struct ss_error *report(struct crash *crash)
 	if (child < 0)
 		return ss_error_new_errno(errnum, "starting the report");
 	struct pollfd poll_fd = { .fd = reading, .events = POLLIN };
-	(void)poll(&poll_fd, 1, HOLD_MS);
-	return NULL;
+	if (poll(&poll_fd, 1, HOLD_MS) != 0)
+		return NULL;
+	/* Once the process has gone, its number may be that of another one. */
+	(void)kill(child, SIGKILL);
+	return ss_error_new(SS_ERROR_SYSTEM, "the process was not copied in %d s",
+			    HOLD_MS / 1000);
 }
 
 /* Another handler ----------------------------------------------------------------- */
