@@ -17,8 +17,9 @@
  *     source that they were taken from
  *  4. walk(): read through thread->memory only, check each pointer, cap each length, bound
  *     each list, and detect cycles
- *  5. plan(): what must be copied together with the stacks of threads that run
- *  6. tests: a fuzz program for its decoder, a test that compares it with a dump of the
+ *  5. step(): if it has code without unwind tables that does not keep frame pointers
+ *  6. plan(): what must be copied together with the stacks of threads that run
+ *  7. tests: a fuzz program for its decoder, a test that compares it with a dump of the
  *     runtime itself on the same paused moment, and a program nobody here wrote
  */
 #ifndef SS_RUNTIME_RUNTIME_H
@@ -45,6 +46,21 @@ struct ss_runtime_process {
 struct ss_native_frame {
 	uint64_t pc;
 	uint64_t sp; /* its locals are from here up to sp of the next one */
+	uint64_t fp; /* the frame pointer register; 0: not known */
+};
+
+/* A frame to be unwound. */
+struct ss_runtime_frame {
+	const struct ss_capture_thread *thread;
+	const struct ss_memory *stack; /* memory of the moment of the registers */
+	bool call;		       /* pc is a return address */
+	struct ss_regs *regs;	       /* after a step: those of the caller */
+};
+
+enum ss_runtime_step {
+	SS_RUNTIME_STEP_NONE, /* pc is not in its code, or it does not know how */
+	SS_RUNTIME_STEP_OK,   /* the registers are the caller's now */
+	SS_RUNTIME_STEP_ROOT, /* this is the outermost frame */
 };
 
 /* A call of a function of the runtime's language. Strings in strings. */
@@ -95,14 +111,21 @@ struct ss_runtime {
 	bool (*open)(const struct ss_runtime_process *process,
 		     struct ss_runtime_info *info, void **ret);
 	void (*close)(void *state);
+	/* Steps from a frame in code that the runtime has made (interpreter, JIT, stubs) to
+	   its caller. Tried where no tables of ELF files or registered ones cover the pc, and
+	   before frame pointers. Registers of the caller that are not known must be forgotten.
+	   All frames of a thread are stepped before it is walked; the registers that walk()
+	   needs again are in struct ss_native_frame. NULL: the others suffice. */
+	enum ss_runtime_step (*step)(void *state, struct ss_runtime_frame *frame);
 	/* Finds the calls of a thread; it has none if it is not one of the runtime's. False
 	   without memory. */
 	bool (*walk)(void *state, struct ss_runtime_thread *thread);
 	/* Finds the locks of the runtime that have an owner: at most SS_RUNTIME_LOCKS_MAX.
-	   copied: memory of the moment of the capture. Returns how many. */
+	   copied: memory of the moment of the capture. Returns how many. NULL: none. */
 	size_t (*locks)(void *state, const struct ss_memory *copied,
 			struct ss_runtime_found_lock *ret);
-	/* Plans to copy the calls of these threads in the freeze. False: it cannot. */
+	/* Plans to copy the calls of these threads in the freeze. False: it cannot. NULL: it
+	   needs no other memory of the moment than stacks. */
 	bool (*plan)(void *state, const struct ss_runtime_wanted *wanted,
 		     struct ss_gather_plan *ret);
 };

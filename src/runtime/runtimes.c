@@ -18,7 +18,6 @@ struct ss_runtimes {
 	struct ss_late_memory fresh;
 	struct ss_runtime_process process;
 	void *states[RUNTIMES]; /* NULL: not in this process */
-	SS_VECTOR(struct ss_native_frame) natives;
 	SS_VECTOR(struct ss_frame) frames;
 	SS_VECTOR(uint32_t) map;
 	/* Threads whose calls must be copied with their stacks, by runtime */
@@ -89,7 +88,6 @@ void ss_runtimes_free(struct ss_runtimes *runtimes)
 		ss_vector_free(&runtimes->wanted[i]);
 	}
 	ss_late_memory_deinit(&runtimes->memory);
-	ss_vector_free(&runtimes->natives);
 	ss_vector_free(&runtimes->frames);
 	ss_vector_free(&runtimes->map);
 	free(runtimes);
@@ -189,18 +187,16 @@ static bool walk(struct ss_runtimes *runtimes, size_t index,
 	return true;
 }
 
-static bool set_natives(struct ss_runtimes *runtimes,
-			const struct ss_runtimes_stack *stack)
+enum ss_runtime_step ss_runtimes_step(struct ss_runtimes *runtimes,
+				      struct ss_runtime_frame *frame)
 {
-	runtimes->natives.count = 0;
-	for (size_t i = 0; i < stack->count; i++) {
-		struct ss_native_frame *native = ss_vector_push(&runtimes->natives);
-		if (!native)
-			return false;
-		*native = (struct ss_native_frame){ .pc = stack->frames[i].pc,
-						    .sp = stack->pointers[i] };
+	enum ss_runtime_step step = SS_RUNTIME_STEP_NONE;
+
+	for (size_t i = 0; i < RUNTIMES && step == SS_RUNTIME_STEP_NONE; i++) {
+		if (runtimes->states[i] && table[i]->step)
+			step = table[i]->step(runtimes->states[i], frame);
 	}
-	return true;
+	return step;
 }
 
 bool ss_runtimes_apply(struct ss_runtimes *runtimes,
@@ -213,13 +209,12 @@ bool ss_runtimes_apply(struct ss_runtimes *runtimes,
 	*ret_reason = NULL;
 	for (size_t i = 0; i < RUNTIMES; i++) {
 		struct ss_runtime_thread walked = { .thread = thread,
+						    .frames = stack->natives,
 						    .count = stack->count,
 						    .complete = stack->complete };
 		if (!runtimes->states[i] || stack->count == 0)
 			continue;
-		bool ok = set_natives(runtimes, stack);
-		walked.frames = runtimes->natives.items;
-		ok = ok && walk(runtimes, i, &walked);
+		bool ok = walk(runtimes, i, &walked);
 		if (ok && !walked.problem && !is_ordered(&walked))
 			walked.problem = "they are not in the order of the native frames";
 		if (walked.problem)
@@ -266,7 +261,7 @@ bool ss_runtimes_add_locks(struct ss_runtimes *runtimes)
 	ss_capture_memory_init(&copied, runtimes->capture, NULL);
 	for (size_t i = 0; i < RUNTIMES; i++) {
 		struct ss_runtime_found_lock locks[SS_RUNTIME_LOCKS_MAX];
-		size_t count = runtimes->states[i] ?
+		size_t count = runtimes->states[i] && table[i]->locks ?
 				       table[i]->locks(runtimes->states[i],
 						       &copied.memory, locks) :
 				       0;
@@ -287,7 +282,7 @@ void ss_runtimes_plan(struct ss_runtimes *runtimes)
 			.threads = runtimes->wanted[i].items,
 			.count = runtimes->wanted[i].count,
 		};
-		if (wanted.count > 0 &&
+		if (wanted.count > 0 && table[i]->plan &&
 		    table[i]->plan(runtimes->states[i], &wanted, &plan)) {
 			runtimes->snapshot->runtime_plan = plan;
 			return;

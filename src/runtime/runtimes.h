@@ -28,10 +28,14 @@ void ss_runtimes_free(struct ss_runtimes *runtimes);
 /* The stack of a thread. */
 struct ss_runtimes_stack {
 	const struct ss_frame *frames;
-	const uint64_t *pointers; /* the stack pointer of each */
+	const struct ss_native_frame *natives; /* the same frames */
 	size_t count;
 	bool complete;
 };
+
+/* Steps from a frame in the code of a runtime to its caller. */
+enum ss_runtime_step ss_runtimes_step(struct ss_runtimes *runtimes,
+				      struct ss_runtime_frame *frame);
 
 /*
  * Returns the frames of a thread with those of runtimes: *ret has ret_count of them, valid

@@ -8,6 +8,7 @@
 #include "elf/cfi_table.h"
 #include "model/capture.h"
 #include "model/capture_memory.h"
+#include "runtime/runtimes.h"
 #include "unwind/images.h"
 #include "unwind/registered.h"
 
@@ -28,6 +29,7 @@ struct ss_unwind_context {
 	struct ss_loaded_module *modules; /* one for each module of the capture */
 	struct ss_loaded_module *last;	  /* that was found */
 	struct ss_registered registered;
+	struct ss_runtimes *runtimes; /* or NULL */
 	const struct ss_capture_thread *thread;
 	struct ss_capture_memory stacks; /* of thread */
 	uint64_t missing;		 /* address of the last read that failed */

@@ -112,7 +112,7 @@ static bool add_stack(struct ss_walk *walk, struct ss_runtimes *runtimes,
 	struct ss_snapshot *snapshot = walk->snapshot;
 	const struct ss_runtimes_stack stack = {
 		.frames = walk->frames.items,
-		.pointers = walk->pointers.items,
+		.natives = walk->natives.items,
 		.count = walk->frames.count,
 		.complete = walk->end == SS_END_ROOT,
 	};
@@ -121,8 +121,8 @@ static bool add_stack(struct ss_walk *walk, struct ss_runtimes *runtimes,
 	const char *reason = NULL;
 	size_t count = 0;
 
-	/* Frames of SS_MODE_LIVE have no pointers. */
-	if (runtimes && walk->pointers.count == walk->frames.count &&
+	/* Frames of SS_MODE_LIVE have no registers. */
+	if (runtimes && walk->natives.count == walk->frames.count &&
 	    !ss_runtimes_apply(runtimes, from, &stack, &frames, &count, &map, &reason))
 		return false;
 	thread->native_reason = intern_or_null(snapshot, reason);
@@ -285,6 +285,7 @@ struct ss_error *ss_capture_unwind(const struct ss_capture *capture,
 		};
 		runtimes = ss_runtimes_new(capture, session, snapshot, &runtime_options);
 		ok = runtimes != NULL;
+		walk.ctx.runtimes = runtimes;
 	}
 	ok = ok && walk_threads(&walk, runtimes, capture);
 	ok = ok && (!runtimes || ss_runtimes_add_locks(runtimes));
@@ -293,7 +294,7 @@ struct ss_error *ss_capture_unwind(const struct ss_capture *capture,
 	ok = ok && ss_goroutines_walk(&walk);
 	ss_lock_references_deinit(&walk.lock_references);
 	ss_vector_free(&walk.frames);
-	ss_vector_free(&walk.pointers);
+	ss_vector_free(&walk.natives);
 	ss_context_deinit(&walk.ctx);
 	if (!ok)
 		return ss_error_no_memory();

@@ -34,6 +34,7 @@ static const struct policy policies[] = {
 	{ &ss_unwinder_signal, AFTER(NO_INFO) },
 	{ &ss_unwinder_cfi, AFTER(NO_INFO) },
 	{ &ss_unwinder_registered, AFTER(NO_INFO) },
+	{ &ss_unwinder_runtime, AFTER(NO_INFO) },
 	{ &ss_unwinder_missing_fp, AFTER(REGISTER) },
 	{ &ss_unwinder_libunwind, AFTER(COMPLEX) },
 	{ &ss_unwinder_go, AFTER(NO_INFO) },
@@ -100,6 +101,19 @@ static struct ss_frame *add_frame(struct ss_walk *walk, uint64_t pc, bool call,
 	if (area)
 		place_in_area(walk, frame, lookup, area);
 	return frame;
+}
+
+static bool add_native(struct ss_walk *walk, const struct ss_unwind_frame *frame)
+{
+	const struct ss_arch *arch = walk->ctx.arch;
+	struct ss_native_frame *native = ss_vector_push(&walk->natives);
+
+	if (!native)
+		return false;
+	*native = (struct ss_native_frame){ .pc = ss_regs_pc(arch, &frame->regs),
+					    .sp = ss_regs_sp(arch, &frame->regs) };
+	(void)ss_regs_get(&frame->regs, arch->fp, &native->fp);
+	return true;
 }
 
 static enum ss_end end_of_step(const struct ss_walk *walk, enum ss_step step)
@@ -276,12 +290,11 @@ static bool add_callers(struct ss_walk *walk, struct ss_unwind_frame *frame)
 	}
 	for (size_t i = 0; i < SS_RECURSION_CALLERS_MAX; i++) {
 		uint64_t pc = ss_regs_pc(arch, &frame->regs);
-		uint64_t *pointer = ss_vector_push(&walk->pointers);
-		struct ss_frame *added =
-			pointer ? add_frame(walk, pc, frame->call, false) : NULL;
+		struct ss_frame *added = add_native(walk, frame) ?
+						 add_frame(walk, pc, frame->call, false) :
+						 NULL;
 		if (!added)
 			return false;
-		*pointer = ss_regs_sp(arch, &frame->regs);
 		added->omitted = i == 0 ? omitted : 0;
 		if (ss_context_is_sigreturn(&walk->ctx, pc) ||
 		    !step_outwards(walk, frame))
@@ -300,10 +313,9 @@ static bool walk_frames(struct ss_walk *walk, struct ss_unwind_frame *frame)
 		bool call = frame->call;
 		bool signal = frame->signal = ss_context_is_sigreturn(&walk->ctx, pc);
 		bool forged = !signal && is_forged(walk, frame, pc);
-		uint64_t *pointer = ss_vector_push(&walk->pointers);
-		if (!pointer || !add_frame(walk, pc, call && !forged, signal))
+		if (!add_native(walk, frame) ||
+		    !add_frame(walk, pc, call && !forged, signal))
 			return false;
-		*pointer = sp;
 		if (walk->max_frames == 1 && walk->frames_reason) {
 			walk->end = SS_END_FRAMES;
 			return true;
@@ -366,7 +378,7 @@ static bool walk_live(struct ss_walk *walk, const struct ss_capture_thread *thre
 	if (!whole &&
 	    (walk->end == SS_END_ROOT || walk->frames.count >= thread->live_count))
 		return true;
-	walk->frames.count = walk->pointers.count = 0;
+	walk->frames.count = walk->natives.count = 0;
 	walk->snapshot->references.count = references; /* of other frames */
 	return add_live_frames(walk, thread);
 }
@@ -381,7 +393,7 @@ static bool can_walk(const struct ss_capture_thread *thread)
 
 bool ss_walk_thread(struct ss_walk *walk, const struct ss_capture_thread *thread)
 {
-	walk->frames.count = walk->pointers.count = 0;
+	walk->frames.count = walk->natives.count = 0;
 	walk->end = thread->end;
 	if (thread->live)
 		return walk_live(walk, thread);

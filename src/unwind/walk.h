@@ -30,8 +30,8 @@ struct ss_walk {
 	size_t max_frames;
 	const char *frames_reason;
 	SS_VECTOR(struct ss_frame) frames; /* result: of the current thread */
-	/* The stack pointer of each of frames: the CFA of the one before. LIVE: none */
-	SS_VECTOR(uint64_t) pointers;
+	/* Registers of each of frames. LIVE: none */
+	SS_VECTOR(struct ss_native_frame) natives;
 	enum ss_end end;	     /* result */
 	enum ss_frame_source source; /* of the current frame */
 	unsigned guesses;
