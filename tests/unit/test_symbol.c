@@ -1,0 +1,117 @@
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "elf/symbol.h"
+#include "symbolize_sample.h"
+
+enum { EXPORTS = 5000 };
+
+/* Bytes that this process has read so far. */
+static unsigned long long read_so_far(void)
+{
+	unsigned long long bytes = 0;
+	FILE *file = fopen("/proc/self/io", "r");
+
+	assert_non_null(file);
+	assert_int_equal(fscanf(file, "rchar: %llu", &bytes), 1);
+	(void)fclose(file);
+	return bytes;
+}
+
+/* A library that exports many functions; its string table has a quarter of a megabyte. */
+static struct ss_module_impl *build(const struct sample *sample, const char *style)
+{
+	assert_true(sample_run(
+		sample,
+		"(for i in $(seq %d); do echo \".globl a_name_that_is_rather_long_$i\"; "
+		"echo \"a_name_that_is_rather_long_$i: nop\"; done) > many.s && "
+		"cc -shared -nostdlib -Wl,--hash-style=%s many.s -o many.so",
+		EXPORTS, style));
+	return sample_module(sample, "many.so");
+}
+
+static void check(const struct sample *sample, const char *style)
+{
+	static const char *const names[] = { "a_name_that_is_rather_long_2",
+					     "a_name_that_is_rather_long_4999",
+					     "absent" };
+	struct ss_module_impl *module = build(sample, style);
+	struct ss_elf_symbol found[3];
+
+	assert_true(ss_elf_find_symbols(module, names, 3, found));
+	assert_true(found[0].address > 0);
+	assert_int_equal(found[1].address - found[0].address, 4997);
+	assert_int_equal(found[2].address, 0);
+	assert_true(ss_elf_find_symbols(module, names + 2, 1, found));
+	assert_int_equal(found[0].address, 0);
+	ss_module_unref(module);
+}
+
+static void test_found(void **state)
+{
+	check(*state, "gnu");
+	check(*state, "sysv");
+}
+
+/* The names are not read for a symbol that is not exported. */
+static void test_absent(void **state)
+{
+	struct ss_module_impl *module = build(*state, "gnu");
+	size_t longest = 0;
+
+	for (int i = 0; i < 100; i++) {
+		char name[32];
+		const char *const names[] = { name };
+		struct ss_elf_symbol found;
+		(void)snprintf(name, sizeof(name), "absent_%d", i);
+		unsigned long long before = read_so_far();
+		assert_true(ss_elf_find_symbols(module, names, 1, &found));
+		assert_int_equal(found.address, 0);
+		longest += read_so_far() - before > 32 * 1024;
+	}
+	if (longest > 10) /* some have the hash of a name that is there */
+		fail_msg("%zu of 100 searches read more than 32 KiB", longest);
+	ss_module_unref(module);
+}
+
+/* A damaged table is not followed. */
+static void test_damaged(void **state)
+{
+	const struct sample *sample = *state;
+	static const char *const names[] = { "a_name_that_is_rather_long_2" };
+
+	ss_module_unref(build(sample, "gnu"));
+	for (int at = 0; at < 16; at++) {
+		struct ss_elf_symbol found;
+		assert_true(sample_run(sample,
+				       "at=$(readelf -SW many.so | awk '/GNU_HASH/ { "
+				       "print $(NF-6) }') && cp many.so bad.so && "
+				       "printf '\\377' | dd of=bad.so bs=1 "
+				       "seek=$((0x$at + %d)) conv=notrunc",
+				       at));
+		struct ss_module_impl *module = sample_module(sample, "bad.so");
+		(void)ss_elf_find_symbols(module, names, 1, &found);
+		ss_module_unref(module);
+	}
+}
+
+#define SAMPLE_TEST(test)                                                                \
+	cmocka_unit_test_setup_teardown(test, sample_setup, sample_teardown)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		SAMPLE_TEST(test_found),
+		SAMPLE_TEST(test_absent),
+		SAMPLE_TEST(test_damaged),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
