@@ -13,6 +13,7 @@
 #include "base/error.h"
 #include "base/idtable.h"
 #include "base/io.h"
+#include "base/new_file.h"
 #include "base/vector.h"
 #include "model/capture.h"
 #include "model/session.h"
@@ -26,9 +27,6 @@ enum {
 };
 
 #define TOTAL_MAX ((uint64_t)256 << 20)
-
-/* Files that are being written. Those of modules begin with a hexadecimal digit. */
-#define NEW_PREFIX "new-"
 
 struct ss_cache {
 	int directory;
@@ -254,7 +252,7 @@ static void list(const struct ss_cache *cache, struct listing *ret)
 	int64_t now_s = (int64_t)(ss_clock_ns(CLOCK_REALTIME) / SS_NS_PER_SECOND);
 
 	for (const struct dirent *item; dir && (item = readdir(dir));) {
-		bool is_new = strncmp(item->d_name, NEW_PREFIX, strlen(NEW_PREFIX)) == 0;
+		bool is_new = ss_new_file_is_temporary(item->d_name);
 		struct stat st;
 		if (item->d_name[0] == '.' ||
 		    fstatat(cache->directory, item->d_name, &st, AT_SYMLINK_NOFOLLOW) !=
@@ -318,22 +316,14 @@ static void prune(const struct ss_cache *cache)
 	}
 }
 
-/* The file appears with all of its bytes, or not at all. */
 static void write_entry(const struct ss_cache *cache, const char *name, const void *bytes,
 			size_t size)
 {
-	char temporary[64];
+	_cleanup_(ss_new_file_deinit) struct ss_new_file file;
 
-	(void)snprintf(temporary, sizeof(temporary), NEW_PREFIX "%d-%lx", getpid(),
-		       ss_now_ns()); /* fits */
-	_cleanup_close_ int fd =
-		openat(cache->directory, temporary,
-		       O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
-	if (fd < 0)
-		return;
-	if (ss_io_write_all(fd, bytes, size) != 0 ||
-	    renameat(cache->directory, temporary, cache->directory, name) != 0)
-		(void)unlinkat(cache->directory, temporary, 0); /* or it is a leftover */
+	if (ss_new_file_create(cache->directory, name, &file) == 0 &&
+	    ss_io_write_all(file.fd, bytes, size) == 0)
+		(void)ss_new_file_publish(&file, true); /* or it is looked up anew */
 }
 
 /* The bytes of the item at *at, which is moved behind it. False: there is none. */

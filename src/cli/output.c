@@ -3,18 +3,22 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <time.h>
 
-enum { BUFFER_SIZE = 256 << 10, FILE_MODE = 0600 };
+#include "base/new_file.h"
+
+enum { BUFFER_SIZE = 256 << 10 };
 
 struct ss_output {
 	FILE *file;
 	int stream;	 /* STDOUT_FILENO or STDERR_FILENO, if there is no path */
 	char *path;	 /* NULL: the stream */
 	char *directory; /* contains path */
-	int dirfd;	 /* of directory, to remove the file after a failure */
-	bool written;	 /* the file contains a complete document */
-	char *buffer;	 /* of file, freed after it */
+	int dirfd;	 /* of directory */
+	bool published;	 /* the file has its name */
+	struct ss_new_file new_file;
+	char *buffer; /* of file, freed after it */
 };
 
 bool ss_output_is_stdout(const char *pattern)
@@ -120,33 +124,14 @@ static const char *last_part(const char *path)
 	return slash ? slash + 1 : path;
 }
 
-static struct ss_error *create_file(struct ss_output *output)
-{
-	output->dirfd = open_parent(output);
-	int errnum = errno;
-	if (output->dirfd < 0)
-		return creation_error(errnum, output->path);
-	_cleanup_close_ int fd =
-		openat(output->dirfd, last_part(output->path),
-		       O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, FILE_MODE);
-	errnum = errno;
-	if (fd < 0)
-		return creation_error(errnum, output->path);
-	output->file = fdopen(fd, "w");
-	if (!output->file)
-		return ss_error_no_memory();
-	(void)take_fd(fd); /* owned by the FILE */
-	return NULL;
-}
-
 static const char *stream_name(const struct ss_output *output)
 {
 	return output->stream == STDERR_FILENO ? "standard error" : "standard output";
 }
 
-static struct ss_error *open_stream(struct ss_output *output)
+static struct ss_error *open_stream(struct ss_output *output, int stream)
 {
-	_cleanup_close_ int fd = fcntl(output->stream, F_DUPFD_CLOEXEC, 3);
+	_cleanup_close_ int fd = fcntl(stream, F_DUPFD_CLOEXEC, 3);
 	int errnum = errno;
 
 	if (fd < 0)
@@ -162,6 +147,30 @@ static struct ss_error *open_stream(struct ss_output *output)
 	return NULL;
 }
 
+/* Reports an existing file before the work begins. 0, or an errno. */
+static int check_absent(const struct ss_output *output)
+{
+	const char *name = last_part(output->path);
+	struct stat st;
+
+	if (*name == '\0')
+		return EISDIR;
+	if (fstatat(output->dirfd, name, &st, AT_SYMLINK_NOFOLLOW) == 0)
+		return EEXIST;
+	return errno == ENOENT ? 0 : errno;
+}
+
+static struct ss_error *create_file(struct ss_output *output)
+{
+	output->dirfd = open_parent(output);
+	int errnum = output->dirfd < 0 ? errno : check_absent(output);
+	if (!errnum)
+		errnum = -ss_new_file_create(output->dirfd, last_part(output->path),
+					     &output->new_file);
+	return errnum ? creation_error(errnum, output->path) :
+			open_stream(output, output->new_file.fd);
+}
+
 /* pattern NULL: the stream. */
 static struct ss_error *open_output(int stream, const char *pattern, pid_t pid,
 				    struct ss_output **ret)
@@ -171,13 +180,14 @@ static struct ss_error *open_output(int stream, const char *pattern, pid_t pid,
 
 	if (!output)
 		return ss_error_no_memory();
-	output->dirfd = -1;
+	output->dirfd = output->new_file.fd = -1;
 	output->stream = stream;
 	output->path = pattern ? expand(pattern, pid) : NULL;
 	output->buffer = malloc(BUFFER_SIZE);
 	if (!output->buffer || (pattern && !output->path))
 		return ss_error_no_memory();
-	struct ss_error *error = pattern ? create_file(output) : open_stream(output);
+	struct ss_error *error = pattern ? create_file(output) :
+					   open_stream(output, stream);
 	if (error)
 		return error;
 	(void)setvbuf(output->file, output->buffer, _IOFBF,
@@ -228,9 +238,15 @@ const char *ss_output_path(const struct ss_output *output)
 	return output->path;
 }
 
-void ss_output_keep(struct ss_output *output)
+struct ss_error *ss_output_publish(struct ss_output *output)
 {
-	output->written = true;
+	if (!output->path || output->published)
+		return NULL;
+	int error = ss_new_file_publish(&output->new_file, false);
+	if (error)
+		return creation_error(-error, output->path);
+	output->published = true;
+	return NULL;
 }
 
 bool ss_output_wants_color(const char *pattern)
@@ -248,10 +264,8 @@ struct ss_error *ss_output_flush(struct ss_output *output)
 	int flushed = fflush(output->file);
 	int errnum = errno;
 
-	if (!failed && flushed == 0) {
-		output->written = true;
-		return NULL;
-	}
+	if (!failed && flushed == 0)
+		return ss_output_publish(output);
 	clearerr(output->file);
 	return ss_error_new_errno(flushed ? errnum : EIO, "cannot write to %s",
 				  output->path ? output->path : stream_name(output));
@@ -261,8 +275,7 @@ void ss_output_close(struct ss_output *output)
 {
 	if (!output)
 		return;
-	if (output->file && output->path && !output->written)
-		(void)unlinkat(output->dirfd, last_part(output->path), 0);
+	ss_new_file_deinit(&output->new_file);
 	if (output->file)
 		(void)fclose(output->file); /* ss_output_flush() has reported failures */
 	if (output->dirfd >= 0)

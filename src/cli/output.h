@@ -1,6 +1,7 @@
 /*
- * The destination of the output: stdout, or a new file that only its owner can read.
- * Existing files are never overwritten; symbolic links are never followed.
+ * The destination of the output: stdout, or a new file that only its owner can read. The file
+ * appears with the first complete document. Existing files are never overwritten; symbolic
+ * links are never followed.
  */
 #ifndef SS_CLI_OUTPUT_H
 #define SS_CLI_OUTPUT_H
@@ -23,8 +24,7 @@ bool ss_output_is_per_target(const char *pattern);
 struct ss_error *ss_output_check(const char *pattern);
 
 /*
- * Opens stdout or creates the file that pattern names: %p is
- * pid, %t the local time as 20240131T235959. Errors: INVALID (it exists), SYSTEM,
+ * Opens stdout or creates the file that pattern names: %p is pid, %t the local time as 20240131T235959. Errors: INVALID (it exists), SYSTEM,
  * DENIED, NO_MEMORY.
  */
 struct ss_error *ss_output_open(const char *pattern, pid_t pid, struct ss_output **ret);
@@ -41,16 +41,18 @@ const char *ss_output_directory(const struct ss_output *output);
 const char *ss_output_name(const struct ss_output *output);
 const char *ss_output_path(const struct ss_output *output);
 
-/* Makes ss_output_close() keep the file. */
-void ss_output_keep(struct ss_output *output);
+/* Gives the file its name although nothing was flushed. Errors: INVALID (it exists by now),
+   SYSTEM, DENIED, NO_MEMORY. */
+struct ss_error *ss_output_publish(struct ss_output *output);
 
 /* Whether the output is a terminal that supports colours, and NO_COLOR is not set. */
 bool ss_output_wants_color(const char *pattern);
 
-/* Flushes the stream. Errors: SYSTEM (for example, disk full). */
+/* Flushes the stream, and publishes the file. Errors: SYSTEM (for example, disk full), those
+   of ss_output_publish(). */
 struct ss_error *ss_output_flush(struct ss_output *output);
 
-/* Closes the output. Removes a file without a complete document. */
+/* Closes the output. Nothing is left of a file without a complete document. */
 void ss_output_close(struct ss_output *output);
 
 SS_DEFINE_CLEANUP(struct ss_output, ss_output, ss_output_close)

@@ -209,9 +209,8 @@ static struct ss_error *open_recorder(struct record *record)
 	options.name = ss_output_name(record->file);
 	options.wait_functions = record->wait_functions;
 	error = ss_recorder_new(record->target, fd, &options, &record->recorder);
-	if (!error)
-		ss_output_keep(record->file);
-	return error;
+	/* What is recorded until it is killed can be read. */
+	return error ? error : ss_output_publish(record->file);
 }
 
 static struct ss_error *begin(struct record *record)

@@ -170,12 +170,8 @@ static struct ss_error *open_output(struct ss_run_reports *reports, pid_t pid)
 	}
 	if (reports->output)
 		return NULL;
-	struct ss_error *error = pattern ?
-					 ss_output_open(pattern, pid, &reports->output) :
-					 ss_output_open_stderr(&reports->output);
-	if (!error)
-		ss_output_keep(reports->output); /* another process writes it */
-	return error;
+	return pattern ? ss_output_open(pattern, pid, &reports->output) :
+			 ss_output_open_stderr(&reports->output);
 }
 
 static void start(struct ss_run_reports *reports, struct report *report)

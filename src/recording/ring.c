@@ -2,19 +2,13 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <stdio.h>
 #include <string.h>
-#include <sys/random.h>
-#include <sys/stat.h>
 
 #include "base/io.h"
+#include "base/new_file.h"
 #include "recording/format.h"
 
-enum { COPY_STEP = 1 << 20, FILE_MODE = 0600 };
-
-/* Number of names tried for the copy, and how much of the file's name they contain:
-   names have at most 255 bytes, 143 on some file systems. */
-enum { NAMES_TRIED = 8, NAME_PART = 100, NAME_ROOM = 128 };
+enum { COPY_STEP = 1 << 20 };
 
 void ss_ring_deinit(struct ss_ring *ring)
 {
@@ -75,47 +69,20 @@ static int copy_part(int from, uint64_t offset, uint64_t size, int to)
 	return 0;
 }
 
-/* Creates a file in the same directory, under a name that nobody can predict. Its
-   descriptor, or a negative errno. */
-static int make_beside(const struct ss_ring *ring, char name[NAME_ROOM])
-{
-	int errnum = EEXIST;
-
-	for (int i = 0; i < NAMES_TRIED && errnum == EEXIST; i++) {
-		uint64_t random = (uintptr_t)ring + (uint64_t)i;
-		/* May fail early after boot; O_EXCL protects in any case. */
-		(void)!getrandom(&random, sizeof(random), GRND_NONBLOCK);
-		(void)snprintf(name, NAME_ROOM, "%.*s.%08x.part", NAME_PART, ring->name,
-			       (unsigned)random); /* fits */
-		int fd = openat(ring->directory, name,
-				O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC,
-				FILE_MODE);
-		if (fd >= 0)
-			return fd;
-		errnum = errno;
-	}
-	return -errnum;
-}
-
 /* Replaces the file with one without the bytes between its header and offset. Returns a
    negative errno if nothing was changed. */
 static int make_shorter(const struct ss_ring *ring, uint64_t offset)
 {
-	char other[NAME_ROOM];
-	int made = make_beside(ring, other);
+	_cleanup_(ss_new_file_deinit) struct ss_new_file file;
+	int error = ss_new_file_create(ring->directory, ring->name, &file);
 
-	if (made < 0)
-		return made;
-	_cleanup_close_ int fd = made;
-	int error = copy_part(ring->fd, 0, SS_FILE_HEADER_SIZE, fd);
 	if (!error)
-		error = copy_part(ring->fd, offset, ring->size - offset, fd);
-	if (!error && renameat(ring->directory, other, ring->directory, ring->name) != 0)
-		error = -errno;
+		error = copy_part(ring->fd, 0, SS_FILE_HEADER_SIZE, file.fd);
 	if (!error)
-		return take_fd(fd);
-	(void)unlinkat(ring->directory, other, 0); /* we have created it */
-	return error;
+		error = copy_part(ring->fd, offset, ring->size - offset, file.fd);
+	if (!error)
+		error = ss_new_file_publish(&file, true);
+	return error ? error : take_fd(file.fd);
 }
 
 static void drop(struct ss_ring *ring, size_t old)

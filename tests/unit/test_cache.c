@@ -291,16 +291,16 @@ static void test_bounded(void **state)
 	touch(f, "0-1", 400, 300);
 	touch(f, "0-2", 400, 200);
 	touch(f, "0-3", 400, 400);
-	touch(f, "new-1-1", 0, 7200);
-	touch(f, "new-1-2", 0, 10);
+	touch(f, "01.00000001.part", 0, 7200);
+	touch(f, "01.00000002.part", 0, 10);
 	(void)content(f, cache, 0);
 	store(cache, 0, "bytes", 5, 5);
 	/* The oldest is removed, and what was never finished. */
 	assert_false(exists(f, "0-3"));
 	assert_true(exists(f, "0-1"));
 	assert_true(exists(f, "0-2"));
-	assert_false(exists(f, "new-1-1"));
-	assert_true(exists(f, "new-1-2"));
+	assert_false(exists(f, "01.00000001.part"));
+	assert_true(exists(f, "01.00000002.part"));
 	assert_string_equal(content(f, cache, 0), "bytes");
 }
 
