@@ -184,5 +184,11 @@ uint64_t ss_image_bias(const struct ss_image *image, const struct ss_module_impl
 		if (m->offset <= s->offset && s->offset < m->offset + (m->end - m->start))
 			return m->start - (s->address - (s->offset - m->offset));
 	}
+	/* V8 maps a part of its program once more, near its generated code. */
+	for (size_t i = 0; i < image->segment_count && module->mapping_count > 0; i++) {
+		const struct ss_segment *s = &image->segments[i];
+		if (s->offset < m->offset && m->offset - s->offset < s->size)
+			return m->start - (s->address + (m->offset - s->offset));
+	}
 	return module->pub.base - image->low;
 }

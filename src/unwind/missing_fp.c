@@ -31,11 +31,14 @@ static enum ss_step step_by_cfi(struct ss_unwind_context *ctx,
 	return ss_unwinder_cfi.step(NULL, ctx, frame);
 }
 
+/* Generated code, such as V8's builtins, has frame records instead of CFI. */
 static bool has_callers(struct ss_unwind_context *ctx, struct ss_unwind_frame frame)
 {
 	frame.call = true;
 	for (unsigned i = 0; i < FRAMES; i++) {
 		enum ss_step result = step_by_cfi(ctx, &frame);
+		if (result == SS_STEP_NO_INFO)
+			result = ss_unwinder_frame_pointer.step(NULL, ctx, &frame);
 		if (result != SS_STEP_OK)
 			return result == SS_STEP_ROOT;
 		uint64_t pc = ss_regs_pc(ctx->arch, &frame.regs);

@@ -76,6 +76,23 @@ static void test_read(void **state)
 	assert_int_equal(ss_image_bias(image, image->module), 0x100000 - 0x5000);
 }
 
+/* A part of the file is mapped once more. */
+static void test_part(void **state)
+{
+	struct file file = make_file();
+	_cleanup_(ss_image_cleanup) struct ss_image *image = open_file(&file);
+	_cleanup_(ss_module_cleanup) struct ss_module_impl *part =
+		ss_module_new("/x", 0x300000, 0x301000);
+	const struct ss_mapping mapping = { .start = 0x300000,
+					    .end = 0x301000,
+					    .offset = 0x40 };
+
+	(void)state;
+	assert_non_null(image);
+	assert_true(ss_module_add_mapping(part, &mapping));
+	assert_int_equal(ss_image_bias(image, part), 0x300000 - 0x5040);
+}
+
 static void test_truncated(void **state)
 {
 	struct file file = make_file();
@@ -194,9 +211,9 @@ static void test_table(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_read),   cmocka_unit_test(test_truncated),
-		cmocka_unit_test(test_absurd), cmocka_unit_test(test_overlapping),
-		cmocka_unit_test(test_table),
+		cmocka_unit_test(test_read),	    cmocka_unit_test(test_part),
+		cmocka_unit_test(test_truncated),   cmocka_unit_test(test_absurd),
+		cmocka_unit_test(test_overlapping), cmocka_unit_test(test_table),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
