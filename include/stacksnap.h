@@ -112,14 +112,14 @@ struct ss_process_list;
 
 struct ss_listed_process {
 	pid_t pid;
+	pid_t parent;		  /* 0: none in our pid namespace */
 	const char *name;	  /* comm of the main thread */
 	const char *executable;	  /* path as the process sees it; NULL: may not be read */
 	const char *command_line; /* see ss_process_list_read_commands(), or NULL */
 };
 
-/* Returns whether to list a process. executable may be NULL. */
-typedef bool ss_process_filter(void *data, pid_t pid, const char *name,
-			       const char *executable);
+/* Returns whether to list a process, whose command_line is NULL. */
+typedef bool ss_process_filter(void *data, const struct ss_listed_process *process);
 
 /*
  * Lists the processes that filter selects, by ascending pid, without kernel threads,
@@ -132,6 +132,13 @@ SS_API size_t ss_process_list_count(const struct ss_process_list *list);
 /* Valid as long as the list. index must be below the count. */
 SS_API const struct ss_listed_process *
 ss_process_list_at(const struct ss_process_list *list, size_t index);
+
+/*
+ * Whether a process is in the cgroup with that path, or below it. The path is that of
+ * cgroups(7), relative to the root of a hierarchy: "/system.slice/cron.service". Of version 1
+ * any hierarchy counts. False if that may not be read.
+ */
+SS_API bool ss_process_is_in_cgroup(pid_t pid, const char *path);
 
 /*
  * Sets command_line: the arguments, separated by spaces, at most 4 KiB. It stays NULL if the
@@ -1827,7 +1834,7 @@ enum ss_supervisor_event_kind {
 	SS_SUPERVISOR_CRASH,	 /* a signal is about to end pid, which is held */
 	SS_SUPERVISOR_STOPPED,	 /* signal has stopped the command (job control) */
 	SS_SUPERVISOR_CONTINUED, /* the command runs again */
-	SS_SUPERVISOR_ENDED, /* a child of the caller, or a traced process or thread:
+	SS_SUPERVISOR_ENDED,	 /* a child of the caller, or a traced process or thread:
 				status as of waitpid(2) */
 };
 

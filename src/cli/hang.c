@@ -1,11 +1,12 @@
 /*
- * stacksnap hang [OPTIONS] PID: what is stuck, on what, and who holds it.
+ * stacksnap hang [OPTIONS] PID...: what is stuck, on what, and who holds it.
  */
 #include <argp.h>
 #include <stdlib.h>
 
 #include "base/clock.h"
 #include "cli/command.h"
+#include "cli/each_process.h"
 #include "cli/failure.h"
 #include "cli/hang_analysis.h"
 #include "cli/hang_watch.h"
@@ -14,7 +15,7 @@
 
 enum { STATUS_DEADLOCK = 3, STATUS_STUCK = 4 };
 
-enum key { KEY_FOR = 0x200, KEY_JSON, KEY_WATCH, KEY_INTERVAL, KEY_PID_FILE, KEY_EXEC };
+enum key { KEY_FOR = 0x200, KEY_JSON, KEY_WATCH, KEY_INTERVAL, KEY_EXEC };
 
 struct hang {
 	struct ss_options options;
@@ -24,7 +25,8 @@ struct hang {
 	uint64_t interval_ns;
 	bool json;
 	bool watch;
-	const char *pid_file;
+	const char *pid_file; /* of --watch, or NULL */
+	bool color;
 	const char *command;
 	struct ss_output *output;
 	struct ss_debuginfod *debuginfod; /* or NULL */
@@ -46,9 +48,6 @@ static const struct argp_option table[] = {
 	  "Repeat until the process ends, and report hangs only", 0 },
 	{ "interval", KEY_INTERVAL, "TIME", 0,
 	  "Polling interval for --watch (default: 10s)", 0 },
-	{ "pid-file", KEY_PID_FILE, "FILE", 0,
-	  "Observe the process whose pid is in FILE; with --watch also after a restart",
-	  0 },
 	{ "exec", KEY_EXEC, "COMMAND", 0,
 	  "Run a shell command when the process is blocked, stuck or deadlocked, once "
 	  "per hang",
@@ -64,8 +63,7 @@ static struct ss_error *analyze(struct hang *hang, pid_t pid, enum ss_verdict qu
 		.options = &hang->options,
 		.observation = &observation,
 		.output = hang->output,
-		.color = ss_options_want_color(&hang->options.common) &&
-			 hang->options.common.format == &ss_format_text,
+		.color = hang->color,
 		.quiet_below = quiet_below,
 		.requests.debuginfod = hang->debuginfod,
 	};
@@ -81,7 +79,7 @@ static struct ss_error *analyze(struct hang *hang, pid_t pid, enum ss_verdict qu
 static struct ss_error *find_pid(const struct hang *hang, pid_t *ret)
 {
 	*ret = hang->pid;
-	return hang->pid_file ? ss_hang_read_pid(hang->pid_file, ret) : NULL;
+	return hang->pid_file ? ss_target_options_read_pid(hang->pid_file, ret) : NULL;
 }
 
 static int status_of(enum ss_verdict verdict)
@@ -160,12 +158,9 @@ static struct ss_error *watch(struct hang *hang, enum ss_verdict *ret)
 	}
 }
 
-static int hang_run(struct hang *hang)
+static int run_one(struct hang *hang)
 {
 	enum ss_verdict verdict = SS_VERDICT_IDLE;
-	if (!ss_target_options_resolve(&hang->target))
-		return SS_STATUS_NOTHING;
-	hang->pid = ss_target_options_pid(&hang->target);
 	_cleanup_error_ struct ss_error *error =
 		ss_output_open(hang->options.common.output, hang->pid, &hang->output);
 
@@ -181,11 +176,97 @@ static int hang_run(struct hang *hang)
 	return status_of(verdict);
 }
 
+/* In a child process. */
+static int run_index(void *data, size_t index)
+{
+	struct hang *hang = data;
+
+	hang->pid = hang->target.targets.items[index].pid;
+	if (!ss_output_is_per_target(hang->options.common.output))
+		hang->options.common.output = NULL;
+	return run_one(hang);
+}
+
+/* The worst status: a deadlock, something stuck, something missing. */
+static int merge_statuses(const struct hang *hang, const int *statuses)
+{
+	bool stuck = false;
+	size_t failed = hang->target.unresolved;
+	size_t shown = 0;
+
+	for (size_t i = 0; i < hang->target.targets.count; i++) {
+		if (statuses[i] == STATUS_DEADLOCK)
+			return STATUS_DEADLOCK;
+		stuck |= statuses[i] == STATUS_STUCK;
+		if (statuses[i] == SS_STATUS_WHOLE || statuses[i] == STATUS_STUCK)
+			shown++;
+		else
+			failed++;
+	}
+	if (stuck)
+		return STATUS_STUCK;
+	if (shown == 0)
+		return SS_STATUS_NOTHING;
+	return failed ? SS_STATUS_PARTIAL : SS_STATUS_WHOLE;
+}
+
+/* Observes all processes at the same time. */
+static int run_several(struct hang *hang)
+{
+	const struct ss_common_options *common = &hang->options.common;
+	size_t count = hang->target.targets.count;
+	_cleanup_(ss_output_cleanup) struct ss_output *output = NULL;
+	_cleanup_free_ int *statuses = calloc(count, sizeof(*statuses));
+	struct ss_each_process each = { .count = count,
+					.work = run_index,
+					.data = hang,
+					.separator = common->format->separator };
+	_cleanup_error_ struct ss_error *error = statuses ? NULL : ss_error_no_memory();
+
+	if (!error && !ss_output_is_per_target(common->output)) {
+		error = ss_output_open(common->output, 0, &output);
+		each.out = error ? NULL : ss_output_file(output);
+	}
+	if (!error)
+		error = ss_each_process_run(&each, statuses);
+	if (!error && output)
+		error = ss_output_flush(output);
+	if (error) {
+		ss_failure_print(error);
+		return SS_STATUS_NOTHING;
+	}
+	return merge_statuses(hang, statuses);
+}
+
+static int hang_run(struct hang *hang)
+{
+	struct ss_target_options *target = &hang->target;
+
+	/* With --watch the process may start later, and again. */
+	if (hang->watch && target->pid_files.count &&
+	    ss_target_options_count(target) == 1)
+		hang->pid_file = target->pid_files.items[0];
+	else if (!ss_target_options_resolve(target))
+		return SS_STATUS_NOTHING;
+	if (hang->watch && target->targets.count > 1) {
+		ss_failure_warn("--watch observes one process, and %zu are selected",
+				target->targets.count);
+		return SS_STATUS_NOTHING;
+	}
+	hang->color = ss_options_want_color(&hang->options.common) &&
+		      hang->options.common.format == &ss_format_text;
+	hang->pid = ss_target_options_pid(target);
+	ss_target_options_wait(target);
+	return target->targets.count > 1 ? run_several(hang) : run_one(hang);
+}
+
 static void check(struct hang *hang, const struct argp_state *state)
 {
-	if ((ss_target_options_count(&hang->target) != 0) == (hang->pid_file != NULL))
+	if (ss_target_options_count(&hang->target) == 0)
 		ss_usage_fail(state,
 			      "expected a pid, the name of a process, or --pid-file");
+	if (hang->watch && ss_target_options_count(&hang->target) > 1)
+		ss_usage_fail(state, "--watch observes one process");
 	if (hang->json)
 		hang->options.common.format = &ss_format_json;
 	if (hang->options.no_waits)
@@ -205,6 +286,7 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 	case ARGP_KEY_INIT:
 		state->child_inputs[0] = &hang->options;
 		state->child_inputs[1] = &hang->target;
+		state->child_inputs[2] = &hang->target;
 		return 0;
 	case KEY_FOR:
 		hang->for_ns = ss_options_parse_duration(state, "for", arg);
@@ -217,9 +299,6 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 		return 0;
 	case KEY_WATCH:
 		hang->watch = true;
-		return 0;
-	case KEY_PID_FILE:
-		hang->pid_file = arg;
 		return 0;
 	case KEY_EXEC:
 		hang->command = arg;
@@ -238,25 +317,26 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 static const struct argp_child children[] = {
 	{ &ss_options_argp, 0, NULL, 0 },
 	{ &ss_target_argp, 0, NULL, 0 },
+	{ &ss_targets_argp, 0, NULL, 0 },
 	{},
 };
 
 static const struct argp argp = {
 	.options = table,
 	.parser = parse,
-	.args_doc = "PID|NAME",
-	.doc = "Observe a process for a while and report what is stuck, on what, and who "
+	.args_doc = "PID|NAME...",
+	.doc = "Observe processes for a while and report what is stuck, on what, and who "
 	       "holds it.\vExit status: 0 nothing is stuck (idle, moving or busy), 3 a "
 	       "deadlock, 4 stuck or blocked without a proven deadlock, 2 no verdict, 64 "
 	       "wrong "
-	       "usage.",
+	       "usage. Of several processes the worst; 1 if some could not be observed.",
 	.children = children,
 };
 
 static int run(int argc, char **argv)
 {
 	_cleanup_(hang_deinit) struct hang hang = {
-		.target.single = true,
+		.target.no_threads = true,
 		.for_ns = 2 * SS_NS_PER_SECOND,
 		.interval_ns = 10 * SS_NS_PER_SECOND,
 	};

@@ -1,31 +1,14 @@
 #include "cli/hang_watch.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "base/io.h"
 #include "cli/failure.h"
-#include "cli/target_argument.h"
 
-enum { PID_FILE_MAX = 4096, NOT_RUN = 127 };
-
-struct ss_error *ss_hang_read_pid(const char *path, pid_t *ret)
-{
-	_cleanup_buffer_ struct ss_buffer text = {};
-	int error = ss_io_read_path(AT_FDCWD, path, PID_FILE_MAX, &text);
-
-	if (error == -ENOENT || (!error && text.size == 0))
-		return ss_error_new(SS_ERROR_NO_PROCESS, "there is no pid in %s", path);
-	if (error)
-		return ss_error_new_errno(-error, "reading %s", path);
-	text.bytes[strcspn(text.bytes, "\r\n\t ")] = '\0';
-	return ss_target_argument_parse_id(text.bytes, "pid", ret);
-}
+enum { NOT_RUN = 127 };
 
 __attribute__((noreturn)) static void run_child(const char *command, pid_t pid,
 						enum ss_verdict verdict)

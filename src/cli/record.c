@@ -1,5 +1,5 @@
 /*
- * stacksnap record [OPTIONS] PID | -- COMMAND ARG...: samples into a recording until
+ * stacksnap record [OPTIONS] PID... | -- COMMAND ARG...: samples into a recording until
  * Ctrl-C, the duration, or the end of the process.
  */
 #include <argp.h>
@@ -11,6 +11,7 @@
 
 #include "cli/command.h"
 #include "cli/common_options.h"
+#include "cli/each_process.h"
 #include "cli/failure.h"
 #include "cli/output.h"
 #include "cli/record_report.h"
@@ -51,6 +52,7 @@ struct record {
 	struct ss_common_options common;
 	struct ss_selection selection;
 	struct ss_target_options process;
+	pid_t pid; /* of process */
 	struct ss_wait_table *waits;
 	char *wait_functions; /* those that are not built in, or NULL */
 	char **command;	      /* in argv; or NULL */
@@ -121,6 +123,7 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 		state->child_inputs[1] = &record->common;
 		state->child_inputs[2] = &record->selection;
 		state->child_inputs[3] = &record->process;
+		state->child_inputs[4] = &record->process;
 		return 0;
 	case KEY_ON_CPU:
 		record->options.on_cpu = true;
@@ -148,18 +151,16 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 }
 
 static const struct argp_child children[] = {
-	{ &ss_common_argp, 0, NULL, 0 },
-	{ &ss_limits_argp, 0, NULL, 0 },
-	{ &ss_selection_argp, 0, NULL, 0 },
-	{ &ss_target_argp, 0, NULL, 0 },
-	{},
+	{ &ss_common_argp, 0, NULL, 0 },    { &ss_limits_argp, 0, NULL, 0 },
+	{ &ss_selection_argp, 0, NULL, 0 }, { &ss_target_argp, 0, NULL, 0 },
+	{ &ss_targets_argp, 0, NULL, 0 },   {},
 };
 
 static const struct argp argp = {
 	.children = children,
 	.options = table,
 	.parser = parse,
-	.args_doc = "PID|NAME\n-- COMMAND ARG...",
+	.args_doc = "PID|NAME...\n-- COMMAND ARG...",
 	.doc = "Sample the stacks of a process into a file, until Ctrl-C or the end of "
 	       "the process.\v"
 	       "stacksnap report reads the file, on this machine or another one.",
@@ -217,8 +218,7 @@ static struct ss_error *begin(struct record *record)
 {
 	struct ss_error *error =
 		record->command ? ss_target_spawn(record->command, &record->target) :
-				  ss_target_open(ss_target_options_pid(&record->process),
-						 &record->target);
+				  ss_target_open(record->pid, &record->target);
 
 	return error ? error : open_recorder(record);
 }
@@ -280,11 +280,65 @@ static int run_recorder(struct record *record)
 	return command > 0 ? command : status;
 }
 
+/* In a child process. */
+static int run_index(void *data, size_t index)
+{
+	struct record *record = data;
+
+	record->pid = record->process.targets.items[index].pid;
+	return run_recorder(record);
+}
+
+/* Records each process into a file of its own, all at the same time. */
+static int run_several(struct record *record)
+{
+	size_t count = record->process.targets.count;
+	_cleanup_free_ int *statuses = calloc(count, sizeof(*statuses));
+	const struct ss_each_process each = { .count = count,
+					      .work = run_index,
+					      .data = record };
+	size_t recorded = 0;
+	size_t partial = record->process.unresolved;
+
+	if (!ss_output_is_per_target(record->common.output)) {
+		ss_failure_warn(
+			"%zu processes are selected, and a recording has one: use "
+			"-o FILE%%p",
+			count);
+		return SS_STATUS_NOTHING;
+	}
+	record->options.progress = NULL;
+	_cleanup_error_ struct ss_error *error =
+		statuses ? ss_each_process_run(&each, statuses) : ss_error_no_memory();
+	if (error) {
+		ss_failure_print(error);
+		return SS_STATUS_NOTHING;
+	}
+	for (size_t i = 0; i < count; i++) {
+		recorded += statuses[i] <= SS_STATUS_PARTIAL;
+		partial += statuses[i] != SS_STATUS_WHOLE;
+	}
+	if (recorded == 0)
+		return SS_STATUS_NOTHING;
+	return partial ? SS_STATUS_PARTIAL : SS_STATUS_WHOLE;
+}
+
+static int run_processes(struct record *record)
+{
+	if (!ss_target_options_resolve(&record->process))
+		return SS_STATUS_NOTHING;
+	ss_target_options_wait(&record->process);
+	if (record->process.targets.count > 1)
+		return run_several(record);
+	record->pid = ss_target_options_pid(&record->process);
+	return run_recorder(record);
+}
+
 static int run(int argc, char **argv)
 {
 	_cleanup_(record_deinit) struct record record = {
 		.options = { .size = sizeof(record.options) },
-		.process.single = true,
+		.process.no_threads = true,
 		.common.default_output = "stacksnap-%p-%t.rec",
 	};
 	struct ss_selection_run filter = { .selection = &record.selection };
@@ -304,9 +358,7 @@ static int run(int argc, char **argv)
 	}
 	record.options.progress = ss_record_report_progress;
 	record.options.progress_data = &record.report;
-	if (!ss_target_options_resolve(&record.process))
-		return SS_STATUS_NOTHING;
-	return run_recorder(&record);
+	return record.command ? run_recorder(&record) : run_processes(&record);
 }
 
 const struct ss_command ss_command_record = {

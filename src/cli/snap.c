@@ -96,6 +96,27 @@ static struct ss_error *run_target(struct snap *snap,
 	return error;
 }
 
+/* A pattern or a cgroup may have selected several. */
+static bool is_one_if_needed(const struct snap *snap)
+{
+	const struct ss_common_options *common = &snap->options.common;
+	size_t count = snap->targets.targets.count;
+
+	if (count == 1)
+		return true;
+	if (snap->series.period_ns)
+		ss_failure_warn("--interval and --count work on one process, and %zu are "
+				"selected",
+				count);
+	else if (common->format->single && !ss_output_is_per_target(common->output))
+		ss_failure_warn("--format=%s holds one process per file, and %zu are "
+				"selected: use -o FILE%%p",
+				common->format->name, count);
+	else
+		return true;
+	return false;
+}
+
 static int run_targets(struct snap *snap)
 {
 	if (!ss_target_options_resolve(&snap->targets))
@@ -108,6 +129,10 @@ static int run_targets(struct snap *snap)
 		ss_failure_print(failure);
 		return SS_STATUS_NOTHING;
 	}
+	if (!is_one_if_needed(snap))
+		return SS_STATUS_NOTHING;
+	ss_target_options_wait(&snap->targets);
+	snap->missing = snap->targets.unresolved;
 	for (size_t i = 0; i < snap->targets.targets.count; i++) {
 		_cleanup_error_ struct ss_error *error =
 			run_target(snap, &snap->targets.targets.items[i]);
@@ -156,7 +181,8 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 	case ARGP_KEY_INIT:
 		state->child_inputs[0] = &snap->options;
 		state->child_inputs[1] = &snap->targets;
-		state->child_inputs[2] = &snap->series;
+		state->child_inputs[2] = &snap->targets;
+		state->child_inputs[3] = &snap->series;
 		return 0;
 	case ARGP_KEY_ARG:
 		ss_target_options_add(state, &snap->targets, arg);
@@ -175,6 +201,7 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 static const struct argp_child children[] = {
 	{ &ss_options_argp, 0, NULL, 0 },
 	{ &ss_target_argp, 0, NULL, 0 },
+	{ &ss_targets_argp, 0, NULL, 0 },
 	{ &ss_series_argp, 0, NULL, 0 },
 	{},
 };

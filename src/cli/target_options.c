@@ -1,14 +1,31 @@
 #include "cli/target_options.h"
 
 #include <ctype.h>
+#include <errno.h>
+#include <fcntl.h>
 #include <string.h>
 
+#include "base/clock.h"
+#include "base/io.h"
 #include "cli/common_options.h"
 #include "cli/failure.h"
+#include "cli/time_argument.h"
 #include "cli/usage.h"
 #include "profile/label.h"
 
-enum { KEY_PID = 'p', KEY_NAME = 0x5c0 };
+enum {
+	KEY_PID = 'p',
+	KEY_NAME = 0x5c0,
+	KEY_TREE,
+	KEY_CGROUP,
+	KEY_PID_FILE,
+	KEY_AT,
+};
+
+/* More processes in one run are a mistake. */
+enum { TARGETS_MAX = 10000 };
+
+enum { PID_FILE_MAX = 4096 };
 
 /* comm has at most 15 bytes (TASK_COMM_LEN). */
 enum { COMM_MAX = 15 };
@@ -20,7 +37,19 @@ static const struct argp_option table[] = {
 	{ NULL, 0, NULL, 0, "Process:", -3 },
 	{ "pid", KEY_PID, "PID", 0, "Same as the argument PID", 0 },
 	{ "name", KEY_NAME, "REGEX", 0,
-	  "Select the process whose name matches a regular expression", 0 },
+	  "Select the processes whose name matches a regular expression", 0 },
+	{},
+};
+
+static const struct argp_option several_table[] = {
+	{ "tree", KEY_TREE, NULL, 0, "Select the processes that they have started, too",
+	  -3 },
+	{ "cgroup", KEY_CGROUP, "PATH", 0,
+	  "Select the processes of a cgroup, such as /system.slice/cron.service", -3 },
+	{ "pid-file", KEY_PID_FILE, "FILE", 0, "Select the process whose pid is in FILE",
+	  -3 },
+	{ "at", KEY_AT, "TIME", 0,
+	  "Begin at TIME: 11:45:06, @SECONDS since 1970 (default: at once)", -3 },
 	{},
 };
 
@@ -37,7 +66,7 @@ static void add_pid(const struct argp_state *state, struct ss_target_options *op
 {
 	struct ss_target_argument argument = {};
 
-	if (options->single)
+	if (options->single || options->no_threads)
 		ss_options_check(state,
 				 ss_target_argument_parse_id(text, "pid", &argument.pid));
 	else
@@ -90,8 +119,69 @@ void ss_target_options_add(const struct argp_state *state,
 
 size_t ss_target_options_count(const struct ss_target_options *options)
 {
-	return options->targets.count + options->names.count;
+	return options->targets.count + options->names.count + options->cgroups.count +
+	       options->pid_files.count;
 }
+
+/* "@1764000000.25", or a time as in a recording. */
+static uint64_t parse_at(const struct argp_state *state, const char *text)
+{
+	uint64_t now_ns = ss_clock_ns(CLOCK_REALTIME);
+	struct ss_time_argument argument = {};
+	uint64_t at_ns = 0;
+
+	if (*text == '@' && isdigit((unsigned char)text[1])) {
+		char *end = NULL;
+		double seconds = strtod(text + 1, &end);
+		if (*end == '\0' && seconds < 1e10)
+			at_ns = (uint64_t)(seconds * 1e6) * 1000;
+	} else if (ss_time_argument_parse(text, &argument)) {
+		at_ns = ss_time_argument_resolve(&argument, now_ns);
+	}
+	if (at_ns == 0)
+		ss_usage_fail(
+			state,
+			"--at: '%s' is not a time such as 11:45:06 or @1764000000.5",
+			text);
+	if (at_ns < now_ns)
+		ss_usage_fail(state, "--at: '%s' has passed", text);
+	return at_ns;
+}
+
+static void add_text(const struct argp_state *state, const char **slot, const char *text)
+{
+	if (!slot)
+		ss_usage_fail(state, "out of memory");
+	else
+		*slot = text;
+}
+
+static error_t parse_several(int key, char *arg, struct argp_state *state)
+{
+	struct ss_target_options *options = state->input;
+
+	switch (key) {
+	case KEY_TREE:
+		options->tree = true;
+		return 0;
+	case KEY_CGROUP:
+		if (*arg != '/')
+			ss_usage_fail(state, "--cgroup: '%s' does not begin with '/'",
+				      arg);
+		add_text(state, ss_vector_push(&options->cgroups), arg);
+		return 0;
+	case KEY_PID_FILE:
+		add_text(state, ss_vector_push(&options->pid_files), arg);
+		return 0;
+	case KEY_AT:
+		options->at_ns = parse_at(state, arg);
+		return 0;
+	default:
+		return ARGP_ERR_UNKNOWN;
+	}
+}
+
+const struct argp ss_targets_argp = { .options = several_table, .parser = parse_several };
 
 static error_t parse(int key, char *arg, struct argp_state *state)
 {
@@ -124,14 +214,14 @@ static bool matches_cut(const struct ss_target_name *name, const char *comm)
 	       strlen(name->text) > COMM_MAX && strncmp(name->text, comm, COMM_MAX) == 0;
 }
 
-static bool matches(void *data, pid_t pid, const char *comm, const char *executable)
+static bool matches(void *data, const struct ss_listed_process *process)
 {
 	const struct ss_target_name *name = data;
+	const char *executable = process->executable;
 
-	(void)pid;
-	return matches_text(name, comm) ||
+	return matches_text(name, process->name) ||
 	       (executable ? matches_text(name, ss_label_base(executable)) :
-			     matches_cut(name, comm));
+			     matches_cut(name, process->name));
 }
 
 static void print_process(const struct ss_listed_process *process)
@@ -147,7 +237,8 @@ static void print_process(const struct ss_listed_process *process)
 	ss_failure_list(line);
 }
 
-static void list_matches(const struct ss_target_name *name, struct ss_process_list *list)
+static void list_matches(const struct ss_target_name *name, bool single,
+			 struct ss_process_list *list)
 {
 	size_t count = ss_process_list_count(list);
 
@@ -158,7 +249,12 @@ static void list_matches(const struct ss_target_name *name, struct ss_process_li
 		print_process(ss_process_list_at(list, i));
 	if (count > LINES_MAX)
 		ss_failure_list("    ...");
-	ss_failure_hint("choose one by its pid");
+	if (single)
+		ss_failure_hint("choose one by its pid");
+	else
+		ss_failure_hint("choose one by its pid, or take all of them with "
+				"--name='^%s$'",
+				name->text);
 }
 
 static void report_none(const struct ss_target_name *name)
@@ -174,38 +270,200 @@ static void report_none(const struct ss_target_name *name)
 	}
 }
 
-/* Adds the process of that name. Returns false, after a message, if there is not one. */
-static bool resolve(struct ss_target_options *options, struct ss_target_name *name)
+/* False without memory. */
+static bool add_targets(struct ss_target_options *options,
+			const struct ss_process_list *list)
+{
+	for (size_t i = 0; i < ss_process_list_count(list); i++) {
+		struct ss_target_argument *target = ss_vector_push(&options->targets);
+		if (!target)
+			return false;
+		target->pid = ss_process_list_at(list, i)->pid;
+	}
+	return true;
+}
+
+/* Adds the process of that name; all of them if it is a pattern, unless the command works on
+   one. Returns false, after a message, if there are none or too many. */
+static bool resolve_name(struct ss_target_options *options, struct ss_target_name *name)
 {
 	struct ss_process_list *list = NULL;
 	_cleanup_error_ struct ss_error *error =
 		ss_process_list_new(matches, name, &list);
 	size_t count = error ? 0 : ss_process_list_count(list);
-	struct ss_target_argument *target = NULL;
+	bool all = name->is_pattern && !options->single;
+	bool done = count == 1 || (count > 1 && all);
 
-	if (count == 1)
-		target = ss_vector_push(&options->targets);
-	if (target)
-		target->pid = ss_process_list_at(list, 0)->pid;
-	else if (count > 1)
-		list_matches(name, list);
+	if (done && !add_targets(options, list))
+		error = ss_error_no_memory();
+	else if (count > 1 && !done)
+		list_matches(name, options->single, list);
 	else if (count == 0 && !error)
 		report_none(name);
-	else if (!error)
+	if (error)
+		ss_failure_print(error);
+	ss_process_list_free(list);
+	return done && !error;
+}
+
+static bool is_in_cgroup(void *data, const struct ss_listed_process *process)
+{
+	return ss_process_is_in_cgroup(process->pid, data);
+}
+
+/* Paths of the file system are accepted, too: those of version 2. */
+static const char *cgroup_of(const char *text)
+{
+	static const char mount[] = "/sys/fs/cgroup/";
+
+	return strncmp(text, mount, sizeof(mount) - 1) == 0 ? text + sizeof(mount) - 2 :
+							      text;
+}
+
+static bool resolve_cgroup(struct ss_target_options *options, const char *text)
+{
+	struct ss_process_list *list = NULL;
+	_cleanup_error_ struct ss_error *error =
+		ss_process_list_new(is_in_cgroup, ss_drop_const(cgroup_of(text)), &list);
+
+	if (!error && ss_process_list_count(list) == 0)
+		error = ss_error_with_remedy(
+			ss_error_new(SS_ERROR_NO_PROCESS,
+				     "no process is in the cgroup %s", text),
+			"the file cgroup of a process in /proc has its path");
+	if (!error && !add_targets(options, list))
 		error = ss_error_no_memory();
 	if (error)
 		ss_failure_print(error);
 	ss_process_list_free(list);
-	return target != NULL;
+	return !error;
+}
+
+struct ss_error *ss_target_options_read_pid(const char *path, pid_t *ret)
+{
+	_cleanup_buffer_ struct ss_buffer text = {};
+	int error = ss_io_read_path(AT_FDCWD, path, PID_FILE_MAX, &text);
+
+	if (error == -ENOENT || (!error && text.size == 0))
+		return ss_error_new(SS_ERROR_NO_PROCESS, "there is no pid in %s", path);
+	if (error)
+		return ss_error_new_errno(-error, "reading %s", path);
+	text.bytes[strcspn(text.bytes, "\r\n\t ")] = '\0';
+	return ss_target_argument_parse_id(text.bytes, "pid", ret);
+}
+
+static bool resolve_pid_file(struct ss_target_options *options, const char *path)
+{
+	pid_t pid = 0;
+	_cleanup_error_ struct ss_error *error = ss_target_options_read_pid(path, &pid);
+	struct ss_target_argument *target = error ? NULL :
+						    ss_vector_push(&options->targets);
+
+	if (!error && !target)
+		error = ss_error_no_memory();
+	if (error)
+		ss_failure_print(error);
+	else
+		target->pid = pid;
+	return !error;
+}
+
+static bool has_target(const struct ss_target_options *options, size_t count, pid_t pid)
+{
+	for (size_t i = 0; i < count; i++) {
+		if (options->targets.items[i].pid == pid)
+			return true;
+	}
+	return false;
+}
+
+static bool is_any(void *data, const struct ss_listed_process *process)
+{
+	(void)data;
+	(void)process;
+	return true;
+}
+
+/* Adds the descendants of the targets: the children of each, those that are added here, too. */
+static bool add_descendants(struct ss_target_options *options)
+{
+	struct ss_process_list *list = NULL;
+	_cleanup_error_ struct ss_error *error = ss_process_list_new(is_any, NULL, &list);
+
+	for (size_t i = 0; !error && i < options->targets.count; i++) {
+		pid_t parent = options->targets.items[i].pid;
+		for (size_t j = 0; !error && j < ss_process_list_count(list); j++) {
+			const struct ss_listed_process *process =
+				ss_process_list_at(list, j);
+			if (process->parent != parent ||
+			    has_target(options, options->targets.count, process->pid))
+				continue;
+			struct ss_target_argument *target =
+				ss_vector_push(&options->targets);
+			if (target)
+				target->pid = process->pid;
+			else
+				error = ss_error_no_memory();
+		}
+	}
+	if (error)
+		ss_failure_print(error);
+	ss_process_list_free(list);
+	return !error;
+}
+
+/* Keeps the first of several arguments for one process, unless one of them selects threads. */
+static void drop_repeated(struct ss_target_options *options)
+{
+	size_t kept = 0;
+
+	for (size_t i = 0; i < options->targets.count; i++) {
+		struct ss_target_argument *target = &options->targets.items[i];
+		if (target->tids.count == 0 && has_target(options, kept, target->pid))
+			continue;
+		options->targets.items[kept++] = *target;
+	}
+	options->targets.count = kept;
 }
 
 bool ss_target_options_resolve(struct ss_target_options *options)
 {
 	bool found = true;
 
-	for (size_t i = 0; i < options->names.count && found; i++)
-		found = resolve(options, &options->names.items[i]);
+	for (size_t i = 0; i < options->names.count && found; i++) {
+		struct ss_target_name *name = &options->names.items[i];
+		bool resolved = resolve_name(options, name);
+		options->unresolved += !resolved;
+		found = resolved || name->is_pattern;
+	}
+	for (size_t i = 0; i < options->cgroups.count; i++)
+		options->unresolved +=
+			!resolve_cgroup(options, options->cgroups.items[i]);
+	for (size_t i = 0; i < options->pid_files.count; i++)
+		options->unresolved +=
+			!resolve_pid_file(options, options->pid_files.items[i]);
+	found = found && options->targets.count > 0 &&
+		(!options->single || options->unresolved == 0);
+	if (found && options->tree)
+		found = add_descendants(options);
+	drop_repeated(options);
+	if (found && options->targets.count > TARGETS_MAX) {
+		ss_failure_warn("%zu processes are selected; the limit is %d",
+				options->targets.count, TARGETS_MAX);
+		found = false;
+	}
 	return found;
+}
+
+void ss_target_options_wait(const struct ss_target_options *options)
+{
+	const struct timespec time = {
+		.tv_sec = (time_t)(options->at_ns / SS_NS_PER_SECOND),
+		.tv_nsec = (long)(options->at_ns % SS_NS_PER_SECOND),
+	};
+
+	if (options->at_ns)
+		(void)clock_nanosleep(CLOCK_REALTIME, TIMER_ABSTIME, &time, NULL);
 }
 
 pid_t ss_target_options_pid(const struct ss_target_options *options)
@@ -223,4 +481,6 @@ void ss_target_options_deinit(struct ss_target_options *options)
 			regfree(&options->names.items[i].pattern);
 	}
 	ss_vector_free(&options->names);
+	ss_vector_free(&options->cgroups);
+	ss_vector_free(&options->pid_files);
 }

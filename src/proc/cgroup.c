@@ -45,6 +45,34 @@ bool ss_cgroup_find_path(const char *text, size_t size, const char **ret,
 	return false;
 }
 
+/* Moves to the path of a line such as "4:memory:/a". */
+static bool skip_to_path(struct ss_scan *line)
+{
+	for (int colons = 0; colons < 2 && line->at < line->end; line->at++)
+		colons += *line->at == ':';
+	return line->at < line->end && *line->at == '/';
+}
+
+bool ss_cgroup_is_below(const char *text, size_t size, const char *path)
+{
+	struct ss_scan rest = { text, text + size };
+	struct ss_scan line;
+	size_t length = strlen(path);
+
+	while (length > 0 && path[length - 1] == '/')
+		length--;
+	while (next_line(&rest, &line)) {
+		if (!skip_to_path(&line))
+			continue;
+		size_t left = (size_t)(line.end - line.at);
+		if (left >= length && memcmp(line.at, path, length) == 0 &&
+		    (left == length || line.at[length] == '/') &&
+		    is_inside(line.at, left))
+			return true;
+	}
+	return false;
+}
+
 bool ss_cgroup_is_frozen(const char *text, size_t size)
 {
 	struct ss_scan rest = { text, text + size };

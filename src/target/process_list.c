@@ -1,5 +1,5 @@
 /*
- * Processes by name.
+ * Processes by name and cgroup.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -12,9 +12,10 @@
 #include "base/cleanup.h"
 #include "base/own_child.h"
 #include "base/vector.h"
+#include "proc/cgroup.h"
 #include "target/target.h"
 
-enum { STAT_MAX = 4096, COMMAND_MAX = 4096, PATH_SIZE = 64 };
+enum { STAT_MAX = 4096, COMMAND_MAX = 4096, CGROUPS_MAX = 128 << 10, PATH_SIZE = 64 };
 
 /* A process whose memory map does not answer blocks the reader of its command line. */
 enum { WAIT_MS = 500, BLOCKED_MAX = 3 };
@@ -76,11 +77,11 @@ static char *read_executable(int procfs_fd, const char *id)
 	return strndup(target, size);
 }
 
-/* Returns false without memory. */
-static bool add(struct ss_process_list *list, const struct ss_stat *stat,
+/* Takes over executable. Returns false without memory. */
+static bool add(struct ss_process_list *list, const struct ss_listed_process *found,
 		char *executable)
 {
-	char *name = strdup(stat->comm);
+	char *name = strdup(found->name);
 	struct ss_listed_process *process = name ? ss_vector_push(&list->processes) :
 						   NULL;
 
@@ -89,9 +90,8 @@ static bool add(struct ss_process_list *list, const struct ss_stat *stat,
 		free(executable);
 		return false;
 	}
-	*process = (struct ss_listed_process){ .pid = stat->pid,
-					       .name = name,
-					       .executable = executable };
+	*process = *found;
+	process->name = name;
 	return true;
 }
 
@@ -106,11 +106,15 @@ static bool visit(struct ss_process_list *list, int procfs_fd, const char *id,
 	    stat.state == 'Z' || stat.state == 'X' || stat.pid == getpid())
 		return true;
 	char *executable = read_executable(procfs_fd, id);
-	if (!filter(data, stat.pid, stat.comm, executable)) {
+	const struct ss_listed_process process = { .pid = stat.pid,
+						   .parent = stat.parent,
+						   .name = stat.comm,
+						   .executable = executable };
+	if (!filter(data, &process)) {
 		free(executable);
 		return true;
 	}
-	return add(list, &stat, executable);
+	return add(list, &process, executable);
 }
 
 static int compare(const void *a, const void *b)
@@ -144,6 +148,16 @@ struct ss_error *ss_process_list_new(ss_process_filter *filter, void *data,
 		      sizeof(*list->processes.items), compare);
 	*ret = take_ptr(list);
 	return NULL;
+}
+
+bool ss_process_is_in_cgroup(pid_t pid, const char *path)
+{
+	char file[PATH_SIZE];
+	_cleanup_buffer_ struct ss_buffer text = {};
+
+	(void)snprintf(file, sizeof(file), "/proc/%d/cgroup", pid); /* it fits */
+	return ss_io_read_path(AT_FDCWD, file, CGROUPS_MAX, &text) == 0 &&
+	       ss_cgroup_is_below(text.bytes, text.size, path);
 }
 
 /* Command lines ------------------------------------------------------------- */

@@ -360,7 +360,9 @@ class Watch(EndToEnd):
 
     def test_wrong_usage(self):
         pid = os.getpid()
-        for words in ((), (pid, "--pid-file=x"), (pid, pid), (pid, "--for=0"),
+        for words in ((), (pid, "--watch", "--pid-file=x"), (pid, "--watch", pid),
+                      (pid, "--cgroup=a"), (pid, "--at=1970-01-02 00:00"), (pid, "--at=x"),
+                      (pid, "--for=0"),
                       (pid, "--for=soon"), (pid, "-f", "gdb"), (pid, "-t", "1"),
                       (pid, "--no-waits"),
                       (pid, "--interval=")):

@@ -15,6 +15,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		FUZZ_REQUIRE(!memmem(path, length, "/../", 4));
 		fuzz_touch(path, length);
 	}
+	(void)ss_cgroup_is_below(text, size, "/a");
 	(void)ss_cgroup_is_frozen(text, size);
 	(void)ss_cgroup_has_thread(text, size, 1);
 	return 0;

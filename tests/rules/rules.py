@@ -72,7 +72,8 @@ PROCESS_SYMBOLS = {"ptrace", "process_vm_readv", "process_vm_writev", "waitpid",
 # Exceptions: calls on own children.
 OWN_CHILD = {"base/own_child.c": {"kill", "waitpid"},
              "cli/hang_watch.c": {"waitpid"}, "cli/help.c": {"waitpid"},
-             "cli/core_handler.c": {"kill", "waitpid"}}
+             "cli/core_handler.c": {"kill", "waitpid"},
+             "cli/each_process.c": {"kill", "waitpid"}}
 PROCESS_CALLS = re.compile(r"\b(SYS|__NR)_(ptrace|process_vm_\w+|wait4|waitid|kill|tgkill|"
                            r"pidfd_\w+)\b")
 

@@ -91,12 +91,33 @@ static void test_threads(void **state)
 	assert_false(ss_cgroup_has_thread("", 0, 0));
 }
 
+static bool is_below(const char *text, const char *path)
+{
+	return ss_cgroup_is_below(text, strlen(text), path);
+}
+
+static void test_below(void **state)
+{
+	static const char text[] = "12:freezer:/x\n1:name=systemd:/a.slice/b:c\n0::/z\n";
+
+	(void)state;
+	assert_true(is_below(text, "/a.slice"));
+	assert_true(is_below(text, "/a.slice/"));
+	assert_true(is_below(text, "/a.slice/b:c"));
+	assert_true(is_below(text, "/z"));
+	assert_true(is_below(text, "/"));
+	assert_false(is_below(text, "/a"));
+	assert_false(is_below(text, "/a.slice/b"));
+	assert_false(is_below(text, "/z/y"));
+	assert_false(is_below("0::/../a\n0::\n0:\n", "/"));
+	assert_false(is_below("", "/"));
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_paths),
-		cmocka_unit_test(test_no_paths),
-		cmocka_unit_test(test_events),
+		cmocka_unit_test(test_paths),	cmocka_unit_test(test_no_paths),
+		cmocka_unit_test(test_below),	cmocka_unit_test(test_events),
 		cmocka_unit_test(test_threads),
 	};
 

@@ -1,0 +1,130 @@
+"""Several processes at once: how they are selected, what happens to those that cannot be shown,
+hang and record of several."""
+
+import json
+import os
+import re
+import shutil
+import signal
+import subprocess
+import tempfile
+import time
+
+from harness import EndToEnd, main, read_text, wait_until
+
+GONE = 2 ** 22 + 1  # above the largest pid
+
+
+def children(pid):
+    return [int(word) for word in read_text("/proc/%d/task/%d/children" % (pid, pid)).split()]
+
+
+class Several(EndToEnd):
+    def setUp(self):
+        super().setUp()
+        self.directory = self.enterContext(tempfile.TemporaryDirectory())
+        self.name = "nap-%d" % os.getpid()
+        self.program = os.path.join(self.directory, self.name)
+        shutil.copy(shutil.which("sleep"), self.program)
+
+    def nap(self):
+        process = subprocess.Popen([self.program, "1000"])
+        self.addCleanup(process.wait)
+        self.addCleanup(process.kill)
+        wait_until(lambda: read_text("/proc/%d/comm" % process.pid) == self.name + "\n",
+                   "it to start")
+        return process.pid
+
+    def pids(self, *arguments, status=(0,)):
+        result = self.run_tool("-f", "json", *arguments, status=status)
+        return [json.loads(line)["process"]["pid"] for line in result.stdout.splitlines()]
+
+    def test_names_and_lists(self):
+        pids = [self.nap(), self.nap()]
+        self.assertEqual(self.pids("--name=^%s$" % self.name), pids)
+        self.assertEqual(self.pids(*reversed(pids)), list(reversed(pids)))
+        self.assertEqual(self.pids(pids[1], "--name=" + self.name), [pids[1], pids[0]])
+
+    def test_tree(self):
+        shell = subprocess.Popen(["sh", "-c", "(%s 1000 & %s 1000 & wait) & wait; :" %
+                                  (self.program, self.program)], start_new_session=True)
+        self.addCleanup(shell.wait)
+        self.addCleanup(os.killpg, shell.pid, signal.SIGKILL)
+        wait_until(lambda: len([1 for child in children(shell.pid)
+                                for _ in children(child)]) == 2, "them to start")
+        child, = children(shell.pid)
+        self.assertEqual(self.pids("--tree", shell.pid),
+                         [shell.pid, child] + sorted(children(child)))
+
+    def test_cgroup(self):
+        pid = self.nap()
+        lines = [line.split(":", 2)[2] for line in
+                 read_text("/proc/self/cgroup").splitlines()]
+        path = next((line for line in lines if line != "/"), None)
+        if not path or ".." in path:
+            self.skipTest("this process is in no cgroup")
+        result = self.run_tool("modules", pid)
+        self.assertIn(b"libc", result.stdout)
+        for options in (("--cgroup=" + path,), ("--cgroup=" + path + "/",)):
+            # other tests start and end processes there
+            self.assertIn(pid, self.pids("--mode=no-stop", "--timeout=200", *options,
+                                         status=(0, 1)))
+        result = self.run_tool("--cgroup=/no-such-cgroup", status=(2,))
+        self.assertIn(b"no process is in the cgroup /no-such-cgroup", result.stderr)
+
+    def test_pid_files(self):
+        pids = [self.nap(), self.nap()]
+        files = [os.path.join(self.directory, "pid%d" % i) for i in range(2)]
+        for path, pid in zip(files, pids):
+            with open(path, "w") as file:
+                file.write("%d\n" % pid)
+        self.assertEqual(self.pids(*("--pid-file=" + path for path in files)), pids)
+        os.remove(files[0])
+        result = self.run_tool("-f", "json", *("--pid-file=" + path for path in files),
+                               status=(1,))
+        self.assertIn(b"there is no pid in " + files[0].encode(), result.stderr)
+        self.assertEqual(json.loads(result.stdout)["process"]["pid"], pids[1])
+
+    def test_gone(self):
+        """The others are shown."""
+        pid = self.nap()
+        result = self.run_tool(GONE, pid, status=(1,))
+        self.assertIn(b"there is no process %d" % GONE, result.stderr)
+        self.assertIn(b"pid %d," % pid, result.stdout)
+        self.run_tool(GONE, GONE + 1, status=(2,))
+
+    def test_at(self):
+        pid = self.nap()
+        at = time.time() + 1
+        snapshot = json.loads(self.run_tool("-f", "json", "--at=@%.3f" % at, pid).stdout)
+        self.assertGreaterEqual(snapshot["capture"]["time_ns"], int(at * 1000) * 1000000)
+
+    def test_hang(self):
+        """Each has a report, in the order of the arguments; the worst status counts."""
+        first = self.nap()
+        locked = self.start("deadlock")
+        last = self.nap()
+        pids = [first, locked.pid, last]
+        result = self.run_tool("hang", "--for=200ms", "-f", "json", *pids, status=(3,))
+        reports = [json.loads(line) for line in result.stdout.splitlines()]
+        self.assertEqual([(report["process"]["pid"], report["verdict"]) for report in reports],
+                         list(zip(pids, ("idle", "deadlock", "idle"))))
+        result = self.run_tool("hang", "--for=100ms", first, GONE, last, status=(1,))
+        self.assertEqual(result.stdout.count(b": idle\n"), 2, result.stdout)
+        self.assertIn(b"there is no process %d" % GONE, result.stderr)
+
+    def test_record(self):
+        """Each gets a file of its own."""
+        pids = [self.nap(), self.nap()]
+        pattern = os.path.join(self.directory, "%p.rec")
+        self.run_tool("record", "-d", "300ms", "-o", pattern, "--name=" + self.name)
+        for pid in pids:
+            result = self.run_tool("report", os.path.join(self.directory, "%d.rec" % pid))
+            self.assertRegex(result.stdout.decode(), r"%s.*\b%d\b" % (re.escape(self.name), pid))
+        result = self.run_tool("record", "-d", "300ms", "-o", os.path.join(self.directory, "x"),
+                               *pids, status=(2,))
+        self.assertIn(b"use -o FILE%p", result.stderr)
+
+
+if __name__ == "__main__":
+    main()
