@@ -495,7 +495,7 @@ SS_API struct ss_error *ss_capture_unwind(const struct ss_capture *capture,
 
 enum ss_symbolize_flags {
 	SS_NO_INLINES = 1 << 0,	 /* no frames for inlined functions */
-	SS_NO_SOURCE = 1 << 1,	 /* no file, line, column */
+	SS_NO_SOURCE = 1 << 1,	 /* no file, line, column of native code */
 	SS_NO_DEMANGLE = 1 << 2, /* mangled names */
 };
 
@@ -718,6 +718,7 @@ struct ss_frame {
 	/* Other kinds than NATIVE have no pc, no module and no area; symbol, file and line
 	   are those of the runtime's function. */
 	enum ss_frame_kind kind;
+	bool replaced; /* native; the frames of a runtime before it stand for it */
 	/* Frames of a recursion that are left out before this one; see
 	   SS_RECURSION_CALLERS_MAX */
 	uint32_t omitted;

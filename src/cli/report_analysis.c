@@ -190,6 +190,7 @@ static struct ss_error *load_files(struct report *report)
 		.selects_module = arguments->modules.count ? selects_module : NULL,
 		.data = report,
 		.raw = report->raw,
+		.native = arguments->native,
 	};
 	struct ss_error *error = NULL;
 

@@ -15,12 +15,17 @@ enum key {
 	KEY_MODULE,
 	KEY_THRESHOLD,
 	KEY_ROWS,
+	KEY_NATIVE,
 	KEY_WAIT_FUNCTIONS,
 };
 
 static const struct argp_option table[] = {
 	{ "threshold", KEY_THRESHOLD, "PERCENT", 0,
 	  "text: omit calls with a smaller share (default: 1)", 1 },
+	{ "native", KEY_NATIVE, NULL, 0,
+	  "Show the native frames of interpreters, besides the functions that they "
+	  "execute",
+	  1 },
 	{ "rows", KEY_ROWS, "N", 0, "text: limit the lines of each table (default: 20)",
 	  1 },
 	SS_WAIT_FUNCTIONS_OPTION(KEY_WAIT_FUNCTIONS, 1),
@@ -113,6 +118,9 @@ static error_t parse_value(int key, char *arg, struct argp_state *state)
 		return 0;
 	case KEY_WAIT_FUNCTIONS:
 		ss_options_check(state, ss_wait_functions_add(a->waits, arg));
+		return 0;
+	case KEY_NATIVE:
+		a->native = true;
 		return 0;
 	case KEY_THRESHOLD:
 		a->threshold_percent = (unsigned)ss_options_parse_number(

@@ -136,9 +136,10 @@ static struct ss_error *unwind(const struct ss_snap_analysis *analysis,
 		.read = analysis->read ? ss_sandbox_read : NULL,
 		.check = analysis->check ? ss_sandbox_check : NULL,
 		.read_data = ss_drop_const(attempt),
-		.native = analysis->options->native,
-		.no_runtimes = attempt->level != SS_SANDBOX_NAMES ||
-			       analysis->options->common.format->unsymbolized,
+		/* A report decides whether it shows them. */
+		.native = analysis->options->native ||
+			  analysis->options->common.format->unsymbolized,
+		.no_runtimes = attempt->level != SS_SANDBOX_NAMES,
 	};
 
 	ss_sandbox_enter(attempt, SS_SANDBOX_UNWIND);

@@ -92,7 +92,8 @@ static bool same_frame(const struct ss_frame *a, const struct ss_frame *b)
 {
 	return a->pc == b->pc && a->module == b->module &&
 	       a->signal_frame == b->signal_frame && a->source == b->source &&
-	       a->omitted == b->omitted && a->kind == b->kind && a->symbol == b->symbol &&
+	       a->omitted == b->omitted && a->kind == b->kind &&
+	       a->replaced == b->replaced && a->symbol == b->symbol &&
 	       a->file == b->file && a->line == b->line;
 }
 

@@ -125,6 +125,8 @@ static void write_frames(struct ss_json *json, const struct ss_profile *profile)
 			ss_profile_function_at(profile, f->function);
 		begin_row(json);
 		ss_json_text(json, "name", function->name);
+		ss_json_text(json, "kind",
+			     ss_frame_kind_name((enum ss_frame_kind)function->kind));
 		ss_json_bool(json, "named", f->named);
 		write_index(json, "module", function->module);
 		ss_json_hex(json, "offset", f->offset);

@@ -27,13 +27,15 @@ static void write_frame(const struct ss_profile *profile,
 {
 	const struct ss_profile_function *function =
 		ss_profile_function_at(profile, frame->function);
-	const char *path = function->module == SS_ID_NONE ?
-				   "[unknown]" :
-				   profile->modules.items[function->module].path;
+	const bool native = function->kind == SS_FRAME_NATIVE;
+	const char *path = function->module != SS_ID_NONE ?
+				   profile->modules.items[function->module].path :
+			   function->file ? function->file :
+					    "[unknown]";
 
 	(void)fprintf(out, "\t%16" PRIx64 " ", frame->offset);
 	ss_escape_write(function->name, &in_symbols, out);
-	if (frame->named && !frame->inlined)
+	if (native && frame->named && !frame->inlined)
 		(void)fprintf(out, "+0x%" PRIx64, frame->symbol_offset);
 	(void)fputs_unlocked(" (", out);
 	ss_escape_write(frame->inlined ? "inlined" : path, NULL, out);

@@ -44,6 +44,8 @@ static void write_frames(struct ss_json *json, const struct ss_profile *profile)
 		if (f->module != SS_ID_NONE)
 			ss_json_text(json, "file",
 				     profile->modules.items[f->module].path);
+		else if (f->file)
+			ss_json_text(json, "file", f->file);
 		ss_json_close(json, '}');
 	}
 }

@@ -112,6 +112,8 @@ static uint32_t translate_frame(struct ss_load_frames *frames,
 		.module = frame->module_index >= 0 ?
 				  frames->modules[frame->module_index] :
 				  SS_ID_NONE,
+		.kind = frame->kind,
+		.file = frame->kind != SS_FRAME_NATIVE ? frame->file : NULL,
 	};
 	uint32_t function = ss_profile_function(frames->profile, &named);
 	const struct ss_profile_frame key = {
@@ -170,6 +172,16 @@ static uint32_t begin_stack(struct ss_load_frames *frames, enum ss_end end)
 				     ss_profile_call(frames->profile, 0, frame);
 }
 
+/* Native frames for which calls of a runtime stand. */
+static bool is_hidden(const struct ss_load_frames *frames, uint32_t place)
+{
+	size_t count = 0;
+	const struct ss_frame *found =
+		ss_recording_place(frames->recording, place, &count);
+
+	return !frames->options->native && count && found[count - 1].replaced;
+}
+
 /* Adds the calls of a stack, outermost first. A full profile gets a truncated stack. */
 static uint32_t translate_stack(struct ss_load_frames *frames, uint32_t stack)
 {
@@ -186,6 +198,8 @@ static uint32_t translate_stack(struct ss_load_frames *frames, uint32_t stack)
 			return SS_ID_NONE;
 		const uint32_t *list =
 			frames->frames.items + frames->place_frames[place] - 1;
+		if (is_hidden(frames, place))
+			continue;
 		for (size_t f = list[0]; f > 0 && call != SS_ID_NONE; f--) {
 			uint32_t next = ss_profile_call(frames->profile, call, list[f]);
 			if (next == SS_ID_NONE && ss_profile_is_full(frames->profile)) {

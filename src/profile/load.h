@@ -20,7 +20,8 @@ struct ss_load_options {
 	/* NULL: all stacks; else those with a frame in a selected module */
 	ss_load_selects_module *selects_module;
 	void *data;
-	bool raw; /* module and offset instead of names */
+	bool raw;    /* module and offset instead of names */
+	bool native; /* also the native frames for which calls of a runtime stand */
 };
 
 /*

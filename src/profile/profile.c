@@ -92,7 +92,9 @@ uint32_t ss_profile_function(struct ss_profile *profile,
 
 	key.name = ss_profile_text(profile, function->name);
 	key.place = ss_profile_text(profile, function->place);
-	return key.name && !key.place == !function->place ?
+	key.file = ss_profile_text(profile, function->file);
+	return key.name && !key.place == !function->place &&
+			       !key.file == !function->file ?
 		       ss_idtable_add(&profile->functions, &key, sizeof(key), NULL) :
 		       SS_ID_NONE;
 }

@@ -111,6 +111,8 @@ struct ss_profile_function {
 	uint64_t
 		has_start; /* without a symbol: name is where it starts; else one address */
 	uint64_t is_end;   /* not a function: name says why the stack ends here */
+	uint64_t kind;	   /* enum ss_frame_kind */
+	const char *file; /* of a function of a runtime, or NULL */
 };
 
 struct ss_profile_frame {

@@ -229,12 +229,18 @@ static uint32_t define_frame(struct ss_definer *definer, const struct ss_frame_k
 	if (!added)
 		return id;
 	bool placed = key->module != SS_ID_NONE;
+	bool call = key->kind != SS_FRAME_NATIVE;
 	ss_encode_uleb128(&definer->payload,
 			  placed ? definer->modules.items.items[key->module].local + 1 :
 				   0);
 	ss_encode_uleb128(&definer->payload, key->value);
 	ss_encode_uleb128(&definer->payload, key->flags);
-	if (!placed) {
+	if (call) {
+		ss_encode_uleb128(&definer->payload, key->kind);
+		ss_encode_uleb128(&definer->payload, key->function);
+		ss_encode_uleb128(&definer->payload, key->file);
+		ss_encode_uleb128(&definer->payload, key->line);
+	} else if (!placed) {
 		const struct ss_defined *processes = definer->processes.items.items;
 		ss_encode_uleb128(&definer->payload, key->area);
 		ss_encode_uleb128(&definer->payload, processes[key->process].local);
@@ -317,6 +323,29 @@ static void add_to_key(struct ss_definer *definer, uint32_t frame)
 	ss_buffer_add(&definer->key, &frame, sizeof(frame));
 }
 
+static struct ss_frame_key key_of(struct ss_definer *definer,
+				  const struct ss_frame_record *frame)
+{
+	bool call = frame->kind != SS_FRAME_NATIVE;
+	bool placed = frame->module != SS_ID_NONE;
+	struct ss_frame_key key = { .module = SS_ID_NONE, .flags = frame->flags };
+
+	if (call) {
+		key.kind = frame->kind;
+		key.function = define_string(definer, frame->function);
+		key.file = define_string(definer, frame->file);
+		key.line = frame->line;
+		return key;
+	}
+	key.value = frame->value;
+	key.module = frame->module;
+	if (!placed) {
+		key.area = define_string(definer, frame->area);
+		key.process = frame->process;
+	}
+	return key;
+}
+
 uint32_t ss_definer_stack(struct ss_definer *definer,
 			  const struct ss_frame_record *frames, size_t count,
 			  enum ss_end end, const char *reason)
@@ -327,16 +356,7 @@ uint32_t ss_definer_stack(struct ss_definer *definer,
 	}
 	begin_key(definer, (uint32_t)end, define_string(definer, reason));
 	for (size_t i = 0; i < count; i++) {
-		const struct ss_frame_record *f = &frames[i];
-		const struct ss_frame_key key = {
-			.value = f->value,
-			.module = f->module,
-			.flags = f->flags,
-			.area = f->module == SS_ID_NONE ?
-					define_string(definer, f->area) :
-					0,
-			.process = f->module == SS_ID_NONE ? f->process : 0,
-		};
+		const struct ss_frame_key key = key_of(definer, &frames[i]);
 		add_to_key(definer, define_frame(definer, &key));
 	}
 	return define_key(definer);

@@ -48,6 +48,11 @@ struct ss_frame_key {
 	uint32_t flags;
 	uint32_t area;	  /* string, or 0 */
 	uint32_t process; /* handle, without a module */
+	/* Of the call of a runtime; function and file are strings, or 0 */
+	uint32_t kind;
+	uint32_t function;
+	uint32_t file;
+	uint32_t line;
 };
 
 struct ss_call_key {

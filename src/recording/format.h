@@ -16,6 +16,7 @@ enum {
 	SS_CHUNK_CHECKED = 16,		/* bytes of the header that the checksum covers */
 	SS_CHUNK_RAW_MAX = 32 << 20,	/* uncompressed, at most */
 	SS_RECORD_FRAMES_MAX = 1 << 20, /* of one stack */
+	SS_FORMAT_KINDS_MAX = 256,	/* of frames */
 	SS_FORMAT_TEXT_MAX = 1 << 16,	/* bytes of a text */
 	SS_PERF_MAP_MAX = 32 << 20,	/* of a process: 300,000 functions */
 	SS_PERF_MAPS_MAX = 64 << 20,	/* of a segment */
@@ -58,12 +59,21 @@ enum { SS_WAIT_IN_CYCLE = 1 };
 
 enum { SS_MODULE_DELETED = 1 };
 
-/* Flags of a frame; the bits above hold its source (enum ss_frame_source). */
+/* Flags of a frame; three bits hold its source (enum ss_frame_source). */
 enum {
 	SS_FRAME_SIGNAL = 1,
 	SS_FRAME_CALL = 2, /* a return address: symbolized one byte before */
 	SS_FRAME_SOURCE_SHIFT = 2,
+	SS_FRAME_SOURCE_MASK = 7,
+	SS_FRAME_REPLACED = 32, /* the calls of a runtime before it stand for it */
+	SS_FRAME_FLAGS_END = 64,
 };
+
+/* The source in the flags of a frame. */
+static inline uint32_t ss_frame_flags_source(uint32_t flags)
+{
+	return flags >> SS_FRAME_SOURCE_SHIFT & SS_FRAME_SOURCE_MASK;
+}
 
 /* The low bits of an operation in a chunk of samples. */
 enum ss_operation {

@@ -11,6 +11,8 @@ uint32_t ss_frame_record_flags(const struct ss_frame *frame)
 		flags |= SS_FRAME_SIGNAL;
 	if (frame->lookup_offset != offset)
 		flags |= SS_FRAME_CALL;
+	if (frame->replaced)
+		flags |= SS_FRAME_REPLACED;
 	return flags;
 }
 
@@ -19,6 +21,15 @@ struct ss_frame_record ss_frame_record_make(const struct ss_frame *frame,
 {
 	bool placed = frame->module && frame->module_index >= 0;
 
+	if (frame->kind != SS_FRAME_NATIVE)
+		return (struct ss_frame_record){
+			.module = SS_ID_NONE,
+			.flags = SS_FROM_RUNTIME << SS_FRAME_SOURCE_SHIFT,
+			.kind = frame->kind,
+			.function = frame->symbol,
+			.file = frame->file,
+			.line = frame->line,
+		};
 	return (struct ss_frame_record){
 		.module = placed ? modules[frame->module_index] : SS_ID_NONE,
 		.flags = ss_frame_record_flags(frame),

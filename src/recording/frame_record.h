@@ -6,7 +6,7 @@
 
 #include "recording/writer.h"
 
-/* process: its handle. modules: handles by module_index. area remains the frame's. */
+/* process: its handle. modules: handles by module_index. Texts remain the frame's. */
 struct ss_frame_record ss_frame_record_make(const struct ss_frame *frame,
 					    uint32_t process, const uint32_t *modules);
 

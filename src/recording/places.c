@@ -6,6 +6,11 @@
 
 #include "recording/recording.h"
 
+static const char *text_of(const struct ss_recording *recording, uint32_t number)
+{
+	return number ? recording->texts.items[number - 1] : NULL;
+}
+
 static bool complete_place(struct ss_recording *recording, uint32_t id)
 {
 	struct ss_stack *stack = ss_vector_push(&recording->places->stacks);
@@ -23,10 +28,14 @@ static bool complete_place(struct ss_recording *recording, uint32_t id)
 		.pc = key.value,
 		.module_index = -1,
 		.signal_frame = key.flags & SS_FRAME_SIGNAL,
-		.source = (enum ss_frame_source)(key.flags >> SS_FRAME_SOURCE_SHIFT),
+		.replaced = key.flags & SS_FRAME_REPLACED,
+		.source = (enum ss_frame_source)ss_frame_flags_source(key.flags),
+		.kind = (enum ss_frame_kind)key.kind,
+		.symbol = text_of(recording, key.function),
+		.file = text_of(recording, key.file),
+		.line = key.line,
 	};
-	if (key.area)
-		frame->area = recording->texts.items[key.area - 1];
+	frame->area = text_of(recording, key.area);
 	frame->lookup_offset = key.flags & SS_FRAME_CALL ? (uint64_t)-1 : 0;
 	if (key.module == SS_ID_NONE)
 		return true;
@@ -53,8 +62,7 @@ static bool complete_stacks(struct ss_recording *recording)
 				.places = key + SS_STACK_PLACES,
 				.count = size / sizeof(*key) - SS_STACK_PLACES,
 				.end = (enum ss_end)key[SS_STACK_END],
-				.reason = reason ? recording->texts.items[reason - 1] :
-						   NULL,
+				.reason = text_of(recording, reason),
 			};
 	}
 	return true;

@@ -133,6 +133,11 @@ struct ss_place_key {
 	uint32_t flags;
 	uint32_t area;	  /* text, or 0 */
 	uint32_t process; /* without a module: number + 1; 0: not known */
+	/* Of the call of a runtime; function and file are texts, or 0 */
+	uint32_t kind; /* 0: a native frame */
+	uint32_t function;
+	uint32_t file;
+	uint32_t line;
 };
 
 /* The key of a stack is an array of 32-bit numbers. */

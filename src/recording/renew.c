@@ -54,36 +54,49 @@ struct carried {
 	uint32_t end;
 	char *reason;
 	SS_VECTOR(struct ss_frame_record) frames;
-	SS_VECTOR(char *) areas; /* to which frames point */
+	SS_VECTOR(char *) texts; /* to which frames point */
 };
 
 static void carried_clear(struct carried *carried)
 {
-	for (size_t i = 0; i < carried->areas.count; i++)
-		free(carried->areas.items[i]);
-	carried->areas.count = 0;
+	for (size_t i = 0; i < carried->texts.count; i++)
+		free(carried->texts.items[i]);
+	carried->texts.count = 0;
 	carried->frames.count = 0;
 	free(carried->reason);
 	carried->reason = NULL;
 }
 
+/* Copies a string of the old tables. False without memory. */
+static bool carried_text(struct carried *carried, const struct old *old, uint32_t id,
+			 const char **ret)
+{
+	char **slot = id ? ss_vector_push(&carried->texts) : NULL;
+
+	if (slot)
+		*slot = old_string(old, id);
+	*ret = slot ? *slot : NULL;
+	return *ret || !id;
+}
+
 static bool carried_add(struct carried *carried, const struct old *old, uint32_t id)
 {
 	struct ss_frame_record *frame = ss_vector_push(&carried->frames);
-	char **area = ss_vector_push(&carried->areas);
 	struct ss_frame_key key;
 	size_t size;
 
-	if (!frame || !area)
+	if (!frame)
 		return false;
 	memcpy(&key, ss_idtable_key(&old->frames, id, &size), sizeof(key));
-	*area = old_string(old, key.area);
 	*frame = (struct ss_frame_record){ .module = key.module,
 					   .flags = key.flags,
 					   .value = key.value,
-					   .area = *area,
-					   .process = key.process };
-	return true;
+					   .process = key.process,
+					   .kind = (enum ss_frame_kind)key.kind,
+					   .line = key.line };
+	return carried_text(carried, old, key.area, &frame->area) &&
+	       carried_text(carried, old, key.function, &frame->function) &&
+	       carried_text(carried, old, key.file, &frame->file);
 }
 
 static bool carried_read(struct carried *carried, const struct old *old, uint32_t id)
@@ -111,6 +124,8 @@ static bool mark_needed(struct ss_definer *definer, const struct old *old,
 			return false;
 		for (size_t f = 0; f < carried->frames.count; f++) {
 			const struct ss_frame_record *frame = &carried->frames.items[f];
+			if (frame->kind != SS_FRAME_NATIVE)
+				continue;
 			if (frame->module != SS_ID_NONE)
 				definer->modules.items.items[frame->module].needed = true;
 			else
@@ -210,6 +225,6 @@ bool ss_definer_renew(struct ss_definer *definer, struct ss_sample_record *sampl
 	     carry(definer, &old, &carried, samples, count);
 	carried_clear(&carried);
 	ss_vector_free(&carried.frames);
-	ss_vector_free(&carried.areas);
+	ss_vector_free(&carried.texts);
 	return ok && !definer->out.failed;
 }

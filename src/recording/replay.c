@@ -39,14 +39,15 @@ static const struct ss_sample_chunk *find_chunk(const struct ss_recording *recor
 	return tick < recording->info.ticks ? found : NULL;
 }
 
-/* Copies the frames of a place: the snapshot may outlive the recording. */
+/* Copies the frames of a place: the snapshot may outlive the recording. Native frames for
+   which calls of a runtime stand are left out. */
 static bool add_place(struct replay *replay, uint32_t place)
 {
 	size_t count;
 	const struct ss_frame *frames =
 		ss_recording_place(replay->recording, place, &count);
 
-	for (size_t i = 0; i < count; i++) {
+	for (size_t i = 0; i < count && !frames[count - 1].replaced; i++) {
 		struct ss_frame *frame = ss_vector_push(&replay->frames);
 		if (!frame)
 			return false;

@@ -5,6 +5,16 @@
 
 #include "recording/recording.h"
 
+/* The call of a runtime. Kinds of newer writers are kept; their name is unknown. */
+static void read_call(const struct ss_scope *scope, struct ss_cursor *c,
+		      struct ss_place_key *key)
+{
+	key->kind = ss_cursor_index(c, SS_FORMAT_KINDS_MAX);
+	key->function = ss_scope_read_text(scope, c);
+	key->file = ss_scope_read_text(scope, c);
+	key->line = ss_cursor_index(c, UINT32_MAX);
+}
+
 bool ss_frame_read(struct ss_recording *recording, struct ss_scope *scope,
 		   struct ss_cursor *c)
 {
@@ -15,12 +25,17 @@ bool ss_frame_read(struct ss_recording *recording, struct ss_scope *scope,
 	if (module && !c->failed)
 		key.module = scope->modules.items.items[module - 1];
 	key.value = ss_cursor_uleb128(c);
-	key.flags = ss_cursor_index(c, (SS_FROM_INLINE + 1) << SS_FRAME_SOURCE_SHIFT);
-	if (!module)
+	key.flags = ss_cursor_index(c, SS_FRAME_FLAGS_END);
+	bool call = ss_frame_flags_source(key.flags) == SS_FROM_RUNTIME;
+	if (call)
+		read_call(scope, c, &key);
+	else if (!module)
 		key.area = ss_scope_read_text(scope, c);
-	if (!module && c->at < c->end) /* older recordings have no process here */
+	if (!call && !module && c->at < c->end) /* older recordings have no process */
 		key.process = ss_locals_read(&scope->processes, c) + 1;
-	if (c->failed)
+	if (c->failed || ss_frame_flags_source(key.flags) > SS_FROM_RUNTIME ||
+	    (call &&
+	     (module || key.value || key.kind == SS_FRAME_NATIVE || !key.function)))
 		return false;
 	return ss_locals_add(recording, &scope->places, &scope->locals,
 			     ss_recording_number(recording, &recording->place_ids, &key,

@@ -37,6 +37,11 @@ struct ss_frame_record {
 	uint64_t value;	  /* offset in the module, or the address */
 	const char *area; /* of a frame without a module, or NULL */
 	uint32_t process; /* of a frame without a module: its handle */
+	/* The call of a runtime (the source in flags is SS_FROM_RUNTIME) has only these. */
+	enum ss_frame_kind kind;
+	const char *function; /* or NULL */
+	const char *file;     /* or NULL */
+	uint32_t line;	      /* 0: not known */
 };
 
 /* One thread at one tick. */

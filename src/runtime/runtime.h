@@ -17,6 +17,10 @@
  *     source that they were taken from
  *  4. walk(): read through thread->memory only, check each pointer, cap each length, bound
  *     each list, and detect cycles
+ *     In recordings, too, frames of runtimes come from walk(): they travel as kind,
+ *     function, file and line, and the native frame for which they stand is marked
+ *     (recording/frame_record.c); nothing is to be done for that but the kind's number in
+ *     stacksnap-recording(5) and in tests/e2e/recording.py
  *  5. step(): if it has code without unwind tables that does not keep frame pointers
  *  6. plan(): what must be copied together with the stacks of threads that run
  *  7. tests: a fuzz program for its decoder, a test that compares it with a dump of the

@@ -145,6 +145,7 @@ static bool merge(struct ss_runtimes *runtimes, const struct ss_runtimes_stack *
 		if (!frame)
 			return false;
 		*frame = stack->frames[i];
+		frame->replaced = at > first;
 	}
 	return true;
 }

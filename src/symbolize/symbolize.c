@@ -300,12 +300,7 @@ static bool symbolize_stack(struct work *work, struct ss_stack *stack)
 	for (size_t i = 0; i < stack->count; i++) {
 		const struct ss_frame *frame = &stack->frames[i];
 		if (frame->kind != SS_FRAME_NATIVE) {
-			frames[at] = *frame;
-			if (work->flags & SS_NO_SOURCE) {
-				frames[at].file = NULL;
-				frames[at].line = 0;
-			}
-			at++;
+			frames[at++] = *frame;
 			continue;
 		}
 		/* count_frames() has put all of them into the cache. */

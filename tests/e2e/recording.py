@@ -6,6 +6,7 @@ import ctypes.util
 import struct
 
 MAGIC = b"\x89SSREC\r\n"
+KINDS = {1: "python"}
 ENDS = ["root", "frames", "limit", "no-unwind-info", "bad-unwind-info", "unreadable", "loop",
         "register", "gone", "running", "not-stopped", "traced", "denied", "runnable"]
 
@@ -113,6 +114,10 @@ class Module:
         self.__dict__.update(fields)
 
 
+class Call(Module):
+    """The call of a runtime."""
+
+
 class Wait:
     """What a thread of a snapshot waits for: numbered fields."""
 
@@ -136,7 +141,8 @@ class Wait:
 
 class Recording:
     """samples: dicts with sequence, tick, time, monotonic, pid, tid, name, state, cpu_us, call,
-    argument, repeated, missed, stopped, end, frames: (Module or None, value, flags, area)."""
+    argument, repeated, missed, stopped, end, frames: (Module or None, value, flags, area or
+    Call)."""
 
     def __init__(self, path):
         with open(path, "rb") as file:
@@ -223,6 +229,13 @@ class Recording:
                     size=size, bias=bias, begin=begin, end=0, deleted=flags & 1, file=file)))
         elif kind == 5:
             module, value, flags = [c.number() for _ in range(3)]
+            if flags >> 2 & 7 == 5:
+                kind, function, file, line = [c.number() for _ in range(4)]
+                assert not module and not value
+                self._frames.append((None, 0, flags, Call(
+                    kind=KINDS[kind], function=self._strings[function],
+                    file=self._strings[file], line=line)))
+                return
             area = None if module else self._strings[c.number()]
             process = None if module else self._processes[c.number()]
             assert module or process

@@ -226,6 +226,32 @@ class Python(unittest.TestCase):
         self.assertNotIn("_PyEval_EvalFrameDefault",
                          [frame["symbol"] for frame in thread["frames"]])
 
+    def test_recorded_snapshot(self):
+        """Functions travel with a recording, which a report needs nothing else for; --native shows
+        the evaluation loops, too."""
+        program = Program(self, next(interpreters()), "sleep")
+        path = os.path.join(program.directory.name, "snapshot.rec")
+        subprocess.run([harness.STACKSNAP, "-f", "recording", "-o", path, str(program.pid)],
+                       timeout=harness.LIMIT_S, check=True)
+        expected = [python_frames(thread) for thread in snapshot(program.pid)["threads"]]
+        program.stop()
+        for options in ([], ["--native"]):
+            done = subprocess.run([harness.STACKSNAP, "report", "-f", "json", *options, path],
+                                  capture_output=True, text=True, timeout=harness.LIMIT_S,
+                                  check=False)
+            report = json.loads(done.stdout)
+            found = []
+            for sample in report["samples"]:
+                frames, call = [], sample["call"]
+                while call is not None:
+                    call, frame = report["calls"][call]
+                    frames.append(dict(report["frames"][frame],
+                                       symbol=report["frames"][frame]["name"]))
+                found.append(python_frames({"frames": frames}))
+                self.assertEqual("_PyEval_EvalFrameDefault" in [f["symbol"] for f in frames],
+                                 bool(options), frames)
+            self.assertEqual(sorted(found), sorted(expected), done.stdout + done.stderr)
+
 
 if __name__ == "__main__":
     unittest.main()

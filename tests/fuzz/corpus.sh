@@ -214,6 +214,25 @@ with open(sys.argv[1], "wb") as file:
                chunk(b"SUMM", 1, 1, 0, 0, 0, 0, 0, 2))
 END
 cp recording/perfmap report/perfmap
+# Calls of a runtime: two functions, and the native frame for which they stand; a kind of a newer writer.
+python3 - recording/runtime <<'END'
+import struct, sys
+def chunk(kind, *parts):
+    body = b"".join(p if isinstance(p, bytes) else bytes([p]) for p in parts)
+    return kind + struct.pack("<IIIQ", 0, len(body), len(body), 0) + body
+def record(kind, *parts):
+    body = b"".join(p if isinstance(p, bytes) else bytes([p]) for p in parts)
+    return bytes([kind, len(body)]) + body
+defs = record(1, b"run") + record(1, b"/srv/a.py") + record(1, b"python3") + record(2, 7, 0, 3, 3, 0)
+defs += record(3, 0, 7, 3, 0) + record(5, 0, 0, 20, 1, 1, 2, 41) + record(5, 0, 0, 20, 1, 1, 0, 0)
+defs += record(5, 0, 16, 2 | 32, 0, 0) + record(5, 0, 0, 20, 127, 1, 2, 3)
+defs += record(6, 0, 0, 0, 4, 2, 1, 0, 3)
+with open(sys.argv[1], "wb") as file:
+    file.write(chunk(b"SEGM", 0, 0, 0, 0, 0, 0, 0, 0) + chunk(b"DEFS", defs) +
+               chunk(b"SMPL", 0, 1, 1, 0, 0, 0, 0, 0, 0, 0, 3 | 7 << 3, 0, 0, b"S") +
+               chunk(b"SUMM", 1, 1, 0, 0, 0, 0, 0, 2))
+END
+cp recording/runtime report/runtime
 # Gather plans and the memory that they are executed over, which begins at 0x1000.
 python3 - lookups <<'END'
 import os

@@ -15,7 +15,8 @@
  * unload MODULE TIME
  *
  * stack END FRAME... (innermost first, MODULE:OFFSET or -:ADDRESS; all but the first are
- * return addresses)
+ * return addresses; python:FUNCTION:FILE:LINE is the call of a runtime, and the frame after
+ * such calls the one for which they stand)
  *
  * wait THREAD OWNER DEADLOCK KIND TEXT (OWNER a number or -1, DEADLOCK 0 or 1)
  *
@@ -159,9 +160,27 @@ static void add_module(struct maker *maker, char *line)
 	    ss_writer_add_module(maker->writer, process, &module, bias, number(&line)));
 }
 
+/* The call of a runtime, without its kind. */
+static struct ss_frame_record call_of(char *frame)
+{
+	struct ss_frame_record call = { .module = SS_ID_NONE,
+					.flags = SS_FROM_RUNTIME << SS_FRAME_SOURCE_SHIFT,
+					.kind = SS_FRAME_PYTHON };
+	char *function = strsep(&frame, ":");
+	char *file = strsep(&frame, ":");
+
+	if (!frame)
+		die("a call of a runtime is FUNCTION:FILE:LINE");
+	call.function = text(&function);
+	call.file = text(&file);
+	call.line = (uint32_t)strtoul(frame, NULL, 0);
+	return call;
+}
+
 static void add_stack(struct maker *maker, char *line)
 {
 	uint64_t end = number(&line);
+	bool after_call = false;
 
 	maker->frames.count = 0;
 	while (line && *line) {
@@ -169,11 +188,18 @@ static void add_stack(struct maker *maker, char *line)
 		const char *module = strsep(&frame, ":");
 		if (!frame)
 			break;
+		if (strcmp(module, "python") == 0) {
+			ADD(&maker->frames, call_of(frame));
+			after_call = true;
+			continue;
+		}
 		struct ss_frame_record written = {
 			.module = SS_ID_NONE,
-			.flags = maker->frames.count ? SS_FRAME_CALL : 0,
+			.flags = (maker->frames.count ? SS_FRAME_CALL : 0) |
+				 (after_call ? SS_FRAME_REPLACED : 0),
 			.value = strtoull(frame, NULL, 0),
 		};
+		after_call = false;
 		if (strcmp(module, "-") != 0)
 			written.module =
 				HANDLE(maker->modules, strtoull(module, NULL, 0));

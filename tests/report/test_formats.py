@@ -14,7 +14,7 @@ sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 
 import npm  # noqa: E402
 from parsers import parse_folded, parse_perf  # noqa: E402
-from recordings import (LIMIT, PERIOD, SOURCE, WALL, Description, ReportTest,  # noqa: E402
+from recordings import (LIMIT, PERIOD, ROOT, SOURCE, WALL, Description, ReportTest,  # noqa: E402
                         build_library, main)
 
 IDLE = ["shop_start", "shop_wait_for_work"]
@@ -108,6 +108,44 @@ class Formats(ReportTest):
         frame = next(f for f in data["frames"] if f["name"] == "shop_hash")
         self.assertEqual((frame["named"], frame["module"], frame["inlined"]), (True, 0, False))
         self.assertTrue(frame["file"].endswith("shop.c"), frame)
+
+    def python(self, *options):
+        """A thread in two Python functions of one name, which the first native frame executes."""
+        path = self.path("python.ss")
+        if os.path.exists(path):
+            return self.report(*options, path).stdout
+        made = Description()
+        process = made.process(name="server")
+        module = made.module(process, self.library, self.build_id)
+        thread = made.thread(process, 100, "main")
+        at = self.at
+        stack = made._add("stack", ROOT, "%d:%d" % (module, at["wait_for_work"]),
+                          "python:run:/srv/b%2epy:7", "python:run:/srv/a.py:41",
+                          "%d:%d" % (module, at["serve"]), "%d:%d" % (module, at["start"]))
+        made.tick()
+        made.sample(thread, stack, "S")
+        return self.report(*options, made.write(path)).stdout
+
+    def test_python(self):
+        """The calls of a runtime stand for the native frame that executes them."""
+        names = ["shop_start", "run", "run", "shop_wait_for_work"]
+        native = ["shop_start", "shop_serve", "run", "run", "shop_wait_for_work"]
+        text = self.python("-f", "folded").decode()
+        self.assertEqual(parse_folded(text), {("server", "main", *names): 1}, text)
+        text = self.python("-f", "folded", "--native").decode()
+        self.assertEqual(parse_folded(text), {("server", "main", *native): 1}, text)
+        frames = json.loads(self.python("-f", "json"))["frames"]
+        self.assertEqual([(f["kind"], f["name"], f["file"], f["line"], f["module"])
+                          for f in frames if f["kind"] != "native"],
+                         [("python", "run", "/srv/a.py", 41, None),
+                          ("python", "run", "/srv/b.py", 7, None)], frames)
+        text = self.python("-f", "perf").decode()
+        self.assertIn(" run (/srv/b.py)\n", text)
+        frames = json.loads(self.python("-f", "speedscope"))["shared"]["frames"]
+        self.assertIn({"name": "run", "file": "/srv/a.py"}, frames)
+        self.assertIn({"name": "run", "file": "/srv/b.py"}, frames)
+        text = self.python().decode()
+        self.assertNotIn("shop_serve", text)
 
     def test_json_is_documented(self):
         with open(os.path.join(SOURCE, "man", "stacksnap-report-json.5"),

@@ -48,6 +48,25 @@ static void expect_stack(const struct ss_recording *recording, uint32_t index,
 	}
 }
 
+static void expect_call(const struct ss_recording *recording, uint32_t place,
+			const char *function, const char *file, uint32_t line)
+{
+	size_t count;
+	const struct ss_frame *frame = ss_recording_place(recording, place, &count);
+
+	assert_int_equal(count, 1);
+	assert_int_equal(frame->kind, SS_FRAME_PYTHON);
+	assert_int_equal(frame->source, SS_FROM_RUNTIME);
+	assert_int_equal(frame->module_index, -1);
+	assert_null(frame->module);
+	assert_string_equal(frame->symbol, function);
+	assert_int_equal(frame->file != NULL, file != NULL);
+	if (file)
+		assert_string_equal(frame->file, file);
+	assert_int_equal(frame->line, line);
+	assert_false(frame->replaced);
+}
+
 static void finish(struct sample_recording *s)
 {
 	struct ss_summary summary = { .reason = SS_RECORDING_STOPPED };
@@ -109,6 +128,66 @@ static void test_equal_hashes(void **state)
 	(void)state;
 	stacks_with(same_hash, 600);
 	stacks_with(poor_hash, 600);
+}
+
+/* Calls of a runtime, and the native frame that executes them; also in a new segment. */
+static void test_calls_of_a_runtime(void **state)
+{
+	const struct ss_writer_options options = { .period_ns = SAMPLE_PERIOD_NS };
+	const uint32_t flags = SS_FROM_RUNTIME << SS_FRAME_SOURCE_SHIFT;
+	struct sample_recording s = {};
+	struct ss_tick_record tick = {};
+	struct ss_sample got;
+
+	(void)state;
+	sample_open(&s, &options);
+	struct ss_frame_record frames[] = {
+		{ .module = SS_ID_NONE,
+		  .flags = flags,
+		  .kind = SS_FRAME_PYTHON,
+		  .function = "Worker.run",
+		  .file = "/srv/worker.py",
+		  .line = 41 },
+		{ .module = SS_ID_NONE,
+		  .flags = flags,
+		  .kind = SS_FRAME_PYTHON,
+		  .function = "<module>" },
+		{ .module = s.modules[0],
+		  .value = 0x10,
+		  .flags = SS_FRAME_CALL | SS_FRAME_REPLACED },
+	};
+	struct ss_sample_record sample = { .call = SS_ID_NONE, .state = 'R' };
+	sample.thread = ss_writer_add_thread(s.writer, s.process, 43, "t", 3);
+	sample.stack = ss_writer_stack(s.writer, frames, 3, SS_END_ROOT, NULL);
+	assert_int_equal(ss_writer_stack(s.writer, frames, 3, SS_END_ROOT, NULL),
+			 sample.stack);
+	frames[0].line = 42;
+	assert_int_not_equal(ss_writer_stack(s.writer, frames, 3, SS_END_ROOT, NULL),
+			     sample.stack);
+	assert_null(ss_writer_tick(s.writer, &tick, &sample, 1));
+	tick.monotonic_ns = 1;
+	assert_null(ss_writer_roll(s.writer, 1, 1, &sample, 1));
+	assert_null(ss_writer_tick(s.writer, &tick, &sample, 1));
+	finish(&s);
+	struct ss_recording *recording = reopen(s.fd);
+	for (int i = 0; i < 2; i++) {
+		size_t count;
+		assert_true(ss_recording_next(recording, &got));
+		const struct ss_recorded_stack *stack =
+			ss_recording_stack(recording, got.stack);
+		assert_int_equal(stack->count, 3);
+		expect_call(recording, stack->places[0], "Worker.run", "/srv/worker.py",
+			    41);
+		expect_call(recording, stack->places[1], "<module>", NULL, 0);
+		const struct ss_frame *native =
+			ss_recording_place(recording, stack->places[2], &count);
+		assert_int_equal(native->kind, SS_FRAME_NATIVE);
+		assert_true(native->replaced);
+		assert_int_equal(native->offset, 0x10);
+		assert_int_equal(native->lookup_offset, 0xf);
+	}
+	ss_recording_close(recording);
+	sample_close(&s);
 }
 
 /* Threads begin, end and move; every field of each sample is read back. */
@@ -525,6 +604,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_order_of_frames),
 		cmocka_unit_test(test_equal_hashes),
+		cmocka_unit_test(test_calls_of_a_runtime),
 		cmocka_unit_test(test_round_trip),
 		cmocka_unit_test(test_truncated_anywhere),
 		cmocka_unit_test(test_damaged),
