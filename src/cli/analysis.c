@@ -53,7 +53,7 @@ void ss_analysis_configure(struct ss_analysis *analysis,
 		.session = session,
 		/* Files of --debug-dir and --sysroot may be readable for the caller
 		   only. */
-		.change_ids = owner->known && !debug_dir && !sysroot,
+		.change_ids = owner->known && !debug_dir && (!sysroot || owner->may_read),
 		.uid = owner->uid,
 		.gid = owner->gid,
 		.timeout_ms = options->interpret_ms,

@@ -27,6 +27,7 @@ struct ss_analysis {
 /* Whose privileges the sandbox takes over: the owner of the target. */
 struct ss_analysis_owner {
 	bool known;
+	bool may_read; /* what is below --sysroot */
 	uid_t uid;
 	gid_t gid;
 };

@@ -186,6 +186,16 @@ static void take_argument(struct core *core, char *arg, const struct argp_state 
 		core->path = arg;
 }
 
+static void take_action(struct core *core, enum action action,
+			const struct argp_state *state)
+{
+	if (core->action != ACTION_SHOW)
+		ss_usage_fail(state, "--handler, --install and --uninstall exclude each "
+				     "other");
+	core->action = action;
+	core->handler.skip = (size_t)state->next - 2; /* of options: without argv[0] */
+}
+
 static error_t parse(int key, char *arg, struct argp_state *state)
 {
 	struct core *core = state->input;
@@ -202,13 +212,13 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 			ss_usage_fail(state, "expected a core file");
 		return 0;
 	case KEY_HANDLER:
-		core->action = ACTION_HANDLE;
+		take_action(core, ACTION_HANDLE, state);
 		return 0;
 	case KEY_INSTALL:
-		core->action = ACTION_INSTALL;
+		take_action(core, ACTION_INSTALL, state);
 		return 0;
 	case KEY_UNINSTALL:
-		core->action = ACTION_UNINSTALL;
+		take_action(core, ACTION_UNINSTALL, state);
 		return 0;
 	case KEY_DIRECTORY:
 		core->handler.directory = arg;
@@ -248,10 +258,12 @@ static int run(int argc, char **argv)
 	bool missing = false;
 
 	ss_options_init(&core.options);
-	core.handler = (struct ss_core_handler){ .options = &core.options,
+	core.handler = (struct ss_core_handler){ .settings = &core.options,
 						 .directory = SS_CORE_DIRECTORY,
 						 .quota = (uint64_t)QUOTA_MIB << 20,
-						 .rate = RATE };
+						 .rate = RATE,
+						 .options = (const char *const *)argv + 1,
+						 .option_count = (size_t)argc - 1 };
 	core.options.mode = SS_MODE_CORE;
 	core.options.interpret_ms = 0; /* depends on the file */
 	core.options.common.no_pid = true;
@@ -267,7 +279,7 @@ static int run(int argc, char **argv)
 	case ACTION_INSTALL:
 		return ss_core_handler_install(&core.handler);
 	case ACTION_UNINSTALL:
-		return ss_core_handler_uninstall(&core.handler);
+		return ss_core_handler_uninstall();
 	default:
 		break;
 	}

@@ -3,12 +3,14 @@
 #include <ctype.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -30,6 +32,8 @@ enum {
 	FIRST_FD = STDERR_FILENO + 1,
 	SMALL = 4096,
 	SIGNAL_MAX = 64,
+	NOBODY = 65534,
+	PIDFD_OPEN = 434, /* headers before Linux 5.3 lack it */
 };
 
 /* A crash, and what is known about its process. */
@@ -37,9 +41,10 @@ struct crash {
 	const struct ss_core_handler *handler;
 	pid_t pid;
 	struct ss_core_process process;
-	int head; /* headers and notes */
-	int core; /* with stacks */
-	char sysroot[40];
+	int pidfd;	  /* -1: not known */
+	int head;	  /* headers and notes */
+	int core;	  /* with stacks */
+	char sysroot[40]; /* or empty */
 	char path[SS_CORE_REPORT_PATH];
 };
 
@@ -57,9 +62,10 @@ static bool parse_number(const char *text, uint64_t *ret)
 static bool parse_arguments(struct crash *crash)
 {
 	const struct ss_core_handler *handler = crash->handler;
-	uint64_t values[SS_CORE_HANDLER_ARGUMENTS] = {};
+	uint64_t values[SS_CORE_HANDLER_ARGUMENTS - 1] = {};
 
-	for (unsigned i = 0; i < handler->argument_count; i++) {
+	/* The last one is empty before Linux 6.16. */
+	for (unsigned i = 0; i < SS_CORE_HANDLER_ARGUMENTS - 1; i++) {
 		if (!parse_number(handler->arguments[i], &values[i]))
 			return false;
 	}
@@ -73,15 +79,38 @@ static bool parse_arguments(struct crash *crash)
 	return true;
 }
 
+/* The kernel passes a descriptor of the process from Linux 6.16 on. */
+static void open_pidfd(struct crash *crash)
+{
+	const struct ss_core_handler *handler = crash->handler;
+	struct stat ours;
+	struct stat passed;
+	uint64_t fd;
+
+	crash->pidfd = (int)syscall(PIDFD_OPEN, crash->pid, 0);
+	if (crash->pidfd >= 0 && handler->argument_count == SS_CORE_HANDLER_ARGUMENTS &&
+	    parse_number(handler->arguments[SS_CORE_HANDLER_ARGUMENTS - 1], &fd) &&
+	    fd > STDERR_FILENO && fd <= INT_MAX && fstat((int)fd, &passed) == 0 &&
+	    fstat(crash->pidfd, &ours) == 0 && ours.st_dev == passed.st_dev)
+		crash->pidfd = (int)fd; /* the other one stays open */
+}
+
+/* If SIGKILL has ended the dump, the number of the process may be that of another one. */
+static bool is_gone(const struct crash *crash)
+{
+	struct pollfd poll_fd = { .fd = crash->pidfd, .events = POLLIN };
+
+	return crash->pidfd >= 0 && poll(&poll_fd, 1, 0) > 0;
+}
+
 /* Its files are looked up below its root directory, also after it is gone. */
 static void use_root(struct crash *crash)
 {
-	if (crash->process.about.root < 0)
+	if (crash->process.about.root < 0 || crash->handler->settings->symbols.sysroot)
 		return;
 	(void)snprintf(crash->sysroot, sizeof(crash->sysroot), "/proc/self/fd/%d",
 		       crash->process.about.root); /* always fits */
-	if (!crash->handler->options->symbols.sysroot)
-		crash->handler->options->symbols.sysroot = crash->sysroot;
+	crash->handler->settings->symbols.sysroot = crash->sysroot;
 }
 
 /* The report, in a child --------------------------------------------------------- */
@@ -90,7 +119,7 @@ static struct ss_error *load(void *data, const struct ss_sandbox_attempt *attemp
 			     struct ss_capture **ret)
 {
 	const struct crash *crash = data;
-	const struct ss_options *options = crash->handler->options;
+	const struct ss_options *options = crash->handler->settings;
 	const struct ss_core_options core = {
 		.size = sizeof(core),
 		.max_stack = options->common.max_stack,
@@ -104,11 +133,25 @@ static struct ss_error *load(void *data, const struct ss_sandbox_attempt *attemp
 			ss_capture_read_core(fd, attempt->session, &core, ret);
 }
 
+/* Of a container: the user to which its user namespace maps the owner. Its root without a
+   namespace of users must not read files of this machine's root. */
+static struct ss_analysis_owner find_owner(const struct crash *crash)
+{
+	struct ss_analysis_owner owner = { .known = true,
+					   .may_read = crash->sysroot[0],
+					   .uid = crash->process.about.uid,
+					   .gid = crash->process.about.gid };
+
+	if (owner.uid == 0 && crash->process.about.root >= 0)
+		owner.uid = owner.gid = NOBODY;
+	return owner;
+}
+
 static struct ss_error *interpret(struct crash *crash, struct ss_output *output)
 {
 	struct ss_phases phases = { .current = SS_PHASE_COUNT };
 	static const struct ss_target_argument any;
-	struct ss_options *options = crash->handler->options;
+	struct ss_options *options = crash->handler->settings;
 	struct ss_selection_run selection = { .selection = &options->selection,
 					      .argument = &any };
 	struct ss_snap_analysis analysis = {
@@ -118,9 +161,7 @@ static struct ss_error *interpret(struct crash *crash, struct ss_output *output)
 		.run = &selection,
 		.phases = &phases,
 		.output = output,
-		.owner = { .known = true,
-			   .uid = crash->process.about.uid,
-			   .gid = crash->process.about.gid },
+		.owner = find_owner(crash),
 	};
 	bool missing = false;
 	struct ss_error *error = ss_snap_analysis_run(&analysis, &missing);
@@ -146,7 +187,7 @@ static struct ss_error *write_report(struct crash *crash)
 	_cleanup_(ss_output_cleanup) struct ss_output *output = NULL;
 	struct ss_error *error = ss_core_reports_name(
 		crash->handler->directory, &crash->process,
-		crash->handler->options->common.format->name, crash->path);
+		crash->handler->settings->common.format->name, crash->path);
 
 	if (!error)
 		error = ss_output_open(crash->path, 0, &output);
@@ -160,14 +201,20 @@ static struct ss_error *write_report(struct crash *crash)
 /* Copies what is needed of the process; then the kernel may let it go. */
 static struct ss_error *copy_process(struct crash *crash)
 {
-	const struct ss_options *options = crash->handler->options;
+	const struct ss_options *options = crash->handler->settings;
 	const struct ss_dump_options dump = { .size = sizeof(dump),
 					      .max_stack = options->common.max_stack,
 					      .max_total = options->max_total };
 
 	ss_dump_describe(crash->pid, &crash->process.about);
 	use_root(crash);
-	return ss_dump_shrink(crash->head, crash->pid, &dump, &crash->core);
+	struct ss_error *error =
+		ss_dump_shrink(crash->head, crash->pid, &dump, &crash->core);
+	return error || !is_gone(crash) ?
+		       error :
+		       ss_error_new(SS_ERROR_NO_PROCESS,
+				    "process %d was killed before it was copied",
+				    crash->pid);
 }
 
 __attribute__((noreturn)) static void run_child(struct crash *crash, int copied)
@@ -240,7 +287,8 @@ static void copy_dump(int head, int to)
 	}
 }
 
-/* $0 and the arguments after it: those that the kernel has passed. */
+/* $0 and the arguments after it: those that the kernel has passed. A command that is one word,
+   as in core_pattern, gets them itself. */
 __attribute__((noreturn)) static void run_other(const struct ss_core_handler *handler,
 						int from)
 {
@@ -251,7 +299,11 @@ __attribute__((noreturn)) static void run_other(const struct ss_core_handler *ha
 
 	if (dup2(from, STDIN_FILENO) < 0)
 		_exit(EXIT_FAILURE);
-	argv[count++] = strdup(handler->forward);
+	char *command = NULL;
+	bool single = !strpbrk(handler->forward, " \t\n");
+	if (asprintf(&command, "%s%s", handler->forward, single ? " \"$@\"" : "") < 0)
+		_exit(EXIT_FAILURE);
+	argv[count++] = command;
 	argv[count++] = shell;
 	for (unsigned i = 0; i < handler->argument_count; i++)
 		argv[count++] = strdup(handler->arguments[i]);
@@ -297,6 +349,7 @@ int ss_core_handler_run(const struct ss_core_handler *handler)
 			"%%t %%d %%F; see stacksnap core --install");
 		return SS_STATUS_NOTHING;
 	}
+	open_pidfd(&crash);
 	(void)umask(0077);
 	(void)alarm(HEAD_S);
 	_cleanup_error_ struct ss_error *error =

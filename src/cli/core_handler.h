@@ -17,21 +17,25 @@
 enum { SS_CORE_HANDLER_ARGUMENTS = 6 };
 
 struct ss_core_handler {
-	struct ss_options *options;
+	struct ss_options *settings;
 	const char *directory; /* of reports */
 	uint64_t quota;	       /* bytes */
 	unsigned rate;	       /* reports in a minute */
 	const char *forward;   /* a command that gets the whole dump; or NULL */
 	const char *arguments[SS_CORE_HANDLER_ARGUMENTS];
 	unsigned argument_count;
+	/* For --install: what else is on the command line, without the program. */
+	const char *const *options;
+	size_t option_count;
+	size_t skip; /* the index of --install in options */
 };
 
 /* Standard input is the dump. Returns the exit status. */
 int ss_core_handler_run(const struct ss_core_handler *handler);
 
-/* Make this program the kernel's handler, with these options, until the next boot; restore the
-   handler before. */
+/* Make this program the kernel's handler, with these options, until the next boot; restore what
+   was there before. */
 int ss_core_handler_install(const struct ss_core_handler *handler);
-int ss_core_handler_uninstall(const struct ss_core_handler *handler);
+int ss_core_handler_uninstall(void);
 
 #endif

@@ -20,7 +20,8 @@ enum { PATTERN_MAX = 128, LIMIT = 16, SMALL = 4096 };
 
 static const char pattern_file[] = "/proc/sys/kernel/core_pattern";
 static const char limit_file[] = "/proc/sys/kernel/core_pipe_limit";
-static const char saved_name[] = "core_pattern.before";
+/* What was there before, a line each; as they do, it lasts until the next boot. */
+static const char saved_file[] = "/run/stacksnap.core_pattern";
 
 static struct ss_error *read_line(const char *path, char **ret)
 {
@@ -33,7 +34,7 @@ static struct ss_error *read_line(const char *path, char **ret)
 	return *ret ? NULL : ss_error_no_memory();
 }
 
-static struct ss_error *write_line(const char *path, const char *line, int flags)
+static struct ss_error *write_text(const char *path, const char *text, int flags)
 {
 	_cleanup_close_ int fd = open(path, O_WRONLY | O_CLOEXEC | flags, 0600);
 	int errnum = errno;
@@ -42,7 +43,7 @@ static struct ss_error *write_line(const char *path, const char *line, int flags
 		return ss_error_with_remedy(
 			ss_error_new_errno(errnum, "cannot write %s", path),
 			"sudo stacksnap core --install");
-	int error = ss_io_write_all(fd, line, strlen(line));
+	int error = ss_io_write_all(fd, text, strlen(text));
 	return error ? ss_error_new_errno(-error, "cannot write %s", path) : NULL;
 }
 
@@ -50,52 +51,56 @@ static struct ss_error *write_line(const char *path, const char *line, int flags
 static struct ss_error *set(const char *path, const char *line)
 {
 	_cleanup_free_ char *before = NULL;
+	_cleanup_free_ char *text = NULL;
 	struct ss_error *error = read_line(path, &before);
 
 	if (error)
 		return error;
+	if (asprintf(&text, "%s\n", line) < 0) /* without a newline, none can be empty */
+		return ss_error_no_memory();
 	(void)printf("%s:\n  now:  %s\n  then: %s\n", path, before, line);
 	(void)fflush(stdout);
-	return write_line(path, line, 0);
+	return write_text(path, text, 0);
 }
 
+/* The kernel divides the line at spaces, without quotes. */
+static void add_word(struct ss_buffer *pattern, const char *word, bool *suitable)
+{
+	ss_buffer_printf(pattern, " %s", word);
+	*suitable &= *word && !strpbrk(word, " %\n");
+}
+
+/* The handler gets all options of --install. */
 static struct ss_error *make_pattern(const struct ss_core_handler *handler,
-				     char ret[PATTERN_MAX])
+				     struct ss_buffer *ret)
 {
 	char program[PATH_MAX];
 	ssize_t size = readlink("/proc/self/exe", program, sizeof(program) - 1);
+	bool suitable = true;
 
 	if (size <= 0)
 		return ss_error_new_errno(errno, "/proc/self/exe");
 	program[size] = '\0';
-	/* The kernel divides the line at spaces, without quotes. */
-	if (strpbrk(program, " %") || strpbrk(handler->directory, " %") ||
-	    (handler->forward && strpbrk(handler->forward, " %")))
+	ss_buffer_printf(ret, "|%s core --handler", program);
+	for (size_t i = 0; i < handler->option_count; i++) {
+		if (i != handler->skip)
+			add_word(ret, handler->options[i], &suitable);
+	}
+	ss_buffer_printf(ret, " %%P %%I %%s %%t %%d %%F");
+	if (ret->failed)
+		return ss_error_no_memory();
+	if (!suitable || strpbrk(program, " %\n"))
 		return ss_error_new(
 			SS_ERROR_INVALID,
-			"core_pattern allows neither spaces nor %% in the paths "
-			"of the program, --directory and --forward");
-	bool elsewhere = strcmp(handler->directory, SS_CORE_DIRECTORY) != 0;
-	int n = snprintf(ret, PATTERN_MAX,
-			 "|%s core --handler%s%s%s%s %%P %%I %%s %%t %%d %%F", program,
-			 elsewhere ? " --directory=" : "",
-			 elsewhere ? handler->directory : "",
-			 handler->forward ? " --forward=" : "",
-			 handler->forward ? handler->forward : "");
-	if (n > 0 && n < PATTERN_MAX)
+			"core_pattern allows neither spaces nor %% in the path "
+			"of the program and in options");
+	if (ret->size < PATTERN_MAX)
 		return NULL;
 	return ss_error_with_remedy(
 		ss_error_new(SS_ERROR_INVALID,
 			     "core_pattern would be longer than %d bytes",
 			     PATTERN_MAX - 1),
 		"install the program at a shorter path, such as /usr/bin/stacksnap");
-}
-
-static char *saved_path(const struct ss_core_handler *handler)
-{
-	char *path = NULL;
-
-	return asprintf(&path, "%s/%s", handler->directory, saved_name) < 0 ? NULL : path;
 }
 
 static bool is_ours(const char *pattern)
@@ -106,49 +111,73 @@ static bool is_ours(const char *pattern)
 	return *pattern == '|' && space && strncmp(space, ours, strlen(ours)) == 0;
 }
 
+static struct ss_error *save(const char *pattern)
+{
+	_cleanup_free_ char *limit = NULL;
+	_cleanup_free_ char *lines = NULL;
+	struct ss_error *error = read_line(limit_file, &limit);
+
+	if (error)
+		return error;
+	if (asprintf(&lines, "%s\n%s\n", pattern, limit) < 0)
+		return ss_error_no_memory();
+	return write_text(saved_file, lines, O_CREAT | O_TRUNC | O_NOFOLLOW);
+}
+
 static struct ss_error *install(const struct ss_core_handler *handler)
 {
 	_cleanup_free_ char *before = NULL;
-	_cleanup_free_ char *saved = saved_path(handler);
-	char pattern[PATTERN_MAX];
+	_cleanup_buffer_ struct ss_buffer pattern = {};
 	char limit[16];
 
-	if (!saved)
-		return ss_error_no_memory();
-	struct ss_error *error = make_pattern(handler, pattern);
+	if (handler->directory[0] != '/')
+		return ss_error_new(SS_ERROR_INVALID,
+				    "--directory: '%s' does not begin with /: the kernel "
+				    "runs the handler in the root directory",
+				    handler->directory);
+	struct ss_error *error = make_pattern(handler, &pattern);
 	if (!error)
 		error = ss_core_reports_prepare(handler->directory);
 	if (!error)
 		error = read_line(pattern_file, &before);
 	if (!error && !is_ours(before))
-		error = write_line(saved, before, O_CREAT | O_TRUNC | O_NOFOLLOW);
+		error = save(before);
 	if (error)
 		return error;
 	/* The kernel then waits for the handler also after it has written everything. */
 	(void)snprintf(limit, sizeof(limit), "%d", LIMIT); /* always fits */
 	error = set(limit_file, limit);
-	return error ? error : set(pattern_file, pattern);
+	return error ? error : set(pattern_file, pattern.bytes);
 }
 
-static struct ss_error *uninstall(const struct ss_core_handler *handler)
+static struct ss_error *uninstall(void)
 {
 	_cleanup_free_ char *now = NULL;
-	_cleanup_free_ char *before = NULL;
-	_cleanup_free_ char *saved = saved_path(handler);
-
-	if (!saved)
-		return ss_error_no_memory();
+	_cleanup_buffer_ struct ss_buffer saved = {};
 	struct ss_error *error = read_line(pattern_file, &now);
+
 	if (!error && !is_ours(now))
-		return ss_error_new(SS_ERROR_INVALID,
-				    "stacksnap is not the handler: core_pattern is '%s'",
-				    now);
+		error = ss_error_new(SS_ERROR_INVALID,
+				     "stacksnap is not the handler: core_pattern is '%s'",
+				     now);
+	if (error)
+		return error;
+	int errnum = -ss_io_read_path(AT_FDCWD, saved_file, SMALL, &saved);
+	if (errnum)
+		return ss_error_with_remedy(
+			ss_error_new_errno(errnum, "cannot read %s, the previous handler",
+					   saved_file),
+			"without a handler, core_pattern is 'core' and core_pipe_limit "
+			"is "
+			"0");
+	char *limit = strchr(saved.bytes, '\n');
+	if (limit)
+		*limit++ = '\0';
+	error = set(pattern_file, saved.bytes);
+	if (!error && limit && *limit)
+		error = set(limit_file, strsep(&limit, "\n"));
 	if (!error)
-		error = read_line(saved, &before);
-	if (!error)
-		error = set(pattern_file, before);
-	if (!error)
-		(void)unlink(saved); /* the next --install replaces it */
+		(void)unlink(saved_file); /* the next --install replaces it */
 	return error;
 }
 
@@ -167,7 +196,7 @@ int ss_core_handler_install(const struct ss_core_handler *handler)
 	return end(install(handler));
 }
 
-int ss_core_handler_uninstall(const struct ss_core_handler *handler)
+int ss_core_handler_uninstall(void)
 {
-	return end(uninstall(handler));
+	return end(uninstall());
 }

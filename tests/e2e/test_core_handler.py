@@ -5,6 +5,7 @@ held; the kernel's handler, where core_pattern may be changed."""
 import glob
 import json
 import os
+import re
 import resource
 import shutil
 import signal
@@ -39,7 +40,7 @@ class Report(Snapshot):
 
 class Handler(EndToEnd):
     def setUp(self):
-        self.directory = tempfile.mkdtemp(prefix="stacksnap-handler-")
+        self.directory = tempfile.mkdtemp(prefix="sh-")
         self.addCleanup(shutil.rmtree, self.directory)
         self.reports = os.path.join(self.directory, "reports")
 
@@ -101,7 +102,7 @@ class Process(Handler):
         was read."""
         reading, writing = os.pipe()
         command = [STACKSNAP, "core", "--handler", "--directory=" + self.reports, *options,
-                   str(self.target.pid), str(self.target.pid), "11", str(now), str(protected)]
+                   str(self.target.pid), str(self.target.pid), "11", str(now), str(protected), ""]
         process = subprocess.Popen(command, stdin=reading, stdout=subprocess.PIPE,
                                    stderr=subprocess.PIPE, **more)
         os.close(reading)
@@ -247,20 +248,25 @@ class Kernel(Handler):
                 with open(path, "w", encoding="ascii") as file:
                     file.write(text)
         self.addCleanup(restore)
+        self.limit = limit.strip()
+
+    def install(self, *options):
         try:
-            result = subprocess.run([program, "core", "--install", "--directory=" + self.reports],
+            result = subprocess.run([self.program, "core", "--install",
+                                     "--directory=" + self.reports, *options],
                                     stdout=subprocess.PIPE, stderr=subprocess.PIPE,
                                     timeout=LIMIT_S)
         except OSError as error:
             self.skipTest(str(error))
         if result.returncode != 0:
             self.skipTest(result.stderr.decode())
-        self.shown = result.stdout.decode()
+        return result.stdout.decode()
 
     def uninstall(self):
-        subprocess.run([self.program, "core", "--uninstall", "--directory=" + self.reports],
-                       check=True, stdout=subprocess.DEVNULL, timeout=LIMIT_S)
+        subprocess.run([self.program, "core", "--uninstall"], check=True,
+                       stdout=subprocess.DEVNULL, timeout=LIMIT_S)
         self.assertEqual(read_text(PATTERN).strip(), self.before)
+        self.assertEqual(read_text("/proc/sys/kernel/core_pipe_limit").strip(), self.limit)
 
     def crash(self, *command, number):
         process = subprocess.run(command, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
@@ -270,9 +276,10 @@ class Kernel(Handler):
         self.assertEqual(process.returncode, -number)
 
     def test_crashes(self):
+        shown = self.install()
         try:
-            self.assertIn("now:  %s\n" % self.before, self.shown)
-            self.assertIn("then: |%s core --handler" % self.program, self.shown)
+            self.assertIn("now:  %s\n" % self.before, shown)
+            self.assertIn("then: |%s core --handler" % self.program, shown)
             self.crash(CRASH, "segv", number=signal.SIGSEGV)
             self.crash(CRASH, "abort", number=signal.SIGABRT)
             # 20 GiB: a dump would be that large
@@ -292,6 +299,119 @@ class Kernel(Handler):
                          ["read_address", "fail", "main"])
         self.assertEqual([thread["wait"]["kind"] for thread in crash.threads if thread["wait"]],
                          ["mutex", "mutex"])
+
+    def test_options(self):
+        """The handler gets the options of --install."""
+        self.install()
+        shown = self.install("-f", "text", "--quota=1", "--rate=1")
+        try:
+            self.assertIn(" -f text --quota=1 --rate=1 %P %I %s %t %d %F\n", shown)
+            self.crash(CRASH, "segv", number=signal.SIGSEGV)
+            pattern = os.path.join(self.reports, "crash-*")
+            wait_until(lambda: glob.glob(pattern), "a report")
+            self.crash(CRASH, "segv", number=signal.SIGSEGV)
+        finally:
+            self.uninstall()  # what was there before the first one
+        report, = glob.glob(pattern)
+        self.assertTrue(report.endswith(".text"), report)
+        wait_until(lambda: "read_address" in read_text(report), "the names in " + report)
+
+    def test_container(self):
+        """Files are those of the container. They are read as its user, or as nobody if that is
+        root: not with the rights of this machine's root."""
+        root = os.path.join(self.directory, "root")
+        program = os.path.join(TARGETS, "crash_paths")
+        libraries = subprocess.run(["ldd", program], stdout=subprocess.PIPE, timeout=LIMIT_S,
+                                   text=True, check=True).stdout
+        for path in [program] + re.findall(r"(/\S+) \(0x", libraries):
+            os.makedirs(root + os.path.dirname(path), exist_ok=True)
+            shutil.copy(path, root + path)
+        os.chmod(self.directory, 0o700)  # as of container runtimes
+        inside = os.path.join(root, "app")
+        os.rename(root + program, inside)
+
+        def enter(uid):
+            resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+            os.chroot(root)
+            os.chdir("/")
+            os.setgroups([])
+            os.setresgid(uid, uid, uid)
+            os.setresuid(uid, uid, uid)
+        found = []
+        self.install()
+        try:
+            for uid, mode in ((4711, 0o755), (0, 0o755), (0, 0o700)):
+                os.chmod(inside, mode)
+                process = subprocess.run(["/app", "1"], preexec_fn=lambda uid=uid: enter(uid),
+                                         stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
+                                         stderr=subprocess.DEVNULL, timeout=LIMIT_S)
+                self.assertEqual(process.returncode, -signal.SIGSEGV)
+                report = max(self.wait_for_reports(len(found) + 1),
+                             key=lambda report: os.stat(report.path).st_mtime_ns)
+                thread = report.thread(report.crash["tid"])
+                found.append((os.stat(report.path).st_uid, report.names(thread)[0]))
+        finally:
+            self.uninstall()
+        self.assertEqual(found, [(4711, "end_address"), (0, "end_address"), (0, None)])
+
+    def test_other_handler(self):
+        """It gets the arguments of the kernel, also the descriptor of the process."""
+        words = os.path.join(self.directory, "w")
+        other = os.path.join(self.directory, "o")
+        with open(other, "w", encoding="ascii") as file:
+            file.write("#!/bin/sh\ncat > /dev/null\n"
+                       "sed -n \"s/^Pid:/$1 $3/p\" /proc/self/fdinfo/$6 > %s\n" % words)
+        os.chmod(other, 0o755)
+        self.install("--forward=" + other)
+        try:
+            self.crash(CRASH, "segv", number=signal.SIGSEGV)
+        finally:
+            self.uninstall()
+        report, = self.wait_for_reports(1)
+        wait_until(lambda: os.path.exists(words), "the other handler")
+        if tuple(int(part) for part in os.uname().release.split(".")[:2]) >= (6, 16):
+            pid = str(report.data["process"]["pid"])
+            wait_until(lambda: read_text(words).split() == [pid, "11", pid], "the pidfd")
+
+    @unittest.skipIf(os.path.exists(os.path.dirname(JOURNAL)), "there is a journal")
+    def test_slow_memory(self):
+        """Memory that nobody provides, since the threads that would do so are about to end: the
+        process is let go, and the handler leaves nothing behind."""
+        code = ("import ctypes, fcntl, mmap, os, struct, threading, time\n"
+                "libc = ctypes.CDLL(None)\n"
+                "uffd = libc.syscall(323, os.O_CLOEXEC)\n"
+                "assert uffd >= 0\n"
+                "fcntl.ioctl(uffd, 0xc018aa3f, struct.pack('<QQQ', 0xaa, 0, 0))\n"
+                "area = mmap.mmap(-1, 1 << 20, mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)\n"
+                "at = ctypes.addressof(ctypes.c_char.from_buffer(area))\n"
+                "fcntl.ioctl(uffd, 0xc020aa00, struct.pack('<QQQQ', at, 1 << 20, 1, 0))\n"
+                "thread = threading.Thread(target=libc.syscall, daemon=True,\n"
+                "                          args=(34, ctypes.c_void_p(at + 8192)))\n"
+                "thread.start()\n"
+                "while not open('/proc/self/task/%d/syscall' %\n"
+                "               thread.native_id).read().startswith('34 '): time.sleep(0.01)\n"
+                "ctypes.string_at(0)\n")
+        os.makedirs(os.path.dirname(JOURNAL))
+        self.addCleanup(shutil.rmtree, os.path.dirname(JOURNAL))
+        self.install()
+        with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as journal:
+            journal.bind(JOURNAL)
+            journal.settimeout(LIMIT_S)
+            try:
+                self.crash(sys.executable, "-c", code, number=signal.SIGSEGV)
+            finally:
+                self.uninstall()
+            wait_until(lambda: b"the process was not copied in 5 s" in journal.recv(65536),
+                       "the message")
+        wait_until(lambda: not any(self.is_handler(pid) for pid in os.listdir("/proc")),
+                   "the end of the handler")
+        self.assertEqual(self.paths(), [])
+
+    def is_handler(self, pid):
+        try:
+            return pid.isdigit() and os.readlink("/proc/%s/exe" % pid) == self.program
+        except OSError:
+            return False
 
 
 if __name__ == "__main__":
