@@ -1,6 +1,7 @@
 /*
  * Blocked threads, some of which have a clock: a timer sends them 1,000 signals per
- * second, and the handler notes gaps between two of its runs.
+ * second, and the handler notes gaps between two of its runs. These have a real-time
+ * priority if that is allowed.
  *
  * signal_clock [THREADS [CLOCKS]]	(default: 100 20)
  *
@@ -18,6 +19,8 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
+#include <pthread.h>
+#include <sched.h>
 #include <signal.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -92,10 +95,14 @@ static void on_timer(int number)
 
 TARGET_FRAME static void thread_routine(void *arg)
 {
+	const struct sched_param priority = { .sched_priority = 50 };
+
 	mine = arg;
-	if (mine)
+	if (mine) {
 		mine->schedstat =
 			open("/proc/thread-self/schedstat", O_RDONLY | O_CLOEXEC);
+		(void)pthread_setschedparam(pthread_self(), SCHED_FIFO, &priority);
+	}
 	for (;;)
 		target_block();
 	TARGET_KEEP();
