@@ -45,14 +45,6 @@ void ss_attempt_deinit(struct ss_attempt *a)
 	close_cleanup(&a->memory.pagemap_fd);
 }
 
-static int open_task_file(const struct ss_target *target, pid_t tid, const char *name)
-{
-	char path[64];
-
-	(void)snprintf(path, sizeof(path), "%d/%s", tid, name); /* always fits */
-	return openat(target->task_fd, path, O_RDONLY | O_CLOEXEC);
-}
-
 static struct ss_error *read_maps(struct ss_attempt *a, struct ss_buffer *text)
 {
 	int error = lseek(a->maps_fd, 0, SEEK_SET) < 0 ? -errno : 0;
@@ -102,9 +94,9 @@ static struct ss_error *prepare(struct ss_attempt *a)
 	if (a->target->listing)
 		return NULL;
 	a->memory.program = ss_target_program(a->target);
-	a->memory.mem_fd = open_task_file(a->target, live, "mem");
-	a->memory.pagemap_fd = open_task_file(a->target, live, "pagemap");
-	a->maps_fd = open_task_file(a->target, live, "maps");
+	a->memory.mem_fd = ss_target_open_task(a->target, live, "mem");
+	a->memory.pagemap_fd = ss_target_open_task(a->target, live, "pagemap");
+	a->maps_fd = ss_target_open_task(a->target, live, "maps");
 	int errnum = errno;
 	if (a->maps_fd < 0 && errnum == ENOENT) /* it ended after it was found */
 		errnum = ESRCH;
@@ -312,7 +304,7 @@ static void find_active(struct ss_attempt *a, int turn)
 
 /* Whether many watched threads have run since they were read, in a millisecond or so. The
    first freeze would be in vain. */
-static bool is_lively(const struct ss_attempt *a)
+static bool is_lively(struct ss_attempt *a)
 {
 	_cleanup_buffer_ struct ss_buffer text = {};
 	size_t step = 1 + a->tasks.items.count / LIVELY_SAMPLE;
@@ -320,12 +312,11 @@ static bool is_lively(const struct ss_attempt *a)
 	size_t moved = 0;
 
 	for (size_t i = 0; i < a->tasks.items.count; i += step) {
-		const struct ss_task *task = &a->tasks.items.items[i];
+		struct ss_task *task = &a->tasks.items.items[i];
 		if (!task->watched)
 			continue;
 		watched++;
-		moved += ss_task_read_run_count(a->target, task->tid, &text) !=
-			 task->run_count;
+		moved += ss_task_count_runs(task, a->target, &text) != task->run_count;
 	}
 	return moved > 0 && moved * LIVELY_PART >= watched;
 }
@@ -490,6 +481,7 @@ static struct ss_error *stop_and_copy(struct ss_attempt *a)
 	if (error)
 		return error;
 	freeze_until_steady(a);
+	ss_tasks_close_files(&a->tasks);
 	return a->freeze.is_32bit ? ss_error_new(SS_ERROR_UNSUPPORTED,
 						 "process %d runs 32-bit code, which "
 						 "stacksnap does not support",
@@ -517,6 +509,7 @@ static struct ss_error *observe_only(struct ss_attempt *a)
 	gather(a);
 	/* Threads that ran are observed below. */
 	(void)ss_observe_check(a->target, &a->tasks, NULL, NULL);
+	ss_tasks_close_files(&a->tasks);
 	return NULL;
 }
 

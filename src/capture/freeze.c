@@ -46,7 +46,7 @@ static void close_status(struct ss_freeze *freeze)
 static bool open_status(struct ss_freeze *freeze, pid_t tid)
 {
 	close_status(freeze);
-	freeze->status_fd = ss_target_open_status(freeze->target, tid);
+	freeze->status_fd = ss_target_open_task(freeze->target, tid, "status");
 	return find_core_dump(freeze);
 }
 

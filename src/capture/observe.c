@@ -272,8 +272,8 @@ size_t ss_observe_check(const struct ss_target *target, struct ss_task_list *tas
 			continue;
 		task->steady = task->consistent =
 			task->in_call ? !task->left :
-					ss_task_read_run_count(target, task->tid,
-							       &text) == task->run_count;
+					ss_task_count_runs(task, target, &text) ==
+						task->run_count;
 		if (task->steady)
 			continue;
 		stop_watching(target, task, &text);

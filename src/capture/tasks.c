@@ -2,14 +2,21 @@
 
 #include <errno.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
+#include <unistd.h>
 
 #include "base/search.h"
 #include "capture/complete.h"
 #include "capture/fragile.h"
 
-enum { DIRECTORY_BYTES = 256 * 1024 };
+enum {
+	DIRECTORY_BYTES = 256 * 1024,
+	KEPT_MAX =
+		1024, /* descriptors; growing the table of more takes longer than it saves */
+	RECORD_SIZE = 128, /* of schedstat: three numbers */
+};
 
 /* getdents64(2); glibc's readdir() allocates, which a freeze must not. */
 struct dirent64_kernel {
@@ -39,6 +46,7 @@ bool ss_tasks_reserve(struct ss_task_list *list, size_t count)
 
 void ss_tasks_deinit(struct ss_task_list *list)
 {
+	ss_tasks_close_files(list);
 	for (size_t i = 0; i < list->items.count; i++)
 		free(list->items.items[i].live);
 	ss_vector_free(&list->items);
@@ -139,6 +147,43 @@ uint64_t ss_task_read_run_count(const struct ss_target *target, pid_t tid,
 	return stat.run_count;
 }
 
+/* Half of the descriptors are left for everything else. */
+static bool may_keep(int fd)
+{
+	struct rlimit limit;
+
+	return fd < KEPT_MAX && getrlimit(RLIMIT_NOFILE, &limit) == 0 &&
+	       (rlim_t)fd < limit.rlim_cur / 2;
+}
+
+uint64_t ss_task_count_runs(struct ss_task *task, const struct ss_target *target,
+			    struct ss_buffer *text)
+{
+	struct ss_schedstat stat;
+
+	if (task->schedstat == 0) {
+		int fd = ss_target_open_task(target, task->tid, "schedstat");
+		if (fd >= 0 && !may_keep(fd))
+			close_cleanup(&fd);
+		else if (fd >= 0)
+			task->schedstat = fd + 1;
+	}
+	if (task->schedstat == 0)
+		return ss_task_read_run_count(target, task->tid, text);
+	char record[RECORD_SIZE];
+	ssize_t n = pread(task->schedstat - 1, record, sizeof(record), 0);
+	return n > 0 && ss_schedstat_parse(record, (size_t)n, &stat) ? stat.run_count : 0;
+}
+
+void ss_tasks_close_files(struct ss_task_list *list)
+{
+	for (size_t i = 0; i < list->items.count; i++) {
+		int fd = list->items.items[i].schedstat - 1;
+		close_cleanup(&fd);
+		list->items.items[i].schedstat = 0;
+	}
+}
+
 static void read_call(struct ss_task *task, const struct ss_target *target,
 		      struct ss_buffer *text)
 {
@@ -195,7 +240,7 @@ static void read_blocked(struct ss_task *task, const struct ss_target *target,
 	}
 	bool watch = may_watch || task->fragile;
 	if (watch) {
-		task->run_count = ss_task_read_run_count(target, task->tid, text);
+		task->run_count = ss_task_count_runs(task, target, text);
 		read_call(task, target, text);
 		task->fragile = is_fragile(task, target, !may_watch);
 	}

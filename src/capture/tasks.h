@@ -50,8 +50,9 @@ struct ss_task {
 	char state;
 	char comm[SS_COMM_MAX];
 	struct ss_syscall_text call; /* before the freeze */
-	uint64_t
-		run_count; /* number of times it was scheduled, read just before call; 0: unknown */
+	/* number of times it was scheduled, read just before call; 0: unknown */
+	uint64_t run_count;
+	int schedstat; /* descriptor + 1 of the file that has it; 0: not open */
 	enum ss_task_filter filter;
 	bool fragile; /* in a system call that a stop would end early; see fragile.h */
 	bool watched; /* read without stopping it: blocked, or in such a call */
@@ -110,6 +111,14 @@ size_t ss_tasks_scan(struct ss_task_list *list, const struct ss_target *target);
    (sched-stats.rst). 0 if unknown. */
 uint64_t ss_task_read_run_count(const struct ss_target *target, pid_t tid,
 				struct ss_buffer *text);
+
+/* The same of a thread that is read several times: if descriptors are left, keeps the file
+   open, because opening it takes four times as long as reading it. */
+uint64_t ss_task_count_runs(struct ss_task *task, const struct ss_target *target,
+			    struct ss_buffer *text);
+
+/* Closes these files. */
+void ss_tasks_close_files(struct ss_task_list *list);
 
 /* Reads task->filter unless it is certain. This takes as long as everything else that is
    read of a thread: only for threads that are about to be stopped. */

@@ -84,11 +84,11 @@ char ss_target_peek_state(const struct ss_target *target, pid_t tid)
 	return n > 0 && ss_stat_parse(text, (size_t)n, &stat) ? stat.state : '\0';
 }
 
-int ss_target_open_status(const struct ss_target *target, pid_t tid)
+int ss_target_open_task(const struct ss_target *target, pid_t tid, const char *name)
 {
 	char path[PATH_SIZE];
 
-	make_path(path, tid, "status");
+	make_path(path, tid, name);
 	return openat(target->task_fd, path, O_RDONLY | O_CLOEXEC);
 }
 

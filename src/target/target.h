@@ -60,8 +60,8 @@ bool ss_target_read_status(const struct ss_target *target, pid_t tid,
 /* The state of a thread (proc_pid_stat(5)), or 0 if it is gone. Does not allocate. */
 char ss_target_peek_state(const struct ss_target *target, pid_t tid);
 
-/* Opens the status file of a thread, close-on-exec. -1 if it is gone. */
-int ss_target_open_status(const struct ss_target *target, pid_t tid);
+/* Opens a file of a thread, close-on-exec. -1 if the thread is gone. */
+int ss_target_open_task(const struct ss_target *target, pid_t tid, const char *name);
 
 /* Whether the process of a status file is writing a core dump (Linux 4.15), of any of its
    threads: all exist until the dump is complete. Does not allocate; false for -1. */
