@@ -509,6 +509,19 @@ SS_API struct ss_error *ss_snapshot_symbolize(struct ss_snapshot *snapshot,
 					      struct ss_session *session, unsigned flags);
 
 /*
+ * Texts about modules that the cache keeps with their names, for instance the package that a
+ * module belongs to. key: what the text depends on; a text that was added with another key is
+ * not found. Call both after ss_snapshot_symbolize(), with its session. find: false: there is
+ * none. *ret may be NULL, if that was added, and is valid as long as the session.
+ */
+SS_API bool ss_session_find_note(struct ss_session *session,
+				 const struct ss_snapshot *snapshot, size_t module,
+				 uint64_t key, const char **ret);
+SS_API void ss_session_add_note(struct ss_session *session,
+				const struct ss_snapshot *snapshot, size_t module,
+				uint64_t key, const char *text);
+
+/*
  * Unwinds and symbolizes the other processes that ss_capture_add_related() has read, so that
  * ss_snapshot_diagnose() can follow waits into them. Call it at most once, between
  * ss_snapshot_symbolize() and ss_snapshot_diagnose(), with the capture of the snapshot

@@ -66,34 +66,70 @@ static void write_module(const struct advice *advice, const struct ss_module *mo
 		(void)fputs(" (it has no build-id)", advice->out);
 }
 
+/* The modules that are named, and their packages. */
+struct named {
+	size_t modules[MODULES_MAX];
+	struct ss_package_query queries[MODULES_MAX];
+	size_t count;
+};
+
+/* Finding a package takes as long as a snapshot: the cache has those that were found. */
+static void find_packages(const struct advice *advice, struct named *named)
+{
+	struct ss_session *session = advice->options->session;
+	uint64_t version = ss_packages_version(SS_PACKAGE_DATABASE);
+	struct ss_package_query left[MODULES_MAX];
+	size_t indexes[MODULES_MAX];
+	size_t count = 0;
+
+	for (size_t i = 0; i < named->count; i++) {
+		const char *package = NULL;
+		if (session &&
+		    ss_session_find_note(session, advice->snapshot, named->modules[i],
+					 version, &package)) {
+			named->queries[i].package = package ? strdup(package) : NULL;
+			continue;
+		}
+		indexes[count] = i;
+		left[count++] = named->queries[i];
+	}
+	ss_packages_find_debug(SS_PACKAGE_DATABASE, left, count);
+	for (size_t i = 0; i < count; i++) {
+		named->queries[indexes[i]].package = left[i].package;
+		if (session)
+			ss_session_add_note(session, advice->snapshot,
+					    named->modules[indexes[i]], version,
+					    left[i].package);
+	}
+}
+
 static void write_modules(struct advice *advice)
 {
-	const struct ss_module *modules[MODULES_MAX];
-	struct ss_package_query queries[MODULES_MAX];
-	size_t count = 0;
+	struct named named = {};
 	size_t rest = 0;
 
 	for (int index; (index = take_module(advice)) >= 0;) {
-		if (count == MODULES_MAX) {
+		if (named.count == MODULES_MAX) {
 			rest++;
 			continue;
 		}
-		modules[count] = ss_snapshot_module(advice->snapshot, (size_t)index);
-		queries[count] = (struct ss_package_query){
-			modules[count]->deleted ? "" : modules[count]->path, NULL
-		};
-		count++;
+		const struct ss_module *module =
+			ss_snapshot_module(advice->snapshot, (size_t)index);
+		named.modules[named.count] = (size_t)index;
+		named.queries[named.count++].path = module->deleted ? "" : module->path;
 	}
-	if (count == 0)
+	if (named.count == 0)
 		return;
 	if (advice->options->packages)
-		ss_packages_find_debug(SS_PACKAGE_DATABASE, queries, count);
+		find_packages(advice, &named);
 	begin_part(advice);
 	(void)fputs("names in ", advice->out);
-	for (size_t i = 0; i < count; i++) {
+	for (size_t i = 0; i < named.count; i++) {
 		(void)fputs(i ? ", " : "", advice->out);
-		write_module(advice, modules[i], queries[i].package);
-		free(queries[i].package);
+		write_module(advice,
+			     ss_snapshot_module(advice->snapshot, named.modules[i]),
+			     named.queries[i].package);
+		free(named.queries[i].package);
 	}
 	if (rest)
 		(void)fprintf(advice->out, " and %zu more", rest);

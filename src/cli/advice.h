@@ -12,6 +12,8 @@ struct ss_advice_options {
 	bool privileged; /* root would see no more */
 	bool debuginfod; /* --debuginfod was given */
 	bool packages;	 /* files are those of this machine's packages */
+	/* Of ss_snapshot_symbolize(), to keep what was found; or NULL. */
+	struct ss_session *session;
 };
 
 /* Returns one line: names of functions, with the packages or build-ids that have them; what

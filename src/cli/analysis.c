@@ -183,7 +183,8 @@ char *ss_analysis_problem(const struct ss_sandbox_attempt *attempt,
 	return NULL;
 }
 
-char *ss_analysis_advice(const struct ss_snapshot *snapshot,
+char *ss_analysis_advice(const struct ss_sandbox_attempt *attempt,
+			 const struct ss_snapshot *snapshot,
 			 const struct ss_options *options, bool privileged)
 {
 	const struct ss_process *process = ss_snapshot_process(snapshot);
@@ -193,7 +194,10 @@ char *ss_analysis_advice(const struct ss_snapshot *snapshot,
 		/* The files of a container are those of its own packages. */
 		.packages = !options->symbols.sysroot &&
 			    (!process->inner_pid || process->inner_pid == process->pid),
+		.session = attempt->session,
 	};
 
-	return options->symbols.raw ? NULL : ss_advice_new(snapshot, &advice);
+	return options->symbols.raw || attempt->level != SS_SANDBOX_NAMES ?
+		       NULL :
+		       ss_advice_new(snapshot, &advice);
 }

@@ -73,9 +73,10 @@ char *ss_analysis_problem(const struct ss_sandbox_attempt *attempt,
 			  ss_analysis_module_path *module_path, const void *data,
 			  bool raw);
 
-/* How to get what is missing in a snapshot, for text: see ss_advice_new(). privileged: the
-   caller of the sandbox is root. */
-char *ss_analysis_advice(const struct ss_snapshot *snapshot,
+/* How to get what is missing in a snapshot of this attempt, for text: see ss_advice_new(). NULL
+   also without names. privileged: the caller of the sandbox is root. */
+char *ss_analysis_advice(const struct ss_sandbox_attempt *attempt,
+			 const struct ss_snapshot *snapshot,
 			 const struct ss_options *options, bool privileged);
 
 /* A ss_analysis_module_path; data is a struct ss_snapshot. */

@@ -193,9 +193,10 @@ static struct ss_error *print(const struct attempt *attempt,
 		.progress = progress,
 	};
 	_cleanup_free_ char *advice =
-		text && names ? ss_analysis_advice(attempt->snapshots[1], options,
-						   attempt->analysis->privileged) :
-				NULL;
+		text && names ?
+			ss_analysis_advice(attempt->sandbox, attempt->snapshots[1],
+					   options, attempt->analysis->privileged) :
+			NULL;
 	const struct ss_format_options format_options = {
 		.size = sizeof(format_options),
 		.raw = !names,

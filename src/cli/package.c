@@ -6,8 +6,10 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "base/cleanup.h"
+#include "base/clock.h"
 #include "base/io.h"
 #include "profile/label.h"
 
@@ -154,6 +156,16 @@ static void search_unlikely(struct database *database)
 
 	while (at < end && search_list(database, at, false))
 		at += strlen(at) + 1;
+}
+
+uint64_t ss_packages_version(const char *database)
+{
+	struct stat st;
+
+	if (stat(database, &st) != 0)
+		return 0;
+	return (uint64_t)st.st_mtim.tv_sec * SS_NS_PER_SECOND +
+	       (uint64_t)st.st_mtim.tv_nsec;
 }
 
 void ss_packages_find_debug(const char *path, struct ss_package_query *queries,

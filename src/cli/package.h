@@ -6,17 +6,21 @@
 #define SS_CLI_PACKAGE_H
 
 #include <stddef.h>
+#include <stdint.h>
 
 /* For each package there is a list of its files here: NAME[:ARCHITECTURE].list */
 #define SS_PACKAGE_DATABASE "/var/lib/dpkg/info"
 
 struct ss_package_query {
-	const char *path; /* of a file */
+	const char *path; /* of a file; or "", which has no package */
 	/* Result, NULL before: the name of the package with the debug symbols of the file:
 	   "libc6-dbg", "nginx-dbgsym". Whether it exists is not known. NULL: no package
 	   contains the file, or no memory. The caller frees. */
 	char *package;
 };
+
+/* Changes whenever a package is installed, upgraded or removed. 0: there is no database. */
+uint64_t ss_packages_version(const char *database);
 
 /* Answers all queries at once, since reading the database takes milliseconds. */
 void ss_packages_find_debug(const char *database, struct ss_package_query *queries,

@@ -166,8 +166,9 @@ static struct ss_error *print(const struct attempt *attempt, const char *problem
 	const struct ss_sandbox_attempt *sandbox = attempt->sandbox;
 	const struct ss_format *format = options->common.format;
 	_cleanup_free_ char *advice =
-		format == &ss_format_text && sandbox->level == SS_SANDBOX_NAMES ?
-			ss_analysis_advice(attempt->snapshots[attempt->count - 1],
+		format == &ss_format_text ?
+			ss_analysis_advice(sandbox,
+					   attempt->snapshots[attempt->count - 1],
 					   options, analysis->privileged) :
 			NULL;
 	_cleanup_free_ char *wait_functions = NULL;

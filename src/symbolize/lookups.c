@@ -246,7 +246,7 @@ static bool write_some(const struct ss_lookups *lookups, bool used_only,
 
 	for (size_t i = 0; i < lookups->items.count; i++) {
 		const struct lookup *item = &lookups->items.items[i];
-		if (used_only && !item->used)
+		if ((used_only || item->kind == SS_LOOKUP_NOTE) && !item->used)
 			continue;
 		put_lookup(&items, &strings, lookups, item);
 		count++;

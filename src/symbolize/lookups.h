@@ -50,6 +50,10 @@ struct ss_lookup_sources {
 	struct ss_lookup_file files[3]; /* the module, its debug file, its dwz file */
 };
 
+/* The kind of a lookup that is forgotten if it was not found or added since it was read; the
+   caller chooses the others. */
+enum { SS_LOOKUP_NOTE = 0x81 };
+
 struct ss_lookups;
 
 /* NULL without memory. */

@@ -27,6 +27,7 @@ struct ss_names {
 	struct ss_lookups *lookups; /* NULL: it is not */
 	struct ss_lookup_sources sources;
 	int32_t cache_id;
+	char *note;  /* that was added; or NULL */
 	bool failed; /* something could not be read: its lookups are not kept */
 };
 
@@ -56,6 +57,7 @@ void ss_names_free(struct ss_names *names)
 	ss_symtab_free(names->symtab);
 	ss_dwarf_close(names->dwarf);
 	ss_functions_free(names->functions);
+	free(names->note);
 	free(names);
 }
 
@@ -357,4 +359,27 @@ bool ss_names_find_data(struct ss_names *names, uint64_t address, struct ss_name
 	if (names->lookups)
 		ss_lookups_add(names->lookups, address, KIND_DATA, ret);
 	return ret->symbol != NULL;
+}
+
+bool ss_names_find_note(struct ss_names *names, uint64_t key, const char **ret)
+{
+	struct ss_name name = {};
+
+	if (!names->lookups ||
+	    !ss_lookups_find(names->lookups, key, SS_LOOKUP_NOTE, &name))
+		return false;
+	*ret = name.symbol;
+	return true;
+}
+
+void ss_names_add_note(struct ss_names *names, uint64_t key, const char *text)
+{
+	struct ss_name name = {};
+
+	if (!names->lookups || names->note)
+		return;
+	names->note = text ? strdup(text) : NULL;
+	name.symbol = names->note;
+	if (!text || names->note)
+		ss_lookups_add(names->lookups, key, SS_LOOKUP_NOTE, &name);
 }

@@ -42,6 +42,10 @@ const char *ss_names_problem(const struct ss_names *names);
 void ss_names_find(struct ss_names *names, uint64_t address, unsigned flags,
 		   struct ss_name *ret);
 
+/* A text that is cached with the lookups, see ss_session_find_note(). */
+bool ss_names_find_note(struct ss_names *names, uint64_t key, const char **ret);
+void ss_names_add_note(struct ss_names *names, uint64_t key, const char *text);
+
 /* Appends to a file what a cache should keep, see ss_session_save(). False: that failed. */
 bool ss_names_save(const struct ss_names *names, int fd);
 

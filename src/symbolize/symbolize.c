@@ -394,3 +394,28 @@ struct ss_error *ss_snapshot_symbolize(struct ss_snapshot *snapshot,
 	ss_snapshot_recount(snapshot);
 	return whole ? NULL : ss_error_no_memory();
 }
+
+static struct ss_names *find_names(struct ss_session *session,
+				   const struct ss_snapshot *snapshot, size_t module)
+{
+	return module < snapshot->modules.count ?
+		       ss_names_cache_find(session, snapshot->modules.items[module]) :
+		       NULL;
+}
+
+bool ss_session_find_note(struct ss_session *session, const struct ss_snapshot *snapshot,
+			  size_t module, uint64_t key, const char **ret)
+{
+	struct ss_names *names = find_names(session, snapshot, module);
+
+	return names && ss_names_find_note(names, key, ret);
+}
+
+void ss_session_add_note(struct ss_session *session, const struct ss_snapshot *snapshot,
+			 size_t module, uint64_t key, const char *text)
+{
+	struct ss_names *names = find_names(session, snapshot, module);
+
+	if (names)
+		ss_names_add_note(names, key, text);
+}

@@ -8,7 +8,7 @@ import stat
 import subprocess
 import tempfile
 
-from harness import TARGETS, EndToEnd, for_everyone, main
+from harness import TARGETS, EndToEnd, for_everyone, main, task_states, wait_until
 
 FRAMES = ("symbol", "offset", "file", "line", "column", "inlined")
 
@@ -64,6 +64,31 @@ class Cache(EndToEnd):
             for _ in range(2):
                 self.assertEqual(self.look(target.pid, *flags)[0], plain)
         self.assertEqual(self.look(target.pid)[0], expected)
+
+    def test_package(self):
+        """The package that has missing names is found once, and then in the cache."""
+        if not os.path.exists("/var/lib/dpkg/info"):
+            self.skipTest("no packages of Debian")
+        target = self.start_command(["sh", "-c", "echo ready; exec sleep 600"])
+        wait_until(lambda: "sleep" in os.readlink("/proc/%d/exe" % target.pid)
+                   and set(task_states(target.pid).values()) == {"S"},
+                   "sleep")
+        environment = dict(os.environ, XDG_CACHE_HOME=self.home)
+
+        def advice(*arguments):
+            result = self.run_tool(*arguments, target.pid, env=environment)
+            lines = result.stdout.decode().splitlines()
+            return [line for line in lines if line.startswith("missing:")], lines
+
+        expected, shown = advice("--no-cache")
+        if not expected:
+            self.skipTest("there are debug symbols of sleep")
+        self.assertIn("install coreutils-dbgsym", expected[0], shown)
+        for _ in range(2):
+            self.assertEqual(advice()[0], expected)
+            path, = self.entry_of("/bin/sleep")
+            with open(path, "rb") as file:
+                self.assertIn(b"coreutils-dbgsym", file.read())
 
     def test_private(self):
         os.chmod(self.home, 0o755)

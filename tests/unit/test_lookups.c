@@ -173,15 +173,41 @@ static void test_limit(void **state)
 	assert_false(ss_lookups_write(again, &sources, &bytes));
 }
 
+/* Of texts with a key, only the current one is kept. */
+static void test_notes(void **state)
+{
+	_cleanup_buffer_ struct ss_buffer bytes = {};
+	const struct ss_name old = { .symbol = "old-dbgsym" };
+	const struct ss_name new = { .symbol = "new-dbgsym" };
+	struct ss_lookups *lookups = ss_lookups_new();
+	struct ss_name name;
+
+	(void)state;
+	fill(&bytes);
+	for (uint64_t key = 1; key <= 2; key++) {
+		assert_true(ss_lookups_read(lookups, bytes.bytes, bytes.size, &sources));
+		assert_false(ss_lookups_find(lookups, key, SS_LOOKUP_NOTE, &name));
+		ss_lookups_add(lookups, key, SS_LOOKUP_NOTE, key == 1 ? &old : &new);
+		ss_buffer_clear(&bytes);
+		assert_true(ss_lookups_write(lookups, &sources, &bytes));
+		ss_lookups_free(lookups);
+		lookups = ss_lookups_new();
+	}
+	assert_true(ss_lookups_read(lookups, bytes.bytes, bytes.size, &sources));
+	assert_false(ss_lookups_find(lookups, 1, SS_LOOKUP_NOTE, &name));
+	assert_true(ss_lookups_find(lookups, 2, SS_LOOKUP_NOTE, &name));
+	assert_string_equal(name.symbol, "new-dbgsym");
+	assert_true(ss_lookups_find(lookups, 0x1010, CODE, &name));
+	ss_lookups_free(lookups);
+}
+
 #define TEST(name) cmocka_unit_test(name)
 
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		TEST(test_kept),
-		TEST(test_damage),
-		TEST(test_other_sources),
-		TEST(test_limit),
+		TEST(test_kept),  TEST(test_damage), TEST(test_other_sources),
+		TEST(test_limit), TEST(test_notes),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
