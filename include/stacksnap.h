@@ -1273,15 +1273,33 @@ SS_API struct ss_error *ss_snapshot_signature(const struct ss_snapshot *snapshot
 					      const struct ss_thread *thread,
 					      char ret[SS_SIGNATURE_SIZE]);
 
+enum {
+	/* With the environment and the command line, which may contain secrets. */
+	SS_MINIDUMP_ENVIRONMENT = 1,
+};
+
 /*
  * Writes a capture as a minidump to fd: threads with their registers and stacks, modules with
  * build-ids, and the signal that ended the process. The environment and the command line,
- * which are at the beginning of the main thread's stack, are left out. Registers of threads
- * that were not stopped are mostly unknown, and written as 0. Errors: INVALID (larger than
- * 4 GiB), UNSUPPORTED (its processor), NO_MEMORY, SYSTEM.
+ * which are at the beginning of the main thread's stack, are left out unless flags has
+ * SS_MINIDUMP_ENVIRONMENT. Registers of threads that were not stopped are mostly unknown, and
+ * written as 0. Errors: INVALID (larger than 4 GiB), UNSUPPORTED (its processor), NO_MEMORY,
+ * SYSTEM.
  */
 SS_API struct ss_error *ss_capture_write_minidump(const struct ss_capture *capture,
-						  int fd);
+						  unsigned flags, int fd);
+
+/* A line of /proc/PID/maps. */
+struct ss_mapped_range {
+	uint64_t start;
+	uint64_t end;
+	const char *name; /* path, "[vdso]", ...; "": anonymous memory */
+};
+
+/* The mapping of the process that contains address; name is valid until the capture is freed.
+   False: there is none. */
+SS_API bool ss_capture_find_mapping(const struct ss_capture *capture, uint64_t address,
+				    struct ss_mapped_range *ret);
 
 /* Recordings --------------------------------------------------------------- */
 

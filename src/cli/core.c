@@ -203,6 +203,7 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 	switch (key) {
 	case ARGP_KEY_INIT:
 		state->child_inputs[0] = &core->options;
+		state->child_inputs[1] = &core->options;
 		return 0;
 	case ARGP_KEY_ARG:
 		take_argument(core, arg, state);
@@ -239,7 +240,9 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 	}
 }
 
-static const struct argp_child children[] = { { &ss_interpret_argp, 0, NULL, 0 }, {} };
+static const struct argp_child children[] = { { &ss_interpret_argp, 0, NULL, 0 },
+					      { &ss_minidump_argp, 0, NULL, 0 },
+					      {} };
 
 static const struct argp argp = {
 	.options = table,

@@ -28,6 +28,7 @@ enum key {
 	KEY_NO_CACHE,
 	KEY_WAIT_FUNCTIONS,
 	KEY_NATIVE,
+	KEY_ENVIRONMENT,
 	KEY_MODE,
 	KEY_TIMEOUT,
 	KEY_INTERPRET_TIMEOUT,
@@ -56,6 +57,13 @@ static const struct argp_option interpret_table[] = {
 	  "Limit the copy of all stacks (default: 256)", 4 },
 	{ "interpret-timeout", KEY_INTERPRET_TIMEOUT, "S", 0,
 	  "Limit the time for unwinding, symbolization and output (default: 60)", 4 },
+	{},
+};
+
+static const struct argp_option minidump_table[] = {
+	{ "environment", KEY_ENVIRONMENT, NULL, 0,
+	  "minidump: include environment and command line, which may contain secrets",
+	  1 },
 	{},
 };
 
@@ -193,6 +201,17 @@ static error_t parse_interpret(int key, char *arg, struct argp_state *state)
 	}
 }
 
+static error_t parse_minidump(int key, char *arg, struct argp_state *state)
+{
+	struct ss_options *o = state->input;
+
+	(void)arg;
+	if (key != KEY_ENVIRONMENT)
+		return ARGP_ERR_UNKNOWN;
+	o->environment = true;
+	return 0;
+}
+
 static error_t parse(int key, char *arg, struct argp_state *state)
 {
 	struct ss_options *o = state->input;
@@ -232,6 +251,9 @@ const struct argp ss_interpret_argp = {
 	.parser = parse_interpret,
 	.children = interpret_children,
 };
+
+const struct argp ss_minidump_argp = { .options = minidump_table,
+				       .parser = parse_minidump };
 
 static const struct argp_child children[] = { { &ss_interpret_argp, 0, NULL, 0 }, {} };
 

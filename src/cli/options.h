@@ -19,6 +19,7 @@ struct ss_options {
 	bool all;    /* show idle threads, too */
 	bool native; /* show the native frames of interpreters, too */
 	bool no_waits;
+	bool environment;  /* minidump: with environment and command line */
 	size_t goroutines; /* groups to show; 0: goroutines are not read */
 	bool no_cache;
 	struct ss_cache *cache;	     /* owned; NULL: not open */
@@ -36,6 +37,9 @@ extern const struct argp ss_options_argp;
 
 /* Those of them that apply to any capture, also to one from a core file. */
 extern const struct argp ss_interpret_argp;
+
+/* That of minidumps, which hang and diff do not write. Its input is a struct ss_options. */
+extern const struct argp ss_minidump_argp;
 
 /* Fills in the defaults. */
 void ss_options_init(struct ss_options *options);

@@ -105,6 +105,7 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 	switch (key) {
 	case ARGP_KEY_INIT:
 		state->child_inputs[0] = &run->options;
+		state->child_inputs[1] = &run->options;
 		return 0;
 	case KEY_TIMEOUT:
 		run->timeout_ns = ss_options_parse_duration(state, "timeout", arg);
@@ -130,7 +131,9 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 	}
 }
 
-static const struct argp_child children[] = { { &ss_interpret_argp, 0, NULL, 0 }, {} };
+static const struct argp_child children[] = { { &ss_interpret_argp, 0, NULL, 0 },
+					      { &ss_minidump_argp, 0, NULL, 0 },
+					      {} };
 
 static const struct argp argp = {
 	.children = children,

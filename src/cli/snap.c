@@ -183,6 +183,7 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 		state->child_inputs[1] = &snap->targets;
 		state->child_inputs[2] = &snap->targets;
 		state->child_inputs[3] = &snap->series;
+		state->child_inputs[4] = &snap->options;
 		return 0;
 	case ARGP_KEY_ARG:
 		ss_target_options_add(state, &snap->targets, arg);
@@ -199,11 +200,9 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 }
 
 static const struct argp_child children[] = {
-	{ &ss_options_argp, 0, NULL, 0 },
-	{ &ss_target_argp, 0, NULL, 0 },
-	{ &ss_targets_argp, 0, NULL, 0 },
-	{ &ss_series_argp, 0, NULL, 0 },
-	{},
+	{ &ss_options_argp, 0, NULL, 0 },  { &ss_target_argp, 0, NULL, 0 },
+	{ &ss_targets_argp, 0, NULL, 0 },  { &ss_series_argp, 0, NULL, 0 },
+	{ &ss_minidump_argp, 0, NULL, 0 }, {},
 };
 
 /* argp takes "-5" for an option: these entries allow a clear error message. */

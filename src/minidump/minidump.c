@@ -4,7 +4,7 @@
  * (Microsoft) and minidump_format.h (Breakpad).
  *
  * The main thread's stack begins with the environment and the command line, which often contain
- * secrets: they are written as zeros.
+ * secrets: unless they are wanted, they are written as zeros.
  */
 #include <elf.h>
 #include <inttypes.h>
@@ -39,8 +39,10 @@ enum stream {
 	MISC_INFO = 15,
 	THREAD_NAMES = 24,
 	LINUX_PROC_STATUS = 0x47670004,
+	LINUX_CMD_LINE = 0x47670006,
+	LINUX_ENVIRON = 0x47670007,
 	LINUX_MAPS = 0x47670009,
-	STREAMS = 9,
+	STREAMS = 11,
 };
 
 /* All are little-endian and packed. */
@@ -133,11 +135,13 @@ _Static_assert(sizeof(struct system_info) == 56, "minidumpapiset.h");
 struct strings {
 	uint64_t start;
 	uint64_t end;
+	const struct ss_stack_copy *stack; /* that has the start */
 };
 
 /* Everything but the stacks, which follow. */
 struct builder {
 	const struct ss_capture *capture;
+	bool environment;
 	struct ss_buffer head;
 	struct directory streams[STREAMS];
 	size_t stream_count;
@@ -473,35 +477,6 @@ static void write_linux(struct builder *b)
 	end_stream(b);
 }
 
-/* The whole ---------------------------------------------------------------- */
-
-static void write_head(struct builder *b)
-{
-	struct header header = {
-		.signature = SIGNATURE,
-		.version = VERSION,
-		.directory = sizeof(header),
-		.time = (uint32_t)(b->capture->process.time_ns / NS_PER_S),
-	};
-
-	ss_buffer_add(&b->head, &header, sizeof(header));
-	ss_buffer_add(&b->head, b->streams, sizeof(b->streams));
-	write_threads(b);
-	write_contexts(b);
-	write_memory(b);
-	write_modules(b);
-	write_exception(b);
-	write_system(b);
-	write_thread_names(b);
-	write_linux(b);
-	if (b->head.failed)
-		return;
-	header.stream_count = (uint32_t)b->stream_count;
-	memcpy(b->head.bytes, &header, sizeof(header));
-	memcpy(b->head.bytes + sizeof(header), b->streams, sizeof(b->streams));
-	place_stacks(b);
-}
-
 /* Strings of command line and environment ---------------------------------- */
 
 /*
@@ -542,12 +517,15 @@ static bool add_strings(struct builder *b, const struct ss_stack_copy *stack)
 		struct strings *strings = &b->strings.items[i];
 		if (strings->end != end)
 			continue;
-		strings->start = SS_MAX(strings->start, start);
+		if (strings->start < start) {
+			strings->start = start;
+			strings->stack = stack;
+		}
 		return true;
 	}
 	struct strings *strings = ss_vector_push(&b->strings);
 	if (strings)
-		*strings = (struct strings){ .start = start, .end = end };
+		*strings = (struct strings){ .start = start, .end = end, .stack = stack };
 	return strings != NULL;
 }
 
@@ -565,12 +543,129 @@ static bool find_strings(struct builder *b)
 	return true;
 }
 
+/* Bytes of the stack; NULL if they are not all in the copy. */
+static const uint8_t *find_bytes(const struct strings *strings, uint64_t address,
+				 uint64_t size)
+{
+	const struct ss_stack_copy *stack = strings->stack;
+
+	if (address < stack->address || address - stack->address > stack->size ||
+	    stack->size - (address - stack->address) < size)
+		return NULL;
+	return stack->bytes + (address - stack->address);
+}
+
+static bool read_word(const struct strings *strings, uint64_t address, uint64_t *ret)
+{
+	const uint8_t *bytes = find_bytes(strings, address, sizeof(*ret));
+
+	if (bytes)
+		memcpy(ret, bytes, sizeof(*ret));
+	return bytes != NULL;
+}
+
+/*
+ * Goes down an array of pointers to strings, whose end (a NULL) is at *at, to its first one. *at
+ * becomes the address of the word below. False: it is not in a copy.
+ */
+static bool find_first(const struct strings *strings, uint64_t *at, uint64_t *ret)
+{
+	uint64_t word;
+
+	*ret = 0;
+	for (;;) {
+		*at -= sizeof(word);
+		if (!read_word(strings, *at, &word))
+			return false;
+		if (word <= strings->start || word >= strings->end)
+			return true;
+		*ret = word;
+	}
+}
+
+static void write_bytes(struct builder *b, enum stream type,
+			const struct strings *strings, uint64_t start, uint64_t end)
+{
+	const uint8_t *bytes =
+		start && start < end ? find_bytes(strings, start, end - start) : NULL;
+
+	if (!bytes)
+		return;
+	begin_stream(b, type);
+	ss_buffer_add(&b->head, bytes, end - start);
+	end_stream(b);
+}
+
+/* The initial stack, downwards: the name of the program, the environment, the command line, the
+   auxiliary vector, the pointers to the environment, to the command line, and their number. */
+static bool write_environment(struct builder *b, const struct strings *strings)
+{
+	enum { EXECFN = 31, WORD = 8 };
+	uint64_t at = strings->start;
+	uint64_t end = 0;
+	uint64_t key = 1;
+	uint64_t word = 1;
+	uint64_t variable;
+	uint64_t argument;
+
+	for (uint64_t v = at; key != 0 && read_word(strings, v, &key); v += 2 * WORD) {
+		if (key == EXECFN && !read_word(strings, v + WORD, &end))
+			return false;
+	}
+	/* The values before the first entry that is known are not 0. */
+	while (word != 0) {
+		at -= WORD;
+		if (!read_word(strings, at, &word))
+			return false;
+	}
+	if (!find_first(strings, &at, &variable) || !find_first(strings, &at, &argument))
+		return false;
+	write_bytes(b, LINUX_CMD_LINE, strings, argument, variable ? variable : end);
+	write_bytes(b, LINUX_ENVIRON, strings, variable, end);
+	return argument != 0;
+}
+
+/* The whole ---------------------------------------------------------------- */
+
+static void write_head(struct builder *b)
+{
+	struct header header = {
+		.signature = SIGNATURE,
+		.version = VERSION,
+		.directory = sizeof(header),
+		.time = (uint32_t)(b->capture->process.time_ns / NS_PER_S),
+	};
+
+	ss_buffer_add(&b->head, &header, sizeof(header));
+	ss_buffer_add(&b->head, b->streams, sizeof(b->streams));
+	write_threads(b);
+	write_contexts(b);
+	write_memory(b);
+	write_modules(b);
+	write_exception(b);
+	write_system(b);
+	write_thread_names(b);
+	write_linux(b);
+	for (size_t i = 0; b->environment && i < b->strings.count; i++) {
+		if (write_environment(b, &b->strings.items[i]))
+			break;
+	}
+	if (b->head.failed)
+		return;
+	header.stream_count = (uint32_t)b->stream_count;
+	memcpy(b->head.bytes, &header, sizeof(header));
+	memcpy(b->head.bytes + sizeof(header), b->streams, sizeof(b->streams));
+	place_stacks(b);
+}
+
 /* How many bytes of a copy are before the strings. */
 static size_t size_before_strings(const struct builder *b,
 				  const struct ss_stack_copy *stack)
 {
 	size_t size = stack->size;
 
+	if (b->environment)
+		return size;
 	for (size_t i = 0; i < b->strings.count; i++) {
 		const struct strings *strings = &b->strings.items[i];
 		uint64_t from = SS_MAX(strings->start, stack->address);
@@ -607,17 +702,21 @@ static int write_all(const struct builder *b, int fd)
 	return result;
 }
 
-struct ss_error *ss_capture_write_minidump(const struct ss_capture *capture, int fd)
+struct ss_error *ss_capture_write_minidump(const struct ss_capture *capture,
+					   unsigned flags, int fd)
 {
-	struct builder b = { .capture = capture };
+	struct builder b = { .capture = capture,
+			     .environment = flags & SS_MINIDUMP_ENVIRONMENT };
 
 	if (capture->arch->minidump.size == 0)
 		return ss_error_new(SS_ERROR_UNSUPPORTED,
 				    "minidumps of %s processes are not supported",
 				    capture->arch->name);
-	write_head(&b);
+	bool ok = find_strings(&b);
+	if (ok)
+		write_head(&b);
 	struct ss_error *error = NULL;
-	if (b.head.failed || !find_strings(&b))
+	if (!ok || b.head.failed)
 		error = ss_error_no_memory();
 	else if (b.head.size + b.stacks > UINT32_MAX)
 		error = ss_error_with_remedy(

@@ -133,6 +133,37 @@ const struct ss_area *ss_capture_find_area(const struct ss_capture *capture,
 	return &capture->areas.items[low];
 }
 
+/* Whether an area continues the one before it: a core file may have parts of a mapping. */
+static bool continues(const struct ss_area *area)
+{
+	const struct ss_area *before = area - 1;
+
+	return before->end == area->start && before->prot == area->prot &&
+	       before->module == area->module && before->shared == area->shared &&
+	       strcmp(before->name, area->name) == 0;
+}
+
+bool ss_capture_find_mapping(const struct ss_capture *capture, uint64_t address,
+			     struct ss_mapped_range *ret)
+{
+	const struct ss_area *first = ss_capture_find_area(capture, address);
+	const struct ss_area *last = first;
+
+	if (!first)
+		return false;
+	while (first > capture->areas.items && continues(first))
+		first--;
+	while (last + 1 < capture->areas.items + capture->areas.count &&
+	       continues(last + 1))
+		last++;
+	*ret = (struct ss_mapped_range){
+		.start = first->start,
+		.end = last->end,
+		.name = strcmp(first->name, "//anon") == 0 ? "" : first->name,
+	};
+	return true;
+}
+
 const char *ss_area_label(const struct ss_area *area)
 {
 	bool jit = (area->prot & PROT_EXEC) && strcmp(area->name, "//anon") == 0;

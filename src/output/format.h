@@ -52,7 +52,8 @@ struct ss_format_options {
 	const char *problem; /* one line: what went wrong in the analysis; or NULL */
 	/* recording: functions that wait, see ss_wait_table_added(); or NULL */
 	const char *wait_functions;
-	const char *advice;  /* text: one line: how to get what is missing; or NULL */
+	const char *advice; /* text: one line: how to get what is missing; or NULL */
+	bool environment;   /* minidump: with environment and command line */
 	/* What the snapshot was made from, or NULL. */
 	const struct ss_capture *capture;
 	double threshold; /* text of a profile: omit calls below this percentage */
@@ -110,6 +111,7 @@ extern const struct ss_format ss_format_dot;
 extern const struct ss_format ss_format_recording;
 extern const struct ss_format ss_format_minidump;
 extern const struct ss_format ss_format_satyr;
+extern const struct ss_format ss_format_apport;
 extern const struct ss_format ss_format_html;
 extern const struct ss_format ss_format_speedscope;
 extern const struct ss_format ss_format_pprof;

@@ -13,7 +13,9 @@ static struct ss_error *write_snapshot(const struct ss_snapshot *snapshot,
 				    "a minidump needs a capture of the process");
 	if (fflush(out) != 0)
 		return NULL; /* the caller checks ferror() */
-	return ss_capture_write_minidump(options->capture, fileno(out));
+	return ss_capture_write_minidump(
+		options->capture, options->environment ? SS_MINIDUMP_ENVIRONMENT : 0,
+		fileno(out));
 }
 
 const struct ss_format ss_format_minidump = {

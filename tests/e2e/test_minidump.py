@@ -1,5 +1,5 @@
 """Minidumps of core files and of processes: the streams, and what lldb reads from them. Environment
-and command line are not in them."""
+and command line are in them only if they are wanted."""
 # ctest: slow
 
 import os
@@ -135,6 +135,45 @@ class MinidumpTest(CoreDump):
         names = re.findall(r"frame #\d+: \S+ [^`]*`([^ (]+)", text)
         for name in ("target_wait", "main", "start_thread"):
             self.assertIn(name, [canonical(found) for found in names], text)
+
+    def test_environment(self):
+        """If it is wanted; then they are those of procfs."""
+        target = self.start("threads", "3", "2", env={**os.environ, "PASSWORD": SECRET})
+        path = os.path.join(self.directory, "whole")
+        self.run_tool("snap", "--mode=stop", "-f", "minidump", "--environment", "-o", path,
+                      str(target.pid), status=(0, 1))
+        with open(path, "rb") as file:
+            minidump = Minidump(file.read())
+        for stream, name in ((0x47670006, "cmdline"), (0x47670007, "environ")):
+            with open("/proc/%d/%s" % (target.pid, name), "rb") as file:
+                self.assertEqual(minidump.streams.get(stream), file.read(), name)
+        _, without = self.minidump("snap", "--mode=stop", str(target.pid))
+        self.assertFalse({0x47670006, 0x47670007} & set(without.streams))
+        core = self.dump(os.path.join(TARGETS, "crash"), "segv",
+                         environment={"PASSWORD": SECRET})
+        self.run_tool("core", "-f", "minidump", "--environment", "-o", path + ".core", core)
+        with open(path + ".core", "rb") as file:
+            minidump = Minidump(file.read())
+        self.assertIn(b"PASSWORD=%s\0" % SECRET.encode(), minidump.streams[0x47670007])
+        self.assertTrue(minidump.streams[0x47670006].endswith(b"/crash\0segv\0"),
+                        minidump.streams[0x47670006])
+
+    def test_run(self):
+        """Of a command that a signal ends."""
+        path = os.path.join(self.directory, "run")
+        environment = {**os.environ, "PASSWORD": SECRET}
+        self.run_tool("run", "-f", "minidump", "-o", path, "--",
+                      os.path.join(TARGETS, "crash"), "segv", status=(-11,), env=environment)
+        with open(path, "rb") as file:
+            data = file.read()
+        self.assertNotIn(SECRET.encode(), data)
+        minidump = Minidump(data)
+        self.assertEqual(len(minidump.threads()), 3)
+        tid, _, code, _, _, address = struct.unpack_from("<IIIIQQ", minidump.streams[6])
+        self.assertEqual((minidump.names()[tid], code, address), ("crash", 11, 16))
+        text = self.lldb(path)
+        self.assertIn("stop reason = signal SIGSEGV", text)
+        self.assertIn("`read_address", text)
 
     def test_large_environment(self):
         """More than the part of a stack that is copied first."""

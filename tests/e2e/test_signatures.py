@@ -5,6 +5,7 @@ COUNT=300 prints the table of docs/signatures.md. A directory of reports is grou
 
 import json
 import os
+import re
 import shutil
 import subprocess
 import zlib
@@ -134,6 +135,37 @@ class Signatures(CoreDump):
         os.mkdir(directory)
         result = self.run_tool("report", directory, status=(2,))
         self.assertIn(b"has no crash reports", result.stderr)
+
+    def test_apport(self):
+        """As apport makes it, from the addresses and mappings that gdb shows."""
+        python = os.path.realpath("/usr/bin/python3")
+        if not os.path.exists(python) or not shutil.which("gdb"):
+            self.skipTest("there is no gdb, or no Debian python3")
+        core = self.dump(python, "-c", "import os; os.abort()")
+        text = subprocess.run(["gdb", "-batch", "-nx", "-iex", "set debug-file-directory /nonexistent",
+                               "-ex", "info proc mappings", "-ex", "bt", python, core],
+                              stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
+                              timeout=LIMIT_S, text=True).stdout
+        mappings = [(int(start, 16), int(end, 16), path) for start, end, path in
+                    re.findall(r"^ +0x(\w+) +0x(\w+) .* (/.*)$", text, re.M)]
+        expected = []
+        stack = text[text.rindex("\n#0 "):]  # gdb shows the innermost frame twice
+        for pc in re.findall(r"^#\d+ +0x(\w+) in", stack, re.M)[:15]:
+            pc = int(pc, 16)
+            expected += ["%s+%x" % (path, pc - start) for start, end, path in mappings
+                         if start <= pc < end]
+        self.assertGreater(len(expected), 5, text)
+        out = self.run_tool("core", "-f", "apport", core, status=(0, 1)).stdout.decode()
+        fields = dict(line.split(": ", 1) for line in out.splitlines())
+        self.assertEqual((fields["ProblemType"], fields["ExecutablePath"], fields["Signal"]),
+                         ("Crash", python, "6"))
+        self.assertEqual(fields["StacktraceAddressSignature"],
+                         ":".join([python, "6"] + expected), text)
+        again = self.dump(python, "-c", "import os; os.abort()")
+        self.assertEqual(self.run_tool("core", "-f", "apport", again, status=(0, 1)).stdout,
+                         out.encode())
+        result = self.run_tool("snap", "-f", "apport", str(os.getpid()), status=(2,))
+        self.assertIn(b"no signal has ended the process", result.stderr)
 
     def test_satyr(self):
         """The fields of satyr, in one thread."""
