@@ -165,6 +165,7 @@ static void check(struct diff *diff, const struct argp_state *state)
 		ss_usage_fail(state,
 			      "--thread and --state cannot be used: all threads are "
 			      "compared");
+	ss_options_check_native(state, &diff->options, "with diff");
 }
 
 static error_t parse(int key, char *arg, struct argp_state *state)

@@ -89,6 +89,21 @@ void ss_options_init(struct ss_options *options)
 					.interpret_ms = DEFAULT_INTERPRET_MS };
 }
 
+void ss_options_check_native(const struct argp_state *state,
+			     const struct ss_options *options, const char *where)
+{
+	if (options->native)
+		ss_usage_fail(
+			state,
+			"--native cannot be used %s: native frames are shown, and no "
+			"others",
+			where);
+	if (options->goroutines_given && options->goroutines)
+		ss_usage_fail(state,
+			      "--goroutines cannot be used %s: goroutines are not read",
+			      where);
+}
+
 void ss_options_deinit(struct ss_options *options)
 {
 	ss_selection_deinit(&options->selection);
@@ -182,6 +197,7 @@ static error_t parse_interpret(int key, char *arg, struct argp_state *state)
 		o->no_waits = true;
 		return 0;
 	case KEY_GOROUTINES:
+		o->goroutines_given = true;
 		o->goroutines = strcmp(arg, "all") == 0 ?
 					SIZE_MAX :
 					ss_options_parse_number(state, "goroutines", arg,

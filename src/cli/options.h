@@ -21,6 +21,7 @@ struct ss_options {
 	bool no_waits;
 	bool environment;  /* minidump: with environment and command line */
 	size_t goroutines; /* groups to show; 0: goroutines are not read */
+	bool goroutines_given;
 	bool no_cache;
 	struct ss_cache *cache;	     /* owned; NULL: not open */
 	struct ss_wait_table *waits; /* owned; functions that wait */
@@ -44,6 +45,11 @@ extern const struct argp ss_minidump_argp;
 /* Fills in the defaults. */
 void ss_options_init(struct ss_options *options);
 void ss_options_deinit(struct ss_options *options);
+
+/* Refuses options about other frames than native ones, where only these are read. where: for
+   the message, such as "with diff". */
+void ss_options_check_native(const struct argp_state *state,
+			     const struct ss_options *options, const char *where);
 
 /* Opens the cache of names, if it is wanted and possible. */
 void ss_options_open_cache(struct ss_options *options);

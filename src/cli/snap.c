@@ -157,6 +157,9 @@ static void check_series(const struct snap *snap, const struct argp_state *state
 			      snap->options.common.format->name);
 	if (series->period_ns && ss_target_options_count(&snap->targets) > 1)
 		ss_usage_fail(state, "--interval and --count work on one process");
+	if (series->period_ns)
+		ss_options_check_native(state, &snap->options,
+					"with --interval and --count");
 }
 
 static void check(const struct snap *snap, const struct argp_state *state)
