@@ -25,20 +25,20 @@ static int compare_texts(const char *a, const char *b)
 	return strcmp(a ? a : "", b ? b : "");
 }
 
-/* By place: the module and the offset in it, not the address. */
+/* By place: the module and the offset in it, not the address. Of an inlined function only the
+   name counts. */
 static int compare_frames(const struct ss_frame *a, const struct ss_frame *b)
 {
 	int order = compare_texts(a->module ? a->module->path : a->area,
 				  b->module ? b->module->path : b->area);
 
-	if (order)
+	if (order || (order = (a->module != NULL) - (b->module != NULL)))
 		return order;
 	order = compare_texts(a->symbol, b->symbol);
-	if (order || (a->inlined && b->inlined))
+	if (order || (order = a->inlined - b->inlined) || a->inlined)
 		return order;
-	if (a->module && b->module)
-		return compare_numbers(a->offset, b->offset);
-	return compare_numbers(a->area_offset, b->area_offset);
+	return a->module ? compare_numbers(a->offset, b->offset) :
+			   compare_numbers(a->area_offset, b->area_offset);
 }
 
 /* One thread of either side. */
