@@ -24,6 +24,7 @@ extern const struct ss_command ss_command_report;
 extern const struct ss_command ss_command_record;
 extern const struct ss_command ss_command_modules;
 extern const struct ss_command ss_command_core;
+extern const struct ss_command ss_command_heap;
 extern const struct ss_command ss_command_run;
 
 /* Returns the command with this index; the default one is the first. NULL after the last. */

@@ -22,6 +22,8 @@ static bool can_write(const struct ss_format *format, enum ss_format_input input
 		return format->write_series || format->write_profile;
 	case SS_FORMAT_DIFF:
 		return format->write_diff;
+	case SS_FORMAT_HEAP:
+		return format->write_heap;
 	}
 	return false;
 }

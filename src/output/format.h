@@ -31,6 +31,7 @@ enum ss_format_input {
 	SS_FORMAT_PROFILE,  /* report: recordings, merged */
 	SS_FORMAT_SERIES,   /* snap --interval: snapshots of one process, merged */
 	SS_FORMAT_DIFF,	    /* diff: two snapshots */
+	SS_FORMAT_HEAP,	    /* heap: two censuses of one process */
 };
 
 /* Snapshots of one process, in order of time; at least one. */
@@ -85,6 +86,18 @@ typedef struct ss_error *ss_format_write_diff(const struct ss_diff_input *input,
 					      const struct ss_format_options *options,
 					      FILE *out);
 
+/* Two censuses of a heap, one after the other. */
+struct ss_heap_input {
+	const struct ss_heap *before;
+	const struct ss_heap *heap; /* the second one, which is shown */
+	uint64_t read_ns;	    /* how long that took */
+	unsigned sizes;		    /* rows to show, 0: all */
+	unsigned classes;
+};
+typedef struct ss_error *ss_format_write_heap(const struct ss_heap_input *input,
+					      const struct ss_format_options *options,
+					      FILE *out);
+
 struct ss_format {
 	const char *name;
 	const char *description; /* one line for --help */
@@ -100,6 +113,7 @@ struct ss_format {
 	/* Formats with write_profile alone get a series as a recording. */
 	ss_format_write_series *write_series;
 	ss_format_write_diff *write_diff;
+	ss_format_write_heap *write_heap;
 };
 
 extern const struct ss_format ss_format_text;

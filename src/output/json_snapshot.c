@@ -292,4 +292,5 @@ const struct ss_format ss_format_json = {
 	.write_profile = ss_json_write_profile,
 	.write_series = ss_json_write_series,
 	.write_diff = ss_json_write_diff,
+	.write_heap = ss_json_write_heap,
 };

@@ -57,3 +57,29 @@ void ss_quantity_write_size(uint64_t size, FILE *out)
 	double rest = value - (double)(uint64_t)value;
 	(void)fprintf(out, "%.*f %s", rest > 0.05 ? 1 : 0, value, units[unit]);
 }
+
+enum { COLUMN_MAX = 32 };
+
+/* Writes what write writes of a number right-aligned. */
+static void write_column(void (*write)(uint64_t, FILE *), uint64_t number, int width,
+			 FILE *out)
+{
+	char text[COLUMN_MAX] = "";
+	FILE *column = fmemopen(text, sizeof(text), "w");
+
+	if (!column)
+		return;
+	write(number, column);
+	(void)fclose(column); /* it writes to text, and fits */
+	(void)fprintf(out, "%*s", width, text);
+}
+
+void ss_quantity_write_size_column(uint64_t size, int width, FILE *out)
+{
+	write_column(ss_quantity_write_size, size, width, out);
+}
+
+void ss_quantity_write_count_column(uint64_t count, int width, FILE *out)
+{
+	write_column(ss_quantity_write_count, count, width, out);
+}

@@ -22,4 +22,8 @@ void ss_quantity_write_date(uint64_t time_ns, FILE *out);
 /* "512 bytes", "256 KiB", "1.5 MiB" */
 void ss_quantity_write_size(uint64_t size, FILE *out);
 
+/* The same two, right-aligned in a column of so many characters. */
+void ss_quantity_write_size_column(uint64_t size, int width, FILE *out);
+void ss_quantity_write_count_column(uint64_t count, int width, FILE *out);
+
 #endif

@@ -13,6 +13,7 @@ ss_format_write_hang ss_text_write_hang;
 ss_format_write_profile ss_text_write_profile;
 ss_format_write_series ss_text_write_series;
 ss_format_write_diff ss_text_write_diff;
+ss_format_write_heap ss_text_write_heap;
 
 /* Writes the first line: name, pid, program and time. */
 void ss_text_write_process(const struct ss_process *process, bool color, FILE *out);

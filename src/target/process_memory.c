@@ -191,7 +191,8 @@ static struct run find_run(struct parts *parts, const struct ss_piece *piece, si
 	for (uint64_t i = page; i < end && i - page < RUN_MAX; i++) {
 		uint64_t entry = find_entry(parts->memory, window, i, end - i);
 		bool swapped = (entry & page_is_swapped) && !(entry & page_is_marked);
-		bool present = (entry & page_is_present) || swapped;
+		bool present = (entry & page_is_present) ||
+			       (swapped && !parts->memory->no_swap);
 		if (i > page && present != run.present)
 			break;
 		run.present = present;

@@ -345,7 +345,7 @@ class Options(Target):
         text = self.good("--help")
         self.assertEqual({self.good(*arguments) for arguments in [["-h"], ["help"]]}, {text})
         lines = text.splitlines()
-        self.assertLessEqual(len(lines), 32)
+        self.assertLessEqual(len(lines), 36)
         self.assertLessEqual(max(map(len, lines)), 80)
         examples = text.split("Examples:\n")[1].split("\n\n")[0].splitlines()
         self.assertEqual(len(examples), 5)

@@ -1,0 +1,190 @@
+/*
+ * stacksnap heap PID: what a process has allocated with glibc's malloc.
+ */
+#include <argp.h>
+
+#include "cli/command.h"
+#include "cli/failure.h"
+#include "cli/heap_analysis.h"
+#include "cli/target_options.h"
+#include "cli/usage.h"
+
+enum key { KEY_SIZES = 0x700, KEY_CLASSES, KEY_TIMEOUT };
+
+enum {
+	DEFAULT_ROWS = 20,
+	ROWS_MAX = 1000000,
+	DEFAULT_TIMEOUT_S = 60,
+	TIMEOUT_MAX_S = 24 * 3600,
+	MS_PER_S = 1000,
+};
+
+/* Stacks are not wanted. */
+enum { STACK_BYTES = 4096 };
+
+struct heap {
+	struct ss_options options;
+	struct ss_target_options process;
+	unsigned sizes;
+	unsigned classes;
+};
+
+static void heap_deinit(struct heap *heap)
+{
+	ss_target_options_deinit(&heap->process);
+	ss_options_deinit(&heap->options);
+}
+
+static const struct argp_option table[] = {
+	{ "sizes", KEY_SIZES, "N", 0,
+	  "text: show the N sizes with the most bytes; 0: all (default: 20)", 1 },
+	{ "classes", KEY_CLASSES, "N", 0,
+	  "text: show the N classes with the most bytes; 0: all (default: 20)", 1 },
+	{ "timeout", KEY_TIMEOUT, "S", 0,
+	  "Limit the time for reading and for output (default: 60)", 4 },
+	{},
+};
+
+static unsigned parse_rows(const struct argp_state *state, const char *name,
+			   const char *text)
+{
+	return (unsigned)ss_options_parse_number(state, name, text, 0, ROWS_MAX);
+}
+
+static error_t parse(int key, char *arg, struct argp_state *state)
+{
+	struct heap *heap = state->input;
+
+	switch (key) {
+	case ARGP_KEY_INIT:
+		state->child_inputs[0] = &heap->options.common;
+		state->child_inputs[1] = &heap->options.common;
+		state->child_inputs[2] = &heap->process;
+		return 0;
+	case KEY_SIZES:
+		heap->sizes = parse_rows(state, "sizes", arg);
+		return 0;
+	case KEY_CLASSES:
+		heap->classes = parse_rows(state, "classes", arg);
+		return 0;
+	case KEY_TIMEOUT:
+		heap->options.interpret_ms =
+			(unsigned)ss_options_parse_number(state, "timeout", arg, 1,
+							  TIMEOUT_MAX_S) *
+			MS_PER_S;
+		return 0;
+	case ARGP_KEY_ARG:
+		ss_target_options_add(state, &heap->process, arg);
+		return 0;
+	case ARGP_KEY_END:
+		if (ss_target_options_count(&heap->process) == 0)
+			ss_usage_fail(state, "expected a pid or the name of a process");
+		return 0;
+	default:
+		return ARGP_ERR_UNKNOWN;
+	}
+}
+
+static const struct argp_child children[] = {
+	{ &ss_format_argp, 0, NULL, 0 },
+	{ &ss_common_argp, 0, NULL, 0 },
+	{ &ss_target_argp, 0, NULL, 0 },
+	{},
+};
+
+static const struct argp argp = {
+	.children = children,
+	.options = table,
+	.parser = parse,
+	.args_doc = "PID|NAME",
+	.doc = "Print what a process has allocated with malloc of the GNU C library: "
+	       "bytes and numbers by arena, size and C++ class. The process is not "
+	       "stopped.\v"
+	       "Exit status: 0 complete, 1 something is missing, 2 the heap could not be "
+	       "read, 64 wrong usage.",
+};
+
+/* Owned by one run of the command. */
+struct process {
+	struct ss_target *target;
+	struct ss_capture *capture;
+	struct ss_heap_analysis analysis;
+};
+
+static void process_deinit(struct process *process)
+{
+	ss_late_reader_free(process->analysis.reader);
+	ss_output_close(process->analysis.output);
+	ss_capture_free(process->capture);
+	ss_target_close(process->target);
+}
+
+/* Where modules and areas are, and how to read. */
+static struct ss_error *open_process(const struct heap *heap, struct process *process)
+{
+	const struct ss_capture_options options = { .size = sizeof(options),
+						    .mode = SS_MODE_NO_STOP,
+						    .max_stack = STACK_BYTES,
+						    .no_waits = true };
+	pid_t pid = ss_target_options_pid(&heap->process);
+	struct ss_error *error = ss_target_open(pid, &process->target);
+
+	if (!error)
+		error = ss_capture_take(process->target, &options, &process->capture);
+	if (!error)
+		error = ss_late_reader_new(process->capture, process->target,
+					   &process->analysis.reader);
+	if (error)
+		return error;
+	ss_late_reader_set_limits(process->analysis.reader, UINT64_MAX,
+				  heap->options.interpret_ms, true);
+	process->analysis.owner = ss_analysis_owner_of(process->target);
+	return NULL;
+}
+
+static struct ss_error *print_heap(const struct heap *heap, bool *missing)
+{
+	_cleanup_(process_deinit) struct process process = {};
+	struct ss_heap_analysis *analysis = &process.analysis;
+	struct ss_error *error = open_process(heap, &process);
+
+	if (!error)
+		error = ss_output_open(heap->options.common.output,
+				       ss_target_options_pid(&heap->process),
+				       &analysis->output);
+	if (error)
+		return error;
+	analysis->options = &heap->options;
+	analysis->sizes = heap->options.common.verbose ? 0 : heap->sizes;
+	analysis->classes = heap->options.common.verbose ? 0 : heap->classes;
+	analysis->capture = process.capture;
+	return ss_heap_analysis_run(analysis, missing);
+}
+
+static int run(int argc, char **argv)
+{
+	_cleanup_(heap_deinit) struct heap heap = { .process.single = true,
+						    .sizes = DEFAULT_ROWS,
+						    .classes = DEFAULT_ROWS };
+	bool missing = false;
+
+	ss_options_init(&heap.options);
+	heap.options.common.input = SS_FORMAT_HEAP;
+	heap.options.interpret_ms = DEFAULT_TIMEOUT_S * MS_PER_S;
+	if (!ss_usage_parse(&ss_command_heap, argc, argv, 0, &heap) ||
+	    !ss_target_options_resolve(&heap.process))
+		return SS_STATUS_NOTHING;
+	_cleanup_error_ struct ss_error *error = print_heap(&heap, &missing);
+	if (error) {
+		ss_failure_print(error);
+		return SS_STATUS_NOTHING;
+	}
+	return missing ? SS_STATUS_PARTIAL : SS_STATUS_WHOLE;
+}
+
+const struct ss_command ss_command_heap = {
+	.name = "heap",
+	.summary = "count the allocations of a process by size and C++ class",
+	.argp = &argp,
+	.run = run,
+};
