@@ -18,10 +18,12 @@ struct report {
 	pid_t writer; /* 0: it is not being written yet */
 	struct ss_target *target;
 	struct ss_capture *capture;
+	struct ss_late_reader *reader; /* of the child that writes; NULL: not open */
 };
 
 static void report_deinit(struct report *report)
 {
+	ss_late_reader_free(report->reader);
 	ss_capture_free(report->capture);
 	ss_target_close(report->target);
 }
@@ -133,6 +135,32 @@ static bool complete(void *data, const struct ss_snap_request *request)
 	return done;
 }
 
+static struct ss_late_reader *get_reader(struct report *report)
+{
+	if (!report->reader) {
+		ss_error_free(ss_late_reader_new(report->capture, report->target,
+						 &report->reader));
+	}
+	return report->reader;
+}
+
+/* What describes the functions of runtimes. */
+static size_t read_memory(void *data, uint64_t address, void *bytes, size_t size)
+{
+	struct ss_late_reader *reader = get_reader(data);
+
+	return reader ? ss_late_reader_read(reader, address, bytes, size) : 0;
+}
+
+/* Threads of a process that is held do not run. */
+static bool check_thread(void *data, pid_t tid)
+{
+	struct report *report = data;
+	struct ss_late_reader *reader = get_reader(report);
+
+	return reader && (report->traced || ss_late_reader_check(reader, tid));
+}
+
 static bool write_report(struct ss_run_reports *reports, struct report *report)
 {
 	struct ss_phases phases = { .current = SS_PHASE_COUNT };
@@ -149,6 +177,8 @@ static bool write_report(struct ss_run_reports *reports, struct report *report)
 		.owner = ss_analysis_owner_of(report->target),
 		.complete = complete,
 		.complete_data = report,
+		.read = read_memory,
+		.check = check_thread,
 	};
 	bool missing = false;
 	_cleanup_error_ struct ss_error *error =

@@ -138,7 +138,8 @@ static struct ss_error *unwind(const struct ss_snap_analysis *analysis,
 		.read_data = ss_drop_const(attempt),
 		/* A report decides whether it shows them. */
 		.native = analysis->options->native ||
-			  analysis->options->common.format->unsymbolized,
+			  analysis->options->common.format->unsymbolized ||
+			  analysis->options->common.format->native,
 		.no_runtimes = attempt->level != SS_SANDBOX_NAMES,
 	};
 

@@ -105,6 +105,7 @@ struct ss_format {
 	bool binary;		 /* never written to a terminal */
 	bool single;		 /* one snapshot per file */
 	bool unsymbolized;	 /* snapshots need no names of functions */
+	bool native;		 /* of native frames only: none may be left out */
 	bool explains;		 /* contains the reasons why something is missing */
 	/* NULL if the format does not support this input. */
 	ss_format_write_snapshot *write_snapshot;

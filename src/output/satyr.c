@@ -1,6 +1,6 @@
 /*
  * core_backtrace of ABRT, the JSON that satyr(1) reads: frames by build-id and offset, and names
- * as far as they are known. Inlined calls are left out, as there.
+ * as far as they are known. Inlined calls and functions of runtimes are left out, as there.
  */
 #include "base/error.h"
 #include "output/format.h"
@@ -32,7 +32,7 @@ static void write_thread(struct ss_json *json, const struct ss_snapshot *snapsho
 	ss_json_open(json, "frames", '[');
 	for (size_t i = 0; i < thread->frame_count; i++) {
 		const struct ss_frame *frame = ss_snapshot_frame(snapshot, thread, i);
-		if (!frame->inlined)
+		if (!frame->inlined && frame->kind == SS_FRAME_NATIVE)
 			write_frame(json, frame);
 	}
 	ss_json_close(json, ']');
@@ -63,5 +63,6 @@ const struct ss_format ss_format_satyr = {
 	.name = "satyr",
 	.description = "core_backtrace, the JSON of ABRT and satyr",
 	.single = true,
+	.native = true,
 	.write_snapshot = write_snapshot,
 };

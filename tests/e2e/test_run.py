@@ -167,6 +167,30 @@ class Crashes(Run):
                       reports[0].data["process"]["executable"])
         self.assertIn("_start", reports[0].names()[-1], reports[0].names())
 
+    def test_python_functions(self):
+        """Of the thread that crashes, of one that runs, and of one that sleeps."""
+        python = os.path.realpath("/usr/bin/python3")
+        if not os.path.exists(python):
+            self.skipTest("there is no Debian python3")
+        code = ("import ctypes, threading, time\n"
+                "started = threading.Event()\n"
+                "def sleeper(): time.sleep(99)\n"
+                "def runner():\n"
+                "    started.set()\n"
+                "    while True: pass\n"
+                "def inner(): ctypes.string_at(0)\n"
+                "def outer(): inner()\n"
+                "for function in sleeper, runner:\n"
+                "    threading.Thread(target=function, daemon=True).start()\n"
+                "started.wait()\n"
+                "outer()\n")
+        result, reports = self.run_command(python, "-c", code, status=(-signal.SIGSEGV,))
+        self.assertEqual(len(reports), 1, result.stderr)
+        found = [[frame["symbol"] for frame in thread["frames"] if frame["kind"] == "python"]
+                 for thread in reports[0].data["threads"]]
+        self.assertEqual(found[0], ["string_at", "inner", "outer", "<module>"], found)
+        self.assertEqual({names[0] for names in found[1:]}, {"sleeper", "runner"}, found)
+
     def test_text(self):
         result = self.run_tool("run", "-v", "--", CRASH, "segv", status=(-signal.SIGSEGV,),
                                cwd=self.directory)

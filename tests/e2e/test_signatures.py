@@ -167,6 +167,17 @@ class Signatures(CoreDump):
         result = self.run_tool("snap", "-f", "apport", str(os.getpid()), status=(2,))
         self.assertIn(b"no signal has ended the process", result.stderr)
 
+    def test_satyr_of_python(self):
+        """Has native frames, all of them."""
+        python = os.path.realpath("/usr/bin/python3")
+        if not os.path.exists(python):
+            self.skipTest("there is no Debian python3")
+        core = self.dump(python, "-c", "import os\ndef f(): os.abort()\nf()")
+        raw = json.loads(self.run_tool("core", "-f", "json", "--raw", core).stdout)
+        out = json.loads(self.run_tool("core", "-f", "satyr", core, status=(0, 1)).stdout)
+        self.assertEqual([frame["address"] for frame in out["stacktrace"][0]["frames"]],
+                         [int(frame["pc"], 16) for frame in raw["threads"][0]["frames"]], out)
+
     def test_satyr(self):
         """The fields of satyr, in one thread."""
         core = self.dump(PROGRAM, "0")
