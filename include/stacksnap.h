@@ -106,6 +106,13 @@ SS_API void ss_target_close(struct ss_target *target);
 SS_API struct ss_error *ss_target_owner(const struct ss_target *target, uid_t *ret_uid,
 					gid_t *ret_gid);
 
+/*
+ * A variable of the environment with which the process was started, to be freed; NULL: it has
+ * none of that name, with fewer than 4096 bytes, or its memory does not answer within half a
+ * second. A child process reads it.
+ */
+SS_API char *ss_target_read_variable(const struct ss_target *target, const char *name);
+
 /* Processes --------------------------------------------------------------- */
 
 struct ss_process_list;
@@ -665,6 +672,7 @@ struct ss_process {
 	struct ss_crash crash;	  /* CORE, and of supervised processes */
 	bool core_truncated;	  /* CORE: the file ends early, memory is missing */
 	uint64_t handled_signals; /* it has handlers for them: bit n-1 is signal n */
+	uint64_t start_time;	  /* clock ticks after boot; 0: not known */
 };
 
 /* What identifies the file of a module without a build-id. */

@@ -274,6 +274,7 @@ ss_result_fill(struct ss_capture *capture, const struct ss_target *target,
 		return explain_nothing(target, tasks);
 	sum_up(capture, tasks, freeze);
 	capture->process.pid = target->pid;
+	capture->process.start_time = target->start_time;
 	capture->process.crash = target->crash;
 	capture->process.mode = tasks->dumping_core ? SS_MODE_NO_STOP : options->mode;
 	capture->process.name = read_name(capture, target);

@@ -11,6 +11,7 @@
 #include <stdint.h>
 
 #include "base/error.h"
+#include "cli/row_options.h"
 #include "output/format.h"
 
 enum ss_color { SS_COLOR_AUTO = 0, SS_COLOR_ALWAYS, SS_COLOR_NEVER };
@@ -28,6 +29,7 @@ struct ss_common_options {
 	bool verbose;
 	unsigned max_frames; /* 0: no limit */
 	size_t max_stack;    /* bytes; 0: default of the library */
+	struct ss_row_arguments rows;
 };
 
 /* Parsers; their input is a struct ss_common_options. They exit with EX_USAGE if a value is

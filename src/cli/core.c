@@ -165,6 +165,9 @@ static struct ss_error *show(struct core *core, bool *ret)
 		error = ss_debuginfod_new(&core->debuginfod);
 	analysis.requests.debuginfod = core->debuginfod;
 	analysis.output = core->output;
+	ss_row_arguments_begin(&core->options.common.rows, 0);
+	ss_row_source_init(&analysis.rows, &core->options.common.rows);
+	analysis.rows.boot_id[0] = '\0'; /* it may be of another machine */
 	if (!error)
 		error = ss_snap_analysis_run(&analysis, ret);
 	ss_snap_analysis_deinit(&analysis);
@@ -204,6 +207,7 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 	case ARGP_KEY_INIT:
 		state->child_inputs[0] = &core->options;
 		state->child_inputs[1] = &core->options;
+		state->child_inputs[2] = &core->options.common.rows;
 		return 0;
 	case ARGP_KEY_ARG:
 		take_argument(core, arg, state);
@@ -240,9 +244,12 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 	}
 }
 
-static const struct argp_child children[] = { { &ss_interpret_argp, 0, NULL, 0 },
-					      { &ss_minidump_argp, 0, NULL, 0 },
-					      {} };
+static const struct argp_child children[] = {
+	{ &ss_interpret_argp, 0, NULL, 0 },
+	{ &ss_minidump_argp, 0, NULL, 0 },
+	{ &ss_row_argp, 0, NULL, 0 },
+	{},
+};
 
 static const struct argp argp = {
 	.options = table,

@@ -58,6 +58,7 @@ static const struct argp_option table[] = {
 static struct ss_error *analyze(struct hang *hang, pid_t pid, enum ss_verdict quiet_below,
 				enum ss_verdict *ret)
 {
+	const struct ss_row_arguments *rows = &hang->options.common.rows;
 	_cleanup_(ss_hang_observation_deinit) struct ss_hang_observation observation = {};
 	struct ss_hang_analysis analysis = {
 		.options = &hang->options,
@@ -70,8 +71,12 @@ static struct ss_error *analyze(struct hang *hang, pid_t pid, enum ss_verdict qu
 	struct ss_error *error =
 		ss_hang_observe(pid, hang->for_ns, &hang->options, &observation);
 
-	if (!error)
+	ss_row_source_init(&analysis.rows, rows);
+	if (!error) {
+		ss_row_source_add(&analysis.rows, rows, observation.target);
 		error = ss_hang_analysis_run(&analysis, ret);
+	}
+	ss_row_source_deinit(&analysis.rows);
 	ss_file_requests_deinit(&analysis.requests);
 	return error;
 }
@@ -257,6 +262,7 @@ static int hang_run(struct hang *hang)
 		      hang->options.common.format == &ss_format_text;
 	hang->pid = ss_target_options_pid(target);
 	ss_target_options_wait(target);
+	ss_row_arguments_begin(&hang->options.common.rows, target->at_ns);
 	return target->targets.count > 1 ? run_several(hang) : run_one(hang);
 }
 
@@ -287,6 +293,8 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 		state->child_inputs[0] = &hang->options;
 		state->child_inputs[1] = &hang->target;
 		state->child_inputs[2] = &hang->target;
+		state->child_inputs[3] = &hang->options.common.rows;
+		state->child_inputs[4] = &hang->options.common.rows;
 		return 0;
 	case KEY_FOR:
 		hang->for_ns = ss_options_parse_duration(state, "for", arg);
@@ -315,10 +323,9 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 }
 
 static const struct argp_child children[] = {
-	{ &ss_options_argp, 0, NULL, 0 },
-	{ &ss_target_argp, 0, NULL, 0 },
-	{ &ss_targets_argp, 0, NULL, 0 },
-	{},
+	{ &ss_options_argp, 0, NULL, 0 }, { &ss_target_argp, 0, NULL, 0 },
+	{ &ss_targets_argp, 0, NULL, 0 }, { &ss_row_argp, 0, NULL, 0 },
+	{ &ss_row_env_argp, 0, NULL, 0 }, {},
 };
 
 static const struct argp argp = {

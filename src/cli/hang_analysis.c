@@ -115,6 +115,7 @@ static struct ss_error *write_report(const struct ss_hang_analysis *analysis,
 		.goroutine_groups = analysis->options->goroutines,
 		.all = analysis->options->all,
 		.color = analysis->color,
+		.row_options = &analysis->rows.options,
 		.problem = problem,
 		.advice = advice,
 	};

@@ -107,6 +107,7 @@ void ss_options_check_native(const struct argp_state *state,
 void ss_options_deinit(struct ss_options *options)
 {
 	ss_selection_deinit(&options->selection);
+	ss_row_arguments_deinit(&options->common.rows);
 	ss_wait_table_free(options->waits);
 	ss_cache_close(options->cache);
 }

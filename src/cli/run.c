@@ -106,6 +106,7 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 	case ARGP_KEY_INIT:
 		state->child_inputs[0] = &run->options;
 		state->child_inputs[1] = &run->options;
+		state->child_inputs[2] = &run->options.common.rows;
 		return 0;
 	case KEY_TIMEOUT:
 		run->timeout_ns = ss_options_parse_duration(state, "timeout", arg);
@@ -131,9 +132,12 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 	}
 }
 
-static const struct argp_child children[] = { { &ss_interpret_argp, 0, NULL, 0 },
-					      { &ss_minidump_argp, 0, NULL, 0 },
-					      {} };
+static const struct argp_child children[] = {
+	{ &ss_interpret_argp, 0, NULL, 0 },
+	{ &ss_minidump_argp, 0, NULL, 0 },
+	{ &ss_row_argp, 0, NULL, 0 },
+	{},
+};
 
 static const struct argp argp = {
 	.children = children,
@@ -497,6 +501,7 @@ static int run(int argc, char **argv)
 	if (!ss_usage_parse(&ss_command_run, argc, argv, ARGP_IN_ORDER, &run))
 		return STATUS_FAILED;
 	ss_options_open_cache(&run.options);
+	ss_row_arguments_begin(&run.options.common.rows, 0);
 	_cleanup_error_ struct ss_error *error =
 		ss_run_reports_new(&run.options, &run.reports);
 	if (error) {

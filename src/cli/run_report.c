@@ -181,6 +181,7 @@ static bool write_report(struct ss_run_reports *reports, struct report *report)
 		.check = check_thread,
 	};
 	bool missing = false;
+	ss_row_source_init(&analysis.rows, &options->common.rows);
 	_cleanup_error_ struct ss_error *error =
 		ss_snap_analysis_run(&analysis, &missing);
 

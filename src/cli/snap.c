@@ -3,7 +3,9 @@
  */
 #include <argp.h>
 #include <stdlib.h>
+#include <sys/utsname.h>
 
+#include "base/clock.h"
 #include "cli/command.h"
 #include "cli/failure.h"
 #include "cli/options.h"
@@ -78,6 +80,18 @@ static struct ss_error *show_series(struct snap *snap, struct ss_selection_run *
 	return NULL;
 }
 
+/* So that a process that was selected is missing nowhere. */
+static void write_failure(struct snap *snap, pid_t pid, const struct ss_error *error)
+{
+	__attribute__((cleanup(ss_row_source_deinit))) struct ss_row_source source;
+	struct utsname names;
+
+	ss_row_source_init(&source, &snap->options.common.rows);
+	ss_rows_write_failure(&source.options, uname(&names) == 0 ? names.nodename : NULL,
+			      pid, ss_clock_ns(CLOCK_REALTIME), ss_error_message(error),
+			      ss_output_file(snap->output));
+}
+
 static struct ss_error *run_target(struct snap *snap,
 				   const struct ss_target_argument *argument)
 {
@@ -91,6 +105,8 @@ static struct ss_error *run_target(struct snap *snap,
 	if (!error)
 		error = snap->series.period_ns ? show_series(snap, &run) :
 						 show(snap, &run);
+	if (error && snap->output && snap->options.common.format == &ss_format_rows)
+		write_failure(snap, argument->pid, error);
 	if (ss_output_is_per_target(pattern))
 		ss_output_close(take_ptr(snap->output));
 	return error;
@@ -132,6 +148,7 @@ static int run_targets(struct snap *snap)
 	if (!is_one_if_needed(snap))
 		return SS_STATUS_NOTHING;
 	ss_target_options_wait(&snap->targets);
+	ss_row_arguments_begin(&snap->options.common.rows, snap->targets.at_ns);
 	snap->missing = snap->targets.unresolved;
 	for (size_t i = 0; i < snap->targets.targets.count; i++) {
 		_cleanup_error_ struct ss_error *error =
@@ -187,6 +204,8 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 		state->child_inputs[2] = &snap->targets;
 		state->child_inputs[3] = &snap->series;
 		state->child_inputs[4] = &snap->options;
+		state->child_inputs[5] = &snap->options.common.rows;
+		state->child_inputs[6] = &snap->options.common.rows;
 		return 0;
 	case ARGP_KEY_ARG:
 		ss_target_options_add(state, &snap->targets, arg);
@@ -205,7 +224,8 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 static const struct argp_child children[] = {
 	{ &ss_options_argp, 0, NULL, 0 },  { &ss_target_argp, 0, NULL, 0 },
 	{ &ss_targets_argp, 0, NULL, 0 },  { &ss_series_argp, 0, NULL, 0 },
-	{ &ss_minidump_argp, 0, NULL, 0 }, {},
+	{ &ss_minidump_argp, 0, NULL, 0 }, { &ss_row_argp, 0, NULL, 0 },
+	{ &ss_row_env_argp, 0, NULL, 0 },  {},
 };
 
 /* argp takes "-5" for an option: these entries allow a clear error message. */

@@ -226,6 +226,7 @@ static struct ss_error *print(const struct ss_snap_analysis *analysis,
 		.goroutine_groups = options->goroutines,
 		.max_stack = options->common.max_stack,
 		.environment = options->environment,
+		.row_options = &analysis->rows.options,
 		.capture = analysis->capture,
 		.problem = problem,
 		.advice = advice,
@@ -365,4 +366,5 @@ void ss_snap_analysis_deinit(struct ss_snap_analysis *analysis)
 {
 	ss_capture_free(analysis->capture);
 	ss_file_requests_deinit(&analysis->requests);
+	ss_row_source_deinit(&analysis->rows);
 }

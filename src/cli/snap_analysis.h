@@ -48,6 +48,7 @@ struct ss_snap_analysis {
 	bool settled;	/* no more can be had */
 	bool asked_goroutines;
 	bool privileged; /* the caller is root; the sandbox may not be */
+	struct ss_row_source rows;
 	struct ss_file_requests requests;
 };
 

@@ -179,6 +179,8 @@ static struct ss_error *take(struct ss_snap_job *job, struct ss_selection_run *r
 	if (error)
 		return list_threads(job, error);
 	add_related(job);
+	ss_row_source_init(&analysis->rows, &options->common.rows);
+	ss_row_source_add(&analysis->rows, &options->common.rows, job->target);
 	analysis->complete = complete;
 	analysis->complete_data = job;
 	analysis->read = read_memory;

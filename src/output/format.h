@@ -21,6 +21,7 @@
 #include <stdio.h>
 
 #include "base/error.h"
+#include "output/rows.h"
 #include "profile/profile.h"
 #include "stacksnap.h"
 
@@ -57,6 +58,7 @@ struct ss_format_options {
 	bool environment;   /* minidump: with environment and command line */
 	/* What the snapshot was made from, or NULL. */
 	const struct ss_capture *capture;
+	const struct ss_row_options *row_options; /* rows: or NULL */
 	double threshold; /* text of a profile: omit calls below this percentage */
 	unsigned rows;	  /* text of a profile: limit of each table */
 };
@@ -127,6 +129,7 @@ extern const struct ss_format ss_format_recording;
 extern const struct ss_format ss_format_minidump;
 extern const struct ss_format ss_format_satyr;
 extern const struct ss_format ss_format_apport;
+extern const struct ss_format ss_format_rows;
 extern const struct ss_format ss_format_html;
 extern const struct ss_format ss_format_speedscope;
 extern const struct ss_format ss_format_pprof;

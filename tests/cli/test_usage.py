@@ -142,8 +142,8 @@ class WrongUsage(Target):
 
     def test_unknown_format_lists_known_formats(self):
         for command, known in [("snap", "text, json, folded, gdb, eu, dot, recording, minidump, "
-                                        "satyr, apport"),
-                               ("hang", "text, json"),
+                                        "satyr, apport, rows"),
+                               ("hang", "text, json, rows"),
                                ("report", "text, json, folded, html, speedscope, pprof, perf")]:
             for name in ["xml", "", "gdb2"] + (["gdb"] if command != "snap" else ["html"]):
                 self.bad(USAGE, command, "-f", name, self.pid,

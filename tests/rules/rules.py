@@ -55,7 +55,7 @@ THIRD_PARTY = {
     "lzma.h": {"symbolize", "elf", "core"},
     "jansson.h": {"cli/crash_reports.c"},  # reads; output/json.h writes
     "argp.h": {"cli"},
-    "xxhash.h": {"base", "model", "symbolize", "elf", "recording", "profile"},
+    "xxhash.h": {"base", "model", "symbolize", "elf", "recording", "profile", "output"},
     "zstd.h": {"recording", "symbolize", "core"},
     "seccomp.h": {"output", "cli", "diagnose", "profile", "sandbox"},
     "zlib.h": {"output", "symbolize", "core"},
@@ -89,7 +89,7 @@ NOT_IN_A_LIBRARY = {
 # What a confined child may do nevertheless.
 IN_A_CHILD = {"sandbox/child.c": {"_exit"}, "sandbox/worker.c": {"_exit"},
               "sampling/stop_guard.c": {"_exit"}, "target/opener.c": {"_exit"},
-              "target/process_list.c": {"_exit"}}
+              "target/process_list.c": {"_exit"}, "target/environment.c": {"_exit"}}
 
 # Files that run while the target is stopped.
 FROZEN = {"capture/freeze.c", "capture/stop.c", "model/gather_run.c"}

@@ -1,0 +1,383 @@
+#define XXH_INLINE_ALL
+#include <xxhash.h>
+
+#include "output/rows.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/buffer.h"
+#include "base/idtable.h"
+#include "output/format.h"
+#include "output/json.h"
+#include "output/wait_key.h"
+#include "output/wait_text.h"
+#include "profile/label.h"
+
+enum { HASH_SIZE = 33 };
+
+/* What is written about one process. */
+struct rows {
+	FILE *out;
+	const struct ss_row_options *options;
+	const struct ss_process *process;
+	char *id; /* of the snapshot; owned */
+	bool raw;
+	struct ss_idtable frames; /* those that were written */
+	struct ss_idtable stacks;
+	size_t threads;
+	bool failed; /* no memory */
+};
+
+static void rows_deinit(struct rows *rows)
+{
+	ss_idtable_deinit(&rows->frames);
+	ss_idtable_deinit(&rows->stacks);
+	free(rows->id);
+}
+
+static const struct ss_row_options no_options = { .batch = "", .boot_id = "" };
+
+/* Database columns are simpler without NULL. */
+static void write_text(struct ss_json *json, const char *key, const char *text)
+{
+	ss_json_text(json, key, text ? text : "");
+}
+
+/* Begins a row with the columns that most tables have. */
+static void begin(struct ss_json *json, const char *table)
+{
+	ss_json_open(json, NULL, '{');
+	ss_json_text(json, "table", table);
+}
+
+static void end(struct ss_json *json)
+{
+	ss_json_close(json, '}');
+	(void)fputc_unlocked('\n', json->out);
+	json->has_previous = false;
+}
+
+static void begin_of_snapshot(struct ss_json *json, const char *table, const char *id,
+			      const char *batch, const char *host, pid_t pid)
+{
+	begin(json, table);
+	write_text(json, "snapshot", id);
+	write_text(json, "batch", batch);
+	write_text(json, "host", host);
+	ss_json_signed(json, "pid", pid);
+}
+
+static char *new_id(const struct ss_row_options *options, pid_t pid, uint64_t time_ns)
+{
+	char *id = NULL;
+
+	return asprintf(&id, "%s/%d/%" PRIu64, options->boot_id, pid, time_ns) < 0 ?
+		       NULL :
+		       id;
+}
+
+/* Frames ------------------------------------------------------------------ */
+
+/* "BUILD-ID+0xOFFSET" in the file of a build; with the path instead if it has no build-id. Other
+   code is the same wherever its name and file are. */
+static void add_frame_id(struct ss_buffer *text, const struct ss_frame *frame)
+{
+	const struct ss_module *module = frame->module;
+	char offset[32];
+
+	if (module) {
+		const char *file = module->build_id ? module->build_id : module->path;
+		(void)snprintf(offset, sizeof(offset), "+0x%" PRIx64,
+			       frame->lookup_offset); /* it fits */
+		ss_buffer_add(text, file, strlen(file));
+		ss_buffer_add(text, offset, strlen(offset));
+		return;
+	}
+	const char *name = frame->symbol ? frame->symbol :
+			   frame->area	 ? frame->area :
+					   "[unmapped]";
+	ss_buffer_add(text, name, strlen(name));
+	if (frame->symbol && frame->file) {
+		ss_buffer_add(text, "@", 1);
+		ss_buffer_add(text, frame->file, strlen(frame->file));
+	}
+}
+
+static void write_source(struct ss_json *json, const struct ss_frame *frame)
+{
+	_cleanup_free_ char *text = NULL;
+
+	if (frame->file && frame->line) {
+		if (asprintf(&text, "%s:%u", frame->file, frame->line) < 0)
+			text = NULL;
+	} else if (frame->file) {
+		text = strdup(frame->file);
+	}
+	write_text(json, NULL, text);
+}
+
+/* first is the innermost of the calls at one place, last the function itself: what is
+   inlined into it comes before it. */
+static void write_frame(struct rows *rows, const struct ss_snapshot *snapshot,
+			const struct ss_thread *thread, size_t first, size_t last,
+			const char *id)
+{
+	struct ss_json json = { .out = rows->out };
+	const struct ss_frame *frame = ss_snapshot_frame(snapshot, thread, last);
+
+	bool named = frame->symbol && !rows->raw;
+
+	if (!named && !frame->module)
+		return; /* the id is all that is known */
+	begin(&json, "frames");
+	ss_json_text(&json, "frame", id);
+	ss_json_open(&json, "names", '[');
+	for (size_t i = last + 1; named && i-- > first;)
+		write_text(&json, NULL, ss_snapshot_frame(snapshot, thread, i)->symbol);
+	ss_json_close(&json, ']');
+	ss_json_open(&json, "sources", '[');
+	for (size_t i = last + 1; named && i-- > first;)
+		write_source(&json, ss_snapshot_frame(snapshot, thread, i));
+	ss_json_close(&json, ']');
+	write_text(&json, "module", frame->module ? frame->module->path : NULL);
+	end(&json);
+}
+
+/* Stacks ------------------------------------------------------------------ */
+
+/* The ids of the frames, outermost first, each followed by a newline. Writes those frames that
+   were not written yet. */
+static void make_stack(struct rows *rows, const struct ss_snapshot *snapshot,
+		       const struct ss_thread *thread, struct ss_buffer *ret)
+{
+	_cleanup_buffer_ struct ss_buffer id = {};
+
+	for (size_t last = thread->frame_count; last-- > 0;) {
+		size_t first = last;
+		bool added = false;
+		while (first > 0 &&
+		       ss_snapshot_frame(snapshot, thread, first - 1)->inlined)
+			first--;
+		id.size = 0;
+		add_frame_id(&id, ss_snapshot_frame(snapshot, thread, last));
+		ss_buffer_add(ret, id.bytes, id.size);
+		ss_buffer_add(ret, "\n", 1);
+		ss_buffer_add(&id, "", 1);
+		if (id.failed || ss_idtable_add(&rows->frames, id.bytes, id.size,
+						&added) == SS_ID_NONE)
+			rows->failed = true;
+		else if (added)
+			write_frame(rows, snapshot, thread, first, last, id.bytes);
+		last = first;
+	}
+}
+
+static void write_stack(struct rows *rows, const char *hash, char *frames)
+{
+	struct ss_json json = { .out = rows->out };
+
+	begin(&json, "stacks");
+	ss_json_text(&json, "stack", hash);
+	ss_json_open(&json, "frames", '[');
+	for (char *rest = frames, *line; (line = strsep(&rest, "\n")) && rest;)
+		ss_json_text(&json, NULL, line);
+	ss_json_close(&json, ']');
+	end(&json);
+}
+
+/* Writes the stack unless it was written, and its hash to ret: "" for no frames. */
+static void add_stack(struct rows *rows, const struct ss_snapshot *snapshot,
+		      const struct ss_thread *thread, char ret[static HASH_SIZE])
+{
+	_cleanup_buffer_ struct ss_buffer text = {};
+	bool added = false;
+
+	*ret = '\0';
+	make_stack(rows, snapshot, thread, &text);
+	if (text.size == 0)
+		return;
+	XXH128_hash_t hash = XXH3_128bits(text.bytes, text.size);
+	(void)snprintf(ret, HASH_SIZE, "%016" PRIx64 "%016" PRIx64, (uint64_t)hash.high64,
+		       (uint64_t)hash.low64); /* it fits */
+	if (ss_idtable_add(&rows->stacks, ret, HASH_SIZE, &added) == SS_ID_NONE)
+		rows->failed = true;
+	ss_buffer_add(&text, "", 1);
+	if (text.failed)
+		rows->failed = true;
+	else if (added)
+		write_stack(rows, ret, text.bytes);
+}
+
+/* Threads ----------------------------------------------------------------- */
+
+static bool is_in_deadlock(const struct ss_snapshot *snapshot,
+			   const struct ss_thread *thread)
+{
+	for (size_t i = 0; i < ss_snapshot_deadlock_count(snapshot); i++) {
+		const struct ss_deadlock *deadlock = ss_snapshot_deadlock(snapshot, i);
+		for (size_t j = 0; j < deadlock->count; j++) {
+			if (ss_snapshot_thread(snapshot, deadlock->threads[j]) == thread)
+				return true;
+		}
+	}
+	for (size_t i = 0; i < ss_snapshot_cycle_count(snapshot); i++) {
+		const struct ss_cycle *cycle = ss_snapshot_cycle(snapshot, i);
+		for (size_t j = 0; j < cycle->count; j++) {
+			if (cycle->members[j].thread == thread)
+				return true;
+		}
+	}
+	return false;
+}
+
+/* The process that a thread waits for, if there is only one: the owner of a lock, the other end
+   of a pipe or UNIX socket, a child. 0: none, or not known. */
+static pid_t owner_of(const struct ss_wait *wait, pid_t pid)
+{
+	const struct ss_descriptor *d = wait->descriptor;
+
+	if (wait->owner_pid || wait->owner_tid)
+		return wait->owner_pid ? wait->owner_pid : pid;
+	if (wait->kind == SS_WAIT_CHILD && wait->children_known &&
+	    wait->children_total == 1 && wait->child_count == 1)
+		return wait->children[0].pid;
+	if (d && d->peer_count == 1 && d->peers_searched && !d->peers_incomplete &&
+	    !d->peers[0].same)
+		return d->peers[0].pid;
+	return 0;
+}
+
+static void write_wait(struct ss_json *json, const struct rows *rows,
+		       const struct ss_thread *thread)
+{
+	const struct ss_wait *wait = thread->wait;
+	_cleanup_free_ char *text = wait ? ss_wait_text_new(wait) : NULL;
+	_cleanup_free_ char *key =
+		ss_wait_key_new(wait, rows->process->pid, rows->options->boot_id);
+
+	write_text(json, "wait", wait ? ss_wait_kind_name(wait->kind) : NULL);
+	write_text(json, "wait_text", text);
+	write_text(json, "wait_key", key);
+	ss_json_signed(json, "owner_pid", wait ? owner_of(wait, rows->process->pid) : 0);
+	ss_json_signed(json, "owner_tid", wait ? wait->owner_tid : 0);
+}
+
+static void write_thread(struct rows *rows, const struct ss_snapshot *snapshot,
+			 const struct ss_thread *thread, bool stuck)
+{
+	struct ss_json json = { .out = rows->out };
+	const char state[] = { thread->state, '\0' };
+	char stack[HASH_SIZE];
+
+	add_stack(rows, snapshot, thread, stack);
+	begin_of_snapshot(&json, "threads", rows->id, rows->options->batch,
+			  rows->process->host, rows->process->pid);
+	ss_json_signed(&json, "tid", thread->tid);
+	write_text(&json, "thread", thread->name);
+	write_text(&json, "state", state);
+	write_text(&json, "end", ss_end_name(thread->end));
+	ss_json_text(&json, "stack", stack);
+	ss_json_unsigned(&json, "samples", 1);
+	write_wait(&json, rows, thread);
+	ss_json_unsigned(&json, "deadlock", is_in_deadlock(snapshot, thread));
+	ss_json_unsigned(&json, "stuck", stuck);
+	end(&json);
+	rows->threads++;
+}
+
+/* Snapshots --------------------------------------------------------------- */
+
+static void write_labels(struct ss_json *json, const struct ss_row_options *options)
+{
+	ss_json_open(json, "labels", '[');
+	for (size_t i = 0; i < options->label_count; i++)
+		ss_json_text(json, NULL, options->labels[i]);
+	ss_json_close(json, ']');
+}
+
+static void write_snapshot_row(const struct rows *rows, const char *verdict,
+			       const char *problem)
+{
+	const struct ss_process *process = rows->process;
+	struct ss_json json = { .out = rows->out };
+
+	begin_of_snapshot(&json, "snapshots", rows->id, rows->options->batch,
+			  process->host, process->pid);
+	ss_json_unsigned(&json, "time_ns", process->time_ns);
+	write_text(&json, "boot_id", rows->options->boot_id);
+	ss_json_unsigned(&json, "start", process->start_time);
+	write_text(&json, "process", process->name);
+	write_text(&json, "exe", process->executable);
+	write_labels(&json, rows->options);
+	ss_json_unsigned(&json, "consistent", process->consistent);
+	ss_json_unsigned(&json, "stopped_ns", process->stopped_ns);
+	ss_json_unsigned(&json, "threads", rows->threads);
+	write_text(&json, "verdict", verdict);
+	write_text(&json, "problem", problem);
+	end(&json);
+}
+
+/* progress and verdict are NULL if threads were not observed. */
+static struct ss_error *write_all(const struct ss_snapshot *snapshot,
+				  const struct ss_progress *progress, const char *verdict,
+				  const struct ss_format_options *options, FILE *out)
+{
+	__attribute__((cleanup(rows_deinit))) struct rows rows = {
+		.out = out,
+		.options = options->row_options ? options->row_options : &no_options,
+		.process = ss_snapshot_process(snapshot),
+		.raw = options->raw,
+	};
+
+	rows.id = new_id(rows.options, rows.process->pid, rows.process->time_ns);
+	rows.failed = !rows.id;
+	for (size_t i = 0; i < ss_snapshot_thread_count(snapshot) && !rows.failed; i++) {
+		const struct ss_thread_progress *moved =
+			progress ? ss_progress_thread(progress, i) : NULL;
+		write_thread(&rows, snapshot, ss_snapshot_thread(snapshot, i),
+			     moved && (moved->stuck || moved->blocked));
+	}
+	if (rows.failed)
+		return ss_error_no_memory();
+	write_snapshot_row(&rows, verdict, options->problem);
+	return NULL;
+}
+
+static struct ss_error *write_snapshot(const struct ss_snapshot *snapshot,
+				       const struct ss_format_options *options, FILE *out)
+{
+	return write_all(snapshot, NULL, NULL, options, out);
+}
+
+static struct ss_error *write_hang(const struct ss_snapshot *snapshot,
+				   const struct ss_progress *progress,
+				   const struct ss_format_options *options, FILE *out)
+{
+	return write_all(snapshot, progress,
+			 ss_verdict_name(ss_progress_verdict(progress)), options, out);
+}
+
+void ss_rows_write_failure(const struct ss_row_options *options, const char *host,
+			   pid_t pid, uint64_t time_ns, const char *problem, FILE *out)
+{
+	const struct ss_process process = { .pid = pid,
+					    .host = host,
+					    .time_ns = time_ns };
+	__attribute__((cleanup(rows_deinit))) struct rows rows = {
+		.out = out,
+		.options = options,
+		.process = &process,
+	};
+
+	rows.id = new_id(options, pid, time_ns);
+	write_snapshot_row(&rows, NULL, problem);
+}
+
+const struct ss_format ss_format_rows = {
+	.name = "rows",
+	.description = "for databases, see stacksnap-rows(5)",
+	.write_snapshot = write_snapshot,
+	.write_hang = write_hang,
+};

@@ -1,0 +1,23 @@
+/*
+ * The format "rows": one JSON object a line, each a row of a table, see stacksnap-rows(5).
+ */
+#ifndef SS_OUTPUT_ROWS_H
+#define SS_OUTPUT_ROWS_H
+
+#include <stdio.h>
+
+#include "stacksnap.h"
+
+/* What rows say besides the snapshot. */
+struct ss_row_options {
+	const char *batch;
+	const char *boot_id;	   /* of this machine; "": not known */
+	const char *const *labels; /* "KEY=VALUE" */
+	size_t label_count;
+};
+
+/* Writes the row of a process that could not be captured. host may be NULL. */
+void ss_rows_write_failure(const struct ss_row_options *options, const char *host,
+			   pid_t pid, uint64_t time_ns, const char *problem, FILE *out);
+
+#endif
