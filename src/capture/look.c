@@ -14,6 +14,15 @@ enum {
 	READS = 32, /* threads that are read in each step */
 	/* A thread may begin a call after it was seen in user space. */
 	FRESH_NS = 200 * 1000,
+	/* A thread that has run for so long, and was not in user space meanwhile, is hardly
+	   ever there. */
+	BUSY_NS = 20 * SS_USER_PERIOD_NS,
+	/* Samples in user space that show that a thread computes. One that makes one call
+	   after the other may be there for some, if a hypervisor takes away its CPU: more
+	   for a thread of which most clock ticks were in the kernel. */
+	COMPUTES = 3,
+	COMPUTES_LATELY = 20,
+	MOSTLY = 10,
 	TRIES = 4,
 };
 
@@ -110,6 +119,49 @@ static bool start_cpus(struct ss_look *look, const struct ss_task_list *tasks,
 	return any;
 }
 
+/* Where CPUs must not be sampled. Whether any was started. */
+static bool start_users(struct ss_look *look, const struct ss_task_list *tasks)
+{
+	bool any = false;
+
+	for (size_t i = 0; i < tasks->items.count; i++)
+		if (is_pending(&tasks->items.items[i]))
+			any |= ss_user_sampler_start(&look->users,
+						     tasks->items.items[i].tid);
+	return any;
+}
+
+/* In its life. */
+static bool is_mostly_in_kernel(const struct ss_task *task)
+{
+	return task->system_ticks >= MOSTLY * (task->user_ticks + 1);
+}
+
+static uint64_t find_seen(const struct ss_look *look, const struct ss_task *task)
+{
+	return ss_user_sampler_seen(&look->users, task->tid,
+				    is_mostly_in_kernel(task) ? COMPUTES_LATELY :
+								COMPUTES);
+}
+
+static void take_user_samples(struct ss_look *look, struct ss_task_list *tasks)
+{
+	for (size_t i = 0; look->users.events.count && i < tasks->items.count; i++) {
+		struct ss_task *task = &tasks->items.items[i];
+		if (is_pending(task))
+			task->sampled_ns =
+				SS_MAX(task->sampled_ns, find_seen(look, task));
+	}
+}
+
+static void wait_for_samples(const struct ss_look *look, uint64_t limit_ns)
+{
+	if (look->users.events.count)
+		ss_user_sampler_wait(&look->users, limit_ns);
+	else
+		ss_cpu_sampler_wait(&look->cpus, limit_ns);
+}
+
 /*
  * The kernel stack of a thread that waits for a CPU shows whether it was preempted in user
  * space, where it can be stopped, or in a system call. It is empty while the thread is on a
@@ -172,15 +224,53 @@ static bool see_all(struct ss_look *look, struct ss_task_list *tasks, uint64_t s
 
 	while (left > 0 && ss_now_ns() < until_ns) {
 		(void)start_cpus(look, tasks, is_pending, since_ns);
-		ss_cpu_sampler_wait(&look->cpus, step_ns);
+		wait_for_samples(look, step_ns);
 		step_ns = SS_MIN(2 * step_ns, (uint64_t)STEP_MAX_NS);
 		take_samples(look, tasks, since_ns);
+		take_user_samples(look, tasks);
 		left = read_pending(look, tasks, since_ns);
 	}
 	return left == 0;
 }
 
-void ss_look_at_running(struct ss_look *look, struct ss_task_list *tasks)
+/* Whether a thread that was not seen in user space is in a call, most likely. If it got no CPU,
+   or cannot be sampled, its past tells. */
+static bool is_busy_in_kernel(const struct ss_look *look, const struct ss_task *task)
+{
+	if (!look->cpus.refused)
+		return false;
+	if (look->users.events.count == 0)
+		return is_mostly_in_kernel(task);
+	return ss_user_sampler_ran_ns(&look->users, task->tid) >= (uint64_t)BUSY_NS ||
+	       task->system_ticks >= task->user_ticks;
+}
+
+/* Those that were not seen in user space; lately, if they are hardly ever there. */
+static void spare(const struct ss_look *look, struct ss_task_list *tasks,
+		  uint64_t begin_ns)
+{
+	uint64_t fresh_ns = SS_MAX(begin_ns, ss_now_ns() - FRESH_NS);
+
+	for (size_t i = 0; i < tasks->items.count; i++) {
+		struct ss_task *task = &tasks->items.items[i];
+		bool lately = look->cpus.refused && is_mostly_in_kernel(task);
+		if (is_pending(task) && task->sampled_ns < (lately ? fresh_ns : begin_ns))
+			task->spared = task->fragile || is_busy_in_kernel(look, task);
+	}
+}
+
+/* Without samples there is only the chance that a thread goes to sleep. */
+static uint64_t find_limit(const struct ss_look *look, const struct ss_task_list *tasks)
+{
+	for (size_t i = 0; i < tasks->items.count; i++)
+		if (is_pending(&tasks->items.items[i]) &&
+		    is_mostly_in_kernel(&tasks->items.items[i]))
+			return look->limit_ns;
+	return SLEEP_NS;
+}
+
+/* users: where CPUs must not be sampled, sample threads. */
+static void look_at_running(struct ss_look *look, struct ss_task_list *tasks, bool users)
 {
 	uint64_t begin_ns = ss_now_ns();
 	uint64_t since_ns = begin_ns;
@@ -191,7 +281,12 @@ void ss_look_at_running(struct ss_look *look, struct ss_task_list *tasks)
 	if (!any)
 		return;
 	bool samples = start_cpus(look, tasks, is_pending, since_ns);
-	uint64_t until_ns = begin_ns + (samples ? look->limit_ns : SLEEP_NS);
+	if (look->cpus.refused && users)
+		samples = start_users(look, tasks);
+	uint64_t limit_ns = samples ? look->limit_ns : SLEEP_NS;
+	if (!samples && users)
+		limit_ns = find_limit(look, tasks);
+	uint64_t until_ns = begin_ns + limit_ns;
 	for (int i = 0; i < TRIES && see_all(look, tasks, since_ns, until_ns); i++) {
 		uint64_t oldest_ns = find_oldest(tasks);
 		since_ns = ss_now_ns();
@@ -199,11 +294,19 @@ void ss_look_at_running(struct ss_look *look, struct ss_task_list *tasks)
 		    (since_ns - oldest_ns < FRESH_NS && (i > 0 || !look->twice)))
 			return;
 	}
-	for (size_t i = 0; i < tasks->items.count; i++) {
-		struct ss_task *task = &tasks->items.items[i];
-		task->spared |= is_pending(task) && task->fragile &&
-				task->sampled_ns < begin_ns;
-	}
+	spare(look, tasks, begin_ns);
+}
+
+void ss_look_at_running(struct ss_look *look, struct ss_task_list *tasks)
+{
+	look_at_running(look, tasks, true);
+	/* They would go on to interrupt the threads. */
+	ss_user_sampler_deinit(&look->users);
+}
+
+void ss_look_briefly(struct ss_look *look, struct ss_task_list *tasks)
+{
+	look_at_running(look, tasks, false);
 }
 
 static bool is_in_call(const struct ss_task *task)
@@ -267,5 +370,6 @@ void ss_look_again(struct ss_look *look, struct ss_task_list *tasks)
 void ss_look_deinit(struct ss_look *look)
 {
 	ss_cpu_sampler_deinit(&look->cpus);
+	ss_user_sampler_deinit(&look->users);
 	ss_buffer_deinit(&look->text);
 }

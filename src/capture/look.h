@@ -2,11 +2,13 @@
  * Looking at running threads before they are stopped. A thread that moves data in a
  * system call must not be stopped: the call would return with a part of it. While it is in
  * the call its user registers and its stack do not change, so they are read as those of a
- * blocked thread are. Two sources tell where a running thread is:
+ * blocked thread are. Three sources tell where a running thread is:
  *
  * - Samples of its CPU (cpu_sampler.h), which need a privilege. A later sample with the
  *   same registers shows that it is still there.
  * - /proc/TID/syscall, if it sleeps in between.
+ * - Without that privilege, samples of the thread in user space (user_sampler.h). A thread that
+ *   runs and is not seen there is not stopped, and has no stack.
  */
 #ifndef SS_CAPTURE_LOOK_H
 #define SS_CAPTURE_LOOK_H
@@ -14,6 +16,7 @@
 #include "capture/tasks.h"
 #include "target/cpu_sampler.h"
 #include "target/process_memory.h"
+#include "target/user_sampler.h"
 
 struct ss_look {
 	const struct ss_target *target;
@@ -24,6 +27,7 @@ struct ss_look {
 	   between two of them, too. */
 	bool twice;
 	struct ss_cpu_sampler cpus;
+	struct ss_user_sampler users; /* where cpus is refused; while it looks */
 	struct ss_buffer text;
 };
 
@@ -35,10 +39,13 @@ bool ss_look_find_call(const struct ss_process_memory *memory,
 /*
  * Looks at the threads that would be stopped although they run (phase SEEN, runs, neither
  * watched nor known to compute). Those in a call that must not be interrupted become watched. Threads of which
- * that is not certain, but which were in such a call before, become spared. Allocates, and
- * opens files.
+ * that is not certain, but which were in such a call before, or were only in the kernel, become
+ * spared. Allocates, and opens files.
  */
 void ss_look_at_running(struct ss_look *look, struct ss_task_list *tasks);
+
+/* The same for a short time, without user_sampler.h: for threads that will not be stopped. */
+void ss_look_briefly(struct ss_look *look, struct ss_task_list *tasks);
 
 /* Looks again at the watched threads that run: sets left for those that are no longer in
    their call, or perhaps not. */

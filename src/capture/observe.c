@@ -130,10 +130,12 @@ static bool find_call(struct ss_look *look, struct ss_task_list *one)
 
 	if (!look || task->phase != SS_TASK_SEEN)
 		return false;
+	bool spared = task->spared;
 	task->runs = true;
 	task->watched = task->spared = false;
 	task->sampled_ns = 0;
-	ss_look_at_running(look, one);
+	ss_look_briefly(look, one);
+	task->spared |= spared && look->cpus.refused;
 	return task->watched;
 }
 

@@ -33,8 +33,7 @@ static enum ss_end end_of(const struct ss_task *task)
 			return SS_END_UNREADABLE;
 		if (copied)
 			return SS_END_ROOT;
-		return task->spared && task->state == 'R' ? SS_END_RUNNABLE :
-							    SS_END_RUNNING;
+		return task->spared ? SS_END_RUNNABLE : SS_END_RUNNING;
 	default:
 		return SS_END_GONE;
 	}

@@ -283,6 +283,7 @@ void ss_task_read(struct ss_task *task, const struct ss_target *target,
 	}
 	task->state = stat.state;
 	task->processor = stat.processor;
+	task->user_ticks = stat.user_ticks;
 	task->system_ticks = stat.system_ticks;
 	memcpy(task->comm, stat.comm, sizeof(task->comm));
 	task->runs = stat.state == 'R';

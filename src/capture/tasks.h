@@ -45,7 +45,8 @@ struct ss_task {
 	int signal;	       /* intercepted by its stop; delivered at the release */
 	int seize_errno;       /* why SEIZE was refused */
 	int processor;	       /* CPU it last ran on */
-	uint64_t system_ticks; /* clock ticks in the kernel */
+	uint64_t user_ticks;   /* clock ticks in user space */
+	uint64_t system_ticks; /* and in the kernel */
 	bool computes; /* hardly ever in the kernel: it is stopped without a look */
 	char state;
 	char comm[SS_COMM_MAX];

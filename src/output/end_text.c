@@ -31,7 +31,8 @@ static const struct text texts[] = {
 	[SS_END_TRACED] = { "traced by another process", NULL },
 	[SS_END_RUNNABLE] = { "runnable: it waits for a CPU, or is busy in the kernel, "
 			      "and was not stopped",
-			      "--timeout=MS waits longer" },
+			      "--timeout=MS waits longer; as root or with CAP_PERFMON "
+			      "threads in the kernel are seen" },
 	[SS_END_DENIED] = { "access denied: only the state is known", NULL },
 };
 

@@ -18,6 +18,7 @@ enum {
 enum {
 	FIELD_PARENT = 4,
 	FIELD_FLAGS = 9,
+	FIELD_USER_TIME = 14,
 	FIELD_SYSTEM_TIME = 15,
 	FIELD_START_TIME = 22,
 	FIELD_START_CODE = 26,
@@ -84,6 +85,7 @@ bool ss_stat_parse(const char *text, size_t size, struct ss_stat *ret)
 		return false;
 	ret->parent = (pid_t)SS_MIN(fields[FIELD_PARENT], (uint64_t)INT32_MAX);
 	ret->start_time = fields[FIELD_START_TIME];
+	ret->user_ticks = fields[FIELD_USER_TIME];
 	ret->system_ticks = fields[FIELD_SYSTEM_TIME];
 	ret->processor = (int)SS_MIN(fields[FIELD_PROCESSOR], (uint64_t)INT32_MAX);
 	ret->kernel_thread = fields[FIELD_FLAGS] & PF_KTHREAD;

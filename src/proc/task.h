@@ -21,7 +21,8 @@ struct ss_stat {
 	bool worker;	       /* a kernel worker within a process */
 	bool forked;	       /* has not executed a program since (PF_FORKNOEXEC) */
 	uint64_t start_time;   /* clock ticks after boot */
-	uint64_t system_ticks; /* clock ticks in the kernel */
+	uint64_t user_ticks;   /* clock ticks in user space */
+	uint64_t system_ticks; /* and in the kernel */
 	int processor;	       /* CPU it last ran on */
 	uint64_t
 		program; /* hash of the addresses of code and stack, which execve() changes; 0 without permission to trace */
@@ -38,7 +39,7 @@ struct ss_status {
 	gid_t gid[3];
 	uint64_t cap_effective;
 	uint64_t cap_permitted;
-	uint64_t handled_signals;    /* bit n-1 is signal n, also below */
+	uint64_t handled_signals; /* bit n-1 is signal n, also below */
 	uint64_t ignored_signals;
 	uint64_t pending_signals; /* of the process */
 	bool no_new_privileges;

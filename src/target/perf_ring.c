@@ -21,8 +21,8 @@ static int map_ring(struct ss_perf_ring *ring, int fd, size_t size)
 	return 0;
 }
 
-int ss_perf_ring_open(struct ss_perf_ring *ring, struct perf_event_attr *attr, int cpu,
-		      size_t size, size_t size_min)
+static int open_event(struct ss_perf_ring *ring, struct perf_event_attr *attr, pid_t tid,
+		      int cpu, size_t size, size_t size_min)
 {
 	int errnum = EINVAL;
 
@@ -32,7 +32,7 @@ int ss_perf_ring_open(struct ss_perf_ring *ring, struct perf_event_attr *attr, i
 	attr->exclude_guest = 1;
 	attr->use_clockid = 1;
 	attr->clockid = CLOCK_MONOTONIC;
-	_cleanup_close_ int fd = (int)syscall(SYS_perf_event_open, attr, -1, cpu, -1,
+	_cleanup_close_ int fd = (int)syscall(SYS_perf_event_open, attr, tid, cpu, -1,
 					      PERF_FLAG_FD_CLOEXEC);
 	if (fd < 0)
 		return errno;
@@ -44,6 +44,18 @@ int ss_perf_ring_open(struct ss_perf_ring *ring, struct perf_event_attr *attr, i
 	if (errnum == 0)
 		(void)take_fd(fd);
 	return errnum;
+}
+
+int ss_perf_ring_open(struct ss_perf_ring *ring, struct perf_event_attr *attr, int cpu,
+		      size_t size, size_t size_min)
+{
+	return open_event(ring, attr, -1, cpu, size, size_min);
+}
+
+int ss_perf_ring_open_thread(struct ss_perf_ring *ring, struct perf_event_attr *attr,
+			     pid_t tid, size_t size)
+{
+	return open_event(ring, attr, tid, -1, size, size);
 }
 
 void ss_perf_ring_close(struct ss_perf_ring *ring)

@@ -1,5 +1,5 @@
 /*
- * An event of perf_event_open(2) on one CPU, and the ring into which the kernel writes its
+ * An event of perf_event_open(2) on one CPU or thread, and the ring into which the kernel writes its
  * records. For one thread at a time.
  */
 #ifndef SS_TARGET_PERF_RING_H
@@ -9,6 +9,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <sys/types.h>
 
 struct ss_perf_ring {
 	int fd;
@@ -26,6 +27,9 @@ struct ss_perf_ring {
  */
 int ss_perf_ring_open(struct ss_perf_ring *ring, struct perf_event_attr *attr, int cpu,
 		      size_t size, size_t size_min);
+/* The same for one thread, on any CPU; ESRCH if it has ended. */
+int ss_perf_ring_open_thread(struct ss_perf_ring *ring, struct perf_event_attr *attr,
+			     pid_t tid, size_t size);
 void ss_perf_ring_close(struct ss_perf_ring *ring);
 
 /* The header of the oldest record. False: there is none. The record stays in the ring

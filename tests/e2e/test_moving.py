@@ -3,17 +3,26 @@ call moves all that it was asked to. See targets/moving.c."""
 # ctest: serial tries=200 timeout=900 release-only
 
 import os
+import shutil
+import subprocess
 import tempfile
 
-from harness import EndToEnd, Snapshot, main, read_text
+from harness import LIMIT_S, STACKSNAP, TARGETS, EndToEnd, Snapshot, main, read_text
 
-TRIES = int(os.environ.get("STACKSNAP_TRIES", "20"))
+TRIES = int(os.environ.get("STACKSNAP_TRIES", "10"))
+RATE = 199
+RECORD_S = max(0.5, TRIES / RATE)
 CALLS = ("write_pipe", "writev", "send", "recv_all", "getrandom", "read_zero", "copy_range",
          "sendfile")
+# Those that sleep, and those that do not.
+FEW_CALLS = ("write_pipe", "send", "getrandom", "copy_range")
 CAP_SYS_ADMIN = 1 << 21
+# Root without the right to sample CPUs; and without any samples (perf_event_open is refused).
+BLIND = ("setpriv", "--bounding-set=-perfmon,-sys_admin")
+NO_PERF = (os.path.join(TARGETS, "deny_syscalls"), "298")
 
 
-class Moving(EndToEnd):
+class Calls(EndToEnd):
     def setUp(self):
         rights = int(read_text("/proc/self/status").split("CapEff:")[1].split()[0], 16)
         if not rights & CAP_SYS_ADMIN:
@@ -32,42 +41,89 @@ class Moving(EndToEnd):
         self.assertEqual(errors, 0)
         return cuts
 
-    def snapshots(self, mode):
+    def take(self, prefix, *words):
+        command = [*prefix, STACKSNAP, *map(str, words)]
+        result = subprocess.run(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                                stderr=subprocess.PIPE, timeout=LIMIT_S)
+        self.assertIn(result.returncode, (0, 1), (command, result.stderr))
+        return result
+
+    def snapshots(self, mode, prefix=(), calls=CALLS):
+        """Returns how many stacks were whole."""
         cuts = {}
         whole = 0
-        for name in CALLS:
+        for name in calls:
             target = self.start("moving", name)
             for _ in range(TRIES):
-                snapshot = Snapshot(self.run_tool("-f", "json", "--mode=" + mode, target.pid,
-                                                  status=(0, 1)))
+                snapshot = Snapshot(self.take(prefix, "-f", "json", "--mode=" + mode, target.pid))
                 thread = snapshot.thread(name)
                 symbols = [frame["symbol"] for frame in thread["frames"]]
                 if thread["end"] == "root":
                     whole += 1
                     self.assertIn("thread_routine", symbols)
                     self.assertIn("target_thread_main", symbols)
+                else:
+                    self.assertIn(thread["end"], ("runnable", "running", "not-stopped"))
             cuts[name] = self.finish(target)
-        self.assert_few(cuts, TRIES * len(CALLS))
-        # Without a stack: it got no processor while it was looked at.
-        self.assertGreater(whole, TRIES * len(CALLS) * 3 // 4)
+        self.assert_few(cuts, TRIES * len(calls))
+        return whole
 
-    def test_stop(self):
-        self.snapshots("stop")
-
-    def test_auto(self):
-        self.snapshots("auto")
-
-    def test_record(self):
+    def records(self, prefix=(), calls=CALLS):
         cuts = {}
-        for name in CALLS:
+        for name in calls:
             target = self.start("moving", name)
             with tempfile.TemporaryDirectory() as directory:
                 path = os.path.join(directory, "recording")
-                self.run_tool("record", "-d", "2s", "-o", path, target.pid)
+                self.take(prefix, "record", "-d", "%dms" % (RECORD_S * 1000), "-r", RATE, "-o", path,
+                          target.pid)
                 text = self.run_tool("report", "-f", "folded", path, status=(0, 1)).stdout
-            self.assertIn(b"thread_routine;call_" + name.encode(), text)
+            if not prefix:
+                self.assertIn(b"thread_routine;call_" + name.encode(), text)
             cuts[name] = self.finish(target)
-        self.assert_few(cuts, 198 * len(CALLS))
+        self.assert_few(cuts, RECORD_S * RATE * len(calls))
+
+
+class Moving(Calls):
+    def test_stop(self):
+        whole = self.snapshots("stop", calls=FEW_CALLS)
+        # Without a stack: it got no processor while it was looked at.
+        self.assertGreater(whole, TRIES * len(FEW_CALLS) * 3 // 4)
+
+    def test_auto(self):
+        whole = self.snapshots("auto")
+        self.assertGreater(whole, TRIES * len(CALLS) * 3 // 4)
+
+    def test_record(self):
+        self.records()
+
+
+class Blind(Calls):
+    """Without the right to sample CPUs. A thread that is hardly ever in user space is not
+    stopped; before, a third to all of the snapshots cut a call short."""
+
+    def setUp(self):
+        super().setUp()
+        if not shutil.which("setpriv"):
+            self.skipTest("setpriv is missing")
+        if int(read_text("/proc/sys/kernel/perf_event_paranoid")) > 2:
+            self.skipTest("kernel.perf_event_paranoid forbids to sample threads")
+
+    def test_auto(self):
+        self.snapshots("auto", BLIND, FEW_CALLS)
+
+    def test_record(self):
+        self.records(BLIND, FEW_CALLS)
+
+    def test_computing(self):
+        """A thread that computes has a stack all the same, with and without samples."""
+        target = self.start("busy", 3, 5)
+        for prefix in (BLIND, NO_PERF):
+            with self.subTest(prefix=prefix):
+                result = self.take(prefix, "-f", "json", "--timeout=10000", target.pid)
+                snapshot = Snapshot(result)
+                for index in range(3):
+                    self.assertEqual(snapshot.thread("busy-%d" % index)["end"], "root",
+                                     (snapshot.threads, result.stderr))
 
 
 if __name__ == "__main__":
