@@ -11,7 +11,7 @@
 
 /* What ss_heap_symbolize() needs of a class. */
 struct ss_heap_origin {
-	int32_t module; /* index into the modules of the capture */
+	int32_t module;	  /* index into the modules of the capture */
 	const char *type; /* mangled, from its type information; NULL: unknown */
 };
 

@@ -18,7 +18,7 @@ struct ss_process_memory {
 	pid_t tid;	/* a living thread of the process */
 	int mem_fd;	/* its /proc/…/mem; or -1 */
 	int pagemap_fd; /* its /proc/…/pagemap; or -1 */
-	bool no_swap; /* pages in swap are left there, as if they were absent */
+	bool no_swap;	/* pages in swap are left there, as if they were absent */
 	bool ahead; /* pieces are many and close together: look at more pages at once */
 	uint64_t program; /* ss_target_program() before its files were opened */
 	/* CLOCK_MONOTONIC; ss_process_memory_read_present() reads nothing afterwards. 0:
