@@ -262,6 +262,10 @@ struct ss_capture_options {
 	   as they were then are not opened again. The captures share these modules: take
 	   the later one before the earlier one is shared between threads. */
 	const struct ss_capture *previous;
+	/* AUTO: threads to stop although they are blocked, in ascending order: those that
+	   needed ss_capture_complete() in an earlier capture. */
+	const pid_t *stop;
+	size_t stop_count;
 };
 
 /*

@@ -232,17 +232,17 @@ void ss_task_check_fragile(struct ss_task *task, const struct ss_target *target,
 /* The count is read first: once the call shows that the thread is blocked, it cannot run
    without a change of the count. */
 static void read_blocked(struct ss_task *task, const struct ss_target *target,
-			 bool may_watch, struct ss_buffer *text)
+			 bool watchable, struct ss_buffer *text)
 {
-	if (!may_watch) {
+	if (!watchable) {
 		read_call(task, target, text);
 		ss_task_check_fragile(task, target, text);
 	}
-	bool watch = may_watch || task->fragile;
+	bool watch = watchable || task->fragile;
 	if (watch) {
 		task->run_count = ss_task_count_runs(task, target, text);
 		read_call(task, target, text);
-		task->fragile = is_fragile(task, target, !may_watch);
+		task->fragile = is_fragile(task, target, !watchable);
 	}
 	/* A thread in a system call has a program counter. */
 	if (task->call.kind == SS_SYSCALL_BLOCKED && task->call.sp == 0 &&
@@ -262,11 +262,19 @@ static void read_held(struct ss_task *task)
 		task->state = '?';
 }
 
+static bool may_watch(const struct ss_capture_options *options, pid_t tid)
+{
+	size_t low = ss_lower_bound(options->stop_count, i, options->stop[i] < tid);
+
+	if (options->mode == SS_MODE_NO_STOP)
+		return true;
+	return options->mode == SS_MODE_AUTO &&
+	       !(low < options->stop_count && options->stop[low] == tid);
+}
+
 void ss_task_read(struct ss_task *task, const struct ss_target *target,
 		  const struct ss_capture_options *options, struct ss_buffer *text)
 {
-	bool may_watch = options->mode == SS_MODE_AUTO ||
-			 options->mode == SS_MODE_NO_STOP;
 	struct ss_stat stat;
 
 	task->watched = task->steady = task->in_call = task->fragile = false;
@@ -301,5 +309,5 @@ void ss_task_read(struct ss_task *task, const struct ss_target *target,
 		 task->filter == SS_FILTER_UNKNOWN)
 		ss_task_read_filter(task, target, text);
 	else if (!task->runs)
-		read_blocked(task, target, may_watch, text);
+		read_blocked(task, target, may_watch(options, task->tid), text);
 }

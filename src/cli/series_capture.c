@@ -69,7 +69,8 @@ static struct ss_error *take_first(struct ss_series_capture *series)
 	return error ? error : keep(series, take_ptr(job->analysis.capture));
 }
 
-/* The threads whose registers were needed the first time are stopped again. */
+/* The threads whose registers were needed the first time are stopped together with those that
+   run. */
 static struct ss_error *take_next(struct ss_series_capture *series)
 {
 	struct ss_snap_job *job = &series->job;
@@ -78,11 +79,10 @@ static struct ss_error *take_next(struct ss_series_capture *series)
 
 	options.previous = series->captures.items[series->captures.count - 1];
 	options.filter_data = &series->run;
+	options.stop = job->stopped;
+	options.stop_count = job->stopped_count;
 	ss_watchdog_begin(series->run.argument->pid, options.timeout_ms);
 	struct ss_error *error = ss_capture_take(job->target, &options, &capture);
-	if (!error && job->stopped_count) /* or these stacks stay incomplete */
-		ss_error_free(ss_capture_complete(capture, job->target, &options,
-						  job->stopped, job->stopped_count));
 	ss_watchdog_end();
 	return error ? error : keep(series, capture);
 }

@@ -1,6 +1,7 @@
 #include "cli/snap_job.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 #include "cli/failure.h"
 #include "cli/watchdog.h"
@@ -24,6 +25,29 @@ static void warn(const struct ss_snap_job *job, struct ss_error *error)
 	ss_error_free(error);
 }
 
+static int compare_tids(const void *a, const void *b)
+{
+	pid_t x = *(const pid_t *)a;
+	pid_t y = *(const pid_t *)b;
+
+	return (x > y) - (x < y);
+}
+
+/* For later captures of the same process. Without memory, the stacks of these threads stay
+   incomplete there. */
+static void keep_stopped(struct ss_snap_job *job, const pid_t *tids, size_t count)
+{
+	pid_t *stopped =
+		reallocarray(job->stopped, job->stopped_count + count, sizeof(*stopped));
+
+	if (!stopped)
+		return;
+	job->stopped = stopped;
+	memcpy(stopped + job->stopped_count, tids, count * sizeof(*tids));
+	job->stopped_count += count;
+	qsort(stopped, job->stopped_count, sizeof(*stopped), compare_tids);
+}
+
 /* Stops the threads whose registers are requested. Returns whether there are any. */
 static bool read_registers(struct ss_snap_job *job,
 			   const struct ss_stack_request *requests, size_t count)
@@ -41,9 +65,7 @@ static bool read_registers(struct ss_snap_job *job,
 	warn(job, ss_capture_complete(job->analysis.capture, job->target, &job->options,
 				      tids, stops));
 	ss_watchdog_end();
-	free(job->stopped);
-	job->stopped = take_ptr(tids);
-	job->stopped_count = stops;
+	keep_stopped(job, tids, stops);
 	return true;
 }
 

@@ -15,7 +15,7 @@ struct ss_snap_job {
 	struct ss_gather_plan plan;    /* for JIT code, or frames of runtimes */
 	struct ss_late_reader *reader; /* of the current capture; NULL: not needed yet */
 	bool listing; /* capturing was refused: only names and states of threads */
-	/* Threads that were stopped afterwards to read their registers; owned. */
+	/* Threads that were stopped afterwards to read their registers, ascending; owned. */
 	pid_t *stopped;
 	size_t stopped_count;
 };

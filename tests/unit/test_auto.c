@@ -115,6 +115,48 @@ static void test_sleepers_are_not_stopped(void **state)
 	stop(child);
 }
 
+static int compare_pids(const void *a, const void *b)
+{
+	pid_t x = *(const pid_t *)a;
+	pid_t y = *(const pid_t *)b;
+
+	return (x > y) - (x < y);
+}
+
+/* Blocked threads are stopped if the caller knows that their registers are needed. */
+static void test_listed_threads_are_stopped(void **state)
+{
+	struct ss_capture_options options = automatic;
+	pid_t child = start(sleepers);
+	enum ss_error_code code = SS_ERROR_SYSTEM;
+	pid_t listed[3] = { 1 };
+
+	(void)state;
+	if (!has_schedstat())
+		skip();
+	await_call(child, SYS_pause, 0);
+	struct ss_capture *first = take(child, &automatic, &code);
+	assert_non_null(first);
+	listed[1] = first->threads.items[0].tid;
+	listed[2] = first->threads.items[THREADS - 1].tid;
+	qsort(listed, 3, sizeof(*listed), compare_pids);
+	options.stop = listed;
+	options.stop_count = 3;
+	struct ss_capture *capture = take(child, &options, &code);
+	assert_non_null(capture);
+	assert_int_equal(capture->process.threads_stopped, 2);
+	assert_true(capture->process.consistent);
+	assert_int_equal(capture->threads.count, THREADS);
+	for (size_t i = 0; i < THREADS; i++) {
+		const struct ss_capture_thread *thread = &capture->threads.items[i];
+		bool is_listed = thread->tid == listed[1] || thread->tid == listed[2];
+		assert_int_equal(thread->stopped_ns > 0, is_listed);
+	}
+	ss_capture_free(first);
+	ss_capture_free(capture);
+	stop(child);
+}
+
 static void test_running_threads_are_stopped(void **state)
 {
 	pid_t child = start(spinner_and_sleepers);
@@ -248,6 +290,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_sleepers_are_not_stopped),
+		cmocka_unit_test(test_listed_threads_are_stopped),
 		cmocka_unit_test(test_running_threads_are_stopped),
 		cmocka_unit_test(test_completed),
 		cmocka_unit_test(test_completed_too_late),
