@@ -1917,8 +1917,8 @@ struct ss_dump_options {
 
 /*
  * Makes a small core file, in memory, from the headers and notes of a dump and the memory of
- * its process: the stacks, locks and other arguments of system calls, and the headers of
- * modules. Errors: INVALID, UNSUPPORTED, DENIED, SYSTEM, NO_MEMORY.
+ * its process: the stacks, locks and other arguments of system calls, the headers of modules,
+ * and of a program with CPython all that it can write, if that fits. Errors: INVALID, UNSUPPORTED, DENIED, SYSTEM, NO_MEMORY.
  */
 SS_API struct ss_error *ss_dump_shrink(int head, pid_t pid,
 				       const struct ss_dump_options *options, int *ret);

@@ -34,6 +34,9 @@ enum {
 	SEGMENTS_MAX = PN_XNUM - 2,
 };
 
+/* Of address space whose pages are looked up: some milliseconds. */
+#define SCAN_MAX ((uint64_t)4 << 30)
+
 /* Memory that is wanted, within one segment. */
 struct range {
 	uint64_t start;
@@ -56,6 +59,7 @@ static void dump_deinit(struct dump *dump)
 {
 	ss_core_file_free(dump->core);
 	close_cleanup(&dump->memory.mem_fd);
+	close_cleanup(&dump->memory.pagemap_fd);
 	close_cleanup(&dump->file);
 	ss_vector_free(&dump->ranges);
 	ss_vector_free(&dump->segments);
@@ -233,6 +237,61 @@ static bool add_ranges(struct dump *dump)
 		if (!add_stack(dump, ss_regs_sp(core->arch, &thread->regs), false) ||
 		    !add_arguments(dump, thread))
 			return false;
+	}
+	return true;
+}
+
+/* CPython keeps its frames, and the names in them, on the heap. */
+static bool has_python(const struct ss_core_file *core)
+{
+	for (size_t i = 0; i < core->mappings.count; i++) {
+		const char *slash = strrchr(core->mappings.items[i].path, '/');
+		const char *name = slash ? slash + 1 : "";
+		if (strncmp(name, "python", strlen("python")) == 0 ||
+		    strncmp(name, "libpython", strlen("libpython")) == 0)
+			return true;
+	}
+	return false;
+}
+
+/* Adds the pages of a segment that are in memory. False without memory. */
+static bool add_present(struct dump *dump, const struct ss_core_segment *segment)
+{
+	uint64_t start = segment->start;
+	uint64_t end;
+
+	while (dump->left > 0 && (end = ss_process_memory_find_present(
+					  &dump->memory, &start, segment->end))) {
+		if (!add_range(dump, segment, start, end - start))
+			return false;
+		start = end;
+	}
+	return true;
+}
+
+/* Adds all that the program can write, or nothing if there is no room for it: a part would be
+   of no use. False without memory. */
+static bool add_heap(struct dump *dump)
+{
+	const struct ss_core_file *core = dump->core;
+	size_t count = dump->ranges.count;
+	uint64_t left = dump->left;
+	uint64_t scan = SCAN_MAX;
+
+	for (size_t i = 0; i < core->segments.count && dump->left > 0; i++) {
+		const struct ss_core_segment *segment = &core->segments.items[i];
+		uint64_t size = segment->end - segment->start;
+		if (!(segment->prot & PROT_WRITE))
+			continue;
+		if (size > scan)
+			dump->left = 0;
+		else if (!add_present(dump, segment))
+			return false;
+		scan -= SS_MIN(size, scan);
+	}
+	if (dump->left == 0) {
+		dump->ranges.count = count;
+		dump->left = left;
 	}
 	return true;
 }
@@ -453,6 +512,8 @@ static struct ss_error *prepare(struct dump *dump, pid_t pid,
 	int errnum = errno;
 	if (dump->memory.mem_fd < 0)
 		return ss_error_new_errno(errnum, "process %d", pid);
+	(void)snprintf(path, sizeof(path), "/proc/%d/pagemap", pid); /* always fits */
+	dump->memory.pagemap_fd = open(path, O_RDONLY | O_CLOEXEC);
 	dump->file = memfd_create("core", MFD_CLOEXEC);
 	errnum = errno;
 	return dump->file < 0 ? ss_error_new_errno(errnum, "copying the dump") : NULL;
@@ -474,7 +535,7 @@ struct ss_error *ss_dump_shrink(int head, pid_t pid,
 		error = prepare(&dump, pid, options);
 	if (error)
 		return error;
-	if (!add_ranges(&dump))
+	if (!add_ranges(&dump) || (has_python(dump.core) && !add_heap(&dump)))
 		return ss_error_no_memory();
 	sort_ranges(&dump);
 	if (!divide(&dump))

@@ -354,6 +354,26 @@ class Kernel(Handler):
             self.uninstall()
         self.assertEqual(found, [(4711, "end_address"), (0, "end_address"), (0, None)])
 
+    def test_python(self):
+        """Functions are named, unless the process is too large to be copied."""
+        python = os.path.realpath("/usr/bin/python3")
+        if not os.path.exists(python):
+            self.skipTest("there is no Debian python3")
+        found = []
+        self.install()
+        try:
+            for large in (0, 100):
+                self.crash(python, "-c", "import ctypes\nx = b'x' * (%d << 20)\n"
+                           "def inner(): ctypes.string_at(0)\n"
+                           "def outer(): inner()\nouter()" % large, number=signal.SIGSEGV)
+                report = max(self.wait_for_reports(len(found) + 1),
+                             key=lambda report: os.stat(report.path).st_mtime_ns)
+                found.append([frame["symbol"] for frame in report.threads[0]["frames"]
+                              if frame["kind"] == "python"])
+        finally:
+            self.uninstall()
+        self.assertEqual(found, [["string_at", "inner", "outer", "<module>"], []])
+
     def test_other_handler(self):
         """It gets the arguments of the kernel, also the descriptor of the process."""
         words = os.path.join(self.directory, "w")
