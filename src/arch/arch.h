@@ -17,6 +17,7 @@
 #include <stdint.h>
 #include <sys/user.h>
 
+#include "arch/instruction.h"
 #include "arch/syscall.h"
 
 enum {
@@ -46,6 +47,8 @@ enum {
 	SS_ARGUMENT_MAX = 12,
 	SS_PROLOGUE_MAX = 32,
 };
+
+enum { SS_PROBE_ARGS = 6 };
 
 /* The kernel's register set (NT_PRSTATUS) of a stopped thread of the host. */
 typedef struct user_regs_struct ss_kernel_regs;
@@ -103,6 +106,15 @@ struct ss_arch_attach {
 	   interrupt. code: the bytes before its program counter. */
 	bool (*in_syscall)(const ss_kernel_regs *kernel, const uint8_t *code,
 			   size_t size);
+
+	/* See arch/instruction.h. */
+	bool (*decode)(const uint8_t *code, size_t size, uint64_t address,
+		       struct ss_instruction *ret);
+
+	/* The registers of a uprobe (Documentation/trace/uprobetracer.rst): the stack pointer,
+	   and the integer arguments of a function in their order. */
+	const char *probe_sp;
+	const char *probe_args[SS_PROBE_ARGS];
 
 	/* Code that makes execve(2) with the arguments that set_execute() has put into the
 	   registers, and ends the process with status 127 if that fails. Its size is a

@@ -36,9 +36,7 @@ int ss_help_print(void)
 		"  --mode=no-stop            never stop a thread\n"
 		"  -v                        shorten nothing\n"
 		"  -h, -V                    help, version\n\n"
-		"stacksnap COMMAND --help lists all options of a command; those of the "
-		"default\n"
-		"command: stacksnap snap --help.\n",
+		"stacksnap COMMAND --help lists the options of a command, such as snap.\n",
 		stdout);
 	return SS_STATUS_WHOLE;
 }

@@ -208,6 +208,11 @@ void ss_dwarf_close(struct ss_dwarf *dwarf)
 	free(dwarf);
 }
 
+Dwarf *ss_dwarf_handle(struct ss_dwarf *dwarf)
+{
+	return dwarf->dwarf;
+}
+
 struct ss_unit *ss_dwarf_find_unit(struct ss_dwarf *dwarf, uint64_t address)
 {
 	uint32_t found = ss_segments_find(&dwarf->segments, address);

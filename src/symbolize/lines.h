@@ -42,6 +42,9 @@ struct ss_unit *ss_dwarf_find_unit(struct ss_dwarf *dwarf, uint64_t address);
 /* The source line of an address of this unit; zeroed if unknown. */
 struct ss_location ss_unit_find_line(struct ss_unit *unit, uint64_t address);
 
+/* For functions that search all units. */
+Dwarf *ss_dwarf_handle(struct ss_dwarf *dwarf);
+
 SS_DEFINE_CLEANUP(struct ss_dwarf, ss_dwarf, ss_dwarf_close)
 
 #endif

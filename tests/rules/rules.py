@@ -7,7 +7,7 @@ import subprocess
 
 LIBRARY = {"base", "arch", "proc", "elf", "model", "target", "objects", "capture", "sampling",
            "recording", "unwind", "runtime", "symbolize", "diagnose", "recorder", "cache",
-           "sandbox", "core", "supervise", "minidump"}
+           "sandbox", "core", "supervise", "minidump", "trace"}
 TOOL = {"profile", "output", "cli"}
 
 # What a room may include besides itself and system headers.
@@ -33,6 +33,7 @@ MAY_USE = {
     "sandbox": {"base", "model", "cache"},
     "recorder": {"base", "arch", "model", "target", "capture", "sampling", "recording",
                  "sandbox"},
+    "trace": {"base", "arch", "model", "target", "sampling", "sandbox"},
     "profile": {"base"},
     "output": {"base", "profile"},
     "cli": {"base", "profile", "output"},
@@ -41,7 +42,8 @@ MAY_USE = {
 # Files that run in a child without rights may use more than the rest of their room: the
 # rooms that read ELF files and unwind tables.
 CONFINED = {"recorder/unwind_server.c": {"elf", "unwind"},
-            "recorder/build_ids_child.c": {"elf"}}
+            "recorder/build_ids_child.c": {"elf"},
+            "trace/resolve_child.c": {"elf", "symbolize"}}
 
 # Who may include headers of other projects. A key that ends in "/" is a directory.
 THIRD_PARTY = {
@@ -243,7 +245,8 @@ def check_processor(tree):
 
 # Who may ask which processor this program runs on. All others take that of the capture,
 # snapshot or image at hand, which may be of another machine.
-HOST_USERS = {"model/capture.c", "model/snapshot.c", "unwind/libunwind.c"}
+HOST_USERS = {"model/capture.c", "model/snapshot.c", "unwind/libunwind.c",
+              "trace/code.c"}  # a live process
 
 
 def check_host(tree):

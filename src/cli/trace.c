@@ -1,0 +1,368 @@
+/*
+ * stacksnap trace [OPTIONS] PID -p FUNCTION...: reports calls of functions as they happen.
+ */
+#include <argp.h>
+#include <errno.h>
+#include <inttypes.h>
+#include <poll.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/signalfd.h>
+
+#include "base/clock.h"
+#include "base/vector.h"
+#include "cli/command.h"
+#include "cli/common_options.h"
+#include "cli/failure.h"
+#include "cli/target_options.h"
+#include "cli/usage.h"
+#include "output/trace.h"
+
+enum key {
+	KEY_PROBE = 'p',
+	KEY_FORMAT = 'f',
+	KEY_DURATION = 'd',
+	KEY_LIST = 0x250,
+	KEY_SCOPE,
+	KEY_EVERY,
+	KEY_MAX_RATE,
+	KEY_ARGS,
+	KEY_COUNT,
+	KEY_DEBUG_DIR,
+};
+
+enum { READ_MS = 20 };
+
+static const struct argp_option table[] = {
+	{ "probe", KEY_PROBE, "FUNCTION", 0,
+	  "Report calls of FUNCTION; also MODULE:FUNCTION, MODULE+0xOFFSET, FILE:LINE, "
+	  "PROVIDER:PROBE (USDT), with wildcards; can be repeated",
+	  0 },
+	{ "list", KEY_LIST, NULL, 0, "List what matches, and set no probe", 0 },
+	{ "scope", KEY_SCOPE, NULL, 0,
+	  "Report returns, too: durations, nesting, and what is still open at the end",
+	  0 },
+	{ "args", KEY_ARGS, "N", OPTION_ARG_OPTIONAL,
+	  "Show the first N registers of integer arguments, up to 6 (default of N: 6)",
+	  0 },
+	{ "every", KEY_EVERY, "N", 0,
+	  "Report each N-th hit of a thread on a CPU only; with --scope, each N-th entry "
+	  "(default: 1)",
+	  0 },
+	{ "max-rate", KEY_MAX_RATE, "N", 0,
+	  "Report at most N hits a second; others are counted (default: no limit)", 0 },
+	{ "count", KEY_COUNT, "N", 0, "End after N hits (default: no limit)", 0 },
+	{ "duration", KEY_DURATION, "TIME", 0,
+	  "End after TIME, for instance 10s or 500ms (default: until Ctrl-C, or the end "
+	  "of "
+	  "the process)",
+	  0 },
+	{ "format", KEY_FORMAT, "FORMAT", 0, "text or json (default: text)", 0 },
+	{ "debug-dir", KEY_DEBUG_DIR, "DIRECTORY", 0,
+	  "Directory of separate debug files (default: /usr/lib/debug)", 0 },
+	{},
+};
+
+struct trace {
+	struct ss_target_options process;
+	struct ss_trace_options options;
+	SS_VECTOR(const char *) specs;
+	const struct ss_trace_format *format;
+	bool list;
+	uint64_t duration_ns;
+	uint64_t count;
+	uint64_t seen; /* hits, for count */
+	struct ss_trace_output output;
+	struct ss_trace *trace;
+	struct ss_target *target;
+};
+
+static void trace_deinit(struct trace *trace)
+{
+	ss_trace_free(trace->trace);
+	ss_target_close(trace->target);
+	ss_target_options_deinit(&trace->process);
+	ss_vector_free(&trace->specs);
+	free(trace->output.durations);
+}
+
+static void add_spec(const struct argp_state *state, struct trace *trace,
+		     const char *spec)
+{
+	const char **slot = ss_vector_push(&trace->specs);
+
+	if (!*spec)
+		ss_usage_fail(state, "-p: expected the name of a function");
+	if (!slot)
+		ss_usage_fail(state, "out of memory");
+	*slot = spec;
+}
+
+static void check(const struct argp_state *state, struct trace *trace)
+{
+	if (ss_target_options_count(&trace->process) == 0)
+		ss_usage_fail(state, "expected a pid or the name of a process");
+	if (trace->specs.count == 0)
+		ss_usage_fail(state, "expected -p FUNCTION: what is to be traced");
+	trace->options.specs = trace->specs.items;
+	trace->options.spec_count = trace->specs.count;
+}
+
+static error_t parse(int key, char *arg, struct argp_state *state)
+{
+	struct trace *trace = state->input;
+	struct ss_trace_options *o = &trace->options;
+
+	switch (key) {
+	case KEY_PROBE:
+		add_spec(state, trace, arg);
+		return 0;
+	case KEY_LIST:
+		trace->list = true;
+		return 0;
+	case KEY_SCOPE:
+		o->scopes = true;
+		return 0;
+	case KEY_ARGS:
+		o->args = arg ? (unsigned)ss_options_parse_number(state, "args", arg, 1,
+								  SS_TRACE_ARGS) :
+				SS_TRACE_ARGS;
+		return 0;
+	case KEY_EVERY:
+		o->every = ss_options_parse_number(state, "every", arg, 1, UINT32_MAX);
+		return 0;
+	case KEY_MAX_RATE:
+		o->max_rate =
+			ss_options_parse_number(state, "max-rate", arg, 1, UINT32_MAX);
+		return 0;
+	case KEY_COUNT:
+		trace->count =
+			ss_options_parse_number(state, "count", arg, 1, UINT32_MAX);
+		return 0;
+	case KEY_DURATION:
+		trace->duration_ns = ss_options_parse_duration(state, "duration", arg);
+		return 0;
+	case KEY_FORMAT:
+		trace->format = ss_trace_format_find(arg);
+		if (!trace->format)
+			ss_usage_fail(state, "invalid format \"%s\": text or json", arg);
+		return 0;
+	case KEY_DEBUG_DIR:
+		o->debug_dir = arg;
+		return 0;
+	case ARGP_KEY_ARG:
+		if (ss_target_options_count(&trace->process) == 0)
+			ss_target_options_add(state, &trace->process, arg);
+		else
+			add_spec(state, trace, arg);
+		return 0;
+	case ARGP_KEY_END:
+		check(state, trace);
+		return 0;
+	default:
+		return ARGP_ERR_UNKNOWN;
+	}
+}
+
+static const struct argp argp = {
+	.options = table,
+	.parser = parse,
+	.args_doc = "PID|NAME -p FUNCTION...",
+	.doc = "Report calls of functions of a running process as they happen, by the "
+	       "kernel's uprobes. The process is not stopped. Needs root.\v"
+	       "Exit status: 0 every hit was reported, 1 some were lost, or a function "
+	       "was "
+	       "not found, 2 nothing could be traced, 64 wrong usage.",
+};
+
+/* Each thread needs a descriptor for each CPU. */
+static void raise_limit(void)
+{
+	struct rlimit limit;
+
+	if (getrlimit(RLIMIT_NOFILE, &limit) != 0)
+		return;
+	limit.rlim_cur = limit.rlim_max;
+	(void)setrlimit(RLIMIT_NOFILE, &limit); /* or fewer threads */
+}
+
+/* Blocks the signals that end the program, such as Ctrl-C, and returns a signalfd for them. */
+static int watch_signals(void)
+{
+	sigset_t set;
+
+	(void)sigemptyset(&set); /* these cannot fail: valid signals */
+	(void)sigaddset(&set, SIGINT);
+	(void)sigaddset(&set, SIGTERM);
+	(void)sigaddset(&set, SIGHUP);
+	(void)sigprocmask(SIG_BLOCK, &set, NULL);
+	return signalfd(-1, &set, SFD_CLOEXEC);
+}
+
+static void take_event(void *data, const struct ss_trace_event *event)
+{
+	struct trace *trace = data;
+	bool begins = event->kind == SS_TRACE_HIT || event->kind == SS_TRACE_ENTER;
+
+	if (begins && trace->count && trace->seen >= trace->count)
+		return;
+	trace->seen += begins;
+	if (event->kind == SS_TRACE_EXIT)
+		ss_durations_add(&trace->output.durations[event->probe],
+				 event->duration_ns);
+	trace->format->event(&trace->output, event);
+}
+
+static bool is_over(const struct trace *trace, uint64_t end_ns)
+{
+	return (end_ns && ss_now_ns() >= end_ns) ||
+	       (trace->count && trace->seen >= trace->count) ||
+	       ss_trace_summary(trace->trace)->ended || ferror(trace->output.out);
+}
+
+static struct ss_error *follow(struct trace *trace)
+{
+	_cleanup_close_ int fd = watch_signals();
+	struct pollfd pollfd = { .fd = fd, .events = POLLIN };
+	struct ss_error *error = ss_trace_start(trace->trace);
+	uint64_t end_ns = trace->duration_ns ? ss_now_ns() + trace->duration_ns : 0;
+
+	if (error)
+		return error;
+	if (trace->format->begin)
+		trace->format->begin(&trace->output);
+	(void)fflush(trace->output.out); /* checked at the end */
+	while (!error && !is_over(trace, end_ns) && poll(&pollfd, 1, READ_MS) <= 0) {
+		error = ss_trace_read(trace->trace, take_event, trace);
+		(void)fflush(trace->output.out); /* likewise */
+	}
+	if (!error)
+		error = ss_trace_end(trace->trace, take_event, trace);
+	return error;
+}
+
+static bool has_probe(const struct trace *trace, size_t spec)
+{
+	for (size_t i = 0; i < ss_trace_probe_count(trace->trace); i++) {
+		const struct ss_trace_probe *probe = ss_trace_probe(trace->trace, i);
+		if (probe->spec == spec && probe->set)
+			return true;
+	}
+	return false;
+}
+
+/* Says what should be known about the specs. Returns whether each of them selects a probe. */
+static bool report_specs(const struct trace *trace)
+{
+	bool all = true;
+
+	for (size_t i = 0; i < trace->specs.count; i++) {
+		bool noted = false;
+		for (size_t k = 0; k < ss_trace_note_count(trace->trace); k++) {
+			const struct ss_trace_note *note = ss_trace_note(trace->trace, k);
+			if (note->spec != i)
+				continue;
+			ss_failure_warn("%s: %s: %s", trace->specs.items[i], note->module,
+					note->text);
+			noted = true;
+		}
+		bool found = has_probe(trace, i);
+		all &= found;
+		if (!found && !noted)
+			ss_failure_warn(
+				"%s: no such function in the modules of the process",
+				trace->specs.items[i]);
+		if (!found && !noted)
+			ss_failure_hint(
+				"wildcards search, as in --list -p '*%s*'; stripped "
+				"programs need their debug files",
+				trace->specs.items[i]);
+	}
+	for (size_t i = 0; trace->options.scopes && !trace->list &&
+			   i < ss_trace_probe_count(trace->trace);
+	     i++) {
+		const struct ss_trace_probe *probe = ss_trace_probe(trace->trace, i);
+		if (probe->set && !probe->returns)
+			ss_failure_warn(
+				"%s: its returns are not known (no size, or code that "
+				"cannot be decoded): hits only",
+				probe->name);
+	}
+	return all;
+}
+
+static bool has_any(const struct trace *trace)
+{
+	for (size_t i = 0; i < trace->specs.count; i++) {
+		if (has_probe(trace, i))
+			return true;
+	}
+	return false;
+}
+
+static struct ss_error *open_trace(struct trace *trace)
+{
+	struct ss_error *error = trace->list ? NULL : ss_trace_check();
+
+	if (!error)
+		error = ss_target_open(ss_target_options_pid(&trace->process),
+				       &trace->target);
+	if (!error)
+		error = ss_trace_new(trace->target, &trace->options, &trace->trace);
+	if (error)
+		return error;
+	trace->output = (struct ss_trace_output){
+		.out = stdout,
+		.trace = trace->trace,
+		.durations = calloc(ss_trace_probe_count(trace->trace) + 1,
+				    sizeof(*trace->output.durations)),
+	};
+	return trace->output.durations ? NULL : ss_error_no_memory();
+}
+
+static int status_of(const struct trace *trace, bool all)
+{
+	const struct ss_trace_summary *summary = ss_trace_summary(trace->trace);
+
+	return all && !summary->lost ? SS_STATUS_WHOLE : SS_STATUS_PARTIAL;
+}
+
+static int run(int argc, char **argv)
+{
+	_cleanup_(trace_deinit) struct trace trace = {
+		.process.single = true,
+		.options.size = sizeof(trace.options),
+		.format = &ss_trace_text,
+	};
+
+	if (!ss_usage_parse(&ss_command_trace, argc, argv, 0, &trace) ||
+	    !ss_target_options_resolve(&trace.process))
+		return SS_STATUS_NOTHING;
+	raise_limit();
+	_cleanup_error_ struct ss_error *error = open_trace(&trace);
+	bool all = !error && report_specs(&trace);
+	bool any = !error && has_any(&trace);
+	if (any && !trace.list)
+		error = follow(&trace);
+	if (error) {
+		ss_failure_print(error);
+		return SS_STATUS_NOTHING;
+	}
+	if (trace.list)
+		ss_trace_write_probes(trace.trace, stdout);
+	else if (any)
+		trace.format->end(&trace.output);
+	if (fflush(stdout) != 0 || ferror(stdout)) {
+		ss_failure_warn("cannot write to standard output");
+		return SS_STATUS_NOTHING;
+	}
+	return any ? status_of(&trace, all) : SS_STATUS_NOTHING;
+}
+
+const struct ss_command ss_command_trace = {
+	.name = "trace",
+	.summary = "report calls of functions of a process as they happen",
+	.argp = &argp,
+	.run = run,
+};

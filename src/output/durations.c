@@ -1,0 +1,83 @@
+#include "output/durations.h"
+
+#include <inttypes.h>
+
+#include "base/cleanup.h"
+
+enum { STEP_BITS = 4, BAR = 40 };
+
+/* Below 16 each number has a range of its own. */
+static size_t range_of(uint64_t ns)
+{
+	if (ns < SS_DURATION_STEPS)
+		return (size_t)ns;
+	unsigned shift = 63 - (unsigned)__builtin_clzll(ns) - STEP_BITS;
+	return (shift + 1) * SS_DURATION_STEPS +
+	       ((ns >> shift) & (SS_DURATION_STEPS - 1));
+}
+
+/* The highest duration of a range. */
+static uint64_t range_end(size_t range)
+{
+	if (range < SS_DURATION_STEPS)
+		return range;
+	unsigned shift = (unsigned)(range / SS_DURATION_STEPS) - 1;
+	uint64_t step = range % SS_DURATION_STEPS + SS_DURATION_STEPS;
+	return ((step + 1) << shift) - 1;
+}
+
+void ss_durations_add(struct ss_durations *durations, uint64_t ns)
+{
+	durations->min_ns = durations->count ? SS_MIN(durations->min_ns, ns) : ns;
+	durations->max_ns = SS_MAX(durations->max_ns, ns);
+	durations->count++;
+	durations->sum_ns += ns;
+	durations->ranges[range_of(ns)]++;
+}
+
+uint64_t ss_durations_percentile(const struct ss_durations *durations, double percent)
+{
+	double wanted = (double)durations->count * percent / 100;
+	uint64_t sum = 0;
+
+	for (size_t i = 0; i < SS_DURATION_RANGES && durations->count; i++) {
+		sum += durations->ranges[i];
+		if (sum && (double)sum >= wanted)
+			return SS_MIN(range_end(i), durations->max_ns);
+	}
+	return 0;
+}
+
+static uint64_t sum_of(const struct ss_durations *durations, size_t group)
+{
+	uint64_t sum = 0;
+
+	for (size_t i = 0; i < SS_DURATION_STEPS; i++)
+		sum += durations->ranges[group * SS_DURATION_STEPS + i];
+	return sum;
+}
+
+void ss_durations_write(const struct ss_durations *durations, FILE *out)
+{
+	enum { GROUPS = SS_DURATION_RANGES / SS_DURATION_STEPS };
+	size_t first = GROUPS;
+	size_t last = 0;
+	uint64_t most = 1;
+
+	for (size_t i = 0; i < GROUPS; i++) {
+		uint64_t sum = sum_of(durations, i);
+		first = sum ? SS_MIN(first, i) : first;
+		last = sum ? i : last;
+		most = SS_MAX(most, sum);
+	}
+	for (size_t i = first; i <= last && first < GROUPS; i++) {
+		uint64_t sum = sum_of(durations, i);
+		uint64_t end = range_end((i + 1) * SS_DURATION_STEPS - 1);
+		(void)fprintf(out,
+			      "  up to %12" PRIu64 ".%03" PRIu64 " us %10" PRIu64 " ",
+			      end / 1000, end % 1000, sum);
+		for (uint64_t bar = 0; bar < (sum * BAR + most - 1) / most; bar++)
+			(void)fputc('#', out);
+		(void)fputc('\n', out);
+	}
+}

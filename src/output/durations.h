@@ -1,0 +1,29 @@
+/*
+ * The distribution of durations, in constant memory: sixteen ranges for each power of two, so that
+ * a percentile is at most 6.25 % too high.
+ */
+#ifndef SS_OUTPUT_DURATIONS_H
+#define SS_OUTPUT_DURATIONS_H
+
+#include <stdint.h>
+#include <stdio.h>
+
+enum { SS_DURATION_STEPS = 16, SS_DURATION_RANGES = 61 * SS_DURATION_STEPS };
+
+struct ss_durations {
+	uint64_t count;
+	uint64_t sum_ns;
+	uint64_t min_ns;
+	uint64_t max_ns;
+	uint64_t ranges[SS_DURATION_RANGES];
+};
+
+void ss_durations_add(struct ss_durations *durations, uint64_t ns);
+
+/* The duration that percent of them do not exceed; 0: there are none. */
+uint64_t ss_durations_percentile(const struct ss_durations *durations, double percent);
+
+/* A line for each power of two, with a bar. */
+void ss_durations_write(const struct ss_durations *durations, FILE *out);
+
+#endif

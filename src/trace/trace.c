@@ -1,0 +1,598 @@
+/*
+ * A trace: sets probes, merges the rings of the CPUs in the order of time, and follows the scopes
+ * of each thread.
+ */
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/error.h"
+#include "sampling/address_space.h"
+#include "target/uprobes.h"
+#include "trace/resolve.h"
+#include "trace/threads.h"
+
+/* Frames that are so far apart are on different stacks: of coroutines, or of signal handlers. */
+enum { STACK_DISTANCE = 1 << 20 };
+
+/* What the kernel knows as a place. */
+struct place {
+	uint32_t probe;
+	bool is_return;
+};
+
+struct pending {
+	SS_VECTOR(struct ss_uprobe_hit) hits; /* of one CPU, in their order */
+	size_t next;
+};
+
+struct ss_trace {
+	struct ss_target *target; /* borrowed */
+	struct ss_trace_options options;
+	struct ss_address_space space;
+	struct ss_resolved resolved;
+	SS_VECTOR(struct ss_trace_probe) probes;
+	SS_VECTOR(struct ss_trace_note) notes;
+	SS_VECTOR(struct place) places;
+	SS_VECTOR(struct pending) pending; /* by ring */
+	struct ss_uprobes uprobes;
+	bool started;
+	struct ss_trace_threads threads;
+	struct ss_trace_summary summary;
+	uint64_t wall_offset_ns;
+	uint64_t second;	   /* of max_rate: the current one, */
+	uint64_t reported;	   /* and its hits */
+	uint64_t hits;		   /* for every */
+	ss_trace_handler *handler; /* during a call */
+	void *data;
+	bool no_memory;
+};
+
+const char *ss_trace_kind_name(enum ss_trace_kind kind)
+{
+	static const char *const names[] = {
+		[SS_TRACE_HIT] = "hit",	  [SS_TRACE_ENTER] = "enter",
+		[SS_TRACE_EXIT] = "exit", [SS_TRACE_LEFT] = "left",
+		[SS_TRACE_OPEN] = "open",
+	};
+
+	return (size_t)kind < SS_ARRAY_SIZE(names) ? names[kind] : "unknown";
+}
+
+/* What to probe ------------------------------------------------------------- */
+
+/* Matches without the namespaces count only if there are no others. */
+static bool is_superseded(const struct ss_trace *trace,
+			  const struct ss_resolved_probe *probe)
+{
+	if (!(probe->flags & SS_RESOLVE_SUFFIX))
+		return false;
+	for (size_t i = 0; i < trace->resolved.probes.count; i++) {
+		const struct ss_resolved_probe *other = &trace->resolved.probes.items[i];
+		if (other->spec == probe->spec && !(other->flags & SS_RESOLVE_SUFFIX))
+			return true;
+	}
+	return false;
+}
+
+static struct ss_error *add_note(struct ss_trace *trace, size_t spec,
+				 const struct ss_module *module, char *text)
+{
+	struct ss_trace_note *note = text ? ss_vector_push(&trace->notes) : NULL;
+
+	if (!note)
+		return ss_error_no_memory();
+	*note = (struct ss_trace_note){ .spec = spec,
+					.module = module ? module->path : "",
+					.text = text };
+	return NULL;
+}
+
+static struct ss_error *add_probes(struct ss_trace *trace)
+{
+	for (size_t i = 0; i < trace->resolved.probes.count; i++) {
+		const struct ss_resolved_probe *from = &trace->resolved.probes.items[i];
+		struct ss_trace_probe *probe = ss_vector_push(&trace->probes);
+		if (!probe)
+			return ss_error_no_memory();
+		*probe = (struct ss_trace_probe){
+			.spec = from->spec,
+			.name = from->name,
+			.module = &from->module->pub,
+			.offset = from->address,
+			.returns = from->returns,
+			.usdt = from->flags & SS_RESOLVE_USDT,
+			.line = from->flags & SS_RESOLVE_LINE,
+			.set = !(from->flags & SS_RESOLVE_REFUSED),
+		};
+	}
+	for (size_t i = 0; i < trace->resolved.notes.count; i++) {
+		const struct ss_resolved_note *from = &trace->resolved.notes.items[i];
+		struct ss_error *error =
+			add_note(trace, from->spec, &from->module->pub, from->text);
+		if (error)
+			return error;
+	}
+	return NULL;
+}
+
+/* Removes superseded ones; they are freed with the others. */
+static void drop_superseded(struct ss_trace *trace)
+{
+	struct ss_resolved *resolved = &trace->resolved;
+	size_t count = 0;
+
+	for (size_t i = 0; i < resolved->probes.count; i++) {
+		if (is_superseded(trace, &resolved->probes.items[i])) {
+			resolved->probes.items[i].flags |= SS_RESOLVE_REFUSED;
+			resolved->probes.items[i].spec = UINT32_MAX;
+		}
+	}
+	for (size_t i = 0; i < resolved->probes.count; i++) {
+		struct ss_resolved_probe *probe = &resolved->probes.items[i];
+		if (probe->spec == UINT32_MAX) {
+			free(probe->name);
+			ss_module_unref(probe->module);
+			continue;
+		}
+		resolved->probes.items[count++] = *probe;
+	}
+	resolved->probes.count = count;
+}
+
+static struct ss_error *resolve(struct ss_trace *trace)
+{
+	const struct ss_trace_options *o = &trace->options;
+	enum ss_address_space_change change;
+	struct ss_error *error = ss_address_space_update(&trace->space, &change);
+
+	if (error)
+		return error;
+	if (change == SS_ADDRESS_SPACE_ENDED || !trace->space.capture)
+		return ss_target_missing(trace->target);
+	error = ss_resolve(trace->space.capture, trace->target, o->specs, o->spec_count,
+			   o->scopes, o->debug_dir, &trace->resolved);
+	if (error)
+		return error;
+	drop_superseded(trace);
+	return add_probes(trace);
+}
+
+struct ss_error *ss_trace_check(void)
+{
+	static const struct ss_uprobe_options options = {};
+	struct ss_uprobes uprobes = {};
+	struct ss_error *error = ss_uprobes_init(&uprobes, &options);
+
+	if (!error)
+		error = ss_uprobes_check();
+	ss_uprobes_deinit(&uprobes);
+	return error;
+}
+
+struct ss_error *ss_trace_new(struct ss_target *target,
+			      const struct ss_trace_options *options,
+			      struct ss_trace **ret)
+{
+	struct ss_trace *trace = calloc(1, sizeof(*trace));
+
+	if (!trace)
+		return ss_error_no_memory();
+	memcpy(&trace->options, options, SS_MIN(options->size, sizeof(trace->options)));
+	trace->options.args = SS_MIN(trace->options.args, (unsigned)SS_TRACE_ARGS);
+	trace->target = target;
+	ss_address_space_init(&trace->space, target);
+	struct ss_error *error = resolve(trace);
+	if (error)
+		ss_trace_free(trace);
+	else
+		*ret = trace;
+	return error;
+}
+
+void ss_trace_free(struct ss_trace *trace)
+{
+	if (!trace)
+		return;
+	ss_uprobes_deinit(&trace->uprobes);
+	for (size_t i = 0; i < trace->pending.count; i++)
+		ss_vector_free(&trace->pending.items[i].hits);
+	ss_vector_free(&trace->pending);
+	ss_vector_free(&trace->places);
+	ss_vector_free(&trace->probes);
+	ss_vector_free(&trace->notes);
+	ss_trace_threads_deinit(&trace->threads);
+	ss_resolved_deinit(&trace->resolved);
+	ss_address_space_deinit(&trace->space);
+	free(trace);
+}
+
+size_t ss_trace_probe_count(const struct ss_trace *trace)
+{
+	return trace->probes.count;
+}
+
+const struct ss_trace_probe *ss_trace_probe(const struct ss_trace *trace, size_t index)
+{
+	return &trace->probes.items[index];
+}
+
+size_t ss_trace_note_count(const struct ss_trace *trace)
+{
+	return trace->notes.count;
+}
+
+const struct ss_trace_note *ss_trace_note(const struct ss_trace *trace, size_t index)
+{
+	return &trace->notes.items[index];
+}
+
+const struct ss_trace_summary *ss_trace_summary(const struct ss_trace *trace)
+{
+	return &trace->summary;
+}
+
+/* Setting probes ------------------------------------------------------------ */
+
+static struct ss_error *add_place(struct ss_trace *trace, size_t index, uint64_t offset,
+				  uint64_t counter, bool is_return)
+{
+	struct place *place = ss_vector_push(&trace->places);
+
+	if (!place)
+		return ss_error_no_memory();
+	*place = (struct place){ .probe = (uint32_t)index, .is_return = is_return };
+	return ss_uprobes_add(&trace->uprobes,
+			      trace->resolved.probes.items[index].module->fd, offset,
+			      counter);
+}
+
+/* Functions that share code (aliases, or two specs) are probed once. */
+static bool is_set(const struct ss_trace *trace, size_t index)
+{
+	const struct ss_resolved_probe *probe = &trace->resolved.probes.items[index];
+
+	for (size_t i = 0; i < index; i++) {
+		const struct ss_resolved_probe *other = &trace->resolved.probes.items[i];
+		if (trace->probes.items[i].set && other->offset == probe->offset &&
+		    other->module == probe->module)
+			return true;
+	}
+	return false;
+}
+
+static struct ss_error *set_probe(struct ss_trace *trace, size_t index)
+{
+	const struct ss_resolved_probe *from = &trace->resolved.probes.items[index];
+	struct ss_error *error =
+		add_place(trace, index, from->offset, from->counter, false);
+
+	for (size_t i = 0; !error && i < from->returns; i++)
+		error = add_place(trace, index,
+				  trace->resolved.returns.items[from->first + i], 0,
+				  true);
+	return error;
+}
+
+static struct ss_error *set_probes(struct ss_trace *trace)
+{
+	for (size_t i = 0; i < trace->probes.count; i++) {
+		trace->probes.items[i].set &= !is_set(trace, i);
+		struct ss_error *error =
+			trace->probes.items[i].set ? set_probe(trace, i) : NULL;
+		if (error)
+			return error;
+	}
+	return trace->places.count ? NULL :
+				     ss_error_new(SS_ERROR_INVALID, "nothing to probe");
+}
+
+struct ss_error *ss_trace_start(struct ss_trace *trace)
+{
+	const struct ss_trace_options *o = &trace->options;
+	const struct ss_uprobe_options options = {
+		/* With scopes, entries and exits must be chosen together. */
+		.every = o->scopes ? 0 : o->every,
+		.args = o->args,
+	};
+	struct ss_error *error = ss_uprobes_init(&trace->uprobes, &options);
+
+	if (!error)
+		error = set_probes(trace);
+	if (!error)
+		error = ss_uprobes_attach(&trace->uprobes, trace->target);
+	if (error)
+		return error;
+	for (size_t i = 0; i < ss_uprobes_cpus(&trace->uprobes); i++) {
+		if (!ss_vector_push(&trace->pending))
+			return ss_error_no_memory();
+	}
+	trace->wall_offset_ns = ss_clock_ns(CLOCK_REALTIME) - ss_now_ns();
+	trace->started = true;
+	ss_uprobes_start(&trace->uprobes);
+	return NULL;
+}
+
+/* Events -------------------------------------------------------------------- */
+
+static void report(struct ss_trace *trace, struct ss_trace_thread *thread,
+		   struct ss_trace_event *event)
+{
+	ss_trace_thread_find_name(thread, trace->target);
+	event->sequence = ++trace->summary.events;
+	event->time_ns = event->monotonic_ns + trace->wall_offset_ns;
+	event->pid = thread->pid;
+	event->tid = thread->tid;
+	event->name = thread->name;
+	trace->handler(trace->data, event);
+}
+
+/* Whether max_rate and every let a hit pass. */
+static bool is_wanted(struct ss_trace *trace, uint64_t time_ns)
+{
+	const struct ss_trace_options *o = &trace->options;
+	uint64_t second = time_ns / SS_NS_PER_SECOND;
+
+	if (o->scopes && o->every > 1 && trace->hits++ % o->every != 0) {
+		trace->summary.skipped++;
+		return false;
+	}
+	if (second != trace->second) {
+		trace->second = second;
+		trace->reported = 0;
+	}
+	if (o->max_rate && trace->reported >= o->max_rate) {
+		trace->summary.skipped++;
+		return false;
+	}
+	trace->reported++;
+	return true;
+}
+
+/* Ends the innermost scope of a thread. */
+static void end_scope(struct ss_trace *trace, struct ss_trace_thread *thread,
+		      enum ss_trace_kind kind, uint64_t time_ns)
+{
+	const struct ss_trace_scope scope = thread->scopes.items[--thread->scopes.count];
+	struct ss_trace_event event = {
+		.kind = kind,
+		.monotonic_ns = time_ns,
+		.probe = scope.probe,
+		.depth = (unsigned)thread->scopes.count,
+		.entry = scope.sequence,
+		.duration_ns = time_ns - SS_MIN(time_ns, scope.begin_ns),
+	};
+
+	if (scope.reported)
+		report(trace, thread, &event);
+}
+
+static void end_all_scopes(struct ss_trace *trace, struct ss_trace_thread *thread,
+			   enum ss_trace_kind kind, uint64_t time_ns)
+{
+	while (thread->scopes.count)
+		end_scope(trace, thread, kind, time_ns);
+}
+
+/* Whether a scope has ended, given that the stack pointer is now sp; at its own stack pointer,
+   it is the one that returns or is entered again. */
+static bool is_left(const struct ss_trace_scope *scope, uint64_t sp)
+{
+	return scope->sp < sp && sp - scope->sp < STACK_DISTANCE;
+}
+
+static void enter(struct ss_trace *trace, struct ss_trace_thread *thread,
+		  const struct ss_uprobe_hit *hit, struct ss_trace_event *event)
+{
+	while (thread->scopes.count) {
+		const struct ss_trace_scope *top =
+			&thread->scopes.items[thread->scopes.count - 1];
+		if (top->sp != hit->sp && !is_left(top, hit->sp))
+			break;
+		end_scope(trace, thread, SS_TRACE_LEFT, hit->time_ns);
+	}
+	event->kind = SS_TRACE_ENTER;
+	event->depth = (unsigned)thread->scopes.count;
+	bool wanted = is_wanted(trace, hit->time_ns);
+	if (wanted)
+		report(trace, thread, event);
+	struct ss_trace_scope *scope = ss_vector_push(&thread->scopes);
+	trace->no_memory |= !scope;
+	if (scope)
+		*scope = (struct ss_trace_scope){ .probe = (uint32_t)event->probe,
+						  .reported = wanted,
+						  .sp = hit->sp,
+						  .begin_ns = hit->time_ns,
+						  .sequence = event->sequence };
+}
+
+static void leave(struct ss_trace *trace, struct ss_trace_thread *thread,
+		  const struct ss_uprobe_hit *hit, uint32_t probe)
+{
+	size_t found = thread->scopes.count;
+
+	while (found > 0 && (thread->scopes.items[found - 1].sp != hit->sp ||
+			     thread->scopes.items[found - 1].probe != probe))
+		found--;
+	if (found == 0) {
+		trace->summary.unpaired++;
+		return;
+	}
+	while (thread->scopes.count > found)
+		end_scope(trace, thread, SS_TRACE_LEFT, hit->time_ns);
+	end_scope(trace, thread, SS_TRACE_EXIT, hit->time_ns);
+}
+
+static void take_hit(struct ss_trace *trace, const struct ss_uprobe_hit *hit)
+{
+	const struct place *place = &trace->places.items[hit->place];
+	struct ss_trace_thread *thread =
+		ss_trace_threads_get(&trace->threads, hit->pid, hit->tid);
+	struct ss_trace_event event = {
+		.monotonic_ns = hit->time_ns,
+		.probe = place->probe,
+		.arg_count = trace->options.args,
+	};
+
+	trace->no_memory |= !thread;
+	if (!thread)
+		return;
+	trace->summary.read++;
+	if (place->is_return) {
+		leave(trace, thread, hit, place->probe);
+		return;
+	}
+	trace->probes.items[place->probe].hits++;
+	memcpy(event.args, hit->args, sizeof(event.args));
+	if (trace->options.scopes && trace->probes.items[place->probe].returns)
+		enter(trace, thread, hit, &event);
+	else if (is_wanted(trace, hit->time_ns))
+		report(trace, thread, &event);
+}
+
+/* After execve() the process has one thread, and none of its old stack. */
+static void take_name(struct ss_trace *trace, const struct ss_uprobe_hit *hit)
+{
+	for (size_t i = 0; hit->exec && i < trace->threads.items.count; i++) {
+		struct ss_trace_thread *thread = &trace->threads.items.items[i];
+		if (thread->pid == hit->pid)
+			end_all_scopes(trace, thread, SS_TRACE_LEFT, hit->time_ns);
+	}
+	struct ss_trace_thread *thread =
+		ss_trace_threads_get(&trace->threads, hit->pid, hit->tid);
+	if (thread)
+		ss_trace_thread_set_name(thread, hit->name);
+}
+
+/* It has the name of the thread that started it. */
+static void take_fork(struct ss_trace *trace, const struct ss_uprobe_hit *hit)
+{
+	struct ss_trace_thread *parent =
+		ss_trace_threads_get(&trace->threads, hit->parent_pid, hit->parent_tid);
+	char name[SS_TRACE_COMM];
+
+	if (!parent)
+		return;
+	ss_trace_thread_find_name(parent, trace->target);
+	memcpy(name, parent->name, sizeof(name));
+	struct ss_trace_thread *thread =
+		ss_trace_threads_get(&trace->threads, hit->pid, hit->tid);
+	if (thread)
+		ss_trace_thread_set_name(thread, name);
+}
+
+/* A child process goes on in the scopes of the thread that forked it; they are not followed,
+   because they were entered once only. */
+static void take_exit(struct ss_trace *trace, const struct ss_uprobe_hit *hit)
+{
+	struct ss_trace_thread *thread =
+		ss_trace_threads_get(&trace->threads, hit->pid, hit->tid);
+
+	if (!thread)
+		return;
+	end_all_scopes(trace, thread, SS_TRACE_LEFT, hit->time_ns);
+	ss_trace_threads_remove(&trace->threads, thread);
+}
+
+static void take(struct ss_trace *trace, const struct ss_uprobe_hit *hit)
+{
+	switch (hit->kind) {
+	case SS_UPROBE_HIT:
+		take_hit(trace, hit);
+		break;
+	case SS_UPROBE_NAME:
+		take_name(trace, hit);
+		break;
+	case SS_UPROBE_EXIT:
+		take_exit(trace, hit);
+		break;
+	case SS_UPROBE_FORK:
+		take_fork(trace, hit);
+		break;
+	}
+}
+
+/* Moves all records out of the rings. */
+static bool collect(struct ss_trace *trace)
+{
+	struct ss_uprobe_hit hit = {};
+
+	while (ss_uprobes_next(&trace->uprobes, &hit)) {
+		struct pending *pending = &trace->pending.items[trace->uprobes.reading];
+		struct ss_uprobe_hit *slot = ss_vector_push(&pending->hits);
+		if (!slot)
+			return false;
+		*slot = hit;
+	}
+	return true;
+}
+
+static struct pending *find_oldest(struct ss_trace *trace)
+{
+	struct pending *oldest = NULL;
+
+	for (size_t i = 0; i < trace->pending.count; i++) {
+		struct pending *pending = &trace->pending.items[i];
+		if (pending->next == pending->hits.count)
+			continue;
+		if (!oldest || pending->hits.items[pending->next].time_ns <
+				       oldest->hits.items[oldest->next].time_ns)
+			oldest = pending;
+	}
+	return oldest;
+}
+
+/* Reports what was recorded up to a time. A record of another CPU that is older may arrive
+   later only if it was being written at that time. */
+static struct ss_error *merge(struct ss_trace *trace, uint64_t until_ns)
+{
+	struct pending *pending;
+
+	if (!collect(trace))
+		return ss_error_no_memory();
+	while ((pending = find_oldest(trace)) &&
+	       pending->hits.items[pending->next].time_ns <= until_ns)
+		take(trace, &pending->hits.items[pending->next++]);
+	for (size_t i = 0; i < trace->pending.count; i++) {
+		pending = &trace->pending.items[i];
+		size_t left = pending->hits.count - pending->next;
+		if (left && pending->next)
+			memmove(pending->hits.items, &pending->hits.items[pending->next],
+				left * sizeof(*pending->hits.items));
+		pending->hits.count = left;
+		pending->next = 0;
+	}
+	trace->summary.lost = trace->uprobes.lost;
+	return trace->no_memory ? ss_error_no_memory() : NULL;
+}
+
+struct ss_error *ss_trace_read(struct ss_trace *trace, ss_trace_handler *handler,
+			       void *data)
+{
+	uint64_t now_ns = ss_now_ns();
+
+	trace->handler = handler;
+	trace->data = data;
+	trace->summary.ended = ss_target_is_exiting(trace->target);
+	return merge(trace, now_ns);
+}
+
+struct ss_error *ss_trace_end(struct ss_trace *trace, ss_trace_handler *handler,
+			      void *data)
+{
+	trace->handler = handler;
+	trace->data = data;
+	if (!trace->started)
+		return NULL;
+	ss_uprobes_stop(&trace->uprobes);
+	uint64_t now_ns = ss_now_ns();
+	struct ss_error *error = merge(trace, UINT64_MAX);
+	trace->summary.hits = ss_uprobes_count(&trace->uprobes);
+	/* The kernel tells about lost records only with the next one that has room. */
+	if (trace->options.every <= 1 || trace->options.scopes)
+		trace->summary.lost = trace->summary.hits -
+				      SS_MIN(trace->summary.hits, trace->summary.read);
+	for (size_t i = 0; i < trace->threads.items.count; i++)
+		end_all_scopes(trace, &trace->threads.items.items[i], SS_TRACE_OPEN,
+			       now_ns);
+	return error;
+}

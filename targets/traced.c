@@ -1,0 +1,146 @@
+/*
+ * Calls functions in known numbers, each time that a line arrives on standard input:
+ *
+ *	many THREADS CALLS   THREADS new threads call checkpoint() CALLS times each, and one call
+ *			     of scope() around all of them
+ *	fork CALLS	     the same by a child process without threads
+ *	nest		     outer() calls inner() twice
+ *	jump		     outer() is left by longjmp() from inner()
+ *	hold		     outer() does not return until the next line
+ *	exec		     executes itself again
+ *	name		     a thread with the name "renamed" calls checkpoint() once
+ *	text		     prints a hash of its code
+ *
+ * Prints "done" after each.
+ */
+#include <pthread.h>
+#include <setjmp.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "target.h"
+
+static jmp_buf back;
+static long calls;
+
+/* The kernel emulates a nop, and executes ret step by step, which takes ten times as long. */
+__attribute__((noinline)) void checkpoint(long i)
+{
+	__asm__ volatile("nop" ::"r"(i) : "memory");
+}
+
+static inline __attribute__((always_inline)) long always_inlined(long i)
+{
+	__asm__ volatile("" : "+r"(i)::"memory");
+	return i * 3;
+}
+
+__attribute__((noinline)) long scope(long count)
+{
+	for (long i = 0; i < count; i++)
+		checkpoint(i);
+	return always_inlined(count);
+}
+
+__attribute__((noinline)) int inner(int mode)
+{
+	__asm__ volatile("" ::: "memory");
+	if (mode == 1)
+		longjmp(back, 1);
+	if (mode == 2)
+		(void)getchar();
+	return mode + 1;
+}
+
+__attribute__((noinline)) int outer(int mode)
+{
+	int result = inner(mode);
+
+	if (mode == 0)
+		result += inner(mode);
+	__asm__ volatile("" ::: "memory");
+	return result;
+}
+
+static void *run(void *data)
+{
+	(void)data;
+	scope(calls);
+	return NULL;
+}
+
+static void *named(void *data)
+{
+	(void)data;
+	prctl(PR_SET_NAME, "renamed");
+	checkpoint(0);
+	return NULL;
+}
+
+static void start(int count, void *(*routine)(void *))
+{
+	pthread_t threads[64];
+
+	for (int i = 0; i < count && i < 64; i++) {
+		if (pthread_create(&threads[i], NULL, routine, NULL) != 0)
+			exit(1);
+	}
+	for (int i = 0; i < count && i < 64; i++)
+		pthread_join(threads[i], NULL);
+}
+
+static void print_code(void)
+{
+	const unsigned char *at = (const unsigned char *)(uintptr_t)checkpoint;
+	const unsigned char *also = (const unsigned char *)(uintptr_t)outer;
+
+	for (int i = 0; i < 16; i++)
+		printf("%02x%02x", at[i], also[i]);
+	printf("\n");
+}
+
+int main(int argc, char **argv)
+{
+	char line[128];
+	int threads;
+
+	(void)argc;
+	target_init();
+	printf("ready\n");
+	while (fgets(line, sizeof(line), stdin)) {
+		if (sscanf(line, "many %d %ld", &threads, &calls) == 2) {
+			start(threads, run);
+		} else if (sscanf(line, "fork %ld", &calls) == 1) {
+			pid_t child = fork();
+			if (child < 0)
+				printf("fork failed\n");
+			if (child == 0) {
+				scope(calls);
+				_exit(0);
+			}
+			if (child > 0)
+				waitpid(child, NULL, 0);
+		} else if (strncmp(line, "nest", 4) == 0) {
+			outer(0);
+		} else if (strncmp(line, "jump", 4) == 0) {
+			if (setjmp(back) == 0)
+				outer(1);
+		} else if (strncmp(line, "hold", 4) == 0) {
+			outer(2);
+		} else if (strncmp(line, "exec", 4) == 0) {
+			execv("/proc/self/exe", argv);
+		} else if (strncmp(line, "name", 4) == 0) {
+			start(1, named);
+		} else if (strncmp(line, "text", 4) == 0) {
+			print_code();
+		}
+		printf("done\n");
+		fflush(stdout);
+	}
+	return 0;
+}

@@ -1,0 +1,303 @@
+"""stacksnap trace: hits and scopes, of threads and processes that start later, counted exactly;
+and that the target is as before in the end, whatever ends the trace.
+
+ctest: timeout=300
+"""
+
+import json
+import os
+import pwd
+import re
+import shutil
+import signal
+import subprocess
+import tempfile
+import unittest
+
+from harness import EndToEnd, LIMIT_S, STACKSNAP, for_everyone, read_text, wait_until
+
+EVENTS = "/sys/kernel/tracing/uprobe_events"
+
+
+class Trace:
+    """A trace that runs: its lines of JSON are in a file."""
+
+    def __init__(self, test, pid, *arguments):
+        self.test = test
+        self.path = os.path.join(test.directory(), "trace.%d" % pid)
+        self.errors = self.path + ".errors"
+        with open(self.path, "wb") as out, open(self.errors, "wb") as errors:
+            self.process = subprocess.Popen(
+                [STACKSNAP, "trace", str(pid), "-f", "json"] + list(arguments),
+                stdout=out, stderr=errors)
+        test.addCleanup(self.process.wait)
+        test.addCleanup(self.process.kill)
+        wait_until(lambda: self.process.poll() is not None or "\n" in read_text(self.path),
+                   "the trace to begin")
+
+    def text(self):
+        return read_text(self.path)[-3000:] + read_text(self.errors)
+
+    def end(self, number=signal.SIGINT, status=(0,)):
+        """Ends it; returns its events."""
+        if self.process.poll() is None:
+            self.process.send_signal(number)
+        self.process.wait(LIMIT_S)
+        self.test.assertIn(self.process.returncode, status, self.text())
+        return [json.loads(line) for line in read_text(self.path).splitlines()]
+
+
+class TraceTest(EndToEnd):
+    def setUp(self):
+        if os.geteuid() != 0 or not os.access(EVENTS, os.W_OK):
+            self.skipTest("needs root, and tracefs with uprobe_events")
+
+    def directory(self):
+        path = tempfile.mkdtemp(prefix="stacksnap-")
+        self.addCleanup(shutil.rmtree, path)
+        return path
+
+    def traced(self, **options):
+        return self.start("traced", **options)
+
+    def tell(self, target, line):
+        """Sends a line; returns what the target prints up to "done"."""
+        target.process.stdin.write(line.encode() + b"\n")
+        text = b""
+        while not text.endswith(b"done\n"):
+            byte = target.process.stdout.read(4096)
+            self.assertTrue(byte, "the target has ended: %r" % text)
+            text += byte
+        return text.decode()
+
+    def trace(self, target, *arguments):
+        return Trace(self, target.pid, *arguments)
+
+    def kinds(self, events, *kinds):
+        return [event for event in events if event["event"] in kinds]
+
+    def test_every_hit_is_counted(self):
+        target = self.traced()
+        trace = self.trace(target, "-p", "checkpoint", "--max-rate=10")
+        self.tell(target, "many 8 %d" % (20000 if os.environ.get("SANITIZED") else 125000))
+        events = trace.end(status=(0, 1))
+        end = events[-1]
+        expected = 8 * (20000 if os.environ.get("SANITIZED") else 125000)
+        self.assertEqual(end["hits"], expected, end)
+        self.assertEqual(end["read"] + end["lost"], expected, end)
+        self.assertEqual(trace.process.returncode, 1 if end["lost"] else 0, end)
+        hits = self.kinds(events, "hit")
+        self.assertGreater(len(hits), 0)
+        self.assertEqual([hit["sequence"] for hit in hits], list(range(1, len(hits) + 1)))
+        times = [hit["monotonic_ns"] for hit in hits]
+        self.assertEqual(times, sorted(times))
+        self.assertEqual(end["skipped"], end["read"] - len(hits), end)
+
+    def test_threads_and_processes_that_start_later(self):
+        # As another user: what the target starts must not need our rights.
+        nobody = pwd.getpwnam("nobody")
+        target = self.start_command(
+            [for_everyone(os.path.join(os.environ["TARGETS"], "traced"))],
+            preexec_fn=lambda: (os.setgid(nobody.pw_gid), os.setuid(nobody.pw_uid)))
+        trace = self.trace(target, "-p", "checkpoint", "--args=1")
+        self.tell(target, "many 2 10")
+        self.assertNotIn("failed", self.tell(target, "fork 10"))
+        self.tell(target, "name")
+        events = trace.end()
+        hits = self.kinds(events, "hit")
+        self.assertEqual(len(hits), 31, hits)
+        self.assertEqual(events[-1]["lost"], 0)
+        self.assertEqual(len({hit["tid"] for hit in hits}), 4)
+        self.assertEqual(len({hit["pid"] for hit in hits}), 2)
+        self.assertEqual(hits[-1]["thread"], "renamed")
+        self.assertEqual({hit["thread"] for hit in hits[:30]}, {"traced"})
+        for tid in {hit["tid"] for hit in hits[:30]}:
+            self.assertEqual([int(hit["arguments"][0], 16) for hit in hits
+                              if hit["tid"] == tid], list(range(10)))
+
+    def scopes(self, events):
+        return [(event["event"], event["function"], event["depth"])
+                for event in self.kinds(events, "enter", "exit", "left", "open")]
+
+    def test_scopes(self):
+        target = self.traced()
+        trace = self.trace(target, "--scope", "-p", "outer", "inner")
+        self.tell(target, "nest")
+        self.tell(target, "jump")
+        self.tell(target, "nest")
+        events = trace.end()
+        nest = [("enter", "outer", 0), ("enter", "inner", 1), ("exit", "inner", 1),
+                ("enter", "inner", 1), ("exit", "inner", 1), ("exit", "outer", 0)]
+        jump = [("enter", "outer", 0), ("enter", "inner", 1), ("left", "inner", 1),
+                ("left", "outer", 0)]
+        self.assertEqual(self.scopes(events), nest + jump + nest, trace.text())
+        by_sequence = {event.get("sequence"): event for event in events}
+        for event in self.kinds(events, "exit", "left"):
+            entry = by_sequence[event["entry"]]
+            self.assertEqual((entry["event"], entry["function"]),
+                             ("enter", event["function"]))
+            self.assertEqual(event["duration_ns"],
+                             event["monotonic_ns"] - entry["monotonic_ns"])
+        duration = events[-1]["probes"][0]["duration"]
+        self.assertEqual(duration["count"], 2, events[-1])
+        self.assertLessEqual(duration["min_ns"], duration["p50_ns"])
+        self.assertLessEqual(duration["p50_ns"], duration["max_ns"])
+
+    def test_open_at_the_end(self):
+        target = self.traced()
+        trace = self.trace(target, "--scope", "-p", "outer")
+        target.process.stdin.write(b"hold\n")
+        wait_until(lambda: '"enter"' in read_text(trace.path), "the entry")
+        events = trace.end()
+        self.assertEqual(self.scopes(events), [("enter", "outer", 0), ("open", "outer", 0)])
+        self.tell(target, "go on")
+
+    def test_return_of_a_call_from_before(self):
+        target = self.traced()
+        target.process.stdin.write(b"hold\n")
+        trace = self.trace(target, "--scope", "-p", "outer")
+        self.tell(target, "go on")
+        events = trace.end()
+        self.assertEqual(self.scopes(events), [], trace.text())
+        self.assertEqual(events[-1]["unpaired"], 1, events[-1])
+
+    def test_end_of_the_target(self):
+        target = self.traced()
+        trace = self.trace(target, "--scope", "-p", "outer")
+        target.process.stdin.write(b"hold\n")
+        wait_until(lambda: '"enter"' in read_text(trace.path), "the entry")
+        target.process.kill()
+        target.process.wait()
+        trace.process.wait(LIMIT_S)
+        events = trace.end()
+        self.assertTrue(events[-1]["process_ended"], events[-1])
+        self.assertEqual(self.scopes(events), [("enter", "outer", 0), ("left", "outer", 0)])
+
+    def test_exec(self):
+        target = self.traced()
+        trace = self.trace(target, "-p", "checkpoint")
+        target.process.stdin.write(b"exec\n")
+        text = b""
+        while not text.endswith(b"ready\n"):
+            text += target.process.stdout.read(4096)
+        self.tell(target, "name")
+        events = trace.end()
+        self.assertEqual(len(self.kinds(events, "hit")), 1, trace.text())
+
+    def test_code_is_restored(self):
+        target = self.traced()
+        before = self.tell(target, "text")
+        for number in (signal.SIGINT, signal.SIGKILL):
+            trace = self.trace(target, "--scope", "-p", "checkpoint", "outer")
+            self.assertNotEqual(self.tell(target, "text"), before)
+            trace.process.send_signal(number)
+            trace.process.wait(LIMIT_S)
+            self.assertEqual(self.tell(target, "text"), before, "after signal %d" % number)
+            self.tell(target, "nest")
+        # What the killed one has left is removed by the next one.
+        pid = trace.process.pid
+        self.trace(target, "-p", "checkpoint").end()
+        self.assertNotIn("stacksnap_%d/" % pid, read_text(EVENTS))
+
+    def test_every_and_count(self):
+        target = self.traced()
+        trace = self.trace(target, "-p", "checkpoint", "--every=100")
+        self.tell(target, "many 1 1000")
+        events = trace.end()
+        self.assertEqual(events[-1]["hits"], 1000, events[-1])
+        self.assertIn(len(self.kinds(events, "hit")), range(8, 11), trace.text())
+        trace = self.trace(target, "-p", "checkpoint", "--count=5")
+        self.tell(target, "many 1 1000")
+        trace.process.wait(LIMIT_S)
+        self.assertEqual(len(self.kinds(trace.end(), "hit")), 5)
+        trace = self.trace(target, "--scope", "-p", "inner", "--every=2")
+        for _ in range(3):
+            self.tell(target, "nest")
+        events = trace.end()
+        self.assertEqual([kind for kind, _, _ in self.scopes(events)], ["enter", "exit"] * 3)
+
+    def list(self, target, *specs, status=(0,)):
+        result = self.run_tool("trace", target.pid, "--list",
+                               *["--probe=" + spec for spec in specs], status=status)
+        return result.stdout.decode(), result.stderr.decode()
+
+    def instructions(self, start):
+        """Where instructions begin, by objdump."""
+        text = subprocess.run(
+            ["objdump", "-d", "--no-show-raw-insn", "--start-address=0x%x" % start,
+             "--stop-address=0x%x" % (start + 32),
+             os.path.join(os.environ["TARGETS"], "traced")],
+            stdout=subprocess.PIPE, check=True, text=True).stdout
+        return {int(found, 16) for found in re.findall(r"^ +([0-9a-f]+):", text, re.M)}
+
+    def test_list(self):
+        target = self.traced()
+        self.assertRegex(self.list(target, "traced:check*")[0],
+                         r"^0x[0-9a-f]+ checkpoint \(traced\)\n$")
+        offset = self.list(target, "outer")[0].split()[0]
+        text = self.list(target, "traced+" + offset)[0]
+        self.assertIn("traced+" + offset, text)
+        self.assertNotIn("not probed", text)
+        # Not within an instruction.
+        middle = ["traced+0x%x" % (int(offset, 16) + i) for i in range(1, 16)]
+        out, errors = self.list(target, *middle, status=(1,))
+        starts = self.instructions(int(offset, 16))
+        for spec, line in zip(middle, out.splitlines()):
+            inside = int(spec.split("+")[1], 16) not in starts
+            self.assertEqual("not probed" in line, inside, out + errors)
+            self.assertEqual(spec + " cannot be probed" in errors, inside, out + errors)
+        self.assertRegex(self.list(target, "libc:malloc")[0], r"malloc \(libc")
+        errors = self.list(target, "no_such_function", status=(2,))[1]
+        self.assertIn("no such function", errors)
+        self.assertEqual(self.list(target, "outer", "no_such_function", status=(1,))[0].count(
+            "\n"), 1)
+
+    def test_lines_and_inlined_functions(self):
+        target = self.traced()
+        source = os.path.join(os.environ["SOURCE"], "targets", "traced.c")
+        lines = read_text(source).splitlines()
+        line = next(i for i, text in enumerate(lines, 1) if "checkpoint(i);" in text)
+        trace = self.trace(target, "-p", "traced.c:%d" % line)
+        self.tell(target, "many 1 7")
+        events = trace.end()
+        self.assertEqual(len(self.kinds(events, "hit")), 7, trace.text())
+        out, errors = self.list(target, "always_inlined", status=(2,))
+        self.assertIn("inlined", errors)
+        self.assertIn("traced.c:", errors)
+        errors = self.list(target, "traced.c:1", status=(2,))[1]
+        self.assertIn("has no code", errors)
+
+    def test_text(self):
+        target = self.traced()
+        result = self.run_tool("trace", target.pid, "--scope", "-p", "outer", "-d", "100ms")
+        self.assertIn("0 hits counted by the kernel, 0 read, 0 lost", result.stdout.decode())
+
+    def test_stripped(self):
+        path = os.path.join(self.directory(), "stripped")
+        subprocess.run(["strip", "-o", path, os.path.join(os.environ["TARGETS"], "traced")],
+                       check=True)
+        whole = self.traced()
+        offset = self.list(whole, "checkpoint")[0].split()[0]
+        target = self.start_command([path])
+        self.assertIn("no such function", self.list(target, "checkpoint", status=(2,))[1])
+        trace = self.trace(target, "-p", "stripped+" + offset)
+        self.tell(target, "many 1 5")
+        self.assertEqual(len(self.kinds(trace.end(), "hit")), 5, trace.text())
+
+    def test_without_rights(self):
+        nobody = pwd.getpwnam("nobody")
+        target = self.start_command(
+            [for_everyone(os.path.join(os.environ["TARGETS"], "traced"))],
+            preexec_fn=lambda: (os.setgid(nobody.pw_gid), os.setuid(nobody.pw_uid)))
+        result = subprocess.run(
+            [for_everyone(STACKSNAP), "trace", str(target.pid), "-p", "checkpoint"],
+            stdout=subprocess.PIPE, stderr=subprocess.PIPE, timeout=LIMIT_S,
+            preexec_fn=lambda: (os.setgid(nobody.pw_gid), os.setuid(nobody.pw_uid)))
+        errors = result.stderr.decode()
+        self.assertEqual(result.returncode, 2, errors)
+        self.assertRegex(errors, "uprobe_events|CAP_PERFMON|tracefs")
+        self.assertTrue(re.search("sudo|mount", errors), errors)
+
+
+if __name__ == "__main__":
+    unittest.main()
