@@ -61,10 +61,11 @@ SELECT DISTINCT * FROM raw_threads WHERE snapshot IN (SELECT snapshot FROM snaps
 
 -- What has arrived in part.
 CREATE VIEW IF NOT EXISTS incomplete AS
-SELECT DISTINCT snapshot, batch, host, pid
+SELECT snapshot, batch, host, pid
 FROM (SELECT snapshot, batch, host, pid FROM raw_threads
     UNION ALL SELECT snapshot, batch, host, pid FROM raw_snapshots)
-WHERE snapshot NOT IN (SELECT snapshot FROM snapshots);
+WHERE snapshot NOT IN (SELECT snapshot FROM snapshots)
+GROUP BY snapshot, batch, host, pid;
 
 CREATE VIEW IF NOT EXISTS stacks AS
 SELECT stack, any(raw_stacks.frames) AS frames FROM raw_stacks GROUP BY stack;

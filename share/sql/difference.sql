@@ -6,10 +6,10 @@ FROM (SELECT stack,
             AS threads_before,
         sum(CASE WHEN batch IN (SELECT batch FROM this_batch) THEN 1 ELSE 0 END)
             AS threads_after,
-        count(DISTINCT CASE WHEN batch IN (SELECT batch FROM previous_batch)
-            THEN snapshot ELSE NULL END) AS processes_before,
-        count(DISTINCT CASE WHEN batch IN (SELECT batch FROM this_batch)
-            THEN snapshot ELSE NULL END) AS processes_after
+        coalesce(count(DISTINCT CASE WHEN batch IN (SELECT batch FROM previous_batch)
+            THEN snapshot ELSE NULL END), 0) AS processes_before,
+        coalesce(count(DISTINCT CASE WHEN batch IN (SELECT batch FROM this_batch)
+            THEN snapshot ELSE NULL END), 0) AS processes_after
     FROM threads
     WHERE batch IN (SELECT batch FROM this_batch)
         OR batch IN (SELECT batch FROM previous_batch)

@@ -7,6 +7,7 @@ import base64
 import hashlib
 import io
 import os
+import platform
 import shutil
 import tarfile
 import tempfile
@@ -21,11 +22,23 @@ PACKAGES = {
     "pprof-format": ("2.3.2", "fcMM+sgKMOveSurz7i0BMHfy1hHNnI9+VWjd4kdclqQjSTuiHWaP69DGwvkw3"
                               "zcLkM/F76LhVIKvPyrxmp6iiw=="),
 }
+DUCKDB = {  # to be found by each other in a directory node_modules
+    "@duckdb/node-api": ("1.5.6-r.1", "yIPol6P4EQmsAUsb27donJf7iADrM31Ei/WkvhkZpSscjhEErYsuF19lsJ/qz5m"
+                                      "UWxsKFQpLdjvrlhPQnMTBqw=="),
+    "@duckdb/node-bindings": ("1.5.6-r.1", "/pWlTyvKC1d16iSMJCBAPwlmzoeXRs5Y9cqG+TpKd/YAW6Ke05FJg099v"
+                                           "/Im2bkS9BgznNyNcAK1NxA1eQhSUw=="),
+    "@duckdb/node-bindings-linux-x64": ("1.5.6-r.1", "IXcrZJE6kEqM0Z4wwdVnGBHX/frOS33VPNAwDXQ/Q+Fs84b0"
+                                                     "58Qe94chrCCIcNJlG8Y3UHIUU4eBeCQxW5mN1Q=="),
+    "detect-libc": ("2.1.2", "Btj2BOOO83o3WyH59e8MgXsxEQVcarkUOpEYrubB0urwnN10yQ364rsiByU11nZlqW"
+                             "YZm05i/of7io4mzihBtQ=="),
+}
+if platform.machine() == "x86_64":
+    PACKAGES.update(DUCKDB)
 LIMIT_S = 60
 
 
 def download(name, version):
-    url = "https://registry.npmjs.org/%s/-/%s-%s.tgz" % (name, name, version)
+    url = "https://registry.npmjs.org/%s/-/%s-%s.tgz" % (name, os.path.basename(name), version)
     failure = None
     for _ in range(3):
         try:
@@ -49,7 +62,7 @@ def unpack(data, directory):
 
 
 def directory_of(name):
-    return os.path.join(KEEP, "%s-%s" % (name, PACKAGES[name][0]))
+    return os.path.join(KEEP, "%s-%s" % (name.replace("/", "+"), PACKAGES[name][0]))
 
 
 def package(name):
