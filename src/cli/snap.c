@@ -13,6 +13,7 @@
 #include "cli/phases.h"
 #include "cli/series.h"
 #include "cli/snap_job.h"
+#include "cli/snap_processes.h"
 #include "cli/target_options.h"
 #include "cli/usage.h"
 
@@ -133,6 +134,43 @@ static bool is_one_if_needed(const struct snap *snap)
 	return false;
 }
 
+static int status_of(const struct snap *snap)
+{
+	if (snap->shown == 0)
+		return SS_STATUS_NOTHING;
+	return snap->missing ? SS_STATUS_PARTIAL : SS_STATUS_WHOLE;
+}
+
+static bool is_merged(const struct snap *snap)
+{
+	return snap->targets.targets.count > 1 && !snap->options.no_group &&
+	       snap->options.common.format->write_processes &&
+	       !ss_output_is_per_target(snap->options.common.output);
+}
+
+static int run_merged(struct snap *snap)
+{
+	struct ss_snap_processes processes = {
+		.options = &snap->options,
+		.targets = snap->targets.targets.items,
+		.count = snap->targets.targets.count,
+		.debuginfod = snap->debuginfod,
+	};
+	_cleanup_error_ struct ss_error *error =
+		ss_output_open(snap->options.common.output, 0, &snap->output);
+
+	processes.output = snap->output;
+	if (!error)
+		error = ss_snap_processes_run(&processes);
+	snap->shown += processes.shown;
+	snap->missing += processes.missing;
+	if (error) {
+		ss_failure_print(error);
+		snap->missing++;
+	}
+	return status_of(snap);
+}
+
 static int run_targets(struct snap *snap)
 {
 	if (!ss_target_options_resolve(&snap->targets))
@@ -150,6 +188,8 @@ static int run_targets(struct snap *snap)
 	ss_target_options_wait(&snap->targets);
 	ss_row_arguments_begin(&snap->options.common.rows, snap->targets.at_ns);
 	snap->missing = snap->targets.unresolved;
+	if (is_merged(snap))
+		return run_merged(snap);
 	for (size_t i = 0; i < snap->targets.targets.count; i++) {
 		_cleanup_error_ struct ss_error *error =
 			run_target(snap, &snap->targets.targets.items[i]);
@@ -158,9 +198,7 @@ static int run_targets(struct snap *snap)
 		snap->missing++;
 		ss_failure_print(error);
 	}
-	if (snap->shown == 0)
-		return SS_STATUS_NOTHING;
-	return snap->missing ? SS_STATUS_PARTIAL : SS_STATUS_WHOLE;
+	return status_of(snap);
 }
 
 static void check_series(const struct snap *snap, const struct argp_state *state)

@@ -35,11 +35,14 @@ enum ss_format_input {
 	SS_FORMAT_HEAP,	    /* heap: two censuses of one process */
 };
 
-/* Snapshots of one process, in order of time; at least one. */
+/* Snapshots of one process, in order of time; at least one. Or one of each of several
+   processes, of which functions are equal only in the same module. */
 struct ss_snapshots {
 	const struct ss_snapshot *const *items;
 	size_t count;
 	uint64_t period_ns;
+	bool of_processes;
+	const char *const *command_lines; /* of processes; each may be NULL */
 };
 
 struct ss_format_options {
@@ -83,6 +86,11 @@ typedef struct ss_error *ss_format_write_series(const struct ss_snapshots *snaps
 						const struct ss_format_options *options,
 						FILE *out);
 
+/* snapshots are of several processes. */
+typedef struct ss_error *
+ss_format_write_processes(const struct ss_snapshots *snapshots,
+			  const struct ss_format_options *options, FILE *out);
+
 struct ss_diff_input; /* output/diff.h */
 typedef struct ss_error *ss_format_write_diff(const struct ss_diff_input *input,
 					      const struct ss_format_options *options,
@@ -116,6 +124,8 @@ struct ss_format {
 	/* Formats with write_profile alone get a series as a recording. */
 	ss_format_write_series *write_series;
 	ss_format_write_diff *write_diff;
+	/* Several processes merged; NULL: one after the other. */
+	ss_format_write_processes *write_processes;
 	ss_format_write_heap *write_heap;
 };
 

@@ -54,13 +54,15 @@ static void add_text(struct ss_buffer *key, const char *text)
 }
 
 /* The function of a frame; without a name its address. */
-static void add_frame(struct ss_buffer *key, const struct ss_frame *frame)
+static void add_frame(struct ss_buffer *key, const struct ss_frame *frame,
+		      bool with_module)
 {
 	const char *place = frame->module ? frame->module->path : frame->area;
 	uint64_t offset = frame->module ? frame->offset : frame->area_offset;
 
 	if (frame->symbol) {
 		add_text(key, frame->symbol);
+		add_text(key, with_module && place ? place : "");
 		return;
 	}
 	add_text(key, "");
@@ -68,9 +70,10 @@ static void add_frame(struct ss_buffer *key, const struct ss_frame *frame)
 	ss_buffer_add(key, &offset, sizeof(offset));
 }
 
-static void write_key(struct ss_buffer *key, const struct ss_snapshot *snapshot,
-		      const struct ss_group *group)
+static void write_key(struct ss_buffer *key, const struct ss_snapshots *snapshots,
+		      size_t index, const struct ss_group *group)
 {
+	const struct ss_snapshot *snapshot = snapshots->items[index];
 	const struct ss_thread *thread = ss_snapshot_thread(snapshot, *group->members);
 	pid_t tid = group->interprets ? thread->tid : 0;
 
@@ -78,7 +81,8 @@ static void write_key(struct ss_buffer *key, const struct ss_snapshot *snapshot,
 	ss_buffer_add(key, &tid, sizeof(tid));
 	ss_buffer_add(key, &thread->end, sizeof(thread->end));
 	for (size_t i = 0; i < thread->frame_count; i++)
-		add_frame(key, ss_snapshot_frame(snapshot, thread, i));
+		add_frame(key, ss_snapshot_frame(snapshot, thread, i),
+			  snapshots->of_processes);
 }
 
 /* False without memory. */
@@ -113,7 +117,7 @@ static bool add_group(struct work *work, size_t index, const struct ss_group *gr
 	const struct ss_snapshot *snapshot = work->snapshots->items[index];
 	bool added = false;
 
-	write_key(&work->key, snapshot, group);
+	write_key(&work->key, work->snapshots, index, group);
 	uint32_t id = work->key.failed ? SS_ID_NONE :
 					 ss_idtable_add(&work->stacks, work->key.bytes,
 							work->key.size, &added);

@@ -280,5 +280,6 @@ const struct ss_format ss_format_text = {
 	.write_profile = ss_text_write_profile,
 	.write_series = ss_text_write_series,
 	.write_diff = ss_text_write_diff,
+	.write_processes = ss_text_write_processes,
 	.write_heap = ss_text_write_heap,
 };

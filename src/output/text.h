@@ -13,6 +13,7 @@ ss_format_write_hang ss_text_write_hang;
 ss_format_write_profile ss_text_write_profile;
 ss_format_write_series ss_text_write_series;
 ss_format_write_diff ss_text_write_diff;
+ss_format_write_processes ss_text_write_processes;
 ss_format_write_heap ss_text_write_heap;
 
 /* Writes the first line: name, pid, program and time. */
@@ -33,6 +34,12 @@ void ss_text_write_thread_list(const struct ss_thread **threads, size_t count,
 struct ss_error *ss_text_write_waits(const struct ss_snapshot *snapshot,
 				     const struct ss_group *group,
 				     const struct ss_format_options *options, FILE *out);
+
+/* The same for any threads. */
+struct ss_error *ss_text_write_waits_of(const struct ss_thread *const *threads,
+					size_t count,
+					const struct ss_format_options *options,
+					FILE *out);
 
 /* Writes which goroutines the threads of a group run. */
 void ss_text_write_thread_goroutine(const struct ss_goroutine_grouping *goroutines,

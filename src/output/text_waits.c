@@ -125,19 +125,19 @@ static void write_rest(const struct wait_line *items, size_t count, FILE *out)
 	(void)fputs_unlocked(" for other things (-v lists them)\n", out);
 }
 
-struct ss_error *ss_text_write_waits(const struct ss_snapshot *snapshot,
-				     const struct ss_group *group,
-				     const struct ss_format_options *options, FILE *out)
+struct ss_error *ss_text_write_waits_of(const struct ss_thread *const *threads,
+					size_t count,
+					const struct ss_format_options *options,
+					FILE *out)
 {
 	__attribute__((cleanup(list_deinit))) struct list list = {
-		.items = calloc(group->count, sizeof(struct wait_line))
+		.items = calloc(count + 1, sizeof(struct wait_line))
 	};
 
 	if (!list.items)
 		return ss_error_no_memory();
-	for (size_t i = 0; i < group->count; i++) {
-		const struct ss_wait *wait =
-			ss_snapshot_thread(snapshot, group->members[i])->wait;
+	for (size_t i = 0; i < count; i++) {
+		const struct ss_wait *wait = threads[i]->wait;
 		struct wait_line *line = &list.items[list.count];
 		if (!wait)
 			continue;
@@ -150,8 +150,22 @@ struct ss_error *ss_text_write_waits(const struct ss_snapshot *snapshot,
 	size_t shown = options->verbose || list.count <= LINES_MAX ? list.count :
 								     LINES_MAX - 1;
 	for (size_t i = 0; i < shown; i++)
-		write_line(&list.items[i], group->count, options, out);
+		write_line(&list.items[i], count, options, out);
 	if (shown < list.count)
 		write_rest(list.items + shown, list.count - shown, out);
 	return NULL;
+}
+
+struct ss_error *ss_text_write_waits(const struct ss_snapshot *snapshot,
+				     const struct ss_group *group,
+				     const struct ss_format_options *options, FILE *out)
+{
+	_cleanup_free_ const struct ss_thread **threads =
+		calloc(group->count + 1, sizeof(const struct ss_thread *));
+
+	if (!threads)
+		return ss_error_no_memory();
+	for (size_t i = 0; i < group->count; i++)
+		threads[i] = ss_snapshot_thread(snapshot, group->members[i]);
+	return ss_text_write_waits_of(threads, group->count, options, out);
 }

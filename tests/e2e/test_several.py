@@ -9,6 +9,7 @@ import signal
 import subprocess
 import tempfile
 import time
+import unittest
 
 from harness import EndToEnd, main, read_text, wait_until
 
@@ -84,6 +85,53 @@ class Several(EndToEnd):
                                status=(1,))
         self.assertIn(b"there is no pid in " + files[0].encode(), result.stderr)
         self.assertEqual(json.loads(result.stdout)["process"]["pid"], pids[1])
+
+    def test_merged(self):
+        """Equal stacks of several processes are one group; each process has its command line."""
+        targets = [self.start("deadlock") for _ in range(3)]
+        other = self.nap()
+        text = self.run_tool(other, GONE, *(target.pid for target in targets),
+                             status=(1,)).stdout.decode()
+        self.assertRegex(text, r"^4 processes, 1[0-9] threads, ")
+        for target in targets:
+            self.assertRegex(text, r"\n +%d [^\n]*/deadlock\n" % target.pid)
+            self.assertIn("\nin deadlock, pid %d:\nDEADLOCK: 2 threads wait for each other in a "
+                          "cycle" % target.pid, text)
+        self.assertRegex(text, r"\n +%d %s 1000\n" % (other, re.escape(self.program)))
+        self.assertRegex(text, r"\n6 threads in 3 of 4 processes, sleeping: locker-\* \d+")
+        self.assertRegex(text, r"\n3 threads in 3 of 4 processes, sleeping: behind-0 \d+")
+        self.assertEqual(text.count("take_next"), 2 * 3 + 1, text)
+        apart = self.run_tool("--no-group", *(target.pid for target in targets)).stdout.decode()
+        self.assertEqual(apart.count("\ndeadlock, pid"), 2, apart)
+
+    def test_deadlock_of_several(self):
+        """A cycle through several processes is shown once."""
+        directory = self.enterContext(tempfile.TemporaryDirectory())
+        target = self.start("processes", "mutex", directory, settle=False)
+        child = target.fact("child-pid")
+        for pid in (target.pid, child):
+            wait_until(lambda: read_text("/proc/%d/syscall" % pid).startswith("202 "), "futex")
+        for words in ((target.pid, child), ("--tree", target.pid)):
+            for _ in range(20):  # on a busy machine threads may be on the way back to their calls
+                text = self.run_tool(*words, status=(0, 1)).stdout.decode()
+                if "DEADLOCK" in text:
+                    break
+            self.assertEqual(text.count("DEADLOCK: 2 threads of several processes"), 1, text)
+
+    @unittest.skipUnless(os.geteuid() == 0, "only root starts processes of others")
+    def test_owners(self):
+        """Processes of different owners are interpreted apart."""
+        pids = [self.nap()]
+        os.chmod(self.directory, 0o755)
+        other = subprocess.Popen(["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups",
+                                  self.program, "1001"])
+        self.addCleanup(other.wait)
+        self.addCleanup(other.kill)
+        wait_until(lambda: read_text("/proc/%d/comm" % other.pid) == self.name + "\n", "exec")
+        pids += [self.nap(), other.pid]
+        text = self.run_tool(*pids).stdout.decode()
+        self.assertRegex(text, r"^2 processes, 2 threads")
+        self.assertRegex(text, r"\n%s, pid %d, " % (self.name, other.pid))
 
     def test_gone(self):
         """The others are shown."""
