@@ -715,6 +715,7 @@ enum ss_frame_source {
 enum ss_frame_kind {
 	SS_FRAME_NATIVE = 0,
 	SS_FRAME_PYTHON,
+	SS_FRAME_JAVASCRIPT,
 };
 
 /* "native", "python", ... as in JSON. Never NULL. */

@@ -26,6 +26,7 @@ const char *ss_end_name(enum ss_end end)
 static const char *const kinds[] = {
 	[SS_FRAME_NATIVE] = "native",
 	[SS_FRAME_PYTHON] = "python",
+	[SS_FRAME_JAVASCRIPT] = "javascript",
 };
 
 const char *ss_frame_kind_name(enum ss_frame_kind kind)

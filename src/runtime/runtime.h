@@ -1,6 +1,6 @@
 /*
  * Runtimes of languages, whose calls are records in memory and not (or not only) frames of
- * the native stack: CPython. Each is one constant struct. It recognises itself in a process,
+ * the native stack: CPython, V8. Each is one constant struct. It recognises itself in a process,
  * finds the calls of a thread, and says which native frames they stand for. It interprets
  * untrusted memory and never reads a live process.
  *
@@ -135,5 +135,6 @@ struct ss_runtime {
 };
 
 extern const struct ss_runtime ss_runtime_python; /* CPython */
+extern const struct ss_runtime ss_runtime_v8;	  /* V8, in node */
 
 #endif

@@ -6,6 +6,7 @@
 
 static const struct ss_runtime *const table[] = {
 	&ss_runtime_python,
+	&ss_runtime_v8,
 };
 
 enum { RUNTIMES = SS_ARRAY_SIZE(table) };

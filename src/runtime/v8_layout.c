@@ -1,0 +1,200 @@
+#include "runtime/v8_layout.h"
+
+#include <string.h>
+
+#include "base/cleanup.h"
+
+const char *const ss_v8_symbols[SS_V8_SYMBOLS] = {
+	[SS_V8_MAJOR] = "_ZN2v88internal7Version6major_E",
+	[SS_V8_MINOR] = "_ZN2v88internal7Version6minor_E",
+	[SS_V8_BUILD] = "_ZN2v88internal7Version6build_E",
+	[SS_V8_PATCH] = "_ZN2v88internal7Version6patch_E",
+	[SS_V8_SIZES] = "_ZN2v88internal11interpreter9Bytecodes14kBytecodeSizesE",
+	[SS_V8_TAGGED_SIZE] = "v8dbg_TaggedSize",
+	[SS_V8_SMI_SHIFT] = "v8dbg_SmiShiftSize",
+	[SS_V8_FIELDS] = "v8dbg_off_fp_context",
+	"v8dbg_off_fp_function",
+	"v8dbg_off_fp_bytecode_array",
+	"v8dbg_off_fp_bytecode_offset",
+	"v8dbg_class_JSFunction__shared__SharedFunctionInfo",
+	"v8dbg_class_Script__source__Object",
+	"v8dbg_class_Script__name__Object",
+	"v8dbg_class_String__length__int32_t",
+	"v8dbg_class_SeqOneByteString__chars__char",
+	"v8dbg_class_SeqTwoByteString__chars__char",
+	"v8dbg_class_ThinString__actual__String",
+	"v8dbg_class_ConsString__first__String",
+	"v8dbg_class_ConsString__second__String",
+	"v8dbg_class_SlicedString__parent__String",
+	"v8dbg_class_SlicedString__offset__SMI",
+	"v8dbg_class_BytecodeArray__data__uintptr_t",
+	"v8dbg_FirstNonstringType",
+	"v8dbg_FirstContextType",
+	"v8dbg_LastContextType",
+	"v8dbg_type_JSFunction__JS_FUNCTION_TYPE",
+	"v8dbg_type_SharedFunctionInfo__SHARED_FUNCTION_INFO_TYPE",
+	"v8dbg_type_ScopeInfo__SCOPE_INFO_TYPE",
+	"v8dbg_type_Script__SCRIPT_TYPE",
+	"v8dbg_type_BytecodeArray__BYTECODE_ARRAY_TYPE",
+	"v8dbg_type_Code__CODE_TYPE",
+	"v8dbg_CodeKindBaseline",
+};
+
+enum { FIELDS = SS_V8_SYMBOLS - SS_V8_FIELDS };
+
+_Static_assert(offsetof(struct ss_v8_layout, kind_baseline) -
+			       offsetof(struct ss_v8_layout, frame_context) ==
+		       (FIELDS - 1) * sizeof(uint32_t),
+	       "a symbol for each field");
+
+/* src/objects/{code,shared-function-info,script,string,bytecode-array,instruction-stream}.* of
+   each version, checked in live processes; x86-64 without pointer compression. */
+static const struct ss_v8_layout layouts[] = {
+	{
+		/* node 18 */
+		.major = 10,
+		.minor = 2,
+		.map_type = 12,
+		.shared_data = 8,
+		.shared_name = 16,
+		.shared_script = 32,
+		.script_line_offset = 24,
+		.script_eval_from = 72,
+		.string_external = 24,
+		.bytecode_length = 8,
+		.bytecode_positions = 32,
+		.code_data = 16,
+		.code_positions = 24,
+		.code_flags = 48,
+		.code_size = 40,
+		.stream_header = 128,
+		.scope_names_max = 75,
+	},
+	{
+		/* node 20 */
+		.major = 11,
+		.minor = 3,
+		.map_type = 12,
+		.shared_data = 8,
+		.shared_name = 16,
+		.shared_script = 32,
+		.script_line_offset = 24,
+		.script_eval_from = 72,
+		.string_external = 24,
+		.bytecode_length = 8,
+		.bytecode_positions = 32,
+		.code_data = 16,
+		.code_positions = 24,
+		.code_flags = 48,
+		.code_start = 40,
+		.code_size = 56,
+		.stream_header = 16,
+		.stream_code = 8,
+		.scope_names_max = 75,
+	},
+	{
+		/* node 22 */
+		.major = 12,
+		.minor = 4,
+		.map_type = 12,
+		.shared_data = 8,
+		.shared_name = 16,
+		.shared_script = 32,
+		.script_line_offset = 24,
+		.script_eval_from = 72,
+		.string_external = 24,
+		.bytecode_length = 8,
+		.bytecode_positions = 24,
+		.code_data = 8,
+		.code_positions = 16,
+		.code_flags = 48,
+		.code_start = 40,
+		.code_size = 52,
+		.stream_header = 32,
+		.stream_code = 8,
+		.scope_names_max = 75,
+	},
+};
+
+static bool read_symbol(const struct ss_memory *memory, const struct ss_v8_symbol *symbol,
+			uint32_t *ret)
+{
+	return symbol->address && ss_memory_read_u32(memory, symbol->address, ret);
+}
+
+bool ss_v8_version_read(const struct ss_memory *memory,
+			const struct ss_v8_symbol *symbols, struct ss_v8_layout *ret)
+{
+	return read_symbol(memory, &symbols[SS_V8_MAJOR], &ret->major) &&
+	       read_symbol(memory, &symbols[SS_V8_MINOR], &ret->minor) &&
+	       read_symbol(memory, &symbols[SS_V8_BUILD], &ret->build) &&
+	       read_symbol(memory, &symbols[SS_V8_PATCH], &ret->patch);
+}
+
+static const struct ss_v8_layout *find_layout(uint32_t major, uint32_t minor)
+{
+	for (size_t i = 0; i < SS_ARRAY_SIZE(layouts); i++) {
+		if (layouts[i].major == major && layouts[i].minor == minor)
+			return &layouts[i];
+	}
+	return NULL;
+}
+
+/* Without them, frames of baseline code have no line. */
+static void read_sizes(const struct ss_memory *memory, const struct ss_v8_symbol *symbol,
+		       struct ss_v8_layout *ret)
+{
+	const uint64_t count = symbol->size / SS_V8_SCALES;
+
+	ret->bytecodes = 0;
+	if (!symbol->address || count > SS_V8_BYTECODES_MAX ||
+	    symbol->size % SS_V8_SCALES != 0)
+		return;
+	for (size_t i = 0; i < SS_V8_SCALES; i++) {
+		if (!ss_memory_read(memory, symbol->address + i * count, ret->sizes[i],
+				    count))
+			return;
+	}
+	ret->bytecodes = (uint32_t)count;
+}
+
+/* Offsets in objects are small, and those in frames too. */
+static bool is_plausible(uint32_t value)
+{
+	return value < 1 << 12 || value > UINT32_MAX - (1 << 12);
+}
+
+bool ss_v8_layout_read(const struct ss_memory *memory, const struct ss_v8_symbol *symbols,
+		       struct ss_v8_layout *ret, const char **ret_why)
+{
+	const struct ss_v8_layout *known = find_layout(ret->major, ret->minor);
+	struct ss_v8_layout layout;
+	uint32_t fields[FIELDS];
+	uint32_t tagged_size;
+	uint32_t smi_shift;
+
+	*ret_why = "the layout of this version is not known";
+	if (!known)
+		return false;
+	*ret_why = "it does not export what debuggers need (v8dbg_...)";
+	if (!read_symbol(memory, &symbols[SS_V8_TAGGED_SIZE], &tagged_size) ||
+	    !read_symbol(memory, &symbols[SS_V8_SMI_SHIFT], &smi_shift))
+		return false;
+	for (size_t i = 0; i < FIELDS; i++) {
+		if (!read_symbol(memory, &symbols[SS_V8_FIELDS + i], &fields[i]) ||
+		    !is_plausible(fields[i]))
+			return false;
+	}
+	*ret_why = "it has compressed pointers";
+	if (tagged_size != sizeof(uint64_t) || smi_shift != 31)
+		return false;
+	layout = *known;
+	layout.build = ret->build;
+	layout.patch = ret->patch;
+	memcpy((uint8_t *)&layout + offsetof(struct ss_v8_layout, frame_context), fields,
+	       sizeof(fields));
+	read_sizes(memory, &symbols[SS_V8_SIZES], &layout);
+	*ret = layout;
+	*ret_why = NULL;
+	return true;
+}

@@ -1,0 +1,153 @@
+"""JavaScript functions in the stacks: equal to those that V8 itself reports at the same moment, frame
+by frame; in threads that run, too; and native frames with a reason where that is not possible.
+
+Packages: node. NODES: more programs, separated by colons; MOMENTS: how many random moments are
+compared for each (default: 10)."""
+
+# ctest: real
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+import unittest
+
+import harness
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+TARGET = os.path.join(HERE, "v8_target.js")
+MOMENTS = int(os.environ.get("MOMENTS", "10"))
+
+
+def nodes():
+    named = os.environ.get("NODES")
+    for path in named.split(":") if named else [shutil.which("node")]:
+        if path and os.path.exists(path):
+            yield os.path.realpath(path)
+
+
+def snapshot(pid, *options):
+    done = subprocess.run([harness.STACKSNAP, "-f", "json", "-n", "0", *options, str(pid)],
+                          capture_output=True, text=True, timeout=harness.LIMIT_S, check=False)
+    if not done.stdout:
+        raise AssertionError(f"no output, status {done.returncode}: {done.stderr}")
+    return json.loads(done.stdout)
+
+
+def javascript(thread):
+    return [(f["symbol"], f["file"], f["line"]) for f in thread["frames"]
+            if f["kind"] == "javascript"]
+
+
+def show(thread):
+    return "\n".join(f"{f['kind']} {f['symbol']} {f['file']} {f['line']}"
+                     for f in thread["frames"]) + f"\n{thread['native_reason']}"
+
+
+# Calls at any moment, while the garbage collector moves functions: from the outside in. Where V8
+# has inlined a function, it may be missing.
+DEPTHS = {"loop": 1, "top": 2, "middle": 3, "leaf": 4, "young": 4, "toJSON": 5, "compare": 5,
+          "each": 5}
+INSIDE = {"toJSON": "leaf", "compare": "leaf", "each": "young"}
+RUNNING = """
+function loop() { for (;;) top(); }
+function top() { let sum = 0; for (let i = 0; i < 2000; i++) sum += middle(i); return sum; }
+function middle(i) {
+    const young = function young(n) { const each = (x) => [x, n, {}]; return [n, n].map(each).length; };
+    return leaf(i) + young(i);
+}
+function leaf(i) {
+    return JSON.stringify({ toJSON() { return "x".repeat(i % 50); } }).length +
+        [3, i, 2].sort(function compare(a, b) { return a - b; })[0];
+}
+console.log("ready");
+loop();
+"""
+
+
+class Target:
+    def __init__(self, test, node, *arguments):
+        self.process = subprocess.Popen([node, *arguments], stdin=subprocess.PIPE,
+                                        stdout=subprocess.PIPE, text=True)
+        self.pid = self.process.pid
+        test.addCleanup(self.stop)
+
+    def stop(self):
+        self.process.kill()
+        self.process.stdin.close()
+        self.process.stdout.close()
+        self.process.wait()
+
+    def main_thread(self, *options):
+        return next(t for t in snapshot(self.pid, *options)["threads"] if t["tid"] == self.pid)
+
+    def moments(self):
+        """What the program says about each of them; meanwhile it is blocked."""
+        for line in self.process.stdout:
+            if line == "done\n":
+                return
+            yield json.loads(line)
+            self.process.stdin.write("x")
+            self.process.stdin.flush()
+        raise AssertionError("the program ended")
+
+
+class Moments(unittest.TestCase):
+    def compare(self, node, moment, thread):
+        found = javascript(thread)
+        # A name that is computed is a property of the object, and not in the source.
+        expected = [("(anonymous)" if not name or name.startswith("[") else name, file or None,
+                     line) for name, file, line in moment["stack"]]
+        if [f[0] for f in found[:2]] != ["readSync", "moment"] or found[2:] != expected:
+            self.fail(f"{node}, {moment['label']}: found\n" + show(thread) + "\nexpected\n"
+                      + "\n".join(map(str, expected)))
+
+    def compare_all(self, node, *options):
+        target = Target(self, node, *options, TARGET, "1", str(MOMENTS))
+        count = 0
+        for moment in target.moments():
+            harness.wait_until(lambda: harness.reads_stdin(target.pid), "the program reads")
+            with self.subTest(node=node, label=moment["label"], count=count):
+                self.compare(node, moment, target.main_thread())
+            count += 1
+        print(f"{node} {options}: {count} moments")
+        self.assertGreater(count, MOMENTS)
+
+    def test_moments(self):
+        for node in nodes():
+            self.compare_all(node)
+
+
+class Running(unittest.TestCase):
+    def check(self, node, thread):
+        found = [f[0] for f in javascript(thread) if f[1] == "[eval]"]
+        names = found[::-1][1:]
+        depths = [DEPTHS.get(name, 0) for name in names]
+        wrong = [inner for outer, inner in zip(names, names[1:])
+                 if DEPTHS.get(outer) == 4 and INSIDE.get(inner) != outer]
+        if found[-1:] != ["(anonymous)"] or depths[:1] != [1] or wrong or \
+                any(inner <= outer for outer, inner in zip(depths, depths[1:])):
+            self.fail(f"{node}: {names}\n{show(thread)}")
+
+    def test_running(self):
+        for node in nodes():
+            target = Target(self, node, "-e", RUNNING)
+            self.assertEqual(target.process.stdout.readline(), "ready\n")
+            reasons = 0
+            for moment in range(MOMENTS):
+                thread = target.main_thread("--mode=" + ("auto", "stop")[moment % 2])
+                if thread["native_reason"] or not javascript(thread):
+                    reasons += 1
+                    print(thread["native_reason"], thread["end"], thread["reason"],
+                          [f["symbol"] for f in thread["frames"]][:6])
+                else:
+                    self.check(node, thread)
+            print(f"{node}: {MOMENTS} moments, {reasons} without functions")
+            self.assertLessEqual(reasons, MOMENTS // 3)
+
+
+if __name__ == "__main__":
+    if not any(nodes()):
+        sys.exit(77)
+    harness.main()
