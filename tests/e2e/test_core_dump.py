@@ -8,7 +8,7 @@ import sys
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "survive"))
 
-from dumps import Dumps  # noqa: E402
+from dumps import DUMP_BYTES, Dumps  # noqa: E402
 from harness import EndToEnd, Snapshot, main  # noqa: E402
 from subjects import Lab, Unavailable  # noqa: E402
 
@@ -23,7 +23,7 @@ class CoreDump(EndToEnd):
             self.skipTest(str(reason))
 
     def test_dump_is_whole(self):
-        self.assertGreater(self.whole, 40 << 20)
+        self.assertGreater(self.whole, DUMP_BYTES)
         for mode in ("stop", "auto", "live", "no-stop"):
             with self.subTest(mode=mode):
                 target = self.dumps.begin()

@@ -7,7 +7,7 @@ import tempfile
 
 from harness import EndToEnd, Snapshot, main
 
-TRIES = int(os.environ.get("STACKSNAP_TRIES", "60"))
+TRIES = int(os.environ.get("STACKSNAP_TRIES", "25"))
 
 
 class Interruptions(EndToEnd):
@@ -51,7 +51,7 @@ class Interruptions(EndToEnd):
     def test_record(self):
         target = self.start("eintr")
         with tempfile.TemporaryDirectory() as directory:
-            self.run_tool("record", "-r", "199", "-d", "3s", "-o",
+            self.run_tool("record", "-r", "199", "-d", "2s", "-o",
                           os.path.join(directory, "recording"), target.pid)
         self.assertEqual(self.finish(target), {})
 
@@ -78,7 +78,7 @@ class FileSystem(EndToEnd):
     def test_record(self):
         target = self.start_reader()
         with tempfile.TemporaryDirectory() as directory:
-            self.run_tool("record", "-r", "199", "-d", "2s", "-o",
+            self.run_tool("record", "-r", "199", "-d", "1s", "-o",
                           os.path.join(directory, "recording"), target.pid)
         self.assertEqual(target.finish(), (0, "0 0\n"))
 

@@ -261,7 +261,7 @@ class Record(EndToEnd):
 
         def limit():
             signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
-            resource.setrlimit(resource.RLIMIT_FSIZE, (40000, 40000))
+            resource.setrlimit(resource.RLIMIT_FSIZE, (20000, 20000))
         process = self.start_recording("-r", 1000, target.pid, preexec_fn=limit,
                                        restore_signals=False)
         _, stderr = process.communicate(timeout=LIMIT_S)
@@ -276,7 +276,7 @@ class Record(EndToEnd):
     @unittest.skipUnless(os.geteuid() == 0, "mounting needs root")
     def test_full_tmpfs(self):
         target = self.start("busy", 2, settle=False)
-        script = 'mount -t tmpfs -o size=40k none "$1" && "$2" record -r 1000 -o "$1/r" "$3"; ' \
+        script = 'mount -t tmpfs -o size=20k none "$1" && "$2" record -r 1000 -o "$1/r" "$3"; ' \
                  'status=$?; cp "$1/r" "$4"; exit $status'
         result = subprocess.run(
             ["unshare", "-m", "sh", "-c", script, "sh", self.directory.name, STACKSNAP,

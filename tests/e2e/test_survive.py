@@ -19,7 +19,7 @@ class Survive(unittest.TestCase):
     def check(self, row):
         for mode in MODES:
             with self.subTest(mode=mode.name):
-                result = row.measure(mode, tries(6))
+                result = row.measure(mode, tries(3))
                 if mode.name in row.zero:
                     counts = result if isinstance(result, dict) else {"": result}
                     self.assertEqual({key: value for key, value in counts.items() if value}, {})

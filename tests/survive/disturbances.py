@@ -322,7 +322,8 @@ def thread_storm(mode, tries):
 
 @row("children that `CLONE_PTRACE` attaches stay stopped")
 def clone_ptrace(mode, tries):
-    return watched(mode, tries, lambda output: 0, "clone_ptrace", 20000, settle=False)
+    children = min(20000, 2000 + 200 * tries)
+    return watched(mode, tries, lambda output: 0, "clone_ptrace", children, settle=False)
 
 
 def set_uid(what, *options):

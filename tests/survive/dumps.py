@@ -23,16 +23,17 @@ until [ -e go ]; do /bin/sleep 0.05; done
 /bin/mv counting size
 """
 
-# 40 MB that do not repeat, and a second thread.
+# Much more than a pipe holds, and a second thread.
+DUMP_BYTES = 16 << 20
 PROGRAM = """
 import os, signal, threading
 signal.signal(signal.SIGINT, signal.SIG_DFL)
-memory = os.urandom(40 << 20)
+memory = os.urandom(%d)
 threading.Thread(target=signal.pause, daemon=True).start()
 os.write(1, b"ready\\n")
 os.read(0, 1)
 os.abort()
-"""
+""" % DUMP_BYTES
 
 # Its stdin ends with the caller.
 GUARD = "cat > /dev/null; printf '%%s' \"$1\" > %s" % PATTERN
