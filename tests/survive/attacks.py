@@ -32,6 +32,7 @@ SNAPS = [mode for mode in MODES if mode.name not in ("record", "hang")]
 DENY = os.path.join(TARGETS, "deny_syscalls")
 WHOLE = (0,)
 SAID = (0, 1)  # 1: what is missing is said
+WAIT_MAX_S = 5  # far above what a loaded machine takes, below the tool's time limits
 
 ATTACKS = []
 
@@ -268,6 +269,39 @@ def timer(lab, tries):
     expected = int((time.monotonic() - begin) * 1000)
     _, expired = numbers(finish(target) or "signals 0 0")
     yield None if expired >= expected else "%d of %d expirations" % (expired, expected)
+
+
+@attack("nginx, running and stopped by `SIGSTOP` in turn: a snapshot waits for more than 5 s", 2000)
+def needless_waits(lab, tries):
+    config = lab.path("nginx.conf")
+    set_text(config, "daemon off; worker_processes 2; error_log stderr; pid %s; events { }\n"
+             "http { access_log off; server { listen unix:%s; } }\n"
+             % (lab.path("pid"), lab.path("socket")))
+    server = lab.run([require("nginx"), "-p", lab.directory, "-c", config])
+    children = "/proc/%d/task/%d/children" % (server.pid, server.pid)
+    wait_until(lambda: len(read_text(children).split()) == 2, "the workers of nginx")
+    pids = [server.pid, *map(int, read_text(children).split())]
+    longest = 0
+    try:
+        for i in range(tries):
+            for pid in pids:
+                os.kill(pid, signal.SIGSTOP if i // 10 % 2 else signal.SIGCONT)
+            mode = SNAPS[i % len(SNAPS)]
+            begin = time.monotonic()
+            result = subprocess.run([*mode.command(lab.directory), str(pids[i % 3])],
+                                    stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
+                                    stderr=subprocess.PIPE, check=False)
+            spent = time.monotonic() - begin
+            longest = max(longest, spent)
+            if result.returncode not in SAID:
+                yield "%s: status %d: %s" % (mode.name, result.returncode, result.stderr[:300])
+            else:
+                yield "%s: %.1f s" % (mode.name, spent) if spent > WAIT_MAX_S else None
+    finally:
+        for pid in pids:
+            os.kill(pid, signal.SIGCONT)
+    say("needless_waits: the longest run took %.2f s, the load is %.0f now"
+        % (longest, os.getloadavg()[0]))
 
 
 @attack("storms of exec, vfork and threads", 10)
