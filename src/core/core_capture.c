@@ -27,6 +27,7 @@ enum {
 	HEADER_MAX = 64 << 10, /* of a module: segments and notes */
 	VDSO_MAX = 64 << 10,
 	ARGUMENTS_MAX = 16 << 20,
+	HEAP_MAX = 128 << 20, /* kept of a compressed file */
 	ALIGNMENT = 64,
 	INTERRUPTED_STACKS =
 		4, /* of full size; usually that of the thread that crashed */
@@ -434,10 +435,27 @@ static bool is_selected(const struct builder *b, const struct ss_core_thread *th
 				 state_of(thread));
 }
 
+/* Whether all memory that the process could write can be kept: runtimes describe their functions
+   there. */
+static bool can_keep_heap(const struct ss_core_file *core)
+{
+	uint64_t left = HEAP_MAX;
+
+	for (size_t i = 0; i < core->segments.count; i++) {
+		const struct ss_core_segment *segment = &core->segments.items[i];
+		if (!(segment->prot & PROT_WRITE))
+			continue;
+		if (segment->present > left)
+			return false;
+		left -= segment->present;
+	}
+	return true;
+}
+
 /* Bytes to keep of a compressed core file. */
 static uint64_t fetch_max(const struct builder *b)
 {
-	return b->options.max_total + (uint64_t)ARGUMENTS_MAX +
+	return HEAP_MAX + b->options.max_total + (uint64_t)ARGUMENTS_MAX +
 	       b->capture->modules.count * (uint64_t)HEADER_MAX;
 }
 
@@ -538,6 +556,12 @@ static bool fetch_memory(const struct builder *b)
 		const struct ss_core_thread *thread = &b->core->threads.items[i];
 		ok = !is_selected(b, thread) || want_thread(b, thread);
 	}
+	bool heap = can_keep_heap(b->core);
+	for (size_t i = 0; ok && heap && i < b->core->segments.count; i++) {
+		const struct ss_core_segment *segment = &b->core->segments.items[i];
+		ok = !(segment->prot & PROT_WRITE) ||
+		     ss_core_file_want(b->core, segment->start, segment->present);
+	}
 	return ok && ss_core_file_fetch(b->core, fetch_max(b));
 }
 
@@ -595,6 +619,15 @@ static void free_whole(struct ss_memory *memory)
 
 	ss_core_file_free(self->core);
 	free(self);
+}
+
+static const char *find_problem(const struct ss_core_file *core)
+{
+	if (core->truncated)
+		return "the core file is truncated";
+	return ss_core_source_is_compressed(core->source) && !can_keep_heap(core) ?
+		       "the core file is compressed and large: decompress it first" :
+		       NULL;
 }
 
 static bool keep_core(struct ss_capture *capture, struct ss_core_file **core)
@@ -665,6 +698,7 @@ struct ss_error *ss_capture_read_core(int fd, struct ss_session *session,
 	    (!b.options.no_waits && !add_facts(&b)) || !keep_core(capture, &core))
 		return ss_error_no_memory();
 	capture->process.core_truncated = b.core->truncated;
+	capture->whole_problem = find_problem(b.core);
 	error = gather(&b);
 	if (error)
 		return error;

@@ -31,6 +31,9 @@ static struct ss_error *no_core(const char *what)
 static struct ss_error *check_header(struct ss_core_file *core, const Elf64_Ehdr *header,
 				     ssize_t size)
 {
+	if (size == 0 && ss_core_source_is_compressed(core->source))
+		return no_core("nothing of it can be decompressed: it is truncated or "
+			       "damaged");
 	if (size < EI_NIDENT || memcmp(header->e_ident, ELFMAG, SELFMAG) != 0)
 		return no_core(size == 0 ? "it is empty" : "it is no ELF file");
 	if (header->e_ident[EI_CLASS] != ELFCLASS64 ||

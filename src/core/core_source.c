@@ -15,6 +15,7 @@ enum {
 	PREFIX_MAX = 256 << 20,
 	PREFIX_STEP = 1 << 20,
 	SCRATCH = 128 << 10,
+	ZEROS = 4096,
 };
 
 /* Bytes of the core file that are kept, sorted by offset. */
@@ -72,6 +73,11 @@ void ss_core_source_free(struct ss_core_source *source)
 	ss_decompressor_free(source->decompressor);
 	close_cleanup(&source->fd);
 	free(source);
+}
+
+bool ss_core_source_is_compressed(const struct ss_core_source *source)
+{
+	return source->decompressor != NULL;
 }
 
 uint64_t ss_core_source_size(const struct ss_core_source *source)
@@ -191,6 +197,18 @@ static bool merge_wanted(struct ss_core_source *source, uint64_t max)
 	return true;
 }
 
+/* Leaves out zeros, so that untouched memory of the process needs none here. to is zero. */
+static void copy_data(uint8_t *to, const uint8_t *from, size_t size)
+{
+	static const uint8_t zeros[ZEROS];
+
+	for (size_t at = 0; at < size; at += ZEROS) {
+		size_t part = SS_MIN(size - at, (size_t)ZEROS);
+		if (memcmp(from + at, zeros, part) != 0)
+			memcpy(to + at, from + at, part);
+	}
+}
+
 /* Copies what scratch, which ends at the position, has of the range. */
 static bool collect(struct ss_core_source *source, struct range *range, size_t size)
 {
@@ -201,11 +219,11 @@ static bool collect(struct ss_core_source *source, struct range *range, size_t s
 	if (from >= to)
 		return true;
 	if (!range->bytes)
-		range->bytes = malloc(range->size);
+		range->bytes = calloc(1, range->size);
 	if (!range->bytes)
 		return false;
-	memcpy(range->bytes + (from - range->offset), source->scratch + (from - start),
-	       to - from);
+	copy_data(range->bytes + (from - range->offset), source->scratch + (from - start),
+		  to - from);
 	range->found = to - range->offset;
 	return true;
 }

@@ -9,6 +9,7 @@
 #ifndef SS_CORE_CORE_SOURCE_H
 #define SS_CORE_CORE_SOURCE_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <sys/types.h>
 
@@ -19,6 +20,8 @@ struct ss_core_source;
 /* Owns fd, also after an error. Errors: UNSUPPORTED, NO_MEMORY. */
 struct ss_error *ss_core_source_new(int fd, struct ss_core_source **ret);
 void ss_core_source_free(struct ss_core_source *source);
+
+bool ss_core_source_is_compressed(const struct ss_core_source *source);
 
 /* The size of the core file; UINT64_MAX: not known yet, because no pass has come to the end
    of a compressed file. */

@@ -137,6 +137,7 @@ struct ss_capture {
 	/* All memory of the same moment, of a core file; or NULL. Owned, freed by free_whole. */
 	struct ss_memory *whole;
 	void (*free_whole)(struct ss_memory *whole);
+	const char *whole_problem; /* why a part of it may be missing; NULL: none is */
 	SS_VECTOR(struct ss_capture *)
 	others;			       /* related processes; owned */
 	struct ss_capture *complement; /* from ss_capture_complete(), or NULL; owned */

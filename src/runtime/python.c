@@ -715,6 +715,7 @@ static bool walk_thread(void *data, struct ss_runtime_thread *thread)
 			thread->problem = python->problem;
 		return true;
 	}
+	const char *whole_problem = python->process->capture->whole_problem;
 	for (size_t i = 0; i < python->states.count; i++) {
 		const struct state *state = &python->states.items[i];
 		enum match match = match_state(python, state, thread->thread);
@@ -727,7 +728,7 @@ static bool walk_thread(void *data, struct ss_runtime_thread *thread)
 			return !walk.no_memory;
 	}
 	if (thread->calls.count == 0 && executes_loop(python, thread))
-		thread->problem = "they were not found";
+		thread->problem = whole_problem ? whole_problem : "they were not found";
 	sort_calls(thread);
 	return true;
 }
