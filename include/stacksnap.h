@@ -190,10 +190,12 @@ enum ss_gather_base {
 	SS_GATHER_THREAD_POINTER, /* of each thread: pthread_self() of most C libraries */
 	SS_GATHER_NODE,	   /* of each node of step parent: the address of that node */
 	SS_GATHER_POINTER, /* of each node of step parent: the pointer at field in it */
+	SS_GATHER_ROOT,	   /* each root of the plan: its address */
 };
 
 enum {
 	SS_GATHER_STEPS_MAX = 32,
+	SS_GATHER_ROOTS_MAX = 512,
 	SS_GATHER_COPY_MAX = 4 << 20,  /* bytes of a node */
 	SS_GATHER_CHECK_MAX = 512,     /* bytes of a node that are read again */
 	SS_GATHER_NODES_MAX = 1 << 20, /* of a whole plan, as the next two */
@@ -228,6 +230,15 @@ struct ss_gather_step {
 	uint32_t reserved;
 };
 
+/* Memory of a thread that was known before: many addresses for one step. A recording copies
+   those of the threads that have run. */
+struct ss_gather_root {
+	uint64_t address;
+	uint64_t thread_pointer; /* of its thread */
+	int32_t tid;		 /* likewise; 0: not known */
+	uint32_t reserved;
+};
+
 /* If a limit is reached, the plan ends early; what was copied until then is kept. */
 struct ss_gather_plan {
 	uint32_t size; /* sizeof(struct ss_gather_plan) */
@@ -235,8 +246,9 @@ struct ss_gather_plan {
 	uint32_t max_nodes; /* of all steps */
 	uint32_t max_bytes;
 	uint32_t max_reads; /* system calls; each reads up to 1,024 nodes */
-	uint32_t reserved;
+	uint32_t root_count;
 	struct ss_gather_step steps[SS_GATHER_STEPS_MAX];
+	struct ss_gather_root roots[SS_GATHER_ROOTS_MAX];
 };
 
 /* Checks an untrusted plan. Errors: INVALID. */

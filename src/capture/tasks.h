@@ -77,6 +77,7 @@ struct ss_task {
 	struct ss_stack_copy stacks[SS_STACK_COPIES];
 	struct ss_lock_copy lock;   /* freeze_round is set before the copy */
 	uint64_t area_end;	    /* of the area that sp is in */
+	unsigned turn;		    /* see struct ss_capture_thread */
 	struct ss_live_frame *live; /* LIVE */
 	size_t live_count;
 	enum ss_end live_end;

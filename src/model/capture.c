@@ -1,7 +1,7 @@
 #include "model/capture.h"
 
+#include <stdlib.h>
 #include <string.h>
-
 #include <sys/mman.h>
 
 #include "base/search.h"
@@ -37,6 +37,44 @@ void ss_gathered_deinit(struct ss_gathered *gathered)
 	gathered->bytes = NULL;
 }
 
+static int compare_blocks(const void *a, const void *b)
+{
+	const struct ss_memory_block *x = a;
+	const struct ss_memory_block *y = b;
+
+	return (x->address > y->address) - (x->address < y->address);
+}
+
+/* Overlapping blocks agree, since all were read while the threads stood still. */
+void ss_gathered_sort(struct ss_gathered *gathered)
+{
+	size_t kept = 0;
+	uint64_t end = 0; /* of the last block that was kept */
+
+	if (gathered->blocks.count > 1)
+		qsort(gathered->blocks.items, gathered->blocks.count,
+		      sizeof(*gathered->blocks.items), compare_blocks);
+	for (size_t i = 0; i < gathered->blocks.count; i++) {
+		struct ss_memory_block block = gathered->blocks.items[i];
+		uint64_t overlap = end > block.address ? end - block.address : 0;
+		if (overlap >= block.size)
+			continue;
+		block.address += overlap;
+		block.bytes += overlap;
+		block.size -= (size_t)overlap;
+		end = block.address + block.size;
+		gathered->blocks.items[kept++] = block;
+	}
+	gathered->blocks.count = kept;
+}
+
+void ss_capture_clear_turns(struct ss_capture *capture)
+{
+	for (size_t i = 0; i < capture->turns.count; i++)
+		ss_gathered_deinit(&capture->turns.items[i]);
+	capture->turns.count = 0;
+}
+
 static void free_one(struct ss_capture *capture)
 {
 	for (size_t i = 0; i < capture->threads.count; i++)
@@ -54,6 +92,8 @@ static void free_one(struct ss_capture *capture)
 	if (capture->whole)
 		capture->free_whole(capture->whole);
 	ss_gathered_deinit(&capture->gathered);
+	ss_capture_clear_turns(capture);
+	ss_vector_free(&capture->turns);
 	ss_module_unref(capture->perf_map);
 	ss_facts_unref(capture->facts);
 	ss_intern_free(capture->strings);

@@ -91,6 +91,7 @@ struct ss_capture_thread {
 	uint64_t run_count;
 	struct ss_stack_copy stacks[SS_STACK_COPIES];
 	struct ss_lock_copy lock;
+	unsigned turn; /* what was gathered with its stack: index in turns + 1; 0: none */
 	struct ss_live_frame *live; /* owned; NULL unless LIVE */
 	size_t live_count;
 	enum ss_end live_end;
@@ -116,6 +117,12 @@ struct ss_gathered {
 /* Whether the plan found that a node at that address had changed since it was copied. */
 bool ss_gathered_changed(const struct ss_gathered *gathered, uint64_t address);
 
+/* Sorts the blocks, which are of one moment, and removes overlaps. */
+void ss_gathered_sort(struct ss_gathered *gathered);
+
+/* Drops all turns. */
+void ss_capture_clear_turns(struct ss_capture *capture);
+
 /* Frees what was copied. */
 void ss_gathered_deinit(struct ss_gathered *gathered);
 
@@ -134,6 +141,7 @@ struct ss_capture {
 	uint8_t *arena;		/* mmap of all stack copies */
 	size_t arena_size;
 	struct ss_gathered gathered;
+	SS_VECTOR(struct ss_gathered) turns; /* of a recording: for some threads each */
 	/* All memory of the same moment, of a core file; or NULL. Owned, freed by free_whole. */
 	struct ss_memory *whole;
 	void (*free_whole)(struct ss_memory *whole);

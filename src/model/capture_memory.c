@@ -56,6 +56,10 @@ static bool find_span(const struct ss_capture_memory *memory, uint64_t address,
 
 	if (memory->thread && find_in_thread(memory->thread, address, ret))
 		return true;
+	if (memory->thread && memory->thread->turn > 0 &&
+	    memory->thread->turn <= capture->turns.count &&
+	    find_in_blocks(&capture->turns.items[memory->thread->turn - 1], address, ret))
+		return true;
 	if (find_in_blocks(&capture->gathered, address, ret))
 		return true;
 	if (memory->thread)

@@ -38,7 +38,7 @@ static const char *check_step(const struct ss_gather_plan *plan, size_t index)
 	const struct ss_gather_step *step = &plan->steps[index];
 	bool has_parent = step->base == SS_GATHER_NODE || step->base == SS_GATHER_POINTER;
 
-	if (step->base > SS_GATHER_POINTER)
+	if (step->base > SS_GATHER_ROOT)
 		return "its base is not known";
 	if (step->size == 0 || step->size > SS_GATHER_COPY_MAX)
 		return "it copies nothing, or too much";
@@ -61,7 +61,7 @@ static const char *check_step(const struct ss_gather_plan *plan, size_t index)
 
 struct ss_error *ss_gather_plan_check(const struct ss_gather_plan *plan)
 {
-	if (plan->size != sizeof(*plan) || plan->reserved != 0)
+	if (plan->size != sizeof(*plan) || plan->root_count > SS_GATHER_ROOTS_MAX)
 		return ss_error_new(SS_ERROR_INVALID,
 				    "gather plan: made for another version");
 	if (plan->step_count == 0 || plan->step_count > SS_GATHER_STEPS_MAX)
@@ -135,38 +135,6 @@ void ss_gather_free(struct ss_gather *gather)
 	free(gather);
 }
 
-static int compare_blocks(const void *a, const void *b)
-{
-	const struct ss_memory_block *x = a;
-	const struct ss_memory_block *y = b;
-
-	return (x->address > y->address) - (x->address < y->address);
-}
-
-/* Sorts blocks and removes overlaps. Overlapping blocks agree, since all were read
-   while the process was stopped. */
-static void make_disjoint(struct ss_gathered *gathered)
-{
-	size_t kept = 0;
-	uint64_t end = 0; /* of the last block that was kept */
-
-	if (gathered->blocks.count > 1)
-		qsort(gathered->blocks.items, gathered->blocks.count,
-		      sizeof(*gathered->blocks.items), compare_blocks);
-	for (size_t i = 0; i < gathered->blocks.count; i++) {
-		struct ss_memory_block block = gathered->blocks.items[i];
-		uint64_t overlap = end > block.address ? end - block.address : 0;
-		if (overlap >= block.size)
-			continue;
-		block.address += overlap;
-		block.bytes += overlap;
-		block.size -= (size_t)overlap;
-		end = block.address + block.size;
-		gathered->blocks.items[kept++] = block;
-	}
-	gathered->blocks.count = kept;
-}
-
 static int compare_addresses(const void *a, const void *b)
 {
 	const uint64_t *x = a;
@@ -207,6 +175,6 @@ struct ss_error *ss_gather_give(struct ss_gather *gather, struct ss_gathered *re
 	}
 	ret->truncated = gather->truncated;
 	ret->bytes = take_ptr(gather->bytes);
-	make_disjoint(ret);
+	ss_gathered_sort(ret);
 	return NULL;
 }

@@ -22,6 +22,9 @@ struct ss_gather_source {
 	bool (*find_base)(const struct ss_gather_source *source, size_t thread,
 			  const struct ss_gather_step *step, uint64_t *ret);
 	size_t thread_count;
+	/* Whether a root is to be copied. NULL: all. */
+	bool (*wants_root)(const struct ss_gather_source *source,
+			   const struct ss_gather_root *root);
 };
 
 /* Nodes that one call reads: UIO_MAXIOV. */

@@ -115,6 +115,13 @@ static void add_roots(struct ss_gather *gather, const struct ss_gather_step *ste
 	uint64_t value;
 
 	switch (step->base) {
+	case SS_GATHER_ROOT:
+		for (size_t i = 0; i < gather->plan.root_count; i++) {
+			const struct ss_gather_root *root = &gather->plan.roots[i];
+			if (!source->wants_root || source->wants_root(source, root))
+				add_root(gather, step, NULL, root->address, step->size);
+		}
+		break;
 	case SS_GATHER_ADDRESS:
 		add_root(gather, step, NULL, step->address, step->size);
 		break;

@@ -161,6 +161,8 @@ static void end_process(struct ss_recorder_process *process)
 	(void)ss_module_set_update(&process->modules, NULL, track_module, process);
 	ss_writer_end_process(process->writer, process->handle, process->now_ns);
 	process->handle = SS_ID_NONE;
+	ss_gathers_deinit(&process->sampler.gathers);
+	process->planned = false;
 	/* The new program may have overwritten it. */
 	ss_recorder_perf_map_deinit(&process->perf_map);
 }
@@ -260,15 +262,32 @@ static bool is_jit(const struct ss_module_impl *module, const struct ss_area *ar
 			area != NULL;
 }
 
+static struct ss_frame_record record_of_call(const struct ss_unwound_call *call)
+{
+	return (struct ss_frame_record){
+		.module = SS_ID_NONE,
+		.flags = SS_FROM_RUNTIME << SS_FRAME_SOURCE_SHIFT,
+		.kind = call->kind,
+		.function = call->function,
+		.file = call->file,
+		.line = call->line,
+	};
+}
+
 /* A frame as it is recorded. False: its module was unloaded meanwhile. */
 static bool place_frame(struct ss_recorder_process *process,
 			const struct ss_capture *capture,
+			const struct ss_unwound *unwound,
 			const struct ss_unwound_frame *frame, struct ss_frame_record *ret)
 {
 	uint64_t lookup = frame->pc - (frame->flags & SS_FRAME_CALL ? 1 : 0);
 	const struct ss_module_impl *module = NULL;
 	const struct ss_area *area = NULL;
 
+	if (frame->call) {
+		*ret = record_of_call(&unwound->calls.items[frame->call - 1]);
+		return true;
+	}
 	if (frame->module >= 0)
 		module = capture->modules.items[frame->module];
 	else
@@ -295,6 +314,7 @@ static bool place_frame(struct ss_recorder_process *process,
 
 static uint32_t write_stack(struct ss_recorder_process *process,
 			    const struct ss_capture *capture,
+			    const struct ss_unwound *unwound,
 			    const struct ss_unwound_stack *stack, const char *reason)
 {
 	process->frames.count = 0;
@@ -302,7 +322,7 @@ static uint32_t write_stack(struct ss_recorder_process *process,
 		struct ss_frame_record *frame = ss_vector_push(&process->frames);
 		if (!frame)
 			return SS_ID_NONE;
-		if (!place_frame(process, capture, &stack->frames[i], frame))
+		if (!place_frame(process, capture, unwound, &stack->frames[i], frame))
 			return ss_writer_stack(process->writer, NULL, 0,
 					       SS_END_UNREADABLE, changed_text);
 	}
@@ -323,9 +343,9 @@ static uint32_t stack_of(struct ss_recorder_process *process,
 
 	reason = reason ? reason : thread->reason;
 	if (reason)
-		return write_stack(process, capture, stack, reason);
+		return write_stack(process, capture, unwound, stack, reason);
 	if (*slot == SS_ID_NONE)
-		*slot = write_stack(process, capture, stack, NULL);
+		*slot = write_stack(process, capture, unwound, stack, NULL);
 	return *slot;
 }
 
@@ -336,6 +356,7 @@ struct result {
 	bool stale; /* all stacks are stale: modules have changed */
 	bool last;  /* no other capture follows in this tick */
 	bool taken; /* of samples: a thread may have ended since */
+	bool again; /* capture threads again in this tick whose calls are missing */
 };
 
 static uint32_t call_of(struct ss_recorder_process *process,
@@ -372,7 +393,7 @@ static bool take_thread(struct ss_recorder_process *process, const struct result
 	if (unusable) {
 		ss_thread_reject(sampled, false); /* the next tick may succeed */
 		thread->stack =
-			write_stack(process, result->capture, &none,
+			write_stack(process, result->capture, result->unwound, &none,
 				    result->stale ? changed_text : unverified_text);
 	} else {
 		ss_thread_accept(sampled, stopped,
@@ -380,6 +401,10 @@ static bool take_thread(struct ss_recorder_process *process, const struct result
 					 SS_END_REGISTER);
 		thread->stack =
 			stack_of(process, result->capture, result->unwound, index);
+		/* With the new plan, the next capture finds its calls. */
+		if (result->unwound->has_plan &&
+		    result->unwound->threads.items[index].lacks_calls)
+			ss_thread_reject(sampled, result->again);
 	}
 	thread->call = call_of(process, captured);
 	thread->state = captured->state;
@@ -430,8 +455,10 @@ static void check_frames(struct ss_recorder_process *process,
 		const struct ss_unwound_stack *stack =
 			&unwound->stacks.items[unwound->threads.items[i].stack];
 		ss_frame_check_begin_thread(ret, capture->threads.items[i].tid);
-		for (size_t f = 0; f < stack->count; f++)
-			ss_frame_check_add_frame(ret, stack->frames[f].pc);
+		for (size_t f = 0; f < stack->count; f++) {
+			if (!stack->frames[f].call)
+				ss_frame_check_add_frame(ret, stack->frames[f].pc);
+		}
 		ss_frame_check_end_thread(ret);
 	}
 }
@@ -448,12 +475,21 @@ static struct ss_error *take_capture(struct ss_recorder_process *process,
 
 	if (!track(process, tick))
 		return ss_error_no_memory();
+	const struct ss_unwinder_runtimes runtimes = {
+		.gathers = &sampler->gathers,
+		.memory = &sampler->space.memory,
+	};
 	if (!has_answered(process,
 			  ss_unwinder_unwind(process->unwinder, &process->space,
 					     &sampler->space, &process->modules,
-					     tick->capture, &result.unwound),
+					     tick->capture, &runtimes, &result.unwound),
 			  &error))
 		return error;
+	const bool first_plan = result.unwound->has_plan && !process->planned;
+	if (result.unwound->has_plan)
+		/* One that is not valid copies nothing. */
+		ss_error_free(ss_gathers_set(&sampler->gathers, &result.unwound->plan));
+	process->planned |= result.unwound->has_plan;
 	check_frames(process, tick->capture, result.unwound, &check);
 	error = ss_sampler_confirm(sampler, check.result, tick, &result.stale);
 	if (error || tick->change == SS_ADDRESS_SPACE_ENDED)
@@ -461,7 +497,8 @@ static struct ss_error *take_capture(struct ss_recorder_process *process,
 	if (tick->change != SS_ADDRESS_SPACE_SAME && !track(process, tick))
 		return ss_error_no_memory();
 	result.last = last || sampler->late; /* the recording thread must end first */
-	*again = !result.last && (result.stale || !check.verified);
+	result.again = !result.last && first_plan;
+	*again = !result.last && (result.stale || !check.verified || first_plan);
 	return take_threads(process, &result);
 }
 
@@ -618,7 +655,7 @@ static struct ss_error *unwind_samples(struct ss_recorder_process *process,
 		if (!has_answered(process,
 				  ss_unwinder_unwind(process->unwinder, &process->space,
 						     &sampler->space, &process->modules,
-						     result->capture, &unwound),
+						     result->capture, NULL, &unwound),
 				  &error))
 			return error;
 		error = ss_sampler_confirm(sampler, check_mappings(process, unwound),

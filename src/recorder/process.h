@@ -31,7 +31,8 @@ struct ss_recorder_process {
 	struct ss_target *target;
 	bool owned; /* the target is closed with the process */
 	bool ended;
-	bool lost; /* the unwinder failed in this tick */
+	bool lost;    /* the unwinder failed in this tick */
+	bool planned; /* the unwinder has planned what runtimes need with the stacks */
 	struct ss_sampler sampler;
 	SS_VECTOR(struct ss_recorder_thread)
 	threads;		      /* by slot of the sampler's threads */

@@ -6,6 +6,7 @@
 
 #include "base/buffer.h"
 #include "base/cursor.h"
+#include "base/idtable.h"
 #include "capture/stacks.h"
 #include "elf/file_identity.h"
 #include "elf/identify.h"
@@ -14,6 +15,7 @@
 #include "model/session.h"
 #include "model/snapshot.h"
 #include "recorder/wire.h"
+#include "recording/format.h"
 #include "recording/frame_record.h"
 
 struct known_module {
@@ -30,6 +32,16 @@ struct ss_unwind_server {
 	SS_VECTOR(int32_t) skipped; /* modules of the current space, by index */
 	struct ss_buffer answer;
 	struct ss_buffer described; /* module answers of the current request */
+	struct ss_idtable calls;    /* struct call_key: of the current answer */
+	SS_VECTOR(struct ss_gather_plan *) plans; /* by space: what was sent, or NULL */
+};
+
+/* The call of a runtime. Strings are interned: equal ones are at the same address. */
+struct call_key {
+	const char *function;
+	const char *file;
+	uint32_t kind;
+	uint32_t line;
 };
 
 /* The request being read. It comes from the recorder and is trusted. */
@@ -61,6 +73,10 @@ void ss_unwind_server_free(struct ss_unwind_server *server)
 	ss_vector_free(&server->modules);
 	ss_vector_free(&server->spaces);
 	ss_vector_free(&server->skipped);
+	for (size_t i = 0; i < server->plans.count; i++)
+		free(server->plans.items[i]);
+	ss_vector_free(&server->plans);
+	ss_idtable_deinit(&server->calls);
 	ss_buffer_deinit(&server->answer);
 	ss_buffer_deinit(&server->described);
 	ss_session_free(server->session);
@@ -297,6 +313,46 @@ static bool read_threads(struct ss_unwind_server *server, struct reader *reader,
 	return true;
 }
 
+/* Reads what was gathered in one turn. */
+static bool read_turn(struct reader *reader, struct ss_gathered *turn)
+{
+	struct wire_turn wire;
+
+	if (!read_struct(reader, &wire, sizeof(wire)) ||
+	    !ss_vector_reserve(&turn->blocks, wire.block_count + 1))
+		return false;
+	const uint8_t *blocks =
+		ss_cursor_take(&reader->at, wire.block_count * sizeof(struct wire_block));
+	const uint8_t *bytes = ss_cursor_take(&reader->at, wire.byte_count);
+	if (!blocks || !bytes)
+		return false;
+	/* They stay in the request until it is answered. */
+	for (size_t i = 0; i < wire.block_count; i++) {
+		struct wire_block block;
+		memcpy(&block, blocks + i * sizeof(block), sizeof(block));
+		turn->blocks.items[turn->blocks.count++] = (struct ss_memory_block){
+			.address = block.address, .size = block.size, .bytes = bytes
+		};
+		bytes += block.size;
+	}
+	ss_gathered_sort(turn);
+	return true;
+}
+
+static bool read_turns(struct reader *reader, struct ss_capture *space, size_t count)
+{
+	ss_capture_clear_turns(space);
+	for (size_t i = 0; i < count; i++) {
+		struct ss_gathered *turn = ss_vector_push(&space->turns);
+		if (!turn)
+			return false;
+		*turn = (struct ss_gathered){};
+		if (!read_turn(reader, turn))
+			return false;
+	}
+	return true;
+}
+
 static bool find_skipped(struct ss_unwind_server *server, const struct ss_capture *space)
 {
 	bool any = false;
@@ -320,19 +376,37 @@ static bool find_skipped(struct ss_unwind_server *server, const struct ss_captur
 	return true;
 }
 
-static void put_stack(struct ss_buffer *answer, const struct ss_stack *stack)
+/* The frame of an answer. The index of a call is that of calls. */
+static struct wire_frame wire_of(struct ss_unwind_server *server,
+				 const struct ss_frame *frame)
 {
+	const struct call_key key = { .function = frame->symbol,
+				      .file = frame->file,
+				      .kind = frame->kind,
+				      .line = frame->line };
+
+	if (frame->kind == SS_FRAME_NATIVE)
+		return (struct wire_frame){
+			.pc = frame->pc,
+			.module = frame->module ? frame->module_index : -1,
+			.flags = ss_frame_record_flags(frame),
+		};
+	uint32_t index = ss_idtable_add(&server->calls, &key, sizeof(key), NULL);
+	server->answer.failed |= index == SS_ID_NONE;
+	return (struct wire_frame){ .pc = index,
+				    .module = -1,
+				    .flags = SS_FROM_RUNTIME << SS_FRAME_SOURCE_SHIFT };
+}
+
+static void put_stack(struct ss_unwind_server *server, const struct ss_stack *stack)
+{
+	struct ss_buffer *answer = &server->answer;
 	const struct wire_stack wire = { .frame_count = (uint32_t)stack->count,
 					 .end = stack->end };
 
 	ss_buffer_add(answer, &wire, sizeof(wire));
 	for (size_t i = 0; i < stack->count; i++) {
-		const struct ss_frame *frame = &stack->frames[i];
-		const struct wire_frame out = {
-			.pc = frame->pc,
-			.module = frame->module ? frame->module_index : -1,
-			.flags = ss_frame_record_flags(frame),
-		};
+		const struct wire_frame out = wire_of(server, &stack->frames[i]);
 		ss_buffer_add(answer, &out, sizeof(out));
 	}
 }
@@ -341,11 +415,67 @@ static void put_thread(struct ss_buffer *answer, const struct ss_thread *thread)
 {
 	size_t size = thread->reason ? strnlen(thread->reason, WIRE_REASON_MAX) : 0;
 	const struct wire_thread wire = { .stack = thread->stack_id,
-					  .reason_size = (uint32_t)size };
+					  .reason_size = (uint32_t)size,
+					  .lacks_calls = thread->native_reason != NULL };
 
 	ss_buffer_add(answer, &wire, sizeof(wire));
 	if (size)
 		ss_buffer_add(answer, thread->reason, size);
+}
+
+static void put_calls(struct ss_unwind_server *server)
+{
+	for (uint32_t i = 0; i < server->calls.count; i++) {
+		struct call_key key;
+		memcpy(&key, ss_idtable_key(&server->calls, i, NULL), sizeof(key));
+		const size_t function = strnlen(key.function, WIRE_TEXT_MAX);
+		const size_t file = key.file ? strnlen(key.file, WIRE_TEXT_MAX) : 0;
+		const struct wire_call wire = { .kind = key.kind,
+						.line = key.line,
+						.function_size = (uint32_t)function,
+						.file_size = (uint32_t)file };
+		ss_buffer_add(&server->answer, &wire, sizeof(wire));
+		ss_buffer_add(&server->answer, key.function, function);
+		if (file)
+			ss_buffer_add(&server->answer, key.file, file);
+	}
+}
+
+/* The plan for the next captures, unless the recorder has it. False: no memory. */
+static bool find_plan(struct ss_unwind_server *server, uint32_t space,
+		      const struct ss_snapshot *snapshot,
+		      const struct ss_gather_plan **ret)
+{
+	*ret = NULL;
+	if (snapshot->runtime_plan.step_count == 0)
+		return true;
+	while (server->plans.count <= space) {
+		if (!ss_vector_push(&server->plans))
+			return false;
+	}
+	struct ss_gather_plan **sent = &server->plans.items[space];
+	if (*sent && memcmp(*sent, &snapshot->runtime_plan, sizeof(**sent)) == 0)
+		return true;
+	if (!*sent)
+		*sent = malloc(sizeof(**sent));
+	if (!*sent)
+		return false;
+	memcpy(*sent, &snapshot->runtime_plan, sizeof(**sent));
+	*ret = *sent;
+	return true;
+}
+
+/* Completes the head that is at the beginning of the answer. */
+static void complete_head(struct ss_unwind_server *server, bool has_plan)
+{
+	struct wire_answer head;
+
+	if (server->answer.failed)
+		return;
+	memcpy(&head, server->answer.bytes, sizeof(head));
+	head.call_count = (uint32_t)server->calls.count;
+	head.has_plan = has_plan;
+	memcpy(server->answer.bytes, &head, sizeof(head));
 }
 
 static void put_head(struct ss_unwind_server *server, const struct ss_snapshot *snapshot)
@@ -364,6 +494,12 @@ static void put_head(struct ss_unwind_server *server, const struct ss_snapshot *
 			      server->described.size);
 }
 
+static size_t read_memory(void *data, uint64_t address, void *bytes, size_t size)
+{
+	(void)data;
+	return ss_worker_read(address, bytes, size);
+}
+
 static bool unwind(struct ss_unwind_server *server, struct reader *reader, uint32_t id,
 		   volatile int32_t *module_at)
 {
@@ -375,10 +511,13 @@ static bool unwind(struct ss_unwind_server *server, struct reader *reader, uint3
 		return false;
 	struct ss_capture *space = server->spaces.items[id];
 	if (!read_threads(server, reader, space, wire.thread_count) ||
-	    !find_skipped(server, space))
+	    !read_turns(reader, space, wire.turn_count) || !find_skipped(server, space))
 		return false;
 	const struct ss_unwind_options options = { .size = sizeof(options),
-						   .max_frames = wire.max_frames };
+						   .max_frames = wire.max_frames,
+						   .read = read_memory,
+						   .native = true,
+						   .no_runtimes = !wire.runtimes };
 	server->session->module_at = module_at;
 	struct ss_error *error =
 		ss_capture_unwind(space, server->session, &options, &snapshot);
@@ -388,9 +527,17 @@ static bool unwind(struct ss_unwind_server *server, struct reader *reader, uint3
 	}
 	put_head(server, snapshot);
 	for (size_t i = 0; i < snapshot->stacks.count; i++)
-		put_stack(&server->answer, &snapshot->stacks.items[i]);
+		put_stack(server, &snapshot->stacks.items[i]);
 	for (size_t i = 0; i < snapshot->threads.count; i++)
 		put_thread(&server->answer, &snapshot->threads.items[i]);
+	put_calls(server);
+	const struct ss_gather_plan *plan = NULL;
+	if (!find_plan(server, id, snapshot, &plan))
+		return false;
+	if (plan)
+		ss_buffer_add(&server->answer, plan, sizeof(*plan));
+	complete_head(server, plan != NULL);
+	ss_capture_clear_turns(space);
 	return true;
 }
 
@@ -410,6 +557,8 @@ static void forget_space(struct ss_unwind_server *server, uint32_t id)
 
 	if (slot)
 		ss_capture_free(take_ptr(*slot));
+	if (id < server->plans.count)
+		free(take_ptr(server->plans.items[id]));
 }
 
 /* Reads all records. False: no memory. */
@@ -463,6 +612,8 @@ bool ss_unwind_server_serve(void *data, const struct ss_worker_request *request,
 	}
 	ss_buffer_clear(&server->answer);
 	ss_buffer_clear(&server->described);
+	ss_idtable_deinit(&server->calls);
+	server->calls = (struct ss_idtable){};
 	if (!serve(server, &reader, module_at) || server->answer.failed)
 		return false;
 	*answer = (const uint8_t *)server->answer.bytes;

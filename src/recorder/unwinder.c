@@ -17,7 +17,6 @@ enum {
 	FILES_MAX = 1 << 16, /* limit of the child's open files */
 	TEXT_MAX = 2048,     /* adds no sentence to a longer text */
 	HOW_MAX = 128,
-	FLAGS_MAX = SS_FROM_INLINE << SS_FRAME_SOURCE_SHIFT,
 };
 
 /* Limits on the memory of the child: unwind tables, and images of modules without a
@@ -79,6 +78,8 @@ void ss_unwinder_deinit(struct ss_unwinder *unwinder)
 	ss_vector_free(&unwinder->unwound.threads);
 	ss_vector_free(&unwinder->unwound.frames);
 	ss_buffer_deinit(&unwinder->unwound.reasons);
+	ss_vector_free(&unwinder->unwound.calls);
+	ss_buffer_deinit(&unwinder->unwound.texts);
 	ss_buffer_deinit(&unwinder->request);
 	ss_buffer_deinit(&unwinder->losses.text);
 	*unwinder = (struct ss_unwinder){};
@@ -261,19 +262,44 @@ static bool put_space(struct ss_unwinder *unwinder, const struct ss_unwinder_spa
 	return put_areas(unwinder, capture, at);
 }
 
+/* Writes what a turn has copied. */
+static void put_turn(struct ss_buffer *out, const struct ss_gather *gather)
+{
+	struct wire_turn wire = { .block_count = gather->node_count };
+
+	for (size_t i = 0; i < gather->node_count; i++)
+		wire.byte_count += gather->nodes[i].size;
+	ss_buffer_add(out, &wire, sizeof(wire));
+	for (size_t i = 0; i < gather->node_count; i++) {
+		const struct wire_block block = { .address = gather->nodes[i].address,
+						  .size = gather->nodes[i].size };
+		ss_buffer_add(out, &block, sizeof(block));
+	}
+	for (size_t i = 0; i < gather->node_count; i++) {
+		if (gather->nodes[i].size)
+			ss_buffer_add(out, gather->nodes[i].bytes, gather->nodes[i].size);
+	}
+}
+
 static bool put_threads(struct ss_unwinder *unwinder,
 			const struct ss_unwinder_space *space,
-			const struct ss_capture *capture)
+			const struct ss_capture *capture,
+			const struct ss_unwinder_runtimes *runtimes)
 {
-	const struct wire_unwind wire = {
-		.max_frames = unwinder->max_frames,
-		.thread_count = (uint32_t)capture->threads.count,
-	};
+	struct wire_unwind wire;
+
+	memset(&wire, 0, sizeof(wire)); /* no padding is left uninitialized */
+	wire.max_frames = unwinder->max_frames;
+	wire.thread_count = (uint32_t)capture->threads.count;
+	wire.turn_count = runtimes ? (uint32_t)runtimes->gathers->used : 0;
+	wire.runtimes = runtimes != NULL;
 
 	put_record(unwinder, WIRE_UNWIND, space->id);
 	ss_buffer_add(&unwinder->request, &wire, sizeof(wire));
 	ss_buffer_add(&unwinder->request, capture->threads.items,
 		      capture->threads.count * sizeof(*capture->threads.items));
+	for (size_t i = 0; i < wire.turn_count; i++)
+		put_turn(&unwinder->request, runtimes->gathers->turns[i]);
 	return !unwinder->request.failed;
 }
 
@@ -371,10 +397,14 @@ static bool read_modules(struct ss_unwinder *unwinder, struct ss_cursor *cursor,
 }
 
 /* A return address may equal the end of its module. */
-static bool is_frame(const struct wire_frame *frame, const struct ss_capture *capture)
+static bool is_frame(const struct wire_frame *frame, const struct ss_capture *capture,
+		     size_t calls)
 {
-	if (frame->flags > (FLAGS_MAX | SS_FRAME_SIGNAL | SS_FRAME_CALL) ||
-	    frame->module < -1 || frame->module >= (int64_t)capture->modules.count)
+	if (frame->flags == SS_FROM_RUNTIME << SS_FRAME_SOURCE_SHIFT)
+		return frame->module == -1 && frame->pc < calls;
+	if (frame->flags >= SS_FRAME_FLAGS_END ||
+	    ss_frame_flags_source(frame->flags) > SS_FROM_INLINE || frame->module < -1 ||
+	    frame->module >= (int64_t)capture->modules.count)
 		return false;
 	if (frame->module < 0)
 		return true;
@@ -383,14 +413,13 @@ static bool is_frame(const struct wire_frame *frame, const struct ss_capture *ca
 }
 
 static bool read_stack(struct ss_unwinder *unwinder, struct ss_cursor *cursor,
-		       const struct ss_capture *capture, bool *no_memory)
+		       const struct ss_capture *capture, size_t calls, bool *no_memory)
 {
 	struct ss_unwound *unwound = &unwinder->unwound;
 	struct wire_stack wire;
 
 	if (!read_struct(cursor, &wire, sizeof(wire)) || wire.end > SS_END_RUNNABLE ||
-	    wire.frame_count >
-		    (uint64_t)unwinder->max_frames + SS_RECURSION_CALLERS_MAX ||
+	    wire.frame_count > SS_RECORD_FRAMES_MAX ||
 	    wire.frame_count > ss_cursor_left(cursor) / sizeof(struct wire_frame))
 		return false;
 	struct ss_unwound_stack *stack = ss_vector_push(&unwound->stacks);
@@ -404,12 +433,16 @@ static bool read_stack(struct ss_unwinder *unwinder, struct ss_cursor *cursor,
 	for (size_t i = 0; i < wire.frame_count; i++) {
 		struct wire_frame frame = {};
 		(void)read_struct(cursor, &frame, sizeof(frame)); /* checked above */
-		if (!is_frame(&frame, capture))
+		if (!is_frame(&frame, capture, calls))
 			return false;
+		const bool call = ss_frame_flags_source(frame.flags) == SS_FROM_RUNTIME;
 		unwound->frames.items[unwound->frames.count++] =
-			(struct ss_unwound_frame){ .pc = frame.pc,
-						   .module = frame.module,
-						   .flags = frame.flags };
+			(struct ss_unwound_frame){
+				.pc = call ? 0 : frame.pc,
+				.module = frame.module,
+				.flags = frame.flags,
+				.call = call ? (uint32_t)frame.pc + 1 : 0,
+			};
 	}
 	return true;
 }
@@ -421,7 +454,8 @@ static bool read_thread(struct ss_unwound *unwound, struct ss_cursor *cursor,
 	struct wire_thread wire;
 
 	if (!read_struct(cursor, &wire, sizeof(wire)) ||
-	    wire.stack >= unwound->stacks.count || wire.reason_size > WIRE_REASON_MAX)
+	    wire.stack >= unwound->stacks.count || wire.reason_size > WIRE_REASON_MAX ||
+	    wire.lacks_calls > 1)
 		return false;
 	const uint8_t *text = ss_cursor_take(cursor, wire.reason_size);
 	if (cursor->failed)
@@ -431,6 +465,7 @@ static bool read_thread(struct ss_unwound *unwound, struct ss_cursor *cursor,
 	if (!thread)
 		return false;
 	thread->stack = wire.stack;
+	thread->lacks_calls = wire.lacks_calls;
 	if (wire.reason_size == 0)
 		return true;
 	thread->reason = (const char *)(uintptr_t)(unwound->reasons.size + 1);
@@ -438,6 +473,49 @@ static bool read_thread(struct ss_unwound *unwound, struct ss_cursor *cursor,
 	ss_buffer_add_byte(&unwound->reasons, '\0');
 	*no_memory = unwound->reasons.failed;
 	return !*no_memory;
+}
+
+/* Appends a text of a call. Returns its offset + 1 for now: the buffer may move. */
+static const char *take_text(struct ss_unwound *unwound, const uint8_t *bytes,
+			     size_t size)
+{
+	size_t at = unwound->texts.size + 1;
+
+	ss_buffer_add(&unwound->texts, bytes, size);
+	ss_buffer_add_byte(&unwound->texts, '\0');
+	return (const char *)(uintptr_t)at;
+}
+
+static bool read_call(struct ss_unwound *unwound, struct ss_cursor *cursor,
+		      bool *no_memory)
+{
+	struct wire_call wire;
+
+	if (!read_struct(cursor, &wire, sizeof(wire)) || wire.kind == SS_FRAME_NATIVE ||
+	    wire.kind >= SS_FORMAT_KINDS_MAX || wire.function_size == 0 ||
+	    wire.function_size > WIRE_TEXT_MAX || wire.file_size > WIRE_TEXT_MAX ||
+	    wire.line == UINT32_MAX)
+		return false;
+	const uint8_t *function = ss_cursor_take(cursor, wire.function_size);
+	const uint8_t *file = ss_cursor_take(cursor, wire.file_size);
+	if (cursor->failed || memchr(function, '\0', wire.function_size) ||
+	    (wire.file_size && memchr(file, '\0', wire.file_size)))
+		return false;
+	struct ss_unwound_call *call = ss_vector_push(&unwound->calls);
+	*no_memory = !call;
+	if (!call)
+		return false;
+	call->kind = (enum ss_frame_kind)wire.kind;
+	call->line = wire.line;
+	call->function = take_text(unwound, function, wire.function_size);
+	call->file = wire.file_size ? take_text(unwound, file, wire.file_size) : NULL;
+	*no_memory = unwound->texts.failed;
+	return !*no_memory;
+}
+
+static const char *text_at(const struct ss_unwound *unwound, const char *offset)
+{
+	return offset ? unwound->texts.bytes + ((uintptr_t)offset - 1) : NULL;
 }
 
 static void place_pointers(struct ss_unwound *unwound)
@@ -454,12 +532,20 @@ static void place_pointers(struct ss_unwound *unwound)
 			thread->reason =
 				unwound->reasons.bytes + ((uintptr_t)thread->reason - 1);
 	}
+	for (size_t i = 0; i < unwound->calls.count; i++) {
+		struct ss_unwound_call *call = &unwound->calls.items[i];
+		call->function = text_at(unwound, call->function);
+		call->file = text_at(unwound, call->file);
+	}
 }
 
 static void clear_unwound(struct ss_unwound *unwound)
 {
 	unwound->stacks.count = unwound->threads.count = unwound->frames.count = 0;
+	unwound->calls.count = 0;
+	unwound->has_plan = false;
 	ss_buffer_clear(&unwound->reasons);
+	ss_buffer_clear(&unwound->texts);
 }
 
 /* capture NULL: only modules are described. */
@@ -473,16 +559,24 @@ static bool read_answer(struct ss_unwinder *unwinder, struct ss_cursor *cursor,
 	clear_unwound(unwound);
 	if (!read_struct(cursor, &head, sizeof(head)) || head.magic != WIRE_ANSWER ||
 	    head.thread_count != threads || head.stack_count > threads ||
+	    head.has_plan > 1 || (!capture && (head.call_count || head.has_plan)) ||
 	    !read_modules(unwinder, cursor, head.module_count))
 		return false;
 	for (size_t i = 0; i < head.stack_count; i++) {
-		if (!read_stack(unwinder, cursor, capture, no_memory))
+		if (!read_stack(unwinder, cursor, capture, head.call_count, no_memory))
 			return false;
 	}
 	for (size_t i = 0; i < threads; i++) {
 		if (!read_thread(unwound, cursor, no_memory))
 			return false;
 	}
+	for (size_t i = 0; i < head.call_count; i++) {
+		if (!read_call(unwound, cursor, no_memory))
+			return false;
+	}
+	if (head.has_plan && !read_struct(cursor, &unwound->plan, sizeof(unwound->plan)))
+		return false;
+	unwound->has_plan = head.has_plan;
 	place_pointers(unwound);
 	return ss_cursor_left(cursor) == 0;
 }
@@ -569,11 +663,24 @@ static void mark_sent(struct ss_unwinder *unwinder, struct ss_unwinder_space *sp
 	space->sent_version = version;
 }
 
+static size_t read_memory(void *data, uint64_t address, void *bytes, size_t size)
+{
+	struct ss_piece piece = { .address = address, .bytes = bytes, .size = size };
+
+	ss_process_memory_read_present(data, &piece, 1);
+	return piece.done;
+}
+
 static enum ss_unwinder_result request_stacks(struct ss_unwinder *unwinder,
 					      struct ss_unwinder_space *space,
 					      uint64_t version,
-					      const struct ss_capture *capture)
+					      const struct ss_capture *capture,
+					      const struct ss_unwinder_runtimes *runtimes)
 {
+	const struct ss_worker_memory memory = {
+		.read = read_memory,
+		.data = runtimes ? ss_drop_const(runtimes->memory) : NULL,
+	};
 	const struct ss_worker_request request = {
 		.bytes = (const uint8_t *)unwinder->request.bytes,
 		.size = unwinder->request.size,
@@ -586,7 +693,8 @@ static enum ss_unwinder_result request_stacks(struct ss_unwinder *unwinder,
 	size_t size;
 	bool no_memory = false;
 
-	bool ok = ss_worker_call(unwinder->worker, &request, &answer, &size, &failure);
+	bool ok = ss_worker_call(unwinder->worker, &request, runtimes ? &memory : NULL,
+				 &answer, &size, &failure);
 	if (ok) {
 		cursor = (struct ss_cursor){ .at = answer, .end = answer + size };
 		ok = read_answer(unwinder, &cursor, capture, &no_memory);
@@ -671,15 +779,18 @@ enum ss_unwinder_result ss_unwinder_sync(struct ss_unwinder *unwinder,
 	if (!put_news(unwinder, space, from, set))
 		return SS_UNWINDER_NO_MEMORY;
 	if (unwinder->pending.count > 0)
-		return request_stacks(unwinder, space, from->version, NULL);
+		return request_stacks(unwinder, space, from->version, NULL, NULL);
 	ss_buffer_truncate(&unwinder->request, before); /* can wait for a capture */
 	return SS_UNWINDER_OK;
 }
 
-enum ss_unwinder_result
-ss_unwinder_unwind(struct ss_unwinder *unwinder, struct ss_unwinder_space *space,
-		   const struct ss_address_space *from, const struct ss_module_set *set,
-		   const struct ss_capture *capture, const struct ss_unwound **ret)
+enum ss_unwinder_result ss_unwinder_unwind(struct ss_unwinder *unwinder,
+					   struct ss_unwinder_space *space,
+					   const struct ss_address_space *from,
+					   const struct ss_module_set *set,
+					   const struct ss_capture *capture,
+					   const struct ss_unwinder_runtimes *runtimes,
+					   const struct ss_unwound **ret)
 {
 	*ret = &unwinder->unwound;
 	if (ss_unwinder_gave_up(unwinder)) {
@@ -691,7 +802,7 @@ ss_unwinder_unwind(struct ss_unwinder *unwinder, struct ss_unwinder_space *space
 	}
 	unwinder->pending.count = unwinder->files.count = 0;
 	if (!put_news(unwinder, space, from, set) ||
-	    !put_threads(unwinder, space, capture))
+	    !put_threads(unwinder, space, capture, runtimes))
 		return SS_UNWINDER_NO_MEMORY;
-	return request_stacks(unwinder, space, from->version, capture);
+	return request_stacks(unwinder, space, from->version, capture, runtimes);
 }

@@ -15,6 +15,7 @@
 #include "model/capture.h"
 #include "sandbox/worker.h"
 #include "sampling/address_space.h"
+#include "sampling/gathers.h"
 #include "sampling/module_set.h"
 
 /* A module, by its id. */
@@ -41,9 +42,18 @@ struct ss_unwinder_space {
 };
 
 struct ss_unwound_frame {
-	uint64_t pc;
+	uint64_t pc;	/* 0: the call of a runtime */
 	int32_t module; /* index into the capture's modules, or -1 */
 	uint32_t flags; /* SS_FRAME_... of recording/format.h */
+	uint32_t call;	/* of a runtime: index in calls + 1; 0: a native frame */
+};
+
+/* The call of a runtime. */
+struct ss_unwound_call {
+	enum ss_frame_kind kind;
+	uint32_t line;
+	const char *function;
+	const char *file; /* or NULL */
 };
 
 struct ss_unwound_stack {
@@ -55,6 +65,7 @@ struct ss_unwound_stack {
 struct ss_unwound_thread {
 	uint32_t stack;
 	const char *reason; /* why it ended there, or NULL */
+	bool lacks_calls;   /* what runtimes need was not copied with its stack */
 };
 
 /* The stacks of a capture, whose threads are in the same order. */
@@ -63,6 +74,17 @@ struct ss_unwound {
 	SS_VECTOR(struct ss_unwound_thread) threads;
 	SS_VECTOR(struct ss_unwound_frame) frames; /* of all stacks */
 	struct ss_buffer reasons;		   /* each with a NUL */
+	SS_VECTOR(struct ss_unwound_call) calls;   /* of runtimes */
+	struct ss_buffer texts;			   /* of calls; each with a NUL */
+	bool has_plan;		    /* plan is for the next captures of the process */
+	struct ss_gather_plan plan; /* as it came: not checked */
+};
+
+/* What the child needs to find the calls of runtimes. NULL in either: it does not find
+   any. */
+struct ss_unwinder_runtimes {
+	const struct ss_gathers *gathers;	/* copied with the stacks */
+	const struct ss_process_memory *memory; /* of the process, as it is now */
 };
 
 enum { SS_UNWINDER_SENTENCE = 384 };
@@ -133,10 +155,13 @@ enum ss_unwinder_result ss_unwinder_sync(struct ss_unwinder *unwinder,
 					 const struct ss_address_space *from,
 					 const struct ss_module_set *set);
 
-/* Does the same and unwinds a capture. *ret is valid until the next call. */
-enum ss_unwinder_result
-ss_unwinder_unwind(struct ss_unwinder *unwinder, struct ss_unwinder_space *space,
-		   const struct ss_address_space *from, const struct ss_module_set *set,
-		   const struct ss_capture *capture, const struct ss_unwound **ret);
+/* Does the same and unwinds a capture. runtimes: NULL, native frames only. *ret is valid until the next call. */
+enum ss_unwinder_result ss_unwinder_unwind(struct ss_unwinder *unwinder,
+					   struct ss_unwinder_space *space,
+					   const struct ss_address_space *from,
+					   const struct ss_module_set *set,
+					   const struct ss_capture *capture,
+					   const struct ss_unwinder_runtimes *runtimes,
+					   const struct ss_unwound **ret);
 
 #endif

@@ -10,11 +10,15 @@
  *	SPACE     struct wire_space, ids of modules, areas, names of areas
  *	FORGET_SPACE
  *	UNWIND    struct wire_unwind, threads (struct ss_capture_thread), whose stacks
- *		  are in shared memory; always the last record
+ *		  are in shared memory, and what was gathered with them: for each turn
+ *		  struct wire_turn, its blocks (struct wire_block) and their bytes;
+ *		  always the last record
  *
  * The answer is untrusted: struct wire_answer, then for each MODULE struct
- * wire_module_answer, and for UNWIND the stacks (struct wire_stack and its frames) and
- * for each thread struct wire_thread and its reason.
+ * wire_module_answer, and for UNWIND the stacks (struct wire_stack and its frames),
+ * for each thread struct wire_thread and its reason, the calls of runtimes that frames
+ * refer to (struct wire_call, its function and its file), and, if has_plan, the gather plan for
+ * the next captures (struct ss_gather_plan).
  */
 #ifndef SS_RECORDER_WIRE_H
 #define SS_RECORDER_WIRE_H
@@ -65,6 +69,18 @@ struct wire_space {
 struct wire_unwind {
 	uint32_t max_frames;
 	uint32_t thread_count;
+	uint32_t turn_count;
+	bool runtimes; /* find the calls of runtimes */
+};
+
+struct wire_turn {
+	uint64_t block_count;
+	uint64_t byte_count; /* of all blocks */
+};
+
+struct wire_block {
+	uint64_t address;
+	uint64_t size;
 };
 
 enum { WIRE_ANSWER = 0x53535557, WIRE_PROBLEM_MAX = 128 };
@@ -74,6 +90,8 @@ struct wire_answer {
 	uint32_t module_count;
 	uint32_t stack_count;
 	uint32_t thread_count;
+	uint32_t call_count;
+	uint32_t has_plan; /* 0 or 1 */
 };
 
 struct wire_module_answer {
@@ -95,7 +113,7 @@ struct wire_stack {
 };
 
 struct wire_frame {
-	uint64_t pc;
+	uint64_t pc;	/* of the call of a runtime: its index */
 	int32_t module; /* of the address space, or -1 */
 	uint32_t flags; /* SS_FRAME_... of recording/format.h */
 };
@@ -103,7 +121,18 @@ struct wire_frame {
 struct wire_thread {
 	uint32_t stack;
 	uint32_t reason_size; /* 0: none; the text follows, without a NUL */
+	uint32_t lacks_calls; /* 1: what runtimes need was not copied with its stack */
 };
+
+struct wire_call {
+	uint32_t kind; /* enum ss_frame_kind */
+	uint32_t line;
+	uint32_t function_size; /* at least 1 */
+	uint32_t file_size;	/* 0: none */
+};
+
+/* Longer texts of calls are invalid. */
+enum { WIRE_TEXT_MAX = 1 << 16 };
 
 /* module_at of the worker: the index of a module in the address space, from 0 on; or
    WIRE_MODULE_AT - id, while a module is described. */

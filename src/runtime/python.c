@@ -17,8 +17,7 @@ enum {
 	THREADS_MAX = 1 << 14,
 	FRAMES_MAX = 1 << 17,
 	/* In the freeze: */
-	PLAN_THREADS = 6, /* that are planned one by one */
-	PLAN_THREADS_ALL = 512,
+	PLAN_THREADS = 6, /* with more, fewer frames of each */
 	PLAN_FRAMES = 2048,
 	PLAN_FRAMES_ALL = 256,
 	PLAN_NODES = 1 << 15,
@@ -878,60 +877,64 @@ static void add_holder(const struct python *python, struct ss_gather_plan *plan)
 	add_frames(layout, plan, step, PLAN_FRAMES);
 }
 
-static void add_all(const struct python *python, struct ss_gather_plan *plan,
-		    uint32_t max_frames)
+/* The thread of a state: that of a captured thread, or what the state says. */
+static pid_t find_tid(const struct state *state, const struct python *python,
+		      const struct ss_runtime_wanted *wanted, bool *ret_wanted)
 {
-	const struct ss_python_layout *layout = &python->layout;
-	uint32_t step = add_step(
-		plan, (struct ss_gather_step){
-			      .base = SS_GATHER_ADDRESS,
-			      .address = python->interpreter + layout->interp_threads,
-			      .size = 8,
-		      });
+	*ret_wanted = false;
+	for (size_t i = 0; i < wanted->count && !*ret_wanted; i++) {
+		*ret_wanted = match_state(python, state, wanted->threads[i]) !=
+			      MATCH_NONE;
+		if (*ret_wanted)
+			return wanted->threads[i]->tid;
+	}
+	return state->native <= INT32_MAX ? (pid_t)state->native : 0;
+}
 
-	step = add_step(plan, (struct ss_gather_step){ .base = SS_GATHER_POINTER,
-						       .parent = step,
-						       .size = layout->thread_size,
-						       .next = layout->thread_next,
-						       .max_nodes = PLAN_THREADS_ALL });
-	add_frames(layout, plan, step, max_frames);
+/* The states of the threads, or of all. Their addresses are known, so one read gets all of
+   them. Returns how many. */
+static uint32_t add_states_to_plan(const struct python *python,
+				   const struct ss_runtime_wanted *wanted, bool all,
+				   struct ss_gather_plan *plan)
+{
+	for (size_t i = 0;
+	     i < python->states.count && plan->root_count < SS_GATHER_ROOTS_MAX; i++) {
+		const struct state *state = &python->states.items[i];
+		bool is_wanted;
+		pid_t tid = find_tid(state, python, wanted, &is_wanted);
+		if (!is_wanted && !all)
+			continue;
+		plan->roots[plan->root_count++] = (struct ss_gather_root){
+			.address = state->address, .thread_pointer = state->id, .tid = tid
+		};
+	}
+	return plan->root_count;
 }
 
 static bool plan_threads(void *data, const struct ss_runtime_wanted *wanted,
 			 struct ss_gather_plan *ret)
 {
 	const struct python *python = data;
-	size_t count = 0;
 
 	if (python->problem || !python->interpreter)
 		return false;
 	ret->max_nodes = PLAN_NODES;
 	ret->max_bytes = PLAN_BYTES;
 	ret->max_reads = PLAN_READS;
-	add_holder(python, ret);
+	/* A recording finds the states of new threads in the next tick. */
+	if (!wanted->all)
+		add_holder(python, ret);
 	/* In mode stop, sleeping threads do not run either until the copy is made. */
-	if (python->process->capture->process.mode == SS_MODE_STOP ||
-	    wanted->count > PLAN_THREADS) {
-		add_all(python, ret,
-			wanted->count > PLAN_THREADS ? PLAN_FRAMES_ALL : PLAN_FRAMES);
-		return true;
-	}
-	for (size_t i = 0; i < python->states.count && count < PLAN_THREADS; i++) {
-		const struct state *state = &python->states.items[i];
-		bool found = false;
-		for (size_t k = 0; k < wanted->count; k++)
-			found |= match_state(python, state, wanted->threads[k]) !=
-				 MATCH_NONE;
-		if (!found)
-			continue;
-		count++;
-		uint32_t step = add_step(
-			ret,
-			(struct ss_gather_step){ .base = SS_GATHER_ADDRESS,
-						 .address = state->address,
-						 .size = python->layout.thread_size });
-		add_frames(&python->layout, ret, step, PLAN_FRAMES);
-	}
+	const bool all = wanted->all ||
+			 python->process->capture->process.mode == SS_MODE_STOP;
+	const uint32_t count = add_states_to_plan(python, wanted, all, ret);
+	if (count == 0)
+		return ret->step_count > 0;
+	uint32_t step = add_step(
+		ret, (struct ss_gather_step){ .base = SS_GATHER_ROOT,
+					      .size = python->layout.thread_size });
+	add_frames(&python->layout, ret, step,
+		   count > PLAN_THREADS ? PLAN_FRAMES_ALL : PLAN_FRAMES);
 	return true;
 }
 

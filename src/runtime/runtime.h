@@ -106,6 +106,7 @@ enum { SS_RUNTIME_LOCKS_MAX = 64 };
 struct ss_runtime_wanted {
 	const struct ss_capture_thread *const *threads;
 	size_t count;
+	bool all; /* for many captures: the roots of all threads that there are */
 };
 
 struct ss_runtime {

@@ -283,6 +283,7 @@ void ss_runtimes_plan(struct ss_runtimes *runtimes)
 		const struct ss_runtime_wanted wanted = {
 			.threads = runtimes->wanted[i].items,
 			.count = runtimes->wanted[i].count,
+			.all = !runtimes->options.check, /* a recording */
 		};
 		if (wanted.count > 0 && table[i]->plan &&
 		    table[i]->plan(runtimes->states[i], &wanted, &plan)) {

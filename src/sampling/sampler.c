@@ -51,6 +51,7 @@ void ss_sampler_deinit(struct ss_sampler *sampler)
 	ss_target_threads_deinit(&sampler->source);
 	ss_tasks_deinit(&sampler->tasks);
 	ss_look_deinit(&sampler->look);
+	ss_gathers_deinit(&sampler->gathers);
 	ss_address_space_deinit(&sampler->space);
 	ss_buffer_deinit(&sampler->text);
 }
@@ -153,6 +154,8 @@ static void copy_stopped(void *data)
 
 	sampler->access->copy(sampler->arena, sampler->space.capture, &sampler->tasks,
 			      &sampler->space.memory, &sampler->options, is_stopped);
+	ss_gathers_run(&sampler->gathers, &sampler->space.memory, &sampler->tasks,
+		       is_stopped);
 	for (size_t i = 0; i < sampler->tasks.items.count; i++) {
 		const struct ss_task *task = &sampler->tasks.items.items[i];
 		struct ss_regs regs;
@@ -164,20 +167,34 @@ static void copy_stopped(void *data)
 	}
 }
 
+static bool is_observed(const struct ss_task *task)
+{
+	return !task->watched && task->partial && task->consistent;
+}
+
 /* For threads that were read without stopping them, if they have not run since. */
 static void prove_observed(struct ss_sampler *sampler)
 {
+	ss_gathers_run(&sampler->gathers, &sampler->space.memory, &sampler->tasks,
+		       is_observed);
 	for (size_t i = 0; i < sampler->tasks.items.count; i++) {
-		const struct ss_task *task = &sampler->tasks.items.items[i];
-		if (task->watched || !task->partial || !task->consistent)
+		struct ss_task *task = &sampler->tasks.items.items[i];
+		if (!is_observed(task))
 			continue;
 		prove(sampler, task, task->call.pc);
 		struct ss_sampled_thread *thread = find(sampler, task);
-		if (thread &&
+		if (!thread ||
 		    sampler->access->read_run_count(sampler->target, task->tid,
-						    &sampler->text) != task->run_count)
-			ss_area_check_clear(&thread->areas);
+						    &sampler->text) == task->run_count)
+			continue;
+		ss_area_check_clear(&thread->areas);
+		task->turn = 0;
 	}
+}
+
+static bool is_watched(const struct ss_task *task)
+{
+	return task->watched && task->phase == SS_TASK_SEEN;
 }
 
 static void copy_watched(struct ss_sampler *sampler)
@@ -185,6 +202,8 @@ static void copy_watched(struct ss_sampler *sampler)
 	sampler->access->copy_watched(sampler->arena, sampler->space.capture,
 				      &sampler->tasks, &sampler->space.memory,
 				      &sampler->options, 0);
+	ss_gathers_run(&sampler->gathers, &sampler->space.memory, &sampler->tasks,
+		       is_watched);
 	for (size_t i = 0; i < sampler->tasks.items.count; i++) {
 		const struct ss_task *task = &sampler->tasks.items.items[i];
 		if (task->watched)
@@ -323,6 +342,7 @@ static struct ss_error *capture_due(struct ss_sampler *sampler, struct ss_tick *
 
 	tick->capture = NULL;
 	capture->threads.count = 0;
+	sampler->gathers.used = 0;
 	if (!list_due(sampler))
 		return ss_error_no_memory();
 	if (!any_listed(tasks)) {

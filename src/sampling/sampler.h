@@ -18,6 +18,7 @@
 
 #include "capture/look.h"
 #include "sampling/access.h"
+#include "sampling/gathers.h"
 #include "sampling/on_cpu.h"
 #include "sampling/thread_list.h"
 
@@ -31,6 +32,7 @@ struct ss_sampler {
 	struct ss_task_list tasks; /* the threads that are due */
 	struct ss_look look;
 	struct ss_arena *arena; /* borrowed */
+	struct ss_gathers gathers;
 	struct ss_buffer text;
 	uint64_t swept_ns; /* ss_sampler_take(): when ended threads were last searched */
 	/* Only threads that ran at the tick are sampled: set after ss_sampler_init(), with a

@@ -150,6 +150,45 @@ static bool write_all(const void *bytes, size_t size)
 	return true;
 }
 
+/* The length of what is no answer, but asks for memory: a struct read_request follows. */
+static const uint64_t read_length = UINT64_MAX - 1;
+
+struct read_request {
+	uint64_t length;
+	uint64_t address;
+	uint64_t size;
+};
+
+static bool read_all(void *bytes, size_t size)
+{
+	char *at = bytes;
+
+	while (size > 0) {
+		ssize_t n = read(STDIN_FILENO, at, size);
+		if (n <= 0)
+			return false;
+		at += n;
+		size -= (size_t)n;
+	}
+	return true;
+}
+
+size_t ss_worker_read(uint64_t address, void *bytes, size_t size)
+{
+	const struct read_request request = {
+		.length = read_length,
+		.address = address,
+		.size = SS_MIN(size, (size_t)SS_WORKER_READ_MAX),
+	};
+	uint64_t done = 0;
+
+	/* Without its owner there is nothing left to do. */
+	if (!write_all(&request, sizeof(request)) || !read_all(&done, sizeof(done)) ||
+	    done > request.size || !read_all(bytes, done))
+		_exit(EXIT_SUCCESS);
+	return done;
+}
+
 /* False: the worker must end. */
 static bool serve_one(const struct ss_worker *worker, struct inbox *inbox)
 {
@@ -379,11 +418,68 @@ static bool send_request(const struct ss_worker *worker,
 
 enum result { ANSWERED, ENDED, LATE, INVALID };
 
-static enum result receive_answer(struct ss_worker *worker, uint64_t deadline_ns)
+/* Reads memory for the worker, and the limits of that. */
+struct supply {
+	const struct ss_worker_memory *memory; /* or NULL */
+	size_t calls;
+	uint64_t bytes;
+};
+
+static enum result send_all(const struct ss_worker *worker, const void *bytes,
+			    size_t size, uint64_t deadline_ns)
+{
+	struct iovec iov = { .iov_base = ss_drop_const(bytes), .iov_len = size };
+
+	while (iov.iov_len > 0) {
+		ssize_t n = send_part(worker->socket, &iov, 1, NULL, 0);
+		int errnum = errno;
+		if (n <= 0 && errnum != EINTR && errnum != EAGAIN)
+			return ENDED;
+		if (n <= 0 && ss_now_ns() >= deadline_ns)
+			return LATE;
+		if (n <= 0 && errnum == EAGAIN)
+			wait_for_socket(worker, POLLOUT, deadline_ns);
+		if (n <= 0)
+			continue;
+		iov.iov_base = (char *)iov.iov_base + n;
+		iov.iov_len -= (size_t)n;
+	}
+	return ANSWERED;
+}
+
+/* Answers a request for memory, and drops it. */
+static enum result supply(struct ss_worker *worker, struct supply *supply,
+			  uint64_t deadline_ns)
+{
+	struct {
+		uint64_t done;
+		uint8_t bytes[SS_WORKER_READ_MAX];
+	} out = {};
+	struct read_request request;
+
+	memcpy(&request, worker->answer.items.items, sizeof(request));
+	worker->answer.items.count = 0;
+	if (request.size > sizeof(out.bytes))
+		return INVALID;
+	if (supply->memory && supply->calls < SS_WORKER_READS_MAX &&
+	    supply->bytes < SS_WORKER_READ_BYTES) {
+		supply->calls++;
+		supply->bytes += request.size;
+		out.done = supply->memory->read(supply->memory->data, request.address,
+						out.bytes, request.size);
+	}
+	return send_all(worker, &out, sizeof(out.done) + out.done, deadline_ns);
+}
+
+static enum result receive_answer(struct ss_worker *worker,
+				  const struct ss_worker_memory *memory,
+				  uint64_t deadline_ns)
 {
 	struct bytes *answer = &worker->answer;
+	struct supply state = { .memory = memory };
 	uint64_t expected = sizeof(uint64_t);
 	bool known = false; /* its length */
+	bool reads = false; /* it is a request for memory */
 
 	answer->items.count = 0;
 	while (answer->items.count < expected || !known) {
@@ -402,9 +498,21 @@ static enum result receive_answer(struct ss_worker *worker, uint64_t deadline_ns
 		if (!known && answer->items.count >= sizeof(expected)) {
 			known = true;
 			memcpy(&expected, answer->items.items, sizeof(expected));
-			if (expected > answer_max)
+			if (expected > answer_max && expected != read_length)
 				return INVALID;
-			expected += sizeof(expected);
+			reads = expected == read_length;
+			expected = reads ? sizeof(struct read_request) :
+					   expected + sizeof(expected);
+		}
+		if (known && reads && answer->items.count >= expected) {
+			/* The worker sends nothing else until it has the bytes. */
+			if (answer->items.count != expected)
+				return INVALID;
+			enum result result = supply(worker, &state, deadline_ns);
+			if (result != ANSWERED)
+				return result;
+			known = reads = false;
+			expected = sizeof(uint64_t);
 		}
 		if ((answer->items.count < expected || !known) &&
 		    ss_now_ns() >= deadline_ns)
@@ -441,8 +549,8 @@ static void take_failure(struct ss_worker *worker, enum result result,
 }
 
 bool ss_worker_call(struct ss_worker *worker, const struct ss_worker_request *request,
-		    const uint8_t **answer, size_t *answer_size,
-		    struct ss_sandbox_failure *failure)
+		    const struct ss_worker_memory *memory, const uint8_t **answer,
+		    size_t *answer_size, struct ss_sandbox_failure *failure)
 {
 	uint64_t deadline_ns =
 		ss_now_ns() + (uint64_t)worker->options.timeout_ms * SS_NS_PER_MS;
@@ -454,7 +562,7 @@ bool ss_worker_call(struct ss_worker *worker, const struct ss_worker_request *re
 	if (!ss_worker_is_running(worker))
 		return false;
 	if (send_request(worker, request, deadline_ns))
-		result = receive_answer(worker, deadline_ns);
+		result = receive_answer(worker, memory, deadline_ns);
 	else if (ss_now_ns() >= deadline_ns)
 		result = LATE;
 	if (result != ANSWERED) {

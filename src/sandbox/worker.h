@@ -23,6 +23,22 @@ struct ss_worker_request {
 	size_t file_count;
 };
 
+/* In the worker, while it serves a request: lets the owner read memory through the read
+   function of the request (ss_worker_call()). Returns how many bytes; at most
+   SS_WORKER_READ_MAX. */
+size_t ss_worker_read(uint64_t address, void *bytes, size_t size);
+
+enum { SS_WORKER_READ_MAX = 32 << 10 };
+
+/* What the owner reads for the worker in one call of it, at most. */
+enum { SS_WORKER_READS_MAX = 1 << 14, SS_WORKER_READ_BYTES = 64 << 20 };
+
+/* Memory for the worker, or NULL. */
+struct ss_worker_memory {
+	size_t (*read)(void *data, uint64_t address, void *bytes, size_t size);
+	void *data;
+};
+
 /* Runs in the worker for each request. *answer must stay valid until the next request.
    *module_at: a number of its choice that says what it is reading, or -1; the owner can read
    it after a crash. False: no memory; the worker ends. */
@@ -60,12 +76,12 @@ pid_t ss_worker_pid(const struct ss_worker *worker);
 /* What the kernel refused (enum ss_confine_refused); set by the first answer. */
 unsigned ss_worker_refused(const struct ss_worker *worker);
 
-/* Sends a request and waits for the answer, which is valid until the next request. False:
+/* Sends a request, reads memory for the worker (NULL: none) and waits for the answer, which is valid until the next request. False:
    the worker failed, timed out or was not running (NO_CHILD), and does not run any more.
    failure->module is module_at, or -1 if the worker was killed from outside. */
 bool ss_worker_call(struct ss_worker *worker, const struct ss_worker_request *request,
-		    const uint8_t **answer, size_t *answer_size,
-		    struct ss_sandbox_failure *failure);
+		    const struct ss_worker_memory *memory, const uint8_t **answer,
+		    size_t *answer_size, struct ss_sandbox_failure *failure);
 
 /* Kills a worker that gave an invalid answer. */
 void ss_worker_reject(struct ss_worker *worker, struct ss_sandbox_failure *failure);

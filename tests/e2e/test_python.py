@@ -40,6 +40,36 @@ time.sleep(1000)
 """
 
 
+# Threads in a generator that calls others, and a main thread that never runs.
+RECORDED = """
+import threading, time
+
+def leaf(n):
+    total = 0
+    for i in range(n):
+        total += i * i
+    return total
+
+def middle(n):
+    return leaf(n) + leaf(n // 2)
+
+def count(n):
+    for i in range(n):
+        yield middle(i)
+
+def work():
+    while True:
+        for _ in count(60):
+            pass
+        time.sleep(0.002)
+
+for _ in range(3):
+    threading.Thread(target=work, daemon=True).start()
+print("ready", flush=True)
+time.sleep(1000)
+"""
+
+
 def interpreters():
     """Those that the tool knows: CPython 3.8 to 3.13."""
     named = os.environ.get("PYTHONS")
@@ -251,6 +281,68 @@ class Python(unittest.TestCase):
                 self.assertEqual("_PyEval_EvalFrameDefault" in [f["symbol"] for f in frames],
                                  bool(options), frames)
             self.assertEqual(sorted(found), sorted(expected), done.stdout + done.stderr)
+
+    def test_recording(self):
+        """In a recording, every Python stack is a chain of calls that the program has, with lines of
+        their functions; also of generators, and of a thread that never runs. The report needs
+        neither the process nor the source."""
+        for python in interpreters():
+            with self.subTest(python=python), \
+                    tempfile.TemporaryDirectory(prefix="stacksnap-") as directory:
+                self.record_calls(python, directory)
+
+    def record_calls(self, python, directory):
+        source = os.path.join(directory, "recorded.py")
+        with open(source, "w", encoding="ascii") as file:
+            file.write(RECORDED)
+        path = os.path.join(directory, "python.rec")
+        process = subprocess.Popen([python, source], stdout=subprocess.PIPE, text=True)
+        try:
+            self.assertEqual(process.stdout.readline(), "ready\n")
+            subprocess.run([harness.STACKSNAP, "record", "-d", "2", "-o", path, str(process.pid)],
+                           capture_output=True, timeout=harness.LIMIT_S, check=True)
+        finally:
+            process.kill()
+            process.stdout.close()
+            process.wait()
+        os.unlink(source)
+        done = subprocess.run([harness.STACKSNAP, "report", "-f", "json", path],
+                              capture_output=True, text=True, timeout=harness.LIMIT_S, check=False)
+        report = json.loads(done.stdout)
+        ranges = {}  # function: its lines
+        name = "<module>"
+        for number, line in enumerate(RECORDED.splitlines(), 1):
+            if line.startswith("def "):
+                name = line[4:line.index("(")]
+            elif line and not line.startswith(" "):
+                name = "<module>"
+            ranges.setdefault(name, set()).add(number)
+        chains, native = {}, {}
+        for sample in report["samples"]:
+            thread = report["threads"][sample["thread"]]
+            frames, call = [], sample["call"]
+            while call is not None:
+                call, frame = report["calls"][call]
+                frames.append(report["frames"][frame])
+            if frames and frames[-1]["name"].startswith("["):
+                continue  # it ran, and could not be read
+            calls = [frame for frame in frames if frame["file"] == source]
+            for frame in calls:
+                self.assertEqual(frame["kind"], "python", frame)
+                self.assertIn(frame["line"], ranges[frame["name"]], frame)
+            chain = ";".join(frame["name"] for frame in reversed(calls))
+            counts = chains if chain else native
+            key = (thread["tid"] == process.pid, chain)
+            counts[key] = counts.get(key, 0) + sample["count"]
+        print(python, chains, native)
+        for main, chain in chains:
+            self.assertRegex(chain, "^<module>$" if main else
+                             "^work(;(count(;middle(;leaf)?)?|Thread.*))?$", chains)
+        self.assertTrue(any(not main for main, _ in chains), (chains, native))
+        self.assertTrue(any(main for main, _ in chains), (chains, native))
+        self.assertIn((False, "work;count;middle;leaf"), chains, (chains, native))
+        # A thread that has just begun, and moments between two instructions
+        self.assertLess(sum(native.values()), sum(chains.values()) / 5, (chains, native))
 
 
 if __name__ == "__main__":

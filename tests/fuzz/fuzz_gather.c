@@ -52,7 +52,7 @@ static void check_blocks(const struct ss_gathered *gathered)
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	struct ss_gather_plan plan = {};
-	size_t used = SS_MIN(size, sizeof(plan));
+	size_t used = SS_MIN(size, offsetof(struct ss_gather_plan, roots));
 	struct input input = { .source = { .read = read_input,
 					   .find_base = find_base,
 					   .thread_count = 3 },
@@ -63,7 +63,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 
 	memcpy(&plan, data, used);
 	plan.size = sizeof(plan); /* else nearly all inputs end here */
-	plan.reserved = 0;
+	plan.root_count %= 4;
+	for (size_t i = 0; i < plan.root_count; i++)
+		plan.roots[i].address = 0x1000 + 64 * i;
 	plan.max_nodes %= 1 << 16;
 	plan.max_bytes %=
 		1 << 20; /* reserving more would take longer than everything else */

@@ -331,6 +331,39 @@ static void test_threads(void **state)
 	assert_int_equal(gather->reads, 4);
 }
 
+static bool wants_root(const struct ss_gather_source *source,
+		       const struct ss_gather_root *root)
+{
+	(void)source;
+	return root->tid != 2;
+}
+
+/* Addresses that are known before are read at once, of those threads that are wanted. */
+static void test_roots(void **state)
+{
+	_cleanup_free_ struct fake *fake = make_fake();
+	struct ss_gather_plan plan = make_plan();
+
+	(void)state;
+	put(fake, 0x300, BASE + 0x500);
+	put(fake, 0x200, BASE + 0x400);
+	plan.step_count = 2;
+	plan.steps[0].base = SS_GATHER_ROOT;
+	plan.steps[1].base = SS_GATHER_POINTER;
+	plan.root_count = 4;
+	for (uint32_t i = 0; i < 3; i++)
+		plan.roots[i] =
+			(struct ss_gather_root){ .address = BASE + 0x300 - i * 0x80,
+						 .tid = (int32_t)i + 1 };
+	_cleanup_(ss_gather_cleanup) struct ss_gather *gather = run(&plan, fake);
+	check_nodes(gather, 0, NODES(0x300, 0x280, 0x200)); /* none for address 0 */
+	check_nodes(gather, 1, NODES(0x500, 0x400));
+	assert_int_equal(gather->reads, 2);
+	fake->source.wants_root = wants_root;
+	ss_gather_run(gather, &fake->source);
+	check_nodes(gather, 0, NODES(0x300, 0x200));
+}
+
 static void test_limits(void **state)
 {
 	_cleanup_free_ struct fake *fake = make_fake();
@@ -389,7 +422,7 @@ static void test_refused_plans(void **state)
 	good.step_count = SS_GATHER_STEPS_MAX;
 	assert_null(ss_gather_plan_check(&good));
 	REFUSE("version", plan.size--);
-	REFUSE("version", plan.reserved = 1);
+	REFUSE("version", plan.root_count = SS_GATHER_ROOTS_MAX + 1);
 	REFUSE("0 steps", plan.step_count = 0);
 	REFUSE("33 steps", plan.step_count = SS_GATHER_STEPS_MAX + 1);
 	REFUSE("limit", plan.max_nodes = 0);
@@ -398,7 +431,7 @@ static void test_refused_plans(void **state)
 	REFUSE("limit", plan.max_bytes = SS_GATHER_BYTES_MAX + 1);
 	REFUSE("limit", plan.max_reads = 0);
 	REFUSE("limit", plan.max_reads = SS_GATHER_READS_MAX + 1);
-	REFUSE("step 1: its base", step->base = SS_GATHER_POINTER + 1);
+	REFUSE("step 1: its base", step->base = SS_GATHER_ROOT + 1);
 	REFUSE("earlier step", step->parent = 1);
 	REFUSE("earlier step", step->parent = UINT32_MAX);
 	REFUSE("copies nothing", step->size = 0);
@@ -601,6 +634,7 @@ int main(void)
 		cmocka_unit_test(test_changes),
 		cmocka_unit_test(test_array_of_pointers),
 		cmocka_unit_test(test_threads),
+		cmocka_unit_test(test_roots),
 		cmocka_unit_test(test_limits),
 		cmocka_unit_test(test_refused_plans),
 		cmocka_unit_test(test_overlaps),

@@ -131,7 +131,7 @@ static enum ss_unwinder_result unwind(struct fixture *fixture,
 				      const struct ss_unwound **ret)
 {
 	return ss_unwinder_unwind(&fixture->unwinder, &fixture->space, &fixture->from,
-				  &fixture->tracked, fixture->from.capture, ret);
+				  &fixture->tracked, fixture->from.capture, NULL, ret);
 }
 
 /* What the recorder relies on. */

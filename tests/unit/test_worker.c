@@ -29,6 +29,8 @@ enum order {
 	NO_MEMORY = 'n',
 	LIE = 'l',
 	TRACE = 't',
+	READ = 'r',
+	READ_MORE = 'm',
 };
 
 static uint8_t big[BIG];
@@ -52,6 +54,7 @@ static bool serve(void *data, const struct ss_worker_request *request,
 		  size_t *answer_size)
 {
 	static uint32_t count;
+	static uint8_t bytes[SS_WORKER_READ_MAX];
 	static const uint64_t lie[2] = { UINT64_MAX, UINT64_MAX };
 
 	(void)data;
@@ -69,6 +72,15 @@ static bool serve(void *data, const struct ss_worker_request *request,
 		count = count_files(request);
 		*answer = (const uint8_t *)&count;
 		*answer_size = sizeof(count);
+		return true;
+	case READ: /* what it gets is the answer; then from a different address */
+		*answer = bytes;
+		*answer_size = ss_worker_read(0x1000, bytes, 4);
+		*answer_size += ss_worker_read(0x2000, bytes + *answer_size, 1 << 20);
+		return true;
+	case READ_MORE: /* than the limits allow */
+		while (ss_worker_read(0x1000, bytes, sizeof(bytes)) > 0)
+			;
 		return true;
 	case CRASH:
 		(void)signal(SIGSEGV, SIG_DFL); /* cmocka has a handler */
@@ -104,10 +116,61 @@ static struct ss_worker *make(void)
 	return worker;
 }
 
+struct reads {
+	size_t calls;
+	size_t bytes;
+	uint64_t last;
+};
+
+/* The lowest byte of each address; nothing beyond 0x2010. */
+static size_t read_memory(void *data, uint64_t address, void *ret, size_t size)
+{
+	struct reads *reads = data;
+	uint8_t *bytes = ret;
+
+	reads->calls++;
+	reads->bytes += size;
+	reads->last = address;
+	if (address >= 0x2000)
+		size = SS_MIN(size, (size_t)0x10);
+	for (size_t i = 0; i < size; i++)
+		bytes[i] = (uint8_t)(address + i);
+	return size;
+}
+
 static void start(struct ss_worker *worker)
 {
 	assert_null(ss_worker_start(worker));
 	assert_true(ss_worker_is_running(worker));
+}
+
+/* The worker asks its owner for memory, within limits; without memory it gets none. */
+static void test_reads(void **state)
+{
+	const uint8_t orders[] = { READ, READ_MORE };
+	struct ss_worker *worker = make();
+	struct reads reads = {};
+	const struct ss_worker_memory memory = { .read = read_memory, .data = &reads };
+	struct ss_worker_request request = { .bytes = orders, .size = 1 };
+	struct ss_sandbox_failure failure = {};
+	const uint8_t *answer;
+	size_t size;
+
+	(void)state;
+	start(worker);
+	assert_true(ss_worker_call(worker, &request, &memory, &answer, &size, &failure));
+	assert_int_equal(size, 20);
+	assert_int_equal(reads.calls, 2);
+	assert_int_equal(reads.last, 0x2000);
+	for (size_t i = 0; i < size; i++)
+		assert_int_equal(answer[i], i < 4 ? i : i - 4);
+	assert_true(ss_worker_call(worker, &request, NULL, &answer, &size, &failure));
+	assert_int_equal(size, 0);
+	request.bytes = &orders[1];
+	reads = (struct reads){};
+	assert_true(ss_worker_call(worker, &request, &memory, &answer, &size, &failure));
+	assert_int_equal(reads.bytes, SS_WORKER_READ_BYTES);
+	ss_worker_free(worker);
 }
 
 /* Sends one byte, which must fail. */
@@ -121,7 +184,7 @@ static void assert_fails(struct ss_worker *worker, enum order order,
 	size_t size;
 
 	start(worker);
-	assert_false(ss_worker_call(worker, &request, &answer, &size, &failure));
+	assert_false(ss_worker_call(worker, &request, NULL, &answer, &size, &failure));
 	assert_int_equal(failure.cause, cause);
 	assert_int_equal(failure.code, code);
 	assert_int_equal(failure.module, module);
@@ -140,13 +203,14 @@ static void test_requests(void **state)
 	memset(big, 'e', sizeof(big));
 	for (size_t length = 1; length <= sizeof(big); length *= 7) {
 		const struct ss_worker_request request = { .bytes = big, .size = length };
-		assert_true(ss_worker_call(worker, &request, &answer, &size, &failure));
+		assert_true(
+			ss_worker_call(worker, &request, NULL, &answer, &size, &failure));
 		assert_int_equal(size, length);
 		assert_memory_equal(answer, big, length);
 	}
 	const struct ss_worker_request request = { .bytes = (const uint8_t *)"b",
 						   .size = 1 };
-	assert_true(ss_worker_call(worker, &request, &answer, &size, &failure));
+	assert_true(ss_worker_call(worker, &request, NULL, &answer, &size, &failure));
 	assert_int_equal(size, sizeof(big));
 	ss_worker_free(worker);
 }
@@ -175,7 +239,8 @@ static void test_files(void **state)
 		const uint8_t *answer;
 		size_t size;
 		uint32_t count = 0;
-		assert_true(ss_worker_call(worker, &request, &answer, &size, &failure));
+		assert_true(
+			ss_worker_call(worker, &request, NULL, &answer, &size, &failure));
 		assert_int_equal(size, sizeof(count));
 		memcpy(&count, answer, sizeof(count));
 		assert_int_equal(count, counts[i]);
@@ -211,27 +276,28 @@ static void test_killed_and_rejected(void **state)
 	size_t size;
 
 	(void)state;
-	assert_false(ss_worker_call(worker, &request, &answer, &size, &failure));
+	assert_false(ss_worker_call(worker, &request, NULL, &answer, &size, &failure));
 	assert_int_equal(failure.cause, SS_SANDBOX_NO_CHILD);
 	start(worker);
 	assert_int_equal(kill(ss_worker_pid(worker), SIGKILL), 0);
-	assert_false(ss_worker_call(worker, &request, &answer, &size, &failure));
+	assert_false(ss_worker_call(worker, &request, NULL, &answer, &size, &failure));
 	assert_int_equal(failure.cause, SS_SANDBOX_SIGNAL);
 	assert_int_equal(failure.code, SIGKILL);
 	assert_int_equal(failure.module, -1);
 	start(worker);
-	assert_true(ss_worker_call(worker, &request, &answer, &size, &failure));
+	assert_true(ss_worker_call(worker, &request, NULL, &answer, &size, &failure));
 	ss_worker_reject(worker, &failure);
 	assert_int_equal(failure.cause, SS_SANDBOX_INVALID);
 	assert_false(ss_worker_is_running(worker));
 	start(worker);
-	assert_true(ss_worker_call(worker, &request, &answer, &size, &failure));
+	assert_true(ss_worker_call(worker, &request, NULL, &answer, &size, &failure));
 	ss_worker_free(worker);
 }
 
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_reads),
 		cmocka_unit_test(test_requests),
 		cmocka_unit_test(test_files),
 		cmocka_unit_test(test_failures),

@@ -1,0 +1,99 @@
+#include "sampling/gathers.h"
+
+struct source {
+	struct ss_gather_source source; /* must be first: callbacks cast it back */
+	const struct ss_process_memory *memory;
+	const struct ss_task_list *tasks;
+	ss_task_predicate *wanted;
+};
+
+static void read_pieces(const struct ss_gather_source *source, struct ss_piece *pieces,
+			size_t count)
+{
+	const struct source *self = (const struct source *)source;
+
+	ss_process_memory_read_present(self->memory, pieces, count);
+}
+
+/* Plans for a sampler begin with roots, not with registers. */
+static bool find_base(const struct ss_gather_source *source, size_t thread,
+		      const struct ss_gather_step *step, uint64_t *ret)
+{
+	(void)source;
+	(void)thread;
+	(void)step;
+	(void)ret;
+	return false;
+}
+
+static bool is_root_of(const struct ss_gather_root *root, const struct ss_task *task)
+{
+	if (root->tid == task->tid)
+		return true;
+	return task->phase == SS_TASK_STOPPED &&
+	       ss_arch_host.attach->thread_pointer(&task->kernel) == root->thread_pointer;
+}
+
+static bool wants_root(const struct ss_gather_source *source,
+		       const struct ss_gather_root *root)
+{
+	const struct source *self = (const struct source *)source;
+
+	for (size_t i = 0; i < self->tasks->items.count; i++) {
+		const struct ss_task *task = &self->tasks->items.items[i];
+		if (self->wanted(task) && is_root_of(root, task))
+			return true;
+	}
+	return false;
+}
+
+struct ss_error *ss_gathers_set(struct ss_gathers *gathers,
+				const struct ss_gather_plan *plan)
+{
+	struct ss_error *error = NULL;
+
+	ss_gathers_deinit(gathers);
+	if (!plan)
+		return NULL;
+	struct ss_gather_plan limited = *plan;
+	limited.max_nodes = SS_MIN(plan->max_nodes, (uint32_t)SS_GATHER_TURN_NODES);
+	limited.max_bytes = SS_MIN(plan->max_bytes, (uint32_t)SS_GATHER_TURN_BYTES);
+	limited.max_reads = SS_MIN(plan->max_reads, (uint32_t)SS_GATHER_TURN_READS);
+	for (size_t i = 0; i < SS_GATHER_TURNS && !error; i++)
+		error = ss_gather_new(&limited, true, &gathers->turns[i]);
+	if (error)
+		ss_gathers_deinit(gathers);
+	return error;
+}
+
+void ss_gathers_deinit(struct ss_gathers *gathers)
+{
+	for (size_t i = 0; i < SS_GATHER_TURNS; i++)
+		ss_gather_free(gathers->turns[i]);
+	*gathers = (struct ss_gathers){};
+}
+
+void ss_gathers_run(struct ss_gathers *gathers, const struct ss_process_memory *memory,
+		    struct ss_task_list *tasks, ss_task_predicate *wanted)
+{
+	const struct source source = {
+		.source = { .read = read_pieces,
+			    .find_base = find_base,
+			    .wants_root = wants_root },
+		.memory = memory,
+		.tasks = tasks,
+		.wanted = wanted,
+	};
+	bool any = false;
+
+	if (gathers->used == SS_GATHER_TURNS || !gathers->turns[gathers->used])
+		return;
+	for (size_t i = 0; i < tasks->items.count; i++) {
+		if (!wanted(&tasks->items.items[i]))
+			continue;
+		tasks->items.items[i].turn = (unsigned)gathers->used + 1;
+		any = true;
+	}
+	if (any)
+		ss_gather_run(gathers->turns[gathers->used++], &source.source);
+}

@@ -1,0 +1,37 @@
+/*
+ * Copies what runtimes of a process need with the stacks of a tick: executes a gather plan for
+ * the threads that stand still, as often as threads are copied in a tick. The copies of one turn
+ * are of one moment, and only count for its threads (struct ss_capture_thread.turn).
+ */
+#ifndef SS_SAMPLING_GATHERS_H
+#define SS_SAMPLING_GATHERS_H
+
+#include "capture/stacks.h"
+#include "model/gather.h"
+#include "target/process_memory.h"
+
+enum {
+	SS_GATHER_TURNS =
+		7, /* two for each turn of the sampler, the last stop, the rest */
+	/* Limits of a plan: each turn takes so much memory all the time. */
+	SS_GATHER_TURN_NODES = 1 << 13,
+	SS_GATHER_TURN_BYTES = 2 << 20,
+	SS_GATHER_TURN_READS = 256,
+};
+
+struct ss_gathers {
+	struct ss_gather *turns[SS_GATHER_TURNS]; /* NULL: there is no plan */
+	size_t used;				  /* in this tick */
+};
+
+/* Takes a plan, untrusted input, in place of the one before. NULL: none. Errors: INVALID,
+   NO_MEMORY; then there is none. */
+struct ss_error *ss_gathers_set(struct ss_gathers *gathers,
+				const struct ss_gather_plan *plan);
+void ss_gathers_deinit(struct ss_gathers *gathers);
+
+/* Takes the next turn, for the wanted threads, which stand still; for the freeze. */
+void ss_gathers_run(struct ss_gathers *gathers, const struct ss_process_memory *memory,
+		    struct ss_task_list *tasks, ss_task_predicate *wanted);
+
+#endif
