@@ -88,9 +88,7 @@ USING frame;
 
 -- Frames without names: input of "stacksnap names".
 CREATE VIEW IF NOT EXISTS unnamed AS
-SELECT DISTINCT frame FROM (SELECT frame FROM stacks ARRAY JOIN frames AS frame)
-WHERE match(frame, '^[0-9a-f]+[+]0x') AND frame NOT IN (
-    SELECT frame FROM raw_frames WHERE notEmpty(names));
+SELECT frame, module FROM frames WHERE empty(names) AND match(frame, '^[0-9a-f]+[+]0x');
 
 -- The functions of each stack, outermost first.
 CREATE VIEW IF NOT EXISTS stack_names AS

@@ -65,9 +65,8 @@ LEFT JOIN frames ON c.frame = frames.frame;
 
 -- Frames without names: input of "stacksnap names".
 CREATE OR REPLACE VIEW unnamed AS
-SELECT DISTINCT frame FROM (SELECT unnest(frames) AS frame FROM stacks)
-WHERE regexp_matches(frame, '^[0-9a-f]+[+]0x') AND frame NOT IN (
-    SELECT frame FROM rows WHERE "table" = 'frames' AND len(names) > 0);
+SELECT frame, module FROM frames
+WHERE len(names) = 0 AND regexp_matches(frame, '^[0-9a-f]+[+]0x');
 
 -- The functions of each stack, outermost first.
 CREATE OR REPLACE VIEW stack_names AS

@@ -26,6 +26,7 @@ extern const struct ss_command ss_command_modules;
 extern const struct ss_command ss_command_core;
 extern const struct ss_command ss_command_heap;
 extern const struct ss_command ss_command_run;
+extern const struct ss_command ss_command_names;
 extern const struct ss_command ss_command_trace;
 
 /* Returns the command with this index; the default one is the first. NULL after the last. */

@@ -375,6 +375,19 @@ void ss_rows_write_failure(const struct ss_row_options *options, const char *hos
 	write_snapshot_row(&rows, NULL, problem);
 }
 
+bool ss_rows_write_names(const struct ss_snapshot *snapshot, size_t index, const char *id,
+			 FILE *out)
+{
+	const struct ss_thread *thread = ss_snapshot_thread(snapshot, index);
+	size_t last = thread->frame_count - 1;
+	struct rows rows = { .out = out };
+
+	if (!ss_snapshot_frame(snapshot, thread, last)->symbol)
+		return false;
+	write_frame(&rows, snapshot, thread, 0, last, id);
+	return true;
+}
+
 const struct ss_format ss_format_rows = {
 	.name = "rows",
 	.description = "for databases, see stacksnap-rows(5)",

@@ -20,4 +20,9 @@ struct ss_row_options {
 void ss_rows_write_failure(const struct ss_row_options *options, const char *host,
 			   pid_t pid, uint64_t time_ns, const char *problem, FILE *out);
 
+/* Writes the row of table "frames" for the thread with that index, which has the calls at one
+   place, of a symbolized snapshot. False, and nothing is written, without a name. */
+bool ss_rows_write_names(const struct ss_snapshot *snapshot, size_t index, const char *id,
+			 FILE *out);
+
 #endif

@@ -188,7 +188,7 @@ class Queries(unittest.TestCase):
                     for name in databases.QUERIES])
         self.assertEqual(server.rows("SELECT host, pid FROM incomplete ORDER BY host"),
                          [["cut", "9000"], ["lost", "9100"]])
-        self.assertEqual(server.rows("SELECT * FROM unnamed"), [[frame("b3")]])
+        self.assertEqual(server.rows("SELECT * FROM unnamed"), [[frame("b3"), "/usr/lib/libx.so"]])
         server.insert(lines([{"table": "frames", "frame": frame("b3"), "names": ["found"],
                               "sources": [""], "module": ""}]))
         self.assertEqual(server.rows("SELECT * FROM unnamed"), [])
@@ -206,7 +206,7 @@ class Queries(unittest.TestCase):
                 "SELECT host, pid FROM incomplete ORDER BY host", "SELECT * FROM unnamed"])
         self.check(results)
         self.assertEqual(incomplete, [["cut", "9000"], ["lost", "9100"]])
-        self.assertEqual(unnamed, [[frame("b3")]])
+        self.assertEqual(unnamed, [[frame("b3"), "/usr/lib/libx.so"]])
 
 
 if __name__ == "__main__":

@@ -1,0 +1,247 @@
+/*
+ * stacksnap names [OPTIONS] [FRAME...]: names of frames, BUILD-ID+0xOFFSET.
+ */
+#include <argp.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/io.h"
+#include "cli/analysis.h"
+#include "cli/command.h"
+#include "cli/failure.h"
+#include "cli/usage.h"
+#include "output/rows.h"
+
+enum { INPUT_MAX = 256 << 20, TIMEOUT_MS = 600000 };
+
+struct names {
+	struct ss_common_options common;
+	struct ss_symbol_options symbols;
+	SS_VECTOR(char *) arguments; /* in argv */
+	struct ss_buffer input;
+	SS_VECTOR(struct ss_place) places; /* in input or arguments */
+	SS_VECTOR(const char *) frames;	   /* their ids, likewise */
+	struct ss_debuginfod *debuginfod;  /* or NULL */
+	struct ss_file_requests requests;
+	struct ss_output *output;
+};
+
+static void names_deinit(struct names *names)
+{
+	ss_output_close(names->output);
+	ss_file_requests_deinit(&names->requests);
+	ss_debuginfod_free(names->debuginfod);
+	ss_vector_free(&names->places);
+	for (size_t i = 0; i < names->frames.count; i++)
+		free(ss_drop_const(names->frames.items[i]));
+	ss_vector_free(&names->frames);
+	ss_vector_free(&names->arguments);
+	ss_buffer_deinit(&names->input);
+	ss_row_arguments_deinit(&names->common.rows);
+}
+
+static error_t parse(int key, char *arg, struct argp_state *state)
+{
+	struct names *names = state->input;
+	char **slot = NULL;
+
+	switch (key) {
+	case ARGP_KEY_INIT:
+		state->child_inputs[0] = &names->common;
+		state->child_inputs[1] = &names->symbols;
+		return 0;
+	case ARGP_KEY_ARG:
+		slot = ss_vector_push(&names->arguments);
+		if (!slot)
+			ss_usage_fail(state, "out of memory");
+		else
+			*slot = arg;
+		return 0;
+	case ARGP_KEY_END:
+		if (names->symbols.raw)
+			ss_usage_fail(state, "--raw cannot be used: names are wanted");
+		return 0;
+	default:
+		return ARGP_ERR_UNKNOWN;
+	}
+}
+
+static const struct argp_child children[] = {
+	{ &ss_common_argp, 0, NULL, 0 },
+	{ &ss_symbols_argp, 0, NULL, 0 },
+	{},
+};
+
+static const struct argp argp = {
+	.children = children,
+	.parser = parse,
+	.args_doc = "[FRAME...]",
+	.doc = "Look up names of frames, BUILD-ID+0xOFFSET, and print rows of the table "
+	       "\"frames\". Without arguments frames are read from standard input, one a "
+	       "line; after a tab the path of the module may follow.\v"
+	       "Exit status: 0 complete, 1 some frames have no name, 2 none has, 64 "
+	       "wrong "
+	       "usage.",
+};
+
+/* "BUILD-ID+0xOFFSET", or with a tab and a path. Changes line. */
+static struct ss_error *add(struct names *names, char *line)
+{
+	char *rest = line;
+	const char *frame = strsep(&rest, "\t");
+	char *id = strdup(frame);
+	const char **slot = id ? ss_vector_push(&names->frames) : NULL;
+	struct ss_place *place = slot ? ss_vector_push(&names->places) : NULL;
+
+	if (!slot)
+		free(id);
+	else
+		*slot = id;
+	if (!place)
+		return ss_error_no_memory();
+	char *plus = strchr(line, '+');
+	char *end = NULL;
+	errno = 0;
+	uint64_t offset = plus && strncmp(plus, "+0x", 3) == 0 && plus[3] ?
+				  strtoull(plus + 3, &end, 16) :
+				  0;
+	if (!end || *end || errno)
+		return ss_error_with_remedy(
+			ss_error_new(SS_ERROR_INVALID,
+				     "'%.200s' is not a frame: BUILD-ID+0xOFFSET", id),
+			"the view \"unnamed\" of stacksnap-rows(5) lists frames");
+	*plus = '\0';
+	*place = (struct ss_place){ .build_id = line, .path = rest, .offset = offset };
+	return NULL;
+}
+
+static struct ss_error *read_places(struct names *names)
+{
+	struct ss_error *error = NULL;
+
+	for (size_t i = 0; i < names->arguments.count && !error; i++)
+		error = add(names, names->arguments.items[i]);
+	if (names->arguments.count || error)
+		return error;
+	int failed = ss_io_read_all(STDIN_FILENO, INPUT_MAX, &names->input);
+	if (failed)
+		return ss_error_new_errno(-failed, "reading standard input");
+	ss_buffer_add(&names->input, "", 1);
+	if (names->input.failed)
+		return ss_error_no_memory();
+	for (char *rest = names->input.bytes, *line;
+	     (line = strsep(&rest, "\n")) && !error;) {
+		if (*line)
+			error = add(names, line);
+	}
+	return error;
+}
+
+static void snapshot_cleanup(struct ss_snapshot **snapshot)
+{
+	ss_snapshot_free(*snapshot);
+}
+
+/* In the sandbox. The value is how many frames have names. */
+static struct ss_error *work(void *data, const struct ss_sandbox_attempt *attempt)
+{
+	const struct names *names = data;
+	_cleanup_(snapshot_cleanup) struct ss_snapshot *snapshot = NULL;
+	bool requested = false;
+	uint64_t named = 0;
+	FILE *out = NULL;
+	struct ss_error *error = ss_snapshot_new_places(names->places.items,
+							names->places.count, &snapshot);
+
+	if (error)
+		return error;
+	ss_sandbox_enter(attempt, SS_SANDBOX_SYMBOLIZE);
+	error = ss_snapshot_symbolize(snapshot, attempt->session, names->symbols.flags);
+	if (!error)
+		error = ss_file_requests_send(&names->requests, attempt, &requested);
+	if (error || requested)
+		return error;
+	ss_sandbox_enter(attempt, SS_SANDBOX_OUTPUT);
+	error = ss_analysis_open(attempt, &out);
+	for (size_t i = 0; i < names->frames.count && !error; i++)
+		named += ss_rows_write_names(snapshot, i, names->frames.items[i], out);
+	if (!out)
+		return error;
+	ss_sandbox_set_value(attempt, named);
+	return ss_analysis_close(out, error);
+}
+
+static void answer(void *data, const void *bytes, size_t size)
+{
+	struct names *names = data;
+
+	ss_file_requests_answer(&names->requests, bytes, size);
+}
+
+static struct ss_error *look_up(struct names *names, uint64_t *ret)
+{
+	const struct ss_session_options session = {
+		.size = sizeof(session),
+		.debug_dir = names->symbols.debug_dir,
+		.sysroot = names->symbols.sysroot,
+		.find_file = names->debuginfod ? ss_file_requests_find : NULL,
+		.find_data = &names->requests,
+		.open_file = ss_file_requests_open,
+		.open_data = &names->requests,
+	};
+	const struct ss_analysis sandboxed = {
+		.options = {
+			.session = &session,
+			.timeout_ms = TIMEOUT_MS,
+			.last_level = SS_SANDBOX_RAW,
+			.max_requests = SS_FILE_REQUEST_ROUNDS,
+			.answer = answer,
+		},
+		.work = work,
+		.data = names,
+		.verbose = names->common.verbose,
+	};
+	_cleanup_(ss_sandbox_result_cleanup) struct ss_sandbox_result *result = NULL;
+	struct ss_error *error = ss_analysis_run(&sandboxed, &result);
+
+	if (!error)
+		error = ss_analysis_copy(&sandboxed, result, names->output);
+	if (!error)
+		*ret = result->value;
+	return error;
+}
+
+static int run(int argc, char **argv)
+{
+	_cleanup_(names_deinit) struct names names = { .common.no_pid = true };
+	uint64_t named = 0;
+
+	if (!ss_usage_parse(&ss_command_names, argc, argv, 0, &names))
+		return SS_STATUS_NOTHING;
+	_cleanup_error_ struct ss_error *error = read_places(&names);
+	if (!error)
+		error = ss_output_open(names.common.output, 0, &names.output);
+	if (!error && names.symbols.debuginfod)
+		error = ss_debuginfod_new(&names.debuginfod);
+	names.requests.debuginfod = names.debuginfod;
+	if (!error)
+		error = look_up(&names, &named);
+	if (error) {
+		ss_failure_print(error);
+		return SS_STATUS_NOTHING;
+	}
+	if (named == names.places.count)
+		return SS_STATUS_WHOLE;
+	ss_failure_warn("%zu of %zu frames have no name",
+			names.places.count - (size_t)named, names.places.count);
+	return named ? SS_STATUS_PARTIAL : SS_STATUS_NOTHING;
+}
+
+const struct ss_command ss_command_names = {
+	.name = "names",
+	.summary = "look up names of frames, build-id+offset",
+	.argp = &argp,
+	.run = run,
+};
