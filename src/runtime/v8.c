@@ -35,6 +35,7 @@ struct v8 {
 	const struct ss_runtime_process *process;
 	struct ss_v8_layout layout;
 	struct ss_v8_heap heap;
+	uint64_t tables_left;
 	const char *problem; /* of all threads; or NULL */
 };
 
@@ -129,7 +130,9 @@ static bool open_v8(const struct ss_runtime_process *process,
 	v8->heap = (struct ss_v8_heap){ .layout = &v8->layout,
 					.memory = process->memory,
 					.fresh = process->fresh,
-					.strings = process->strings };
+					.strings = process->strings,
+					.tables_left = &v8->tables_left };
+	v8->tables_left = SS_V8_TABLES_MAX;
 	if (!ss_v8_version_read(process->memory, symbols, &v8->layout)) {
 		v8->problem = "its version is not known";
 	} else {

@@ -82,7 +82,8 @@ bool ss_v8_code_find(const struct ss_v8_heap *heap, uint64_t pc, struct ss_v8_co
 
 	for (; start > CODE_ALIGNMENT && pc - start < CODE_SIZE_MAX;
 	     start -= CODE_ALIGNMENT) {
-		if (!ss_memory_read_u64(heap->memory, start - heap->layout->stream_header,
+		if (!ss_v8_take(heap, CODE_ALIGNMENT) ||
+		    !ss_memory_read_u64(heap->memory, start - heap->layout->stream_header,
 					&map))
 			return false;
 		if (ss_v8_is_object(map) && read_code(heap, heap->memory, start, ret))
@@ -196,7 +197,8 @@ static bool find_exit(const struct ss_v8_heap *heap, const struct ss_v8_code *co
 	uint64_t bytecode;
 
 	if (!read_count(heap, code->data, DEOPT_EAGER_COUNT, &eager) ||
-	    !read_count(heap, code->data, DEOPT_LAZY_COUNT, &lazy))
+	    !read_count(heap, code->data, DEOPT_LAZY_COUNT, &lazy) ||
+	    !ss_v8_take(heap, 8 * (uint64_t)DEOPT_EXIT_ELEMENTS * (eager + lazy)))
 		return false;
 	for (uint32_t i = 0; i < eager + lazy; i++) {
 		uint32_t at = DEOPT_EXITS + DEOPT_EXIT_ELEMENTS * i;
@@ -379,6 +381,8 @@ static bool read_bytecode(const struct ss_v8_heap *heap, uint64_t bytecode, uint
 	    ss_v8_smi(length) > SS_V8_TABLE_MAX)
 		return true;
 	*ret_size = (size_t)ss_v8_smi(length);
+	if (!ss_v8_take(heap, *ret_size))
+		return true;
 	uint8_t *bytes = malloc(*ret_size + 1);
 	if (!bytes)
 		return false;

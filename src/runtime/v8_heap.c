@@ -581,6 +581,14 @@ bool ss_v8_function_find(struct ss_v8_heap *heap, uint64_t address,
 
 /* Tables ------------------------------------------------------------------- */
 
+bool ss_v8_take(const struct ss_v8_heap *heap, uint64_t size)
+{
+	if (size > *heap->tables_left)
+		return false;
+	*heap->tables_left -= size;
+	return true;
+}
+
 bool ss_v8_bytes(const struct ss_v8_heap *heap, uint64_t object, uint8_t **ret,
 		 size_t *ret_size)
 {
@@ -592,6 +600,8 @@ bool ss_v8_bytes(const struct ss_v8_heap *heap, uint64_t object, uint8_t **ret,
 	    ss_v8_smi(length) > SS_V8_TABLE_MAX)
 		return true;
 	size_t size = (size_t)ss_v8_smi(length);
+	if (!ss_v8_take(heap, size))
+		return true;
 	uint8_t *bytes = malloc(size + 1);
 	if (!bytes)
 		return false;

@@ -16,6 +16,7 @@ enum {
 	SS_V8_NAME_MAX = 1024,	       /* characters of a name or path; it is cut there */
 	SS_V8_TABLE_MAX = 4 << 20,     /* bytes of a table */
 	SS_V8_SOURCE_MAX = 64 << 20,   /* bytes of a script that are read */
+	SS_V8_TABLES_MAX = 1 << 30,    /* of all tables that are read */
 	SS_V8_SHARED_SIZE = 40,	       /* what is read of a SharedFunctionInfo */
 	SS_V8_OBJECT_NONE = UINT16_MAX /* no type */
 };
@@ -67,6 +68,9 @@ struct ss_v8_heap {
 	struct ss_hash function_table;
 	SS_VECTOR(struct ss_v8_script) scripts;
 	uint64_t source_read; /* bytes */
+	/* Bytes of tables that may still be read, of all frames: deep stacks of large functions
+	   end at it, without lines. */
+	uint64_t *tables_left;
 };
 
 void ss_v8_heap_deinit(struct ss_v8_heap *heap);
@@ -116,6 +120,9 @@ const char *ss_v8_function_file(const struct ss_v8_heap *heap,
    memory. */
 bool ss_v8_function_line(struct ss_v8_heap *heap, const struct ss_v8_function *function,
 			 uint32_t position, uint32_t *ret);
+
+/* Counts bytes of tables that are about to be read. False: too many. */
+bool ss_v8_take(const struct ss_v8_heap *heap, uint64_t size);
 
 /* Reads an array of bytes, to be freed; *ret is NULL if there is none. False without
    memory. */

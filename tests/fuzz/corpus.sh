@@ -3,7 +3,7 @@
 # are added by hand and kept.
 set -eu
 cd "$(dirname "$0")/corpus"
-mkdir -p maps stat status syscall cfi unwind symtab elf demangle segments perfmap recording report dwarf cgroup gather goroutines lookups
+mkdir -p maps stat status syscall cfi unwind symtab elf demangle segments perfmap recording report dwarf cgroup gather goroutines lookups v8
 made=$(mktemp -d)
 sleep 60 &
 pid=$!
@@ -316,5 +316,85 @@ write("1_19", 19, [4, 4, 1, 6])
 write("1_24", 24, [4, 0x1004, 3, 2, 9])
 write("torn", 24, [4, 4, 99, 4])
 write("long", 19, [4], (0x1020, 1 << 62, 1 << 63))
+END
+python3 - <<'END'
+# Objects of V8, as node 18, 20 and 22 lay them out: a function with a name, a script of
+# three lines, and optimised code with an inlined call.
+import struct
+BASE = 0x10000
+def number(value):
+    out = []
+    while value >= 0x80:
+        out.append(value & 0x7f | 0x80)
+        value >>= 7
+    return bytes(out + [value])
+def build(version):
+    out, at = bytearray(4096), [64]
+    def put(where, fmt, *values):
+        struct.pack_into("<" + fmt, out, where, *values)
+    def new(kind, size):
+        here = at[0]
+        at[0] += (size + 15) // 8 * 8
+        put(here, "Q", maps[kind] + BASE + 1)
+        return here
+    maps = {}
+    for kind in (40, 32, 167, 261, 262, 191, 245, 2066, 175, 190, 252):
+        maps[kind] = at[0]
+        put(at[0] + 12, "H", kind)
+        at[0] += 16
+    def tag(where):
+        return where + BASE + 1
+    def string(text):
+        wide = any(ord(c) > 255 for c in text)
+        data = text.encode("utf-16le" if wide else "latin-1")
+        here = new(32 if wide else 40, 16 + len(data))
+        put(here + 12, "I", len(data) // (2 if wide else 1))
+        out[here + 16:here + 16 + len(data)] = data
+        return here
+    def table(data):
+        here = new(190, 16 + len(data))
+        put(here + 8, "Q", len(data) << 32)
+        out[here + 16:here + 16 + len(data)] = data
+        return here
+    def array(words):
+        here = new(175, 16 + 8 * len(words))
+        put(here + 8, "Q", len(words) << 32)
+        put(here + 16, "%dQ" % len(words), *words)
+        return here
+    source, path = string("a\nb\r\nc\u2028d"), string("/srv/a.js")
+    script = new(167, 112)
+    put(script + 8, "QQ", tag(source), tag(path))
+    scope = new(261, 64)
+    put(scope + 8, "QQQQ", (1 << 14 | 1 << 12) << 32, 0, 0, tag(string("name")))
+    bytecode = new(191, 96)
+    put(bytecode + 8, "Q", 8 << 32)
+    positions = table(bytes([1, 4, 6, 8]))
+    put(bytecode + (24 if version == 2 else 32), "Q", tag(positions))
+    shared = new(262, 64)
+    put(shared + 8, "QQ", tag(bytecode), tag(scope))
+    put(shared + 32, "Q", tag(script))
+    inlining = table(struct.pack("<QiI", 3 << 1, 0, 0))
+    data = array([0, 1 << 32, tag(array([tag(shared)])), 0, 0, 0, tag(shared), tag(inlining), 0,
+                  0, 1 << 32, 0, 0, 8 << 32])
+    table_of_code = table(bytes([1]) + number((1 << 31 | 1 << 1) * 2))
+    at[0] = (at[0] + 63) // 64 * 64
+    header = (128, 16, 32)[version]
+    start = at[0] + (128 if header == 128 else 64)
+    if version == 0:
+        code = start - header
+        put(code, "Q", maps[245] + BASE + 1)
+        put(code + 40, "I", 64)
+    else:
+        at[0] = start + 128
+        code = new(245, 96)
+        put(start - header, "QQ", tag(maps[252]), tag(code))
+        put(code + 40, "Q", start + BASE)
+        put(code + (56 if version == 1 else 52), "I", 64)
+    put(code + (8 if version == 2 else 16), "QQ", tag(data), tag(table_of_code))
+    put(code + 48, "I", 13)
+    return bytes([version, 3]) + bytes(6) + bytes(out[:max(at[0], start + 128)])
+for version in range(3):
+    with open("v8/node%d" % (18 + 2 * version), "wb") as file:
+        file.write(build(version))
 END
 find . -type f -exec chmod 644 {} +

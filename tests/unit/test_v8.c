@@ -1,0 +1,134 @@
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "base/cleanup.h"
+#include "runtime/v8_heap.h"
+
+/* The variables of a program, one word each, from address 0x1000 on. */
+struct variables {
+	struct ss_memory memory; /* first: see model/memory.h */
+	uint32_t values[SS_V8_SYMBOLS];
+	struct ss_v8_symbol symbols[SS_V8_SYMBOLS];
+};
+
+static size_t read_variables(const struct ss_memory *memory, uint64_t address,
+			     void *bytes, size_t size)
+{
+	const struct variables *self = (const struct variables *)memory;
+	uint64_t at = address - 0x1000;
+
+	if (at >= sizeof(self->values))
+		return 0;
+	size = SS_MIN(size, sizeof(self->values) - (size_t)at);
+	memcpy(bytes, (const uint8_t *)self->values + at, size);
+	return size;
+}
+
+static struct variables make_variables(uint32_t major, uint32_t minor)
+{
+	struct variables variables = { .memory.read = read_variables };
+
+	for (size_t i = 0; i < SS_V8_SYMBOLS; i++) {
+		variables.values[i] = (uint32_t)i;
+		variables.symbols[i].address = 0x1000 + 4 * i;
+	}
+	variables.symbols[SS_V8_SIZES].address = 0;
+	variables.values[SS_V8_MAJOR] = major;
+	variables.values[SS_V8_MINOR] = minor;
+	variables.values[SS_V8_TAGGED_SIZE] = 8;
+	variables.values[SS_V8_SMI_SHIFT] = 31;
+	return variables;
+}
+
+static const char *read_layout(const struct variables *variables,
+			       struct ss_v8_layout *ret)
+{
+	const char *why = "?";
+
+	*ret = (struct ss_v8_layout){};
+	if (!ss_v8_version_read(&variables->memory, variables->symbols, ret))
+		return "no version";
+	bool found = ss_v8_layout_read(&variables->memory, variables->symbols, ret, &why);
+	assert_true(found == !why);
+	return why;
+}
+
+static void test_layout(void **state)
+{
+	struct variables variables = make_variables(11, 3);
+	struct ss_v8_layout layout;
+
+	(void)state;
+	assert_null(read_layout(&variables, &layout));
+	assert_int_equal(layout.major, 11);
+	assert_int_equal(layout.frame_context, SS_V8_FIELDS);
+	assert_int_equal(layout.kind_baseline, SS_V8_SYMBOLS - 1);
+	assert_int_equal(layout.stream_header, 16);
+	assert_int_equal(layout.bytecodes, 0);
+}
+
+static void test_unknown(void **state)
+{
+	struct variables variables = make_variables(13, 6);
+	struct ss_v8_layout layout;
+
+	(void)state;
+	assert_string_equal(read_layout(&variables, &layout),
+			    "the layout of this version is not known");
+	variables = make_variables(11, 3);
+	variables.values[SS_V8_TAGGED_SIZE] = 4;
+	assert_string_equal(read_layout(&variables, &layout),
+			    "it has compressed pointers");
+	variables = make_variables(11, 3);
+	variables.symbols[SS_V8_SYMBOLS - 1].address = 0;
+	assert_non_null(strstr(read_layout(&variables, &layout), "does not export"));
+	variables = make_variables(11, 3);
+	variables.values[SS_V8_FIELDS + 4] = 1 << 20;
+	assert_non_null(strstr(read_layout(&variables, &layout), "does not export"));
+}
+
+/* Offsets -1, 2, 3 with the positions 4, 10, 7. An expression has the complement of its
+   offset. */
+static void test_positions(void **state)
+{
+	static const uint8_t table[] = { 0, 8, 6, 12, 3, 5 };
+	uint64_t position = 0;
+
+	(void)state;
+	assert_true(ss_v8_position_find(table, sizeof(table), -1, &position));
+	assert_int_equal(position, 4);
+	assert_true(ss_v8_position_find(table, sizeof(table), 1, &position));
+	assert_int_equal(position, 4);
+	assert_true(ss_v8_position_find(table, sizeof(table), 2, &position));
+	assert_int_equal(position, 10);
+	assert_true(ss_v8_position_find(table, sizeof(table), 1000, &position));
+	assert_int_equal(position, 7);
+	assert_false(ss_v8_position_find(table, sizeof(table), -2, &position));
+	assert_false(ss_v8_position_find(table, sizeof(table) - 1, 1000, &position));
+	assert_false(ss_v8_position_find(table, 0, 0, &position));
+}
+
+static void test_encoding(void **state)
+{
+	(void)state;
+	assert_int_equal(ss_v8_position_script(5 << 1), 5);
+	assert_int_equal(ss_v8_position_script(5 << 1 | 1), 0); /* of another language */
+	assert_int_equal(ss_v8_position_inlined(UINT64_C(3) << 31 | 5 << 1), 3);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_layout),
+		cmocka_unit_test(test_unknown),
+		cmocka_unit_test(test_positions),
+		cmocka_unit_test(test_encoding),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
