@@ -169,10 +169,17 @@ static bool next_argument(const uint8_t *code, size_t size, uint64_t address, si
 enum { UC = 128, UC_STACK = UC + 16, UC_REGS = UC + 176 + 8 };
 #define SAVED(n) (UC_REGS + (n)*8)
 
+static const char *const reg_names[REG_COUNT] = {
+	"x0",  "x1",  "x2",  "x3",  "x4",  "x5",  "x6",	 "x7",	"x8",  "x9",  "x10",
+	"x11", "x12", "x13", "x14", "x15", "x16", "x17", "x18", "x19", "x20", "x21",
+	"x22", "x23", "x24", "x25", "x26", "x27", "x28", "x29", "x30", "sp",  "pc",
+};
+
 const struct ss_arch ss_arch_aarch64 = {
 	.name = "aarch64",
 	.elf_machine = EM_AARCH64,
 	.elf_class = ELFCLASS64,
+	.reg_names = reg_names,
 	.reg_count = REG_COUNT,
 	.pc = PC,
 	.sp = SP,

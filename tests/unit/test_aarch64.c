@@ -282,9 +282,25 @@ static void test_signal(void **state)
 #function "_" flavour, function, NULL, NULL, flavour                     \
 	}
 
+/* For the report of a crash: by DWARF number. */
+static void test_names_of_registers(void **state)
+{
+	const char *const *names = ss_arch_aarch64.reg_names;
+
+	(void)state;
+	for (unsigned i = 0; i < ss_arch_aarch64.reg_count; i++)
+		assert_non_null(names[i]);
+	assert_string_equal(names[0], "x0");
+	assert_string_equal(names[ss_arch_aarch64.fp], "x29");
+	assert_string_equal(names[ss_arch_aarch64.link], "x30");
+	assert_string_equal(names[ss_arch_aarch64.sp], "sp");
+	assert_string_equal(names[ss_arch_aarch64.pc], "pc");
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_names_of_registers),
 		cmocka_unit_test(test_calls),
 		cmocka_unit_test(test_system_calls),
 		cmocka_unit_test(test_next_argument),
