@@ -18,11 +18,12 @@ class Survive(unittest.TestCase):
 
     def check(self, row):
         for mode in MODES:
+            if mode.name not in row.zero:
+                continue
             with self.subTest(mode=mode.name):
                 result = row.measure(mode, tries(3))
-                if mode.name in row.zero:
-                    counts = result if isinstance(result, dict) else {"": result}
-                    self.assertEqual({key: value for key, value in counts.items() if value}, {})
+                counts = result if isinstance(result, dict) else {"": result}
+                self.assertEqual({key: value for key, value in counts.items() if value}, {})
 
 
 def add_test(row):

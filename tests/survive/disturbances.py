@@ -26,6 +26,7 @@ RATE = 199  # of recordings
 TRIES_PER_HANG = 5
 SESSION = 100  # tries with one process
 NOBODY = ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups"]
+BLIND = ["setpriv", "--bounding-set=-perfmon,-sys_admin"]
 
 
 class Mode:
@@ -129,14 +130,14 @@ def finish(target):
     return output if status >= 0 else None
 
 
-def watched(mode, tries, count, *command, settle=True):
+def watched(mode, tries, count, *command, settle=True, prefix=()):
     """Looks at a target; count(output) is the number of disturbances. A target that has been
     killed, or hangs, is one."""
     total = 0
     for part in sessions(tries):
         with Lab() as lab:
             target = lab.start(*command, settle=settle)
-            for _ in mode.look(target.pid, part):
+            for _ in mode.look(target.pid, part, prefix):
                 if target.process.poll() is not None:
                     break
             if target.process.poll() == 77:
@@ -186,6 +187,15 @@ for call, text in (("write_pipe", "`write` to a pipe"), ("send", "`send`"), ("ge
                    ("copy_range", "`copy_file_range`")):
     row("a running %s of a megabyte or more returns a part" % text, SOME, "moving_" + call)(
         moving(call))
+
+
+@row("the same, stacksnap without `CAP_PERFMON`", SOME, "moving_blind")
+def moving_blind(mode, tries):
+    if os.geteuid() != 0:
+        raise Unavailable("needs root, to drop a right")
+    return {call: watched(mode, tries, lambda output: sum(numbers(output)[1:]), "moving", call,
+                          prefix=BLIND)
+            for call in ("write_pipe", "send", "getrandom", "copy_range")}
 
 
 def filtered(*arguments):

@@ -8,6 +8,7 @@ import argparse
 import datetime
 import os
 import sys
+import time
 
 import disturbances
 from subjects import Unavailable
@@ -80,8 +81,11 @@ def main():
              if not arguments.mode or mode.name in arguments.mode]
     lines = ["| disturbance | " + " | ".join(mode.title for mode in modes) + " |",
              "|---" * (len(modes) + 1) + "|"]
-    for row in rows:
+    begin = time.monotonic()
+    for number, row in enumerate(rows):
+        say("%d of %d rows after %.0f s" % (number, len(rows), time.monotonic() - begin))
         lines += lines_of(row, modes, arguments.tries)
+    say("%.0f s" % (time.monotonic() - begin))
     text = "\n".join(lines) + "\n\n" + circumstances(arguments.tries) + "\n"
     print(text)
     if arguments.write:
