@@ -33,12 +33,19 @@ static void series_deinit(struct series *series)
 		ss_snapshot_free(series->snapshots[i]);
 }
 
+/* Asks whether a thread has not run since the last capture; the parent knows such requests by
+   the sign. */
+static bool check_last(void *data, pid_t tid)
+{
+	return ss_sandbox_check(data, -tid);
+}
+
 static struct ss_error *unwind(const struct ss_hang_analysis *analysis,
 			       const struct ss_sandbox_attempt *attempt,
 			       struct series *series)
 {
 	const struct ss_hang_observation *observation = analysis->observation;
-	const struct ss_unwind_options unwind_options = {
+	struct ss_unwind_options unwind_options = {
 		.size = sizeof(unwind_options),
 		.max_frames = analysis->options->common.max_frames,
 		.read = ss_sandbox_read,
@@ -51,6 +58,8 @@ static struct ss_error *unwind(const struct ss_hang_analysis *analysis,
 
 	ss_sandbox_enter(attempt, SS_SANDBOX_UNWIND);
 	for (size_t i = 0; i < observation->count && !error; i++) {
+		if (i + 1 == observation->count)
+			unwind_options.check = check_last;
 		error = ss_capture_unwind(observation->captures[i], attempt->session,
 					  &unwind_options, &series->snapshots[i]);
 		series->count += !error;
@@ -252,30 +261,37 @@ static void answer(void *data, const void *bytes, size_t size)
 		ss_file_requests_answer(&analysis->requests, bytes, size);
 }
 
-/* A thread that has not run since the first capture has the same frames in all of them. Of
-   others frames of runtimes are not shown. */
-static struct ss_late_reader *get_reader(struct ss_hang_analysis *analysis)
+/* A thread that has not run since the first capture has the same frames in all of them. */
+static struct ss_late_reader *get_reader(const struct ss_hang_analysis *analysis,
+					 size_t index, struct ss_late_reader **reader)
 {
 	const struct ss_hang_observation *observation = analysis->observation;
 
-	if (!analysis->reader && observation->count > 0)
-		ss_error_free(ss_late_reader_new(observation->captures[0],
-						 observation->target, &analysis->reader));
-	return analysis->reader;
+	if (!*reader && index < observation->count)
+		ss_error_free(ss_late_reader_new(observation->captures[index],
+						 observation->target, reader));
+	return *reader;
 }
 
 static size_t read_memory(void *data, uint64_t address, void *bytes, size_t size)
 {
-	struct ss_late_reader *reader = get_reader(data);
+	struct ss_hang_analysis *analysis = data;
+	struct ss_late_reader *reader = get_reader(analysis, 0, &analysis->reader);
 
 	return reader ? ss_late_reader_read(reader, address, bytes, size) : 0;
 }
 
 static bool check_thread(void *data, pid_t tid)
 {
-	struct ss_late_reader *reader = get_reader(data);
+	struct ss_hang_analysis *analysis = data;
+	struct ss_late_reader *reader =
+		tid > 0 ? get_reader(analysis, 0, &analysis->reader) :
+			  get_reader(analysis, analysis->observation->count - 1,
+				     &analysis->checker);
 
-	return reader && ss_late_reader_check(reader, tid);
+	/* The child may be hostile: the smallest number has no opposite. */
+	return reader && tid != INT32_MIN &&
+	       ss_late_reader_check(reader, tid > 0 ? tid : -tid);
 }
 
 struct ss_error *ss_hang_analysis_run(struct ss_hang_analysis *analysis,
@@ -302,6 +318,7 @@ struct ss_error *ss_hang_analysis_run(struct ss_hang_analysis *analysis,
 	sandboxed.options.max_requests += analysis->options->mode == SS_MODE_AUTO ? 2 : 1;
 	struct ss_error *error = ss_analysis_run(&sandboxed, &result);
 	ss_late_reader_free(take_ptr(analysis->reader));
+	ss_late_reader_free(take_ptr(analysis->checker));
 	if (!error)
 		error = ss_analysis_copy(&sandboxed, result, analysis->output);
 	if (error)

@@ -16,7 +16,8 @@ struct ss_hang_analysis {
 	bool asked_goroutines;
 	bool completed;		       /* threads were stopped to complete their stacks */
 	bool privileged;	       /* as in struct ss_snap_analysis */
-	struct ss_late_reader *reader; /* while it runs */
+	struct ss_late_reader *reader; /* of the first capture, while it runs */
+	struct ss_late_reader *checker; /* the same of the last one, for checks only */
 	struct ss_row_source rows;
 	struct ss_file_requests requests; /* of the caller, who frees what they hold */
 };

@@ -152,7 +152,8 @@ static const struct ss_thread *find_root(const struct ss_progress *progress,
 static bool only_polls(const struct ss_progress *progress, const struct ss_thread *thread,
 		       const struct ss_thread_progress *own)
 {
-	return own->movement == SS_MOVEMENT_WOKEN && thread->wait->timed &&
+	return own->movement == SS_MOVEMENT_WOKEN &&
+	       (thread->wait->timed || thread->wait->lock == SS_LOCK_JAVA_MONITOR) &&
 	       own->runs <= 1 + progress->elapsed_ns / SECOND_NS;
 }
 
@@ -316,10 +317,12 @@ static bool mark_deadlocks(struct ss_progress *progress)
 		const struct ss_deadlock *deadlock = &progress->last->deadlocks.items[i];
 		bool still = !deadlock->timed;
 		for (size_t j = 0; j < deadlock->count; j++) {
-			enum ss_movement movement =
-				progress->threads[deadlock->threads[j]].movement;
-			still &= movement == SS_MOVEMENT_NONE ||
-				 movement == SS_MOVEMENT_UNKNOWN;
+			size_t index = deadlock->threads[j];
+			const struct ss_thread_progress *own = &progress->threads[index];
+			still &= own->movement == SS_MOVEMENT_NONE ||
+				 own->movement == SS_MOVEMENT_UNKNOWN ||
+				 only_polls(progress,
+					    &progress->last->threads.items[index], own);
 		}
 		for (size_t j = 0; still && j < deadlock->count; j++)
 			progress->threads[deadlock->threads[j]].stuck = true;

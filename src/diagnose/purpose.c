@@ -30,6 +30,13 @@ static bool is_stronger(const struct ss_wait_entry *outer,
 	return outer->purpose == SS_PURPOSE_LOCK && inner->purpose == SS_PURPOSE_EVENT;
 }
 
+/* Whether the table may have the function: those of Python are not qualified by a module. */
+static bool is_in_table(const struct ss_frame *frame)
+{
+	return frame->symbol &&
+	       (frame->kind == SS_FRAME_NATIVE || frame->kind == SS_FRAME_JAVA);
+}
+
 static struct finding find(const struct ss_snapshot *snapshot,
 			   const struct ss_thread *thread,
 			   const struct ss_wait_table *table)
@@ -42,9 +49,8 @@ static struct finding find(const struct ss_snapshot *snapshot,
 		if (frame->signal_frame)
 			break;
 		const struct ss_wait_entry *entry =
-			frame->symbol && frame->kind == SS_FRAME_NATIVE ?
-				ss_wait_table_find(table, frame->symbol) :
-				NULL;
+			is_in_table(frame) ? ss_wait_table_find(table, frame->symbol) :
+					     NULL;
 		if (!entry || (found.entry && !is_stronger(entry, found.entry)))
 			continue;
 		found.entry = entry;
@@ -120,8 +126,8 @@ struct ss_stack_purpose ss_wait_table_search(const struct ss_wait_table *table,
 	return ret;
 }
 
-/* Whether it is a thread that the JDK starts in every program. The functions of the program that it
-   is in have names only with a perf map. */
+/* Whether it is a thread that the JDK starts in every program. For the case that the names
+   of its methods are not known. */
 static bool is_of_jdk(const struct ss_thread *thread, const struct ss_wait_entry *entry)
 {
 	static const char *const functions[] = { "JVM_MonitorWait", "Unsafe_Park" };

@@ -1,6 +1,6 @@
 /*
  * Runtimes of languages, whose calls are records in memory and not (or not only) frames of
- * the native stack: CPython, V8. Each is one constant struct. It recognises itself in a process,
+ * the native stack: CPython, HotSpot, V8. Each is one constant struct. It recognises itself in a process,
  * finds the calls of a thread, and says which native frames they stand for. It interprets
  * untrusted memory and never reads a live process.
  *
@@ -51,6 +51,8 @@ struct ss_native_frame {
 	uint64_t pc;
 	uint64_t sp; /* its locals are from here up to sp of the next one */
 	uint64_t fp; /* the frame pointer register; 0: not known */
+	bool call;   /* pc is a return address */
+	bool guess;  /* found by a plausible return address */
 };
 
 /* A frame to be unwound. */
@@ -73,6 +75,11 @@ struct ss_runtime_call {
 	const char *file; /* or NULL */
 	uint32_t line;	  /* 0: not known */
 	uint32_t native;  /* index of the native frame that executes it */
+	bool inlined;	  /* into the next call, which has the same native frame */
+	/* It is the name of the native frame itself, which stays: a stub, a builtin. There is
+	   one, and start is where its code begins. */
+	bool stub;
+	uint64_t start;
 };
 
 /* A thread to be walked. */
@@ -97,10 +104,13 @@ struct ss_runtime_found_lock {
 	uint64_t start;			       /* its futexes are from here */
 	uint64_t end;			       /* to here */
 	const struct ss_capture_thread *owner; /* NULL: none, or not known */
-	bool late;			       /* its memory was read after the capture */
+	/* The thread whose lock it is said to be by its own memory; NULL: any may wait for
+	   it */
+	const struct ss_capture_thread *waiter;
+	bool late; /* its memory was read after the capture */
 };
 
-enum { SS_RUNTIME_LOCKS_MAX = 64 };
+enum { SS_RUNTIME_LOCKS_MAX = 1024 };
 
 /* Threads to be copied together with their stacks. */
 struct ss_runtime_wanted {
@@ -135,7 +145,8 @@ struct ss_runtime {
 		     struct ss_gather_plan *ret);
 };
 
-extern const struct ss_runtime ss_runtime_python; /* CPython */
-extern const struct ss_runtime ss_runtime_v8;	  /* V8, in node */
+extern const struct ss_runtime ss_runtime_python;  /* CPython */
+extern const struct ss_runtime ss_runtime_v8;	   /* V8, in node */
+extern const struct ss_runtime ss_runtime_hotspot; /* Java: HotSpot */
 
 #endif

@@ -7,6 +7,7 @@
 static const struct ss_runtime *const table[] = {
 	&ss_runtime_python,
 	&ss_runtime_v8,
+	&ss_runtime_hotspot,
 };
 
 enum { RUNTIMES = SS_ARRAY_SIZE(table) };
@@ -105,6 +106,7 @@ static bool add_call(struct ss_runtimes *runtimes, enum ss_frame_kind kind,
 				    .symbol = call->function,
 				    .file = call->file,
 				    .line = call->line,
+				    .inlined = call->inlined,
 				    .source = SS_FROM_RUNTIME,
 				    .kind = kind };
 	return true;
@@ -122,6 +124,23 @@ static bool is_ordered(const struct ss_runtime_thread *thread)
 	return true;
 }
 
+/* Appends a native frame. name: what a runtime calls it, or NULL. */
+static bool add_native(struct ss_runtimes *runtimes, const struct ss_frame *native,
+		       const struct ss_runtime_call *name, bool replaced)
+{
+	struct ss_frame *frame = ss_vector_push(&runtimes->frames);
+
+	if (!frame)
+		return false;
+	*frame = *native;
+	frame->replaced = replaced;
+	if (name) {
+		frame->symbol = name->function;
+		frame->symbol_offset = native->pc - name->start;
+	}
+	return true;
+}
+
 /* Puts the calls where their native frames are. */
 static bool merge(struct ss_runtimes *runtimes, const struct ss_runtimes_stack *stack,
 		  const struct ss_runtime_thread *thread, enum ss_frame_kind kind)
@@ -131,22 +150,23 @@ static bool merge(struct ss_runtimes *runtimes, const struct ss_runtimes_stack *
 	runtimes->frames.count = runtimes->map.count = 0;
 	for (size_t i = 0; i < stack->count; i++) {
 		uint32_t *map = ss_vector_push(&runtimes->map);
-		size_t first = at;
+		const struct ss_runtime_call *name = NULL;
+		bool replaced = false;
 		if (!map)
 			return false;
 		*map = (uint32_t)runtimes->frames.count;
 		for (; at < thread->calls.count && thread->calls.items[at].native == i;
 		     at++) {
-			if (!add_call(runtimes, kind, &thread->calls.items[at]))
+			const struct ss_runtime_call *call = &thread->calls.items[at];
+			if (call->stub)
+				name = call;
+			else if (!add_call(runtimes, kind, call))
 				return false;
+			replaced |= !call->stub;
 		}
-		if (at > first && !runtimes->options.native)
-			continue;
-		struct ss_frame *frame = ss_vector_push(&runtimes->frames);
-		if (!frame)
+		if ((!replaced || runtimes->options.native) &&
+		    !add_native(runtimes, &stack->frames[i], name, replaced))
 			return false;
-		*frame = stack->frames[i];
-		frame->replaced = at > first;
 	}
 	return true;
 }
@@ -242,10 +262,12 @@ static bool add_lock(struct ss_runtimes *runtimes,
 		     const struct ss_runtime_found_lock *found)
 {
 	const bool core = runtimes->capture->process.mode == SS_MODE_CORE;
-	struct ss_runtime_lock *lock = ss_vector_push(&runtimes->snapshot->runtime_locks);
 	bool proven = found->owner &&
 		      (core || !found->late || is_unmoved(runtimes, found->owner));
 
+	if (found->waiter && found->late && !core && !is_unmoved(runtimes, found->waiter))
+		return true;
+	struct ss_runtime_lock *lock = ss_vector_push(&runtimes->snapshot->runtime_locks);
 	if (!lock)
 		return false;
 	*lock = (struct ss_runtime_lock){ .type = found->type,
@@ -258,11 +280,14 @@ static bool add_lock(struct ss_runtimes *runtimes,
 
 bool ss_runtimes_add_locks(struct ss_runtimes *runtimes)
 {
+	_cleanup_free_ struct ss_runtime_found_lock *locks =
+		calloc(SS_RUNTIME_LOCKS_MAX, sizeof(*locks));
 	struct ss_capture_memory copied;
 
+	if (!locks)
+		return false;
 	ss_capture_memory_init(&copied, runtimes->capture, NULL);
 	for (size_t i = 0; i < RUNTIMES; i++) {
-		struct ss_runtime_found_lock locks[SS_RUNTIME_LOCKS_MAX];
 		size_t count = runtimes->states[i] && table[i]->locks ?
 				       table[i]->locks(runtimes->states[i],
 						       &copied.memory, locks) :

@@ -269,12 +269,18 @@ static size_t write_frames(const struct work *work, const struct ss_frame *frame
 	return info->inline_count + 1;
 }
 
+/* Whether a runtime has named the frame: it knows its code better than a perf map. */
+static bool is_named(const struct ss_frame *frame)
+{
+	return frame->kind != SS_FRAME_NATIVE || (!frame->module && frame->symbol);
+}
+
 static bool count_frames(struct work *work, const struct ss_stack *stack, size_t *ret)
 {
 	size_t count = stack->count;
 
 	for (size_t i = 0; i < stack->count; i++) {
-		if (stack->frames[i].kind != SS_FRAME_NATIVE)
+		if (is_named(&stack->frames[i]))
 			continue;
 		const struct ss_address_info *info = get_info(work, &stack->frames[i]);
 		if (!info)
@@ -299,7 +305,7 @@ static bool symbolize_stack(struct work *work, struct ss_stack *stack)
 		return false;
 	for (size_t i = 0; i < stack->count; i++) {
 		const struct ss_frame *frame = &stack->frames[i];
-		if (frame->kind != SS_FRAME_NATIVE) {
+		if (is_named(frame)) {
 			frames[at++] = *frame;
 			continue;
 		}

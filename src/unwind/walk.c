@@ -111,7 +111,10 @@ static bool add_native(struct ss_walk *walk, const struct ss_unwind_frame *frame
 	if (!native)
 		return false;
 	*native = (struct ss_native_frame){ .pc = ss_regs_pc(arch, &frame->regs),
-					    .sp = ss_regs_sp(arch, &frame->regs) };
+					    .sp = ss_regs_sp(arch, &frame->regs),
+					    .call = frame->call && !frame->signal,
+					    .guess = walk->source ==
+						     SS_FROM_RETURN_ADDRESS };
 	(void)ss_regs_get(&frame->regs, arch->fp, &native->fp);
 	return true;
 }

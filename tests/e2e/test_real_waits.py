@@ -279,7 +279,8 @@ public class Locks {
 
 class Java(RealWaits):
     def test_monitors(self):
-        """jstack reports the deadlock; from outside, two threads each wait for a monitor."""
+        """jstack reports the deadlock, and the tool, too, unless a thread wakes just then, as those
+        that wait for a monitor do every second."""
         java, jstack = shutil.which("java"), shutil.which("jstack")
         if not java or not jstack:
             self.skipTest("no JDK: install default-jdk-headless")
@@ -292,19 +293,18 @@ class Java(RealWaits):
             theirs = subprocess.run([jstack, str(target.pid)], stdout=subprocess.PIPE,
                                     check=True, timeout=LIMIT_S).stdout.decode()
             snapshot = self.snap(target.pid, mode="stop")
-            report = self.hang(target.pid, "--for=2s", status=(4,))
+            report = self.hang(target.pid, "--for=2s", status=(3, 4))
         self.assertIn("Found one Java-level deadlock", theirs)
-        self.assert_no_claim(snapshot)
-        for name in ("java-ab", "java-ba"):
+        others = {"java-ab": "java-ba", "java-ba": "java-ab"}
+        for name, other in others.items():
             self.assertRegex(theirs, r'"%s"[^"]*\n[^"]*BLOCKED \(on object monitor\)' % name)
             thread = snapshot.thread(name)
             if "ObjectMonitor::" not in names(thread):
                 self.skipTest("this libjvm has no symbols")
             wait = thread["wait"]
-            self.assertEqual((wait["kind"], wait["lock"], wait["owner_unknown"], wait["timed"]),
-                             ("mutex", "java-monitor", "runtime", True))
-        # they retry every second; hang observes for 2 s
-        self.assertEqual(report["verdict"], "stuck")
+            self.assertEqual((wait["kind"], wait["lock"]), ("mutex", "java-monitor"), wait)
+            self.assertIn(wait["owner_tid"], (None, snapshot.thread(other)["tid"]), wait)
+        self.assertIn(report["verdict"], ("deadlock", "stuck"), report)
         self.assertEqual(sorted(thread["name"] for thread in report["threads"]
                                 if thread["stuck"]), ["java-ab", "java-ba"])
 

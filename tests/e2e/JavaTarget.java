@@ -1,0 +1,223 @@
+/* The target of test_java.py: its threads stand still in known calls, or work all the time
+   ("busy"). It must compile for Java 17. */
+import java.util.Arrays;
+import java.util.HashMap;
+import java.util.Random;
+import java.util.concurrent.locks.LockSupport;
+import java.util.concurrent.locks.ReentrantLock;
+
+public class JavaTarget {
+	static final Object lock = new Object();
+	static final ReentrantLock reentrant = new ReentrantLock();
+	static volatile long sink;
+
+	static int descend(int depth) {
+		return depth == 0 ? park() : descend(depth - 1) + 1;
+	}
+
+	static int park() {
+		for (;;)
+			LockSupport.park();
+	}
+
+	/* C2 inlines these into each other. */
+	static int outer(int x) {
+		return middle(x) * 3;
+	}
+
+	static int middle(int x) {
+		return inner(x) + 1;
+	}
+
+	static int inner(int x) {
+		if (x == -7)
+			park();
+		return x ^ 0x55;
+	}
+
+	static void enter() {
+		synchronized (lock) {
+			park();
+		}
+	}
+
+	static synchronized void sleep() {
+		try {
+			Thread.sleep(1000000000);
+		} catch (InterruptedException e) {
+		}
+	}
+
+	static void await() throws Exception {
+		Object object = new Object();
+		synchronized (object) {
+			object.wait();
+		}
+	}
+
+	static void sort() {
+		Integer[] numbers = { 3, 1, 2 };
+		Arrays.sort(numbers, (a, b) -> park());
+	}
+
+	static void reflect() throws Exception {
+		JavaTarget.class.getDeclaredMethod("park").invoke(null);
+	}
+
+	static void accept() throws Exception {
+		new java.net.ServerSocket(0).accept();
+	}
+
+	interface Body {
+		void run() throws Exception;
+	}
+
+	static void start(String name, Body body) {
+		Thread thread = new Thread(() -> {
+			try {
+				body.run();
+			} catch (Exception e) {
+				e.printStackTrace();
+			}
+		}, name);
+		thread.start();
+	}
+
+	static void until(String name, Thread.State... states) throws Exception {
+		for (;;) {
+			for (Thread thread : Thread.getAllStackTraces().keySet())
+				if (thread.getName().equals(name) &&
+				    Arrays.asList(states).contains(thread.getState()))
+					return;
+			Thread.sleep(1);
+		}
+	}
+
+	static void stand() throws Exception {
+		for (int i = 0; i < 200000; i++)
+			sink += outer(i);
+		start("deep", () -> descend(300));
+		start("inlined", () -> outer(-7));
+		start("sleeps", () -> sleep());
+		start("holds", () -> enter());
+		until("holds", Thread.State.WAITING);
+		start("enters", () -> enter());
+		start("waits", () -> await());
+		start("sorts", () -> sort());
+		start("reflects", () -> reflect());
+		start("has-lock", () -> {
+			reentrant.lock();
+			park();
+		});
+		until("has-lock", Thread.State.WAITING);
+		start("locks", () -> reentrant.lock());
+		for (String name : new String[] { "deep", "inlined", "waits", "sorts", "reflects",
+						  "locks" })
+			until(name, Thread.State.WAITING);
+		until("sleeps", Thread.State.TIMED_WAITING);
+		until("enters", Thread.State.BLOCKED);
+	}
+
+	static void take(Object first, Object second,
+			 java.util.concurrent.CyclicBarrier both) throws Exception {
+		synchronized (first) {
+			both.await();
+			synchronized (second) {
+				park();
+			}
+		}
+	}
+
+	static void deadlock() throws Exception {
+		java.util.concurrent.CyclicBarrier both = new java.util.concurrent.CyclicBarrier(2);
+		Object a = new Object();
+		Object b = new Object();
+		start("java-ab", () -> take(a, b, both));
+		start("java-ba", () -> take(b, a, both));
+		until("java-ab", Thread.State.BLOCKED);
+		until("java-ba", Thread.State.BLOCKED);
+	}
+
+	interface Operation {
+		long apply(int depth, long x);
+	}
+
+	static final Operation[] operations = {
+		(depth, x) -> x + depth,
+		(depth, x) -> x * 31 + depth,
+		new Operation() {
+			public long apply(int depth, long x) {
+				return Long.rotateLeft(x, depth);
+			}
+		},
+		(depth, x) -> x ^ depth,
+	};
+
+	static long even(int depth, long x) {
+		if (depth == 0)
+			return leaf(x);
+		return odd(depth - 1, operations[(int)(x & 3)].apply(depth, x));
+	}
+
+	static long odd(int depth, long x) {
+		return depth == 0 ? leaf(x) : even(depth - 1, x + 1) + 1;
+	}
+
+	static final byte[] from = new byte[4096];
+	static final byte[] to = new byte[4096];
+
+	static long leaf(long x) {
+		switch ((int)(x & 7)) {
+		case 0:
+			System.arraycopy(from, 0, to, 0, from.length);
+			return to[7];
+		case 1:
+			return ("a" + x + "b").hashCode();
+		case 2:
+			try {
+				throw new IllegalStateException("x" + x);
+			} catch (RuntimeException e) {
+				return 3;
+			}
+		case 3:
+			synchronized (JavaTarget.class) {
+				return Math.round(Math.sin(x) * 100);
+			}
+		case 4:
+			HashMap<Long, Long> map = new HashMap<>();
+			for (long i = 0; i < 20; i++)
+				map.put(i * x, x);
+			return map.size();
+		case 5:
+			return Arrays.hashCode(from);
+		default:
+			long sum = 0;
+			for (int i = 0; i < 1000; i++)
+				sum += i * x;
+			return sum;
+		}
+	}
+
+	static void work(int seed) {
+		Random random = new Random(seed);
+		for (;;)
+			sink += even(random.nextInt(30), random.nextLong());
+	}
+
+	public static void main(String[] words) throws Exception {
+		switch (words[0]) {
+		case "stand":
+			stand();
+			break;
+		case "deadlock":
+			deadlock();
+			break;
+		case "busy":
+			start("busy-0", () -> work(0));
+			start("busy-1", () -> work(1));
+			break;
+		}
+		System.out.println("ready");
+		park();
+	}
+}

@@ -1,0 +1,272 @@
+"""Java methods in the stacks: equal to those that jstack, a part of the JDK, prints before and after,
+frame by frame; of threads that run, in a process that is stopped, and in tomcat. Deadlocks of
+monitors.
+
+Debian packages: default-jdk-headless, tomcat10. JAVAS: more JDKs, separated by colons; MOMENTS: how
+many moments of threads that run are looked at for each (default: 8)."""
+# ctest: real release-only
+
+import collections
+import os
+import re
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import unittest
+import urllib.request
+
+import harness
+from harness import LIMIT_S, EndToEnd, describe, main, wait_until
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+MOMENTS = int(os.environ.get("MOMENTS", "8"))
+MODES = {
+    "mixed": [],
+    "interpreted": ["-Xint"],
+    "C1": ["-XX:TieredStopAtLevel=1", "-Xcomp"],
+    "C2": ["-XX:-TieredCompilation", "-Xcomp"],
+}
+
+
+def jdks():
+    """Those that the tool knows: 17 and 25."""
+    named = os.environ.get("JAVAS")
+    java = shutil.which("java")
+    for path in named.split(":") if named else [java and os.path.realpath(java)[:-len("/bin/java")]]:
+        if path and os.path.exists(path + "/bin/jstack") and version_of(path) in (17, 25):
+            yield path
+
+
+def version_of(jdk):
+    text = subprocess.run([jdk + "/bin/java", "-version"], check=True, timeout=LIMIT_S,
+                          stderr=subprocess.PIPE).stderr.decode()
+    return int(re.search(r'version "(\d+)', text).group(1))
+
+
+def methods(thread):
+    """The methods of a thread of a snapshot, as jstack writes them."""
+    found = []
+    for frame in thread["frames"]:
+        if frame["kind"] != "java":
+            continue
+        source = frame["file"] or "Unknown Source"
+        if frame["line"]:
+            source += ":%d" % frame["line"]
+        found.append((re.sub("/0x0*", "/0x", frame["symbol"]), source))
+    return found
+
+
+def jstack(jdk, pid):
+    """tid: methods"""
+    text = subprocess.run([jdk + "/bin/jstack", str(pid)], check=True, timeout=LIMIT_S,
+                          stdout=subprocess.PIPE).stdout.decode()
+    threads = {}
+    for line in text.splitlines():
+        match = re.match(r'"(.*)" .* nid=(0x[0-9a-f]+|\d+) ', line)
+        if match:
+            threads[int(match.group(2), 0)] = frames = []
+        match = re.match(r"\s+at (?:[a-z.]+@[^/(]*/)?(.*)\((?:.*/)?(.*)\)$", line)
+        if match:
+            frames.append((re.sub("/0x0*", "/0x", match.group(1)), match.group(2)))
+    return threads
+
+
+def run_counts(pid):
+    """tid: how often it has been put on a CPU"""
+    counts = {}
+    for tid in harness.task_states(pid):
+        fields = harness.read_text("/proc/%d/task/%d/schedstat" % (pid, tid)).split()
+        counts[tid] = fields[2] if len(fields) > 2 else None
+    return counts
+
+
+def equal(found, wanted):
+    """Native methods have a file, too, which jstack does not print."""
+    return [name for name, _ in found] == [name for name, _ in wanted] and all(
+        theirs in (ours, "Native Method") for (_, ours), (_, theirs) in zip(found, wanted))
+
+
+class Java(EndToEnd):
+    def setUp(self):
+        self.jdks = list(jdks())
+        if not self.jdks:
+            self.skipTest("no JDK 17 or 25: install default-jdk-headless")
+        self.directory = self.enterContext(tempfile.TemporaryDirectory())
+        os.chmod(self.directory, 0o755)
+
+    def start_java(self, jdk, what, *options):
+        if not os.path.exists(self.directory + "/JavaTarget.class"):
+            # By the oldest one: later ones execute it, too.
+            subprocess.run([self.jdks[0] + "/bin/javac", "--release", "17", "-d", self.directory,
+                            HERE + "/JavaTarget.java"], check=True, timeout=2 * LIMIT_S)
+        return self.start_command([jdk + "/bin/java", "-Xmx64m", "-XX:+UseSerialGC", *options,
+                                   "-cp", self.directory, "JavaTarget", what])
+
+    def compare(self, jdk, pid, needed):
+        """Compares each thread that jstack shows in the same place before and after, and that has
+        not run meanwhile."""
+        runs = run_counts(pid)
+        before = jstack(jdk, pid)
+        snapshot = self.snap(pid, "-n", "0", status=(0, 1))  # 1: a thread has just begun or ended
+        after = jstack(jdk, pid)
+        runs_after = run_counts(pid)
+        compared = set()
+        for thread in snapshot.threads:
+            wanted = before.get(thread["tid"])
+            if not wanted or wanted != after.get(thread["tid"]) or \
+                    runs.get(thread["tid"]) != runs_after.get(thread["tid"]):
+                continue
+            self.assertTrue(equal(methods(thread), wanted), "%s\n%s\njstack:\n%s" % (
+                jdk, describe(snapshot, thread),
+                "\n".join("%s %s" % frame for frame in wanted)))
+            self.assertEqual(thread["end"], "root", describe(snapshot, thread))
+            compared.add(thread["name"])
+        self.assertLessEqual(needed, compared, before)
+        return snapshot
+
+    def test_jstack(self):
+        for jdk in self.jdks:
+            for mode, options in MODES.items():
+                # The others take seconds to start, and are for `JAVAS=... MOMENTS=...`.
+                if mode == "C2" and "JAVAS" not in os.environ:
+                    continue
+                with self.subTest(jdk=jdk, mode=mode):
+                    target = self.start_java(jdk, "stand", *options)
+                    snapshot = self.compare(jdk, target.pid, {
+                        "deep", "inlined", "sleeps", "holds", "waits", "sorts",
+                        "reflects", "has-lock", "locks", "Finalizer"})
+                    self.check_owner(snapshot)
+                    if mode == "mixed":
+                        self.check_inlined(snapshot)
+                    target.kill()
+
+    def check_owner(self, snapshot):
+        wait = snapshot.thread("enters")["wait"]
+        self.assertEqual((wait["kind"], wait["lock"]), ("mutex", "java-monitor"), wait)
+        if wait["owner_tid"] is not None:  # up to JDK 17 a thread wakes at times
+            self.assertEqual(wait["owner_tid"], snapshot.thread("holds")["tid"], wait)
+
+    def check_inlined(self, snapshot):
+        thread = snapshot.thread("deep")
+        frames = [frame for frame in thread["frames"] if frame["kind"] == "java"]
+        self.assertEqual(len([f for f in frames if f["symbol"] == "JavaTarget.descend"]), 301,
+                         describe(snapshot, thread))
+
+    def test_running(self):
+        """Whatever the instruction at which a thread is stopped, its methods are a possible stack of
+        the program, from the outermost one on."""
+        for jdk in self.jdks:
+            for mode in ("mixed", "interpreted"):
+                with self.subTest(jdk=jdk, mode=mode):
+                    target = self.start_java(jdk, "busy", *MODES[mode])
+                    reasons = collections.Counter()
+                    for _ in range(MOMENTS):
+                        snapshot = self.snap(target.pid, "-n", "0", status=(0, 1))
+                        for name in ("busy-0", "busy-1"):
+                            thread = snapshot.thread(name)
+                            reasons[thread["native_reason"]] += 1
+                            if not thread["native_reason"] and thread["end"] == "root":
+                                self.check_possible(snapshot, thread)
+                    self.assertGreaterEqual(reasons[None], 2 * MOMENTS * 3 // 4, reasons)
+                    target.kill()
+
+    def check_possible(self, snapshot, thread):
+        names = [name for name, _ in methods(thread)]
+        text = describe(snapshot, thread)
+        if not names:
+            return
+        own = [name for name in names if name.startswith("JavaTarget.")]
+        calls = [name for name in own if name in ("JavaTarget.even", "JavaTarget.odd")]
+        self.assertEqual(names[-1], "java.lang.Thread.run", text)
+        self.assertTrue(own[-1].startswith("JavaTarget.lambda$start$"), text)
+        self.assertFalse([a for a, b in zip(calls, calls[1:]) if a == b], text)
+        self.assertTrue(not calls or calls[-1] == "JavaTarget.even", text)
+        if "JavaTarget.leaf" in own:
+            self.assertIn(own[own.index("JavaTarget.leaf") + 1],
+                          ("JavaTarget.even", "JavaTarget.odd"), text)
+
+    def test_stopped(self):
+        """jstack needs the cooperation of the VM, which a stopped process cannot give."""
+        target = self.start_java(self.jdks[0], "stand")
+        before = jstack(self.jdks[0], target.pid)
+        os.kill(target.pid, signal.SIGSTOP)
+        self.addCleanup(os.kill, target.pid, signal.SIGCONT)
+        wait_until(lambda: set(harness.task_states(target.pid).values()) <= set("TZX"), "the stop")
+        snapshot = harness.Snapshot(self.run_tool("-f", "json", "-n", "0", target.pid))
+        for name in ("deep", "inlined", "waits", "reflects"):
+            thread = snapshot.thread(name)
+            self.assertTrue(equal(methods(thread), before[thread["tid"]]),
+                            describe(snapshot, thread))
+        self.assert_free(target.pid, stopped=True)
+
+    def test_text(self):
+        target = self.start_java(self.jdks[0], "stand")
+        text = self.run_tool("-a", target.pid).stdout.decode()
+        self.assertRegex(text, r"\n  #\d+ +JavaTarget\.enter at JavaTarget\.java:\d+ \[java\]\n")
+        self.assertRegex(text, r"\n  #\d+ +call_stub\+0x[0-9a-f]+ \(\[jit\]\)\n")
+        self.assertNotIn("native frames only", text)
+        text = self.run_tool("-a", "--native", target.pid).stdout.decode()
+        self.assertRegex(text, r"JavaTarget\.enter at JavaTarget\.java:\d+ \[java\]\n"
+                         r"  #\d+ +\[jit\]\+0x[0-9a-f]+\n")
+
+    def test_deadlock(self):
+        for jdk in self.jdks:
+            with self.subTest(jdk=jdk):
+                target = self.start_java(jdk, "deadlock")
+                for _ in range(10):
+                    result = self.run_tool("hang", "--for=1s", "--json", target.pid, status=(3, 4))
+                    # A thread may wake in the moment of the capture, in JDK 17 every second.
+                    if result.returncode == 3:
+                        break
+                text = result.stdout.decode()
+                self.assertEqual(result.returncode, 3, text)
+                self.assertIn('"java-monitor"', text)
+                self.assertIn("java-ab", text)
+                target.kill()
+
+    def test_tomcat(self):
+        """A server that nobody here wrote, under load: what stands still is as jstack says, and
+        nothing is left without names."""
+        home = "/usr/share/tomcat10"
+        if not os.path.exists(home + "/bin/catalina.sh"):
+            self.skipTest("tomcat is missing: install tomcat10")
+        base = self.directory
+        with socket.create_server(("127.0.0.1", 0)) as server:
+            port = server.getsockname()[1]
+        for name in ("conf", "logs", "temp", "webapps/ROOT", "work"):
+            os.makedirs(os.path.join(base, name))
+        with open(base + "/conf/server.xml", "w") as file:
+            file.write('<Server port="-1"><Service name="Catalina"><Connector port="%d" '
+                       'address="127.0.0.1"/><Engine name="Catalina" defaultHost="localhost">'
+                       '<Host name="localhost" appBase="webapps"/></Engine></Service></Server>' % port)
+        with open(base + "/webapps/ROOT/index.html", "w") as file:
+            file.write("hello\n")
+        shutil.copy("/etc/tomcat10/web.xml", base + "/conf/web.xml")
+        log = base + "/log"
+        with open(log, "w") as output:
+            process = subprocess.Popen(
+                [self.jdks[0] + "/bin/java", "-Xmx256m", "-cp",
+                 home + "/bin/bootstrap.jar:" + home + "/bin/tomcat-juli.jar",
+                 "-Dcatalina.home=" + home, "-Dcatalina.base=" + base,
+                 "-Djava.io.tmpdir=" + base + "/temp", "org.apache.catalina.startup.Bootstrap",
+                 "start"], stdout=output, stderr=output)
+        self.addCleanup(process.wait, LIMIT_S)
+        self.addCleanup(process.kill)
+        wait_until(lambda: "Server startup in" in harness.read_text(log), "tomcat")
+        load = subprocess.Popen(
+            [sys.executable, "-c", "import urllib.request\nwhile True:\n urllib.request.urlopen("
+             "'http://127.0.0.1:%d/').read()" % port], stderr=subprocess.DEVNULL)
+        self.addCleanup(load.wait, LIMIT_S)
+        self.addCleanup(load.kill)
+        urllib.request.urlopen("http://127.0.0.1:%d/" % port).read()
+        for _ in range(3):
+            snapshot = self.compare(self.jdks[0], process.pid, {"Finalizer"})
+            whole = [t for t in snapshot.threads if methods(t) and not t["native_reason"]]
+            self.assertGreater(len(whole), 10)
+
+
+if __name__ == "__main__":
+    main()
