@@ -1827,27 +1827,27 @@ struct ss_trace_options {
 	size_t size;		  /* sizeof(struct ss_trace_options) */
 	const char *const *specs; /* what to probe, as the user writes it */
 	size_t spec_count;
-	bool scopes;	       /* see returns, too */
-	uint64_t every;	       /* report each n-th hit only; 0: all */
-	uint64_t max_rate;     /* report so many hits a second only; 0: all */
-	unsigned args;	       /* registers of arguments to report, at most 6 */
-	size_t max_stack;      /* bytes to copy of the stack of each hit; 0: no stacks */
-	unsigned max_frames;   /* of a stack; 0: no limit */
-	unsigned flags;	       /* enum ss_symbolize_flags, for the frames */
-	const char *debug_dir; /* of separate debug files; NULL: /usr/lib/debug */
+	bool scopes;		/* see returns, too */
+	uint64_t every;		/* report each n-th hit only; 0: all */
+	uint64_t max_rate;	/* report so many hits a second only; 0: all */
+	unsigned args;		/* registers of arguments to report, at most 6 */
+	size_t max_stack;	/* bytes to copy of the stack of each hit; 0: no stacks */
+	unsigned max_frames;	/* of a stack; 0: no limit */
+	unsigned flags;		/* enum ss_symbolize_flags, for the frames */
+	const char *debug_dir;	/* of separate debug files; NULL: /usr/lib/debug */
 };
 
 /* A function, line or USDT probe that a spec selects. */
 struct ss_trace_probe {
-	size_t spec;	  /* its index */
-	const char *name; /* demangled */
+	size_t spec;		     /* its index */
+	const char *name;	     /* demangled */
 	const struct ss_module *module;
-	uint64_t offset; /* ELF virtual address */
-	size_t returns;	 /* places at which its scope ends */
+	uint64_t offset;	     /* ELF virtual address */
+	size_t returns;		     /* places at which its scope ends */
 	bool usdt;
-	bool line;     /* FILE:LINE, or MODULE+OFFSET */
-	bool set;      /* it is probed; otherwise a note says why not */
-	uint64_t hits; /* that were read so far */
+	bool line;	  /* FILE:LINE, or MODULE+OFFSET */
+	bool set;	  /* it is probed; otherwise a note says why not */
+	uint64_t hits;	  /* that were read so far */
 };
 
 /* Something that a user should know about a spec. */
@@ -1861,9 +1861,9 @@ enum ss_trace_kind {
 	SS_TRACE_HIT = 0,
 	SS_TRACE_ENTER, /* a scope begins */
 	SS_TRACE_EXIT,	/* it returns */
-	SS_TRACE_LEFT, /* it ended in another way: an exception, longjmp(), execve(), the end of
+	SS_TRACE_LEFT,	/* it ended in another way: an exception, longjmp(), execve(), the end of
 			   its thread, a jump whose target is computed */
-	SS_TRACE_OPEN, /* it had not ended when the trace ended */
+	SS_TRACE_OPEN,	/* it had not ended when the trace ended */
 };
 
 /* "hit", "enter", "exit", "left", "open". Never NULL. */
@@ -1879,10 +1879,10 @@ struct ss_trace_event {
 	uint64_t monotonic_ns;
 	pid_t pid;
 	pid_t tid;
-	const char *name;     /* comm of the thread */
-	size_t probe;	      /* for ss_trace_probe() */
-	unsigned depth;	      /* of scopes: how many others of the thread contain it */
-	uint64_t entry;	      /* EXIT, LEFT, OPEN: sequence of its ENTER */
+	const char *name; /* comm of the thread */
+	size_t probe;	  /* for ss_trace_probe() */
+	unsigned depth;	  /* of scopes: how many others of the thread contain it */
+	uint64_t entry;	  /* EXIT, LEFT, OPEN: sequence of its ENTER */
 	uint64_t duration_ns; /* EXIT, LEFT, OPEN */
 	uint64_t args[SS_TRACE_ARGS];
 	unsigned arg_count; /* HIT, ENTER */
@@ -1891,9 +1891,9 @@ struct ss_trace_event {
 typedef void ss_trace_handler(void *data, const struct ss_trace_event *event);
 
 struct ss_trace_summary {
-	uint64_t hits; /* as the kernel counted them, returns included; after the end */
-	uint64_t read; /* of these: that were read */
-	uint64_t lost; /* for which there was no room */
+	uint64_t hits;	   /* as the kernel counted them, returns included; after the end */
+	uint64_t read;	   /* of these: that were read */
+	uint64_t lost;	   /* for which there was no room */
 	uint64_t skipped;  /* not reported, because of every and max_rate */
 	uint64_t unpaired; /* returns of calls that had begun before */
 	uint64_t events;   /* reported */

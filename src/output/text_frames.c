@@ -74,9 +74,9 @@ static void write_module(const struct ss_frame *frame,
 	if (frame->source == SS_FROM_RETURN_ADDRESS)
 		(void)fputs_unlocked(" [heuristic]", out);
 	/* Without a symbol the label contains the module already. */
-	if (frame->inlined || (!frame->symbol && !frame->signal_frame))
-		return;
 	bool native = frame->kind == SS_FRAME_NATIVE;
+	if ((frame->inlined && native) || (!frame->symbol && !frame->signal_frame))
+		return;
 	ss_style_write(SS_STYLE_FAINT, options->color, out);
 	(void)fputs_unlocked(native ? " (" : " [", out);
 	ss_escape_write_owned(ss_label_new_module(frame), NULL, out);
