@@ -3,7 +3,7 @@
 # are added by hand and kept.
 set -eu
 cd "$(dirname "$0")/corpus"
-mkdir -p maps stat status syscall cfi unwind symtab elf demangle segments perfmap recording report dwarf cgroup gather goroutines lookups v8
+mkdir -p maps stat status syscall cfi unwind symtab elf demangle segments perfmap recording report dwarf cgroup gather goroutines hotspot lookups v8
 made=$(mktemp -d)
 sleep 60 &
 pid=$!
@@ -233,6 +233,67 @@ with open(sys.argv[1], "wb") as file:
                chunk(b"SUMM", 1, 1, 0, 0, 0, 0, 0, 2))
 END
 cp recording/runtime report/runtime
+# A heap of HotSpot's code with one compiled method, in the layout of fuzz_hotspot.c: by pointers, and
+# by offsets.
+python3 - hotspot <<'END'
+import struct, sys
+BASE, BLOB = 0x10000, 0x108
+def make(offsets):
+    memory = bytearray(0x600)
+    def put(at, form, *values):
+        struct.pack_into("<" + form, memory, at, *values)
+    def pointer(at, to):
+        put(at, "Q", BASE + to)
+    put(0, "I", 1)
+    pointer(8, 0x20)
+    pointer(0x20, 0x30)
+    put(0x30, "QQQ", BASE + 0x100, BASE + 0x300, BASE + 0x80)
+    put(0x50, "I", 7)
+    memory[0x60:0x68] = b"nmethod\0"
+    memory[0x80:0x84] = bytes([0, 1, 2, 3])
+    memory[0x104] = 1
+    pointer(BLOB, 0x60)
+    put(BLOB + 8, "IiI", 0x1f0, 4, 4)
+    pointer(BLOB + 48, 0x400)
+    put(BLOB + 60, "I", 0x180)
+    if offsets:
+        put(BLOB + 12, "h", 4)
+        put(BLOB + 20, "II", 0x80, 0xc0)
+        put(BLOB + 32, "QII", BASE + BLOB + 0x120, 8, 0)
+        put(BLOB + 60, "I", 0)
+        put(BLOB + 72, "I", 24)
+        put(BLOB + 80, "I", 0xb0)
+        put(BLOB + 88, "QI", BASE + BLOB + 0x180, 40)
+        scopes = 0x180 + 24
+    else:
+        put(BLOB + 24, "QQ", BASE + BLOB + 0x80, BASE + BLOB + 0xc0)
+        put(BLOB + 60, "III", 0x180, 0x198, 0x120)
+        put(BLOB + 72, "QQ", BASE + BLOB + 0x140, BASE + BLOB + 0xb0)
+        scopes = 0x140
+    put(BLOB + 0x180, "iiiiii", -1, 0, 8, 1, 100, 0)
+    pointer(BLOB + 0x120, 0x400)
+    memory[BLOB + scopes:BLOB + scopes + 4] = bytes([1, 1, 2, 6] if offsets else [0, 0, 1, 5])
+    pointer(0x400, 0x440)
+    pointer(0x440, 0x4a0)
+    put(0x448, "IHHHH", 8, 1, 8, 1, 0)
+    memory[0x460:0x464] = bytes([0x1b, 0x2a, 0xff, 0])
+    pointer(0x4a0, 0x500)
+    put(0x4a8, "II", 3, 2)
+    pointer(0x4b8, 0x568)
+    pointer(0x4c0, 0x578)
+    pointer(0x500, 0x558)
+    pointer(0x508, 0x540)
+    pointer(0x510, 0x4a0)
+    put(0x540, "I", 1)
+    pointer(0x548, 0x400)
+    for at, text in ((0x558, b"a/B$C+0x1"), (0x568, b"run"), (0x578, b"B.java")):
+        put(at, "H", len(text))
+        memory[at + 2:at + 2 + len(text)] = text
+    return bytes([3 if offsets else 0]) + bytes(7) + bytes(memory)
+for name in ("pointers", "offsets"):
+    with open(sys.argv[1] + "/" + name, "wb") as file:
+        file.write(make(name == "offsets"))
+END
 # Gather plans and the memory that they are executed over, which begins at 0x1000.
 python3 - lookups <<'END'
 import os

@@ -1,0 +1,151 @@
+/*
+ * The code cache and the methods of HotSpot: the first byte chooses the version; the rest is memory,
+ * in which methods, heaps and code are searched for at every word.
+ */
+#include <string.h>
+
+#include "base/cleanup.h"
+#include "fuzz.h"
+#include "runtime/hotspot_code.h"
+#include "runtime/hotspot_method.h"
+
+enum { BASE = 0x10000, WORDS_MAX = 128 };
+
+struct bytes {
+	struct ss_memory memory; /* first: see model/memory.h */
+	const uint8_t *data;
+	size_t size;
+};
+
+static size_t read_bytes(const struct ss_memory *memory, uint64_t address, void *bytes,
+			 size_t size)
+{
+	const struct bytes *self = (const struct bytes *)memory;
+	uint64_t at = address - BASE;
+
+	if (at >= self->size)
+		return 0;
+	size = SS_MIN(size, self->size - (size_t)at);
+	memcpy(bytes, self->data + at, size);
+	return size;
+}
+
+/* Smaller structures than the real ones, so that few bytes are enough. */
+static const uint64_t offsets[SS_HOTSPOT_VALUES] = {
+	[SS_HOTSPOT_HEAPS_AT] = BASE,
+	[SS_HOTSPOT_ARRAY_DATA] = 8,
+	[SS_HOTSPOT_HEAP_SEGMENTS] = 16,
+	[SS_HOTSPOT_HEAP_SHIFT] = 32,
+	[SS_HOTSPOT_SPACE_HIGH] = 8,
+	[SS_HOTSPOT_BLOCK_USED] = 4,
+	[SS_HOTSPOT_BLOCK_SIZE] = 8,
+	[SS_HOTSPOT_BLOB_BYTES] = 8,
+	[SS_HOTSPOT_BLOB_FRAME_COMPLETE] = 12,
+	[SS_HOTSPOT_BLOB_FRAME_SIZE] = 16,
+	[SS_HOTSPOT_BLOB_CODE_BEGIN] = 24,
+	[SS_HOTSPOT_BLOB_CODE_END] = 32,
+	[SS_HOTSPOT_BLOB_CODE_OFFSET] = 20,
+	[SS_HOTSPOT_BLOB_DATA_OFFSET] = 24,
+	[SS_HOTSPOT_BLOB_MUTABLE] = 32,
+	[SS_HOTSPOT_BLOB_MUTABLE_BYTES] = 40,
+	[SS_HOTSPOT_BLOB_RELOCATIONS] = 44,
+	[SS_HOTSPOT_NMETHOD_METHOD] = 48,
+	[SS_HOTSPOT_NMETHOD_ORIGINAL_PC] = 56,
+	[SS_HOTSPOT_NMETHOD_PCS] = 60,
+	[SS_HOTSPOT_NMETHOD_PCS_END] = 64,
+	[SS_HOTSPOT_NMETHOD_SCOPES] = 72,
+	[SS_HOTSPOT_NMETHOD_METADATA] = 68,
+	[SS_HOTSPOT_NMETHOD_DEOPT] = 80,
+	[SS_HOTSPOT_NMETHOD_IMMUTABLE] = 88,
+	[SS_HOTSPOT_NMETHOD_IMMUTABLE_BYTES] = 96,
+	[SS_HOTSPOT_PC_SCOPE] = 4,
+	[SS_HOTSPOT_PC_SIZE] = 8,
+	[SS_HOTSPOT_METHOD_CONST] = 0,
+	[SS_HOTSPOT_CONST_WORDS] = 8,
+	[SS_HOTSPOT_CONST_FLAGS] = 12,
+	[SS_HOTSPOT_CONST_CODE_BYTES] = 14,
+	[SS_HOTSPOT_CONST_NAME] = 16,
+	[SS_HOTSPOT_CONST_IDNUM] = 18,
+	[SS_HOTSPOT_CONST_SIZE] = 24,
+	[SS_HOTSPOT_POOL_LENGTH] = 8,
+	[SS_HOTSPOT_POOL_FILE] = 12,
+	[SS_HOTSPOT_POOL_SIZE] = 16,
+	[SS_HOTSPOT_CLASS_METHODS] = 8,
+	[SS_HOTSPOT_CLASS_CONSTANTS] = 16,
+	[SS_HOTSPOT_METHODS_DATA] = 8,
+	[SS_HOTSPOT_SYMBOL_BODY] = 2,
+};
+
+static void find_methods(const struct ss_hotspot_layout *layout,
+			 const struct bytes *memory, struct ss_intern *strings)
+{
+	struct ss_hotspot_methods methods = { .layout = layout,
+					      .memory = &memory->memory,
+					      .fresh = &memory->memory,
+					      .strings = strings };
+
+	for (size_t i = 0; i < SS_MIN(memory->size / 8, (size_t)WORDS_MAX); i++) {
+		const struct ss_hotspot_method *method = NULL;
+		if (!ss_hotspot_methods_find(&methods, BASE + i * 8, &method))
+			break;
+		if (!method)
+			continue;
+		FUZZ_REQUIRE(method->name);
+		fuzz_touch(method->name, strlen(method->name));
+		for (int32_t bci = -1; bci < 64; bci++)
+			(void)ss_hotspot_line(layout, method, bci);
+	}
+	ss_hotspot_methods_deinit(&methods);
+}
+
+static void find_code(const struct ss_hotspot_layout *layout, const struct bytes *memory,
+		      struct ss_intern *strings)
+{
+	struct ss_hotspot_codes codes = { .layout = layout,
+					  .memory = &memory->memory,
+					  .strings = strings };
+	static struct ss_hotspot_scope scopes[SS_HOTSPOT_SCOPES_MAX];
+
+	if (!ss_hotspot_codes_init(&codes)) {
+		ss_hotspot_codes_deinit(&codes);
+		return;
+	}
+	for (size_t i = 0; i < SS_MIN(memory->size, (size_t)WORDS_MAX * 8); i++) {
+		const struct ss_hotspot_blob *blob = NULL;
+		uint64_t pc = BASE + i;
+		if (!ss_hotspot_codes_find(&codes, pc, &blob))
+			break;
+		if (!blob)
+			continue;
+		FUZZ_REQUIRE(blob->name && ss_hotspot_contains(&blob->code, pc));
+		(void)ss_hotspot_is_exact(&codes, blob, pc);
+		size_t count = ss_hotspot_scopes(&codes, blob, pc, scopes);
+		FUZZ_REQUIRE(count > 0 && count <= SS_HOTSPOT_SCOPES_MAX &&
+			     scopes[count - 1].method == blob->method);
+	}
+	ss_hotspot_codes_deinit(&codes);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+	_cleanup_(ss_intern_cleanup) struct ss_intern *strings = ss_intern_new();
+	uint64_t symbols[SS_HOTSPOT_SYMBOLS];
+	struct ss_hotspot_layout layout;
+	const char *why = NULL;
+
+	if (size < 8 || !strings)
+		return 0;
+	const struct bytes memory = { .memory.read = read_bytes,
+				      .data = data + 8,
+				      .size = size - 8 };
+	for (size_t i = 0; i < SS_HOTSPOT_SYMBOLS; i++)
+		symbols[i] = BASE + i * 8;
+	if (!ss_hotspot_layout_read(&memory.memory, symbols, &layout, &why))
+		FUZZ_REQUIRE(why);
+	memcpy(layout.at, offsets, sizeof(layout.at));
+	layout.offsets = data[0] & 1;
+	layout.no_zeros = data[0] & 2;
+	find_methods(&layout, &memory, strings);
+	find_code(&layout, &memory, strings);
+	return 0;
+}
