@@ -35,7 +35,7 @@ USERS = """<yandex>
   <profiles><default><max_memory_usage>2000000000</max_memory_usage>
     <load_balancing>random</load_balancing></default></profiles>
   <users><default><password>{}</password><networks><ip>127.0.0.1</ip></networks>
-    <profile>default</profile><quota>default</quota></default></users>
+    <profile>default</profile><quota>default</quota></default>{}</users>
   <quotas><default/></quotas>
 </yandex>
 """
@@ -82,19 +82,28 @@ def plain(rows):
             for row in rows]
 
 
-class ClickHouse:
-    """A server with the schema, in a directory of its own. test skips without one."""
+WRITER = """<writer><password>{}</password><networks><ip>127.0.0.1</ip></networks>
+    <profile>default</profile><quota>default</quota></writer>"""
+HTTPS = """<https_port>{0}</https_port><openSSL><server>
+    <certificateFile>{1}</certificateFile><privateKeyFile>{2}</privateKeyFile>
+    <verificationMode>none</verificationMode></server></openSSL>"""
 
-    def __init__(self, test, https=None, password=""):
+
+class ClickHouse:
+    """A server with the schema, in a directory of its own. test skips without one. https: port,
+    certificate, its key, and the password of the user "writer"."""
+
+    def __init__(self, test, https=None):
         program = shutil.which("clickhouse-server", path=os.environ["PATH"] + ":/usr/sbin")
         if not program:
             raise unittest.SkipTest("clickhouse-server is missing")
         directory = test.enterContext(tempfile.TemporaryDirectory(ignore_cleanup_errors=True))
-        self.password = password
         self.port = free_port()
-        ports = "<http_port>%d</http_port>%s" % (self.port, https or "")
+        ports = "<http_port>%d</http_port>" % self.port
+        if https:
+            ports += HTTPS.format(*https)
         for name, text in (("config.xml", CONFIG.format(directory, ports)),
-                           ("users.xml", USERS.format(password))):
+                           ("users.xml", USERS.format("", WRITER.format(https[3]) if https else ""))):
             with open(os.path.join(directory, name), "w", encoding="utf-8") as file:
                 file.write(text)
         with open(os.path.join(directory, "output"), "wb") as output:
@@ -117,8 +126,6 @@ class ClickHouse:
 
     def ask(self, query, data=None):
         words = {"query": query} if data is not None else {}
-        if self.password:
-            words["password"] = self.password
         url = "http://127.0.0.1:%d/?%s" % (self.port, urllib.parse.urlencode(words))
         try:
             with urllib.request.urlopen(url, data if data is not None else query.encode(),
