@@ -206,8 +206,6 @@ static struct ss_error *copy_process(struct crash *crash)
 					      .max_stack = options->common.max_stack,
 					      .max_total = options->max_total };
 
-	ss_dump_describe(crash->pid, &crash->process.about);
-	use_root(crash);
 	struct ss_error *error =
 		ss_dump_shrink(crash->head, crash->pid, &dump, &crash->core);
 	return error || !is_gone(crash) ?
@@ -355,9 +353,15 @@ int ss_core_handler_run(const struct ss_core_handler *handler)
 	_cleanup_error_ struct ss_error *error =
 		ss_dump_read_head(STDIN_FILENO, &crash.head);
 	(void)alarm(0);
+	ss_dump_describe(crash.pid, &crash.process.about);
+	use_root(&crash);
 	if (!error)
 		error = ss_core_reports_prepare(handler->directory);
-	if (!error && ss_core_reports_are_few(handler->directory, handler->rate))
+	if (!error && !ss_core_reports_are_few(handler->directory, handler->rate))
+		error = ss_error_new(SS_ERROR_SYSTEM,
+				     "there were %u in the last minute (--rate)",
+				     handler->rate);
+	if (!error)
 		error = report(&crash);
 	if (error) {
 		ss_failure_print(error);

@@ -173,9 +173,29 @@ class Process(Handler):
         self.assertIn("notes", left)
 
     def test_rate(self):
-        for now in range(4):
+        for now in range(2):
             self.handle("--rate=2", now=now)
+            self.wait_for_reports(now + 1)
+        for now in range(2, 4):
+            self.handle("--rate=2", now=now, status=2)
         self.wait_for_reports(2)
+
+    @unittest.skipIf(os.geteuid() != 0 or os.path.exists(os.path.dirname(JOURNAL)),
+                     "there is a journal, or only root can make one")
+    def test_rate_in_journal(self):
+        """A crash without a report is in the journal, with the name of the program."""
+        self.handle("--rate=1")
+        self.wait_for_reports(1)
+        os.makedirs(os.path.dirname(JOURNAL))
+        self.addCleanup(shutil.rmtree, os.path.dirname(JOURNAL))
+        with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as journal:
+            journal.bind(JOURNAL)
+            journal.settimeout(LIMIT_S)
+            self.handle("--rate=1", now=1700000001, status=2)
+            entry = journal.recv(65536).decode()
+        self.assertIn("MESSAGE=Process %d (crash) " % self.target.pid, entry)
+        self.assertIn("there is no report: there were 1 in the last minute", entry)
+        self.assertIn("COREDUMP_COMM=crash\n", entry)
 
     def test_forward(self):
         """Another handler gets the dump whole, and the arguments."""
