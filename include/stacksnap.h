@@ -1886,6 +1886,24 @@ struct ss_trace_event {
 	uint64_t duration_ns; /* EXIT, LEFT, OPEN */
 	uint64_t args[SS_TRACE_ARGS];
 	unsigned arg_count; /* HIT, ENTER */
+	uint32_t stack;	    /* HIT, ENTER: for ss_trace_stack(); 0: not known */
+};
+
+/* A frame of the stack of a hit. Strings are valid as long as the trace. */
+struct ss_trace_frame {
+	uint64_t pc;
+	uint64_t offset;		/* pc as ELF virtual address of module */
+	const struct ss_module *module; /* or NULL: not in any file, or not known */
+	const char *symbol;		/* or NULL */
+	const char *file;		/* source file, or NULL */
+	uint32_t line;			/* 0: not known */
+	bool inlined;
+};
+
+struct ss_trace_stack {
+	const struct ss_trace_frame *frames; /* innermost first */
+	size_t count;
+	enum ss_end end;
 };
 
 typedef void ss_trace_handler(void *data, const struct ss_trace_event *event);
@@ -1935,6 +1953,11 @@ SS_API struct ss_error *ss_trace_read(struct ss_trace *trace, ss_trace_handler *
 /* Ends the trace: reports what remains, and scopes that are open. Errors: NO_MEMORY. */
 SS_API struct ss_error *ss_trace_end(struct ss_trace *trace, ss_trace_handler *handler,
 				     void *data);
+
+/* Stacks have the numbers 1, 2, and so on; those of events are known when they are reported. */
+SS_API size_t ss_trace_stack_count(const struct ss_trace *trace);
+SS_API const struct ss_trace_stack *ss_trace_stack(const struct ss_trace *trace,
+						   uint32_t number);
 SS_API const struct ss_trace_summary *ss_trace_summary(const struct ss_trace *trace);
 
 /* Recording ----------------------------------------------------------------- */

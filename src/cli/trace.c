@@ -30,9 +30,10 @@ enum key {
 	KEY_ARGS,
 	KEY_COUNT,
 	KEY_DEBUG_DIR,
+	KEY_STACK,
 };
 
-enum { READ_MS = 20 };
+enum { READ_MS = 20, STACK_BYTES = 16 << 10, STACK_RATE = 5000 };
 
 static const struct argp_option table[] = {
 	{ "probe", KEY_PROBE, "FUNCTION", 0,
@@ -46,6 +47,8 @@ static const struct argp_option table[] = {
 	{ "args", KEY_ARGS, "N", OPTION_ARG_OPTIONAL,
 	  "Show the first N registers of integer arguments, up to 6 (default of N: 6)",
 	  0 },
+	{ "stack", KEY_STACK, NULL, 0,
+	  "Show the stack of each hit (sets --max-rate to 5000 unless it is given)", 0 },
 	{ "every", KEY_EVERY, "N", 0,
 	  "Report each N-th hit of a thread on a CPU only; with --scope, each N-th entry "
 	  "(default: 1)",
@@ -58,7 +61,8 @@ static const struct argp_option table[] = {
 	  "of "
 	  "the process)",
 	  0 },
-	{ "format", KEY_FORMAT, "FORMAT", 0, "text or json (default: text)", 0 },
+	{ "format", KEY_FORMAT, "FORMAT", 0,
+	  "text, json, or folded, which implies --stack (default: text)", 0 },
 	{ "debug-dir", KEY_DEBUG_DIR, "DIRECTORY", 0,
 	  "Directory of separate debug files (default: /usr/lib/debug)", 0 },
 	{},
@@ -85,6 +89,8 @@ static void trace_deinit(struct trace *trace)
 	ss_target_options_deinit(&trace->process);
 	ss_vector_free(&trace->specs);
 	free(trace->output.durations);
+	ss_vector_free(&trace->output.weights);
+	ss_vector_free(&trace->output.entries);
 }
 
 static void add_spec(const struct argp_state *state, struct trace *trace,
@@ -105,6 +111,11 @@ static void check(const struct argp_state *state, struct trace *trace)
 		ss_usage_fail(state, "expected a pid or the name of a process");
 	if (trace->specs.count == 0)
 		ss_usage_fail(state, "expected -p FUNCTION: what is to be traced");
+	if (trace->format->wants_stacks)
+		trace->options.max_stack = STACK_BYTES;
+	/* Each stack takes some 0.1 ms to unwind. */
+	if (trace->options.max_stack && !trace->options.max_rate)
+		trace->options.max_rate = STACK_RATE;
 	trace->options.specs = trace->specs.items;
 	trace->options.spec_count = trace->specs.count;
 }
@@ -129,6 +140,9 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 								  SS_TRACE_ARGS) :
 				SS_TRACE_ARGS;
 		return 0;
+	case KEY_STACK:
+		o->max_stack = STACK_BYTES;
+		return 0;
 	case KEY_EVERY:
 		o->every = ss_options_parse_number(state, "every", arg, 1, UINT32_MAX);
 		return 0;
@@ -146,7 +160,8 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 	case KEY_FORMAT:
 		trace->format = ss_trace_format_find(arg);
 		if (!trace->format)
-			ss_usage_fail(state, "invalid format \"%s\": text or json", arg);
+			ss_usage_fail(state,
+				      "invalid format \"%s\": text, json or folded", arg);
 		return 0;
 	case KEY_DEBUG_DIR:
 		o->debug_dir = arg;

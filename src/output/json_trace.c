@@ -32,12 +32,41 @@ static void write_begin(struct ss_trace_output *output)
 	(void)fputc('\n', output->out);
 }
 
+static void write_stack(struct ss_trace_output *output, uint32_t number)
+{
+	const struct ss_trace_stack *stack = ss_trace_stack(output->trace, number);
+	struct ss_json json = { .out = output->out };
+
+	ss_json_open(&json, NULL, '{');
+	ss_json_text(&json, "event", "stack");
+	ss_json_unsigned(&json, "stack", number);
+	ss_json_open(&json, "frames", '[');
+	for (size_t i = 0; i < stack->count; i++) {
+		const struct ss_trace_frame *frame = &stack->frames[i];
+		ss_json_open(&json, NULL, '{');
+		ss_json_hex(&json, "pc", frame->pc);
+		ss_json_text(&json, "module", frame->module ? frame->module->path : NULL);
+		ss_json_hex_if(&json, "offset", frame->module != NULL, frame->offset);
+		ss_json_text(&json, "symbol", frame->symbol);
+		ss_json_text(&json, "file", frame->file);
+		ss_json_signed_if(&json, "line", frame->line > 0, frame->line);
+		ss_json_bool(&json, "inlined", frame->inlined);
+		ss_json_close(&json, '}');
+	}
+	ss_json_close(&json, ']');
+	ss_json_text(&json, "end", ss_end_name(stack->end));
+	ss_json_close(&json, '}');
+	(void)fputc('\n', output->out);
+}
+
 static void write_event(struct ss_trace_output *output,
 			const struct ss_trace_event *event)
 {
 	const struct ss_trace_probe *probe = ss_trace_probe(output->trace, event->probe);
 	struct ss_json json = { .out = output->out };
 
+	for (; output->stacks < event->stack; output->stacks++)
+		write_stack(output, output->stacks + 1);
 	ss_json_open(&json, NULL, '{');
 	ss_json_text(&json, "event", ss_trace_kind_name(event->kind));
 	ss_json_unsigned(&json, "sequence", event->sequence);
@@ -54,6 +83,8 @@ static void write_event(struct ss_trace_output *output,
 		ss_json_unsigned(&json, "entry", event->entry);
 		ss_json_unsigned(&json, "duration_ns", event->duration_ns);
 	}
+	if (event->stack)
+		ss_json_unsigned(&json, "stack", event->stack);
 	if (event->arg_count) {
 		ss_json_open(&json, "arguments", '[');
 		for (unsigned i = 0; i < event->arg_count; i++)

@@ -70,6 +70,36 @@ static const char *word_of(enum ss_trace_kind kind)
 	}
 }
 
+static void write_stack(struct ss_trace_output *output, uint32_t number)
+{
+	const struct ss_trace_stack *stack = ss_trace_stack(output->trace, number);
+	FILE *out = output->out;
+
+	for (size_t i = 0; i < stack->count; i++) {
+		const struct ss_trace_frame *frame = &stack->frames[i];
+		(void)fputs("        ", out);
+		if (frame->symbol)
+			ss_escape_write(frame->symbol, NULL, out);
+		if (frame->symbol && frame->module)
+			(void)fputs(" (", out);
+		if (frame->module)
+			ss_escape_write(base_name(frame->module->path), NULL, out);
+		if (frame->symbol && frame->module)
+			(void)fputc(')', out);
+		else if (!frame->symbol)
+			(void)fprintf(out, "+0x%" PRIx64,
+				      frame->module ? frame->offset : frame->pc);
+		if (frame->file) {
+			(void)fputs(" at ", out);
+			ss_escape_write(base_name(frame->file), NULL, out);
+			(void)fprintf(out, ":%" PRIu32, frame->line);
+		}
+		(void)fputs(frame->inlined ? " [inlined]\n" : "\n", out);
+	}
+	if (stack->end != SS_END_ROOT)
+		(void)fprintf(out, "        (ends early: %s)\n", ss_end_name(stack->end));
+}
+
 static void write_event(struct ss_trace_output *output,
 			const struct ss_trace_event *event)
 {
@@ -93,7 +123,12 @@ static void write_event(struct ss_trace_output *output,
 		(void)fputs("  without a return", out);
 	if (event->kind == SS_TRACE_OPEN)
 		(void)fputs("  still open", out);
+	if (event->stack)
+		(void)fprintf(out, "  stack %" PRIu32, event->stack);
 	(void)fputc('\n', out);
+	/* Each stack once. */
+	for (; output->stacks < event->stack; output->stacks++)
+		write_stack(output, output->stacks + 1);
 }
 
 static void write_durations(const struct ss_durations *durations, FILE *out)

@@ -4,7 +4,8 @@
 
 #include "base/cleanup.h"
 
-static const struct ss_trace_format *const formats[] = { &ss_trace_text, &ss_trace_json };
+static const struct ss_trace_format *const formats[] = { &ss_trace_text, &ss_trace_json,
+							 &ss_trace_folded };
 
 const struct ss_trace_format *ss_trace_format_at(size_t index)
 {

@@ -1,6 +1,6 @@
 /*
- * Writes a trace as it happens: as text, or as JSON with one object in each line, see
- * stacksnap-trace(1).
+ * Writes a trace as it happens: as text, or as JSON with one object in each line; or,
+ * when it has ended, as folded stacks. See stacksnap-trace(1).
  *
  * To add a format: a struct ss_trace_format, a line in the table of trace.c, a paragraph in the
  * manual page, a test.
@@ -10,6 +10,7 @@
 
 #include <stdio.h>
 
+#include "base/vector.h"
 #include "output/durations.h"
 #include "stacksnap.h"
 
@@ -18,12 +19,17 @@ struct ss_trace_output {
 	FILE *out;
 	const struct ss_trace *trace;
 	struct ss_durations *durations; /* by probe; of scopes that returned */
-	uint64_t last_second;		/* text: of the time that is in date */
+	uint32_t stacks;		/* so many have been written */
+	SS_VECTOR(uint64_t) weights;	/* folded: by number of the stack - 1 */
+	SS_VECTOR(uint32_t)
+	entries;	      /* folded: stacks of scopes, by sequence of the entry */
+	uint64_t last_second; /* text: of the time that is in date */
 	char date[16];
 };
 
 struct ss_trace_format {
 	const char *name;
+	bool wants_stacks;			       /* useless without */
 	void (*begin)(struct ss_trace_output *output); /* or NULL */
 	void (*event)(struct ss_trace_output *output, const struct ss_trace_event *event);
 	/* After the last event; durations have been counted. */
@@ -32,6 +38,7 @@ struct ss_trace_format {
 
 extern const struct ss_trace_format ss_trace_text;
 extern const struct ss_trace_format ss_trace_json;
+extern const struct ss_trace_format ss_trace_folded;
 
 /* NULL: there is no format of that name. */
 const struct ss_trace_format *ss_trace_format_find(const char *name);

@@ -602,3 +602,8 @@ bool ss_uprobes_copy_stack(const struct ss_uprobes *uprobes, void *ret, size_t s
 	return ss_perf_ring_copy(&uprobes->rings.items[uprobes->reading],
 				 uprobes->stack_offset + sizeof(uint64_t), ret, size);
 }
+
+void ss_uprobes_regs(const struct ss_uprobes *uprobes, struct ss_regs *ret)
+{
+	ss_arch_host.attach->regs(&uprobes->regs, ret);
+}

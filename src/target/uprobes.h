@@ -56,6 +56,7 @@ struct ss_uprobe_hit {
 	bool has_regs; /* regs of the probes: they are its own */
 	size_t stack_size;
 	bool truncated; /* the copy of the stack has the largest size */
+	void *data;	/* the caller's */
 };
 
 struct ss_uprobe_event {
@@ -107,6 +108,9 @@ void ss_uprobes_stop(const struct ss_uprobes *uprobes);
 /* The next record of a ring, in the order of that ring, then those of the next one. False:
    there is none, in any of them. */
 bool ss_uprobes_next(struct ss_uprobes *uprobes, struct ss_uprobe_hit *ret);
+
+/* The registers of the hit that was returned last, if it has_regs. */
+void ss_uprobes_regs(const struct ss_uprobes *uprobes, struct ss_regs *ret);
 
 /* Copies the stack of the hit that was returned last; size: at most its stack_size. */
 bool ss_uprobes_copy_stack(const struct ss_uprobes *uprobes, void *ret, size_t size);

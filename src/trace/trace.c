@@ -9,6 +9,7 @@
 #include "sampling/address_space.h"
 #include "target/uprobes.h"
 #include "trace/resolve.h"
+#include "trace/stacks.h"
 #include "trace/threads.h"
 
 /* Frames that are so far apart are on different stacks: of coroutines, or of signal handlers. */
@@ -19,6 +20,17 @@ struct place {
 	uint32_t probe;
 	bool is_return;
 };
+
+/* The registers and the stack of a hit that is pending. */
+struct copied {
+	struct ss_regs regs;
+	size_t size;
+	bool truncated;
+	uint8_t bytes[];
+};
+
+/* Copies of stacks that wait to be unwound. Further hits have none. */
+enum { COPIED_MAX = 128 << 20 };
 
 struct pending {
 	SS_VECTOR(struct ss_uprobe_hit) hits; /* of one CPU, in their order */
@@ -37,6 +49,10 @@ struct ss_trace {
 	struct ss_uprobes uprobes;
 	bool started;
 	struct ss_trace_threads threads;
+	struct ss_trace_stacks stacks;
+	uint64_t space_version;	    /* of the address space that stacks has */
+	size_t copied;		    /* bytes */
+	SS_VECTOR(pid_t) strangers; /* processes that have executed another program */
 	struct ss_trace_summary summary;
 	uint64_t wall_offset_ns;
 	uint64_t second;	   /* of max_rate: the current one, */
@@ -194,9 +210,15 @@ void ss_trace_free(struct ss_trace *trace)
 	if (!trace)
 		return;
 	ss_uprobes_deinit(&trace->uprobes);
-	for (size_t i = 0; i < trace->pending.count; i++)
-		ss_vector_free(&trace->pending.items[i].hits);
+	for (size_t i = 0; i < trace->pending.count; i++) {
+		struct pending *pending = &trace->pending.items[i];
+		for (size_t k = pending->next; k < pending->hits.count; k++)
+			free(pending->hits.items[k].data);
+		ss_vector_free(&pending->hits);
+	}
 	ss_vector_free(&trace->pending);
+	ss_vector_free(&trace->strangers);
+	ss_trace_stacks_deinit(&trace->stacks);
 	ss_vector_free(&trace->places);
 	ss_vector_free(&trace->probes);
 	ss_vector_free(&trace->notes);
@@ -224,6 +246,16 @@ size_t ss_trace_note_count(const struct ss_trace *trace)
 const struct ss_trace_note *ss_trace_note(const struct ss_trace *trace, size_t index)
 {
 	return &trace->notes.items[index];
+}
+
+size_t ss_trace_stack_count(const struct ss_trace *trace)
+{
+	return trace->stacks.items.count;
+}
+
+const struct ss_trace_stack *ss_trace_stack(const struct ss_trace *trace, uint32_t number)
+{
+	return &trace->stacks.items.items[number - 1];
 }
 
 const struct ss_trace_summary *ss_trace_summary(const struct ss_trace *trace)
@@ -286,6 +318,13 @@ static struct ss_error *set_probes(struct ss_trace *trace)
 				     ss_error_new(SS_ERROR_INVALID, "nothing to probe");
 }
 
+static struct ss_error *begin_stacks(struct ss_trace *trace)
+{
+	trace->space_version = trace->space.version;
+	return ss_trace_stacks_begin(&trace->stacks, trace->space.capture, trace->target,
+				     &trace->options);
+}
+
 struct ss_error *ss_trace_start(struct ss_trace *trace)
 {
 	const struct ss_trace_options *o = &trace->options;
@@ -293,11 +332,15 @@ struct ss_error *ss_trace_start(struct ss_trace *trace)
 		/* With scopes, entries and exits must be chosen together. */
 		.every = o->scopes ? 0 : o->every,
 		.args = o->args,
+		.regs = o->max_stack > 0,
+		.stack_max = o->max_stack,
 	};
 	struct ss_error *error = ss_uprobes_init(&trace->uprobes, &options);
 
 	if (!error)
 		error = set_probes(trace);
+	if (!error && o->max_stack)
+		error = begin_stacks(trace);
 	if (!error)
 		error = ss_uprobes_attach(&trace->uprobes, trace->target);
 	if (error)
@@ -348,6 +391,27 @@ static bool is_wanted(struct ss_trace *trace, uint64_t time_ns)
 	return true;
 }
 
+static bool is_stranger(const struct ss_trace *trace, pid_t pid)
+{
+	for (size_t i = 0; i < trace->strangers.count; i++) {
+		if (trace->strangers.items[i] == pid)
+			return true;
+	}
+	return false;
+}
+
+/* The stack of a hit. A child process has the address space of its parent, until it executes a
+   program. */
+static uint32_t find_stack(struct ss_trace *trace, const struct ss_uprobe_hit *hit)
+{
+	const struct copied *copied = hit->data;
+
+	if (!copied || is_stranger(trace, hit->pid))
+		return 0;
+	return ss_trace_stacks_find(&trace->stacks, &copied->regs, copied->bytes,
+				    copied->size, copied->truncated);
+}
+
 /* Ends the innermost scope of a thread. */
 static void end_scope(struct ss_trace *trace, struct ss_trace_thread *thread,
 		      enum ss_trace_kind kind, uint64_t time_ns)
@@ -393,8 +457,10 @@ static void enter(struct ss_trace *trace, struct ss_trace_thread *thread,
 	event->kind = SS_TRACE_ENTER;
 	event->depth = (unsigned)thread->scopes.count;
 	bool wanted = is_wanted(trace, hit->time_ns);
-	if (wanted)
+	if (wanted) {
+		event->stack = find_stack(trace, hit);
 		report(trace, thread, event);
+	}
 	struct ss_trace_scope *scope = ss_vector_push(&thread->scopes);
 	trace->no_memory |= !scope;
 	if (scope)
@@ -443,10 +509,25 @@ static void take_hit(struct ss_trace *trace, const struct ss_uprobe_hit *hit)
 	}
 	trace->probes.items[place->probe].hits++;
 	memcpy(event.args, hit->args, sizeof(event.args));
-	if (trace->options.scopes && trace->probes.items[place->probe].returns)
+	if (trace->options.scopes && trace->probes.items[place->probe].returns) {
 		enter(trace, thread, hit, &event);
-	else if (is_wanted(trace, hit->time_ns))
+	} else if (is_wanted(trace, hit->time_ns)) {
+		event.stack = find_stack(trace, hit);
 		report(trace, thread, &event);
+	}
+}
+
+/* The hits that follow are of another program. */
+static void replace_space(struct ss_trace *trace)
+{
+	enum ss_address_space_change change;
+
+	if (!trace->options.max_stack)
+		return;
+	struct ss_error *error = ss_address_space_update(&trace->space, &change);
+	if (!error && change != SS_ADDRESS_SPACE_ENDED)
+		error = begin_stacks(trace);
+	ss_error_free(error); /* the process has ended, or stacks are missing */
 }
 
 /* After execve() the process has one thread, and none of its old stack. */
@@ -456,6 +537,15 @@ static void take_name(struct ss_trace *trace, const struct ss_uprobe_hit *hit)
 		struct ss_trace_thread *thread = &trace->threads.items.items[i];
 		if (thread->pid == hit->pid)
 			end_all_scopes(trace, thread, SS_TRACE_LEFT, hit->time_ns);
+	}
+	if (hit->exec && hit->pid == trace->target->pid)
+		replace_space(trace);
+	if (hit->exec && hit->pid != trace->target->pid &&
+	    !is_stranger(trace, hit->pid)) {
+		pid_t *slot = ss_vector_push(&trace->strangers);
+		trace->no_memory |= !slot;
+		if (slot)
+			*slot = hit->pid;
 	}
 	struct ss_trace_thread *thread =
 		ss_trace_threads_get(&trace->threads, hit->pid, hit->tid);
@@ -511,6 +601,33 @@ static void take(struct ss_trace *trace, const struct ss_uprobe_hit *hit)
 	}
 }
 
+/* Without room the hit has no stack. */
+static struct copied *copy_stack(struct ss_trace *trace, const struct ss_uprobe_hit *hit)
+{
+	if (!hit->has_regs || trace->places.items[hit->place].is_return ||
+	    trace->copied + hit->stack_size > COPIED_MAX)
+		return NULL;
+	struct copied *copied = malloc(sizeof(*copied) + hit->stack_size);
+	if (!copied)
+		return NULL;
+	ss_uprobes_regs(&trace->uprobes, &copied->regs);
+	copied->size = hit->stack_size;
+	copied->truncated = hit->truncated;
+	if (!ss_uprobes_copy_stack(&trace->uprobes, copied->bytes, copied->size))
+		copied->size = 0;
+	trace->copied += copied->size;
+	return copied;
+}
+
+static void drop_stack(struct ss_trace *trace, struct ss_uprobe_hit *hit)
+{
+	struct copied *copied = take_ptr(hit->data);
+
+	if (copied)
+		trace->copied -= copied->size;
+	free(copied);
+}
+
 /* Moves all records out of the rings. */
 static bool collect(struct ss_trace *trace)
 {
@@ -522,6 +639,7 @@ static bool collect(struct ss_trace *trace)
 		if (!slot)
 			return false;
 		*slot = hit;
+		slot->data = hit.kind == SS_UPROBE_HIT ? copy_stack(trace, &hit) : NULL;
 	}
 	return true;
 }
@@ -541,6 +659,20 @@ static struct pending *find_oldest(struct ss_trace *trace)
 	return oldest;
 }
 
+/* Follows what the process loads. */
+static struct ss_error *update_space(struct ss_trace *trace)
+{
+	enum ss_address_space_change change;
+
+	if (!trace->options.max_stack)
+		return NULL;
+	struct ss_error *error = ss_address_space_update_if_due(&trace->space, &change);
+	if (!error && change != SS_ADDRESS_SPACE_ENDED && trace->space.capture &&
+	    trace->space.version != trace->space_version)
+		error = begin_stacks(trace);
+	return error;
+}
+
 /* Reports what was recorded up to a time. A record of another CPU that is older may arrive
    later only if it was being written at that time. */
 static struct ss_error *merge(struct ss_trace *trace, uint64_t until_ns)
@@ -550,8 +682,11 @@ static struct ss_error *merge(struct ss_trace *trace, uint64_t until_ns)
 	if (!collect(trace))
 		return ss_error_no_memory();
 	while ((pending = find_oldest(trace)) &&
-	       pending->hits.items[pending->next].time_ns <= until_ns)
-		take(trace, &pending->hits.items[pending->next++]);
+	       pending->hits.items[pending->next].time_ns <= until_ns) {
+		struct ss_uprobe_hit *hit = &pending->hits.items[pending->next++];
+		take(trace, hit);
+		drop_stack(trace, hit);
+	}
 	for (size_t i = 0; i < trace->pending.count; i++) {
 		pending = &trace->pending.items[i];
 		size_t left = pending->hits.count - pending->next;
@@ -573,7 +708,8 @@ struct ss_error *ss_trace_read(struct ss_trace *trace, ss_trace_handler *handler
 	trace->handler = handler;
 	trace->data = data;
 	trace->summary.ended = ss_target_is_exiting(trace->target);
-	return merge(trace, now_ns);
+	struct ss_error *error = trace->summary.ended ? NULL : update_space(trace);
+	return error ? error : merge(trace, now_ns);
 }
 
 struct ss_error *ss_trace_end(struct ss_trace *trace, ss_trace_handler *handler,

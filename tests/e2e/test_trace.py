@@ -143,6 +143,42 @@ class TraceTest(EndToEnd):
         self.assertLessEqual(duration["min_ns"], duration["p50_ns"])
         self.assertLessEqual(duration["p50_ns"], duration["max_ns"])
 
+    def test_stacks(self):
+        target = self.traced()
+        trace = self.trace(target, "--stack", "-p", "inner", "checkpoint")
+        self.tell(target, "nest")
+        self.tell(target, "many 1 3")
+        self.tell(target, "fork 1")
+        events = trace.end()
+        stacks = {event["stack"]: event for event in self.kinds(events, "stack")}
+        hits = self.kinds(events, "hit")
+        functions = [[frame["symbol"] for frame in stacks[hit["stack"]]["frames"]]
+                     for hit in hits]
+        self.assertEqual([names[:3] for names in functions[:2]],
+                         [["inner", "outer", "main"]] * 2, trace.text())
+        for names in functions[2:5]:
+            self.assertEqual(names[:3], ["checkpoint", "scope", "run"], trace.text())
+        self.assertEqual(functions[5][:3], ["checkpoint", "scope", "main"], trace.text())
+        # inner() is called at two places; checkpoint() by a thread and by a child process.
+        self.assertEqual(len({hit["stack"] for hit in hits}), 4, trace.text())
+        self.assertEqual({stack["end"] for stack in stacks.values()}, {"root"})
+
+    def test_folded(self):
+        target = self.traced()
+        path = os.path.join(self.directory(), "folded")
+        with open(path, "wb") as out:
+            process = subprocess.Popen([STACKSNAP, "trace", str(target.pid), "-f", "folded",
+                                        "-p", "checkpoint", "--count=7"], stdout=out)
+        self.addCleanup(process.wait)
+        self.addCleanup(process.kill)
+        before = self.tell(target, "text")
+        wait_until(lambda: self.tell(target, "text") != before or process.poll() is not None,
+                   "the probe")
+        wait_until(lambda: self.tell(target, "many 1 1") and process.poll() is not None,
+                   "the end of the trace")
+        self.assertEqual(process.returncode, 0, read_text(path))
+        self.assertRegex(read_text(path), r"^\S.*;run;scope;checkpoint 7\n$")
+
     def test_open_at_the_end(self):
         target = self.traced()
         trace = self.trace(target, "--scope", "-p", "outer")

@@ -43,7 +43,8 @@ MAY_USE = {
 # rooms that read ELF files and unwind tables.
 CONFINED = {"recorder/unwind_server.c": {"elf", "unwind"},
             "recorder/build_ids_child.c": {"elf"},
-            "trace/resolve_child.c": {"elf", "symbolize"}}
+            "trace/resolve_child.c": {"elf", "symbolize"},
+            "trace/stacks_child.c": {"unwind", "symbolize"}}
 
 # Who may include headers of other projects. A key that ends in "/" is a directory.
 THIRD_PARTY = {

@@ -1,0 +1,41 @@
+/*
+ * The stacks of hits: unwound and named by a confined child, and numbered from 1 on. What the child
+ * answers is untrusted.
+ */
+#ifndef SS_TRACE_STACKS_H
+#define SS_TRACE_STACKS_H
+
+#include "base/idtable.h"
+#include "base/intern.h"
+#include "base/vector.h"
+#include "model/capture.h"
+#include "target/target.h"
+#include "trace/stacks_child.h"
+
+struct ss_trace_stacks {
+	struct ss_stack_server *server;
+	struct ss_worker *worker;
+	const struct ss_capture *capture; /* of the worker */
+	unsigned failures;
+	struct ss_intern *strings;
+	struct ss_idtable ids;
+	struct ss_buffer request;
+	struct ss_buffer key;
+	SS_VECTOR(struct ss_trace_stack) items;	    /* by id - 1 */
+	SS_VECTOR(struct ss_module_impl *) modules; /* of frames; one reference each */
+};
+
+void ss_trace_stacks_deinit(struct ss_trace_stacks *stacks);
+
+/* Starts a child for an address space, in place of the one before. Errors: SYSTEM,
+   NO_MEMORY. */
+struct ss_error *ss_trace_stacks_begin(struct ss_trace_stacks *stacks,
+				       struct ss_capture *capture,
+				       const struct ss_target *target,
+				       const struct ss_trace_options *options);
+
+/* The number of the stack with these registers and bytes; 0: the child failed, or no memory. */
+uint32_t ss_trace_stacks_find(struct ss_trace_stacks *stacks, const struct ss_regs *regs,
+			      const void *bytes, size_t size, bool truncated);
+
+#endif

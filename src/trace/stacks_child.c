@@ -1,0 +1,141 @@
+#include "trace/stacks_child.h"
+
+#include <string.h>
+
+#include "base/buffer.h"
+#include "base/cursor.h"
+#include "base/error.h"
+#include "model/session.h"
+#include "model/snapshot.h"
+
+struct ss_stack_server {
+	struct ss_capture *capture;
+	unsigned max_frames;
+	unsigned flags;
+	const char *debug_dir;
+	struct ss_session *session;
+	struct ss_buffer answer;
+};
+
+SS_DEFINE_CLEANUP(struct ss_snapshot, snapshot, ss_snapshot_free)
+
+struct ss_stack_server *ss_stack_server_new(struct ss_capture *capture,
+					    unsigned max_frames, unsigned flags,
+					    const char *debug_dir)
+{
+	struct ss_stack_server *server = calloc(1, sizeof(*server));
+
+	if (!server)
+		return NULL;
+	*server = (struct ss_stack_server){ .capture = capture,
+					    .max_frames = max_frames,
+					    .flags = flags,
+					    .debug_dir = debug_dir };
+	return server;
+}
+
+void ss_stack_server_free(struct ss_stack_server *server)
+{
+	if (!server)
+		return;
+	ss_session_free(server->session);
+	ss_buffer_deinit(&server->answer);
+	free(server);
+}
+
+static uint32_t text_size(const char *text)
+{
+	return text ? (uint32_t)strnlen(text, SS_STACK_TEXT_MAX) : 0;
+}
+
+static void put_frame(struct ss_buffer *answer, const struct ss_frame *frame)
+{
+	const struct ss_stack_frame out = {
+		.pc = frame->pc,
+		.offset = frame->offset,
+		.module = frame->module ? frame->module_index : -1,
+		.inlined = frame->inlined,
+		.line = frame->line,
+		.symbol_size = text_size(frame->symbol),
+		.file_size = text_size(frame->file),
+	};
+
+	ss_buffer_add(answer, &out, sizeof(out));
+	if (out.symbol_size)
+		ss_buffer_add(answer, frame->symbol, out.symbol_size);
+	if (out.file_size)
+		ss_buffer_add(answer, frame->file, out.file_size);
+}
+
+static void put_stack(struct ss_buffer *answer, const struct ss_snapshot *snapshot)
+{
+	const struct ss_thread *thread = ss_snapshot_thread(snapshot, 0);
+	const struct ss_stack_answer head = {
+		.frame_count = (uint32_t)SS_MIN(thread->frame_count,
+						(size_t)SS_STACK_FRAMES_MAX),
+		.end = thread->end,
+	};
+
+	ss_buffer_clear(answer);
+	ss_buffer_add(answer, &head, sizeof(head));
+	for (size_t i = 0; i < head.frame_count; i++)
+		put_frame(answer, ss_snapshot_frame(snapshot, thread, i));
+}
+
+static bool begin(struct ss_stack_server *server)
+{
+	const struct ss_session_options options = { .size = sizeof(options),
+						    .debug_dir = server->debug_dir };
+
+	if (!server->session)
+		ss_error_free(ss_session_new(&options, &server->session));
+	return server->session;
+}
+
+bool ss_stack_server_serve(void *data, const struct ss_worker_request *request,
+			   volatile int32_t *module_at, const uint8_t **answer,
+			   size_t *answer_size)
+{
+	_cleanup_(snapshot_cleanup) struct ss_snapshot *snapshot = NULL;
+	struct ss_stack_server *server = data;
+	struct ss_stack_question question;
+
+	if (!begin(server) || request->size < sizeof(question))
+		return false;
+	memcpy(&question, request->bytes, sizeof(question));
+	struct ss_capture *capture = server->capture;
+	capture->threads.count = 0;
+	struct ss_capture_thread *thread = ss_vector_push(&capture->threads);
+	if (!thread)
+		return false;
+	thread->tid = 1;
+	thread->state = 'R';
+	thread->consistent = true;
+	thread->regs = question.regs;
+	thread->syscall.number = -1;
+	thread->stacks[0] = (struct ss_stack_copy){
+		.address = question.address,
+		.size = SS_MIN((size_t)question.size, request->size - sizeof(question)),
+		.bytes = ss_drop_const(request->bytes + sizeof(question)),
+		.truncated = question.truncated,
+	};
+	const struct ss_unwind_options options = { .size = sizeof(options),
+						   .max_frames = server->max_frames,
+						   .no_runtimes = true };
+	server->session->module_at = module_at;
+	struct ss_error *error =
+		ss_capture_unwind(capture, server->session, &options, &snapshot);
+	if (!error)
+		error = ss_snapshot_symbolize(snapshot, server->session, server->flags);
+	capture->threads.count = 0;
+	if (error || ss_snapshot_thread_count(snapshot) == 0) {
+		ss_error_free(error);
+		return false;
+	}
+	put_stack(&server->answer, snapshot);
+	if (server->answer.failed)
+		return false;
+	*answer = (const uint8_t *)server->answer.bytes;
+	*answer_size = server->answer.size;
+	return true;
+}
