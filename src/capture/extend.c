@@ -1,7 +1,6 @@
 #include "capture/extend.h"
 
 #include <fcntl.h>
-#include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
@@ -29,20 +28,12 @@ struct extension {
 	size_t left; /* of max_total */
 };
 
-static int open_file(const struct ss_target *target, pid_t tid, const char *name)
-{
-	char path[64];
-
-	(void)snprintf(path, sizeof(path), "%d/%s", tid, name); /* always fits */
-	return openat(target->task_fd, path, O_RDONLY | O_CLOEXEC);
-}
-
 /* A child of the tracer may read the memory of a held process with its descriptor only: for
    Yama it is no relative of the process. */
 static int open_memory(const struct ss_target *target, pid_t tid)
 {
 	return target->held_mem_fd >= 0 ? fcntl(target->held_mem_fd, F_DUPFD_CLOEXEC, 3) :
-					  open_file(target, tid, "mem");
+					  ss_target_open_task(target, tid, "mem");
 }
 
 static void extension_deinit(struct extension *e)
@@ -211,7 +202,7 @@ struct ss_error *ss_extend_stacks(struct ss_capture *capture,
 		.options = options,
 		.memory = { .tid = live,
 			    .mem_fd = open_memory(target, live),
-			    .pagemap_fd = open_file(target, live, "pagemap"),
+			    .pagemap_fd = ss_target_open_task(target, live, "pagemap"),
 			    .deadline_ns = ss_now_ns() +
 					   (uint64_t)options->timeout_ms * SS_NS_PER_MS },
 		.left = options->max_total -
@@ -247,7 +238,7 @@ struct ss_error *ss_extend_by_plan(struct ss_capture *capture,
 	__attribute__((cleanup(extension_deinit))) struct extension e = {
 		.memory = { .tid = live,
 			    .mem_fd = open_memory(target, live),
-			    .pagemap_fd = open_file(target, live, "pagemap"),
+			    .pagemap_fd = ss_target_open_task(target, live, "pagemap"),
 			    .ahead = true,
 			    .deadline_ns =
 				    ss_now_ns() + (uint64_t)PLAN_MS * SS_NS_PER_MS },

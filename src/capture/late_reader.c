@@ -1,8 +1,6 @@
 /*
  * Reads memory after a capture: see struct ss_late_reader in stacksnap.h.
  */
-#include <fcntl.h>
-#include <stdio.h>
 #include <unistd.h>
 
 #include "base/clock.h"
@@ -25,14 +23,6 @@ struct ss_late_reader {
 	unsigned waits_left; /* of a millisecond */
 };
 
-static int open_file(const struct ss_target *target, pid_t tid, const char *name)
-{
-	char path[64];
-
-	(void)snprintf(path, sizeof(path), "%d/%s", tid, name); /* always fits */
-	return openat(target->task_fd, path, O_RDONLY | O_CLOEXEC);
-}
-
 struct ss_error *ss_late_reader_new(const struct ss_capture *capture,
 				    struct ss_target *target, struct ss_late_reader **ret)
 {
@@ -50,8 +40,8 @@ struct ss_error *ss_late_reader_new(const struct ss_capture *capture,
 		.capture = capture,
 		.target = target,
 		.memory = { .tid = live,
-			    .mem_fd = open_file(target, live, "mem"),
-			    .pagemap_fd = open_file(target, live, "pagemap"),
+			    .mem_fd = ss_target_open_task(target, live, "mem"),
+			    .pagemap_fd = ss_target_open_task(target, live, "pagemap"),
 			    .deadline_ns =
 				    ss_now_ns() + (uint64_t)TIMEOUT_MS * SS_NS_PER_MS },
 		.bytes_left = bytes_max,
