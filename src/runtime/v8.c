@@ -167,6 +167,7 @@ struct frame {
 struct walk {
 	struct v8 *v8;
 	struct ss_runtime_thread *thread;
+	bool has_caller; /* the first call was found by walk_caller() */
 	bool no_memory;
 };
 
@@ -407,6 +408,62 @@ static bool walk_compiled(struct walk *walk, const struct frame *frame)
 	return true;
 }
 
+/*
+ * The frame pointer of the innermost function may be that of its caller: builtins have no frame,
+ * and others none yet or no longer. The caller is not among the native frames then.
+ */
+static bool walk_caller(struct walk *walk, const struct frame *frame)
+{
+	const struct ss_v8_heap *heap = &walk->v8->heap;
+	const struct ss_v8_layout *layout = &walk->v8->layout;
+	const struct ss_v8_function *function;
+	struct frame outer = *frame;
+	struct shared shared;
+
+	/* Other frames have a number there, that of their kind. */
+	uint64_t context = slot(frame, layout->frame_context);
+	if (!ss_v8_is_object(context))
+		return true;
+	if (!read_shared(walk, frame, &shared))
+		return fail(walk, "their memory could not be read", true);
+	if (!shared.address || !is_in(ss_v8_type(heap, heap->memory, context),
+				      layout->type_context, layout->type_context_last))
+		return true;
+	/* Functions that are builtins have a number in place of code. */
+	uint16_t type = ss_v8_type(heap, heap->memory, shared.data);
+	if (type != layout->type_bytecode && type != layout->type_code)
+		return true;
+	outer.index++;
+	return find_function(walk, shared.address, shared.bytes, &function) &&
+	       add_call(walk, &outer, function, 0);
+}
+
+static bool walk_frame(struct walk *walk, const struct frame *frame)
+{
+	struct ss_runtime_thread *thread = walk->thread;
+
+	if (!(frame->in_file ? walk_interpreted(walk, frame) :
+			       walk_compiled(walk, frame)))
+		return false;
+	if (frame->index > 0 || thread->calls.count > 0)
+		return true;
+	if (!walk_caller(walk, frame))
+		return false;
+	walk->has_caller = thread->calls.count > 0;
+	return true;
+}
+
+/* The caller takes the place of no other native frame than that of a function. */
+static void drop_caller(struct ss_runtime_thread *thread)
+{
+	struct ss_runtime_call *calls = thread->calls.items;
+
+	if (thread->calls.count > 1 && calls[1].native == 1)
+		return;
+	thread->calls.count--;
+	memmove(calls, calls + 1, thread->calls.count * sizeof(*calls));
+}
+
 /* Reads a frame that may be one of a function. */
 static bool read_frame(const struct walk *walk, size_t index, struct frame *ret)
 {
@@ -458,10 +515,11 @@ static bool walk_thread(void *data, struct ss_runtime_thread *thread)
 	for (size_t i = 0; i < thread->count; i++) {
 		if (!read_frame(&walk, i, &frame))
 			continue;
-		if (!(frame.in_file ? walk_interpreted(&walk, &frame) :
-				      walk_compiled(&walk, &frame)))
+		if (!walk_frame(&walk, &frame))
 			break;
 	}
+	if (walk.has_caller)
+		drop_caller(thread);
 	return !walk.no_memory;
 }
 

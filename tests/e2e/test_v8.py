@@ -66,6 +66,19 @@ loop();
 """
 
 
+# Builtins that search have no frame of their own.
+SEARCHING = """
+let array = [1, 2, 3];
+function search() { return array.indexOf(-1); }
+function many() { let n = 0; for (let i = 0; i < 1000; i++) n += search(); return n; }
+for (let i = 0; i < 3000; i++) many();
+array = Array.from({ length: 300000 }, (_, i) => i);
+for (let i = 0; i < 3; i++) many();
+console.log("ready");
+for (;;) many();
+"""
+
+
 class Target:
     def __init__(self, test, node, *arguments):
         self.process = subprocess.Popen([node, *arguments], stdin=subprocess.PIPE,
@@ -145,6 +158,21 @@ class Running(unittest.TestCase):
                     self.check(node, thread)
             print(f"{node}: {MOMENTS} moments, {reasons} without functions")
             self.assertLessEqual(reasons, MOMENTS // 3)
+
+
+    def test_builtin(self):
+        """The function that calls a builtin without a frame is not lost."""
+        for node in nodes():
+            target = Target(self, node, "-e", SEARCHING)
+            self.assertEqual(target.process.stdout.readline(), "ready\n")
+            for _ in range(3):
+                thread = target.main_thread()
+                with self.subTest(node=node):
+                    found = [f[0] for f in javascript(thread) if f[1] == "[eval]"]
+                    self.assertIn(found[-2:], ([], ["many", "(anonymous)"]),
+                                  show(thread))
+                    self.assertTrue(found or thread["native_reason"] or not thread["frames"],
+                                    show(thread))
 
 
 if __name__ == "__main__":
