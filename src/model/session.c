@@ -70,6 +70,7 @@ void ss_session_free(struct ss_session *session)
 		return;
 	slot_free(&session->unwind);
 	slot_free(&session->symbolize);
+	slot_free(&session->runtime);
 	free(session->debug_dir);
 	close_cleanup(&session->sysroot);
 	free(session);

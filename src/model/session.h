@@ -38,6 +38,7 @@ struct ss_session {
 	uint64_t file_bytes; /* of files without a build-id that may still be hashed */
 	struct ss_session_slot unwind;
 	struct ss_session_slot symbolize;
+	struct ss_session_slot runtime;
 };
 
 /* Call this before reading bytes of a module (-1: no module). */

@@ -28,9 +28,10 @@ enum {
 	FRAME_BYTECODE = 64,
 	FRAME_LOCALS_MAX = 1 << 20, /* 65,535 words, and what adapters add */
 	LEAF_MAX = 4096,	    /* of a stub that has a frame pointer */
-	LOCK_STACK_MAX = 64,	    /* it has 8 */
-	OWNER_ANONYMOUS = 1,	    /* ObjectMonitor::ANONYMOUS_OWNER */
-	BEFORE = 64,		    /* bytes of code before a pc that are looked at */
+	KEPT_ID_MAX = 128,
+	LOCK_STACK_MAX = 64, /* it has 8 */
+	OWNER_ANONYMOUS = 1, /* ObjectMonitor::ANONYMOUS_OWNER */
+	BEFORE = 64,	     /* bytes of code before a pc that are looked at */
 	AFTER = 16,
 	REGISTER_BYTECODE =
 		13, /* r13: the bytecode that the innermost frame interprets */
@@ -49,6 +50,7 @@ struct hotspot {
 	struct ss_hotspot_methods methods;
 	uint64_t call_stub; /* return address of the stub by which C++ calls Java */
 	SS_VECTOR(struct java_thread) threads;
+	bool has_threads;
 	const char *problem; /* of all threads; or NULL */
 	/* The thread of which a frame could not be unwound, and why */
 	const struct ss_capture_thread *failed;
@@ -85,8 +87,8 @@ static bool read_symbols(const struct ss_runtime_process *process, int32_t index
 	return image != NULL;
 }
 
-static bool find_library(const struct ss_runtime_process *process,
-			 uint64_t ret[SS_HOTSPOT_SYMBOLS])
+static const struct ss_module *find_library(const struct ss_runtime_process *process,
+					    uint64_t ret[SS_HOTSPOT_SYMBOLS])
 {
 	const struct ss_capture *capture = process->capture;
 
@@ -95,9 +97,67 @@ static bool find_library(const struct ss_runtime_process *process,
 		if (strcmp(base_name(path), "libjvm.so") == 0 &&
 		    !ss_session_skips(process->session, (int32_t)i) &&
 		    read_symbols(process, (int32_t)i, ret))
-			return true;
+			return &capture->modules.items[i]->pub;
 	}
-	return false;
+	return NULL;
+}
+
+/* What is kept for the next capture: reading the tables takes longer than all else. */
+struct kept {
+	char build_id[KEPT_ID_MAX];
+	uint64_t base; /* of the library */
+	pid_t pid;
+	bool valid;
+	struct ss_hotspot_layout layout;
+};
+
+static const struct ss_module *find_kept_module(const struct ss_runtime_process *process,
+						const struct kept *kept)
+{
+	const struct ss_capture *capture = process->capture;
+
+	for (size_t i = 0; i < capture->modules.count; i++) {
+		const struct ss_module *module = &capture->modules.items[i]->pub;
+		if (module->base == kept->base && module->build_id &&
+		    strcmp(module->build_id, kept->build_id) == 0)
+			return module;
+	}
+	return NULL;
+}
+
+/* The layout of the capture before, if the process has the same library at the same
+   address. */
+static bool find_kept(const struct ss_runtime_process *process,
+		      struct ss_hotspot_layout *ret)
+{
+	const struct kept *kept = process->kept->data;
+
+	if (!kept || !kept->valid || kept->pid != process->capture->process.pid ||
+	    !find_kept_module(process, kept))
+		return false;
+	*ret = kept->layout;
+	return true;
+}
+
+/* It is no error if it cannot be kept. */
+static void keep(const struct ss_runtime_process *process, const struct ss_module *module,
+		 const struct ss_hotspot_layout *layout)
+{
+	struct ss_session_slot *slot = process->kept;
+
+	if (!module->build_id || strlen(module->build_id) >= KEPT_ID_MAX)
+		return;
+	if (!slot->data)
+		*slot = (struct ss_session_slot){ .data = calloc(1, sizeof(struct kept)),
+						  .free = free };
+	struct kept *kept = slot->data;
+	if (!kept)
+		return;
+	*kept = (struct kept){ .base = module->base,
+			       .pid = process->capture->process.pid,
+			       .valid = true,
+			       .layout = *layout };
+	strcpy(kept->build_id, module->build_id);
 }
 
 static const char *describe_version(const struct ss_runtime_process *process,
@@ -111,9 +171,13 @@ static const char *describe_version(const struct ss_runtime_process *process,
 	return ss_intern_string(process->strings, text);
 }
 
-/* False without memory. */
+/* Finds the threads, once: it takes several reads for each. False without memory. */
 static bool find_threads(struct hotspot *hotspot)
 {
+	if (hotspot->has_threads)
+		return true;
+	hotspot->has_threads = true;
+
 	const struct ss_memory *memory = hotspot->process->memory;
 	const uint64_t *at = hotspot->layout.at;
 	uint64_t list;
@@ -155,9 +219,12 @@ static bool open_hotspot(const struct ss_runtime_process *process,
 			 struct ss_runtime_info *info, void **ret)
 {
 	uint64_t symbols[SS_HOTSPOT_SYMBOLS];
+	struct ss_hotspot_layout layout;
 	uint64_t call_stub = 0;
+	bool kept = find_kept(process, &layout);
+	const struct ss_module *module = kept ? NULL : find_library(process, symbols);
 
-	if (!find_library(process, symbols))
+	if (!kept && !module)
 		return true;
 	struct hotspot *hotspot = calloc(1, sizeof(*hotspot));
 	if (!hotspot)
@@ -165,9 +232,11 @@ static bool open_hotspot(const struct ss_runtime_process *process,
 	hotspot->process = process;
 	if (strcmp(process->capture->arch->name, "x86_64") != 0)
 		hotspot->problem = "this processor is not supported";
-	else
-		(void)ss_hotspot_layout_read(process->memory, symbols, &hotspot->layout,
-					     &hotspot->problem);
+	else if (kept)
+		hotspot->layout = layout;
+	else if (ss_hotspot_layout_read(process->memory, symbols, &hotspot->layout,
+					&hotspot->problem))
+		keep(process, module, &hotspot->layout);
 	info->version = describe_version(process, &hotspot->layout);
 	info->problem = hotspot->problem;
 	hotspot->codes = (struct ss_hotspot_codes){ .layout = &hotspot->layout,
@@ -185,7 +254,7 @@ static bool open_hotspot(const struct ss_runtime_process *process,
 	if (ss_memory_read_u64(process->memory,
 			       hotspot->layout.at[SS_HOTSPOT_CALL_STUB_AT], &call_stub))
 		hotspot->call_stub = call_stub;
-	return ss_hotspot_codes_init(&hotspot->codes) && find_threads(hotspot);
+	return ss_hotspot_codes_init(&hotspot->codes);
 }
 
 /* Code --------------------------------------------------------------------- */
@@ -453,11 +522,14 @@ static const struct java_thread *find_thread(const struct hotspot *hotspot,
 /* A thread that has left Java has noted the registers of its last Java frame. */
 static bool find_anchor(const struct step *step, uint64_t *ret)
 {
-	const struct hotspot *hotspot = step->hotspot;
+	struct hotspot *hotspot = step->hotspot;
 	const struct ss_memory *memory = hotspot->process->memory;
 	const uint64_t *at = hotspot->layout.at;
-	const struct java_thread *thread = find_thread(hotspot, step->frame->thread);
 	uint64_t sp;
+
+	if (!find_threads(hotspot))
+		hotspot->no_memory = true;
+	const struct java_thread *thread = find_thread(hotspot, step->frame->thread);
 
 	if (!thread)
 		return false;
@@ -810,16 +882,17 @@ static bool is_owner(const struct hotspot *hotspot, const struct java_thread *ja
 }
 
 /* The monitor that a thread is about to enter. Its futex is the thread's own. */
-static bool find_monitor(const struct hotspot *hotspot,
-			 const struct ss_capture_thread *thread,
+static bool find_monitor(struct hotspot *hotspot, const struct ss_capture_thread *thread,
 			 struct ss_runtime_found_lock *ret)
 {
-	const struct java_thread *java = find_thread(hotspot, thread);
 	struct ss_futex futex;
 	struct owner owner;
 	uint64_t monitor;
 
-	if (!java || !ss_futex_parse(&thread->syscall, &futex) ||
+	if (!ss_futex_parse(&thread->syscall, &futex) || !find_threads(hotspot))
+		return false;
+	const struct java_thread *java = find_thread(hotspot, thread);
+	if (!java ||
 	    !read_now(hotspot, java->address, SS_HOTSPOT_THREAD_PENDING_MONITOR,
 		      &monitor) ||
 	    !monitor || !read_owner(hotspot, monitor, &owner))
@@ -845,7 +918,7 @@ static bool find_monitor(const struct hotspot *hotspot,
 static size_t find_locks(void *state, const struct ss_memory *copied,
 			 struct ss_runtime_found_lock *ret)
 {
-	const struct hotspot *hotspot = state;
+	struct hotspot *hotspot = state;
 	const struct ss_capture *capture = hotspot->process->capture;
 	size_t count = 0;
 

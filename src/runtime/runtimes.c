@@ -51,7 +51,7 @@ static size_t read_whole(void *data, uint64_t address, void *bytes, size_t size)
 }
 
 struct ss_runtimes *ss_runtimes_new(const struct ss_capture *capture,
-				    const struct ss_session *session,
+				    struct ss_session *session,
 				    struct ss_snapshot *snapshot,
 				    const struct ss_runtimes_options *options)
 {
@@ -73,6 +73,7 @@ struct ss_runtimes *ss_runtimes_new(const struct ss_capture *capture,
 	runtimes->process = (struct ss_runtime_process){
 		.capture = capture,
 		.session = session,
+		.kept = &session->runtime,
 		.strings = snapshot->strings,
 		.memory = &runtimes->memory.memory,
 		.fresh = &runtimes->fresh.memory,

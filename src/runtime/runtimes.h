@@ -20,7 +20,7 @@ struct ss_runtimes_options {
 /* Adds to the runtimes of the snapshot. NULL without memory. Everything is borrowed and
    must outlive the result. */
 struct ss_runtimes *ss_runtimes_new(const struct ss_capture *capture,
-				    const struct ss_session *session,
+				    struct ss_session *session,
 				    struct ss_snapshot *snapshot,
 				    const struct ss_runtimes_options *options);
 void ss_runtimes_free(struct ss_runtimes *runtimes);
