@@ -88,6 +88,23 @@ static void write_places(struct ss_json *json, const struct ss_profile *profile)
 	}
 }
 
+/* Functions of runtimes, with their languages and files. */
+static void write_runtimes(struct ss_json *json, const struct ss_profile *profile)
+{
+	for (size_t i = 0; i < profile->functions.count; i++) {
+		const struct ss_profile_function *function =
+			ss_profile_function_at(profile, i);
+		if (function->kind == SS_FRAME_NATIVE)
+			continue;
+		ss_json_open(json, NULL, '[');
+		ss_json_unsigned(json, NULL, i);
+		ss_json_text(json, NULL,
+			     ss_frame_kind_name((enum ss_frame_kind)function->kind));
+		ss_json_text(json, NULL, function->file);
+		ss_json_close(json, ']');
+	}
+}
+
 static void write_functions(struct ss_json *json, const struct ss_profile *profile)
 {
 	ss_json_open(json, "name", '[');
@@ -102,6 +119,9 @@ static void write_functions(struct ss_json *json, const struct ss_profile *profi
 	ss_json_close(json, ']');
 	ss_json_open(json, "places", '[');
 	write_places(json, profile);
+	ss_json_close(json, ']');
+	ss_json_open(json, "runtimes", '[');
+	write_runtimes(json, profile);
 	ss_json_close(json, ']');
 }
 

@@ -190,6 +190,40 @@ class Stacks(PageTest):
         self.browser.press("r")
         self.assertEqual(len(self.labels()), 10)
 
+    def test_hide_native(self):
+        """Functions of a runtime have the colour of their language, and can be shown alone. There
+        is no switch without them."""
+        d = Description()
+        process = d.process()
+        module = d.module(process, self.library, self.build_id)
+        thread = d.thread(process, 100, "main")
+        stack = d._add("stack", ROOT, "%d:%d" % (module, self.at["hash"]),
+                       "python:inner:/srv/b.py:7", "python:outer:/srv/a.py:41",
+                       "%d:%d" % (module, self.at["serve"]), "%d:%d" % (module, self.at["start"]))
+        d.tick()
+        d.sample(thread, stack, "R")
+        path = self.path("python.html")
+        self.report("-f", "html", "-o", path, d.write(self.path("python.ss")))
+        self.show(path)
+        whole = [["all"], ["shop_start"], ["outer"], ["inner"], ["shop_hash"]]
+        self.assertEqual(self.labels(), whole)
+        self.browser.click("#native")
+        self.assertTrue(self.pressed("native"))
+        self.assertEqual(self.labels(), [["all"], ["outer"], ["inner"]])
+        self.browser.press("n")
+        self.assertEqual(self.labels(), whole)
+        colors = self.browser.run(
+            "const m = window.stacksnap.model; const p = palette();"
+            "return m.names.map((name, f) => [name, m.moduleName(f), m.color(p, f)])")
+        found = {name: (module, color) for name, module, color in colors}
+        self.assertEqual(found["inner"][0], "b.py", found)
+        self.assertIn("hsl(215", found["inner"][1], found)
+        self.assertIn("hsl(215", found["outer"][1], found)
+        self.assertNotIn("hsl(215", found["shop_start"][1], found)
+        self.show_recursion()
+        self.assertFalse(self.browser.run(
+            "return document.getElementById('native').checkVisibility()"))
+
     def test_focus(self):
         """Only stacks that call the function, from there on."""
         self.browser.click_at(*self.frame("shop_parse")[:2])

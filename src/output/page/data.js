@@ -30,12 +30,17 @@ async function decode(text) {
 	return JSON.parse(await new Response(stream).text());
 }
 
+/* Changes that are not about one function. */
+const TOGGLES = ["recursion", "native"];
+
 class Model {
 	constructor(data) {
 		this.data = data;
 		this.names = data.functions.name.map(String);
 		this.moduleOf = Int32Array.from(this.groupPlaces(data.functions.places, [...data.functions.module]));
 		this.modules = data.modules;
+		/* functions of runtimes: their language and file; all others are native */
+		this.runtimes = new Map(data.functions.runtimes.map(([f, kind, file]) => [f, { kind, file }]));
 		this.threads = data.threads;
 		this.processes = data.processes;
 		const collator = this.names.map((name, i) => [name, i]).sort((a, b) => (a[0] < b[0] ? -1 : a[0] > b[0] ? 1 : a[1] - b[1]));
@@ -174,8 +179,9 @@ class Model {
 		return this.shapedTree;
 	}
 
-	/* Returns whether a function is f, or a member of the group f. */
+	/* Returns whether a function is f, or a member of the group f; -1: or native. */
 	isOf(f) {
+		if (f < 0) return (func) => !this.runtimes.has(func);
 		return f < this.functions ? (func) => func === f : (func) => this.groupOf[func] === f;
 	}
 
@@ -317,7 +323,14 @@ class Model {
 		return f < this.functions ? searching || this.groupOf[f] < 0 : !searching;
 	}
 
+	color(colors, f) {
+		const runtime = this.runtimes.get(f);
+		return runtime ? colors.runtime(runtime.kind, f) : colors.frame(this.moduleOf[f], f);
+	}
+
 	moduleName(f) {
+		const runtime = this.runtimes.get(f);
+		if (runtime) return runtime.file ? baseName(runtime.file) : runtime.kind;
 		const module = this.moduleOf[f];
 		return module < 0 ? "" : baseName(this.modules[module].path);
 	}

@@ -145,7 +145,7 @@ class Flame {
 		const above = row > 0 ? this.zoomDepth() >= row : false;
 		const gap = width > 3 ? 1 : width > 1 ? 0.3 : 0;
 		context.globalAlpha = (matches && !matched) || (above && this.zoom) ? 0.55 : 1;
-		context.fillStyle = matched ? colors.match : f < 0 ? colors.none : colors.frame(this.model.moduleOf[f], f);
+		context.fillStyle = matched ? colors.match : f < 0 ? colors.none : this.model.color(colors, f);
 		context.fillRect(x, y, Math.max(width - gap, 0.5), ROW - 1);
 		context.globalAlpha = 1;
 		if (width > 3 * letter) {

@@ -112,8 +112,8 @@ class Link {
 			byWeight: one("order") !== "name",
 			rootAtBottom: one("root") === "bottom",
 			changes: [...link].filter(([kind]) => Object.hasOwn(CHANGES, kind)).slice(0, 50)
-				.map(([kind, name]) => ({ kind, f: kind === "recursion" ? -1 : f(name) }))
-				.filter((change) => change.kind === "recursion" || change.f >= 0),
+				.map(([kind, name]) => ({ kind, f: TOGGLES.includes(kind) ? -1 : f(name) }))
+				.filter((change) => TOGGLES.includes(change.kind) || change.f >= 0),
 			selected: f(link.get("function")),
 			zoom: one("zoom"),
 		};

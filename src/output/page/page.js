@@ -21,6 +21,7 @@ function threadLabel(model, t) {
 
 /* Colours of the style sheet, for canvases; read again after a change of the theme. */
 let knownPalette = null;
+const RUNTIME_HUES = { python: 215, javascript: 50, java: 10, go: 185 };
 
 function palette() {
 	if (knownPalette) return knownPalette;
@@ -33,6 +34,8 @@ function palette() {
 		panel: value("panel"), soft: value("soft"), fullInk: value("ink"), ink: value("frame-ink"), shade: value("shade"),
 		accent: value("accent"), match: value("match"), matchInk: value("match-ink"), none: value("frame-none"),
 		states: STATES.map(({ color }) => value("state-" + color)),
+		/* each language of a runtime has a hue of its own, and more of it */
+		runtime: (kind, f) => `hsl(${RUNTIME_HUES[kind] ?? 300} 75% ${light + (f % 5) * 1.6 - 3.2}%)`,
 		/* the hue shows the module; functions of one module differ slightly */
 		frame: (module, f) => {
 			if (module < 0) return value("frame-none");
@@ -154,7 +157,8 @@ class Page {
 		click("invert", () => this.set(this.model, "inverted", !this.model.inverted));
 		click("heavy", () => this.set(this.flame, "byWeight", !this.flame.byWeight));
 		click("flip", () => this.flip(!this.flame.rootAtBottom));
-		click("recursion", () => this.toggleRecursion());
+		click("recursion", () => this.toggle("recursion"));
+		click("native", () => this.toggle("native"));
 		click("only-matches", () => this.set(this.model, "onlyMatches", !this.model.onlyMatches));
 		click("unzoom", () => this.zoomTo(0));
 		click("whole", () => this.selectWindow(null));
@@ -214,7 +218,8 @@ class Page {
 		press("invert", model.inverted);
 		press("heavy", flame.byWeight);
 		press("flip", flame.rootAtBottom);
-		press("recursion", model.changes.some(({ kind }) => kind === "recursion"));
+		for (const id of ["recursion", "native"]) press(id, model.changes.some(({ kind }) => kind === id));
+		byId("native").hidden = !model.runtimes.size;
 		press("only-matches", model.onlyMatches);
 		byId("only-matches").hidden = !model.matches;
 		byId("unzoom").disabled = flame.zoom === 0;
@@ -247,7 +252,7 @@ class Page {
 	showChanges() {
 		const words = { focus: "Focus", drop: "Dropped", exclude: "Excluded" };
 		const buttons = this.model.changes.map(({ kind, f }, i) => {
-			if (kind === "recursion") return null;
+			if (kind === "recursion" || kind === "native") return null;
 			const button = document.createElement("button");
 			button.type = "button";
 			button.className = "change";
@@ -336,10 +341,10 @@ class Page {
 		this.changed();
 	}
 
-	toggleRecursion() {
-		const at = this.model.changes.findIndex(({ kind }) => kind === "recursion");
+	toggle(what) {
+		const at = this.model.changes.findIndex(({ kind }) => kind === what);
 		if (at >= 0) this.model.undoChange(at);
-		else this.model.change("recursion", -1);
+		else this.model.change(what, -1);
 		this.changed();
 	}
 
@@ -480,6 +485,7 @@ class Page {
 			h: press("heavy"),
 			b: press("flip"),
 			r: press("recursion"),
+			n: press("native"),
 			m: press("only-matches"),
 			f: press("focus"),
 			d: press("drop"),

@@ -189,6 +189,7 @@ const CHANGES = {
 	focus: (is) => (builder, at, func) => (at >= 0 ? builder.child(at, func) : is(func) ? builder.child(0, func) : -1),
 	drop: (is) => (builder, at, func) => (is(func) ? at : builder.child(at, func)),
 	exclude: (is) => (builder, at, func) => (at < 0 || is(func) ? -1 : builder.child(at, func)),
+	native: (is) => (builder, at, func) => (is(func) ? at : builder.child(at, func)),
 	recursion: () => (builder, at, func) => withoutCycle(builder, builder.child(at, func)),
 };
 
