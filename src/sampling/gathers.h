@@ -11,8 +11,7 @@
 #include "target/process_memory.h"
 
 enum {
-	SS_GATHER_TURNS =
-		7, /* two for each turn of the sampler, the last stop, the rest */
+	SS_GATHER_TURNS = 5, /* of each stop; and of all threads that were not stopped */
 	/* Limits of a plan: each turn takes so much memory all the time. */
 	SS_GATHER_TURN_NODES = 1 << 13,
 	SS_GATHER_TURN_BYTES = 2 << 20,

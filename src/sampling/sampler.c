@@ -172,29 +172,44 @@ static bool is_observed(const struct ss_task *task)
 	return !task->watched && task->partial && task->consistent;
 }
 
+/* Whether a thread was copied without a stop, and has not run until its stack was there. */
+static bool stood_still(const struct ss_task *task)
+{
+	return is_observed(task) || (task->watched && task->steady && !task->in_call);
+}
+
+/*
+ * Copies what runtimes need of threads that were not stopped. That takes longer than the
+ * copy of a stack: a thread that runs meanwhile has its stack, without the calls of runtimes,
+ * and is not stopped for them.
+ */
+static void gather_unstopped(struct ss_sampler *sampler)
+{
+	ss_gathers_run(&sampler->gathers, &sampler->space.memory, &sampler->tasks,
+		       stood_still);
+	for (size_t i = 0; i < sampler->tasks.items.count; i++) {
+		struct ss_task *task = &sampler->tasks.items.items[i];
+		if (task->turn && stood_still(task) &&
+		    sampler->access->read_run_count(sampler->target, task->tid,
+						    &sampler->text) != task->run_count)
+			task->turn = 0;
+	}
+}
+
 /* For threads that were read without stopping them, if they have not run since. */
 static void prove_observed(struct ss_sampler *sampler)
 {
-	ss_gathers_run(&sampler->gathers, &sampler->space.memory, &sampler->tasks,
-		       is_observed);
 	for (size_t i = 0; i < sampler->tasks.items.count; i++) {
-		struct ss_task *task = &sampler->tasks.items.items[i];
+		const struct ss_task *task = &sampler->tasks.items.items[i];
 		if (!is_observed(task))
 			continue;
 		prove(sampler, task, task->call.pc);
 		struct ss_sampled_thread *thread = find(sampler, task);
-		if (!thread ||
+		if (thread &&
 		    sampler->access->read_run_count(sampler->target, task->tid,
-						    &sampler->text) == task->run_count)
-			continue;
-		ss_area_check_clear(&thread->areas);
-		task->turn = 0;
+						    &sampler->text) != task->run_count)
+			ss_area_check_clear(&thread->areas);
 	}
-}
-
-static bool is_watched(const struct ss_task *task)
-{
-	return task->watched && task->phase == SS_TASK_SEEN;
 }
 
 static void copy_watched(struct ss_sampler *sampler)
@@ -202,8 +217,6 @@ static void copy_watched(struct ss_sampler *sampler)
 	sampler->access->copy_watched(sampler->arena, sampler->space.capture,
 				      &sampler->tasks, &sampler->space.memory,
 				      &sampler->options, 0);
-	ss_gathers_run(&sampler->gathers, &sampler->space.memory, &sampler->tasks,
-		       is_watched);
 	for (size_t i = 0; i < sampler->tasks.items.count; i++) {
 		const struct ss_task *task = &sampler->tasks.items.items[i];
 		if (task->watched)
@@ -360,6 +373,7 @@ static struct ss_error *capture_due(struct ss_sampler *sampler, struct ss_tick *
 				 &sampler->space.memory, &sampler->options,
 				 &sampler->look);
 	prove_observed(sampler);
+	gather_unstopped(sampler);
 	update_threads(sampler);
 	if (sampler->on_cpu)
 		drop_sleepers(sampler);

@@ -341,8 +341,8 @@ class Python(unittest.TestCase):
         self.assertTrue(any(not main for main, _ in chains), (chains, native))
         self.assertTrue(any(main for main, _ in chains), (chains, native))
         self.assertIn((False, "work;count;middle;leaf"), chains, (chains, native))
-        # A thread that has just begun, and moments between two instructions
-        self.assertLess(sum(native.values()), sum(chains.values()) / 5, (chains, native))
+        # Threads that woke up while their calls were copied; more of them on a busy machine
+        self.assertLess(sum(native.values()), sum(chains.values()) / 2, (chains, native))
 
 
 if __name__ == "__main__":

@@ -47,7 +47,7 @@ class Large(PageTest):
         ticks = self.STACKS // 100
         data["system_calls"] = []
         data["functions"] = {"name": ["function_%d" % i for i in range(functions)],
-                             "module": [0] * functions, "places": []}
+                             "module": [0] * functions, "places": [], "runtimes": []}
         data["nodes"] = {"parent": parent, "function": function}
         data["frames"], data["calls"] = {}, {}
         data["recordings"][0]["ticks"] = [0] + [10_000] * (ticks - 1)
