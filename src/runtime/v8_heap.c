@@ -392,9 +392,13 @@ bool ss_v8_function_line(struct ss_v8_heap *heap, const struct ss_v8_function *f
 	if (function->script == 0)
 		return true;
 	struct ss_v8_script *script = &heap->scripts.items[function->script - 1];
+	uint32_t before = script->scanned;
 	if (!scan_source(heap, script, position, &scanned))
 		return false;
-	if (!scanned || !is_script_unchanged(heap, script))
+	/* What was read earlier has been checked: each check asks the parent process. */
+	if (script->scanned != before && !is_script_unchanged(heap, script))
+		script->source.length = 0;
+	if (!scanned || script->source.length == 0)
 		return true;
 	/* How many lines end before it */
 	size_t low = 0;
