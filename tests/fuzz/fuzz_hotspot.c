@@ -9,7 +9,7 @@
 #include "runtime/hotspot_code.h"
 #include "runtime/hotspot_method.h"
 
-enum { BASE = 0x10000, WORDS_MAX = 128 };
+enum { BASE = 0x10000, WORDS_MAX = 256 };
 
 struct bytes {
 	struct ss_memory memory; /* first: see model/memory.h */
