@@ -11,7 +11,6 @@
 #include <string.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include "base/io.h"
@@ -25,6 +24,8 @@
 enum {
 	/* The process is let go after this, even if it has not been read completely. */
 	HOLD_MS = 5000,
+	/* If another handler does not read, or does not end, for so long. */
+	STALL_MS = 30000,
 	HEAD_S = 30, /* until the kernel has written headers and notes */
 	/* The report is written, or given up, by then. */
 	REPORT_S = 120,
@@ -261,13 +262,26 @@ static struct ss_error *report(struct crash *crash)
 
 /* Another handler ----------------------------------------------------------------- */
 
+/* fd does not block. False: nobody reads it. */
 static bool send_all(int fd, const char *bytes, size_t size)
 {
-	return ss_io_write_all(fd, bytes, size) == 0;
+	struct pollfd poll_fd = { .fd = fd, .events = POLLOUT };
+
+	while (size > 0) {
+		ssize_t n = write(fd, bytes, size);
+		if (n < 0 && errno == EAGAIN && poll(&poll_fd, 1, STALL_MS) > 0)
+			continue;
+		if (n < 0 && errno != EINTR)
+			return false;
+		bytes += SS_MAX(n, 0);
+		size -= (size_t)SS_MAX(n, 0);
+	}
+	return true;
 }
 
-/* Writes what was read already, and the rest. Ends early if the handler does not read it all. */
-static void copy_dump(int head, int to)
+/* Writes what was read already, and the rest. Ends early if the handler does not read it all.
+   False: it does not even close the pipe. */
+static bool copy_dump(int head, int to)
 {
 	char bytes[SMALL * 16];
 	uint64_t at = 0;
@@ -275,14 +289,24 @@ static void copy_dump(int head, int to)
 
 	while ((n = ss_io_pread(head, bytes, sizeof(bytes), at)) > 0) {
 		if (!send_all(to, bytes, (size_t)n))
-			return;
+			return errno != EAGAIN;
 		at += (uint64_t)n;
 	}
 	while ((n = read(STDIN_FILENO, bytes, sizeof(bytes))) > 0 ||
 	       (n < 0 && errno == EINTR)) {
 		if (n > 0 && !send_all(to, bytes, (size_t)n))
-			return;
+			return errno != EAGAIN;
 	}
+	return true;
+}
+
+/* False: the handler does not end. */
+static bool wait_for_end(pid_t child)
+{
+	_cleanup_close_ int pidfd = (int)syscall(PIDFD_OPEN, child, 0);
+	struct pollfd poll_fd = { .fd = pidfd, .events = POLLIN };
+
+	return pidfd < 0 || poll(&poll_fd, 1, STALL_MS) != 0;
 }
 
 /* $0 and the arguments after it: those that the kernel has passed. A command that is one word,
@@ -313,7 +337,7 @@ __attribute__((noreturn)) static void run_other(const struct ss_core_handler *ha
 static struct ss_error *forward(const struct crash *crash)
 {
 	int ends[2];
-	int status;
+	bool ok = true;
 
 	if (pipe2(ends, O_CLOEXEC) != 0)
 		return ss_error_new_errno(errno, "starting '%s'",
@@ -325,15 +349,18 @@ static struct ss_error *forward(const struct crash *crash)
 	(void)close(ends[0]);
 	if (child > 0) {
 		(void)signal(SIGPIPE, SIG_IGN); /* cannot fail with a valid signal */
-		copy_dump(crash->head, ends[1]);
+		(void)fcntl(ends[1], F_SETFL, O_NONBLOCK); /* cannot fail */
+		ok = copy_dump(crash->head, ends[1]);
 	}
 	(void)close(ends[1]);
 	if (child < 0)
 		return ss_error_new_errno(errnum, "starting '%s'",
 					  crash->handler->forward);
-	while (waitpid(child, &status, 0) < 0 && errno == EINTR)
-		;
-	return NULL;
+	return ok && wait_for_end(child) ?
+		       NULL :
+		       ss_error_new(SS_ERROR_SYSTEM,
+				    "'%s' did nothing for %d s; the process was let go",
+				    crash->handler->forward, STALL_MS / 1000);
 }
 
 int ss_core_handler_run(const struct ss_core_handler *handler)

@@ -1,6 +1,6 @@
 """stacksnap core --handler: a report from the headers of a dump and from the process that is
 held; the kernel's handler, where core_pattern may be changed."""
-# ctest: slow serial timeout=300
+# ctest: slow serial timeout=300 tries=1
 
 import glob
 import json
@@ -116,7 +116,7 @@ class Process(Handler):
         os.close(writing)
         output, errors = process.communicate(timeout=LIMIT_S)
         self.assertEqual(process.returncode, status, errors)
-        self.output = output
+        self.output, self.errors = output, errors
         return done
 
     def test_report(self):
@@ -206,6 +206,13 @@ class Process(Handler):
             self.assertTrue(one.read() == other.read(), "the copy is different")
         self.assertEqual(read_text(copy + ".words"), "%d 11\n" % self.target.pid)
         self.wait_for_reports(1)
+
+    if "STACKSNAP_TRIES" in os.environ:  # takes a minute
+        def test_stalled_handler(self):
+            """The process is let go if another handler does not read, or does not end."""
+            for command in ("exec sleep 99", "cat > /dev/null; exec sleep 99"):
+                self.handle("--forward=exec >/dev/null 2>&1; " + command, status=2)
+                self.assertIn(b"did nothing for 30 s", self.errors)
 
     def test_not_a_dump(self):
         self.core = STACKSNAP
