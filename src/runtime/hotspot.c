@@ -303,12 +303,18 @@ static bool is_executable(const struct hotspot *hotspot, uint64_t pc)
 static bool is_caller(struct hotspot *hotspot, uint64_t pc)
 {
 	struct ss_hotspot_blob blob;
+	struct code code;
 
 	if (!ss_hotspot_is_code(&hotspot->codes, pc))
 		return is_executable(hotspot, pc);
-	return find_blob(hotspot, pc, true, &blob) &&
-	       (blob.kind != SS_HOTSPOT_NMETHOD || pc == blob.deopt ||
-		ss_hotspot_is_exact(&hotspot->codes, &blob, pc));
+	if (!find_blob(hotspot, pc, true, &blob))
+		return false;
+	if (blob.kind != SS_HOTSPOT_NMETHOD || pc == blob.deopt ||
+	    ss_hotspot_is_exact(&hotspot->codes, &blob, pc))
+		return true;
+	/* The entry of virtual threads calls Java without debug information. */
+	read_code(hotspot, &blob, pc, &code);
+	return strcmp(blob.name, "native nmethod") == 0 && code.at[-5] == 0xe8;
 }
 
 /* Whether the instruction before pc calls into a blob: "call rel32", or "movabs $address,
@@ -465,8 +471,19 @@ static enum ss_runtime_step step_compiled(struct step *step)
 		has_fp = read_stack(step, at - WORD, &fp);
 	if (!read_stack(step, at, &pc))
 		return fail(step, "the stack of a compiled method was not copied");
-	if (!is_caller(step->hotspot, pc))
-		return fail(step, "the frame of a compiled method is not valid");
+	if (!is_caller(step->hotspot, pc)) {
+		/* The entry of virtual threads changes its stack pointer, but keeps a frame
+		   pointer (gen_continuation_enter()). */
+		if (!step->frame->call ||
+		    !ss_regs_get(step->frame->regs, step->arch->fp, &fp) ||
+		    fp < step->sp || fp - step->sp > LEAF_MAX ||
+		    !read_stack(step, fp + FRAME_RETURN, &pc) ||
+		    !is_caller(step->hotspot, pc) ||
+		    !ss_hotspot_is_code(&step->hotspot->codes, pc))
+			return fail(step, "the frame of a compiled method is not valid");
+		at = fp + FRAME_RETURN;
+		has_fp = read_stack(step, fp, &fp);
+	}
 	return set_caller(step, pc, at + WORD, has_fp, fp);
 }
 
@@ -653,6 +670,11 @@ static bool add_stub(struct walk *walk, const struct ss_hotspot_blob *blob)
 					  .start = blob->code.start };
 	if (native->call && native->pc == walk->hotspot->call_stub)
 		call->function = "call_stub";
+	/* A Java frame that returns there is the outermost one that is on the stack. */
+	if (native->call && walk->index > 0 &&
+	    ss_hotspot_is_code(&walk->hotspot->codes, native[-1].pc) &&
+	    strstr(blob->name, "continuation"))
+		call->function = "(frames of a virtual thread, which are on the heap)";
 	return true;
 }
 
