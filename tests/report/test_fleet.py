@@ -61,6 +61,7 @@ def write(path, text):
 class Fleet(unittest.TestCase):
     def setUp(self):
         self.directory = self.enterContext(tempfile.TemporaryDirectory())
+        os.environ["XDG_CACHE_HOME"] = self.enterContext(tempfile.TemporaryDirectory())
 
     def path(self, name):
         return os.path.join(self.directory, name)
