@@ -300,6 +300,8 @@ def needless_waits(lab, tries):
     finally:
         for pid in pids:
             os.kill(pid, signal.SIGCONT)
+        server.terminate()  # it ends its workers, too
+        server.wait()
     say("needless_waits: the longest run took %.2f s, the load is %.0f now"
         % (longest, os.getloadavg()[0]))
 
