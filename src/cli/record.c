@@ -82,6 +82,10 @@ static void check(struct record *record, const struct argp_state *state)
 			      "expected a pid, the name of a process, or -- COMMAND");
 	if (has_process && record->command)
 		ss_usage_fail(state, "expected either a pid or a command");
+	if (ss_target_options_count(&record->process) > 1 &&
+	    !ss_output_is_per_target(record->common.output))
+		ss_usage_fail(state,
+			      "a recording has one process: use -o FILE%%p for several");
 	if (record->options.keep_ns && ss_output_is_stdout(record->common.output))
 		ss_usage_fail(state,
 			      "--last needs a file: standard output cannot be rewritten");
