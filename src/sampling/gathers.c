@@ -3,6 +3,7 @@
 struct source {
 	struct ss_gather_source source; /* must be first: callbacks cast it back */
 	const struct ss_process_memory *memory;
+	struct ss_page_cache *pages; /* or NULL */
 	const struct ss_task_list *tasks;
 	ss_task_predicate *wanted;
 };
@@ -12,7 +13,10 @@ static void read_pieces(const struct ss_gather_source *source, struct ss_piece *
 {
 	const struct source *self = (const struct source *)source;
 
-	ss_process_memory_read_present(self->memory, pieces, count);
+	if (self->pages)
+		ss_page_cache_read(self->pages, self->memory, pieces, count);
+	else
+		ss_process_memory_read_present(self->memory, pieces, count);
 }
 
 /* Plans for a sampler begin with roots, not with registers. */
@@ -47,6 +51,16 @@ static bool wants_root(const struct ss_gather_source *source,
 	return false;
 }
 
+static bool reads_again(const struct ss_gather_plan *plan)
+{
+	for (size_t i = 0; i < SS_MIN(plan->step_count, (uint32_t)SS_GATHER_STEPS_MAX);
+	     i++) {
+		if (plan->steps[i].check_size > 0)
+			return true;
+	}
+	return false;
+}
+
 struct ss_error *ss_gathers_set(struct ss_gathers *gathers,
 				const struct ss_gather_plan *plan)
 {
@@ -61,6 +75,11 @@ struct ss_error *ss_gathers_set(struct ss_gathers *gathers,
 	limited.max_reads = SS_MIN(plan->max_reads, (uint32_t)SS_GATHER_TURN_READS);
 	for (size_t i = 0; i < SS_GATHER_TURNS && !error; i++)
 		error = ss_gather_new(&limited, true, &gathers->turns[i]);
+	if (!error && !reads_again(&limited)) {
+		gathers->pages = ss_page_cache_new();
+		if (!gathers->pages)
+			error = ss_error_no_memory();
+	}
 	if (error)
 		ss_gathers_deinit(gathers);
 	return error;
@@ -70,6 +89,7 @@ void ss_gathers_deinit(struct ss_gathers *gathers)
 {
 	for (size_t i = 0; i < SS_GATHER_TURNS; i++)
 		ss_gather_free(gathers->turns[i]);
+	ss_page_cache_free(gathers->pages);
 	*gathers = (struct ss_gathers){};
 }
 
@@ -81,6 +101,7 @@ void ss_gathers_run(struct ss_gathers *gathers, const struct ss_process_memory *
 			    .find_base = find_base,
 			    .wants_root = wants_root },
 		.memory = memory,
+		.pages = gathers->pages,
 		.tasks = tasks,
 		.wanted = wanted,
 	};
@@ -94,6 +115,9 @@ void ss_gathers_run(struct ss_gathers *gathers, const struct ss_process_memory *
 		tasks->items.items[i].turn = (unsigned)gathers->used + 1;
 		any = true;
 	}
-	if (any)
-		ss_gather_run(gathers->turns[gathers->used++], &source.source);
+	if (!any)
+		return;
+	if (gathers->pages)
+		ss_page_cache_clear(gathers->pages);
+	ss_gather_run(gathers->turns[gathers->used++], &source.source);
 }

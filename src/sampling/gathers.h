@@ -8,6 +8,7 @@
 
 #include "capture/stacks.h"
 #include "model/gather.h"
+#include "sampling/page_cache.h"
 #include "target/process_memory.h"
 
 enum {
@@ -21,6 +22,7 @@ enum {
 struct ss_gathers {
 	struct ss_gather *turns[SS_GATHER_TURNS]; /* NULL: there is no plan */
 	size_t used;				  /* in this tick */
+	struct ss_page_cache *pages;		  /* NULL: the plan reads memory again */
 };
 
 /* Takes a plan, untrusted input, in place of the one before. NULL: none. Errors: INVALID,
