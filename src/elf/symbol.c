@@ -4,7 +4,11 @@
 
 #include "elf/elffile.h"
 
-enum { PART = 64 * 1024 };
+enum {
+	PART = 64 * 1024,
+	NAME_MAX_SIZE = 256,
+	CHAIN_MAX = 4096, /* of a valid table: a few */
+};
 
 /* Whether the string is the end of one in a table. A copy of the table, which has many megabytes
    in some programs, would take several times as long. */
@@ -27,6 +31,21 @@ static bool has_string(const struct ss_elf *elf, const Elf64_Shdr *strings,
 	return false;
 }
 
+static void set_found(struct ss_elf_symbol *found, const Elf64_Sym *symbol)
+{
+	*found = (struct ss_elf_symbol){ .address = symbol->st_value,
+					 .size = symbol->st_size };
+}
+
+static bool are_found(const struct ss_elf_symbol *found, size_t count)
+{
+	for (size_t i = 0; i < count; i++) {
+		if (!found[i].address)
+			return false;
+	}
+	return true;
+}
+
 static void search(const struct ss_elf *elf, const Elf64_Shdr *section,
 		   const char *const *names, size_t count, struct ss_elf_symbol *ret)
 {
@@ -45,11 +64,9 @@ static void search(const struct ss_elf *elf, const Elf64_Shdr *section,
 		if (symbol->st_name >= strings->sh_size || symbol->st_shndx == SHN_UNDEF)
 			continue;
 		for (size_t k = 0; k < count; k++) {
-			if (ret[k].address ||
-			    strcmp(text + symbol->st_name, names[k]) != 0)
-				continue;
-			ret[k] = (struct ss_elf_symbol){ .address = symbol->st_value,
-							 .size = symbol->st_size };
+			if (!ret[k].address &&
+			    strcmp(text + symbol->st_name, names[k]) == 0)
+				set_found(&ret[k], symbol);
 		}
 	}
 }
@@ -80,42 +97,92 @@ static bool read_part(const struct ss_elf *elf, const Elf64_Shdr *section, uint6
 	       ss_elf_read(elf, section->sh_offset + at, bytes, size);
 }
 
-/* False also if the table is not readable. A name that is not exported is in it once in some
-   thousand times, by its hash. */
-static bool may_export(const struct ss_elf *elf, const Elf64_Shdr *table,
-		       const char *name)
-{
-	uint32_t hash = hash_of(name);
+/* A hash table with the sections that it refers to. */
+struct exports {
+	const struct ss_elf *elf;
+	const Elf64_Shdr *table;
+	const Elf64_Shdr *symbols;
+	const Elf64_Shdr *strings;
 	struct hash_header header;
-	uint64_t bloom = 0;
-	uint32_t bucket = 0;
+};
 
-	if (!read_part(elf, table, 0, &header, sizeof(header)) ||
-	    header.bucket_count == 0 || header.bloom_count == 0)
-		return false;
-	uint64_t word = hash / 64 % header.bloom_count;
-	uint64_t buckets = sizeof(header) + sizeof(bloom) * (uint64_t)header.bloom_count;
-	uint64_t mask = (uint64_t)1 << hash % 64 |
-			(uint64_t)1 << (hash >> header.bloom_shift % 32) % 64;
-	if (!read_part(elf, table, sizeof(header) + word * sizeof(bloom), &bloom,
-		       sizeof(bloom)) ||
-	    (bloom & mask) != mask)
-		return false;
-	return read_part(elf, table,
-			 buckets + hash % header.bucket_count * sizeof(bucket), &bucket,
-			 sizeof(bucket)) &&
-	       bucket >= header.first_symbol;
-}
-
-/* A module that exports symbols, and not this one. Most have a hash table; reading the names
-   instead takes milliseconds for large programs. */
-static bool is_not_exported(const struct ss_elf *elf, const char *name)
+/* False: the module has none, or it is not readable. */
+static bool find_exports(const struct ss_elf *elf, struct exports *ret)
 {
 	for (size_t i = 0; i < elf->section_count; i++) {
-		if (elf->sections[i].sh_type == SHT_GNU_HASH)
-			return !may_export(elf, &elf->sections[i], name);
+		const Elf64_Shdr *table = &elf->sections[i];
+		if (table->sh_type != SHT_GNU_HASH)
+			continue;
+		*ret = (struct exports){ .elf = elf, .table = table };
+		ret->symbols = ss_elf_section(elf, table->sh_link);
+		if (ret->symbols)
+			ret->strings = ss_elf_section(elf, ret->symbols->sh_link);
+		return ret->strings && ret->symbols->sh_type == SHT_DYNSYM &&
+		       ret->strings->sh_type == SHT_STRTAB &&
+		       read_part(elf, table, 0, &ret->header, sizeof(ret->header)) &&
+		       ret->header.bucket_count > 0 && ret->header.bloom_count > 0;
 	}
 	return false;
+}
+
+static bool has_name(const struct exports *exports, const Elf64_Sym *symbol,
+		     const char *name)
+{
+	char text[NAME_MAX_SIZE];
+	size_t size = strlen(name) + 1;
+
+	return symbol->st_shndx != SHN_UNDEF && size <= sizeof(text) &&
+	       read_part(exports->elf, exports->strings, symbol->st_name, text, size) &&
+	       memcmp(text, name, size) == 0;
+}
+
+/* Follows the chain of a bucket: hashes of symbols, the last one of which is odd. */
+static void search_chain(const struct exports *exports, uint64_t chains, uint32_t index,
+			 const char *name, struct ss_elf_symbol *ret)
+{
+	const uint32_t hash = hash_of(name);
+	uint32_t other = 0;
+
+	for (size_t i = 0; i < CHAIN_MAX && !(other & 1); i++, index++) {
+		uint64_t at =
+			chains +
+			sizeof(other) * (uint64_t)(index - exports->header.first_symbol);
+		Elf64_Sym symbol;
+		if (!read_part(exports->elf, exports->table, at, &other, sizeof(other)))
+			return;
+		if ((other | 1) != (hash | 1) ||
+		    !read_part(exports->elf, exports->symbols,
+			       sizeof(symbol) * (uint64_t)index, &symbol,
+			       sizeof(symbol)) ||
+		    !has_name(exports, &symbol, name))
+			continue;
+		set_found(ret, &symbol);
+		return;
+	}
+}
+
+static void search_exports(const struct exports *exports, const char *name,
+			   struct ss_elf_symbol *ret)
+{
+	const struct hash_header *header = &exports->header;
+	const uint32_t hash = hash_of(name);
+	uint64_t bloom = 0;
+	uint32_t index = 0;
+	uint64_t word = hash / 64 % header->bloom_count;
+	uint64_t buckets =
+		sizeof(*header) + sizeof(bloom) * (uint64_t)header->bloom_count;
+	uint64_t chains = buckets + sizeof(index) * (uint64_t)header->bucket_count;
+	uint64_t mask = (uint64_t)1 << hash % 64 |
+			(uint64_t)1 << (hash >> header->bloom_shift % 32) % 64;
+
+	if (read_part(exports->elf, exports->table,
+		      sizeof(*header) + word * sizeof(bloom), &bloom, sizeof(bloom)) &&
+	    (bloom & mask) == mask &&
+	    read_part(exports->elf, exports->table,
+		      buckets + hash % header->bucket_count * sizeof(index), &index,
+		      sizeof(index)) &&
+	    index >= header->first_symbol)
+		search_chain(exports, chains, index, name, ret);
 }
 
 static struct ss_elf *open_elf(const struct ss_module_impl *module)
@@ -130,18 +197,26 @@ bool ss_elf_find_symbols(const struct ss_module_impl *module, const char *const 
 {
 	_cleanup_(ss_elf_cleanup) struct ss_elf *elf = open_elf(module);
 	static const uint32_t types[] = { SHT_DYNSYM, SHT_SYMTAB };
+	struct exports exports;
 	bool found = false;
 
 	memset(ret, 0, count * sizeof(*ret));
-	if (elf && is_not_exported(elf, names[0]))
-		return true;
-	for (size_t t = 0; elf && t < sizeof(types) / sizeof(types[0]); t++) {
+	/* Most modules have a hash table of what they export. Reading all names instead takes
+	   milliseconds for large programs. */
+	bool hashed = elf && find_exports(elf, &exports);
+	for (size_t i = 0; hashed && i < count; i++) {
+		search_exports(&exports, names[i], &ret[i]);
+		if (!ret[0].address)
+			return true;
+	}
+	for (size_t t = hashed; elf && t < SS_ARRAY_SIZE(types); t++) {
 		for (size_t i = 0; i < elf->section_count; i++) {
 			if (elf->sections[i].sh_type != types[t])
 				continue;
-			search(elf, &elf->sections[i], names, count, ret);
+			if (!are_found(ret, count))
+				search(elf, &elf->sections[i], names, count, ret);
 			found = true;
 		}
 	}
-	return found;
+	return hashed || found;
 }

@@ -81,6 +81,23 @@ static void test_absent(void **state)
 	ss_module_unref(module);
 }
 
+/* Names that are all exported are found by their hash: the others are not read. */
+static void test_exported(void **state)
+{
+	static const char *const names[] = { "a_name_that_is_rather_long_7",
+					     "a_name_that_is_rather_long_4321" };
+	struct ss_module_impl *module = build(*state, "gnu");
+	struct ss_elf_symbol found[2];
+
+	unsigned long long before = read_so_far();
+	assert_true(ss_elf_find_symbols(module, names, 2, found));
+	unsigned long long size = read_so_far() - before;
+	assert_int_equal(found[1].address - found[0].address, 4314);
+	if (size > 32 * 1024)
+		fail_msg("%llu bytes were read", size);
+	ss_module_unref(module);
+}
+
 /* A damaged table is not followed. */
 static void test_damaged(void **state)
 {
@@ -110,6 +127,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		SAMPLE_TEST(test_found),
 		SAMPLE_TEST(test_absent),
+		SAMPLE_TEST(test_exported),
 		SAMPLE_TEST(test_damaged),
 	};
 
