@@ -71,6 +71,7 @@ void ss_session_free(struct ss_session *session)
 	slot_free(&session->unwind);
 	slot_free(&session->symbolize);
 	slot_free(&session->runtime);
+	slot_free(&session->module_symbols);
 	free(session->debug_dir);
 	close_cleanup(&session->sysroot);
 	free(session);

@@ -39,6 +39,7 @@ struct ss_session {
 	struct ss_session_slot unwind;
 	struct ss_session_slot symbolize;
 	struct ss_session_slot runtime;
+	struct ss_session_slot module_symbols;
 };
 
 /* Call this before reading bytes of a module (-1: no module). */

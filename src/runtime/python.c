@@ -7,8 +7,7 @@
 #include <string.h>
 
 #include "base/cleanup.h"
-#include "elf/image.h"
-#include "elf/symbol.h"
+#include "runtime/module_symbols.h"
 #include "runtime/python_code.h"
 #include "runtime/runtime.h"
 
@@ -96,20 +95,9 @@ struct found {
 static bool find_in_module(const struct ss_runtime_process *process, int32_t index,
 			   struct found *ret)
 {
-	struct ss_module_impl *module = process->capture->modules.items[index];
-	_cleanup_(ss_image_cleanup) struct ss_image *image = NULL;
-
-	if (ss_session_skips(process->session, index))
-		return false;
-	*ret = (struct found){ .module = module };
-	ss_session_note(process->session, index);
-	if (ss_elf_find_symbols(module, symbol_names, SYMBOLS, ret->symbols) &&
-	    ret->symbols[SYMBOL_RUNTIME].address)
-		image = ss_image_new(module);
-	if (image)
-		ret->bias = ss_image_bias(image, module);
-	ss_session_note(process->session, -1);
-	return image != NULL;
+	*ret = (struct found){ .module = process->capture->modules.items[index] };
+	return ss_module_symbols_find(process, index, symbol_names, SYMBOLS, ret->symbols,
+				      &ret->bias);
 }
 
 static const char *base_name(const char *path)

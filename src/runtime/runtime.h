@@ -42,7 +42,8 @@ struct ss_runtime_process {
 	const struct ss_session *session;
 	/* What one runtime keeps for the next capture of the session */
 	struct ss_session_slot *kept;
-	struct ss_intern *strings; /* for everything that it returns */
+	struct ss_session_slot *symbols; /* of runtime/module_symbols.h */
+	struct ss_intern *strings;	 /* for everything that it returns */
 	/* All memory that can be had, at any moment since the capture. */
 	const struct ss_memory *memory;
 	const struct ss_memory *fresh; /* the same as it is now, read again each time */

@@ -13,8 +13,7 @@
 #include <string.h>
 
 #include "base/cleanup.h"
-#include "elf/image.h"
-#include "elf/symbol.h"
+#include "runtime/module_symbols.h"
 #include "runtime/runtime.h"
 #include "runtime/v8_code.h"
 
@@ -59,25 +58,20 @@ static const char *base_name(const char *path)
 static bool read_symbols(const struct ss_runtime_process *process, int32_t index,
 			 struct ss_v8_symbol ret[SS_V8_SYMBOLS])
 {
-	struct ss_module_impl *module = process->capture->modules.items[index];
-	_cleanup_(ss_image_cleanup) struct ss_image *image = NULL;
 	struct ss_elf_symbol symbols[SS_V8_SYMBOLS];
+	uint64_t bias = 0;
 
-	if (ss_session_skips(process->session, index))
+	if (!ss_module_symbols_find(process, index, ss_v8_symbols, SS_V8_SYMBOLS, symbols,
+				    &bias))
 		return false;
-	ss_session_note(process->session, index);
-	if (ss_elf_find_symbols(module, ss_v8_symbols, SS_V8_SYMBOLS, symbols) &&
-	    symbols[SS_V8_MAJOR].address)
-		image = ss_image_new(module);
-	for (size_t i = 0; image && i < SS_V8_SYMBOLS; i++) {
+	for (size_t i = 0; i < SS_V8_SYMBOLS; i++) {
 		uint64_t address = symbols[i].address;
 		ret[i] = (struct ss_v8_symbol){
-			.address = address ? address + ss_image_bias(image, module) : 0,
+			.address = address ? address + bias : 0,
 			.size = symbols[i].size,
 		};
 	}
-	ss_session_note(process->session, -1);
-	return image != NULL;
+	return true;
 }
 
 /* The program, or node's library. */

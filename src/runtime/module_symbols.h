@@ -1,0 +1,20 @@
+/*
+ * Symbols of a module by which a runtime is recognised. A session keeps what it found, also that
+ * there are none: a recording asks for the same ones at each tick.
+ */
+#ifndef SS_RUNTIME_MODULE_SYMBOLS_H
+#define SS_RUNTIME_MODULE_SYMBOLS_H
+
+#include "elf/symbol.h"
+#include "runtime/runtime.h"
+
+/*
+ * Finds symbols of a module of the capture, by index. names: a constant, of which the module must
+ * have the first one. Fills ret, whose addresses are those in the file, and *ret_bias. False: it is
+ * not there, or its file must not be read.
+ */
+bool ss_module_symbols_find(const struct ss_runtime_process *process, int32_t index,
+			    const char *const *names, size_t count,
+			    struct ss_elf_symbol *ret, uint64_t *ret_bias);
+
+#endif
