@@ -163,3 +163,37 @@ void ss_late_memory_of_now(struct ss_late_memory *memory, struct ss_late_memory 
 					   .read_data = base->read_data,
 					   .cache = base->cache };
 }
+
+static size_t read_after(const struct ss_memory *memory, uint64_t address, void *bytes,
+			 size_t size)
+{
+	struct ss_late_memory *self = ((const struct ss_late_memory *)memory)->cache;
+	size_t done = 0;
+
+	/* Without a function, all memory is of the moment of the capture. */
+	if (!self->read)
+		return read_memory(&self->base->memory, address, bytes, size);
+	if (self->base_pages != self->base->pages.count)
+		ss_late_memory_deinit(self);
+	self->base_pages = self->base->pages.count;
+	while (done < size) {
+		size_t n = read_page(self, address + done, (uint8_t *)bytes + done,
+				     size - done);
+		if (n == 0)
+			break;
+		done += n;
+	}
+	return done;
+}
+
+void ss_late_memory_of_after(struct ss_late_memory *memory,
+			     const struct ss_late_memory *base)
+{
+	*memory = (struct ss_late_memory){ .memory.read = read_after,
+					   .capture = base->capture,
+					   .session = base->session,
+					   .read = base->read,
+					   .read_data = base->read_data,
+					   .cache = memory,
+					   .base = base };
+}

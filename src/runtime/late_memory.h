@@ -30,6 +30,9 @@ struct ss_late_memory {
 	struct ss_late_memory *cache;
 	SS_VECTOR(struct ss_late_page) pages;
 	struct ss_hash table;
+	/* Only of ss_late_memory_of_after(): */
+	const struct ss_late_memory *base;
+	size_t base_pages; /* that the base had when these were read */
 };
 
 void ss_late_memory_init(struct ss_late_memory *memory, const struct ss_capture *capture,
@@ -44,5 +47,12 @@ void ss_late_memory_of_thread(struct ss_late_memory *memory, struct ss_late_memo
 
 /* The same memory as it is now: pages are read anew each time. Must not outlive base. */
 void ss_late_memory_of_now(struct ss_late_memory *memory, struct ss_late_memory *base);
+
+/* The same memory, read after all that base has read so far: it proves that what was read
+   has not changed meanwhile. Its pages are kept until base reads another one, since each is a
+   question to the parent process. A page that cannot be read any more proves nothing. To be
+   released with ss_late_memory_deinit(); base must not be moved, and must outlive it. */
+void ss_late_memory_of_after(struct ss_late_memory *memory,
+			     const struct ss_late_memory *base);
 
 #endif

@@ -47,6 +47,9 @@ struct ss_runtime_process {
 	/* All memory that can be had, at any moment since the capture. */
 	const struct ss_memory *memory;
 	const struct ss_memory *fresh; /* the same as it is now, read again each time */
+	/* The same, read after all that was read of memory so far: for a proof that it has not
+	   changed */
+	const struct ss_memory *after;
 };
 
 /* A native frame. */

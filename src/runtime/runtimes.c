@@ -18,6 +18,7 @@ struct ss_runtimes {
 	struct ss_runtimes_options options;
 	struct ss_late_memory memory;
 	struct ss_late_memory fresh;
+	struct ss_late_memory after;
 	struct ss_runtime_process process;
 	void *states[RUNTIMES]; /* NULL: not in this process */
 	SS_VECTOR(struct ss_frame) frames;
@@ -70,6 +71,7 @@ struct ss_runtimes *ss_runtimes_new(const struct ss_capture *capture,
 	ss_late_memory_init(&runtimes->memory, capture, session, runtimes->options.read,
 			    runtimes->options.read_data);
 	ss_late_memory_of_now(&runtimes->fresh, &runtimes->memory);
+	ss_late_memory_of_after(&runtimes->after, &runtimes->memory);
 	runtimes->process = (struct ss_runtime_process){
 		.capture = capture,
 		.session = session,
@@ -78,6 +80,7 @@ struct ss_runtimes *ss_runtimes_new(const struct ss_capture *capture,
 		.strings = snapshot->strings,
 		.memory = &runtimes->memory.memory,
 		.fresh = &runtimes->fresh.memory,
+		.after = &runtimes->after.memory,
 	};
 	return open_runtimes(runtimes) ? take_ptr(runtimes) : NULL;
 }
@@ -91,6 +94,7 @@ void ss_runtimes_free(struct ss_runtimes *runtimes)
 			table[i]->close(runtimes->states[i]);
 		ss_vector_free(&runtimes->wanted[i]);
 	}
+	ss_late_memory_deinit(&runtimes->after);
 	ss_late_memory_deinit(&runtimes->memory);
 	ss_vector_free(&runtimes->frames);
 	ss_vector_free(&runtimes->map);

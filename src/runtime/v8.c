@@ -123,7 +123,7 @@ static bool open_v8(const struct ss_runtime_process *process,
 	v8->process = process;
 	v8->heap = (struct ss_v8_heap){ .layout = &v8->layout,
 					.memory = process->memory,
-					.fresh = process->fresh,
+					.after = process->after,
 					.strings = process->strings,
 					.tables_left = &v8->tables_left };
 	v8->tables_left = SS_V8_TABLES_MAX;

@@ -96,7 +96,7 @@ bool ss_v8_code_is_unchanged(const struct ss_v8_heap *heap, const struct ss_v8_c
 {
 	struct ss_v8_code now;
 
-	return read_code(heap, heap->fresh, code->start, &now) &&
+	return read_code(heap, heap->after, code->start, &now) &&
 	       now.object == code->object && now.end == code->end &&
 	       now.data == code->data && now.positions == code->positions;
 }
@@ -301,9 +301,9 @@ bool ss_v8_bytecode_position(const struct ss_v8_heap *heap, uint64_t bytecode,
 	if (!ss_v8_bytes(heap, object, &positions, &size))
 		return false;
 	if (!positions || !ss_v8_position_find(positions, size, offset, &position) ||
-	    !ss_v8_word(heap->fresh, bytecode, heap->layout->bytecode_positions, &now) ||
+	    !ss_v8_word(heap->after, bytecode, heap->layout->bytecode_positions, &now) ||
 	    now != object ||
-	    ss_v8_type(heap, heap->fresh, bytecode) != heap->layout->type_bytecode)
+	    ss_v8_type(heap, heap->after, bytecode) != heap->layout->type_bytecode)
 		return true;
 	*ret = ss_v8_position_script(position);
 	return true;

@@ -259,7 +259,7 @@ static bool is_script_unchanged(const struct ss_v8_heap *heap,
 	uint64_t source;
 	uint64_t name;
 
-	return read_script_pointers(heap, heap->fresh, script->address, &source, &name) &&
+	return read_script_pointers(heap, heap->after, script->address, &source, &name) &&
 	       source == script->source_pointer && name == script->name_pointer;
 }
 
@@ -509,7 +509,7 @@ static bool is_unchanged(const struct ss_v8_heap *heap,
 	uint8_t bytes[SS_V8_SHARED_SIZE];
 	struct ss_v8_identity now;
 
-	if (!ss_memory_read(heap->fresh, function->address - 1, bytes, sizeof(bytes)))
+	if (!ss_memory_read(heap->after, function->address - 1, bytes, sizeof(bytes)))
 		return false;
 	now = ss_v8_identity_of(heap->layout, bytes);
 	return ss_v8_identity_equal(&now, &function->identity);

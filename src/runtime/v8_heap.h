@@ -62,7 +62,7 @@ struct ss_v8_function {
 struct ss_v8_heap {
 	const struct ss_v8_layout *layout;
 	const struct ss_memory *memory;
-	const struct ss_memory *fresh; /* as it is now */
+	const struct ss_memory *after; /* read after what was read of memory */
 	struct ss_intern *strings;
 	SS_VECTOR(struct ss_v8_function) functions;
 	struct ss_hash function_table;

@@ -118,7 +118,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		return 0;
 	struct ss_v8_heap heap = { .layout = &layout,
 				   .memory = &memory.memory,
-				   .fresh = &memory.memory,
+				   .after = &memory.memory,
 				   .strings = strings,
 				   .tables_left = &tables_left };
 	for (size_t i = 0; i < SS_MIN(memory.size / 8, (size_t)WORDS_MAX); i++)

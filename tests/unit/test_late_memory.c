@@ -1,0 +1,105 @@
+/*
+ * Memory that runtimes read after a capture: what is kept, and what is read again for a proof.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "runtime/late_memory.h"
+
+enum { PAGE = 4096, BASE = 0x10000, PAGES = 3 };
+
+/* A process whose memory changes with each read: a word is how many pages were read. */
+struct process {
+	uint64_t reads;
+	bool ended;
+};
+
+static size_t read_process(void *data, uint64_t address, void *bytes, size_t size)
+{
+	struct process *process = data;
+	uint64_t *words = bytes;
+
+	process->reads++;
+	if (process->ended || address < BASE || address + size > BASE + PAGES * PAGE)
+		return 0;
+	for (size_t i = 0; i < size / sizeof(*words); i++)
+		words[i] = process->reads;
+	return size;
+}
+
+static uint64_t word(const struct ss_late_memory *memory, uint64_t address)
+{
+	uint64_t value = 0;
+
+	return ss_memory_read_u64(&memory->memory, address, &value) ? value : 0;
+}
+
+static void test_after(void **state)
+{
+	struct process process = {};
+	const struct ss_capture capture = {};
+	struct ss_late_memory memory;
+	struct ss_late_memory after;
+
+	(void)state;
+	ss_late_memory_init(&memory, &capture, NULL, read_process, &process);
+	ss_late_memory_of_after(&after, &memory);
+	assert_int_equal(word(&memory, BASE), 1);
+	assert_int_equal(word(&memory, BASE + 8), 1);
+	/* It is not what was read before, and is read once. */
+	assert_int_equal(word(&after, BASE), 2);
+	assert_int_equal(word(&after, BASE + 16), 2);
+	/* Nothing new was read. */
+	assert_int_equal(word(&memory, BASE + 16), 1);
+	assert_int_equal(word(&after, BASE + 24), 2);
+	/* A page that was read now has to be followed by another proof. */
+	assert_int_equal(word(&memory, BASE + PAGE), 3);
+	assert_int_equal(word(&after, BASE), 4);
+	assert_int_equal(word(&after, BASE + PAGE), 5);
+	assert_int_equal(word(&after, BASE), 4);
+	assert_int_equal(process.reads, 5);
+	/* What is not there any more proves nothing. */
+	process.ended = true;
+	assert_int_equal(word(&memory, BASE + 2 * PAGE), 0);
+	assert_int_equal(word(&memory, BASE), 1);
+	assert_int_equal(word(&after, BASE), 0);
+	ss_late_memory_deinit(&after);
+	ss_late_memory_deinit(&memory);
+}
+
+/* A range that is in two pages. */
+static void test_range(void **state)
+{
+	struct process process = {};
+	const struct ss_capture capture = {};
+	struct ss_late_memory memory;
+	struct ss_late_memory after;
+	uint64_t words[4];
+
+	(void)state;
+	ss_late_memory_init(&memory, &capture, NULL, read_process, &process);
+	ss_late_memory_of_after(&after, &memory);
+	assert_true(
+		ss_memory_read(&after.memory, BASE + PAGE - 16, words, sizeof(words)));
+	assert_int_equal(words[1], 1);
+	assert_int_equal(words[2], 2);
+	assert_false(ss_memory_read(&after.memory, BASE + PAGES * PAGE - 16, words,
+				    sizeof(words)));
+	ss_late_memory_deinit(&after);
+	ss_late_memory_deinit(&memory);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_after),
+		cmocka_unit_test(test_range),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
