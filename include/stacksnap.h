@@ -767,6 +767,11 @@ struct ss_frame {
 	uint32_t omitted;
 };
 
+/* Whether the function belongs to the library of its language (Python's threading, Java's
+   java.util, node's internal scripts), judged by its file or class, and not to the program.
+   False for native frames. */
+SS_API bool ss_frame_is_of_library(const struct ss_frame *frame);
+
 /* What kind of thing a thread waits for. */
 enum ss_wait_kind {
 	SS_WAIT_OTHER = 0, /* in another system call */
@@ -1202,7 +1207,9 @@ struct ss_application_lock {
 	const size_t *suspects;
 	size_t suspect_count; /* in the array */
 	size_t suspects_total;
-	const char *common_function; /* the innermost one in common, or NULL */
+	/* The innermost one in common, or NULL. If a runtime executes the waiter, only functions
+	   of the program in its own language count, for all of these. */
+	const char *common_function;
 	/* Threads that have less in common and wait for their clients. A transaction may hold
 	   the lock between two requests. Likewise. */
 	const size_t *client_suspects;
@@ -2226,7 +2233,9 @@ struct ss_thread_progress {
 	uint64_t runs;	    /* how often it was put on a CPU */
 	uint64_t voluntary; /* context switches: it blocked, */
 	uint64_t forced;    /* or was preempted */
-	const char *within; /* innermost function common to all its stacks, or NULL */
+	/* Innermost function common to all its stacks, or NULL; one of the program's
+	   language, if a runtime executes it */
+	const char *within;
 	unsigned samples;   /* snapshots that contain its stack */
 	bool blocked;	    /* it made no progress, waiting for an application lock */
 };

@@ -4,6 +4,14 @@
 
 enum { FRAMES_MAX = 4096 }; /* that are compared */
 
+/* Functions of a runtime's language may have the same name in several files. */
+static bool is_same_file(const struct ss_frame *a, const struct ss_frame *b)
+{
+	if (a->kind == SS_FRAME_NATIVE || a->file == b->file)
+		return true;
+	return a->file && b->file && strcmp(a->file, b->file) == 0;
+}
+
 const struct ss_frame *ss_outer_frame(const struct ss_snapshot *snapshot,
 				      const struct ss_thread *thread, size_t from_outside)
 {
@@ -13,6 +21,8 @@ const struct ss_frame *ss_outer_frame(const struct ss_snapshot *snapshot,
 
 bool ss_frame_is_same_function(const struct ss_frame *a, const struct ss_frame *b)
 {
+	if (a->kind != b->kind || !is_same_file(a, b))
+		return false;
 	if (a->symbol && b->symbol)
 		return a->symbol == b->symbol || strcmp(a->symbol, b->symbol) == 0;
 	return a->symbol == b->symbol && a->pc == b->pc;

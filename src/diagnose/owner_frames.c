@@ -10,8 +10,8 @@ static size_t first_of(const struct ss_snapshot *snapshot, size_t thread)
 			      snapshot->references.items[i].thread < thread);
 }
 
-/* References count frames as they were before inlined calls were inserted: walk frames
-   and references in parallel. */
+/* References count frames as they were before inlined native calls were inserted: walk
+   frames and references in parallel. */
 static void add_frames(const struct ss_snapshot *snapshot, size_t owner, uint64_t futex,
 		       struct ss_wait *wait)
 {
@@ -25,7 +25,7 @@ static void add_frames(const struct ss_snapshot *snapshot, size_t owner, uint64_
 	for (size_t i = 0, number = 0; i < thread->frame_count; i++) {
 		const struct ss_frame *frame = ss_snapshot_frame(snapshot, thread, i);
 		inner = i == 0 ? frame->module : inner;
-		if (frame->inlined)
+		if (frame->inlined && frame->kind == SS_FRAME_NATIVE)
 			continue;
 		for (; at < end && at->thread == owner && at->frame == number; at++) {
 			/* In frames of the library that waits, the reference is only a

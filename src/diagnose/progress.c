@@ -54,6 +54,19 @@ static bool is_part(const struct ss_snapshot *a, const struct ss_thread *part,
 	return true;
 }
 
+/* The innermost of the outermost frames of a thread; where a runtime executes it, the
+   innermost one in its language, if there is any. NULL: not known. */
+static const char *innermost(const struct ss_snapshot *snapshot,
+			     const struct ss_thread *thread, size_t common)
+{
+	for (size_t i = common; i > 0; i--) {
+		const struct ss_frame *frame = ss_outer_frame(snapshot, thread, i - 1);
+		if (frame->kind != SS_FRAME_NATIVE && frame->symbol)
+			return frame->symbol;
+	}
+	return common > 0 ? ss_outer_frame(snapshot, thread, common - 1)->symbol : NULL;
+}
+
 /* Compares the stacks of one thread in all snapshots: how often the thread was stopped,
    whether its stack was always the same, and which function it never left. */
 static void compare_samples(struct ss_progress *progress, const struct ss_thread *thread,
@@ -83,10 +96,7 @@ static void compare_samples(struct ss_progress *progress, const struct ss_thread
 		*same &= equal == thread->frame_count && equal == then->frame_count &&
 			 then->state != 'R';
 	}
-	if (common > 0)
-		ret->within = intern(
-			progress,
-			ss_outer_frame(progress->last, thread, common - 1)->symbol);
+	ret->within = intern(progress, innermost(progress->last, thread, common));
 }
 
 static enum ss_movement classify(const struct ss_progress *progress,

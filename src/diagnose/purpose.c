@@ -202,18 +202,39 @@ static bool may_hold(const struct ss_thread *thread)
 	       (!thread->wait || thread->wait->purpose < SS_PURPOSE_IDLE);
 }
 
+/* Whether it is a function of the program in its own language. */
+static bool is_of_language(const struct ss_frame *frame)
+{
+	return frame->kind != SS_FRAME_NATIVE && frame->symbol &&
+	       !ss_frame_is_of_library(frame);
+}
+
+/* Whether a runtime executes the program: native functions may be the runtime's. */
+static bool has_language(const struct ss_snapshot *snapshot,
+			 const struct ss_thread *thread)
+{
+	for (size_t i = 0; i < thread->frame_count; i++) {
+		if (ss_snapshot_frame(snapshot, thread, i)->kind != SS_FRAME_NATIVE)
+			return true;
+	}
+	return false;
+}
+
 /* The number of outermost frames that two threads have in common, up to the innermost one
-   that has a name and is not of the library in which the threads wait and begin. */
+   that has a name and is not of the library in which the threads wait and begin; where a
+   runtime executes the waiter, up to a function of the program in its own language. */
 static size_t common_of_program(const struct ss_snapshot *snapshot,
 				const struct ss_thread *waiter,
 				const struct ss_thread *other)
 {
 	size_t common = ss_outer_frames_common(snapshot, waiter, snapshot, other);
 	const struct ss_module *waits = ss_snapshot_frame(snapshot, waiter, 0)->module;
+	bool language = common > 0 && has_language(snapshot, waiter);
 
 	for (size_t i = common; i > 0; i--) {
 		const struct ss_frame *frame = ss_outer_frame(snapshot, waiter, i - 1);
-		if (frame->module && frame->module != waits && frame->symbol)
+		bool native = frame->module && frame->module != waits && frame->symbol;
+		if (language ? is_of_language(frame) : native)
 			return i;
 	}
 	return 0;

@@ -51,7 +51,7 @@ struct ss_runtime_lock {
 struct ss_lock_reference {
 	uint64_t futex;
 	uint32_t thread; /* index; ascending */
-	uint32_t frame;	 /* not counting inlined calls; ascending for each thread */
+	uint32_t frame; /* not counting inlined native calls; ascending for each thread */
 	/* Here its function passed the lock's address to another one; call_offset is an
 	   offset in the module, like lookup_offset of struct ss_frame. */
 	bool in_code;

@@ -74,8 +74,16 @@ void ss_text_write_application_locks(const struct ss_snapshot *snapshot,
 void ss_text_write_deadlocks(const struct ss_snapshot *snapshot, bool lasting,
 			     const struct ss_format_options *options, FILE *out);
 
+/* Where the program is in its own language (Python, Java, JavaScript): returns the index of the
+   function of the language's library that it called, and in ret_program that of the
+   function that called it; the same index if there is no such call. frame_count if the
+   thread has only native frames. */
+size_t ss_text_find_call(const struct ss_snapshot *snapshot,
+			 const struct ss_thread *thread, size_t *ret_program);
+
 /* Writes the two innermost frames of the program itself, without those of the library
-   that waits. */
+   that waits; in the language of the program if a runtime executes it, with the function
+   of the language's library that it called. */
 void ss_text_write_where(const struct ss_snapshot *snapshot,
 			 const struct ss_thread *thread,
 			 const struct ss_format_options *options, FILE *out);

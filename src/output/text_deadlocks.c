@@ -49,6 +49,31 @@ static size_t first_user_frame(const struct ss_snapshot *snapshot,
 	return first;
 }
 
+size_t ss_text_find_call(const struct ss_snapshot *snapshot,
+			 const struct ss_thread *thread, size_t *ret_program)
+{
+	size_t called = thread->frame_count;
+
+	for (size_t i = 0; i < thread->frame_count; i++) {
+		const struct ss_frame *frame = ss_snapshot_frame(snapshot, thread, i);
+		if (frame->kind == SS_FRAME_NATIVE || !frame->symbol)
+			continue;
+		if (!ss_frame_is_of_library(frame)) {
+			*ret_program = i;
+			return called < i ? called : i;
+		}
+		called = i;
+	}
+	/* A thread of the library, whose innermost function tells more. */
+	for (size_t i = 0; i < called; i++) {
+		const struct ss_frame *frame = ss_snapshot_frame(snapshot, thread, i);
+		if (frame->kind != SS_FRAME_NATIVE && frame->symbol)
+			called = i;
+	}
+	*ret_program = called;
+	return called;
+}
+
 /* file is NULL if unknown. */
 static void write_function(const char *words, const struct ss_frame *frame,
 			   const char *file, uint32_t line,
@@ -61,12 +86,40 @@ static void write_function(const char *words, const struct ss_frame *frame,
 	(void)fputc_unlocked('\n', out);
 }
 
+/* Writes what the program called, and functions of the program from there on, all in its
+   own language. */
+static void write_calls(const struct ss_snapshot *snapshot,
+			const struct ss_thread *thread, size_t first, size_t program,
+			const struct ss_format_options *options, FILE *out)
+{
+	size_t shown = 0;
+
+	if (first < program) {
+		const struct ss_frame *frame = ss_snapshot_frame(snapshot, thread, first);
+		write_function("    in ", frame, frame->file, frame->line, options, out);
+	}
+	for (size_t i = program; i < thread->frame_count && shown < USER_FRAMES; i++) {
+		const struct ss_frame *frame = ss_snapshot_frame(snapshot, thread, i);
+		if (frame->kind == SS_FRAME_NATIVE || !frame->symbol)
+			continue;
+		write_function(i == first ? "    in " : "    called from ", frame,
+			       frame->file, frame->line, options, out);
+		shown++;
+	}
+}
+
 void ss_text_write_where(const struct ss_snapshot *snapshot,
 			 const struct ss_thread *thread,
 			 const struct ss_format_options *options, FILE *out)
 {
-	size_t first = first_user_frame(snapshot, thread);
+	size_t program = 0;
+	size_t first = ss_text_find_call(snapshot, thread, &program);
 
+	if (first < thread->frame_count) {
+		write_calls(snapshot, thread, first, program, options, out);
+		return;
+	}
+	first = first_user_frame(snapshot, thread);
 	for (size_t i = first; i < thread->frame_count && i < first + USER_FRAMES; i++) {
 		const struct ss_frame *frame = ss_snapshot_frame(snapshot, thread, i);
 		write_function(i == first ? "    in " : "    called from ", frame,

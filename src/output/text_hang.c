@@ -95,6 +95,7 @@ static void write_thread(const struct hang_report *report, size_t index)
 	const struct ss_thread *thread = ss_snapshot_thread(report->snapshot, index);
 	const struct ss_thread_progress *progress =
 		ss_progress_thread(report->progress, index);
+	size_t program = 0;
 
 	(void)fprintf(report->out, "  %d (", thread->tid);
 	ss_escape_write(thread->name, NULL, report->out);
@@ -103,7 +104,8 @@ static void write_thread(const struct hang_report *report, size_t index)
 	write_wait(report, thread);
 	(void)fputc_unlocked('\n', report->out);
 	if (progress->stuck || progress->blocked ||
-	    progress->movement == SS_MOVEMENT_BUSY)
+	    progress->movement == SS_MOVEMENT_BUSY ||
+	    ss_text_find_call(report->snapshot, thread, &program) < thread->frame_count)
 		ss_text_write_where(report->snapshot, thread, report->options,
 				    report->out);
 }
@@ -116,22 +118,55 @@ static bool is_folded(const struct hang_report *report, enum class class, size_t
 	       members < ss_snapshot_thread_count(report->snapshot);
 }
 
-/* A function that waits for a lock as well as for work. Strings are interned. */
+/* A function that waits for a lock as well as for work; where a runtime executes the
+   program, the function that the program called, and where it did. */
 struct event {
 	const char *function;
 	const char *words;
+	const char *file; /* or NULL */
+	uint32_t line;
 	size_t threads;
 };
 
-static void count_event(struct event events[EVENTS_MAX], const struct ss_wait *wait)
+static struct event event_of(const struct ss_snapshot *snapshot,
+			     const struct ss_thread *thread)
 {
+	size_t program = 0;
+	size_t called = ss_text_find_call(snapshot, thread, &program);
+	struct event event = { .function = thread->wait->purpose_function,
+			       .words = thread->wait->purpose_words };
+
+	if (called < thread->frame_count) {
+		const struct ss_frame *caller =
+			ss_snapshot_frame(snapshot, thread, program);
+		event.function = ss_snapshot_frame(snapshot, thread, called)->symbol;
+		event.file = caller->file;
+		event.line = caller->line;
+	}
+	return event;
+}
+
+static bool is_same_text(const char *a, const char *b)
+{
+	return a == b || (a && b && strcmp(a, b) == 0);
+}
+
+static void count_event(struct event events[EVENTS_MAX],
+			const struct ss_snapshot *snapshot,
+			const struct ss_thread *thread)
+{
+	const struct ss_wait *wait = thread->wait;
+
 	if (!wait || wait->purpose != SS_PURPOSE_EVENT || !wait->purpose_words)
 		return;
+	const struct event event = event_of(snapshot, thread);
 	for (size_t i = 0; i < EVENTS_MAX; i++) {
-		if (events[i].function && events[i].function != wait->purpose_function)
+		if (events[i].threads == 0)
+			events[i] = event;
+		else if (events[i].line != event.line ||
+			 !is_same_text(events[i].function, event.function) ||
+			 !is_same_text(events[i].file, event.file))
 			continue;
-		events[i].function = wait->purpose_function;
-		events[i].words = wait->purpose_words;
 		events[i].threads++;
 		return;
 	}
@@ -144,13 +179,15 @@ static void write_events(const struct hang_report *report)
 
 	for (size_t i = 0; i < ss_snapshot_thread_count(report->snapshot); i++) {
 		if (class_of(ss_progress_thread(report->progress, i)) == IDLE)
-			count_event(events,
-				    ss_snapshot_thread(report->snapshot, i)->wait);
+			count_event(events, report->snapshot,
+				    ss_snapshot_thread(report->snapshot, i));
 	}
-	for (size_t i = 0; i < EVENTS_MAX && events[i].function; i++) {
+	for (size_t i = 0; i < EVENTS_MAX && events[i].threads; i++) {
 		(void)fprintf(report->out, "  %zu of them wait%s in ", events[i].threads,
 			      events[i].threads == 1 ? "s" : "");
 		ss_escape_write(events[i].function, NULL, report->out);
+		ss_text_write_source(events[i].file, events[i].line,
+				     report->options->verbose, report->out);
 		(void)fputs_unlocked(": ", report->out);
 		ss_escape_write(events[i].words, NULL, report->out);
 		(void)fputc_unlocked('\n', report->out);

@@ -217,7 +217,9 @@ class Java(EndToEnd):
             with self.subTest(jdk=jdk):
                 target = self.start_java(jdk, "deadlock")
                 for _ in range(10):
-                    result = self.run_tool("hang", "--for=1s", "--json", target.pid, status=(3, 4))
+                    # 0: in its first second, a thread of JDK 17 wakes more often.
+                    result = self.run_tool("hang", "--for=1s", "--json", target.pid,
+                                           status=(0, 3, 4))
                     # A thread may wake in the moment of the capture, in JDK 17 every second.
                     if result.returncode == 3:
                         break
@@ -225,7 +227,35 @@ class Java(EndToEnd):
                 self.assertEqual(result.returncode, 3, text)
                 self.assertIn('"java-monitor"', text)
                 self.assertIn("java-ab", text)
+                self.check_places(target.pid)
                 target.kill()
+
+    def check_places(self, pid):
+        """Where the members of the cycle wait: in Java, and not in the VM."""
+        for _ in range(10):  # see above
+            text = self.run_tool(pid).stdout.decode()
+            if "DEADLOCK" in text:
+                break
+        lines = harness.read_text(HERE + "/JavaTarget.java").splitlines()
+        # The interpreter has the next instruction, which jstack shows, too.
+        line = lines.index("\t\t\tsynchronized (second) {") + 1
+        for name in ("java-ab", "java-ba"):
+            self.assertRegex(text, r"\(%s\) waits for Java monitor at [^\n]*\n"
+                             r"    in JavaTarget\.take at JavaTarget\.java:(?:%d|%d)\n"
+                             r"    called from JavaTarget\.lambda\$deadlock\$\d+ at "
+                             r"JavaTarget\.java:\d+\n    holds " % (name, line, line + 1))
+
+    def test_lock(self):
+        """What the program called to get a lock; no function of the VM says who may hold it."""
+        target = self.start_java(self.jdks[0], "stand")
+        text = self.run_tool("hang", "--for=300ms", "-a", "-v", target.pid,
+                             status=(0, 3, 4)).stdout.decode()
+        self.assertRegex(text, r"\(locks\)[^\n]*\n    waits for [^\n]*\n"
+                         r"    in java\.util\.concurrent\.locks\.ReentrantLock\.lock at "
+                         r"[^\n]*ReentrantLock\.java:\d+\n"
+                         r"    called from JavaTarget\.lambda\$stand\$\d+ at ")
+        self.assertNotIn("JavaCalls", text)
+        self.assertNotIn("call_stub", text)
 
     def test_tomcat(self):
         """A server that nobody here wrote, under load: what stands still is as jstack says, and

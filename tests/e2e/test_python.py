@@ -243,6 +243,25 @@ class Python(unittest.TestCase):
                 except AssertionError as error:
                     raise AssertionError(f"{error}: {json.dumps(taken, indent=1)}") from error
 
+    def test_places(self):
+        """hang says what the program called, and where: also without a list of the threads."""
+        program = Program(self, next(interpreters()), "sleep")
+        harness.wait_until(lambda: set(harness.task_states(program.pid).values()) == {"S"},
+                           "all threads sleep")
+        source = harness.read_text(TARGET).splitlines()
+        place = re.escape("%s:%d" % (
+            TARGET, source.index("            yield self.queue.get()") + 1))
+        for options in ([], ["-a"]):
+            done = subprocess.run([harness.STACKSNAP, "hang", "--for=200ms", "-v", *options,
+                                   str(program.pid)], capture_output=True, text=True,
+                                  timeout=harness.LIMIT_S, check=False)
+            text = done.stdout + done.stderr
+            self.assertRegex(text, r"\n    in Queue\.get at /\S+/queue\.py:\d+\n"
+                             r"    called from Worker\.items at " + place +
+                             r"\n    called from Worker\.run at ")
+            self.assertRegex(text, r"\n  1 of them waits in Queue\.get at " + place + ": a lock, ")
+            self.assertNotRegex(text, r"(in|called from) _?Py")
+
     def test_native(self):
         """--native shows both, and the functions are in front of the loop that executes them."""
         program = Program(self, sys.executable if not list(interpreters())
