@@ -167,6 +167,8 @@ class Goroutines(EndToEnd):
         compared = 0
         for number in ours:
             group, frames = found[number]
+            if any(frame["symbol"] == "runtime.bgscavenge" for frame in group["frames"]):
+                continue  # it works from time to time, too
             self.assertEqual(group["wait_reason"] or group["status"], dumped[number].status,
                              group)
             self.assertEqual(group["on_thread"], number == 1, group)

@@ -170,7 +170,7 @@ class Several(EndToEnd):
             result = self.run_tool("report", os.path.join(self.directory, "%d.rec" % pid))
             self.assertRegex(result.stdout.decode(), r"%s.*\b%d\b" % (re.escape(self.name), pid))
         result = self.run_tool("record", "-d", "300ms", "-o", os.path.join(self.directory, "x"),
-                               *pids, status=(2,))
+                               *pids, status=(64,))
         self.assertIn(b"use -o FILE%p", result.stderr)
 
 
