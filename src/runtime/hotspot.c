@@ -244,7 +244,7 @@ static bool open_hotspot(const struct ss_runtime_process *process,
 						    .strings = process->strings };
 	hotspot->methods = (struct ss_hotspot_methods){ .layout = &hotspot->layout,
 							.memory = process->memory,
-							.fresh = process->fresh,
+							.after = process->after,
 							.strings = process->strings };
 	*ret = hotspot;
 	if (!info->version)

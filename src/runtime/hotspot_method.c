@@ -252,7 +252,7 @@ static void read_method(struct ss_hotspot_methods *methods,
 	read_file(methods, &identity, method);
 	read_lines(methods, &identity, method);
 	method->valid =
-		read_identity(methods->layout, methods->fresh, method->address, &now) &&
+		read_identity(methods->layout, methods->after, method->address, &now) &&
 		memcmp(&now, &identity, sizeof(now)) == 0;
 }
 

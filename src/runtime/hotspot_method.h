@@ -25,7 +25,7 @@ struct ss_hotspot_method {
 struct ss_hotspot_methods {
 	const struct ss_hotspot_layout *layout;
 	const struct ss_memory *memory;
-	const struct ss_memory *fresh; /* memory as it is now */
+	const struct ss_memory *after; /* read after what was read of memory */
 	struct ss_intern *strings;
 	SS_VECTOR(struct ss_hotspot_method) items;
 	struct ss_hash table;

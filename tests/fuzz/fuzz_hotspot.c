@@ -81,7 +81,7 @@ static void find_methods(const struct ss_hotspot_layout *layout,
 {
 	struct ss_hotspot_methods methods = { .layout = layout,
 					      .memory = &memory->memory,
-					      .fresh = &memory->memory,
+					      .after = &memory->memory,
 					      .strings = strings };
 
 	for (size_t i = 0; i < SS_MIN(memory->size / 8, (size_t)WORDS_MAX); i++) {
