@@ -106,3 +106,30 @@ size_t ss_capture_read(const struct ss_capture *capture, uint64_t address, void 
 	ss_capture_memory_init(&memory, capture, NULL);
 	return read_capture(&memory.memory, address, bytes, size);
 }
+
+static bool overlaps(uint64_t start, size_t size, uint64_t other, size_t other_size)
+{
+	return other >= start ? other - start < size : start - other < other_size;
+}
+
+bool ss_capture_has_copy(const struct ss_capture *capture, uint64_t start, size_t size)
+{
+	const struct ss_gathered *gathered = &capture->gathered;
+
+	for (size_t i = 0; i < capture->threads.count; i++) {
+		const struct ss_capture_thread *thread = &capture->threads.items[i];
+		for (size_t k = 0; k < SS_STACK_COPIES; k++) {
+			const struct ss_stack_copy *copy = &thread->stacks[k];
+			if (overlaps(copy->address, copy->size, start, size))
+				return true;
+		}
+		if (overlaps(thread->lock.address, thread->lock.size, start, size))
+			return true;
+	}
+	for (size_t i = 0; i < gathered->blocks.count; i++) {
+		const struct ss_memory_block *block = &gathered->blocks.items[i];
+		if (overlaps(block->address, block->size, start, size))
+			return true;
+	}
+	return false;
+}

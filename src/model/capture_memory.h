@@ -23,4 +23,7 @@ void ss_capture_memory_init(struct ss_capture_memory *memory,
 			    const struct ss_capture *capture,
 			    const struct ss_capture_thread *thread);
 
+/* Whether a thread's stack or lock, or what was gathered, was copied from a range. */
+bool ss_capture_has_copy(const struct ss_capture *capture, uint64_t start, size_t size);
+
 #endif

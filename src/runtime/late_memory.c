@@ -67,27 +67,54 @@ static const struct ss_late_page *add_page(struct ss_late_memory *cache, uint64_
 	page->size = SS_MIN(page->size, (size_t)PAGE);
 	if (page->size == 0 && cache->read)
 		page->size = read_file(cache, address, bytes, PAGE);
+	/* Proofs are never read from the capture. */
+	page->copied = cache->base || ss_capture_has_copy(cache->capture, address, PAGE);
 	ss_hash_insert(&cache->table, hash, (uint32_t)(cache->pages.count - 1));
 	return page;
+}
+
+static size_t copy_from(const struct ss_late_page *page, uint64_t address, void *bytes,
+			size_t size)
+{
+	size_t at = (size_t)(address - page->address);
+
+	if (at >= page->size)
+		return 0;
+	size = SS_MIN(size, page->size - at);
+	memcpy(bytes, page->bytes + at, size);
+	return size;
+}
+
+static const struct ss_late_page *find_page(const struct ss_late_memory *cache,
+					    uint64_t address)
+{
+	const struct query query = { cache, address & ~(uint64_t)(PAGE - 1) };
+	uint32_t index =
+		ss_hash_find(&cache->table, query.address / PAGE, is_page, &query);
+
+	return index != SS_HASH_NONE ? &cache->pages.items[index] : NULL;
 }
 
 static size_t read_page(struct ss_late_memory *cache, uint64_t address, void *bytes,
 			size_t size)
 {
 	const uint64_t start = address & ~(uint64_t)(PAGE - 1);
-	const uint64_t hash = start / PAGE;
-	const struct query query = { cache, start };
-	uint32_t index = ss_hash_find(&cache->table, hash, is_page, &query);
-	const struct ss_late_page *page = index != SS_HASH_NONE ?
-						  &cache->pages.items[index] :
-						  add_page(cache, start, hash);
-	size_t at = (size_t)(address - start);
+	const struct ss_late_page *page = find_page(cache, address);
 
-	if (!page || at >= page->size)
-		return 0;
-	size = SS_MIN(size, page->size - at);
-	memcpy(bytes, page->bytes + at, size);
-	return size;
+	if (!page)
+		page = add_page(cache, start, start / PAGE);
+	return page ? copy_from(page, address, bytes, size) : 0;
+}
+
+/* Reads a page of which nothing is in the capture: searching that takes long if there are many
+   threads. */
+static size_t read_kept(const struct ss_late_memory *memory, uint64_t address,
+			void *bytes, size_t size)
+{
+	const struct ss_late_page *page =
+		memory == memory->cache ? find_page(memory, address) : NULL;
+
+	return page && !page->copied ? copy_from(page, address, bytes, size) : 0;
 }
 
 static size_t read_memory(const struct ss_memory *memory, uint64_t address, void *bytes,
@@ -99,7 +126,9 @@ static size_t read_memory(const struct ss_memory *memory, uint64_t address, void
 
 	while (done < size) {
 		uint8_t *at = (uint8_t *)bytes + done;
-		size_t n = copied->read(copied, address + done, at, size - done);
+		size_t n = read_kept(self, address + done, at, size - done);
+		if (n == 0)
+			n = copied->read(copied, address + done, at, size - done);
 		if (n == 0 && self->allow) {
 			n = read_page(self->cache, address + done, at, size - done);
 			if (n > 0 && self->used)

@@ -15,6 +15,7 @@ struct ss_late_page {
 	uint64_t address;
 	size_t size; /* of the readable prefix */
 	uint8_t *bytes;
+	bool copied; /* a part of it is in the capture */
 };
 
 struct ss_late_memory {

@@ -94,11 +94,41 @@ static void test_range(void **state)
 	ss_late_memory_deinit(&memory);
 }
 
+/* What the capture has comes first, also in a page that was read late. */
+static void test_copied(void **state)
+{
+	struct process process = {};
+	uint64_t stack[] = { 77, 78 };
+	struct ss_capture_thread threads[2] = {};
+	struct ss_capture capture = {};
+	struct ss_late_memory memory;
+
+	(void)state;
+	threads[1].stacks[0] = (struct ss_stack_copy){ .address = BASE + 64,
+						       .bytes = (uint8_t *)stack,
+						       .size = sizeof(stack) };
+	capture.threads.items = threads;
+	capture.threads.count = 2;
+	ss_late_memory_init(&memory, &capture, NULL, read_process, &process);
+	assert_int_equal(word(&memory, BASE), 1);
+	assert_int_equal(word(&memory, BASE + 64), 77);
+	assert_int_equal(word(&memory, BASE + 72), 78);
+	assert_int_equal(word(&memory, BASE + 80), 1);
+	assert_int_equal(word(&memory, BASE + PAGE), 2);
+	assert_int_equal(word(&memory, BASE + PAGE + 64), 2);
+	assert_true(ss_capture_has_copy(&capture, BASE, 65));
+	assert_true(ss_capture_has_copy(&capture, BASE + 79, 1));
+	assert_false(ss_capture_has_copy(&capture, BASE, 64));
+	assert_false(ss_capture_has_copy(&capture, BASE + 80, PAGE));
+	ss_late_memory_deinit(&memory);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_after),
 		cmocka_unit_test(test_range),
+		cmocka_unit_test(test_copied),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
