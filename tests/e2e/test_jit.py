@@ -356,7 +356,8 @@ class Java(EndToEnd):
         lines = [line for line in record(self, target, ask) if ";descends;" in line]
         self.assertTrue(lines)
         for line in lines:
-            self.assertEqual(line.count("Stack.descend(int)"), 21, line)
+            # Without parameters if they are not from the map, but from the VM itself.
+            self.assertEqual(len(re.findall(r"Stack\.descend\b", line)), 21, line)
 
     def java_thread(self, snapshot):
         return snapshot.thread("descends")

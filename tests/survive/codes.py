@@ -126,7 +126,7 @@ def java(lab):
     lab.callback(lambda: os.path.exists(path) and os.unlink(path))
     subprocess.run([jcmd, str(target.pid), "Compiler.perfmap"], check=True, timeout=LIMIT_S,
                    stdout=subprocess.DEVNULL)
-    yield Subject(target, {"descends": [re.compile(r"Stack\.descend\(int\)")] * 21})
+    yield Subject(target, {"descends": [re.compile(r"Stack\.descend\b")] * 21})
 
 
 @situation("traced by another process (`strace`)")
