@@ -265,17 +265,24 @@ static bool on_end(pid_t pid, struct ss_supervisor_event *ret)
 	return true;
 }
 
-/* An untraced command. */
-static bool on_change(pid_t pid, const siginfo_t *info, struct ss_supervisor_event *ret)
+/*
+ * The command stopped while it was not traced, or continued. To take note of that can take a
+ * stop of a traced command instead, which may have happened since: the kernel shows
+ * these to their tracer whatever it waits for (wait_consider_task()).
+ */
+static bool on_change(struct ss_supervisor *supervisor, const siginfo_t *info,
+		      struct ss_supervisor_event *ret)
 {
 	bool stopped = info->si_code == CLD_STOPPED;
 	siginfo_t consumed = {};
 
-	(void)waitid(P_PID, (id_t)pid, &consumed,
+	(void)waitid(P_PID, (id_t)info->si_pid, &consumed,
 		     (stopped ? WSTOPPED : WCONTINUED) | WNOHANG);
+	if (consumed.si_pid != 0 && consumed.si_code == CLD_TRAPPED)
+		return on_trap(supervisor, consumed.si_pid, consumed.si_status, ret);
 	*ret = (struct ss_supervisor_event){
 		.kind = stopped ? SS_SUPERVISOR_STOPPED : SS_SUPERVISOR_CONTINUED,
-		.pid = pid,
+		.pid = info->si_pid,
 		.signal = info->si_status,
 	};
 	return true;
@@ -295,7 +302,7 @@ bool ss_supervisor_next(struct ss_supervisor *supervisor, struct ss_supervisor_e
 		if (info.si_code == CLD_TRAPPED)
 			any = on_trap(supervisor, info.si_pid, info.si_status, ret);
 		else if (info.si_code == CLD_STOPPED || info.si_code == CLD_CONTINUED)
-			any = on_change(info.si_pid, &info, ret);
+			any = on_change(supervisor, &info, ret);
 		else
 			any = on_end(info.si_pid, ret);
 		if (any)

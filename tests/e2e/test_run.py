@@ -358,6 +358,20 @@ class Transparent(Run):
             output, errors = process.communicate(timeout=LIMIT_S)
             self.assertEqual((output, errors, process.returncode), (b"1\n", b"", 0), send)
 
+    def test_stopped_and_continued(self):
+        """The command runs after any number of stops. Some hundred continuations in, one came
+        between two calls of stacksnap, and the command stayed stopped."""
+        process = self.begin(sys.executable, "-c", self.COUNTER)
+        pid = int(process.stdout.readline().split()[1])
+        for i in range(2500):
+            os.kill(pid, signal.SIGSTOP)
+            time.sleep(0.0005 + i % 10 * 0.0001)
+            os.kill(pid, signal.SIGCONT)
+            time.sleep(i % 7 * 0.0001)
+        os.kill(pid, signal.SIGTERM)
+        output, errors = process.communicate(timeout=LIMIT_S)
+        self.assertEqual((output, errors, process.returncode), (b"1\n", b"", 0))
+
     def test_ignored_signals_interrupt_nothing(self):
         """A traced process is woken by signals that it ignores; its calls do not return EINTR."""
         # C is the only place where a call without a time limit shows EINTR
