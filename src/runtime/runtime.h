@@ -110,8 +110,7 @@ struct ss_runtime_found_lock {
 	uint64_t start;			       /* its futexes are from here */
 	uint64_t end;			       /* to here */
 	const struct ss_capture_thread *owner; /* NULL: none, or not known */
-	/* The thread whose lock it is said to be by its own memory; NULL: any may wait for
-	   it */
+	/* The only thread that can wait here, as the runtime records; NULL: any thread can */
 	const struct ss_capture_thread *waiter;
 	bool late; /* its memory was read after the capture */
 };
