@@ -21,7 +21,7 @@ enum { COUNT_MAX = 10000 };
 enum key { KEY_INTERVAL = 'i', KEY_COUNT = 'c', KEY_EACH = 0x640 };
 
 static const struct argp_option table[] = {
-	{ NULL, 0, NULL, 0, "Several snapshots:", 3 },
+	{ NULL, 0, NULL, 0, "Several snapshots:", 5 },
 	{ "interval", KEY_INTERVAL, "TIME", 0,
 	  "Take a snapshot every TIME, such as 1s or 200ms, and merge them (default with "
 	  "--count: 1s)",

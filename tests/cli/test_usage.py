@@ -341,6 +341,14 @@ class Options(Target):
                 self.assertTrue(self.good(command, option).startswith(
                     f"Usage: stacksnap {command} [OPTION...] "))
 
+    def test_headings(self):
+        """Options stand below their own heading: argp sorts those of one number by name."""
+        for command in re.findall(r"^  (\w+) ", self.good("--help").split("Examples")[0], re.M):
+            if command == "help":
+                continue
+            text = self.good(command, "--help")
+            self.assertNotRegex(text, r"(?m)^ \S.*:\n\n")
+
     def test_overview_is_a_screen(self):
         text = self.good("--help")
         self.assertEqual({self.good(*arguments) for arguments in [["-h"], ["help"]]}, {text})
