@@ -6,8 +6,8 @@
  * bursts [BURST_US [SLEEP_US [THREADS]]]	(default: 100 100 1)
  *
  * A burst is about BURST_US long. At the end of standard input the program prints, for all
- * threads together, the time on a CPU and how much of it the rounds took, in nanoseconds:
- * "cpu NS rounds NS".
+ * threads together, the time on a CPU and how much of it the rounds took, in nanoseconds
+ * of the scheduler's clock: "cpu NS rounds NS".
  *
  * Threads "burst-I":	[ppoll or few_rounds or many_rounds,] burst, thread_routine,
  *			target_thread_main, start_thread, clone3
@@ -26,8 +26,7 @@ enum { PARTS = 10, FEW = 3, CALIBRATE = 1 << 16, TRIES = 200 };
 static atomic_bool end;
 static struct timespec sleep_time;
 static unsigned rounds; /* of a burst */
-static double round_ns;
-static _Atomic uint64_t cpu_ns, rounds_done;
+static _Atomic uint64_t cpu_ns, rounds_ns;
 static atomic_uint finished;
 
 static uint64_t now_ns(clockid_t clock)
@@ -52,12 +51,17 @@ TARGET_FRAME static void many_rounds(void)
 	LOOP(rounds / PARTS * (PARTS - FEW));
 }
 
-TARGET_FRAME static void burst(void)
+/* Returns how long the rounds took. */
+TARGET_FRAME static uint64_t burst(void)
 {
+	uint64_t begin = now_ns(CLOCK_THREAD_CPUTIME_ID);
+
 	few_rounds();
 	many_rounds();
+	uint64_t time = now_ns(CLOCK_THREAD_CPUTIME_ID) - begin;
 	ppoll(NULL, 0, &sleep_time, NULL);
 	TARGET_KEEP();
+	return time;
 }
 
 TARGET_FRAME static void thread_routine(void *arg)
@@ -67,11 +71,9 @@ TARGET_FRAME static void thread_routine(void *arg)
 
 	(void)arg;
 	target_arrive();
-	while (!atomic_load_explicit(&end, memory_order_relaxed)) {
-		burst();
-		done += rounds / PARTS * PARTS;
-	}
-	atomic_fetch_add(&rounds_done, done);
+	while (!atomic_load_explicit(&end, memory_order_relaxed))
+		done += burst();
+	atomic_fetch_add(&rounds_ns, done);
 	atomic_fetch_add(&cpu_ns, now_ns(CLOCK_THREAD_CPUTIME_ID) - begin);
 	atomic_fetch_add(&finished, 1);
 	TARGET_KEEP();
@@ -100,8 +102,7 @@ int main(int argc, char **argv)
 	char name[32];
 
 	target_init();
-	round_ns = measure_round();
-	rounds = (unsigned)(burst_us * 1000 / round_ns);
+	rounds = (unsigned)(burst_us * 1000 / measure_round());
 	sleep_time = (struct timespec){ .tv_sec = sleep_us / 1000000,
 					.tv_nsec = sleep_us % 1000000 * 1000L };
 	for (unsigned i = 0; i < count; i++) {
@@ -112,7 +113,7 @@ int main(int argc, char **argv)
 	end = true;
 	while (finished < count)
 		sched_yield();
-	printf("cpu %llu rounds %.0f\n", (unsigned long long)cpu_ns,
-	       round_ns * (double)rounds_done);
+	printf("cpu %llu rounds %llu\n", (unsigned long long)cpu_ns,
+	       (unsigned long long)rounds_ns);
 	return 0;
 }

@@ -15,6 +15,7 @@ from recording import Recording, ZSTD
 from test_record import names_in, symbols
 
 POINTS = 5
+LONG = "STACKSNAP_TRIES" in os.environ
 # (Hz, seconds, microseconds of a burst)
 BURSTS = ([(rate, seconds, burst_us) for rate, seconds in ((99, 8), (999, 3))
            for burst_us in (30, 100, 300, 3000)] if "STACKSNAP_TRIES" in os.environ else
@@ -57,6 +58,7 @@ class OnCpu(EndToEnd):
         if perf:
             perf.wait(LIMIT_S)
         recording = Recording(self.path)
+        self.report = self.run_tool("report", self.path, status=(0, 1)).stdout.decode()
         os.unlink(self.path)
         return recording
 
@@ -101,9 +103,18 @@ class OnCpu(EndToEnd):
             # perf's events belong to threads and begin anew with each time on a CPU: it
             # attributes more to the switch of threads.
             self.assertGreater(few + many, work - POINTS - chance, note)
+        # The clock does not interrupt switches of threads. With the scheduler's CPU time as the
+        # whole, the share is the one that the program knows.
+        cpu_s = sum(sample["cpu_us"] for sample in recording.samples) / 1e6
+        share = (few + many) * len(recording.samples) / rate / cpu_s
+        numbers = re.search(r"cpu (\d+) rounds (\d+)", target.finish()[1])
+        truth = 100 * int(numbers.group(2)) / int(numbers.group(1))
+        note += "; of the CPU time %.1f, in truth %.1f" % (share, truth)
+        self.assertLess(abs(share - truth), POINTS + 300 / len(recording.samples) ** 0.5, note)
+        if LONG and (rate, burst_us) == (999, 30):
+            self.assertRegex(self.report, r" \d+ % of the CPU time is not in the samples")
         if os.environ.get("STACKSNAP_VERBOSE"):
             print(note)
-        target.finish()
 
     def test_bursts(self):
         for rate, seconds, burst_us in BURSTS:

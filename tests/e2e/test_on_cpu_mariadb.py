@@ -98,6 +98,8 @@ class OnCpuMariaDb(MariaDbServer, EndToEnd):
         # Rare functions are in an order by chance: perf does not agree with itself either.
         most = spearman(halves[0], halves[1], top(whole))
         agreement = spearman(whole, ours, top(whole))
+        if os.environ.get("STACKSNAP_VERBOSE"):
+            print("agreement %.2f, of perf's halves %.2f" % (agreement, most))
         self.assertGreaterEqual(agreement, min(0.8, most - 0.1),
                                 [(name, whole[name], ours[name]) for name in top(whole)])
 
