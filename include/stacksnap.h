@@ -729,6 +729,7 @@ enum ss_frame_kind {
 	SS_FRAME_PYTHON,
 	SS_FRAME_JAVASCRIPT,
 	SS_FRAME_JAVA,
+	SS_FRAME_JIT, /* of recordings: a runtime's generated code, named by it; a stub */
 };
 
 /* "native", "python", ... as in JSON. Never NULL. */

@@ -175,25 +175,27 @@ static void read_for_gather(const struct ss_gather_source *source,
 	ss_process_memory_read_present(&self->attempt->memory, pieces, count);
 }
 
-/* Of a thread that was not stopped, only pc and sp are known. */
+static const struct ss_task *task_of(const struct ss_gather_source *source, size_t thread)
+{
+	const struct gather_source *self = (const struct gather_source *)source;
+
+	return &self->attempt->tasks.items.items[thread];
+}
+
 static bool find_base(const struct ss_gather_source *source, size_t thread,
 		      const struct ss_gather_step *step, uint64_t *ret)
 {
-	const struct gather_source *self = (const struct gather_source *)source;
-	const struct ss_task *task = &self->attempt->tasks.items.items[thread];
-	struct ss_regs regs = {};
+	return ss_task_find_base(task_of(source, thread), step, ret);
+}
 
-	if (task->phase == SS_TASK_STOPPED)
-		ss_arch_host.attach->regs(&task->kernel, &regs);
-	else if (task->watched)
-		ss_arch_regs_blocked(&ss_arch_host, task->call.pc, task->call.sp, NULL,
-				     &regs);
-	if (step->base == SS_GATHER_REGISTER)
-		return ss_regs_get(&regs, step->parent, ret);
-	if (task->phase != SS_TASK_STOPPED)
-		return false;
-	*ret = ss_arch_host.attach->thread_pointer(&task->kernel);
-	return true;
+/* The stack of a watched thread may be older than the freeze. */
+static bool read_stack(const struct ss_gather_source *source, size_t thread,
+		       uint64_t address, void *bytes, size_t size)
+{
+	const struct ss_task *task = task_of(source, thread);
+
+	return task->phase == SS_TASK_STOPPED &&
+	       ss_task_read_stack(task, address, bytes, size);
 }
 
 /* Executes the gather plan while all threads are stopped. */
@@ -202,7 +204,8 @@ static void gather(struct ss_attempt *a)
 	const struct gather_source source = {
 		.source = { .read = read_for_gather,
 			    .find_base = find_base,
-			    .thread_count = a->tasks.items.count },
+			    .thread_count = a->tasks.items.count,
+			    .read_stack = read_stack },
 		.attempt = a,
 	};
 
@@ -263,11 +266,11 @@ static void freeze_and_copy(struct ss_attempt *a)
 	a->memory.deadline_ns = a->freeze.deadline_ns;
 	if (a->maps_in_freeze)
 		ss_error_free(read_maps(a, &a->maps)); /* the later check notices */
-	if (a->freeze.rounds == 0)
-		gather(a);
 	do {
 		set_rounds(a);
 		copy_class(a, is_running_class);
+		if (a->freeze.rounds == 0) /* all stand still */
+			gather(a);
 		ss_freeze_release(&a->freeze, true);
 		copy_sleeping(a);
 		ss_freeze_release(&a->freeze, false);

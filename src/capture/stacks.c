@@ -578,6 +578,39 @@ void ss_arena_copy(struct ss_arena *arena, const struct ss_capture *capture,
 	read_queue(arena, capture, done, count, memory);
 }
 
+bool ss_task_read_stack(const struct ss_task *task, uint64_t address, void *bytes,
+			size_t size)
+{
+	for (size_t i = 0; i < SS_STACK_COPIES; i++) {
+		const struct ss_stack_copy *copy = &task->stacks[i];
+		if (!copy->bytes || copy->absent || address < copy->address ||
+		    address - copy->address > copy->size ||
+		    size > copy->size - (address - copy->address))
+			continue;
+		memcpy(bytes, copy->bytes + (address - copy->address), size);
+		return true;
+	}
+	return false;
+}
+
+bool ss_task_find_base(const struct ss_task *task, const struct ss_gather_step *step,
+		       uint64_t *ret)
+{
+	struct ss_regs regs = {};
+
+	if (task->phase == SS_TASK_STOPPED)
+		ss_arch_host.attach->regs(&task->kernel, &regs);
+	else if (task->watched)
+		ss_arch_regs_blocked(&ss_arch_host, task->call.pc, task->call.sp, NULL,
+				     &regs);
+	if (step->base == SS_GATHER_REGISTER)
+		return ss_regs_get(&regs, step->parent, ret);
+	if (task->phase != SS_TASK_STOPPED)
+		return false;
+	*ret = ss_arch_host.attach->thread_pointer(&task->kernel);
+	return true;
+}
+
 void ss_arena_give(struct ss_arena *arena, struct ss_capture *capture)
 {
 	size_t used = SS_MIN((arena->used + PAGE - 1) / PAGE * PAGE, arena->size);

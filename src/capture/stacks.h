@@ -49,6 +49,15 @@ void ss_arena_copy(struct ss_arena *arena, const struct ss_capture *capture,
 		   const struct ss_capture_options *options,
 		   ss_task_predicate *predicate);
 
+/* Reads from the copies of the stack of a task. False: they do not have all of it. */
+bool ss_task_read_stack(const struct ss_task *task, uint64_t address, void *bytes,
+			size_t size);
+
+/* Of a gather step: the register of a task, or its thread pointer. False: not known. Of a thread
+   that was not stopped, only pc and sp are. */
+bool ss_task_find_base(const struct ss_task *task, const struct ss_gather_step *step,
+		       uint64_t *ret);
+
 /* Moves the used part of the arena into the capture. */
 void ss_arena_give(struct ss_arena *arena, struct ss_capture *capture);
 

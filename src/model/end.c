@@ -28,6 +28,7 @@ static const char *const kinds[] = {
 	[SS_FRAME_PYTHON] = "python",
 	[SS_FRAME_JAVASCRIPT] = "javascript",
 	[SS_FRAME_JAVA] = "java",
+	[SS_FRAME_JIT] = "jit",
 };
 
 const char *ss_frame_kind_name(enum ss_frame_kind kind)

@@ -22,6 +22,10 @@ struct ss_gather_source {
 	bool (*find_base)(const struct ss_gather_source *source, size_t thread,
 			  const struct ss_gather_step *step, uint64_t *ret);
 	size_t thread_count;
+	/* Copies what has been copied before of the stack of a thread: lists on a stack
+	   are read without a system call for each node. False: read it. NULL: none. */
+	bool (*read_stack)(const struct ss_gather_source *source, size_t thread,
+			   uint64_t address, void *bytes, size_t size);
 	/* Whether a root is to be copied. NULL: all. */
 	bool (*wants_root)(const struct ss_gather_source *source,
 			   const struct ss_gather_root *root);
@@ -33,11 +37,12 @@ enum { SS_GATHER_BATCH = 1024 };
 /* One copy of memory at an address. */
 struct ss_gather_node {
 	uint64_t address;
-	uint64_t seen;	/* an earlier address of its list, to find cycles */
-	uint8_t *bytes; /* in gather->bytes */
-	uint32_t size;	/* to copy; after the read: copied */
-	uint32_t index; /* in its list */
-	bool changed;	/* since it was copied */
+	uint64_t seen;	 /* an earlier address of its list, to find cycles */
+	uint8_t *bytes;	 /* in gather->bytes */
+	uint32_t size;	 /* to copy; after the read: copied */
+	uint32_t index;	 /* in its list */
+	uint32_t thread; /* to whose registers its list belongs, + 1; 0: none */
+	bool changed;	 /* since it was copied */
 };
 
 struct ss_gather {

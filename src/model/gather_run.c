@@ -49,12 +49,15 @@ static size_t size_to_end(const struct ss_gather_step *step,
 	return (size_t)SS_MIN((uint64_t)size, end - address);
 }
 
-/* The first node for a value of step->base. parent: NULL if the step has none. */
+/* The first node for a value of step->base. parent: NULL if the step has none. thread: whose
+   register it is, + 1. */
 static void add_root(struct ss_gather *gather, const struct ss_gather_step *step,
-		     const struct ss_gather_node *parent, uint64_t value, size_t size)
+		     const struct ss_gather_node *parent, uint64_t value, size_t size,
+		     uint32_t thread)
 {
 	struct ss_gather_node node = {
 		.address = (value & step->mask) + (uint64_t)step->offset,
+		.thread = thread,
 	};
 
 	node.seen = node.address;
@@ -93,7 +96,7 @@ static void add_children(struct ss_gather *gather, const struct ss_gather_step *
 	if (node->size == 0)
 		return;
 	if (step->base == SS_GATHER_NODE) {
-		add_root(gather, step, node, node->address, size);
+		add_root(gather, step, node, node->address, size, 0);
 		return;
 	}
 	while (at < node->size && load(node, (uint32_t)at, &value, sizeof(value))) {
@@ -102,7 +105,7 @@ static void add_children(struct ss_gather *gather, const struct ss_gather_step *
 			return;
 		}
 		gather->pointers++;
-		add_root(gather, step, node, value, size);
+		add_root(gather, step, node, value, size, 0);
 		if (step->stride == 0)
 			return;
 		at += step->stride;
@@ -119,17 +122,19 @@ static void add_roots(struct ss_gather *gather, const struct ss_gather_step *ste
 		for (size_t i = 0; i < gather->plan.root_count; i++) {
 			const struct ss_gather_root *root = &gather->plan.roots[i];
 			if (!source->wants_root || source->wants_root(source, root))
-				add_root(gather, step, NULL, root->address, step->size);
+				add_root(gather, step, NULL, root->address, step->size,
+					 0);
 		}
 		break;
 	case SS_GATHER_ADDRESS:
-		add_root(gather, step, NULL, step->address, step->size);
+		add_root(gather, step, NULL, step->address, step->size, 0);
 		break;
 	case SS_GATHER_REGISTER:
 	case SS_GATHER_THREAD_POINTER:
 		for (size_t i = 0; i < source->thread_count; i++) {
 			if (source->find_base(source, i, step, &value))
-				add_root(gather, step, NULL, value, step->size);
+				add_root(gather, step, NULL, value, step->size,
+					 (uint32_t)i + 1);
 		}
 		break;
 	default:
@@ -140,10 +145,20 @@ static void add_roots(struct ss_gather *gather, const struct ss_gather_step *ste
 	}
 }
 
+static bool read_stack(const struct ss_gather_source *source,
+		       const struct ss_gather_node *node)
+{
+	return node->thread && source->read_stack &&
+	       source->read_stack(source, node->thread - 1, node->address, node->bytes,
+				  node->size);
+}
+
 /* Reads the nodes from begin on. Drops nodes beyond the limit of reads. */
 static void read_nodes(struct ss_gather *gather, const struct ss_gather_source *source,
 		       size_t begin)
 {
+	while (begin < gather->node_count && read_stack(source, &gather->nodes[begin]))
+		begin++;
 	while (begin < gather->node_count) {
 		size_t count =
 			SS_MIN(gather->node_count - begin, (size_t)SS_GATHER_BATCH);
@@ -175,7 +190,9 @@ static void add_next(struct ss_gather *gather, const struct ss_gather_step *step
 		     const struct ss_gather_node *node)
 {
 	uint64_t value;
-	struct ss_gather_node next = { .index = node->index + 1, .size = step->size };
+	struct ss_gather_node next = { .index = node->index + 1,
+				       .size = step->size,
+				       .thread = node->thread };
 
 	if (!load(node, step->next, &value, sizeof(value)) || (value & step->mask) == 0)
 		return;

@@ -94,7 +94,7 @@ static void write_runtimes(struct ss_json *json, const struct ss_profile *profil
 	for (size_t i = 0; i < profile->functions.count; i++) {
 		const struct ss_profile_function *function =
 			ss_profile_function_at(profile, i);
-		if (function->kind == SS_FRAME_NATIVE)
+		if (function->kind == SS_FRAME_NATIVE || function->kind == SS_FRAME_JIT)
 			continue;
 		ss_json_open(json, NULL, '[');
 		ss_json_unsigned(json, NULL, i);

@@ -53,6 +53,8 @@ static char *format(const struct ss_frame *frame, const char *rest)
 
 char *ss_label_new_module(const struct ss_frame *frame)
 {
+	if (frame->kind == SS_FRAME_JIT)
+		return strdup("[jit]");
 	if (frame->kind != SS_FRAME_NATIVE)
 		return strdup(ss_frame_kind_name(frame->kind));
 	return format(frame, "");

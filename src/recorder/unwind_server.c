@@ -243,6 +243,16 @@ static bool name_areas(struct ss_capture *space, const char *names)
 	return true;
 }
 
+static bool read_executable(struct reader *reader, struct ss_capture *space, uint64_t size)
+{
+	const uint8_t *text = ss_cursor_take(&reader->at, size);
+
+	if (text && size > 0)
+		space->process.executable = ss_intern_bytes(
+			space->strings, (const char *)text, (size_t)size);
+	return text && (size == 0 || space->process.executable);
+}
+
 static bool read_space(struct ss_unwind_server *server, struct reader *reader,
 		       uint32_t id)
 {
@@ -252,6 +262,7 @@ static bool read_space(struct ss_unwind_server *server, struct reader *reader,
 
 	if (!space || !slot || !read_struct(reader, &wire, sizeof(wire)) ||
 	    !read_modules(server, reader, space, wire.module_count) ||
+	    !read_executable(reader, space, wire.executable_size) ||
 	    !ss_vector_reserve(&space->areas, wire.area_count + (size_t)1))
 		return false;
 	space->areas.count = wire.area_count;
@@ -382,10 +393,10 @@ static struct wire_frame wire_of(struct ss_unwind_server *server,
 {
 	const struct call_key key = { .function = frame->symbol,
 				      .file = frame->file,
-				      .kind = frame->kind,
+				      .kind = ss_frame_record_kind(frame),
 				      .line = frame->line };
 
-	if (frame->kind == SS_FRAME_NATIVE)
+	if (key.kind == SS_FRAME_NATIVE)
 		return (struct wire_frame){
 			.pc = frame->pc,
 			.module = frame->module ? frame->module_index : -1,

@@ -249,9 +249,11 @@ static bool put_areas(struct ss_unwinder *unwinder, const struct ss_capture *cap
 static bool put_space(struct ss_unwinder *unwinder, const struct ss_unwinder_space *space,
 		      const struct ss_capture *capture)
 {
+	const char *executable = capture->process.executable;
 	const struct wire_space wire = {
 		.module_count = (uint32_t)space->modules.count,
 		.area_count = (uint32_t)capture->areas.count,
+		.executable_size = executable ? strlen(executable) : 0,
 	};
 
 	put_record(unwinder, WIRE_SPACE, space->id);
@@ -259,6 +261,8 @@ static bool put_space(struct ss_unwinder *unwinder, const struct ss_unwinder_spa
 	ss_buffer_add(&unwinder->request, &wire, sizeof(wire));
 	ss_buffer_add(&unwinder->request, space->modules.items,
 		      space->modules.count * sizeof(*space->modules.items));
+	if (executable)
+		ss_buffer_add(&unwinder->request, executable, wire.executable_size);
 	return put_areas(unwinder, capture, at);
 }
 

@@ -7,7 +7,8 @@
  *	MODULE    struct wire_module, its path, mappings, build-id, header and bytes; and
  *		  a file, if it has one
  *	FORGET_MODULE
- *	SPACE     struct wire_space, ids of modules, areas, names of areas
+ *	SPACE     struct wire_space, ids of modules, path of the executable, areas,
+ *		  names of areas
  *	FORGET_SPACE
  *	UNWIND    struct wire_unwind, threads (struct ss_capture_thread), whose stacks
  *		  are in shared memory, and what was gathered with them: for each turn
@@ -61,6 +62,7 @@ struct wire_module {
 struct wire_space {
 	uint32_t module_count;
 	uint32_t area_count;
+	uint64_t executable_size; /* 0: not known */
 	uint64_t name_bytes; /* of all names, each with a NUL */
 };
 

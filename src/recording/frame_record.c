@@ -16,16 +16,25 @@ uint32_t ss_frame_record_flags(const struct ss_frame *frame)
 	return flags;
 }
 
+enum ss_frame_kind ss_frame_record_kind(const struct ss_frame *frame)
+{
+	bool stub = frame->kind == SS_FRAME_NATIVE && !frame->module && frame->symbol;
+
+	return stub ? SS_FRAME_JIT : frame->kind;
+}
+
 struct ss_frame_record ss_frame_record_make(const struct ss_frame *frame,
 					    uint32_t process, const uint32_t *modules)
 {
 	bool placed = frame->module && frame->module_index >= 0;
 
-	if (frame->kind != SS_FRAME_NATIVE)
+	const enum ss_frame_kind kind = ss_frame_record_kind(frame);
+
+	if (kind != SS_FRAME_NATIVE)
 		return (struct ss_frame_record){
 			.module = SS_ID_NONE,
 			.flags = SS_FROM_RUNTIME << SS_FRAME_SOURCE_SHIFT,
-			.kind = frame->kind,
+			.kind = kind,
 			.function = frame->symbol,
 			.file = frame->file,
 			.line = frame->line,

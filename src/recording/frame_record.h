@@ -10,6 +10,9 @@
 struct ss_frame_record ss_frame_record_make(const struct ss_frame *frame,
 					    uint32_t process, const uint32_t *modules);
 
+/* The kind of a frame in a recording: code of no file with a name is JIT. */
+enum ss_frame_kind ss_frame_record_kind(const struct ss_frame *frame);
+
 /* The flags of a frame in a recording: SS_FRAME_... */
 uint32_t ss_frame_record_flags(const struct ss_frame *frame);
 

@@ -10,6 +10,7 @@
 #include "base/clock.h"
 #include "base/scan.h"
 #include "base/search.h"
+#include "capture/result.h"
 #include "target/denial.h"
 #include "target/files.h"
 #include "target/mapped.h"
@@ -203,6 +204,7 @@ static struct ss_error *take_next(struct ss_address_space *space)
 		ss_capture_free(capture);
 		return error;
 	}
+	capture->process.executable = ss_result_executable(capture, space->target);
 	keep_before(space);
 	space->capture = capture;
 	space->version++;

@@ -19,15 +19,22 @@ static void read_pieces(const struct ss_gather_source *source, struct ss_piece *
 		ss_process_memory_read_present(self->memory, pieces, count);
 }
 
-/* Plans for a sampler begin with roots, not with registers. */
 static bool find_base(const struct ss_gather_source *source, size_t thread,
 		      const struct ss_gather_step *step, uint64_t *ret)
 {
-	(void)source;
-	(void)thread;
-	(void)step;
-	(void)ret;
-	return false;
+	const struct source *self = (const struct source *)source;
+	const struct ss_task *task = &self->tasks->items.items[thread];
+
+	return self->wanted(task) && ss_task_find_base(task, step, ret);
+}
+
+static bool read_stack(const struct ss_gather_source *source, size_t thread,
+		       uint64_t address, void *bytes, size_t size)
+{
+	const struct source *self = (const struct source *)source;
+
+	return ss_task_read_stack(&self->tasks->items.items[thread], address, bytes,
+				  size);
 }
 
 static bool is_root_of(const struct ss_gather_root *root, const struct ss_task *task)
@@ -99,6 +106,8 @@ void ss_gathers_run(struct ss_gathers *gathers, const struct ss_process_memory *
 	const struct source source = {
 		.source = { .read = read_pieces,
 			    .find_base = find_base,
+			    .thread_count = tasks->items.count,
+			    .read_stack = read_stack,
 			    .wants_root = wants_root },
 		.memory = memory,
 		.pages = gathers->pages,

@@ -9,8 +9,10 @@ waits without a time limit, and no test looks at how long anything took.
 """
 
 import atexit
+import base64
 import functools
 import glob
+import gzip
 import json
 import os
 import re
@@ -255,6 +257,37 @@ class Snapshot:
         """Omits inlined calls outside of the sources of targets."""
         return [frame for frame in thread["frames"]
                 if not frame["inlined"] or "/targets/" in (frame["file"] or "")]
+
+
+
+def report_stacks(path, *options):
+    """Of the samples of a recording: the thread, the frames from the innermost one on, the count."""
+    done = subprocess.run([STACKSNAP, "report", "-f", "json", *options, path], stdout=subprocess.PIPE,
+                          stderr=subprocess.PIPE, timeout=LIMIT_S, check=False)
+    if done.returncode not in (0, 1):
+        raise AssertionError(done.stderr.decode())
+    report = json.loads(done.stdout)
+    found = []
+    for sample in report["samples"]:
+        frames, call = [], sample["call"]
+        while call is not None:
+            call, frame = report["calls"][call]
+            frames.append(report["frames"][frame])
+        found.append((report["threads"][sample["thread"]], frames, sample["count"]))
+    return found
+
+
+def report_formats(path):
+    """The text of each format of reports; that of pprof and the data of html decompressed."""
+    for name in ("text", "html", "folded", "speedscope", "pprof", "perf", "json"):
+        done = subprocess.run([STACKSNAP, "report", "-f", name, "-o", "-", path],
+                              stdout=subprocess.PIPE, timeout=LIMIT_S, check=False)
+        data = done.stdout
+        if name == "html":
+            data = base64.b64decode(re.search(rb'id="data"[^>]*>([^<]*)', data).group(1))
+        if data[:2] == b"\x1f\x8b":
+            data = gzip.decompress(data)
+        yield name, data.decode("utf-8", "replace")
 
 
 def describe(snapshot, thread):

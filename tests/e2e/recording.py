@@ -6,7 +6,7 @@ import ctypes.util
 import struct
 
 MAGIC = b"\x89SSREC\r\n"
-KINDS = {1: "python", 2: "javascript", 3: "java"}
+KINDS = {1: "python", 2: "javascript", 3: "java", 4: "jit"}
 ENDS = ["root", "frames", "limit", "no-unwind-info", "bad-unwind-info", "unreadable", "loop",
         "register", "gone", "running", "not-stopped", "traced", "denied", "runnable"]
 

@@ -175,7 +175,9 @@ class Java(EndToEnd):
 
     def check_possible(self, snapshot, thread):
         names = [name for name, _ in methods(thread)]
-        text = describe(snapshot, thread)
+        self.check_possible_names(names, describe(snapshot, thread))
+
+    def check_possible_names(self, names, text):
         if not names:
             return
         own = [name for name in names if name.startswith("JavaTarget.")]
@@ -244,6 +246,60 @@ class Java(EndToEnd):
                              r"    in JavaTarget\.take at JavaTarget\.java:(?:%d|%d)\n"
                              r"    called from JavaTarget\.lambda\$deadlock\$\d+ at "
                              r"JavaTarget\.java:\d+\n    holds " % (name, line, line + 1))
+
+    def test_recording(self):
+        """The methods of threads that run are a possible stack, and those of threads that stand still
+        are as jstack says; the report needs neither the process nor the classes."""
+        for jdk in self.jdks:
+            for what in ("busy", "stand"):
+                with self.subTest(jdk=jdk, what=what):
+                    target = self.start_java(jdk, what)
+                    before = jstack(jdk, target.pid)
+                    path = os.path.join(self.directory, what)
+                    self.run_tool("record", "-d", "1", "-o", path, target.pid)
+                    after = jstack(jdk, target.pid)
+                    target.kill()
+                    if what == "busy":
+                        self.check_busy(path)
+                    else:
+                        self.check_standing(path, {tid: frames for tid, frames in before.items()
+                                                   if after.get(tid) == frames})
+                    os.unlink(path)
+
+    def check_busy(self, path):
+        named = native = 0
+        for thread, frames, count in harness.report_stacks(path):
+            if not thread["name"].startswith("busy-") or len(frames) == 1:
+                continue
+            for frame in frames:
+                frame["symbol"] = frame["name"]
+            shown = {"tid": thread["tid"], "frames": frames}
+            if not methods(shown):
+                native += count
+                continue
+            named += count
+            names = [frame["name"] for frame in frames]
+            if "call_stub" in names:
+                self.check_possible_names([name for name, _ in methods(shown)], "\n".join(names))
+            else:
+                native += count
+        self.assertGreater(named, 4 * native)
+        for name, text in harness.report_formats(path):
+            self.assertTrue("JavaTarget.even" in text, name)
+
+    def check_standing(self, path, wanted):
+        compared = set()
+        for thread, frames, _ in harness.report_stacks(path):
+            for frame in frames:
+                frame["symbol"] = frame["name"]
+            found = methods({"frames": frames})
+            if thread["tid"] not in wanted or not wanted[thread["tid"]] or not found:
+                continue
+            self.assertTrue(equal(found, wanted[thread["tid"]]),
+                            "%s: %s\njstack: %s" % (thread, found, wanted[thread["tid"]]))
+            compared.add(thread["name"])
+        self.assertLessEqual({"deep", "inlined", "sleeps", "waits", "sorts", "reflects", "locks"},
+                             compared, wanted)
 
     def test_lock(self):
         """What the program called to get a lock; no function of the VM says who may hold it."""

@@ -325,7 +325,7 @@ class Java(EndToEnd):
         with open(directory + "/Stack.java", "w") as file:
             file.write(JAVA)
         target = self.start_command([java, *JAVA_OPTIONS, directory + "/Stack.java"])
-        thread = self.java_thread(self.snap(target.pid))
+        thread = self.java_thread(self.snap(target.pid, status=(0, 1)))
         self.assertEqual(thread["end"], "root")
         names = [f["symbol"] for f in thread["frames"]]
         subprocess.run([jcmd, str(target.pid), "Compiler.perfmap"], check=True,

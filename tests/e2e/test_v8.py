@@ -11,6 +11,7 @@ import os
 import shutil
 import subprocess
 import sys
+import tempfile
 import unittest
 
 import harness
@@ -159,6 +160,36 @@ class Running(unittest.TestCase):
             print(f"{node}: {MOMENTS} moments, {reasons} without functions")
             self.assertLessEqual(reasons, MOMENTS // 3)
 
+
+    def test_recording(self):
+        """In a recording, too; the report needs neither the process nor the script."""
+        for node in nodes():
+            target = Target(self, node, "-e", RUNNING)
+            self.assertEqual(target.process.stdout.readline(), "ready\n")
+            with tempfile.TemporaryDirectory(prefix="stacksnap-") as directory:
+                path = os.path.join(directory, "recording")
+                subprocess.run([harness.STACKSNAP, "record", "-d", "1", "-o", path,
+                                str(target.pid)], capture_output=True, check=True,
+                               timeout=harness.LIMIT_S)
+                target.stop()
+                self.check_recording(node, target.pid, path)
+
+    def check_recording(self, node, pid, path):
+        named = native = 0
+        for thread, frames, count in harness.report_stacks(path):
+            if thread["tid"] != pid or not any("Builtins_JSEntry" == f["name"] for f in frames):
+                continue
+            for frame in frames:
+                frame["symbol"] = frame["name"]
+            if not javascript({"frames": frames}):
+                native += count
+                continue
+            named += count
+            self.check(node, {"frames": frames, "native_reason": None})
+        print(f"{node}: {named} samples, {native} without functions")
+        self.assertGreater(named, 2 * native)
+        for name, text in harness.report_formats(path):
+            self.assertTrue("middle" in text, f"{node}: {name}")
 
     def test_builtin(self):
         """The function that calls a builtin without a frame is not lost."""

@@ -170,6 +170,45 @@ static void test_list(void **state)
 }
 
 /* Cycles end, whether they lead back to the begin, to a later node or to themselves. */
+/* Thread 0 has a copy of its stack, from BASE + 0x100 to BASE + 0x200. */
+static bool read_copy(const struct ss_gather_source *source, size_t thread,
+		      uint64_t address, void *bytes, size_t size)
+{
+	const struct fake *fake = (const struct fake *)source;
+	uint64_t at = address - BASE;
+
+	if (thread != 0 || at < 0x100 || at + size > 0x200)
+		return false;
+	memcpy(bytes, fake->bytes + at, size);
+	return true;
+}
+
+/* A list on the stack of a thread is read from the copy of that stack, as far as that goes. */
+static void test_stack_list(void **state)
+{
+	_cleanup_free_ struct fake *fake = make_fake();
+	struct ss_gather_plan plan = make_plan();
+
+	(void)state;
+	fake->source.read_stack = read_copy;
+	fake->source.thread_count = 1;
+	put(fake, 0x108, BASE + 0x140);
+	put(fake, 0x148, BASE + 0x1e0);
+	put(fake, 0x1e8, BASE + 0x300);
+	plan.steps[0].base = SS_GATHER_REGISTER;
+	plan.steps[0].parent = 7;
+	plan.steps[0].next = 8;
+	plan.steps[0].max_nodes = 10;
+	_cleanup_(ss_gather_cleanup) struct ss_gather *gather = run(&plan, fake);
+	check_nodes(gather, 0, NODES(0x100, 0x140, 0x1e0, 0x300));
+	assert_int_equal(gather->reads, 1);
+	assert_memory_equal(gather->nodes[1].bytes, fake->bytes + 0x140, 16);
+	/* Not that of another thread. */
+	fake->source.thread_count = 2;
+	ss_gather_run(gather, &fake->source);
+	assert_int_equal(gather->reads, 2);
+}
+
 static void test_cycles(void **state)
 {
 	static const uint64_t back[] = { 0x108, 0x308, 0x208, 0x408 };
@@ -629,6 +668,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_pointer_chain),
 		cmocka_unit_test(test_list),
+		cmocka_unit_test(test_stack_list),
 		cmocka_unit_test(test_cycles),
 		cmocka_unit_test(test_ends),
 		cmocka_unit_test(test_changes),
