@@ -58,7 +58,6 @@ class OnCpu(EndToEnd):
         if perf:
             perf.wait(LIMIT_S)
         recording = Recording(self.path)
-        self.report = self.run_tool("report", self.path, status=(0, 1)).stdout.decode()
         os.unlink(self.path)
         return recording
 
@@ -111,8 +110,6 @@ class OnCpu(EndToEnd):
         truth = 100 * int(numbers.group(2)) / int(numbers.group(1))
         note += "; of the CPU time %.1f, in truth %.1f" % (share, truth)
         self.assertLess(abs(share - truth), POINTS + 300 / len(recording.samples) ** 0.5, note)
-        if LONG and (rate, burst_us) == (999, 30):
-            self.assertRegex(self.report, r" \d+ % of the CPU time is not in the samples")
         if os.environ.get("STACKSNAP_VERBOSE"):
             print(note)
 

@@ -158,7 +158,7 @@ stacksnap=${STACKSNAP:-../../../build/release/stacksnap}
 "$stacksnap" record -r 300 --children -o "$made/ticks" -- \
 	sh -c 'for i in 1 2 3; do sleep 0.1; done'
 "${stacksnap%/*}/tests/report/make_recording" "$made/waits" <<'END'
-begin 5000000000 1795260000000000000 0 host x86_64
+begin 5000000000 1795260000000000000 0 0 host x86_64
 process 100 shop -
 thread 0 100 one
 thread 0 101 two

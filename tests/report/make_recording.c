@@ -4,7 +4,7 @@
  * lines. In text, %XX is a byte, and "-" means none. The first line, with times in
  * nanoseconds:
  *
- * begin MONOTONIC WALL PERIOD HOST MACHINE
+ * begin MONOTONIC WALL PERIOD SCOPE HOST MACHINE (SCOPE a number of enum ss_recording_scope)
  *
  * process PID NAME EXECUTABLE
  *
@@ -122,6 +122,7 @@ static void begin(struct maker *maker, char *line)
 		.monotonic_ns = number(&line),
 		.wall_ns = number(&line),
 		.period_ns = number(&line),
+		.scope = number(&line),
 	};
 
 	options.host = text(&line);

@@ -223,6 +223,22 @@ class Formats(ReportTest):
                                r".*\n +15\.0 %    shop_serve .*\n +15\.0 %    shop_parse .*\n"
                                r" +15\.0 %    shop_hash ")
 
+    def test_text_unsampled(self):
+        """Samples of CPUs, and the scheduler's CPU time of which they are a part."""
+        for name, cpu_us, missed, share in (("all", 10000, 0, None), ("part", 14000, 0, 29),
+                                            ("missed", 17000, 100, 26)):
+            d = Description(scope=1)
+            process = d.process()
+            module = d.module(process, self.library, self.build_id)
+            thread = d.thread(process, 1, "t")
+            stack = self.stack_of(d, module, "hash", "start")
+            for i in range(400):
+                d.tick(missed=missed if i == 1 else 0)
+                d.sample(thread, stack, "R", cpu_us=cpu_us)
+            text = self.report(d.write(self.path("unsampled-%s.ss" % name))).stdout.decode()
+            found = re.search(r"\n  (\d+) % of the CPU time is not in the samples", text)
+            self.assertEqual(found and int(found.group(1)), share, text)
+
     def test_text_threshold(self):
         shop = self.shop()
         text = self.report("--threshold", 50, shop).stdout.decode()
