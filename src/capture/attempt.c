@@ -35,6 +35,7 @@ void ss_attempt_deinit(struct ss_attempt *a)
 	ss_look_deinit(&a->look);
 	ss_live_free(a->live);
 	ss_gather_free(a->gather);
+	ss_page_cache_free(a->pages);
 	ss_buffer_deinit(&a->maps);
 	ss_buffer_deinit(&a->maps_after);
 	close_cleanup(&a->maps_fd);
@@ -74,6 +75,16 @@ static void read_freezer(struct ss_capture *capture, const struct ss_target *tar
 		capture->process.frozen = ss_intern_string(capture->strings, cgroup);
 }
 
+static struct ss_error *prepare_gather(struct ss_attempt *a)
+{
+	struct ss_error *error = ss_gather_new(a->options->plan, true, &a->gather);
+
+	if (error || ss_gather_reads_again(a->gather))
+		return error;
+	a->pages = ss_page_cache_new();
+	return a->pages ? NULL : ss_error_no_memory();
+}
+
 /* Opens all files, which must not be done during the freeze, and reads the areas. Files
    are reopened for each attempt: they belong to the program that ran when they were
    opened. */
@@ -110,7 +121,7 @@ static struct ss_error *prepare(struct ss_attempt *a)
 	if (!error)
 		error = ss_regions_read(a->capture, &a->maps);
 	if (!error && a->options->plan)
-		error = ss_gather_new(a->options->plan, true, &a->gather);
+		error = prepare_gather(a);
 	if (error || a->options->mode != SS_MODE_LIVE)
 		return error;
 	a->live = ss_live_new(a->capture, &a->memory);
@@ -147,9 +158,10 @@ static void set_rounds(struct ss_attempt *a)
 {
 	for (size_t i = 0; i < a->tasks.items.count; i++) {
 		struct ss_task *task = &a->tasks.items.items[i];
-		if (task->phase == SS_TASK_STOPPED)
-			task->lock.freeze_round =
-				2 * a->freeze.rounds + (task->runs ? 1 : 2);
+		if (task->phase != SS_TASK_STOPPED)
+			continue;
+		task->lock.freeze_round = 2 * a->freeze.rounds + (task->runs ? 1 : 2);
+		task->turn = a->freeze.rounds == 0 ? 0 : SS_TURN_OTHER;
 	}
 }
 
@@ -171,8 +183,12 @@ static void read_for_gather(const struct ss_gather_source *source,
 			    struct ss_piece *pieces, size_t count)
 {
 	const struct gather_source *self = (const struct gather_source *)source;
+	const struct ss_attempt *a = self->attempt;
 
-	ss_process_memory_read_present(&self->attempt->memory, pieces, count);
+	if (a->pages)
+		ss_page_cache_read(a->pages, &a->memory, pieces, count);
+	else
+		ss_process_memory_read_present(&a->memory, pieces, count);
 }
 
 static const struct ss_task *task_of(const struct ss_gather_source *source, size_t thread)
@@ -198,18 +214,58 @@ static bool read_stack(const struct ss_gather_source *source, size_t thread,
 	       ss_task_read_stack(task, address, bytes, size);
 }
 
-/* Executes the gather plan while all threads are stopped. */
-static void gather(struct ss_attempt *a)
+/* Whether it is a root of a thread that does not run, and is copied later. */
+static bool is_sleeping_root(const struct ss_attempt *a,
+			     const struct ss_gather_root *root)
+{
+	for (size_t i = 0; i < a->tasks.items.count; i++) {
+		const struct ss_task *task = &a->tasks.items.items[i];
+		const bool stopped = task->phase == SS_TASK_STOPPED;
+		if (root->tid == task->tid ||
+		    (stopped && ss_arch_host.attach->thread_pointer(&task->kernel) ==
+					root->thread_pointer))
+			return is_sleeping_class(task) || (!stopped && task->watched);
+	}
+	return false;
+}
+
+static bool wants_first_root(const struct ss_gather_source *source,
+			     const struct ss_gather_root *root)
+{
+	const struct gather_source *self = (const struct gather_source *)source;
+
+	return !is_sleeping_root(self->attempt, root);
+}
+
+static bool wants_sleeping_root(const struct ss_gather_source *source,
+				const struct ss_gather_root *root)
+{
+	const struct gather_source *self = (const struct gather_source *)source;
+
+	return is_sleeping_root(self->attempt, root);
+}
+
+/* Executes the gather plan: while all threads are stopped, without the roots of sleeping ones;
+   and for these when running threads have been released. */
+static void gather(struct ss_attempt *a, bool sleeping)
 {
 	const struct gather_source source = {
 		.source = { .read = read_for_gather,
 			    .find_base = find_base,
 			    .thread_count = a->tasks.items.count,
+			    .wants_root = sleeping ? wants_sleeping_root :
+						     wants_first_root,
 			    .read_stack = read_stack },
 		.attempt = a,
 	};
 
-	if (a->gather)
+	if (!a->gather)
+		return;
+	if (a->pages)
+		ss_page_cache_clear(a->pages);
+	if (sleeping)
+		ss_gather_run_more(a->gather, &source.source);
+	else
 		ss_gather_run(a->gather, &source.source);
 }
 
@@ -259,7 +315,8 @@ static void freeze_and_copy(struct ss_attempt *a)
 {
 	if (!choose_rest(a)) { /* all threads are watched */
 		copy_sleeping(a);
-		gather(a);
+		gather(a, false);
+		gather(a, true);
 		return;
 	}
 	ss_freeze_stop(&a->freeze);
@@ -270,9 +327,11 @@ static void freeze_and_copy(struct ss_attempt *a)
 		set_rounds(a);
 		copy_class(a, is_running_class);
 		if (a->freeze.rounds == 0) /* all stand still */
-			gather(a);
+			gather(a, false);
 		ss_freeze_release(&a->freeze, true);
 		copy_sleeping(a);
+		if (a->freeze.rounds == 0)
+			gather(a, true);
 		ss_freeze_release(&a->freeze, false);
 	} while (ss_freeze_stop_late(&a->freeze));
 	a->memory.deadline_ns = 0;
@@ -507,7 +566,8 @@ static struct ss_error *observe_only(struct ss_attempt *a)
 	if (error)
 		return error;
 	copy_sleeping(a);
-	gather(a);
+	gather(a, false);
+	gather(a, true);
 	/* Threads that ran are observed below. */
 	(void)ss_observe_check(a->target, &a->tasks, NULL, NULL);
 	ss_tasks_close_files(&a->tasks);
@@ -536,6 +596,11 @@ struct ss_error *ss_attempt_copy(struct ss_attempt *a)
 
 struct ss_error *ss_attempt_finish(struct ss_attempt *a, bool *again)
 {
+	for (size_t i = 0; i < a->tasks.items.count; i++) {
+		struct ss_task *task = &a->tasks.items.items[i];
+		if (task->phase != SS_TASK_RELEASED && !task->steady)
+			task->turn = SS_TURN_OTHER;
+	}
 	bool looks = a->options->mode != SS_MODE_NO_STOP && !a->tasks.dumping_core &&
 		     !a->target->held;
 	ss_observe_tasks(&a->arena, a->capture, a->target, &a->tasks, &a->memory,

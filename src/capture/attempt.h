@@ -11,6 +11,7 @@
 #include "capture/placement.h"
 #include "capture/stacks.h"
 #include "model/gather.h"
+#include "target/page_cache.h"
 
 /* State of one attempt. */
 struct ss_attempt {
@@ -24,7 +25,8 @@ struct ss_attempt {
 	struct ss_placement placement;
 	struct ss_process_memory memory;
 	struct ss_live *live;
-	struct ss_gather *gather; /* of options->plan, or NULL */
+	struct ss_gather *gather;    /* of options->plan, or NULL */
+	struct ss_page_cache *pages; /* for the gather; NULL: it reads memory again */
 	struct ss_buffer maps;
 	struct ss_buffer maps_after;
 	int maps_fd;

@@ -242,7 +242,7 @@ static void stop_watching(const struct ss_target *target, struct ss_task *task,
 
 	task->watched = task->steady = task->partial = task->consistent = false;
 	task->in_call = false;
-	task->turn = 0;
+	task->turn = SS_TURN_OTHER;
 	memset(task->stacks, 0, sizeof(task->stacks));
 	task->lock = (struct ss_lock_copy){};
 	task->reason = NULL;

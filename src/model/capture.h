@@ -7,6 +7,8 @@
 #ifndef SS_MODEL_CAPTURE_H
 #define SS_MODEL_CAPTURE_H
 
+#include <limits.h>
+
 #include "arch/arch.h"
 #include "base/intern.h"
 #include "base/vector.h"
@@ -67,6 +69,9 @@ enum ss_stack_part {
 	SS_STACK_COPIES = SS_STACK_FOUND + 2,
 };
 
+/* Its stack is of another moment than all that was gathered. */
+#define SS_TURN_OTHER UINT_MAX
+
 struct ss_capture_thread {
 	pid_t tid;
 	pid_t inner_tid; /* in its innermost pid namespace; 0: not known */
@@ -91,7 +96,8 @@ struct ss_capture_thread {
 	uint64_t run_count;
 	struct ss_stack_copy stacks[SS_STACK_COPIES];
 	struct ss_lock_copy lock;
-	unsigned turn; /* what was gathered with its stack: index in turns + 1; 0: none */
+	/* What was gathered with its stack: index in turns + 1; 0: no turn; SS_TURN_OTHER */
+	unsigned turn;
 	struct ss_live_frame *live; /* owned; NULL unless LIVE */
 	size_t live_count;
 	enum ss_end live_end;

@@ -60,7 +60,8 @@ static bool find_span(const struct ss_capture_memory *memory, uint64_t address,
 	    memory->thread->turn <= capture->turns.count &&
 	    find_in_blocks(&capture->turns.items[memory->thread->turn - 1], address, ret))
 		return true;
-	if (find_in_blocks(&capture->gathered, address, ret))
+	if (!(memory->thread && memory->thread->turn == SS_TURN_OTHER) &&
+	    find_in_blocks(&capture->gathered, address, ret))
 		return true;
 	if (memory->thread)
 		return false;

@@ -135,6 +135,11 @@ void ss_gather_free(struct ss_gather *gather)
 	free(gather);
 }
 
+bool ss_gather_reads_again(const struct ss_gather *gather)
+{
+	return has_checks(&gather->plan);
+}
+
 static int compare_addresses(const void *a, const void *b)
 {
 	const uint64_t *x = a;

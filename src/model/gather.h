@@ -32,7 +32,7 @@ struct ss_gather_source {
 };
 
 /* Nodes that one call reads: UIO_MAXIOV. */
-enum { SS_GATHER_BATCH = 1024 };
+enum { SS_GATHER_BATCH = 1024, SS_GATHER_RECENT = 1024 };
 
 /* One copy of memory at an address. */
 struct ss_gather_node {
@@ -57,6 +57,8 @@ struct ss_gather {
 	uint32_t pointers; /* of nodes visited */
 	bool truncated;	   /* a limit was reached */
 	struct ss_piece pieces[SS_GATHER_BATCH];
+	uint32_t recent
+		[SS_GATHER_RECENT]; /* indexes of nodes by a hash of their address */
 	uint8_t *again; /* scratch: nodes of a batch that are read again; or NULL */
 };
 
@@ -66,8 +68,15 @@ struct ss_error *ss_gather_new(const struct ss_gather_plan *plan, bool freeze,
 			       struct ss_gather **ret);
 void ss_gather_free(struct ss_gather *gather);
 
+/* Whether the plan has steps whose nodes are read again, to see whether they have changed. */
+bool ss_gather_reads_again(const struct ss_gather *gather);
+
 /* Executes the plan. Drops what an earlier run copied. */
 void ss_gather_run(struct ss_gather *gather, const struct ss_gather_source *source);
+
+/* Executes the steps that begin at roots, and those that follow from them, once more: for roots
+   that source did not want before. Keeps what was copied. */
+void ss_gather_run_more(struct ss_gather *gather, const struct ss_gather_source *source);
 
 /* Moves the copies into the capture. Afterwards the gather can only be freed.
    NO_MEMORY. */

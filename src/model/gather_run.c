@@ -9,6 +9,30 @@ enum {
 	POINTERS_MAX = 1 << 20,
 };
 
+/* The place where the last node with such an address is remembered. */
+static uint32_t *recent_of(struct ss_gather *gather, uint64_t address)
+{
+	return &gather->recent[(address >> 4 ^ address >> 12) % SS_GATHER_RECENT];
+}
+
+/* Whether a single node of this step has been added already: many threads call the same
+   function. */
+static bool is_repeated(struct ss_gather *gather, const struct ss_gather_step *step,
+			const struct ss_gather_node *node)
+{
+	const size_t first = gather->first[step - gather->plan.steps];
+	const uint32_t index = *recent_of(gather, node->address);
+
+	return step->max_nodes == 1 && index >= first && index < gather->node_count &&
+	       gather->nodes[index].address == node->address &&
+	       gather->nodes[index].size >= node->size;
+}
+
+static bool has_parent(const struct ss_gather_step *step)
+{
+	return step->base == SS_GATHER_NODE || step->base == SS_GATHER_POINTER;
+}
+
 /* Appends a node, if the limits allow it and its range does not wrap around. */
 static void add_node(struct ss_gather *gather, const struct ss_gather_node *node)
 {
@@ -21,6 +45,7 @@ static void add_node(struct ss_gather *gather, const struct ss_gather_node *node
 		gather->truncated = true;
 		return;
 	}
+	*recent_of(gather, node->address) = (uint32_t)gather->node_count;
 	struct ss_gather_node *added = &gather->nodes[gather->node_count++];
 	*added = *node;
 	added->bytes = gather->bytes + gather->used;
@@ -62,7 +87,7 @@ static void add_root(struct ss_gather *gather, const struct ss_gather_step *step
 
 	node.seen = node.address;
 	node.size = (uint32_t)size_to_end(step, parent, node.address, size);
-	if ((value & step->mask) != 0)
+	if ((value & step->mask) != 0 && !is_repeated(gather, step, &node))
 		add_node(gather, &node);
 }
 
@@ -255,6 +280,22 @@ static void check_nodes(struct ss_gather *gather, size_t index,
 			    SS_MIN(end - at, (size_t)SS_GATHER_BATCH));
 }
 
+static void run_steps(struct ss_gather *gather, const struct ss_gather_source *source,
+		      bool roots_only)
+{
+	for (size_t i = 0; i < gather->plan.step_count; i++) {
+		const struct ss_gather_step *step = &gather->plan.steps[i];
+		gather->first[i] = gather->node_count;
+		if (!roots_only || step->base == SS_GATHER_ROOT || has_parent(step))
+			run_step(gather, step, source);
+		gather->first[i + 1] = gather->node_count;
+	}
+	for (size_t i = 0; i < gather->plan.step_count; i++) {
+		if (gather->plan.steps[i].check_size > 0)
+			check_nodes(gather, i, source);
+	}
+}
+
 void ss_gather_run(struct ss_gather *gather, const struct ss_gather_source *source)
 {
 	gather->node_count = 0;
@@ -262,13 +303,10 @@ void ss_gather_run(struct ss_gather *gather, const struct ss_gather_source *sour
 	gather->reads = 0;
 	gather->pointers = 0;
 	gather->truncated = false;
-	for (size_t i = 0; i < gather->plan.step_count; i++) {
-		gather->first[i] = gather->node_count;
-		run_step(gather, &gather->plan.steps[i], source);
-		gather->first[i + 1] = gather->node_count;
-	}
-	for (size_t i = 0; i < gather->plan.step_count; i++) {
-		if (gather->plan.steps[i].check_size > 0)
-			check_nodes(gather, i, source);
-	}
+	run_steps(gather, source, false);
+}
+
+void ss_gather_run_more(struct ss_gather *gather, const struct ss_gather_source *source)
+{
+	run_steps(gather, source, true);
 }

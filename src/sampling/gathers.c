@@ -58,16 +58,6 @@ static bool wants_root(const struct ss_gather_source *source,
 	return false;
 }
 
-static bool reads_again(const struct ss_gather_plan *plan)
-{
-	for (size_t i = 0; i < SS_MIN(plan->step_count, (uint32_t)SS_GATHER_STEPS_MAX);
-	     i++) {
-		if (plan->steps[i].check_size > 0)
-			return true;
-	}
-	return false;
-}
-
 struct ss_error *ss_gathers_set(struct ss_gathers *gathers,
 				const struct ss_gather_plan *plan)
 {
@@ -82,7 +72,7 @@ struct ss_error *ss_gathers_set(struct ss_gathers *gathers,
 	limited.max_reads = SS_MIN(plan->max_reads, (uint32_t)SS_GATHER_TURN_READS);
 	for (size_t i = 0; i < SS_GATHER_TURNS && !error; i++)
 		error = ss_gather_new(&limited, true, &gathers->turns[i]);
-	if (!error && !reads_again(&limited)) {
+	if (!error && !ss_gather_reads_again(gathers->turns[0])) {
 		gathers->pages = ss_page_cache_new();
 		if (!gathers->pages)
 			error = ss_error_no_memory();

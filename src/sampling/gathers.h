@@ -8,7 +8,7 @@
 
 #include "capture/stacks.h"
 #include "model/gather.h"
-#include "sampling/page_cache.h"
+#include "target/page_cache.h"
 #include "target/process_memory.h"
 
 enum {

@@ -403,6 +403,69 @@ static void test_roots(void **state)
 	check_nodes(gather, 0, NODES(0x300, 0x200));
 }
 
+static bool wants_other_root(const struct ss_gather_source *source,
+			     const struct ss_gather_root *root)
+{
+	return !wants_root(source, root);
+}
+
+/* Some roots first, and the others later: what was copied stays, and steps that begin elsewhere
+   are not repeated. */
+static void test_more_roots(void **state)
+{
+	_cleanup_free_ struct fake *fake = make_fake();
+	struct ss_gather_plan plan = make_plan();
+
+	(void)state;
+	put(fake, 0x300, BASE + 0x500);
+	put(fake, 0x200, BASE + 0x400);
+	plan.step_count = 3;
+	plan.steps[0].base = SS_GATHER_ADDRESS;
+	plan.steps[0].address = BASE + 0x100;
+	plan.steps[1].base = SS_GATHER_ROOT;
+	plan.steps[2].base = SS_GATHER_POINTER;
+	plan.steps[2].parent = 1;
+	plan.root_count = 2;
+	plan.roots[0] = (struct ss_gather_root){ .address = BASE + 0x300, .tid = 1 };
+	plan.roots[1] = (struct ss_gather_root){ .address = BASE + 0x200, .tid = 2 };
+	fake->source.wants_root = wants_root;
+	_cleanup_(ss_gather_cleanup) struct ss_gather *gather = run(&plan, fake);
+	check_nodes(gather, 0, NODES(0x100));
+	check_nodes(gather, 1, NODES(0x300));
+	check_nodes(gather, 2, NODES(0x500));
+	fake->source.wants_root = wants_other_root;
+	ss_gather_run_more(gather, &fake->source);
+	assert_int_equal(gather->node_count, 5);
+	check_nodes(gather, 0, NODES());
+	check_nodes(gather, 1, NODES(0x200));
+	check_nodes(gather, 2, NODES(0x400));
+	assert_int_equal(gather->nodes[2].address, BASE + 0x500);
+}
+
+/* What several nodes point to is copied once; a list may contain it, too. */
+static void test_repeated(void **state)
+{
+	_cleanup_free_ struct fake *fake = make_fake();
+	struct ss_gather_plan plan = make_plan();
+
+	(void)state;
+	plan.step_count = 2;
+	plan.steps[0].base = SS_GATHER_ROOT;
+	plan.steps[1].base = SS_GATHER_POINTER;
+	plan.root_count = 3;
+	for (uint32_t i = 0; i < 3; i++) {
+		put(fake, 0x100 * (i + 1), BASE + (i == 1 ? 0x480 : 0x500));
+		plan.roots[i] =
+			(struct ss_gather_root){ .address = BASE + 0x100 * (i + 1),
+						 .tid = 1 };
+	}
+	_cleanup_(ss_gather_cleanup) struct ss_gather *gather = run(&plan, fake);
+	check_nodes(gather, 0, NODES(0x100, 0x200, 0x300));
+	check_nodes(gather, 1, NODES(0x500, 0x480));
+	ss_gather_run(gather, &fake->source);
+	check_nodes(gather, 1, NODES(0x500, 0x480));
+}
+
 static void test_limits(void **state)
 {
 	_cleanup_free_ struct fake *fake = make_fake();
@@ -675,6 +738,8 @@ int main(void)
 		cmocka_unit_test(test_array_of_pointers),
 		cmocka_unit_test(test_threads),
 		cmocka_unit_test(test_roots),
+		cmocka_unit_test(test_more_roots),
+		cmocka_unit_test(test_repeated),
 		cmocka_unit_test(test_limits),
 		cmocka_unit_test(test_refused_plans),
 		cmocka_unit_test(test_overlaps),

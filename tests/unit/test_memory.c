@@ -56,6 +56,30 @@ static void test_capture(void **state)
 	assert_int_equal(u64, 7);
 }
 
+/* What was gathered at another moment than a thread's stack is not memory of that thread. */
+static void test_gathered(void **state)
+{
+	static const uint8_t gathered[8] = "gathered";
+	struct ss_memory_block block = { .address = 0x1000,
+					 .size = 8,
+					 .bytes = gathered };
+	struct ss_capture_thread threads[2] = { {}, { .turn = SS_TURN_OTHER } };
+	const struct ss_capture capture = {
+		.threads = { .items = threads, .count = 2 },
+		.gathered.blocks = { .items = &block, .count = 1 },
+	};
+	struct ss_capture_memory memory;
+	char bytes[8];
+
+	(void)state;
+	ss_capture_memory_init(&memory, &capture, NULL);
+	assert_true(ss_memory_read(&memory.memory, 0x1000, bytes, 8));
+	ss_capture_memory_init(&memory, &capture, &threads[0]);
+	assert_true(ss_memory_read(&memory.memory, 0x1000, bytes, 8));
+	ss_capture_memory_init(&memory, &capture, &threads[1]);
+	assert_false(ss_memory_read(&memory.memory, 0x1000, bytes, 8));
+}
+
 static void test_string(void **state)
 {
 	static const uint8_t stack[12] = "hello\0world!";
@@ -112,6 +136,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_capture),
+		cmocka_unit_test(test_gathered),
 		cmocka_unit_test(test_string),
 		cmocka_unit_test(test_budget),
 	};

@@ -1,4 +1,4 @@
-#include "sampling/page_cache.h"
+#include "target/page_cache.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -7,7 +7,8 @@
 
 enum {
 	PAGE = 4096,
-	SLOTS = 256, /* a power of two */
+	SLOTS = 512, /* a power of two */
+	PROBES = 8,
 	/* Larger pieces are read alone: they would displace others. */
 	PIECE_MAX = PAGE,
 };
@@ -56,22 +57,41 @@ void ss_page_cache_clear(struct ss_page_cache *cache)
 	cache->generation = cache->batch = 1;
 }
 
-static uint32_t slot_of(uint64_t page)
+static uint32_t first_slot(uint64_t page)
 {
-	return (uint32_t)(page + (page >> 8) * 37) % SLOTS;
+	return (uint32_t)(page * 0x9e3779b97f4a7c15u >> 32) % SLOTS;
+}
+
+/* The slot of a page, or NULL. */
+static struct slot *find_slot(struct ss_page_cache *cache, uint64_t page)
+{
+	for (uint32_t i = 0; i < PROBES; i++) {
+		struct slot *slot = &cache->slots[(first_slot(page) + i) % SLOTS];
+		if (slot->page == page && slot->generation == cache->generation)
+			return slot;
+	}
+	return NULL;
+}
+
+/* A slot for another page: one that is empty, or that no piece of this batch needs. NULL: none. */
+static struct slot *find_room(struct ss_page_cache *cache, uint64_t page)
+{
+	struct slot *found = NULL;
+
+	for (uint32_t i = 0; i < PROBES; i++) {
+		struct slot *slot = &cache->slots[(first_slot(page) + i) % SLOTS];
+		if (slot->generation != cache->generation)
+			return slot;
+		if (slot->wanted != cache->batch)
+			found = slot;
+	}
+	return found;
 }
 
 static bool is_cacheable(const struct ss_piece *piece)
 {
 	return piece->size > 0 && piece->size <= PIECE_MAX &&
 	       piece->address <= UINT64_MAX - piece->size;
-}
-
-static bool holds(const struct ss_page_cache *cache, uint64_t page)
-{
-	const struct slot *slot = &cache->slots[slot_of(page)];
-
-	return slot->page == page && slot->generation == cache->generation;
 }
 
 static void read_missing(struct ss_page_cache *cache,
@@ -84,22 +104,23 @@ static void read_missing(struct ss_page_cache *cache,
 	cache->missing_count = 0;
 }
 
-/* Takes the slot of a page, which is read with others if it is missing. False: another page of
-   this batch has it. */
+/* Takes the slot of a page, which is read with others if it is missing. False: other pages of
+   this batch have it. */
 static bool take_slot(struct ss_page_cache *cache, uint64_t page)
 {
-	const uint32_t index = slot_of(page);
-	struct slot *slot = &cache->slots[index];
+	struct slot *slot = find_slot(cache, page);
 
-	if (holds(cache, page)) {
+	if (slot) {
 		slot->wanted = cache->batch;
 		return true;
 	}
-	if (slot->wanted == cache->batch)
+	slot = find_room(cache, page);
+	if (!slot)
 		return false;
 	*slot = (struct slot){ .page = page,
 			       .generation = cache->generation,
 			       .wanted = cache->batch };
+	const uint32_t index = (uint32_t)(slot - cache->slots);
 	cache->missing[cache->missing_count] = (struct ss_piece){
 		.address = page * PAGE, .bytes = cache->bytes[index], .size = PAGE
 	};
@@ -107,18 +128,19 @@ static bool take_slot(struct ss_page_cache *cache, uint64_t page)
 	return true;
 }
 
-static void copy_piece(const struct ss_page_cache *cache, struct ss_piece *piece)
+static void copy_piece(struct ss_page_cache *cache, struct ss_piece *piece)
 {
 	piece->done = 0;
 	while (piece->done < piece->size) {
 		const uint64_t address = piece->address + piece->done;
 		const uint64_t page = address / PAGE;
 		const size_t at = address % PAGE;
-		if (!holds(cache, page) || !cache->slots[slot_of(page)].present)
+		const struct slot *slot = find_slot(cache, page);
+		if (!slot || !slot->present)
 			return;
 		size_t n = SS_MIN(piece->size - piece->done, PAGE - at);
 		memcpy((uint8_t *)piece->bytes + piece->done,
-		       cache->bytes[slot_of(page)] + at, n);
+		       cache->bytes[slot - cache->slots] + at, n);
 		piece->done += n;
 	}
 }
@@ -156,7 +178,7 @@ void ss_page_cache_read(struct ss_page_cache *cache,
 			continue;
 		copy_batch(cache, memory, pieces + begin, i - begin);
 		begin = i;
-		/* Two pages that follow one another have different slots. */
+		/* Nothing is needed now, so there is room for two pages. */
 		if (cacheable && take_slots(cache, &pieces[i]))
 			continue;
 		ss_process_memory_read_present(memory, &pieces[i], 1);

@@ -2,8 +2,8 @@
  * Pages of a process, each copied once, while a gather plan is executed: lists of small nodes
  * are often in few pages. Its bytes must not change meanwhile, or not matter.
  */
-#ifndef SS_SAMPLING_PAGE_CACHE_H
-#define SS_SAMPLING_PAGE_CACHE_H
+#ifndef SS_TARGET_PAGE_CACHE_H
+#define SS_TARGET_PAGE_CACHE_H
 
 #include <stddef.h>
 #include <stdint.h>
@@ -12,7 +12,7 @@
 
 struct ss_page_cache;
 
-/* Reserves and touches all memory that it needs (1 MiB). NULL without memory. */
+/* Reserves and touches all memory that it needs (2 MiB). NULL without memory. */
 struct ss_page_cache *ss_page_cache_new(void);
 void ss_page_cache_free(struct ss_page_cache *cache);
 
