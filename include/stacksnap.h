@@ -304,6 +304,18 @@ SS_API struct ss_error *ss_capture_complete(struct ss_capture *capture,
 					    const pid_t *tids, size_t count);
 
 /*
+ * For a copy of the capture that another process has, such as a sandboxed child: writes what
+ * the last ss_capture_complete() has added to it, as bytes that ss_capture_apply_completion()
+ * adds to the copy. Returns their number. 0: they do not fit, or it added more than registers
+ * (stacks, files of modules), so a new copy is needed. The second function returns false if
+ * the bytes are not valid; it believes them otherwise.
+ */
+SS_API size_t ss_capture_copy_completion(const struct ss_capture *capture, void *ret,
+					 size_t max);
+SS_API bool ss_capture_apply_completion(struct ss_capture *capture, const void *bytes,
+					size_t size);
+
+/*
  * Executes a plan after the capture, without stopping a thread, and adds what it copies in
  * place of what an earlier plan has copied. Threads that run may have changed it
  * meanwhile. Steps cannot begin at a register or thread pointer. Call it before the capture
@@ -1729,6 +1741,16 @@ SS_API struct ss_error *ss_sandbox_request(const struct ss_sandbox_attempt *atte
 SS_API size_t ss_sandbox_read(void *attempt, uint64_t address, void *bytes, size_t size);
 SS_API bool ss_sandbox_check(void *attempt, pid_t tid);
 
+/*
+ * Requests something from the calling process, as ss_sandbox_request() does, but waits for the
+ * answer: at most max bytes from the ask function of struct ss_sandbox_options. Returns their
+ * number. 0: there is no answer, since no request may be made, or the bytes are more than
+ * SS_SANDBOX_ASK_MAX; ss_sandbox_request() may be possible. An attempt may ask several times.
+ */
+enum { SS_SANDBOX_ASK_MAX = 128 << 10 };
+SS_API size_t ss_sandbox_ask(const struct ss_sandbox_attempt *attempt, const void *bytes,
+			     size_t size, void *ret, size_t max);
+
 /* Interprets. Runs in the child, which has a copy of the caller's memory. Its standard
    error is a file. ss_sandbox_run() returns its error, except NO_MEMORY, which is a
    failure of the child. */
@@ -1754,7 +1776,7 @@ struct ss_sandbox_options {
 	/* ss_sandbox_run() fails if this level fails. RAW; 0: PLACES */
 	enum ss_sandbox_level last_level;
 	bool keep_modules;     /* do not skip single modules */
-	unsigned max_requests; /* how many attempts may make requests */
+	unsigned max_requests; /* of all attempts */
 	/* Runs in the calling process; bytes are untrusted. NULL: no requests */
 	void (*answer)(void *data, const void *bytes, size_t size);
 	/* Called once if an attempt takes longer than a second; or NULL */
@@ -1763,6 +1785,9 @@ struct ss_sandbox_options {
 	   child may read while it works. Or NULL. */
 	ss_memory_read_function *read;
 	ss_thread_check_function *check;
+	/* Likewise for ss_sandbox_ask(): writes the answer, at most max bytes, and returns its
+	   size. The bytes of the request are untrusted. Or NULL. */
+	size_t (*ask)(void *data, const void *bytes, size_t size, void *ret, size_t max);
 	/* Gets what the session of the last attempt found; or NULL. The calling process
 	   writes it; the child has no access to the directory. */
 	struct ss_cache *cache;

@@ -96,21 +96,26 @@ static struct ss_capture *settle(struct ss_attempt *a, struct ss_capture *comple
 {
 	struct ss_capture *captured = take_ptr(a->capture);
 
-	if (completed) {
+	bool completes = completed != NULL;
+
+	if (completes) {
 		ss_complete_merge(completed, captured);
 	} else {
 		completed = captured;
 		if (!a->options->no_waits)
 			ss_objects_collect(completed, a->target, &a->memory);
 	}
-	ss_files_open(completed, a->target, &a->memory, a->maps_fd);
+	bool opened = ss_files_open(completed, a->target, &a->memory, a->maps_fd);
 	if (completed && !completed->perf_map) {
 		const struct ss_capture *previous = a->options->previous;
 		if (previous && previous->perf_map) /* the file only grows */
 			completed->perf_map = ss_module_ref(previous->perf_map);
 		else
 			open_perf_map(completed, a);
+		opened |= completed->perf_map != NULL;
 	}
+	if (completes && opened)
+		completed->completed_in_place = false;
 	return completed;
 }
 

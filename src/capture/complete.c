@@ -115,6 +115,7 @@ void ss_complete_merge(struct ss_capture *capture, struct ss_capture *more)
 {
 	bool comparable = same_code(capture, more);
 
+	capture->completed_in_place = true;
 	for (size_t i = 0; i < more->threads.count; i++) {
 		const struct ss_capture_thread *now = &more->threads.items[i];
 		size_t at = find_thread(capture, now->tid);
@@ -131,10 +132,101 @@ void ss_complete_merge(struct ss_capture *capture, struct ss_capture *more)
 		if (!still) {
 			take_stack(thread, now);
 			capture->process.consistent = false;
+			capture->completed_in_place = false;
 		}
 		take_registers(thread, now);
 	}
 	add_up(&capture->process, &more->process);
 	more->complement = capture->complement; /* its arena holds some of the stacks */
 	capture->complement = more;
+}
+
+/* What a completion in place has changed: a header, and for each thread a record. */
+struct completion {
+	uint64_t stopped_ns;
+	uint64_t running_stopped_ns;
+	uint32_t threads_stopped;
+	uint32_t count;
+};
+
+struct completed_thread {
+	pid_t tid;
+	bool fragile;
+	bool stopped; /* or it has no registers */
+	bool not_started;
+	uint64_t stopped_ns;
+	uint64_t thread_pointer;
+	struct ss_regs regs;
+};
+
+size_t ss_capture_copy_completion(const struct ss_capture *capture, void *ret, size_t max)
+{
+	const struct ss_capture *more = capture->complement;
+	size_t count = more ? more->threads.count : 0;
+	size_t size = sizeof(struct completion) + count * sizeof(struct completed_thread);
+	struct completion header = {
+		.stopped_ns = capture->process.stopped_ns,
+		.running_stopped_ns = capture->process.running_stopped_ns,
+		.threads_stopped = capture->process.threads_stopped,
+		.count = (uint32_t)count,
+	};
+
+	if (!capture->completed_in_place || count == 0 || size > max)
+		return 0;
+	memcpy(ret, &header, sizeof(header));
+	uint8_t *end = (uint8_t *)ret + sizeof(header);
+	for (size_t i = 0; i < count; i++, end += sizeof(struct completed_thread)) {
+		const struct ss_capture_thread *now = &more->threads.items[i];
+		struct completed_thread thread;
+		memset(&thread, 0, sizeof(thread)); /* the padding, too */
+		thread.tid = now->tid;
+		thread.fragile = now->fragile;
+		thread.stopped = now->stopped_ns > 0 && now->regs.valid != 0;
+		thread.not_started = now->not_started;
+		thread.stopped_ns = now->stopped_ns;
+		thread.thread_pointer = now->thread_pointer;
+		thread.regs = now->regs;
+		memcpy(end, &thread, sizeof(thread));
+	}
+	return size;
+}
+
+static void apply(struct ss_capture *capture, const struct completed_thread *now)
+{
+	size_t at = find_thread(capture, now->tid);
+	const struct ss_capture_thread stopped = {
+		.regs = now->regs,
+		.thread_pointer = now->thread_pointer,
+		.not_started = now->not_started,
+		.stopped_ns = now->stopped_ns,
+	};
+
+	if (at == capture->threads.count)
+		return;
+	struct ss_capture_thread *thread = &capture->threads.items[at];
+	thread->fragile |= now->fragile;
+	if (now->stopped)
+		take_registers(thread, &stopped);
+}
+
+bool ss_capture_apply_completion(struct ss_capture *capture, const void *bytes,
+				 size_t size)
+{
+	struct completed_thread thread;
+	struct completion header;
+
+	if (size < sizeof(header))
+		return false;
+	memcpy(&header, bytes, sizeof(header));
+	if ((size - sizeof(header)) / sizeof(thread) != header.count)
+		return false;
+	const uint8_t *at = (const uint8_t *)bytes + sizeof(header);
+	for (size_t i = 0; i < header.count; i++, at += sizeof(thread)) {
+		memcpy(&thread, at, sizeof(thread));
+		apply(capture, &thread);
+	}
+	capture->process.stopped_ns = header.stopped_ns;
+	capture->process.running_stopped_ns = header.running_stopped_ns;
+	capture->process.threads_stopped = header.threads_stopped;
+	return true;
 }

@@ -40,11 +40,58 @@ static struct ss_error *list_stacks(const struct ss_snap_analysis *analysis,
 	return NULL;
 }
 
-/* Requests what is missing of the stacks; *ret says whether there is anything. A request is
-   a struct ss_snap_request and the stacks. */
-static struct ss_error *request_stacks(const struct ss_snap_analysis *analysis,
+/* The answer to a request for registers that could be met in place; what
+   ss_capture_copy_completion() has written follows. */
+struct answer {
+	unsigned stops;
+	bool settled;
+	bool in_place; /* or a new child is needed to see it */
+};
+
+/* Whether nothing but registers is requested. */
+static bool only_registers(const struct ss_snap_request *request,
+			   const stack_requests *stacks)
+{
+	bool only = request->jit == SS_JIT_NONE && !request->runtimes;
+
+	for (size_t i = 0; i < stacks->count; i++)
+		only &= stacks->items[i].address == 0;
+	return only;
+}
+
+/* Asks the parent for registers, and adds them to the capture of this process. False: they
+   are to be requested otherwise; *ret_done: the parent has them, and a new child will. */
+static bool ask_registers(struct ss_snap_analysis *analysis,
+			  const struct ss_sandbox_attempt *attempt,
+			  const struct ss_buffer *request, bool *ret_done)
+{
+	_cleanup_free_ uint8_t *bytes = malloc(SS_SANDBOX_ASK_MAX);
+	struct answer answer;
+
+	ss_phases_enter(analysis->phases, SS_PHASE_CAPTURE);
+	size_t size = bytes ? ss_sandbox_ask(attempt, request->bytes, request->size,
+					     bytes, SS_SANDBOX_ASK_MAX) :
+			      0;
+	if (size < sizeof(answer))
+		return false;
+	memcpy(&answer, bytes, sizeof(answer));
+	*ret_done = !answer.in_place || !ss_capture_apply_completion(
+						analysis->capture, bytes + sizeof(answer),
+						size - sizeof(answer));
+	if (*ret_done)
+		return false;
+	analysis->stops = answer.stops;
+	analysis->settled = answer.settled;
+	return true;
+}
+
+/* Requests what is missing of the stacks. *ret: whether there is anything, for which a new
+   child is needed; *ret_again: whether the capture was completed in place, so that it is to be
+   unwound again. A request is a struct ss_snap_request and the stacks. */
+static struct ss_error *request_stacks(struct ss_snap_analysis *analysis,
 				       const struct ss_sandbox_attempt *attempt,
-				       const struct ss_snapshot *snapshot, bool *ret)
+				       const struct ss_snapshot *snapshot, bool *ret,
+				       bool *ret_again)
 {
 	struct ss_snap_request request = { .kind = SS_SNAP_REQUEST };
 	_cleanup_buffer_ struct ss_buffer bytes = {};
@@ -62,8 +109,15 @@ static struct ss_error *request_stacks(const struct ss_snap_analysis *analysis,
 	if (!error && *ret) {
 		ss_buffer_add(&bytes, &request, sizeof(request));
 		ss_buffer_add(&bytes, stacks.items, stacks.count * sizeof(*stacks.items));
-		error = bytes.failed ?
-				ss_error_no_memory() :
+		error = bytes.failed ? ss_error_no_memory() : NULL;
+	}
+	if (!error && *ret && only_registers(&request, &stacks) &&
+	    ask_registers(analysis, attempt, &bytes, &request.completed)) {
+		*ret = false;
+		*ret_again = true;
+	} else if (!error && *ret) {
+		error = request.completed ?
+				ss_sandbox_request(attempt, &request, sizeof(request)) :
 				ss_sandbox_request(attempt, bytes.bytes, bytes.size);
 	}
 	ss_vector_free(&stacks);
@@ -75,10 +129,13 @@ static void complete(struct ss_snap_analysis *analysis, const void *bytes, size_
 {
 	struct ss_snap_request request;
 
+	if (size >= sizeof(request))
+		memcpy(&request, bytes, sizeof(request));
+	if (size >= sizeof(request) && request.completed)
+		return;
 	analysis->settled = true;
 	if (size < sizeof(request) || !analysis->complete)
 		return;
-	memcpy(&request, bytes, sizeof(request));
 	request.count = (size - sizeof(request)) / sizeof(*request.stacks);
 	_cleanup_free_ struct ss_stack_request *stacks =
 		calloc(request.count + 1, sizeof(*stacks));
@@ -107,6 +164,23 @@ static void answer(void *data, const void *bytes, size_t size)
 		complete(analysis, bytes, size);
 	else
 		ss_file_requests_answer(&analysis->requests, bytes, size);
+}
+
+static size_t ask(void *data, const void *bytes, size_t size, void *ret, size_t max)
+{
+	struct ss_snap_analysis *analysis = data;
+	struct answer answer = {};
+
+	if (size == 0 || *(const char *)bytes != SS_SNAP_REQUEST || max < sizeof(answer))
+		return 0;
+	complete(analysis, bytes, size);
+	size_t added = ss_capture_copy_completion(
+		analysis->capture, (uint8_t *)ret + sizeof(answer), max - sizeof(answer));
+	answer.stops = analysis->stops;
+	answer.settled = analysis->settled;
+	answer.in_place = added > 0;
+	memcpy(ret, &answer, sizeof(answer));
+	return sizeof(answer) + added;
 }
 
 /* Requests the memory that describes goroutines, first of all: soon after the capture. *ret:
@@ -265,8 +339,27 @@ static bool report_missing(const struct ss_snap_analysis *analysis, const char *
 	return missing > 0 || problem;
 }
 
+/* Unwinds until nothing more of the stacks can be had. *ret: a new child is needed. */
+static struct ss_error *unwind_all(struct ss_snap_analysis *analysis,
+				   const struct ss_sandbox_attempt *attempt,
+				   struct ss_snapshot **snapshot, bool *ret)
+{
+	struct ss_error *error = NULL;
+	bool again = true;
+
+	while (!error && again) {
+		again = false;
+		ss_snapshot_free(take_ptr(*snapshot));
+		error = unwind(analysis, attempt, snapshot);
+		if (!error && attempt->may_request && analysis->complete &&
+		    !analysis->settled)
+			error = request_stacks(analysis, attempt, *snapshot, ret, &again);
+	}
+	return error;
+}
+
 /* requests: those that the session adds to. */
-static struct ss_error *interpret(const struct ss_snap_analysis *analysis,
+static struct ss_error *interpret(struct ss_snap_analysis *analysis,
 				  const struct ss_sandbox_attempt *attempt,
 				  const struct ss_file_requests *requests)
 {
@@ -279,9 +372,7 @@ static struct ss_error *interpret(const struct ss_snap_analysis *analysis,
 		error = request_goroutines(analysis, attempt, &requested);
 	if (error || requested)
 		return error;
-	error = unwind(analysis, attempt, &snapshot);
-	if (!error && attempt->may_request && analysis->complete && !analysis->settled)
-		error = request_stacks(analysis, attempt, snapshot, &requested);
+	error = unwind_all(analysis, attempt, &snapshot, &requested);
 	if (error || requested || analysis->probe)
 		return error;
 	error = symbolize(analysis, attempt, snapshot);
@@ -354,6 +445,7 @@ struct ss_error *ss_snap_analysis_run(struct ss_snap_analysis *analysis, bool *r
 	sandboxed.options.answer = answer;
 	sandboxed.options.read = analysis->read ? read_memory : NULL;
 	sandboxed.options.check = analysis->check ? check_thread : NULL;
+	sandboxed.options.ask = analysis->complete ? ask : NULL;
 	struct ss_error *error = ss_analysis_run(&sandboxed, &result);
 	if (!error)
 		error = ss_analysis_copy(&sandboxed, result, analysis->output);

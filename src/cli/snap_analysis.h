@@ -17,6 +17,7 @@ struct ss_snap_request {
 	char kind;	      /* SS_SNAP_REQUEST: requests for files begin otherwise */
 	bool runtimes;	      /* capture again with plan */
 	bool goroutines;      /* plan is for goroutines; then there is nothing else */
+	bool completed;	      /* was answered already: only a new child is needed */
 	enum ss_jit_plan jit; /* what to do with plan; then there are no stacks */
 	struct ss_gather_plan plan;
 	const struct ss_stack_request *stacks; /* address 0: registers are missing */

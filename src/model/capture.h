@@ -155,6 +155,7 @@ struct ss_capture {
 	SS_VECTOR(struct ss_capture *)
 	others;			       /* related processes; owned */
 	struct ss_capture *complement; /* from ss_capture_complete(), or NULL; owned */
+	bool completed_in_place; /* the last one replaced no stack and opened no file */
 	struct ss_module_impl *
 		perf_map; /* a text file with names of JIT code; one reference, or NULL */
 };

@@ -39,6 +39,8 @@ struct search {
 	SS_VECTOR(struct peer_end) items;
 	SS_VECTOR(pid_t) pids;	     /* of all processes, in ascending order */
 	struct ss_process_fact last; /* a client often has many connections */
+	pid_t asked;		     /* the last process of which is_ours() was asked, */
+	bool ours;		     /* and its answer */
 	struct ss_buffer text;
 	uint64_t end_ns;
 	uint64_t more_ns; /* earlier end, when each item has a holder */
@@ -68,17 +70,13 @@ static bool describe(struct ss_facts *facts, struct ss_fd_fact *fact,
 	return ret->link != NULL;
 }
 
-/* Whether it is this process or a child that works for it, which has inherited what the
-   caller had open. The program that we started is a child, too. */
-static bool is_ours(struct search *s, pid_t pid)
+static bool works_for_us(struct search *s, pid_t pid)
 {
 	struct ss_stat process;
 	struct stat own;
 	struct stat theirs;
 	char path[32];
 
-	if (pid == getpid())
-		return true;
 	(void)snprintf(path, sizeof(path), "%d/stat", pid); /* fits */
 	if (ss_io_read_record(s->target->procfs_fd, path, STAT_MAX, &s->text) != 0 ||
 	    !ss_stat_parse(s->text.bytes, s->text.size, &process) ||
@@ -88,6 +86,16 @@ static bool is_ours(struct search *s, pid_t pid)
 	return fstatat(s->target->procfs_fd, path, &theirs, 0) == 0 &&
 	       stat("/proc/self/exe", &own) == 0 && own.st_dev == theirs.st_dev &&
 	       own.st_ino == theirs.st_ino;
+}
+
+/* Whether it is this process or a child that works for it, which has inherited what the
+   caller had open. The program that we started is a child, too. */
+static bool is_ours(struct search *s, pid_t pid)
+{
+	if (s->asked != pid)
+		s->ours = pid == getpid() || works_for_us(s, pid);
+	s->asked = pid;
+	return s->ours;
 }
 
 static void add_holder(struct search *s, struct ss_fd_fact *fact, pid_t pid)

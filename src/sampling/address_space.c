@@ -173,8 +173,8 @@ static struct ss_error *adopt(const struct ss_address_space *space,
 		}
 		added[i] = !before;
 	}
-	ss_files_open_modules(capture->modules.items, added, capture->modules.count,
-			      space->target, &space->memory, space->maps_fd);
+	(void)ss_files_open_modules(capture->modules.items, added, capture->modules.count,
+				    space->target, &space->memory, space->maps_fd);
 	return NULL;
 }
 

@@ -7,6 +7,7 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
+#include <sys/uio.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -18,6 +19,7 @@ enum {
 	SLOW_MS = 1000,
 	LOOK_MS = 100,
 	REQUESTS_AT_ONCE = 64, /* that are answered before the time is checked */
+	REQUEST_MAX = SS_SANDBOX_ASK_MAX + 64, /* with its header */
 };
 
 struct ss_child_page *ss_child_page_new(void)
@@ -50,7 +52,10 @@ struct run {
 	   end tells the parent that the child has ended. Where sockets are refused it is a
 	   pipe, and nothing can be requested. */
 	int alive[2];
-	void *answer; /* buffer of the parent; NULL with a pipe */
+	/* Buffers of the parent; NULL with a pipe. */
+	void *request;
+	void *answer;
+	int64_t asked_ms; /* in the ask function; not limited */
 	pid_t parent;
 	pid_t child;
 };
@@ -61,6 +66,7 @@ static void run_deinit(struct run *run)
 	close_cleanup(&run->messages);
 	close_cleanup(&run->alive[0]);
 	close_cleanup(&run->alive[1]);
+	free(run->request);
 	free(run->answer);
 }
 
@@ -75,55 +81,99 @@ static struct ss_error *run_init(struct run *run, const struct ss_child_job *job
 	    (!is_socket && pipe2(run->alive, O_CLOEXEC | O_NONBLOCK) < 0))
 		return ss_error_new_errno(errno,
 					  "cannot create files for a child process");
-	if (is_socket && !(run->answer = malloc(SS_CHILD_READ_MAX)))
+	if (is_socket) {
+		run->request = malloc(REQUEST_MAX);
+		run->answer = malloc(SS_SANDBOX_ASK_MAX);
+	}
+	if (is_socket && (!run->request || !run->answer))
 		return ss_error_no_memory();
 	*job->page = (struct ss_child_page){ .module = -1 };
 	return NULL;
 }
 
-/* Reading memory of the target -------------------------------------------- */
+static int64_t now_ms(void)
+{
+	return (int64_t)(ss_now_ns() / SS_NS_PER_MS);
+}
 
-/* A request of the child. The answer is a byte, 1 if a checked thread is unchanged, and then
-   the bytes that were read. It is never empty: that would look like the end. */
-struct read_request {
+/* What the child asks for -------------------------------------------------- */
+
+/* A request of the child; the bytes that it asks with follow. The answer is a byte, 1 if a
+   checked thread is unchanged, and then the bytes that were read, or the answer. It is never
+   empty: that would look like the end. */
+struct request {
+	enum { READ, CHECK, ASK } kind;
+	uint32_t size; /* READ */
 	uint64_t address;
-	uint32_t size; /* 0: check the thread tid */
-	int32_t tid;
+	int32_t tid; /* CHECK */
 };
 
-/* The child waits for each answer, so the socket always has room for it. */
-static void answer(const struct run *run, const struct read_request *request)
+/* Stopping threads takes time, for which the child is not to blame. */
+static size_t ask_job(struct run *run, const void *bytes, size_t size, void *ret,
+		      size_t max)
+{
+	const struct ss_child_job *job = run->job;
+	int64_t begin = now_ms();
+	size_t answered = job->ask ? job->ask(job->read_data, bytes, size, ret, max) : 0;
+
+	run->asked_ms += now_ms() - begin;
+	return SS_MIN(answered, max);
+}
+
+/* The child waits for each answer, so the socket always has room for it. asked: the bytes
+   after the request. */
+static void answer(struct run *run, const struct request *request, const uint8_t *asked,
+		   size_t asked_size)
 {
 	const struct ss_child_job *job = run->job;
 	uint8_t *bytes = run->answer;
 	size_t size = SS_MIN(request->size, (uint32_t)SS_CHILD_READ_MAX - 1);
 
 	bytes[0] = 0;
-	if (request->size == 0)
-		bytes[0] = job->check && job->check(job->read_data, request->tid);
-	else
+	switch (request->kind) {
+	case READ:
 		size = job->read ? job->read(job->read_data, request->address, bytes + 1,
 					     size) :
 				   0;
+		break;
+	case CHECK:
+		bytes[0] = job->check && job->check(job->read_data, request->tid);
+		size = 0;
+		break;
+	case ASK:
+		size = ask_job(run, asked, asked_size, bytes + 1, SS_SANDBOX_ASK_MAX - 1);
+		break;
+	default: /* it is hostile */
+		size = 0;
+	}
 	(void)send(run->alive[0], bytes, 1 + size, MSG_DONTWAIT | MSG_NOSIGNAL);
 }
 
 /* Answers what the child asks for. False: it has ended, or closed the socket. */
-static bool serve(const struct run *run)
+static bool serve(struct run *run)
 {
-	struct read_request request;
-	ssize_t size = run->answer ? recv(run->alive[0], &request, sizeof(request),
+	struct request request;
+	ssize_t size = run->answer ? recv(run->alive[0], run->request, REQUEST_MAX,
 					  MSG_DONTWAIT) :
 				     read(run->alive[0], &request, sizeof(request));
 
-	if (run->answer && size == (ssize_t)sizeof(request))
-		answer(run, &request);
+	if (run->answer && size >= (ssize_t)sizeof(request)) {
+		memcpy(&request, run->request, sizeof(request));
+		answer(run, &request, (const uint8_t *)run->request + sizeof(request),
+		       (size_t)size - sizeof(request));
+	}
 	return size > 0 || (size < 0 && (errno == EAGAIN || errno == EINTR));
 }
 
-static size_t ask(const struct read_request *request, uint8_t *bytes, size_t size)
+/* The answer, with its first byte; returns its size. */
+static size_t send_request(const struct request *request, const void *more,
+			   size_t more_size, uint8_t *bytes, size_t size)
 {
-	if (write(STDIN_FILENO, request, sizeof(*request)) != sizeof(*request))
+	const struct iovec parts[2] = { { ss_drop_const(request), sizeof(*request) },
+					{ ss_drop_const(more), more_size } };
+	ssize_t all = (ssize_t)(sizeof(*request) + more_size);
+
+	if (writev(STDIN_FILENO, parts, more_size ? 2 : 1) != all)
 		return 0;
 	ssize_t got = read(STDIN_FILENO, bytes, size);
 	return got > 0 ? (size_t)got : 0;
@@ -131,12 +181,15 @@ static size_t ask(const struct read_request *request, uint8_t *bytes, size_t siz
 
 size_t ss_child_read(uint64_t address, void *bytes, size_t size)
 {
-	const struct read_request request = {
+	const struct request request = {
+		.kind = READ,
 		.address = address,
 		.size = (uint32_t)SS_MIN(size, (size_t)SS_CHILD_READ_MAX - 1),
 	};
 	uint8_t message[SS_CHILD_READ_MAX];
-	size_t got = request.size ? ask(&request, message, sizeof(message)) : 0;
+	size_t got = request.size ?
+			     send_request(&request, NULL, 0, message, sizeof(message)) :
+			     0;
 
 	if (got <= 1)
 		return 0;
@@ -146,10 +199,26 @@ size_t ss_child_read(uint64_t address, void *bytes, size_t size)
 
 bool ss_child_check(pid_t tid)
 {
-	const struct read_request request = { .tid = tid };
+	const struct request request = { .kind = CHECK, .tid = tid };
 	uint8_t message = 0;
 
-	return ask(&request, &message, sizeof(message)) == 1 && message == 1;
+	return send_request(&request, NULL, 0, &message, sizeof(message)) == 1 &&
+	       message == 1;
+}
+
+size_t ss_child_ask(const void *bytes, size_t size, void *ret, size_t max)
+{
+	const struct request request = { .kind = ASK };
+	size_t room = SS_MIN(max, (size_t)SS_SANDBOX_ASK_MAX - 1) + 1;
+	_cleanup_free_ uint8_t *message = malloc(room);
+
+	if (!message || size > SS_SANDBOX_ASK_MAX)
+		return 0;
+	size_t got = send_request(&request, bytes, size, message, room);
+	if (got <= 1)
+		return 0;
+	memcpy(ret, message + 1, got - 1);
+	return got - 1;
 }
 
 /* The child ------------------------------------------------------------- */
@@ -201,14 +270,9 @@ __attribute__((noreturn)) static void run_child(const struct run *run)
 
 /* The parent ------------------------------------------------------------ */
 
-static int64_t now_ms(void)
-{
-	return (int64_t)(ss_now_ns() / SS_NS_PER_MS);
-}
-
 /* Waits for the end of the child, or until it closes the socket, or a while; serves it
    meanwhile. */
-static bool wait_a_while(const struct run *run, int64_t ms)
+static bool wait_a_while(struct run *run, int64_t ms)
 {
 	struct pollfd end = { .fd = run->alive[0], .events = POLLIN };
 
@@ -226,27 +290,28 @@ static bool wait_a_while(const struct run *run, int64_t ms)
 
 /* False: the child is to be killed, because it took too long, or is blocked in a system
    call: it reads a file whose server does not respond. */
-static bool wait_for_end(const struct run *run)
+static bool wait_for_end(struct run *run)
 {
 	const struct ss_child_job *job = run->job;
 	struct ss_own_child child = { .pid = run->child };
 	int64_t begin = now_ms();
+	int64_t spent = 0;
 	bool slow = false;
 
-	while (!wait_a_while(run,
-			     SS_MAX(begin + job->timeout_ms - now_ms(), (int64_t)0))) {
-		if (now_ms() >= begin + job->timeout_ms ||
+	while (!wait_a_while(run, SS_MAX(job->timeout_ms - spent, (int64_t)0))) {
+		spent = now_ms() - begin - run->asked_ms;
+		if (spent >= job->timeout_ms ||
 		    ss_own_child_blocked_ns(&child) >= job->blocked_ms * SS_NS_PER_MS)
 			return false;
-		if (!slow && now_ms() >= begin + SLOW_MS && job->slow)
+		if (!slow && spent >= SLOW_MS && job->slow)
 			job->slow(job->slow_data, job->page->step);
-		slow |= now_ms() >= begin + SLOW_MS;
+		slow |= spent >= SLOW_MS;
 	}
 	return true;
 }
 
 /* Returns the status of the child as waitpid() has it. */
-static int wait_for_child(const struct run *run, bool *ret_timeout)
+static int wait_for_child(struct run *run, bool *ret_timeout)
 {
 	int status = 0;
 

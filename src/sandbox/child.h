@@ -53,6 +53,9 @@ struct ss_child_job {
 	/* Called in the parent for ss_child_read() and ss_child_check(); or NULL. */
 	ss_memory_read_function *read;
 	ss_thread_check_function *check;
+	/* Called in the parent for ss_child_ask(): writes the answer to ret, at most max bytes,
+	   and returns its size. Its time does not count. Or NULL. */
+	size_t (*ask)(void *data, const void *bytes, size_t size, void *ret, size_t max);
 	void *read_data;
 	struct ss_confinement confinement;
 };
@@ -62,6 +65,9 @@ struct ss_child_job {
 enum { SS_CHILD_READ_MAX = 32 << 10 };
 size_t ss_child_read(uint64_t address, void *bytes, size_t size);
 bool ss_child_check(pid_t tid);
+
+/* Likewise. Returns the size of the answer; 0: there is none. */
+size_t ss_child_ask(const void *bytes, size_t size, void *ret, size_t max);
 
 struct ss_child_outcome {
 	bool failed; /* then cause and code say how */

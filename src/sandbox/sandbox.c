@@ -175,6 +175,12 @@ bool ss_sandbox_check(void *attempt, pid_t tid)
 	return pub->level < SS_SANDBOX_PLACES && ss_child_check(tid);
 }
 
+size_t ss_sandbox_ask(const struct ss_sandbox_attempt *attempt, const void *bytes,
+		      size_t size, void *ret, size_t max)
+{
+	return attempt->may_request ? ss_child_ask(bytes, size, ret, max) : 0;
+}
+
 /* Attempts ---------------------------------------------------------------- */
 
 void ss_sandbox_result_free(struct ss_sandbox_result *result)
@@ -272,6 +278,19 @@ static bool check_thread(void *data, pid_t tid)
 	return sandbox->options.check(sandbox->data, tid);
 }
 
+static size_t ask(void *data, const void *bytes, size_t size, void *ret, size_t max)
+{
+	struct sandbox *sandbox = data;
+	uint64_t begin_ns = ss_now_ns();
+
+	if (sandbox->requests == 0)
+		return 0;
+	sandbox->requests--;
+	size_t answered = sandbox->options.ask(sandbox->data, bytes, size, ret, max);
+	sandbox->answer_ns += ss_now_ns() - begin_ns;
+	return answered;
+}
+
 static void report_slow(void *data, uint32_t step)
 {
 	const struct sandbox *sandbox = data;
@@ -302,6 +321,7 @@ static struct ss_error *run_child(struct sandbox *sandbox, unsigned share_ms,
 		.slow_data = sandbox,
 		.read = options->read ? read_memory : NULL,
 		.check = options->check ? check_thread : NULL,
+		.ask = options->ask ? ask : NULL,
 		.read_data = sandbox,
 		.confinement = {
 			.change_ids = options->change_ids,
@@ -449,6 +469,10 @@ static struct ss_error *try_in_child(struct sandbox *sandbox, unsigned share_ms,
 	error = check_output(sandbox, &outcome);
 	if (error)
 		return take_ptr(error);
+	if (!outcome.failed && outcome.page.requests && sandbox->requests == 0) {
+		outcome.failed = true; /* it was told, or has asked before */
+		outcome.cause = SS_SANDBOX_INVALID;
+	}
 	if (outcome.failed)
 		reduce_effort(sandbox, &outcome);
 	*ret_done = !outcome.failed || is_final(&outcome);
@@ -456,7 +480,7 @@ static struct ss_error *try_in_child(struct sandbox *sandbox, unsigned share_ms,
 		return NULL;
 	if (outcome.error)
 		return take_ptr(outcome.error);
-	if (!outcome.failed && outcome.page.requests && sandbox->requests > 0) {
+	if (!outcome.failed && outcome.page.requests) {
 		*ret_done = false;
 		return answer(sandbox, outcome.output);
 	}

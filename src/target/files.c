@@ -359,7 +359,7 @@ static void doubt(struct ss_module_impl *module)
 	ss_module_clear_build_id(module);
 }
 
-void ss_files_open_modules(struct ss_module_impl *const *modules, const bool *wanted,
+bool ss_files_open_modules(struct ss_module_impl *const *modules, const bool *wanted,
 			   size_t count, struct ss_target *target,
 			   const struct ss_process_memory *memory, int maps_fd)
 {
@@ -370,12 +370,14 @@ void ss_files_open_modules(struct ss_module_impl *const *modules, const bool *wa
 			       .copies = COPIES_MAX };
 	_cleanup_free_ bool *left = calloc(count + 1, sizeof(*left));
 	_cleanup_free_ bool *opened = calloc(count + 1, sizeof(*opened));
+	bool any = false;
 
 	if (!left || !opened)
-		return;
+		return false;
 	for (size_t i = 0; i < count; i++) {
 		if (!wanted[i] || modules[i]->fd >= 0 || modules[i]->bytes)
 			continue;
+		any = true;
 		if (modules[i]->inode == 0)
 			copy_vdso(modules[i], &batch);
 		else if (is_unresponsive(target, modules[i]->device))
@@ -391,27 +393,28 @@ void ss_files_open_modules(struct ss_module_impl *const *modules, const bool *wa
 		if (opened[i] && (module->bytes || (module->fd >= 0 && !module->copied)))
 			set_build_id(modules[i], maps_fd);
 	}
-	if (ss_process_memory_is_mapped(memory, target, maps_fd))
-		return;
+	if (!any || ss_process_memory_is_mapped(memory, target, maps_fd))
+		return any;
 	for (size_t i = 0; i < count; i++) {
 		if (opened[i])
 			doubt(modules[i]);
 	}
 	batch.by_path = true;
 	run(&batch, opened, count);
+	return true;
 }
 
-void ss_files_open(struct ss_capture *capture, struct ss_target *target,
+bool ss_files_open(struct ss_capture *capture, struct ss_target *target,
 		   const struct ss_process_memory *memory, int maps_fd)
 {
 	_cleanup_free_ bool *referenced =
 		calloc(capture->modules.count + 1, sizeof(*referenced));
 
 	if (!referenced)
-		return;
+		return false;
 	ss_references_mark(capture, referenced);
-	ss_files_open_modules(capture->modules.items, referenced, capture->modules.count,
-			      target, memory, maps_fd);
+	return ss_files_open_modules(capture->modules.items, referenced,
+				     capture->modules.count, target, memory, maps_fd);
 }
 
 /* One other file -------------------------------------------------------- */

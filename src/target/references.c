@@ -8,114 +8,111 @@
 
 enum { PAGE = 4096 };
 
-/* The address range of the module or gap that contains the last word: usually it
-   contains the next one, too. */
-struct marker {
+/*
+ * Looks at the words of a capture. Those from low to high, and below first, need no look: the
+ * range of the module or gap that contains the last word usually contains the next one, too,
+ * and every other word is a small number.
+ */
+struct finder {
 	const struct ss_capture *capture;
-	bool *referenced;
+	/* Looks at a word, and sets the range; false: nothing more is to be found. */
+	bool (*look)(struct finder *finder, uint64_t word);
+	uint64_t first;
 	uint64_t low;
 	uint64_t high;
+	bool *referenced;
+	bool found;
 };
 
 /* Modules are sorted by address, as maps is. */
-static void find_interval(struct marker *m, uint64_t address)
+static bool mark_module(struct finder *f, uint64_t address)
 {
-	struct ss_module_impl *const *modules = m->capture->modules.items;
-	size_t low =
-		ss_lower_bound(m->capture->modules.count, i,
-			       modules[i]->pub.base + modules[i]->pub.size <= address);
+	struct ss_module_impl *const *modules = f->capture->modules.items;
+	size_t count = f->capture->modules.count;
+	size_t low = ss_lower_bound(
+		count, i, modules[i]->pub.base + modules[i]->pub.size <= address);
 
-	m->low = 0;
-	m->high = UINT64_MAX;
-	if (low > 0) {
-		const struct ss_module *below = &m->capture->modules.items[low - 1]->pub;
-		m->low = below->base + below->size;
-	}
-	if (low == m->capture->modules.count)
-		return;
-	const struct ss_module *module = &m->capture->modules.items[low]->pub;
-	if (address < module->base) {
-		m->high = module->base;
-		return;
-	}
-	m->referenced[low] = true;
-	m->low = module->base;
-	m->high = module->base + module->size;
-}
-
-static bool mark_word(void *data, uint64_t word)
-{
-	struct marker *m = data;
-
-	if (word - m->low >= m->high - m->low)
-		find_interval(m, word);
+	f->low = low > 0 ? modules[low - 1]->pub.base + modules[low - 1]->pub.size : 0;
+	f->high = low < count ? modules[low]->pub.base : UINT64_MAX;
+	if (low == count || address < modules[low]->pub.base)
+		return true;
+	f->referenced[low] = true;
+	f->low = modules[low]->pub.base;
+	f->high = modules[low]->pub.base + modules[low]->pub.size;
 	return true;
 }
 
-/* Called for each word of a capture until it returns false. */
-typedef bool word_visitor(void *data, uint64_t word);
-
-static bool visit_stack(const struct ss_stack_copy *stack, word_visitor *visit,
-			void *data)
+static inline bool visit_word(struct finder *f, uint64_t word)
 {
-	for (size_t at = (8 - stack->address % 8) % 8; at + 8 <= stack->size; at += 8) {
+	return word < f->first || word - f->low < f->high - f->low || f->look(f, word);
+}
+
+static bool visit_words(struct finder *f, const uint8_t *bytes, size_t size)
+{
+	for (size_t at = 0; at + 8 <= size; at += 8) {
 		uint64_t word;
-		if (stack->absent && (stack->address + at) % PAGE == 0 &&
-		    ss_stack_copy_present(stack, at) == 0) {
-			at += PAGE - 8;
-			continue;
-		}
-		memcpy(&word, stack->bytes + at, sizeof(word));
-		if (!visit(data, word))
+		memcpy(&word, bytes + at, sizeof(word));
+		if (!visit_word(f, word))
 			return false;
 	}
 	return true;
 }
 
-static bool visit_thread(const struct ss_capture_thread *thread, word_visitor *visit,
-			 void *data)
+static bool visit_stack(struct finder *f, const struct ss_stack_copy *stack)
+{
+	size_t size;
+
+	for (size_t at = (8 - stack->address % 8) % 8; at + 8 <= stack->size;
+	     at += size) {
+		size = SS_MIN(PAGE - (stack->address + at) % PAGE, stack->size - at);
+		bool present = !stack->absent || (stack->address + at) % PAGE != 0 ||
+			       ss_stack_copy_present(stack, at) > 0;
+		if (present && !visit_words(f, stack->bytes + at, size))
+			return false;
+	}
+	return true;
+}
+
+static bool visit_thread(struct finder *f, const struct ss_capture_thread *thread)
 {
 	uint64_t value;
 
 	for (unsigned reg = 0; reg < ss_arch_host.reg_count; reg++) {
-		if (ss_regs_get(&thread->regs, reg, &value) && !visit(data, value))
+		if (ss_regs_get(&thread->regs, reg, &value) && !visit_word(f, value))
 			return false;
 	}
 	for (size_t s = 0; s < SS_STACK_COPIES; s++) {
-		if (!visit_stack(&thread->stacks[s], visit, data))
+		if (!visit_stack(f, &thread->stacks[s]))
 			return false;
 	}
-	if (thread->lock.size > 0 && !visit(data, thread->lock.address))
+	if (thread->lock.size > 0 && !visit_word(f, thread->lock.address))
 		return false;
-	for (size_t f = 0; f < thread->live_count; f++) {
-		if (!visit(data, thread->live[f].pc))
+	for (size_t i = 0; i < thread->live_count; i++) {
+		if (!visit_word(f, thread->live[i].pc))
 			return false;
 	}
 	return true;
 }
 
-static void visit_words(const struct ss_capture *capture, word_visitor *visit, void *data)
+static void visit_threads(struct finder *f)
 {
-	for (size_t i = 0; i < capture->threads.count; i++) {
-		if (!visit_thread(&capture->threads.items[i], visit, data))
+	for (size_t i = 0; i < f->capture->threads.count; i++) {
+		if (!visit_thread(f, &f->capture->threads.items[i]))
 			return;
 	}
 }
 
 void ss_references_mark(const struct ss_capture *capture, bool *referenced)
 {
-	struct marker m = { .capture = capture, .referenced = referenced };
+	struct finder f = { .capture = capture,
+			    .look = mark_module,
+			    .first = capture->modules.count ?
+					     capture->modules.items[0]->pub.base :
+					     UINT64_MAX,
+			    .referenced = referenced };
 
-	visit_words(capture, mark_word, &m);
+	visit_threads(&f);
 }
-
-/* The address range without JIT code that contains the last word. */
-struct jit_finder {
-	const struct ss_capture *capture;
-	uint64_t low;
-	uint64_t high;
-	bool found;
-};
 
 /* Whether a file is not an ELF file: .NET writes compiled code to such files. Four bytes
    are compared; nothing in them is interpreted. */
@@ -135,19 +132,16 @@ static bool is_jit(const struct ss_capture *capture, const struct ss_area *area)
 	return area->module < 0 || is_no_elf(capture->modules.items[area->module]);
 }
 
-static bool find_jit(void *data, uint64_t word)
+static bool find_jit(struct finder *f, uint64_t word)
 {
-	struct jit_finder *finder = data;
+	const struct ss_area *area = ss_capture_find_area(f->capture, word);
 
-	if (word - finder->low < finder->high - finder->low)
-		return true;
-	const struct ss_area *area = ss_capture_find_area(finder->capture, word);
 	if (!area)
 		return true;
-	finder->found = is_jit(finder->capture, area);
-	finder->low = area->start;
-	finder->high = area->end;
-	return !finder->found;
+	f->found = is_jit(f->capture, area);
+	f->low = area->start;
+	f->high = area->end;
+	return !f->found;
 }
 
 /* Most processes have no JIT code: do not search their stacks. */
@@ -162,9 +156,9 @@ static bool has_jit(const struct ss_capture *capture)
 
 bool ss_references_find_jit(const struct ss_capture *capture)
 {
-	struct jit_finder finder = { .capture = capture };
+	struct finder f = { .capture = capture, .look = find_jit };
 
 	if (has_jit(capture))
-		visit_words(capture, find_jit, &finder);
-	return finder.found;
+		visit_threads(&f);
+	return f.found;
 }

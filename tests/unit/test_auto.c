@@ -206,7 +206,11 @@ static void test_completed(void **state)
 		skip();
 	await_call(child, SYS_pause, 0);
 	struct ss_capture *capture = take(child, &automatic, &code);
+	struct ss_capture *copy = take(child, &automatic, &code);
+	static uint8_t added[64 << 10];
 	assert_non_null(capture);
+	assert_non_null(copy);
+	assert_int_equal(ss_capture_copy_completion(capture, added, sizeof(added)), 0);
 	const pid_t tids[] = { 1, capture->threads.items[7].tid, child };
 	size_t fds = count_fds();
 	assert_null(complete(capture, child, tids, SS_ARRAY_SIZE(tids)));
@@ -223,6 +227,22 @@ static void test_completed(void **state)
 		assert_int_equal(thread->stopped_ns > 0, wanted);
 		assert_int_equal(thread->thread_pointer != 0, wanted);
 	}
+	/* A copy of the capture gets the same. */
+	assert_int_equal(ss_capture_copy_completion(capture, NULL, 0), 0);
+	size_t size = ss_capture_copy_completion(capture, added, sizeof(added));
+	assert_true(size > 0);
+	assert_false(ss_capture_apply_completion(copy, added, size - 1));
+	assert_true(ss_capture_apply_completion(copy, added, size));
+	assert_int_equal(copy->process.threads_stopped, 2);
+	assert_int_equal(copy->process.stopped_ns, capture->process.stopped_ns);
+	for (size_t i = 0; i < THREADS; i++) {
+		const struct ss_capture_thread *thread = &capture->threads.items[i];
+		const struct ss_capture_thread *copied = &copy->threads.items[i];
+		assert_memory_equal(&copied->regs, &thread->regs, sizeof(thread->regs));
+		assert_int_equal(copied->stopped_ns, thread->stopped_ns);
+		assert_int_equal(copied->thread_pointer, thread->thread_pointer);
+	}
+	ss_capture_free(copy);
 	/* Once more, also with one that is complete; and with none. */
 	assert_null(complete(capture, child, tids + 1, 0));
 	const pid_t more[] = { child, capture->threads.items[9].tid };
@@ -247,11 +267,13 @@ static void test_completed_too_late(void **state)
 	assert_non_null(capture);
 	const struct ss_capture_thread *thread = &capture->threads.items[0];
 	uint64_t pc = ss_regs_pc(&ss_arch_host, &thread->regs);
+	static uint8_t added[64 << 10];
 	assert_int_equal(thread->syscall.number, SYS_read);
 	assert_int_equal(write(gate[1], "!", 1), 1);
 	await_call(child, SYS_poll, 0);
 	assert_null(complete(capture, child, &child, 1));
 	assert_false(capture->process.consistent);
+	assert_int_equal(ss_capture_copy_completion(capture, added, sizeof(added)), 0);
 	assert_true(thread->consistent);
 	assert_int_equal(thread->syscall.number, SYS_poll);
 	assert_int_not_equal(ss_regs_pc(&ss_arch_host, &thread->regs), pc);

@@ -279,6 +279,58 @@ static void answers_requests(void **state)
 	assert_answers(0, "");
 }
 
+/* In one child: its work is called once, and sees the answers. */
+static struct ss_error *ask_again_and_again(void *data,
+					    const struct ss_sandbox_attempt *attempt)
+{
+	struct job *job = data;
+	static char large[SS_SANDBOX_ASK_MAX + 1];
+	char text[32] = "";
+
+	job->answers += 100; /* of this child: a second one would not see it */
+	for (unsigned i = 0; i < 3; i++) {
+		size_t size = ss_sandbox_ask(attempt, "more", 4, text, sizeof(text));
+		(void)dprintf(attempt->output, "%.*s;", (int)size, text);
+	}
+	(void)dprintf(attempt->output, "%zu;%u",
+		      ss_sandbox_ask(attempt, large, sizeof(large), text, sizeof(text)),
+		      job->answers);
+	return NULL;
+}
+
+static size_t answer_at_once(void *data, const void *bytes, size_t size, void *ret,
+			     size_t max)
+{
+	struct job *job = data;
+
+	answer(data, bytes, size);
+	size_t length = SS_MIN(strlen(job->answer), max);
+	memcpy(ret, job->answer, length);
+	return length;
+}
+
+static void assert_answers_at_once(unsigned max, const char *expected)
+{
+	const struct ss_sandbox_options options = { .size = sizeof(options),
+						    .answer = answer,
+						    .ask = answer_at_once,
+						    .max_requests = max };
+	struct ss_sandbox_result *result = NULL;
+	struct job job = {};
+
+	assert_null(ss_sandbox_run(&options, ask_again_and_again, &job, &result));
+	assert_output(result, expected);
+	ss_sandbox_result_free(result);
+}
+
+static void answers_while_the_child_waits(void **state)
+{
+	(void)state;
+	assert_answers_at_once(10, "1 times more;2 times more;3 times more;0;100");
+	assert_answers_at_once(2, "1 times more;2 times more;;0;100");
+	assert_answers_at_once(0, ";;;0;100");
+}
+
 static void describes_failures(void **state)
 {
 	static const struct {
@@ -325,6 +377,7 @@ int main(void)
 		cmocka_unit_test(kills_what_hangs),
 		cmocka_unit_test(returns_the_error_of_work),
 		cmocka_unit_test(answers_requests),
+		cmocka_unit_test(answers_while_the_child_waits),
 		cmocka_unit_test(describes_failures),
 		cmocka_unit_test(leaves_no_child),
 	};
