@@ -195,7 +195,8 @@ static struct ss_error *print(const struct attempt *attempt,
 	_cleanup_free_ char *advice =
 		text && names ?
 			ss_analysis_advice(attempt->sandbox, attempt->snapshots[1],
-					   options, attempt->analysis->privileged) :
+					   options, attempt->analysis->privileged,
+					   attempt->analysis->captures != NULL) :
 			NULL;
 	const struct ss_format_options format_options = {
 		.size = sizeof(format_options),

@@ -257,6 +257,18 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 	}
 }
 
+/* diff compares native frames, and refuses what shows others. */
+static char *describe_runtimes(int key, const char *text, void *input)
+{
+	const struct ss_options *options = input;
+	bool refused = (key == KEY_NATIVE || key == KEY_GOROUTINES) && options &&
+		       options->common.input == SS_FORMAT_DIFF;
+
+	if (refused)
+		return strdup("Cannot be used: native frames are compared");
+	return text ? strdup(text) : NULL;
+}
+
 static const struct argp_child interpret_children[] = {
 	{ &ss_format_argp, 0, NULL, 0 },  { &ss_common_argp, 0, NULL, 0 },
 	{ &ss_limits_argp, 0, NULL, 0 },  { &ss_selection_argp, 0, NULL, 0 },
@@ -267,6 +279,7 @@ const struct argp ss_interpret_argp = {
 	.options = interpret_table,
 	.parser = parse_interpret,
 	.children = interpret_children,
+	.help_filter = describe_runtimes,
 };
 
 const struct argp ss_minidump_argp = { .options = minidump_table,

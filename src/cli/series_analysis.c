@@ -169,7 +169,7 @@ static struct ss_error *print(const struct attempt *attempt, const char *problem
 		format == &ss_format_text ?
 			ss_analysis_advice(sandbox,
 					   attempt->snapshots[attempt->count - 1],
-					   options, analysis->privileged) :
+					   options, analysis->privileged, true) :
 			NULL;
 	_cleanup_free_ char *wait_functions = NULL;
 	struct ss_error *error = ss_wait_table_added(options->waits, &wait_functions);

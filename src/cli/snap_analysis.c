@@ -283,9 +283,10 @@ static struct ss_error *print(const struct ss_snap_analysis *analysis,
 	const struct ss_options *options = analysis->options;
 	const struct ss_format *format = options->common.format;
 	_cleanup_free_ char *advice =
-		format == &ss_format_text ? ss_analysis_advice(attempt, snapshot, options,
-							       analysis->privileged) :
-					    NULL;
+		format == &ss_format_text ?
+			ss_analysis_advice(attempt, snapshot, options,
+					   analysis->privileged, false) :
+			NULL;
 	_cleanup_free_ char *wait_functions = NULL;
 	struct ss_error *error = ss_wait_table_added(options->waits, &wait_functions);
 	const struct ss_format_options format_options = {

@@ -9,6 +9,7 @@ import resource
 import shutil
 import signal
 import subprocess
+import sys
 import tempfile
 
 from harness import (EndToEnd, LIMIT_S, STACKSNAP, main, read_text, wait_until)
@@ -206,6 +207,16 @@ class Series(EndToEnd):
         self.addCleanup(process.terminate)
         wait_until(lambda: os.path.exists(path), program)
         return process
+
+    def test_python(self):
+        """Native frames only: the last line says which command shows the others."""
+        target = self.start_command([sys.executable, "-c",
+                                     "print('ready', flush=True); input()"])
+        says = r"\nmissing: .*Python functions \(single snapshots and stacksnap record have them\)"
+        for words in (["-i", "10ms", "-c", "2"], ["diff", "--after=10ms"]):
+            text = self.run_tool(*words, target.pid, status=(0, 1)).stdout.decode()
+            self.assertRegex(text, says)
+        self.assertNotIn("Python functions", self.run_tool(target.pid, status=(0, 1)).stdout.decode())
 
     def test_redis(self):
         """A real program, and what its snapshots cost: usually a twentieth of the first one,
