@@ -2041,6 +2041,12 @@ struct ss_recorder_options {
 	void (*progress)(void *data, const struct ss_recorder_summary *summary);
 	void *progress_data;
 	const char *wait_functions; /* see ss_wait_table_added(); or NULL */
+	/* A second empty file, which the recorder owns, open for reading and writing like the
+	   first one: with keep_ns, a quarter of that time is written to one of the two, then
+	   a quarter to the other, in place of what that contained. So both can be read while
+	   they are written. 0: none */
+	int other_fd;
+	uint64_t write_ns; /* how often samples are written to the file; 0: each second */
 };
 
 /*

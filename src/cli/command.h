@@ -28,6 +28,7 @@ extern const struct ss_command ss_command_heap;
 extern const struct ss_command ss_command_run;
 extern const struct ss_command ss_command_names;
 extern const struct ss_command ss_command_trace;
+extern const struct ss_command ss_command_top;
 
 /* Returns the command with this index; the default one is the first. NULL after the last. */
 const struct ss_command *ss_command_at(size_t index);

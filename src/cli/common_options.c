@@ -109,7 +109,7 @@ const char *ss_options_color_name(size_t index)
 	return index < SS_ARRAY_SIZE(color_names) ? color_names[index] : NULL;
 }
 
-static enum ss_color parse_color(const struct argp_state *state, const char *name)
+enum ss_color ss_options_parse_color(const struct argp_state *state, const char *name)
 {
 	for (size_t i = 0; i < SS_ARRAY_SIZE(color_names); i++) {
 		if (strcmp(color_names[i], name) == 0)
@@ -160,7 +160,7 @@ static error_t parse_format_option(int key, char *arg, struct argp_state *state)
 		options->format_name = arg;
 		return 0;
 	case KEY_COLOR:
-		options->color = parse_color(state, arg);
+		options->color = ss_options_parse_color(state, arg);
 		return 0;
 	case ARGP_KEY_END: /* other options may have changed the input */
 		if (options->format_name)

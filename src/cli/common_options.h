@@ -49,6 +49,9 @@ uint64_t ss_options_parse_duration(const struct argp_state *state, const char *n
 /* If error is not NULL, prints it and exits with EX_USAGE. */
 void ss_options_check(const struct argp_state *state, struct ss_error *error);
 
+/* The value of --color. Exits with EX_USAGE if it is invalid. */
+enum ss_color ss_options_parse_color(const struct argp_state *state, const char *name);
+
 /* Whether text is written with colours. */
 bool ss_options_want_color(const struct ss_common_options *options);
 

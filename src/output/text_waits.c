@@ -84,20 +84,6 @@ static void merge(struct list *list)
 		qsort(list->items, merged, sizeof(*list->items), compare_counts);
 }
 
-/* The text without what differs from thread to thread: the remaining time, and where a
-   thread waits for a lock of the application. */
-static char *new_text(const struct ss_wait *wait)
-{
-	struct ss_wait timeless = *wait;
-
-	if (wait->kind != SS_WAIT_SLEEP)
-		timeless.left_ns = -1;
-	/* Each thread may wait for it on a condition variable of its own. */
-	if (wait->purpose == SS_PURPOSE_LOCK)
-		omit_address(&timeless);
-	return ss_wait_text_new(&timeless);
-}
-
 static void write_line(const struct wait_line *line, size_t members,
 		       const struct ss_format_options *options, FILE *out)
 {
@@ -141,7 +127,7 @@ struct ss_error *ss_text_write_waits_of(const struct ss_thread *const *threads,
 		struct wait_line *line = &list.items[list.count];
 		if (!wait)
 			continue;
-		*line = (struct wait_line){ *wait, new_text(wait), 1 };
+		*line = (struct wait_line){ *wait, ss_wait_text_new_merged(wait), 1 };
 		if (!line->text)
 			return ss_error_no_memory();
 		list.count++;

@@ -683,6 +683,20 @@ char *ss_wait_text_new(const struct ss_wait *wait)
 	return make_text(write_any_wait, wait);
 }
 
+char *ss_wait_text_new_merged(const struct ss_wait *wait)
+{
+	struct ss_wait merged = *wait;
+
+	if (wait->kind != SS_WAIT_SLEEP)
+		merged.left_ns = -1;
+	/* Each thread may wait for it on a condition variable of its own. */
+	if (wait->purpose == SS_PURPOSE_LOCK) {
+		merged.address = 0;
+		merged.symbol = NULL;
+	}
+	return ss_wait_text_new(&merged);
+}
+
 static void write_any_lock(const struct ss_text_writer *w, const void *wait)
 {
 	write_lock_name(w, wait);

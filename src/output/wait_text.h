@@ -32,6 +32,9 @@ void ss_wait_text_write_chain(const struct ss_wait *wait, const char *prefix, FI
 /* The same as strings, to be freed by the caller; they may contain any bytes. NULL: there
    is no such text, or no memory. */
 char *ss_wait_text_new(const struct ss_wait *wait);
+/* Without what differs from thread to thread: the remaining time, and where a thread waits
+   for a lock of the application. */
+char *ss_wait_text_new_merged(const struct ss_wait *wait);
 /* The lock or futex: "mutex stock", or "mutex at 0x55d0c83f4a10". */
 char *ss_wait_text_new_lock(const struct ss_wait *wait);
 char *ss_wait_text_new_chain(const struct ss_wait *wait);

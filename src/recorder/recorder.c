@@ -90,6 +90,8 @@ static struct ss_error *open_writer(struct ss_recorder *recorder, int fd)
 		.wait_functions = o->wait_functions,
 		.directory = o->directory,
 		.name = o->name,
+		.other = o->other_fd,
+		.write_ns = o->write_ns,
 	};
 	return ss_writer_new(fd, &options, &recorder->writer);
 }

@@ -14,7 +14,8 @@ void ss_ring_deinit(struct ss_ring *ring)
 {
 	close_cleanup(&ring->fd);
 	close_cleanup(&ring->directory);
-	ring->fd = ring->directory = -1;
+	close_cleanup(&ring->other);
+	ring->fd = ring->directory = ring->other = -1;
 	free(ring->name);
 	ring->name = NULL;
 	ss_vector_free(&ring->segments);
@@ -104,9 +105,29 @@ static void drop(struct ss_ring *ring, size_t old)
 		ring->segments.items[i].offset -= gone;
 }
 
+/* Continues in the other file. A reader of that file finds it truncated meanwhile. */
+static void alternate(struct ss_ring *ring)
+{
+	int error = 0;
+
+	if (ftruncate(ring->other, 0) != 0 || lseek(ring->other, 0, SEEK_SET) != 0)
+		error = -errno;
+	if (!error)
+		error = copy_part(ring->fd, 0, SS_FILE_HEADER_SIZE, ring->other);
+	ring->undropped = -error;
+	if (error)
+		return;
+	int fd = ring->fd;
+	ring->fd = ring->other;
+	ring->other = fd;
+	ring->size = SS_FILE_HEADER_SIZE;
+}
+
 struct ss_error *ss_ring_begin_segment(struct ss_ring *ring, uint64_t monotonic_ns)
 {
-	if (!ring->name)
+	if (ring->other >= 0 && ring->size > SS_FILE_HEADER_SIZE)
+		alternate(ring);
+	if (ring->other >= 0 || !ring->name)
 		return NULL;
 	struct ss_segment_place *place = ss_vector_push(&ring->segments);
 	if (!place)

@@ -22,6 +22,9 @@ struct ss_ring {
 	int directory; /* of the file, or -1 */
 	char *name;    /* NULL: nothing is dropped */
 	uint64_t keep_ns;
+	/* Another file, or -1: each segment begins at the start of the other one of the two
+	   files, in place of what it contained; name is not used. */
+	int other;
 	int undropped; /* errno: why old segments could not be dropped; 0: they were */
 	SS_VECTOR(struct ss_segment_place) segments;
 };

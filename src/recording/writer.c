@@ -16,13 +16,14 @@ enum {
 };
 
 /* Maximum loss if the recorder is killed. */
-static const uint64_t flush_ns = 1000000000;
+static const uint64_t write_ns = 1000000000;
 
 struct ss_writer {
 	struct ss_ring ring;
 	struct ss_definer definer;
 	struct ss_ticks ticks;
 	struct ss_buffer packed;
+	uint64_t write_ns;
 	uint64_t flushed_ns; /* CLOCK_MONOTONIC of the last tick that was written */
 	uint64_t segment_ns; /* CLOCK_MONOTONIC of its beginning */
 	uint64_t period_ns;
@@ -106,6 +107,7 @@ static char *copy_wait_functions(const char *text)
 static bool copy_options(struct ss_writer *writer,
 			 const struct ss_writer_options *options)
 {
+	writer->write_ns = options->write_ns ? options->write_ns : write_ns;
 	writer->period_ns = options->period_ns;
 	writer->scope = options->scope;
 	writer->memory_max = options->memory_max ? options->memory_max : SS_WRITER_MEMORY;
@@ -141,7 +143,11 @@ struct ss_error *ss_writer_new(int fd, const struct ss_writer_options *options,
 		close_cleanup(&fd);
 		return ss_error_no_memory();
 	}
-	writer->ring = (struct ss_ring){ .fd = fd, .directory = -1 };
+	writer->ring = (struct ss_ring){
+		.fd = fd,
+		.directory = -1,
+		.other = options->other ? options->other : -1,
+	};
 	if (!copy_options(writer, options))
 		return ss_error_no_memory();
 	struct ss_error *error = put_file_header(writer);
@@ -299,7 +305,7 @@ struct ss_error *ss_writer_tick(struct ss_writer *writer,
 	writer->stopped_max_ns = SS_MAX(writer->stopped_max_ns, tick->stopped_max_ns);
 	if (writer->ticks.out.size >= CHUNK_AIM ||
 	    writer->definer.out.size >= CHUNK_AIM ||
-	    tick->monotonic_ns >= writer->flushed_ns + flush_ns)
+	    tick->monotonic_ns >= writer->flushed_ns + writer->write_ns)
 		return flush(writer);
 	return NULL;
 }

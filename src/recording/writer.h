@@ -23,6 +23,10 @@ struct ss_writer_options {
 	const char *wait_functions; /* text, or NULL; see stacksnap-recording(5) */
 	const char *directory;	    /* of the file; needed for keep_ns */
 	const char *name;
+	/* A second empty file, owned from then on: each segment begins in the other one of
+	   the two files, instead of what it contained. 0: none */
+	int other;
+	uint64_t write_ns; /* how often a chunk is written; 0: each second */
 	/* size of tables at which a new segment begins; 0: SS_WRITER_MEMORY */
 	size_t memory_max;
 	ss_hash_function *hash; /* NULL except in tests */

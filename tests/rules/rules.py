@@ -76,7 +76,8 @@ PROCESS_SYMBOLS = {"ptrace", "process_vm_readv", "process_vm_writev", "waitpid",
 OWN_CHILD = {"base/own_child.c": {"kill", "waitpid"},
              "cli/hang_watch.c": {"waitpid"}, "cli/help.c": {"waitpid"},
              "cli/core_handler.c": {"kill", "waitpid"},
-             "cli/each_process.c": {"kill", "waitpid"}}
+             "cli/each_process.c": {"kill", "waitpid"},
+             "cli/top_job.c": {"kill", "wait4", "waitpid"}}
 PROCESS_CALLS = re.compile(r"\b(SYS|__NR)_(ptrace|process_vm_\w+|wait4|waitid|kill|tgkill|"
                            r"pidfd_\w+)\b")
 
@@ -107,7 +108,8 @@ MAY_OPEN = {"ss_target_peek_state"}
 # What finds a part of a text: nobody parses what another part of the program has written.
 SEARCHES = {"strstr", "strcasestr", "memmem", "sscanf"}
 # The synopsis of a command's arguments; the package manager's lists of files.
-MAY_SEARCH = {"cli/completion.c", "cli/package.c"}
+MAY_SEARCH = {"cli/completion.c", "cli/package.c",
+              "output/top.c"}  # what the user types into the filter
 # What makes a text of data: diagnose/ makes none, output/ does.
 FORMATS = {"sprintf", "snprintf", "vsnprintf", "asprintf", "vasprintf", "open_memstream",
            "ss_buffer_printf"}

@@ -2,6 +2,7 @@
 #include "record_sample.h"
 
 #include <limits.h>
+#include <sys/mman.h>
 
 #include "base/cleanup.h"
 #include "base/error.h"
@@ -557,6 +558,42 @@ static void test_lifetimes(void **state)
 }
 
 /* After a write error, what was written before can be read. */
+/* Each segment begins in the other one of two files, in place of what it contained. */
+static void test_two_files(void **state)
+{
+	const struct ss_writer_options options = { .period_ns = SAMPLE_PERIOD_NS,
+						   .other = memfd_create("other", 0),
+						   .write_ns = 1 };
+	const int other = dup(options.other);
+	struct sample_recording s = {};
+	struct ss_sample got;
+
+	(void)state;
+	assert_true(other >= 0);
+	sample_open(&s, &options);
+	struct ss_sample_record sample = { .call = SS_ID_NONE, .state = 'R' };
+	sample.thread = ss_writer_add_thread(s.writer, s.process, 43, "t", 3);
+	sample.stack = ss_writer_stack(s.writer, NULL, 0, SS_END_ROOT, NULL);
+	for (uint64_t i = 0; i < 5; i++) {
+		const struct ss_tick_record tick = { .monotonic_ns = i + 1 };
+		if (i)
+			assert_null(ss_writer_roll(s.writer, i, i, &sample, 1));
+		assert_null(ss_writer_tick(s.writer, &tick, &sample, 1));
+		/* What was written can be read at once, and only that. */
+		for (uint64_t file = 0; file < SS_MIN(i + 1, UINT64_C(2)); file++) {
+			struct ss_recording *recording = reopen(file ? other : s.fd);
+			assert_true(ss_recording_next(recording, &got));
+			assert_int_equal(got.tid, 43);
+			assert_int_equal(got.sequence, i % 2 == file ? i : i - 1);
+			assert_false(ss_recording_next(recording, &got));
+			ss_recording_close(recording);
+		}
+	}
+	ss_writer_free(s.writer);
+	assert_int_equal(close(s.fd), 0);
+	assert_int_equal(close(other), 0);
+}
+
 static void test_full(void **state)
 {
 	const struct ss_writer_options options = { .period_ns = SAMPLE_PERIOD_NS };
@@ -613,6 +650,7 @@ int main(void)
 		cmocka_unit_test(test_ring),
 		cmocka_unit_test(test_lifetimes),
 		cmocka_unit_test(test_full),
+		cmocka_unit_test(test_two_files),
 		cmocka_unit_test(test_losses),
 	};
 

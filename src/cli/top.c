@@ -1,0 +1,691 @@
+/*
+ * stacksnap top [OPTIONS] PID: functions, threads and waits of a running process, live.
+ *
+ * A recorder, in a process of its own, samples into two files in memory, which hold the last
+ * seconds. Each half second a sandboxed child makes a screen of them. What threads wait for is
+ * read by another process, without a stop, as often as it may cost. The main process has the
+ * terminal and nothing else.
+ */
+#include <argp.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+#include <sys/signalfd.h>
+#include <unistd.h>
+
+#include "base/buffer.h"
+#include "base/clock.h"
+#include "base/io.h"
+#include "cli/command.h"
+#include "cli/common_options.h"
+#include "cli/escaped_copy.h"
+#include "cli/failure.h"
+#include "cli/target_options.h"
+#include "cli/terminal.h"
+#include "cli/top_jobs.h"
+#include "cli/usage.h"
+#include "cli/watchdog.h"
+
+enum {
+	RATE = 99,
+	RATE_MIN = 5,
+	RATE_MAX = 1000,
+	SAMPLES_MAX = 10000, /* a second, of all threads together: 1 % of a CPU */
+	WINDOW_S = 4,
+	KEEP_S = 16, /* a quarter of it is in each file, twice the window in both */
+	FIRST_MS = 300,
+	REFRESH_MS = 500,
+	SCREEN_COST = 40, /* a screen costs at most a 40th of the time, */
+	WAITS_COST = 60,  /* and reading waits a 60th */
+	CHECK_MS = 50,
+	ONCE_MS = 2000,
+	ONCE_END_MS = 20000,
+	MESSAGE_S = 6,
+	DEFAULT_ROWS = 20,
+	ROWS_MAX = 100000,
+	FILTER_SIZE = 64,
+	WAITS_MAX = 4 << 20,
+	MESSAGES_MAX = 64 << 10,
+	PATH_SIZE = 64,
+};
+
+enum key {
+	KEY_IDLE = 'i',
+	KEY_RATE = 'r',
+	KEY_ONCE = 0x280,
+	KEY_SORT,
+	KEY_FILTER,
+	KEY_ROWS,
+	KEY_COLOR,
+};
+
+static const struct argp_option table[] = {
+	{ "once", KEY_ONCE, NULL, 0,
+	  "Observe for two seconds, print one screen as text, and end", 0 },
+	{ "sort", KEY_SORT, "KEY", 0,
+	  "Sort by own, total, state or name (default: own); keys 1 to 4", 0 },
+	{ "idle", KEY_IDLE, NULL, 0,
+	  "Also show threads that sleep, and count their samples; key i", 0 },
+	{ "filter", KEY_FILTER, "TEXT", 0,
+	  "Show only functions, threads and waits that contain TEXT, in any case; key /",
+	  0 },
+	{ "rate", KEY_RATE, "HZ", 0,
+	  "Samples per second (default: 99, less for more than 100 threads)", 0 },
+	{ "rows", KEY_ROWS, "N", 0, "With --once: rows of each table (default: 20)", 0 },
+	{ "color", KEY_COLOR, "WHEN", 0, "auto, always or never (default: auto)", 0 },
+	{},
+};
+
+struct top {
+	struct ss_target_options process;
+	struct ss_common_options common; /* color */
+	pid_t pid;
+	uint64_t rate; /* given; 0: chosen */
+	bool once;
+	char filter[FILTER_SIZE];
+	struct ss_terminal terminal;
+	sigset_t mask; /* before signals were blocked */
+	int signals;   /* a signalfd */
+	struct ss_top_recording recording;
+	struct ss_top_job recorder;
+	struct ss_top_waits find_waits;
+	struct ss_top_job waits;
+	struct ss_top_snapshot snapshot;
+	struct ss_top_job snapper;
+	struct ss_top_analysis analysis;
+	char path[PATH_SIZE];	 /* of the snapshot */
+	char *screen;		 /* NULL: none yet */
+	struct ss_buffer waited; /* what find_waits has written, ends with a NUL */
+	uint64_t waited_ns;	 /* when */
+	uint64_t next_screen_ns;
+	uint64_t next_waits_ns;
+	uint64_t message_ns; /* when it was made */
+	char message[160];
+	bool typing; /* a filter */
+	bool changed;
+	bool done;
+};
+
+static void top_deinit(struct top *top)
+{
+	ss_terminal_leave(&top->terminal);
+	ss_top_job_end(&top->snapper);
+	ss_top_job_end(&top->waits);
+	ss_top_job_end(&top->recorder);
+	ss_top_analysis_deinit(&top->analysis);
+	for (size_t i = 0; i < SS_TOP_FILES; i++) {
+		close_cleanup(&top->recording.files[i]);
+		close_cleanup(&top->analysis.files[i]);
+	}
+	close_cleanup(&top->signals);
+	close_cleanup(&top->recording.terminal_fd);
+	ss_buffer_deinit(&top->waited);
+	ss_target_options_deinit(&top->process);
+	free(top->screen);
+}
+
+static enum ss_top_sort parse_sort(const struct argp_state *state, const char *name)
+{
+	for (size_t i = 0; ss_top_sort_name(i); i++) {
+		if (strcmp(ss_top_sort_name(i), name) == 0)
+			return (enum ss_top_sort)i;
+	}
+	ss_usage_fail(state, "--sort: '%s' is not own, total, state or name", name);
+}
+
+static error_t parse(int key, char *arg, struct argp_state *state)
+{
+	struct top *top = state->input;
+
+	switch (key) {
+	case ARGP_KEY_INIT:
+		state->child_inputs[0] = &top->process;
+		return 0;
+	case KEY_ONCE:
+		top->once = true;
+		return 0;
+	case KEY_SORT:
+		top->analysis.view.sort = parse_sort(state, arg);
+		return 0;
+	case KEY_IDLE:
+		top->analysis.view.idle = true;
+		return 0;
+	case KEY_FILTER:
+		if (strlen(arg) >= sizeof(top->filter))
+			ss_usage_fail(state, "--filter: at most %d bytes",
+				      FILTER_SIZE - 1);
+		(void)snprintf(top->filter, sizeof(top->filter), "%s", arg);
+		return 0;
+	case KEY_RATE:
+		top->rate = ss_options_parse_number(state, "rate", arg, 1, RATE_MAX);
+		return 0;
+	case KEY_ROWS:
+		top->analysis.view.rows = (unsigned)ss_options_parse_number(
+			state, "rows", arg, 1, ROWS_MAX);
+		return 0;
+	case KEY_COLOR:
+		top->common.color = ss_options_parse_color(state, arg);
+		return 0;
+	case ARGP_KEY_ARG:
+		ss_target_options_add(state, &top->process, arg);
+		return 0;
+	case ARGP_KEY_END:
+		if (ss_target_options_count(&top->process) == 0)
+			ss_usage_fail(state, "expected a pid or the name of a process");
+		return 0;
+	default:
+		return ARGP_ERR_UNKNOWN;
+	}
+}
+
+static const struct argp_child children[] = { { &ss_target_argp, 0, NULL, 0 }, {} };
+
+static const struct argp argp = {
+	.children = children,
+	.options = table,
+	.parser = parse,
+	.args_doc = "PID|NAME",
+	.doc = "Show the functions, threads and waits of a running process, twice a "
+	       "second.\v"
+	       "Keys: 1 to 4 sort (own, total, state, name), f functions, t threads, "
+	       "w waits, a all, i idle threads, / filter, arrows scroll, space takes a "
+	       "full "
+	       "snapshot into a file, q ends.\n\n"
+	       "Exit status: 0 ended by the user or by the end of the process, 2 nothing "
+	       "could be shown, 64 wrong usage.",
+};
+
+/* Starting ----------------------------------------------------------------- */
+
+/* Signals are read between two steps, so that the terminal is restored after each. */
+static void block_signals(struct top *top)
+{
+	static const int numbers[] = {
+		SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGTSTP, SIGWINCH
+	};
+	sigset_t set;
+
+	/* These cannot fail: valid signals. */
+	(void)sigemptyset(&set);
+	for (size_t i = 0; i < SS_ARRAY_SIZE(numbers); i++) {
+		struct sigaction action;
+		if (sigaction(numbers[i], NULL, &action) == 0 &&
+		    action.sa_handler != SIG_IGN)
+			(void)sigaddset(&set, numbers[i]);
+	}
+	(void)sigaddset(&set, SIGWINCH);
+	(void)sigprocmask(SIG_BLOCK, &set, &top->mask);
+	top->signals = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
+}
+
+static struct ss_error *open_files(struct top *top)
+{
+	for (size_t i = 0; i < SS_TOP_FILES; i++) {
+		int fd = memfd_create("samples", MFD_CLOEXEC);
+		int errnum = errno;
+		if (fd < 0)
+			return ss_error_new_errno(errnum, "creating a file in memory");
+		top->recording.files[i] = fd;
+		top->analysis.files[i] = ss_io_reopen(fd);
+		errnum = errno;
+		if (top->analysis.files[i] < 0)
+			return ss_error_new_errno(errnum, "opening a file in memory");
+	}
+	return NULL;
+}
+
+/* With many threads each sample costs more. */
+static uint64_t choose_rate(const struct top *top)
+{
+	uint64_t threads = SS_MAX(top->analysis.threads, UINT64_C(1));
+	uint64_t rate = SS_MAX(SAMPLES_MAX / threads, (uint64_t)RATE_MIN);
+
+	return top->rate ? top->rate : SS_MIN(rate, (uint64_t)RATE);
+}
+
+static struct ss_error *start_recorder(struct top *top, uint64_t rate)
+{
+	for (size_t i = 0; i < SS_TOP_FILES; i++) {
+		/* These cannot fail: in memory. The other descriptors are not in use. */
+		(void)!ftruncate(top->recording.files[i], 0);
+		(void)lseek(top->recording.files[i], 0, SEEK_SET);
+	}
+	top->recording.pid = top->pid;
+	top->recording.period_ns = SS_NS_PER_SECOND / rate;
+	top->recording.keep_ns = (uint64_t)KEEP_S * SS_NS_PER_SECOND;
+	if (!top->once && top->recording.terminal_fd < 0)
+		top->recording.terminal_fd = fcntl(STDIN_FILENO, F_DUPFD_CLOEXEC, 3);
+	top->recording.terminal = top->recording.terminal_fd < 0 ? NULL : &top->terminal;
+	return ss_top_job_start(&top->recorder, &top->mask, ss_top_record,
+				&top->recording);
+}
+
+/* A ss_thread_filter: one thread must be captured. */
+static bool count_thread(void *data, pid_t tid, const char *name, char state)
+{
+	uint64_t *count = data;
+
+	(void)tid;
+	(void)name;
+	(void)state;
+	return ++*count == 1;
+}
+
+/* Whether the process may be observed at all, before the screen changes; and how many threads
+   it has. */
+static struct ss_error *check_target(struct top *top)
+{
+	const struct ss_capture_options options = {
+		.size = sizeof(options),
+		.mode = SS_MODE_NO_STOP,
+		.no_waits = true,
+		.filter = count_thread,
+		.filter_data = &top->analysis.threads,
+	};
+	struct ss_target *target = NULL;
+	struct ss_capture *capture = NULL;
+	struct ss_error *error = ss_target_open(top->pid, &target);
+
+	if (!error) {
+		top->analysis.owner = ss_analysis_owner_of(target);
+		ss_watchdog_begin(top->pid, 0);
+		error = ss_capture_take(target, &options, &capture);
+		ss_watchdog_end();
+	}
+	ss_capture_free(capture);
+	ss_target_close(target);
+	return error;
+}
+
+static struct ss_error *start(struct top *top)
+{
+	struct ss_error *error = check_target(top);
+
+	if (!error && !top->once)
+		error = ss_terminal_init(&top->terminal);
+	if (!error)
+		error = open_files(top);
+	block_signals(top);
+	if (!error)
+		error = start_recorder(top, choose_rate(top));
+	top->next_screen_ns = ss_now_ns() + FIRST_MS * SS_NS_PER_MS;
+	return error;
+}
+
+/* Starts the recorder if it was ended, or if the number of threads has changed. */
+static struct ss_error *adapt_rate(struct top *top)
+{
+	uint64_t rate = choose_rate(top);
+	uint64_t now = SS_NS_PER_SECOND / top->recording.period_ns;
+
+	if (top->recorder.pid && rate * 2 > now && rate < now * 2)
+		return NULL;
+	ss_top_job_end(&top->recorder);
+	return start_recorder(top, rate);
+}
+
+/* One screen --------------------------------------------------------------- */
+
+__attribute__((format(printf, 2, 3))) static void set_message(struct top *top,
+							      const char *format, ...)
+{
+	va_list arguments;
+
+	va_start(arguments, format);
+	(void)vsnprintf(top->message, sizeof(top->message), format, arguments);
+	va_end(arguments);
+	top->message[strcspn(top->message, "\n")] = '\0';
+	top->message_ns = ss_now_ns();
+	top->changed = true;
+}
+
+static uint64_t cpu_time_ns(void)
+{
+	uint64_t sum = 0;
+
+	for (int who = RUSAGE_CHILDREN; who <= RUSAGE_SELF; who++) {
+		struct rusage usage = {};
+		(void)getrusage(who, &usage); /* cannot fail */
+		sum += (uint64_t)(usage.ru_utime.tv_sec + usage.ru_stime.tv_sec) *
+			       SS_NS_PER_SECOND +
+		       (uint64_t)(usage.ru_utime.tv_usec + usage.ru_stime.tv_usec) * 1000;
+	}
+	return sum;
+}
+
+/* What a job has written to one of its files, as a string. */
+static bool read_job(int fd, size_t max, struct ss_buffer *ret)
+{
+	ss_buffer_truncate(ret, 0);
+	if (fd < 0 || lseek(fd, 0, SEEK_SET) < 0)
+		return false;
+	int error = ss_io_read_all(fd, max, ret);
+	ss_buffer_add_byte(ret, '\0');
+	return !error && !ret->failed;
+}
+
+static void poll_waits(struct top *top)
+{
+	uint64_t now = ss_now_ns();
+
+	if (top->waits.pid && ss_top_job_poll(&top->waits)) {
+		if (top->waits.status == SS_STATUS_WHOLE &&
+		    read_job(top->waits.out, WAITS_MAX, &top->waited))
+			top->waited_ns = top->waits.begin_ns;
+		top->next_waits_ns = now + SS_MAX(REFRESH_MS * SS_NS_PER_MS,
+						  top->waits.cpu_ns * WAITS_COST);
+	}
+	if (top->waits.pid || now < top->next_waits_ns)
+		return;
+	top->find_waits =
+		(struct ss_top_waits){ .pid = top->pid, .idle = top->analysis.view.idle };
+	top->next_waits_ns = now + REFRESH_MS * SS_NS_PER_MS;
+	/* Without memory it is tried again. */
+	ss_error_free(ss_top_job_start(&top->waits, &top->mask, ss_top_find_waits,
+				       &top->find_waits));
+}
+
+static struct ss_error *make_screen(struct top *top)
+{
+	struct ss_top_view *view = &top->analysis.view;
+	uint64_t before_ns = cpu_time_ns();
+	char *screen = NULL;
+
+	view->lines = top->once ? 0 : SS_MAX(top->terminal.lines, 2U) - 1;
+	view->columns = top->once ? 0 : top->terminal.columns;
+	view->filter = top->filter;
+	view->waits = top->waited_ns ? (const char *)top->waited.bytes : NULL;
+	view->waits_age_ns = top->waited_ns ? ss_now_ns() - top->waited_ns : 0;
+	struct ss_error *error = ss_top_analysis_run(&top->analysis, &screen);
+	if (screen) {
+		free(top->screen);
+		top->screen = screen;
+	}
+	top->next_screen_ns =
+		ss_now_ns() + SS_MAX(REFRESH_MS * SS_NS_PER_MS,
+				     (cpu_time_ns() - before_ns) * SCREEN_COST);
+	return error;
+}
+
+static void draw(struct top *top)
+{
+	char status[256];
+
+	if (top->message_ns &&
+	    ss_now_ns() - top->message_ns > MESSAGE_S * SS_NS_PER_SECOND)
+		top->message_ns = 0;
+	if (top->typing)
+		(void)snprintf(status, sizeof(status), "filter: %s_", top->filter);
+	else if (top->message_ns)
+		(void)snprintf(status, sizeof(status), "%s", top->message);
+	else
+		(void)snprintf(
+			status, sizeof(status),
+			"q quit  1-4 sort: %s  f t w a  i idle%s  / filter%s%.40s  space "
+			"snapshot",
+			ss_top_sort_name(top->analysis.view.sort),
+			top->analysis.view.idle ? ": on" : "", *top->filter ? ": " : "",
+			top->filter);
+	ss_terminal_draw(&top->terminal, top->screen ? top->screen : "sampling...",
+			 status, top->analysis.view.color);
+}
+
+/* Keys and signals --------------------------------------------------------- */
+
+static void take_snapshot(struct top *top)
+{
+	if (top->snapper.pid) {
+		set_message(top, "a snapshot is being taken");
+		return;
+	}
+	/* A thread can have one tracer only. Samples begin anew after the snapshot. */
+	ss_top_job_end(&top->recorder);
+	(void)snprintf(top->path, sizeof(top->path), "stacksnap-%%p-%%t.txt");
+	top->snapshot = (struct ss_top_snapshot){ .pid = top->pid, .path = top->path };
+	_cleanup_error_ struct ss_error *error = ss_top_job_start(
+		&top->snapper, &top->mask, ss_top_take_snapshot, &top->snapshot);
+	set_message(top, "%s", error ? ss_error_message(error) : "taking a snapshot...");
+}
+
+static void poll_snapshot(struct top *top)
+{
+	_cleanup_buffer_ struct ss_buffer messages = {};
+
+	if (!top->snapper.pid || !ss_top_job_poll(&top->snapper))
+		return;
+	if (top->snapper.status == SS_STATUS_WHOLE ||
+	    top->snapper.status == SS_STATUS_PARTIAL)
+		set_message(top, "snapshot written to stacksnap-%d-TIME.txt", top->pid);
+	else if (read_job(top->snapper.messages, MESSAGES_MAX, &messages))
+		set_message(top, "%s", (const char *)messages.bytes);
+}
+
+static void type(struct top *top, int key)
+{
+	size_t size = strlen(top->filter);
+
+	if (key == '\r' || key == '\n' || key == '\033')
+		top->typing = false;
+	if (key == '\033')
+		top->filter[0] = '\0';
+	else if ((key == 0x7f || key == '\b') && size > 0)
+		top->filter[size - 1] = '\0';
+	else if (key >= ' ' && key < 0x7f && size + 1 < sizeof(top->filter)) {
+		top->filter[size] = (char)key;
+		top->filter[size + 1] = '\0';
+	}
+	top->analysis.view.skip = 0;
+}
+
+static void scroll(struct ss_top_view *view, int key)
+{
+	size_t page = SS_MAX(view->lines / 2, 1U);
+	size_t step = key == SS_KEY_UP || key == SS_KEY_DOWN ? 1 : page;
+
+	if (key == SS_KEY_DOWN || key == SS_KEY_PAGE_DOWN)
+		view->skip = SS_MIN(view->skip + step, (size_t)ROWS_MAX);
+	else
+		view->skip = key == SS_KEY_HOME ? 0 :
+						  view->skip - SS_MIN(step, view->skip);
+}
+
+static void press(struct top *top, int key)
+{
+	struct ss_top_view *view = &top->analysis.view;
+	static const char parts[] = "aftw"; /* in the order of enum ss_top_part */
+	const char *part = key > 0 && key < 0x7f ? strchr(parts, key) : NULL;
+
+	top->changed = true;
+	if (key == SS_KEY_END_OF_INPUT) {
+		top->done = true;
+	} else if (top->typing) {
+		type(top, key);
+	} else if (key >= '1' && key <= '4') {
+		view->sort = (enum ss_top_sort)(key - '1');
+	} else if (part) {
+		view->part = (enum ss_top_part)(part - parts);
+		view->skip = 0;
+	} else if (key == 'i') {
+		view->idle = !view->idle;
+		top->next_waits_ns = 0;
+	} else if (key == '/') {
+		top->typing = true;
+	} else if (key == ' ') {
+		take_snapshot(top);
+	} else if (key == 'q' || key == 'Q') {
+		top->done = true;
+	} else if (key >= SS_KEY_UP && key <= SS_KEY_HOME) {
+		scroll(view, key);
+	}
+}
+
+/* Ctrl-Z: the shell gets the terminal as it was. Samples begin anew afterwards. */
+static void suspend(struct top *top)
+{
+	ss_terminal_leave(&top->terminal);
+	ss_top_job_end(&top->recorder);
+	(void)raise(SIGSTOP); /* cannot fail */
+	ss_terminal_enter(&top->terminal);
+}
+
+static void handle_signals(struct top *top)
+{
+	struct signalfd_siginfo info;
+
+	while (read(top->signals, &info, sizeof(info)) == (ssize_t)sizeof(info)) {
+		top->changed = true;
+		if (info.ssi_signo == SIGWINCH)
+			ss_terminal_measure(&top->terminal);
+		else if (info.ssi_signo == SIGTSTP && !top->once)
+			suspend(top);
+		else
+			top->done = true;
+	}
+}
+
+/* Waits for keys and signals until the next screen is due. */
+static void wait_for_input(struct top *top)
+{
+	struct pollfd fds[] = { { .fd = top->signals, .events = POLLIN },
+				{ .fd = STDIN_FILENO, .events = POLLIN } };
+	uint64_t now = ss_now_ns();
+	uint64_t left_ms = top->next_screen_ns > now ?
+				   (top->next_screen_ns - now) / SS_NS_PER_MS + 1 :
+				   0;
+	bool job = top->snapper.pid != 0;
+
+	if (job)
+		left_ms = SS_MIN(left_ms, (uint64_t)CHECK_MS);
+	if (poll(fds, top->once ? 1 : 2, (int)SS_MIN(left_ms, (uint64_t)REFRESH_MS)) <= 0)
+		return;
+	handle_signals(top);
+	for (int key = 0; !top->once && !top->done; press(top, key)) {
+		key = ss_terminal_key();
+		if (key == SS_KEY_NONE)
+			break;
+	}
+}
+
+/* Running ------------------------------------------------------------------- */
+
+/* The recorder ended by itself: the process did, or it cannot be observed. */
+static int finish(struct top *top)
+{
+	_cleanup_buffer_ struct ss_buffer messages = {};
+
+	ss_terminal_leave(&top->terminal);
+	if (top->recorder.status == SS_TOP_TARGET_ENDED) {
+		ss_failure_warn("process %d has ended", top->pid);
+		return SS_STATUS_WHOLE;
+	}
+	if (top->recorder.status == SS_STATUS_WHOLE) /* Ctrl-C came to it first */
+		return SS_STATUS_WHOLE;
+	if (lseek(top->recorder.messages, 0, SEEK_SET) == 0)
+		ss_error_free(ss_escaped_copy(top->recorder.messages, false, stderr));
+	return SS_STATUS_NOTHING;
+}
+
+static struct ss_error *follow(struct top *top, int *ret)
+{
+	struct ss_error *error = NULL;
+
+	ss_terminal_enter(&top->terminal);
+	while (!error && !top->done) {
+		poll_waits(top);
+		poll_snapshot(top);
+		if (ss_now_ns() >= top->next_screen_ns || top->changed) {
+			top->changed = false;
+			error = make_screen(top);
+			if (!error)
+				draw(top);
+		}
+		if (ss_top_job_poll(&top->recorder)) {
+			*ret = finish(top);
+			return error;
+		}
+		if (!error && !top->snapper.pid)
+			error = adapt_rate(top);
+		if (!error)
+			wait_for_input(top);
+	}
+	ss_terminal_leave(&top->terminal);
+	return error;
+}
+
+/* One screen, of the first seconds. */
+static struct ss_error *print_once(struct top *top, int *ret)
+{
+	uint64_t begin_ns = ss_now_ns();
+	uint64_t due_ns = begin_ns + ONCE_MS * SS_NS_PER_MS;
+	bool ended = false;
+	struct ss_error *error = NULL;
+
+	while (!error && !top->screen && !ended && !top->done) {
+		uint64_t now = ss_now_ns();
+		poll_waits(top);
+		ended = ss_top_job_poll(&top->recorder);
+		if ((now >= due_ns &&
+		     (top->waited_ns || now > due_ns + ONCE_MS * SS_NS_PER_MS)) ||
+		    ended)
+			error = make_screen(top);
+		top->next_screen_ns = now + CHECK_MS * SS_NS_PER_MS;
+		if (now > begin_ns + ONCE_END_MS * SS_NS_PER_MS)
+			break;
+		wait_for_input(top);
+	}
+	if (!error && top->screen)
+		(void)fputs(top->screen, stdout);
+	if (!error && !top->screen && ended)
+		*ret = finish(top);
+	else if (!error && !top->screen)
+		*ret = SS_STATUS_NOTHING;
+	if (!error && fflush(stdout) != 0)
+		error = ss_error_new_errno(errno, "cannot write to standard output");
+	return error;
+}
+
+static int run(int argc, char **argv)
+{
+	_cleanup_(top_deinit) struct top top = {
+		.process.single = true,
+		.process.no_threads = true,
+		.signals = -1,
+		.recorder = SS_TOP_NO_JOB,
+		.waits = SS_TOP_NO_JOB,
+		.snapper = SS_TOP_NO_JOB,
+		.recording = { .files = { -1, -1 }, .terminal_fd = -1 },
+		.analysis = { .files = { -1, -1 },
+			      .window_ns = WINDOW_S * SS_NS_PER_SECOND,
+			      .view.rows = DEFAULT_ROWS },
+	};
+	int status = SS_STATUS_WHOLE;
+
+	if (!ss_usage_parse(&ss_command_top, argc, argv, 0, &top) ||
+	    !ss_target_options_resolve(&top.process))
+		return SS_STATUS_NOTHING;
+	top.pid = ss_target_options_pid(&top.process);
+	top.analysis.view.color = ss_options_want_color(&top.common);
+	struct ss_error *error = start(&top);
+	if (!error)
+		error = top.once ? print_once(&top, &status) : follow(&top, &status);
+	ss_terminal_leave(&top.terminal);
+	if (error) {
+		ss_failure_print(error);
+		ss_error_free(error);
+		return SS_STATUS_NOTHING;
+	}
+	return status;
+}
+
+const struct ss_command ss_command_top = {
+	.name = "top",
+	.summary = "show functions, threads and waits of a process, live",
+	.argp = &argp,
+	.run = run,
+};

@@ -1,0 +1,173 @@
+#include "cli/top_jobs.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "cli/command.h"
+#include "cli/failure.h"
+#include "cli/snap_job.h"
+#include "cli/wait_functions.h"
+#include "cli/watchdog.h"
+
+enum { WRITE_MS = 200, NS_PER_MS = 1000000, NAME_SIZE = 16 };
+
+SS_DEFINE_CLEANUP(struct ss_target, target, ss_target_close)
+SS_DEFINE_CLEANUP(struct ss_recorder, recorder, ss_recorder_free)
+
+/* Recorder ---------------------------------------------------------------- */
+
+/* For the signal handler. */
+static struct ss_recorder *volatile interrupted;
+
+static void on_signal(int signal)
+{
+	int saved = errno;
+
+	(void)signal;
+	if (interrupted)
+		ss_recorder_stop(interrupted);
+	errno = saved;
+}
+
+static void catch_signals(struct ss_recorder *recorder)
+{
+	static const int signals[] = { SIGINT, SIGTERM, SIGHUP, SIGQUIT };
+	struct sigaction action = { .sa_handler = on_signal, .sa_flags = SA_RESTART };
+
+	interrupted = recorder;
+	(void)sigemptyset(&action.sa_mask); /* cannot fail: valid signals */
+	for (size_t i = 0; i < SS_ARRAY_SIZE(signals); i++)
+		(void)sigaction(signals[i], &action, NULL);
+}
+
+/* The recorder owns the files; those of the job stay open. */
+static struct ss_error *open_recorder(const struct ss_top_recording *recording,
+				      struct ss_target *target, struct ss_recorder **ret)
+{
+	struct ss_recorder_options options = {
+		.size = sizeof(options),
+		.period_ns = recording->period_ns,
+		.keep_ns = recording->keep_ns,
+		.write_ns = (uint64_t)WRITE_MS * NS_PER_MS,
+	};
+	_cleanup_close_ int fd = fcntl(recording->files[0], F_DUPFD_CLOEXEC, 3);
+	int other = fcntl(recording->files[1], F_DUPFD_CLOEXEC, 3);
+
+	if (fd < 0 || other < 0)
+		return ss_error_new(SS_ERROR_SYSTEM, "too many open files");
+	options.other_fd = other;
+	return ss_recorder_new(target, take_fd(fd), &options, ret);
+}
+
+/* The parent was killed. Its process group is not in the foreground any more. */
+static void restore_terminal(const struct ss_top_recording *recording)
+{
+	sigset_t set;
+
+	if (!recording->terminal)
+		return;
+	(void)sigemptyset(&set); /* these cannot fail: a valid signal */
+	(void)sigaddset(&set, SIGTTOU);
+	(void)sigprocmask(SIG_BLOCK, &set, NULL);
+	if (dup2(recording->terminal_fd, STDIN_FILENO) < 0 ||
+	    dup2(recording->terminal_fd, STDOUT_FILENO) < 0)
+		return;
+	recording->terminal->entered = true;
+	ss_terminal_leave(recording->terminal);
+}
+
+int ss_top_record(void *data)
+{
+	const struct ss_top_recording *recording = data;
+	pid_t parent = getppid();
+	_cleanup_(target_cleanup) struct ss_target *target = NULL;
+	_cleanup_(recorder_cleanup) struct ss_recorder *recorder = NULL;
+	_cleanup_error_ struct ss_error *error = ss_target_open(recording->pid, &target);
+
+	if (!error)
+		error = open_recorder(recording, target, &recorder);
+	if (!error) {
+		catch_signals(recorder);
+		ss_watchdog_begin_recording(recording->pid, recorder);
+		error = ss_recorder_run(recorder);
+		ss_watchdog_end();
+		interrupted = NULL;
+	}
+	if (getppid() != parent)
+		restore_terminal(recording);
+	if (error) {
+		ss_failure_print(error);
+		return SS_STATUS_NOTHING;
+	}
+	const struct ss_recorder_summary *summary = ss_recorder_summary(recorder);
+	return summary->end == SS_RECORDING_TARGET_END ? SS_TOP_TARGET_ENDED :
+							 SS_STATUS_WHOLE;
+}
+
+/* Waits ------------------------------------------------------------------- */
+
+static struct ss_error *find_waits(const struct ss_options *options,
+				   struct ss_selection_run *run, struct ss_output *output)
+{
+	struct ss_phases phases = { .current = SS_PHASE_COUNT };
+	_cleanup_(ss_snap_job_deinit) struct ss_snap_job job = {
+		.analysis = {
+			.options = options,
+			.run = run,
+			.phases = &phases,
+			.output = output,
+		},
+	};
+	bool missing = false;
+	struct ss_error *error = ss_snap_job_take(&job, run);
+
+	return error ? error : ss_snap_analysis_run(&job.analysis, &missing);
+}
+
+int ss_top_find_waits(void *data)
+{
+	const struct ss_top_waits *waits = data;
+	__attribute__((cleanup(ss_options_deinit))) struct ss_options options = {};
+	const struct ss_target_argument argument = { .pid = waits->pid };
+	_cleanup_(ss_output_cleanup) struct ss_output *output = NULL;
+	struct ss_selection_run run = { .argument = &argument };
+
+	ss_options_init(&options);
+	options.common.format = &ss_format_top_waits;
+	options.mode = SS_MODE_NO_STOP;
+	options.all = waits->idle;
+	options.goroutines = 0;
+	options.symbols.flags = SS_NO_SOURCE | SS_NO_INLINES;
+	run.selection = &options.selection;
+	ss_options_open_cache(&options);
+	_cleanup_error_ struct ss_error *error = ss_wait_functions_load(&options.waits);
+	if (!error)
+		error = ss_output_open(NULL, waits->pid, &output);
+	if (!error)
+		error = find_waits(&options, &run, output);
+	if (error)
+		ss_failure_print(error);
+	return error ? SS_STATUS_NOTHING : SS_STATUS_WHOLE;
+}
+
+/* Snapshot ---------------------------------------------------------------- */
+
+int ss_top_take_snapshot(void *data)
+{
+	const struct ss_top_snapshot *snapshot = data;
+	char pid[NAME_SIZE];
+	char program[] = "stacksnap";
+	char all[] = "-a";
+	char option[] = "-o";
+	_cleanup_free_ char *path = strdup(snapshot->path);
+	char *arguments[] = { program, all, option, path, pid, NULL };
+
+	if (!path)
+		return SS_STATUS_NOTHING;
+	(void)snprintf(pid, sizeof(pid), "%d", snapshot->pid);
+	return ss_command_snap.run((int)SS_ARRAY_SIZE(arguments) - 1, arguments);
+}

@@ -1,0 +1,45 @@
+/*
+ * What runs next to the screen of "stacksnap top": the recorder, the analysis of waits, and
+ * full snapshots into files. Each is a ss_top_work.
+ */
+#ifndef SS_CLI_TOP_JOBS_H
+#define SS_CLI_TOP_JOBS_H
+
+#include "cli/options.h"
+#include "cli/terminal.h"
+#include "cli/top_analysis.h"
+#include "cli/top_job.h"
+
+struct ss_top_recording {
+	pid_t pid;
+	int files[SS_TOP_FILES]; /* empty, in memory */
+	uint64_t period_ns;
+	uint64_t keep_ns;
+	/* If the parent is killed, the recorder restores the terminal; or NULL. */
+	struct ss_terminal *terminal;
+	int terminal_fd;
+};
+
+/* Exit statuses of the recorder, besides enum ss_status. */
+enum { SS_TOP_TARGET_ENDED = 10 };
+
+/* Samples into the files until SIGTERM or SIGINT; data is a struct ss_top_recording. */
+int ss_top_record(void *data);
+
+struct ss_top_waits {
+	pid_t pid;
+	bool idle; /* also waits of threads without work */
+};
+
+/* Writes what threads wait for, without stopping any; data is a struct ss_top_waits. */
+int ss_top_find_waits(void *data);
+
+struct ss_top_snapshot {
+	pid_t pid;
+	const char *path;
+};
+
+/* Writes a full snapshot to a file; data is a struct ss_top_snapshot. */
+int ss_top_take_snapshot(void *data);
+
+#endif
