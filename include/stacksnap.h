@@ -1495,6 +1495,26 @@ struct ss_sample {
 /* Whether a file begins like a recording, of any version. Reads at offset 0. */
 SS_API bool ss_recording_is(int fd);
 
+/* Where a recording lies in a file: recordings may follow one another. */
+struct ss_recording_part {
+	uint64_t offset;
+	uint64_t size;
+	uint64_t begin_ns; /* CLOCK_REALTIME; 0: not known */
+};
+
+/*
+ * Finds the end of the recording that begins at an offset: the beginning of the next one, also
+ * if it is incomplete, or else the end of the file. What is no recording is one part as well:
+ * ss_recording_open_part() tells why. Errors: NO_MEMORY.
+ */
+SS_API struct ss_error *ss_recording_find_part(int fd, uint64_t offset,
+					       struct ss_recording_part *ret);
+
+/* Opens one of several recordings in a file, as ss_recording_open_fd(). */
+SS_API struct ss_error *ss_recording_open_part(int fd,
+					       const struct ss_recording_part *part,
+					       struct ss_recording **ret);
+
 /*
  * Opens a recording for reading. The file must be seekable and must not change.
  * Errors: INVALID (no recording, unsupported version, empty), SYSTEM, DENIED, NO_MEMORY.
@@ -1860,27 +1880,27 @@ struct ss_trace_options {
 	size_t size;		  /* sizeof(struct ss_trace_options) */
 	const char *const *specs; /* what to probe, as the user writes it */
 	size_t spec_count;
-	bool scopes;		/* see returns, too */
-	uint64_t every;		/* report each n-th hit only; 0: all */
-	uint64_t max_rate;	/* report so many hits a second only; 0: all */
-	unsigned args;		/* registers of arguments to report, at most 6 */
-	size_t max_stack;	/* bytes to copy of the stack of each hit; 0: no stacks */
-	unsigned max_frames;	/* of a stack; 0: no limit */
-	unsigned flags;		/* enum ss_symbolize_flags, for the frames */
-	const char *debug_dir;	/* of separate debug files; NULL: /usr/lib/debug */
+	bool scopes;	       /* see returns, too */
+	uint64_t every;	       /* report each n-th hit only; 0: all */
+	uint64_t max_rate;     /* report so many hits a second only; 0: all */
+	unsigned args;	       /* registers of arguments to report, at most 6 */
+	size_t max_stack;      /* bytes to copy of the stack of each hit; 0: no stacks */
+	unsigned max_frames;   /* of a stack; 0: no limit */
+	unsigned flags;	       /* enum ss_symbolize_flags, for the frames */
+	const char *debug_dir; /* of separate debug files; NULL: /usr/lib/debug */
 };
 
 /* A function, line or USDT probe that a spec selects. */
 struct ss_trace_probe {
-	size_t spec;		     /* its index */
-	const char *name;	     /* demangled */
+	size_t spec;	  /* its index */
+	const char *name; /* demangled */
 	const struct ss_module *module;
-	uint64_t offset;	     /* ELF virtual address */
-	size_t returns;		     /* places at which its scope ends */
+	uint64_t offset; /* ELF virtual address */
+	size_t returns;	 /* places at which its scope ends */
 	bool usdt;
-	bool line;	  /* FILE:LINE, or MODULE+OFFSET */
-	bool set;	  /* it is probed; otherwise a note says why not */
-	uint64_t hits;	  /* that were read so far */
+	bool line;     /* FILE:LINE, or MODULE+OFFSET */
+	bool set;      /* it is probed; otherwise a note says why not */
+	uint64_t hits; /* that were read so far */
 };
 
 /* Something that a user should know about a spec. */
@@ -1894,9 +1914,9 @@ enum ss_trace_kind {
 	SS_TRACE_HIT = 0,
 	SS_TRACE_ENTER, /* a scope begins */
 	SS_TRACE_EXIT,	/* it returns */
-	SS_TRACE_LEFT,	/* it ended in another way: an exception, longjmp(), execve(), the end of
+	SS_TRACE_LEFT, /* it ended in another way: an exception, longjmp(), execve(), the end of
 			   its thread, a jump whose target is computed */
-	SS_TRACE_OPEN,	/* it had not ended when the trace ended */
+	SS_TRACE_OPEN, /* it had not ended when the trace ended */
 };
 
 /* "hit", "enter", "exit", "left", "open". Never NULL. */
@@ -1912,10 +1932,10 @@ struct ss_trace_event {
 	uint64_t monotonic_ns;
 	pid_t pid;
 	pid_t tid;
-	const char *name; /* comm of the thread */
-	size_t probe;	  /* for ss_trace_probe() */
-	unsigned depth;	  /* of scopes: how many others of the thread contain it */
-	uint64_t entry;	  /* EXIT, LEFT, OPEN: sequence of its ENTER */
+	const char *name;     /* comm of the thread */
+	size_t probe;	      /* for ss_trace_probe() */
+	unsigned depth;	      /* of scopes: how many others of the thread contain it */
+	uint64_t entry;	      /* EXIT, LEFT, OPEN: sequence of its ENTER */
 	uint64_t duration_ns; /* EXIT, LEFT, OPEN */
 	uint64_t args[SS_TRACE_ARGS];
 	unsigned arg_count; /* HIT, ENTER */
@@ -1942,9 +1962,9 @@ struct ss_trace_stack {
 typedef void ss_trace_handler(void *data, const struct ss_trace_event *event);
 
 struct ss_trace_summary {
-	uint64_t hits;	   /* as the kernel counted them, returns included; after the end */
-	uint64_t read;	   /* of these: that were read */
-	uint64_t lost;	   /* for which there was no room */
+	uint64_t hits; /* as the kernel counted them, returns included; after the end */
+	uint64_t read; /* of these: that were read */
+	uint64_t lost; /* for which there was no room */
 	uint64_t skipped;  /* not reported, because of every and max_rate */
 	uint64_t unpaired; /* returns of calls that had begun before */
 	uint64_t events;   /* reported */
@@ -2268,8 +2288,8 @@ struct ss_thread_progress {
 	/* Innermost function common to all its stacks, or NULL; one of the program's
 	   language, if a runtime executes it */
 	const char *within;
-	unsigned samples;   /* snapshots that contain its stack */
-	bool blocked;	    /* it made no progress, waiting for an application lock */
+	unsigned samples; /* snapshots that contain its stack */
+	bool blocked;	  /* it made no progress, waiting for an application lock */
 };
 
 struct ss_progress;

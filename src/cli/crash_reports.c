@@ -166,7 +166,8 @@ static struct ss_error *work(void *data, const struct ss_sandbox_attempt *attemp
 		return ss_error_no_memory();
 	struct ss_error *error = read_directory(&reader, arguments->files.items[0]);
 	if (!error && reader.reports.items.count == 0)
-		error = ss_error_new(SS_ERROR_INVALID, "'%s' has no crash reports",
+		error = ss_error_new(SS_ERROR_INVALID,
+				     "'%s' has neither recordings nor crash reports",
 				     arguments->files.items[0]);
 	if (!error)
 		error = ss_analysis_open(attempt, &out);

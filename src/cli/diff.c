@@ -116,8 +116,7 @@ static struct ss_error *compare_files(struct diff *diff, bool *missing)
 	struct ss_error *error = NULL;
 
 	for (size_t i = 0; i < diff->arguments.count && !error; i++)
-		error = ss_report_analysis_open(&analysis.files,
-						diff->arguments.items[i]);
+		error = ss_report_files_open(&analysis.files, diff->arguments.items[i]);
 	if (!error)
 		error = run_analysis(diff, &analysis, missing);
 	ss_diff_analysis_deinit(&analysis);

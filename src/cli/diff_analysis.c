@@ -1,7 +1,6 @@
 #include "cli/diff_analysis.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <stdlib.h>
 #include <unistd.h>
 
@@ -9,7 +8,7 @@
 #include "cli/incomplete.h"
 #include "output/diff.h"
 
-enum { FIRST_FD = STDERR_FILENO + 1, SIDES = 2 };
+enum { SIDES = 2 };
 
 SS_DEFINE_CLEANUP(struct ss_progress, progress, ss_progress_free)
 
@@ -120,13 +119,15 @@ static struct ss_error *open_recording(struct attempt *attempt, size_t side,
 				       const struct ss_report_file *file)
 {
 	const struct ss_sandbox_attempt *sandbox = attempt->sandbox;
-	_cleanup_close_ int fd = fcntl(file->fd, F_DUPFD_CLOEXEC, FIRST_FD);
+	const struct ss_recording_part part = { file->offset, file->size, 0 };
+	_cleanup_close_ int fd =
+		ss_report_files_duplicate(&attempt->analysis->files, file);
 	int errnum = errno;
 
 	if (fd < 0)
 		return ss_error_new_errno(errnum, "cannot read '%s'", file->path);
 	_cleanup_error_ struct ss_error *error =
-		ss_recording_open_fd(take_fd(fd), &attempt->recordings[side]);
+		ss_recording_open_part(take_fd(fd), &part, &attempt->recordings[side]);
 	if (error)
 		return ss_error_new(ss_error_code(error), "'%s': %s", file->path,
 				    ss_error_message(error));
@@ -140,10 +141,10 @@ static struct ss_error *open_recording(struct attempt *attempt, size_t side,
 
 static struct ss_error *read_side(struct attempt *attempt, size_t side)
 {
-	const struct ss_report_analysis *files = &attempt->analysis->files;
-	size_t index = SS_MIN(side, files->files.count - 1);
-	const struct ss_report_file *file = &files->files.items[index];
-	bool last = side > 0 || files->files.count > 1;
+	const struct ss_report_files *files = &attempt->analysis->files;
+	size_t index = SS_MIN(side, files->items.count - 1);
+	const struct ss_report_file *file = &files->items.items[index];
+	bool last = side > 0 || files->items.count > 1;
 	struct ss_error *error = open_recording(attempt, side, file);
 
 	if (error)
@@ -156,7 +157,7 @@ static struct ss_error *read_side(struct attempt *attempt, size_t side)
 	attempt->missing |= info->problem != NULL;
 	if (!moment.found)
 		return ss_error_new(SS_ERROR_INVALID, "'%s' has no samples", file->path);
-	if (side > 0 && files->files.count == 1 &&
+	if (side > 0 && files->items.count == 1 &&
 	    moment.tick == find_moment(recording, false).tick)
 		return ss_error_with_remedy(ss_error_new(SS_ERROR_INVALID,
 							 "'%s' has only one snapshot",
@@ -322,6 +323,6 @@ struct ss_error *ss_diff_analysis_run(struct ss_diff_analysis *analysis, bool *r
 
 void ss_diff_analysis_deinit(struct ss_diff_analysis *analysis)
 {
-	ss_report_analysis_deinit(&analysis->files);
+	ss_report_files_deinit(&analysis->files);
 	ss_file_requests_deinit(&analysis->requests);
 }

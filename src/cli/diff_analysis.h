@@ -15,7 +15,7 @@ struct ss_diff_analysis {
 	const struct ss_activity *after;
 	struct ss_analysis_owner owner;
 	/* Or recordings: one, whose first and last tick are compared, or two. */
-	struct ss_report_analysis files;
+	struct ss_report_files files;
 	struct ss_file_requests requests;
 	struct ss_output *output;
 	bool privileged; /* the caller is root; the sandbox may not be */

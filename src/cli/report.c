@@ -24,14 +24,32 @@ static void report_deinit(struct report *report)
 
 static void open_files(struct report *report)
 {
+	struct ss_report_files *files = &report->analysis.files;
+
 	for (size_t i = 0; i < report->arguments.files.count; i++) {
-		_cleanup_error_ struct ss_error *error = ss_report_analysis_open(
-			&report->analysis, report->arguments.files.items[i]);
+		_cleanup_error_ struct ss_error *error =
+			ss_report_files_open(files, report->arguments.files.items[i]);
 		if (!error)
 			continue;
-		report->analysis.missing = true;
+		files->missing = true;
 		ss_failure_print(error);
 	}
+}
+
+/* No argument led to a recording. Crash reports are read from one directory. */
+static int report_no_recording(struct report *report)
+{
+	int status = SS_STATUS_NOTHING;
+
+	if (ss_crash_reports_are_wanted(&report->arguments)) {
+		_cleanup_error_ struct ss_error *error =
+			ss_crash_reports_run(&report->arguments, &status);
+		if (error)
+			ss_failure_print(error);
+	} else if (!report->analysis.files.missing) {
+		ss_failure_warn("there are no recordings in these directories");
+	}
+	return status;
 }
 
 static struct ss_error *analyze(struct report *report, int *ret)
@@ -52,17 +70,10 @@ static int run(int argc, char **argv)
 	ss_report_arguments_init(&report.arguments);
 	if (!ss_usage_parse(&ss_command_report, argc, argv, 0, &report.arguments))
 		return SS_STATUS_NOTHING;
-	if (ss_crash_reports_are_wanted(&report.arguments)) {
-		_cleanup_error_ struct ss_error *failure =
-			ss_crash_reports_run(&report.arguments, &status);
-		if (failure)
-			ss_failure_print(failure);
-		return status;
-	}
 	report.analysis.arguments = &report.arguments;
 	open_files(&report);
-	if (report.analysis.files.count == 0)
-		return SS_STATUS_NOTHING;
+	if (report.analysis.files.items.count == 0)
+		return report_no_recording(&report);
 	_cleanup_error_ struct ss_error *error = analyze(&report, &status);
 	if (error) {
 		ss_failure_print(error);

@@ -1,25 +1,24 @@
 #include "cli/report_analysis.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
+#include <unistd.h>
 
 #include "base/clock.h"
+#include "base/idtable.h"
 #include "cli/analysis.h"
 #include "cli/failure.h"
 #include "cli/output.h"
 #include "profile/load.h"
 #include "profile/locks.h"
 
-SS_DEFINE_CLEANUP(struct ss_wait_table, table, ss_wait_table_free)
-
-enum { FIRST_FD = STDERR_FILENO + 1 };
-
 /* Long recordings take minutes; this limit ends an analysis that hangs. */
 enum { TIMEOUT_MS = 3600 * 1000 };
+
+/* Recordings without samples that are named. */
+enum { EMPTY_MAX = 20 };
 
 /* Limits of the result, in bytes. It is kept in memory, like the profile. */
 #define OUTPUT_MIN ((uint64_t)192 << 20)
@@ -28,52 +27,33 @@ enum { TIMEOUT_MS = 3600 * 1000 };
 
 void ss_report_analysis_deinit(struct ss_report_analysis *analysis)
 {
-	for (size_t i = 0; i < analysis->files.count; i++) {
-		ss_recording_close(analysis->files.items[i].recording);
-		close_cleanup(&analysis->files.items[i].fd);
-	}
-	ss_vector_free(&analysis->files);
+	ss_report_files_deinit(&analysis->files);
 	ss_file_requests_deinit(&analysis->requests);
 }
 
-struct ss_error *ss_report_analysis_add(struct ss_report_analysis *analysis, int fd,
-					const char *name)
-{
-	_cleanup_close_ int owned = fd;
-	struct stat status;
-
-	if (owned < 0 || (fstat(owned, &status) == 0 && !S_ISREG(status.st_mode)))
-		return ss_error_new(SS_ERROR_INVALID,
-				    "'%s' is %s: a recording must be a regular file",
-				    name,
-				    owned < 0		    ? "not open" :
-				    S_ISDIR(status.st_mode) ? "a directory" :
-							      "a pipe or device");
-	struct ss_report_file *file = ss_vector_push(&analysis->files);
-	if (!file)
-		return ss_error_no_memory();
-	*file = (struct ss_report_file){ .path = name, .fd = take_fd(owned) };
-	return NULL;
-}
-
-struct ss_error *ss_report_analysis_open(struct ss_report_analysis *analysis,
-					 const char *path)
-{
-	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
-	int errnum = errno;
-
-	if (fd < 0)
-		return ss_error_new_errno(errnum, "cannot open '%s'", path);
-	return ss_report_analysis_add(analysis, fd, path);
-}
 /* In the sandbox ------------------------------------------------------------ */
 
-/* One attempt. */
+/* One of the recordings in the files. */
+struct part {
+	const struct ss_report_file *file;
+	struct ss_recording_part place;
+	char *name;    /* owned */
+	size_t number; /* in the order of the arguments */
+};
+
+/* One attempt. Recordings are open one at a time: there may be thousands. */
 struct report {
 	struct ss_report_analysis *analysis;
 	const struct ss_report_arguments *arguments;
 	const struct ss_sandbox_attempt *attempt;
-	SS_VECTOR(struct ss_report_file) files; /* those that are recordings */
+	SS_VECTOR(struct part) parts;
+	struct ss_recording *recording; /* the last one */
+	size_t recordings;		/* how many could be read */
+	uint64_t samples;		/* in all of them */
+	/* Why recordings without samples have none; owned texts of the first ones */
+	SS_VECTOR(char *) empty;
+	struct ss_wait_table *waits;
+	struct ss_idtable wait_functions; /* texts that are in the table */
 	struct ss_profile *profile;
 	bool raw;
 	bool missing; /* a recording or a symbol file could not be read */
@@ -81,64 +61,94 @@ struct report {
 
 static void report_deinit(struct report *report)
 {
-	ss_vector_free(&report->files);
+	for (size_t i = 0; i < report->parts.count; i++)
+		free(report->parts.items[i].name);
+	ss_vector_free(&report->parts);
+	ss_recording_close(report->recording);
+	for (size_t i = 0; i < report->empty.count; i++)
+		free(report->empty.items[i]);
+	ss_vector_free(&report->empty);
+	ss_wait_table_free(report->waits);
+	ss_idtable_deinit(&report->wait_functions);
 	ss_profile_free(report->profile);
 }
 
-static struct ss_error *read_file(struct report *report, struct ss_report_file *file)
+/* Recordings in a file follow one another. */
+static struct ss_error *add_part(struct report *report, const struct ss_report_file *file,
+				 int fd, uint64_t offset, size_t index)
 {
-	_cleanup_close_ int fd = fcntl(file->fd, F_DUPFD_CLOEXEC, FIRST_FD);
-	int errnum = errno;
+	_cleanup_free_ char *name = NULL;
+	struct part part = { .file = file, .number = report->parts.count };
+	struct ss_error *error = ss_recording_find_part(fd, offset, &part.place);
 
-	if (fd < 0)
-		return ss_error_new_errno(errnum, "cannot read '%s'", file->path);
-	_cleanup_error_ struct ss_error *error =
-		ss_recording_open_fd(take_fd(fd), &file->recording);
 	if (error)
-		return ss_error_new(ss_error_code(error), "'%s': %s", file->path,
-				    ss_error_message(error));
-	struct ss_report_file *slot = ss_vector_push(&report->files);
+		return error;
+	part.place.size =
+		SS_MIN(part.place.size, file->offset + file->size - part.place.offset);
+	if (index == 0)
+		name = strdup(file->path);
+	else if (asprintf(&name, "%s (%zu)", file->path, index + 1) < 0)
+		name = NULL;
+	struct part *slot = name ? ss_vector_push(&report->parts) : NULL;
 	if (!slot)
 		return ss_error_no_memory();
-	*slot = *file;
+	part.name = take_ptr(name);
+	*slot = part;
 	return NULL;
 }
 
-static void read_files(struct report *report)
+static struct ss_error *find_parts(struct report *report,
+				   const struct ss_report_file *file)
 {
-	struct ss_report_analysis *analysis = report->analysis;
+	_cleanup_close_ int fd =
+		ss_report_files_duplicate(&report->analysis->files, file);
+	int errnum = errno;
+	uint64_t at = file->offset;
+	size_t index = 0;
 
-	for (size_t i = 0; i < analysis->files.count; i++) {
-		_cleanup_error_ struct ss_error *error =
-			read_file(report, &analysis->files.items[i]);
-		if (!error)
-			continue;
-		report->missing = true;
-		ss_failure_print(error);
-	}
+	if (fd < 0)
+		return ss_error_new_errno(errnum, "cannot read '%s'", file->path);
+	do {
+		struct ss_error *error = add_part(report, file, fd, at, index++);
+		if (error)
+			return error;
+		at += report->parts.items[report->parts.count - 1].place.size;
+	} while (at < file->offset + file->size);
+	return NULL;
 }
 
 static int compare_begin(const void *a, const void *b)
 {
-	const struct ss_report_file *x = a;
-	const struct ss_report_file *y = b;
-	uint64_t first = ss_recording_info(x->recording)->begin_ns;
-	uint64_t second = ss_recording_info(y->recording)->begin_ns;
+	const struct part *x = a;
+	const struct part *y = b;
 
-	if (first != second)
-		return first < second ? -1 : 1;
-	return (x->fd > y->fd) - (x->fd < y->fd); /* the order of the arguments */
+	if (x->place.begin_ns != y->place.begin_ns)
+		return x->place.begin_ns < y->place.begin_ns ? -1 : 1;
+	return (x->number > y->number) - (x->number < y->number);
+}
+
+static struct ss_error *find_all_parts(struct report *report)
+{
+	const struct ss_report_files *files = &report->analysis->files;
+
+	for (size_t i = 0; i < files->items.count; i++) {
+		struct ss_error *error = find_parts(report, &files->items.items[i]);
+		if (error)
+			return error;
+	}
+	if (report->parts.count)
+		qsort(report->parts.items, report->parts.count,
+		      sizeof(*report->parts.items), compare_begin);
+	return NULL;
 }
 
 static uint64_t first_begin(const struct report *report)
 {
-	uint64_t begin = UINT64_MAX;
-
-	for (size_t i = 0; i < report->files.count; i++)
-		begin = SS_MIN(
-			begin,
-			ss_recording_info(report->files.items[i].recording)->begin_ns);
-	return begin;
+	for (size_t i = 0; i < report->parts.count; i++) {
+		if (report->parts.items[i].place.begin_ns)
+			return report->parts.items[i].place.begin_ns;
+	}
+	return 0;
 }
 
 static bool selects_thread(void *data, pid_t tid, const char *name)
@@ -165,23 +175,110 @@ static bool selects_module(void *data, const char *path)
 	return false;
 }
 
-static struct ss_error *symbolize_files(struct report *report)
+/* Why a recording has no samples, according to its summary. */
+static const char *why_empty(const struct ss_recording_info *info)
 {
-	struct ss_error *error = NULL;
+	static const char *const reasons[] = {
+		[SS_RECORDING_STOPPED] = "it was stopped before the first tick",
+		[SS_RECORDING_DURATION] = "its duration elapsed before the first tick",
+		[SS_RECORDING_TARGET_END] = "the process had ended before the first tick",
+		[SS_RECORDING_LOST] = "the process could no longer be observed",
+		[SS_RECORDING_SNAPSHOT] = "it is a snapshot without threads",
+	};
 
-	ss_sandbox_enter(report->attempt, SS_SANDBOX_SYMBOLIZE);
-	for (size_t i = 0; i < report->files.count && !report->raw && !error; i++)
-		error = ss_recording_symbolize(report->files.items[i].recording,
-					       report->attempt->session,
-					       report->arguments->symbols.flags);
-	return error;
+	if (info->ticks && info->end != SS_RECORDING_SNAPSHOT)
+		return "the selection matched no thread at any tick";
+	return (size_t)info->end < SS_ARRAY_SIZE(reasons) && reasons[info->end] ?
+		       reasons[info->end] :
+		       "it is truncated before the first sample";
 }
 
-static struct ss_error *load_files(struct report *report)
+static bool add_empty(struct report *report, const char *name, const char *why)
+{
+	_cleanup_free_ char *text = NULL;
+	char **slot = asprintf(&text, "'%s' has no samples: %s", name, why) < 0 ?
+			      NULL :
+			      ss_vector_push(&report->empty);
+
+	if (slot)
+		*slot = take_ptr(text);
+	return slot;
+}
+
+static struct ss_error *open_part(struct report *report, const struct part *part)
+{
+	_cleanup_close_ int fd =
+		ss_report_files_duplicate(&report->analysis->files, part->file);
+	int errnum = errno;
+
+	ss_recording_close(take_ptr(report->recording));
+	if (fd < 0)
+		return ss_error_new_errno(errnum, "cannot read '%s'", part->name);
+	_cleanup_error_ struct ss_error *error =
+		ss_recording_open_part(take_fd(fd), &part->place, &report->recording);
+	return error ? ss_error_new(ss_error_code(error), "'%s': %s", part->name,
+				    ss_error_message(error)) :
+		       NULL;
+}
+
+/* Those of the recording. Many have the same ones. */
+static struct ss_error *add_wait_functions(struct report *report, const struct part *part)
+{
+	const char *text = ss_recording_info(report->recording)->wait_functions;
+	bool added = false;
+
+	if (!text)
+		return NULL;
+	if (ss_idtable_add(&report->wait_functions, text, strlen(text), &added) ==
+	    SS_ID_NONE)
+		return ss_error_no_memory();
+	if (!added)
+		return NULL;
+	_cleanup_error_ struct ss_error *invalid =
+		ss_wait_table_add(report->waits, part->name, text, strlen(text));
+	if (invalid)
+		ss_failure_warn("%s", ss_error_message(invalid));
+	return NULL;
+}
+
+static bool is_requesting(const struct report *report)
+{
+	return report->attempt->may_request &&
+	       report->analysis->requests.pending.count > 0;
+}
+
+/* Loads the recording that is open. After a request for files everything is read again. */
+static struct ss_error *load_part(struct report *report, const struct part *part,
+				  const struct ss_load_options *options)
+{
+	const struct ss_report_arguments *arguments = report->arguments;
+	const struct ss_recording_info *info = ss_recording_info(report->recording);
+	struct ss_error *error = NULL;
+
+	report->recordings++;
+	report->samples += info->samples;
+	if (!info->samples && report->empty.count < EMPTY_MAX &&
+	    !add_empty(report, part->name, why_empty(info)))
+		return ss_error_no_memory();
+	ss_sandbox_enter(report->attempt, SS_SANDBOX_SYMBOLIZE);
+	if (!report->raw)
+		error = ss_recording_symbolize(report->recording,
+					       report->attempt->session,
+					       arguments->symbols.flags);
+	if (error || is_requesting(report))
+		return error;
+	ss_sandbox_enter(report->attempt, SS_SANDBOX_OUTPUT);
+	error = add_wait_functions(report, part);
+	return error ? error :
+		       ss_load_recording(report->profile, report->recording, part->name,
+					 options);
+}
+
+static struct ss_error *load_parts(struct report *report)
 {
 	const struct ss_report_arguments *arguments = report->arguments;
 	uint64_t begin = first_begin(report);
-	struct ss_load_options options = {
+	const struct ss_load_options options = {
 		.size = sizeof(options),
 		.from_ns = ss_time_argument_resolve(&arguments->from, begin),
 		.to_ns = ss_time_argument_resolve(&arguments->to, begin),
@@ -194,55 +291,43 @@ static struct ss_error *load_files(struct report *report)
 	};
 	struct ss_error *error = NULL;
 
-	ss_sandbox_enter(report->attempt, SS_SANDBOX_OUTPUT);
 	report->profile = ss_profile_new();
 	if (!report->profile)
 		return ss_error_no_memory();
 	report->profile->start_ns = SS_MAX(begin, options.from_ns);
-	qsort(report->files.items, report->files.count, sizeof(*report->files.items),
-	      compare_begin);
-	for (size_t i = 0; i < report->files.count && !error; i++)
-		error = ss_load_recording(report->profile,
-					  report->files.items[i].recording,
-					  report->files.items[i].path, &options);
-	return error;
-}
-
-/* Those of the recordings, and of this machine and the options, which take precedence. */
-static struct ss_error *make_table(const struct report *report,
-				   struct ss_wait_table **ret)
-{
-	_cleanup_(table_cleanup) struct ss_wait_table *table = NULL;
-	_cleanup_free_ char *own = NULL;
-	struct ss_error *error = ss_wait_table_new(&table);
-
-	if (!error && report->arguments->waits)
-		error = ss_wait_table_added(report->arguments->waits, &own);
-	for (size_t i = 0; i < report->files.count && !error; i++) {
-		const struct ss_report_file *file = &report->files.items[i];
-		const char *text = ss_recording_info(file->recording)->wait_functions;
-		_cleanup_error_ struct ss_error *invalid =
-			text ? ss_wait_table_add(table, file->path, text, strlen(text)) :
-			       NULL;
-		if (invalid)
-			ss_failure_warn("%s", ss_error_message(invalid));
+	error = ss_wait_table_new(&report->waits);
+	for (size_t i = 0; i < report->parts.count && !error; i++) {
+		const struct part *part = &report->parts.items[i];
+		_cleanup_error_ struct ss_error *invalid = open_part(report, part);
+		if (invalid && ss_error_code(invalid) == SS_ERROR_NO_MEMORY)
+			return take_ptr(invalid);
+		if (!invalid) {
+			error = load_part(report, part, &options);
+			continue;
+		}
+		report->missing = true;
+		ss_failure_print(invalid);
 	}
-	if (!error && own)
-		error = ss_wait_table_add(table, "own functions", own, strlen(own));
-	if (!error)
-		*ret = take_ptr(table);
 	return error;
 }
 
+/* The functions of the recordings, and of this machine and the options, which take
+   precedence. */
 static struct ss_error *find_locks(const struct report *report)
 {
-	_cleanup_(table_cleanup) struct ss_wait_table *table = NULL;
-	struct ss_error *error = make_table(report, &table);
+	_cleanup_free_ char *own = NULL;
+	struct ss_error *error = NULL;
 
+	if (report->arguments->waits)
+		error = ss_wait_table_added(report->arguments->waits, &own);
+	if (!error && own)
+		error = ss_wait_table_add(report->waits, "own functions", own,
+					  strlen(own));
 	if (error)
 		return error;
-	return ss_profile_find_locks(report->profile, table) ? NULL :
-							       ss_error_no_memory();
+	return ss_profile_find_locks(report->profile, report->waits) ?
+		       NULL :
+		       ss_error_no_memory();
 }
 
 /* Modules that samples are in, and whose file could not be used. */
@@ -269,14 +354,13 @@ static struct ss_error *note_modules(struct ss_profile *profile)
 	return NULL;
 }
 
-/* For failures of earlier attempts. */
+/* For failures of earlier attempts: of the only recording. */
 static const char *module_path(const void *data, size_t index)
 {
 	const struct report *report = data;
-	const struct ss_recording *recording = report->files.items[0].recording;
 
-	return index < ss_recording_module_count(recording) ?
-		       ss_recording_module(recording, index)->module->path :
+	return report->recording && index < ss_recording_module_count(report->recording) ?
+		       ss_recording_module(report->recording, index)->module->path :
 		       NULL;
 }
 
@@ -290,46 +374,14 @@ static struct ss_error *note_failures(struct report *report)
 		       ss_error_no_memory();
 }
 
-static bool has_samples(const struct report *report)
-{
-	for (size_t i = 0; i < report->files.count; i++) {
-		if (ss_recording_info(report->files.items[i].recording)->samples)
-			return true;
-	}
-	return false;
-}
-
-/* Why a recording has no samples, according to its summary. */
-static const char *why_empty(const struct ss_recording_info *info)
-{
-	static const char *const reasons[] = {
-		[SS_RECORDING_STOPPED] = "it was stopped before the first tick",
-		[SS_RECORDING_DURATION] = "its duration elapsed before the first tick",
-		[SS_RECORDING_TARGET_END] = "the process had ended before the first tick",
-		[SS_RECORDING_LOST] = "the process could no longer be observed",
-		[SS_RECORDING_SNAPSHOT] = "it is a snapshot without threads",
-	};
-
-	if (info->ticks && info->end != SS_RECORDING_SNAPSHOT)
-		return "the selection matched no thread at any tick";
-	return (size_t)info->end < SS_ARRAY_SIZE(reasons) && reasons[info->end] ?
-		       reasons[info->end] :
-		       "it is truncated before the first sample";
-}
-
 static struct ss_error *nothing_recorded(const struct report *report)
 {
-	const struct ss_report_file *first = &report->files.items[0];
-
-	if (report->files.count == 1)
-		return ss_error_new(SS_ERROR_INVALID, "'%s' has no samples: %s",
-				    first->path,
-				    why_empty(ss_recording_info(first->recording)));
-	for (size_t i = 0; i < report->files.count; i++)
-		ss_failure_warn(
-			"'%s': %s", report->files.items[i].path,
-			why_empty(ss_recording_info(report->files.items[i].recording)));
-	return ss_error_new(SS_ERROR_INVALID, "none of these recordings has samples");
+	if (report->recordings == 1)
+		return ss_error_new(SS_ERROR_INVALID, "%s", report->empty.items[0]);
+	for (size_t i = 0; i < report->empty.count; i++)
+		ss_failure_warn("%s", report->empty.items[i]);
+	return ss_error_new(SS_ERROR_INVALID, "none of the %zu recordings has samples",
+			    report->recordings);
 }
 
 static struct ss_error *nothing_selected(const struct ss_report_arguments *arguments)
@@ -366,8 +418,9 @@ static struct ss_error *check_selection(const struct report *report)
 		return NULL;
 	for (size_t i = 0; i < report->profile->notes.count; i++)
 		ss_failure_warn("%s", report->profile->notes.items[i]);
-	return has_samples(report) ? nothing_selected(report->arguments) :
-				     nothing_recorded(report);
+	return report->samples || report->empty.count == 0 ?
+		       nothing_selected(report->arguments) :
+		       nothing_recorded(report);
 }
 
 static struct ss_error *write_report(struct report *report)
@@ -420,11 +473,9 @@ static void print_notes(struct report *report)
 
 static struct ss_error *make_report(struct report *report, uint64_t begin_ns)
 {
-	struct ss_error *error = load_files(report);
 	uint64_t loaded_ns = ss_now_ns();
+	struct ss_error *error = find_locks(report);
 
-	if (!error)
-		error = find_locks(report);
 	if (!error)
 		error = check_selection(report);
 	if (!error)
@@ -450,16 +501,17 @@ static struct ss_error *work(void *data, const struct ss_sandbox_attempt *attemp
 		.arguments = analysis->arguments,
 		.attempt = attempt,
 		.raw = attempt->level != SS_SANDBOX_NAMES,
-		.missing = analysis->missing,
+		.missing = analysis->files.missing,
 	};
 	uint64_t begin_ns = ss_now_ns();
 	bool requested = false;
 
-	read_files(&report);
 	ss_sandbox_set_value(attempt, SS_STATUS_NOTHING);
-	if (report.files.count == 0)
+	_cleanup_error_ struct ss_error *error = find_all_parts(&report);
+	if (!error)
+		error = load_parts(&report);
+	if (!error && report.recordings == 0)
 		return NULL;
-	_cleanup_error_ struct ss_error *error = symbolize_files(&report);
 	if (!error)
 		error = ss_file_requests_send(&analysis->requests, attempt, &requested);
 	if (requested && !error)
@@ -500,12 +552,9 @@ static uint64_t max_output(const struct ss_report_analysis *analysis)
 {
 	uint64_t max = OUTPUT_MIN;
 
-	for (size_t i = 0; i < analysis->files.count; i++) {
-		struct stat status;
-		if (fstat(analysis->files.items[i].fd, &status) == 0)
-			max += OUTPUT_PER_BYTE *
-			       SS_MIN((uint64_t)status.st_size, OUTPUT_MAX);
-	}
+	for (size_t i = 0; i < analysis->files.items.count; i++)
+		max += OUTPUT_PER_BYTE *
+		       SS_MIN(analysis->files.items.items[i].size, OUTPUT_MAX);
 	return SS_MIN(max, OUTPUT_MAX);
 }
 
@@ -531,7 +580,7 @@ struct ss_error *ss_report_analysis_run(struct ss_report_analysis *analysis, int
 							SS_SANDBOX_NAMES,
 			.last_level = SS_SANDBOX_RAW,
 			/* Module indexes are those of one recording. */
-			.keep_modules = analysis->files.count > 1,
+			.keep_modules = analysis->files.items.count > 1,
 			.max_requests = SS_FILE_REQUEST_ROUNDS,
 			.answer = answer,
 		},

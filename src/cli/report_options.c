@@ -184,9 +184,10 @@ static const struct argp_child children[] = {
 const struct argp ss_report_argp = {
 	.options = table,
 	.parser = parse,
-	.args_doc = "RECORDING...\nDIRECTORY",
+	.args_doc = "RECORDING|DIRECTORY|-...",
 	.doc = "Show recordings of stacksnap record, or convert them. Several recordings "
-	       "are merged. Of a directory, count the crash reports.\v",
+	       "are merged. A directory stands for the recordings in it; if it has none, "
+	       "the crash reports in it are counted.\v",
 	.children = children,
 	.help_filter = help,
 };

@@ -272,8 +272,8 @@ static struct ss_error *convert(const struct ss_series_analysis *analysis, int r
 		.requests.debuginfod = analysis->requests.debuginfod,
 		.output = series->output,
 	};
-	struct ss_error *error =
-		ss_report_analysis_add(&report, ss_io_reopen(recording), "the snapshots");
+	struct ss_error *error = ss_report_files_add(
+		&report.files, ss_io_reopen(recording), "the snapshots");
 	if (!error)
 		error = ss_report_analysis_run(&report, &status);
 	ss_report_analysis_deinit(&report);

@@ -5,6 +5,7 @@
 
 #include "profile/frames.h"
 #include "profile/series.h"
+#include "profile/thread_wait.h"
 #include "profile/waits.h"
 
 /* Limit of the ticks of a recording: 18 hours at 1 kHz. */
@@ -341,20 +342,35 @@ static bool *find_owners(const struct ss_recording *recording)
 	return owns;
 }
 
-/* Adds the wait-for graph of threads that have samples: threads that others wait for, and
-   what these wait for. That of the last snapshot of a series remains. */
-static bool add_edges(struct load *load)
+/* Sets the waits of threads that have samples, and adds the wait-for graph: threads that others
+   wait for, and what these wait for. Those of the last snapshot of a series remain. */
+static bool add_waits(struct load *load)
 {
 	_cleanup_free_ bool *owns = find_owners(load->recording);
 
 	if (load->series)
-		ss_series_drop_edges(load->series);
+		ss_series_drop_waits(load->series);
 	for (size_t i = 0; owns && i < ss_recording_wait_count(load->recording); i++) {
 		const struct ss_recorded_wait *wait =
 			ss_recording_wait(load->recording, i);
 		bool owned = wait->owner != UINT32_MAX;
 		uint32_t owner = owned ? load->threads[wait->owner] : 0;
-		if (!load->threads[wait->thread] || (!owned && !owns[wait->thread]))
+		if (!load->threads[wait->thread])
+			continue;
+		struct ss_profile_thread *thread =
+			&load->profile->threads.items[load->threads[wait->thread] - 1];
+		struct ss_wait *copy = ss_thread_wait_copy(load->profile, &wait->wait);
+		if (!copy)
+			return false;
+		struct ss_wait **slot = &thread->wait;
+		if (thread->wait) /* a recording may claim anything */
+			slot = ss_vector_push(&load->profile->more_waits);
+		if (!slot) {
+			free(copy);
+			return false;
+		}
+		*slot = copy;
+		if (!owned && !owns[wait->thread])
 			continue;
 		struct ss_profile_edge *edge = ss_vector_push(&load->profile->edges);
 		if (!edge)
@@ -362,7 +378,7 @@ static bool add_edges(struct load *load)
 		*edge = (struct ss_profile_edge){
 			.thread = load->threads[wait->thread] - 1,
 			.owner = owner ? owner - 1 : SS_ID_NONE,
-			.wait = &wait->wait,
+			.wait = copy,
 			.in_cycle = wait->in_cycle,
 		};
 	}
@@ -446,7 +462,7 @@ struct ss_error *ss_load_recording(struct ss_profile *profile,
 		whole = add_sample(&load, &sample);
 	set_missed(&load);
 	whole = (whole || load.truncated) && ss_load_waits_finish(&load.waits) &&
-		add_edges(&load) && add_notes(&load);
+		add_waits(&load) && add_notes(&load);
 	ss_series_deinit(&series);
 	return whole ? NULL : ss_error_no_memory();
 }

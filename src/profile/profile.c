@@ -31,8 +31,10 @@ void ss_profile_free(struct ss_profile *profile)
 		return;
 	for (size_t i = 0; i < profile->recordings.count; i++)
 		ss_vector_free(&profile->recordings.items[i].ticks);
-	for (size_t i = 0; i < profile->threads.count; i++)
+	for (size_t i = 0; i < profile->threads.count; i++) {
 		ss_vector_free(&profile->threads.items[i].runs);
+		free(profile->threads.items[i].wait);
+	}
 	ss_vector_free(&profile->recordings);
 	ss_vector_free(&profile->processes);
 	ss_vector_free(&profile->threads);
@@ -41,6 +43,9 @@ void ss_profile_free(struct ss_profile *profile)
 	ss_vector_free(&profile->waits);
 	ss_vector_free(&profile->locks);
 	ss_vector_free(&profile->edges);
+	for (size_t i = 0; i < profile->more_waits.count; i++)
+		free(profile->more_waits.items[i]);
+	ss_vector_free(&profile->more_waits);
 	ss_vector_free(&profile->notes);
 	ss_vector_free(&profile->node_of);
 	ss_idtable_deinit(&profile->module_keys);

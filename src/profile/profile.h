@@ -73,6 +73,8 @@ struct ss_profile_thread {
 	uint32_t process;
 	pid_t tid;
 	const char *name;
+	/* Of a snapshot: what it waits for, of the last one; owned, or NULL */
+	struct ss_wait *wait;
 	SS_VECTOR(struct ss_profile_run) runs;
 };
 
@@ -81,7 +83,7 @@ struct ss_profile_thread {
 struct ss_profile_edge {
 	uint32_t thread;
 	uint32_t owner;		    /* or SS_ID_NONE */
-	const struct ss_wait *wait; /* of the recording, which stays open */
+	const struct ss_wait *wait; /* that of the thread */
 	bool in_cycle;
 };
 
@@ -148,13 +150,14 @@ struct ss_profile {
 	SS_VECTOR(struct ss_profile_wait) waits;
 	SS_VECTOR(struct ss_profile_lock) locks;
 	SS_VECTOR(struct ss_profile_edge) edges;
-	SS_VECTOR(const char *) notes; /* what is missing, one line each */
-	size_t harmless;	       /* notes that do not mean an incomplete report */
-	SS_VECTOR(uint32_t) node_of;   /* by call */
-	struct ss_idtable functions;   /* of struct ss_profile_function */
-	struct ss_idtable frames;      /* of struct ss_profile_frame */
-	struct ss_idtable calls;       /* of struct ss_profile_call */
-	struct ss_idtable nodes;       /* of struct ss_profile_node */
+	SS_VECTOR(struct ss_wait *) more_waits; /* owned; of threads with several */
+	SS_VECTOR(const char *) notes;		/* what is missing, one line each */
+	size_t harmless;	     /* notes that do not mean an incomplete report */
+	SS_VECTOR(uint32_t) node_of; /* by call */
+	struct ss_idtable functions; /* of struct ss_profile_function */
+	struct ss_idtable frames;    /* of struct ss_profile_frame */
+	struct ss_idtable calls;     /* of struct ss_profile_call */
+	struct ss_idtable nodes;     /* of struct ss_profile_node */
 	uint64_t samples;
 	uint64_t bytes; /* of the files of all recordings */
 };

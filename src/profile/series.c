@@ -136,7 +136,7 @@ bool ss_series_has_module(const struct ss_series *series, size_t index, uint32_t
 	return lifetime->module == module && lifetime->base == base;
 }
 
-void ss_series_drop_edges(const struct ss_series *series)
+void ss_series_drop_waits(const struct ss_series *series)
 {
 	struct ss_profile *profile = series->profile;
 	size_t kept = 0;
@@ -147,4 +147,9 @@ void ss_series_drop_edges(const struct ss_series *series)
 			profile->edges.items[kept++] = profile->edges.items[i];
 	}
 	profile->edges.count = kept;
+	for (size_t i = 0; i < series->threads.count; i++) {
+		struct ss_profile_thread *thread =
+			&profile->threads.items[series->threads.items[i].thread];
+		free(take_ptr(thread->wait));
+	}
 }

@@ -34,6 +34,6 @@ bool ss_series_has_module(const struct ss_series *series, size_t index, uint32_t
 			  uint64_t base);
 
 /* Removes the waits of the process. */
-void ss_series_drop_edges(const struct ss_series *series);
+void ss_series_drop_waits(const struct ss_series *series);
 
 #endif

@@ -59,11 +59,13 @@ bool ss_chunk_pack(enum ss_chunk_type type, const struct ss_buffer *raw,
 	return true;
 }
 
-enum ss_chunk_result ss_chunk_read_header(int fd, uint64_t offset,
+enum ss_chunk_result ss_chunk_read_header(int fd, uint64_t offset, uint64_t end,
 					  struct ss_chunk_header *ret)
 {
 	uint8_t bytes[SS_CHUNK_HEADER_SIZE];
-	ssize_t n = ss_io_pread(fd, bytes, sizeof(bytes), offset);
+	uint64_t left = offset < end ? end - offset : 0;
+	size_t size = (size_t)SS_MIN((uint64_t)sizeof(bytes), left);
+	ssize_t n = size ? ss_io_pread(fd, bytes, size, offset) : 0;
 
 	if (n == 0)
 		return SS_CHUNK_END;
@@ -77,7 +79,7 @@ enum ss_chunk_result ss_chunk_read_header(int fd, uint64_t offset,
 	ret->checksum = ss_decode_fixed(bytes + 16, 8);
 	if (ret->raw > SS_CHUNK_RAW_MAX || ret->stored > ret->raw)
 		return SS_CHUNK_DAMAGED;
-	return SS_CHUNK_OK;
+	return ret->stored > left - sizeof(bytes) ? SS_CHUNK_CUT : SS_CHUNK_OK;
 }
 
 static enum ss_chunk_result unpack(const struct ss_chunk_header *header,

@@ -32,8 +32,8 @@ enum ss_chunk_result {
 	SS_CHUNK_TOO_LARGE, /* it would exceed a limit of the reader */
 };
 
-/* Reads the header at an offset of a file. */
-enum ss_chunk_result ss_chunk_read_header(int fd, uint64_t offset,
+/* Reads the header at an offset of a file. The chunk must end before or at end. */
+enum ss_chunk_result ss_chunk_read_header(int fd, uint64_t offset, uint64_t end,
 					  struct ss_chunk_header *ret);
 
 /* Reads, verifies and decompresses the contents that follow the header into raw. scratch

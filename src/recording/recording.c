@@ -40,10 +40,12 @@ bool ss_recording_is(int fd)
 	       memcmp(magic, SS_FORMAT_MAGIC, sizeof(magic)) == 0;
 }
 
-static struct ss_error *check_file_header(int fd)
+static struct ss_error *check_file_header(const struct ss_recording *recording)
 {
 	uint8_t header[SS_FILE_HEADER_SIZE];
-	ssize_t n = ss_io_pread(fd, header, sizeof(header), 0);
+	size_t size = (size_t)SS_MIN((uint64_t)sizeof(header),
+				     recording->end - recording->begin);
+	ssize_t n = ss_io_pread(recording->fd, header, size, recording->begin);
 
 	if (n == -ESPIPE)
 		return ss_error_new(SS_ERROR_INVALID,
@@ -91,11 +93,11 @@ static void take_segment(struct ss_recording *recording, const uint64_t *numbers
 
 	if (recording->segments.count > 1)
 		return;
-	info->first_sequence = numbers[0];
-	info->begin_monotonic_ns = numbers[1];
-	info->begin_ns = info->end_ns = numbers[2];
-	info->period_ns = numbers[3];
-	info->keep_ns = numbers[4];
+	info->first_sequence = numbers[SS_SEGMENT_SEQUENCE];
+	info->begin_monotonic_ns = numbers[SS_SEGMENT_MONOTONIC_NS];
+	info->begin_ns = info->end_ns = numbers[SS_SEGMENT_TIME_NS];
+	info->period_ns = numbers[SS_SEGMENT_PERIOD_NS];
+	info->keep_ns = numbers[SS_SEGMENT_KEEP_NS];
 	info->machine = read_text(recording, cursor);
 	info->host = read_text(recording, cursor);
 	info->version = read_text(recording, cursor);
@@ -110,7 +112,7 @@ static void take_segment(struct ss_recording *recording, const uint64_t *numbers
 static bool read_segment(struct scan *scan, struct ss_cursor *cursor)
 {
 	struct ss_recording *recording = scan->recording;
-	uint64_t numbers[5];
+	uint64_t numbers[SS_SEGMENT_NUMBERS];
 
 	for (size_t i = 0; i < SS_ARRAY_SIZE(numbers); i++)
 		numbers[i] = ss_cursor_uleb128(cursor);
@@ -203,7 +205,8 @@ static bool is_known(uint32_t type)
 static bool has_room(struct scan *scan, const struct ss_chunk_header *header)
 {
 	uint64_t most = ((uint64_t)SS_RAW_MIB << 20) +
-			SS_RAW_PER_BYTE * (scan->offset + header->stored);
+			SS_RAW_PER_BYTE *
+				(scan->offset - scan->recording->begin + header->stored);
 
 	scan->recording->raw_read += header->raw;
 	return scan->recording->raw_read <= most;
@@ -237,8 +240,8 @@ static enum ss_chunk_result scan_chunk(struct scan *scan)
 {
 	struct ss_recording *recording = scan->recording;
 	struct ss_chunk_header header;
-	enum ss_chunk_result result =
-		ss_chunk_read_header(recording->fd, scan->offset, &header);
+	enum ss_chunk_result result = ss_chunk_read_header(recording->fd, scan->offset,
+							   recording->end, &header);
 
 	bool known = result == SS_CHUNK_OK && is_known(header.type);
 	if (known && !has_room(scan, &header))
@@ -251,7 +254,7 @@ static enum ss_chunk_result scan_chunk(struct scan *scan)
 		result = recording->refusal;
 	if (result == SS_CHUNK_OK)
 		scan->offset += SS_CHUNK_HEADER_SIZE + (uint64_t)header.stored;
-	recording->info.size = scan->offset;
+	recording->info.size = scan->offset - recording->begin;
 	return result;
 }
 
@@ -275,7 +278,8 @@ static const char *problem_of(enum ss_chunk_result result, bool finished)
 
 static void scan_file(struct ss_recording *recording)
 {
-	struct scan scan = { .recording = recording, .offset = SS_FILE_HEADER_SIZE };
+	struct scan scan = { .recording = recording,
+			     .offset = recording->begin + SS_FILE_HEADER_SIZE };
 	enum ss_chunk_result result;
 
 	do
@@ -287,18 +291,21 @@ static void scan_file(struct ss_recording *recording)
 		recording->info.end = SS_RECORDING_CUT;
 }
 
-struct ss_error *ss_recording_open_fd(int fd, struct ss_recording **ret)
+struct ss_error *ss_recording_open_part(int fd, const struct ss_recording_part *part,
+					struct ss_recording **ret)
 {
 	_cleanup_(ss_recording_cleanup) struct ss_recording *recording =
 		calloc(1, sizeof(*recording));
-	struct ss_error *error = check_file_header(fd);
 
 	if (!recording) {
 		close_cleanup(&fd);
-		ss_error_free(error);
 		return ss_error_no_memory();
 	}
 	recording->fd = fd;
+	recording->begin = part->offset;
+	if (__builtin_add_overflow(part->offset, part->size, &recording->end))
+		recording->end = UINT64_MAX;
+	struct ss_error *error = check_file_header(recording);
 	if (error)
 		return error;
 	recording->info =
@@ -312,6 +319,13 @@ struct ss_error *ss_recording_open_fd(int fd, struct ss_recording **ret)
 	if (!error)
 		*ret = take_ptr(recording);
 	return error;
+}
+
+struct ss_error *ss_recording_open_fd(int fd, struct ss_recording **ret)
+{
+	const struct ss_recording_part whole = { .size = UINT64_MAX };
+
+	return ss_recording_open_part(fd, &whole, ret);
 }
 
 struct ss_error *ss_recording_open(const char *path, struct ss_recording **ret)

@@ -91,6 +91,8 @@ struct ss_decoder {
 
 struct ss_recording {
 	int fd;
+	uint64_t begin; /* offsets in the file */
+	uint64_t end;
 	struct ss_recording_info info;
 	struct ss_intern *strings;
 	SS_VECTOR(const char *) texts; /* by number - 1 */
@@ -190,6 +192,16 @@ bool ss_call_read(struct ss_recording *recording, struct ss_scope *scope,
 		  struct ss_cursor *cursor);
 bool ss_waits_read(struct ss_recording *recording, struct ss_scope *scope,
 		   struct ss_cursor *cursor);
+
+/* The first numbers of a segment. */
+enum ss_segment_number {
+	SS_SEGMENT_SEQUENCE,
+	SS_SEGMENT_MONOTONIC_NS,
+	SS_SEGMENT_TIME_NS,
+	SS_SEGMENT_PERIOD_NS,
+	SS_SEGMENT_KEEP_NS,
+	SS_SEGMENT_NUMBERS,
+};
 
 /* Reads a chunk with a part of a perf map. */
 bool ss_perf_map_read(struct ss_recording *recording, const struct ss_scope *scope,

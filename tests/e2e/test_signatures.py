@@ -134,7 +134,7 @@ class Signatures(CoreDump):
         shutil.rmtree(directory)
         os.mkdir(directory)
         result = self.run_tool("report", directory, status=(2,))
-        self.assertIn(b"has no crash reports", result.stderr)
+        self.assertIn(b"has neither recordings nor crash reports", result.stderr)
 
     def test_apport(self):
         """As apport makes it, from the addresses and mappings that gdb shows."""

@@ -551,8 +551,8 @@ class Selections(ReportTest):
         cut = self.report(d.write(self.path("nothing.ss")), status=(2,)).stderr.decode()
         self.assertRegex(cut, "has no samples: it is truncated before the first sample\n$")
         both = self.report(path, self.path("nothing-3.ss"), status=(2,)).stderr.decode()
-        self.assertIn("nothing-3.ss': the process had ended", both)
-        self.assertIn("none of these recordings has samples", both)
+        self.assertIn("nothing-3.ss' has no samples: the process had ended", both)
+        self.assertIn("none of the 2 recordings has samples", both)
 
     def test_no_selected_sample(self):
         shop = self.shop()
@@ -857,7 +857,10 @@ class Bad(ReportTest):
         piped = self.report("/dev/stdin", status=(2,), stdin=reader)
         os.close(reader)
         self.assertIn(b"is a pipe or device: a recording must be a regular file", piped.stderr)
-        self.assertIn(b"has no crash reports", self.report(self.top.name, status=(2,)).stderr)
+        nothing = self.path("nothing")
+        os.mkdir(nothing)
+        self.assertIn(b"has neither recordings nor crash reports",
+                      self.report(nothing, status=(2,)).stderr)
         shop = self.shop("good.ss")
         both = self.report("-f", "folded", self.path("empty"), shop, status=(1,))
         self.assertEqual(sum(parse_folded(both.stdout.decode()).values()), 20)
