@@ -89,13 +89,23 @@ static bool waits_for_work(const struct ss_wait *wait)
 	}
 }
 
+/* Instances of a generic function may have one name: Rust's thread functions, into which the
+   compiler has inlined different programs. */
+static bool is_other_instance(const struct ss_frame *a, const struct ss_frame *b)
+{
+	return a->symbol && b->symbol && !a->inlined && !b->inlined && a->module &&
+	       a->module == b->module &&
+	       a->offset - a->symbol_offset != b->offset - b->symbol_offset;
+}
+
 /* Whether a thread is in the function of that frame, or probably is. */
 static bool is_in(const struct ss_snapshot *snapshot, const struct ss_thread *thread,
 		  const struct ss_frame *function, bool connections)
 {
 	for (size_t i = 0; i < SS_MIN(thread->frame_count, (size_t)FRAMES_MAX); i++) {
 		const struct ss_frame *frame = ss_snapshot_frame(snapshot, thread, i);
-		if (ss_frame_is_same_function(frame, function) ||
+		if ((ss_frame_is_same_function(frame, function) &&
+		     !is_other_instance(frame, function)) ||
 		    (connections && is_near(frame, function)))
 			return true;
 	}

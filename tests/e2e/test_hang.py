@@ -266,6 +266,43 @@ class Pools(Verdicts):
             kinds = [thread["wait_kind"] for thread in report["threads"]]
             self.assertEqual(kinds.count("mutex"), 3, kinds)
 
+    def test_rust_locks(self):
+        """Two threads in a deadlock, which the main thread, waiting for connections, did not cause."""
+        if not shutil.which("rustc"):
+            self.skipTest("rustc is not installed")
+        with tempfile.TemporaryDirectory() as directory:
+            path = os.path.join(directory, "rustlocks")
+            subprocess.run(["rustc", "-O", os.path.join(SOURCE, "targets", "rustlocks.rs"),
+                            "-o", path], check=True, stdout=subprocess.DEVNULL)
+            target = self.start_command([path])
+            wait_until(lambda: set(task_states(target.pid).values()) == {"S"}, "all to sleep")
+            report = self.judge(target.pid, "stuck")
+            self.assertEqual([thread["stuck"] for thread in report["threads"]],
+                             [False, True, True], report)
+
+    def test_python_rlock(self):
+        """An RLock is always a lock; the main thread waits for connections."""
+        program = ("import socket, threading\n"
+                   "a, b = threading.RLock(), threading.RLock()\n"
+                   "both = threading.Barrier(3)\n"
+                   "def take(x, y):\n"
+                   "    with x:\n"
+                   "        both.wait()\n"
+                   "        y.acquire()\n"
+                   "[threading.Thread(target=take, args=p).start() for p in ((a, b), (b, a))]\n"
+                   "server = socket.create_server(('127.0.0.1', 0))\n"
+                   "both.wait()\n"
+                   "print('ready', flush=True)\n"
+                   "server.accept()\n")
+        target = self.start_command([sys.executable, "-c", program])
+        wait_until(lambda: list(task_states(target.pid).values()) == ["S"] * 3, "all to sleep")
+        if not any(frame["symbol"] == "rlock_acquire" for thread in self.snap(target.pid).threads
+                   for frame in thread["frames"]):
+            self.skipTest("this python3 has no symbols")
+        report = self.judge(target.pid, "blocked")
+        self.assertEqual([thread["blocked"] for thread in report["threads"]],
+                         [False, True, True], report)
+
     def test_handled_signal(self):
         """A program that waits for a signal which it handles is idle."""
         program = ("import signal, threading\n"
