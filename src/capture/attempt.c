@@ -85,6 +85,26 @@ static struct ss_error *prepare_gather(struct ss_attempt *a)
 	return a->pages ? NULL : ss_error_no_memory();
 }
 
+struct ss_error *ss_attempt_read_areas(struct ss_attempt *a)
+{
+	struct ss_error *error = read_maps(a, &a->maps_after);
+
+	if (error)
+		return error;
+	ss_regions_clear(a->capture);
+	return ss_regions_read(a->capture, &a->maps_after);
+}
+
+/* The stacks to complete are in the same areas as a few milliseconds ago. */
+static struct ss_error *read_areas(struct ss_attempt *a)
+{
+	if (a->completed)
+		return ss_regions_share(a->capture, a->completed) ? NULL :
+								    ss_error_no_memory();
+	struct ss_error *error = read_maps(a, &a->maps);
+	return error ? error : ss_regions_read(a->capture, &a->maps);
+}
+
 /* Opens all files, which must not be done during the freeze, and reads the areas. Files
    are reopened for each attempt: they belong to the program that ran when they were
    opened. */
@@ -117,9 +137,7 @@ static struct ss_error *prepare(struct ss_attempt *a)
 	read_root(a->capture, a->target);
 	/* The process may execute another program later. */
 	a->capture->process.executable = ss_result_executable(a->capture, a->target);
-	struct ss_error *error = read_maps(a, &a->maps);
-	if (!error)
-		error = ss_regions_read(a->capture, &a->maps);
+	struct ss_error *error = read_areas(a);
 	if (!error && a->options->plan)
 		error = prepare_gather(a);
 	if (error || a->options->mode != SS_MODE_LIVE)
@@ -507,7 +525,7 @@ static void share_modules(struct ss_capture *capture, const struct ss_capture *p
 /* Sets areas and modules as they were at the freeze. Sets *again if that is unknown. */
 static struct ss_error *finish_maps(struct ss_attempt *a, bool *again)
 {
-	struct ss_error *error = read_maps(a, &a->maps_after);
+	struct ss_error *error = a->completed ? NULL : read_maps(a, &a->maps_after);
 
 	/* If the memory vanishes while maps is read, the text is truncated without an
 	   error. */
@@ -519,6 +537,8 @@ static struct ss_error *finish_maps(struct ss_attempt *a, bool *again)
 		*again = is_still_running(a);
 		return NULL;
 	}
+	if (a->completed)
+		return NULL;
 	bool same = a->maps.size == a->maps_after.size &&
 		    memcmp(a->maps.bytes, a->maps_after.bytes, a->maps.size) == 0;
 	if (a->maps_in_freeze || !same) { /* otherwise as read by prepare() */

@@ -17,6 +17,7 @@
 struct ss_attempt {
 	struct ss_target *target;
 	const struct ss_capture_options *options;
+	const struct ss_capture *completed; /* the capture to complete, or NULL */
 	struct ss_capture *capture;
 	struct ss_task_list tasks;
 	struct ss_arena arena;
@@ -37,6 +38,10 @@ struct ss_attempt {
    (see capture.c): threads that stop later are released then. Errors: those of
    ss_capture_take(). */
 struct ss_error *ss_attempt_copy(struct ss_attempt *a);
+
+/* Reads the areas again, as they are after the freeze: when a capture is completed, those of
+   that capture are taken. */
+struct ss_error *ss_attempt_read_areas(struct ss_attempt *a);
 
 /* Reads what needs no stop. On success a->capture is the capture, unless *again is set:
    then another attempt is needed. Errors: those of ss_capture_take(). */

@@ -90,33 +90,47 @@ static void open_perf_map(struct ss_capture *capture, const struct ss_attempt *a
 	}
 }
 
-/* Returns the result, as a new capture or merged into the one to complete, and opens
-   the modules that it refers to. */
-static struct ss_capture *settle(struct ss_attempt *a, struct ss_capture *completed)
+/* Returns whether there is one. */
+static bool find_perf_map(struct ss_capture *capture, const struct ss_attempt *a)
 {
-	struct ss_capture *captured = take_ptr(a->capture);
+	const struct ss_capture *previous = a->options->previous;
 
-	bool completes = completed != NULL;
+	if (previous && previous->perf_map) /* the file only grows */
+		capture->perf_map = ss_module_ref(previous->perf_map);
+	else
+		open_perf_map(capture, a);
+	return capture->perf_map != NULL;
+}
 
-	if (completes) {
-		ss_complete_merge(completed, captured);
-	} else {
-		completed = captured;
-		if (!a->options->no_waits)
-			ss_objects_collect(completed, a->target, &a->memory);
-	}
-	bool opened = ss_files_open(completed, a->target, &a->memory, a->maps_fd);
-	if (completed && !completed->perf_map) {
-		const struct ss_capture *previous = a->options->previous;
-		if (previous && previous->perf_map) /* the file only grows */
-			completed->perf_map = ss_module_ref(previous->perf_map);
-		else
-			open_perf_map(completed, a);
-		opened |= completed->perf_map != NULL;
-	}
-	if (completes && opened)
+/* Returns the result, and opens the modules that it refers to. */
+static struct ss_capture *settle(struct ss_attempt *a)
+{
+	struct ss_capture *capture = take_ptr(a->capture);
+
+	if (!a->options->no_waits)
+		ss_objects_collect(capture, a->target, &a->memory);
+	(void)ss_files_open(capture, a->target, &a->memory, a->maps_fd);
+	(void)find_perf_map(capture, a);
+	return capture;
+}
+
+/* Merges the result into the capture to complete. If no stack is new, both have the same
+   modules, and only the threads of the result can refer to others than before. */
+static struct ss_error *complete(struct ss_attempt *a, struct ss_capture *completed)
+{
+	bool moved = ss_complete_has_moved(completed, a->capture);
+	struct ss_error *error = moved ? ss_attempt_read_areas(a) : NULL;
+
+	if (error)
+		return error;
+	struct ss_capture *more = take_ptr(a->capture);
+	ss_complete_merge(completed, more);
+	bool opened = ss_files_open(moved ? completed : more, a->target, &a->memory,
+				    a->maps_fd);
+	opened |= !completed->perf_map && find_perf_map(completed, a);
+	if (opened)
 		completed->completed_in_place = false;
-	return completed;
+	return NULL;
 }
 
 static struct ss_error *run_attempts(struct ss_target *target,
@@ -128,6 +142,7 @@ static struct ss_error *run_attempts(struct ss_target *target,
 		__attribute__((cleanup(ss_attempt_deinit))) struct ss_attempt a = {
 			.target = target,
 			.options = options,
+			.completed = completed,
 			.freeze = { .status_fd = -1 },
 			.memory = { .mem_fd = -1, .pagemap_fd = -1 },
 			.maps_fd = -1,
@@ -139,7 +154,9 @@ static struct ss_error *run_attempts(struct ss_target *target,
 			return error;
 		if (again)
 			continue;
-		*ret = settle(&a, completed);
+		if (completed)
+			return complete(&a, completed);
+		*ret = settle(&a);
 		return NULL;
 	}
 	return ss_error_new(SS_ERROR_CHANGED,
@@ -214,7 +231,7 @@ struct ss_error *ss_capture_complete(struct ss_capture *capture, struct ss_targe
 	o.filter_data = &filter;
 	o.plan = NULL;
 	o.previous = NULL;
-	return run_attempts(target, &o, capture, &capture);
+	return run_attempts(target, &o, capture, NULL);
 }
 
 struct ss_error *ss_capture_extend(struct ss_capture *capture, struct ss_target *target,

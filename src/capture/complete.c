@@ -111,6 +111,20 @@ static void add_up(struct ss_process *process, const struct ss_process *more)
 		SS_MAX(process->running_stopped_ns, more->running_stopped_ns);
 }
 
+bool ss_complete_has_moved(const struct ss_capture *capture,
+			   const struct ss_capture *more)
+{
+	for (size_t i = 0; i < more->threads.count; i++) {
+		const struct ss_capture_thread *now = &more->threads.items[i];
+		size_t at = find_thread(capture, now->tid);
+		if (at < capture->threads.count && now->stopped_ns > 0 &&
+		    now->regs.valid != 0 &&
+		    !is_unchanged(&capture->threads.items[at], now))
+			return true;
+	}
+	return false;
+}
+
 void ss_complete_merge(struct ss_capture *capture, struct ss_capture *more)
 {
 	bool comparable = same_code(capture, more);
@@ -127,7 +141,8 @@ void ss_complete_merge(struct ss_capture *capture, struct ss_capture *more)
 		if (now->stopped_ns == 0 || now->regs.valid == 0)
 			continue;
 		bool still = is_unchanged(thread, now);
-		if (!still && !comparable)
+		/* The area of its stack may have grown meanwhile. */
+		if (!still && (!comparable || now->stacks[0].size == 0))
 			continue;
 		if (!still) {
 			take_stack(thread, now);

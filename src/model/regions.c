@@ -191,6 +191,20 @@ struct ss_error *ss_regions_read(struct ss_capture *capture, const struct ss_buf
 	return ok && ss_regions_end(regions) ? NULL : ss_error_no_memory();
 }
 
+bool ss_regions_share(struct ss_capture *capture, const struct ss_capture *from)
+{
+	if (!ss_vector_reserve(&capture->areas, from->areas.count) ||
+	    !ss_vector_reserve(&capture->modules, from->modules.count))
+		return false;
+	for (size_t i = 0; i < from->areas.count; i++)
+		capture->areas.items[i] = from->areas.items[i];
+	for (size_t i = 0; i < from->modules.count; i++)
+		capture->modules.items[i] = ss_module_ref(from->modules.items[i]);
+	capture->areas.count = from->areas.count;
+	capture->modules.count = from->modules.count;
+	return true;
+}
+
 void ss_regions_clear(struct ss_capture *capture)
 {
 	for (size_t i = 0; i < capture->modules.count; i++)

@@ -31,6 +31,10 @@ void ss_regions_free(struct ss_regions *regions);
 
 SS_DEFINE_CLEANUP(struct ss_regions, ss_regions, ss_regions_free)
 
+/* Adds the areas and modules of another capture, which has to outlive this one: its strings
+   are used. False without memory. */
+bool ss_regions_share(struct ss_capture *capture, const struct ss_capture *from);
+
 /* Drops areas and modules before they are read again. */
 void ss_regions_clear(struct ss_capture *capture);
 

@@ -295,7 +295,7 @@ static void search_others(struct search *s)
 {
 	pid_t parent = parent_of(s);
 
-	if (parent > 0 && !search_next(s, parent))
+	if ((parent > 0 && !search_next(s, parent)) || is_late(s))
 		return;
 	list_processes(s);
 	size_t earlier = count_before(s);

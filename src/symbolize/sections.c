@@ -39,8 +39,8 @@ struct part {
 	enum packing packing;
 	uint64_t skip; /* bytes before the data */
 	uint64_t size; /* uncompressed */
-	bool mapped;
-	uint64_t at; /* in the image */
+	bool mapped;   /* rather than read; in the image, if it is plain */
+	uint64_t at;   /* in the image */
 };
 
 struct parts {
@@ -165,6 +165,29 @@ static bool inflate_all(const void *from, size_t from_size, void *to, size_t to_
 #endif
 }
 
+static bool unpack(const struct part *part, const char *packed, uint64_t size, char *to)
+{
+	if (part->packing == DEFLATED)
+		return inflate_all(packed, size, to, part->size);
+	return ZSTD_decompress(to, part->size, packed, size) == part->size;
+}
+
+/* Without a copy of the packed bytes. */
+static bool unpack_mapped(const struct ss_elf *elf, const struct part *part, char *to)
+{
+	uint64_t begin = part->header->sh_offset % PAGE;
+	uint64_t size = part->header->sh_size + begin;
+	char *pages = mmap(NULL, size, PROT_READ, MAP_PRIVATE | MAP_POPULATE, elf->fd,
+			   (off_t)(part->header->sh_offset - begin));
+
+	if (pages == MAP_FAILED)
+		return false;
+	bool done = unpack(part, pages + begin + part->skip,
+			   part->header->sh_size - part->skip, to);
+	(void)munmap(pages, size); /* it is mapped */
+	return done;
+}
+
 static bool read_part(const struct ss_elf *elf, const struct part *part, char *to)
 {
 	uint64_t offset = part->header->sh_offset + part->skip;
@@ -172,12 +195,10 @@ static bool read_part(const struct ss_elf *elf, const struct part *part, char *t
 
 	if (part->packing == PLAIN)
 		return ss_elf_read(elf, offset, to, part->size);
+	if (part->mapped)
+		return unpack_mapped(elf, part, to);
 	_cleanup_free_ char *packed = ss_elf_copy(elf, offset, size);
-	if (!packed)
-		return false;
-	if (part->packing == DEFLATED)
-		return inflate_all(packed, size, to, part->size);
-	return ZSTD_decompress(to, part->size, packed, size) == part->size;
+	return packed && unpack(part, packed, size, to);
 }
 
 /* The image --------------------------------------------------------------- */
@@ -194,15 +215,21 @@ static uint64_t align(uint64_t size, uint64_t alignment)
 	return (size + alignment - 1) & ~(alignment - 1);
 }
 
+static bool is_part_of_image(const struct part *part)
+{
+	return part->mapped && part->packing == PLAIN;
+}
+
 /* Sets where each part is, behind headers of a size. Of a mapped part, whole pages of the file
    are mapped, so it begins at the same offset in its page. Returns the size of the image. */
 static uint64_t place(struct parts *parts, uint64_t at)
 {
 	for (size_t i = 0; i < parts->count; i++) {
 		struct part *part = &parts->items[i];
-		uint64_t unit = part->mapped ? PAGE : 8;
+		bool pages = is_part_of_image(part);
+		uint64_t unit = pages ? PAGE : 8;
 		at = align(at, unit);
-		part->at = at + (part->mapped ? part->header->sh_offset % PAGE : 0);
+		part->at = at + (pages ? part->header->sh_offset % PAGE : 0);
 		at = align(part->at + part->size, unit);
 	}
 	return align(at, PAGE);
@@ -257,8 +284,8 @@ static bool fill(const struct ss_elf *elf, const struct parts *parts, char *imag
 	lay_out(elf, parts, image);
 	for (size_t i = 0; i < parts->count; i++) {
 		const struct part *part = &parts->items[i];
-		if (!(part->mapped ? map_part(elf, part, image) :
-				     read_part(elf, part, image + part->at)) ||
+		if (!(is_part_of_image(part) ? map_part(elf, part, image) :
+					       read_part(elf, part, image + part->at)) ||
 		    !is_terminated(part, image + part->at))
 			return false;
 	}
@@ -270,9 +297,9 @@ static bool may_map(const struct ss_elf *elf, const struct part *part)
 {
 	const Elf64_Shdr *header = part->header;
 
-	return elf->fd >= 0 && part->packing == PLAIN && part->size >= MAPPED_MIN &&
+	return elf->fd >= 0 && header->sh_size >= MAPPED_MIN &&
 	       sysconf(_SC_PAGESIZE) == PAGE && header->sh_offset <= elf->size &&
-	       part->size <= elf->size - header->sh_offset;
+	       header->sh_size <= elf->size - header->sh_offset;
 }
 
 bool ss_sections_read(const struct ss_elf *elf, bool may_fault, struct ss_sections *ret)
@@ -291,6 +318,8 @@ bool ss_sections_read(const struct ss_elf *elf, bool may_fault, struct ss_sectio
 			      MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	if (sections.bytes == MAP_FAILED)
 		return false;
+	/* Half of the time to unpack is spent on page faults. Refused: it takes longer. */
+	(void)madvise(sections.bytes, sections.size, MADV_HUGEPAGE);
 	if (!fill(elf, &parts, sections.bytes)) {
 		ss_sections_deinit(&sections);
 		return false;
