@@ -173,7 +173,7 @@ static const struct runtime {
 	{ "_PyEval_EvalFrameDefault",
 	  "Python functions (single snapshots and stacksnap record have them)" },
 	{ "Builtins_InterpreterEntryTrampoline",
-	  "JavaScript functions (single snapshots have them)" },
+	  "JavaScript functions (single snapshots and stacksnap record have them)" },
 	{ "JavaCalls::call_helper(", "Java methods (single snapshots have them)" },
 	{ "runtime.goexit", "goroutines (single snapshots have them)" },
 };

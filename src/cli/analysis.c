@@ -183,6 +183,26 @@ char *ss_analysis_problem(const struct ss_sandbox_attempt *attempt,
 	return NULL;
 }
 
+struct ss_error *ss_analysis_diagnose(const struct ss_sandbox_attempt *attempt,
+				      const struct ss_options *options,
+				      const struct ss_capture *capture,
+				      struct ss_snapshot *snapshot)
+{
+	const struct ss_diagnose_options diagnose_options = {
+		.size = sizeof(diagnose_options),
+		.waits = options->waits,
+	};
+	struct ss_error *error = NULL;
+
+	if (attempt->level == SS_SANDBOX_PLACES || attempt->no_waits || options->no_waits)
+		return NULL;
+	ss_sandbox_enter(attempt, SS_SANDBOX_DIAGNOSE);
+	if (capture && attempt->level == SS_SANDBOX_NAMES)
+		error = ss_snapshot_add_related(snapshot, capture, attempt->session,
+						options->symbols.flags);
+	return error ? error : ss_snapshot_diagnose(snapshot, &diagnose_options);
+}
+
 char *ss_analysis_advice(const struct ss_sandbox_attempt *attempt,
 			 const struct ss_snapshot *snapshot,
 			 const struct ss_options *options, bool privileged, bool native)

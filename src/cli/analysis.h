@@ -73,6 +73,13 @@ char *ss_analysis_problem(const struct ss_sandbox_attempt *attempt,
 			  ss_analysis_module_path *module_path, const void *data,
 			  bool raw);
 
+/* Finds what threads wait for, unless the attempt or the options skip it; with names also
+   those of the processes that threads wait for, if the capture (or NULL) has them. */
+struct ss_error *ss_analysis_diagnose(const struct ss_sandbox_attempt *attempt,
+				      const struct ss_options *options,
+				      const struct ss_capture *capture,
+				      struct ss_snapshot *snapshot);
+
 /* How to get what is missing in a snapshot of this attempt, for text: see ss_advice_new(). NULL
    also without names. privileged: the caller of the sandbox is root; native: functions of
    runtimes were not read. */

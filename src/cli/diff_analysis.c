@@ -43,10 +43,6 @@ static struct ss_error *interpret(struct attempt *attempt, size_t side)
 		.size = sizeof(unwind_options),
 		.max_frames = options->common.max_frames,
 	};
-	const struct ss_diagnose_options diagnose_options = {
-		.size = sizeof(diagnose_options),
-		.waits = options->waits,
-	};
 
 	ss_sandbox_enter(sandbox, SS_SANDBOX_UNWIND);
 	struct ss_error *error = ss_capture_unwind(attempt->analysis->captures[side],
@@ -57,14 +53,11 @@ static struct ss_error *interpret(struct attempt *attempt, size_t side)
 		error = ss_snapshot_symbolize(*snapshot, sandbox->session,
 					      options->symbols.flags);
 	}
-	if (error || sandbox->no_waits || options->no_waits)
-		return error;
-	ss_sandbox_enter(sandbox, SS_SANDBOX_DIAGNOSE);
-	if (side > 0 && sandbox->level == SS_SANDBOX_NAMES)
-		error = ss_snapshot_add_related(*snapshot,
-						attempt->analysis->captures[side],
-						sandbox->session, options->symbols.flags);
-	return error ? error : ss_snapshot_diagnose(*snapshot, &diagnose_options);
+	return error ? error :
+		       ss_analysis_diagnose(sandbox, options,
+					    side > 0 ? attempt->analysis->captures[side] :
+						       NULL,
+					    *snapshot);
 }
 
 /* Recordings --------------------------------------------------------------- */

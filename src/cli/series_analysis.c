@@ -87,39 +87,22 @@ static struct ss_error *symbolize(const struct attempt *attempt,
 	return ss_snapshot_symbolize(snapshot, sandbox->session, flags);
 }
 
-static struct ss_error *diagnose(const struct attempt *attempt,
-				 struct ss_snapshot *snapshot)
-{
-	const struct ss_sandbox_attempt *sandbox = attempt->sandbox;
-	const struct ss_options *options = options_of(attempt);
-	const struct ss_series_analysis *analysis = attempt->analysis;
-	bool last = attempt->count == analysis->count;
-	struct ss_error *error = NULL;
-
-	if (sandbox->level == SS_SANDBOX_PLACES || sandbox->no_waits || options->no_waits)
-		return NULL;
-	ss_sandbox_enter(sandbox, SS_SANDBOX_DIAGNOSE);
-	if (last && sandbox->level == SS_SANDBOX_NAMES)
-		error = ss_snapshot_add_related(snapshot,
-						analysis->captures[analysis->count - 1],
-						sandbox->session, options->symbols.flags);
-	const struct ss_diagnose_options diagnose_options = {
-		.size = sizeof(diagnose_options),
-		.waits = options->waits,
-	};
-	return error ? error : ss_snapshot_diagnose(snapshot, &diagnose_options);
-}
-
 static struct ss_error *interpret(struct attempt *attempt,
 				  volatile struct ss_series_times *times)
 {
-	for (size_t i = 0; i < attempt->analysis->count; i++) {
+	const struct ss_series_analysis *analysis = attempt->analysis;
+
+	for (size_t i = 0; i < analysis->count; i++) {
 		uint64_t begin_ns = ss_clock_ns(CLOCK_PROCESS_CPUTIME_ID);
 		struct ss_error *error = unwind(attempt);
 		if (!error)
 			error = symbolize(attempt, attempt->snapshots[i]);
+		bool last = i + 1 == analysis->count;
 		if (!error)
-			error = diagnose(attempt, attempt->snapshots[i]);
+			error = ss_analysis_diagnose(attempt->sandbox,
+						     options_of(attempt),
+						     last ? analysis->captures[i] : NULL,
+						     attempt->snapshots[i]);
 		if (error)
 			return error;
 		uint64_t spent_ns = ss_clock_ns(CLOCK_PROCESS_CPUTIME_ID) - begin_ns;

@@ -255,27 +255,6 @@ static struct ss_error *symbolize(const struct ss_snap_analysis *analysis,
 	return ss_snapshot_symbolize(snapshot, attempt->session, flags);
 }
 
-static struct ss_error *diagnose(const struct ss_snap_analysis *analysis,
-				 const struct ss_sandbox_attempt *attempt,
-				 struct ss_snapshot *snapshot)
-{
-	const struct ss_options *options = analysis->options;
-	struct ss_error *error = NULL;
-
-	if (attempt->level == SS_SANDBOX_PLACES || attempt->no_waits || options->no_waits)
-		return NULL;
-	ss_sandbox_enter(attempt, SS_SANDBOX_DIAGNOSE);
-	ss_phases_enter(analysis->phases, SS_PHASE_DIAGNOSE);
-	if (attempt->level == SS_SANDBOX_NAMES)
-		error = ss_snapshot_add_related(snapshot, analysis->capture,
-						attempt->session, options->symbols.flags);
-	const struct ss_diagnose_options diagnose_options = {
-		.size = sizeof(diagnose_options),
-		.waits = options->waits,
-	};
-	return error ? error : ss_snapshot_diagnose(snapshot, &diagnose_options);
-}
-
 static struct ss_error *print(const struct ss_snap_analysis *analysis,
 			      const struct ss_sandbox_attempt *attempt,
 			      const char *problem, const struct ss_snapshot *snapshot)
@@ -377,8 +356,11 @@ static struct ss_error *interpret(struct ss_snap_analysis *analysis,
 	if (error || requested || analysis->probe)
 		return error;
 	error = symbolize(analysis, attempt, snapshot);
-	if (!error)
-		error = diagnose(analysis, attempt, snapshot);
+	if (!error && !analysis->options->no_waits) {
+		ss_phases_enter(analysis->phases, SS_PHASE_DIAGNOSE);
+		error = ss_analysis_diagnose(attempt, analysis->options,
+					     analysis->capture, snapshot);
+	}
 	if (!error)
 		error = ss_file_requests_send(requests, attempt, &requested);
 	if (error || requested)

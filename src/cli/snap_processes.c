@@ -80,10 +80,6 @@ static struct ss_error *interpret(struct attempt *attempt, const struct entry *e
 	const struct ss_options *options = attempt->merge->processes->options;
 	const struct ss_sandbox_attempt *sandbox = attempt->sandbox;
 	bool names = sandbox->level == SS_SANDBOX_NAMES;
-	const struct ss_diagnose_options diagnose_options = {
-		.size = sizeof(diagnose_options),
-		.waits = options->waits,
-	};
 	struct ss_error *error = unwind(attempt, entry);
 
 	if (error)
@@ -93,13 +89,9 @@ static struct ss_error *interpret(struct attempt *attempt, const struct entry *e
 	if (names)
 		error = ss_snapshot_symbolize(snapshot, sandbox->session,
 					      options->symbols.flags);
-	if (error || sandbox->no_waits || options->no_waits)
-		return error;
-	ss_sandbox_enter(sandbox, SS_SANDBOX_DIAGNOSE);
-	if (names)
-		error = ss_snapshot_add_related(snapshot, entry->job.analysis.capture,
-						sandbox->session, options->symbols.flags);
-	return error ? error : ss_snapshot_diagnose(snapshot, &diagnose_options);
+	return error ? error :
+		       ss_analysis_diagnose(sandbox, options, entry->job.analysis.capture,
+					    snapshot);
 }
 
 static struct ss_error *print(const struct attempt *attempt)
