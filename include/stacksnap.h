@@ -2151,13 +2151,30 @@ struct ss_dump_options {
 	size_t max_total; /* bytes to copy; 0: 64 MiB */
 };
 
+/* A dump and its process, to make a small core file of them. */
+struct ss_dump;
+
+/* head: of ss_dump_read_head(); it must stay open. options: NULL for defaults. Errors: INVALID,
+   UNSUPPORTED, DENIED, SYSTEM, NO_MEMORY. */
+SS_API struct ss_error *ss_dump_open(int head, pid_t pid,
+				     const struct ss_dump_options *options,
+				     struct ss_dump **ret);
+SS_API void ss_dump_close(struct ss_dump *dump);
+
 /*
- * Makes a small core file, in memory, from the headers and notes of a dump and the memory of
- * its process: the stacks, locks and other arguments of system calls, the headers of modules,
- * and of a program with CPython all that it can write, if that fits. Errors: INVALID, UNSUPPORTED, DENIED, SYSTEM, NO_MEMORY.
+ * Reads memory of the process, for example for frames of runtimes (struct ss_unwind_options).
+ * From then on, core files have what was read. Never waits for a file system or a
+ * userfaultfd(2). Returns the length of the prefix that was read: 0 beyond 128 MiB in all.
  */
-SS_API struct ss_error *ss_dump_shrink(int head, pid_t pid,
-				       const struct ss_dump_options *options, int *ret);
+SS_API size_t ss_dump_read(struct ss_dump *dump, uint64_t address, void *bytes,
+			   size_t size);
+
+/*
+ * Makes a small core file, in memory: the headers and notes, the stacks, locks and other
+ * arguments of system calls, the headers of modules, and what ss_dump_read() has read. The caller
+ * closes *ret. Errors: INVALID, SYSTEM, NO_MEMORY.
+ */
+SS_API struct ss_error *ss_dump_shrink(struct ss_dump *dump, int *ret);
 
 /* Supervision ------------------------------------------------------------- */
 

@@ -1,5 +1,7 @@
 // Goroutines that are parked in each way, and N more that wait for one channel.
-// usage: goroutines N
+// usage: goroutines N | crash
+//
+// crash: main, fail, read, which follows a nil pointer.
 //
 // Parked, besides the runtime's own: N in outer, inner, runtime.chanrecv; one each in
 // sync.Mutex.Lock, sync.RWMutex.RLock and Lock, sync.Cond.Wait, time.Sleep, select without
@@ -43,7 +45,18 @@ func deep(n int) {
 //go:noinline
 func generic[T any](c chan T) T { return <-c }
 
+type node struct{ next *node }
+
+//go:noinline
+func (n *node) read() *node { return n.next.next }
+
+//go:noinline
+func fail(n *node) bool { return n.read() == nil }
+
 func main() {
+	if os.Args[1] == "crash" {
+		fmt.Println(fail(new(node)))
+	}
 	n, _ := strconv.Atoi(os.Args[1])
 	s := new(shape)
 	s.lock.Lock()

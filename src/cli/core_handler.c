@@ -24,6 +24,7 @@
 enum {
 	/* The process is let go after this, even if it has not been read completely. */
 	HOLD_MS = 5000,
+	PROBE_MS = 3000, /* of that, to find the frames of runtimes */
 	/* If another handler does not read, or does not end, for so long. */
 	STALL_MS = 30000,
 	HEAD_S = 30, /* until the kernel has written headers and notes */
@@ -42,8 +43,9 @@ struct crash {
 	const struct ss_core_handler *handler;
 	pid_t pid;
 	struct ss_core_process process;
-	int pidfd;	  /* -1: not known */
-	int head;	  /* headers and notes */
+	int pidfd; /* -1: not known */
+	int head;  /* headers and notes */
+	struct ss_dump *dump;
 	int core;	  /* with stacks */
 	char sysroot[40]; /* or empty */
 	char path[SS_CORE_REPORT_PATH];
@@ -148,6 +150,22 @@ static struct ss_analysis_owner find_owner(const struct crash *crash)
 	return owner;
 }
 
+static size_t read_memory(void *data, uint64_t address, void *bytes, size_t size)
+{
+	const struct crash *crash = data;
+
+	return ss_dump_read(crash->dump, address, bytes, size);
+}
+
+/* Threads of a process whose dump is being written do not run. */
+static bool check_thread(void *data, pid_t tid)
+{
+	(void)data;
+	(void)tid;
+	return true;
+}
+
+/* output: NULL to read only what the frames of runtimes need, into the dump. */
 static struct ss_error *interpret(struct crash *crash, struct ss_output *output)
 {
 	struct ss_phases phases = { .current = SS_PHASE_COUNT };
@@ -165,10 +183,28 @@ static struct ss_error *interpret(struct crash *crash, struct ss_output *output)
 		.owner = find_owner(crash),
 	};
 	bool missing = false;
-	struct ss_error *error = ss_snap_analysis_run(&analysis, &missing);
 
+	if (!output) {
+		analysis.probe = true;
+		analysis.read = read_memory;
+		analysis.check = check_thread;
+		analysis.complete_data = crash;
+	}
+	struct ss_error *error = ss_snap_analysis_run(&analysis, &missing);
 	ss_snap_analysis_deinit(&analysis);
 	return error;
+}
+
+/* Reads the memory that describes the functions of interpreters and of JIT code. Without it
+   the report has native frames. */
+static void probe(struct crash *crash)
+{
+	struct ss_options *options = crash->handler->settings;
+	unsigned interpret_ms = options->interpret_ms;
+
+	options->interpret_ms = PROBE_MS;
+	ss_error_free(interpret(crash, NULL));
+	options->interpret_ms = interpret_ms;
 }
 
 /* Only root reads what a process with more rights than its user has left. */
@@ -208,7 +244,17 @@ static struct ss_error *copy_process(struct crash *crash)
 					      .max_total = options->max_total };
 
 	struct ss_error *error =
-		ss_dump_shrink(crash->head, crash->pid, &dump, &crash->core);
+		ss_dump_open(crash->head, crash->pid, &dump, &crash->dump);
+	if (!error)
+		error = ss_dump_shrink(crash->dump, &crash->core);
+	if (!error) {
+		probe(crash);
+		close_cleanup(&crash->core);
+		crash->core = -1;
+		error = ss_dump_shrink(crash->dump, &crash->core);
+	}
+	ss_dump_close(crash->dump);
+	crash->dump = NULL;
 	return error || !is_gone(crash) ?
 		       error :
 		       ss_error_new(SS_ERROR_NO_PROCESS,

@@ -423,7 +423,8 @@ struct ss_error *ss_snap_analysis_run(struct ss_snap_analysis *analysis, bool *r
 	sandboxed.options.first_level = options->symbols.raw ? SS_SANDBOX_RAW :
 							       SS_SANDBOX_NAMES;
 	if (analysis->load) /* untrusted input is not read with privileges */
-		sandboxed.options.last_level = SS_SANDBOX_RAW;
+		sandboxed.options.last_level = analysis->probe ? SS_SANDBOX_NAMES :
+								 SS_SANDBOX_RAW;
 	sandboxed.options.max_requests += analysis->complete ? REQUESTS_MAX : 0;
 	sandboxed.options.answer = answer;
 	sandboxed.options.read = analysis->read ? read_memory : NULL;

@@ -220,8 +220,8 @@ const struct ss_core_segment *ss_core_file_find(const struct ss_core_file *core,
 		       NULL;
 }
 
-size_t ss_core_file_read(const struct ss_core_file *core, uint64_t address, void *bytes,
-			 size_t size)
+static size_t read_segment(const struct ss_core_file *core, uint64_t address, void *bytes,
+			   size_t size)
 {
 	const struct ss_core_segment *segment = ss_core_file_find(core, address);
 
@@ -233,6 +233,18 @@ size_t ss_core_file_read(const struct ss_core_file *core, uint64_t address, void
 				    (size_t)SS_MIN((uint64_t)size, segment->present - at),
 				    segment->offset + at);
 	return n < 0 ? 0 : (size_t)n;
+}
+
+size_t ss_core_file_read(const struct ss_core_file *core, uint64_t address, void *bytes,
+			 size_t size)
+{
+	size_t done = 0;
+	size_t n;
+
+	while (done < size && (n = read_segment(core, address + done,
+						(char *)bytes + done, size - done)) > 0)
+		done += n;
+	return done;
 }
 
 bool ss_core_file_want(const struct ss_core_file *core, uint64_t address, uint64_t size)

@@ -19,10 +19,11 @@ enum { INNER_FRAMES = 200 };
 
 typedef SS_VECTOR(XXH128_hash_t) hash_list;
 
-/* What is the same in every process that runs this build. */
+/* What is the same in every process that runs this build. Code outside of files has no place
+   in one; and a core file does not have the names of memory areas. */
 static XXH128_hash_t hash_frame(const struct ss_frame *frame)
 {
-	const char *file = frame->module ? frame->module->build_id : frame->area;
+	const char *file = frame->module ? frame->module->build_id : NULL;
 	uint64_t offset = frame->module ? frame->lookup_offset : 0;
 
 	if (frame->module && !file)
@@ -82,6 +83,13 @@ static bool keep_recursion(hash_list *list)
 	return true;
 }
 
+/* Native frames that were inlined are known only with debug information, and those for which
+   frames of a runtime stand are shown only on demand. */
+static bool counts(const struct ss_frame *frame)
+{
+	return !frame->replaced && !(frame->inlined && frame->kind == SS_FRAME_NATIVE);
+}
+
 static bool is_overflow(const struct ss_snapshot *snapshot,
 			const struct ss_thread *thread)
 {
@@ -100,8 +108,8 @@ struct ss_error *ss_snapshot_signature(const struct ss_snapshot *snapshot,
 
 	for (size_t i = thread->frame_count; ok && i-- > 0;) {
 		const struct ss_frame *frame = ss_snapshot_frame(snapshot, thread, i);
-		if (frame->inlined)
-			continue; /* known only with debug information */
+		if (!counts(frame))
+			continue;
 		XXH128_hash_t *slot = ss_vector_push(&list);
 		if ((ok = slot != NULL))
 			*slot = hash_frame(frame);

@@ -64,7 +64,7 @@ struct ss_runtimes *ss_runtimes_new(const struct ss_capture *capture,
 	runtimes->capture = capture;
 	runtimes->snapshot = snapshot;
 	runtimes->options = *options;
-	if (capture->whole) {
+	if (capture->whole && !options->read) {
 		runtimes->options.read = read_whole;
 		runtimes->options.read_data = capture->whole;
 	}

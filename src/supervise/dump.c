@@ -31,11 +31,9 @@ enum {
 	VDSO_MAX = 64 << 10,
 	ARGUMENT_BEFORE = 64, /* of what a system call refers to */
 	ARGUMENT_AFTER = 512,
+	READS_MAX = 128 << 20,
 	SEGMENTS_MAX = PN_XNUM - 2,
 };
-
-/* Of address space whose pages are looked up: some milliseconds. */
-#define SCAN_MAX ((uint64_t)4 << 30)
 
 /* Memory that is wanted, within one segment. */
 struct range {
@@ -43,27 +41,34 @@ struct range {
 	uint64_t end;
 };
 
-struct dump {
-	int head;
+struct ss_dump {
+	int head; /* borrowed */
 	struct ss_core_file *core;
 	struct ss_dump_options options;
 	struct ss_process_memory memory;
 	SS_VECTOR(struct range) ranges;
+	SS_VECTOR(struct range) reads;
+	size_t reads_left; /* bytes */
 	SS_VECTOR(Elf64_Phdr) segments;
 	uint64_t left; /* of max_total */
 	uint64_t at;   /* in the new file */
-	int file;
+	int file;      /* borrowed */
 };
 
-static void dump_deinit(struct dump *dump)
+void ss_dump_close(struct ss_dump *dump)
 {
+	if (!dump)
+		return;
 	ss_core_file_free(dump->core);
 	close_cleanup(&dump->memory.mem_fd);
 	close_cleanup(&dump->memory.pagemap_fd);
-	close_cleanup(&dump->file);
 	ss_vector_free(&dump->ranges);
+	ss_vector_free(&dump->reads);
 	ss_vector_free(&dump->segments);
+	free(dump);
 }
+
+SS_DEFINE_CLEANUP(struct ss_dump, dump, ss_dump_close)
 
 /* Head ------------------------------------------------------------------------ */
 
@@ -141,7 +146,7 @@ struct ss_error *ss_dump_read_head(int pipe, int *ret)
 
 /* What is wanted -------------------------------------------------------------- */
 
-static bool add_range(struct dump *dump, const struct ss_core_segment *segment,
+static bool add_range(struct ss_dump *dump, const struct ss_core_segment *segment,
 		      uint64_t start, uint64_t size)
 {
 	if (!segment || start >= segment->end || !(segment->prot & PROT_READ))
@@ -159,7 +164,7 @@ static bool add_range(struct dump *dump, const struct ss_core_segment *segment,
 }
 
 /* The segment of a stack. One that has overflowed ends above sp. */
-static const struct ss_core_segment *find_stack(const struct dump *dump, uint64_t sp)
+static const struct ss_core_segment *find_stack(const struct ss_dump *dump, uint64_t sp)
 {
 	const struct ss_core_segment *segment = ss_core_file_find(dump->core, sp);
 
@@ -175,8 +180,9 @@ static const struct ss_core_segment *find_stack(const struct dump *dump, uint64_
 }
 
 /* A handler on an alternate stack interrupted the function whose stack pointer this is. */
-static bool find_interrupted(const struct dump *dump, const struct ss_core_segment *stack,
-			     uint64_t sp, uint64_t *ret)
+static bool find_interrupted(const struct ss_dump *dump,
+			     const struct ss_core_segment *stack, uint64_t sp,
+			     uint64_t *ret)
 {
 	uint8_t bytes[PART];
 	struct ss_piece piece = { .address = sp,
@@ -188,7 +194,7 @@ static bool find_interrupted(const struct dump *dump, const struct ss_core_segme
 	return ss_arch_find_alternate(dump->core->arch, bytes, piece.done, sp, ret);
 }
 
-static bool add_stack(struct dump *dump, uint64_t sp, bool interrupted)
+static bool add_stack(struct ss_dump *dump, uint64_t sp, bool interrupted)
 {
 	const struct ss_core_segment *segment = find_stack(dump, sp);
 	uint64_t below = SS_MIN(sp, (uint64_t)dump->core->arch->red_zone);
@@ -203,7 +209,7 @@ static bool add_stack(struct dump *dump, uint64_t sp, bool interrupted)
 }
 
 /* Locks, and other arguments of the system call that a thread was in. */
-static bool add_arguments(struct dump *dump, const struct ss_core_thread *thread)
+static bool add_arguments(struct ss_dump *dump, const struct ss_core_thread *thread)
 {
 	for (size_t i = 0; thread->syscall.number >= 0 && i < SS_SYSCALL_ARGS; i++) {
 		uint64_t address = thread->syscall.args[i];
@@ -218,7 +224,7 @@ static bool add_arguments(struct dump *dump, const struct ss_core_thread *thread
 	return true;
 }
 
-static bool add_ranges(struct dump *dump)
+static bool add_ranges(struct ss_dump *dump)
 {
 	const struct ss_core_file *core = dump->core;
 
@@ -241,57 +247,14 @@ static bool add_ranges(struct dump *dump)
 	return true;
 }
 
-/* CPython keeps its frames, and the names in them, on the heap. */
-static bool has_python(const struct ss_core_file *core)
+/* What was read besides. False without memory. */
+static bool add_reads(struct ss_dump *dump)
 {
-	for (size_t i = 0; i < core->mappings.count; i++) {
-		const char *slash = strrchr(core->mappings.items[i].path, '/');
-		const char *name = slash ? slash + 1 : "";
-		if (strncmp(name, "python", strlen("python")) == 0 ||
-		    strncmp(name, "libpython", strlen("libpython")) == 0)
-			return true;
-	}
-	return false;
-}
-
-/* Adds the pages of a segment that are in memory. False without memory. */
-static bool add_present(struct dump *dump, const struct ss_core_segment *segment)
-{
-	uint64_t start = segment->start;
-	uint64_t end;
-
-	while (dump->left > 0 && (end = ss_process_memory_find_present(
-					  &dump->memory, &start, segment->end))) {
-		if (!add_range(dump, segment, start, end - start))
+	for (size_t i = 0; i < dump->reads.count; i++) {
+		struct range *range = ss_vector_push(&dump->ranges);
+		if (!range)
 			return false;
-		start = end;
-	}
-	return true;
-}
-
-/* Adds all that the program can write, or nothing if there is no room for it: a part would be
-   of no use. False without memory. */
-static bool add_heap(struct dump *dump)
-{
-	const struct ss_core_file *core = dump->core;
-	size_t count = dump->ranges.count;
-	uint64_t left = dump->left;
-	uint64_t scan = SCAN_MAX;
-
-	for (size_t i = 0; i < core->segments.count && dump->left > 0; i++) {
-		const struct ss_core_segment *segment = &core->segments.items[i];
-		uint64_t size = segment->end - segment->start;
-		if (!(segment->prot & PROT_WRITE))
-			continue;
-		if (size > scan)
-			dump->left = 0;
-		else if (!add_present(dump, segment))
-			return false;
-		scan -= SS_MIN(size, scan);
-	}
-	if (dump->left == 0) {
-		dump->ranges.count = count;
-		dump->left = left;
+		*range = dump->reads.items[i];
 	}
 	return true;
 }
@@ -305,7 +268,7 @@ static int compare_ranges(const void *a, const void *b)
 }
 
 /* Sorts the ranges and makes them disjoint. */
-static void sort_ranges(struct dump *dump)
+static void sort_ranges(struct ss_dump *dump)
 {
 	size_t kept = 0;
 
@@ -325,7 +288,7 @@ static void sort_ranges(struct dump *dump)
 
 /* The new file ----------------------------------------------------------------- */
 
-static bool add_segment(struct dump *dump, const struct ss_core_segment *segment,
+static bool add_segment(struct ss_dump *dump, const struct ss_core_segment *segment,
 			uint64_t start, uint64_t end, bool copied)
 {
 	if (start == end || dump->segments.count >= SEGMENTS_MAX)
@@ -347,7 +310,7 @@ static bool add_segment(struct dump *dump, const struct ss_core_segment *segment
 }
 
 /* Divides the segments where ranges begin and end. */
-static bool divide(struct dump *dump)
+static bool divide(struct ss_dump *dump)
 {
 	size_t r = 0;
 
@@ -369,8 +332,8 @@ static bool divide(struct dump *dump)
 	return true;
 }
 
-static struct ss_error *write_at(const struct dump *dump, const void *bytes, size_t size,
-				 uint64_t offset)
+static struct ss_error *write_at(const struct ss_dump *dump, const void *bytes,
+				 size_t size, uint64_t offset)
 {
 	while (size > 0) {
 		ssize_t n = pwrite(dump->file, bytes, size, (off_t)offset);
@@ -385,7 +348,7 @@ static struct ss_error *write_at(const struct dump *dump, const void *bytes, siz
 }
 
 /* Copies memory of the process as far as it can be read. */
-static struct ss_error *copy_memory(struct dump *dump, Elf64_Phdr *segment)
+static struct ss_error *copy_memory(struct ss_dump *dump, Elf64_Phdr *segment)
 {
 	static const size_t most = 1 << 20;
 	_cleanup_free_ uint8_t *bytes = malloc(most);
@@ -413,7 +376,7 @@ static struct ss_error *copy_memory(struct dump *dump, Elf64_Phdr *segment)
 	return NULL;
 }
 
-static struct ss_error *copy_notes(struct dump *dump, Elf64_Phdr *notes)
+static struct ss_error *copy_notes(struct ss_dump *dump, Elf64_Phdr *notes)
 {
 	_cleanup_free_ uint8_t *bytes = malloc(notes->p_filesz + 1);
 
@@ -427,7 +390,8 @@ static struct ss_error *copy_notes(struct dump *dump, Elf64_Phdr *notes)
 }
 
 /* False: there are none, or too many (ss_dump_shrink() may get the head of another program). */
-static bool read_notes(const struct dump *dump, const Elf64_Ehdr *header, Elf64_Phdr *ret)
+static bool read_notes(const struct ss_dump *dump, const Elf64_Ehdr *header,
+		       Elf64_Phdr *ret)
 {
 	for (unsigned i = 0; i < header->e_phnum; i++) {
 		if (ss_io_pread(dump->head, ret, sizeof(*ret),
@@ -439,7 +403,7 @@ static bool read_notes(const struct dump *dump, const Elf64_Ehdr *header, Elf64_
 	return false;
 }
 
-static struct ss_error *write_file(struct dump *dump)
+static struct ss_error *write_file(struct ss_dump *dump)
 {
 	Elf64_Ehdr header = {};
 	Elf64_Phdr notes = {};
@@ -495,17 +459,10 @@ void ss_dump_describe(pid_t pid, struct ss_dump_process *ret)
 		ret->root = take_fd(fd);
 }
 
-static struct ss_error *prepare(struct dump *dump, pid_t pid,
-				const struct ss_dump_options *options)
+static struct ss_error *open_process(struct ss_dump *dump, pid_t pid)
 {
 	char path[64];
 
-	if (options)
-		memcpy(&dump->options, options,
-		       SS_MIN(options->size, sizeof(dump->options)));
-	if (!dump->options.max_stack)
-		dump->options.max_stack = STACK_MAX;
-	dump->left = dump->options.max_total ? dump->options.max_total : TOTAL_MAX;
 	(void)snprintf(path, sizeof(path), "/proc/%d/mem", pid); /* always fits */
 	dump->memory.tid = pid;
 	dump->memory.mem_fd = open(path, O_RDONLY | O_CLOEXEC);
@@ -514,36 +471,78 @@ static struct ss_error *prepare(struct dump *dump, pid_t pid,
 		return ss_error_new_errno(errnum, "process %d", pid);
 	(void)snprintf(path, sizeof(path), "/proc/%d/pagemap", pid); /* always fits */
 	dump->memory.pagemap_fd = open(path, O_RDONLY | O_CLOEXEC);
-	dump->file = memfd_create("core", MFD_CLOEXEC);
-	errnum = errno;
-	return dump->file < 0 ? ss_error_new_errno(errnum, "copying the dump") : NULL;
+	return NULL;
 }
 
-struct ss_error *ss_dump_shrink(int head, pid_t pid,
-				const struct ss_dump_options *options, int *ret)
+struct ss_error *ss_dump_open(int head, pid_t pid, const struct ss_dump_options *options,
+			      struct ss_dump **ret)
 {
-	_cleanup_(dump_deinit) struct dump dump = {
-		.head = head, .memory = { .mem_fd = -1, .pagemap_fd = -1 }, .file = -1
-	};
+	_cleanup_(dump_cleanup) struct ss_dump *dump = calloc(1, sizeof(*dump));
 	int copy = fcntl(head, F_DUPFD_CLOEXEC, STDERR_FILENO + 1);
 	int errnum = errno;
 
+	if (!dump) {
+		close_cleanup(&copy);
+		return ss_error_no_memory();
+	}
+	*dump = (struct ss_dump){ .head = head,
+				  .memory = { .mem_fd = -1, .pagemap_fd = -1 },
+				  .reads_left = READS_MAX };
+	if (options)
+		memcpy(&dump->options, options,
+		       SS_MIN(options->size, sizeof(dump->options)));
+	if (!dump->options.max_stack)
+		dump->options.max_stack = STACK_MAX;
+	if (!dump->options.max_total)
+		dump->options.max_total = TOTAL_MAX;
 	if (copy < 0)
 		return ss_error_new_errno(errnum, "reading the dump");
-	struct ss_error *error = ss_core_file_open(copy, &dump.core);
+	struct ss_error *error = ss_core_file_open(copy, &dump->core);
 	if (!error)
-		error = prepare(&dump, pid, options);
+		error = open_process(dump, pid);
+	if (!error)
+		*ret = take_ptr(dump);
+	return error;
+}
+
+size_t ss_dump_read(struct ss_dump *dump, uint64_t address, void *bytes, size_t size)
+{
+	struct ss_piece piece = { .address = address, .bytes = bytes, .size = size };
+
+	if (size > dump->reads_left)
+		return 0;
+	dump->reads_left -= size;
+	ss_process_memory_read_present(&dump->memory, &piece, 1);
+	const struct ss_core_segment *segment = ss_core_file_find(dump->core, address);
+	if (segment && (segment->prot & PROT_READ) && piece.done > 0) {
+		struct range *range = ss_vector_push(&dump->reads);
+		if (range) /* or it is not in the file */
+			*range = (struct range){ .start = address,
+						 .end = SS_MIN(address + piece.done,
+							       segment->end) };
+	}
+	return piece.done;
+}
+
+struct ss_error *ss_dump_shrink(struct ss_dump *dump, int *ret)
+{
+	_cleanup_close_ int file = memfd_create("core", MFD_CLOEXEC);
+	int errnum = errno;
+
+	if (file < 0)
+		return ss_error_new_errno(errnum, "copying the dump");
+	dump->file = file;
+	dump->left = dump->options.max_total;
+	dump->ranges.count = dump->segments.count = 0;
+	if (!add_ranges(dump) || !add_reads(dump))
+		return ss_error_no_memory();
+	sort_ranges(dump);
+	if (!divide(dump))
+		return ss_error_no_memory();
+	struct ss_error *error = write_file(dump);
 	if (error)
 		return error;
-	if (!add_ranges(&dump) || (has_python(dump.core) && !add_heap(&dump)))
-		return ss_error_no_memory();
-	sort_ranges(&dump);
-	if (!divide(&dump))
-		return ss_error_no_memory();
-	error = write_file(&dump);
-	if (error)
-		return error;
-	int reading = ss_io_reopen(dump.file); /* a sandbox keeps what is read-only */
+	int reading = ss_io_reopen(file); /* a sandbox keeps what is read-only */
 	if (reading < 0)
 		return ss_error_new(SS_ERROR_SYSTEM, "reopening the dump");
 	*ret = reading;

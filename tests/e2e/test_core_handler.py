@@ -17,6 +17,7 @@ import sys
 import tempfile
 import unittest
 
+from core_dump import CoreDump
 from harness import (EndToEnd, LIMIT_S, STACKSNAP, Snapshot, TARGETS, main, read_text,
                      wait_until)
 
@@ -256,9 +257,9 @@ class Process(Handler):
 
 @unittest.skipIf(os.geteuid() != 0 or not os.access(PATTERN, os.W_OK),
                  "core_pattern cannot be changed")
-class Kernel(Handler):
+class Kernel(Handler, CoreDump):
     def setUp(self):
-        super().setUp()
+        Handler.setUp(self)
         before = read_text(PATTERN)
         limit = read_text("/proc/sys/kernel/core_pipe_limit")
         self.before = before.strip()
@@ -381,25 +382,73 @@ class Kernel(Handler):
             self.uninstall()
         self.assertEqual(found, [(4711, "end_address"), (0, "end_address"), (0, None)])
 
-    def test_python(self):
-        """Functions are named, unless the process is too large to be copied."""
+    def commands(self):
+        """Programs with runtimes that crash: name, signal, kind and functions of its own frames,
+        command."""
         python = os.path.realpath("/usr/bin/python3")
-        if not os.path.exists(python):
-            self.skipTest("there is no Debian python3")
-        found = []
-        self.install()
-        try:
-            for large in (0, 100):
-                self.crash(python, "-c", "import ctypes\nx = b'x' * (%d << 20)\n"
-                           "def inner(): ctypes.string_at(0)\n"
-                           "def outer(): inner()\nouter()" % large, number=signal.SIGSEGV)
-                report = max(self.wait_for_reports(len(found) + 1),
-                             key=lambda report: os.stat(report.path).st_mtime_ns)
-                found.append([frame["symbol"] for frame in report.threads[0]["frames"]
-                              if frame["kind"] == "python"])
-        finally:
-            self.uninstall()
-        self.assertEqual(found, [["string_at", "inner", "outer", "<module>"], []])
+        if os.path.exists(python):  # larger than what is copied at most
+            yield ("python", signal.SIGSEGV, "python",
+                   ["string_at", "inner", "outer", "<module>"],
+                   [python, "-c", "import ctypes\nx = b'x' * (100 << 20)\n"
+                    "def inner(): ctypes.string_at(0)\ndef outer(): inner()\nouter()"])
+        if shutil.which("java"):
+            source = os.path.join(self.directory, "Crash.java")
+            with open(source, "w", encoding="ascii") as file:
+                file.write("class Crash {\n  static void act() throws Exception {\n"
+                           "    var f = sun.misc.Unsafe.class.getDeclaredField(\"theUnsafe\");\n"
+                           "    f.setAccessible(true);\n"
+                           "    ((sun.misc.Unsafe) f.get(null)).putAddress(16, 1);\n  }\n"
+                           "  public static void main(String[] a) throws Exception { act(); }\n}")
+            yield ("java", signal.SIGABRT, "java", ["Crash.act", "Crash.main"],
+                   ["java", "-Xmx64m", "-XX:+UseSerialGC", "-XX:+CreateCoredumpOnCrash",
+                    "-XX:ErrorFile=/dev/null", source])
+        if shutil.which("node"):
+            yield ("node", signal.SIGABRT, "javascript", ["inner", "outer"],
+                   ["node", "-e", "function inner() { process.abort(); }\n"
+                    "function outer() { inner(); }\nouter();"])
+        program = os.path.join(self.directory, "goroutines")
+        if shutil.which("go"):
+            subprocess.run(["go", "build", "-o", program,
+                            os.path.join(os.environ["SOURCE"], "targets", "goroutines.go")],
+                           check=True, timeout=10 * LIMIT_S)
+            yield ("goroutines", signal.SIGABRT, "native",
+                   ["main.(*node).read", "main.fail", "main.main"],
+                   ["env", "GOTRACEBACK=crash", program, "crash"])
+
+    def test_same_crash(self):
+        """It has the same signature and the same hash of its stack whatever reports it."""
+        for name, number, kind, functions, command in self.commands():
+            with self.subTest(program=name):
+                path = os.path.join(self.directory, name + ".json")
+                subprocess.run([STACKSNAP, "run", "-f", "json", "-o", path, "--", *command],
+                               stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
+                               stderr=subprocess.DEVNULL, timeout=LIMIT_S, cwd=self.directory)
+                found = [Report(path)]
+                core = self.dump(*command)
+                for native in ((), ("--native",)):
+                    with open(path, "wb") as file:
+                        file.write(self.run_tool("core", "-f", "json", *native, core,
+                                                 status=(0, 1)).stdout)
+                    found.append(Report(path))
+                known = set(self.paths())
+                self.install()
+                try:
+                    self.crash(*command, number=number)
+                finally:
+                    self.uninstall()
+                self.wait_for_reports(len(known) + 1)
+                found += [Report(path) for path in self.paths() if path not in known]
+                shown = [(report.crash, [(frame["kind"], frame["symbol"]) for frame in
+                                         report.thread(report.crash["tid"])["frames"]])
+                         for report in found]
+                for key in ("stack_hash", "signature"):
+                    self.assertEqual(len({crash[key] for crash, _ in shown}), 1, shown)
+                if name == "python":  # a function of its own, whatever it is called
+                    self.assertRegex(found[0].crash["signature"], r"strlen\w* \| string_at$")
+                for _, frames in shown:
+                    names = [symbol for frame, symbol in frames if frame == kind]
+                    rest = iter(names)
+                    self.assertTrue(all(function in rest for function in functions), shown)
 
     def test_other_handler(self):
         """It gets the arguments of the kernel, also the descriptor of the process."""
