@@ -48,10 +48,10 @@ func generic[T any](c chan T) T { return <-c }
 type node struct{ next *node }
 
 //go:noinline
-func (n *node) read() *node { return n.next.next }
+func (n *node) read() *node { return n.next }
 
 //go:noinline
-func fail(n *node) bool { return n.read() == nil }
+func fail(n *node) bool { return n.next.read() == nil }
 
 func main() {
 	if os.Args[1] == "crash" {

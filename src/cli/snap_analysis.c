@@ -312,7 +312,7 @@ static bool report_missing(const struct ss_snap_analysis *analysis, const char *
 		ss_failure_warn("%d: %s", ss_snapshot_process(snapshot)->pid, problem);
 	if (!options->common.format->explains)
 		ss_incomplete_print(snapshot, options->common.max_stack);
-	if (!options->symbols.raw)
+	if (!options->symbols.raw && !options->common.format->unsymbolized)
 		ss_incomplete_print_modules(snapshot);
 	if (options->common.verbose)
 		ss_phases_print(analysis->phases, snapshot);

@@ -107,7 +107,9 @@ bool ss_go_is_entry(struct ss_image *image, uint64_t address)
 	       entry_of(image, function) == address;
 }
 
-bool ss_go_is_root(struct ss_image *image, uint64_t address)
+/* Whether the function at address has one of the names. */
+static bool is_named(struct ss_image *image, uint64_t address, const char *const *names,
+		     size_t count)
 {
 	char name[NAME_MAX_SIZE] = "";
 	uint64_t function;
@@ -126,11 +128,23 @@ bool ss_go_is_root(struct ss_image *image, uint64_t address)
 	char *abi = strstr(name, ".abi");
 	if (abi)
 		*abi = '\0';
-	for (size_t i = 0; i < SS_ARRAY_SIZE(roots); i++) {
-		if (strcmp(name, roots[i]) == 0)
+	for (size_t i = 0; i < count; i++) {
+		if (strcmp(name, names[i]) == 0)
 			return true;
 	}
 	return false;
+}
+
+bool ss_go_is_root(struct ss_image *image, uint64_t address)
+{
+	return is_named(image, address, roots, SS_ARRAY_SIZE(roots));
+}
+
+bool ss_go_is_sigpanic(struct ss_image *image, uint64_t address)
+{
+	static const char *const name = "runtime.sigpanic";
+
+	return is_named(image, address, &name, 1);
 }
 
 /* How far below the return address the stack pointer is. False: not known. */

@@ -18,4 +18,8 @@ bool ss_go_is_entry(struct ss_image *image, uint64_t address);
    further out does not belong to it, or is nothing. */
 bool ss_go_is_root(struct ss_image *image, uint64_t address);
 
+/* Whether it is sigpanic(). The handler of a signal makes a fault look like a call of that
+   function: it returns to the instruction that failed. */
+bool ss_go_is_sigpanic(struct ss_image *image, uint64_t address);
+
 #endif

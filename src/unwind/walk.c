@@ -4,6 +4,7 @@
 #include <sys/mman.h>
 
 #include "unwind/cfi.h"
+#include "unwind/go.h"
 
 enum {
 	/* Return addresses found by scanning may be wrong: this many in one stack end
@@ -147,6 +148,17 @@ static bool is_forged(struct ss_walk *walk, const struct ss_unwind_frame *frame,
 {
 	return frame->call && ss_cfi_starts_at(&walk->ctx, pc) &&
 	       !ss_context_is_return_address(&walk->ctx, pc);
+}
+
+/* Whether the last frame is of the function of which Go makes a fault look like a call. */
+static bool is_after_fault(struct ss_walk *walk)
+{
+	size_t count = walk->natives.count;
+	uint64_t pc = count ? walk->natives.items[count - 1].pc : 0;
+	const struct ss_loaded_module *loaded = ss_context_find_module(&walk->ctx, pc);
+
+	return loaded && loaded->image && !loaded->skipped &&
+	       ss_go_is_sigpanic(loaded->image, pc - loaded->bias);
 }
 
 static void take_step(struct ss_walk *walk, const struct ss_unwinder *unwinder,
@@ -316,6 +328,8 @@ static bool walk_frames(struct ss_walk *walk, struct ss_unwind_frame *frame)
 		bool call = frame->call;
 		bool signal = frame->signal = ss_context_is_sigreturn(&walk->ctx, pc);
 		bool forged = !signal && is_forged(walk, frame, pc);
+		if (forged && is_after_fault(walk))
+			forged = call = frame->call = false;
 		if (!add_native(walk, frame) ||
 		    !add_frame(walk, pc, call && !forged, signal))
 			return false;

@@ -293,6 +293,34 @@ class TimeLimit(Run):
                          result.stderr)
 
 
+    def test_refused(self):
+        """Where nothing may be traced, one line says so, and the command runs all the same."""
+        result = subprocess.run([os.path.join(TARGETS, "deny_syscalls"), "101",  # ptrace
+                                 STACKSNAP, "run", "--timeout=60", "--", "sh", "-c", "exit 7"],
+                                stdout=subprocess.PIPE, stderr=subprocess.PIPE, timeout=LIMIT_S)
+        self.assertEqual((result.returncode, result.stdout), (7, b""), result.stderr)
+        self.assertIn(b"crashes are not seen: tracing the command: Operation not permitted",
+                      result.stderr)
+        self.assertIn(b"kernel.yama.ptrace_scope above 1", result.stderr)
+
+    @unittest.skipIf(os.geteuid() != 0 or not shutil.which("setpriv"), "cannot drop privileges")
+    def test_without_rights(self):
+        """A user without any capability."""
+        with tempfile.TemporaryDirectory() as directory:
+            os.chmod(directory, 0o755)
+            tool = shutil.copy(STACKSNAP, directory)
+            os.chmod(tool, 0o755)
+            result = subprocess.run(
+                ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups", "--no-new-privs",
+                 "--inh-caps=-all", "--bounding-set=-all", tool, "run", "-f", "json", "--",
+                 "/bin/sh", "-c", "kill -SEGV $$"], stdout=subprocess.PIPE,
+                stderr=subprocess.PIPE, cwd="/", timeout=LIMIT_S)
+        self.assertEqual(result.returncode, -signal.SIGSEGV, result.stderr)
+        report = Report(result.stderr.decode())
+        self.assertEqual(report.crash["name"], "SIGSEGV", result.stderr)
+        self.assertEqual(report.thread(report.crash["tid"])["end"], "root", result.stderr)
+
+
 class Transparent(Run):
     def test_status(self):
         for command, status in ((("true",), 0), (("sh", "-c", "exit 7"), 7),
