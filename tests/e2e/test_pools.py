@@ -1,4 +1,4 @@
-"""Locks and pools that only the program knows: a pool of connections in Apache that is exhausted,
+"""Locks and pools that only the program knows: exhausted pools of connections in Apache and in Java,
 pools of threads whose tasks wait for further tasks, Java's ReentrantLock."""
 # ctest: real release-only
 
@@ -80,6 +80,41 @@ public class Waits {
         if (words[0].equals("join"))
             a.join();
         System.in.read();
+    }
+}
+"""
+
+JARS = ["/usr/share/java/%s.jar" % name for name in
+        ("HikariCP", "h2", "slf4j-api", "slf4j-nop", "commons-dbcp2", "commons-pool2",
+         "commons-logging")]
+CONNECTIONS = """
+import java.util.concurrent.*;
+public class Connections {
+    static void serve(javax.sql.DataSource source) {
+        try {
+            source.getConnection();
+            Thread.sleep(1000000000);
+        } catch (Exception e) {
+            throw new Error(e);
+        }
+    }
+    public static void main(String[] words) throws Exception {
+        com.zaxxer.hikari.HikariConfig config = new com.zaxxer.hikari.HikariConfig();
+        config.setJdbcUrl("jdbc:h2:mem:a");
+        config.setMaximumPoolSize(1);
+        config.setConnectionTimeout(1000000);
+        org.apache.commons.dbcp2.BasicDataSource basic =
+            new org.apache.commons.dbcp2.BasicDataSource();
+        basic.setUrl("jdbc:h2:mem:b");
+        basic.setMaxTotal(1);
+        javax.sql.DataSource[] sources = {new com.zaxxer.hikari.HikariDataSource(config), basic};
+        ExecutorService pool = Executors.newFixedThreadPool(6);
+        for (int i = 0; i < 6; i++) {
+            javax.sql.DataSource source = sources[i % 2];
+            pool.submit(() -> serve(source));
+        }
+        System.out.println("ready");
+        new java.net.ServerSocket(0).accept();
     }
 }
 """
@@ -189,6 +224,36 @@ class Pools(EndToEnd):
         wait_until(lambda: list(task_states(target.pid).values()) == ["S"] * 3, "all to sleep")
         report = self.hang(target.pid, (4,))
         self.assertEqual((report["verdict"], report["closed"]), ("stuck", True), report)
+
+    def test_java_connections(self):
+        """Two pools of connections to databases, in each of which three tasks want the only one."""
+        java, javac = shutil.which("java"), shutil.which("javac")
+        if not java or not javac or not all(map(os.path.exists, JARS)):
+            self.skipTest("install default-jdk-headless, libhikaricp-java, libh2-java, "
+                          "libcommons-dbcp2-java")
+        with open(self.path("Connections.java"), "w") as file:
+            file.write(CONNECTIONS)
+        path = ":".join([self.directory] + JARS)
+        subprocess.run([javac, "-cp", path, "-d", self.directory, file.name], check=True,
+                       timeout=2 * LIMIT_S)
+        target = self.start_command([java, "-Xmx64m", "-XX:+UseSerialGC", "-cp", path,
+                                     "Connections"])
+
+        def functions():
+            return sorted((thread["wait"] or {}).get("purpose_function") or "" for thread in
+                          self.snap(target.pid, status=(0, 1)).threads
+                          if (thread["wait"] or {}).get("purpose") == "lock")
+
+        expected = ["com.zaxxer.hikari.util.ConcurrentBag.borrow",
+                    "org.apache.commons.pool2.impl.GenericObjectPool.borrowObject"]
+        wait_until(lambda: functions() == sorted(2 * expected), "four tasks to wait")
+        report = self.hang(target.pid, (4,))
+        self.assertEqual(report["verdict"], "blocked", report)
+        self.assertEqual([(lock["function"], lock["waiting"]) for lock in
+                          report["application_locks"]], [(name, 2) for name in expected], report)
+        for lock in report["application_locks"]:  # the two that have a connection
+            self.assertEqual(lock["common_function"], "Connections.serve", lock)
+            self.assertEqual(lock["suspects_total"], 2, lock)
 
     def start_java(self, mode, *options):
         java, javac = shutil.which("java"), shutil.which("javac")
