@@ -1402,6 +1402,7 @@ enum ss_recording_scope {
 	/* Threads that were on a CPU or waited for one, and stopped while they ran: short
 	   bursts of work are missing. */
 	SS_SCOPE_RUNNING,
+	SS_SCOPE_EVENTS, /* calls of the functions of a trace: each is a tick with one sample */
 };
 
 struct ss_recording_info {
@@ -1469,6 +1470,53 @@ struct ss_recorded_wait {
 	uint32_t owner; /* the thread that it waits for; UINT32_MAX: none */
 	bool in_cycle;	/* it is part of a deadlock */
 	struct ss_wait wait;
+};
+
+/* What an event of a trace is. */
+enum ss_trace_kind {
+	SS_TRACE_HIT = 0,
+	SS_TRACE_ENTER, /* a scope begins */
+	SS_TRACE_EXIT,	/* it returns */
+	SS_TRACE_LEFT, /* it ended in another way: an exception, longjmp(), execve(), the end of
+			   its thread, a jump whose target is computed */
+	SS_TRACE_OPEN, /* it had not ended when the trace ended */
+};
+
+/* "hit", "enter", "exit", "left", "open". Never NULL. */
+SS_API const char *ss_trace_kind_name(enum ss_trace_kind kind);
+
+enum { SS_TRACE_ARGS = 6 };
+
+/* Totals of a trace. */
+struct ss_trace_summary {
+	uint64_t hits; /* as the kernel counted them, returns included; after the end */
+	uint64_t read; /* of these: that were read */
+	uint64_t lost; /* for which there was no room */
+	uint64_t skipped;  /* not reported, because of every and max_rate */
+	uint64_t unpaired; /* returns of calls that had begun before */
+	uint64_t events;   /* reported */
+	bool ended;	   /* the process has ended */
+};
+
+/* A function, line or USDT probe of a recorded trace. */
+struct ss_recorded_probe {
+	const char *name; /* demangled */
+	uint32_t module;  /* index, or UINT32_MAX */
+	uint64_t offset;  /* ELF virtual address */
+	bool usdt;
+	bool line;  /* FILE:LINE, or MODULE+OFFSET */
+	bool scope; /* its returns were traced, too */
+};
+
+/* A hit, or a scope from its entry to its end. */
+struct ss_recorded_event {
+	/* HIT; how the scope ended: EXIT, LEFT, OPEN; or ENTER: the recording ends before */
+	enum ss_trace_kind kind;
+	uint32_t probe;
+	unsigned depth;	      /* see struct ss_trace_event */
+	uint64_t duration_ns; /* EXIT, LEFT, OPEN */
+	uint64_t args[SS_TRACE_ARGS];
+	unsigned arg_count;
 };
 
 /* One thread at one tick. */
@@ -1561,6 +1609,17 @@ SS_API const struct ss_frame *ss_recording_place(const struct ss_recording *reco
 SS_API struct ss_error *ss_recording_symbolize(struct ss_recording *recording,
 					       struct ss_session *session,
 					       unsigned flags);
+
+/* Of a trace: its probes, and its totals; NULL: it was cut, or is no trace. */
+SS_API size_t ss_recording_probe_count(const struct ss_recording *recording);
+SS_API const struct ss_recorded_probe *
+ss_recording_probe(const struct ss_recording *recording, size_t index);
+SS_API const struct ss_trace_summary *
+ss_recording_trace_summary(const struct ss_recording *recording);
+/* The event that a sample stands for. False: none is known. */
+SS_API bool ss_recording_event(const struct ss_recording *recording,
+			       const struct ss_sample *sample,
+			       struct ss_recorded_event *ret);
 
 /* Reads the next sample. False at the end, and at data that cannot be read: problem of the
    info says why. */
@@ -1910,20 +1969,6 @@ struct ss_trace_note {
 	const char *text;
 };
 
-enum ss_trace_kind {
-	SS_TRACE_HIT = 0,
-	SS_TRACE_ENTER, /* a scope begins */
-	SS_TRACE_EXIT,	/* it returns */
-	SS_TRACE_LEFT, /* it ended in another way: an exception, longjmp(), execve(), the end of
-			   its thread, a jump whose target is computed */
-	SS_TRACE_OPEN, /* it had not ended when the trace ended */
-};
-
-/* "hit", "enter", "exit", "left", "open". Never NULL. */
-SS_API const char *ss_trace_kind_name(enum ss_trace_kind kind);
-
-enum { SS_TRACE_ARGS = 6 };
-
 /* Valid during the call. */
 struct ss_trace_event {
 	enum ss_trace_kind kind;
@@ -1951,6 +1996,9 @@ struct ss_trace_frame {
 	const char *file;		/* source file, or NULL */
 	uint32_t line;			/* 0: not known */
 	bool inlined;
+	bool caller;	   /* pc is a return address */
+	bool signal_frame; /* the kernel's signal trampoline */
+	enum ss_frame_source source;
 };
 
 struct ss_trace_stack {
@@ -1960,16 +2008,6 @@ struct ss_trace_stack {
 };
 
 typedef void ss_trace_handler(void *data, const struct ss_trace_event *event);
-
-struct ss_trace_summary {
-	uint64_t hits; /* as the kernel counted them, returns included; after the end */
-	uint64_t read; /* of these: that were read */
-	uint64_t lost; /* for which there was no room */
-	uint64_t skipped;  /* not reported, because of every and max_rate */
-	uint64_t unpaired; /* returns of calls that had begun before */
-	uint64_t events;   /* reported */
-	bool ended;	   /* the process has ended */
-};
 
 /* Whether this program may set probes. Errors: DENIED, UNSUPPORTED, as ss_trace_start(). */
 SS_API struct ss_error *ss_trace_check(void);
@@ -2012,6 +2050,28 @@ SS_API size_t ss_trace_stack_count(const struct ss_trace *trace);
 SS_API const struct ss_trace_stack *ss_trace_stack(const struct ss_trace *trace,
 						   uint32_t number);
 SS_API const struct ss_trace_summary *ss_trace_summary(const struct ss_trace *trace);
+
+/*
+ * Writes the events of a trace to a recording, for ss_recording_open(). Each hit and each entry
+ * becomes a sample; without a stack, its stack is the scopes that the thread is in.
+ */
+struct ss_trace_recorder;
+
+/* Begins a recording in the empty file fd, which it owns. Trace and target must outlive it.
+   Errors: SYSTEM, NO_MEMORY. */
+SS_API struct ss_error *ss_trace_recorder_new(const struct ss_trace *trace,
+					      struct ss_target *target, int fd,
+					      struct ss_trace_recorder **ret);
+SS_API void ss_trace_recorder_free(struct ss_trace_recorder *recorder);
+/* Adds an event; each is added once, in its order. Errors: SYSTEM (the disk is full),
+   NO_MEMORY. */
+SS_API struct ss_error *ss_trace_recorder_add(struct ss_trace_recorder *recorder,
+					      const struct ss_trace_event *event);
+/* Completes the file, after ss_trace_end(). Errors: as ss_trace_recorder_add(). */
+SS_API struct ss_error *ss_trace_recorder_finish(struct ss_trace_recorder *recorder,
+						 enum ss_recording_end end);
+/* The size of the file so far. */
+SS_API uint64_t ss_trace_recorder_size(const struct ss_trace_recorder *recorder);
 
 /* Recording ----------------------------------------------------------------- */
 

@@ -186,6 +186,8 @@ static const char *why_empty(const struct ss_recording_info *info)
 		[SS_RECORDING_SNAPSHOT] = "it is a snapshot without threads",
 	};
 
+	if (info->scope == SS_SCOPE_EVENTS)
+		return "no traced function was called";
 	if (info->ticks && info->end != SS_RECORDING_SNAPSHOT)
 		return "the selection matched no thread at any tick";
 	return (size_t)info->end < SS_ARRAY_SIZE(reasons) && reasons[info->end] ?
@@ -308,6 +310,7 @@ static struct ss_error *load_parts(struct report *report)
 		report->missing = true;
 		ss_failure_print(invalid);
 	}
+	ss_profile_weigh(report->profile, arguments->by_time);
 	return error;
 }
 
@@ -412,8 +415,22 @@ static struct ss_error *nothing_selected(const struct ss_report_arguments *argum
 		"there are samples without %s", given);
 }
 
+static bool has_durations(const struct ss_profile *profile)
+{
+	for (size_t i = 0; i < profile->events.count; i++) {
+		if (profile->events.items[i].duration_ns)
+			return true;
+	}
+	return false;
+}
+
 static struct ss_error *check_selection(const struct report *report)
 {
+	if (report->arguments->by_time && !has_durations(report->profile))
+		return ss_error_with_remedy(
+			ss_error_new(SS_ERROR_INVALID,
+				     "--weight=time: no recording has scopes that ended"),
+			"record them with stacksnap trace --scope -o FILE");
 	if (report->profile->samples)
 		return NULL;
 	for (size_t i = 0; i < report->profile->notes.count; i++)

@@ -2,6 +2,7 @@
 
 #include <limits.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "cli/command.h"
 #include "cli/usage.h"
@@ -17,6 +18,7 @@ enum key {
 	KEY_ROWS,
 	KEY_NATIVE,
 	KEY_WAIT_FUNCTIONS,
+	KEY_WEIGHT,
 };
 
 static const struct argp_option table[] = {
@@ -27,6 +29,10 @@ static const struct argp_option table[] = {
 	  "execute",
 	  1 },
 	{ "rows", KEY_ROWS, "N", 0, "text: limit the lines of each table (default: 20)",
+	  1 },
+	{ "weight", KEY_WEIGHT, "WEIGHT", 0,
+	  "Of traces: count stacks by 'hits', or by the 'time' that scopes took, without "
+	  "those within (default: hits)",
 	  1 },
 	SS_WAIT_FUNCTIONS_OPTION(KEY_WAIT_FUNCTIONS, 1),
 	{ NULL, 0, NULL, 0, "Samples:", 5 },
@@ -118,6 +124,11 @@ static error_t parse_value(int key, char *arg, struct argp_state *state)
 		return 0;
 	case KEY_WAIT_FUNCTIONS:
 		ss_options_check(state, ss_wait_functions_add(a->waits, arg));
+		return 0;
+	case KEY_WEIGHT:
+		if (strcmp(arg, "time") != 0 && strcmp(arg, "hits") != 0)
+			ss_usage_fail(state, "invalid --weight '%s': hits or time", arg);
+		a->by_time = strcmp(arg, "time") == 0;
 		return 0;
 	case KEY_NATIVE:
 		a->native = true;

@@ -21,6 +21,7 @@ struct ss_report_arguments {
 	struct ss_wait_table *waits; /* owned; functions that wait, or NULL */
 	unsigned threshold_percent;
 	unsigned rows;
+	bool by_time;		       /* --weight=time */
 	bool native;		       /* show the native frames of interpreters, too */
 	SS_VECTOR(const char *) files; /* in argv */
 };

@@ -15,13 +15,16 @@
 #include "cli/command.h"
 #include "cli/common_options.h"
 #include "cli/failure.h"
+#include "cli/output.h"
 #include "cli/target_options.h"
 #include "cli/usage.h"
+#include "output/quantity.h"
 #include "output/trace.h"
 
 enum key {
 	KEY_PROBE = 'p',
 	KEY_FORMAT = 'f',
+	KEY_OUTPUT = 'o',
 	KEY_DURATION = 'd',
 	KEY_LIST = 0x250,
 	KEY_SCOPE,
@@ -63,6 +66,10 @@ static const struct argp_option table[] = {
 	  0 },
 	{ "format", KEY_FORMAT, "FORMAT", 0,
 	  "text, json, or folded, which implies --stack (default: text)", 0 },
+	{ "output", KEY_OUTPUT, "FILE", 0,
+	  "Write a recording to the new file FILE, for stacksnap report; %p in FILE: the "
+	  "pid, %t: the time, %%: a percent sign",
+	  0 },
 	{ "debug-dir", KEY_DEBUG_DIR, "DIRECTORY", 0,
 	  "Directory of separate debug files (default: /usr/lib/debug)", 0 },
 	{},
@@ -72,7 +79,11 @@ struct trace {
 	struct ss_target_options process;
 	struct ss_trace_options options;
 	SS_VECTOR(const char *) specs;
-	const struct ss_trace_format *format;
+	const struct ss_trace_format *format; /* NULL: the default, or none */
+	const char *path;		      /* of the recording, or NULL */
+	struct ss_output *file;		      /* likewise */
+	struct ss_trace_recorder *recorder;   /* likewise */
+	struct ss_error *error;		      /* of the recorder */
 	bool list;
 	uint64_t duration_ns;
 	uint64_t count;
@@ -84,6 +95,9 @@ struct trace {
 
 static void trace_deinit(struct trace *trace)
 {
+	ss_trace_recorder_free(trace->recorder);
+	ss_output_close(trace->file);
+	ss_error_free(trace->error);
 	ss_trace_free(trace->trace);
 	ss_target_close(trace->target);
 	ss_target_options_deinit(&trace->process);
@@ -111,6 +125,13 @@ static void check(const struct argp_state *state, struct trace *trace)
 		ss_usage_fail(state, "expected a pid or the name of a process");
 	if (trace->specs.count == 0)
 		ss_usage_fail(state, "expected -p FUNCTION: what is to be traced");
+	if (trace->path && trace->format)
+		ss_usage_fail(state, "expected either -o or -f: report converts the "
+				     "recording to other formats");
+	if (trace->path && ss_output_is_stdout(trace->path))
+		ss_usage_fail(state, "-o: a recording must be a file");
+	if (!trace->format)
+		trace->format = &ss_trace_text;
 	if (trace->format->wants_stacks)
 		trace->options.max_stack = STACK_BYTES;
 	/* Each stack takes some 0.1 ms to unwind. */
@@ -162,6 +183,10 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 		if (!trace->format)
 			ss_usage_fail(state,
 				      "invalid format \"%s\": text, json or folded", arg);
+		return 0;
+	case KEY_OUTPUT:
+		ss_options_check(state, ss_output_check(arg));
+		trace->path = arg;
 		return 0;
 	case KEY_DEBUG_DIR:
 		o->debug_dir = arg;
@@ -226,14 +251,44 @@ static void take_event(void *data, const struct ss_trace_event *event)
 	if (event->kind == SS_TRACE_EXIT)
 		ss_durations_add(&trace->output.durations[event->probe],
 				 event->duration_ns);
-	trace->format->event(&trace->output, event);
+	if (!trace->recorder)
+		trace->format->event(&trace->output, event);
+	else if (!trace->error)
+		trace->error = ss_trace_recorder_add(trace->recorder, event);
 }
 
 static bool is_over(const struct trace *trace, uint64_t end_ns)
 {
 	return (end_ns && ss_now_ns() >= end_ns) ||
 	       (trace->count && trace->seen >= trace->count) ||
-	       ss_trace_summary(trace->trace)->ended || ferror(trace->output.out);
+	       ss_trace_summary(trace->trace)->ended || ferror(trace->output.out) ||
+	       trace->error;
+}
+
+/* After the probes were set: nothing is left of a file without them. */
+static struct ss_error *open_recording(struct trace *trace)
+{
+	int fd = -1;
+	struct ss_error *error =
+		ss_output_open(trace->path, ss_target_pid(trace->target), &trace->file);
+
+	if (!error)
+		error = ss_output_duplicate(trace->file, &fd);
+	if (!error)
+		error = ss_trace_recorder_new(trace->trace, trace->target, fd,
+					      &trace->recorder);
+	/* What is recorded until it is killed can be read. */
+	return error ? error : ss_output_publish(trace->file);
+}
+
+static struct ss_error *complete_recording(const struct trace *trace, uint64_t end_ns)
+{
+	enum ss_recording_end end =
+		ss_trace_summary(trace->trace)->ended ? SS_RECORDING_TARGET_END :
+		end_ns && ss_now_ns() >= end_ns	      ? SS_RECORDING_DURATION :
+							SS_RECORDING_STOPPED;
+
+	return ss_trace_recorder_finish(trace->recorder, end);
 }
 
 static struct ss_error *follow(struct trace *trace)
@@ -243,9 +298,11 @@ static struct ss_error *follow(struct trace *trace)
 	struct ss_error *error = ss_trace_start(trace->trace);
 	uint64_t end_ns = trace->duration_ns ? ss_now_ns() + trace->duration_ns : 0;
 
+	if (!error && trace->path)
+		error = open_recording(trace);
 	if (error)
 		return error;
-	if (trace->format->begin)
+	if (!trace->path && trace->format->begin)
 		trace->format->begin(&trace->output);
 	(void)fflush(trace->output.out); /* checked at the end */
 	while (!error && !is_over(trace, end_ns) && poll(&pollfd, 1, READ_MS) <= 0) {
@@ -254,6 +311,10 @@ static struct ss_error *follow(struct trace *trace)
 	}
 	if (!error)
 		error = ss_trace_end(trace->trace, take_event, trace);
+	if (!error)
+		error = take_ptr(trace->error);
+	if (!error && trace->recorder)
+		error = complete_recording(trace, end_ns);
 	return error;
 }
 
@@ -343,12 +404,31 @@ static int status_of(const struct trace *trace, bool all)
 	return all && !summary->lost ? SS_STATUS_WHOLE : SS_STATUS_PARTIAL;
 }
 
+static void report_recording(const struct trace *trace)
+{
+	const struct ss_trace_summary *summary = ss_trace_summary(trace->trace);
+	char *text = NULL;
+	size_t size = 0;
+	FILE *out = open_memstream(&text, &size);
+
+	if (!out)
+		return;
+	ss_quantity_write_things(trace->seen, "hit", out);
+	(void)fputs(" recorded, ", out);
+	ss_quantity_write_count(summary->lost, out);
+	(void)fputs(" lost, ", out);
+	ss_quantity_write_size(ss_trace_recorder_size(trace->recorder), out);
+	if (fclose(out) == 0)
+		(void)fprintf(stderr, "stacksnap: %s: %s\n", ss_output_path(trace->file),
+			      text);
+	free(text);
+}
+
 static int run(int argc, char **argv)
 {
 	_cleanup_(trace_deinit) struct trace trace = {
 		.process.single = true,
 		.options.size = sizeof(trace.options),
-		.format = &ss_trace_text,
 	};
 
 	if (!ss_usage_parse(&ss_command_trace, argc, argv, 0, &trace) ||
@@ -366,6 +446,8 @@ static int run(int argc, char **argv)
 	}
 	if (trace.list)
 		ss_trace_write_probes(trace.trace, stdout);
+	else if (any && trace.recorder)
+		report_recording(&trace);
 	else if (any)
 		trace.format->end(&trace.output);
 	if (fflush(stdout) != 0 || ferror(stdout)) {

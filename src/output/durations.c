@@ -3,8 +3,10 @@
 #include <inttypes.h>
 
 #include "base/cleanup.h"
+#include "base/clock.h"
+#include "output/quantity.h"
 
-enum { STEP_BITS = 4, BAR = 40 };
+enum { STEP_BITS = 4, BAR = 40, NS_PER_US = 1000 };
 
 /* Below 16 each number has a range of its own. */
 static size_t range_of(uint64_t ns)
@@ -80,4 +82,52 @@ void ss_durations_write(const struct ss_durations *durations, FILE *out)
 			(void)fputc('#', out);
 		(void)fputc('\n', out);
 	}
+}
+
+void ss_durations_write_time(uint64_t ns, FILE *out)
+{
+	if (ns < SS_NS_PER_MS)
+		(void)fprintf(out, "%" PRIu64 ".%03" PRIu64 " us", ns / NS_PER_US,
+			      ns % NS_PER_US);
+	else
+		ss_quantity_write_time(ns, out);
+}
+
+void ss_durations_write_line(const struct ss_durations *durations, FILE *out)
+{
+	static const struct {
+		double percent;
+		const char *name;
+	} percentiles[] = {
+		{ 50, "p50" }, { 90, "p90" }, { 99, "p99" }, { 99.9, "p99.9" }
+	};
+
+	(void)fputs("  sum ", out);
+	ss_durations_write_time(durations->sum_ns, out);
+	(void)fputs(", mean ", out);
+	ss_durations_write_time(durations->sum_ns / durations->count, out);
+	(void)fputs(", min ", out);
+	ss_durations_write_time(durations->min_ns, out);
+	for (size_t i = 0; i < SS_ARRAY_SIZE(percentiles); i++) {
+		(void)fprintf(out, ", %s ", percentiles[i].name);
+		ss_durations_write_time(
+			ss_durations_percentile(durations, percentiles[i].percent), out);
+	}
+	(void)fputs(", max ", out);
+	ss_durations_write_time(durations->max_ns, out);
+	(void)fputc('\n', out);
+}
+
+struct ss_durations *ss_profile_durations(const struct ss_profile *profile)
+{
+	size_t count = SS_MIN(profile->probes.count, (size_t)SS_DURATION_PROBES);
+	struct ss_durations *durations =
+		calloc(profile->probes.count + 1, sizeof(*durations));
+
+	for (size_t i = 0; durations && i < profile->events.count; i++) {
+		const struct ss_profile_event *event = &profile->events.items[i];
+		if (event->kind == SS_TRACE_EXIT && event->probe < count)
+			ss_durations_add(&durations[event->probe], event->duration_ns);
+	}
+	return durations;
 }

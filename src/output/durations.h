@@ -8,6 +8,8 @@
 #include <stdint.h>
 #include <stdio.h>
 
+#include "profile/profile.h"
+
 enum { SS_DURATION_STEPS = 16, SS_DURATION_RANGES = 61 * SS_DURATION_STEPS };
 
 struct ss_durations {
@@ -22,6 +24,20 @@ void ss_durations_add(struct ss_durations *durations, uint64_t ns);
 
 /* The duration that percent of them do not exceed; 0: there are none. */
 uint64_t ss_durations_percentile(const struct ss_durations *durations, double percent);
+
+/* Those of the scopes of each probe of a profile, of which there are at most
+   SS_DURATION_PROBES. The caller frees them; NULL: no memory. */
+enum { SS_DURATION_PROBES = 4096 };
+struct ss_durations *ss_profile_durations(const struct ss_profile *profile);
+
+/* A line with sum, mean, extremes and percentiles. */
+void ss_durations_write_line(const struct ss_durations *durations, FILE *out);
+
+/* Functions are short: with three digits below a microsecond. */
+void ss_durations_write_time(uint64_t ns, FILE *out);
+
+/* A line with the totals of a trace. */
+void ss_trace_write_totals(const struct ss_trace_summary *summary, FILE *out);
 
 /* A line for each power of two, with a bar. */
 void ss_durations_write(const struct ss_durations *durations, FILE *out);

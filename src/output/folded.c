@@ -13,6 +13,8 @@
 #include "output/goroutine_group.h"
 #include "profile/label.h"
 
+enum { NS_PER_US = 1000 };
+
 static const struct ss_substitution in_names = { ";: \t\r\n", "::____" };
 static const struct ss_substitution in_frames = { ";", ":" };
 
@@ -196,7 +198,7 @@ static bool add_run(struct sample_lines *lines, const struct ss_profile_thread *
 	if (number == SS_ID_NONE ||
 	    (number == lines->counts.count && !ss_vector_push(&lines->counts)))
 		return false;
-	lines->counts.items[number] += run->count;
+	lines->counts.items[number] += ss_profile_weight(lines->profile, run);
 	return true;
 }
 
@@ -234,7 +236,8 @@ static bool write_sample_line(struct sample_lines *lines, uint32_t number, FILE 
 			ss_profile_function_at(profile, lines->path.items[i])->name,
 			&in_frames, out);
 	}
-	(void)fprintf(out, " %" PRIu64 "\n", lines->counts.items[number]);
+	(void)fprintf(out, " %" PRIu64 "\n",
+		      lines->counts.items[number] / (profile->by_time ? NS_PER_US : 1));
 	return true;
 }
 

@@ -260,6 +260,36 @@ static uint64_t run_ready(const struct ss_profile *profile, size_t thread, size_
 	return (uint64_t)((double)r->ready_ns * 1000 / time_ns);
 }
 
+static uint64_t run_duration(const struct ss_profile *profile, size_t thread, size_t run)
+{
+	const struct ss_profile_event *event =
+		ss_profile_event_of(profile, run_at(profile, thread, run));
+
+	return event ? event->duration_ns : 0;
+}
+
+static uint64_t run_weight(const struct ss_profile *profile, size_t thread, size_t run)
+{
+	return ss_profile_weight(profile, run_at(profile, thread, run));
+}
+
+static uint64_t run_depth(const struct ss_profile *profile, size_t thread, size_t run)
+{
+	const struct ss_profile_event *event =
+		ss_profile_event_of(profile, run_at(profile, thread, run));
+
+	return event ? event->depth : 0;
+}
+
+/* The function that was traced, as index + 1; 0: none. */
+static uint64_t run_probe(const struct ss_profile *profile, size_t thread, size_t run)
+{
+	const struct ss_profile_event *event =
+		ss_profile_event_of(profile, run_at(profile, thread, run));
+
+	return event ? event->probe + UINT64_C(1) : 0;
+}
+
 /* A string with one letter for each run. */
 static void write_states(struct ss_json *json, const struct ss_profile *profile)
 {
@@ -277,16 +307,23 @@ static void write_runs(struct ss_json *json, const struct ss_profile *profile)
 	const struct {
 		const char *key;
 		run_column *value;
+		bool of_traces;
 	} columns[] = {
-		{ "thread", run_thread },
-		{ "tick", run_tick },
-		{ "count", run_count },
-		{ "stack", has_lines(profile) ? run_call : run_node },
-		{ "wait", run_wait },
-		{ "ready", run_ready },
+		{ "thread", run_thread, false },
+		{ "tick", run_tick, false },
+		{ "count", run_count, false },
+		{ "stack", has_lines(profile) ? run_call : run_node, false },
+		{ "wait", run_wait, false },
+		{ "ready", run_ready, false },
+		{ "duration", run_duration, true },
+		{ "weight", run_weight, true },
+		{ "depth", run_depth, true },
+		{ "probe", run_probe, true },
 	};
 
 	for (size_t i = 0; i < SS_ARRAY_SIZE(columns); i++) {
+		if (columns[i].of_traces && !profile->events.count)
+			continue;
 		ss_json_open(json, columns[i].key, '[');
 		for (size_t t = 0; t < profile->threads.count; t++) {
 			size_t count = profile->threads.items[t].runs.count;
@@ -327,6 +364,12 @@ static void write_notes(struct ss_json *json, const struct ss_profile *profile)
 		ss_json_text(json, NULL, profile->notes.items[i]);
 }
 
+static void write_probes(struct ss_json *json, const struct ss_profile *profile)
+{
+	for (size_t i = 0; i < profile->probes.count; i++)
+		ss_json_text(json, NULL, ss_profile_probe_at(profile, i)->name);
+}
+
 static void write_data(const struct ss_profile *profile, FILE *out)
 {
 	static const struct {
@@ -346,12 +389,15 @@ static void write_data(const struct ss_profile *profile, FILE *out)
 		{ "frames", "{}", write_frames },
 		{ "calls", "{}", write_calls },
 		{ "system_calls", "[]", write_system_calls },
+		{ "probes", "[]", write_probes },
 		{ "runs", "{}", write_runs },
 	};
 	struct ss_json json = { .out = out };
 
 	ss_json_open(&json, NULL, '{');
 	write_title(&json, profile);
+	if (profile->events.count)
+		ss_json_text(&json, "unit", profile->by_time ? "ns" : "hits");
 	for (size_t i = 0; i < SS_ARRAY_SIZE(members); i++) {
 		ss_json_open(&json, members[i].key, members[i].brackets[0]);
 		members[i].write(&json, profile);

@@ -35,6 +35,10 @@ void ss_json_processes(struct ss_json *json, const struct ss_profile *profile);
 void ss_json_threads(struct ss_json *json, const struct ss_profile *profile);
 void ss_json_modules(struct ss_json *json, const struct ss_profile *profile);
 
+/* Writes the member "duration": percentiles of scopes. */
+struct ss_durations;
+void ss_json_durations(struct ss_json *json, const struct ss_durations *durations);
+
 /* Writes a state such as "R"; null if it is unknown. */
 static inline void ss_json_state(struct ss_json *json, const char *key, char state)
 {

@@ -2,6 +2,7 @@
  * stacksnap-report/1, see stacksnap-report-json(5): tables that refer to each other by
  * index, one row per line.
  */
+#include "output/durations.h"
 #include "output/json_document.h"
 
 static const char *scope_name(enum ss_recording_scope scope)
@@ -10,6 +11,7 @@ static const char *scope_name(enum ss_recording_scope scope)
 		[SS_SCOPE_THREADS] = "threads",
 		[SS_SCOPE_CPUS] = "cpus",
 		[SS_SCOPE_RUNNING] = "running",
+		[SS_SCOPE_EVENTS] = "events",
 	};
 
 	return names[scope];
@@ -151,6 +153,22 @@ static void write_calls(struct ss_json *json, const struct ss_profile *profile)
 	}
 }
 
+static void write_event(struct ss_json *json, const struct ss_profile *profile,
+			const struct ss_profile_event *event)
+{
+	ss_json_open(json, "event", '{');
+	ss_json_unsigned(json, "probe", event->probe);
+	ss_json_text(json, "kind", ss_trace_kind_name((enum ss_trace_kind)event->kind));
+	ss_json_unsigned(json, "depth", event->depth);
+	ss_json_unsigned(json, "duration_ns", event->duration_ns);
+	ss_json_unsigned(json, "self_ns", event->self_ns);
+	ss_json_open(json, "arguments", '[');
+	for (size_t i = 0; i < event->arg_count; i++)
+		ss_json_hex(json, NULL, profile->event_args.items[event->args + i]);
+	ss_json_close(json, ']');
+	ss_json_close(json, '}');
+}
+
 static void write_run(struct ss_json *json, const struct ss_profile *profile,
 		      size_t thread, const struct ss_profile_run *run)
 {
@@ -172,6 +190,8 @@ static void write_run(struct ss_json *json, const struct ss_profile *profile,
 			  (int)run->argument);
 	ss_json_hex_if(json, "address", wait->argument == SS_WAIT_ADDRESS, run->argument);
 	ss_json_signed_if(json, "application_lock", run->lock, (int64_t)run->lock - 1);
+	if (run->event)
+		write_event(json, profile, ss_profile_event_of(profile, run));
 	ss_json_close(json, '}');
 }
 
@@ -209,6 +229,44 @@ static void write_waits(struct ss_json *json, const struct ss_profile *profile)
 	}
 }
 
+static void write_probes(struct ss_json *json, const struct ss_profile *profile)
+{
+	static const char *const kinds[] = {
+		[SS_PROBE_OF_FUNCTION] = "function",
+		[SS_PROBE_OF_USDT] = "usdt",
+		[SS_PROBE_OF_LINE] = "line",
+	};
+	_cleanup_free_ struct ss_durations *durations = ss_profile_durations(profile);
+
+	for (size_t i = 0; i < profile->probes.count; i++) {
+		const struct ss_profile_probe *probe = ss_profile_probe_at(profile, i);
+		begin_row(json);
+		ss_json_text(json, "function", probe->name);
+		write_index(json, "module", probe->module);
+		ss_json_hex(json, "offset", probe->offset);
+		ss_json_text(json, "kind", kinds[probe->kind]);
+		if (durations && durations[i].count)
+			ss_json_durations(json, &durations[i]);
+		ss_json_close(json, '}');
+	}
+}
+
+static void write_traces(struct ss_json *json, const struct ss_profile *profile)
+{
+	for (size_t i = 0; i < profile->traces.count; i++) {
+		const struct ss_trace_summary *totals = &profile->traces.items[i].totals;
+		begin_row(json);
+		ss_json_unsigned(json, "recording", profile->traces.items[i].recording);
+		ss_json_unsigned(json, "hits", totals->hits);
+		ss_json_unsigned(json, "read", totals->read);
+		ss_json_unsigned(json, "lost", totals->lost);
+		ss_json_unsigned(json, "skipped", totals->skipped);
+		ss_json_unsigned(json, "unpaired", totals->unpaired);
+		ss_json_bool(json, "process_ended", totals->ended);
+		ss_json_close(json, '}');
+	}
+}
+
 static void write_notes(struct ss_json *json, const struct ss_profile *profile)
 {
 	for (size_t i = 0; i < profile->notes.count; i++)
@@ -232,6 +290,8 @@ struct ss_error *ss_json_write_profile(const struct ss_profile *profile,
 		{ "samples", write_samples },
 		{ "application_locks", write_locks },
 		{ "waits", write_waits },
+		{ "probes", write_probes },
+		{ "traces", write_traces },
 		{ "notes", write_notes },
 	};
 	struct ss_json json = { .out = out };

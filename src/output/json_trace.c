@@ -1,6 +1,6 @@
 #include "output/trace.h"
 
-#include "output/json.h"
+#include "output/json_document.h"
 
 enum { VERSION = 1 };
 
@@ -95,7 +95,7 @@ static void write_event(struct ss_trace_output *output,
 	(void)fputc('\n', output->out);
 }
 
-static void write_durations(struct ss_json *json, const struct ss_durations *durations)
+void ss_json_durations(struct ss_json *json, const struct ss_durations *durations)
 {
 	ss_json_open(json, "duration", '{');
 	ss_json_unsigned(json, "count", durations->count);
@@ -129,7 +129,7 @@ static void write_end(struct ss_trace_output *output)
 		ss_json_text(&json, "function", probe->name);
 		ss_json_unsigned(&json, "hits", probe->hits);
 		if (output->durations[i].count)
-			write_durations(&json, &output->durations[i]);
+			ss_json_durations(&json, &output->durations[i]);
 		ss_json_close(&json, '}');
 	}
 	ss_json_close(&json, ']');

@@ -66,15 +66,25 @@ static bool write_event(const struct ss_profile *profile, size_t number,
 	const struct ss_profile_process *process =
 		&profile->processes.items[thread->process];
 	uint64_t period = profile->recordings.items[process->recording].period_ns;
-	uint32_t call = thread->runs.items[position->run].call;
+	const struct ss_profile_run *run = &thread->runs.items[position->run];
+	const struct ss_profile_event *event = ss_profile_event_of(profile, run);
+	uint32_t call = run->call;
 
 	if ((!position->text || position->call != call) &&
 	    !render_stack(profile, call, position))
 		return false;
 	ss_escape_write(*thread->name ? thread->name : "?", &in_names, out);
-	(void)fprintf(out, " %d/%d %" PRIu64 ".%06" PRIu64 ": %" PRIu64 " wall-clock:\n",
-		      process->pid, thread->tid, time_ns / 1000000000,
-		      time_ns / 1000 % 1000000, period ? period : 1);
+	if (profile->by_time)
+		period = event ? event->self_ns : 0;
+	(void)fprintf(out, " %d/%d %" PRIu64 ".%06" PRIu64 ": %" PRIu64 " ", process->pid,
+		      thread->tid, time_ns / 1000000000, time_ns / 1000 % 1000000,
+		      period ? period : 1);
+	if (event)
+		ss_escape_write(ss_profile_probe_at(profile, event->probe)->name,
+				&in_names, out);
+	else
+		(void)fputs("wall-clock", out);
+	(void)fputs(":\n", out);
 	(void)fwrite_unlocked(position->text, 1, position->size, out);
 	(void)fputc_unlocked('\n', out);
 	return true;

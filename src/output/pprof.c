@@ -58,10 +58,13 @@ struct values {
 	uint64_t samples;
 	uint64_t wall_ns;
 	uint64_t cpu_ns;
+	uint64_t duration_ns; /* of scopes */
 };
 
 struct pprof {
 	const struct ss_profile *profile;
+	bool has_samples; /* of a recording that is no trace */
+	bool has_events;
 	struct ss_buffer out;
 	struct ss_buffer strings; /* encoded fields of the string table */
 	struct ss_idtable texts;  /* of const char *, interned */
@@ -245,14 +248,22 @@ static bool put_sample(struct pprof *p, const struct key *key, const struct valu
 	const struct ss_profile_thread *thread = &p->profile->threads.items[key->thread];
 	const struct ss_profile_process *process =
 		&p->profile->processes.items[thread->process];
-	const uint64_t numbers[] = { v->samples, v->wall_ns, v->cpu_ns };
+	uint64_t numbers[4];
+	size_t count = 0;
 	const char state[] = { (char)key->state, '\0' };
 	_cleanup_buffer_ struct ss_buffer sample = {};
 
 	if (!find_locations(p, key->call))
 		return false;
+	numbers[count++] = v->samples;
+	if (p->has_samples) {
+		numbers[count++] = v->wall_ns;
+		numbers[count++] = v->cpu_ns;
+	}
+	if (p->has_events)
+		numbers[count++] = v->duration_ns;
 	ss_protobuf_numbers(&sample, SAMPLE_LOCATIONS, p->path.items, p->path.count);
-	ss_protobuf_numbers(&sample, SAMPLE_VALUES, numbers, SS_ARRAY_SIZE(numbers));
+	ss_protobuf_numbers(&sample, SAMPLE_VALUES, numbers, count);
 	put_label(p, &sample, "thread", thread->name, 0);
 	put_label(p, &sample, "tid", NULL, (uint64_t)thread->tid);
 	put_label(p, &sample, "process", process->name, 0);
@@ -276,6 +287,8 @@ static bool add_run(struct pprof *p, uint32_t thread, const struct ss_profile_ru
 	values->samples += run->count;
 	values->wall_ns += run->count * recording->period_ns;
 	values->cpu_ns += run->cpu_ns;
+	if (run->event)
+		values->duration_ns += p->profile->events.items[run->event - 1].self_ns;
 	return true;
 }
 
@@ -304,8 +317,12 @@ static bool put_profile(struct pprof *p)
 
 	(void)text(p, "");
 	put_type(p, PROFILE_SAMPLE_TYPE, "samples", "count");
-	put_type(p, PROFILE_SAMPLE_TYPE, "wall", "nanoseconds");
-	put_type(p, PROFILE_SAMPLE_TYPE, "cpu", "nanoseconds");
+	if (p->has_samples) {
+		put_type(p, PROFILE_SAMPLE_TYPE, "wall", "nanoseconds");
+		put_type(p, PROFILE_SAMPLE_TYPE, "cpu", "nanoseconds");
+	}
+	if (p->has_events)
+		put_type(p, PROFILE_SAMPLE_TYPE, "duration", "nanoseconds");
 	put_mappings(p);
 	if (!put_samples(p))
 		return false;
@@ -319,7 +336,8 @@ static bool put_profile(struct pprof *p)
 	for (size_t i = 0; i < profile->notes.count; i++)
 		ss_protobuf_number(&p->out, PROFILE_COMMENT,
 				   text(p, profile->notes.items[i]));
-	ss_protobuf_number(&p->out, PROFILE_DEFAULT_TYPE, text(p, "samples"));
+	ss_protobuf_number(&p->out, PROFILE_DEFAULT_TYPE,
+			   text(p, profile->by_time ? "duration" : "samples"));
 	return !p->out.failed && !p->strings.failed;
 }
 
@@ -342,6 +360,9 @@ static struct ss_error *write_profile(const struct ss_profile *profile,
 	FILE *compressed;
 
 	(void)options;
+	p.has_samples = profile->recordings.count == 0 || !ss_profile_is_trace(profile);
+	for (size_t i = 0; i < profile->recordings.count; i++)
+		p.has_events |= profile->recordings.items[i].scope == SS_SCOPE_EVENTS;
 	if (!reserve(&p) || !put_profile(&p))
 		return ss_error_no_memory();
 	compressed = ss_gzip_open(out, false);

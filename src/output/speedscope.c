@@ -48,6 +48,15 @@ static void write_frames(struct ss_json *json, const struct ss_profile *profile)
 			ss_json_text(json, "file", f->file);
 		ss_json_close(json, '}');
 	}
+	for (size_t i = 0; i < profile->probes.count; i++) {
+		const struct ss_profile_probe *probe = ss_profile_probe_at(profile, i);
+		ss_json_open(json, NULL, '{');
+		ss_json_text(json, "name", probe->name);
+		if (probe->module != SS_ID_NONE)
+			ss_json_text(json, "file",
+				     profile->modules.items[probe->module].path);
+		ss_json_close(json, '}');
+	}
 }
 
 /* Outermost first. */
@@ -175,6 +184,93 @@ static void write_thread(struct ss_json *json, const struct ss_profile *profile,
 	ss_json_close(json, '}');
 }
 
+/* A scope of a trace that is open. */
+struct open_scope {
+	uint32_t function; /* index in the shared frames */
+	uint64_t end_ns;
+};
+
+struct scopes {
+	struct ss_json *json;
+	SS_VECTOR(struct open_scope) open; /* outermost first */
+	uint64_t now_ns;		   /* of the last event: they must not go back */
+};
+
+static void write_change(struct scopes *scopes, const char *type, uint32_t function,
+			 uint64_t time_ns)
+{
+	scopes->now_ns = SS_MAX(scopes->now_ns, time_ns);
+	ss_json_open(scopes->json, NULL, '{');
+	ss_json_text(scopes->json, "type", type);
+	ss_json_unsigned(scopes->json, "at", scopes->now_ns);
+	ss_json_unsigned(scopes->json, "frame", function);
+	ss_json_close(scopes->json, '}');
+}
+
+static void close_scopes(struct scopes *scopes, uint64_t until_ns)
+{
+	while (scopes->open.count) {
+		const struct open_scope *last =
+			&scopes->open.items[scopes->open.count - 1];
+		if (last->end_ns > until_ns)
+			break;
+		write_change(scopes, "C", last->function, last->end_ns);
+		scopes->open.count--;
+	}
+}
+
+/* What is entered in a scope ends with it at the latest. False without memory. */
+static bool open_scope(struct scopes *scopes, uint32_t function, uint64_t begin_ns,
+		       uint64_t duration_ns)
+{
+	uint64_t end_ns = begin_ns + duration_ns;
+
+	close_scopes(scopes, begin_ns);
+	if (scopes->open.count)
+		end_ns =
+			SS_MIN(end_ns, scopes->open.items[scopes->open.count - 1].end_ns);
+	struct open_scope *scope = ss_vector_push(&scopes->open);
+	if (!scope)
+		return false;
+	write_change(scopes, "O", function, begin_ns);
+	*scope = (struct open_scope){ function, end_ns };
+	return true;
+}
+
+/* A thread of a trace: its scopes, as events; a hit is one without a duration. False without
+   memory. */
+static bool write_scopes(struct ss_json *json, const struct ss_profile *profile,
+			 const struct ss_profile_thread *thread)
+{
+	const struct ss_profile_recording *recording =
+		ss_profile_recording_of(profile, thread);
+	uint64_t start = recording->ticks.items[thread->runs.items[0].tick];
+	struct scopes scopes = { .json = json, .now_ns = start };
+	bool whole = true;
+
+	ss_json_open(json, NULL, '{');
+	ss_json_text(json, "type", "evented");
+	write_name(json, profile, thread);
+	ss_json_text(json, "unit", "nanoseconds");
+	ss_json_unsigned(json, "startValue", start);
+	ss_json_open(json, "events", '[');
+	for (size_t i = 0; whole && i < thread->runs.count; i++) {
+		const struct ss_profile_run *run = &thread->runs.items[i];
+		const struct ss_profile_event *event = ss_profile_event_of(profile, run);
+		if (event)
+			whole = open_scope(
+				&scopes,
+				(uint32_t)profile->functions.count + event->probe,
+				recording->ticks.items[run->tick], event->duration_ns);
+	}
+	close_scopes(&scopes, UINT64_MAX);
+	ss_vector_free(&scopes.open);
+	ss_json_close(json, ']');
+	ss_json_unsigned(json, "endValue", scopes.now_ns);
+	ss_json_close(json, '}');
+	return whole;
+}
+
 static struct ss_error *write_profile(const struct ss_profile *profile,
 				      const struct ss_format_options *options, FILE *out)
 {
@@ -182,6 +278,7 @@ static struct ss_error *write_profile(const struct ss_profile *profile,
 	_cleanup_free_ struct ranked *order = calloc(count + 1, sizeof(*order));
 	_cleanup_free_ uint32_t *path = calloc(profile->nodes.count, sizeof(*path));
 	struct ss_json json = { .out = out };
+	bool whole = true;
 
 	(void)options;
 	if (!order || !path)
@@ -203,13 +300,15 @@ static struct ss_error *write_profile(const struct ss_profile *profile,
 	for (size_t i = 0; i < count; i++) {
 		const struct ss_profile_thread *thread =
 			&profile->threads.items[order[i].thread];
-		if (thread->runs.count)
+		if (thread->runs.count && thread->runs.items[0].event)
+			whole = whole && write_scopes(&json, profile, thread);
+		else if (thread->runs.count)
 			write_thread(&json, profile, thread, path);
 	}
 	ss_json_close(&json, ']');
 	ss_json_close(&json, '}');
 	(void)fputc_unlocked('\n', out);
-	return NULL;
+	return whole ? NULL : ss_error_no_memory();
 }
 
 const struct ss_format ss_format_speedscope = {

@@ -32,7 +32,8 @@ static void write_recording(const struct ss_profile_recording *recording, FILE *
 		(void)fputc(')', out);
 	}
 	(void)fputs(", ", out);
-	ss_quantity_write_things(recording->ticks.count, "tick", out);
+	bool events = recording->scope == SS_SCOPE_EVENTS;
+	ss_quantity_write_things(recording->ticks.count, events ? "hit" : "tick", out);
 	if (recording->period_ns)
 		(void)fprintf(out, " at %.4g Hz", 1e9 / (double)recording->period_ns);
 	if (recording->missed) {
@@ -46,6 +47,8 @@ static void write_recording(const struct ss_profile_recording *recording, FILE *
 		(void)fputs(", running threads, which were stopped: short bursts "
 			    "are missing (no perf events)",
 			    out);
+	else if (events)
+		(void)fputs(" of traced functions", out);
 	(void)fputc('\n', out);
 }
 
@@ -105,13 +108,16 @@ static bool write_functions(const struct ss_condensed *condensed,
 	for (uint32_t i = 0; i < count; i++)
 		hot[i] = (struct hot){ i, weights->functions[i] };
 	qsort(hot, count, sizeof(*hot), compare_hot);
-	ss_text_profile_heading("    self     total  function", options, out);
+	ss_text_profile_heading(
+		profile->by_time ? "    self     total  function, by time in scopes" :
+				   "    self     total  function",
+		options, out);
 	for (size_t i = 0; i < count && (options->verbose || i < options->rows); i++) {
 		if (!hot[i].weight.self && !options->verbose)
 			break;
-		ss_text_profile_share(hot[i].weight.self, profile->samples, out);
+		ss_text_profile_share(hot[i].weight.self, profile->weight, out);
 		(void)fputs("  ", out);
-		ss_text_profile_share(hot[i].weight.total, profile->samples, out);
+		ss_text_profile_share(hot[i].weight.total, profile->weight, out);
 		(void)fputs("  ", out);
 		ss_text_profile_function(condensed, hot[i].function,
 					 &condensed->functions[hot[i].function], options,
@@ -169,7 +175,7 @@ static bool write_nameless(const struct ss_condensed *condensed,
 			   const struct ss_format_options *options, FILE *out)
 {
 	const struct ss_profile *profile = &condensed->profile;
-	double least = options->threshold * (double)profile->samples / 100.0;
+	double least = options->threshold * (double)profile->weight / 100.0;
 	_cleanup_free_ struct nameless *nameless =
 		calloc(profile->modules.count + 1, sizeof(*nameless));
 	bool any = false;
@@ -244,8 +250,10 @@ static bool write_tables(const struct ss_profile *profile,
 	if (!chains || !weights)
 		return false;
 	ss_text_profile_deadlocks(profile, chains, options, out);
-	if (!write_functions(condensed, weights, options, out) ||
-	    !ss_text_profile_threads(condensed, options, out) ||
+	if (!ss_text_profile_trace(profile, options, out) ||
+	    !write_functions(condensed, weights, options, out) ||
+	    (!ss_profile_is_trace(profile) &&
+	     !ss_text_profile_threads(condensed, options, out)) ||
 	    !ss_text_profile_other_waits(profile, chains, options, out) ||
 	    !ss_text_profile_waits(profile, options, out))
 		return false;

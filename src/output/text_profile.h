@@ -47,6 +47,10 @@ bool ss_text_profile_other_waits(const struct ss_profile *profile,
 				 const struct ss_chain *chains,
 				 const struct ss_format_options *options, FILE *out);
 
+/* Writes the functions of traces, with the durations of their scopes. */
+bool ss_text_profile_trace(const struct ss_profile *profile,
+			   const struct ss_format_options *options, FILE *out);
+
 /* Writes the system calls in which threads slept, and the descriptor or futex of each. */
 bool ss_text_profile_waits(const struct ss_profile *profile,
 			   const struct ss_format_options *options, FILE *out);

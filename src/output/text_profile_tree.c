@@ -26,7 +26,7 @@ static bool is_shown(const struct tree *tree, uint32_t node)
 
 	return total > 0 &&
 	       100.0 * (double)total >=
-		       tree->options->threshold * (double)tree->weights->profile->samples;
+		       tree->options->threshold * (double)tree->weights->profile->weight;
 }
 
 static void write_node(const struct tree *tree, const struct branch *branch)
@@ -36,7 +36,7 @@ static void write_node(const struct tree *tree, const struct branch *branch)
 		ss_profile_node_at(weights->profile, branch->node);
 
 	ss_text_profile_share(weights->nodes[branch->node].total,
-			      weights->profile->samples, tree->out);
+			      weights->profile->weight, tree->out);
 	(void)fprintf(tree->out, "  %*s", 2 * (int)branch->level, "");
 	ss_text_profile_function(tree->condensed, node->function,
 				 &tree->condensed->nodes[branch->node], tree->options,
@@ -60,7 +60,7 @@ static int compare(const void *a, const void *b, void *data)
    memory. */
 static bool push_rest(struct tree *tree, uint64_t rest)
 {
-	uint64_t samples = tree->weights->profile->samples;
+	uint64_t samples = tree->weights->profile->weight;
 	struct branch *branch;
 
 	if (!rest || 100.0 * (double)rest < tree->options->threshold * (double)samples)
@@ -124,7 +124,7 @@ static bool push_children(struct tree *tree, const struct branch *parent)
 
 static void write_rest(const struct tree *tree, const struct branch *branch)
 {
-	ss_text_profile_share(branch->rest, tree->weights->profile->samples, tree->out);
+	ss_text_profile_share(branch->rest, tree->weights->profile->weight, tree->out);
 	(void)fprintf(tree->out, "  %*s[below the threshold]\n", 2 * (int)branch->level,
 		      "");
 }

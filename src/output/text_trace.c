@@ -44,16 +44,6 @@ static void write_time(struct ss_trace_output *output, uint64_t time_ns)
 		      time_ns % SS_NS_PER_SECOND / NS_PER_US);
 }
 
-/* Functions are short: with three digits below a microsecond. */
-static void write_duration(uint64_t ns, FILE *out)
-{
-	if (ns < SS_NS_PER_MS)
-		(void)fprintf(out, "%" PRIu64 ".%03" PRIu64 " us", ns / NS_PER_US,
-			      ns % NS_PER_US);
-	else
-		ss_quantity_write_time(ns, out);
-}
-
 static const char *word_of(enum ss_trace_kind kind)
 {
 	switch (kind) {
@@ -117,7 +107,7 @@ static void write_event(struct ss_trace_output *output,
 		(void)fprintf(out, " 0x%" PRIx64, event->args[i]);
 	if (event->kind >= SS_TRACE_EXIT) {
 		(void)fputs("  ", out);
-		write_duration(event->duration_ns, out);
+		ss_durations_write_time(event->duration_ns, out);
 	}
 	if (event->kind == SS_TRACE_LEFT)
 		(void)fputs("  without a return", out);
@@ -131,30 +121,25 @@ static void write_event(struct ss_trace_output *output,
 		write_stack(output, output->stacks + 1);
 }
 
-static void write_durations(const struct ss_durations *durations, FILE *out)
+void ss_trace_write_totals(const struct ss_trace_summary *summary, FILE *out)
 {
-	static const struct {
-		double percent;
-		const char *name;
-	} percentiles[] = {
-		{ 50, "p50" }, { 90, "p90" }, { 99, "p99" }, { 99.9, "p99.9" }
-	};
-
-	(void)fputs("  sum ", out);
-	write_duration(durations->sum_ns, out);
-	(void)fputs(", mean ", out);
-	write_duration(durations->sum_ns / durations->count, out);
-	(void)fputs(", min ", out);
-	write_duration(durations->min_ns, out);
-	for (size_t i = 0; i < SS_ARRAY_SIZE(percentiles); i++) {
-		(void)fprintf(out, ", %s ", percentiles[i].name);
-		write_duration(ss_durations_percentile(durations, percentiles[i].percent),
-			       out);
+	ss_quantity_write_things(summary->hits, "hit", out);
+	(void)fputs(" counted by the kernel, ", out);
+	ss_quantity_write_count(summary->read, out);
+	(void)fputs(" read, ", out);
+	ss_quantity_write_count(summary->lost, out);
+	(void)fputs(" lost", out);
+	if (summary->skipped) {
+		(void)fputs(", ", out);
+		ss_quantity_write_count(summary->skipped, out);
+		(void)fputs(" not shown because of --every or --max-rate", out);
 	}
-	(void)fputs(", max ", out);
-	write_duration(durations->max_ns, out);
+	if (summary->unpaired) {
+		(void)fputs(", ", out);
+		ss_quantity_write_things(summary->unpaired, "return", out);
+		(void)fputs(" of calls from before", out);
+	}
 	(void)fputc('\n', out);
-	ss_durations_write(durations, out);
 }
 
 static void write_end(struct ss_trace_output *output)
@@ -173,25 +158,11 @@ static void write_end(struct ss_trace_output *output)
 		write_probe(probe, out);
 		(void)fputc('\n', out);
 		if (durations->count)
-			write_durations(durations, out);
+			ss_durations_write_line(durations, out);
+		if (durations->count)
+			ss_durations_write(durations, out);
 	}
-	ss_quantity_write_things(summary->hits, "hit", out);
-	(void)fputs(" counted by the kernel, ", out);
-	ss_quantity_write_count(summary->read, out);
-	(void)fputs(" read, ", out);
-	ss_quantity_write_count(summary->lost, out);
-	(void)fputs(" lost", out);
-	if (summary->skipped) {
-		(void)fputs(", ", out);
-		ss_quantity_write_count(summary->skipped, out);
-		(void)fputs(" not shown because of --every or --max-rate", out);
-	}
-	if (summary->unpaired) {
-		(void)fputs(", ", out);
-		ss_quantity_write_things(summary->unpaired, "return", out);
-		(void)fputs(" of calls from before", out);
-	}
-	(void)fputc('\n', out);
+	ss_trace_write_totals(summary, out);
 }
 
 void ss_trace_write_probes(const struct ss_trace *trace, FILE *out)

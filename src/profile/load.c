@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "profile/events.h"
 #include "profile/frames.h"
 #include "profile/series.h"
 #include "profile/thread_wait.h"
@@ -21,6 +22,7 @@ struct load {
 	const struct ss_load_options *options;
 	struct ss_load_frames frames;
 	struct ss_load_waits waits;
+	struct ss_load_events events;
 	uint32_t number;		/* index of the recording in the profile */
 	uint32_t *processes;		/* by process of the recording: index + 1 */
 	uint32_t *threads;		/* by thread of the recording: index + 1 */
@@ -45,6 +47,7 @@ struct load {
 static void load_deinit(struct load *load)
 {
 	ss_load_frames_deinit(&load->frames);
+	ss_load_events_deinit(&load->events);
 	free(load->processes);
 	free(load->threads);
 	free(load->excluded);
@@ -107,7 +110,9 @@ static bool load_init(struct load *load, const char *file)
 	load->threads = calloc(threads + 1, sizeof(*load->threads));
 	load->excluded = calloc(threads + 1, sizeof(*load->excluded));
 	return load->processes && load->threads && load->excluded &&
-	       ss_load_frames_init(&load->frames);
+	       ss_load_frames_init(&load->frames) &&
+	       ss_load_events_init(&load->events, load->profile, load->recording,
+				   load->frames.modules);
 }
 
 /* Returns SS_ID_NONE without memory, as does thread_of(). */
@@ -271,7 +276,8 @@ static bool add_sample(struct load *load, const struct ss_sample *sample)
 	uint32_t thread = thread_of(load, sample->thread);
 	run.call = ss_load_frames_call(&load->frames, sample->stack);
 	if (thread == SS_ID_NONE || run.call == SS_ID_NONE ||
-	    !ss_load_waits_set(&load->waits, sample, &run))
+	    !ss_load_waits_set(&load->waits, sample, &run) ||
+	    !ss_load_events_set(&load->events, sample, thread, &run))
 		return false;
 	run.tick = (uint32_t)(load->base_tick + (sample->tick - load->first_tick));
 	size_t before = load->profile->threads.items[thread].runs.count;
@@ -400,6 +406,24 @@ static void set_missed(struct load *load)
 								     load->info->missed;
 }
 
+/* Adds the totals of a trace, and a note about what it lost. */
+static bool add_trace(const struct load *load)
+{
+	const struct ss_trace_summary *totals =
+		ss_recording_trace_summary(load->recording);
+	struct ss_profile_trace *trace = totals ? ss_vector_push(&load->profile->traces) :
+						  NULL;
+
+	if (trace)
+		*trace = (struct ss_profile_trace){ load->number, *totals };
+	if (trace && totals->lost)
+		return ss_profile_note(load->profile, "%s: %llu of %llu hits were lost",
+				       current(load)->file,
+				       (unsigned long long)totals->lost,
+				       (unsigned long long)totals->hits);
+	return trace || !totals;
+}
+
 /* Adds a note for everything that is missing. */
 static bool add_notes(const struct load *load)
 {
@@ -462,7 +486,7 @@ struct ss_error *ss_load_recording(struct ss_profile *profile,
 		whole = add_sample(&load, &sample);
 	set_missed(&load);
 	whole = (whole || load.truncated) && ss_load_waits_finish(&load.waits) &&
-		add_waits(&load) && add_notes(&load);
+		add_waits(&load) && add_trace(&load) && add_notes(&load);
 	ss_series_deinit(&series);
 	return whole ? NULL : ss_error_no_memory();
 }

@@ -46,6 +46,10 @@ void ss_profile_free(struct ss_profile *profile)
 	for (size_t i = 0; i < profile->more_waits.count; i++)
 		free(profile->more_waits.items[i]);
 	ss_vector_free(&profile->more_waits);
+	ss_idtable_deinit(&profile->probes);
+	ss_vector_free(&profile->events);
+	ss_vector_free(&profile->event_args);
+	ss_vector_free(&profile->traces);
 	ss_vector_free(&profile->notes);
 	ss_vector_free(&profile->node_of);
 	ss_idtable_deinit(&profile->module_keys);
@@ -135,9 +139,9 @@ uint32_t ss_profile_call(struct ss_profile *profile, uint32_t parent, uint32_t f
 
 static bool continues(const struct ss_profile_run *last, const struct ss_profile_run *run)
 {
-	return last->tick + last->count == run->tick && last->call == run->call &&
-	       last->state == run->state && last->wait == run->wait &&
-	       last->argument == run->argument;
+	return !run->event && last->tick + last->count == run->tick &&
+	       last->call == run->call && last->state == run->state &&
+	       last->wait == run->wait && last->argument == run->argument;
 }
 
 bool ss_profile_sample(struct ss_profile *profile, uint32_t thread,
@@ -158,6 +162,27 @@ bool ss_profile_sample(struct ss_profile *profile, uint32_t thread,
 		last->ready_ns += run->ready_ns;
 	}
 	profile->samples += run->count;
+	return true;
+}
+
+void ss_profile_weigh(struct ss_profile *profile, bool by_time)
+{
+	profile->by_time = by_time;
+	profile->weight = 0;
+	for (size_t t = 0; t < profile->threads.count; t++) {
+		const struct ss_profile_thread *thread = &profile->threads.items[t];
+		for (size_t r = 0; r < thread->runs.count; r++)
+			profile->weight +=
+				ss_profile_weight(profile, &thread->runs.items[r]);
+	}
+}
+
+bool ss_profile_is_trace(const struct ss_profile *profile)
+{
+	for (size_t i = 0; i < profile->recordings.count; i++) {
+		if (profile->recordings.items[i].scope != SS_SCOPE_EVENTS)
+			return false;
+	}
 	return true;
 }
 

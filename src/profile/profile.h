@@ -52,6 +52,34 @@ struct ss_profile_run {
 	char state;
 	uint32_t
 		lock; /* of the application, that the thread waits for: index + 1; 0: none */
+	uint32_t event; /* of a trace, which the sample stands for: index + 1; 0: none */
+};
+
+enum ss_profile_probe_kind { SS_PROBE_OF_FUNCTION, SS_PROBE_OF_USDT, SS_PROBE_OF_LINE };
+
+/* What was traced. */
+struct ss_profile_probe {
+	const char *name;
+	uint64_t module; /* or SS_ID_NONE */
+	uint64_t offset; /* ELF virtual address */
+	uint64_t kind;	 /* enum ss_profile_probe_kind */
+};
+
+/* A hit or scope of a trace. There are many: compact. */
+struct ss_profile_event {
+	uint64_t duration_ns;
+	uint64_t self_ns; /* without the scopes within */
+	uint32_t probe;
+	uint32_t args; /* index of the first one in event_args */
+	uint32_t depth : 24;
+	uint32_t kind : 4; /* enum ss_trace_kind */
+	uint32_t arg_count : 4;
+};
+
+/* Totals of a trace. */
+struct ss_profile_trace {
+	uint32_t recording;
+	struct ss_trace_summary totals;
 };
 
 /* A lock of the application: see struct ss_wait_table. */
@@ -151,13 +179,20 @@ struct ss_profile {
 	SS_VECTOR(struct ss_profile_lock) locks;
 	SS_VECTOR(struct ss_profile_edge) edges;
 	SS_VECTOR(struct ss_wait *) more_waits; /* owned; of threads with several */
-	SS_VECTOR(const char *) notes;		/* what is missing, one line each */
-	size_t harmless;	     /* notes that do not mean an incomplete report */
-	SS_VECTOR(uint32_t) node_of; /* by call */
-	struct ss_idtable functions; /* of struct ss_profile_function */
-	struct ss_idtable frames;    /* of struct ss_profile_frame */
-	struct ss_idtable calls;     /* of struct ss_profile_call */
-	struct ss_idtable nodes;     /* of struct ss_profile_node */
+	struct ss_idtable probes; /* of struct ss_profile_probe */
+	SS_VECTOR(struct ss_profile_event) events;
+	SS_VECTOR(uint64_t) event_args;
+	SS_VECTOR(struct ss_profile_trace) traces;
+	/* Weight of a stack: the time of scopes, in nanoseconds, instead of samples. */
+	bool by_time;
+	uint64_t weight;	       /* of all samples */
+	SS_VECTOR(const char *) notes; /* what is missing, one line each */
+	size_t harmless;	       /* notes that do not mean an incomplete report */
+	SS_VECTOR(uint32_t) node_of;   /* by call */
+	struct ss_idtable functions;   /* of struct ss_profile_function */
+	struct ss_idtable frames;      /* of struct ss_profile_frame */
+	struct ss_idtable calls;       /* of struct ss_profile_call */
+	struct ss_idtable nodes;       /* of struct ss_profile_node */
 	uint64_t samples;
 	uint64_t bytes; /* of the files of all recordings */
 };
@@ -253,6 +288,30 @@ SS_PROFILE_ACCESS(function)
 SS_PROFILE_ACCESS(frame)
 SS_PROFILE_ACCESS(call)
 SS_PROFILE_ACCESS(node)
+SS_PROFILE_ACCESS(probe)
+
+static inline const struct ss_profile_event *
+ss_profile_event_of(const struct ss_profile *profile, const struct ss_profile_run *run)
+{
+	return run->event ? &profile->events.items[run->event - 1] : NULL;
+}
+
+/* What a run counts for its stack. */
+static inline uint64_t ss_profile_weight(const struct ss_profile *profile,
+					 const struct ss_profile_run *run)
+{
+	const struct ss_profile_event *event = ss_profile_event_of(profile, run);
+
+	if (!profile->by_time)
+		return run->count;
+	return event ? event->self_ns : 0;
+}
+
+/* Sets how stacks are weighted, after the last recording was loaded. */
+void ss_profile_weigh(struct ss_profile *profile, bool by_time);
+
+/* Whether all recordings are traces. */
+bool ss_profile_is_trace(const struct ss_profile *profile);
 
 SS_DEFINE_CLEANUP(struct ss_profile, ss_profile, ss_profile_free)
 

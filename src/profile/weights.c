@@ -34,7 +34,8 @@ static void add_nodes(struct ss_weights *w)
 		const struct ss_profile_thread *thread = &profile->threads.items[t];
 		for (size_t r = 0; r < thread->runs.count; r++) {
 			const struct ss_profile_run *run = &thread->runs.items[r];
-			w->nodes[profile->node_of.items[run->call]].self += run->count;
+			w->nodes[profile->node_of.items[run->call]].self +=
+				ss_profile_weight(profile, run);
 		}
 	}
 	for (size_t i = profile->nodes.count; i-- > 0;) {

@@ -391,6 +391,35 @@ void ss_definer_wait(struct ss_definer *definer, const struct ss_written_wait *w
 	put_record(definer, SS_DEFINE_WAIT);
 }
 
+uint32_t ss_definer_probe(struct ss_definer *definer,
+			  const struct ss_written_probe *probe)
+{
+	const struct ss_defined *modules = definer->modules.items.items;
+	uint32_t name = define_string(definer, probe->name);
+	uint64_t module = 0;
+
+	if (probe->module != SS_ID_NONE)
+		module = (uint64_t)modules[probe->module].local + 1;
+	ss_encode_uleb128(&definer->payload, module);
+	ss_encode_uleb128(&definer->payload, probe->offset);
+	ss_encode_uleb128(&definer->payload, name);
+	ss_encode_uleb128(&definer->payload, probe->flags);
+	put_record(definer, SS_DEFINE_PROBE);
+	return definer->next_probe++;
+}
+
+void ss_definer_trace(struct ss_definer *definer, const struct ss_trace_summary *summary)
+{
+	const uint64_t numbers[] = {
+		summary->hits,	  summary->read,     summary->lost,
+		summary->skipped, summary->unpaired, summary->ended
+	};
+
+	for (size_t i = 0; i < SS_ARRAY_SIZE(numbers); i++)
+		ss_encode_uleb128(&definer->payload, numbers[i]);
+	put_record(definer, SS_DEFINE_TRACE);
+}
+
 size_t ss_definer_memory(const struct ss_definer *definer)
 {
 	return ss_idtable_memory(&definer->strings) +

@@ -80,6 +80,7 @@ struct ss_definer {
 	struct ss_defined_list modules;
 	struct ss_buffer key;  /* of the current stack */
 	struct ss_buffer last; /* of the stack that was defined last */
+	uint32_t next_probe;   /* number in this segment */
 	uint64_t defined_threads;
 	uint64_t defined_stacks;
 };
@@ -97,6 +98,9 @@ uint32_t ss_definer_stack(struct ss_definer *definer,
 			  const struct ss_frame_record *frames, size_t count,
 			  enum ss_end end, const char *reason);
 void ss_definer_wait(struct ss_definer *definer, const struct ss_written_wait *wait);
+uint32_t ss_definer_probe(struct ss_definer *definer,
+			  const struct ss_written_probe *probe);
+void ss_definer_trace(struct ss_definer *definer, const struct ss_trace_summary *summary);
 uint32_t ss_definer_call(struct ss_definer *definer, long number, uint64_t argument);
 
 /* Begins a segment: defines all objects again that still exist or that the samples

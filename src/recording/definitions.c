@@ -302,6 +302,8 @@ static definition_reader *const readers[] = {
 	[SS_DEFINE_THREAD_NAME] = read_thread_name,
 	[SS_DEFINE_PROCESS_END] = read_process_end,
 	[SS_DEFINE_WAIT] = ss_waits_read,
+	[SS_DEFINE_PROBE] = ss_probe_read,
+	[SS_DEFINE_TRACE] = ss_trace_totals_read,
 };
 
 /* Equal records take almost no space in a file. */

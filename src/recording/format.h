@@ -33,6 +33,7 @@ enum ss_chunk_type {
 	SS_CHUNK_SAMPLES = SS_CHUNK_TYPE('S', 'M', 'P', 'L'),
 	SS_CHUNK_PERF_MAP = SS_CHUNK_TYPE('P', 'M', 'A', 'P'),
 	SS_CHUNK_SUMMARY = SS_CHUNK_TYPE('S', 'U', 'M', 'M'),
+	SS_CHUNK_EVENTS = SS_CHUNK_TYPE('E', 'V', 'N', 'T'),
 };
 
 enum ss_compression {
@@ -53,6 +54,18 @@ enum ss_definition {
 	SS_DEFINE_THREAD_NAME = 10,
 	SS_DEFINE_PROCESS_END = 11,
 	SS_DEFINE_WAIT = 12,
+	SS_DEFINE_PROBE = 13,
+	SS_DEFINE_TRACE = 14, /* its totals */
+};
+
+/* Flags of a probe. */
+enum { SS_PROBE_USDT = 1, SS_PROBE_LINE = 2, SS_PROBE_SCOPE = 4 };
+
+/* The head of an event: kind, count of arguments, depth. */
+enum {
+	SS_EVENT_KIND_BITS = 3,
+	SS_EVENT_ARGS_BITS = 3,
+	SS_EVENT_DEPTH_MAX = 1 << 20,
 };
 
 enum { SS_WAIT_IN_CYCLE = 1 };

@@ -102,8 +102,8 @@ static void take_segment(struct ss_recording *recording, const uint64_t *numbers
 	info->host = read_text(recording, cursor);
 	info->version = read_text(recording, cursor);
 	uint64_t scope = cursor->at < cursor->end ? ss_cursor_uleb128(cursor) : 0;
-	info->scope = scope <= SS_SCOPE_RUNNING ? (enum ss_recording_scope)scope :
-						  SS_SCOPE_THREADS;
+	info->scope = scope <= SS_SCOPE_EVENTS ? (enum ss_recording_scope)scope :
+						 SS_SCOPE_THREADS;
 	const char *functions = cursor->at < cursor->end ? read_text(recording, cursor) :
 							   "";
 	info->wait_functions = *functions ? functions : NULL;
@@ -198,7 +198,7 @@ static bool is_known(uint32_t type)
 {
 	return type == SS_CHUNK_SEGMENT || type == SS_CHUNK_DEFINITIONS ||
 	       type == SS_CHUNK_SAMPLES || type == SS_CHUNK_SUMMARY ||
-	       type == SS_CHUNK_PERF_MAP;
+	       type == SS_CHUNK_PERF_MAP || type == SS_CHUNK_EVENTS;
 }
 
 /* Unpacking takes time, also if nothing of it is kept. */
@@ -230,6 +230,9 @@ static bool read_chunk(struct scan *scan, const struct ss_chunk_header *header)
 		return read_summary(scan, &cursor);
 	case SS_CHUNK_PERF_MAP:
 		return ss_perf_map_read(scan->recording, &scan->scope, &cursor);
+	case SS_CHUNK_EVENTS:
+		return scan->begun &&
+		       ss_events_read(scan->recording, &scan->scope, &cursor);
 	default:
 		return true; /* of a newer version */
 	}
@@ -365,6 +368,10 @@ static void free_tables(struct ss_recording *recording)
 	ss_vector_free(&recording->modules);
 	ss_vector_free(&recording->stacks);
 	ss_vector_free(&recording->chunks);
+	ss_idtable_deinit(&recording->probe_ids);
+	ss_vector_free(&recording->probes);
+	ss_vector_free(&recording->events);
+	ss_vector_free(&recording->event_args);
 }
 
 void ss_recording_close(struct ss_recording *recording)

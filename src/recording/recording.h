@@ -25,6 +25,10 @@ enum {
 	SS_STACK_WORDS_TIMES = 8, /* factor for the limit if duplicate stacks count */
 	SS_CALLS_MAX = 4 << 20,	  /* per segment */
 	SS_WAITS_MAX = 1 << 18,
+	SS_PROBES_MAX = 1 << 12,
+	SS_EVENTS = 1 << 20, /* of traces, */
+	SS_EVENTS_PER_BYTE = 8,
+	SS_EVENTS_MAX = 48 << 20,
 	SS_LOCALS_MAX =
 		16
 		<< 20, /* numbers that samples refer to, of all segments; and numbers that
@@ -58,6 +62,16 @@ struct ss_sample_chunk {
 	struct ss_chunk_header header;
 	uint32_t segment;
 	uint64_t first_tick;
+};
+
+/* A hit or scope, as it is kept: there are many. */
+struct ss_kept_event {
+	uint64_t duration_ns;
+	uint32_t probe;
+	uint32_t args; /* the first one, in event_args */
+	uint32_t depth : 24;
+	uint32_t kind : 4; /* enum ss_trace_kind */
+	uint32_t arg_count : 4;
 };
 
 /* The recorded part of a process's perf map. */
@@ -109,6 +123,12 @@ struct ss_recording {
 	SS_VECTOR(struct ss_recorded_wait) waits;
 	SS_VECTOR(void *) wait_blocks; /* owned: what waits point to */
 	size_t wait_bytes;
+	struct ss_idtable probe_ids;
+	SS_VECTOR(struct ss_recorded_probe) probes;
+	SS_VECTOR(struct ss_kept_event) events;
+	SS_VECTOR(uint64_t) event_args;
+	struct ss_trace_summary trace;
+	bool has_trace;
 	SS_VECTOR(struct ss_segment) segments;
 	size_t locals;		      /* of all segments */
 	uint64_t words_read;	      /* of all stacks, including duplicates */
@@ -152,6 +172,7 @@ struct ss_scope {
 	struct ss_locals processes;
 	struct ss_locals modules;
 	struct ss_locals places;
+	struct ss_locals probes;
 	size_t locals;	      /* of these */
 	struct ss_buffer key; /* of the current stack and, before, of the last one */
 	struct ss_buffer last;
@@ -202,6 +223,15 @@ enum ss_segment_number {
 	SS_SEGMENT_KEEP_NS,
 	SS_SEGMENT_NUMBERS,
 };
+
+bool ss_probe_read(struct ss_recording *recording, struct ss_scope *scope,
+		   struct ss_cursor *cursor);
+bool ss_trace_totals_read(struct ss_recording *recording, struct ss_scope *scope,
+			  struct ss_cursor *cursor);
+
+/* Reads a chunk with events of a trace. */
+bool ss_events_read(struct ss_recording *recording, const struct ss_scope *scope,
+		    struct ss_cursor *cursor);
 
 /* Reads a chunk with a part of a perf map. */
 bool ss_perf_map_read(struct ss_recording *recording, const struct ss_scope *scope,

@@ -35,6 +35,7 @@ static struct old take_tables(struct ss_definer *definer)
 	definer->stacks = (struct ss_idtable){ .hash = old.stacks.hash };
 	definer->calls = (struct ss_idtable){ .hash = old.calls.hash };
 	definer->last.size = 0;
+	definer->next_probe = 0;
 	return old;
 }
 

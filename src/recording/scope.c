@@ -9,6 +9,7 @@ void ss_scope_deinit(struct ss_scope *scope)
 	ss_vector_free(&scope->processes.items);
 	ss_vector_free(&scope->modules.items);
 	ss_vector_free(&scope->places.items);
+	ss_vector_free(&scope->probes.items);
 	ss_buffer_deinit(&scope->key);
 	ss_buffer_deinit(&scope->last);
 	*scope = (struct ss_scope){};

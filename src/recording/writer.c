@@ -22,6 +22,8 @@ struct ss_writer {
 	struct ss_ring ring;
 	struct ss_definer definer;
 	struct ss_ticks ticks;
+	struct ss_buffer events; /* encoded, not yet written */
+	uint64_t first_event;	 /* number of the sample of the first one */
 	struct ss_buffer packed;
 	uint64_t write_ns;
 	uint64_t flushed_ns; /* CLOCK_MONOTONIC of the last tick that was written */
@@ -167,6 +169,7 @@ void ss_writer_free(struct ss_writer *writer)
 	ss_definer_deinit(&writer->definer);
 	ss_ticks_deinit(&writer->ticks);
 	ss_buffer_deinit(&writer->packed);
+	ss_buffer_deinit(&writer->events);
 	ss_error_free(writer->late);
 	free(writer->machine);
 	free(writer->host);
@@ -266,7 +269,18 @@ static struct ss_error *put_ticks(struct ss_writer *writer)
 	return put_chunk(writer, SS_CHUNK_SAMPLES, &raw);
 }
 
-/* Writes definitions, then the samples that refer to them. */
+static struct ss_error *put_events(struct ss_writer *writer)
+{
+	_cleanup_buffer_ struct ss_buffer raw = {};
+
+	ss_encode_uleb128(&raw, writer->first_event);
+	ss_buffer_add(&raw, writer->events.bytes, writer->events.size);
+	raw.failed |= writer->events.failed;
+	writer->events.size = 0;
+	return put_chunk(writer, SS_CHUNK_EVENTS, &raw);
+}
+
+/* Writes definitions, then the samples that refer to them, and their events. */
 static struct ss_error *flush(struct ss_writer *writer)
 {
 	struct ss_error *error = take_ptr(writer->late);
@@ -281,6 +295,8 @@ static struct ss_error *flush(struct ss_writer *writer)
 	writer->definer.out.size = 0;
 	if (!error && writer->ticks.out.size)
 		error = put_ticks(writer);
+	if (!error && writer->events.size)
+		error = put_events(writer);
 	ss_ticks_reset(&writer->ticks);
 	return error;
 }
@@ -303,11 +319,55 @@ struct ss_error *ss_writer_tick(struct ss_writer *writer,
 	writer->missed += tick->missed;
 	writer->stopped_ns += tick->stopped_ns;
 	writer->stopped_max_ns = SS_MAX(writer->stopped_max_ns, tick->stopped_max_ns);
-	if (writer->ticks.out.size >= CHUNK_AIM ||
+	if (writer->ticks.out.size >= CHUNK_AIM || writer->events.size >= CHUNK_AIM ||
 	    writer->definer.out.size >= CHUNK_AIM ||
 	    tick->monotonic_ns >= writer->flushed_ns + writer->write_ns)
 		return flush(writer);
 	return NULL;
+}
+
+uint32_t ss_writer_probe(struct ss_writer *writer, const struct ss_written_probe *probe)
+{
+	return ss_definer_probe(&writer->definer, probe);
+}
+
+void ss_writer_trace(struct ss_writer *writer, const struct ss_trace_summary *summary)
+{
+	ss_definer_trace(&writer->definer, summary);
+}
+
+static void put_event(struct ss_writer *writer, const struct ss_trace_event *event)
+{
+	struct ss_buffer *out = &writer->events;
+	uint64_t depth = SS_MIN(event->depth, (unsigned)SS_EVENT_DEPTH_MAX);
+	unsigned args = SS_MIN(event->arg_count, (unsigned)SS_TRACE_ARGS);
+
+	if (out->size == 0)
+		writer->first_event = ss_writer_samples(writer);
+	ss_encode_uleb128(out,
+			  event->kind | args << SS_EVENT_KIND_BITS |
+				  depth << (SS_EVENT_KIND_BITS + SS_EVENT_ARGS_BITS));
+	if (event->kind < SS_TRACE_EXIT) {
+		ss_encode_uleb128(out, event->probe);
+		for (unsigned i = 0; i < args; i++)
+			ss_encode_uleb128(out, event->args[i]);
+	} else {
+		ss_encode_uleb128(out, ss_writer_samples(writer) - event->entry);
+		ss_encode_uleb128(out, event->duration_ns);
+	}
+}
+
+struct ss_error *ss_writer_event(struct ss_writer *writer,
+				 const struct ss_trace_event *event,
+				 const struct ss_sample_record *sample)
+{
+	const struct ss_tick_record tick = { .monotonic_ns = event->monotonic_ns,
+					     .wall_ns = event->time_ns };
+
+	put_event(writer, event);
+	if (event->kind < SS_TRACE_EXIT)
+		return ss_writer_tick(writer, &tick, sample, 1);
+	return writer->events.size >= CHUNK_AIM ? flush(writer) : NULL;
 }
 
 bool ss_writer_wants_roll(const struct ss_writer *writer, uint64_t monotonic_ns)

@@ -118,6 +118,29 @@ struct ss_written_wait {
 };
 void ss_writer_wait(struct ss_writer *writer, const struct ss_written_wait *wait);
 
+/* A function, line or USDT probe that is traced. */
+struct ss_written_probe {
+	uint32_t module; /* handle, or SS_ID_NONE */
+	uint64_t offset;
+	const char *name;
+	unsigned flags; /* SS_PROBE_... */
+};
+
+/* The number of a probe in this segment. */
+uint32_t ss_writer_probe(struct ss_writer *writer, const struct ss_written_probe *probe);
+
+/*
+ * Appends an event of a trace. HIT and ENTER have a sample, which is a tick of its own; all
+ * others refer to that of their ENTER: event->entry is its number, ss_writer_samples() before
+ * it was appended. event->probe is the number of a probe. Errors: as ss_writer_tick().
+ */
+struct ss_error *ss_writer_event(struct ss_writer *writer,
+				 const struct ss_trace_event *event,
+				 const struct ss_sample_record *sample);
+
+/* The totals of a trace, before ss_writer_finish(). */
+void ss_writer_trace(struct ss_writer *writer, const struct ss_trace_summary *summary);
+
 /* Appends a tick with its samples, and writes a chunk about once a second. Errors:
    SYSTEM (the disk is full), NO_MEMORY; afterwards nothing can be added. */
 struct ss_error *ss_writer_tick(struct ss_writer *writer,
@@ -134,7 +157,7 @@ struct ss_error *ss_writer_perf_map(struct ss_writer *writer, uint32_t process,
 				    const struct ss_perf_map_file *map);
 
 /* Begins a new segment. Updates the numbers of stacks and calls in samples; all other
-   numbers become invalid, as do handles of what has ended. */
+   numbers, also of probes, become invalid, as do handles of what has ended. */
 struct ss_error *ss_writer_roll(struct ss_writer *writer, uint64_t monotonic_ns,
 				uint64_t wall_ns, struct ss_sample_record *samples,
 				size_t count);

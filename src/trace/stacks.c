@@ -102,6 +102,9 @@ static bool read_frame(struct ss_trace_stacks *stacks, struct ss_cursor *at,
 		.inlined = frame.inlined,
 		.symbol = read_text(stacks, at, frame.symbol_size),
 		.line = frame.line,
+		.source = (enum ss_frame_source)frame.source,
+		.caller = frame.caller,
+		.signal_frame = frame.signal_frame,
 	};
 	ret->file = read_text(stacks, at, frame.file_size);
 	return !at->failed;

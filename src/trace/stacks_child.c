@@ -58,6 +58,10 @@ static void put_frame(struct ss_buffer *answer, const struct ss_frame *frame)
 		.line = frame->line,
 		.symbol_size = text_size(frame->symbol),
 		.file_size = text_size(frame->file),
+		.source = (uint16_t)frame->source,
+		.caller = frame->lookup_offset !=
+			  (frame->module ? frame->offset : frame->area_offset),
+		.signal_frame = frame->signal_frame,
 	};
 
 	ss_buffer_add(answer, &out, sizeof(out));

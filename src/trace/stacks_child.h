@@ -32,7 +32,9 @@ struct ss_stack_frame {
 	uint32_t line;
 	uint32_t symbol_size; /* 0: not known */
 	uint32_t file_size;   /* likewise */
-	uint32_t reserved;
+	uint16_t source;      /* enum ss_frame_source */
+	uint8_t caller;	      /* pc is a return address */
+	uint8_t signal_frame;
 };
 
 struct ss_stack_server;

@@ -157,6 +157,7 @@ class Recording:
         self.perf_maps = {}  # process: bytes
         self.segments, self.ticks, self.missed, self.stopped = [], 0, 0, 0
         self.summary = None
+        self.events, self.trace = [], None  # events: one for each sample
         self.cut = False
         self._chunks()
 
@@ -177,7 +178,7 @@ class Recording:
             self.summary = None
             body = Cursor(unpack(stored, raw) if packed else stored)
             {b"SEGM": self._segment, b"DEFS": self._definitions, b"SMPL": self._samples,
-             b"PMAP": self._perf_map, b"SUMM": self._summary}[kind](body)
+             b"EVNT": self._events, b"PMAP": self._perf_map, b"SUMM": self._summary}[kind](body)
             at += 24 + size
 
     def _segment(self, c):
@@ -187,7 +188,7 @@ class Recording:
         self.wait_functions = c.text() if c.left() else ""
         self._strings = [None]
         self._processes, self._threads, self._modules = [], [], []
-        self._frames, self._stacks, self._calls = [], [], []
+        self._frames, self._stacks, self._calls, self._probes = [], [], [], []
 
     def _same(self, table, key, thing):
         """Returns the equal object of an earlier segment, or else this one."""
@@ -260,6 +261,30 @@ class Recording:
             self.waits.append(Wait(self._threads[thread], c,
                                    owner=self._threads[owner - 1] if owner else None,
                                    deadlock=bool(flags & 1)))
+
+        elif kind == 13:
+            module, offset, name, flags = [c.number() for _ in range(4)]
+            self._probes.append(Module(
+                module=self._modules[module - 1] if module else None, offset=offset,
+                name=self._strings[name], flags=flags))
+        elif kind == 14:
+            names = ("hits", "read", "lost", "skipped", "unpaired", "ended")
+            self.trace = dict(zip(names, [c.number() for _ in names]))
+
+    def _events(self, c):
+        assert c.number() == len(self.events)
+        while c.left():
+            head = c.number()
+            kind, args, depth = head & 7, head >> 3 & 7, head >> 6
+            if kind < 2:
+                self.events.append({"kind": ["hit", "enter"][kind], "depth": depth,
+                                    "probe": self._probes[c.number()], "duration": 0,
+                                    "arguments": [c.number() for _ in range(args)]})
+            else:
+                event = self.events[-c.number()]
+                assert event["kind"] == "enter", event
+                event["kind"] = {2: "exit", 3: "left", 4: "open"}[kind]
+                event["duration"] = c.number()
 
     def _samples(self, c):
         first, count, ticks, begin = [c.number() for _ in range(4)]

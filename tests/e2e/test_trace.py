@@ -1,8 +1,7 @@
 """stacksnap trace: hits and scopes, of threads and processes that start later, counted exactly;
-and that the target is as before in the end, whatever ends the trace.
+and that the target is as before in the end, whatever ends the trace."""
 
-ctest: timeout=300
-"""
+# ctest: timeout=300
 
 import json
 import os
@@ -15,6 +14,7 @@ import tempfile
 import unittest
 
 from harness import EndToEnd, LIMIT_S, STACKSNAP, for_everyone, read_text, wait_until
+from recording import Recording
 
 EVENTS = "/sys/kernel/tracing/uprobe_events"
 
@@ -58,7 +58,8 @@ class TraceTest(EndToEnd):
         return path
 
     def traced(self, **options):
-        return self.start("traced", **options)
+        self.last = self.start("traced", **options)
+        return self.last
 
     def tell(self, target, line):
         """Sends a line; returns what the target prints up to "done"."""
@@ -179,6 +180,117 @@ class TraceTest(EndToEnd):
                    "the end of the trace")
         self.assertEqual(process.returncode, 0, read_text(path))
         self.assertRegex(read_text(path), r"^\S.*;run;scope;checkpoint 7\n$")
+
+    def recorded(self, *arguments, lines=("nest", "jump", "nest", "many 2 3"), number=signal.SIGINT,
+                 wait=lambda path: True):
+        """Records a trace of the target; returns the file."""
+        target = self.traced()
+        path = os.path.join(self.directory(), "trace.rec")
+        process = subprocess.Popen([STACKSNAP, "trace", str(target.pid), "-o", path, *arguments],
+                                   stderr=subprocess.PIPE)
+        self.addCleanup(process.wait)
+        self.addCleanup(process.kill)
+        wait_until(lambda: os.path.exists(path) or process.poll() is not None, "the recording")
+        for line in lines:
+            self.tell(target, line)
+        wait_until(lambda: wait(path), "the events in the file")
+        process.send_signal(number)
+        errors = process.communicate(timeout=LIMIT_S)[1].decode()
+        self.assertEqual(process.returncode, 0 if number == signal.SIGINT else -number, errors)
+        return path
+
+    def report(self, path, *arguments, status=(0,)):
+        return self.run_tool("report", *arguments, path, status=status).stdout
+
+    def test_recording(self):
+        path = self.recorded("--scope", "--args=1", "-p", "outer", "inner", "scope")
+        recording = Recording(path)
+        found = [(e["kind"], e["probe"].name, e["depth"]) for e in recording.events]
+        self.assertEqual(found[:5], [
+            ("exit", "outer", 0), ("exit", "inner", 1), ("exit", "inner", 1),
+            ("left", "outer", 0), ("left", "inner", 1)], found)
+        self.assertEqual(found[5:], found[:3] + [("exit", "scope", 0)] * 2, found)
+        self.assertEqual(recording.scope, 3)
+        self.assertEqual(len(recording.samples), 10)
+        self.assertEqual([e["arguments"] for e in recording.events[8:]], [[3], [3]])
+        self.assertEqual((recording.trace["hits"], recording.trace["lost"]), (18, 0),
+                         recording.trace)
+        # Without stacks: the scopes that the thread is in.
+        self.assertEqual([len(s["frames"]) for s in recording.samples], [1, 2, 2, 1, 2, 1, 2, 2, 1, 1])
+        text = self.report(path).decode()
+        self.assertRegex(text, r"10 hits of traced functions")
+        self.assertRegex(text, r"3 hits of outer \(traced\), 1 left without a return\n"
+                               r" +sum .* p99\.9 .*\n +up to ")
+        self.assertIn("18 hits counted by the kernel, 18 read, 0 lost", text)
+        folded = self.report(path, "-f", "folded").decode()
+        self.assertEqual(sorted(folded.splitlines()), [
+            "traced;traced;outer 3", "traced;traced;outer;inner 5", "traced;traced;scope 2"])
+        data = json.loads(self.report(path, "-f", "json"))
+        self.assertEqual(data["recordings"][0]["scope"], "events")
+        self.assertEqual(data["traces"][0]["hits"], 18)
+        self.assertEqual([p["function"] for p in data["probes"]], ["outer", "inner", "scope"])
+        self.assertEqual(data["probes"][1]["duration"]["count"], 4)
+        events = [s["event"] for s in data["samples"]]
+        # The time of outer() without its two calls of inner().
+        self.assertEqual(events[0]["self_ns"], events[0]["duration_ns"] -
+                         events[1]["duration_ns"] - events[2]["duration_ns"], events)
+        self.assertEqual([e["duration_ns"] for e in events],
+                         [e["duration"] for e in recording.events])
+        self.check_timeline(path, recording)
+        by_time = self.report(path, "-f", "folded", "--weight=time").decode()
+        sums = dict(line.rsplit(" ", 1) for line in by_time.splitlines())
+        self.assertEqual(int(sums["traced;traced;scope"]),
+                         sum(e["duration"] for e in recording.events[8:]) // 1000, by_time)
+        for name in "html", "perf", "pprof":
+            self.assertTrue(self.report(path, "-f", name, "--weight=time"), name)
+
+    def check_timeline(self, path, recording):
+        """The profiles of speedscope: each opens and closes scopes in order."""
+        data = json.loads(self.report(path, "-f", "speedscope"))
+        names = [frame["name"] for frame in data["shared"]["frames"]]
+        opened = 0
+        for profile in data["profiles"]:
+            self.assertEqual(profile["type"], "evented", profile)
+            stack, now = [], profile["startValue"]
+            for event in profile["events"]:
+                self.assertGreaterEqual(event["at"], now, profile)
+                now = event["at"]
+                name = names[event["frame"]]
+                if event["type"] == "C":
+                    self.assertEqual(stack.pop(), name, profile)
+                    continue
+                if name == "inner":
+                    self.assertEqual(stack, ["outer"], profile)
+                stack.append(name)
+                opened += 1
+            self.assertEqual((stack, now), ([], profile["endValue"]), profile)
+        self.assertEqual(opened, len(recording.events))
+
+    def test_recording_with_stacks_of_a_killed_trace(self):
+        path = self.recorded("--stack", "--scope", "-p", "inner", number=signal.SIGKILL,
+                             lines=["nest"], wait=self.is_written)
+        recording = Recording(path)
+        self.assertIsNone(recording.summary)
+        self.assertRegex(self.report(path, "-f", "folded", status=(1,)).decode(),
+                         r"main;outer;inner \d+\n")
+
+    def is_written(self, path):
+        """Chunks are written about once a second, with an event."""
+        self.tell(self.last, "nest")
+        return Recording(path).events
+
+    def test_recording_and_options(self):
+        target = self.traced()
+        for arguments, message in ((["-f", "json"], "either -o or -f"), (["-o", "-"], "file")):
+            result = self.run_tool("trace", target.pid, "-p", "inner", "-o",
+                                   self.directory() + "/x", *arguments, status=(64,))
+            self.assertIn(message, result.stderr.decode())
+        path = self.recorded("-p", "inner", lines=["nest"])
+        result = self.run_tool("report", "--weight=time", path, status=(2,))
+        self.assertIn("no recording has scopes", result.stderr.decode())
+        path = self.recorded("-p", "inner", lines=[])
+        result = self.run_tool("report", path, status=(2,))
+        self.assertIn("no traced function was called", result.stderr.decode())
 
     def test_open_at_the_end(self):
         target = self.traced()

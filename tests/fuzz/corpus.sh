@@ -214,6 +214,27 @@ with open(sys.argv[1], "wb") as file:
                chunk(b"SUMM", 1, 1, 0, 0, 0, 0, 0, 2))
 END
 cp recording/perfmap report/perfmap
+# A trace: a hit with an argument, and two scopes, of which one ends in a chunk of its own.
+python3 - recording/trace <<'END'
+import struct, sys
+def chunk(kind, *parts):
+    body = b"".join(p if isinstance(p, bytes) else bytes([p]) for p in parts)
+    return kind + struct.pack("<IIIQ", 0, len(body), len(body), 0) + body
+def record(kind, *parts):
+    body = b"".join(p if isinstance(p, bytes) else bytes([p]) for p in parts)
+    return bytes([kind, len(body)]) + body
+defs = record(1, b"f()") + record(1, b"server") + record(2, 7, 0, 2, 2, 0) + record(3, 0, 7, 2, 0)
+defs += record(5, 0, 16, 0, 1, 0) + record(6, 0, 0, 0, 1, 0)
+defs += record(13, 0, 16, 1, 4) + record(13, 0, 32, 1, 3)
+tick = (0, 1, 3 | 7 << 3, 0, 0, b"R")
+with open(sys.argv[1], "wb") as file:
+    file.write(chunk(b"SEGM", 0, 0, 0, 0, 0, 0, 0, 0, 3) + chunk(b"DEFS", defs) +
+               chunk(b"SMPL", 0, 3, 3, 0, 0, 3, 0, 0, *tick, *tick, *tick) +
+               chunk(b"EVNT", 0, 0 | 1 << 3, 1, 42, 1, 0, 1 | 1 << 6, 0, 2 | 1 << 6, 1, 9) +
+               chunk(b"EVNT", 3, 3, 2, 20) + chunk(b"DEFS", record(14, 5, 5, 0, 0, 0, 1)) +
+               chunk(b"SUMM", 3, 3, 0, 0, 0, 0, 0, 3))
+END
+cp recording/trace report/trace
 # Calls of a runtime: two functions, and the native frame for which they stand; a kind of a newer writer.
 python3 - recording/runtime <<'END'
 import struct, sys

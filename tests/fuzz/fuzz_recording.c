@@ -15,12 +15,24 @@ static void walk(struct ss_recording *recording)
 		FUZZ_REQUIRE(sample.thread < ss_recording_thread_count(recording));
 		FUZZ_REQUIRE(sample.stack < ss_recording_stack_count(recording));
 		FUZZ_REQUIRE(sample.process < ss_recording_process_count(recording));
+		struct ss_recorded_event event;
+		if (ss_recording_event(recording, &sample, &event)) {
+			FUZZ_REQUIRE(event.probe < ss_recording_probe_count(recording));
+			FUZZ_REQUIRE(event.arg_count <= SS_TRACE_ARGS);
+			FUZZ_REQUIRE(event.kind <= SS_TRACE_OPEN);
+		}
 	}
 	for (size_t i = 0; i < ss_recording_stack_count(recording); i++) {
 		const struct ss_recorded_stack *stack = ss_recording_stack(recording, i);
 		for (size_t f = 0; f < stack->count; f++)
 			FUZZ_REQUIRE(stack->places[f] <
 				     ss_recording_place_count(recording));
+	}
+	for (size_t i = 0; i < ss_recording_probe_count(recording); i++) {
+		const struct ss_recorded_probe *probe = ss_recording_probe(recording, i);
+		(void)fuzz_touch(probe->name, strlen(probe->name));
+		FUZZ_REQUIRE(probe->module == UINT32_MAX ||
+			     probe->module < ss_recording_module_count(recording));
 	}
 	for (uint64_t tick = 0; tick < info->ticks && tick < TICKS_MAX; tick++) {
 		struct ss_snapshot *snapshot = NULL;

@@ -114,7 +114,7 @@ class CallTree {
 			const cell = row.insertCell();
 			cell.className = "number";
 			cell.textContent = samples === null || samples === 0 ? "" : share(samples, all);
-			cell.title = samples === null ? "" : `${count(samples)} samples`;
+			cell.title = samples === null ? "" : amount(samples);
 		}
 		const name = row.insertCell();
 		const sign = document.createElement("i");

@@ -36,6 +36,7 @@ const TOGGLES = ["recursion", "native"];
 class Model {
 	constructor(data) {
 		this.data = data;
+		if (data.unit) unit.name = data.unit;
 		this.names = data.functions.name.map(String);
 		this.moduleOf = Int32Array.from(this.groupPlaces(data.functions.places, [...data.functions.module]));
 		this.modules = data.modules;
@@ -119,6 +120,11 @@ class Model {
 		this.runClass = new Uint8Array(count);
 		/* the share of a run in state R that waited for a CPU */
 		this.runReady = Float32Array.from(runs.ready, (thousandths) => thousandths / 1000);
+		/* of traces: the nesting of a scope, its duration in microseconds, what it counts */
+		this.runDepth = runs.depth ? Int32Array.from(runs.depth) : null;
+		this.runDuration = runs.duration ? Float64Array.from(runs.duration, (ns) => ns / 1000) : null;
+		this.runWeight = runs.weight ? Float64Array.from(runs.weight) : null;
+		this.runProbe = runs.probe ? Int32Array.from(runs.probe, (probe) => probe - 1) : null;
 		this.runsOf = this.threads.map(() => [0, 0]);
 		const idle = new IdleRule(this);
 		let thread = 0;
@@ -134,6 +140,7 @@ class Model {
 			this.runClass[i] = idle.classOf(this.runState[i], runs.wait[i], this.lines.nodeOf[this.runStack[i]]);
 			if (this.runsOf[thread][1] === 0) this.runsOf[thread][0] = i;
 			this.runsOf[thread][1] = i + 1;
+			if (this.runDuration) this.end = Math.max(this.end, this.runSpan(i)[1]);
 		}
 	}
 
@@ -146,10 +153,25 @@ class Model {
 		return this.processes[this.threads[thread].process].recording;
 	}
 
+	isEvent(run) {
+		return this.runProbe !== null && this.runProbe[run] >= 0;
+	}
+
+	/* The innermost scope of a thread at a time, in microseconds; -1: none. near: tolerance. */
+	scopeAt(thread, time, near) {
+		let found = -1;
+		for (let i = this.runsOf[thread][0]; i < this.runsOf[thread][1]; i++) {
+			const [from, to] = this.runSpan(i);
+			if (this.isEvent(i) && from <= time + near && time <= to + near && (found < 0 || this.runDepth[i] >= this.runDepth[found])) found = i;
+		}
+		return found;
+	}
+
 	/* The time from the first tick of a run to the one after its last. */
 	runSpan(run) {
 		const times = this.ticks[this.recordingOf(this.runThread[run])];
 		const last = this.runTick[run] + this.runCount[run];
+		if (this.isEvent(run)) return [times[this.runTick[run]], times[this.runTick[run]] + this.runDuration[run]];
 		return [times[this.runTick[run]], last < times.length ? times[last] : this.end];
 	}
 
@@ -212,8 +234,9 @@ class Model {
 			const [from, to] = ranges[this.recordingOf(t)];
 			for (let i = this.runsOf[t][0]; i < this.runsOf[t][1]; i++) {
 				const begin = this.runTick[i];
-				const n = Math.min(begin + this.runCount[i], to) - Math.max(begin, from);
-				if (n <= 0) continue;
+				const ticks = Math.min(begin + this.runCount[i], to) - Math.max(begin, from);
+				if (ticks <= 0) continue;
+				const n = this.runWeight ? this.runWeight[i] : ticks;
 				this.byClass[this.runClass[i]] += n;
 				this.ready += n * this.runReady[i];
 				if (this.runClass[i] <= this.shows) self[this.runStack[i]] += n;

@@ -241,8 +241,8 @@ class Flame {
 function describeNode(model, tree, node, within = 0) {
 	const { total, self, func } = tree;
 	const all = total[0] || 1;
-	const parts = [node ? model.moduleName(func[node]) : "", `${count(total[node])} samples, ${share(total[node], all)}`];
+	const parts = [node ? model.moduleName(func[node]) : "", `${amount(total[node])}, ${share(total[node], all)}`];
 	if (within && within !== node) parts[1] += `, ${share(total[node], total[within])} of the zoomed frame`;
-	if (!tree.reversed && node) parts[1] += `; self ${count(self[node])}, ${share(self[node], all)}`;
+	if (!tree.reversed && node) parts[1] += `; self ${part(self[node])}, ${share(self[node], all)}`;
 	return [node ? model.names[func[node]] : "all", parts.filter(Boolean).join(" · "), model.lines.describe(tree, node)];
 }

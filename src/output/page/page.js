@@ -2,6 +2,13 @@
 
 const byId = (id) => document.getElementById(id);
 const count = (n) => Math.round(n).toLocaleString("en-US");
+
+/* What is counted: samples, or of traces hits or nanoseconds. */
+const unit = { name: "samples" };
+const amount = (n) => (unit.name === "ns" ? timeText(n) : `${count(n)} ${unit.name}`);
+/* The same where the unit follows later on. */
+const part = (n) => (unit.name === "ns" ? amount(n) : count(n));
+const timeText = (ns) => (ns >= 1e9 ? `${(ns / 1e9).toFixed(3)} s` : ns >= 1e6 ? `${(ns / 1e6).toFixed(3)} ms` : `${(ns / 1e3).toFixed(3)} us`);
 const share = (part, whole) => {
 	const percent = whole > 0 ? (100 * part) / whole : 0;
 	return (percent >= 10 || percent === 0 ? percent.toFixed(1) : percent.toPrecision(2)) + " %";
@@ -89,7 +96,7 @@ class Page {
 			`${many}${span} ${recordings[0] ? recordings[0].start : ""}`,
 			`${count(processes.length)} process${processes.length === 1 ? "" : "es"}`,
 			`${count(this.model.threads.length)} thread${this.model.threads.length === 1 ? "" : "s"}`,
-			`${count(samples)} samples`,
+			`${count(samples)} ${this.model.runDepth ? "hits" : "samples"}`,
 		];
 		byId("time-window").hidden = this.model.isSnapshot;
 		byId("summary").textContent = parts.join(" · ");
@@ -242,10 +249,10 @@ class Page {
 		if (dropped) hidden.push(`${count(dropped)} by focus or exclusion`);
 		if (model.onlyMatches && model.unfiltered > model.matched) hidden.push(`${count(model.unfiltered - model.matched)} without a match`);
 		const ready = Math.round(model.ready) ? `; about ${count(model.ready)} waited for a CPU` : "";
-		byId("counts").textContent = `${count(this.tree.total[0])} of ${count(all)} samples${ready}` +
+		byId("counts").textContent = `${part(this.tree.total[0])} of ${amount(all)}${ready}` +
 			(hidden.length ? `; hidden: ${hidden.join(", ")}` : "");
 		byId("matched").textContent = model.matches ? share(model.matched, model.unfiltered) : "";
-		byId("matched").title = model.matches ? `${count(model.matched)} of ${count(model.unfiltered)} samples` : "";
+		byId("matched").title = model.matches ? `${part(model.matched)} of ${amount(model.unfiltered)}` : "";
 	}
 
 	/* One button for each change of the tree, which undoes it. */

@@ -16,7 +16,7 @@ class Sandwich {
 		if (f < 0) return;
 		byId("sandwich-name").textContent = this.model.names[f];
 		byId("sandwich-facts").textContent = [this.model.moduleName(f),
-			`total ${share(total[f], all)}, ${count(total[f])} samples`, `self ${share(self[f], all)}`].filter(Boolean).join(" · ");
+			`total ${share(total[f], all)}, ${amount(total[f])}`, `self ${share(self[f], all)}`].filter(Boolean).join(" · ");
 		this.callers.setTree(this.model.callers(f));
 		this.callees.setTree(this.model.callees(f));
 		this.callers.box.scrollTop = this.callers.all;

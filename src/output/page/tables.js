@@ -65,7 +65,7 @@ class FunctionTable {
 			const cell = row.insertCell();
 			cell.className = "number";
 			cell.textContent = `${share(samples, this.all)} `;
-			cell.title = `${count(samples)} samples`;
+			cell.title = amount(samples);
 		}
 		const cell = row.insertCell();
 		const button = document.createElement("button");
@@ -125,7 +125,7 @@ class ModuleTable {
 		const number = row.insertCell();
 		number.className = "number";
 		number.textContent = share(samples, all);
-		number.title = `${count(samples)} samples`;
+		number.title = amount(samples);
 		const times = row.insertCell();
 		times.className = "mono";
 		times.textContent = lives.map((life) => lifeText(this.model, life)).join("\n");

@@ -94,6 +94,7 @@ class Timeline {
 		const last = into.length / states - 1;
 		const recording = model.recordingOf(thread);
 		for (let i = model.runsOf[thread][0]; i < model.runsOf[thread][1]; i++) {
+			if (model.runDepth && model.runDepth[i]) continue; /* within another one */
 			const [from, to] = model.runSpan(i);
 			const state = model.runState[i];
 			const ready = model.runReady[i];
@@ -198,12 +199,26 @@ class Timeline {
 	}
 
 	paintLane(context, colors, thread, y) {
-		const columns = new Float64Array(Math.ceil(this.plotWidth()) * STATES.length);
-		this.columns(thread, columns);
 		context.globalAlpha = this.wanted(thread) ? 1 : 0.3;
-		this.paintColumns(context, colors, columns, y + 1, LANE - 2, 1);
+		if (this.model.isEvent(this.model.runsOf[thread][0])) this.paintScopes(context, thread, y + 1);
+		else {
+			const columns = new Float64Array(Math.ceil(this.plotWidth()) * STATES.length);
+			this.columns(thread, columns);
+			this.paintColumns(context, colors, columns, y + 1, LANE - 2, 1);
+		}
 		context.fillStyle = this.model.chosen?.has(thread) ? colors.accent : colors.fullInk;
 		context.fillText(this.shortLabel(context, thread), 2, y + LANE / 2);
+	}
+
+	/* The scopes of a thread, inner ones within outer ones; a hit is a line. */
+	paintScopes(context, thread, y) {
+		const { model } = this;
+		for (let i = model.runsOf[thread][0]; i < model.runsOf[thread][1]; i++) {
+			const [from, to] = model.runSpan(i);
+			const inset = Math.min(model.runDepth[i] * 2, LANE - 5);
+			context.fillStyle = `hsl(${(model.runProbe[i] * 67 + 210) % 360} 55% 55%)`;
+			context.fillRect(this.xAt(from), y + inset, Math.max(this.xAt(to) - this.xAt(from), 1), LANE - 2 - inset);
+		}
 	}
 
 	/* Shortens what does not fit: first the process, then a part of the name, then the id. */
@@ -273,7 +288,11 @@ class Timeline {
 	tip(event, x) {
 		const thread = this.laneAt(event);
 		const time = this.model.isSnapshot ? "snapshot" : (this.timeAt(x) / 1e6).toFixed(3) + " s";
-		if (thread < 0) showTip(x < this.label ? null : [time, ""], event);
+		const scope = thread < 0 || x < this.label ? -1 : this.model.scopeAt(thread, this.timeAt(x), this.model.end / this.plotWidth());
+		if (scope >= 0) {
+			const span = this.model.runDuration[scope] ? `, ${timeText(this.model.runDuration[scope] * 1000)}` : "";
+			showTip([`${this.model.data.probes[this.model.runProbe[scope]]}${span}`, `${threadLabel(this.model, thread)}, ${time}`], event);
+		} else if (thread < 0) showTip(x < this.label ? null : [time, ""], event);
 		else if (x >= this.label && this.model.gapsIn(this.model.recordingOf(thread), this.timeAt(x), this.timeAt(x) + 1).length)
 			showTip([threadLabel(this.model, thread), `no samples, ${time}: missed ticks`], event);
 		else showTip([threadLabel(this.model, thread), `thread ${this.model.threads[thread].tid} of process ` +
