@@ -232,35 +232,16 @@ static bool read_stack(const struct ss_gather_source *source, size_t thread,
 	       ss_task_read_stack(task, address, bytes, size);
 }
 
-/* Whether it is a root of a thread that does not run, and is copied later. */
-static bool is_sleeping_root(const struct ss_attempt *a,
-			     const struct ss_gather_root *root)
+/* The threads that do not run, whose roots are copied later. */
+static bool selects_sleeping(const struct ss_gather_source *source, size_t thread,
+			     int32_t *ret_tid, uint64_t *ret_pointer)
 {
-	for (size_t i = 0; i < a->tasks.items.count; i++) {
-		const struct ss_task *task = &a->tasks.items.items[i];
-		const bool stopped = task->phase == SS_TASK_STOPPED;
-		if (root->tid == task->tid ||
-		    (stopped && ss_arch_host.attach->thread_pointer(&task->kernel) ==
-					root->thread_pointer))
-			return is_sleeping_class(task) || (!stopped && task->watched);
-	}
-	return false;
-}
+	const struct ss_task *task = task_of(source, thread);
+	const bool stopped = task->phase == SS_TASK_STOPPED;
 
-static bool wants_first_root(const struct ss_gather_source *source,
-			     const struct ss_gather_root *root)
-{
-	const struct gather_source *self = (const struct gather_source *)source;
-
-	return !is_sleeping_root(self->attempt, root);
-}
-
-static bool wants_sleeping_root(const struct ss_gather_source *source,
-				const struct ss_gather_root *root)
-{
-	const struct gather_source *self = (const struct gather_source *)source;
-
-	return is_sleeping_root(self->attempt, root);
+	*ret_tid = task->tid;
+	*ret_pointer = stopped ? ss_arch_host.attach->thread_pointer(&task->kernel) : 0;
+	return is_sleeping_class(task) || (!stopped && task->watched);
 }
 
 /* Executes the gather plan: while all threads are stopped, without the roots of sleeping ones;
@@ -271,8 +252,8 @@ static void gather(struct ss_attempt *a, bool sleeping)
 		.source = { .read = read_for_gather,
 			    .find_base = find_base,
 			    .thread_count = a->tasks.items.count,
-			    .wants_root = sleeping ? wants_sleeping_root :
-						     wants_first_root,
+			    .selects = selects_sleeping,
+			    .selects_others = !sleeping,
 			    .read_stack = read_stack },
 		.attempt = a,
 	};

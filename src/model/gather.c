@@ -100,6 +100,36 @@ static bool has_checks(const struct ss_gather_plan *plan)
 	return false;
 }
 
+static int compare_tids(const void *a, const void *b, void *data)
+{
+	const struct ss_gather_root *roots = data;
+	int32_t x = roots[*(const uint16_t *)a].tid;
+	int32_t y = roots[*(const uint16_t *)b].tid;
+
+	return (x > y) - (x < y);
+}
+
+static int compare_pointers(const void *a, const void *b, void *data)
+{
+	const struct ss_gather_root *roots = data;
+	uint64_t x = roots[*(const uint16_t *)a].thread_pointer;
+	uint64_t y = roots[*(const uint16_t *)b].thread_pointer;
+
+	return (x > y) - (x < y);
+}
+
+static void sort_roots(struct ss_gather *gather)
+{
+	struct ss_gather_plan *plan = &gather->plan;
+
+	for (size_t i = 0; i < plan->root_count; i++)
+		gather->by_tid[i] = gather->by_pointer[i] = (uint16_t)i;
+	qsort_r(gather->by_tid, plan->root_count, sizeof(*gather->by_tid), compare_tids,
+		plan->roots);
+	qsort_r(gather->by_pointer, plan->root_count, sizeof(*gather->by_pointer),
+		compare_pointers, plan->roots);
+}
+
 struct ss_error *ss_gather_new(const struct ss_gather_plan *plan, bool freeze,
 			       struct ss_gather **ret)
 {
@@ -116,6 +146,7 @@ struct ss_error *ss_gather_new(const struct ss_gather_plan *plan, bool freeze,
 		return error;
 	gather->nodes = reserve(gather->plan.max_nodes * sizeof(*gather->nodes), freeze);
 	gather->bytes = reserve(gather->plan.max_bytes, freeze);
+	sort_roots(gather);
 	bool checks = has_checks(&gather->plan);
 	if (checks)
 		gather->again = reserve(batch, freeze);

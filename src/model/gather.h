@@ -26,9 +26,11 @@ struct ss_gather_source {
 	   are read without a system call for each node. False: read it. NULL: none. */
 	bool (*read_stack)(const struct ss_gather_source *source, size_t thread,
 			   uint64_t address, void *bytes, size_t size);
-	/* Whether a root is to be copied. NULL: all. */
-	bool (*wants_root)(const struct ss_gather_source *source,
-			   const struct ss_gather_root *root);
+	/* Whether the roots of a thread are to be copied; then its id and thread pointer (0: not
+	   known) say which they are. NULL: all roots are. */
+	bool (*selects)(const struct ss_gather_source *source, size_t thread,
+			int32_t *ret_tid, uint64_t *ret_pointer);
+	bool selects_others; /* the roots of all other threads instead */
 };
 
 /* Nodes that one call reads: UIO_MAXIOV. */
@@ -60,6 +62,11 @@ struct ss_gather {
 	uint32_t recent
 		[SS_GATHER_RECENT]; /* indexes of nodes by a hash of their address */
 	uint8_t *again; /* scratch: nodes of a batch that are read again; or NULL */
+	/* Roots by thread and by thread pointer, sorted before the freeze: comparing hundreds of
+	   roots with thousands of threads takes milliseconds. */
+	uint16_t by_tid[SS_GATHER_ROOTS_MAX];
+	uint16_t by_pointer[SS_GATHER_ROOTS_MAX];
+	bool wanted[SS_GATHER_ROOTS_MAX]; /* scratch: the selected roots */
 };
 
 /* Copies and checks a plan; reserves all memory that it may need. freeze: memory is also

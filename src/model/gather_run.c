@@ -1,5 +1,6 @@
 #include <string.h>
 
+#include "base/search.h"
 #include "model/gather.h"
 
 enum {
@@ -137,6 +138,37 @@ static void add_children(struct ss_gather *gather, const struct ss_gather_step *
 	}
 }
 
+static void mark_thread(struct ss_gather *gather, int32_t tid, uint64_t pointer,
+			bool wanted)
+{
+	const struct ss_gather_root *roots = gather->plan.roots;
+	size_t count = gather->plan.root_count;
+	size_t at = ss_lower_bound(count, i, roots[gather->by_tid[i]].tid < tid);
+
+	for (; at < count && roots[gather->by_tid[at]].tid == tid; at++)
+		gather->wanted[gather->by_tid[at]] = wanted;
+	if (pointer == 0)
+		return;
+	at = ss_lower_bound(count, i,
+			    roots[gather->by_pointer[i]].thread_pointer < pointer);
+	for (; at < count && roots[gather->by_pointer[at]].thread_pointer == pointer;
+	     at++)
+		gather->wanted[gather->by_pointer[at]] = wanted;
+}
+
+static void mark_wanted(struct ss_gather *gather, const struct ss_gather_source *source)
+{
+	bool others = !source->selects || source->selects_others;
+	uint64_t pointer = 0;
+	int32_t tid = 0;
+
+	memset(gather->wanted, others, gather->plan.root_count);
+	for (size_t i = 0; source->selects && i < source->thread_count; i++) {
+		if (source->selects(source, i, &tid, &pointer))
+			mark_thread(gather, tid, pointer, !others);
+	}
+}
+
 static void add_roots(struct ss_gather *gather, const struct ss_gather_step *step,
 		      const struct ss_gather_source *source)
 {
@@ -144,11 +176,11 @@ static void add_roots(struct ss_gather *gather, const struct ss_gather_step *ste
 
 	switch (step->base) {
 	case SS_GATHER_ROOT:
+		mark_wanted(gather, source);
 		for (size_t i = 0; i < gather->plan.root_count; i++) {
-			const struct ss_gather_root *root = &gather->plan.roots[i];
-			if (!source->wants_root || source->wants_root(source, root))
-				add_root(gather, step, NULL, root->address, step->size,
-					 0);
+			if (gather->wanted[i])
+				add_root(gather, step, NULL,
+					 gather->plan.roots[i].address, step->size, 0);
 		}
 		break;
 	case SS_GATHER_ADDRESS:

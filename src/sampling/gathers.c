@@ -37,25 +37,17 @@ static bool read_stack(const struct ss_gather_source *source, size_t thread,
 				  size);
 }
 
-static bool is_root_of(const struct ss_gather_root *root, const struct ss_task *task)
-{
-	if (root->tid == task->tid)
-		return true;
-	return task->phase == SS_TASK_STOPPED &&
-	       ss_arch_host.attach->thread_pointer(&task->kernel) == root->thread_pointer;
-}
-
-static bool wants_root(const struct ss_gather_source *source,
-		       const struct ss_gather_root *root)
+static bool selects(const struct ss_gather_source *source, size_t thread,
+		    int32_t *ret_tid, uint64_t *ret_pointer)
 {
 	const struct source *self = (const struct source *)source;
+	const struct ss_task *task = &self->tasks->items.items[thread];
 
-	for (size_t i = 0; i < self->tasks->items.count; i++) {
-		const struct ss_task *task = &self->tasks->items.items[i];
-		if (self->wanted(task) && is_root_of(root, task))
-			return true;
-	}
-	return false;
+	*ret_tid = task->tid;
+	*ret_pointer = task->phase == SS_TASK_STOPPED ?
+			       ss_arch_host.attach->thread_pointer(&task->kernel) :
+			       0;
+	return self->wanted(task);
 }
 
 struct ss_error *ss_gathers_set(struct ss_gathers *gathers,
@@ -98,7 +90,7 @@ void ss_gathers_run(struct ss_gathers *gathers, const struct ss_process_memory *
 			    .find_base = find_base,
 			    .thread_count = tasks->items.count,
 			    .read_stack = read_stack,
-			    .wants_root = wants_root },
+			    .selects = selects },
 		.memory = memory,
 		.pages = gathers->pages,
 		.tasks = tasks,

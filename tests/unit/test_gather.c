@@ -370,11 +370,20 @@ static void test_threads(void **state)
 	assert_int_equal(gather->reads, 4);
 }
 
-static bool wants_root(const struct ss_gather_source *source,
-		       const struct ss_gather_root *root)
+/* Three threads, of which the second one is known by its thread pointer only. */
+static bool selects_not_second(const struct ss_gather_source *source, size_t thread,
+			       int32_t *ret_tid, uint64_t *ret_pointer)
 {
 	(void)source;
-	return root->tid != 2;
+	*ret_tid = thread == 1 ? 99 : (int32_t)thread + 1;
+	*ret_pointer = thread == 1 ? 0x7000 : 0;
+	return thread != 1;
+}
+
+static bool selects_second(const struct ss_gather_source *source, size_t thread,
+			   int32_t *ret_tid, uint64_t *ret_pointer)
+{
+	return !selects_not_second(source, thread, ret_tid, ret_pointer);
 }
 
 /* Addresses that are known before are read at once, of those threads that are wanted. */
@@ -393,20 +402,22 @@ static void test_roots(void **state)
 	for (uint32_t i = 0; i < 3; i++)
 		plan.roots[i] =
 			(struct ss_gather_root){ .address = BASE + 0x300 - i * 0x80,
-						 .tid = (int32_t)i + 1 };
+						 .tid = (int32_t)i + 1,
+						 .thread_pointer = i == 1 ? 0x7000 : 0 };
 	_cleanup_(ss_gather_cleanup) struct ss_gather *gather = run(&plan, fake);
 	check_nodes(gather, 0, NODES(0x300, 0x280, 0x200)); /* none for address 0 */
 	check_nodes(gather, 1, NODES(0x500, 0x400));
 	assert_int_equal(gather->reads, 2);
-	fake->source.wants_root = wants_root;
+	fake->source.thread_count = 3;
+	fake->source.selects = selects_not_second;
 	ss_gather_run(gather, &fake->source);
 	check_nodes(gather, 0, NODES(0x300, 0x200));
-}
-
-static bool wants_other_root(const struct ss_gather_source *source,
-			     const struct ss_gather_root *root)
-{
-	return !wants_root(source, root);
+	fake->source.selects = selects_second;
+	ss_gather_run(gather, &fake->source);
+	check_nodes(gather, 0, NODES(0x280));
+	fake->source.selects_others = true;
+	ss_gather_run(gather, &fake->source);
+	check_nodes(gather, 0, NODES(0x300, 0x200));
 }
 
 /* Some roots first, and the others later: what was copied stays, and steps that begin elsewhere
@@ -427,13 +438,15 @@ static void test_more_roots(void **state)
 	plan.steps[2].parent = 1;
 	plan.root_count = 2;
 	plan.roots[0] = (struct ss_gather_root){ .address = BASE + 0x300, .tid = 1 };
-	plan.roots[1] = (struct ss_gather_root){ .address = BASE + 0x200, .tid = 2 };
-	fake->source.wants_root = wants_root;
+	plan.roots[1] = (struct ss_gather_root){ .address = BASE + 0x200,
+						 .thread_pointer = 0x7000 };
+	fake->source.thread_count = 3;
+	fake->source.selects = selects_not_second;
 	_cleanup_(ss_gather_cleanup) struct ss_gather *gather = run(&plan, fake);
 	check_nodes(gather, 0, NODES(0x100));
 	check_nodes(gather, 1, NODES(0x300));
 	check_nodes(gather, 2, NODES(0x500));
-	fake->source.wants_root = wants_other_root;
+	fake->source.selects_others = true;
 	ss_gather_run_more(gather, &fake->source);
 	assert_int_equal(gather->node_count, 5);
 	check_nodes(gather, 0, NODES());
