@@ -7,10 +7,11 @@
 #include "diagnose/outer_frames.h"
 
 enum {
-	FRAMES_MAX = 48,   /* that are searched */
-	LOCKS_MAX = 32,	   /* that are listed */
-	WAITERS_MAX = 16,  /* of a lock, with which other threads are compared */
-	SUSPECTS_MAX = 16, /* that are listed */
+	FRAMES_MAX = 48,       /* that are searched */
+	POOL_FRAMES_MAX = 256, /* tasks are further out */
+	LOCKS_MAX = 32,	       /* that are listed */
+	WAITERS_MAX = 16,      /* of a lock, with which other threads are compared */
+	SUSPECTS_MAX = 16,     /* that are listed */
 };
 
 /* What a stack says. */
@@ -161,6 +162,109 @@ static bool set_purpose(struct ss_snapshot *snapshot, size_t index,
 	return wait->purpose_function && (!entry->words || wait->purpose_words);
 }
 
+/* Exhausted pools ----------------------------------------------------------- */
+
+static bool is_function(const struct ss_frame *frame, const char *function)
+{
+	const char *name;
+	size_t size = ss_wait_table_plain_name(frame->symbol, &name);
+
+	return size == strlen(function) && memcmp(name, function, size) == 0;
+}
+
+/* The function in which a task that a thread of a pool executes waits for the result of
+   another task; or NULL. */
+static const char *find_task_wait(const struct ss_snapshot *snapshot,
+				  const struct ss_thread *thread)
+{
+	static const char *const functions[] = {
+		"java.util.concurrent.FutureTask.get",
+		"java.util.concurrent.CompletableFuture.get",
+		"java.util.concurrent.CompletableFuture.join",
+	};
+	static const char executes[] =
+		"java.util.concurrent.ThreadPoolExecutor.runWorker";
+	const char *found = NULL;
+
+	if (!thread->wait || thread->wait->purpose != SS_PURPOSE_EVENT)
+		return NULL;
+	for (size_t i = 0; i < SS_MIN(thread->frame_count, (size_t)POOL_FRAMES_MAX);
+	     i++) {
+		const struct ss_frame *frame = ss_snapshot_frame(snapshot, thread, i);
+		if (frame->kind != SS_FRAME_JAVA || !frame->symbol)
+			continue;
+		for (size_t j = 0; j < SS_ARRAY_SIZE(functions) && !found; j++)
+			found = is_function(frame, functions[j]) ? functions[j] : NULL;
+		if (is_function(frame, executes))
+			return found;
+	}
+	return NULL;
+}
+
+/* Threads of a pool have one name, apart from a number at the end. */
+static size_t pool_name(const struct ss_thread *thread)
+{
+	size_t size = thread->name ? strlen(thread->name) : 0;
+
+	while (size > 0 && strchr("0123456789", thread->name[size - 1]))
+		size--;
+	return size;
+}
+
+static bool same_pool(const struct ss_thread *a, const struct ss_thread *b)
+{
+	size_t size = pool_name(a);
+
+	return size > 0 && size == pool_name(b) && memcmp(a->name, b->name, size) == 0;
+}
+
+/* If each of several threads of a pool waits for a task, there may be none to execute it.
+   waits: by thread, where it waits for a task; set to NULL for this pool. */
+static bool mark_pool(struct ss_snapshot *snapshot, const char **waits, size_t first)
+{
+	static const char words[] =
+		"result of a task; all threads of the pool wait for one";
+	const struct ss_thread *threads = snapshot->threads.items;
+	size_t members = 0;
+	bool all = true;
+
+	for (size_t i = 0; i < snapshot->threads.count; i++) {
+		bool member = same_pool(&threads[first], &threads[i]);
+		members += member;
+		all = all && (!member || waits[i]);
+	}
+	for (size_t i = snapshot->threads.count; i-- > first;) {
+		struct ss_wait *wait = &snapshot->waits[i];
+		if (!waits[i] || !same_pool(&threads[first], &threads[i]))
+			continue;
+		const char *function = take_ptr(waits[i]);
+		if (!all || members < 2)
+			continue;
+		wait->purpose = SS_PURPOSE_LOCK;
+		wait->purpose_function = ss_intern_string(snapshot->strings, function);
+		wait->purpose_words = ss_intern_string(snapshot->strings, words);
+		if (!wait->purpose_function || !wait->purpose_words)
+			return false;
+	}
+	return true;
+}
+
+static bool find_exhausted_pools(struct ss_snapshot *snapshot)
+{
+	size_t count = snapshot->threads.count;
+	_cleanup_free_ const char **waits = calloc(count + 1, sizeof(*waits));
+
+	if (!waits)
+		return false;
+	for (size_t i = 0; i < count; i++)
+		waits[i] = find_task_wait(snapshot, &snapshot->threads.items[i]);
+	for (size_t i = 0; i < count; i++) {
+		if (waits[i] && !mark_pool(snapshot, waits, i))
+			return false;
+	}
+	return true;
+}
+
 bool ss_purposes_find(struct ss_snapshot *snapshot, const struct ss_wait_table *table)
 {
 	size_t stacks = snapshot->stacks.count;
@@ -178,7 +282,7 @@ bool ss_purposes_find(struct ss_snapshot *snapshot, const struct ss_wait_table *
 		if (!set_purpose(snapshot, i, &found[stack]))
 			return false;
 	}
-	return true;
+	return find_exhausted_pools(snapshot);
 }
 
 /* Application locks --------------------------------------------------------- */

@@ -70,6 +70,19 @@ public class Waits {
             System.out.println("ready");
             one.get();
         }
+        if (words[0].equals("tasks") || words[0].equals("spare")) {
+            ExecutorService pool = Executors.newFixedThreadPool(words[0].equals("tasks") ? 2 : 3);
+            Callable<Integer> task = () -> {
+                meet();
+                return new CompletableFuture<Integer>().get();
+            };
+            pool.submit(task);
+            pool.submit(task);
+            if (words[0].equals("spare"))
+                pool.submit(() -> 1).get();
+            System.out.println("ready");
+            System.in.read();
+        }
         Thread a = new Thread(() -> take(A, B), "java-ab");
         Thread b = new Thread(() -> take(B, A), "java-ba");
         a.start();
@@ -284,6 +297,30 @@ class Pools(EndToEnd):
                 if mode == "join":
                     stuck = {thread["name"] for thread in report["threads"] if thread["stuck"]}
                     self.assertEqual(stuck, {"java", "java-ab", "java-ba"}, report)
+                target.kill()
+
+    def test_java_tasks(self):
+        """The main thread reads input. All threads of a pool wait for the results of tasks; not so
+        if one of them is free."""
+        for mode, count in (("tasks", 2), ("spare", 0)):
+            with self.subTest(mode):
+                target = self.start_java(mode)
+                if not self.has_symbols(target.pid):
+                    self.skipTest("this libjvm has no symbols")
+
+                def waiting():
+                    return sum("CompletableFuture.get" in (frame["symbol"] or "")
+                               for thread in self.snap(target.pid, status=(0, 1)).threads
+                               for frame in thread["frames"])
+                wait_until(lambda: waiting() == 2, "both tasks to wait")
+                report = self.hang(target.pid, (4 if count else 0,))
+                self.assertIn(report["verdict"], ("blocked",) if count else ("idle", "moving"),
+                              report)
+                blocked = {thread["name"] for thread in report["threads"] if thread["blocked"]}
+                self.assertEqual(len(blocked), count, report)
+                self.assertEqual([(lock["function"], lock["waiting"])
+                                  for lock in report["application_locks"]],
+                                 [("java.util.concurrent.CompletableFuture.get", 2)][:count])
                 target.kill()
 
     def test_java_lock(self):
