@@ -25,6 +25,7 @@ enum {
 	CHECK_NS = 5 * 1000 * 1000,
 	/* for a thread that waits for a CPU: a few time slices */
 	LOOK_NS = 50 * 1000 * 1000,
+	LATE_TURN = 1, /* of threads that were stopped after the others */
 };
 
 void ss_attempt_deinit(struct ss_attempt *a)
@@ -170,16 +171,26 @@ static void copy_class(struct ss_attempt *a, ss_task_predicate *predicate)
 	}
 }
 
+/* Whether the plan says which thread each part belongs to. */
+static bool has_roots(const struct ss_attempt *a)
+{
+	return a->gather && a->gather->plan.root_count > 0;
+}
+
 /* All threads are stopped while the stacks of running ones are copied. Then only
    sleeping threads remain stopped. */
 static void set_rounds(struct ss_attempt *a)
 {
+	unsigned turn = 0;
+
+	if (a->freeze.rounds > 0 && has_roots(a))
+		turn = a->gather->has_later ? SS_TURN_OTHER : LATE_TURN;
 	for (size_t i = 0; i < a->tasks.items.count; i++) {
 		struct ss_task *task = &a->tasks.items.items[i];
 		if (task->phase != SS_TASK_STOPPED)
 			continue;
 		task->lock.freeze_round = 2 * a->freeze.rounds + (task->runs ? 1 : 2);
-		task->turn = a->freeze.rounds == 0 ? 0 : SS_TURN_OTHER;
+		task->turn = turn;
 	}
 }
 
@@ -232,40 +243,55 @@ static bool read_stack(const struct ss_gather_source *source, size_t thread,
 	       ss_task_read_stack(task, address, bytes, size);
 }
 
-/* The threads that do not run, whose roots are copied later. */
-static bool selects_sleeping(const struct ss_gather_source *source, size_t thread,
-			     int32_t *ret_tid, uint64_t *ret_pointer)
+static bool selects_stopped(const struct ss_gather_source *source, size_t thread,
+			    int32_t *ret_tid, uint64_t *ret_pointer)
 {
 	const struct ss_task *task = task_of(source, thread);
 	const bool stopped = task->phase == SS_TASK_STOPPED;
 
 	*ret_tid = task->tid;
 	*ret_pointer = stopped ? ss_arch_host.attach->thread_pointer(&task->kernel) : 0;
+	return stopped;
+}
+
+/* The threads that do not run, whose roots are copied later. */
+static bool selects_sleeping(const struct ss_gather_source *source, size_t thread,
+			     int32_t *ret_tid, uint64_t *ret_pointer)
+{
+	const struct ss_task *task = task_of(source, thread);
+	const bool stopped = selects_stopped(source, thread, ret_tid, ret_pointer);
+
 	return is_sleeping_class(task) || (!stopped && task->watched);
 }
 
+enum part { PART_RUNNING, PART_SLEEPING, PART_LATE };
+
 /* Executes the gather plan: while all threads are stopped, without the roots of sleeping ones;
-   and for these when running threads have been released. */
-static void gather(struct ss_attempt *a, bool sleeping)
+   for these when running threads have been released; and for threads that stopped late. */
+static void gather(struct ss_attempt *a, enum part part)
 {
+	static void (*const run[])(struct ss_gather * gather,
+				   const struct ss_gather_source *source) = {
+		[PART_RUNNING] = ss_gather_run,
+		[PART_SLEEPING] = ss_gather_run_more,
+		[PART_LATE] = ss_gather_run_later,
+	};
 	const struct gather_source source = {
 		.source = { .read = read_for_gather,
 			    .find_base = find_base,
 			    .thread_count = a->tasks.items.count,
-			    .selects = selects_sleeping,
-			    .selects_others = !sleeping,
+			    .selects = part == PART_LATE ? selects_stopped :
+							   selects_sleeping,
+			    .selects_others = part == PART_RUNNING,
 			    .read_stack = read_stack },
 		.attempt = a,
 	};
 
-	if (!a->gather)
+	if (!a->gather || (part == PART_LATE && (!has_roots(a) || a->gather->has_later)))
 		return;
 	if (a->pages)
 		ss_page_cache_clear(a->pages);
-	if (sleeping)
-		ss_gather_run_more(a->gather, &source.source);
-	else
-		ss_gather_run(a->gather, &source.source);
+	run[part](a->gather, &source.source);
 }
 
 /* The lock words of watched threads are read while sleeping threads are stopped. */
@@ -314,8 +340,8 @@ static void freeze_and_copy(struct ss_attempt *a)
 {
 	if (!choose_rest(a)) { /* all threads are watched */
 		copy_sleeping(a);
-		gather(a, false);
-		gather(a, true);
+		gather(a, PART_RUNNING);
+		gather(a, PART_SLEEPING);
 		return;
 	}
 	ss_freeze_stop(&a->freeze);
@@ -325,12 +351,12 @@ static void freeze_and_copy(struct ss_attempt *a)
 	do {
 		set_rounds(a);
 		copy_class(a, is_running_class);
-		if (a->freeze.rounds == 0) /* all stand still */
-			gather(a, false);
+		/* All stand still, or those that stopped late. */
+		gather(a, a->freeze.rounds == 0 ? PART_RUNNING : PART_LATE);
 		ss_freeze_release(&a->freeze, true);
 		copy_sleeping(a);
 		if (a->freeze.rounds == 0)
-			gather(a, true);
+			gather(a, PART_SLEEPING);
 		ss_freeze_release(&a->freeze, false);
 	} while (ss_freeze_stop_late(&a->freeze));
 	a->memory.deadline_ns = 0;
@@ -347,6 +373,7 @@ static void drop_copies(struct ss_attempt *a)
 		task->lock = (struct ss_lock_copy){};
 		task->reason = NULL;
 		task->steady = false;
+		task->turn = 0;
 	}
 	a->arena.used = 0;
 }
@@ -567,8 +594,8 @@ static struct ss_error *observe_only(struct ss_attempt *a)
 	if (error)
 		return error;
 	copy_sleeping(a);
-	gather(a, false);
-	gather(a, true);
+	gather(a, PART_RUNNING);
+	gather(a, PART_SLEEPING);
 	/* Threads that ran are observed below. */
 	(void)ss_observe_check(a->target, &a->tasks, NULL, NULL);
 	ss_tasks_close_files(&a->tasks);
@@ -595,11 +622,22 @@ struct ss_error *ss_attempt_copy(struct ss_attempt *a)
 	return a->options->mode == SS_MODE_NO_STOP ? observe_only(a) : stop_and_copy(a);
 }
 
+static struct ss_error *give_gathered(struct ss_attempt *a)
+{
+	struct ss_gathered *late = ss_vector_push(&a->capture->turns);
+
+	if (!late)
+		return ss_error_no_memory();
+	*late = (struct ss_gathered){};
+	struct ss_error *error = ss_gather_give_later(a->gather, late);
+	return error ? error : ss_gather_give(a->gather, &a->capture->gathered);
+}
+
 struct ss_error *ss_attempt_finish(struct ss_attempt *a, bool *again)
 {
 	for (size_t i = 0; i < a->tasks.items.count; i++) {
 		struct ss_task *task = &a->tasks.items.items[i];
-		if (task->phase != SS_TASK_RELEASED && !task->steady)
+		if (task->phase != SS_TASK_RELEASED && !task->steady && has_roots(a))
 			task->turn = SS_TURN_OTHER;
 	}
 	bool looks = a->options->mode != SS_MODE_NO_STOP && !a->tasks.dumping_core &&
@@ -614,6 +652,5 @@ struct ss_error *ss_attempt_finish(struct ss_attempt *a, bool *again)
 		return error;
 	error = ss_result_fill(a->capture, a->target, &a->tasks, &a->freeze, a->options,
 			       &a->arena);
-	return error || !a->gather ? error :
-				     ss_gather_give(a->gather, &a->capture->gathered);
+	return error || !a->gather ? error : give_gathered(a);
 }

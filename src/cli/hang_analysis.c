@@ -14,10 +14,11 @@ SS_DEFINE_CLEANUP(struct ss_progress, progress, ss_progress_free)
 /* A goroutine that waits for a lock for longer than this is blocked. */
 enum { BLOCKED_MS = 1000 };
 
-enum { GOROUTINE_REQUEST = 'G' };
+/* Other requests begin otherwise. */
+enum request_kind { REQUEST_GOROUTINES = 'G', REQUEST_RUNTIMES = 'R' };
 
-struct goroutine_request {
-	char kind; /* GOROUTINE_REQUEST: other requests begin otherwise */
+struct plan_request {
+	char kind; /* enum request_kind */
 	struct ss_gather_plan plan;
 };
 
@@ -148,7 +149,7 @@ static struct ss_error *request_goroutines(const struct ss_hang_analysis *analys
 					   bool *ret)
 {
 	const struct ss_hang_observation *observation = analysis->observation;
-	struct goroutine_request request = { .kind = GOROUTINE_REQUEST };
+	struct plan_request request = { .kind = REQUEST_GOROUTINES };
 
 	if (!attempt->may_request || analysis->asked_goroutines ||
 	    analysis->options->goroutines == 0 || observation->count < 2)
@@ -159,6 +160,25 @@ static struct ss_error *request_goroutines(const struct ss_hang_analysis *analys
 		return NULL;
 	*ret = true;
 	return ss_sandbox_request(attempt, &request, sizeof(request));
+}
+
+/* Requests other captures if frames of runtimes were not copied with the stack of a thread that
+   runs. *ret: whether there are any. */
+static struct ss_error *request_runtimes(const struct ss_hang_analysis *analysis,
+					 const struct ss_sandbox_attempt *attempt,
+					 const struct series *series, bool *ret)
+{
+	const struct ss_hang_observation *observation = analysis->observation;
+	struct plan_request request = { .kind = REQUEST_RUNTIMES };
+
+	if (!attempt->may_request || analysis->repeated ||
+	    analysis->options->mode == SS_MODE_NO_STOP)
+		return NULL;
+	for (size_t i = series->count; i > 0 && !*ret; i--)
+		*ret = ss_snapshot_plan_runtimes(series->snapshots[i - 1],
+						 observation->captures[i - 1],
+						 &request.plan);
+	return *ret ? ss_sandbox_request(attempt, &request, sizeof(request)) : NULL;
 }
 
 static struct ss_error *work(void *data, const struct ss_sandbox_attempt *attempt)
@@ -176,7 +196,11 @@ static struct ss_error *work(void *data, const struct ss_sandbox_attempt *attemp
 	if (error || requested)
 		return error;
 	error = unwind(analysis, attempt, &series);
-	if (!error && attempt->may_request && !analysis->completed &&
+	if (!error)
+		error = request_runtimes(analysis, attempt, &series, &requested);
+	if (error || requested)
+		return error;
+	if (attempt->may_request && !analysis->completed &&
 	    analysis->options->mode == SS_MODE_AUTO)
 		error = ss_registers_request(attempt, series.snapshots[series.count - 1],
 					     &requested);
@@ -239,7 +263,7 @@ static void gather(const struct ss_hang_analysis *analysis, size_t index,
 static void gather_goroutines(struct ss_hang_analysis *analysis, const void *bytes)
 {
 	const struct timespec pause = { .tv_sec = BLOCKED_MS / 1000 };
-	struct goroutine_request request;
+	struct plan_request request;
 
 	memcpy(&request, bytes, sizeof(request));
 	analysis->asked_goroutines = true;
@@ -248,13 +272,31 @@ static void gather_goroutines(struct ss_hang_analysis *analysis, const void *byt
 	gather(analysis, analysis->observation->count - 1, &request.plan);
 }
 
+static void repeat(struct ss_hang_analysis *analysis, const void *bytes)
+{
+	struct plan_request request;
+
+	memcpy(&request, bytes, sizeof(request));
+	if (analysis->repeated)
+		return;
+	analysis->repeated = true;
+	ss_late_reader_free(take_ptr(analysis->reader));
+	ss_late_reader_free(take_ptr(analysis->checker));
+	ss_hang_observation_repeat(analysis->observation, analysis->options,
+				   &request.plan);
+	attach(analysis);
+}
+
 static void answer(void *data, const void *bytes, size_t size)
 {
 	struct ss_hang_analysis *analysis = data;
 
-	if (size == sizeof(struct goroutine_request) &&
-	    *(const char *)bytes == GOROUTINE_REQUEST)
+	if (size == sizeof(struct plan_request) &&
+	    *(const char *)bytes == REQUEST_GOROUTINES)
 		gather_goroutines(analysis, bytes);
+	else if (size == sizeof(struct plan_request) &&
+		 *(const char *)bytes == REQUEST_RUNTIMES)
+		repeat(analysis, bytes);
 	else if (ss_registers_is_request(bytes, size))
 		complete(analysis, bytes, size);
 	else
@@ -315,7 +357,7 @@ struct ss_error *ss_hang_analysis_run(struct ss_hang_analysis *analysis,
 	sandboxed.options.check = check_thread;
 	attach(analysis);
 	sandboxed.options.last_level = SS_SANDBOX_RAW;
-	sandboxed.options.max_requests += analysis->options->mode == SS_MODE_AUTO ? 2 : 1;
+	sandboxed.options.max_requests += analysis->options->mode == SS_MODE_AUTO ? 3 : 2;
 	struct ss_error *error = ss_analysis_run(&sandboxed, &result);
 	ss_late_reader_free(take_ptr(analysis->reader));
 	ss_late_reader_free(take_ptr(analysis->checker));

@@ -14,6 +14,7 @@ struct ss_hang_analysis {
 	bool color;
 	enum ss_verdict quiet_below; /* writes nothing if the verdict is less serious */
 	bool asked_goroutines;
+	bool repeated;		       /* captures were taken once more, with a plan */
 	bool completed;		       /* threads were stopped to complete their stacks */
 	bool privileged;	       /* as in struct ss_snap_analysis */
 	struct ss_late_reader *reader; /* of the first capture, while it runs */

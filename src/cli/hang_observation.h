@@ -30,6 +30,11 @@ struct ss_error *ss_hang_observe(pid_t pid, uint64_t time_ns,
 void ss_hang_observation_complete(struct ss_hang_observation *observation,
 				  const struct ss_options *options, const pid_t *tids,
 				  size_t count);
+/* Takes all captures once more, in a shorter time, with a plan: frames of runtimes in threads that run
+   are copied with their stacks. After a failure the observation stays as it was. */
+void ss_hang_observation_repeat(struct ss_hang_observation *observation,
+				const struct ss_options *options,
+				const struct ss_gather_plan *plan);
 void ss_hang_observation_deinit(struct ss_hang_observation *observation);
 
 #endif

@@ -84,6 +84,12 @@ static void compare_samples(struct ss_progress *progress, const struct ss_thread
 		*stops += then->stopped_ns > 0;
 		if (then->frame_count == 0)
 			continue;
+		/* Native frames only, since calls of a runtime were not copied: they are not
+		   comparable. */
+		if (then->native_reason && !thread->native_reason) {
+			*same = false;
+			continue;
+		}
 		ret->samples++;
 		if (then->end != SS_END_ROOT && then->frame_count < thread->frame_count) {
 			*same &= is_part(snapshot, then, progress->last, thread) &&

@@ -60,7 +60,7 @@ static bool find_span(const struct ss_capture_memory *memory, uint64_t address,
 	    memory->thread->turn <= capture->turns.count &&
 	    find_in_blocks(&capture->turns.items[memory->thread->turn - 1], address, ret))
 		return true;
-	if (!(memory->thread && memory->thread->turn == SS_TURN_OTHER) &&
+	if (!(memory->thread && memory->thread->turn > 0) &&
 	    find_in_blocks(&capture->gathered, address, ret))
 		return true;
 	if (memory->thread)

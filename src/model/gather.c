@@ -196,12 +196,11 @@ static bool list_changed(const struct ss_gather *gather, struct ss_gathered *ret
 	return true;
 }
 
-struct ss_error *ss_gather_give(struct ss_gather *gather, struct ss_gathered *ret)
+/* Adds the nodes from first on. */
+static void add_blocks(const struct ss_gather *gather, size_t first,
+		       struct ss_gathered *ret)
 {
-	if (!ss_vector_reserve(&ret->blocks, gather->node_count) ||
-	    !list_changed(gather, ret))
-		return ss_error_no_memory();
-	for (size_t i = 0; i < gather->node_count; i++) {
+	for (size_t i = first; i < gather->node_count; i++) {
 		const struct ss_gather_node *node = &gather->nodes[i];
 		if (node->size > 0)
 			ret->blocks.items[ret->blocks.count++] =
@@ -210,7 +209,26 @@ struct ss_error *ss_gather_give(struct ss_gather *gather, struct ss_gathered *re
 							  .bytes = node->bytes };
 	}
 	ret->truncated = gather->truncated;
-	ret->bytes = take_ptr(gather->bytes);
 	ss_gathered_sort(ret);
+}
+
+struct ss_error *ss_gather_give_later(struct ss_gather *gather, struct ss_gathered *ret)
+{
+	const size_t first = gather->has_later ? gather->later : gather->node_count;
+
+	if (!ss_vector_reserve(&ret->blocks, gather->node_count - first))
+		return ss_error_no_memory();
+	add_blocks(gather, first, ret);
+	gather->node_count = first;
+	return NULL;
+}
+
+struct ss_error *ss_gather_give(struct ss_gather *gather, struct ss_gathered *ret)
+{
+	if (!ss_vector_reserve(&ret->blocks, gather->node_count) ||
+	    !list_changed(gather, ret))
+		return ss_error_no_memory();
+	add_blocks(gather, 0, ret);
+	ret->bytes = take_ptr(gather->bytes);
 	return NULL;
 }

@@ -58,6 +58,8 @@ struct ss_gather {
 	uint32_t reads;
 	uint32_t pointers; /* of nodes visited */
 	bool truncated;	   /* a limit was reached */
+	bool has_later;
+	size_t later; /* the first node of a later moment; has_later */
 	struct ss_piece pieces[SS_GATHER_BATCH];
 	uint32_t recent
 		[SS_GATHER_RECENT]; /* indexes of nodes by a hash of their address */
@@ -84,6 +86,14 @@ void ss_gather_run(struct ss_gather *gather, const struct ss_gather_source *sour
 /* Executes the steps that begin at roots, and those that follow from them, once more: for roots
    that source did not want before. Keeps what was copied. */
 void ss_gather_run_more(struct ss_gather *gather, const struct ss_gather_source *source);
+
+/* Executes the plan at a later moment, for threads that stood still then only. Keeps what was
+   copied; ss_gather_give_later() returns the rest. Once at most. */
+void ss_gather_run_later(struct ss_gather *gather, const struct ss_gather_source *source);
+
+/* Before ss_gather_give(): what ss_gather_run_later() has copied. Its bytes belong to what
+   ss_gather_give() returns. NO_MEMORY. */
+struct ss_error *ss_gather_give_later(struct ss_gather *gather, struct ss_gathered *ret);
 
 /* Moves the copies into the capture. Afterwards the gather can only be freed.
    NO_MEMORY. */

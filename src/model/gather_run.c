@@ -335,10 +335,18 @@ void ss_gather_run(struct ss_gather *gather, const struct ss_gather_source *sour
 	gather->reads = 0;
 	gather->pointers = 0;
 	gather->truncated = false;
+	gather->has_later = false;
 	run_steps(gather, source, false);
 }
 
 void ss_gather_run_more(struct ss_gather *gather, const struct ss_gather_source *source)
 {
 	run_steps(gather, source, true);
+}
+
+void ss_gather_run_later(struct ss_gather *gather, const struct ss_gather_source *source)
+{
+	gather->has_later = true;
+	gather->later = gather->node_count;
+	run_steps(gather, source, false);
 }

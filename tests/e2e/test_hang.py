@@ -154,6 +154,29 @@ class Hang(Verdicts):
                          {"semaphore"})
 
 
+    def test_python_busy(self):
+        """The function that a Python thread never left, and not the interpreter's."""
+        program = ("def step(n):\n"
+                   "    return sum(i * i for i in range(n))\n"
+                   "def serve():\n"
+                   "    print('ready', flush=True)\n"
+                   "    while True:\n"
+                   "        step(1000)\n"
+                   "serve()\n")
+        target = self.start_command([sys.executable, "-c", program])
+        reports = []
+
+        def names_function():
+            result = self.run_tool("hang", FOR, "--json", target.pid, status=None)
+            reports.append(json.loads(result.stdout)["threads"][0])
+            return reports[-1]["within"] in ("serve", "step") and reports[-1]["samples"] > 1
+        try:
+            wait_until(names_function, "the function is named")
+        except AssertionError as error:
+            raise AssertionError(f"{error}: {reports}") from error
+        self.assert_free(target.pid)
+
+
 class Pools(Verdicts):
     """A thread that holds a lock and waits for the next connection or job is idle, and so are
     those that wait for the lock to do the same."""

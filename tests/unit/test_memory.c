@@ -63,9 +63,17 @@ static void test_gathered(void **state)
 	struct ss_memory_block block = { .address = 0x1000,
 					 .size = 8,
 					 .bytes = gathered };
-	struct ss_capture_thread threads[2] = { {}, { .turn = SS_TURN_OTHER } };
+	static const uint8_t late[8] = "late....";
+	struct ss_memory_block late_block = { .address = 0x1000,
+					      .size = 8,
+					      .bytes = late };
+	struct ss_gathered turn = { .blocks = { .items = &late_block, .count = 1 } };
+	struct ss_capture_thread threads[3] = { {},
+						{ .turn = SS_TURN_OTHER },
+						{ .turn = 1 } };
 	const struct ss_capture capture = {
-		.threads = { .items = threads, .count = 2 },
+		.threads = { .items = threads, .count = 3 },
+		.turns = { .items = &turn, .count = 1 },
 		.gathered.blocks = { .items = &block, .count = 1 },
 	};
 	struct ss_capture_memory memory;
@@ -76,8 +84,12 @@ static void test_gathered(void **state)
 	assert_true(ss_memory_read(&memory.memory, 0x1000, bytes, 8));
 	ss_capture_memory_init(&memory, &capture, &threads[0]);
 	assert_true(ss_memory_read(&memory.memory, 0x1000, bytes, 8));
+	assert_memory_equal(bytes, "gathered", 8);
 	ss_capture_memory_init(&memory, &capture, &threads[1]);
 	assert_false(ss_memory_read(&memory.memory, 0x1000, bytes, 8));
+	ss_capture_memory_init(&memory, &capture, &threads[2]);
+	assert_true(ss_memory_read(&memory.memory, 0x1000, bytes, 8));
+	assert_memory_equal(bytes, "late....", 8);
 }
 
 static void test_string(void **state)
