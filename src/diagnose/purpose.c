@@ -164,41 +164,72 @@ static bool set_purpose(struct ss_snapshot *snapshot, size_t index,
 
 /* Exhausted pools ----------------------------------------------------------- */
 
-static bool is_function(const struct ss_frame *frame, const char *function)
+/* Functions of a library of thread pools. */
+static const struct pool_functions {
+	enum ss_frame_kind kind;
+	const char *executes;			/* the loop of a thread of a pool */
+	const char *waits[3];			/* for the result of a task */
+	const char *executes_file, *waits_file; /* how their files end, or NULL */
+} pool_functions[] = {
+	{ SS_FRAME_JAVA,
+	  "java.util.concurrent.ThreadPoolExecutor.runWorker",
+	  { "java.util.concurrent.FutureTask.get",
+	    "java.util.concurrent.CompletableFuture.get",
+	    "java.util.concurrent.CompletableFuture.join" },
+	  NULL,
+	  NULL },
+	{ SS_FRAME_PYTHON,
+	  "_worker",
+	  { "Future.result", "result", "Future.exception" }, /* "result": up to 3.10 */
+	  "/concurrent/futures/thread.py",
+	  "/concurrent/futures/_base.py" },
+};
+
+/* A thread of a pool, as far as its stack tells. */
+struct worker {
+	const char
+		*waits; /* where its task waits for the result of another one, or NULL */
+	bool apart;	/* it belongs to no pool */
+};
+
+static bool is_function(const struct ss_frame *frame, const char *function,
+			const char *file)
 {
+	size_t given = frame->file ? strlen(frame->file) : 0;
+	size_t end = file ? strlen(file) : 0;
 	const char *name;
 	size_t size = ss_wait_table_plain_name(frame->symbol, &name);
 
-	return size == strlen(function) && memcmp(name, function, size) == 0;
+	return size == strlen(function) && memcmp(name, function, size) == 0 &&
+	       given >= end && (!end || strcmp(frame->file + given - end, file) == 0);
 }
 
-/* The function in which a task that a thread of a pool executes waits for the result of
-   another task; or NULL. */
-static const char *find_task_wait(const struct ss_snapshot *snapshot,
-				  const struct ss_thread *thread)
+static struct worker find_worker(const struct ss_snapshot *snapshot,
+				 const struct ss_thread *thread)
 {
-	static const char *const functions[] = {
-		"java.util.concurrent.FutureTask.get",
-		"java.util.concurrent.CompletableFuture.get",
-		"java.util.concurrent.CompletableFuture.join",
-	};
-	static const char executes[] =
-		"java.util.concurrent.ThreadPoolExecutor.runWorker";
-	const char *found = NULL;
+	bool event = thread->wait && thread->wait->purpose == SS_PURPOSE_EVENT;
+	struct worker worker = {};
 
-	if (!thread->wait || thread->wait->purpose != SS_PURPOSE_EVENT)
-		return NULL;
 	for (size_t i = 0; i < SS_MIN(thread->frame_count, (size_t)POOL_FRAMES_MAX);
 	     i++) {
 		const struct ss_frame *frame = ss_snapshot_frame(snapshot, thread, i);
-		if (frame->kind != SS_FRAME_JAVA || !frame->symbol)
+		const struct pool_functions *of = NULL;
+		for (size_t j = 0; j < SS_ARRAY_SIZE(pool_functions); j++) {
+			if (pool_functions[j].kind == frame->kind && frame->symbol)
+				of = &pool_functions[j];
+		}
+		if (!of)
 			continue;
-		for (size_t j = 0; j < SS_ARRAY_SIZE(functions) && !found; j++)
-			found = is_function(frame, functions[j]) ? functions[j] : NULL;
-		if (is_function(frame, executes))
-			return found;
+		worker.apart = true;
+		for (size_t j = 0; j < SS_ARRAY_SIZE(of->waits) && !worker.waits; j++) {
+			if (event && is_function(frame, of->waits[j], of->waits_file))
+				worker.waits = of->waits[j];
+		}
+		if (is_function(frame, of->executes, of->executes_file))
+			return (struct worker){ .waits = worker.waits };
 	}
-	return NULL;
+	worker.waits = NULL;
+	return worker;
 }
 
 /* Threads of a pool have one name, apart from a number at the end. */
@@ -219,8 +250,8 @@ static bool same_pool(const struct ss_thread *a, const struct ss_thread *b)
 }
 
 /* If each of several threads of a pool waits for a task, there may be none to execute it.
-   waits: by thread, where it waits for a task; set to NULL for this pool. */
-static bool mark_pool(struct ss_snapshot *snapshot, const char **waits, size_t first)
+   Clears waits of the threads of the pool. */
+static bool mark_pool(struct ss_snapshot *snapshot, struct worker *workers, size_t first)
 {
 	static const char words[] =
 		"result of a task; all threads of the pool wait for one";
@@ -229,15 +260,16 @@ static bool mark_pool(struct ss_snapshot *snapshot, const char **waits, size_t f
 	bool all = true;
 
 	for (size_t i = 0; i < snapshot->threads.count; i++) {
-		bool member = same_pool(&threads[first], &threads[i]);
+		bool member = !workers[i].apart &&
+			      same_pool(&threads[first], &threads[i]);
 		members += member;
-		all = all && (!member || waits[i]);
+		all = all && (!member || workers[i].waits);
 	}
 	for (size_t i = snapshot->threads.count; i-- > first;) {
 		struct ss_wait *wait = &snapshot->waits[i];
-		if (!waits[i] || !same_pool(&threads[first], &threads[i]))
+		if (!workers[i].waits || !same_pool(&threads[first], &threads[i]))
 			continue;
-		const char *function = take_ptr(waits[i]);
+		const char *function = take_ptr(workers[i].waits);
 		if (!all || members < 2)
 			continue;
 		wait->purpose = SS_PURPOSE_LOCK;
@@ -252,14 +284,14 @@ static bool mark_pool(struct ss_snapshot *snapshot, const char **waits, size_t f
 static bool find_exhausted_pools(struct ss_snapshot *snapshot)
 {
 	size_t count = snapshot->threads.count;
-	_cleanup_free_ const char **waits = calloc(count + 1, sizeof(*waits));
+	_cleanup_free_ struct worker *workers = calloc(count + 1, sizeof(*workers));
 
-	if (!waits)
+	if (!workers)
 		return false;
 	for (size_t i = 0; i < count; i++)
-		waits[i] = find_task_wait(snapshot, &snapshot->threads.items[i]);
+		workers[i] = find_worker(snapshot, &snapshot->threads.items[i]);
 	for (size_t i = 0; i < count; i++) {
-		if (waits[i] && !mark_pool(snapshot, waits, i))
+		if (workers[i].waits && !mark_pool(snapshot, workers, i))
 			return false;
 	}
 	return true;

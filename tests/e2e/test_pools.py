@@ -141,7 +141,7 @@ def task():
     return pool.submit(str, 1).result()
 futures = [pool.submit(task) for _ in range(2)]
 print("ready", flush=True)
-futures[0].result()
+%s
 """
 
 
@@ -233,10 +233,23 @@ class Pools(EndToEnd):
 
     def test_python_threads(self):
         """Each task waits for another one, for which the pool has no thread."""
-        target = self.start_command([sys.executable, "-c", PYTHON])
+        target = self.start_command([sys.executable, "-c", PYTHON % "futures[0].result()"])
         wait_until(lambda: list(task_states(target.pid).values()) == ["S"] * 3, "all to sleep")
         report = self.hang(target.pid, (4,))
         self.assertEqual((report["verdict"], report["closed"]), ("stuck", True), report)
+
+    def test_python_server(self):
+        """The same where the main thread reads input."""
+        target = self.start_command([sys.executable, "-c", PYTHON % "input()"])
+        wait_until(lambda: list(task_states(target.pid).values()) == ["S"] * 3, "all to sleep")
+        if all(frame["kind"] == "native" for thread in self.snap(target.pid).threads
+               for frame in thread["frames"]):
+            self.skipTest("the functions of this python3 are not known")
+        report = self.hang(target.pid, (4,))
+        self.assertEqual(report["verdict"], "blocked", report)
+        lock, = report["application_locks"]
+        self.assertEqual(lock["waiting"], 2, lock)
+        self.assertRegex(lock["function"], "result$")
 
     def test_java_connections(self):
         """Two pools of connections to databases, in each of which three tasks want the only one."""
