@@ -2,128 +2,27 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <jansson.h>
-#include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "base/intern.h"
 #include "base/io.h"
 #include "cli/analysis.h"
 #include "cli/command.h"
+#include "cli/crash_reader.h"
 #include "cli/failure.h"
-#include "output/crash_groups.h"
 
 enum {
 	REPORT_MAX = 64 << 20, /* 5,000 threads */
-	REPORTS_MAX = 10000000,
 	TIMEOUT_MS = 3600 * 1000,
 	NS_PER_S = 1000000000,
 };
 
 #define MORE_MEMORY ((uint64_t)1 << 30)
 
-struct reader {
-	struct ss_crash_reports reports;
-	struct ss_intern *strings;
-	struct ss_buffer bytes;
-};
-
-static void reader_deinit(struct reader *reader)
-{
-	ss_vector_free(&reader->reports.items);
-	ss_intern_free(reader->strings);
-	ss_buffer_deinit(&reader->bytes);
-}
-
-/* The string of that key, or "". NULL without memory. */
-static const char *get_string(struct reader *reader, const json_t *object,
-			      const char *key)
-{
-	const char *text = json_string_value(json_object_get(object, key));
-
-	return ss_intern_string(reader->strings, text ? text : "");
-}
-
-static const char *find_build_id(struct reader *reader, const json_t *document,
-				 const char *program)
-{
-	const json_t *modules = json_object_get(document, "modules");
-
-	for (size_t i = 0; i < json_array_size(modules); i++) {
-		const json_t *module = json_array_get(modules, i);
-		const char *path = json_string_value(json_object_get(module, "path"));
-		if (path && strcmp(path, program) == 0)
-			return get_string(reader, module, "build_id");
-	}
-	return "";
-}
-
-/* One document; file_ns is when its file was written. False without memory. */
-static bool add_document(struct reader *reader, const json_t *document, uint64_t file_ns)
-{
-	const json_t *capture = json_object_get(document, "capture");
-	const json_t *crash = json_object_get(capture, "crash");
-	const json_t *process = json_object_get(document, "process");
-	json_int_t time_ns = json_integer_value(json_object_get(capture, "time_ns"));
-	const char *schema = json_string_value(json_object_get(document, "schema"));
-
-	if (!schema || strcmp(schema, "stacksnap-snapshot/1") != 0 ||
-	    !json_is_object(crash) || reader->reports.items.count >= REPORTS_MAX) {
-		reader->reports.skipped++;
-		return true;
-	}
-	struct ss_crash_report *report = ss_vector_push(&reader->reports.items);
-	if (!report)
-		return false;
-	report->hash = get_string(reader, crash, "stack_hash");
-	report->signature = get_string(reader, crash, "signature");
-	if (report->hash && !*report->hash)
-		report->hash = report->signature;
-	report->signal = get_string(reader, crash, "name");
-	report->program = get_string(reader, process, "executable");
-	if (report->program && !*report->program)
-		report->program = get_string(reader, process, "name");
-	report->host = get_string(reader, process, "host");
-	report->build_id =
-		report->program ? find_build_id(reader, document, report->program) : NULL;
-	report->time_ns = time_ns > 0 ? (uint64_t)time_ns : file_ns;
-	return report->hash && report->signature && report->signal && report->program &&
-	       report->host && report->build_id;
-}
-
-/* A file has one document, or one on each line. */
-static bool add_bytes(struct reader *reader, uint64_t file_ns)
-{
-	const char *at = reader->bytes.bytes;
-	size_t left = reader->bytes.size;
-	json_error_t problem;
-	bool ok = true;
-
-	if (left == 0)
-		reader->reports.skipped++;
-	while (ok && left > 0) {
-		json_t *document = json_loadb(at, left, JSON_DISABLE_EOF_CHECK, &problem);
-		if (!document) {
-			reader->reports.skipped++;
-			return true;
-		}
-		size_t used = SS_MIN((size_t)problem.position, left);
-		ok = add_document(reader, document, file_ns);
-		json_decref(document);
-		while (used < left && strchr(" \t\r\n", at[used]))
-			used++;
-		if (used == 0)
-			return ok;
-		at += used;
-		left -= used;
-	}
-	return ok;
-}
-
 /* False without memory. */
-static bool add_file(struct reader *reader, int directory, const char *name)
+static bool add_file(struct ss_crash_reader *reader, int directory, const char *name)
 {
+	_cleanup_buffer_ struct ss_buffer bytes = {};
 	struct stat status;
 	_cleanup_close_ int path =
 		openat(directory, name, O_PATH | O_NOFOLLOW | O_CLOEXEC);
@@ -131,15 +30,16 @@ static bool add_file(struct reader *reader, int directory, const char *name)
 	if (path < 0 || fstat(path, &status) != 0 || S_ISDIR(status.st_mode))
 		return true;
 	_cleanup_close_ int fd = ss_io_reopen(path);
-	if (fd < 0 || ss_io_read_all(fd, REPORT_MAX, &reader->bytes) < 0) {
+	if (fd < 0 || ss_io_read_all(fd, REPORT_MAX, &bytes) < 0) {
 		reader->reports.skipped++;
-		return !reader->bytes.failed;
+		return !bytes.failed;
 	}
-	return add_bytes(reader, (uint64_t)status.st_mtim.tv_sec * NS_PER_S +
-					 (uint64_t)status.st_mtim.tv_nsec);
+	return ss_crash_reader_add(reader, bytes.bytes, bytes.size,
+				   (uint64_t)status.st_mtim.tv_sec * NS_PER_S +
+					   (uint64_t)status.st_mtim.tv_nsec);
 }
 
-static struct ss_error *read_directory(struct reader *reader, const char *path)
+static struct ss_error *read_directory(struct ss_crash_reader *reader, const char *path)
 {
 	DIR *directory = ss_io_open_directory(AT_FDCWD, path);
 	int errnum = errno;
@@ -159,10 +59,10 @@ static struct ss_error *read_directory(struct reader *reader, const char *path)
 static struct ss_error *work(void *data, const struct ss_sandbox_attempt *attempt)
 {
 	const struct ss_report_arguments *arguments = data;
-	_cleanup_(reader_deinit) struct reader reader = { .strings = ss_intern_new() };
+	_cleanup_(ss_crash_reader_deinit) struct ss_crash_reader reader = {};
 	FILE *out = NULL;
 
-	if (!reader.strings)
+	if (!ss_crash_reader_init(&reader))
 		return ss_error_no_memory();
 	struct ss_error *error = read_directory(&reader, arguments->files.items[0]);
 	if (!error && reader.reports.items.count == 0)

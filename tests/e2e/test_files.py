@@ -3,15 +3,18 @@ test_situations.py checks the names."""
 
 import os
 import shutil
+import signal
 import subprocess
 import sys
+import tempfile
 import unittest
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "survive"))
 
 import situations  # noqa: E402
 from harness import (EndToEnd, LIMIT_S, MODES, STACKSNAP, Snapshot, TARGETS,  # noqa: E402
-                     canonical, for_everyone, main, status_field, task_states)
+                     canonical, for_everyone, main, read_text, status_field,
+                     task_states, wait_until)
 from subjects import Lab, Unavailable  # noqa: E402
 
 NOBODY = 65534
@@ -158,6 +161,66 @@ class WithoutPrivileges(Names):
         # it calls the program, whose names are there, and is called by it
         self.assertEqual(names[1], "target_block")
         self.assertEqual(names[4:8], WHOLE[1:])
+
+
+@unittest.skipIf(os.environ.get("SANITIZED"), "a sanitizer reports SIGBUS itself")
+@unittest.skipIf(os.geteuid() != 0, "only root can stop the child that reads files")
+class Truncated(EndToEnd):
+    TRIES = 40
+
+    def reads(self, pid, path):
+        """The child of the tool that has mapped the file, or None."""
+        try:
+            for tid in os.listdir("/proc/%d/task" % pid):
+                for child in read_text("/proc/%d/task/%s/children" % (pid, tid)).split():
+                    if path in read_text("/proc/%s/maps" % child):
+                        return int(child)
+        except OSError:
+            pass
+        return None
+
+    def test_debug_file_is_truncated(self):
+        """While it is read: then its functions have no names, which is said, and the others do."""
+        directory = tempfile.mkdtemp(prefix="stacksnap-files-")
+        self.addCleanup(shutil.rmtree, directory)
+        program, debug = (os.path.join(directory, name) for name in ("prog", "prog.debug"))
+        for command in (["--only-keep-debug", STACKSNAP, debug],
+                        ["--strip-all", "--add-gnu-debuglink=" + debug, STACKSNAP, program]):
+            if not shutil.which("objcopy") or subprocess.run(["objcopy", *command]).returncode:
+                self.skipTest("objcopy cannot separate debug information")
+        target = subprocess.Popen([program, "run", "--", "sleep", "300"], cwd=directory,
+                                  stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
+                                  stderr=subprocess.DEVNULL)
+        self.addCleanup(target.wait)
+        self.addCleanup(target.terminate)  # is forwarded to the command
+        wait_until(lambda: read_text("/proc/%d/syscall" % target.pid).startswith("128 "),
+                   "the program to wait")
+        with open(debug, "rb") as file:
+            contents = file.read()
+        for _ in range(self.TRIES):
+            with open(debug, "wb") as file:
+                file.write(contents)
+            tool = subprocess.Popen([STACKSNAP, str(target.pid)], stdout=subprocess.PIPE,
+                                    stderr=subprocess.PIPE, text=True)
+            child = None
+            while not child and tool.poll() is None:
+                child = self.reads(tool.pid, debug)
+            if child:
+                try:
+                    os.kill(child, signal.SIGSTOP)
+                    os.truncate(debug, 0)
+                    os.kill(child, signal.SIGCONT)
+                except ProcessLookupError:
+                    pass
+            output, errors = tool.communicate(timeout=LIMIT_S)
+            self.assertIn("libc_start_call_main", output, errors)
+            if "SIGBUS" in errors:
+                self.assertEqual(tool.returncode, 1, errors)
+                self.assertRegex(errors, "the analysis of prog crashed .SIGBUS.*, module skipped")
+                self.assertRegex(output, r"prog\+0x")
+                return
+            self.assertIn(tool.returncode, (0, 1), errors)
+        self.skipTest("the file was never truncated in time")
 
 
 if __name__ == "__main__":

@@ -56,7 +56,7 @@ THIRD_PARTY = {
     "demangle.h": {"symbolize"},
     "libiberty/": {"symbolize"},
     "lzma.h": {"symbolize", "elf", "core"},
-    "jansson.h": {"cli/crash_reports.c"},  # reads; output/json.h writes
+    "jansson.h": {"cli/crash_reader.c"},  # reads; output/json.h writes
     "argp.h": {"cli"},
     "xxhash.h": {"base", "model", "symbolize", "elf", "recording", "profile", "output"},
     "zstd.h": {"recording", "symbolize", "core"},
