@@ -72,6 +72,7 @@ const char *ss_lock_type_name(enum ss_lock_type type)
 		[SS_LOCK_RUST_ONCE] = "rust-once",
 		[SS_LOCK_RUST_PARKER] = "rust-parker",
 		[SS_LOCK_JAVA_MONITOR] = "java-monitor",
+		[SS_LOCK_JAVA_LOCK] = "java-lock",
 		[SS_LOCK_PYTHON_GIL] = "python-gil",
 		[SS_LOCK_PYTHON_LOCK] = "python-lock",
 	};

@@ -62,6 +62,7 @@ static const char *lock_noun(enum ss_lock_type type)
 		[SS_LOCK_RUST_ONCE] = "another thread's Rust Once",
 		[SS_LOCK_RUST_PARKER] = "unpark() of this Rust thread",
 		[SS_LOCK_JAVA_MONITOR] = "Java monitor",
+		[SS_LOCK_JAVA_LOCK] = "Java lock",
 		[SS_LOCK_PYTHON_GIL] = "the GIL",
 		[SS_LOCK_PYTHON_LOCK] = "threading.Lock",
 	};

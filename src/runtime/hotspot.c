@@ -16,6 +16,7 @@
 #include "model/futex.h"
 #include "runtime/hotspot_code.h"
 #include "runtime/hotspot_method.h"
+#include "runtime/hotspot_object.h"
 #include "runtime/runtime.h"
 
 enum {
@@ -48,6 +49,7 @@ struct hotspot {
 	struct ss_hotspot_layout layout;
 	struct ss_hotspot_codes codes;
 	struct ss_hotspot_methods methods;
+	struct ss_hotspot_objects objects;
 	uint64_t call_stub; /* return address of the stub by which C++ calls Java */
 	SS_VECTOR(struct java_thread) threads;
 	bool has_threads;
@@ -246,6 +248,9 @@ static bool open_hotspot(const struct ss_runtime_process *process,
 							.memory = process->memory,
 							.after = process->after,
 							.strings = process->strings };
+	hotspot->objects = (struct ss_hotspot_objects){ .layout = &hotspot->layout,
+							.memory = process->memory,
+							.fresh = process->fresh };
 	*ret = hotspot;
 	if (!info->version)
 		return false;
@@ -803,7 +808,7 @@ static bool walk_thread(void *state, struct ss_runtime_thread *thread)
 	return !hotspot->no_memory;
 }
 
-/* Monitors ----------------------------------------------------------------- */
+/* Monitors and locks ------------------------------------------------------- */
 
 /* The thread of a JavaThread. */
 static const struct ss_capture_thread *find_captured(const struct hotspot *hotspot,
@@ -937,6 +942,53 @@ static bool find_monitor(struct hotspot *hotspot, const struct ss_capture_thread
 	return false;
 }
 
+/* The thread that has this Thread object. */
+static const struct java_thread *find_by_object(const struct hotspot *hotspot,
+						uint64_t object)
+{
+	for (size_t i = 0; i < hotspot->threads.count; i++) {
+		uint64_t objects[2];
+		ss_hotspot_thread_objects(&hotspot->objects,
+					  hotspot->threads.items[i].address, objects);
+		if (objects[0] == object || objects[1] == object)
+			return &hotspot->threads.items[i];
+	}
+	return NULL;
+}
+
+/* The lock of java.util.concurrent for which a thread is parked: in the JavaThread, where its
+   Parker is. */
+static bool find_synchronizer(struct hotspot *hotspot,
+			      const struct ss_capture_thread *thread,
+			      struct ss_runtime_found_lock *ret)
+{
+	struct ss_futex futex;
+	uint64_t lock;
+	uint64_t owner;
+
+	if (!ss_futex_parse(&thread->syscall, &futex) || !find_threads(hotspot))
+		return false;
+	const struct java_thread *java = find_thread(hotspot, thread);
+	if (!java ||
+	    futex.address - java->address >=
+		    hotspot->layout.at[SS_HOTSPOT_THREAD_BYTES] ||
+	    !ss_hotspot_parked_for(&hotspot->objects, java->address, &lock, &owner))
+		return false;
+	const struct java_thread *other = find_by_object(hotspot, owner);
+	if (!other || other == java)
+		return false;
+	*ret = (struct ss_runtime_found_lock){
+		.type = SS_LOCK_JAVA_LOCK,
+		.address = lock,
+		.start = futex.address,
+		.end = futex.address + 1,
+		.owner = find_captured(hotspot, other),
+		.waiter = thread,
+		.late = true,
+	};
+	return true;
+}
+
 static size_t find_locks(void *state, const struct ss_memory *copied,
 			 struct ss_runtime_found_lock *ret)
 {
@@ -949,7 +1001,9 @@ static size_t find_locks(void *state, const struct ss_memory *copied,
 		return 0;
 	for (size_t i = 0; i < capture->threads.count && count < SS_RUNTIME_LOCKS_MAX;
 	     i++)
-		count += find_monitor(hotspot, &capture->threads.items[i], &ret[count]);
+		count += find_monitor(hotspot, &capture->threads.items[i], &ret[count]) ||
+			 find_synchronizer(hotspot, &capture->threads.items[i],
+					   &ret[count]);
 	return count;
 }
 

@@ -30,10 +30,15 @@ static const struct version {
 	unsigned major;
 	bool offsets;
 	bool no_zeros;
+	bool field_stream;
 	bool owner_ids;
 } versions[] = {
 	{ .major = 17 },
-	{ .major = 25, .offsets = true, .no_zeros = true, .owner_ids = true },
+	{ .major = 25,
+	  .offsets = true,
+	  .no_zeros = true,
+	  .field_stream = true,
+	  .owner_ids = true },
 };
 
 /* In which versions a value must be found. */
@@ -134,6 +139,30 @@ static const struct row {
 	{ "JavaFrameAnchor", "_last_Java_fp", SS_HOTSPOT_ANCHOR_FP, ALWAYS },
 	{ "ObjectMonitor", "_owner", SS_HOTSPOT_MONITOR_OWNER, ALWAYS },
 	{ "ObjectMonitor", "_stack_locker", SS_HOTSPOT_MONITOR_STACK_LOCKER, OWNER_IDS },
+	{ "JavaThread", NULL, SS_HOTSPOT_THREAD_BYTES, ALWAYS },
+	{ "JavaThread", "_threadObj", SS_HOTSPOT_THREAD_OBJECT, ALWAYS },
+	{ "JavaThread", "_vthread", SS_HOTSPOT_THREAD_VIRTUAL, OWNER_IDS },
+	{ "oopDesc", "_metadata._klass", SS_HOTSPOT_OBJECT_CLASS, ALWAYS },
+	{ "CompressedOops", "_narrow_oop._base", SS_HOTSPOT_OOP_BASE_AT, ALWAYS },
+	{ "CompressedOops", "_base", SS_HOTSPOT_OOP_BASE_AT, ALWAYS },
+	{ "CompressedOops", "_narrow_oop._shift", SS_HOTSPOT_OOP_SHIFT_AT, ALWAYS },
+	{ "CompressedOops", "_shift", SS_HOTSPOT_OOP_SHIFT_AT, ALWAYS },
+	{ "CompressedKlassPointers", "_narrow_klass._base", SS_HOTSPOT_CLASS_BASE_AT,
+	  ALWAYS },
+	{ "CompressedKlassPointers", "_base", SS_HOTSPOT_CLASS_BASE_AT, ALWAYS },
+	{ "CompressedKlassPointers", "_narrow_klass._shift", SS_HOTSPOT_CLASS_SHIFT_AT,
+	  ALWAYS },
+	{ "CompressedKlassPointers", "_shift", SS_HOTSPOT_CLASS_SHIFT_AT, ALWAYS },
+	{ "Klass", "_super", SS_HOTSPOT_CLASS_SUPER, ALWAYS },
+	{ "InstanceKlass", "_fields", SS_HOTSPOT_CLASS_FIELDS, ALWAYS },
+	{ "InstanceKlass", "_fieldinfo_stream", SS_HOTSPOT_CLASS_FIELDS, ALWAYS },
+	{ "Array<u2>", "_data", SS_HOTSPOT_FIELDS_DATA, ALWAYS },
+	{ "Array<u1>", "_data", SS_HOTSPOT_STREAM_DATA, ALWAYS },
+	{ "JVMFlag", "flags", SS_HOTSPOT_FLAGS_AT, ALWAYS },
+	{ "JVMFlag", "numFlags", SS_HOTSPOT_FLAG_COUNT_AT, ALWAYS },
+	{ "JVMFlag", "_name", SS_HOTSPOT_FLAG_NAME, ALWAYS },
+	{ "JVMFlag", "_addr", SS_HOTSPOT_FLAG_ADDRESS, ALWAYS },
+	{ "JVMFlag", NULL, SS_HOTSPOT_FLAG_SIZE, ALWAYS },
 };
 
 struct reader {
@@ -326,6 +355,7 @@ bool ss_hotspot_layout_read(const struct ss_memory *memory,
 	}
 	ret->offsets = version->offsets;
 	ret->no_zeros = version->no_zeros;
+	ret->field_stream = version->field_stream;
 	ret->owner_ids = version->owner_ids;
 	return true;
 }

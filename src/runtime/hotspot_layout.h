@@ -93,6 +93,23 @@ enum ss_hotspot_value {
 	SS_HOTSPOT_MONITOR_OWNER,
 	SS_HOTSPOT_MONITOR_OBJECT,
 	SS_HOTSPOT_MONITOR_STACK_LOCKER, /* from 24 on */
+	SS_HOTSPOT_THREAD_BYTES,
+	SS_HOTSPOT_THREAD_OBJECT,  /* handle */
+	SS_HOTSPOT_THREAD_VIRTUAL, /* from 24 on: handle */
+	SS_HOTSPOT_OBJECT_CLASS,
+	SS_HOTSPOT_OOP_BASE_AT, /* of compressed pointers */
+	SS_HOTSPOT_OOP_SHIFT_AT,
+	SS_HOTSPOT_CLASS_BASE_AT,
+	SS_HOTSPOT_CLASS_SHIFT_AT,
+	SS_HOTSPOT_CLASS_SUPER,
+	SS_HOTSPOT_CLASS_FIELDS,
+	SS_HOTSPOT_FIELDS_DATA,
+	SS_HOTSPOT_STREAM_DATA,
+	SS_HOTSPOT_FLAGS_AT,
+	SS_HOTSPOT_FLAG_COUNT_AT,
+	SS_HOTSPOT_FLAG_NAME,
+	SS_HOTSPOT_FLAG_ADDRESS,
+	SS_HOTSPOT_FLAG_SIZE,
 	SS_HOTSPOT_VALUES,
 };
 
@@ -102,7 +119,8 @@ struct ss_hotspot_layout {
 	unsigned minor;
 	unsigned security;
 	bool offsets; /* code and metadata are found by offsets, not pointers: from 23 on */
-	bool no_zeros; /* compressed numbers have no zero byte: from 20 on */
+	bool no_zeros;	   /* compressed numbers have no zero byte: from 20 on */
+	bool field_stream; /* fields of a class are a stream of numbers: from 21 on */
 	bool owner_ids; /* monitors have the id of their owner, not its address: from 24 on */
 };
 

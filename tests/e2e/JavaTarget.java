@@ -3,8 +3,10 @@
 import java.util.Arrays;
 import java.util.HashMap;
 import java.util.Random;
+import java.util.concurrent.locks.Lock;
 import java.util.concurrent.locks.LockSupport;
 import java.util.concurrent.locks.ReentrantLock;
+import java.util.concurrent.locks.ReentrantReadWriteLock;
 
 public class JavaTarget {
 	static final Object lock = new Object();
@@ -138,6 +140,42 @@ public class JavaTarget {
 		until("java-ba", Thread.State.BLOCKED);
 	}
 
+	static void takeLocks(Lock first, Lock second,
+			      java.util.concurrent.CyclicBarrier both) throws Exception {
+		first.lock();
+		both.await();
+		second.lock();
+	}
+
+	/* A deadlock of locks; a reader behind a writer; a time limit; a condition, which is no lock. */
+	static void locks() throws Exception {
+		java.util.concurrent.CyclicBarrier both = new java.util.concurrent.CyclicBarrier(2);
+		ReentrantLock a = new ReentrantLock();
+		ReentrantLock b = new ReentrantLock(true);
+		ReentrantReadWriteLock shared = new ReentrantReadWriteLock();
+		start("lock-ab", () -> takeLocks(a, b, both));
+		start("lock-ba", () -> takeLocks(b, a, both));
+		until("lock-ab", Thread.State.WAITING);
+		until("lock-ba", Thread.State.WAITING);
+		start("writes", () -> {
+			shared.writeLock().lock();
+			park();
+		});
+		until("writes", Thread.State.WAITING);
+		start("reads", () -> shared.readLock().lock());
+		start("tries", () -> a.tryLock(1000, java.util.concurrent.TimeUnit.SECONDS));
+		start("awaits", () -> {
+			reentrant.lock();
+			reentrant.newCondition().await();
+		});
+		until("reads", Thread.State.WAITING);
+		until("tries", Thread.State.TIMED_WAITING);
+		until("awaits", Thread.State.WAITING);
+		/* The collector moves them. */
+		for (int i = 0; i < 3; i++)
+			System.gc();
+	}
+
 	interface Operation {
 		long apply(int depth, long x);
 	}
@@ -211,6 +249,9 @@ public class JavaTarget {
 			break;
 		case "deadlock":
 			deadlock();
+			break;
+		case "locks":
+			locks();
 			break;
 		case "busy":
 			start("busy-0", () -> work(0));

@@ -247,6 +247,39 @@ class Java(EndToEnd):
                              r"    called from JavaTarget\.lambda\$deadlock\$\d+ at "
                              r"JavaTarget\.java:\d+\n    holds " % (name, line, line + 1))
 
+    def test_locks(self):
+        """Locks of java.util.concurrent have owners, as jstack says, and deadlocks."""
+        for jdk in self.jdks:
+            for options in (["-XX:+UseSerialGC"], ["-XX:+UseG1GC", "-XX:-UseCompressedOops"]):
+                with self.subTest(jdk=jdk, options=options):
+                    self.check_locks(jdk, options)
+
+    def check_locks(self, jdk, options):
+        target = self.start_java(jdk, "locks", "-XX:-UseSerialGC", *options)
+        snapshot = self.snap(target.pid, "-n", "0", status=(0, 1))
+        owners = {}
+        for name in ("lock-ab", "lock-ba", "reads", "tries", "awaits"):
+            wait = snapshot.thread(name)["wait"]
+            owner = [t["name"] for t in snapshot.threads if t["tid"] == wait["owner_tid"]]
+            owners[name] = (wait["lock"], wait["timed"], owner)
+        self.assertEqual(owners, {
+            "lock-ab": ("java-lock", False, ["lock-ba"]),
+            "lock-ba": ("java-lock", False, ["lock-ab"]),
+            "reads": ("java-lock", False, ["writes"]),
+            "tries": ("java-lock", True, ["lock-ab"]),
+            "awaits": ("condvar", False, []),
+        })
+        result = self.run_tool("hang", "--for=300ms", target.pid, status=(3,))
+        text = result.stdout.decode()
+        self.assertRegex(text, r"DEADLOCK: 2 threads.*\n +\d+ \(lock-(ab|ba)\) waits for Java lock at "
+                         r"0x[0-9a-f]+, held by \d+ \(lock-(ab|ba)\)\n")
+        dump = subprocess.run([jdk + "/bin/jstack", "-l", str(target.pid)], timeout=LIMIT_S,
+                              stdout=subprocess.PIPE, check=True).stdout.decode()
+        for waiter, owner in (("lock-ab", "lock-ba"), ("lock-ba", "lock-ab")):
+            self.assertRegex(dump, '"%s":\n  waiting for ownable synchronizer .*\n'
+                             '  which is held by "%s"' % (waiter, owner))
+        target.kill()
+
     def test_recording(self):
         """The methods of threads that run are a possible stack, and those of threads that stand still
         are as jstack says; the report needs neither the process nor the classes."""

@@ -1,6 +1,6 @@
 /*
- * The code cache and the methods of HotSpot: the first byte chooses the version; the rest is memory,
- * in which methods, heaps and code are searched for at every word.
+ * The code cache, the methods and the locks of HotSpot: the first byte chooses the version; the rest is
+ * memory, in which methods, heaps, code and threads are searched for at every word.
  */
 #include <string.h>
 
@@ -8,6 +8,7 @@
 #include "fuzz.h"
 #include "runtime/hotspot_code.h"
 #include "runtime/hotspot_method.h"
+#include "runtime/hotspot_object.h"
 
 enum { BASE = 0x10000, WORDS_MAX = 256 };
 
@@ -74,6 +75,20 @@ static const uint64_t offsets[SS_HOTSPOT_VALUES] = {
 	[SS_HOTSPOT_CLASS_CONSTANTS] = 16,
 	[SS_HOTSPOT_METHODS_DATA] = 8,
 	[SS_HOTSPOT_SYMBOL_BODY] = 2,
+	[SS_HOTSPOT_THREAD_VIRTUAL] = 8,
+	[SS_HOTSPOT_OBJECT_CLASS] = 8,
+	[SS_HOTSPOT_OOP_SHIFT_AT] = BASE + 8,
+	[SS_HOTSPOT_OOP_BASE_AT] = BASE + 16,
+	[SS_HOTSPOT_CLASS_SHIFT_AT] = BASE + 24,
+	[SS_HOTSPOT_CLASS_BASE_AT] = BASE + 32,
+	[SS_HOTSPOT_CLASS_SUPER] = 24,
+	[SS_HOTSPOT_CLASS_FIELDS] = 32,
+	[SS_HOTSPOT_FIELDS_DATA] = 4,
+	[SS_HOTSPOT_STREAM_DATA] = 4,
+	[SS_HOTSPOT_FLAGS_AT] = BASE + 40,
+	[SS_HOTSPOT_FLAG_COUNT_AT] = BASE + 48,
+	[SS_HOTSPOT_FLAG_NAME] = 8,
+	[SS_HOTSPOT_FLAG_SIZE] = 16,
 };
 
 static void find_methods(const struct ss_hotspot_layout *layout,
@@ -126,6 +141,25 @@ static void find_code(const struct ss_hotspot_layout *layout, const struct bytes
 	ss_hotspot_codes_deinit(&codes);
 }
 
+static void find_locks(const struct ss_hotspot_layout *layout, const struct bytes *memory,
+		       uint8_t choice)
+{
+	struct ss_hotspot_objects objects = { .layout = layout,
+					      .memory = &memory->memory,
+					      .fresh = &memory->memory,
+					      .shift = -1,
+					      .class_shift = -1 };
+	uint64_t lock = 0;
+	uint64_t owner = 0;
+
+	/* Else the flags must be in memory. */
+	objects.tried = objects.usable = choice & 1;
+	for (size_t i = 0; i < SS_MIN(memory->size / 8, (size_t)WORDS_MAX); i++) {
+		if (ss_hotspot_parked_for(&objects, BASE + i * 8, &lock, &owner))
+			FUZZ_REQUIRE(lock && owner);
+	}
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	_cleanup_(ss_intern_cleanup) struct ss_intern *strings = ss_intern_new();
@@ -145,7 +179,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	memcpy(layout.at, offsets, sizeof(layout.at));
 	layout.offsets = data[0] & 1;
 	layout.no_zeros = data[0] & 2;
+	layout.field_stream = data[0] & 4;
+	layout.owner_ids = data[0] & 8;
 	find_methods(&layout, &memory, strings);
 	find_code(&layout, &memory, strings);
+	find_locks(&layout, &memory, data[1]);
 	return 0;
 }
