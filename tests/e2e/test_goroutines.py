@@ -1,7 +1,7 @@
 """Goroutines of Go programs: the same ones, with the same status, frames and lines, as in the
 runtime's own dump of the same parked moment; none of them is disturbed.
 
-Debian packages: golang-go, gdb. STACKSNAP_GO: paths of more versions of go, separated by colons.
+Debian packages: golang-go, gdb, caddy. STACKSNAP_GO: paths of more versions of go, separated by colons.
 """
 # ctest: real
 
@@ -10,8 +10,10 @@ import os
 import re
 import shutil
 import signal
+import socket
 import subprocess
 import tempfile
+import urllib.request
 
 from harness import EndToEnd, LIMIT_S, Snapshot, main, wait_until
 
@@ -202,6 +204,47 @@ class Goroutines(EndToEnd):
         for compiler in COMPILERS:
             with self.subTest(compiler):
                 self.compare(compiler, "-buildmode=pie", "-ldflags=-s -w", lines=False)
+
+    def test_caddy(self):
+        """A server that nobody here wrote, without symbols, is as the runtime's dump says. It handles
+        SIGQUIT itself."""
+        if not shutil.which("caddy"):
+            self.skipTest("needs caddy")
+        with socket.create_server(("127.0.0.1", 0)) as server:
+            address = "127.0.0.1:%d" % server.getsockname()[1]
+        with open(os.path.join(self.directory, "index.html"), "w", encoding="ascii") as file:
+            file.write("hello\n")
+        log = os.path.join(self.directory, "log")
+        with open(log, "wb") as file:
+            process = subprocess.Popen(
+                ["caddy", "file-server", "--listen", address, "--root", self.directory],
+                stdout=file, stderr=file,
+                env=dict(os.environ, HOME=self.directory, GOTRACEBACK="system"))
+        self.addCleanup(process.wait, LIMIT_S)
+        self.addCleanup(process.kill)
+
+        def answers():
+            try:
+                return urllib.request.urlopen("http://" + address, timeout=LIMIT_S).read()
+            except OSError:
+                return None
+        wait_until(answers, "caddy")
+        snapshot = self.snap(process.pid, status=(0, 1))
+        process.send_signal(signal.SIGABRT)
+        process.wait(LIMIT_S)
+        with open(log, encoding="utf-8", errors="replace") as file:
+            text = file.read()
+        dumped = parse_dump(text[text.index("SIGABRT"):])
+        compared = 0
+        for number, (group, frames) in self.goroutines(snapshot).items():
+            reason = group["wait_reason"]
+            if number not in dumped or group["on_thread"] or not reason or \
+                    dumped[number].status != reason or reason.startswith("GC "):
+                continue
+            self.check_frames(dumped[number], frames, lines=False)
+            self.assertEqual(group["end"], "root", group)
+            compared += 1
+        self.assertGreaterEqual(compared, 6, text)
 
     def test_text(self):
         target = self.run_program(self.build("go"), 1000)
