@@ -18,6 +18,9 @@ struct arguments {
 	const struct ss_process_memory *memory;
 	size_t left;   /* of TOTAL_MAX */
 	unsigned naps; /* delays spent on unknown calls */
+	/* The last code that was read: many threads wait at the same place. */
+	uint64_t restarted_pc;
+	enum ss_syscall_id restarted;
 };
 
 static const uint8_t *find_copy(const struct ss_capture_thread *thread, uint64_t address,
@@ -95,18 +98,28 @@ static enum ss_syscall_id find_where_it_waits(struct arguments *a,
 	}
 }
 
+/* The call that the code before pc makes. UNKNOWN: it does not show it. */
+static enum ss_syscall_id find_in_code(struct arguments *a, uint64_t pc)
+{
+	uint8_t code[SS_SYSCALL_CODE];
+
+	if (pc == a->restarted_pc)
+		return a->restarted;
+	a->restarted_pc = pc;
+	a->restarted = SS_SYS_UNKNOWN;
+	if (pc >= sizeof(code) &&
+	    read_memory(a->memory, pc - sizeof(code), code, sizeof(code)) == sizeof(code))
+		a->restarted = ss_arch_restarted_call(&ss_arch_host, code, sizeof(code));
+	return a->restarted;
+}
+
 static void find_restarted(struct arguments *a, const struct ss_target *target,
 			   const struct ss_capture_thread *thread,
 			   struct ss_thread_facts *facts)
 {
-	uint8_t code[SS_SYSCALL_CODE];
-	uint64_t pc = ss_regs_pc(&ss_arch_host, &thread->regs);
-	enum ss_syscall_id id = SS_SYS_UNKNOWN;
+	enum ss_syscall_id id = find_in_code(a, ss_regs_pc(&ss_arch_host, &thread->regs));
 
 	facts->restarted = true;
-	if (pc >= sizeof(code) &&
-	    read_memory(a->memory, pc - sizeof(code), code, sizeof(code)) == sizeof(code))
-		id = ss_arch_restarted_call(&ss_arch_host, code, sizeof(code));
 	if (id == SS_SYS_UNKNOWN)
 		id = find_where_it_waits(a, target, thread->tid);
 	if (id == SS_SYS_UNKNOWN)
