@@ -1903,8 +1903,9 @@ SS_API void ss_sandbox_result_free(struct ss_sandbox_result *result);
 struct ss_module_event {
 	bool loaded;			/* or unloaded */
 	const struct ss_module *module; /* valid during the call */
-	uint64_t time_ns;		/* CLOCK_REALTIME when it was detected */
+	uint64_t time_ns;		/* CLOCK_REALTIME */
 	uint64_t monotonic_ns;
+	bool by_kernel; /* the times are those of the load; otherwise of its detection */
 };
 
 typedef void ss_module_watcher(void *data, const struct ss_module_event *event);
@@ -1915,14 +1916,17 @@ struct ss_tracker;
  * Creates a tracker of the modules of a target, which must outlive it. It stops nothing:
  * ss_tracker_poll() compares what is mapped with the last call, which is cheap if nothing
  * has changed, and calls watcher for each difference, unloads first. The first call
- * reports all modules as loaded. A module that was loaded and unloaded between two calls
- * is not seen. Build-ids that the kernel does not tell (before Linux 6.11, or longer than
+ * reports all modules as loaded. Where perf events are allowed (CAP_PERFMON, or a
+ * perf_event_paranoid of 0 or less), the kernel dates further loads, and a module that was loaded and
+ * unloaded between two calls is reported by the next one; otherwise it is not seen. Build-ids that the kernel does not tell (before Linux 6.11, or longer than
  * 20 bytes) are read by a confined child process, see ss_sandbox_run(). Errors: NO_MEMORY.
  */
 SS_API struct ss_error *ss_tracker_new(struct ss_target *target,
 				       ss_module_watcher *watcher, void *data,
 				       struct ss_tracker **ret);
 SS_API void ss_tracker_free(struct ss_tracker *tracker);
+/* 0: the kernel dates loads; otherwise the errno of perf_event_open(2). */
+SS_API int ss_tracker_perf_errno(const struct ss_tracker *tracker);
 /* Errors: NO_PROCESS (it has ended; all modules were reported as unloaded), DENIED,
    SYSTEM, NO_MEMORY. */
 SS_API struct ss_error *ss_tracker_poll(struct ss_tracker *tracker);

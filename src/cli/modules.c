@@ -5,6 +5,7 @@
 #include <inttypes.h>
 #include <poll.h>
 #include <signal.h>
+#include <string.h>
 #include <sys/signalfd.h>
 #include <time.h>
 
@@ -114,6 +115,21 @@ static int watch_signals(void)
 	return signalfd(-1, &set, SFD_CLOEXEC);
 }
 
+/* Says how changes are found. */
+static void tell_way(const struct ss_tracker *tracker)
+{
+	int errnum = ss_tracker_perf_errno(tracker);
+
+	if (errnum)
+		ss_failure_warn("perf events are not available (%s): loads are found by "
+				"looking every %d ms, and dated so",
+				strerror(errnum), POLL_MS);
+	else
+		ss_failure_warn("the kernel reports and dates loads (perf events); "
+				"unloading is found by looking every %d ms",
+				POLL_MS);
+}
+
 /* Runs until a signal arrives, writing fails, or the process has ended. */
 static struct ss_error *follow(struct modules *modules, struct ss_tracker *tracker)
 {
@@ -137,6 +153,8 @@ static struct ss_error *list(struct modules *modules, struct ss_target *target)
 
 	if (!error)
 		error = ss_tracker_poll(tracker);
+	if (!error && modules->follow)
+		tell_way(tracker);
 	if (!error && modules->follow)
 		error = follow(modules, tracker);
 	if (fflush(stdout) != 0)

@@ -1,0 +1,101 @@
+#include "sampling/module_loads.h"
+
+#include <string.h>
+
+int ss_module_loads_open(struct ss_module_loads *loads)
+{
+	return ss_mmap_events_open(&loads->events);
+}
+
+void ss_module_loads_close(struct ss_module_loads *loads)
+{
+	for (size_t i = 0; i < loads->pending.count; i++)
+		free(loads->pending.items[i]);
+	ss_vector_free(&loads->pending);
+	ss_mmap_events_close(&loads->events);
+}
+
+/* A short path needs no room for a long one. */
+static struct ss_mmap_event *copy(const struct ss_mmap_event *event)
+{
+	size_t size = offsetof(struct ss_mmap_event, path) + strlen(event->path) + 1;
+	struct ss_mmap_event *ret = malloc(size);
+
+	if (ret)
+		memcpy(ret, event, size);
+	return ret;
+}
+
+/* In the order of time: each CPU has a ring of its own. */
+static bool insert(struct ss_module_loads *loads, struct ss_mmap_event *event)
+{
+	struct ss_mmap_event **slot = event ? ss_vector_push(&loads->pending) : NULL;
+	size_t at = loads->pending.count - 1;
+
+	if (!slot) {
+		free(event);
+		return false;
+	}
+	for (; at > 0 && loads->pending.items[at - 1]->time_ns > event->time_ns; at--)
+		loads->pending.items[at] = loads->pending.items[at - 1];
+	loads->pending.items[at] = event;
+	return true;
+}
+
+bool ss_module_loads_read(struct ss_module_loads *loads, pid_t pid)
+{
+	struct ss_mmap_event event;
+
+	while (ss_mmap_events_next(&loads->events, &event)) {
+		if (event.pid == pid && loads->pending.count < SS_MODULE_LOADS_MAX &&
+		    !insert(loads, copy(&event)))
+			return false;
+	}
+	return true;
+}
+
+static struct ss_mmap_event *take(struct ss_module_loads *loads, size_t at)
+{
+	struct ss_mmap_event *event = loads->pending.items[at];
+
+	loads->pending.count--;
+	memmove(&loads->pending.items[at], &loads->pending.items[at + 1],
+		(loads->pending.count - at) * sizeof(*loads->pending.items));
+	return event;
+}
+
+uint64_t ss_module_loads_date(struct ss_module_loads *loads,
+			      const struct ss_module *module)
+{
+	for (size_t i = loads->pending.count; i-- > 0;) {
+		const struct ss_mmap_event *event = loads->pending.items[i];
+		if (event->start < module->base ||
+		    event->start - module->base >= module->size)
+			continue;
+		uint64_t time_ns = event->time_ns;
+		free(take(loads, i));
+		return time_ns;
+	}
+	return 0;
+}
+
+struct ss_mmap_event *ss_module_loads_take(struct ss_module_loads *loads,
+					   uint64_t before_ns)
+{
+	if (loads->pending.count == 0 || loads->pending.items[0]->time_ns >= before_ns)
+		return NULL;
+	return take(loads, 0);
+}
+
+struct ss_module_impl *ss_module_loads_make(const struct ss_mmap_event *event)
+{
+	/* As linkers lay out files: from the beginning of the file on. */
+	uint64_t before = SS_MIN(event->offset, event->start);
+	struct ss_module_impl *module = ss_module_new(event->path, event->start - before,
+						      event->start + event->size);
+
+	if (module && event->build_id_size)
+		(void)ss_module_set_build_id(module, event->build_id,
+					     event->build_id_size); /* or none */
+	return module;
+}
