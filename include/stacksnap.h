@@ -1952,6 +1952,9 @@ struct ss_trace_options {
 	unsigned max_frames;   /* of a stack; 0: no limit */
 	unsigned flags;	       /* enum ss_symbolize_flags, for the frames */
 	const char *debug_dir; /* of separate debug files; NULL: /usr/lib/debug */
+	/* No probes: report each n-th first access to a page of memory that has no file, with
+	   its address as argument. specs, scopes, every and args are ignored. 0: probes */
+	uint64_t faults;
 };
 
 /* A function, line or USDT probe that a spec selects. */
@@ -2045,6 +2048,11 @@ SS_API struct ss_error *ss_trace_start(struct ss_trace *trace);
    times a second. Errors: NO_MEMORY. */
 SS_API struct ss_error *ss_trace_read(struct ss_trace *trace, ss_trace_handler *handler,
 				      void *data);
+
+/* The number of bytes of a page. Whether the page with this address is in memory or in swap;
+   false also if this cannot be read. */
+SS_API size_t ss_trace_page_size(void);
+SS_API bool ss_trace_is_resident(const struct ss_trace *trace, uint64_t address);
 
 /* Ends the trace: reports what remains, and scopes that are open. Errors: NO_MEMORY. */
 SS_API struct ss_error *ss_trace_end(struct ss_trace *trace, ss_trace_handler *handler,

@@ -9,6 +9,7 @@
 #include <string.h>
 #include <sys/resource.h>
 #include <sys/signalfd.h>
+#include <unistd.h>
 
 #include "base/clock.h"
 #include "base/vector.h"
@@ -18,6 +19,7 @@
 #include "cli/output.h"
 #include "cli/target_options.h"
 #include "cli/usage.h"
+#include "output/growth.h"
 #include "output/quantity.h"
 #include "output/trace.h"
 
@@ -34,9 +36,19 @@ enum key {
 	KEY_COUNT,
 	KEY_DEBUG_DIR,
 	KEY_STACK,
+	KEY_ALLOC,
+	KEY_LEAKS,
+	KEY_ROWS,
 };
 
-enum { READ_MS = 20, STACK_BYTES = 16 << 10, STACK_RATE = 5000 };
+enum {
+	READ_MS = 20,
+	STACK_BYTES = 16 << 10,
+	STACK_RATE = 5000,
+	ALLOC_BYTES = 512 << 10,
+	ALLOC_ROWS = 20,
+	ROWS_MAX = 1000000,
+};
 
 static const struct argp_option table[] = {
 	{ "probe", KEY_PROBE, "FUNCTION", 0,
@@ -65,11 +77,22 @@ static const struct argp_option table[] = {
 	  "the process)",
 	  0 },
 	{ "format", KEY_FORMAT, "FORMAT", 0,
-	  "text, json, or folded, which implies --stack (default: text)", 0 },
+	  "text, json, or folded, which implies --stack; with --alloc text, folded or "
+	  "pprof "
+	  "(default: text)",
+	  0 },
 	{ "output", KEY_OUTPUT, "FILE", 0,
 	  "Write a recording to the new file FILE, for stacksnap report; %p in FILE: the "
 	  "pid, %t: the time, %%: a percent sign",
 	  0 },
+	{ "alloc", KEY_ALLOC, "BYTES", OPTION_ARG_OPTIONAL,
+	  "In place of functions, show which stacks touch new memory, by a sample of "
+	  "each "
+	  "BYTES (default of BYTES: 524288)",
+	  0 },
+	{ "leaks", KEY_LEAKS, NULL, 0,
+	  "With --alloc: only memory that the process still has at the end", 0 },
+	{ "rows", KEY_ROWS, "N", 0, "With --alloc: show N stacks (default: 20)", 0 },
 	{ "debug-dir", KEY_DEBUG_DIR, "DIRECTORY", 0,
 	  "Directory of separate debug files (default: /usr/lib/debug)", 0 },
 	{},
@@ -79,13 +102,15 @@ struct trace {
 	struct ss_target_options process;
 	struct ss_trace_options options;
 	SS_VECTOR(const char *) specs;
-	const struct ss_trace_format *format; /* NULL: the default, or none */
-	const char *path;		      /* of the recording, or NULL */
-	struct ss_output *file;		      /* likewise */
-	struct ss_trace_recorder *recorder;   /* likewise */
-	struct ss_error *error;		      /* of the recorder */
+	const char *format_name; /* NULL: the default, or none */
+	const struct ss_trace_format *format;
+	const char *path;		    /* of the recording, or NULL */
+	struct ss_output *file;		    /* likewise */
+	struct ss_trace_recorder *recorder; /* likewise */
+	struct ss_error *error;		    /* of the recorder */
 	bool list;
 	uint64_t duration_ns;
+	struct ss_growth growth; /* with --alloc */
 	uint64_t count;
 	uint64_t seen; /* hits, for count */
 	struct ss_trace_output output;
@@ -105,6 +130,7 @@ static void trace_deinit(struct trace *trace)
 	free(trace->output.durations);
 	ss_vector_free(&trace->output.weights);
 	ss_vector_free(&trace->output.entries);
+	ss_growth_deinit(&trace->growth);
 }
 
 static void add_spec(const struct argp_state *state, struct trace *trace,
@@ -119,23 +145,63 @@ static void add_spec(const struct argp_state *state, struct trace *trace,
 	*slot = spec;
 }
 
+/* --alloc, or the options that need it. */
+static void check_alloc(const struct argp_state *state, struct trace *trace)
+{
+	const struct ss_trace_options *o = &trace->options;
+
+	if (!o->faults && (trace->growth.held_only || trace->growth.rows))
+		ss_usage_fail(state, "--leaks and --rows need --alloc");
+	if (!o->faults)
+		return;
+	if (trace->path)
+		ss_usage_fail(state, "--alloc writes to standard output only");
+	if (trace->specs.count || trace->list || o->scopes || o->args || o->every)
+		ss_usage_fail(state, "--alloc cannot be used with functions and their "
+				     "options");
+	trace->growth.rows = trace->growth.rows ? trace->growth.rows : ALLOC_ROWS;
+}
+
+static void set_format(const struct argp_state *state, struct trace *trace)
+{
+	const char *name = trace->format_name ? trace->format_name : "text";
+	bool alloc = trace->options.faults > 0;
+
+	trace->format = alloc ? ss_growth_format_find(name) : ss_trace_format_find(name);
+	if (!trace->format)
+		ss_usage_fail(state, "invalid format \"%s\"%s", name,
+			      alloc ? " with --alloc: text, folded or pprof" :
+				      ": text, json or folded");
+	if (trace->format == &ss_growth_pprof && isatty(STDOUT_FILENO) == 1)
+		ss_usage_fail(state, "pprof is not written to a terminal: redirect the "
+				     "output to a file");
+}
+
+/* Samples stand for whole pages. */
+static void set_alloc(struct trace *trace, uint64_t bytes)
+{
+	trace->options.faults = SS_MAX(bytes / ss_trace_page_size(), UINT64_C(1));
+	trace->growth.sample_bytes = trace->options.faults * ss_trace_page_size();
+}
+
 static void check(const struct argp_state *state, struct trace *trace)
 {
 	if (ss_target_options_count(&trace->process) == 0)
 		ss_usage_fail(state, "expected a pid or the name of a process");
-	if (trace->specs.count == 0)
+	set_format(state, trace);
+	check_alloc(state, trace);
+	if (trace->specs.count == 0 && !trace->options.faults)
 		ss_usage_fail(state, "expected -p FUNCTION: what is to be traced");
-	if (trace->path && trace->format)
+	if (trace->path && trace->format_name)
 		ss_usage_fail(state, "expected either -o or -f: report converts the "
 				     "recording to other formats");
 	if (trace->path && ss_output_is_stdout(trace->path))
 		ss_usage_fail(state, "-o: a recording must be a file");
-	if (!trace->format)
-		trace->format = &ss_trace_text;
 	if (trace->format->wants_stacks)
 		trace->options.max_stack = STACK_BYTES;
 	/* Each stack takes some 0.1 ms to unwind. */
-	if (trace->options.max_stack && !trace->options.max_rate)
+	if (trace->options.max_stack && !trace->options.max_rate &&
+	    !trace->options.faults)
 		trace->options.max_rate = STACK_RATE;
 	trace->options.specs = trace->specs.items;
 	trace->options.spec_count = trace->specs.count;
@@ -179,10 +245,19 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 		trace->duration_ns = ss_options_parse_duration(state, "duration", arg);
 		return 0;
 	case KEY_FORMAT:
-		trace->format = ss_trace_format_find(arg);
-		if (!trace->format)
-			ss_usage_fail(state,
-				      "invalid format \"%s\": text, json or folded", arg);
+		trace->format_name = arg;
+		return 0;
+	case KEY_ALLOC:
+		set_alloc(trace, arg ? ss_options_parse_number(state, "alloc", arg, 1,
+							       UINT32_MAX) :
+				       ALLOC_BYTES);
+		return 0;
+	case KEY_LEAKS:
+		trace->growth.held_only = true;
+		return 0;
+	case KEY_ROWS:
+		trace->growth.rows = (unsigned)ss_options_parse_number(state, "rows", arg,
+								       1, ROWS_MAX);
 		return 0;
 	case KEY_OUTPUT:
 		ss_options_check(state, ss_output_check(arg));
@@ -208,7 +283,7 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 static const struct argp argp = {
 	.options = table,
 	.parser = parse,
-	.args_doc = "PID|NAME -p FUNCTION...",
+	.args_doc = "PID|NAME -p FUNCTION...\nPID|NAME --alloc",
 	.doc = "Report calls of functions of a running process as they happen, by the "
 	       "kernel's uprobes. The process is not stopped. Needs root.\v"
 	       "Exit status: 0 every hit was reported, 1 some were lost, or a function "
@@ -379,7 +454,8 @@ static bool has_any(const struct trace *trace)
 
 static struct ss_error *open_trace(struct trace *trace)
 {
-	struct ss_error *error = trace->list ? NULL : ss_trace_check();
+	struct ss_error *error = trace->list || trace->options.faults ? NULL :
+									ss_trace_check();
 
 	if (!error)
 		error = ss_target_open(ss_target_options_pid(&trace->process),
@@ -391,6 +467,7 @@ static struct ss_error *open_trace(struct trace *trace)
 	trace->output = (struct ss_trace_output){
 		.out = stdout,
 		.trace = trace->trace,
+		.growth = &trace->growth,
 		.durations = calloc(ss_trace_probe_count(trace->trace) + 1,
 				    sizeof(*trace->output.durations)),
 	};
@@ -437,7 +514,7 @@ static int run(int argc, char **argv)
 	raise_limit();
 	_cleanup_error_ struct ss_error *error = open_trace(&trace);
 	bool all = !error && report_specs(&trace);
-	bool any = !error && has_any(&trace);
+	bool any = !error && (trace.options.faults || has_any(&trace));
 	if (any && !trace.list)
 		error = follow(&trace);
 	if (error) {

@@ -57,6 +57,16 @@ static void write_frame(const struct ss_trace_frame *frame, FILE *out)
 	(void)fprintf(out, "+0x%" PRIx64, frame->module ? frame->offset : frame->pc);
 }
 
+void ss_trace_write_folded(const struct ss_trace_stack *stack, uint64_t weight, FILE *out)
+{
+	for (size_t k = stack->count; k-- > 0;) {
+		write_frame(&stack->frames[k], out);
+		if (k > 0)
+			(void)fputc(';', out);
+	}
+	(void)fprintf(out, " %" PRIu64 "\n", weight);
+}
+
 static void write_end(struct ss_trace_output *output)
 {
 	for (size_t i = 0; i < output->weights.count; i++) {
@@ -64,12 +74,7 @@ static void write_end(struct ss_trace_output *output)
 			ss_trace_stack(output->trace, (uint32_t)i + 1);
 		if (!output->weights.items[i])
 			continue;
-		for (size_t k = stack->count; k-- > 0;) {
-			write_frame(&stack->frames[k], output->out);
-			if (k > 0)
-				(void)fputc(';', output->out);
-		}
-		(void)fprintf(output->out, " %" PRIu64 "\n", output->weights.items[i]);
+		ss_trace_write_folded(stack, output->weights.items[i], output->out);
 	}
 }
 

@@ -22,8 +22,9 @@ struct ss_trace_output {
 	uint32_t stacks;		/* so many have been written */
 	SS_VECTOR(uint64_t) weights;	/* folded: by number of the stack - 1 */
 	SS_VECTOR(uint32_t)
-	entries;	      /* folded: stacks of scopes, by sequence of the entry */
-	uint64_t last_second; /* text: of the time that is in date */
+	entries;		  /* folded: stacks of scopes, by sequence of the entry */
+	struct ss_growth *growth; /* of ss_growth_text and the like, or NULL */
+	uint64_t last_second;	  /* text: of the time that is in date */
 	char date[16];
 };
 
@@ -39,6 +40,21 @@ struct ss_trace_format {
 extern const struct ss_trace_format ss_trace_text;
 extern const struct ss_trace_format ss_trace_json;
 extern const struct ss_trace_format ss_trace_folded;
+
+/* Of page faults, for --alloc. */
+extern const struct ss_trace_format ss_growth_text;
+extern const struct ss_trace_format ss_growth_folded;
+extern const struct ss_trace_format ss_growth_pprof;
+/* NULL: there is no format of that name. */
+const struct ss_trace_format *ss_growth_format_find(const char *name);
+
+/* What they have in common. */
+void ss_growth_begin(struct ss_trace_output *output);
+void ss_growth_take(struct ss_trace_output *output, const struct ss_trace_event *event);
+
+/* Writes one line. */
+void ss_trace_write_folded(const struct ss_trace_stack *stack, uint64_t weight,
+			   FILE *out);
 
 /* NULL: there is no format of that name. */
 const struct ss_trace_format *ss_trace_format_find(const char *name);

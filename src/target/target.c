@@ -413,3 +413,17 @@ void ss_target_close(struct ss_target *target)
 	close_cleanup(&target->held_mem_fd);
 	free(target);
 }
+
+bool ss_target_has_page(const struct ss_target *target, uint64_t address)
+{
+	/* Documentation/admin-guide/mm/pagemap.rst: swapped, or present. */
+	const uint64_t there = UINT64_C(3) << 62;
+	_cleanup_close_ int fd = openat(target->proc_fd, "pagemap", O_RDONLY | O_CLOEXEC);
+	uint64_t entry = 0;
+	uint64_t number = address / (uint64_t)sysconf(_SC_PAGESIZE);
+
+	return fd >= 0 &&
+	       ss_io_pread(fd, &entry, sizeof(entry), number * sizeof(entry)) ==
+		       (ssize_t)sizeof(entry) &&
+	       (entry & there);
+}

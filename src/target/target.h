@@ -67,6 +67,10 @@ int ss_target_open_task(const struct ss_target *target, pid_t tid, const char *n
    threads: all exist until the dump is complete. Does not allocate; false for -1. */
 bool ss_target_dumps_core(int status_fd);
 
+/* Whether the page with this address is in memory or in swap; false also if this cannot be
+   read. */
+bool ss_target_has_page(const struct ss_target *target, uint64_t address);
+
 /* Kills a child that was not resumed; reaps a child that has ended. */
 void ss_target_reap(struct ss_target *target);
 

@@ -117,6 +117,8 @@ struct ss_error *ss_uprobes_init(struct ss_uprobes *uprobes,
 	*uprobes = (struct ss_uprobes){ .options = *options, .tracefs = -1 };
 	uprobes->options.stack_max =
 		SS_MIN(options->stack_max, (size_t)SS_UPROBE_STACK_MAX) & ~(size_t)7;
+	if (options->faults)
+		return NULL;
 	(void)snprintf(uprobes->group, sizeof(uprobes->group), "%s%d", group_prefix,
 		       (int)getpid()); /* it fits */
 	struct ss_error *error = open_tracefs(uprobes);
@@ -281,6 +283,12 @@ static int open_event(struct ss_uprobes *uprobes, pid_t tid, size_t ring)
 		.wakeup_watermark = UINT32_MAX,
 	};
 
+	if (o->faults) {
+		attr.type = PERF_TYPE_SOFTWARE;
+		attr.config = PERF_COUNT_SW_PAGE_FAULTS_MIN;
+		attr.sample_type &= ~(uint64_t)PERF_SAMPLE_RAW;
+		attr.sample_type |= PERF_SAMPLE_ADDR;
+	}
 	if (o->regs) {
 		attr.sample_type |= PERF_SAMPLE_REGS_USER;
 		attr.sample_regs_user = ss_arch_host.attach->sample_mask;
@@ -422,6 +430,16 @@ struct head {
 
 enum { HEAD_SIZE = 36 }; /* without padding */
 
+/* With PERF_SAMPLE_ADDR instead of PERF_SAMPLE_RAW. */
+struct fault {
+	struct perf_event_header header;
+	uint64_t id;
+	uint32_t pid;
+	uint32_t tid;
+	uint64_t time_ns;
+	uint64_t address;
+};
+
 /*
  * A thread that was started while events were opened may have two: one that it inherited, and
  * one of its own. The latter counts.
@@ -499,6 +517,27 @@ static bool read_hit(struct ss_uprobes *uprobes, const struct ss_perf_ring *ring
 	return ret->place < uprobes->places;
 }
 
+static bool read_fault(struct ss_uprobes *uprobes, const struct ss_perf_ring *ring,
+		       struct ss_uprobe_hit *ret)
+{
+	struct fault fault;
+
+	if (!ss_perf_ring_copy(ring, 0, &fault, sizeof(fault)))
+		return false;
+	if (uprobes->late.count && is_duplicate(uprobes, (pid_t)fault.tid, fault.id)) {
+		uprobes->duplicates++;
+		return false;
+	}
+	*ret = (struct ss_uprobe_hit){ .kind = SS_UPROBE_HIT,
+				       .pid = (pid_t)fault.pid,
+				       .tid = (pid_t)fault.tid,
+				       .time_ns = fault.time_ns,
+				       .args = { fault.address } };
+	if (uprobes->options.regs)
+		read_regs(uprobes, ring, sizeof(fault), ret);
+	return true;
+}
+
 /* sample_id_all: pid and tid, time, identifier at the end of a record. */
 struct trailer {
 	uint32_t pid;
@@ -563,7 +602,8 @@ static bool read_record(struct ss_uprobes *uprobes, const struct ss_perf_ring *r
 
 	switch (header->type) {
 	case PERF_RECORD_SAMPLE:
-		return read_hit(uprobes, ring, ret);
+		return uprobes->options.faults ? read_fault(uprobes, ring, ret) :
+						 read_hit(uprobes, ring, ret);
 	case PERF_RECORD_COMM:
 		return read_name(ring, header, ret);
 	case PERF_RECORD_FORK:

@@ -3,6 +3,7 @@
  * of each thread.
  */
 #include <string.h>
+#include <unistd.h>
 
 #include "base/clock.h"
 #include "base/error.h"
@@ -30,7 +31,7 @@ struct copied {
 };
 
 /* Copies of stacks that wait to be unwound. Further hits have none. */
-enum { COPIED_MAX = 128 << 20 };
+enum { COPIED_MAX = 128 << 20, COLLECT_HITS = 64 };
 
 struct pending {
 	SS_VECTOR(struct ss_uprobe_hit) hits; /* of one CPU, in their order */
@@ -155,6 +156,19 @@ static void drop_superseded(struct ss_trace *trace)
 	resolved->probes.count = count;
 }
 
+/* What stands for page faults, which have no probe. */
+static struct ss_error *add_faults(struct ss_trace *trace)
+{
+	struct ss_trace_probe *probe = ss_vector_push(&trace->probes);
+	struct place *place = ss_vector_push(&trace->places);
+
+	if (!probe || !place)
+		return ss_error_no_memory();
+	*probe = (struct ss_trace_probe){ .name = "page fault", .set = true };
+	*place = (struct place){};
+	return NULL;
+}
+
 static struct ss_error *resolve(struct ss_trace *trace)
 {
 	const struct ss_trace_options *o = &trace->options;
@@ -165,6 +179,8 @@ static struct ss_error *resolve(struct ss_trace *trace)
 		return error;
 	if (change == SS_ADDRESS_SPACE_ENDED || !trace->space.capture)
 		return ss_target_missing(trace->target);
+	if (o->faults)
+		return add_faults(trace);
 	error = ss_resolve(trace->space.capture, trace->target, o->specs, o->spec_count,
 			   o->scopes, o->debug_dir, &trace->resolved);
 	if (error)
@@ -330,14 +346,15 @@ struct ss_error *ss_trace_start(struct ss_trace *trace)
 	const struct ss_trace_options *o = &trace->options;
 	const struct ss_uprobe_options options = {
 		/* With scopes, entries and exits must be chosen together. */
-		.every = o->scopes ? 0 : o->every,
-		.args = o->args,
+		.every = o->faults ? o->faults : o->scopes ? 0 : o->every,
+		.faults = o->faults > 0,
+		.args = o->faults ? 0 : o->args,
 		.regs = o->max_stack > 0,
 		.stack_max = o->max_stack,
 	};
 	struct ss_error *error = ss_uprobes_init(&trace->uprobes, &options);
 
-	if (!error)
+	if (!error && !o->faults)
 		error = set_probes(trace);
 	if (!error && o->max_stack)
 		error = begin_stacks(trace);
@@ -488,6 +505,17 @@ static void leave(struct ss_trace *trace, struct ss_trace_thread *thread,
 	end_scope(trace, thread, SS_TRACE_EXIT, hit->time_ns);
 }
 
+/* Pages of files are in memory anyway; memory that is newer than the memory map is of none. */
+static bool is_of_file(const struct ss_trace *trace, uint64_t address)
+{
+	const struct ss_area *area =
+		trace->space.capture ?
+			ss_capture_find_area(trace->space.capture, address) :
+			NULL;
+
+	return area && area->name[0] == '/' && area->name[1] != '/';
+}
+
 static void take_hit(struct ss_trace *trace, const struct ss_uprobe_hit *hit)
 {
 	const struct place *place = &trace->places.items[hit->place];
@@ -496,7 +524,7 @@ static void take_hit(struct ss_trace *trace, const struct ss_uprobe_hit *hit)
 	struct ss_trace_event event = {
 		.monotonic_ns = hit->time_ns,
 		.probe = place->probe,
-		.arg_count = trace->options.args,
+		.arg_count = trace->options.faults ? 1 : trace->options.args,
 	};
 
 	trace->no_memory |= !thread;
@@ -509,6 +537,8 @@ static void take_hit(struct ss_trace *trace, const struct ss_uprobe_hit *hit)
 	}
 	trace->probes.items[place->probe].hits++;
 	memcpy(event.args, hit->args, sizeof(event.args));
+	if (trace->options.faults && is_of_file(trace, hit->args[0]))
+		return;
 	if (trace->options.scopes && trace->probes.items[place->probe].returns) {
 		enter(trace, thread, hit, &event);
 	} else if (is_wanted(trace, hit->time_ns)) {
@@ -678,6 +708,7 @@ static struct ss_error *update_space(struct ss_trace *trace)
 static struct ss_error *merge(struct ss_trace *trace, uint64_t until_ns)
 {
 	struct pending *pending;
+	size_t taken = 0;
 
 	if (!collect(trace))
 		return ss_error_no_memory();
@@ -686,6 +717,9 @@ static struct ss_error *merge(struct ss_trace *trace, uint64_t until_ns)
 		struct ss_uprobe_hit *hit = &pending->hits.items[pending->next++];
 		take(trace, hit);
 		drop_stack(trace, hit);
+		/* Unwinding takes time, in which the rings fill. */
+		if (++taken % COLLECT_HITS == 0 && !collect(trace))
+			return ss_error_no_memory();
 	}
 	for (size_t i = 0; i < trace->pending.count; i++) {
 		pending = &trace->pending.items[i];
@@ -712,6 +746,16 @@ struct ss_error *ss_trace_read(struct ss_trace *trace, ss_trace_handler *handler
 	return error ? error : merge(trace, now_ns);
 }
 
+size_t ss_trace_page_size(void)
+{
+	return (size_t)sysconf(_SC_PAGESIZE);
+}
+
+bool ss_trace_is_resident(const struct ss_trace *trace, uint64_t address)
+{
+	return ss_target_has_page(trace->target, address);
+}
+
 struct ss_error *ss_trace_end(struct ss_trace *trace, ss_trace_handler *handler,
 			      void *data)
 {
@@ -724,7 +768,8 @@ struct ss_error *ss_trace_end(struct ss_trace *trace, ss_trace_handler *handler,
 	struct ss_error *error = merge(trace, UINT64_MAX);
 	trace->summary.hits = ss_uprobes_count(&trace->uprobes);
 	/* The kernel tells about lost records only with the next one that has room. */
-	if (trace->options.every <= 1 || trace->options.scopes)
+	if (!trace->options.faults &&
+	    (trace->options.every <= 1 || trace->options.scopes))
 		trace->summary.lost = trace->summary.hits -
 				      SS_MIN(trace->summary.hits, trace->summary.read);
 	for (size_t i = 0; i < trace->threads.items.count; i++)

@@ -1,0 +1,51 @@
+/*
+ * Who makes the memory of a process grow: stacks that touch new pages first, as a trace of page
+ * faults reports them, one of so many bytes.
+ */
+#ifndef SS_OUTPUT_GROWTH_H
+#define SS_OUTPUT_GROWTH_H
+
+#include "base/vector.h"
+#include "stacksnap.h"
+
+struct ss_growth_sample {
+	uint64_t page; /* its number */
+	uint32_t stack;
+	uint32_t order;
+	bool held; /* it is still there */
+};
+
+/* A stack with its samples. */
+struct ss_growth_site {
+	uint32_t stack;
+	uint64_t samples;
+	uint64_t held; /* of these */
+};
+
+/* Zeroed, it is empty. */
+struct ss_growth {
+	uint64_t sample_bytes; /* that each sample stands for */
+	bool held_only; /* leave out what is not there any more, and sort by the rest */
+	unsigned rows;
+	uint64_t begin_ns;
+	uint64_t end_ns;
+	uint64_t samples;
+	uint64_t held;
+	SS_VECTOR(struct ss_growth_sample) items;
+	SS_VECTOR(struct ss_growth_site)
+	sites; /* after ss_growth_finish(), largest first */
+};
+
+void ss_growth_deinit(struct ss_growth *growth);
+
+/* False: no memory. */
+bool ss_growth_add(struct ss_growth *growth, const struct ss_trace_event *event);
+
+/* Finds out which pages are still there, and makes the sites. False: no memory. */
+bool ss_growth_finish(struct ss_growth *growth, const struct ss_trace *trace);
+
+/* By how much an estimate from so many samples may be wrong, in samples: 95 % of all are closer.
+   Samples are independent at worst. */
+double ss_growth_error(uint64_t samples);
+
+#endif

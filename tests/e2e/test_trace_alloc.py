@@ -1,0 +1,171 @@
+"""stacksnap trace --alloc: estimates of programs that allocate known amounts at known places,
+with several allocators. Debian packages: libjemalloc2, libtcmalloc-minimal4, libmimalloc2.0,
+redis-server."""
+# ctest: serial release-only timeout=300
+
+import glob
+import os
+import re
+import shutil
+import subprocess
+import tempfile
+import unittest
+
+from harness import EndToEnd, LIMIT_S, STACKSNAP, main, read_text, wait_until
+
+MIB = 1 << 20
+UNITS = {"bytes": 1, "KiB": 1 << 10, "MiB": MIB, "GiB": 1 << 30}
+SIZE = r"([0-9.]+) (bytes|KiB|MiB|GiB)"
+SITE = re.compile(r"^ *%s new, \+- %s; held %s, \+- %s$" % (SIZE, SIZE, SIZE, SIZE))
+# Few enough samples for the buffers of the kernel, if this machine is busy.
+SMALL, LARGE, CHURN = 48, 48, 160
+
+
+def size_of(number, unit):
+    return float(number) * UNITS[unit]
+
+
+@unittest.skipUnless(os.geteuid() == 0, "only root may trace")
+class Alloc(EndToEnd):
+    def trace(self, pid, *arguments):
+        """Begins a trace; returns once it sees page faults."""
+        process = subprocess.Popen([STACKSNAP, "trace", "--alloc", *arguments, str(pid)],
+                                   stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+        self.addCleanup(lambda: process.poll() is None and process.kill())
+        self.addCleanup(process.communicate)
+
+        def is_attached():
+            if process.poll() is not None:
+                out, err = process.communicate()
+                if b"not permitted" in err:
+                    self.skipTest(err.decode())
+                raise AssertionError("%r %r" % (out, err))
+            try:
+                links = [os.readlink(path) for path in glob.glob("/proc/%d/fd/*" % process.pid)]
+            except OSError:
+                return False
+            # A descriptor for each CPU, and one for each CPU and thread; then it polls.
+            return (sum("perf_event" in link for link in links) >= 2 and
+                    "poll" in read_text("/proc/%d/wchan" % process.pid))
+
+        wait_until(is_attached, "the trace to begin")
+        return process
+
+    def end(self, process):
+        process.send_signal(2)
+        out, err = process.communicate(timeout=LIMIT_S)
+        self.assertEqual(process.returncode, 0, "%r %r" % (out, err))
+        return out
+
+    def sites(self, text):
+        """For each function: new bytes, their error, held bytes, their error; all stacks of a
+        function summed, errors in squares."""
+        sums = {}
+        for block in text.split("\n\n")[1:]:
+            lines = block.splitlines()
+            match = SITE.match(lines[0])
+            if not match:
+                continue
+            groups = match.groups()
+            sizes = [size_of(groups[i], groups[i + 1]) for i in range(0, 8, 2)]
+            for name in ("leak_small", "leak_large", "churn"):
+                if re.search(r"^    #[0-9]+ +%s \(" % name, block, re.M):
+                    total = sums.setdefault(name, [0, 0, 0, 0])
+                    total[0] += sizes[0]
+                    total[1] += sizes[1] ** 2
+                    total[2] += sizes[2]
+                    total[3] += sizes[3] ** 2
+        return {name: (a, b ** 0.5, c, d ** 0.5) for name, (a, b, c, d) in sums.items()}
+
+    def check(self, *arguments, text=True, **options):
+        target = self.start("grows", SMALL, LARGE, CHURN, settle=True, **options)
+        process = self.trace(target.pid, *arguments)
+        target.process.stdin.write(b"go\n")
+        self.assertEqual(target.process.stdout.readline(), b"done\n")
+        data = self.end(process)
+        self.assert_free(target.pid)
+        return (data.decode(), self.sites(data.decode())) if text else data
+
+    def assert_close(self, sites, name, mib, text, own=1.0):
+        """own: how much more the allocator itself may need."""
+        new, error = sites[name][:2]
+        self.assertGreaterEqual(new, mib * MIB - error, text)
+        self.assertLessEqual(new, mib * MIB * own + error, text)
+
+    def test_glibc(self):
+        text, sites = self.check()
+        self.assert_close(sites, "leak_small", SMALL, text, own=1.05)  # 1,008 of 1,000 bytes
+        self.assert_close(sites, "leak_large", LARGE, text, own=1.05)
+        self.assert_close(sites, "churn", CHURN, text)
+        for name, mib in (("leak_small", SMALL), ("leak_large", LARGE)):
+            _, _, held, error = sites[name]
+            self.assertGreaterEqual(held, mib * MIB - error, text)
+        self.assertLess(sites["churn"][2], sites["churn"][0] / 2, text)
+        self.assertRegex(text.splitlines()[0], r"^[0-9.]+ MiB of new memory in .*, of which it "
+                         r"holds [0-9.]+ MiB; each sample stands for 512 KiB$")
+
+    def test_leaks(self):
+        text, sites = self.check("--leaks", "--rows=3")
+        blocks = text.split("\n\n")
+        shown = [block for block in blocks if SITE.match(block.splitlines()[0])]
+        self.assertLessEqual(len(shown), 3, text)
+        self.assertIn("leak_small", "".join(shown), text)
+        self.assertIn("leak_large", "".join(shown), text)
+
+    def test_allocators(self):
+        found = 0
+        for name in ("libjemalloc.so.2", "libtcmalloc_minimal.so.4", "libmimalloc.so.2"):
+            paths = glob.glob("/usr/lib/*/%s*" % name)
+            if not paths:
+                continue
+            found += 1
+            with self.subTest(name):
+                text, sites = self.check(env={**os.environ, "LD_PRELOAD": paths[0]})
+                self.assert_close(sites, "leak_small", SMALL, text, own=1.25)
+                self.assert_close(sites, "leak_large", LARGE, text, own=1.25)
+                self.assert_close(sites, "churn", CHURN, text)
+        if not found:
+            self.skipTest("no other allocator is installed")
+
+    def test_folded(self):
+        text, _ = self.check("-f", "folded")
+        weights = {}
+        for line in text.splitlines():
+            stack, weight = line.rsplit(" ", 1)
+            for name in ("leak_small", "leak_large", "churn"):
+                if name in stack.split(";"):
+                    weights[name] = weights.get(name, 0) + int(weight)
+        for name, mib in (("leak_small", SMALL), ("leak_large", LARGE), ("churn", CHURN)):
+            self.assertLess(abs(weights[name] - mib * MIB), mib * MIB / 3, text)
+
+    @unittest.skipUnless(shutil.which("go"), "no go tool pprof")
+    def test_pprof(self):
+        """As pprof itself reads it."""
+        data = self.check("-f", "pprof", text=False)
+        with tempfile.NamedTemporaryFile() as file:
+            file.write(data)
+            file.flush()
+            for index, names in (("alloc_space", ("leak_small", "leak_large", "churn")),
+                                 ("inuse_space", ("leak_small", "leak_large"))):
+                done = subprocess.run(
+                    ["go", "tool", "pprof", "-top", "-cum", "-unit=MB", "-symbolize=none",
+                     "-nodecount=500", "-sample_index=" + index, file.name],
+                    stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, timeout=LIMIT_S,
+                    env={**os.environ, "HOME": "/nonexistent", "PPROF_TMPDIR": "/tmp"})
+                self.assertEqual(done.returncode, 0, done.stderr)
+                for name in names:
+                    match = re.search(r"([0-9.]+)MB +[0-9.]+%% +%s$" % name, done.stdout, re.M)
+                    self.assertTrue(match, done.stdout)
+                    mib = {"leak_small": SMALL, "leak_large": LARGE, "churn": CHURN}[name]
+                    self.assertLess(abs(float(match.group(1)) - mib), mib / 3, done.stdout)
+
+    def test_refused(self):
+        for arguments in (("--alloc", "-p", "malloc"), ("--leaks", "-p", "malloc"),
+                          ("--alloc", "--scope"), ("--alloc", "-f", "json"), ("--rows=3",),
+                          ("--alloc=0",)):
+            done = self.run_tool("trace", *arguments, os.getpid(), status=(64,))
+            self.assertIn(b"--alloc" if arguments != ("--rows=3",) else b"rows", done.stderr)
+
+
+if __name__ == "__main__":
+    main()
