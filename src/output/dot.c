@@ -1,12 +1,17 @@
 /*
  * The wait-for graph for Graphviz: threads that wait for other threads, and the owners they
- * wait for. Cycles are red; a thread at the end of wait chains is bold.
+ * wait for; locks of the application, and which threads may hold them. Cycles are red; a thread
+ * at the end of wait chains is bold.
  */
 #include <stdint.h>
 
 #include "output/escape.h"
 #include "output/format.h"
 #include "output/wait_text.h"
+
+enum { SUSPECTS_MAX = 4 }; /* that are shown one by one */
+
+#define PROBABLY "style=dashed, label=\"probably held by\""
 
 enum { STYLE_NONE = 0, STYLE_DEADLOCK = 1, STYLE_BLOCKER = 2, STYLE_SHOWN = 4 };
 
@@ -138,6 +143,42 @@ static void write_cycle(const struct ss_snapshot *snapshot, const struct ss_cycl
 	}
 }
 
+/* "31 threads" -> the lock -> the threads that may hold it; many are one box. */
+static void write_application_lock(const struct ss_snapshot *snapshot, size_t number,
+				   const uint8_t *styles, FILE *out)
+{
+	const struct ss_application_lock *lock =
+		ss_snapshot_application_lock(snapshot, number);
+
+	(void)fprintf(out, "\tlock%zu [shape=ellipse, label=\"", number);
+	write_text(lock->function, out);
+	if (lock->words) {
+		(void)fputs_unlocked("\\n", out);
+		write_text(lock->words, out);
+	}
+	(void)fprintf(out,
+		      "\"];\n\twaiters%zu [label=\"%zu thread%s\"];\n"
+		      "\twaiters%zu -> lock%zu;\n",
+		      number, lock->waiting, lock->waiting == 1 ? "" : "s", number,
+		      number);
+	if (lock->suspects_total > SUSPECTS_MAX) {
+		(void)fprintf(out, "\tsuspects%zu [label=\"one of %zu threads in ",
+			      number, lock->suspects_total);
+		write_text(lock->common_function, out);
+		(void)fprintf(out, "\"];\n\tlock%zu -> suspects%zu [" PROBABLY "];\n",
+			      number, number);
+		return;
+	}
+	for (size_t i = 0; i < lock->suspect_count; i++) {
+		size_t index = lock->suspects[i];
+		const struct ss_thread *thread = ss_snapshot_thread(snapshot, index);
+		if (!(styles[index] & STYLE_SHOWN))
+			write_node(thread, STYLE_BLOCKER, out);
+		(void)fprintf(out, "\tlock%zu -> t%d [" PROBABLY "];\n", number,
+			      thread->tid);
+	}
+}
+
 static struct ss_error *write_snapshot(const struct ss_snapshot *snapshot,
 				       const struct ss_format_options *options, FILE *out)
 {
@@ -159,6 +200,8 @@ static struct ss_error *write_snapshot(const struct ss_snapshot *snapshot,
 	write_edges(snapshot, styles, out);
 	for (size_t i = 0; i < ss_snapshot_cycle_count(snapshot); i++)
 		write_cycle(snapshot, ss_snapshot_cycle(snapshot, i), styles, out);
+	for (size_t i = 0; i < ss_snapshot_application_lock_count(snapshot); i++)
+		write_application_lock(snapshot, i, styles, out);
 	(void)fputs_unlocked("}\n", out);
 	return NULL;
 }

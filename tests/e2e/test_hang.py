@@ -228,6 +228,9 @@ class Pools(Verdicts):
         text = self.run_tool(table, target.pid).stdout.decode()
         self.assertIn("\n1 thread waits for an application lock: wait_for_job (a job of mine)\n",
                       text)
+        graph = self.run_tool("-f", "dot", table, target.pid).stdout.decode()
+        self.assertIn('lock0 [shape=ellipse, label="wait_for_job\\na job of mine"]', graph)
+        self.assertIn('waiters0 [label="1 thread"];\n\twaiters0 -> lock0;', graph)
         # an outer function that is idle outweighs the inner one; a later file the one before
         self.judge(target.pid, "idle", table, self.table("idle serve\n"))
         self.judge(target.pid, "idle", table, self.table("event wait_*\n"))
