@@ -176,6 +176,40 @@ public class JavaTarget {
 			System.gc();
 	}
 
+	/* A counted loop of C2 has no poll: it ends after minutes, and nothing else begins meanwhile. */
+	static int spin(int n) {
+		int sum = 0;
+		for (int i = 0; i < n; i++)
+			for (int k = 0; k < 1000; k++)
+				sum = Integer.rotateLeft(sum * 31 + i * k, k);
+		return sum;
+	}
+
+	static void safepoint() throws Exception {
+		start("deep", () -> descend(30));
+		until("deep", Thread.State.WAITING);
+		for (int i = 0; i < 20000; i++)
+			sink += spin(3);
+		start("spins", () -> sink += spin(Integer.MAX_VALUE));
+		start("asks", () -> {
+			Thread.sleep(200);
+			System.gc();
+		});
+	}
+
+	static Object kept;
+
+	static void collect() throws Exception {
+		start("deep", () -> descend(30));
+		until("deep", Thread.State.WAITING);
+		for (int i = 0; i < 800000; i++)
+			kept = new Object[] { kept };
+		start("asks", () -> {
+			for (;;)
+				System.gc();
+		});
+	}
+
 	interface Operation {
 		long apply(int depth, long x);
 	}
@@ -252,6 +286,12 @@ public class JavaTarget {
 			break;
 		case "locks":
 			locks();
+			break;
+		case "safepoint":
+			safepoint();
+			break;
+		case "collects":
+			collect();
 			break;
 		case "busy":
 			start("busy-0", () -> work(0));

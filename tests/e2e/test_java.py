@@ -204,6 +204,44 @@ class Java(EndToEnd):
                             describe(snapshot, thread))
         self.assert_free(target.pid, stopped=True)
 
+    def test_vm_operations(self):
+        """A collection is no obstacle, nor a safepoint that a thread does not reach: then jstack gets
+        no answer."""
+        for what, function in (("safepoint", "SafepointSynchronize::"), ("collects", "Mark")):
+            with self.subTest(what):
+                target = self.start_java(self.jdks[0], what)
+                if what == "safepoint":
+                    harness.wait_until(lambda: self.is_within(target.pid, function), function)
+                for _ in range(50):
+                    snapshot = self.snap(target.pid, "-n", "0", status=(0, 1))
+                    if self.in_operation(snapshot, function):
+                        break
+                else:
+                    self.fail(describe(snapshot, snapshot.thread("VM Thread")))
+                thread = snapshot.thread("deep")
+                names = [name for name, _ in methods(thread)]
+                self.assertEqual(names.count("JavaTarget.descend"), 31, describe(snapshot, thread))
+                if what == "safepoint":
+                    thread = snapshot.thread("spins")
+                    if thread["end"] == "root" and not thread["native_reason"]:
+                        self.assertIn("JavaTarget.spin", [name for name, _ in methods(thread)],
+                                      describe(snapshot, thread))
+                    thread = snapshot.thread("asks")
+                    self.assertIn("java.lang.System.gc", [name for name, _ in methods(thread)],
+                                  describe(snapshot, thread))
+                    with self.assertRaises(subprocess.TimeoutExpired):
+                        subprocess.run([self.jdks[0] + "/bin/jstack", str(target.pid)], timeout=2,
+                                       stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
+                                       check=False)
+                target.kill()
+
+    def in_operation(self, snapshot, function):
+        return any(function in (frame["symbol"] or "")
+                   for frame in snapshot.thread("VM Thread")["frames"])
+
+    def is_within(self, pid, function):
+        return self.in_operation(self.snap(pid, "-n", "0", status=(0, 1)), function)
+
     def test_text(self):
         target = self.start_java(self.jdks[0], "stand")
         text = self.run_tool("-a", target.pid).stdout.decode()

@@ -9,9 +9,9 @@ import subprocess
 
 from situations import BLOCKED, MAIN, descent, situation
 from subjects import Subject, require
-from harness import LIMIT_S, read_text, status_field, task_states, wait_until
+from harness import LIMIT_S, status_field, task_states, wait_until
 from test_crafted import Elf, compile_library
-from test_jit import JAVA, JAVA_OPTIONS, NODE
+from test_jit import JAVA, NODE
 
 SOURCES = os.path.join(os.environ.get("SOURCE", os.path.join(os.path.dirname(
     os.path.abspath(__file__)), "..", "..")), "targets")
@@ -104,29 +104,19 @@ def generated_code(lab):
                    "target_thread_main"]})
 
 
-@situation("JavaScript of node, with `--perf-basic-prof`")
+@situation("JavaScript of node, without preparation")
 def node(lab):
-    target = lab.start_file(require("node"), "--perf-basic-prof",
-                            "--interpreted-frames-native-stack", "-e", NODE,
-                            cwd=lab.directory, settle=False)
-    path = "/tmp/perf-%d.map" % target.pid
-    lab.callback(lambda: os.path.exists(path) and os.unlink(path))
-    wait_until(lambda: "innermost" in read_text(path), "the perf map")
-    yield Subject(target, {target.pid: [re.compile(r"(JS|LazyCompile):.?innermost ")] * 6})
+    target = lab.start_file(require("node"), "-e", NODE, cwd=lab.directory, settle=False)
+    yield Subject(target, {target.pid: [re.compile(r"innermost\b")] * 6})
 
 
-@situation("compiled methods of java, with `-XX:+PreserveFramePointer` and a perf map",
-           limit_s=30)
+@situation("methods of java, interpreted and compiled, without preparation", limit_s=30)
 def java(lab):
-    jcmd = require("jcmd")
     with open(lab.path("Stack.java"), "w", encoding="utf-8") as file:
         file.write(JAVA)
-    target = lab.start_file(require("java"), *JAVA_OPTIONS, lab.path("Stack.java"), settle=False)
-    path = "/tmp/perf-%d.map" % target.pid
-    lab.callback(lambda: os.path.exists(path) and os.unlink(path))
-    subprocess.run([jcmd, str(target.pid), "Compiler.perfmap"], check=True, timeout=LIMIT_S,
-                   stdout=subprocess.DEVNULL)
-    yield Subject(target, {"descends": [re.compile(r"Stack\.descend\b")] * 21})
+    for options in ([], ["-Xcomp", "-XX:-Inline", "-XX:CompileOnly=Stack.descend"]):
+        target = lab.start_file(require("java"), *options, lab.path("Stack.java"), settle=False)
+        yield Subject(target, {"descends": [re.compile(r"Stack\.descend\b")] * 21})
 
 
 @situation("traced by another process (`strace`)")
