@@ -3,7 +3,7 @@
 # are added by hand and kept.
 set -eu
 cd "$(dirname "$0")/corpus"
-mkdir -p maps stat status syscall cfi unwind symtab elf demangle segments perfmap recording report dwarf cgroup gather goroutines hotspot lookups v8
+mkdir -p maps stat status syscall cfi unwind symtab elf demangle segments perfmap recording report dwarf cgroup gather goroutines hotspot lookups v8 probe
 made=$(mktemp -d)
 sleep 60 &
 pid=$!
@@ -26,6 +26,13 @@ cp "/proc/$pid/status" status/sleep
 printf 'Tgid:\t7\nTracerPid:\t9\nUid:\t0\t0\t0\t0\nGid:\t1\nCapEff:\tffffffffffffffff\n' \
 	>status/few
 cp "/proc/$pid/syscall" syscall/sleep
+printf 'nstd::vector<int>::push_back\nstd::vector<int, std::allocator<int> >::push_back(int const&)' >probe/template
+printf 'nlibc*:f(int)\nvoid ns::f[abi:cxx11](int) const' >probe/scope
+printf 'nprogram+0x10\na' >probe/offset
+# endbr64; push %rbp; jump over a nop of five bytes; leave; ret; a jump out of the function
+printf 'c\363\017\036\372\125\353\005\017\037\104\000\000\311\303\351\000\001\000\000' >probe/code
+# A jump into an instruction.
+printf 'c\353\001\270\220\220\220\220\303' >probe/inside
 printf '12:freezer:/x\n1:name=systemd:/user.slice\n0::/user.slice/a b/..c\n' >cgroup/both
 printf '0::/../../outside' >cgroup/outside
 printf 'populated 1\nfrozen 1\n' >cgroup/events
