@@ -2,6 +2,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <linux/openat2.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -33,9 +34,47 @@ struct batch {
 	/* What may still be copied. */
 	uint64_t images;
 	uint64_t copies;
+	/* The last device that was looked up. */
+	uint64_t device;
+	bool local;
 };
 
-/* In the child of an opener -------------------------------------------- */
+/* Without a child ------------------------------------------------------- */
+
+/* Whether a file system of the kernel is on this block device. That of a FUSE server, or of
+   another machine, has no such directory. */
+static bool is_local_device(uint64_t device)
+{
+	static const char *const types[] = { "ext4", "xfs", "f2fs" };
+	char path[64];
+	char target[PATH_MAX];
+
+	(void)snprintf(path, sizeof(path), "/sys/dev/block/%u:%u",
+		       (unsigned)(device >> 32), (unsigned)device); /* fits */
+	ssize_t size = readlink(path, target, sizeof(target) - 1);
+	if (size <= 0)
+		return false;
+	target[size] = '\0';
+	const char *slash = strrchr(target, '/');
+	for (size_t i = 0; slash && i < SS_ARRAY_SIZE(types); i++) {
+		int length =
+			snprintf(path, sizeof(path), "/sys/fs/%s%s", types[i], slash);
+		if (length < (int)sizeof(path) && access(path, F_OK) == 0)
+			return true;
+	}
+	return false;
+}
+
+/* Whether the mapping is still that of the file, by what the kernel has in memory. */
+static bool is_mapped_file(int path_fd, const struct ss_module_impl *module)
+{
+	struct statx st;
+
+	return statx(path_fd, "", AT_EMPTY_PATH | AT_STATX_DONT_SYNC | AT_NO_AUTOMOUNT,
+		     STATX_TYPE | STATX_INO, &st) == 0 &&
+	       st.stx_ino == module->inode &&
+	       ((uint64_t)st.stx_dev_major << 32 | st.stx_dev_minor) == module->device;
+}
 
 /* Opens the mapped file itself, even if it is deleted or in another mount namespace.
    Needs CAP_SYS_ADMIN or CAP_CHECKPOINT_RESTORE. */
@@ -48,6 +87,25 @@ static int open_map_file(const struct ss_module_impl *module,
 	(void)snprintf(path, sizeof(path), "map_files/%lx-%lx", m->start, m->end);
 	return openat(target->proc_fd, path, O_PATH | O_CLOEXEC);
 }
+
+/* The inode of a local file that is mapped is in memory, so opening it waits for nothing. */
+static bool try_local(const struct ss_opener *opener, size_t item, struct ss_opened *ret)
+{
+	struct batch *batch = opener->data;
+	const struct ss_module_impl *module = batch->modules[item];
+
+	if (batch->by_path || module->device >> 32 == 0)
+		return false;
+	if (batch->device != module->device)
+		batch->local = is_local_device(module->device);
+	batch->device = module->device;
+	_cleanup_close_ int mapped = batch->local ? open_map_file(module, batch->target) :
+						    -1;
+	return mapped >= 0 && is_mapped_file(mapped, module) &&
+	       ss_opener_open(opener, mapped, &batch->copies, ret) == 0;
+}
+
+/* In the child of an opener -------------------------------------------- */
 
 /* Opens by the path below the root of the target (as it was when ss_target_open_root() was
    called); links cannot lead out of it. flags: such as O_NOFOLLOW. */
@@ -319,6 +377,7 @@ static void run(struct batch *batch, bool *wanted, size_t count)
 {
 	struct ss_opener opener = {
 		.work = work,
+		.try_here = try_local,
 		.take = take,
 		.data = batch,
 		.wanted = wanted,

@@ -2,7 +2,7 @@
  * The bytes of modules: their files, opened so that a hostile target cannot redirect us
  * to other files; or target memory if there is no file. Runs after the release, in a child
  * with our privileges that is abandoned if it blocks (target/opener.h): it opens and
- * copies, and parses nothing (see ss_module_identify()).
+ * copies, and parses nothing (see ss_module_identify()). Files of a local disk need no child.
  */
 #ifndef SS_TARGET_FILES_H
 #define SS_TARGET_FILES_H

@@ -338,6 +338,24 @@ static size_t find_wanted(const struct ss_opener *opener)
 	return i;
 }
 
+/* A child costs as much as opening a hundred files. */
+static void run_what_cannot_block(struct ss_opener *opener)
+{
+	_cleanup_close_ int first = dup(STDERR_FILENO);
+	struct ss_opened opened;
+
+	opener->files_left = count_free(first);
+	for (size_t i = 0; i < opener->count; i++) {
+		if (!opener->wanted[i])
+			continue;
+		clear(&opened, i);
+		if (!opener->try_here(opener, i, &opened))
+			continue;
+		opener->files_left -= opened.file >= 0;
+		take(opener, i, &opened);
+	}
+}
+
 static void run_here(struct ss_opener *opener)
 {
 	_cleanup_close_ int first = dup(STDERR_FILENO);
@@ -389,6 +407,8 @@ void ss_opener_run(struct ss_opener *opener)
 	unsigned blocked_ms = BLOCKED_MAX_MS;
 
 	opener->socket = -1;
+	if (opener->try_here)
+		run_what_cannot_block(opener);
 	while (find_wanted(opener) < opener->count) {
 		if (!run_once(opener, blocked_ms)) {
 			opener->socket = -1;

@@ -33,6 +33,9 @@ struct ss_opener;
 /* Runs in the child, in the order of the items. */
 typedef void ss_opener_work(const struct ss_opener *opener, size_t item,
 			    struct ss_opened *ret);
+/* Runs in the caller. Does the same if it surely cannot block; false: the child has to. */
+typedef bool ss_opener_try(const struct ss_opener *opener, size_t item,
+			   struct ss_opened *ret);
 /* Runs in the caller, with the descriptors, which it may take. NULL: the child blocks on
    this item, and was abandoned. It may clear wanted for other items. */
 typedef void ss_opener_take(const struct ss_opener *opener, size_t item,
@@ -40,6 +43,7 @@ typedef void ss_opener_take(const struct ss_opener *opener, size_t item,
 
 struct ss_opener {
 	ss_opener_work *work;
+	ss_opener_try *try_here; /* or NULL */
 	ss_opener_take *take;
 	void *data;
 	bool *wanted; /* by item; all are false afterwards */
