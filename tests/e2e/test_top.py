@@ -1,6 +1,6 @@
 """stacksnap top in a pseudoterminal, whose screen a small model keeps: what it shows, keys,
 sizes, and that nothing of it stays in the terminal, however it ends."""
-# ctest: serial release-only timeout=300
+# ctest: serial timeout=300
 
 import errno
 import fcntl
