@@ -1,25 +1,65 @@
-// Two threads take two mutexes in opposite order, while the main thread waits for
-// connections, which it prints "ready" before. The test compiles it if there is a rustc:
-// without debug information, the functions of all three threads have one name, since the
-// compiler inlines the closures into instances of one generic function.
-use std::net::TcpListener;
-use std::sync::{Arc, Barrier, Mutex};
+// Locks of Rust's standard library, which do not record their owners. The test compiles
+// it if there is a rustc.
+//
+// Thread	waits in
+//	ab, ba	Mutex::lock: each holds the mutex that the other one wants
+//	reader	RwLock::read: main holds the write lock
+//	writer	RwLock::write: the same
+//	condvar	Condvar::wait
+//	parked	thread::park
+// The main thread prints "ready" when all threads wait, and reads standard input.
+use std::sync::{Arc, Barrier, Condvar, Mutex, RwLock};
 use std::thread;
 
+fn spawn(name: &str, routine: impl FnOnce() + Send + 'static) {
+    thread::Builder::new().name(name.into()).spawn(routine).unwrap();
+}
+
+// Threads that sleep in futex, system call 202.
+fn waiting() -> usize {
+    let mut count = 0;
+    for task in std::fs::read_dir("/proc/self/task").unwrap() {
+        let path = task.unwrap().path().join("syscall");
+        let text = std::fs::read_to_string(path).unwrap_or_default();
+        count += text.starts_with("202 ") as usize;
+    }
+    count
+}
+
 fn main() {
-    let locks = [Arc::new(Mutex::new(0)), Arc::new(Mutex::new(0))];
+    let a = Arc::new(Mutex::new(1));
+    let b = Arc::new(Mutex::new(2));
     let both = Arc::new(Barrier::new(3));
-    for id in 0..2 {
-        let (first, second) = (Arc::clone(&locks[id]), Arc::clone(&locks[1 - id]));
-        let both = Arc::clone(&both);
-        thread::spawn(move || {
-            let _first = first.lock().unwrap();
+    let shared = Arc::new(RwLock::new(3));
+    let held = shared.write().unwrap();
+
+    for (name, x, y) in [("ab", a.clone(), b.clone()), ("ba", b, a)] {
+        let both = both.clone();
+        spawn(name, move || {
+            let first = x.lock().unwrap();
             both.wait();
-            let _second = second.lock().unwrap();
+            let second = y.lock().unwrap();
+            println!("{} {}", first, second);
         });
     }
-    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     both.wait();
+    let lock = shared.clone();
+    spawn("reader", move || println!("{}", lock.read().unwrap()));
+    let lock = shared.clone();
+    spawn("writer", move || *lock.write().unwrap() = 4);
+    spawn("condvar", || {
+        let mutex = Mutex::new(0);
+        let condvar = Condvar::new();
+        let guard = condvar.wait(mutex.lock().unwrap());
+        println!("{}", guard.unwrap());
+    });
+    spawn("parked", || loop {
+        thread::park();
+    });
+    while waiting() < 6 {
+        thread::yield_now();
+    }
     println!("ready");
-    let _ = listener.accept();
+    std::io::stdin().read_line(&mut String::new()).unwrap();
+    drop(held);
 }

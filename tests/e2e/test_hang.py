@@ -297,8 +297,8 @@ class Pools(Verdicts):
         if not shutil.which("rustc"):
             self.skipTest("rustc is not installed")
         with tempfile.TemporaryDirectory() as directory:
-            path = os.path.join(directory, "rustlocks")
-            subprocess.run(["rustc", "-O", os.path.join(SOURCE, "targets", "rustlocks.rs"),
+            path = os.path.join(directory, "rustdeadlock")
+            subprocess.run(["rustc", "-O", os.path.join(SOURCE, "targets", "rustdeadlock.rs"),
                             "-o", path], check=True, stdout=subprocess.DEVNULL)
             target = self.start_command([path])
             wait_until(lambda: set(task_states(target.pid).values()) == {"S"}, "all to sleep")
