@@ -1431,6 +1431,9 @@ struct ss_recording_info {
 	/* Functions that wait and that are not built in, in the format of stacksnap-waits(5);
 	   or NULL. Untrusted */
 	const char *wait_functions;
+	const char *boot_id;	   /* of the machine; "": not known */
+	const char *const *labels; /* "KEY=VALUE" */
+	size_t label_count;
 };
 
 struct ss_recorded_process {
@@ -1645,12 +1648,21 @@ SS_API struct ss_error *ss_recording_snapshot(struct ss_recording *recording,
 SS_API void ss_snapshot_identify_files(struct ss_snapshot *snapshot,
 				       struct ss_session *session);
 
+/* What a recording says besides samples. A zeroed struct says nothing. */
+struct ss_recording_about {
+	const char *wait_functions; /* see ss_wait_table_added(); or NULL */
+	const char *boot_id;	    /* of the machine, or NULL */
+	const char *const *labels;  /* "KEY=VALUE" */
+	size_t label_count;
+};
+
 /*
  * Writes a snapshot, without names, as a recording to the empty file fd, and closes it.
- * wait_functions: see ss_wait_table_added(); or NULL. Errors: SYSTEM, NO_MEMORY.
+ * Errors: SYSTEM, NO_MEMORY.
  */
 SS_API struct ss_error *ss_snapshot_record(const struct ss_snapshot *snapshot,
-					   const char *wait_functions, int fd);
+					   const struct ss_recording_about *about,
+					   int fd);
 
 /*
  * The same for snapshots of one process, in order of time, taken every period_ns. Each is
@@ -1659,7 +1671,8 @@ SS_API struct ss_error *ss_snapshot_record(const struct ss_snapshot *snapshot,
  */
 SS_API struct ss_error *ss_snapshots_record(const struct ss_snapshot *const *snapshots,
 					    size_t count, uint64_t period_ns,
-					    const char *wait_functions, int fd);
+					    const struct ss_recording_about *about,
+					    int fd);
 
 /* Heap -------------------------------------------------------------------- */
 
@@ -2133,7 +2146,7 @@ struct ss_recorder_options {
 	/* Called about once a second by the recording thread, or NULL. */
 	void (*progress)(void *data, const struct ss_recorder_summary *summary);
 	void *progress_data;
-	const char *wait_functions; /* see ss_wait_table_added(); or NULL */
+	const struct ss_recording_about *about; /* or NULL */
 	/* A second empty file, which the recorder owns, open for reading and writing like the
 	   first one: with keep_ns, a quarter of that time is written to one of the two, then
 	   a quarter to the other, in place of what that contained. So both can be read while

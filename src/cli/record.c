@@ -15,6 +15,7 @@
 #include "cli/failure.h"
 #include "cli/output.h"
 #include "cli/record_report.h"
+#include "cli/row_options.h"
 #include "cli/selection.h"
 #include "cli/target_options.h"
 #include "cli/usage.h"
@@ -55,7 +56,8 @@ struct record {
 	pid_t pid; /* of process */
 	struct ss_wait_table *waits;
 	char *wait_functions; /* those that are not built in, or NULL */
-	char **command;	      /* in argv; or NULL */
+	struct ss_row_arguments labels;
+	char **command; /* in argv; or NULL */
 	struct ss_target *target;
 	struct ss_output *file;
 	struct ss_recorder *recorder;
@@ -71,6 +73,7 @@ static void record_deinit(struct record *record)
 	ss_selection_deinit(&record->selection);
 	ss_wait_table_free(record->waits);
 	free(record->wait_functions);
+	ss_row_arguments_deinit(&record->labels);
 }
 
 static void check(struct record *record, const struct argp_state *state)
@@ -128,6 +131,8 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 		state->child_inputs[2] = &record->selection;
 		state->child_inputs[3] = &record->process;
 		state->child_inputs[4] = &record->process;
+		state->child_inputs[5] = &record->labels;
+		state->child_inputs[6] = &record->labels;
 		return 0;
 	case KEY_ON_CPU:
 		record->options.on_cpu = true;
@@ -157,7 +162,8 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 static const struct argp_child children[] = {
 	{ &ss_common_argp, 0, NULL, 0 },    { &ss_limits_argp, 0, NULL, 0 },
 	{ &ss_selection_argp, 0, NULL, 0 }, { &ss_target_argp, 0, NULL, 0 },
-	{ &ss_targets_argp, 0, NULL, 0 },   {},
+	{ &ss_targets_argp, 0, NULL, 0 },   { &ss_label_argp, 0, NULL, 0 },
+	{ &ss_row_env_argp, 0, NULL, 0 },   {},
 };
 
 static const struct argp argp = {
@@ -212,8 +218,18 @@ static struct ss_error *open_recorder(struct record *record)
 		return error;
 	options.directory = ss_output_directory(record->file);
 	options.name = ss_output_name(record->file);
-	options.wait_functions = record->wait_functions;
+	struct ss_row_source source;
+	ss_row_source_init(&source, &record->labels);
+	ss_row_source_add(&source, &record->labels, record->target);
+	const struct ss_recording_about about = {
+		.wait_functions = record->wait_functions,
+		.boot_id = source.options.boot_id,
+		.labels = source.options.labels,
+		.label_count = source.options.label_count,
+	};
+	options.about = &about;
 	error = ss_recorder_new(record->target, fd, &options, &record->recorder);
+	ss_row_source_deinit(&source);
 	/* What is recorded until it is killed can be read. */
 	return error ? error : ss_output_publish(record->file);
 }

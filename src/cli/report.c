@@ -27,6 +27,7 @@ static void open_files(struct report *report)
 	struct ss_report_files *files = &report->analysis.files;
 
 	for (size_t i = 0; i < report->arguments.files.count; i++) {
+		files->set = (unsigned)i;
 		_cleanup_error_ struct ss_error *error =
 			ss_report_files_open(files, report->arguments.files.items[i]);
 		if (!error)
@@ -70,6 +71,7 @@ static int run(int argc, char **argv)
 	ss_report_arguments_init(&report.arguments);
 	if (!ss_usage_parse(&ss_command_report, argc, argv, 0, &report.arguments))
 		return SS_STATUS_NOTHING;
+	ss_row_arguments_begin(&report.arguments.labels, 0);
 	report.analysis.arguments = &report.arguments;
 	open_files(&report);
 	if (report.analysis.files.items.count == 0)

@@ -280,8 +280,10 @@ static struct ss_error *load_parts(struct report *report)
 {
 	const struct ss_report_arguments *arguments = report->arguments;
 	uint64_t begin = first_begin(report);
-	const struct ss_load_options options = {
+	struct ss_load_options options = {
 		.size = sizeof(options),
+		.by_host = arguments->by_host,
+		.by_label = arguments->by_label,
 		.from_ns = ss_time_argument_resolve(&arguments->from, begin),
 		.to_ns = ss_time_argument_resolve(&arguments->to, begin),
 		.states = arguments->selection.states,
@@ -303,6 +305,7 @@ static struct ss_error *load_parts(struct report *report)
 		_cleanup_error_ struct ss_error *invalid = open_part(report, part);
 		if (invalid && ss_error_code(invalid) == SS_ERROR_NO_MEMORY)
 			return take_ptr(invalid);
+		options.set = arguments->diff ? part->file->set : 0;
 		if (!invalid) {
 			error = load_part(report, part, &options);
 			continue;
@@ -443,6 +446,8 @@ static struct ss_error *check_selection(const struct report *report)
 static struct ss_error *write_report(struct report *report)
 {
 	const struct ss_report_arguments *arguments = report->arguments;
+	struct ss_row_source source;
+	ss_row_source_init(&source, &arguments->labels);
 	const struct ss_format_options options = {
 		.size = sizeof(options),
 		.color = ss_options_want_color(&arguments->common),
@@ -450,14 +455,19 @@ static struct ss_error *write_report(struct report *report)
 		.raw = report->raw,
 		.threshold = arguments->threshold_percent,
 		.rows = arguments->rows,
+		.row_options = &source.options,
 	};
+	const struct ss_format *format = arguments->common.format;
 	FILE *out = NULL;
 	struct ss_error *error = ss_analysis_open(report->attempt, &out);
 
-	if (error)
-		return error;
-	error = arguments->common.format->write_profile(report->profile, &options, out);
-	return ss_analysis_close(out, error);
+	if (!error)
+		error = arguments->diff ?
+				format->write_profile_diff(report->profile, &options,
+							   out) :
+				format->write_profile(report->profile, &options, out);
+	ss_row_source_deinit(&source);
+	return out ? ss_analysis_close(out, error) : error;
 }
 
 /* Names rest on less than a build-id: not a failure. */

@@ -47,7 +47,8 @@ static struct ss_error *push(struct ss_report_files *files, const char *path, in
 	*file = (struct ss_report_file){ .path = take_ptr(name),
 					 .fd = take_fd(owned),
 					 .offset = offset,
-					 .size = size };
+					 .size = size,
+					 .set = files->set };
 	return NULL;
 }
 

@@ -17,6 +17,7 @@ struct ss_report_file {
 	int fd;		 /* owned; -1: it is in the copy */
 	uint64_t offset; /* in the copy */
 	uint64_t size;
+	unsigned set; /* number of the argument that led to it */
 };
 
 /* A zeroed struct has none. */
@@ -28,6 +29,7 @@ struct ss_report_files {
 	int copy;
 	int copy_writer; /* the sandbox keeps no file that can be written to */
 	uint64_t copy_size;
+	unsigned set; /* of files that are opened next */
 	bool missing; /* a file could not be opened; a warning said so */
 };
 

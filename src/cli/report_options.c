@@ -17,6 +17,8 @@ enum key {
 	KEY_THRESHOLD,
 	KEY_ROWS,
 	KEY_NATIVE,
+	KEY_BY,
+	KEY_DIFF,
 	KEY_WAIT_FUNCTIONS,
 	KEY_WEIGHT,
 };
@@ -28,6 +30,10 @@ static const struct argp_option table[] = {
 	  "Show the native frames of interpreters, besides the functions that they "
 	  "execute",
 	  1 },
+	{ "by", KEY_BY, "host|label[:KEY]", 0,
+	  "Group stacks by the host, or by the label KEY of their recording", 1 },
+	{ "diff", KEY_DIFF, NULL, 0,
+	  "Compare two recordings or directories: text, json or folded", 1 },
 	{ "rows", KEY_ROWS, "N", 0, "text: limit the lines of each table (default: 20)",
 	  1 },
 	{ "weight", KEY_WEIGHT, "WEIGHT", 0,
@@ -62,6 +68,7 @@ void ss_report_arguments_deinit(struct ss_report_arguments *arguments)
 	ss_vector_free(&arguments->files);
 	ss_selection_deinit(&arguments->selection);
 	ss_wait_table_free(arguments->waits);
+	ss_row_arguments_deinit(&arguments->labels);
 }
 
 static struct ss_time_argument parse_time(const struct argp_state *state,
@@ -108,6 +115,33 @@ static void add_file(const struct argp_state *state,
 		*slot = path;
 }
 
+static void parse_by(const struct argp_state *state, struct ss_report_arguments *a,
+		     const char *text)
+{
+	static const char label[] = "label";
+	size_t size = sizeof(label) - 1;
+
+	a->by_host = strcmp(text, "host") == 0;
+	a->by_label = NULL;
+	if (strcmp(text, label) == 0)
+		a->by_label = "";
+	else if (strncmp(text, label, size) == 0 && text[size] == ':' && text[size + 1])
+		a->by_label = text + size + 1;
+	else if (!a->by_host)
+		ss_usage_fail(state, "--by: '%s' is not host, label, or label: and a key",
+			      text);
+}
+
+static void check(const struct argp_state *state, const struct ss_report_arguments *a)
+{
+	if (!a->diff)
+		return;
+	if (a->files.count != 2)
+		ss_usage_fail(state, "--diff compares two recordings or directories");
+	if (!a->common.format->write_profile_diff)
+		ss_usage_fail(state, "--diff: the formats are text, json and folded");
+}
+
 static error_t parse_value(int key, char *arg, struct argp_state *state)
 {
 	struct ss_report_arguments *a = state->input;
@@ -129,6 +163,12 @@ static error_t parse_value(int key, char *arg, struct argp_state *state)
 		if (strcmp(arg, "time") != 0 && strcmp(arg, "hits") != 0)
 			ss_usage_fail(state, "invalid --weight '%s': hits or time", arg);
 		a->by_time = strcmp(arg, "time") == 0;
+		return 0;
+	case KEY_BY:
+		parse_by(state, a, arg);
+		return 0;
+	case KEY_DIFF:
+		a->diff = true;
 		return 0;
 	case KEY_NATIVE:
 		a->native = true;
@@ -157,9 +197,13 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 		state->child_inputs[1] = &arguments->common;
 		state->child_inputs[2] = &arguments->selection;
 		state->child_inputs[3] = &arguments->symbols;
+		state->child_inputs[4] = &arguments->labels;
 		return 0;
 	case ARGP_KEY_ARG:
 		add_file(state, state->input, arg);
+		return 0;
+	case ARGP_KEY_END:
+		check(state, arguments);
 		return 0;
 	case ARGP_KEY_NO_ARGS:
 		ss_usage_fail(state, "expected a recording");
@@ -185,11 +229,9 @@ static char *help(int key, const char *text, void *input)
 }
 
 static const struct argp_child children[] = {
-	{ &ss_format_argp, 0, NULL, 0 },
-	{ &ss_common_argp, 0, NULL, 0 },
-	{ &ss_selection_argp, 0, NULL, 0 },
-	{ &ss_symbols_argp, 0, NULL, 0 },
-	{},
+	{ &ss_format_argp, 0, NULL, 0 },    { &ss_common_argp, 0, NULL, 0 },
+	{ &ss_selection_argp, 0, NULL, 0 }, { &ss_symbols_argp, 0, NULL, 0 },
+	{ &ss_row_argp, 0, NULL, 0 },	    {},
 };
 
 const struct argp ss_report_argp = {

@@ -7,6 +7,7 @@
 #include <argp.h>
 
 #include "cli/common_options.h"
+#include "cli/row_options.h"
 #include "cli/selection.h"
 #include "cli/symbol_options.h"
 #include "cli/time_argument.h"
@@ -22,6 +23,10 @@ struct ss_report_arguments {
 	unsigned threshold_percent;
 	unsigned rows;
 	bool by_time;		       /* --weight=time */
+	struct ss_row_arguments labels;
+	bool by_host;
+	const char *by_label;	       /* key, "": all; or NULL */
+	bool diff;		       /* of two arguments */
 	bool native;		       /* show the native frames of interpreters, too */
 	SS_VECTOR(const char *) files; /* in argv */
 };

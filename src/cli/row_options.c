@@ -20,13 +20,20 @@ static const struct argp_option table[] = {
 	{ "batch", KEY_BATCH, "NAME", 0,
 	  "rows: the name of what belongs together, on all hosts (default: the time)",
 	  1 },
-	{ "label", KEY_LABEL, "KEY=VALUE", 0, "rows: add a label", 1 },
+	{ "label", KEY_LABEL, "KEY=VALUE", 0, "rows, recording: add a label", 1 },
+	{},
+};
+
+static const struct argp_option label_table[] = {
+	{ "label", KEY_LABEL, "KEY=VALUE", 0,
+	  "Add a label to the recording; may be repeated", 1 },
 	{},
 };
 
 static const struct argp_option env_table[] = {
 	{ "env", KEY_ENV, "NAME", 0,
-	  "rows: add a variable of the environment of the process as a label", 1 },
+	  "rows, recording: add a variable of the environment of the process as a label",
+	  1 },
 	{},
 };
 
@@ -70,6 +77,7 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 }
 
 const struct argp ss_row_argp = { .options = table, .parser = parse };
+const struct argp ss_label_argp = { .options = label_table, .parser = parse };
 const struct argp ss_row_env_argp = { .options = env_table, .parser = parse };
 
 void ss_row_arguments_deinit(struct ss_row_arguments *arguments)

@@ -18,8 +18,10 @@ struct ss_row_arguments {
 	SS_VECTOR(const char *) variables; /* names, in argv */
 };
 
-/* Parsers of --batch and --label, and of --env; their input is a struct ss_row_arguments. */
+/* Parsers of --batch and --label, of --label, and of --env; their input is a struct
+   ss_row_arguments. */
 extern const struct argp ss_row_argp;
+extern const struct argp ss_label_argp;
 extern const struct argp ss_row_env_argp;
 
 /* Sets batch if it is not given: the time of --at, or if at_ns is 0 the current one. */

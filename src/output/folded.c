@@ -174,7 +174,7 @@ struct sample_line {
 struct sample_lines {
 	const struct ss_profile *profile;
 	struct ss_idtable table; /* of struct sample_line */
-	SS_VECTOR(uint64_t) counts;
+	SS_VECTOR(struct line_count { uint64_t sets[2]; }) counts;
 	SS_VECTOR(uint32_t) path; /* scratch: functions of a stack */
 };
 
@@ -198,7 +198,8 @@ static bool add_run(struct sample_lines *lines, const struct ss_profile_thread *
 	if (number == SS_ID_NONE ||
 	    (number == lines->counts.count && !ss_vector_push(&lines->counts)))
 		return false;
-	lines->counts.items[number] += ss_profile_weight(lines->profile, run);
+	unsigned set = ss_profile_recording_of(lines->profile, thread)->set;
+	lines->counts.items[number].sets[set] += ss_profile_weight(lines->profile, run);
 	return true;
 }
 
@@ -216,8 +217,11 @@ static bool add_runs(struct sample_lines *lines)
 	return true;
 }
 
-static bool write_sample_line(struct sample_lines *lines, uint32_t number, FILE *out)
+static bool write_sample_line(struct sample_lines *lines, uint32_t number, bool diff,
+			      FILE *out)
 {
+	const struct line_count *count = &lines->counts.items[number];
+	const uint64_t unit = lines->profile->by_time ? NS_PER_US : 1;
 	const struct ss_profile *profile = lines->profile;
 	const struct sample_line *line = ss_idtable_key(&lines->table, number, NULL);
 
@@ -236,23 +240,40 @@ static bool write_sample_line(struct sample_lines *lines, uint32_t number, FILE 
 			ss_profile_function_at(profile, lines->path.items[i])->name,
 			&in_frames, out);
 	}
-	(void)fprintf(out, " %" PRIu64 "\n",
-		      lines->counts.items[number] / (profile->by_time ? NS_PER_US : 1));
+	if (diff) /* the input of flamegraph.pl for differences */
+		(void)fprintf(out, " %" PRIu64 " %" PRIu64 "\n", count->sets[0] / unit,
+			      count->sets[1] / unit);
+	else
+		(void)fprintf(out, " %" PRIu64 "\n", count->sets[0] / unit);
 	return true;
 }
 
-static struct ss_error *write_profile(const struct ss_profile *profile,
-				      const struct ss_format_options *options, FILE *out)
+static struct ss_error *write_lines(const struct ss_profile *profile, bool diff,
+				    FILE *out)
 {
 	__attribute__((cleanup(sample_lines_deinit))) struct sample_lines lines = {
 		.profile = profile,
 	};
 	bool whole = add_runs(&lines);
 
-	(void)options;
 	for (size_t i = 0; whole && i < lines.counts.count; i++)
-		whole = write_sample_line(&lines, (uint32_t)i, out);
+		whole = write_sample_line(&lines, (uint32_t)i, diff, out);
 	return whole ? NULL : ss_error_no_memory();
+}
+
+static struct ss_error *write_profile(const struct ss_profile *profile,
+				      const struct ss_format_options *options, FILE *out)
+{
+	(void)options;
+	return write_lines(profile, false, out);
+}
+
+static struct ss_error *write_profile_diff(const struct ss_profile *profile,
+					   const struct ss_format_options *options,
+					   FILE *out)
+{
+	(void)options;
+	return write_lines(profile, true, out);
 }
 
 const struct ss_format ss_format_folded = {
@@ -260,4 +281,5 @@ const struct ss_format ss_format_folded = {
 	.description = "one line per distinct stack, for flame graph tools",
 	.write_snapshot = write_snapshot,
 	.write_profile = write_profile,
+	.write_profile_diff = write_profile_diff,
 };

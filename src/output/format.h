@@ -121,6 +121,8 @@ struct ss_format {
 	ss_format_write_snapshot *write_snapshot;
 	ss_format_write_hang *write_hang;
 	ss_format_write_profile *write_profile;
+	/* Two sets of recordings: see struct ss_profile_recording. */
+	ss_format_write_profile *write_profile_diff;
 	/* Formats with write_profile alone get a series as a recording. */
 	ss_format_write_series *write_series;
 	ss_format_write_diff *write_diff;

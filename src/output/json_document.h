@@ -9,11 +9,12 @@
 #include "output/json.h"
 
 /* The other documents. */
-ss_format_write_hang ss_json_write_hang;       /* stacksnap-hang/1 */
-ss_format_write_profile ss_json_write_profile; /* stacksnap-report/1 */
-ss_format_write_series ss_json_write_series;   /* stacksnap-series/1 */
-ss_format_write_diff ss_json_write_diff;       /* stacksnap-diff/1 */
-ss_format_write_heap ss_json_write_heap;       /* stacksnap-heap/1 */
+ss_format_write_hang ss_json_write_hang;	    /* stacksnap-hang/1 */
+ss_format_write_profile ss_json_write_profile;	    /* stacksnap-report/1 */
+ss_format_write_profile ss_json_write_profile_diff; /* stacksnap-report-diff/1 */
+ss_format_write_series ss_json_write_series;	    /* stacksnap-series/1 */
+ss_format_write_diff ss_json_write_diff;	    /* stacksnap-diff/1 */
+ss_format_write_heap ss_json_write_heap;	    /* stacksnap-heap/1 */
 
 /* Writes the member "process" of a document on a process. */
 void ss_json_process(struct ss_json *json, const struct ss_process *process);

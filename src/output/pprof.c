@@ -7,12 +7,15 @@
  * is the ELF virtual address.
  */
 #include <inttypes.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "output/gzip.h"
 #include "output/protobuf.h"
 #include "output/format.h"
 #include "output/escape.h"
+#include "output/wait_key.h"
+#include "output/wait_text.h"
 
 enum profile_field {
 	PROFILE_SAMPLE_TYPE = 1,
@@ -51,6 +54,8 @@ enum { RANGE_BITS = 40 };
 struct key {
 	uint32_t thread;
 	uint32_t call;
+	uint32_t wait;	/* of the profile, or SS_ID_NONE */
+	uint32_t known; /* the thread's wait is that of these samples */
 	uint64_t state;
 };
 
@@ -243,6 +248,55 @@ static void put_label(struct pprof *p, struct ss_buffer *sample, const char *key
 	ss_protobuf_message(sample, SAMPLE_LABEL, &label);
 }
 
+/* What the thread waited for; of a snapshot also the object and its owner. */
+static void put_wait(struct pprof *p, struct ss_buffer *sample, const struct key *key)
+{
+	const struct ss_profile_thread *thread = &p->profile->threads.items[key->thread];
+	const struct ss_profile_process *process =
+		&p->profile->processes.items[thread->process];
+	const struct ss_wait *wait = key->known ? thread->wait : NULL;
+	_cleanup_free_ char *text = wait ? ss_wait_text_new(wait) : NULL;
+	_cleanup_free_ char *object =
+		wait ? ss_wait_key_new(
+			       wait, process->pid,
+			       ss_profile_recording_of(p->profile, thread)->boot_id) :
+		       NULL;
+	_cleanup_free_ char *owner = NULL;
+	const char *call =
+		key->wait == SS_ID_NONE ? NULL : p->profile->waits.items[key->wait].name;
+
+	if (text || call)
+		put_label(p, sample, "wait", text ? text : call, 0);
+	if (object)
+		put_label(p, sample, "wait_key", object, 0);
+	if (!wait || (!wait->owner_tid && !wait->owner_pid))
+		return;
+	const char *name = wait->owner_tid ? wait->owner_name : wait->owner_process;
+	if (asprintf(&owner, "%s %d", name ? name : "",
+		     wait->owner_tid ? wait->owner_tid : wait->owner_pid) < 0) {
+		p->out.failed = true;
+		owner = NULL;
+	} else {
+		put_label(p, sample, "owner", *owner == ' ' ? owner + 1 : owner, 0);
+	}
+}
+
+static void put_origin(struct pprof *p, struct ss_buffer *sample,
+		       const struct ss_profile_recording *recording)
+{
+	if (recording->host && *recording->host)
+		put_label(p, sample, "host", recording->host, 0);
+	for (size_t i = 0; i < recording->label_count; i++) {
+		const char *label = recording->labels[i];
+		size_t size = strcspn(label, "=");
+		_cleanup_free_ char *key = strndup(label, size);
+		if (!key)
+			p->out.failed = true;
+		else if (label[size])
+			put_label(p, sample, key, label + size + 1, 0);
+	}
+}
+
 static bool put_sample(struct pprof *p, const struct key *key, const struct values *v)
 {
 	const struct ss_profile_thread *thread = &p->profile->threads.items[key->thread];
@@ -269,6 +323,8 @@ static bool put_sample(struct pprof *p, const struct key *key, const struct valu
 	put_label(p, &sample, "process", process->name, 0);
 	put_label(p, &sample, "pid", NULL, (uint64_t)process->pid);
 	put_label(p, &sample, "state", state, 0);
+	put_wait(p, &sample, key);
+	put_origin(p, &sample, ss_profile_recording_of(p->profile, thread));
 	ss_protobuf_message(&p->out, PROFILE_SAMPLE, &sample);
 	return true;
 }
@@ -277,7 +333,11 @@ static bool add_run(struct pprof *p, uint32_t thread, const struct ss_profile_ru
 {
 	const struct ss_profile_recording *recording =
 		ss_profile_recording_of(p->profile, &p->profile->threads.items[thread]);
-	const struct key key = { thread, run->call, (unsigned char)run->state };
+	const struct ss_profile_thread *of = &p->profile->threads.items[thread];
+	bool last = run == &of->runs.items[of->runs.count - 1];
+	const struct key key = { thread, run->call, run->wait,
+				 last && of->wait && run->state != 'R',
+				 (unsigned char)run->state };
 	uint32_t number = ss_idtable_add(&p->keys, &key, sizeof(key), NULL);
 
 	if (number == SS_ID_NONE ||

@@ -16,8 +16,15 @@ static struct ss_error *write_series(const struct ss_snapshots *snapshots,
 
 	if (fd < 0)
 		return ss_error_new_errno(errnum, "writing the recording");
+	const struct ss_row_options *rows = options->row_options;
+	const struct ss_recording_about about = {
+		.wait_functions = options->wait_functions,
+		.boot_id = rows ? rows->boot_id : NULL,
+		.labels = rows ? rows->labels : NULL,
+		.label_count = rows ? rows->label_count : 0,
+	};
 	return ss_snapshots_record(snapshots->items, snapshots->count,
-				   snapshots->period_ns, options->wait_functions, fd);
+				   snapshots->period_ns, &about, fd);
 }
 
 static struct ss_error *write_snapshot(const struct ss_snapshot *snapshot,

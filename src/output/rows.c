@@ -187,27 +187,35 @@ static void write_stack(struct rows *rows, const char *hash, char *frames)
 	end(&json);
 }
 
-/* Writes the stack unless it was written, and its hash to ret: "" for no frames. */
-static void add_stack(struct rows *rows, const struct ss_snapshot *snapshot,
-		      const struct ss_thread *thread, char ret[static HASH_SIZE])
+/* Writes the stack of these lines unless it was written, and its hash to ret: "" for no
+   frames. */
+static void finish_stack(struct rows *rows, struct ss_buffer *text,
+			 char ret[static HASH_SIZE])
 {
-	_cleanup_buffer_ struct ss_buffer text = {};
 	bool added = false;
 
 	*ret = '\0';
-	make_stack(rows, snapshot, thread, &text);
-	if (text.size == 0)
+	if (text->size == 0)
 		return;
-	XXH128_hash_t hash = XXH3_128bits(text.bytes, text.size);
+	XXH128_hash_t hash = XXH3_128bits(text->bytes, text->size);
 	(void)snprintf(ret, HASH_SIZE, "%016" PRIx64 "%016" PRIx64, (uint64_t)hash.high64,
 		       (uint64_t)hash.low64); /* it fits */
 	if (ss_idtable_add(&rows->stacks, ret, HASH_SIZE, &added) == SS_ID_NONE)
 		rows->failed = true;
-	ss_buffer_add(&text, "", 1);
-	if (text.failed)
+	ss_buffer_add(text, "", 1);
+	if (text->failed)
 		rows->failed = true;
 	else if (added)
-		write_stack(rows, ret, text.bytes);
+		write_stack(rows, ret, text->bytes);
+}
+
+static void add_stack(struct rows *rows, const struct ss_snapshot *snapshot,
+		      const struct ss_thread *thread, char ret[static HASH_SIZE])
+{
+	_cleanup_buffer_ struct ss_buffer text = {};
+
+	make_stack(rows, snapshot, thread, &text);
+	finish_stack(rows, &text, ret);
 }
 
 /* Threads ----------------------------------------------------------------- */
@@ -359,6 +367,285 @@ static struct ss_error *write_hang(const struct ss_snapshot *snapshot,
 			 ss_verdict_name(ss_progress_verdict(progress)), options, out);
 }
 
+/* Recordings -------------------------------------------------------------- */
+
+/* Samples of a thread with one stack and state. */
+struct thread_row {
+	uint32_t thread;
+	uint32_t state;
+	char stack[HASH_SIZE + 7];
+};
+
+struct thread_rows {
+	struct rows rows;
+	const struct ss_profile *profile;
+	struct ss_idtable table; /* of struct thread_row */
+	SS_VECTOR(struct thread_count {
+		uint64_t samples;
+		enum ss_end end;
+		const struct ss_profile_run *run; /* the last one */
+	})
+	counts;
+	SS_VECTOR(uint32_t) frames; /* scratch: of a stack, innermost first */
+};
+
+static void thread_rows_deinit(struct thread_rows *t)
+{
+	rows_deinit(&t->rows);
+	ss_idtable_deinit(&t->table);
+	ss_vector_free(&t->counts);
+	ss_vector_free(&t->frames);
+}
+
+static const struct ss_profile_frame *frame_at(const struct thread_rows *t, size_t index)
+{
+	return ss_profile_frame_at(t->profile, t->frames.items[index]);
+}
+
+static void add_recorded_id(const struct thread_rows *t, struct ss_buffer *id,
+			    const struct ss_profile_frame *frame)
+{
+	const struct ss_profile_function *function =
+		ss_profile_function_at(t->profile, frame->function);
+	const struct ss_profile_module *recorded =
+		function->module == SS_ID_NONE ?
+			NULL :
+			&t->profile->modules.items[function->module];
+	const struct ss_module module = {
+		.path = recorded ? recorded->path : NULL,
+		.build_id = recorded ? recorded->build_id : NULL,
+	};
+	const struct ss_frame same = {
+		.module = recorded ? &module : NULL,
+		.lookup_offset = frame->offset,
+		.symbol = frame->named ? function->name : NULL,
+		.file = frame->file,
+		.area = function->place ? function->place : function->name,
+	};
+
+	add_frame_id(id, &same);
+}
+
+static void write_recorded_source(struct ss_json *json,
+				  const struct ss_profile_frame *frame)
+{
+	const struct ss_frame same = { .file = frame->file,
+				       .line = (unsigned)frame->line };
+
+	write_source(json, &same);
+}
+
+/* The frames from first to last are at one place, as for write_frame(). */
+static void write_recorded_frame(struct thread_rows *t, size_t first, size_t last,
+				 const char *id)
+{
+	struct ss_json json = { .out = t->rows.out };
+	const struct ss_profile_frame *frame = frame_at(t, last);
+	uint64_t module = ss_profile_function_at(t->profile, frame->function)->module;
+	bool named = frame->named && !t->rows.raw;
+
+	if (!named && module == SS_ID_NONE)
+		return;
+	begin(&json, "frames");
+	ss_json_text(&json, "frame", id);
+	ss_json_open(&json, "names", '[');
+	for (size_t i = last + 1; named && i-- > first;)
+		write_text(&json, NULL,
+			   ss_profile_function_at(t->profile, frame_at(t, i)->function)
+				   ->name);
+	ss_json_close(&json, ']');
+	ss_json_open(&json, "sources", '[');
+	for (size_t i = last + 1; named && i-- > first;)
+		write_recorded_source(&json, frame_at(t, i));
+	ss_json_close(&json, ']');
+	write_text(&json, "module",
+		   module == SS_ID_NONE ? NULL : t->profile->modules.items[module].path);
+	end(&json);
+}
+
+/* Finds the frames of a call, and why the stack ends there. */
+static enum ss_end find_frames(struct thread_rows *t, uint32_t call)
+{
+	enum ss_end end = SS_END_ROOT;
+
+	t->frames.count = 0;
+	for (; call != 0; call = ss_profile_call_at(t->profile, call)->parent) {
+		uint32_t frame = ss_profile_call_at(t->profile, call)->frame;
+		const struct ss_profile_function *function = ss_profile_function_at(
+			t->profile, ss_profile_frame_at(t->profile, frame)->function);
+		if (function->is_end || function->is_origin) {
+			if (function->is_end)
+				end = (enum ss_end)(function->is_end - 1);
+			continue;
+		}
+		uint32_t *slot = ss_vector_push(&t->frames);
+		if (slot)
+			*slot = frame;
+		else
+			t->rows.failed = true;
+	}
+	return end;
+}
+
+/* As add_stack(). */
+static void add_recorded_stack(struct thread_rows *t, char ret[static HASH_SIZE])
+{
+	_cleanup_buffer_ struct ss_buffer text = {};
+	_cleanup_buffer_ struct ss_buffer id = {};
+
+	for (size_t last = t->frames.count; last-- > 0;) {
+		size_t first = last;
+		bool added = false;
+		while (first > 0 && frame_at(t, first - 1)->inlined)
+			first--;
+		id.size = 0;
+		add_recorded_id(t, &id, frame_at(t, last));
+		ss_buffer_add(&text, id.bytes, id.size);
+		ss_buffer_add(&text, "\n", 1);
+		ss_buffer_add(&id, "", 1);
+		if (id.failed || ss_idtable_add(&t->rows.frames, id.bytes, id.size,
+						&added) == SS_ID_NONE)
+			t->rows.failed = true;
+		else if (added)
+			write_recorded_frame(t, first, last, id.bytes);
+		last = first;
+	}
+	finish_stack(&t->rows, &text, ret);
+}
+
+static void add_run(struct thread_rows *t, uint32_t thread,
+		    const struct ss_profile_run *run)
+{
+	struct thread_row row = { .thread = thread, .state = (unsigned char)run->state };
+	enum ss_end end = find_frames(t, run->call);
+
+	add_recorded_stack(t, row.stack);
+	uint32_t number = ss_idtable_add(&t->table, &row, sizeof(row), NULL);
+	if (number == SS_ID_NONE ||
+	    (number == t->counts.count && !ss_vector_push(&t->counts))) {
+		t->rows.failed = true;
+		return;
+	}
+	struct thread_count *count = &t->counts.items[number];
+	count->samples += run->count;
+	count->end = end;
+	count->run = run;
+}
+
+static bool is_in_cycle(const struct ss_profile *profile, uint32_t thread)
+{
+	for (size_t i = 0; i < profile->edges.count; i++) {
+		if (profile->edges.items[i].thread == thread &&
+		    profile->edges.items[i].in_cycle)
+			return true;
+	}
+	return false;
+}
+
+static void write_recorded_thread(struct thread_rows *t, const struct thread_row *row,
+				  const struct thread_count *count)
+{
+	const struct ss_profile_thread *recorded =
+		&t->profile->threads.items[row->thread];
+	const struct rows *rows = &t->rows;
+	const struct ss_profile_run *run = count->run;
+	const struct ss_profile_run *last =
+		&recorded->runs.items[recorded->runs.count - 1];
+	/* What it waits for is known of the last sample. */
+	const struct ss_thread thread = { .wait = run == last ? recorded->wait : NULL };
+	const char state[] = { (char)row->state, '\0' };
+	struct ss_json json = { .out = rows->out };
+
+	begin_of_snapshot(&json, "threads", rows->id, rows->options->batch,
+			  rows->process->host, rows->process->pid);
+	ss_json_signed(&json, "tid", recorded->tid);
+	write_text(&json, "thread", recorded->name);
+	write_text(&json, "state", state);
+	write_text(&json, "end", ss_end_name(count->end));
+	ss_json_text(&json, "stack", row->stack);
+	ss_json_unsigned(&json, "samples", count->samples);
+	write_wait(&json, rows, &thread);
+	ss_json_unsigned(&json, "deadlock",
+			 thread.wait && is_in_cycle(t->profile, row->thread));
+	ss_json_unsigned(&json, "stuck", 0);
+	end(&json);
+	t->rows.threads++;
+}
+
+/* Threads are in the order of their processes. */
+static void write_process(struct thread_rows *t, uint32_t process, uint32_t *at)
+{
+	const struct ss_profile *profile = t->profile;
+
+	for (; *at < profile->threads.count; (*at)++) {
+		const struct ss_profile_thread *thread = &profile->threads.items[*at];
+		if (thread->process != process)
+			break;
+		for (size_t r = 0; r < thread->runs.count && !t->rows.failed; r++)
+			add_run(t, *at, &thread->runs.items[r]);
+	}
+	for (size_t i = 0; i < t->counts.count && !t->rows.failed; i++)
+		write_recorded_thread(t, ss_idtable_key(&t->table, (uint32_t)i, NULL),
+				      &t->counts.items[i]);
+	t->counts.count = 0;
+	ss_idtable_deinit(&t->table);
+}
+
+/* The threads from *at on: each process of a recording has a row of its own. */
+static struct ss_error *write_recorded_process(const struct ss_profile *profile,
+					       const struct ss_format_options *options,
+					       FILE *out, uint32_t *at)
+{
+	uint32_t index = profile->threads.items[*at].process;
+	const struct ss_profile_process *recorded = &profile->processes.items[index];
+	const struct ss_profile_recording *recording =
+		&profile->recordings.items[recorded->recording];
+	const struct ss_row_options *given = options->row_options ? options->row_options :
+								    &no_options;
+	const struct ss_process process = {
+		.pid = recorded->pid,
+		.name = recorded->name,
+		.executable = recorded->executable,
+		.host = recording->host,
+		.time_ns = recording->start_ns,
+	};
+	_cleanup_free_ const char **labels =
+		calloc(recording->label_count + given->label_count + 1, sizeof(*labels));
+	struct ss_row_options own = { .batch = given->batch,
+				      .boot_id = recording->boot_id,
+				      .labels = labels };
+	__attribute__((cleanup(thread_rows_deinit))) struct thread_rows t = {
+		.rows = { .out = out,
+			  .options = &own,
+			  .process = &process,
+			  .raw = options->raw },
+		.profile = profile,
+	};
+
+	for (size_t i = 0; labels && i < recording->label_count; i++)
+		labels[own.label_count++] = recording->labels[i];
+	for (size_t i = 0; labels && i < given->label_count; i++)
+		labels[own.label_count++] = given->labels[i];
+	t.rows.id = new_id(&own, process.pid, process.time_ns);
+	t.rows.failed = !labels || !t.rows.id;
+	write_process(&t, index, at);
+	if (t.rows.failed)
+		return ss_error_no_memory();
+	write_snapshot_row(&t.rows, NULL, recording->problem);
+	return NULL;
+}
+
+static struct ss_error *write_profile(const struct ss_profile *profile,
+				      const struct ss_format_options *options, FILE *out)
+{
+	uint32_t at = 0;
+	struct ss_error *error = NULL;
+
+	while (at < profile->threads.count && !error)
+		error = write_recorded_process(profile, options, out, &at);
+	return error;
+}
+
 void ss_rows_write_failure(const struct ss_row_options *options, const char *host,
 			   pid_t pid, uint64_t time_ns, const char *problem, FILE *out)
 {
@@ -393,4 +680,5 @@ const struct ss_format ss_format_rows = {
 	.description = "for databases, see stacksnap-rows(5)",
 	.write_snapshot = write_snapshot,
 	.write_hang = write_hang,
+	.write_profile = write_profile,
 };

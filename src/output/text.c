@@ -278,6 +278,7 @@ const struct ss_format ss_format_text = {
 	.write_snapshot = write_snapshot,
 	.write_hang = ss_text_write_hang,
 	.write_profile = ss_text_write_profile,
+	.write_profile_diff = ss_text_write_profile_diff,
 	.write_series = ss_text_write_series,
 	.write_diff = ss_text_write_diff,
 	.write_processes = ss_text_write_processes,

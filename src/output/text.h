@@ -11,6 +11,7 @@
 /* The other documents. */
 ss_format_write_hang ss_text_write_hang;
 ss_format_write_profile ss_text_write_profile;
+ss_format_write_profile ss_text_write_profile_diff;
 ss_format_write_series ss_text_write_series;
 ss_format_write_diff ss_text_write_diff;
 ss_format_write_processes ss_text_write_processes;

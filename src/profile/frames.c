@@ -1,6 +1,7 @@
 #include "profile/frames.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "profile/label.h"
@@ -151,25 +152,69 @@ static bool translate_place(struct ss_load_frames *frames, uint32_t place)
 	return true;
 }
 
-/* An incomplete stack begins with the reason in brackets. */
-static uint32_t begin_stack(struct ss_load_frames *frames, enum ss_end end)
+/* A call of what is no function. */
+static uint32_t begin_with(struct ss_load_frames *frames, uint32_t parent,
+			   const struct ss_profile_function *named)
 {
-	char name[64];
-	struct ss_profile_frame key = {};
+	struct ss_profile_frame key = { .named = true };
+	uint32_t function = ss_profile_function(frames->profile, named);
 
-	if (end == SS_END_ROOT)
-		return 0;
-	(void)snprintf(name, sizeof(name), "[%s]", ss_end_name(end)); /* it fits */
-	const struct ss_profile_function named = { .name = name,
-						   .module = SS_ID_NONE,
-						   .is_end = true };
-	uint32_t function = ss_profile_function(frames->profile, &named);
 	if (function == SS_ID_NONE)
 		return SS_ID_NONE;
 	key.function = function;
 	uint32_t frame = ss_profile_frame(frames->profile, &key);
 	return frame == SS_ID_NONE ? SS_ID_NONE :
-				     ss_profile_call(frames->profile, 0, frame);
+				     ss_profile_call(frames->profile, parent, frame);
+}
+
+/* The labels of that key, or all, separated by blanks; NULL without memory. */
+static char *labels_of(const struct ss_recording_info *info, const char *key)
+{
+	char *text = NULL;
+	size_t size = 0;
+	size_t length = strlen(key);
+	FILE *out = open_memstream(&text, &size);
+	bool any = false;
+
+	for (size_t i = 0; out && i < info->label_count; i++) {
+		const char *label = info->labels[i];
+		if (length && (strncmp(label, key, length) != 0 || label[length] != '='))
+			continue;
+		(void)fprintf(out, "%s%s", any ? " " : "", label);
+		any = true;
+	}
+	if (out && !any)
+		(void)fprintf(out, "[no label%s%s]", length ? " " : "", key);
+	if (!out || fclose(out) == 0)
+		return text;
+	free(text);
+	return NULL;
+}
+
+/* Where a stack is from, if that is wanted, and an incomplete one the reason in brackets. */
+static uint32_t begin_stack(struct ss_load_frames *frames, enum ss_end end)
+{
+	const struct ss_recording_info *info = ss_recording_info(frames->recording);
+	const struct ss_load_options *options = frames->options;
+	char name[64];
+	uint32_t call = 0;
+
+	if (options->by_host || options->by_label) {
+		_cleanup_free_ char *label = options->by_host ?
+						     strdup(info->host) :
+						     labels_of(info, options->by_label);
+		const struct ss_profile_function origin = { .name = label,
+							    .module = SS_ID_NONE,
+							    .is_origin = true };
+		call = label ? begin_with(frames, 0, &origin) : SS_ID_NONE;
+	}
+	if (end == SS_END_ROOT || call == SS_ID_NONE)
+		return call;
+	(void)snprintf(name, sizeof(name), "[%s]", ss_end_name(end)); /* it fits */
+	const struct ss_profile_function named = { .name = name,
+						   .module = SS_ID_NONE,
+						   .is_end = 1 + (uint64_t)end };
+	return begin_with(frames, call, &named);
 }
 
 /* Native frames for which calls of a runtime stand. */

@@ -1,6 +1,7 @@
 #include "profile/load.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "profile/events.h"
@@ -72,6 +73,21 @@ static void set_limits(struct load *load)
 	load->profile->bytes += size;
 }
 
+static bool copy_labels(struct load *load, struct ss_profile_recording *recording)
+{
+	size_t count = load->info->label_count;
+	const char **labels = calloc(count + 1, sizeof(*labels));
+
+	recording->labels = labels;
+	for (size_t i = 0; labels && i < count; i++) {
+		labels[i] = ss_profile_text(load->profile, load->info->labels[i]);
+		if (!labels[i])
+			return false;
+		recording->label_count++;
+	}
+	return labels;
+}
+
 static bool add_recording(struct load *load, const char *file)
 {
 	struct ss_profile_recording *recording =
@@ -87,7 +103,9 @@ static bool add_recording(struct load *load, const char *file)
 	recording->start_ns = load->info->begin_ns;
 	recording->period_ns = load->info->period_ns;
 	recording->scope = load->info->scope;
-	return recording->file != NULL;
+	recording->boot_id = ss_profile_text(load->profile, load->info->boot_id);
+	recording->set = load->options->set;
+	return recording->file && recording->boot_id && copy_labels(load, recording);
 }
 
 static void continue_series(struct load *load)
@@ -472,7 +490,7 @@ struct ss_error *ss_load_recording(struct ss_profile *profile,
 	};
 	struct ss_sample sample;
 	struct ss_series series = {};
-	if (!ss_series_find(profile, recording, &series))
+	if (!ss_series_find(profile, recording, options->set, &series))
 		return ss_error_no_memory();
 	if (series.profile)
 		load.series = &series;

@@ -20,7 +20,11 @@ struct ss_load_options {
 	/* NULL: all stacks; else those with a frame in a selected module */
 	ss_load_selects_module *selects_module;
 	void *data;
-	bool raw;    /* module and offset instead of names */
+	/* Stacks begin with the host, or with the label of that key ("": all labels) */
+	bool by_host;
+	const char *by_label; /* or NULL */
+	unsigned set;	      /* of two that are compared: 0 or 1 */
+	bool raw;	      /* module and offset instead of names */
 	bool native; /* also the native frames for which calls of a runtime stand */
 };
 

@@ -31,6 +31,8 @@ void ss_profile_free(struct ss_profile *profile)
 		return;
 	for (size_t i = 0; i < profile->recordings.count; i++)
 		ss_vector_free(&profile->recordings.items[i].ticks);
+	for (size_t i = 0; i < profile->recordings.count; i++)
+		free(ss_drop_const(profile->recordings.items[i].labels));
 	for (size_t i = 0; i < profile->threads.count; i++) {
 		ss_vector_free(&profile->threads.items[i].runs);
 		free(profile->threads.items[i].wait);

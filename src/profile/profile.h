@@ -23,7 +23,11 @@
 
 struct ss_profile_recording {
 	const char *file;
-	const char *host;    /* or NULL */
+	const char *host;	   /* or NULL */
+	const char *boot_id;	   /* "": not known */
+	const char *const *labels; /* owned array; of recorded labels */
+	size_t label_count;
+	unsigned set;	     /* of two that are compared: 0 or 1 */
 	const char *machine; /* "x86_64", or NULL */
 	const char *problem; /* why it is incomplete, or NULL */
 	uint64_t start_ns;   /* wall time */
@@ -140,9 +144,11 @@ struct ss_profile_function {
 	uint64_t module; /* SS_ID_NONE: in no file */
 	uint64_t
 		has_start; /* without a symbol: name is where it starts; else one address */
-	uint64_t is_end;   /* not a function: name says why the stack ends here */
-	uint64_t kind;	   /* enum ss_frame_kind */
-	const char *file; /* of a function of a runtime, or NULL */
+	/* Not a function: name says why the stack ends here; enum ss_end + 1 */
+	uint64_t is_end;
+	uint64_t is_origin; /* not a function: name says where the stack is from */
+	uint64_t kind;	    /* enum ss_frame_kind */
+	const char *file;   /* of a function of a runtime, or NULL */
 };
 
 struct ss_profile_frame {

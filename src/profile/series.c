@@ -20,18 +20,18 @@ static bool is_snapshot(const struct ss_recording *recording)
 
 /* Whether the snapshot was taken after all ticks of a recording of snapshots. */
 static bool continues(const struct ss_profile *profile,
-		      const struct ss_profile_recording *series,
+		      const struct ss_profile_recording *series, unsigned set,
 		      const struct ss_recording_info *info)
 {
 	size_t count = series->ticks.count;
 
-	return !series->period_ns && !series->problem &&
+	return !series->period_ns && !series->problem && series->set == set &&
 	       is_same(series->host, info->host) && count > 0 &&
 	       profile->start_ns + series->ticks.items[count - 1] <= info->begin_ns;
 }
 
 static uint32_t find_process(const struct ss_profile *profile,
-			     const struct ss_recording *recording)
+			     const struct ss_recording *recording, unsigned set)
 {
 	const struct ss_recording_info *info = ss_recording_info(recording);
 	const struct ss_recorded_process *wanted = ss_recording_process(recording, 0);
@@ -41,7 +41,7 @@ static uint32_t find_process(const struct ss_profile *profile,
 		if (process->pid == wanted->pid && is_same(process->name, wanted->name) &&
 		    is_same(process->executable, wanted->executable) &&
 		    continues(profile, &profile->recordings.items[process->recording],
-			      info))
+			      set, info))
 			return (uint32_t)i;
 	}
 	return SS_ID_NONE;
@@ -91,14 +91,14 @@ static bool add_lifetimes(struct ss_series *series)
 }
 
 bool ss_series_find(struct ss_profile *profile, const struct ss_recording *recording,
-		    struct ss_series *ret)
+		    unsigned set, struct ss_series *ret)
 {
 	struct ss_series series = { .profile = profile };
 
 	*ret = (struct ss_series){};
 	if (!is_snapshot(recording))
 		return true;
-	series.process = find_process(profile, recording);
+	series.process = find_process(profile, recording, set);
 	if (series.process == SS_ID_NONE)
 		return true;
 	if (add_threads(&series) && add_lifetimes(&series)) {

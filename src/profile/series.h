@@ -20,9 +20,9 @@ struct ss_series {
 };
 
 /* Finds the series that a recording continues: earlier snapshots of a process with the same
-   host, pid, name and program. Returns false without memory. */
+   host, pid, name and program, in the same of two sets. Returns false without memory. */
 bool ss_series_find(struct ss_profile *profile, const struct ss_recording *recording,
-		    struct ss_series *ret);
+		    unsigned set, struct ss_series *ret);
 void ss_series_deinit(struct ss_series *series);
 
 /* The thread with this id, or SS_ID_NONE. */

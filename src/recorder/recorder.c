@@ -87,7 +87,7 @@ static struct ss_error *open_writer(struct ss_recorder *recorder, int fd)
 								  SS_SCOPE_THREADS,
 		.machine = system.machine,
 		.host = system.nodename,
-		.wait_functions = o->wait_functions,
+		.about = o->about,
 		.directory = o->directory,
 		.name = o->name,
 		.other = o->other_fd,

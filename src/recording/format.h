@@ -18,8 +18,10 @@ enum {
 	SS_RECORD_FRAMES_MAX = 1 << 20, /* of one stack */
 	SS_FORMAT_KINDS_MAX = 256,	/* of frames */
 	SS_FORMAT_TEXT_MAX = 1 << 16,	/* bytes of a text */
-	SS_PERF_MAP_MAX = 32 << 20,	/* of a process: 300,000 functions */
-	SS_PERF_MAPS_MAX = 64 << 20,	/* of a segment */
+	SS_FORMAT_LABELS_MAX = 1024,
+	SS_FORMAT_LABEL_MAX = 1 << 12,
+	SS_PERF_MAP_MAX = 32 << 20,  /* of a process: 300,000 functions */
+	SS_PERF_MAPS_MAX = 64 << 20, /* of a segment */
 };
 
 #define SS_FORMAT_MAGIC "\x89SSREC\r\n"

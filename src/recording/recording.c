@@ -85,14 +85,31 @@ static const char *read_text(struct ss_recording *recording, struct ss_cursor *c
 	return number ? recording->texts.items[number - 1] : "";
 }
 
+/* Older recordings end before them. */
+static bool read_labels(struct ss_recording *recording, struct ss_cursor *cursor)
+{
+	uint64_t count = cursor->at < cursor->end ? ss_cursor_uleb128(cursor) : 0;
+
+	for (uint64_t i = 0;
+	     i < SS_MIN(count, (uint64_t)SS_FORMAT_LABELS_MAX) && !cursor->failed; i++) {
+		const char **slot = ss_vector_push(&recording->labels);
+		if (!slot)
+			return ss_recording_refuse(recording, SS_CHUNK_NO_MEMORY);
+		*slot = read_text(recording, cursor);
+	}
+	recording->info.labels = recording->labels.items;
+	recording->info.label_count = recording->labels.count;
+	return !cursor->failed;
+}
+
 /* Reads the information about the machine from the first segment. */
-static void take_segment(struct ss_recording *recording, const uint64_t *numbers,
+static bool take_segment(struct ss_recording *recording, const uint64_t *numbers,
 			 struct ss_cursor *cursor)
 {
 	struct ss_recording_info *info = &recording->info;
 
 	if (recording->segments.count > 1)
-		return;
+		return true;
 	info->first_sequence = numbers[SS_SEGMENT_SEQUENCE];
 	info->begin_monotonic_ns = numbers[SS_SEGMENT_MONOTONIC_NS];
 	info->begin_ns = info->end_ns = numbers[SS_SEGMENT_TIME_NS];
@@ -107,6 +124,8 @@ static void take_segment(struct ss_recording *recording, const uint64_t *numbers
 	const char *functions = cursor->at < cursor->end ? read_text(recording, cursor) :
 							   "";
 	info->wait_functions = *functions ? functions : NULL;
+	info->boot_id = cursor->at < cursor->end ? read_text(recording, cursor) : "";
+	return read_labels(recording, cursor);
 }
 
 static bool read_segment(struct scan *scan, struct ss_cursor *cursor)
@@ -120,11 +139,11 @@ static bool read_segment(struct scan *scan, struct ss_cursor *cursor)
 		return false;
 	if (!ss_vector_push(&recording->segments))
 		return ss_recording_refuse(recording, SS_CHUNK_NO_MEMORY);
-	take_segment(recording, numbers, cursor);
+	bool taken = take_segment(recording, numbers, cursor);
 	scan->next_sample = numbers[0];
 	scan->begun = true;
 	ss_scope_deinit(&scan->scope);
-	return !cursor->failed;
+	return taken && !cursor->failed;
 }
 
 static bool read_definitions(struct scan *scan, struct ss_cursor *cursor)
@@ -311,8 +330,9 @@ struct ss_error *ss_recording_open_part(int fd, const struct ss_recording_part *
 	struct ss_error *error = check_file_header(recording);
 	if (error)
 		return error;
-	recording->info =
-		(struct ss_recording_info){ .machine = "", .host = "", .version = "" };
+	recording->info = (struct ss_recording_info){
+		.machine = "", .host = "", .version = "", .boot_id = ""
+	};
 	recording->strings = ss_intern_new();
 	recording->places = ss_snapshot_new();
 	if (!recording->strings || !recording->places)
@@ -359,6 +379,7 @@ static void free_tables(struct ss_recording *recording)
 	ss_idtable_deinit(&recording->place_ids);
 	ss_idtable_deinit(&recording->stack_ids);
 	ss_vector_free(&recording->texts);
+	ss_vector_free(&recording->labels);
 	ss_vector_free(&recording->processes);
 	ss_vector_free(&recording->threads);
 	ss_vector_free(&recording->waits);

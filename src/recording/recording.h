@@ -109,6 +109,7 @@ struct ss_recording {
 	uint64_t end;
 	struct ss_recording_info info;
 	struct ss_intern *strings;
+	SS_VECTOR(const char *) labels;
 	SS_VECTOR(const char *) texts; /* by number - 1 */
 	struct ss_idtable text_ids;
 	SS_VECTOR(struct ss_recorded_process) processes;

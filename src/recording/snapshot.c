@@ -326,7 +326,7 @@ write_all(struct series *series, const struct ss_snapshot *const *snapshots, siz
 
 struct ss_error *ss_snapshots_record(const struct ss_snapshot *const *snapshots,
 				     size_t count, uint64_t period_ns,
-				     const char *wait_functions, int fd)
+				     const struct ss_recording_about *about, int fd)
 {
 	_cleanup_close_ int file = fd;
 	__attribute__((cleanup(series_deinit))) struct series series = {};
@@ -340,14 +340,14 @@ struct ss_error *ss_snapshots_record(const struct ss_snapshot *const *snapshots,
 		.period_ns = count > 1 ? period_ns : 0,
 		.machine = system.machine,
 		.host = system.nodename,
-		.wait_functions = wait_functions,
+		.about = about,
 	};
 	struct ss_error *error = ss_writer_new(take_fd(file), &options, &series.writer);
 	return error ? error : write_all(&series, snapshots, count);
 }
 
 struct ss_error *ss_snapshot_record(const struct ss_snapshot *snapshot,
-				    const char *wait_functions, int fd)
+				    const struct ss_recording_about *about, int fd)
 {
-	return ss_snapshots_record(&snapshot, 1, 0, wait_functions, fd);
+	return ss_snapshots_record(&snapshot, 1, 0, about, fd);
 }

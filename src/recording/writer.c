@@ -33,7 +33,7 @@ struct ss_writer {
 	size_t memory_max;
 	char *machine;
 	char *host;
-	char *wait_functions;
+	struct ss_buffer about; /* as it is written to each segment */
 	uint64_t tick_count;
 	uint64_t missed;
 	uint64_t stopped_ns;
@@ -90,7 +90,7 @@ static struct ss_error *put_segment(struct ss_writer *writer, uint64_t monotonic
 	ss_encode_text(&raw, writer->host);
 	ss_encode_text(&raw, ss_version());
 	ss_encode_uleb128(&raw, writer->scope);
-	ss_encode_text(&raw, writer->wait_functions);
+	ss_buffer_add(&raw, writer->about.bytes, writer->about.size);
 	struct ss_error *error = ss_ring_begin_segment(&writer->ring, monotonic_ns);
 	return error ? error : put_chunk(writer, SS_CHUNK_SEGMENT, &raw);
 }
@@ -106,6 +106,25 @@ static char *copy_wait_functions(const char *text)
 	return strndup(text ? text : "", size);
 }
 
+/* As many as a reader accepts. */
+static void encode_about(struct ss_buffer *out, const struct ss_recording_about *about)
+{
+	static const struct ss_recording_about nothing;
+	const struct ss_recording_about *a = about ? about : &nothing;
+	_cleanup_free_ char *functions = copy_wait_functions(a->wait_functions);
+	size_t labels = SS_MIN(a->label_count, (size_t)SS_FORMAT_LABELS_MAX);
+
+	out->failed |= !functions;
+	ss_encode_text(out, functions ? functions : "");
+	ss_encode_text(out, a->boot_id ? a->boot_id : "");
+	ss_encode_uleb128(out, labels);
+	for (size_t i = 0; i < labels; i++) {
+		size_t size = strnlen(a->labels[i], SS_FORMAT_LABEL_MAX);
+		ss_encode_uleb128(out, size);
+		ss_buffer_add(out, a->labels[i], size);
+	}
+}
+
 static bool copy_options(struct ss_writer *writer,
 			 const struct ss_writer_options *options)
 {
@@ -115,7 +134,7 @@ static bool copy_options(struct ss_writer *writer,
 	writer->memory_max = options->memory_max ? options->memory_max : SS_WRITER_MEMORY;
 	writer->machine = strdup(options->machine ? options->machine : "");
 	writer->host = strdup(options->host ? options->host : "");
-	writer->wait_functions = copy_wait_functions(options->wait_functions);
+	encode_about(&writer->about, options->about);
 	writer->definer.full = put_early;
 	writer->definer.full_data = writer;
 	writer->definer.strings.hash = options->hash;
@@ -131,7 +150,7 @@ static bool copy_options(struct ss_writer *writer,
 		writer->ring.directory =
 			open(options->directory ? options->directory : ".",
 			     O_PATH | O_DIRECTORY | O_CLOEXEC);
-	return writer->machine && writer->host && writer->wait_functions &&
+	return writer->machine && writer->host && !writer->about.failed &&
 	       (!options->keep_ns || !options->name || writer->ring.name);
 }
 
@@ -173,7 +192,7 @@ void ss_writer_free(struct ss_writer *writer)
 	ss_error_free(writer->late);
 	free(writer->machine);
 	free(writer->host);
-	free(writer->wait_functions);
+	ss_buffer_deinit(&writer->about);
 	free(writer);
 }
 

@@ -20,8 +20,8 @@ struct ss_writer_options {
 	uint64_t scope;	    /* enum ss_recording_scope */
 	const char *machine;
 	const char *host;
-	const char *wait_functions; /* text, or NULL; see stacksnap-recording(5) */
-	const char *directory;	    /* of the file; needed for keep_ns */
+	const struct ss_recording_about *about; /* or NULL */
+	const char *directory;			/* of the file; needed for keep_ns */
 	const char *name;
 	/* A second empty file, owned from then on: each segment begins in the other one of
 	   the two files, instead of what it contained. 0: none */

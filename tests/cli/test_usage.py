@@ -144,7 +144,7 @@ class WrongUsage(Target):
         for command, known in [("snap", "text, json, folded, gdb, eu, dot, recording, minidump, "
                                         "satyr, apport, rows"),
                                ("hang", "text, json, rows"),
-                               ("report", "text, json, folded, html, speedscope, pprof, perf")]:
+                               ("report", "text, json, folded, html, speedscope, pprof, perf, rows")]:
             for name in ["xml", "", "gdb2"] + (["gdb"] if command != "snap" else ["html"]):
                 self.bad(USAGE, command, "-f", name, self.pid,
                          says=f"--format: unknown format '{name}'; known formats: {known}\n")
