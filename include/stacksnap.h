@@ -397,6 +397,10 @@ struct ss_core_options {
 	void *filter_data;
 	ss_core_planner *planner; /* NULL: none */
 	void *planner_data;
+	/* Reads memory that the file lacks, for the plan; NULL: there is none. Returns the length
+	   of the prefix that was read. */
+	size_t (*read)(void *data, uint64_t address, void *bytes, size_t size);
+	void *read_data;
 };
 
 /*

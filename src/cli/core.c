@@ -107,12 +107,6 @@ static struct ss_error *open_file(struct core *core)
 	return NULL;
 }
 
-static bool plan_goroutines(void *data, const struct ss_capture *capture,
-			    struct ss_gather_plan *ret)
-{
-	return ss_capture_plan_goroutines(capture, data, ret);
-}
-
 /* In the sandbox. */
 static struct ss_error *load(void *data, const struct ss_sandbox_attempt *attempt,
 			     struct ss_capture **ret)
@@ -130,7 +124,7 @@ static struct ss_error *load(void *data, const struct ss_sandbox_attempt *attemp
 		.filter_data = &core->run,
 		.planner = core->options.goroutines &&
 					   !ss_selection_run_is_active(&core->run) ?
-				   plan_goroutines :
+				   ss_core_handler_plan_goroutines :
 				   NULL,
 		.planner_data = attempt->session,
 	};

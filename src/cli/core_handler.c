@@ -118,6 +118,12 @@ static void use_root(struct crash *crash)
 
 /* The report, in a child --------------------------------------------------------- */
 
+bool ss_core_handler_plan_goroutines(void *data, const struct ss_capture *capture,
+				     struct ss_gather_plan *ret)
+{
+	return ss_capture_plan_goroutines(capture, data, ret);
+}
+
 static struct ss_error *load(void *data, const struct ss_sandbox_attempt *attempt,
 			     struct ss_capture **ret)
 {
@@ -128,6 +134,11 @@ static struct ss_error *load(void *data, const struct ss_sandbox_attempt *attemp
 		.max_stack = options->common.max_stack,
 		.max_total = options->max_total,
 		.no_waits = options->no_waits,
+		.planner = options->goroutines ? ss_core_handler_plan_goroutines : NULL,
+		.planner_data = attempt->session,
+		/* The process is still there. */
+		.read = crash->dump ? ss_sandbox_read : NULL,
+		.read_data = ss_drop_const(attempt),
 	};
 	int fd = fcntl(crash->core, F_DUPFD_CLOEXEC, FIRST_FD);
 	int errnum = errno;
@@ -195,8 +206,8 @@ static struct ss_error *interpret(struct crash *crash, struct ss_output *output)
 	return error;
 }
 
-/* Reads the memory that describes the functions of interpreters and of JIT code. Without it
-   the report has native frames. */
+/* Reads the memory that describes goroutines, and the functions of interpreters and of JIT
+   code. Without it the report has native frames. */
 static void probe(struct crash *crash)
 {
 	struct ss_options *options = crash->handler->settings;

@@ -33,6 +33,10 @@ struct ss_core_handler {
 /* Standard input is the dump. Returns the exit status. */
 int ss_core_handler_run(const struct ss_core_handler *handler);
 
+/* A ss_core_planner; data: the session. */
+bool ss_core_handler_plan_goroutines(void *data, const struct ss_capture *capture,
+				     struct ss_gather_plan *ret);
+
 /* Make this program the kernel's handler, with these options, until the next boot; restore what
    was there before. */
 int ss_core_handler_install(const struct ss_core_handler *handler);

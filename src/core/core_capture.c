@@ -645,8 +645,21 @@ static bool keep_core(struct ss_capture *capture, struct ss_core_file **core)
 
 struct plan_source {
 	struct ss_gather_source source; /* must be first: callbacks cast it back */
-	const struct ss_core_file *core;
+	const struct builder *builder;
 };
+
+static void read_piece(const struct builder *b, struct ss_piece *piece)
+{
+	size_t n;
+
+	piece->done =
+		ss_core_file_read(b->core, piece->address, piece->bytes, piece->size);
+	while (piece->done < piece->size && b->options.read &&
+	       (n = b->options.read(b->options.read_data, piece->address + piece->done,
+				    (uint8_t *)piece->bytes + piece->done,
+				    piece->size - piece->done)) > 0)
+		piece->done += n;
+}
 
 static void read_for_plan(const struct ss_gather_source *source, struct ss_piece *pieces,
 			  size_t count)
@@ -654,15 +667,13 @@ static void read_for_plan(const struct ss_gather_source *source, struct ss_piece
 	const struct plan_source *self = (const struct plan_source *)source;
 
 	for (size_t i = 0; i < count; i++)
-		pieces[i].done = ss_core_file_read(self->core, pieces[i].address,
-						   pieces[i].bytes, pieces[i].size);
+		read_piece(self->builder, &pieces[i]);
 }
 
 /* Copies what the caller plans. */
 static struct ss_error *gather(const struct builder *b)
 {
-	const struct plan_source source = { .source.read = read_for_plan,
-					    .core = b->core };
+	const struct plan_source source = { .source.read = read_for_plan, .builder = b };
 	_cleanup_(ss_gather_cleanup) struct ss_gather *gather = NULL;
 	struct ss_gather_plan plan;
 

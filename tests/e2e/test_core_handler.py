@@ -443,6 +443,12 @@ class Kernel(Handler, CoreDump):
                          for report in found]
                 for key in ("stack_hash", "signature"):
                     self.assertEqual(len({crash[key] for crash, _ in shown}), 1, shown)
+                if name == "goroutines":
+                    for report in found:
+                        self.assertIn("runtime.gopark", [
+                            frame["symbol"] for group in report.data["goroutines"]
+                            if group["status"] == "waiting" for frame in group["frames"]],
+                            report.data.get("goroutine_problem"))
                 if name == "python":  # a function of its own, whatever it is called
                     self.assertRegex(found[0].crash["signature"], r"strlen\w* \| string_at$")
                 for _, frames in shown:
