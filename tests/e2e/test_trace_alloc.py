@@ -1,7 +1,7 @@
 """stacksnap trace --alloc: estimates of programs that allocate known amounts at known places,
 with several allocators. Debian packages: libjemalloc2, libtcmalloc-minimal4, libmimalloc2.0,
 redis-server."""
-# ctest: serial release-only timeout=300
+# ctest: serial timeout=300
 
 import glob
 import os
