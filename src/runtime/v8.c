@@ -151,8 +151,9 @@ static bool open_v8(const struct ss_runtime_process *process,
 /* A frame that may be one of a function. */
 struct frame {
 	size_t index;
-	bool call;    /* pc is a return address */
-	bool in_file; /* the pc is in a file: interpreted, if it is one */
+	bool call;	/* pc is a return address */
+	bool in_module; /* the pc is in a module: interpreted, if it is one */
+	bool in_file;	/* and not in memory between mappings of its file */
 	uint64_t pc;
 	uint64_t fp;
 	uint8_t bytes[FRAME_BYTES];
@@ -436,8 +437,12 @@ static bool walk_frame(struct walk *walk, const struct frame *frame)
 {
 	struct ss_runtime_thread *thread = walk->thread;
 
-	if (!(frame->in_file ? walk_interpreted(walk, frame) :
-			       walk_compiled(walk, frame)))
+	const size_t before = thread->calls.count;
+
+	if (!frame->in_file && !walk_compiled(walk, frame))
+		return false;
+	if (frame->in_module && thread->calls.count == before &&
+	    !walk_interpreted(walk, frame))
 		return false;
 	if (frame->index > 0 || thread->calls.count > 0)
 		return true;
@@ -458,6 +463,21 @@ static void drop_caller(struct ss_runtime_thread *thread)
 	memmove(calls, calls + 1, thread->calls.count * sizeof(*calls));
 }
 
+/* V8 maps its builtins a second time, for each isolate, next to the code that it generates: that code
+   is between mappings of the program then. */
+static bool is_in_file(const struct ss_capture *capture, const struct ss_area *area,
+		       uint64_t pc)
+{
+	if (area->module < 0)
+		return false;
+	const struct ss_module_impl *module = capture->modules.items[area->module];
+	for (size_t i = 0; i < module->mapping_count; i++) {
+		if (pc >= module->mappings[i].start && pc < module->mappings[i].end)
+			return true;
+	}
+	return false;
+}
+
 /* Reads a frame that may be one of a function. */
 static bool read_frame(const struct walk *walk, size_t index, struct frame *ret)
 {
@@ -472,7 +492,8 @@ static bool read_frame(const struct walk *walk, size_t index, struct frame *ret)
 	const struct ss_area *area = ss_capture_find_area(capture, native->pc);
 	if (!area || native->fp == 0 || index + 1 >= thread->count)
 		return false;
-	ret->in_file = area->module >= 0;
+	ret->in_module = area->module >= 0;
+	ret->in_file = is_in_file(capture, area, native->pc);
 	/* It is the frame of this call, and not that of an outer one. */
 	return ss_memory_read_u64(thread->memory, native->fp + 8, &caller) &&
 	       caller == thread->frames[index + 1].pc &&

@@ -161,6 +161,32 @@ class Running(unittest.TestCase):
             self.assertLessEqual(reasons, MOMENTS // 3)
 
 
+    def test_workers(self):
+        """Each worker thread has a heap of its own, and V8 maps its builtins once more for each."""
+        program = ("const { Worker } = require('worker_threads');\n"
+                   "for (let i = 0; i < 2; i++) new Worker('function work(n) { for (;;) n = step(n); } "
+                   "function step(n) { return Math.sqrt(n + 1); } work(1)', { eval: true });\n"
+                   "setTimeout(function timer() {" + RUNNING + "}, 100);")
+        for node in nodes():
+            target = Target(self, node, "-e", program)
+            self.assertEqual(target.process.stdout.readline(), "ready\n")
+            named = 0
+            for _ in range(4):
+                shown = snapshot(target.pid)
+                for thread in shown["threads"]:
+                    found = [f[0] for f in javascript(thread)]
+                    if thread["native_reason"] or not found:
+                        continue
+                    named += 1
+                    if thread["tid"] == target.pid:
+                        names = [name for name in found if name in DEPTHS or name == "timer"]
+                        self.assertEqual(names[-2:], ["loop", "timer"], show(thread))
+                        self.assertIn(names[-3:-2], ([], ["top"]), show(thread))
+                    else:  # it may not have begun
+                        names = [name for name in found if name in ("work", "step")]
+                        self.assertIn(names, ([], ["work"], ["step", "work"]), show(thread))
+            self.assertGreater(named, 4, shown["threads"])
+
     def test_recording(self):
         """In a recording, too; the report needs neither the process nor the script."""
         for node in nodes():
