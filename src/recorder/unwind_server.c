@@ -23,6 +23,16 @@ struct known_module {
 	bool skipped;
 };
 
+/* Pages that runtimes read late: those of the last request are read all at once when the
+   next one needs the first of them, which saves a message for each. */
+struct page_supply {
+	struct ss_idtable pages; /* uint64_t: addresses, of the current request */
+	struct ss_idtable ahead; /* those of the last request */
+	uint32_t sizes[SS_WORKER_PAGES_MAX]; /* of the pages in ahead that were read */
+	uint8_t *bytes;			     /* of SS_WORKER_PAGES_MAX pages; or NULL */
+	bool is_read;
+};
+
 struct ss_unwind_server {
 	const struct ss_arena *arena; /* the recorder's, as it was at the fork */
 	const uint8_t *stacks;	      /* the same memory, mapped here; NULL: not yet */
@@ -33,6 +43,7 @@ struct ss_unwind_server {
 	struct ss_buffer answer;
 	struct ss_buffer described; /* module answers of the current request */
 	struct ss_idtable calls;    /* struct call_key: of the current answer */
+	struct page_supply supply;
 	SS_VECTOR(struct ss_gather_plan *) plans; /* by space: what was sent, or NULL */
 };
 
@@ -77,6 +88,9 @@ void ss_unwind_server_free(struct ss_unwind_server *server)
 		free(server->plans.items[i]);
 	ss_vector_free(&server->plans);
 	ss_idtable_deinit(&server->calls);
+	ss_idtable_deinit(&server->supply.pages);
+	ss_idtable_deinit(&server->supply.ahead);
+	free(server->supply.bytes);
 	ss_buffer_deinit(&server->answer);
 	ss_buffer_deinit(&server->described);
 	ss_session_free(server->session);
@@ -243,13 +257,14 @@ static bool name_areas(struct ss_capture *space, const char *names)
 	return true;
 }
 
-static bool read_executable(struct reader *reader, struct ss_capture *space, uint64_t size)
+static bool read_executable(struct reader *reader, struct ss_capture *space,
+			    uint64_t size)
 {
 	const uint8_t *text = ss_cursor_take(&reader->at, size);
 
 	if (text && size > 0)
-		space->process.executable = ss_intern_bytes(
-			space->strings, (const char *)text, (size_t)size);
+		space->process.executable =
+			ss_intern_bytes(space->strings, (const char *)text, (size_t)size);
 	return text && (size == 0 || space->process.executable);
 }
 
@@ -505,10 +520,57 @@ static void put_head(struct ss_unwind_server *server, const struct ss_snapshot *
 			      server->described.size);
 }
 
+/* Reads the pages that the last request has read. */
+static void read_ahead(struct page_supply *supply)
+{
+	uint64_t addresses[SS_WORKER_PAGES_MAX];
+
+	supply->is_read = true;
+	if (!supply->bytes)
+		supply->bytes = malloc((size_t)SS_WORKER_PAGES_MAX * SS_WORKER_PAGE);
+	if (!supply->bytes || supply->ahead.count == 0)
+		return;
+	for (uint32_t i = 0; i < supply->ahead.count; i++)
+		memcpy(&addresses[i], ss_idtable_key(&supply->ahead, i, NULL),
+		       sizeof(addresses[i]));
+	ss_worker_read_pages(addresses, supply->ahead.count, supply->bytes,
+			     supply->sizes);
+}
+
 static size_t read_memory(void *data, uint64_t address, void *bytes, size_t size)
 {
 	(void)data;
 	return ss_worker_read(address, bytes, size);
+}
+
+static size_t read_early(void *data, uint64_t address, void *bytes, size_t size)
+{
+	struct page_supply *supply = data;
+	uint32_t index = SS_ID_NONE;
+
+	if (size != SS_WORKER_PAGE)
+		return ss_worker_read(address, bytes, size);
+	if (!supply->is_read)
+		read_ahead(supply);
+	if (supply->bytes)
+		index = ss_idtable_find(&supply->ahead, &address, sizeof(address));
+	/* Without memory it is read alone the next time. */
+	if (supply->pages.count < SS_WORKER_PAGES_MAX)
+		(void)ss_idtable_add(&supply->pages, &address, sizeof(address), NULL);
+	if (index == SS_ID_NONE || supply->sizes[index] == 0)
+		return ss_worker_read(address, bytes, size);
+	memcpy(bytes, supply->bytes + (size_t)index * SS_WORKER_PAGE,
+	       supply->sizes[index]);
+	return supply->sizes[index];
+}
+
+/* What this request has read, the next one reads ahead. */
+static void end_supply(struct page_supply *supply)
+{
+	ss_idtable_deinit(&supply->ahead);
+	supply->ahead = supply->pages;
+	supply->pages = (struct ss_idtable){};
+	supply->is_read = false;
 }
 
 static bool unwind(struct ss_unwind_server *server, struct reader *reader, uint32_t id,
@@ -527,11 +589,14 @@ static bool unwind(struct ss_unwind_server *server, struct reader *reader, uint3
 	const struct ss_unwind_options options = { .size = sizeof(options),
 						   .max_frames = wire.max_frames,
 						   .read = read_memory,
+						   .read_early = read_early,
+						   .read_data = &server->supply,
 						   .native = true,
 						   .no_runtimes = !wire.runtimes };
 	server->session->module_at = module_at;
 	struct ss_error *error =
 		ss_capture_unwind(space, server->session, &options, &snapshot);
+	end_supply(&server->supply);
 	if (error) {
 		ss_error_free(error);
 		return false;

@@ -72,6 +72,8 @@ struct ss_runtimes *ss_runtimes_new(const struct ss_capture *capture,
 			    runtimes->options.read_data);
 	ss_late_memory_of_now(&runtimes->fresh, &runtimes->memory);
 	ss_late_memory_of_after(&runtimes->after, &runtimes->memory);
+	if (runtimes->options.read_early && !capture->whole)
+		runtimes->memory.read = runtimes->options.read_early;
 	runtimes->process = (struct ss_runtime_process){
 		.capture = capture,
 		.session = session,

@@ -9,6 +9,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "base/buffer.h"
 #include "base/clock.h"
 #include "base/cpu_pin.h"
 #include "base/own_child.h"
@@ -157,6 +158,12 @@ struct read_request {
 	uint64_t length;
 	uint64_t address;
 	uint64_t size;
+	uint64_t pages; /* if not 0, so many addresses of pages follow */
+};
+
+/* The answer for a page; its bytes follow. */
+struct page_answer {
+	uint32_t size;
 };
 
 static bool read_all(void *bytes, size_t size)
@@ -187,6 +194,24 @@ size_t ss_worker_read(uint64_t address, void *bytes, size_t size)
 	    done > request.size || !read_all(bytes, done))
 		_exit(EXIT_SUCCESS);
 	return done;
+}
+
+void ss_worker_read_pages(const uint64_t *addresses, size_t count, void *bytes,
+			  uint32_t *sizes)
+{
+	const struct read_request request = { .length = read_length, .pages = count };
+	uint8_t *at = bytes;
+
+	if (!write_all(&request, sizeof(request)) ||
+	    !write_all(addresses, count * sizeof(*addresses)))
+		_exit(EXIT_SUCCESS);
+	for (size_t i = 0; i < count; i++, at += SS_WORKER_PAGE) {
+		struct page_answer answer;
+		if (!read_all(&answer, sizeof(answer)) || answer.size > SS_WORKER_PAGE ||
+		    !read_all(at, answer.size))
+			_exit(EXIT_SUCCESS);
+		sizes[i] = answer.size;
+	}
 }
 
 /* False: the worker must end. */
@@ -447,6 +472,46 @@ static enum result send_all(const struct ss_worker *worker, const void *bytes,
 	return ANSWERED;
 }
 
+static bool may_read(const struct supply *supply)
+{
+	return supply->memory && supply->calls < SS_WORKER_READS_MAX &&
+	       supply->bytes < SS_WORKER_READ_BYTES;
+}
+
+static size_t read_for_worker(struct supply *supply, uint64_t address, void *bytes,
+			      size_t size)
+{
+	if (!may_read(supply))
+		return 0;
+	supply->calls++;
+	supply->bytes += size;
+	return supply->memory->read(supply->memory->data, address, bytes, size);
+}
+
+/* Answers a request for pages. */
+static enum result supply_pages(struct ss_worker *worker, struct supply *supply,
+				size_t count, uint64_t deadline_ns)
+{
+	_cleanup_buffer_ struct ss_buffer out = {};
+	const uint8_t *addresses =
+		worker->answer.items.items + sizeof(struct read_request);
+	uint8_t bytes[SS_WORKER_PAGE];
+
+	for (size_t i = 0; i < count; i++) {
+		uint64_t address;
+		memcpy(&address, addresses + i * sizeof(address), sizeof(address));
+		const struct page_answer answer = {
+			.size = (uint32_t)read_for_worker(supply, address, bytes,
+							  sizeof(bytes)),
+		};
+		ss_buffer_add(&out, &answer, sizeof(answer));
+		if (answer.size)
+			ss_buffer_add(&out, bytes, answer.size);
+	}
+	worker->answer.items.count = 0;
+	return out.failed ? INVALID : send_all(worker, out.bytes, out.size, deadline_ns);
+}
+
 /* Answers a request for memory, and drops it. */
 static enum result supply(struct ss_worker *worker, struct supply *supply,
 			  uint64_t deadline_ns)
@@ -458,16 +523,12 @@ static enum result supply(struct ss_worker *worker, struct supply *supply,
 	struct read_request request;
 
 	memcpy(&request, worker->answer.items.items, sizeof(request));
+	if (request.pages)
+		return supply_pages(worker, supply, request.pages, deadline_ns);
 	worker->answer.items.count = 0;
 	if (request.size > sizeof(out.bytes))
 		return INVALID;
-	if (supply->memory && supply->calls < SS_WORKER_READS_MAX &&
-	    supply->bytes < SS_WORKER_READ_BYTES) {
-		supply->calls++;
-		supply->bytes += request.size;
-		out.done = supply->memory->read(supply->memory->data, request.address,
-						out.bytes, request.size);
-	}
+	out.done = read_for_worker(supply, request.address, out.bytes, request.size);
 	return send_all(worker, &out, sizeof(out.done) + out.done, deadline_ns);
 }
 
@@ -503,6 +564,14 @@ static enum result receive_answer(struct ss_worker *worker,
 			reads = expected == read_length;
 			expected = reads ? sizeof(struct read_request) :
 					   expected + sizeof(expected);
+		}
+		if (known && reads &&
+		    answer->items.count >= sizeof(struct read_request)) {
+			struct read_request request;
+			memcpy(&request, answer->items.items, sizeof(request));
+			if (request.pages > SS_WORKER_PAGES_MAX)
+				return INVALID;
+			expected = sizeof(request) + request.pages * sizeof(uint64_t);
 		}
 		if (known && reads && answer->items.count >= expected) {
 			/* The worker sends nothing else until it has the bytes. */

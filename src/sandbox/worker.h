@@ -30,6 +30,13 @@ size_t ss_worker_read(uint64_t address, void *bytes, size_t size);
 
 enum { SS_WORKER_READ_MAX = 32 << 10 };
 
+/* The same for several pages in one message: page i is at addresses[i], and is returned at offset i
+   * SS_WORKER_PAGE of bytes; sizes[i] is how much of it could be read. */
+void ss_worker_read_pages(const uint64_t *addresses, size_t count, void *bytes,
+			  uint32_t *sizes);
+
+enum { SS_WORKER_PAGE = 4096, SS_WORKER_PAGES_MAX = 256 };
+
 /* What the owner reads for the worker in one call of it, at most. */
 enum { SS_WORKER_READS_MAX = 1 << 14, SS_WORKER_READ_BYTES = 64 << 20 };
 

@@ -279,6 +279,7 @@ struct ss_error *ss_capture_unwind(const struct ss_capture *capture,
 	    !(given.frames_reason && given.max_frames == 1)) {
 		const struct ss_runtimes_options runtime_options = {
 			.read = given.read,
+			.read_early = given.read_early,
 			.check = given.check,
 			.read_data = given.read_data,
 			.native = given.native,

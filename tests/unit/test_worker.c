@@ -31,6 +31,8 @@ enum order {
 	TRACE = 't',
 	READ = 'r',
 	READ_MORE = 'm',
+	READ_PAGES = 'p',
+	LIE_PAGES = 'L',
 };
 
 static uint8_t big[BIG];
@@ -49,6 +51,23 @@ static uint32_t count_files(const struct ss_worker_request *request)
 	return count;
 }
 
+/* Answers with the first byte of each page, and how much was read of each. */
+static size_t read_pages(uint8_t *ret)
+{
+	static uint8_t bytes[SS_WORKER_PAGES_MAX * SS_WORKER_PAGE];
+	uint64_t addresses[SS_WORKER_PAGES_MAX];
+	uint32_t sizes[SS_WORKER_PAGES_MAX];
+
+	for (size_t i = 0; i < SS_WORKER_PAGES_MAX; i++)
+		addresses[i] = (i + 1) * SS_WORKER_PAGE;
+	ss_worker_read_pages(addresses, SS_WORKER_PAGES_MAX, bytes, sizes);
+	for (size_t i = 0; i < SS_WORKER_PAGES_MAX; i++) {
+		ret[2 * i] = bytes[i * SS_WORKER_PAGE + 1];
+		ret[2 * i + 1] = sizes[i] == (i == 0 ? SS_WORKER_PAGE : 16);
+	}
+	return (size_t)2 * SS_WORKER_PAGES_MAX;
+}
+
 static bool serve(void *data, const struct ss_worker_request *request,
 		  volatile int32_t *module_at, const uint8_t **answer,
 		  size_t *answer_size)
@@ -56,6 +75,7 @@ static bool serve(void *data, const struct ss_worker_request *request,
 	static uint32_t count;
 	static uint8_t bytes[SS_WORKER_READ_MAX];
 	static const uint64_t lie[2] = { UINT64_MAX, UINT64_MAX };
+	static const uint64_t many[4] = { UINT64_MAX - 1, 0, 0, SS_WORKER_PAGES_MAX + 1 };
 
 	(void)data;
 	*module_at = MODULE;
@@ -94,6 +114,14 @@ static bool serve(void *data, const struct ss_worker_request *request,
 	case LIE:
 		(void)!write(STDIN_FILENO, lie, sizeof(lie));
 		for (;;) /* to return would be to end with the module */
+			(void)pause();
+	case READ_PAGES:
+		*answer = bytes;
+		*answer_size = read_pages(bytes);
+		return true;
+	case LIE_PAGES:
+		(void)!write(STDIN_FILENO, many, sizeof(many));
+		for (;;)
 			(void)pause();
 	case TRACE:
 		(void)kill(getppid(), 0);
@@ -147,7 +175,7 @@ static void start(struct ss_worker *worker)
 /* The worker asks its owner for memory, within limits; without memory it gets none. */
 static void test_reads(void **state)
 {
-	const uint8_t orders[] = { READ, READ_MORE };
+	const uint8_t orders[] = { READ, READ_MORE, READ_PAGES };
 	struct ss_worker *worker = make();
 	struct reads reads = {};
 	const struct ss_worker_memory memory = { .read = read_memory, .data = &reads };
@@ -170,6 +198,16 @@ static void test_reads(void **state)
 	reads = (struct reads){};
 	assert_true(ss_worker_call(worker, &request, &memory, &answer, &size, &failure));
 	assert_int_equal(reads.bytes, SS_WORKER_READ_BYTES);
+	request.bytes = &orders[2];
+	reads = (struct reads){};
+	assert_true(ss_worker_call(worker, &request, &memory, &answer, &size, &failure));
+	assert_int_equal(reads.calls, SS_WORKER_PAGES_MAX);
+	assert_int_equal(reads.last, SS_WORKER_PAGES_MAX * SS_WORKER_PAGE);
+	assert_int_equal(size, 2 * SS_WORKER_PAGES_MAX);
+	for (size_t i = 0; i < size; i++)
+		assert_int_equal(answer[i], 1);
+	assert_true(ss_worker_call(worker, &request, NULL, &answer, &size, &failure));
+	assert_int_equal(answer[1], 0);
 	ss_worker_free(worker);
 }
 
@@ -263,6 +301,7 @@ static void test_failures(void **state)
 	assert_fails(worker, EXIT, SS_SANDBOX_EXIT, 7, MODULE);
 	assert_fails(worker, NO_MEMORY, SS_SANDBOX_MEMORY, 0, MODULE);
 	assert_fails(worker, LIE, SS_SANDBOX_INVALID, 0, MODULE);
+	assert_fails(worker, LIE_PAGES, SS_SANDBOX_INVALID, 0, MODULE);
 	ss_worker_free(worker);
 }
 
