@@ -177,6 +177,16 @@ static const char *describe_version(const struct ss_runtime_process *process,
 	return ss_intern_string(process->strings, text);
 }
 
+/* Why nothing is decoded, with the version, since another one may be known. NULL without memory. */
+static const char *describe_problem(const struct ss_runtime_process *process,
+				    const char *version, const char *why)
+{
+	char text[96];
+
+	(void)snprintf(text, sizeof(text), "%s: %s", version, why); /* they fit */
+	return ss_intern_string(process->strings, text);
+}
+
 /* Thread states ------------------------------------------------------------ */
 
 /* Reads a thread state; false unless it belongs to the interpreter. */
@@ -285,8 +295,11 @@ static bool open_python(const struct ss_runtime_process *process,
 		python->problem = "its version is not known";
 	else if (!ss_python_layout_find(version, process->capture->arch->name,
 					process->memory, python->runtime, &python->layout,
-					&why))
-		python->problem = why;
+					&why)) {
+		python->problem = describe_problem(process, info->version, why);
+		if (!python->problem)
+			return false;
+	}
 	info->problem = python->problem;
 	return python->problem || find_states(python);
 }

@@ -2,7 +2,7 @@
 same moment, frame by frame; in all modes; and native frames with a reason where that is not
 possible.
 
-Debian packages: python3. PYTHONS: more interpreters, separated by colons; MOMENTS: how many
+Debian packages: python3, binutils. PYTHONS: more interpreters, separated by colons; MOMENTS: how many
 moments are compared for each (default: 10)."""
 
 import ctypes
@@ -10,6 +10,7 @@ import json
 import os
 import re
 import signal
+import struct
 import subprocess
 import sys
 import tempfile
@@ -136,6 +137,12 @@ class Program:
                 line = 0 if frame.group(2) == "???" else int(frame.group(2))
                 current.append((frame.group(1), line, frame.group(3)))
         return frames
+
+
+def sys_version():
+    """That of Debian's interpreter."""
+    return int(subprocess.run(["/usr/bin/python3", "-c", "import sys; print(sys.hexversion)"],
+                              capture_output=True, text=True, check=True).stdout)
 
 
 def snapshot(pid, *options):
@@ -274,6 +281,40 @@ class Python(unittest.TestCase):
         thread = snapshot(program.pid)["threads"][0]
         self.assertNotIn("_PyEval_EvalFrameDefault",
                          [frame["symbol"] for frame in thread["frames"]])
+
+    def test_unknown_version(self):
+        """A later version has other structures: native frames, and a reason. This one is made from
+        Debian's, with another number where the tool finds it."""
+        with open("/usr/bin/python3", "rb") as file:
+            data = bytearray(file.read())
+        symbols = subprocess.run(["nm", "-D", "/usr/bin/python3"], capture_output=True, text=True,
+                                 check=True).stdout
+        address = int(re.search(r"^(\w+) \w Py_Version$", symbols, re.M).group(1), 16)
+        table, = struct.unpack_from("<Q", data, 32)
+        size, count = struct.unpack_from("<HH", data, 54)
+        for at in range(table, table + size * count, size):
+            kind, _, offset, start, _, length = struct.unpack_from("<IIQQQQ", data, at)
+            if kind == 1 and start <= address < start + length:  # PT_LOAD
+                place = offset + address - start
+        self.assertEqual(struct.unpack_from("<I", data, place)[0], sys_version())
+        struct.pack_into("<I", data, place, 0x030e00f0)
+        with tempfile.TemporaryDirectory(prefix="stacksnap-") as directory:
+            path = os.path.join(directory, "python3.14")
+            with open(path, "wb") as file:
+                file.write(data)
+            os.chmod(path, 0o755)
+            process = subprocess.Popen([path, "-c", "import time; time.sleep(1000)"],
+                                       env={**os.environ, "PYTHONHOME": "/usr"})
+            self.addCleanup(process.wait)
+            self.addCleanup(process.kill)
+            harness.wait_until(lambda: "clock_nanosleep" in json.dumps(snapshot(process.pid)),
+                               "it sleeps")
+            taken = snapshot(process.pid)
+            thread, = taken["threads"]
+            self.assertEqual(thread["native_reason"],
+                             "CPython 3.14.0: this version is not known", taken)
+            self.assertEqual(python_frames(thread), [], taken)
+            self.assertIn("Py_RunMain", [frame["symbol"] for frame in thread["frames"]], taken)
 
     def test_recorded_snapshot(self):
         """Functions travel with a recording, which a report needs nothing else for; --native shows
