@@ -36,7 +36,8 @@ int ss_help_print(void)
 		"  --mode=no-stop            never stop a thread\n"
 		"  -v                        shorten nothing\n"
 		"  -h, -V                    help, version\n\n"
-		"stacksnap COMMAND --help lists the options of a command, such as snap.\n",
+		"stacksnap COMMAND --help lists the options of a command, such as "
+		"snap.\n",
 		stdout);
 	return SS_STATUS_WHOLE;
 }

@@ -22,7 +22,7 @@ struct ss_report_arguments {
 	struct ss_wait_table *waits; /* owned; functions that wait, or NULL */
 	unsigned threshold_percent;
 	unsigned rows;
-	bool by_time;		       /* --weight=time */
+	bool by_time; /* --weight=time */
 	struct ss_row_arguments labels;
 	bool by_host;
 	const char *by_label;	       /* key, "": all; or NULL */

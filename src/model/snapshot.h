@@ -67,7 +67,7 @@ struct ss_snapshot {
 	/* all strings that pub structs point to, except those of modules */
 	struct ss_intern *strings;
 	SS_VECTOR(struct ss_thread) threads; /* stack_id indexes stacks */
-	struct ss_regs crash_regs; /* of the thread process.crash.tid */
+	struct ss_regs crash_regs;	     /* of the thread process.crash.tid */
 	SS_VECTOR(struct ss_stack) stacks;
 	struct ss_hash stack_ids;		    /* indexes into stacks */
 	SS_VECTOR(struct ss_module_impl *) modules; /* one reference each */

@@ -185,7 +185,7 @@ struct ss_profile {
 	SS_VECTOR(struct ss_profile_lock) locks;
 	SS_VECTOR(struct ss_profile_edge) edges;
 	SS_VECTOR(struct ss_wait *) more_waits; /* owned; of threads with several */
-	struct ss_idtable probes; /* of struct ss_profile_probe */
+	struct ss_idtable probes;		/* of struct ss_profile_probe */
 	SS_VECTOR(struct ss_profile_event) events;
 	SS_VECTOR(uint64_t) event_args;
 	SS_VECTOR(struct ss_profile_trace) traces;

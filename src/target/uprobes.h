@@ -27,7 +27,7 @@
 enum { SS_UPROBE_STACK_MAX = 32 << 10, SS_UPROBE_COMM = 16 };
 
 struct ss_uprobe_options {
-	uint64_t every;	  /* record each n-th hit; 0: all */
+	uint64_t every; /* record each n-th hit; 0: all */
 	/* Hits are page faults that need no input, in place 0, with the address as argument;
 	   there are no probes, and tracefs is not needed. */
 	bool faults;

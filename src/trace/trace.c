@@ -346,7 +346,9 @@ struct ss_error *ss_trace_start(struct ss_trace *trace)
 	const struct ss_trace_options *o = &trace->options;
 	const struct ss_uprobe_options options = {
 		/* With scopes, entries and exits must be chosen together. */
-		.every = o->faults ? o->faults : o->scopes ? 0 : o->every,
+		.every = o->faults ? o->faults :
+			 o->scopes ? 0 :
+				     o->every,
 		.faults = o->faults > 0,
 		.args = o->faults ? 0 : o->args,
 		.regs = o->max_stack > 0,
