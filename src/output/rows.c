@@ -376,9 +376,15 @@ struct thread_row {
 	char stack[HASH_SIZE + 7];
 };
 
+struct thread_order {
+	uint32_t *numbers; /* those of a process together */
+	bool *in_cycle;	   /* by thread */
+};
+
 struct thread_rows {
 	struct rows rows;
 	const struct ss_profile *profile;
+	const struct thread_order *order;
 	struct ss_idtable table; /* of struct thread_row */
 	SS_VECTOR(struct thread_count {
 		uint64_t samples;
@@ -532,16 +538,6 @@ static void add_run(struct thread_rows *t, uint32_t thread,
 	count->run = run;
 }
 
-static bool is_in_cycle(const struct ss_profile *profile, uint32_t thread)
-{
-	for (size_t i = 0; i < profile->edges.count; i++) {
-		if (profile->edges.items[i].thread == thread &&
-		    profile->edges.items[i].in_cycle)
-			return true;
-	}
-	return false;
-}
-
 static void write_recorded_thread(struct thread_rows *t, const struct thread_row *row,
 				  const struct thread_count *count)
 {
@@ -566,23 +562,23 @@ static void write_recorded_thread(struct thread_rows *t, const struct thread_row
 	ss_json_unsigned(&json, "samples", count->samples);
 	write_wait(&json, rows, &thread);
 	ss_json_unsigned(&json, "deadlock",
-			 thread.wait && is_in_cycle(t->profile, row->thread));
+			 thread.wait && t->order->in_cycle[row->thread]);
 	ss_json_unsigned(&json, "stuck", 0);
 	end(&json);
 	t->rows.threads++;
 }
 
-/* Threads are in the order of their processes. */
 static void write_process(struct thread_rows *t, uint32_t process, uint32_t *at)
 {
 	const struct ss_profile *profile = t->profile;
 
 	for (; *at < profile->threads.count; (*at)++) {
-		const struct ss_profile_thread *thread = &profile->threads.items[*at];
+		uint32_t number = t->order->numbers[*at];
+		const struct ss_profile_thread *thread = &profile->threads.items[number];
 		if (thread->process != process)
 			break;
 		for (size_t r = 0; r < thread->runs.count && !t->rows.failed; r++)
-			add_run(t, *at, &thread->runs.items[r]);
+			add_run(t, number, &thread->runs.items[r]);
 	}
 	for (size_t i = 0; i < t->counts.count && !t->rows.failed; i++)
 		write_recorded_thread(t, ss_idtable_key(&t->table, (uint32_t)i, NULL),
@@ -593,10 +589,11 @@ static void write_process(struct thread_rows *t, uint32_t process, uint32_t *at)
 
 /* The threads from *at on: each process of a recording has a row of its own. */
 static struct ss_error *write_recorded_process(const struct ss_profile *profile,
+					       const struct thread_order *order,
 					       const struct ss_format_options *options,
 					       FILE *out, uint32_t *at)
 {
-	uint32_t index = profile->threads.items[*at].process;
+	uint32_t index = profile->threads.items[order->numbers[*at]].process;
 	const struct ss_profile_process *recorded = &profile->processes.items[index];
 	const struct ss_profile_recording *recording =
 		&profile->recordings.items[recorded->recording];
@@ -620,13 +617,15 @@ static struct ss_error *write_recorded_process(const struct ss_profile *profile,
 			  .process = &process,
 			  .raw = options->raw },
 		.profile = profile,
+		.order = order,
 	};
 
 	for (size_t i = 0; labels && i < recording->label_count; i++)
 		labels[own.label_count++] = recording->labels[i];
 	for (size_t i = 0; labels && i < given->label_count; i++)
 		labels[own.label_count++] = given->labels[i];
-	t.rows.id = new_id(&own, process.pid, process.time_ns);
+	/* A program that was executed later has the same pid. */
+	t.rows.id = new_id(&own, process.pid, process.time_ns + recorded->begin_ns);
 	t.rows.failed = !labels || !t.rows.id;
 	write_process(&t, index, at);
 	if (t.rows.failed)
@@ -635,14 +634,38 @@ static struct ss_error *write_recorded_process(const struct ss_profile *profile,
 	return NULL;
 }
 
+static int compare_processes(const void *a, const void *b, void *data)
+{
+	const struct ss_profile *profile = data;
+	uint32_t x = *(const uint32_t *)a;
+	uint32_t y = *(const uint32_t *)b;
+	uint32_t p = profile->threads.items[x].process;
+	uint32_t q = profile->threads.items[y].process;
+
+	return p != q ? (p > q) - (p < q) : (x > y) - (x < y);
+}
+
+/* A process may start threads after others of the profile did. */
 static struct ss_error *write_profile(const struct ss_profile *profile,
 				      const struct ss_format_options *options, FILE *out)
 {
-	uint32_t at = 0;
+	uint32_t count = (uint32_t)profile->threads.count;
+	_cleanup_free_ uint32_t *numbers = calloc(count + 1, sizeof(*numbers));
+	_cleanup_free_ bool *in_cycle = calloc(count + 1, sizeof(*in_cycle));
+	const struct thread_order order = { numbers, in_cycle };
 	struct ss_error *error = NULL;
 
-	while (at < profile->threads.count && !error)
-		error = write_recorded_process(profile, options, out, &at);
+	if (!numbers || !in_cycle)
+		return ss_error_no_memory();
+	for (uint32_t i = 0; i < count; i++)
+		numbers[i] = i;
+	qsort_r(numbers, count, sizeof(*numbers), compare_processes,
+		ss_drop_const(profile));
+	for (size_t i = 0; i < profile->edges.count; i++)
+		in_cycle[profile->edges.items[i].thread] |=
+			profile->edges.items[i].in_cycle;
+	for (uint32_t at = 0; at < count && !error;)
+		error = write_recorded_process(profile, &order, options, out, &at);
 	return error;
 }
 

@@ -150,6 +150,7 @@ static uint32_t process_of(struct load *load, uint32_t index)
 		return SS_ID_NONE;
 	process->recording = load->number;
 	process->pid = recorded->pid;
+	process->begin_ns = recorded->begin_ns;
 	process->name = ss_profile_text(load->profile, recorded->name);
 	process->executable = ss_profile_text(load->profile, recorded->executable);
 	if (!process->name)

@@ -43,6 +43,7 @@ struct ss_profile_process {
 	pid_t pid;
 	const char *name;
 	const char *executable; /* or NULL */
+	uint64_t begin_ns;	/* as recorded; of a snapshot 0 */
 };
 
 struct ss_profile_run {

@@ -6,7 +6,7 @@
  *
  * begin MONOTONIC WALL PERIOD SCOPE HOST MACHINE (SCOPE a number of enum ss_recording_scope)
  *
- * process PID NAME EXECUTABLE
+ * process PID NAME EXECUTABLE BEGIN
  *
  * thread PROCESS TID NAME
  *
@@ -134,9 +134,10 @@ static void add_process(struct maker *maker, char *line)
 {
 	pid_t pid = (pid_t)number(&line);
 	const char *name = text(&line);
+	const char *executable = text(&line);
 
-	ADD(&maker->processes,
-	    ss_writer_add_process(maker->writer, pid, 1, name, text(&line), 0));
+	ADD(&maker->processes, ss_writer_add_process(maker->writer, pid, 1, name,
+						     executable, number(&line)));
 }
 
 static void add_thread(struct maker *maker, char *line)

@@ -65,8 +65,8 @@ class Description:
         self.counts[kind] = self.counts.get(kind, -1) + 1
         return self.counts[kind]
 
-    def process(self, pid=100, name="shop", executable="/opt/shop"):
-        return self._add("process", pid, quote(name), quote(executable))
+    def process(self, pid=100, name="shop", executable="/opt/shop", begin=0):
+        return self._add("process", pid, quote(name), quote(executable), begin)
 
     def thread(self, process, tid, name):
         return self._add("thread", process, tid, quote(name))

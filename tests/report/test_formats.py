@@ -160,6 +160,27 @@ class Formats(ReportTest):
         for member in members:
             self.assertRegex(page, r"\b%s\b" % member)
 
+    def test_rows(self):
+        """One row for each process, also if its threads were first seen among those of others, and
+        for each program of a process that executed another one."""
+        d = Description()
+        pids = (100, 200, 100)
+        processes = [d.process(pid, begin=i + 1) for i, pid in enumerate(pids)]
+        stack = d.stack((None, 0x10))
+        threads = [(process, pids[process] + late) for late in (0, 1) for process in processes]
+        for process, tid in threads:
+            d.tick()
+            d.sample(d.thread(process, tid, "t"), stack)
+        rows = [json.loads(line) for line in
+                self.report("-f", "rows", d.write(self.path("rows.ss"))).stdout.splitlines()]
+        snapshots = [row for row in rows if row["table"] == "snapshots"]
+        self.assertEqual([(row["pid"], row["threads"]) for row in snapshots],
+                         [(pid, 2) for pid in pids])
+        self.assertEqual(len({row["snapshot"] for row in snapshots}), 3, snapshots)
+        for row in snapshots:
+            self.assertEqual([other["tid"] for other in rows if other["table"] == "threads" and
+                              other["snapshot"] == row["snapshot"]], [row["pid"], row["pid"] + 1])
+
     def test_perf(self):
         stacks = parse_perf(self.report("-f", "perf", self.shop()).stdout.decode())
         self.assertEqual(stacks, {("main", *IDLE): [PERIOD] * 10,
