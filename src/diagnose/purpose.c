@@ -167,47 +167,68 @@ static bool set_purpose(struct ss_snapshot *snapshot, size_t index,
 /* Functions of a library of thread pools. */
 static const struct pool_functions {
 	enum ss_frame_kind kind;
-	const char *executes;			/* the loop of a thread of a pool */
-	const char *waits[3];			/* for the result of a task */
+	const char *executes; /* the loop of a thread of a pool */
+	/* For the result of a task that a thread of a pool executes; an event may complete
+	   a CompletableFuture. */
+	const char *waits[3];
 	const char *executes_file, *waits_file; /* how their files end, or NULL */
+	const char *completes_files[3];		/* of others that complete such tasks */
 } pool_functions[] = {
-	{ SS_FRAME_JAVA,
-	  "java.util.concurrent.ThreadPoolExecutor.runWorker",
-	  { "java.util.concurrent.FutureTask.get",
-	    "java.util.concurrent.CompletableFuture.get",
-	    "java.util.concurrent.CompletableFuture.join" },
-	  NULL,
-	  NULL },
-	{ SS_FRAME_PYTHON,
-	  "_worker",
-	  { "Future.result", "result", "Future.exception" }, /* "result": up to 3.10 */
-	  "/concurrent/futures/thread.py",
-	  "/concurrent/futures/_base.py" },
+	{ .kind = SS_FRAME_JAVA,
+	  .executes = "java.util.concurrent.ThreadPoolExecutor.runWorker",
+	  .waits = { "java.util.concurrent.FutureTask.get" } },
+	{ .kind = SS_FRAME_PYTHON,
+	  .executes = "_worker",
+	  .waits = { "Future.result", "result",
+		     "Future.exception" }, /* "result": up to 3.10 */
+	  .executes_file = "/concurrent/futures/thread.py",
+	  .waits_file = "/concurrent/futures/_base.py",
+	  .completes_files = { "/concurrent/futures/process.py",
+			       "/asyncio/base_events.py", "/asyncio/runners.py" } },
 };
 
 /* A thread of a pool, as far as its stack tells. */
 struct worker {
 	const char
 		*waits; /* where its task waits for the result of another one, or NULL */
-	bool apart;	/* it belongs to no pool */
+	const struct pool_functions
+		*of; /* NULL: it has no functions of such a language */
+	bool busy;   /* it may complete tasks of pools */
+	bool apart;  /* it belongs to no pool */
 };
+
+static bool is_in_file(const struct ss_frame *frame, const char *file)
+{
+	size_t given = frame->file ? strlen(frame->file) : 0;
+	size_t end = strlen(file);
+
+	return given >= end && strcmp(frame->file + given - end, file) == 0;
+}
 
 static bool is_function(const struct ss_frame *frame, const char *function,
 			const char *file)
 {
-	size_t given = frame->file ? strlen(frame->file) : 0;
-	size_t end = file ? strlen(file) : 0;
 	const char *name;
 	size_t size = ss_wait_table_plain_name(frame->symbol, &name);
 
 	return size == strlen(function) && memcmp(name, function, size) == 0 &&
-	       given >= end && (!end || strcmp(frame->file + given - end, file) == 0);
+	       (!file || is_in_file(frame, file));
+}
+
+static bool completes(const struct ss_frame *frame, const struct pool_functions *of)
+{
+	for (size_t i = 0; i < SS_ARRAY_SIZE(of->completes_files); i++) {
+		if (of->completes_files[i] && is_in_file(frame, of->completes_files[i]))
+			return true;
+	}
+	return false;
 }
 
 static struct worker find_worker(const struct ss_snapshot *snapshot,
 				 const struct ss_thread *thread)
 {
-	bool event = thread->wait && thread->wait->purpose == SS_PURPOSE_EVENT;
+	enum ss_wait_purpose purpose = thread->wait ? thread->wait->purpose :
+						      SS_PURPOSE_UNKNOWN;
 	struct worker worker = {};
 
 	for (size_t i = 0; i < SS_MIN(thread->frame_count, (size_t)POOL_FRAMES_MAX);
@@ -220,13 +241,21 @@ static struct worker find_worker(const struct ss_snapshot *snapshot,
 		}
 		if (!of)
 			continue;
-		worker.apart = true;
+		bool executes = is_function(frame, of->executes, of->executes_file);
+		/* Python's loop calls what waits for work; Java's calls a function that is
+		   known to be idle. */
+		bool idle = purpose == SS_PURPOSE_IDLE || !worker.apart;
+		worker.of = of;
+		worker.busy |= completes(frame, of) ||
+			       (executes && !idle && !worker.waits);
+		worker.apart = !executes;
+		if (executes)
+			return worker;
 		for (size_t j = 0; j < SS_ARRAY_SIZE(of->waits) && !worker.waits; j++) {
-			if (event && is_function(frame, of->waits[j], of->waits_file))
+			if (purpose == SS_PURPOSE_EVENT && of->waits[j] &&
+			    is_function(frame, of->waits[j], of->waits_file))
 				worker.waits = of->waits[j];
 		}
-		if (is_function(frame, of->executes, of->executes_file))
-			return (struct worker){ .waits = worker.waits };
 	}
 	worker.waits = NULL;
 	return worker;
@@ -249,13 +278,14 @@ static bool same_pool(const struct ss_thread *a, const struct ss_thread *b)
 	return size > 0 && size == pool_name(b) && memcmp(a->name, b->name, size) == 0;
 }
 
-/* If each of several threads of a pool waits for a task, there may be none to execute it.
-   Clears waits of the threads of the pool. */
+/* If each of several threads of a pool waits for a task, there may be none to execute it, unless
+   another thread executes tasks. Clears waits of the threads of the pool. */
 static bool mark_pool(struct ss_snapshot *snapshot, struct worker *workers, size_t first)
 {
 	static const char words[] =
 		"result of a task; all threads of the pool wait for one";
 	const struct ss_thread *threads = snapshot->threads.items;
+	const struct pool_functions *of = workers[first].of;
 	size_t members = 0;
 	bool all = true;
 
@@ -263,7 +293,8 @@ static bool mark_pool(struct ss_snapshot *snapshot, struct worker *workers, size
 		bool member = !workers[i].apart &&
 			      same_pool(&threads[first], &threads[i]);
 		members += member;
-		all = all && (!member || workers[i].waits);
+		all = all && (!member || workers[i].waits) &&
+		      !(workers[i].busy && workers[i].of == of);
 	}
 	for (size_t i = snapshot->threads.count; i-- > first;) {
 		struct ss_wait *wait = &snapshot->waits[i];

@@ -70,11 +70,14 @@ public class Waits {
             System.out.println("ready");
             one.get();
         }
-        if (words[0].equals("tasks") || words[0].equals("spare")) {
-            ExecutorService pool = Executors.newFixedThreadPool(words[0].equals("tasks") ? 2 : 3);
+        if (words[0].equals("tasks") || words[0].equals("spare") || words[0].equals("events")) {
+            ExecutorService pool = Executors.newFixedThreadPool(words[0].equals("spare") ? 3 : 2);
             Callable<Integer> task = () -> {
                 meet();
-                return new CompletableFuture<Integer>().get();
+                if (words[0].equals("events"))
+                    return new CompletableFuture<Integer>().get();
+                return words[0].equals("tasks") ? pool.submit(() -> 1).get()
+                                                : new FutureTask<Integer>(() -> 1).get();
             };
             pool.submit(task);
             pool.submit(task);
@@ -142,6 +145,20 @@ def task():
 futures = [pool.submit(task) for _ in range(2)]
 print("ready", flush=True)
 %s
+"""
+
+COROUTINES = """
+import asyncio, concurrent.futures, threading
+loop = asyncio.new_event_loop()
+threading.Thread(target=loop.run_forever, daemon=True).start()
+pool = concurrent.futures.ThreadPoolExecutor(2)
+both = threading.Barrier(2)
+def task():
+    both.wait()
+    return asyncio.run_coroutine_threadsafe(asyncio.sleep(1000000), loop).result()
+futures = [pool.submit(task) for _ in range(2)]
+print("ready", flush=True)
+input()
 """
 
 
@@ -251,6 +268,13 @@ class Pools(EndToEnd):
         self.assertEqual(lock["waiting"], 2, lock)
         self.assertRegex(lock["function"], "result$")
 
+    def test_python_coroutines(self):
+        """Each task waits for a coroutine, which an event loop executes."""
+        target = self.start_command([sys.executable, "-c", COROUTINES])
+        wait_until(lambda: list(task_states(target.pid).values()) == ["S"] * 4, "all to sleep")
+        report = self.hang(target.pid, (0,))
+        self.assertEqual((report["verdict"], report["application_locks"]), ("idle", []), report)
+
     def test_java_connections(self):
         """Two pools of connections to databases, in each of which three tasks want the only one."""
         java, javac = shutil.which("java"), shutil.which("javac")
@@ -315,15 +339,16 @@ class Pools(EndToEnd):
 
     def test_java_tasks(self):
         """The main thread reads input. All threads of a pool wait for the results of tasks; not so
-        if one of them is free."""
-        for mode, count in (("tasks", 2), ("spare", 0)):
+        if one of them is free, or if events complete the results."""
+        for mode, count in (("tasks", 2), ("spare", 0), ("events", 0)):
             with self.subTest(mode):
                 target = self.start_java(mode)
                 if not self.has_symbols(target.pid):
                     self.skipTest("this libjvm has no symbols")
 
                 def waiting():
-                    return sum("CompletableFuture.get" in (frame["symbol"] or "")
+                    return sum(("CompletableFuture" if mode == "events" else "FutureTask") +
+                               ".get" in (frame["symbol"] or "")
                                for thread in self.snap(target.pid, status=(0, 1)).threads
                                for frame in thread["frames"])
                 wait_until(lambda: waiting() == 2, "both tasks to wait")
@@ -334,7 +359,7 @@ class Pools(EndToEnd):
                 self.assertEqual(len(blocked), count, report)
                 self.assertEqual([(lock["function"], lock["waiting"])
                                   for lock in report["application_locks"]],
-                                 [("java.util.concurrent.CompletableFuture.get", 2)][:count])
+                                 [("java.util.concurrent.FutureTask.get", 2)][:count])
                 target.kill()
 
     def test_java_lock(self):

@@ -236,6 +236,59 @@ static void test_suspects(void **state)
 	assert_int_equal(lock->client_suspects_total, 0);
 }
 
+/* A thread of a pool, with the functions of Java within its task. */
+static void add_worker(struct ss_snapshot *snapshot, pid_t tid, const char *name,
+		       const char *first, const char *second)
+{
+	const char *functions[] = { first, second ? second : "Shop.serve",
+				    "java.util.concurrent.ThreadPoolExecutor.runWorker" };
+	struct ss_frame frames[SS_ARRAY_SIZE(functions)];
+
+	for (size_t i = 0; i < SS_ARRAY_SIZE(functions); i++) {
+		frames[i] = sample_frame(snapshot, SAMPLE_PROGRAM,
+					 offset_of(functions[i]), functions[i]);
+		frames[i].kind = SS_FRAME_JAVA;
+	}
+	sample_add_thread(snapshot, tid, name, frames, SS_ARRAY_SIZE(frames),
+			  SS_END_ROOT);
+	snapshot->waits = realloc(snapshot->waits,
+				  snapshot->threads.count * sizeof(*snapshot->waits));
+	assert_non_null(snapshot->waits);
+	snapshot->waits[snapshot->threads.count - 1] =
+		(struct ss_wait){ .kind = SS_WAIT_CONDVAR };
+}
+
+/* The first pool waits for tasks; whether it is exhausted depends on another thread. */
+static void check_pool(const char *name, const char *inner, const char *outer,
+		       bool exhausted)
+{
+	static const char get[] = "java.util.concurrent.FutureTask.get";
+	_cleanup_(ss_snapshot_cleanup) struct ss_snapshot *snapshot = sample_new();
+
+	add_worker(snapshot, 100, "pool-1-thread-1", "park", get);
+	add_worker(snapshot, 101, "pool-1-thread-2", "park", get);
+	add_worker(snapshot, 102, name, inner, outer);
+	find(snapshot, "event park\nidle getTask\n");
+	for (size_t i = 0; i < 2; i++)
+		assert_purpose(snapshot, i,
+			       exhausted ? SS_PURPOSE_LOCK : SS_PURPOSE_EVENT,
+			       exhausted ? get : "park");
+}
+
+static void test_pools(void **state)
+{
+	(void)state;
+	check_pool("pool-2-thread-1", "park", "getTask", true);
+	check_pool("pool-2-thread-1", "park", "java.util.concurrent.FutureTask.get",
+		   true);
+	/* A thread executes a task, or is free to do so. */
+	check_pool("pool-2-thread-1", "read", NULL, false);
+	check_pool("pool-1-thread-3", "park", "getTask", false);
+	/* An event completes this one. */
+	check_pool("pool-1-thread-3", "park",
+		   "java.util.concurrent.CompletableFuture.get", false);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -244,6 +297,7 @@ int main(void)
 		cmocka_unit_test(test_threads_of_the_jdk),
 		cmocka_unit_test(test_search),
 		cmocka_unit_test(test_suspects),
+		cmocka_unit_test(test_pools),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
