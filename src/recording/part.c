@@ -7,7 +7,8 @@
 #include "base/io.h"
 #include "recording/recording.h"
 
-enum { SEARCH_SIZE = 1 << 20 };
+/* A read of a search: most often the next recording is not far. */
+enum { SEARCH_MIN = 4 << 10, SEARCH_MAX = 1 << 20 };
 
 /* A search through a file. */
 struct parts {
@@ -35,21 +36,23 @@ static bool begins_at(const struct parts *parts, uint64_t offset)
 /* Where the next recording begins, or the end of the file. */
 static uint64_t search(struct parts *parts, uint64_t offset)
 {
-	while (ss_buffer_reserve(&parts->scratch, SEARCH_SIZE)) {
+	for (size_t size = SEARCH_MIN; ss_buffer_reserve(&parts->scratch, size);
+	     size = SS_MIN(2 * size, (size_t)SEARCH_MAX)) {
 		const char *bytes = parts->scratch.bytes;
-		ssize_t n =
-			ss_io_pread(parts->fd, parts->scratch.bytes, SEARCH_SIZE, offset);
-		const char *found =
-			n > 0 ? memmem(bytes, (size_t)n, SS_FORMAT_MAGIC, SS_MAGIC_SIZE) :
-				NULL;
-		if (found && begins_at(parts, offset + (size_t)(found - bytes)))
-			return offset + (size_t)(found - bytes);
-		if (found)
-			offset += (size_t)(found - bytes) + 1;
-		else if (n == SEARCH_SIZE)
-			offset += SEARCH_SIZE - SS_MAGIC_SIZE + 1;
-		else
+		ssize_t n = ss_io_pread(parts->fd, parts->scratch.bytes, size, offset);
+		const char *found = bytes;
+		if (n < 0)
 			break;
+		while ((found = memmem(found, (size_t)n - (size_t)(found - bytes),
+				       SS_FORMAT_MAGIC, SS_MAGIC_SIZE))) {
+			uint64_t at = offset + (size_t)(found - bytes);
+			if (begins_at(parts, at))
+				return at;
+			found++;
+		}
+		if ((size_t)n < size)
+			break;
+		offset += size - SS_MAGIC_SIZE + 1;
 	}
 	return parts->end;
 }

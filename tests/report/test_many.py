@@ -87,6 +87,14 @@ class Many(ReportTest):
         self.assertEqual(self.hosts(path), ["a"])
         self.assertIn(b"garbage.ss: ", self.result.stderr)
 
+    def test_false_beginnings(self):
+        """The search behind damage reads everything once."""
+        def lower():
+            resource.setrlimit(resource.RLIMIT_CPU, (20, 20))
+        path = self.write("false.ss", recording("a")[:-10], header()[:8] * (2 << 20),
+                          recording("b", 10))
+        self.assertEqual(self.hosts(path, preexec_fn=lower), ["a", "b"])
+
     def test_standard_input(self):
         """A pipe and a file; the report is that of the file."""
         both = recording("a") + recording("b", 10)
