@@ -427,6 +427,26 @@ static bool has_durations(const struct ss_profile *profile)
 	return false;
 }
 
+/* Each side of --diff must have samples: otherwise everything would be new or gone. */
+static struct ss_error *check_sets(const struct report *report)
+{
+	const struct ss_profile *profile = report->profile;
+	bool has_samples[2] = {};
+
+	for (size_t i = 0; i < profile->threads.count; i++) {
+		const struct ss_profile_thread *thread = &profile->threads.items[i];
+		unsigned set = ss_profile_recording_of(profile, thread)->set;
+		has_samples[set != 0] |= thread->runs.count > 0;
+	}
+	for (size_t i = 0; i < SS_ARRAY_SIZE(has_samples); i++) {
+		if (!has_samples[i])
+			return ss_error_new(SS_ERROR_INVALID,
+					    "'%s' has no samples to compare",
+					    report->arguments->files.items[i]);
+	}
+	return NULL;
+}
+
 static struct ss_error *check_selection(const struct report *report)
 {
 	if (report->arguments->by_time && !has_durations(report->profile))
@@ -435,7 +455,7 @@ static struct ss_error *check_selection(const struct report *report)
 				     "--weight=time: no recording has scopes that ended"),
 			"record them with stacksnap trace --scope -o FILE");
 	if (report->profile->samples)
-		return NULL;
+		return report->arguments->diff ? check_sets(report) : NULL;
 	for (size_t i = 0; i < report->profile->notes.count; i++)
 		ss_failure_warn("%s", report->profile->notes.items[i]);
 	return report->samples || report->empty.count == 0 ?

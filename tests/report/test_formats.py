@@ -665,6 +665,22 @@ class Selections(ReportTest):
         self.assertNotIn("lock0", text)
         self.assertIn("lock1", text)
 
+    def test_difference(self):
+        """Nothing is compared with nothing."""
+        d = Description()
+        process = d.process()
+        other = d.thread(process, 100, "other")
+        d.tick()
+        d.sample(other, d.stack((None, 0x10)))
+        shop, other = self.shop(), d.write(self.path("other.ss"))
+        empty = self.path("empty")
+        os.mkdir(empty)
+        self.report("--diff", shop, other)
+        for words, name in ((["-t", "worker", shop, other], other), ([empty, shop], empty),
+                            ([shop, self.path("no")], self.path("no"))):
+            result = self.report("--diff", *words, status=(2,))
+            self.assertIn(b"'%s' has no samples to compare" % name.encode(), result.stderr)
+
     def test_by_module(self):
         """Selects whole stacks with a frame anywhere in the module."""
         other = self.path("libsecond.so")
