@@ -171,8 +171,9 @@ static struct ss_error *request_runtimes(const struct ss_hang_analysis *analysis
 	const struct ss_hang_observation *observation = analysis->observation;
 	struct plan_request request = { .kind = REQUEST_RUNTIMES };
 
+	/* Otherwise the stops of the first captures would count as activity. */
 	if (!attempt->may_request || analysis->repeated ||
-	    analysis->options->mode == SS_MODE_NO_STOP)
+	    analysis->options->mode != SS_MODE_AUTO)
 		return NULL;
 	for (size_t i = series->count; i > 0 && !*ret; i--)
 		*ret = ss_snapshot_plan_runtimes(series->snapshots[i - 1],

@@ -11,7 +11,8 @@
 enum {
 	BUSY_PERCENT = 70, /* share of the time on a CPU or runnable */
 	STILL_PERCENT = 5, /* share of the time on a CPU; our stops take far less */
-	STOP_RUNS = 2,	   /* maximum that one of our stops adds to the run count */
+	STOP_RUNS = 2,	   /* maximum that one of our stops adds to the run count, without
+			      preemption */
 	STACKS_MAX = 256,  /* for which a leader is searched */
 	CHAIN_MAX = 64,	   /* limit of waits in a chain */
 };
@@ -110,9 +111,11 @@ static enum ss_movement classify(const struct ss_progress *progress,
 				 bool same)
 {
 	uint64_t active_ns = thread->run_ns + thread->ready_ns;
+	/* At each stop, another thread may have preempted it. */
+	uint64_t forced = SS_MIN(thread->forced, (uint64_t)stops);
 
 	/* A thread that has a CPU to itself is scheduled only once. */
-	if (thread->runs <= (uint64_t)stops * STOP_RUNS &&
+	if (thread->runs <= (uint64_t)stops * STOP_RUNS + forced &&
 	    thread->run_ns < progress->elapsed_ns / 100 * STILL_PERCENT)
 		return SS_MOVEMENT_NONE;
 	if (active_ns >= progress->elapsed_ns / 100 * BUSY_PERCENT)

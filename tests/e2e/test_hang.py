@@ -307,7 +307,8 @@ class Pools(Verdicts):
                              [False, True, True], report)
 
     def test_python_rlock(self):
-        """An RLock is always a lock; the main thread waits for connections."""
+        """An RLock is always a lock; the main thread waits for connections, or runs while our stops are
+        no activity of the others."""
         program = ("import socket, threading\n"
                    "a, b = threading.RLock(), threading.RLock()\n"
                    "both = threading.Barrier(3)\n"
@@ -319,15 +320,19 @@ class Pools(Verdicts):
                    "server = socket.create_server(('127.0.0.1', 0))\n"
                    "both.wait()\n"
                    "print('ready', flush=True)\n"
-                   "server.accept()\n")
-        target = self.start_command([sys.executable, "-c", program])
-        wait_until(lambda: list(task_states(target.pid).values()) == ["S"] * 3, "all to sleep")
-        if not any(frame["symbol"] == "rlock_acquire" for thread in self.snap(target.pid).threads
-                   for frame in thread["frames"]):
-            self.skipTest("this python3 has no symbols")
-        report = self.judge(target.pid, "blocked")
-        self.assertEqual([thread["blocked"] for thread in report["threads"]],
-                         [False, True, True], report)
+                   "%s\n")
+        for main, last, options in (("server.accept()", "S", ()),
+                                    ("while True: sum(range(1000))", "R", ["--mode=stop"])):
+            target = self.start_command([sys.executable, "-c", program % main])
+            wait_until(lambda: sorted(task_states(target.pid).values()) == sorted([last, "S", "S"]),
+                       "the others to sleep")
+            if not any(frame["symbol"] == "rlock_acquire" for thread in
+                       self.snap(target.pid, status=(0, 1)).threads for frame in thread["frames"]):
+                self.skipTest("this python3 has no symbols")
+            report = self.judge(target.pid, "blocked", *options)
+            self.assertEqual([thread["blocked"] for thread in report["threads"]],
+                             [False, True, True], report)
+            target.kill()
 
     def test_handled_signal(self):
         """A program that waits for a signal which it handles is idle."""
