@@ -239,6 +239,7 @@ static void take(struct ss_opener *opener, size_t item, struct ss_opened *opened
 	if (!opener->wanted[item])
 		return;
 	opener->wanted[item] = false;
+	opener->files_left -= opened && opened->file >= 0 && opener->files_left > 0;
 	opener->take(opener, item, opened);
 	if (!opened)
 		return;
@@ -341,33 +342,26 @@ static size_t find_wanted(const struct ss_opener *opener)
 /* A child costs as much as opening a hundred files. */
 static void run_what_cannot_block(struct ss_opener *opener)
 {
-	_cleanup_close_ int first = dup(STDERR_FILENO);
 	struct ss_opened opened;
 
-	opener->files_left = count_free(first);
 	for (size_t i = 0; i < opener->count; i++) {
 		if (!opener->wanted[i])
 			continue;
 		clear(&opened, i);
-		if (!opener->try_here(opener, i, &opened))
-			continue;
-		opener->files_left -= opened.file >= 0;
-		take(opener, i, &opened);
+		if (opener->try_here(opener, i, &opened))
+			take(opener, i, &opened);
 	}
 }
 
 static void run_here(struct ss_opener *opener)
 {
-	_cleanup_close_ int first = dup(STDERR_FILENO);
 	struct ss_opened opened;
 
-	opener->files_left = count_free(first);
 	for (size_t i = 0; i < opener->count; i++) {
 		if (!opener->wanted[i])
 			continue;
 		clear(&opened, i);
 		opener->work(opener, i, &opened);
-		opener->files_left -= opened.file >= 0;
 		take(opener, i, &opened);
 	}
 }
@@ -383,7 +377,6 @@ static bool run_once(struct ss_opener *opener, unsigned blocked_ms)
 		return false;
 	_cleanup_close_ int ours = pair[0];
 	_cleanup_close_ int theirs = pair[1];
-	opener->files_left = count_free(theirs); /* the first one that will be free */
 	ss_cpu_pin_begin(&pin);
 	pid_t pid = fork();
 	ss_cpu_pin_end(&pin);
@@ -405,7 +398,10 @@ static bool run_once(struct ss_opener *opener, unsigned blocked_ms)
 void ss_opener_run(struct ss_opener *opener)
 {
 	unsigned blocked_ms = BLOCKED_MAX_MS;
+	int first = dup(STDERR_FILENO);
 
+	opener->files_left = count_free(first + 1); /* with a socket's two descriptors */
+	close_cleanup(&first);
 	opener->socket = -1;
 	if (opener->try_here)
 		run_what_cannot_block(opener);
