@@ -166,12 +166,38 @@ static void answer(void *data, const void *bytes, size_t size)
 		ss_file_requests_answer(&analysis->requests, bytes, size);
 }
 
+/* Whether a question of the child is for registers, and may be answered: each answer stops
+   threads, and its time does not count, so there is a limit. */
+static bool may_ask(const struct ss_snap_analysis *analysis, const void *bytes,
+		    size_t size)
+{
+	struct ss_snap_request request;
+	struct ss_stack_request stack;
+	const char *at = bytes;
+	const char *end = at + size;
+
+	if (size < sizeof(request) || analysis->settled || analysis->stops == 0)
+		return false;
+	memcpy(&request, at, sizeof(request));
+	if (request.kind != SS_SNAP_REQUEST || request.completed || request.runtimes ||
+	    request.goroutines || request.jit != SS_JIT_NONE)
+		return false;
+	for (at += sizeof(request); (size_t)(end - at) >= sizeof(stack);
+	     at += sizeof(stack)) {
+		memcpy(&stack, at, sizeof(stack));
+		if (stack.address != 0)
+			return false;
+	}
+	return true;
+}
+
+/* bytes are from the sandbox: untrusted. */
 static size_t ask(void *data, const void *bytes, size_t size, void *ret, size_t max)
 {
 	struct ss_snap_analysis *analysis = data;
 	struct answer answer = {};
 
-	if (size == 0 || *(const char *)bytes != SS_SNAP_REQUEST || max < sizeof(answer))
+	if (max < sizeof(answer) || !may_ask(analysis, bytes, size))
 		return 0;
 	complete(analysis, bytes, size);
 	size_t added = ss_capture_copy_completion(

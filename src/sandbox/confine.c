@@ -3,11 +3,13 @@
 #include <fcntl.h>
 #include <grp.h>
 #include <linux/capability.h>
+#include <linux/magic.h>
 #include <signal.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
+#include <sys/vfs.h>
 #include <unistd.h>
 
 #include "base/cleanup.h"
@@ -27,13 +29,16 @@ static bool is_needed(int fd, int flags, bool keep_directories)
 {
 	int descriptor_flags = fcntl(fd, F_GETFD);
 	struct stat status;
+	struct statfs fs;
 
 	if (descriptor_flags < 0 || !(descriptor_flags & FD_CLOEXEC) ||
 	    fstat(fd, &status) != 0)
 		return false;
 	if (flags & O_PATH)
 		return keep_directories && S_ISDIR(status.st_mode);
-	return (flags & O_ACCMODE) == O_RDONLY && S_ISREG(status.st_mode);
+	/* Not /proc/PID/mem: the child asks for what it may read. */
+	return (flags & O_ACCMODE) == O_RDONLY && S_ISREG(status.st_mode) &&
+	       fstatfs(fd, &fs) == 0 && fs.f_type != PROC_SUPER_MAGIC;
 }
 
 /* Returns the highest descriptor that is left. */
