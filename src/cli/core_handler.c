@@ -13,6 +13,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "base/io.h"
 #include "cli/core_journal.h"
 #include "cli/core_reports.h"
@@ -24,7 +25,8 @@
 enum {
 	/* The process is let go after this, even if it has not been read completely. */
 	HOLD_MS = 5000,
-	PROBE_MS = 3000, /* of that, to find the frames of runtimes */
+	PROBE_MS = 3000,    /* of that, to find the frames of runtimes, */
+	SLOW_COPY_MS = 500, /* unless copying the stacks took so long */
 	/* If another handler does not read, or does not end, for so long. */
 	STALL_MS = 30000,
 	HEAD_S = 30, /* until the kernel has written headers and notes */
@@ -246,6 +248,21 @@ static struct ss_error *write_report(struct crash *crash)
 	return error;
 }
 
+/* If that fails, or the process is killed meanwhile, the first copy stays. */
+static void add_runtimes(struct crash *crash)
+{
+	int core = -1;
+
+	probe(crash);
+	_cleanup_error_ struct ss_error *error = ss_dump_shrink(crash->dump, &core);
+	if (error || is_gone(crash)) {
+		close_cleanup(&core);
+		return;
+	}
+	close_cleanup(&crash->core);
+	crash->core = core;
+}
+
 /* Copies what is needed of the process; then the kernel may let it go. */
 static struct ss_error *copy_process(struct crash *crash)
 {
@@ -253,24 +270,22 @@ static struct ss_error *copy_process(struct crash *crash)
 	const struct ss_dump_options dump = { .size = sizeof(dump),
 					      .max_stack = options->common.max_stack,
 					      .max_total = options->max_total };
+	uint64_t begin_ns = ss_now_ns();
 
 	struct ss_error *error =
 		ss_dump_open(crash->head, crash->pid, &dump, &crash->dump);
 	if (!error)
 		error = ss_dump_shrink(crash->dump, &crash->core);
-	if (!error) {
-		probe(crash);
-		close_cleanup(&crash->core);
-		crash->core = -1;
-		error = ss_dump_shrink(crash->dump, &crash->core);
-	}
+	if (!error && is_gone(crash))
+		error = ss_error_new(SS_ERROR_NO_PROCESS,
+				     "process %d was killed before it was copied",
+				     crash->pid);
+	/* The search and another copy must fit into HOLD_MS. */
+	if (!error && ss_now_ns() - begin_ns < SLOW_COPY_MS * SS_NS_PER_MS)
+		add_runtimes(crash);
 	ss_dump_close(crash->dump);
 	crash->dump = NULL;
-	return error || !is_gone(crash) ?
-		       error :
-		       ss_error_new(SS_ERROR_NO_PROCESS,
-				    "process %d was killed before it was copied",
-				    crash->pid);
+	return error;
 }
 
 __attribute__((noreturn)) static void run_child(struct crash *crash, int copied)

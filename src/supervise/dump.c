@@ -33,6 +33,7 @@ enum {
 	ARGUMENT_AFTER = 512,
 	READS_MAX = 128 << 20,
 	SEGMENTS_MAX = PN_XNUM - 2,
+	RANGES_MAX = 24000, /* each is up to two of these */
 };
 
 /* Memory that is wanted, within one segment. */
@@ -537,6 +538,13 @@ struct ss_error *ss_dump_shrink(struct ss_dump *dump, int *ret)
 	if (!add_ranges(dump) || !add_reads(dump))
 		return ss_error_no_memory();
 	sort_ranges(dump);
+	if (dump->ranges.count > RANGES_MAX) { /* the stacks matter more */
+		dump->ranges.count = 0;
+		dump->left = dump->options.max_total;
+		if (!add_ranges(dump))
+			return ss_error_no_memory();
+		sort_ranges(dump);
+	}
 	if (!divide(dump))
 		return ss_error_no_memory();
 	struct ss_error *error = write_file(dump);
