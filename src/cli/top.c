@@ -47,6 +47,7 @@ enum {
 	ONCE_MS = 2000,
 	ONCE_END_MS = 20000,
 	MESSAGE_S = 6,
+	WATCH_MS = 3000, /* the watchdog adds what a snapshot may take */
 	DEFAULT_ROWS = 20,
 	ROWS_MAX = 100000,
 	FILTER_SIZE = 64,
@@ -215,6 +216,9 @@ static void block_signals(struct top *top)
 	(void)sigemptyset(&set);
 	for (size_t i = 0; i < SS_ARRAY_SIZE(numbers); i++) {
 		struct sigaction action;
+		if (top->once &&
+		    numbers[i] == SIGTSTP) /* there is no screen to restore */
+			continue;
 		if (sigaction(numbers[i], NULL, &action) == 0 &&
 		    action.sa_handler != SIG_IGN)
 			(void)sigaddset(&set, numbers[i]);
@@ -402,7 +406,11 @@ static struct ss_error *make_screen(struct top *top)
 	view->filter = top->filter;
 	view->waits = top->waited_ns ? (const char *)top->waited.bytes : NULL;
 	view->waits_age_ns = top->waited_ns ? ss_now_ns() - top->waited_ns : 0;
+	/* It opens files of modules, and their file system may not respond. If this process
+	   is ended, the recorder restores the terminal. */
+	ss_watchdog_begin(top->pid, WATCH_MS);
 	struct ss_error *error = ss_top_analysis_run(&top->analysis, &screen);
+	ss_watchdog_end();
 	if (screen) {
 		free(top->screen);
 		top->screen = screen;
@@ -643,8 +651,11 @@ static struct ss_error *print_once(struct top *top, int *ret)
 		(void)fputs(top->screen, stdout);
 	if (!error && !top->screen && ended)
 		*ret = finish(top);
-	else if (!error && !top->screen)
+	else if (!error && !top->screen && !top->done) {
+		ss_failure_warn("process %d: there were no samples in %d s", top->pid,
+				ONCE_END_MS / 1000);
 		*ret = SS_STATUS_NOTHING;
+	}
 	if (!error && fflush(stdout) != 0)
 		error = ss_error_new_errno(errno, "cannot write to standard output");
 	return error;

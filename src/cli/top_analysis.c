@@ -8,7 +8,12 @@
 #include "cli/escaped_copy.h"
 #include "profile/load.h"
 
-enum { FIRST_FD = STDERR_FILENO + 1, TIMEOUT_MS = 10000, OUTPUT_MAX = 4 << 20 };
+enum {
+	FIRST_FD = STDERR_FILENO + 1,
+	TIMEOUT_MS = 10000,
+	OUTPUT_MAX = 4 << 20,
+	FILES_MAX = 512
+};
 
 /* Enough for a thousand threads; a recording of some seconds is small. */
 #define MORE_MEMORY ((uint64_t)256 << 20)
@@ -173,11 +178,15 @@ struct ss_error *ss_top_analysis_run(struct ss_top_analysis *analysis, char **re
 		.color = analysis->view.color,
 	};
 	_cleanup_(ss_sandbox_result_cleanup) struct ss_sandbox_result *result = NULL;
-	struct ss_error *error = ss_analysis_run(&sandboxed, &result);
 
+	/* Modules come and go; their files must not use up the descriptors. */
+	if (analysis->requests.answered.count > FILES_MAX)
+		ss_file_requests_deinit(&analysis->requests);
+	struct ss_error *error = ss_analysis_run(&sandboxed, &result);
 	if (error)
 		return error;
-	analysis->threads = result->value;
+	if (result->value) /* or there are no samples yet */
+		analysis->threads = result->value;
 	return copy_text(result, analysis->view.color, ret);
 }
 

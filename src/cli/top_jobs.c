@@ -7,13 +7,14 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "cli/command.h"
 #include "cli/failure.h"
 #include "cli/snap_job.h"
 #include "cli/wait_functions.h"
 #include "cli/watchdog.h"
 
-enum { WRITE_MS = 200, NS_PER_MS = 1000000, NAME_SIZE = 16 };
+enum { WRITE_MS = 200, ORPHAN_MS = 300, NAME_SIZE = 16 };
 
 SS_DEFINE_CLEANUP(struct ss_target, target, ss_target_close)
 SS_DEFINE_CLEANUP(struct ss_recorder, recorder, ss_recorder_free)
@@ -22,12 +23,13 @@ SS_DEFINE_CLEANUP(struct ss_recorder, recorder, ss_recorder_free)
 
 /* For the signal handler. */
 static struct ss_recorder *volatile interrupted;
+static volatile sig_atomic_t hung_up;
 
 static void on_signal(int signal)
 {
 	int saved = errno;
 
-	(void)signal;
+	hung_up |= signal == SIGHUP;
 	if (interrupted)
 		ss_recorder_stop(interrupted);
 	errno = saved;
@@ -52,7 +54,7 @@ static struct ss_error *open_recorder(const struct ss_top_recording *recording,
 		.size = sizeof(options),
 		.period_ns = recording->period_ns,
 		.keep_ns = recording->keep_ns,
-		.write_ns = (uint64_t)WRITE_MS * NS_PER_MS,
+		.write_ns = WRITE_MS * SS_NS_PER_MS,
 	};
 	_cleanup_close_ int fd = fcntl(recording->files[0], F_DUPFD_CLOEXEC, 3);
 	int other = fcntl(recording->files[1], F_DUPFD_CLOEXEC, 3);
@@ -80,6 +82,15 @@ static void restore_terminal(const struct ss_top_recording *recording)
 	ss_terminal_leave(recording->terminal);
 }
 
+/* Whether the parent has ended. If it leads the session, the kernel sends SIGHUP before this
+   process gets a new parent. */
+static bool is_orphan(pid_t parent)
+{
+	for (int ms = 0; hung_up && getppid() == parent && ms < ORPHAN_MS; ms++)
+		ss_sleep_ns(SS_NS_PER_MS);
+	return getppid() != parent;
+}
+
 int ss_top_record(void *data)
 {
 	const struct ss_top_recording *recording = data;
@@ -97,7 +108,7 @@ int ss_top_record(void *data)
 		ss_watchdog_end();
 		interrupted = NULL;
 	}
-	if (getppid() != parent)
+	if (is_orphan(parent))
 		restore_terminal(recording);
 	if (error) {
 		ss_failure_print(error);
