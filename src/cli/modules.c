@@ -121,13 +121,15 @@ static void tell_way(const struct ss_tracker *tracker)
 	int errnum = ss_tracker_perf_errno(tracker);
 
 	if (errnum)
-		ss_failure_warn("perf events are not available (%s): loads are found by "
-				"looking every %d ms, and dated so",
+		ss_failure_warn("perf events are not available (%s): changes are noticed "
+				"within %d ms, and have the time at which they were "
+				"noticed",
 				strerror(errnum), POLL_MS);
 	else
-		ss_failure_warn("the kernel reports and dates loads (perf events); "
-				"unloading is found by looking every %d ms",
-				POLL_MS);
+		ss_failure_warn(
+			"the kernel reports loads with their times (perf events); "
+			"unloads are noticed within %d ms",
+			POLL_MS);
 }
 
 /* Runs until a signal arrives, writing fails, or the process has ended. */

@@ -123,11 +123,9 @@ static void sort_fresh(struct ss_tracker *tracker)
 }
 
 /* The mapped module of a load, or NULL. */
-static const struct ss_module *find_mapped(const struct ss_tracker *tracker,
+static const struct ss_module *find_mapped(const struct ss_capture *capture,
 					   const struct ss_mmap_event *event)
 {
-	const struct ss_capture *capture = tracker->space.capture;
-
 	for (size_t i = 0; capture && i < capture->modules.count; i++) {
 		const struct ss_module *module = &capture->modules.items[i]->pub;
 		if (event->start >= module->base &&
@@ -139,13 +137,15 @@ static const struct ss_module *find_mapped(const struct ss_tracker *tracker,
 }
 
 /* Loads before a time of which the address space shows nothing: a module that is not there any
-   more, or one that was there before and is there again. Its end is not dated. */
-static bool report_missed(struct ss_tracker *tracker, uint64_t before_ns)
+   more, or one that was there before and is there again. Its end is not dated. capture: NULL
+   after the end of the process. */
+static bool report_missed(struct ss_tracker *tracker, const struct ss_capture *capture,
+			  uint64_t before_ns)
 {
 	struct ss_mmap_event *event;
 
 	while ((event = ss_module_loads_take(&tracker->loads, before_ns))) {
-		const struct ss_module *mapped = find_mapped(tracker, event);
+		const struct ss_module *mapped = find_mapped(capture, event);
 		struct ss_module_impl *module = mapped ? NULL :
 							 ss_module_loads_make(event);
 		uint64_t time_ns = event->time_ns;
@@ -169,6 +169,9 @@ struct ss_error *ss_tracker_poll(struct ss_tracker *tracker)
 {
 	enum ss_address_space_change change;
 	uint64_t begin_ns = ss_now_ns();
+
+	tracker->fresh.count = 0; /* after an error */
+	tracker->no_memory = false;
 	struct ss_error *error = ss_address_space_update(&tracker->space, &change);
 
 	if (error)
@@ -189,7 +192,7 @@ struct ss_error *ss_tracker_poll(struct ss_tracker *tracker)
 	    !ss_module_set_update(&tracker->modules, capture, take_change, tracker))
 		return ss_error_no_memory();
 	sort_fresh(tracker);
-	if (!report_missed(tracker, capture ? begin_ns : UINT64_MAX) ||
+	if (!report_missed(tracker, capture, capture ? begin_ns : UINT64_MAX) ||
 	    tracker->no_memory)
 		return ss_error_no_memory();
 	report_fresh(tracker, UINT64_MAX);

@@ -67,16 +67,24 @@ static struct ss_mmap_event *take(struct ss_module_loads *loads, size_t at)
 uint64_t ss_module_loads_date(struct ss_module_loads *loads,
 			      const struct ss_module *module)
 {
+	uint64_t time_ns = 0;
+	uint64_t start = 0;
+
 	for (size_t i = loads->pending.count; i-- > 0;) {
 		const struct ss_mmap_event *event = loads->pending.items[i];
 		if (event->start < module->base ||
 		    event->start - module->base >= module->size)
 			continue;
-		uint64_t time_ns = event->time_ns;
+		/* A load has an event for each executable segment. The same segment once
+		   more is of an earlier load. */
+		if (time_ns && event->start == start)
+			break;
+		if (!time_ns)
+			start = event->start;
+		time_ns = event->time_ns;
 		free(take(loads, i));
-		return time_ns;
 	}
-	return 0;
+	return time_ns;
 }
 
 struct ss_mmap_event *ss_module_loads_take(struct ss_module_loads *loads,

@@ -56,7 +56,7 @@ class ModulesTest(EndToEnd):
                  str(target.pid)], stdout=out_file, stderr=errors_file, preexec_fn=change)
         self.addCleanup(process.wait)
         self.addCleanup(process.kill)
-        wait_until(lambda: "libc.so" in read_text(out) and "looking" in read_text(errors),
+        wait_until(lambda: "libc.so" in read_text(out) and "noticed" in read_text(errors),
                    "the list of modules")
         target.stdin.write(b"%d\n" % LOADS)
         target.stdin.flush()
@@ -71,7 +71,7 @@ class ModulesTest(EndToEnd):
         library, lines, errors = self.follow()
         if "not available" in errors:
             self.skipTest(errors)
-        self.assertIn("the kernel reports and dates loads", errors)
+        self.assertIn("the kernel reports loads with their times", errors)
         signs = "".join(line.split()[1] for line in lines)
         self.assertEqual(signs.count("+"), LOADS, lines)
         self.assertEqual(signs.count("-"), LOADS, lines)
