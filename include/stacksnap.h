@@ -1876,7 +1876,7 @@ struct ss_sandbox_options {
 	/* ss_sandbox_run() fails if this level fails. RAW; 0: PLACES */
 	enum ss_sandbox_level last_level;
 	bool keep_modules;     /* do not skip single modules */
-	unsigned max_requests; /* of all attempts */
+	unsigned max_requests; /* that are answered, in all attempts together */
 	/* Runs in the calling process; bytes are untrusted. NULL: no requests */
 	void (*answer)(void *data, const void *bytes, size_t size);
 	/* Called once if an attempt takes longer than a second; or NULL */
@@ -1936,10 +1936,12 @@ struct ss_tracker;
  * Creates a tracker of the modules of a target, which must outlive it. It stops nothing:
  * ss_tracker_poll() compares what is mapped with the last call, which is cheap if nothing
  * has changed, and calls watcher for each difference, unloads first. The first call
- * reports all modules as loaded. Where perf events are allowed (CAP_PERFMON, or a
- * perf_event_paranoid of 0 or less), the kernel dates further loads, and a module that was loaded and
- * unloaded between two calls is reported by the next one; otherwise it is not seen. Build-ids that the kernel does not tell (before Linux 6.11, or longer than
- * 20 bytes) are read by a confined child process, see ss_sandbox_run(). Errors: NO_MEMORY.
+ * reports all modules as loaded. Where perf events are allowed (see
+ * ss_tracker_perf_errno()), the kernel dates further loads, and the next call reports a
+ * module that came and went; otherwise it is not seen. A module whose code is made
+ * executable again by mprotect(2) looks like one that came back. Build-ids that the kernel
+ * does not tell (before Linux 6.11, or longer than 20 bytes) are read by a confined child
+ * process, see ss_sandbox_run(). Errors: NO_MEMORY.
  */
 SS_API struct ss_error *ss_tracker_new(struct ss_target *target,
 				       ss_module_watcher *watcher, void *data,
@@ -1972,8 +1974,9 @@ struct ss_trace_options {
 	unsigned max_frames;   /* of a stack; 0: no limit */
 	unsigned flags;	       /* enum ss_symbolize_flags, for the frames */
 	const char *debug_dir; /* of separate debug files; NULL: /usr/lib/debug */
-	/* No probes: report each n-th first access to a page of memory that has no file, with
-	   its address as argument. specs, scopes, every and args are ignored. 0: probes */
+	/* No probes: sample each n-th minor page fault, and report those in memory without a
+	   file, with the address as argument. specs, scopes, every and args are ignored.
+	   0: probes */
 	uint64_t faults;
 };
 
@@ -2010,9 +2013,11 @@ struct ss_trace_event {
 	unsigned depth;	      /* of scopes: how many others of the thread contain it */
 	uint64_t entry;	      /* EXIT, LEFT, OPEN: sequence of its ENTER */
 	uint64_t duration_ns; /* EXIT, LEFT, OPEN */
+	uint64_t self_ns;     /* likewise: without the scopes within it */
 	uint64_t args[SS_TRACE_ARGS];
-	unsigned arg_count; /* HIT, ENTER */
-	uint32_t stack;	    /* HIT, ENTER: for ss_trace_stack(); 0: not known */
+	unsigned arg_count;   /* HIT, ENTER */
+	uint32_t stack;	      /* HIT, ENTER: for ss_trace_stack(); 0: not known */
+	uint32_t entry_stack; /* EXIT, LEFT, OPEN: of its ENTER */
 };
 
 /* A frame of the stack of a hit. Strings are valid as long as the trace. */

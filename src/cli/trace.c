@@ -129,7 +129,6 @@ static void trace_deinit(struct trace *trace)
 	ss_vector_free(&trace->specs);
 	free(trace->output.durations);
 	ss_vector_free(&trace->output.weights);
-	ss_vector_free(&trace->output.entries);
 	ss_growth_deinit(&trace->growth);
 }
 
@@ -156,7 +155,8 @@ static void check_alloc(const struct argp_state *state, struct trace *trace)
 		return;
 	if (trace->path)
 		ss_usage_fail(state, "--alloc writes to standard output only");
-	if (trace->specs.count || trace->list || o->scopes || o->args || o->every)
+	if (trace->specs.count || trace->list || o->scopes || o->args || o->every ||
+	    o->max_rate)
 		ss_usage_fail(state, "--alloc cannot be used with functions and their "
 				     "options");
 	trace->growth.rows = trace->growth.rows ? trace->growth.rows : ALLOC_ROWS;
@@ -285,7 +285,8 @@ static const struct argp argp = {
 	.parser = parse,
 	.args_doc = "PID|NAME -p FUNCTION...\nPID|NAME --alloc",
 	.doc = "Report calls of functions of a running process as they happen, by the "
-	       "kernel's uprobes. The process is not stopped. Needs root.\v"
+	       "kernel's uprobes. The process is not stopped. Needs root; --alloc needs "
+	       "CAP_PERFMON.\v"
 	       "Exit status: 0 every hit was reported, 1 some were lost, or a function "
 	       "was "
 	       "not found, 2 nothing could be traced, 64 wrong usage.",
@@ -481,6 +482,16 @@ static int status_of(const struct trace *trace, bool all)
 	return all && !summary->lost ? SS_STATUS_WHOLE : SS_STATUS_PARTIAL;
 }
 
+static void warn_lost(const struct trace *trace)
+{
+	uint64_t lost = ss_trace_summary(trace->trace)->lost;
+
+	if (lost)
+		ss_failure_warn("%" PRIu64 " hits were lost: they came faster than they "
+				"were read",
+				lost);
+}
+
 static void report_recording(const struct trace *trace)
 {
 	const struct ss_trace_summary *summary = ss_trace_summary(trace->trace);
@@ -527,6 +538,8 @@ static int run(int argc, char **argv)
 		report_recording(&trace);
 	else if (any)
 		trace.format->end(&trace.output);
+	if (any && !trace.list && !trace.recorder)
+		warn_lost(&trace);
 	if (fflush(stdout) != 0 || ferror(stdout)) {
 		ss_failure_warn("cannot write to standard output");
 		return SS_STATUS_NOTHING;

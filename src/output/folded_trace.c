@@ -1,6 +1,6 @@
 /*
  * A trace as folded stacks, for flame graphs: weighted by hits or, with scopes, by the time that
- * they took, in microseconds.
+ * they took without the scopes within them, in microseconds.
  */
 #include "output/trace.h"
 
@@ -21,25 +21,12 @@ static void add(struct ss_trace_output *output, uint32_t stack, uint64_t weight)
 		output->weights.items[stack - 1] += weight;
 }
 
-/* The stack of a scope is that of its entry. */
-static void keep_entry(struct ss_trace_output *output, const struct ss_trace_event *event)
-{
-	while (output->entries.count <= event->sequence) {
-		if (!ss_vector_push(&output->entries))
-			return;
-	}
-	output->entries.items[event->sequence] = event->stack;
-}
-
 static void take_event(struct ss_trace_output *output, const struct ss_trace_event *event)
 {
 	if (event->kind == SS_TRACE_HIT)
 		add(output, event->stack, 1);
-	else if (event->kind == SS_TRACE_ENTER)
-		keep_entry(output, event);
-	else if (event->entry < output->entries.count)
-		add(output, output->entries.items[event->entry],
-		    event->duration_ns / NS_PER_US);
+	else if (event->kind != SS_TRACE_ENTER)
+		add(output, event->entry_stack, event->self_ns / NS_PER_US);
 }
 
 static void write_frame(const struct ss_trace_frame *frame, FILE *out)

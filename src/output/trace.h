@@ -21,10 +21,8 @@ struct ss_trace_output {
 	struct ss_durations *durations; /* by probe; of scopes that returned */
 	uint32_t stacks;		/* so many have been written */
 	SS_VECTOR(uint64_t) weights;	/* folded: by number of the stack - 1 */
-	SS_VECTOR(uint32_t)
-	entries;		  /* folded: stacks of scopes, by sequence of the entry */
-	struct ss_growth *growth; /* of ss_growth_text and the like, or NULL */
-	uint64_t last_second;	  /* text: of the time that is in date */
+	struct ss_growth *growth;	/* of ss_growth_text and the like, or NULL */
+	uint64_t last_second;		/* text: of the time that is in date */
 	char date[16];
 };
 

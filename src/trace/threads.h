@@ -15,7 +15,9 @@ struct ss_trace_scope {
 	bool reported; /* its entry was */
 	uint64_t sp;   /* at the entry: the same as when it returns */
 	uint64_t begin_ns;
+	uint64_t inner_ns; /* taken by reported scopes within it */
 	uint64_t sequence; /* of its entry */
+	uint32_t stack;	   /* likewise */
 };
 
 struct ss_trace_thread {

@@ -443,8 +443,13 @@ static void end_scope(struct ss_trace *trace, struct ss_trace_thread *thread,
 		.depth = (unsigned)thread->scopes.count,
 		.entry = scope.sequence,
 		.duration_ns = time_ns - SS_MIN(time_ns, scope.begin_ns),
+		.entry_stack = scope.stack,
 	};
 
+	event.self_ns = event.duration_ns - SS_MIN(event.duration_ns, scope.inner_ns);
+	if (thread->scopes.count)
+		thread->scopes.items[thread->scopes.count - 1].inner_ns +=
+			scope.reported ? event.duration_ns : scope.inner_ns;
 	if (scope.reported)
 		report(trace, thread, &event);
 }
@@ -487,7 +492,8 @@ static void enter(struct ss_trace *trace, struct ss_trace_thread *thread,
 						  .reported = wanted,
 						  .sp = hit->sp,
 						  .begin_ns = hit->time_ns,
-						  .sequence = event->sequence };
+						  .sequence = event->sequence,
+						  .stack = event->stack };
 }
 
 static void leave(struct ss_trace *trace, struct ss_trace_thread *thread,
@@ -539,7 +545,9 @@ static void take_hit(struct ss_trace *trace, const struct ss_uprobe_hit *hit)
 	}
 	trace->probes.items[place->probe].hits++;
 	memcpy(event.args, hit->args, sizeof(event.args));
-	if (trace->options.faults && is_of_file(trace, hit->args[0]))
+	/* Children inherit the event; their memory is not that of the process. */
+	if (trace->options.faults &&
+	    (hit->pid != trace->target->pid || is_of_file(trace, hit->args[0])))
 		return;
 	if (trace->options.scopes && trace->probes.items[place->probe].returns) {
 		enter(trace, thread, hit, &event);

@@ -11,12 +11,14 @@ import shutil
 import signal
 import subprocess
 import tempfile
+import time
 import unittest
 
 from harness import EndToEnd, LIMIT_S, STACKSNAP, for_everyone, read_text, wait_until
 from recording import Recording
 
 EVENTS = "/sys/kernel/tracing/uprobe_events"
+HELD_S = 0.5
 
 
 class Trace:
@@ -180,6 +182,30 @@ class TraceTest(EndToEnd):
                    "the end of the trace")
         self.assertEqual(process.returncode, 0, read_text(path))
         self.assertRegex(read_text(path), r"^\S.*;run;scope;checkpoint 7\n$")
+
+    def test_folded_scopes(self):
+        """The time of a scope is without that of the scopes in it."""
+        target = self.traced()
+        path = os.path.join(self.directory(), "folded")
+        with open(path, "wb") as out:
+            process = subprocess.Popen([STACKSNAP, "trace", str(target.pid), "-f", "folded",
+                                        "--scope", "-p", "outer", "inner"], stdout=out)
+        self.addCleanup(process.wait)
+        self.addCleanup(process.kill)
+        before = self.tell(target, "text")
+        wait_until(lambda: self.tell(target, "text") != before or process.poll() is not None,
+                   "the probes")
+        for _ in range(3):  # the probes may not yet be enabled the first time
+            target.process.stdin.write(b"hold\n")
+            target.process.stdin.flush()
+            time.sleep(HELD_S)
+            self.tell(target, "")
+        process.send_signal(signal.SIGINT)
+        self.assertEqual(process.wait(LIMIT_S), 0, read_text(path))
+        weights = {line.rsplit(" ", 1)[0].rsplit(";", 1)[1]: int(line.rsplit(" ", 1)[1])
+                   for line in read_text(path).splitlines()}
+        self.assertGreaterEqual(weights.get("inner", 0), HELD_S * 500000, read_text(path))
+        self.assertLess(weights.get("outer", 0), weights["inner"] / 2, read_text(path))
 
     def recorded(self, *arguments, lines=("nest", "jump", "nest", "many 2 3"), number=signal.SIGINT,
                  wait=lambda path: True):
