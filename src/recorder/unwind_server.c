@@ -30,6 +30,7 @@ struct page_supply {
 	struct ss_idtable ahead; /* those of the last request */
 	uint32_t sizes[SS_WORKER_PAGES_MAX]; /* of the pages in ahead that were read */
 	uint8_t *bytes;			     /* of SS_WORKER_PAGES_MAX pages; or NULL */
+	uint32_t space;			     /* whose pages they are */
 	bool is_read;
 };
 
@@ -594,6 +595,9 @@ static bool unwind(struct ss_unwind_server *server, struct reader *reader, uint3
 						   .native = true,
 						   .no_runtimes = !wire.runtimes };
 	server->session->module_at = module_at;
+	if (server->supply.space != id)
+		ss_idtable_deinit(&server->supply.ahead);
+	server->supply.space = id;
 	struct ss_error *error =
 		ss_capture_unwind(space, server->session, &options, &snapshot);
 	end_supply(&server->supply);
