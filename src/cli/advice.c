@@ -174,7 +174,8 @@ static const struct runtime {
 	  "Python functions (single snapshots and stacksnap record have them)" },
 	{ "Builtins_InterpreterEntryTrampoline",
 	  "JavaScript functions (single snapshots and stacksnap record have them)" },
-	{ "JavaCalls::call_helper(", "Java methods (single snapshots have them)" },
+	{ "JavaCalls::call_helper(",
+	  "Java methods (single snapshots and stacksnap record have them)" },
 	{ "runtime.goexit", "goroutines (single snapshots have them)" },
 };
 

@@ -17,9 +17,9 @@ struct ss_advice_options {
 	struct ss_session *session;
 };
 
-/* Returns one line: names of functions, with the packages or build-ids that have them; what
-   root would see; the command that reads functions of runtimes. NULL: nothing is missing, or no memory. The caller frees. The line may
-   contain any byte of the target's names. */
+/* Returns one line: missing names and their packages or build-ids, what root would see, and
+   which command reads functions of runtimes. NULL: nothing is missing, or no memory. The
+   caller frees. The line may contain any byte of the target's names. */
 char *ss_advice_new(const struct ss_snapshot *snapshot,
 		    const struct ss_advice_options *options);
 

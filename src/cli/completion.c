@@ -77,7 +77,12 @@ static void write_commands(FILE *out)
 
 static void write_formats(const struct ss_command *command, FILE *out)
 {
+	if (command == &ss_command_trace) {
+		(void)fputs("text json folded pprof", out);
+		return;
+	}
 	enum ss_format_input input = command == &ss_command_report ? SS_FORMAT_PROFILE :
+				     command == &ss_command_heap   ? SS_FORMAT_HEAP :
 				     command == &ss_command_hang   ? SS_FORMAT_HANG :
 				     command == &ss_command_diff   ? SS_FORMAT_DIFF :
 								     SS_FORMAT_SNAPSHOT;

@@ -93,11 +93,7 @@ void ss_options_check_native(const struct argp_state *state,
 			     const struct ss_options *options, const char *where)
 {
 	if (options->native)
-		ss_usage_fail(
-			state,
-			"--native cannot be used %s: native frames are shown, and no "
-			"others",
-			where);
+		ss_usage_fail(state, "--native cannot be used %s", where);
 	if (options->goroutines_given && options->goroutines)
 		ss_usage_fail(state,
 			      "--goroutines cannot be used %s: goroutines are not read",
@@ -265,7 +261,8 @@ static char *describe_runtimes(int key, const char *text, void *input)
 		       options->common.input == SS_FORMAT_DIFF;
 
 	if (refused)
-		return strdup("Cannot be used: native frames are compared");
+		return strdup("Cannot be used: recordings are compared by functions of "
+			      "runtimes, processes by native frames");
 	return text ? strdup(text) : NULL;
 }
 

@@ -1,5 +1,5 @@
 /*
- * stacksnap report [OPTIONS] RECORDING...: shows or converts recordings.
+ * stacksnap report [OPTIONS] RECORDING|DIRECTORY|-...: shows or converts recordings.
  */
 #include <argp.h>
 

@@ -30,15 +30,15 @@ static const struct argp_option table[] = {
 	  "Show the native frames of interpreters, besides the functions that they "
 	  "execute",
 	  1 },
-	{ "by", KEY_BY, "host|label[:KEY]", 0,
-	  "Group stacks by the host, or by the label KEY of their recording", 1 },
+	{ "by", KEY_BY, "WHAT", 0,
+	  "Group stacks by host, by label (all labels), or by label:KEY", 1 },
 	{ "diff", KEY_DIFF, NULL, 0,
 	  "Compare two recordings or directories: text, json or folded", 1 },
 	{ "rows", KEY_ROWS, "N", 0, "text: limit the lines of each table (default: 20)",
 	  1 },
 	{ "weight", KEY_WEIGHT, "WEIGHT", 0,
-	  "Of traces: count stacks by 'hits', or by the 'time' that scopes took, without "
-	  "those within (default: hits)",
+	  "Of traces: weigh stacks by hits, or by the time of scopes without inner ones "
+	  "(default: hits)",
 	  1 },
 	SS_WAIT_FUNCTIONS_OPTION(KEY_WAIT_FUNCTIONS, 1),
 	{ NULL, 0, NULL, 0, "Samples:", 5 },
@@ -238,7 +238,7 @@ const struct argp ss_report_argp = {
 	.options = table,
 	.parser = parse,
 	.args_doc = "RECORDING|DIRECTORY|-...",
-	.doc = "Show recordings of stacksnap record, or convert them. Several recordings "
+	.doc = "Show recordings, or convert them. Several recordings "
 	       "are merged. A directory stands for the recordings in it; if it has none, "
 	       "the crash reports in it are counted.\v",
 	.children = children,

@@ -20,7 +20,8 @@ static const struct argp_option table[] = {
 	{ "batch", KEY_BATCH, "NAME", 0,
 	  "rows: the name of what belongs together, on all hosts (default: the time)",
 	  1 },
-	{ "label", KEY_LABEL, "KEY=VALUE", 0, "rows, recording: add a label", 1 },
+	{ "label", KEY_LABEL, "KEY=VALUE", 0,
+	  "Add a label to the output, for -f rows and recording; may be repeated", 1 },
 	{},
 };
 
@@ -32,7 +33,7 @@ static const struct argp_option label_table[] = {
 
 static const struct argp_option env_table[] = {
 	{ "env", KEY_ENV, "NAME", 0,
-	  "rows, recording: add a variable of the environment of the process as a label",
+	  "Add a variable of the environment of the process as a label; may be repeated",
 	  1 },
 	{},
 };

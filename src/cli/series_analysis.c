@@ -249,6 +249,7 @@ static struct ss_error *convert(const struct ss_series_analysis *analysis, int r
 
 	ss_report_arguments_init(&arguments);
 	arguments.common = series->options->common;
+	arguments.labels.batch = series->options->common.rows.batch;
 	arguments.symbols = series->options->symbols;
 	struct ss_report_analysis report = {
 		.arguments = &arguments,
