@@ -10,9 +10,9 @@ FROM (SELECT stack,
             THEN snapshot ELSE NULL END), 0) AS processes_before,
         coalesce(count(DISTINCT CASE WHEN batch IN (SELECT batch FROM this_batch)
             THEN snapshot ELSE NULL END), 0) AS processes_after
-    FROM threads
-    WHERE batch IN (SELECT batch FROM this_batch)
-        OR batch IN (SELECT batch FROM previous_batch)
+    FROM (SELECT DISTINCT batch, snapshot, tid, stack FROM threads
+        WHERE batch IN (SELECT batch FROM this_batch)
+            OR batch IN (SELECT batch FROM previous_batch)) AS once
     GROUP BY stack) AS counts
 INNER JOIN (SELECT stack, names FROM stack_names) AS texts USING (stack)
 WHERE threads_before <> threads_after

@@ -1,5 +1,5 @@
 -- Equal stacks of the last batch: how many threads, processes and hosts have each.
-SELECT count(*) AS threads, count(DISTINCT snapshot) AS processes,
+SELECT count(DISTINCT (snapshot, tid)) AS threads, count(DISTINCT snapshot) AS processes,
     count(DISTINCT host) AS hosts, min(host) AS first_host, max(wait) AS wait, names
 FROM threads
 INNER JOIN stack_names USING (stack)

@@ -105,6 +105,18 @@ static void add_frame_id(struct ss_buffer *text, const struct ss_frame *frame)
 	}
 }
 
+/* Adds the id of a frame to those of a stack, and ends it. Names in runtimes may have newlines. */
+static void finish_frame_id(struct ss_buffer *id, struct ss_buffer *stack)
+{
+	for (size_t i = 0; i < id->size; i++) {
+		if (id->bytes[i] == '\n')
+			id->bytes[i] = ' ';
+	}
+	ss_buffer_add(stack, id->bytes, id->size);
+	ss_buffer_add(stack, "\n", 1);
+	ss_buffer_add(id, "", 1);
+}
+
 static void write_source(struct ss_json *json, const struct ss_frame *frame)
 {
 	_cleanup_free_ char *text = NULL;
@@ -162,9 +174,7 @@ static void make_stack(struct rows *rows, const struct ss_snapshot *snapshot,
 			first--;
 		id.size = 0;
 		add_frame_id(&id, ss_snapshot_frame(snapshot, thread, last));
-		ss_buffer_add(ret, id.bytes, id.size);
-		ss_buffer_add(ret, "\n", 1);
-		ss_buffer_add(&id, "", 1);
+		finish_frame_id(&id, ret);
 		if (id.failed || ss_idtable_add(&rows->frames, id.bytes, id.size,
 						&added) == SS_ID_NONE)
 			rows->failed = true;
@@ -506,9 +516,7 @@ static void add_recorded_stack(struct thread_rows *t, char ret[static HASH_SIZE]
 			first--;
 		id.size = 0;
 		add_recorded_id(t, &id, frame_at(t, last));
-		ss_buffer_add(&text, id.bytes, id.size);
-		ss_buffer_add(&text, "\n", 1);
-		ss_buffer_add(&id, "", 1);
+		finish_frame_id(&id, &text);
 		if (id.failed || ss_idtable_add(&t->rows.frames, id.bytes, id.size,
 						&added) == SS_ID_NONE)
 			t->rows.failed = true;

@@ -166,7 +166,7 @@ class Formats(ReportTest):
         d = Description()
         pids = (100, 200, 100)
         processes = [d.process(pid, begin=i + 1) for i, pid in enumerate(pids)]
-        stack = d.stack((None, 0x10))
+        stack = d._add("stack", ROOT, "python:two%0alines:/srv/a%0ab.py:7", "-:0x10")
         threads = [(process, pids[process] + late) for late in (0, 1) for process in processes]
         for process, tid in threads:
             d.tick()
@@ -177,6 +177,9 @@ class Formats(ReportTest):
         self.assertEqual([(row["pid"], row["threads"]) for row in snapshots],
                          [(pid, 2) for pid in pids])
         self.assertEqual(len({row["snapshot"] for row in snapshots}), 3, snapshots)
+        frame = {row["frame"]: row["names"] for row in rows if row["table"] == "frames"}
+        self.assertEqual(frame, {"two lines@/srv/a b.py": ["two\nlines"]})
+        self.assertEqual({row["frames"][-1] for row in rows if row["table"] == "stacks"}, set(frame))
         for row in snapshots:
             self.assertEqual([other["tid"] for other in rows if other["table"] == "threads" and
                               other["snapshot"] == row["snapshot"]], [row["pid"], row["pid"] + 1])

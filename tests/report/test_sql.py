@@ -30,23 +30,27 @@ def names_of(stack):
     return " > ".join(name_of(name) for name in STACKS[stack])
 
 
-def snapshot(batch, time_ns, host, pid, threads, labels=()):
-    """The rows of one process. threads: (stack, wait, key, owner pid, owner tid)"""
+def snapshot(batch, time_ns, host, pid, threads, labels=(), ran=False):
+    """The rows of one process. threads: (stack, wait, key, owner pid, owner tid). ran: of a recording
+    in which the first one also ran."""
     key = "boot/%d/%d" % (pid, time_ns)
     for name, functions in FUNCTIONS.items():
         yield {"table": "frames", "frame": frame(name), "names": functions,
                "sources": ["x.c:1"] * len(functions), "module": "/usr/lib/libx.so"}
     for stack, frames in STACKS.items():
         yield {"table": "stacks", "stack": stack, "frames": [frame(name) for name in frames]}
-    for tid, (stack, wait, wait_key, owner_pid, owner_tid) in enumerate(threads, pid):
+    rows = [(tid, "S", *thread) for tid, thread in enumerate(threads, pid)]
+    if ran:
+        rows.insert(0, (pid, "R", threads[0][0], "", "", 0, 0))
+    for tid, state, stack, wait, wait_key, owner_pid, owner_tid in rows:
         yield {"table": "threads", "snapshot": key, "batch": batch, "host": host, "pid": pid,
-               "tid": tid, "thread": "t", "state": "S", "end": "root", "stack": stack,
+               "tid": tid, "thread": "t", "state": state, "end": "root", "stack": stack,
                "samples": 1, "wait": wait, "wait_text": "%s of %d" % (wait, tid),
                "wait_key": wait_key, "owner_pid": owner_pid, "owner_tid": owner_tid,
                "deadlock": 0, "stuck": 0}
     yield {"table": "snapshots", "snapshot": key, "batch": batch, "host": host, "pid": pid,
            "time_ns": time_ns, "boot_id": "boot", "start": 1, "process": "p", "exe": "/p",
-           "labels": list(labels), "consistent": 1, "stopped_ns": 0, "threads": len(threads),
+           "labels": list(labels), "consistent": 1, "stopped_ns": 0, "threads": len(rows),
            "verdict": "", "problem": "" if threads else "denied"}
 
 
@@ -65,7 +69,8 @@ def fleet(batch, now_ns, broken):
         if number == 30:
             threads = []
         yield list(snapshot(batch, now_ns + number, host, pid, threads,
-                            ["x=y", "SLURM_PROCID=%d" % number] if number % 2 else []))
+                            ["x=y", "SLURM_PROCID=%d" % number] if number % 2 else [],
+                            threads and number % 3 == 0))
 
 
 def lines(rows):
@@ -96,8 +101,12 @@ class Slow:
     def count(rows, column):
         return len({row[column] for row in rows})
 
+    @staticmethod
+    def count_threads(rows):
+        return len({(row["snapshot"], row["tid"]) for row in rows})
+
     def groups(self):
-        return sorted(([len(rows), self.count(rows, "snapshot"), self.count(rows, "host"),
+        return sorted(([self.count_threads(rows), self.count(rows, "snapshot"), self.count(rows, "host"),
                         min(row["host"] for row in rows), max(row["wait"] for row in rows),
                         names_of(stack)] for stack, rows in self.by_stack(self.threads).items()),
                       key=lambda row: (-row[0], row[-1]))
@@ -118,7 +127,7 @@ class Slow:
             names = [name_of(name) for name in STACKS[row["stack"]]]
             for depth in range(1, len(names) + 1):
                 nodes[" > ".join(names[:depth]), depth, names[depth - 1]].append(row)
-        return [[*key, len(rows), self.count(rows, "host"), self.count(rows, "snapshot"),
+        return [[*key, self.count_threads(rows), self.count(rows, "host"), self.count(rows, "snapshot"),
                  sorted({self.rank(row) for row in rows})]
                 for key, rows in sorted(nodes.items())]
 
@@ -146,9 +155,10 @@ class Slow:
         result = []
         for stack in set(before) | set(after):
             old, new = before[stack], after[stack]
-            if len(old) != len(new):
-                result.append([len(old), len(new), self.count(old, "snapshot"),
-                               self.count(new, "snapshot"), names_of(stack)])
+            counts = [self.count_threads(rows) for rows in (old, new)]
+            if counts[0] != counts[1]:
+                result.append([*counts, self.count(old, "snapshot"), self.count(new, "snapshot"),
+                               names_of(stack)])
         return sorted(result, key=lambda row: row[-1])
 
 
