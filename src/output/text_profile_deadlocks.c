@@ -65,7 +65,7 @@ static uint32_t caller_of(const struct ss_profile *profile, uint32_t call)
 	const struct ss_profile_function *f = caller ? function_of(profile, caller) :
 						       NULL;
 
-	return f && !f->is_end ? caller : 0;
+	return f && !f->is_end && !f->is_origin ? caller : 0;
 }
 
 /* Returns the innermost call of the program itself: not in the module that waits, if

@@ -87,7 +87,7 @@ static void set_functions(const struct ss_profile *profile, uint32_t call,
 		uint32_t function = function_of(profile, call);
 		const struct ss_profile_function *f =
 			ss_profile_function_at(profile, function);
-		if (f->is_end)
+		if (f->is_end || f->is_origin)
 			return;
 		if (lock == SS_ID_NONE)
 			inner = f->module;

@@ -35,12 +35,15 @@ static bool is_c_library(const char *path)
 	return false;
 }
 
-/* How useful the name of a function is; the reason of an incomplete stack is useless. */
+/* How useful the name of a function is. Useless are the reason of an incomplete stack, and where
+   a stack is from. */
 static int worth(const struct ss_condensed *condensed, uint32_t function)
 {
 	const struct ss_profile *profile = &condensed->profile;
 	const struct ss_profile_function *f = ss_profile_function_at(profile, function);
 
+	if (f->is_origin)
+		return 0;
 	if (condensed->functions[function].count)
 		return 2;
 	if (f->module == SS_ID_NONE)

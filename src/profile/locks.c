@@ -18,7 +18,9 @@ static const char *symbol_of(const struct ss_profile *profile, uint32_t call)
 	const struct ss_profile_function *function =
 		ss_profile_function_at(profile, frame->function);
 
-	return frame->named && !function->is_end ? function->name : NULL;
+	return frame->named && !function->is_end && !function->is_origin ?
+		       function->name :
+		       NULL;
 }
 
 /* Locks with the same description, or else the same function, are one. Texts are interned. */

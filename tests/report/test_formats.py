@@ -668,6 +668,27 @@ class Selections(ReportTest):
         self.assertNotIn("lock0", text)
         self.assertIn("lock1", text)
 
+    def test_by_host(self):
+        """A host is not a function: no thread is in it, calls from it, or waits in it."""
+        d = Description(host="MDL_context::acquire_lock")
+        process = d.process()
+        module = d.module(process, self.library, self.build_id)
+        threads = [d.thread(process, 100 + i, "t") for i in range(3)]
+        for thread, stack in zip(threads, [d.stack((None, 0x10))] * 2 +
+                                 [self.stack_of(d, module, "wait_for_work", "start")]):
+            if thread == threads[0]:
+                d.tick()
+            d.sample(thread, stack, call=202, argument=0x1000)
+        for i in (0, 1):
+            d.wait(threads[i], threads[1 - i], "lock", True)
+        path = d.write(self.path("host.ss"))
+        text = self.report("--by=host", path).stdout.decode()
+        for words in "DEADLOCK", "futex 0x1000: t (3 threads)":
+            self.assertIn(words, text)
+        for part in (r" on \S+ \(x86_64\)", r" %  MDL_\S+"):
+            text = re.sub(part, "", text)
+        self.assertNotIn("MDL_", text)
+
     def test_difference(self):
         """Nothing is compared with nothing."""
         d = Description()
