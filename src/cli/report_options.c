@@ -140,6 +140,8 @@ static void check(const struct argp_state *state, const struct ss_report_argumen
 		ss_usage_fail(state, "--diff compares two recordings or directories");
 	if (!a->common.format->write_profile_diff)
 		ss_usage_fail(state, "--diff: the formats are text, json and folded");
+	else if (a->by_time && a->common.format != &ss_format_folded)
+		ss_usage_fail(state, "--diff: with --weight=time the format is folded");
 }
 
 static error_t parse_value(int key, char *arg, struct argp_state *state)

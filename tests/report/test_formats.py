@@ -690,7 +690,7 @@ class Selections(ReportTest):
         self.assertNotIn("MDL_", text)
 
     def test_difference(self):
-        """Nothing is compared with nothing."""
+        """Nothing is compared with nothing, and text and json have no time of scopes."""
         d = Description()
         process = d.process()
         other = d.thread(process, 100, "other")
@@ -704,6 +704,11 @@ class Selections(ReportTest):
                             ([shop, self.path("no")], self.path("no"))):
             result = self.report("--diff", *words, status=(2,))
             self.assertIn(b"'%s' has no samples to compare" % name.encode(), result.stderr)
+        for name in "text", "json":
+            self.assertIn(b"the format is folded", self.report(
+                "--diff", "--weight=time", "-f", name, shop, shop, status=(64,)).stderr)
+        self.assertIn(b"no recording has scopes", self.report(
+            "--diff", "--weight=time", "-f", "folded", shop, shop, status=(2,)).stderr)
 
     def test_by_module(self):
         """Selects whole stacks with a frame anywhere in the module."""
