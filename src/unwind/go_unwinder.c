@@ -13,7 +13,8 @@ static bool is_return_address(struct ss_unwind_context *ctx, uint64_t pc)
 		ss_go_is_root(loaded->image, pc - loaded->bias));
 }
 
-/* If the row does not lead to a call, the function has switched to another stack. */
+/* If the row does not lead to a call, or to a fault, which looks like a call of sigpanic(), the
+   function has switched to another stack. */
 static enum ss_step step(void *state, struct ss_unwind_context *ctx,
 			 struct ss_unwind_frame *frame)
 {
@@ -25,8 +26,12 @@ static enum ss_step step(void *state, struct ss_unwind_context *ctx,
 	(void)state;
 	if (!loaded || !loaded->image || loaded->skipped ||
 	    !ss_go_row_make(loaded->image, pc - loaded->bias, &row) ||
-	    ss_cfi_row_apply(&row, ctx, &caller) != SS_STEP_OK ||
-	    !is_return_address(ctx, ss_regs_pc(ctx->arch, &caller.regs)))
+	    ss_cfi_row_apply(&row, ctx, &caller) != SS_STEP_OK)
+		return SS_STEP_SKIP;
+	uint64_t caller_pc = ss_regs_pc(ctx->arch, &caller.regs);
+	if (!is_return_address(ctx, caller_pc) &&
+	    !(ss_go_is_sigpanic(loaded->image, pc - loaded->bias) &&
+	      ss_context_is_code(ctx, caller_pc)))
 		return SS_STEP_SKIP;
 	*frame = caller;
 	return SS_STEP_OK;

@@ -327,9 +327,10 @@ static bool walk_frames(struct ss_walk *walk, struct ss_unwind_frame *frame)
 		uint64_t sp = ss_regs_sp(arch, &frame->regs);
 		bool call = frame->call;
 		bool signal = frame->signal = ss_context_is_sigreturn(&walk->ctx, pc);
+		if (call && !signal && !ss_context_is_return_address(&walk->ctx, pc) &&
+		    is_after_fault(walk))
+			call = frame->call = false;
 		bool forged = !signal && is_forged(walk, frame, pc);
-		if (forged && is_after_fault(walk))
-			forged = call = frame->call = false;
 		if (!add_native(walk, frame) ||
 		    !add_frame(walk, pc, call && !forged, signal))
 			return false;

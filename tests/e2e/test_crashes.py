@@ -138,13 +138,16 @@ class Crashes(CoreDump):
             self.skipTest("there is no go")
         source = os.path.join(self.directory, "crash.go")
         with open(source, "w") as file:
-            file.write("package main\n\ntype node struct{ next *node; value int }\n\n"
-                       "//go:noinline\nfunc read(n *node) int { return n.next.value }\n\n"
-                       "func main() { println(read(&node{})) }\n")
+            file.write("package main\n\nvar sum int\n\ntype node struct{ next *node; value int }\n\n"
+                       "//go:noinline\nfunc read(n *node) int {\n\tm := n.next\n\tsum = 7\n"
+                       "\treturn m.value\n}\n\nfunc main() { println(read(&node{})) }\n")
         program = os.path.join(self.directory, "crash")
-        subprocess.run(["go", "build", "-o", program, source], check=True, timeout=4 * LIMIT_S,
-                       env={**os.environ, "GOCACHE": self.directory + "/cache", "GO111MODULE":
-                            "off", "CGO_ENABLED": "0"})
+        stripped = os.path.join(self.directory, "stripped")
+        environment = {**os.environ, "GOCACHE": self.directory + "/cache", "GO111MODULE": "off",
+                       "CGO_ENABLED": "0"}
+        for path, options in ((program, []), (stripped, ["-ldflags=-s -w"])):
+            subprocess.run(["go", "build", *options, "-o", path, source], check=True,
+                           timeout=4 * LIMIT_S, env=environment)
         # gdb and eu-stack end at the frame of a signal. Go's tables lead on,
         # and say that mstart is the outermost function of a thread.
         snapshot = self.compare(self.dump(program, environment={"GOTRACEBACK": "crash"}), program,
@@ -152,8 +155,17 @@ class Crashes(CoreDump):
         self.assertEqual(snapshot.data["capture"]["crash"]["name"], "SIGABRT")
         self.assertEqual(snapshot.data["capture"]["crash"]["signature"], "main.read")
         stack = self.crashed(snapshot)
-        self.assertEqual(stack[stack.index("main.read"):][:3],
-                         ["main.read", "main.main", "runtime.main"])
+        functions = ["main.read", "main.main", "runtime.main"]
+        self.assertEqual(stack[stack.index("main.read"):][:3], functions)
+        lines = [frame["line"] for thread in snapshot.threads for frame in thread["frames"]
+                 if frame["symbol"] == "main.read"]
+        self.assertEqual(lines, [11], stack)  # and not 10, of the instruction before
+        # Without debug information, Go's tables lead to the fault.
+        core = self.dump(stripped, environment={"GOTRACEBACK": "crash"})
+        snapshot = Snapshot(self.run_tool("core", "-f", "json", core, stripped, status=(0, 1)))
+        stack = self.crashed(snapshot)
+        self.assertIn("main.read", stack)
+        self.assertEqual(stack[stack.index("main.read"):][:3], functions)
 
     def test_java(self):
         if not shutil.which("java"):
