@@ -95,10 +95,11 @@ static struct ss_error *add(struct names *names, char *line)
 	const char **slot = id ? ss_vector_push(&names->frames) : NULL;
 	struct ss_place *place = slot ? ss_vector_push(&names->places) : NULL;
 
-	if (!slot)
+	if (!slot) {
 		free(id);
-	else
-		*slot = id;
+		return ss_error_no_memory();
+	}
+	*slot = id;
 	if (!place)
 		return ss_error_no_memory();
 	char *plus = strchr(line, '+');

@@ -129,11 +129,12 @@ static struct ss_error *write_all(const struct attempt *attempt,
 	};
 	struct ss_error *error = NULL;
 
-	if (is_recorded(series))
-		return ss_format_recording.write_series(&snapshots, format_options, out);
-	if (!series->series->each)
-		return format->write_series(&snapshots, format_options, out);
-	for (size_t i = 0; i < attempt->count && !error; i++) {
+	const bool each = series->series->each && !is_recorded(series);
+
+	if (!each)
+		error = (is_recorded(series) ? &ss_format_recording : format)
+				->write_series(&snapshots, format_options, out);
+	for (size_t i = 0; each && i < attempt->count && !error; i++) {
 		if (i > 0 && format->separator)
 			(void)fputs(format->separator, out);
 		error = format->write_snapshot(attempt->snapshots[i], format_options,

@@ -127,11 +127,11 @@ static struct ss_error *request_stacks(struct ss_snap_analysis *analysis,
 /* bytes are from the sandbox: untrusted. */
 static void complete(struct ss_snap_analysis *analysis, const void *bytes, size_t size)
 {
-	struct ss_snap_request request;
+	struct ss_snap_request request = {};
 
 	if (size >= sizeof(request))
 		memcpy(&request, bytes, sizeof(request));
-	if (size >= sizeof(request) && request.completed)
+	if (request.completed)
 		return;
 	analysis->settled = true;
 	if (size < sizeof(request) || !analysis->complete)

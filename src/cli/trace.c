@@ -139,9 +139,10 @@ static void add_spec(const struct argp_state *state, struct trace *trace,
 
 	if (!*spec)
 		ss_usage_fail(state, "-p: expected the name of a function");
-	if (!slot)
+	if (slot)
+		*slot = spec;
+	else
 		ss_usage_fail(state, "out of memory");
-	*slot = spec;
 }
 
 /* --alloc, or the options that need it. */

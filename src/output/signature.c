@@ -254,7 +254,7 @@ static int compare_functions(const void *a, const void *b)
 static bool write_recursion(const struct ss_snapshot *snapshot,
 			    const struct ss_thread *thread, FILE *out)
 {
-	const struct ss_frame *all[INNER_FRAMES];
+	const struct ss_frame *all[INNER_FRAMES] = {};
 	size_t count = 0;
 	size_t parts = 0;
 

@@ -60,7 +60,7 @@ static uint64_t search(struct parts *parts, uint64_t offset)
 static uint64_t begin_time(const struct parts *parts)
 {
 	struct ss_cursor cursor = ss_buffer_cursor(&parts->raw);
-	uint64_t numbers[SS_SEGMENT_NUMBERS];
+	uint64_t numbers[SS_SEGMENT_NUMBERS] = {};
 
 	for (size_t i = 0; i < SS_ARRAY_SIZE(numbers); i++)
 		numbers[i] = ss_cursor_uleb128(&cursor);

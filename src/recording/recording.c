@@ -131,7 +131,7 @@ static bool take_segment(struct ss_recording *recording, const uint64_t *numbers
 static bool read_segment(struct scan *scan, struct ss_cursor *cursor)
 {
 	struct ss_recording *recording = scan->recording;
-	uint64_t numbers[SS_SEGMENT_NUMBERS];
+	uint64_t numbers[SS_SEGMENT_NUMBERS] = {};
 
 	for (size_t i = 0; i < SS_ARRAY_SIZE(numbers); i++)
 		numbers[i] = ss_cursor_uleb128(cursor);

@@ -198,9 +198,10 @@ static bool walk(struct ss_runtimes *runtimes, size_t index,
 	ss_late_memory_of_thread(&memory, &runtimes->memory, thread->thread, unmoved);
 	memory.used = &late;
 	thread->memory = &memory.memory;
-	if (!table[index]->walk(runtimes->states[index], thread))
-		return false;
+	bool ok = table[index]->walk(runtimes->states[index], thread);
 	thread->memory = NULL;
+	if (!ok)
+		return false;
 	if (late && !core && !is_unmoved(runtimes, thread->thread)) {
 		thread->problem = "it ran while they were read";
 		thread->missing = true;

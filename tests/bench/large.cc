@@ -27,10 +27,13 @@ template <int N> struct Level {
 		counts[text].push_back(N);
 		std::sort(counts[text].begin(), counts[text].end(),
 			  [](int a, int b) { return a % N < b % N; });
-		std::function<int(int)> more = [&](int x) { return x + N + (int)seen.size(); };
+		std::function<int(int)> more = [&](int x) {
+			return x + N + (int)seen.size();
+		};
 		if (depth == 0)
 			pause();
-		return depth > 0 ? Level<N - 1>::run(counts, depth - 1) + more(depth) : more(1);
+		return depth > 0 ? Level<N - 1>::run(counts, depth - 1) + more(depth) :
+				   more(1);
 	}
 };
 
