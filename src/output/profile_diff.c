@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/idtable.h"
+#include "profile/weights.h"
 
 void ss_profile_diff_free(struct ss_profile_diff *diff)
 {
@@ -123,27 +124,18 @@ static bool find_stacks(struct ss_profile_diff *diff, const struct ss_set_counts
 	return diff->stacks;
 }
 
-/* Whether a function also calls a node, directly or not. */
-static bool is_recursive(const struct ss_profile *profile, size_t node)
-{
-	uint32_t function = ss_profile_node_at(profile, (uint32_t)node)->function;
-	uint32_t at = ss_profile_node_at(profile, (uint32_t)node)->parent;
-
-	while (at != 0 && ss_profile_node_at(profile, at)->function != function)
-		at = ss_profile_node_at(profile, at)->parent;
-	return at != 0;
-}
-
 /* Changes nodes: samples of a node count for its callers, which have lower numbers. */
 static bool find_functions(struct ss_profile_diff *diff, struct ss_set_counts *nodes)
 {
 	const struct ss_profile *profile = diff->profile;
 	size_t count = profile->functions.count;
 	struct ss_function_difference *all = calloc(count + 1, sizeof(*all));
+	_cleanup_(ss_weights_cleanup) struct ss_weights *weights =
+		ss_weights_new(profile);
 
-	if (!all)
-		return false;
 	diff->functions = all;
+	if (!all || !weights)
+		return false;
 	for (size_t i = 1; i < profile->nodes.count; i++)
 		add(&all[ss_profile_node_at(profile, (uint32_t)i)->function].self,
 		    &nodes[i]);
@@ -151,7 +143,7 @@ static bool find_functions(struct ss_profile_diff *diff, struct ss_set_counts *n
 		const struct ss_profile_node *node =
 			ss_profile_node_at(profile, (uint32_t)i);
 		add(&nodes[node->parent], &nodes[i]);
-		if (has_any(&nodes[i]) && !is_recursive(profile, i))
+		if (has_any(&nodes[i]) && !weights->recursive[i])
 			add(&all[node->function].total, &nodes[i]);
 	}
 	for (size_t i = 0; i < count; i++) {

@@ -10,6 +10,7 @@ void ss_weights_free(struct ss_weights *weights)
 	free(weights->functions);
 	free(weights->first);
 	free(weights->next);
+	free(weights->recursive);
 	free(weights);
 }
 
@@ -51,7 +52,8 @@ static void enter(struct ss_weights *w, uint32_t node, uint32_t *active)
 	uint32_t function = ss_profile_node_at(w->profile, node)->function;
 
 	w->functions[function].self += w->nodes[node].self;
-	if (active[function]++ == 0)
+	w->recursive[node] = active[function]++ > 0;
+	if (!w->recursive[node])
 		w->functions[function].total += w->nodes[node].total;
 }
 
@@ -88,7 +90,8 @@ struct ss_weights *ss_weights_new(const struct ss_profile *profile)
 	w->functions = calloc(profile->functions.count + 1, sizeof(*w->functions));
 	w->first = calloc(profile->nodes.count, sizeof(*w->first));
 	w->next = calloc(profile->nodes.count, sizeof(*w->next));
-	if (!w->nodes || !w->functions || !w->first || !w->next)
+	w->recursive = calloc(profile->nodes.count, sizeof(*w->recursive));
+	if (!w->nodes || !w->functions || !w->first || !w->next || !w->recursive)
 		return NULL;
 	link_children(w);
 	add_nodes(w);

@@ -19,6 +19,7 @@ struct ss_weights {
 	struct ss_weight *functions;
 	uint32_t *first; /* first child of a node, or SS_ID_NONE */
 	uint32_t *next;	 /* next sibling, or SS_ID_NONE */
+	bool *recursive; /* by node: its function is also further out */
 };
 
 /* Returns NULL without memory. The profile must outlive the result. */

@@ -176,6 +176,19 @@ class Large(ReportTest):
     def test_small_file_with_deep_stacks(self):
         self.bomb(*self.deep_stacks(), size=40_000, most_mib=512)
 
+    def test_difference_of_a_deep_stack(self):
+        """Of many different functions: they are not compared with one another."""
+        depth = 200_000
+        frames = b"".join(record(FRAME, 0, 0x1000 * (i + 1), 0, 0, 0) for i in range(depth))
+        path = self.write(header(), segment(0), definitions(
+            record(STRING, b"deep"), record(PROCESS, 100, 1, 1, 0, 0), record(THREAD, 0, 100, 1, 0),
+            frames, record(STACK, 0, 0, 0, depth, numbers(*range(depth)))), sample(0, 0), summary(1))
+
+        def lower():
+            resource.setrlimit(resource.RLIMIT_CPU, (15, 15))
+        text = self.report("--diff", path, path, preexec_fn=lower).stdout.decode()
+        self.assertIn("1 unchanged", text)
+
     def test_small_file_with_large_chunks(self):
         for type_ in (b"DEFS", b"PMAP"):
             with self.subTest(type=type_):
