@@ -7,6 +7,7 @@
  * Addresses are ELF virtual addresses in the module, which do not depend on the process.
  */
 #include <inttypes.h>
+#include <stdlib.h>
 
 #include "output/format.h"
 #include "output/escape.h"
@@ -108,17 +109,32 @@ static bool write_sample(const struct ss_profile *profile, size_t number,
 	return true;
 }
 
+static uint32_t recording_of(const struct ss_profile *profile, uint32_t thread)
+{
+	return profile->processes.items[profile->threads.items[thread].process].recording;
+}
+
+static int compare_recordings(const void *a, const void *b, void *data)
+{
+	uint32_t x = *(const uint32_t *)a;
+	uint32_t y = *(const uint32_t *)b;
+	uint32_t r = recording_of(data, x);
+	uint32_t s = recording_of(data, y);
+
+	return r != s ? (r > s) - (r < s) : (x > y) - (x < y);
+}
+
+/* The threads are those of the recording. */
 static bool write_recording(const struct ss_profile *profile, size_t index,
+			    const uint32_t *threads, size_t count,
 			    struct position *positions, FILE *out)
 {
 	const struct ss_profile_recording *recording = &profile->recordings.items[index];
 
 	for (size_t tick = 0; tick < recording->ticks.count; tick++) {
-		for (size_t t = 0; t < profile->threads.count; t++) {
-			uint32_t process = profile->threads.items[t].process;
-			if (profile->processes.items[process].recording == index &&
-			    !write_sample(profile, t, &positions[t], tick,
-					  recording->ticks.items[tick], out))
+		for (size_t t = 0; t < count; t++) {
+			if (!write_sample(profile, threads[t], &positions[threads[t]],
+					  tick, recording->ticks.items[tick], out))
 				return false;
 		}
 	}
@@ -130,11 +146,24 @@ static struct ss_error *write_profile(const struct ss_profile *profile,
 {
 	_cleanup_free_ struct position *positions =
 		calloc(profile->threads.count + 1, sizeof(*positions));
-	bool whole = positions != NULL;
+	_cleanup_free_ uint32_t *threads =
+		calloc(profile->threads.count + 1, sizeof(*threads));
+	bool whole = positions && threads;
 
 	(void)options;
-	for (size_t i = 0; whole && i < profile->recordings.count; i++)
-		whole = write_recording(profile, i, positions, out);
+	for (uint32_t t = 0; whole && t < profile->threads.count; t++)
+		threads[t] = t;
+	if (whole)
+		qsort_r(threads, profile->threads.count, sizeof(*threads),
+			compare_recordings, ss_drop_const(profile));
+	for (size_t i = 0, first = 0, end = 0; whole && i < profile->recordings.count;
+	     i++, first = end) {
+		while (end < profile->threads.count &&
+		       recording_of(profile, threads[end]) == i)
+			end++;
+		whole = write_recording(profile, i, threads + first, end - first,
+					positions, out);
+	}
 	for (size_t t = 0; positions && t < profile->threads.count; t++)
 		free(positions[t].text);
 	return whole ? NULL : ss_error_no_memory();

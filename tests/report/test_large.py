@@ -11,7 +11,7 @@ import unittest
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 
-from recordings import STACKSNAP, ReportTest, main  # noqa: E402
+from recordings import STACKSNAP, Description, ReportTest, main  # noqa: E402
 from recording import XXH, ZSTD  # noqa: E402
 from test_specification import (START, WALL, chunk, header, number, numbers, record,  # noqa: E402
                                 segment, signed)
@@ -175,6 +175,24 @@ class Large(ReportTest):
 
     def test_small_file_with_deep_stacks(self):
         self.bomb(*self.deep_stacks(), size=40_000, most_mib=512)
+
+    def test_many_recordings_as_perf(self):
+        """The ticks of a recording are not those of the threads of others."""
+        count, ticks = 100, 20_000
+        d = Description()
+        process = d.process()
+        threads = [d.thread(process, 100 + i, "t") for i in range(count)]
+        stack = d.stack((None, 0x10))
+        for tick in range(ticks):
+            d.tick()
+            for thread in threads if tick in (0, ticks - 1) else ():
+                d.sample(thread, stack)
+        path = d.write(self.path("ticks.ss"))
+
+        def lower():
+            resource.setrlimit(resource.RLIMIT_CPU, (15, 15))
+        events = self.report("-f", "perf", *[path] * count, preexec_fn=lower).stdout
+        self.assertEqual(events.count(b" wall-clock:"), 2 * count * count)
 
     def test_difference_of_a_deep_stack(self):
         """Of many different functions: they are not compared with one another."""
