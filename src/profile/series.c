@@ -26,7 +26,8 @@ static bool continues(const struct ss_profile *profile,
 	size_t count = series->ticks.count;
 
 	return !series->period_ns && !series->problem && series->set == set &&
-	       is_same(series->host, info->host) && count > 0 &&
+	       is_same(series->host, info->host) &&
+	       is_same(series->boot_id, info->boot_id) && count > 0 &&
 	       profile->start_ns + series->ticks.items[count - 1] <= info->begin_ns;
 }
 

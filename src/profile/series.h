@@ -20,7 +20,7 @@ struct ss_series {
 };
 
 /* Finds the series that a recording continues: earlier snapshots of a process with the same
-   host, pid, name and program, in the same of two sets. Returns false without memory. */
+   host, boot, pid, name and program, in the same of two sets. Returns false without memory. */
 bool ss_series_find(struct ss_profile *profile, const struct ss_recording *recording,
 		    unsigned set, struct ss_series *ret);
 void ss_series_deinit(struct ss_series *series);

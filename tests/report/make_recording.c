@@ -4,7 +4,7 @@
  * lines. In text, %XX is a byte, and "-" means none. The first line, with times in
  * nanoseconds:
  *
- * begin MONOTONIC WALL PERIOD SCOPE HOST MACHINE (SCOPE a number of enum ss_recording_scope)
+ * begin MONOTONIC WALL PERIOD SCOPE HOST MACHINE BOOT-ID (SCOPE a number of enum ss_recording_scope)
  *
  * process PID NAME EXECUTABLE BEGIN
  *
@@ -127,6 +127,8 @@ static void begin(struct maker *maker, char *line)
 
 	options.host = text(&line);
 	options.machine = text(&line);
+	const struct ss_recording_about about = { .boot_id = text(&line) };
+	options.about = &about;
 	check(ss_writer_new(maker->fd, &options, &maker->writer));
 }
 

@@ -53,9 +53,9 @@ class Description:
     """The lines of a recording for make_recording. Methods return the numbers of objects."""
 
     def __init__(self, host="alpha", wall=WALL, monotonic=5 * 10**9, period=PERIOD,
-                 machine="x86_64", scope=0):
-        self.lines = ["begin %d %d %d %d %s %s" % (monotonic, wall, period, scope, quote(host),
-                                                   quote(machine))]
+                 machine="x86_64", scope=0, boot=None):
+        self.lines = ["begin %d %d %d %d %s %s %s" % (monotonic, wall, period, scope, quote(host),
+                                                      quote(machine), quote(boot))]
         self.wall, self.monotonic, self.period = wall, monotonic, period
         self.counts = {}
         self.ticks = 0

@@ -642,9 +642,10 @@ class Selections(ReportTest):
     def test_snapshots_of_one_process(self):
         """They are ticks of one recording, in the order of their times; another process is not."""
         paths = []
-        for i, (pid, host, tids) in enumerate([(100, "alpha", [100, 101]), (100, "alpha", [100, 102]),
-                                               (200, "alpha", [200]), (100, "beta", [100])]):
-            d = Description(host=host, wall=WALL + i * 10**9, period=0)
+        for i, (pid, host, boot, tids) in enumerate([
+                (100, "alpha", "a", [100, 101]), (100, "alpha", "a", [100, 102]),
+                (200, "alpha", "a", [200]), (100, "beta", "b", [100]), (100, "alpha", "c", [100])]):
+            d = Description(host=host, wall=WALL + i * 10**9, period=0, boot=boot)
             process = d.process(pid, "app", "/usr/bin/app")
             module = d.module(process, self.library, self.build_id)
             stack = self.stack_of(d, module, "hash", "start")
@@ -659,9 +660,10 @@ class Selections(ReportTest):
         for order in (paths, paths[::-1]):
             data = json.loads(self.report("-f", "json", *order).stdout)
             self.assertEqual([(r["host"], r["ticks_ns"]) for r in data["recordings"]],
-                             [("alpha", [0, 10**9]), ("alpha", [2 * 10**9]), ("beta", [3 * 10**9])])
-            self.assertEqual([p["pid"] for p in data["processes"]], [100, 200, 100])
-            self.assertEqual([t["tid"] for t in data["threads"]], [100, 101, 102, 200, 100])
+                             [("alpha", [0, 10**9]), ("alpha", [2 * 10**9]), ("beta", [3 * 10**9]),
+                              ("alpha", [4 * 10**9])])
+            self.assertEqual([p["pid"] for p in data["processes"]], [100, 200, 100, 100])
+            self.assertEqual([t["tid"] for t in data["threads"]], [100, 101, 102, 200, 100, 100])
         text = self.report(*paths[:2]).stdout.decode()
         self.assertIn("snapshot-0.ss and 1 later snapshot: ", text)
         self.assertIn("4 samples of 3 threads", text)
