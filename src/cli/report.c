@@ -47,6 +47,8 @@ static int report_no_recording(struct report *report)
 			ss_crash_reports_run(&report->arguments, &status);
 		if (error)
 			ss_failure_print(error);
+		if (status == SS_STATUS_WHOLE && report->analysis.files.missing)
+			status = SS_STATUS_PARTIAL;
 	} else if (!report->analysis.files.missing) {
 		ss_failure_warn("there are no recordings in these directories");
 	}

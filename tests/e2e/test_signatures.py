@@ -113,6 +113,15 @@ class Signatures(CoreDump):
         build = next(m["build_id"] for m in documents[0][0]["modules"]
                      if m["path"].endswith("/crash_paths"))
         self.assertEqual([(b["build_id"], b["count"]) for b in group["builds"]], [(build, 3)])
+        fd = os.open(directory, os.O_RDONLY)
+        for _ in range(20):  # a path that is too long to be opened
+            os.mkdir(250 * "d", dir_fd=fd)
+            outer, fd = fd, os.open(250 * "d", os.O_RDONLY, dir_fd=fd)
+            os.close(outer)
+        os.close(fd)
+        result = self.run_tool("report", directory, status=(1,))
+        self.assertIn(b"cannot open '", result.stderr)
+        shutil.rmtree(os.path.join(directory, 250 * "d"))
         with open(directory + "/other.txt", "w") as file:
             file.write("{\"schema\":")
         os.mkfifo(directory + "/fifo")
