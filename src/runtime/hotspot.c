@@ -11,6 +11,7 @@
 #include <sys/mman.h>
 
 #include "base/cleanup.h"
+#include "base/search.h"
 #include "elf/image.h"
 #include "elf/symbol.h"
 #include "model/futex.h"
@@ -51,8 +52,11 @@ struct hotspot {
 	struct ss_hotspot_methods methods;
 	struct ss_hotspot_objects objects;
 	uint64_t call_stub; /* return address of the stub by which C++ calls Java */
-	SS_VECTOR(struct java_thread) threads;
+	SS_VECTOR(struct java_thread) threads; /* ascending by tid */
 	bool has_threads;
+	/* Index of the owner that was found last. Searches begin there: often many threads wait for
+	   one, and each comparison reads memory. */
+	size_t last_owner;
 	const char *problem; /* of all threads; or NULL */
 	/* The thread of which a frame could not be unwound, and why */
 	const struct ss_capture_thread *failed;
@@ -173,6 +177,14 @@ static const char *describe_version(const struct ss_runtime_process *process,
 	return ss_intern_string(process->strings, text);
 }
 
+static int compare_threads(const void *a, const void *b)
+{
+	const struct java_thread *x = a;
+	const struct java_thread *y = b;
+
+	return (x->tid > y->tid) - (x->tid < y->tid);
+}
+
 /* Finds the threads, once: it takes several reads for each. False without memory. */
 static bool find_threads(struct hotspot *hotspot)
 {
@@ -204,6 +216,9 @@ static bool find_threads(struct hotspot *hotspot)
 			return false;
 		*slot = (struct java_thread){ .address = address, .tid = (int32_t)tid };
 	}
+	if (hotspot->threads.count > 1)
+		qsort(hotspot->threads.items, hotspot->threads.count,
+		      sizeof(*hotspot->threads.items), compare_threads);
 	return true;
 }
 
@@ -533,12 +548,10 @@ static const struct java_thread *find_thread(const struct hotspot *hotspot,
 					     const struct ss_capture_thread *thread)
 {
 	int32_t tid = thread->inner_tid ? thread->inner_tid : thread->tid;
+	const struct java_thread *threads = hotspot->threads.items;
+	size_t i = ss_lower_bound(hotspot->threads.count, k, threads[k].tid < tid);
 
-	for (size_t i = 0; i < hotspot->threads.count; i++) {
-		if (hotspot->threads.items[i].tid == tid)
-			return &hotspot->threads.items[i];
-	}
-	return NULL;
+	return i < hotspot->threads.count && threads[i].tid == tid ? &threads[i] : NULL;
 }
 
 /* A thread that has left Java has noted the registers of its last Java frame. */
@@ -924,10 +937,12 @@ static bool find_monitor(struct hotspot *hotspot, const struct ss_capture_thread
 		      &monitor) ||
 	    !monitor || !read_owner(hotspot, monitor, &owner))
 		return false;
-	for (size_t i = 0; i < hotspot->threads.count; i++) {
+	for (size_t k = 0; k < hotspot->threads.count; k++) {
+		size_t i = (hotspot->last_owner + k) % hotspot->threads.count;
 		const struct java_thread *other = &hotspot->threads.items[i];
 		if (other == java || !is_owner(hotspot, other, &owner))
 			continue;
+		hotspot->last_owner = i;
 		*ret = (struct ss_runtime_found_lock){
 			.type = SS_LOCK_JAVA_MONITOR,
 			.address = monitor,
@@ -943,15 +958,17 @@ static bool find_monitor(struct hotspot *hotspot, const struct ss_capture_thread
 }
 
 /* The thread that has this Thread object. */
-static const struct java_thread *find_by_object(const struct hotspot *hotspot,
-						uint64_t object)
+static const struct java_thread *find_by_object(struct hotspot *hotspot, uint64_t object)
 {
-	for (size_t i = 0; i < hotspot->threads.count; i++) {
+	for (size_t k = 0; k < hotspot->threads.count; k++) {
+		size_t i = (hotspot->last_owner + k) % hotspot->threads.count;
 		uint64_t objects[2];
 		ss_hotspot_thread_objects(&hotspot->objects,
 					  hotspot->threads.items[i].address, objects);
-		if (objects[0] == object || objects[1] == object)
-			return &hotspot->threads.items[i];
+		if (objects[0] != object && objects[1] != object)
+			continue;
+		hotspot->last_owner = i;
+		return &hotspot->threads.items[i];
 	}
 	return NULL;
 }

@@ -86,6 +86,19 @@ public class Waits {
             System.out.println("ready");
             System.in.read();
         }
+        if (words[0].equals("many")) {
+            B.lock();
+            for (int i = 0; i < 200; i++)
+                new Thread(() -> { B.lock(); B.unlock(); A.lock(); }).start();
+            new Thread(() -> { A.lock(); for (;;) LockSupport.park(); }, "java-owner").start();
+            while (!A.isLocked())
+                Thread.sleep(1);
+            B.unlock();
+            while (A.getQueueLength() < 200)
+                Thread.sleep(1);
+            System.out.println("ready");
+            System.in.read();
+        }
         Thread a = new Thread(() -> take(A, B), "java-ab");
         Thread b = new Thread(() -> take(B, A), "java-ba");
         a.start();
@@ -371,6 +384,16 @@ class Pools(EndToEnd):
         self.assertEqual(report["verdict"], "deadlock", report)
         stuck = {thread["name"] for thread in report["threads"] if thread["stuck"]}
         self.assertEqual(stuck, {"java-ab", "java-ba"}, report)
+
+    def test_java_waiters(self):
+        """Many threads wait for one lock, whose owner is the last thread: it is not searched for each."""
+        target = self.start_java("many")
+        if not self.has_symbols(target.pid):
+            self.skipTest("this libjvm has no symbols")
+        snapshot = self.snap(target.pid, status=(0, 1))
+        owner, = [thread["tid"] for thread in snapshot.threads if thread["name"] == "java-owner"]
+        owners = [(thread["wait"] or {}).get("owner_tid") for thread in snapshot.threads]
+        self.assertEqual(owners.count(owner), 200, owners)
 
 
 if __name__ == "__main__":
