@@ -36,9 +36,11 @@ static bool is_needed(int fd, int flags, bool keep_directories)
 		return false;
 	if (flags & O_PATH)
 		return keep_directories && S_ISDIR(status.st_mode);
-	/* Not /proc/PID/mem: the child asks for what it may read. */
-	return (flags & O_ACCMODE) == O_RDONLY && S_ISREG(status.st_mode) &&
-	       fstatfs(fd, &fs) == 0 && fs.f_type != PROC_SUPER_MAGIC;
+	/* Not /proc/PID/mem: the child asks for what it may read. Where fstatfs() is refused,
+	   files of procfs can be told by their size, which is 0. */
+	bool is_proc = fstatfs(fd, &fs) == 0 ? fs.f_type == PROC_SUPER_MAGIC :
+					       status.st_size == 0;
+	return (flags & O_ACCMODE) == O_RDONLY && S_ISREG(status.st_mode) && !is_proc;
 }
 
 /* Returns the highest descriptor that is left. */
