@@ -396,6 +396,7 @@ struct files {
 	int writable;
 	int socket;
 	int directory;
+	int memory; /* of a process, which the child has to ask for */
 };
 
 static bool is_open(int fd)
@@ -411,7 +412,7 @@ static struct ss_error *check_files(void *data, struct ss_child_page *page, int 
 	(void)out;
 	page->value = is_open(files->regular) && !is_open(files->inherited) &&
 		      !is_open(files->writable) && !is_open(files->socket) &&
-		      !is_open(files->directory) &&
+		      !is_open(files->directory) && !is_open(files->memory) &&
 		      recv(STDIN_FILENO, &byte, 1, MSG_DONTWAIT) < 0 &&
 		      read(files->regular, &byte, 1) == 1;
 	return NULL;
@@ -425,11 +426,12 @@ static void keeps_only_files_to_read(void **state)
 		.writable = memfd_create("writable", MFD_CLOEXEC),
 		.socket = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0),
 		.directory = open("/", O_RDONLY | O_DIRECTORY | O_CLOEXEC),
+		.memory = open("/proc/self/mem", O_RDONLY | O_CLOEXEC),
 	};
 
 	(void)state;
 	assert_true(files.regular >= 0 && files.inherited >= 0 && files.writable >= 0 &&
-		    files.socket >= 0 && files.directory >= 0);
+		    files.socket >= 0 && files.directory >= 0 && files.memory >= 0);
 	is_harmless(check_files, &files);
 	assert_true(is_open(files.socket));
 	(void)close(files.regular);
@@ -437,6 +439,7 @@ static void keeps_only_files_to_read(void **state)
 	(void)close(files.writable);
 	(void)close(files.socket);
 	(void)close(files.directory);
+	(void)close(files.memory);
 }
 
 /* Files of ours that lie behind many that were inherited. */
@@ -444,9 +447,11 @@ static void keeps_files_behind_many_others(void **state)
 {
 	enum { COUNT = 900 };
 	struct rlimit limit;
-	struct files files = {
-		.inherited = -1, .writable = -1, .socket = -1, .directory = -1
-	};
+	struct files files = { .inherited = -1,
+			       .writable = -1,
+			       .socket = -1,
+			       .directory = -1,
+			       .memory = -1 };
 	int fds[COUNT];
 
 	(void)state;
