@@ -7,7 +7,7 @@ SELECT kind, host, pid, tid, waiting, wait_key, wait_text, names
 FROM (SELECT 'owner' AS kind, host, pid, tid, waiting, '' AS wait_key,
         coalesce(what, '') AS wait_text, coalesce(text, '') AS names
     FROM (SELECT host, p AS pid, t AS tid, count(*) - 0 AS waiting
-        FROM (SELECT host, owner_pid AS p,
+        FROM (SELECT DISTINCT snapshot, tid, host, owner_pid AS p,
                 CASE WHEN owner_tid = 0 THEN owner_pid ELSE owner_tid END AS t
             FROM threads
             WHERE batch IN (SELECT batch FROM this_batch) AND owner_pid > 0) AS o
@@ -22,7 +22,7 @@ FROM (SELECT 'owner' AS kind, host, pid, tid, waiting, '' AS wait_key,
     FROM (SELECT host, pid, tid, waiting, wait_key, wait_text, stack
         FROM (SELECT host, pid, tid, wait_key, wait_text, stack FROM threads
             WHERE batch IN (SELECT batch FROM this_batch)) AS t
-        INNER JOIN (SELECT wait_key, count(*) - 1 AS waiting
+        INNER JOIN (SELECT wait_key, count(DISTINCT (snapshot, tid)) - 1 AS waiting
             FROM threads
             WHERE batch IN (SELECT batch FROM this_batch) AND wait_key <> ''
             GROUP BY wait_key

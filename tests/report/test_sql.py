@@ -41,7 +41,7 @@ def snapshot(batch, time_ns, host, pid, threads, labels=(), ran=False):
         yield {"table": "stacks", "stack": stack, "frames": [frame(name) for name in frames]}
     rows = [(tid, "S", *thread) for tid, thread in enumerate(threads, pid)]
     if ran:
-        rows.insert(0, (pid, "R", threads[0][0], "", "", 0, 0))
+        rows.insert(0, (pid, "R", threads[0][0], "", "", *threads[0][3:]))
     for tid, state, stack, wait, wait_key, owner_pid, owner_tid in rows:
         yield {"table": "threads", "snapshot": key, "batch": batch, "host": host, "pid": pid,
                "tid": tid, "thread": "t", "state": state, "end": "root", "stack": stack,
@@ -70,7 +70,7 @@ def fleet(batch, now_ns, broken):
             threads = []
         yield list(snapshot(batch, now_ns + number, host, pid, threads,
                             ["x=y", "SLURM_PROCID=%d" % number] if number % 2 else [],
-                            threads and number % 3 == 0))
+                            threads and (number % 3 == 0 or number == 20)))
 
 
 def lines(rows):
@@ -102,8 +102,12 @@ class Slow:
         return len({row[column] for row in rows})
 
     @staticmethod
-    def count_threads(rows):
-        return len({(row["snapshot"], row["tid"]) for row in rows})
+    def once(rows):
+        """Of each thread one row."""
+        return list({(row["snapshot"], row["tid"]): row for row in rows}.values())
+
+    def count_threads(self, rows):
+        return len(self.once(rows))
 
     def groups(self):
         return sorted(([self.count_threads(rows), self.count(rows, "snapshot"), self.count(rows, "host"),
@@ -118,7 +122,10 @@ class Slow:
             count = self.count(rows, "snapshot")
             if count == 1 or count * 20 <= processes:
                 result += [[count, row["host"], row["pid"], self.rank(row), row["tid"],
-                            row["thread"], row["wait_text"], names_of(stack)] for row in rows]
+                            row["thread"], max(r["wait_text"] for r in rows if
+                                               (r["snapshot"], r["tid"]) == (row["snapshot"], row["tid"])),
+                            names_of(stack)]
+                           for row in self.once(rows)]
         return sorted(result, key=lambda row: (row[0], row[1], row[2], row[4]))
 
     def tree(self):
@@ -134,7 +141,7 @@ class Slow:
     def blockers(self):
         owners = collections.Counter(
             (row["host"], row["owner_pid"], row["owner_tid"] or row["owner_pid"])
-            for row in self.threads if row["owner_pid"])
+            for row in self.once(row for row in self.threads if row["owner_pid"]))
         by_id = {(row["host"], row["pid"], row["tid"]): row for row in self.threads}
         result = []
         for key, waiting in owners.items():
@@ -146,7 +153,7 @@ class Slow:
             keys[row["wait_key"]].append(row)
         for key, rows in keys.items():
             if key and self.count(rows, "snapshot") > 1:
-                result += [["key", row["host"], row["pid"], row["tid"], len(rows) - 1, key,
+                result += [["key", row["host"], row["pid"], row["tid"], self.count_threads(rows) - 1, key,
                             row["wait_text"], names_of(row["stack"])] for row in rows]
         return sorted(result, key=lambda row: (-row[4], row[0], row[1], row[2], row[3]))
 
