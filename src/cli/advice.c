@@ -176,7 +176,6 @@ static const struct runtime {
 	  "JavaScript functions (single snapshots and stacksnap record have them)" },
 	{ "JavaCalls::call_helper(",
 	  "Java methods (single snapshots and stacksnap record have them)" },
-	{ "runtime.goexit", "goroutines (single snapshots have them)" },
 };
 
 static bool executes(const struct ss_snapshot *snapshot, const struct ss_thread *thread,

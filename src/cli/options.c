@@ -94,10 +94,6 @@ void ss_options_check_native(const struct argp_state *state,
 {
 	if (options->native)
 		ss_usage_fail(state, "--native cannot be used %s", where);
-	if (options->goroutines_given && options->goroutines)
-		ss_usage_fail(state,
-			      "--goroutines cannot be used %s: goroutines are not read",
-			      where);
 }
 
 void ss_options_deinit(struct ss_options *options)
@@ -194,7 +190,6 @@ static error_t parse_interpret(int key, char *arg, struct argp_state *state)
 		o->no_waits = true;
 		return 0;
 	case KEY_GOROUTINES:
-		o->goroutines_given = true;
 		o->goroutines = strcmp(arg, "all") == 0 ?
 					SIZE_MAX :
 					ss_options_parse_number(state, "goroutines", arg,
@@ -257,7 +252,7 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 static char *describe_runtimes(int key, const char *text, void *input)
 {
 	const struct ss_options *options = input;
-	bool refused = (key == KEY_NATIVE || key == KEY_GOROUTINES) && options &&
+	bool refused = key == KEY_NATIVE && options &&
 		       options->common.input == SS_FORMAT_DIFF;
 
 	if (refused)

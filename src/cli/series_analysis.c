@@ -165,6 +165,7 @@ static struct ss_error *print(const struct attempt *attempt, const char *problem
 		.all = options->all || ss_selection_run_is_active(analysis->series->run),
 		.verbose = options->common.verbose,
 		.color = ss_options_want_color(&options->common),
+		.goroutine_groups = options->goroutines,
 		.max_stack = options->common.max_stack,
 		.problem = problem,
 		.advice = advice,

@@ -4,6 +4,7 @@
 #include <sys/resource.h>
 
 #include "base/clock.h"
+#include "cli/failure.h"
 #include "cli/watchdog.h"
 
 void ss_series_capture_deinit(struct ss_series_capture *series)
@@ -69,6 +70,16 @@ static struct ss_error *take_first(struct ss_series_capture *series)
 	return error ? error : keep(series, take_ptr(job->analysis.capture));
 }
 
+/* Without them the snapshot has its threads. */
+static void read_goroutines(const struct ss_snap_job *job, struct ss_capture *capture)
+{
+	_cleanup_error_ struct ss_error *error =
+		ss_capture_gather(capture, job->target, &job->goroutine_plan);
+
+	if (error && job->analysis.options->common.verbose)
+		ss_failure_warn("%s", ss_error_message(error));
+}
+
 /* The threads whose registers were needed the first time are stopped together with those that
    run. */
 static struct ss_error *take_next(struct ss_series_capture *series)
@@ -83,6 +94,8 @@ static struct ss_error *take_next(struct ss_series_capture *series)
 	options.stop_count = job->stopped_count;
 	ss_watchdog_begin(series->run.argument->pid, options.timeout_ms);
 	struct ss_error *error = ss_capture_take(job->target, &options, &capture);
+	if (!error && job->has_goroutines)
+		read_goroutines(job, capture);
 	ss_watchdog_end();
 	return error ? error : keep(series, capture);
 }

@@ -104,6 +104,10 @@ static bool capture_again(struct ss_snap_job *job)
 static bool use_plan(struct ss_snap_job *job, const struct ss_snap_request *request)
 {
 	job->plan = request->plan;
+	if (request->goroutines) {
+		job->goroutine_plan = request->plan;
+		job->has_goroutines = true;
+	}
 	if (request->jit == SS_JIT_CAPTURE || request->runtimes)
 		return job->options.mode != SS_MODE_NO_STOP && capture_again(job);
 	struct ss_error *error =

@@ -68,6 +68,10 @@ struct ss_error *ss_json_write_diff(const struct ss_diff_input *input,
 				    const struct ss_format_options *options, FILE *out)
 {
 	_cleanup_(ss_diff_cleanup) struct ss_diff *diff = ss_diff_new(input);
+	const struct ss_snapshot *sides[] = { input->before.snapshot,
+					      input->after.snapshot };
+	const struct ss_snapshots both = { .items = sides,
+					   .count = SS_ARRAY_SIZE(sides) };
 	struct ss_json json = { .out = out };
 
 	if (!diff)
@@ -84,6 +88,8 @@ struct ss_error *ss_json_write_diff(const struct ss_diff_input *input,
 	for (size_t i = 0; i < diff->count; i++)
 		write_change(&json, input, &diff->items[i]);
 	ss_json_close(&json, ']');
+	if (!ss_json_merged_goroutines(&json, &both, true))
+		return ss_error_no_memory();
 	ss_json_text(&json, "problem", options->problem);
 	ss_json_close(&json, '}');
 	(void)fputc_unlocked('\n', out);

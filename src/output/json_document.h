@@ -24,6 +24,10 @@ void ss_json_process(struct ss_json *json, const struct ss_process *process);
 bool ss_json_goroutines(struct ss_json *json, const struct ss_snapshot *snapshot,
 			bool blocked);
 
+/* The same for several snapshots of a process, see ss_text_write_merged_goroutines(). */
+bool ss_json_merged_goroutines(struct ss_json *json, const struct ss_snapshots *snapshots,
+			       bool changes);
+
 /* Writes the members that identify a thread, and its state. */
 void ss_json_thread(struct ss_json *json, const struct ss_thread *thread);
 

@@ -3,6 +3,7 @@
  */
 #include "output/json_document.h"
 #include "output/merged.h"
+#include "output/merged_goroutines.h"
 #include "output/mode.h"
 
 static void write_captures(struct ss_json *json, const struct ss_snapshots *snapshots)
@@ -91,6 +92,68 @@ static void write_stack(struct ss_json *json, const struct ss_snapshot *snapshot
 	ss_json_close(json, '}');
 }
 
+static void write_goroutine_group(struct ss_json *json,
+				  const struct ss_snapshots *snapshots,
+				  const struct ss_merged_goroutine *group, bool changes)
+{
+	const struct ss_snapshot *last = snapshots->items[group->last];
+	const struct ss_goroutine *first = group->members.items[0];
+	uint64_t longest = 0;
+
+	for (size_t i = 0; i < group->members.count; i++)
+		longest = SS_MAX(longest, group->members.items[i]->waiting_ns);
+	ss_json_open(json, NULL, '{');
+	if (changes)
+		ss_json_text(json, "change", ss_merged_goroutine_change(group));
+	else
+		ss_json_unsigned(json, "snapshots", group->snapshots);
+	if (!changes)
+		ss_json_unsigned(json, "last", group->last);
+	if (!changes)
+		ss_json_unsigned(json, "least", group->least);
+	if (!changes)
+		ss_json_unsigned(json, "most", group->most);
+	ss_json_unsigned(json, "count_first", group->before);
+	ss_json_unsigned(json, "count_last", group->after);
+	ss_json_unsigned(json, "count_same", group->same);
+	ss_json_open(json, "ids", '[');
+	for (size_t i = 0; i < group->members.count; i++)
+		ss_json_unsigned(json, NULL, group->members.items[i]->id);
+	ss_json_close(json, ']');
+	ss_json_text(json, "status", ss_goroutine_status_name(first->status));
+	ss_json_text(json, "wait_reason", first->wait_reason);
+	ss_json_signed_if(json, "waiting_ns", longest, (int64_t)longest);
+	ss_json_bool(json, "on_thread", first->on_thread);
+	ss_json_text(json, "end", ss_end_name(first->end));
+	ss_json_open(json, "frames", '[');
+	for (size_t i = 0; i < first->frame_count; i++)
+		ss_json_plain_frame(json, ss_snapshot_goroutine_frame(last, first, i));
+	ss_json_close(json, ']');
+	ss_json_close(json, '}');
+}
+
+bool ss_json_merged_goroutines(struct ss_json *json, const struct ss_snapshots *snapshots,
+			       bool changes)
+{
+	_cleanup_(ss_merged_goroutines_cleanup) struct ss_merged_goroutines *merged =
+		ss_merged_goroutines_new(snapshots);
+	const struct ss_snapshot *last = snapshots->items[snapshots->count - 1];
+
+	if (!merged)
+		return false;
+	if (!merged->known) {
+		ss_json_null(json, "goroutines");
+	} else {
+		ss_json_open(json, "goroutines", '[');
+		for (size_t i = 0; i < merged->count; i++)
+			write_goroutine_group(json, snapshots, &merged->items[i],
+					      changes);
+		ss_json_close(json, ']');
+	}
+	ss_json_text(json, "goroutine_problem", ss_snapshot_goroutine_problem(last));
+	return true;
+}
+
 struct ss_error *ss_json_write_series(const struct ss_snapshots *snapshots,
 				      const struct ss_format_options *options, FILE *out)
 {
@@ -110,6 +173,8 @@ struct ss_error *ss_json_write_series(const struct ss_snapshots *snapshots,
 		write_stack(&json, snapshots->items[merged->items[i].last],
 			    &merged->items[i]);
 	ss_json_close(&json, ']');
+	if (!ss_json_merged_goroutines(&json, snapshots, false))
+		return ss_error_no_memory();
 	ss_json_deadlocks(&json, last);
 	ss_json_text(&json, "problem", options->problem);
 	ss_json_close(&json, '}');

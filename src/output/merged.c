@@ -53,9 +53,8 @@ static void add_text(struct ss_buffer *key, const char *text)
 	ss_buffer_add(key, text, strlen(text) + 1);
 }
 
-/* The function of a frame; without a name its address. */
-static void add_frame(struct ss_buffer *key, const struct ss_frame *frame,
-		      bool with_module)
+void ss_merged_add_frame(struct ss_buffer *key, const struct ss_frame *frame,
+			 bool with_module)
 {
 	const char *place = frame->module ? frame->module->path : frame->area;
 	uint64_t offset = frame->module ? frame->offset : frame->area_offset;
@@ -81,8 +80,8 @@ static void write_key(struct ss_buffer *key, const struct ss_snapshots *snapshot
 	ss_buffer_add(key, &tid, sizeof(tid));
 	ss_buffer_add(key, &thread->end, sizeof(thread->end));
 	for (size_t i = 0; i < thread->frame_count; i++)
-		add_frame(key, ss_snapshot_frame(snapshot, thread, i),
-			  snapshots->of_processes);
+		ss_merged_add_frame(key, ss_snapshot_frame(snapshot, thread, i),
+				    snapshots->of_processes);
 }
 
 /* False without memory. */

@@ -5,6 +5,7 @@
 #ifndef SS_OUTPUT_MERGED_H
 #define SS_OUTPUT_MERGED_H
 
+#include "base/buffer.h"
 #include "output/format.h"
 #include "output/group.h"
 
@@ -41,6 +42,10 @@ struct ss_merged {
  */
 struct ss_merged *ss_merged_new(const struct ss_snapshots *snapshots);
 void ss_merged_free(struct ss_merged *merged);
+
+/* Adds what tells frames apart: the function; without a name its address. */
+void ss_merged_add_frame(struct ss_buffer *key, const struct ss_frame *frame,
+			 bool with_module);
 
 SS_DEFINE_CLEANUP(struct ss_merged, ss_merged, ss_merged_free)
 

@@ -52,6 +52,13 @@ void ss_text_write_goroutines(const struct ss_snapshot *snapshot,
 			      const struct ss_goroutine_grouping *goroutines,
 			      const struct ss_format_options *options, FILE *out);
 
+/* The same for several snapshots of a process: in how many of them they were, or with changes
+   what became of those of the first one. */
+struct ss_error *ss_text_write_merged_goroutines(const struct ss_snapshots *snapshots,
+						 bool changes,
+						 const struct ss_format_options *options,
+						 FILE *out);
+
 /* Writes the goroutines that made no progress, if there are any. */
 void ss_text_write_blocked_goroutines(const struct ss_snapshot *snapshot,
 				      const struct ss_goroutine_grouping *goroutines,

@@ -233,6 +233,10 @@ struct ss_error *ss_text_write_diff(const struct ss_diff_input *input,
 	const struct report report = {
 		.input = input, .diff = diff, .options = options, .out = out
 	};
+	const struct ss_snapshot *sides[] = { input->before.snapshot,
+					      input->after.snapshot };
+	const struct ss_snapshots both = { .items = sides,
+					   .count = SS_ARRAY_SIZE(sides) };
 
 	if (!diff)
 		return ss_error_no_memory();
@@ -243,6 +247,8 @@ struct ss_error *ss_text_write_diff(const struct ss_diff_input *input,
 	ss_text_write_deadlocks(input->after.snapshot, true, options, out);
 	for (enum part part = 0; part < PART_COUNT; part++)
 		write_part(&report, part);
+	struct ss_error *error =
+		ss_text_write_merged_goroutines(&both, true, options, out);
 	ss_text_write_advice(options, out);
-	return NULL;
+	return error;
 }

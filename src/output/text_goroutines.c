@@ -4,6 +4,7 @@
 #include <inttypes.h>
 
 #include "output/escape.h"
+#include "output/merged_goroutines.h"
 #include "output/quantity.h"
 #include "output/style.h"
 #include "output/text.h"
@@ -65,9 +66,10 @@ static void write_state(const struct ss_goroutine *goroutine, FILE *out)
 		(void)fprintf(out, ", on thread %d", goroutine->tid);
 }
 
-static void write_group(const struct ss_snapshot *snapshot,
-			const struct ss_goroutine_group *group,
-			const struct ss_format_options *options, FILE *out)
+/* After what precedes it in its line. */
+static void write_members(const struct ss_snapshot *snapshot,
+			  const struct ss_goroutine_group *group,
+			  const struct ss_format_options *options, FILE *out)
 {
 	const struct ss_goroutine *first = *group->members;
 	/* Frames are written as those of a thread. */
@@ -78,8 +80,6 @@ static void write_group(const struct ss_snapshot *snapshot,
 		.reason = first->reason,
 	};
 
-	(void)fputc_unlocked('\n', out);
-	ss_style_write(SS_STYLE_STRONG, options->color, out);
 	ss_quantity_write_things(group->count, "goroutine", out);
 	ss_style_write(SS_STYLE_NONE, options->color, out);
 	(void)fputs_unlocked(", ", out);
@@ -90,6 +90,15 @@ static void write_group(const struct ss_snapshot *snapshot,
 	(void)fputc_unlocked('\n', out);
 	if (first->frame_count > 0)
 		ss_text_write_frames(snapshot, &stack, options, out);
+}
+
+static void write_group(const struct ss_snapshot *snapshot,
+			const struct ss_goroutine_group *group,
+			const struct ss_format_options *options, FILE *out)
+{
+	(void)fputc_unlocked('\n', out);
+	ss_style_write(SS_STYLE_STRONG, options->color, out);
+	write_members(snapshot, group, options, out);
 }
 
 void ss_text_write_thread_goroutine(const struct ss_goroutine_grouping *goroutines,
@@ -114,17 +123,12 @@ void ss_text_write_thread_goroutine(const struct ss_goroutine_grouping *goroutin
 	}
 }
 
-static void write_left_out(const struct ss_goroutine_grouping *goroutines, size_t from,
-			   FILE *out)
+static void write_left_out(size_t count, size_t groups, FILE *out)
 {
-	size_t count = 0;
-
-	for (size_t i = from; i < goroutines->own_count; i++)
-		count += goroutines->groups[i].count;
 	(void)fputc_unlocked('\n', out);
 	ss_quantity_write_things(count, "more goroutine", out);
 	(void)fputs_unlocked(" in ", out);
-	ss_quantity_write_things(goroutines->own_count - from, "group", out);
+	ss_quantity_write_things(groups, "group", out);
 	(void)fputs_unlocked("; --goroutines=all shows them\n", out);
 }
 
@@ -158,28 +162,192 @@ static void write_summary(const struct ss_snapshot *snapshot,
 	(void)fputc_unlocked('\n', out);
 }
 
+static void write_problem(const struct ss_snapshot *snapshot,
+			  const struct ss_format_options *options, FILE *out)
+{
+	const char *problem = ss_snapshot_goroutine_problem(snapshot);
+
+	if (!problem)
+		return;
+	(void)fputc_unlocked('\n', out);
+	ss_style_write(SS_STYLE_WARN, options->color, out);
+	ss_escape_write(problem, NULL, out);
+	ss_style_write(SS_STYLE_NONE, options->color, out);
+	(void)fputc_unlocked('\n', out);
+}
+
 void ss_text_write_goroutines(const struct ss_snapshot *snapshot,
 			      const struct ss_goroutine_grouping *goroutines,
 			      const struct ss_format_options *options, FILE *out)
 {
-	const char *problem = ss_snapshot_goroutine_problem(snapshot);
 	size_t shown = options->verbose ? SIZE_MAX : options->goroutine_groups;
 
-	if (problem) {
-		(void)fputc_unlocked('\n', out);
-		ss_style_write(SS_STYLE_WARN, options->color, out);
-		ss_escape_write(problem, NULL, out);
-		ss_style_write(SS_STYLE_NONE, options->color, out);
-		(void)fputc_unlocked('\n', out);
-	}
+	write_problem(snapshot, options, out);
 	if (goroutines->count == 0)
 		return;
 	write_summary(snapshot, goroutines, options, out);
 	shown = SS_MIN(shown, goroutines->own_count);
 	for (size_t i = 0; i < shown; i++)
 		write_group(snapshot, &goroutines->groups[i], options, out);
+	size_t left = 0;
+	for (size_t i = shown; i < goroutines->own_count; i++)
+		left += goroutines->groups[i].count;
 	if (shown < goroutines->own_count)
-		write_left_out(goroutines, shown, out);
+		write_left_out(left, goroutines->own_count - shown, out);
+}
+
+/* Several snapshots ---------------------------------------------------------- */
+
+/* "in all snapshots, 20 to 24: " */
+static void write_times(const struct ss_merged_goroutine *group, size_t snapshots,
+			FILE *out)
+{
+	(void)fputs_unlocked("in ", out);
+	if (group->snapshots == snapshots) {
+		(void)fputs_unlocked("all", out);
+	} else {
+		ss_quantity_write_count(group->snapshots, out);
+		(void)fputs_unlocked(" of ", out);
+		ss_quantity_write_count(snapshots, out);
+	}
+	(void)fputs_unlocked(" snapshots", out);
+	size_t least = SS_MAX(group->least, (size_t)1);
+	if (group->most > least) {
+		(void)fputs_unlocked(", ", out);
+		if (group->least) {
+			ss_quantity_write_count(group->least, out);
+			(void)fputs_unlocked(" to ", out);
+		} else {
+			(void)fputs_unlocked("at most ", out);
+		}
+		ss_quantity_write_count(group->most, out);
+	}
+	(void)fputs_unlocked(": ", out);
+}
+
+/* "grown from 20, of which 18 remain: " */
+static void write_change(const struct ss_merged_goroutine *group, FILE *out)
+{
+	(void)fputs_unlocked(ss_merged_goroutine_change(group), out);
+	if (group->before && group->after) {
+		if (group->before != group->after) {
+			(void)fputs_unlocked(" from ", out);
+			ss_quantity_write_count(group->before, out);
+		}
+		if (group->same < group->before) {
+			(void)fputs_unlocked(", of which ", out);
+			ss_quantity_write_count(group->same, out);
+			(void)fputs_unlocked(group->same == 1 ? " remains" : " remain",
+					     out);
+		}
+	}
+	(void)fputs_unlocked(": ", out);
+}
+
+/* "25 goroutines, 20 before; 14 groups" */
+static void write_merged_summary(const struct ss_snapshots *snapshots,
+				 const struct ss_merged_goroutines *merged,
+				 const struct ss_format_options *options, FILE *out)
+{
+	size_t before = ss_snapshot_goroutine_count(snapshots->items[0]);
+	size_t after =
+		ss_snapshot_goroutine_count(snapshots->items[snapshots->count - 1]);
+
+	(void)fputc_unlocked('\n', out);
+	ss_style_write(SS_STYLE_STRONG, options->color, out);
+	ss_quantity_write_things(after, "goroutine", out);
+	ss_style_write(SS_STYLE_NONE, options->color, out);
+	if (before != after) {
+		(void)fputs_unlocked(", ", out);
+		ss_quantity_write_count(before, out);
+		(void)fputs_unlocked(" in the first snapshot", out);
+	}
+	(void)fputs_unlocked("; those on no thread: ", out);
+	ss_quantity_write_things(merged->own_count, "group", out);
+	(void)fputc_unlocked('\n', out);
+}
+
+static void write_merged_group(const struct ss_snapshots *snapshots,
+			       const struct ss_merged_goroutine *group, bool changes,
+			       const struct ss_format_options *options, FILE *out)
+{
+	const struct ss_goroutine_group members = { .members = group->members.items,
+						    .count = group->members.count };
+
+	(void)fputc_unlocked('\n', out);
+	ss_style_write(SS_STYLE_STRONG, options->color, out);
+	if (changes)
+		write_change(group, out);
+	else
+		write_times(group, snapshots->count, out);
+	write_members(snapshots->items[group->last], &members, options, out);
+}
+
+/* What is not written: goroutines and groups. */
+struct left_out {
+	size_t count;
+	size_t groups;
+};
+
+static void leave_out(struct left_out *left, const struct ss_merged_goroutine *group)
+{
+	left->count += group->members.count;
+	left->groups++;
+}
+
+/* Groups of a comparison that have not changed are only counted. */
+static bool is_unchanged(const struct ss_merged_goroutine *group,
+			 const struct ss_format_options *options)
+{
+	return group->before == group->after && !options->verbose && !options->all &&
+	       options->goroutine_groups != SIZE_MAX;
+}
+
+static void write_unchanged(const struct left_out *left,
+			    const struct ss_format_options *options, FILE *out)
+{
+	(void)fputc_unlocked('\n', out);
+	ss_style_write(SS_STYLE_STRONG, options->color, out);
+	(void)fputs_unlocked("unchanged: ", out);
+	ss_quantity_write_things(left->count, "goroutine", out);
+	ss_style_write(SS_STYLE_NONE, options->color, out);
+	(void)fputs_unlocked(" in ", out);
+	ss_quantity_write_things(left->groups, "group", out);
+	(void)fputs_unlocked("; -a shows them\n", out);
+}
+
+struct ss_error *ss_text_write_merged_goroutines(const struct ss_snapshots *snapshots,
+						 bool changes,
+						 const struct ss_format_options *options,
+						 FILE *out)
+{
+	_cleanup_(ss_merged_goroutines_cleanup) struct ss_merged_goroutines *merged =
+		ss_merged_goroutines_new(snapshots);
+	size_t most = options->verbose ? SIZE_MAX : options->goroutine_groups;
+	struct left_out unchanged = {};
+	struct left_out left = {};
+	size_t shown = 0;
+
+	if (!merged)
+		return ss_error_no_memory();
+	write_problem(snapshots->items[snapshots->count - 1], options, out);
+	if (!merged->known)
+		return NULL;
+	write_merged_summary(snapshots, merged, options, out);
+	for (size_t i = 0; i < merged->own_count; i++) {
+		const struct ss_merged_goroutine *group = &merged->items[i];
+		if (changes && is_unchanged(group, options))
+			leave_out(&unchanged, group);
+		else if (shown++ < most)
+			write_merged_group(snapshots, group, changes, options, out);
+		else
+			leave_out(&left, group);
+	}
+	if (left.groups)
+		write_left_out(left.count, left.groups, out);
+	if (unchanged.groups)
+		write_unchanged(&unchanged, options, out);
+	return NULL;
 }
 
 void ss_text_write_blocked_goroutines(const struct ss_snapshot *snapshot,

@@ -175,6 +175,8 @@ struct ss_error *ss_text_write_series(const struct ss_snapshots *snapshots,
 	}
 	if (folding)
 		write_folded(merged, foldable, options->color, out);
+	if (!error)
+		error = ss_text_write_merged_goroutines(snapshots, false, options, out);
 	ss_text_write_advice(options, out);
 	return error;
 }

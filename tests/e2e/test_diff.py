@@ -124,9 +124,8 @@ class Diff(EndToEnd):
                       ("--after=1s", path, path)):
             self.run_tool("diff", *words, status=(64,))
         self.run_tool("diff", os.path.join(self.directory, "missing"), status=(64,))
-        for option in "--native", "--goroutines=all":
-            result = self.run_tool("diff", option, "1", status=(64,))
-            self.assertIn(b"cannot be used with diff", result.stderr)
+        result = self.run_tool("diff", "--native", "1", status=(64,))
+        self.assertIn(b"cannot be used with diff", result.stderr)
 
     def test_redis(self):
         """A command that sleeps in the server: the main thread moves."""

@@ -73,6 +73,55 @@ func main() {
 """
 
 
+# Goroutines that stay, and more and more others; on a line of input those in leave() end, and
+# those in arrive() begin.
+CHANGES = """
+package main
+
+import (
+	"bufio"
+	"fmt"
+	"os"
+	"time"
+)
+
+var never, end = make(chan int), make(chan int)
+
+func stay()   { <-never }
+func leave()  { <-end }
+func arrive() { <-never }
+func leak()   { <-never }
+
+func main() {
+	for i := 0; i < 7; i++ {
+		go stay()
+	}
+	for i := 0; i < 5; i++ {
+		go leave()
+	}
+	if len(os.Args) > 1 {
+		go func() {
+			for {
+				go leak()
+				time.Sleep(2 * time.Millisecond)
+			}
+		}()
+	}
+	time.Sleep(100 * time.Millisecond)
+	fmt.Println("ready")
+	in := bufio.NewScanner(os.Stdin)
+	for in.Scan() {
+		close(end)
+		for i := 0; i < 3; i++ {
+			go arrive()
+		}
+		time.Sleep(100 * time.Millisecond)
+		fmt.Println("changed")
+	}
+}
+"""
+
+
 class Dumped:
     """A goroutine of a dump: id, status, and frames as (name, file:line, inlined)."""
 
@@ -330,6 +379,64 @@ class Goroutines(EndToEnd):
         target = self.start_command([self.build_locks("go"), "turns"])
         result = self.run_tool("hang", target.pid, status=(0, 1, 2, 3))
         self.assertNotIn(b"made no progress, waiting", result.stdout, result.stdout.decode())
+
+    def build_changes(self, *flags):
+        source = os.path.join(self.directory, "changes.go")
+        with open(source, "w", encoding="utf-8") as file:
+            file.write(CHANGES)
+        return self.build("go", *flags, source=source)
+
+    def groups_of(self, data):
+        """By the function of the program: the groups of a document with several snapshots."""
+        found = {}
+        for group in data["goroutines"]:
+            for frame in group["frames"]:
+                if (frame["symbol"] or "").startswith("main.") and not group["on_thread"]:
+                    found[frame["symbol"]] = group
+        return found
+
+    def test_series(self):
+        """How many of them each snapshot has."""
+        target = self.start_command([self.build_changes("-ldflags=-s -w"), "leak"])
+        arguments = "-i", "100ms", "-c", "4", target.pid
+        data = json.loads(self.run_tool("-f", "json", *arguments, status=(0, 1)).stdout)
+        self.assertIsNone(data["goroutine_problem"], data)
+        groups = self.groups_of(data)
+        stay, leak = groups["main.stay"], groups["main.leak"]
+        self.assertEqual((stay["snapshots"], stay["least"], stay["most"], stay["count_same"]),
+                         (4, 7, 7, 7), stay)
+        self.assertEqual((stay["status"], stay["wait_reason"]), ("waiting", "chan receive"))
+        self.assertEqual(leak["snapshots"], 4, leak)
+        self.assertLess(leak["count_first"], leak["count_last"], leak)
+        self.assertEqual((leak["least"], leak["most"], leak["count_same"]),
+                         (leak["count_first"], leak["count_last"], leak["count_first"]), leak)
+        self.assertEqual(len(leak["ids"]), leak["count_last"])
+        text = self.run_tool(*arguments, "--goroutines=2", status=(0, 1)).stdout.decode()
+        self.assertRegex(text, r"\nin all snapshots, \d+ to \d+: \d+ goroutines, chan receive")
+        self.assertRegex(text, r"\nin all snapshots: 7 goroutines, chan receive[^:\n]*: \d")
+        self.assertIn("; --goroutines=all shows them\n", text)
+        each = self.run_tool(*arguments, "--each", status=(0, 1)).stdout.decode()
+        self.assertEqual(len(re.findall(r"\n7 goroutines, chan receive", each)), 4, each)
+        none = json.loads(self.run_tool("-f", "json", *arguments, "--goroutines=0",
+                                        status=(0, 1)).stdout)
+        self.assertIsNone(none["goroutines"], none)
+
+    def test_diff(self):
+        """Which of them stay, and which are more."""
+        target = self.start_command([self.build_changes(), "leak"])
+        arguments = "diff", "--after=300ms", target.pid
+        data = json.loads(self.run_tool(*arguments, "-f", "json", status=(0, 1)).stdout)
+        groups = self.groups_of(data)
+        stay, leak = groups["main.stay"], groups["main.leak"]
+        self.assertEqual((stay["change"], stay["count_first"], stay["count_last"],
+                          stay["count_same"]), ("unchanged", 7, 7, 7), stay)
+        self.assertEqual((leak["change"], leak["count_same"]), ("grown", leak["count_first"]),
+                         leak)
+        text = self.run_tool(*arguments, status=(0, 1)).stdout.decode()
+        self.assertRegex(text, r"\ngrown from [\d,]+: [\d,]+ goroutines, chan receive")
+        self.assertRegex(text, r"\nunchanged: \d+ goroutines in \d+ groups; -a shows them\n")
+        text = self.run_tool(*arguments, "-a", status=(0, 1)).stdout.decode()
+        self.assertRegex(text, r"\nunchanged: 7 goroutines, chan receive[^:\n]*: \d")
 
     def test_unknown_version(self):
         """One line says why there are none, and nothing is made up."""

@@ -1,0 +1,44 @@
+/*
+ * Merges the goroutines of several snapshots of a Go program: how many of them did what, and in
+ * how many of the snapshots. Two snapshots are compared in this way.
+ */
+#ifndef SS_OUTPUT_MERGED_GOROUTINES_H
+#define SS_OUTPUT_MERGED_GOROUTINES_H
+
+#include "output/format.h"
+#include "output/goroutine_group.h"
+
+/* Goroutines with the same functions on their stacks that do the same, in Go's words. */
+struct ss_merged_goroutine {
+	size_t last;	  /* the last snapshot that has some, */
+	size_t snapshots; /* and how many have */
+	/* Those of the last snapshot, ascending by id */
+	SS_VECTOR(const struct ss_goroutine *) members;
+	size_t least; /* in one snapshot; 0: not all of them have some */
+	size_t most;
+	size_t before;		   /* in the first snapshot, */
+	size_t after;		   /* in the last one of all, */
+	size_t same;		   /* and how many goroutines are in both */
+	SS_VECTOR(uint64_t) first; /* the ids in the first snapshot, ascending */
+};
+
+struct ss_merged_goroutines {
+	struct ss_merged_goroutine *items; /* the largest first */
+	size_t count;
+	size_t own_count; /* without those on a thread, which are behind the others */
+	bool known;	  /* a snapshot has goroutines */
+};
+
+/* NULL without memory. */
+struct ss_merged_goroutines *
+ss_merged_goroutines_new(const struct ss_snapshots *snapshots);
+void ss_merged_goroutines_free(struct ss_merged_goroutines *merged);
+
+SS_DEFINE_CLEANUP(struct ss_merged_goroutines, ss_merged_goroutines,
+		  ss_merged_goroutines_free)
+
+/* What changed from the first to the last snapshot: "unchanged", "grown", "shrunk", "new" or
+   "gone"; of a group that was there only in between "passing". */
+const char *ss_merged_goroutine_change(const struct ss_merged_goroutine *group);
+
+#endif
