@@ -77,9 +77,8 @@ static const struct argp_option table[] = {
 	  "the process)",
 	  0 },
 	{ "format", KEY_FORMAT, "FORMAT", 0,
-	  "text, json, or folded, which implies --stack; with --alloc text, folded or "
-	  "pprof "
-	  "(default: text)",
+	  "text, json, or folded, which implies --stack; with --alloc text, json, folded "
+	  "or pprof (default: text)",
 	  0 },
 	{ "output", KEY_OUTPUT, "FILE", 0,
 	  "Write a recording to the new file FILE, for stacksnap report; %p in FILE: the "
@@ -154,8 +153,10 @@ static void check_alloc(const struct argp_state *state, struct trace *trace)
 		ss_usage_fail(state, "--leaks and --rows need --alloc");
 	if (!o->faults)
 		return;
-	if (trace->path)
-		ss_usage_fail(state, "--alloc writes to standard output only");
+	if (trace->path && trace->growth.held_only)
+		ss_usage_fail(state,
+			      "--leaks cannot be recorded: what is held is known at "
+			      "the end only");
 	if (trace->specs.count || trace->list || o->scopes || o->args || o->every ||
 	    o->max_rate)
 		ss_usage_fail(state, "--alloc cannot be used with functions and their "
@@ -171,7 +172,7 @@ static void set_format(const struct argp_state *state, struct trace *trace)
 	trace->format = alloc ? ss_growth_format_find(name) : ss_trace_format_find(name);
 	if (!trace->format)
 		ss_usage_fail(state, "invalid format \"%s\"%s", name,
-			      alloc ? " with --alloc: text, folded or pprof" :
+			      alloc ? " with --alloc: text, json, folded or pprof" :
 				      ": text, json or folded");
 	if (trace->format == &ss_growth_pprof && isatty(STDOUT_FILENO) == 1)
 		ss_usage_fail(state, "pprof is not written to a terminal: redirect the "
@@ -466,6 +467,7 @@ static struct ss_error *open_trace(struct trace *trace)
 		error = ss_trace_new(trace->target, &trace->options, &trace->trace);
 	if (error)
 		return error;
+	trace->growth.pid = ss_target_pid(trace->target);
 	trace->output = (struct ss_trace_output){
 		.out = stdout,
 		.trace = trace->trace,

@@ -166,6 +166,11 @@ bool ss_growth_finish(struct ss_growth *growth, const struct ss_trace *trace)
 	return true;
 }
 
+bool ss_growth_shows(const struct ss_growth *growth, const struct ss_growth_site *site)
+{
+	return site->held || !growth->held_only;
+}
+
 /* By Newton's method, which needs no library of mathematics. */
 static double square_root(double number)
 {

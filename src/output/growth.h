@@ -27,6 +27,7 @@ struct ss_growth {
 	uint64_t sample_bytes; /* that each sample stands for */
 	bool held_only; /* leave out what is not there any more, and sort by the rest */
 	unsigned rows;
+	pid_t pid;
 	uint64_t begin_ns;
 	uint64_t end_ns;
 	uint64_t samples;
@@ -43,6 +44,9 @@ bool ss_growth_add(struct ss_growth *growth, const struct ss_trace_event *event)
 
 /* Finds out which pages are still there, and makes the sites. False: no memory. */
 bool ss_growth_finish(struct ss_growth *growth, const struct ss_trace *trace);
+
+/* Whether a stack belongs to the result. */
+bool ss_growth_shows(const struct ss_growth *growth, const struct ss_growth_site *site);
 
 /* By how much an estimate from so many samples may be wrong, in samples: 95 % of all are closer.
    Samples are independent at worst. */

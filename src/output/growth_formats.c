@@ -75,11 +75,6 @@ static void write_site(const struct ss_trace_output *output,
 		(void)fprintf(out, "    and %zu more\n", stack->count - FRAMES_SHOWN);
 }
 
-static bool is_shown(const struct ss_growth *growth, const struct ss_growth_site *site)
-{
-	return site->held || !growth->held_only;
-}
-
 static void write_text(struct ss_trace_output *output)
 {
 	struct ss_growth *growth = output->growth;
@@ -101,7 +96,7 @@ static void write_text(struct ss_trace_output *output)
 	ss_quantity_write_size(growth->sample_bytes, out);
 	(void)fputc('\n', out);
 	for (size_t i = 0; i < growth->sites.count; i++) {
-		if (!is_shown(growth, &growth->sites.items[i]))
+		if (!ss_growth_shows(growth, &growth->sites.items[i]))
 			continue;
 		if (shown < growth->rows)
 			write_site(output, &growth->sites.items[i]);
@@ -121,7 +116,7 @@ static void write_folded(struct ss_trace_output *output)
 		return;
 	for (size_t i = 0; i < growth->sites.count; i++) {
 		const struct ss_growth_site *site = &growth->sites.items[i];
-		if (!site->stack || !is_shown(growth, site))
+		if (!site->stack || !ss_growth_shows(growth, site))
 			continue;
 		ss_trace_write_folded(ss_trace_stack(output->trace, site->stack),
 				      (growth->held_only ? site->held : site->samples) *

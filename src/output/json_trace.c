@@ -32,29 +32,33 @@ static void write_begin(struct ss_trace_output *output)
 	(void)fputc('\n', output->out);
 }
 
+void ss_json_trace_stack(struct ss_json *json, const struct ss_trace_stack *stack)
+{
+	ss_json_open(json, "frames", '[');
+	for (size_t i = 0; i < stack->count; i++) {
+		const struct ss_trace_frame *frame = &stack->frames[i];
+		ss_json_open(json, NULL, '{');
+		ss_json_hex(json, "pc", frame->pc);
+		ss_json_text(json, "module", frame->module ? frame->module->path : NULL);
+		ss_json_hex_if(json, "offset", frame->module != NULL, frame->offset);
+		ss_json_text(json, "symbol", frame->symbol);
+		ss_json_text(json, "file", frame->file);
+		ss_json_signed_if(json, "line", frame->line > 0, frame->line);
+		ss_json_bool(json, "inlined", frame->inlined);
+		ss_json_close(json, '}');
+	}
+	ss_json_close(json, ']');
+	ss_json_text(json, "end", ss_end_name(stack->end));
+}
+
 static void write_stack(struct ss_trace_output *output, uint32_t number)
 {
-	const struct ss_trace_stack *stack = ss_trace_stack(output->trace, number);
 	struct ss_json json = { .out = output->out };
 
 	ss_json_open(&json, NULL, '{');
 	ss_json_text(&json, "event", "stack");
 	ss_json_unsigned(&json, "stack", number);
-	ss_json_open(&json, "frames", '[');
-	for (size_t i = 0; i < stack->count; i++) {
-		const struct ss_trace_frame *frame = &stack->frames[i];
-		ss_json_open(&json, NULL, '{');
-		ss_json_hex(&json, "pc", frame->pc);
-		ss_json_text(&json, "module", frame->module ? frame->module->path : NULL);
-		ss_json_hex_if(&json, "offset", frame->module != NULL, frame->offset);
-		ss_json_text(&json, "symbol", frame->symbol);
-		ss_json_text(&json, "file", frame->file);
-		ss_json_signed_if(&json, "line", frame->line > 0, frame->line);
-		ss_json_bool(&json, "inlined", frame->inlined);
-		ss_json_close(&json, '}');
-	}
-	ss_json_close(&json, ']');
-	ss_json_text(&json, "end", ss_end_name(stack->end));
+	ss_json_trace_stack(&json, ss_trace_stack(output->trace, number));
 	ss_json_close(&json, '}');
 	(void)fputc('\n', output->out);
 }

@@ -29,9 +29,9 @@ const struct ss_trace_format *ss_trace_format_find(const char *name)
 
 const struct ss_trace_format *ss_growth_format_find(const char *name)
 {
-	static const struct ss_trace_format *const growth[] = { &ss_growth_text,
-								&ss_growth_folded,
-								&ss_growth_pprof };
+	static const struct ss_trace_format *const growth[] = {
+		&ss_growth_text, &ss_growth_json, &ss_growth_folded, &ss_growth_pprof
+	};
 
 	return find(growth, SS_ARRAY_SIZE(growth), name);
 }

@@ -41,6 +41,7 @@ extern const struct ss_trace_format ss_trace_folded;
 
 /* Of page faults, for --alloc. */
 extern const struct ss_trace_format ss_growth_text;
+extern const struct ss_trace_format ss_growth_json;
 extern const struct ss_trace_format ss_growth_folded;
 extern const struct ss_trace_format ss_growth_pprof;
 /* NULL: there is no format of that name. */

@@ -172,6 +172,8 @@ static uint32_t find_module_of(struct ss_trace_recorder *recorder,
 {
 	const struct ss_module_impl *impl = ss_drop_const(probe->module);
 
+	if (!impl)
+		return SS_ID_NONE; /* no code: page faults */
 	return find_module(recorder, probe->module,
 			   ss_module_guess_bias(impl, impl->fd >= 0));
 }
@@ -228,8 +230,11 @@ static uint32_t find_stack(struct ss_trace_recorder *recorder, uint32_t number)
 static bool add_function(struct ss_trace_recorder *recorder, size_t probe)
 {
 	const struct ss_trace_probe *p = ss_trace_probe(recorder->trace, probe);
-	struct ss_frame_record *frame = ss_vector_push(&recorder->frames);
+	struct ss_frame_record *frame = NULL;
 
+	if (!p->module)
+		return true;
+	frame = ss_vector_push(&recorder->frames);
 	if (!frame)
 		return false;
 	*frame = (struct ss_frame_record){ .module = find_module_of(recorder, p),
@@ -237,7 +242,8 @@ static bool add_function(struct ss_trace_recorder *recorder, size_t probe)
 	return frame->module != SS_ID_NONE;
 }
 
-/* The functions of the scopes that the thread is in; no other is known. */
+/* The functions of the scopes that the thread is in; no other is known. Of a page fault there is
+   none. */
 static uint32_t make_stack(struct ss_trace_recorder *recorder,
 			   const struct traced_thread *thread,
 			   const struct ss_trace_event *event)
@@ -247,7 +253,10 @@ static uint32_t make_stack(struct ss_trace_recorder *recorder,
 	for (size_t i = thread->scopes.count; added && i-- > 0;)
 		added = add_function(recorder, thread->scopes.items[i].probe);
 	return added ? ss_writer_stack(recorder->writer, recorder->frames.items,
-				       recorder->frames.count, SS_END_ROOT, NULL) :
+				       recorder->frames.count,
+				       recorder->frames.count ? SS_END_ROOT :
+								SS_END_UNREADABLE,
+				       NULL) :
 		       SS_ID_NONE;
 }
 

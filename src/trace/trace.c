@@ -2,6 +2,8 @@
  * A trace: sets probes, merges the rings of the CPUs in the order of time, and follows the scopes
  * of each thread.
  */
+#include <inttypes.h>
+#include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -53,6 +55,7 @@ struct ss_trace {
 	struct ss_trace_stacks stacks;
 	uint64_t space_version;	    /* of the address space that stacks has */
 	size_t copied;		    /* bytes */
+	char faults_name[48];	    /* of what stands for page faults */
 	SS_VECTOR(pid_t) strangers; /* processes that have executed another program */
 	struct ss_trace_summary summary;
 	uint64_t wall_offset_ns;
@@ -164,7 +167,9 @@ static struct ss_error *add_faults(struct ss_trace *trace)
 
 	if (!probe || !place)
 		return ss_error_no_memory();
-	*probe = (struct ss_trace_probe){ .name = "page fault", .set = true };
+	(void)snprintf(trace->faults_name, sizeof(trace->faults_name),
+		       "page fault, 1 of %" PRIu64, trace->options.faults); /* it fits */
+	*probe = (struct ss_trace_probe){ .name = trace->faults_name, .set = true };
 	*place = (struct place){};
 	return NULL;
 }

@@ -1,9 +1,10 @@
 """stacksnap trace --alloc: estimates of programs that allocate known amounts at known places,
 with several allocators. Debian packages: libjemalloc2, libtcmalloc-minimal4, libmimalloc2.0,
-redis-server."""
+musl-tools."""
 # ctest: serial timeout=300
 
 import glob
+import json
 import os
 import re
 import shutil
@@ -19,6 +20,7 @@ SIZE = r"([0-9.]+) (bytes|KiB|MiB|GiB)"
 SITE = re.compile(r"^ *%s new, \+- %s; held %s, \+- %s$" % (SIZE, SIZE, SIZE, SIZE))
 # Few enough samples for the buffers of the kernel, if this machine is busy.
 SMALL, LARGE, CHURN = 48, 48, 160
+LEAKED = 48
 
 
 def size_of(number, unit):
@@ -57,7 +59,7 @@ class Alloc(EndToEnd):
         self.assertEqual(process.returncode, 0, "%r %r" % (out, err))
         return out
 
-    def sites(self, text):
+    def sites(self, text, functions=("leak_small", "leak_large", "churn")):
         """For each function: new bytes, their error, held bytes, their error; all stacks of a
         function summed, errors in squares."""
         sums = {}
@@ -68,8 +70,8 @@ class Alloc(EndToEnd):
                 continue
             groups = match.groups()
             sizes = [size_of(groups[i], groups[i + 1]) for i in range(0, 8, 2)]
-            for name in ("leak_small", "leak_large", "churn"):
-                if re.search(r"^    #[0-9]+ +%s \(" % name, block, re.M):
+            for name in functions:
+                if re.search(r"^    #[0-9]+ +%s\b" % name, block, re.M):
                     total = sums.setdefault(name, [0, 0, 0, 0])
                     total[0] += sizes[0]
                     total[1] += sizes[1] ** 2
@@ -77,13 +79,18 @@ class Alloc(EndToEnd):
                     total[3] += sizes[3] ** 2
         return {name: (a, b ** 0.5, c, d ** 0.5) for name, (a, b, c, d) in sums.items()}
 
-    def check(self, *arguments, text=True, **options):
-        target = self.start("grows", SMALL, LARGE, CHURN, settle=True, **options)
+    def allocate(self, target, *arguments):
+        """What is traced while the target allocates."""
         process = self.trace(target.pid, *arguments)
         target.process.stdin.write(b"go\n")
         self.assertEqual(target.process.stdout.readline(), b"done\n")
         data = self.end(process)
         self.assert_free(target.pid)
+        return data
+
+    def check(self, *arguments, text=True, **options):
+        target = self.start("grows", SMALL, LARGE, CHURN, settle=True, **options)
+        data = self.allocate(target, *arguments)
         return (data.decode(), self.sites(data.decode())) if text else data
 
     def assert_close(self, sites, name, mib, text, own=1.0):
@@ -127,6 +134,70 @@ class Alloc(EndToEnd):
         if not found:
             self.skipTest("no other allocator is installed")
 
+    def test_cplusplus_and_break(self):
+        """Objects, strings and sbrk(); memory that is used again is not growth."""
+        target = self.start("leaks", LEAKED, LEAKED, LEAKED, 8 * LEAKED, settle=True)
+        text = self.allocate(target, "--leaks", "--rows=100").decode()
+        names = {"leak_objects": 1.2, "leak_strings": 1.1, "leak_break": 1.0}
+        sites = self.sites(text, tuple(names) + ("reuse",))
+        for name, own in names.items():
+            self.assertIn(name, sites, text)
+            self.assert_close(sites, name, LEAKED, text, own)
+            self.assertGreaterEqual(sites[name][2], LEAKED * MIB - sites[name][3], text)
+        self.assertLess(sites.get("reuse", [0])[0], 4 * MIB, text)
+        self.assertIn("operator new(unsigned long)", text)
+
+    def test_musl(self):
+        compiler = shutil.which("musl-gcc")
+        if not compiler:
+            self.skipTest("musl-gcc is missing: install musl-tools")
+        directory = tempfile.mkdtemp(prefix="stacksnap-musl-")
+        self.addCleanup(shutil.rmtree, directory)
+        path = os.path.join(directory, "grows")
+        sources = os.path.join(os.environ.get("SOURCE", "."), "targets")
+        subprocess.run([compiler, "-O2", "-g", "-D_GNU_SOURCE", "-fno-optimize-sibling-calls", "-o",
+                        path, os.path.join(sources, "grows.c"), os.path.join(sources, "target.c")],
+                       check=True, stdin=subprocess.DEVNULL, timeout=LIMIT_S)
+        target = self.start_command([path, str(SMALL), str(LARGE), str(CHURN)])
+        text = self.allocate(target).decode()
+        sites = self.sites(text)
+        self.assert_close(sites, "leak_small", SMALL, text, own=1.25)
+        self.assert_close(sites, "leak_large", LARGE, text, own=1.25)
+        self.assert_close(sites, "churn", CHURN, text)
+
+    def test_json(self):
+        document = json.loads(self.check("-f", "json", text=False))
+        self.assertEqual(document["schema"], "stacksnap-growth/1")
+        self.assertEqual((document["process_ended"], document["lost"]), (False, 0), document)
+        self.assertEqual(sum(stack["new"]["samples"] for stack in document["stacks"]),
+                         document["new"]["samples"], document)
+        found = 0
+        for stack in document["stacks"]:
+            self.assertEqual(stack["new"]["bytes"],
+                             stack["new"]["samples"] * document["sample_bytes"], document)
+            self.assertLessEqual(stack["held"]["samples"], stack["new"]["samples"], document)
+            if any(frame["symbol"] == "leak_large" for frame in stack["frames"]):
+                found += stack["new"]["bytes"]
+                self.assertEqual(stack["end"], "root", document)
+        self.assertLess(abs(found - LARGE * MIB), LARGE * MIB / 3, document)
+
+    def test_recording(self):
+        directory = tempfile.mkdtemp(prefix="stacksnap-")
+        self.addCleanup(shutil.rmtree, directory)
+        path = os.path.join(directory, "growth.rec")
+        self.assertEqual(self.check("-o", path, text=False), b"")
+        done = self.run_tool("report", "-f", "folded", path)
+        text = done.stdout.decode()
+        hits = {}
+        for line in text.splitlines():
+            stack, count = line.rsplit(" ", 1)
+            for name in ("leak_small", "leak_large", "churn"):
+                if name in stack.split(";"):
+                    hits[name] = hits.get(name, 0) + int(count)
+        for name, mib in (("leak_small", SMALL), ("leak_large", LARGE), ("churn", CHURN)):
+            self.assertLess(abs(hits[name] * (512 << 10) - mib * MIB), mib * MIB / 3, text)
+        self.assertIn("page fault, 1 of ", self.run_tool("report", path).stdout.decode())
+
     def test_folded(self):
         text, _ = self.check("-f", "folded")
         weights = {}
@@ -161,10 +232,12 @@ class Alloc(EndToEnd):
 
     def test_refused(self):
         for arguments in (("--alloc", "-p", "malloc"), ("--leaks", "-p", "malloc"),
-                          ("--alloc", "--scope"), ("--alloc", "-f", "json"), ("--rows=3",),
-                          ("--alloc=0",)):
+                          ("--alloc", "--scope"), ("--alloc", "-f", "html"), ("--rows=3",),
+                          ("--alloc=0",), ("--alloc", "--leaks", "-o", "/tmp/x.rec")):
             done = self.run_tool("trace", *arguments, os.getpid(), status=(64,))
-            self.assertIn(b"--alloc" if arguments != ("--rows=3",) else b"rows", done.stderr)
+            expected = b"rows" if arguments == ("--rows=3",) else \
+                b"--leaks" if "-o" in arguments else b"--alloc"
+            self.assertIn(expected, done.stderr)
 
 
 if __name__ == "__main__":
