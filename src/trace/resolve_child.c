@@ -546,8 +546,9 @@ static void match_inlined(struct resolver *resolver, size_t spec, struct ss_dwar
 	ss_dwarf_find_inlined(dwarf, is_searched, found_inlined, &search);
 	if (search.count)
 		note(resolver, spec,
-		     "%zu %s of it inlined: %s; a probe of FILE:LINE sees such a call",
-		     search.count, search.count == 1 ? "call is" : "calls are",
+		     "%zu %s inlined: %s; a probe of FILE:LINE sees such a call",
+		     search.count,
+		     search.count == 1 ? "call of it is" : "calls of it are",
 		     search.where);
 }
 

@@ -359,6 +359,25 @@ class TraceTest(EndToEnd):
         events = trace.end()
         self.assertEqual(len(self.kinds(events, "hit")), 1, trace.text())
 
+    def test_module_is_unloaded_and_loaded_again(self):
+        """The library that is loaded in its place is not hit."""
+        target = self.start("modules")
+        trace = self.trace(target, "-p", "module_b:plugin_b", "module_b:no_such", "--stack")
+        for number in (2, 3):
+            target.process.stdin.write(b"x")
+            line = target.process.stdout.readline()
+            while b"step %d" % number not in line:
+                self.assertTrue(line, "the target has ended")
+                line = target.process.stdout.readline()
+        wait_until(lambda: '"hit"' in read_text(trace.path), "the hit")
+        events = trace.end(status=(1,))
+        self.assertIn("module_b:no_such: no such function", trace.text())
+        self.assertEqual([event["function"] for event in self.kinds(events, "hit")], ["plugin_b"],
+                         trace.text())
+        stack = self.kinds(events, "stack")[-1]
+        self.assertEqual([frame["symbol"] for frame in stack["frames"]][:3],
+                         ["plugin_b", "step", "main"], trace.text())
+
     def test_code_is_restored(self):
         target = self.traced()
         before = self.tell(target, "text")
@@ -458,6 +477,23 @@ class TraceTest(EndToEnd):
         trace = self.trace(target, "-p", "stripped+" + offset)
         self.tell(target, "many 1 5")
         self.assertEqual(len(self.kinds(trace.end(), "hit")), 5, trace.text())
+
+    def test_kernel_without_uprobes(self):
+        """As it looks without tracefs, and without the kernel's support."""
+        target = self.traced()
+        hide = "mount -t tmpfs none /sys/kernel/tracing && mount -t tmpfs none /sys/kernel/debug"
+        devices = " && mount -t tmpfs none /sys/bus/event_source/devices"
+        for command, expected in ((hide, "tracefs is not mounted.*mount -t tracefs"),
+                                  (hide + devices, "this kernel has no uprobes")):
+            done = subprocess.run(
+                ["unshare", "--mount", "sh", "-c", command + ' && exec "$@"', "sh", STACKSNAP,
+                 "trace", str(target.pid), "-p", "checkpoint"], stdin=subprocess.DEVNULL,
+                stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=LIMIT_S)
+            text = done.stdout.decode()
+            if "mount: " in text or "unshare: " in text:
+                self.skipTest("cannot mount: " + text)
+            self.assertEqual(done.returncode, 2, text)
+            self.assertRegex(text.replace("\n", " "), expected)
 
     def test_without_rights(self):
         nobody = pwd.getpwnam("nobody")

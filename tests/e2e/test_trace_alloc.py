@@ -6,13 +6,14 @@ musl-tools."""
 import glob
 import json
 import os
+import pwd
 import re
 import shutil
 import subprocess
 import tempfile
 import unittest
 
-from harness import EndToEnd, LIMIT_S, STACKSNAP, main, read_text, wait_until
+from harness import EndToEnd, LIMIT_S, STACKSNAP, for_everyone, main, read_text, wait_until
 
 MIB = 1 << 20
 UNITS = {"bytes": 1, "KiB": 1 << 10, "MiB": MIB, "GiB": 1 << 30}
@@ -229,6 +230,24 @@ class Alloc(EndToEnd):
                     self.assertTrue(match, done.stdout)
                     mib = {"leak_small": SMALL, "leak_large": LARGE, "churn": CHURN}[name]
                     self.assertLess(abs(float(match.group(1)) - mib), mib / 3, done.stdout)
+
+    def test_without_rights(self):
+        if int(read_text("/proc/sys/kernel/perf_event_paranoid")) < 1:
+            self.skipTest("perf_event_paranoid allows perf events to everybody")
+        nobody = pwd.getpwnam("nobody")
+
+        def become_nobody():
+            os.setgroups([])
+            os.setgid(nobody.pw_gid)
+            os.setuid(nobody.pw_uid)
+
+        target = self.start_command([for_everyone(os.path.join(os.environ["TARGETS"], "grows"))],
+                                    preexec_fn=become_nobody)
+        done = subprocess.run([for_everyone(STACKSNAP), "trace", "--alloc", str(target.pid)],
+                              stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                              stderr=subprocess.PIPE, timeout=LIMIT_S, preexec_fn=become_nobody)
+        self.assertEqual(done.returncode, 2, done)
+        self.assertRegex(done.stderr.decode(), "(?s)needs CAP_PERFMON.*sudo")
 
     def test_refused(self):
         for arguments in (("--alloc", "-p", "malloc"), ("--leaks", "-p", "malloc"),
