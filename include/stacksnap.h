@@ -1483,6 +1483,20 @@ struct ss_recorded_wait {
 	struct ss_wait wait;
 };
 
+/* A goroutine in a snapshot of a Go program. */
+struct ss_recorded_goroutine {
+	uint64_t tick; /* of the snapshot, as in its samples */
+	uint64_t id;
+	uint64_t waiting_ns; /* as in struct ss_goroutine, like those without a comment */
+	const char *wait_reason; /* or NULL */
+	uint32_t process;
+	uint32_t thread; /* UINT32_MAX: none */
+	uint32_t stack;
+	enum ss_goroutine_status status;
+	bool on_thread;
+	bool changed;
+};
+
 /* What an event of a trace is. */
 enum ss_trace_kind {
 	SS_TRACE_HIT = 0,
@@ -1595,6 +1609,10 @@ ss_recording_thread(const struct ss_recording *recording, size_t index);
 SS_API size_t ss_recording_wait_count(const struct ss_recording *recording);
 SS_API const struct ss_recorded_wait *
 ss_recording_wait(const struct ss_recording *recording, size_t index);
+/* In order of their snapshots; within one, ascending by id. */
+SS_API size_t ss_recording_goroutine_count(const struct ss_recording *recording);
+SS_API const struct ss_recorded_goroutine *
+ss_recording_goroutine(const struct ss_recording *recording, size_t index);
 SS_API size_t ss_recording_module_count(const struct ss_recording *recording);
 SS_API const struct ss_recorded_module *
 ss_recording_module(const struct ss_recording *recording, size_t index);

@@ -288,7 +288,10 @@ static bool put_sample(struct pprof *p, const struct key *key, const struct valu
 	ss_protobuf_numbers(&sample, SAMPLE_LOCATIONS, p->path.items, p->path.count);
 	ss_protobuf_numbers(&sample, SAMPLE_VALUES, numbers, count);
 	put_label(p, &sample, "thread", thread->name, 0);
-	put_label(p, &sample, "tid", NULL, (uint64_t)thread->tid);
+	if (thread->goroutine)
+		put_label(p, &sample, "goroutine", NULL, thread->goroutine);
+	else
+		put_label(p, &sample, "tid", NULL, (uint64_t)thread->tid);
 	put_label(p, &sample, "process", process->name, 0);
 	put_label(p, &sample, "pid", NULL, (uint64_t)process->pid);
 	put_label(p, &sample, "state", state, 0);

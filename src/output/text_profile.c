@@ -74,7 +74,12 @@ static void write_head(const struct ss_profile *profile,
 	}
 	ss_quantity_write_things(profile->samples, "sample", out);
 	(void)fputs(" of ", out);
-	ss_quantity_write_things(profile->threads.count, "thread", out);
+	ss_quantity_write_things(profile->threads.count - profile->goroutines, "thread",
+				 out);
+	if (profile->goroutines) {
+		(void)fputs(" and ", out);
+		ss_quantity_write_things(profile->goroutines, "goroutine", out);
+	}
 	(void)fputc('\n', out);
 }
 

@@ -6,6 +6,7 @@
 
 #include "profile/events.h"
 #include "profile/frames.h"
+#include "profile/goroutines.h"
 #include "profile/series.h"
 #include "profile/thread_wait.h"
 #include "profile/waits.h"
@@ -443,6 +444,74 @@ static bool add_trace(const struct load *load)
 	return trace || !totals;
 }
 
+/* The index of the tick of a goroutine among those of the recording in the profile, or
+   SIZE_MAX: it is not in the selected time. */
+static size_t tick_of(const struct load *load, const struct ss_recorded_goroutine *from)
+{
+	uint64_t at = from->tick - load->first_tick;
+
+	if (!load->has_tick || from->tick < load->first_tick ||
+	    at >= current(load)->ticks.count - load->base_tick)
+		return SIZE_MAX;
+	return (size_t)(load->base_tick + at);
+}
+
+static bool is_goroutine_selected(struct load *load,
+				  const struct ss_recorded_goroutine *from,
+				  const struct ss_profile_goroutine *goroutine)
+{
+	const struct ss_load_options *options = load->options;
+
+	if (from->on_thread || tick_of(load, from) == SIZE_MAX ||
+	    (options->states && !strchr(options->states, goroutine->state)) ||
+	    (options->selects_thread &&
+	     !options->selects_thread(options->data, goroutine->tid, goroutine->name)))
+		return false;
+	return ss_load_frames_wants(&load->frames, from->stack);
+}
+
+/* Each goroutine on no thread is a thread of its own in the profile. */
+static bool add_goroutines(struct load *load)
+{
+	size_t count = ss_recording_goroutine_count(load->recording);
+	_cleanup_(ss_profile_goroutines_cleanup) struct ss_profile_goroutines *table =
+		count ? ss_profile_goroutines_new(load->profile) : NULL;
+	size_t left = 0;
+
+	for (size_t i = 0; table && i < count; i++) {
+		const struct ss_recorded_goroutine *from =
+			ss_recording_goroutine(load->recording, i);
+		struct ss_profile_goroutine goroutine = {
+			.process = process_of(load, from->process),
+		};
+		if (goroutine.process == SS_ID_NONE ||
+		    !ss_profile_goroutine_init(&goroutine, load->profile, from))
+			return false;
+		if (!is_goroutine_selected(load, from, &goroutine))
+			continue;
+		struct ss_profile_run run = {
+			.tick = (uint32_t)tick_of(load, from),
+			.count = 1,
+			.state = goroutine.state,
+			.wait = SS_ID_NONE,
+			.call = ss_load_frames_call(&load->frames, from->stack),
+		};
+		uint32_t thread = SS_ID_NONE;
+		if (!ss_profile_goroutines_thread(table, &goroutine, &thread))
+			return false;
+		left += thread == SS_ID_NONE;
+		if (run.call == SS_ID_NONE ||
+		    (thread != SS_ID_NONE &&
+		     !ss_profile_sample(load->profile, thread, &run)))
+			return false;
+	}
+	if (left)
+		return ss_profile_note(load->profile,
+				       "%s: %zu more goroutines are not counted",
+				       current(load)->file, left);
+	return table || !count;
+}
+
 /* Adds a note for everything that is missing. */
 static bool add_notes(const struct load *load)
 {
@@ -505,7 +574,8 @@ struct ss_error *ss_load_recording(struct ss_profile *profile,
 		whole = add_sample(&load, &sample);
 	set_missed(&load);
 	whole = (whole || load.truncated) && ss_load_waits_finish(&load.waits) &&
-		add_waits(&load) && add_trace(&load) && add_notes(&load);
+		add_goroutines(&load) && add_waits(&load) && add_trace(&load) &&
+		add_notes(&load);
 	ss_series_deinit(&series);
 	return whole ? NULL : ss_error_no_memory();
 }

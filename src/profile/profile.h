@@ -106,6 +106,9 @@ struct ss_profile_thread {
 	uint32_t process;
 	pid_t tid;
 	const char *name;
+	/* Not a thread, but a goroutine in a snapshot that is on none: its id, which tid has,
+	   too, if it fits; "goroutine (chan receive)" is its name */
+	uint64_t goroutine;
 	/* Of a snapshot: what it waits for, of the last one; owned, or NULL */
 	struct ss_wait *wait;
 	SS_VECTOR(struct ss_profile_run) runs;
@@ -200,6 +203,7 @@ struct ss_profile {
 	struct ss_idtable frames;      /* of struct ss_profile_frame */
 	struct ss_idtable calls;       /* of struct ss_profile_call */
 	struct ss_idtable nodes;       /* of struct ss_profile_node */
+	size_t goroutines;	       /* number of threads that are goroutines */
 	uint64_t samples;
 	uint64_t bytes; /* of the files of all recordings */
 };

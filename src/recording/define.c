@@ -391,6 +391,35 @@ void ss_definer_wait(struct ss_definer *definer, const struct ss_written_wait *w
 	put_record(definer, SS_DEFINE_WAIT);
 }
 
+void ss_definer_goroutine(struct ss_definer *definer,
+			  const struct ss_written_goroutine *written)
+{
+	const struct ss_goroutine *goroutine = written->goroutine;
+	uint32_t reason = define_string(definer, goroutine->wait_reason);
+	const struct ss_defined *process =
+		&definer->processes.items.items[written->process];
+	uint64_t thread = 0;
+
+	if (written->thread != SS_ID_NONE)
+		thread =
+			(uint64_t)definer->threads.items.items[written->thread].local + 1;
+	const uint64_t numbers[] = {
+		written->tick,
+		process->local,
+		(goroutine->on_thread ? SS_GOROUTINE_ON_THREAD : 0) |
+			(goroutine->changed ? SS_GOROUTINE_CHANGED : 0),
+		goroutine->id,
+		goroutine->status,
+		reason,
+		goroutine->waiting_ns,
+		thread,
+		written->stack,
+	};
+	for (size_t i = 0; i < SS_ARRAY_SIZE(numbers); i++)
+		ss_encode_uleb128(&definer->payload, numbers[i]);
+	put_record(definer, SS_DEFINE_GOROUTINE);
+}
+
 uint32_t ss_definer_probe(struct ss_definer *definer,
 			  const struct ss_written_probe *probe)
 {

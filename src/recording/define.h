@@ -98,6 +98,8 @@ uint32_t ss_definer_stack(struct ss_definer *definer,
 			  const struct ss_frame_record *frames, size_t count,
 			  enum ss_end end, const char *reason);
 void ss_definer_wait(struct ss_definer *definer, const struct ss_written_wait *wait);
+void ss_definer_goroutine(struct ss_definer *definer,
+			  const struct ss_written_goroutine *written);
 uint32_t ss_definer_probe(struct ss_definer *definer,
 			  const struct ss_written_probe *probe);
 void ss_definer_trace(struct ss_definer *definer, const struct ss_trace_summary *summary);

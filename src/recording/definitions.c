@@ -304,6 +304,7 @@ static definition_reader *const readers[] = {
 	[SS_DEFINE_WAIT] = ss_waits_read,
 	[SS_DEFINE_PROBE] = ss_probe_read,
 	[SS_DEFINE_TRACE] = ss_trace_totals_read,
+	[SS_DEFINE_GOROUTINE] = ss_goroutine_read,
 };
 
 /* Equal records take almost no space in a file. */

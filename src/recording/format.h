@@ -58,6 +58,7 @@ enum ss_definition {
 	SS_DEFINE_WAIT = 12,
 	SS_DEFINE_PROBE = 13,
 	SS_DEFINE_TRACE = 14, /* its totals */
+	SS_DEFINE_GOROUTINE = 15,
 };
 
 /* Flags of a probe. */
@@ -71,6 +72,9 @@ enum {
 };
 
 enum { SS_WAIT_IN_CYCLE = 1 };
+
+/* Flags of a goroutine. */
+enum { SS_GOROUTINE_ON_THREAD = 1, SS_GOROUTINE_CHANGED = 2 };
 
 enum { SS_MODULE_DELETED = 1 };
 

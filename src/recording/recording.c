@@ -383,6 +383,7 @@ static void free_tables(struct ss_recording *recording)
 	ss_vector_free(&recording->processes);
 	ss_vector_free(&recording->threads);
 	ss_vector_free(&recording->waits);
+	ss_vector_free(&recording->goroutines);
 	for (size_t i = 0; i < recording->wait_blocks.count; i++)
 		free(recording->wait_blocks.items[i]);
 	ss_vector_free(&recording->wait_blocks);

@@ -25,6 +25,7 @@ enum {
 	SS_STACK_WORDS_TIMES = 8, /* factor for the limit if duplicate stacks count */
 	SS_CALLS_MAX = 4 << 20,	  /* per segment */
 	SS_WAITS_MAX = 1 << 18,
+	SS_GOROUTINES_MAX = 4 << 20,
 	SS_PROBES_MAX = 1 << 12,
 	SS_EVENTS = 1 << 20, /* of traces, */
 	SS_EVENTS_PER_BYTE = 8,
@@ -124,6 +125,7 @@ struct ss_recording {
 	SS_VECTOR(struct ss_recorded_wait) waits;
 	SS_VECTOR(void *) wait_blocks; /* owned: what waits point to */
 	size_t wait_bytes;
+	SS_VECTOR(struct ss_recorded_goroutine) goroutines;
 	struct ss_idtable probe_ids;
 	SS_VECTOR(struct ss_recorded_probe) probes;
 	SS_VECTOR(struct ss_kept_event) events;
@@ -214,6 +216,8 @@ bool ss_call_read(struct ss_recording *recording, struct ss_scope *scope,
 		  struct ss_cursor *cursor);
 bool ss_waits_read(struct ss_recording *recording, struct ss_scope *scope,
 		   struct ss_cursor *cursor);
+bool ss_goroutine_read(struct ss_recording *recording, struct ss_scope *scope,
+		       struct ss_cursor *cursor);
 
 /* The first numbers of a segment. */
 enum ss_segment_number {

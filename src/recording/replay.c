@@ -59,6 +59,20 @@ static bool add_place(struct replay *replay, uint32_t place)
 	return true;
 }
 
+/* Adds a stack of the recording. */
+static bool add_stack(struct replay *replay, const struct ss_recorded_stack *stack,
+		      uint32_t *ret_id, size_t *ret_count)
+{
+	replay->frames.count = 0;
+	for (size_t i = 0; i < stack->count; i++) {
+		if (!add_place(replay, stack->places[i]))
+			return false;
+	}
+	*ret_count = replay->frames.count;
+	return ss_snapshot_add_stack(replay->snapshot, replay->frames.items,
+				     replay->frames.count, stack->end, ret_id);
+}
+
 static bool add_thread(struct replay *replay, const struct ss_sample *sample)
 {
 	const struct ss_recording *recording = replay->recording;
@@ -75,14 +89,54 @@ static bool add_thread(struct replay *replay, const struct ss_sample *sample)
 		.reason = copy_text(replay, stack->reason),
 		.consistent = true,
 	};
-	replay->frames.count = 0;
-	for (size_t i = 0; i < stack->count; i++) {
-		if (!add_place(replay, stack->places[i]))
-			return false;
+	return add_stack(replay, stack, &thread->stack_id, &thread->frame_count);
+}
+
+/* Many goroutines have the stack of the one before. */
+static bool add_goroutine(struct replay *replay, const struct ss_recorded_goroutine *from,
+			  const struct ss_recorded_goroutine *before)
+{
+	const struct ss_recording *recording = replay->recording;
+	const struct ss_recorded_stack *stack = &recording->stacks.items[from->stack];
+	struct ss_goroutine *slot = ss_vector_push(&replay->snapshot->goroutines);
+
+	if (!slot)
+		return false;
+	*slot = (struct ss_goroutine){
+		.id = from->id,
+		.status = from->status,
+		.wait_reason = copy_text(replay, from->wait_reason),
+		.waiting_ns = from->waiting_ns,
+		.tid = from->thread == UINT32_MAX ?
+			       0 :
+			       recording->threads.items[from->thread].tid,
+		.on_thread = from->on_thread,
+		.changed = from->changed,
+		.end = stack->end,
+		.reason = copy_text(replay, stack->reason),
+	};
+	if (before && before->stack == from->stack) {
+		slot->stack_id = slot[-1].stack_id;
+		slot->frame_count = slot[-1].frame_count;
+		return true;
 	}
-	thread->frame_count = replay->frames.count;
-	return ss_snapshot_add_stack(replay->snapshot, replay->frames.items,
-				     replay->frames.count, stack->end, &thread->stack_id);
+	return add_stack(replay, stack, &slot->stack_id, &slot->frame_count);
+}
+
+static bool add_goroutines(struct replay *replay, uint64_t tick, size_t process)
+{
+	const struct ss_recorded_goroutine *before = NULL;
+
+	for (size_t i = 0; i < replay->recording->goroutines.count; i++) {
+		const struct ss_recorded_goroutine *goroutine =
+			&replay->recording->goroutines.items[i];
+		if (goroutine->tick != tick || goroutine->process != process)
+			continue;
+		if (!add_goroutine(replay, goroutine, before))
+			return false;
+		before = goroutine;
+	}
+	return true;
 }
 
 static bool add_threads(struct replay *replay, uint64_t tick, size_t process)
@@ -150,7 +204,8 @@ struct ss_error *ss_recording_snapshot(struct ss_recording *recording, uint64_t 
 		return ss_error_new(SS_ERROR_INVALID,
 				    "the recording can no longer be read");
 	describe(&replay, &recording->processes.items[process]);
-	if (!add_modules(&replay) || !add_threads(&replay, tick, process))
+	if (!add_modules(&replay) || !add_threads(&replay, tick, process) ||
+	    !add_goroutines(&replay, tick, process))
 		return ss_error_no_memory();
 	*ret = take_ptr(snapshot);
 	return NULL;

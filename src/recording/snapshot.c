@@ -278,6 +278,34 @@ static void add_waits(struct series *series)
 	}
 }
 
+/* The handle of a thread that was sampled, or SS_ID_NONE. */
+static uint32_t sampled_thread(const struct series *series, pid_t tid)
+{
+	const struct ss_snapshot *snapshot = series->snapshot;
+	const struct ss_thread *thread = tid ? ss_snapshot_find_thread(snapshot, tid) :
+					       NULL;
+
+	return thread ? series->samples.items[thread - snapshot->threads.items].thread :
+			SS_ID_NONE;
+}
+
+static void add_goroutines(struct series *series)
+{
+	const struct ss_snapshot *snapshot = series->snapshot;
+
+	for (size_t i = 0; i < snapshot->goroutines.count; i++) {
+		const struct ss_goroutine *goroutine = &snapshot->goroutines.items[i];
+		const struct ss_written_goroutine written = {
+			.tick = series->tick,
+			.process = series->process,
+			.thread = sampled_thread(series, goroutine->tid),
+			.stack = series->stacks.items[goroutine->stack_id],
+			.goroutine = goroutine,
+		};
+		ss_writer_goroutine(series->writer, &written);
+	}
+}
+
 static struct ss_error *write_tick(struct series *series)
 {
 	const struct ss_process *process = &series->snapshot->process;
@@ -289,6 +317,7 @@ static struct ss_error *write_tick(struct series *series)
 	series->stacks.count = 0;
 	if (!add_modules(series) || !add_stacks(series) || !add_samples(series))
 		return ss_error_no_memory();
+	add_goroutines(series);
 	return ss_writer_tick(series->writer, &tick, series->samples.items,
 			      series->samples.count);
 }

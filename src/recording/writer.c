@@ -280,6 +280,12 @@ void ss_writer_wait(struct ss_writer *writer, const struct ss_written_wait *wait
 	ss_definer_wait(&writer->definer, wait);
 }
 
+void ss_writer_goroutine(struct ss_writer *writer,
+			 const struct ss_written_goroutine *goroutine)
+{
+	ss_definer_goroutine(&writer->definer, goroutine);
+}
+
 static struct ss_error *put_ticks(struct ss_writer *writer)
 {
 	_cleanup_buffer_ struct ss_buffer raw = {};

@@ -118,6 +118,18 @@ struct ss_written_wait {
 };
 void ss_writer_wait(struct ss_writer *writer, const struct ss_written_wait *wait);
 
+/* A goroutine of a Go program in the tick that is written next. process, thread: handles;
+   SS_ID_NONE: it is on no thread. stack: its number. */
+struct ss_written_goroutine {
+	uint64_t tick;
+	uint32_t process;
+	uint32_t thread;
+	uint32_t stack;
+	const struct ss_goroutine *goroutine;
+};
+void ss_writer_goroutine(struct ss_writer *writer,
+			 const struct ss_written_goroutine *goroutine);
+
 /* A function, line or USDT probe that is traced. */
 struct ss_written_probe {
 	uint32_t module; /* handle, or SS_ID_NONE */

@@ -6,6 +6,7 @@ import ctypes.util
 import struct
 
 MAGIC = b"\x89SSREC\r\n"
+STATUS = ["runnable", "running", "syscall", "waiting", "preempted", "copystack"]
 KINDS = {1: "python", 2: "javascript", 3: "java", 4: "jit"}
 ENDS = ["root", "frames", "limit", "no-unwind-info", "bad-unwind-info", "unreadable", "loop",
         "register", "gone", "running", "not-stopped", "traced", "denied", "runnable"]
@@ -153,7 +154,7 @@ class Recording:
         if order != 0x01020304:
             raise ValueError("byte order")
         self.samples, self.modules, self.threads, self.processes = [], [], [], []
-        self.waits = []
+        self.waits, self.goroutines = [], []
         self.perf_maps = {}  # process: bytes
         self.segments, self.ticks, self.missed, self.stopped = [], 0, 0, 0
         self.summary = None
@@ -270,6 +271,15 @@ class Recording:
         elif kind == 14:
             names = ("hits", "read", "lost", "skipped", "unpaired", "ended")
             self.trace = dict(zip(names, [c.number() for _ in names]))
+        elif kind == 15:
+            tick, process, flags, number, status, reason, waiting, thread, stack = [
+                c.number() for _ in range(9)]
+            self.goroutines.append({
+                "tick": tick, "process": self._processes[process], "on_thread": bool(flags & 1),
+                "changed": bool(flags & 2), "id": number, "status": STATUS[status],
+                "wait_reason": self._strings[reason], "waiting_ns": waiting,
+                "thread": self._threads[thread - 1] if thread else None,
+                "end": self._stacks[stack][0], "frames": self._stacks[stack][2]})
 
     def _events(self, c):
         assert c.number() == len(self.events)

@@ -15,6 +15,7 @@ import subprocess
 import tempfile
 import urllib.request
 
+from recording import Recording, ZSTD
 from harness import EndToEnd, LIMIT_S, Snapshot, main, wait_until
 
 COMPILERS = ["go"] + [path for path in os.environ.get("STACKSNAP_GO", "").split(":") if path]
@@ -412,7 +413,7 @@ class Goroutines(EndToEnd):
                          (leak["count_first"], leak["count_last"], leak["count_first"]), leak)
         self.assertEqual(len(leak["ids"]), leak["count_last"])
         text = self.run_tool(*arguments, "--goroutines=2", status=(0, 1)).stdout.decode()
-        self.assertRegex(text, r"\nin all snapshots, \d+ to \d+: \d+ goroutines, chan receive")
+        self.assertRegex(text, r"\nin all snapshots, [\d,]+ to [\d,]+: [\d,]+ goroutines, chan receive")
         self.assertRegex(text, r"\nin all snapshots: 7 goroutines, chan receive[^:\n]*: \d")
         self.assertIn("; --goroutines=all shows them\n", text)
         each = self.run_tool(*arguments, "--each", status=(0, 1)).stdout.decode()
@@ -437,6 +438,55 @@ class Goroutines(EndToEnd):
         self.assertRegex(text, r"\nunchanged: \d+ goroutines in \d+ groups; -a shows them\n")
         text = self.run_tool(*arguments, "-a", status=(0, 1)).stdout.decode()
         self.assertRegex(text, r"\nunchanged: 7 goroutines, chan receive[^:\n]*: \d")
+
+    def test_recordings(self):
+        """Snapshots keep them: compared later, and as profiles."""
+        target = self.start_command([self.build_changes("-ldflags=-B 0x1234567890abcdef")])
+        before, after = (os.path.join(self.directory, name) for name in ("a.rec", "b.rec"))
+        live = self.snap(target.pid, status=(0, 1))
+        self.run_tool("-f", "recording", "-o", before, target.pid, status=(0, 1))
+        target.process.stdin.write(b"\n")
+        target.process.stdin.flush()
+        self.assertEqual(target.process.stdout.readline(), b"changed\n")
+        self.run_tool("-f", "recording", "-o", after, target.pid, status=(0, 1))
+        data = json.loads(self.run_tool("diff", "-f", "json", before, after,
+                                        status=(0, 1)).stdout)
+        changes = {name: (group["change"], group["count_first"], group["count_last"],
+                          group["count_same"]) for name, group in self.groups_of(data).items()}
+        self.assertEqual(changes.get("main.stay"), ("unchanged", 7, 7, 7), changes)
+        self.assertEqual(changes.get("main.leave"), ("gone", 5, 0, 0), changes)
+        self.assertEqual(changes.get("main.arrive"), ("new", 0, 3, 0), changes)
+        text = self.run_tool("diff", before, after, status=(0, 1)).stdout.decode()
+        self.assertRegex(text, r"\ngone: 5 goroutines, chan receive[^:\n]*: \d")
+        self.assertRegex(text, r"\nnew: 3 goroutines, chan receive[^:\n]*: \d")
+        folded = self.run_tool("report", "-f", "folded", before, status=(0, 1)).stdout.decode()
+        self.assertRegex(folded, r"(?m);goroutine_\(chan_receive\);.*;main\.stay;.* 7$")
+        self.assertRegex(folded, r"(?m);goroutine_\(chan_receive\);.*;main\.leave;.* 5$")
+        text = self.run_tool("report", before, status=(0, 1)).stdout.decode()
+        self.assertRegex(text, r"\n\d+ samples of \d+ threads and \d+ goroutines\n")
+        both = json.loads(self.run_tool("report", "-f", "json", before, after,
+                                        status=(0, 1)).stdout)
+        ids = [thread["goroutine"] for thread in both["threads"] if thread["goroutine"]]
+        wanted = {number for group in live.data["goroutines"] for number in group["ids"]
+                  if not group["on_thread"]}
+        self.assertLessEqual({number for group in live.data["goroutines"]
+                              for number in group["ids"] if group["count"] >= 5}, set(ids))
+        self.assertGreaterEqual(len(set(ids)), len(wanted) + 3 - 2, (ids, wanted))
+        if ZSTD:
+            self.check_recording(before, self.groups_of(data))
+
+    def check_recording(self, path, groups):
+        """As the manual page says."""
+        recording = Recording(path)
+        found = {goroutine["id"]: goroutine for goroutine in recording.goroutines}
+        for name in "main.stay", "main.leave":
+            for number in groups[name]["ids"]:
+                goroutine = found[number]
+                self.assertEqual((goroutine["tick"], goroutine["status"],
+                                  goroutine["wait_reason"], goroutine["thread"],
+                                  goroutine["end"]),
+                                 (0, "waiting", "chan receive", None, "root"), goroutine)
+                self.assertFalse(goroutine["on_thread"] or goroutine["changed"])
 
     def test_unknown_version(self):
         """One line says why there are none, and nothing is made up."""
