@@ -528,6 +528,7 @@ struct ss_unwind_options {
 	/* As read, but the bytes may have been read at any time since the capture; or NULL. With
 	   it, read is for proofs that what was read before has not changed. */
 	ss_memory_read_function *read_early;
+	bool tasks; /* read the tasks of asyncio, too */
 };
 
 /*
@@ -1199,6 +1200,37 @@ struct ss_goroutine {
 	uint64_t run_mark; /* differs after it has run; 0: not known */
 };
 
+/* What a task of asyncio does. */
+enum ss_async_task_status {
+	SS_ASYNC_TASK_READY = 0, /* its event loop will run it */
+	SS_ASYNC_TASK_WAITING,	 /* for a future */
+	SS_ASYNC_TASK_RUNNING,	 /* on the thread of its event loop */
+};
+
+/* "ready", "waiting" or "running". Never NULL. */
+SS_API const char *ss_async_task_status_name(enum ss_async_task_status status);
+
+/* A task of Python's asyncio that has not ended. Its frames are its coroutines, of which each
+   awaits the one before; if it runs, only the outermost one: the others are on its thread. */
+struct ss_async_task {
+	const char *name;
+	enum ss_async_task_status status;
+	/* WAITING: the type of the future that it waits for, "Future", "Task" */
+	const char *awaited_type;
+	/* Tasks that it waits for, itself or by asyncio.gather(), a TaskGroup, asyncio.wait() or
+	   asyncio.wait_for(): indexes for ss_snapshot_async_task() */
+	const size_t *awaited;
+	size_t awaited_count;
+	bool awaits_all;   /* it continues after all of these, and has no time limit */
+	pid_t tid;	   /* the thread of its event loop; 0: not known */
+	uint32_t stack_id; /* as in struct ss_thread */
+	size_t frame_count;
+	/* After ss_snapshot_diagnose(): it is in a cycle of tasks that wait for each other;
+	   the index of the next one in the cycle */
+	bool in_cycle;
+	size_t cycle_next;
+};
+
 /* Threads that wait for each other in a cycle. They stood still together while their
    locks were read, so the cycle really existed. */
 struct ss_deadlock {
@@ -1299,6 +1331,20 @@ SS_API void ss_snapshot_compare_goroutines(struct ss_snapshot *last,
 					   const struct ss_snapshot *first);
 /* One line that says why the goroutines of a Go program are not known, or NULL. */
 SS_API const char *ss_snapshot_goroutine_problem(const struct ss_snapshot *snapshot);
+
+/* Tasks of asyncio, ascending by name, if ss_unwind_options.tasks was set. They are read after
+   the capture. */
+SS_API size_t ss_snapshot_async_task_count(const struct ss_snapshot *snapshot);
+SS_API const struct ss_async_task *
+ss_snapshot_async_task(const struct ss_snapshot *snapshot, size_t index);
+/* A frame of task; 0 is the innermost. index must be below frame_count. */
+SS_API const struct ss_frame *
+ss_snapshot_async_task_frame(const struct ss_snapshot *snapshot,
+			     const struct ss_async_task *task, size_t index);
+/* How many more there are that ran while they were read. */
+SS_API size_t ss_snapshot_async_tasks_changed(const struct ss_snapshot *snapshot);
+/* How many more there are that could not be read: of another implementation, or invalid. */
+SS_API size_t ss_snapshot_async_tasks_unread(const struct ss_snapshot *snapshot);
 
 /* A frame of thread; 0 is the innermost. index must be below frame_count. */
 SS_API const struct ss_frame *ss_snapshot_frame(const struct ss_snapshot *snapshot,
@@ -2400,7 +2446,8 @@ enum ss_verdict {
 	SS_VERDICT_IDLE = 0, /* its threads wait for work */
 	SS_VERDICT_MOVING,
 	SS_VERDICT_BUSY, /* a thread is runnable most of the time */
-	/* a thread or goroutine made no progress, waiting for an application lock */
+	/* a thread or goroutine made no progress, waiting for an application lock; or tasks
+	   of asyncio wait for each other */
 	SS_VERDICT_BLOCKED,
 	SS_VERDICT_STUCK,    /* a thread made no progress, in a wait that is not idle */
 	SS_VERDICT_DEADLOCK, /* a cycle of threads that made no progress */

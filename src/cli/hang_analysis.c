@@ -59,8 +59,10 @@ static struct ss_error *unwind(const struct ss_hang_analysis *analysis,
 
 	ss_sandbox_enter(attempt, SS_SANDBOX_UNWIND);
 	for (size_t i = 0; i < observation->count && !error; i++) {
-		if (i + 1 == observation->count)
+		if (i + 1 == observation->count) {
 			unwind_options.check = check_last;
+			unwind_options.tasks = analysis->options->tasks > 0;
+		}
 		error = ss_capture_unwind(observation->captures[i], attempt->session,
 					  &unwind_options, &series->snapshots[i]);
 		series->count += !error;

@@ -13,8 +13,8 @@
 
 enum {
 	DEFAULT_INTERPRET_MS = 60000,
-	DEFAULT_GOROUTINES = 20,
-	GOROUTINES_MAX = 1 << 20,
+	DEFAULT_GROUPS = 20,
+	GROUPS_MAX = 1 << 20,
 	MS_PER_S = 1000,
 	MIB = 1 << 20,
 };
@@ -27,6 +27,7 @@ enum key {
 	KEY_GOROUTINES,
 	KEY_NO_CACHE,
 	KEY_WAIT_FUNCTIONS,
+	KEY_TASKS,
 	KEY_NATIVE,
 	KEY_ENVIRONMENT,
 	KEY_MODE,
@@ -50,6 +51,10 @@ static const struct argp_option interpret_table[] = {
 	{ "no-waits", KEY_NO_WAITS, NULL, 0, "Skip wait analysis", 1 },
 	{ "goroutines", KEY_GOROUTINES, "N|all", 0,
 	  "Go programs, text: show the N largest groups of goroutines with equal stacks; "
+	  "0: do not read them (default: 20)",
+	  1 },
+	{ "tasks", KEY_TASKS, "N|all", 0,
+	  "Python, text: show the N largest groups of asyncio's tasks with equal stacks; "
 	  "0: do not read them (default: 20)",
 	  1 },
 	SS_WAIT_FUNCTIONS_OPTION(KEY_WAIT_FUNCTIONS, 1),
@@ -85,7 +90,8 @@ static const struct argp_option table[] = {
 void ss_options_init(struct ss_options *options)
 {
 	*options = (struct ss_options){ .mode = SS_MODE_AUTO,
-					.goroutines = DEFAULT_GOROUTINES,
+					.goroutines = DEFAULT_GROUPS,
+					.tasks = DEFAULT_GROUPS,
 					.interpret_ms = DEFAULT_INTERPRET_MS };
 }
 
@@ -94,6 +100,9 @@ void ss_options_check_native(const struct argp_state *state,
 {
 	if (options->native)
 		ss_usage_fail(state, "--native cannot be used %s", where);
+	if (options->tasks_given && options->tasks)
+		ss_usage_fail(state, "--tasks cannot be used %s: tasks are not read",
+			      where);
 }
 
 void ss_options_deinit(struct ss_options *options)
@@ -193,7 +202,14 @@ static error_t parse_interpret(int key, char *arg, struct argp_state *state)
 		o->goroutines = strcmp(arg, "all") == 0 ?
 					SIZE_MAX :
 					ss_options_parse_number(state, "goroutines", arg,
-								0, GOROUTINES_MAX);
+								0, GROUPS_MAX);
+		return 0;
+	case KEY_TASKS:
+		o->tasks_given = true;
+		o->tasks = strcmp(arg, "all") == 0 ?
+				   SIZE_MAX :
+				   ss_options_parse_number(state, "tasks", arg, 0,
+							   GROUPS_MAX);
 		return 0;
 	case KEY_INTERPRET_TIMEOUT:
 		o->interpret_ms =

@@ -241,6 +241,7 @@ static struct ss_error *unwind(const struct ss_snap_analysis *analysis,
 			  analysis->options->common.format->unsymbolized ||
 			  analysis->options->common.format->native,
 		.no_runtimes = attempt->level != SS_SANDBOX_NAMES,
+		.tasks = analysis->options->tasks > 0,
 	};
 
 	ss_sandbox_enter(attempt, SS_SANDBOX_UNWIND);
@@ -304,6 +305,7 @@ static struct ss_error *print(const struct ss_snap_analysis *analysis,
 		.verbose = options->common.verbose,
 		.color = analysis->color,
 		.goroutine_groups = options->goroutines,
+		.task_groups = options->tasks,
 		.max_stack = options->common.max_stack,
 		.environment = options->environment,
 		.row_options = &analysis->rows.options,

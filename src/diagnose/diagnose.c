@@ -1,3 +1,4 @@
+#include "diagnose/task_cycle.h"
 #include "diagnose/diagnosis.h"
 
 #include "base/error.h"
@@ -97,7 +98,8 @@ static bool diagnose_all(struct ss_snapshot *snapshot, const struct ss_wait_tabl
 		ss_owner_frames_find(snapshot);
 	return ok && ss_goroutine_locks_find(snapshot, table) &&
 	       ss_deadlock_find(snapshot) && ss_application_locks_find(snapshot) &&
-	       ss_chains_find(snapshot) && ss_process_cycle_find(snapshot);
+	       ss_chains_find(snapshot) && ss_process_cycle_find(snapshot) &&
+	       ss_task_cycles_find(snapshot);
 }
 
 SS_DEFINE_CLEANUP(struct ss_wait_table, table, ss_wait_table_free)

@@ -385,6 +385,9 @@ static enum ss_verdict find_verdict(struct ss_progress *progress)
 	}
 	for (size_t i = 0; i < progress->last->goroutines.count; i++)
 		blocked |= progress->last->goroutines.items[i].blocked;
+	/* A time limit or a cancellation may end a cycle of tasks: it is no proven deadlock. */
+	for (size_t i = 0; i < progress->last->async_tasks.count; i++)
+		blocked |= progress->last->async_tasks.items[i].in_cycle;
 	if (deadlock)
 		return SS_VERDICT_DEADLOCK;
 	if (stuck)

@@ -49,6 +49,7 @@ void ss_snapshot_free(struct ss_snapshot *snapshot)
 	ss_vector_free(&snapshot->application_locks);
 	ss_vector_free(&snapshot->cycles);
 	ss_vector_free(&snapshot->goroutines);
+	ss_vector_free(&snapshot->async_tasks);
 	for (size_t i = 0; i < snapshot->others.count; i++)
 		ss_snapshot_free(snapshot->others.items[i]);
 	ss_vector_free(&snapshot->others);
@@ -207,6 +208,10 @@ void ss_snapshot_recount(struct ss_snapshot *snapshot)
 		struct ss_goroutine *goroutine = &snapshot->goroutines.items[i];
 		goroutine->frame_count =
 			snapshot->stacks.items[goroutine->stack_id].count;
+	}
+	for (size_t i = 0; i < snapshot->async_tasks.count; i++) {
+		struct ss_async_task *task = &snapshot->async_tasks.items[i];
+		task->frame_count = snapshot->stacks.items[task->stack_id].count;
 	}
 }
 

@@ -97,6 +97,9 @@ struct ss_snapshot {
 	SS_VECTOR(struct ss_goroutine) goroutines;
 	size_t goroutines_unread;
 	const char *goroutine_problem; /* in strings; or NULL */
+	SS_VECTOR(struct ss_async_task) async_tasks;
+	size_t async_tasks_changed;
+	size_t async_tasks_unread;
 };
 
 /* An empty snapshot, or NULL without memory. Freed by ss_snapshot_free(). */

@@ -53,6 +53,7 @@ struct ss_format_options {
 	bool no_group;		 /* text of a snapshot: do not merge equal stacks */
 	bool all;		 /* text: idle threads, too */
 	size_t goroutine_groups; /* text: how many groups of goroutines to show */
+	size_t task_groups;	 /* text: how many groups of asyncio's tasks to show */
 	size_t max_stack;    /* limit of the capture: bytes of each stack; 0: default */
 	const char *problem; /* one line: what went wrong in the analysis; or NULL */
 	/* recording: functions that wait, see ss_wait_table_added(); or NULL */

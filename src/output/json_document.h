@@ -19,6 +19,9 @@ ss_format_write_heap ss_json_write_heap;	    /* stacksnap-heap/1 */
 /* Writes the member "process" of a document on a process. */
 void ss_json_process(struct ss_json *json, const struct ss_process *process);
 
+/* Writes the members about tasks of asyncio. */
+void ss_json_tasks(struct ss_json *json, const struct ss_snapshot *snapshot);
+
 /* Writes the members about goroutines. blocked: only those that made no progress. False
    without memory. */
 bool ss_json_goroutines(struct ss_json *json, const struct ss_snapshot *snapshot,

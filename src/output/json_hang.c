@@ -44,6 +44,7 @@ struct ss_error *ss_json_write_hang(const struct ss_snapshot *snapshot,
 			     ss_progress_thread(progress, i));
 	ss_json_close(&json, ']');
 	bool whole = ss_json_goroutines(&json, snapshot, true);
+	ss_json_tasks(&json, snapshot);
 	ss_json_deadlocks(&json, snapshot);
 	ss_json_close(&json, '}');
 	(void)fputc_unlocked('\n', out);

@@ -158,6 +158,39 @@ bool ss_json_goroutines(struct ss_json *json, const struct ss_snapshot *snapshot
 	return true;
 }
 
+static void write_task(struct ss_json *json, const struct ss_snapshot *snapshot,
+		       const struct ss_async_task *task)
+{
+	ss_json_open(json, NULL, '{');
+	ss_json_text(json, "name", task->name);
+	ss_json_text(json, "status", ss_async_task_status_name(task->status));
+	ss_json_signed_if(json, "loop_tid", task->tid, task->tid);
+	ss_json_text(json, "awaited_type", task->awaited_type);
+	ss_json_open(json, "awaited_tasks", '[');
+	for (size_t i = 0; i < task->awaited_count; i++)
+		ss_json_unsigned(json, NULL, task->awaited[i]);
+	ss_json_close(json, ']');
+	ss_json_bool(json, "awaits_all", task->awaited_count && task->awaits_all);
+	ss_json_signed_if(json, "cycle_next", task->in_cycle, (int64_t)task->cycle_next);
+	ss_json_unsigned(json, "stack_id", task->stack_id);
+	ss_json_open(json, "frames", '[');
+	for (size_t i = 0; i < task->frame_count; i++)
+		write_frame(json, ss_snapshot_async_task_frame(snapshot, task, i));
+	ss_json_close(json, ']');
+	ss_json_close(json, '}');
+}
+
+void ss_json_tasks(struct ss_json *json, const struct ss_snapshot *snapshot)
+{
+	ss_json_open(json, "tasks", '[');
+	for (size_t i = 0; i < ss_snapshot_async_task_count(snapshot); i++)
+		write_task(json, snapshot, ss_snapshot_async_task(snapshot, i));
+	ss_json_close(json, ']');
+	ss_json_unsigned(json, "tasks_changed",
+			 ss_snapshot_async_tasks_changed(snapshot));
+	ss_json_unsigned(json, "tasks_unread", ss_snapshot_async_tasks_unread(snapshot));
+}
+
 void ss_json_thread(struct ss_json *json, const struct ss_thread *thread)
 {
 	ss_json_signed(json, "tid", thread->tid);
@@ -277,6 +310,7 @@ static struct ss_error *write_snapshot(const struct ss_snapshot *snapshot,
 		write_thread(&json, ss_snapshot_thread(snapshot, i), cache);
 	ss_json_close(&json, ']');
 	bool whole = ss_json_goroutines(&json, snapshot, false);
+	ss_json_tasks(&json, snapshot);
 	ss_json_deadlocks(&json, snapshot);
 	ss_json_text(&json, "problem", options->problem);
 	ss_json_close(&json, '}');

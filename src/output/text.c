@@ -256,6 +256,7 @@ static struct ss_error *write_snapshot(const struct ss_snapshot *snapshot,
 	write_unseen(process->threads_unseen, options->color, out);
 	ss_text_write_problem(options->problem, options->color, out);
 	ss_text_write_deadlocks(snapshot, true, options, out);
+	ss_text_write_task_cycles(snapshot, options, out);
 	bool folding = folds(grouping, options);
 	for (size_t i = 0; i < grouping->count && !error; i++) {
 		if (!folding || !is_foldable(grouping, i))
@@ -266,6 +267,8 @@ static struct ss_error *write_snapshot(const struct ss_snapshot *snapshot,
 		write_folded(snapshot, grouping, options->color, out);
 	if (!error)
 		ss_text_write_goroutines(snapshot, goroutines, options, out);
+	if (!error)
+		error = ss_text_write_tasks(snapshot, options, out);
 	ss_text_write_advice(options, out);
 	return error;
 }

@@ -64,6 +64,14 @@ void ss_text_write_blocked_goroutines(const struct ss_snapshot *snapshot,
 				      const struct ss_goroutine_grouping *goroutines,
 				      const struct ss_format_options *options, FILE *out);
 
+/* Writes the tasks of asyncio, if there are any. */
+struct ss_error *ss_text_write_tasks(const struct ss_snapshot *snapshot,
+				     const struct ss_format_options *options, FILE *out);
+
+/* Writes the cycles of tasks that wait for each other. */
+void ss_text_write_task_cycles(const struct ss_snapshot *snapshot,
+			       const struct ss_format_options *options, FILE *out);
+
 /* Writes the last line: how to get what is missing, if anything is. */
 void ss_text_write_advice(const struct ss_format_options *options, FILE *out);
 

@@ -292,6 +292,7 @@ struct ss_error *ss_text_write_hang(const struct ss_snapshot *snapshot,
 	ss_text_write_deadlocks(snapshot,
 				ss_progress_verdict(progress) == SS_VERDICT_DEADLOCK,
 				options, out);
+	ss_text_write_task_cycles(snapshot, options, out);
 	ss_text_write_blocked_goroutines(snapshot, goroutines, options, out);
 	for (enum class class = 0; class < CLASS_COUNT; class ++)
 		write_class(&report, class);

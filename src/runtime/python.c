@@ -9,6 +9,7 @@
 #include "base/cleanup.h"
 #include "runtime/module_symbols.h"
 #include "runtime/python_code.h"
+#include "runtime/python_tasks.h"
 #include "runtime/runtime.h"
 
 enum {
@@ -39,6 +40,8 @@ struct state {
 	uint64_t interpreter;
 	uint64_t id;
 	uint64_t native;
+	/* The thread on whose native stack its frames were found; or NULL */
+	const struct ss_capture_thread *thread;
 };
 
 struct range {
@@ -352,23 +355,6 @@ static bool find_native(const struct walk *walk, uint64_t address, size_t *ret)
 	return false;
 }
 
-/* The offset of the current instruction in the bytecode, in bytes; negative: none yet. */
-static bool find_offset(const struct walk *walk, const uint8_t *frame, uint64_t code,
-			int64_t *ret)
-{
-	const struct ss_python_layout *layout = &walk->python->layout;
-	int32_t index;
-
-	if (layout->frames == SS_PYTHON_COUNT) {
-		memcpy(&index, frame + layout->frame_instruction, sizeof(index));
-		*ret = layout->lines == SS_PYTHON_LNOTAB ? index : (int64_t)index * 2;
-		return index >= -1;
-	}
-	*ret = (int64_t)(word_at(frame, layout->frame_instruction) -
-			 (code + layout->code_bytes));
-	return *ret >= -2 && *ret % 2 == 0;
-}
-
 /* The frame has the code object at the moment of the stack, and it still is that one. */
 static bool find_code(struct walk *walk, uint64_t address,
 		      const struct ss_python_code **ret)
@@ -400,7 +386,7 @@ static bool add_call(struct walk *walk, const uint8_t *frame)
 
 	if (!find_code(walk, address, &code))
 		return false;
-	if (!find_offset(walk, frame, address, &offset) ||
+	if (!ss_python_offset(layout, frame, address, &offset) ||
 	    !ss_python_line(layout->lines, code->table, code->table_size,
 			    code->identity.first_line, offset, &line))
 		return fail(walk, "an instruction is not in its line table", false);
@@ -717,7 +703,8 @@ static bool walk_thread(void *data, struct ss_runtime_thread *thread)
 	}
 	const char *whole_problem = python->process->capture->whole_problem;
 	for (size_t i = 0; i < python->states.count; i++) {
-		const struct state *state = &python->states.items[i];
+		struct state *state = &python->states.items[i];
+		const size_t calls = thread->calls.count;
 		enum match match = match_state(python, state, thread->thread);
 		struct walk walk = { .python = python,
 				     .thread = thread,
@@ -726,6 +713,8 @@ static bool walk_thread(void *data, struct ss_runtime_thread *thread)
 				     .match = match };
 		if (match != MATCH_NONE && !try_state(&walk, state, match))
 			return !walk.no_memory;
+		if (thread->calls.count > calls)
+			state->thread = thread->thread;
 	}
 	if (thread->calls.count == 0 && executes_loop(python, thread))
 		thread->problem = whole_problem ? whole_problem : "they were not found";
@@ -745,6 +734,8 @@ static const struct ss_capture_thread *find_thread(const struct python *python,
 		if (python->states.items[i].address == address)
 			state = &python->states.items[i];
 	}
+	if (state && state->thread)
+		return state->thread;
 	for (size_t i = 0; state && i < capture->threads.count; i++) {
 		if (match_state(python, state, &capture->threads.items[i]) ==
 		    MATCH_CERTAIN)
@@ -807,6 +798,49 @@ static size_t find_locks(void *data, const struct ss_memory *copied,
 			break;
 	}
 	return count;
+}
+
+/* Tasks of asyncio --------------------------------------------------------- */
+
+/* A thread whose id in its thread state is the same. */
+static const struct ss_capture_thread *find_thread_of_id(const struct python *python,
+							 uint64_t id)
+{
+	for (size_t i = 0; id && i < python->states.count; i++) {
+		if (python->states.items[i].id == id)
+			return find_thread(python, python->states.items[i].address);
+	}
+	return NULL;
+}
+
+static bool find_tasks(void *data, struct ss_runtime_tasks *ret)
+{
+	struct python *python = data;
+	struct ss_python_tasks_source source = {
+		.process = python->process,
+		.layout = &python->layout,
+		.codes = &python->codes,
+		.interpreter = python->interpreter,
+	};
+
+	for (int i = 0;
+	     !python->problem && is_pointer(source.interpreter) && i < INTERPRETERS_MAX;
+	     i++) {
+		if (!ss_python_tasks_read(&source, ret))
+			return false;
+		if (!ss_memory_read_u64(python->process->memory,
+					source.interpreter + python->layout.interp_next,
+					&source.interpreter))
+			break;
+	}
+	for (size_t i = 0; i < ret->items.count; i++) {
+		struct ss_runtime_task *task = &ret->items.items[i];
+		const struct ss_runtime_task *last = i ? task - 1 : NULL;
+		task->thread = last && last->loop_thread == task->loop_thread ?
+				       last->thread :
+				       find_thread_of_id(python, task->loop_thread);
+	}
+	return true;
 }
 
 /* The plan ----------------------------------------------------------------- */
@@ -945,5 +979,6 @@ const struct ss_runtime ss_runtime_python = {
 	.close = close_python,
 	.walk = walk_thread,
 	.locks = find_locks,
+	.tasks = find_tasks,
 	.plan = plan_threads,
 };

@@ -16,7 +16,7 @@ enum {
 	STRING_LENGTH = 16,
 	STRING_STATE = 32,
 	STRING_HEAD = 40,
-	TYPE_NAME_MAX = 16,
+	TYPE_NAME_MAX = 64,
 	CODES_MAX = 1 << 18,
 };
 
@@ -242,6 +242,21 @@ bool ss_python_line(enum ss_python_lines encoding, const uint8_t *table, size_t 
 		return false;
 	*ret = line.none ? 0 : (uint32_t)line.number;
 	return true;
+}
+
+bool ss_python_offset(const struct ss_python_layout *layout, const uint8_t *frame,
+		      uint64_t code, int64_t *ret)
+{
+	int32_t index;
+
+	if (layout->frames == SS_PYTHON_COUNT) {
+		memcpy(&index, frame + layout->frame_instruction, sizeof(index));
+		*ret = layout->lines == SS_PYTHON_LNOTAB ? index : (int64_t)index * 2;
+		return index >= -1;
+	}
+	*ret = (int64_t)(word_at(frame, layout->frame_instruction) -
+			 (code + layout->code_bytes));
+	return *ret >= -2 && *ret % 2 == 0;
 }
 
 /* Code objects ------------------------------------------------------------- */

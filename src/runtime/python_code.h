@@ -66,6 +66,11 @@ bool ss_python_has_type(const struct ss_memory *memory, uint64_t address,
 bool ss_python_codes_find(struct ss_python_codes *codes, uint64_t address,
 			  const struct ss_python_code **ret);
 
+/* The offset of the current instruction of a frame in the bytecode, in bytes; negative: none
+   yet. False: it is not in that code. */
+bool ss_python_offset(const struct ss_python_layout *layout, const uint8_t *frame,
+		      uint64_t code, int64_t *ret);
+
 /*
  * A line of a line table. offset: in the bytecode, in bytes, of the instruction; negative: of
  * none. 0: no line. False: the table is not valid.

@@ -33,6 +33,7 @@ struct ss_python_layout {
 	/* PyInterpreterState */
 	uint32_t interp_next;
 	uint32_t interp_threads;
+	uint32_t interp_modules; /* sys.modules */
 	/* PyThreadState */
 	uint32_t thread_next;
 	uint32_t thread_interp;

@@ -117,6 +117,30 @@ struct ss_runtime_found_lock {
 
 enum { SS_RUNTIME_LOCKS_MAX = 1024 };
 
+/* A task that the runtime itself schedules on threads. Strings in strings. */
+struct ss_runtime_task {
+	uint64_t address;
+	const char *name;
+	enum ss_async_task_status status;
+	const char *awaited_type; /* or NULL */
+	/* In calls and awaited of struct ss_runtime_tasks */
+	size_t first_call; /* innermost first */
+	size_t call_count;
+	size_t first_awaited;
+	size_t awaited_count;
+	bool awaits_all;      /* it continues after all of awaited */
+	uint64_t loop_thread; /* id of the thread of its event loop; 0: not known */
+	const struct ss_capture_thread *thread; /* the same thread, or NULL */
+};
+
+struct ss_runtime_tasks {
+	SS_VECTOR(struct ss_runtime_task) items;
+	SS_VECTOR(struct ss_runtime_call) calls;
+	SS_VECTOR(uint64_t) awaited; /* addresses of tasks */
+	size_t changed;		     /* while they were read; they are not in items */
+	size_t unread; /* that are not valid, or of a kind that is not known */
+};
+
 /* Threads to be copied together with their stacks. */
 struct ss_runtime_wanted {
 	const struct ss_capture_thread *const *threads;
@@ -144,6 +168,8 @@ struct ss_runtime {
 	   copied: memory of the moment of the capture. Returns how many. NULL: none. */
 	size_t (*locks)(void *state, const struct ss_memory *copied,
 			struct ss_runtime_found_lock *ret);
+	/* Finds its tasks. False without memory. NULL: it has none. */
+	bool (*tasks)(void *state, struct ss_runtime_tasks *ret);
 	/* Plans to copy the calls of these threads in the freeze. False: it cannot. NULL: it
 	   needs no other memory of the moment than stacks. */
 	bool (*plan)(void *state, const struct ss_runtime_wanted *wanted,

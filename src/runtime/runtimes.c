@@ -2,6 +2,7 @@
 
 #include <string.h>
 
+#include "base/search.h"
 #include "runtime/late_memory.h"
 
 static const struct ss_runtime *const table[] = {
@@ -307,6 +308,124 @@ bool ss_runtimes_add_locks(struct ss_runtimes *runtimes)
 		}
 	}
 	return true;
+}
+
+/* Where a task is. */
+struct place {
+	uint64_t address;
+	size_t index;
+};
+
+static int compare_places(const void *a, const void *b)
+{
+	const struct place *x = a;
+	const struct place *y = b;
+
+	return (x->address > y->address) - (x->address < y->address);
+}
+
+/* "Task-9" before "Task-10" */
+static int compare_names(const void *a, const void *b)
+{
+	const struct ss_runtime_task *x = a;
+	const struct ss_runtime_task *y = b;
+	const int order = strverscmp(x->name, y->name);
+
+	return order ? order : (x->address > y->address) - (x->address < y->address);
+}
+
+/* Indexes of the tasks with these addresses; of tasks that have ended there are none. */
+static bool set_awaited(struct ss_snapshot *snapshot,
+			const struct ss_runtime_tasks *tasks,
+			const struct ss_runtime_task *from, const struct place *places,
+			struct ss_async_task *ret)
+{
+	const size_t count = tasks->items.count;
+	size_t *indexes =
+		ss_snapshot_alloc(snapshot, from->awaited_count + 1, sizeof(*indexes));
+
+	if (!indexes)
+		return false;
+	for (size_t i = 0; i < from->awaited_count; i++) {
+		const uint64_t address = tasks->awaited.items[from->first_awaited + i];
+		const size_t at = ss_lower_bound(count, k, places[k].address < address);
+		if (at < count && places[at].address == address)
+			indexes[ret->awaited_count++] = places[at].index;
+	}
+	ret->awaited = indexes;
+	return true;
+}
+
+static bool add_task(struct ss_runtimes *runtimes, enum ss_frame_kind kind,
+		     const struct ss_runtime_tasks *tasks,
+		     const struct ss_runtime_task *from, const struct place *places)
+{
+	struct ss_snapshot *snapshot = runtimes->snapshot;
+	struct ss_async_task *slot = ss_vector_push(&snapshot->async_tasks);
+
+	if (!slot)
+		return false;
+	*slot = (struct ss_async_task){
+		.name = from->name,
+		.status = from->status,
+		.awaited_type = from->awaited_type,
+		.awaits_all = from->awaits_all,
+		.tid = from->thread ? from->thread->tid : 0,
+		.frame_count = from->call_count,
+	};
+	runtimes->frames.count = 0;
+	for (size_t i = 0; i < from->call_count; i++) {
+		if (!add_call(runtimes, kind, &tasks->calls.items[from->first_call + i]))
+			return false;
+	}
+	return ss_snapshot_add_stack(snapshot, runtimes->frames.items,
+				     runtimes->frames.count, SS_END_ROOT,
+				     &slot->stack_id) &&
+	       set_awaited(snapshot, tasks, from, places, slot);
+}
+
+static bool add_tasks(struct ss_runtimes *runtimes, size_t index,
+		      struct ss_runtime_tasks *tasks)
+{
+	struct ss_snapshot *snapshot = runtimes->snapshot;
+
+	if (!table[index]->tasks(runtimes->states[index], tasks))
+		return false;
+	_cleanup_free_ struct place *places =
+		calloc(tasks->items.count + 1, sizeof(*places));
+	if (!places)
+		return false;
+	if (tasks->items.count > 1)
+		qsort(tasks->items.items, tasks->items.count, sizeof(*tasks->items.items),
+		      compare_names);
+	for (size_t i = 0; i < tasks->items.count; i++)
+		places[i] = (struct place){ tasks->items.items[i].address,
+					    snapshot->async_tasks.count + i };
+	qsort(places, tasks->items.count, sizeof(*places), compare_places);
+	snapshot->async_tasks_changed += tasks->changed;
+	snapshot->async_tasks_unread += tasks->unread;
+	for (size_t i = 0; i < tasks->items.count; i++) {
+		if (!add_task(runtimes, table[index]->kind, tasks, &tasks->items.items[i],
+			      places))
+			return false;
+	}
+	return true;
+}
+
+bool ss_runtimes_add_tasks(struct ss_runtimes *runtimes)
+{
+	bool ok = true;
+
+	for (size_t i = 0; i < RUNTIMES && ok; i++) {
+		struct ss_runtime_tasks tasks = {};
+		if (!runtimes->states[i] || !table[i]->tasks)
+			continue;
+		ok = add_tasks(runtimes, i, &tasks);
+		ss_vector_free(&tasks.items);
+		ss_vector_free(&tasks.calls);
+		ss_vector_free(&tasks.awaited);
+	}
+	return ok;
 }
 
 void ss_runtimes_plan(struct ss_runtimes *runtimes)

@@ -292,6 +292,8 @@ struct ss_error *ss_capture_unwind(const struct ss_capture *capture,
 	ok = ok && (!runtimes || ss_runtimes_add_locks(runtimes));
 	if (ok && runtimes)
 		ss_runtimes_plan(runtimes);
+	if (ok && runtimes && given.tasks)
+		ok = ss_runtimes_add_tasks(runtimes);
 	ok = ok && ss_goroutines_walk(&walk);
 	ss_lock_references_deinit(&walk.lock_references);
 	ss_vector_free(&walk.frames);

@@ -6,7 +6,7 @@
 
 #include "base/cleanup.h"
 #include "fuzz.h"
-#include "runtime/python_code.h"
+#include "runtime/python_tasks.h"
 
 enum { BASE = 0x10000, WORDS_MAX = 64 };
 
@@ -51,6 +51,40 @@ static void find_codes(const struct ss_python_layout *layout, const struct bytes
 	ss_python_codes_deinit(&codes);
 }
 
+/* The interpreter is at the start. */
+static void read_tasks(const struct ss_python_layout *layout, const struct bytes *memory)
+{
+	_cleanup_(ss_intern_cleanup) struct ss_intern *strings = ss_intern_new();
+	const struct ss_runtime_process process = { .strings = strings,
+						    .memory = &memory->memory,
+						    .fresh = &memory->memory,
+						    .after = &memory->memory };
+	struct ss_python_codes codes = { .layout = layout,
+					 .memory = &memory->memory,
+					 .fresh = &memory->memory,
+					 .strings = strings };
+	const struct ss_python_tasks_source source = { .process = &process,
+						       .layout = layout,
+						       .codes = &codes,
+						       .interpreter = BASE };
+	struct ss_runtime_tasks tasks = {};
+
+	if (strings && ss_python_tasks_read(&source, &tasks)) {
+		for (size_t i = 0; i < tasks.items.count; i++) {
+			const struct ss_runtime_task *task = &tasks.items.items[i];
+			FUZZ_REQUIRE(task->name);
+			FUZZ_REQUIRE(task->first_call + task->call_count <=
+				     tasks.calls.count);
+			FUZZ_REQUIRE(task->first_awaited + task->awaited_count <=
+				     tasks.awaited.count);
+		}
+	}
+	ss_vector_free(&tasks.items);
+	ss_vector_free(&tasks.calls);
+	ss_vector_free(&tasks.awaited);
+	ss_python_codes_deinit(&codes);
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	struct ss_python_layout layout;
@@ -68,9 +102,12 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	(void)ss_python_line((enum ss_python_lines)(data[1] % 3), memory.data,
 			     memory.size, data[2], (int8_t)data[3] * 2, &line);
 	FUZZ_REQUIRE(line <= INT32_MAX);
-	if (ss_python_layout_find(version, "x86_64", &memory.memory, BASE, &layout, &why))
-		find_codes(&layout, &memory);
-	else
+	if (!ss_python_layout_find(version, "x86_64", &memory.memory, BASE, &layout,
+				   &why)) {
 		FUZZ_REQUIRE(why);
+		return 0;
+	}
+	find_codes(&layout, &memory);
+	read_tasks(&layout, &memory);
 	return 0;
 }

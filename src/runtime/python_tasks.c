@@ -1,0 +1,733 @@
+#include "runtime/python_tasks.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/cleanup.h"
+#include "runtime/python_object.h"
+
+enum {
+	TASKS_MAX = 1 << 17,
+	CHAIN_MAX =
+		1000, /* coroutines that await each other: CPython's recursion limit */
+	AWAITED_MAX = 1 << 14, /* by one task */
+	GENERATOR_SIZE = 80,
+	FRAME_SIZE = 128,
+	WRAPPED = 16, /* the first member of an object that stands for another one */
+	WEAKREF_OBJECT = 16,
+	CODE_BYTECODE = 48, /* to 3.10: the bytes object */
+	BYTES_DATA = 32,
+	STACK_TOP = 64, /* from 3.11 on: index of the first free word in LOCALS */
+	LOCALS = 72,
+	LOCALS_MAX = 1 << 20,
+	PENDING = 0, /* _asyncio's fut_state */
+};
+
+/* TaskObj of Modules/_asynciomodule.c, PyGenObject, and PyFrameObject (to 3.10). */
+struct task_layout {
+	unsigned minor;
+	uint32_t size; /* of a task, as its type has it */
+	uint32_t state;
+	uint32_t waiter; /* the future that it waits for */
+	uint32_t coroutine;
+	uint32_t name;
+	/* From 3.11 on the frame is in the generator. */
+	uint32_t generator_frame;
+	uint32_t generator_state;
+	uint32_t frame_locals;
+};
+
+static const struct task_layout task_layouts[] = {
+	{ 8, 144, 72, 104, 112, 120, 16, 24, 360 },
+	{ 9, 184, 80, 144, 152, 160, 16, 24, 360 },
+	{ 10, 192, 88, 152, 160, 168, 16, 0, 352 },
+	{ 11, 176, 88, 128, 136, 144, 80, 75, LOCALS },
+	{ 12, 176, 88, 128, 136, 144, 72, 67, LOCALS },
+	{ 13, 144, 96, 112, 120, 128, 72, 67, LOCALS },
+};
+
+/* What a coroutine or generator does. */
+enum state {
+	STATE_CREATED,
+	STATE_AWAITS, /* in yield from or await */
+	STATE_YIELDED,
+	STATE_EXECUTES,
+	STATE_ENDED,
+};
+
+/* The frame of a coroutine. */
+struct link {
+	uint64_t code;
+	int64_t offset; /* of the instruction; of one that runs: INT64_MIN */
+};
+
+struct links {
+	SS_VECTOR(struct link) list;
+};
+
+/* What the memory of a task says. */
+struct decoded {
+	uint64_t name;
+	uint64_t loop;
+	uint64_t waiter;
+	uint64_t waiter_type;
+	enum ss_async_task_status status;
+	bool awaits_all;
+	struct links links; /* outermost first */
+	struct ss_python_objects awaited;
+};
+
+struct reader {
+	const struct ss_python_tasks_source *source;
+	const struct task_layout *layout;
+	const struct ss_memory *memory; /* of this reading */
+	bool no_memory;
+	struct ss_runtime_tasks *ret;
+};
+
+static uint64_t word_at(const uint8_t *bytes, size_t at)
+{
+	uint64_t value;
+
+	memcpy(&value, bytes + at, sizeof(value));
+	return value;
+}
+
+static bool type_is(const struct reader *reader, uint64_t address, const char *name)
+{
+	return ss_python_has_type(reader->memory, address, name);
+}
+
+/* One coroutine ------------------------------------------------------------- */
+
+struct coroutine {
+	enum state state;
+	uint64_t frame;
+	uint8_t bytes[FRAME_SIZE];
+	uint64_t code;
+	uint64_t awaited; /* AWAITS */
+};
+
+static bool read_opcode(const struct reader *reader, uint64_t address, uint8_t ret[2])
+{
+	return ss_memory_read(reader->memory, address, ret, 2);
+}
+
+/* To 3.10 a yield from has not advanced the index of the instruction. */
+static bool find_awaited_10(const struct reader *reader, struct coroutine *coroutine)
+{
+	enum { YIELD_FROM = 72, VALUE_STACK = 64, STACK_TOP_9 = 72, DEPTH_10 = 80 };
+	const struct ss_python_layout *layout = reader->source->layout;
+	uint8_t opcode[2];
+	uint64_t bytecode;
+	uint64_t top;
+	int64_t offset;
+
+	if (!ss_python_offset(layout, coroutine->bytes, coroutine->code, &offset) ||
+	    offset < 0 ||
+	    !ss_memory_read_u64(reader->memory, coroutine->code + CODE_BYTECODE,
+				&bytecode) ||
+	    !read_opcode(reader, bytecode + BYTES_DATA + (uint64_t)offset + 2, opcode))
+		return false;
+	coroutine->state = opcode[0] == YIELD_FROM ? STATE_AWAITS : STATE_YIELDED;
+	if (coroutine->state == STATE_YIELDED)
+		return true;
+	if (layout->minor <= 9) {
+		top = word_at(coroutine->bytes, STACK_TOP_9);
+	} else {
+		uint32_t depth;
+		memcpy(&depth, coroutine->bytes + DEPTH_10, sizeof(depth));
+		if (depth > LOCALS_MAX)
+			return false;
+		top = word_at(coroutine->bytes, VALUE_STACK) + (uint64_t)depth * 8;
+	}
+	return ss_memory_read_u64(reader->memory, top - 8, &coroutine->awaited);
+}
+
+static bool read_coroutine_10(const struct reader *reader, const uint8_t *generator,
+			      struct coroutine *ret)
+{
+	enum { STATE_10 = 108, CREATED = -2, SUSPENDED = -1, EXECUTING = 0 };
+	const struct ss_python_layout *layout = reader->source->layout;
+	int32_t index;
+
+	ret->frame = word_at(generator, reader->layout->generator_frame);
+	if (!ret->frame) {
+		ret->state = STATE_ENDED;
+		return true;
+	}
+	if (!type_is(reader, ret->frame, "frame") ||
+	    !ss_memory_read(reader->memory, ret->frame, ret->bytes, FRAME_SIZE))
+		return false;
+	ret->code = word_at(ret->bytes, layout->frame_code);
+	memcpy(&index, ret->bytes + layout->frame_instruction, sizeof(index));
+	bool executes = layout->minor == 10 ? (int8_t)ret->bytes[STATE_10] == EXECUTING :
+					      generator[reader->layout->generator_state];
+	if (executes) {
+		ret->state = STATE_EXECUTES;
+	} else if (index < 0) {
+		ret->state = STATE_CREATED;
+	} else {
+		if (layout->minor == 10 && (int8_t)ret->bytes[STATE_10] != SUSPENDED)
+			return false;
+		return find_awaited_10(reader, ret);
+	}
+	return true;
+}
+
+/* 3.11 and 3.12: the next instruction is a RESUME, with the reason. */
+static bool is_awaiting(const struct reader *reader, const struct coroutine *coroutine,
+			bool *ret)
+{
+	enum { RESUME_QUICK_11 = 150, RESUME = 151, INSTRUMENTED_12 = 240 };
+	const unsigned minor = reader->source->layout->minor;
+	const uint64_t at =
+		word_at(coroutine->bytes, reader->source->layout->frame_instruction);
+	uint8_t opcode[2];
+
+	if (!read_opcode(reader, at + 2, opcode))
+		return false;
+	bool resume = opcode[0] == RESUME ||
+		      opcode[0] == (minor == 11 ? RESUME_QUICK_11 : INSTRUMENTED_12);
+	*ret = resume && (opcode[1] & 3) >= 2;
+	return true;
+}
+
+static bool find_awaited(const struct reader *reader, struct coroutine *coroutine)
+{
+	int32_t top;
+
+	memcpy(&top, coroutine->bytes + STACK_TOP, sizeof(top));
+	return top > 0 && top < LOCALS_MAX &&
+	       ss_memory_read_u64(reader->memory,
+				  coroutine->frame + LOCALS + ((uint64_t)top - 1) * 8,
+				  &coroutine->awaited);
+}
+
+static bool read_coroutine_11(const struct reader *reader, uint64_t address,
+			      const uint8_t *generator, struct coroutine *ret)
+{
+	const struct ss_python_layout *layout = reader->source->layout;
+	const int8_t value = (int8_t)generator[reader->layout->generator_state];
+	/* 3.13 has one more, AWAITS, before EXECUTES. */
+	const int state = layout->minor >= 13 || value >= 0 ? value : value - 1;
+	bool awaits = state == -1;
+
+	ret->frame = address + reader->layout->generator_frame;
+	if (!ss_memory_read(reader->memory, ret->frame, ret->bytes, LOCALS))
+		return false;
+	ret->code = word_at(ret->bytes, layout->frame_code);
+	if (layout->minor < 13 && state == -2 && !is_awaiting(reader, ret, &awaits))
+		return false;
+	ret->state = state > 0	 ? STATE_ENDED :
+		     state == 0	 ? STATE_EXECUTES :
+		     state == -3 ? STATE_CREATED :
+		     awaits	 ? STATE_AWAITS :
+				   STATE_YIELDED;
+	return state >= -3 && (ret->state != STATE_AWAITS || find_awaited(reader, ret));
+}
+
+static bool read_coroutine(const struct reader *reader, uint64_t address,
+			   struct coroutine *ret)
+{
+	uint8_t generator[GENERATOR_SIZE];
+
+	*ret = (struct coroutine){};
+	if (!ss_memory_read(reader->memory, address, generator, sizeof(generator)))
+		return false;
+	return reader->source->layout->minor <= 10 ?
+		       read_coroutine_10(reader, generator, ret) :
+		       read_coroutine_11(reader, address, generator, ret);
+}
+
+/* The coroutine or generator that runs when an object is awaited; 0: it is none. */
+static uint64_t find_coroutine(const struct reader *reader, uint64_t object)
+{
+	static const char *const wrappers[] = { "coroutine_wrapper",
+						"async_generator_asend",
+						"async_generator_athrow",
+						"anext_awaitable" };
+	static const char *const coroutines[] = { "coroutine", "generator",
+						  "async_generator" };
+
+	for (size_t depth = 0; depth < SS_ARRAY_SIZE(wrappers); depth++) {
+		bool wrapper = false;
+		for (size_t i = 0; i < SS_ARRAY_SIZE(coroutines); i++) {
+			if (type_is(reader, object, coroutines[i]))
+				return object;
+		}
+		for (size_t i = 0; i < SS_ARRAY_SIZE(wrappers) && !wrapper; i++)
+			wrapper = type_is(reader, object, wrappers[i]);
+		if (!wrapper ||
+		    !ss_memory_read_u64(reader->memory, object + WRAPPED, &object))
+			return 0;
+	}
+	return 0;
+}
+
+/* What is awaited ----------------------------------------------------------- */
+
+static bool is_task(const struct reader *reader, uint64_t object)
+{
+	uint64_t type;
+
+	return ss_python_type_of(reader->memory, object, &type) &&
+	       ss_python_is_a(reader->memory, type, "_asyncio.Task",
+			      reader->layout->size);
+}
+
+static void add_if_task(struct reader *reader, uint64_t object, struct decoded *ret)
+{
+	if (!is_task(reader, object))
+		return;
+	uint64_t *slot = ss_vector_push(&ret->awaited.list);
+	if (slot)
+		*slot = object;
+	else
+		reader->no_memory = true;
+}
+
+static void add_tasks(struct reader *reader, uint64_t container, struct decoded *ret)
+{
+	struct ss_python_objects found = {};
+
+	if (!ss_python_elements(reader->memory, container, AWAITED_MAX, &found))
+		reader->no_memory = true;
+	for (size_t i = 0; i < found.list.count && !reader->no_memory; i++)
+		add_if_task(reader, found.list.items[i], ret);
+	ss_vector_free(&found.list);
+}
+
+/* Functions of asyncio that wait for tasks by a future of their own: the first argument is a
+   task, has tasks, or has them in an attribute. */
+static const struct waiting_function {
+	const char *name;
+	const char *attribute;
+	bool all; /* it waits for all of them, without a time limit */
+} waiting_functions[] = {
+	{ "_wait", NULL, false },
+	{ "wait_for", NULL, false },
+	{ "TaskGroup.__aexit__", "_tasks", true },
+	{ "TaskGroup._aexit", "_tasks", true },
+};
+
+static const struct waiting_function *find_function(const struct ss_python_code *code)
+{
+	const char *part = code ? strstr(code->file, "/asyncio/") : NULL;
+
+	for (size_t i = 0; part && i < SS_ARRAY_SIZE(waiting_functions); i++) {
+		if (strcmp(code->name, waiting_functions[i].name) == 0)
+			return &waiting_functions[i];
+	}
+	return NULL;
+}
+
+static void add_argument(struct reader *reader, const struct coroutine *innermost,
+			 struct decoded *ret)
+{
+	const struct ss_python_tasks_source *source = reader->source;
+	const struct ss_python_code *code = NULL;
+	uint64_t argument;
+
+	if (!ss_python_codes_find(source->codes, innermost->code, &code)) {
+		reader->no_memory = true;
+		return;
+	}
+	const struct waiting_function *function = find_function(code);
+	if (!function ||
+	    !ss_memory_read_u64(reader->memory,
+				innermost->frame + reader->layout->frame_locals,
+				&argument))
+		return;
+	if (function->attribute &&
+	    !ss_python_attribute(source->layout, reader->memory, argument,
+				 function->attribute, &argument))
+		return;
+	ret->awaits_all = function->all;
+	add_if_task(reader, argument, ret);
+	add_tasks(reader, argument, ret);
+}
+
+static void find_awaited_tasks(struct reader *reader, const struct coroutine *innermost,
+			       struct decoded *ret)
+{
+	uint64_t children;
+
+	ret->awaits_all = true;
+	add_if_task(reader, ret->waiter, ret);
+	/* asyncio.gather() */
+	if (ret->awaited.list.count == 0 &&
+	    ss_python_attribute(reader->source->layout, reader->memory, ret->waiter,
+				"_children", &children))
+		add_tasks(reader, children, ret);
+	if (ret->awaited.list.count == 0 && innermost->code)
+		add_argument(reader, innermost, ret);
+}
+
+/* One task ------------------------------------------------------------------ */
+
+static void deinit(struct decoded *decoded)
+{
+	ss_vector_free(&decoded->links.list);
+	ss_vector_free(&decoded->awaited.list);
+}
+
+/* Follows what the coroutines await. The limit ends a cycle. */
+static bool decode_chain(struct reader *reader, uint64_t object, struct decoded *ret,
+			 struct coroutine *innermost)
+{
+	const struct ss_python_layout *layout = reader->source->layout;
+	uint64_t next = find_coroutine(reader, object);
+
+	if (!next)
+		return false; /* compiled by Cython, for instance */
+	for (size_t i = 0; next && i < CHAIN_MAX; i++) {
+		if (!read_coroutine(reader, next, innermost))
+			return false;
+		if (innermost->state == STATE_ENDED)
+			return false;
+		struct link *link = ss_vector_push(&ret->links.list);
+		if (!link) {
+			reader->no_memory = true;
+			return false;
+		}
+		*link = (struct link){ .code = innermost->code, .offset = INT64_MIN };
+		if (innermost->state == STATE_EXECUTES) {
+			ret->status = SS_ASYNC_TASK_RUNNING;
+			return true;
+		}
+		if (!ss_python_offset(layout, innermost->bytes, innermost->code,
+				      &link->offset))
+			return false;
+		if (innermost->state != STATE_AWAITS)
+			return true;
+		next = find_coroutine(reader, innermost->awaited);
+	}
+	return !next;
+}
+
+/* *ret_pending: it has not ended. False: it is not valid. */
+static bool decode(struct reader *reader, uint64_t task, struct decoded *ret,
+		   bool *ret_pending)
+{
+	enum { LOOP = 16, TASK_SIZE_MAX = 192 };
+	const struct task_layout *layout = reader->layout;
+	struct coroutine innermost = {};
+	uint8_t bytes[TASK_SIZE_MAX];
+	uint32_t state;
+
+	*ret = (struct decoded){};
+	if (!ss_memory_read(reader->memory, task, bytes, layout->size))
+		return false;
+	memcpy(&state, bytes + layout->state, sizeof(state));
+	*ret_pending = state == PENDING;
+	if (state != PENDING)
+		return state <= 2;
+	ret->loop = word_at(bytes, LOOP);
+	ret->name = word_at(bytes, layout->name);
+	ret->waiter = word_at(bytes, layout->waiter);
+	ret->status = ret->waiter ? SS_ASYNC_TASK_WAITING : SS_ASYNC_TASK_READY;
+	if (ret->waiter &&
+	    !ss_python_type_of(reader->memory, ret->waiter, &ret->waiter_type))
+		return false;
+	if (!decode_chain(reader, word_at(bytes, layout->coroutine), ret, &innermost))
+		return false;
+	if (ret->waiter && ret->status != SS_ASYNC_TASK_RUNNING)
+		find_awaited_tasks(reader, &innermost, ret);
+	return !reader->no_memory;
+}
+
+static bool is_equal(const struct decoded *a, const struct decoded *b)
+{
+	if (a->name != b->name || a->loop != b->loop || a->waiter != b->waiter ||
+	    a->waiter_type != b->waiter_type || a->status != b->status ||
+	    a->awaits_all != b->awaits_all ||
+	    a->links.list.count != b->links.list.count ||
+	    a->awaited.list.count != b->awaited.list.count)
+		return false;
+	for (size_t i = 0; i < a->links.list.count; i++) {
+		if (a->links.list.items[i].code != b->links.list.items[i].code ||
+		    a->links.list.items[i].offset != b->links.list.items[i].offset)
+			return false;
+	}
+	for (size_t i = 0; i < a->awaited.list.count; i++) {
+		if (a->awaited.list.items[i] != b->awaited.list.items[i])
+			return false;
+	}
+	return true;
+}
+
+/* Names --------------------------------------------------------------------- */
+
+/* A code object that is still what it was when its name was read. False: it is not. */
+static bool name_link(struct reader *reader, const struct link *link,
+		      struct ss_runtime_call *ret)
+{
+	const struct ss_python_tasks_source *source = reader->source;
+	const struct ss_python_code *code = NULL;
+
+	if (!ss_python_codes_find(source->codes, link->code, &code)) {
+		reader->no_memory = true;
+		return false;
+	}
+	if (!code)
+		return false;
+	*ret = (struct ss_runtime_call){ .function = code->name, .file = code->file };
+	return link->offset == INT64_MIN ||
+	       ss_python_line(source->layout->lines, code->table, code->table_size,
+			      code->identity.first_line, link->offset, &ret->line);
+}
+
+static const char *intern_name(struct reader *reader, uint64_t name)
+{
+	char text[4 * SS_PYTHON_NAME_MAX + 1];
+	uint64_t number;
+
+	/* From 3.12 on, one that was not given is a number until it is asked for. */
+	if (ss_python_integer(reader->source->layout, reader->memory, name, &number))
+		(void)snprintf(text, sizeof(text), "Task-%" PRIu64, number);
+	else if (!ss_python_string(reader->source->layout, reader->memory, name, text))
+		return NULL;
+	const char *ret = ss_intern_string(reader->source->process->strings, text);
+	reader->no_memory |= !ret;
+	return ret;
+}
+
+static const char *intern_type(struct reader *reader, uint64_t type)
+{
+	char text[SS_PYTHON_TYPE_NAME_MAX];
+
+	if (!ss_python_type_name(reader->memory, type, text))
+		return NULL;
+	const char *dot = strrchr(text, '.');
+	const char *ret =
+		ss_intern_string(reader->source->process->strings, dot ? dot + 1 : text);
+	reader->no_memory |= !ret;
+	return ret;
+}
+
+/* Adds what was decoded. False: it is not valid, or there is no memory. */
+static bool add(struct reader *reader, uint64_t address, const struct decoded *decoded)
+{
+	struct ss_runtime_tasks *ret = reader->ret;
+	struct ss_runtime_task task = {
+		.address = address,
+		.status = decoded->status,
+		.first_call = ret->calls.count,
+		.call_count = decoded->links.list.count,
+		.first_awaited = ret->awaited.count,
+		.awaited_count = decoded->awaited.list.count,
+		.awaits_all = decoded->awaits_all,
+	};
+	uint64_t thread;
+
+	task.name = intern_name(reader, decoded->name);
+	if (decoded->status == SS_ASYNC_TASK_WAITING)
+		task.awaited_type = intern_type(reader, decoded->waiter_type);
+	if (!task.name)
+		return false;
+	if (ss_python_attribute(reader->source->layout, reader->memory, decoded->loop,
+				"_thread_id", &thread))
+		(void)ss_python_integer(reader->source->layout, reader->memory, thread,
+					&task.loop_thread);
+	for (size_t i = decoded->links.list.count; i-- > 0;) {
+		struct ss_runtime_call *call = ss_vector_push(&ret->calls);
+		reader->no_memory |= !call;
+		if (!call || !name_link(reader, &decoded->links.list.items[i], call))
+			return false;
+	}
+	for (size_t i = 0; i < decoded->awaited.list.count; i++) {
+		uint64_t *slot = ss_vector_push(&ret->awaited);
+		reader->no_memory |= !slot;
+		if (!slot)
+			return false;
+		*slot = decoded->awaited.list.items[i];
+	}
+	struct ss_runtime_task *slot = ss_vector_push(&ret->items);
+	reader->no_memory |= !slot;
+	if (slot)
+		*slot = task;
+	return slot != NULL;
+}
+
+/* All of them --------------------------------------------------------------- */
+
+/* Tasks that were decoded once. */
+struct candidate {
+	uint64_t address;
+	struct decoded decoded;
+	bool valid;
+};
+
+struct candidates {
+	SS_VECTOR(struct candidate) list;
+};
+
+/* An element of a set: a task, or a weak reference to one. */
+static uint64_t find_object(const struct reader *reader, uint64_t element)
+{
+	if (!type_is(reader, element, "weakref") &&
+	    !type_is(reader, element, "weakref.ReferenceType"))
+		return element;
+	return ss_memory_read_u64(reader->memory, element + WEAKREF_OBJECT, &element) ?
+		       element :
+		       0;
+}
+
+static void add_candidate(struct reader *reader, struct candidates *candidates,
+			  uint64_t address)
+{
+	struct decoded decoded;
+	bool pending = true;
+
+	bool valid = decode(reader, address, &decoded, &pending);
+	struct candidate *slot = pending ? ss_vector_push(&candidates->list) : NULL;
+	if (slot)
+		*slot = (struct candidate){ address, decoded, valid };
+	else
+		deinit(&decoded);
+	reader->no_memory |= pending && !slot;
+	if (!pending && !valid)
+		reader->ret->unread++;
+}
+
+/* Whether it is a task of another implementation, of asyncio itself in Python for instance. */
+static bool is_other_task(const struct reader *reader, uint64_t object)
+{
+	char name[SS_PYTHON_TYPE_NAME_MAX];
+	uint64_t type;
+
+	return ss_python_type_of(reader->memory, object, &type) &&
+	       ss_python_type_name(reader->memory, type, name) &&
+	       strstr(name, "Task") != NULL;
+}
+
+/* What a WeakSet or set in asyncio.tasks refers to. */
+static void add_set(struct reader *reader, struct candidates *candidates, uint64_t module,
+		    const char *name)
+{
+	enum { MODULE_DICT = 16, SET_USED = 24 };
+	const struct ss_python_layout *layout = reader->source->layout;
+	struct ss_python_objects found = {};
+	uint64_t dict;
+	uint64_t set;
+	uint64_t used;
+
+	if (!ss_memory_read_u64(reader->memory, module + MODULE_DICT, &dict) ||
+	    !ss_python_dict_find(layout, reader->memory, dict, name, &set))
+		return;
+	if (type_is(reader, set, "WeakSet") &&
+	    !ss_python_attribute(layout, reader->memory, set, "data", &set))
+		return;
+	reader->no_memory |= !ss_python_elements(reader->memory, set, TASKS_MAX, &found);
+	/* Its table may have been replaced while it was read. */
+	if (type_is(reader, set, "set") &&
+	    ss_memory_read_u64(reader->memory, set + SET_USED, &used) &&
+	    used > found.list.count)
+		reader->ret->changed +=
+			SS_MIN(used, (uint64_t)TASKS_MAX) - found.list.count;
+	for (size_t i = 0; i < found.list.count && !reader->no_memory; i++) {
+		uint64_t object = find_object(reader, found.list.items[i]);
+		if (is_task(reader, object))
+			add_candidate(reader, candidates, object);
+		else if (object && !type_is(reader, object, "NoneType")) /* a dead one */
+			*(is_other_task(reader, object) ? &reader->ret->unread :
+							  &reader->ret->changed) += 1;
+	}
+	ss_vector_free(&found.list);
+}
+
+/* The code objects are those of which the names were read. */
+static bool have_codes(struct reader *reader, const struct decoded *decoded)
+{
+	const struct ss_python_tasks_source *source = reader->source;
+	const struct ss_python_code *code;
+	struct ss_python_identity now;
+
+	for (size_t i = 0; i < decoded->links.list.count; i++) {
+		const uint64_t address = decoded->links.list.items[i].code;
+		if (!ss_python_codes_find(source->codes, address, &code)) {
+			reader->no_memory = true;
+			return false;
+		}
+		if (!code ||
+		    !ss_python_identity_read(source->layout, reader->memory, address,
+					     &now) ||
+		    !ss_python_identity_equal(&now, &code->identity))
+			return false;
+	}
+	return true;
+}
+
+static bool is_same(const struct candidate *candidate, struct reader *reader)
+{
+	struct decoded now = {};
+	bool pending = false;
+	bool same = is_task(reader, candidate->address) &&
+		    decode(reader, candidate->address, &now, &pending) && pending &&
+		    is_equal(&candidate->decoded, &now) && have_codes(reader, &now);
+
+	deinit(&now);
+	return same;
+}
+
+/* All names are read before the second reading, which only compares. */
+static void add_candidates(struct reader *reader, struct candidates *candidates)
+{
+	struct ss_runtime_tasks *ret = reader->ret;
+	const size_t first = ret->items.count;
+	size_t kept = first;
+
+	for (size_t i = 0; i < candidates->list.count && !reader->no_memory; i++) {
+		struct candidate *candidate = &candidates->list.items[i];
+		candidate->valid = candidate->valid &&
+				   add(reader, candidate->address, &candidate->decoded);
+	}
+	reader->memory = reader->source->process->after;
+	size_t at = first;
+	for (size_t i = 0; i < candidates->list.count && !reader->no_memory; i++) {
+		const struct candidate *candidate = &candidates->list.items[i];
+		bool same = is_same(candidate, reader);
+		if (candidate->valid && same)
+			ret->items.items[kept++] = ret->items.items[at];
+		ret->changed += !same;
+		ret->unread += same && !candidate->valid;
+		at += candidate->valid;
+	}
+	ret->items.count = kept;
+}
+
+bool ss_python_tasks_read(const struct ss_python_tasks_source *source,
+			  struct ss_runtime_tasks *ret)
+{
+	const struct ss_memory *memory = source->process->memory;
+	struct reader reader = { .source = source, .memory = memory, .ret = ret };
+	struct candidates candidates = {};
+	uint64_t modules;
+	uint64_t module;
+
+	for (size_t i = 0; i < SS_ARRAY_SIZE(task_layouts) && !reader.layout; i++) {
+		if (task_layouts[i].minor == source->layout->minor)
+			reader.layout = &task_layouts[i];
+	}
+	if (!reader.layout ||
+	    !ss_memory_read_u64(memory,
+				source->interpreter + source->layout->interp_modules,
+				&modules) ||
+	    !ss_python_dict_find(source->layout, memory, modules, "asyncio.tasks",
+				 &module) ||
+	    !type_is(&reader, module, "module"))
+		return true;
+	if (source->layout->minor <= 11) {
+		add_set(&reader, &candidates, module, "_all_tasks");
+	} else {
+		add_set(&reader, &candidates, module, "_scheduled_tasks");
+		add_set(&reader, &candidates, module, "_eager_tasks");
+	}
+	add_candidates(&reader, &candidates);
+	for (size_t i = 0; i < candidates.list.count; i++)
+		deinit(&candidates.list.items[i].decoded);
+	ss_vector_free(&candidates.list);
+	return !reader.no_memory;
+}

@@ -1,0 +1,159 @@
+"""Tasks of asyncio: names, coroutines with lines, and what they wait for are those that asyncio and the
+coroutines themselves have at the same moment.
+
+Debian packages: python3. PYTHONS: more interpreters, separated by colons; MOMENTS: how many moments
+are compared for each (default: 30)."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+import unittest
+
+import harness
+from test_python import interpreters, snapshot
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+TARGET = os.path.join(HERE, "asyncio_target.py")
+MOMENTS = int(os.environ.get("MOMENTS", "30"))
+
+
+class Program:
+    def __init__(self, test, python, what):
+        self.process = subprocess.Popen([python, TARGET, what], stdin=subprocess.PIPE,
+                                        stdout=subprocess.PIPE, text=True, bufsize=1)
+        test.addCleanup(self.stop)
+        self.pid = self.process.pid
+        assert self.process.stdout.readline() == "ready\n"
+
+    def stop(self):
+        self.process.kill()
+        self.process.stdin.close()
+        self.process.stdout.close()
+        self.process.wait()
+
+    def wait_for_call(self, number):
+        """Until the main thread is in a system call with that number."""
+        def is_there():
+            return harness.read_text(f"/proc/{self.pid}/syscall").split()[0] == str(number)
+        harness.wait_until(is_there, f"it is in system call {number}")
+
+
+def text_of(pid, *arguments, command=None):
+    done = subprocess.run([harness.STACKSNAP, *([command] if command else []), *arguments, str(pid)],
+                          capture_output=True, text=True, timeout=harness.LIMIT_S, check=False)
+    return done.stdout + done.stderr, done.returncode
+
+
+def described(taken):
+    """As the target describes its tasks."""
+    tasks = taken["tasks"]
+    return {task["name"]: {
+        "name": task["name"],
+        "status": task["status"],
+        "awaited_type": task["awaited_type"],
+        "awaited": sorted(tasks[index]["name"] for index in task["awaited_tasks"]),
+        "frames": [[frame["symbol"], frame["file"], frame["line"] or 0]
+                   for frame in task["frames"]],
+    } for task in tasks}
+
+
+class Asyncio(unittest.TestCase):
+    def compare(self, taken, expected, python):
+        found = described(taken)
+        expected = {task["name"]: task for task in expected}
+        if found != expected:
+            self.fail(f"{python}: found\n{json.dumps(found, indent=1)}\nexpected\n"
+                      f"{json.dumps(expected, indent=1)}\n"
+                      + "\n".join(f"{name}: {found.get(name)}\n   {expected.get(name)}"
+                                  for name in sorted(set(found) | set(expected))
+                                  if found.get(name) != expected.get(name))
+                      + json.dumps({key: taken[key] for key in taken if key.startswith("tasks_")}))
+
+    def test_moments(self):
+        """While a task runs, in a read() that the test ends."""
+        for python in interpreters():
+            with self.subTest(python=python):
+                program = Program(self, python, "moments")
+                statuses = {}
+                for _ in range(MOMENTS):
+                    program.wait_for_call(0)
+                    taken = snapshot(program.pid)
+                    program.process.stdin.write("x")
+                    program.process.stdin.flush()
+                    expected = json.loads(program.process.stdout.readline())
+                    self.compare(taken, expected, python)
+                    for task in taken["tasks"]:
+                        statuses[task["status"]] = statuses.get(task["status"], 0) + 1
+                        if task["status"] == "running":
+                            self.assertEqual(task["loop_tid"], program.pid, task)
+                print(python, MOMENTS, "moments", statuses)
+                self.assertEqual(set(statuses), {"ready", "waiting", "running"})
+
+    def test_idle(self):
+        """While the event loop sleeps; nothing is stopped for it."""
+        for python in interpreters():
+            with self.subTest(python=python):
+                program = Program(self, python, "idle")
+                harness.wait_until(lambda: harness.task_states(program.pid)[program.pid] == "S",
+                                   "it sleeps")
+                taken = snapshot(program.pid)
+                self.assertEqual(taken["capture"]["threads_stopped"], 0, taken)
+                os.kill(program.pid, signal.SIGUSR1)
+                self.compare(taken, json.loads(program.process.stdout.readline()), python)
+                text, status = text_of(program.pid)
+                self.assertEqual(status, 0, text)
+                self.assertRegex(text, r"\n2 tasks, waiting for Future, event loop of thread "
+                                 rf"{program.pid}: Task-2, Task-3\n  #0  .*\bget at .*queues\.py:\d+ "
+                                 r"\[python\]\n  #1  queues at .*asyncio_target\.py:\d+")
+                self.assertRegex(text, r"\n1 task, waiting for task Task-\d+, event loop")
+                text, _ = text_of(program.pid, "--tasks=1")
+                self.assertRegex(text, r"\n\d+ more tasks in \d+ groups; --tasks=all shows them\n")
+                text, _ = text_of(program.pid, "--tasks=0")
+                self.assertNotIn("of asyncio", text)
+
+    def test_busy(self):
+        """Tasks run all the time, on a process that is not stopped for them: what is shown was so;
+        the others are counted."""
+        for python in interpreters():
+            with self.subTest(python=python):
+                program = Program(self, python, "busy")
+                for _ in range(3):
+                    taken = snapshot(program.pid)
+                    found = described(taken)
+                    for task in found.values():
+                        # Queues of which nobody takes anything
+                        if task["name"] in ("Task-2", "Task-3"):
+                            self.assertIn([frame[0].split(".")[-1] for frame in task["frames"]],
+                                          (["get", "queues"],), taken)
+                        self.assertTrue(task["frames"], taken)
+                        self.assertIn(task["frames"][-1][0], (
+                            "main", "queues", "forever", "tick", "leaf", "nested", "consume"), task)
+                    self.assertEqual(taken["tasks_unread"], 0, taken)
+                    print(python, len(found), "tasks,", taken["tasks_changed"], "changed", flush=True)
+                    self.assertGreater(len(found) + taken["tasks_changed"], 3, json.dumps(taken))
+
+    def test_deadlock(self):
+        for python in interpreters():
+            with self.subTest(python=python):
+                program = Program(self, python, "deadlock")
+                harness.wait_until(lambda: harness.task_states(program.pid)[program.pid] == "S",
+                                   "it sleeps")
+                text, _ = text_of(program.pid)
+                self.assertIn("deadlock of tasks: first waits for second, which waits for third, "
+                              "which waits for first\n", text)
+                text, status = text_of(program.pid, "--for=200ms", command="hang")
+                self.assertEqual(status, 4, text)
+                self.assertIn("blocked\n", text.splitlines(True)[0])
+                self.assertIn("\ndeadlock of tasks: first waits for second, which waits for "
+                              "third, which waits for first\n", text)
+                tasks = snapshot(program.pid)["tasks"]
+                cycle = {task["name"]: tasks[task["cycle_next"]]["name"] for task in tasks
+                         if task["cycle_next"] is not None}
+                self.assertEqual(cycle, {"first": "second", "second": "third", "third": "first"})
+
+
+if __name__ == "__main__":
+    unittest.main()
