@@ -292,6 +292,7 @@ static struct ss_error *load_parts(struct report *report)
 		.data = report,
 		.raw = report->raw,
 		.native = arguments->native,
+		.unsampled = true,
 	};
 	struct ss_error *error = NULL;
 

@@ -42,6 +42,7 @@ static void write_recordings(struct ss_json *json, const struct ss_profile *prof
 		ss_json_unsigned(json, "period_ns", r->period_ns);
 		ss_json_text(json, "scope", scope_name(r->scope));
 		ss_json_unsigned(json, "missed", r->missed);
+		ss_json_unsigned(json, "unsampled", r->unsampled);
 		ss_json_open(json, "ticks_ns", '[');
 		for (size_t t = 0; t < r->ticks.count; t++)
 			ss_json_unsigned(json, NULL, r->ticks.items[t]);

@@ -8,9 +8,6 @@
 
 enum { READY_MIN_NS = 1000 * 1000 };
 
-#define UNSAMPLED_MIN 0.05
-#define DEVIATIONS_MIN 3 /* of the number of samples */
-
 struct row {
 	uint32_t index;
 	uint64_t samples;
@@ -102,38 +99,20 @@ static uint64_t count_waiting(const struct breakdown *b)
 	return (uint64_t)(waiting + 0.5);
 }
 
-/* Samples of CPUs stand for less than the CPU time of their threads: no clock interrupts the
-   kernel while it switches threads. A small difference may be due to chance. */
+/* See ss_unsampled_add(). */
 static void write_unsampled(const struct breakdown *b)
 {
-	struct row all = {};
-	double sampled_ns = 0;
+	uint64_t count = 0;
 
-	for (size_t t = 0; t < b->profile->threads.count; t++) {
-		const struct ss_profile_thread *thread = &b->profile->threads.items[t];
-		const struct ss_profile_recording *recording =
-			ss_profile_recording_of(b->profile, thread);
-		struct row row = {};
-		size_t ticks = recording->ticks.count;
-		if (recording->scope != SS_SCOPE_CPUS || ticks == 0)
-			continue;
-		count_thread(thread, &row);
-		sampled_ns += (double)row.samples * (double)recording->period_ns *
-			      (double)(ticks + recording->missed) / (double)ticks;
-		all.samples += row.samples;
-		all.cpu_ns += row.cpu_ns;
-	}
-	if (!all.cpu_ns)
+	for (size_t i = 0; i < b->profile->recordings.count; i++)
+		count += b->profile->recordings.items[i].unsampled;
+	if (!count)
 		return;
-	double share = 1 - sampled_ns / (double)all.cpu_ns;
-	if (share < UNSAMPLED_MIN ||
-	    share * share * (double)all.samples < DEVIATIONS_MIN * DEVIATIONS_MIN)
-		return;
-	(void)fprintf(
-		b->out,
-		"  %.0f %% of the CPU time is not in the samples: mostly switches of "
+	ss_text_profile_share(count, b->profile->samples, b->out);
+	(void)fputs(
+		"     CPU time that is in no sample, [not sampled]: mostly switches of "
 		"threads, which the CPU clock does not interrupt\n",
-		100 * share);
+		b->out);
 }
 
 static void write_waiting(const struct breakdown *b, uint64_t count)
@@ -162,14 +141,15 @@ static void write_states(const struct breakdown *b)
 		(void)fprintf(b->out, "  %c  %s", *state, ss_state_name(*state));
 		write_hottest(b, count);
 		(void)fputc('\n', b->out);
-		if (*state == 'R')
-			write_waiting(b, count);
+		if (*state != 'R')
+			continue;
+		write_waiting(b, count);
+		write_unsampled(b);
 	}
 	if (rest) {
 		ss_text_profile_share(rest, b->profile->samples, b->out);
 		(void)fputs("  ?  unknown\n", b->out);
 	}
-	write_unsampled(b);
 }
 
 /* Where it runs, or, if it never ran, where it waits. */

@@ -191,23 +191,39 @@ static char *labels_of(const struct ss_recording_info *info, const char *key)
 	return NULL;
 }
 
-/* Where a stack is from, if that is wanted, and an incomplete one the reason in brackets. */
-static uint32_t begin_stack(struct ss_load_frames *frames, enum ss_end end)
+/* Where a stack is from, if that is wanted; else the root. */
+static uint32_t begin_origin(struct ss_load_frames *frames)
 {
 	const struct ss_recording_info *info = ss_recording_info(frames->recording);
 	const struct ss_load_options *options = frames->options;
-	char name[64];
-	uint32_t call = 0;
 
-	if (options->by_host || options->by_label) {
-		_cleanup_free_ char *label = options->by_host ?
-						     strdup(info->host) :
-						     labels_of(info, options->by_label);
-		const struct ss_profile_function origin = { .name = label,
-							    .module = SS_ID_NONE,
-							    .is_origin = true };
-		call = label ? begin_with(frames, 0, &origin) : SS_ID_NONE;
-	}
+	if (!options->by_host && !options->by_label)
+		return 0;
+	_cleanup_free_ char *label = options->by_host ?
+					     strdup(info->host) :
+					     labels_of(info, options->by_label);
+	const struct ss_profile_function origin = { .name = label,
+						    .module = SS_ID_NONE,
+						    .is_origin = true };
+	return label ? begin_with(frames, 0, &origin) : SS_ID_NONE;
+}
+
+uint32_t ss_load_frames_unsampled(struct ss_load_frames *frames)
+{
+	const struct ss_profile_function named = { .name = "[not sampled]",
+						   .module = SS_ID_NONE,
+						   .is_origin = true };
+	uint32_t call = begin_origin(frames);
+
+	return call == SS_ID_NONE ? call : begin_with(frames, call, &named);
+}
+
+/* Also of an incomplete one the reason in brackets. */
+static uint32_t begin_stack(struct ss_load_frames *frames, enum ss_end end)
+{
+	char name[64];
+	uint32_t call = begin_origin(frames);
+
 	if (end == SS_END_ROOT || call == SS_ID_NONE)
 		return call;
 	(void)snprintf(name, sizeof(name), "[%s]", ss_end_name(end)); /* it fits */

@@ -29,6 +29,10 @@ void ss_load_frames_deinit(struct ss_load_frames *frames);
 /* Whether a stack contains a wanted module. */
 bool ss_load_frames_wants(struct ss_load_frames *frames, uint32_t stack);
 
+/* Returns the call of CPU time that no sample stands for; SS_ID_NONE without memory, or if the
+   profile is full. */
+uint32_t ss_load_frames_unsampled(struct ss_load_frames *frames);
+
 /* Returns the call of a stack of the recording; SS_ID_NONE without memory. */
 uint32_t ss_load_frames_call(struct ss_load_frames *frames, uint32_t stack);
 

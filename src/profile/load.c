@@ -9,6 +9,7 @@
 #include "profile/goroutines.h"
 #include "profile/series.h"
 #include "profile/thread_wait.h"
+#include "profile/unsampled.h"
 #include "profile/waits.h"
 
 /* Limit of the ticks of a recording: 18 hours at 1 kHz. */
@@ -512,6 +513,20 @@ static bool add_goroutines(struct load *load)
 	return table || !count;
 }
 
+/* Of a selection of stacks or states it is not known what belongs to it. */
+static bool add_unsampled(struct load *load)
+{
+	const struct ss_load_options *options = load->options;
+
+	if (!options->unsampled || options->states || options->selects_module ||
+	    load->series || !ss_unsampled_has(load->profile, load->number))
+		return true;
+	uint32_t call = ss_load_frames_unsampled(&load->frames);
+	if (call == SS_ID_NONE)
+		return ss_profile_is_full(load->profile);
+	return ss_unsampled_add(load->profile, load->number, call);
+}
+
 /* Adds a note for everything that is missing. */
 static bool add_notes(const struct load *load)
 {
@@ -575,7 +590,7 @@ struct ss_error *ss_load_recording(struct ss_profile *profile,
 	set_missed(&load);
 	whole = (whole || load.truncated) && ss_load_waits_finish(&load.waits) &&
 		add_goroutines(&load) && add_waits(&load) && add_trace(&load) &&
-		add_notes(&load);
+		add_unsampled(&load) && add_notes(&load);
 	ss_series_deinit(&series);
 	return whole ? NULL : ss_error_no_memory();
 }

@@ -33,8 +33,9 @@ struct ss_profile_recording {
 	uint64_t start_ns;   /* wall time */
 	uint64_t period_ns;  /* 0: a snapshot */
 	enum ss_recording_scope scope;
-	uint64_t missed; /* ticks, in the selected time */
-	size_t more;	 /* further snapshots of the process that are ticks of this one */
+	uint64_t missed;    /* ticks, in the selected time */
+	uint64_t unsampled; /* samples that were added, see ss_unsampled_add() */
+	size_t more; /* further snapshots of the process that are ticks of this one */
 	SS_VECTOR(uint64_t) ticks; /* since the start of the profile, ascending */
 };
 

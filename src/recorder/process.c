@@ -31,6 +31,7 @@ ss_recorder_process_new(struct ss_target *target, bool owned,
 	ss_sampler_init(&process->sampler, target, &options->capture, options->arena,
 			&ss_process_access);
 	process->sampler.on_cpu = options->on_cpu;
+	process->period_ns = options->period_ns;
 	return process;
 }
 
@@ -217,7 +218,10 @@ static struct ss_recorder_thread *define_thread(struct ss_recorder_process *proc
 			return NULL;
 		thread->tid = sampled->tid;
 		thread->call = SS_ID_NONE;
+		/* A sample of a CPU stands for the time before it, also the first one. */
 		thread->counted_ns = sampled->run_ns;
+		if (process->sampled)
+			thread->counted_ns -= SS_MIN(sampled->run_ns, process->period_ns);
 		thread->counted_ready_ns = sampled->ready_ns;
 	} else if (strcmp(thread->name, sampled->name) != 0) {
 		ss_writer_name_thread(process->writer, thread->handle, sampled->name,
@@ -716,6 +720,7 @@ struct ss_error *ss_recorder_process_take(struct ss_recorder_process *process,
 	struct ss_error *error =
 		ss_sampler_take(&process->sampler, sampled, count, &tick);
 
+	process->sampled = true;
 	process->now_ns = now_ns;
 	process->lost = false;
 	if (!error && tick.change != SS_ADDRESS_SPACE_ENDED)

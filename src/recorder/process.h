@@ -45,6 +45,8 @@ struct ss_recorder_process {
 	struct ss_unwinder_space space;
 	uint32_t handle; /* the writer's; SS_ID_NONE: not defined */
 	uint64_t now_ns; /* CLOCK_MONOTONIC of the current tick */
+	uint64_t period_ns;
+	bool sampled; /* the current tick consists of samples of the CPUs */
 	struct ss_recorder_perf_map perf_map;
 	SS_VECTOR(uint32_t) stacks; /* the writer's numbers of the unwound stacks */
 	SS_VECTOR(struct ss_frame_record) frames;
@@ -52,6 +54,7 @@ struct ss_recorder_process {
 
 struct ss_recorder_process_options {
 	bool on_cpu; /* see struct ss_sampler */
+	uint64_t period_ns;
 	struct ss_capture_options capture;
 	struct ss_arena *arena;
 	struct ss_writer *writer;

@@ -39,6 +39,7 @@ struct ss_error *ss_processes_init(struct ss_processes *processes,
 	ss_family_init(&processes->family, &ss_process_access);
 	processes->options =
 		(struct ss_recorder_process_options){ .on_cpu = recorder->on_cpu,
+						      .period_ns = recorder->period_ns,
 						      .capture = *options,
 						      .arena = &processes->arena,
 						      .writer = writer,

@@ -27,9 +27,9 @@ enum { THREAD_STACK = 1 << 20, HZ = 99, DEFAULT_FRAMES = 1024, NICE_MIN = -20 };
 enum { TIMEOUT_PERCENT = 60, TIMEOUT_MIN_MS = 1, TIMEOUT_MAX_MS = 20 };
 enum { NS_PER_MS = 1000000, CHECK_MS = 10 };
 enum { STACK_MAX = 256 << 10, DEEP_MAX = 2 << 20, TOTAL_MAX = 64 << 20 };
-/* How long after the CPUs were sampled the samples are read: at the moment of a sample, the
-   recorder must not be on one of these CPUs itself. */
-enum { LAG_NS = 200 * 1000, LAG_PART = 4 /* of an interval, at most */ };
+/* The samples are read at a random time after the tick, at most this long. If it were always
+   the same, the recorder would take its CPU time only from what the CPUs do between samples. */
+enum { LAG_MAX_NS = 2 * 1000 * 1000 };
 enum { LATE_TICKS_MAX = 64 }; /* without samples, all at once */
 
 struct ss_recorder {
@@ -300,10 +300,9 @@ static struct ss_error *take_tick(struct ss_recorder *recorder)
 /* When the next samples are read. */
 static uint64_t next_reading(const struct ss_recorder *recorder)
 {
-	uint64_t lag_ns =
-		SS_MIN((uint64_t)LAG_NS, recorder->options.period_ns / LAG_PART);
-
-	return recorder->written_ns ? ss_pace_next_ns(&recorder->pace) + lag_ns : 0;
+	return recorder->written_ns ?
+		       ss_pace_reading_ns(&recorder->pace, (uint64_t)LAG_MAX_NS) :
+		       0;
 }
 
 /* Of the ticks since the last call, those whose samples were lost. */
@@ -363,6 +362,20 @@ static struct ss_error *write_until(struct ss_recorder *recorder, size_t *next,
 	return error;
 }
 
+/* The first tick has no samples: it reads the memory map, which takes longer than others.
+   Samples of that time would be later than their threads' CPU time is first read. */
+static struct ss_error *start_clock(struct ss_recorder *recorder)
+{
+	const uint64_t now_ns = ss_now_ns();
+	struct ss_tick_record tick = { .monotonic_ns = now_ns,
+				       .wall_ns = ss_clock_ns(CLOCK_REALTIME) };
+	struct ss_error *error = write_tick(recorder, &tick, 0, 0);
+
+	ss_cpu_clock_start(&recorder->clock);
+	ss_pace_init(&recorder->pace, recorder->options.period_ns, ss_now_ns());
+	return error;
+}
+
 /* Writes what the CPUs ran since the last call: one tick, or several if this one is late. */
 static struct ss_error *take_clock_tick(struct ss_recorder *recorder)
 {
@@ -372,15 +385,14 @@ static struct ss_error *take_clock_tick(struct ss_recorder *recorder)
 	uint64_t at_ns = 0;
 	size_t next = 0;
 
+	if (recorder->written_ns == 0)
+		return start_clock(recorder);
 	if (!ss_on_cpu_collect(&recorder->on_cpu, &recorder->clock,
 			       &recorder->processes.arena, ss_processes_have,
 			       &recorder->processes))
 		return ss_error_no_memory();
 	uint64_t count = ss_pace_advance(&recorder->pace, now_ns, &at_ns);
 	uint64_t interval_ns = recorder->pace.interval_ns;
-	bool begins = recorder->written_ns == 0; /* reads the memory map */
-	if (begins && count == 0)
-		count = 1;
 	if (ss_pace_renew(&recorder->pace, now_ns))
 		ss_cpu_clock_set(&recorder->clock, recorder->pace.interval_ns);
 	uint64_t missed = count_lost(recorder, count);
@@ -572,8 +584,6 @@ struct ss_error *ss_recorder_run(struct ss_recorder *recorder)
 	block_signals(recorder, &before);
 	set_nice(NICE_MIN); /* inherited by the threads and the unwinder */
 	ss_ticker_init(&recorder->ticker, recorder->options.period_ns, ss_now_ns());
-	ss_cpu_clock_start(&recorder->clock);
-	ss_pace_init(&recorder->pace, recorder->options.period_ns, ss_now_ns());
 	ss_stop_guard_start(&recorder->guard);
 	error = ss_unwinder_start(&recorder->processes.unwinder);
 	if (!error)

@@ -24,6 +24,22 @@ uint64_t ss_pace_next_ns(const struct ss_pace *pace)
 	return pace->base_ns + (pace->counted + 1) * pace->interval_ns;
 }
 
+/* xorshift (Marsaglia) */
+static uint64_t next_random(struct ss_pace *pace)
+{
+	pace->random ^= pace->random << 13;
+	pace->random ^= pace->random >> 7;
+	pace->random ^= pace->random << 17;
+	return pace->random;
+}
+
+uint64_t ss_pace_reading_ns(struct ss_pace *pace, uint64_t max_ns)
+{
+	uint64_t range_ns = SS_MAX(SS_MIN(pace->interval_ns, max_ns), (uint64_t)1);
+
+	return ss_pace_next_ns(pace) + next_random(pace) % range_ns;
+}
+
 uint64_t ss_pace_advance(struct ss_pace *pace, uint64_t now_ns, uint64_t *first_ns)
 {
 	uint64_t since = now_ns > pace->base_ns ? now_ns - pace->base_ns : 0;
@@ -33,15 +49,6 @@ uint64_t ss_pace_advance(struct ss_pace *pace, uint64_t now_ns, uint64_t *first_
 	*first_ns = ss_pace_next_ns(pace);
 	pace->counted = SS_MAX(count, before);
 	return pace->counted - before;
-}
-
-/* xorshift (Marsaglia) */
-static uint64_t next_random(struct ss_pace *pace)
-{
-	pace->random ^= pace->random << 13;
-	pace->random ^= pace->random >> 7;
-	pace->random ^= pace->random << 17;
-	return pace->random;
 }
 
 bool ss_pace_renew(struct ss_pace *pace, uint64_t now_ns)

@@ -25,6 +25,10 @@ void ss_pace_init(struct ss_pace *pace, uint64_t period_ns, uint64_t now_ns);
 /* The time of the next tick that was not counted. */
 uint64_t ss_pace_next_ns(const struct ss_pace *pace);
 
+/* A time after that at which to read what was sampled: at random within an interval, and
+   within max_ns. */
+uint64_t ss_pace_reading_ns(struct ss_pace *pace, uint64_t max_ns);
+
 /* Counts the ticks up to now. *first_ns: the time of the first one. */
 uint64_t ss_pace_advance(struct ss_pace *pace, uint64_t now_ns, uint64_t *first_ns);
 

@@ -47,6 +47,8 @@ class OnCpu(EndToEnd):
     def record(self, pid, rate, seconds, *options, with_perf=True):
         """stacksnap and perf at the same time. Returns the recording."""
         perf = None
+        if os.path.exists(self.path):
+            os.unlink(self.path)
         if PERF and with_perf:
             perf = subprocess.Popen([PERF, "record", "-q", "-e", "cpu-clock", "-F", str(rate),
                                      "-p", str(pid), "-o", self.perf_path, "sleep",
@@ -57,9 +59,18 @@ class OnCpu(EndToEnd):
                                   *options, pid).stderr.decode()
         if perf:
             perf.wait(LIMIT_S)
-        recording = Recording(self.path)
-        os.unlink(self.path)
-        return recording
+        return Recording(self.path)
+
+    def reported_shares(self):
+        """Of the work of bursts, and of CPU time that is in no sample, in a report."""
+        work = unsampled = total = 0
+        for line in self.run_tool("report", "-f", "folded", self.path,
+                                  status=(0, 1)).stdout.decode().splitlines():
+            stack, count = line.rsplit(" ", 1)
+            total += int(count)
+            work += int(count) if re.search("(few|many)_rounds", stack) else 0
+            unsampled += int(count) if stack.endswith("[not sampled]") else 0
+        return 100 * work / total, 100 * unsampled / total
 
     def perf_shares(self):
         """The samples of each function, in percent of all, as perf sees them."""
@@ -102,13 +113,12 @@ class OnCpu(EndToEnd):
             # perf's events belong to threads and begin anew with each time on a CPU: it
             # attributes more to the switch of threads.
             self.assertGreater(few + many, work - POINTS - chance, note)
-        # The clock does not interrupt switches of threads. With the scheduler's CPU time as the
-        # whole, the share is the one that the program knows.
-        cpu_s = sum(sample["cpu_us"] for sample in recording.samples) / 1e6
-        share = (few + many) * len(recording.samples) / rate / cpu_s
+        # The clock does not interrupt switches of threads. A report adds the CPU time that is in
+        # no sample, so the share is the one that the program knows.
+        share, unsampled = self.reported_shares()
         numbers = re.search(r"cpu (\d+) rounds (\d+)", target.finish()[1])
         truth = 100 * int(numbers.group(2)) / int(numbers.group(1))
-        note += "; of the CPU time %.1f, in truth %.1f" % (share, truth)
+        note += "; report: %.1f, [not sampled] %.1f, in truth %.1f" % (share, unsampled, truth)
         self.assertLess(abs(share - truth), POINTS + 300 / len(recording.samples) ** 0.5, note)
         if os.environ.get("STACKSNAP_VERBOSE"):
             print(note)
@@ -126,6 +136,17 @@ class OnCpu(EndToEnd):
         share = cpu_us / 1e6 / (recording.summary["duration"] / 1e9)
         ticks = len(recording.samples) / recording.ticks
         self.assertLess(abs(ticks - share), 0.1, (ticks, share))
+
+    def test_recorder_takes_time(self):
+        """On a CPU that is always busy the recorder takes its time from the target, too, not only
+        from what runs between the ticks: the samples stand for as much time as the scheduler
+        counted."""
+        target = self.start_command(["taskset", "-c", "0", os.path.join(TARGETS, "busy"), "2"])
+        recording = self.record(target.pid, 999, 3, with_perf=False)
+        cpu_s = sum(sample["cpu_us"] for sample in recording.samples) / 1e6
+        sampled_s = len(recording.samples) / 999
+        self.assertLess(abs(sampled_s / cpu_s - 1), 0.05 + 2 / len(recording.samples) ** 0.5,
+                        (sampled_s, cpu_s, len(recording.samples)))
 
     def test_waiting_for_a_cpu(self):
         """More threads than a CPU can run: most of the time they wait for it."""

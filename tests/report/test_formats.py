@@ -247,21 +247,60 @@ class Formats(ReportTest):
                                r".*\n +15\.0 %    shop_serve .*\n +15\.0 %    shop_parse .*\n"
                                r" +15\.0 %    shop_hash ")
 
-    def test_text_unsampled(self):
-        """Samples of CPUs, and the scheduler's CPU time of which they are a part."""
-        for name, cpu_us, missed, share in (("all", 10000, 0, None), ("part", 14000, 0, 29),
-                                            ("missed", 17000, 100, 26)):
-            d = Description(scope=1)
-            process = d.process()
-            module = d.module(process, self.library, self.build_id)
-            thread = d.thread(process, 1, "t")
-            stack = self.stack_of(d, module, "hash", "start")
-            for i in range(400):
-                d.tick(missed=missed if i == 1 else 0)
-                d.sample(thread, stack, "R", cpu_us=cpu_us)
-            text = self.report(d.write(self.path("unsampled-%s.ss" % name))).stdout.decode()
-            found = re.search(r"\n  (\d+) % of the CPU time is not in the samples", text)
-            self.assertEqual(found and int(found.group(1)), share, text)
+    def unsampled(self, name, cpu_us, missed=0, ticks=400, threads=1):
+        """Samples of CPUs at every second tick, and the CPU time that was counted with each."""
+        d = Description(scope=1)
+        process = d.process()
+        module = d.module(process, self.library, self.build_id)
+        of = [d.thread(process, tid, "t%d" % tid) for tid in range(1, threads + 1)]
+        stack = self.stack_of(d, module, "hash", "start")
+        for i in range(ticks):
+            d.tick(missed=missed if i == 1 else 0)
+            if i % 2:
+                for thread in of:
+                    d.sample(thread, stack, "R", cpu_us=cpu_us)
+        d.tick()
+        return d.write(self.path("unsampled-%s.ss" % name))
+
+    def test_unsampled(self):
+        """CPU time that is in no sample has samples of its own, if there is more than by chance:
+        shares are of the CPU time."""
+        for name, cpu_us, missed, ticks, share in (
+                ("all", 10000, 0, 400, 0), ("less", 7000, 0, 400, 0), ("part", 14000, 0, 400, 28.6),
+                ("chance", 14000, 0, 8, 0), ("missed", 17000, 101, 400, 26.4)):
+            path = self.unsampled(name, cpu_us, missed, ticks)
+            text = self.report(path).stdout.decode()
+            found = re.search(r"\n +([\d.]+) % +CPU time that is in no sample", text)
+            self.assertAlmostEqual(float(found.group(1)) if found else 0, share, delta=1, msg=text)
+            counts = dict(line.rsplit(" ", 1) for line in
+                          self.report("-f", "folded", path).stdout.decode().splitlines())
+            numbers = {stack.split(";")[-1]: int(count) for stack, count in counts.items()}
+            self.assertEqual(numbers["shop_hash"], ticks // 2, counts)
+            self.assertAlmostEqual(100 * numbers.get("[not sampled]", 0) / sum(numbers.values()),
+                                   share, delta=1, msg=counts)
+
+    def test_unsampled_selection(self):
+        """Of selected stacks or states it is not known which part of that time is theirs; of
+        threads it is."""
+        path = self.unsampled("selection", 14000, threads=2)
+        for options in (("--module=libshop.so",), ("--state=R",)):
+            self.assertNotIn("not sampled", self.report("-f", "folded", *options, path)
+                             .stdout.decode(), options)
+        text = self.report("-f", "folded", "--thread=1", path).stdout.decode()
+        self.assertRegex(text, r"\[not sampled\] 80\n")
+
+    def test_unsampled_formats(self):
+        """At ticks at which the thread has no sample; its CPU time is divided among all."""
+        path = self.unsampled("formats", 14000)
+        document = json.loads(self.report("-f", "json", path).stdout)
+        self.assertEqual(document["recordings"][0]["unsampled"], 80)
+        runs = document["samples"]
+        self.assertEqual(sum(run["count"] for run in runs), 280, runs)
+        at = []
+        for run in runs:
+            at += range(run["tick"], run["tick"] + run["count"])
+        self.assertEqual(len(at), len(set(at)))
+        self.assertAlmostEqual(sum(run["cpu_ns"] for run in runs) / 1e9, 2.8, 2, runs)
 
     def test_text_threshold(self):
         shop = self.shop()

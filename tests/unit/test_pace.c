@@ -71,11 +71,37 @@ static void test_intervals(void **state)
 	check_intervals(1000 * MS, 1 * MS);
 }
 
+/* Samples are read at all times of an interval alike, within the limit. */
+static void check_reading(uint64_t period_ns, uint64_t max_ns, uint64_t range_ns)
+{
+	enum { TRIES = 4000, PARTS = 4 };
+	unsigned counts[PARTS] = {};
+	struct ss_pace pace;
+
+	ss_pace_init(&pace, period_ns, MS);
+	for (unsigned i = 0; i < TRIES; i++) {
+		uint64_t lag_ns =
+			ss_pace_reading_ns(&pace, max_ns) - ss_pace_next_ns(&pace);
+		assert_in_range(lag_ns, 0, range_ns - 1);
+		counts[lag_ns * PARTS / range_ns]++;
+	}
+	for (unsigned i = 0; i < PARTS; i++)
+		assert_in_range(counts[i], TRIES / PARTS * 4 / 5, TRIES / PARTS * 6 / 5);
+}
+
+static void test_reading(void **state)
+{
+	(void)state;
+	check_reading(1 * MS, 2 * MS, 1 * MS);
+	check_reading(10 * MS, 2 * MS, 2 * MS);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_counts),
 		cmocka_unit_test(test_intervals),
+		cmocka_unit_test(test_reading),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
