@@ -69,8 +69,10 @@ static bool fill_runtime_lock(struct ss_diagnosis *d, const struct ss_futex *fut
 		wait->owner_tid = owner ? owner->tid : 0;
 		wait->owner_name = owner ? owner->name : NULL;
 		wait->owner_unknown = owner ? SS_OWNER_UNSPECIFIED : SS_OWNER_CHANGING;
-		/* Threads look at times whether they can enter a monitor. It has no limit. */
-		if (lock->type == SS_LOCK_JAVA_MONITOR) {
+		/* Threads look at times whether they can enter a monitor, or ask the holder of
+		   the GIL to release it. There is no limit. */
+		if (lock->type == SS_LOCK_JAVA_MONITOR ||
+		    lock->type == SS_LOCK_PYTHON_GIL) {
 			wait->timed = false;
 			wait->timeout_ns = wait->left_ns = -1;
 		}

@@ -176,6 +176,16 @@ static bool only_polls(const struct ss_progress *progress, const struct ss_threa
 	       own->runs <= 1 + progress->elapsed_ns / SECOND_NS;
 }
 
+/* It has not run, or only to ask for the GIL again, every 5 ms. A holder that has not run has
+   held the GIL all the time. */
+static bool stands_still(const struct ss_thread *thread,
+			 const struct ss_thread_progress *own)
+{
+	return own->movement == SS_MOVEMENT_NONE ||
+	       (own->movement == SS_MOVEMENT_WOKEN && thread->wait &&
+		thread->wait->lock == SS_LOCK_PYTHON_GIL);
+}
+
 /*
  * See ss_leader_exists(). Where any thread may be the leader, the answer depends on the stack
  * of the follower only. It is found for so many stacks at most: each is compared with
@@ -210,7 +220,7 @@ static bool is_stuck(const struct ss_progress *progress, const struct ss_thread 
 		return false;
 	if (waits && root == thread && only_polls(progress, thread, own))
 		return true;
-	if (own->movement != SS_MOVEMENT_NONE || !(waits || stopped))
+	if (!stands_still(thread, own) || !(waits || stopped))
 		return false;
 	return progress->threads[index_of(progress, root)].movement == SS_MOVEMENT_NONE;
 }
@@ -338,10 +348,11 @@ static bool mark_deadlocks(struct ss_progress *progress)
 		for (size_t j = 0; j < deadlock->count; j++) {
 			size_t index = deadlock->threads[j];
 			const struct ss_thread_progress *own = &progress->threads[index];
-			still &= own->movement == SS_MOVEMENT_NONE ||
+			const struct ss_thread *thread =
+				&progress->last->threads.items[index];
+			still &= stands_still(thread, own) ||
 				 own->movement == SS_MOVEMENT_UNKNOWN ||
-				 only_polls(progress,
-					    &progress->last->threads.items[index], own);
+				 only_polls(progress, thread, own);
 		}
 		for (size_t j = 0; still && j < deadlock->count; j++)
 			progress->threads[deadlock->threads[j]].stuck = true;
