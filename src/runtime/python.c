@@ -215,6 +215,22 @@ static bool read_state(const struct python *python, const struct ss_memory *memo
 	return true;
 }
 
+/* Before 3.11: the kernel's id of a thread, as glibc keeps it at its thread pointer (struct pthread of
+   x86-64: tcb, self, tid). 0: not known. */
+static uint64_t read_glibc_tid(const struct ss_memory *memory, uint64_t pointer)
+{
+	enum { TCB = 0, SELF = 16, TID = 720 };
+	uint64_t tcb = 0;
+	uint64_t self = 0;
+	uint32_t tid = 0;
+
+	if (!is_pointer(pointer) || !ss_memory_read_u64(memory, pointer + TCB, &tcb) ||
+	    !ss_memory_read_u64(memory, pointer + SELF, &self) || tcb != pointer ||
+	    self != pointer || !ss_memory_read_u32(memory, pointer + TID, &tid))
+		return 0;
+	return tid <= INT32_MAX ? tid : 0;
+}
+
 /* Adds the thread states of an interpreter. The limit ends a cycle. False without memory. */
 static bool add_states(struct python *python, uint64_t interpreter)
 {
@@ -230,6 +246,8 @@ static bool add_states(struct python *python, uint64_t interpreter)
 				&address, &frame) ||
 		    state.interpreter != interpreter)
 			return true;
+		if (!python->layout.thread_native)
+			state.native = read_glibc_tid(python->process->memory, state.id);
 		struct state *slot = ss_vector_push(&python->states);
 		if (!slot)
 			return false;
