@@ -467,6 +467,11 @@ static void check_frames(struct ss_recorder_process *process,
 	}
 }
 
+static bool check_thread(void *data, pid_t tid)
+{
+	return ss_sampler_check(data, tid);
+}
+
 /* Unwinds a capture and records the threads whose frames are verified. *again: some are
    not, because modules were loaded or unloaded meanwhile. */
 static struct ss_error *take_capture(struct ss_recorder_process *process,
@@ -482,6 +487,8 @@ static struct ss_error *take_capture(struct ss_recorder_process *process,
 	const struct ss_unwinder_runtimes runtimes = {
 		.gathers = &sampler->gathers,
 		.memory = &sampler->space.memory,
+		.check = check_thread,
+		.data = sampler,
 	};
 	if (!has_answered(process,
 			  ss_unwinder_unwind(process->unwinder, &process->space,

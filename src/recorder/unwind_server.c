@@ -544,6 +544,12 @@ static size_t read_memory(void *data, uint64_t address, void *bytes, size_t size
 	return ss_worker_read(address, bytes, size);
 }
 
+static bool check_thread(void *data, pid_t tid)
+{
+	(void)data;
+	return ss_worker_check(tid);
+}
+
 static size_t read_early(void *data, uint64_t address, void *bytes, size_t size)
 {
 	struct page_supply *supply = data;
@@ -590,6 +596,7 @@ static bool unwind(struct ss_unwind_server *server, struct reader *reader, uint3
 	const struct ss_unwind_options options = { .size = sizeof(options),
 						   .max_frames = wire.max_frames,
 						   .read = read_memory,
+						   .check = check_thread,
 						   .read_early = read_early,
 						   .read_data = &server->supply,
 						   .native = true,

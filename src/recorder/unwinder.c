@@ -669,10 +669,18 @@ static void mark_sent(struct ss_unwinder *unwinder, struct ss_unwinder_space *sp
 
 static size_t read_memory(void *data, uint64_t address, void *bytes, size_t size)
 {
+	const struct ss_unwinder_runtimes *runtimes = data;
 	struct ss_piece piece = { .address = address, .bytes = bytes, .size = size };
 
-	ss_process_memory_read_present(data, &piece, 1);
+	ss_process_memory_read_present(runtimes->memory, &piece, 1);
 	return piece.done;
+}
+
+static bool check_thread(void *data, pid_t tid)
+{
+	const struct ss_unwinder_runtimes *runtimes = data;
+
+	return runtimes->check && runtimes->check(runtimes->data, tid);
 }
 
 static enum ss_unwinder_result request_stacks(struct ss_unwinder *unwinder,
@@ -683,7 +691,8 @@ static enum ss_unwinder_result request_stacks(struct ss_unwinder *unwinder,
 {
 	const struct ss_worker_memory memory = {
 		.read = read_memory,
-		.data = runtimes ? ss_drop_const(runtimes->memory) : NULL,
+		.check = check_thread,
+		.data = ss_drop_const(runtimes),
 	};
 	const struct ss_worker_request request = {
 		.bytes = (const uint8_t *)unwinder->request.bytes,

@@ -85,6 +85,9 @@ struct ss_unwound {
 struct ss_unwinder_runtimes {
 	const struct ss_gathers *gathers;	/* copied with the stacks */
 	const struct ss_process_memory *memory; /* of the process, as it is now */
+	/* Whether a thread has been blocked since the capture; NULL: it may have run */
+	bool (*check)(void *data, pid_t tid);
+	void *data;
 };
 
 enum { SS_UNWINDER_SENTENCE = 384 };

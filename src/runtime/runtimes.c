@@ -187,22 +187,48 @@ static bool is_unmoved(const struct ss_runtimes *runtimes,
 	       runtimes->options.check(runtimes->options.read_data, thread->tid);
 }
 
+/* A recording has many captures, with a plan for what is copied with the stacks. */
+static bool is_recording(const struct ss_runtimes *runtimes)
+{
+	return runtimes->options.read_early != NULL;
+}
+
+/* *late: memory was used that was read after the capture, which is allowed for a thread that has
+   not moved. */
+static bool walk_once(struct ss_runtimes *runtimes, size_t index,
+		      struct ss_runtime_thread *thread, bool unmoved, bool *late)
+{
+	struct ss_late_memory memory;
+
+	thread->calls.count = 0;
+	thread->problem = NULL;
+	thread->missing = false;
+	ss_late_memory_of_thread(&memory, &runtimes->memory, thread->thread, unmoved);
+	memory.used = late;
+	thread->memory = &memory.memory;
+	bool ok = table[index]->walk(runtimes->states[index], thread);
+	thread->memory = NULL;
+	return ok;
+}
+
 /* Walks a thread with memory of its moment only. */
 static bool walk(struct ss_runtimes *runtimes, size_t index,
 		 struct ss_runtime_thread *thread)
 {
 	const bool core = runtimes->capture->process.mode == SS_MODE_CORE;
-	const bool unmoved = core || is_unmoved(runtimes, thread->thread);
-	struct ss_late_memory memory;
+	bool unmoved = core ||
+		       (!is_recording(runtimes) && is_unmoved(runtimes, thread->thread));
 	bool late = false;
 
-	ss_late_memory_of_thread(&memory, &runtimes->memory, thread->thread, unmoved);
-	memory.used = &late;
-	thread->memory = &memory.memory;
-	bool ok = table[index]->walk(runtimes->states[index], thread);
-	thread->memory = NULL;
-	if (!ok)
+	if (!walk_once(runtimes, index, thread, unmoved, &late))
 		return false;
+	/* A recording asks only for what its plan has not copied: each time costs a message. */
+	if (is_recording(runtimes) && thread->problem && thread->missing &&
+	    is_unmoved(runtimes, thread->thread)) {
+		unmoved = true;
+		if (!walk_once(runtimes, index, thread, true, &late))
+			return false;
+	}
 	if (late && !core && !is_unmoved(runtimes, thread->thread)) {
 		thread->problem = "it ran while they were read";
 		thread->missing = true;
@@ -272,10 +298,12 @@ static bool add_lock(struct ss_runtimes *runtimes,
 		     const struct ss_runtime_found_lock *found)
 {
 	const bool core = runtimes->capture->process.mode == SS_MODE_CORE;
-	bool proven = found->owner &&
-		      (core || !found->late || is_unmoved(runtimes, found->owner));
+	const bool may_ask = !is_recording(runtimes); /* it has no owners */
+	bool proven = found->owner && (core || !found->late ||
+				       (may_ask && is_unmoved(runtimes, found->owner)));
 
-	if (found->waiter && found->late && !core && !is_unmoved(runtimes, found->waiter))
+	if (found->waiter && found->late && !core &&
+	    !(may_ask && is_unmoved(runtimes, found->waiter)))
 		return true;
 	struct ss_runtime_lock *lock = ss_vector_push(&runtimes->snapshot->runtime_locks);
 	if (!lock)
@@ -436,7 +464,7 @@ void ss_runtimes_plan(struct ss_runtimes *runtimes)
 		const struct ss_runtime_wanted wanted = {
 			.threads = runtimes->wanted[i].items,
 			.count = runtimes->wanted[i].count,
-			.all = !runtimes->options.check, /* a recording */
+			.all = is_recording(runtimes),
 		};
 		if (wanted.count > 0 && table[i]->plan &&
 		    table[i]->plan(runtimes->states[i], &wanted, &plan)) {

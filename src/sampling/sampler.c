@@ -453,6 +453,16 @@ struct ss_error *ss_sampler_retry(struct ss_sampler *sampler, struct ss_tick *ti
 	return capture_due(sampler, tick);
 }
 
+bool ss_sampler_check(struct ss_sampler *sampler, pid_t tid)
+{
+	const struct ss_sampled_thread *thread =
+		ss_thread_list_find(&sampler->threads, tid);
+
+	return thread && ss_thread_is_unchanged(
+				 thread, sampler->access->read_run_count(
+						 sampler->target, tid, &sampler->text));
+}
+
 void ss_sampler_discard(struct ss_sampler *sampler)
 {
 	for (size_t i = 0; i < sampler->threads.items.count; i++) {

@@ -102,6 +102,9 @@ struct ss_error *ss_sampler_retry(struct ss_sampler *sampler, struct ss_tick *ti
    attached. To be called by the thread that took the tick, while it waits for others. */
 bool ss_sampler_release_late(struct ss_sampler *sampler);
 
+/* Whether a thread has been blocked all the time since it was captured. */
+bool ss_sampler_check(struct ss_sampler *sampler, pid_t tid);
+
 /* Drops the capture: threads that are still due are captured at the next tick. */
 void ss_sampler_discard(struct ss_sampler *sampler);
 

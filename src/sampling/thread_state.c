@@ -89,7 +89,8 @@ void ss_thread_reject(struct ss_sampled_thread *thread, bool retry)
 	if (thread->state == SS_THREAD_GONE)
 		return;
 	thread->due = retry;
-	if (retry)
+	/* After an accepted stop it would be skipped, being back in its call. */
+	if (retry && thread->state != SS_THREAD_RETURNING)
 		return;
 	thread->state = SS_THREAD_ACTIVE;
 	thread->after_stop_count = 0;

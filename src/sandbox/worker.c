@@ -159,6 +159,7 @@ struct read_request {
 	uint64_t address;
 	uint64_t size;
 	uint64_t pages; /* if not 0, so many addresses of pages follow */
+	int64_t tid;	/* if not 0, it asks for a check of that thread */
 };
 
 /* The answer for a page; its bytes follow. */
@@ -194,6 +195,16 @@ size_t ss_worker_read(uint64_t address, void *bytes, size_t size)
 	    done > request.size || !read_all(bytes, done))
 		_exit(EXIT_SUCCESS);
 	return done;
+}
+
+bool ss_worker_check(pid_t tid)
+{
+	const struct read_request request = { .length = read_length, .tid = tid };
+	uint64_t unmoved = 0;
+
+	if (!write_all(&request, sizeof(request)) || !read_all(&unmoved, sizeof(unmoved)))
+		_exit(EXIT_SUCCESS);
+	return unmoved != 0;
 }
 
 void ss_worker_read_pages(const uint64_t *addresses, size_t count, void *bytes,
@@ -488,6 +499,14 @@ static size_t read_for_worker(struct supply *supply, uint64_t address, void *byt
 	return supply->memory->read(supply->memory->data, address, bytes, size);
 }
 
+static bool check_for_worker(struct supply *supply, int64_t tid)
+{
+	if (!may_read(supply) || !supply->memory->check || tid < 1 || tid > INT32_MAX)
+		return false;
+	supply->calls++;
+	return supply->memory->check(supply->memory->data, (pid_t)tid);
+}
+
 /* Answers a request for pages. */
 static enum result supply_pages(struct ss_worker *worker, struct supply *supply,
 				size_t count, uint64_t deadline_ns)
@@ -526,6 +545,10 @@ static enum result supply(struct ss_worker *worker, struct supply *supply,
 	if (request.pages)
 		return supply_pages(worker, supply, request.pages, deadline_ns);
 	worker->answer.items.count = 0;
+	if (request.tid) {
+		uint64_t unmoved = check_for_worker(supply, request.tid);
+		return send_all(worker, &unmoved, sizeof(unmoved), deadline_ns);
+	}
 	if (request.size > sizeof(out.bytes))
 		return INVALID;
 	out.done = read_for_worker(supply, request.address, out.bytes, request.size);

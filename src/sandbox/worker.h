@@ -35,14 +35,19 @@ enum { SS_WORKER_READ_MAX = 32 << 10 };
 void ss_worker_read_pages(const uint64_t *addresses, size_t count, void *bytes,
 			  uint32_t *sizes);
 
+/* The same: whether a thread has been blocked since it was captured, by the check function of the
+   request. */
+bool ss_worker_check(pid_t tid);
+
 enum { SS_WORKER_PAGE = 4096, SS_WORKER_PAGES_MAX = 256 };
 
-/* What the owner reads for the worker in one call of it, at most. */
+/* What the owner reads for the worker in one call of it, at most; a check is a read. */
 enum { SS_WORKER_READS_MAX = 1 << 14, SS_WORKER_READ_BYTES = 64 << 20 };
 
 /* Memory for the worker, or NULL. */
 struct ss_worker_memory {
 	size_t (*read)(void *data, uint64_t address, void *bytes, size_t size);
+	bool (*check)(void *data, pid_t tid); /* NULL: it may have run */
 	void *data;
 };
 

@@ -80,6 +80,14 @@ for (;;) many();
 """
 
 
+# Calls that block the thread.
+BLOCKING = {
+    "wait": "Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0)",
+    "read": "require('fs').readSync(0, Buffer.alloc(1), 0, 1)",
+    "execute": "require('child_process').execSync('sleep 100')",
+}
+
+
 class Target:
     def __init__(self, test, node, *arguments):
         self.process = subprocess.Popen([node, *arguments], stdin=subprocess.PIPE,
@@ -216,6 +224,32 @@ class Running(unittest.TestCase):
         self.assertGreater(named, 2 * native)
         for name, text in harness.report_formats(path):
             self.assertTrue("middle" in text, f"{node}: {name}")
+
+    def test_recording_blocked(self):
+        """Threads that are blocked below JavaScript, which are not stopped."""
+        for node in nodes():
+            for name, statement in BLOCKING.items():
+                target = Target(self, node, "-e", "function handler() { %s; }\n"
+                                "console.log('ready');\nhandler();" % statement)
+                self.assertEqual(target.process.stdout.readline(), "ready\n")
+                harness.wait_until(lambda: "handler" in [
+                    f[0] for f in javascript(target.main_thread())], "the call")
+                with tempfile.TemporaryDirectory(prefix="stacksnap-") as directory:
+                    path = os.path.join(directory, "recording")
+                    result = subprocess.run(
+                        [harness.STACKSNAP, "record", "-d", "1", "-o", path, str(target.pid)],
+                        capture_output=True, check=True, timeout=harness.LIMIT_S)
+                    target.stop()
+                    self.check_blocked(f"{node}: {name}", target.pid, path, result.stderr)
+
+    def check_blocked(self, label, pid, path, messages):
+        counts = {True: 0, False: 0}
+        stacks = harness.report_stacks(path)
+        for thread, frames, count in stacks:
+            if thread["tid"] == pid:
+                counts["handler" in [frame["name"] for frame in frames]] += count
+        print(label, counts)
+        self.assertGreater(counts[True], 3 * counts[False], (label, messages, stacks))
 
     def test_builtin(self):
         """The function that calls a builtin without a frame is not lost."""

@@ -188,6 +188,24 @@ static void test_stopped_twice_in_a_tick(void **state)
 	assert_int_equal(thread.expected_count, 9);
 }
 
+/* What runtimes need was not copied in the stop: it is captured again, not skipped. */
+static void test_rejected_after_a_stop(void **state)
+{
+	struct ss_sampled_thread thread = unfinished_thread(5);
+
+	(void)state;
+	next_tick(&thread, 5);
+	(void)ss_thread_begin_capture(&thread, true, false, 5);
+	ss_thread_stop(&thread, true, 6);
+	ss_thread_end_capture(&thread, true, false, 0);
+	ss_thread_accept(&thread, true, false);
+	assert_int_equal(thread.state, SS_THREAD_RETURNING);
+	ss_thread_reject(&thread, true);
+	assert_true(thread.due);
+	assert_int_equal(ss_thread_begin_capture(&thread, true, false, 7),
+			 SS_THREAD_CAPTURE);
+}
+
 static void test_rejected(void **state)
 {
 	struct ss_sampled_thread thread = idle_thread(5);
@@ -270,6 +288,7 @@ int main(void)
 		cmocka_unit_test(test_stop_of_unknown_count),
 		cmocka_unit_test(test_stopped_twice_in_a_tick),
 		cmocka_unit_test(test_rejected),
+		cmocka_unit_test(test_rejected_after_a_stop),
 		cmocka_unit_test(test_ends),
 		cmocka_unit_test(test_area_check),
 	};

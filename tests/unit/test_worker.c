@@ -21,6 +21,7 @@ enum { BIG = 10 << 20, FILES = 600, MODULE = 3, TIMEOUT_MS = 3000 };
 /* What a request asks for, by its first byte. */
 enum order {
 	ECHO = 'e',
+	CHECK = 'k',
 	ANSWER_BIG = 'b',
 	READ_FILES = 'f',
 	CRASH = 'c',
@@ -75,7 +76,8 @@ static bool serve(void *data, const struct ss_worker_request *request,
 	static uint32_t count;
 	static uint8_t bytes[SS_WORKER_READ_MAX];
 	static const uint64_t lie[2] = { UINT64_MAX, UINT64_MAX };
-	static const uint64_t many[4] = { UINT64_MAX - 1, 0, 0, SS_WORKER_PAGES_MAX + 1 };
+	static const uint64_t many[5] = { UINT64_MAX - 1, 0, 0, SS_WORKER_PAGES_MAX + 1,
+					  0 };
 
 	(void)data;
 	*module_at = MODULE;
@@ -101,6 +103,12 @@ static bool serve(void *data, const struct ss_worker_request *request,
 	case READ_MORE: /* than the limits allow */
 		while (ss_worker_read(0x1000, bytes, sizeof(bytes)) > 0)
 			;
+		return true;
+	case CHECK:
+		*answer = bytes;
+		*answer_size = 2;
+		bytes[0] = ss_worker_check(4711);
+		bytes[1] = ss_worker_check(4712);
 		return true;
 	case CRASH:
 		(void)signal(SIGSEGV, SIG_DFL); /* cmocka has a handler */
@@ -207,6 +215,39 @@ static void test_reads(void **state)
 	for (size_t i = 0; i < size; i++)
 		assert_int_equal(answer[i], 1);
 	assert_true(ss_worker_call(worker, &request, NULL, &answer, &size, &failure));
+	assert_int_equal(answer[1], 0);
+	ss_worker_free(worker);
+}
+
+static bool check_thread(void *data, pid_t tid)
+{
+	struct reads *reads = data;
+
+	reads->calls++;
+	return tid == 4711;
+}
+
+/* It asks whether a thread has moved; without an answer it has. */
+static void test_checks(void **state)
+{
+	const uint8_t order = CHECK;
+	struct ss_worker *worker = make();
+	struct reads reads = {};
+	struct ss_worker_memory memory = { .read = read_memory, .data = &reads };
+	const struct ss_worker_request request = { .bytes = &order, .size = 1 };
+	struct ss_sandbox_failure failure = {};
+	const uint8_t *answer;
+	size_t size;
+
+	(void)state;
+	start(worker);
+	assert_true(ss_worker_call(worker, &request, &memory, &answer, &size, &failure));
+	assert_int_equal(size, 2);
+	assert_int_equal(answer[0], 0);
+	memory.check = check_thread;
+	assert_true(ss_worker_call(worker, &request, &memory, &answer, &size, &failure));
+	assert_int_equal(reads.calls, 2);
+	assert_int_equal(answer[0], 1);
 	assert_int_equal(answer[1], 0);
 	ss_worker_free(worker);
 }
@@ -337,6 +378,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_reads),
+		cmocka_unit_test(test_checks),
 		cmocka_unit_test(test_requests),
 		cmocka_unit_test(test_files),
 		cmocka_unit_test(test_failures),
