@@ -155,8 +155,7 @@ static void check(struct diff *diff, const struct argp_state *state)
 		for (size_t i = 0; i < diff->arguments.count; i++)
 			ss_target_options_add(state, &diff->target,
 					      diff->arguments.items[i]);
-		if (ss_target_options_count(&diff->target) == 0)
-			ss_usage_fail(state, "expected a pid or the name of a process");
+		ss_target_options_require(state, &diff->target);
 	} else if (diff->arguments.count == 0 || diff->arguments.count > 2) {
 		ss_usage_fail(state, "expected a process, or one or two recordings");
 	}

@@ -311,9 +311,6 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 	case KEY_EXEC:
 		hang->command = arg;
 		return 0;
-	case ARGP_KEY_ARG:
-		ss_target_options_add(state, &hang->target, arg);
-		return 0;
 	case ARGP_KEY_END:
 		check(hang, state);
 		return 0;

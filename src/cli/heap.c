@@ -73,12 +73,8 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 							  TIMEOUT_MAX_S) *
 			MS_PER_S;
 		return 0;
-	case ARGP_KEY_ARG:
-		ss_target_options_add(state, &heap->process, arg);
-		return 0;
 	case ARGP_KEY_END:
-		if (ss_target_options_count(&heap->process) == 0)
-			ss_usage_fail(state, "expected a pid or the name of a process");
+		ss_target_options_require(state, &heap->process);
 		return 0;
 	default:
 		return ARGP_ERR_UNKNOWN;

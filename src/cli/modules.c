@@ -4,14 +4,13 @@
 #include <argp.h>
 #include <inttypes.h>
 #include <poll.h>
-#include <signal.h>
 #include <string.h>
-#include <sys/signalfd.h>
 #include <time.h>
 
 #include "cli/command.h"
 #include "cli/common_options.h"
 #include "cli/failure.h"
+#include "cli/signals.h"
 #include "cli/target_options.h"
 #include "cli/usage.h"
 #include "output/escape.h"
@@ -40,19 +39,16 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 {
 	struct modules *modules = state->input;
 
+	(void)arg;
 	switch (key) {
 	case KEY_FOLLOW:
 		modules->follow = true;
-		return 0;
-	case ARGP_KEY_ARG:
-		ss_target_options_add(state, &modules->process, arg);
 		return 0;
 	case ARGP_KEY_INIT:
 		state->child_inputs[0] = &modules->process;
 		return 0;
 	case ARGP_KEY_END:
-		if (ss_target_options_count(&modules->process) == 0)
-			ss_usage_fail(state, "expected a pid or the name of a process");
+		ss_target_options_require(state, &modules->process);
 		return 0;
 	default:
 		return ARGP_ERR_UNKNOWN;
@@ -102,19 +98,6 @@ static void print_module(void *data, const struct ss_module_event *event)
 		ss_failure_warn("%s: %s", module->path, module->problem);
 }
 
-/* Blocks the signals that end the program, such as Ctrl-C, and returns a signalfd for them. */
-static int watch_signals(void)
-{
-	sigset_t set;
-
-	(void)sigemptyset(&set); /* these cannot fail: valid signals */
-	(void)sigaddset(&set, SIGINT);
-	(void)sigaddset(&set, SIGTERM);
-	(void)sigaddset(&set, SIGHUP);
-	(void)sigprocmask(SIG_BLOCK, &set, NULL);
-	return signalfd(-1, &set, SFD_CLOEXEC);
-}
-
 /* Says how changes are found. */
 static void tell_way(const struct ss_tracker *tracker)
 {
@@ -135,7 +118,7 @@ static void tell_way(const struct ss_tracker *tracker)
 /* Runs until a signal arrives, writing fails, or the process has ended. */
 static struct ss_error *follow(struct modules *modules, struct ss_tracker *tracker)
 {
-	_cleanup_close_ int fd = watch_signals();
+	_cleanup_close_ int fd = ss_signals_watch();
 	struct pollfd pollfd = { .fd = fd, .events = POLLIN };
 	struct ss_error *error = NULL;
 

@@ -222,8 +222,7 @@ static void check(const struct snap *snap, const struct argp_state *state)
 	const struct ss_common_options *options = &snap->options.common;
 
 	check_series(snap, state);
-	if (ss_target_options_count(&snap->targets) == 0)
-		ss_usage_fail(state, "expected a pid or the name of a process");
+	ss_target_options_require(state, &snap->targets);
 	if (options->format->single && ss_target_options_count(&snap->targets) > 1 &&
 	    !ss_output_is_per_target(options->output))
 		ss_usage_fail(state,
@@ -235,6 +234,7 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 {
 	struct snap *snap = state->input;
 
+	(void)arg;
 	switch (key) {
 	case ARGP_KEY_INIT:
 		state->child_inputs[0] = &snap->options;
@@ -244,9 +244,6 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 		state->child_inputs[4] = &snap->options;
 		state->child_inputs[5] = &snap->options.common.rows;
 		state->child_inputs[6] = &snap->options.common.rows;
-		return 0;
-	case ARGP_KEY_ARG:
-		ss_target_options_add(state, &snap->targets, arg);
 		return 0;
 	case ARGP_KEY_END:
 		check(snap, state);

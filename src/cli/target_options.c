@@ -123,6 +123,13 @@ size_t ss_target_options_count(const struct ss_target_options *options)
 	       options->pid_files.count;
 }
 
+void ss_target_options_require(const struct argp_state *state,
+			       const struct ss_target_options *options)
+{
+	if (ss_target_options_count(options) == 0)
+		ss_usage_fail(state, "expected a pid or the name of a process");
+}
+
 /* "@1764000000.25", or a time as in a recording. */
 static uint64_t parse_at(const struct argp_state *state, const char *text)
 {
@@ -193,6 +200,9 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 		return 0;
 	case KEY_NAME:
 		add_pattern(state, options, arg);
+		return 0;
+	case ARGP_KEY_ARG: /* if the command does not take it */
+		ss_target_options_add(state, options, arg);
 		return 0;
 	default:
 		return ARGP_ERR_UNKNOWN;

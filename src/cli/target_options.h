@@ -29,7 +29,8 @@ struct ss_target_options {
 	SS_VECTOR(const char *) pid_files; /* likewise */
 };
 
-/* The parser of -p and --name; its input is a struct ss_target_options. */
+/* The parser of -p, --name and the arguments that the command does not take itself; its input
+   is a struct ss_target_options. */
 extern const struct argp ss_target_argp;
 
 /* The parser of the options that select several processes, likewise. */
@@ -41,6 +42,10 @@ void ss_target_options_add(const struct argp_state *state,
 
 /* How many arguments and options select processes. */
 size_t ss_target_options_count(const struct ss_target_options *options);
+
+/* Exits with EX_USAGE if there are none. */
+void ss_target_options_require(const struct argp_state *state,
+			       const struct ss_target_options *options);
 
 /* Finds the processes that are not given by pid, and adds them to the targets, each once.
    Prints a message for each argument that selects none, or several where one is expected.

@@ -173,12 +173,8 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 	case KEY_COLOR:
 		top->common.color = ss_options_parse_color(state, arg);
 		return 0;
-	case ARGP_KEY_ARG:
-		ss_target_options_add(state, &top->process, arg);
-		return 0;
 	case ARGP_KEY_END:
-		if (ss_target_options_count(&top->process) == 0)
-			ss_usage_fail(state, "expected a pid or the name of a process");
+		ss_target_options_require(state, &top->process);
 		return 0;
 	default:
 		return ARGP_ERR_UNKNOWN;
@@ -585,8 +581,6 @@ static void wait_for_input(struct top *top)
 /* The recorder ended by itself: the process did, or it cannot be observed. */
 static int finish(struct top *top)
 {
-	_cleanup_buffer_ struct ss_buffer messages = {};
-
 	ss_terminal_leave(&top->terminal);
 	if (top->recorder.status == SS_TOP_TARGET_ENDED) {
 		ss_failure_warn("process %d has ended", top->pid);

@@ -5,10 +5,7 @@
 #include <errno.h>
 #include <inttypes.h>
 #include <poll.h>
-#include <signal.h>
 #include <string.h>
-#include <sys/resource.h>
-#include <sys/signalfd.h>
 #include <unistd.h>
 
 #include "base/clock.h"
@@ -17,6 +14,7 @@
 #include "cli/common_options.h"
 #include "cli/failure.h"
 #include "cli/output.h"
+#include "cli/signals.h"
 #include "cli/target_options.h"
 #include "cli/usage.h"
 #include "output/growth.h"
@@ -188,8 +186,7 @@ static void set_alloc(struct trace *trace, uint64_t bytes)
 
 static void check(const struct argp_state *state, struct trace *trace)
 {
-	if (ss_target_options_count(&trace->process) == 0)
-		ss_usage_fail(state, "expected a pid or the name of a process");
+	ss_target_options_require(state, &trace->process);
 	set_format(state, trace);
 	check_alloc(state, trace);
 	if (trace->specs.count == 0 && !trace->options.faults)
@@ -294,30 +291,6 @@ static const struct argp argp = {
 	       "not found, 2 nothing could be traced, 64 wrong usage.",
 };
 
-/* Each thread needs a descriptor for each CPU. */
-static void raise_limit(void)
-{
-	struct rlimit limit;
-
-	if (getrlimit(RLIMIT_NOFILE, &limit) != 0)
-		return;
-	limit.rlim_cur = limit.rlim_max;
-	(void)setrlimit(RLIMIT_NOFILE, &limit); /* or fewer threads */
-}
-
-/* Blocks the signals that end the program, such as Ctrl-C, and returns a signalfd for them. */
-static int watch_signals(void)
-{
-	sigset_t set;
-
-	(void)sigemptyset(&set); /* these cannot fail: valid signals */
-	(void)sigaddset(&set, SIGINT);
-	(void)sigaddset(&set, SIGTERM);
-	(void)sigaddset(&set, SIGHUP);
-	(void)sigprocmask(SIG_BLOCK, &set, NULL);
-	return signalfd(-1, &set, SFD_CLOEXEC);
-}
-
 static void take_event(void *data, const struct ss_trace_event *event)
 {
 	struct trace *trace = data;
@@ -371,7 +344,7 @@ static struct ss_error *complete_recording(const struct trace *trace, uint64_t e
 
 static struct ss_error *follow(struct trace *trace)
 {
-	_cleanup_close_ int fd = watch_signals();
+	_cleanup_close_ int fd = ss_signals_watch();
 	struct pollfd pollfd = { .fd = fd, .events = POLLIN };
 	struct ss_error *error = ss_trace_start(trace->trace);
 	uint64_t end_ns = trace->duration_ns ? ss_now_ns() + trace->duration_ns : 0;
@@ -525,7 +498,6 @@ static int run(int argc, char **argv)
 	if (!ss_usage_parse(&ss_command_trace, argc, argv, 0, &trace) ||
 	    !ss_target_options_resolve(&trace.process))
 		return SS_STATUS_NOTHING;
-	raise_limit();
 	_cleanup_error_ struct ss_error *error = open_trace(&trace);
 	bool all = !error && report_specs(&trace);
 	bool any = !error && (trace.options.faults || has_any(&trace));

@@ -6,6 +6,7 @@
 
 #include "base/buffer.h"
 #include "base/cursor.h"
+#include "base/load.h"
 
 /* Notes are read one by one. A list of 65,530 mapped files with long paths is 8 MiB. */
 enum {
@@ -30,10 +31,7 @@ enum { ERESTARTSYS = 512, ERESTART_RESTARTBLOCK = 516 };
 
 static uint64_t word_at(const uint8_t *bytes, size_t index)
 {
-	uint64_t word;
-
-	memcpy(&word, bytes + index * WORD, sizeof(word));
-	return word;
+	return ss_load_u64(bytes, index * WORD);
 }
 
 static uint32_t u32_at(const uint8_t *bytes, size_t offset)

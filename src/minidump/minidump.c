@@ -14,8 +14,10 @@
 #include <sys/mman.h>
 
 #include "base/buffer.h"
+#include "base/cleanup.h"
 #include "base/error.h"
 #include "base/io.h"
+#include "base/utf8.h"
 #include "base/vector.h"
 #include "model/capture.h"
 
@@ -179,46 +181,17 @@ static void end_stream(struct builder *b)
 	location->size = here(b) - location->at;
 }
 
-/* The code point of at most size bytes of UTF-8, and how long it is. An invalid byte counts as
-   U+FFFD. */
-static uint32_t decode(const uint8_t *at, size_t size, size_t *ret)
-{
-	static const uint32_t least[] = { 0, 0, 0x80, 0x800, 0x10000 };
-	size_t length = at[0] < 0x80	       ? 1 :
-			(at[0] & 0xe0) == 0xc0 ? 2 :
-			(at[0] & 0xf0) == 0xe0 ? 3 :
-			(at[0] & 0xf8) == 0xf0 ? 4 :
-						 0;
-	uint32_t code = length == 1 ? at[0] : at[0] & (0x7fU >> length);
-
-	*ret = 1;
-	if (length == 0 || length > size)
-		return 0xfffd;
-	for (size_t i = 1; i < length; i++) {
-		if ((at[i] & 0xc0) != 0x80)
-			return 0xfffd;
-		code = code << 6 | (at[i] & 0x3fU);
-	}
-	if (length > 1 && (code < least[length] || code > 0x10ffff ||
-			   (code >= 0xd800 && code < 0xe000)))
-		return 0xfffd;
-	*ret = length;
-	return code;
-}
-
 /* UTF-16 with its size in bytes before, and a NUL. Returns where it is. */
 static uint32_t add_string(struct builder *b, const char *text)
 {
-	const uint8_t *bytes = (const uint8_t *)text;
-	size_t size = strlen(text);
-	size_t step;
-
 	while (b->head.size % sizeof(uint32_t))
 		ss_buffer_add_byte(&b->head, 0);
 	uint32_t at = here(b);
 	add_u32(b, 0);
-	for (size_t i = 0; i < size; i += step) {
-		uint32_t code = decode(bytes + i, size - i, &step);
+	while (*text) {
+		uint32_t code = 0xfffd; /* for an invalid byte */
+		size_t size = ss_utf8_decode(text, &code);
+		text += SS_MAX(size, (size_t)1);
 		uint16_t units[2] = { (uint16_t)code };
 		if (code >= 0x10000) {
 			units[0] = (uint16_t)(0xd7c0 + (code >> 10));

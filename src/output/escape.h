@@ -11,11 +11,6 @@
 #include <stdint.h>
 #include <stdio.h>
 
-/* Decodes the UTF-8 sequence at string, which ends with a NUL byte. Returns its size, 1 to 4
-   bytes, or 0 if it is invalid: also overlong forms, surrogates and numbers above U+10FFFF
-   (RFC 3629). */
-size_t ss_utf8_decode(const char *string, uint32_t *ret);
-
 /* Replaces characters that a format cannot represent: from[i] becomes to[i]. */
 struct ss_substitution {
 	const char *from;

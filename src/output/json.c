@@ -2,6 +2,7 @@
 
 #include <inttypes.h>
 
+#include "base/utf8.h"
 #include "output/escape.h"
 
 static void begin_value(struct ss_json *json, const char *key)

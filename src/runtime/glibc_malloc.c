@@ -4,6 +4,7 @@
 #include <sys/mman.h>
 
 #include "base/cleanup.h"
+#include "base/load.h"
 
 /* struct malloc_state, from its bins on. */
 enum {
@@ -43,10 +44,7 @@ enum {
 
 static uint64_t word_at(const uint8_t *bytes, ptrdiff_t index)
 {
-	uint64_t word;
-
-	memcpy(&word, bytes + index * SS_GLIBC_WORD, sizeof(word));
-	return word;
+	return ss_load_u64(bytes + index * SS_GLIBC_WORD, 0);
 }
 
 /* An empty list refers to itself as if it were a chunk, whose pointers follow its header. */

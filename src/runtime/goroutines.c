@@ -2,6 +2,8 @@
 
 #include <string.h>
 
+#include "base/load.h"
+
 enum {
 	WORD = 8,
 	LIST_LENGTH = 8, /* of a slice: pointer, length, capacity */
@@ -111,17 +113,9 @@ static bool find_status(uint32_t status, enum ss_goroutine_status *ret)
 	return false;
 }
 
-static uint64_t word_at(const uint8_t *bytes, size_t at)
-{
-	uint64_t word;
-
-	memcpy(&word, bytes + at, sizeof(word));
-	return word;
-}
-
 static bool is_ended(const struct reader *reader, const uint8_t *bytes)
 {
-	uint32_t status = (uint32_t)word_at(bytes, reader->layout->status) &
+	uint32_t status = (uint32_t)ss_load_u64(bytes, reader->layout->status) &
 			  ~(uint32_t)SCANNED;
 
 	return status == IDLE || status == DEAD || status == DEAD_EXTRA;
@@ -155,9 +149,9 @@ static void set_place(const struct reader *reader, const uint8_t *bytes,
 	if (goroutine->changed || goroutine->status == SS_GOROUTINE_RUNNING ||
 	    goroutine->status == SS_GOROUTINE_COPYSTACK)
 		return;
-	goroutine->sp = word_at(bytes, at);
-	goroutine->pc = word_at(bytes, at + WORD);
-	goroutine->bp = syscall ? 0 : word_at(bytes, reader->layout->bp);
+	goroutine->sp = ss_load_u64(bytes, at);
+	goroutine->pc = ss_load_u64(bytes, at + WORD);
+	goroutine->bp = syscall ? 0 : ss_load_u64(bytes, reader->layout->bp);
 }
 
 static bool is_valid(const struct ss_go_goroutine *goroutine)
@@ -176,7 +170,7 @@ static uint64_t find_run_mark(const struct ss_go_layout *layout, const uint8_t *
 {
 	const uint64_t known = UINT64_C(1) << 63;
 	uint32_t at = layout->stops;
-	uint64_t time = at ? word_at(bytes, (at + WORD) / WORD * WORD) : 0;
+	uint64_t time = at ? ss_load_u64(bytes, (at + WORD) / WORD * WORD) : 0;
 
 	return at ? known | time << 8 | bytes[at] : 0;
 }
@@ -186,15 +180,15 @@ static bool add(struct reader *reader, uint64_t address, const uint8_t *bytes)
 {
 	const struct ss_go_layout *layout = reader->layout;
 	struct ss_go_goroutine goroutine = {
-		.id = word_at(bytes, layout->id),
-		.stack_low = word_at(bytes, SS_GO_STACK_LO),
-		.stack_high = word_at(bytes, SS_GO_STACK_HI),
+		.id = ss_load_u64(bytes, layout->id),
+		.stack_low = ss_load_u64(bytes, SS_GO_STACK_LO),
+		.stack_high = ss_load_u64(bytes, SS_GO_STACK_HI),
 		.changed = ss_gathered_changed(reader->gathered, address),
 	};
-	uint32_t status = (uint32_t)word_at(bytes, layout->status);
+	uint32_t status = (uint32_t)ss_load_u64(bytes, layout->status);
 
 	if (!find_status(status, &goroutine.status) ||
-	    word_at(bytes, SS_GO_SELF) != address) {
+	    ss_load_u64(bytes, SS_GO_SELF) != address) {
 		reader->invalid++;
 		return true;
 	}
@@ -207,9 +201,9 @@ static bool add(struct reader *reader, uint64_t address, const uint8_t *bytes)
 	if (waits)
 		goroutine.wait_reason = find_reason(layout, bytes[layout->reason]);
 	if (waits || goroutine.status == SS_GOROUTINE_SYSCALL)
-		goroutine.since = word_at(bytes, layout->since);
+		goroutine.since = ss_load_u64(bytes, layout->since);
 	goroutine.run_mark = find_run_mark(layout, bytes);
-	goroutine.thread = find_thread(reader, word_at(bytes, SS_GO_M));
+	goroutine.thread = find_thread(reader, ss_load_u64(bytes, SS_GO_M));
 	struct ss_go_goroutine *slot = ss_vector_push(&reader->ret->items);
 	if (slot)
 		*slot = goroutine;

@@ -904,9 +904,10 @@ static bool read_owner(const struct hotspot *hotspot, uint64_t monitor, struct o
 	       ss_memory_read_u64(hotspot->process->fresh, handle, &ret->object);
 }
 
-static bool is_owner(const struct hotspot *hotspot, const struct java_thread *java,
-		     const struct owner *owner)
+static bool is_owner(struct hotspot *hotspot, const struct java_thread *java,
+		     const void *data)
 {
+	const struct owner *owner = data;
 	uint64_t id;
 
 	if (!hotspot->layout.owner_ids)
@@ -921,85 +922,87 @@ static bool is_owner(const struct hotspot *hotspot, const struct java_thread *ja
 	return owner->object && has_locked(hotspot, java, owner->object);
 }
 
-/* The monitor that a thread is about to enter. Its futex is the thread's own. */
-static bool find_monitor(struct hotspot *hotspot, const struct ss_capture_thread *thread,
-			 struct ss_runtime_found_lock *ret)
+/* Whether a thread has this Thread object. */
+static bool has_object(struct hotspot *hotspot, const struct java_thread *java,
+		       const void *data)
 {
-	struct ss_futex futex;
-	struct owner owner;
-	uint64_t monitor;
+	uint64_t object = *(const uint64_t *)data;
+	uint64_t objects[2];
 
-	if (!ss_futex_parse(&thread->syscall, &futex) || !find_threads(hotspot))
-		return false;
-	const struct java_thread *java = find_thread(hotspot, thread);
-	if (!java ||
-	    !read_now(hotspot, java->address, SS_HOTSPOT_THREAD_PENDING_MONITOR,
-		      &monitor) ||
-	    !monitor || !read_owner(hotspot, monitor, &owner))
-		return false;
-	for (size_t k = 0; k < hotspot->threads.count; k++) {
-		size_t i = (hotspot->last_owner + k) % hotspot->threads.count;
-		const struct java_thread *other = &hotspot->threads.items[i];
-		if (other == java || !is_owner(hotspot, other, &owner))
-			continue;
-		hotspot->last_owner = i;
-		*ret = (struct ss_runtime_found_lock){
-			.type = SS_LOCK_JAVA_MONITOR,
-			.address = monitor,
-			.start = futex.address,
-			.end = futex.address + 1,
-			.owner = find_captured(hotspot, other),
-			.waiter = thread,
-			.late = true,
-		};
-		return true;
-	}
-	return false;
+	ss_hotspot_thread_objects(&hotspot->objects, java->address, objects);
+	return objects[0] == object || objects[1] == object;
 }
 
-/* The thread that has this Thread object. */
-static const struct java_thread *find_by_object(struct hotspot *hotspot, uint64_t object)
+/* The first thread that matches, from the last one that was found on: many threads often wait
+   for the same one. */
+static const struct java_thread *
+find_owner(struct hotspot *hotspot,
+	   bool (*matches)(struct hotspot *hotspot, const struct java_thread *java,
+			   const void *data),
+	   const void *data)
 {
 	for (size_t k = 0; k < hotspot->threads.count; k++) {
 		size_t i = (hotspot->last_owner + k) % hotspot->threads.count;
-		uint64_t objects[2];
-		ss_hotspot_thread_objects(&hotspot->objects,
-					  hotspot->threads.items[i].address, objects);
-		if (objects[0] != object && objects[1] != object)
-			continue;
-		hotspot->last_owner = i;
-		return &hotspot->threads.items[i];
+		if (matches(hotspot, &hotspot->threads.items[i], data)) {
+			hotspot->last_owner = i;
+			return &hotspot->threads.items[i];
+		}
 	}
 	return NULL;
 }
 
-/* The lock of java.util.concurrent for which a thread is parked: in the JavaThread, where its
-   Parker is. */
-static bool find_synchronizer(struct hotspot *hotspot,
-			      const struct ss_capture_thread *thread,
-			      struct ss_runtime_found_lock *ret)
+/* The monitor that a thread is about to enter. Returns its owner. */
+static const struct java_thread *
+find_monitor(struct hotspot *hotspot, const struct java_thread *java, uint64_t *ret)
 {
+	struct owner owner;
+
+	if (!read_now(hotspot, java->address, SS_HOTSPOT_THREAD_PENDING_MONITOR, ret) ||
+	    !*ret || !read_owner(hotspot, *ret, &owner))
+		return NULL;
+	return find_owner(hotspot, is_owner, &owner);
+}
+
+/* The lock of java.util.concurrent for which a thread is parked. Returns its owner. */
+static const struct java_thread *
+find_synchronizer(struct hotspot *hotspot, const struct java_thread *java, uint64_t *ret)
+{
+	uint64_t object;
+
+	if (!ss_hotspot_parked_for(&hotspot->objects, java->address, ret, &object))
+		return NULL;
+	return find_owner(hotspot, has_object, &object);
+}
+
+/* The lock that a thread waits for. The futex is the thread's own; its Parker is in the
+   JavaThread. */
+static bool find_lock(struct hotspot *hotspot, const struct ss_capture_thread *thread,
+		      struct ss_runtime_found_lock *ret)
+{
+	enum ss_lock_type type = SS_LOCK_JAVA_MONITOR;
 	struct ss_futex futex;
 	uint64_t lock;
-	uint64_t owner;
 
 	if (!ss_futex_parse(&thread->syscall, &futex) || !find_threads(hotspot))
 		return false;
 	const struct java_thread *java = find_thread(hotspot, thread);
-	if (!java ||
-	    futex.address - java->address >=
-		    hotspot->layout.at[SS_HOTSPOT_THREAD_BYTES] ||
-	    !ss_hotspot_parked_for(&hotspot->objects, java->address, &lock, &owner))
+	if (!java)
 		return false;
-	const struct java_thread *other = find_by_object(hotspot, owner);
-	if (!other || other == java)
+	const struct java_thread *owner = find_monitor(hotspot, java, &lock);
+	bool in_parker = futex.address - java->address <
+			 hotspot->layout.at[SS_HOTSPOT_THREAD_BYTES];
+	if ((!owner || owner == java) && in_parker) {
+		owner = find_synchronizer(hotspot, java, &lock);
+		type = SS_LOCK_JAVA_LOCK;
+	}
+	if (!owner || owner == java)
 		return false;
 	*ret = (struct ss_runtime_found_lock){
-		.type = SS_LOCK_JAVA_LOCK,
+		.type = type,
 		.address = lock,
 		.start = futex.address,
 		.end = futex.address + 1,
-		.owner = find_captured(hotspot, other),
+		.owner = find_captured(hotspot, owner),
 		.waiter = thread,
 		.late = true,
 	};
@@ -1018,9 +1021,7 @@ static size_t find_locks(void *state, const struct ss_memory *copied,
 		return 0;
 	for (size_t i = 0; i < capture->threads.count && count < SS_RUNTIME_LOCKS_MAX;
 	     i++)
-		count += find_monitor(hotspot, &capture->threads.items[i], &ret[count]) ||
-			 find_synchronizer(hotspot, &capture->threads.items[i],
-					   &ret[count]);
+		count += find_lock(hotspot, &capture->threads.items[i], &ret[count]);
 	return count;
 }
 

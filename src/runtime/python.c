@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/cleanup.h"
+#include "base/load.h"
 #include "runtime/module_symbols.h"
 #include "runtime/python_code.h"
 #include "runtime/python_tasks.h"
@@ -59,14 +60,6 @@ struct python {
 	struct ss_python_codes codes;
 	const char *problem; /* of all threads; or NULL */
 };
-
-static uint64_t word_at(const uint8_t *bytes, size_t at)
-{
-	uint64_t value;
-
-	memcpy(&value, bytes + at, sizeof(value));
-	return value;
-}
 
 static bool is_pointer(uint64_t address)
 {
@@ -205,13 +198,14 @@ static bool read_state(const struct python *python, const struct ss_memory *memo
 		return false;
 	*ret = (struct state){
 		.address = address,
-		.interpreter = word_at(bytes, layout->thread_interp),
-		.id = word_at(bytes, layout->thread_id),
-		.native = layout->thread_native ? word_at(bytes, layout->thread_native) :
-						  0,
+		.interpreter = ss_load_u64(bytes, layout->thread_interp),
+		.id = ss_load_u64(bytes, layout->thread_id),
+		.native = layout->thread_native ?
+				  ss_load_u64(bytes, layout->thread_native) :
+				  0,
 	};
-	*ret_next = word_at(bytes, layout->thread_next);
-	*ret_frame = word_at(bytes, layout->thread_frame);
+	*ret_next = ss_load_u64(bytes, layout->thread_next);
+	*ret_frame = ss_load_u64(bytes, layout->thread_frame);
 	return true;
 }
 
@@ -397,7 +391,7 @@ static bool find_code(struct walk *walk, uint64_t address,
 static bool add_call(struct walk *walk, const uint8_t *frame)
 {
 	const struct ss_python_layout *layout = &walk->python->layout;
-	uint64_t address = word_at(frame, layout->frame_code);
+	uint64_t address = ss_load_u64(frame, layout->frame_code);
 	const struct ss_python_code *code = NULL;
 	uint32_t line = 0;
 	int64_t offset;
@@ -454,7 +448,7 @@ static bool walk_loop(struct walk *walk, uint64_t frame, uint64_t *ret_outer)
 			return fail(walk, "a frame is not valid", false);
 		if (!add_call(walk, bytes))
 			return false;
-		frame = word_at(bytes, layout->frame_previous);
+		frame = ss_load_u64(bytes, layout->frame_previous);
 	} while (!bytes[layout->frame_entry]);
 	*ret_outer = frame;
 	return true;
@@ -504,7 +498,7 @@ static bool walk_shims(struct walk *walk, uint64_t frame)
 	uint8_t bytes[SS_PYTHON_HEADER_MAX];
 	size_t native;
 
-	for (; frame; frame = word_at(bytes, layout->frame_previous)) {
+	for (; frame; frame = ss_load_u64(bytes, layout->frame_previous)) {
 		if (!read_frame(walk, frame, bytes))
 			return false;
 		uint8_t owner = bytes[layout->frame_entry];
@@ -561,7 +555,7 @@ static bool walk_counted(struct walk *walk, uint64_t frame)
 
 	if (frame && walk->pending > 0)
 		return fail(walk, "it has several thread states", false);
-	for (; frame; frame = word_at(bytes, layout->frame_previous)) {
+	for (; frame; frame = ss_load_u64(bytes, layout->frame_previous)) {
 		if (!read_frame(walk, frame, bytes))
 			return false;
 		if (!ss_python_has_type(walk->python->process->memory, frame, "frame"))
@@ -793,7 +787,7 @@ static bool find_gil(const struct python *python, const struct ss_memory *copied
 	ret->start = gil + GIL_CONDITION;
 	ret->end = gil + GIL_MUTEX;
 	if (locked == 1)
-		ret->owner = find_thread(python, word_at(bytes, GIL_HOLDER));
+		ret->owner = find_thread(python, ss_load_u64(bytes, GIL_HOLDER));
 	return true;
 }
 

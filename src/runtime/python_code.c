@@ -5,6 +5,8 @@
 #include <string.h>
 
 #include "base/cleanup.h"
+#include "base/load.h"
+#include "base/utf8.h"
 
 /* Objects of all versions with a GIL: PyObject, PyVarObject, PyTypeObject, PyBytesObject, the
    start of PyASCIIObject. */
@@ -19,14 +21,6 @@ enum {
 	TYPE_NAME_MAX = 64,
 	CODES_MAX = 1 << 18,
 };
-
-static uint64_t word_at(const uint8_t *bytes, size_t at)
-{
-	uint64_t value;
-
-	memcpy(&value, bytes + at, sizeof(value));
-	return value;
-}
 
 static bool type_is(const struct ss_memory *memory, uint64_t type, const char *name)
 {
@@ -50,26 +44,6 @@ bool ss_python_has_type(const struct ss_memory *memory, uint64_t address,
 
 /* Strings ------------------------------------------------------------------ */
 
-static char *put_utf8(char *at, uint32_t c)
-{
-	if (c < 0x80) {
-		*at++ = (char)c;
-	} else if (c < 0x800) {
-		*at++ = (char)(0xc0 | c >> 6);
-		*at++ = (char)(0x80 | (c & 0x3f));
-	} else if (c < 0x10000) {
-		*at++ = (char)(0xe0 | c >> 12);
-		*at++ = (char)(0x80 | (c >> 6 & 0x3f));
-		*at++ = (char)(0x80 | (c & 0x3f));
-	} else {
-		*at++ = (char)(0xf0 | c >> 18);
-		*at++ = (char)(0x80 | (c >> 12 & 0x3f));
-		*at++ = (char)(0x80 | (c >> 6 & 0x3f));
-		*at++ = (char)(0x80 | (c & 0x3f));
-	}
-	return at;
-}
-
 /* False: a character that no string has, or a NUL, which no name has. */
 static bool convert(const uint8_t *bytes, size_t length, unsigned kind, char *ret)
 {
@@ -78,7 +52,7 @@ static bool convert(const uint8_t *bytes, size_t length, unsigned kind, char *re
 		memcpy(&c, bytes + i * kind, kind); /* little-endian, as the process */
 		if (c == 0 || c > 0x10ffff)
 			return false;
-		ret = put_utf8(ret, c);
+		ret = ss_utf8_encode(c, ret);
 	}
 	*ret = '\0';
 	return true;
@@ -94,7 +68,7 @@ bool ss_python_string(const struct ss_python_layout *layout,
 	if (!ss_python_has_type(memory, address, "str") ||
 	    !ss_memory_read(memory, address, head, sizeof(head)))
 		return false;
-	uint64_t length = word_at(head, STRING_LENGTH);
+	uint64_t length = ss_load_u64(head, STRING_LENGTH);
 	memcpy(&state, head + STRING_STATE, sizeof(state));
 	/* interned:2, kind:3, compact:1, ascii:1; up to 3.11 also ready:1 */
 	unsigned kind = state >> 2 & 7;
@@ -254,7 +228,7 @@ bool ss_python_offset(const struct ss_python_layout *layout, const uint8_t *fram
 		*ret = layout->lines == SS_PYTHON_LNOTAB ? index : (int64_t)index * 2;
 		return index >= -1;
 	}
-	*ret = (int64_t)(word_at(frame, layout->frame_instruction) -
+	*ret = (int64_t)(ss_load_u64(frame, layout->frame_instruction) -
 			 (code + layout->code_bytes));
 	return *ret >= -2 && *ret % 2 == 0;
 }
@@ -281,16 +255,17 @@ bool ss_python_identity_read(const struct ss_python_layout *layout,
 		return false;
 	memcpy(&first_line, bytes + layout->code_first_line, sizeof(first_line));
 	*ret = (struct ss_python_identity){
-		.type = word_at(bytes, OBJECT_TYPE),
-		.filename = word_at(bytes, layout->code_filename),
-		.name = word_at(bytes, layout->code_name),
-		.qualname =
-			layout->code_qualname ? word_at(bytes, layout->code_qualname) : 0,
-		.lines = word_at(bytes, layout->code_lines),
+		.type = ss_load_u64(bytes, OBJECT_TYPE),
+		.filename = ss_load_u64(bytes, layout->code_filename),
+		.name = ss_load_u64(bytes, layout->code_name),
+		.qualname = layout->code_qualname ?
+				    ss_load_u64(bytes, layout->code_qualname) :
+				    0,
+		.lines = ss_load_u64(bytes, layout->code_lines),
 		.first_line = first_line < 0 ? 0 : (uint32_t)first_line,
 	};
 	/* A freed object has no references. */
-	return (int32_t)word_at(bytes, 0) != 0;
+	return (int32_t)ss_load_u64(bytes, 0) != 0;
 }
 
 bool ss_python_identity_equal(const struct ss_python_identity *a,

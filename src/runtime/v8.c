@@ -13,6 +13,7 @@
 #include <string.h>
 
 #include "base/cleanup.h"
+#include "base/load.h"
 #include "runtime/module_symbols.h"
 #include "runtime/runtime.h"
 #include "runtime/v8_code.h"
@@ -37,14 +38,6 @@ struct v8 {
 	uint64_t tables_left;
 	const char *problem; /* of all threads; or NULL */
 };
-
-static uint64_t word_at(const uint8_t *bytes, size_t at)
-{
-	uint64_t value;
-
-	memcpy(&value, bytes + at, sizeof(value));
-	return value;
-}
 
 /* Finding it --------------------------------------------------------------- */
 
@@ -168,7 +161,7 @@ struct walk {
 
 static uint64_t slot(const struct frame *frame, int32_t offset)
 {
-	return word_at(frame->bytes, (size_t)(FRAME_BYTES + offset));
+	return ss_load_u64(frame->bytes, (size_t)(FRAME_BYTES + offset));
 }
 
 static bool add_call(struct walk *walk, const struct frame *frame,
@@ -264,7 +257,7 @@ static bool read_shared(const struct walk *walk, const struct frame *frame,
 	    ss_v8_type(heap, memory, address) != layout->type_shared)
 		return true;
 	ret->address = address;
-	ret->data = word_at(ret->bytes, layout->shared_data);
+	ret->data = ss_load_u64(ret->bytes, layout->shared_data);
 	return true;
 }
 

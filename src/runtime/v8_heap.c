@@ -4,6 +4,8 @@
 #include <string.h>
 
 #include "base/cleanup.h"
+#include "base/load.h"
+#include "base/utf8.h"
 
 enum {
 	FUNCTIONS_MAX = 1 << 18,
@@ -39,14 +41,6 @@ void ss_v8_heap_deinit(struct ss_v8_heap *heap)
 	ss_vector_free(&heap->scripts);
 	ss_vector_free(&heap->functions);
 	ss_hash_deinit(&heap->function_table);
-}
-
-static uint64_t word_at(const uint8_t *bytes, size_t at)
-{
-	uint64_t value;
-
-	memcpy(&value, bytes + at, sizeof(value));
-	return value;
 }
 
 bool ss_v8_word(const struct ss_memory *memory, uint64_t object, uint32_t offset,
@@ -161,26 +155,6 @@ static bool find_characters(const struct ss_v8_heap *heap, struct part part,
 	return false;
 }
 
-static char *put_utf8(char *at, uint32_t c)
-{
-	if (c < 0x80) {
-		*at++ = (char)c;
-	} else if (c < 0x800) {
-		*at++ = (char)(0xc0 | c >> 6);
-		*at++ = (char)(0x80 | (c & 0x3f));
-	} else if (c < 0x10000) {
-		*at++ = (char)(0xe0 | c >> 12);
-		*at++ = (char)(0x80 | (c >> 6 & 0x3f));
-		*at++ = (char)(0x80 | (c & 0x3f));
-	} else {
-		*at++ = (char)(0xf0 | c >> 18);
-		*at++ = (char)(0x80 | (c >> 12 & 0x3f));
-		*at++ = (char)(0x80 | (c >> 6 & 0x3f));
-		*at++ = (char)(0x80 | (c & 0x3f));
-	}
-	return at;
-}
-
 /* UTF-16; half a pair becomes U+FFFD. A NUL, which no name needs, ends it. */
 static void convert(const uint16_t *units, size_t count, char *ret)
 {
@@ -194,7 +168,7 @@ static void convert(const uint16_t *units, size_t count, char *ret)
 		} else if (c >= 0xd800 && c < 0xe000) {
 			c = 0xfffd;
 		}
-		ret = put_utf8(ret, c);
+		ret = ss_utf8_encode(c, ret);
 	}
 	*ret = '\0';
 }
@@ -427,9 +401,9 @@ struct ss_v8_identity ss_v8_identity_of(const struct ss_v8_layout *layout,
 					const uint8_t bytes[SS_V8_SHARED_SIZE])
 {
 	return (struct ss_v8_identity){
-		.map = word_at(bytes, 0),
-		.name = word_at(bytes, layout->shared_name),
-		.script = word_at(bytes, layout->shared_script),
+		.map = ss_load_u64(bytes, 0),
+		.name = ss_load_u64(bytes, layout->shared_name),
+		.script = ss_load_u64(bytes, layout->shared_script),
 	};
 }
 
@@ -528,7 +502,7 @@ static bool read_function(struct ss_v8_heap *heap, struct ss_v8_function *functi
 	    !ss_memory_read(heap->memory, function->address - 1, bytes, sizeof(bytes)))
 		return true;
 	function->identity = ss_v8_identity_of(heap->layout, bytes);
-	function->data = word_at(bytes, heap->layout->shared_data);
+	function->data = ss_load_u64(bytes, heap->layout->shared_data);
 	if (!read_name(heap, function->identity.name, text))
 		return true;
 	if (!find_script(heap, function->identity.script, &script))

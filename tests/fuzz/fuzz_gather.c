@@ -4,6 +4,7 @@
 
 #include "base/error.h"
 #include "fuzz.h"
+#include "fuzz_memory.h"
 #include "model/capture_memory.h"
 #include "model/gather.h"
 
@@ -21,11 +22,8 @@ static void read_input(const struct ss_gather_source *source, struct ss_piece *p
 	const struct input *input = (const struct input *)source;
 
 	for (size_t i = 0; i < count; i++) {
-		uint64_t at = pieces[i].address - BASE;
-		pieces[i].done =
-			at < input->size ? SS_MIN(pieces[i].size, input->size - at) : 0;
-		if (pieces[i].done)
-			memcpy(pieces[i].bytes, input->bytes + at, pieces[i].done);
+		pieces[i].done = fuzz_copy(pieces[i].bytes, pieces[i].size, input->bytes,
+					   input->size, pieces[i].address - BASE);
 	}
 }
 

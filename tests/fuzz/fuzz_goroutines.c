@@ -4,27 +4,10 @@
 #include <string.h>
 
 #include "fuzz.h"
+#include "fuzz_memory.h"
 #include "runtime/goroutines.h"
 
 enum { BASE = 0x1000 };
-
-struct input {
-	struct ss_memory memory;
-	const uint8_t *bytes;
-	size_t size;
-};
-
-static size_t read_input(const struct ss_memory *memory, uint64_t address, void *bytes,
-			 size_t size)
-{
-	const struct input *input = (const struct input *)memory;
-	uint64_t at = address - BASE;
-	size_t n = at < input->size ? SS_MIN(size, (size_t)(input->size - at)) : 0;
-
-	if (n)
-		memcpy(bytes, input->bytes + at, n);
-	return n;
-}
 
 static void find_program(const uint8_t *data, size_t size)
 {
@@ -47,7 +30,6 @@ static void find_program(const uint8_t *data, size_t size)
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-	struct input input = { .memory.read = read_input };
 	struct ss_gathered gathered = {};
 	struct ss_go_goroutines found;
 
@@ -60,8 +42,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	const struct ss_go_program program = { .layout = ss_go_layout_find(19 +
 									   data[0] % 9) };
 	FUZZ_REQUIRE(program.layout);
-	input.bytes = data + 8;
-	input.size = size - 8;
+	const struct fuzz_memory input = fuzz_memory(BASE, data + 8, size - 8);
 	FUZZ_REQUIRE(
 		ss_go_goroutines_read(&program, BASE, &input.memory, &gathered, &found));
 	for (size_t i = 0; i < found.items.count; i++) {

@@ -6,30 +6,12 @@
 
 #include "base/cleanup.h"
 #include "fuzz.h"
+#include "fuzz_memory.h"
 #include "runtime/hotspot_code.h"
 #include "runtime/hotspot_method.h"
 #include "runtime/hotspot_object.h"
 
 enum { BASE = 0x10000, WORDS_MAX = 256 };
-
-struct bytes {
-	struct ss_memory memory; /* first: see model/memory.h */
-	const uint8_t *data;
-	size_t size;
-};
-
-static size_t read_bytes(const struct ss_memory *memory, uint64_t address, void *bytes,
-			 size_t size)
-{
-	const struct bytes *self = (const struct bytes *)memory;
-	uint64_t at = address - BASE;
-
-	if (at >= self->size)
-		return 0;
-	size = SS_MIN(size, self->size - (size_t)at);
-	memcpy(bytes, self->data + at, size);
-	return size;
-}
 
 /* Smaller structures than the real ones, so that few bytes are enough. */
 static const uint64_t offsets[SS_HOTSPOT_VALUES] = {
@@ -92,7 +74,7 @@ static const uint64_t offsets[SS_HOTSPOT_VALUES] = {
 };
 
 static void find_methods(const struct ss_hotspot_layout *layout,
-			 const struct bytes *memory, struct ss_intern *strings)
+			 const struct fuzz_memory *memory, struct ss_intern *strings)
 {
 	struct ss_hotspot_methods methods = { .layout = layout,
 					      .memory = &memory->memory,
@@ -113,8 +95,8 @@ static void find_methods(const struct ss_hotspot_layout *layout,
 	ss_hotspot_methods_deinit(&methods);
 }
 
-static void find_code(const struct ss_hotspot_layout *layout, const struct bytes *memory,
-		      struct ss_intern *strings)
+static void find_code(const struct ss_hotspot_layout *layout,
+		      const struct fuzz_memory *memory, struct ss_intern *strings)
 {
 	struct ss_hotspot_codes codes = { .layout = layout,
 					  .memory = &memory->memory,
@@ -141,8 +123,8 @@ static void find_code(const struct ss_hotspot_layout *layout, const struct bytes
 	ss_hotspot_codes_deinit(&codes);
 }
 
-static void find_locks(const struct ss_hotspot_layout *layout, const struct bytes *memory,
-		       uint8_t choice)
+static void find_locks(const struct ss_hotspot_layout *layout,
+		       const struct fuzz_memory *memory, uint8_t choice)
 {
 	struct ss_hotspot_objects objects = { .layout = layout,
 					      .memory = &memory->memory,
@@ -169,9 +151,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 
 	if (size < 8 || !strings)
 		return 0;
-	const struct bytes memory = { .memory.read = read_bytes,
-				      .data = data + 8,
-				      .size = size - 8 };
+	const struct fuzz_memory memory = fuzz_memory(BASE, data + 8, size - 8);
 	for (size_t i = 0; i < SS_HOTSPOT_SYMBOLS; i++)
 		symbols[i] = BASE + i * 8;
 	if (!ss_hotspot_layout_read(&memory.memory, symbols, &layout, &why))

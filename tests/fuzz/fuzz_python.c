@@ -6,30 +6,13 @@
 
 #include "base/cleanup.h"
 #include "fuzz.h"
+#include "fuzz_memory.h"
 #include "runtime/python_tasks.h"
 
 enum { BASE = 0x10000, WORDS_MAX = 64 };
 
-struct bytes {
-	struct ss_memory memory; /* first: see model/memory.h */
-	const uint8_t *data;
-	size_t size;
-};
-
-static size_t read_bytes(const struct ss_memory *memory, uint64_t address, void *bytes,
-			 size_t size)
-{
-	const struct bytes *self = (const struct bytes *)memory;
-	uint64_t at = address - BASE;
-
-	if (at >= self->size)
-		return 0;
-	size = SS_MIN(size, self->size - (size_t)at);
-	memcpy(bytes, self->data + at, size);
-	return size;
-}
-
-static void find_codes(const struct ss_python_layout *layout, const struct bytes *memory)
+static void find_codes(const struct ss_python_layout *layout,
+		       const struct fuzz_memory *memory)
 {
 	_cleanup_(ss_intern_cleanup) struct ss_intern *strings = ss_intern_new();
 	struct ss_python_codes codes = { .layout = layout,
@@ -52,7 +35,8 @@ static void find_codes(const struct ss_python_layout *layout, const struct bytes
 }
 
 /* The interpreter is at the start. */
-static void read_tasks(const struct ss_python_layout *layout, const struct bytes *memory)
+static void read_tasks(const struct ss_python_layout *layout,
+		       const struct fuzz_memory *memory)
 {
 	_cleanup_(ss_intern_cleanup) struct ss_intern *strings = ss_intern_new();
 	const struct ss_runtime_process process = { .strings = strings,
@@ -93,9 +77,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 
 	if (size < 8)
 		return 0;
-	const struct bytes memory = { .memory.read = read_bytes,
-				      .data = data + 8,
-				      .size = size - 8 };
+	const struct fuzz_memory memory = fuzz_memory(BASE, data + 8, size - 8);
 	uint32_t version = 3u << 24 | (8u + data[0] % 7) << 16;
 	if (data[0] % 7 == 5 && memory.size >= 16) /* its table names the whole version */
 		memcpy(&version, memory.data + 8, sizeof(version));

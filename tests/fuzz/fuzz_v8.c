@@ -6,6 +6,7 @@
 
 #include "base/cleanup.h"
 #include "fuzz.h"
+#include "fuzz_memory.h"
 #include "runtime/v8_code.h"
 
 enum { BASE = 0x10000, SYMBOLS = 0x1000, SIZES = 0x2000, WORDS_MAX = 192 };
@@ -24,16 +25,6 @@ static const int32_t fields[] = { -8,  -16,  -32, -40, 24,  8,	 16,  12,  16,
 				  16,  16,   16,  24,  16,  24,	 54,  128, 205,
 				  214, 2066, 262, 261, 167, 191, 245, 11 };
 
-static size_t copy(void *bytes, size_t size, const void *from, size_t from_size,
-		   uint64_t at)
-{
-	if (at >= from_size)
-		return 0;
-	size = SS_MIN(size, from_size - (size_t)at);
-	memcpy(bytes, (const uint8_t *)from + at, size);
-	return size;
-}
-
 static size_t read_bytes(const struct ss_memory *memory, uint64_t address, void *bytes,
 			 size_t size)
 {
@@ -42,10 +33,11 @@ static size_t read_bytes(const struct ss_memory *memory, uint64_t address, void 
 	const struct bytes *self = (const struct bytes *)memory;
 
 	if (address >= BASE)
-		return copy(bytes, size, self->data, self->size, address - BASE);
+		return fuzz_copy(bytes, size, self->data, self->size, address - BASE);
 	if (address >= SIZES)
-		return copy(bytes, size, sizes, sizeof(sizes), address - SIZES);
-	return copy(bytes, size, self->symbols, sizeof(self->symbols), address - SYMBOLS);
+		return fuzz_copy(bytes, size, sizes, sizeof(sizes), address - SIZES);
+	return fuzz_copy(bytes, size, self->symbols, sizeof(self->symbols),
+			 address - SYMBOLS);
 }
 
 static bool find_layout(struct bytes *memory, uint8_t version, struct ss_v8_layout *ret)

@@ -1,0 +1,17 @@
+#include "cli/signals.h"
+
+#include <signal.h>
+#include <stddef.h>
+#include <sys/signalfd.h>
+
+int ss_signals_watch(void)
+{
+	sigset_t set;
+
+	(void)sigemptyset(&set); /* these cannot fail: valid signals */
+	(void)sigaddset(&set, SIGINT);
+	(void)sigaddset(&set, SIGTERM);
+	(void)sigaddset(&set, SIGHUP);
+	(void)sigprocmask(SIG_BLOCK, &set, NULL);
+	return signalfd(-1, &set, SFD_CLOEXEC);
+}
