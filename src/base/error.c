@@ -6,6 +6,11 @@
 #include <stdlib.h>
 #include <string.h>
 
+#undef ss_error_new
+#undef ss_error_new_errno
+#undef ss_error_no_memory
+#undef ss_error_with_remedy
+
 struct ss_error {
 	enum ss_error_code code;
 	char *message;

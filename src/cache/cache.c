@@ -302,7 +302,7 @@ static void prune(const struct ss_cache *cache)
 		return;
 	list(cache, &all);
 	size_t left = all.items.count;
-	if (all.total <= cache->max_bytes && left <= FILES_MAX)
+	if (left == 0 || (all.total <= cache->max_bytes && left <= FILES_MAX))
 		return;
 	qsort(all.items.items, all.items.count, sizeof(*all.items.items), compare_times);
 	for (size_t i = 0; i < all.items.count; i++) {

@@ -154,7 +154,7 @@ static struct ss_error *run_attempts(struct ss_target *target,
 			return error;
 		if (again)
 			continue;
-		if (completed)
+		if (!ret)
 			return complete(&a, completed);
 		*ret = settle(&a);
 		return NULL;

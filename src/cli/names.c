@@ -104,11 +104,10 @@ static struct ss_error *add(struct names *names, char *line)
 		return ss_error_no_memory();
 	char *plus = strchr(line, '+');
 	char *end = NULL;
+	bool valid = plus && strncmp(plus, "+0x", 3) == 0 && plus[3];
 	errno = 0;
-	uint64_t offset = plus && strncmp(plus, "+0x", 3) == 0 && plus[3] ?
-				  strtoull(plus + 3, &end, 16) :
-				  0;
-	if (!end || *end || errno)
+	uint64_t offset = valid ? strtoull(plus + 3, &end, 16) : 0;
+	if (!valid || *end || errno)
 		return ss_error_with_remedy(
 			ss_error_new(SS_ERROR_INVALID,
 				     "'%.200s' is not a frame: BUILD-ID+0xOFFSET", id),

@@ -23,7 +23,7 @@ struct ss_package_query {
 uint64_t ss_packages_version(const char *database);
 
 /* Answers all queries at once, since reading the database takes milliseconds. */
-void ss_packages_find_debug(const char *database, struct ss_package_query *queries,
+void ss_packages_find_debug(const char *path, struct ss_package_query *queries,
 			    size_t count);
 
 #endif

@@ -128,7 +128,7 @@ static int read_sequence(void)
 	}
 	for (size_t i = 0; i < SS_ARRAY_SIZE(keys); i++) {
 		if (strcmp(keys[i].bytes, bytes) == 0)
-			return keys[i].key;
+			return (int)keys[i].key;
 	}
 	return size ? SS_KEY_UNKNOWN : '\033';
 }

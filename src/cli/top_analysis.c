@@ -39,8 +39,8 @@ static void open_recordings(struct screen *screen)
 	for (size_t i = 0; i < SS_TOP_FILES; i++) {
 		int fd = fcntl(screen->analysis->files[i], F_DUPFD_CLOEXEC, FIRST_FD);
 		struct ss_recording *recording = NULL;
-		_cleanup_error_ struct ss_error *error =
-			fd < 0 ? NULL : ss_recording_open_fd(fd, &recording);
+		if (fd >= 0)
+			ss_error_free(ss_recording_open_fd(fd, &recording));
 		if (!recording)
 			continue;
 		if (!ss_recording_info(recording)->samples)

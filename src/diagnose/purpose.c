@@ -199,9 +199,11 @@ struct worker {
 
 static bool is_in_file(const struct ss_frame *frame, const char *file)
 {
-	size_t given = frame->file ? strlen(frame->file) : 0;
 	size_t end = strlen(file);
 
+	if (!frame->file)
+		return false;
+	size_t given = strlen(frame->file);
 	return given >= end && strcmp(frame->file + given - end, file) == 0;
 }
 

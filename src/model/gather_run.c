@@ -68,7 +68,7 @@ static size_t size_to_end(const struct ss_gather_step *step,
 {
 	uint64_t end;
 
-	if (step->end_size == 0)
+	if (!parent || step->end_size == 0)
 		return size;
 	if (!load(parent, step->end_field, &end, sizeof(end)) || end <= address)
 		return 0;

@@ -52,6 +52,7 @@ static void write_change(struct ss_json *json, const struct ss_diff_input *input
 
 	ss_json_open(json, NULL, '{');
 	ss_json_text(json, "change", ss_change_name(change->change));
+	/* cppcheck-suppress ctunullpointer; a change has one of them at least */
 	ss_json_thread(json, after ? after : before);
 	ss_json_signed_if(json, "tid_before", before, before ? before->tid : 0);
 	ss_json_state(json, "state_before", before ? before->state : '?');

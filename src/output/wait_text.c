@@ -109,8 +109,8 @@ static const char *unknown_reason(enum ss_owner_unknown reason)
 		[SS_OWNER_CORRUPTED] = "its memory does not look like such a lock",
 		[SS_OWNER_UNREADABLE] = "the lock could not be read",
 		[SS_OWNER_NO_SYMBOLS] = "no function on the stack has a name",
-		[SS_OWNER_REFUSED] = "the kernel refused it (deadlock, or its owner has "
-				     "ended)",
+		[SS_OWNER_REFUSED] = ("the kernel refused it (deadlock, or its owner has "
+				      "ended)"),
 		[SS_OWNER_RUNTIME] =
 			"only the Java virtual machine knows it (see jstack)",
 		[SS_OWNER_NOT_VISIBLE] = "it belongs to an open file, or to a process "

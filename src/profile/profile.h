@@ -236,7 +236,7 @@ void ss_profile_free(struct ss_profile *profile);
 /* Finds or adds a module by build-id; by path as well if there is no build-id, or a
    problem. Strings are copied. */
 uint32_t ss_profile_module(struct ss_profile *profile,
-			   const struct ss_profile_module *module);
+			   const struct ss_profile_module *from);
 
 /* Find or add. Strings are copied. module may be SS_ID_NONE. */
 uint32_t ss_profile_function(struct ss_profile *profile,

@@ -372,7 +372,7 @@ static ssize_t send_part(int socket, struct iovec *iov, size_t count, const int 
 	if (file_count) {
 		message.msg_control = control.bytes;
 		message.msg_controllen = CMSG_SPACE(file_count * sizeof(int));
-		struct cmsghdr *c = CMSG_FIRSTHDR(&message);
+		struct cmsghdr *c = &control.align;
 		*c = (struct cmsghdr){ .cmsg_level = SOL_SOCKET,
 				       .cmsg_type = SCM_RIGHTS,
 				       .cmsg_len = CMSG_LEN(file_count * sizeof(int)) };

@@ -100,7 +100,7 @@ static void send_answer(const struct ss_opener *opener, struct ss_opened *opened
 	if (count) {
 		message.msg_control = control.bytes;
 		message.msg_controllen = CMSG_SPACE(count * sizeof(int));
-		struct cmsghdr *c = CMSG_FIRSTHDR(&message);
+		struct cmsghdr *c = &control.align;
 		*c = (struct cmsghdr){ .cmsg_level = SOL_SOCKET,
 				       .cmsg_type = SCM_RIGHTS,
 				       .cmsg_len = CMSG_LEN(count * sizeof(int)) };
@@ -306,7 +306,7 @@ static bool take_answers(struct ss_opener *opener, pid_t pid, unsigned blocked_m
 {
 	struct ss_own_child child = { .pid = pid };
 	uint64_t deadline_ns = ss_now_ns() + TOTAL_MAX_MS * SS_NS_PER_MS;
-	struct ss_opened opened;
+	struct ss_opened opened = {};
 
 	for (;;) {
 		switch (receive(opener, &opened)) {
