@@ -1607,6 +1607,8 @@ struct ss_sample {
 	uint64_t ready_ns;   /* runnable, but waiting for a CPU, likewise */
 	long call;	     /* number of its system call, or -1 */
 	uint64_t argument;   /* first argument of call */
+	/* What it waits for in that call, valid as long as the recording; NULL: not known */
+	const struct ss_wait *wait;
 	uint64_t missed;     /* ticks missed since the tick of the sample before */
 	uint64_t stopped_ns; /* stops for this tick, sum */
 };

@@ -23,9 +23,10 @@ enum { RANGE_BITS = 40 };
 struct key {
 	uint32_t thread;
 	uint32_t call;
-	uint32_t wait;	/* of the profile, or SS_ID_NONE */
-	uint32_t known; /* the thread's wait is that of these samples */
-	uint64_t state;
+	uint32_t wait;	 /* of the profile, or SS_ID_NONE */
+	uint32_t known;	 /* the thread's wait is that of these samples */
+	uint32_t detail; /* of the profile: index + 1; 0: not known */
+	uint32_t state;
 };
 
 struct values {
@@ -217,13 +218,16 @@ static void put_label(struct pprof *p, struct ss_buffer *sample, const char *key
 	ss_protobuf_message(sample, SAMPLE_LABEL, &label);
 }
 
-/* What the thread waited for; of a snapshot also the object and its owner. */
+/* What the thread waited for, with the object and its owner if they are known. */
 static void put_wait(struct pprof *p, struct ss_buffer *sample, const struct key *key)
 {
 	const struct ss_profile_thread *thread = &p->profile->threads.items[key->thread];
 	const struct ss_profile_process *process =
 		&p->profile->processes.items[thread->process];
-	const struct ss_wait *wait = key->known ? thread->wait : NULL;
+	const struct ss_wait *wait = key->detail ?
+					     p->profile->details.items[key->detail - 1] :
+				     key->known ? thread->wait :
+						  NULL;
 	_cleanup_free_ char *text = wait ? ss_wait_text_new(wait) : NULL;
 	_cleanup_free_ char *object =
 		wait ? ss_wait_key_new(
@@ -307,9 +311,9 @@ static bool add_run(struct pprof *p, uint32_t thread, const struct ss_profile_ru
 		ss_profile_recording_of(p->profile, &p->profile->threads.items[thread]);
 	const struct ss_profile_thread *of = &p->profile->threads.items[thread];
 	bool last = run == &of->runs.items[of->runs.count - 1];
-	const struct key key = { thread, run->call, run->wait,
-				 last && of->wait && run->state != 'R',
-				 (unsigned char)run->state };
+	const struct key key = { thread,      run->call,
+				 run->wait,   last && of->wait && run->state != 'R',
+				 run->detail, (unsigned char)run->state };
 	uint32_t number = ss_idtable_add(&p->keys, &key, sizeof(key), NULL);
 
 	if (number == SS_ID_NONE ||

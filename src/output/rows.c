@@ -386,6 +386,11 @@ struct thread_row {
 	char stack[HASH_SIZE + 7];
 };
 
+struct row_wait {
+	uint32_t row;
+	uint32_t detail;
+};
+
 struct thread_order {
 	uint32_t *numbers; /* those of a process together */
 	bool *in_cycle;	   /* by thread */
@@ -400,8 +405,12 @@ struct thread_rows {
 		uint64_t samples;
 		enum ss_end end;
 		const struct ss_profile_run *run; /* the last one */
+		uint64_t wait_samples;
+		uint32_t detail; /* what most of them wait for: index + 1; or 0 */
 	})
 	counts;
+	struct ss_idtable waits; /* struct row_wait */
+	SS_VECTOR(uint64_t) wait_samples;
 	SS_VECTOR(uint32_t) frames; /* scratch: of a stack, innermost first */
 };
 
@@ -410,6 +419,8 @@ static void thread_rows_deinit(struct thread_rows *t)
 	rows_deinit(&t->rows);
 	ss_idtable_deinit(&t->table);
 	ss_vector_free(&t->counts);
+	ss_idtable_deinit(&t->waits);
+	ss_vector_free(&t->wait_samples);
 	ss_vector_free(&t->frames);
 }
 
@@ -527,6 +538,29 @@ static void add_recorded_stack(struct thread_rows *t, char ret[static HASH_SIZE]
 	finish_stack(&t->rows, &text, ret);
 }
 
+/* A row has the wait of most of its samples. */
+static void add_wait(struct thread_rows *t, uint32_t row,
+		     const struct ss_profile_run *run)
+{
+	const struct row_wait key = { .row = row, .detail = run->detail };
+
+	if (!run->detail)
+		return;
+	uint32_t number = ss_idtable_add(&t->waits, &key, sizeof(key), NULL);
+	if (number == SS_ID_NONE ||
+	    (number == t->wait_samples.count && !ss_vector_push(&t->wait_samples))) {
+		t->rows.failed = true;
+		return;
+	}
+	uint64_t *samples = &t->wait_samples.items[number];
+	struct thread_count *count = &t->counts.items[row];
+	*samples += run->count;
+	if (*samples < count->wait_samples)
+		return;
+	count->wait_samples = *samples;
+	count->detail = run->detail;
+}
+
 static void add_run(struct thread_rows *t, uint32_t thread,
 		    const struct ss_profile_run *run)
 {
@@ -544,6 +578,7 @@ static void add_run(struct thread_rows *t, uint32_t thread,
 	count->samples += run->count;
 	count->end = end;
 	count->run = run;
+	add_wait(t, number, run);
 }
 
 static void write_recorded_thread(struct thread_rows *t, const struct thread_row *row,
@@ -553,10 +588,10 @@ static void write_recorded_thread(struct thread_rows *t, const struct thread_row
 		&t->profile->threads.items[row->thread];
 	const struct rows *rows = &t->rows;
 	const struct ss_profile_run *run = count->run;
-	const struct ss_profile_run *last =
-		&recorded->runs.items[recorded->runs.count - 1];
-	/* What it waits for is known of the last sample. */
-	const struct ss_thread thread = { .wait = run == last ? recorded->wait : NULL };
+	const struct ss_thread thread = {
+		.wait = count->detail ? t->profile->details.items[count->detail - 1] :
+					ss_profile_wait_of(t->profile, recorded, run)
+	};
 	const char state[] = { (char)row->state, '\0' };
 	struct ss_json json = { .out = rows->out };
 
@@ -570,7 +605,8 @@ static void write_recorded_thread(struct thread_rows *t, const struct thread_row
 	ss_json_unsigned(&json, "samples", count->samples);
 	write_wait(&json, rows, &thread);
 	ss_json_unsigned(&json, "deadlock",
-			 thread.wait && t->order->in_cycle[row->thread]);
+			 thread.wait && thread.wait == recorded->wait &&
+				 t->order->in_cycle[row->thread]);
 	ss_json_unsigned(&json, "stuck", 0);
 	end(&json);
 	t->rows.threads++;
@@ -595,6 +631,8 @@ static void write_process(struct thread_rows *t, uint32_t process, uint32_t *at)
 				      &t->counts.items[i]);
 	t->counts.count = 0;
 	ss_idtable_deinit(&t->table);
+	t->wait_samples.count = 0;
+	ss_idtable_deinit(&t->waits);
 }
 
 /* The threads from *at on: each process of a recording has a row of its own. */

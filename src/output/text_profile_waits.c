@@ -10,6 +10,7 @@
 #include "output/text_profile.h"
 #include "output/escape.h"
 #include "output/quantity.h"
+#include "output/wait_text.h"
 #include "profile/label.h"
 
 enum { NAMES_SHOWN = 3 };
@@ -35,6 +36,14 @@ struct total {
 	uint64_t samples;
 	uint64_t addresses; /* of futexes */
 	uint64_t first;	    /* of these */
+	uint64_t detail_samples;
+	uint32_t detail; /* what most of them wait for: index + 1; 0: not known */
+	bool varies;	 /* others wait for something else */
+};
+
+struct detail {
+	uint32_t object;
+	uint32_t detail;
 };
 
 /* A thread that waited on an object. */
@@ -51,6 +60,8 @@ struct waiting {
 	struct ss_idtable waiters;
 	struct ss_idtable addresses;
 	SS_VECTOR(struct total) totals; /* by object */
+	struct ss_idtable details;
+	SS_VECTOR(uint64_t) detail_samples; /* by number of these */
 };
 
 struct row {
@@ -66,6 +77,8 @@ static void waiting_deinit(struct waiting *w)
 	ss_idtable_deinit(&w->waiters);
 	ss_idtable_deinit(&w->addresses);
 	ss_vector_free(&w->totals);
+	ss_idtable_deinit(&w->details);
+	ss_vector_free(&w->detail_samples);
 }
 
 static uint32_t function_of(const struct ss_profile *profile, uint32_t call)
@@ -115,6 +128,27 @@ static bool add_address(struct waiting *w, uint32_t object, uint64_t address)
 	return true;
 }
 
+static bool add_detail(struct waiting *w, uint32_t object,
+		       const struct ss_profile_run *run)
+{
+	const struct detail key = { object, run->detail };
+	struct total *total = &w->totals.items[object];
+
+	if (!run->detail)
+		return true;
+	uint32_t number = ss_idtable_add(&w->details, &key, sizeof(key), NULL);
+	if (number == SS_ID_NONE ||
+	    (number == w->detail_samples.count && !ss_vector_push(&w->detail_samples)))
+		return false;
+	w->detail_samples.items[number] += run->count;
+	total->varies |= total->detail && total->detail != run->detail;
+	if (w->detail_samples.items[number] < total->detail_samples)
+		return true;
+	total->detail_samples = w->detail_samples.items[number];
+	total->detail = run->detail;
+	return true;
+}
+
 static bool add_run(struct waiting *w, uint32_t thread, const struct ss_profile_run *run)
 {
 	const struct ss_profile_wait *wait = &w->profile->waits.items[run->wait];
@@ -148,6 +182,8 @@ static bool add_run(struct waiting *w, uint32_t thread, const struct ss_profile_
 	w->totals.items[waiter.object].samples += run->count;
 	if (!run->lock && wait->argument == SS_WAIT_ADDRESS &&
 	    !add_address(w, waiter.object, run->argument))
+		return false;
+	if (!add_detail(w, waiter.object, run))
 		return false;
 	return ss_idtable_add(&w->waiters, &waiter, sizeof(waiter), NULL) != SS_ID_NONE;
 }
@@ -222,6 +258,28 @@ static void write_lock(const struct waiting *w, uint32_t number)
 	(void)fputc(')', w->out);
 }
 
+/* " (TCP connection 10.0.0.1:4711 to 10.0.0.2:80)", ", held by worker 4712", each with "mostly" if
+   others wait for something else. */
+static void write_detail(const struct waiting *w, const struct total *total)
+{
+	const struct ss_wait *wait =
+		total->detail ? w->profile->details.items[total->detail - 1] : NULL;
+	const char *mostly = total->varies ? "mostly " : "";
+
+	if (!wait)
+		return;
+	_cleanup_free_ char *text = ss_wait_text_new_descriptor(wait->descriptor);
+	if (text)
+		(void)fprintf(w->out, " (%s%s)", mostly, text);
+	if (!wait->owner_tid && !wait->owner_pid)
+		return;
+	const char *name = wait->owner_tid ? wait->owner_name : wait->owner_process;
+	(void)fprintf(w->out, ", %s%s ", mostly,
+		      wait->kind == SS_WAIT_JOIN ? "for the end of" : "held by");
+	ss_escape_write(name ? name : "", NULL, w->out);
+	(void)fprintf(w->out, " %d", wait->owner_tid ? wait->owner_tid : wait->owner_pid);
+}
+
 /* "futex 0x55d0c83f4a10", "30 futexes", "epoll_wait fd 8", "nanosleep" */
 static void write_object(const struct waiting *w, uint32_t number)
 {
@@ -244,6 +302,7 @@ static void write_object(const struct waiting *w, uint32_t number)
 	else if (wait->argument == SS_WAIT_ADDRESS)
 		(void)fprintf(w->out, " 0x%" PRIx64, total->first);
 	write_functions(w, object);
+	write_detail(w, total);
 }
 
 /* "worker (12 threads)", "main 100" */

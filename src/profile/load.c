@@ -26,6 +26,8 @@ struct load {
 	struct ss_load_frames frames;
 	struct ss_load_waits waits;
 	struct ss_load_events events;
+	struct ss_idtable details;	/* const struct ss_wait *: of the recording */
+	size_t first_detail;		/* of them in the profile */
 	uint32_t number;		/* index of the recording in the profile */
 	uint32_t *processes;		/* by process of the recording: index + 1 */
 	uint32_t *threads;		/* by thread of the recording: index + 1 */
@@ -51,6 +53,7 @@ static void load_deinit(struct load *load)
 {
 	ss_load_frames_deinit(&load->frames);
 	ss_load_events_deinit(&load->events);
+	ss_idtable_deinit(&load->details);
 	free(load->processes);
 	free(load->threads);
 	free(load->excluded);
@@ -124,6 +127,7 @@ static bool load_init(struct load *load, const char *file)
 	else if (!add_recording(load, file))
 		return false;
 	set_limits(load);
+	load->first_detail = load->profile->details.count;
 	size_t processes = ss_recording_process_count(load->recording);
 	size_t threads = ss_recording_thread_count(load->recording);
 	load->processes = calloc(processes + 1, sizeof(*load->processes));
@@ -273,6 +277,29 @@ static void count_missed(struct load *load, const struct ss_sample *sample,
 	load->before_ns = time_ns;
 }
 
+/* Copies what a thread waits for. False without memory. */
+static bool set_detail(struct load *load, const struct ss_wait *wait,
+		       struct ss_profile_run *run)
+{
+	bool added = false;
+
+	if (!wait)
+		return true;
+	uint32_t id = ss_idtable_add(&load->details, &wait, sizeof(wait), &added);
+	if (added) {
+		struct ss_wait *copy = ss_thread_wait_copy(load->profile, wait);
+		struct ss_wait **slot = copy ? ss_vector_push(&load->profile->details) :
+					       NULL;
+		if (!slot) {
+			free(copy);
+			return false;
+		}
+		*slot = copy;
+	}
+	run->detail = (uint32_t)load->first_detail + id + 1;
+	return id != SS_ID_NONE;
+}
+
 /* Returns false without memory, or at a limit (load->truncated). */
 static bool add_sample(struct load *load, const struct ss_sample *sample)
 {
@@ -298,6 +325,7 @@ static bool add_sample(struct load *load, const struct ss_sample *sample)
 	run.call = ss_load_frames_call(&load->frames, sample->stack);
 	if (thread == SS_ID_NONE || run.call == SS_ID_NONE ||
 	    !ss_load_waits_set(&load->waits, sample, &run) ||
+	    !set_detail(load, sample->wait, &run) ||
 	    !ss_load_events_set(&load->events, sample, thread, &run))
 		return false;
 	run.tick = (uint32_t)(load->base_tick + (sample->tick - load->first_tick));

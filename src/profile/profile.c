@@ -48,6 +48,9 @@ void ss_profile_free(struct ss_profile *profile)
 	for (size_t i = 0; i < profile->more_waits.count; i++)
 		free(profile->more_waits.items[i]);
 	ss_vector_free(&profile->more_waits);
+	for (size_t i = 0; i < profile->details.count; i++)
+		free(profile->details.items[i]);
+	ss_vector_free(&profile->details);
 	ss_idtable_deinit(&profile->probes);
 	ss_vector_free(&profile->events);
 	ss_vector_free(&profile->event_args);
@@ -143,7 +146,8 @@ static bool continues(const struct ss_profile_run *last, const struct ss_profile
 {
 	return !run->event && last->tick + last->count == run->tick &&
 	       last->call == run->call && last->state == run->state &&
-	       last->wait == run->wait && last->argument == run->argument;
+	       last->wait == run->wait && last->argument == run->argument &&
+	       last->detail == run->detail;
 }
 
 bool ss_profile_sample(struct ss_profile *profile, uint32_t thread,

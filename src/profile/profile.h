@@ -58,7 +58,8 @@ struct ss_profile_run {
 	char state;
 	uint32_t
 		lock; /* of the application, that the thread waits for: index + 1; 0: none */
-	uint32_t event; /* of a trace, which the sample stands for: index + 1; 0: none */
+	uint32_t detail; /* what it waits for: index in details + 1; 0: not known */
+	uint32_t event;	 /* of a trace, which the sample stands for: index + 1; 0: none */
 };
 
 enum ss_profile_probe_kind { SS_PROBE_OF_FUNCTION, SS_PROBE_OF_USDT, SS_PROBE_OF_LINE };
@@ -190,6 +191,7 @@ struct ss_profile {
 	SS_VECTOR(struct ss_profile_lock) locks;
 	SS_VECTOR(struct ss_profile_edge) edges;
 	SS_VECTOR(struct ss_wait *) more_waits; /* owned; of threads with several */
+	SS_VECTOR(struct ss_wait *) details;	/* owned; of samples */
 	struct ss_idtable probes;		/* of struct ss_profile_probe */
 	SS_VECTOR(struct ss_profile_event) events;
 	SS_VECTOR(uint64_t) event_args;
@@ -281,6 +283,19 @@ uint64_t ss_profile_run_end(const struct ss_profile_recording *recording,
 
 /* The end of the last recording, since the start of the profile. */
 uint64_t ss_profile_duration(const struct ss_profile *profile);
+
+/* What a thread waits for in a run; NULL: not known. That of a snapshot is of its last sample. */
+static inline const struct ss_wait *
+ss_profile_wait_of(const struct ss_profile *profile,
+		   const struct ss_profile_thread *thread,
+		   const struct ss_profile_run *run)
+{
+	if (run->detail)
+		return profile->details.items[run->detail - 1];
+	return run == &thread->runs.items[thread->runs.count - 1] && run->state != 'R' ?
+		       thread->wait :
+		       NULL;
+}
 
 static inline const struct ss_profile_recording *
 ss_profile_recording_of(const struct ss_profile *profile,

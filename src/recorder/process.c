@@ -2,11 +2,13 @@
 
 #include <string.h>
 
+#include "base/clock.h"
 #include "base/idtable.h"
 #include "recording/format.h"
 #include "sampling/frame_check.h"
 
-enum { CAPTURES_MAX = 3, NS_PER_US = 1000 };
+/* WAITS_MAX: looked at in a tick. */
+enum { CAPTURES_MAX = 3, NS_PER_US = 1000, WAITS_MAX = 128 };
 
 static const char changed_text[] = "modules were loaded or unloaded during the capture";
 static const char unverified_text[] = "the thread ran before its mappings were verified";
@@ -32,6 +34,7 @@ ss_recorder_process_new(struct ss_target *target, bool owned,
 			&ss_process_access);
 	process->sampler.on_cpu = options->on_cpu;
 	process->period_ns = options->period_ns;
+	process->inner_pid = ss_wait_facts_inner_tid(&process->sampler, target->pid);
 	return process;
 }
 
@@ -53,6 +56,7 @@ void ss_recorder_process_free(struct ss_recorder_process *process)
 	ss_unwinder_remove_space(process->unwinder, &process->space);
 	ss_module_set_deinit(&process->modules);
 	ss_recorder_perf_map_deinit(&process->perf_map);
+	ss_recorder_waits_deinit(&process->waits);
 	ss_vector_free(&process->threads);
 	ss_vector_free(&process->handles);
 	ss_vector_free(&process->stacks);
@@ -166,6 +170,7 @@ static void end_process(struct ss_recorder_process *process)
 	process->planned = false;
 	/* The new program may have overwritten it. */
 	ss_recorder_perf_map_deinit(&process->perf_map);
+	ss_recorder_waits_forget(&process->waits);
 }
 
 struct ss_error *ss_recorder_process_finish(struct ss_recorder_process *process)
@@ -218,6 +223,10 @@ static struct ss_recorder_thread *define_thread(struct ss_recorder_process *proc
 			return NULL;
 		thread->tid = sampled->tid;
 		thread->call = SS_ID_NONE;
+		thread->inner_tid = sampled->tid;
+		if (process->inner_pid != process->target->pid)
+			thread->inner_tid =
+				ss_wait_facts_inner_tid(&process->sampler, sampled->tid);
 		/* A sample of a CPU stands for the time before it, also the first one. */
 		thread->counted_ns = sampled->run_ns;
 		if (process->sampled)
@@ -369,7 +378,15 @@ static uint32_t call_of(struct ss_recorder_process *process,
 	return thread->syscall.number < 0 ?
 		       SS_ID_NONE :
 		       ss_writer_call(process->writer, thread->syscall.number,
-				      thread->syscall.args[0]);
+				      thread->syscall.args[0], NULL);
+}
+
+static bool is_musl(const struct ss_capture *capture,
+		    const struct ss_unwound_stack *stack)
+{
+	int32_t module = stack->count ? stack->frames[0].module : -1;
+
+	return module >= 0 && strstr(capture->modules.items[module]->pub.path, "musl");
 }
 
 /* Records the stack of one thread, or requests another capture of it. False: no
@@ -411,6 +428,12 @@ static bool take_thread(struct ss_recorder_process *process, const struct result
 			ss_thread_reject(sampled, result->again);
 	}
 	thread->call = call_of(process, captured);
+	thread->wait.pending = false;
+	if (!unusable && !process->sampler.on_cpu)
+		ss_recorder_wait_begin(
+			&thread->wait, captured,
+			result->unwound->threads.items[index].function,
+			is_musl(result->capture, &result->unwound->stacks.items[stack]));
 	thread->state = captured->state;
 	thread->sampled = thread->stack != SS_ID_NONE;
 	return thread->sampled;
@@ -430,6 +453,107 @@ static struct ss_error *take_threads(struct ss_recorder_process *process,
 			return ss_error_no_memory();
 	}
 	return NULL;
+}
+
+/* Waits ----------------------------------------------------------------- */
+
+static const struct ss_sampled_thread *find_inner(struct ss_recorder_process *process,
+						  pid_t tid)
+{
+	if (process->inner_pid == process->target->pid)
+		return ss_thread_list_find(&process->sampler.threads, tid);
+	for (size_t i = 0; i < process->threads.count; i++) {
+		const struct ss_recorder_thread *thread = &process->threads.items[i];
+		if (thread->tid && thread->inner_tid == tid)
+			return ss_thread_list_find(&process->sampler.threads,
+						   thread->tid);
+	}
+	return NULL;
+}
+
+static pid_t inner_tid_of(const struct ss_recorder_process *process,
+			  const struct ss_sampled_thread *sampled)
+{
+	const struct ss_recorder_thread *thread =
+		sampled->slot < process->threads.count ?
+			&process->threads.items[sampled->slot] :
+			NULL;
+
+	if (thread && thread->tid == sampled->tid)
+		return thread->inner_tid;
+	return process->inner_pid == process->target->pid ? sampled->tid : 0;
+}
+
+static bool find_thread(void *data, pid_t tid, bool inner, struct ss_thread *ret)
+{
+	struct ss_recorder_process *process = data;
+	const struct ss_sampled_thread *sampled =
+		inner ? find_inner(process, tid) :
+			ss_thread_list_find(&process->sampler.threads, tid);
+
+	if (!sampled || sampled->state == SS_THREAD_GONE)
+		return false;
+	*ret = (struct ss_thread){ .tid = sampled->tid,
+				   .inner_tid = inner_tid_of(process, sampled),
+				   .name = sampled->name,
+				   .state = sampled->kernel_state };
+	return true;
+}
+
+/* The wait of a thread that is still in it, and was not looked up yet; or NULL. */
+static struct ss_recorder_thread *pending_thread(struct ss_recorder_process *process,
+						 const struct ss_sampled_thread *sampled)
+{
+	struct ss_recorder_thread *thread =
+		sampled->slot < process->threads.count ?
+			&process->threads.items[sampled->slot] :
+			NULL;
+
+	if (!thread || thread->tid != sampled->tid || !thread->wait.pending ||
+	    sampled->state != SS_THREAD_IDLE || !sampled->run_count)
+		return NULL;
+	thread->wait.thread.run_count = sampled->run_count;
+	return thread;
+}
+
+/* Looks up what threads wait for whose waits have begun, some at a tick. False: no memory. */
+static bool look_at_waits(struct ss_recorder_process *process)
+{
+	struct ss_recorder_waits *waits = &process->waits;
+	const struct ss_thread_list *list = &process->sampler.threads;
+	const struct ss_recorder_waits_context context = {
+		.sampler = &process->sampler,
+		.writer = process->writer,
+		.inner_pid = process->inner_pid,
+		.find = find_thread,
+		.data = process,
+	};
+	struct ss_recorder_lookup lookups[SS_WAIT_FACTS_MAX];
+	size_t count = 0;
+	size_t tried = 0;
+	size_t i;
+
+	if (process->sampler.late || !ss_recorder_waits_may_look(waits, process->now_ns))
+		return true;
+	uint64_t begin_ns = ss_clock_ns(CLOCK_THREAD_CPUTIME_ID);
+	for (i = SS_MIN(waits->next, list->items.count);
+	     i < list->items.count && count < SS_WAIT_FACTS_MAX && tried < WAITS_MAX;
+	     i++) {
+		struct ss_recorder_thread *thread =
+			pending_thread(process, &list->items.items[i]);
+		if (!thread)
+			continue;
+		tried++;
+		thread->wait.pending = false;
+		if (!ss_recorder_waits_find(waits, &process->sampler, &thread->wait,
+					    &thread->call))
+			lookups[count++] = (struct ss_recorder_lookup){ &thread->wait,
+									&thread->call };
+	}
+	waits->next = i < list->items.count ? i : 0;
+	bool ok = count == 0 || ss_recorder_waits_look(waits, &context, lookups, count);
+	waits->spent_ns += ss_clock_ns(CLOCK_THREAD_CPUTIME_ID) - begin_ns;
+	return ok;
 }
 
 /* Ticks ----------------------------------------------------------------- */
@@ -617,7 +741,9 @@ struct ss_error *ss_recorder_process_tick(struct ss_recorder_process *process,
 					   &process->sampler.space, &process->modules),
 			  &error))
 		return error;
-	return add_samples(process, samples) ? NULL : ss_error_no_memory();
+	return look_at_waits(process) && add_samples(process, samples) ?
+		       NULL :
+		       ss_error_no_memory();
 }
 
 /* Samples of the CPUs ---------------------------------------------------- */
@@ -777,4 +903,5 @@ void ss_recorder_process_renumber(struct ss_recorder_process *process,
 		thread->call = (*next)->call;
 		(*next)++;
 	}
+	ss_recorder_waits_forget(&process->waits);
 }

@@ -7,6 +7,7 @@
 
 #include "recorder/perf_map.h"
 #include "recorder/unwinder.h"
+#include "recorder/waits.h"
 #include "recording/writer.h"
 #include "sampling/sampler.h"
 
@@ -25,6 +26,8 @@ struct ss_recorder_thread {
 	uint64_t counted_ns;	   /* time on a CPU that samples account for */
 	uint64_t counted_ready_ns; /* waiting for one, likewise */
 	char name[SS_COMM_MAX];
+	pid_t inner_tid; /* in its innermost pid namespace; 0: not known */
+	struct ss_recorder_wait wait;
 };
 
 struct ss_recorder_process {
@@ -48,6 +51,8 @@ struct ss_recorder_process {
 	uint64_t period_ns;
 	bool sampled; /* the current tick consists of samples of the CPUs */
 	struct ss_recorder_perf_map perf_map;
+	struct ss_recorder_waits waits;
+	pid_t inner_pid;	    /* in its innermost pid namespace; 0: not known */
 	SS_VECTOR(uint32_t) stacks; /* the writer's numbers of the unwound stacks */
 	SS_VECTOR(struct ss_frame_record) frames;
 };

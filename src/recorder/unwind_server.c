@@ -3,20 +3,29 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
 
 #include "base/buffer.h"
 #include "base/cursor.h"
 #include "base/idtable.h"
 #include "capture/stacks.h"
+#include "diagnose/wait_function.h"
 #include "elf/file_identity.h"
 #include "elf/identify.h"
 #include "elf/image.h"
 #include "model/capture.h"
+#include "model/futex.h"
 #include "model/session.h"
 #include "model/snapshot.h"
 #include "recorder/wire.h"
 #include "recording/format.h"
 #include "recording/frame_record.h"
+#include "symbolize/demangle.h"
+#include "symbolize/names_cache.h"
+
+/* Frames among which the function is that waits, and the size of the largest file whose symbols
+   are read for that. */
+enum { WAIT_FRAMES = 8, NAMED_MAX = 32 << 20 };
 
 struct known_module {
 	struct ss_module_impl *module; /* one reference, or NULL */
@@ -34,6 +43,12 @@ struct page_supply {
 	bool is_read;
 };
 
+/* The function in which a stack waits on a futex. */
+struct wait_function {
+	char *name; /* owned; NULL: none, or not searched yet */
+	bool searched;
+};
+
 struct ss_unwind_server {
 	const struct ss_arena *arena; /* the recorder's, as it was at the fork */
 	const uint8_t *stacks;	      /* the same memory, mapped here; NULL: not yet */
@@ -45,7 +60,8 @@ struct ss_unwind_server {
 	struct ss_buffer described; /* module answers of the current request */
 	struct ss_idtable calls;    /* struct call_key: of the current answer */
 	struct page_supply supply;
-	SS_VECTOR(struct ss_gather_plan *) plans; /* by space: what was sent, or NULL */
+	SS_VECTOR(struct ss_gather_plan *) plans;  /* by space: what was sent, or NULL */
+	SS_VECTOR(struct wait_function) functions; /* by stack of the current answer */
 };
 
 /* The call of a runtime. Strings are interned: equal ones are at the same address. */
@@ -87,6 +103,9 @@ void ss_unwind_server_free(struct ss_unwind_server *server)
 	ss_vector_free(&server->skipped);
 	for (size_t i = 0; i < server->plans.count; i++)
 		free(server->plans.items[i]);
+	for (size_t i = 0; i < server->functions.count; i++)
+		free(server->functions.items[i].name);
+	ss_vector_free(&server->functions);
 	ss_vector_free(&server->plans);
 	ss_idtable_deinit(&server->calls);
 	ss_idtable_deinit(&server->supply.pages);
@@ -438,16 +457,114 @@ static void put_stack(struct ss_unwind_server *server, const struct ss_stack *st
 	}
 }
 
-static void put_thread(struct ss_buffer *answer, const struct ss_thread *thread)
+/* The linkage name of the function of a frame. NULL: not known, or its file is very large: reading
+   its symbols would delay the tick. */
+static const char *name_of(struct ss_unwind_server *server,
+			   const struct ss_capture *space, const struct ss_frame *frame)
 {
+	const unsigned flags = SS_NO_INLINES | SS_NO_SOURCE;
+	struct ss_session *session = server->session;
+	struct ss_name name;
+	struct stat st;
+
+	if (!frame->module || ss_session_skips(session, frame->module_index))
+		return NULL;
+	const struct ss_module_impl *module = space->modules.items[frame->module_index];
+	if (module->fd >= 0 && (fstat(module->fd, &st) != 0 || st.st_size > NAMED_MAX))
+		return NULL;
+	struct ss_names *names = ss_names_cache_find(session, module);
+	if (!names)
+		return NULL;
+	ss_session_note(session, frame->module_index);
+	ss_names_read(names, session, module, flags);
+	ss_names_find(names, frame->lookup_offset, flags, &name);
+	ss_session_note(session, -1);
+	return name.symbol;
+}
+
+/* The function that waits on a futex; if it is not a known one, the innermost one that has a name.
+   The caller frees it; or NULL. */
+static char *find_wait_function(struct ss_unwind_server *server,
+				const struct ss_capture *space,
+				const struct ss_stack *stack)
+{
+	size_t budget = WIRE_FUNCTION_MAX * (size_t)64;
+	_cleanup_free_ char *first = NULL;
+
+	for (size_t i = 0; i < SS_MIN(stack->count, (size_t)WAIT_FRAMES); i++) {
+		const struct ss_frame *frame = &stack->frames[i];
+		if (frame->signal_frame)
+			break;
+		if (ss_frame_record_kind(frame) != SS_FRAME_NATIVE)
+			continue;
+		const char *symbol = name_of(server, space, frame);
+		if (!symbol)
+			continue;
+		char *plain = ss_name_demangle(symbol, &budget);
+		if (!plain)
+			plain = strdup(symbol);
+		if (!plain || ss_wait_function_class(plain) != SS_CLASS_UNKNOWN)
+			return plain;
+		if (first)
+			free(plain);
+		else
+			first = plain;
+	}
+	return take_ptr(first);
+}
+
+/* The same of a stack, which many threads may have. */
+static const char *wait_function(struct ss_unwind_server *server,
+				 const struct ss_capture *space,
+				 const struct ss_snapshot *snapshot, uint32_t stack)
+{
+	struct wait_function *slot = &server->functions.items[stack];
+
+	if (!slot->searched)
+		slot->name =
+			find_wait_function(server, space, &snapshot->stacks.items[stack]);
+	slot->searched = true;
+	return slot->name;
+}
+
+/* Room for the functions of so many stacks. False: no memory. */
+static bool reset_functions(struct ss_unwind_server *server, size_t count)
+{
+	for (size_t i = 0; i < server->functions.count; i++)
+		free(server->functions.items[i].name);
+	server->functions.count = 0;
+	if (!ss_vector_reserve(&server->functions, count + 1))
+		return false;
+	memset(server->functions.items, 0, count * sizeof(*server->functions.items));
+	server->functions.count = count;
+	return true;
+}
+
+/* index: of the thread in the capture and in the snapshot. */
+static void put_thread(struct ss_unwind_server *server, const struct ss_capture *space,
+		       const struct ss_snapshot *snapshot, size_t index)
+{
+	const struct ss_thread *thread = &snapshot->threads.items[index];
+	const struct ss_capture_thread *captured = &space->threads.items[index];
+	struct ss_buffer *answer = &server->answer;
+	const char *function = NULL;
+	struct ss_futex futex;
+
+	if (captured->state != 'R' && captured->syscall.number >= 0 &&
+	    ss_futex_parse(&captured->syscall, &futex))
+		function = wait_function(server, space, snapshot, thread->stack_id);
 	size_t size = thread->reason ? strnlen(thread->reason, WIRE_REASON_MAX) : 0;
+	size_t name = function ? strnlen(function, WIRE_FUNCTION_MAX) : 0;
 	const struct wire_thread wire = { .stack = thread->stack_id,
 					  .reason_size = (uint32_t)size,
-					  .lacks_calls = thread->native_reason != NULL };
+					  .lacks_calls = thread->native_reason != NULL,
+					  .function_size = (uint32_t)name };
 
 	ss_buffer_add(answer, &wire, sizeof(wire));
 	if (size)
 		ss_buffer_add(answer, thread->reason, size);
+	if (name)
+		ss_buffer_add(answer, function, name);
 }
 
 static void put_calls(struct ss_unwind_server *server)
@@ -612,11 +729,13 @@ static bool unwind(struct ss_unwind_server *server, struct reader *reader, uint3
 		ss_error_free(error);
 		return false;
 	}
+	if (!reset_functions(server, snapshot->stacks.count))
+		return false;
 	put_head(server, snapshot);
 	for (size_t i = 0; i < snapshot->stacks.count; i++)
 		put_stack(server, &snapshot->stacks.items[i]);
 	for (size_t i = 0; i < snapshot->threads.count; i++)
-		put_thread(&server->answer, &snapshot->threads.items[i]);
+		put_thread(server, space, snapshot, i);
 	put_calls(server);
 	const struct ss_gather_plan *plan = NULL;
 	if (!find_plan(server, id, snapshot, &plan))

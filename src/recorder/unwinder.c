@@ -451,7 +451,16 @@ static bool read_stack(struct ss_unwinder *unwinder, struct ss_cursor *cursor,
 	return true;
 }
 
-/* Stores the reason as offset + 1 for now: the buffer may move. */
+/* Appends a text. Returns its offset + 1 for now: the buffer may move. */
+static const char *take_text(struct ss_buffer *texts, const uint8_t *bytes, size_t size)
+{
+	size_t at = texts->size + 1;
+
+	ss_buffer_add(texts, bytes, size);
+	ss_buffer_add_byte(texts, '\0');
+	return (const char *)(uintptr_t)at;
+}
+
 static bool read_thread(struct ss_unwound *unwound, struct ss_cursor *cursor,
 			bool *no_memory)
 {
@@ -459,10 +468,11 @@ static bool read_thread(struct ss_unwound *unwound, struct ss_cursor *cursor,
 
 	if (!read_struct(cursor, &wire, sizeof(wire)) ||
 	    wire.stack >= unwound->stacks.count || wire.reason_size > WIRE_REASON_MAX ||
-	    wire.lacks_calls > 1)
+	    wire.lacks_calls > 1 || wire.function_size > WIRE_FUNCTION_MAX)
 		return false;
 	const uint8_t *text = ss_cursor_take(cursor, wire.reason_size);
-	if (cursor->failed)
+	const uint8_t *function = ss_cursor_take(cursor, wire.function_size);
+	if (cursor->failed || memchr(function, '\0', wire.function_size))
 		return false;
 	struct ss_unwound_thread *thread = ss_vector_push(&unwound->threads);
 	*no_memory = !thread;
@@ -470,24 +480,13 @@ static bool read_thread(struct ss_unwound *unwound, struct ss_cursor *cursor,
 		return false;
 	thread->stack = wire.stack;
 	thread->lacks_calls = wire.lacks_calls;
-	if (wire.reason_size == 0)
-		return true;
-	thread->reason = (const char *)(uintptr_t)(unwound->reasons.size + 1);
-	ss_buffer_add(&unwound->reasons, text, wire.reason_size);
-	ss_buffer_add_byte(&unwound->reasons, '\0');
+	if (wire.reason_size)
+		thread->reason = take_text(&unwound->reasons, text, wire.reason_size);
+	if (wire.function_size)
+		thread->function =
+			take_text(&unwound->reasons, function, wire.function_size);
 	*no_memory = unwound->reasons.failed;
 	return !*no_memory;
-}
-
-/* Appends a text of a call. Returns its offset + 1 for now: the buffer may move. */
-static const char *take_text(struct ss_unwound *unwound, const uint8_t *bytes,
-			     size_t size)
-{
-	size_t at = unwound->texts.size + 1;
-
-	ss_buffer_add(&unwound->texts, bytes, size);
-	ss_buffer_add_byte(&unwound->texts, '\0');
-	return (const char *)(uintptr_t)at;
 }
 
 static bool read_call(struct ss_unwound *unwound, struct ss_cursor *cursor,
@@ -511,15 +510,16 @@ static bool read_call(struct ss_unwound *unwound, struct ss_cursor *cursor,
 		return false;
 	call->kind = (enum ss_frame_kind)wire.kind;
 	call->line = wire.line;
-	call->function = take_text(unwound, function, wire.function_size);
-	call->file = wire.file_size ? take_text(unwound, file, wire.file_size) : NULL;
+	call->function = take_text(&unwound->texts, function, wire.function_size);
+	call->file = wire.file_size ? take_text(&unwound->texts, file, wire.file_size) :
+				      NULL;
 	*no_memory = unwound->texts.failed;
 	return !*no_memory;
 }
 
-static const char *text_at(const struct ss_unwound *unwound, const char *offset)
+static const char *text_at(const struct ss_buffer *texts, const char *offset)
 {
-	return offset ? unwound->texts.bytes + ((uintptr_t)offset - 1) : NULL;
+	return offset ? texts->bytes + ((uintptr_t)offset - 1) : NULL;
 }
 
 static void place_pointers(struct ss_unwound *unwound)
@@ -532,14 +532,13 @@ static void place_pointers(struct ss_unwound *unwound)
 	}
 	for (size_t i = 0; i < unwound->threads.count; i++) {
 		struct ss_unwound_thread *thread = &unwound->threads.items[i];
-		if (thread->reason)
-			thread->reason =
-				unwound->reasons.bytes + ((uintptr_t)thread->reason - 1);
+		thread->reason = text_at(&unwound->reasons, thread->reason);
+		thread->function = text_at(&unwound->reasons, thread->function);
 	}
 	for (size_t i = 0; i < unwound->calls.count; i++) {
 		struct ss_unwound_call *call = &unwound->calls.items[i];
-		call->function = text_at(unwound, call->function);
-		call->file = text_at(unwound, call->file);
+		call->function = text_at(&unwound->texts, call->function);
+		call->file = text_at(&unwound->texts, call->file);
 	}
 }
 

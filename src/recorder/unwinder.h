@@ -64,8 +64,9 @@ struct ss_unwound_stack {
 
 struct ss_unwound_thread {
 	uint32_t stack;
-	const char *reason; /* why it ended there, or NULL */
-	bool lacks_calls;   /* what runtimes need was not copied with its stack */
+	const char *reason;   /* why it ended there, or NULL */
+	const char *function; /* that waits on a futex, or NULL */
+	bool lacks_calls;     /* what runtimes need was not copied with its stack */
 };
 
 /* The stacks of a capture, whose threads are in the same order. */

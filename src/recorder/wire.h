@@ -124,6 +124,8 @@ struct wire_thread {
 	uint32_t stack;
 	uint32_t reason_size; /* 0: none; the text follows, without a NUL */
 	uint32_t lacks_calls; /* 1: what runtimes need was not copied with its stack */
+	/* The function that waits on a futex, which follows the reason, without a NUL; 0: none */
+	uint32_t function_size;
 };
 
 struct wire_call {
@@ -140,7 +142,7 @@ enum { WIRE_TEXT_MAX = 1 << 16 };
    WIRE_MODULE_AT - id, while a module is described. */
 enum { WIRE_MODULE_AT = -2 };
 
-/* A longer reason is invalid. */
-enum { WIRE_REASON_MAX = 1024 };
+/* A longer reason or function that waits is invalid. */
+enum { WIRE_REASON_MAX = 1024, WIRE_FUNCTION_MAX = 256 };
 
 #endif

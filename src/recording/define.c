@@ -362,19 +362,37 @@ uint32_t ss_definer_stack(struct ss_definer *definer,
 	return define_key(definer);
 }
 
-uint32_t ss_definer_call(struct ss_definer *definer, long number, uint64_t argument)
+uint32_t ss_definer_carry_call(struct ss_definer *definer, const void *key, size_t size)
 {
-	const struct ss_call_key key = { .number = number, .argument = argument };
+	struct ss_call_key call;
 	bool added = false;
-	uint32_t id = ss_idtable_add(&definer->calls, &key, sizeof(key), &added);
+	uint32_t id = ss_idtable_add(&definer->calls, key, size, &added);
 
 	definer->out.failed |= id == SS_ID_NONE;
 	if (added) {
-		ss_encode_zigzag(&definer->payload, number);
-		ss_encode_uleb128(&definer->payload, argument);
+		memcpy(&call, key, sizeof(call));
+		ss_encode_zigzag(&definer->payload, call.number);
+		ss_encode_uleb128(&definer->payload, call.argument);
+		ss_buffer_add(&definer->payload, (const char *)key + sizeof(call),
+			      size - sizeof(call));
 		put_record(definer, SS_DEFINE_CALL);
 	}
 	return id;
+}
+
+uint32_t ss_definer_call(struct ss_definer *definer, long number, uint64_t argument,
+			 const struct ss_wait *wait)
+{
+	const struct ss_call_key call = { .number = number, .argument = argument };
+	struct ss_buffer *key = &definer->key;
+
+	ss_buffer_clear(key);
+	ss_buffer_add(key, &call, sizeof(call));
+	if (wait)
+		ss_wait_record_write(key, wait);
+	definer->out.failed |= key->failed;
+	return key->failed ? SS_ID_NONE :
+			     ss_definer_carry_call(definer, key->bytes, key->size);
 }
 
 void ss_definer_wait(struct ss_definer *definer, const struct ss_written_wait *wait)

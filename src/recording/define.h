@@ -55,6 +55,7 @@ struct ss_frame_key {
 	uint32_t line;
 };
 
+/* Followed by the fields of a wait, if it is known. */
 struct ss_call_key {
 	int64_t number;
 	uint64_t argument;
@@ -103,7 +104,11 @@ void ss_definer_goroutine(struct ss_definer *definer,
 uint32_t ss_definer_probe(struct ss_definer *definer,
 			  const struct ss_written_probe *probe);
 void ss_definer_trace(struct ss_definer *definer, const struct ss_trace_summary *summary);
-uint32_t ss_definer_call(struct ss_definer *definer, long number, uint64_t argument);
+/* wait: what the thread waits for in that call, or NULL. */
+uint32_t ss_definer_call(struct ss_definer *definer, long number, uint64_t argument,
+			 const struct ss_wait *wait);
+/* The same for a key of the calls of an earlier segment. */
+uint32_t ss_definer_carry_call(struct ss_definer *definer, const void *key, size_t size);
 
 /* Begins a segment: defines all objects again that still exist or that the samples
    refer to. False without memory. */

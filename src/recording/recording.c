@@ -387,6 +387,8 @@ static void free_tables(struct ss_recording *recording)
 	for (size_t i = 0; i < recording->wait_blocks.count; i++)
 		free(recording->wait_blocks.items[i]);
 	ss_vector_free(&recording->wait_blocks);
+	ss_vector_free(&recording->call_waits);
+	ss_idtable_deinit(&recording->call_wait_ids);
 	ss_vector_free(&recording->modules);
 	ss_vector_free(&recording->stacks);
 	ss_vector_free(&recording->chunks);

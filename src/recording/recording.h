@@ -26,6 +26,7 @@ enum {
 	SS_CALLS_MAX = 4 << 20,	  /* per segment */
 	SS_WAITS_MAX = 1 << 18,
 	SS_GOROUTINES_MAX = 4 << 20,
+	SS_CALL_WAITS_MAX = 1 << 16, /* different ones */
 	SS_PROBES_MAX = 1 << 12,
 	SS_EVENTS = 1 << 20, /* of traces, */
 	SS_EVENTS_PER_BYTE = 8,
@@ -49,6 +50,7 @@ struct ss_locals {
 struct ss_recorded_call {
 	int64_t number;
 	uint64_t argument;
+	const struct ss_wait *wait; /* of the recording; or NULL */
 };
 
 /* What the samples of a segment refer to. */
@@ -126,6 +128,8 @@ struct ss_recording {
 	SS_VECTOR(void *) wait_blocks; /* owned: what waits point to */
 	size_t wait_bytes;
 	SS_VECTOR(struct ss_recorded_goroutine) goroutines;
+	struct ss_idtable call_wait_ids;	      /* bytes of waits in calls */
+	SS_VECTOR(const struct ss_wait *) call_waits; /* by their number */
 	struct ss_idtable probe_ids;
 	SS_VECTOR(struct ss_recorded_probe) probes;
 	SS_VECTOR(struct ss_kept_event) events;
@@ -218,6 +222,10 @@ bool ss_waits_read(struct ss_recording *recording, struct ss_scope *scope,
 		   struct ss_cursor *cursor);
 bool ss_goroutine_read(struct ss_recording *recording, struct ss_scope *scope,
 		       struct ss_cursor *cursor);
+
+/* Reads the wait at the end of a call. *ret stays unchanged if there is none. */
+bool ss_call_wait_read(struct ss_recording *recording, struct ss_cursor *cursor,
+		       const struct ss_wait **ret);
 
 /* The first numbers of a segment. */
 enum ss_segment_number {

@@ -186,10 +186,9 @@ static bool carry(struct ss_definer *definer, const struct old *old,
 					    (enum ss_end)carried->end, carried->reason);
 		if (s->call == SS_ID_NONE)
 			continue;
-		struct ss_call_key call;
-		size_t size;
-		memcpy(&call, ss_idtable_key(&old->calls, s->call, &size), sizeof(call));
-		s->call = ss_definer_call(definer, call.number, call.argument);
+		size_t size = 0;
+		const void *call = ss_idtable_key(&old->calls, s->call, &size);
+		s->call = ss_definer_carry_call(definer, call, size);
 	}
 	return !definer->out.failed;
 }

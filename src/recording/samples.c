@@ -162,11 +162,13 @@ static enum ss_chunk_result emit(struct ss_decoder *decoder,
 	ret->ready_ns = to_ns(decoder->ready_us);
 	decoder->ready_us = 0;
 	ret->call = -1;
+	ret->wait = NULL;
 	if (entry->call) {
 		const struct ss_recorded_call *call =
 			&decoder->segment->calls.items[entry->call - 1];
 		ret->call = call->number;
 		ret->argument = call->argument;
+		ret->wait = call->wait;
 	}
 	return SS_CHUNK_OK;
 }

@@ -173,7 +173,8 @@ static uint32_t call_of(struct series *series, const struct ss_thread *thread)
 
 	if (!facts || facts->call.number < 0 || thread->state == 'R')
 		return SS_ID_NONE;
-	return ss_writer_call(series->writer, facts->call.number, facts->call.args[0]);
+	return ss_writer_call(series->writer, facts->call.number, facts->call.args[0],
+			      NULL);
 }
 
 /* The handle of a thread, which is written once. SS_ID_NONE without memory. */

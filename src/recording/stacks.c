@@ -135,5 +135,6 @@ bool ss_call_read(struct ss_recording *recording, struct ss_scope *scope,
 	recording->locals++;
 	call->number = ss_decode_zigzag(c);
 	call->argument = ss_cursor_uleb128(c);
-	return !c->failed;
+	call->wait = NULL;
+	return !c->failed && ss_call_wait_read(recording, c, &call->wait);
 }

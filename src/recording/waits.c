@@ -1,6 +1,8 @@
 /*
- * Reads what threads of a recorded snapshot wait for.
+ * Reads what threads of a recording wait for.
  */
+#include <stdlib.h>
+
 #include "recording/recording.h"
 #include "recording/wait_record.h"
 
@@ -26,6 +28,38 @@ bool ss_waits_read(struct ss_recording *recording, struct ss_scope *scope,
 		return true;
 	recording->waits.count--;
 	return false;
+}
+
+bool ss_call_wait_read(struct ss_recording *recording, struct ss_cursor *cursor,
+		       const struct ss_wait **ret)
+{
+	struct ss_cursor fields = *cursor;
+	size_t size = ss_cursor_left(cursor);
+	const uint8_t *bytes = ss_cursor_take(cursor, size);
+	struct ss_wait wait;
+
+	if (size == 0)
+		return true;
+	uint32_t id = ss_idtable_find(&recording->call_wait_ids, bytes, size);
+	if (id != SS_ID_NONE) {
+		*ret = recording->call_waits.items[id];
+		return true;
+	}
+	if (recording->call_waits.count >= SS_CALL_WAITS_MAX)
+		return true; /* the call alone is known */
+	if (!ss_wait_record_read(recording, &fields, &wait))
+		return false;
+	const struct ss_wait **slot = ss_vector_push(&recording->call_waits);
+	void **block = slot ? ss_vector_push(&recording->wait_blocks) : NULL;
+	struct ss_wait *kept = block ? malloc(sizeof(*kept)) : NULL;
+	if (!kept ||
+	    ss_idtable_add(&recording->call_wait_ids, bytes, size, NULL) == SS_ID_NONE) {
+		free(kept);
+		return ss_recording_refuse(recording, SS_CHUNK_NO_MEMORY);
+	}
+	*kept = wait;
+	*slot = *ret = *block = kept;
+	return true;
 }
 
 size_t ss_recording_wait_count(const struct ss_recording *recording)

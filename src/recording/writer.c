@@ -270,9 +270,10 @@ uint32_t ss_writer_stack(struct ss_writer *writer, const struct ss_frame_record 
 	return ss_definer_stack(&writer->definer, frames, count, end, reason);
 }
 
-uint32_t ss_writer_call(struct ss_writer *writer, long number, uint64_t argument)
+uint32_t ss_writer_call(struct ss_writer *writer, long number, uint64_t argument,
+			const struct ss_wait *wait)
 {
-	return ss_definer_call(&writer->definer, number, argument);
+	return ss_definer_call(&writer->definer, number, argument, wait);
 }
 
 void ss_writer_wait(struct ss_writer *writer, const struct ss_written_wait *wait)

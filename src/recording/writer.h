@@ -105,8 +105,10 @@ void ss_writer_end_process(struct ss_writer *writer, uint32_t process, uint64_t 
 uint32_t ss_writer_stack(struct ss_writer *writer, const struct ss_frame_record *frames,
 			 size_t count, enum ss_end end, const char *reason);
 
-/* The number of a system call and its first argument. */
-uint32_t ss_writer_call(struct ss_writer *writer, long number, uint64_t argument);
+/* The number of a system call and its first argument. wait: what a thread waits for in it;
+   NULL: not known. SS_ID_NONE without memory. */
+uint32_t ss_writer_call(struct ss_writer *writer, long number, uint64_t argument,
+			const struct ss_wait *wait);
 
 /* What a thread waits for, in a snapshot. owner: the thread that it waits for, a handle,
    or SS_ID_NONE. flags: SS_WAIT_... */

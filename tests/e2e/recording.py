@@ -120,7 +120,7 @@ class Call(Module):
 
 
 class Wait:
-    """What a thread of a snapshot waits for: numbered fields."""
+    """What a thread waits for: numbered fields."""
 
     def __init__(self, thread, c, **members):
         self.thread, self._fields = thread, {}
@@ -142,7 +142,7 @@ class Wait:
 
 class Recording:
     """samples: dicts with sequence, tick, time, monotonic, pid, tid, name, state, cpu_us, call,
-    argument, repeated, missed, stopped, end, frames: (Module or None, value, flags, area or
+    argument, wait, repeated, missed, stopped, end, frames: (Module or None, value, flags, area or
     Call)."""
 
     def __init__(self, path):
@@ -249,7 +249,7 @@ class Recording:
             listed = [self._frames[c.number()] for _ in range(count)]
             self._stacks.append((ENDS[end], self._strings[reason], listed[::-1] + outer))
         elif kind == 7:
-            self._calls.append((c.signed(), c.number()))
+            self._calls.append((c.signed(), c.number(), Wait(None, c) if c.left() else None))
         elif kind in (8, 9, 11):
             table = {8: self._threads, 9: self._modules, 11: self._processes}[kind]
             ended = table[c.number()]
@@ -348,11 +348,11 @@ class Recording:
     def _sample(self, sequence, tick, entry, cpu, repeated, ready=0):
         thread, stack, state, call = entry
         thread, stack = self._threads[thread], self._stacks[stack]
-        number, argument = self._calls[call - 1] if call else (-1, 0)
+        number, argument, wait = self._calls[call - 1] if call else (-1, 0, None)
         self.samples.append(dict(
             tick, sequence=sequence, pid=thread.process.pid, tid=thread.tid, thread=thread,
             state=state, cpu_us=cpu, ready_us=ready, repeated=repeated, end=stack[0], reason=stack[1],
-            frames=stack[2], call=number, argument=argument))
+            frames=stack[2], call=number, argument=argument, wait=wait))
 
     def _perf_map(self, c):
         process, _, offset = self._processes[c.number()], c.number(), c.number()

@@ -254,7 +254,7 @@ static void add_sample(struct maker *maker, char *line)
 	sample.cpu_us = number(&line);
 	long call = strtol(word(&line), NULL, 0);
 	if (call >= 0)
-		sample.call = ss_writer_call(maker->writer, call, number(&line));
+		sample.call = ss_writer_call(maker->writer, call, number(&line), NULL);
 	ADD(&maker->samples, sample);
 }
 

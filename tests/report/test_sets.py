@@ -150,7 +150,7 @@ class Sets(EndToEnd):
     def test_recorded_labels(self):
         """stacksnap record has them, too."""
         path = self.path("sampled.rec")
-        self.run_tool("record", "-d", "200ms", "--label=role=db", "-o", path, self.program.pid,
+        self.run_tool("record", "-d", "1s", "--label=role=db", "-o", path, self.program.pid,
                       status=(0, 1))
         folded = self.report("-f", "folded", "--by=label:role", path).decode()
         self.assertEqual({line.split(";")[2] for line in folded.splitlines()}, {"role=db"})

@@ -32,7 +32,7 @@ MAY_USE = {
     "cache": {"base", "model"},
     "sandbox": {"base", "model", "cache"},
     "recorder": {"base", "arch", "model", "target", "capture", "sampling", "recording",
-                 "sandbox"},
+                 "sandbox", "diagnose"},
     "trace": {"base", "arch", "model", "target", "sampling", "sandbox"},
     "profile": {"base"},
     "output": {"base", "profile"},
@@ -41,7 +41,7 @@ MAY_USE = {
 
 # Files that run in a child without rights may use more than the rest of their room: the
 # rooms that read ELF files and unwind tables.
-CONFINED = {"recorder/unwind_server.c": {"elf", "unwind"},
+CONFINED = {"recorder/unwind_server.c": {"elf", "unwind", "symbolize"},
             "recorder/build_ids_child.c": {"elf"},
             "trace/resolve_child.c": {"elf", "symbolize"},
             "trace/stacks_child.c": {"unwind", "symbolize"}}

@@ -230,7 +230,7 @@ static size_t write_many(struct sample_recording *s, const struct ss_writer_opti
 		const uint64_t offsets[] = { i, 9, 8 };
 		stacks[i] = sample_stack(s, offsets, 3);
 	}
-	uint32_t call = ss_writer_call(s->writer, 202, 0xdeadbeef);
+	uint32_t call = ss_writer_call(s->writer, 202, 0xdeadbeef, NULL);
 	for (unsigned tick = 0; tick < TICKS; tick++) {
 		struct ss_sample_record samples[THREADS];
 		size_t count = 0;
