@@ -81,7 +81,7 @@ static void write_path(const char *pattern, pid_t pid, FILE *out)
 	}
 }
 
-static char *expand(const char *pattern, pid_t pid)
+char *ss_output_expand(const char *pattern, pid_t pid)
 {
 	char *path = NULL;
 	size_t size = 0;
@@ -182,7 +182,7 @@ static struct ss_error *open_output(int stream, const char *pattern, pid_t pid,
 		return ss_error_no_memory();
 	output->dirfd = output->new_file.fd = -1;
 	output->stream = stream;
-	output->path = pattern ? expand(pattern, pid) : NULL;
+	output->path = pattern ? ss_output_expand(pattern, pid) : NULL;
 	output->buffer = malloc(BUFFER_SIZE);
 	if (!output->buffer || (pattern && !output->path))
 		return ss_error_no_memory();

@@ -23,6 +23,9 @@ bool ss_output_is_per_target(const char *pattern);
 /* Checks a pattern (%p, %t, %%). Errors: INVALID. */
 struct ss_error *ss_output_check(const char *pattern);
 
+/* The name that a pattern stands for now; the caller frees it. NULL: no memory. */
+char *ss_output_expand(const char *pattern, pid_t pid);
+
 /*
  * Opens stdout or creates the file that pattern names: %p is pid, %t the local time as 20240131T235959. Errors: INVALID (it exists), SYSTEM,
  * DENIED, NO_MEMORY.

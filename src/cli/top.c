@@ -53,7 +53,6 @@ enum {
 	FILTER_SIZE = 64,
 	WAITS_MAX = 4 << 20,
 	MESSAGES_MAX = 64 << 10,
-	PATH_SIZE = 64,
 };
 
 enum key {
@@ -100,7 +99,7 @@ struct top {
 	struct ss_top_snapshot snapshot;
 	struct ss_top_job snapper;
 	struct ss_top_analysis analysis;
-	char path[PATH_SIZE];	 /* of the snapshot */
+	char *path;		 /* of the snapshot */
 	char *screen;		 /* NULL: none yet */
 	struct ss_buffer waited; /* what find_waits has written, ends with a NUL */
 	uint64_t waited_ns;	 /* when */
@@ -129,6 +128,7 @@ static void top_deinit(struct top *top)
 	ss_buffer_deinit(&top->waited);
 	ss_target_options_deinit(&top->process);
 	free(top->screen);
+	free(top->path);
 }
 
 static enum ss_top_sort parse_sort(const struct argp_state *state, const char *name)
@@ -450,7 +450,12 @@ static void take_snapshot(struct top *top)
 	}
 	/* A thread can have one tracer only. Samples begin anew after the snapshot. */
 	ss_top_job_end(&top->recorder);
-	(void)snprintf(top->path, sizeof(top->path), "stacksnap-%%p-%%t.txt");
+	free(top->path);
+	top->path = ss_output_expand("stacksnap-%p-%t.txt", top->pid);
+	if (!top->path) {
+		set_message(top, "out of memory");
+		return;
+	}
 	top->snapshot = (struct ss_top_snapshot){ .pid = top->pid, .path = top->path };
 	_cleanup_error_ struct ss_error *error = ss_top_job_start(
 		&top->snapper, &top->mask, ss_top_take_snapshot, &top->snapshot);
@@ -465,7 +470,7 @@ static void poll_snapshot(struct top *top)
 		return;
 	if (top->snapper.status == SS_STATUS_WHOLE ||
 	    top->snapper.status == SS_STATUS_PARTIAL)
-		set_message(top, "snapshot written to stacksnap-%d-TIME.txt", top->pid);
+		set_message(top, "snapshot written to %s", top->path);
 	else if (read_job(top->snapper.messages, MESSAGES_MAX, &messages))
 		set_message(top, "%s", (const char *)messages.bytes);
 }

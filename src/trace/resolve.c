@@ -151,7 +151,24 @@ static struct ss_error *read_answer(struct reader *reader, int file)
 	return NULL;
 }
 
-static struct ss_error *run(struct reader *reader, const struct ss_child_job *job)
+struct ss_error *ss_resolved_read(int file, const struct ss_capture *capture,
+				  size_t spec_count, struct ss_resolved *ret)
+{
+	struct ss_resolved resolved = {};
+	struct reader reader = { .capture = capture,
+				 .spec_count = spec_count,
+				 .resolved = &resolved };
+	struct ss_error *error = read_answer(&reader, file);
+
+	if (error)
+		ss_resolved_deinit(&resolved);
+	else
+		*ret = resolved;
+	return error;
+}
+
+static struct ss_error *run(const struct ss_capture *capture, size_t spec_count,
+			    const struct ss_child_job *job, struct ss_resolved *ret)
 {
 	struct ss_child_outcome outcome = SS_CHILD_NO_OUTCOME;
 	char cause[128];
@@ -166,16 +183,16 @@ static struct ss_error *run(struct reader *reader, const struct ss_child_job *jo
 							    .module = -1 };
 		int32_t at = outcome.page.module;
 		ss_sandbox_failure_describe(&failure, cause, sizeof(cause));
-		error = ss_error_new(
-			SS_ERROR_SYSTEM, "the process that searches functions %s, in %s",
-			cause,
-			at >= 0 && (size_t)at < reader->capture->modules.count ?
-				reader->capture->modules.items[at]->pub.path :
-				"no module");
+		error = ss_error_new(SS_ERROR_SYSTEM,
+				     "the process that searches functions %s, in %s",
+				     cause,
+				     at >= 0 && (size_t)at < capture->modules.count ?
+					     capture->modules.items[at]->pub.path :
+					     "no module");
 	} else if (outcome.error) {
 		error = take_ptr(outcome.error);
 	} else {
-		error = read_answer(reader, outcome.output);
+		error = ss_resolved_read(outcome.output, capture, spec_count, ret);
 	}
 	ss_child_outcome_deinit(&outcome);
 	return error;
@@ -205,10 +222,6 @@ struct ss_error *ss_resolve(const struct ss_capture *capture,
 				 .output = SS_RESOLVE_OUTPUT_MAX,
 				 .cpu_s = CPU_S },
 	};
-	struct ss_resolved resolved = {};
-	struct reader reader = { .capture = capture,
-				 .spec_count = spec_count,
-				 .resolved = &resolved };
 
 	if (!page)
 		return ss_error_no_memory();
@@ -216,10 +229,5 @@ struct ss_error *ss_resolve(const struct ss_capture *capture,
 		ss_target_owner(target, &job.confinement.uid, &job.confinement.gid);
 	job.confinement.change_ids = !unknown;
 	ss_error_free(unknown);
-	struct ss_error *error = run(&reader, &job);
-	if (error)
-		ss_resolved_deinit(&resolved);
-	else
-		*ret = resolved;
-	return error;
+	return run(capture, spec_count, &job, ret);
 }

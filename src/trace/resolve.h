@@ -40,6 +40,11 @@ struct ss_error *ss_resolve(const struct ss_capture *capture,
 			    const struct ss_target *target, const char *const *specs,
 			    size_t spec_count, bool scopes, const char *debug_dir,
 			    struct ss_resolved *ret);
+
+/* What a child has written to a file, as ss_resolve() reads it. Errors: SYSTEM (it is invalid),
+   NO_MEMORY. */
+struct ss_error *ss_resolved_read(int file, const struct ss_capture *capture,
+				  size_t spec_count, struct ss_resolved *ret);
 void ss_resolved_deinit(struct ss_resolved *resolved);
 
 #endif

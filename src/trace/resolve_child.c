@@ -53,6 +53,22 @@ struct resolver {
 
 SS_DEFINE_CLEANUP(struct ss_functions, functions, ss_functions_free)
 
+static void close_module(struct resolver *resolver);
+
+static void resolver_deinit(struct resolver *resolver)
+{
+	close_module(resolver);
+	for (size_t i = 0; resolver->patterns && i < resolver->request->spec_count; i++)
+		ss_pattern_deinit(&resolver->patterns[i]);
+	free(resolver->patterns);
+	free(resolver->found);
+	ss_session_free(resolver->session);
+	ss_buffer_deinit(&resolver->out);
+	ss_vector_free(&resolver->functions);
+	ss_vector_free(&resolver->tables);
+	ss_vector_free(&resolver->taken);
+}
+
 /* The answer --------------------------------------------------------------- */
 
 static void put(struct resolver *resolver, struct ss_resolve_record *record,
@@ -634,7 +650,7 @@ struct ss_error *ss_resolve_read(void *data, struct ss_child_page *page, int out
 	struct ss_resolve_request *request = data;
 	const struct ss_session_options options = { .size = sizeof(options),
 						    .debug_dir = request->debug_dir };
-	struct resolver resolver = {
+	_cleanup_(resolver_deinit) struct resolver resolver = {
 		.request = request,
 		.demangle_budget = SS_DEMANGLE_BUDGET * 4,
 		.patterns = calloc(request->spec_count + 1, sizeof(*resolver.patterns)),
@@ -644,5 +660,5 @@ struct ss_error *ss_resolve_read(void *data, struct ss_child_page *page, int out
 
 	if (!error && (!resolver.patterns || !resolver.found))
 		error = ss_error_no_memory();
-	return error ? error : run(&resolver, page, output); /* the process ends */
+	return error ? error : run(&resolver, page, output);
 }

@@ -250,9 +250,10 @@ class Top(EndToEnd):
         session.press("\x1b[A")
         session.expect(r" spin ")
         session.press(" ")
-        session.expect("snapshot written to")
+        text = session.expect(r"snapshot written to stacksnap-[0-9]+-[0-9T]+\.txt")
         paths = glob.glob(session.directory + "/stacksnap-%d-*.txt" % target.pid)
         self.assertEqual(len(paths), 1, os.listdir(session.directory))
+        self.assertIn("snapshot written to " + os.path.basename(paths[0]), text)
         text = read_text(paths[0])
         self.assertIn("descend", text)
         session.press("q")
@@ -271,6 +272,39 @@ class Top(EndToEnd):
         session.press("q")
         self.assertEqual(session.end(), 0, session.messages())
         self.assert_restored(session)
+
+    def test_tmux(self):
+        """A terminal that others have written; it is resized, and clean afterwards."""
+        if not shutil.which("tmux"):
+            self.skipTest("tmux is missing: install tmux")
+        target = self.start("busy", "1")
+        directory = tempfile.mkdtemp(prefix="stacksnap-", dir="/tmp")
+        self.addCleanup(shutil.rmtree, directory, ignore_errors=True)
+
+        def tmux(*arguments):
+            done = subprocess.run(
+                ["tmux", "-S", os.path.join(directory, "socket"), "-f", "/dev/null", *arguments],
+                stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+                timeout=LIMIT_S, cwd=directory)
+            return done.stdout.decode("utf-8", "replace")
+
+        def shows(pattern):
+            return re.search(pattern, tmux("capture-pane", "-p"), re.M)
+
+        self.addCleanup(tmux, "kill-server")
+        text = tmux("new-session", "-d", "-x", "100", "-y", "30", "sh", "-c",
+                    'echo before; "$@"; echo status $?; exec sleep 1000', "sh", STACKSNAP, "top",
+                    str(target.pid))
+        self.assertEqual(text, "")
+        for columns, lines in ((100, 30), (40, 10), (300, 100)):
+            tmux("resize-window", "-x", str(columns), "-y", str(lines))
+            wait_until(lambda: shows(r"^ +[0-9.]+ +[0-9.]+  spin \(busy\)") and
+                       shows(r"\A(.*\n){%d}q quit" % (lines - 1)),
+                       "%d x %d in tmux" % (columns, lines))
+        tmux("send-keys", "q")
+        wait_until(lambda: shows("^status 0"), "the end")
+        text = tmux("capture-pane", "-p")
+        self.assertEqual(text.split(), ["before", "status", "0"], text)
 
     def test_no_colors(self):
         target = self.start("busy", "1")

@@ -3,7 +3,7 @@
 # are added by hand and kept.
 set -eu
 cd "$(dirname "$0")/corpus"
-mkdir -p maps stat status syscall cfi unwind symtab elf demangle segments perfmap recording report dwarf cgroup gather goroutines hotspot lookups v8 probe
+mkdir -p maps stat status syscall cfi unwind symtab elf demangle segments perfmap recording report dwarf cgroup gather goroutines hotspot lookups v8 probe resolve
 made=$(mktemp -d)
 sleep 60 &
 pid=$!
@@ -114,6 +114,40 @@ with open(target, "wb") as out:
     out.write(struct.pack("<H", start[0] & 0xffff))
 END
 done
+# Probes: a file with symbols, lines, inlined calls and a USDT probe; what a child answers about it.
+cat >"$made/usdt.c" <<'END'
+static inline __attribute__((always_inline)) long inlined(long a) { return a * 3; }
+unsigned short counter __attribute__((section(".probes")));
+__attribute__((noinline)) long step(long a)
+{
+	__asm__ volatile("990: nop\n"
+			 ".pushsection .note.stapsdt,\"\",\"note\"\n.balign 4\n"
+			 ".4byte 992f-991f,994f-993f,3\n991: .asciz \"stapsdt\"\n992: .balign 4\n"
+			 "993: .8byte 990b,_.stapsdt.base,counter\n"
+			 ".asciz \"seed\"\n.asciz \"point\"\n.asciz \"-8@(x)\"\n994: .balign 4\n"
+			 ".popsection\n.pushsection .stapsdt.base,\"aG\",\"progbits\",.stapsdt.base,comdat\n"
+			 ".weak _.stapsdt.base\n.hidden _.stapsdt.base\n_.stapsdt.base: .space 1\n.popsection\n"
+			 ::"r"(a), "m"(counter));
+	return inlined(a) + 1;
+}
+long seed(long a) { return a > 7 ? step(a) + 1 : step(a - 1) * inlined(a); }
+long also(long a) { return seed(a); }
+END
+# shellcheck disable=SC2086 # words
+gcc $small $nowhere -O2 -g1 -gdwarf-5 -o "$made/usdt" "$made/usdt.c"
+objcopy --strip-debug "$made/usdt" "$made/usdt-symbols"
+{ echo 'seed:point'; cat "$made/usdt"; } >resolve/usdt
+{ echo 'usdt.c:15'; cat "$made/usdt"; } >resolve/line
+{ echo 'inlined'; cat "$made/usdt"; } >resolve/inlined
+{ echo 's*'; cat "$made/usdt-symbols"; } >resolve/symbols
+{ echo 'fuzz+0x307'; cat "$made/usdt-symbols"; } >resolve/offset
+python3 - >resolve/answer <<'END'
+import struct, sys
+record = lambda kind, flags, returns, name: struct.pack(
+    "<4I3Q2I", kind, flags, 0, 0, 0x1000, 0x1000, 0, returns, len(name)) + name
+sys.stdout.buffer.write(b"answer\n" + record(1, 0, 1, b"seed") + record(2, 0, 0, b"") +
+                        record(3, 0, 0, b"a note"))
+END
 cp "$made/stripped" cfi/plain
 cp "$made/debug_frame" cfi/debug_frame
 cp "$made/pointers" symtab/plain
