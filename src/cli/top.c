@@ -36,13 +36,16 @@ enum {
 	RATE = 99,
 	RATE_MIN = 5,
 	RATE_MAX = 1000,
-	SAMPLES_MAX = 10000, /* a second, of all threads together: 1 % of a CPU */
+	SAMPLES_MAX =
+		10000, /* a second, of all threads together: 1 % of a CPU if they sleep */
 	WINDOW_S = 4,
 	KEEP_S = 16, /* a quarter of it is in each file, twice the window in both */
 	FIRST_MS = 300,
 	REFRESH_MS = 500,
-	SCREEN_COST = 40, /* a screen costs at most a 40th of the time, */
-	WAITS_COST = 60,  /* and reading waits a 60th */
+	SCREEN_COST = 50,   /* a screen costs at most a 50th of the time, */
+	WAITS_COST = 100,   /* reading waits a 100th, */
+	RECORDER_COST = 50, /* and the recorder a 50th, except at RATE_MIN; */
+	COST_MS = 3000,	    /* it is measured that often */
 	CHECK_MS = 50,
 	ONCE_MS = 2000,
 	ONCE_END_MS = 20000,
@@ -86,7 +89,10 @@ struct top {
 	struct ss_target_options process;
 	struct ss_common_options common; /* color */
 	pid_t pid;
-	uint64_t rate; /* given; 0: chosen */
+	uint64_t rate;	       /* given; 0: chosen */
+	uint64_t limit;	       /* of a chosen one, by what it costs; 0: none */
+	uint64_t cost_wall_ns; /* of the last measurement, */
+	uint64_t cost_cpu_ns;  /* and the recorder's CPU time by then */
 	bool once;
 	char filter[FILTER_SIZE];
 	struct ss_terminal terminal;
@@ -246,7 +252,11 @@ static uint64_t choose_rate(const struct top *top)
 	uint64_t threads = SS_MAX(top->analysis.threads, UINT64_C(1));
 	uint64_t rate = SS_MAX(SAMPLES_MAX / threads, (uint64_t)RATE_MIN);
 
-	return top->rate ? top->rate : SS_MIN(rate, (uint64_t)RATE);
+	if (top->rate)
+		return top->rate;
+	if (top->limit)
+		rate = SS_MIN(rate, top->limit);
+	return SS_MIN(rate, (uint64_t)RATE);
 }
 
 static struct ss_error *start_recorder(struct top *top, uint64_t rate)
@@ -256,6 +266,8 @@ static struct ss_error *start_recorder(struct top *top, uint64_t rate)
 		(void)!ftruncate(top->recording.files[i], 0);
 		(void)lseek(top->recording.files[i], 0, SEEK_SET);
 	}
+	top->cost_wall_ns = ss_now_ns();
+	top->cost_cpu_ns = 0;
 	top->recording.pid = top->pid;
 	top->recording.period_ns = SS_NS_PER_SECOND / rate;
 	top->recording.keep_ns = (uint64_t)KEEP_S * SS_NS_PER_SECOND;
@@ -318,13 +330,39 @@ static struct ss_error *start(struct top *top)
 	return error;
 }
 
-/* Starts the recorder if it was ended, or if the number of threads has changed. */
+/* Many threads that run cost more than those that sleep, the more so on a machine without idle
+   CPUs, where a thread stops late. Returns whether the rate must be lower. */
+static bool is_dear(struct top *top)
+{
+	uint64_t wall_ns = ss_now_ns() - top->cost_wall_ns;
+	uint64_t now = SS_NS_PER_SECOND / top->recording.period_ns;
+	struct timespec time = {};
+	clockid_t clock;
+
+	if (top->rate || !top->recorder.pid || wall_ns < COST_MS * SS_NS_PER_MS ||
+	    clock_getcpuclockid(top->recorder.pid, &clock) != 0 ||
+	    clock_gettime(clock, &time) != 0) /* it has just ended */
+		return false;
+	uint64_t cpu_ns =
+		(uint64_t)time.tv_sec * SS_NS_PER_SECOND + (uint64_t)time.tv_nsec;
+	uint64_t cost_ns = (cpu_ns - SS_MIN(top->cost_cpu_ns, cpu_ns)) * RECORDER_COST;
+	top->cost_wall_ns += wall_ns;
+	top->cost_cpu_ns = cpu_ns;
+	if (cost_ns <= wall_ns || now <= RATE_MIN)
+		return false;
+	top->limit = SS_MAX(now * wall_ns / cost_ns, (uint64_t)RATE_MIN);
+	return true;
+}
+
+/* Starts the recorder if it was ended, if the number of threads has changed, or if it costs too
+   much. */
 static struct ss_error *adapt_rate(struct top *top)
 {
+	bool dear = is_dear(top);
 	uint64_t rate = choose_rate(top);
 	uint64_t now = SS_NS_PER_SECOND / top->recording.period_ns;
 
-	if (top->recorder.pid && rate * 2 > now && rate < now * 2)
+	if (top->recorder.pid && !dear && rate * 2 > now && rate < now * 2)
 		return NULL;
 	ss_top_job_end(&top->recorder);
 	return start_recorder(top, rate);
