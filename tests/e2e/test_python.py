@@ -73,6 +73,77 @@ db.create_function("other", 0, lambda: 2)
 """
 
 
+# Deep recursion: of Python, through functions in C, or of generators. Prints the calls above the
+# innermost one, as Python has them. Arguments: which, and how deep.
+DEEP = """
+import json, sys, threading, time
+kind, depth = sys.argv[1], int(sys.argv[2])
+sys.setrecursionlimit(50000)
+threading.stack_size(512 << 20)
+
+def deepest():
+    frames, frame = [], sys._getframe(1)
+    while frame:
+        frames.append([frame.f_code.co_filename, frame.f_lineno, frame.f_code.co_name])
+        frame = frame.f_back
+    print(json.dumps(frames), flush=True)
+    time.sleep(1000)
+
+def python(n):
+    return deepest() if n == 0 else python(n - 1)
+
+def c(n):
+    return deepest() if n == 0 else list(map(c, [n - 1]))
+
+def generator(n):
+    yield deepest() if n == 0 else next(generator(n - 1))
+
+run = {"python": python, "c": c, "generator": lambda n: next(generator(n))}[kind]
+threading.Thread(target=run, args=(depth,), daemon=True).start()
+time.sleep(1000)
+"""
+
+# Each thread executes code of two interpreters.
+INTERPRETERS = """
+import threading
+try:
+    import _xxsubinterpreters as interpreters
+except ImportError:
+    import _interpreters as interpreters
+
+CODE = "import time\\ndef inner():\\n time.sleep(1000)\\ndef calls():\\n inner()\\ncalls()"
+
+def outer():
+    interpreters.run_string(interpreters.create(), CODE)
+
+def deeper():
+    outer()
+
+threading.Thread(target=deeper, daemon=True).start()
+outer()
+"""
+
+# Threads begin and end all the time.
+SHORT_LIVED = """
+import threading
+def leaf(n):
+    total = 0
+    for i in range(n):
+        total += i
+def work():
+    leaf(3000)
+def start():
+    threads = [threading.Thread(target=work) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+print("ready", flush=True)
+while True:
+    start()
+"""
+
+
 # Threads in a generator that calls others, and a main thread that never runs.
 RECORDED = """
 import threading, time
@@ -183,6 +254,19 @@ def snapshot(pid, *options):
     if not done.stdout:
         raise AssertionError(f"no output, status {done.returncode}: {done.stderr}")
     return json.loads(done.stdout)
+
+
+def recorded_chains(path):
+    """Yields tid, frames (innermost first) and number of the samples of a recording."""
+    done = subprocess.run([harness.STACKSNAP, "report", "-f", "json", path],
+                          capture_output=True, text=True, timeout=harness.LIMIT_S, check=False)
+    report = json.loads(done.stdout)
+    for sample in report["samples"]:
+        frames, call = [], sample["call"]
+        while call is not None:
+            call, frame = report["calls"][call]
+            frames.append(report["frames"][frame])
+        yield report["threads"][sample["thread"]]["tid"], frames, sample["count"]
 
 
 def escaped(name):
@@ -312,6 +396,90 @@ class Python(unittest.TestCase):
                                      rf"  \1 .*waits for the GIL, held by {process.pid} \(\w+"
                                      r"[.\w]*\)\n    in (<\w+>|first) at ")
 
+    def start(self, python, program, *arguments):
+        process = subprocess.Popen([python, "-c", program, *arguments], stdout=subprocess.PIPE,
+                                   text=True)
+        self.addCleanup(process.wait)
+        self.addCleanup(process.stdout.close)
+        self.addCleanup(process.kill)
+        return process
+
+    def test_deep(self):
+        """10,000 calls, as Python itself counts them: in a list, in C, and in generators."""
+        for python in interpreters():
+            version = int(subprocess.run([python, "-c", "import sys; print(sys.hexversion)"],
+                                         capture_output=True, text=True, check=True).stdout)
+            for kind in ("python", "c", "generator"):
+                with self.subTest(python=python, kind=kind):
+                    # From 3.12 on, calls through C have a limit of their own.
+                    limited = version >= 0x030c0000 and kind != "python"
+                    depth = 700 if limited else 10000
+                    process = self.start(python, DEEP, kind, str(depth))
+                    expected = json.loads(process.stdout.readline())
+                    self.assertGreater(len(expected), depth)
+                    harness.wait_until(lambda: set(harness.task_states(process.pid).values()) ==
+                                       {"S"}, "it sleeps")
+                    thread = max(snapshot(process.pid)["threads"],
+                                 key=lambda thread: len(thread["frames"]))
+                    found = [list(frame) for frame in python_frames(thread)]
+                    summary = (thread["end"], thread["reason"], thread["native_reason"],
+                               len(found), len(expected))
+                    self.assertEqual(found[:1], [["<string>", 13, "deepest"]], summary)
+                    self.assertTrue(found[1:] == expected, (summary, found[:20], expected[:20]))
+
+    def test_interpreters(self):
+        """Calls of two interpreters on one stack; up to 3.10 native frames, and a reason."""
+        inner = [("inner", 3), ("calls", 5), ("<module>", 6), ("outer", 11)]
+        main, thread = inner + [("<module>", 17)], inner + [("deeper", 14)]
+        for python in interpreters():
+            with self.subTest(python=python):
+                process = self.start(python, INTERPRETERS)
+                taken = {}
+
+                def are_asleep():
+                    nonlocal taken
+                    taken = snapshot(process.pid)
+                    # Up to 3.10, time.sleep() calls select().
+                    return [(thread["wait"] or {}).get("syscall") in (
+                        "clock_nanosleep", "select", "pselect6")
+                            for thread in taken["threads"]] == [True, True]
+                try:
+                    harness.wait_until(are_asleep, "both threads sleep")
+                except AssertionError as error:
+                    raise AssertionError(f"{error}: {json.dumps(taken)}") from error
+                for found in taken["threads"]:
+                    frames = [(frame["symbol"], frame["line"]) for frame in found["frames"]
+                              if frame["kind"] == "python"]
+                    if found["native_reason"]:
+                        self.assertRegex(python, r"3\.(8|9|10)", found)
+                        self.assertEqual(frames, [], found)
+                    elif found["tid"] == process.pid:
+                        self.assertEqual(frames, main, found)
+                    else:
+                        self.assertEqual(frames[:5], thread, found)
+                        self.assertEqual(len(frames), 8, found)
+
+    def test_short_lived(self):
+        """Every stack of a thread that begins or ends is one that the program has."""
+        main = r"^(<module>(;start(;[\w.<>]+)*)?)?$"
+        other = r"^((Thread\.)?_bootstrap(;(Thread\.)?_bootstrap_inner" \
+            r"(;(Thread\.)?run(;work(;leaf)?)?|;[\w.<>]+(;[\w.<>]+)*)?)?)?$"
+        for python in interpreters():
+            with self.subTest(python=python):
+                process = self.start(python, SHORT_LIVED)
+                self.assertEqual(process.stdout.readline(), "ready\n")
+                seen = {}
+                for _ in range(10):
+                    for thread in snapshot(process.pid)["threads"]:
+                        chain = ";".join(frame["symbol"] for frame in reversed(thread["frames"])
+                                         if frame["kind"] == "python")
+                        self.assertRegex(chain, main if thread["tid"] == process.pid else other,
+                                         thread)
+                        if "leaf" in chain or "work" in chain:
+                            self.assertNotEqual(thread["tid"], process.pid, thread)
+                        seen[chain] = seen.get(chain, 0) + 1
+                print(python, seen)
+
     def test_places(self):
         """hang says what the program called, and where: also without a list of the threads."""
         program = Program(self, next(interpreters()), "sleep")
@@ -430,9 +598,6 @@ class Python(unittest.TestCase):
             process.stdout.close()
             process.wait()
         os.unlink(source)
-        done = subprocess.run([harness.STACKSNAP, "report", "-f", "json", path],
-                              capture_output=True, text=True, timeout=harness.LIMIT_S, check=False)
-        report = json.loads(done.stdout)
         ranges = {}  # function: its lines
         name = "<module>"
         for number, line in enumerate(RECORDED.splitlines(), 1):
@@ -442,12 +607,7 @@ class Python(unittest.TestCase):
                 name = "<module>"
             ranges.setdefault(name, set()).add(number)
         chains, native = {}, {}
-        for sample in report["samples"]:
-            thread = report["threads"][sample["thread"]]
-            frames, call = [], sample["call"]
-            while call is not None:
-                call, frame = report["calls"][call]
-                frames.append(report["frames"][frame])
+        for tid, frames, count in recorded_chains(path):
             if frames and frames[-1]["name"].startswith("["):
                 continue  # it ran, and could not be read
             calls = [frame for frame in frames if frame["file"] == source]
@@ -456,8 +616,8 @@ class Python(unittest.TestCase):
                 self.assertIn(frame["line"], ranges[frame["name"]], frame)
             chain = ";".join(frame["name"] for frame in reversed(calls))
             counts = chains if chain else native
-            key = (thread["tid"] == process.pid, chain)
-            counts[key] = counts.get(key, 0) + sample["count"]
+            key = (tid == process.pid, chain)
+            counts[key] = counts.get(key, 0) + count
         print(python, chains, native)
         for main, chain in chains:
             self.assertRegex(chain, "^<module>$" if main else
