@@ -419,6 +419,23 @@ struct ss_grouping *ss_grouping_new(const struct ss_snapshot *snapshot, bool mer
 	return take_ptr(grouping);
 }
 
+size_t *ss_grouping_numbers(const struct ss_snapshot *snapshot)
+{
+	_cleanup_(ss_grouping_cleanup) struct ss_grouping *grouping =
+		ss_grouping_new(snapshot, true);
+	size_t *numbers =
+		calloc(ss_snapshot_thread_count(snapshot) + 1, sizeof(*numbers));
+
+	for (size_t i = 0; grouping && numbers && i < grouping->count; i++) {
+		for (size_t k = 0; k < grouping->groups[i].count; k++)
+			numbers[grouping->groups[i].members[k]] = i;
+	}
+	if (grouping)
+		return numbers;
+	free(numbers);
+	return NULL;
+}
+
 void ss_grouping_free(struct ss_grouping *grouping)
 {
 	if (!grouping)

@@ -57,6 +57,9 @@ struct ss_grouping {
 struct ss_grouping *ss_grouping_new(const struct ss_snapshot *snapshot, bool merge);
 void ss_grouping_free(struct ss_grouping *grouping);
 
+/* The number of the group of each thread, to be freed; NULL without memory. */
+size_t *ss_grouping_numbers(const struct ss_snapshot *snapshot);
+
 SS_DEFINE_CLEANUP(struct ss_grouping, ss_grouping, ss_grouping_free)
 
 #endif

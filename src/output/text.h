@@ -36,9 +36,9 @@ struct ss_error *ss_text_write_waits(const struct ss_snapshot *snapshot,
 				     const struct ss_group *group,
 				     const struct ss_format_options *options, FILE *out);
 
-/* The same for any threads. */
-struct ss_error *ss_text_write_waits_of(const struct ss_thread *const *threads,
-					size_t count,
+/* The same for any waits, some of which may be NULL. */
+struct ss_error *ss_text_write_waits_of(const struct ss_wait *const *waits, size_t count,
+					const char *indent,
 					const struct ss_format_options *options,
 					FILE *out);
 

@@ -5,6 +5,7 @@
 #include <inttypes.h>
 #include <stdlib.h>
 
+#include "output/bundle.h"
 #include "output/diff.h"
 #include "output/escape.h"
 #include "output/quantity.h"
@@ -20,6 +21,8 @@ struct report {
 	const struct ss_diff_input *input;
 	const struct ss_diff *diff;
 	const struct ss_format_options *options;
+	const size_t *before; /* by thread: groups with equal stacks */
+	const size_t *after;
 	FILE *out;
 };
 
@@ -167,12 +170,34 @@ static void write_move(const struct report *report, const struct ss_thread_chang
 	(void)fputc_unlocked('\n', report->out);
 }
 
-static void write_thread(const struct report *report,
-			 const struct ss_thread_change *change)
+static void write_was(const struct ss_thread_change *change, FILE *out)
+{
+	const struct ss_thread *thread = change->after ? change->after : change->before;
+
+	if (change->before && change->before->state != thread->state)
+		(void)fprintf(out, ", was %s", ss_state_name(change->before->state));
+}
+
+static void write_place(const struct report *report,
+			const struct ss_thread_change *change)
 {
 	const struct ss_thread *thread = change->after ? change->after : change->before;
 	const struct ss_diff_side *side = change->after ? &report->input->after :
 							  &report->input->before;
+
+	if (change->change == SS_MOVED)
+		write_move(report, change);
+	else if (report->options->verbose)
+		ss_text_write_frames(side->snapshot, thread, report->options,
+				     report->out);
+	else
+		ss_text_write_where(side->snapshot, thread, report->options, report->out);
+}
+
+static void write_thread(const struct report *report,
+			 const struct ss_thread_change *change)
+{
+	const struct ss_thread *thread = change->after ? change->after : change->before;
 	FILE *out = report->out;
 
 	(void)fprintf(out, "  %d (", thread->tid);
@@ -180,75 +205,184 @@ static void write_thread(const struct report *report,
 	(void)fprintf(out, "), %s", ss_state_name(thread->state));
 	if (change->before && change->after && change->before->tid != thread->tid)
 		(void)fprintf(out, ", was %d", change->before->tid);
-	if (change->before && change->before->state != thread->state)
-		(void)fprintf(out, ", was %s", ss_state_name(change->before->state));
+	write_was(change, out);
 	write_progress(change->progress, out);
 	(void)fputc_unlocked('\n', out);
 	if (change->after)
 		write_wait(report, change);
-	if (change->change == SS_MOVED)
-		write_move(report, change);
-	else if (report->options->verbose)
-		ss_text_write_frames(side->snapshot, thread, report->options, out);
-	else
-		ss_text_write_where(side->snapshot, thread, report->options, out);
+	write_place(report, change);
 }
 
-static void write_part(const struct report *report, enum part part)
+/* ", have not run", ", ran 0.12 ms (3 times) in all" */
+static void write_sum(const struct report *report, const struct ss_bundle *bundle)
+{
+	uint64_t run_ns = 0;
+	uint64_t runs = 0;
+
+	for (size_t i = 0; i < bundle->count; i++) {
+		const struct ss_thread_progress *progress =
+			report->diff->items[bundle->items[i]].progress;
+		if (!progress || progress->movement == SS_MOVEMENT_UNKNOWN)
+			return;
+		run_ns += progress->run_ns;
+		runs += progress->runs;
+	}
+	if (!runs) {
+		(void)fputs_unlocked(", have not run", report->out);
+		return;
+	}
+	(void)fputs_unlocked(", ran ", report->out);
+	ss_quantity_write_time(run_ns, report->out);
+	(void)fputs_unlocked(" (", report->out);
+	ss_quantity_write_things(runs, "time", report->out);
+	(void)fputs_unlocked(") in all", report->out);
+}
+
+/* "12 threads, sleeping, have not run: worker-* 4711-4722", their waits, and where. */
+static struct ss_error *write_bundle(const struct report *report,
+				     const struct ss_bundle *bundle)
+{
+	const struct ss_thread_change *first = &report->diff->items[bundle->items[0]];
+	_cleanup_free_ const struct ss_thread **threads =
+		calloc(bundle->count, sizeof(const struct ss_thread *));
+	_cleanup_free_ const struct ss_wait **waits =
+		calloc(bundle->count, sizeof(const struct ss_wait *));
+	struct ss_error *error = NULL;
+	FILE *out = report->out;
+
+	if (!threads || !waits)
+		return ss_error_no_memory();
+	for (size_t i = 0; i < bundle->count; i++) {
+		const struct ss_thread_change *change =
+			&report->diff->items[bundle->items[i]];
+		threads[i] = change->after ? change->after : change->before;
+		waits[i] = change->wait;
+	}
+	(void)fputs_unlocked("  ", out);
+	ss_quantity_write_things(bundle->count, "thread", out);
+	(void)fprintf(out, ", %s", ss_state_name(threads[0]->state));
+	write_was(first, out);
+	write_sum(report, bundle);
+	ss_text_write_thread_list(threads, bundle->count, report->options, out);
+	if (first->after)
+		error = ss_text_write_waits_of(waits, bundle->count, "    ",
+					       report->options, out);
+	if (!error)
+		write_place(report, first);
+	return error;
+}
+
+static uint64_t group_of(const size_t *groups, const struct ss_snapshot *snapshot,
+			 const struct ss_thread *thread)
+{
+	return thread ? groups[thread - ss_snapshot_thread(snapshot, 0)] + 1 : 0;
+}
+
+/* Threads are one with equal stacks and states on both sides. */
+static struct ss_bundle_key key_of(const struct report *report,
+				   const struct ss_thread_change *change)
+{
+	enum { GROUP_BITS = 24, STATE_BITS = 8 };
+	uint64_t before =
+		group_of(report->before, report->input->before.snapshot, change->before);
+	uint64_t after =
+		group_of(report->after, report->input->after.snapshot, change->after);
+	uint64_t states = (change->before ? (unsigned char)change->before->state : 0) |
+			  (change->after ? (unsigned char)change->after->state : 0)
+				  << STATE_BITS;
+
+	return (struct ss_bundle_key){
+		.stack = before | after << GROUP_BITS | states << 2 * GROUP_BITS,
+		.lock = ss_bundle_lock(change->wait),
+	};
+}
+
+static struct ss_error *write_members(const struct report *report,
+				      const struct ss_bundles *bundles)
+{
+	size_t most = report->options->verbose ? SIZE_MAX : THREADS_MAX;
+	struct ss_error *error = NULL;
+	size_t rest = 0;
+
+	for (size_t i = 0; i < bundles->count && !error; i++) {
+		const struct ss_bundle *bundle = &bundles->items[i];
+		if (i >= most)
+			rest += bundle->count;
+		else if (bundle->count == 1)
+			write_thread(report, &report->diff->items[bundle->items[0]]);
+		else
+			error = write_bundle(report, bundle);
+	}
+	if (rest && !error)
+		(void)fprintf(report->out, "  ... and %zu more (-v lists them)\n", rest);
+	return error;
+}
+
+static struct ss_error *write_part(const struct report *report, enum part part)
 {
 	const struct ss_format_options *options = report->options;
-	size_t most = options->verbose ? SIZE_MAX : THREADS_MAX;
+	_cleanup_free_ size_t *members =
+		calloc(report->diff->count + 1, sizeof(*members));
+	_cleanup_free_ struct ss_bundle_key *keys =
+		calloc(report->diff->count + 1, sizeof(*keys));
 	FILE *out = report->out;
-	size_t members = 0;
+	size_t found = 0;
 
-	for (size_t i = 0; i < report->diff->count; i++)
-		members += part_of(&report->diff->items[i]) == part;
-	if (members == 0)
-		return;
-	bool folded = part == IDLE && members > 1 && !options->all && !options->verbose;
+	if (!members || !keys)
+		return ss_error_no_memory();
+	for (size_t i = 0; i < report->diff->count; i++) {
+		if (part_of(&report->diff->items[i]) != part)
+			continue;
+		keys[found] = key_of(report, &report->diff->items[i]);
+		members[found++] = i;
+	}
+	if (found == 0)
+		return NULL;
+	bool folded = part == IDLE && found > 1 && !options->all && !options->verbose;
 	(void)fputc_unlocked('\n', out);
 	ss_style_write(part == BLOCKED ? SS_STYLE_WARN : SS_STYLE_STRONG, options->color,
 		       out);
 	(void)fprintf(out, "%s: ", titles[part]);
-	ss_quantity_write_things(members, "thread", out);
+	ss_quantity_write_things(found, "thread", out);
 	ss_style_write(SS_STYLE_NONE, options->color, out);
 	(void)fputs_unlocked(folded ? "; -a lists them\n" : "\n", out);
 	if (folded)
-		return;
-	for (size_t i = 0, shown = 0; i < report->diff->count && shown < most; i++) {
-		if (part_of(&report->diff->items[i]) != part)
-			continue;
-		write_thread(report, &report->diff->items[i]);
-		shown++;
-	}
-	if (members > most)
-		(void)fprintf(out, "  ... and %zu more (-v lists them)\n",
-			      members - most);
+		return NULL;
+	_cleanup_(ss_bundles_cleanup) struct ss_bundles *bundles =
+		ss_bundles_new(members, keys, found);
+	return bundles ? write_members(report, bundles) : ss_error_no_memory();
 }
 
 struct ss_error *ss_text_write_diff(const struct ss_diff_input *input,
 				    const struct ss_format_options *options, FILE *out)
 {
 	_cleanup_(ss_diff_cleanup) struct ss_diff *diff = ss_diff_new(input);
-	const struct report report = {
-		.input = input, .diff = diff, .options = options, .out = out
-	};
+	_cleanup_free_ size_t *before = ss_grouping_numbers(input->before.snapshot);
+	_cleanup_free_ size_t *after = ss_grouping_numbers(input->after.snapshot);
+	const struct report report = { .input = input,
+				       .diff = diff,
+				       .options = options,
+				       .before = before,
+				       .after = after,
+				       .out = out };
 	const struct ss_snapshot *sides[] = { input->before.snapshot,
 					      input->after.snapshot };
 	const struct ss_snapshots both = { .items = sides,
 					   .count = SS_ARRAY_SIZE(sides) };
 
-	if (!diff)
+	struct ss_error *error = NULL;
+
+	if (!diff || !before || !after)
 		return ss_error_no_memory();
 	write_side(&report, "before", &input->before);
 	write_side(&report, "after", &input->after);
 	write_counts(&report);
 	ss_text_write_problem(options->problem, options->color, out);
 	ss_text_write_deadlocks(input->after.snapshot, true, options, out);
-	for (enum part part = 0; part < PART_COUNT; part++)
-		write_part(&report, part);
-	struct ss_error *error =
-		ss_text_write_merged_goroutines(&both, true, options, out);
+	for (enum part part = 0; part < PART_COUNT && !error; part++)
+		error = write_part(&report, part);
+	if (!error)
+		error = ss_text_write_merged_goroutines(&both, true, options, out);
 	ss_text_write_advice(options, out);
 	return error;
 }

@@ -3,8 +3,10 @@
  * they did, those that need attention first.
  */
 #include <inttypes.h>
+#include <stdlib.h>
 #include <string.h>
 
+#include "output/bundle.h"
 #include "output/escape.h"
 #include "output/quantity.h"
 #include "output/style.h"
@@ -20,6 +22,7 @@ struct hang_report {
 	const struct ss_snapshot *snapshot;
 	const struct ss_progress *progress;
 	const struct ss_format_options *options;
+	const size_t *groups; /* by thread: of those with equal stacks */
 	FILE *out;
 };
 
@@ -81,6 +84,27 @@ static void write_activity(const struct hang_report *report,
 	}
 }
 
+/* The same of several threads. */
+static void write_activities(const struct hang_report *report,
+			     const struct ss_bundle *bundle)
+{
+	FILE *out = report->out;
+	uint64_t run_ns = 0;
+	uint64_t switches = 0;
+
+	for (size_t i = 0; i < bundle->count; i++) {
+		const struct ss_thread_progress *thread =
+			ss_progress_thread(report->progress, bundle->items[i]);
+		run_ns += thread->run_ns;
+		switches += thread->voluntary + thread->forced;
+	}
+	if (!switches)
+		return;
+	(void)fputs_unlocked(", ran ", out);
+	ss_quantity_write_time(run_ns, out);
+	(void)fprintf(out, " in all, %" PRIu64 " context switches", switches);
+}
+
 static void write_wait(const struct hang_report *report, const struct ss_thread *thread)
 {
 	if (!thread->wait)
@@ -90,24 +114,71 @@ static void write_wait(const struct hang_report *report, const struct ss_thread 
 	ss_wait_text_write_chain(thread->wait, "\n    ", report->out);
 }
 
-static void write_thread(const struct hang_report *report, size_t index)
+static void write_place(const struct hang_report *report, size_t index)
 {
 	const struct ss_thread *thread = ss_snapshot_thread(report->snapshot, index);
 	const struct ss_thread_progress *progress =
 		ss_progress_thread(report->progress, index);
 	size_t program = 0;
 
-	(void)fprintf(report->out, "  %d (", thread->tid);
-	ss_escape_write(thread->name, NULL, report->out);
-	(void)fputc_unlocked(')', report->out);
-	write_activity(report, progress);
-	write_wait(report, thread);
-	(void)fputc_unlocked('\n', report->out);
 	if (progress->stuck || progress->blocked ||
 	    progress->movement == SS_MOVEMENT_BUSY ||
 	    ss_text_find_call(report->snapshot, thread, &program) < thread->frame_count)
 		ss_text_write_where(report->snapshot, thread, report->options,
 				    report->out);
+}
+
+static void write_thread(const struct hang_report *report, size_t index)
+{
+	const struct ss_thread *thread = ss_snapshot_thread(report->snapshot, index);
+
+	(void)fprintf(report->out, "  %d (", thread->tid);
+	ss_escape_write(thread->name, NULL, report->out);
+	(void)fputc_unlocked(')', report->out);
+	write_activity(report, ss_progress_thread(report->progress, index));
+	write_wait(report, thread);
+	(void)fputc_unlocked('\n', report->out);
+	write_place(report, index);
+}
+
+/* "12 threads: worker-* 4711-4722", what they wait for, and where. */
+static struct ss_error *write_bundle(const struct hang_report *report,
+				     const struct ss_bundle *bundle)
+{
+	_cleanup_free_ const struct ss_thread **threads =
+		calloc(bundle->count, sizeof(const struct ss_thread *));
+	_cleanup_free_ const struct ss_wait **waits =
+		calloc(bundle->count, sizeof(const struct ss_wait *));
+
+	if (!threads || !waits)
+		return ss_error_no_memory();
+	for (size_t i = 0; i < bundle->count; i++) {
+		threads[i] = ss_snapshot_thread(report->snapshot, bundle->items[i]);
+		waits[i] = threads[i]->wait;
+	}
+	(void)fputs_unlocked("  ", report->out);
+	ss_quantity_write_things(bundle->count, "thread", report->out);
+	write_activities(report, bundle);
+	ss_text_write_thread_list(threads, bundle->count, report->options, report->out);
+	struct ss_error *error = ss_text_write_waits_of(waits, bundle->count, "    ",
+							report->options, report->out);
+	if (!error)
+		write_place(report, bundle->items[0]);
+	return error;
+}
+
+/* Threads that do not go on, with equal stacks, are one. */
+static struct ss_bundle_key key_of(const struct hang_report *report, enum class class,
+				   size_t index)
+{
+	const struct ss_snapshot *snapshot = report->snapshot;
+	bool goes_on = class == BUSY || class == MOVES;
+
+	return (struct ss_bundle_key){
+		.stack = goes_on ? ss_snapshot_thread_count(snapshot) + index :
+				   report->groups[index],
+		.lock = ss_bundle_lock(ss_snapshot_thread(snapshot, index)->wait),
+	};
 }
 
 /* Threads that did nothing are listed if all did nothing. */
@@ -194,38 +265,65 @@ static void write_events(const struct hang_report *report)
 	}
 }
 
-static void write_class(const struct hang_report *report, enum class class)
+static struct ss_error *write_members(const struct hang_report *report,
+				      const struct ss_bundles *bundles)
 {
-	size_t count = ss_snapshot_thread_count(report->snapshot);
 	size_t most = report->options->verbose ? SIZE_MAX : THREADS_MAX;
-	size_t members = 0;
+	struct ss_error *error = NULL;
+	size_t rest = 0;
 
-	for (size_t i = 0; i < count; i++)
-		members += class_of(ss_progress_thread(report->progress, i)) == class;
-	if (members == 0)
-		return;
-	bool folded = is_folded(report, class, members);
+	for (size_t i = 0; i < bundles->count && !error; i++) {
+		const struct ss_bundle *bundle = &bundles->items[i];
+		if (i >= most)
+			rest += bundle->count;
+		else if (bundle->count == 1)
+			write_thread(report, bundle->items[0]);
+		else
+			error = write_bundle(report, bundle);
+	}
+	if (rest && !error)
+		(void)fprintf(report->out, "  ... and %zu more (-v lists them)\n", rest);
+	return error;
+}
+
+static void write_title(const struct hang_report *report, enum class class,
+			size_t members)
+{
 	(void)fprintf(report->out, "\n%zu thread%s ", members, members == 1 ? "" : "s");
 	ss_style_write(class <= BLOCKED ? SS_STYLE_WARN : SS_STYLE_STRONG,
 		       report->options->color, report->out);
 	(void)fputs_unlocked(class_names[class], report->out);
 	ss_style_write(SS_STYLE_NONE, report->options->color, report->out);
-	if (folded)
+	if (is_folded(report, class, members))
 		(void)fputs_unlocked("; -a lists them", report->out);
 	(void)fputc_unlocked('\n', report->out);
 	if (class == IDLE)
 		write_events(report);
-	if (folded)
-		return;
-	for (size_t i = 0, shown = 0; i < count && shown < most; i++) {
+}
+
+static struct ss_error *write_class(const struct hang_report *report, enum class class)
+{
+	size_t count = ss_snapshot_thread_count(report->snapshot);
+	_cleanup_free_ size_t *members = calloc(count + 1, sizeof(*members));
+	_cleanup_free_ struct ss_bundle_key *keys = calloc(count + 1, sizeof(*keys));
+	size_t found = 0;
+
+	if (!members || !keys)
+		return ss_error_no_memory();
+	for (size_t i = 0; i < count; i++) {
 		if (class_of(ss_progress_thread(report->progress, i)) != class)
 			continue;
-		write_thread(report, i);
-		shown++;
+		keys[found] = key_of(report, class, i);
+		members[found++] = i;
 	}
-	if (members > most)
-		(void)fprintf(report->out, "  ... and %zu more (-v lists them)\n",
-			      members - most);
+	if (found == 0)
+		return NULL;
+	write_title(report, class, found);
+	if (is_folded(report, class, found))
+		return NULL;
+	_cleanup_(ss_bundles_cleanup) struct ss_bundles *bundles =
+		ss_bundles_new(members, keys, found);
+	return bundles ? write_members(report, bundles) : ss_error_no_memory();
 }
 
 static void write_sums(const struct hang_report *report)
@@ -272,18 +370,21 @@ struct ss_error *ss_text_write_hang(const struct ss_snapshot *snapshot,
 				    const struct ss_progress *progress,
 				    const struct ss_format_options *options, FILE *out)
 {
+	_cleanup_free_ size_t *groups = ss_grouping_numbers(snapshot);
 	const struct hang_report report = {
 		.snapshot = snapshot,
 		.progress = progress,
 		.options = options,
+		.groups = groups,
 		.out = out,
 	};
+	struct ss_error *error = NULL;
 
 	_cleanup_(
 		ss_goroutine_grouping_cleanup) struct ss_goroutine_grouping *goroutines =
 		ss_goroutine_grouping_new(snapshot, true);
 
-	if (!goroutines)
+	if (!goroutines || !groups)
 		return ss_error_no_memory();
 	write_verdict(&report);
 	write_sums(&report);
@@ -294,8 +395,9 @@ struct ss_error *ss_text_write_hang(const struct ss_snapshot *snapshot,
 				options, out);
 	ss_text_write_task_cycles(snapshot, options, out);
 	ss_text_write_blocked_goroutines(snapshot, goroutines, options, out);
-	for (enum class class = 0; class < CLASS_COUNT; class ++)
-		write_class(&report, class);
-	ss_text_write_advice(options, out);
-	return NULL;
+	for (enum class class = 0; class < CLASS_COUNT && !error; class ++)
+		error = write_class(&report, class);
+	if (!error)
+		ss_text_write_advice(options, out);
+	return error;
 }

@@ -225,11 +225,15 @@ static struct ss_error *write_stack(const struct ss_snapshots *snapshots,
 	size_t count = stack->threads.count;
 	_cleanup_free_ const struct ss_thread **threads =
 		calloc(count, sizeof(const struct ss_thread *));
+	_cleanup_free_ const struct ss_wait **waits =
+		calloc(count, sizeof(const struct ss_wait *));
 
-	if (!threads)
+	if (!threads || !waits)
 		return ss_error_no_memory();
-	for (size_t i = 0; i < count; i++)
+	for (size_t i = 0; i < count; i++) {
 		threads[i] = stack->threads.items[i].thread;
+		waits[i] = threads[i]->wait;
+	}
 	(void)fputc_unlocked('\n', out);
 	ss_style_write(SS_STYLE_STRONG, options->color, out);
 	ss_quantity_write_things(count, "thread", out);
@@ -241,8 +245,7 @@ static struct ss_error *write_stack(const struct ss_snapshots *snapshots,
 	ss_style_write(SS_STYLE_NONE, options->color, out);
 	write_states(stack, out);
 	ss_text_write_thread_list(threads, count, options, out);
-	struct ss_error *error = ss_text_write_waits_of(
-		(const struct ss_thread *const *)threads, count, options, out);
+	struct ss_error *error = ss_text_write_waits_of(waits, count, "  ", options, out);
 	if (!error)
 		ss_text_write_frames(last,
 				     ss_snapshot_thread(last, *stack->group->members),

@@ -84,10 +84,10 @@ static void merge(struct list *list)
 		qsort(list->items, merged, sizeof(*list->items), compare_counts);
 }
 
-static void write_line(const struct wait_line *line, size_t members,
+static void write_line(const struct wait_line *line, size_t members, const char *indent,
 		       const struct ss_format_options *options, FILE *out)
 {
-	(void)fputs_unlocked("  ", out);
+	(void)fputs_unlocked(indent, out);
 	if (line->count < members) {
 		ss_quantity_write_count(line->count, out);
 		(void)fputc_unlocked(' ', out);
@@ -100,19 +100,20 @@ static void write_line(const struct wait_line *line, size_t members,
 	(void)fputc_unlocked('\n', out);
 }
 
-static void write_rest(const struct wait_line *items, size_t count, FILE *out)
+static void write_rest(const struct wait_line *items, size_t count, const char *indent,
+		       FILE *out)
 {
 	size_t threads = 0;
 
 	for (size_t i = 0; i < count; i++)
 		threads += items[i].count;
-	(void)fputs_unlocked("  ... and ", out);
+	(void)fprintf(out, "%s... and ", indent);
 	ss_quantity_write_count(threads, out);
 	(void)fputs_unlocked(" for other things (-v lists them)\n", out);
 }
 
-struct ss_error *ss_text_write_waits_of(const struct ss_thread *const *threads,
-					size_t count,
+struct ss_error *ss_text_write_waits_of(const struct ss_wait *const *waits, size_t count,
+					const char *indent,
 					const struct ss_format_options *options,
 					FILE *out)
 {
@@ -123,7 +124,7 @@ struct ss_error *ss_text_write_waits_of(const struct ss_thread *const *threads,
 	if (!list.items)
 		return ss_error_no_memory();
 	for (size_t i = 0; i < count; i++) {
-		const struct ss_wait *wait = threads[i]->wait;
+		const struct ss_wait *wait = waits[i];
 		struct wait_line *line = &list.items[list.count];
 		if (!wait)
 			continue;
@@ -136,9 +137,9 @@ struct ss_error *ss_text_write_waits_of(const struct ss_thread *const *threads,
 	size_t shown = options->verbose || list.count <= LINES_MAX ? list.count :
 								     LINES_MAX - 1;
 	for (size_t i = 0; i < shown; i++)
-		write_line(&list.items[i], count, options, out);
+		write_line(&list.items[i], count, indent, options, out);
 	if (shown < list.count)
-		write_rest(list.items + shown, list.count - shown, out);
+		write_rest(list.items + shown, list.count - shown, indent, out);
 	return NULL;
 }
 
@@ -146,12 +147,12 @@ struct ss_error *ss_text_write_waits(const struct ss_snapshot *snapshot,
 				     const struct ss_group *group,
 				     const struct ss_format_options *options, FILE *out)
 {
-	_cleanup_free_ const struct ss_thread **threads =
-		calloc(group->count + 1, sizeof(const struct ss_thread *));
+	_cleanup_free_ const struct ss_wait **waits =
+		calloc(group->count + 1, sizeof(const struct ss_wait *));
 
-	if (!threads)
+	if (!waits)
 		return ss_error_no_memory();
 	for (size_t i = 0; i < group->count; i++)
-		threads[i] = ss_snapshot_thread(snapshot, group->members[i]);
-	return ss_text_write_waits_of(threads, group->count, options, out);
+		waits[i] = ss_snapshot_thread(snapshot, group->members[i])->wait;
+	return ss_text_write_waits_of(waits, group->count, "  ", options, out);
 }

@@ -52,13 +52,14 @@ static struct balance balance_all(const struct ss_profile *profile, uint32_t rec
 }
 
 /* The ticks that are missing from all threads; 0: none, or so few that it may be chance: the
-   standard deviation of a number of samples is at most its square root. */
+   standard deviation of a number of samples is at most its square root, and a difference of
+   less than two of them would often be shown where there is none. */
 static double count_missing(const struct balance *all)
 {
 	double missing = all->counted - (double)all->samples;
 
 	return missing >= SHARE_MIN * all->counted &&
-			       missing * missing >= (double)all->samples ?
+			       missing * missing >= 4 * (double)all->samples ?
 		       missing :
 		       0;
 }

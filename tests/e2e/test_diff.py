@@ -61,6 +61,21 @@ class Diff(EndToEnd):
                          r"  \d+ \(locker-0\), sleeping, has not run\n"
                          r"    waits for mutex .*, held by \d+ \(locker-1\)")
 
+    def test_equal_threads(self):
+        """Those with the same stack that wait for the same lock are one in text; JSON has all."""
+        target = self.start("deadlock", "normal", 2, 12)
+        data = self.diff("--after=50ms", target.pid)
+        behind = sorted(t["tid"] for t in data["threads"] if t["name"].startswith("behind-"))
+        self.assertEqual(len(behind), 12, data)
+        text = self.run_tool("diff", "--after=50ms", target.pid).stdout.decode()
+        self.assertRegex(text, r"\nunchanged and blocked: 14 threads\n"
+                         r"  12 threads, sleeping, have not run: behind-\* %d[-,].*\n"
+                         r"    wait for mutex .*, held by \d+ \(locker-\d\) \[futex\]\n"
+                         r"    in take .*\n    called from wait_behind .*\n"
+                         r"  \d+ \(locker-0\), sleeping, has not run\n" % behind[0])
+        verbose = self.run_tool("diff", "--after=50ms", "-v", target.pid).stdout.decode()
+        self.assertEqual(verbose.count("wait_behind"), 1, verbose)
+
     def test_series(self):
         """Of one recording the first and last tick."""
         target = self.start("deadlock", "normal")

@@ -73,6 +73,17 @@ class Hang(Verdicts):
         self.assertRegex(text, r"\n3 threads stuck: .*\n  \d+ \(locker-0\)\n    waits for mutex ")
         self.assertRegex(text, r"\n1 thread idle: has not run\n  \d+ \(deadlock\)\n")
 
+    def test_equal_threads(self):
+        """Those with the same stack that wait for the same lock are one in text; JSON has all."""
+        target = self.start("deadlock", "normal", 2, 12)
+        text = self.run_tool("hang", FOR, target.pid, status=(3,)).stdout.decode()
+        self.assertRegex(text, r"\n14 threads stuck: .*\n  12 threads: behind-\* .*\n"
+                         r"    wait for mutex .*, held by \d+ \(locker-\d\) \[futex\]\n"
+                         r"    in take .*\n    called from wait_behind .*\n"
+                         r"  \d+ \(locker-0\)\n    waits for mutex ")
+        data = json.loads(self.run_tool("hang", FOR, "-f", "json", target.pid, status=(3,)).stdout)
+        self.assertEqual(sum(t["name"].startswith("behind-") for t in data["threads"]), 12, text)
+
     def test_no_thread_is_scheduled(self):
         target = self.start("threads", 4, 3)
         before = switches(target.pid)

@@ -1,0 +1,43 @@
+/*
+ * Merges the threads of a list that are shown as one: those with equal keys.
+ */
+#ifndef SS_OUTPUT_BUNDLE_H
+#define SS_OUTPUT_BUNDLE_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/cleanup.h"
+#include "stacksnap.h"
+
+struct ss_bundle_key {
+	uint64_t stack; /* of what the threads do */
+	uint64_t
+		lock; /* address of the one that they wait for, if its owner is known; or 0 */
+};
+
+struct ss_bundle {
+	const size_t *items; /* ascending */
+	size_t count;	     /* at least 1 */
+};
+
+struct ss_bundles {
+	struct ss_bundle *items; /* the largest first, then by their first item */
+	size_t count;
+	size_t *order; /* owned; the bundles point into it */
+};
+
+/* The numbers of the items, and a key of each. NULL without memory. */
+struct ss_bundles *ss_bundles_new(const size_t *numbers, const struct ss_bundle_key *keys,
+				  size_t count);
+
+/* Waits for locks with a known owner tell more one by one than by stack. wait may be NULL. */
+static inline uint64_t ss_bundle_lock(const struct ss_wait *wait)
+{
+	return wait && wait->owner_tid ? wait->address : 0;
+}
+void ss_bundles_free(struct ss_bundles *bundles);
+
+SS_DEFINE_CLEANUP(struct ss_bundles, ss_bundles, ss_bundles_free)
+
+#endif
