@@ -1,6 +1,6 @@
 """A Slurm job of eight ranks of Open MPI, of which one is stuck: one line with `srun --overlap`
-names it. A cluster of one node, in namespaces of its own: nothing survives the test. Debian
-packages: slurm-wlm, munge, openmpi-bin."""
+names it, whether mpirun or srun started the ranks. A cluster of one node, in namespaces of its own:
+nothing survives the test. Debian packages: slurm-wlm, munge, openmpi-bin, libpmix-dev."""
 # ctest: real release-only slow
 
 import glob
@@ -55,20 +55,20 @@ runuser -u munge -- munged --force --socket=$1/munge/socket --key-file=$1/munge/
 slurmctld -c
 slurmd -N node1
 for i in $(seq 100); do sinfo -h -o %t | grep -q idle && break; sleep 0.2; done
-salloc -n $2 mpirun --allow-run-as-root --oversubscribe --mca btl tcp,self \\
-	--mca mpi_yield_when_idle 1 -n $2 $1/$3 </dev/null >$1/salloc.log 2>&1 &
+export OMPI_MCA_btl=tcp,self OMPI_MCA_mpi_yield_when_idle=1
+$5 -n $2 $1/$3 </dev/null >$1/salloc.log 2>&1 &
 for i in $(seq 60); do
 	srun --overlap --jobid=1 --ntasks=1 "$STACKSNAP" "--name=^$3\\$" -f rows \\
-		--env=OMPI_COMM_WORLD_RANK --env=SLURM_JOB_ID </dev/null >$1/rows.ndjson 2>$1/srun.log
+		--env=$6 --env=SLURM_JOB_ID </dev/null >$1/rows.ndjson 2>$1/srun.log
 	test "$(grep -c PMPI_Barrier $1/rows.ndjson)" -gt 0 &&
 		test "$(grep -c '"table":"snapshots"' $1/rows.ndjson)" = $2 &&
-		grep -q be_stuck $1/rows.ndjson && python3 "$4" $1/rows.ndjson && break
+		grep -q be_stuck $1/rows.ndjson && python3 "$4" $1/rows.ndjson $6 && break
 	sleep 0.5
 done
 """
 
 
-def ranks(path):
+def ranks(path, variable):
     """{function: ranks that are in it}"""
     names, stacks, labels, found = {}, {}, {}, {"PMPI_Barrier": [], "be_stuck": []}
     threads = []
@@ -86,13 +86,23 @@ def ranks(path):
         calls = [name for frame in stacks.get(row["stack"], []) for name in names.get(frame, [])]
         for function, members in found.items():
             if function in calls:
-                members.append(int(labels[row["snapshot"]]["OMPI_COMM_WORLD_RANK"]))
+                members.append(int(labels[row["snapshot"]][variable]))
     return {function: sorted(members) for function, members in found.items()}
 
 
+@unittest.skipUnless(os.geteuid() == 0, "only root makes a cluster")
 class Slurm(unittest.TestCase):
-    @unittest.skipUnless(os.geteuid() == 0, "only root makes a cluster")
-    def test_stuck_rank(self):
+    def test_ranks_of_mpirun(self):
+        self.check("salloc -n %d mpirun --allow-run-as-root --oversubscribe" % RANKS,
+                   "OMPI_COMM_WORLD_RANK")
+
+    def test_ranks_of_srun(self):
+        if not (glob.glob("/usr/lib/*/libpmix.so") and
+                glob.glob("/usr/lib/*/slurm*/mpi_pmix.so")):
+            self.skipTest("missing: PMIx for Slurm")
+        self.check("srun --mpi=pmix", "SLURM_PROCID")
+
+    def check(self, launcher, variable):
         path = os.environ["PATH"] + ":/usr/sbin:/sbin"
         missing = [name for name in PROGRAMS if not shutil.which(name, path=path)]
         libraries = glob.glob("/usr/lib/*/libmpi.so.40")
@@ -110,6 +120,7 @@ class Slurm(unittest.TestCase):
             shutil.chown(name, "munge", "munge")
         write(os.path.join(top, "slurm.conf"),
               CONFIGURATION.format(top, databases.free_port(), databases.free_port(), RANKS))
+        write(os.path.join(top, "mpi.conf"), "PMIxCliTmpDirBase=%s\n" % top)
         write(os.path.join(top, "job.c"), JOB)
         write(os.path.join(top, "script"), SCRIPT)
         name = "rank-%d" % os.getpid()
@@ -119,7 +130,7 @@ class Slurm(unittest.TestCase):
         environment = dict(os.environ, PATH=path, STACKSNAP=STACKSNAP)
         done = subprocess.run(["unshare", "-u", "-p", "--mount-proc", "--kill-child", "sh",
                                os.path.join(top, "script"), top, str(RANKS), name,
-                               os.path.abspath(__file__)], env=environment,
+                               os.path.abspath(__file__), launcher, variable], env=environment,
                               stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
                               stderr=subprocess.STDOUT, timeout=LIMIT_S, check=False)
         logs = done.stdout.decode()
@@ -128,12 +139,12 @@ class Slurm(unittest.TestCase):
                 with open(os.path.join(top, log), encoding="utf-8", errors="replace") as file:
                     logs += "\n%s: %s" % (log, file.read()[-2000:])
         self.assertTrue(os.path.exists(rows), logs)
-        self.assertEqual(ranks(rows), {
+        self.assertEqual(ranks(rows, variable), {
             "be_stuck": [STUCK], "PMPI_Barrier": [rank for rank in range(RANKS) if rank != STUCK]},
             logs)
 
 
 if __name__ == "__main__":
-    if len(sys.argv) == 2 and sys.argv[1].endswith(".ndjson"):
-        sys.exit(len(ranks(sys.argv[1])["PMPI_Barrier"]) != RANKS - 1)
+    if len(sys.argv) == 3 and sys.argv[1].endswith(".ndjson"):
+        sys.exit(len(ranks(*sys.argv[1:])["PMPI_Barrier"]) != RANKS - 1)
     unittest.main()
