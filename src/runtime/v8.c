@@ -147,6 +147,7 @@ struct frame {
 	bool call;	/* pc is a return address */
 	bool in_module; /* the pc is in a module: interpreted, if it is one */
 	bool in_file;	/* and not in memory between mappings of its file */
+	uint64_t area;	/* where that of the pc begins */
 	uint64_t pc;
 	uint64_t fp;
 	uint8_t bytes[FRAME_BYTES];
@@ -426,12 +427,40 @@ static bool walk_caller(struct walk *walk, const struct frame *frame)
 	       add_call(walk, &outer, function, 0);
 }
 
+/* Names generated code that does not belong to a function of JavaScript: its frame has its kind in
+   place of a context. *ret: whether it does. */
+static bool name_frame(struct walk *walk, const struct frame *frame, bool *ret)
+{
+	const struct ss_v8_layout *layout = &walk->v8->layout;
+	const uint64_t kind = slot(frame, layout->frame_context);
+	const char *name = NULL;
+
+	/* StackFrame::TypeToMarker() */
+	if (kind == (uint64_t)layout->frame_wasm << 1)
+		name = "[wasm]";
+	else if (kind == (uint64_t)layout->frame_wasm_to_js << 1)
+		name = "[wasm to js]";
+	*ret = name != NULL;
+	if (!name)
+		return true;
+	struct ss_runtime_call *call = ss_vector_push(&walk->thread->calls);
+	walk->no_memory |= !call;
+	if (call)
+		*call = (struct ss_runtime_call){ .function = name,
+						  .native = (uint32_t)frame->index,
+						  .stub = true,
+						  .start = frame->area };
+	return call != NULL;
+}
+
 static bool walk_frame(struct walk *walk, const struct frame *frame)
 {
 	struct ss_runtime_thread *thread = walk->thread;
-
 	const size_t before = thread->calls.count;
+	bool named = false;
 
+	if (!frame->in_file && (!name_frame(walk, frame, &named) || named))
+		return !walk->no_memory;
 	if (!frame->in_file && !walk_compiled(walk, frame))
 		return false;
 	if (frame->in_module && thread->calls.count == before &&
@@ -485,6 +514,7 @@ static bool read_frame(const struct walk *walk, size_t index, struct frame *ret)
 	const struct ss_area *area = ss_capture_find_area(capture, native->pc);
 	if (!area || native->fp == 0 || index + 1 >= thread->count)
 		return false;
+	ret->area = area->start;
 	ret->in_module = area->module >= 0;
 	ret->in_file = is_in_file(capture, area, native->pc);
 	/* It is the frame of this call, and not that of an outer one. */

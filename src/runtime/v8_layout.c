@@ -38,11 +38,13 @@ const char *const ss_v8_symbols[SS_V8_SYMBOLS] = {
 	"v8dbg_type_BytecodeArray__BYTECODE_ARRAY_TYPE",
 	"v8dbg_type_Code__CODE_TYPE",
 	"v8dbg_CodeKindBaseline",
+	"v8dbg_frametype_WasmFrame",
+	"v8dbg_frametype_WasmToJsFrame",
 };
 
 enum { FIELDS = SS_V8_SYMBOLS - SS_V8_FIELDS };
 
-_Static_assert(offsetof(struct ss_v8_layout, kind_baseline) -
+_Static_assert(offsetof(struct ss_v8_layout, frame_wasm_to_js) -
 			       offsetof(struct ss_v8_layout, frame_context) ==
 		       (FIELDS - 1) * sizeof(uint32_t),
 	       "a symbol for each field");

@@ -50,6 +50,8 @@ struct ss_v8_layout {
 	uint32_t type_bytecode;
 	uint32_t type_code;
 	uint32_t kind_baseline;
+	uint32_t frame_wasm; /* kinds of frames */
+	uint32_t frame_wasm_to_js;
 	/* From the tables: */
 	uint32_t map_type;
 	uint32_t shared_data;
@@ -84,7 +86,7 @@ enum {
 	SS_V8_TAGGED_SIZE,
 	SS_V8_SMI_SHIFT,
 	SS_V8_FIELDS, /* the first one of the fields above */
-	SS_V8_SYMBOLS = SS_V8_FIELDS + 26,
+	SS_V8_SYMBOLS = SS_V8_FIELDS + 28,
 };
 
 extern const char *const ss_v8_symbols[SS_V8_SYMBOLS];

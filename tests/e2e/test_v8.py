@@ -1,7 +1,7 @@
 """JavaScript functions in the stacks: equal to those that V8 itself reports at the same moment, frame
 by frame; in threads that run, too; and native frames with a reason where that is not possible.
 
-Packages: node. NODES: more programs, separated by colons; MOMENTS: how many random moments are
+Packages: node, node-express. NODES: more programs, separated by colons; MOMENTS: how many random moments are
 compared for each (default: 10)."""
 
 # ctest: real
@@ -9,15 +9,19 @@ compared for each (default: 10)."""
 import json
 import os
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
+import threading
 import unittest
+import urllib.request
 
 import harness
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 TARGET = os.path.join(HERE, "v8_target.js")
+SERVER = os.path.join(HERE, "v8_server.js")
 MOMENTS = int(os.environ.get("MOMENTS", "10"))
 
 
@@ -80,6 +84,17 @@ for (;;) many();
 """
 
 
+# run, inner, imported: the outer two are of WebAssembly.
+WASM = """
+const bytes = new Uint8Array([0, 97, 115, 109, 1, 0, 0, 0, 1, 4, 1, 96, 0, 0, 2, 7, 1, 1, 109, 1, 102, 0, 0, 3,
+    3, 2, 0, 0, 7, 7, 1, 3, 114, 117, 110, 0, 1, 10, 11, 2, 4, 0, 16, 2, 11, 4, 0, 16, 0, 11]);
+function imported() { require("fs").readSync(0, Buffer.alloc(1), 0, 1); }
+const instance = new WebAssembly.Instance(new WebAssembly.Module(bytes), { m: { f: imported } });
+console.log("ready");
+(function caller() { instance.exports.run(); })();
+"""
+
+
 # Calls that block the thread.
 BLOCKING = {
     "wait": "Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0)",
@@ -89,13 +104,19 @@ BLOCKING = {
 
 
 class Target:
-    def __init__(self, test, node, *arguments):
+    def __init__(self, test, node, *arguments, **options):
         self.process = subprocess.Popen([node, *arguments], stdin=subprocess.PIPE,
-                                        stdout=subprocess.PIPE, text=True)
+                                        stdout=subprocess.PIPE, text=True, **options)
         self.pid = self.process.pid
+        self.children = set()
         test.addCleanup(self.stop)
 
     def stop(self):
+        while self.children:
+            try:
+                os.kill(self.children.pop(), signal.SIGKILL)
+            except ProcessLookupError:
+                pass
         self.process.kill()
         self.process.stdin.close()
         self.process.stdout.close()
@@ -139,6 +160,45 @@ class Moments(unittest.TestCase):
     def test_moments(self):
         for node in nodes():
             self.compare_all(node)
+
+
+class Server(Moments):
+    """express, as Debian has it from npm, with several clients."""
+
+    def request(self, port, number):
+        path, data = [("/items/%d?q=1" % number, None), ("/items", b'{"a":1}'),
+                      ("/items/1?deny=1", None)][number % 3]
+        request = urllib.request.Request(
+            "http://127.0.0.1:%d%s" % (port, path), data=data,
+            headers={"Content-Type": "application/json"})
+        try:
+            urllib.request.urlopen(request, timeout=harness.LIMIT_S).read()
+        except OSError:
+            pass  # it is denied, or the server has ended
+
+    def test_moments(self):
+        modules = "/usr/share/nodejs"
+        if not os.path.exists(modules + "/express"):
+            self.skipTest("needs express (Debian: node-express)")
+        for node in nodes():
+            target = Target(self, node, SERVER, env=dict(os.environ, NODE_PATH=modules))
+            port = int(target.process.stdout.readline())
+            clients = [threading.Thread(target=self.request, args=(port, number), daemon=True)
+                       for number in range(3 * MOMENTS)]
+            for client in clients:
+                client.start()
+            seen = set()
+            for count, moment in enumerate(target.moments()):
+                harness.wait_until(lambda: harness.reads_stdin(target.pid), "the server reads")
+                with self.subTest(node=node, label=moment["label"], count=count):
+                    self.compare(node, moment, target.main_thread())
+                seen.add(moment["label"])
+                if count >= 4 * MOMENTS - 1 or count >= 2 * MOMENTS and len(seen) == 4:
+                    break  # there are two moments of a post
+            target.stop()
+            for client in clients:
+                client.join(harness.LIMIT_S)
+            self.assertEqual(seen, {"get", "post", "after await", "error"})
 
 
 class Running(unittest.TestCase):
@@ -250,6 +310,47 @@ class Running(unittest.TestCase):
                 counts["handler" in [frame["name"] for frame in frames]] += count
         print(label, counts)
         self.assertGreater(counts[True], 3 * counts[False], (label, messages, stacks))
+
+    def test_wasm(self):
+        """Functions of WebAssembly are named as such, between those of JavaScript."""
+        for node in nodes():
+            target = Target(self, node, "-e", WASM)
+            self.assertEqual(target.process.stdout.readline(), "ready\n")
+            harness.wait_until(lambda: harness.reads_stdin(target.pid), "the program reads")
+            thread = target.main_thread()
+            self.assertEqual([f["symbol"] for f in thread["frames"] if f["kind"] == "javascript" or
+                              f["symbol"] == "[wasm]"][:5],
+                             ["readSync", "imported", "[wasm]", "[wasm]", "caller"], show(thread))
+
+    def test_cluster(self):
+        """The main program and a worker process of a cluster, with a snapshot of both."""
+        program = ("const cluster = require('cluster');\n"
+                   "function outer() { Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0); }\n"
+                   "if (cluster.isPrimary) { cluster.fork(); cluster.on('message', function come() {"
+                   " console.log('ready'); outer(); }); }\n"
+                   "else { process.send('x', function sent() { outer(); }); }")
+        with tempfile.NamedTemporaryFile("w", suffix=".js") as file:
+            file.write(program)
+            file.flush()
+            for node in nodes():
+                target = Target(self, node, file.name)
+                self.assertEqual(target.process.stdout.readline(), "ready\n")
+                for wanted in "come", "sent":
+                    harness.wait_until(lambda: wanted in self.tree_functions(target), wanted)
+
+    def tree_functions(self, target):
+        """Functions that call outer(), of all processes."""
+        done = subprocess.run([harness.STACKSNAP, "--tree", "-f", "json", str(target.pid)],
+                              capture_output=True, text=True, timeout=harness.LIMIT_S, check=False)
+        found = []
+        for line in done.stdout.splitlines():
+            shown = json.loads(line)
+            if shown["process"]["pid"] != target.pid:
+                target.children.add(shown["process"]["pid"])
+            for thread in shown["threads"]:
+                names = [f[0] for f in javascript(thread)]
+                found += names[1:2] if names[:1] == ["outer"] else []
+        return found
 
     def test_builtin(self):
         """The function that calls a builtin without a frame is not lost."""

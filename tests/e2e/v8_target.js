@@ -1,36 +1,9 @@
-// The target of test_v8.py. At each moment it writes where V8 says that it is, as JSON: function,
-// script and line of each call, innermost first. Then it blocks until the test has answered with a
-// byte. Arguments: a seed, and how many moments are random.
+// The target of test_v8.py. Arguments: a seed, and how many moments (v8_moment.js) are random.
 "use strict";
 const fs = require("fs");
 const vm = require("vm");
 
-const answer = Buffer.alloc(1);
-let hot = 0; // moments are skipped while code is warmed up
-
-Error.stackTraceLimit = Infinity;
-
-function describe(error, sites) {
-    return sites.filter((site) => site.getFileName() !== null || site.isEval() || site.getLineNumber() !== null)
-        .filter((site) => !site.isNative() && !(site.isAsync && site.isAsync()) && !(site.getTypeName() === "WebAssembly"))
-        .filter((site) => (site.getScriptNameOrSourceURL() ?? "") !== "" || site.isEval())
-        .map((site) => [site.getFunctionName(), site.getScriptNameOrSourceURL(), site.getLineNumber()]);
-}
-
-function moment(label) {
-    if (hot)
-        return 0;
-    const holder = {};
-    const before = Error.prepareStackTrace;
-    Error.prepareStackTrace = describe;
-    Error.captureStackTrace(holder, moment);
-    const stack = holder.stack;
-    Error.prepareStackTrace = before;
-    fs.writeSync(1, JSON.stringify({ label, stack }) + "\n");
-    while (fs.readSync(0, answer, 0, 1) !== 1)
-        ;
-    return 1;
-}
+const moment = require("./v8_moment.js");
 
 // Situations ------------------------------------------------------------------
 
@@ -152,10 +125,10 @@ function main() {
         situation(name);
     const count = Number(process.argv[3] ?? 0);
     for (let i = 0; i < count; i++) {
-        hot = 1;
+        moment.hot = true;
         for (let k = 0; k < 300; k++)
             next(6);
-        hot = 0;
+        moment.hot = false;
         next(1 + random(12));
     }
 }

@@ -21,9 +21,9 @@ struct bytes {
 static const uint32_t versions[][2] = { { 10, 2 }, { 11, 3 }, { 12, 4 }, { 9, 9 } };
 
 /* Of node 20 */
-static const int32_t fields[] = { -8,  -16,  -32, -40, 24,  8,	 16,  12,  16,
-				  16,  16,   16,  24,  16,  24,	 54,  128, 205,
-				  214, 2066, 262, 261, 167, 191, 245, 11 };
+static const int32_t fields[] = { -8,  -16, -32, -40, 24,  8,  16,  12,	 16,  16,
+				  16,  16,  24,	 16,  24,  54, 128, 205, 214, 2066,
+				  262, 261, 167, 191, 245, 11, 4,   5 };
 
 static size_t read_bytes(const struct ss_memory *memory, uint64_t address, void *bytes,
 			 size_t size)

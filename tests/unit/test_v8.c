@@ -67,7 +67,7 @@ static void test_layout(void **state)
 	assert_null(read_layout(&variables, &layout));
 	assert_int_equal(layout.major, 11);
 	assert_int_equal(layout.frame_context, SS_V8_FIELDS);
-	assert_int_equal(layout.kind_baseline, SS_V8_SYMBOLS - 1);
+	assert_int_equal(layout.frame_wasm_to_js, SS_V8_SYMBOLS - 1);
 	assert_int_equal(layout.stream_header, 16);
 	assert_int_equal(layout.bytecodes, 0);
 }
