@@ -19,6 +19,10 @@ ss_format_write_heap ss_json_write_heap;	    /* stacksnap-heap/1 */
 /* Writes the member "process" of a document on a process. */
 void ss_json_process(struct ss_json *json, const struct ss_process *process);
 
+/* Writes where the program waits, in its own language; null: it does not, or has none. */
+void ss_json_waits_in(struct ss_json *json, const struct ss_snapshot *snapshot,
+		      const struct ss_thread *thread);
+
 /* Writes the members about tasks of asyncio. */
 void ss_json_tasks(struct ss_json *json, const struct ss_snapshot *snapshot);
 

@@ -3,7 +3,8 @@
  */
 #include "output/json_document.h"
 
-static void write_thread(struct ss_json *json, const struct ss_thread *thread,
+static void write_thread(struct ss_json *json, const struct ss_snapshot *snapshot,
+			 const struct ss_thread *thread,
 			 const struct ss_thread_progress *progress)
 {
 	ss_json_open(json, NULL, '{');
@@ -22,6 +23,7 @@ static void write_thread(struct ss_json *json, const struct ss_thread *thread,
 	ss_json_text(json, "wait_kind",
 		     thread->wait ? ss_wait_kind_name(thread->wait->kind) : NULL);
 	ss_json_wait(json, "wait_data", thread->wait);
+	ss_json_waits_in(json, snapshot, thread);
 	ss_json_close(json, '}');
 }
 
@@ -40,7 +42,7 @@ struct ss_error *ss_json_write_hang(const struct ss_snapshot *snapshot,
 	ss_json_bool(&json, "closed", ss_progress_is_closed(progress));
 	ss_json_open(&json, "threads", '[');
 	for (size_t i = 0; i < ss_snapshot_thread_count(snapshot); i++)
-		write_thread(&json, ss_snapshot_thread(snapshot, i),
+		write_thread(&json, snapshot, ss_snapshot_thread(snapshot, i),
 			     ss_progress_thread(progress, i));
 	ss_json_close(&json, ']');
 	bool whole = ss_json_goroutines(&json, snapshot, true);

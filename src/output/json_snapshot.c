@@ -7,6 +7,7 @@
 #include "base/error.h"
 #include "output/crash_text.h"
 #include "output/goroutine_group.h"
+#include "output/text.h"
 #include "output/json_document.h"
 #include "output/mode.h"
 #include "output/signature.h"
@@ -80,8 +81,29 @@ static void write_lines(struct ss_json *json, const char *key, const char *text)
 	ss_json_close(json, ']');
 }
 
-static void write_thread(struct ss_json *json, const struct ss_thread *thread,
-			 struct ss_stack_cache *cache)
+void ss_json_waits_in(struct ss_json *json, const struct ss_snapshot *snapshot,
+		      const struct ss_thread *thread)
+{
+	size_t program = 0;
+	size_t called = thread->wait ? ss_text_find_call(snapshot, thread, &program) :
+				       thread->frame_count;
+
+	if (called >= thread->frame_count) {
+		ss_json_null(json, "waits_in");
+		return;
+	}
+	const struct ss_frame *caller = ss_snapshot_frame(snapshot, thread, program);
+	ss_json_open(json, "waits_in", '{');
+	ss_json_text(json, "function",
+		     ss_snapshot_frame(snapshot, thread, called)->symbol);
+	ss_json_text(json, "caller", caller->symbol);
+	ss_json_text(json, "file", caller->file);
+	ss_json_signed_if(json, "line", caller->line, caller->line);
+	ss_json_close(json, '}');
+}
+
+static void write_thread(struct ss_json *json, const struct ss_snapshot *snapshot,
+			 const struct ss_thread *thread, struct ss_stack_cache *cache)
 {
 	ss_json_open(json, NULL, '{');
 	ss_json_thread(json, thread);
@@ -92,6 +114,7 @@ static void write_thread(struct ss_json *json, const struct ss_thread *thread,
 	ss_json_unsigned(json, "stack_id", thread->stack_id);
 	ss_json_bool(json, "consistent", thread->consistent);
 	ss_json_wait(json, "wait", thread->wait);
+	ss_json_waits_in(json, snapshot, thread);
 	ss_json_text(json, "wchan", thread->wchan);
 	write_lines(json, "kernel_stack", thread->kernel_stack);
 	ss_json_open(json, "frames", '[');
@@ -307,7 +330,7 @@ static struct ss_error *write_snapshot(const struct ss_snapshot *snapshot,
 	ss_json_close(&json, ']');
 	ss_json_open(&json, "threads", '[');
 	for (size_t i = 0; i < ss_snapshot_thread_count(snapshot); i++)
-		write_thread(&json, ss_snapshot_thread(snapshot, i), cache);
+		write_thread(&json, snapshot, ss_snapshot_thread(snapshot, i), cache);
 	ss_json_close(&json, ']');
 	bool whole = ss_json_goroutines(&json, snapshot, false);
 	ss_json_tasks(&json, snapshot);

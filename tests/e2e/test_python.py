@@ -501,6 +501,27 @@ class Python(unittest.TestCase):
                              ": a lock, ")
             self.assertNotRegex(text, r"(in|called from) _?Py")
 
+    def test_waits_in(self):
+        """JSON has the function that the program called, and the place of the call, as fields."""
+        for python in interpreters():
+            with self.subTest(python=python):
+                program = Program(self, python, "sleep")
+                harness.wait_until(lambda: set(harness.task_states(program.pid).values()) == {"S"},
+                                   "all threads sleep")
+                source = [line.strip() for line in harness.read_text(TARGET).splitlines()]
+                expected = {(function, caller, TARGET, source.index(line) + 1)
+                            for function, caller, line in (
+                                ("get", "items", "yield self.queue.get()"),
+                                ("wait", "recurse", "return then()"))}
+                hang = subprocess.run([harness.STACKSNAP, "hang", "--json", "--for=200ms",
+                                       str(program.pid)], capture_output=True, text=True,
+                                      timeout=harness.LIMIT_S, check=False).stdout
+                for taken in (snapshot(program.pid), json.loads(hang)):
+                    places = [thread["waits_in"] for thread in taken["threads"]]
+                    found = {(place["function"].split(".")[-1], place["caller"].split(".")[-1],
+                              place["file"], place["line"]) for place in places if place}
+                    self.assertLessEqual(expected, found, taken)
+
     def test_native(self):
         """--native shows both, and the functions are in front of the loop that executes them."""
         program = Program(self, sys.executable if not list(interpreters())
