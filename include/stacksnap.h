@@ -2194,8 +2194,8 @@ struct ss_recorder_summary {
 	uint64_t duration_ns;
 	uint64_t size;	   /* of the file */
 	uint64_t memory;   /* of the recorder's tables */
-	bool sampled_cpus; /* on_cpu: the CPUs are sampled, no thread is stopped */
-	int perf_errno;	   /* on_cpu: otherwise the errno of perf_event_open(2) */
+	bool sampled_cpus; /* running threads are not stopped: the CPUs are sampled */
+	int perf_errno;	   /* otherwise the errno of perf_event_open(2) */
 	uint64_t lost;	   /* of the missed: ticks that could not be unwound */
 	/* Why ticks were lost: how the unwinding process died, and which modules are
 	   skipped since; or NULL. Valid as long as the recorder. */

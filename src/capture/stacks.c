@@ -151,7 +151,7 @@ struct ss_error *ss_arena_share(struct ss_arena *arena, size_t size)
 static void fault_in(struct ss_arena *arena, size_t size)
 {
 	size = SS_MIN((size + PAGE - 1) / PAGE * PAGE, arena->size);
-	if (arena->ready > KEEP_MAX && size < arena->ready / 4) {
+	if (arena->ready > KEEP_MAX && size < arena->ready / 4 && arena->kept == 0) {
 		(void)madvise(arena->bytes, arena->ready, /* on failure, keep it */
 			      arena->shared ? MADV_REMOVE : MADV_DONTNEED);
 		arena->ready = 0;
@@ -192,11 +192,11 @@ struct ss_error *ss_arena_prepare(struct ss_arena *arena,
 				  const struct ss_task_list *tasks,
 				  const struct ss_capture_options *options)
 {
-	arena->used = 0;
+	arena->used = arena->kept;
 	if (!make_queue(arena, tasks->items.capacity * PIECES_EACH) ||
 	    (!arena->bytes && !map_arena(arena, options->max_total)))
 		return ss_error_no_memory();
-	fault_in(arena, estimate(capture, tasks, options->max_stack));
+	fault_in(arena, arena->kept + estimate(capture, tasks, options->max_stack));
 	return NULL;
 }
 
@@ -227,20 +227,6 @@ static bool place(struct ss_arena *arena, struct ss_stack_copy *copy)
 	return copy->size > 0;
 }
 
-void ss_arena_empty(struct ss_arena *arena)
-{
-	arena->used = 0;
-}
-
-uint8_t *ss_arena_take(struct ss_arena *arena, size_t size)
-{
-	struct ss_stack_copy copy = { .size = size };
-
-	if (!place(arena, &copy) || copy.size < size)
-		return NULL;
-	return arena->bytes + (copy.bytes - arena->bytes);
-}
-
 /* Whether nothing was written yet to the last copy that was placed. From now on something
    may be. */
 static bool take_zeroed(struct ss_arena *arena, const uint8_t *bytes)
@@ -249,6 +235,26 @@ static bool take_zeroed(struct ss_arena *arena, const uint8_t *bytes)
 
 	arena->dirty = SS_MAX(arena->dirty, arena->used);
 	return zeroed;
+}
+
+void ss_arena_empty(struct ss_arena *arena)
+{
+	arena->used = arena->kept = 0;
+}
+
+void ss_arena_keep(struct ss_arena *arena)
+{
+	arena->kept = arena->used;
+}
+
+uint8_t *ss_arena_take(struct ss_arena *arena, size_t size)
+{
+	struct ss_stack_copy copy = { .size = size };
+
+	if (!place(arena, &copy) || copy.size < size)
+		return NULL;
+	(void)take_zeroed(arena, copy.bytes);
+	return arena->bytes + (copy.bytes - arena->bytes);
 }
 
 /* Whether the area is private anonymous memory. Its pages may be absent because they were

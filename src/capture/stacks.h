@@ -13,6 +13,7 @@ struct ss_arena {
 	uint8_t *bytes;
 	size_t size;
 	size_t used;
+	size_t kept;	 /* at its beginning, see ss_arena_keep() */
 	size_t reserved; /* at its end */
 	size_t ready;	 /* bytes that have been faulted in */
 	size_t dirty;	 /* bytes that may not be 0 */
@@ -29,7 +30,7 @@ struct ss_arena {
 struct ss_error *ss_arena_share(struct ss_arena *arena, size_t size);
 
 /* Reserves max_total bytes of address space and faults in what tasks will need. A used
-   arena is emptied and reused. */
+   arena is reused, except for what is kept. */
 struct ss_error *ss_arena_prepare(struct ss_arena *arena,
 				  const struct ss_capture *capture,
 				  const struct ss_task_list *tasks,
@@ -40,6 +41,8 @@ void ss_arena_deinit(struct ss_arena *arena);
    full. */
 void ss_arena_empty(struct ss_arena *arena);
 uint8_t *ss_arena_take(struct ss_arena *arena, size_t size);
+/* What was taken by now stays when stacks are copied, until the arena is emptied. */
+void ss_arena_keep(struct ss_arena *arena);
 
 /* Copies the stacks of the tasks that predicate() accepts, and the lock words they wait
    for. Does not allocate. */

@@ -178,9 +178,10 @@ uint64_t ss_task_count_runs(struct ss_task *task, const struct ss_target *target
 void ss_tasks_close_files(struct ss_task_list *list)
 {
 	for (size_t i = 0; i < list->items.count; i++) {
-		int fd = list->items.items[i].schedstat - 1;
+		struct ss_task *task = &list->items.items[i];
+		int fd = task->borrowed ? -1 : task->schedstat - 1;
 		close_cleanup(&fd);
-		list->items.items[i].schedstat = 0;
+		task->schedstat = 0;
 	}
 }
 

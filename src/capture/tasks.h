@@ -54,6 +54,7 @@ struct ss_task {
 	/* number of times it was scheduled, read just before call; 0: unknown */
 	uint64_t run_count;
 	int schedstat; /* descriptor + 1 of the file that has it; 0: not open */
+	bool borrowed; /* the descriptor */
 	enum ss_task_filter filter;
 	bool fragile; /* in a system call that a stop would end early; see fragile.h */
 	bool watched; /* read without stopping it: blocked, or in such a call */

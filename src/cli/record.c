@@ -378,6 +378,7 @@ static int run(int argc, char **argv)
 	}
 	record.options.progress = ss_record_report_progress;
 	record.options.progress_data = &record.report;
+	record.report.on_cpu = record.options.on_cpu;
 	return record.command ? run_recorder(&record) : run_processes(&record);
 }
 

@@ -83,8 +83,10 @@ static void write_stops(const struct ss_recorder_summary *s, FILE *out)
 	(void)fputs(" at once", out);
 }
 
-/* --on-cpu only. */
-static void write_way(const struct ss_recorder_summary *s, FILE *out)
+static const char hint[] =
+	"as root, with CAP_PERFMON or with kernel.perf_event_paranoid=0";
+
+static void write_way_on_cpu(const struct ss_recorder_summary *s, FILE *out)
 {
 	if (s->sampled_cpus)
 		(void)fputs("the CPUs were sampled (perf events); no thread was stopped",
@@ -92,10 +94,23 @@ static void write_way(const struct ss_recorder_summary *s, FILE *out)
 	else
 		(void)fprintf(out,
 			      "perf events are not available (%s), so running threads "
-			      "were stopped: short bursts of work are missing; as root, "
-			      "with CAP_PERFMON or with kernel.perf_event_paranoid=0 "
+			      "were stopped: short bursts of work are missing; %s "
 			      "they are seen",
-			      strerror(s->perf_errno));
+			      strerror(s->perf_errno), hint);
+}
+
+static void write_way(const struct ss_recorder_summary *s, FILE *out)
+{
+	if (s->sampled_cpus)
+		(void)fputs("the kernel sampled running threads and reported loads of "
+			    "modules (perf events)",
+			    out);
+	else
+		(void)fprintf(out,
+			      "perf events are not available (%s), so running threads "
+			      "were stopped, and modules polled; %s the kernel samples "
+			      "and reports them",
+			      strerror(s->perf_errno), hint);
 }
 
 static void write_ticks(const struct ss_recorder_summary *s, FILE *out)
@@ -153,9 +168,8 @@ void ss_record_report_end(const struct ss_recorder_summary *summary, const char 
 			path ? path : "standard output");
 	print(write_counts, summary, "");
 	print(write_ticks, summary, "");
-	if (summary->sampled_cpus || summary->perf_errno)
-		print(write_way, summary, "");
-	if (!summary->sampled_cpus)
+	print(report->on_cpu ? write_way_on_cpu : write_way, summary, "");
+	if (!report->on_cpu || !summary->sampled_cpus)
 		print(write_stops, summary, "");
 	if (summary->loss)
 		print(write_losses, summary, "");

@@ -6,8 +6,9 @@
 
 #include "stacksnap.h"
 
-/* What has been reported, so that it is not repeated. */
+/* What is recorded, and what has been reported, so that it is not repeated. */
 struct ss_record_report {
+	bool on_cpu; /* the option */
 	bool undropped;
 };
 

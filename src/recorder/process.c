@@ -7,8 +7,12 @@
 #include "recording/format.h"
 #include "sampling/frame_check.h"
 
-/* WAITS_MAX: looked at in a tick. */
-enum { CAPTURES_MAX = 3, NS_PER_US = 1000, WAITS_MAX = 128 };
+enum {
+	CAPTURES_MAX = 3,
+	NS_PER_US = 1000,
+	WAITS_MAX = 128, /* looked at in a tick */
+	BRIEF_MAX = 200, /* in a second: a hostile process may load more */
+};
 
 static const char changed_text[] = "modules were loaded or unloaded during the capture";
 static const char unverified_text[] = "the thread ran before its mappings were verified";
@@ -35,6 +39,12 @@ ss_recorder_process_new(struct ss_target *target, bool owned,
 	process->sampler.on_cpu = options->on_cpu;
 	process->period_ns = options->period_ns;
 	process->inner_pid = ss_wait_facts_inner_tid(&process->sampler, target->pid);
+	if (options->feed &&
+	    ss_load_feed_add(options->feed, target->pid, &process->loads)) {
+		process->feed = options->feed;
+		process->sampler.by_kernel = true;
+		ss_switch_stacks_open(&process->sampler.switches);
+	}
 	return process;
 }
 
@@ -59,6 +69,10 @@ void ss_recorder_process_free(struct ss_recorder_process *process)
 	ss_recorder_waits_deinit(&process->waits);
 	ss_vector_free(&process->threads);
 	ss_vector_free(&process->handles);
+	ss_vector_free(&process->begins);
+	if (process->feed)
+		ss_load_feed_remove(process->feed, &process->loads);
+	ss_module_loads_close(&process->loads);
 	ss_vector_free(&process->stacks);
 	ss_vector_free(&process->frames);
 	if (process->owned)
@@ -72,12 +86,58 @@ void ss_recorder_process_free(struct ss_recorder_process *process)
 static uint32_t *handle_slot(struct ss_recorder_process *process, uint32_t id)
 {
 	while (process->handles.count <= id) {
-		uint32_t *slot = ss_vector_push(&process->handles);
+		uint64_t *begin = ss_vector_push(&process->begins);
+		uint32_t *slot = begin ? ss_vector_push(&process->handles) : NULL;
 		if (!slot)
 			return NULL;
 		*slot = SS_ID_NONE;
 	}
 	return &process->handles.items[id];
+}
+
+/* The kernel's time of a load, or that of the tick that has found it; 0: not known. */
+static uint64_t clamp_time(const struct ss_recorder_process *process, uint64_t time_ns)
+{
+	return time_ns && time_ns < process->now_ns ? SS_MAX(time_ns, process->begin_ns) :
+						      process->now_ns;
+}
+
+/* One that came and went between two reads of the memory map. */
+static bool define_brief(struct ss_recorder_process *process,
+			 const struct ss_mmap_event *event)
+{
+	struct ss_module_impl *module = ss_module_loads_make(event);
+
+	if (!module)
+		return false;
+	uint32_t handle = ss_writer_add_module(process->writer, process->handle,
+					       &module->pub, module->pub.base,
+					       clamp_time(process, event->time_ns));
+	if (handle != SS_ID_NONE)
+		ss_writer_end_module(process->writer, handle, process->now_ns);
+	ss_module_unref(module);
+	return handle != SS_ID_NONE;
+}
+
+/* Modules whose load the memory map does not show. */
+static bool define_briefs(struct ss_recorder_process *process)
+{
+	const struct ss_address_space *space = &process->sampler.space;
+	struct ss_mmap_event *event;
+	bool ok = true;
+
+	if (process->now_ns - process->brief_ns >= SS_NS_PER_SECOND) {
+		process->brief_ns = process->now_ns;
+		process->brief = 0;
+	}
+	while (ok && space->capture &&
+	       (event = ss_module_loads_take(&process->loads, space->updated_ns))) {
+		if (!ss_module_loads_find(event, space->capture) &&
+		    process->brief++ < BRIEF_MAX)
+			ok = define_brief(process, event);
+		free(event);
+	}
+	return ok;
 }
 
 static void track_module(void *data, struct ss_module_entry *module, bool loaded)
@@ -87,8 +147,12 @@ static void track_module(void *data, struct ss_module_entry *module, bool loaded
 	if (loaded) {
 		module->id = ss_unwinder_add_module(process->unwinder, module->module);
 		process->undefined++;
-		process->no_memory |= module->id == SS_ID_NONE ||
-				      !handle_slot(process, module->id);
+		if (module->id == SS_ID_NONE || !handle_slot(process, module->id))
+			process->no_memory = true;
+		else
+			process->begins.items[module->id] = clamp_time(
+				process, ss_module_loads_date(&process->loads,
+							      &module->module->pub));
 		return;
 	}
 	uint32_t *handle = module->id == SS_ID_NONE ? NULL :
@@ -98,7 +162,10 @@ static void track_module(void *data, struct ss_module_entry *module, bool loaded
 	if (*handle == SS_ID_NONE)
 		process->undefined--;
 	else
-		ss_writer_end_module(process->writer, *handle, process->now_ns);
+		ss_writer_end_module(
+			process->writer, *handle,
+			clamp_time(process, ss_module_loads_first(&process->loads,
+								  &module->module->pub)));
 	*handle = SS_ID_NONE;
 	ss_unwinder_remove_module(process->unwinder, module->id);
 }
@@ -123,7 +190,7 @@ static bool define_modules(struct ss_recorder_process *process)
 		if (!module.problem)
 			module.problem = known->problem;
 		*handle = ss_writer_add_module(process->writer, process->handle, &module,
-					       known->bias, process->now_ns);
+					       known->bias, process->begins.items[id]);
 		if (*handle == SS_ID_NONE)
 			return false;
 		process->undefined--;
@@ -167,7 +234,8 @@ static void end_process(struct ss_recorder_process *process)
 	ss_writer_end_process(process->writer, process->handle, process->now_ns);
 	process->handle = SS_ID_NONE;
 	ss_gathers_deinit(&process->sampler.gathers);
-	process->planned = false;
+	process->planned = process->runtime = false;
+	process->sampler.by_kernel = process->feed != NULL;
 	/* The new program may have overwritten it. */
 	ss_recorder_perf_map_deinit(&process->perf_map);
 	ss_recorder_waits_forget(&process->waits);
@@ -250,9 +318,11 @@ static bool apply_change(struct ss_recorder_process *process, struct ss_tick *ti
 	if (change == SS_ADDRESS_SPACE_REPLACED)
 		end_process(process);
 	if (!begin_process(process) ||
+	    (process->feed && !ss_load_feed_read(process->feed)) ||
 	    (change != SS_ADDRESS_SPACE_SAME &&
 	     !ss_module_set_update(&process->modules, process->sampler.space.capture,
-				   track_module, process)))
+				   track_module, process)) ||
+	    !define_briefs(process))
 		return false;
 	return !process->no_memory;
 }
@@ -401,7 +471,9 @@ static bool take_thread(struct ss_recorder_process *process, const struct result
 
 	if (!sampled || (sampled->state == SS_THREAD_GONE && !result->taken))
 		return true;
-	bool unusable = result->stale || sampled->areas.incomplete;
+	bool unusable = result->stale || sampled->areas.incomplete ||
+			(sampled->by_kernel && !result->last &&
+			 (sampled->deep || process->runtime));
 	if (unusable && !result->last) {
 		ss_thread_reject(sampled, true);
 		return true;
@@ -574,6 +646,44 @@ static bool has_answered(struct ss_recorder_process *process,
 	return true;
 }
 
+/*
+ * Threads that the kernel sampled. Whether all are usable: there are no frames of runtimes, the
+ * whole stack of each was copied, and mappings were those of the capture. These are still there: if
+ * the process has mapped nothing since the sample, they were there then.
+ */
+static bool check_samples(struct ss_recorder_process *process,
+			  const struct ss_capture *capture,
+			  const struct ss_unwound *unwound)
+{
+	bool whole = true;
+
+	for (size_t i = 0; i < capture->threads.count; i++) {
+		const struct ss_unwound_stack *stack =
+			&unwound->stacks.items[unwound->threads.items[i].stack];
+		struct ss_sampled_thread *sampled = ss_thread_list_find(
+			&process->sampler.threads, capture->threads.items[i].tid);
+		if (!sampled || !sampled->by_kernel)
+			continue;
+		sampled->deep = stack->end == SS_END_LIMIT &&
+				process->sampler.options.max_stack > SS_SWITCH_STACK_MAX;
+		sampled->areas.incomplete |=
+			stack->count > 0 && process->loads.last_ns >= sampled->sampled_ns;
+		whole &= !process->runtime && !sampled->deep &&
+			 !sampled->areas.incomplete;
+	}
+	return whole;
+}
+
+/* What frames of runtimes need is copied during stops. */
+static bool has_runtime(const struct ss_unwound *unwound)
+{
+	bool lacks = false;
+
+	for (size_t i = 0; i < unwound->threads.count; i++)
+		lacks |= unwound->threads.items[i].lacks_calls;
+	return lacks || unwound->has_plan || unwound->calls.count > 0;
+}
+
 static void check_frames(struct ss_recorder_process *process,
 			 const struct ss_capture *capture,
 			 const struct ss_unwound *unwound, struct ss_frame_check *ret)
@@ -625,15 +735,21 @@ static struct ss_error *take_capture(struct ss_recorder_process *process,
 		/* One that is not valid copies nothing. */
 		ss_error_free(ss_gathers_set(&sampler->gathers, &result.unwound->plan));
 	process->planned |= result.unwound->has_plan;
+	process->runtime |= has_runtime(result.unwound);
+	sampler->by_kernel = process->feed && !process->runtime;
 	check_frames(process, tick->capture, result.unwound, &check);
 	error = ss_sampler_confirm(sampler, check.result, tick, &result.stale);
 	if (error || tick->change == SS_ADDRESS_SPACE_ENDED)
 		return error;
+	if (process->feed && !ss_load_feed_read(process->feed))
+		return ss_error_no_memory();
+	bool whole = check_samples(process, tick->capture, result.unwound);
 	if (tick->change != SS_ADDRESS_SPACE_SAME && !track(process, tick))
 		return ss_error_no_memory();
 	result.last = last || sampler->late; /* the recording thread must end first */
 	result.again = !result.last && first_plan;
-	*again = !result.last && (result.stale || !check.verified || first_plan);
+	*again = !result.last &&
+		 (result.stale || !check.verified || !whole || first_plan);
 	return take_threads(process, &result);
 }
 
@@ -716,12 +832,18 @@ static struct ss_error *end(struct ss_recorder_process *process)
 }
 
 struct ss_error *ss_recorder_process_tick(struct ss_recorder_process *process,
-					  uint64_t now_ns, struct ss_samples *samples,
+					  uint64_t now_ns,
+					  const struct ss_on_cpu_sample *clocked,
+					  size_t count, struct ss_samples *samples,
 					  struct ss_tick_record *written)
 {
 	struct ss_tick tick;
+
+	process->sampler.clocked = clocked;
+	process->sampler.clocked_count = count;
 	struct ss_error *error = ss_sampler_tick(&process->sampler, &tick);
 
+	process->sampler.clocked_count = 0;
 	process->now_ns = now_ns;
 	process->lost = false;
 	if (!error && tick.change != SS_ADDRESS_SPACE_ENDED)

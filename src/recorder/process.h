@@ -9,6 +9,7 @@
 #include "recorder/unwinder.h"
 #include "recorder/waits.h"
 #include "recording/writer.h"
+#include "sampling/load_feed.h"
 #include "sampling/sampler.h"
 
 struct ss_samples {
@@ -35,12 +36,19 @@ struct ss_recorder_process {
 	bool owned; /* the target is closed with the process */
 	bool ended;
 	bool lost;    /* the unwinder failed in this tick */
+	bool runtime; /* there were frames of a runtime */
 	bool planned; /* the unwinder has planned what runtimes need with the stacks */
 	struct ss_sampler sampler;
 	SS_VECTOR(struct ss_recorder_thread)
 	threads;		      /* by slot of the sampler's threads */
 	struct ss_module_set modules; /* id: the unwinder's */
 	SS_VECTOR(uint32_t) handles;  /* of modules by their ids; SS_ID_NONE: none yet */
+	SS_VECTOR(uint64_t) begins;   /* likewise, when they were loaded */
+	struct ss_load_feed *feed;    /* borrowed, or NULL */
+	struct ss_module_loads loads; /* by the feed */
+	uint64_t begin_ns;	      /* of the process in the recording */
+	uint64_t brief_ns;	      /* when brief was set to 0 */
+	unsigned brief;		      /* modules that came and went */
 	size_t undefined;	      /* modules without a handle */
 	bool no_memory;		      /* in a callback */
 	struct ss_writer *writer;     /* borrowed */
@@ -58,7 +66,8 @@ struct ss_recorder_process {
 };
 
 struct ss_recorder_process_options {
-	bool on_cpu; /* see struct ss_sampler */
+	bool on_cpu;		   /* see struct ss_sampler */
+	struct ss_load_feed *feed; /* NULL: running threads are stopped */
 	uint64_t period_ns;
 	struct ss_capture_options capture;
 	struct ss_arena *arena;
@@ -74,9 +83,12 @@ ss_recorder_process_new(struct ss_target *target, bool owned,
 void ss_recorder_process_free(struct ss_recorder_process *process);
 
 /* Takes one tick: captures the threads that have run, defines new objects, and appends
-   a sample of each thread. Errors: those of ss_sampler_tick(). */
+   a sample of each thread. clocked: what was on the CPUs then, if that was sampled. Errors: those
+   of ss_sampler_tick(). */
 struct ss_error *ss_recorder_process_tick(struct ss_recorder_process *process,
-					  uint64_t now_ns, struct ss_samples *samples,
+					  uint64_t now_ns,
+					  const struct ss_on_cpu_sample *clocked,
+					  size_t count, struct ss_samples *samples,
 					  struct ss_tick_record *written);
 
 /* The same for a tick that consists of samples of the CPUs, see ss_sampler_take(). Appends

@@ -33,13 +33,15 @@ static bool release_late(void *data)
 struct ss_error *ss_processes_init(struct ss_processes *processes,
 				   struct ss_target *target, struct ss_writer *writer,
 				   const struct ss_recorder_options *recorder,
-				   const struct ss_capture_options *options)
+				   const struct ss_capture_options *options,
+				   struct ss_load_feed *feed)
 {
 	*processes = (struct ss_processes){ .children = recorder->children };
 	ss_family_init(&processes->family, &ss_process_access);
 	processes->options =
 		(struct ss_recorder_process_options){ .on_cpu = recorder->on_cpu,
 						      .period_ns = recorder->period_ns,
+						      .feed = feed,
 						      .capture = *options,
 						      .arena = &processes->arena,
 						      .writer = writer,
@@ -123,6 +125,7 @@ static struct ss_error *begin_tick(struct ss_processes *processes, uint64_t now_
 }
 
 struct ss_error *ss_processes_tick(struct ss_processes *processes, uint64_t now_ns,
+				   const struct ss_on_cpu_sample *clocked, size_t count,
 				   struct ss_samples *samples,
 				   struct ss_tick_record *written)
 {
@@ -131,9 +134,9 @@ struct ss_error *ss_processes_tick(struct ss_processes *processes, uint64_t now_
 	for (size_t i = 0; !error && i < processes->items.count; i++) {
 		struct ss_recorder_process *process = processes->items.items[i];
 		processes->busy_since = ss_now_ns();
-		error = end_one(
-			processes, process,
-			ss_recorder_process_tick(process, now_ns, samples, written));
+		error = end_one(processes, process,
+				ss_recorder_process_tick(process, now_ns, clocked, count,
+							 samples, written));
 	}
 	if (!error)
 		drop_ended(processes);

@@ -24,15 +24,17 @@ struct ss_processes {
 		busy_since;
 };
 
-/* recorder: max_frames, children and on_cpu. Errors: SYSTEM, NO_MEMORY; must be deinitialized even then. */
+/* recorder: max_frames, children and on_cpu. feed: see struct ss_recorder_process_options. Errors: SYSTEM, NO_MEMORY; must be deinitialized even then. */
 struct ss_error *ss_processes_init(struct ss_processes *processes,
 				   struct ss_target *target, struct ss_writer *writer,
 				   const struct ss_recorder_options *recorder,
-				   const struct ss_capture_options *options);
+				   const struct ss_capture_options *options,
+				   struct ss_load_feed *feed);
 void ss_processes_deinit(struct ss_processes *processes);
 
-/* Takes one tick of all processes. */
+/* Takes one tick of all processes. clocked: see ss_recorder_process_tick(). */
 struct ss_error *ss_processes_tick(struct ss_processes *processes, uint64_t now_ns,
+				   const struct ss_on_cpu_sample *clocked, size_t count,
 				   struct ss_samples *samples,
 				   struct ss_tick_record *written);
 

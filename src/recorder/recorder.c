@@ -2,6 +2,7 @@
  * The sampling loop: a thread that takes a tick of all processes and writes it.
  */
 #include <errno.h>
+#include <fcntl.h>
 #include <poll.h>
 #include <pthread.h>
 #include <signal.h>
@@ -15,6 +16,7 @@
 #include "base/clock.h"
 #include "base/error.h"
 #include "capture/stop.h"
+#include "capture/tasks.h"
 #include "recorder/processes.h"
 #include "sampling/pace.h"
 #include "sampling/stop_guard.h"
@@ -30,7 +32,10 @@ enum { STACK_MAX = 256 << 10, DEEP_MAX = 2 << 20, TOTAL_MAX = 64 << 20 };
 /* The samples are read at a random time after the tick, at most this long. If it were always
    the same, the recorder would take its CPU time only from what the CPUs do between samples. */
 enum { LAG_MAX_NS = 2 * 1000 * 1000 };
-enum { LATE_TICKS_MAX = 64 }; /* without samples, all at once */
+/* Ticks that are taken late, all at once. Where threads that sleep are read as well, what they do
+   now says less and less about then. */
+enum { LATE_TICKS_MAX = 64, LATE_LOOKS_MAX = 8 };
+enum { OTHER_FILES = 300, TABLE_MAX = 60000 };
 
 struct ss_recorder {
 	struct ss_writer *writer;
@@ -44,6 +49,7 @@ struct ss_recorder {
 	struct ss_ticker ticker;
 	struct ss_cpu_clock clock; /* closed: threads are stopped instead */
 	struct ss_on_cpu on_cpu;
+	struct ss_load_feed feed;	 /* open with the clock, unless on_cpu */
 	struct ss_pace pace;		 /* of the clock */
 	uint64_t lost;			 /* clock: samples, as of the last tick */
 	uint64_t written_ns;		 /* clock: time of the last tick */
@@ -63,10 +69,12 @@ static void open_clock(struct ss_recorder *recorder)
 {
 	const struct ss_recorder_options *o = &recorder->options;
 
-	if (!o->on_cpu)
-		return;
 	recorder->summary.perf_errno = ss_cpu_clock_open(
 		&recorder->clock, o->period_ns, o->max_stack ? o->max_stack : STACK_MAX);
+	if (recorder->summary.perf_errno == 0 && !o->on_cpu)
+		recorder->summary.perf_errno = ss_load_feed_open(&recorder->feed);
+	if (recorder->summary.perf_errno)
+		ss_cpu_clock_close(&recorder->clock);
 	recorder->summary.sampled_cpus = ss_cpu_clock_is_open(&recorder->clock);
 }
 
@@ -82,9 +90,9 @@ static struct ss_error *open_writer(struct ss_recorder *recorder, int fd)
 		.wall_ns = ss_clock_ns(CLOCK_REALTIME),
 		.period_ns = o->period_ns,
 		.keep_ns = o->keep_ns,
-		.scope = ss_cpu_clock_is_open(&recorder->clock) ? SS_SCOPE_CPUS :
-			 o->on_cpu				? SS_SCOPE_RUNNING :
-								  SS_SCOPE_THREADS,
+		.scope = !o->on_cpu				? SS_SCOPE_THREADS :
+			 ss_cpu_clock_is_open(&recorder->clock) ? SS_SCOPE_CPUS :
+								  SS_SCOPE_RUNNING,
 		.machine = system.machine,
 		.host = system.nodename,
 		.about = o->about,
@@ -122,8 +130,21 @@ static struct ss_error *init_processes(struct ss_recorder *recorder,
 		.no_waits = true,
 	};
 
-	return ss_processes_init(&recorder->processes, target, recorder->writer, o,
-				 &capture_options);
+	return ss_processes_init(
+		&recorder->processes, target, recorder->writer, o, &capture_options,
+		ss_mmap_events_is_open(&recorder->feed.events) ? &recorder->feed : NULL);
+}
+
+/* The kernel enlarges the table of descriptors step by step, and waits for all CPUs each time if
+   the process has several threads: that would be in the first tick, which opens a file for each
+   thread. */
+static void enlarge_file_table(const struct ss_target *target)
+{
+	size_t count = ss_tasks_count_now(target) + OTHER_FILES;
+	int fd = fcntl(STDERR_FILENO, F_DUPFD_CLOEXEC,
+		       (int)SS_MIN(count, (size_t)TABLE_MAX));
+
+	close_cleanup(&fd);
 }
 
 struct ss_error *ss_recorder_new(struct ss_target *target, int fd,
@@ -140,6 +161,7 @@ struct ss_error *ss_recorder_new(struct ss_target *target, int fd,
 		memcpy(&recorder->options, options,
 		       SS_MIN(options->size, sizeof(recorder->options)));
 	set_defaults(&recorder->options);
+	enlarge_file_table(target);
 	recorder->stop_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
 	int errnum = errno;
 	struct ss_error *error =
@@ -169,6 +191,7 @@ void ss_recorder_free(struct ss_recorder *recorder)
 	ss_vector_free(&recorder->samples.items);
 	ss_on_cpu_deinit(&recorder->on_cpu);
 	ss_cpu_clock_close(&recorder->clock);
+	ss_load_feed_close(&recorder->feed);
 	close_cleanup(&recorder->stop_fd);
 	ss_error_free(recorder->error);
 	free(recorder);
@@ -254,15 +277,6 @@ static void report_progress(struct ss_recorder *recorder, uint64_t now)
 	recorder->options.progress(recorder->options.progress_data, &recorder->summary);
 }
 
-/* Of ticks that could not be written. */
-static uint64_t take_missed(struct ss_recorder *recorder)
-{
-	uint64_t missed = recorder->unwritten.missed;
-
-	recorder->unwritten.missed = 0;
-	return missed;
-}
-
 static struct ss_error *take_tick(struct ss_recorder *recorder)
 {
 	struct ss_tick_record tick = { .monotonic_ns = ss_now_ns(),
@@ -279,8 +293,8 @@ static struct ss_error *take_tick(struct ss_recorder *recorder)
 					  tick.wall_ns);
 	recorder->samples.items.count = 0;
 	if (!error)
-		error = ss_processes_tick(&recorder->processes, tick.monotonic_ns,
-					  &recorder->samples, &tick);
+		error = ss_processes_tick(&recorder->processes, tick.monotonic_ns, NULL,
+					  0, &recorder->samples, &tick);
 	if (!error && recorder->processes.lost && recorder->samples.items.count == 0) {
 		recorder->unwritten = tick;
 		recorder->unwritten.missed++;
@@ -298,22 +312,45 @@ static struct ss_error *take_tick(struct ss_recorder *recorder)
 /* Samples of the CPUs ---------------------------------------------------- */
 
 /* When the next samples are read. */
-static uint64_t next_reading(const struct ss_recorder *recorder)
+static uint64_t next_reading(struct ss_recorder *recorder)
 {
 	return recorder->written_ns ?
 		       ss_pace_reading_ns(&recorder->pace, (uint64_t)LAG_MAX_NS) :
 		       0;
 }
 
-/* Of the ticks since the last call, those whose samples were lost. */
+/* Of the ticks since the last call, the last ones whose samples were lost: there was no room. */
 static uint64_t count_lost(struct ss_recorder *recorder, uint64_t count)
 {
 	uint64_t cpus = recorder->clock.rings.count;
 	uint64_t lost = (recorder->clock.lost - recorder->lost + cpus - 1) / cpus;
 
 	recorder->lost = recorder->clock.lost;
-	return SS_MAX(SS_MIN(lost, count),
-		      count - SS_MIN(count, (uint64_t)LATE_TICKS_MAX));
+	return SS_MIN(lost, count);
+}
+
+/* Likewise, the first ones that are too long ago. */
+static uint64_t count_late(const struct ss_recorder *recorder, uint64_t count,
+			   uint64_t lost)
+{
+	return recorder->options.on_cpu ?
+		       count - lost - SS_MIN(count - lost, (uint64_t)LATE_TICKS_MAX) :
+		       SS_MIN(count - SS_MIN(count, (uint64_t)LATE_LOOKS_MAX),
+			      count - lost);
+}
+
+static struct ss_error *take_samples(struct ss_recorder *recorder,
+				     struct ss_tick_record *tick, size_t begin,
+				     size_t end)
+{
+	const struct ss_on_cpu_sample *samples =
+		end > begin ? &recorder->on_cpu.samples.items[begin] : NULL;
+
+	return recorder->options.on_cpu ?
+		       ss_processes_take(&recorder->processes, tick->monotonic_ns,
+					 samples, end - begin, &recorder->samples) :
+		       ss_processes_tick(&recorder->processes, tick->monotonic_ns,
+					 samples, end - begin, &recorder->samples, tick);
 }
 
 static struct ss_error *write_tick(struct ss_recorder *recorder,
@@ -327,11 +364,14 @@ static struct ss_error *write_tick(struct ss_recorder *recorder,
 	tick->wall_ns += time_ns - tick->monotonic_ns;
 	tick->monotonic_ns = recorder->written_ns = time_ns;
 	recorder->samples.items.count = 0;
-	struct ss_error *error = ss_processes_take(&recorder->processes, time_ns,
-						   end > begin ? &samples[begin] : NULL,
-						   end - begin, &recorder->samples);
+	tick->stopped_ns = recorder->unwritten.stopped_ns;
+	tick->stopped_max_ns = recorder->unwritten.stopped_max_ns;
+	tick->missed += recorder->unwritten.missed;
+	recorder->unwritten = (struct ss_tick_record){};
+	struct ss_error *error = take_samples(recorder, tick, begin, end);
 	if (!error && recorder->processes.lost && recorder->samples.items.count == 0) {
-		recorder->unwritten.missed += tick->missed + 1;
+		recorder->unwritten = *tick;
+		recorder->unwritten.missed++;
 		return NULL;
 	}
 	if (!error)
@@ -343,14 +383,19 @@ static struct ss_error *write_tick(struct ss_recorder *recorder,
 	return error;
 }
 
-/* Writes the samples before a time: a tick, also if there are none; or several, see
-   ss_on_cpu_tick_end(). */
+/* Writes the samples before a time: a tick, also if there are none. With on_cpu, all of them,
+   perhaps in several ticks. */
 static struct ss_error *write_until(struct ss_recorder *recorder, size_t *next,
 				    uint64_t until_ns, struct ss_tick_record *tick)
 {
 	struct ss_error *error = NULL;
 	bool more = true;
 
+	if (!recorder->options.on_cpu) {
+		*next = ss_on_cpu_find(&recorder->on_cpu, until_ns);
+		return write_tick(recorder, tick,
+				  ss_on_cpu_tick_begin(&recorder->on_cpu, *next), *next);
+	}
 	while (more && !error) {
 		size_t begin = *next;
 		*next = ss_on_cpu_tick_end(&recorder->on_cpu, begin, until_ns);
@@ -371,6 +416,9 @@ static struct ss_error *start_clock(struct ss_recorder *recorder)
 				       .wall_ns = ss_clock_ns(CLOCK_REALTIME) };
 	struct ss_error *error = write_tick(recorder, &tick, 0, 0);
 
+	if (!recorder->options.on_cpu)
+		recorder->unwritten.missed +=
+			(ss_now_ns() - now_ns) / recorder->options.period_ns;
 	ss_cpu_clock_start(&recorder->clock);
 	ss_pace_init(&recorder->pace, recorder->options.period_ns, ss_now_ns());
 	return error;
@@ -395,22 +443,26 @@ static struct ss_error *take_clock_tick(struct ss_recorder *recorder)
 	uint64_t interval_ns = recorder->pace.interval_ns;
 	if (ss_pace_renew(&recorder->pace, now_ns))
 		ss_cpu_clock_set(&recorder->clock, recorder->pace.interval_ns);
-	uint64_t missed = count_lost(recorder, count);
+	uint64_t lost = count_lost(recorder, count);
+	uint64_t late = count_late(recorder, count, lost);
 	if (ss_writer_wants_roll(recorder->writer, now_ns))
 		error = ss_processes_roll(&recorder->processes, now_ns, wall_ns);
-	at_ns += missed * interval_ns;
-	for (uint64_t i = missed; i < count && !error; i++, at_ns += interval_ns) {
-		struct ss_tick_record tick = {
-			.monotonic_ns = SS_MIN(at_ns, now_ns),
-			.missed = missed + take_missed(recorder),
-		};
+	recorder->unwritten.missed += late;
+	at_ns += late * interval_ns;
+	for (uint64_t i = late; i < count - lost && !error; i++, at_ns += interval_ns) {
+		struct ss_tick_record tick = { .monotonic_ns = SS_MIN(at_ns, now_ns) };
+		if (i > late && recorder->processes.late) {
+			/* this thread must end first */
+			recorder->unwritten.missed += count - lost - i;
+			break;
+		}
 		tick.wall_ns = wall_ns - (now_ns - tick.monotonic_ns);
-		missed = 0;
 		error = write_until(recorder, &next,
-				    i + 1 < count ? at_ns + interval_ns / 2 : UINT64_MAX,
+				    i + 1 < count - lost ? at_ns + interval_ns / 2 :
+							   UINT64_MAX,
 				    &tick);
 	}
-	recorder->unwritten.missed += missed;
+	recorder->unwritten.missed += lost;
 	return error;
 }
 

@@ -122,20 +122,6 @@ static void sort_fresh(struct ss_tracker *tracker)
 		      sizeof(*tracker->fresh.items), compare_fresh);
 }
 
-/* The mapped module of a load, or NULL. */
-static const struct ss_module *find_mapped(const struct ss_capture *capture,
-					   const struct ss_mmap_event *event)
-{
-	for (size_t i = 0; capture && i < capture->modules.count; i++) {
-		const struct ss_module *module = &capture->modules.items[i]->pub;
-		if (event->start >= module->base &&
-		    event->start - module->base < module->size &&
-		    strcmp(event->path, module->path) == 0)
-			return module;
-	}
-	return NULL;
-}
-
 /* Loads before a time of which the address space shows nothing: a module that is not there any
    more, or one that was there before and is there again. Its end is not dated. capture: NULL
    after the end of the process. */
@@ -145,15 +131,16 @@ static bool report_missed(struct ss_tracker *tracker, const struct ss_capture *c
 	struct ss_mmap_event *event;
 
 	while ((event = ss_module_loads_take(&tracker->loads, before_ns))) {
-		const struct ss_module *mapped = find_mapped(capture, event);
+		const struct ss_module_impl *mapped =
+			capture ? ss_module_loads_find(event, capture) : NULL;
 		struct ss_module_impl *module = mapped ? NULL :
 							 ss_module_loads_make(event);
 		uint64_t time_ns = event->time_ns;
 		free(event);
 		report_fresh(tracker, time_ns);
 		if (mapped) {
-			report_at(tracker, mapped, false, 0);
-			report_at(tracker, mapped, true, time_ns);
+			report_at(tracker, &mapped->pub, false, 0);
+			report_at(tracker, &mapped->pub, true, time_ns);
 			continue;
 		}
 		if (!module)

@@ -47,8 +47,10 @@ void ss_frame_check_add_frame(struct ss_frame_check *check, uint64_t pc)
 	if (ss_area_check_contains(&check->thread->areas, area->start))
 		return;
 	verify(check, pc);
-	/* More areas than fit are never verified: another attempt would not help. */
-	check->thread->areas.incomplete |= fits && check->result != SS_MAPPING_UNKNOWN;
+	/* More areas than fit are never verified, and a sample of the kernel cannot be:
+	   another attempt would not help. */
+	check->thread->areas.incomplete |= fits && !check->thread->by_kernel &&
+					   check->result != SS_MAPPING_UNKNOWN;
 }
 
 void ss_frame_check_end_thread(struct ss_frame_check *check)

@@ -2,6 +2,8 @@
 
 #include <string.h>
 
+#include "model/capture.h"
+
 int ss_module_loads_open(struct ss_module_loads *loads)
 {
 	return ss_mmap_events_open(&loads->events);
@@ -42,13 +44,18 @@ static bool insert(struct ss_module_loads *loads, struct ss_mmap_event *event)
 	return true;
 }
 
+bool ss_module_loads_add(struct ss_module_loads *loads, const struct ss_mmap_event *event)
+{
+	loads->last_ns = SS_MAX(loads->last_ns, event->time_ns);
+	return loads->pending.count == SS_MODULE_LOADS_MAX || insert(loads, copy(event));
+}
+
 bool ss_module_loads_read(struct ss_module_loads *loads, pid_t pid)
 {
 	struct ss_mmap_event event;
 
 	while (ss_mmap_events_next(&loads->events, &event)) {
-		if (event.pid == pid && loads->pending.count < SS_MODULE_LOADS_MAX &&
-		    !insert(loads, copy(&event)))
+		if (event.pid == pid && !ss_module_loads_add(loads, &event))
 			return false;
 	}
 	return true;
@@ -87,12 +94,37 @@ uint64_t ss_module_loads_date(struct ss_module_loads *loads,
 	return time_ns;
 }
 
+uint64_t ss_module_loads_first(const struct ss_module_loads *loads,
+			       const struct ss_module *module)
+{
+	for (size_t i = 0; i < loads->pending.count; i++) {
+		const struct ss_mmap_event *event = loads->pending.items[i];
+		if (event->start < module->base + module->size &&
+		    event->start + event->size > module->base)
+			return event->time_ns;
+	}
+	return 0;
+}
+
 struct ss_mmap_event *ss_module_loads_take(struct ss_module_loads *loads,
 					   uint64_t before_ns)
 {
 	if (loads->pending.count == 0 || loads->pending.items[0]->time_ns >= before_ns)
 		return NULL;
 	return take(loads, 0);
+}
+
+const struct ss_module_impl *ss_module_loads_find(const struct ss_mmap_event *event,
+						  const struct ss_capture *capture)
+{
+	for (size_t i = 0; i < capture->modules.count; i++) {
+		const struct ss_module_impl *module = capture->modules.items[i];
+		if (event->start >= module->pub.base &&
+		    event->start - module->pub.base < module->pub.size &&
+		    strcmp(event->path, module->pub.path) == 0)
+			return module;
+	}
+	return NULL;
 }
 
 struct ss_module_impl *ss_module_loads_make(const struct ss_mmap_event *event)

@@ -11,9 +11,10 @@
 /* Of a hostile process; further ones are dropped. */
 enum { SS_MODULE_LOADS_MAX = 1 << 14 };
 
-/* Zeroed, it is closed: nothing is dated. */
+/* Zeroed, it is closed: nothing is dated, unless loads are added. */
 struct ss_module_loads {
 	struct ss_mmap_events events;
+	uint64_t last_ns; /* the time of the last one, pending or not; 0: none */
 	SS_VECTOR(struct ss_mmap_event *) pending; /* owned; in the order of time */
 };
 
@@ -25,14 +26,26 @@ void ss_module_loads_close(struct ss_module_loads *loads);
    read. False without memory. */
 bool ss_module_loads_read(struct ss_module_loads *loads, pid_t pid);
 
+/* Adds one that another reader of such events has found. False without memory. */
+bool ss_module_loads_add(struct ss_module_loads *loads,
+			 const struct ss_mmap_event *event);
+
 /* The last time at which a module was loaded, which is no longer pending then. 0: not known. */
 uint64_t ss_module_loads_date(struct ss_module_loads *loads,
 			      const struct ss_module *module);
+
+/* The time of the first pending load in the place of a module; 0: there is none. */
+uint64_t ss_module_loads_first(const struct ss_module_loads *loads,
+			       const struct ss_module *module);
 
 /* The oldest pending load before a time: that of a module that is not mapped any more, or that was
    mapped again. The caller frees it. NULL: none. */
 struct ss_mmap_event *ss_module_loads_take(struct ss_module_loads *loads,
 					   uint64_t before_ns);
+
+/* The module of a capture that such a load is of, or NULL. */
+const struct ss_module_impl *ss_module_loads_find(const struct ss_mmap_event *event,
+						  const struct ss_capture *capture);
 
 /* The module of such a load. NULL without memory. */
 struct ss_module_impl *ss_module_loads_make(const struct ss_mmap_event *event);

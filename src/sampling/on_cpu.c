@@ -2,6 +2,8 @@
 
 #include <stdlib.h>
 
+#include "base/search.h"
+
 static int compare_times(const void *a, const void *b)
 {
 	const struct ss_on_cpu_sample *x = a;
@@ -50,6 +52,7 @@ bool ss_on_cpu_collect(struct ss_on_cpu *on_cpu, struct ss_cpu_clock *clock,
 		slot->clock = sample;
 		take_stack(slot, clock, arena);
 	}
+	ss_arena_keep(arena);
 	if (on_cpu->samples.count > 1)
 		qsort(on_cpu->samples.items, on_cpu->samples.count,
 		      sizeof(*on_cpu->samples.items), compare_times);
@@ -81,4 +84,20 @@ size_t ss_on_cpu_tick_end(const struct ss_on_cpu *on_cpu, size_t begin, uint64_t
 	       !is_in_tick(items, begin, end, &items[end].clock))
 		end++;
 	return end;
+}
+
+size_t ss_on_cpu_tick_begin(const struct ss_on_cpu *on_cpu, size_t end)
+{
+	const struct ss_on_cpu_sample *items = on_cpu->samples.items;
+	size_t begin = end;
+
+	while (begin > 0 && !is_in_tick(items, begin, end, &items[begin - 1].clock))
+		begin--;
+	return begin;
+}
+
+size_t ss_on_cpu_find(const struct ss_on_cpu *on_cpu, uint64_t time_ns)
+{
+	return ss_lower_bound(on_cpu->samples.count, i,
+			      on_cpu->samples.items[i].clock.time_ns < time_ns);
 }

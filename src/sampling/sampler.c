@@ -1,6 +1,8 @@
 #include "sampling/sampler.h"
 
 #include <string.h>
+#include <time.h>
+#include <unistd.h>
 
 #include "base/clock.h"
 #include "capture/result.h"
@@ -12,6 +14,9 @@ enum {
 	   in a system call less than one time in twenty. */
 	COMPUTES_NS = 200 * 1000 * 1000,
 	LOOK_NS = 2 * 1000 * 1000, /* for a thread that waits for a CPU */
+	SWITCHES_MAX = 16,	   /* between two ticks: more are not sampled */
+	PAUSES_MAX = 4,		   /* in a tick */
+	PAUSE_NS = 100 * 1000,
 };
 
 static bool want_all(void *data, pid_t tid, const char *name, char state)
@@ -52,6 +57,8 @@ void ss_sampler_deinit(struct ss_sampler *sampler)
 	ss_tasks_deinit(&sampler->tasks);
 	ss_look_deinit(&sampler->look);
 	ss_gathers_deinit(&sampler->gathers);
+	ss_switch_stacks_close(&sampler->switches);
+	ss_vector_free(&sampler->running);
 	ss_address_space_deinit(&sampler->space);
 	ss_buffer_deinit(&sampler->text);
 }
@@ -66,31 +73,246 @@ static bool computes(struct ss_sampled_thread *thread, uint64_t system_ticks)
 	return thread->run_ns - thread->computed_ns >= (uint64_t)COMPUTES_NS;
 }
 
+/* Samples by the kernel -------------------------------------------------- */
+
+static const char ended_name[] = "(ended)";
+
+/* Reads its name now and then, and applies the filter. */
+static void name_thread(struct ss_sampler *sampler, struct ss_sampled_thread *thread)
+{
+	if (thread->named && ++thread->filter_ticks < FILTER_TICKS)
+		return;
+	thread->filter_ticks = 0;
+	if (sampler->access->read_name(sampler->target, thread->tid, &sampler->text,
+				       thread->name, sizeof(thread->name)))
+		thread->named = true;
+	else if (!thread->named)
+		memcpy(thread->name, ended_name, sizeof(ended_name));
+	thread->excluded = !sampler->options.filter(sampler->options.filter_data,
+						    thread->tid, thread->name, 'R');
+}
+
+static void fill_call(const struct ss_sampler *sampler,
+		      const struct ss_clock_sample *sample, struct ss_syscall *ret)
+{
+	struct ss_syscall_text call;
+
+	*ret = (struct ss_syscall){ .number = -1 };
+	if (!sample->in_kernel ||
+	    !sampler->access->find_call(&sampler->space.memory, &sample->kernel, &call))
+		return;
+	ret->number = call.number;
+	ret->id = ss_arch_syscall_id(&ss_arch_host, call.number);
+	memcpy(ret->args, call.args, sizeof(ret->args));
+}
+
+static void fill_sample(const struct ss_sampler *sampler,
+			const struct ss_on_cpu_sample *sample,
+			const struct ss_sampled_thread *thread,
+			struct ss_capture_thread *ret)
+{
+	*ret = (struct ss_capture_thread){
+		.tid = sample->clock.tid,
+		.state = 'R',
+		.end = sample->stack.size || !sample->clock.has_regs ?
+			       SS_END_ROOT : /* a kernel worker has no stack */
+			       SS_END_UNREADABLE,
+		.consistent = true,
+		.worker = !sample->clock.has_regs,
+		.syscall.number = -1,
+		.stacks[0] = sample->stack,
+	};
+	memcpy(ret->name, thread->name, sizeof(ret->name));
+	if (!sample->clock.has_regs)
+		return;
+	ss_arch_host.attach->regs(&sample->clock.kernel, &ret->regs);
+	fill_call(sampler, &sample->clock, &ret->syscall);
+}
+
+/* Takes such a sample. False: no memory; the thread is captured. */
+static bool fill_running(struct ss_sampler *sampler, struct ss_sampled_thread *thread,
+			 const struct ss_on_cpu_sample *sample, char state)
+{
+	struct ss_capture_thread *slot = ss_vector_push(&sampler->running);
+
+	if (!slot)
+		return false;
+	name_thread(sampler, thread);
+	thread->excluded = !sampler->options.filter(sampler->options.filter_data,
+						    thread->tid, thread->name, state);
+	thread->kernel_state = state;
+	ss_area_check_clear(&thread->areas);
+	if (thread->excluded) {
+		sampler->running.count--;
+	} else {
+		fill_sample(sampler, sample, thread, slot);
+		slot->state = state;
+	}
+	ss_thread_end_capture(thread, false, false, 0);
+	thread->by_kernel = true;
+	thread->sampled_ns = sample->clock.time_ns;
+	return true;
+}
+
+/* On a CPU at the tick. */
+static bool take_clocked(struct ss_sampler *sampler, struct ss_sampled_thread *thread)
+{
+	for (size_t i = sampler->clocked_count; i-- > 0;) {
+		const struct ss_on_cpu_sample *sample = &sampler->clocked[i];
+		if (sample->clock.tid != thread->tid || !sample->clock.has_regs)
+			continue;
+		thread->clocked_ns = sample->clock.time_ns;
+		return fill_running(sampler, thread, sample, 'R');
+	}
+	return false;
+}
+
+/* Waits for a CPU, and its stack is not known yet. */
+static bool take_waiting(struct ss_sampler *sampler, struct ss_sampled_thread *thread)
+{
+	const struct ss_on_cpu_sample sample = { .clock.tid = thread->tid,
+						 .clock.time_ns = ss_now_ns() };
+
+	if (!fill_running(sampler, thread, &sample, 'R'))
+		return false;
+	if (!thread->excluded) {
+		struct ss_capture_thread *last =
+			&sampler->running.items[sampler->running.count - 1];
+		last->end = SS_END_RUNNABLE;
+		last->worker = false;
+	}
+	return true;
+}
+
+/*
+ * Preempted, and not on a CPU since, or not at the tick. runnable: the thread is known to be now.
+ * Then it may also have slept at the tick; and if it has not left a CPU since the event was opened,
+ * it waits for one.
+ */
+static bool take_switched(struct ss_sampler *sampler, struct ss_sampled_thread *thread,
+			  bool runnable)
+{
+	size_t used = sampler->arena->used;
+	uint8_t *stack = ss_arena_take(sampler->arena, SS_SWITCH_STACK_MAX);
+	struct ss_switch_sample switched;
+	struct ss_regs regs;
+
+	enum ss_switch_result result =
+		stack ? ss_switch_stacks_find(&sampler->switches, thread->tid,
+					      ss_now_ns(), &switched, stack) :
+			SS_SWITCH_UNKNOWN;
+	bool left = runnable && result == SS_SWITCH_LEFT;
+	bool known = (left || result == SS_SWITCH_PREEMPTED) &&
+		     switched.time_ns >= thread->clocked_ns;
+	if (!known)
+		sampler->arena->used = used;
+	if (result == SS_SWITCH_NONE_YET)
+		return runnable && take_waiting(sampler, thread);
+	if (!known)
+		return false;
+	ss_arch_host.attach->regs(&switched.kernel, &regs);
+	struct ss_on_cpu_sample sample = {
+		.clock = { .tid = thread->tid,
+			   .time_ns = switched.time_ns,
+			   .has_regs = true,
+			   .in_kernel = left,
+			   .kernel = switched.kernel },
+		.stack = { .address = ss_regs_sp(&ss_arch_host, &regs),
+			   .size = SS_MIN(switched.stack_size,
+					  sampler->options.max_stack),
+			   .bytes = stack,
+			   .truncated = switched.truncated ||
+					switched.stack_size >
+						sampler->options.max_stack },
+	};
+	return fill_running(sampler, thread, &sample, left ? 'S' : 'R');
+}
+
+/* Whether a thread that has run needs no capture. */
+static bool take_running(struct ss_sampler *sampler, struct ss_sampled_thread *thread)
+{
+	thread->switches = thread->last_count ? thread->seen_count - thread->last_count :
+						0;
+	thread->last_count = thread->seen_count;
+	thread->by_kernel = false;
+	if (!sampler->by_kernel || thread->deep || thread->state == SS_THREAD_GONE)
+		return false;
+	return take_clocked(sampler, thread) || take_switched(sampler, thread, false);
+}
+
+/* A thread that runs or waits for a CPU now, but did not run at the tick: from the next one on it
+   is known what it did then. */
+static bool take_runnable(struct ss_sampler *sampler, struct ss_sampled_thread *thread)
+{
+	return sampler->by_kernel && !thread->deep &&
+	       thread->switches <= (uint64_t)SWITCHES_MAX &&
+	       ss_switch_stacks_start(&sampler->switches, thread->tid) &&
+	       take_switched(sampler, thread, true);
+}
+
+static void close_schedstat(const struct ss_task *task)
+{
+	int fd = task->borrowed ? -1 : task->schedstat - 1;
+
+	close_cleanup(&fd);
+}
+
+/*
+ * Reads a thread. If it runs now, but did not at the tick, and sleeps often, it slept then. So it is
+ * read again a little later: otherwise it would be seen to run twice as often as it does.
+ */
+static void read_task(struct ss_sampler *sampler, const struct ss_sampled_thread *thread,
+		      struct ss_task *task, unsigned *pauses)
+{
+	const struct timespec pause = { .tv_nsec = PAUSE_NS };
+
+	for (;;) {
+		*task = (struct ss_task){ .tid = thread->tid,
+					  .state = '?',
+					  .schedstat = thread->schedstat_fd + 1,
+					  .borrowed = thread->schedstat_fd >= 0,
+					  .filter = thread->filter };
+		task->call.number = -1;
+		sampler->access->read(task, sampler->target, &sampler->options,
+				      &sampler->text);
+		if (task->phase != SS_TASK_SEEN || task->state != 'R' ||
+		    !sampler->by_kernel || thread->deep ||
+		    thread->switches <= (uint64_t)SWITCHES_MAX || *pauses == 0)
+			return;
+		(*pauses)--;
+		close_schedstat(task);
+		(void)nanosleep(&pause, NULL); /* or less */
+	}
+}
+
 /* Lists the threads that are due, as tasks. False without memory. */
 static bool list_due(struct ss_sampler *sampler)
 {
 	struct ss_task_list *tasks = &sampler->tasks;
+	unsigned pauses = PAUSES_MAX;
 	size_t count = 0;
 
+	ss_tasks_close_files(tasks);
 	tasks->items.count = 0;
 	tasks->dumping_core = false;
+	sampler->running.count = 0;
 	for (size_t i = 0; i < sampler->threads.items.count; i++)
 		count += sampler->threads.items.items[i].due;
 	if (tasks->items.capacity <= count && !ss_tasks_reserve(tasks, count + 1))
 		return false;
 	for (size_t i = 0; i < sampler->threads.items.count; i++) {
 		struct ss_sampled_thread *thread = &sampler->threads.items.items[i];
-		if (!thread->due)
+		if (!thread->due || take_running(sampler, thread))
 			continue;
 		struct ss_task *task = &tasks->items.items[tasks->items.count++];
-		*task = (struct ss_task){ .tid = thread->tid,
-					  .state = '?',
-					  .filter = thread->filter };
-		task->call.number = -1;
-		sampler->access->read(task, sampler->target, &sampler->options,
-				      &sampler->text);
+		read_task(sampler, thread, task, &pauses);
 		task->computes = computes(thread, task->system_ticks);
 		task->ran = task->phase == SS_TASK_SEEN && task->state == 'R';
+		if (task->ran && take_runnable(sampler, thread)) {
+			close_schedstat(task);
+			tasks->items.count--;
+			continue;
+		}
 		bool blocked = task->phase == SS_TASK_SEEN && task->watched;
 		if (blocked && thread->state == SS_THREAD_STOP_NEXT)
 			sampler->access->check_fragile(task, sampler->target,
@@ -98,6 +320,7 @@ static bool list_due(struct ss_sampler *sampler)
 		switch (ss_thread_begin_capture(thread, blocked, task->fragile,
 						task->run_count)) {
 		case SS_THREAD_SKIP:
+			close_schedstat(task);
 			tasks->items.count--;
 			break;
 		case SS_THREAD_STOP:
@@ -347,6 +570,22 @@ static bool any_listed(const struct ss_task_list *tasks)
 	return false;
 }
 
+/* Adds the threads that the kernel sampled to the capture. */
+static struct ss_error *add_running(struct ss_sampler *sampler, struct ss_tick *tick)
+{
+	struct ss_capture *capture = sampler->space.capture;
+
+	if (!ss_vector_reserve(&capture->threads,
+			       capture->threads.count + sampler->running.count + 1))
+		return ss_error_no_memory();
+	for (size_t i = 0; i < sampler->running.count; i++)
+		capture->threads.items[capture->threads.count++] =
+			sampler->running.items[i];
+	if (capture->threads.count > 0)
+		tick->capture = capture;
+	return NULL;
+}
+
 /* Captures the threads that are due. */
 static struct ss_error *capture_due(struct ss_sampler *sampler, struct ss_tick *tick)
 {
@@ -358,9 +597,10 @@ static struct ss_error *capture_due(struct ss_sampler *sampler, struct ss_tick *
 	sampler->gathers.used = 0;
 	if (!list_due(sampler))
 		return ss_error_no_memory();
+	ss_arena_keep(sampler->arena);
 	if (!any_listed(tasks)) {
 		update_threads(sampler);
-		return NULL;
+		return add_running(sampler, tick);
 	}
 	struct ss_error *error =
 		ss_arena_prepare(sampler->arena, capture, tasks, &sampler->options);
@@ -378,9 +618,7 @@ static struct ss_error *capture_due(struct ss_sampler *sampler, struct ss_tick *
 	if (sampler->on_cpu)
 		drop_sleepers(sampler);
 	error = ss_result_fill_threads(capture, tasks);
-	if (!error && capture->threads.count > 0)
-		tick->capture = capture;
-	return error;
+	return error ? error : add_running(sampler, tick);
 }
 
 bool ss_sampler_release_late(struct ss_sampler *sampler)
@@ -411,6 +649,7 @@ struct ss_error *ss_sampler_tick(struct ss_sampler *sampler, struct ss_tick *ret
 {
 	*ret = (struct ss_tick){};
 	sampler->late = false;
+	ss_switch_stacks_sweep(&sampler->switches, ss_now_ns());
 	if (!ss_thread_list_refresh(&sampler->threads))
 		return ss_error_no_memory();
 	if (sampler->on_cpu)
@@ -473,60 +712,6 @@ void ss_sampler_discard(struct ss_sampler *sampler)
 }
 
 /* Samples of the CPUs ---------------------------------------------------- */
-
-static const char ended_name[] = "(ended)";
-
-/* Reads its name now and then, and applies the filter. */
-static void name_thread(struct ss_sampler *sampler, struct ss_sampled_thread *thread)
-{
-	if (thread->named && ++thread->filter_ticks < FILTER_TICKS)
-		return;
-	thread->filter_ticks = 0;
-	if (sampler->access->read_name(sampler->target, thread->tid, &sampler->text,
-				       thread->name, sizeof(thread->name)))
-		thread->named = true;
-	else if (!thread->named)
-		memcpy(thread->name, ended_name, sizeof(ended_name));
-	thread->excluded = !sampler->options.filter(sampler->options.filter_data,
-						    thread->tid, thread->name, 'R');
-}
-
-static void fill_call(const struct ss_sampler *sampler,
-		      const struct ss_clock_sample *sample, struct ss_syscall *ret)
-{
-	struct ss_syscall_text call;
-
-	*ret = (struct ss_syscall){ .number = -1 };
-	if (!sample->in_kernel ||
-	    !sampler->access->find_call(&sampler->space.memory, &sample->kernel, &call))
-		return;
-	ret->number = call.number;
-	ret->id = ss_arch_syscall_id(&ss_arch_host, call.number);
-	memcpy(ret->args, call.args, sizeof(ret->args));
-}
-
-static void fill_sample(const struct ss_sampler *sampler,
-			const struct ss_on_cpu_sample *sample,
-			const struct ss_sampled_thread *thread,
-			struct ss_capture_thread *ret)
-{
-	*ret = (struct ss_capture_thread){
-		.tid = sample->clock.tid,
-		.state = 'R',
-		.end = sample->stack.size || !sample->clock.has_regs ?
-			       SS_END_ROOT : /* a kernel worker has no stack */
-			       SS_END_UNREADABLE,
-		.consistent = true,
-		.worker = !sample->clock.has_regs,
-		.syscall.number = -1,
-		.stacks[0] = sample->stack,
-	};
-	memcpy(ret->name, thread->name, sizeof(ret->name));
-	if (!sample->clock.has_regs)
-		return;
-	ss_arch_host.attach->regs(&sample->clock.kernel, &ret->regs);
-	fill_call(sampler, &sample->clock, &ret->syscall);
-}
 
 static struct ss_error *take_sample(struct ss_sampler *sampler,
 				    const struct ss_on_cpu_sample *sample)

@@ -5,6 +5,12 @@
  * thread whose stack cannot be unwound without a register that only a stop provides is
  * stopped once, at the caller's request (see thread_state.h).
  *
+ * Where the kernel samples the CPUs (target/cpu_clock.h), no running thread is stopped either:
+ * one that was on a CPU at the tick has the stack of that moment, and one that waits for a CPU
+ * since it was preempted has the stack of when it left its last one (target/switch_stacks.h). The
+ * others, such as a thread that has just woken up, are captured as above. Of a process with
+ * frames of a runtime all are, because what these need is copied during a stop.
+ *
  * Threads do not stay attached between two ticks: each signal for such a thread would
  * stop it until we wake up and deliver the signal, and no debugger could attach.
  * Attaching again costs a running thread only about a microsecond.
@@ -21,6 +27,7 @@
 #include "sampling/gathers.h"
 #include "sampling/on_cpu.h"
 #include "sampling/thread_list.h"
+#include "target/switch_stacks.h"
 
 struct ss_sampler {
 	struct ss_target *target;		/* borrowed */
@@ -38,7 +45,15 @@ struct ss_sampler {
 	/* Only threads that ran at the tick are sampled: set after ss_sampler_init(), with a
 	   filter for state R. */
 	bool on_cpu;
-	bool late; /* the calling thread must end */
+	/* Samples of the CPUs at the next tick, which the caller sets, or none; their stacks are
+	   kept in the arena. */
+	const struct ss_on_cpu_sample *clocked;
+	size_t clocked_count;
+	/* They are used: set by the caller, unless it knows of frames of runtimes. */
+	bool by_kernel;
+	struct ss_switch_stacks switches;
+	SS_VECTOR(struct ss_capture_thread) running; /* by the kernel, in this capture */
+	bool late;				     /* the calling thread must end */
 	bool took_sigchld;
 	uint64_t thread_stops;
 };

@@ -253,6 +253,15 @@ static void find_rest(struct ss_thread_list *list)
 		put_off(balance);
 }
 
+static bool are_most_quiet(const struct ss_thread_list *list)
+{
+	size_t count = 0;
+
+	for (size_t i = 0; i < list->items.count; i++)
+		count += is_quiet(&list->items.items[i]);
+	return count > list->items.count / 2;
+}
+
 /* Finds out which threads have run. False: the list is not complete. */
 static bool update(struct ss_thread_list *list)
 {
@@ -272,7 +281,7 @@ static bool update(struct ss_thread_list *list)
 		balance->known = false;
 		return false;
 	}
-	if (balance->pause_ticks == 0)
+	if (balance->pause_ticks == 0 && are_most_quiet(list))
 		find_rest(list);
 	return is_complete(list);
 }

@@ -60,7 +60,14 @@ struct ss_sampled_thread {
 	   that it has only resumed its call. */
 	uint64_t expected_count;
 	enum ss_task_filter filter;
-	unsigned filter_ticks;	   /* captures since it was last read */
+	unsigned filter_ticks; /* captures since it was last read */
+	/* The capture is a sample that the kernel took, see struct ss_sampler. */
+	bool by_kernel;
+	uint64_t sampled_ns;	   /* the time of that sample */
+	bool deep;		   /* its stack is larger than the kernel copies */
+	uint64_t clocked_ns;	   /* when it was last sampled on a CPU */
+	uint64_t last_count;	   /* the run count when it was last due */
+	uint64_t switches;	   /* how often it has run since then */
 	uint64_t after_stop_count; /* STOP_NEXT: expected after the stop; 0: not known */
 	struct ss_area_check areas;
 };

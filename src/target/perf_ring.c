@@ -11,9 +11,9 @@
 
 enum { PAGE = 4096 };
 
-static int map_ring(struct ss_perf_ring *ring, int fd, size_t size)
+static int map_ring(struct ss_perf_ring *ring, int fd, size_t size, int prot)
 {
-	void *page = mmap(NULL, PAGE + size, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+	void *page = mmap(NULL, PAGE + size, prot, MAP_SHARED, fd, 0);
 
 	if (page == MAP_FAILED)
 		return errno;
@@ -24,6 +24,8 @@ static int map_ring(struct ss_perf_ring *ring, int fd, size_t size)
 static int open_event(struct ss_perf_ring *ring, struct perf_event_attr *attr, pid_t tid,
 		      int cpu, size_t size, size_t size_min)
 {
+	/* The kernel overwrites records of a ring that the reader cannot write. */
+	int prot = PROT_READ | (attr->write_backward ? 0 : PROT_WRITE);
 	int errnum = EINVAL;
 
 	attr->size = sizeof(*attr);
@@ -37,7 +39,7 @@ static int open_event(struct ss_perf_ring *ring, struct perf_event_attr *attr, p
 	if (fd < 0)
 		return errno;
 	for (; size >= size_min; size /= 2) {
-		errnum = map_ring(ring, fd, size);
+		errnum = map_ring(ring, fd, size, prot);
 		if (errnum != EPERM && errnum != ENOMEM)
 			break;
 	}
@@ -58,6 +60,30 @@ int ss_perf_ring_open_thread(struct ss_perf_ring *ring, struct perf_event_attr *
 	return open_event(ring, attr, tid, -1, size, size);
 }
 
+int ss_perf_ring_open_newest(struct ss_perf_ring *ring, struct perf_event_attr *attr,
+			     pid_t tid, size_t size)
+{
+	attr->write_backward = 1;
+	return open_event(ring, attr, tid, -1, size, size);
+}
+
+uint64_t ss_perf_ring_head(const struct ss_perf_ring *ring)
+{
+	return __atomic_load_n(&ring->page->data_head, __ATOMIC_ACQUIRE);
+}
+
+/* A record may continue at the beginning of the ring. */
+void ss_perf_ring_peek(const struct ss_perf_ring *ring, uint64_t at, void *ret,
+		       size_t size)
+{
+	const char *data = (const char *)ring->page + PAGE;
+	size_t from = at % ring->size;
+	size_t first = SS_MIN(size, ring->size - from);
+
+	memcpy(ret, data + from, first);
+	memcpy((char *)ret + first, data, size - first);
+}
+
 void ss_perf_ring_close(struct ss_perf_ring *ring)
 {
 	if (ring->page)
@@ -69,16 +95,11 @@ void ss_perf_ring_close(struct ss_perf_ring *ring)
 bool ss_perf_ring_copy(const struct ss_perf_ring *ring, size_t offset, void *ret,
 		       size_t size)
 {
-	const char *data = (const char *)ring->page + PAGE;
 	uint64_t left = ring->next - ring->page->data_tail;
 
 	if (offset > left || size > left - offset)
 		return false;
-	/* A record may continue at the beginning of the ring. */
-	size_t from = (ring->page->data_tail + offset) % ring->size;
-	size_t first = SS_MIN(size, ring->size - from);
-	memcpy(ret, data + from, first);
-	memcpy((char *)ret + first, data, size - first);
+	ss_perf_ring_peek(ring, ring->page->data_tail + offset, ret, size);
 	return true;
 }
 

@@ -30,7 +30,18 @@ int ss_perf_ring_open(struct ss_perf_ring *ring, struct perf_event_attr *attr, i
 /* The same for one thread, on any CPU; ESRCH if it has ended. */
 int ss_perf_ring_open_thread(struct ss_perf_ring *ring, struct perf_event_attr *attr,
 			     pid_t tid, size_t size);
+/* The same, with a ring that keeps the newest records, each before those that are older: only the
+   following two functions read it. */
+int ss_perf_ring_open_newest(struct ss_perf_ring *ring, struct perf_event_attr *attr,
+			     pid_t tid, size_t size);
 void ss_perf_ring_close(struct ss_perf_ring *ring);
+
+/* Where the newest record begins; the first one ends at 0. */
+uint64_t ss_perf_ring_head(const struct ss_perf_ring *ring);
+
+/* Copies bytes from a position, at most the size of the ring. */
+void ss_perf_ring_peek(const struct ss_perf_ring *ring, uint64_t at, void *ret,
+		       size_t size);
 
 /* The header of the oldest record. False: there is none. The record stays in the ring
    until ss_perf_ring_drop(). */

@@ -145,8 +145,15 @@ class Record(EndToEnd):
         self.assertLess(recording.summary["thread_stops"], recording.ticks // 10)
 
     def test_running_threads(self):
+        """Without perf events they are stopped."""
         target = self.start("busy", 2, settle=False)
-        text = self.record("-r", 200, "--state=R", target.pid, seconds="0.5")
+        tool = [STACKSNAP]
+        if os.geteuid() == 0:
+            tool = ["setpriv", "--bounding-set=-perfmon,-sys_admin", STACKSNAP]
+        process = self.start_recording("-r", 200, "--state=R", "-d", "500ms", target.pid, tool=tool)
+        text = process.communicate(timeout=LIMIT_S)[1].decode()
+        self.assertEqual(process.returncode, 0, text)
+        self.assertIn("running threads were stopped, and modules polled", text)
         self.assert_free(target.pid)
         recording = self.read()
         self.assert_whole(recording, 2)

@@ -43,6 +43,16 @@ static void test_ticks(void **state)
 	assert_int_equal(ss_on_cpu_tick_end(&on_cpu, 4, 250), 6);
 	assert_int_equal(ss_on_cpu_tick_end(&on_cpu, 6, UINT64_MAX), 7);
 	assert_int_equal(ss_on_cpu_tick_end(&on_cpu, 7, UINT64_MAX), 7);
+	/* Backwards: the last samples before an index. */
+	assert_int_equal(ss_on_cpu_tick_begin(&on_cpu, 0), 0);
+	assert_int_equal(ss_on_cpu_tick_begin(&on_cpu, 2), 0);
+	assert_int_equal(ss_on_cpu_tick_begin(&on_cpu, 3), 1);
+	assert_int_equal(ss_on_cpu_tick_begin(&on_cpu, 6), 4);
+	assert_int_equal(ss_on_cpu_tick_begin(&on_cpu, 7), 4);
+	assert_int_equal(ss_on_cpu_find(&on_cpu, 0), 0);
+	assert_int_equal(ss_on_cpu_find(&on_cpu, 103), 1);
+	assert_int_equal(ss_on_cpu_find(&on_cpu, 104), 2);
+	assert_int_equal(ss_on_cpu_find(&on_cpu, UINT64_MAX), 7);
 	ss_on_cpu_deinit(&on_cpu);
 }
 

@@ -8,6 +8,7 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <string.h>
 
 #include <cmocka.h>
@@ -258,6 +259,16 @@ static void stop(struct ss_freeze *freeze, struct ss_look *look, ss_freeze_copie
 	}
 }
 
+static bool read_name(const struct ss_target *target, pid_t tid, struct ss_buffer *text,
+		      char *ret, size_t size)
+{
+	struct process *process = of(target);
+
+	(void)text;
+	(void)snprintf(ret, size, "thread");
+	return find(process, tid);
+}
+
 static void copy_wanted(struct ss_task_list *tasks, ss_task_predicate *wanted)
 {
 	static uint8_t stack[16];
@@ -359,6 +370,7 @@ static const struct ss_process_access made_up = {
 	.read_run_count = read_run_count,
 	.check_fragile = check_fragile,
 	.stop = stop,
+	.read_name = read_name,
 	.copy = copy,
 	.copy_watched = copy_watched,
 	.check_watched = check_watched,
@@ -484,6 +496,54 @@ static void test_running_threads(void **state)
 }
 
 /* Its stack may change although it is not put on a CPU again. */
+/* A thread that was on a CPU at the tick has the kernel's sample, and is not stopped, unless it is
+   known to need a stop. */
+static void test_sampled_by_the_kernel(void **state)
+{
+	struct ss_on_cpu_sample samples[] = {
+		{ .clock = { .tid = FIRST_TID, .time_ns = 10, .has_regs = true },
+		  .stack = { .size = 16 } },
+		{ .clock = { .tid = FIRST_TID + 40,
+			     .time_ns = 11 } }, /* not in the list */
+	};
+	struct process process;
+
+	(void)state;
+	begin(&process, 3);
+	process.sampler.by_kernel = true;
+	process.threads[0].runs_now = process.threads[2].runs_now = true;
+	process.sampler.clocked = samples;
+	process.sampler.clocked_count = SS_ARRAY_SIZE(samples);
+	assert_int_equal(captured(&process), 0x7);
+	assert_int_equal(process.stops, 1); /* the third thread */
+	struct ss_sampled_thread *thread =
+		ss_thread_list_find(&process.sampler.threads, FIRST_TID);
+	assert_true(thread->by_kernel);
+	assert_int_equal(thread->sampled_ns, 10);
+	assert_int_equal(thread->kernel_state, 'R');
+	process.threads[2].runs_now = false;
+	assert_int_equal(captured(&process), 0x5);
+	assert_int_equal(process.stops, 0);
+	/* It sleeps at the tick. */
+	process.sampler.clocked_count = 0;
+	process.threads[0].runs_now = false;
+	process.threads[0].runs++;
+	assert_int_equal(captured(&process), 0x1);
+	assert_false(thread->by_kernel);
+	/* Its stack is too large for the kernel. */
+	process.sampler.clocked_count = SS_ARRAY_SIZE(samples);
+	process.threads[0].runs_now = true;
+	process.threads[0].runs++;
+	thread->deep = true;
+	assert_int_equal(captured(&process), 0x1);
+	assert_int_equal(process.stops, 1);
+	/* Frames of runtimes. */
+	thread->deep = process.sampler.by_kernel = false;
+	assert_int_equal(captured(&process), 0x1);
+	assert_int_equal(process.stops, 1);
+	end(&process);
+}
+
 static void test_running_in_a_call(void **state)
 {
 	struct process process;
@@ -899,6 +959,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_blocked_threads),
 		cmocka_unit_test(test_running_threads),
+		cmocka_unit_test(test_sampled_by_the_kernel),
 		cmocka_unit_test(test_running_in_a_call),
 		cmocka_unit_test(test_computing),
 		cmocka_unit_test(test_threads_start_and_end),

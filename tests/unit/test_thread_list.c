@@ -276,6 +276,31 @@ static void test_the_end(void **state)
 	ss_thread_list_deinit(&threads);
 }
 
+static void run_first(struct process *process)
+{
+	process->threads[0].runs++;
+	process->event_at = process->reads + 1;
+}
+
+/* While a thread runs all the time, the first ticks read each thread once: whether the others are
+   quiet is not known yet. */
+static void test_first_ticks(void **state)
+{
+	struct process process;
+	struct ss_thread_list threads;
+
+	(void)state;
+	begin(&process, &threads, 20);
+	process.event = run_first;
+	process.event_at = 1;
+	for (int i = 0; i < 4; i++) {
+		process.event_at = 1;
+		(void)tick(&process, &threads);
+		assert_int_equal(process.reads, 20);
+	}
+	ss_thread_list_deinit(&threads);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -284,6 +309,7 @@ int main(void)
 		cmocka_unit_test(test_threads_come_and_go),
 		cmocka_unit_test(test_events_in_a_tick),
 		cmocka_unit_test(test_the_end),
+		cmocka_unit_test(test_first_ticks),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

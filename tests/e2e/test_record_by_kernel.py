@@ -1,0 +1,114 @@
+"""stacksnap record where perf events are allowed: running threads are sampled by the kernel instead
+of being stopped, and the kernel reports which modules a process loads."""
+# ctest: serial
+
+import os
+import signal
+import subprocess
+import tempfile
+import unittest
+
+from harness import EndToEnd, LIMIT_S, STACKSNAP, TARGETS, main, wait_until
+from recording import Recording, ZSTD
+from test_on_cpu import may_sample_cpus
+from test_record import names_in, symbols
+
+
+@unittest.skipUnless(ZSTD, "libzstd cannot be loaded")
+@unittest.skipUnless(may_sample_cpus(), "perf events are not allowed")
+class ByKernel(EndToEnd):
+    def setUp(self):
+        self.directory = tempfile.TemporaryDirectory()
+        self.addCleanup(self.directory.cleanup)
+        self.path = os.path.join(self.directory.name, "recording")
+
+    def start_recording(self, pid, *arguments, tool=(STACKSNAP,)):
+        process = subprocess.Popen([*tool, "record", "-o", self.path, *arguments, str(pid)],
+                                   stdin=subprocess.DEVNULL, stderr=subprocess.PIPE)
+
+        def end():
+            if process.poll() is None:
+                process.kill()
+            process.communicate(timeout=LIMIT_S)
+        self.addCleanup(end)
+        return process
+
+    def has_samples(self, count):
+        try:
+            return len(Recording(self.path).samples) > count
+        except (OSError, ValueError, IndexError):
+            return False
+
+    def finish(self, process):
+        process.send_signal(signal.SIGINT)
+        text = process.communicate(timeout=LIMIT_S)[1].decode()
+        self.assertEqual(process.returncode, 0, text)
+        return text, Recording(self.path)
+
+    def test_threads_that_wait_for_a_cpu(self):
+        """Four threads compute on one CPU: they are not stopped, and have stacks, where each was
+        preempted."""
+        target = self.start_command(["taskset", "-c", "0", os.path.join(TARGETS, "busy"), "4"])
+        process = self.start_recording(target.pid, "-r", "200")
+        wait_until(lambda: self.has_samples(5 * 200), "samples")
+        text, recording = self.finish(process)
+        self.assert_free(target.pid)
+        self.assertIn("the kernel sampled running threads", text)
+        running = [sample for sample in recording.samples if sample["state"] == "R"]
+        ends = [sample["end"] for sample in running]
+        counts = text, {end: ends.count(end) for end in set(ends)}
+        self.assertGreater(len(running), len(recording.samples) // 2, counts)
+        self.assertLess(recording.summary["thread_stops"], len(running) // 20, counts)
+        # Until each has left the CPU once, it has none.
+        self.assertGreater(ends.count("root"), len(ends) // 2, counts)
+        self.assertLessEqual(set(ends), {"root", "runnable", "not-stopped", "unreadable"}, counts)
+        path = os.path.join(TARGETS, "busy")
+        table = symbols(path)
+        for sample in running:
+            if sample["end"] == "root":
+                self.assertIn("target_thread_main", names_in(sample, path, table), sample)
+
+    def test_open_files(self):
+        """Each thread costs one descriptor, not one each time that it has run."""
+        target = self.start("lively", 40, settle=False)
+        process = self.start_recording(target.pid, "-r", "200")
+        wait_until(lambda: self.has_samples(41 * 100), "samples")
+        count = len(os.listdir("/proc/%d/fd" % process.pid))
+        text, _ = self.finish(process)
+        self.assertLess(count, 40 + 150, text)
+
+    def test_modules_between_ticks(self):
+        """Modules that are loaded and unloaded all the time: the recording has more of them than
+        there were reads of the memory map, with the kernel's times."""
+        target = self.start("modules", "fast", settle=False)
+        process = self.start_recording(target.pid, "-r", "10")
+        wait_until(lambda: self.has_samples(10), "samples")
+        text, recording = self.finish(process)
+        self.assertIn("reported loads of modules", text)
+        plugins = [module for module in recording.modules
+                   if os.path.basename(module.path) in ("module_b.so", "module_d.so")]
+        note = text, recording.ticks, [(module.path, module.begin, module.end)
+                                       for module in plugins[:20]]
+        self.assertGreater(len(plugins), 3 * recording.ticks, note)
+        for module in plugins:
+            if module.end:
+                self.assertLessEqual(module.begin, module.end, note)
+        # Not those of ticks.
+        self.assertGreater(len({module.begin for module in plugins}), 2 * recording.ticks, note)
+
+    @unittest.skipUnless(os.geteuid() == 0, "needs root, to drop a right")
+    def test_without_the_right(self):
+        """Modules are polled, and the summary says so."""
+        target = self.start("modules", "fast", settle=False)
+        process = self.start_recording(target.pid, "-r", "10",
+                                       tool=("setpriv", "--bounding-set=-perfmon,-sys_admin",
+                                             STACKSNAP))
+        wait_until(lambda: self.has_samples(5), "samples")
+        text, recording = self.finish(process)
+        self.assertIn("perf events are not available", text)
+        self.assertIn("modules polled", text)
+        self.assertLess(len(recording.modules), 10 + 4 * recording.ticks, text)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,82 @@
+/* Which process gets what it has loaded, and which loads are taken. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "model/module.h"
+#include "sampling/load_feed.h"
+
+static struct ss_mmap_event made(uint64_t time_ns, uint64_t start)
+{
+	struct ss_mmap_event event = {
+		.pid = 7, .time_ns = time_ns, .start = start, .size = 0x1000
+	};
+
+	strcpy(event.path, "/made/up.so");
+	return event;
+}
+
+static void test_loads_in_order(void **state)
+{
+	struct ss_module_loads loads = {};
+	const struct ss_mmap_event events[] = { made(30, 0x3000), made(10, 0x1000),
+						made(20, 0x1000) };
+	const struct ss_module module = { .base = 0x1000, .size = 0x1000 };
+
+	(void)state;
+	for (size_t i = 0; i < 3; i++)
+		assert_true(ss_module_loads_add(&loads, &events[i]));
+	assert_int_equal(loads.last_ns, 30);
+	assert_int_equal(ss_module_loads_first(&loads, &module), 10);
+	/* The last load in its place is its own. */
+	assert_int_equal(ss_module_loads_date(&loads, &module), 20);
+	assert_int_equal(loads.pending.count, 2);
+	struct ss_mmap_event *taken = ss_module_loads_take(&loads, 25);
+	assert_non_null(taken);
+	assert_int_equal(taken->time_ns, 10);
+	assert_string_equal(taken->path, "/made/up.so");
+	free(taken);
+	assert_null(ss_module_loads_take(&loads, 25));
+	assert_int_equal(ss_module_loads_first(&loads, &module), 0);
+	assert_int_equal(loads.last_ns, 30);
+	ss_module_loads_close(&loads);
+}
+
+static void test_readers(void **state)
+{
+	struct ss_load_feed feed = {};
+	struct ss_module_loads a = {};
+	struct ss_module_loads b = {};
+
+	(void)state;
+	assert_true(ss_load_feed_add(&feed, 7, &a));
+	assert_true(ss_load_feed_add(&feed, 8, &b));
+	/* Lost records may be of any process. */
+	feed.events.lost = 1;
+	assert_true(ss_load_feed_read(&feed));
+	assert_true(a.last_ns > 0 && b.last_ns > 0);
+	a.last_ns = b.last_ns = 0;
+	assert_true(ss_load_feed_read(&feed));
+	assert_int_equal(a.last_ns + b.last_ns, 0);
+	ss_load_feed_remove(&feed, &a);
+	feed.events.lost = 2;
+	assert_true(ss_load_feed_read(&feed));
+	assert_int_equal(a.last_ns, 0);
+	assert_true(b.last_ns > 0);
+	ss_load_feed_close(&feed);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_loads_in_order),
+		cmocka_unit_test(test_readers),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
