@@ -2,18 +2,26 @@
 snapshot itself, labels in pprof files, and the difference of two sets."""
 # ctest: real release-only
 
+import base64
+import email
+import email.policy
+import gzip
+import http.server
 import json
 import os
 import shutil
 import subprocess
 import sys
 import tempfile
+import threading
 import unittest
+import urllib.parse
+from unittest import mock
 
 sys.path.insert(0, os.path.join(os.environ["SOURCE"], "tests/e2e"))
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 
-from harness import EndToEnd, main, read_text, wait_until  # noqa: E402
+from harness import STACKSNAP, EndToEnd, main, read_text, wait_until  # noqa: E402
 from test_formats import Pprof  # noqa: E402
 import npm  # noqa: E402
 
@@ -70,6 +78,35 @@ func main() {
 }
 """
 GOPATH = "/usr/share/gocode"
+
+
+class ProfilingServer(http.server.HTTPServer):
+    """Takes requests as a proxy does, for any host: (address, type, body)."""
+
+    def __init__(self):
+        self.requests = []
+        super().__init__(("127.0.0.1", 0), ProfilingServer.Handler)
+
+    def __enter__(self):
+        threading.Thread(target=self.serve_forever, daemon=True).start()
+        return self
+
+    def __exit__(self, *_):
+        self.shutdown()
+        self.server_close()
+
+    class Handler(http.server.BaseHTTPRequestHandler):
+        protocol_version = "HTTP/1.1"
+
+        def do_POST(self):
+            body = self.rfile.read(int(self.headers["Content-Length"]))
+            self.server.requests.append((self.path, self.headers["Content-Type"], body))
+            self.send_response(200)
+            self.send_header("Content-Length", "0")
+            self.end_headers()
+
+        def log_message(self, *_):
+            pass
 
 
 class Sets(EndToEnd):
@@ -190,6 +227,64 @@ class Sets(EndToEnd):
         self.assertEqual(len(lines), 3, lines)
         self.check_labels([dict(pair.split("=", 1) for pair in line.split(";") if pair)
                            for line in lines])
+
+    def test_push(self):
+        """The command lines of the manual page, which are also in fleet.md."""
+        source = os.environ["SOURCE"]
+        page = read_text(os.path.join(source, "man/stacksnap-report.1"))
+        lines = page.split(".SH PROFILING SERVERS")[1].split(".EX\n")[1].split(".EE\n")[0]
+        for escape, character in (r"\-", "-"), (r"\(aq", "'"), (r"\e", "\\"):
+            lines = lines.replace(escape, character)
+        self.assertIn("```\n%s```" % lines, read_text(os.path.join(source, "docs/fleet.md")))
+        with ProfilingServer() as server:
+            environment = dict(os.environ, http_proxy="http://127.0.0.1:%d" % server.server_port,
+                               PID=str(self.program.pid), PATH=self.directory + ":" + os.environ["PATH"])
+            environment.pop("no_proxy", None)
+            os.symlink(STACKSNAP, self.path("stacksnap"))
+            done = subprocess.run(["bash", "-ec", lines.replace("-d 30", "-d 1")], cwd=self.directory,
+                                  env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+                                  timeout=100, check=False)
+        self.assertEqual(done.returncode, 0, done.stdout.decode())
+        with open(self.path("app.pb.gz"), "rb") as file:
+            profile = file.read()
+        pyroscope, parca, collector = server.requests
+        self.assertEqual(collector, ("http://collector:4444/v1/pprof", mock.ANY, profile))
+        self.check_parca(parca, profile)
+        self.check_pyroscope(pyroscope, profile)
+
+    def check_parca(self, request, profile):
+        """As profilestore.proto has it: WriteRawRequest, in the JSON of protocol buffers."""
+        address, content_type, body = request
+        self.assertEqual((address, content_type), ("http://parca:7070/profiles/writeraw",
+                                                   "application/json"))
+        data = json.loads(body)
+        self.assertEqual(sorted(data), ["normalized", "series"])
+        self.assertIs(data["normalized"], False)
+        series, = data["series"]
+        self.assertEqual(sorted(series), ["labels", "samples"])
+        self.assertEqual([sorted(label) for label in series["labels"]["labels"]],
+                         [["name", "value"]] * 2)
+        self.assertEqual([{"rawProfile": base64.b64encode(profile).decode()}], series["samples"])
+
+    def check_pyroscope(self, request, profile):
+        address, content_type, body = request
+        url = urllib.parse.urlsplit(address)
+        query = dict(urllib.parse.parse_qsl(url.query, strict_parsing=True))
+        self.assertEqual((url.netloc, url.path), ("pyroscope:4040", "/ingest"))
+        self.assertEqual(query, {"name": "app", "format": "pprof", "from": mock.ANY, "until": mock.ANY})
+        self.assertLess(int(query["from"]), int(query["until"]))
+        message = email.message_from_bytes(b"Content-Type: %s\r\n\r\n%s" % (
+            content_type.encode(), body), policy=email.policy.HTTP)
+        parts = {part.get_param("name", header="content-disposition"): part.get_payload(decode=True)
+                 for part in message.iter_parts()}
+        self.assertEqual(sorted(parts), ["profile", "sample_type_config"])
+        self.assertEqual(parts["profile"], profile)
+        config = json.loads(parts["sample_type_config"])
+        text = gzip.decompress(profile)
+        for name, type_of in config.items():
+            self.assertIn(name.encode(), text)
+            self.assertEqual({key: type(value) for key, value in type_of.items()},
+                             {"units": str, "aggregation": str, "sampled": bool})
 
     def test_difference(self):
         before = os.path.dirname(self.record("before/one.rec"))
