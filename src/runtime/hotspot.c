@@ -163,7 +163,7 @@ static void keep(const struct ss_runtime_process *process, const struct ss_modul
 			       .pid = process->capture->process.pid,
 			       .valid = true,
 			       .layout = *layout };
-	strcpy(kept->build_id, module->build_id);
+	memcpy(kept->build_id, module->build_id, strlen(module->build_id) + 1);
 }
 
 static const char *describe_version(const struct ss_runtime_process *process,

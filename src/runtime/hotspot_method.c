@@ -37,6 +37,7 @@ struct identity {
 	uint16_t name;
 	uint16_t idnum;
 	uint16_t code_size;
+	uint16_t zero; /* in place of padding: all bytes are compared */
 };
 
 static bool is_pointer(uint64_t address)

@@ -40,7 +40,7 @@ bool ss_hotspot_methods_find(struct ss_hotspot_methods *methods, uint64_t addres
 
 /* The line of a bytecode; 0: none is known. */
 uint32_t ss_hotspot_line(const struct ss_hotspot_layout *layout,
-			 const struct ss_hotspot_method *method, int32_t bci);
+			 const struct ss_hotspot_method *method, int32_t wanted);
 
 /* A compressed number (UNSIGNED5 of src/hotspot/share/code/compressedStream.cpp). */
 uint32_t ss_hotspot_number(const struct ss_hotspot_layout *layout,

@@ -162,7 +162,7 @@ struct walk {
 
 static uint64_t slot(const struct frame *frame, int32_t offset)
 {
-	return ss_load_u64(frame->bytes, (size_t)(FRAME_BYTES + offset));
+	return ss_load_u64(frame->bytes + FRAME_BYTES + offset, 0);
 }
 
 static bool add_call(struct walk *walk, const struct frame *frame,

@@ -1,5 +1,6 @@
 #include "runtime/v8_heap.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -508,9 +509,10 @@ static bool read_function(struct ss_v8_heap *heap, struct ss_v8_function *functi
 	if (!find_script(heap, function->identity.script, &script))
 		return false;
 	if (!*text)
-		(void)strcpy(text, script && heap->scripts.items[script - 1].is_eval ?
-					   "eval" :
-					   "(anonymous)");
+		(void)snprintf(text, sizeof(text), "%s",
+			       script && heap->scripts.items[script - 1].is_eval ?
+				       "eval" :
+				       "(anonymous)"); /* it fits */
 	function->name = ss_intern_string(heap->strings, text);
 	if (!function->name)
 		return false;

@@ -35,7 +35,7 @@ static void make_path(char path[PATH_SIZE], pid_t tid, const char *name)
 	while (count > 0)
 		*path++ = digits[--count];
 	*path++ = '/';
-	strcpy(path, name);
+	memcpy(path, name, strlen(name) + 1);
 }
 
 bool ss_target_read_task(const struct ss_target *target, pid_t tid, const char *name,

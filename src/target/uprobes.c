@@ -353,7 +353,7 @@ static int attach_new(struct ss_uprobes *uprobes, const struct ss_target *target
 	size_t known = uprobes->events.count;
 	int errnum = directory ? 0 : errno;
 
-	while (errnum == 0 && (entry = readdir(directory))) {
+	while (directory && errnum == 0 && (entry = readdir(directory))) {
 		pid_t tid = (pid_t)strtol(entry->d_name, NULL, 10);
 		if (tid > 0 && !(late && has_event(uprobes, tid)))
 			errnum = attach_thread(uprobes, tid, late);

@@ -135,6 +135,22 @@ def task_states(pid):
     return states
 
 
+def task_switches(pid):
+    """The state and the numbers of context switches of each thread."""
+    fields = ("State:", "voluntary_ctxt_switches:", "nonvoluntary_ctxt_switches:")
+    return {path.split("/")[4]: [line.split()[1] for line in read_text(path).splitlines()
+                                 if line.startswith(fields)]
+            for path in glob.glob("/proc/%d/task/*/status" % pid)}
+
+
+def all_sleep(pid, count):
+    """Whether a process has that many threads, and all of them sleep at one moment. One reading
+    does not show that: threads that hand a lock to one another may each be seen asleep."""
+    before = task_switches(pid)
+    return (len(before) == count and all(fields[:1] == ["S"] for fields in before.values()) and
+            task_switches(pid) == before)
+
+
 def wait_until(condition, what, limit_s=LIMIT_S):
     """Polls a condition of another process, because nothing signals it."""
     deadline = time.monotonic() + limit_s

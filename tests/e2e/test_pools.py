@@ -14,7 +14,7 @@ import subprocess
 import sys
 import tempfile
 
-from harness import EndToEnd, LIMIT_S, main, read_text, task_states, wait_until
+from harness import EndToEnd, LIMIT_S, all_sleep, main, read_text, task_states, wait_until
 
 APACHE = """
 ServerRoot /usr/lib/apache2
@@ -264,16 +264,15 @@ class Pools(EndToEnd):
     def test_python_threads(self):
         """Each task waits for another one, for which the pool has no thread."""
         target = self.start_command([sys.executable, "-c", PYTHON % "futures[0].result()"])
-        wait_until(lambda: list(task_states(target.pid).values()) == ["S"] * 3, "all to sleep")
+        wait_until(lambda: all_sleep(target.pid, 3), "all to sleep")
         report = self.hang(target.pid, (4,))
         self.assertEqual((report["verdict"], report["closed"]), ("stuck", True), report)
 
     def test_python_server(self):
         """The same where the main thread reads input."""
         target = self.start_command([sys.executable, "-c", PYTHON % "input()"])
-        wait_until(lambda: list(task_states(target.pid).values()) == ["S"] * 3, "all to sleep")
-        if all(frame["kind"] == "native" for thread in self.snap(target.pid).threads
-               for frame in thread["frames"]):
+        wait_until(lambda: all_sleep(target.pid, 3), "all to sleep")
+        if not (3, 8) <= sys.version_info < (3, 14):
             self.skipTest("the functions of this python3 are not known")
         report = self.hang(target.pid, (4,))
         self.assertEqual(report["verdict"], "blocked", report)
@@ -284,7 +283,7 @@ class Pools(EndToEnd):
     def test_python_coroutines(self):
         """Each task waits for a coroutine, which an event loop executes."""
         target = self.start_command([sys.executable, "-c", COROUTINES])
-        wait_until(lambda: list(task_states(target.pid).values()) == ["S"] * 4, "all to sleep")
+        wait_until(lambda: all_sleep(target.pid, 4), "all to sleep")
         report = self.hang(target.pid, (0,))
         self.assertEqual((report["verdict"], report["application_locks"]), ("idle", []), report)
 
@@ -331,7 +330,17 @@ class Pools(EndToEnd):
                                    self.directory, "Waits", mode])
 
     def has_symbols(self, pid):
-        return any(frame["symbol"] == "Unsafe_Park" for thread in self.snap(pid).threads
+        """Whether functions have names that libjvm does not export: its own thread is in such
+        ones, whatever the program does."""
+        snapshot = self.snap(pid, status=(0, 1))
+        return any(frame["symbol"] and "libjvm" in snapshot.module(frame)["path"]
+                   for thread in snapshot.threads if thread["name"] == "VM Thread"
+                   for frame in snapshot.frames(thread) if snapshot.module(frame))
+
+    def count_waiting(self, pid, function):
+        """How many frames are of that function."""
+        return sum(function in (frame["symbol"] or "")
+                   for thread in self.snap(pid, status=(0, 1)).threads
                    for frame in thread["frames"])
 
     def test_java_closed(self):
@@ -342,6 +351,9 @@ class Pools(EndToEnd):
                 target = self.start_java(mode)
                 if not self.has_symbols(target.pid):
                     self.skipTest("this libjvm has no symbols")
+                if mode == "pool":
+                    wait_until(lambda pid=target.pid: self.count_waiting(
+                        pid, "FutureTask.get") == 3, "all threads to wait")
                 report = self.hang(target.pid, (3,) if mode == "join" else (4,))
                 self.assertEqual((report["verdict"], report["closed"]),
                                  ("deadlock" if mode == "join" else "stuck", True), report)
@@ -358,13 +370,9 @@ class Pools(EndToEnd):
                 target = self.start_java(mode)
                 if not self.has_symbols(target.pid):
                     self.skipTest("this libjvm has no symbols")
-
-                def waiting():
-                    return sum(("CompletableFuture" if mode == "events" else "FutureTask") +
-                               ".get" in (frame["symbol"] or "")
-                               for thread in self.snap(target.pid, status=(0, 1)).threads
-                               for frame in thread["frames"])
-                wait_until(lambda: waiting() == 2, "both tasks to wait")
+                name = "CompletableFuture.get" if mode == "events" else "FutureTask.get"
+                wait_until(lambda pid=target.pid, name=name: self.count_waiting(pid, name) == 2,
+                           "both tasks to wait")
                 report = self.hang(target.pid, (4 if count else 0,))
                 self.assertIn(report["verdict"], ("blocked",) if count else ("idle", "moving"),
                               report)

@@ -12,7 +12,7 @@ import signal
 import subprocess
 import tempfile
 
-from harness import EndToEnd, LIMIT_S, describe, main, task_states, wait_until
+from harness import EndToEnd, LIMIT_S, all_sleep, describe, main, task_states, wait_until
 import test_real_waits
 from test_real import parse
 
@@ -86,7 +86,7 @@ class Whole(EndToEnd):
 
     def settle(self, pid, count):
         """Waits until it has that many threads, and all of them sleep."""
-        wait_until(lambda: list(task_states(pid).values()) == ["S"] * count, "sleep")
+        wait_until(lambda: all_sleep(pid, count), "%d threads to sleep" % count)
 
     def compare(self, pid):
         """All stacks are whole, without stopping the threads if that is possible, and equal to
@@ -97,11 +97,12 @@ class Whole(EndToEnd):
                                       stderr=subprocess.DEVNULL).stdout)
         self.assertEqual(set(theirs), {thread["tid"] for thread in snapshot.threads})
         for thread in snapshot.threads:
-            self.assertEqual(thread["end"], "root")
+            seen = "%s\neu-stack: %s" % (describe(snapshot, thread), theirs[thread["tid"]])
+            self.assertEqual(thread["end"], "root", seen)
             frames = [int(frame["pc"], 0) for frame in thread["frames"]
                       if not frame["inlined"]]
-            self.assertEqual(frames, [pc for pc, _ in theirs[thread["tid"]]])
-            self.assertGreater(len(frames), 2)
+            self.assertEqual(frames, [pc for pc, _ in theirs[thread["tid"]]], seen)
+            self.assertGreater(len(frames), 2, seen)
         return snapshot
 
 
