@@ -359,9 +359,11 @@ class Top(EndToEnd):
         session = self.begin(target)
         session.expect("spin")
         os.kill(session.process.pid, signal.SIGTSTP)
-        wait_until(lambda: session.read() or
-                   read_text("/proc/%d/stat" % session.process.pid).split(") ")[1][0] == "T",
-                   "top to stop")
+
+        def is_stopped():  # which it is some time after it has restored the terminal
+            session.read()
+            return read_text("/proc/%d/stat" % session.process.pid).split(") ")[1][0] == "T"
+        wait_until(is_stopped, "top to stop")
         while session.read():
             pass
         self.assert_restored(session)
