@@ -272,7 +272,10 @@ struct ss_capture_options {
 	size_t max_deep;
 	/* An earlier capture of this target, or NULL: the files of modules that are mapped
 	   as they were then are not opened again. The captures share these modules: take
-	   the later one before the earlier one is shared between threads. */
+	   the later one before the earlier one is shared between threads. Unless mode is
+	   STOP or LIVE, threads that have not run since the earlier one keep its registers;
+	   from the second capture on, files of the threads stay open until the target is
+	   closed, at most half of RLIMIT_NOFILE. */
 	const struct ss_capture *previous;
 	/* AUTO: threads to stop although they are blocked, in ascending order: those that
 	   needed ss_capture_complete() in an earlier capture. */

@@ -252,9 +252,14 @@ static inline enum ss_syscall_id ss_arch_syscall_id(const struct ss_arch *arch,
 /* -1: this processor has no such call. */
 long ss_arch_syscall_number(const struct ss_arch *arch, enum ss_syscall_id id);
 
+static inline bool ss_regs_has(const struct ss_regs *regs, unsigned reg)
+{
+	return reg < SS_REG_MAX && (regs->valid >> reg & 1);
+}
+
 static inline bool ss_regs_get(const struct ss_regs *regs, unsigned reg, uint64_t *ret)
 {
-	if (reg >= SS_REG_MAX || !(regs->valid >> reg & 1))
+	if (!ss_regs_has(regs, reg))
 		return false;
 	*ret = regs->value[reg];
 	return true;

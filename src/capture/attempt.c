@@ -39,6 +39,8 @@ void ss_attempt_deinit(struct ss_attempt *a)
 	ss_page_cache_free(a->pages);
 	ss_buffer_deinit(&a->maps);
 	ss_buffer_deinit(&a->maps_after);
+	if (a->target->kept && a->target->kept->maps_fd < 0)
+		a->target->kept->maps_fd = take_fd(a->maps_fd);
 	close_cleanup(&a->maps_fd);
 	close_cleanup(&a->freeze.status_fd);
 	close_cleanup(&a->memory.mem_fd);
@@ -106,6 +108,26 @@ static struct ss_error *read_areas(struct ss_attempt *a)
 	return error ? error : ss_regions_read(a->capture, &a->maps);
 }
 
+/* From the second capture of a series on, files stay open. After an execve(2) those of before
+   prove nothing any more: another thread may be the leader. */
+static void open_maps(struct ss_attempt *a, pid_t live)
+{
+	struct ss_kept_files *kept = a->target->kept;
+	char byte;
+
+	if (!kept && a->options->previous)
+		a->target->kept = ss_kept_files_new(); /* without memory, they do not */
+	if (kept && kept->maps_fd >= 0 &&
+	    pread(kept->maps_fd, &byte, sizeof(byte), 0) == sizeof(byte)) {
+		a->maps_fd = kept->maps_fd;
+		kept->maps_fd = -1;
+		return;
+	}
+	if (kept)
+		ss_kept_files_clear(kept);
+	a->maps_fd = ss_target_open_task(a->target, live, "maps");
+}
+
 /* Opens all files, which must not be done during the freeze, and reads the areas. Files
    are reopened for each attempt: they belong to the program that ran when they were
    opened. */
@@ -126,7 +148,7 @@ static struct ss_error *prepare(struct ss_attempt *a)
 	a->memory.program = ss_target_program(a->target);
 	a->memory.mem_fd = ss_target_open_task(a->target, live, "mem");
 	a->memory.pagemap_fd = ss_target_open_task(a->target, live, "pagemap");
-	a->maps_fd = ss_target_open_task(a->target, live, "maps");
+	open_maps(a, live);
 	int errnum = errno;
 	if (a->maps_fd < 0 && errnum == ENOENT) /* it ended after it was found */
 		errnum = ESRCH;
@@ -569,7 +591,7 @@ static struct ss_error *stop_and_copy(struct ss_attempt *a)
 	if (error)
 		return error;
 	freeze_until_steady(a);
-	ss_tasks_close_files(&a->tasks);
+	ss_tasks_close_files(&a->tasks, a->target);
 	return a->freeze.is_32bit ? ss_error_new(SS_ERROR_UNSUPPORTED,
 						 "process %d runs 32-bit code, which "
 						 "stacksnap does not support",
@@ -598,7 +620,7 @@ static struct ss_error *observe_only(struct ss_attempt *a)
 	gather(a, PART_SLEEPING);
 	/* Threads that ran are observed below. */
 	(void)ss_observe_check(a->target, &a->tasks, NULL, NULL);
-	ss_tasks_close_files(&a->tasks);
+	ss_tasks_close_files(&a->tasks, a->target);
 	return NULL;
 }
 

@@ -108,7 +108,7 @@ static struct ss_capture *settle(struct ss_attempt *a)
 	struct ss_capture *capture = take_ptr(a->capture);
 
 	if (!a->options->no_waits)
-		ss_objects_collect(capture, a->target, &a->memory);
+		ss_objects_collect(capture, a->target, &a->memory, a->options->previous);
 	(void)ss_files_open(capture, a->target, &a->memory, a->maps_fd);
 	(void)find_perf_map(capture, a);
 	return capture;

@@ -241,6 +241,7 @@ static void stop_watching(const struct ss_target *target, struct ss_task *task,
 	struct ss_stat stat;
 
 	task->watched = task->steady = task->partial = task->consistent = false;
+	task->before = NULL;
 	task->in_call = false;
 	task->turn = SS_TURN_OTHER;
 	memset(task->stacks, 0, sizeof(task->stacks));
@@ -259,6 +260,14 @@ static void stop_watching(const struct ss_target *target, struct ss_task *task,
 		task->phase = SS_TASK_ZOMBIE;
 }
 
+/* A thread that was stopped for the previous capture has run since. Without a copy it is not
+   known yet whether its stack is the same. */
+static bool has_same_stack(const struct ss_task *task)
+{
+	return !task->before || task->not_run || !task->stacks[SS_STACK_SP].bytes ||
+	       ss_task_has_same_stack(task);
+}
+
 size_t ss_observe_check(const struct ss_target *target, struct ss_task_list *tasks,
 			struct ss_look *look, size_t *fragile)
 {
@@ -275,8 +284,9 @@ size_t ss_observe_check(const struct ss_target *target, struct ss_task_list *tas
 			continue;
 		task->steady = task->consistent =
 			task->in_call ? !task->left :
-					ss_task_count_runs(task, target, &text) ==
-						task->run_count;
+					has_same_stack(task) &&
+						ss_task_count_runs(task, target, &text) ==
+							task->run_count;
 		if (task->steady)
 			continue;
 		stop_watching(target, task, &text);

@@ -62,6 +62,19 @@ static const char *reason_of(const struct ss_task *task)
 	}
 }
 
+/* The kernel has preserved those that its interface does not use. */
+static void add_registers(struct ss_capture_thread *thread,
+			  const struct ss_capture_thread *before)
+{
+	uint64_t value;
+
+	for (unsigned reg = 0; reg < SS_REG_MAX; reg++)
+		if (!ss_regs_has(&thread->regs, reg) &&
+		    ss_regs_get(&before->regs, reg, &value))
+			ss_regs_set(&thread->regs, reg, value);
+	thread->thread_pointer = before->thread_pointer;
+}
+
 static void fill_registers(struct ss_capture_thread *thread, const struct ss_task *task)
 {
 	if (task->partial) {
@@ -72,6 +85,8 @@ static void fill_registers(struct ss_capture_thread *thread, const struct ss_tas
 				     &thread->syscall, &thread->regs);
 		if (task->in_call)
 			ss_arch_host.attach->regs(&task->kernel, &thread->regs);
+		else if (task->before)
+			add_registers(thread, task->before);
 	} else if (task->phase == SS_TASK_RELEASED) {
 		ss_arch_host.attach->regs(&task->kernel, &thread->regs);
 		ss_arch_host.attach->syscall(&task->kernel, &thread->syscall);
@@ -103,6 +118,7 @@ static void fill_thread(struct ss_capture_thread *thread, struct ss_task *task,
 			      has_no_stack(task),
 		.fragile = task->fragile && task->partial,
 		.run_count = task->partial && !task->in_call ? task->run_count : 0,
+		.not_run = task->steady && task->before && task->not_run,
 		.worker = task->phase == SS_TASK_WORKER,
 		.turn = task->turn,
 		.live = take_ptr(task->live),

@@ -15,7 +15,7 @@ enum {
 	DIRECTORY_BYTES = 256 * 1024,
 	KEPT_MAX =
 		1024, /* descriptors; growing the table of more takes longer than it saves */
-	RECORD_SIZE = 128, /* of schedstat: three numbers */
+	SERIES_KEPT_MAX = 1 << 16, /* they are used for each capture of a series */
 };
 
 /* getdents64(2); glibc's readdir() allocates, which a freeze must not. */
@@ -46,9 +46,12 @@ bool ss_tasks_reserve(struct ss_task_list *list, size_t count)
 
 void ss_tasks_deinit(struct ss_task_list *list)
 {
-	ss_tasks_close_files(list);
-	for (size_t i = 0; i < list->items.count; i++)
-		free(list->items.items[i].live);
+	for (size_t i = 0; i < list->items.count; i++) {
+		struct ss_task *task = &list->items.items[i];
+		if (!task->borrowed)
+			ss_kept_thread_close(&task->files);
+		free(task->live);
+	}
 	ss_vector_free(&list->items);
 	free(list->sorted);
 	free(list->directory);
@@ -103,7 +106,9 @@ static void add_tid(struct ss_task_list *list, pid_t tid)
 		return;
 	}
 	struct ss_task *task = &list->items.items[list->items.count++];
-	*task = (struct ss_task){ .tid = tid, .state = '?', .call.number = -1 };
+	*task = (struct ss_task){
+		.tid = tid, .files.tid = tid, .state = '?', .call.number = -1
+	};
 }
 
 static void add_entries(struct ss_task_list *list, size_t size)
@@ -133,6 +138,11 @@ size_t ss_tasks_scan(struct ss_task_list *list, const struct ss_target *target)
 			       DIRECTORY_BYTES)) > 0)
 		add_entries(list, (size_t)size);
 	sort_tids(list);
+	for (size_t i = before; target->kept && i < list->items.count; i++) {
+		struct ss_task *task = &list->items.items[i];
+		ss_kept_files_take(target->kept, &task->files);
+		task->known = task->files.stat != 0;
+	}
 	return list->items.count - before;
 }
 
@@ -148,41 +158,67 @@ uint64_t ss_task_read_run_count(const struct ss_target *target, pid_t tid,
 }
 
 /* Half of the descriptors are left for everything else. */
-static bool may_keep(int fd)
+static bool may_keep(const struct ss_target *target, int fd)
 {
 	struct rlimit limit;
 
-	return fd < KEPT_MAX && getrlimit(RLIMIT_NOFILE, &limit) == 0 &&
-	       (rlim_t)fd < limit.rlim_cur / 2;
+	return fd < (target->kept ? SERIES_KEPT_MAX : KEPT_MAX) &&
+	       getrlimit(RLIMIT_NOFILE, &limit) == 0 && (rlim_t)fd < limit.rlim_cur / 2;
+}
+
+/* Opens a file of a thread. Returns 0, or the descriptor + 1 if it may stay open. */
+static int open_file(const struct ss_task *task, const struct ss_target *target,
+		     const char *name)
+{
+	int fd = ss_target_open_task(target, task->tid, name);
+
+	if (fd < 0 || may_keep(target, fd))
+		return fd + 1;
+	close_cleanup(&fd);
+	return 0;
 }
 
 uint64_t ss_task_count_runs(struct ss_task *task, const struct ss_target *target,
 			    struct ss_buffer *text)
 {
-	struct ss_schedstat stat;
-
-	if (task->schedstat == 0) {
-		int fd = ss_target_open_task(target, task->tid, "schedstat");
-		if (fd >= 0 && !may_keep(fd))
-			close_cleanup(&fd);
-		else if (fd >= 0)
-			task->schedstat = fd + 1;
-	}
-	if (task->schedstat == 0)
-		return ss_task_read_run_count(target, task->tid, text);
-	char record[RECORD_SIZE];
-	ssize_t n = pread(task->schedstat - 1, record, sizeof(record), 0);
-	return n > 0 && ss_schedstat_parse(record, (size_t)n, &stat) ? stat.run_count : 0;
+	if (task->files.schedstat == 0)
+		task->files.schedstat = open_file(task, target, "schedstat");
+	return task->files.schedstat ? ss_kept_thread_count_runs(&task->files) :
+				       ss_task_read_run_count(target, task->tid, text);
 }
 
-void ss_tasks_close_files(struct ss_task_list *list)
+/* In a series, the file stays open. If it cannot be read any more, the thread has ended, and
+   another one may have its id. */
+static bool read_stat(struct ss_task *task, const struct ss_target *target,
+		      struct ss_buffer *text, struct ss_stat *ret)
 {
+	if (!target->kept)
+		return ss_target_read_stat(target, task->tid, text, ret);
+	if (ss_kept_thread_read_stat(&task->files, ret))
+		return true;
+	task->known = false;
+	ss_kept_thread_close(&task->files);
+	task->files.stat = open_file(task, target, "stat");
+	return task->files.stat ? ss_kept_thread_read_stat(&task->files, ret) :
+				  ss_target_read_stat(target, task->tid, text, ret);
+}
+
+void ss_tasks_close_files(struct ss_task_list *list, const struct ss_target *target)
+{
+	_cleanup_free_ struct ss_kept_thread *files =
+		target->kept ? calloc(list->items.count + 1, sizeof(*files)) : NULL;
+	size_t count = 0;
+
 	for (size_t i = 0; i < list->items.count; i++) {
-		struct ss_task *task = &list->items.items[i];
-		int fd = task->borrowed ? -1 : task->schedstat - 1;
-		close_cleanup(&fd);
-		task->schedstat = 0;
+		struct ss_kept_thread *own = &list->items.items[i].files;
+		if (files && own->stat && own->schedstat)
+			files[count++] = *own;
+		else if (!list->items.items[i].borrowed)
+			ss_kept_thread_close(own);
+		own->stat = own->schedstat = 0;
 	}
+	if (files)
+		ss_kept_files_replace(target->kept, files, count);
 }
 
 static void read_call(struct ss_task *task, const struct ss_target *target,
@@ -230,11 +266,109 @@ void ss_task_check_fragile(struct ss_task *task, const struct ss_target *target,
 	task->fragile = is_fragile(task, target, true);
 }
 
+static bool may_watch(const struct ss_capture_options *options, pid_t tid)
+{
+	size_t low = ss_lower_bound(options->stop_count, i, options->stop[i] < tid);
+
+	if (options->mode == SS_MODE_NO_STOP)
+		return true;
+	return options->mode == SS_MODE_AUTO &&
+	       !(low < options->stop_count && options->stop[low] == tid);
+}
+
+/* What the previous capture of a series has of this thread; NULL: nothing. */
+static const struct ss_capture_thread *
+find_before(const struct ss_task *task, const struct ss_capture_options *options)
+{
+	const struct ss_capture *previous = options->previous;
+	size_t count =
+		previous && previous->arch == &ss_arch_host ? previous->threads.count : 0;
+	size_t at = ss_lower_bound(count, i, previous->threads.items[i].tid < task->tid);
+
+	return at < count && previous->threads.items[at].tid == task->tid &&
+			       previous->threads.items[at].syscall.number >= 0 ?
+		       &previous->threads.items[at] :
+		       NULL;
+}
+
+/* Whether more than pc and sp is known, which needs a stop. */
+static bool has_registers(const struct ss_capture_thread *thread)
+{
+	return ss_regs_has(&thread->regs, ss_arch_host.fp);
+}
+
+static void set_call(struct ss_syscall_text *call, const struct ss_capture_thread *thread)
+{
+	*call = (struct ss_syscall_text){
+		.kind = SS_SYSCALL_BLOCKED,
+		.number = thread->syscall.number,
+		.sp = ss_regs_sp(&ss_arch_host, &thread->regs),
+		.pc = ss_regs_pc(&ss_arch_host, &thread->regs),
+	};
+	memcpy(call->args, thread->syscall.args, sizeof(call->args));
+}
+
+/*
+ * Takes over what the previous capture of a series has of a blocked thread. If it has not run
+ * since, that is its call and all registers. If it was stopped then, it has run because of that,
+ * but nothing of it has changed if it is in the same place of the program with the same stack;
+ * this is verified when its stack is copied. False: it has to be read.
+ */
+static bool take_over(struct ss_task *task, const struct ss_target *target,
+		      const struct ss_capture_options *options, struct ss_buffer *text)
+{
+	const struct ss_capture_thread *before = find_before(task, options);
+	bool watchable = may_watch(options, task->tid);
+
+	if (!before || (!watchable && !has_registers(before)) ||
+	    (options->mode != SS_MODE_AUTO && options->mode != SS_MODE_NO_STOP))
+		return false;
+	uint64_t count = ss_task_count_runs(task, target, text);
+	task->not_run = task->known && count != 0 && before->consistent &&
+			before->run_count == count;
+	if (!task->not_run && watchable)
+		return false;
+	if (task->not_run)
+		set_call(&task->call, before);
+	else
+		read_call(task, target, text);
+	if (count == 0 || task->call.kind != SS_SYSCALL_BLOCKED ||
+	    task->call.sp != ss_regs_sp(&ss_arch_host, &before->regs) ||
+	    task->call.pc != ss_regs_pc(&ss_arch_host, &before->regs))
+		return false;
+	task->run_count = count;
+	task->before = before;
+	task->fragile = before->fragile || is_fragile(task, target, false);
+	task->watched = true;
+	task->runs = false;
+	return true;
+}
+
+bool ss_task_has_same_stack(const struct ss_task *task)
+{
+	const struct ss_stack_copy *then = &task->before->stacks[SS_STACK_SP];
+	const struct ss_stack_copy *now = &task->stacks[SS_STACK_SP];
+
+	if (!then->bytes || !now->bytes || task->call.sp < then->address ||
+	    task->call.sp < now->address)
+		return false;
+	size_t from_then = (size_t)SS_MIN(task->call.sp - then->address, then->size);
+	size_t from_now = (size_t)SS_MIN(task->call.sp - now->address, now->size);
+	size_t size = SS_MIN(ss_stack_copy_present(then, from_then),
+			     ss_stack_copy_present(now, from_now));
+	return size > 0 &&
+	       memcmp(then->bytes + from_then, now->bytes + from_now, size) == 0;
+}
+
 /* The count is read first: once the call shows that the thread is blocked, it cannot run
    without a change of the count. */
 static void read_blocked(struct ss_task *task, const struct ss_target *target,
-			 bool watchable, struct ss_buffer *text)
+			 const struct ss_capture_options *options, struct ss_buffer *text)
 {
+	bool watchable = may_watch(options, task->tid);
+
+	if (take_over(task, target, options, text))
+		return;
 	if (!watchable) {
 		read_call(task, target, text);
 		ss_task_check_fragile(task, target, text);
@@ -263,22 +397,13 @@ static void read_held(struct ss_task *task)
 		task->state = '?';
 }
 
-static bool may_watch(const struct ss_capture_options *options, pid_t tid)
-{
-	size_t low = ss_lower_bound(options->stop_count, i, options->stop[i] < tid);
-
-	if (options->mode == SS_MODE_NO_STOP)
-		return true;
-	return options->mode == SS_MODE_AUTO &&
-	       !(low < options->stop_count && options->stop[low] == tid);
-}
-
 void ss_task_read(struct ss_task *task, const struct ss_target *target,
 		  const struct ss_capture_options *options, struct ss_buffer *text)
 {
 	struct ss_stat stat;
 
 	task->watched = task->steady = task->in_call = task->fragile = false;
+	task->before = NULL;
 	task->call.kind = SS_SYSCALL_RUNNING;
 	/* To complete a capture, most threads need not be read at all. */
 	if (options->filter == ss_complete_accepts &&
@@ -286,7 +411,7 @@ void ss_task_read(struct ss_task *task, const struct ss_target *target,
 		task->phase = SS_TASK_EXCLUDED;
 		return;
 	}
-	if (!ss_target_read_stat(target, task->tid, text, &stat)) {
+	if (!read_stat(task, target, text, &stat)) {
 		task->phase = SS_TASK_GONE;
 		return;
 	}
@@ -310,5 +435,5 @@ void ss_task_read(struct ss_task *task, const struct ss_target *target,
 		 task->filter == SS_FILTER_UNKNOWN)
 		ss_task_read_filter(task, target, text);
 	else if (!task->runs)
-		read_blocked(task, target, may_watch(options, task->tid), text);
+		read_blocked(task, target, options, text);
 }

@@ -7,6 +7,7 @@
 
 #include "arch/arch.h"
 #include "base/vector.h"
+#include "target/kept_files.h"
 #include "target/target.h"
 #include "model/capture.h"
 
@@ -53,8 +54,15 @@ struct ss_task {
 	struct ss_syscall_text call; /* before the freeze */
 	/* number of times it was scheduled, read just before call; 0: unknown */
 	uint64_t run_count;
-	int schedstat; /* descriptor + 1 of the file that has it; 0: not open */
-	bool borrowed; /* the descriptor */
+	struct ss_kept_thread files;
+	bool borrowed; /* files belong to someone else */
+	/* Its files are those of the previous capture, so it is the same thread. */
+	bool known;
+	/* In the previous capture of a series it was in the same call: it has the same
+	   registers. NULL: not known. */
+	const struct ss_capture_thread *before;
+	/* before: it has not run since. Otherwise the copies of its stack have to be equal. */
+	bool not_run;
 	enum ss_task_filter filter;
 	bool fragile; /* in a system call that a stop would end early; see fragile.h */
 	bool watched; /* read without stopping it: blocked, or in such a call */
@@ -120,8 +128,11 @@ uint64_t ss_task_read_run_count(const struct ss_target *target, pid_t tid,
 uint64_t ss_task_count_runs(struct ss_task *task, const struct ss_target *target,
 			    struct ss_buffer *text);
 
-/* Closes these files. */
-void ss_tasks_close_files(struct ss_task_list *list);
+/* Keeps these files for the next capture of a series, or closes them. */
+void ss_tasks_close_files(struct ss_task_list *list, const struct ss_target *target);
+
+/* Whether the stack of task->before is equal to the copy of that of the task. */
+bool ss_task_has_same_stack(const struct ss_task *task);
 
 /* Reads task->filter unless it is certain. This takes as long as everything else that is
    read of a thread: only for threads that are about to be stopped. */

@@ -94,6 +94,7 @@ struct ss_capture_thread {
 	/* How often it had been scheduled when its stack was copied without stopping it; 0:
 	   not known. */
 	uint64_t run_count;
+	bool not_run; /* since the previous capture of a series */
 	struct ss_stack_copy stacks[SS_STACK_COPIES];
 	struct ss_lock_copy lock;
 	/* What was gathered with its stack: index in turns + 1; 0: no turn; SS_TURN_OTHER */

@@ -87,6 +87,7 @@ struct ss_fd_fact {
 	/* Processes that have the other end of the pipe or UNIX socket open; the
 	   process of a pidfd. */
 	struct ss_process_fact holders[SS_HOLDERS_MAX];
+	int holder_fds[SS_HOLDERS_MAX]; /* its descriptor of that end; -1: not known */
 	size_t holder_count;
 	bool holders_truncated; /* there may be others: not all processes were searched */
 };

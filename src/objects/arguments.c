@@ -4,6 +4,7 @@
 
 #include "base/clock.h"
 #include "model/call.h"
+#include "target/kept_files.h"
 
 enum {
 	TOTAL_MAX = 16 << 20, /* bytes of all arguments together */
@@ -185,8 +186,14 @@ static bool check_thread(struct ss_thread_facts *thread,
 	const struct ss_call *call = ss_call_find(thread->call.id);
 	struct ss_syscall_text now;
 
-	if (!has_objects(call) || thread->still_in_call || from->state == 'R' ||
-	    !ss_target_read_task(target, thread->tid, "syscall", text) ||
+	if (!has_objects(call) || thread->still_in_call || from->state == 'R')
+		return true;
+	if (from->consistent && from->run_count != 0 &&
+	    ss_kept_files_count_runs(target->kept, thread->tid) == from->run_count) {
+		thread->still_in_call = true;
+		return true;
+	}
+	if (!ss_target_read_task(target, thread->tid, "syscall", text) ||
 	    !ss_syscall_parse(text->bytes, text->size, &now))
 		return true;
 	if (now.kind == SS_SYSCALL_RUNNING)

@@ -98,7 +98,8 @@ static bool is_ours(struct search *s, pid_t pid)
 	return s->ours;
 }
 
-static void add_holder(struct search *s, struct ss_fd_fact *fact, pid_t pid)
+/* fd: its descriptor, or -1 */
+static void add_holder(struct search *s, struct ss_fd_fact *fact, pid_t pid, int fd)
 {
 	for (size_t i = 0; i < fact->holder_count; i++) {
 		if (fact->holders[i].pid == pid)
@@ -113,6 +114,7 @@ static void add_holder(struct search *s, struct ss_fd_fact *fact, pid_t pid)
 		s->last.pid = 0;
 		return;
 	}
+	fact->holder_fds[fact->holder_count] = fd;
 	fact->holders[fact->holder_count++] = s->last;
 }
 
@@ -153,7 +155,7 @@ static void compare_link(struct search *s, int fds, const char *name, pid_t pid)
 		if (is_ours(s, pid))
 			item->ours = pid;
 		else
-			add_holder(s, item->fact, pid);
+			add_holder(s, item->fact, pid, (int)ss_scan_pid(name));
 	}
 }
 
@@ -163,7 +165,7 @@ static void add_ours(struct search *s)
 	for (size_t i = 0; i < s->items.count; i++) {
 		struct peer_end *item = &s->items.items[i];
 		if (item->ours && item->fact->holder_count == 0)
-			add_holder(s, item->fact, item->ours);
+			add_holder(s, item->fact, item->ours, -1);
 	}
 }
 
@@ -381,6 +383,67 @@ pid_t ss_holders_find_flock(const struct ss_target *target, const struct ss_fd_f
 	return found;
 }
 
+/* Whether the process still has that end open. */
+static bool holds(const struct search *s, pid_t pid, int fd, const struct peer_end *item)
+{
+	char path[48];
+	char link[LINK_MAX];
+	struct stat st;
+
+	(void)snprintf(path, sizeof(path), "%d/fd/%d", pid, fd); /* fits */
+	ssize_t size = readlinkat(s->target->procfs_fd, path, link, sizeof(link) - 1);
+	if (size <= 0)
+		return false;
+	link[size] = '\0';
+	return strcmp(link, item->link) == 0 &&
+	       (item->mode == 0 ||
+		(fstatat(s->target->procfs_fd, path, &st, AT_SYMLINK_NOFOLLOW) == 0 &&
+		 (st.st_mode & item->mode)));
+}
+
+/* Whether both are the same object with the same other end, which is not a named pipe. */
+static bool is_same(struct search *s, struct ss_fd_fact *fact,
+		    const struct ss_fd_fact *then, struct peer_end *ret)
+{
+	return fact->kind == then->kind && fact->inode != 0 &&
+	       fact->inode == then->inode &&
+	       fact->socket.peer_inode == then->socket.peer_inode &&
+	       describe(s->facts, fact, ret) && ret->link;
+}
+
+static void confirm(struct search *s, struct ss_fd_fact *fact,
+		    const struct ss_fd_fact *then)
+{
+	struct peer_end item;
+
+	if (then->holder_count == 0 || !is_same(s, fact, then, &item))
+		return;
+	for (size_t i = 0; i < then->holder_count; i++) {
+		pid_t pid = then->holders[i].pid;
+		if (then->holder_fds[i] < 0 || is_ours(s, pid) ||
+		    !holds(s, pid, then->holder_fds[i], &item)) {
+			fact->holder_count = 0;
+			return;
+		}
+		add_holder(s, fact, pid, then->holder_fds[i]);
+	}
+	fact->holders_truncated = then->holders_truncated;
+}
+
+void ss_holders_confirm(struct ss_facts *facts, const struct ss_target *target,
+			const struct ss_facts *previous)
+{
+	struct search s = { .facts = facts, .target = target };
+
+	for (size_t i = 0; i < facts->fds.count; i++) {
+		struct ss_fd_fact *fact = &facts->fds.items[i];
+		const struct ss_fd_fact *then = ss_facts_find_fd(previous, fact->fd);
+		if (fact->resolve_peers && then)
+			confirm(&s, fact, then);
+	}
+	ss_buffer_deinit(&s.text);
+}
+
 void ss_holders_find(struct ss_facts *facts, const struct ss_target *target)
 {
 	struct search s = { .facts = facts, .target = target };
@@ -389,8 +452,9 @@ void ss_holders_find(struct ss_facts *facts, const struct ss_target *target)
 		struct peer_end item;
 		struct ss_fd_fact *fact = &facts->fds.items[i];
 		if (fact->kind == SS_FD_PIDFD && fact->info.pid > 0)
-			add_holder(&s, fact, fact->info.pid);
-		if (!fact->resolve_peers || !describe(facts, fact, &item))
+			add_holder(&s, fact, fact->info.pid, -1);
+		bool known = fact->kind != SS_FD_PIDFD && fact->holder_count > 0;
+		if (!fact->resolve_peers || known || !describe(facts, fact, &item))
 			continue;
 		struct peer_end *slot = ss_vector_push(&s.items);
 		if (slot)

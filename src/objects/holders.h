@@ -9,7 +9,16 @@
 #include "model/facts.h"
 #include "target/target.h"
 
-/* Sets holders of those facts->fds with resolve_peers. */
+/*
+ * In a series: sets the holders of facts->fds with resolve_peers that have the same other end as
+ * in the previous capture, if all processes that had it open then still have it. Another
+ * process that has got it since is not searched for.
+ */
+void ss_holders_confirm(struct ss_facts *facts, const struct ss_target *target,
+			const struct ss_facts *previous);
+
+/* Sets holders of those facts->fds with resolve_peers, unless they are known. A UNIX socket has
+   one holder as a rule: if one other than the process itself is known for each, the search ends. */
 void ss_holders_find(struct ss_facts *facts, const struct ss_target *target);
 
 /*

@@ -5,6 +5,7 @@
 
 #include "base/clock.h"
 #include "objects/arguments.h"
+#include "objects/connections.h"
 #include "objects/descriptors.h"
 #include "objects/file_locks.h"
 #include "objects/holders.h"
@@ -36,7 +37,8 @@ static void set_time(struct ss_facts *facts, const struct ss_process *process,
 }
 
 void ss_objects_collect(struct ss_capture *capture, const struct ss_target *target,
-			const struct ss_process_memory *memory)
+			const struct ss_process_memory *memory,
+			const struct ss_capture *previous)
 {
 	_cleanup_(ss_facts_cleanup) struct ss_facts *facts = ss_facts_new();
 
@@ -45,6 +47,8 @@ void ss_objects_collect(struct ss_capture *capture, const struct ss_target *targ
 	set_time(facts, &capture->process, target);
 	ss_arguments_read(facts, capture, target, memory);
 	ss_descriptors_read(facts, target);
+	if (previous && previous->facts)
+		ss_connections_keep(facts, capture, target, previous->facts);
 	ss_sockets_read(facts, target);
 	ss_processes_find(facts, target);
 	ss_file_locks_find_owners(facts, target);

@@ -197,7 +197,7 @@ void ss_sockets_read(struct ss_facts *facts, const struct ss_target *target)
 		return;
 	for (size_t i = 0; i < facts->fds.count; i++) {
 		struct ss_fd_fact *fact = &facts->fds.items[i];
-		if (fact->kind == SS_FD_SOCKET && fact->inode)
+		if (fact->kind == SS_FD_SOCKET && fact->inode && !fact->socket.found)
 			lookups[t.count++] = (struct lookup){ fact->inode, fact };
 	}
 	if (t.count == 0)

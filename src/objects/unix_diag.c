@@ -110,7 +110,7 @@ void ss_unix_diag_read(struct ss_facts *facts, int diag_fd)
 {
 	for (size_t i = 0; i < facts->fds.count; i++) {
 		struct ss_fd_fact *fact = &facts->fds.items[i];
-		if (is_unix(fact))
+		if (is_unix(fact) && !fact->socket.found)
 			read_socket(diag_fd, facts, fact);
 	}
 }

@@ -252,7 +252,7 @@ static bool take_runnable(struct ss_sampler *sampler, struct ss_sampled_thread *
 
 static void close_schedstat(const struct ss_task *task)
 {
-	int fd = task->borrowed ? -1 : task->schedstat - 1;
+	int fd = task->borrowed ? -1 : task->files.schedstat - 1;
 
 	close_cleanup(&fd);
 }
@@ -269,7 +269,7 @@ static void read_task(struct ss_sampler *sampler, const struct ss_sampled_thread
 	for (;;) {
 		*task = (struct ss_task){ .tid = thread->tid,
 					  .state = '?',
-					  .schedstat = thread->schedstat_fd + 1,
+					  .files.schedstat = thread->schedstat_fd + 1,
 					  .borrowed = thread->schedstat_fd >= 0,
 					  .filter = thread->filter };
 		task->call.number = -1;

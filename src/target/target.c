@@ -13,6 +13,7 @@
 #include "base/scan.h"
 #include "proc/auxv.h"
 #include "target/denial.h"
+#include "target/kept_files.h"
 
 /* stat and syscall are far smaller; the line Groups can make status long. */
 enum {
@@ -411,6 +412,7 @@ void ss_target_close(struct ss_target *target)
 	close_cleanup(&target->root_fd);
 	close_cleanup(&target->procfs_fd);
 	close_cleanup(&target->held_mem_fd);
+	ss_kept_files_free(target->kept);
 	free(target);
 }
 

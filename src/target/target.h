@@ -35,7 +35,8 @@ struct ss_target {
 	/* The calling thread traces all its threads (supervise/): a capture is made in this
 	   thread, and leaves those that it stopped as they are. */
 	bool held;
-	int held_mem_fd;       /* of a held process: its /proc/PID/mem; or -1 */
+	int held_mem_fd;	    /* of a held process: its /proc/PID/mem; or -1 */
+	struct ss_kept_files *kept; /* between the captures of a series; or NULL */
 	struct ss_crash crash; /* of a held process: the signal that is about to end it */
 };
 

@@ -35,10 +35,10 @@ class Series(EndToEnd):
         self.wait_for_snapshots(tool)
         return tool
 
-    def wait_for_snapshots(self, tool):
+    def wait_for_snapshots(self, tool, count=60):
         """Each snapshot needs a thread that captures, and a wait until the next one."""
         before = switches(tool.pid)
-        wait_until(lambda: tool.poll() is not None or switches(tool.pid) > before + 60,
+        wait_until(lambda: tool.poll() is not None or switches(tool.pid) > before + count,
                    "some snapshots")
         if tool.poll() is not None:
             self.fail("the tool ended: %r" % (tool.communicate(),))
@@ -192,6 +192,102 @@ class Series(EndToEnd):
                  if frame["symbol"] and frame["symbol"].startswith("plugin_")}
         self.assertEqual({name for name, _ in found}, {"plugin_b", "plugin_d"}, data)
         self.assertEqual(len(found), 2, found)
+
+    def start_workers(self):
+        """The target, when all of its threads wait."""
+        target = self.start("one_moves", settle=False)
+        directory = "/proc/%d/task" % target.pid
+
+        def all_wait():
+            calls = [read_text("%s/%s/syscall" % (directory, tid)).split()[0]
+                     for tid in os.listdir(directory)]
+            return len(calls) == 51 and set(calls) <= {"0", "202"}
+
+        wait_until(all_wait, "50 threads")
+        return target
+
+    def command(self, target, *words):
+        """Returns whether the target could carry it out."""
+        line = " ".join(str(word) for word in words)
+        target.process.stdin.write(line.encode() + b"\n")
+        target.process.stdin.flush()
+        answer = target.process.stdout.readline().decode().strip()
+        self.assertIn(answer, (words[0], "no"), line)
+        return answer == words[0]
+
+    def watch(self, target, steps):
+        """All snapshots of a series, during which the target carries out commands."""
+        tool = self.begin(target.pid, "-i", "10ms", "--each", "-f", "json")
+        for words in steps:
+            if not self.command(target, *words):
+                self.skipTest("%r is not possible here" % (words,))
+            self.wait_for_snapshots(tool, 12)
+        snapshots = [json.loads(line) for line in self.end(tool)[0].splitlines()]
+        self.assertGreater(len(snapshots), len(steps))
+        return snapshots
+
+    def histories(self, snapshots):
+        """For each id of a thread: the functions of the target on its stack, outermost first,
+        without repetitions."""
+        found = {}
+        for snapshot in snapshots:
+            for thread in snapshot["threads"]:
+                names = tuple(frame["symbol"] for frame in reversed(thread["frames"])
+                              if (frame["symbol"] or "").startswith(("serve", "waits_")))
+                history = found.setdefault(thread["tid"], [])
+                if not history or history[-1] != names:
+                    history.append(names)
+        return found
+
+    def test_one_moves(self):
+        """Threads that have not run since the last snapshot are not read again, and not stopped
+        for registers that are known; what others have changed is seen."""
+        target = self.start_workers()
+        tids = {thread["name"]: thread["tid"] for thread in self.snap(target.pid).threads}
+        snapshots = self.watch(target, [("move", 7), ("name", 8, "other"), ("own", 3),
+                                        ("move", 12)])
+        expected = {}
+        for i in range(1, 50):
+            room = ("serve", "waits_in_room") if i % 2 else ("serve",)
+            expected[tids["here-%d" % i]] = [room + ("waits_here",)]
+            if i in (7, 12):
+                expected[tids["here-%d" % i]].append(room + ("waits_there",))
+        expected[tids["here-0"]] = [("serve", "waits_for_mutex")]
+        found = self.histories(snapshots)
+        found.pop(target.pid)
+        # a thread that is captured while it runs
+        for history in found.values():
+            if len(history) == 3:
+                del history[1]
+        self.assertEqual(found, expected)
+        ends = {thread["end"] for snapshot in snapshots for thread in snapshot["threads"]}
+        self.assertEqual(ends, {"root"})
+
+        def values(tid, name):
+            found = [name(thread) for snapshot in snapshots
+                     for thread in snapshot["threads"] if thread["tid"] == tid]
+            return [value for i, value in enumerate(found) if i == 0 or found[i - 1] != value]
+
+        self.assertEqual(values(tids["here-8"], lambda thread: thread["name"]),
+                         ["here-8", "other"])
+        self.assertEqual(values(tids["here-0"], lambda thread: thread["wait"]["owner_tid"]),
+                         [target.pid, tids["here-3"]])
+        stops = [snapshot["capture"]["threads_stopped"] for snapshot in snapshots]
+        self.assertGreaterEqual(stops[0], 25, stops)
+        self.assertEqual(min(stops), 0, stops)
+
+    def test_reused_id(self):
+        """A thread that has got the id of one that has ended is another thread."""
+        if os.geteuid() != 0:
+            self.skipTest("only root can choose the id of a thread")
+        target = self.start_workers()
+        tids = {thread["name"]: thread["tid"] for thread in self.snap(target.pid).threads}
+        found = self.histories(self.watch(target, [("move", 2), ("reuse", 11), ("reuse", 14)]))
+        self.assertEqual(found[tids["here-11"]][0], ("serve", "waits_in_room", "waits_here"))
+        self.assertEqual(found[tids["here-11"]][-1], ("serve_again", "waits_here"))
+        self.assertEqual(found[tids["here-14"]][0], ("serve", "waits_here"))
+        self.assertEqual(found[tids["here-14"]][-1], ("serve_again", "waits_here"))
+        self.assertEqual(found[tids["here-13"]], [("serve", "waits_in_room", "waits_here")])
 
     def serve_redis(self):
         program = shutil.which("redis-server")
