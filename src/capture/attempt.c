@@ -128,8 +128,7 @@ static void open_maps(struct ss_attempt *a, pid_t live)
 	a->maps_fd = ss_target_open_task(a->target, live, "maps");
 }
 
-/* Opens all files, which must not be done during the freeze, and reads the areas. Files
-   are reopened for each attempt: they belong to the program that ran when they were
+/* Opens all files, which must not be done during the freeze. Files are reopened for each attempt: they belong to the program that ran when they were
    opened. */
 static struct ss_error *prepare(struct ss_attempt *a)
 {
@@ -160,7 +159,46 @@ static struct ss_error *prepare(struct ss_attempt *a)
 	read_root(a->capture, a->target);
 	/* The process may execute another program later. */
 	a->capture->process.executable = ss_result_executable(a->capture, a->target);
-	struct ss_error *error = read_areas(a);
+	return NULL;
+}
+
+/* A thread that was read, and has not run since the previous capture. A kernel worker does not
+   change the address space. */
+static bool has_not_run(const struct ss_task *task)
+{
+	return task->phase == SS_TASK_WORKER ||
+	       (task->phase == SS_TASK_SEEN && task->before && task->not_run);
+}
+
+/* Whether the areas are those of the previous capture: no thread has run that could have changed
+   them. What another process has changed that shares the address space (clone(2)) concerns
+   no stack of these threads. */
+static bool has_same_areas(const struct ss_attempt *a)
+{
+	const struct ss_capture *previous = a->options->previous;
+
+	if (!previous || a->maps_in_freeze || a->tasks.unseen ||
+	    a->tasks.items.count != previous->threads.count)
+		return false;
+	for (size_t i = 0; i < a->tasks.items.count; i++)
+		if (!has_not_run(&a->tasks.items.items[i]))
+			return false;
+	return true;
+}
+
+/* Reads the areas when the threads have been read: if none of them runs from then on, the
+   areas stay the same, too. */
+static struct ss_error *prepare_areas(struct ss_attempt *a)
+{
+	struct ss_error *error = NULL;
+
+	if (a->target->listing)
+		return NULL;
+	a->areas_kept = has_same_areas(a);
+	if (!a->areas_kept)
+		error = read_areas(a);
+	else if (!ss_regions_copy(a->capture, a->options->previous))
+		error = ss_error_no_memory();
 	if (!error && a->options->plan)
 		error = prepare_gather(a);
 	if (error || a->options->mode != SS_MODE_LIVE)
@@ -552,9 +590,31 @@ static void share_modules(struct ss_capture *capture, const struct ss_capture *p
 	}
 }
 
+/* Whether no thread of the process has run since the threads were listed and read. */
+static bool is_untouched(const struct ss_attempt *a)
+{
+	for (size_t i = 0; i < a->tasks.items.count; i++) {
+		const struct ss_task *task = &a->tasks.items.items[i];
+		if (task->phase != SS_TASK_WORKER &&
+		    (task->phase != SS_TASK_SEEN || !task->steady || task->in_call))
+			return false;
+	}
+	return a->tasks.items.count > 0 &&
+	       a->tasks.items.count == ss_tasks_count_now(a->target);
+}
+
 /* Sets areas and modules as they were at the freeze. Sets *again if that is unknown. */
 static struct ss_error *finish_maps(struct ss_attempt *a, bool *again)
 {
+	bool untouched = !a->completed && is_untouched(a);
+
+	if (untouched) {
+		share_modules(a->capture, a->options->previous);
+		return NULL;
+	}
+	*again = a->areas_kept;
+	if (*again)
+		return NULL;
 	struct ss_error *error = a->completed ? NULL : read_maps(a, &a->maps_after);
 
 	/* If the memory vanishes while maps is read, the text is truncated without an
@@ -586,8 +646,10 @@ static struct ss_error *finish_maps(struct ss_attempt *a, bool *again)
 static struct ss_error *stop_and_copy(struct ss_attempt *a)
 {
 	ss_freeze_choose(&a->freeze);
-	struct ss_error *error =
-		ss_arena_prepare(&a->arena, a->capture, &a->tasks, a->options);
+	struct ss_error *error = prepare_areas(a);
+	if (!error)
+		error = ss_arena_prepare(&a->arena, a->capture, &a->tasks, a->options,
+					 a->target->kept);
 	if (error)
 		return error;
 	freeze_until_steady(a);
@@ -611,8 +673,10 @@ static struct ss_error *observe_only(struct ss_attempt *a)
 	for (size_t i = 0; a->target->listing && i < a->tasks.items.count; i++)
 		if (a->tasks.items.items[i].phase == SS_TASK_SEEN)
 			a->tasks.items.items[i].phase = SS_TASK_DENIED;
-	struct ss_error *error =
-		ss_arena_prepare(&a->arena, a->capture, &a->tasks, a->options);
+	struct ss_error *error = prepare_areas(a);
+	if (!error)
+		error = ss_arena_prepare(&a->arena, a->capture, &a->tasks, a->options,
+					 a->target->kept);
 	if (error)
 		return error;
 	copy_sleeping(a);

@@ -31,6 +31,7 @@ struct ss_attempt {
 	struct ss_buffer maps;
 	struct ss_buffer maps_after;
 	int maps_fd;
+	bool areas_kept; /* they are those of the previous capture */
 	bool maps_in_freeze;
 };
 

@@ -298,6 +298,8 @@ ss_result_fill(struct ss_capture *capture, const struct ss_target *target,
 	if (!capture->process.executable)
 		capture->process.executable = ss_result_executable(capture, target);
 	read_inner_ids(capture, target);
-	ss_arena_give(arena, capture);
+	if (!target->kept || !options->previous ||
+	    !ss_arena_hand_over(arena, capture, options->previous, target->kept))
+		ss_arena_give(arena, capture);
 	return NULL;
 }

@@ -187,11 +187,28 @@ static bool make_queue(struct ss_arena *arena, size_t capacity)
 	return true;
 }
 
+/* Takes the memory of the previous capture of a series. */
+static void take_kept(struct ss_arena *arena, struct ss_kept_files *kept, size_t size)
+{
+	if (!kept || !kept->scratch || arena->bytes)
+		return;
+	if (kept->scratch_size > size) /* another limit than then */
+		(void)munmap(kept->scratch, kept->scratch_size); /* our mapping */
+	else
+		*arena = (struct ss_arena){ .bytes = kept->scratch,
+					    .size = kept->scratch_size,
+					    .ready = kept->scratch_ready,
+					    .dirty = kept->scratch_size };
+	kept->scratch = NULL;
+}
+
 struct ss_error *ss_arena_prepare(struct ss_arena *arena,
 				  const struct ss_capture *capture,
 				  const struct ss_task_list *tasks,
-				  const struct ss_capture_options *options)
+				  const struct ss_capture_options *options,
+				  struct ss_kept_files *kept)
 {
+	take_kept(arena, kept, options->max_total);
 	arena->used = arena->kept;
 	if (!make_queue(arena, tasks->items.capacity * PIECES_EACH) ||
 	    (!arena->bytes && !map_arena(arena, options->max_total)))
@@ -628,4 +645,151 @@ void ss_arena_give(struct ss_arena *arena, struct ss_capture *capture)
 	capture->arena_size = used;
 	arena->bytes = NULL;
 	arena->size = 0;
+}
+
+static size_t bitmap_size(const struct ss_stack_copy *copy)
+{
+	size_t pages = (copy->address % PAGE + copy->size + PAGE - 1) / PAGE;
+
+	return copy->absent ? (pages + 7) / 8 : 0;
+}
+
+static size_t aligned(size_t size)
+{
+	return (size + ALIGNMENT - 1) & ~(size_t)(ALIGNMENT - 1);
+}
+
+static bool is_equal(const struct ss_stack_copy *a, const struct ss_stack_copy *b)
+{
+	if (a->address != b->address || a->size != b->size || !a->bytes != !b->bytes ||
+	    !a->absent != !b->absent || a->truncated != b->truncated)
+		return false;
+	return !a->bytes ||
+	       (memcmp(a->bytes, b->bytes, a->size) == 0 &&
+		(!a->absent || memcmp(a->absent, b->absent, bitmap_size(a)) == 0));
+}
+
+static bool have_equal_stacks(const struct ss_capture_thread *a,
+			      const struct ss_capture_thread *b)
+{
+	for (size_t i = 0; i < SS_STACK_COPIES; i++)
+		if (!is_equal(&a->stacks[i], &b->stacks[i]))
+			return false;
+	return true;
+}
+
+static const uint8_t *move_bytes(uint8_t **at, const uint8_t *bytes, size_t size)
+{
+	const uint8_t *to = *at;
+
+	if (!bytes)
+		return NULL;
+	memcpy(*at, bytes, size);
+	*at += aligned(size);
+	return to;
+}
+
+/* Returns the size of its new block; 0: it has the one of before. */
+static size_t find_block(const struct ss_capture_thread *thread,
+			 const struct ss_capture_thread *before)
+{
+	size_t size = 0;
+
+	if (before && before->block && have_equal_stacks(thread, before))
+		return 0;
+	for (size_t i = 0; i < SS_STACK_COPIES; i++)
+		size += aligned(thread->stacks[i].size) +
+			aligned(bitmap_size(&thread->stacks[i]));
+	return size + 1;
+}
+
+static const struct ss_capture_thread *find_before(const struct ss_capture *previous,
+						   pid_t tid)
+{
+	size_t at = ss_lower_bound(previous->threads.count, i,
+				   previous->threads.items[i].tid < tid);
+
+	return at < previous->threads.count && previous->threads.items[at].tid == tid ?
+		       &previous->threads.items[at] :
+		       NULL;
+}
+
+/* Both or none of the two kinds of memory: what was made is freed with the capture. */
+static bool make_blocks(struct ss_capture *capture, const struct ss_capture *previous,
+			struct ss_stack_block **blocks)
+{
+	for (size_t i = 0; i < capture->threads.count; i++) {
+		const struct ss_capture_thread *thread = &capture->threads.items[i];
+		const struct ss_capture_thread *before =
+			find_before(previous, thread->tid);
+		size_t size = find_block(thread, before);
+		blocks[i] = size ? ss_stack_block_new(size) :
+				   ss_stack_block_ref(before->block);
+		if (!blocks[i])
+			return false;
+		capture->own_bytes += size;
+	}
+	return true;
+}
+
+static void fill_block(struct ss_capture_thread *thread,
+		       const struct ss_capture_thread *before,
+		       struct ss_stack_block *block)
+{
+	uint8_t *at = block->bytes;
+
+	thread->block = block;
+	if (before && before->block == block) {
+		memcpy(thread->stacks, before->stacks, sizeof(thread->stacks));
+		return;
+	}
+	for (size_t i = 0; i < SS_STACK_COPIES; i++) {
+		struct ss_stack_copy *copy = &thread->stacks[i];
+		size_t bitmap = bitmap_size(copy);
+		copy->bytes = move_bytes(&at, copy->bytes, copy->size);
+		copy->absent = move_bytes(&at, copy->absent, bitmap);
+	}
+}
+
+static bool move_locks(struct ss_capture *capture)
+{
+	size_t size = 0;
+
+	for (size_t i = 0; i < capture->threads.count; i++)
+		size += aligned(capture->threads.items[i].lock.size);
+	capture->locks = malloc(size + 1);
+	if (!capture->locks)
+		return false;
+	capture->own_bytes += size;
+	uint8_t *at = capture->locks;
+	for (size_t i = 0; i < capture->threads.count; i++) {
+		struct ss_lock_copy *lock = &capture->threads.items[i].lock;
+		lock->bytes = move_bytes(&at, lock->bytes, lock->size);
+	}
+	return true;
+}
+
+bool ss_arena_hand_over(struct ss_arena *arena, struct ss_capture *capture,
+			const struct ss_capture *previous, struct ss_kept_files *kept)
+{
+	size_t count = capture->threads.count;
+	_cleanup_free_ struct ss_stack_block **blocks =
+		calloc(count + 1, sizeof(*blocks));
+
+	if (!blocks || !make_blocks(capture, previous, blocks) || !move_locks(capture)) {
+		for (size_t i = 0; blocks && i < count; i++)
+			ss_stack_block_unref(blocks[i]);
+		capture->own_bytes = 0;
+		return false;
+	}
+	for (size_t i = 0; i < count; i++) {
+		struct ss_capture_thread *thread = &capture->threads.items[i];
+		fill_block(thread, find_before(previous, thread->tid), blocks[i]);
+	}
+	kept->scratch = arena->bytes;
+	kept->scratch_size = arena->size;
+	kept->scratch_ready = arena->ready;
+	arena->bytes = NULL;
+	arena->size = 0;
+	return true;
 }

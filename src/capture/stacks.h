@@ -30,11 +30,12 @@ struct ss_arena {
 struct ss_error *ss_arena_share(struct ss_arena *arena, size_t size);
 
 /* Reserves max_total bytes of address space and faults in what tasks will need. A used
-   arena is reused, except for what is kept. */
+   arena is reused, except for what is kept. kept: see ss_arena_hand_over(), or NULL. */
 struct ss_error *ss_arena_prepare(struct ss_arena *arena,
 				  const struct ss_capture *capture,
 				  const struct ss_task_list *tasks,
-				  const struct ss_capture_options *options);
+				  const struct ss_capture_options *options,
+				  struct ss_kept_files *kept);
 void ss_arena_deinit(struct ss_arena *arena);
 
 /* For stacks that the caller copies: empties the arena, and takes room in it. NULL: it is
@@ -63,5 +64,13 @@ bool ss_task_find_base(const struct ss_task *task, const struct ss_gather_step *
 
 /* Moves the used part of the arena into the capture. */
 void ss_arena_give(struct ss_arena *arena, struct ss_capture *capture);
+
+/*
+ * In a series: copies of stacks are moved out of the arena, or taken from the previous capture
+ * where they are equal. The arena is kept for the next capture: to fault in memory takes longer
+ * than to copy stacks. False without memory, with nothing changed.
+ */
+bool ss_arena_hand_over(struct ss_arena *arena, struct ss_capture *capture,
+			const struct ss_capture *previous, struct ss_kept_files *kept);
 
 #endif

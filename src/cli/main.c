@@ -10,6 +10,7 @@ static void configure_heap(void)
 {
 	(void)mallopt(M_ARENA_MAX, 1); /* best effort */
 	(void)mallopt(M_TRIM_THRESHOLD, 4 << 20);
+	(void)mallopt(M_MMAP_THRESHOLD, 1 << 20);
 }
 
 int main(int argc, char **argv)

@@ -75,10 +75,34 @@ void ss_capture_clear_turns(struct ss_capture *capture)
 	capture->turns.count = 0;
 }
 
+struct ss_stack_block *ss_stack_block_new(size_t size)
+{
+	struct ss_stack_block *block = malloc(sizeof(*block) + size);
+
+	if (block)
+		block->references = 1;
+	return block;
+}
+
+struct ss_stack_block *ss_stack_block_ref(struct ss_stack_block *block)
+{
+	block->references++;
+	return block;
+}
+
+void ss_stack_block_unref(struct ss_stack_block *block)
+{
+	if (block && --block->references == 0)
+		free(block);
+}
+
 static void free_one(struct ss_capture *capture)
 {
-	for (size_t i = 0; i < capture->threads.count; i++)
+	for (size_t i = 0; i < capture->threads.count; i++) {
 		free(capture->threads.items[i].live);
+		ss_stack_block_unref(capture->threads.items[i].block);
+	}
+	free(capture->locks);
 	ss_vector_free(&capture->threads);
 	ss_vector_free(&capture->areas);
 	for (size_t i = 0; i < capture->others.count; i++)
@@ -114,7 +138,7 @@ uint64_t ss_capture_size(const struct ss_capture *capture)
 	uint64_t size = 0;
 
 	for (; capture; capture = capture->complement) {
-		size += capture->arena_size;
+		size += capture->arena_size + capture->own_bytes;
 		for (size_t i = 0; i < capture->gathered.blocks.count; i++)
 			size += capture->gathered.blocks.items[i].size;
 		for (size_t i = 0; i < capture->others.count; i++)

@@ -8,6 +8,7 @@
 #define SS_MODEL_CAPTURE_H
 
 #include <limits.h>
+#include <stdatomic.h>
 
 #include "arch/arch.h"
 #include "base/intern.h"
@@ -72,6 +73,16 @@ enum ss_stack_part {
 /* Its stack is of another moment than all that was gathered. */
 #define SS_TURN_OTHER UINT_MAX
 
+/* Copies of the stacks of one thread, which captures of a series share while they are equal. */
+struct ss_stack_block {
+	atomic_uint references;
+	_Alignas(16) uint8_t bytes[];
+};
+
+struct ss_stack_block *ss_stack_block_new(size_t size); /* NULL: no memory */
+struct ss_stack_block *ss_stack_block_ref(struct ss_stack_block *block);
+void ss_stack_block_unref(struct ss_stack_block *block); /* accepts NULL */
+
 struct ss_capture_thread {
 	pid_t tid;
 	pid_t inner_tid; /* in its innermost pid namespace; 0: not known */
@@ -96,6 +107,8 @@ struct ss_capture_thread {
 	uint64_t run_count;
 	bool not_run; /* since the previous capture of a series */
 	struct ss_stack_copy stacks[SS_STACK_COPIES];
+	struct ss_stack_block
+		*block; /* has the stacks; one reference. NULL: the arena has */
 	struct ss_lock_copy lock;
 	/* What was gathered with its stack: index in turns + 1; 0: no turn; SS_TURN_OTHER */
 	unsigned turn;
@@ -147,6 +160,8 @@ struct ss_capture {
 	struct ss_facts *facts; /* one reference; NULL: none were collected */
 	uint8_t *arena;		/* mmap of all stack copies */
 	size_t arena_size;
+	uint8_t *locks; /* of a series: of all threads; owned */
+	size_t own_bytes; /* of locks, and of blocks that the previous capture does not have */
 	struct ss_gathered gathered;
 	SS_VECTOR(struct ss_gathered) turns; /* of a recording: for some threads each */
 	/* All memory of the same moment, of a core file; or NULL. Owned, freed by free_whole. */

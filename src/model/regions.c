@@ -205,6 +205,21 @@ bool ss_regions_share(struct ss_capture *capture, const struct ss_capture *from)
 	return true;
 }
 
+bool ss_regions_copy(struct ss_capture *capture, const struct ss_capture *from)
+{
+	if (!ss_regions_share(capture, from))
+		return false;
+	for (size_t i = 0; i < capture->areas.count; i++) {
+		struct ss_area *area = &capture->areas.items[i];
+		area->name = ss_intern_string(capture->strings, area->name);
+		if (!area->name) {
+			ss_regions_clear(capture);
+			return false;
+		}
+	}
+	return true;
+}
+
 void ss_regions_clear(struct ss_capture *capture)
 {
 	for (size_t i = 0; i < capture->modules.count; i++)

@@ -35,6 +35,9 @@ SS_DEFINE_CLEANUP(struct ss_regions, ss_regions, ss_regions_free)
    are used. False without memory. */
 bool ss_regions_share(struct ss_capture *capture, const struct ss_capture *from);
 
+/* The same, without that condition. */
+bool ss_regions_copy(struct ss_capture *capture, const struct ss_capture *from);
+
 /* Drops areas and modules before they are read again. */
 void ss_regions_clear(struct ss_capture *capture);
 

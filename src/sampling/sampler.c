@@ -292,7 +292,7 @@ static bool list_due(struct ss_sampler *sampler)
 	unsigned pauses = PAUSES_MAX;
 	size_t count = 0;
 
-	ss_tasks_close_files(tasks);
+	ss_tasks_close_files(tasks, sampler->target);
 	tasks->items.count = 0;
 	tasks->dumping_core = false;
 	sampler->running.count = 0;
@@ -603,7 +603,7 @@ static struct ss_error *capture_due(struct ss_sampler *sampler, struct ss_tick *
 		return add_running(sampler, tick);
 	}
 	struct ss_error *error =
-		ss_arena_prepare(sampler->arena, capture, tasks, &sampler->options);
+		ss_arena_prepare(sampler->arena, capture, tasks, &sampler->options, NULL);
 	if (error)
 		return error;
 	freeze_until_steady(sampler, tick);

@@ -2,6 +2,7 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <unistd.h>
 
 #include "base/search.h"
@@ -53,6 +54,8 @@ void ss_kept_files_free(struct ss_kept_files *kept)
 	if (!kept)
 		return;
 	ss_kept_files_clear(kept);
+	if (kept->scratch)
+		(void)munmap(kept->scratch, kept->scratch_size); /* our mapping */
 	ss_vector_free(&kept->threads);
 	free(kept);
 }

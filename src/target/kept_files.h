@@ -20,6 +20,10 @@ struct ss_kept_thread {
 struct ss_kept_files {
 	SS_VECTOR(struct ss_kept_thread) threads; /* ascending by tid */
 	int maps_fd; /* empty after execve(2); -1: not open */
+	/* Memory for stacks, that has been faulted in up to scratch_ready. NULL: none */
+	void *scratch;
+	size_t scratch_size;
+	size_t scratch_ready;
 };
 
 struct ss_kept_files *ss_kept_files_new(void); /* NULL: no memory */

@@ -43,10 +43,10 @@ class Series(EndToEnd):
         if tool.poll() is not None:
             self.fail("the tool ended: %r" % (tool.communicate(),))
 
-    def end(self, tool, number=signal.SIGINT, status=0):
+    def end(self, tool, number=signal.SIGINT, status=(0,)):
         tool.send_signal(number)
         out, err = tool.communicate(timeout=LIMIT_S)
-        self.assertEqual(tool.returncode, status, (out[:2000], err))
+        self.assertIn(tool.returncode, status, (err, out[:2000]))
         return out.decode(), err.decode()
 
     def check_sums(self, data, count):
@@ -222,7 +222,9 @@ class Series(EndToEnd):
             if not self.command(target, *words):
                 self.skipTest("%r is not possible here" % (words,))
             self.wait_for_snapshots(tool, 12)
-        snapshots = [json.loads(line) for line in self.end(tool)[0].splitlines()]
+        # a thread may be met on its way, with an incomplete stack
+        snapshots = [json.loads(line)
+                     for line in self.end(tool, status=(0, 1))[0].splitlines()]
         self.assertGreater(len(snapshots), len(steps))
         return snapshots
 
@@ -255,13 +257,13 @@ class Series(EndToEnd):
         expected[tids["here-0"]] = [("serve", "waits_for_mutex")]
         found = self.histories(snapshots)
         found.pop(target.pid)
-        # a thread that is captured while it runs
-        for history in found.values():
-            if len(history) == 3:
-                del history[1]
+        moved = (tids["here-7"], tids["here-12"])
+        for tid in moved:
+            found[tid] = [found[tid][0], found[tid][-1]]
         self.assertEqual(found, expected)
-        ends = {thread["end"] for snapshot in snapshots for thread in snapshot["threads"]}
-        self.assertEqual(ends, {"root"})
+        ends = {(thread["end"], thread["reason"]) for snapshot in snapshots
+                for thread in snapshot["threads"] if thread["tid"] not in (target.pid, *moved)}
+        self.assertEqual(ends, {("root", None)})
 
         def values(tid, name):
             found = [name(thread) for snapshot in snapshots
