@@ -277,6 +277,7 @@ static int open_event(struct ss_uprobes *uprobes, pid_t tid, size_t ring)
 		.comm = 1,
 		.comm_exec = 1,
 		.task = 1,
+		.mmap = o->regs,
 		.use_clockid = 1,
 		.clockid = CLOCK_MONOTONIC,
 		.watermark = 1,
@@ -569,6 +570,35 @@ static bool read_name(const struct ss_perf_ring *ring,
 	return ss_perf_ring_copy(ring, sizeof(*header) + sizeof(ids), ret->name, length);
 }
 
+/* PERF_RECORD_MMAP, of executable mappings. What JIT compilers map has no file. */
+static bool read_map(const struct ss_perf_ring *ring,
+		     const struct perf_event_header *header, struct ss_uprobe_hit *ret)
+{
+	struct {
+		uint32_t pid;
+		uint32_t tid;
+		uint64_t address;
+		uint64_t size;
+		uint64_t offset;
+		char name[8]; /* its beginning */
+	} map;
+	struct trailer trailer;
+	size_t size = header->size;
+
+	if (size < sizeof(*header) + sizeof(map) + sizeof(trailer) ||
+	    !ss_perf_ring_copy(ring, sizeof(*header), &map, sizeof(map)) ||
+	    !ss_perf_ring_copy(ring, size - sizeof(trailer), &trailer, sizeof(trailer)) ||
+	    map.name[0] != '/' || map.name[1] == '/')
+		return false;
+	*ret = (struct ss_uprobe_hit){
+		.kind = SS_UPROBE_MAP,
+		.pid = (pid_t)map.pid,
+		.tid = (pid_t)map.tid,
+		.time_ns = trailer.time_ns,
+	};
+	return true;
+}
+
 /* PERF_RECORD_FORK and EXIT. */
 static bool read_task(const struct ss_perf_ring *ring,
 		      const struct perf_event_header *header, struct ss_uprobe_hit *ret)
@@ -606,6 +636,8 @@ static bool read_record(struct ss_uprobes *uprobes, const struct ss_perf_ring *r
 						 read_hit(uprobes, ring, ret);
 	case PERF_RECORD_COMM:
 		return read_name(ring, header, ret);
+	case PERF_RECORD_MMAP:
+		return read_map(ring, header, ret);
 	case PERF_RECORD_FORK:
 	case PERF_RECORD_EXIT:
 		return read_task(ring, header, ret);

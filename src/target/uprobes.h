@@ -41,6 +41,7 @@ enum ss_uprobe_record {
 	SS_UPROBE_NAME, /* a thread got a name; exec: by execve() */
 	SS_UPROBE_FORK, /* a thread was started: tid of pid, by parent_tid of parent_pid */
 	SS_UPROBE_EXIT,
+	SS_UPROBE_MAP, /* with regs: executable code of a file was mapped */
 };
 
 struct ss_uprobe_hit {

@@ -54,6 +54,7 @@ struct ss_trace {
 	struct ss_trace_threads threads;
 	struct ss_trace_stacks stacks;
 	uint64_t space_version;	    /* of the address space that stacks has */
+	bool mapped;		    /* code that the address space does not have yet */
 	size_t copied;		    /* bytes */
 	char faults_name[48];	    /* of what stands for page faults */
 	SS_VECTOR(pid_t) strangers; /* processes that have executed another program */
@@ -424,6 +425,21 @@ static bool is_stranger(const struct ss_trace *trace, pid_t pid)
 	return false;
 }
 
+/* The hits that follow are of another program, or in a file that was mapped since. */
+static void replace_space(struct ss_trace *trace)
+{
+	enum ss_address_space_change change;
+
+	trace->mapped = false;
+	if (!trace->options.max_stack)
+		return;
+	struct ss_error *error = ss_address_space_update(&trace->space, &change);
+	if (!error && change != SS_ADDRESS_SPACE_ENDED && trace->space.capture &&
+	    trace->space.version != trace->space_version)
+		error = begin_stacks(trace);
+	ss_error_free(error); /* the process has ended, or stacks are missing */
+}
+
 /* The stack of a hit. A child process has the address space of its parent, until it executes a
    program. */
 static uint32_t find_stack(struct ss_trace *trace, const struct ss_uprobe_hit *hit)
@@ -432,6 +448,8 @@ static uint32_t find_stack(struct ss_trace *trace, const struct ss_uprobe_hit *h
 
 	if (!copied || is_stranger(trace, hit->pid))
 		return 0;
+	if (trace->mapped)
+		replace_space(trace);
 	return ss_trace_stacks_find(&trace->stacks, &copied->regs, copied->bytes,
 				    copied->size, copied->truncated);
 }
@@ -562,19 +580,6 @@ static void take_hit(struct ss_trace *trace, const struct ss_uprobe_hit *hit)
 	}
 }
 
-/* The hits that follow are of another program. */
-static void replace_space(struct ss_trace *trace)
-{
-	enum ss_address_space_change change;
-
-	if (!trace->options.max_stack)
-		return;
-	struct ss_error *error = ss_address_space_update(&trace->space, &change);
-	if (!error && change != SS_ADDRESS_SPACE_ENDED)
-		error = begin_stacks(trace);
-	ss_error_free(error); /* the process has ended, or stacks are missing */
-}
-
 /* After execve() the process has one thread, and none of its old stack. */
 static void take_name(struct ss_trace *trace, const struct ss_uprobe_hit *hit)
 {
@@ -639,6 +644,9 @@ static void take(struct ss_trace *trace, const struct ss_uprobe_hit *hit)
 		break;
 	case SS_UPROBE_EXIT:
 		take_exit(trace, hit);
+		break;
+	case SS_UPROBE_MAP:
+		trace->mapped |= hit->pid == trace->target->pid;
 		break;
 	case SS_UPROBE_FORK:
 		take_fork(trace, hit);
