@@ -147,7 +147,8 @@ public class JavaTarget {
 		second.lock();
 	}
 
-	/* A deadlock of locks; a reader behind a writer; a time limit; a condition, which is no lock. */
+	/* A deadlock of locks; a reader behind a writer; a time limit; a condition, which is no lock. Readers
+	   are not recorded, and a semaphore has no owner: a writer behind a reader, and a semaphore. */
 	static void locks() throws Exception {
 		java.util.concurrent.CyclicBarrier both = new java.util.concurrent.CyclicBarrier(2);
 		ReentrantLock a = new ReentrantLock();
@@ -164,6 +165,17 @@ public class JavaTarget {
 		until("writes", Thread.State.WAITING);
 		start("reads", () -> shared.readLock().lock());
 		start("tries", () -> a.tryLock(1000, java.util.concurrent.TimeUnit.SECONDS));
+		ReentrantReadWriteLock read = new ReentrantReadWriteLock();
+		java.util.concurrent.Semaphore semaphore = new java.util.concurrent.Semaphore(0);
+		start("shares", () -> {
+			read.readLock().lock();
+			park();
+		});
+		until("shares", Thread.State.WAITING);
+		start("excludes", () -> read.writeLock().lock());
+		start("permits", () -> semaphore.acquire());
+		until("excludes", Thread.State.WAITING);
+		until("permits", Thread.State.WAITING);
 		start("awaits", () -> {
 			reentrant.lock();
 			reentrant.newCondition().await();

@@ -296,7 +296,7 @@ class Java(EndToEnd):
         target = self.start_java(jdk, "locks", "-XX:-UseSerialGC", *options)
         snapshot = self.snap(target.pid, "-n", "0", status=(0, 1))
         owners = {}
-        for name in ("lock-ab", "lock-ba", "reads", "tries", "awaits"):
+        for name in ("lock-ab", "lock-ba", "reads", "tries", "awaits", "excludes", "permits"):
             wait = snapshot.thread(name)["wait"]
             owner = [t["name"] for t in snapshot.threads if t["tid"] == wait["owner_tid"]]
             owners[name] = (wait["lock"], wait["timed"], owner)
@@ -306,11 +306,17 @@ class Java(EndToEnd):
             "reads": ("java-lock", False, ["writes"]),
             "tries": ("java-lock", True, ["lock-ab"]),
             "awaits": ("condvar", False, []),
+            "excludes": ("condvar", False, []),
+            "permits": ("condvar", False, []),
         })
         result = self.run_tool("hang", "--for=300ms", target.pid, status=(3,))
         text = result.stdout.decode()
         self.assertRegex(text, r"DEADLOCK: 2 threads.*\n +\d+ \(lock-(ab|ba)\) waits for Java lock at "
                          r"0x[0-9a-f]+, held by \d+ \(lock-(ab|ba)\)\n")
+        # A reader of a lock is not recorded, nor who holds a permit: both are only waits.
+        self.assertRegex(text, r"\d+ \(excludes\)\n    waits for an application lock: java\.util\."
+                         r"concurrent\.locks\.ReentrantReadWriteLock\$WriteLock\.lock")
+        self.assertNotRegex(text, r"\((excludes|permits)\) waits for Java lock")
         dump = subprocess.run([jdk + "/bin/jstack", "-l", str(target.pid)], timeout=LIMIT_S,
                               stdout=subprocess.PIPE, check=True).stdout.decode()
         for waiter, owner in (("lock-ab", "lock-ba"), ("lock-ba", "lock-ab")):
