@@ -3,8 +3,8 @@
 #include <stdio.h>
 #include <string.h>
 
-/* Enough for any page or table that people read; a group has the same stack anyway. */
-enum { GOROUTINES_MAX = 20000 };
+/* Each is a thread of the profile, and takes memory as one. */
+enum { GOROUTINES_MAX = 200000 };
 
 struct key {
 	uint64_t id;
