@@ -1,5 +1,5 @@
 /*
- * CPython 3.8 to 3.13: finds _PyRuntime, and the frames of each thread.
+ * CPython 3.8 to 3.14: finds _PyRuntime, and the frames of each thread.
  */
 #include <inttypes.h>
 #include <stdio.h>
@@ -32,7 +32,7 @@ enum {
 	GIL_SIZE = 24,
 	/* From 3.12 on: enum _frameowner */
 	OWNER_SHIM = 3,
-	OWNER_MAX = 3,
+	OWNER_C_STACK = 4, /* from 3.14 on */
 };
 
 /* A PyThreadState. */
@@ -391,7 +391,7 @@ static bool find_code(struct walk *walk, uint64_t address,
 static bool add_call(struct walk *walk, const uint8_t *frame)
 {
 	const struct ss_python_layout *layout = &walk->python->layout;
-	uint64_t address = ss_load_u64(frame, layout->frame_code);
+	uint64_t address = ss_python_frame_code(layout, frame);
 	const struct ss_python_code *code = NULL;
 	uint32_t line = 0;
 	int64_t offset;
@@ -502,13 +502,17 @@ static bool walk_shims(struct walk *walk, uint64_t frame)
 		if (!read_frame(walk, frame, bytes))
 			return false;
 		uint8_t owner = bytes[layout->frame_entry];
-		if (owner > OWNER_MAX)
+		if (owner > (layout->minor >= 14 ? OWNER_C_STACK : OWNER_SHIM))
 			return fail(walk, "a frame is not valid", false);
-		if (owner != OWNER_SHIM) {
+		if (owner < OWNER_SHIM) {
 			if (!add_call(walk, bytes))
 				return false;
 			continue;
 		}
+		/* From 3.14 on the thread state has one more, below all others. */
+		if (walk->pending == walk->thread->calls.count &&
+		    ss_load_u64(bytes, layout->frame_previous) == 0)
+			break;
 		if (!find_native(walk, frame, &native))
 			return fail(walk, "an evaluation loop is not on its native stack",
 				    false);
@@ -611,9 +615,11 @@ static bool is_of_other(const struct python *python, const struct state *state,
 		const struct ss_capture_thread *other = &capture->threads.items[i];
 		if (other == thread)
 			continue;
-		if ((state->native && state->native == (uint64_t)inner_tid(other)) ||
-		    (other->thread_pointer ? other->thread_pointer == state->id :
-					     is_in_same_area(capture, other, state->id)))
+		if (state->native && state->native == (uint64_t)inner_tid(other))
+			return true;
+		if (other->thread_pointer ?
+			    other->thread_pointer == state->id :
+			    !state->native && is_in_same_area(capture, other, state->id))
 			return true;
 	}
 	return false;
@@ -621,8 +627,9 @@ static bool is_of_other(const struct python *python, const struct state *state,
 
 /*
  * Whether a thread state is that of a thread. The C library's id of a thread is its thread
- * pointer, which is at the end of its stack, unless it is the main thread. The kernel's id in
- * a thread state is that of the parent after fork().
+ * pointer, which is at the end of its stack, unless it is the main thread. (From glibc 2.42 on the
+ * stacks of several threads may be one area, so that is used only without the kernel's id.) The
+ * kernel's id in the main thread's state is that of the parent after fork().
  */
 static enum match match_state(const struct python *python, const struct state *state,
 			      const struct ss_capture_thread *thread)
@@ -634,7 +641,7 @@ static enum match match_state(const struct python *python, const struct state *s
 		return thread->thread_pointer == state->id ? MATCH_CERTAIN : MATCH_NONE;
 	if (state->native && state->native == (uint64_t)inner_tid(thread))
 		return MATCH_CERTAIN;
-	if (!main && is_in_same_area(capture, thread, state->id))
+	if (!main && !state->native && is_in_same_area(capture, thread, state->id))
 		return MATCH_CERTAIN;
 	return main && !is_of_other(python, state, thread) ? MATCH_POSSIBLE : MATCH_NONE;
 }
@@ -860,7 +867,8 @@ static bool find_tasks(void *data, struct ss_runtime_tasks *ret)
 /* Appends a step; returns its number. */
 static uint32_t add_step(struct ss_gather_plan *plan, struct ss_gather_step step)
 {
-	step.mask = UINT64_MAX;
+	if (step.mask == 0)
+		step.mask = UINT64_MAX;
 	if (step.max_nodes == 0)
 		step.max_nodes = 1;
 	plan->steps[plan->step_count] = step;
@@ -893,6 +901,7 @@ static void add_frames(const struct ss_python_layout *layout, struct ss_gather_p
 	(void)add_step(plan, (struct ss_gather_step){ .base = SS_GATHER_POINTER,
 						      .parent = parent,
 						      .field = layout->frame_code,
+						      .mask = layout->frame_code_mask,
 						      .size = layout->code_size });
 }
 

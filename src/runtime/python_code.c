@@ -218,6 +218,13 @@ bool ss_python_line(enum ss_python_lines encoding, const uint8_t *table, size_t 
 	return true;
 }
 
+uint64_t ss_python_frame_code(const struct ss_python_layout *layout, const uint8_t *frame)
+{
+	const uint64_t code = ss_load_u64(frame, layout->frame_code);
+
+	return layout->frame_code_mask ? code & layout->frame_code_mask : code;
+}
+
 bool ss_python_offset(const struct ss_python_layout *layout, const uint8_t *frame,
 		      uint64_t code, int64_t *ret)
 {

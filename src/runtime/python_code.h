@@ -66,6 +66,10 @@ bool ss_python_has_type(const struct ss_memory *memory, uint64_t address,
 bool ss_python_codes_find(struct ss_python_codes *codes, uint64_t address,
 			  const struct ss_python_code **ret);
 
+/* The address of the code object of a frame. */
+uint64_t ss_python_frame_code(const struct ss_python_layout *layout,
+			      const uint8_t *frame);
+
 /* The offset of the current instruction of a frame in the bytecode, in bytes; negative: none
    yet. False: it is not in that code. */
 bool ss_python_offset(const struct ss_python_layout *layout, const uint8_t *frame,

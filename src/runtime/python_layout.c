@@ -150,61 +150,76 @@ static const struct ss_python_layout layouts[] = {
 	},
 };
 
-/* The table of a running 3.13 (struct _Py_DebugOffsets of pycore_runtime.h): indexes of its
-   64-bit words. Each group begins with the size of its structure. */
-enum word {
+/* The table of a running 3.13 or 3.14 (struct _Py_DebugOffsets of pycore_runtime.h and
+   pycore_debug_offsets.h): 64-bit words in groups. Each group begins with the size of its
+   structure. */
+enum group { RUNTIME, INTERP, THREAD, FRAME, CODE, BYTES, UNICODE, GROUPS };
+
+enum {
 	WORD_VERSION = 1,
 	WORD_FREE_THREADED,
-	WORD_RUNTIME,
-	WORD_INTERP = WORD_RUNTIME + 3,
-	WORD_THREAD = WORD_INTERP + 13,
-	WORD_FRAME = WORD_THREAD + 9,
-	WORD_CODE = WORD_FRAME + 6,
-	WORD_OBJECT = WORD_CODE + 10,
-	WORD_TYPE = WORD_OBJECT + 2,
-	WORD_TUPLE = WORD_TYPE + 4,
-	WORD_LIST = WORD_TUPLE + 3,
-	WORD_DICT = WORD_LIST + 3,
-	WORD_FLOAT = WORD_DICT + 3,
-	WORD_LONG = WORD_FLOAT + 2,
-	WORD_BYTES = WORD_LONG + 3,
-	WORD_UNICODE = WORD_BYTES + 3,
-	WORDS = WORD_UNICODE + 4,
+	WORDS = 81,
+};
+
+/* Where a group begins. */
+struct groups {
+	unsigned minor;
+	unsigned words[GROUPS];
+};
+
+static const struct groups tables[] = {
+	{ 13,
+	  { [RUNTIME] = 3,
+	    [INTERP] = 6,
+	    [THREAD] = 19,
+	    [FRAME] = 28,
+	    [CODE] = 34,
+	    [BYTES] = 64,
+	    [UNICODE] = 67 } },
+	{ 14,
+	  { [RUNTIME] = 3,
+	    [INTERP] = 6,
+	    [THREAD] = 22,
+	    [FRAME] = 31,
+	    [CODE] = 39,
+	    [BYTES] = 74,
+	    [UNICODE] = 77 } },
 };
 
 /* A member of a structure: where it is in the table, and how large it is. */
 struct member {
-	enum word group;
-	unsigned index;
+	enum group group;
+	unsigned index; /* in 3.13 */
+	unsigned index_14;
 	unsigned size;
 	uint32_t offset; /* in struct ss_python_layout */
 };
 
-#define MEMBER(group, index, size, field)                                                \
+#define MEMBER(group, index, index_14, size, field)                                      \
 	{                                                                                \
-		group, index, size, offsetof(struct ss_python_layout, field)             \
+		group, index, index_14, size, offsetof(struct ss_python_layout, field)   \
 	}
 
 static const struct member members[] = {
-	MEMBER(WORD_RUNTIME, 2, 8, interpreters),
-	MEMBER(WORD_INTERP, 2, 8, interp_next),
-	MEMBER(WORD_INTERP, 3, 8, interp_threads),
-	MEMBER(WORD_INTERP, 5, 8, interp_modules),
-	MEMBER(WORD_INTERP, 8, 8, gil),
-	MEMBER(WORD_THREAD, 2, 8, thread_next),
-	MEMBER(WORD_THREAD, 3, 8, thread_interp),
-	MEMBER(WORD_THREAD, 4, 8, thread_frame),
-	MEMBER(WORD_THREAD, 5, 8, thread_id),
-	MEMBER(WORD_THREAD, 6, 8, thread_native),
-	MEMBER(WORD_FRAME, 1, 8, frame_previous),
-	MEMBER(WORD_FRAME, 2, 8, frame_code),
-	MEMBER(WORD_FRAME, 3, 8, frame_instruction),
-	MEMBER(WORD_FRAME, 5, 1, frame_entry),
-	MEMBER(WORD_CODE, 1, 8, code_filename),
-	MEMBER(WORD_CODE, 2, 8, code_name),
-	MEMBER(WORD_CODE, 3, 8, code_qualname),
-	MEMBER(WORD_CODE, 4, 8, code_lines),
-	MEMBER(WORD_CODE, 5, 4, code_first_line),
+	MEMBER(RUNTIME, 2, 2, 8, interpreters),
+	MEMBER(INTERP, 2, 2, 8, interp_next),
+	MEMBER(INTERP, 3, 3, 8, interp_threads),
+	MEMBER(INTERP, 5, 6, 8, interp_modules),
+	MEMBER(INTERP, 8, 9, 8, gil),
+	MEMBER(THREAD, 2, 2, 8, thread_next),
+	MEMBER(THREAD, 3, 3, 8, thread_interp),
+	MEMBER(THREAD, 4, 4, 8, thread_frame),
+	MEMBER(THREAD, 5, 5, 8, thread_id),
+	MEMBER(THREAD, 6, 6, 8, thread_native),
+	MEMBER(FRAME, 1, 1, 8, frame_previous),
+	MEMBER(FRAME, 2, 2, 8, frame_code),
+	MEMBER(FRAME, 3, 3, 8, frame_instruction),
+	MEMBER(FRAME, 5, 5, 1, frame_entry),
+	MEMBER(CODE, 1, 1, 8, code_filename),
+	MEMBER(CODE, 2, 2, 8, code_name),
+	MEMBER(CODE, 3, 3, 8, code_qualname),
+	MEMBER(CODE, 4, 4, 8, code_lines),
+	MEMBER(CODE, 5, 5, 4, code_first_line),
 };
 
 enum { STRUCTURE_MAX = 4 << 20, READ_MAX = 1024 };
@@ -215,11 +230,14 @@ static uint32_t *field_of(struct ss_python_layout *layout, uint32_t offset)
 }
 
 /* Takes a member from the table, if it lies within its structure. Grows what is read. */
-static bool take_member(const uint64_t *words, const struct member *member,
-			struct ss_python_layout *ret, uint32_t *size)
+static bool take_member(const uint64_t *words, const struct groups *groups,
+			const struct member *member, struct ss_python_layout *ret,
+			uint32_t *size)
 {
-	uint64_t whole = words[member->group];
-	uint64_t at = words[member->group + member->index];
+	const unsigned start = groups->words[member->group];
+	const uint64_t whole = words[start];
+	const uint64_t at =
+		words[start + (groups->minor == 13 ? member->index : member->index_14)];
 
 	if (whole > STRUCTURE_MAX || whole < member->size || at > whole - member->size)
 		return false;
@@ -229,10 +247,11 @@ static bool take_member(const uint64_t *words, const struct member *member,
 }
 
 static bool read_table(const struct ss_memory *memory, uint64_t runtime, uint32_t version,
-		       struct ss_python_layout *ret, const char **ret_why)
+		       const struct groups *groups, struct ss_python_layout *ret,
+		       const char **ret_why)
 {
 	uint64_t words[WORDS];
-	uint32_t sizes[WORDS] = {};
+	uint32_t sizes[GROUPS] = {};
 
 	*ret_why = "the table of its offsets is not valid";
 	if (!ss_memory_read(memory, runtime, words, sizeof(words)) ||
@@ -243,23 +262,29 @@ static bool read_table(const struct ss_memory *memory, uint64_t runtime, uint32_
 		*ret_why = "it is a free-threaded build";
 		return false;
 	}
-	*ret = (struct ss_python_layout){ .minor = version >> 16 & 0xff,
+	*ret = (struct ss_python_layout){ .minor = groups->minor,
 					  .frames = SS_PYTHON_SHIM,
 					  .lines = SS_PYTHON_LOCATIONS,
 					  .gil_in_interpreter = true };
+	/* Bits of a _PyStackRef */
+	if (groups->minor >= 14)
+		ret->frame_code_mask = ~UINT64_C(7);
 	for (size_t i = 0; i < SS_ARRAY_SIZE(members); i++) {
-		if (!take_member(words, &members[i], ret, &sizes[members[i].group]))
+		if (!take_member(words, groups, &members[i], ret,
+				 &sizes[members[i].group]))
 			return false;
 	}
-	ret->thread_size = sizes[WORD_THREAD];
-	ret->frame_size = sizes[WORD_FRAME];
-	ret->code_size = sizes[WORD_CODE];
-	ret->code_bytes = (uint32_t)words[WORD_CODE + 9];
-	ret->ascii = (uint32_t)words[WORD_UNICODE + 3];
+	const uint64_t bytecode = words[groups->words[CODE] + 9];
+	const uint64_t ascii = words[groups->words[UNICODE] + 3];
+	ret->thread_size = sizes[THREAD];
+	ret->frame_size = sizes[FRAME];
+	ret->code_size = sizes[CODE];
+	ret->code_bytes = (uint32_t)bytecode;
+	ret->ascii = (uint32_t)ascii;
 	ret->compact = ret->ascii + 16; /* PyCompactUnicodeObject adds two words */
 	return ret->thread_size <= READ_MAX && ret->frame_size <= READ_MAX &&
-	       ret->code_size <= READ_MAX && words[WORD_CODE + 9] <= READ_MAX &&
-	       words[WORD_UNICODE + 3] == 40 && words[WORD_BYTES + 2] == 32;
+	       ret->code_size <= READ_MAX && bytecode <= READ_MAX && ascii == 40 &&
+	       words[groups->words[BYTES] + 2] == 32;
 }
 
 bool ss_python_layout_find(uint32_t version, const char *machine,
@@ -271,8 +296,11 @@ bool ss_python_layout_find(uint32_t version, const char *machine,
 	*ret_why = "this version is not known";
 	if (version >> 24 != 3)
 		return false;
-	if (minor == 13)
-		return read_table(memory, runtime, version, ret, ret_why);
+	for (size_t i = 0; i < SS_ARRAY_SIZE(tables); i++) {
+		if (tables[i].minor == minor)
+			return read_table(memory, runtime, version, &tables[i], ret,
+					  ret_why);
+	}
 	if (strcmp(machine, "x86_64") != 0) {
 		*ret_why = "this version is not known on this processor";
 		return false;

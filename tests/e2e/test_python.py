@@ -175,7 +175,7 @@ time.sleep(1000)
 
 
 def interpreters():
-    """Those that the tool knows: CPython 3.8 to 3.13."""
+    """Those that the tool knows: CPython 3.8 to 3.14."""
     named = os.environ.get("PYTHONS")
     for path in named.split(":") if named else ["/usr/bin/python3"]:
         if os.path.exists(path):
@@ -550,9 +550,9 @@ class Python(unittest.TestCase):
             if kind == 1 and start <= address < start + length:  # PT_LOAD
                 place = offset + address - start
         self.assertEqual(struct.unpack_from("<I", data, place)[0], sys_version())
-        struct.pack_into("<I", data, place, 0x030e00f0)
+        struct.pack_into("<I", data, place, 0x030f00f0)
         with tempfile.TemporaryDirectory(prefix="stacksnap-") as directory:
-            path = os.path.join(directory, "python3.14")
+            path = os.path.join(directory, "python3.15")
             with open(path, "wb") as file:
                 file.write(data)
             os.chmod(path, 0o755)
@@ -565,7 +565,7 @@ class Python(unittest.TestCase):
             taken = snapshot(process.pid)
             thread, = taken["threads"]
             self.assertEqual(thread["native_reason"],
-                             "CPython 3.14.0: this version is not known", taken)
+                             "CPython 3.15.0: this version is not known", taken)
             self.assertEqual(python_frames(thread), [], taken)
             self.assertIn("Py_RunMain", [frame["symbol"] for frame in thread["frames"]], taken)
 

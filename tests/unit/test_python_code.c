@@ -218,12 +218,109 @@ static void test_versions(void **state)
 					   &layout, &why));
 }
 
+/* The table of Debian's CPython 3.14.10, as its process has it. */
+static void test_table(void **state)
+{
+	static const uint64_t words[81] = {
+		[1] = 0x030e0af0,
+		[3] = 316616,
+		784,
+		808,
+		[6] = 225864,
+		7280,
+		7272,
+		7344,
+		7360,
+		7408,
+		7688,
+		7673,
+		7680,
+		16,
+		7784,
+		0,
+		7800,
+		7792,
+		7992,
+		0,
+		[22] = 832,
+		0,
+		8,
+		16,
+		72,
+		152,
+		160,
+		232,
+		32,
+		[31] = 88,
+		8,
+		0,
+		56,
+		80,
+		74,
+		64,
+		0,
+		[39] = 216,
+		112,
+		120,
+		128,
+		136,
+		68,
+		52,
+		96,
+		104,
+		208,
+		0,
+		[74] = 40,
+		16,
+		32,
+		[77] = 64,
+		32,
+		16,
+		40,
+	};
+	const uint64_t tagged = 0x7f0000001000 | 1;
+	struct ss_python_layout layout;
+	const char *why = NULL;
+	uint8_t frame[88] = {};
+
+	(void)state;
+	memcpy(bytes, words, sizeof(words));
+	memcpy(bytes, "xdebugpy", 8);
+	assert_true(ss_python_layout_find(0x030e0af0, "x86_64", &memory, BASE, &layout,
+					  &why));
+	assert_int_equal(layout.interpreters, 808);
+	assert_int_equal(layout.interp_threads, 7344);
+	assert_int_equal(layout.interp_modules, 7688);
+	assert_int_equal(layout.gil, 16);
+	assert_int_equal(layout.thread_frame, 72);
+	assert_int_equal(layout.thread_native, 160);
+	assert_int_equal(layout.frame_instruction, 56);
+	assert_int_equal(layout.frame_entry, 74);
+	assert_int_equal(layout.code_lines, 136);
+	assert_int_equal(layout.code_bytes, 208);
+	/* The pointer to its code has tags. */
+	memcpy(frame, &tagged, sizeof(tagged));
+	assert_true(ss_python_frame_code(&layout, frame) == tagged - 1);
+	/* Of another version, free-threaded, or with a member outside of its structure */
+	assert_false(ss_python_layout_find(0x030e09f0, "x86_64", &memory, BASE, &layout,
+					   &why));
+	bytes[2 * 8] = 1;
+	assert_false(ss_python_layout_find(0x030e0af0, "x86_64", &memory, BASE, &layout,
+					   &why));
+	assert_non_null(strstr(why, "free-threaded"));
+	bytes[2 * 8] = 0;
+	bytes[36 * 8] = 88;
+	assert_false(ss_python_layout_find(0x030e0af0, "x86_64", &memory, BASE, &layout,
+					   &why));
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_lnotab),	  cmocka_unit_test(test_pairs),
 		cmocka_unit_test(test_locations), cmocka_unit_test(test_strings),
 		cmocka_unit_test(test_code),	  cmocka_unit_test(test_versions),
+		cmocka_unit_test(test_table),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
