@@ -16,6 +16,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from functools import partial
 from statistics import median
 
 HERE = os.path.dirname(os.path.abspath(__file__))
@@ -25,14 +26,18 @@ STACKSNAP = os.environ.get("STACKSNAP") or os.path.join(BUILD, "stacksnap")
 ROUNDS, WINDOW_S = 3, 5
 TICKS = 1e9 / os.sysconf("SC_CLK_TCK")
 
-# title, threads, running, rate, and limits in percent: the slowdown per CPU time of the
-# running threads, and missed ticks, including the first listing of all threads. (With more
-# running threads than CPUs the tool's own CPU time slows them as well; this is shown, too.)
+# title, threads, running, rate, other busy processes, and limits in percent: the slowdown per
+# CPU time of the running threads, and missed ticks, including the first listing of all threads.
+# (With more running threads than CPUs the tool's own CPU time slows them as well; this is shown,
+# too.)
+CPUS = os.cpu_count() or 1
 CASES = [
-    ("1,000 threads, 10 run, 99 Hz", 1000, 10, 99, 1.0, 2.5),
-    ("1,000 threads, 1 runs, 99 Hz", 1000, 1, 99, 1.0, 2.5),
-    ("100 threads, 1 runs, 1,000 Hz", 100, 1, 1000, None, 2.0),
-    ("100 threads, 0 run, 1,000 Hz", 100, 0, 1000, None, 2.0),
+    ("1,000 threads, 10 run, 99 Hz", 1000, 10, 99, 0, 1.0, 5),
+    ("1,000 threads, 10 run, 99 Hz, %d other busy processes" % (3 * CPUS), 1000, 10, 99,
+     3 * CPUS, None, 5),
+    ("1,000 threads, 1 runs, 99 Hz", 1000, 1, 99, 0, 1.0, 2.5),
+    ("100 threads, 1 runs, 1,000 Hz", 100, 1, 1000, 0, None, 2.0),
+    ("100 threads, 0 run, 1,000 Hz", 100, 0, 1000, 0, None, 2.0),
 ]
 
 
@@ -74,9 +79,9 @@ def recorder(pid, rate, directory):
     return [STACKSNAP, "record", "-r", str(rate), "-o", path, str(pid)]
 
 
-def perf(pid, rate, directory):
-    """On-CPU samples with copies of stacks, for programs without frame pointers."""
-    return ["perf", "record", "-q", "--call-graph", "dwarf", "-e", "cpu-clock", "-F", str(rate),
+def perf(graph, pid, rate, directory):
+    """On-CPU samples; "dwarf": with copies of stacks, for programs without frame pointers."""
+    return ["perf", "record", "-q", "--call-graph", graph, "-e", "cpu-clock", "-F", str(rate),
             "-p", str(pid), "-o", os.path.join(directory, "perf.data")]
 
 
@@ -121,7 +126,8 @@ def tools(running):
         yield "gdb, in a loop", lambda pid, *_: loop(
             "gdb -p %d -batch -ex 'thread apply all bt'" % pid)
     if running and shutil.which("perf"):
-        yield "perf record, dwarf", perf
+        yield "perf record -g", partial(perf, "fp")
+        yield "perf record, dwarf", partial(perf, "dwarf")
 
 
 def run_tool(name, make, threads, running, rate, directory):
@@ -144,10 +150,16 @@ def run_tool(name, make, threads, running, rate, directory):
             "cpu_share": median(cpus), "missed_percent": 100 * missed / due if due else None}
 
 
-def run_case(title, threads, running, rate, allowed, may_miss, directory):
-    result = {"case": title,
-              "tools": {name: run_tool(name, make, threads, running, rate, directory)
-                        for name, make in tools(running)}}
+def run_case(title, threads, running, rate, others, allowed, may_miss, directory):
+    busy = [subprocess.Popen(["sh", "-c", "while :; do :; done"]) for _ in range(others)]
+    try:
+        result = {"case": title,
+                  "tools": {name: run_tool(name, make, threads, running, rate, directory)
+                            for name, make in tools(running)}}
+    finally:
+        for process in busy:
+            process.kill()
+            process.wait()
     own = result["tools"]["stacksnap record"]
     result["met"] = ((allowed is None or own["slowdown_cpu_percent"] <= allowed) and
                      own["missed_percent"] <= may_miss)
