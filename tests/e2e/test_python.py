@@ -236,7 +236,7 @@ class Program:
             frame = re.match(r'  File "(.*)", line (\d+|\?\?\?) in (.*)', line)
             if header:
                 current = frames.setdefault(self.threads[int(header.group(1), 16)], [])
-            elif frame and frame.groups() != ("<shim>", "???", "<shim>"):  # 3.12.1 prints these
+            elif frame and frame.group(1) != "<shim>":  # which 3.12.1 prints
                 line = 0 if frame.group(2) == "???" else int(frame.group(2))
                 current.append((frame.group(1), line, frame.group(3)))
         return frames
