@@ -196,6 +196,7 @@ printf '7 8 a\0b\n8 1 c' >perfmap/zero
 # Recordings without the file header, uncompressed, so that fuzzers can change their contents.
 stacksnap=${STACKSNAP:-../../../build/release/stacksnap}
 "$stacksnap" -f recording -o "$made/single" "$pid"
+"$stacksnap" record -d 500ms -o "$made/calls" "$pid"
 "$stacksnap" record -r 300 --children -o "$made/ticks" -- \
 	sh -c 'for i in 1 2 3; do sleep 0.1; done'
 "${stacksnap%/*}/tests/report/make_recording" "$made/waits" <<'END'
@@ -216,7 +217,7 @@ sample 1 0 S 0 -1 0
 sample 2 0 S 0 -1 0
 sample 3 0 S 0 -1 0
 END
-for name in single ticks waits; do
+for name in single calls ticks waits; do
 	python3 - "$made/$name" "recording/$name" <<'END'
 import struct, subprocess, sys
 with open(sys.argv[1], "rb") as file:
