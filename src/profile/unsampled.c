@@ -14,12 +14,15 @@ struct balance {
 	double missing; /* from the samples of threads that have too few */
 };
 
-/* The CPU time that a sample stands for. */
+/* The CPU time that a sample stands for: the time between two ticks. */
 static double tick_ns(const struct ss_profile_recording *recording)
 {
-	double ticks = (double)recording->ticks.count;
+	size_t count = recording->ticks.count;
+	uint64_t first = recording->ticks.items[0];
+	uint64_t last = recording->ticks.items[count - 1];
 
-	return (double)recording->period_ns * (ticks + (double)recording->missed) / ticks;
+	return count > 1 && last > first ? (double)(last - first) / (double)(count - 1) :
+					   (double)recording->period_ns;
 }
 
 static struct balance balance_of(const struct ss_profile_thread *thread, double tick)

@@ -441,8 +441,10 @@ static struct ss_error *take_clock_tick(struct ss_recorder *recorder)
 		return ss_error_no_memory();
 	uint64_t count = ss_pace_advance(&recorder->pace, now_ns, &at_ns);
 	uint64_t interval_ns = recorder->pace.interval_ns;
-	if (ss_pace_renew(&recorder->pace, now_ns))
+	if (ss_pace_renew(&recorder->pace, now_ns)) {
 		ss_cpu_clock_set(&recorder->clock, recorder->pace.interval_ns);
+		ss_pace_set(&recorder->pace, ss_now_ns());
+	}
 	uint64_t lost = count_lost(recorder, count);
 	uint64_t late = count_late(recorder, count, lost);
 	if (ss_writer_wants_roll(recorder->writer, now_ns))

@@ -4,9 +4,12 @@
 
 enum {
 	GROUP_NS = 10 * 1000 * 1000, /* of ticks with the same interval, at least */
+	GROUP_MIN = 10,
 	PERMILLE = 1000,
 	LEAST = 750, /* of the period */
 	SPAN = 501,
+	LAG_PART =
+		16, /* of the range of times of reading, before it: an interrupt may be late */
 };
 
 void ss_pace_init(struct ss_pace *pace, uint64_t period_ns, uint64_t now_ns)
@@ -37,7 +40,7 @@ uint64_t ss_pace_reading_ns(struct ss_pace *pace, uint64_t max_ns)
 {
 	uint64_t range_ns = SS_MAX(SS_MIN(pace->interval_ns, max_ns), (uint64_t)1);
 
-	return ss_pace_next_ns(pace) + next_random(pace) % range_ns;
+	return ss_pace_next_ns(pace) + range_ns / LAG_PART + next_random(pace) % range_ns;
 }
 
 uint64_t ss_pace_advance(struct ss_pace *pace, uint64_t now_ns, uint64_t *first_ns)
@@ -53,7 +56,7 @@ uint64_t ss_pace_advance(struct ss_pace *pace, uint64_t now_ns, uint64_t *first_
 
 bool ss_pace_renew(struct ss_pace *pace, uint64_t now_ns)
 {
-	uint64_t count = SS_MAX(GROUP_NS / pace->period_ns, (uint64_t)1);
+	uint64_t count = SS_MAX(GROUP_NS / pace->period_ns, (uint64_t)GROUP_MIN);
 	uint64_t last_ns = pace->base_ns + pace->counted * pace->interval_ns;
 	uint64_t permille = LEAST + next_random(pace) % SPAN;
 
@@ -67,4 +70,9 @@ bool ss_pace_renew(struct ss_pace *pace, uint64_t now_ns)
 	pace->base_ns = now_ns;
 	pace->counted = 0;
 	return true;
+}
+
+void ss_pace_set(struct ss_pace *pace, uint64_t now_ns)
+{
+	pace->base_ns = now_ns;
 }

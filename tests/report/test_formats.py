@@ -255,7 +255,8 @@ class Formats(ReportTest):
         of = [d.thread(process, tid, "t%d" % tid) for tid in range(1, threads + 1)]
         stack = self.stack_of(d, module, "hash", "start")
         for i in range(ticks):
-            d.tick(missed=missed if i == 1 else 0)
+            skipped = missed if i == 2 else 0
+            d.tick(missed=skipped, step=d.period * (1 + skipped))
             if i % 2:
                 for thread in of:
                     d.sample(thread, stack, "R", cpu_us=cpu_us)
