@@ -212,6 +212,8 @@ struct ss_error *ss_series_run(const struct ss_series *series, bool *ret)
 	ss_capture_add_related(collection.captured.captures
 				       .items[collection.captured.captures.count - 1],
 			       collection.captured.job.target);
+	/* Its files would have to be closed in each sandboxed child, too. */
+	ss_target_close(take_ptr(collection.captured.job.target));
 	struct ss_series_analysis analysis = {
 		.series = series,
 		.captures = collection.captured.captures.items,

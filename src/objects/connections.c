@@ -5,7 +5,6 @@
 #include <string.h>
 
 #include "model/call.h"
-#include "objects/holders.h"
 
 /* The descriptors for which threads wait that have not run. */
 struct waited {
@@ -87,7 +86,7 @@ static bool is_same(const struct ss_fd_fact *now, const struct ss_fd_fact *then)
 }
 
 void ss_connections_keep(struct ss_facts *facts, const struct ss_capture *capture,
-			 const struct ss_target *target, const struct ss_facts *previous)
+			 const struct ss_facts *previous)
 {
 	struct waited waited = {};
 
@@ -108,6 +107,5 @@ void ss_connections_keep(struct ss_facts *facts, const struct ss_capture *captur
 		fact->socket.path = keep_string(facts, then->socket.path);
 		fact->socket.peer_path = keep_string(facts, then->socket.peer_path);
 	}
-	ss_holders_confirm(facts, target, previous);
 	ss_vector_free(&waited.fds);
 }

@@ -7,11 +7,9 @@
 #define SS_OBJECTS_CONNECTIONS_H
 
 #include "model/capture.h"
-#include "target/target.h"
 
-/* Sets the socket of those entries of facts->fds, and their holders if these still have the
-   other end open. facts->threads and capture->threads have the same order. */
+/* Sets the socket of those entries of facts->fds. facts->threads and capture->threads have the same order. */
 void ss_connections_keep(struct ss_facts *facts, const struct ss_capture *capture,
-			 const struct ss_target *target, const struct ss_facts *previous);
+			 const struct ss_facts *previous);
 
 #endif

@@ -48,8 +48,10 @@ void ss_objects_collect(struct ss_capture *capture, const struct ss_target *targ
 	ss_arguments_read(facts, capture, target, memory);
 	ss_descriptors_read(facts, target);
 	if (previous && previous->facts)
-		ss_connections_keep(facts, capture, target, previous->facts);
+		ss_connections_keep(facts, capture, previous->facts);
 	ss_sockets_read(facts, target);
+	if (previous && previous->facts)
+		ss_holders_confirm(facts, target, previous->facts);
 	ss_processes_find(facts, target);
 	ss_file_locks_find_owners(facts, target);
 	/* The rest needs the complete descriptors. */

@@ -278,6 +278,30 @@ class Series(EndToEnd):
         self.assertGreaterEqual(stops[0], 25, stops)
         self.assertEqual(min(stops), 0, stops)
 
+    def test_waits(self):
+        """Waits of threads that have not run are the same in each snapshot as in a single one.
+        Other processes are read for the last one only ("beyond")."""
+        directory = self.enterContext(tempfile.TemporaryDirectory())
+        target = self.start("waits", directory, settle=False)
+
+        def waits(data):
+            found = {}
+            for thread in data["threads"]:
+                wait = json.dumps({key: value for key, value in (thread["wait"] or {}).items()
+                                   if key not in ("left_ns", "chain", "beyond")}, indent=1)
+                wait = re.sub(r'"(timer_left_ns|left_ns)": \d+|[\d.]+ \w+ left', "left", wait)
+                found[thread["tid"]] = (thread["name"], [frame["symbol"] for frame
+                                                        in thread["frames"]], wait)
+            return found
+
+        single = json.loads(self.run_tool("-f", "json", target.pid, status=(0, 1)).stdout)
+        result = self.run_tool("-f", "json", "--each", "-i", "10ms", "-c", "5", target.pid,
+                               status=(0, 1))
+        for line in result.stdout.splitlines():
+            snapshot = json.loads(line)
+            for tid, wait in waits(single).items():
+                self.assertEqual(waits(snapshot).get(tid), wait, snapshot["capture"])
+
     def test_reused_id(self):
         """A thread that has got the id of one that has ended is another thread."""
         if os.geteuid() != 0:
