@@ -349,6 +349,11 @@ class Top(EndToEnd):
         wait_until(lambda: not any(
             "stacksnap\0top\0%d\0" % target.pid in read_text(path).replace(STACKSNAP, "stacksnap")
             for path in glob.glob("/proc/[0-9]*/cmdline")), "the recorder to end")
+
+        def is_restored():  # what was written may come late
+            session.read()
+            return session.screen.modes.get(1049) is False
+        wait_until(is_restored, "the terminal to be restored")
         while session.read():
             pass
         self.assert_restored(session)
