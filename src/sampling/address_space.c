@@ -173,6 +173,7 @@ static struct ss_error *adopt(const struct ss_address_space *space,
 		}
 		added[i] = !before;
 	}
+	ss_target_open_root(space->target);
 	(void)ss_files_open_modules(capture->modules.items, added, capture->modules.count,
 				    space->target, &space->memory, space->maps_fd);
 	return NULL;

@@ -15,6 +15,7 @@ import situations  # noqa: E402
 from harness import (EndToEnd, LIMIT_S, MODES, STACKSNAP, Snapshot, TARGETS,  # noqa: E402
                      canonical, for_everyone, main, read_text, status_field,
                      task_states, wait_until)
+from recording import Recording, ZSTD  # noqa: E402
 from subjects import Lab, Unavailable  # noqa: E402
 
 NOBODY = 65534
@@ -117,7 +118,7 @@ class Late(Names):
 class WithoutPrivileges(Names):
     """Only a privileged process can open the very file that is mapped."""
 
-    def unprivileged(self, *arguments):
+    def unprivileged(self, *arguments, strip=None):
         def drop():
             os.setgroups([])
             os.setresgid(NOBODY, NOBODY, NOBODY)
@@ -127,6 +128,9 @@ class WithoutPrivileges(Names):
         self.enterContext(lab)
         os.chmod(lab.directory, 0o755)
         program = lab.copy("swap_right", "program")
+        if strip:
+            subprocess.run(["objcopy", "--remove-section=.note.gnu.%s" % strip, program],
+                           check=True)
         words = [lab.copy("libswap_right.so", name) for name in arguments]
         target = lab.start_file(program, *words, preexec_fn=drop)
         return lab, target, {"user": NOBODY, "group": NOBODY, "extra_groups": []}
@@ -140,6 +144,22 @@ class WithoutPrivileges(Names):
     def test_as_it_was(self):
         _, target, options = self.unprivileged()
         self.assertEqual(self.own_names(self.snap_as(target.pid, options))[1:6], WHOLE)
+
+    @unittest.skipUnless(ZSTD, "libzstd cannot be loaded")
+    @unittest.skipUnless(shutil.which("objcopy"), "objcopy is missing: install binutils")
+    def test_recording(self):
+        """Files are opened: what is known of one without a build-id is from the file."""
+        lab, target, options = self.unprivileged(strip="build-id")
+        path = os.path.join(lab.directory, "recording")
+        os.chmod(lab.directory, 0o777)
+        result = self.run_tool("record", "-d", "200ms", "-o", path, target.pid, status=(0, 1),
+                               executable=for_everyone(STACKSNAP), **options)
+        modules = {module.path: module for module in Recording(path).modules}
+        program = os.path.join(lab.directory, "program")
+        self.assertIn(program, modules, result.stderr)
+        self.assertFalse(modules[program].build_id, result.stderr)
+        self.assertIsNotNone(modules[program].file, result.stderr)
+        self.assertEqual(modules[program].file[0], os.stat(program).st_size)
 
     def test_replaced_executable(self):
         """Its stack is read from its memory. Names are right or there are none."""
