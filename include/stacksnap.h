@@ -1604,12 +1604,12 @@ struct ss_sample {
 	uint32_t stack;
 	pid_t pid;
 	pid_t tid;
-	char state;	     /* R S D T t Z X I, or '?' */
-	bool repeated;	     /* it had not run since its last sample */
-	uint64_t on_cpu_ns;  /* on a CPU since its last sample */
-	uint64_t ready_ns;   /* runnable, but waiting for a CPU, likewise */
-	long call;	     /* number of its system call, or -1 */
-	uint64_t argument;   /* first argument of call */
+	char state;	    /* R S D T t Z X I, or '?' */
+	bool repeated;	    /* it had not run since its last sample */
+	uint64_t on_cpu_ns; /* on a CPU since its last sample */
+	uint64_t ready_ns;  /* runnable, but waiting for a CPU, likewise */
+	long call;	    /* number of its system call, or -1 */
+	uint64_t argument;  /* first argument of call */
 	/* What it waits for in that call, valid as long as the recording; NULL: not known */
 	const struct ss_wait *wait;
 	uint64_t missed;     /* ticks missed since the tick of the sample before */

@@ -34,8 +34,8 @@ static const char *const class_names[] = {
 	[BUSY] = "busy",
 	[MOVES] = "moving",
 	[WOKEN] = "woken, and waiting in the same place again",
-	[UNKNOWN] = "unknown: the kernel has no counters for this thread",
-	[IDLE] = "idle: has not run",
+	[UNKNOWN] = "unknown: the kernel has no counters",
+	[IDLE] = "idle: did not run",
 };
 
 static enum class class_of(const struct ss_thread_progress *thread)

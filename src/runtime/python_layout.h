@@ -48,7 +48,7 @@ struct ss_python_layout {
 	/* _PyInterpreterFrame, PyFrameObject */
 	uint32_t frame_previous;
 	uint32_t frame_code;
-	uint64_t frame_code_mask; /* from 3.14 on the pointer has tags; 0: none */
+	uint64_t frame_code_mask;   /* from 3.14 on the pointer has tags; 0: none */
 	uint32_t frame_instruction; /* COUNT: an index; else a pointer */
 	uint32_t frame_entry;	    /* CFRAME: is_entry; SHIM: owner */
 	uint32_t frame_size;	    /* what is read */

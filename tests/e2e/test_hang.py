@@ -71,7 +71,7 @@ class Hang(Verdicts):
         self.assertRegex(text, r"^deadlock, pid \d+: deadlock\nobserved for .*, 4 threads, CPU "
                          r"time .* context switches\n\nDEADLOCK: 2 threads")
         self.assertRegex(text, r"\n3 threads stuck: .*\n  \d+ \(locker-0\)\n    waits for mutex ")
-        self.assertRegex(text, r"\n1 thread idle: has not run\n  \d+ \(deadlock\)\n")
+        self.assertRegex(text, r"\n1 thread idle: did not run\n  \d+ \(deadlock\)\n")
 
     def test_equal_threads(self):
         """Those with the same stack that wait for the same lock are one in text; JSON has all."""
