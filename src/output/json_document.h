@@ -33,7 +33,10 @@ bool ss_json_goroutines(struct ss_json *json, const struct ss_snapshot *snapshot
 
 /* The same for several snapshots of a process, see ss_text_write_merged_goroutines(). */
 bool ss_json_merged_goroutines(struct ss_json *json, const struct ss_snapshots *snapshots,
-			       bool changes);
+			       bool changes, const struct ss_format_options *options);
+
+/* Writes how many goroutines one of them has. */
+void ss_json_goroutine_count(struct ss_json *json, const struct ss_snapshot *snapshot);
 
 /* Writes the members that identify a thread, and its state. */
 void ss_json_thread(struct ss_json *json, const struct ss_thread *thread);

@@ -20,6 +20,7 @@ static void write_captures(struct ss_json *json, const struct ss_snapshots *snap
 		ss_json_bool(json, "consistent", process->consistent);
 		ss_json_unsigned(json, "threads", ss_snapshot_thread_count(snapshot));
 		ss_json_unsigned(json, "threads_unseen", process->threads_unseen);
+		ss_json_goroutine_count(json, snapshot);
 		ss_json_close(json, '}');
 	}
 	ss_json_close(json, ']');
@@ -132,16 +133,27 @@ static void write_goroutine_group(struct ss_json *json,
 	ss_json_close(json, '}');
 }
 
+void ss_json_goroutine_count(struct ss_json *json, const struct ss_snapshot *snapshot)
+{
+	size_t count = ss_snapshot_goroutine_count(snapshot);
+
+	ss_json_signed_if(json, "goroutines", count, (int64_t)count);
+	ss_json_unsigned(json, "goroutines_unread",
+			 ss_snapshot_goroutines_unread(snapshot));
+}
+
 bool ss_json_merged_goroutines(struct ss_json *json, const struct ss_snapshots *snapshots,
-			       bool changes)
+			       bool changes, const struct ss_format_options *options)
 {
 	_cleanup_(ss_merged_goroutines_cleanup) struct ss_merged_goroutines *merged =
 		ss_merged_goroutines_new(snapshots);
-	const struct ss_snapshot *last = snapshots->items[snapshots->count - 1];
 
 	if (!merged)
 		return false;
-	if (!merged->known) {
+	bool wanted = options->goroutine_groups > 0;
+	const char *denial = changes ? ss_merged_goroutines_denial(merged) : NULL;
+	const char *problem = merged->problem ? merged->problem : denial;
+	if (merged->read == 0 || denial || !wanted) {
 		ss_json_null(json, "goroutines");
 	} else {
 		ss_json_open(json, "goroutines", '[');
@@ -150,7 +162,7 @@ bool ss_json_merged_goroutines(struct ss_json *json, const struct ss_snapshots *
 					      changes);
 		ss_json_close(json, ']');
 	}
-	ss_json_text(json, "goroutine_problem", ss_snapshot_goroutine_problem(last));
+	ss_json_text(json, "goroutine_problem", wanted ? problem : NULL);
 	return true;
 }
 
@@ -173,7 +185,7 @@ struct ss_error *ss_json_write_series(const struct ss_snapshots *snapshots,
 		write_stack(&json, snapshots->items[merged->items[i].last],
 			    &merged->items[i]);
 	ss_json_close(&json, ']');
-	if (!ss_json_merged_goroutines(&json, snapshots, false))
+	if (!ss_json_merged_goroutines(&json, snapshots, false, options))
 		return ss_error_no_memory();
 	ss_json_deadlocks(&json, last);
 	ss_json_text(&json, "problem", options->problem);

@@ -53,13 +53,13 @@ static void write_key(struct work *work, const struct ss_snapshot *snapshot,
 				    false);
 }
 
-static bool add_members(struct ss_merged_goroutine *item, size_t index,
+static bool add_members(struct ss_merged_goroutine *item, bool first,
 			const struct ss_goroutine_group *group)
 {
 	for (size_t i = 0; i < group->count; i++) {
 		const struct ss_goroutine **slot = ss_vector_push(&item->members);
-		uint64_t *id = index == 0 ? ss_vector_push(&item->first) : NULL;
-		if (!slot || (index == 0 && !id))
+		uint64_t *id = first ? ss_vector_push(&item->first) : NULL;
+		if (!slot || (first && !id))
 			return false;
 		*slot = group->members[i];
 		if (id)
@@ -86,7 +86,7 @@ static bool add_group(struct work *work, size_t index,
 		item->last = index;
 		item->snapshots++;
 	}
-	return add_members(item, index, group);
+	return add_members(item, index == work->merged->first_read, group);
 }
 
 static int compare_ids(const void *a, const void *b)
@@ -107,6 +107,8 @@ static int compare_members(const void *a, const void *b)
 
 static void count_members(struct work *work, size_t index)
 {
+	bool first = index == work->merged->first_read;
+
 	for (size_t i = 0; i < work->items.count; i++) {
 		struct ss_merged_goroutine *item = &work->items.items[i];
 		size_t count = item->last == index ? item->members.count : 0;
@@ -114,13 +116,13 @@ static void count_members(struct work *work, size_t index)
 		item->least = item->snapshots == 1 && item->last == index ?
 				      count :
 				      SS_MIN(item->least, count);
-		item->before = index == 0 ? count : item->before;
+		item->before = first ? count : item->before;
 		item->after = count;
 		if (count == 0)
 			continue;
 		qsort(item->members.items, count, sizeof(*item->members.items),
 		      compare_members);
-		if (index == 0)
+		if (first)
 			qsort(item->first.items, count, sizeof(*item->first.items),
 			      compare_ids);
 	}
@@ -129,12 +131,21 @@ static void count_members(struct work *work, size_t index)
 static bool add_snapshot(struct work *work, size_t index)
 {
 	const struct ss_snapshot *snapshot = work->snapshots->items[index];
+	const char *problem = ss_snapshot_goroutine_problem(snapshot);
+	struct ss_merged_goroutines *merged = work->merged;
+
+	merged->problem = problem ? problem : merged->problem;
+	if (ss_snapshot_goroutine_count(snapshot) == 0)
+		return true;
 	_cleanup_(ss_goroutine_grouping_cleanup) struct ss_goroutine_grouping *grouping =
 		ss_goroutine_grouping_new(snapshot, true);
 
 	if (!grouping)
 		return false;
-	work->merged->known |= ss_snapshot_goroutine_count(snapshot) > 0;
+	if (merged->read++ == 0)
+		merged->first_read = index;
+	merged->last_read = index;
+	merged->unread = SS_MAX(merged->unread, ss_snapshot_goroutines_unread(snapshot));
 	for (size_t i = 0; i < grouping->count; i++) {
 		if (!add_group(work, index, &grouping->groups[i]))
 			return false;
@@ -191,7 +202,7 @@ ss_merged_goroutines_new(const struct ss_snapshots *snapshots)
 	for (size_t i = 0; i < merged->count; i++) {
 		struct ss_merged_goroutine *item = &merged->items[i];
 		/* It was missing before the first snapshot that has it. */
-		if (item->snapshots < snapshots->count)
+		if (item->snapshots < merged->read)
 			item->least = 0;
 		merged->own_count += !item->members.items[0]->on_thread;
 		count_same(item);
@@ -199,6 +210,16 @@ ss_merged_goroutines_new(const struct ss_snapshots *snapshots)
 	if (merged->count > 1)
 		qsort(merged->items, merged->count, sizeof(*merged->items), compare);
 	return take_ptr(merged);
+}
+
+const char *ss_merged_goroutines_denial(const struct ss_merged_goroutines *merged)
+{
+	if (merged->read != 1)
+		return NULL;
+	return merged->first_read == 0 ? "goroutines are not compared: they were not "
+					 "read in the second snapshot" :
+					 "goroutines are not compared: they were not "
+					 "read in the first snapshot";
 }
 
 const char *ss_merged_goroutine_change(const struct ss_merged_goroutine *group)

@@ -16,8 +16,8 @@ struct ss_merged_goroutine {
 	SS_VECTOR(const struct ss_goroutine *) members;
 	size_t least; /* in one snapshot; 0: not all of them have some */
 	size_t most;
-	size_t before;		   /* in the first snapshot, */
-	size_t after;		   /* in the last one of all, */
+	size_t before;		   /* in the first snapshot that was read, */
+	size_t after;		   /* in the last one, */
 	size_t same;		   /* and how many goroutines are in both */
 	SS_VECTOR(uint64_t) first; /* the ids in the first snapshot, ascending */
 };
@@ -26,13 +26,22 @@ struct ss_merged_goroutines {
 	struct ss_merged_goroutine *items; /* the largest first */
 	size_t count;
 	size_t own_count; /* without those on a thread, which are behind the others */
-	bool known;	  /* a snapshot has goroutines */
+	/* Snapshots in which goroutines were read: a Go program always has one. Others do not
+	   count. */
+	size_t read;
+	size_t first_read; /* the first of these, */
+	size_t last_read;  /* and the last one */
+	size_t unread; /* goroutines: the most that could not be read in one of them */
+	const char *problem; /* of the last snapshot that has one; or NULL */
 };
 
 /* NULL without memory. */
 struct ss_merged_goroutines *
 ss_merged_goroutines_new(const struct ss_snapshots *snapshots);
 void ss_merged_goroutines_free(struct ss_merged_goroutines *merged);
+
+/* Why two snapshots are not compared: goroutines were read in one of them only; or NULL. */
+const char *ss_merged_goroutines_denial(const struct ss_merged_goroutines *merged);
 
 SS_DEFINE_CLEANUP(struct ss_merged_goroutines, ss_merged_goroutines,
 		  ss_merged_goroutines_free)

@@ -129,7 +129,16 @@ static void write_left_out(size_t count, size_t groups, FILE *out)
 	ss_quantity_write_things(count, "more goroutine", out);
 	(void)fputs_unlocked(" in ", out);
 	ss_quantity_write_things(groups, "group", out);
-	(void)fputs_unlocked("; --goroutines=all shows them\n", out);
+	(void)fprintf(out, "; --goroutines=all shows %s\n", count == 1 ? "it" : "them");
+}
+
+static void write_unread(size_t unread, const char *prefix, FILE *out)
+{
+	if (unread == 0)
+		return;
+	(void)fprintf(out, "; %s", prefix);
+	ss_quantity_write_count(unread, out);
+	(void)fputs_unlocked(" more could not be read", out);
 }
 
 static void write_summary(const struct ss_snapshot *snapshot,
@@ -153,20 +162,13 @@ static void write_summary(const struct ss_snapshot *snapshot,
 		(void)fputs_unlocked(on_threads ? ", the others in " : " in ", out);
 		ss_quantity_write_things(goroutines->own_count, "group", out);
 	}
-	size_t unread = ss_snapshot_goroutines_unread(snapshot);
-	if (unread) {
-		(void)fputs_unlocked("; ", out);
-		ss_quantity_write_count(unread, out);
-		(void)fputs_unlocked(" more could not be read", out);
-	}
+	write_unread(ss_snapshot_goroutines_unread(snapshot), "", out);
 	(void)fputc_unlocked('\n', out);
 }
 
-static void write_problem(const struct ss_snapshot *snapshot,
-			  const struct ss_format_options *options, FILE *out)
+static void write_problem(const char *problem, const struct ss_format_options *options,
+			  FILE *out)
 {
-	const char *problem = ss_snapshot_goroutine_problem(snapshot);
-
 	if (!problem)
 		return;
 	(void)fputc_unlocked('\n', out);
@@ -182,7 +184,7 @@ void ss_text_write_goroutines(const struct ss_snapshot *snapshot,
 {
 	size_t shown = options->verbose ? SIZE_MAX : options->goroutine_groups;
 
-	write_problem(snapshot, options, out);
+	write_problem(ss_snapshot_goroutine_problem(snapshot), options, out);
 	if (goroutines->count == 0)
 		return;
 	write_summary(snapshot, goroutines, options, out);
@@ -225,10 +227,14 @@ static void write_times(const struct ss_merged_goroutine *group, size_t snapshot
 	(void)fputs_unlocked(": ", out);
 }
 
-/* "grown from 20, of which 18 remain: " */
+/* "grown from 20, of which 18 remain: ", "as many as before, of which 3 remain: " */
 static void write_change(const struct ss_merged_goroutine *group, FILE *out)
 {
-	(void)fputs_unlocked(ss_merged_goroutine_change(group), out);
+	bool as_many = group->before && group->before == group->after &&
+		       group->same < group->before;
+
+	(void)fputs_unlocked(
+		as_many ? "as many as before" : ss_merged_goroutine_change(group), out);
 	if (group->before && group->after) {
 		if (group->before != group->after) {
 			(void)fputs_unlocked(" from ", out);
@@ -249,9 +255,9 @@ static void write_merged_summary(const struct ss_snapshots *snapshots,
 				 const struct ss_merged_goroutines *merged,
 				 const struct ss_format_options *options, FILE *out)
 {
-	size_t before = ss_snapshot_goroutine_count(snapshots->items[0]);
-	size_t after =
-		ss_snapshot_goroutine_count(snapshots->items[snapshots->count - 1]);
+	size_t before = ss_snapshot_goroutine_count(snapshots->items[merged->first_read]);
+	size_t after = ss_snapshot_goroutine_count(snapshots->items[merged->last_read]);
+	size_t missing = snapshots->count - merged->read;
 
 	(void)fputc_unlocked('\n', out);
 	ss_style_write(SS_STYLE_STRONG, options->color, out);
@@ -264,10 +270,17 @@ static void write_merged_summary(const struct ss_snapshots *snapshots,
 	}
 	(void)fputs_unlocked("; those on no thread: ", out);
 	ss_quantity_write_things(merged->own_count, "group", out);
+	write_unread(merged->unread, "up to ", out);
+	if (missing) {
+		(void)fputs_unlocked("; not read in ", out);
+		ss_quantity_write_count(missing, out);
+		(void)fputs_unlocked(" of ", out);
+		ss_quantity_write_things(snapshots->count, "snapshot", out);
+	}
 	(void)fputc_unlocked('\n', out);
 }
 
-static void write_merged_group(const struct ss_snapshots *snapshots,
+static void write_merged_group(const struct ss_snapshots *snapshots, size_t read,
 			       const struct ss_merged_goroutine *group, bool changes,
 			       const struct ss_format_options *options, FILE *out)
 {
@@ -279,7 +292,7 @@ static void write_merged_group(const struct ss_snapshots *snapshots,
 	if (changes)
 		write_change(group, out);
 	else
-		write_times(group, snapshots->count, out);
+		write_times(group, read, out);
 	write_members(snapshots->items[group->last], &members, options, out);
 }
 
@@ -313,7 +326,7 @@ static void write_unchanged(const struct left_out *left,
 	ss_style_write(SS_STYLE_NONE, options->color, out);
 	(void)fputs_unlocked(" in ", out);
 	ss_quantity_write_things(left->groups, "group", out);
-	(void)fputs_unlocked("; -a shows them\n", out);
+	(void)fprintf(out, "; -a shows %s\n", left->count == 1 ? "it" : "them");
 }
 
 struct ss_error *ss_text_write_merged_goroutines(const struct ss_snapshots *snapshots,
@@ -330,8 +343,12 @@ struct ss_error *ss_text_write_merged_goroutines(const struct ss_snapshots *snap
 
 	if (!merged)
 		return ss_error_no_memory();
-	write_problem(snapshots->items[snapshots->count - 1], options, out);
-	if (!merged->known)
+	const char *denial = changes ? ss_merged_goroutines_denial(merged) : NULL;
+	if (options->goroutine_groups == 0)
+		return NULL;
+	write_problem(merged->problem, options, out);
+	write_problem(denial, options, out);
+	if (denial || merged->read == 0)
 		return NULL;
 	write_merged_summary(snapshots, merged, options, out);
 	for (size_t i = 0; i < merged->own_count; i++) {
@@ -339,7 +356,8 @@ struct ss_error *ss_text_write_merged_goroutines(const struct ss_snapshots *snap
 		if (changes && is_unchanged(group, options))
 			leave_out(&unchanged, group);
 		else if (shown++ < most)
-			write_merged_group(snapshots, group, changes, options, out);
+			write_merged_group(snapshots, merged->read, group, changes,
+					   options, out);
 		else
 			leave_out(&left, group);
 	}

@@ -459,6 +459,17 @@ class Goroutines(EndToEnd):
         text = self.run_tool("diff", before, after, status=(0, 1)).stdout.decode()
         self.assertRegex(text, r"\ngone: 5 goroutines, chan receive[^:\n]*: \d")
         self.assertRegex(text, r"\nnew: 3 goroutines, chan receive[^:\n]*: \d")
+        without = os.path.join(self.directory, "without.rec")
+        self.run_tool("-f", "recording", "--goroutines=0", "-o", without, target.pid, status=(0, 1))
+        text = self.run_tool("diff", before, without, status=(0, 1)).stdout.decode()
+        self.assertIn("\ngoroutines are not compared: they were not read in the second snapshot\n",
+                      text)
+        self.assertNotIn("gone: ", text)
+        text = self.run_tool("diff", "--goroutines=0", before, after, status=(0, 1)).stdout.decode()
+        self.assertNotIn("goroutine", text)
+        none = json.loads(self.run_tool("diff", "--goroutines=0", "-f", "json", before, after,
+                                        status=(0, 1)).stdout)
+        self.assertIsNone(none["goroutines"], none)
         folded = self.run_tool("report", "-f", "folded", before, status=(0, 1)).stdout.decode()
         self.assertRegex(folded, r"(?m);goroutine_\(chan_receive\);.*;main\.stay;.* 7$")
         self.assertRegex(folded, r"(?m);goroutine_\(chan_receive\);.*;main\.leave;.* 5$")

@@ -1,0 +1,153 @@
+#include "view_sample.h"
+
+#include <stdlib.h>
+
+#include "base/cleanup.h"
+#include "output/json_document.h"
+#include "output/merged_goroutines.h"
+#include "output/text.h"
+
+#define PROBLEM "goroutines are not shown: the list changed (go1.22)"
+
+enum { COUNT = 3 };
+
+/* A snapshot whose goroutines wait in one function each: `stay`, then `leak` of them. */
+static struct ss_snapshot *new_snapshot(uint64_t stay, uint64_t leak)
+{
+	struct ss_snapshot *snapshot = sample_new();
+
+	for (uint64_t id = 1; id <= stay + leak; id++) {
+		struct ss_goroutine *slot = ss_vector_push(&snapshot->goroutines);
+		const struct ss_frame frame =
+			sample_frame(snapshot, SAMPLE_PROGRAM, id <= stay ? 0x10 : 0x20,
+				     id <= stay ? "main.stay" : "main.leak");
+		assert_non_null(slot);
+		*slot = (struct ss_goroutine){ .id = id,
+					       .status = SS_GOROUTINE_WAITING,
+					       .wait_reason = "chan receive",
+					       .end = SS_END_ROOT,
+					       .frame_count = 1 };
+		assert_true(ss_snapshot_add_stack(snapshot, &frame, 1, SS_END_ROOT,
+						  &slot->stack_id));
+	}
+	return snapshot;
+}
+
+static char *render(const struct ss_snapshots *snapshots, bool changes, size_t groups,
+		    bool as_json)
+{
+	const struct ss_format_options options = { .size = sizeof(options),
+						   .goroutine_groups = groups };
+	char *text = NULL;
+	size_t size = 0;
+	FILE *out = open_memstream(&text, &size);
+	struct ss_json json = { .out = out };
+
+	assert_non_null(out);
+	if (as_json)
+		assert_true(
+			ss_json_merged_goroutines(&json, snapshots, changes, &options));
+	else
+		assert_null(ss_text_write_merged_goroutines(snapshots, changes, &options,
+							    out));
+	assert_int_equal(fclose(out), 0);
+	return text;
+}
+
+static void assert_text(const struct ss_snapshots *snapshots, bool changes, size_t groups,
+			bool as_json, const char *wanted)
+{
+	_cleanup_free_ char *text = render(snapshots, changes, groups, as_json);
+
+	if (*wanted ? !strstr(text, wanted) : *text != '\0')
+		fail_msg("'%s' is not in: %s", wanted, text);
+}
+
+static void assert_no_text(const struct ss_snapshots *snapshots, bool changes,
+			   const char *unwanted)
+{
+	_cleanup_free_ char *text = render(snapshots, changes, SIZE_MAX, false);
+
+	if (strstr(text, unwanted))
+		fail_msg("'%s' is in: %s", unwanted, text);
+}
+
+/* A snapshot in the middle, and the first one, have none: they are left out and counted. */
+static void test_series(void **state)
+{
+	_cleanup_(ss_snapshot_cleanup) struct ss_snapshot *a = new_snapshot(7, 2);
+	_cleanup_(ss_snapshot_cleanup) struct ss_snapshot *b = new_snapshot(0, 0);
+	_cleanup_(ss_snapshot_cleanup) struct ss_snapshot *c = new_snapshot(7, 3);
+	const struct ss_snapshot *items[COUNT] = { a, b, c };
+	const struct ss_snapshots snapshots = { .items = items, .count = COUNT };
+
+	(void)state;
+	b->goroutine_problem = PROBLEM;
+	c->goroutines_unread = 500;
+	assert_text(
+		&snapshots, false, 10, false,
+		"10 goroutines, 9 in the first snapshot; those on no thread: 2 groups; "
+		"up to 500 more could not be read; not read in 1 of 3 snapshots\n");
+	assert_text(&snapshots, false, 10, false, PROBLEM);
+	assert_text(&snapshots, false, 10, false,
+		    "in all snapshots: 7 goroutines, chan receive");
+	assert_text(&snapshots, false, 10, false,
+		    "in all snapshots, 2 to 3: 3 goroutines, chan receive");
+	assert_text(&snapshots, false, 10, true,
+		    "\"snapshots\":2,\"last\":2,\"least\":7,\"most\":7,\"count_first\":7,"
+		    "\"count_last\":7,\"count_same\":7");
+	assert_text(&snapshots, false, 10, true, "\"goroutine_problem\":\"" PROBLEM "\"");
+	assert_text(&snapshots, false, 1, false,
+		    "3 more goroutines in 1 group; --goroutines=all shows them");
+	items[0] = b;
+	items[1] = a;
+	assert_text(&snapshots, false, 10, true, "\"count_first\":7,\"count_last\":7");
+	assert_text(&snapshots, false, 10, false, "not read in 1 of 3 snapshots\n");
+	assert_text(&snapshots, false, 0, false, "");
+	assert_text(&snapshots, false, 0, true, "\"goroutines\":null");
+}
+
+/* What was not read is neither new nor gone. */
+static void test_changes(void **state)
+{
+	_cleanup_(ss_snapshot_cleanup) struct ss_snapshot *a = new_snapshot(7, 1);
+	_cleanup_(ss_snapshot_cleanup) struct ss_snapshot *b = new_snapshot(0, 0);
+	_cleanup_(ss_snapshot_cleanup) struct ss_snapshot *c = new_snapshot(7, 1);
+	const struct ss_snapshot *items[] = { a, b };
+	const struct ss_snapshots snapshots = { .items = items, .count = 2 };
+
+	(void)state;
+	assert_text(&snapshots, true, 10, false, "not read in the second snapshot\n");
+	assert_no_text(&snapshots, true, "gone");
+	assert_text(&snapshots, true, 10, true, "\"goroutines\":null");
+	assert_text(&snapshots, true, 10, true, "not read in the second snapshot\"");
+	b->goroutine_problem = PROBLEM;
+	assert_text(&snapshots, true, 10, false, PROBLEM);
+	assert_text(&snapshots, true, 10, true, PROBLEM);
+	assert_text(&snapshots, true, 0, false, "");
+	items[0] = b;
+	items[1] = a;
+	assert_text(&snapshots, true, 10, false, "not read in the first snapshot\n");
+	assert_no_text(&snapshots, true, "new");
+	items[0] = c;
+	assert_text(&snapshots, true, 10, false,
+		    "unchanged: 8 goroutines in 2 groups; -a shows them\n");
+	for (size_t i = 0; i < c->goroutines.count; i++)
+		c->goroutines.items[i].id += 4;
+	assert_text(&snapshots, true, SIZE_MAX, false,
+		    "as many as before, of which 3 remain: 7 goroutines");
+	assert_text(&snapshots, true, SIZE_MAX, true, "\"change\":\"unchanged\"");
+	items[0] = items[1] = b;
+	b->goroutine_problem = NULL;
+	assert_text(&snapshots, true, 10, false, "");
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_series),
+		cmocka_unit_test(test_changes),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
