@@ -392,9 +392,11 @@ static struct ss_error *write_until(struct ss_recorder *recorder, size_t *next,
 	bool more = true;
 
 	if (!recorder->options.on_cpu) {
+		size_t first = *next;
 		*next = ss_on_cpu_find(&recorder->on_cpu, until_ns);
 		return write_tick(recorder, tick,
-				  ss_on_cpu_tick_begin(&recorder->on_cpu, *next), *next);
+				  ss_on_cpu_tick_begin(&recorder->on_cpu, first, *next),
+				  *next);
 	}
 	while (more && !error) {
 		size_t begin = *next;
@@ -451,6 +453,9 @@ static struct ss_error *take_clock_tick(struct ss_recorder *recorder)
 		error = ss_processes_roll(&recorder->processes, now_ns, wall_ns);
 	recorder->unwritten.missed += late;
 	at_ns += late * interval_ns;
+	if (late &&
+	    !recorder->options.on_cpu) /* no samples of the ticks that are missed */
+		next = ss_on_cpu_find(&recorder->on_cpu, at_ns - interval_ns / 2);
 	for (uint64_t i = late; i < count - lost && !error; i++, at_ns += interval_ns) {
 		struct ss_tick_record tick = { .monotonic_ns = SS_MIN(at_ns, now_ns) };
 		if (i > late && recorder->processes.late) {

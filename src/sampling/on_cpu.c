@@ -86,12 +86,12 @@ size_t ss_on_cpu_tick_end(const struct ss_on_cpu *on_cpu, size_t begin, uint64_t
 	return end;
 }
 
-size_t ss_on_cpu_tick_begin(const struct ss_on_cpu *on_cpu, size_t end)
+size_t ss_on_cpu_tick_begin(const struct ss_on_cpu *on_cpu, size_t first, size_t end)
 {
 	const struct ss_on_cpu_sample *items = on_cpu->samples.items;
 	size_t begin = end;
 
-	while (begin > 0 && !is_in_tick(items, begin, end, &items[begin - 1].clock))
+	while (begin > first && !is_in_tick(items, begin, end, &items[begin - 1].clock))
 		begin--;
 	return begin;
 }

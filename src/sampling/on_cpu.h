@@ -28,8 +28,9 @@ void ss_on_cpu_deinit(struct ss_on_cpu *on_cpu);
    each CPU and each thread at most once. */
 size_t ss_on_cpu_tick_end(const struct ss_on_cpu *on_cpu, size_t begin,
 			  uint64_t until_ns);
-/* The beginning of the tick that ends before an index, likewise. */
-size_t ss_on_cpu_tick_begin(const struct ss_on_cpu *on_cpu, size_t end);
+/* The beginning of the tick that ends before an index, likewise; first: the end of the tick
+   before. */
+size_t ss_on_cpu_tick_begin(const struct ss_on_cpu *on_cpu, size_t first, size_t end);
 
 /* The index of the first sample that is not before a time. */
 size_t ss_on_cpu_find(const struct ss_on_cpu *on_cpu, uint64_t time_ns);

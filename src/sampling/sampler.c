@@ -15,6 +15,7 @@ enum {
 	COMPUTES_NS = 200 * 1000 * 1000,
 	LOOK_NS = 2 * 1000 * 1000, /* for a thread that waits for a CPU */
 	SWITCHES_MAX = 16,	   /* between two ticks: more are not sampled */
+	SWITCH_NS = 500 * 1000,	   /* on a CPU for each: likewise, of a new thread */
 	PAUSES_MAX = 4,		   /* in a tick */
 	PAUSE_NS = 100 * 1000,
 };
@@ -231,9 +232,6 @@ static bool take_switched(struct ss_sampler *sampler, struct ss_sampled_thread *
 /* Whether a thread that has run needs no capture. */
 static bool take_running(struct ss_sampler *sampler, struct ss_sampled_thread *thread)
 {
-	thread->switches = thread->last_count ? thread->seen_count - thread->last_count :
-						0;
-	thread->last_count = thread->seen_count;
 	thread->by_kernel = false;
 	if (!sampler->by_kernel || thread->deep || thread->state == SS_THREAD_GONE)
 		return false;
@@ -586,18 +584,11 @@ static struct ss_error *add_running(struct ss_sampler *sampler, struct ss_tick *
 	return NULL;
 }
 
-/* Captures the threads that are due. */
-static struct ss_error *capture_due(struct ss_sampler *sampler, struct ss_tick *tick)
+static struct ss_error *capture_tasks(struct ss_sampler *sampler, struct ss_tick *tick)
 {
 	struct ss_task_list *tasks = &sampler->tasks;
 	struct ss_capture *capture = sampler->space.capture;
 
-	tick->capture = NULL;
-	capture->threads.count = 0;
-	sampler->gathers.used = 0;
-	if (!list_due(sampler))
-		return ss_error_no_memory();
-	ss_arena_keep(sampler->arena);
 	if (!any_listed(tasks)) {
 		update_threads(sampler);
 		return add_running(sampler, tick);
@@ -621,6 +612,23 @@ static struct ss_error *capture_due(struct ss_sampler *sampler, struct ss_tick *
 	return error ? error : add_running(sampler, tick);
 }
 
+/* Captures the threads that are due. Their stacks take the place of those of the last capture. */
+static struct ss_error *capture_due(struct ss_sampler *sampler, struct ss_tick *tick)
+{
+	const size_t kept = sampler->arena->kept;
+
+	tick->capture = NULL;
+	sampler->space.capture->threads.count = 0;
+	sampler->gathers.used = 0;
+	sampler->arena->used = kept;
+	if (!list_due(sampler))
+		return ss_error_no_memory();
+	ss_arena_keep(sampler->arena);
+	struct ss_error *error = capture_tasks(sampler, tick);
+	sampler->arena->kept = kept;
+	return error;
+}
+
 bool ss_sampler_release_late(struct ss_sampler *sampler)
 {
 	struct ss_freeze freeze = { .target = sampler->target,
@@ -628,6 +636,17 @@ bool ss_sampler_release_late(struct ss_sampler *sampler)
 				    .tasks = &sampler->tasks };
 
 	return sampler->late && sampler->access->release_late(&freeze);
+}
+
+/* Of a new thread, the switches of its life are known: if they were seldom, they do not count. */
+static void count_switches(struct ss_sampled_thread *thread)
+{
+	uint64_t switches = thread->seen_count - thread->last_count;
+	bool seldom = thread->last_count == 0 &&
+		      switches <= thread->run_ns / (uint64_t)SWITCH_NS;
+
+	thread->switches = seldom ? 0 : switches;
+	thread->last_count = thread->seen_count;
 }
 
 /* Whether there is nothing to do: if no thread has run, nothing was mapped. The threads
@@ -664,6 +683,11 @@ struct ss_error *ss_sampler_tick(struct ss_sampler *sampler, struct ss_tick *ret
 			sampler->access->update(&sampler->space, &ret->change);
 	if (error || ret->change == SS_ADDRESS_SPACE_ENDED)
 		return error;
+	/* Once in a tick: not when it is tried again. */
+	for (size_t i = 0; i < sampler->threads.items.count; i++) {
+		if (sampler->threads.items.items[i].due)
+			count_switches(&sampler->threads.items.items[i]);
+	}
 	return capture_due(sampler, ret);
 }
 

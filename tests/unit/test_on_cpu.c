@@ -44,11 +44,15 @@ static void test_ticks(void **state)
 	assert_int_equal(ss_on_cpu_tick_end(&on_cpu, 6, UINT64_MAX), 7);
 	assert_int_equal(ss_on_cpu_tick_end(&on_cpu, 7, UINT64_MAX), 7);
 	/* Backwards: the last samples before an index. */
-	assert_int_equal(ss_on_cpu_tick_begin(&on_cpu, 0), 0);
-	assert_int_equal(ss_on_cpu_tick_begin(&on_cpu, 2), 0);
-	assert_int_equal(ss_on_cpu_tick_begin(&on_cpu, 3), 1);
-	assert_int_equal(ss_on_cpu_tick_begin(&on_cpu, 6), 4);
-	assert_int_equal(ss_on_cpu_tick_begin(&on_cpu, 7), 4);
+	assert_int_equal(ss_on_cpu_tick_begin(&on_cpu, 0, 0), 0);
+	assert_int_equal(ss_on_cpu_tick_begin(&on_cpu, 0, 2), 0);
+	assert_int_equal(ss_on_cpu_tick_begin(&on_cpu, 0, 3), 1);
+	assert_int_equal(ss_on_cpu_tick_begin(&on_cpu, 0, 6), 4);
+	assert_int_equal(ss_on_cpu_tick_begin(&on_cpu, 0, 7), 4);
+	/* Those of the tick before are not used again. */
+	assert_int_equal(ss_on_cpu_tick_begin(&on_cpu, 5, 6), 5);
+	assert_int_equal(ss_on_cpu_tick_begin(&on_cpu, 6, 6), 6);
+	assert_int_equal(ss_on_cpu_tick_begin(&on_cpu, 3, 6), 4);
 	assert_int_equal(ss_on_cpu_find(&on_cpu, 0), 0);
 	assert_int_equal(ss_on_cpu_find(&on_cpu, 103), 1);
 	assert_int_equal(ss_on_cpu_find(&on_cpu, 104), 2);

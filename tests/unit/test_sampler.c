@@ -35,7 +35,8 @@ struct thread {
 	bool deaf;    /* does not stop in time */
 	bool in_call; /* runs in a call, and is read without a stop */
 	uint64_t system_ticks;
-	bool computes; /* as the last stop was told */
+	bool short_runs; /* its runs take no time */
+	bool computes;	 /* as the last stop was told */
 };
 
 /* Where in a tick the event happens. */
@@ -52,7 +53,8 @@ struct process {
 	enum ss_error_code refused; /* or it fails so */
 	enum ss_mapping_check check;
 	unsigned updates;
-	unsigned stops; /* of threads */
+	unsigned stops;	   /* of threads */
+	size_t stack_size; /* of each, in the arena; 0: elsewhere */
 	enum moment moment;
 	void (*event)(struct process *process);
 	struct ss_sampler sampler;
@@ -122,7 +124,9 @@ static bool read_schedstat(void *data, pid_t tid, int fd, struct ss_schedstat *r
 	(void)fd;
 	if (thread)
 		*ret = (struct ss_schedstat){ .run_count = thread->runs,
-					      .run_ns = thread->runs * RUN_NS };
+					      .run_ns = thread->short_runs ?
+								0 :
+								thread->runs * RUN_NS };
 	return thread != NULL;
 }
 
@@ -285,11 +289,23 @@ static void copy(struct ss_arena *arena, const struct ss_capture *capture,
 		 struct ss_task_list *tasks, const struct ss_process_memory *memory,
 		 const struct ss_capture_options *options, ss_task_predicate *wanted)
 {
-	(void)arena;
+	const struct process *process =
+		(const struct process *)((const char *)arena -
+					 offsetof(struct process, arena));
+
 	(void)capture;
 	(void)memory;
 	(void)options;
 	copy_wanted(tasks, wanted);
+	for (size_t i = 0; process->stack_size && i < tasks->items.count; i++) {
+		struct ss_task *task = &tasks->items.items[i];
+		if (!wanted(task))
+			continue;
+		const uint8_t *bytes = ss_arena_take(arena, process->stack_size);
+		task->stacks[0] =
+			(struct ss_stack_copy){ .size = bytes ? process->stack_size : 0,
+						.bytes = bytes };
+	}
 }
 
 static bool is_watched(const struct ss_task *task)
@@ -541,6 +557,67 @@ static void test_sampled_by_the_kernel(void **state)
 	thread->deep = process.sampler.by_kernel = false;
 	assert_int_equal(captured(&process), 0x1);
 	assert_int_equal(process.stops, 1);
+	end(&process);
+}
+
+/* However many captures there are, the arena has room for the next one; what the caller keeps at its
+   beginning stays. */
+static void test_room_for_stacks(void **state)
+{
+	struct process process;
+
+	(void)state;
+	begin(&process, 3);
+	process.stack_size = 16 << 10;
+	process.threads[0].runs_now = process.threads[2].runs_now = true;
+	assert_int_equal(captured(&process), 0x7);
+	for (size_t i = 0; i < 200; i++) {
+		/* As if samples of the CPUs were there. */
+		process.arena.used = process.arena.kept = i / 100 * 4096;
+		tick(&process);
+		reject_all(&process);
+		assert_null(ss_sampler_retry(&process.sampler, &process.tick));
+		const struct ss_capture *capture = process.tick.capture;
+		assert_non_null(capture);
+		assert_int_equal(capture->threads.count, 2);
+		for (size_t t = 0; t < 2; t++) {
+			const struct ss_stack_copy *copy =
+				&capture->threads.items[t].stacks[0];
+			assert_int_equal(copy->size, process.stack_size);
+			assert_true(copy->bytes >=
+				    process.arena.bytes + process.arena.kept);
+		}
+		assert_int_equal(process.arena.kept, i / 100 * 4096);
+		assert_int_equal(accept_all(&process, false), 0x5);
+	}
+	end(&process);
+}
+
+/* What a thread is sampled for when it leaves a CPU must be seldom. */
+static void test_switches(void **state)
+{
+	struct process process;
+
+	(void)state;
+	begin(&process, 2);
+	process.sampler.by_kernel = true;
+	process.threads[0].runs_now = process.threads[1].runs_now = true;
+	process.threads[0].runs = 1000;
+	process.threads[1].runs = 1000;
+	process.threads[1].short_runs = true;
+	tick(&process);
+	const struct ss_sampled_thread *threads = process.sampler.threads.items.items;
+	assert_int_equal(threads[0].switches, 0);
+	assert_int_equal(threads[1].switches, 1000);
+	process.threads[0].runs += 500;
+	tick(&process);
+	threads = process.sampler.threads.items.items;
+	assert_int_equal(threads[0].switches, 500);
+	assert_int_equal(threads[1].switches, 0);
+	/* The same in another try. */
+	reject_all(&process);
+	assert_null(ss_sampler_retry(&process.sampler, &process.tick));
+	assert_int_equal(threads[0].switches, 500);
 	end(&process);
 }
 
@@ -960,6 +1037,8 @@ int main(void)
 		cmocka_unit_test(test_blocked_threads),
 		cmocka_unit_test(test_running_threads),
 		cmocka_unit_test(test_sampled_by_the_kernel),
+		cmocka_unit_test(test_room_for_stacks),
+		cmocka_unit_test(test_switches),
 		cmocka_unit_test(test_running_in_a_call),
 		cmocka_unit_test(test_computing),
 		cmocka_unit_test(test_threads_start_and_end),
