@@ -125,6 +125,8 @@ void ss_kept_files_replace(struct ss_kept_files *kept, struct ss_kept_thread *th
 			ss_kept_thread_close(&threads[i]);
 		return;
 	}
+	if (count == 0)
+		return;
 	memcpy(kept->threads.items, threads, count * sizeof(*threads));
 	kept->threads.count = count;
 	if (count > 1)
