@@ -698,6 +698,12 @@ static void add_candidates(struct reader *reader, struct candidates *candidates)
 	ret->items.count = kept;
 }
 
+/* Whether the members of a frame lie in what is read of it. From 3.13 on, the process says where they are. */
+static bool has_known_frame(const struct ss_python_layout *layout)
+{
+	return layout->frame_size <= (layout->minor >= 11 ? LOCALS : FRAME_SIZE);
+}
+
 bool ss_python_tasks_read(const struct ss_python_tasks_source *source,
 			  struct ss_runtime_tasks *ret)
 {
@@ -711,7 +717,7 @@ bool ss_python_tasks_read(const struct ss_python_tasks_source *source,
 		if (task_layouts[i].minor == source->layout->minor)
 			reader.layout = &task_layouts[i];
 	}
-	if (!reader.layout ||
+	if (!reader.layout || !has_known_frame(source->layout) ||
 	    !ss_memory_read_u64(memory,
 				source->interpreter + source->layout->interp_modules,
 				&modules) ||

@@ -19,7 +19,6 @@
 #include "runtime/v8_code.h"
 
 enum {
-	FRAME_BYTES = 40, /* below the frame pointer */
 	FUNCTION_SIZE = 64,
 	/* Types that follow that of functions are those of constructors. */
 	FUNCTION_TYPES = 20,
@@ -150,7 +149,7 @@ struct frame {
 	uint64_t area;	/* where that of the pc begins */
 	uint64_t pc;
 	uint64_t fp;
-	uint8_t bytes[FRAME_BYTES];
+	uint8_t bytes[SS_V8_FRAME_BYTES];
 };
 
 struct walk {
@@ -162,7 +161,7 @@ struct walk {
 
 static uint64_t slot(const struct frame *frame, int32_t offset)
 {
-	return ss_load_u64(frame->bytes + FRAME_BYTES + offset, 0);
+	return ss_load_u64(frame->bytes + SS_V8_FRAME_BYTES + offset, 0);
 }
 
 static bool add_call(struct walk *walk, const struct frame *frame,
@@ -520,8 +519,8 @@ static bool read_frame(const struct walk *walk, size_t index, struct frame *ret)
 	/* It is the frame of this call, and not that of an outer one. */
 	return ss_memory_read_u64(thread->memory, native->fp + 8, &caller) &&
 	       caller == thread->frames[index + 1].pc &&
-	       ss_memory_read(thread->memory, native->fp - FRAME_BYTES, ret->bytes,
-			      FRAME_BYTES);
+	       ss_memory_read(thread->memory, native->fp - SS_V8_FRAME_BYTES, ret->bytes,
+			      SS_V8_FRAME_BYTES);
 }
 
 /* Whether a thread executes JavaScript, as far as its frames tell. */

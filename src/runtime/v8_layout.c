@@ -166,6 +166,20 @@ static bool is_plausible(uint32_t value)
 	return value < 1 << 12 || value > UINT32_MAX - (1 << 12);
 }
 
+/* Whether the members of a frame lie in what is read of it. */
+static bool has_valid_frame(const struct ss_v8_layout *layout)
+{
+	const int32_t offsets[] = { layout->frame_context, layout->frame_function,
+				    layout->frame_bytecode, layout->frame_offset };
+
+	for (size_t i = 0; i < SS_ARRAY_SIZE(offsets); i++) {
+		if (offsets[i] < -SS_V8_FRAME_BYTES ||
+		    offsets[i] > -(int)sizeof(uint64_t))
+			return false;
+	}
+	return true;
+}
+
 bool ss_v8_layout_read(const struct ss_memory *memory, const struct ss_v8_symbol *symbols,
 		       struct ss_v8_layout *ret, const char **ret_why)
 {
@@ -195,6 +209,9 @@ bool ss_v8_layout_read(const struct ss_memory *memory, const struct ss_v8_symbol
 	layout.patch = ret->patch;
 	memcpy((uint8_t *)&layout + offsetof(struct ss_v8_layout, frame_context), fields,
 	       sizeof(fields));
+	*ret_why = "its offsets in frames (v8dbg_off_fp_...) are not valid";
+	if (!has_valid_frame(&layout))
+		return false;
 	read_sizes(memory, &symbols[SS_V8_SIZES], &layout);
 	*ret = layout;
 	*ret_why = NULL;

@@ -14,7 +14,8 @@
 
 enum {
 	SS_V8_BYTECODES_MAX = 256,
-	SS_V8_SCALES = 3, /* of operands: 1, 2 and 4 bytes */
+	SS_V8_SCALES = 3,	/* of operands: 1, 2 and 4 bytes */
+	SS_V8_FRAME_BYTES = 40, /* of a frame, below the frame pointer */
 };
 
 /* Offsets are from the start of an object; a pointer to one is its address + 1. */
@@ -24,7 +25,7 @@ struct ss_v8_layout {
 	uint32_t build;
 	uint32_t patch;
 	/* From the variables: */
-	int32_t frame_context; /* from the frame pointer */
+	int32_t frame_context; /* from the frame pointer: -SS_V8_FRAME_BYTES to -8 */
 	int32_t frame_function;
 	int32_t frame_bytecode;
 	int32_t frame_offset;

@@ -38,6 +38,8 @@ static struct variables make_variables(uint32_t major, uint32_t minor)
 		variables.symbols[i].address = 0x1000 + 4 * i;
 	}
 	variables.symbols[SS_V8_SIZES].address = 0;
+	for (int i = 0; i < 4; i++) /* the fields of frames */
+		variables.values[SS_V8_FIELDS + i] = (uint32_t)(-8 * (i + 1));
 	variables.values[SS_V8_MAJOR] = major;
 	variables.values[SS_V8_MINOR] = minor;
 	variables.values[SS_V8_TAGGED_SIZE] = 8;
@@ -66,7 +68,9 @@ static void test_layout(void **state)
 	(void)state;
 	assert_null(read_layout(&variables, &layout));
 	assert_int_equal(layout.major, 11);
-	assert_int_equal(layout.frame_context, SS_V8_FIELDS);
+	assert_int_equal(layout.frame_context, -8);
+	assert_int_equal(layout.frame_offset, -32);
+	assert_int_equal(layout.function_shared, SS_V8_FIELDS + 4);
 	assert_int_equal(layout.frame_wasm_to_js, SS_V8_SYMBOLS - 1);
 	assert_int_equal(layout.stream_header, 16);
 	assert_int_equal(layout.bytecodes, 0);
@@ -90,6 +94,27 @@ static void test_unknown(void **state)
 	variables = make_variables(11, 3);
 	variables.values[SS_V8_FIELDS + 4] = 1 << 20;
 	assert_non_null(strstr(read_layout(&variables, &layout), "does not export"));
+}
+
+/* Only some bytes below the frame pointer are read of a frame. */
+static void test_frame_fields(void **state)
+{
+	static const int32_t wrong[] = { -48, -41, -7, 0, 8, 4000, -4000 };
+	struct ss_v8_layout layout;
+
+	(void)state;
+	for (size_t i = 0; i < 4 * SS_ARRAY_SIZE(wrong); i++) {
+		struct variables variables = make_variables(11, 3);
+		variables.values[SS_V8_FIELDS + i % 4] = (uint32_t)wrong[i / 4];
+		const char *why = read_layout(&variables, &layout);
+		print_message("field %zu: %d: %s\n", i % 4, wrong[i / 4],
+			      why ? why : "accepted");
+		assert_non_null(why);
+		assert_non_null(strstr(why, "not valid"));
+	}
+	struct variables variables = make_variables(11, 3);
+	variables.values[SS_V8_FIELDS + 3] = (uint32_t)-SS_V8_FRAME_BYTES;
+	assert_null(read_layout(&variables, &layout));
 }
 
 /* Offsets -1, 2, 3 with the positions 4, 10, 7. An expression has the complement of its
@@ -124,9 +149,8 @@ static void test_encoding(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_layout),
-		cmocka_unit_test(test_unknown),
-		cmocka_unit_test(test_positions),
+		cmocka_unit_test(test_layout),	     cmocka_unit_test(test_unknown),
+		cmocka_unit_test(test_frame_fields), cmocka_unit_test(test_positions),
 		cmocka_unit_test(test_encoding),
 	};
 

@@ -1,0 +1,290 @@
+/*
+ * Tasks of asyncio in memory that is made up: a table of offsets of CPython 3.13, and modules,
+ * sets, tasks and coroutines as its process has them.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "base/cleanup.h"
+#include "runtime/python_object.h"
+#include "runtime/python_tasks.h"
+
+enum {
+	BASE = 0x10000,
+	SIZE = 1 << 20,
+	/* Offsets in structures */
+	CODE_BYTES = 208,
+	TASK_SIZE = 144,
+	/* Addresses - BASE */
+	INTERPRETER = 0x400,
+	SET = 0x800,
+	MODULE = 0x900,
+	CODE = 0xa00,
+	TASK = 0x1000,
+	COROUTINE = 0x1100,
+	NUMBER = 0x1200,
+	TYPES = 0x2000,
+	STRINGS = 0x6000,
+	DICTS = 0x8000,
+	TABLE = 0x9000,
+};
+
+static uint8_t bytes[SIZE];
+static size_t types;
+static size_t strings;
+static size_t dicts;
+
+static size_t read_bytes(const struct ss_memory *memory, uint64_t address, void *ret,
+			 size_t size)
+{
+	uint64_t at = address - BASE;
+
+	(void)memory;
+	if (at >= SIZE)
+		return 0;
+	size = SS_MIN(size, (size_t)(SIZE - at));
+	memcpy(ret, bytes + at, size);
+	return size;
+}
+
+static const struct ss_memory memory = { .read = read_bytes };
+
+static void put(size_t at, uint64_t value)
+{
+	memcpy(bytes + at, &value, sizeof(value));
+}
+
+/* An object of a type with this name, and the size of its objects. */
+static uint64_t put_object(size_t at, const char *type, uint64_t size)
+{
+	const size_t made = TYPES + 0x200 * types++;
+
+	put(made + 24, BASE + made + 0x180);
+	put(made + 32, size);
+	memcpy(bytes + made + 0x180, type, strlen(type) + 1);
+	put(at, 1);
+	put(at + 8, BASE + made);
+	return BASE + at;
+}
+
+static uint64_t put_string(const char *text)
+{
+	const size_t at = STRINGS + 0x80 * strings++;
+
+	(void)put_object(at, "str", 40);
+	put(at + 16, strlen(text));
+	put(at + 32, 1u << 2 | 1u << 5 | 1u << 6);
+	memcpy(bytes + at + 40, text, strlen(text));
+	return BASE + at;
+}
+
+/* A dictionary with one entry. */
+static uint64_t put_dict(const char *key, uint64_t value)
+{
+	const size_t at = DICTS + 0x100 * dicts++;
+
+	(void)put_object(at, "dict", 48);
+	put(at + 32, BASE + at + 0x80);
+	bytes[at + 0x80 + 9] = 3;
+	put(at + 0x80 + 24, 1);
+	put(at + 0x80 + 32 + 8 + 8, put_string(key));
+	put(at + 0x80 + 32 + 8 + 16, value);
+	return BASE + at;
+}
+
+static void put_code(void)
+{
+	(void)put_object(CODE, "code", CODE_BYTES);
+	put(CODE + 68, 10);
+	put(CODE + 112, put_string("a.py"));
+	put(CODE + 120, put_string("f"));
+	put(CODE + 128, put_string("C.f"));
+	put(CODE + 136, put_object(CODE + 0x180, "bytes", 33));
+	put(CODE + 0x180 + 16, 2);
+	memcpy(bytes + CODE + 0x180 + 32, "\x80\x00", 2);
+}
+
+/* A coroutine that has not begun. */
+static void put_coroutine(void)
+{
+	(void)put_object(COROUTINE, "coroutine", 160);
+	bytes[COROUTINE + 67] = (uint8_t)-3;
+	put(COROUTINE + 72, BASE + CODE);
+	put(COROUTINE + 72 + 56, BASE + CODE + CODE_BYTES);
+}
+
+static void put_task(size_t at)
+{
+	put(at + 120, BASE + COROUTINE);
+	put(at + 128, BASE + NUMBER);
+}
+
+static void put_element(size_t index, uint64_t object)
+{
+	put(TABLE + 16 * index, object);
+	put(TABLE + 16 * index + 8, index);
+}
+
+/* The table of CPython 3.13, with one pending task. */
+static void make_process(struct ss_python_layout *layout, uint64_t frame_size,
+			 uint64_t frame_code, uint64_t frame_instruction)
+{
+	static const uint64_t words[81] = {
+		[1] = 0x030d05f0,
+		[3] = 4096,
+		0,
+		632,
+		/* interpreter: next, threads, modules, GIL */
+		[6] = 4096,
+		0,
+		8,
+		16,
+		0,
+		24,
+		0,
+		0,
+		32,
+		/* thread */
+		[19] = 256,
+		0,
+		8,
+		16,
+		72,
+		152,
+		160,
+		/* code */
+		[34] = CODE_BYTES,
+		112,
+		120,
+		128,
+		136,
+		68,
+		0,
+		0,
+		0,
+		CODE_BYTES,
+		[64] = 40,
+		16,
+		32,
+		[67] = 64,
+		32,
+		16,
+		40,
+	};
+	const uint64_t frame[] = { frame_size, 8, frame_code, frame_instruction, 0, 70 };
+	const char *why = NULL;
+
+	types = strings = dicts = 0;
+	memset(bytes, 0, sizeof(bytes));
+	memcpy(bytes, words, sizeof(words));
+	memcpy(bytes, "xdebugpy", 8);
+	memcpy(bytes + 28 * sizeof(words[0]), frame, sizeof(frame));
+	if (!ss_python_layout_find(0x030d05f0, "x86_64", &memory, BASE, layout, &why))
+		fail_msg("%s", why);
+	(void)put_object(SET, "set", 200);
+	put(SET + 40, BASE + TABLE);
+	(void)put_object(MODULE, "module", 56);
+	put(MODULE + 16, put_dict("_scheduled_tasks", BASE + SET));
+	put(INTERPRETER + 24, put_dict("asyncio.tasks", BASE + MODULE));
+	put_code();
+	put_coroutine();
+	(void)put_object(NUMBER, "int", 28);
+	put(NUMBER + 16, 1 << 3);
+	put(NUMBER + 24, 7);
+	(void)put_object(TASK, "_asyncio.Task", TASK_SIZE);
+	put_task(TASK);
+	put(SET + 24, 1);
+	put_element(0, BASE + TASK);
+}
+
+/* What was found. */
+struct found {
+	bool ok;
+	size_t tasks;
+	size_t awaited;
+	size_t changed;
+	size_t unread;
+	const char *name; /* of the first one */
+	const char *function;
+};
+
+static struct found read_tasks(const struct ss_python_layout *layout,
+			       struct ss_intern *interned)
+{
+	const struct ss_runtime_process process = {
+		.strings = interned, .memory = &memory, .fresh = &memory, .after = &memory
+	};
+	struct ss_python_codes codes = {
+		.layout = layout, .memory = &memory, .fresh = &memory, .strings = interned
+	};
+	const struct ss_python_tasks_source source = { .process = &process,
+						       .layout = layout,
+						       .codes = &codes,
+						       .interpreter =
+							       BASE + INTERPRETER };
+	struct ss_runtime_tasks tasks = {};
+	struct found found = { .ok = ss_python_tasks_read(&source, &tasks) };
+
+	found.tasks = tasks.items.count;
+	found.awaited = tasks.awaited.count;
+	found.changed = tasks.changed;
+	found.unread = tasks.unread;
+	if (tasks.items.count > 0) {
+		found.name = tasks.items.items[0].name;
+		found.function =
+			tasks.calls.items[tasks.items.items[0].first_call].function;
+	}
+	ss_vector_free(&tasks.items);
+	ss_vector_free(&tasks.calls);
+	ss_vector_free(&tasks.awaited);
+	ss_python_codes_deinit(&codes);
+	print_message("%zu tasks, %zu awaited, %zu changed, %zu unread\n", found.tasks,
+		      found.awaited, found.changed, found.unread);
+	return found;
+}
+
+static void test_task(void **state)
+{
+	_cleanup_(ss_intern_cleanup) struct ss_intern *interned = ss_intern_new();
+	struct ss_python_layout layout;
+
+	(void)state;
+	make_process(&layout, 88, 0, 56);
+	struct found found = read_tasks(&layout, interned);
+	assert_true(found.ok);
+	assert_int_equal(found.tasks, 1);
+	assert_int_equal(found.changed + found.unread, 0);
+	assert_string_equal(found.name, "Task-7");
+	assert_string_equal(found.function, "C.f");
+}
+
+/* A frame with members beyond what is read of that of a coroutine. */
+static void test_large_frame(void **state)
+{
+	_cleanup_(ss_intern_cleanup) struct ss_intern *interned = ss_intern_new();
+	struct ss_python_layout layout;
+
+	(void)state;
+	make_process(&layout, 1016, 1000, 1008);
+	struct found found = read_tasks(&layout, interned);
+	assert_true(found.ok);
+	assert_int_equal(found.tasks + found.changed + found.unread, 0);
+	make_process(&layout, 1016, 0, 1008);
+	found = read_tasks(&layout, interned);
+	assert_int_equal(found.tasks + found.changed + found.unread, 0);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_task),
+		cmocka_unit_test(test_large_frame),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
