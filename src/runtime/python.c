@@ -835,11 +835,13 @@ static const struct ss_capture_thread *find_thread_of_id(const struct python *py
 static bool find_tasks(void *data, struct ss_runtime_tasks *ret)
 {
 	struct python *python = data;
+	uint64_t reads_left = SS_PYTHON_TASK_READS;
 	struct ss_python_tasks_source source = {
 		.process = python->process,
 		.layout = &python->layout,
 		.codes = &python->codes,
 		.interpreter = python->interpreter,
+		.reads_left = &reads_left,
 	};
 
 	for (int i = 0;

@@ -310,12 +310,13 @@ static bool add_list(const struct ss_memory *memory, uint64_t address, uint64_t 
 
 /* An entry that is not used, or no longer, has no key or the hash -1. */
 static bool add_table(const struct ss_memory *memory, uint64_t address, uint64_t count,
-		      struct ss_python_objects *ret)
+		      size_t max, struct ss_python_objects *ret)
 {
 	struct {
 		uint64_t key;
 		uint64_t hash;
 	} entries[AT_ONCE];
+	const size_t end = ret->list.count + max;
 
 	for (uint64_t i = 0; i < count; i += AT_ONCE) {
 		const size_t n = (size_t)SS_MIN(count - i, (uint64_t)AT_ONCE);
@@ -323,6 +324,8 @@ static bool add_table(const struct ss_memory *memory, uint64_t address, uint64_t
 				    n * sizeof(entries[0])))
 			return true;
 		for (size_t k = 0; k < n; k++) {
+			if (ret->list.count == end)
+				return true;
 			if (entries[k].key && entries[k].hash != UINT64_MAX &&
 			    !add_element(entries[k].key, ret))
 				return false;
@@ -342,7 +345,7 @@ bool ss_python_elements(const struct ss_memory *memory, uint64_t address, size_t
 		    !ss_memory_read_u64(memory, address + SET_TABLE, &items))
 			return true;
 		count = SS_MIN(count, (uint64_t)max * 8) + 1; /* a table is sparse */
-		return add_table(memory, items, count, ret);
+		return add_table(memory, items, count, max, ret);
 	}
 	if (!ss_python_has_type(memory, address, "list") ||
 	    !ss_memory_read_u64(memory, address + LIST_SIZE, &count) ||

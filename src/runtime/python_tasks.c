@@ -2,6 +2,7 @@
 
 #include <inttypes.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/cleanup.h"
@@ -12,6 +13,7 @@ enum {
 	CHAIN_MAX =
 		1000, /* coroutines that await each other: CPython's recursion limit */
 	AWAITED_MAX = 1 << 14, /* by one task */
+	ITEMS_MAX = 1 << 20,   /* coroutines and awaited tasks of all tasks */
 	GENERATOR_SIZE = 80,
 	FRAME_SIZE = 128,
 	WRAPPED = 16, /* the first member of an object that stands for another one */
@@ -78,13 +80,46 @@ struct decoded {
 	struct ss_python_objects awaited;
 };
 
+/* Memory that ends when so much has been read. */
+struct limited_memory {
+	struct ss_memory memory; /* first: see model/memory.h */
+	const struct ss_memory *from;
+	uint64_t *reads_left;
+};
+
 struct reader {
 	const struct ss_python_tasks_source *source;
 	const struct task_layout *layout;
 	const struct ss_memory *memory; /* of this reading */
+	size_t items_left;
 	bool no_memory;
 	struct ss_runtime_tasks *ret;
 };
+
+static size_t read_limited(const struct ss_memory *memory, uint64_t address, void *bytes,
+			   size_t size)
+{
+	const struct limited_memory *self = (const struct limited_memory *)memory;
+
+	if (*self->reads_left == 0)
+		return 0;
+	--*self->reads_left;
+	return self->from->read(self->from, address, bytes, size);
+}
+
+/* Whether one more item may be added to a task. */
+static bool take_item(struct reader *reader)
+{
+	if (reader->items_left == 0)
+		return false;
+	reader->items_left--;
+	return true;
+}
+
+static bool is_at_limit(const struct reader *reader)
+{
+	return reader->items_left == 0 || *reader->source->reads_left == 0;
+}
 
 static uint64_t word_at(const uint8_t *bytes, size_t at)
 {
@@ -279,7 +314,7 @@ static bool is_task(const struct reader *reader, uint64_t object)
 
 static void add_if_task(struct reader *reader, uint64_t object, struct decoded *ret)
 {
-	if (!is_task(reader, object))
+	if (!is_task(reader, object) || !take_item(reader))
 		return;
 	uint64_t *slot = ss_vector_push(&ret->awaited.list);
 	if (slot)
@@ -385,7 +420,7 @@ static bool decode_chain(struct reader *reader, uint64_t object, struct decoded 
 	for (size_t i = 0; next && i < CHAIN_MAX; i++) {
 		if (!read_coroutine(reader, next, innermost))
 			return false;
-		if (innermost->state == STATE_ENDED)
+		if (innermost->state == STATE_ENDED || !take_item(reader))
 			return false;
 		struct link *link = ss_vector_push(&ret->links.list);
 		if (!link) {
@@ -435,7 +470,7 @@ static bool decode(struct reader *reader, uint64_t task, struct decoded *ret,
 		return false;
 	if (ret->waiter && ret->status != SS_ASYNC_TASK_RUNNING)
 		find_awaited_tasks(reader, &innermost, ret);
-	return !reader->no_memory;
+	return !reader->no_memory && !is_at_limit(reader);
 }
 
 static bool is_equal(const struct decoded *a, const struct decoded *b)
@@ -553,11 +588,12 @@ static bool add(struct reader *reader, uint64_t address, const struct decoded *d
 
 /* All of them --------------------------------------------------------------- */
 
-/* Tasks that were decoded once. */
+/* A pending task that was read once. */
 struct candidate {
 	uint64_t address;
 	struct decoded decoded;
-	bool valid;
+	bool is_decoded; /* or the rest of what it has is not valid */
+	bool valid;	 /* and it has names */
 };
 
 struct candidates {
@@ -583,10 +619,14 @@ static void add_candidate(struct reader *reader, struct candidates *candidates,
 
 	bool valid = decode(reader, address, &decoded, &pending);
 	struct candidate *slot = pending ? ss_vector_push(&candidates->list) : NULL;
-	if (slot)
-		*slot = (struct candidate){ address, decoded, valid };
-	else
+	if (!slot || !valid)
 		deinit(&decoded);
+	if (slot)
+		*slot = (struct candidate){ .address = address,
+					    .decoded = valid ? decoded :
+							       (struct decoded){},
+					    .is_decoded = valid,
+					    .valid = valid };
 	reader->no_memory |= pending && !slot;
 	if (!pending && !valid)
 		reader->ret->unread++;
@@ -603,13 +643,13 @@ static bool is_other_task(const struct reader *reader, uint64_t object)
 	       strstr(name, "Task") != NULL;
 }
 
-/* What a WeakSet or set in asyncio.tasks refers to. */
-static void add_set(struct reader *reader, struct candidates *candidates, uint64_t module,
-		    const char *name)
+/* Adds what a WeakSet or set in asyncio.tasks refers to. */
+static void add_set(struct reader *reader, uint64_t module, const char *name,
+		    struct ss_python_objects *ret)
 {
 	enum { MODULE_DICT = 16, SET_USED = 24 };
 	const struct ss_python_layout *layout = reader->source->layout;
-	struct ss_python_objects found = {};
+	const size_t first = ret->list.count;
 	uint64_t dict;
 	uint64_t set;
 	uint64_t used;
@@ -620,22 +660,54 @@ static void add_set(struct reader *reader, struct candidates *candidates, uint64
 	if (type_is(reader, set, "WeakSet") &&
 	    !ss_python_attribute(layout, reader->memory, set, "data", &set))
 		return;
-	reader->no_memory |= !ss_python_elements(reader->memory, set, TASKS_MAX, &found);
+	reader->no_memory |= !ss_python_elements(reader->memory, set, TASKS_MAX, ret);
+	const size_t count = ret->list.count - first;
 	/* Its table may have been replaced while it was read. */
 	if (type_is(reader, set, "set") &&
-	    ss_memory_read_u64(reader->memory, set + SET_USED, &used) &&
-	    used > found.list.count)
-		reader->ret->changed +=
-			SS_MIN(used, (uint64_t)TASKS_MAX) - found.list.count;
-	for (size_t i = 0; i < found.list.count && !reader->no_memory; i++) {
-		uint64_t object = find_object(reader, found.list.items[i]);
+	    ss_memory_read_u64(reader->memory, set + SET_USED, &used) && used > count)
+		reader->ret->changed += SS_MIN(used, (uint64_t)TASKS_MAX) - count;
+}
+
+static int compare_addresses(const void *a, const void *b)
+{
+	const uint64_t x = *(const uint64_t *)a;
+	const uint64_t y = *(const uint64_t *)b;
+
+	return (x > y) - (x < y);
+}
+
+/* Makes elements of sets the objects that they are or refer to, each once. */
+static void find_objects(const struct reader *reader, struct ss_python_objects *objects)
+{
+	uint64_t *items = objects->list.items;
+	const size_t count = objects->list.count;
+	size_t kept = 0;
+
+	for (size_t i = 0; i < count; i++)
+		items[i] = find_object(reader, items[i]);
+	if (count > 1)
+		qsort(items, count, sizeof(*items), compare_addresses);
+	for (size_t i = 0; i < count; i++) {
+		if (items[i] && (kept == 0 || items[i] != items[kept - 1]))
+			items[kept++] = items[i];
+	}
+	objects->list.count = kept;
+}
+
+static void read_candidates(struct reader *reader,
+			    const struct ss_python_objects *objects,
+			    struct candidates *ret)
+{
+	for (size_t i = 0; i < objects->list.count && !reader->no_memory; i++) {
+		const uint64_t object = objects->list.items[i];
 		if (is_task(reader, object))
-			add_candidate(reader, candidates, object);
-		else if (object && !type_is(reader, object, "NoneType")) /* a dead one */
+			add_candidate(reader, ret, object);
+		else if (is_at_limit(reader))
+			reader->ret->unread++;
+		else if (!type_is(reader, object, "NoneType")) /* a dead one */
 			*(is_other_task(reader, object) ? &reader->ret->unread :
 							  &reader->ret->changed) += 1;
 	}
-	ss_vector_free(&found.list);
 }
 
 /* The code objects are those of which the names were read. */
@@ -660,78 +732,120 @@ static bool have_codes(struct reader *reader, const struct decoded *decoded)
 	return true;
 }
 
+/* Whether a task is what it was: for one that was not valid, whether it still is not. */
 static bool is_same(const struct candidate *candidate, struct reader *reader)
 {
 	struct decoded now = {};
 	bool pending = false;
-	bool same = is_task(reader, candidate->address) &&
-		    decode(reader, candidate->address, &now, &pending) && pending &&
-		    is_equal(&candidate->decoded, &now) && have_codes(reader, &now);
+	bool same = is_task(reader, candidate->address);
 
+	if (same && !candidate->is_decoded)
+		same = !decode(reader, candidate->address, &now, &pending);
+	else if (same)
+		same = decode(reader, candidate->address, &now, &pending) && pending &&
+		       is_equal(&candidate->decoded, &now) &&
+		       (!candidate->valid || have_codes(reader, &now));
 	deinit(&now);
 	return same;
 }
 
-/* All names are read before the second reading, which only compares. */
-static void add_candidates(struct reader *reader, struct candidates *candidates)
+static void compare_candidates(struct reader *reader, const struct candidates *candidates,
+			       size_t first)
 {
 	struct ss_runtime_tasks *ret = reader->ret;
-	const size_t first = ret->items.count;
 	size_t kept = first;
-
-	for (size_t i = 0; i < candidates->list.count && !reader->no_memory; i++) {
-		struct candidate *candidate = &candidates->list.items[i];
-		candidate->valid = candidate->valid &&
-				   add(reader, candidate->address, &candidate->decoded);
-	}
-	reader->memory = reader->source->process->after;
 	size_t at = first;
+
 	for (size_t i = 0; i < candidates->list.count && !reader->no_memory; i++) {
 		const struct candidate *candidate = &candidates->list.items[i];
 		bool same = is_same(candidate, reader);
 		if (candidate->valid && same)
 			ret->items.items[kept++] = ret->items.items[at];
-		ret->changed += !same;
-		ret->unread += same && !candidate->valid;
+		bool unread = same ? !candidate->valid : is_at_limit(reader);
+		ret->unread += unread;
+		ret->changed += !same && !unread;
 		at += candidate->valid;
 	}
 	ret->items.count = kept;
 }
 
-/* Whether the members of a frame lie in what is read of it. From 3.13 on, the process says where they are. */
+/* Whether the members of a frame lie in what is read of it. From 3.13 on, the process says where
+   they are. */
 static bool has_known_frame(const struct ss_python_layout *layout)
 {
 	return layout->frame_size <= (layout->minor >= 11 ? LOCALS : FRAME_SIZE);
 }
 
+/* Finds the module asyncio.tasks. */
+static bool find_module(const struct reader *reader, uint64_t *ret)
+{
+	const struct ss_python_layout *layout = reader->source->layout;
+	uint64_t modules;
+
+	return ss_memory_read_u64(reader->memory,
+				  reader->source->interpreter + layout->interp_modules,
+				  &modules) &&
+	       ss_python_dict_find(layout, reader->memory, modules, "asyncio.tasks",
+				   ret) &&
+	       type_is(reader, *ret, "module");
+}
+
+/* The first reading: all names are read in it. */
+static void read_tasks(struct reader *reader, uint64_t module, struct candidates *ret)
+{
+	struct ss_python_objects objects = {};
+
+	if (reader->source->layout->minor <= 11) {
+		add_set(reader, module, "_all_tasks", &objects);
+	} else {
+		add_set(reader, module, "_scheduled_tasks", &objects);
+		add_set(reader, module, "_eager_tasks", &objects);
+	}
+	find_objects(reader, &objects);
+	read_candidates(reader, &objects, ret);
+	ss_vector_free(&objects.list);
+	for (size_t i = 0; i < ret->list.count && !reader->no_memory; i++) {
+		struct candidate *candidate = &ret->list.items[i];
+		candidate->valid = candidate->valid &&
+				   add(reader, candidate->address, &candidate->decoded);
+	}
+}
+
 bool ss_python_tasks_read(const struct ss_python_tasks_source *source,
 			  struct ss_runtime_tasks *ret)
 {
-	const struct ss_memory *memory = source->process->memory;
-	struct reader reader = { .source = source, .memory = memory, .ret = ret };
+	/* Half of it is for the second reading. */
+	const uint64_t reserve = *source->reads_left / 2;
+	const size_t items_left =
+		ITEMS_MAX -
+		SS_MIN(ret->calls.count + ret->awaited.count, (size_t)ITEMS_MAX);
+	const struct limited_memory before = { { read_limited },
+					       source->process->memory,
+					       source->reads_left };
+	const struct limited_memory after = { { read_limited },
+					      source->process->after,
+					      source->reads_left };
+	struct reader reader = { .source = source,
+				 .memory = &before.memory,
+				 .items_left = items_left,
+				 .ret = ret };
+	const size_t first = ret->items.count;
 	struct candidates candidates = {};
-	uint64_t modules;
 	uint64_t module;
 
 	for (size_t i = 0; i < SS_ARRAY_SIZE(task_layouts) && !reader.layout; i++) {
 		if (task_layouts[i].minor == source->layout->minor)
 			reader.layout = &task_layouts[i];
 	}
-	if (!reader.layout || !has_known_frame(source->layout) ||
-	    !ss_memory_read_u64(memory,
-				source->interpreter + source->layout->interp_modules,
-				&modules) ||
-	    !ss_python_dict_find(source->layout, memory, modules, "asyncio.tasks",
-				 &module) ||
-	    !type_is(&reader, module, "module"))
+	if (!reader.layout || !has_known_frame(source->layout))
 		return true;
-	if (source->layout->minor <= 11) {
-		add_set(&reader, &candidates, module, "_all_tasks");
-	} else {
-		add_set(&reader, &candidates, module, "_scheduled_tasks");
-		add_set(&reader, &candidates, module, "_eager_tasks");
-	}
-	add_candidates(&reader, &candidates);
+	*source->reads_left -= reserve;
+	if (find_module(&reader, &module))
+		read_tasks(&reader, module, &candidates);
+	*source->reads_left += reserve;
+	reader.memory = &after.memory;
+	reader.items_left = items_left;
+	compare_candidates(&reader, &candidates, first);
 	for (size_t i = 0; i < candidates.list.count; i++)
 		deinit(&candidates.list.items[i].decoded);
 	ss_vector_free(&candidates.list);

@@ -10,15 +10,21 @@
 #include "runtime/python_code.h"
 #include "runtime/runtime.h"
 
+enum {
+	SS_PYTHON_TASK_READS = 1
+			       << 26, /* of a process: seconds; some 200 for each task */
+};
+
 struct ss_python_tasks_source {
 	const struct ss_runtime_process *process;
 	const struct ss_python_layout *layout;
 	struct ss_python_codes *codes;
 	uint64_t interpreter;
+	uint64_t *reads_left; /* for all interpreters: SS_PYTHON_TASK_READS at first */
 };
 
 /* Adds the pending tasks of an interpreter. loop_thread of each is the value of
-   threading.get_ident(). False without memory. */
+   threading.get_ident(). Those beyond a limit count as unread. False without memory. */
 bool ss_python_tasks_read(const struct ss_python_tasks_source *source,
 			  struct ss_runtime_tasks *ret);
 

@@ -440,20 +440,24 @@ static bool add_tasks(struct ss_runtimes *runtimes, size_t index,
 	return true;
 }
 
-bool ss_runtimes_add_tasks(struct ss_runtimes *runtimes)
+void ss_runtimes_add_tasks(struct ss_runtimes *runtimes)
 {
-	bool ok = true;
+	struct ss_snapshot *snapshot = runtimes->snapshot;
 
-	for (size_t i = 0; i < RUNTIMES && ok; i++) {
+	for (size_t i = 0; i < RUNTIMES; i++) {
+		const size_t before = snapshot->async_tasks.count;
 		struct ss_runtime_tasks tasks = {};
 		if (!runtimes->states[i] || !table[i]->tasks)
 			continue;
-		ok = add_tasks(runtimes, i, &tasks);
+		if (!add_tasks(runtimes, i, &tasks)) {
+			snapshot->async_tasks.count = before;
+			snapshot->async_tasks_unread +=
+				SS_MAX(tasks.items.count, (size_t)1);
+		}
 		ss_vector_free(&tasks.items);
 		ss_vector_free(&tasks.calls);
 		ss_vector_free(&tasks.awaited);
 	}
-	return ok;
 }
 
 void ss_runtimes_plan(struct ss_runtimes *runtimes)

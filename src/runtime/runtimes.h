@@ -53,8 +53,8 @@ bool ss_runtimes_apply(struct ss_runtimes *runtimes,
 /* Adds the locks of runtimes to the snapshot. False without memory. */
 bool ss_runtimes_add_locks(struct ss_runtimes *runtimes);
 
-/* Adds the tasks of runtimes to the snapshot. False without memory. */
-bool ss_runtimes_add_tasks(struct ss_runtimes *runtimes);
+/* Adds the tasks of runtimes to the snapshot. Without memory they count as unread. */
+void ss_runtimes_add_tasks(struct ss_runtimes *runtimes);
 
 /* Plans for the threads that could not be read late, in snapshot->runtime_plan. */
 void ss_runtimes_plan(struct ss_runtimes *runtimes);

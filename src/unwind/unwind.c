@@ -293,7 +293,7 @@ struct ss_error *ss_capture_unwind(const struct ss_capture *capture,
 	if (ok && runtimes)
 		ss_runtimes_plan(runtimes);
 	if (ok && runtimes && given.tasks)
-		ok = ss_runtimes_add_tasks(runtimes);
+		ss_runtimes_add_tasks(runtimes);
 	ok = ok && ss_goroutines_walk(&walk);
 	ss_lock_references_deinit(&walk.lock_references);
 	ss_vector_free(&walk.frames);

@@ -47,10 +47,12 @@ static void read_tasks(const struct ss_python_layout *layout,
 					 .memory = &memory->memory,
 					 .fresh = &memory->memory,
 					 .strings = strings };
+	uint64_t reads_left = SS_PYTHON_TASK_READS;
 	const struct ss_python_tasks_source source = { .process = &process,
 						       .layout = layout,
 						       .codes = &codes,
-						       .interpreter = BASE };
+						       .interpreter = BASE,
+						       .reads_left = &reads_left };
 	struct ss_runtime_tasks tasks = {};
 
 	if (strings && ss_python_tasks_read(&source, &tasks)) {

@@ -28,10 +28,14 @@ enum {
 	TASK = 0x1000,
 	COROUTINE = 0x1100,
 	NUMBER = 0x1200,
+	WAITER = 0x1280,
+	LIST = 0x1300,
 	TYPES = 0x2000,
 	STRINGS = 0x6000,
 	DICTS = 0x8000,
 	TABLE = 0x9000,
+	CHILDREN = 0x40000,
+	MORE = 0x80000,
 };
 
 static uint8_t bytes[SIZE];
@@ -213,8 +217,8 @@ struct found {
 	const char *function;
 };
 
-static struct found read_tasks(const struct ss_python_layout *layout,
-			       struct ss_intern *interned)
+static struct found read_limited(const struct ss_python_layout *layout,
+				 struct ss_intern *interned, uint64_t reads_left)
 {
 	const struct ss_runtime_process process = {
 		.strings = interned, .memory = &memory, .fresh = &memory, .after = &memory
@@ -225,8 +229,8 @@ static struct found read_tasks(const struct ss_python_layout *layout,
 	const struct ss_python_tasks_source source = { .process = &process,
 						       .layout = layout,
 						       .codes = &codes,
-						       .interpreter =
-							       BASE + INTERPRETER };
+						       .interpreter = BASE + INTERPRETER,
+						       .reads_left = &reads_left };
 	struct ss_runtime_tasks tasks = {};
 	struct found found = { .ok = ss_python_tasks_read(&source, &tasks) };
 
@@ -246,6 +250,12 @@ static struct found read_tasks(const struct ss_python_layout *layout,
 	print_message("%zu tasks, %zu awaited, %zu changed, %zu unread\n", found.tasks,
 		      found.awaited, found.changed, found.unread);
 	return found;
+}
+
+static struct found read_tasks(const struct ss_python_layout *layout,
+			       struct ss_intern *interned)
+{
+	return read_limited(layout, interned, SS_PYTHON_TASK_READS);
 }
 
 static void test_task(void **state)
@@ -279,11 +289,114 @@ static void test_large_frame(void **state)
 	assert_int_equal(found.tasks + found.changed + found.unread, 0);
 }
 
+/* One task, in all slots of the set. */
+static void test_repeated(void **state)
+{
+	_cleanup_(ss_intern_cleanup) struct ss_intern *interned = ss_intern_new();
+	struct ss_python_objects objects = {};
+	struct ss_python_layout layout;
+
+	(void)state;
+	make_process(&layout, 88, 0, 56);
+	put(SET + 32, 15);
+	for (size_t i = 1; i < 16; i++)
+		put_element(i, BASE + TASK);
+	struct found found = read_tasks(&layout, interned);
+	assert_int_equal(found.tasks, 1);
+	assert_int_equal(found.changed + found.unread, 0);
+
+	assert_true(ss_python_elements(&memory, BASE + SET, 3, &objects));
+	assert_true(ss_python_elements(&memory, BASE + SET, 2, &objects));
+	assert_int_equal(objects.list.count, 5);
+	ss_vector_free(&objects.list);
+}
+
+/* Waits for a future that has many times the same task as children. */
+static void put_children(size_t count)
+{
+	(void)put_object(LIST, "list", 40);
+	put(LIST + 16, count);
+	put(LIST + 24, BASE + CHILDREN);
+	for (size_t i = 0; i < count; i++)
+		put(CHILDREN + 8 * i, BASE + TASK);
+	(void)put_object(WAITER, "_GatheringFuture", 0x40);
+	uint64_t type;
+	memcpy(&type, bytes + WAITER + 8, sizeof(type));
+	put(type - BASE + 288, 0x20); /* where its dictionary is */
+	put(WAITER + 0x20, put_dict("_children", BASE + LIST));
+}
+
+/* What all tasks wait for is limited. */
+static void test_many_awaited(void **state)
+{
+	enum { TASKS = 80, CHILDREN_COUNT = 1 << 14 };
+	_cleanup_(ss_intern_cleanup) struct ss_intern *interned = ss_intern_new();
+	struct ss_python_layout layout;
+
+	(void)state;
+	make_process(&layout, 88, 0, 56);
+	put_children(CHILDREN_COUNT);
+	put(SET + 24, TASKS);
+	put(SET + 32, 127);
+	for (size_t i = 1; i < TASKS; i++) {
+		const size_t at = MORE + i * 0x100;
+		memcpy(bytes + at, bytes + TASK, 16); /* its type */
+		put_task(at);
+		put(at + 112, BASE + WAITER);
+		put_element(i, BASE + at);
+	}
+	struct found found = read_tasks(&layout, interned);
+	assert_true(found.ok);
+	assert_true(found.tasks >= 60 && found.tasks < 66);
+	assert_true(found.awaited <= 1 << 20);
+	assert_int_equal(found.changed, 0);
+	assert_int_equal(found.tasks + found.unread, TASKS);
+}
+
+static void test_reads(void **state)
+{
+	_cleanup_(ss_intern_cleanup) struct ss_intern *interned = ss_intern_new();
+	struct ss_python_layout layout;
+
+	(void)state;
+	make_process(&layout, 88, 0, 56);
+	for (uint64_t reads = 0; reads < 400; reads += 7) {
+		struct found found = read_limited(&layout, interned, reads);
+		assert_true(found.ok);
+		assert_true(found.tasks + found.changed + found.unread <= 1);
+		if (reads == 399)
+			assert_int_equal(found.tasks, 1);
+	}
+}
+
+/* Of a type that is not known, as Cython's; or its coroutine has a name that is too long. Neither
+   changes. */
+static void test_unread(void **state)
+{
+	_cleanup_(ss_intern_cleanup) struct ss_intern *interned = ss_intern_new();
+	struct ss_python_layout layout;
+
+	(void)state;
+	make_process(&layout, 88, 0, 56);
+	(void)put_object(COROUTINE, "_cython_3_0_11.coroutine", 160);
+	struct found found = read_tasks(&layout, interned);
+	assert_int_equal(found.tasks + found.changed, 0);
+	assert_int_equal(found.unread, 1);
+	make_process(&layout, 88, 0, 56);
+	uint64_t name;
+	memcpy(&name, bytes + CODE + 112, sizeof(name));
+	put(name - BASE + 16, 1 << 20);
+	found = read_tasks(&layout, interned);
+	assert_int_equal(found.tasks + found.changed, 0);
+	assert_int_equal(found.unread, 1);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_task),
-		cmocka_unit_test(test_large_frame),
+		cmocka_unit_test(test_task),	 cmocka_unit_test(test_large_frame),
+		cmocka_unit_test(test_repeated), cmocka_unit_test(test_many_awaited),
+		cmocka_unit_test(test_reads),	 cmocka_unit_test(test_unread),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
