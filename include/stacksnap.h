@@ -1483,6 +1483,8 @@ struct ss_recording_info {
 	uint64_t thread_stops;	 /* how often a thread was stopped; 0: not known */
 	uint64_t lost;		 /* of the missed: ticks that could not be unwound */
 	const char *loss;	 /* why, or NULL */
+	/* Waiting calls without what they waited for: the recording has too many waits */
+	uint64_t waits_left_out;
 	uint64_t size;		 /* of the file, up to where it could be read */
 	/* Functions that wait and that are not built in, in the format of stacksnap-waits(5);
 	   or NULL. Untrusted */

@@ -74,11 +74,11 @@ static void write_head(const struct ss_profile *profile,
 	}
 	ss_quantity_write_things(profile->samples, "sample", out);
 	(void)fputs(" of ", out);
-	ss_quantity_write_things(profile->threads.count - profile->goroutines, "thread",
-				 out);
-	if (profile->goroutines) {
+	ss_quantity_write_things(profile->threads.count - profile->goroutines.count,
+				 "thread", out);
+	if (profile->goroutines.count) {
 		(void)fputs(" and ", out);
-		ss_quantity_write_things(profile->goroutines, "goroutine", out);
+		ss_quantity_write_things(profile->goroutines.count, "goroutine", out);
 	}
 	(void)fputc('\n', out);
 }

@@ -21,19 +21,10 @@ bool ss_profile_goroutine_init(struct ss_profile_goroutine *goroutine,
 			       struct ss_profile *profile,
 			       const struct ss_recorded_goroutine *from);
 
-struct ss_profile_goroutines;
-
-/* A table of the goroutines that the profile has. NULL without memory. */
-struct ss_profile_goroutines *ss_profile_goroutines_new(struct ss_profile *profile);
-void ss_profile_goroutines_free(struct ss_profile_goroutines *goroutines);
-
 /* The thread of a goroutine, which is added if it is new; SS_ID_NONE: there are too many. False
    without memory. */
-bool ss_profile_goroutines_thread(struct ss_profile_goroutines *goroutines,
+bool ss_profile_goroutines_thread(struct ss_profile *profile,
 				  const struct ss_profile_goroutine *goroutine,
 				  uint32_t *ret);
-
-SS_DEFINE_CLEANUP(struct ss_profile_goroutines, ss_profile_goroutines,
-		  ss_profile_goroutines_free)
 
 #endif

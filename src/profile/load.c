@@ -15,6 +15,9 @@
 /* Limit of the ticks of a recording: 18 hours at 1 kHz. */
 enum { TICKS_MAX = 64 << 20 };
 
+/* Limit of the memory for what samples of all recordings wait for. */
+enum { DETAIL_BYTES_MAX = 128 << 20 };
+
 /* A smaller difference is a clock that is being adjusted, not one that was set. */
 enum { CLOCK_STEP_NS = 500000000 };
 
@@ -28,6 +31,8 @@ struct load {
 	struct ss_load_events events;
 	struct ss_idtable details;	/* const struct ss_wait *: of the recording */
 	size_t first_detail;		/* of them in the profile */
+	size_t first_thread;		/* likewise, of its threads */
+	bool details_left;		/* some were left out */
 	uint32_t number;		/* index of the recording in the profile */
 	uint32_t *processes;		/* by process of the recording: index + 1 */
 	uint32_t *threads;		/* by thread of the recording: index + 1 */
@@ -128,6 +133,7 @@ static bool load_init(struct load *load, const char *file)
 		return false;
 	set_limits(load);
 	load->first_detail = load->profile->details.count;
+	load->first_thread = load->profile->threads.count;
 	size_t processes = ss_recording_process_count(load->recording);
 	size_t threads = ss_recording_thread_count(load->recording);
 	load->processes = calloc(processes + 1, sizeof(*load->processes));
@@ -285,9 +291,15 @@ static bool set_detail(struct load *load, const struct ss_wait *wait,
 
 	if (!wait)
 		return true;
+	if (load->profile->detail_bytes >= DETAIL_BYTES_MAX &&
+	    ss_idtable_find(&load->details, &wait, sizeof(wait)) == SS_ID_NONE) {
+		load->details_left = true;
+		return true;
+	}
 	uint32_t id = ss_idtable_add(&load->details, &wait, sizeof(wait), &added);
 	if (added) {
-		struct ss_wait *copy = ss_thread_wait_copy(load->profile, wait);
+		struct ss_wait *copy = ss_thread_wait_copy(load->profile, wait,
+							   &load->profile->detail_bytes);
 		struct ss_wait **slot = copy ? ss_vector_push(&load->profile->details) :
 					       NULL;
 		if (!slot) {
@@ -414,7 +426,8 @@ static bool add_waits(struct load *load)
 			continue;
 		struct ss_profile_thread *thread =
 			&load->profile->threads.items[load->threads[wait->thread] - 1];
-		struct ss_wait *copy = ss_thread_wait_copy(load->profile, &wait->wait);
+		struct ss_wait *copy =
+			ss_thread_wait_copy(load->profile, &wait->wait, NULL);
 		if (!copy)
 			return false;
 		struct ss_wait **slot = &thread->wait;
@@ -499,15 +512,24 @@ static bool is_goroutine_selected(struct load *load,
 	return ss_load_frames_wants(&load->frames, from->stack);
 }
 
+/* Whether a run begins after the last one of its thread: a recording may claim anything. */
+static bool is_later(const struct load *load, uint32_t thread,
+		     const struct ss_profile_run *run)
+{
+	const struct ss_profile_thread *of = &load->profile->threads.items[thread];
+	const struct ss_profile_run *last =
+		of->runs.count ? &of->runs.items[of->runs.count - 1] : NULL;
+
+	return !last || run->tick >= (uint64_t)last->tick + last->count;
+}
+
 /* Each goroutine on no thread is a thread of its own in the profile. */
 static bool add_goroutines(struct load *load)
 {
 	size_t count = ss_recording_goroutine_count(load->recording);
-	_cleanup_(ss_profile_goroutines_cleanup) struct ss_profile_goroutines *table =
-		count ? ss_profile_goroutines_new(load->profile) : NULL;
 	size_t left = 0;
 
-	for (size_t i = 0; table && i < count; i++) {
+	for (size_t i = 0; i < count; i++) {
 		const struct ss_recorded_goroutine *from =
 			ss_recording_goroutine(load->recording, i);
 		struct ss_profile_goroutine goroutine = {
@@ -526,19 +548,19 @@ static bool add_goroutines(struct load *load)
 			.call = ss_load_frames_call(&load->frames, from->stack),
 		};
 		uint32_t thread = SS_ID_NONE;
-		if (!ss_profile_goroutines_thread(table, &goroutine, &thread))
+		if (!ss_profile_goroutines_thread(load->profile, &goroutine, &thread))
 			return false;
-		left += thread == SS_ID_NONE;
+		bool counts = thread != SS_ID_NONE && is_later(load, thread, &run);
+		left += !counts;
 		if (run.call == SS_ID_NONE ||
-		    (thread != SS_ID_NONE &&
-		     !ss_profile_sample(load->profile, thread, &run)))
+		    (counts && !ss_profile_sample(load->profile, thread, &run)))
 			return false;
 	}
 	if (left)
 		return ss_profile_note(load->profile,
 				       "%s: %zu more goroutines are not counted",
 				       current(load)->file, left);
-	return table || !count;
+	return true;
 }
 
 /* Of a selection of stacks or states it is not known what belongs to it. */
@@ -547,12 +569,13 @@ static bool add_unsampled(struct load *load)
 	const struct ss_load_options *options = load->options;
 
 	if (!options->unsampled || options->states || options->selects_module ||
-	    load->series || !ss_unsampled_has(load->profile, load->number))
+	    load->series ||
+	    !ss_unsampled_has(load->profile, load->number, load->first_thread))
 		return true;
 	uint32_t call = ss_load_frames_unsampled(&load->frames);
 	if (call == SS_ID_NONE)
 		return ss_profile_is_full(load->profile);
-	return ss_unsampled_add(load->profile, load->number, call);
+	return ss_unsampled_add(load->profile, load->number, load->first_thread, call);
 }
 
 /* Adds a note for everything that is missing. */
@@ -581,6 +604,12 @@ static bool add_notes(const struct load *load)
 				"the recording (%+.1f s, in %u steps): times count "
 				"from its start",
 				file, (double)load->clock / 1e9, load->steps);
+	if (load->info->waits_left_out || load->details_left)
+		whole = whole && ss_profile_note(profile,
+						 "%s: too many different waits: some "
+						 "are shown without their object and "
+						 "owner",
+						 file);
 	if (load->truncated || load->frames.truncated)
 		whole = whole &&
 			ss_profile_note(profile, "%s: too large, shown only in part",

@@ -192,6 +192,7 @@ struct ss_profile {
 	SS_VECTOR(struct ss_profile_edge) edges;
 	SS_VECTOR(struct ss_wait *) more_waits; /* owned; of threads with several */
 	SS_VECTOR(struct ss_wait *) details;	/* owned; of samples */
+	size_t detail_bytes;			/* of memory that they take */
 	struct ss_idtable probes;		/* of struct ss_profile_probe */
 	SS_VECTOR(struct ss_profile_event) events;
 	SS_VECTOR(uint64_t) event_args;
@@ -206,7 +207,8 @@ struct ss_profile {
 	struct ss_idtable frames;      /* of struct ss_profile_frame */
 	struct ss_idtable calls;       /* of struct ss_profile_call */
 	struct ss_idtable nodes;       /* of struct ss_profile_node */
-	size_t goroutines;	       /* number of threads that are goroutines */
+	struct ss_idtable goroutines;  /* threads that are goroutines, by their keys */
+	SS_VECTOR(uint32_t) goroutine_threads; /* by number of these */
 	uint64_t samples;
 	uint64_t bytes; /* of the files of all recordings */
 };

@@ -103,7 +103,7 @@ static void copy(struct block *block, const struct ss_wait *from)
 }
 
 struct ss_wait *ss_thread_wait_copy(struct ss_profile *profile,
-				    const struct ss_wait *wait)
+				    const struct ss_wait *wait, size_t *bytes)
 {
 	struct block block = { .profile = profile };
 
@@ -113,6 +113,8 @@ struct ss_wait *ss_thread_wait_copy(struct ss_profile *profile,
 	if (!block.bytes)
 		return NULL;
 	copy(&block, wait);
+	if (bytes)
+		*bytes += block.size;
 	if (!block.failed)
 		return (struct ss_wait *)(void *)block.bytes; /* it begins with it */
 	free(block.bytes);

@@ -38,11 +38,11 @@ static struct balance balance_of(const struct ss_profile_thread *thread, double 
 }
 
 static struct balance balance_all(const struct ss_profile *profile, uint32_t recording,
-				  double tick)
+				  size_t first_thread, double tick)
 {
 	struct balance ret = {};
 
-	for (size_t i = 0; i < profile->threads.count; i++) {
+	for (size_t i = first_thread; i < profile->threads.count; i++) {
 		const struct ss_profile_thread *thread = &profile->threads.items[i];
 		if (profile->processes.items[thread->process].recording != recording)
 			continue;
@@ -159,14 +159,15 @@ static bool spread(struct ss_profile_thread *thread, double ticks,
 	return merge(thread, &inserts);
 }
 
-bool ss_unsampled_add(struct ss_profile *profile, uint32_t number, uint32_t call)
+bool ss_unsampled_add(struct ss_profile *profile, uint32_t number, size_t first_thread,
+		      uint32_t call)
 {
 	struct ss_profile_recording *recording = &profile->recordings.items[number];
 	struct addition addition = { .tick = tick_ns(recording), .call = call };
-	struct balance all = balance_all(profile, number, addition.tick);
+	struct balance all = balance_all(profile, number, first_thread, addition.tick);
 	double missing = count_missing(&all);
 
-	for (size_t i = 0; missing > 0 && i < profile->threads.count; i++) {
+	for (size_t i = first_thread; missing > 0 && i < profile->threads.count; i++) {
 		struct ss_profile_thread *thread = &profile->threads.items[i];
 		struct balance balance = balance_of(thread, addition.tick);
 		if (profile->processes.items[thread->process].recording != number ||
@@ -181,14 +182,16 @@ bool ss_unsampled_add(struct ss_profile *profile, uint32_t number, uint32_t call
 	return true;
 }
 
-bool ss_unsampled_has(const struct ss_profile *profile, uint32_t number)
+bool ss_unsampled_has(const struct ss_profile *profile, uint32_t number,
+		      size_t first_thread)
 {
 	const struct ss_profile_recording *recording = &profile->recordings.items[number];
 
 	if (recording->scope != SS_SCOPE_CPUS || recording->ticks.count == 0 ||
 	    recording->period_ns == 0)
 		return false;
-	struct balance all = balance_all(profile, number, tick_ns(recording));
+	struct balance all =
+		balance_all(profile, number, first_thread, tick_ns(recording));
 	return all.counted * tick_ns(recording) < COUNTED_MAX_NS &&
 	       count_missing(&all) > 0;
 }

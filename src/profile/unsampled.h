@@ -11,10 +11,12 @@
 #include "profile/profile.h"
 
 /* Adds them to the threads of a recording of scope SS_SCOPE_CPUS, if there are more than chance
-   explains, with a call for stack. False without memory. */
-bool ss_unsampled_add(struct ss_profile *profile, uint32_t recording, uint32_t call);
+   explains, with a call for stack. The threads begin at first_thread. False without memory. */
+bool ss_unsampled_add(struct ss_profile *profile, uint32_t recording, size_t first_thread,
+		      uint32_t call);
 
 /* Whether there are so many. */
-bool ss_unsampled_has(const struct ss_profile *profile, uint32_t recording);
+bool ss_unsampled_has(const struct ss_profile *profile, uint32_t recording,
+		      size_t first_thread);
 
 #endif

@@ -4,12 +4,7 @@
 
 #include "recording/encode.h"
 
-/* Limit of each list; longer ones are truncated and marked as incomplete. */
-enum { LIST_MAX = 64 };
-
-enum {
-	BYTES_MAX = 64 << 20
-}; /* limit of the memory that all waits of a recording point to */
+enum { LIST_MAX = SS_WAIT_RECORD_LIST_MAX };
 
 enum type { UNSIGNED, SIGNED, TEXT };
 
@@ -376,18 +371,23 @@ static bool has_more(const struct reader *r)
 	return !r->cursor.failed && ss_cursor_left(&r->cursor) > 0;
 }
 
-/* Zeroed memory that lives as long as the recording, as a new block. NULL, and the cursor
-   fails, beyond the limit for all of them. */
+/* Zeroed memory that lives as long as the recording, as a new block. NULL: the cursor fails,
+   and there is a reason to reject the chunk. */
 static void *keep(struct reader *r, size_t size)
 {
 	struct ss_recording *recording = r->recording;
-	void **slot = NULL;
 
-	if (recording->wait_bytes + size <= BYTES_MAX)
-		slot = ss_vector_push(&recording->wait_blocks);
+	if (recording->wait_bytes + size > SS_WAIT_RECORD_BYTES_MAX) {
+		recording->waits_full = true;
+		(void)ss_recording_refuse(recording, SS_CHUNK_TOO_LARGE);
+		(void)fail(r);
+		return NULL;
+	}
+	void **slot = ss_vector_push(&recording->wait_blocks);
 	if (slot)
 		*slot = calloc(1, size);
 	if (!slot || !*slot) {
+		(void)ss_recording_refuse(recording, SS_CHUNK_NO_MEMORY);
 		(void)fail(r);
 		return NULL;
 	}

@@ -8,11 +8,17 @@
 #include "base/buffer.h"
 #include "recording/recording.h"
 
+/* Limit of each list; longer ones are truncated and marked as incomplete. */
+enum { SS_WAIT_RECORD_LIST_MAX = 64 };
+
+/* Limit of the memory that all waits of a recording take. */
+enum { SS_WAIT_RECORD_BYTES_MAX = 64 << 20 };
+
 /* Appends the fields of a wait. Without memory out->failed is set. */
 void ss_wait_record_write(struct ss_buffer *out, const struct ss_wait *wait);
 
 /* Reads fields until the cursor ends. What it points to belongs to the recording. False:
-   damaged, or no memory. */
+   damaged, no memory, or (recording->waits_full) the limit is reached. */
 bool ss_wait_record_read(struct ss_recording *recording, struct ss_cursor *cursor,
 			 struct ss_wait *ret);
 

@@ -30,23 +30,14 @@ bool ss_waits_read(struct ss_recording *recording, struct ss_scope *scope,
 	return false;
 }
 
-bool ss_call_wait_read(struct ss_recording *recording, struct ss_cursor *cursor,
-		       const struct ss_wait **ret)
+/* Reads a wait that is not known yet. */
+static bool add_call_wait(struct ss_recording *recording, const uint8_t *bytes,
+			  size_t size, const struct ss_wait **ret)
 {
-	struct ss_cursor fields = *cursor;
-	size_t size = ss_cursor_left(cursor);
-	const uint8_t *bytes = ss_cursor_take(cursor, size);
+	struct ss_cursor fields = { .at = bytes, .end = bytes + size };
 	struct ss_wait wait;
 
-	if (size == 0)
-		return true;
-	uint32_t id = ss_idtable_find(&recording->call_wait_ids, bytes, size);
-	if (id != SS_ID_NONE) {
-		*ret = recording->call_waits.items[id];
-		return true;
-	}
-	if (recording->call_waits.count >= SS_CALL_WAITS_MAX)
-		return true; /* the call alone is known */
+	recording->wait_bytes += sizeof(wait) + size; /* of the copy and its key */
 	if (!ss_wait_record_read(recording, &fields, &wait))
 		return false;
 	const struct ss_wait **slot = ss_vector_push(&recording->call_waits);
@@ -59,6 +50,32 @@ bool ss_call_wait_read(struct ss_recording *recording, struct ss_cursor *cursor,
 	}
 	*kept = wait;
 	*slot = *ret = *block = kept;
+	return true;
+}
+
+bool ss_call_wait_read(struct ss_recording *recording, struct ss_cursor *cursor,
+		       const struct ss_wait **ret)
+{
+	size_t size = ss_cursor_left(cursor);
+	const uint8_t *bytes = ss_cursor_take(cursor, size);
+
+	if (size == 0)
+		return true;
+	uint32_t id = ss_idtable_find(&recording->call_wait_ids, bytes, size);
+	if (id != SS_ID_NONE) {
+		*ret = recording->call_waits.items[id];
+		return true;
+	}
+	if (recording->call_waits.count >= SS_CALL_WAITS_MAX ||
+	    recording->wait_bytes + sizeof(**ret) + size > SS_WAIT_RECORD_BYTES_MAX)
+		recording->waits_full = true;
+	if (!recording->waits_full && add_call_wait(recording, bytes, size, ret))
+		return true;
+	if (!recording->waits_full)
+		return false;
+	/* The call alone is known. */
+	recording->refusal = SS_CHUNK_DAMAGED;
+	recording->info.waits_left_out++;
 	return true;
 }
 

@@ -237,12 +237,104 @@ static void test_damaged(void **state)
 	}
 }
 
+/* Reads the wait of a call. What it is: *ret, NULL if it is left out. */
+static bool read_call(const struct ss_buffer *out, struct ss_recording *recording,
+		      const struct ss_wait **ret)
+{
+	struct ss_cursor cursor = { .at = (const uint8_t *)out->bytes,
+				    .end = (const uint8_t *)out->bytes + out->size };
+
+	*ret = NULL;
+	return ss_call_wait_read(recording, &cursor, ret);
+}
+
+/* Reads different waits until one is left out, and checks that the rest can be read. */
+static void fill(struct ss_recording *recording, size_t padding, uint64_t max)
+{
+	_cleanup_free_ char *zeros = calloc(1, padding + 1);
+	const struct ss_wait *first = NULL;
+	const struct ss_wait *wait = NULL;
+	uint64_t i;
+
+	assert_non_null(zeros);
+	for (i = 0; i <= max; i++) {
+		_cleanup_buffer_ struct ss_buffer out = {};
+		struct ss_wait another = full;
+		another.address = i;
+		ss_wait_record_write(&out, &another);
+		if (padding) { /* a field of a later version */
+			ss_encode_uleb128(&out, 9999 << 1 | 1);
+			ss_encode_uleb128(&out, padding);
+			ss_buffer_add(&out, zeros, padding);
+		}
+		assert_true(read_call(&out, recording, &wait));
+		assert_true(recording->wait_bytes <= SS_WAIT_RECORD_BYTES_MAX);
+		first = i == 0 ? wait : first;
+		if (!wait)
+			break;
+		assert_int_equal(wait->address, i);
+	}
+	assert_non_null(first);
+	assert_in_range(i, 1, max);
+	assert_int_equal(recording->info.waits_left_out, 1);
+	assert_int_equal(recording->refusal, SS_CHUNK_DAMAGED);
+}
+
+/* Beyond the limits calls are read without their waits, and the known waits are found. */
+static void test_limits(void **state)
+{
+	const size_t paddings[] = { 0, 1 << 20 };
+	const struct ss_wait *wait;
+
+	(void)state;
+	for (size_t i = 0; i < SS_ARRAY_SIZE(paddings); i++) {
+		struct ss_recording *recording = recording_new();
+		recording->refusal = SS_CHUNK_DAMAGED;
+		fill(recording, paddings[i], SS_CALL_WAITS_MAX);
+		if (paddings[i] == 0) {
+			_cleanup_buffer_ struct ss_buffer out = {};
+			struct ss_wait known = full;
+			known.address = 0;
+			ss_wait_record_write(&out, &known);
+			assert_true(read_call(&out, recording, &wait));
+			assert_non_null(wait);
+		}
+		ss_recording_close(recording);
+	}
+}
+
+/* One that needs more than is left, and one that is damaged. */
+static void test_refused(void **state)
+{
+	struct ss_recording *recording = recording_new();
+	_cleanup_buffer_ struct ss_buffer out = {};
+	const struct ss_wait *call_wait;
+	struct ss_wait wait;
+
+	(void)state;
+	recording->refusal = SS_CHUNK_DAMAGED;
+	ss_wait_record_write(&out, &full);
+	out.size--;
+	assert_false(read_call(&out, recording, &call_wait));
+	assert_int_equal(recording->refusal, SS_CHUNK_DAMAGED);
+	out.size++;
+	recording->wait_bytes = SS_WAIT_RECORD_BYTES_MAX - out.size - sizeof(wait) - 8;
+	assert_true(read_call(&out, recording, &call_wait));
+	assert_null(call_wait);
+	assert_int_equal(recording->info.waits_left_out, 1);
+	assert_int_equal(recording->refusal, SS_CHUNK_DAMAGED);
+	assert_false(read_bytes(out.bytes, out.size, recording, &wait));
+	assert_int_equal(recording->refusal, SS_CHUNK_TOO_LARGE);
+	ss_recording_close(recording);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_round_trip), cmocka_unit_test(test_nothing),
 		cmocka_unit_test(test_long_lists), cmocka_unit_test(test_wrong_fields),
-		cmocka_unit_test(test_damaged),
+		cmocka_unit_test(test_damaged),	   cmocka_unit_test(test_limits),
+		cmocka_unit_test(test_refused),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
