@@ -269,8 +269,11 @@ static void write_detail(const struct waiting *w, const struct total *total)
 	if (!wait)
 		return;
 	_cleanup_free_ char *text = ss_wait_text_new_descriptor(wait->descriptor);
-	if (text)
-		(void)fprintf(w->out, " (%s%s)", mostly, text);
+	if (text) {
+		(void)fprintf(w->out, " (%s", mostly);
+		ss_escape_write(text, NULL, w->out);
+		(void)fputc(')', w->out);
+	}
 	if (!wait->owner_tid && !wait->owner_pid)
 		return;
 	const char *name = wait->owner_tid ? wait->owner_name : wait->owner_process;

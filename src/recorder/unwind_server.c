@@ -718,6 +718,7 @@ static bool unwind(struct ss_unwind_server *server, struct reader *reader, uint3
 						   .read_data = &server->supply,
 						   .native = true,
 						   .no_runtimes = !wire.runtimes };
+	ss_names_cache_trim(server->session);
 	server->session->module_at = module_at;
 	if (server->supply.space != id)
 		ss_idtable_deinit(&server->supply.ahead);

@@ -1,6 +1,7 @@
 #include "recorder/waits.h"
 
 #include <limits.h>
+#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -11,12 +12,15 @@
 #include "model/call.h"
 #include "model/futex.h"
 #include "model/snapshot.h"
+#include "recording/wait_record.h"
 
 enum {
 	SHARE = 100,		     /* lookups take one part in so many of the time, */
 	BURST_NS = 20 * 1000 * 1000, /* after so much at the beginning */
 	FORGET_NS = 2000 * 1000 * 1000, /* a number may be another file by then */
 	KNOWN_MAX = 1 << 14,
+	KEY_MEMORY_MAX = 256, /* bytes that a call refers to; with more, it has no key */
+	KEY_POLLED_MAX = 4,   /* likewise, descriptors: each costs a system call */
 };
 
 void ss_recorder_waits_deinit(struct ss_recorder_waits *waits)
@@ -82,6 +86,60 @@ static bool is_ownerless(const struct ss_recorder_wait *wait)
 	return lock_class == SS_CLASS_CONDVAR || lock_class == SS_CLASS_SEMAPHORE;
 }
 
+static bool add_link(struct ss_buffer *key, const struct ss_sampler *sampler, int fd)
+{
+	char link[PATH_MAX];
+
+	if (!ss_wait_facts_read_link(sampler, fd, link, sizeof(link)))
+		return false;
+	ss_buffer_add(key, link, strlen(link) + 1);
+	return true;
+}
+
+/* Adds the descriptors that a thread polls. */
+static bool add_polled(struct ss_buffer *key, const struct ss_sampler *sampler,
+		       const struct pollfd *fds, size_t count)
+{
+	if (count > KEY_POLLED_MAX)
+		return false;
+	for (size_t i = 0; i < count; i++) {
+		ss_buffer_add(key, &fds[i].fd, sizeof(fds[i].fd));
+		ss_buffer_add(key, &fds[i].events, sizeof(fds[i].events));
+		if (fds[i].fd >= 0 && !add_link(key, sampler, fds[i].fd))
+			return false;
+	}
+	return true;
+}
+
+/* Adds what arguments point to, except for time limits: another wait may have the same
+   addresses, such as that of a variable of a function. */
+static bool add_memory(struct ss_buffer *key, struct ss_sampler *sampler,
+		       const struct ss_recorder_wait *wait, const struct ss_call *call)
+{
+	const struct ss_syscall *syscall = &wait->thread.call;
+	_Alignas(struct pollfd) uint8_t bytes[KEY_MEMORY_MAX];
+	bool any = false;
+
+	for (size_t i = 0; i < SS_CALL_MEMORY && call->memory[i].arg; i++) {
+		const struct ss_call_memory *memory = &call->memory[i];
+		size_t size = ss_call_memory_size(memory, syscall);
+		if (memory->arg == call->timeout)
+			continue;
+		if (call->kind == SS_WAIT_SELECT || size > sizeof(bytes) ||
+		    !ss_wait_facts_read_memory(sampler, syscall->args[memory->arg - 1],
+					       bytes, size))
+			return false;
+		if (call->kind != SS_WAIT_POLL)
+			ss_buffer_add(key, bytes, size);
+		else if (!add_polled(key, sampler, (const struct pollfd *)(void *)bytes,
+				     size / sizeof(struct pollfd)))
+			return false;
+		any = true;
+	}
+	/* It could have been overwritten after the wait. */
+	return !any || ss_wait_facts_are_of(sampler, &wait->thread);
+}
+
 /* Makes the key of a wait that is the same for as long as its object. False: look it up
    each time. */
 static bool make_key(struct ss_recorder_waits *waits, struct ss_sampler *sampler,
@@ -90,7 +148,6 @@ static bool make_key(struct ss_recorder_waits *waits, struct ss_sampler *sampler
 	const struct ss_syscall *syscall = &wait->thread.call;
 	const struct ss_call *call = ss_call_find(syscall->id);
 	struct ss_buffer *key = &waits->key;
-	char link[PATH_MAX];
 	struct ss_futex futex;
 
 	ss_buffer_clear(key);
@@ -102,17 +159,15 @@ static bool make_key(struct ss_recorder_waits *waits, struct ss_sampler *sampler
 		ss_buffer_add(key, wait->function, strlen(wait->function));
 		return is_ownerless(wait) && !key->failed;
 	}
-	if (!call || call->kind == SS_WAIT_FILE_LOCK || call->kind == SS_WAIT_CHILD)
+	if (!call || call->kind == SS_WAIT_FILE_LOCK || call->kind == SS_WAIT_CHILD ||
+	    call->kind == SS_WAIT_FUTEX)
 		return false;
 	if (!call->fd) {
 		ss_buffer_add(key, &syscall->args[1], 2 * sizeof(syscall->args[1]));
-		return !key->failed;
+		return add_memory(key, sampler, wait, call) && !key->failed;
 	}
-	if (!ss_wait_facts_read_link(sampler, (int)(uint32_t)syscall->args[call->fd - 1],
-				     link, sizeof(link)))
-		return false;
-	ss_buffer_add(key, link, strlen(link));
-	return !key->failed;
+	return add_link(key, sampler, (int)(uint32_t)syscall->args[call->fd - 1]) &&
+	       !key->failed;
 }
 
 bool ss_recorder_waits_find(struct ss_recorder_waits *waits, struct ss_sampler *sampler,
@@ -259,14 +314,55 @@ static struct ss_snapshot *make_snapshot(const struct ss_recorder_waits_context 
 	return take_ptr(snapshot);
 }
 
-/* What changes all the time would make each wait another one. */
-static void simplify(struct ss_wait *wait, struct ss_descriptor *descriptor)
+/* A wait as it is recorded. */
+struct simple {
+	struct ss_wait wait;
+	struct ss_descriptor descriptor;
+	struct ss_watched_fd fds[SS_WAIT_RECORD_LIST_MAX];
+	struct ss_watched_fd watches[SS_WAIT_RECORD_LIST_MAX];
+	struct ss_descriptor timers[2 * SS_WAIT_RECORD_LIST_MAX];
+	size_t timer_count;
+};
+
+/* Copies descriptors, with timers whose time left is not known. Returns how many. */
+static size_t simplify_fds(struct simple *simple, struct ss_watched_fd *ret,
+			   const struct ss_watched_fd *fds, size_t count,
+			   bool *ret_incomplete)
 {
+	*ret_incomplete |= count > SS_WAIT_RECORD_LIST_MAX;
+	count = SS_MIN(count, (size_t)SS_WAIT_RECORD_LIST_MAX);
+	for (size_t i = 0; i < count; i++) {
+		ret[i] = fds[i];
+		if (!fds[i].what || !fds[i].what->timer_left_ns)
+			continue;
+		struct ss_descriptor *timer = &simple->timers[simple->timer_count++];
+		*timer = *fds[i].what;
+		timer->timer_left_ns = 0;
+		ret[i].what = timer;
+	}
+	return count;
+}
+
+/* What changes all the time would make each wait another one. */
+static void simplify(struct simple *simple, const struct ss_wait *diagnosed)
+{
+	struct ss_wait *wait = &simple->wait;
+	struct ss_descriptor *descriptor = &simple->descriptor;
+
+	*wait = *diagnosed;
+	simple->timer_count = 0;
 	wait->timeout_ns = wait->left_ns = -1;
-	if (!wait->descriptor)
+	wait->fd_count = simplify_fds(simple, simple->fds, diagnosed->fds,
+				      diagnosed->fd_count, &wait->fds_incomplete);
+	wait->fds = simple->fds;
+	if (!diagnosed->descriptor)
 		return;
-	*descriptor = *wait->descriptor;
+	*descriptor = *diagnosed->descriptor;
 	descriptor->timer_left_ns = 0;
+	descriptor->watch_count =
+		simplify_fds(simple, simple->watches, descriptor->watches,
+			     descriptor->watch_count, &descriptor->watches_incomplete);
+	descriptor->watches = simple->watches;
 	wait->descriptor = descriptor;
 }
 
@@ -277,15 +373,13 @@ static bool take_wait(struct ss_recorder_waits *waits,
 {
 	const struct ss_recorder_wait *wait = lookup->wait;
 	const struct ss_syscall *syscall = &wait->thread.call;
-	struct ss_descriptor descriptor;
-	struct ss_wait simple;
+	struct simple simple;
 
 	if (!diagnosed || !ss_wait_facts_are_of(context->sampler, &wait->thread))
 		return true;
-	simple = *diagnosed;
-	simplify(&simple, &descriptor);
+	simplify(&simple, diagnosed);
 	*lookup->call = ss_writer_call(context->writer, syscall->number, syscall->args[0],
-				       &simple);
+				       &simple.wait);
 	if (*lookup->call == SS_ID_NONE)
 		return false;
 	keep(waits, context->sampler, wait, *lookup->call);

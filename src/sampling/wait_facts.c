@@ -86,6 +86,17 @@ bool ss_wait_facts_are_of(struct ss_sampler *sampler,
 					       &sampler->text) == thread->run_count;
 }
 
+bool ss_wait_facts_read_memory(const struct ss_sampler *sampler, uint64_t address,
+			       void *ret, size_t size)
+{
+	struct ss_process_memory memory = sampler->space.memory;
+	struct ss_piece piece = { .address = address, .bytes = ret, .size = size };
+
+	memory.deadline_ns = ss_now_ns() + (uint64_t)READ_NS;
+	ss_process_memory_read_present(&memory, &piece, 1);
+	return piece.done == size;
+}
+
 bool ss_wait_facts_read_link(const struct ss_sampler *sampler, int fd, char *ret,
 			     size_t size)
 {

@@ -32,6 +32,10 @@ struct ss_facts *ss_wait_facts_read(struct ss_sampler *sampler,
 bool ss_wait_facts_are_of(struct ss_sampler *sampler,
 			  const struct ss_blocked_thread *thread);
 
+/* Reads memory that a call refers to, of pages that are in memory. False: not all of it. */
+bool ss_wait_facts_read_memory(const struct ss_sampler *sampler, uint64_t address,
+			       void *ret, size_t size);
+
 /* The link of a descriptor, such as "socket:[4711]". False: it is not open. */
 bool ss_wait_facts_read_link(const struct ss_sampler *sampler, int fd, char *ret,
 			     size_t size);

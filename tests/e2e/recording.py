@@ -139,6 +139,9 @@ class Wait:
     def text(self, field):
         return self._fields.get(field, b"").decode("utf-8", "replace")
 
+    def nested(self, field):
+        return Wait(None, Cursor(self._fields.get(field, b"")))
+
 
 class Recording:
     """samples: dicts with sequence, tick, time, monotonic, pid, tid, name, state, cpu_us, call,

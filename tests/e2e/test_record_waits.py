@@ -24,6 +24,19 @@ while True:
     with socket.create_connection(("127.0.0.1", int(sys.argv[1]))) as s:
         s.recv(1)
 """
+# Waits for a pipe and for another one in turn.
+POLLS = """
+import ctypes, os, struct
+fds = [os.pipe()[0] for _ in range(2)]
+print("first", fds[0])
+print("second", fds[1])
+print("ready", flush=True)
+polled = ctypes.create_string_buffer(8)
+while True:
+    for fd in fds:
+        struct.pack_into("=ihh", polled, 0, fd, 1, 0)
+        ctypes.CDLL(None).poll(polled, ctypes.c_ulong(1), 250)
+"""
 PEER = "import socket; s = socket.socket(fileno=0); print('ready', flush=True); s.recv(1)"
 
 
@@ -138,6 +151,28 @@ class RecordedWaits(EndToEnd):
         ends = sorted(["127.0.0.1:%d" % address[1], "127.0.0.1:%d" % port])
         wait_until(lambda: any("-".join(ends) in key for key in self.keys()),
                    "the connection %s" % ends)
+
+    def test_polled_in_turn(self):
+        """The same address, with other descriptors."""
+        target = self.start_command([sys.executable, "-c", POLLS])
+        fds = {target.fact("first"), target.fact("second")}
+        self.record(target.pid)
+        waits = [s["wait"] for s in recording.Recording(self.path).samples if s["wait"]]
+        polled = {wait.nested(32).signed(1) for wait in waits}
+        self.assertEqual(polled, fds)
+
+    def test_name_is_escaped(self):
+        """The name of a file adds no line to the report, and cannot control the terminal."""
+        path = os.path.join(os.path.dirname(self.path), "\x1b[2J\nforged")
+        os.mkfifo(path)
+        with open(path, "r+b", buffering=0) as fifo:
+            target = subprocess.Popen(["cat"], stdin=fifo, stdout=subprocess.DEVNULL)
+            self.addCleanup(target.wait)
+            self.addCleanup(target.kill)
+            wait_until(lambda: reads_stdin(target.pid), "the target to wait")
+            self.record(target.pid)
+        text = self.run_tool("report", self.path, status=(0, 1)).stdout.decode()
+        self.assertIn("/\\x1b[2J\\x0aforged", text)
 
     def test_pid_namespace(self):
         self.need_namespaces()
