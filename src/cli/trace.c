@@ -89,7 +89,8 @@ static const struct argp_option table[] = {
 	  0 },
 	{ "leaks", KEY_LEAKS, NULL, 0,
 	  "With --alloc: only memory that the process still has at the end", 0 },
-	{ "rows", KEY_ROWS, "N", 0, "With --alloc: show N stacks (default: 20)", 0 },
+	{ "rows", KEY_ROWS, "N", 0, "With --alloc, as text: show N stacks (default: 20)",
+	  0 },
 	{ "debug-dir", KEY_DEBUG_DIR, "DIRECTORY", 0,
 	  "Directory of separate debug files (default: /usr/lib/debug)", 0 },
 	{},
@@ -159,6 +160,10 @@ static void check_alloc(const struct argp_state *state, struct trace *trace)
 	    o->max_rate)
 		ss_usage_fail(state, "--alloc cannot be used with functions and their "
 				     "options");
+	if (trace->growth.rows && (trace->path || trace->format != &ss_growth_text))
+		ss_usage_fail(state,
+			      "--rows can be used with the format text only: others, "
+			      "and recordings, have all stacks");
 	trace->growth.rows = trace->growth.rows ? trace->growth.rows : ALLOC_ROWS;
 }
 
@@ -513,6 +518,10 @@ static int run(int argc, char **argv)
 		report_recording(&trace);
 	else if (any)
 		trace.format->end(&trace.output);
+	if (trace.growth.failed) {
+		ss_failure_warn("not enough memory for the result");
+		return SS_STATUS_NOTHING;
+	}
 	if (any && !trace.list && !trace.recorder)
 		warn_lost(&trace);
 	if (fflush(stdout) != 0 || ferror(stdout)) {

@@ -138,7 +138,7 @@ static bool merge_stacks(struct ss_growth *growth, const struct ss_trace *trace)
 	return merged && first;
 }
 
-bool ss_growth_finish(struct ss_growth *growth, const struct ss_trace *trace)
+static bool finish(struct ss_growth *growth, const struct ss_trace *trace)
 {
 	struct ss_growth_sample *items = growth->items.items;
 	size_t count = growth->items.count;
@@ -164,6 +164,12 @@ bool ss_growth_finish(struct ss_growth *growth, const struct ss_trace *trace)
 		qsort_r(growth->sites.items, growth->sites.count,
 			sizeof(*growth->sites.items), compare_sites, growth);
 	return true;
+}
+
+bool ss_growth_finish(struct ss_growth *growth, const struct ss_trace *trace)
+{
+	growth->failed = !finish(growth, trace);
+	return !growth->failed;
 }
 
 bool ss_growth_shows(const struct ss_growth *growth, const struct ss_growth_site *site)

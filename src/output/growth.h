@@ -34,7 +34,8 @@ struct ss_growth {
 	uint64_t held;
 	SS_VECTOR(struct ss_growth_sample) items;
 	SS_VECTOR(struct ss_growth_site)
-	sites; /* after ss_growth_finish(), largest first */
+	sites;	     /* after ss_growth_finish(), largest first */
+	bool failed; /* no memory for the result: nothing, or not all, was written */
 };
 
 void ss_growth_deinit(struct ss_growth *growth);

@@ -204,6 +204,7 @@ static void write_end(struct ss_trace_output *output)
 	FILE *compressed = p.out.failed || p.strings.failed ?
 				   NULL :
 				   ss_gzip_open(output->out, false);
+	output->growth->failed = !compressed;
 	if (!compressed)
 		return;
 	(void)fwrite(p.out.bytes, 1, p.out.size, compressed);

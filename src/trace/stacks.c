@@ -152,7 +152,8 @@ uint32_t ss_trace_stacks_find(struct ss_trace_stacks *stacks, const struct ss_re
 	const uint8_t *answer = NULL;
 	size_t answer_size = 0;
 
-	if (stacks->failures >= FAILURES_MAX)
+	/* Without memory there is no worker. */
+	if (!stacks->worker || stacks->failures >= FAILURES_MAX)
 		return 0;
 	if (!ss_worker_is_running(stacks->worker)) {
 		struct ss_error *error = ss_worker_start(stacks->worker);

@@ -18,6 +18,9 @@
 /* Frames that are so far apart are on different stacks: of coroutines, or of signal handlers. */
 enum { STACK_DISTANCE = 1 << 20 };
 
+/* Following what was mapped takes some milliseconds. */
+enum { REPLACE_MS = 50 };
+
 /* What the kernel knows as a place. */
 struct place {
 	uint32_t probe;
@@ -55,6 +58,7 @@ struct ss_trace {
 	struct ss_trace_stacks stacks;
 	uint64_t space_version;	    /* of the address space that stacks has */
 	bool mapped;		    /* code that the address space does not have yet */
+	uint64_t replaced_ns;	    /* when it was updated for that */
 	size_t copied;		    /* bytes */
 	char faults_name[48];	    /* of what stands for page faults */
 	SS_VECTOR(pid_t) strangers; /* processes that have executed another program */
@@ -429,7 +433,12 @@ static bool is_stranger(const struct ss_trace *trace, pid_t pid)
 static void replace_space(struct ss_trace *trace)
 {
 	enum ss_address_space_change change;
+	uint64_t now_ns = ss_now_ns();
 
+	/* A process may map a file and hit a probe in turns. */
+	if (now_ns - trace->replaced_ns < REPLACE_MS * SS_NS_PER_MS)
+		return;
+	trace->replaced_ns = now_ns;
 	trace->mapped = false;
 	if (!trace->options.max_stack)
 		return;
