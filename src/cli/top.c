@@ -29,12 +29,11 @@
 #include "cli/target_options.h"
 #include "cli/terminal.h"
 #include "cli/top_jobs.h"
+#include "cli/top_rate.h"
 #include "cli/usage.h"
 #include "cli/watchdog.h"
 
 enum {
-	RATE = 99,
-	RATE_MIN = 5,
 	RATE_MAX = 1000,
 	SAMPLES_MAX =
 		10000, /* a second, of all threads together: 1 % of a CPU if they sleep */
@@ -42,10 +41,10 @@ enum {
 	KEEP_S = 16, /* a quarter of it is in each file, twice the window in both */
 	FIRST_MS = 300,
 	REFRESH_MS = 500,
-	SCREEN_COST = 50,   /* a screen costs at most a 50th of the time, */
-	WAITS_COST = 100,   /* reading waits a 100th, */
-	RECORDER_COST = 50, /* and the recorder a 50th, except at RATE_MIN; */
-	COST_MS = 3000,	    /* it is measured that often */
+	SCREEN_COST = 50, /* a screen costs at most a 50th of the time, */
+	WAITS_COST = 100, /* reading waits a 100th */
+	COST_MS = 3000,	  /* what the recorder costs is measured that often, */
+	WARM_MS = 1000,	  /* after it has read each thread once */
 	CHECK_MS = 50,
 	ONCE_MS = 2000,
 	ONCE_END_MS = 20000,
@@ -89,10 +88,11 @@ struct top {
 	struct ss_target_options process;
 	struct ss_common_options common; /* color */
 	pid_t pid;
-	uint64_t rate;	       /* given; 0: chosen */
-	uint64_t limit;	       /* of a chosen one, by what it costs; 0: none */
-	uint64_t cost_wall_ns; /* of the last measurement, */
-	uint64_t cost_cpu_ns;  /* and the recorder's CPU time by then */
+	uint64_t rate;		 /* given; 0: chosen */
+	struct ss_top_rate cost; /* limits a chosen one */
+	uint64_t cost_wall_ns;	 /* of the last measurement, or of the start, */
+	uint64_t cost_cpu_ns;	 /* and the recorder's CPU time by then */
+	bool warm;		 /* what follows is the cost of samples */
 	bool once;
 	char filter[FILTER_SIZE];
 	struct ss_terminal terminal;
@@ -250,13 +250,13 @@ static struct ss_error *open_files(struct top *top)
 static uint64_t choose_rate(const struct top *top)
 {
 	uint64_t threads = SS_MAX(top->analysis.threads, UINT64_C(1));
-	uint64_t rate = SS_MAX(SAMPLES_MAX / threads, (uint64_t)RATE_MIN);
+	uint64_t rate = SS_MAX(SAMPLES_MAX / threads, (uint64_t)SS_TOP_RATE_MIN);
 
 	if (top->rate)
 		return top->rate;
-	if (top->limit)
-		rate = SS_MIN(rate, top->limit);
-	return SS_MIN(rate, (uint64_t)RATE);
+	if (top->cost.limit)
+		rate = SS_MIN(rate, top->cost.limit);
+	return SS_MIN(rate, (uint64_t)SS_TOP_RATE);
 }
 
 static struct ss_error *start_recorder(struct top *top, uint64_t rate)
@@ -268,6 +268,7 @@ static struct ss_error *start_recorder(struct top *top, uint64_t rate)
 	}
 	top->cost_wall_ns = ss_now_ns();
 	top->cost_cpu_ns = 0;
+	top->warm = false;
 	top->recording.pid = top->pid;
 	top->recording.period_ns = SS_NS_PER_SECOND / rate;
 	top->recording.keep_ns = (uint64_t)KEEP_S * SS_NS_PER_SECOND;
@@ -339,19 +340,20 @@ static bool is_dear(struct top *top)
 	struct timespec time = {};
 	clockid_t clock;
 
-	if (top->rate || !top->recorder.pid || wall_ns < COST_MS * SS_NS_PER_MS ||
+	if (top->rate || !top->recorder.pid ||
+	    wall_ns < (top->warm ? COST_MS : WARM_MS) * SS_NS_PER_MS ||
 	    clock_getcpuclockid(top->recorder.pid, &clock) != 0 ||
 	    clock_gettime(clock, &time) != 0) /* it has just ended */
 		return false;
 	uint64_t cpu_ns =
 		(uint64_t)time.tv_sec * SS_NS_PER_SECOND + (uint64_t)time.tv_nsec;
-	uint64_t cost_ns = (cpu_ns - SS_MIN(top->cost_cpu_ns, cpu_ns)) * RECORDER_COST;
+	uint64_t used_ns = cpu_ns - SS_MIN(top->cost_cpu_ns, cpu_ns);
+	bool warm = top->warm;
+
 	top->cost_wall_ns += wall_ns;
 	top->cost_cpu_ns = cpu_ns;
-	if (cost_ns <= wall_ns || now <= RATE_MIN)
-		return false;
-	top->limit = SS_MAX(now * wall_ns / cost_ns, (uint64_t)RATE_MIN);
-	return true;
+	top->warm = true;
+	return warm && ss_top_rate_limit(&top->cost, now, used_ns, wall_ns);
 }
 
 /* Starts the recorder if it was ended, if the number of threads has changed, or if it costs too
