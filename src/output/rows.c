@@ -406,7 +406,7 @@ struct thread_rows {
 		enum ss_end end;
 		const struct ss_profile_run *run; /* the last one */
 		uint64_t wait_samples;
-		uint32_t detail; /* what most of them wait for: index + 1; or 0 */
+		uint32_t detail; /* the most frequent one: index + 1; or 0 */
 	})
 	counts;
 	struct ss_idtable waits; /* struct row_wait */
@@ -581,17 +581,25 @@ static void add_run(struct thread_rows *t, uint32_t thread,
 	add_wait(t, number, run);
 }
 
+/* What most of the samples wait for, those whose wait was not looked up included. */
+static const struct ss_wait *find_wait(const struct thread_rows *t,
+				       const struct ss_profile_thread *thread,
+				       const struct thread_count *count)
+{
+	if (!count->detail)
+		return ss_profile_wait_of(t->profile, thread, count->run);
+	return count->wait_samples > count->samples / 2 ?
+		       t->profile->details.items[count->detail - 1] :
+		       NULL;
+}
+
 static void write_recorded_thread(struct thread_rows *t, const struct thread_row *row,
 				  const struct thread_count *count)
 {
 	const struct ss_profile_thread *recorded =
 		&t->profile->threads.items[row->thread];
 	const struct rows *rows = &t->rows;
-	const struct ss_profile_run *run = count->run;
-	const struct ss_thread thread = {
-		.wait = count->detail ? t->profile->details.items[count->detail - 1] :
-					ss_profile_wait_of(t->profile, recorded, run)
-	};
+	const struct ss_thread thread = { .wait = find_wait(t, recorded, count) };
 	const char state[] = { (char)row->state, '\0' };
 	struct ss_json json = { .out = rows->out };
 

@@ -37,7 +37,7 @@ struct total {
 	uint64_t addresses; /* of futexes */
 	uint64_t first;	    /* of these */
 	uint64_t detail_samples;
-	uint32_t detail; /* what most of them wait for: index + 1; 0: not known */
+	uint32_t detail; /* the most frequent one: index + 1; 0: not known */
 	bool varies;	 /* others wait for something else */
 };
 
@@ -259,14 +259,17 @@ static void write_lock(const struct waiting *w, uint32_t number)
 }
 
 /* " (TCP connection 10.0.0.1:4711 to 10.0.0.2:80)", ", held by worker 4712", each with "mostly" if
-   others wait for something else. */
+   others wait for something else, or if that is not known of a tenth of them. Nothing if it is not
+   known of most. */
 static void write_detail(const struct waiting *w, const struct total *total)
 {
 	const struct ss_wait *wait =
 		total->detail ? w->profile->details.items[total->detail - 1] : NULL;
-	const char *mostly = total->varies ? "mostly " : "";
+	uint64_t unknown = total->samples - total->detail_samples;
+	const char *mostly = total->varies || unknown > total->samples / 10 ? "mostly " :
+									      "";
 
-	if (!wait)
+	if (!wait || total->detail_samples <= total->samples / 2)
 		return;
 	_cleanup_free_ char *text = ss_wait_text_new_descriptor(wait->descriptor);
 	if (text) {
