@@ -1,6 +1,7 @@
 #include "output/quantity.h"
 
 #include <inttypes.h>
+#include <stdbool.h>
 #include <string.h>
 #include <time.h>
 
@@ -18,7 +19,9 @@ void ss_quantity_write_things(uint64_t count, const char *thing, FILE *out)
 {
 	ss_quantity_write_count(count, out);
 	size_t size = strlen(thing);
-	const char *plural = size && thing[size - 1] == 's' ? "es" : "s";
+	bool hisses = size > 1 &&
+		      (thing[size - 1] == 's' || strcmp(thing + size - 2, "ch") == 0);
+	const char *plural = hisses ? "es" : "s";
 	(void)fprintf(out, " %s%s", thing, count == 1 ? "" : plural);
 }
 

@@ -102,7 +102,8 @@ static void write_activities(const struct hang_report *report,
 		return;
 	(void)fputs_unlocked(", ran ", out);
 	ss_quantity_write_time(run_ns, out);
-	(void)fprintf(out, " in all, %" PRIu64 " context switches", switches);
+	(void)fputs_unlocked(" in all, ", out);
+	ss_quantity_write_things(switches, "context switch", out);
 }
 
 static void write_wait(const struct hang_report *report, const struct ss_thread *thread)
@@ -344,7 +345,9 @@ static void write_sums(const struct hang_report *report)
 		      count == 1 ? "" : "s");
 	ss_quantity_write_time(run_ns, report->out);
 	write_share(report, run_ns);
-	(void)fprintf(report->out, ", %" PRIu64 " context switches\n", switches);
+	(void)fputs_unlocked(", ", report->out);
+	ss_quantity_write_things(switches, "context switch", report->out);
+	(void)fputc_unlocked('\n', report->out);
 }
 
 static void write_verdict(const struct hang_report *report)

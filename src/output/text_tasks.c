@@ -147,13 +147,14 @@ static void write_group(const struct ss_snapshot *snapshot, const struct group *
 	ss_text_write_frames(snapshot, &stack, options, out);
 }
 
+/* any: others are before them in the line. */
 static void write_more(size_t count, bool any, const char *what, FILE *out)
 {
 	if (count == 0)
 		return;
 	(void)fputs_unlocked(any ? "; " : "tasks of asyncio: ", out);
 	ss_quantity_write_count(count, out);
-	(void)fputs_unlocked(what, out);
+	(void)fprintf(out, "%s %s", any ? " more" : "", what);
 }
 
 static void write_summary(const struct ss_snapshot *snapshot, size_t groups,
@@ -170,9 +171,11 @@ static void write_summary(const struct ss_snapshot *snapshot, size_t groups,
 		(void)fputs_unlocked(" of asyncio in ", out);
 		ss_quantity_write_things(groups, "group", out);
 	}
-	write_more(changed, count > 0, " more ran while they were read", out);
+	write_more(changed, count > 0,
+		   changed == 1 ? "ran while it was read" : "ran while they were read",
+		   out);
 	write_more(ss_snapshot_async_tasks_unread(snapshot), count + changed > 0,
-		   " more could not be read", out);
+		   "could not be read", out);
 	(void)fputc_unlocked('\n', out);
 }
 
@@ -193,7 +196,7 @@ static void write_groups(const struct ss_snapshot *snapshot, const struct group 
 	ss_quantity_write_things(left, "more task", out);
 	(void)fputs_unlocked(" in ", out);
 	ss_quantity_write_things(count - shown, "group", out);
-	(void)fputs_unlocked("; --tasks=all shows them\n", out);
+	(void)fprintf(out, "; --tasks=all shows %s\n", left == 1 ? "it" : "them");
 }
 
 struct ss_error *ss_text_write_tasks(const struct ss_snapshot *snapshot,
