@@ -22,7 +22,8 @@
  *
  * tick MONOTONIC WALL MISSED
  *
- * sample THREAD STACK STATE CPU-US CALL ARGUMENT (of the last tick; CALL a number or -1)
+ * sample THREAD STACK STATE CPU-US CALL ARGUMENT OWNER (of the last tick; CALL a number or -1;
+ * OWNER the id of a thread of the process, or -1: not known)
  *
  * cut (at the end: no summary is written)
  *
@@ -213,17 +214,19 @@ static void add_stack(struct maker *maker, char *line)
 					    maker->frames.count, (enum ss_end)end, NULL));
 }
 
+static const struct ss_wait mutex = { .kind = SS_WAIT_MUTEX,
+				      .lock = SS_LOCK_MUTEX,
+				      .address = 0x10,
+				      .syscall_number = -1,
+				      .timeout_ns = -1,
+				      .left_ns = -1,
+				      .fd = -1,
+				      .ipc_id = -1,
+				      .command = -1 };
+
 static void add_wait(struct maker *maker, char *line)
 {
-	struct ss_wait data = { .kind = SS_WAIT_MUTEX,
-				.lock = SS_LOCK_MUTEX,
-				.address = 0x10,
-				.syscall_number = -1,
-				.timeout_ns = -1,
-				.left_ns = -1,
-				.fd = -1,
-				.ipc_id = -1,
-				.command = -1 };
+	struct ss_wait data = mutex;
 	struct ss_written_wait wait = { .owner = SS_ID_NONE, .wait = &data };
 
 	wait.thread = HANDLE(maker->threads, number(&line));
@@ -244,6 +247,19 @@ static void end_tick(struct maker *maker)
 	maker->samples.count = 0;
 }
 
+static uint32_t add_call(struct maker *maker, long call, char *line)
+{
+	uint64_t argument = number(&line);
+	struct ss_wait wait = mutex;
+
+	const char *owner = line ? word(&line) : NULL;
+
+	wait.owner_tid = owner && *owner ? (pid_t)strtol(owner, NULL, 0) : -1;
+	wait.owner_name = "owner";
+	return ss_writer_call(maker->writer, call, argument,
+			      wait.owner_tid < 0 ? NULL : &wait);
+}
+
 static void add_sample(struct maker *maker, char *line)
 {
 	struct ss_sample_record sample = { .call = SS_ID_NONE };
@@ -254,7 +270,7 @@ static void add_sample(struct maker *maker, char *line)
 	sample.cpu_us = number(&line);
 	long call = strtol(word(&line), NULL, 0);
 	if (call >= 0)
-		sample.call = ss_writer_call(maker->writer, call, number(&line), NULL);
+		sample.call = add_call(maker, call, line);
 	ADD(&maker->samples, sample);
 }
 

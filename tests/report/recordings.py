@@ -95,8 +95,9 @@ class Description:
         self.ticks += 1
         self._add("tick", self.monotonic + self.now, self.wall + self.now, missed)
 
-    def sample(self, thread, stack, state="S", cpu_us=0, call=-1, argument=0):
-        self._add("sample", thread, stack, state, cpu_us, call, argument)
+    def sample(self, thread, stack, state="S", cpu_us=0, call=-1, argument=0, owner=-1):
+        """owner: the id of the thread that has the mutex that the sample waits for."""
+        self._add("sample", thread, stack, state, cpu_us, call, argument, owner)
 
     def wait(self, thread, owner, symbol, deadlock=False):
         """For a mutex. owner: a thread, or None."""

@@ -63,6 +63,26 @@ class Pprof:
 
 
 class Formats(ReportTest):
+    def test_owner_of_most_samples(self):
+        """A wait that was looked up for few of the samples is not that of all."""
+        for known, text in ((2, None), (6, "mostly held by owner 100:"), (10, "held by owner 100:")):
+            d = Description()
+            process = d.process(pid=100)
+            module = d.module(process, self.library, self.build_id, bias=0x7f0000000000)
+            d.thread(process, 100, "main")
+            worker = d.thread(process, 101, "worker")
+            stack = self.stack_of(d, module, "wait_for_work", "start")
+            for tick in range(10):
+                d.tick()
+                d.sample(worker, stack, call=202, argument=0x1000, owner=100 if tick < known else -1)
+            path = d.write(self.path("owner%d.ss" % known))
+            rows = map(json.loads, self.report("-f", "rows", path).stdout.splitlines())
+            row, = (row for row in rows if row["table"] == "threads")
+            self.assertEqual((row["samples"], row["owner_tid"]), (10, 100 if text else 0), row)
+            report = self.report(path).stdout.decode()
+            self.assertEqual(re.findall(r"(?:mostly )?held by owner 100:", report),
+                             [text] if text else [], report)
+
     def test_folded(self):
         text = self.report("-f", "folded", self.shop()).stdout.decode()
         self.assertEqual(parse_folded(text), {
