@@ -199,6 +199,7 @@ static error_t parse_interpret(int key, char *arg, struct argp_state *state)
 		o->no_waits = true;
 		return 0;
 	case KEY_GOROUTINES:
+		o->goroutines_given = true;
 		o->goroutines = strcmp(arg, "all") == 0 ?
 					SIZE_MAX :
 					ss_options_parse_number(state, "goroutines", arg,
@@ -268,10 +269,11 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 static char *describe_runtimes(int key, const char *text, void *input)
 {
 	const struct ss_options *options = input;
-	bool refused = key == KEY_NATIVE && options &&
-		       options->common.input == SS_FORMAT_DIFF;
+	bool diff = options && options->common.input == SS_FORMAT_DIFF;
 
-	if (refused)
+	if (diff && key == KEY_TASKS)
+		return strdup("Cannot be used: tasks are not compared");
+	if (diff && key == KEY_NATIVE)
 		return strdup("Cannot be used: recordings are compared by functions of "
 			      "runtimes, processes by native frames");
 	return text ? strdup(text) : NULL;

@@ -22,6 +22,7 @@ struct ss_options {
 	bool environment;  /* minidump: with environment and command line */
 	size_t goroutines; /* groups to show; 0: goroutines are not read */
 	size_t tasks;	   /* groups of asyncio's tasks to show; 0: they are not read */
+	bool goroutines_given;
 	bool tasks_given;
 	bool no_cache;
 	struct ss_cache *cache;	     /* owned; NULL: not open */

@@ -143,7 +143,12 @@ static int status_of(const struct snap *snap)
 
 static bool is_merged(const struct snap *snap)
 {
-	return snap->targets.targets.count > 1 && !snap->options.no_group &&
+	const struct ss_options *o = &snap->options;
+	/* Each process has its own. */
+	bool lists = (o->tasks_given && o->tasks) ||
+		     (o->goroutines_given && o->goroutines);
+
+	return snap->targets.targets.count > 1 && !o->no_group && !lists &&
 	       snap->options.common.format->write_processes &&
 	       !ss_output_is_per_target(snap->options.common.output);
 }

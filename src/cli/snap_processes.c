@@ -63,6 +63,7 @@ static struct ss_error *unwind(struct attempt *attempt, const struct entry *entr
 		.read_data = ss_drop_const(attempt->sandbox),
 		.native = options->native,
 		.no_runtimes = attempt->sandbox->level != SS_SANDBOX_NAMES,
+		.tasks = options->tasks > 0,
 	};
 	struct ss_snapshot **slot = &attempt->snapshots[attempt->count];
 

@@ -138,6 +138,7 @@ static char *new_finding(const struct ss_snapshots *snapshots, size_t index,
 		return NULL;
 	if (!is_repeated(snapshots, index))
 		ss_text_write_deadlocks(snapshots->items[index], true, options, out);
+	ss_text_write_task_cycles(snapshots->items[index], options, out);
 	if (fclose(out) == 0)
 		return text;
 	free(text);
@@ -315,6 +316,31 @@ static struct ss_error *write_stacks(const struct ss_snapshots *snapshots,
 	return error;
 }
 
+/* "1,204 goroutines; --goroutines=all shows them, and each process separately" */
+static void write_count(size_t count, const char *thing, const char *option, FILE *out)
+{
+	if (count == 0)
+		return;
+	(void)fputc_unlocked('\n', out);
+	ss_quantity_write_things(count, thing, out);
+	(void)fprintf(out, "; --%s=all shows %s, and each process separately\n", option,
+		      count == 1 ? "it" : "them");
+}
+
+/* Processes share stacks of threads, but not these. */
+static void write_left_out(const struct ss_snapshots *snapshots, FILE *out)
+{
+	size_t goroutines = 0;
+	size_t tasks = 0;
+
+	for (size_t i = 0; i < snapshots->count; i++) {
+		goroutines += ss_snapshot_goroutine_count(snapshots->items[i]);
+		tasks += ss_snapshot_async_task_count(snapshots->items[i]);
+	}
+	write_count(goroutines, "goroutine", "goroutines", out);
+	write_count(tasks, "asyncio task", "tasks", out);
+}
+
 struct ss_error *ss_text_write_processes(const struct ss_snapshots *snapshots,
 					 const struct ss_format_options *options,
 					 FILE *out)
@@ -330,6 +356,7 @@ struct ss_error *ss_text_write_processes(const struct ss_snapshots *snapshots,
 	error = write_deadlocks(snapshots, options, out);
 	if (!error)
 		error = write_stacks(snapshots, merged, options, out);
+	write_left_out(snapshots, out);
 	ss_text_write_advice(options, out);
 	return error;
 }
