@@ -272,7 +272,7 @@ class Pools(EndToEnd):
         """The same where the main thread reads input."""
         target = self.start_command([sys.executable, "-c", PYTHON % "input()"])
         wait_until(lambda: all_sleep(target.pid, 3), "all to sleep")
-        if not (3, 8) <= sys.version_info < (3, 14):
+        if not (3, 8) <= sys.version_info < (3, 15):
             self.skipTest("the functions of this python3 are not known")
         report = self.hang(target.pid, (4,))
         self.assertEqual(report["verdict"], "blocked", report)
