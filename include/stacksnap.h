@@ -1485,7 +1485,7 @@ struct ss_recording_info {
 	const char *loss;	 /* why, or NULL */
 	/* Waiting calls without what they waited for: the recording has too many waits */
 	uint64_t waits_left_out;
-	uint64_t size;		 /* of the file, up to where it could be read */
+	uint64_t size; /* of the file, up to where it could be read */
 	/* Functions that wait and that are not built in, in the format of stacksnap-waits(5);
 	   or NULL. Untrusted */
 	const char *wait_functions;

@@ -33,6 +33,7 @@ ss_recorder_process_new(struct ss_target *target, bool owned,
 	process->owned = owned;
 	process->writer = options->writer;
 	process->unwinder = options->unwinder;
+	process->waits_budget = options->waits_budget;
 	process->handle = SS_ID_NONE;
 	ss_sampler_init(&process->sampler, target, &options->capture, options->arena,
 			&ss_process_access);
@@ -605,7 +606,8 @@ static bool look_at_waits(struct ss_recorder_process *process)
 	size_t tried = 0;
 	size_t i;
 
-	if (process->sampler.late || !ss_recorder_waits_may_look(waits, process->now_ns))
+	if (process->sampler.late ||
+	    !ss_recorder_waits_may_look(waits, process->waits_budget, process->now_ns))
 		return true;
 	uint64_t begin_ns = ss_clock_ns(CLOCK_THREAD_CPUTIME_ID);
 	for (i = SS_MIN(waits->next, list->items.count);
@@ -624,7 +626,8 @@ static bool look_at_waits(struct ss_recorder_process *process)
 	}
 	waits->next = i < list->items.count ? i : 0;
 	bool ok = count == 0 || ss_recorder_waits_look(waits, &context, lookups, count);
-	waits->spent_ns += ss_clock_ns(CLOCK_THREAD_CPUTIME_ID) - begin_ns;
+	process->waits_budget->spent_ns +=
+		ss_clock_ns(CLOCK_THREAD_CPUTIME_ID) - begin_ns;
 	return ok;
 }
 

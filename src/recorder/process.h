@@ -60,6 +60,7 @@ struct ss_recorder_process {
 	bool sampled; /* the current tick consists of samples of the CPUs */
 	struct ss_recorder_perf_map perf_map;
 	struct ss_recorder_waits waits;
+	struct ss_recorder_waits_budget *waits_budget; /* borrowed */
 	pid_t inner_pid;	    /* in its innermost pid namespace; 0: not known */
 	SS_VECTOR(uint32_t) stacks; /* the writer's numbers of the unwound stacks */
 	SS_VECTOR(struct ss_frame_record) frames;
@@ -73,6 +74,7 @@ struct ss_recorder_process_options {
 	struct ss_arena *arena;
 	struct ss_writer *writer;
 	struct ss_unwinder *unwinder;
+	struct ss_recorder_waits_budget *waits_budget; /* shared by all processes */
 };
 
 /* Borrows all options, except the target if owned is set. NULL: no memory; an owned

@@ -45,6 +45,8 @@ struct ss_error *ss_processes_init(struct ss_processes *processes,
 						      .capture = *options,
 						      .arena = &processes->arena,
 						      .writer = writer,
+						      .waits_budget =
+							      &processes->waits_budget,
 						      .unwinder = &processes->unwinder };
 	struct ss_error *error = ss_arena_share(&processes->arena, options->max_total);
 	if (!error)
@@ -121,6 +123,7 @@ static struct ss_error *begin_tick(struct ss_processes *processes, uint64_t now_
 		error = ss_error_no_memory();
 	processes->busy_since = 0;
 	processes->late = processes->lost = false;
+	ss_recorder_waits_budget_begin(&processes->waits_budget);
 	return error;
 }
 

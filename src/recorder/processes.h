@@ -14,6 +14,7 @@ struct ss_processes {
 	struct ss_arena arena; /* the unwinder's child sees it */
 	struct ss_unwinder unwinder;
 	struct ss_recorder_process_options options;
+	struct ss_recorder_waits_budget waits_budget;
 	bool children;	      /* they are recorded, too */
 	uint64_t ended_stops; /* number of thread stops in processes that have ended */
 	bool late;	      /* a sampler was late in this tick */

@@ -37,16 +37,40 @@ void ss_recorder_waits_forget(struct ss_recorder_waits *waits)
 	waits->calls.count = 0;
 }
 
-bool ss_recorder_waits_may_look(struct ss_recorder_waits *waits, uint64_t now_ns)
+void ss_recorder_waits_budget_begin(struct ss_recorder_waits_budget *budget)
 {
-	if (!waits->begin_ns)
-		waits->begin_ns = now_ns;
+	if (!budget->refused)
+		budget->first = 0;
+	budget->asked = 0;
+	budget->refused = false;
+}
+
+/* After a process that is refused, all others of the tick are, so that it is the first one in
+   the next. */
+static bool has_time(struct ss_recorder_waits_budget *budget, uint64_t now_ns)
+{
+	size_t number = budget->asked++;
+
+	if (!budget->begin_ns)
+		budget->begin_ns = now_ns;
+	if (number < budget->first || budget->refused)
+		return false;
+	if (budget->spent_ns <= (now_ns - budget->begin_ns) / SHARE + (uint64_t)BURST_NS)
+		return true;
+	budget->first = number;
+	budget->refused = true;
+	return false;
+}
+
+bool ss_recorder_waits_may_look(struct ss_recorder_waits *waits,
+				struct ss_recorder_waits_budget *budget, uint64_t now_ns)
+{
 	if (now_ns - waits->forgotten_ns >= (uint64_t)FORGET_NS ||
 	    waits->known.count >= KNOWN_MAX) {
 		ss_recorder_waits_forget(waits);
 		waits->forgotten_ns = now_ns;
 	}
-	return waits->spent_ns <= (now_ns - waits->begin_ns) / SHARE + (uint64_t)BURST_NS;
+	return has_time(budget, now_ns);
 }
 
 /* Whether anything is known of what a call waits for. */

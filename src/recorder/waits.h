@@ -20,15 +20,23 @@ struct ss_recorder_wait {
 	char function[SS_WAIT_NAME_MAX]; /* that waits for a lock; "": not known */
 };
 
+/* The time that the lookups of all processes take. Those that find none left are the first ones
+   in the next tick. A zeroed struct has spent nothing. */
+struct ss_recorder_waits_budget {
+	uint64_t begin_ns; /* CLOCK_MONOTONIC of the first lookup; 0: none yet */
+	uint64_t spent_ns; /* of CPU time */
+	size_t asked;	   /* processes that asked in this tick */
+	size_t first;	   /* those before have had their turn */
+	bool refused;	   /* a process, in this tick */
+};
+
 struct ss_recorder_waits {
 	struct ss_wait_table *table;
 	struct ss_idtable known;   /* keys of waits without an owner that changes */
 	SS_VECTOR(uint32_t) calls; /* the writer's numbers, by key */
 	struct ss_buffer key;	   /* scratch */
 	uint64_t forgotten_ns;	   /* CLOCK_MONOTONIC; when known was emptied */
-	uint64_t begin_ns;
-	uint64_t spent_ns; /* of CPU time */
-	size_t next;	   /* index of the thread to begin with */
+	size_t next;		   /* index of the thread to begin with */
 };
 
 void ss_recorder_waits_deinit(struct ss_recorder_waits *waits);
@@ -58,8 +66,12 @@ struct ss_recorder_waits_context {
 	void *data;
 };
 
-/* Whether time is left for lookups. */
-bool ss_recorder_waits_may_look(struct ss_recorder_waits *waits, uint64_t now_ns);
+/* Begins a tick of all processes. */
+void ss_recorder_waits_budget_begin(struct ss_recorder_waits_budget *budget);
+
+/* Whether time is left for lookups of the next process, which asks once in a tick. */
+bool ss_recorder_waits_may_look(struct ss_recorder_waits *waits,
+				struct ss_recorder_waits_budget *budget, uint64_t now_ns);
 
 /* Looks up at most SS_WAIT_FACTS_MAX waits, ascending by thread id. False: no memory. */
 bool ss_recorder_waits_look(struct ss_recorder_waits *waits,

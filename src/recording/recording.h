@@ -126,8 +126,8 @@ struct ss_recording {
 	SS_VECTOR(struct ss_recorded_stack) stacks;
 	SS_VECTOR(struct ss_recorded_wait) waits;
 	SS_VECTOR(void *) wait_blocks; /* owned: what waits point to */
-	size_t wait_bytes; /* of memory that waits take */
-	bool waits_full;   /* wait_bytes has reached its limit */
+	size_t wait_bytes;	       /* of memory that waits take */
+	bool waits_full;	       /* wait_bytes has reached its limit */
 	SS_VECTOR(struct ss_recorded_goroutine) goroutines;
 	struct ss_idtable call_wait_ids;	      /* bytes of waits in calls */
 	SS_VECTOR(const struct ss_wait *) call_waits; /* by their number */
