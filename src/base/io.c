@@ -4,6 +4,7 @@
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -106,6 +107,13 @@ ssize_t ss_io_pread(int fd, void *bytes, size_t size, uint64_t offset)
 		done += (size_t)n;
 	}
 	return (ssize_t)done;
+}
+
+bool ss_io_may_keep(int fd)
+{
+	struct rlimit limit;
+
+	return getrlimit(RLIMIT_NOFILE, &limit) == 0 && (rlim_t)fd < limit.rlim_cur / 2;
 }
 
 int ss_io_write_all(int fd, const void *bytes, size_t size)

@@ -5,6 +5,7 @@
 #define SS_BASE_IO_H
 
 #include <dirent.h>
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <sys/types.h>
@@ -27,6 +28,9 @@ int ss_io_read_record(int dirfd, const char *path, size_t max, struct ss_buffer 
 /* Opens for reading the regular file that fd, which may be opened with O_PATH, refers to. -1,
    with errno (EINVAL: it is something else; opening a device or a FIFO has side effects). */
 int ss_io_reopen(int fd);
+
+/* Whether a descriptor may stay open for a long time: half of them are left for everything else. */
+bool ss_io_may_keep(int fd);
 
 /* Opens a directory; NULL, with errno, if that fails. Closed by closedir(). */
 DIR *ss_io_open_directory(int dirfd, const char *path);

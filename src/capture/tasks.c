@@ -2,7 +2,6 @@
 
 #include <errno.h>
 #include <string.h>
-#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -157,13 +156,9 @@ uint64_t ss_task_read_run_count(const struct ss_target *target, pid_t tid,
 	return stat.run_count;
 }
 
-/* Half of the descriptors are left for everything else. */
 static bool may_keep(const struct ss_target *target, int fd)
 {
-	struct rlimit limit;
-
-	return fd < (target->kept ? SERIES_KEPT_MAX : KEPT_MAX) &&
-	       getrlimit(RLIMIT_NOFILE, &limit) == 0 && (rlim_t)fd < limit.rlim_cur / 2;
+	return fd < (target->kept ? SERIES_KEPT_MAX : KEPT_MAX) && ss_io_may_keep(fd);
 }
 
 /* Opens a file of a thread. Returns 0, or the descriptor + 1 if it may stay open. */

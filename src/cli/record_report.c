@@ -1,5 +1,6 @@
 #include "cli/record_report.h"
 
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -83,8 +84,12 @@ static void write_stops(const struct ss_recorder_summary *s, FILE *out)
 	(void)fputs(" at once", out);
 }
 
-static const char hint[] =
-	"as root, with CAP_PERFMON or with kernel.perf_event_paranoid=0";
+static const char *hint(const struct ss_recorder_summary *s)
+{
+	return s->perf_errno == EMFILE ?
+		       "with a larger limit of open files (ulimit -Hn)" :
+		       "as root, with CAP_PERFMON or with kernel.perf_event_paranoid=0";
+}
 
 static void write_way_on_cpu(const struct ss_recorder_summary *s, FILE *out)
 {
@@ -96,7 +101,7 @@ static void write_way_on_cpu(const struct ss_recorder_summary *s, FILE *out)
 			      "perf events are not available (%s), so running threads "
 			      "were stopped: short bursts of work are missing; %s "
 			      "they are seen",
-			      strerror(s->perf_errno), hint);
+			      strerror(s->perf_errno), hint(s));
 }
 
 static void write_way(const struct ss_recorder_summary *s, FILE *out)
@@ -110,7 +115,7 @@ static void write_way(const struct ss_recorder_summary *s, FILE *out)
 			      "perf events are not available (%s), so running threads "
 			      "were stopped, and modules polled; %s the kernel samples "
 			      "and reports them",
-			      strerror(s->perf_errno), hint);
+			      strerror(s->perf_errno), hint(s));
 }
 
 static void write_ticks(const struct ss_recorder_summary *s, FILE *out)

@@ -11,7 +11,10 @@ enum {
 	CAPTURES_MAX = 3,
 	NS_PER_US = 1000,
 	WAITS_MAX = 128, /* looked at in a tick */
-	BRIEF_MAX = 200, /* in a second: a hostile process may load more */
+	/* Stopped for so many captures, if the kernel's copy of a stack was not enough. */
+	LARGE_CAPTURES = 64,
+	OTHER_CAPTURES = 4, /* on another stack, perhaps for a moment */
+	BRIEF_MAX = 200,    /* in a second: a hostile process may load more */
 };
 
 static const char changed_text[] = "modules were loaded or unloaded during the capture";
@@ -209,9 +212,10 @@ static bool begin_process(struct ss_recorder_process *process)
 	_cleanup_free_ char *name = NULL;
 	_cleanup_free_ char *executable = NULL;
 	ss_target_describe(target, &name, &executable);
+	process->begin_ns = process->now_ns;
 	process->handle = ss_writer_add_process(process->writer, target->pid,
 						target->start_time, name ? name : "",
-						executable, process->now_ns);
+						executable, process->begin_ns);
 	return process->handle != SS_ID_NONE;
 }
 
@@ -309,6 +313,16 @@ static struct ss_recorder_thread *define_thread(struct ss_recorder_process *proc
 	return thread;
 }
 
+/* Loads of the program before, or of this one before it begins in the recording. */
+static void drop_loads(struct ss_recorder_process *process)
+{
+	struct ss_mmap_event *event;
+
+	while ((event = ss_module_loads_take(&process->loads,
+					     process->sampler.space.updated_ns)))
+		free(event);
+}
+
 /* Applies changes of the address space. New modules are defined once the unwinder has
    described them. */
 static bool apply_change(struct ss_recorder_process *process, struct ss_tick *tick)
@@ -319,8 +333,11 @@ static bool apply_change(struct ss_recorder_process *process, struct ss_tick *ti
 	if (change == SS_ADDRESS_SPACE_REPLACED)
 		end_process(process);
 	if (!begin_process(process) ||
-	    (process->feed && !ss_load_feed_read(process->feed)) ||
-	    (change != SS_ADDRESS_SPACE_SAME &&
+	    (process->feed && !ss_load_feed_read(process->feed)))
+		return false;
+	if (change == SS_ADDRESS_SPACE_REPLACED)
+		drop_loads(process);
+	if ((change != SS_ADDRESS_SPACE_SAME &&
 	     !ss_module_set_update(&process->modules, process->sampler.space.capture,
 				   track_module, process)) ||
 	    !define_briefs(process))
@@ -474,7 +491,7 @@ static bool take_thread(struct ss_recorder_process *process, const struct result
 		return true;
 	bool unusable = result->stale || sampled->areas.incomplete ||
 			(sampled->by_kernel && !result->last &&
-			 (sampled->deep || process->runtime));
+			 (sampled->deep > 0 || process->runtime));
 	if (unusable && !result->last) {
 		ss_thread_reject(sampled, true);
 		return true;
@@ -650,6 +667,31 @@ static bool has_answered(struct ss_recorder_process *process,
 }
 
 /*
+ * The kernel copies what is at the stack pointer. A stop copies more: of a larger stack, and of the
+ * stack that a signal handler or a coroutine was entered from. If that is not enough either, the
+ * thread is not stopped for it again.
+ */
+static void check_stack(const struct ss_sampler *sampler,
+			struct ss_sampled_thread *sampled,
+			const struct ss_capture_thread *thread, enum ss_end end)
+{
+	bool unreadable = end == SS_END_UNREADABLE && thread->regs.valid != 0;
+
+	if (!sampled->by_kernel) {
+		if (sampled->deep > 0 && unreadable && thread->stopped_ns) {
+			sampled->unreadable = true;
+			sampled->deep = 0;
+		}
+		return;
+	}
+	sampled->unreadable &= unreadable;
+	if (end == SS_END_LIMIT && sampler->options.max_stack > SS_SWITCH_STACK_MAX)
+		sampled->deep = LARGE_CAPTURES;
+	else
+		sampled->deep = unreadable && !sampled->unreadable ? OTHER_CAPTURES : 0;
+}
+
+/*
  * Threads that the kernel sampled. Whether all are usable: there are no frames of runtimes, the
  * whole stack of each was copied, and mappings were those of the capture. These are still there: if
  * the process has mapped nothing since the sample, they were there then.
@@ -665,13 +707,15 @@ static bool check_samples(struct ss_recorder_process *process,
 			&unwound->stacks.items[unwound->threads.items[i].stack];
 		struct ss_sampled_thread *sampled = ss_thread_list_find(
 			&process->sampler.threads, capture->threads.items[i].tid);
-		if (!sampled || !sampled->by_kernel)
+		if (!sampled)
 			continue;
-		sampled->deep = stack->end == SS_END_LIMIT &&
-				process->sampler.options.max_stack > SS_SWITCH_STACK_MAX;
+		check_stack(&process->sampler, sampled, &capture->threads.items[i],
+			    stack->end);
+		if (!sampled->by_kernel)
+			continue;
 		sampled->areas.incomplete |=
 			stack->count > 0 && process->loads.last_ns >= sampled->sampled_ns;
-		whole &= !process->runtime && !sampled->deep &&
+		whole &= !process->runtime && sampled->deep == 0 &&
 			 !sampled->areas.incomplete;
 	}
 	return whole;

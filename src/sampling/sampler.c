@@ -13,10 +13,11 @@ enum {
 	/* A thread that has run for so long without a clock tick (10 ms) in the kernel is
 	   in a system call less than one time in twenty. */
 	COMPUTES_NS = 200 * 1000 * 1000,
-	LOOK_NS = 2 * 1000 * 1000, /* for a thread that waits for a CPU */
-	SWITCHES_MAX = 16,	   /* between two ticks: more are not sampled */
-	SWITCH_NS = 500 * 1000,	   /* on a CPU for each: likewise, of a new thread */
-	PAUSES_MAX = 4,		   /* in a tick */
+	LOOK_NS = 2 * 1000 * 1000,    /* for a thread that waits for a CPU */
+	YOUNG_NS = 100 * 1000 * 1000, /* on a CPU: a new thread may get its own name */
+	SWITCHES_MAX = 16,	      /* between two ticks: more are not sampled */
+	SWITCH_NS = 500 * 1000,	      /* on a CPU for each: likewise, of a new thread */
+	PAUSES_MAX = 4,		      /* in a tick */
 	PAUSE_NS = 100 * 1000,
 };
 
@@ -78,10 +79,11 @@ static bool computes(struct ss_sampled_thread *thread, uint64_t system_ticks)
 
 static const char ended_name[] = "(ended)";
 
-/* Reads its name now and then, and applies the filter. */
+/* Reads its name now and then, and applies the filter. What has ended keeps its name. */
 static void name_thread(struct ss_sampler *sampler, struct ss_sampled_thread *thread)
 {
-	if (thread->named && ++thread->filter_ticks < FILTER_TICKS)
+	if (thread->named && thread->run_ns >= (uint64_t)YOUNG_NS &&
+	    ++thread->filter_ticks < FILTER_TICKS)
 		return;
 	thread->filter_ticks = 0;
 	if (sampler->access->read_name(sampler->target, thread->tid, &sampler->text,
@@ -233,7 +235,9 @@ static bool take_switched(struct ss_sampler *sampler, struct ss_sampled_thread *
 static bool take_running(struct ss_sampler *sampler, struct ss_sampled_thread *thread)
 {
 	thread->by_kernel = false;
-	if (!sampler->by_kernel || thread->deep || thread->state == SS_THREAD_GONE)
+	if (thread->deep > 0)
+		thread->deep--;
+	if (!sampler->by_kernel || thread->deep > 0 || thread->state == SS_THREAD_GONE)
 		return false;
 	return take_clocked(sampler, thread) || take_switched(sampler, thread, false);
 }
@@ -242,7 +246,7 @@ static bool take_running(struct ss_sampler *sampler, struct ss_sampled_thread *t
    is known what it did then. */
 static bool take_runnable(struct ss_sampler *sampler, struct ss_sampled_thread *thread)
 {
-	return sampler->by_kernel && !thread->deep &&
+	return sampler->by_kernel && thread->deep == 0 &&
 	       thread->switches <= (uint64_t)SWITCHES_MAX &&
 	       ss_switch_stacks_start(&sampler->switches, thread->tid) &&
 	       take_switched(sampler, thread, true);
@@ -274,7 +278,7 @@ static void read_task(struct ss_sampler *sampler, const struct ss_sampled_thread
 		sampler->access->read(task, sampler->target, &sampler->options,
 				      &sampler->text);
 		if (task->phase != SS_TASK_SEEN || task->state != 'R' ||
-		    !sampler->by_kernel || thread->deep ||
+		    !sampler->by_kernel || thread->deep > 0 ||
 		    thread->switches <= (uint64_t)SWITCHES_MAX || *pauses == 0)
 			return;
 		(*pauses)--;
@@ -509,7 +513,10 @@ static void update_threads(struct ss_sampler *sampler)
 			ss_thread_end(thread);
 		thread->excluded = task->phase == SS_TASK_EXCLUDED;
 		thread->kernel_state = task->state;
-		memcpy(thread->name, task->comm, sizeof(thread->name));
+		if (task->phase != SS_TASK_GONE) {
+			memcpy(thread->name, task->comm, sizeof(thread->name));
+			thread->named = true;
+		}
 		update_filter(thread, task->filter);
 		ss_thread_end_capture(thread, stopped, is_still_task(task),
 				      task->steady && !task->in_call ? task->run_count :
@@ -638,6 +645,14 @@ bool ss_sampler_release_late(struct ss_sampler *sampler)
 	return sampler->late && sampler->access->release_late(&freeze);
 }
 
+/* The program that a process executes now has other names. */
+static void note_change(struct ss_sampler *sampler, enum ss_address_space_change change)
+{
+	for (size_t i = 0;
+	     change == SS_ADDRESS_SPACE_REPLACED && i < sampler->threads.items.count; i++)
+		sampler->threads.items.items[i].filter_ticks = FILTER_TICKS;
+}
+
 /* Of a new thread, the switches of its life are known: if they were seldom, they do not count. */
 static void count_switches(struct ss_sampled_thread *thread)
 {
@@ -647,6 +662,16 @@ static void count_switches(struct ss_sampled_thread *thread)
 
 	thread->switches = seldom ? 0 : switches;
 	thread->last_count = thread->seen_count;
+}
+
+/* Threads that had ended by the last tick: new ones may get their ids. */
+static void drop_ended(struct ss_sampler *sampler)
+{
+	for (size_t i = 0; i < sampler->threads.items.count; i++) {
+		const struct ss_sampled_thread *thread = &sampler->threads.items.items[i];
+		if (thread->state == SS_THREAD_GONE)
+			ss_switch_stacks_end(&sampler->switches, thread->tid);
+	}
 }
 
 /* Whether there is nothing to do: if no thread has run, nothing was mapped. The threads
@@ -668,6 +693,7 @@ struct ss_error *ss_sampler_tick(struct ss_sampler *sampler, struct ss_tick *ret
 {
 	*ret = (struct ss_tick){};
 	sampler->late = false;
+	drop_ended(sampler);
 	ss_switch_stacks_sweep(&sampler->switches, ss_now_ns());
 	if (!ss_thread_list_refresh(&sampler->threads))
 		return ss_error_no_memory();
@@ -683,6 +709,7 @@ struct ss_error *ss_sampler_tick(struct ss_sampler *sampler, struct ss_tick *ret
 			sampler->access->update(&sampler->space, &ret->change);
 	if (error || ret->change == SS_ADDRESS_SPACE_ENDED)
 		return error;
+	note_change(sampler, ret->change);
 	/* Once in a tick: not when it is tried again. */
 	for (size_t i = 0; i < sampler->threads.items.count; i++) {
 		if (sampler->threads.items.items[i].due)
@@ -704,6 +731,7 @@ struct ss_error *ss_sampler_confirm(struct ss_sampler *sampler,
 	if (error)
 		/* cppcheck-suppress returnDanglingLifetime; it does not refer to change */
 		return error;
+	note_change(sampler, change);
 	tick->change = SS_MAX(tick->change, change);
 	*stale = change != SS_ADDRESS_SPACE_ENDED &&
 		 change >= (check == SS_MAPPING_DIFFERS ? SS_ADDRESS_SPACE_MORE :
@@ -792,7 +820,12 @@ struct ss_error *ss_sampler_take(struct ss_sampler *sampler,
 
 struct ss_error *ss_sampler_follow(struct ss_sampler *sampler, struct ss_tick *tick)
 {
-	return sampler->access->update_if_due(&sampler->space, &tick->change);
+	struct ss_error *error =
+		sampler->access->update_if_due(&sampler->space, &tick->change);
+
+	if (!error)
+		note_change(sampler, tick->change);
+	return error;
 }
 
 bool ss_sampler_move(struct ss_sampler *sampler, const struct ss_capture *from)

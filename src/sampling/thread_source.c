@@ -4,6 +4,9 @@
 #include <stdio.h>
 #include <unistd.h>
 
+#include "base/cleanup.h"
+#include "base/io.h"
+
 enum { RECORD_MAX = 256 };
 
 static bool list(void *data, const pid_t **ret, size_t *ret_count)
@@ -35,7 +38,9 @@ static int open_schedstat(void *data, pid_t tid)
 	char path[64];
 
 	(void)snprintf(path, sizeof(path), "%d/schedstat", tid); /* fits */
-	return openat(threads->target->task_fd, path, O_RDONLY | O_CLOEXEC);
+	_cleanup_close_ int fd =
+		openat(threads->target->task_fd, path, O_RDONLY | O_CLOEXEC);
+	return fd >= 0 && ss_io_may_keep(fd) ? take_fd(fd) : -1;
 }
 
 static bool read_open(int fd, struct ss_schedstat *ret)

@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include "base/cleanup.h"
+#include "base/io.h"
 
 enum {
 	/* Room for a few samples where a tick is late. Users without CAP_IPC_LOCK may lock
@@ -60,10 +61,12 @@ static int open_cpu(struct ss_cpu_clock *clock, int cpu, uint64_t period_ns, siz
 		return 0;
 	if (errnum)
 		return errnum;
-	struct ss_clock_ring *slot = ss_vector_push(&clock->rings);
+	struct ss_clock_ring *slot =
+		ss_io_may_keep(ring.ring.fd) ? ss_vector_push(&clock->rings) : NULL;
 	if (!slot) {
+		errnum = ss_io_may_keep(ring.ring.fd) ? ENOMEM : EMFILE;
 		ss_perf_ring_close(&ring.ring);
-		return ENOMEM;
+		return errnum;
 	}
 	*slot = ring;
 	return 0;

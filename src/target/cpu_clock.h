@@ -47,7 +47,8 @@ struct ss_cpu_clock {
 };
 
 /* Prepares to sample all CPUs; copies up to max_stack bytes of each stack. Returns 0 or an
-   error number: EACCES, EPERM or ENOSYS if this is not allowed. */
+   error number: EACCES, EPERM or ENOSYS if this is not allowed; EMFILE if there are
+   too few descriptors. */
 int ss_cpu_clock_open(struct ss_cpu_clock *clock, uint64_t period_ns, size_t max_stack);
 void ss_cpu_clock_start(const struct ss_cpu_clock *clock);
 void ss_cpu_clock_close(struct ss_cpu_clock *clock);

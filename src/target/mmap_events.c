@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "base/cleanup.h"
+#include "base/io.h"
 
 /* Users without CAP_IPC_LOCK may lock 516 KiB for each CPU (perf_event_mlock_kb). */
 enum { RING_BYTES = 128 << 10, RING_BYTES_MIN = 32 << 10 };
@@ -47,10 +48,12 @@ static int open_cpu(struct ss_mmap_events *events, int cpu, bool build_ids)
 		return 0;
 	if (errnum)
 		return errnum;
-	struct ss_perf_ring *slot = ss_vector_push(&events->rings);
+	struct ss_perf_ring *slot =
+		ss_io_may_keep(ring.fd) ? ss_vector_push(&events->rings) : NULL;
 	if (!slot) {
+		errnum = ss_io_may_keep(ring.fd) ? ENOMEM : EMFILE;
 		ss_perf_ring_close(&ring);
-		return ENOMEM;
+		return errnum;
 	}
 	*slot = ring;
 	return 0;

@@ -33,7 +33,8 @@ struct ss_mmap_events {
 	uint64_t lost;	/* records for which there was no room */
 };
 
-/* Returns 0 or an error number: EACCES, EPERM or ENOSYS if this is not allowed. */
+/* Returns 0 or an error number: EACCES, EPERM or ENOSYS if this is not allowed; EMFILE if there are
+   too few descriptors. */
 int ss_mmap_events_open(struct ss_mmap_events *events);
 void ss_mmap_events_close(struct ss_mmap_events *events);
 

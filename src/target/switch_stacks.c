@@ -1,5 +1,6 @@
 #include "target/switch_stacks.h"
 
+#include <errno.h>
 #include <string.h>
 #include <sys/ioctl.h>
 #include <sys/syscall.h>
@@ -7,6 +8,7 @@
 
 #include "base/cleanup.h"
 #include "base/clock.h"
+#include "base/io.h"
 #include "base/search.h"
 #include "target/perf_ring.h"
 
@@ -93,9 +95,14 @@ static int open_event(struct ss_perf_ring *ring, pid_t tid)
 	struct perf_event_attr attr = describe();
 	int errnum = ss_perf_ring_open_newest(ring, &attr, tid, RING_BYTES);
 
-	if (errnum == 0)
-		(void)ioctl(ring->fd, PERF_EVENT_IOC_ENABLE, 0); /* ours, and disabled */
-	return errnum;
+	if (errnum)
+		return errnum;
+	if (!ss_io_may_keep(ring->fd)) {
+		ss_perf_ring_close(ring);
+		return EMFILE;
+	}
+	(void)ioctl(ring->fd, PERF_EVENT_IOC_ENABLE, 0); /* ours, and disabled */
+	return 0;
 }
 
 bool ss_switch_stacks_start(struct ss_switch_stacks *stacks, pid_t tid)
@@ -116,6 +123,18 @@ bool ss_switch_stacks_start(struct ss_switch_stacks *stacks, pid_t tid)
 	memmove(slot + 1, slot, (stacks->events.count - 1 - at) * sizeof(*slot));
 	*slot = event;
 	return true;
+}
+
+void ss_switch_stacks_end(struct ss_switch_stacks *stacks, pid_t tid)
+{
+	struct ss_switch_event *event = find_event(stacks, tid);
+
+	if (!event)
+		return;
+	size_t at = (size_t)(event - stacks->events.items);
+	ss_perf_ring_close(&event->ring);
+	stacks->events.count--;
+	memmove(event, event + 1, (stacks->events.count - at) * sizeof(*event));
 }
 
 /* Reads a sample that begins at a position of the ring. */

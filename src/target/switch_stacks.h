@@ -45,6 +45,9 @@ void ss_switch_stacks_close(struct ss_switch_stacks *stacks);
    sampled. */
 bool ss_switch_stacks_start(struct ss_switch_stacks *stacks, pid_t tid);
 
+/* Ends the samples of a thread that has ended. Without effect if it is not sampled. */
+void ss_switch_stacks_end(struct ss_switch_stacks *stacks, pid_t tid);
+
 enum ss_switch_result {
 	SS_SWITCH_UNKNOWN,  /* it is not sampled, or gave the CPU up itself */
 	SS_SWITCH_NONE_YET, /* it has not left a CPU, or waited for one, since the start */

@@ -439,6 +439,9 @@ class Record(EndToEnd):
         for sample in recording.samples:
             for module, _, _, _ in sample["frames"]:
                 self.assertTrue(module is None or module.key[0] == sample["thread"].process.key)
+        begins = {process.key: process.begin for process in recording.processes}
+        for module in recording.modules:
+            self.assertGreaterEqual(module.begin, begins[module.key[0]], (module.path, begins))
 
     def test_threads_without_pause(self):
         """Threads are still created, and sampled."""

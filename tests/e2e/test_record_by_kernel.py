@@ -68,6 +68,25 @@ class ByKernel(EndToEnd):
             if sample["end"] == "root":
                 self.assertIn("target_thread_main", names_in(sample, path, table), sample)
 
+    def test_handler_on_another_stack(self):
+        """The kernel copies the alternate stack only: a stop copies also the one that the handler
+        was entered from."""
+        target = self.start("busy_handler")
+        process = self.start_recording(target.pid, "-r", "100")
+        wait_until(lambda: self.has_samples(100), "samples")
+        text, recording = self.finish(process)
+        self.assert_free(target.pid)
+        self.assertIn("the kernel sampled running threads", text)
+        running = [sample for sample in recording.samples if sample["state"] == "R"]
+        ends = [sample["end"] for sample in running]
+        counts = text, {end: ends.count(end) for end in set(ends)}
+        self.assertGreater(ends.count("root"), len(ends) // 2, counts)
+        path = os.path.join(TARGETS, "busy_handler")
+        table = symbols(path)
+        for sample in running:
+            if sample["end"] == "root":
+                self.assertIn("raise_signal", names_in(sample, path, table), sample)
+
     def test_open_files(self):
         """Each thread costs one descriptor, not one each time that it has run."""
         target = self.start("lively", 40, settle=False)
@@ -76,6 +95,29 @@ class ByKernel(EndToEnd):
         count = len(os.listdir("/proc/%d/fd" % process.pid))
         text, _ = self.finish(process)
         self.assertLess(count, 40 + 150, text)
+
+    def test_few_descriptors(self):
+        """No thread is missing where the tool may open few files."""
+        target = self.start_command(["taskset", "-c", "0", os.path.join(TARGETS, "busy"), "30"])
+        process = self.start_recording(target.pid, "-r", "50",
+                                       tool=("prlimit", "--nofile=64:64", STACKSNAP))
+        wait_until(lambda: self.has_samples(31 * 100), "samples")
+        text, recording = self.finish(process)
+        self.assert_free(target.pid)
+        last = recording.samples[-1]["monotonic"]
+        tids = {sample["tid"] for sample in recording.samples if sample["monotonic"] == last}
+        self.assertEqual(len(tids), 31, (text, len({s["tid"] for s in recording.samples})))
+        self.assertEqual(sum(thread.end != 0 for thread in recording.threads), 0, text)
+
+    def test_few_descriptors_for_events(self):
+        """Without room for the events, threads are stopped, and the summary says why."""
+        target = self.start("busy", "2")
+        process = self.start_recording(target.pid, "-r", "50",
+                                       tool=("prlimit", "--nofile=26:26", STACKSNAP))
+        wait_until(lambda: self.has_samples(2 * 50), "samples")
+        text, recording = self.finish(process)
+        self.assert_free(target.pid)
+        self.assertIn("limit of open files", text)
 
     def test_modules_between_ticks(self):
         """Modules that are loaded and unloaded all the time: they have the kernel's times, also those

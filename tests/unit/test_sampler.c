@@ -10,6 +10,7 @@
 #include <stdint.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #include <cmocka.h>
 
@@ -40,7 +41,7 @@ struct thread {
 };
 
 /* Where in a tick the event happens. */
-enum moment { NEVER, AFTER_LISTING, BEFORE_CHECK, BEFORE_STOP };
+enum moment { NEVER, AFTER_LISTING, BEFORE_CHECK, BEFORE_STOP, BEFORE_NAME };
 
 struct process {
 	struct ss_target target; /* first: callbacks cast it back */
@@ -54,6 +55,7 @@ struct process {
 	enum ss_mapping_check check;
 	unsigned updates;
 	unsigned stops;	   /* of threads */
+	const char *name;  /* of all threads; NULL: "thread" */
 	size_t stack_size; /* of each, in the arena; 0: elsewhere */
 	enum moment moment;
 	void (*event)(struct process *process);
@@ -269,7 +271,9 @@ static bool read_name(const struct ss_target *target, pid_t tid, struct ss_buffe
 	struct process *process = of(target);
 
 	(void)text;
-	(void)snprintf(ret, size, "thread");
+	happen(process, BEFORE_NAME);
+	if (find(process, tid))
+		(void)snprintf(ret, size, "%s", process->name ? process->name : "thread");
 	return find(process, tid);
 }
 
@@ -550,11 +554,17 @@ static void test_sampled_by_the_kernel(void **state)
 	process.sampler.clocked_count = SS_ARRAY_SIZE(samples);
 	process.threads[0].runs_now = true;
 	process.threads[0].runs++;
-	thread->deep = true;
+	thread->deep = 3;
+	for (int i = 0; i < 2; i++) {
+		assert_int_equal(captured(&process), 0x1);
+		assert_int_equal(process.stops, 1);
+	}
+	/* It is tried again. */
 	assert_int_equal(captured(&process), 0x1);
-	assert_int_equal(process.stops, 1);
+	assert_int_equal(process.stops, 0);
+	assert_true(thread->by_kernel);
 	/* Frames of runtimes. */
-	thread->deep = process.sampler.by_kernel = false;
+	process.sampler.by_kernel = false;
 	assert_int_equal(captured(&process), 0x1);
 	assert_int_equal(process.stops, 1);
 	end(&process);
@@ -618,6 +628,90 @@ static void test_switches(void **state)
 	reject_all(&process);
 	assert_null(ss_sampler_retry(&process.sampler, &process.tick));
 	assert_int_equal(threads[0].switches, 500);
+	end(&process);
+}
+
+static void end_first(struct process *process)
+{
+	process->threads[0].tid = 0;
+}
+
+static const char *name_of_first(const struct process *process)
+{
+	return process->sampler.threads.items.items[0].name;
+}
+
+/* What the kernel samples has its name: at first, that of its creator. */
+static void test_names(void **state)
+{
+	const struct ss_on_cpu_sample sample = {
+		.clock = { .tid = FIRST_TID, .time_ns = 10, .has_regs = true },
+		.stack = { .size = 16 }
+	};
+	struct process process;
+
+	(void)state;
+	begin(&process, 2);
+	process.sampler.by_kernel = true;
+	process.threads[0].runs_now = process.threads[0].short_runs = true;
+	assert_int_equal(captured(&process), 0x3);
+	assert_string_equal(name_of_first(&process), "made-up");
+	process.sampler.clocked = &sample;
+	process.sampler.clocked_count = 1;
+	assert_int_equal(captured(&process), 0x1);
+	assert_string_equal(name_of_first(&process), "thread");
+	process.name = "worker";
+	assert_int_equal(captured(&process), 0x1);
+	assert_string_equal(name_of_first(&process), "worker");
+	/* Later it is read seldom, unless the program is another one. */
+	process.threads[0].short_runs = false;
+	process.name = "other";
+	assert_int_equal(captured(&process), 0x1);
+	assert_string_equal(name_of_first(&process), "worker");
+	process.change = SS_ADDRESS_SPACE_REPLACED;
+	assert_int_equal(captured(&process), 0x1);
+	assert_string_equal(name_of_first(&process), "other");
+	end(&process);
+	/* One that ends before its name is read has the one of before, if there was one. */
+	for (int known = 0; known < 2; known++) {
+		begin(&process, 2);
+		process.sampler.by_kernel = true;
+		process.threads[0].runs_now = process.threads[0].short_runs = true;
+		if (known)
+			assert_int_equal(captured(&process), 0x3);
+		process.sampler.clocked = &sample;
+		process.sampler.clocked_count = 1;
+		process.moment = BEFORE_NAME;
+		process.event = end_first;
+		tick(&process);
+		assert_string_equal(name_of_first(&process),
+				    known ? "made-up" : "(ended)");
+		end(&process);
+	}
+}
+
+/* The samples of a thread are not those of the next one with its id. */
+static void test_end_of_switches(void **state)
+{
+	struct process process;
+
+	(void)state;
+	begin(&process, 1);
+	process.threads[0].tid = gettid();
+	ss_switch_stacks_open(&process.sampler.switches);
+	if (!ss_switch_stacks_start(&process.sampler.switches, gettid())) {
+		end(&process);
+		print_message("perf_event_open(2) is not allowed\n");
+		skip();
+	}
+	tick(&process);
+	assert_int_equal(process.sampler.switches.events.count, 1);
+	process.threads[0].tid = 0;
+	tick(&process);
+	process.threads[0].tid = gettid();
+	tick(&process);
+	assert_int_equal(process.sampler.switches.events.count, 0);
+	assert_true(ss_switch_stacks_start(&process.sampler.switches, gettid()));
 	end(&process);
 }
 
@@ -1039,6 +1133,8 @@ int main(void)
 		cmocka_unit_test(test_sampled_by_the_kernel),
 		cmocka_unit_test(test_room_for_stacks),
 		cmocka_unit_test(test_switches),
+		cmocka_unit_test(test_names),
+		cmocka_unit_test(test_end_of_switches),
 		cmocka_unit_test(test_running_in_a_call),
 		cmocka_unit_test(test_computing),
 		cmocka_unit_test(test_threads_start_and_end),
