@@ -39,8 +39,10 @@ void ss_attempt_deinit(struct ss_attempt *a)
 	ss_page_cache_free(a->pages);
 	ss_buffer_deinit(&a->maps);
 	ss_buffer_deinit(&a->maps_after);
-	if (a->target->kept && a->target->kept->maps_fd < 0)
+	if (a->target->kept && a->target->kept->maps_fd < 0) {
 		a->target->kept->maps_fd = take_fd(a->maps_fd);
+		a->target->kept->program = a->memory.program;
+	}
 	close_cleanup(&a->maps_fd);
 	close_cleanup(&a->freeze.status_fd);
 	close_cleanup(&a->memory.mem_fd);
@@ -109,7 +111,8 @@ static struct ss_error *read_areas(struct ss_attempt *a)
 }
 
 /* From the second capture of a series on, files stay open. After an execve(2) those of before
-   prove nothing any more: another thread may be the leader. */
+   prove nothing any more: another thread may be the leader. Another process may still have the old
+   address space, so that its file is not empty. */
 static void open_maps(struct ss_attempt *a, pid_t live)
 {
 	struct ss_kept_files *kept = a->target->kept;
@@ -117,7 +120,7 @@ static void open_maps(struct ss_attempt *a, pid_t live)
 
 	if (!kept && a->options->previous)
 		a->target->kept = ss_kept_files_new(); /* without memory, they do not */
-	if (kept && kept->maps_fd >= 0 &&
+	if (kept && kept->maps_fd >= 0 && kept->program == a->memory.program &&
 	    pread(kept->maps_fd, &byte, sizeof(byte), 0) == sizeof(byte)) {
 		a->maps_fd = kept->maps_fd;
 		kept->maps_fd = -1;

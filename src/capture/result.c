@@ -62,14 +62,17 @@ static const char *reason_of(const struct ss_task *task)
 	}
 }
 
-/* The kernel has preserved those that its interface does not use. */
+/* The kernel has preserved those that its interface does not use. A thread that has run since may
+   have others than then, though its stack is the same: a loop around a system call keeps its index
+   or its lock in one. The frame pointer belongs to the stack. */
 static void add_registers(struct ss_capture_thread *thread,
-			  const struct ss_capture_thread *before)
+			  const struct ss_capture_thread *before, bool not_run)
 {
 	uint64_t value;
 
 	for (unsigned reg = 0; reg < SS_REG_MAX; reg++)
-		if (!ss_regs_has(&thread->regs, reg) &&
+		if ((not_run || reg == ss_arch_host.fp) &&
+		    !ss_regs_has(&thread->regs, reg) &&
 		    ss_regs_get(&before->regs, reg, &value))
 			ss_regs_set(&thread->regs, reg, value);
 	thread->thread_pointer = before->thread_pointer;
@@ -86,7 +89,7 @@ static void fill_registers(struct ss_capture_thread *thread, const struct ss_tas
 		if (task->in_call)
 			ss_arch_host.attach->regs(&task->kernel, &thread->regs);
 		else if (task->before)
-			add_registers(thread, task->before);
+			add_registers(thread, task->before, task->not_run);
 	} else if (task->phase == SS_TASK_RELEASED) {
 		ss_arch_host.attach->regs(&task->kernel, &thread->regs);
 		ss_arch_host.attach->syscall(&task->kernel, &thread->syscall);

@@ -689,13 +689,16 @@ static const uint8_t *move_bytes(uint8_t **at, const uint8_t *bytes, size_t size
 	return to;
 }
 
-/* Returns the size of its new block; 0: it has the one of before. */
+/* Returns the size of its new block; 0: it has the one of before, which has the stacks: later ones
+   of a capture that was completed are in its complements. */
 static size_t find_block(const struct ss_capture_thread *thread,
+			 const struct ss_capture *previous,
 			 const struct ss_capture_thread *before)
 {
 	size_t size = 0;
 
-	if (before && before->block && have_equal_stacks(thread, before))
+	if (!previous->complement && before && before->block &&
+	    have_equal_stacks(thread, before))
 		return 0;
 	for (size_t i = 0; i < SS_STACK_COPIES; i++)
 		size += aligned(thread->stacks[i].size) +
@@ -722,7 +725,7 @@ static bool make_blocks(struct ss_capture *capture, const struct ss_capture *pre
 		const struct ss_capture_thread *thread = &capture->threads.items[i];
 		const struct ss_capture_thread *before =
 			find_before(previous, thread->tid);
-		size_t size = find_block(thread, before);
+		size_t size = find_block(thread, previous, before);
 		blocks[i] = size ? ss_stack_block_new(size) :
 				   ss_stack_block_ref(before->block);
 		if (!blocks[i])

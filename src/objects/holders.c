@@ -401,7 +401,7 @@ static bool holds(const struct search *s, pid_t pid, int fd, const struct peer_e
 		 (st.st_mode & item->mode)));
 }
 
-/* Whether both are the same object with the same other end, which is not a named pipe. */
+/* Whether both are the same socket with the same other end. */
 static bool is_same(struct search *s, struct ss_fd_fact *fact,
 		    const struct ss_fd_fact *then, struct peer_end *ret)
 {
@@ -416,7 +416,9 @@ static void confirm(struct search *s, struct ss_fd_fact *fact,
 {
 	struct peer_end item;
 
-	if (then->holder_count == 0 || !is_same(s, fact, then, &item))
+	/* A pipe often has several holders, and each child gets it. */
+	if (fact->kind != SS_FD_SOCKET || then->holder_count == 0 ||
+	    !is_same(s, fact, then, &item))
 		return;
 	for (size_t i = 0; i < then->holder_count; i++) {
 		pid_t pid = then->holders[i].pid;

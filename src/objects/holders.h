@@ -10,9 +10,9 @@
 #include "target/target.h"
 
 /*
- * In a series: sets the holders of facts->fds with resolve_peers that have the same other end as
- * in the previous capture, if all processes that had it open then still have it. Another
- * process that has got it since is not searched for.
+ * In a series: sets the holders of those sockets in facts->fds with resolve_peers that have the
+ * same other end as in the previous capture, if all processes that had it open then still have
+ * it. Another process that has got it since is not searched for.
  */
 void ss_holders_confirm(struct ss_facts *facts, const struct ss_target *target,
 			const struct ss_facts *previous);

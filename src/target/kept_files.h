@@ -19,7 +19,8 @@ struct ss_kept_thread {
 
 struct ss_kept_files {
 	SS_VECTOR(struct ss_kept_thread) threads; /* ascending by tid */
-	int maps_fd; /* empty after execve(2); -1: not open */
+	int maps_fd;				  /* -1: not open */
+	uint64_t program; /* that it belongs to, see ss_target_program() */
 	/* Memory for stacks, that has been faulted in up to scratch_ready. NULL: none */
 	void *scratch;
 	size_t scratch_size;

@@ -287,6 +287,31 @@ static void test_pipe_holders(void **state)
 	assert_false(pipe->holders_truncated);
 }
 
+/* In a series, a pipe may have got another holder since. */
+static void test_later_pipe_holder(void **state)
+{
+	struct fixture *f = *state;
+
+	add_fd(f, SELF, 5, "pipe:[77]", "00");
+	add_fd(f, OTHER, 1, "pipe:[77]", "01");
+	(void)add_thread(f, SELF, SS_SYS_READ, 5, 0);
+	ss_descriptors_read(f->facts, &f->target);
+	ss_holders_find(f->facts, &f->target);
+	struct ss_facts *before = f->facts;
+	f->facts = ss_facts_new();
+	assert_non_null(f->facts);
+	f->facts->pid = SELF;
+	add_fd(f, THIRD, 1, "pipe:[77]", "01");
+	(void)add_thread(f, SELF, SS_SYS_READ, 5, 0);
+	ss_descriptors_read(f->facts, &f->target);
+	ss_holders_confirm(f->facts, &f->target, before);
+	ss_holders_find(f->facts, &f->target);
+	ss_facts_unref(before);
+	const struct ss_fd_fact *pipe = expect_fd(f, 5, SS_FD_PIPE);
+	assert_int_equal(pipe->holder_count, 3);
+	assert_int_equal(pipe->holders[2].pid, THIRD);
+}
+
 /* This process and its children may have inherited what their caller had open. */
 static void test_own_descriptors(void **state)
 {
@@ -586,12 +611,19 @@ static void test_unproven_cycle(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		TEST(test_descriptors),	    TEST(test_large_sets),
-		TEST(test_sockets),	    TEST(test_pipe_holders),
-		TEST(test_own_descriptors), TEST(test_parent_first),
-		TEST(test_nearest_next),    TEST(test_flock_owner),
-		TEST(test_range_owner),	    TEST(test_children_and_tracer),
-		TEST(test_peers),	    TEST(test_shared_lock),
+		TEST(test_descriptors),
+		TEST(test_large_sets),
+		TEST(test_sockets),
+		TEST(test_pipe_holders),
+		TEST(test_later_pipe_holder),
+		TEST(test_own_descriptors),
+		TEST(test_parent_first),
+		TEST(test_nearest_next),
+		TEST(test_flock_owner),
+		TEST(test_range_owner),
+		TEST(test_children_and_tracer),
+		TEST(test_peers),
+		TEST(test_shared_lock),
 		TEST(test_unproven_cycle),
 	};
 

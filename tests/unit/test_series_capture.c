@@ -1,0 +1,248 @@
+/*
+ * Captures of a series: what a later one takes over from the one before.
+ */
+#include "capture_child.h"
+
+#include <sched.h>
+#include <stdio.h>
+#include <sys/ioctl.h>
+#include <sys/mman.h>
+
+#include "base/io.h"
+
+static int orders[2]; /* a pipe to the child */
+
+static pid_t start_listening(child_main *run)
+{
+	assert_int_equal(pipe(orders), 0);
+	pid_t child = start(run);
+	(void)close(orders[0]);
+	return child;
+}
+
+static void stop_listening(pid_t child)
+{
+	stop(child);
+	(void)close(orders[1]);
+}
+
+static struct ss_target *open_target(pid_t pid)
+{
+	struct ss_target *target = NULL;
+	_cleanup_error_ struct ss_error *error = ss_target_open(pid, &target);
+
+	if (error)
+		fail_msg("%s", ss_error_message(error));
+	return target;
+}
+
+static struct ss_capture *take_next(struct ss_target *target,
+				    const struct ss_capture *previous,
+				    const pid_t *stopped)
+{
+	const struct ss_capture_options options = { .size = sizeof(options),
+						    .mode = SS_MODE_AUTO,
+						    .previous = previous,
+						    .stop = stopped,
+						    .stop_count = stopped ? 1 : 0 };
+	struct ss_capture *capture = NULL;
+	_cleanup_error_ struct ss_error *error =
+		ss_capture_take(target, &options, &capture);
+
+	if (error)
+		fail_msg("%s", ss_error_message(error));
+	return capture;
+}
+
+/* The beginning of a file in /proc of the child. */
+static void read_file(pid_t pid, const char *name, char *ret, size_t size)
+{
+	_cleanup_buffer_ struct ss_buffer text = {};
+	char path[64];
+
+	(void)snprintf(path, sizeof(path), "/proc/%d/%s", pid, name);
+	assert_int_equal(ss_io_read_path(-1, path, 4096, &text), 0);
+	(void)snprintf(ret, size, "%.*s", (int)text.size, (const char *)text.bytes);
+}
+
+/* Until the main thread waits in read(2). */
+static void wait_for_read(pid_t pid)
+{
+	char text[256];
+
+	do {
+		(void)sched_yield();
+		read_file(pid, "syscall", text, sizeof(text));
+	} while (strncmp(text, "0 ", 2) != 0);
+}
+
+/* A capture that was completed has stacks in its complement, with which they are freed. */
+static void test_completed_stacks(void **state)
+{
+	pid_t child = start(sleepers);
+	struct ss_target *target = open_target(child);
+	char call[256];
+
+	(void)state;
+	do { /* each sleeps */
+		(void)sched_yield();
+		read_file(child, "syscall", call, sizeof(call));
+	} while (strncmp(call, "running", 7) == 0);
+	struct ss_capture *first = take_next(target, NULL, NULL);
+	struct ss_capture *second = take_next(target, first, NULL);
+	struct ss_capture_thread *thread = &second->threads.items[0];
+	struct ss_stack_copy *stack = &thread->stacks[SS_STACK_SP];
+	assert_non_null(thread->block);
+	assert_true(stack->size > 0);
+	/* as ss_capture_complete() does */
+	struct ss_capture *complement = ss_capture_new();
+	assert_non_null(complement);
+	complement->arena_size = stack->size;
+	complement->arena = mmap(NULL, stack->size, PROT_READ | PROT_WRITE,
+				 MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	assert_ptr_not_equal(complement->arena, MAP_FAILED);
+	memcpy(complement->arena, stack->bytes, stack->size);
+	stack->bytes = complement->arena;
+	second->complement = complement;
+	struct ss_capture *third = take_next(target, second, NULL);
+	assert_ptr_not_equal(third->threads.items[0].stacks[SS_STACK_SP].bytes,
+			     stack->bytes);
+	ss_capture_free(first);
+	ss_capture_free(second);
+	ss_capture_free(third);
+	ss_target_close(target);
+	stop(child);
+}
+
+static int share_memory(void *data)
+{
+	(void)prctl(PR_SET_PDEATHSIG, SIGKILL);
+	(void)alarm(60);
+	say_ready(*(const int *)data);
+	(void)sleep_for_ever(data);
+	return 0;
+}
+
+/* Executes another program, while another process keeps its address space. */
+static void share_and_execute(int ready)
+{
+	static _Alignas(16) char stack[1 << 16];
+	char byte;
+
+	if (clone(share_memory, stack + sizeof(stack), CLONE_VM | SIGCHLD, &ready) < 0)
+		_exit(1);
+	if (read(orders[0], &byte, 1) == 1)
+		(void)execl("/bin/sleep", "sleep", "1000", NULL);
+	_exit(1);
+}
+
+static bool has_area(const struct ss_capture *capture, const char *name)
+{
+	for (size_t i = 0; i < capture->areas.count; i++) {
+		const char *found = capture->areas.items[i].name;
+		size_t length = found ? strlen(found) : 0;
+		if (length >= strlen(name) &&
+		    strcmp(found + length - strlen(name), name) == 0)
+			return true;
+	}
+	return false;
+}
+
+static void test_shared_and_executed(void **state)
+{
+	pid_t child = start_listening(share_and_execute);
+	struct ss_target *target = open_target(child);
+	char name[64];
+
+	(void)state;
+	wait_for_read(child);
+	struct ss_capture *first = take_next(target, NULL, NULL);
+	struct ss_capture *second = take_next(target, first, NULL);
+	struct ss_capture *third = take_next(target, second, NULL);
+	assert_true(has_area(third, "unit_series_capture"));
+	assert_int_equal(write(orders[1], "!", 1), 1);
+	do {
+		(void)sched_yield();
+		read_file(child, "comm", name, sizeof(name));
+	} while (strcmp(name, "sleep\n") != 0);
+	struct ss_capture *last = take_next(target, third, NULL);
+	for (size_t i = 0; i < last->areas.count; i++)
+		print_message("%s\n", last->areas.items[i].name);
+	assert_true(has_area(last, "/sleep") || has_area(last, "/coreutils"));
+	assert_false(has_area(last, "unit_series_capture"));
+	ss_capture_free(first);
+	ss_capture_free(second);
+	ss_capture_free(third);
+	ss_capture_free(last);
+	ss_target_close(target);
+	stop_listening(child);
+}
+
+/* Reads in a loop that counts in r12, which is in no memory. */
+static void count_reads(int ready)
+{
+	static char byte;
+
+	say_ready(ready);
+#ifdef __x86_64__
+	__asm__ volatile("xor %%r12d, %%r12d\n"
+			 "1: xor %%eax, %%eax\n"
+			 "mov %0, %%edi\n"
+			 "mov %1, %%rsi\n"
+			 "mov $1, %%edx\n"
+			 "syscall\n"
+			 "inc %%r12\n"
+			 "jmp 1b\n"
+			 :
+			 : "m"(orders[0]), "r"(&byte)
+			 : "rax", "rdi", "rsi", "rdx", "rcx", "r11", "r12", "memory");
+#else
+	_exit(1);
+#endif
+}
+
+/* Registers that are not on its stack are those of before only if a thread has not run. */
+static void test_registers(void **state)
+{
+	enum { R12 = 12, RBP = 6 };
+	uint64_t value = 0;
+
+	(void)state;
+#ifndef __x86_64__
+	skip();
+#endif
+	pid_t child = start_listening(count_reads);
+	struct ss_target *target = open_target(child);
+	wait_for_read(child);
+	struct ss_capture *first = take_next(target, NULL, &child);
+	assert_true(ss_regs_get(&first->threads.items[0].regs, R12, &value));
+	assert_int_equal(value, 0);
+	assert_int_equal(write(orders[1], "!", 1), 1);
+	int left = 1;
+	while (left > 0) {
+		(void)sched_yield();
+		assert_int_equal(ioctl(orders[1], FIONREAD, &left), 0);
+	}
+	wait_for_read(child);
+	struct ss_capture *second = take_next(target, first, &child);
+	const struct ss_capture_thread *thread = &second->threads.items[0];
+	print_message("stopped for %llu ns\n", (unsigned long long)thread->stopped_ns);
+	if (ss_regs_get(&thread->regs, R12, &value))
+		assert_int_equal(value, 1);
+	assert_true(ss_regs_get(&thread->regs, RBP, &value));
+	ss_capture_free(first);
+	ss_capture_free(second);
+	ss_target_close(target);
+	stop_listening(child);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_completed_stacks),
+		cmocka_unit_test(test_shared_and_executed),
+		cmocka_unit_test(test_registers),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
