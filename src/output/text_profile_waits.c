@@ -259,8 +259,8 @@ static void write_lock(const struct waiting *w, uint32_t number)
 }
 
 /* " (TCP connection 10.0.0.1:4711 to 10.0.0.2:80)", ", held by worker 4712", each with "mostly" if
-   others wait for something else, or if that is not known of a tenth of them. Nothing if it is not
-   known of most. */
+   others wait for something else, or if more than a tenth were not looked up. Nothing if most were
+   not, or if most wait for something else. */
 static void write_detail(const struct waiting *w, const struct total *total)
 {
 	const struct ss_wait *wait =
