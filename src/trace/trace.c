@@ -433,12 +433,8 @@ static bool is_stranger(const struct ss_trace *trace, pid_t pid)
 static void replace_space(struct ss_trace *trace)
 {
 	enum ss_address_space_change change;
-	uint64_t now_ns = ss_now_ns();
 
-	/* A process may map a file and hit a probe in turns. */
-	if (now_ns - trace->replaced_ns < REPLACE_MS * SS_NS_PER_MS)
-		return;
-	trace->replaced_ns = now_ns;
+	trace->replaced_ns = ss_now_ns();
 	trace->mapped = false;
 	if (!trace->options.max_stack)
 		return;
@@ -457,8 +453,13 @@ static uint32_t find_stack(struct ss_trace *trace, const struct ss_uprobe_hit *h
 
 	if (!copied || is_stranger(trace, hit->pid))
 		return 0;
-	if (trace->mapped)
+	if (trace->mapped) {
+		/* A process may map a file and hit a probe in turns. Its stacks would be wrong with
+		   the areas of before. */
+		if (ss_now_ns() - trace->replaced_ns < REPLACE_MS * SS_NS_PER_MS)
+			return 0;
 		replace_space(trace);
+	}
 	return ss_trace_stacks_find(&trace->stacks, &copied->regs, copied->bytes,
 				    copied->size, copied->truncated);
 }
