@@ -145,9 +145,10 @@ class Asyncio(unittest.TestCase):
                         self.assertTrue(task["frames"], taken)
                         self.assertIn(task["frames"][-1][0], (
                             "main", "queues", "forever", "tick", "leaf", "nested", "consume"), task)
-                    self.assertEqual(taken["tasks_unread"], 0, taken)
-                    print(python, len(found), "tasks,", taken["tasks_changed"], "changed", flush=True)
-                    self.assertGreater(len(found) + taken["tasks_changed"], 3, json.dumps(taken))
+                    # A task that is about to begin or end cannot be read.
+                    missing = taken["tasks_changed"] + taken["tasks_unread"]
+                    print(python, len(found), "tasks,", missing, "missing", flush=True)
+                    self.assertGreater(len(found) + missing, 3, json.dumps(taken))
                     if compared == 3:
                         break
                 self.assertGreater(compared, 0, json.dumps(taken))
