@@ -235,11 +235,12 @@ class Use(EndToEnd):
         text = process.communicate(timeout=LIMIT_S)[1].decode()
         found = re.search(r"([\d,]+) ticks, ([\d,]+) missed", text)
         ticks, missed = [int(number.replace(",", "")) for number in found.groups()]
-        self.assertGreaterEqual(missed, 190)
+        # An interval is at most 1.25 periods, and eight ticks may be taken late.
+        self.assertGreaterEqual(missed, 150, text)
         recording = self.json()["recordings"][0]
         self.assertEqual((len(recording["ticks_ns"]), recording["missed"]), (ticks, missed))
         steps = [b - a for a, b in zip(recording["ticks_ns"], recording["ticks_ns"][1:])]
-        self.assertGreaterEqual(max(steps), 190_000_000)
+        self.assertGreaterEqual(max(steps), 180_000_000)
         result = self.run_tool("report", self.path)
         self.assertIn("%d ticks were missed" % missed, result.stdout.decode())
 
