@@ -131,8 +131,8 @@ static void open_maps(struct ss_attempt *a, pid_t live)
 	a->maps_fd = ss_target_open_task(a->target, live, "maps");
 }
 
-/* Opens all files, which must not be done during the freeze. Files are reopened for each attempt: they belong to the program that ran when they were
-   opened. */
+/* Opens all files, which must not be done during the freeze. Files are reopened for each attempt:
+   they belong to the program that ran when they were opened. */
 static struct ss_error *prepare(struct ss_attempt *a)
 {
 	pid_t live = ss_target_reopen_live(a->target);

@@ -9,8 +9,8 @@
 #include "target/process_memory.h"
 #include "target/target.h"
 
-/* Sets capture->facts. Skips unreadable data. facts stays NULL if memory is exhausted. */
-/* previous: the previous capture of a series, or NULL. */
+/* Sets capture->facts. Skips unreadable data. facts stays NULL if memory is exhausted.
+   previous: the previous capture of a series, or NULL. */
 void ss_objects_collect(struct ss_capture *capture, const struct ss_target *target,
 			const struct ss_process_memory *memory,
 			const struct ss_capture *previous);
