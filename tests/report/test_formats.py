@@ -288,7 +288,8 @@ class Formats(ReportTest):
         shares are of the CPU time."""
         for name, cpu_us, missed, ticks, share in (
                 ("all", 10000, 0, 400, 0), ("less", 7000, 0, 400, 0), ("part", 14000, 0, 400, 28.6),
-                ("chance", 14000, 0, 8, 0), ("missed", 17000, 101, 400, 26.4)):
+                ("chance", 14000, 0, 8, 0), ("few", 11000, 0, 400, 9.1),
+                ("fewer", 10500, 0, 100, 0), ("missed", 17000, 101, 400, 26.4)):
             path = self.unsampled(name, cpu_us, missed, ticks)
             text = self.report(path).stdout.decode()
             found = re.search(r"\n +([\d.]+) % +CPU time that is in no sample", text)
