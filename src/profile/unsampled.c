@@ -67,17 +67,18 @@ static struct balance balance_all(const struct ss_profile *profile, uint32_t rec
 	return ret;
 }
 
-/* The ticks that are missing from all threads; 0: none, or so few that chance alone changes the
-   number of samples as much. (Then to add them would make shares less exact. A limit of more
-   than one standard deviation makes them too large: of a few hundred samples, several percent
-   that are missing were left out in most recordings.) */
+/* The ticks that are missing from all threads, less what chance explains (the estimator of
+   James and Stein). Without the latter, a recording of a few hundred samples in which
+   nothing is missing would have several percent too many; and if they counted only from two
+   standard deviations on, such a recording in which several percent are missing would have none. */
 static double count_missing(const struct balance *all)
 {
 	double missing = all->counted - (double)all->samples;
 
-	return missing >= SHARE_MIN * all->counted && missing * missing >= all->variance ?
-		       missing :
-		       0;
+	if (missing <= 0)
+		return 0;
+	missing -= all->variance / missing;
+	return missing >= SHARE_MIN * all->counted ? missing : 0;
 }
 
 /* What is added to a recording. */
