@@ -268,8 +268,10 @@ static int status_of_recording(const struct ss_recorder_summary *summary, bool f
 	if (summary->samples > 0)
 		return failed || summary->lost ? SS_STATUS_PARTIAL : SS_STATUS_WHOLE;
 	if (!failed)
-		ss_failure_warn("nothing was recorded: the selection matched no thread "
-				"at any tick");
+		ss_failure_warn("nothing was recorded: %s",
+				summary->ticks ?
+					"the selection matched no thread at any tick" :
+					"it ended before the first tick");
 	return SS_STATUS_NOTHING;
 }
 

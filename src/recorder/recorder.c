@@ -36,6 +36,9 @@ enum { LAG_MAX_NS = 2 * 1000 * 1000 };
    now says less and less about then. */
 enum { LATE_TICKS_MAX = 64, LATE_LOOKS_MAX = 8 };
 enum { OTHER_FILES = 300, TABLE_MAX = 60000 };
+/* Files that a tick opens for a short time, with some to spare: a thread whose files cannot be opened
+   would be taken for one that has ended. */
+enum { SPARE_FILES = 12 };
 
 struct ss_recorder {
 	struct ss_writer *writer;
@@ -634,6 +637,31 @@ static void set_nice(int nice)
 	(void)setpriority(PRIO_PROCESS, 0, nice);
 }
 
+/* Whether there are descriptors left for the ticks. */
+static struct ss_error *check_files(const struct ss_recorder *recorder)
+{
+	int files[SPARE_FILES];
+	int count = 0;
+	int errnum = 0;
+
+	while (count < SPARE_FILES && errnum == 0) {
+		files[count] = fcntl(recorder->stop_fd, F_DUPFD_CLOEXEC, 0);
+		if (files[count] < 0)
+			errnum = errno;
+		else
+			count++;
+	}
+	for (int i = 0; i < count; i++)
+		close_cleanup(&files[i]);
+	if (errnum == 0)
+		return NULL;
+	return ss_error_new(
+		SS_ERROR_SYSTEM,
+		"the limit of open files is too low for a recording, by %d (%s); "
+		"raise it, for instance with ulimit -n 1024",
+		SPARE_FILES - count, strerror(errnum));
+}
+
 struct ss_error *ss_recorder_run(struct ss_recorder *recorder)
 {
 	int nice = getpriority(PRIO_PROCESS, 0);
@@ -645,6 +673,8 @@ struct ss_error *ss_recorder_run(struct ss_recorder *recorder)
 	ss_ticker_init(&recorder->ticker, recorder->options.period_ns, ss_now_ns());
 	ss_stop_guard_start(&recorder->guard);
 	error = ss_unwinder_start(&recorder->processes.unwinder);
+	if (!error)
+		error = check_files(recorder);
 	if (!error)
 		error = run_first(recorder);
 	while (!error && !recorder->done) {

@@ -6,13 +6,15 @@ what stacksnap report shows."""
 import json
 import os
 import re
+import resource
 import signal
 import subprocess
 import tempfile
 import time
 
 import recording
-from harness import EndToEnd, LIMIT_S, STACKSNAP, main, open_terminal, wait_until
+from harness import (EndToEnd, LIMIT_S, STACKSNAP, main, open_terminal, report_stacks, task_states,
+                     wait_until)
 
 # The shell says "ready" when both are there; each reads a line that never comes.
 FAMILY = "cat <&3 & cat <&3 & echo ready; wait"
@@ -148,11 +150,35 @@ class Use(EndToEnd):
     def test_nothing_to_record(self):
         """Both record and report say so, and fail."""
         target = self.start("threads")
-        text = self.record("-d", "100ms", "-t", "^no such thread$", target.pid, status=(2,))
+        text = self.record("-d", "400ms", "-t", "^no such thread$", target.pid, status=(2,))
         self.assertIn("nothing was recorded: the selection matched no thread at any tick", text)
         result = self.run_tool("report", self.path, status=(2,))
         self.assertIn(b"has no samples: the selection matched no thread at any tick", result.stderr)
         self.assertNotIn(b"--from", result.stderr)
+
+    def test_few_files(self):
+        """With too few descriptors there is no recording, instead of one in which threads seem to
+        have ended."""
+        target = self.start("threads")
+        refused = 0
+        for limit in (12, 18, 19, 20, 21, 22, 32):
+            result = self.run_tool("record", "-d", "500ms", "-r", "20", "-o", self.path, target.pid,
+                                   status=(0, 2), preexec_fn=lambda: resource.setrlimit(
+                                       resource.RLIMIT_NOFILE, (limit, limit)))
+            said = (limit, result.stderr.decode())
+            if result.returncode == 2:
+                self.assertRegex(said[1], "(?m)^stacksnap: (?!perf events).*(Too many open files|"
+                                 "limit of open files|before the first tick)", said)
+                refused += 1
+            else:
+                counts = {}
+                for thread, _, count in report_stacks(self.path):
+                    counts[thread["tid"]] = counts.get(thread["tid"], 0) + count
+                self.assertEqual(set(counts), set(task_states(target.pid)), said)
+                self.assertEqual(len(set(counts.values())), 1, (said, counts))
+            if os.path.exists(self.path):
+                os.unlink(self.path)
+        self.assertLess(0, refused)
 
     def test_progress_on_a_terminal(self):
         """A line that is overwritten, and removed at the end. In a pipe there is none."""
