@@ -377,15 +377,20 @@ static void leave_placement(const struct ss_attempt *a)
 		ss_placement_leave(&a->placement);
 }
 
-/* Chooses among the threads that run, at high priority: the stop has to follow at once.
-   False: there is none to be stopped. */
-static bool choose_rest(struct ss_attempt *a)
+static bool has_to_stop(const struct ss_attempt *a)
 {
 	bool any = false;
 
 	for (size_t i = 0; i < a->tasks.items.count && !any; i++)
 		any = is_to_be_stopped(&a->tasks.items.items[i]);
-	if (!any || a->tasks.dumping_core)
+	return any && !a->tasks.dumping_core;
+}
+
+/* Chooses among the threads that run, at high priority: the stop has to follow at once.
+   False: there is none to be stopped. */
+static bool choose_rest(struct ss_attempt *a)
+{
+	if (!has_to_stop(a))
 		return false;
 	ss_freeze_prepare(&a->freeze);
 	if (!a->target->held) /* this thread goes on to run */
@@ -393,7 +398,7 @@ static bool choose_rest(struct ss_attempt *a)
 	if (!a->target->held)
 		ss_look_at_running(&a->look, &a->tasks);
 	ss_freeze_choose_running(&a->freeze);
-	any = count_phase(a, SS_TASK_CHOSEN) > 0;
+	bool any = count_phase(a, SS_TASK_CHOSEN) > 0;
 	if (!any)
 		leave_placement(a);
 	return any;
@@ -495,7 +500,7 @@ static void freeze_until_steady(struct ss_attempt *a)
 	size_t moved;
 	size_t fragile;
 
-	if (a->options->mode == SS_MODE_AUTO && is_lively(a)) {
+	if (a->options->mode == SS_MODE_AUTO && has_to_stop(a) && is_lively(a)) {
 		find_active(a, 1);
 		drop_copies(a);
 		ss_freeze_choose_again(&a->freeze, true);

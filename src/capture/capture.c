@@ -109,7 +109,8 @@ static struct ss_capture *settle(struct ss_attempt *a)
 
 	if (!a->options->no_waits)
 		ss_objects_collect(capture, a->target, &a->memory, a->options->previous);
-	(void)ss_files_open(capture, a->target, &a->memory, a->maps_fd);
+	(void)ss_files_open(capture, a->options->previous, a->target, &a->memory,
+			    a->maps_fd);
 	(void)find_perf_map(capture, a);
 	return capture;
 }
@@ -125,7 +126,7 @@ static struct ss_error *complete(struct ss_attempt *a, struct ss_capture *comple
 		return error;
 	struct ss_capture *more = take_ptr(a->capture);
 	ss_complete_merge(completed, more);
-	bool opened = ss_files_open(moved ? completed : more, a->target, &a->memory,
+	bool opened = ss_files_open(moved ? completed : more, NULL, a->target, &a->memory,
 				    a->maps_fd);
 	opened |= !completed->perf_map && find_perf_map(completed, a);
 	if (opened)

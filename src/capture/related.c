@@ -8,6 +8,7 @@
 #include "base/error.h"
 #include "capture/stop.h"
 #include "model/activity.h"
+#include "objects/holders.h"
 #include "objects/peers.h"
 
 /* Limits for one process: waits are needed, not whole stacks. The process that is
@@ -259,6 +260,8 @@ void ss_capture_add_related(struct ss_capture *capture, struct ss_target *target
 
 	if (unknown || target->listing || capture->others.count || !detach_facts(capture))
 		return;
+	if (capture->facts)
+		ss_holders_find_again(capture->facts, target);
 	find_processes(&related, capture);
 	recheck_until_stable(&related, capture);
 	for (size_t i = 1; i < related.peers.count; i++) {

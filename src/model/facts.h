@@ -90,6 +90,9 @@ struct ss_fd_fact {
 	int holder_fds[SS_HOLDERS_MAX]; /* its descriptor of that end; -1: not known */
 	size_t holder_count;
 	bool holders_truncated; /* there may be others: not all processes were searched */
+	/* They are those of the previous capture of a series that still have it; other
+	   processes were not searched. */
+	bool holders_kept;
 };
 
 struct ss_facts {

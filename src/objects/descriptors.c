@@ -23,7 +23,8 @@ enum {
 struct descriptors {
 	struct ss_facts *facts;
 	const struct ss_target *target;
-	SS_VECTOR(int) fds; /* to be read */
+	const struct ss_facts *previous; /* or NULL */
+	SS_VECTOR(int) fds;		 /* to be read */
 	SS_VECTOR(int)
 	/* a thread waits for this descriptor alone, or for it and a few others */
 	resolve_peers;
@@ -161,12 +162,20 @@ static void detect_named_pipe(struct descriptors *d, struct ss_fd_fact *fact)
 }
 
 /* The name of the protocol, which is an extended attribute in sockfs. Reading it does
-   not affect the socket. */
+   not affect the socket. The kernel sets it when it makes the file, so it never changes. */
 static void read_protocol(struct descriptors *d, struct ss_fd_fact *fact)
 {
+	const struct ss_fd_fact *then =
+		d->previous ? ss_facts_find_fd(d->previous, fact->fd) : NULL;
 	char path[48];
 	char name[64];
 
+	if (then && then->kind == SS_FD_SOCKET && fact->inode != 0 &&
+	    then->inode == fact->inode && then->socket.protocol) {
+		fact->socket.protocol =
+			ss_intern_string(d->facts->strings, then->socket.protocol);
+		return;
+	}
 	(void)snprintf(path, sizeof(path), "/proc/%d/fd/%d", d->target->live, fact->fd);
 	ssize_t size = getxattr(path, "system.sockprotoname", name, sizeof(name) - 1);
 	if (size <= 0)
@@ -259,9 +268,10 @@ static void read_queued(struct descriptors *d)
 	d->fds.count = 0;
 }
 
-void ss_descriptors_read(struct ss_facts *facts, const struct ss_target *target)
+void ss_descriptors_read(struct ss_facts *facts, const struct ss_target *target,
+			 const struct ss_facts *previous)
 {
-	struct descriptors d = { .facts = facts, .target = target };
+	struct descriptors d = { .facts = facts, .target = target, .previous = previous };
 
 	for (size_t i = 0; i < facts->threads.count; i++)
 		want_of_thread(&d, &facts->threads.items[i]);

@@ -11,7 +11,9 @@
 enum { SS_SET_SHOWN = 24 };
 
 /* Fills facts->fds: the descriptors in the arguments of blocked threads, and those in
-   their epoll sets. For sockets, sets only the protocol. */
-void ss_descriptors_read(struct ss_facts *facts, const struct ss_target *target);
+   their epoll sets. For sockets, sets only the protocol.
+   previous: the facts of the previous capture of a series, or NULL */
+void ss_descriptors_read(struct ss_facts *facts, const struct ss_target *target,
+			 const struct ss_facts *previous);
 
 #endif

@@ -411,13 +411,14 @@ static bool is_same(struct search *s, struct ss_fd_fact *fact,
 	       describe(s->facts, fact, ret) && ret->link;
 }
 
+/* A pipe often has several holders, and each child gets it: there may be others by now. What was
+   searched for in vain is not searched for in each capture. */
 static void confirm(struct search *s, struct ss_fd_fact *fact,
 		    const struct ss_fd_fact *then)
 {
 	struct peer_end item;
 
-	/* A pipe often has several holders, and each child gets it. */
-	if (fact->kind != SS_FD_SOCKET || then->holder_count == 0 ||
+	if ((then->holder_count == 0 && !then->holders_truncated) ||
 	    !is_same(s, fact, then, &item))
 		return;
 	for (size_t i = 0; i < then->holder_count; i++) {
@@ -429,7 +430,8 @@ static void confirm(struct search *s, struct ss_fd_fact *fact,
 		}
 		add_holder(s, fact, pid, then->holder_fds[i]);
 	}
-	fact->holders_truncated = then->holders_truncated;
+	fact->holders_kept = fact->kind == SS_FD_PIPE || then->holder_count == 0;
+	fact->holders_truncated = fact->holders_kept || then->holders_truncated;
 }
 
 void ss_holders_confirm(struct ss_facts *facts, const struct ss_target *target,
@@ -446,22 +448,25 @@ void ss_holders_confirm(struct ss_facts *facts, const struct ss_target *target,
 	ss_buffer_deinit(&s.text);
 }
 
-void ss_holders_find(struct ss_facts *facts, const struct ss_target *target)
+/* again: those that were taken over from the previous capture, instead of the others */
+static void find(struct ss_facts *facts, const struct ss_target *target, bool again)
 {
 	struct search s = { .facts = facts, .target = target };
 
 	for (size_t i = 0; i < facts->fds.count; i++) {
 		struct peer_end item;
 		struct ss_fd_fact *fact = &facts->fds.items[i];
-		if (fact->kind == SS_FD_PIDFD && fact->info.pid > 0)
-			add_holder(&s, fact, fact->info.pid, -1);
-		bool known = fact->kind != SS_FD_PIDFD && fact->holder_count > 0;
-		if (!fact->resolve_peers || known || !describe(facts, fact, &item))
+		bool known = fact->holder_count > 0 && !again;
+		if (!fact->resolve_peers || fact->holders_kept != again || known ||
+		    !describe(facts, fact, &item))
 			continue;
 		struct peer_end *slot = ss_vector_push(&s.items);
-		if (slot)
-			*slot = item;
-		s.named |= slot && !item.link;
+		if (!slot)
+			continue;
+		*slot = item;
+		s.named |= !item.link;
+		fact->holder_count = 0;
+		fact->holders_truncated = fact->holders_kept = false;
 	}
 	if (s.items.count) {
 		uint64_t begin = ss_clock_ns(CLOCK_THREAD_CPUTIME_ID);
@@ -476,4 +481,22 @@ void ss_holders_find(struct ss_facts *facts, const struct ss_target *target)
 	ss_vector_free(&s.items);
 	ss_vector_free(&s.pids);
 	ss_buffer_deinit(&s.text);
+}
+
+void ss_holders_find(struct ss_facts *facts, const struct ss_target *target)
+{
+	struct search s = { .facts = facts, .target = target };
+
+	for (size_t i = 0; i < facts->fds.count; i++) {
+		struct ss_fd_fact *fact = &facts->fds.items[i];
+		if (fact->kind == SS_FD_PIDFD && fact->info.pid > 0)
+			add_holder(&s, fact, fact->info.pid, -1);
+	}
+	ss_buffer_deinit(&s.text);
+	find(facts, target, false);
+}
+
+void ss_holders_find_again(struct ss_facts *facts, const struct ss_target *target)
+{
+	find(facts, target, true);
 }

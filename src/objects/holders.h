@@ -10,9 +10,10 @@
 #include "target/target.h"
 
 /*
- * In a series: sets the holders of those sockets in facts->fds with resolve_peers that have the
- * same other end as in the previous capture, if all processes that had it open then still have
- * it. Another process that has got it since is not searched for.
+ * In a series: sets the holders of those pipes and sockets in facts->fds with resolve_peers that
+ * have the same other end as in the previous capture, if all processes that had it open then
+ * still have it. Another process that has got it since is not searched for, so there may be other
+ * holders of a pipe (holders_kept).
  */
 void ss_holders_confirm(struct ss_facts *facts, const struct ss_target *target,
 			const struct ss_facts *previous);
@@ -20,6 +21,9 @@ void ss_holders_confirm(struct ss_facts *facts, const struct ss_target *target,
 /* Sets holders of those facts->fds with resolve_peers, unless they are known. A UNIX socket has
    one holder as a rule: if one other than the process itself is known for each, the search ends. */
 void ss_holders_find(struct ss_facts *facts, const struct ss_target *target);
+
+/* Searches for those with holders_kept, too: what follows is to be proven. */
+void ss_holders_find_again(struct ss_facts *facts, const struct ss_target *target);
 
 /*
  * Returns a process that has the file open under that name with a flock(2) lock: the

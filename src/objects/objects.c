@@ -41,17 +41,18 @@ void ss_objects_collect(struct ss_capture *capture, const struct ss_target *targ
 			const struct ss_capture *previous)
 {
 	_cleanup_(ss_facts_cleanup) struct ss_facts *facts = ss_facts_new();
+	const struct ss_facts *then = previous ? previous->facts : NULL;
 
 	if (!facts || !ss_capture_add_thread_facts(capture, facts))
 		return;
 	set_time(facts, &capture->process, target);
 	ss_arguments_read(facts, capture, target, memory);
-	ss_descriptors_read(facts, target);
-	if (previous && previous->facts)
-		ss_connections_keep(facts, capture, previous->facts);
+	ss_descriptors_read(facts, target, then);
+	if (then)
+		ss_connections_keep(facts, capture, then);
 	ss_sockets_read(facts, target);
-	if (previous && previous->facts)
-		ss_holders_confirm(facts, target, previous->facts);
+	if (then)
+		ss_holders_confirm(facts, target, then);
 	ss_processes_find(facts, target);
 	ss_file_locks_find_owners(facts, target);
 	/* The rest needs the complete descriptors. */

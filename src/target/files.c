@@ -463,15 +463,16 @@ bool ss_files_open_modules(struct ss_module_impl *const *modules, const bool *wa
 	return true;
 }
 
-bool ss_files_open(struct ss_capture *capture, struct ss_target *target,
-		   const struct ss_process_memory *memory, int maps_fd)
+bool ss_files_open(struct ss_capture *capture, const struct ss_capture *previous,
+		   struct ss_target *target, const struct ss_process_memory *memory,
+		   int maps_fd)
 {
 	_cleanup_free_ bool *referenced =
 		calloc(capture->modules.count + 1, sizeof(*referenced));
 
 	if (!referenced)
 		return false;
-	ss_references_mark(capture, referenced);
+	ss_references_mark(capture, previous, referenced);
 	return ss_files_open_modules(capture->modules.items, referenced,
 				     capture->modules.count, target, memory, maps_fd);
 }

@@ -16,9 +16,11 @@
 /* Sets fd or bytes of the modules that copied stacks, registers or frames refer to, and
    the build-id if the kernel provides it. pub.problem says why there is no file.
    maps_fd: /proc/PID/maps of the captured memory, to check whether the process still
-   has it. False: there was nothing to open. */
-bool ss_files_open(struct ss_capture *capture, struct ss_target *target,
-		   const struct ss_process_memory *memory, int maps_fd);
+   has it. previous: the previous capture of a series, or NULL. False: there was nothing to
+   open. */
+bool ss_files_open(struct ss_capture *capture, const struct ss_capture *previous,
+		   struct ss_target *target, const struct ss_process_memory *memory,
+		   int maps_fd);
 
 /* Does the same for the wanted modules, unless they are open already. */
 bool ss_files_open_modules(struct ss_module_impl *const *modules, const bool *wanted,

@@ -79,6 +79,15 @@ void ss_kept_files_take(struct ss_kept_files *kept, struct ss_kept_thread *threa
 	kept->threads.items[at].stat = kept->threads.items[at].schedstat = 0;
 }
 
+bool ss_kept_files_read_stat(const struct ss_kept_files *kept, pid_t tid,
+			     struct ss_stat *ret)
+{
+	size_t at = find_thread(kept, tid);
+
+	return at < kept->threads.count &&
+	       ss_kept_thread_read_stat(&kept->threads.items[at], ret);
+}
+
 uint64_t ss_kept_files_count_runs(const struct ss_kept_files *kept, pid_t tid)
 {
 	size_t at = find_thread(kept, tid);

@@ -41,6 +41,10 @@ void ss_kept_files_take(struct ss_kept_files *kept, struct ss_kept_thread *threa
 void ss_kept_files_replace(struct ss_kept_files *kept, struct ss_kept_thread *threads,
 			   size_t count);
 
+/* Reads the file of a thread. False: it is not kept, or the thread has ended. */
+bool ss_kept_files_read_stat(const struct ss_kept_files *kept, pid_t tid,
+			     struct ss_stat *ret);
+
 /* How often the thread was scheduled; 0: its file is not kept, or it has ended. kept may be
    NULL. */
 uint64_t ss_kept_files_count_runs(const struct ss_kept_files *kept, pid_t tid);

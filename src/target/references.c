@@ -15,6 +15,7 @@ enum { PAGE = 4096 };
  */
 struct finder {
 	const struct ss_capture *capture;
+	const struct ss_capture *previous; /* its words need no look, either; or NULL */
 	/* Looks at a word, and sets the range; false: nothing more is to be found. */
 	bool (*look)(struct finder *finder, uint64_t word);
 	uint64_t first;
@@ -94,17 +95,45 @@ static bool visit_thread(struct finder *f, const struct ss_capture_thread *threa
 	return true;
 }
 
+/* Whether the previous capture has the same words of that thread. */
+static bool is_visited(const struct finder *f, const struct ss_capture_thread *thread)
+{
+	size_t count = f->previous ? f->previous->threads.count : 0;
+	size_t at =
+		ss_lower_bound(count, i, f->previous->threads.items[i].tid < thread->tid);
+
+	if (at == count || !thread->block || thread->live_count > 0)
+		return false;
+	const struct ss_capture_thread *before = &f->previous->threads.items[at];
+	return before->tid == thread->tid && before->block == thread->block &&
+	       before->lock.address == thread->lock.address &&
+	       memcmp(&before->regs, &thread->regs, sizeof(thread->regs)) == 0;
+}
+
 static void visit_threads(struct finder *f)
 {
 	for (size_t i = 0; i < f->capture->threads.count; i++) {
-		if (!visit_thread(f, &f->capture->threads.items[i]))
+		const struct ss_capture_thread *thread = &f->capture->threads.items[i];
+		if (!is_visited(f, thread) && !visit_thread(f, thread))
 			return;
 	}
 }
 
-void ss_references_mark(const struct ss_capture *capture, bool *referenced)
+static bool have_same_modules(const struct ss_capture *a, const struct ss_capture *b)
 {
+	size_t count = a->modules.count;
+
+	return count == b->modules.count &&
+	       (count == 0 || memcmp(a->modules.items, b->modules.items,
+				     count * sizeof(*a->modules.items)) == 0);
+}
+
+void ss_references_mark(const struct ss_capture *capture,
+			const struct ss_capture *previous, bool *referenced)
+{
+	bool same = previous && have_same_modules(capture, previous);
 	struct finder f = { .capture = capture,
+			    .previous = same ? previous : NULL,
 			    .look = mark_module,
 			    .first = capture->modules.count ?
 					     capture->modules.items[0]->pub.base :

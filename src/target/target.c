@@ -51,6 +51,8 @@ bool ss_target_read_task(const struct ss_target *target, pid_t tid, const char *
 bool ss_target_read_stat(const struct ss_target *target, pid_t tid,
 			 struct ss_buffer *text, struct ss_stat *ret)
 {
+	if (target->kept && ss_kept_files_read_stat(target->kept, tid, ret))
+		return true;
 	return ss_target_read_task(target, tid, "stat", text) &&
 	       ss_stat_parse(text->bytes, text->size, ret);
 }
@@ -101,19 +103,19 @@ bool ss_target_dumps_core(int status_fd)
 	return n > 0 && ss_status_dumps_core(text, (size_t)n);
 }
 
-static bool is_alive(const struct ss_target *target, pid_t tid, struct ss_buffer *text)
+static bool is_alive(const struct ss_target *target, pid_t tid, struct ss_buffer *text,
+		     struct ss_stat *ret)
 {
-	struct ss_stat stat;
-
-	return ss_target_read_stat(target, tid, text, &stat) && stat.state != 'Z' &&
-	       stat.state != 'X';
+	return ss_target_read_stat(target, tid, text, ret) && ret->state != 'Z' &&
+	       ret->state != 'X';
 }
 
-pid_t ss_target_find_live(const struct ss_target *target)
+/* *ret: of the thread that is returned */
+static pid_t find_live(const struct ss_target *target, struct ss_stat *ret)
 {
 	_cleanup_buffer_ struct ss_buffer text = {};
 
-	if (is_alive(target, target->pid, &text))
+	if (is_alive(target, target->pid, &text, ret))
 		return target->pid;
 	DIR *dir = ss_io_open_directory(target->task_fd, ".");
 	pid_t found = 0;
@@ -121,20 +123,25 @@ pid_t ss_target_find_live(const struct ss_target *target)
 		return 0;
 	for (struct dirent *entry; !found && (entry = readdir(dir));) {
 		pid_t tid = ss_scan_pid(entry->d_name);
-		if (tid > 0 && is_alive(target, tid, &text))
+		if (tid > 0 && is_alive(target, tid, &text, ret))
 			found = tid;
 	}
 	(void)closedir(dir); /* only read from */
 	return found;
 }
 
+pid_t ss_target_find_live(const struct ss_target *target)
+{
+	struct ss_stat stat;
+
+	return find_live(target, &stat);
+}
+
 uint64_t ss_target_program(const struct ss_target *target)
 {
-	_cleanup_buffer_ struct ss_buffer text = {};
 	struct ss_stat stat;
-	pid_t live = ss_target_find_live(target);
 
-	return live && ss_target_read_stat(target, live, &text, &stat) ? stat.program : 0;
+	return find_live(target, &stat) ? stat.program : 0;
 }
 
 /* Opens /proc/TID, which exists although it is not listed, and checks that it is still

@@ -280,7 +280,8 @@ class Series(EndToEnd):
 
     def test_waits(self):
         """Waits of threads that have not run are the same in each snapshot as in a single one.
-        Other processes are read for the last one only ("beyond")."""
+        Other processes are read for the last one only ("beyond"), and searched for it
+        ("peers_complete")."""
         directory = self.enterContext(tempfile.TemporaryDirectory())
         target = self.start("waits", directory, settle=False)
 
@@ -289,6 +290,8 @@ class Series(EndToEnd):
             for thread in data["threads"]:
                 wait = json.dumps({key: value for key, value in (thread["wait"] or {}).items()
                                    if key not in ("left_ns", "chain", "beyond")}, indent=1)
+                wait = wait.replace(", perhaps others", "")
+                wait = re.sub(r'"peers_complete": \w+', '"peers_complete"', wait)
                 wait = re.sub(r'"(timer_left_ns|left_ns)": \d+|[\d.]+ \w+ left', "left", wait)
                 found[thread["tid"]] = (thread["name"], [frame["symbol"] for frame
                                                         in thread["frames"]], wait)
@@ -301,6 +304,29 @@ class Series(EndToEnd):
             snapshot = json.loads(line)
             for tid, wait in waits(single).items():
                 self.assertEqual(waits(snapshot).get(tid), wait, snapshot["capture"])
+
+    def test_other_ends(self):
+        """Later snapshots confirm who has the other end of a pipe, and do not search all
+        processes again. Only the last one does, since it shows cycles."""
+        if not shutil.which("strace"):
+            self.skipTest("strace is missing")
+        reader = subprocess.Popen(["cat"], stdin=subprocess.PIPE, stdout=subprocess.DEVNULL)
+        self.addCleanup(lambda: (reader.kill(), reader.communicate()))
+        wait_until(lambda: read_text("/proc/%d/syscall" % reader.pid).startswith("0 "),
+                   "cat to read")
+        with tempfile.NamedTemporaryFile() as trace:
+            result = subprocess.run(
+                ["strace", "-f", "-qq", "-e", "trace=openat", "-o", trace.name, STACKSNAP, "-f",
+                 "json", "--each", "-i", "10ms", "-c", "8", str(reader.pid)],
+                stdin=subprocess.DEVNULL, capture_output=True, timeout=LIMIT_S, check=False)
+            calls = trace.read().decode(errors="replace")
+        snapshots = [json.loads(line) for line in result.stdout.splitlines()]
+        self.assertEqual(len(snapshots), 8, result)
+        pipes = [snapshot["threads"][0]["wait"]["descriptor"] for snapshot in snapshots]
+        self.assertEqual([[peer["pid"] for peer in pipe["peers"]] for pipe in pipes],
+                         [[os.getpid()]] * 8)
+        self.assertFalse(any(pipe["peers_complete"] for pipe in pipes[1:-1]), pipes)
+        self.assertLessEqual(calls.count('"%d/fd"' % reader.pid), 2, calls)
 
     def test_reused_id(self):
         """A thread that has got the id of one that has ended is another thread."""

@@ -198,7 +198,7 @@ static void test_descriptors(void **state)
 	add_thread(f, SELF + 3, SS_SYS_SELECT, 0, 0)->memory[1] =
 		(struct ss_memory_fact){ .size = sizeof(bits), .bytes = bits };
 	add_thread(f, SELF + 4, SS_SYS_READ, 30, 0)->state = 'R';
-	ss_descriptors_read(f->facts, &f->target);
+	ss_descriptors_read(f->facts, &f->target, NULL);
 	const struct ss_fd_fact *pipe = expect_fd(f, 5, SS_FD_PIPE);
 	assert_int_equal(pipe->inode, 77);
 	assert_true(pipe->resolve_peers);
@@ -231,7 +231,7 @@ static void test_large_sets(void **state)
 					 .bytes = (const uint8_t *)set };
 	add_thread(f, SELF + 1, SS_SYS_SELECT, 0, 0)->memory[1] =
 		(struct ss_memory_fact){ .size = sizeof(bits), .bytes = bits };
-	ss_descriptors_read(f->facts, &f->target);
+	ss_descriptors_read(f->facts, &f->target, NULL);
 	/* Bits are counted by whole bytes. */
 	assert_in_range(f->facts->fds.count, SS_SET_SHOWN * 2, SS_SET_SHOWN * 2 + 8);
 }
@@ -256,7 +256,7 @@ static void test_sockets(void **state)
 		   "Num RefCount Protocol Flags Type St Inode Path\n"
 		   "0: 00000002 00000000 00010000 0001 01 901 @name\n"
 		   "0: 00000002 00000000 00000000 0001 03 999 /other\n");
-	ss_descriptors_read(f->facts, &f->target);
+	ss_descriptors_read(f->facts, &f->target, NULL);
 	ss_sockets_read(f->facts, &f->target);
 	const struct ss_socket_fact *tcp = &expect_fd(f, 3, SS_FD_SOCKET)->socket;
 	assert_true(tcp->found);
@@ -276,7 +276,7 @@ static void test_pipe_holders(void **state)
 	add_fd(f, OTHER, 2, "pipe:[77]", "01");
 	add_fd(f, THIRD, 1, "pipe:[78]", "01");
 	(void)add_thread(f, SELF, SS_SYS_READ, 5, 0);
-	ss_descriptors_read(f->facts, &f->target);
+	ss_descriptors_read(f->facts, &f->target, NULL);
 	ss_holders_find(f->facts, &f->target);
 	const struct ss_fd_fact *pipe = expect_fd(f, 5, SS_FD_PIPE);
 	/* Permissions of these links allow everything, so it finds itself as well. */
@@ -287,7 +287,23 @@ static void test_pipe_holders(void **state)
 	assert_false(pipe->holders_truncated);
 }
 
-/* In a series, a pipe may have got another holder since. */
+/* The facts of the next capture of a series, in which the thread is in the same call. Returns
+   those of the previous one. */
+static struct ss_facts *capture_again(struct fixture *f)
+{
+	struct ss_facts *before = f->facts;
+
+	f->facts = ss_facts_new();
+	assert_non_null(f->facts);
+	f->facts->pid = SELF;
+	(void)add_thread(f, SELF, SS_SYS_READ, 5, 0);
+	ss_descriptors_read(f->facts, &f->target, before);
+	ss_holders_confirm(f->facts, &f->target, before);
+	ss_holders_find(f->facts, &f->target);
+	return before;
+}
+
+/* In a series, holders of a pipe are only confirmed, until a search is needed. */
 static void test_later_pipe_holder(void **state)
 {
 	struct fixture *f = *state;
@@ -295,21 +311,39 @@ static void test_later_pipe_holder(void **state)
 	add_fd(f, SELF, 5, "pipe:[77]", "00");
 	add_fd(f, OTHER, 1, "pipe:[77]", "01");
 	(void)add_thread(f, SELF, SS_SYS_READ, 5, 0);
-	ss_descriptors_read(f->facts, &f->target);
+	ss_descriptors_read(f->facts, &f->target, NULL);
 	ss_holders_find(f->facts, &f->target);
-	struct ss_facts *before = f->facts;
-	f->facts = ss_facts_new();
-	assert_non_null(f->facts);
-	f->facts->pid = SELF;
 	add_fd(f, THIRD, 1, "pipe:[77]", "01");
-	(void)add_thread(f, SELF, SS_SYS_READ, 5, 0);
-	ss_descriptors_read(f->facts, &f->target);
-	ss_holders_confirm(f->facts, &f->target, before);
-	ss_holders_find(f->facts, &f->target);
-	ss_facts_unref(before);
+	ss_facts_unref(capture_again(f));
 	const struct ss_fd_fact *pipe = expect_fd(f, 5, SS_FD_PIPE);
+	assert_int_equal(pipe->holder_count, 2);
+	assert_int_equal(pipe->holders[1].pid, OTHER);
+	assert_true(pipe->holders_truncated);
+	ss_holders_find_again(f->facts, &f->target);
 	assert_int_equal(pipe->holder_count, 3);
 	assert_int_equal(pipe->holders[2].pid, THIRD);
+	assert_false(pipe->holders_truncated);
+}
+
+/* If one of them has closed it, all processes are searched. */
+static void test_pipe_is_handed_on(void **state)
+{
+	struct fixture *f = *state;
+	char path[64];
+
+	add_fd(f, SELF, 5, "pipe:[77]", "00");
+	add_fd(f, OTHER, 1, "pipe:[77]", "01");
+	(void)add_thread(f, SELF, SS_SYS_READ, 5, 0);
+	ss_descriptors_read(f->facts, &f->target, NULL);
+	ss_holders_find(f->facts, &f->target);
+	add_fd(f, THIRD, 1, "pipe:[77]", "01");
+	(void)snprintf(path, sizeof(path), "%d/fd/1", OTHER);
+	assert_int_equal(unlinkat(f->procfs_fd, path, 0), 0);
+	ss_facts_unref(capture_again(f));
+	const struct ss_fd_fact *pipe = expect_fd(f, 5, SS_FD_PIPE);
+	assert_int_equal(pipe->holder_count, 2);
+	assert_int_equal(pipe->holders[1].pid, THIRD);
+	assert_false(pipe->holders_truncated);
 }
 
 /* This process and its children may have inherited what their caller had open. */
@@ -339,7 +373,7 @@ static void test_own_descriptors(void **state)
 	add_fd(f, getpid(), 2, "socket:[72]", "02");
 	(void)add_thread(f, SELF, SS_SYS_READ, 5, 0);
 	(void)add_thread(f, SELF + 1, SS_SYS_READ, 6, 0);
-	ss_descriptors_read(f->facts, &f->target);
+	ss_descriptors_read(f->facts, &f->target, NULL);
 	f->facts->fds.items[1].socket.peer_inode = 72;
 	ss_holders_find(f->facts, &f->target);
 	const struct ss_fd_fact *pipe = expect_fd(f, 5, SS_FD_PIPE);
@@ -366,7 +400,7 @@ static void test_parent_first(void **state)
 	add_fd(f, OTHER, 1, "socket:[72]", "02");
 	add_fd(f, THIRD, 1, "socket:[72]", "02");
 	(void)add_thread(f, SELF, SS_SYS_READ, 5, 0);
-	ss_descriptors_read(f->facts, &f->target);
+	ss_descriptors_read(f->facts, &f->target, NULL);
 	f->facts->fds.items[0].socket.peer_inode = 72;
 	ss_holders_find(f->facts, &f->target);
 	const struct ss_fd_fact *fd = expect_fd(f, 5, SS_FD_SOCKET);
@@ -387,7 +421,7 @@ static void test_nearest_next(void **state)
 	add_fd(f, SELF - 99, 1, "socket:[72]", "02");
 	add_fd(f, OTHER, 1, "socket:[72]", "02");
 	(void)add_thread(f, SELF, SS_SYS_READ, 5, 0);
-	ss_descriptors_read(f->facts, &f->target);
+	ss_descriptors_read(f->facts, &f->target, NULL);
 	f->facts->fds.items[0].socket.peer_inode = 72;
 	ss_holders_find(f->facts, &f->target);
 	const struct ss_fd_fact *fd = expect_fd(f, 5, SS_FD_SOCKET);
@@ -426,7 +460,7 @@ static void test_flock_owner(void **state)
 		   "1: -> FLOCK  ADVISORY  WRITE %d %s 0 EOF\n",
 		   OTHER, id, SELF, id);
 	struct ss_thread_facts *thread = add_thread(f, SELF, SS_SYS_FLOCK, 5, LOCK_EX);
-	ss_descriptors_read(f->facts, &f->target);
+	ss_descriptors_read(f->facts, &f->target, NULL);
 	ss_file_locks_find_owners(f->facts, &f->target);
 	assert_true(thread->holder_known);
 	assert_int_equal(thread->holder.pid, THIRD);
@@ -453,7 +487,7 @@ static void test_range_owner(void **state)
 	struct ss_thread_facts *thread = add_thread(f, SELF, SS_SYS_FCNTL, 5, F_SETLKW);
 	thread->memory[2] = (struct ss_memory_fact){ .size = sizeof(wanted),
 						     .bytes = (const uint8_t *)&wanted };
-	ss_descriptors_read(f->facts, &f->target);
+	ss_descriptors_read(f->facts, &f->target, NULL);
 	ss_file_locks_find_owners(f->facts, &f->target);
 	assert_int_equal(thread->holder.pid, THIRD);
 	/* Both are in the way of the whole file: nobody is named. */
@@ -616,6 +650,7 @@ int main(void)
 		TEST(test_sockets),
 		TEST(test_pipe_holders),
 		TEST(test_later_pipe_holder),
+		TEST(test_pipe_is_handed_on),
 		TEST(test_own_descriptors),
 		TEST(test_parent_first),
 		TEST(test_nearest_next),

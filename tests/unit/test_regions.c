@@ -119,7 +119,7 @@ static void test_overlapping_lines(void **state)
 	for (uint64_t address = 0; address < 0x6000; address += 0x800)
 		(void)module_at(c, address);
 	assert_int_equal(module_at(c, 0x1000), 0);
-	ss_references_mark(c, wanted);
+	ss_references_mark(c, NULL, wanted);
 	ss_regions_clear(c);
 	assert_int_equal(c->modules.count, 0);
 }
@@ -177,7 +177,7 @@ static void test_references(void **state)
 						    .bytes = (uint8_t *)words + 4 };
 	ss_regs_set(&thread->regs, 3, 0x7fff);
 	thread->regs.value[4] = 0x2000; /* not known */
-	ss_references_mark(c, wanted);
+	ss_references_mark(c, NULL, wanted);
 	assert_true(wanted[0]);
 	assert_false(wanted[1]);
 	assert_true(wanted[2]);
