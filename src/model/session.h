@@ -7,6 +7,7 @@
 
 #include <stdbool.h>
 
+#include "base/vector.h"
 #include "stacksnap.h"
 
 /* A second of work. A hundred times the largest programs of Go. */
@@ -25,6 +26,13 @@ struct ss_saved_item {
 	uint32_t size;	   /* bytes that follow */
 };
 
+/* Words of a stack that unwinding has read. */
+struct ss_words_read {
+	SS_VECTOR(uint64_t) addresses; /* words of the first copy of the stack */
+	bool others; /* it has read other memory, or memory that was not copied */
+	bool failed; /* no memory */
+};
+
 struct ss_session {
 	char *debug_dir;	     /* never NULL (default: "/usr/lib/debug") */
 	int sysroot;		     /* an open directory, or -1 */
@@ -35,6 +43,7 @@ struct ss_session {
 	void *find_data;
 	ss_file_opener *open_file; /* or NULL */
 	void *open_data;
+	struct ss_words_read *words; /* set by unwinding; NULL: not wanted */
 	uint64_t file_bytes; /* of files without a build-id that may still be hashed */
 	struct ss_session_slot unwind;
 	struct ss_session_slot symbolize;

@@ -13,6 +13,8 @@ void ss_trace_stacks_deinit(struct ss_trace_stacks *stacks)
 {
 	ss_worker_free(stacks->worker);
 	ss_stack_server_free(stacks->server);
+	ss_code_map_deinit(&stacks->code);
+	ss_stack_cache_deinit(&stacks->cache);
 	ss_idtable_deinit(&stacks->ids);
 	ss_buffer_deinit(&stacks->request);
 	ss_buffer_deinit(&stacks->key);
@@ -31,11 +33,18 @@ struct ss_error *ss_trace_stacks_begin(struct ss_trace_stacks *stacks,
 				       const struct ss_target *target,
 				       const struct ss_trace_options *options)
 {
+	stacks->capture = capture;
+	if (stacks->worker && ss_code_map_is_of(&stacks->code, capture)) {
+		ss_stack_server_set_capture(stacks->server, capture);
+		return NULL;
+	}
 	ss_worker_free(take_ptr(stacks->worker));
 	ss_stack_server_free(take_ptr(stacks->server));
+	ss_stack_cache_deinit(&stacks->cache);
 	if (!stacks->strings)
 		stacks->strings = ss_intern_new();
-	stacks->capture = capture;
+	if (!ss_code_map_set(&stacks->code, capture))
+		return ss_error_no_memory();
 	stacks->server = ss_stack_server_new(capture, options->max_frames, options->flags,
 					     options->debug_dir);
 	if (!stacks->server || !stacks->strings)
@@ -110,6 +119,7 @@ static bool read_frame(struct ss_trace_stacks *stacks, struct ss_cursor *at,
 	return !at->failed;
 }
 
+/* The number of the stack in an answer, or 0. */
 static uint32_t add(struct ss_trace_stacks *stacks, const uint8_t *bytes, size_t size)
 {
 	struct ss_cursor at = { .at = bytes, .end = bytes + size };
@@ -139,11 +149,43 @@ static uint32_t add(struct ss_trace_stacks *stacks, const uint8_t *bytes, size_t
 	return id + 1;
 }
 
+/* The answer after its words, which are checked. */
+static uint32_t read_answer(struct ss_trace_stacks *stacks,
+			    const struct ss_stack_question *question,
+			    const uint8_t *bytes, const uint8_t *answer, size_t size)
+{
+	struct ss_cursor at = { .at = answer, .end = answer + size };
+	uint32_t offsets[SS_STACK_WORDS_MAX];
+	struct ss_stack_words words;
+	const uint8_t *head = ss_cursor_take(&at, sizeof(words));
+
+	if (!head)
+		return 0;
+	memcpy(&words, head, sizeof(words));
+	size_t count = words.word_count;
+	const uint8_t *from = count <= SS_STACK_WORDS_MAX ?
+				      ss_cursor_take(&at, count * sizeof(*offsets)) :
+				      NULL;
+	if (!from)
+		return 0;
+	memcpy(offsets, from, count * sizeof(*offsets));
+	for (size_t i = 0; i < count; i++) {
+		if ((uint64_t)offsets[i] + sizeof(uint64_t) > question->size)
+			return 0;
+	}
+	uint32_t number = add(stacks, at.at, (size_t)(at.end - at.at));
+	if (number && words.complete)
+		ss_stack_cache_add(&stacks->cache, &stacks->items.items[number - 1],
+				   question, bytes, offsets, count, number);
+	return number;
+}
+
 uint32_t ss_trace_stacks_find(struct ss_trace_stacks *stacks, const struct ss_regs *regs,
 			      const void *bytes, size_t size, bool truncated)
 {
 	const struct ss_stack_question question = {
 		.regs = *regs,
+		.pc = ss_regs_pc(stacks->capture->arch, regs),
 		.address = ss_regs_sp(stacks->capture->arch, regs),
 		.size = (uint32_t)size,
 		.truncated = truncated,
@@ -151,7 +193,10 @@ uint32_t ss_trace_stacks_find(struct ss_trace_stacks *stacks, const struct ss_re
 	struct ss_sandbox_failure failure;
 	const uint8_t *answer = NULL;
 	size_t answer_size = 0;
+	uint32_t known = ss_stack_cache_find(&stacks->cache, &question, bytes);
 
+	if (known)
+		return known;
 	/* Without memory there is no worker. */
 	if (!stacks->worker || stacks->failures >= FAILURES_MAX)
 		return 0;
@@ -176,5 +221,5 @@ uint32_t ss_trace_stacks_find(struct ss_trace_stacks *stacks, const struct ss_re
 		stacks->failures++;
 		return 0;
 	}
-	return add(stacks, answer, answer_size);
+	return read_answer(stacks, &question, bytes, answer, answer_size);
 }

@@ -10,14 +10,18 @@
 #include "base/vector.h"
 #include "model/capture.h"
 #include "target/target.h"
+#include "trace/code_map.h"
+#include "trace/stack_cache.h"
 #include "trace/stacks_child.h"
 
 struct ss_trace_stacks {
 	struct ss_stack_server *server;
 	struct ss_worker *worker;
-	const struct ss_capture *capture; /* of the worker */
+	const struct ss_capture *capture; /* with the code of the worker */
+	struct ss_code_map code;	  /* likewise */
 	unsigned failures;
 	struct ss_intern *strings;
+	struct ss_stack_cache cache;
 	struct ss_idtable ids;
 	struct ss_buffer request;
 	struct ss_buffer key;
@@ -27,8 +31,8 @@ struct ss_trace_stacks {
 
 void ss_trace_stacks_deinit(struct ss_trace_stacks *stacks);
 
-/* Starts a child for an address space, in place of the one before. Errors: SYSTEM,
-   NO_MEMORY. */
+/* Starts a child for an address space, in place of the one before, unless their code is the same.
+   Errors: SYSTEM, NO_MEMORY. */
 struct ss_error *ss_trace_stacks_begin(struct ss_trace_stacks *stacks,
 				       struct ss_capture *capture,
 				       const struct ss_target *target,

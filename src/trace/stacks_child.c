@@ -14,6 +14,7 @@ struct ss_stack_server {
 	unsigned flags;
 	const char *debug_dir;
 	struct ss_session *session;
+	struct ss_words_read words; /* of the current request */
 	struct ss_buffer answer;
 };
 
@@ -39,8 +40,15 @@ void ss_stack_server_free(struct ss_stack_server *server)
 	if (!server)
 		return;
 	ss_session_free(server->session);
+	ss_vector_free(&server->words.addresses);
 	ss_buffer_deinit(&server->answer);
 	free(server);
+}
+
+void ss_stack_server_set_capture(struct ss_stack_server *server,
+				 struct ss_capture *capture)
+{
+	server->capture = capture;
 }
 
 static uint32_t text_size(const char *text)
@@ -71,6 +79,41 @@ static void put_frame(struct ss_buffer *answer, const struct ss_frame *frame)
 		ss_buffer_add(answer, frame->file, out.file_size);
 }
 
+/* Whether frames depend on more than the words that were read: names in a perf map may change, and
+   return addresses may have been searched for. */
+static bool has_guesses(const struct ss_capture *capture,
+			const struct ss_snapshot *snapshot,
+			const struct ss_thread *thread)
+{
+	for (size_t i = 0; i < thread->frame_count; i++) {
+		const struct ss_frame *frame = ss_snapshot_frame(snapshot, thread, i);
+		if ((!frame->module && capture->perf_map) ||
+		    frame->source == SS_FROM_RETURN_ADDRESS)
+			return true;
+	}
+	return false;
+}
+
+static void put_words(struct ss_stack_server *server, const struct ss_snapshot *snapshot,
+		      uint64_t stack)
+{
+	const struct ss_words_read *words = &server->words;
+	const struct ss_thread *thread = ss_snapshot_thread(snapshot, 0);
+	const struct ss_stack_words head = {
+		.word_count = (uint32_t)words->addresses.count,
+		.complete = !words->others && !words->failed &&
+			    words->addresses.count <= SS_STACK_WORDS_MAX &&
+			    !has_guesses(server->capture, snapshot, thread),
+	};
+	const struct ss_stack_words none = {};
+
+	ss_buffer_add(&server->answer, head.complete ? &head : &none, sizeof(head));
+	for (size_t i = 0; head.complete && i < words->addresses.count; i++) {
+		uint32_t offset = (uint32_t)(words->addresses.items[i] - stack);
+		ss_buffer_add(&server->answer, &offset, sizeof(offset));
+	}
+}
+
 static void put_stack(struct ss_buffer *answer, const struct ss_snapshot *snapshot)
 {
 	const struct ss_thread *thread = ss_snapshot_thread(snapshot, 0);
@@ -80,7 +123,6 @@ static void put_stack(struct ss_buffer *answer, const struct ss_snapshot *snapsh
 		.end = thread->end,
 	};
 
-	ss_buffer_clear(answer);
 	ss_buffer_add(answer, &head, sizeof(head));
 	for (size_t i = 0; i < head.frame_count; i++)
 		put_frame(answer, ss_snapshot_frame(snapshot, thread, i));
@@ -126,6 +168,9 @@ bool ss_stack_server_serve(void *data, const struct ss_worker_request *request,
 	const struct ss_unwind_options options = { .size = sizeof(options),
 						   .max_frames = server->max_frames,
 						   .no_runtimes = true };
+	server->words.addresses.count = 0;
+	server->words.others = server->words.failed = false;
+	server->session->words = &server->words;
 	server->session->module_at = module_at;
 	struct ss_error *error =
 		ss_capture_unwind(capture, server->session, &options, &snapshot);
@@ -136,6 +181,8 @@ bool ss_stack_server_serve(void *data, const struct ss_worker_request *request,
 		ss_error_free(error);
 		return false;
 	}
+	ss_buffer_clear(&server->answer);
+	put_words(server, snapshot, question.address);
 	put_stack(&server->answer, snapshot);
 	if (server->answer.failed)
 		return false;

@@ -11,14 +11,24 @@
 /* A request is this and the bytes of the stack. */
 struct ss_stack_question {
 	struct ss_regs regs;
+	uint64_t pc;	  /* one of regs */
 	uint64_t address; /* of the first byte */
 	uint32_t size;
 	uint32_t truncated;
 };
 
-enum { SS_STACK_FRAMES_MAX = 4096, SS_STACK_TEXT_MAX = 4096 };
+enum { SS_STACK_FRAMES_MAX = 4096, SS_STACK_TEXT_MAX = 4096, SS_STACK_WORDS_MAX = 2048 };
 
-/* The answer is this, and for each frame a struct ss_stack_frame and its texts. */
+/*
+ * The answer is this, word_count times uint32_t, the offset of a word of the stack that unwinding
+ * has read, and then struct ss_stack_answer. complete: the frames depend on nothing else.
+ */
+struct ss_stack_words {
+	uint32_t word_count;
+	uint32_t complete;
+};
+
+/* This is followed by a struct ss_stack_frame and its texts for each frame. */
 struct ss_stack_answer {
 	uint32_t frame_count;
 	uint32_t end; /* enum ss_end */
@@ -44,6 +54,10 @@ struct ss_stack_server *ss_stack_server_new(struct ss_capture *capture,
 					    unsigned max_frames, unsigned flags,
 					    const char *debug_dir);
 void ss_stack_server_free(struct ss_stack_server *server);
+
+/* For a child that is started from now on: a capture with the same code. */
+void ss_stack_server_set_capture(struct ss_stack_server *server,
+				 struct ss_capture *capture);
 
 /* A ss_worker_serve; data is the server. */
 bool ss_stack_server_serve(void *data, const struct ss_worker_request *request,

@@ -116,11 +116,29 @@ struct ss_loaded_module *ss_context_find_data(struct ss_unwind_context *ctx,
 	return area && area->module >= 0 ? open_module(ctx, area) : NULL;
 }
 
+/* Past the end of a copy that was truncated there is nothing, whatever is there. */
+static void note_word(struct ss_unwind_context *ctx, uint64_t address)
+{
+	const struct ss_stack_copy *stack = &ctx->thread->stacks[0];
+	uint64_t at = address - stack->address;
+
+	if (stack->size >= sizeof(uint64_t) && at <= stack->size - sizeof(uint64_t)) {
+		uint64_t *slot = ss_vector_push(&ctx->words->addresses);
+		ctx->words->failed |= !slot;
+		if (slot)
+			*slot = address;
+	} else {
+		ctx->words->others |= !stack->truncated || at < stack->size;
+	}
+}
+
 bool ss_context_read_word(struct ss_unwind_context *ctx, uint64_t address, uint64_t *ret)
 {
 	const struct ss_stack_copy *stack = &ctx->thread->stacks[0];
 	uint64_t at = address - stack->address;
 
+	if (ctx->words)
+		note_word(ctx, address);
 	/* Most reads. */
 	if (stack->size >= sizeof(*ret) && at <= stack->size - sizeof(*ret) &&
 	    !stack->absent) {

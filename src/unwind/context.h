@@ -8,6 +8,7 @@
 #include "elf/cfi_table.h"
 #include "model/capture.h"
 #include "model/capture_memory.h"
+#include "model/session.h"
 #include "runtime/runtimes.h"
 #include "unwind/images.h"
 #include "unwind/registered.h"
@@ -33,6 +34,7 @@ struct ss_unwind_context {
 	const struct ss_capture_thread *thread;
 	struct ss_capture_memory stacks; /* of thread */
 	uint64_t missing;		 /* address of the last read that failed */
+	struct ss_words_read *words;	 /* or NULL */
 };
 
 /* False without memory. The capture must outlive the context. */

@@ -274,6 +274,7 @@ struct ss_error *ss_capture_unwind(const struct ss_capture *capture,
 		walk.max_frames = SS_MIN(given.max_frames, (unsigned)FRAMES_MAX);
 	walk.frames_reason = given.frames_reason;
 	walk.unwinders = &state->unwinders;
+	walk.ctx.words = session->words;
 	_cleanup_(ss_runtimes_cleanup) struct ss_runtimes *runtimes = NULL;
 	if (ok && !given.no_runtimes && (given.read || capture->whole) &&
 	    !(given.frames_reason && given.max_frames == 1)) {

@@ -28,6 +28,10 @@ def size_of(number, unit):
     return float(number) * UNITS[unit]
 
 
+def children_of(pid):
+    return read_text("/proc/%d/task/%d/children" % (pid, pid)).split()
+
+
 @unittest.skipUnless(os.geteuid() == 0, "only root may trace")
 class Alloc(EndToEnd):
     def trace(self, pid, *arguments):
@@ -83,8 +87,11 @@ class Alloc(EndToEnd):
     def allocate(self, target, *arguments):
         """What is traced while the target allocates."""
         process = self.trace(target.pid, *arguments)
+        children = children_of(process.pid)
         target.process.stdin.write(b"go\n")
         self.assertEqual(target.process.stdout.readline(), b"done\n")
+        # The child that unwinds has read symbols, which memory that grows does not change.
+        self.assertEqual(children_of(process.pid), children)
         data = self.end(process)
         self.assert_free(target.pid)
         return data
