@@ -4,6 +4,7 @@
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -107,6 +108,13 @@ ssize_t ss_io_pread(int fd, void *bytes, size_t size, uint64_t offset)
 		done += (size_t)n;
 	}
 	return (ssize_t)done;
+}
+
+int ss_io_create_unnamed(void)
+{
+	int fd = memfd_create("output", MFD_CLOEXEC);
+
+	return fd >= 0 ? fd : open("/tmp", O_TMPFILE | O_RDWR | O_EXCL | O_CLOEXEC, 0600);
 }
 
 bool ss_io_may_keep(int fd)

@@ -29,6 +29,10 @@ int ss_io_read_record(int dirfd, const char *path, size_t max, struct ss_buffer 
    with errno (EINVAL: it is something else; opening a device or a FIFO has side effects). */
 int ss_io_reopen(int fd);
 
+/* A file in memory, or -1 and errno. Where memfd_create(2) is not permitted it is a file in /tmp
+   without a name. */
+int ss_io_create_unnamed(void);
+
 /* Whether a descriptor may stay open for a long time: half of them are left for everything else. */
 bool ss_io_may_keep(int fd);
 

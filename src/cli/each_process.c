@@ -3,11 +3,11 @@
 #include <errno.h>
 #include <signal.h>
 #include <stdlib.h>
-#include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "base/io.h"
 #include "cli/escaped_copy.h"
 
 /* Each child needs memory and files of its own. */
@@ -79,7 +79,7 @@ static struct ss_error *start(struct run *run)
 	pid_t parent = getpid();
 
 	if (run->each->out)
-		child->out = memfd_create("output", MFD_CLOEXEC);
+		child->out = ss_io_create_unnamed();
 	if (run->each->out && child->out < 0)
 		return ss_error_new_errno(errno, "creating a file in memory");
 	(void)fflush(NULL); /* nothing is written twice */

@@ -14,7 +14,6 @@
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/signalfd.h>
 #include <unistd.h>
@@ -233,7 +232,7 @@ static void block_signals(struct top *top)
 static struct ss_error *open_files(struct top *top)
 {
 	for (size_t i = 0; i < SS_TOP_FILES; i++) {
-		int fd = memfd_create("samples", MFD_CLOEXEC);
+		int fd = ss_io_create_unnamed();
 		int errnum = errno;
 		if (fd < 0)
 			return ss_error_new_errno(errnum, "creating a file in memory");

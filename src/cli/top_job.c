@@ -4,13 +4,13 @@
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/io.h"
 
 enum { STATUS_SIGNAL = 128, NS_PER_US = 1000, END_MS = 2000, CHECK_MS = 5 };
 
@@ -43,8 +43,8 @@ struct ss_error *ss_top_job_start(struct ss_top_job *job, const sigset_t *mask,
 	pid_t parent = getpid();
 
 	close_files(job);
-	job->out = memfd_create("output", MFD_CLOEXEC);
-	job->messages = memfd_create("messages", MFD_CLOEXEC);
+	job->out = ss_io_create_unnamed();
+	job->messages = ss_io_create_unnamed();
 	if (job->out < 0 || job->messages < 0)
 		return ss_error_new_errno(errno, "creating a file in memory");
 	(void)fflush(NULL); /* nothing is written twice */

@@ -14,6 +14,7 @@
 
 #include "base/clock.h"
 #include "base/cpu_pin.h"
+#include "base/io.h"
 #include "base/own_child.h"
 
 enum {
@@ -37,13 +38,6 @@ void ss_child_page_free(struct ss_child_page *page)
 {
 	if (page)
 		(void)munmap(page, sizeof(*page)); /* it is mapped */
-}
-
-int ss_child_create_file(void)
-{
-	int fd = memfd_create("output", MFD_CLOEXEC);
-
-	return fd >= 0 ? fd : open("/tmp", O_TMPFILE | O_RDWR | O_EXCL | O_CLOEXEC, 0600);
 }
 
 /* One run, as parent and child see it. */
@@ -76,8 +70,8 @@ static void run_deinit(struct run *run)
 static struct ss_error *run_init(struct run *run, const struct ss_child_job *job)
 {
 	*run = (struct run){ .job = job, .alive = { -1, -1 }, .parent = getpid() };
-	run->output = ss_child_create_file();
-	run->messages = ss_child_create_file();
+	run->output = ss_io_create_unnamed();
+	run->messages = ss_io_create_unnamed();
 	bool is_socket =
 		socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, run->alive) == 0;
 	if (run->output < 0 || run->messages < 0 ||

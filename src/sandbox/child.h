@@ -84,10 +84,6 @@ struct ss_child_outcome {
 		.output = -1, .messages = -1                                             \
 	}
 
-/* A file in memory for output, or -1 and errno. Where memfd_create(2) is not permitted it
-   is an unnamed file in /tmp. */
-int ss_child_create_file(void);
-
 /* Errors: SYSTEM, NO_MEMORY: the child could not be created. */
 struct ss_error *ss_child_run(const struct ss_child_job *job,
 			      struct ss_child_outcome *ret);

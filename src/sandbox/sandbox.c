@@ -344,11 +344,11 @@ static struct ss_error *work_here(struct sandbox *sandbox)
 	struct ss_sandbox_result *result = &sandbox->result->pub;
 
 	*sandbox->page = (struct ss_child_page){ .module = -1 };
-	result->output = ss_child_create_file();
+	result->output = ss_io_create_unnamed();
 	int errnum = errno;
 	if (result->output < 0)
 		return ss_error_new_errno(errnum, "cannot create a file for the output");
-	result->messages = ss_child_create_file();
+	result->messages = ss_io_create_unnamed();
 	sandbox->attempt.pub.output = result->output;
 	sandbox->attempt.pub.may_request = false;
 	struct ss_error *error = sandbox->work(sandbox->data, &sandbox->attempt.pub);
@@ -455,7 +455,7 @@ static struct ss_error *try_in_child(struct sandbox *sandbox, unsigned share_ms,
 {
 	_cleanup_(ss_child_outcome_deinit) struct ss_child_outcome outcome =
 		SS_CHILD_NO_OUTCOME;
-	_cleanup_close_ int saved = sandbox->options.cache ? ss_child_create_file() : -1;
+	_cleanup_close_ int saved = sandbox->options.cache ? ss_io_create_unnamed() : -1;
 
 	sandbox->saved = saved; /* without one nothing is kept */
 	sandbox->attempt.pub.may_request = sandbox->requests > 0;

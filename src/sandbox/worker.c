@@ -12,6 +12,7 @@
 #include "base/buffer.h"
 #include "base/clock.h"
 #include "base/cpu_pin.h"
+#include "base/io.h"
 #include "base/own_child.h"
 #include "base/vector.h"
 
@@ -271,7 +272,7 @@ enum { KEEP_STDERR = 0 };
 /* The socket replaces standard input. The other two lead nowhere. */
 static bool take_streams(int socket)
 {
-	_cleanup_close_ int nowhere = memfd_create("output", MFD_CLOEXEC);
+	_cleanup_close_ int nowhere = ss_io_create_unnamed();
 
 	return nowhere >= 0 && dup2(socket, STDIN_FILENO) == STDIN_FILENO &&
 	       dup2(nowhere, STDOUT_FILENO) == STDOUT_FILENO &&
