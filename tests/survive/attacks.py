@@ -28,7 +28,7 @@ from harness import LIMIT_S, STACKSNAP, TARGETS, for_everyone, read_text, task_s
 
 BEGIN, END = "<!-- this table is written by ./dev attack -->", "<!-- end -->"
 PAGE = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "docs", "attacks.md")
-SNAPS = [mode for mode in MODES if mode.name not in ("record", "hang")]
+SNAPS = [mode for mode in MODES if mode.name in ("auto", "no-stop", "stop", "live")]
 DENY = os.path.join(TARGETS, "deny_syscalls")
 WHOLE = (0,)
 SAID = (0, 1)  # 1: what is missing is said
@@ -49,7 +49,8 @@ def look(lab, mode, pid, status=WHOLE, prefix=(), tool=STACKSNAP, threads=None, 
          silent=False, **options):
     """Runs the tool. What is wrong with its result, or with the process afterwards; or None.
     threads: a snapshot must have so many. silent: what is missing cannot be said."""
-    command = [*prefix, *mode.command(lab.directory, 20, tool), str(pid)]
+    command = [*prefix, *mode.command(lab.directory, 5 if mode.name == "series" else 20, tool),
+               str(pid)]
     options.setdefault("stdout", subprocess.PIPE)
     try:
         result = subprocess.run(command, stdin=subprocess.DEVNULL, stderr=subprocess.PIPE,
@@ -61,7 +62,8 @@ def look(lab, mode, pid, status=WHOLE, prefix=(), tool=STACKSNAP, threads=None, 
             if name.startswith("recording-"):
                 os.unlink(lab.path(name))
     words = result.stderr.decode("utf-8", "replace")[:300]
-    expected = status if mode.name != "hang" else (*status, 3, 4)
+    # trace --alloc has nothing without perf events.
+    expected = (*status, *{"hang": (3, 4), "alloc": (2,)}.get(mode.name, ()))
     if result.returncode not in expected:
         return "%s: status %d: %s" % (mode.name, result.returncode, words)
     if result.returncode in (1, 2) and not words and not silent:
@@ -382,23 +384,27 @@ def full_disk(lab, _):
         while True:
             filler.write(bytes(4096))
     for mode in MODES:
-        output = os.path.join(disk, "output")
-        tool = [STACKSNAP, *mode.arguments, "-o", output]
-        if mode.name == "record":
-            tool += ["-d", "2s", "-r", "999"]
-        result = subprocess.run([*tool, str(target.pid)], stdin=subprocess.DEVNULL, check=False,
-                                stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, timeout=LIMIT_S)
-        wrong = result.returncode not in (1, 2) or b"No space left" not in result.stderr
-        left = os.path.exists(output) and mode.name != "record"  # a part of a recording is of use
-        yield ("%s: status %d, %s%s" % (mode.name, result.returncode, result.stderr[:200],
-                                        ", an incomplete file" if left else "")
-               if wrong or left or
-               not killing.is_free(target.pid, LIMIT_S) else None)
-        with contextlib.suppress(FileNotFoundError):
-            os.unlink(output)
+        if mode.name not in ("top", "alloc"):
+            yield full_file(mode, target.pid, os.path.join(disk, "output"))
         with open("/dev/full", "wb") as full:
             if mode.name != "record":
                 yield look(lab, mode, target.pid, status=(2,), stdout=full)
+
+
+def full_file(mode, pid, output):
+    """Writes to a file on a full disk."""
+    tool = mode.command(os.path.dirname(output)) if mode.name != "record" else [
+        STACKSNAP, *mode.arguments, "-d", "2s", "-r", "999"]
+    result = subprocess.run([*tool, "-o", output, str(pid)], stdin=subprocess.DEVNULL, check=False,
+                            stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, timeout=LIMIT_S)
+    said = result.returncode in (1, 2) and b"No space left" in result.stderr
+    left = os.path.exists(output) and mode.name != "record"  # a part of a recording is of use
+    with contextlib.suppress(FileNotFoundError):
+        os.unlink(output)
+    if said and not left and killing.is_free(pid, LIMIT_S):
+        return None
+    return "%s: status %d, %s%s" % (mode.name, result.returncode, result.stderr[:200],
+                                    ", an incomplete file" if left else "")
 
 
 @attack("user namespaces: the process in one, and the tool in another one")

@@ -24,28 +24,35 @@ from subjects import Lab, Unavailable, require_namespaces  # noqa: F401: for use
 
 RATE = 199  # of recordings
 TRIES_PER_HANG = 5
+SECONDS_OF_TOP = 2
 SESSION = 100  # tries with one process
+RUN_LIMIT_S = 5 * LIMIT_S  # of a run with that many
 NOBODY = ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups"]
 BLIND = ["setpriv", "--bounding-set=-perfmon,-sys_admin"]
 
 
 class Mode:
     """A way to look at a process. Of a number of tries, each is a snapshot; a recording has
-    as many ticks, and each verdict of hang counts as TRIES_PER_HANG."""
+    as many ticks, a series as many snapshots, trace --alloc as many periods of a recording, and
+    each verdict of hang counts as TRIES_PER_HANG. top --once always takes SECONDS_OF_TOP.
+    at_once: tries in one run."""
 
-    def __init__(self, name, title, arguments):
+    def __init__(self, name, title, arguments, at_once=1):
         self.name = name
         self.title = title
         self.arguments = arguments
-        self.at_once = {"record": SESSION, "hang": TRIES_PER_HANG}.get(name, 1)
+        self.at_once = at_once
         self.runs = self.refused = 0
 
     def command(self, directory, tries=1, tool=STACKSNAP):
         """Without the pid."""
         words = [tool] + self.arguments
+        if self.name in ("record", "alloc"):
+            words += ["-d", "%dms" % max(300, tries * 1000 // RATE)]
         if self.name == "record":
-            words += ["-d", "%dms" % max(300, tries * 1000 // RATE),
-                      "-o", os.path.join(directory, "recording-%p-%t")]
+            words += ["-o", os.path.join(directory, "recording-%p-%t")]
+        if self.name == "series":
+            words += ["--count=%d" % max(2, tries)]
         return words
 
     def look(self, pid, tries, prefix=(), tool=STACKSNAP, options=()):
@@ -74,14 +81,17 @@ def snap(mode, title):
 
 MODES = [snap("auto", "default"), snap("no-stop", "`no-stop`"), snap("stop", "`stop`"),
          snap("live", "`live`"),
-         Mode("record", "`record`", ["record", "-r", str(RATE)]),
-         Mode("hang", "`hang`", ["hang", "--raw", "--for=200ms"])]
+         Mode("series", "series", ["--raw", "-f", "json", "--interval=10ms"], SESSION),
+         Mode("record", "`record`", ["record", "-r", str(RATE)], SESSION),
+         Mode("top", "`top`", ["top", "--once", "-r", str(RATE)], SECONDS_OF_TOP * RATE),
+         Mode("alloc", "`trace --alloc`", ["trace", "--alloc=4096", "-f", "json"], SESSION),
+         Mode("hang", "`hang`", ["hang", "--raw", "--for=200ms"], TRIES_PER_HANG)]
 
 
 def run(command):
     """It is killed, and releases the process, if it takes too long."""
     return subprocess.run(command, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
-                          stderr=subprocess.PIPE, timeout=LIMIT_S, check=False)
+                          stderr=subprocess.PIPE, timeout=RUN_LIMIT_S, check=False)
 
 
 class Row:
@@ -99,6 +109,7 @@ ROWS = []
 ALL = {mode.name for mode in MODES}
 SLEEPS = ALL - {"stop", "live"}  # these two stop what sleeps
 SOME = {"no-stop"}
+SLOW = {"top", "alloc"}  # even a few tries take seconds
 
 
 def row(title, zero=frozenset(ALL), name=None):
