@@ -532,6 +532,9 @@ struct ss_unwind_options {
 	   it, read is for proofs that what was read before has not changed. */
 	ss_memory_read_function *read_early;
 	bool tasks; /* read the tasks of asyncio, too */
+	/* A plan for runtimes (ss_snapshot_plan_runtimes()) is for later captures of the process,
+	   too: it copies the frames of all threads that run then. */
+	bool many;
 };
 
 /*
@@ -542,6 +545,21 @@ SS_API struct ss_error *ss_capture_unwind(const struct ss_capture *capture,
 					  struct ss_session *session,
 					  const struct ss_unwind_options *options,
 					  struct ss_snapshot **ret);
+
+/*
+ * Writes the stacks of a snapshot to a file, before ss_snapshot_symbolize(), with the functions,
+ * locks and tasks of runtimes, if the process has any; else nothing. With
+ * ss_capture_add_stacks() the capture gets them, and ss_capture_unwind() takes them from
+ * there: so a process in which functions of runtimes can be read only now (read of struct
+ * ss_unwind_options) can be interpreted later. Unwind with native. The bytes are not
+ * looked at before ss_capture_unwind(); they may be untrusted, but must be of the same build
+ * of the library. *ret: whether there are any. Errors: SYSTEM, INVALID (more than 128 MiB),
+ * NO_MEMORY.
+ */
+SS_API struct ss_error *ss_snapshot_save_stacks(const struct ss_snapshot *snapshot,
+						int fd);
+SS_API struct ss_error *ss_capture_add_stacks(struct ss_capture *capture, int fd,
+					      bool *ret);
 
 enum ss_symbolize_flags {
 	SS_NO_INLINES = 1 << 0,	 /* no frames for inlined functions */
@@ -635,7 +653,8 @@ SS_API enum ss_jit_plan ss_snapshot_plan_jit(const struct ss_snapshot *snapshot,
 /*
  * A plan that copies the frames of runtimes together with the stacks, if threads of the
  * snapshot ran while they were captured: their frames cannot be read later. Capture again
- * with the plan. False: no plan is needed.
+ * with the plan. False: no plan is needed, or the capture was made with one. With many of
+ * struct ss_unwind_options, the caller compares it with the one that it has used.
  */
 SS_API bool ss_snapshot_plan_runtimes(const struct ss_snapshot *snapshot,
 				      const struct ss_capture *capture,

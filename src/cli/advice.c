@@ -165,49 +165,6 @@ static void write_root(struct advice *advice)
 		      peers ? "other ends of pipes and sockets" : "");
 }
 
-/* By functions that execute programs. */
-static const struct runtime {
-	const char *function; /* or its beginning */
-	const char *missing;
-} runtimes[] = {
-	{ "_PyEval_EvalFrameDefault",
-	  "Python functions (single snapshots and stacksnap record have them)" },
-	{ "Builtins_InterpreterEntryTrampoline",
-	  "JavaScript functions (single snapshots and stacksnap record have them)" },
-	{ "JavaCalls::call_helper(",
-	  "Java methods (single snapshots and stacksnap record have them)" },
-};
-
-static bool executes(const struct ss_snapshot *snapshot, const struct ss_thread *thread,
-		     const struct runtime *runtime)
-{
-	for (size_t i = 0; i < thread->frame_count; i++) {
-		const char *symbol = ss_snapshot_frame(snapshot, thread, i)->symbol;
-		if (symbol &&
-		    strncmp(symbol, runtime->function, strlen(runtime->function)) == 0)
-			return true;
-	}
-	return false;
-}
-
-/* Functions of runtimes, which commands with several snapshots do not read. */
-static void write_runtimes(struct advice *advice)
-{
-	const struct ss_snapshot *snapshot = advice->snapshot;
-	size_t count = advice->options->native ? ss_snapshot_thread_count(snapshot) : 0;
-
-	for (size_t i = 0; i < SS_ARRAY_SIZE(runtimes); i++) {
-		bool found = false;
-		for (size_t t = 0; t < count && !found; t++)
-			found = executes(snapshot, ss_snapshot_thread(snapshot, t),
-					 &runtimes[i]);
-		if (!found)
-			continue;
-		begin_part(advice);
-		(void)fputs(runtimes[i].missing, advice->out);
-	}
-}
-
 static void write_all(struct advice *advice)
 {
 	for (size_t i = 0; i < ss_snapshot_thread_count(advice->snapshot); i++)
@@ -218,7 +175,6 @@ static void write_all(struct advice *advice)
 		(void)fputs("names of JIT code (needs a perf map, see stacksnap(1))",
 			    advice->out);
 	}
-	write_runtimes(advice);
 	write_root(advice);
 }
 

@@ -12,14 +12,13 @@ struct ss_advice_options {
 	bool privileged; /* root would see no more */
 	bool debuginfod; /* --debuginfod was given */
 	bool packages;	 /* files are those of this machine's packages */
-	bool native;	 /* functions of runtimes were not read */
 	/* Of ss_snapshot_symbolize(), to keep what was found; or NULL. */
 	struct ss_session *session;
 };
 
-/* Returns one line: missing names and their packages or build-ids, what root would see, and
-   which command reads functions of runtimes. NULL: nothing is missing, or no memory. The
-   caller frees. The line may contain any byte of the target's names. */
+/* Returns one line: missing names and their packages or build-ids, and what root would see.
+   NULL: nothing is missing, or no memory. The caller frees. The line may contain any byte of
+   the target's names. */
 char *ss_advice_new(const struct ss_snapshot *snapshot,
 		    const struct ss_advice_options *options);
 

@@ -205,7 +205,7 @@ struct ss_error *ss_analysis_diagnose(const struct ss_sandbox_attempt *attempt,
 
 char *ss_analysis_advice(const struct ss_sandbox_attempt *attempt,
 			 const struct ss_snapshot *snapshot,
-			 const struct ss_options *options, bool privileged, bool native)
+			 const struct ss_options *options, bool privileged)
 {
 	const struct ss_process *process = ss_snapshot_process(snapshot);
 	const struct ss_advice_options advice = {
@@ -214,7 +214,6 @@ char *ss_analysis_advice(const struct ss_sandbox_attempt *attempt,
 		/* The files of a container are those of its own packages. */
 		.packages = !options->symbols.sysroot &&
 			    (!process->inner_pid || process->inner_pid == process->pid),
-		.native = native,
 		.session = attempt->session,
 	};
 

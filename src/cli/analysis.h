@@ -81,11 +81,10 @@ struct ss_error *ss_analysis_diagnose(const struct ss_sandbox_attempt *attempt,
 				      struct ss_snapshot *snapshot);
 
 /* How to get what is missing in a snapshot of this attempt, for text: see ss_advice_new(). NULL
-   also without names. privileged: the caller of the sandbox is root; native: functions of
-   runtimes were not read. */
+   also without names. privileged: the caller of the sandbox is root. */
 char *ss_analysis_advice(const struct ss_sandbox_attempt *attempt,
 			 const struct ss_snapshot *snapshot,
-			 const struct ss_options *options, bool privileged, bool native);
+			 const struct ss_options *options, bool privileged);
 
 /* A ss_analysis_module_path; data is a struct ss_snapshot. */
 const char *ss_analysis_snapshot_module(const void *data, size_t index);

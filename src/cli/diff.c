@@ -163,7 +163,9 @@ static void check(struct diff *diff, const struct argp_state *state)
 		ss_usage_fail(state,
 			      "--thread and --state cannot be used: all threads are "
 			      "compared");
-	ss_options_check_native(state, &diff->options, "with diff");
+	ss_options_check_tasks(state, &diff->options, "with diff");
+	if (diff->options.native && !is_process(diff))
+		ss_usage_fail(state, "--native cannot be used with recordings");
 }
 
 static error_t parse(int key, char *arg, struct argp_state *state)

@@ -42,6 +42,8 @@ static struct ss_error *interpret(struct attempt *attempt, size_t side)
 	struct ss_unwind_options unwind_options = {
 		.size = sizeof(unwind_options),
 		.max_frames = options->common.max_frames,
+		.native = options->native,
+		.no_runtimes = sandbox->level != SS_SANDBOX_NAMES,
 	};
 
 	ss_sandbox_enter(sandbox, SS_SANDBOX_UNWIND);
@@ -189,8 +191,7 @@ static struct ss_error *print(const struct attempt *attempt,
 	_cleanup_free_ char *advice =
 		text && names ?
 			ss_analysis_advice(attempt->sandbox, attempt->snapshots[1],
-					   options, attempt->analysis->privileged,
-					   attempt->analysis->captures != NULL) :
+					   options, attempt->analysis->privileged) :
 			NULL;
 	const struct ss_format_options format_options = {
 		.size = sizeof(format_options),

@@ -119,7 +119,7 @@ static struct ss_error *write_report(const struct ss_hang_analysis *analysis,
 	_cleanup_free_ char *problem =
 		ss_analysis_problem(attempt, ss_analysis_snapshot_module, last, false);
 	_cleanup_free_ char *advice = ss_analysis_advice(attempt, last, analysis->options,
-							 analysis->privileged, false);
+							 analysis->privileged);
 	const struct ss_format_options format_options = {
 		.size = sizeof(format_options),
 		.raw = attempt->level != SS_SANDBOX_NAMES,

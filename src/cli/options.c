@@ -95,11 +95,9 @@ void ss_options_init(struct ss_options *options)
 					.interpret_ms = DEFAULT_INTERPRET_MS };
 }
 
-void ss_options_check_native(const struct argp_state *state,
-			     const struct ss_options *options, const char *where)
+void ss_options_check_tasks(const struct argp_state *state,
+			    const struct ss_options *options, const char *where)
 {
-	if (options->native)
-		ss_usage_fail(state, "--native cannot be used %s", where);
 	if (options->tasks_given && options->tasks)
 		ss_usage_fail(state, "--tasks cannot be used %s: tasks are not read",
 			      where);
@@ -265,7 +263,7 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 	}
 }
 
-/* diff compares native frames, and refuses what shows others. */
+/* diff compares no tasks. */
 static char *describe_runtimes(int key, const char *text, void *input)
 {
 	const struct ss_options *options = input;
@@ -274,8 +272,9 @@ static char *describe_runtimes(int key, const char *text, void *input)
 	if (diff && key == KEY_TASKS)
 		return strdup("Cannot be used: tasks are not compared");
 	if (diff && key == KEY_NATIVE)
-		return strdup("Cannot be used: recordings are compared by functions of "
-			      "runtimes, processes by native frames");
+		return strdup(
+			"Show the native frames of interpreters, too; cannot be used "
+			"with recordings");
 	return text ? strdup(text) : NULL;
 }
 

@@ -48,10 +48,10 @@ extern const struct argp ss_minidump_argp;
 void ss_options_init(struct ss_options *options);
 void ss_options_deinit(struct ss_options *options);
 
-/* Refuses options about other frames than native ones, where only these are read. where: for
-   the message, such as "with diff". */
-void ss_options_check_native(const struct argp_state *state,
-			     const struct ss_options *options, const char *where);
+/* Refuses options about tasks, where they are not read. where: for the message, such as
+   "with diff". */
+void ss_options_check_tasks(const struct argp_state *state,
+			    const struct ss_options *options, const char *where);
 
 /* Opens the cache of names, if it is wanted and possible. */
 void ss_options_open_cache(struct ss_options *options);

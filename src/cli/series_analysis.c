@@ -55,6 +55,9 @@ static struct ss_error *unwind(struct attempt *attempt)
 	struct ss_unwind_options options = {
 		.size = sizeof(options),
 		.max_frames = options_of(attempt)->common.max_frames,
+		.native = options_of(attempt)->native ||
+			  is_recorded(attempt->analysis->series),
+		.no_runtimes = sandbox->level != SS_SANDBOX_NAMES,
 	};
 
 	ss_sandbox_enter(sandbox, SS_SANDBOX_UNWIND);
@@ -153,7 +156,7 @@ static struct ss_error *print(const struct attempt *attempt, const char *problem
 		format == &ss_format_text ?
 			ss_analysis_advice(sandbox,
 					   attempt->snapshots[attempt->count - 1],
-					   options, analysis->privileged, true) :
+					   options, analysis->privileged) :
 			NULL;
 	_cleanup_free_ char *wait_functions = NULL;
 	struct ss_error *error = ss_wait_table_added(options->waits, &wait_functions);

@@ -59,6 +59,7 @@ static struct ss_error *take_first(struct ss_series_capture *series)
 					     .run = &series->run,
 					     .phases = &series->phases,
 					     .probe = true,
+					     .save = true,
 				     } };
 	struct ss_error *error = ss_snap_job_take(job, &series->run);
 	if (!error && job->listing)
@@ -67,6 +68,7 @@ static struct ss_error *take_first(struct ss_series_capture *series)
 				    series->run.argument->pid);
 	if (!error)
 		error = ss_snap_analysis_run(&job->analysis, &missing);
+	ss_late_reader_free(take_ptr(job->reader)); /* it is for that capture */
 	return error ? error : keep(series, take_ptr(job->analysis.capture));
 }
 
@@ -80,24 +82,49 @@ static void read_goroutines(const struct ss_snap_job *job, struct ss_capture *ca
 		ss_failure_warn("%s", ss_error_message(error));
 }
 
+/* Finds the functions of runtimes before the process goes on; at worst there are native frames
+   only. */
+static void find_functions(struct ss_snap_job *job, struct ss_capture **capture)
+{
+	struct ss_snap_analysis *analysis = &job->analysis;
+	bool missing = false;
+
+	analysis->capture = take_ptr(*capture);
+	analysis->plans = job->has_runtimes;
+	analysis->settled = false;
+	analysis->stops = 0;
+	analysis->asked_goroutines = true;
+	_cleanup_error_ struct ss_error *error = ss_snap_analysis_run(analysis, &missing);
+	if (error && analysis->options->common.verbose)
+		ss_failure_warn("%s", ss_error_message(error));
+	ss_late_reader_free(take_ptr(job->reader));
+	*capture = take_ptr(analysis->capture);
+}
+
 /* The threads whose registers were needed the first time are stopped together with those that
    run. */
 static struct ss_error *take_next(struct ss_series_capture *series)
 {
 	struct ss_snap_job *job = &series->job;
-	struct ss_capture_options options = job->options;
+	struct ss_capture_options *options = &job->options;
 	struct ss_capture *capture = NULL;
 
-	options.previous = series->captures.items[series->captures.count - 1];
-	options.filter_data = &series->run;
-	options.stop = job->stopped;
-	options.stop_count = job->stopped_count;
-	ss_watchdog_begin(series->run.argument->pid, options.timeout_ms);
-	struct ss_error *error = ss_capture_take(job->target, &options, &capture);
+	options->previous = series->captures.items[series->captures.count - 1];
+	options->filter_data = &series->run;
+	options->stop = job->stopped;
+	options->stop_count = job->stopped_count;
+	options->plan = job->has_runtimes ? &job->runtime_plan : NULL;
+	ss_watchdog_begin(series->run.argument->pid, options->timeout_ms);
+	struct ss_error *error = ss_capture_take(job->target, options, &capture);
 	if (!error && job->has_goroutines)
 		read_goroutines(job, capture);
 	ss_watchdog_end();
-	return error ? error : keep(series, capture);
+	options->plan = NULL;
+	if (error)
+		return error;
+	if (job->analysis.saved)
+		find_functions(job, &capture);
+	return keep(series, capture);
 }
 
 struct ss_error *ss_series_capture_take(struct ss_series_capture *series)

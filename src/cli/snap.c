@@ -218,8 +218,8 @@ static void check_series(const struct snap *snap, const struct argp_state *state
 	if (series->period_ns && ss_target_options_count(&snap->targets) > 1)
 		ss_usage_fail(state, "--interval and --count work on one process");
 	if (series->period_ns)
-		ss_options_check_native(state, &snap->options,
-					"with --interval and --count");
+		ss_options_check_tasks(state, &snap->options,
+				       "with --interval and --count");
 }
 
 static void check(const struct snap *snap, const struct argp_state *state)

@@ -12,7 +12,7 @@
 
 /* One for goroutines, two for JIT code, two for runtimes, two for registers, and for more and
    more of each stack. */
-enum { REQUESTS_MAX = 10 };
+enum { REQUESTS_MAX = 10, PLANS_MAX = 2 };
 
 SS_DEFINE_CLEANUP(struct ss_snapshot, snapshot, ss_snapshot_free)
 SS_DEFINE_CLEANUP(struct ss_capture, capture, ss_capture_free)
@@ -85,6 +85,15 @@ static bool ask_registers(struct ss_snap_analysis *analysis,
 	return true;
 }
 
+/* Whether the capture was made with that plan, or with so many that there will always be new
+   threads. */
+static bool is_used(const struct ss_snap_analysis *analysis,
+		    const struct ss_gather_plan *plan)
+{
+	return analysis->plan && (analysis->plans >= PLANS_MAX ||
+				  memcmp(analysis->plan, plan, sizeof(*plan)) == 0);
+}
+
 /* Requests what is missing of the stacks. *ret: whether there is anything, for which a new
    child is needed; *ret_again: whether the capture was completed in place, so that it is to be
    unwound again. A request is a struct ss_snap_request and the stacks. */
@@ -101,7 +110,8 @@ static struct ss_error *request_stacks(struct ss_snap_analysis *analysis,
 	request.jit = ss_snapshot_plan_jit(snapshot, analysis->capture, &request.plan);
 	request.runtimes =
 		request.jit == SS_JIT_NONE &&
-		ss_snapshot_plan_runtimes(snapshot, analysis->capture, &request.plan);
+		ss_snapshot_plan_runtimes(snapshot, analysis->capture, &request.plan) &&
+		!is_used(analysis, &request.plan);
 	if (request.jit == SS_JIT_NONE && !request.runtimes)
 		error = list_stacks(analysis, snapshot, &stacks);
 	request.count = stacks.count;
@@ -237,11 +247,12 @@ static struct ss_error *unwind(const struct ss_snap_analysis *analysis,
 		.check = analysis->check ? ss_sandbox_check : NULL,
 		.read_data = ss_drop_const(attempt),
 		/* A report decides whether it shows them. */
-		.native = analysis->options->native ||
+		.native = analysis->options->native || analysis->save ||
 			  analysis->options->common.format->unsymbolized ||
 			  analysis->options->common.format->native,
 		.no_runtimes = attempt->level != SS_SANDBOX_NAMES,
-		.tasks = analysis->options->tasks > 0,
+		.tasks = analysis->options->tasks > 0 && !analysis->save,
+		.many = analysis->save,
 	};
 
 	ss_sandbox_enter(attempt, SS_SANDBOX_UNWIND);
@@ -289,10 +300,9 @@ static struct ss_error *print(const struct ss_snap_analysis *analysis,
 	const struct ss_options *options = analysis->options;
 	const struct ss_format *format = options->common.format;
 	_cleanup_free_ char *advice =
-		format == &ss_format_text ?
-			ss_analysis_advice(attempt, snapshot, options,
-					   analysis->privileged, false) :
-			NULL;
+		format == &ss_format_text ? ss_analysis_advice(attempt, snapshot, options,
+							       analysis->privileged) :
+					    NULL;
 	_cleanup_free_ char *wait_functions = NULL;
 	struct ss_error *error = ss_wait_table_added(options->waits, &wait_functions);
 	const struct ss_format_options format_options = {
@@ -381,7 +391,11 @@ static struct ss_error *interpret(struct ss_snap_analysis *analysis,
 	if (error || requested)
 		return error;
 	error = unwind_all(analysis, attempt, &snapshot, &requested);
-	if (error || requested || analysis->probe)
+	if (error || requested)
+		return error;
+	if (analysis->save)
+		error = ss_snapshot_save_stacks(snapshot, attempt->output);
+	if (error || analysis->probe)
 		return error;
 	error = symbolize(analysis, attempt, snapshot);
 	if (!error && !analysis->options->no_waits) {
@@ -459,6 +473,9 @@ struct ss_error *ss_snap_analysis_run(struct ss_snap_analysis *analysis, bool *r
 	sandboxed.options.check = analysis->check ? check_thread : NULL;
 	sandboxed.options.ask = analysis->complete ? ask : NULL;
 	struct ss_error *error = ss_analysis_run(&sandboxed, &result);
+	if (!error && analysis->save)
+		error = ss_capture_add_stacks(analysis->capture, result->output,
+					      &analysis->saved);
 	if (!error)
 		error = ss_analysis_copy(&sandboxed, result, analysis->output);
 	if (!error)

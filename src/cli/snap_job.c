@@ -103,10 +103,18 @@ static bool capture_again(struct ss_snap_job *job)
    the stacks only if there is something. */
 static bool use_plan(struct ss_snap_job *job, const struct ss_snap_request *request)
 {
+	struct ss_snap_analysis *analysis = &job->analysis;
+
 	job->plan = request->plan;
 	if (request->goroutines) {
 		job->goroutine_plan = request->plan;
 		job->has_goroutines = true;
+	}
+	if (request->runtimes) {
+		job->runtime_plan = request->plan;
+		job->has_runtimes = true;
+		analysis->plan = analysis->save ? &job->runtime_plan : NULL;
+		analysis->plans++;
 	}
 	if (request->jit == SS_JIT_CAPTURE || request->runtimes)
 		return job->options.mode != SS_MODE_NO_STOP && capture_again(job);

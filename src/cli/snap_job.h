@@ -14,8 +14,10 @@ struct ss_snap_job {
 	struct ss_capture_options options;
 	struct ss_gather_plan plan;    /* for JIT code, or frames of runtimes */
 	struct ss_late_reader *reader; /* of the current capture; NULL: not needed yet */
-	/* That of goroutines, for later captures of the same process. */
+	/* Those of runtimes and of goroutines, for later captures of the same process. */
+	struct ss_gather_plan runtime_plan;
 	struct ss_gather_plan goroutine_plan;
+	bool has_runtimes;
 	bool has_goroutines;
 	bool listing; /* capturing was refused: only names and states of threads */
 	/* Threads that were stopped afterwards to read their registers, ascending; owned. */

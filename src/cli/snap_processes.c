@@ -101,8 +101,8 @@ static struct ss_error *print(const struct attempt *attempt)
 	const struct ss_options *options = merge->processes->options;
 	const struct ss_snapshot *last = attempt->snapshots[attempt->count - 1];
 	_cleanup_free_ const char **commands = calloc(attempt->count, sizeof(*commands));
-	_cleanup_free_ char *advice = ss_analysis_advice(attempt->sandbox, last, options,
-							 merge->privileged, false);
+	_cleanup_free_ char *advice =
+		ss_analysis_advice(attempt->sandbox, last, options, merge->privileged);
 	const struct ss_snapshots snapshots = {
 		.items = (const struct ss_snapshot *const *)attempt->snapshots,
 		.count = attempt->count,

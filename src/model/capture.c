@@ -1,13 +1,17 @@
 #include "model/capture.h"
 
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
 
+#include "base/error.h"
+#include "base/io.h"
 #include "base/search.h"
 
 /* Of processes that can be captured, which are those of x86-64. */
-enum { PAGE = 4096 };
+enum { PAGE = 4096, SAVED_MAX = 128 << 20 };
 
 struct ss_capture *ss_capture_new(void)
 {
@@ -120,6 +124,7 @@ static void free_one(struct ss_capture *capture)
 	ss_vector_free(&capture->turns);
 	ss_module_unref(capture->perf_map);
 	ss_facts_unref(capture->facts);
+	free(capture->saved);
 	ss_intern_free(capture->strings);
 	free(capture);
 }
@@ -138,13 +143,36 @@ uint64_t ss_capture_size(const struct ss_capture *capture)
 	uint64_t size = 0;
 
 	for (; capture; capture = capture->complement) {
-		size += capture->arena_size + capture->own_bytes;
+		size += capture->arena_size + capture->own_bytes + capture->saved_size;
 		for (size_t i = 0; i < capture->gathered.blocks.count; i++)
 			size += capture->gathered.blocks.items[i].size;
 		for (size_t i = 0; i < capture->others.count; i++)
 			size += capture->others.items[i]->arena_size;
 	}
 	return size;
+}
+
+struct ss_error *ss_capture_add_stacks(struct ss_capture *capture, int fd, bool *ret)
+{
+	struct stat file;
+
+	if (fstat(fd, &file) < 0)
+		return ss_error_new_errno(errno, "cannot read saved stacks");
+	if (file.st_size > SAVED_MAX)
+		return ss_error_new(SS_ERROR_INVALID,
+				    "the saved stacks are larger than %d MiB",
+				    SAVED_MAX >> 20);
+	_cleanup_free_ uint8_t *bytes = malloc((size_t)file.st_size + 1);
+	if (!bytes)
+		return ss_error_no_memory();
+	const ssize_t size = ss_io_pread(fd, bytes, (size_t)file.st_size, 0);
+	if (size < 0)
+		return ss_error_new_errno((int)-size, "cannot read saved stacks");
+	free(capture->saved);
+	capture->saved = take_ptr(bytes);
+	capture->saved_size = (size_t)size;
+	*ret = size > 0;
+	return NULL;
 }
 
 const char *ss_capture_path(struct ss_capture *capture, const char *path, size_t size)

@@ -169,7 +169,9 @@ struct ss_capture {
 	void (*free_whole)(struct ss_memory *whole);
 	const char *whole_problem; /* why a part of it may be missing; NULL: none is */
 	SS_VECTOR(struct ss_capture *)
-	others;			       /* related processes; owned */
+	others;		/* related processes; owned */
+	uint8_t *saved; /* by ss_snapshot_save_stacks(); untrusted; owned; or NULL */
+	size_t saved_size;
 	struct ss_capture *complement; /* from ss_capture_complete(), or NULL; owned */
 	bool completed_in_place; /* the last one replaced no stack and opened no file */
 	struct ss_module_impl *

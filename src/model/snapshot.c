@@ -260,7 +260,8 @@ bool ss_snapshot_plan_runtimes(const struct ss_snapshot *snapshot,
 	if (snapshot->runtime_plan.step_count == 0 ||
 	    capture->process.mode == SS_MODE_NO_STOP ||
 	    capture->process.mode == SS_MODE_CORE ||
-	    (capture->gathered.blocks.count > 0 && !capture->gathered.late))
+	    (!snapshot->runtime_plan_many && capture->gathered.blocks.count > 0 &&
+	     !capture->gathered.late))
 		return false;
 	*ret = snapshot->runtime_plan;
 	return true;

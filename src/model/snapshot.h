@@ -86,6 +86,7 @@ struct ss_snapshot {
 	SS_VECTOR(struct ss_runtime_lock) runtime_locks;
 	/* See ss_snapshot_plan_runtimes(); step_count 0: none. */
 	struct ss_gather_plan runtime_plan;
+	bool runtime_plan_many; /* it is for later captures, too */
 	SS_VECTOR(struct ss_deadlock) deadlocks;
 	SS_VECTOR(struct ss_blocker) blockers;
 	SS_VECTOR(struct ss_application_lock) application_locks;

@@ -120,6 +120,21 @@ static void write_frame(const struct report *report, const struct ss_frame *fram
 				     report->out);
 }
 
+/* If none of the frames that are shown is a function of a runtime, the next one that is. */
+static void write_function(const struct report *report, const struct ss_diff_side *side,
+			   const struct ss_thread *thread, size_t shown, size_t own)
+{
+	const struct ss_frame *frame = NULL;
+	size_t at = 0;
+
+	for (; at < own && (!frame || frame->kind == SS_FRAME_NATIVE); at++)
+		frame = ss_snapshot_frame(side->snapshot, thread, at);
+	if (at <= shown || frame->kind == SS_FRAME_NATIVE)
+		return;
+	(void)fputs_unlocked(", below ", report->out);
+	write_frame(report, frame);
+}
+
 /* The frames that only one side has, innermost first; at most some without -v. */
 static void write_own_frames(const struct report *report, const struct ss_diff_side *side,
 			     const struct ss_thread *thread, size_t common,
@@ -141,6 +156,7 @@ static void write_own_frames(const struct report *report, const struct ss_diff_s
 			(void)fputs_unlocked(", called from ", out);
 		write_frame(report, ss_snapshot_frame(side->snapshot, thread, i));
 	}
+	write_function(report, side, thread, shown, own);
 	(void)fputc_unlocked('\n', out);
 }
 

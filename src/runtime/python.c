@@ -980,7 +980,7 @@ static bool plan_threads(void *data, const struct ss_runtime_wanted *wanted,
 	ret->max_bytes = PLAN_BYTES;
 	ret->max_reads = PLAN_READS;
 	/* A recording finds the states of new threads in the next tick. */
-	if (!wanted->all)
+	if (wanted->others)
 		add_holder(python, ret);
 	/* In mode stop, sleeping threads do not run either until the copy is made. */
 	const bool all = wanted->all ||

@@ -146,6 +146,8 @@ struct ss_runtime_wanted {
 	const struct ss_capture_thread *const *threads;
 	size_t count;
 	bool all; /* for many captures: the roots of all threads that there are */
+	/* Also those that are not known yet, as far as they can be found */
+	bool others;
 };
 
 struct ss_runtime {

@@ -468,11 +468,13 @@ void ss_runtimes_plan(struct ss_runtimes *runtimes)
 		const struct ss_runtime_wanted wanted = {
 			.threads = runtimes->wanted[i].items,
 			.count = runtimes->wanted[i].count,
-			.all = is_recording(runtimes),
+			.all = is_recording(runtimes) || runtimes->options.many,
+			.others = !is_recording(runtimes),
 		};
 		if (wanted.count > 0 && table[i]->plan &&
 		    table[i]->plan(runtimes->states[i], &wanted, &plan)) {
 			runtimes->snapshot->runtime_plan = plan;
+			runtimes->snapshot->runtime_plan_many = runtimes->options.many;
 			return;
 		}
 	}

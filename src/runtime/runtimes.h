@@ -16,6 +16,7 @@ struct ss_runtimes_options {
 	ss_memory_read_function *read_early; /* as in struct ss_unwind_options */
 	void *read_data;
 	bool native; /* keep the native frames */
+	bool many;   /* a plan is for later captures, too */
 };
 
 /* Adds to the runtimes of the snapshot. NULL without memory. Everything is borrowed and

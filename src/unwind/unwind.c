@@ -7,6 +7,7 @@
 #include "model/session.h"
 #include "runtime/runtimes.h"
 #include "unwind/goroutines.h"
+#include "unwind/saved_stacks.h"
 #include "unwind/walk.h"
 
 enum {
@@ -137,9 +138,16 @@ static bool add_stack(struct ss_walk *walk, struct ss_runtimes *runtimes,
 				     &thread->stack_id);
 }
 
-static bool add_thread(struct ss_walk *walk, struct ss_runtimes *runtimes,
+/* Where the frames of runtimes come from: both are NULL if there are none. */
+struct calls {
+	struct ss_runtimes *runtimes;
+	struct ss_saved_stacks *saved;
+};
+
+static bool add_thread(struct ss_walk *walk, const struct calls *calls,
 		       const struct ss_capture_thread *from)
 {
+	bool found = false;
 	const size_t first_reference = walk->snapshot->references.count;
 	struct ss_snapshot *snapshot = walk->snapshot;
 	struct ss_thread *thread = ss_vector_push(&snapshot->threads);
@@ -158,7 +166,12 @@ static bool add_thread(struct ss_walk *walk, struct ss_runtimes *runtimes,
 		.wchan = intern_or_null(snapshot, from->wchan),
 		.kernel_stack = intern_or_null(snapshot, from->kernel_stack),
 	};
-	bool ok = thread->name != NULL && ss_walk_thread(walk, from);
+	bool ok = thread->name != NULL;
+	if (ok && calls->saved)
+		ok = ss_saved_stacks_apply(calls->saved, thread, &found);
+	if (found || !ok)
+		return ok;
+	ok = ss_walk_thread(walk, from);
 	thread->end = walk->end;
 	thread->missing = find_missing(walk, from);
 	if (thread->end == SS_END_FRAMES && !thread->reason)
@@ -166,7 +179,7 @@ static bool add_thread(struct ss_walk *walk, struct ss_runtimes *runtimes,
 	if (thread->end == SS_END_UNREADABLE && !thread->reason)
 		thread->reason =
 			intern_or_null(snapshot, reason_of_unreadable(walk, from));
-	return ok && add_stack(walk, runtimes, from, first_reference, thread);
+	return ok && add_stack(walk, calls->runtimes, from, first_reference, thread);
 }
 
 /*
@@ -240,13 +253,13 @@ static bool add_lock_place(struct ss_walk *walk, const struct ss_capture_thread 
 	return true;
 }
 
-static bool walk_threads(struct ss_walk *walk, struct ss_runtimes *runtimes,
+static bool walk_threads(struct ss_walk *walk, const struct calls *calls,
 			 const struct ss_capture *capture)
 {
 	for (size_t i = 0; i < capture->threads.count; i++) {
 		if (capture->threads.items[i].tid == capture->process.crash.tid)
 			walk->snapshot->crash_regs = capture->threads.items[i].regs;
-		if (!add_thread(walk, runtimes, &capture->threads.items[i]) ||
+		if (!add_thread(walk, calls, &capture->threads.items[i]) ||
 		    !add_lock_place(walk, &capture->threads.items[i]))
 			return false;
 	}
@@ -276,20 +289,27 @@ struct ss_error *ss_capture_unwind(const struct ss_capture *capture,
 	walk.unwinders = &state->unwinders;
 	walk.ctx.words = session->words;
 	_cleanup_(ss_runtimes_cleanup) struct ss_runtimes *runtimes = NULL;
-	if (ok && !given.no_runtimes && (given.read || capture->whole) &&
-	    !(given.frames_reason && given.max_frames == 1)) {
+	_cleanup_(ss_saved_stacks_cleanup) struct ss_saved_stacks *saved = NULL;
+	const bool has_runtimes = !given.no_runtimes &&
+				  !(given.frames_reason && given.max_frames == 1);
+	if (ok && has_runtimes && (given.read || capture->whole)) {
 		const struct ss_runtimes_options runtime_options = {
 			.read = given.read,
 			.read_early = given.read_early,
 			.check = given.check,
 			.read_data = given.read_data,
 			.native = given.native,
+			.many = given.many,
 		};
 		runtimes = ss_runtimes_new(capture, session, snapshot, &runtime_options);
 		ok = runtimes != NULL;
 		walk.ctx.runtimes = runtimes;
+	} else if (ok && has_runtimes) {
+		ok = ss_saved_stacks_open(capture, snapshot, given.native, &saved);
 	}
-	ok = ok && walk_threads(&walk, runtimes, capture);
+	const struct calls calls = { .runtimes = runtimes, .saved = saved };
+	ok = ok && walk_threads(&walk, &calls, capture);
+	ok = ok && (!saved || ss_saved_stacks_add_rest(saved));
 	ok = ok && (!runtimes || ss_runtimes_add_locks(runtimes));
 	if (ok && runtimes)
 		ss_runtimes_plan(runtimes);

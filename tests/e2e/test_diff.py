@@ -3,11 +3,32 @@
 
 import json
 import os
+import re
 import shutil
 import subprocess
+import sys
 import tempfile
 
 from harness import EndToEnd, LIMIT_S, main, task_states, wait_until
+
+
+# Two threads stay where they are, the main thread goes through a hundred functions.
+PYTHON = """
+import threading, time
+steps = {}
+for i in range(100):
+    exec("def step_%d(): time.sleep(0.01)" % i, globals(), steps)
+def stays_here():
+    threading.Event().wait()
+def walk():
+    while True:
+        for step in steps.values():
+            step()
+for _ in range(2):
+    threading.Thread(target=stays_here, daemon=True).start()
+print("ready", flush=True)
+walk()
+"""
 
 
 class Diff(EndToEnd):
@@ -139,8 +160,25 @@ class Diff(EndToEnd):
                       ("--after=1s", path, path)):
             self.run_tool("diff", *words, status=(64,))
         self.run_tool("diff", os.path.join(self.directory, "missing"), status=(64,))
-        result = self.run_tool("diff", "--native", "1", status=(64,))
-        self.assertIn(b"cannot be used with diff", result.stderr)
+        result = self.run_tool("diff", "--native", path, path, status=(64,))
+        self.assertIn(b"cannot be used with recordings", result.stderr)
+
+    def test_python(self):
+        """Which of its functions a thread was in, and is in: it goes through a hundred of them,
+        and the others stay."""
+        target = self.start_command([sys.executable, "-c", PYTHON])
+        moved = None
+        while not moved: # by chance, it was in the same one
+            text = self.run_tool("diff", "-a", "--after=50ms", target.pid).stdout.decode()
+            moved = re.search(r"was in .* step_(\d+) at .*\n    is in .* step_(\d+) at .*\n"
+                              r"    both below walk at <string>:\d+", text)
+            if not moved:
+                self.assertIn("step_", text)
+        self.assertNotEqual(moved.group(1), moved.group(2), text)
+        self.assertRegex(text, r"unchanged and idle: 2 threads\n(.*\n)*.*stays_here", text)
+        data = self.diff("--after=10ms", target.pid)
+        self.assertTrue(all("python" in {frame["kind"] for frame in thread["frames"]}
+                            for thread in data["threads"]), data)
 
     def test_redis(self):
         """A command that sleeps in the server: the main thread moves."""

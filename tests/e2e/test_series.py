@@ -15,6 +15,33 @@ import tempfile
 from harness import (EndToEnd, LIMIT_S, STACKSNAP, main, read_text, wait_until)
 
 
+# Three threads wait in functions of their own, and the main thread runs. SIGUSR1 dumps them all.
+PYTHON = """
+import faulthandler, signal, sys, threading
+def leaf():
+    event.wait()
+def inner(depth):
+    return inner(depth - 1) if depth else leaf()
+def spin():
+    for _ in range(1000):
+        pass
+def busy():
+    while True:
+        spin()
+def dump(*_):
+    faulthandler.dump_traceback(out, all_threads=True)
+    out.write("end of dump")
+    out.flush()
+out = open(sys.argv[1], "w")
+event = threading.Event()
+signal.signal(signal.SIGUSR1, dump)
+for _ in range(3):
+    threading.Thread(target=inner, args=(5,), daemon=True).start()
+print("ready", flush=True)
+busy()
+"""
+
+
 def switches(pid):
     """How often the threads of a process have given up a CPU."""
     return sum(map(int, re.findall(r"^voluntary_ctxt_switches:\s*(\d+)",
@@ -150,7 +177,7 @@ class Series(EndToEnd):
                       ("-c", "2", "--each", "-f", "recording", "-o", "/dev/null/x")):
             self.run_tool(*words, target.pid, status=(64,))
         self.run_tool("-c", "2", target.pid, target.pid, status=(64,))
-        result = self.run_tool("-c", "2", "--native", target.pid, status=(64,))
+        result = self.run_tool("-c", "2", "--tasks=5", target.pid, status=(64,))
         self.assertIn(b"cannot be used with --interval and --count", result.stderr)
         self.run_tool("-c", "2", "-i", "5ms", "--goroutines=0", target.pid)
 
@@ -355,15 +382,44 @@ class Series(EndToEnd):
         wait_until(lambda: os.path.exists(path), program)
         return process
 
+    def python_chains(self, data):
+        """By tid: the Python functions of each stack, outermost first, and how often it was
+        seen."""
+        chains = {}
+        for stack in data["stacks"]:
+            chain = [frame["symbol"].split(".")[-1] for frame in reversed(stack["frames"])
+                     if frame["kind"] == "python"]
+            for thread in stack["threads"]:
+                chains.setdefault(thread["tid"], []).append((chain, thread["snapshots"]))
+        return chains
+
     def test_python(self):
-        """Native frames only: the last line says which command shows the others."""
-        target = self.start_command([sys.executable, "-c",
-                                     "print('ready', flush=True); input()"])
-        says = r"\nmissing: .*Python functions \(single snapshots and stacksnap record have them\)"
-        for words in (["-i", "10ms", "-c", "2"], ["diff", "--after=10ms"]):
-            text = self.run_tool(*words, target.pid, status=(0, 1)).stdout.decode()
-            self.assertRegex(text, says)
-        self.assertNotIn("Python functions", self.run_tool(target.pid, status=(0, 1)).stdout.decode())
+        """The functions of threads that wait and of one that runs, in each snapshot, as
+        faulthandler says; merged, apart, and as a profile."""
+        directory = self.enterContext(tempfile.TemporaryDirectory())
+        dump = os.path.join(directory, "dump")
+        target = self.start_command([sys.executable, "-c", PYTHON, dump])
+        os.kill(target.pid, signal.SIGUSR1)
+        wait_until(lambda: "end of dump" in read_text(dump), "a dump")
+        waiting = [line.split()[-1] for line in read_text(dump).split("Current thread")[0].split(
+            "\n\n")[0].splitlines() if "File " in line][::-1]
+        self.assertEqual(waiting[-3:], ["leaf", "wait", "wait"], read_text(dump))
+        data = self.series(target.pid, "-i", "20ms", "-c", "5", status=(0, 1))
+        chains = self.python_chains(data)
+        main = chains.pop(target.pid)
+        self.assertEqual([(waiting, 5)] * 3, sorted(chains.values())[0] * len(chains), data)
+        self.assertTrue({tuple(chain) for chain, _ in main if chain} <=
+                        {("<module>", "busy", "spin"), ("<module>", "busy")}, main)
+        self.assertTrue(any(chain for chain, _ in main), data)
+        text = self.run_tool("-a", "-i", "10ms", "-c", "2", "--each", target.pid,
+                             status=(0, 1)).stdout.decode()
+        self.assertEqual(text.count(" leaf at <string>:4 [python]"), 2, text)
+        folded = self.run_tool("-i", "10ms", "-c", "3", "-f", "folded", target.pid,
+                               status=(0, 1)).stdout.decode()
+        self.assertRegex(folded, r"(?m)inner;inner;leaf;.* 9$")
+        native = self.run_tool("-i", "10ms", "-c", "2", "--native", target.pid,
+                               status=(0, 1)).stdout.decode()
+        self.assertIn("_PyEval_EvalFrameDefault", native)
 
     def test_redis(self):
         """A real program, and what its snapshots cost: usually a twentieth of the first one,

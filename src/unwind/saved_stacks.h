@@ -1,0 +1,33 @@
+/*
+ * The stacks of a snapshot with the functions of runtimes, and the locks and tasks of these, as
+ * bytes. Of a series, one child process after another finds them, since the process must not
+ * have moved on, and a last one reads what they have saved. The bytes are untrusted: every
+ * index, count and length is checked. Both children are forks of the same program, so
+ * structs are written as they are.
+ */
+#ifndef SS_UNWIND_SAVED_STACKS_H
+#define SS_UNWIND_SAVED_STACKS_H
+
+#include "model/capture.h"
+#include "model/snapshot.h"
+
+struct ss_saved_stacks;
+
+/* Reads the header of what a capture has, for its snapshot, to which strings are added. native:
+   keep the native frames for which those of runtimes stand. *ret is NULL if there is nothing, or
+   it is not valid. False without memory. */
+bool ss_saved_stacks_open(const struct ss_capture *capture, struct ss_snapshot *snapshot,
+			  bool native, struct ss_saved_stacks **ret);
+void ss_saved_stacks_free(struct ss_saved_stacks *saved);
+
+/* Sets the stack of the last thread of the snapshot, with the locks to which it refers. *found:
+   there is one. False without memory. */
+bool ss_saved_stacks_apply(struct ss_saved_stacks *saved, struct ss_thread *thread,
+			   bool *found);
+
+/* Adds the runtimes, their locks, and their tasks. False without memory. */
+bool ss_saved_stacks_add_rest(struct ss_saved_stacks *saved);
+
+SS_DEFINE_CLEANUP(struct ss_saved_stacks, ss_saved_stacks, ss_saved_stacks_free)
+
+#endif
