@@ -182,10 +182,22 @@ static void set_format(const struct argp_state *state, struct trace *trace)
 				     "output to a file");
 }
 
-/* Samples stand for whole pages. */
+static bool is_prime(uint64_t number)
+{
+	for (uint64_t i = 2; i * i <= number; i++) {
+		if (number % i == 0)
+			return false;
+	}
+	return true;
+}
+
+/* Samples stand for whole pages, and for a prime number of them: a program that touches, say, 64
+   pages here and 64 there in turns would have each sample of 128 pages at the same place. */
 static void set_alloc(struct trace *trace, uint64_t bytes)
 {
 	trace->options.faults = SS_MAX(bytes / ss_trace_page_size(), UINT64_C(1));
+	while (!is_prime(trace->options.faults))
+		trace->options.faults--;
 	trace->growth.sample_bytes = trace->options.faults * ss_trace_page_size();
 }
 

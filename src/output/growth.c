@@ -138,6 +138,16 @@ static bool merge_stacks(struct ss_growth *growth, const struct ss_trace *trace)
 	return merged && first;
 }
 
+/* What the kernel has counted, but is in no sample. Pages of files are among it. */
+static uint64_t unsampled(const struct ss_growth *growth, const struct ss_trace *trace)
+{
+	const struct ss_trace_summary *summary = ss_trace_summary(trace);
+	uint64_t touched = summary->hits * ss_trace_page_size();
+	uint64_t sampled = (summary->read + summary->lost) * growth->sample_bytes;
+
+	return touched - SS_MIN(touched, sampled);
+}
+
 static bool finish(struct ss_growth *growth, const struct ss_trace *trace)
 {
 	struct ss_growth_sample *items = growth->items.items;
@@ -145,6 +155,7 @@ static bool finish(struct ss_growth *growth, const struct ss_trace *trace)
 
 	growth->end_ns = ss_now_ns();
 	growth->samples = count;
+	growth->unsampled_bytes = unsampled(growth, trace);
 	if (count > 1)
 		qsort(items, count, sizeof(*items), compare_pages);
 	for (size_t i = 0; i < count; i++) {

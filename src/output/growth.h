@@ -32,6 +32,7 @@ struct ss_growth {
 	uint64_t end_ns;
 	uint64_t samples;
 	uint64_t held;
+	uint64_t unsampled_bytes; /* touched since the last sample of a thread on a CPU */
 	SS_VECTOR(struct ss_growth_sample) items;
 	SS_VECTOR(struct ss_growth_site)
 	sites;	     /* after ss_growth_finish(), largest first */

@@ -56,7 +56,9 @@ static void write_site(const struct ss_trace_output *output,
 				      out);
 	(void)fputs(" new, +- ", out);
 	ss_quantity_write_size((uint64_t)(ss_growth_error(site->samples) * unit), out);
-	(void)fputs("; held ", out);
+	(void)fputs(" (", out);
+	ss_quantity_write_things(site->samples, "sample", out);
+	(void)fputs("); held ", out);
 	ss_quantity_write_size(site->held * growth->sample_bytes, out);
 	(void)fputs(", +- ", out);
 	ss_quantity_write_size((uint64_t)(ss_growth_error(site->held) * unit), out);
@@ -94,6 +96,11 @@ static void write_text(struct ss_trace_output *output)
 	}
 	(void)fputs("; each sample stands for ", out);
 	ss_quantity_write_size(growth->sample_bytes, out);
+	if (growth->unsampled_bytes) {
+		(void)fputs("; up to ", out);
+		ss_quantity_write_size(growth->unsampled_bytes, out);
+		(void)fputs(" more is in no sample", out);
+	}
 	(void)fputc('\n', out);
 	for (size_t i = 0; i < growth->sites.count; i++) {
 		if (!ss_growth_shows(growth, &growth->sites.items[i]))

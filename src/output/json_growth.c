@@ -48,6 +48,7 @@ static void write_end(struct ss_trace_output *output)
 	ss_json_unsigned(&json, "duration_ns", growth->end_ns - growth->begin_ns);
 	ss_json_bool(&json, "process_ended", summary->ended);
 	ss_json_unsigned(&json, "sample_bytes", growth->sample_bytes);
+	ss_json_unsigned(&json, "unsampled_bytes", growth->unsampled_bytes);
 	ss_json_unsigned(&json, "lost", summary->lost);
 	write_estimate(&json, "new", growth->samples, growth);
 	write_estimate(&json, "held", growth->held, growth);

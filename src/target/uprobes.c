@@ -413,7 +413,9 @@ uint64_t ss_uprobes_count(const struct ss_uprobes *uprobes)
 		    sizeof(count))
 			sum += count;
 	}
-	return sum - SS_MIN(sum, uprobes->duplicates);
+	uint64_t duplicates =
+		uprobes->duplicates * SS_MAX(uprobes->options.every, UINT64_C(1));
+	return sum - SS_MIN(sum, duplicates);
 }
 
 /* Records ------------------------------------------------------------------ */

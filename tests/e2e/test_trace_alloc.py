@@ -15,10 +15,11 @@ import unittest
 
 from harness import EndToEnd, LIMIT_S, STACKSNAP, for_everyone, main, read_text, wait_until
 
-MIB = 1 << 20
+MIB, PAGE = 1 << 20, os.sysconf("SC_PAGESIZE")
 UNITS = {"bytes": 1, "KiB": 1 << 10, "MiB": MIB, "GiB": 1 << 30}
 SIZE = r"([0-9.]+) (bytes|KiB|MiB|GiB)"
-SITE = re.compile(r"^ *%s new, \+- %s; held %s, \+- %s$" % (SIZE, SIZE, SIZE, SIZE))
+SITE = re.compile(r"^ *%s new, \+- %s \([0-9,]+ samples?\); held %s, \+- %s$" %
+                  (SIZE, SIZE, SIZE, SIZE))
 # Few enough samples for the buffers of the kernel, if this machine is busy.
 SMALL, LARGE, CHURN = 48, 48, 160
 LEAKED = 48
@@ -117,7 +118,22 @@ class Alloc(EndToEnd):
             self.assertGreaterEqual(held, mib * MIB - error, text)
         self.assertLess(sites["churn"][2], sites["churn"][0] / 2, text)
         self.assertRegex(text.splitlines()[0], r"^[0-9.]+ MiB of new memory in .*, of which it "
-                         r"holds [0-9.]+ MiB; each sample stands for 512 KiB$")
+                         r"holds [0-9.]+ MiB; each sample stands for 508 KiB; up to "
+                         r"[0-9.]+ [KM]iB more is in no sample$")
+
+    def test_in_step(self):
+        """Two functions that touch 64 pages each in turns: samples of 128 pages would all be of
+        one of them. And threads that touch less than a sample are counted."""
+        cycles, threads, pages = 800, 50, 60
+        target = self.start("touches", cycles, threads)
+        text = self.allocate(target, "--rows=1000").decode()
+        sites = self.sites(text, ("touch_first", "touch_second"))
+        for name in "touch_first", "touch_second":
+            self.assertIn(name, sites, text)
+            self.assertLess(abs(sites[name][0] - cycles * 64 * PAGE), cycles * 64 * PAGE / 4, text)
+        match = re.search("; up to %s more is in no sample$" % SIZE, text.splitlines()[0])
+        self.assertTrue(match, text)
+        self.assertGreaterEqual(size_of(*match.groups()), threads * pages * PAGE, text)
 
     def test_leaks(self):
         text, sites = self.check("--leaks", "--rows=3")
