@@ -30,6 +30,7 @@ enum {
 	BITMAP = 2 * ALIGNMENT,
 	/* pieces per task in a batch: two stacks, their rests, another one, a lock word */
 	PIECES_EACH = 6,
+	SPARE = 64, /* threads that appear during the freeze, see tasks.c */
 };
 
 /* The area of the stack. A stack that has overflowed ends above sp. */
@@ -165,7 +166,8 @@ static void fault_in(struct ss_arena *arena, size_t size)
 		((volatile uint8_t *)arena->bytes)[at] = 0;
 }
 
-static bool make_queue(struct ss_arena *arena, size_t capacity)
+/* ready: so many entries are faulted in now, not during the freeze */
+static bool make_queue(struct ss_arena *arena, size_t capacity, size_t ready)
 {
 	if (capacity <= arena->piece_capacity)
 		return true;
@@ -180,10 +182,10 @@ static bool make_queue(struct ss_arena *arena, size_t capacity)
 		arena->piece_capacity = 0;
 		return false;
 	}
-	/* Fault the pages in; memset(0) after calloc() would be optimized away. */
-	memset(arena->pieces, 0xff, capacity * sizeof(*arena->pieces));
-	memset(arena->owners, 0xff, capacity * sizeof(*arena->owners));
-	memset(arena->parts, 0xff, capacity * sizeof(*arena->parts));
+	/* memset(0) after calloc() would be optimized away. */
+	memset(arena->pieces, 0xff, ready * sizeof(*arena->pieces));
+	memset(arena->owners, 0xff, ready * sizeof(*arena->owners));
+	memset(arena->parts, 0xff, ready * sizeof(*arena->parts));
 	return true;
 }
 
@@ -208,9 +210,12 @@ struct ss_error *ss_arena_prepare(struct ss_arena *arena,
 				  const struct ss_capture_options *options,
 				  struct ss_kept_files *kept)
 {
+	size_t capacity = tasks->items.capacity;
+	size_t ready = SS_MIN(tasks->items.count + SPARE, capacity);
+
 	take_kept(arena, kept, options->max_total);
 	arena->used = arena->kept;
-	if (!make_queue(arena, tasks->items.capacity * PIECES_EACH) ||
+	if (!make_queue(arena, capacity * PIECES_EACH, ready * PIECES_EACH) ||
 	    (!arena->bytes && !map_arena(arena, options->max_total)))
 		return ss_error_no_memory();
 	fault_in(arena, arena->kept + estimate(capture, tasks, options->max_stack));

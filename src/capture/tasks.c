@@ -11,7 +11,9 @@
 #include "capture/fragile.h"
 
 enum {
-	DIRECTORY_BYTES = 256 * 1024,
+	DIRECTORY_BYTES = 32 * 1024, /* as readdir(3) has; a thousand threads at once */
+	/* So many threads may appear during a freeze until one makes memory fault in. */
+	SPARE = 64,
 	KEPT_MAX =
 		1024, /* descriptors; growing the table of more takes longer than it saves */
 	SERIES_KEPT_MAX = 1 << 16, /* they are used for each capture of a series */
@@ -35,11 +37,13 @@ bool ss_tasks_reserve(struct ss_task_list *list, size_t count)
 		return false;
 	/* Fault it in now, not during the freeze. */
 	memset(list->items.items + list->items.count, 0,
-	       (list->items.capacity - list->items.count) * sizeof(*list->items.items));
+	       SS_MIN(list->items.capacity - list->items.count, (size_t)SPARE) *
+		       sizeof(*list->items.items));
 	memset(list->sorted + list->sorted_count, 0,
-	       (list->sorted_capacity - list->sorted_count) * sizeof(*list->sorted));
+	       SS_MIN(list->sorted_capacity - list->sorted_count, (size_t)SPARE) *
+		       sizeof(*list->sorted));
 	if (!list->directory)
-		list->directory = calloc(1, DIRECTORY_BYTES);
+		list->directory = malloc(DIRECTORY_BYTES);
 	return list->directory != NULL;
 }
 

@@ -105,7 +105,8 @@ static bool find_line(const char *text, size_t size, const char *name,
 	while (text < end) {
 		const char *newline = memchr(text, '\n', (size_t)(end - text));
 		struct ss_scan line = { .at = text, .end = newline ? newline : end };
-		if (ss_scan_text(&line, name) && ss_scan_char(&line, ':')) {
+		if (*text == *name && ss_scan_text(&line, name) &&
+		    ss_scan_char(&line, ':')) {
 			ss_scan_spaces(&line);
 			*ret = line;
 			return true;
