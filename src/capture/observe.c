@@ -241,6 +241,7 @@ static void stop_watching(const struct ss_target *target, struct ss_task *task,
 	struct ss_stat stat;
 
 	task->watched = task->steady = task->partial = task->consistent = false;
+	task->moved = true;
 	task->before = NULL;
 	task->in_call = false;
 	task->turn = SS_TURN_OTHER;

@@ -67,6 +67,7 @@ struct ss_task {
 	bool fragile; /* in a system call that a stop would end early; see fragile.h */
 	bool watched; /* read without stopping it: blocked, or in such a call */
 	bool steady;  /* watched, and the same from before to after the freeze */
+	bool moved;   /* it was watched, and has run meanwhile */
 	/* It runs in that call, see look.h: kernel has its registers. */
 	bool in_call;
 	bool left;	     /* in_call: it has been seen elsewhere since */

@@ -8,7 +8,7 @@
 #include "capture/result.h"
 
 enum {
-	TURNS = 2,	   /* for threads that wake up during the read */
+	TURNS = 3,	   /* for threads that wake up during the read */
 	FILTER_TICKS = 64, /* captures of a thread after which its filter is read again */
 	/* A thread that has run for so long without a clock tick (10 ms) in the kernel is
 	   in a system call less than one time in twenty. */
@@ -463,8 +463,32 @@ static void stop(struct ss_sampler *sampler, struct ss_tick *tick)
 	tick->stopped_max_ns = SS_MAX(tick->stopped_max_ns, freeze.max_thread_ns);
 }
 
-/* Blocked threads are read without stopping them. Those that wake up meanwhile are
-   stopped like running ones. */
+/*
+ * Reads threads again that ran while they were read without a stop. What sleeps again is not
+ * stopped: threads that wait for a lock with a time limit, as those that wait for the GIL do, wake
+ * up for a moment all the time. They slept at the tick, so one that runs gets a moment to sleep.
+ */
+static void read_moved(struct ss_sampler *sampler)
+{
+	const struct timespec pause = { .tv_nsec = PAUSE_NS };
+	unsigned pauses = PAUSES_MAX;
+
+	for (size_t i = 0; i < sampler->tasks.items.count; i++) {
+		struct ss_task *task = &sampler->tasks.items.items[i];
+		while (task->moved && task->phase == SS_TASK_SEEN && !task->watched) {
+			sampler->access->read(task, sampler->target, &sampler->options,
+					      &sampler->text);
+			if (task->watched || task->phase != SS_TASK_SEEN || pauses == 0)
+				break;
+			pauses--;
+			(void)nanosleep(&pause, NULL); /* or less */
+		}
+		task->moved = false;
+	}
+}
+
+/* Blocked threads are read without stopping them. Those that run meanwhile, and do not sleep
+   again, are stopped like running ones. */
 static void freeze_until_steady(struct ss_sampler *sampler, struct ss_tick *tick)
 {
 	for (int turn = 0; turn < TURNS; turn++) {
@@ -473,6 +497,8 @@ static void freeze_until_steady(struct ss_sampler *sampler, struct ss_tick *tick
 		if (sampler->access->check_watched(sampler->target, &sampler->tasks,
 						   &sampler->look, NULL) == 0)
 			return;
+		if (turn + 1 < TURNS)
+			read_moved(sampler);
 	}
 	stop(sampler, tick);
 }

@@ -353,6 +353,7 @@ static size_t check_watched(const struct ss_target *target, struct ss_task_list 
 			task->phase = SS_TASK_GONE;
 		if (thread && !task->steady) {
 			task->state = thread->runs_now ? 'R' : 'S';
+			task->moved = true;
 			moved++;
 		}
 	}
@@ -819,7 +820,35 @@ static void wake_one_by_one(struct process *process)
 	process->event = wake_second;
 }
 
-/* A thread that runs while it is read without a stop is stopped. */
+static void run_first(struct process *process)
+{
+	process->threads[0].runs++;
+	process->moment = process->threads[0].runs < 4 ? BEFORE_CHECK : NEVER;
+}
+
+/* What sleeps again when its stack is copied is not stopped. */
+static void test_thread_runs_briefly_in_a_tick(void **state)
+{
+	struct process process;
+
+	(void)state;
+	begin(&process, 2);
+	process.moment = BEFORE_CHECK;
+	process.event = run_first;
+	process.threads[0].runs = 2;
+	assert_int_equal(captured(&process), 0x3);
+	assert_int_equal(process.threads[0].runs, 4);
+	assert_int_equal(process.stops, 0);
+	assert_int_equal(captured(&process), 0);
+	/* Once more in the last turn: it runs too often. */
+	process.threads[0].runs = 1;
+	process.moment = BEFORE_CHECK;
+	assert_int_equal(captured(&process), 0x1);
+	assert_int_equal(process.stops, 1);
+	end(&process);
+}
+
+/* A thread that runs while it is read without a stop, and goes on, is stopped. */
 static void test_thread_wakes_up_in_a_tick(void **state)
 {
 	struct process process;
@@ -1138,6 +1167,7 @@ int main(void)
 		cmocka_unit_test(test_running_in_a_call),
 		cmocka_unit_test(test_computing),
 		cmocka_unit_test(test_threads_start_and_end),
+		cmocka_unit_test(test_thread_runs_briefly_in_a_tick),
 		cmocka_unit_test(test_thread_wakes_up_in_a_tick),
 		cmocka_unit_test(test_register),
 		cmocka_unit_test(test_thread_that_does_not_stop),
