@@ -127,6 +127,8 @@ struct ss_arch_attach {
 	/* How the name begins of the kernel function that is outermost on the kernel
 	   stack of a thread in a system call. */
 	const char *syscall_entry;
+	/* Likewise, of futex(2). */
+	const char *futex_entry;
 };
 
 /* The register set of a thread in a core file (NT_PRSTATUS), in words of 8 bytes. Each

@@ -467,6 +467,7 @@ static const struct ss_arch_attach attach = {
 	.execute_size = sizeof(execute_code),
 	.set_execute = set_execute,
 	.syscall_entry = "entry_SYSCALL_64",
+	.futex_entry = "__x64_sys_futex+",
 };
 #define ATTACH &attach
 

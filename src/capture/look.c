@@ -164,8 +164,9 @@ static void wait_for_samples(const struct ss_look *look, uint64_t limit_ns)
 
 /*
  * The kernel stack of a thread that waits for a CPU shows whether it was preempted in user
- * space, where it can be stopped, or in a system call. It is empty while the thread is on a
- * CPU, and not readable for all.
+ * space, where it can be stopped, or in a system call. So can one that was woken up in futex(2),
+ * which moves no data: on a busy machine it may wait for long. The stack is empty while the thread
+ * is on a CPU, and not readable for all.
  */
 static void look_at_kernel_stack(struct ss_look *look, struct ss_task *task,
 				 uint64_t now_ns)
@@ -173,7 +174,8 @@ static void look_at_kernel_stack(struct ss_look *look, struct ss_task *task,
 	if (!ss_target_read_task(look->target, task->tid, "stack", &look->text) ||
 	    look->text.size == 0)
 		return;
-	task->fragile = strstr(look->text.bytes, ss_arch_host.attach->syscall_entry);
+	task->fragile = strstr(look->text.bytes, ss_arch_host.attach->syscall_entry) &&
+			!strstr(look->text.bytes, ss_arch_host.attach->futex_entry);
 	if (!task->fragile)
 		task->sampled_ns = now_ns;
 }
