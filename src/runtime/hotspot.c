@@ -27,11 +27,13 @@ enum {
 	FRAME_RETURN = 8,
 	FRAME_SENDER_SP = 8,
 	FRAME_METHOD = 24,
-	FRAME_BYTECODE = 64,
+	FRAME_BYTECODE = 64,	    /* in 8: a word less */
 	FRAME_LOCALS_MAX = 1 << 20, /* 65,535 words, and what adapters add */
 	LEAF_MAX = 4096,	    /* of a stub that has a frame pointer */
 	KEPT_ID_MAX = 128,
 	LOCK_STACK_MAX = 64, /* it has 8 */
+	PARKER_BYTES = 192,  /* a mutex, two condition variables, and three words */
+	THREAD_BYTES_MAX = 8192,
 	OWNER_ANONYMOUS = 1, /* ObjectMonitor::ANONYMOUS_OWNER */
 	BEFORE = 64,	     /* bytes of code before a pc that are looked at */
 	AFTER = 16,
@@ -185,13 +187,45 @@ static int compare_threads(const void *a, const void *b)
 	return (x->tid > y->tid) - (x->tid < y->tid);
 }
 
-/* Finds the threads, once: it takes several reads for each. False without memory. */
-static bool find_threads(struct hotspot *hotspot)
+/* False without memory. */
+static bool add_thread(struct hotspot *hotspot, uint64_t address)
 {
-	if (hotspot->has_threads)
-		return true;
-	hotspot->has_threads = true;
+	const struct ss_memory *memory = hotspot->process->memory;
+	const uint64_t *at = hotspot->layout.at;
+	uint64_t os;
+	uint32_t tid;
 
+	if (!ss_memory_read_u64(memory, address + at[SS_HOTSPOT_THREAD_OS], &os) ||
+	    !ss_memory_read_u32(memory, os + at[SS_HOTSPOT_OS_ID], &tid))
+		return true;
+	struct java_thread *slot = ss_vector_push(&hotspot->threads);
+	if (!slot)
+		return false;
+	*slot = (struct java_thread){ .address = address, .tid = (int32_t)tid };
+	return true;
+}
+
+/* Up to 11. */
+static bool add_linked_threads(struct hotspot *hotspot)
+{
+	const struct ss_memory *memory = hotspot->process->memory;
+	const uint64_t *at = hotspot->layout.at;
+	uint64_t address;
+
+	if (!ss_memory_read_u64(memory, at[SS_HOTSPOT_FIRST_THREAD_AT], &address))
+		return true;
+	for (uint32_t i = 0; i < THREADS_MAX && address; i++) {
+		if (!add_thread(hotspot, address))
+			return false;
+		if (!ss_memory_read_u64(memory, address + at[SS_HOTSPOT_THREAD_NEXT],
+					&address))
+			break;
+	}
+	return true;
+}
+
+static bool add_listed_threads(struct hotspot *hotspot)
+{
 	const struct ss_memory *memory = hotspot->process->memory;
 	const uint64_t *at = hotspot->layout.at;
 	uint64_t list;
@@ -204,18 +238,22 @@ static bool find_threads(struct hotspot *hotspot)
 		return true;
 	for (uint32_t i = 0; i < SS_MIN(count, (uint32_t)THREADS_MAX); i++) {
 		uint64_t address;
-		uint64_t os;
-		uint32_t tid;
-		if (!ss_memory_read_u64(memory, threads + (uint64_t)i * WORD, &address) ||
-		    !ss_memory_read_u64(memory, address + at[SS_HOTSPOT_THREAD_OS],
-					&os) ||
-		    !ss_memory_read_u32(memory, os + at[SS_HOTSPOT_OS_ID], &tid))
-			continue;
-		struct java_thread *slot = ss_vector_push(&hotspot->threads);
-		if (!slot)
+		if (ss_memory_read_u64(memory, threads + (uint64_t)i * WORD, &address) &&
+		    !add_thread(hotspot, address))
 			return false;
-		*slot = (struct java_thread){ .address = address, .tid = (int32_t)tid };
 	}
+	return true;
+}
+
+/* Finds the threads, once: it takes several reads for each. False without memory. */
+static bool find_threads(struct hotspot *hotspot)
+{
+	if (hotspot->has_threads)
+		return true;
+	hotspot->has_threads = true;
+	if (!(hotspot->layout.thread_list ? add_linked_threads(hotspot) :
+					    add_listed_threads(hotspot)))
+		return false;
 	if (hotspot->threads.count > 1)
 		qsort(hotspot->threads.items, hotspot->threads.count,
 		      sizeof(*hotspot->threads.items), compare_threads);
@@ -432,6 +470,24 @@ static bool has_made_frame(const struct step *step, const struct code *code)
 	return false;
 }
 
+/* Up to 15, after "pop %rbp": the poll "test %eax, rel32(%rip); ret", or "mov disp(%r15), %r10;
+   test %eax, (%r10); ret". */
+static bool is_in_old_poll(const struct code *code)
+{
+	static const uint8_t test_r10[] = { 0x41, 0x85, 0x02, 0xc3 };
+	const uint8_t *at = code->at;
+
+	if (at[-1] == 0x5d && at[0] == 0x85 && at[1] == 0x05 && at[6] == 0xc3)
+		return true;
+	if (at[-1] == 0x5d && at[0] == 0x4d && at[1] == 0x8b && at[2] == 0x97)
+		return memcmp(at + 7, test_r10, sizeof(test_r10)) == 0;
+	if (at[-1] == 0x5d && at[0] == 0x4d && at[1] == 0x8b && at[2] == 0x57)
+		return memcmp(at + 4, test_r10, sizeof(test_r10)) == 0;
+	return memcmp(at, test_r10, sizeof(test_r10)) == 0 &&
+	       ((at[-8] == 0x5d && at[-7] == 0x4d && at[-6] == 0x8b) ||
+		(at[-5] == 0x5d && at[-4] == 0x4d && at[-3] == 0x8b));
+}
+
 /* How far the innermost frame is made, or undone, judged by the code around its pc. */
 static enum saved find_saved(const struct step *step)
 {
@@ -453,6 +509,8 @@ static enum saved find_saved(const struct step *step)
 		return SAVED_NOTHING;
 	if (code.at[0] == 0x5d && step->blob.kind == SS_HOTSPOT_NMETHOD) /* pop %rbp */
 		return SAVED_POINTER;
+	if (is_in_old_poll(&code))
+		return SAVED_NOTHING;
 	/* After "pop %rbp": the poll "cmp disp(%r15), %rsp; ja stub; ret". */
 	size_t poll = code.at[0] == 0x49 && code.at[1] == 0x3b ?
 			      (code.at[2] == 0x67 ? 4 :
@@ -733,6 +791,12 @@ static bool add_compiled(struct walk *walk, const struct ss_hotspot_blob *blob)
 	return true;
 }
 
+/* Where the interpreter has its bytecode, below the frame pointer. */
+static uint64_t bytecode_slot(const struct ss_hotspot_layout *layout)
+{
+	return layout->major <= 8 ? FRAME_BYTECODE - WORD : FRAME_BYTECODE;
+}
+
 /* The offset of the bytecode that an interpreted frame executes; -1: a native method has
    none. */
 static int32_t find_bci(const struct walk *walk, const struct ss_hotspot_method *method,
@@ -745,7 +809,8 @@ static int32_t find_bci(const struct walk *walk, const struct ss_hotspot_method 
 	    ss_regs_get(&thread->thread->regs, REGISTER_BYTECODE, &at) &&
 	    at - method->code < method->code_size)
 		return (int32_t)(at - method->code);
-	if (!ss_memory_read_u64(thread->memory, fp - FRAME_BYTECODE, &at) ||
+	if (!ss_memory_read_u64(thread->memory,
+				fp - bytecode_slot(&walk->hotspot->layout), &at) ||
 	    at - method->code >= method->code_size)
 		return -1;
 	return (int32_t)(at - method->code);
@@ -856,7 +921,7 @@ static bool has_on_stack(const struct hotspot *hotspot, const struct java_thread
 	       address < base && base - address <= size;
 }
 
-/* From 24 on a thread notes the objects that it has locked: the owner of a monitor that
+/* From 21 on, a thread may note the objects that it has locked: the owner of a monitor that
    another thread has made for such an object is not recorded. */
 static bool has_locked(const struct hotspot *hotspot, const struct java_thread *java,
 		       uint64_t object)
@@ -883,7 +948,8 @@ static bool has_locked(const struct hotspot *hotspot, const struct java_thread *
 
 /* What a monitor records of its owner. */
 struct owner {
-	uint64_t value; /* up to 23: the JavaThread, or a lock record on its stack */
+	uint64_t value; /* up to 21: the JavaThread, or a lock record on its stack */
+	/* If the value does not tell: one of these is not 0. */
 	uint64_t locker;
 	uint64_t object;
 };
@@ -896,10 +962,11 @@ static bool read_owner(const struct hotspot *hotspot, uint64_t monitor, struct o
 	if (!read_now(hotspot, monitor, SS_HOTSPOT_MONITOR_OWNER, &ret->value) ||
 	    ret->value == 0)
 		return false;
-	if (!hotspot->layout.owner_ids || ret->value != OWNER_ANONYMOUS)
+	if (!hotspot->layout.lock_stacks || ret->value != OWNER_ANONYMOUS)
 		return true;
-	return read_now(hotspot, monitor, SS_HOTSPOT_MONITOR_STACK_LOCKER,
-			&ret->locker) &&
+	return (!hotspot->layout.stack_lockers ||
+		read_now(hotspot, monitor, SS_HOTSPOT_MONITOR_STACK_LOCKER,
+			 &ret->locker)) &&
 	       read_now(hotspot, monitor, SS_HOTSPOT_MONITOR_OBJECT, &handle) && handle &&
 	       ss_memory_read_u64(hotspot->process->fresh, handle, &ret->object);
 }
@@ -910,16 +977,15 @@ static bool is_owner(struct hotspot *hotspot, const struct java_thread *java,
 	const struct owner *owner = data;
 	uint64_t id;
 
+	if (owner->locker)
+		return has_on_stack(hotspot, java, owner->locker);
+	if (owner->object)
+		return has_locked(hotspot, java, owner->object);
 	if (!hotspot->layout.owner_ids)
 		return owner->value == java->address ||
 		       has_on_stack(hotspot, java, owner->value);
-	if (owner->value != OWNER_ANONYMOUS)
-		return read_now(hotspot, java->address, SS_HOTSPOT_THREAD_MONITOR_ID,
-				&id) &&
-		       id == owner->value;
-	if (owner->locker)
-		return has_on_stack(hotspot, java, owner->locker);
-	return owner->object && has_locked(hotspot, java, owner->object);
+	return read_now(hotspot, java->address, SS_HOTSPOT_THREAD_MONITOR_ID, &id) &&
+	       id == owner->value;
 }
 
 /* Whether a thread has this Thread object. */
@@ -974,8 +1040,28 @@ find_synchronizer(struct hotspot *hotspot, const struct java_thread *java, uint6
 	return find_owner(hotspot, has_object, &object);
 }
 
-/* The lock that a thread waits for. The futex is the thread's own; its Parker is in the
-   JavaThread. */
+/* Whether a thread waits in its Parker, by which it waits for locks of java.util.concurrent. It is
+   in the JavaThread; up to 11, there is a pointer to it, which the tables do not have. */
+static bool is_in_parker(const struct hotspot *hotspot, const struct java_thread *java,
+			 uint64_t futex)
+{
+	const uint64_t *at = hotspot->layout.at;
+
+	if (!hotspot->layout.separate_parker)
+		return futex - java->address < at[SS_HOTSPOT_THREAD_BYTES];
+	for (uint64_t i = at[SS_HOTSPOT_THREAD_BASE_BYTES];
+	     i + WORD <= SS_MIN(at[SS_HOTSPOT_THREAD_BYTES], (uint64_t)THREAD_BYTES_MAX);
+	     i += WORD) {
+		uint64_t pointer;
+		if (ss_memory_read_u64(hotspot->process->fresh, java->address + i,
+				       &pointer) &&
+		    futex - pointer < PARKER_BYTES)
+			return true;
+	}
+	return false;
+}
+
+/* The lock that a thread waits for. The futex is the thread's own. */
 static bool find_lock(struct hotspot *hotspot, const struct ss_capture_thread *thread,
 		      struct ss_runtime_found_lock *ret)
 {
@@ -989,9 +1075,7 @@ static bool find_lock(struct hotspot *hotspot, const struct ss_capture_thread *t
 	if (!java)
 		return false;
 	const struct java_thread *owner = find_monitor(hotspot, java, &lock);
-	bool in_parker = futex.address - java->address <
-			 hotspot->layout.at[SS_HOTSPOT_THREAD_BYTES];
-	if ((!owner || owner == java) && in_parker) {
+	if ((!owner || owner == java) && is_in_parker(hotspot, java, futex.address)) {
 		owner = find_synchronizer(hotspot, java, &lock);
 		type = SS_LOCK_JAVA_LOCK;
 	}

@@ -61,6 +61,22 @@ static bool read_heap(const struct ss_hotspot_codes *codes, uint64_t heap,
 	return ret->range.start < ret->range.end;
 }
 
+/* False without memory. */
+static bool add_heap(struct ss_hotspot_codes *codes, uint64_t pointer)
+{
+	struct ss_hotspot_heap heap;
+	uint64_t address;
+
+	if (!ss_memory_read_u64(codes->memory, pointer, &address) ||
+	    !read_heap(codes, address, &heap))
+		return true;
+	struct ss_hotspot_heap *slot = ss_vector_push(&codes->heaps);
+	if (!slot)
+		return false;
+	*slot = heap;
+	return true;
+}
+
 bool ss_hotspot_codes_init(struct ss_hotspot_codes *codes)
 {
 	const uint64_t *at = codes->layout->at;
@@ -68,21 +84,15 @@ bool ss_hotspot_codes_init(struct ss_hotspot_codes *codes)
 	uint64_t data;
 	int32_t count;
 
+	if (codes->layout->one_heap)
+		return add_heap(codes, at[SS_HOTSPOT_HEAP_AT]);
 	if (!ss_memory_read_u64(codes->memory, at[SS_HOTSPOT_HEAPS_AT], &array) ||
 	    !read_int(codes, array, SS_HOTSPOT_ARRAY_LENGTH, &count) ||
 	    !read_pointer(codes, array, SS_HOTSPOT_ARRAY_DATA, &data))
 		return true;
 	for (int32_t i = 0; i < SS_MIN(count, (int32_t)HEAPS_MAX); i++) {
-		struct ss_hotspot_heap heap;
-		uint64_t address;
-		if (!ss_memory_read_u64(codes->memory, data + (uint64_t)i * WORD,
-					&address) ||
-		    !read_heap(codes, address, &heap))
-			continue;
-		struct ss_hotspot_heap *slot = ss_vector_push(&codes->heaps);
-		if (!slot)
+		if (!add_heap(codes, data + (uint64_t)i * WORD))
 			return false;
-		*slot = heap;
 	}
 	return true;
 }
@@ -139,8 +149,8 @@ static struct ss_hotspot_range range_of(uint64_t base, int32_t start, int32_t en
 }
 
 /* From 23 on. */
-static bool read_offsets(const struct ss_hotspot_codes *codes,
-			 struct ss_hotspot_blob *blob)
+static bool read_separate_data(const struct ss_hotspot_codes *codes,
+			       struct ss_hotspot_blob *blob)
 {
 	const uint64_t address = blob->address;
 	uint64_t immutable;
@@ -168,27 +178,46 @@ static bool read_offsets(const struct ss_hotspot_codes *codes,
 	return true;
 }
 
-/* Up to 22: metadata, scopes and PcDescs follow each other. */
-static bool read_pointers(const struct ss_hotspot_codes *codes,
-			  struct ss_hotspot_blob *blob)
+/* The debug information and the deoptimisation handler, as offsets. */
+static bool read_scopes_offset(const struct ss_hotspot_codes *codes,
+			       struct ss_hotspot_blob *blob, int32_t *ret)
 {
 	const uint64_t address = blob->address;
 	uint64_t scopes;
+	int32_t deopt;
+
+	if (codes->layout->code_offsets) {
+		if (!read_int(codes, address, SS_HOTSPOT_NMETHOD_SCOPES, ret) ||
+		    !read_int(codes, address, SS_HOTSPOT_NMETHOD_DEOPT, &deopt))
+			return false;
+		blob->deopt = deopt > 0 ? address + (uint64_t)deopt : 0;
+		return true;
+	}
+	if (!read_pointer(codes, address, SS_HOTSPOT_NMETHOD_SCOPES, &scopes) ||
+	    !read_pointer(codes, address, SS_HOTSPOT_NMETHOD_DEOPT, &blob->deopt) ||
+	    scopes < address || scopes - address > DATA_MAX)
+		return false;
+	*ret = (int32_t)(scopes - address);
+	return true;
+}
+
+/* Up to 22: metadata, scopes and PcDescs follow each other. */
+static bool read_data(const struct ss_hotspot_codes *codes, struct ss_hotspot_blob *blob)
+{
+	const uint64_t address = blob->address;
+	int32_t scopes;
 	int32_t metadata;
 	int32_t pcs;
 	int32_t end;
 
-	if (!read_pointer(codes, address, SS_HOTSPOT_NMETHOD_SCOPES, &scopes) ||
-	    !read_pointer(codes, address, SS_HOTSPOT_NMETHOD_DEOPT, &blob->deopt) ||
+	if (!read_scopes_offset(codes, blob, &scopes) ||
 	    !read_int(codes, address, SS_HOTSPOT_NMETHOD_METADATA, &metadata) ||
 	    !read_int(codes, address, SS_HOTSPOT_NMETHOD_PCS, &pcs) ||
-	    !read_int(codes, address, SS_HOTSPOT_NMETHOD_PCS_END, &end) ||
-	    scopes < address || scopes - address > DATA_MAX)
+	    !read_int(codes, address, SS_HOTSPOT_NMETHOD_PCS_END, &end))
 		return false;
-	int32_t offset = (int32_t)(scopes - address);
 	blob->pcs = range_of(address, pcs, end);
-	blob->scopes = range_of(address, offset, pcs);
-	blob->metadata = range_of(address, metadata, offset);
+	blob->scopes = range_of(address, scopes, pcs);
+	blob->metadata = range_of(address, metadata, scopes);
 	return true;
 }
 
@@ -201,8 +230,8 @@ static bool read_nmethod(const struct ss_hotspot_codes *codes,
 			  &blob->method) ||
 	    !read_int(codes, blob->address, SS_HOTSPOT_NMETHOD_ORIGINAL_PC,
 		      &original_pc) ||
-	    !(codes->layout->offsets ? read_offsets(codes, blob) :
-				       read_pointers(codes, blob)))
+	    !(codes->layout->separate_data ? read_separate_data(codes, blob) :
+					     read_data(codes, blob)))
 		return false;
 	blob->original_pc = original_pc > 0 ? (uint32_t)original_pc : 0;
 	return true;
@@ -215,7 +244,7 @@ static bool read_code_range(const struct ss_hotspot_codes *codes,
 	int32_t code;
 	int32_t data;
 
-	if (!codes->layout->offsets)
+	if (!codes->layout->code_offsets)
 		return read_pointer(codes, address, SS_HOTSPOT_BLOB_CODE_BEGIN,
 				    &blob->code.start) &&
 		       read_pointer(codes, address, SS_HOTSPOT_BLOB_CODE_END,
@@ -236,7 +265,7 @@ static bool read_frame_complete(const struct ss_hotspot_codes *codes,
 	int32_t offset = 0;
 	int16_t narrow;
 
-	if (!codes->layout->offsets) {
+	if (!codes->layout->separate_data) {
 		if (!ss_memory_read(codes->memory, address, &offset, sizeof(offset)))
 			return false;
 	} else {

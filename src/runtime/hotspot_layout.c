@@ -9,6 +9,7 @@ enum {
 	NAME_MAX_SIZE = 96,
 	STRIDE_MAX = 128,
 	OFFSET_MAX = 1 << 20, /* of a field, or size of a type */
+	VM_OF_8 = 25,
 };
 
 const char *const ss_hotspot_symbols[SS_HOTSPOT_SYMBOLS] = {
@@ -26,44 +27,34 @@ const char *const ss_hotspot_symbols[SS_HOTSPOT_SYMBOLS] = {
 };
 
 /* The versions that were tested. */
-static const struct version {
-	unsigned major;
-	bool offsets;
-	bool no_zeros;
-	bool field_stream;
-	bool owner_ids;
-} versions[] = {
-	{ .major = 17 },
-	{ .major = 25,
-	  .offsets = true,
-	  .no_zeros = true,
-	  .field_stream = true,
-	  .owner_ids = true },
-};
+static const uint8_t versions[] = { 8, 11, 17, 21, 25, 26 };
 
-/* In which versions a value must be found. */
-enum need {
-	ALWAYS,
-	POINTERS, /* only without version.offsets */
-	OFFSETS,  /* only with version.offsets */
-	OWNER_IDS,
-};
+#define ALWAYS 0, UINT8_MAX
+#define SINCE(version) version, UINT8_MAX
+#define UNTIL(version) 0, version
+#define BETWEEN(first, last) first, last
 
 /* Several rows may give the same value, where versions name it differently. Without a field:
-   the size of the type. */
+   the size of the type. The versions are those that need the value. */
 static const struct row {
 	const char *type;
 	const char *field;
 	uint8_t value;
-	uint8_t need;
+	uint8_t since;
+	uint8_t until;
 } rows[] = {
 	{ "Abstract_VM_Version", "_vm_major_version", SS_HOTSPOT_MAJOR_AT, ALWAYS },
 	{ "Abstract_VM_Version", "_vm_minor_version", SS_HOTSPOT_MINOR_AT, ALWAYS },
-	{ "Abstract_VM_Version", "_vm_security_version", SS_HOTSPOT_SECURITY_AT, ALWAYS },
-	{ "CodeCache", "_heaps", SS_HOTSPOT_HEAPS_AT, ALWAYS },
-	{ "ThreadsSMRSupport", "_java_thread_list", SS_HOTSPOT_THREADS_AT, ALWAYS },
+	{ "Abstract_VM_Version", "_vm_security_version", SS_HOTSPOT_SECURITY_AT,
+	  SINCE(9) },
+	{ "CodeCache", "_heaps", SS_HOTSPOT_HEAPS_AT, SINCE(9) },
+	{ "CodeCache", "_heap", SS_HOTSPOT_HEAP_AT, UNTIL(8) },
+	{ "ThreadsSMRSupport", "_java_thread_list", SS_HOTSPOT_THREADS_AT, SINCE(17) },
+	{ "Threads", "_thread_list", SS_HOTSPOT_FIRST_THREAD_AT, UNTIL(11) },
+	{ "JavaThread", "_next", SS_HOTSPOT_THREAD_NEXT, UNTIL(11) },
 	{ "StubRoutines", "_call_stub_return_address", SS_HOTSPOT_CALL_STUB_AT, ALWAYS },
 	{ "GrowableArrayBase", "_len", SS_HOTSPOT_ARRAY_LENGTH, ALWAYS },
+	{ "GenericGrowableArray", "_len", SS_HOTSPOT_ARRAY_LENGTH, ALWAYS },
 	{ "GrowableArray<int>", "_data", SS_HOTSPOT_ARRAY_DATA, ALWAYS },
 	{ "CodeHeap", "_memory", SS_HOTSPOT_HEAP_MEMORY, ALWAYS },
 	{ "CodeHeap", "_segmap", SS_HOTSPOT_HEAP_SEGMENTS, ALWAYS },
@@ -77,27 +68,30 @@ static const struct row {
 	{ "CodeBlob", "_size", SS_HOTSPOT_BLOB_BYTES, ALWAYS },
 	{ "CodeBlob", "_frame_complete_offset", SS_HOTSPOT_BLOB_FRAME_COMPLETE, ALWAYS },
 	{ "CodeBlob", "_frame_size", SS_HOTSPOT_BLOB_FRAME_SIZE, ALWAYS },
-	{ "CodeBlob", "_code_begin", SS_HOTSPOT_BLOB_CODE_BEGIN, POINTERS },
-	{ "CodeBlob", "_code_end", SS_HOTSPOT_BLOB_CODE_END, POINTERS },
-	{ "CodeBlob", "_code_offset", SS_HOTSPOT_BLOB_CODE_OFFSET, OFFSETS },
-	{ "CodeBlob", "_data_offset", SS_HOTSPOT_BLOB_DATA_OFFSET, OFFSETS },
-	{ "CodeBlob", "_mutable_data", SS_HOTSPOT_BLOB_MUTABLE, OFFSETS },
-	{ "CodeBlob", "_mutable_data_size", SS_HOTSPOT_BLOB_MUTABLE_BYTES, OFFSETS },
-	{ "CodeBlob", "_relocation_size", SS_HOTSPOT_BLOB_RELOCATIONS, OFFSETS },
+	{ "CodeBlob", "_code_begin", SS_HOTSPOT_BLOB_CODE_BEGIN, BETWEEN(9, 22) },
+	{ "CodeBlob", "_code_end", SS_HOTSPOT_BLOB_CODE_END, BETWEEN(9, 22) },
+	{ "CodeBlob", "_code_offset", SS_HOTSPOT_BLOB_CODE_OFFSET, UNTIL(8) },
+	{ "CodeBlob", "_code_offset", SS_HOTSPOT_BLOB_CODE_OFFSET, SINCE(23) },
+	{ "CodeBlob", "_data_offset", SS_HOTSPOT_BLOB_DATA_OFFSET, ALWAYS },
+	{ "CodeBlob", "_mutable_data", SS_HOTSPOT_BLOB_MUTABLE, SINCE(23) },
+	{ "CodeBlob", "_mutable_data_size", SS_HOTSPOT_BLOB_MUTABLE_BYTES, SINCE(23) },
+	{ "CodeBlob", "_relocation_size", SS_HOTSPOT_BLOB_RELOCATIONS, SINCE(23) },
 	{ "CompiledMethod", "_method", SS_HOTSPOT_NMETHOD_METHOD, ALWAYS },
 	{ "nmethod", "_method", SS_HOTSPOT_NMETHOD_METHOD, ALWAYS },
 	{ "nmethod", "_compile_id", SS_HOTSPOT_NMETHOD_COMPILE_ID, ALWAYS },
 	{ "nmethod", "_orig_pc_offset", SS_HOTSPOT_NMETHOD_ORIGINAL_PC, ALWAYS },
 	{ "nmethod", "_scopes_pcs_offset", SS_HOTSPOT_NMETHOD_PCS, ALWAYS },
-	{ "nmethod", "_dependencies_offset", SS_HOTSPOT_NMETHOD_PCS_END, POINTERS },
+	{ "nmethod", "_dependencies_offset", SS_HOTSPOT_NMETHOD_PCS_END, UNTIL(22) },
 	{ "CompiledMethod", "_scopes_data_begin", SS_HOTSPOT_NMETHOD_SCOPES, ALWAYS },
 	{ "nmethod", "_scopes_data_offset", SS_HOTSPOT_NMETHOD_SCOPES, ALWAYS },
-	{ "nmethod", "_metadata_offset", SS_HOTSPOT_NMETHOD_METADATA, POINTERS },
+	{ "nmethod", "_metadata_offset", SS_HOTSPOT_NMETHOD_METADATA, UNTIL(22) },
 	{ "CompiledMethod", "_deopt_handler_begin", SS_HOTSPOT_NMETHOD_DEOPT, ALWAYS },
 	{ "nmethod", "_deopt_handler_offset", SS_HOTSPOT_NMETHOD_DEOPT, ALWAYS },
-	{ "nmethod", "_immutable_data", SS_HOTSPOT_NMETHOD_IMMUTABLE, OFFSETS },
+	{ "nmethod", "_deoptimize_offset", SS_HOTSPOT_NMETHOD_DEOPT, ALWAYS },
+	{ "nmethod", "_deopt_handler_entry_offset", SS_HOTSPOT_NMETHOD_DEOPT, ALWAYS },
+	{ "nmethod", "_immutable_data", SS_HOTSPOT_NMETHOD_IMMUTABLE, SINCE(23) },
 	{ "nmethod", "_immutable_data_size", SS_HOTSPOT_NMETHOD_IMMUTABLE_BYTES,
-	  OFFSETS },
+	  SINCE(23) },
 	{ "PcDesc", "_pc_offset", SS_HOTSPOT_PC_OFFSET, ALWAYS },
 	{ "PcDesc", "_scope_decode_offset", SS_HOTSPOT_PC_SCOPE, ALWAYS },
 	{ "PcDesc", NULL, SS_HOTSPOT_PC_SIZE, ALWAYS },
@@ -112,7 +106,8 @@ static const struct row {
 	{ "ConstMethod", NULL, SS_HOTSPOT_CONST_SIZE, ALWAYS },
 	{ "ConstantPool", "_pool_holder", SS_HOTSPOT_POOL_HOLDER, ALWAYS },
 	{ "ConstantPool", "_length", SS_HOTSPOT_POOL_LENGTH, ALWAYS },
-	{ "ConstantPool", "_source_file_name_index", SS_HOTSPOT_POOL_FILE, ALWAYS },
+	{ "ConstantPool", "_source_file_name_index", SS_HOTSPOT_POOL_FILE, SINCE(17) },
+	{ "InstanceKlass", "_source_file_name_index", SS_HOTSPOT_CLASS_FILE, UNTIL(11) },
 	{ "ConstantPool", NULL, SS_HOTSPOT_POOL_SIZE, ALWAYS },
 	{ "Klass", "_name", SS_HOTSPOT_CLASS_NAME, ALWAYS },
 	{ "InstanceKlass", "_methods", SS_HOTSPOT_CLASS_METHODS, ALWAYS },
@@ -120,49 +115,63 @@ static const struct row {
 	{ "Array<Method*>", "_data", SS_HOTSPOT_METHODS_DATA, ALWAYS },
 	{ "Symbol", "_length", SS_HOTSPOT_SYMBOL_LENGTH, ALWAYS },
 	{ "Symbol", "_body[0]", SS_HOTSPOT_SYMBOL_BODY, ALWAYS },
-	{ "ThreadsList", "_length", SS_HOTSPOT_LIST_LENGTH, ALWAYS },
-	{ "ThreadsList", "_threads", SS_HOTSPOT_LIST_THREADS, ALWAYS },
+	{ "Symbol", "_body", SS_HOTSPOT_SYMBOL_BODY, ALWAYS },
+	{ "ThreadsList", "_length", SS_HOTSPOT_LIST_LENGTH, SINCE(17) },
+	{ "ThreadsList", "_threads", SS_HOTSPOT_LIST_THREADS, SINCE(17) },
 	{ "JavaThread", "_osthread", SS_HOTSPOT_THREAD_OS, ALWAYS },
 	{ "Thread", "_osthread", SS_HOTSPOT_THREAD_OS, ALWAYS },
 	{ "JavaThread", "_anchor", SS_HOTSPOT_THREAD_ANCHOR, ALWAYS },
 	{ "JavaThread", "_current_pending_monitor", SS_HOTSPOT_THREAD_PENDING_MONITOR,
 	  ALWAYS },
-	{ "JavaThread", "_monitor_owner_id", SS_HOTSPOT_THREAD_MONITOR_ID, OWNER_IDS },
+	{ "Thread", "_current_pending_monitor", SS_HOTSPOT_THREAD_PENDING_MONITOR,
+	  ALWAYS },
+	{ "JavaThread", "_monitor_owner_id", SS_HOTSPOT_THREAD_MONITOR_ID, SINCE(24) },
 	{ "JavaThread", "_stack_base", SS_HOTSPOT_THREAD_STACK_BASE, ALWAYS },
 	{ "JavaThread", "_stack_size", SS_HOTSPOT_THREAD_STACK_SIZE, ALWAYS },
-	{ "JavaThread", "_lock_stack", SS_HOTSPOT_THREAD_LOCKS, OWNER_IDS },
-	{ "LockStack", "_top", SS_HOTSPOT_LOCKS_TOP, OWNER_IDS },
-	{ "LockStack", "_base[0]", SS_HOTSPOT_LOCKS_BASE, OWNER_IDS },
+	{ "JavaThread", "_lock_stack", SS_HOTSPOT_THREAD_LOCKS, SINCE(21) },
+	{ "LockStack", "_top", SS_HOTSPOT_LOCKS_TOP, SINCE(21) },
+	{ "LockStack", "_base[0]", SS_HOTSPOT_LOCKS_BASE, SINCE(21) },
 	{ "ObjectMonitor", "_object", SS_HOTSPOT_MONITOR_OBJECT, ALWAYS },
 	{ "OSThread", "_thread_id", SS_HOTSPOT_OS_ID, ALWAYS },
 	{ "JavaFrameAnchor", "_last_Java_sp", SS_HOTSPOT_ANCHOR_SP, ALWAYS },
 	{ "JavaFrameAnchor", "_last_Java_fp", SS_HOTSPOT_ANCHOR_FP, ALWAYS },
 	{ "ObjectMonitor", "_owner", SS_HOTSPOT_MONITOR_OWNER, ALWAYS },
-	{ "ObjectMonitor", "_stack_locker", SS_HOTSPOT_MONITOR_STACK_LOCKER, OWNER_IDS },
+	{ "ObjectMonitor", "_stack_locker", SS_HOTSPOT_MONITOR_STACK_LOCKER,
+	  BETWEEN(24, 25) },
 	{ "JavaThread", NULL, SS_HOTSPOT_THREAD_BYTES, ALWAYS },
+	{ "Thread", NULL, SS_HOTSPOT_THREAD_BASE_BYTES, UNTIL(11) },
 	{ "JavaThread", "_threadObj", SS_HOTSPOT_THREAD_OBJECT, ALWAYS },
-	{ "JavaThread", "_vthread", SS_HOTSPOT_THREAD_VIRTUAL, OWNER_IDS },
+	{ "JavaThread", "_vthread", SS_HOTSPOT_THREAD_VIRTUAL, SINCE(21) },
 	{ "oopDesc", "_metadata._klass", SS_HOTSPOT_OBJECT_CLASS, ALWAYS },
 	{ "CompressedOops", "_narrow_oop._base", SS_HOTSPOT_OOP_BASE_AT, ALWAYS },
 	{ "CompressedOops", "_base", SS_HOTSPOT_OOP_BASE_AT, ALWAYS },
+	{ "Universe", "_narrow_oop._base", SS_HOTSPOT_OOP_BASE_AT, ALWAYS },
 	{ "CompressedOops", "_narrow_oop._shift", SS_HOTSPOT_OOP_SHIFT_AT, ALWAYS },
 	{ "CompressedOops", "_shift", SS_HOTSPOT_OOP_SHIFT_AT, ALWAYS },
+	{ "Universe", "_narrow_oop._shift", SS_HOTSPOT_OOP_SHIFT_AT, ALWAYS },
 	{ "CompressedKlassPointers", "_narrow_klass._base", SS_HOTSPOT_CLASS_BASE_AT,
 	  ALWAYS },
 	{ "CompressedKlassPointers", "_base", SS_HOTSPOT_CLASS_BASE_AT, ALWAYS },
+	{ "Universe", "_narrow_klass._base", SS_HOTSPOT_CLASS_BASE_AT, ALWAYS },
 	{ "CompressedKlassPointers", "_narrow_klass._shift", SS_HOTSPOT_CLASS_SHIFT_AT,
 	  ALWAYS },
 	{ "CompressedKlassPointers", "_shift", SS_HOTSPOT_CLASS_SHIFT_AT, ALWAYS },
+	{ "Universe", "_narrow_klass._shift", SS_HOTSPOT_CLASS_SHIFT_AT, ALWAYS },
 	{ "Klass", "_super", SS_HOTSPOT_CLASS_SUPER, ALWAYS },
 	{ "InstanceKlass", "_fields", SS_HOTSPOT_CLASS_FIELDS, ALWAYS },
 	{ "InstanceKlass", "_fieldinfo_stream", SS_HOTSPOT_CLASS_FIELDS, ALWAYS },
 	{ "Array<u2>", "_data", SS_HOTSPOT_FIELDS_DATA, ALWAYS },
 	{ "Array<u1>", "_data", SS_HOTSPOT_STREAM_DATA, ALWAYS },
 	{ "JVMFlag", "flags", SS_HOTSPOT_FLAGS_AT, ALWAYS },
+	{ "Flag", "flags", SS_HOTSPOT_FLAGS_AT, ALWAYS },
 	{ "JVMFlag", "numFlags", SS_HOTSPOT_FLAG_COUNT_AT, ALWAYS },
+	{ "Flag", "numFlags", SS_HOTSPOT_FLAG_COUNT_AT, ALWAYS },
 	{ "JVMFlag", "_name", SS_HOTSPOT_FLAG_NAME, ALWAYS },
+	{ "Flag", "_name", SS_HOTSPOT_FLAG_NAME, ALWAYS },
 	{ "JVMFlag", "_addr", SS_HOTSPOT_FLAG_ADDRESS, ALWAYS },
+	{ "Flag", "_addr", SS_HOTSPOT_FLAG_ADDRESS, ALWAYS },
 	{ "JVMFlag", NULL, SS_HOTSPOT_FLAG_SIZE, ALWAYS },
+	{ "Flag", NULL, SS_HOTSPOT_FLAG_SIZE, ALWAYS },
 };
 
 struct reader {
@@ -295,33 +304,34 @@ static unsigned read_number(const struct reader *reader, enum ss_hotspot_value v
 		       0;
 }
 
-static const struct version *find_version(unsigned major)
+/* Up to 8 the VM has a version of its own, without a third number: 25.504 is that of
+   8u504. */
+static void read_version(const struct reader *reader, struct ss_hotspot_layout *ret)
+{
+	ret->major = read_number(reader, SS_HOTSPOT_MAJOR_AT);
+	ret->minor = read_number(reader, SS_HOTSPOT_MINOR_AT);
+	ret->security = read_number(reader, SS_HOTSPOT_SECURITY_AT);
+	if (reader->found[SS_HOTSPOT_SECURITY_AT])
+		return;
+	ret->major = ret->major == VM_OF_8 ? 8 : 0;
+	ret->security = ret->minor;
+	ret->minor = 0;
+}
+
+static bool is_known(unsigned major)
 {
 	for (size_t i = 0; i < SS_ARRAY_SIZE(versions); i++) {
-		if (versions[i].major == major)
-			return &versions[i];
+		if (versions[i] == major)
+			return true;
 	}
-	return NULL;
+	return false;
 }
 
-static bool is_needed(const struct version *version, enum need need)
-{
-	switch (need) {
-	case POINTERS:
-		return !version->offsets;
-	case OFFSETS:
-		return version->offsets;
-	case OWNER_IDS:
-		return version->owner_ids;
-	default:
-		return true;
-	}
-}
-
-static bool is_complete(const struct reader *reader, const struct version *version)
+static bool is_complete(const struct reader *reader, unsigned major)
 {
 	for (size_t i = 0; i < SS_ARRAY_SIZE(rows); i++) {
-		if (is_needed(version, rows[i].need) && !reader->found[rows[i].value])
+		if (major >= rows[i].since && major <= rows[i].until &&
+		    !reader->found[rows[i].value])
 			return false;
 	}
 	return true;
@@ -340,22 +350,28 @@ bool ss_hotspot_layout_read(const struct ss_memory *memory,
 	}
 	read_fields(&reader);
 	read_types(&reader);
-	ret->major = read_number(&reader, SS_HOTSPOT_MAJOR_AT);
-	ret->minor = read_number(&reader, SS_HOTSPOT_MINOR_AT);
-	ret->security = read_number(&reader, SS_HOTSPOT_SECURITY_AT);
-	const struct version *version = find_version(ret->major);
-	if (!version) {
+	read_version(&reader, ret);
+	if (!is_known(ret->major)) {
 		*ret_problem = ret->major ? "its version is not supported" :
 					    "its version is not known";
 		return false;
 	}
-	if (!is_complete(&reader, version)) {
+	if (!is_complete(&reader, ret->major)) {
 		*ret_problem = "its tables lack a structure that is needed";
 		return false;
 	}
-	ret->offsets = version->offsets;
-	ret->no_zeros = version->no_zeros;
-	ret->field_stream = version->field_stream;
-	ret->owner_ids = version->owner_ids;
+	ret->one_heap = ret->major <= 8;
+	ret->code_offsets = ret->major <= 8 || ret->major >= 23;
+	ret->separate_data = ret->major >= 23;
+	ret->no_zeros = ret->major >= 20;
+	ret->thread_list = ret->major < 17;
+	ret->direct_objects = ret->major < 17;
+	ret->separate_parker = ret->major < 17;
+	ret->class_has_file = ret->major < 17;
+	ret->field_stream = ret->major >= 21;
+	ret->lock_stacks = ret->major >= 21;
+	ret->virtual_threads = ret->major >= 21;
+	ret->owner_ids = ret->major >= 24;
+	ret->stack_lockers = ret->major == 24 || ret->major == 25;
 	return true;
 }

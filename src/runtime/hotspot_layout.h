@@ -21,8 +21,11 @@ enum ss_hotspot_value {
 	SS_HOTSPOT_MAJOR_AT,
 	SS_HOTSPOT_MINOR_AT,
 	SS_HOTSPOT_SECURITY_AT,
-	SS_HOTSPOT_HEAPS_AT,
-	SS_HOTSPOT_THREADS_AT,
+	SS_HOTSPOT_HEAPS_AT,	    /* from 9 on */
+	SS_HOTSPOT_HEAP_AT,	    /* up to 8 */
+	SS_HOTSPOT_THREADS_AT,	    /* from 17 on */
+	SS_HOTSPOT_FIRST_THREAD_AT, /* up to 11 */
+	SS_HOTSPOT_THREAD_NEXT,	    /* up to 11 */
 	SS_HOTSPOT_CALL_STUB_AT,
 	SS_HOTSPOT_ARRAY_LENGTH, /* GrowableArray */
 	SS_HOTSPOT_ARRAY_DATA,
@@ -38,9 +41,9 @@ enum ss_hotspot_value {
 	SS_HOTSPOT_BLOB_BYTES,
 	SS_HOTSPOT_BLOB_FRAME_COMPLETE,
 	SS_HOTSPOT_BLOB_FRAME_SIZE,
-	SS_HOTSPOT_BLOB_CODE_BEGIN, /* up to 22: pointers */
+	SS_HOTSPOT_BLOB_CODE_BEGIN, /* from 9 to 22: pointers */
 	SS_HOTSPOT_BLOB_CODE_END,
-	SS_HOTSPOT_BLOB_CODE_OFFSET, /* from 23 on */
+	SS_HOTSPOT_BLOB_CODE_OFFSET, /* 8, and from 23 on */
 	SS_HOTSPOT_BLOB_DATA_OFFSET,
 	SS_HOTSPOT_BLOB_MUTABLE,
 	SS_HOTSPOT_BLOB_MUTABLE_BYTES,
@@ -50,9 +53,9 @@ enum ss_hotspot_value {
 	SS_HOTSPOT_NMETHOD_ORIGINAL_PC,
 	SS_HOTSPOT_NMETHOD_PCS,
 	SS_HOTSPOT_NMETHOD_PCS_END,   /* up to 22 */
-	SS_HOTSPOT_NMETHOD_SCOPES,    /* pointer; from 23 on offset */
+	SS_HOTSPOT_NMETHOD_SCOPES,    /* pointer; in 8 and from 23 on offset */
 	SS_HOTSPOT_NMETHOD_METADATA,  /* up to 22 */
-	SS_HOTSPOT_NMETHOD_DEOPT,     /* pointer; from 23 on offset */
+	SS_HOTSPOT_NMETHOD_DEOPT,     /* likewise */
 	SS_HOTSPOT_NMETHOD_IMMUTABLE, /* from 23 on */
 	SS_HOTSPOT_NMETHOD_IMMUTABLE_BYTES,
 	SS_HOTSPOT_PC_OFFSET,
@@ -68,7 +71,8 @@ enum ss_hotspot_value {
 	SS_HOTSPOT_CONST_SIZE,
 	SS_HOTSPOT_POOL_HOLDER,
 	SS_HOTSPOT_POOL_LENGTH,
-	SS_HOTSPOT_POOL_FILE,
+	SS_HOTSPOT_POOL_FILE,  /* from 17 on */
+	SS_HOTSPOT_CLASS_FILE, /* up to 11 */
 	SS_HOTSPOT_POOL_SIZE,
 	SS_HOTSPOT_CLASS_NAME,
 	SS_HOTSPOT_CLASS_METHODS,
@@ -84,7 +88,7 @@ enum ss_hotspot_value {
 	SS_HOTSPOT_THREAD_STACK_BASE, /* the highest address */
 	SS_HOTSPOT_THREAD_STACK_SIZE,
 	SS_HOTSPOT_THREAD_MONITOR_ID, /* from 24 on */
-	SS_HOTSPOT_THREAD_LOCKS,      /* from 24 on: the objects that it has locked */
+	SS_HOTSPOT_THREAD_LOCKS,      /* from 21 on: the objects that it has locked */
 	SS_HOTSPOT_LOCKS_TOP,
 	SS_HOTSPOT_LOCKS_BASE,
 	SS_HOTSPOT_OS_ID,
@@ -92,10 +96,11 @@ enum ss_hotspot_value {
 	SS_HOTSPOT_ANCHOR_FP,
 	SS_HOTSPOT_MONITOR_OWNER,
 	SS_HOTSPOT_MONITOR_OBJECT,
-	SS_HOTSPOT_MONITOR_STACK_LOCKER, /* from 24 on */
+	SS_HOTSPOT_MONITOR_STACK_LOCKER, /* 24 and 25 */
 	SS_HOTSPOT_THREAD_BYTES,
-	SS_HOTSPOT_THREAD_OBJECT,  /* handle */
-	SS_HOTSPOT_THREAD_VIRTUAL, /* from 24 on: handle */
+	SS_HOTSPOT_THREAD_BASE_BYTES, /* of Thread, from which JavaThread is derived */
+	SS_HOTSPOT_THREAD_OBJECT,     /* handle; up to 11 the object */
+	SS_HOTSPOT_THREAD_VIRTUAL,    /* from 21 on: handle */
 	SS_HOTSPOT_OBJECT_CLASS,
 	SS_HOTSPOT_OOP_BASE_AT, /* of compressed pointers */
 	SS_HOTSPOT_OOP_SHIFT_AT,
@@ -118,9 +123,18 @@ struct ss_hotspot_layout {
 	unsigned major; /* 0: not known */
 	unsigned minor;
 	unsigned security;
-	bool offsets; /* code and metadata are found by offsets, not pointers: from 23 on */
-	bool no_zeros;	   /* compressed numbers have no zero byte: from 20 on */
-	bool field_stream; /* fields of a class are a stream of numbers: from 21 on */
+	bool one_heap;	      /* up to 8 */
+	bool code_offsets;    /* code is found by offsets, not pointers: 8, from 23 on */
+	bool separate_data;   /* compiled methods have their data elsewhere: from 23 on */
+	bool thread_list;     /* threads are linked: up to 11 */
+	bool direct_objects;  /* a thread has its object, not a handle: up to 11 */
+	bool separate_parker; /* a thread has a pointer to its Parker: up to 11 */
+	bool class_has_file;  /* and not its constants: up to 11 */
+	bool lock_stacks;     /* threads may note what they have locked: from 21 on */
+	bool virtual_threads; /* from 21 on */
+	bool stack_lockers;   /* 24 and 25 */
+	bool no_zeros;	      /* compressed numbers have no zero byte: from 20 on */
+	bool field_stream;    /* fields of a class are a stream of numbers: from 21 on */
 	bool owner_ids; /* monitors have the id of their owner, not its address: from 24 on */
 };
 

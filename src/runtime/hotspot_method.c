@@ -199,11 +199,13 @@ static void read_file(struct ss_hotspot_methods *methods, const struct identity 
 		      struct ss_hotspot_method *method)
 {
 	_cleanup_buffer_ struct ss_buffer text = {};
+	const uint64_t *at = methods->layout->at;
+	uint64_t address = methods->layout->class_has_file ?
+				   identity->holder + at[SS_HOTSPOT_CLASS_FILE] :
+				   identity->constants + at[SS_HOTSPOT_POOL_FILE];
 	uint16_t index;
 
-	if (read_u16(methods->memory,
-		     identity->constants + methods->layout->at[SS_HOTSPOT_POOL_FILE],
-		     &index) &&
+	if (read_u16(methods->memory, address, &index) &&
 	    append_constant(methods, identity->constants, index, &text))
 		method->file = ss_intern_bytes(methods->strings, text.bytes, text.size);
 }

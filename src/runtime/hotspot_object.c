@@ -282,27 +282,29 @@ static bool find_field(const struct ss_hotspot_objects *objects, uint64_t object
 	       *offset > 0 && *offset < OFFSET_MAX;
 }
 
-/* The object that a handle of a JavaThread refers to. */
+/* An object of a JavaThread, which has a handle of it, or itself. */
 static uint64_t read_handle(const struct ss_hotspot_objects *objects, uint64_t thread,
 			    enum ss_hotspot_value field)
 {
 	uint64_t handle;
 	uint64_t object;
 
-	return ss_memory_read_u64(objects->fresh, thread + objects->layout->at[field],
-				  &handle) &&
-			       handle &&
-			       ss_memory_read_u64(objects->fresh, handle, &object) &&
-			       object % WORD == 0 ?
-		       object :
-		       0;
+	if (!ss_memory_read_u64(objects->fresh, thread + objects->layout->at[field],
+				&handle) ||
+	    !handle)
+		return 0;
+	if (objects->layout->direct_objects)
+		object = handle;
+	else if (!ss_memory_read_u64(objects->fresh, handle, &object))
+		return 0;
+	return object % WORD == 0 ? object : 0;
 }
 
 void ss_hotspot_thread_objects(const struct ss_hotspot_objects *objects, uint64_t thread,
 			       uint64_t ret[2])
 {
 	ret[0] = read_handle(objects, thread, SS_HOTSPOT_THREAD_OBJECT);
-	ret[1] = objects->layout->owner_ids ?
+	ret[1] = objects->layout->virtual_threads ?
 			 read_handle(objects, thread, SS_HOTSPOT_THREAD_VIRTUAL) :
 			 0;
 }

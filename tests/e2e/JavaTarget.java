@@ -1,5 +1,5 @@
 /* The target of test_java.py: its threads stand still in known calls, or work all the time
-   ("busy"). It must compile for Java 17. */
+   ("busy"). It must compile for Java 8. */
 import java.util.Arrays;
 import java.util.HashMap;
 import java.util.Random;
@@ -288,6 +288,26 @@ public class JavaTarget {
 			sink += even(random.nextInt(30), random.nextLong());
 	}
 
+	static void nap() {
+		synchronized (lock) {
+			try {
+				Thread.sleep(1000000000);
+			} catch (InterruptedException e) {
+			}
+		}
+	}
+
+	/* Of Java 21 and later: one that works, one that its lock keeps on a thread up to Java 23, and 100 that are
+	   on no thread. */
+	static void virtual() throws Exception {
+		java.lang.reflect.Method begin =
+			Thread.class.getMethod("startVirtualThread", Runnable.class);
+		begin.invoke(null, (Runnable)() -> work(0));
+		begin.invoke(null, (Runnable)() -> nap());
+		for (int i = 0; i < 100; i++)
+			begin.invoke(null, (Runnable)() -> park());
+	}
+
 	public static void main(String[] words) throws Exception {
 		switch (words[0]) {
 		case "stand":
@@ -304,6 +324,9 @@ public class JavaTarget {
 			break;
 		case "collects":
 			collect();
+			break;
+		case "virtual":
+			virtual();
 			break;
 		case "busy":
 			start("busy-0", () -> work(0));

@@ -2,8 +2,9 @@
 frame by frame; of threads that run, in a process that is stopped, and in tomcat. Deadlocks of
 monitors.
 
-Debian packages: default-jdk-headless, tomcat10. JAVAS: more JDKs, separated by colons; MOMENTS: how
-many moments of threads that run are looked at for each (default: 8)."""
+Debian packages: default-jdk-headless, tomcat10. JAVAS: more JDKs, separated by colons, such as the
+packages of Debian unstable, unpacked (docs/runtimes.md); MOMENTS: how many moments of threads that run
+are looked at for each (default: 8)."""
 # ctest: real release-only
 
 import collections
@@ -23,6 +24,7 @@ from harness import LIMIT_S, EndToEnd, describe, main, wait_until
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 MOMENTS = int(os.environ.get("MOMENTS", "8"))
+KNOWN = (8, 11, 17, 21, 25, 26)
 MODES = {
     "mixed": [],
     "interpreted": ["-Xint"],
@@ -32,18 +34,25 @@ MODES = {
 
 
 def jdks():
-    """Those that the tool knows: 17 and 25."""
+    """Those that the tool knows."""
     named = os.environ.get("JAVAS")
     java = shutil.which("java")
     for path in named.split(":") if named else [java and os.path.realpath(java)[:-len("/bin/java")]]:
-        if path and os.path.exists(path + "/bin/jstack") and version_of(path) in (17, 25):
+        if path and os.path.exists(path + "/bin/jstack") and version_of(path) in KNOWN:
             yield path
 
 
 def version_of(jdk):
     text = subprocess.run([jdk + "/bin/java", "-version"], check=True, timeout=LIMIT_S,
                           stderr=subprocess.PIPE).stderr.decode()
-    return int(re.search(r'version "(\d+)', text).group(1))
+    return int(re.search(r'version "(?:1\.)?(\d+)', text).group(1))
+
+
+def normalize(name):
+    """Up to JDK 11, jstack shows an anonymous class with an address or a hash, which is not part of
+    its name. Later, it is, with or without zeros."""
+    return re.sub(r"(\$\$Lambda\$\d+|LambdaForm\$[A-Z]\w*)/(0x)?[0-9a-f]+", r"\1",
+                  re.sub("/0x0*", "/0x", name))
 
 
 def methods(thread):
@@ -55,7 +64,7 @@ def methods(thread):
         source = frame["file"] or "Unknown Source"
         if frame["line"]:
             source += ":%d" % frame["line"]
-        found.append((re.sub("/0x0*", "/0x", frame["symbol"]), source))
+        found.append((normalize(frame["symbol"]), source))
     return found
 
 
@@ -70,7 +79,7 @@ def jstack(jdk, pid):
             threads[int(match.group(2), 0)] = frames = []
         match = re.match(r"\s+at (?:[a-z.]+@[^/(]*/)?(.*)\((?:.*/)?(.*)\)$", line)
         if match:
-            frames.append((re.sub("/0x0*", "/0x", match.group(1)), match.group(2)))
+            frames.append((normalize(match.group(1)), match.group(2)))
     return threads
 
 
@@ -93,17 +102,20 @@ class Java(EndToEnd):
     def setUp(self):
         self.jdks = list(jdks())
         if not self.jdks:
-            self.skipTest("no JDK 17 or 25: install default-jdk-headless")
+            self.skipTest("no JDK that is known: install default-jdk-headless")
         self.directory = self.enterContext(tempfile.TemporaryDirectory())
         os.chmod(self.directory, 0o755)
 
     def start_java(self, jdk, what, *options):
-        if not os.path.exists(self.directory + "/JavaTarget.class"):
-            # By the oldest one: later ones execute it, too.
-            subprocess.run([self.jdks[0] + "/bin/javac", "--release", "17", "-d", self.directory,
+        release = "17" if version_of(jdk) >= 17 else "8"
+        classes = os.path.join(self.directory, release)
+        if not os.path.exists(classes):
+            compilers = [path for path in self.jdks if version_of(path) >= 17]
+            compiler = compilers[0] + "/bin/javac" if compilers else "javac"
+            subprocess.run([compiler, "-Xlint:-options", "--release", release, "-d", classes,
                             HERE + "/JavaTarget.java"], check=True, timeout=2 * LIMIT_S)
         return self.start_command([jdk + "/bin/java", "-Xmx64m", "-XX:+UseSerialGC", *options,
-                                   "-cp", self.directory, "JavaTarget", what])
+                                   "-cp", classes, "JavaTarget", what])
 
     def compare(self, jdk, pid, needed):
         """Compares each thread that jstack shows in the same place before and after, and that has
@@ -138,16 +150,21 @@ class Java(EndToEnd):
                     snapshot = self.compare(jdk, target.pid, {
                         "deep", "inlined", "sleeps", "holds", "waits", "sorts",
                         "reflects", "has-lock", "locks", "Finalizer"})
-                    self.check_owner(snapshot)
+                    self.check_owner(target.pid)
                     if mode == "mixed":
                         self.check_inlined(snapshot)
                     target.kill()
 
-    def check_owner(self, snapshot):
-        wait = snapshot.thread("enters")["wait"]
-        self.assertEqual((wait["kind"], wait["lock"]), ("mutex", "java-monitor"), wait)
-        if wait["owner_tid"] is not None:  # up to JDK 17 a thread wakes at times
-            self.assertEqual(wait["owner_tid"], snapshot.thread("holds")["tid"], wait)
+    def check_owner(self, pid):
+        """Up to JDK 17 a thread that waits for a monitor wakes at times, and then nothing is sure."""
+        for _ in range(10):
+            snapshot = self.snap(pid, "-n", "0", status=(0, 1))
+            wait = snapshot.thread("enters")["wait"]
+            if wait["owner_tid"] is not None:
+                break
+        self.assertEqual((wait["kind"], wait["lock"], wait["owner_tid"]),
+                         ("mutex", "java-monitor", snapshot.thread("holds")["tid"]),
+                         describe(snapshot, snapshot.thread("enters")))
 
     def check_inlined(self, snapshot):
         thread = snapshot.thread("deep")
@@ -244,6 +261,35 @@ class Java(EndToEnd):
 
     def is_within(self, pid, function):
         return self.in_operation(self.snap(pid, "-n", "0", status=(0, 1)), function)
+
+    def test_virtual(self):
+        """Those that are on a thread are on its stack, above what runs it."""
+        known = [jdk for jdk in self.jdks if version_of(jdk) >= 21]
+        if not known:
+            self.skipTest("no JDK 21 or later in JAVAS")
+        for jdk in known:
+            with self.subTest(jdk=jdk):
+                target = self.start_java(jdk, "virtual")
+                wanted = ["JavaTarget.work"] + ["JavaTarget.nap"] * (version_of(jdk) < 24)
+                for name in wanted:
+                    for _ in range(20):
+                        snapshot = self.snap(target.pid, "-n", "0", status=(0, 1))
+                        stacks = [[method for method, _ in methods(thread)]
+                                  for thread in snapshot.threads]
+                        found = [stack for stack in stacks if name in stack]
+                        if found:
+                            break
+                    text = "\n".join(describe(snapshot, t) for t in snapshot.threads)
+                    self.assertEqual(len(found), 1, text)
+                    self.assertEqual(
+                        [method for method in found[0] if method in (
+                            name, "java.lang.VirtualThread.run",
+                            "jdk.internal.vm.Continuation.enterSpecial",
+                            "java.util.concurrent.ForkJoinWorkerThread.run")],
+                        [name, "java.lang.VirtualThread.run",
+                         "jdk.internal.vm.Continuation.enterSpecial",
+                         "java.util.concurrent.ForkJoinWorkerThread.run"], text)
+                target.kill()
 
     def test_text(self):
         target = self.start_java(self.jdks[0], "stand")

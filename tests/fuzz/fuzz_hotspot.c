@@ -58,6 +58,8 @@ static const uint64_t offsets[SS_HOTSPOT_VALUES] = {
 	[SS_HOTSPOT_METHODS_DATA] = 8,
 	[SS_HOTSPOT_SYMBOL_BODY] = 2,
 	[SS_HOTSPOT_THREAD_VIRTUAL] = 8,
+	[SS_HOTSPOT_HEAP_AT] = BASE,
+	[SS_HOTSPOT_CLASS_FILE] = 40,
 	[SS_HOTSPOT_OBJECT_CLASS] = 8,
 	[SS_HOTSPOT_OOP_SHIFT_AT] = BASE + 8,
 	[SS_HOTSPOT_OOP_BASE_AT] = BASE + 16,
@@ -157,10 +159,15 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	if (!ss_hotspot_layout_read(&memory.memory, symbols, &layout, &why))
 		FUZZ_REQUIRE(why);
 	memcpy(layout.at, offsets, sizeof(layout.at));
-	layout.offsets = data[0] & 1;
+	layout.code_offsets = data[0] & 17;
+	layout.separate_data = data[0] & 1;
 	layout.no_zeros = data[0] & 2;
 	layout.field_stream = data[0] & 4;
 	layout.owner_ids = data[0] & 8;
+	layout.virtual_threads = data[0] & 8;
+	layout.class_has_file = data[0] & 32;
+	layout.direct_objects = data[0] & 64;
+	layout.one_heap = data[0] & 128;
 	find_methods(&layout, &memory, strings);
 	find_code(&layout, &memory, strings);
 	find_locks(&layout, &memory, data[1]);
