@@ -102,6 +102,21 @@ void ss_freeze_choose_running(struct ss_freeze *freeze)
 	}
 }
 
+/* Whether the list is complete: it is that of the previous capture of a series, and none of these
+   threads has run since, so none can have begun another one. */
+static bool are_all(const struct ss_freeze *freeze)
+{
+	const struct ss_task_list *tasks = freeze->tasks;
+	const struct ss_capture *previous = freeze->options->previous;
+
+	if (!previous || previous->threads.count != tasks->items.count || tasks->unseen)
+		return false;
+	for (size_t i = 0; i < tasks->items.count; i++)
+		if (!tasks->items.items[i].before || !tasks->items.items[i].not_run)
+			return false;
+	return true;
+}
+
 void ss_freeze_choose(struct ss_freeze *freeze)
 {
 	struct ss_task_list *tasks = freeze->tasks;
@@ -127,6 +142,8 @@ void ss_freeze_choose(struct ss_freeze *freeze)
 			if (!is_put_off(task))
 				task->phase = SS_TASK_CHOSEN;
 		}
+		if (are_all(freeze))
+			return;
 	}
 }
 

@@ -435,6 +435,19 @@ static void read_queue(struct ss_arena *arena, const struct ss_capture *capture,
 	}
 }
 
+/* Whether the previous capture of a series has searched the same part of the stack in vain. The
+   kernel writes a signal frame only when the thread runs. */
+static bool has_no_alternate(const struct ss_task *task)
+{
+	const struct ss_stack_copy *copy = &task->stacks[SS_STACK_SP];
+	const struct ss_stack_copy *then =
+		task->before && task->not_run ? task->before->stacks : NULL;
+
+	return then && !then[SS_STACK_INTERRUPTED].bytes &&
+	       then[SS_STACK_SP].address == copy->address &&
+	       then[SS_STACK_SP].size == copy->size;
+}
+
 /* Finds, in the copies, signal handlers that run on alternate stacks, and queues the
    stacks they interrupted. */
 static void queue_alternates(struct ss_arena *arena, const struct ss_capture *capture,
@@ -446,7 +459,7 @@ static void queue_alternates(struct ss_arena *arena, const struct ss_capture *ca
 		struct ss_task *task = arena->owners[i];
 		const struct ss_stack_copy *copy = &task->stacks[SS_STACK_SP];
 		uint64_t sp;
-		if (arena->parts[i] == SS_STACK_SP &&
+		if (arena->parts[i] == SS_STACK_SP && !has_no_alternate(task) &&
 		    ss_arch_find_alternate(&ss_arch_host, copy->bytes,
 					   SS_MIN(copy->size, (size_t)ALTERNATE_SEARCH),
 					   copy->address, &sp))

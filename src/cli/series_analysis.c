@@ -96,7 +96,7 @@ static struct ss_error *interpret(struct attempt *attempt,
 	const struct ss_series_analysis *analysis = attempt->analysis;
 
 	for (size_t i = 0; i < analysis->count; i++) {
-		uint64_t begin_ns = ss_clock_ns(CLOCK_PROCESS_CPUTIME_ID);
+		uint64_t begin_ns = ss_clock_ns(CLOCK_THREAD_CPUTIME_ID);
 		struct ss_error *error = unwind(attempt);
 		if (!error)
 			error = symbolize(attempt, attempt->snapshots[i]);
@@ -108,7 +108,7 @@ static struct ss_error *interpret(struct attempt *attempt,
 						     attempt->snapshots[i]);
 		if (error)
 			return error;
-		uint64_t spent_ns = ss_clock_ns(CLOCK_PROCESS_CPUTIME_ID) - begin_ns;
+		uint64_t spent_ns = ss_clock_ns(CLOCK_THREAD_CPUTIME_ID) - begin_ns;
 		if (times && i == 0) {
 			times->first_ns = spent_ns;
 			times->later_ns = 0;
