@@ -47,6 +47,7 @@ ss_recorder_process_new(struct ss_target *target, bool owned,
 	    ss_load_feed_add(options->feed, target->pid, &process->loads)) {
 		process->feed = options->feed;
 		process->sampler.by_kernel = true;
+		process->sampler.threads.sampled = true;
 		ss_switch_stacks_open(&process->sampler.switches);
 	}
 	return process;
@@ -79,6 +80,8 @@ void ss_recorder_process_free(struct ss_recorder_process *process)
 	ss_module_loads_close(&process->loads);
 	ss_vector_free(&process->stacks);
 	ss_vector_free(&process->frames);
+	ss_vector_free(&process->pending);
+	ss_vector_free(&process->last);
 	if (process->owned)
 		ss_target_close(process->target);
 	free(process);
@@ -225,6 +228,7 @@ static void end_thread(struct ss_recorder_process *process,
 	if (thread->tid)
 		ss_writer_end_thread(process->writer, thread->handle, process->now_ns);
 	*thread = (struct ss_recorder_thread){};
+	process->grouped = false;
 }
 
 /* The process has ended or executes another program: drops all of its state. */
@@ -272,8 +276,8 @@ static void end_threads(struct ss_recorder_process *process)
 {
 	const struct ss_thread_list *list = &process->sampler.threads;
 
-	for (size_t i = 0; i < list->items.count; i++) {
-		const struct ss_sampled_thread *sampled = &list->items.items[i];
+	for (size_t i = 0; i < list->active.count; i++) {
+		const struct ss_sampled_thread *sampled = ss_thread_list_active(list, i);
 		if (sampled->state == SS_THREAD_GONE &&
 		    sampled->slot < process->threads.count)
 			end_thread(process, &process->threads.items[sampled->slot]);
@@ -477,6 +481,19 @@ static bool is_musl(const struct ss_capture *capture,
 	return module >= 0 && strstr(capture->modules.items[module]->pub.path, "musl");
 }
 
+/* False: no memory. */
+static bool queue_wait(struct ss_recorder_process *process,
+		       struct ss_recorder_thread *thread)
+{
+	pid_t *slot = thread->queued ? NULL : ss_vector_push(&process->pending);
+
+	if (slot) {
+		*slot = thread->tid;
+		thread->queued = true;
+	}
+	return thread->queued;
+}
+
 /* Records the stack of one thread, or requests another capture of it. False: no
    memory. */
 static bool take_thread(struct ss_recorder_process *process, const struct result *result,
@@ -524,6 +541,8 @@ static bool take_thread(struct ss_recorder_process *process, const struct result
 			&thread->wait, captured,
 			result->unwound->threads.items[index].function,
 			is_musl(result->capture, &result->unwound->stacks.items[stack]));
+	if (thread->wait.pending && !queue_wait(process, thread))
+		return false;
 	thread->state = captured->state;
 	thread->sampled = thread->stack != SS_ID_NONE;
 	return thread->sampled;
@@ -590,27 +609,27 @@ static bool find_thread(void *data, pid_t tid, bool inner, struct ss_thread *ret
 	return true;
 }
 
-/* The wait of a thread that is still in it, and was not looked up yet; or NULL. */
-static struct ss_recorder_thread *pending_thread(struct ss_recorder_process *process,
-						 const struct ss_sampled_thread *sampled)
+static struct ss_recorder_thread *find_recorded(struct ss_recorder_process *process,
+						const struct ss_sampled_thread *sampled)
 {
 	struct ss_recorder_thread *thread =
-		sampled->slot < process->threads.count ?
+		sampled && sampled->slot < process->threads.count ?
 			&process->threads.items[sampled->slot] :
 			NULL;
 
-	if (!thread || thread->tid != sampled->tid || !thread->wait.pending ||
-	    sampled->state != SS_THREAD_IDLE || !sampled->run_count)
-		return NULL;
-	thread->wait.thread.run_count = sampled->run_count;
-	return thread;
+	return thread && thread->tid == sampled->tid ? thread : NULL;
+}
+
+/* Whether a thread is still in its wait. */
+static bool is_waiting(const struct ss_sampled_thread *sampled)
+{
+	return sampled->state == SS_THREAD_IDLE && sampled->run_count;
 }
 
 /* Looks up what threads wait for whose waits have begun, some at a tick. False: no memory. */
 static bool look_at_waits(struct ss_recorder_process *process)
 {
 	struct ss_recorder_waits *waits = &process->waits;
-	const struct ss_thread_list *list = &process->sampler.threads;
 	const struct ss_recorder_waits_context context = {
 		.sampler = &process->sampler,
 		.writer = process->writer,
@@ -619,30 +638,45 @@ static bool look_at_waits(struct ss_recorder_process *process)
 		.data = process,
 	};
 	struct ss_recorder_lookup lookups[SS_WAIT_FACTS_MAX];
+	struct ss_recorder_thread *tried[WAITS_MAX];
+	size_t tried_count = 0;
 	size_t count = 0;
-	size_t tried = 0;
-	size_t i;
+	size_t kept = 0;
 
 	if (process->sampler.late ||
-	    !ss_recorder_waits_may_look(waits, process->waits_budget, process->now_ns))
+	    !ss_recorder_waits_may_look(waits, process->waits_budget, process->now_ns) ||
+	    process->pending.count == 0)
 		return true;
 	uint64_t begin_ns = ss_clock_ns(CLOCK_THREAD_CPUTIME_ID);
-	for (i = SS_MIN(waits->next, list->items.count);
-	     i < list->items.count && count < SS_WAIT_FACTS_MAX && tried < WAITS_MAX;
-	     i++) {
-		struct ss_recorder_thread *thread =
-			pending_thread(process, &list->items.items[i]);
-		if (!thread)
+	for (size_t i = 0; i < process->pending.count; i++) {
+		pid_t tid = process->pending.items[i];
+		const struct ss_sampled_thread *sampled =
+			ss_thread_list_find(&process->sampler.threads, tid);
+		struct ss_recorder_thread *thread = find_recorded(process, sampled);
+		bool pending = thread && thread->queued && thread->wait.pending;
+		if (pending && (count == SS_WAIT_FACTS_MAX || tried_count == WAITS_MAX ||
+				!is_waiting(sampled))) {
+			process->pending.items[kept++] = tid;
 			continue;
-		tried++;
+		}
+		if (thread)
+			thread->queued = false;
+		if (!pending)
+			continue;
+		tried[tried_count++] = thread;
 		thread->wait.pending = false;
+		thread->wait.thread.run_count = sampled->run_count;
 		if (!ss_recorder_waits_find(waits, &process->sampler, &thread->wait,
 					    &thread->call))
 			lookups[count++] = (struct ss_recorder_lookup){ &thread->wait,
 									&thread->call };
 	}
-	waits->next = i < list->items.count ? i : 0;
+	process->pending.count = kept;
 	bool ok = count == 0 || ss_recorder_waits_look(waits, &context, lookups, count);
+	for (size_t i = 0; i < tried_count && process->grouped; i++) {
+		if (tried[i]->place)
+			process->last.items[tried[i]->place - 1].call = tried[i]->call;
+	}
 	process->waits_budget->spent_ns +=
 		ss_clock_ns(CLOCK_THREAD_CPUTIME_ID) - begin_ns;
 	return ok;
@@ -731,11 +765,18 @@ static bool has_runtime(const struct ss_unwound *unwound)
 	return lacks || unwound->has_plan || unwound->calls.count > 0;
 }
 
+/* Whether the kernel has reported no mapping of code since the memory map was read. */
+static bool is_map_current(const struct ss_recorder_process *process)
+{
+	return process->feed &&
+	       process->loads.last_ns < process->sampler.space.updated_ns;
+}
+
 static void check_frames(struct ss_recorder_process *process,
 			 const struct ss_capture *capture,
 			 const struct ss_unwound *unwound, struct ss_frame_check *ret)
 {
-	ss_frame_check_begin(ret, &process->sampler);
+	ss_frame_check_begin(ret, &process->sampler, is_map_current(process));
 	for (size_t i = 0; i < capture->threads.count; i++) {
 		const struct ss_unwound_stack *stack =
 			&unwound->stacks.items[unwound->threads.items[i].stack];
@@ -784,6 +825,8 @@ static struct ss_error *take_capture(struct ss_recorder_process *process,
 	process->planned |= result.unwound->has_plan;
 	process->runtime |= has_runtime(result.unwound);
 	sampler->by_kernel = process->feed && !process->runtime;
+	if (process->feed && !ss_load_feed_read(process->feed))
+		return ss_error_no_memory();
 	check_frames(process, tick->capture, result.unwound, &check);
 	error = ss_sampler_confirm(sampler, check.result, tick, &result.stale);
 	if (error || tick->change == SS_ADDRESS_SPACE_ENDED)
@@ -835,37 +878,101 @@ static uint64_t count_us(uint64_t *counted_ns, uint64_t now_ns)
 	return us;
 }
 
+static struct ss_sample_record count_sample(struct ss_recorder_thread *thread,
+					    const struct ss_sampled_thread *sampled)
+{
+	struct ss_sample_record sample = sample_of(thread);
+
+	sample.cpu_us = count_us(&thread->counted_ns, sampled->run_ns);
+	sample.ready_us = count_us(&thread->counted_ready_ns, sampled->ready_ns);
+	return sample;
+}
+
 static bool add_sample(struct ss_recorder_process *process,
 		       const struct ss_sampled_thread *sampled,
 		       struct ss_samples *samples)
 {
-	struct ss_recorder_thread *thread = &process->threads.items[sampled->slot];
 	struct ss_sample_record *sample = ss_vector_push(&samples->items);
 
-	if (!sample)
-		return false;
-	*sample = sample_of(thread);
-	sample->cpu_us = count_us(&thread->counted_ns, sampled->run_ns);
-	sample->ready_us = count_us(&thread->counted_ready_ns, sampled->ready_ns);
-	return true;
+	if (sample)
+		*sample = count_sample(&process->threads.items[sampled->slot], sampled);
+	return sample != NULL;
 }
 
-static bool add_samples(struct ss_recorder_process *process, struct ss_samples *samples)
+/* The thread, if it is in the samples of a tick; or NULL. */
+static struct ss_recorder_thread *in_samples(struct ss_recorder_process *process,
+					     const struct ss_sampled_thread *sampled)
+{
+	struct ss_recorder_thread *thread = find_recorded(process, sampled);
+
+	return thread && thread->sampled && !sampled->excluded &&
+			       sampled->state != SS_THREAD_GONE ?
+		       thread :
+		       NULL;
+}
+
+/* Makes the samples of all threads anew. */
+static bool group_samples(struct ss_recorder_process *process)
 {
 	const struct ss_thread_list *list = &process->sampler.threads;
 
+	process->last.count = 0;
+	for (size_t i = 0; i < process->threads.count; i++)
+		process->threads.items[i].place = 0;
 	for (size_t i = 0; i < list->items.count; i++) {
 		const struct ss_sampled_thread *sampled = &list->items.items[i];
-		if (sampled->state == SS_THREAD_GONE || sampled->excluded ||
-		    sampled->slot >= process->threads.count)
+		struct ss_recorder_thread *thread = in_samples(process, sampled);
+		struct ss_sample_record *sample =
+			thread ? ss_vector_push(&process->last) : NULL;
+		if (!thread)
 			continue;
-		const struct ss_recorder_thread *thread =
-			&process->threads.items[sampled->slot];
-		if (thread->tid != sampled->tid || !thread->sampled)
-			continue;
-		if (!add_sample(process, sampled, samples))
+		if (!sample)
 			return false;
+		*sample = count_sample(thread, sampled);
+		thread->place = (uint32_t)process->last.count;
 	}
+	return true;
+}
+
+/* Whether the threads in the samples of the last tick are those of this one: all others have not
+   run since. */
+static bool are_grouped(struct ss_recorder_process *process)
+{
+	const struct ss_thread_list *list = &process->sampler.threads;
+
+	for (size_t i = 0; i < list->active.count && process->grouped; i++) {
+		const struct ss_sampled_thread *sampled = ss_thread_list_active(list, i);
+		const struct ss_recorder_thread *known = find_recorded(process, sampled);
+		const struct ss_recorder_thread *thread = in_samples(process, sampled);
+		process->grouped = (known && known->place) == (thread != NULL);
+	}
+	return process->grouped;
+}
+
+/* Of threads that are not active, the samples are those of the last tick. */
+static bool add_samples(struct ss_recorder_process *process, struct ss_samples *samples)
+{
+	const struct ss_thread_list *list = &process->sampler.threads;
+	const bool grouped = are_grouped(process);
+
+	if (!grouped && !group_samples(process))
+		return false;
+	for (size_t i = 0; i < list->active.count && grouped; i++) {
+		const struct ss_sampled_thread *sampled = ss_thread_list_active(list, i);
+		struct ss_recorder_thread *thread = in_samples(process, sampled);
+		if (thread)
+			process->last.items[thread->place - 1] =
+				count_sample(thread, sampled);
+	}
+	const size_t count = process->last.count;
+	if (!ss_vector_reserve(&samples->items, samples->items.count + count + 1))
+		return false;
+	memcpy(samples->items.items + samples->items.count, process->last.items,
+	       count * sizeof(*process->last.items));
+	samples->items.count += count;
+	for (size_t i = 0; i < count && !grouped; i++)
+		process->last.items[i].cpu_us = process->last.items[i].ready_us = 0;
+	process->grouped = true;
 	return true;
 }
 
@@ -901,8 +1008,10 @@ struct ss_error *ss_recorder_process_tick(struct ss_recorder_process *process,
 	written->stopped_max_ns = SS_MAX(written->stopped_max_ns, tick.stopped_max_ns);
 	if (tick.change == SS_ADDRESS_SPACE_ENDED)
 		return end(process);
-	if (process->lost)
+	if (process->lost) {
+		process->grouped = false;
 		return NULL;
+	}
 	if (!track(process, &tick))
 		return ss_error_no_memory();
 	if (!has_answered(process,
@@ -1072,5 +1181,6 @@ void ss_recorder_process_renumber(struct ss_recorder_process *process,
 		thread->call = (*next)->call;
 		(*next)++;
 	}
+	process->grouped = false;
 	ss_recorder_waits_forget(&process->waits);
 }

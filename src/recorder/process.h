@@ -29,6 +29,8 @@ struct ss_recorder_thread {
 	char name[SS_COMM_MAX];
 	pid_t inner_tid; /* in its innermost pid namespace; 0: not known */
 	struct ss_recorder_wait wait;
+	bool queued;	/* in pending */
+	uint32_t place; /* index of its sample in last + 1; 0: it is not in it */
 };
 
 struct ss_recorder_process {
@@ -64,6 +66,10 @@ struct ss_recorder_process {
 	pid_t inner_pid;	    /* in its innermost pid namespace; 0: not known */
 	SS_VECTOR(uint32_t) stacks; /* the writer's numbers of the unwound stacks */
 	SS_VECTOR(struct ss_frame_record) frames;
+	SS_VECTOR(pid_t) pending; /* threads whose waits are to be looked up */
+	/* The samples of the last tick, and whether they are still those of the same threads. */
+	SS_VECTOR(struct ss_sample_record) last;
+	bool grouped;
 };
 
 struct ss_recorder_process_options {

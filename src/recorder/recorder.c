@@ -48,7 +48,8 @@ struct ss_recorder {
 	struct ss_samples samples;
 	int stop_fd;	    /* an eventfd: readable after ss_recorder_stop() */
 	sigset_t wait_mask; /* signals blocked between ticks: all that do not stop us */
-	uint64_t begin_ns;
+	bool begun;	    /* the first tick has ended */
+	uint64_t begin_ns;  /* then; the duration is measured from here */
 	struct ss_ticker ticker;
 	struct ss_cpu_clock clock; /* closed: threads are stopped instead */
 	struct ss_on_cpu on_cpu;
@@ -265,7 +266,8 @@ static void sum_up(struct ss_recorder *recorder, const struct ss_tick_record *ti
 	s->thread_stops = ss_processes_thread_stops(&recorder->processes);
 	s->stopped_ns += tick->stopped_ns;
 	s->stopped_max_ns = SS_MAX(s->stopped_max_ns, tick->stopped_max_ns);
-	s->duration_ns = tick->monotonic_ns - recorder->begin_ns;
+	s->duration_ns =
+		tick->monotonic_ns - SS_MIN(tick->monotonic_ns, recorder->begin_ns);
 	s->size = ss_writer_size(recorder->writer);
 	s->undropped = ss_writer_undropped(recorder->writer);
 	s->memory = SS_MAX(s->memory, (uint64_t)ss_writer_memory(recorder->writer));
@@ -317,7 +319,7 @@ static struct ss_error *take_tick(struct ss_recorder *recorder)
 /* When the next samples are read. */
 static uint64_t next_reading(struct ss_recorder *recorder)
 {
-	return recorder->written_ns ?
+	return recorder->begun ?
 		       ss_pace_reading_ns(&recorder->pace, (uint64_t)LAG_MAX_NS) :
 		       0;
 }
@@ -412,23 +414,6 @@ static struct ss_error *write_until(struct ss_recorder *recorder, size_t *next,
 	return error;
 }
 
-/* The first tick has no samples: it reads the memory map, which takes longer than others.
-   Samples of that time would be later than their threads' CPU time is first read. */
-static struct ss_error *start_clock(struct ss_recorder *recorder)
-{
-	const uint64_t now_ns = ss_now_ns();
-	struct ss_tick_record tick = { .monotonic_ns = now_ns,
-				       .wall_ns = ss_clock_ns(CLOCK_REALTIME) };
-	struct ss_error *error = write_tick(recorder, &tick, 0, 0);
-
-	if (!recorder->options.on_cpu)
-		recorder->unwritten.missed +=
-			(ss_now_ns() - now_ns) / recorder->options.period_ns;
-	ss_cpu_clock_start(&recorder->clock);
-	ss_pace_init(&recorder->pace, recorder->options.period_ns, ss_now_ns());
-	return error;
-}
-
 /* Writes what the CPUs ran since the last call: one tick, or several if this one is late. */
 static struct ss_error *take_clock_tick(struct ss_recorder *recorder)
 {
@@ -438,8 +423,6 @@ static struct ss_error *take_clock_tick(struct ss_recorder *recorder)
 	uint64_t at_ns = 0;
 	size_t next = 0;
 
-	if (recorder->written_ns == 0)
-		return start_clock(recorder);
 	if (!ss_on_cpu_collect(&recorder->on_cpu, &recorder->clock,
 			       &recorder->processes.arena, ss_processes_have,
 			       &recorder->processes))
@@ -476,6 +459,27 @@ static struct ss_error *take_clock_tick(struct ss_recorder *recorder)
 	return error;
 }
 
+/* The first tick reads the memory map and all threads, which takes longer than others, and has no
+   samples: they would be later than their threads' CPU time is first read. The others begin after
+   it. */
+static struct ss_error *take_first_tick(struct ss_recorder *recorder)
+{
+	const bool sampled = ss_cpu_clock_is_open(&recorder->clock);
+	const uint64_t period_ns = recorder->options.period_ns;
+	struct ss_tick_record tick = { .monotonic_ns = ss_now_ns(),
+				       .wall_ns = ss_clock_ns(CLOCK_REALTIME) };
+	struct ss_error *error = sampled ? write_tick(recorder, &tick, 0, 0) :
+					   take_tick(recorder);
+
+	if (sampled)
+		ss_cpu_clock_start(&recorder->clock);
+	recorder->begun = true;
+	recorder->begin_ns = ss_now_ns();
+	ss_pace_init(&recorder->pace, period_ns, recorder->begin_ns);
+	ss_ticker_init(&recorder->ticker, period_ns, recorder->begin_ns + period_ns);
+	return error;
+}
+
 static void finish(struct ss_recorder *recorder, enum ss_recording_end end)
 {
 	recorder->summary.end = end;
@@ -488,7 +492,8 @@ static bool is_over(struct ss_recorder *recorder)
 
 	if (recorder->processes.items.count == 0)
 		finish(recorder, SS_RECORDING_TARGET_END);
-	else if (duration && ss_now_ns() >= recorder->begin_ns + duration)
+	else if (duration && recorder->begun &&
+		 ss_now_ns() >= recorder->begin_ns + duration)
 		finish(recorder, SS_RECORDING_DURATION);
 	return recorder->done;
 }
@@ -528,7 +533,7 @@ static void *record_thread(void *data)
 		bool sampled = ss_cpu_clock_is_open(&recorder->clock);
 		uint64_t at = sampled ? next_reading(recorder) :
 					ss_ticker_next_ns(&recorder->ticker);
-		if (recorder->options.duration_ns)
+		if (recorder->options.duration_ns && recorder->begun)
 			at = SS_MIN(at,
 				    recorder->begin_ns + recorder->options.duration_ns);
 		if (!wait_for_tick(recorder, at)) {
@@ -537,8 +542,9 @@ static void *record_thread(void *data)
 		}
 		if (is_over(recorder) || recorder->restart)
 			break;
-		recorder->error = sampled ? take_clock_tick(recorder) :
-					    take_tick(recorder);
+		recorder->error = !recorder->begun ? take_first_tick(recorder) :
+				  sampled	   ? take_clock_tick(recorder) :
+						     take_tick(recorder);
 		recorder->restart = recorder->first || recorder->processes.late ||
 				    ss_unwinder_is_down(&recorder->processes.unwinder);
 		if (!recorder->error && !is_over(recorder))

@@ -36,7 +36,6 @@ struct ss_recorder_waits {
 	SS_VECTOR(uint32_t) calls; /* the writer's numbers, by key */
 	struct ss_buffer key;	   /* scratch */
 	uint64_t forgotten_ns;	   /* CLOCK_MONOTONIC; when known was emptied */
-	size_t next;		   /* index of the thread to begin with */
 };
 
 void ss_recorder_waits_deinit(struct ss_recorder_waits *waits);

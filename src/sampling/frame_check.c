@@ -1,10 +1,12 @@
 #include "sampling/frame_check.h"
 
-void ss_frame_check_begin(struct ss_frame_check *check, struct ss_sampler *sampler)
+void ss_frame_check_begin(struct ss_frame_check *check, struct ss_sampler *sampler,
+			  bool current)
 {
 	*check = (struct ss_frame_check){ .sampler = sampler,
 					  .result = SS_MAPPING_SAME,
-					  .verified = true };
+					  .verified = true,
+					  .current = current };
 }
 
 void ss_frame_check_begin_thread(struct ss_frame_check *check, pid_t tid)
@@ -44,7 +46,8 @@ void ss_frame_check_add_frame(struct ss_frame_check *check, uint64_t pc)
 	bool fits = check->count < SS_AREA_CHECK_MAX;
 	if (fits)
 		check->starts[check->count++] = area->start;
-	if (ss_area_check_contains(&check->thread->areas, area->start))
+	if (ss_area_check_contains(&check->thread->areas, area->start) ||
+	    (check->current && check->thread->by_kernel))
 		return;
 	verify(check, pc);
 	/* More areas than fit are never verified, and a sample of the kernel cannot be:

@@ -16,9 +16,13 @@ struct ss_frame_check {
 	   was read after the thread may have run. */
 	enum ss_mapping_check result;
 	bool verified; /* all areas of all threads were verified */
+	bool current;
 };
 
-void ss_frame_check_begin(struct ss_frame_check *check, struct ss_sampler *sampler);
+/* current: the kernel has reported that nothing was mapped since the memory map was read. Then
+   samples of the kernel are not checked. */
+void ss_frame_check_begin(struct ss_frame_check *check, struct ss_sampler *sampler,
+			  bool current);
 void ss_frame_check_begin_thread(struct ss_frame_check *check, pid_t tid);
 void ss_frame_check_add_frame(struct ss_frame_check *check, uint64_t pc);
 void ss_frame_check_end_thread(struct ss_frame_check *check);

@@ -298,12 +298,13 @@ static bool list_due(struct ss_sampler *sampler)
 	tasks->items.count = 0;
 	tasks->dumping_core = false;
 	sampler->running.count = 0;
-	for (size_t i = 0; i < sampler->threads.items.count; i++)
-		count += sampler->threads.items.items[i].due;
+	for (size_t i = 0; i < sampler->threads.active.count; i++)
+		count += ss_thread_list_active(&sampler->threads, i)->due;
 	if (tasks->items.capacity <= count && !ss_tasks_reserve(tasks, count + 1))
 		return false;
-	for (size_t i = 0; i < sampler->threads.items.count; i++) {
-		struct ss_sampled_thread *thread = &sampler->threads.items.items[i];
+	for (size_t i = 0; i < sampler->threads.active.count; i++) {
+		struct ss_sampled_thread *thread =
+			ss_thread_list_active(&sampler->threads, i);
 		if (!thread->due || take_running(sampler, thread))
 			continue;
 		struct ss_task *task = &tasks->items.items[tasks->items.count++];
@@ -693,8 +694,9 @@ static void count_switches(struct ss_sampled_thread *thread)
 /* Threads that had ended by the last tick: new ones may get their ids. */
 static void drop_ended(struct ss_sampler *sampler)
 {
-	for (size_t i = 0; i < sampler->threads.items.count; i++) {
-		const struct ss_sampled_thread *thread = &sampler->threads.items.items[i];
+	for (size_t i = 0; i < sampler->threads.active.count; i++) {
+		const struct ss_sampled_thread *thread =
+			ss_thread_list_active(&sampler->threads, i);
 		if (thread->state == SS_THREAD_GONE)
 			ss_switch_stacks_end(&sampler->switches, thread->tid);
 	}
@@ -704,14 +706,16 @@ static void drop_ended(struct ss_sampler *sampler)
    of a process that has ended do not run either, but the end must be noticed. */
 static bool is_idle(const struct ss_sampler *sampler)
 {
+	const struct ss_thread_list *list = &sampler->threads;
 	bool alive = false;
 
-	for (size_t i = 0; i < sampler->threads.items.count; i++) {
-		const struct ss_sampled_thread *thread = &sampler->threads.items.items[i];
+	for (size_t i = 0; i < list->active.count; i++) {
+		const struct ss_sampled_thread *thread = ss_thread_list_active(list, i);
 		if (thread->due || thread->state == SS_THREAD_GONE)
 			return false;
-		alive |= thread->kernel_state != 'Z';
 	}
+	for (size_t i = 0; i < list->items.count && !alive; i++)
+		alive = list->items.items[i].kernel_state != 'Z';
 	return alive && sampler->space.capture;
 }
 
@@ -721,6 +725,11 @@ struct ss_error *ss_sampler_tick(struct ss_sampler *sampler, struct ss_tick *ret
 	sampler->late = false;
 	drop_ended(sampler);
 	ss_switch_stacks_sweep(&sampler->switches, ss_now_ns());
+	for (size_t i = 0; i < sampler->clocked_count; i++) {
+		if (sampler->clocked[i].clock.pid == sampler->target->pid)
+			ss_thread_list_expect(&sampler->threads,
+					      sampler->clocked[i].clock.tid);
+	}
 	if (!ss_thread_list_refresh(&sampler->threads))
 		return ss_error_no_memory();
 	if (sampler->on_cpu)
@@ -737,9 +746,11 @@ struct ss_error *ss_sampler_tick(struct ss_sampler *sampler, struct ss_tick *ret
 		return error;
 	note_change(sampler, ret->change);
 	/* Once in a tick: not when it is tried again. */
-	for (size_t i = 0; i < sampler->threads.items.count; i++) {
-		if (sampler->threads.items.items[i].due)
-			count_switches(&sampler->threads.items.items[i]);
+	for (size_t i = 0; i < sampler->threads.active.count; i++) {
+		struct ss_sampled_thread *thread =
+			ss_thread_list_active(&sampler->threads, i);
+		if (thread->due)
+			count_switches(thread);
 	}
 	return capture_due(sampler, ret);
 }
@@ -782,8 +793,9 @@ bool ss_sampler_check(struct ss_sampler *sampler, pid_t tid)
 
 void ss_sampler_discard(struct ss_sampler *sampler)
 {
-	for (size_t i = 0; i < sampler->threads.items.count; i++) {
-		struct ss_sampled_thread *thread = &sampler->threads.items.items[i];
+	for (size_t i = 0; i < sampler->threads.active.count; i++) {
+		struct ss_sampled_thread *thread =
+			ss_thread_list_active(&sampler->threads, i);
 		if (thread->due)
 			ss_thread_reject(thread, false);
 	}

@@ -15,7 +15,8 @@ enum {
 		/* quiet ticks after which a thread is read only if the balance requires
 		   it */
 	8,
-	BALANCE_TRIES = 2,
+	CHECK_TICKS = 128, /* in which each quiet thread is read at least once */
+	BALANCE_TRIES = 4,
 	REST_TRIES = 4,
 	PAUSE_BITS = 6, /* the longest pause: 2^6 ticks */
 };
@@ -39,7 +40,33 @@ void ss_thread_list_deinit(struct ss_thread_list *list)
 	for (size_t i = 0; i < list->items.count; i++)
 		close_file(list, &list->items.items[i]);
 	ss_vector_free(&list->items);
+	ss_vector_free(&list->active);
 	ss_vector_free(&list->free_slots);
+}
+
+static bool is_quiet(const struct ss_sampled_thread *thread)
+{
+	return thread->quiet_ticks >= QUIET_TICKS && thread->state == SS_THREAD_IDLE;
+}
+
+/* There is room for all. */
+static void find_active(struct ss_thread_list *list)
+{
+	list->active.count = 0;
+	for (size_t i = 0; i < list->items.count; i++) {
+		const struct ss_sampled_thread *thread = &list->items.items[i];
+		if (!is_quiet(thread) || thread->due)
+			list->active.items[list->active.count++] = (uint32_t)i;
+	}
+}
+
+static size_t count_gone(const struct ss_thread_list *list)
+{
+	size_t gone = 0;
+
+	for (size_t i = 0; i < list->active.count; i++)
+		gone += ss_thread_list_active(list, i)->state == SS_THREAD_GONE;
+	return gone;
 }
 
 /* Drops threads that had ended by the last tick. There is room for their slots. */
@@ -47,17 +74,34 @@ static void forget_gone(struct ss_thread_list *list)
 {
 	size_t kept = 0;
 
+	if (count_gone(list) == 0)
+		return;
 	for (size_t i = 0; i < list->items.count; i++) {
 		struct ss_sampled_thread *thread = &list->items.items[i];
 		if (thread->state == SS_THREAD_GONE) {
 			close_file(list, thread);
+			list->run_ns -= thread->run_ns;
 			list->free_slots.items[list->free_slots.count++] = thread->slot;
 			continue;
 		}
-		ss_thread_begin_tick(thread);
 		list->items.items[kept++] = *thread;
 	}
 	list->items.count = kept;
+	find_active(list);
+}
+
+static void begin_tick(struct ss_thread_list *list)
+{
+	size_t kept = 0;
+
+	forget_gone(list);
+	for (size_t i = 0; i < list->active.count; i++) {
+		struct ss_sampled_thread *thread = ss_thread_list_active(list, i);
+		ss_thread_begin_tick(thread);
+		if (!is_quiet(thread))
+			list->active.items[kept++] = list->active.items[i];
+	}
+	list->active.count = kept;
 }
 
 static struct ss_sampled_thread new_thread(struct ss_thread_list *list, pid_t tid)
@@ -83,6 +127,7 @@ static bool merge(struct ss_thread_list *list, const pid_t *tids, size_t count)
 
 	/* With room for all slots in the free list. */
 	if (!ss_vector_reserve(&list->free_slots, list->slot_count + count) ||
+	    !ss_vector_reserve(&list->active, count + list->items.count) ||
 	    !ss_vector_reserve(&merged, count + list->items.count + 1))
 		return false;
 	for (size_t i = 0; i <= count; i++) {
@@ -101,6 +146,7 @@ static bool merge(struct ss_thread_list *list, const pid_t *tids, size_t count)
 	}
 	ss_vector_free(&list->items);
 	list->items = merged;
+	find_active(list);
 	return true;
 }
 
@@ -148,140 +194,174 @@ static bool update_thread(struct ss_thread_list *list, struct ss_sampled_thread 
 		return false;
 	if (read_thread(list, thread, &stat)) {
 		thread->ready_ns = stat.wait_ns;
+		list->run_ns += stat.run_ns - thread->run_ns;
 		return ss_thread_update(thread, stat.run_count, stat.run_ns);
 	}
 	ss_thread_end(thread);
 	return true;
 }
 
-static bool is_quiet(const struct ss_sampled_thread *thread)
+static void update_active(struct ss_thread_list *list)
 {
-	return thread->quiet_ticks >= QUIET_TICKS && thread->state == SS_THREAD_IDLE;
+	for (size_t i = 0; i < list->active.count; i++)
+		(void)update_thread(list, ss_thread_list_active(list, i));
 }
 
-/* Reads the threads that are not quiet, or all. Returns how many quiet ones have run. */
-static size_t update_threads(struct ss_thread_list *list, bool all)
+/* Reads all threads. Returns how many quiet ones have run. */
+static size_t update_all(struct ss_thread_list *list)
 {
 	size_t count = 0;
 
 	for (size_t i = 0; i < list->items.count; i++) {
 		struct ss_sampled_thread *thread = &list->items.items[i];
 		bool quiet = is_quiet(thread);
-		if (!quiet || all)
-			count += update_thread(list, thread) && quiet;
+		count += update_thread(list, thread) && quiet;
 	}
+	find_active(list);
 	return count;
+}
+
+static size_t place_of(const struct ss_thread_list *list, pid_t tid)
+{
+	return ss_lower_bound(list->items.count, i, list->items.items[i].tid < tid);
+}
+
+/* Adds a thread to the active ones, unless it is one of them. There is room. */
+static void activate(struct ss_thread_list *list, size_t index)
+{
+	uint32_t *items = list->active.items;
+	size_t at = ss_lower_bound(list->active.count, i, items[i] < index);
+
+	if (at < list->active.count && items[at] == index)
+		return;
+	memmove(items + at + 1, items + at, (list->active.count - at) * sizeof(*items));
+	items[at] = (uint32_t)index;
+	list->active.count++;
+}
+
+/* Reads some of the quiet threads. */
+static void check_quiet(struct ss_thread_list *list)
+{
+	size_t quiet = list->items.count - list->active.count;
+	size_t left = (quiet + CHECK_TICKS - 1) / CHECK_TICKS;
+
+	for (size_t i = 0; i < list->items.count && left > 0; i++) {
+		if (++list->checked >= list->items.count)
+			list->checked = 0;
+		struct ss_sampled_thread *thread = &list->items.items[list->checked];
+		if (!is_quiet(thread))
+			continue;
+		left--;
+		if (update_thread(list, thread))
+			activate(list, list->checked);
+	}
 }
 
 static bool is_complete(const struct ss_thread_list *list)
 {
-	size_t alive = 0;
-
-	for (size_t i = 0; i < list->items.count; i++)
-		alive += list->items.items[i].state != SS_THREAD_GONE;
-	return alive == list->source->count(list->source->data);
+	return list->items.count - count_gone(list) ==
+	       list->source->count(list->source->data);
 }
 
-static bool sum_runs(const struct ss_thread_list *list, uint64_t *ret)
+/* What the process has run more than its threads as they were read. */
+static bool read_rest(const struct ss_thread_list *list, uint64_t *ret)
 {
-	return list->source->sum_runs(list->source->data, ret);
+	uint64_t run_ns;
+
+	if (!list->source->cpu_time(list->source->data, &run_ns))
+		return false;
+	*ret = run_ns - list->run_ns;
+	return true;
 }
 
-static uint64_t rest_of(const struct ss_thread_list *list, uint64_t runs)
-{
-	for (size_t i = 0; i < list->items.count; i++)
-		runs -= list->items.items[i].seen_count;
-	return runs;
-}
-
-/* Reads the threads that are not quiet. True: no others have run. */
+/*
+ * Reads the threads that are not quiet. True: no others have run. The time of the process is read
+ * last: if a thread runs meanwhile, it has more than that of its threads.
+ */
 static bool update_by_balance(struct ss_thread_list *list)
 {
-	uint64_t runs;
+	uint64_t before = list->balance.rest_ns;
+	uint64_t rest;
 
+	check_quiet(list);
 	for (int i = 0; i < BALANCE_TRIES; i++) {
-		(void)update_threads(list, false);
-		if (!is_complete(list) || !sum_runs(list, &runs))
+		update_active(list);
+		if (!is_complete(list) || !read_rest(list, &rest))
 			return false;
-		if (rest_of(list, runs) == list->balance.rest)
+		if (rest == list->balance.rest_ns)
 			return true;
+		if (rest == before) /* one of the others has run, and does not any more */
+			return false;
+		before = rest;
 	}
 	return false;
 }
 
-/* The balance pays only where most threads are quiet in most ticks. */
-static void put_off(struct ss_run_balance *balance)
+/* Determining it pays only if it is the same for some time. */
+static void put_off(struct ss_time_balance *balance)
 {
 	balance->pause_ticks = 1u << SS_MIN(balance->failures, (unsigned)PAUSE_BITS);
 	balance->failures++;
 }
 
-/* Reads the threads that are not quiet, until none starts to run during the read. */
-static bool update_between_sums(struct ss_thread_list *list, uint64_t *runs)
+/* Reads the threads that are not quiet, until none of them runs meanwhile. */
+static bool update_until_equal(struct ss_thread_list *list, uint64_t *rest)
 {
-	uint64_t after;
+	uint64_t before = 0;
 
-	if (!sum_runs(list, runs))
-		return false;
 	for (int i = 0; i < REST_TRIES; i++) {
-		(void)update_threads(list, false);
-		if (!sum_runs(list, &after))
+		update_active(list);
+		if (!read_rest(list, rest))
 			return false;
-		if (after == *runs)
+		if (i > 0 && *rest == before)
 			return true;
-		*runs = after;
+		before = *rest;
 	}
 	return false;
 }
 
 /*
  * After all threads were read, determines the balance. Quiet threads may have run since;
- * if a second read shows that none has, their counts were consistent.
+ * if a second read shows that none has, their times were consistent.
  */
 static void find_rest(struct ss_thread_list *list)
 {
-	struct ss_run_balance *balance = &list->balance;
-	uint64_t runs;
+	struct ss_time_balance *balance = &list->balance;
+	uint64_t rest;
 
+	balance->known = update_until_equal(list, &rest) && update_all(list) == 0 &&
+			 is_complete(list);
 	if (balance->known)
-		return;
-	if (update_between_sums(list, &runs)) {
-		balance->rest = rest_of(list, runs);
-		balance->known = update_threads(list, true) == 0 && is_complete(list);
-	}
-	if (!balance->known)
-		put_off(balance);
+		balance->rest_ns = rest;
+	put_off(balance);
 }
 
-static bool are_most_quiet(const struct ss_thread_list *list)
+/* Whether the balance is to be determined: if it has failed twice in a row, it may have changed,
+   because the process has begun or ceased to use timers of its CPU time. */
+static bool wants_rest(const struct ss_thread_list *list)
 {
-	size_t count = 0;
-
-	for (size_t i = 0; i < list->items.count; i++)
-		count += is_quiet(&list->items.items[i]);
-	return count > list->items.count / 2;
+	return list->sampled && (!list->balance.known || list->balance.misses >= 2) &&
+	       list->active.count < list->items.count / 2;
 }
 
 /* Finds out which threads have run. False: the list is not complete. */
 static bool update(struct ss_thread_list *list)
 {
-	struct ss_run_balance *balance = &list->balance;
+	struct ss_time_balance *balance = &list->balance;
 
-	if (balance->pause_ticks > 0) {
-		balance->pause_ticks--;
-	} else if (balance->known) {
-		if (update_by_balance(list)) {
-			balance->failures = 0;
-			return true;
-		}
-		put_off(balance);
+	if (balance->known && update_by_balance(list)) {
+		balance->misses = balance->failures = balance->pause_ticks = 0;
+		return true;
 	}
-	(void)update_threads(list, true);
+	balance->misses++;
+	(void)update_all(list);
 	if (!is_complete(list)) {
 		balance->known = false;
 		return false;
 	}
-	if (balance->pause_ticks == 0 && are_most_quiet(list))
+	if (balance->pause_ticks > 0)
+		balance->pause_ticks--;
+	else if (wants_rest(list))
 		find_rest(list);
 	return is_complete(list);
 }
@@ -289,16 +369,26 @@ static bool update(struct ss_thread_list *list)
 struct ss_sampled_thread *ss_thread_list_find(const struct ss_thread_list *list,
 					      pid_t tid)
 {
-	size_t at = ss_lower_bound(list->items.count, i, list->items.items[i].tid < tid);
+	size_t at = place_of(list, tid);
 
 	return at < list->items.count && list->items.items[at].tid == tid ?
 		       &list->items.items[at] :
 		       NULL;
 }
 
+void ss_thread_list_expect(struct ss_thread_list *list, pid_t tid)
+{
+	struct ss_sampled_thread *thread = ss_thread_list_find(list, tid);
+
+	if (!thread)
+		return;
+	thread->quiet_ticks = 0;
+	activate(list, (size_t)(thread - list->items.items));
+}
+
 bool ss_thread_list_refresh(struct ss_thread_list *list)
 {
-	forget_gone(list);
+	begin_tick(list);
 	if (update(list))
 		return true;
 	if (!list_threads(list))
@@ -309,23 +399,25 @@ bool ss_thread_list_refresh(struct ss_thread_list *list)
 
 void ss_thread_list_begin(struct ss_thread_list *list, bool sweep)
 {
-	forget_gone(list);
+	begin_tick(list);
 	if (sweep)
-		(void)update_threads(list, true);
+		(void)update_all(list);
 }
 
 /* Inserts a thread; NULL: no memory. */
 static struct ss_sampled_thread *insert(struct ss_thread_list *list, pid_t tid)
 {
-	size_t at = ss_lower_bound(list->items.count, i, list->items.items[i].tid < tid);
+	size_t at = place_of(list, tid);
 
 	/* With room for its slot in the free list. */
 	if (!ss_vector_reserve(&list->free_slots, list->slot_count + 1) ||
+	    !ss_vector_reserve(&list->active, list->items.count + 1) ||
 	    !ss_vector_push(&list->items))
 		return NULL;
 	struct ss_sampled_thread *slot = &list->items.items[at];
 	memmove(slot + 1, slot, (list->items.count - 1 - at) * sizeof(*slot));
 	*slot = new_thread(list, tid);
+	find_active(list);
 	return slot;
 }
 
@@ -335,7 +427,7 @@ struct ss_sampled_thread *ss_thread_list_take(struct ss_thread_list *list, pid_t
 
 	if (!thread)
 		thread = insert(list, tid);
-	if (thread)
-		(void)update_thread(list, thread);
+	if (thread && update_thread(list, thread))
+		activate(list, (size_t)(thread - list->items.items));
 	return thread;
 }

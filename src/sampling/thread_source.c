@@ -2,9 +2,11 @@
 
 #include <fcntl.h>
 #include <stdio.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "base/cleanup.h"
+#include "base/clock.h"
 #include "base/io.h"
 
 enum { RECORD_MAX = 256 };
@@ -64,12 +66,19 @@ static bool read_schedstat(void *data, pid_t tid, int fd, struct ss_schedstat *r
 	       ss_schedstat_parse(threads->text.bytes, threads->text.size, ret);
 }
 
-static bool sum_runs(void *data, uint64_t *ret)
+/*
+ * Of threads that run, it has what the scheduler has added up last. It takes no lock that the target
+ * uses, and needs no right (thread_group_cputime() of kernel/sched/cputime.c).
+ */
+static bool read_cpu_time(void *data, uint64_t *ret)
 {
-	struct ss_target_threads *threads = data;
+	const struct ss_target_threads *threads = data;
+	struct timespec ts;
 
-	return threads->stats.fd >= 0 &&
-	       ss_taskstats_count_runs(&threads->stats, threads->target->pid, ret);
+	if (!threads->has_clock || clock_gettime(threads->clock, &ts) != 0)
+		return false;
+	*ret = (uint64_t)ts.tv_sec * SS_NS_PER_SECOND + (uint64_t)ts.tv_nsec;
+	return true;
 }
 
 void ss_target_threads_init(struct ss_target_threads *threads,
@@ -82,14 +91,14 @@ void ss_target_threads_init(struct ss_target_threads *threads,
 			    .count = count,
 			    .open = open_schedstat,
 			    .read = read_schedstat,
-			    .sum_runs = sum_runs },
+			    .cpu_time = read_cpu_time },
 	};
-	(void)ss_taskstats_open(&threads->stats); /* otherwise each thread is read */
+	/* Otherwise each thread is read. */
+	threads->has_clock = clock_getcpuclockid(target->pid, &threads->clock) == 0;
 }
 
 void ss_target_threads_deinit(struct ss_target_threads *threads)
 {
-	ss_taskstats_close(&threads->stats);
 	ss_tasks_deinit(&threads->scan);
 	ss_buffer_deinit(&threads->text);
 }

@@ -1,18 +1,20 @@
 /*
- * The source of thread_list.h for a target: procfs and taskstats.
+ * The source of thread_list.h for a target: procfs, and the CPU-time clock of the process.
  */
 #ifndef SS_SAMPLING_THREAD_SOURCE_H
 #define SS_SAMPLING_THREAD_SOURCE_H
 
+#include <time.h>
+
 #include "capture/tasks.h"
 #include "sampling/thread_list.h"
-#include "target/taskstats.h"
 
 struct ss_target_threads {
 	const struct ss_target *target; /* borrowed */
 	struct ss_thread_source source;
 	struct ss_task_list scan;
-	struct ss_taskstats stats;
+	clockid_t clock; /* of its CPU time */
+	bool has_clock;
 	struct ss_buffer text;
 };
 

@@ -174,13 +174,13 @@ class Record(EndToEnd):
 
     def test_no_thread_is_missed(self):
         """A token is passed around slowly. A thread that has passed it on has run since, and
-        must be captured again. With taskstats, and without."""
+        must be captured again. With samples of the CPUs, and without."""
         target = self.start("ring", 120)
         path = os.path.join(TARGETS, "ring")
         table = symbols(path)
         tools = [[STACKSNAP]]
         if os.geteuid() == 0:
-            tools.append(["setpriv", "--bounding-set=-net_admin", STACKSNAP])
+            tools.append(["setpriv", "--bounding-set=-perfmon,-sys_admin", STACKSNAP])
         for tool in tools:
             with self.subTest(tool=tool[0]):
                 process = self.start_recording("-r", 1000, target.pid, tool=tool)
@@ -208,7 +208,7 @@ class Record(EndToEnd):
                     newest = (tick, tid)
             turns += newest != last
             last = newest
-        self.assertGreater(turns, 3)  # fewer than idle, on a loaded machine
+        self.assertGreater(turns, 1)  # far fewer than idle, on a loaded machine
 
     def test_selection(self):
         target = self.start("threads")
@@ -401,8 +401,8 @@ class Record(EndToEnd):
             wait_until(self.has_samples, "the recording")
             target.process.stdin.write(b"\n")
             wait_until(lambda: any(each.name == "threads" for each in self.read().processes) and
-                       any(sample["thread"].name == "poll-0" for sample in self.read().samples),
-                       "the child")
+                       any((sample["thread"].name, sample["state"]) == ("poll-0", "S")
+                           for sample in self.read().samples), "the child")
             process.send_signal(signal.SIGINT)
             process.wait(LIMIT_S)
             recording = self.read()

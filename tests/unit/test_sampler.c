@@ -132,7 +132,7 @@ static bool read_schedstat(void *data, pid_t tid, int fd, struct ss_schedstat *r
 	return thread != NULL;
 }
 
-static bool sum_no_runs(void *data, uint64_t *ret)
+static bool read_no_time(void *data, uint64_t *ret)
 {
 	(void)data;
 	(void)ret;
@@ -144,13 +144,12 @@ static void init_threads(struct ss_target_threads *threads,
 {
 	*threads = (struct ss_target_threads){
 		.target = target,
-		.stats.fd = -1,
 		.source = { .data = of(target),
 			    .list = list,
 			    .count = count,
 			    .open = open_nothing,
 			    .read = read_schedstat,
-			    .sum_runs = sum_no_runs },
+			    .cpu_time = read_no_time },
 	};
 }
 

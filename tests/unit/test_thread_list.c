@@ -20,10 +20,11 @@ struct process {
 	struct {
 		pid_t tid; /* 0: none */
 		uint64_t runs;
-	} threads[THREADS_MAX]; /* ascending */
+		uint64_t unaccounted; /* of them, without CPU time */
+	} threads[THREADS_MAX];	      /* ascending */
 	pid_t tids[THREADS_MAX];
-	uint64_t ended_runs;
-	bool counts_runs;
+	uint64_t ended_ns;
+	bool has_clock;
 	unsigned reads;
 	unsigned listings;
 	/* What happens in the middle of a tick: after so many reads (0: nothing). */
@@ -62,6 +63,12 @@ static int open_none(void *data, pid_t tid)
 	return -1;
 }
 
+static uint64_t run_ns_of(const struct process *process, size_t index)
+{
+	return (process->threads[index].runs - process->threads[index].unaccounted) *
+	       1000;
+}
+
 static bool read_schedstat(void *data, pid_t tid, int fd, struct ss_schedstat *ret)
 {
 	struct process *process = data;
@@ -73,41 +80,42 @@ static bool read_schedstat(void *data, pid_t tid, int fd, struct ss_schedstat *r
 		if (process->threads[i].tid != tid)
 			continue;
 		*ret = (struct ss_schedstat){ .run_count = process->threads[i].runs,
-					      .run_ns = process->threads[i].runs * 1000 };
+					      .run_ns = run_ns_of(process, i) };
 		return true;
 	}
 	return false;
 }
 
-static bool sum_runs(void *data, uint64_t *ret)
+static bool read_cpu_time(void *data, uint64_t *ret)
 {
 	struct process *process = data;
 
-	*ret = process->ended_runs;
+	*ret = process->ended_ns;
 	for (size_t i = 0; i < THREADS_MAX; i++)
-		*ret += process->threads[i].tid ? process->threads[i].runs : 0;
-	return process->counts_runs;
+		*ret += process->threads[i].tid ? run_ns_of(process, i) : 0;
+	return process->has_clock;
 }
 
 static void begin(struct process *process, struct ss_thread_list *threads, size_t number)
 {
-	*process = (struct process){ .counts_runs = true };
+	*process = (struct process){ .has_clock = true };
 	process->source = (struct ss_thread_source){ .data = process,
 						     .list = list,
 						     .count = count,
 						     .open = open_none,
 						     .read = read_schedstat,
-						     .sum_runs = sum_runs };
+						     .cpu_time = read_cpu_time };
 	for (size_t i = 0; i < number; i++) {
 		process->threads[i].tid = (pid_t)(100 + i);
 		process->threads[i].runs = 1;
 	}
 	ss_thread_list_init(threads, &process->source);
+	threads->sampled = true;
 }
 
 static void end_thread(struct process *process, size_t index)
 {
-	process->ended_runs += process->threads[index].runs;
+	process->ended_ns += run_ns_of(process, index);
 	process->threads[index].tid = 0;
 }
 
@@ -155,7 +163,7 @@ static void test_sleep_and_run(void **state)
 	ss_thread_list_deinit(&threads);
 }
 
-/* Once all are quiet none of them is asked, as long as the sum stays the same; and whoever
+/* Once all are quiet few of them are read, as long as the CPU time stays the same; and whoever
    runs then is not overlooked. */
 static void test_balance(void **state)
 {
@@ -167,18 +175,89 @@ static void test_balance(void **state)
 	for (int i = 0; i < 20; i++)
 		(void)tick(&process, &threads);
 	assert_true(threads.balance.known);
-	assert_int_equal(process.reads, 0);
+	assert_int_equal(process.reads, 1);
 	for (size_t i = 0; i < 40; i++) {
 		process.threads[i].runs++;
 		assert_int_equal(tick(&process, &threads), 1);
 		assert_int_equal(
 			ss_thread_list_find(&threads, (pid_t)(100 + i))->run_count, 2);
 	}
-	/* Without the sum each one is asked at each tick. */
-	process.counts_runs = false;
+	/* Without the clock each one is read at each tick. */
+	process.has_clock = false;
 	for (int i = 0; i < 100; i++)
 		assert_int_equal(tick(&process, &threads), 0);
 	assert_true(process.reads >= 40);
+	ss_thread_list_deinit(&threads);
+}
+
+/* Whether the tick after the next `ticks` at most captures this thread. */
+static void check_captured_within(struct process *process, struct ss_thread_list *threads,
+				  pid_t tid, int ticks)
+{
+	int passed = 1;
+
+	while (tick(process, threads) == 0) {
+		if (++passed > ticks)
+			fail_msg("not captured within %d ticks", ticks);
+	}
+	assert_int_equal(ss_thread_list_find(threads, tid)->run_count, 2);
+}
+
+/* A thread is on a CPU for the first time, or was for a time that does not count. */
+static void test_run_without_time(void **state)
+{
+	struct process process;
+	struct ss_thread_list threads;
+
+	(void)state;
+	begin(&process, &threads, 40);
+	for (int i = 0; i < 20; i++)
+		(void)tick(&process, &threads);
+	process.threads[30].runs = 2;
+	process.threads[30].unaccounted = 1;
+	ss_thread_list_expect(&threads, 130);
+	ss_thread_list_expect(&threads, 7);
+	check_captured_within(&process, &threads, 130, 1);
+	for (int i = 0; i < 20; i++)
+		(void)tick(&process, &threads);
+	process.threads[20].runs = 2;
+	process.threads[20].unaccounted = 1;
+	check_captured_within(&process, &threads, 120, 128);
+	/* Later it does count. */
+	process.threads[20].unaccounted = 0;
+	for (int i = 0; i < 20; i++)
+		assert_int_equal(tick(&process, &threads), 0);
+	assert_int_equal(process.reads, 1);
+	/* Without samples of the CPUs, all are read. */
+	threads.sampled = threads.balance.known = false;
+	for (int i = 0; i < 100; i++) {
+		assert_int_equal(tick(&process, &threads), 0);
+		assert_int_equal(process.reads, 40);
+	}
+	ss_thread_list_deinit(&threads);
+}
+
+/* What the process has run more than its threads is another constant than before. */
+static void test_other_balance(void **state)
+{
+	struct process process;
+	struct ss_thread_list threads;
+
+	(void)state;
+	begin(&process, &threads, 40);
+	for (int i = 0; i < 20; i++)
+		(void)tick(&process, &threads);
+	for (int i = 0; i < 3; i++) {
+		process.ended_ns += 12345;
+		for (int j = 0; j < 4; j++)
+			assert_int_equal(tick(&process, &threads), 0);
+		assert_true(process.reads <= 3);
+		process.threads[i].runs++;
+		assert_int_equal(tick(&process, &threads), 1);
+		assert_true(process.reads >= 40);
+		(void)tick(&process, &threads);
+		assert_true(process.reads <= 3);
+	}
 	ss_thread_list_deinit(&threads);
 }
 
@@ -306,6 +385,8 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_sleep_and_run),
 		cmocka_unit_test(test_balance),
+		cmocka_unit_test(test_run_without_time),
+		cmocka_unit_test(test_other_balance),
 		cmocka_unit_test(test_threads_come_and_go),
 		cmocka_unit_test(test_events_in_a_tick),
 		cmocka_unit_test(test_the_end),
