@@ -872,9 +872,10 @@ enum ss_lock_type {
 	SS_LOCK_RUST_ONCE,
 	SS_LOCK_RUST_PARKER,
 	SS_LOCK_JAVA_MONITOR,
-	SS_LOCK_PYTHON_GIL,  /* CPython's global interpreter lock */
-	SS_LOCK_PYTHON_LOCK, /* threading.Lock, which conditions and queues use, too */
-	SS_LOCK_JAVA_LOCK,   /* of java.util.concurrent: ReentrantLock and others */
+	SS_LOCK_PYTHON_GIL,   /* CPython's global interpreter lock */
+	SS_LOCK_PYTHON_LOCK,  /* threading.Lock, which conditions and queues use, too */
+	SS_LOCK_JAVA_LOCK,    /* of java.util.concurrent: ReentrantLock and others */
+	SS_LOCK_PYTHON_RLOCK, /* threading.RLock */
 };
 
 /* "mutex", "robust-mutex", "rust-rwlock", ..., "none". Never NULL. */

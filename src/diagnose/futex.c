@@ -60,8 +60,10 @@ static bool fill_runtime_lock(struct ss_diagnosis *d, const struct ss_futex *fut
 			continue;
 		const struct ss_thread *owner =
 			ss_snapshot_find_thread(snapshot, lock->owner);
-		/* A thread that waits for a lock does not own it. */
-		if (owner == d->thread)
+		/* A thread that waits for a lock does not own it, unless it is in a with
+		   statement of a threading.Lock. */
+		bool self = owner == d->thread && owner;
+		if (self && lock->type != SS_LOCK_PYTHON_LOCK)
 			owner = NULL;
 		wait->kind = SS_WAIT_MUTEX;
 		wait->lock = lock->type;
@@ -69,6 +71,7 @@ static bool fill_runtime_lock(struct ss_diagnosis *d, const struct ss_futex *fut
 		wait->owner_tid = owner ? owner->tid : 0;
 		wait->owner_name = owner ? owner->name : NULL;
 		wait->owner_unknown = owner ? SS_OWNER_UNSPECIFIED : SS_OWNER_CHANGING;
+		wait->self_owned = self && owner;
 		/* Threads look at times whether they can enter a monitor, or ask the holder of
 		   the GIL to release it. There is no limit. */
 		if (lock->type == SS_LOCK_JAVA_MONITOR ||

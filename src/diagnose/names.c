@@ -75,6 +75,7 @@ const char *ss_lock_type_name(enum ss_lock_type type)
 		[SS_LOCK_JAVA_LOCK] = "java-lock",
 		[SS_LOCK_PYTHON_GIL] = "python-gil",
 		[SS_LOCK_PYTHON_LOCK] = "python-lock",
+		[SS_LOCK_PYTHON_RLOCK] = "python-rlock",
 	};
 
 	return (size_t)type < SS_ARRAY_SIZE(names) ? names[type] : "none";

@@ -65,6 +65,7 @@ static const char *lock_noun(enum ss_lock_type type)
 		[SS_LOCK_JAVA_LOCK] = "Java lock",
 		[SS_LOCK_PYTHON_GIL] = "the GIL",
 		[SS_LOCK_PYTHON_LOCK] = "threading.Lock",
+		[SS_LOCK_PYTHON_RLOCK] = "threading.RLock",
 	};
 
 	return (size_t)type < SS_ARRAY_SIZE(nouns) ? nouns[type] : "lock";

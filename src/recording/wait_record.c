@@ -36,7 +36,7 @@ static const struct field wait_fields[] = {
 	WAIT(5, UNSIGNED, timed, 1),
 	WAIT(6, SIGNED, timeout_ns, 0),
 	WAIT(7, SIGNED, left_ns, 0),
-	WAIT(10, UNSIGNED, lock, SS_LOCK_JAVA_LOCK),
+	WAIT(10, UNSIGNED, lock, SS_LOCK_PYTHON_RLOCK),
 	WAIT(11, UNSIGNED, address, 0),
 	WAIT(12, TEXT, symbol, 0),
 	WAIT(13, UNSIGNED, symbol_offset, 0),

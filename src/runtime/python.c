@@ -10,6 +10,7 @@
 #include "base/load.h"
 #include "runtime/module_symbols.h"
 #include "runtime/python_code.h"
+#include "runtime/python_locks.h"
 #include "runtime/python_tasks.h"
 #include "runtime/runtime.h"
 
@@ -17,6 +18,9 @@ enum {
 	INTERPRETERS_MAX = 256,
 	THREADS_MAX = 1 << 14,
 	FRAMES_MAX = 1 << 17,
+	GILS_MAX = 512,
+	PROGRAM_LOCKS_MAX = 256,
+	SEMAPHORE_SIZE = 32, /* sem_t */
 	/* In the freeze: */
 	PLAN_THREADS = 6, /* with more, fewer frames of each */
 	PLAN_FRAMES = 2048,
@@ -798,15 +802,13 @@ static bool find_gil(const struct python *python, const struct ss_memory *copied
 	return true;
 }
 
-static size_t find_locks(void *data, const struct ss_memory *copied,
-			 struct ss_runtime_found_lock *ret)
+static size_t find_gils(const struct python *python, const struct ss_memory *copied,
+			struct ss_runtime_found_lock *ret)
 {
-	const struct python *python = data;
 	uint64_t interpreter = python->interpreter;
 	size_t count = 0;
 
-	while (!python->problem && is_pointer(interpreter) &&
-	       count < SS_RUNTIME_LOCKS_MAX &&
+	while (is_pointer(interpreter) && count < GILS_MAX &&
 	       find_gil(python, copied, interpreter, &ret[count])) {
 		count++;
 		/* Up to 3.11 there is one for all. */
@@ -819,7 +821,7 @@ static size_t find_locks(void *data, const struct ss_memory *copied,
 	return count;
 }
 
-/* Tasks of asyncio --------------------------------------------------------- */
+/* Locks of the program -------------------------------------------------------- */
 
 /* A thread whose id in its thread state is the same. */
 static const struct ss_capture_thread *find_thread_of_id(const struct python *python,
@@ -831,6 +833,58 @@ static const struct ss_capture_thread *find_thread_of_id(const struct python *py
 	}
 	return NULL;
 }
+
+static size_t find_program_locks(const struct python *python,
+				 const struct ss_memory *copied,
+				 struct ss_runtime_found_lock *ret)
+{
+	struct ss_python_lock locks[PROGRAM_LOCKS_MAX];
+	const struct ss_memory *memory = python->process->memory;
+	size_t count = ss_python_locks_find(python->process, &python->layout, copied,
+					    locks, PROGRAM_LOCKS_MAX);
+	bool search = false;
+
+	for (size_t i = 0; i < count; i++)
+		search |= !locks[i].recursive;
+	for (size_t i = 0; search && i < python->states.count; i++) {
+		const struct state *state = &python->states.items[i];
+		if (state->thread)
+			ss_python_locks_search(memory, &python->layout, state->address,
+					       state->thread, locks, count);
+	}
+	for (size_t i = 0; i < count; i++) {
+		const struct ss_python_lock *lock = &locks[i];
+		ret[i] = (struct ss_runtime_found_lock){
+			.type = lock->recursive ? SS_LOCK_PYTHON_RLOCK :
+						  SS_LOCK_PYTHON_LOCK,
+			.address = lock->address,
+			.start = lock->semaphore,
+			.end = lock->semaphore + SEMAPHORE_SIZE,
+			.owner = lock->recursive ?
+					 find_thread_of_id(python, lock->owner_id) :
+				 lock->several ? NULL :
+						 lock->owner,
+			.late = true,
+			.only_owned = !lock->recursive,
+		};
+	}
+	return count;
+}
+
+static size_t find_locks(void *data, const struct ss_memory *copied,
+			 struct ss_runtime_found_lock *ret)
+{
+	const struct python *python = data;
+
+	if (python->problem)
+		return 0;
+	size_t count = find_gils(python, copied, ret);
+	if (!python->process->recording)
+		count += find_program_locks(python, copied, ret + count);
+	return count;
+}
+
+/* Tasks of asyncio --------------------------------------------------------- */
 
 static bool find_tasks(void *data, struct ss_runtime_tasks *ret)
 {

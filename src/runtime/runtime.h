@@ -50,6 +50,7 @@ struct ss_runtime_process {
 	/* The same, read after all that was read of memory so far: for a proof that it has not
 	   changed */
 	const struct ss_memory *after;
+	bool recording; /* one of many captures: no owners of locks are needed */
 };
 
 /* A native frame. */
@@ -112,7 +113,8 @@ struct ss_runtime_found_lock {
 	const struct ss_capture_thread *owner; /* NULL: none, or not known */
 	/* The only thread that can wait here, as the runtime records; NULL: any thread can */
 	const struct ss_capture_thread *waiter;
-	bool late; /* its memory was read after the capture */
+	bool late;	 /* its memory was read after the capture */
+	bool only_owned; /* without a proven owner nothing is known of it */
 };
 
 enum { SS_RUNTIME_LOCKS_MAX = 1024 };

@@ -52,6 +52,12 @@ static size_t read_whole(void *data, uint64_t address, void *bytes, size_t size)
 	return whole->read(whole, address, bytes, size);
 }
 
+/* A recording has many captures, with a plan for what is copied with the stacks. */
+static bool is_recording(const struct ss_runtimes *runtimes)
+{
+	return runtimes->options.read_early != NULL;
+}
+
 struct ss_runtimes *ss_runtimes_new(const struct ss_capture *capture,
 				    struct ss_session *session,
 				    struct ss_snapshot *snapshot,
@@ -84,6 +90,7 @@ struct ss_runtimes *ss_runtimes_new(const struct ss_capture *capture,
 		.memory = &runtimes->memory.memory,
 		.fresh = &runtimes->fresh.memory,
 		.after = &runtimes->after.memory,
+		.recording = is_recording(runtimes),
 	};
 	return open_runtimes(runtimes) ? take_ptr(runtimes) : NULL;
 }
@@ -185,12 +192,6 @@ static bool is_unmoved(const struct ss_runtimes *runtimes,
 {
 	return runtimes->options.check &&
 	       runtimes->options.check(runtimes->options.read_data, thread->tid);
-}
-
-/* A recording has many captures, with a plan for what is copied with the stacks. */
-static bool is_recording(const struct ss_runtimes *runtimes)
-{
-	return runtimes->options.read_early != NULL;
 }
 
 /* *late: memory was used that was read after the capture, which is allowed for a thread that has
@@ -304,6 +305,8 @@ static bool add_lock(struct ss_runtimes *runtimes,
 
 	if (found->waiter && found->late && !core &&
 	    !(may_ask && is_unmoved(runtimes, found->waiter)))
+		return true;
+	if (found->only_owned && !proven)
 		return true;
 	struct ss_runtime_lock *lock = ss_vector_push(&runtimes->snapshot->runtime_locks);
 	if (!lock)

@@ -7,6 +7,7 @@
 #include "base/cleanup.h"
 #include "fuzz.h"
 #include "fuzz_memory.h"
+#include "runtime/python_locks.h"
 #include "runtime/python_tasks.h"
 
 enum { BASE = 0x10000, WORDS_MAX = 64 };
@@ -71,6 +72,22 @@ static void read_tasks(const struct ss_python_layout *layout,
 	ss_python_codes_deinit(&codes);
 }
 
+/* Locks at each word, and the state of a thread at the start. */
+static void search_locks(const struct ss_python_layout *layout,
+			 const struct fuzz_memory *memory)
+{
+	static const struct ss_capture_thread thread;
+	struct ss_python_lock locks[WORDS_MAX] = {};
+
+	for (size_t i = 0; i < WORDS_MAX; i++)
+		locks[i].address = BASE + i * 8;
+	ss_python_locks_search(&memory->memory, layout, BASE, &thread, locks, WORDS_MAX);
+	for (size_t i = 0; i < WORDS_MAX; i++) {
+		FUZZ_REQUIRE(!locks[i].owner || locks[i].owner == &thread);
+		FUZZ_REQUIRE(!locks[i].several);
+	}
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	struct ss_python_layout layout;
@@ -93,5 +110,6 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	}
 	find_codes(&layout, &memory);
 	read_tasks(&layout, &memory);
+	search_locks(&layout, &memory);
 	return 0;
 }

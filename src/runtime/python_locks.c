@@ -1,0 +1,483 @@
+#include "runtime/python_locks.h"
+
+#include <string.h>
+#include <sys/mman.h>
+
+#include "base/cleanup.h"
+#include "base/load.h"
+#include "model/futex.h"
+#include "runtime/python_object.h"
+
+enum {
+	/* The object is an argument of functions that have called the one that waits. */
+	STACK_WORDS = 96,
+	WAITERS_MAX = 256,
+	FRAMES_MAX = 1 << 12, /* of a thread */
+	CODES_MAX = 256,      /* inside of a with statement */
+	STATEMENTS_MAX = 64,  /* of a frame */
+	STACK_MAX = 1 << 16,  /* values of a frame */
+	TABLE_MAX = 1 << 16,
+	NAMES_MAX = 1 << 12,
+	/* lockobject, rlockobject (Modules/_threadmodule.c) */
+	LOCK_SEMAPHORE = 16,
+	LOCK_LOCKED = 32,
+	RLOCK_OWNER = 24,
+	RLOCK_COUNT = 32,
+	LOCK_READ = 40,
+	/* PyCFunctionObject, PyMethodDef */
+	FUNCTION_METHOD = 16,
+	FUNCTION_SELF = 24,
+	/* PyTupleObject, PyBytesObject */
+	OBJECT_SIZE = 16,
+	TUPLE_ITEMS = 24,
+	BYTES_DATA = 32,
+};
+
+/* Where with statements are recorded, and what else is needed to find them; x86-64, as the
+   layouts of python_layout.c. */
+struct places {
+	unsigned minor;
+	/* PyCodeObject */
+	uint32_t code_names;
+	uint32_t code_locals;	  /* how many values precede the stack */
+	uint32_t code_exceptions; /* from 3.11 on */
+	uint32_t code_code;	  /* to 3.10: the bytecode, a bytes object */
+	/* _PyInterpreterFrame: localsplus; PyFrameObject: f_valuestack */
+	uint32_t frame_values;
+	/* PyFrameObject */
+	uint32_t frame_block_count;
+	uint32_t frame_blocks;
+	bool handler_in_units; /* of two bytes */
+	/* Opcodes with which the handler of a with statement begins; 0: one is enough */
+	uint8_t push;
+	uint8_t exit;
+};
+
+static const struct places places[] = {
+	{ .minor = 8,
+	  .code_names = 64,
+	  .code_code = 48,
+	  .frame_values = 64,
+	  .frame_block_count = 112,
+	  .frame_blocks = 120,
+	  .exit = 81 },
+	{ .minor = 9,
+	  .code_names = 64,
+	  .code_code = 48,
+	  .frame_values = 64,
+	  .frame_block_count = 112,
+	  .frame_blocks = 120,
+	  .exit = 49 },
+	{ .minor = 10,
+	  .code_names = 64,
+	  .code_code = 48,
+	  .frame_values = 64,
+	  .frame_block_count = 104,
+	  .frame_blocks = 112,
+	  .handler_in_units = true,
+	  .exit = 49 },
+	{ .minor = 11,
+	  .code_names = 32,
+	  .code_locals = 76,
+	  .code_exceptions = 40,
+	  .frame_values = 72,
+	  .push = 35,
+	  .exit = 49 },
+	{ .minor = 12,
+	  .code_names = 32,
+	  .code_locals = 72,
+	  .code_exceptions = 40,
+	  .frame_values = 72,
+	  .push = 35,
+	  .exit = 49 },
+	{ .minor = 13,
+	  .code_names = 32,
+	  .code_locals = 72,
+	  .code_exceptions = 40,
+	  .frame_values = 72,
+	  .push = 33,
+	  .exit = 44 },
+};
+
+static const struct places *find_places(const struct ss_python_layout *layout)
+{
+	for (size_t i = 0; i < SS_ARRAY_SIZE(places); i++) {
+		if (places[i].minor == layout->minor)
+			return &places[i];
+	}
+	return NULL;
+}
+
+/* Locks that threads wait for ------------------------------------------------ */
+
+/* Whether there is a lock at an address, with a semaphore, and it is locked. */
+static bool read_lock(const struct ss_memory *memory, uint64_t address,
+		      uint64_t semaphore, struct ss_python_lock *ret)
+{
+	char name[SS_PYTHON_TYPE_NAME_MAX];
+	uint8_t bytes[LOCK_READ];
+	uint64_t found;
+	uint64_t type;
+	uint32_t value;
+
+	if (!ss_memory_read_u64(memory, address + LOCK_SEMAPHORE, &found) ||
+	    found != semaphore || !ss_python_type_of(memory, address, &type) ||
+	    !ss_python_type_name(memory, type, name))
+		return false;
+	bool recursive = strcmp(name, "_thread.RLock") == 0;
+	if ((!recursive && strcmp(name, "_thread.lock") != 0) ||
+	    !ss_memory_read(memory, address, bytes, sizeof(bytes)) ||
+	    !ss_memory_read_u32(memory, semaphore, &value) || value != 0)
+		return false;
+	*ret = (struct ss_python_lock){ .address = address,
+					.semaphore = semaphore,
+					.recursive = recursive };
+	if (!recursive)
+		return bytes[LOCK_LOCKED] == 1;
+	ret->owner_id = ss_load_u64(bytes, RLOCK_OWNER);
+	return ss_load_u64(bytes, RLOCK_COUNT) != 0;
+}
+
+/* An object on the heap, and not on the stack itself or in code. */
+static bool may_be_object(const struct ss_capture *capture, uint64_t address, uint64_t sp)
+{
+	if (address % 8 || address - sp < (uint64_t)STACK_WORDS * sizeof(address))
+		return false;
+	const struct ss_area *area = ss_capture_find_area(capture, address);
+	return area && (area->prot & PROT_WRITE) && area->module < 0;
+}
+
+/* The lock that a thread waits for: the function that waits has the object, and its callees save
+   the registers on the stack. */
+static bool find_lock(const struct ss_runtime_process *process,
+		      const struct ss_memory *copied,
+		      const struct ss_capture_thread *thread, uint64_t semaphore,
+		      struct ss_python_lock *ret)
+{
+	const uint64_t sp = ss_regs_sp(process->capture->arch, &thread->regs);
+	uint64_t word;
+
+	for (unsigned i = 0; i < STACK_WORDS; i++) {
+		if (!ss_memory_read_u64(copied, sp + i * sizeof(word), &word))
+			return false;
+		if (may_be_object(process->capture, word, sp) &&
+		    read_lock(process->memory, word, semaphore, ret))
+			return true;
+	}
+	return false;
+}
+
+static bool is_known(const struct ss_python_lock *locks, size_t count, uint64_t semaphore)
+{
+	for (size_t i = 0; i < count; i++) {
+		if (locks[i].semaphore == semaphore)
+			return true;
+	}
+	return false;
+}
+
+size_t ss_python_locks_find(const struct ss_runtime_process *process,
+			    const struct ss_python_layout *layout,
+			    const struct ss_memory *copied, struct ss_python_lock *ret,
+			    size_t max)
+{
+	const struct ss_capture *capture = process->capture;
+	unsigned waiters = 0;
+	size_t count = 0;
+
+	if (!find_places(layout))
+		return 0;
+	for (size_t i = 0;
+	     i < capture->threads.count && count < max && waiters < WAITERS_MAX; i++) {
+		const struct ss_capture_thread *thread = &capture->threads.items[i];
+		struct ss_futex futex;
+		if (!ss_futex_parse(&thread->syscall, &futex) ||
+		    is_known(ret, count, futex.address))
+			continue;
+		waiters++;
+		count += find_lock(process, copied, thread, futex.address, &ret[count]);
+	}
+	return count;
+}
+
+/* With statements ------------------------------------------------------------- */
+
+struct search {
+	const struct ss_memory *memory;
+	const struct ss_python_layout *layout;
+	const struct places *places;
+	const struct ss_capture_thread *thread;
+	struct ss_python_lock *locks;
+	size_t count;
+	/* The frames from the innermost one up to here may have released a lock; codes: those
+	   for which that was not looked up yet */
+	bool may_release;
+	uint64_t codes[CODES_MAX];
+	size_t code_count;
+};
+
+static bool read_bytes_size(const struct ss_memory *memory, uint64_t address,
+			    uint64_t *ret)
+{
+	return ss_python_has_type(memory, address, "bytes") &&
+	       ss_memory_read_u64(memory, address + OBJECT_SIZE, ret);
+}
+
+/* Whether a function refers to something that may release a lock, by its name. */
+static bool names_release(const struct search *search, uint64_t code)
+{
+	char text[4 * SS_PYTHON_NAME_MAX + 1];
+	uint64_t names;
+	uint64_t count;
+	uint64_t name;
+
+	if (!ss_memory_read_u64(search->memory, code + search->places->code_names,
+				&names) ||
+	    !ss_python_has_type(search->memory, names, "tuple") ||
+	    !ss_memory_read_u64(search->memory, names + OBJECT_SIZE, &count) ||
+	    count > NAMES_MAX)
+		return true;
+	for (uint64_t i = 0; i < count; i++) {
+		if (!ss_memory_read_u64(search->memory, names + TUPLE_ITEMS + i * 8,
+					&name) ||
+		    !ss_python_string(search->layout, search->memory, name, text) ||
+		    strstr(text, "release") || strcmp(text, "__exit__") == 0)
+			return true;
+	}
+	return false;
+}
+
+static bool may_release(struct search *search)
+{
+	for (size_t i = 0; i < search->code_count && !search->may_release; i++)
+		search->may_release = names_release(search, search->codes[i]);
+	search->code_count = 0;
+	return search->may_release;
+}
+
+/* A with statement has an object's __exit__ on the stack of its frame. */
+static void add_statement(struct search *search, uint64_t slot)
+{
+	char name[SS_PYTHON_TYPE_NAME_MAX];
+	const struct ss_memory *memory = search->memory;
+	uint64_t function;
+	uint64_t method;
+	uint64_t text;
+	uint64_t self;
+
+	/* Functions in Python may do anything, for instance release a lock as they begin. */
+	if (!ss_memory_read_u64(memory, slot, &function) ||
+	    !ss_python_has_type(memory, function, "builtin_function_or_method") ||
+	    !ss_memory_read_u64(memory, function + FUNCTION_METHOD, &method) ||
+	    !ss_memory_read_u64(memory, method, &text) ||
+	    !ss_memory_read_string(memory, text, name, sizeof(name)) ||
+	    strcmp(name, "__exit__") != 0 ||
+	    !ss_memory_read_u64(memory, function + FUNCTION_SELF, &self)) {
+		search->may_release = true;
+		return;
+	}
+	for (size_t i = 0; i < search->count; i++) {
+		struct ss_python_lock *lock = &search->locks[i];
+		if (lock->address != self || lock->recursive || may_release(search))
+			continue;
+		lock->several |= lock->owner && lock->owner != search->thread;
+		lock->owner = search->thread;
+	}
+}
+
+/* An entry of an exception table: Objects/exception_handling_notes.txt. In units of two
+   bytes. */
+struct entry {
+	uint64_t start;
+	uint64_t size;
+	uint64_t target;
+	uint64_t depth;
+	bool last_instruction; /* pushed, too */
+};
+
+struct table {
+	uint8_t bytes[TABLE_MAX];
+	size_t size;
+	size_t at;
+};
+
+/* Big-endian, six bits in each byte. */
+static uint64_t take_number(struct table *table)
+{
+	uint64_t value = 0;
+
+	for (int i = 0; i < 6 && table->at < table->size; i++) {
+		uint8_t byte = table->bytes[table->at++];
+		value = value << 6 | (byte & 0x3f);
+		if (!(byte & 0x40))
+			break;
+	}
+	return value;
+}
+
+static bool find_entry(struct table *table, uint64_t unit, struct entry *ret)
+{
+	table->at = 0;
+	while (table->at < table->size) {
+		ret->start = take_number(table);
+		ret->size = take_number(table);
+		ret->target = take_number(table);
+		ret->depth = take_number(table);
+		ret->last_instruction = ret->depth & 1;
+		ret->depth >>= 1;
+		if (unit - ret->start < ret->size)
+			return true;
+	}
+	return false;
+}
+
+static bool read_exceptions(const struct search *search, uint64_t code, struct table *ret)
+{
+	uint64_t address;
+	uint64_t size;
+
+	if (!ss_memory_read_u64(search->memory, code + search->places->code_exceptions,
+				&address) ||
+	    !read_bytes_size(search->memory, address, &size) || size > sizeof(ret->bytes))
+		return false;
+	ret->size = size;
+	return ss_memory_read(search->memory, address + BYTES_DATA, ret->bytes, size);
+}
+
+/* From 3.11 on: the handlers of the statements around an instruction, from the innermost one on.
+   Each is in the statement around its own. */
+static bool add_by_table(struct search *search, uint64_t frame, const uint8_t *bytes,
+			 uint64_t code)
+{
+	const struct ss_python_layout *layout = search->layout;
+	struct table table = {};
+	uint32_t locals;
+	int64_t offset;
+
+	if (!ss_python_offset(layout, bytes, code, &offset) ||
+	    !read_exceptions(search, code, &table) ||
+	    !ss_memory_read_u32(search->memory, code + search->places->code_locals,
+				&locals) ||
+	    locals > STACK_MAX)
+		return false;
+	uint64_t unit = (uint64_t)offset / 2;
+	for (int i = 0; offset >= 0; i++) {
+		uint8_t handler[3];
+		struct entry entry;
+		if (!find_entry(&table, unit, &entry))
+			break;
+		if (i == STATEMENTS_MAX || entry.depth > STACK_MAX ||
+		    !ss_memory_read(search->memory,
+				    code + layout->code_bytes + 2 * entry.target, handler,
+				    sizeof(handler)))
+			return false;
+		if (handler[0] == search->places->push &&
+		    handler[2] == search->places->exit) {
+			if (!entry.last_instruction || entry.depth == 0)
+				return false;
+			add_statement(search, frame + search->places->frame_values +
+						      8 * (locals + entry.depth - 1));
+		}
+		unit = entry.target;
+	}
+	return true;
+}
+
+/* To 3.10: PyTryBlock. A frame has those that it is in. */
+static bool add_by_blocks(struct search *search, uint64_t frame, uint64_t code)
+{
+	enum { BLOCKS_MAX = 20, SETUP_FINALLY = 122 };
+	struct {
+		int32_t type;
+		int32_t handler;
+		int32_t level;
+	} block;
+	const struct places *at = search->places;
+	const struct ss_memory *memory = search->memory;
+	uint64_t bytecode;
+	uint64_t values;
+	uint64_t size;
+	uint32_t count;
+
+	if (!ss_memory_read_u32(memory, frame + at->frame_block_count, &count) ||
+	    count > BLOCKS_MAX ||
+	    !ss_memory_read_u64(memory, code + at->code_code, &bytecode) ||
+	    !ss_memory_read_u64(memory, frame + at->frame_values, &values) ||
+	    !read_bytes_size(memory, bytecode, &size))
+		return false;
+	while (count-- > 0) {
+		uint8_t opcode;
+		if (!ss_memory_read(memory,
+				    frame + at->frame_blocks + count * sizeof(block),
+				    &block, sizeof(block)))
+			return false;
+		if (block.type != SETUP_FINALLY)
+			continue;
+		uint64_t handler = (uint32_t)block.handler;
+		handler *= at->handler_in_units ? 2 : 1;
+		if (handler >= size || block.level < 0 || block.level > STACK_MAX ||
+		    !ss_memory_read(memory, bytecode + BYTES_DATA + handler, &opcode, 1))
+			return false;
+		if (opcode != at->exit)
+			continue;
+		if (block.level == 0)
+			return false;
+		add_statement(search, values + 8 * ((uint64_t)block.level - 1));
+	}
+	return true;
+}
+
+static bool search_frame(struct search *search, uint64_t address, const uint8_t *bytes)
+{
+	const struct ss_python_layout *layout = search->layout;
+	uint64_t code = ss_python_frame_code(layout, bytes);
+
+	if (!ss_python_has_type(search->memory, code, "code"))
+		return false;
+	if (search->code_count < CODES_MAX)
+		search->codes[search->code_count++] = code;
+	else
+		search->may_release = true;
+	return layout->frames == SS_PYTHON_COUNT ?
+		       add_by_blocks(search, address, code) :
+		       add_by_table(search, address, bytes, code);
+}
+
+/* The innermost frame of a thread state. */
+static bool find_frame(const struct search *search, uint64_t state, uint64_t *ret)
+{
+	const struct ss_python_layout *layout = search->layout;
+
+	return ss_memory_read_u64(search->memory, state + layout->thread_frame, ret) &&
+	       (!layout->has_cframe ||
+		ss_memory_read_u64(search->memory, *ret + layout->cframe_frame, ret));
+}
+
+void ss_python_locks_search(const struct ss_memory *memory,
+			    const struct ss_python_layout *layout, uint64_t state,
+			    const struct ss_capture_thread *thread,
+			    struct ss_python_lock *locks, size_t count)
+{
+	enum { OWNER_SHIM = 3 };
+	struct search search = { .memory = memory,
+				 .layout = layout,
+				 .places = find_places(layout),
+				 .thread = thread,
+				 .locks = locks,
+				 .count = count };
+	uint8_t bytes[SS_PYTHON_HEADER_MAX];
+	uint64_t frame;
+
+	if (!search.places || !find_frame(&search, state, &frame))
+		return;
+	for (int i = 0; frame && frame % 8 == 0 && !search.may_release && i < FRAMES_MAX;
+	     i++) {
+		if (!ss_memory_read(memory, frame, bytes, layout->frame_size))
+			return;
+		bool shim = layout->frames == SS_PYTHON_SHIM &&
+			    bytes[layout->frame_entry] >= OWNER_SHIM;
+		if (!shim && !search_frame(&search, frame, bytes))
+			return;
+		frame = ss_load_u64(bytes, layout->frame_previous);
+	}
+}

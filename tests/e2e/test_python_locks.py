@@ -1,0 +1,223 @@
+"""Locks of Python: who holds a threading.Lock or RLock, and deadlocks of them. The owner of a Lock
+is known only in a with statement; programs that release it there must not be taken for owners.
+
+Debian packages: python3. PYTHONS: more interpreters, separated by colons."""
+
+import ast
+import json
+import time
+
+from harness import EndToEnd, all_sleep, main, task_switches, wait_until
+from test_python import interpreters
+
+START = """
+import contextlib, queue, socket, sys, threading, time
+Lock = threading.Lock
+threads = {}
+def start(name, function, *arguments):
+    begun = threading.Event()
+    def run():
+        threads[name] = threading.get_native_id()
+        begun.set()
+        function(*arguments)
+    threading.Thread(target=run, daemon=True).start()
+    begun.wait()
+def in_with(x, y, both):
+    with x:
+        both.wait()
+        with y:
+            pass
+def in_call(x, y, both):
+    x.acquire()
+    both.wait()
+    y.acquire()
+def pair(name, kind, function):
+    a, b, both = kind(), kind(), threading.Barrier(2)
+    start(name + "-1", function, a, b, both)
+    start(name + "-2", function, b, a, both)
+def locked():
+    lock = Lock()
+    lock.acquire()
+    return lock
+def serve():
+    print(threads, flush=True)
+    print("ready", flush=True)
+    server = socket.create_server(("127.0.0.1", 0))
+    server.accept()
+"""
+
+DEADLOCKS = """
+def again(lock):
+    with lock:
+        lock.acquire()
+def nested(outer, x, y, both):
+    with outer, x:
+        try:
+            raise ValueError
+        except ValueError:
+            with open("/dev/null"):
+                both.wait()
+                queue_of[y].put(1)
+pair("with", Lock, in_with)
+pair("with-rlock", threading.RLock, in_with)
+pair("rlock", threading.RLock, in_call)
+start("self", again, Lock())
+# The lock of a queue, below functions of the library
+jobs, lock, both = queue.Queue(), Lock(), threading.Barrier(2)
+queue_of = {"jobs": jobs}
+start("queue-1", nested, Lock(), lock, "jobs", both)
+start("queue-2", in_with, jobs.mutex, lock, both)
+serve()
+"""
+
+# Each of these threads waits for a lock that no thread owns of which that can be known.
+NONE = """
+hidden = locked()
+def wait_for(lock):
+    with lock:
+        pass
+# A condition releases the lock of the with statement around it.
+def waits(lock, condition):
+    with lock:
+        condition.wait()
+def takes(lock, taken):
+    lock.acquire()
+    taken.set()
+    hidden.acquire()
+lock, taken = Lock(), threading.Event()
+condition = threading.Condition(lock)
+start("waits", waits, lock, condition)
+while not condition._waiters:
+    time.sleep(0.001)
+start("takes", takes, lock, taken)
+taken.wait()
+start("condition-waits", wait_for, lock)
+# The frame itself releases it, or a context manager of the program.
+def releases(lock, other, both):
+    with lock:
+        lock.release()
+        both.wait()
+        other.acquire()
+@contextlib.contextmanager
+def unlocked(lock):
+    lock.release()
+    yield
+    lock.acquire()
+def leaves(lock, other, both):
+    with lock:
+        with unlocked(lock):
+            both.wait()
+            with other:
+                pass
+for name, function in (("releases", releases), ("leaves", leaves)):
+    lock, other, both = Lock(), locked(), threading.Barrier(2)
+    start(name, function, lock, other, both)
+    both.wait()
+    lock.acquire() # this thread has it
+    start(name + "-waits", wait_for, lock)
+# The with statement has ended: its words are still where they were.
+def ended(x, y, z, go):
+    with x:
+        with y:
+            with z:
+                pass
+    try:
+        with z:
+            raise ValueError
+    except ValueError:
+        pass
+    go.set()
+    hidden.acquire()
+x, y, z, go = Lock(), Lock(), Lock(), threading.Event()
+start("ended", ended, x, y, z, go)
+go.wait()
+for name, lock in (("x", x), ("y", y), ("z", z)):
+    lock.acquire()
+    start(name + "-waits", wait_for, lock)
+# A signal, and jobs
+start("signal", locked().acquire)
+start("jobs", queue.Queue().get)
+# An RLock that a condition released
+condition = threading.Condition()
+def waits_inside():
+    with condition:
+        condition.wait()
+start("condition-rlock", waits_inside)
+serve()
+"""
+
+TIMED = """
+def timed(x, y, both):
+    with x:
+        both.wait()
+        y.acquire(timeout=1000)
+pair("timed", Lock, timed)
+serve()
+"""
+
+
+class PythonLocks(EndToEnd):
+    def judge(self, python, program, status):
+        """The report of hang, and its threads by their names in the program."""
+        process = self.start_command([python, "-c", START + program])
+        names = {tid: name for name, tid in ast.literal_eval(process.lines[0]).items()}
+        before = None
+
+        def rests():
+            nonlocal before
+            now = task_switches(process.pid)
+            same = now == before and all_sleep(process.pid, len(names) + 1)
+            before = now
+            time.sleep(0.1)
+            return same
+        wait_until(rests, "all threads to wait")
+        report = json.loads(self.run_tool("hang", "--for=300ms", "--json", process.pid,
+                                          status=(status,)).stdout)
+        self.assert_free(process.pid)
+        return report, {names.get(thread["tid"], "main"): thread
+                        for thread in report["threads"]}
+
+    def test_deadlocks(self):
+        for python in interpreters():
+            with self.subTest(python=python):
+                report, threads = self.judge(python, DEADLOCKS, 3)
+                note = json.dumps(report, indent=1)
+                tids = {name: thread["tid"] for name, thread in threads.items()}
+                for first, second, lock in (
+                        ("with-1", "with-2", "python-lock"),
+                        ("with-rlock-1", "with-rlock-2", "python-rlock"),
+                        ("rlock-1", "rlock-2", "python-rlock"), ("self", "self", "python-lock"),
+                        ("queue-1", "queue-2", "python-lock")):
+                    for name, owner in ((first, second), (second, first)):
+                        wait = threads[name]["wait_data"]
+                        self.assertEqual((wait["lock"], wait["owner_tid"]), (lock, tids[owner]),
+                                         (name, note))
+                self.assertEqual(sorted(len(d["tids"]) for d in report["deadlocks"]),
+                                 [1, 2, 2, 2, 2], note)
+                self.assertEqual({d["timed"] for d in report["deadlocks"]}, {False}, note)
+                self.assertFalse(threads["main"]["stuck"], note)
+
+    def test_none(self):
+        for python in interpreters():
+            with self.subTest(python=python):
+                report, threads = self.judge(python, NONE, 0)
+                note = json.dumps(report, indent=1)
+                self.assertEqual(report["deadlocks"], [], note)
+                self.assertGreater(len(threads), 13, note)
+                for name, thread in threads.items():
+                    wait = thread["wait_data"]
+                    self.assertIsNone(wait and wait.get("owner_tid"), (name, note))
+                waits = [thread["wait_data"] for name, thread in threads.items()
+                         if name.endswith("-waits")]
+                self.assertEqual({wait["lock"] for wait in waits}, {"python-lock"}, note)
+
+    def test_timed(self):
+        for python in interpreters():
+            with self.subTest(python=python):
+                report, _ = self.judge(python, TIMED, 4)
+                self.assertEqual([d["timed"] for d in report["deadlocks"]], [True],
+                                 json.dumps(report, indent=1))
+
+
+if __name__ == "__main__":
+    main()
