@@ -654,7 +654,8 @@ SS_API enum ss_jit_plan ss_snapshot_plan_jit(const struct ss_snapshot *snapshot,
  * A plan that copies the frames of runtimes together with the stacks, if threads of the
  * snapshot ran while they were captured: their frames cannot be read later. Capture again
  * with the plan. False: no plan is needed, or the capture was made with one. With many of
- * struct ss_unwind_options, the caller compares it with the one that it has used.
+ * struct ss_unwind_options, it was made with the same one; threads that start and end all the
+ * time make new ones, so the caller needs a limit.
  */
 SS_API bool ss_snapshot_plan_runtimes(const struct ss_snapshot *snapshot,
 				      const struct ss_capture *capture,

@@ -724,6 +724,7 @@ static struct ss_error *give_gathered(struct ss_attempt *a)
 		return ss_error_no_memory();
 	*late = (struct ss_gathered){};
 	struct ss_error *error = ss_gather_give_later(a->gather, late);
+	a->capture->plan_id = ss_gather_plan_id(a->options->plan);
 	return error ? error : ss_gather_give(a->gather, &a->capture->gathered);
 }
 

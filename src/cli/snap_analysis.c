@@ -12,7 +12,7 @@
 
 /* One for goroutines, two for JIT code, two for runtimes, two for registers, and for more and
    more of each stack. */
-enum { REQUESTS_MAX = 10, PLANS_MAX = 2 };
+enum { REQUESTS_MAX = 10, PLANS_MAX = 3 };
 
 SS_DEFINE_CLEANUP(struct ss_snapshot, snapshot, ss_snapshot_free)
 SS_DEFINE_CLEANUP(struct ss_capture, capture, ss_capture_free)
@@ -85,15 +85,6 @@ static bool ask_registers(struct ss_snap_analysis *analysis,
 	return true;
 }
 
-/* Whether the capture was made with that plan, or with so many that there will always be new
-   threads. */
-static bool is_used(const struct ss_snap_analysis *analysis,
-		    const struct ss_gather_plan *plan)
-{
-	return analysis->plan && (analysis->plans >= PLANS_MAX ||
-				  memcmp(analysis->plan, plan, sizeof(*plan)) == 0);
-}
-
 /* Requests what is missing of the stacks. *ret: whether there is anything, for which a new
    child is needed; *ret_again: whether the capture was completed in place, so that it is to be
    unwound again. A request is a struct ss_snap_request and the stacks. */
@@ -110,8 +101,8 @@ static struct ss_error *request_stacks(struct ss_snap_analysis *analysis,
 	request.jit = ss_snapshot_plan_jit(snapshot, analysis->capture, &request.plan);
 	request.runtimes =
 		request.jit == SS_JIT_NONE &&
-		ss_snapshot_plan_runtimes(snapshot, analysis->capture, &request.plan) &&
-		!is_used(analysis, &request.plan);
+		(!analysis->save || analysis->plans < PLANS_MAX) &&
+		ss_snapshot_plan_runtimes(snapshot, analysis->capture, &request.plan);
 	if (request.jit == SS_JIT_NONE && !request.runtimes)
 		error = list_stacks(analysis, snapshot, &stacks);
 	request.count = stacks.count;

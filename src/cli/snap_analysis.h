@@ -38,9 +38,9 @@ struct ss_snap_analysis {
 	bool color;
 	bool probe; /* end when the capture is complete, without names and output */
 	bool save; /* with probe: add the stacks to the capture, one of many of its process */
-	const struct ss_gather_plan *plan; /* with which it was made, if save; or NULL */
-	unsigned plans; /* with which it was made, one after the other, if save */
-	bool saved;	/* there were stacks to be saved: the process has a runtime */
+	unsigned
+		plans; /* for runtimes, with which it was made, one after the other, if save */
+	bool saved; /* there were stacks to be saved: the process has a runtime */
 	struct ss_analysis_owner owner;
 	/* Completes stacks in the capture, as far as possible. Whether that changed
 	   anything. */

@@ -85,6 +85,7 @@ static bool capture_again(struct ss_snap_job *job)
 	struct ss_capture *capture = NULL;
 
 	job->options.plan = &job->plan;
+	job->options.previous = NULL; /* all that run are stopped */
 	ss_watchdog_begin(analysis->run->argument->pid, job->options.timeout_ms);
 	struct ss_error *error = ss_capture_take(job->target, &job->options, &capture);
 	ss_watchdog_end();
@@ -113,7 +114,6 @@ static bool use_plan(struct ss_snap_job *job, const struct ss_snap_request *requ
 	if (request->runtimes) {
 		job->runtime_plan = request->plan;
 		job->has_runtimes = true;
-		analysis->plan = analysis->save ? &job->runtime_plan : NULL;
 		analysis->plans++;
 	}
 	if (request->jit == SS_JIT_CAPTURE || request->runtimes)

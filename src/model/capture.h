@@ -163,6 +163,7 @@ struct ss_capture {
 	uint8_t *locks; /* of a series: of all threads; owned */
 	size_t own_bytes; /* of locks, and of blocks that the previous capture does not have */
 	struct ss_gathered gathered;
+	uint64_t plan_id; /* see ss_gather_plan_id(); 0: of none, or not in the freeze */
 	SS_VECTOR(struct ss_gathered) turns; /* of a recording: for some threads each */
 	/* All memory of the same moment, of a core file; or NULL. Owned, freed by free_whole. */
 	struct ss_memory *whole;

@@ -2,6 +2,8 @@
 
 #include <string.h>
 #include <sys/mman.h>
+#define XXH_INLINE_ALL
+#include <xxhash.h>
 
 #include "base/error.h"
 
@@ -164,6 +166,17 @@ void ss_gather_free(struct ss_gather *gather)
 	free(gather->bytes);
 	free(gather->again);
 	free(gather);
+}
+
+/* The rest of the arrays is not used. */
+uint64_t ss_gather_plan_id(const struct ss_gather_plan *plan)
+{
+	uint64_t id = XXH3_64bits(plan, offsetof(struct ss_gather_plan, steps));
+
+	id = XXH3_64bits_withSeed(plan->steps, plan->step_count * sizeof(*plan->steps),
+				  id);
+	return XXH3_64bits_withSeed(plan->roots, plan->root_count * sizeof(*plan->roots),
+				    id);
 }
 
 bool ss_gather_reads_again(const struct ss_gather *gather)

@@ -77,6 +77,9 @@ struct ss_error *ss_gather_new(const struct ss_gather_plan *plan, bool freeze,
 			       struct ss_gather **ret);
 void ss_gather_free(struct ss_gather *gather);
 
+/* A number that differs for plans that differ. */
+uint64_t ss_gather_plan_id(const struct ss_gather_plan *plan);
+
 /* Whether the plan has steps whose nodes are read again, to see whether they have changed. */
 bool ss_gather_reads_again(const struct ss_gather *gather);
 

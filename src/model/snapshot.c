@@ -6,6 +6,7 @@
 
 #include "base/search.h"
 #include "model/capture.h"
+#include "model/gather.h"
 
 struct ss_snapshot *ss_snapshot_new(void)
 {
@@ -253,15 +254,30 @@ const struct ss_runtime_info *ss_snapshot_runtime(const struct ss_snapshot *snap
 	return &snapshot->runtimes.items[index];
 }
 
+/* Whether the plan has copied nothing, or there is another one now, or a thread that lacks
+   functions was not stopped with it: it has begun to run, or waited for a CPU. */
+static bool helps_again(const struct ss_snapshot *snapshot,
+			const struct ss_capture *capture)
+{
+	if (capture->gathered.blocks.count == 0 || capture->gathered.late)
+		return true;
+	if (!snapshot->runtime_plan_many)
+		return false;
+	for (size_t i = 0; i < snapshot->threads.count; i++) {
+		const struct ss_thread *thread = &snapshot->threads.items[i];
+		if (thread->native_reason && thread->stopped_ns == 0)
+			return true;
+	}
+	return capture->plan_id != ss_gather_plan_id(&snapshot->runtime_plan);
+}
+
 bool ss_snapshot_plan_runtimes(const struct ss_snapshot *snapshot,
 			       const struct ss_capture *capture,
 			       struct ss_gather_plan *ret)
 {
 	if (snapshot->runtime_plan.step_count == 0 ||
 	    capture->process.mode == SS_MODE_NO_STOP ||
-	    capture->process.mode == SS_MODE_CORE ||
-	    (!snapshot->runtime_plan_many && capture->gathered.blocks.count > 0 &&
-	     !capture->gathered.late))
+	    capture->process.mode == SS_MODE_CORE || !helps_again(snapshot, capture))
 		return false;
 	*ret = snapshot->runtime_plan;
 	return true;

@@ -297,6 +297,8 @@ class Java(EndToEnd):
         self.assertRegex(text, r"\n  #\d+ +JavaTarget\.enter at JavaTarget\.java:\d+ \[java\]\n")
         self.assertRegex(text, r"\n  #\d+ +call_stub\+0x[0-9a-f]+ \(\[jit\]\)\n")
         self.assertNotIn("native frames only", text)
+        text = self.run_tool("-a", "-i", "10ms", "-c", "2", target.pid, status=(0, 1)).stdout.decode()
+        self.assertRegex(text, r"\n  #\d+ +JavaTarget\.enter at JavaTarget\.java:\d+ \[java\]\n")
         text = self.run_tool("-a", "--native", target.pid).stdout.decode()
         self.assertRegex(text, r"JavaTarget\.enter at JavaTarget\.java:\d+ \[java\]\n"
                          r"  #\d+ +\[jit\]\+0x[0-9a-f]+\n")

@@ -47,7 +47,7 @@ def javascript(thread):
 
 def show(thread):
     return "\n".join(f"{f['kind']} {f['symbol']} {f['file']} {f['line']}"
-                     for f in thread["frames"]) + f"\n{thread['native_reason']}"
+                     for f in thread["frames"]) + f"\n{thread.get('native_reason')}"
 
 
 # Calls at any moment, while the garbage collector moves functions: from the outside in. Where V8
@@ -227,7 +227,18 @@ class Running(unittest.TestCase):
                     self.check(node, thread)
             print(f"{node}: {MOMENTS} moments, {reasons} without functions")
             self.assertLessEqual(reasons, MOMENTS // 3)
+            self.check_series(node, target)
 
+    def check_series(self, node, target):
+        """The same in each snapshot of a series."""
+        result = subprocess.run([harness.STACKSNAP, "-f", "json", "-i", "10ms", "-c", "5",
+                                 str(target.pid)], capture_output=True, check=False)
+        stacks = [stack for stack in json.loads(result.stdout)["stacks"]
+                  if target.pid in [thread["tid"] for thread in stack["threads"]]]
+        named = [stack for stack in stacks if javascript(stack)]
+        self.assertTrue(named, stacks)
+        for stack in named:
+            self.check(node, stack)
 
     def test_workers(self):
         """Each worker thread has a heap of its own, and V8 maps its builtins once more for each."""

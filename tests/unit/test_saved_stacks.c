@@ -1,0 +1,244 @@
+/*
+ * Stacks that a snapshot saves for its capture: the same come back, with and without native
+ * frames, and bytes that anybody may have changed do no harm.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "base/error.h"
+#include "model/capture.h"
+#include "model/session.h"
+#include "model/snapshot.h"
+
+enum { TID = 7, OTHER = 9, WORDS = 8 };
+
+static uint64_t words[WORDS];
+static struct ss_session *session;
+
+static struct ss_capture *make_capture(void)
+{
+	static const pid_t tids[] = { TID, OTHER };
+	struct ss_capture *capture = ss_capture_new();
+
+	for (size_t i = 0; i < SS_ARRAY_SIZE(tids); i++) {
+		struct ss_capture_thread *thread = ss_vector_push(&capture->threads);
+		*thread = (struct ss_capture_thread){ .tid = tids[i], .state = 'S' };
+		thread->stacks[0] =
+			(struct ss_stack_copy){ .address = 0x7fff0000,
+						.size = sizeof(words),
+						.bytes = (const uint8_t *)words };
+		ss_arch_regs_blocked(&ss_arch_host, 0x10000, 0x7fff0000, NULL,
+				     &thread->regs);
+	}
+	return capture;
+}
+
+static struct ss_snapshot *unwind(const struct ss_capture *capture, bool native)
+{
+	const struct ss_unwind_options options = { .size = sizeof(options),
+						   .native = native };
+	struct ss_snapshot *snapshot = NULL;
+	struct ss_error *error = ss_capture_unwind(capture, session, &options, &snapshot);
+
+	ss_error_free(error);
+	return snapshot;
+}
+
+/* What a runtime would add: a loop that is replaced by two functions, a lock that the second one
+   refers to, and two tasks. */
+static struct ss_snapshot *make_snapshot(const struct ss_capture *capture)
+{
+	struct ss_snapshot *snapshot = unwind(capture, true);
+	const struct ss_frame frames[] = {
+		{ .pc = 0x1000, .module_index = -1, .area = "[jit]" },
+		{ .module_index = -1,
+		  .kind = SS_FRAME_PYTHON,
+		  .source = SS_FROM_RUNTIME,
+		  .symbol = "inner",
+		  .file = "a.py",
+		  .line = 3 },
+		{ .module_index = -1,
+		  .kind = SS_FRAME_PYTHON,
+		  .source = SS_FROM_RUNTIME,
+		  .symbol = "outer",
+		  .file = "a.py",
+		  .line = 5 },
+		{ .pc = 0x2000, .module_index = -1, .replaced = true },
+		{ .pc = 0x3000, .module_index = -1 },
+	};
+
+	assert_non_null(snapshot);
+	struct ss_thread *thread = &snapshot->threads.items[0];
+	assert_true(ss_snapshot_add_stack(snapshot, frames, SS_ARRAY_SIZE(frames),
+					  SS_END_ROOT, &thread->stack_id));
+	thread->end = SS_END_ROOT;
+	snapshot->threads.items[1].native_reason = "it ran";
+	*ss_vector_push(&snapshot->references) = (struct ss_lock_reference){
+		.futex = 0x4000, .frame = 4, .module_index = -1, .call_file = "lock.c"
+	};
+	*ss_vector_push(&snapshot->runtimes) =
+		(struct ss_runtime_info){ .kind = SS_FRAME_PYTHON,
+					  .version = "CPython 3.11.2" };
+	*ss_vector_push(&snapshot->runtime_locks) =
+		(struct ss_runtime_lock){ .type = SS_LOCK_PYTHON_GIL,
+					  .address = 0x5000,
+					  .start = 0x5010,
+					  .end = 0x5020,
+					  .owner = TID };
+	size_t *awaited = ss_snapshot_alloc(snapshot, 1, sizeof(*awaited));
+	*awaited = 1;
+	for (int i = 0; i < 2; i++)
+		*ss_vector_push(&snapshot->async_tasks) = (struct ss_async_task){
+			.name = i ? "Task-2" : "Task-1",
+			.awaited_type = i ? NULL : "Task",
+			.awaited = awaited,
+			.awaited_count = i ? 0 : 1,
+			.status = i ? SS_ASYNC_TASK_READY : SS_ASYNC_TASK_WAITING,
+			.tid = TID,
+			.stack_id = thread->stack_id,
+		};
+	snapshot->async_tasks_changed = 3;
+	return snapshot;
+}
+
+static struct ss_capture *make_saved(void)
+{
+	struct ss_capture *capture = make_capture();
+	struct ss_snapshot *snapshot = make_snapshot(capture);
+	int fd = memfd_create("saved", MFD_CLOEXEC);
+	bool any = false;
+
+	assert_null(ss_snapshot_save_stacks(snapshot, fd));
+	assert_null(ss_capture_add_stacks(capture, fd, &any));
+	assert_true(any);
+	(void)close(fd);
+	ss_snapshot_free(snapshot);
+	return capture;
+}
+
+static void test_same(void **state)
+{
+	struct ss_capture *capture = make_saved();
+	struct ss_snapshot *snapshot = unwind(capture, true);
+	const struct ss_thread *thread = ss_snapshot_thread(snapshot, 0);
+
+	(void)state;
+	assert_int_equal(thread->frame_count, 5);
+	assert_int_equal(thread->end, SS_END_ROOT);
+	const struct ss_frame *frame = ss_snapshot_frame(snapshot, thread, 1);
+	assert_string_equal(frame->symbol, "inner");
+	assert_string_equal(frame->file, "a.py");
+	assert_int_equal(frame->line, 3);
+	assert_int_equal(frame->kind, SS_FRAME_PYTHON);
+	assert_string_equal(ss_snapshot_frame(snapshot, thread, 0)->area, "[jit]");
+	assert_true(ss_snapshot_frame(snapshot, thread, 3)->replaced);
+	assert_string_equal(ss_snapshot_thread(snapshot, 1)->native_reason, "it ran");
+	assert_int_equal(snapshot->references.count, 1);
+	assert_int_equal(snapshot->references.items[0].frame, 4);
+	assert_string_equal(snapshot->references.items[0].call_file, "lock.c");
+	assert_string_equal(ss_snapshot_runtime(snapshot, 0)->version, "CPython 3.11.2");
+	assert_int_equal(snapshot->runtime_locks.items[0].owner, TID);
+	assert_int_equal(snapshot->runtime_locks.items[0].end, 0x5020);
+	assert_int_equal(ss_snapshot_async_task_count(snapshot), 2);
+	const struct ss_async_task *task = ss_snapshot_async_task(snapshot, 0);
+	assert_string_equal(task->name, "Task-1");
+	assert_int_equal(task->awaited[0], 1);
+	assert_int_equal(task->frame_count, 5);
+	assert_int_equal(snapshot->async_tasks_changed, 3);
+	ss_snapshot_free(snapshot);
+	ss_capture_free(capture);
+}
+
+/* The frame that functions stand for is dropped, and the lock refers to the next one. */
+static void test_not_native(void **state)
+{
+	struct ss_capture *capture = make_saved();
+	struct ss_snapshot *snapshot = unwind(capture, false);
+	const struct ss_thread *thread = ss_snapshot_thread(snapshot, 0);
+
+	(void)state;
+	assert_int_equal(thread->frame_count, 4);
+	assert_int_equal(ss_snapshot_frame(snapshot, thread, 3)->pc, 0x3000);
+	assert_int_equal(snapshot->references.items[0].frame, 3);
+	ss_snapshot_free(snapshot);
+	ss_capture_free(capture);
+}
+
+/* A process without a runtime saves nothing, and is unwound. */
+static void test_nothing(void **state)
+{
+	struct ss_capture *capture = make_capture();
+	struct ss_snapshot *snapshot = unwind(capture, true);
+	int fd = memfd_create("saved", MFD_CLOEXEC);
+	bool any = true;
+
+	(void)state;
+	assert_null(ss_snapshot_save_stacks(snapshot, fd));
+	assert_null(ss_capture_add_stacks(capture, fd, &any));
+	assert_false(any);
+	(void)close(fd);
+	ss_snapshot_free(snapshot);
+	snapshot = unwind(capture, false);
+	assert_int_equal(snapshot->threads.count, 2);
+	ss_snapshot_free(snapshot);
+	ss_capture_free(capture);
+}
+
+/* Each byte with other values, and each length. */
+static void test_hostile(void **state)
+{
+	static const uint8_t values[] = { 0, 1, 0x7f, 0x80, 0xff };
+	struct ss_capture *capture = make_saved();
+	const size_t size = capture->saved_size;
+	size_t refused = 0;
+
+	(void)state;
+	for (size_t i = 0; i < size; i++) {
+		const uint8_t before = capture->saved[i];
+		for (size_t k = 0; k < SS_ARRAY_SIZE(values); k++) {
+			capture->saved[i] = values[k];
+			struct ss_snapshot *snapshot = unwind(capture, k % 2);
+			refused += !snapshot;
+			ss_snapshot_free(snapshot);
+		}
+		capture->saved[i] = before;
+	}
+	for (capture->saved_size = 1; capture->saved_size < size; capture->saved_size++)
+		assert_null(unwind(capture, true));
+	assert_true(refused > size / 10);
+	ss_capture_free(capture);
+}
+
+static int make_session(void **state)
+{
+	(void)state;
+	return ss_session_new(NULL, &session) ? -1 : 0;
+}
+
+static int free_session(void **state)
+{
+	(void)state;
+	ss_session_free(session);
+	return 0;
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_same),
+		cmocka_unit_test(test_not_native),
+		cmocka_unit_test(test_nothing),
+		cmocka_unit_test(test_hostile),
+	};
+
+	return cmocka_run_group_tests(tests, make_session, free_session);
+}
