@@ -88,21 +88,27 @@ static int open_map_file(const struct ss_module_impl *module,
 	return openat(target->proc_fd, path, O_PATH | O_CLOEXEC);
 }
 
-/* The inode of a local file that is mapped is in memory, so opening it waits for nothing. */
-static bool try_local(const struct ss_opener *opener, size_t item, struct ss_opened *ret)
+static bool is_on_disk(struct batch *batch, const struct ss_module_impl *module)
 {
-	struct batch *batch = opener->data;
-	const struct ss_module_impl *module = batch->modules[item];
-
-	if (batch->by_path || module->device >> 32 == 0)
+	if (module->device >> 32 == 0)
 		return false;
 	if (batch->device != module->device)
 		batch->local = is_local_device(module->device);
 	batch->device = module->device;
-	_cleanup_close_ int mapped = batch->local ? open_map_file(module, batch->target) :
-						    -1;
-	return mapped >= 0 && is_mapped_file(mapped, module) &&
-	       ss_opener_open(opener, mapped, &batch->copies, ret) == 0;
+	return batch->local;
+}
+
+/* The inode of a local file that is mapped is in memory, so opening it does not wait for the
+   disk. */
+static int find_on_disk(const struct ss_opener *opener, size_t item)
+{
+	struct batch *batch = opener->data;
+	const struct ss_module_impl *module = batch->modules[item];
+
+	if (batch->by_path || !is_on_disk(batch, module))
+		return -1;
+	_cleanup_close_ int mapped = open_map_file(module, batch->target);
+	return mapped >= 0 && is_mapped_file(mapped, module) ? take_fd(mapped) : -1;
 }
 
 /* In the child of an opener -------------------------------------------- */
@@ -328,6 +334,18 @@ static bool is_unresponsive(const struct ss_target *target, uint64_t device)
 	return false;
 }
 
+/* Of a module without a file, such as the vDSO. */
+static void keep_image(struct ss_module_impl *module, struct batch *batch)
+{
+	bool too_large = false;
+
+	module->bytes = copy_image(module, batch->memory, batch->images, &module->size,
+				   &too_large);
+	if (!module->bytes)
+		module->size = 0;
+	batch->images -= SS_MIN(batch->images, (uint64_t)module->size);
+}
+
 /* The same server has the other modules of that device. */
 static void give_up(const struct ss_opener *opener, size_t item)
 {
@@ -351,6 +369,13 @@ static void take(const struct ss_opener *opener, size_t item, struct ss_opened *
 	struct batch *batch = opener->data;
 	struct ss_module_impl *module = batch->modules[item];
 
+	/* Other files of the disk may be opened; what is mapped of this one is in memory. */
+	if (!opened && is_on_disk(batch, module)) {
+		ss_module_set_problem(module, "a program that decides whether it may be "
+					      "opened (fanotify) does not answer");
+		keep_image(module, batch);
+		return;
+	}
 	if (!opened) {
 		give_up(opener, item);
 		return;
@@ -377,7 +402,7 @@ static void run(struct batch *batch, bool *wanted, size_t count)
 {
 	struct ss_opener opener = {
 		.work = work,
-		.try_here = try_local,
+		.find_on_disk = find_on_disk,
 		.take = take,
 		.data = batch,
 		.wanted = wanted,
@@ -388,17 +413,6 @@ static void run(struct batch *batch, bool *wanted, size_t count)
 	};
 
 	ss_opener_run(&opener);
-}
-
-/* The vDSO has no file. */
-static void copy_vdso(struct ss_module_impl *module, struct batch *batch)
-{
-	bool too_large = false;
-
-	module->bytes = copy_image(module, batch->memory, batch->images, &module->size,
-				   &too_large);
-	if (!module->bytes)
-		module->size = 0;
 }
 
 /*
@@ -438,7 +452,7 @@ bool ss_files_open_modules(struct ss_module_impl *const *modules, const bool *wa
 			continue;
 		any = true;
 		if (modules[i]->inode == 0)
-			copy_vdso(modules[i], &batch);
+			keep_image(modules[i], &batch);
 		else if (is_unresponsive(target, modules[i]->device))
 			ss_module_set_problem(modules[i], unresponsive);
 		else

@@ -4,6 +4,7 @@
 #include <fcntl.h>
 #include <linux/magic.h>
 #include <poll.h>
+#include <pthread.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
@@ -29,6 +30,10 @@ enum {
 	BLOCKED_MIN_MS = 50,
 	LOOK_MS = 25,
 	TOTAL_MAX_MS = 15000, /* for copies from a slow server */
+	/* Files on disks that a thread opens, each within a time */
+	DISK_FILES_MAX = 256,
+	DISK_MAX_MS = 200,
+	DISK_STACK = 256 << 10,
 	/* Descriptors reserved for after the capture: a sandbox needs four, and its
 	   child needs some for the debug files of a module. */
 	SPARE_FILES = 16,
@@ -339,17 +344,173 @@ static size_t find_wanted(const struct ss_opener *opener)
 	return i;
 }
 
-/* A child costs as much as opening a hundred files. */
-static void run_what_cannot_block(struct ss_opener *opener)
+/* Files on disks --------------------------------------------------------- */
+
+struct disk_file {
+	size_t item;
+	int path; /* O_PATH */
+	int file; /* -1: not opened */
+};
+
+/* Files that a thread opens. If it blocks, they are left to it, and it frees them. */
+struct disk_files {
+	pthread_mutex_t lock;
+	pthread_cond_t changed;
+	size_t done;
+	bool ended;
+	bool abandoned;
+	size_t count;
+	struct disk_file files[DISK_FILES_MAX];
+};
+
+static struct disk_files *disk_files_new(void)
+{
+	struct disk_files *files = calloc(1, sizeof(*files));
+	pthread_condattr_t attr;
+
+	if (!files)
+		return NULL;
+	/* These cannot fail. */
+	(void)pthread_mutex_init(&files->lock, NULL);
+	(void)pthread_condattr_init(&attr);
+	(void)pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
+	(void)pthread_cond_init(&files->changed, &attr);
+	(void)pthread_condattr_destroy(&attr);
+	return files;
+}
+
+static void disk_files_free(struct disk_files *files)
+{
+	for (size_t i = 0; i < files->count; i++) {
+		close_cleanup(&files->files[i].path);
+		close_cleanup(&files->files[i].file);
+	}
+	(void)pthread_cond_destroy(&files->changed);
+	(void)pthread_mutex_destroy(&files->lock);
+	free(files);
+}
+
+/* The thread. */
+static void *open_disk_files(void *data)
+{
+	struct disk_files *files = data;
+
+	(void)pthread_mutex_lock(&files->lock);
+	for (size_t i = 0; i < files->count && !files->abandoned; i++) {
+		(void)pthread_mutex_unlock(&files->lock);
+		int file = ss_io_reopen(files->files[i].path);
+		(void)pthread_mutex_lock(&files->lock);
+		files->files[i].file = file;
+		files->done = i + 1;
+		(void)pthread_cond_signal(&files->changed);
+	}
+	bool abandoned = files->abandoned;
+	files->ended = true;
+	(void)pthread_cond_signal(&files->changed);
+	(void)pthread_mutex_unlock(&files->lock);
+	if (abandoned)
+		disk_files_free(files);
+	return NULL;
+}
+
+/* Waits until the thread has ended, or has not opened a file for long: then it is abandoned.
+   Takes over the files that were opened. False: it was. */
+static bool wait_for_disk_files(struct disk_files *files, struct disk_file *ret)
+{
+	bool late = false;
+
+	(void)pthread_mutex_lock(&files->lock);
+	while (!files->ended && !late) {
+		uint64_t at_ns = ss_now_ns() + DISK_MAX_MS * SS_NS_PER_MS;
+		struct timespec at = { .tv_sec = (time_t)(at_ns / SS_NS_PER_SECOND),
+				       .tv_nsec = (long)(at_ns % SS_NS_PER_SECOND) };
+		size_t before = files->done;
+		late = pthread_cond_timedwait(&files->changed, &files->lock, &at) ==
+			       ETIMEDOUT &&
+		       files->done == before && !files->ended;
+	}
+	for (size_t i = 0; i < files->done; i++) {
+		ret[i] = files->files[i];
+		files->files[i].path = files->files[i].file = -1;
+	}
+	files->abandoned = late;
+	(void)pthread_mutex_unlock(&files->lock);
+	return !late;
+}
+
+/* Its signal mask is inherited: signals are for other threads. False: it cannot be started. */
+static bool start_disk_thread(struct disk_files *files, pthread_t *ret)
+{
+	pthread_attr_t attr;
+	sigset_t all;
+	sigset_t old;
+
+	if (pthread_attr_init(&attr) != 0)
+		return false;
+	/* These cannot fail. */
+	(void)pthread_attr_setstacksize(&attr, DISK_STACK);
+	(void)sigfillset(&all);
+	(void)pthread_sigmask(SIG_SETMASK, &all, &old);
+	int errnum = pthread_create(ret, &attr, open_disk_files, files);
+	(void)pthread_sigmask(SIG_SETMASK, &old, NULL);
+	(void)pthread_attr_destroy(&attr);
+	return errnum == 0;
+}
+
+/* Each needs two descriptors. */
+static void find_disk_files(struct ss_opener *opener, struct disk_files *files)
+{
+	const size_t most = SS_MIN(opener->files_left / 2, (size_t)DISK_FILES_MAX);
+
+	for (size_t i = 0; i < opener->count && files->count < most; i++) {
+		int path = opener->wanted[i] ? opener->find_on_disk(opener, i) : -1;
+		if (path >= 0)
+			files->files[files->count++] =
+				(struct disk_file){ .item = i, .path = path, .file = -1 };
+	}
+}
+
+static void take_disk_file(struct ss_opener *opener, struct disk_file *file)
 {
 	struct ss_opened opened;
 
-	for (size_t i = 0; i < opener->count; i++) {
-		if (!opener->wanted[i])
-			continue;
-		clear(&opened, i);
-		if (opener->try_here(opener, i, &opened))
-			take(opener, i, &opened);
+	clear(&opened, file->item);
+	if (file->file >= 0 && fstat(file->path, &opened.status) == 0) {
+		opened.file = file->file;
+		file->file = -1;
+		take(opener, file->item, &opened);
+	}
+	close_cleanup(&file->path);
+	close_cleanup(&file->file);
+}
+
+/* A child costs as much as opening a hundred files. */
+static void run_on_disk(struct ss_opener *opener)
+{
+	struct disk_files *files = disk_files_new();
+	_cleanup_free_ struct disk_file *opened = NULL;
+	pthread_t thread;
+
+	if (!files)
+		return;
+	find_disk_files(opener, files);
+	opened = files->count ? calloc(files->count, sizeof(*opened)) : NULL;
+	if (!opened || !start_disk_thread(files, &thread)) {
+		disk_files_free(files);
+		return;
+	}
+	const size_t count = files->count;
+	for (size_t i = 0; i < count; i++)
+		opened[i] = (struct disk_file){ .path = -1, .file = -1 };
+	if (wait_for_disk_files(files, opened)) {
+		(void)pthread_join(thread, NULL);
+		disk_files_free(files);
+	} else {
+		(void)pthread_detach(thread);
+	}
+	for (size_t i = 0; i < count; i++) {
+		if (opened[i].path >= 0)
+			take_disk_file(opener, &opened[i]);
 	}
 }
 
@@ -403,8 +564,8 @@ void ss_opener_run(struct ss_opener *opener)
 	opener->files_left = count_free(first + 1); /* with a socket's two descriptors */
 	close_cleanup(&first);
 	opener->socket = -1;
-	if (opener->try_here)
-		run_what_cannot_block(opener);
+	if (opener->find_on_disk)
+		run_on_disk(opener);
 	while (find_wanted(opener) < opener->count) {
 		if (!run_once(opener, blocked_ms)) {
 			opener->socket = -1;

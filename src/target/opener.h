@@ -33,9 +33,10 @@ struct ss_opener;
 /* Runs in the child, in the order of the items. */
 typedef void ss_opener_work(const struct ss_opener *opener, size_t item,
 			    struct ss_opened *ret);
-/* Runs in the caller. Does the same if it surely cannot block; false: the child has to. */
-typedef bool ss_opener_try(const struct ss_opener *opener, size_t item,
-			   struct ss_opened *ret);
+/* Runs in the caller. An O_PATH descriptor, if the file is on a disk: opening it waits for
+   nothing, unless a program decides about that (fanotify(7)). It is opened in a thread, which costs
+   less than the child, and by the child if that takes long. -1: the child has to. */
+typedef int ss_opener_find(const struct ss_opener *opener, size_t item);
 /* Runs in the caller, with the descriptors, which it may take. NULL: the child blocks on
    this item, and was abandoned. It may clear wanted for other items. */
 typedef void ss_opener_take(const struct ss_opener *opener, size_t item,
@@ -43,7 +44,7 @@ typedef void ss_opener_take(const struct ss_opener *opener, size_t item,
 
 struct ss_opener {
 	ss_opener_work *work;
-	ss_opener_try *try_here; /* or NULL */
+	ss_opener_find *find_on_disk; /* or NULL */
 	ss_opener_take *take;
 	void *data;
 	bool *wanted; /* by item; all are false afterwards */

@@ -3,10 +3,13 @@ stacksnap waits for may be blocked by it, since not even SIGKILL ends such a wai
 targets/hungfuse.c. A child that is blocked is abandoned; it ends with the file system."""
 # ctest: serial
 
+import ctypes
+import errno
 import glob
 import json
 import os
 import re
+import shutil
 import subprocess
 import tempfile
 import unittest
@@ -195,6 +198,71 @@ class HungFiles(EndToEnd):
 
     def libc(self, data):
         return [module for module in data["modules"] if "libc.so" in module["path"]][0]
+
+
+class Listener:
+    """Decides about each open of some files, and does not answer. Of fanotify(7)."""
+
+    def __init__(self, test, paths):
+        libc = ctypes.CDLL(None, use_errno=True)
+        content, cloexec, add, open_perm = 4, 1, 1, ctypes.c_uint64(0x10000)
+        self.fd = libc.fanotify_init(content | cloexec, os.O_RDONLY)
+        if self.fd < 0:
+            test.skipTest("fanotify: " + errno.errorcode[ctypes.get_errno()])
+        test.addCleanup(self.close)
+        for path in paths:
+            if libc.fanotify_mark(self.fd, add, open_perm, -100, path.encode()) != 0:
+                test.skipTest("fanotify: " + errno.errorcode[ctypes.get_errno()])
+
+    def close(self):
+        """The kernel permits what it waits for."""
+        if self.fd >= 0:
+            os.close(self.fd)
+        self.fd = -1
+
+
+@unittest.skipUnless(os.geteuid() == 0, "only root may decide about opens")
+class Permission(EndToEnd):
+    def copy_program(self, parent):
+        directory = tempfile.mkdtemp(dir=parent)
+        self.addCleanup(shutil.rmtree, directory)
+        return shutil.copy(os.path.join(TARGETS, "threads"), directory)
+
+    def check(self, path, problems):
+        """The module has no names; the others have, and all stacks are whole."""
+        target = self.start_command([path, "1", "3"])
+        listener = Listener(self, [path])
+        # LeakSanitizer waits for all threads, also for one that is blocked.
+        sanitizer = os.environ.get("ASAN_OPTIONS", "") + ":detect_leaks=0"
+        snapshot = Snapshot(self.run_tool("-f", "json", target.pid, status=(0, 1),
+                                          env=dict(os.environ, ASAN_OPTIONS=sanitizer)))
+        note = json.dumps(snapshot.data, indent=1) + snapshot.stderr
+        module, = [m for m in snapshot.modules if m["path"] == path]
+        self.assertIn(module["problem"], problems, note)
+        self.assertIn(module["problem"], snapshot.stderr, note)
+        self.assertEqual(len(snapshot.threads), 6, note)
+        names = {frame["symbol"] for thread in snapshot.threads for frame in thread["frames"]}
+        self.assertIn("read", {(name or "").strip("_").replace("GI___libc_", "")
+                               for name in names}, note)
+        self.assert_free(target.pid)
+        listener.close()
+        self.assertIn("target_wait", str(self.snap(target.pid).threads))
+        wait_until(lambda: not blocked_tools(), "abandoned children to end")
+        return snapshot, note
+
+    def test_on_disk(self):
+        path = self.copy_program(os.environ.get("BUILD"))
+        snapshot, note = self.check(path, {
+            "a program that decides whether it may be opened (fanotify) does not answer", PROBLEM})
+        if PROBLEM not in snapshot.stderr:  # the unwind tables are in memory
+            self.assertEqual({thread["end"] for thread in snapshot.threads}, {"root"}, note)
+
+    def test_in_memory(self):
+        directory = tempfile.mkdtemp()
+        self.addCleanup(os.rmdir, directory)
+        subprocess.run(["mount", "-t", "tmpfs", "none", directory], check=True)
+        self.addCleanup(subprocess.run, ["umount", "-l", directory])
+        self.check(self.copy_program(directory), {PROBLEM})
 
 
 if __name__ == "__main__":
