@@ -164,8 +164,6 @@ static int run(int argc, char **argv)
 	ss_target_close(target);
 	if (error)
 		ss_failure_print(error);
-	if (modules.failed)
-		ss_failure_warn("cannot write to standard output");
 	if (modules.failed || modules.count == 0)
 		return SS_STATUS_NOTHING;
 	/* With --follow, the end of the process is not a failure. */

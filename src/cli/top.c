@@ -694,8 +694,6 @@ static struct ss_error *print_once(struct top *top, int *ret)
 				ONCE_END_MS / 1000);
 		*ret = SS_STATUS_NOTHING;
 	}
-	if (!error && fflush(stdout) != 0)
-		error = ss_error_new_errno(errno, "cannot write to standard output");
 	return error;
 }
 

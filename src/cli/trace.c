@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <inttypes.h>
 #include <poll.h>
+#include <signal.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -505,7 +506,17 @@ static void report_recording(const struct trace *trace)
 	free(text);
 }
 
-static int run(int argc, char **argv)
+/* Whether nobody reads what was not written yet. */
+static bool is_broken_pipe(void)
+{
+	struct pollfd pollfd = { .fd = STDOUT_FILENO };
+
+	return (fflush(stdout) != 0 || ferror(stdout)) && poll(&pollfd, 1, 0) > 0 &&
+	       (pollfd.revents & POLLERR);
+}
+
+/* broken: result: standard output is a pipe without a reader. */
+static int run_trace(int argc, char **argv, bool *broken)
 {
 	_cleanup_(trace_deinit) struct trace trace = {
 		.process.single = true,
@@ -536,11 +547,21 @@ static int run(int argc, char **argv)
 	}
 	if (any && !trace.list && !trace.recorder)
 		warn_lost(&trace);
-	if (fflush(stdout) != 0 || ferror(stdout)) {
-		ss_failure_warn("cannot write to standard output");
-		return SS_STATUS_NOTHING;
-	}
+	*broken = is_broken_pipe();
 	return any ? status_of(&trace, all) : SS_STATUS_NOTHING;
+}
+
+static int run(int argc, char **argv)
+{
+	bool broken = false;
+
+	/* The definition of the probes is removed first. */
+	void (*before)(int) = signal(SIGPIPE, SIG_IGN);
+	int status = run_trace(argc, argv, &broken);
+	(void)signal(SIGPIPE, before); /* cannot fail: a valid signal */
+	if (broken)
+		(void)raise(SIGPIPE); /* likewise */
+	return status;
 }
 
 const struct ss_command ss_command_trace = {

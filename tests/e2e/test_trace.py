@@ -466,6 +466,29 @@ class TraceTest(EndToEnd):
         result = self.run_tool("trace", target.pid, "--scope", "-p", "outer", "-d", "100ms")
         self.assertIn("0 hits counted by the kernel, 0 read, 0 lost", result.stdout.decode())
 
+    def test_nobody_reads(self):
+        """The definition of the probe is removed, and the trace ends like other programs; a
+        standard output that cannot be written is reported once."""
+        target = self.traced()
+        process = subprocess.Popen(
+            [STACKSNAP, "trace", str(target.pid), "-p", "checkpoint", "-f", "json"],
+            stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+        self.addCleanup(lambda: process.poll() is None and process.kill())
+        self.assertIn(b'"begin"', process.stdout.readline())
+        process.stdout.close()
+        self.tell(target, "many 1 10")
+        process.wait(LIMIT_S)
+        errors = process.stderr.read()
+        process.stderr.close()
+        self.assertEqual(process.returncode, -signal.SIGPIPE, errors)
+        self.assertNotIn("stacksnap_%d/" % process.pid, read_text(EVENTS))
+        with open("/dev/full", "wb") as full:
+            done = subprocess.run([STACKSNAP, "trace", str(target.pid), "-p", "checkpoint", "-d",
+                                   "100ms"], stdin=subprocess.DEVNULL, stdout=full,
+                                  stderr=subprocess.PIPE, timeout=LIMIT_S)
+        self.assertEqual((done.returncode, done.stderr),
+                         (2, b"stacksnap: cannot write to standard output\n"))
+
     def test_stripped(self):
         path = os.path.join(self.directory(), "stripped")
         subprocess.run(["strip", "-o", path, os.path.join(os.environ["TARGETS"], "traced")],
