@@ -13,6 +13,7 @@ import signal
 import socket
 import subprocess
 import tempfile
+import urllib.error
 import urllib.request
 
 from recording import Recording, ZSTD
@@ -258,8 +259,23 @@ class Goroutines(EndToEnd):
     def test_caddy(self):
         """A server that nobody here wrote, without symbols, is as the runtime's dump says. It handles
         SIGQUIT itself."""
-        if not shutil.which("caddy"):
-            self.skipTest("needs caddy")
+        self.compare_server(["caddy", "file-server", "--root", self.directory, "--listen"])
+
+    def test_prometheus(self):
+        with open(os.path.join(self.directory, "prometheus.yml"), "w", encoding="ascii"):
+            pass
+        self.compare_server(["prometheus", "--config.file=prometheus.yml",
+                             "--storage.tsdb.path=data", "--web.listen-address"])
+
+    def test_etcd(self):
+        self.compare_server(["etcd", "--data-dir=data", "--listen-peer-urls=http://127.0.0.1:0",
+                             "--advertise-client-urls=http://127.0.0.1:1",
+                             "--listen-client-urls"], "http://")
+
+    def compare_server(self, command, prefix=""):
+        """The command is completed by an address."""
+        if not shutil.which(command[0]):
+            self.skipTest("needs " + command[0])
         with socket.create_server(("127.0.0.1", 0)) as server:
             address = "127.0.0.1:%d" % server.getsockname()[1]
         with open(os.path.join(self.directory, "index.html"), "w", encoding="ascii") as file:
@@ -267,8 +283,7 @@ class Goroutines(EndToEnd):
         log = os.path.join(self.directory, "log")
         with open(log, "wb") as file:
             process = subprocess.Popen(
-                ["caddy", "file-server", "--listen", address, "--root", self.directory],
-                stdout=file, stderr=file,
+                command + [prefix + address], stdout=file, stderr=file, cwd=self.directory,
                 env=dict(os.environ, HOME=self.directory, GOTRACEBACK="system"))
         self.addCleanup(process.wait, LIMIT_S)
         self.addCleanup(process.kill)
@@ -276,9 +291,11 @@ class Goroutines(EndToEnd):
         def answers():
             try:
                 return urllib.request.urlopen("http://" + address, timeout=LIMIT_S).read()
+            except urllib.error.HTTPError:
+                return True
             except OSError:
                 return None
-        wait_until(answers, "caddy")
+        wait_until(answers, command[0])
         snapshot = self.snap(process.pid, status=(0, 1))
         process.send_signal(signal.SIGABRT)
         process.wait(LIMIT_S)
