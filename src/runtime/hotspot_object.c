@@ -14,7 +14,11 @@ enum {
 	FLAG_NAME_SIZE = 64,
 	STREAM_MAX = 1 << 16,
 	OFFSET_MAX = 1 << 20,
-	SHIFT_MAX = 8,
+	SHIFT_MAX = 10, /* of classes in compact headers */
+	/* The mark of an object, of which a compact header consists (markWord.hpp) */
+	MARK_CLASS_SHIFT = 42,
+	MARK_STATE = 3,
+	MARK_FORWARDED = 3,
 	/* An entry of InstanceKlass::_fields, up to 20: six numbers */
 	FIELD_SIZE = 12,
 	FIELD_NAME = 2,
@@ -82,13 +86,10 @@ static bool read_encoding(const struct ss_hotspot_objects *objects, const char *
 
 static void init(struct ss_hotspot_objects *objects)
 {
-	bool compact = false;
-
 	objects->tried = true;
-	/* Then the class is in the mark word. Only later versions have this flag. */
-	(void)read_flag(objects, "UseCompactObjectHeaders", &compact);
+	/* Only later versions have this flag. */
+	(void)read_flag(objects, "UseCompactObjectHeaders", &objects->compact);
 	objects->usable =
-		!compact &&
 		read_encoding(objects, "UseCompressedOops", SS_HOTSPOT_OOP_BASE_AT,
 			      SS_HOTSPOT_OOP_SHIFT_AT, &objects->base, &objects->shift) &&
 		read_encoding(objects, "UseCompressedClassPointers",
@@ -118,9 +119,27 @@ static bool read_field(const struct ss_hotspot_objects *objects, uint64_t object
 			       ret);
 }
 
+/* The class of an object whose header is only a mark. While a collector moves the object, the mark
+   is another one. */
+static bool read_compact_class(const struct ss_hotspot_objects *objects, uint64_t object,
+			       uint64_t *ret)
+{
+	uint64_t mark;
+
+	if (objects->class_shift < 0 ||
+	    !ss_memory_read_u64(objects->fresh, object, &mark) ||
+	    (mark & MARK_STATE) == MARK_FORWARDED || mark >> MARK_CLASS_SHIFT == 0)
+		return false;
+	*ret = objects->class_base +
+	       (mark >> MARK_CLASS_SHIFT << (unsigned)objects->class_shift);
+	return true;
+}
+
 static bool read_class(const struct ss_hotspot_objects *objects, uint64_t object,
 		       uint64_t *ret)
 {
+	if (objects->compact)
+		return read_compact_class(objects, object, ret);
 	return read_compressed(objects,
 			       object + objects->layout->at[SS_HOTSPOT_OBJECT_CLASS],
 			       objects->class_base, objects->class_shift, ret) &&

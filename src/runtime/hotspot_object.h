@@ -17,6 +17,7 @@ struct ss_hotspot_objects {
 	const struct ss_memory *fresh;	/* read again each time */
 	bool tried;
 	bool usable;
+	bool compact; /* the class of an object is in its mark */
 	/* Compressed pointers, to objects and to their classes; shift -1: they are not
 	   compressed */
 	uint64_t base;

@@ -339,7 +339,10 @@ class Java(EndToEnd):
     def test_locks(self):
         """Locks of java.util.concurrent have owners, as jstack says, and deadlocks."""
         for jdk in self.jdks:
-            for options in (["-XX:+UseSerialGC"], ["-XX:+UseG1GC", "-XX:-UseCompressedOops"]):
+            for options in (["-XX:+UseSerialGC"], ["-XX:+UseG1GC", "-XX:-UseCompressedOops"],
+                            ["-XX:+UseG1GC", "-XX:+UseCompactObjectHeaders"]):
+                if version_of(jdk) < 25 and "-XX:+UseCompactObjectHeaders" in options:
+                    continue
                 with self.subTest(jdk=jdk, options=options):
                     self.check_locks(jdk, options)
 

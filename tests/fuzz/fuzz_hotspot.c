@@ -138,6 +138,7 @@ static void find_locks(const struct ss_hotspot_layout *layout,
 
 	/* Else the flags must be in memory. */
 	objects.tried = objects.usable = choice & 1;
+	objects.compact = choice & 2;
 	for (size_t i = 0; i < SS_MIN(memory->size / 8, (size_t)WORDS_MAX); i++) {
 		if (ss_hotspot_parked_for(&objects, BASE + i * 8, &lock, &owner))
 			FUZZ_REQUIRE(lock && owner);
