@@ -1142,6 +1142,10 @@ struct ss_wait {
 	int command;	      /* of fcntl(2); -1: another call */
 	const char *path;     /* path that is being opened, or NULL */
 
+	/* Of any kind: the call waits until another program permits it, fanotify(7). Known from
+	   the kernel's functions, so to root only. */
+	bool fanotify;
+
 	/* Threads of other processes that the wait leads to: the thread waits for the first
 	   one, that for the second, and so on. See ss_capture_add_related(). */
 	const struct ss_thread_ref *chain;

@@ -110,6 +110,16 @@ static void (*const families[])(struct ss_diagnosis *d) = {
 	[SS_WAIT_IO] = fill_io,
 };
 
+/* fs/notify/fanotify/fanotify.c: the function that waits for an answer may be inlined into the
+   other one. */
+static bool waits_for_permission(const struct ss_thread *thread)
+{
+	const char *stack = thread->kernel_stack;
+
+	return stack && (strncmp(stack, "fanotify_handle_event", 21) == 0 ||
+			 strncmp(stack, "fanotify_get_response", 21) == 0);
+}
+
 void ss_call_fill(struct ss_diagnosis *d)
 {
 	const struct ss_syscall *made = &d->facts->call;
@@ -117,6 +127,7 @@ void ss_call_fill(struct ss_diagnosis *d)
 
 	d->wait->syscall_number = made->number;
 	d->wait->syscall = call_name(d, made->number);
+	d->wait->fanotify = waits_for_permission(d->thread);
 	if (ss_futex_fill(d))
 		return;
 	if (call) {

@@ -70,3 +70,23 @@ void ss_bundles_free(struct ss_bundles *bundles)
 	free(bundles->order);
 	free(bundles);
 }
+
+struct ss_error *ss_bundles_write(const struct ss_bundles *bundles,
+				  const struct ss_bundle_writer *writer)
+{
+	struct ss_error *error = NULL;
+	size_t rest = 0;
+
+	for (size_t i = 0; i < bundles->count && !error; i++) {
+		const struct ss_bundle *bundle = &bundles->items[i];
+		if (i >= writer->most)
+			rest += bundle->count;
+		else if (bundle->count == 1)
+			writer->one(writer->data, bundle->items[0]);
+		else
+			error = writer->several(writer->data, bundle);
+	}
+	if (rest && !error)
+		(void)fprintf(writer->out, "  ... and %zu more (-v lists them)\n", rest);
+	return error;
+}

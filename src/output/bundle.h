@@ -6,6 +6,7 @@
 
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 
 #include "base/cleanup.h"
 #include "stacksnap.h"
@@ -36,6 +37,18 @@ static inline uint64_t ss_bundle_lock(const struct ss_wait *wait)
 {
 	return wait && wait->owner_tid ? wait->address : 0;
 }
+
+/* How the bundles of a text are written. */
+struct ss_bundle_writer {
+	void (*one)(const void *data, size_t item);
+	struct ss_error *(*several)(const void *data, const struct ss_bundle *bundle);
+	const void *data;
+	size_t most; /* bundles; of the rest, how many items there are */
+	FILE *out;
+};
+
+struct ss_error *ss_bundles_write(const struct ss_bundles *bundles,
+				  const struct ss_bundle_writer *writer);
 void ss_bundles_free(struct ss_bundles *bundles);
 
 SS_DEFINE_CLEANUP(struct ss_bundles, ss_bundles, ss_bundles_free)

@@ -192,6 +192,7 @@ static void write_run(struct ss_json *json, const struct ss_profile *profile,
 			  (int)run->argument);
 	ss_json_hex_if(json, "address", wait->argument == SS_WAIT_ADDRESS, run->argument);
 	ss_json_signed_if(json, "application_lock", run->lock, (int64_t)run->lock - 1);
+	ss_json_signed_if(json, "wait_detail", run->detail, (int64_t)run->detail - 1);
 	if (run->event)
 		write_event(json, profile, ss_profile_event_of(profile, run));
 	ss_json_close(json, '}');
@@ -212,6 +213,19 @@ static void write_locks(struct ss_json *json, const struct ss_profile *profile)
 		begin_row(json);
 		ss_json_text(json, "function", profile->locks.items[i].function);
 		ss_json_text(json, "description", profile->locks.items[i].words);
+		ss_json_close(json, '}');
+	}
+}
+
+/* What threads of recordings waited for. */
+static void write_wait_details(struct ss_json *json, const struct ss_profile *profile)
+{
+	for (size_t i = 0; i < profile->details.count; i++) {
+		const struct ss_wait *wait = profile->details.items[i];
+		begin_row(json);
+		ss_json_text(json, "kind", ss_wait_kind_name(wait->kind));
+		ss_json_wait_text(json, "text", wait);
+		ss_json_wait(json, "data", wait);
 		ss_json_close(json, '}');
 	}
 }
@@ -291,6 +305,7 @@ struct ss_error *ss_json_write_profile(const struct ss_profile *profile,
 		{ "calls", write_calls },
 		{ "samples", write_samples },
 		{ "application_locks", write_locks },
+		{ "wait_details", write_wait_details },
 		{ "waits", write_waits },
 		{ "probes", write_probes },
 		{ "traces", write_traces },

@@ -288,6 +288,8 @@ static void write_details(struct ss_json *json, const struct ss_wait *wait)
 		ss_json_text(json, "path", wait->path);
 	if (wait->command >= 0)
 		ss_json_signed(json, "command", wait->command);
+	if (wait->fanotify)
+		ss_json_bool(json, "fanotify", true);
 }
 
 void ss_json_wait_text(struct ss_json *json, const char *key, const struct ss_wait *wait)

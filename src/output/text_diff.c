@@ -313,25 +313,17 @@ static struct ss_bundle_key key_of(const struct report *report,
 	};
 }
 
-static struct ss_error *write_members(const struct report *report,
-				      const struct ss_bundles *bundles)
+/* For ss_bundles_write(). */
+static void write_one(const void *data, size_t item)
 {
-	size_t most = report->options->verbose ? SIZE_MAX : THREADS_MAX;
-	struct ss_error *error = NULL;
-	size_t rest = 0;
+	const struct report *report = data;
 
-	for (size_t i = 0; i < bundles->count && !error; i++) {
-		const struct ss_bundle *bundle = &bundles->items[i];
-		if (i >= most)
-			rest += bundle->count;
-		else if (bundle->count == 1)
-			write_thread(report, &report->diff->items[bundle->items[0]]);
-		else
-			error = write_bundle(report, bundle);
-	}
-	if (rest && !error)
-		(void)fprintf(report->out, "  ... and %zu more (-v lists them)\n", rest);
-	return error;
+	write_thread(report, &report->diff->items[item]);
+}
+
+static struct ss_error *write_several(const void *data, const struct ss_bundle *bundle)
+{
+	return write_bundle(data, bundle);
 }
 
 static struct ss_error *write_part(const struct report *report, enum part part)
@@ -366,7 +358,14 @@ static struct ss_error *write_part(const struct report *report, enum part part)
 		return NULL;
 	_cleanup_(ss_bundles_cleanup) struct ss_bundles *bundles =
 		ss_bundles_new(members, keys, found);
-	return bundles ? write_members(report, bundles) : ss_error_no_memory();
+	const struct ss_bundle_writer writer = {
+		.one = write_one,
+		.several = write_several,
+		.data = report,
+		.most = report->options->verbose ? SIZE_MAX : THREADS_MAX,
+		.out = report->out,
+	};
+	return bundles ? ss_bundles_write(bundles, &writer) : ss_error_no_memory();
 }
 
 struct ss_error *ss_text_write_diff(const struct ss_diff_input *input,

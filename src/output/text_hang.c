@@ -266,25 +266,15 @@ static void write_events(const struct hang_report *report)
 	}
 }
 
-static struct ss_error *write_members(const struct hang_report *report,
-				      const struct ss_bundles *bundles)
+/* For ss_bundles_write(). */
+static void write_one(const void *data, size_t item)
 {
-	size_t most = report->options->verbose ? SIZE_MAX : THREADS_MAX;
-	struct ss_error *error = NULL;
-	size_t rest = 0;
+	write_thread(data, item);
+}
 
-	for (size_t i = 0; i < bundles->count && !error; i++) {
-		const struct ss_bundle *bundle = &bundles->items[i];
-		if (i >= most)
-			rest += bundle->count;
-		else if (bundle->count == 1)
-			write_thread(report, bundle->items[0]);
-		else
-			error = write_bundle(report, bundle);
-	}
-	if (rest && !error)
-		(void)fprintf(report->out, "  ... and %zu more (-v lists them)\n", rest);
-	return error;
+static struct ss_error *write_several(const void *data, const struct ss_bundle *bundle)
+{
+	return write_bundle(data, bundle);
 }
 
 static void write_title(const struct hang_report *report, enum class class,
@@ -324,7 +314,14 @@ static struct ss_error *write_class(const struct hang_report *report, enum class
 		return NULL;
 	_cleanup_(ss_bundles_cleanup) struct ss_bundles *bundles =
 		ss_bundles_new(members, keys, found);
-	return bundles ? write_members(report, bundles) : ss_error_no_memory();
+	const struct ss_bundle_writer writer = {
+		.one = write_one,
+		.several = write_several,
+		.data = report,
+		.most = report->options->verbose ? SIZE_MAX : THREADS_MAX,
+		.out = report->out,
+	};
+	return bundles ? ss_bundles_write(bundles, &writer) : ss_error_no_memory();
 }
 
 static void write_sums(const struct hang_report *report)

@@ -594,6 +594,8 @@ static void write_wait(const struct ss_text_writer *w, const struct ss_wait *wai
 		writers[wait->kind](w, wait);
 	else
 		write_other(w, wait);
+	if (wait->fanotify)
+		ss_text_writer_add(w, ", which another program has to permit (fanotify)");
 }
 
 static void write_chain(const struct ss_text_writer *w, const struct ss_wait *wait)

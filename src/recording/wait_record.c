@@ -73,6 +73,7 @@ static const struct field wait_fields[] = {
 	WAIT(80, UNSIGNED, completions, UINT32_MAX),
 	WAIT(81, TEXT, path, 0),
 	WAIT(82, SIGNED, command, INT32_MAX),
+	WAIT(83, UNSIGNED, fanotify, 1),
 	WAIT(90, UNSIGNED, purpose, SS_PURPOSE_SERVICE),
 	WAIT(91, TEXT, purpose_function, 0),
 	WAIT(92, TEXT, purpose_words, 0),

@@ -15,7 +15,7 @@ import tempfile
 import unittest
 
 from harness import (EndToEnd, Snapshot, TARGETS, has_debug_file, main, read_text,
-                     wait_until)
+                     task_states, wait_until)
 
 PROBLEM = "its file system does not respond"
 
@@ -256,6 +256,18 @@ class Permission(EndToEnd):
             "a program that decides whether it may be opened (fanotify) does not answer", PROBLEM})
         if PROBLEM not in snapshot.stderr:  # the unwind tables are in memory
             self.assertEqual({thread["end"] for thread in snapshot.threads}, {"root"}, note)
+
+    def test_wait(self):
+        path = self.copy_program(None)
+        listener = Listener(self, [path])
+        target = subprocess.Popen(["cat", path], stdout=subprocess.DEVNULL)
+        self.addCleanup(target.wait)
+        self.addCleanup(listener.close)
+        wait_until(lambda: task_states(target.pid) == {target.pid: "D"}, "cat to open it")
+        wait = self.snap(target.pid, status=(0, 1)).threads[0]["wait"]
+        self.assertTrue(wait["fanotify"], wait)
+        self.assertIn(path + " to be opened, which another program has to permit (fanotify)",
+                      wait["text"], wait)
 
     def test_in_memory(self):
         directory = tempfile.mkdtemp()

@@ -86,6 +86,14 @@ class RecordedWaits(EndToEnd):
         self.assertRegex(text, r"futex 0x\w+, _*(GI_+)?pthread_mutex_lock in wait_mutex "
                                r"\(lockwaits\), held by reads-pipe %d: wants-mutex" % holder)
         self.assertRegex(text, r"read fd \d+ \(pipe, written by the same process")
+        report = json.loads(self.run_tool("report", "-f", "json", self.path, status=(0, 1)).stdout)
+        details = {report["threads"][sample["thread"]]["name"]:
+                   report["wait_details"][sample["wait_detail"]] for sample in report["samples"]
+                   if sample["wait_detail"] is not None}
+        self.assertEqual(details["wants-mutex"]["kind"], "mutex", details)
+        self.assertEqual(details["wants-mutex"]["data"]["owner_tid"], holder, details)
+        self.assertEqual(plain(details["wants-mutex"]["text"]),
+                         plain(rows["wants-mutex"]["wait_text"]), details)
         pprof = gzip.decompress(self.run_tool("report", "-f", "pprof", self.path,
                                               status=(0, 1)).stdout)
         for label in ("reads-pipe %d" % holder, rows["wants-mutex"]["wait_key"],

@@ -299,6 +299,8 @@ static const struct {
 	{ "memory (it is in no system call)", { NOTHING, .kind = SS_WAIT_PAGE_FAULT } },
 	{ "work (it is a worker thread of the kernel)",
 	  { NOTHING, .kind = SS_WAIT_WORK } },
+	{ "/run/f to be opened, which another program has to permit (fanotify)",
+	  { NOTHING, .kind = SS_WAIT_OTHER, .path = "/run/f", .fanotify = true } },
 	{ "/run/f to be opened", { NOTHING, .kind = SS_WAIT_OTHER, .path = "/run/f" } },
 	{ "system call ioctl on fd 7",
 	  { NOTHING_BUT_FD, .kind = SS_WAIT_OTHER, .syscall = "ioctl", .fd = 7 } },
