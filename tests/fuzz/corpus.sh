@@ -3,7 +3,7 @@
 # are added by hand and kept.
 set -eu
 cd "$(dirname "$0")/corpus"
-mkdir -p maps stat status syscall cfi unwind symtab elf demangle segments perfmap recording report dwarf cgroup gather goroutines hotspot lookups v8 probe resolve
+mkdir -p maps stat status syscall cfi unwind symtab elf demangle segments perfmap recording report dwarf cgroup gather goroutines hotspot lookups v8 probe resolve waits
 made=$(mktemp -d)
 sleep 60 &
 pid=$!
@@ -521,5 +521,35 @@ def build(version):
 for version in range(3):
     with open("v8/node%d" % (18 + 2 * version), "wb") as file:
         file.write(build(version))
+END
+# Fields of waits (src/recording/wait_record.c): a mutex, a socket with peers, an epoll that watches.
+python3 - <<'END'
+def uleb(n):
+    out = b""
+    while n > 127:
+        out, n = out + bytes([n & 127 | 128]), n >> 7
+    return out + bytes([n])
+def number(field, value):
+    return uleb(field << 1) + uleb(value)
+def data(field, value):
+    return uleb(field << 1 | 1) + uleb(len(value)) + value
+def process(pid, name):
+    return number(1, pid) + data(2, name) + number(3, ord("S"))
+def address(port, raw):
+    return number(1, port) + data(2, raw)
+socket = (number(1, 14) + number(2, 3) + data(3, b"socket:[1]") + data(5, process(11, b"cat")) +
+          data(5, process(12, b"")) + data(10, b"TCP") + number(12, 1) +
+          data(13, address(80, b"\177\0\0\1")) + data(14, address(65535, bytes(16))))
+watched = number(1, 6) + number(2, 1) + data(4, socket)
+epoll = number(2, 5) + data(3, b"[eventpoll]") + data(26, watched) + data(26, number(1, 8))
+for name, seed in {
+        "mutex": number(1, 2) + data(2, b"futex") + number(3, 404) + number(11, 1 << 40) +
+                 data(12, b"cache") + number(14, 1) + number(20, 77) + data(22, b"holder"),
+        "socket": number(1, 1) + number(30, 14) + data(31, socket),
+        "epoll": number(6, 9) + data(31, epoll) + data(32, watched) + data(32, watched),
+        "children": number(50, 1) + data(52, process(9, b"sh")) + number(53, 3) + number(200, 1) +
+                    data(201, b"later")}.items():
+    with open("waits/" + name, "wb") as file:
+        file.write(seed)
 END
 find . -type f -exec chmod 644 {} +
