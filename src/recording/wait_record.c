@@ -439,6 +439,8 @@ static void read_process(struct reader *parent, struct ss_cursor nested,
 	process->state = '?';
 	while (has_more(&r))
 		(void)READ_FIELD(&r, process_fields, process, &rest);
+	if (!process->state)
+		process->state = '?'; /* as if it were omitted */
 	parent->cursor.failed |= r.cursor.failed;
 }
 
