@@ -18,7 +18,7 @@ class ForgedSignals(EndToEnd):
         for mode in MODES + ("auto",):
             with self.subTest(mode=mode):
                 target = self.start("forged_signals")
-                for _ in range(60):
+                for _ in range(20):
                     self.snap(target.pid, mode=mode, status=(0, 1))
                 status, output = target.finish()
                 counts = dict(line.split() for line in output.splitlines())

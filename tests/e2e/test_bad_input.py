@@ -364,7 +364,7 @@ class Changing(EndToEnd):
         target = self.start("exec_loop", settle=False)
         for mode in MODES:
             with self.subTest(mode=mode):
-                for _ in range(60):
+                for _ in range(25):
                     self.snap_any(target.pid, mode)
         self.assertEqual(target.finish()[0], 5)
 

@@ -22,7 +22,7 @@ from harness import (LIMIT_S, MAIN_STACK, STACKSNAP, Snapshot, TARGETS,  # noqa:
 
 TRUNCATED = 25
 SANITIZED = bool(os.environ.get("SANITIZED"))
-DAMAGED = 30
+DAMAGED = 15
 
 
 def eu_stack(core, program):

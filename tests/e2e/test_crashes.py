@@ -143,7 +143,8 @@ class Crashes(CoreDump):
                        "\treturn m.value\n}\n\nfunc main() { println(read(&node{})) }\n")
         program = os.path.join(self.directory, "crash")
         stripped = os.path.join(self.directory, "stripped")
-        environment = {**os.environ, "GOCACHE": self.directory + "/cache", "GO111MODULE": "off",
+        environment = {**os.environ, "GOCACHE": os.environ.get("GOCACHE", self.directory + "/cache"),
+                       "GO111MODULE": "off",
                        "CGO_ENABLED": "0"}
         for path, options in ((program, []), (stripped, ["-ldflags=-s -w"])):
             subprocess.run(["go", "build", *options, "-o", path, source], check=True,

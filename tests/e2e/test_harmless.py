@@ -49,7 +49,7 @@ class Stopped(EndToEnd):
 
 
 # Of each mode; 1,000 were made once by hand, too.
-SNAPSHOTS = int(os.environ.get("SNAPSHOTS", "60"))
+SNAPSHOTS = int(os.environ.get("SNAPSHOTS", "25"))
 
 class Calls(EndToEnd):
     def count_returns(self, mode):
@@ -99,7 +99,7 @@ class Calls(EndToEnd):
             with self.subTest(mode=mode):
                 target = self.start_command(["/usr/bin/python3", "-c", script])
                 wait_until(lambda: set(task_states(target.pid).values()) == {"S"}, "epoll")
-                for _ in range(20):
+                for _ in range(8):
                     self.snap(target.pid, mode=mode)
                 os.kill(target.pid, signal.SIGUSR1)
                 self.assertEqual(target.finish(), (0, "woken\n"))
@@ -271,7 +271,7 @@ class Killed(EndToEnd):
             with self.subTest(mode=mode):
                 target = self.start("sigcount")
                 sent = 0
-                for round_number in range(100):
+                for round_number in range(60):
                     tool = subprocess.Popen(
                         [STACKSNAP, "--mode=" + mode, str(target.pid)],
                         stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
@@ -312,7 +312,7 @@ class Unchanged(EndToEnd):
         for mode in MODES:
             with self.subTest(mode=mode):
                 target = self.start("sigcount")
-                for _ in range(40):
+                for _ in range(20):
                     snapshot = self.snap(target.pid, mode=mode)
                     self.assert_stack(snapshot, "sleeper", [
                         Named("poll"), "target_block", "thread_routine"] + THREAD_END)

@@ -8,7 +8,7 @@ import tempfile
 
 from harness import EndToEnd, Snapshot, main
 
-TRIES = int(os.environ.get("STACKSNAP_TRIES", "30"))
+TRIES = int(os.environ.get("STACKSNAP_TRIES", "12"))
 WAITS = ["clock_nanosleep", "futex", "nanosleep", "poll"]
 
 

@@ -138,7 +138,7 @@ class Go(Whole):
         source = self.script(GO, ".go")
         program = source + ".out"
         environment = dict(os.environ, HOME=os.path.dirname(source), GOFLAGS="-mod=mod",
-                           GOCACHE=os.path.dirname(source) + "/cache")
+                           GOCACHE=os.environ.get("GOCACHE", os.path.dirname(source) + "/cache"))
         subprocess.run(["go", "build", *flags, "-o", program, source], check=True,
                        env=environment, timeout=5 * LIMIT_S)
         target = self.start_command([program], stderr=subprocess.PIPE,

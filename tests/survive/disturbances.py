@@ -109,7 +109,6 @@ ROWS = []
 ALL = {mode.name for mode in MODES}
 SLEEPS = ALL - {"stop", "live"}  # these two stop what sleeps
 SOME = {"no-stop"}
-SLOW = {"top", "alloc"}  # even a few tries take seconds
 
 
 def row(title, zero=frozenset(ALL), name=None):
