@@ -857,7 +857,8 @@ static size_t find_program_locks(const struct python *python,
 		ret[i] = (struct ss_runtime_found_lock){
 			.type = lock->recursive ? SS_LOCK_PYTHON_RLOCK :
 						  SS_LOCK_PYTHON_LOCK,
-			.address = lock->address,
+			/* As where the owner is not known, for instance in a recording */
+			.address = lock->semaphore,
 			.start = lock->semaphore,
 			.end = lock->semaphore + SEMAPHORE_SIZE,
 			.owner = lock->recursive ?
