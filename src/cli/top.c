@@ -622,11 +622,16 @@ static void wait_for_input(struct top *top)
 
 /* Running ------------------------------------------------------------------- */
 
+static bool is_target_ended(const struct top *top)
+{
+	return top->recorder.status == SS_TOP_TARGET_ENDED;
+}
+
 /* The recorder ended by itself: the process did, or it cannot be observed. */
 static int finish(struct top *top)
 {
 	ss_terminal_leave(&top->terminal);
-	if (top->recorder.status == SS_TOP_TARGET_ENDED) {
+	if (is_target_ended(top)) {
 		ss_failure_warn("process %d has ended", top->pid);
 		return SS_STATUS_WHOLE;
 	}
@@ -687,7 +692,8 @@ static struct ss_error *print_once(struct top *top, int *ret)
 	}
 	if (!error && top->screen)
 		(void)fputs(top->screen, stdout);
-	if (!error && !top->screen && ended)
+	ended = ended || ss_top_job_poll(&top->recorder); /* while the screen was made */
+	if (!error && ended && (!top->screen || is_target_ended(top)))
 		*ret = finish(top);
 	else if (!error && !top->screen && !top->done) {
 		ss_failure_warn("process %d: there were no samples in %d s", top->pid,

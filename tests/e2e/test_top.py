@@ -410,6 +410,45 @@ class Top(EndToEnd):
         self.assertEqual(done.returncode, 0, done)
         self.assertIn("target_wait (busy)", done.stdout)
 
+    def test_once_until_the_end_of_the_process(self):
+        target = self.start("busy", "1")
+        process = subprocess.Popen([STACKSNAP, "top", "--once", str(target.pid)],
+                                   stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                                   stderr=subprocess.PIPE, text=True)
+        self.addCleanup(lambda: process.poll() is None and process.kill())
+
+        def recorder():
+            """Whether a child has opened files of the process."""
+            children = read_text("/proc/%d/task/%d/children" % (process.pid, process.pid))
+            for path in (path for pid in children.split() for path in
+                         glob.glob("/proc/%s/fd/*" % pid)):
+                try:
+                    if os.readlink(path).startswith("/proc/%d/" % target.pid):
+                        return True
+                except OSError:
+                    pass
+            return False
+
+        def run_ns():
+            return sum(int(read_text(path).split()[0])
+                       for path in glob.glob("/proc/%d/task/*/schedstat" % target.pid))
+
+        wait_until(lambda: process.poll() is not None or recorder(), "the recorder")
+        if process.poll() is not None:
+            self.skipTest("the recorder began too late")
+        # It goes on while the program that prints waits.
+        process.send_signal(signal.SIGSTOP)
+        child = read_text("/proc/%d/task/%d/children" % (process.pid, process.pid)).split()[0]
+        begin_ns = run_ns()
+        wait_until(lambda: run_ns() > begin_ns + 500000000, "half a second of CPU time")
+        target.kill()
+        wait_until(lambda: ") Z" in read_text("/proc/%s/stat" % child), "the end of the recorder")
+        process.send_signal(signal.SIGCONT)
+        out, err = process.communicate(timeout=LIMIT_S)
+        self.assertEqual((process.returncode, err),
+                         (0, "stacksnap: process %d has ended\n" % target.pid), out)
+        self.assertIn("spin", out)
+
     def test_refused(self):
         target = self.start("busy", "1")
         done = self.text("top", target.pid, status=(2,))
