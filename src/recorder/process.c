@@ -13,8 +13,9 @@ enum {
 	WAITS_MAX = 128, /* looked at in a tick */
 	/* Stopped for so many captures, if the kernel's copy of a stack was not enough. */
 	LARGE_CAPTURES = 64,
-	OTHER_CAPTURES = 4, /* on another stack, perhaps for a moment */
-	BRIEF_MAX = 200,    /* in a second: a hostile process may load more */
+	OTHER_CAPTURES = 4,		/* on another stack, perhaps for a moment */
+	BRIEF_MAX = 200,		/* in a second: a hostile process may load more */
+	UNREAD_NS = 1500 * 1000 * 1000, /* in which the memory map is read again */
 };
 
 static const char changed_text[] = "modules were loaded or unloaded during the capture";
@@ -494,6 +495,24 @@ static bool queue_wait(struct ss_recorder_process *process,
 	return thread->queued;
 }
 
+/*
+ * Whether a stack may have been unreadable only because it is in memory that was mapped after the
+ * memory map was read, which is done once a second. A blocked thread would keep it for as long as it
+ * does not run.
+ */
+static bool is_unread(const struct ss_recorder_process *process,
+		      struct ss_recorder_thread *thread,
+		      const struct ss_capture_thread *captured,
+		      const struct ss_unwound_stack *stack)
+{
+	if (stack->end != SS_END_UNREADABLE || captured->reason || captured->worker ||
+	    captured->state == 'Z')
+		return false;
+	if (!thread->unread_ns)
+		thread->unread_ns = process->now_ns;
+	return process->now_ns - thread->unread_ns < (uint64_t)UNREAD_NS;
+}
+
 /* Records the stack of one thread, or requests another capture of it. False: no
    memory. */
 static bool take_thread(struct ss_recorder_process *process, const struct result *result,
@@ -529,6 +548,9 @@ static bool take_thread(struct ss_recorder_process *process, const struct result
 					 SS_END_REGISTER);
 		thread->stack =
 			stack_of(process, result->capture, result->unwound, index);
+		if (is_unread(process, thread, captured,
+			      &result->unwound->stacks.items[stack]))
+			ss_thread_reject(sampled, false);
 		/* With the new plan, the next capture finds its calls. */
 		if (result->unwound->has_plan &&
 		    result->unwound->threads.items[index].lacks_calls)

@@ -29,8 +29,10 @@ struct ss_recorder_thread {
 	char name[SS_COMM_MAX];
 	pid_t inner_tid; /* in its innermost pid namespace; 0: not known */
 	struct ss_recorder_wait wait;
-	bool queued;	/* in pending */
-	uint32_t place; /* index of its sample in last + 1; 0: it is not in it */
+	bool queued; /* in pending */
+	uint64_t
+		unread_ns; /* CLOCK_MONOTONIC; when its stack was first unreadable, or 0 */
+	uint32_t place;	   /* index of its sample in last + 1; 0: it is not in it */
 };
 
 struct ss_recorder_process {

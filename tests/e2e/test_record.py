@@ -401,8 +401,8 @@ class Record(EndToEnd):
             wait_until(self.has_samples, "the recording")
             target.process.stdin.write(b"\n")
             wait_until(lambda: any(each.name == "threads" for each in self.read().processes) and
-                       any((sample["thread"].name, sample["state"]) == ("poll-0", "S")
-                           for sample in self.read().samples), "the child")
+                       any(sample["thread"].name == "poll-0" and len(sample["frames"]) > 2
+                           for sample in self.read().samples), "the stack of the child")
             process.send_signal(signal.SIGINT)
             process.wait(LIMIT_S)
             recording = self.read()

@@ -18,6 +18,7 @@
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
+#include <sys/time.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -26,7 +27,7 @@
 #include "sampling/thread_source.h"
 #include "target/target.h"
 
-enum { THREADS = 60, TICKS = 3000, WOKEN_MAX = 3, STACK = 64 << 10 };
+enum { THREADS = 60, TICKS = 1500, WOKEN_MAX = 3, STACK = 64 << 10 };
 
 struct shared {
 	_Atomic uint32_t turns[THREADS]; /* each thread waits for a change of its one */
@@ -48,12 +49,15 @@ _Noreturn static void *run(void *data)
 	}
 }
 
-static void start_threads(void)
+static void start_threads(bool timer)
 {
+	const struct itimerval far = { .it_value.tv_sec = 1000000 };
 	pthread_attr_t attr;
 	pthread_t thread;
 
 	(void)prctl(PR_SET_PDEATHSIG, SIGKILL);
+	if (timer)
+		(void)setitimer(ITIMER_PROF, &far, NULL);
 	(void)pthread_attr_init(&attr);
 	(void)pthread_attr_setstacksize(&attr, STACK);
 	for (size_t i = 0; i < THREADS; i++) {
@@ -132,21 +136,20 @@ static void check_tick(struct ss_thread_list *threads, pid_t pid, unsigned tick)
 	assert_true(capture(threads) <= count);
 }
 
-static void test_short_runs(void **state)
+static void check_process(bool timer)
 {
 	struct ss_target_threads source;
 	struct ss_thread_list threads;
 	struct ss_target *target = NULL;
 	unsigned balanced = 0;
 
-	(void)state;
 	shared = mmap(NULL, sizeof(*shared), PROT_READ | PROT_WRITE,
 		      MAP_SHARED | MAP_ANONYMOUS, -1, 0);
 	assert_true(shared != MAP_FAILED);
 	pid_t pid = fork();
 	assert_true(pid >= 0);
 	if (pid == 0)
-		start_threads();
+		start_threads(timer);
 	for (size_t i = 0; i < THREADS; i++)
 		wait_until_blocked(pid, i);
 	while (!is_blocked(pid, pid))
@@ -170,10 +173,24 @@ static void test_short_runs(void **state)
 	(void)munmap(shared, sizeof(*shared));
 }
 
+static void test_short_runs(void **state)
+{
+	(void)state;
+	check_process(false);
+}
+
+/* With a timer of its CPU time, the kernel keeps a sum of its own for the process. */
+static void test_timer(void **state)
+{
+	(void)state;
+	check_process(true);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_short_runs),
+		cmocka_unit_test(test_timer),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
