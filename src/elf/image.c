@@ -75,7 +75,12 @@ static bool read_headers(struct ss_image *image)
 	return image->segment_count > 0;
 }
 
-static bool make_chunks(struct ss_image *image)
+static size_t count_groups(const struct ss_image *image)
+{
+	return image->chunk_count / SS_IMAGE_GROUP + 1;
+}
+
+static bool make_groups(struct ss_image *image)
 {
 	uint64_t end = 0;
 
@@ -83,9 +88,8 @@ static bool make_chunks(struct ss_image *image)
 		end = SS_MAX(end, image->segments[i].offset + image->segments[i].size);
 	image->chunk_count = end / SS_IMAGE_CHUNK + 1;
 	/* calloc() reserves address space; pages are allocated when they are used. */
-	image->chunks = calloc(image->chunk_count, sizeof(*image->chunks));
-	image->chunk_sizes = calloc(image->chunk_count, sizeof(*image->chunk_sizes));
-	return image->chunks && image->chunk_sizes;
+	image->groups = calloc(count_groups(image), sizeof(struct ss_image_group *));
+	return image->groups != NULL;
 }
 
 struct ss_image *ss_image_new(struct ss_module_impl *module)
@@ -95,17 +99,23 @@ struct ss_image *ss_image_new(struct ss_module_impl *module)
 	if (!image)
 		return NULL;
 	image->module = ss_module_ref(module);
-	return read_headers(image) && make_chunks(image) ? take_ptr(image) : NULL;
+	return read_headers(image) && make_groups(image) ? take_ptr(image) : NULL;
+}
+
+static void free_group(struct ss_image_group *group)
+{
+	for (size_t i = 0; group && i < SS_IMAGE_GROUP; i++)
+		free(group->chunks[i]);
+	free(group);
 }
 
 void ss_image_free(struct ss_image *image)
 {
 	if (!image)
 		return;
-	for (size_t i = 0; image->chunks && i < image->chunk_count; i++)
-		free(image->chunks[i]);
-	free(image->chunks);
-	free(image->chunk_sizes);
+	for (size_t i = 0; image->groups && i < count_groups(image); i++)
+		free_group(image->groups[i]);
+	free(image->groups);
 	ss_cfi_index_free(image->cfi_index);
 	ss_cfi_index_free(image->debug_index);
 	ss_module_unref(image->module);
@@ -114,18 +124,25 @@ void ss_image_free(struct ss_image *image)
 
 static const uint8_t *get_chunk(struct ss_image *image, size_t index, size_t *size)
 {
-	if (!image->chunks[index]) {
+	struct ss_image_group **group = &image->groups[index / SS_IMAGE_GROUP];
+	size_t at = index % SS_IMAGE_GROUP;
+
+	if (!*group)
+		*group = calloc(1, sizeof(**group));
+	if (!*group)
+		return NULL;
+	if (!(*group)->chunks[at]) {
 		uint8_t *chunk = malloc(SS_IMAGE_CHUNK);
 		if (!chunk)
 			return NULL;
 		ssize_t n = ss_module_read(image->module,
 					   (uint64_t)index * SS_IMAGE_CHUNK, chunk,
 					   SS_IMAGE_CHUNK);
-		image->chunks[index] = chunk;
-		image->chunk_sizes[index] = n > 0 ? (uint32_t)n : 0;
+		(*group)->chunks[at] = chunk;
+		(*group)->sizes[at] = n > 0 ? (uint16_t)n : 0;
 	}
-	*size = image->chunk_sizes[index];
-	return image->chunks[index];
+	*size = (*group)->sizes[at];
+	return (*group)->chunks[at];
 }
 
 size_t ss_image_read_at(struct ss_image *image, uint64_t offset, void *bytes, size_t size)

@@ -13,13 +13,20 @@
 #include "model/session.h"
 #include "elf/go_table.h"
 
-enum { SS_SEGMENTS_MAX = 64, SS_IMAGE_CHUNK = 4 * 1024 };
+enum { SS_SEGMENTS_MAX = 64, SS_IMAGE_CHUNK = 1024, SS_IMAGE_GROUP = 16 };
 
 struct ss_segment {
 	uint64_t address; /* ELF virtual */
 	uint64_t offset;  /* in the file */
 	uint64_t size;	  /* in the file */
 	uint32_t flags;	  /* PF_... */
+};
+
+/* Consecutive parts of a file. What an unwinder reads is scattered: a page for each part, and for
+   what refers to them, would take longer than the system calls that read them. */
+struct ss_image_group {
+	uint8_t *chunks[SS_IMAGE_GROUP];
+	uint16_t sizes[SS_IMAGE_GROUP];
 };
 
 struct ss_image {
@@ -31,9 +38,8 @@ struct ss_image {
 	uint64_t high;
 	uint64_t frame_header; /* ELF virtual address of .eh_frame_hdr; 0: none */
 	uint64_t frame_header_size;
-	uint8_t **chunks; /* by file offset / SS_IMAGE_CHUNK */
-	size_t chunk_count;
-	uint32_t *chunk_sizes;
+	struct ss_image_group **groups; /* by file offset; NULL: nothing was read */
+	size_t chunk_count;		/* of the file */
 	struct ss_cfi_index *cfi_index; /* built on first use; or NULL */
 	bool cfi_index_tried;
 	bool table_sorted; /* of .eh_frame_hdr; valid if table_checked */
