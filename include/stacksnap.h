@@ -507,6 +507,20 @@ SS_API struct ss_error *ss_cache_update(struct ss_cache *cache,
 typedef size_t ss_memory_read_function(void *data, uint64_t address, void *bytes,
 				       size_t size);
 
+/* A piece of memory: done is the length of the prefix that was copied to bytes. */
+struct ss_memory_range {
+	uint64_t address;
+	void *bytes;
+	size_t size;
+	size_t done;
+};
+
+/* Copies pieces of memory in their order, each as ss_memory_read_function does; at most
+   SS_MEMORY_RANGES_MAX, and SS_MEMORY_RANGES_BYTES in all. */
+typedef void ss_memory_read_ranges_function(void *data, struct ss_memory_range *ranges,
+					    size_t count);
+enum { SS_MEMORY_RANGES_MAX = 1024, SS_MEMORY_RANGES_BYTES = 1 << 20 };
+
 /* Returns whether the thread has provably not run since the capture. */
 typedef bool ss_thread_check_function(void *data, pid_t tid);
 
@@ -535,6 +549,9 @@ struct ss_unwind_options {
 	/* A plan for runtimes (ss_snapshot_plan_runtimes()) is for later captures of the process,
 	   too: it copies the frames of all threads that run then. */
 	bool many;
+	/* As read, for many pieces at once; or NULL. With it, what was read for captures of
+	   the session before is only compared. */
+	ss_memory_read_ranges_function *read_ranges;
 };
 
 /*

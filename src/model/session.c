@@ -72,6 +72,7 @@ void ss_session_free(struct ss_session *session)
 	slot_free(&session->symbolize);
 	slot_free(&session->runtime);
 	slot_free(&session->module_symbols);
+	slot_free(&session->python_codes);
 	free(session->debug_dir);
 	close_cleanup(&session->sysroot);
 	free(session);

@@ -49,6 +49,7 @@ struct ss_session {
 	struct ss_session_slot symbolize;
 	struct ss_session_slot runtime;
 	struct ss_session_slot module_symbols;
+	struct ss_session_slot python_codes;
 };
 
 /* Call this before reading bytes of a module (-1: no module). */

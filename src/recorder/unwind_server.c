@@ -27,20 +27,34 @@
    are read for that. */
 enum { WAIT_FRAMES = 8, NAMED_MAX = 32 << 20 };
 
+/* Proofs that change so often are read one by one. */
+enum { PROOFS_MAX = 4 };
+
+/* Of a page_set. */
+enum { PAGE = 4096, PAGES_MAX = SS_MEMORY_RANGES_BYTES / PAGE };
+
 struct known_module {
 	struct ss_module_impl *module; /* one reference, or NULL */
 	bool skipped;
 };
 
-/* Pages that runtimes read late: those of the last request are read all at once when the
-   next one needs the first of them, which saves a message for each. */
-struct page_supply {
-	struct ss_idtable pages; /* uint64_t: addresses, of the current request */
-	struct ss_idtable ahead; /* those of the last request */
-	uint32_t sizes[SS_WORKER_PAGES_MAX]; /* of the pages in ahead that were read */
-	uint8_t *bytes;			     /* of SS_WORKER_PAGES_MAX pages; or NULL */
-	uint32_t space;			     /* whose pages they are */
+/* Pages that are read all at once when the first of them is needed, which saves a message for
+   each. */
+struct page_set {
+	struct ss_idtable pages;   /* uint64_t: addresses, of the current request */
+	struct ss_idtable ahead;   /* those of the last request */
+	uint32_t sizes[PAGES_MAX]; /* of the pages in ahead that were read */
+	uint8_t *bytes;		   /* of PAGES_MAX pages; or NULL */
 	bool is_read;
+};
+
+/* What runtimes read late. What proves that memory has not changed is read after everything that
+   it is a proof for: once more if something else was read since. */
+struct page_supply {
+	struct page_set early;
+	struct page_set proofs;
+	unsigned proved; /* how often proofs were read in this request */
+	uint32_t space;	 /* whose pages they are */
 };
 
 /* The function in which a stack waits on a futex. */
@@ -90,6 +104,13 @@ struct ss_unwind_server *ss_unwind_server_new(const struct ss_arena *arena)
 	return server;
 }
 
+static void deinit_pages(struct page_set *set)
+{
+	ss_idtable_deinit(&set->pages);
+	ss_idtable_deinit(&set->ahead);
+	free(set->bytes);
+}
+
 void ss_unwind_server_free(struct ss_unwind_server *server)
 {
 	if (!server)
@@ -108,9 +129,8 @@ void ss_unwind_server_free(struct ss_unwind_server *server)
 	ss_vector_free(&server->functions);
 	ss_vector_free(&server->plans);
 	ss_idtable_deinit(&server->calls);
-	ss_idtable_deinit(&server->supply.pages);
-	ss_idtable_deinit(&server->supply.ahead);
-	free(server->supply.bytes);
+	deinit_pages(&server->supply.early);
+	deinit_pages(&server->supply.proofs);
 	ss_buffer_deinit(&server->answer);
 	ss_buffer_deinit(&server->described);
 	ss_session_free(server->session);
@@ -639,26 +659,76 @@ static void put_head(struct ss_unwind_server *server, const struct ss_snapshot *
 }
 
 /* Reads the pages that the last request has read. */
-static void read_ahead(struct page_supply *supply)
+static void read_ahead(struct page_set *set)
 {
-	uint64_t addresses[SS_WORKER_PAGES_MAX];
+	struct ss_memory_range ranges[PAGES_MAX];
 
-	supply->is_read = true;
-	if (!supply->bytes)
-		supply->bytes = malloc((size_t)SS_WORKER_PAGES_MAX * SS_WORKER_PAGE);
-	if (!supply->bytes || supply->ahead.count == 0)
+	set->is_read = true;
+	if (!set->bytes)
+		set->bytes = malloc((size_t)PAGES_MAX * PAGE);
+	if (!set->bytes)
 		return;
-	for (uint32_t i = 0; i < supply->ahead.count; i++)
-		memcpy(&addresses[i], ss_idtable_key(&supply->ahead, i, NULL),
-		       sizeof(addresses[i]));
-	ss_worker_read_pages(addresses, supply->ahead.count, supply->bytes,
-			     supply->sizes);
+	for (uint32_t i = 0; i < set->ahead.count; i++) {
+		ranges[i] =
+			(struct ss_memory_range){ .bytes = set->bytes + i * (size_t)PAGE,
+						  .size = PAGE };
+		memcpy(&ranges[i].address, ss_idtable_key(&set->ahead, i, NULL),
+		       sizeof(ranges[i].address));
+	}
+	ss_worker_read_ranges(ranges, set->ahead.count);
+	for (uint32_t i = 0; i < set->ahead.count; i++)
+		set->sizes[i] = (uint32_t)ranges[i].done;
+}
+
+/* A page that was read ahead, and its size; 0: it was not. The next request reads it ahead. */
+static size_t find_page(struct page_set *set, uint64_t address, const uint8_t **ret)
+{
+	uint32_t index = SS_ID_NONE;
+
+	if (set->bytes)
+		index = ss_idtable_find(&set->ahead, &address, sizeof(address));
+	/* Without memory it is read alone the next time. */
+	if (set->pages.count < PAGES_MAX)
+		(void)ss_idtable_add(&set->pages, &address, sizeof(address), NULL);
+	if (index == SS_ID_NONE)
+		return 0;
+	*ret = set->bytes + (size_t)index * PAGE;
+	return set->sizes[index];
+}
+
+/* Reads a proof, which may lie in several pages. */
+static size_t read_proof(struct page_supply *supply, uint64_t address, uint8_t *bytes,
+			 size_t size)
+{
+	size_t done = 0;
+
+	if (!supply->proofs.is_read && supply->proved++ < PROOFS_MAX)
+		read_ahead(&supply->proofs);
+	while (done < size) {
+		const uint64_t at = address + done;
+		const size_t offset = at % PAGE;
+		const uint8_t *page = NULL;
+		size_t n = find_page(&supply->proofs, at - offset, &page);
+		if (!supply->proofs.is_read || n <= offset)
+			return done;
+		n = SS_MIN(n - offset, size - done);
+		memcpy(bytes + done, page + offset, n);
+		done += n;
+	}
+	return done;
 }
 
 static size_t read_memory(void *data, uint64_t address, void *bytes, size_t size)
 {
-	(void)data;
+	if (size < PAGE && read_proof(data, address, bytes, size) == size)
+		return size;
 	return ss_worker_read(address, bytes, size);
+}
+
+static void read_ranges(void *data, struct ss_memory_range *ranges, size_t count)
+{
+	(void)data;
+	ss_worker_read_ranges(ranges, count);
 }
 
 static bool check_thread(void *data, pid_t tid)
@@ -670,31 +740,35 @@ static bool check_thread(void *data, pid_t tid)
 static size_t read_early(void *data, uint64_t address, void *bytes, size_t size)
 {
 	struct page_supply *supply = data;
-	uint32_t index = SS_ID_NONE;
+	const uint8_t *page = NULL;
 
-	if (size != SS_WORKER_PAGE)
+	if (size == PAGE && !supply->early.is_read) {
+		read_ahead(&supply->early);
+		supply->proofs.is_read = false;
+	}
+	size_t n = size == PAGE ? find_page(&supply->early, address, &page) : 0;
+	if (n == 0) {
+		supply->proofs.is_read = false;
 		return ss_worker_read(address, bytes, size);
-	if (!supply->is_read)
-		read_ahead(supply);
-	if (supply->bytes)
-		index = ss_idtable_find(&supply->ahead, &address, sizeof(address));
-	/* Without memory it is read alone the next time. */
-	if (supply->pages.count < SS_WORKER_PAGES_MAX)
-		(void)ss_idtable_add(&supply->pages, &address, sizeof(address), NULL);
-	if (index == SS_ID_NONE || supply->sizes[index] == 0)
-		return ss_worker_read(address, bytes, size);
-	memcpy(bytes, supply->bytes + (size_t)index * SS_WORKER_PAGE,
-	       supply->sizes[index]);
-	return supply->sizes[index];
+	}
+	memcpy(bytes, page, n);
+	return n;
 }
 
 /* What this request has read, the next one reads ahead. */
+static void end_pages(struct page_set *set)
+{
+	ss_idtable_deinit(&set->ahead);
+	set->ahead = set->pages;
+	set->pages = (struct ss_idtable){};
+	set->is_read = false;
+}
+
 static void end_supply(struct page_supply *supply)
 {
-	ss_idtable_deinit(&supply->ahead);
-	supply->ahead = supply->pages;
-	supply->pages = (struct ss_idtable){};
-	supply->is_read = false;
+	end_pages(&supply->early);
+	end_pages(&supply->proofs);
+	supply->proved = 0;
 }
 
 static bool unwind(struct ss_unwind_server *server, struct reader *reader, uint32_t id,
@@ -715,13 +789,16 @@ static bool unwind(struct ss_unwind_server *server, struct reader *reader, uint3
 						   .read = read_memory,
 						   .check = check_thread,
 						   .read_early = read_early,
+						   .read_ranges = read_ranges,
 						   .read_data = &server->supply,
 						   .native = true,
 						   .no_runtimes = !wire.runtimes };
 	ss_names_cache_trim(server->session);
 	server->session->module_at = module_at;
-	if (server->supply.space != id)
-		ss_idtable_deinit(&server->supply.ahead);
+	if (server->supply.space != id) {
+		ss_idtable_deinit(&server->supply.early.ahead);
+		ss_idtable_deinit(&server->supply.proofs.ahead);
+	}
 	server->supply.space = id;
 	struct ss_error *error =
 		ss_capture_unwind(space, server->session, &options, &snapshot);

@@ -675,6 +675,20 @@ static size_t read_memory(void *data, uint64_t address, void *bytes, size_t size
 	return piece.done;
 }
 
+static void read_ranges(void *data, struct ss_memory_range *ranges, size_t count)
+{
+	const struct ss_unwinder_runtimes *runtimes = data;
+	struct ss_piece pieces[SS_MEMORY_RANGES_MAX];
+
+	for (size_t i = 0; i < count; i++)
+		pieces[i] = (struct ss_piece){ .address = ranges[i].address,
+					       .bytes = ranges[i].bytes,
+					       .size = ranges[i].size };
+	ss_process_memory_read_present(runtimes->memory, pieces, count);
+	for (size_t i = 0; i < count; i++)
+		ranges[i].done = pieces[i].done;
+}
+
 static bool check_thread(void *data, pid_t tid)
 {
 	const struct ss_unwinder_runtimes *runtimes = data;
@@ -690,6 +704,7 @@ static enum ss_unwinder_result request_stacks(struct ss_unwinder *unwinder,
 {
 	const struct ss_worker_memory memory = {
 		.read = read_memory,
+		.read_ranges = read_ranges,
 		.check = check_thread,
 		.data = ss_drop_const(runtimes),
 	};

@@ -10,6 +10,7 @@
 #include "base/load.h"
 #include "runtime/module_symbols.h"
 #include "runtime/python_code.h"
+#include "runtime/python_kept.h"
 #include "runtime/python_locks.h"
 #include "runtime/python_tasks.h"
 #include "runtime/runtime.h"
@@ -320,6 +321,8 @@ static bool open_python(const struct ss_runtime_process *process,
 			return false;
 	}
 	info->problem = python->problem;
+	if (!python->problem && process->read_ranges)
+		python->codes.kept = ss_python_kept_begin(process, &python->layout);
 	return python->problem || find_states(python);
 }
 

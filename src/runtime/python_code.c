@@ -7,6 +7,7 @@
 #include "base/cleanup.h"
 #include "base/load.h"
 #include "base/utf8.h"
+#include "runtime/python_kept.h"
 
 /* Objects of all versions with a GIL: PyObject, PyVarObject, PyTypeObject, PyBytesObject, the
    start of PyASCIIObject. */
@@ -245,7 +246,8 @@ bool ss_python_offset(const struct ss_python_layout *layout, const uint8_t *fram
 void ss_python_codes_deinit(struct ss_python_codes *codes)
 {
 	for (size_t i = 0; i < codes->items.count; i++)
-		free(codes->items.items[i].table);
+		if (!codes->items.items[i].kept)
+			free(codes->items.items[i].table);
 	ss_vector_free(&codes->items);
 	ss_hash_deinit(&codes->table);
 }
@@ -255,11 +257,17 @@ bool ss_python_identity_read(const struct ss_python_layout *layout,
 			     struct ss_python_identity *ret)
 {
 	uint8_t bytes[SS_PYTHON_HEADER_MAX];
+
+	return address && address % 8 == 0 && layout->code_size <= sizeof(bytes) &&
+	       ss_memory_read(memory, address, bytes, layout->code_size) &&
+	       ss_python_identity_parse(layout, bytes, ret);
+}
+
+bool ss_python_identity_parse(const struct ss_python_layout *layout, const uint8_t *bytes,
+			      struct ss_python_identity *ret)
+{
 	int32_t first_line;
 
-	if (!address || address % 8 || layout->code_size > sizeof(bytes) ||
-	    !ss_memory_read(memory, address, bytes, layout->code_size))
-		return false;
 	memcpy(&first_line, bytes + layout->code_first_line, sizeof(first_line));
 	*ret = (struct ss_python_identity){
 		.type = ss_load_u64(bytes, OBJECT_TYPE),
@@ -306,6 +314,22 @@ static bool read_table(const struct ss_memory *memory, uint64_t address,
 	code->table_size = size;
 	return code->table &&
 	       ss_memory_read(memory, address + BYTES_DATA, code->table, size);
+}
+
+/* Takes a code object that was read for an earlier capture, and has been found to be the same.
+   False without memory. */
+static bool take_kept(const struct ss_python_codes *codes, struct ss_python_code *code)
+{
+	const struct ss_python_code *kept =
+		codes->kept ? ss_python_kept_find(codes->kept, code->address) : NULL;
+
+	if (!kept)
+		return true;
+	*code = *kept;
+	code->kept = true;
+	code->name = ss_intern_string(codes->strings, kept->name);
+	code->file = ss_intern_string(codes->strings, kept->file);
+	return code->name && code->file;
 }
 
 /* False without memory; code->valid says whether it is a code object. */
@@ -360,8 +384,11 @@ bool ss_python_codes_find(struct ss_python_codes *codes, uint64_t address,
 		added->address = address;
 		index = (uint32_t)codes->items.count - 1;
 		ss_hash_insert(&codes->table, address, index);
-		if (!read_code(codes, added))
+		if (!take_kept(codes, added) ||
+		    (!added->valid && !read_code(codes, added)))
 			return false;
+		if (codes->kept && added->valid && !added->kept)
+			ss_python_kept_add(codes->kept, codes->memory, added);
 	}
 	if (codes->items.items[index].valid)
 		*ret = &codes->items.items[index];

@@ -31,10 +31,13 @@ struct ss_python_code {
 	struct ss_python_identity identity;
 	const char *name; /* qualified, if the version has that; in strings */
 	const char *file;
-	uint8_t *table; /* owned */
+	uint8_t *table; /* owned, unless it is kept */
 	size_t table_size;
 	bool valid;
+	bool kept; /* its table belongs to runtime/python_kept.h */
 };
+
+struct ss_python_kept;
 
 struct ss_python_codes {
 	const struct ss_python_layout *layout;
@@ -43,6 +46,7 @@ struct ss_python_codes {
 	   not replaced meanwhile. */
 	const struct ss_memory *fresh;
 	struct ss_intern *strings;
+	struct ss_python_kept *kept; /* NULL: nothing is kept for later captures */
 	SS_VECTOR(struct ss_python_code) items;
 	struct ss_hash table;
 };
@@ -53,6 +57,10 @@ void ss_python_codes_deinit(struct ss_python_codes *codes);
 bool ss_python_identity_read(const struct ss_python_layout *layout,
 			     const struct ss_memory *memory, uint64_t address,
 			     struct ss_python_identity *ret);
+
+/* The same of its bytes, layout->code_size of them. */
+bool ss_python_identity_parse(const struct ss_python_layout *layout, const uint8_t *bytes,
+			      struct ss_python_identity *ret);
 
 bool ss_python_identity_equal(const struct ss_python_identity *a,
 			      const struct ss_python_identity *b);

@@ -51,6 +51,10 @@ struct ss_runtime_process {
 	   changed */
 	const struct ss_memory *after;
 	bool recording; /* one of many captures: no owners of locks are needed */
+	struct ss_session_slot *python_codes; /* of runtime/python_kept.h */
+	/* Reads many pieces as they are now; NULL: nothing is kept for later captures */
+	ss_memory_read_ranges_function *read_ranges;
+	void *read_data;
 };
 
 /* A native frame. */

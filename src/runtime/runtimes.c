@@ -91,6 +91,9 @@ struct ss_runtimes *ss_runtimes_new(const struct ss_capture *capture,
 		.fresh = &runtimes->fresh.memory,
 		.after = &runtimes->after.memory,
 		.recording = is_recording(runtimes),
+		.python_codes = &session->python_codes,
+		.read_ranges = runtimes->options.read_ranges,
+		.read_data = runtimes->options.read_data,
 	};
 	return open_runtimes(runtimes) ? take_ptr(runtimes) : NULL;
 }

@@ -6,6 +6,7 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
+#include <sys/uio.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -43,6 +44,7 @@ struct ss_worker {
 	pid_t pid;
 	pid_t parent; /* the owner */
 	struct bytes answer;
+	struct bytes supplied; /* to the worker */
 };
 
 struct ss_error *ss_worker_new(const struct ss_worker_options *options,
@@ -159,13 +161,13 @@ struct read_request {
 	uint64_t length;
 	uint64_t address;
 	uint64_t size;
-	uint64_t pages; /* if not 0, so many addresses of pages follow */
-	int64_t tid;	/* if not 0, it asks for a check of that thread */
+	uint64_t ranges; /* if not 0, so many follow */
+	int64_t tid;	 /* if not 0, it asks for a check of that thread */
 };
 
-/* The answer for a page; its bytes follow. */
-struct page_answer {
-	uint32_t size;
+struct read_range {
+	uint64_t address;
+	uint64_t size;
 };
 
 static bool read_all(void *bytes, size_t size)
@@ -178,6 +180,31 @@ static bool read_all(void *bytes, size_t size)
 			return false;
 		at += n;
 		size -= (size_t)n;
+	}
+	return true;
+}
+
+static bool read_parts(struct iovec *parts, size_t count)
+{
+	while (count > 0) {
+		if (parts->iov_len == 0) {
+			parts++;
+			count--;
+			continue;
+		}
+		ssize_t n = readv(STDIN_FILENO, parts, (int)count);
+		if (n <= 0)
+			return false;
+		while (n > 0) {
+			size_t taken = SS_MIN((size_t)n, parts->iov_len);
+			parts->iov_base = (char *)parts->iov_base + taken;
+			parts->iov_len -= taken;
+			n -= (ssize_t)taken;
+			if (parts->iov_len == 0) {
+				parts++;
+				count--;
+			}
+		}
 	}
 	return true;
 }
@@ -208,22 +235,31 @@ bool ss_worker_check(pid_t tid)
 	return unmoved != 0;
 }
 
-void ss_worker_read_pages(const uint64_t *addresses, size_t count, void *bytes,
-			  uint32_t *sizes)
+void ss_worker_read_ranges(struct ss_memory_range *ranges, size_t count)
 {
-	const struct read_request request = { .length = read_length, .pages = count };
-	uint8_t *at = bytes;
+	struct {
+		struct read_request request;
+		struct read_range ranges[SS_MEMORY_RANGES_MAX];
+	} out = { .request = { .length = read_length, .ranges = count } };
+	uint32_t sizes[SS_MEMORY_RANGES_MAX];
+	struct iovec parts[SS_MEMORY_RANGES_MAX];
+	const size_t head = offsetof(typeof(out), ranges);
 
-	if (!write_all(&request, sizeof(request)) ||
-	    !write_all(addresses, count * sizeof(*addresses)))
+	if (count == 0)
+		return;
+	for (size_t i = 0; i < count; i++)
+		out.ranges[i] = (struct read_range){ ranges[i].address, ranges[i].size };
+	if (!write_all(&out, head + count * sizeof(*out.ranges)) ||
+	    !read_all(sizes, count * sizeof(*sizes)))
 		_exit(EXIT_SUCCESS);
-	for (size_t i = 0; i < count; i++, at += SS_WORKER_PAGE) {
-		struct page_answer answer;
-		if (!read_all(&answer, sizeof(answer)) || answer.size > SS_WORKER_PAGE ||
-		    !read_all(at, answer.size))
+	for (size_t i = 0; i < count; i++) {
+		if (sizes[i] > ranges[i].size)
 			_exit(EXIT_SUCCESS);
-		sizes[i] = answer.size;
+		ranges[i].done = sizes[i];
+		parts[i] = (struct iovec){ ranges[i].bytes, sizes[i] };
 	}
+	if (!read_parts(parts, count))
+		_exit(EXIT_SUCCESS);
 }
 
 /* False: the worker must end. */
@@ -508,28 +544,66 @@ static bool check_for_worker(struct supply *supply, int64_t tid)
 	return supply->memory->check(supply->memory->data, (pid_t)tid);
 }
 
-/* Answers a request for pages. */
-static enum result supply_pages(struct ss_worker *worker, struct supply *supply,
-				size_t count, uint64_t deadline_ns)
+static void read_ranges_for_worker(struct supply *supply, struct ss_memory_range *ranges,
+				   size_t count)
 {
-	_cleanup_buffer_ struct ss_buffer out = {};
-	const uint8_t *addresses =
-		worker->answer.items.items + sizeof(struct read_request);
-	uint8_t bytes[SS_WORKER_PAGE];
+	const struct ss_worker_memory *memory = supply->memory;
 
+	if (memory && memory->read_ranges && may_read(supply)) {
+		supply->calls += count;
+		for (size_t i = 0; i < count; i++)
+			supply->bytes += ranges[i].size;
+		memory->read_ranges(memory->data, ranges, count);
+		return;
+	}
+	for (size_t i = 0; i < count; i++)
+		ranges[i].done = read_for_worker(supply, ranges[i].address,
+						 ranges[i].bytes, ranges[i].size);
+}
+
+/* Reads the ranges that follow a request, and returns their size; 0: there are too many bytes. */
+static size_t take_ranges(const struct ss_worker *worker, size_t count,
+			  struct ss_memory_range *ret)
+{
+	const uint8_t *at = worker->answer.items.items + sizeof(struct read_request);
+	size_t total = 0;
+
+	for (size_t i = 0; i < count; i++, at += sizeof(struct read_range)) {
+		struct read_range range;
+		memcpy(&range, at, sizeof(range));
+		if (range.size > SS_MEMORY_RANGES_BYTES - total)
+			return 0;
+		ret[i] = (struct ss_memory_range){ .address = range.address,
+						   .size = (size_t)range.size };
+		total += (size_t)range.size;
+	}
+	return total;
+}
+
+/* Answers a request for several pieces: their sizes, then their bytes. */
+static enum result supply_ranges(struct ss_worker *worker, struct supply *supply,
+				 size_t count, uint64_t deadline_ns)
+{
+	const size_t head = count * sizeof(uint32_t);
+	struct ss_memory_range ranges[SS_MEMORY_RANGES_MAX];
+	struct bytes *out = &worker->supplied;
+	size_t total = take_ranges(worker, count, ranges);
+
+	if (total == 0 || !ss_vector_reserve(&out->items, head + total))
+		return INVALID;
+	uint8_t *bytes = out->items.items + head;
+	for (size_t i = 0; i < count; bytes += ranges[i].size, i++)
+		ranges[i].bytes = bytes;
+	read_ranges_for_worker(supply, ranges, count);
+	out->items.count = head;
 	for (size_t i = 0; i < count; i++) {
-		uint64_t address;
-		memcpy(&address, addresses + i * sizeof(address), sizeof(address));
-		const struct page_answer answer = {
-			.size = (uint32_t)read_for_worker(supply, address, bytes,
-							  sizeof(bytes)),
-		};
-		ss_buffer_add(&out, &answer, sizeof(answer));
-		if (answer.size)
-			ss_buffer_add(&out, bytes, answer.size);
+		const uint32_t size = (uint32_t)ranges[i].done;
+		memcpy(out->items.items + i * sizeof(size), &size, sizeof(size));
+		memmove(out->items.items + out->items.count, ranges[i].bytes, size);
+		out->items.count += size;
 	}
 	worker->answer.items.count = 0;
-	return out.failed ? INVALID : send_all(worker, out.bytes, out.size, deadline_ns);
+	return send_all(worker, out->items.items, out->items.count, deadline_ns);
 }
 
 /* Answers a request for memory, and drops it. */
@@ -539,12 +613,12 @@ static enum result supply(struct ss_worker *worker, struct supply *supply,
 	struct {
 		uint64_t done;
 		uint8_t bytes[SS_WORKER_READ_MAX];
-	} out = {};
+	} out; /* setting all of it to 0 would take longer than most reads */
 	struct read_request request;
 
 	memcpy(&request, worker->answer.items.items, sizeof(request));
-	if (request.pages)
-		return supply_pages(worker, supply, request.pages, deadline_ns);
+	if (request.ranges)
+		return supply_ranges(worker, supply, request.ranges, deadline_ns);
 	worker->answer.items.count = 0;
 	if (request.tid) {
 		uint64_t unmoved = check_for_worker(supply, request.tid);
@@ -593,9 +667,10 @@ static enum result receive_answer(struct ss_worker *worker,
 		    answer->items.count >= sizeof(struct read_request)) {
 			struct read_request request;
 			memcpy(&request, answer->items.items, sizeof(request));
-			if (request.pages > SS_WORKER_PAGES_MAX)
+			if (request.ranges > SS_MEMORY_RANGES_MAX)
 				return INVALID;
-			expected = sizeof(request) + request.pages * sizeof(uint64_t);
+			expected = sizeof(request) +
+				   request.ranges * sizeof(struct read_range);
 		}
 		if (known && reads && answer->items.count >= expected) {
 			/* The worker sends nothing else until it has the bytes. */

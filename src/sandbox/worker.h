@@ -30,16 +30,13 @@ size_t ss_worker_read(uint64_t address, void *bytes, size_t size);
 
 enum { SS_WORKER_READ_MAX = 32 << 10 };
 
-/* The same for several pages in one message: page i is at addresses[i], and is returned at offset i
-   * SS_WORKER_PAGE of bytes; sizes[i] is how much of it could be read. */
-void ss_worker_read_pages(const uint64_t *addresses, size_t count, void *bytes,
-			  uint32_t *sizes);
+/* The same for several pieces in one message: at most SS_MEMORY_RANGES_MAX, and
+   SS_MEMORY_RANGES_BYTES in all. */
+void ss_worker_read_ranges(struct ss_memory_range *ranges, size_t count);
 
 /* The same: whether a thread has been blocked since it was captured, by the check function of the
    request. */
 bool ss_worker_check(pid_t tid);
-
-enum { SS_WORKER_PAGE = 4096, SS_WORKER_PAGES_MAX = 256 };
 
 /* What the owner reads for the worker in one call of it, at most; a check is a read. */
 enum { SS_WORKER_READS_MAX = 1 << 14, SS_WORKER_READ_BYTES = 64 << 20 };
@@ -47,6 +44,8 @@ enum { SS_WORKER_READS_MAX = 1 << 14, SS_WORKER_READ_BYTES = 64 << 20 };
 /* Memory for the worker, or NULL. */
 struct ss_worker_memory {
 	size_t (*read)(void *data, uint64_t address, void *bytes, size_t size);
+	/* The same for many pieces at once; done of each is 0 before. NULL: one by one. */
+	ss_memory_read_ranges_function *read_ranges;
 	bool (*check)(void *data, pid_t tid); /* NULL: it may have run */
 	void *data;
 };

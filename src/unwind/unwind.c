@@ -296,6 +296,7 @@ struct ss_error *ss_capture_unwind(const struct ss_capture *capture,
 		const struct ss_runtimes_options runtime_options = {
 			.read = given.read,
 			.read_early = given.read_early,
+			.read_ranges = given.read_ranges,
 			.check = given.check,
 			.read_data = given.read_data,
 			.native = given.native,

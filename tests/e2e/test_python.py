@@ -18,6 +18,7 @@ import time
 import unittest
 
 import harness
+import recording
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 TARGET = os.path.join(HERE, "python_target.py")
@@ -254,6 +255,20 @@ def snapshot(pid, *options):
     if not done.stdout:
         raise AssertionError(f"no output, status {done.returncode}: {done.stderr}")
     return json.loads(done.stdout)
+
+
+REPLACED = """
+import ctypes, sys, time
+def f_1000():
+    end = time.perf_counter() + 0.004
+    while time.perf_counter() < end:
+        pass
+code = f_1000.__code__
+name = id(getattr(code, "co_qualname", code.co_name)) + sys.getsizeof("") - 1
+for number in range(1000, 9999):
+    ctypes.memmove(name, b"f_%d" % number, 6)
+    f_1000()
+"""
 
 
 def recorded_chains(path):
@@ -609,6 +624,28 @@ class Python(unittest.TestCase):
             with self.subTest(python=python), \
                     tempfile.TemporaryDirectory(prefix="stacksnap-") as directory:
                 self.record_calls(python, directory)
+
+    def test_recording_of_replaced_functions(self):
+        """A new function may have the addresses of one that is gone, with all its objects. Here
+        the name is changed in place: what was read for an earlier sample does not count."""
+        with tempfile.TemporaryDirectory(prefix="stacksnap-") as directory:
+            path = os.path.join(directory, "python.rec")
+            with subprocess.Popen([next(interpreters()), "-c", REPLACED],
+                                  stdout=subprocess.DEVNULL) as process:
+                try:
+                    subprocess.run([harness.STACKSNAP, "record", "-d", "2", "-o", path,
+                                    str(process.pid)], capture_output=True,
+                                   timeout=harness.LIMIT_S, check=True)
+                finally:
+                    process.kill()
+            found = []
+            for sample in recording.Recording(path).samples:
+                calls = [frame[3] for frame in sample["frames"]
+                         if isinstance(frame[3], recording.Call)]
+                found += [int(call.function[2:]) for call in calls
+                          if call.function.startswith("f_")]
+        self.assertEqual(found, sorted(found))
+        self.assertGreater(len(set(found)), 5, found)
 
     def record_calls(self, python, directory):
         source = os.path.join(directory, "recorded.py")

@@ -13,6 +13,7 @@
 
 #include "base/cleanup.h"
 #include "runtime/python_code.h"
+#include "runtime/python_kept.h"
 
 enum { BASE = 0x10000, SIZE = 0x1000 };
 
@@ -198,6 +199,102 @@ static void test_code(void **state)
 	}
 }
 
+static unsigned compared; /* pieces */
+
+static void compare(void *data, struct ss_memory_range *ranges, size_t count)
+{
+	(void)data;
+	for (size_t i = 0; i < count; i++)
+		ranges[i].done = read_bytes(&memory, ranges[i].address, ranges[i].bytes,
+					    ranges[i].size);
+	compared += (unsigned)count;
+}
+
+static size_t read_nothing(const struct ss_memory *self, uint64_t address, void *ret,
+			   size_t size)
+{
+	(void)self;
+	(void)address;
+	(void)ret;
+	(void)size;
+	return 0;
+}
+
+/* The name of the code object in a later capture; NULL: none. may_read: it may be read anew. */
+static const char *find_name(const struct ss_runtime_process *process,
+			     struct ss_intern *strings, bool may_read)
+{
+	static const struct ss_memory nothing = { .read = read_nothing };
+	const struct ss_python_layout *layout = process->read_data;
+	const struct ss_python_code *code = NULL;
+	struct ss_python_codes codes = { .layout = layout,
+					 .memory = may_read ? &memory : &nothing,
+					 .fresh = may_read ? &memory : &nothing,
+					 .strings = strings,
+					 .kept = ss_python_kept_begin(process, layout) };
+	assert_non_null(codes.kept);
+	assert_true(ss_python_codes_find(&codes, BASE + 0x800, &code));
+	const char *name = code ? code->name : NULL;
+	assert_true(!code || (code->table_size == 2 && strlen(code->file) == 4));
+	ss_python_codes_deinit(&codes);
+	return name;
+}
+
+/* A code object of an earlier capture counts only if nothing has changed that it was read from. */
+static void test_kept(void **state)
+{
+	/* Its line, its file, its name, its line table, and the names of types */
+	static const size_t changes[] = { 0x800 + 72, 0x230, 0x330, 0x420, 0x1a0, 0x120 };
+	_cleanup_(ss_capture_cleanup) struct ss_capture *capture = ss_capture_new();
+	_cleanup_(ss_intern_cleanup) struct ss_intern *strings = ss_intern_new();
+	struct ss_session_slot slot = {};
+	struct ss_python_layout layout;
+	const struct ss_runtime_process process = { .capture = capture,
+						    .python_codes = &slot,
+						    .read_ranges = compare,
+						    .read_data = &layout };
+
+	(void)state;
+	struct ss_gathered *turn = ss_vector_push(&capture->turns);
+	assert_non_null(turn);
+	*turn = (struct ss_gathered){};
+	struct ss_memory_block *block = ss_vector_push(&turn->blocks);
+	assert_non_null(block);
+	*block = (struct ss_memory_block){ .address = BASE + 0x800, .size = 8 };
+	make_layout(&layout);
+	put_code();
+	assert_null(find_name(&process, strings, false));
+	assert_string_equal(find_name(&process, strings, true), "C.f");
+	assert_int_equal(compared, 0);
+	assert_string_equal(find_name(&process, strings, false), "C.f");
+	assert_true(compared > 4);
+	/* Its reference count says nothing, unless it is freed. */
+	put(0x800, 7);
+	assert_string_equal(find_name(&process, strings, false), "C.f");
+	put(0x800, 0);
+	assert_null(find_name(&process, strings, false));
+	put(0x800, 1);
+	for (size_t i = 0; i < SS_ARRAY_SIZE(changes); i++) {
+		bytes[changes[i]] ^= 1;
+		assert_null(find_name(&process, strings, false));
+		bytes[changes[i]] ^= 1;
+		assert_string_equal(find_name(&process, strings, false), "C.f");
+	}
+	/* Another function, whose objects are at the same addresses */
+	bytes[0x330 + 2] = 'g';
+	assert_string_equal(find_name(&process, strings, true), "C.g");
+	assert_string_equal(find_name(&process, strings, false), "C.g");
+	bytes[0x330 + 2] = 'f';
+	assert_null(find_name(&process, strings, false));
+	assert_string_equal(find_name(&process, strings, true), "C.f");
+	/* What no thread executes is not compared. */
+	compared = 0;
+	block->address++;
+	assert_null(find_name(&process, strings, false));
+	assert_int_equal(compared, 0);
+	slot.free(slot.data);
+}
+
 static void test_versions(void **state)
 {
 	struct ss_python_layout layout;
@@ -320,7 +417,7 @@ int main(void)
 		cmocka_unit_test(test_lnotab),	  cmocka_unit_test(test_pairs),
 		cmocka_unit_test(test_locations), cmocka_unit_test(test_strings),
 		cmocka_unit_test(test_code),	  cmocka_unit_test(test_versions),
-		cmocka_unit_test(test_table),
+		cmocka_unit_test(test_table),	  cmocka_unit_test(test_kept),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -16,6 +16,7 @@
 
 #include "sandbox/worker.h"
 
+enum { PAGE = 4096, RANGES = SS_MEMORY_RANGES_BYTES / PAGE };
 enum { BIG = 10 << 20, FILES = 600, MODULE = 3, TIMEOUT_MS = 3000 };
 
 /* What a request asks for, by its first byte. */
@@ -32,8 +33,9 @@ enum order {
 	TRACE = 't',
 	READ = 'r',
 	READ_MORE = 'm',
-	READ_PAGES = 'p',
-	LIE_PAGES = 'L',
+	READ_RANGES = 'p',
+	MANY_RANGES = 'L',
+	LARGE_RANGE = 'G',
 };
 
 static uint8_t big[BIG];
@@ -52,21 +54,22 @@ static uint32_t count_files(const struct ss_worker_request *request)
 	return count;
 }
 
-/* Answers with the first byte of each page, and how much was read of each. */
-static size_t read_pages(uint8_t *ret)
+/* Answers with a byte of each piece, and how much was read of each. */
+static size_t read_ranges(uint8_t *ret)
 {
-	static uint8_t bytes[SS_WORKER_PAGES_MAX * SS_WORKER_PAGE];
-	uint64_t addresses[SS_WORKER_PAGES_MAX];
-	uint32_t sizes[SS_WORKER_PAGES_MAX];
+	static uint8_t bytes[RANGES * PAGE];
+	struct ss_memory_range ranges[RANGES];
 
-	for (size_t i = 0; i < SS_WORKER_PAGES_MAX; i++)
-		addresses[i] = (i + 1) * SS_WORKER_PAGE;
-	ss_worker_read_pages(addresses, SS_WORKER_PAGES_MAX, bytes, sizes);
-	for (size_t i = 0; i < SS_WORKER_PAGES_MAX; i++) {
-		ret[2 * i] = bytes[i * SS_WORKER_PAGE + 1];
-		ret[2 * i + 1] = sizes[i] == (i == 0 ? SS_WORKER_PAGE : 16);
+	for (size_t i = 0; i < RANGES; i++)
+		ranges[i] = (struct ss_memory_range){ .address = (i + 1) * PAGE,
+						      .bytes = bytes + i * PAGE,
+						      .size = PAGE };
+	ss_worker_read_ranges(ranges, RANGES);
+	for (size_t i = 0; i < RANGES; i++) {
+		ret[2 * i] = bytes[i * PAGE + 1];
+		ret[2 * i + 1] = ranges[i].done == (i == 0 ? PAGE : 16);
 	}
-	return (size_t)2 * SS_WORKER_PAGES_MAX;
+	return (size_t)2 * RANGES;
 }
 
 static bool serve(void *data, const struct ss_worker_request *request,
@@ -76,8 +79,11 @@ static bool serve(void *data, const struct ss_worker_request *request,
 	static uint32_t count;
 	static uint8_t bytes[SS_WORKER_READ_MAX];
 	static const uint64_t lie[2] = { UINT64_MAX, UINT64_MAX };
-	static const uint64_t many[5] = { UINT64_MAX - 1, 0, 0, SS_WORKER_PAGES_MAX + 1,
+	static const uint64_t many[5] = { UINT64_MAX - 1, 0, 0, SS_MEMORY_RANGES_MAX + 1,
 					  0 };
+	static const uint64_t large[7] = {
+		UINT64_MAX - 1, 0, 0, 1, 0, 0, SS_MEMORY_RANGES_BYTES + 1
+	};
 
 	(void)data;
 	*module_at = MODULE;
@@ -123,12 +129,16 @@ static bool serve(void *data, const struct ss_worker_request *request,
 		(void)!write(STDIN_FILENO, lie, sizeof(lie));
 		for (;;) /* to return would be to end with the module */
 			(void)pause();
-	case READ_PAGES:
+	case READ_RANGES:
 		*answer = bytes;
-		*answer_size = read_pages(bytes);
+		*answer_size = read_ranges(bytes);
 		return true;
-	case LIE_PAGES:
-		(void)!write(STDIN_FILENO, many, sizeof(many));
+	case MANY_RANGES:
+	case LARGE_RANGE:
+		if (request->bytes[0] == MANY_RANGES)
+			(void)!write(STDIN_FILENO, many, sizeof(many));
+		else
+			(void)!write(STDIN_FILENO, large, sizeof(large));
 		for (;;)
 			(void)pause();
 	case TRACE:
@@ -174,6 +184,17 @@ static size_t read_memory(void *data, uint64_t address, void *ret, size_t size)
 	return size;
 }
 
+static void read_many(void *data, struct ss_memory_range *ranges, size_t count)
+{
+	struct reads *reads = data;
+	struct reads each = {};
+
+	for (size_t i = 0; i < count; i++)
+		ranges[i].done = read_memory(&each, ranges[i].address, ranges[i].bytes,
+					     ranges[i].size);
+	reads->calls++;
+}
+
 static void start(struct ss_worker *worker)
 {
 	assert_null(ss_worker_start(worker));
@@ -183,10 +204,10 @@ static void start(struct ss_worker *worker)
 /* The worker asks its owner for memory, within limits; without memory it gets none. */
 static void test_reads(void **state)
 {
-	const uint8_t orders[] = { READ, READ_MORE, READ_PAGES };
+	const uint8_t orders[] = { READ, READ_MORE, READ_RANGES };
 	struct ss_worker *worker = make();
 	struct reads reads = {};
-	const struct ss_worker_memory memory = { .read = read_memory, .data = &reads };
+	struct ss_worker_memory memory = { .read = read_memory, .data = &reads };
 	struct ss_worker_request request = { .bytes = orders, .size = 1 };
 	struct ss_sandbox_failure failure = {};
 	const uint8_t *answer;
@@ -209,9 +230,17 @@ static void test_reads(void **state)
 	request.bytes = &orders[2];
 	reads = (struct reads){};
 	assert_true(ss_worker_call(worker, &request, &memory, &answer, &size, &failure));
-	assert_int_equal(reads.calls, SS_WORKER_PAGES_MAX);
-	assert_int_equal(reads.last, SS_WORKER_PAGES_MAX * SS_WORKER_PAGE);
-	assert_int_equal(size, 2 * SS_WORKER_PAGES_MAX);
+	assert_int_equal(reads.calls, RANGES);
+	assert_int_equal(reads.last, RANGES * PAGE);
+	assert_int_equal(size, 2 * RANGES);
+	for (size_t i = 0; i < size; i++)
+		assert_int_equal(answer[i], 1);
+	/* All at once */
+	memory.read_ranges = read_many;
+	reads = (struct reads){};
+	assert_true(ss_worker_call(worker, &request, &memory, &answer, &size, &failure));
+	assert_int_equal(reads.calls, 1);
+	assert_int_equal(size, 2 * RANGES);
 	for (size_t i = 0; i < size; i++)
 		assert_int_equal(answer[i], 1);
 	assert_true(ss_worker_call(worker, &request, NULL, &answer, &size, &failure));
@@ -342,7 +371,8 @@ static void test_failures(void **state)
 	assert_fails(worker, EXIT, SS_SANDBOX_EXIT, 7, MODULE);
 	assert_fails(worker, NO_MEMORY, SS_SANDBOX_MEMORY, 0, MODULE);
 	assert_fails(worker, LIE, SS_SANDBOX_INVALID, 0, MODULE);
-	assert_fails(worker, LIE_PAGES, SS_SANDBOX_INVALID, 0, MODULE);
+	assert_fails(worker, MANY_RANGES, SS_SANDBOX_INVALID, 0, MODULE);
+	assert_fails(worker, LARGE_RANGE, SS_SANDBOX_INVALID, 0, MODULE);
 	ss_worker_free(worker);
 }
 
