@@ -180,6 +180,23 @@ static void look_at_kernel_stack(struct ss_look *look, struct ss_task *task,
 		task->sampled_ns = now_ns;
 }
 
+/* Threads that wait for a CPU: no sample of one would come. Returns how many are still unknown. */
+static size_t read_kernel_stacks(struct ss_look *look, struct ss_task_list *tasks,
+				 uint64_t since_ns)
+{
+	size_t left = 0;
+
+	for (size_t i = 0; i < tasks->items.count; i++) {
+		struct ss_task *task = &tasks->items.items[i];
+		if (!is_pending(task) || task->sampled_ns >= since_ns)
+			continue;
+		if (left < READS)
+			look_at_kernel_stack(look, task, since_ns);
+		left += task->sampled_ns < since_ns;
+	}
+	return left;
+}
+
 /* Reads threads that were not on a CPU: one may sleep in its call by now, and would then
    be read like any other. Returns how many are still unknown. */
 static size_t read_pending(struct ss_look *look, struct ss_task_list *tasks,
@@ -217,12 +234,11 @@ static uint64_t find_oldest(const struct ss_task_list *tasks)
 	return oldest_ns;
 }
 
-/* Looks until each thread was seen since then. False: the time is over. */
-static bool see_all(struct ss_look *look, struct ss_task_list *tasks, uint64_t since_ns,
-		    uint64_t until_ns)
+/* Looks until each thread was seen since then; left have not been. False: the time is over. */
+static bool see_all(struct ss_look *look, struct ss_task_list *tasks, size_t left,
+		    uint64_t since_ns, uint64_t until_ns)
 {
 	uint64_t step_ns = STEP_NS;
-	size_t left = 1;
 
 	while (left > 0 && ss_now_ns() < until_ns) {
 		(void)start_cpus(look, tasks, is_pending, since_ns);
@@ -282,19 +298,22 @@ static void look_at_running(struct ss_look *look, struct ss_task_list *tasks, bo
 		any = is_pending(&tasks->items.items[i]);
 	if (!any)
 		return;
-	bool samples = start_cpus(look, tasks, is_pending, since_ns);
-	if (look->cpus.refused && users)
+	size_t left = read_kernel_stacks(look, tasks, since_ns);
+	bool samples = left == 0 || start_cpus(look, tasks, is_pending, since_ns);
+	if (left > 0 && look->cpus.refused && users)
 		samples = start_users(look, tasks);
 	uint64_t limit_ns = samples ? look->limit_ns : SLEEP_NS;
 	if (!samples && users)
 		limit_ns = find_limit(look, tasks);
 	uint64_t until_ns = begin_ns + limit_ns;
-	for (int i = 0; i < TRIES && see_all(look, tasks, since_ns, until_ns); i++) {
+	for (int i = 0; i < TRIES && see_all(look, tasks, left, since_ns, until_ns);
+	     i++) {
 		uint64_t oldest_ns = find_oldest(tasks);
 		since_ns = ss_now_ns();
 		if (oldest_ns == 0 ||
 		    (since_ns - oldest_ns < FRESH_NS && (i > 0 || !look->twice)))
 			return;
+		left = read_kernel_stacks(look, tasks, since_ns);
 	}
 	spare(look, tasks, begin_ns);
 }
