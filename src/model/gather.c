@@ -158,6 +158,23 @@ struct ss_error *ss_gather_new(const struct ss_gather_plan *plan, bool freeze,
 	return NULL;
 }
 
+bool ss_gather_set_plan(struct ss_gather *gather, const struct ss_gather_plan *plan)
+{
+	const struct ss_gather_plan copy = *plan;
+
+	if (copy.max_nodes != gather->plan.max_nodes ||
+	    copy.max_bytes != gather->plan.max_bytes || has_checks(&gather->plan))
+		return false;
+	struct ss_error *error = ss_gather_plan_check(&copy);
+	bool valid = !error;
+	ss_error_free(error);
+	if (!valid || has_checks(&copy))
+		return false;
+	gather->plan = copy;
+	sort_roots(gather);
+	return true;
+}
+
 void ss_gather_free(struct ss_gather *gather)
 {
 	if (!gather)

@@ -80,6 +80,10 @@ void ss_gather_free(struct ss_gather *gather);
 /* A number that differs for plans that differ. */
 uint64_t ss_gather_plan_id(const struct ss_gather_plan *plan);
 
+/* Takes another plan with the same limits, without allocating. False: it has others, or steps
+   that read nodes again, or is not valid; then nothing has changed. */
+bool ss_gather_set_plan(struct ss_gather *gather, const struct ss_gather_plan *plan);
+
 /* Whether the plan has steps whose nodes are read again, to see whether they have changed. */
 bool ss_gather_reads_again(const struct ss_gather *gather);
 

@@ -50,18 +50,34 @@ static bool selects(const struct ss_gather_source *source, size_t thread,
 	return self->wanted(task);
 }
 
+/* Faulting in the memory of the turns takes milliseconds, and a process with new threads has a new
+   plan. */
+static bool set_plan(struct ss_gathers *gathers, const struct ss_gather_plan *plan)
+{
+	bool ok = true;
+
+	gathers->used = 0;
+	for (size_t i = 0; i < SS_GATHER_TURNS && ok; i++)
+		ok = gathers->turns[i] && ss_gather_set_plan(gathers->turns[i], plan);
+	return ok;
+}
+
 struct ss_error *ss_gathers_set(struct ss_gathers *gathers,
 				const struct ss_gather_plan *plan)
 {
 	struct ss_error *error = NULL;
 
-	ss_gathers_deinit(gathers);
-	if (!plan)
+	if (!plan) {
+		ss_gathers_deinit(gathers);
 		return NULL;
+	}
 	struct ss_gather_plan limited = *plan;
 	limited.max_nodes = SS_MIN(plan->max_nodes, (uint32_t)SS_GATHER_TURN_NODES);
 	limited.max_bytes = SS_MIN(plan->max_bytes, (uint32_t)SS_GATHER_TURN_BYTES);
 	limited.max_reads = SS_MIN(plan->max_reads, (uint32_t)SS_GATHER_TURN_READS);
+	if (set_plan(gathers, &limited))
+		return NULL;
+	ss_gathers_deinit(gathers);
 	for (size_t i = 0; i < SS_GATHER_TURNS && !error; i++)
 		error = ss_gather_new(&limited, true, &gathers->turns[i]);
 	if (!error && !ss_gather_reads_again(gathers->turns[0])) {
