@@ -86,6 +86,7 @@ void ss_worker_free(struct ss_worker *worker)
 		(void)end(worker);
 	(void)munmap(worker->board, sizeof(*worker->board)); /* it is mapped */
 	ss_vector_free(&worker->answer.items);
+	ss_vector_free(&worker->supplied.items);
 	free(worker);
 }
 
