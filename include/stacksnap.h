@@ -2256,7 +2256,7 @@ struct ss_recorder_summary {
 struct ss_recorder_options {
 	size_t size;		  /* sizeof(struct ss_recorder_options) */
 	uint64_t period_ns;	  /* between two ticks; 0: 99 a second */
-	uint64_t duration_ns;	  /* 0: until stopped or the target ends */
+	uint64_t duration_ns;	  /* after the first tick; 0: until stopped or it ends */
 	uint64_t keep_ns;	  /* keep the last part, up to a quarter more; 0: all */
 	unsigned max_frames;	  /* of a stack; 0: 1024 */
 	size_t max_stack;	  /* bytes copied of one stack; 0: 256 KiB */

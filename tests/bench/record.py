@@ -27,9 +27,9 @@ ROUNDS, WINDOW_S = 3, 5
 TICKS = 1e9 / os.sysconf("SC_CLK_TCK")
 
 # title, threads, running, rate, other busy processes, and limits in percent: the slowdown per
-# CPU time of the running threads, and missed ticks, including the first listing of all threads.
-# (With more running threads than CPUs the tool's own CPU time slows them as well; this is shown,
-# too.)
+# CPU time of the running threads, and missed ticks, which begin after the first listing of all
+# threads. (With more running threads than CPUs the tool's own CPU time slows them as well; this is
+# shown, too.)
 CPUS = os.cpu_count() or 1
 CASES = [
     ("1,000 threads, 10 run, 99 Hz", 1000, 10, 99, 0, 1.0, 5),
