@@ -291,7 +291,8 @@ static void set_build_id(struct ss_module_impl *module, int maps_fd)
 {
 	uint8_t id[SS_MAPPED_BUILD_ID_MAX];
 	size_t size = module->mapping_count > 0 ?
-			      ss_mapped_build_id(maps_fd, module->mappings[0].start, id) :
+			      ss_mapped_build_id(maps_fd, module->mappings[0].start,
+						 module->device, module->inode, id) :
 			      0;
 
 	if (size)
@@ -432,6 +433,18 @@ static void doubt(struct ss_module_impl *module)
 	ss_module_clear_build_id(module);
 }
 
+/* Whether what was opened or read from memory is of another file, which is mapped there by now: the
+   process has unloaded the module. Not known before Linux 6.11. */
+static bool is_replaced(const struct ss_module_impl *module, int maps_fd)
+{
+	bool other = module->fd >= 0 && module->file_inode != module->inode;
+	struct ss_mapped mapped;
+
+	return (module->bytes || other) && module->inode && module->mapping_count > 0 &&
+	       ss_mapped_query(maps_fd, module->mappings[0].start, &mapped) == 0 &&
+	       (mapped.inode != module->inode || mapped.device != module->device);
+}
+
 bool ss_files_open_modules(struct ss_module_impl *const *modules, const bool *wanted,
 			   size_t count, struct ss_target *target,
 			   const struct ss_process_memory *memory, int maps_fd)
@@ -459,6 +472,12 @@ bool ss_files_open_modules(struct ss_module_impl *const *modules, const bool *wa
 			left[i] = opened[i] = true;
 	}
 	run(&batch, left, count);
+	for (size_t i = 0; i < count; i++) {
+		if (!opened[i] || !is_replaced(modules[i], maps_fd))
+			continue;
+		doubt(modules[i]);
+		ss_module_set_problem(modules[i], "it was unloaded before it was read");
+	}
 	/* The kernel reads the first page of the file, while it holds a lock of the process:
 	   not of a file whose server may not respond. That of an image is in memory. */
 	for (size_t i = 0; i < count; i++) {

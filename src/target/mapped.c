@@ -32,6 +32,11 @@ static int run_query(int maps_fd, struct procmap_query *query)
 	return ioctl(maps_fd, _IOWR('f', 17, struct procmap_query), query);
 }
 
+static uint64_t device_of(const struct procmap_query *query)
+{
+	return (uint64_t)query->dev_major << DEVICE_MAJOR_SHIFT | query->dev_minor;
+}
+
 int ss_mapped_query(int maps_fd, uint64_t address, struct ss_mapped *ret)
 {
 	struct procmap_query query = { .query_addr = address };
@@ -43,13 +48,12 @@ int ss_mapped_query(int maps_fd, uint64_t address, struct ss_mapped *ret)
 		.end = query.end,
 		.offset = query.offset,
 		.inode = query.inode,
-		.device = (uint64_t)query.dev_major << DEVICE_MAJOR_SHIFT |
-			  query.dev_minor,
+		.device = device_of(&query),
 	};
 	return 0;
 }
 
-size_t ss_mapped_build_id(int maps_fd, uint64_t address,
+size_t ss_mapped_build_id(int maps_fd, uint64_t address, uint64_t device, uint64_t inode,
 			  uint8_t ret[SS_MAPPED_BUILD_ID_MAX])
 {
 	uint8_t id[SS_MAPPED_BUILD_ID_MAX] = {};
@@ -59,7 +63,8 @@ size_t ss_mapped_build_id(int maps_fd, uint64_t address,
 		.build_id_addr = (uintptr_t)id,
 	};
 
-	if (run_query(maps_fd, &query) != 0 || query.build_id_size > sizeof(id))
+	if (run_query(maps_fd, &query) != 0 || query.build_id_size > sizeof(id) ||
+	    device_of(&query) != device || query.inode != inode)
 		return 0;
 	memcpy(ret, id, query.build_id_size);
 	return query.build_id_size;

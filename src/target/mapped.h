@@ -23,9 +23,10 @@ int ss_mapped_query(int maps_fd, uint64_t address, struct ss_mapped *ret);
 /* The kernel's limit for build-ids. */
 enum { SS_MAPPED_BUILD_ID_MAX = 20 };
 
-/* Stores the build-id of the file mapped at address, which the kernel reads. Returns
-   its size; 0 if it has none, or before Linux 6.11. */
-size_t ss_mapped_build_id(int maps_fd, uint64_t address,
+/* Stores the build-id of the file with this device and inode that is mapped at address; the
+   kernel reads it. Returns its size; 0 if it has none, if another file is mapped there by now, or
+   before Linux 6.11. */
+size_t ss_mapped_build_id(int maps_fd, uint64_t address, uint64_t device, uint64_t inode,
 			  uint8_t ret[SS_MAPPED_BUILD_ID_MAX]);
 
 #endif
