@@ -200,7 +200,7 @@ enum {
 	SS_GATHER_CHECK_MAX = 512,     /* bytes of a node that are read again */
 	SS_GATHER_NODES_MAX = 1 << 20, /* of a whole plan, as the next two */
 	SS_GATHER_BYTES_MAX = 128 << 20,
-	SS_GATHER_READS_MAX = 4096,
+	SS_GATHER_READS_MAX = 1 << 15,
 };
 
 /* Fields that a base does not use must be 0. field, count_field and next are offsets into

@@ -7,6 +7,7 @@
 enum {
 	PAGE = 4096,
 	PAGES_MAX = 1 << 15, /* 128 MiB */
+	AHEAD = 16,	     /* pages that are read at once, as one message has */
 };
 
 struct query {
@@ -46,8 +47,17 @@ static size_t read_file(const struct ss_late_memory *memory, uint64_t address,
 	return 0;
 }
 
-static const struct ss_late_page *add_page(struct ss_late_memory *cache, uint64_t address,
-					   uint64_t hash)
+static const struct ss_late_page *find_page(const struct ss_late_memory *cache,
+					    uint64_t address)
+{
+	const struct query query = { cache, address & ~(uint64_t)(PAGE - 1) };
+	uint32_t index =
+		ss_hash_find(&cache->table, query.address / PAGE, is_page, &query);
+
+	return index != SS_HASH_NONE ? &cache->pages.items[index] : NULL;
+}
+
+static struct ss_late_page *push_page(struct ss_late_memory *cache, uint64_t address)
 {
 	uint8_t *bytes = cache->pages.count < PAGES_MAX ? malloc(PAGE) : NULL;
 
@@ -62,15 +72,46 @@ static const struct ss_late_page *add_page(struct ss_late_memory *cache, uint64_
 	}
 	page->address = address;
 	page->bytes = bytes;
-	page->size = cache->read ? cache->read(cache->read_data, address, bytes, PAGE) :
-				   0;
-	page->size = SS_MIN(page->size, (size_t)PAGE);
-	if (page->size == 0 && cache->read)
-		page->size = read_file(cache, address, bytes, PAGE);
 	/* Proofs are never read from the capture. */
 	page->copied = cache->base || ss_capture_has_copy(cache->capture, address, PAGE);
-	ss_hash_insert(&cache->table, hash, (uint32_t)(cache->pages.count - 1));
+	ss_hash_insert(&cache->table, address / PAGE, (uint32_t)(cache->pages.count - 1));
 	return page;
+}
+
+/* How much to read at once: up to the next page that is kept. */
+static size_t size_to_read(const struct ss_late_memory *cache, uint64_t address)
+{
+	size_t size = PAGE;
+
+	while (cache->ahead && size < AHEAD * PAGE && !find_page(cache, address + size))
+		size += PAGE;
+	return size;
+}
+
+static const struct ss_late_page *add_page(struct ss_late_memory *cache, uint64_t address)
+{
+	const size_t index = cache->pages.count;
+	const size_t most = size_to_read(cache, address);
+	struct ss_late_page *page = push_page(cache, address);
+	uint8_t bytes[AHEAD * PAGE];
+
+	if (!page)
+		return NULL;
+	size_t size = cache->read ? cache->read(cache->read_data, address, bytes, most) :
+				    0;
+	size = SS_MIN(size, most);
+	if (size == 0 && cache->read)
+		size = read_file(cache, address, bytes, PAGE);
+	page->size = SS_MIN(size, (size_t)PAGE);
+	memcpy(page->bytes, bytes, page->size);
+	for (size_t at = PAGE; at + PAGE <= size; at += PAGE) {
+		page = push_page(cache, address + at);
+		if (!page)
+			break;
+		memcpy(page->bytes, bytes + at, PAGE);
+		page->size = PAGE;
+	}
+	return &cache->pages.items[index];
 }
 
 static size_t copy_from(const struct ss_late_page *page, uint64_t address, void *bytes,
@@ -85,24 +126,13 @@ static size_t copy_from(const struct ss_late_page *page, uint64_t address, void 
 	return size;
 }
 
-static const struct ss_late_page *find_page(const struct ss_late_memory *cache,
-					    uint64_t address)
-{
-	const struct query query = { cache, address & ~(uint64_t)(PAGE - 1) };
-	uint32_t index =
-		ss_hash_find(&cache->table, query.address / PAGE, is_page, &query);
-
-	return index != SS_HASH_NONE ? &cache->pages.items[index] : NULL;
-}
-
 static size_t read_page(struct ss_late_memory *cache, uint64_t address, void *bytes,
 			size_t size)
 {
-	const uint64_t start = address & ~(uint64_t)(PAGE - 1);
 	const struct ss_late_page *page = find_page(cache, address);
 
 	if (!page)
-		page = add_page(cache, start, start / PAGE);
+		page = add_page(cache, address & ~(uint64_t)(PAGE - 1));
 	return page ? copy_from(page, address, bytes, size) : 0;
 }
 

@@ -27,6 +27,7 @@ struct ss_late_memory {
 	void *read_data;
 	bool *used; /* set if anything was read late; or NULL */
 	bool allow; /* read through the function */
+	bool ahead; /* read the next pages, too, since many will be needed */
 	/* The memory that owns the pages; several share them */
 	struct ss_late_memory *cache;
 	SS_VECTOR(struct ss_late_page) pages;

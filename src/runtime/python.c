@@ -23,12 +23,12 @@ enum {
 	PROGRAM_LOCKS_MAX = 256,
 	SEMAPHORE_SIZE = 32, /* sem_t */
 	/* In the freeze: */
-	PLAN_THREADS = 6, /* with more, fewer frames of each */
-	PLAN_FRAMES = 2048,
-	PLAN_FRAMES_ALL = 256,
+	PLAN_THREADS = 6,    /* with more, fewer frames of each */
+	PLAN_FRAMES = 12000, /* a deep recursion */
+	PLAN_FRAMES_ALL = 2048,
 	PLAN_NODES = 1 << 15,
 	PLAN_BYTES = 8 << 20,
-	PLAN_READS = 4096,
+	PLAN_READS = 1 << 14, /* each frame is one, but of a page that is read once */
 	/* struct _gil_runtime_state; x86-64 */
 	GIL_HOLDER = 8,
 	GIL_LOCKED = 16,

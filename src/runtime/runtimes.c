@@ -450,6 +450,8 @@ void ss_runtimes_add_tasks(struct ss_runtimes *runtimes)
 {
 	struct ss_snapshot *snapshot = runtimes->snapshot;
 
+	/* They are close together, and each reading waits for the parent process. */
+	runtimes->memory.ahead = runtimes->after.ahead = true;
 	for (size_t i = 0; i < RUNTIMES; i++) {
 		const size_t before = snapshot->async_tasks.count;
 		struct ss_runtime_tasks tasks = {};
@@ -464,6 +466,7 @@ void ss_runtimes_add_tasks(struct ss_runtimes *runtimes)
 		ss_vector_free(&tasks.calls);
 		ss_vector_free(&tasks.awaited);
 	}
+	runtimes->memory.ahead = runtimes->after.ahead = false;
 }
 
 void ss_runtimes_plan(struct ss_runtimes *runtimes)

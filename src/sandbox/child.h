@@ -62,7 +62,7 @@ struct ss_child_job {
 
 /* What the job may call, in the child: the parent reads memory of the target, at most
    SS_CHILD_READ_MAX bytes, or checks a thread. */
-enum { SS_CHILD_READ_MAX = 32 << 10 };
+enum { SS_CHILD_READ_MAX = (64 << 10) + 1 }; /* with the first byte of an answer */
 size_t ss_child_read(uint64_t address, void *bytes, size_t size);
 bool ss_child_check(pid_t tid);
 

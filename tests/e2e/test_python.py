@@ -442,6 +442,21 @@ class Python(unittest.TestCase):
                     self.assertEqual(found[:1], [["<string>", 13, "deepest"]], summary)
                     self.assertTrue(found[1:] == expected, (summary, found[:20], expected[:20]))
 
+    def test_deep_running(self):
+        """A thread that runs: its frames are copied while it stands still."""
+        program = ("import sys\nsys.setrecursionlimit(50000)\ndef down(n):\n"
+                   "    if n: return down(n - 1)\n    print('ready', flush=True)\n"
+                   "    while True: pass\ndown(9999)\n")
+        process = self.start(sys.executable, program)
+        self.assertEqual(process.stdout.readline(), "ready\n")
+        for _ in range(20):  # on a machine with much to do, it may stop late
+            thread = snapshot(process.pid)["threads"][0]
+            if not thread["native_reason"]:
+                break
+        found = python_frames(thread)
+        self.assertEqual(len(found), 10001, (thread["native_reason"], found[:3]))
+        self.assertEqual({tuple(frame) for frame in found[1:-1]}, {("<string>", 4, "down")})
+
     def test_interpreters(self):
         """Calls of two interpreters on one stack; up to 3.10 native frames, and a reason."""
         inner = [("inner", 3), ("calls", 5), ("<module>", 6), ("outer", 11)]

@@ -123,10 +123,39 @@ static void test_copied(void **state)
 	ss_late_memory_deinit(&memory);
 }
 
+static size_t read_prefix(void *data, uint64_t address, void *bytes, size_t size)
+{
+	const uint64_t end = BASE + PAGES * PAGE;
+
+	return address < end ? read_process(data, address, bytes,
+					    (size_t)SS_MIN(size, end - address)) :
+			       0;
+}
+
+/* The pages that follow are read at the same time, up to one that is kept. */
+static void test_ahead(void **state)
+{
+	struct process process = {};
+	const struct ss_capture capture = {};
+	struct ss_late_memory memory;
+
+	(void)state;
+	ss_late_memory_init(&memory, &capture, NULL, read_prefix, &process);
+	memory.ahead = true;
+	assert_int_equal(word(&memory, BASE + 2 * PAGE), 1);
+	assert_int_equal(word(&memory, BASE), 2);
+	assert_int_equal(word(&memory, BASE + PAGE), 2);
+	assert_int_equal(word(&memory, BASE + 2 * PAGE + 8), 1);
+	assert_int_equal(process.reads, 2);
+	assert_int_equal(memory.pages.count, PAGES);
+	ss_late_memory_deinit(&memory);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_after),
+		cmocka_unit_test(test_ahead),
 		cmocka_unit_test(test_range),
 		cmocka_unit_test(test_copied),
 	};
