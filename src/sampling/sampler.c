@@ -477,8 +477,11 @@ static void read_moved(struct ss_sampler *sampler)
 	for (size_t i = 0; i < sampler->tasks.items.count; i++) {
 		struct ss_task *task = &sampler->tasks.items.items[i];
 		while (task->moved && task->phase == SS_TASK_SEEN && !task->watched) {
+			bool fragile = task->fragile;
 			sampler->access->read(task, sampler->target, &sampler->options,
 					      &sampler->text);
+			/* Then it may be in the same call, see look.h. */
+			task->fragile |= fragile && task->runs;
 			if (task->watched || task->phase != SS_TASK_SEEN || pauses == 0)
 				break;
 			pauses--;

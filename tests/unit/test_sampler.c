@@ -38,6 +38,7 @@ struct thread {
 	uint64_t system_ticks;
 	bool short_runs; /* its runs take no time */
 	bool computes;	 /* as the last stop was told */
+	bool spared;	 /* likewise: it may be in a call that must not be interrupted */
 };
 
 /* Where in a tick the event happens. */
@@ -191,6 +192,7 @@ static void read_task(struct ss_task *task, const struct ss_target *target,
 
 	(void)text;
 	happen(process, AFTER_LISTING);
+	task->fragile = false;
 	const struct thread *thread = find(process, task->tid);
 	if (!thread) {
 		task->phase = SS_TASK_GONE;
@@ -242,8 +244,10 @@ static void stop(struct ss_freeze *freeze, struct ss_look *look, ss_freeze_copie
 		struct thread *thread = find(process, task->tid);
 		if (task->phase != SS_TASK_SEEN || task->watched)
 			continue;
-		if (thread)
+		if (thread) {
 			thread->computes = task->computes;
+			thread->spared = task->fragile;
+		}
 		task->watched = task->in_call = thread && thread->in_call;
 		if (task->in_call)
 			continue;
@@ -825,6 +829,25 @@ static void run_first(struct process *process)
 	process->moment = process->threads[0].runs < 4 ? BEFORE_CHECK : NEVER;
 }
 
+/* The call that it was in is known at the stop, too: it may still be in it. */
+static void test_wakes_in_fragile_call(void **state)
+{
+	struct process process;
+
+	(void)state;
+	for (int fragile = 0; fragile < 2; fragile++) {
+		begin(&process, 2);
+		process.threads[0].fragile = fragile;
+		process.moment = BEFORE_CHECK;
+		process.event = wake_first;
+		assert_int_equal(captured(&process), 0x3);
+		assert_int_equal(process.moment, NEVER);
+		assert_int_equal(process.threads[0].spared, fragile);
+		assert_false(process.threads[1].spared);
+		end(&process);
+	}
+}
+
 /* What sleeps again when its stack is copied is not stopped. */
 static void test_thread_runs_briefly_in_a_tick(void **state)
 {
@@ -1166,6 +1189,7 @@ int main(void)
 		cmocka_unit_test(test_running_in_a_call),
 		cmocka_unit_test(test_computing),
 		cmocka_unit_test(test_threads_start_and_end),
+		cmocka_unit_test(test_wakes_in_fragile_call),
 		cmocka_unit_test(test_thread_runs_briefly_in_a_tick),
 		cmocka_unit_test(test_thread_wakes_up_in_a_tick),
 		cmocka_unit_test(test_register),
