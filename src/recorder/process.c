@@ -989,8 +989,9 @@ static bool add_samples(struct ss_recorder_process *process, struct ss_samples *
 	const size_t count = process->last.count;
 	if (!ss_vector_reserve(&samples->items, samples->items.count + count + 1))
 		return false;
-	memcpy(samples->items.items + samples->items.count, process->last.items,
-	       count * sizeof(*process->last.items));
+	if (count) /* otherwise there may be no memory of them */
+		memcpy(samples->items.items + samples->items.count, process->last.items,
+		       count * sizeof(*process->last.items));
 	samples->items.count += count;
 	for (size_t i = 0; i < count && !grouped; i++)
 		process->last.items[i].cpu_us = process->last.items[i].ready_us = 0;
