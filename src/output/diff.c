@@ -25,13 +25,26 @@ static int compare_texts(const char *a, const char *b)
 	return strcmp(a ? a : "", b ? b : "");
 }
 
+/* Functions of runtimes have neither a module nor an offset. */
+static int compare_functions(const struct ss_frame *a, const struct ss_frame *b)
+{
+	int order = compare_texts(a->symbol, b->symbol);
+
+	if (order || (order = compare_texts(a->file, b->file)))
+		return order;
+	return compare_numbers(a->line, b->line);
+}
+
 /* By place: the module and the offset in it, not the address. Of an inlined function only the
    name counts. */
 static int compare_frames(const struct ss_frame *a, const struct ss_frame *b)
 {
-	int order = compare_texts(a->module ? a->module->path : a->area,
-				  b->module ? b->module->path : b->area);
+	int order = compare_numbers(a->kind, b->kind);
 
+	if (order || a->kind != SS_FRAME_NATIVE)
+		return order ? order : compare_functions(a, b);
+	order = compare_texts(a->module ? a->module->path : a->area,
+			      b->module ? b->module->path : b->area);
 	if (order || (order = (a->module != NULL) - (b->module != NULL)))
 		return order;
 	order = compare_texts(a->symbol, b->symbol);

@@ -61,7 +61,11 @@ void ss_merged_add_frame(struct ss_buffer *key, const struct ss_frame *frame,
 
 	if (frame->symbol) {
 		add_text(key, frame->symbol);
-		add_text(key, with_module && place ? place : "");
+		/* Functions of runtimes have no module; many files have one of that name. */
+		if (frame->kind != SS_FRAME_NATIVE)
+			add_text(key, frame->file ? frame->file : "");
+		else
+			add_text(key, with_module && place ? place : "");
 		return;
 	}
 	add_text(key, "");

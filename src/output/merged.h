@@ -43,7 +43,8 @@ struct ss_merged {
 struct ss_merged *ss_merged_new(const struct ss_snapshots *snapshots);
 void ss_merged_free(struct ss_merged *merged);
 
-/* Adds what tells frames apart: the function; without a name its address. */
+/* Adds what tells frames apart: the function, and its file if it is of a runtime; without a name
+   its address. */
 void ss_merged_add_frame(struct ss_buffer *key, const struct ss_frame *frame,
 			 bool with_module);
 

@@ -42,10 +42,71 @@ static void test_matched_by_stack(void **state)
 	}
 }
 
+static struct ss_frame function_at(enum ss_frame_kind kind, const char *symbol,
+				   const char *file, uint32_t line)
+{
+	return (struct ss_frame){ .module_index = -1,
+				  .kind = kind,
+				  .source = SS_FROM_RUNTIME,
+				  .symbol = symbol,
+				  .file = file,
+				  .line = line };
+}
+
+static struct ss_snapshot *make_functions(const char *symbol, const char *file,
+					  uint32_t line, enum ss_frame_kind kind)
+{
+	struct ss_snapshot *snapshot = sample_new();
+	const struct ss_frame frames[] = {
+		function_at(kind, symbol, file, line),
+		function_at(SS_FRAME_PYTHON, "main", "a.py", 50),
+	};
+
+	snapshot->process.pid = 100;
+	sample_add_thread(snapshot, 100, "worker", frames, SS_ARRAY_SIZE(frames),
+			  SS_END_ROOT);
+	return snapshot;
+}
+
+/* Functions of runtimes have no module and no offset: their file and line tell the place. */
+static void test_functions_of_runtimes(void **state)
+{
+	static const struct {
+		const char *symbol;
+		const char *file;
+		uint32_t line;
+		enum ss_frame_kind kind;
+		enum ss_change change;
+	} cases[] = {
+		{ "work", "a.py", 10, SS_FRAME_PYTHON, SS_UNCHANGED },
+		{ "work", "a.py", 30, SS_FRAME_PYTHON, SS_MOVED },
+		{ "work", "b.py", 10, SS_FRAME_PYTHON, SS_MOVED },
+		{ "other", "a.py", 10, SS_FRAME_PYTHON, SS_MOVED },
+		{ "work", "a.py", 10, SS_FRAME_JAVASCRIPT, SS_MOVED },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < SS_ARRAY_SIZE(cases); i++) {
+		_cleanup_(ss_snapshot_cleanup) struct ss_snapshot *before =
+			make_functions("work", "a.py", 10, SS_FRAME_PYTHON);
+		_cleanup_(ss_snapshot_cleanup) struct ss_snapshot *after = make_functions(
+			cases[i].symbol, cases[i].file, cases[i].line, cases[i].kind);
+		const struct ss_diff_input input = { .before.snapshot = before,
+						     .after.snapshot = after };
+		_cleanup_(ss_diff_cleanup) struct ss_diff *diff = ss_diff_new(&input);
+
+		assert_non_null(diff);
+		if (diff->counts[cases[i].change] != 1)
+			fail_msg("case %zu: %zu unchanged, %zu moved", i,
+				 diff->counts[SS_UNCHANGED], diff->counts[SS_MOVED]);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_matched_by_stack),
+		cmocka_unit_test(test_functions_of_runtimes),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
