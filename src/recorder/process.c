@@ -791,7 +791,7 @@ static bool has_runtime(const struct ss_unwound *unwound)
 static bool is_map_current(const struct ss_recorder_process *process)
 {
 	return process->feed &&
-	       process->loads.last_ns < process->sampler.space.updated_ns;
+	       process->loads.last_code_ns < process->sampler.space.updated_ns;
 }
 
 static void check_frames(struct ss_recorder_process *process,

@@ -47,8 +47,10 @@ bool ss_load_feed_read(struct ss_load_feed *feed)
 	}
 	/* Any process may have mapped something at any time. */
 	for (size_t i = 0; feed->events.lost != feed->lost && i < feed->readers.count;
-	     i++)
-		feed->readers.items[i].loads->last_ns = ss_now_ns();
+	     i++) {
+		struct ss_module_loads *loads = feed->readers.items[i].loads;
+		loads->last_ns = loads->last_code_ns = ss_now_ns();
+	}
 	feed->lost = feed->events.lost;
 	return ok;
 }

@@ -46,6 +46,9 @@ static bool insert(struct ss_module_loads *loads, struct ss_mmap_event *event)
 
 bool ss_module_loads_add(struct ss_module_loads *loads, const struct ss_mmap_event *event)
 {
+	loads->last_code_ns = SS_MAX(loads->last_code_ns, event->time_ns);
+	if (event->anonymous)
+		return true;
 	loads->last_ns = SS_MAX(loads->last_ns, event->time_ns);
 	return loads->pending.count == SS_MODULE_LOADS_MAX || insert(loads, copy(event));
 }

@@ -14,7 +14,8 @@ enum { SS_MODULE_LOADS_MAX = 1 << 14 };
 /* Zeroed, it is closed: nothing is dated, unless loads are added. */
 struct ss_module_loads {
 	struct ss_mmap_events events;
-	uint64_t last_ns; /* the time of the last one, pending or not; 0: none */
+	uint64_t last_ns;      /* the time of the last one, pending or not; 0: none */
+	uint64_t last_code_ns; /* likewise, or of anonymous memory with code */
 	SS_VECTOR(struct ss_mmap_event *) pending; /* owned; in the order of time */
 };
 
@@ -26,7 +27,8 @@ void ss_module_loads_close(struct ss_module_loads *loads);
    read. False without memory. */
 bool ss_module_loads_read(struct ss_module_loads *loads, pid_t pid);
 
-/* Adds one that another reader of such events has found. False without memory. */
+/* Adds one that another reader of such events has found. Only the time counts of anonymous memory.
+   False without memory. */
 bool ss_module_loads_add(struct ss_module_loads *loads,
 			 const struct ss_mmap_event *event);
 

@@ -93,7 +93,7 @@ void ss_mmap_events_close(struct ss_mmap_events *events)
 	*events = (struct ss_mmap_events){};
 }
 
-/* False: it is not of a file. */
+/* False: it is not of code. */
 static bool read_event(const struct ss_perf_ring *ring,
 		       const struct perf_event_header *header, struct ss_mmap_event *ret)
 {
@@ -119,9 +119,9 @@ static bool read_event(const struct ss_perf_ring *ring,
 		ret->build_id_size = head.build_id_size;
 		memcpy(ret->build_id, head.build_id, sizeof(ret->build_id));
 	}
-	/* Not "[vdso]" or "//anon". */
-	return head.prot & PROT_EXEC && ret->path[0] == '/' && ret->path[1] != '/' &&
-	       head.size <= UINT64_MAX - head.start;
+	/* "[vdso]", "//anon", "//toolong" */
+	ret->anonymous = ret->path[0] != '/' || ret->path[1] == '/';
+	return head.prot & PROT_EXEC && head.size <= UINT64_MAX - head.start;
 }
 
 /* PERF_RECORD_LOST: id, count. */

@@ -1,8 +1,9 @@
 /*
  * What processes map to execute it: records of perf_event_open(2) (PERF_RECORD_MMAP2), dated by the
  * kernel. There is one event for each CPU, not for each thread. It needs CAP_PERFMON (or
- * CAP_SYS_ADMIN), or a perf_event_paranoid of 0 or less. The kernel reports no unmapping. For one
- * thread at a time.
+ * CAP_SYS_ADMIN), or a perf_event_paranoid of 0 or less. The kernel reports no unmapping and no
+ * mremap(2), and for processes that share their memory only the one that maps. For one thread at a
+ * time.
  */
 #ifndef SS_TARGET_MMAP_EVENTS_H
 #define SS_TARGET_MMAP_EVENTS_H
@@ -14,9 +15,10 @@
 
 enum { SS_MMAP_BUILD_ID_MAX = 20, SS_MMAP_PATH_MAX = 4096 };
 
-/* A file that a process mapped with the right to execute it. */
+/* What a process mapped with the right to execute it, or got that right to later. */
 struct ss_mmap_event {
 	pid_t pid;
+	bool anonymous;	  /* not of a file, or of one whose path is not known */
 	uint64_t time_ns; /* CLOCK_MONOTONIC */
 	uint64_t start;
 	uint64_t size;

@@ -5,6 +5,8 @@
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
 
 #include <cmocka.h>
 
@@ -47,6 +49,41 @@ static void test_loads_in_order(void **state)
 	ss_module_loads_close(&loads);
 }
 
+/* Code that a program makes may take the place of a module that was unloaded. */
+static void test_anonymous_code(void **state)
+{
+	struct ss_mmap_event event = made(30, 0x3000);
+	struct ss_module_loads loads = {};
+	struct ss_load_feed feed = {};
+
+	(void)state;
+	event.anonymous = true;
+	assert_true(ss_module_loads_add(&loads, &event));
+	assert_int_equal(loads.last_ns, 0);
+	assert_int_equal(loads.last_code_ns, 30);
+	assert_int_equal(loads.pending.count, 0);
+	int errnum = ss_load_feed_open(&feed);
+	if (errnum) {
+		print_message("perf_event_open(2): %s\n", strerror(errnum));
+		skip();
+	}
+	assert_true(ss_load_feed_add(&feed, getpid(), &loads));
+	/* Data is not reported until it may be executed. */
+	void *page = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS,
+			  -1, 0);
+	assert_true(page != MAP_FAILED);
+	assert_true(ss_load_feed_read(&feed));
+	assert_int_equal(loads.last_code_ns, 30);
+	assert_int_equal(mprotect(page, 4096, PROT_READ | PROT_EXEC), 0);
+	assert_true(ss_load_feed_read(&feed));
+	assert_true(loads.last_code_ns > 30);
+	assert_int_equal(loads.last_ns, 0);
+	assert_int_equal(loads.pending.count, 0);
+	assert_int_equal(munmap(page, 4096), 0);
+	ss_load_feed_close(&feed);
+	ss_module_loads_close(&loads);
+}
+
 static void test_readers(void **state)
 {
 	struct ss_load_feed feed = {};
@@ -75,6 +112,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_loads_in_order),
+		cmocka_unit_test(test_anonymous_code),
 		cmocka_unit_test(test_readers),
 	};
 
