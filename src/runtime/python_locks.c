@@ -202,6 +202,13 @@ size_t ss_python_locks_find(const struct ss_runtime_process *process,
 
 /* With statements ------------------------------------------------------------- */
 
+/* What a function is named, or refers to by its name. */
+struct names {
+	bool release; /* or __exit__: a lock may be released */
+	bool acquire; /* as code does that has released a lock before */
+	bool enter;   /* __enter__ does so, too */
+};
+
 struct search {
 	const struct ss_memory *memory;
 	const struct ss_python_layout *layout;
@@ -209,9 +216,12 @@ struct search {
 	const struct ss_capture_thread *thread;
 	struct ss_python_lock *locks;
 	size_t count;
-	/* The frames from the innermost one up to here may have released a lock; codes: those
-	   for which that was not looked up yet */
+	/* The frames from the innermost one up to here may have released a lock */
 	bool may_release;
+	/* What these frames refer to: those inside of the current one, and that one. codes:
+	   those for which that was not looked up yet; the last one is the current one. */
+	struct names inside;
+	struct names current;
 	uint64_t codes[CODES_MAX];
 	size_t code_count;
 };
@@ -223,36 +233,80 @@ static bool read_bytes_size(const struct ss_memory *memory, uint64_t address,
 	       ss_memory_read_u64(memory, address + OBJECT_SIZE, ret);
 }
 
-/* Whether a function refers to something that may release a lock, by its name. */
-static bool names_release(const struct search *search, uint64_t code)
+static void add_names(struct names *names, struct names more)
+{
+	names->release |= more.release;
+	names->acquire |= more.acquire;
+	names->enter |= more.enter;
+}
+
+static bool read_name(const struct search *search, uint64_t address, struct names *ret)
 {
 	char text[4 * SS_PYTHON_NAME_MAX + 1];
+	uint64_t name;
+
+	if (!ss_memory_read_u64(search->memory, address, &name) ||
+	    !ss_python_string(search->layout, search->memory, name, text))
+		return false;
+	add_names(ret, (struct names){ .release = strstr(text, "release") ||
+						  strcmp(text, "__exit__") == 0,
+				       .acquire = strstr(text, "acquire"),
+				       .enter = strcmp(text, "__enter__") == 0 });
+	return true;
+}
+
+static struct names read_names(const struct search *search, uint64_t code)
+{
+	struct names ret = {};
 	uint64_t names;
 	uint64_t count;
-	uint64_t name;
 
 	if (!ss_memory_read_u64(search->memory, code + search->places->code_names,
 				&names) ||
 	    !ss_python_has_type(search->memory, names, "tuple") ||
 	    !ss_memory_read_u64(search->memory, names + OBJECT_SIZE, &count) ||
-	    count > NAMES_MAX)
-		return true;
-	for (uint64_t i = 0; i < count; i++) {
-		if (!ss_memory_read_u64(search->memory, names + TUPLE_ITEMS + i * 8,
-					&name) ||
-		    !ss_python_string(search->layout, search->memory, name, text) ||
-		    strstr(text, "release") || strcmp(text, "__exit__") == 0)
-			return true;
+	    count > NAMES_MAX ||
+	    !read_name(search, code + search->layout->code_name, &ret))
+		return (struct names){ .release = true };
+	for (uint64_t i = 0; i < count && !ret.release; i++) {
+		if (!read_name(search, names + TUPLE_ITEMS + i * 8, &ret))
+			ret.release = true;
 	}
-	return false;
+	return ret;
 }
 
-static bool may_release(struct search *search)
+static void look_up_names(struct search *search)
 {
-	for (size_t i = 0; i < search->code_count && !search->may_release; i++)
-		search->may_release = names_release(search, search->codes[i]);
+	for (size_t i = 0; i < search->code_count && !search->inside.release; i++) {
+		add_names(&search->inside, search->current);
+		search->current = read_names(search, search->codes[i]);
+	}
 	search->code_count = 0;
-	return search->may_release;
+}
+
+static bool waits_for(const struct ss_capture_thread *thread,
+		      const struct ss_python_lock *lock)
+{
+	struct ss_futex futex;
+
+	return ss_futex_parse(&thread->syscall, &futex) &&
+	       futex.address == lock->semaphore;
+}
+
+/* Whether the thread may have released a lock since it began the current frame's with
+   statement. What has released it and returned leaves nothing; but such code acquires the lock
+   again, and that is where it waits: what acquires a lock inside of the frame counts, too.
+   A thread that waits for this very lock has it only if nothing but with statements
+   leads there. */
+static bool may_have_released(struct search *search, const struct ss_python_lock *lock)
+{
+	look_up_names(search);
+	const struct names *inside = &search->inside;
+	const struct names *current = &search->current;
+	search->may_release |= inside->release || current->release || inside->acquire;
+	return search->may_release ||
+	       ((current->acquire || current->enter || inside->enter) &&
+		waits_for(search->thread, lock));
 }
 
 /* A with statement has an object's __exit__ on the stack of its frame. */
@@ -278,7 +332,8 @@ static void add_statement(struct search *search, uint64_t slot)
 	}
 	for (size_t i = 0; i < search->count; i++) {
 		struct ss_python_lock *lock = &search->locks[i];
-		if (lock->address != self || lock->recursive || may_release(search))
+		if (lock->address != self || lock->recursive || search->may_release ||
+		    may_have_released(search, lock))
 			continue;
 		lock->several |= lock->owner && lock->owner != search->thread;
 		lock->owner = search->thread;

@@ -49,7 +49,8 @@ def serve():
 DEADLOCKS = """
 def again(lock):
     with lock:
-        lock.acquire()
+        with lock:
+            pass
 def nested(outer, x, y, both):
     with outer, x:
         try:
@@ -115,6 +116,49 @@ for name, function in (("releases", releases), ("leaves", leaves)):
     both.wait()
     lock.acquire() # this thread has it
     start(name + "-waits", wait_for, lock)
+# An object of the program releases it and acquires it again, at once or in functions that return.
+class Unlocked:
+    def __init__(self, lock):
+        self.lock = lock
+    def __enter__(self):
+        self.lock.release()
+    def __exit__(self, *_):
+        self.lock.acquire()
+    unlock = __enter__
+    relock = __exit__
+    def again(self):
+        self.lock.__enter__()
+def in_object(lock, entered, go):
+    with lock:
+        with Unlocked(lock):
+            entered.set()
+            go.wait()
+def in_functions(lock, entered, go):
+    with lock:
+        unlocked = Unlocked(lock)
+        unlocked.unlock()
+        entered.set()
+        go.wait()
+        unlocked.relock()
+def in_enter(lock, entered, go):
+    with lock:
+        unlocked = Unlocked(lock)
+        unlocked.unlock()
+        entered.set()
+        go.wait()
+        unlocked.again()
+def in_itself(lock, entered, go):
+    with lock:
+        Unlocked(lock).unlock()
+        entered.set()
+        go.wait()
+        lock.acquire()
+for function in (in_object, in_functions, in_enter, in_itself):
+    lock, entered, go = Lock(), threading.Event(), threading.Event()
+    start(function.__name__ + "-waits", function, lock, entered, go)
+    entered.wait()
+    lock.acquire()
+    go.set()
 # The with statement has ended: its words are still where they were.
 def ended(x, y, z, go):
     with x:
