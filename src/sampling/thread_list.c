@@ -119,7 +119,26 @@ static struct ss_sampled_thread new_thread(struct ss_thread_list *list, pid_t ti
 	return thread;
 }
 
-/* Merges a listing of ascending ids: adds new threads, and marks missing ones as gone. */
+static bool read_thread(const struct ss_thread_list *list,
+			const struct ss_sampled_thread *thread, struct ss_schedstat *ret)
+{
+	return list->source->read(list->source->data, thread->tid, thread->schedstat_fd,
+				  ret);
+}
+
+/*
+ * Whether a thread that is not in a listing has ended. If threads end while it is made, it may also
+ * lack others (next_tid() and first_tid() of fs/proc/base.c).
+ */
+static bool has_ended(const struct ss_thread_list *list,
+		      const struct ss_sampled_thread *thread)
+{
+	struct ss_schedstat stat;
+
+	return !read_thread(list, thread, &stat);
+}
+
+/* Merges a listing of ascending ids: adds new threads, and marks those as gone that have ended. */
 static bool merge(struct ss_thread_list *list, const pid_t *tids, size_t count)
 {
 	__typeof__(list->items) merged = {};
@@ -134,7 +153,8 @@ static bool merge(struct ss_thread_list *list, const pid_t *tids, size_t count)
 		for (; at < list->items.count &&
 		       (i == count || list->items.items[at].tid < tids[i]);
 		     at++) {
-			ss_thread_end(&list->items.items[at]);
+			if (has_ended(list, &list->items.items[at]))
+				ss_thread_end(&list->items.items[at]);
 			merged.items[merged.count++] = list->items.items[at];
 		}
 		if (i == count)
@@ -157,13 +177,6 @@ static bool list_threads(struct ss_thread_list *list)
 
 	return list->source->list(list->source->data, &tids, &count) &&
 	       merge(list, tids, count);
-}
-
-static bool read_thread(const struct ss_thread_list *list,
-			const struct ss_sampled_thread *thread, struct ss_schedstat *ret)
-{
-	return list->source->read(list->source->data, thread->tid, thread->schedstat_fd,
-				  ret);
 }
 
 uint64_t ss_thread_list_run_count(const struct ss_thread_list *list,

@@ -27,6 +27,7 @@ struct process {
 	bool has_clock;
 	unsigned reads;
 	unsigned listings;
+	pid_t unlisted; /* the next listing lacks it, although it is there */
 	/* What happens in the middle of a tick: after so many reads (0: nothing). */
 	unsigned event_at;
 	void (*event)(struct process *process);
@@ -39,10 +40,12 @@ static bool list(void *data, const pid_t **ret, size_t *ret_count)
 	*ret_count = 0;
 	process->listings++;
 	for (size_t i = 0; i < THREADS_MAX; i++) {
-		if (process->threads[i].tid)
+		if (process->threads[i].tid &&
+		    process->threads[i].tid != process->unlisted)
 			process->tids[(*ret_count)++] = process->threads[i].tid;
 	}
 	*ret = process->tids;
+	process->unlisted = 0;
 	return true;
 }
 
@@ -293,6 +296,30 @@ static void test_threads_come_and_go(void **state)
 	ss_thread_list_deinit(&threads);
 }
 
+/* While threads end, the kernel's list may lack some that have not ended. */
+static void test_unlisted(void **state)
+{
+	struct process process;
+	struct ss_thread_list threads;
+
+	(void)state;
+	begin(&process, &threads, 10);
+	(void)tick(&process, &threads);
+	end_thread(&process, 3);
+	process.threads[30].tid = 200;
+	process.threads[30].runs = 1;
+	process.unlisted = 104;
+	assert_int_equal(tick(&process, &threads), 1);
+	assert_int_equal(process.unlisted, 0);
+	assert_int_equal(ss_thread_list_find(&threads, 103)->state, SS_THREAD_GONE);
+	assert_int_equal(ss_thread_list_find(&threads, 104)->state, SS_THREAD_IDLE);
+	assert_int_equal(tick(&process, &threads), 0);
+	assert_int_equal(threads.items.count, 10);
+	process.threads[4].runs++;
+	assert_int_equal(tick(&process, &threads), 1);
+	ss_thread_list_deinit(&threads);
+}
+
 static void run_first_and_last(struct process *process)
 {
 	process->threads[0].runs++;
@@ -388,6 +415,7 @@ int main(void)
 		cmocka_unit_test(test_run_without_time),
 		cmocka_unit_test(test_other_balance),
 		cmocka_unit_test(test_threads_come_and_go),
+		cmocka_unit_test(test_unlisted),
 		cmocka_unit_test(test_events_in_a_tick),
 		cmocka_unit_test(test_the_end),
 		cmocka_unit_test(test_first_ticks),
