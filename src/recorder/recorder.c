@@ -468,6 +468,9 @@ static struct ss_error *take_first_tick(struct ss_recorder *recorder)
 	const uint64_t period_ns = recorder->options.period_ns;
 	struct ss_tick_record tick = { .monotonic_ns = ss_now_ns(),
 				       .wall_ns = ss_clock_ns(CLOCK_REALTIME) };
+
+	/* Until now, no tick was due. */
+	ss_ticker_init(&recorder->ticker, period_ns, tick.monotonic_ns);
 	struct ss_error *error = sampled ? write_tick(recorder, &tick, 0, 0) :
 					   take_tick(recorder);
 

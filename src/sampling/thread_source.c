@@ -67,8 +67,9 @@ static bool read_schedstat(void *data, pid_t tid, int fd, struct ss_schedstat *r
 }
 
 /*
- * Of threads that run, it has what the scheduler has added up last. It takes no lock that the target
- * uses, and needs no right (thread_group_cputime() of kernel/sched/cputime.c).
+ * Of threads that run, it has what the scheduler has added up last. It needs no right, and takes no
+ * lock that the target uses, unless a thread ends meanwhile: then the kernel adds once more with the
+ * lock that a thread needs to end (thread_group_cputime() of kernel/sched/cputime.c).
  */
 static bool read_cpu_time(void *data, uint64_t *ret)
 {
