@@ -281,6 +281,9 @@ struct ss_capture_options {
 	   needed ss_capture_complete() in an earlier capture. */
 	const pid_t *stop;
 	size_t stop_count;
+	/* Without previous: an earlier capture of this target, or NULL, of which nothing but the
+	   modules is shared, as with previous. It is for a capture that replaces that one. */
+	const struct ss_capture *modules;
 };
 
 /*

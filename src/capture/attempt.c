@@ -579,6 +579,13 @@ static bool is_same_module(const struct ss_module_impl *a, const struct ss_modul
 	return true;
 }
 
+const struct ss_capture *ss_attempt_sharing(const struct ss_attempt *attempt)
+{
+	const struct ss_capture_options *options = attempt->options;
+
+	return options->previous ? options->previous : options->modules;
+}
+
 /* Takes over the modules of an earlier capture, with their open files. Those of both are
    sorted by address. */
 static void share_modules(struct ss_capture *capture, const struct ss_capture *previous)
@@ -617,7 +624,7 @@ static struct ss_error *finish_maps(struct ss_attempt *a, bool *again)
 	bool untouched = !a->completed && is_untouched(a);
 
 	if (untouched) {
-		share_modules(a->capture, a->options->previous);
+		share_modules(a->capture, ss_attempt_sharing(a));
 		return NULL;
 	}
 	*again = a->areas_kept;
@@ -647,7 +654,7 @@ static struct ss_error *finish_maps(struct ss_attempt *a, bool *again)
 					a->maps_in_freeze ? &a->maps : &a->maps_after);
 	}
 	if (!error)
-		share_modules(a->capture, a->options->previous);
+		share_modules(a->capture, ss_attempt_sharing(a));
 	return error;
 }
 

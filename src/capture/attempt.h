@@ -35,6 +35,9 @@ struct ss_attempt {
 	bool maps_in_freeze;
 };
 
+/* The capture whose modules are shared, or NULL. */
+const struct ss_capture *ss_attempt_sharing(const struct ss_attempt *attempt);
+
 /* Stops the threads, copies, and releases them. Called by a thread that ends afterwards
    (see capture.c): threads that stop later are released then. Errors: those of
    ss_capture_take(). */

@@ -93,7 +93,7 @@ static void open_perf_map(struct ss_capture *capture, const struct ss_attempt *a
 /* Returns whether there is one. */
 static bool find_perf_map(struct ss_capture *capture, const struct ss_attempt *a)
 {
-	const struct ss_capture *previous = a->options->previous;
+	const struct ss_capture *previous = ss_attempt_sharing(a);
 
 	if (previous && previous->perf_map) /* the file only grows */
 		capture->perf_map = ss_module_ref(previous->perf_map);
@@ -231,7 +231,7 @@ struct ss_error *ss_capture_complete(struct ss_capture *capture, struct ss_targe
 	o.filter = ss_complete_accepts;
 	o.filter_data = &filter;
 	o.plan = NULL;
-	o.previous = NULL;
+	o.previous = o.modules = NULL;
 	return run_attempts(target, &o, capture, NULL);
 }
 

@@ -86,10 +86,12 @@ static bool capture_again(struct ss_snap_job *job)
 
 	job->options.plan = &job->plan;
 	job->options.previous = NULL; /* all that run are stopped */
+	job->options.modules = analysis->capture;
 	ss_watchdog_begin(analysis->run->argument->pid, job->options.timeout_ms);
 	struct ss_error *error = ss_capture_take(job->target, &job->options, &capture);
 	ss_watchdog_end();
 	job->options.plan = NULL;
+	job->options.modules = NULL;
 	warn(job, error);
 	if (!capture)
 		return false;

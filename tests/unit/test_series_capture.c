@@ -54,6 +54,37 @@ static struct ss_capture *take_next(struct ss_target *target,
 	return capture;
 }
 
+/* One that replaces the first capture has its modules, and their files, but not its threads. */
+static void test_modules_only(void **state)
+{
+	pid_t child = start(sleepers);
+	struct ss_target *target = open_target(child);
+	struct ss_capture *first = take_next(target, NULL, NULL);
+	const struct ss_capture_options options = { .size = sizeof(options),
+						    .mode = SS_MODE_AUTO,
+						    .modules = first };
+	struct ss_capture *second = NULL;
+	_cleanup_error_ struct ss_error *error =
+		ss_capture_take(target, &options, &second);
+	size_t open = 0;
+
+	(void)state;
+	if (error)
+		fail_msg("%s", ss_error_message(error));
+	assert_int_equal(first->modules.count, second->modules.count);
+	for (size_t i = 0; i < first->modules.count; i++) {
+		if (first->modules.items[i] != second->modules.items[i])
+			fail_msg("%s is not shared", second->modules.items[i]->path);
+		open += first->modules.items[i]->fd >= 0;
+	}
+	assert_true(open > 0);
+	assert_false(second->threads.items[0].not_run);
+	ss_capture_free(first);
+	ss_capture_free(second);
+	ss_target_close(target);
+	stop(child);
+}
+
 /* The beginning of a file in /proc of the child. */
 static void read_file(pid_t pid, const char *name, char *ret, size_t size)
 {
@@ -242,6 +273,7 @@ int main(void)
 		cmocka_unit_test(test_completed_stacks),
 		cmocka_unit_test(test_shared_and_executed),
 		cmocka_unit_test(test_registers),
+		cmocka_unit_test(test_modules_only),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
