@@ -37,6 +37,9 @@ struct ss_lock_place {
 	uint64_t symbol_address; /* its start in the process */
 };
 
+/* The last of enum ss_lock_type: what is read from outside may not be larger. */
+enum { SS_LOCK_TYPE_LAST = SS_LOCK_PYTHON_RLOCK };
+
 /* A lock of a runtime, of which its memory names the owner. */
 struct ss_runtime_lock {
 	enum ss_lock_type type;

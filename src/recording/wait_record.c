@@ -2,6 +2,7 @@
 
 #include <string.h>
 
+#include "model/snapshot.h"
 #include "recording/encode.h"
 
 enum { LIST_MAX = SS_WAIT_RECORD_LIST_MAX };
@@ -36,7 +37,7 @@ static const struct field wait_fields[] = {
 	WAIT(5, UNSIGNED, timed, 1),
 	WAIT(6, SIGNED, timeout_ns, 0),
 	WAIT(7, SIGNED, left_ns, 0),
-	WAIT(10, UNSIGNED, lock, SS_LOCK_PYTHON_RLOCK),
+	WAIT(10, UNSIGNED, lock, SS_LOCK_TYPE_LAST),
 	WAIT(11, UNSIGNED, address, 0),
 	WAIT(12, TEXT, symbol, 0),
 	WAIT(13, UNSIGNED, symbol_offset, 0),

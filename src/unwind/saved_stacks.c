@@ -333,8 +333,7 @@ struct ss_saved_stacks {
 	SS_VECTOR(struct saved_thread) threads;
 	SS_VECTOR(size_t) first; /* of each thread: its references */
 	SS_VECTOR(struct saved_reference) references;
-	struct ss_cursor tasks;
-	struct ss_cursor runtimes;
+	bool no_memory; /* why something could not be read; otherwise it is not valid */
 };
 
 void ss_saved_stacks_free(struct ss_saved_stacks *saved)
@@ -350,6 +349,12 @@ void ss_saved_stacks_free(struct ss_saved_stacks *saved)
 	ss_vector_free(&saved->first);
 	ss_vector_free(&saved->references);
 	free(saved);
+}
+
+static bool fail_memory(struct ss_saved_stacks *saved)
+{
+	saved->no_memory = true;
+	return false;
 }
 
 /* False: the bytes end. */
@@ -374,10 +379,14 @@ static bool find_string(const struct ss_saved_stacks *saved, uint32_t number,
 
 /* An array of an element for each of count, which are not more than bytes. NULL: no memory,
    or there are. */
-static void *allocate(const struct ss_saved_stacks *saved, uint32_t count, size_t size)
+static void *allocate(struct ss_saved_stacks *saved, uint32_t count, size_t size)
 {
-	return count <= ss_cursor_left(&saved->at) ? calloc((size_t)count + 1, size) :
-						     NULL;
+	if (count > ss_cursor_left(&saved->at))
+		return NULL;
+	void *elements = calloc((size_t)count + 1, size);
+	if (!elements)
+		(void)fail_memory(saved);
+	return elements;
 }
 
 static bool read_strings(struct ss_saved_stacks *saved)
@@ -393,7 +402,7 @@ static bool read_strings(struct ss_saved_stacks *saved)
 		saved->strings[i] = ss_intern_bytes(saved->snapshot->strings,
 						    (const char *)bytes, size);
 		if (!saved->strings[i])
-			return false;
+			return fail_memory(saved);
 	}
 	return saved->strings != NULL;
 }
@@ -446,7 +455,7 @@ static bool read_stack(struct ss_saved_stacks *saved, uint32_t number, bool nati
 	saved->maps[number] = saved->map.count;
 	saved->counts[number] = stack.count;
 	if (!frames || !ss_vector_reserve(&saved->map, saved->map.count + stack.count))
-		return false;
+		return fail_memory(saved);
 	for (uint32_t i = 0; i < stack.count; i++) {
 		if (!take(&saved->at, &from, sizeof(from)) ||
 		    !convert_frame(saved, &from, &frames[count]))
@@ -455,7 +464,8 @@ static bool read_stack(struct ss_saved_stacks *saved, uint32_t number, bool nati
 		count += native || !frames[count].replaced;
 	}
 	return ss_snapshot_add_stack(saved->snapshot, frames, count,
-				     (enum ss_end)stack.end, &saved->stacks[number]);
+				     (enum ss_end)stack.end, &saved->stacks[number]) ||
+	       fail_memory(saved);
 }
 
 static bool read_stacks(struct ss_saved_stacks *saved, bool native)
@@ -479,7 +489,9 @@ static bool read_reference(struct ss_saved_stacks *saved, uint32_t stack)
 	struct saved_reference *slot = ss_vector_push(&saved->references);
 	const char *file;
 
-	if (!slot || !take(&saved->at, slot, sizeof(*slot)) ||
+	if (!slot)
+		return fail_memory(saved);
+	if (!take(&saved->at, slot, sizeof(*slot)) ||
 	    slot->frame >= saved->counts[stack] || !is_module(saved, slot->module) ||
 	    !find_string(saved, slot->call_file, &file))
 		return false;
@@ -496,8 +508,10 @@ static bool read_threads(struct ss_saved_stacks *saved)
 	for (uint32_t i = 0; i < saved->header.threads; i++) {
 		struct saved_thread *thread = ss_vector_push(&saved->threads);
 		size_t *first = ss_vector_push(&saved->first);
-		if (!thread || !first || !take(&saved->at, thread, sizeof(*thread)) ||
-		    thread->tid <= last || thread->end > SS_END_RUNNABLE ||
+		if (!thread || !first)
+			return fail_memory(saved);
+		if (!take(&saved->at, thread, sizeof(*thread)) || thread->tid <= last ||
+		    thread->end > SS_END_RUNNABLE ||
 		    thread->stack >= saved->header.stacks ||
 		    !find_string(saved, thread->reason, &text) ||
 		    !find_string(saved, thread->native_reason, &text))
@@ -510,6 +524,105 @@ static bool read_threads(struct ss_saved_stacks *saved)
 		last = thread->tid;
 	}
 	return true;
+}
+
+static bool read_runtimes(struct ss_saved_stacks *saved)
+{
+	struct saved_runtime runtime;
+
+	for (uint32_t i = 0; i < saved->header.runtimes; i++) {
+		struct ss_runtime_info *slot = ss_vector_push(&saved->snapshot->runtimes);
+		if (!slot)
+			return fail_memory(saved);
+		if (!take(&saved->at, &runtime, sizeof(runtime)) ||
+		    runtime.kind > SS_FRAME_JIT ||
+		    !find_string(saved, runtime.version, &slot->version) ||
+		    !find_string(saved, runtime.problem, &slot->problem))
+			return false;
+		slot->kind = (enum ss_frame_kind)runtime.kind;
+	}
+	return true;
+}
+
+static bool read_locks(struct ss_saved_stacks *saved)
+{
+	struct saved_lock lock;
+
+	for (uint32_t i = 0; i < saved->header.locks; i++) {
+		struct ss_runtime_lock *slot =
+			ss_vector_push(&saved->snapshot->runtime_locks);
+		if (!slot)
+			return fail_memory(saved);
+		if (!take(&saved->at, &lock, sizeof(lock)) ||
+		    lock.type > SS_LOCK_TYPE_LAST || lock.owner < 0)
+			return false;
+		*slot = (struct ss_runtime_lock){ .type = (enum ss_lock_type)lock.type,
+						  .address = lock.address,
+						  .start = lock.start,
+						  .end = lock.end,
+						  .owner = lock.owner };
+	}
+	return true;
+}
+
+static bool read_awaited(struct ss_saved_stacks *saved, uint32_t count,
+			 struct ss_async_task *task)
+{
+	if (count > ss_cursor_left(&saved->at) / sizeof(uint32_t))
+		return false;
+	size_t *awaited = ss_snapshot_alloc(saved->snapshot, count, sizeof(*awaited));
+	if (!awaited)
+		return fail_memory(saved);
+	for (uint32_t i = 0; i < count; i++) {
+		uint32_t index;
+		if (!take(&saved->at, &index, sizeof(index)) ||
+		    index >= saved->header.tasks)
+			return false;
+		awaited[i] = index;
+	}
+	task->awaited = awaited;
+	task->awaited_count = count;
+	return true;
+}
+
+static bool read_task(struct ss_saved_stacks *saved, struct ss_async_task *task)
+{
+	struct saved_task from;
+
+	if (!take(&saved->at, &from, sizeof(from)) ||
+	    from.status > SS_ASYNC_TASK_RUNNING || from.stack >= saved->header.stacks ||
+	    from.tid < 0 || !find_string(saved, from.name, &task->name) ||
+	    !find_string(saved, from.awaited_type, &task->awaited_type) || !task->name)
+		return false;
+	task->status = (enum ss_async_task_status)from.status;
+	task->awaits_all = from.awaits_all;
+	task->tid = from.tid;
+	task->stack_id = saved->stacks[from.stack];
+	task->frame_count = saved->snapshot->stacks.items[task->stack_id].count;
+	return read_awaited(saved, from.awaited, task);
+}
+
+static bool read_tasks(struct ss_saved_stacks *saved)
+{
+	struct ss_snapshot *snapshot = saved->snapshot;
+
+	for (uint32_t i = 0; i < saved->header.tasks; i++) {
+		struct ss_async_task *task = ss_vector_push(&snapshot->async_tasks);
+		if (!task)
+			return fail_memory(saved);
+		if (!read_task(saved, task))
+			return false;
+	}
+	snapshot->async_tasks_changed = saved->header.tasks_changed;
+	snapshot->async_tasks_unread = saved->header.tasks_unread;
+	return true;
+}
+
+static bool read_all(struct ss_saved_stacks *saved, bool native)
+{
+	return take(&saved->at, &saved->header, sizeof(saved->header)) &&
+	       read_strings(saved) && read_runtimes(saved) && read_locks(saved) &&
+	       read_stacks(saved, native) && read_threads(saved) && read_tasks(saved);
 }
 
 bool ss_saved_stacks_open(const struct ss_capture *capture, struct ss_snapshot *snapshot,
@@ -526,19 +639,15 @@ bool ss_saved_stacks_open(const struct ss_capture *capture, struct ss_snapshot *
 	saved->snapshot = snapshot;
 	saved->at = (struct ss_cursor){ .at = capture->saved,
 					.end = capture->saved + capture->saved_size };
-	if (!take(&saved->at, &saved->header, sizeof(saved->header)) ||
-	    !read_strings(saved))
-		return false;
-	saved->runtimes = saved->at;
-	const uint64_t size =
-		saved->header.runtimes * (uint64_t)sizeof(struct saved_runtime) +
-		saved->header.locks * (uint64_t)sizeof(struct saved_lock);
-	if (!ss_cursor_take(&saved->at, size) || !read_stacks(saved, native) ||
-	    !read_threads(saved))
-		return false;
-	saved->tasks = saved->at;
-	*ret = take_ptr(saved);
-	return true;
+	if (read_all(saved, native)) {
+		*ret = take_ptr(saved);
+		return true;
+	}
+	/* Stacks and strings may stay: nothing refers to them. */
+	snapshot->runtimes.count = 0;
+	snapshot->runtime_locks.count = 0;
+	snapshot->async_tasks.count = 0;
+	return !saved->no_memory;
 }
 
 bool ss_saved_stacks_apply(struct ss_saved_stacks *saved, struct ss_thread *thread,
@@ -576,87 +685,5 @@ bool ss_saved_stacks_apply(struct ss_saved_stacks *saved, struct ss_thread *thre
 		};
 		(void)find_string(saved, reference->call_file, &slot->call_file);
 	}
-	return true;
-}
-
-static bool add_runtimes(struct ss_saved_stacks *saved)
-{
-	struct ss_snapshot *snapshot = saved->snapshot;
-	struct saved_runtime runtime;
-	struct saved_lock lock;
-
-	for (uint32_t i = 0; i < saved->header.runtimes; i++) {
-		struct ss_runtime_info *slot = ss_vector_push(&snapshot->runtimes);
-		if (!slot || !take(&saved->runtimes, &runtime, sizeof(runtime)) ||
-		    runtime.kind > SS_FRAME_JIT ||
-		    !find_string(saved, runtime.version, &slot->version) ||
-		    !find_string(saved, runtime.problem, &slot->problem))
-			return false;
-		slot->kind = (enum ss_frame_kind)runtime.kind;
-	}
-	for (uint32_t i = 0; i < saved->header.locks; i++) {
-		struct ss_runtime_lock *slot = ss_vector_push(&snapshot->runtime_locks);
-		if (!slot || !take(&saved->runtimes, &lock, sizeof(lock)) ||
-		    lock.type > SS_LOCK_JAVA_LOCK || lock.owner < 0)
-			return false;
-		*slot = (struct ss_runtime_lock){ .type = (enum ss_lock_type)lock.type,
-						  .address = lock.address,
-						  .start = lock.start,
-						  .end = lock.end,
-						  .owner = lock.owner };
-	}
-	return true;
-}
-
-static bool read_awaited(struct ss_saved_stacks *saved, uint32_t count,
-			 struct ss_async_task *task)
-{
-	size_t *awaited =
-		count <= ss_cursor_left(&saved->tasks) / sizeof(uint32_t) ?
-			ss_snapshot_alloc(saved->snapshot, count, sizeof(*awaited)) :
-			NULL;
-
-	for (uint32_t i = 0; awaited && i < count; i++) {
-		uint32_t index;
-		if (!take(&saved->tasks, &index, sizeof(index)) ||
-		    index >= saved->header.tasks)
-			return false;
-		awaited[i] = index;
-	}
-	task->awaited = awaited;
-	task->awaited_count = count;
-	return awaited != NULL;
-}
-
-static bool read_task(struct ss_saved_stacks *saved, struct ss_async_task *task)
-{
-	struct saved_task from;
-
-	if (!take(&saved->tasks, &from, sizeof(from)) ||
-	    from.status > SS_ASYNC_TASK_RUNNING || from.stack >= saved->header.stacks ||
-	    from.tid < 0 || !find_string(saved, from.name, &task->name) ||
-	    !find_string(saved, from.awaited_type, &task->awaited_type) || !task->name)
-		return false;
-	task->status = (enum ss_async_task_status)from.status;
-	task->awaits_all = from.awaits_all;
-	task->tid = from.tid;
-	task->stack_id = saved->stacks[from.stack];
-	task->frame_count = saved->snapshot->stacks.items[task->stack_id].count;
-	return read_awaited(saved, from.awaited, task);
-}
-
-bool ss_saved_stacks_add_rest(struct ss_saved_stacks *saved)
-{
-	struct ss_snapshot *snapshot = saved->snapshot;
-
-	if (!add_runtimes(saved))
-		return false;
-	for (uint32_t i = 0; i < saved->header.tasks; i++) {
-		struct ss_async_task *task = ss_vector_push(&snapshot->async_tasks);
-		if (!task || !read_task(saved, task))
-			return false;
-	}
-	snapshot->async_tasks_changed = saved->header.tasks_changed;
-	snapshot->async_tasks_unread = saved->header.tasks_unread;
 	return true;
 }

@@ -13,9 +13,10 @@
 
 struct ss_saved_stacks;
 
-/* Reads the header of what a capture has, for its snapshot, to which strings are added. native:
-   keep the native frames for which those of runtimes stand. *ret is NULL if there is nothing, or
-   it is not valid. False without memory. */
+/* Reads what a capture has for its snapshot, to which the runtimes, their locks, tasks and
+   stacks are added. native: keep the native frames for which those of runtimes stand. *ret is
+   NULL if there is nothing, or if it is not valid: then threads are unwound. False without
+   memory. */
 bool ss_saved_stacks_open(const struct ss_capture *capture, struct ss_snapshot *snapshot,
 			  bool native, struct ss_saved_stacks **ret);
 void ss_saved_stacks_free(struct ss_saved_stacks *saved);
@@ -24,9 +25,6 @@ void ss_saved_stacks_free(struct ss_saved_stacks *saved);
    there is one. False without memory. */
 bool ss_saved_stacks_apply(struct ss_saved_stacks *saved, struct ss_thread *thread,
 			   bool *found);
-
-/* Adds the runtimes, their locks, and their tasks. False without memory. */
-bool ss_saved_stacks_add_rest(struct ss_saved_stacks *saved);
 
 SS_DEFINE_CLEANUP(struct ss_saved_stacks, ss_saved_stacks, ss_saved_stacks_free)
 

@@ -310,7 +310,6 @@ struct ss_error *ss_capture_unwind(const struct ss_capture *capture,
 	}
 	const struct calls calls = { .runtimes = runtimes, .saved = saved };
 	ok = ok && walk_threads(&walk, &calls, capture);
-	ok = ok && (!saved || ss_saved_stacks_add_rest(saved));
 	ok = ok && (!runtimes || ss_runtimes_add_locks(runtimes));
 	if (ok && runtimes)
 		ss_runtimes_plan(runtimes);
