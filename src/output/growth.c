@@ -138,7 +138,8 @@ static bool merge_stacks(struct ss_growth *growth, const struct ss_trace *trace)
 	return merged && first;
 }
 
-/* What the kernel has counted, but is in no sample. Pages of files are among it. */
+/* What the kernel has counted, but is in no sample. Pages of files
+   are among it, and of child processes, which inherit the event. */
 static uint64_t unsampled(const struct ss_growth *growth, const struct ss_trace *trace)
 {
 	const struct ss_trace_summary *summary = ss_trace_summary(trace);
