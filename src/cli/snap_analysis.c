@@ -437,6 +437,20 @@ static bool check_thread(void *data, pid_t tid)
 	return analysis->check(analysis->complete_data, tid);
 }
 
+/* At worst there are native frames only. Once there were stacks, that is a problem of one snapshot
+   of many. */
+static void keep_stacks(struct ss_snap_analysis *analysis, int fd)
+{
+	bool any = false;
+	_cleanup_error_ struct ss_error *error =
+		ss_capture_add_stacks(analysis->capture, fd, &any);
+
+	if (error && (!analysis->saved || analysis->options->common.verbose))
+		ss_failure_warn("functions of runtimes are not shown: %s",
+				ss_error_message(error));
+	analysis->saved |= any;
+}
+
 struct ss_error *ss_snap_analysis_run(struct ss_snap_analysis *analysis, bool *ret)
 {
 	const struct ss_options *options = analysis->options;
@@ -465,8 +479,7 @@ struct ss_error *ss_snap_analysis_run(struct ss_snap_analysis *analysis, bool *r
 	sandboxed.options.ask = analysis->complete ? ask : NULL;
 	struct ss_error *error = ss_analysis_run(&sandboxed, &result);
 	if (!error && analysis->save)
-		error = ss_capture_add_stacks(analysis->capture, result->output,
-					      &analysis->saved);
+		keep_stacks(analysis, result->output);
 	if (!error)
 		error = ss_analysis_copy(&sandboxed, result, analysis->output);
 	if (!error)

@@ -40,7 +40,7 @@ struct ss_snap_analysis {
 	bool save; /* with probe: add the stacks to the capture, one of many of its process */
 	unsigned
 		plans; /* for runtimes, with which it was made, one after the other, if save */
-	bool saved; /* there were stacks to be saved: the process has a runtime */
+	bool saved; /* there have been stacks to be saved: the process has a runtime */
 	struct ss_analysis_owner owner;
 	/* Completes stacks in the capture, as far as possible. Whether that changed
 	   anything. */
