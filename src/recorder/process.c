@@ -495,6 +495,14 @@ static bool queue_wait(struct ss_recorder_process *process,
 	return thread->queued;
 }
 
+/* Whether the memory map has the stack that a thread uses. */
+static bool is_stack_mapped(const struct ss_recorder_process *process,
+			    const struct ss_capture_thread *captured)
+{
+	return ss_capture_find_area(process->sampler.space.capture,
+				    ss_regs_sp(&ss_arch_host, &captured->regs)) != NULL;
+}
+
 /*
  * Whether a stack may have been unreadable only because it is in memory that was mapped after the
  * memory map was read, which is done once a second. A blocked thread would keep it for as long as it
@@ -503,13 +511,19 @@ static bool queue_wait(struct ss_recorder_process *process,
 static bool is_unread(const struct ss_recorder_process *process,
 		      struct ss_recorder_thread *thread,
 		      const struct ss_capture_thread *captured,
-		      const struct ss_unwound_stack *stack)
+		      const struct ss_unwound_stack *stack, uint64_t run_count)
 {
 	if (stack->end != SS_END_UNREADABLE || captured->reason || captured->worker ||
 	    captured->state == 'Z')
 		return false;
-	if (!thread->unread_ns)
+	/* If it is on another stack each time, its stacks are unreadable for another reason,
+	   unless the map does not have them. */
+	bool restarts = !is_stack_mapped(process, captured) &&
+			thread->unread_count != run_count;
+	if (!thread->unread_ns || restarts) {
 		thread->unread_ns = process->now_ns;
+		thread->unread_count = run_count;
+	}
 	return process->now_ns - thread->unread_ns < (uint64_t)UNREAD_NS;
 }
 
@@ -549,7 +563,7 @@ static bool take_thread(struct ss_recorder_process *process, const struct result
 		thread->stack =
 			stack_of(process, result->capture, result->unwound, index);
 		if (is_unread(process, thread, captured,
-			      &result->unwound->stacks.items[stack]))
+			      &result->unwound->stacks.items[stack], sampled->run_count))
 			ss_thread_reject(sampled, false);
 		/* With the new plan, the next capture finds its calls. */
 		if (result->unwound->has_plan &&

@@ -30,9 +30,11 @@ struct ss_recorder_thread {
 	pid_t inner_tid; /* in its innermost pid namespace; 0: not known */
 	struct ss_recorder_wait wait;
 	bool queued; /* in pending */
-	uint64_t
-		unread_ns; /* CLOCK_MONOTONIC; when its stack was first unreadable, or 0 */
-	uint32_t place;	   /* index of its sample in last + 1; 0: it is not in it */
+	/* CLOCK_MONOTONIC; when its stack was first unreadable, or in its current sleep on a stack
+	   that the memory map does not have; 0: never */
+	uint64_t unread_ns;
+	uint64_t unread_count; /* its run count then */
+	uint32_t place;	       /* index of its sample in last + 1; 0: it is not in it */
 };
 
 struct ss_recorder_process {

@@ -413,6 +413,35 @@ class Record(EndToEnd):
             target.finish()
             os.unlink(self.path)
 
+    def test_new_stacks(self):
+        """The memory map is read once a second: a stack that was mapped since is captured again."""
+        target = self.start("new_stacks", settle=False)
+        table = symbols(os.path.join(TARGETS, "new_stacks"))
+        path = os.path.join(os.path.realpath(TARGETS), "new_stacks")
+        process = self.start_recording("-r", 200, target.pid)
+        wait_until(self.has_samples, "the recording")
+        ends = []
+
+        def is_known(seen):
+            samples = [sample for sample in self.read().samples
+                       if sample["thread"].name == "new_stacks"]
+            ends[:] = [(sample["state"], len(sample["frames"])) for sample in samples]
+            return len(samples) > seen and "read_there" in names_in(samples[-1], path, table)
+
+        for _ in range(3):
+            seen = len([sample for sample in self.read().samples
+                        if sample["thread"].name == "new_stacks"])
+            target.process.stdin.write(b"\n")
+            # The file has the samples until a second ago.
+            try:
+                wait_until(functools.partial(is_known, seen + 250), "the new stack", 20)
+            except AssertionError:
+                self.fail("the stack is not known: %s" %
+                          [(end, len(list(same))) for end, same in itertools.groupby(ends)])
+        process.send_signal(signal.SIGINT)
+        process.wait(LIMIT_S)
+        target.finish()
+
     def test_children_that_are_waited_for(self):
         """The end of a child that is attached must be reported to its parent at once, not when the
         recorder ends, which waits for the parent."""
