@@ -8,6 +8,7 @@ enum {
 	PAGE = 4096,
 	PAGES_MAX = 1 << 15, /* 128 MiB */
 	AHEAD = 16,	     /* pages that are read at once, as one message has */
+	UNUSED_MAX = PAGES_MAX / 4,
 };
 
 struct query {
@@ -47,8 +48,8 @@ static size_t read_file(const struct ss_late_memory *memory, uint64_t address,
 	return 0;
 }
 
-static const struct ss_late_page *find_page(const struct ss_late_memory *cache,
-					    uint64_t address)
+static struct ss_late_page *find_page(const struct ss_late_memory *cache,
+				      uint64_t address)
 {
 	const struct query query = { cache, address & ~(uint64_t)(PAGE - 1) };
 	uint32_t index =
@@ -57,12 +58,20 @@ static const struct ss_late_page *find_page(const struct ss_late_memory *cache,
 	return index != SS_HASH_NONE ? &cache->pages.items[index] : NULL;
 }
 
-static struct ss_late_page *push_page(struct ss_late_memory *cache, uint64_t address)
+static void set_limited(const struct ss_late_memory *cache)
+{
+	if (cache->limited)
+		*cache->limited = true;
+}
+
+static struct ss_late_page *push_page(struct ss_late_memory *cache, uint64_t address,
+				      bool copied)
 {
 	uint8_t *bytes = cache->pages.count < PAGES_MAX ? malloc(PAGE) : NULL;
 
 	if (!bytes || !ss_hash_reserve(&cache->table)) {
 		free(bytes);
+		set_limited(cache);
 		return NULL;
 	}
 	struct ss_late_page *page = ss_vector_push(&cache->pages);
@@ -72,27 +81,46 @@ static struct ss_late_page *push_page(struct ss_late_memory *cache, uint64_t add
 	}
 	page->address = address;
 	page->bytes = bytes;
-	/* Proofs are never read from the capture. */
-	page->copied = cache->base || ss_capture_has_copy(cache->capture, address, PAGE);
+	page->copied = copied;
 	ss_hash_insert(&cache->table, address / PAGE, (uint32_t)(cache->pages.count - 1));
 	return page;
 }
 
-/* How much to read at once: up to the next page that is kept. */
+static bool is_used(const struct ss_late_memory *cache, uint64_t address)
+{
+	const struct ss_late_page *page = find_page(cache, address);
+
+	return page && !page->unused;
+}
+
+/* How much to read at once: up to the next page that is kept. After many pages were read in
+   vain, of a heap of which few are needed, no more than were used just before. */
 static size_t size_to_read(const struct ss_late_memory *cache, uint64_t address)
 {
 	size_t size = PAGE;
 
-	while (cache->ahead && size < AHEAD * PAGE && !find_page(cache, address + size))
+	while (cache->ahead && size < AHEAD * PAGE && !find_page(cache, address + size) &&
+	       (cache->unused < UNUSED_MAX || is_used(cache, address - size)))
 		size += PAGE;
 	return size;
+}
+
+/* After a page could not be read: whether one that could be read cannot any more. */
+static void check_limit(struct ss_late_memory *cache, uint8_t *bytes, size_t size)
+{
+	if (cache->limited && !*cache->limited && cache->readable &&
+	    cache->read(cache->read_data, cache->readable, bytes, size) == 0)
+		*cache->limited = true;
 }
 
 static const struct ss_late_page *add_page(struct ss_late_memory *cache, uint64_t address)
 {
 	const size_t index = cache->pages.count;
 	const size_t most = size_to_read(cache, address);
-	struct ss_late_page *page = push_page(cache, address);
+	/* Proofs are never read from the capture. */
+	const bool copied = cache->base ||
+			    ss_capture_has_copy(cache->capture, address, most);
+	struct ss_late_page *page = push_page(cache, address, copied);
 	uint8_t bytes[AHEAD * PAGE];
 
 	if (!page)
@@ -100,18 +128,35 @@ static const struct ss_late_page *add_page(struct ss_late_memory *cache, uint64_
 	size_t size = cache->read ? cache->read(cache->read_data, address, bytes, most) :
 				    0;
 	size = SS_MIN(size, most);
-	if (size == 0 && cache->read)
+	if (size > 0) {
+		cache->readable = address;
+	} else if (cache->read) {
+		check_limit(cache, bytes, most);
 		size = read_file(cache, address, bytes, PAGE);
+	}
 	page->size = SS_MIN(size, (size_t)PAGE);
 	memcpy(page->bytes, bytes, page->size);
 	for (size_t at = PAGE; at + PAGE <= size; at += PAGE) {
-		page = push_page(cache, address + at);
+		page = push_page(cache, address + at, copied);
 		if (!page)
 			break;
 		memcpy(page->bytes, bytes + at, PAGE);
 		page->size = PAGE;
+		page->unused = true;
+		cache->unused++;
 	}
 	return &cache->pages.items[index];
+}
+
+static const struct ss_late_page *use_page(struct ss_late_memory *cache, uint64_t address)
+{
+	struct ss_late_page *page = find_page(cache, address);
+
+	if (page && page->unused) {
+		page->unused = false;
+		cache->unused--;
+	}
+	return page;
 }
 
 static size_t copy_from(const struct ss_late_page *page, uint64_t address, void *bytes,
@@ -129,7 +174,7 @@ static size_t copy_from(const struct ss_late_page *page, uint64_t address, void 
 static size_t read_page(struct ss_late_memory *cache, uint64_t address, void *bytes,
 			size_t size)
 {
-	const struct ss_late_page *page = find_page(cache, address);
+	const struct ss_late_page *page = use_page(cache, address);
 
 	if (!page)
 		page = add_page(cache, address & ~(uint64_t)(PAGE - 1));
@@ -142,7 +187,7 @@ static size_t read_kept(const struct ss_late_memory *memory, uint64_t address,
 			void *bytes, size_t size)
 {
 	const struct ss_late_page *page =
-		memory == memory->cache ? find_page(memory, address) : NULL;
+		memory == memory->cache ? use_page(memory->cache, address) : NULL;
 
 	return page && !page->copied ? copy_from(page, address, bytes, size) : 0;
 }
@@ -190,6 +235,7 @@ void ss_late_memory_deinit(struct ss_late_memory *memory)
 	for (size_t i = 0; i < memory->pages.count; i++)
 		free(memory->pages.items[i].bytes);
 	ss_vector_free(&memory->pages);
+	memory->unused = 0;
 	ss_hash_deinit(&memory->table);
 }
 
@@ -254,5 +300,6 @@ void ss_late_memory_of_after(struct ss_late_memory *memory,
 					   .read = base->read,
 					   .read_data = base->read_data,
 					   .cache = memory,
+					   .limited = base->limited,
 					   .base = base };
 }

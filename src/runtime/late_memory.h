@@ -16,6 +16,7 @@ struct ss_late_page {
 	size_t size; /* of the readable prefix */
 	uint8_t *bytes;
 	bool copied; /* a part of it is in the capture */
+	bool unused; /* it was only read with others so far */
 };
 
 struct ss_late_memory {
@@ -28,9 +29,14 @@ struct ss_late_memory {
 	bool *used; /* set if anything was read late; or NULL */
 	bool allow; /* read through the function */
 	bool ahead; /* read the next pages, too, since many will be needed */
+	/* Set if memory was not read since a limit was reached, here or in the function; or
+	   NULL */
+	bool *limited;
+	uint64_t readable; /* a page that the function has read; 0: none */
 	/* The memory that owns the pages; several share them */
 	struct ss_late_memory *cache;
 	SS_VECTOR(struct ss_late_page) pages;
+	size_t unused; /* how many of them are */
 	struct ss_hash table;
 	/* Only of ss_late_memory_of_after(): */
 	const struct ss_late_memory *base;

@@ -118,7 +118,10 @@ static bool take_item(struct reader *reader)
 
 static bool is_at_limit(const struct reader *reader)
 {
-	return reader->items_left == 0 || *reader->source->reads_left == 0;
+	const struct ss_python_tasks_source *source = reader->source;
+
+	return reader->items_left == 0 || *source->reads_left == 0 ||
+	       (source->process->limited && *source->process->limited);
 }
 
 static uint64_t word_at(const uint8_t *bytes, size_t at)

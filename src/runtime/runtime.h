@@ -50,7 +50,9 @@ struct ss_runtime_process {
 	/* The same, read after all that was read of memory so far: for a proof that it has not
 	   changed */
 	const struct ss_memory *after;
-	bool recording; /* one of many captures: no owners of locks are needed */
+	const bool *
+		limited; /* whether a limit of reading was reached; NULL: there is none */
+	bool recording;	 /* one of many captures: no owners of locks are needed */
 	struct ss_session_slot *python_codes; /* of runtime/python_kept.h */
 	/* Reads many pieces as they are now; NULL: nothing is kept for later captures */
 	ss_memory_read_ranges_function *read_ranges;

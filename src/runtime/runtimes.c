@@ -20,6 +20,7 @@ struct ss_runtimes {
 	struct ss_late_memory memory;
 	struct ss_late_memory fresh;
 	struct ss_late_memory after;
+	bool limited; /* memory was not read since there is a limit */
 	struct ss_runtime_process process;
 	void *states[RUNTIMES]; /* NULL: not in this process */
 	SS_VECTOR(struct ss_frame) frames;
@@ -77,6 +78,7 @@ struct ss_runtimes *ss_runtimes_new(const struct ss_capture *capture,
 	}
 	ss_late_memory_init(&runtimes->memory, capture, session, runtimes->options.read,
 			    runtimes->options.read_data);
+	runtimes->memory.limited = &runtimes->limited;
 	ss_late_memory_of_now(&runtimes->fresh, &runtimes->memory);
 	ss_late_memory_of_after(&runtimes->after, &runtimes->memory);
 	if (runtimes->options.read_early && !capture->whole)
@@ -90,6 +92,7 @@ struct ss_runtimes *ss_runtimes_new(const struct ss_capture *capture,
 		.memory = &runtimes->memory.memory,
 		.fresh = &runtimes->fresh.memory,
 		.after = &runtimes->after.memory,
+		.limited = &runtimes->limited,
 		.recording = is_recording(runtimes),
 		.python_codes = &session->python_codes,
 		.read_ranges = runtimes->options.read_ranges,

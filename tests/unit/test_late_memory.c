@@ -144,20 +144,84 @@ static void test_ahead(void **state)
 	memory.ahead = true;
 	assert_int_equal(word(&memory, BASE + 2 * PAGE), 1);
 	assert_int_equal(word(&memory, BASE), 2);
+	assert_int_equal(memory.unused, 1);
 	assert_int_equal(word(&memory, BASE + PAGE), 2);
+	assert_int_equal(memory.unused, 0);
 	assert_int_equal(word(&memory, BASE + 2 * PAGE + 8), 1);
 	assert_int_equal(process.reads, 2);
 	assert_int_equal(memory.pages.count, PAGES);
 	ss_late_memory_deinit(&memory);
 }
 
+enum { LARGE = 1 << 30, BUDGET = 1 << 27 };
+
+/* A large process, of which so many bytes are read and no more. */
+static size_t read_large(void *data, uint64_t address, void *bytes, size_t size)
+{
+	size_t *left = data;
+
+	if (address < BASE || address + size > BASE + LARGE || size > *left)
+		return 0;
+	*left -= size;
+	memset(bytes, 1, size);
+	return size;
+}
+
+/* One page in sixteen is needed: not all that are between are read. */
+static void test_scattered(void **state)
+{
+	size_t left = BUDGET;
+	const struct ss_capture capture = {};
+	struct ss_late_memory memory;
+	bool limited = false;
+
+	(void)state;
+	ss_late_memory_init(&memory, &capture, NULL, read_large, &left);
+	memory.ahead = true;
+	memory.limited = &limited;
+	for (uint64_t i = 0; i < LARGE / PAGE; i += 16)
+		assert_int_not_equal(word(&memory, BASE + i * PAGE), 0);
+	assert_false(limited);
+	assert_in_range(memory.pages.count, LARGE / PAGE / 16, LARGE / PAGE / 10);
+	/* This is not there, which is no limit. */
+	assert_int_equal(word(&memory, BASE + LARGE), 0);
+	assert_false(limited);
+	left = 0;
+	assert_int_equal(word(&memory, BASE + LARGE - PAGE), 0);
+	assert_true(limited);
+	ss_late_memory_deinit(&memory);
+}
+
+/* Pages that are kept are limited, too. */
+static void test_pages(void **state)
+{
+	size_t left = LARGE;
+	const struct ss_capture capture = {};
+	struct ss_late_memory memory;
+	struct ss_late_memory after;
+	bool limited = false;
+	uint64_t i = 0;
+
+	(void)state;
+	ss_late_memory_init(&memory, &capture, NULL, read_large, &left);
+	memory.ahead = true;
+	memory.limited = &limited;
+	ss_late_memory_of_after(&after, &memory);
+	assert_ptr_equal(after.limited, &limited);
+	while (i < LARGE / PAGE && word(&memory, BASE + i * PAGE))
+		i++;
+	assert_int_equal(i, 1 << 15);
+	assert_true(limited);
+	ss_late_memory_deinit(&after);
+	ss_late_memory_deinit(&memory);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_after),
-		cmocka_unit_test(test_ahead),
-		cmocka_unit_test(test_range),
-		cmocka_unit_test(test_copied),
+		cmocka_unit_test(test_after),	  cmocka_unit_test(test_ahead),
+		cmocka_unit_test(test_scattered), cmocka_unit_test(test_pages),
+		cmocka_unit_test(test_range),	  cmocka_unit_test(test_copied),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

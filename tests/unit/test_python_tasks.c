@@ -206,6 +206,8 @@ static void make_process(struct ss_python_layout *layout, uint64_t frame_size,
 	put_element(0, BASE + TASK);
 }
 
+static bool limited; /* reading memory */
+
 /* What was found. */
 struct found {
 	bool ok;
@@ -221,7 +223,11 @@ static struct found read_limited(const struct ss_python_layout *layout,
 				 struct ss_intern *interned, uint64_t reads_left)
 {
 	const struct ss_runtime_process process = {
-		.strings = interned, .memory = &memory, .fresh = &memory, .after = &memory
+		.strings = interned,
+		.memory = &memory,
+		.fresh = &memory,
+		.after = &memory,
+		.limited = &limited,
 	};
 	struct ss_python_codes codes = {
 		.layout = layout, .memory = &memory, .fresh = &memory, .strings = interned
@@ -391,12 +397,32 @@ static void test_unread(void **state)
 	assert_int_equal(found.unread, 1);
 }
 
+/* A task that cannot be read since memory has a limit has not changed. */
+static void test_limit(void **state)
+{
+	_cleanup_(ss_intern_cleanup) struct ss_intern *interned = ss_intern_new();
+	struct ss_python_layout layout;
+
+	(void)state;
+	make_process(&layout, 88, 0, 56);
+	(void)put_object(TASK, "int", TASK_SIZE);
+	struct found found = read_tasks(&layout, interned);
+	assert_int_equal(found.tasks + found.unread, 0);
+	assert_int_equal(found.changed, 1);
+	limited = true;
+	found = read_tasks(&layout, interned);
+	limited = false;
+	assert_int_equal(found.tasks + found.changed, 0);
+	assert_int_equal(found.unread, 1);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_task),	 cmocka_unit_test(test_large_frame),
 		cmocka_unit_test(test_repeated), cmocka_unit_test(test_many_awaited),
 		cmocka_unit_test(test_reads),	 cmocka_unit_test(test_unread),
+		cmocka_unit_test(test_limit),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
