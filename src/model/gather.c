@@ -185,15 +185,20 @@ void ss_gather_free(struct ss_gather *gather)
 	free(gather);
 }
 
-/* The rest of the arrays is not used. */
+/* The rest of the arrays is not used. Thread ids of roots are left out: in another pid namespace
+   they depend on which threads a plan is made for. */
 uint64_t ss_gather_plan_id(const struct ss_gather_plan *plan)
 {
 	uint64_t id = XXH3_64bits(plan, offsetof(struct ss_gather_plan, steps));
 
 	id = XXH3_64bits_withSeed(plan->steps, plan->step_count * sizeof(*plan->steps),
 				  id);
-	return XXH3_64bits_withSeed(plan->roots, plan->root_count * sizeof(*plan->roots),
-				    id);
+	for (uint32_t i = 0; i < plan->root_count; i++) {
+		const uint64_t root[] = { plan->roots[i].address,
+					  plan->roots[i].thread_pointer };
+		id = XXH3_64bits_withSeed(root, sizeof(root), id);
+	}
+	return id;
 }
 
 bool ss_gather_reads_again(const struct ss_gather *gather)

@@ -77,7 +77,7 @@ struct ss_error *ss_gather_new(const struct ss_gather_plan *plan, bool freeze,
 			       struct ss_gather **ret);
 void ss_gather_free(struct ss_gather *gather);
 
-/* A number that differs for plans that differ. */
+/* A number that differs for plans that differ in more than the thread ids of roots. */
 uint64_t ss_gather_plan_id(const struct ss_gather_plan *plan);
 
 /* Takes another plan with the same limits, without allocating. False: it has others, or steps

@@ -772,6 +772,29 @@ static void test_anchors(void **state)
 	stop(child);
 }
 
+static void test_id(void **state)
+{
+	const struct ss_gather_plan plan = {
+		.step_count = 1,
+		.root_count = 2,
+		.roots = { { .address = BASE, .thread_pointer = 1, .tid = 7 },
+			   { .address = BASE + 64, .thread_pointer = 2, .tid = 8 } }
+	};
+	struct ss_gather_plan other = plan;
+
+	(void)state;
+	other.roots[1].tid = 9; /* that of another pid namespace */
+	assert_int_equal(ss_gather_plan_id(&plan), ss_gather_plan_id(&other));
+	other.roots[1].address++;
+	assert_int_not_equal(ss_gather_plan_id(&plan), ss_gather_plan_id(&other));
+	other = plan;
+	other.roots[1].thread_pointer++;
+	assert_int_not_equal(ss_gather_plan_id(&plan), ss_gather_plan_id(&other));
+	other = plan;
+	other.steps[0].size++;
+	assert_int_not_equal(ss_gather_plan_id(&plan), ss_gather_plan_id(&other));
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -791,6 +814,7 @@ int main(void)
 		cmocka_unit_test(test_refused_plans),
 		cmocka_unit_test(test_overlaps),
 		cmocka_unit_test(test_process),
+		cmocka_unit_test(test_id),
 		cmocka_unit_test(test_anchors),
 	};
 
