@@ -53,10 +53,10 @@ struct saved_frame {
 	uint32_t file;
 	uint32_t line;
 	uint32_t area;
-	uint8_t flags;
-	uint8_t source;
-	uint8_t kind;
-	uint8_t unused;
+	uint32_t omitted;
+	uint32_t flags;
+	uint16_t source;
+	uint16_t kind;
 };
 
 struct saved_thread {
@@ -145,11 +145,12 @@ static void write_frame(struct writer *writer, const struct ss_frame *frame)
 		.file = number_of(writer, frame->file),
 		.line = frame->line,
 		.area = number_of(writer, frame->area),
-		.flags = (uint8_t)((frame->inlined ? INLINED : 0) |
-				   (frame->signal_frame ? SIGNAL_FRAME : 0) |
-				   (frame->replaced ? REPLACED : 0)),
-		.source = (uint8_t)frame->source,
-		.kind = (uint8_t)frame->kind,
+		.omitted = frame->omitted,
+		.flags = (uint32_t)((frame->inlined ? INLINED : 0) |
+				    (frame->signal_frame ? SIGNAL_FRAME : 0) |
+				    (frame->replaced ? REPLACED : 0)),
+		.source = (uint16_t)frame->source,
+		.kind = (uint16_t)frame->kind,
 	};
 
 	ss_buffer_add(&writer->body, &saved, sizeof(saved));
@@ -428,6 +429,7 @@ static bool convert_frame(const struct ss_saved_stacks *saved,
 		.area_offset = from->area_offset,
 		.kind = (enum ss_frame_kind)from->kind,
 		.replaced = from->flags & REPLACED,
+		.omitted = from->omitted,
 	};
 	if (!is_module(saved, from->module) || from->source > SS_FROM_RUNTIME ||
 	    from->kind > SS_FRAME_JIT ||

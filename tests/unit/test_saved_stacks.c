@@ -73,7 +73,7 @@ static struct ss_snapshot *make_snapshot(const struct ss_capture *capture)
 		  .file = "a.py",
 		  .line = 5 },
 		{ .pc = 0x2000, .module_index = -1, .replaced = true },
-		{ .pc = 0x3000, .module_index = -1 },
+		{ .pc = 0x3000, .module_index = -1, .omitted = 70000 },
 	};
 
 	assert_non_null(snapshot);
@@ -147,6 +147,8 @@ static void test_same(void **state)
 	assert_int_equal(frame->kind, SS_FRAME_PYTHON);
 	assert_string_equal(ss_snapshot_frame(snapshot, thread, 0)->area, "[jit]");
 	assert_true(ss_snapshot_frame(snapshot, thread, 3)->replaced);
+	assert_int_equal(ss_snapshot_frame(snapshot, thread, 3)->omitted, 0);
+	assert_int_equal(ss_snapshot_frame(snapshot, thread, 4)->omitted, 70000);
 	assert_string_equal(ss_snapshot_thread(snapshot, 1)->native_reason, "it ran");
 	assert_int_equal(snapshot->references.count, 1);
 	assert_int_equal(snapshot->references.items[0].frame, 4);
