@@ -128,6 +128,24 @@ static bool add_word(struct ss_stack_cache *cache, struct ss_stack_word word, ui
 	return true;
 }
 
+/* words: those of the stack, without registers. */
+static void mark_root(struct ss_stack_word *words, size_t count, const uint8_t *bytes)
+{
+	static const uint64_t zero;
+	uint32_t outermost = 0;
+
+	for (size_t i = 0; i < count; i++) {
+		if (words[i].kind == SS_WORD_CODE)
+			outermost = SS_MAX(outermost, words[i].at);
+	}
+	for (size_t i = 0; i < count; i++) {
+		if (words[i].kind == SS_WORD_DATA && words[i].at >= outermost &&
+		    memcmp(bytes + words[i].at, &zero, sizeof(zero)) == 0)
+			words[i] = (struct ss_stack_word){ .kind = SS_WORD_CODE,
+							   .at = words[i].at };
+	}
+}
+
 static bool add_words(struct ss_stack_cache *cache, const struct ss_trace_stack *stack,
 		      const struct ss_stack_question *question, const uint8_t *bytes,
 		      const uint32_t *offsets, size_t count)
@@ -144,6 +162,7 @@ static bool add_words(struct ss_stack_cache *cache, const struct ss_trace_stack 
 		if (!add_word(cache, classify(stack, question, value), offsets[i]))
 			return false;
 	}
+	mark_root(cache->words.items + cache->words.count - count, count, bytes);
 	return true;
 }
 
@@ -167,6 +186,8 @@ void ss_stack_cache_add(struct ss_stack_cache *cache, const struct ss_trace_stac
 			const struct ss_stack_question *question, const uint8_t *bytes,
 			const uint32_t *offsets, size_t count, uint32_t number)
 {
+	if (stack->end != SS_END_ROOT && stack->end != SS_END_LIMIT)
+		return;
 	if (cache->items.count >= ITEMS_MAX || cache->words.count >= WORDS_MAX)
 		ss_stack_cache_deinit(cache);
 	size_t first = cache->words.count;

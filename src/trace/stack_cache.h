@@ -3,7 +3,9 @@
  * that it reads, so a stack in which they are the same has the same frames: return addresses must
  * be equal, and pointers into the stack must have the same distance from the stack pointer. Other
  * values are data that functions keep in registers, which may differ, unless they point into the
- * stack now. Programs come by at the same place again and again.
+ * stack now. Where a stack ended since a value was no return address, another one may be one, so only
+ * stacks that reached their root or a limit are kept. Zero as a return address is a root: above the
+ * outermost return address, zero is no data. Programs come by at the same place again and again.
  */
 #ifndef SS_TRACE_STACK_CACHE_H
 #define SS_TRACE_STACK_CACHE_H
@@ -14,8 +16,9 @@
 
 /* A word of the stack or a register, for comparison. */
 struct ss_stack_word {
-	uint64_t value; /* CODE: itself; STACK: its distance from the stack pointer */
-	uint32_t at;	/* in the stack, or the register */
+	uint64_t
+		value; /* CODE (or 0): itself; STACK: its distance from the stack pointer */
+	uint32_t at;   /* in the stack, or the register */
 	enum ss_stack_word_kind { SS_WORD_DATA, SS_WORD_CODE, SS_WORD_STACK } kind;
 };
 

@@ -114,6 +114,44 @@ static void test_different(void **state)
 	assert_int_equal(find(&cache, &example), 0);
 }
 
+/* Where a stack ended at a value that is no return address, another one may go on. */
+static void test_ends(void **state)
+{
+	struct ss_trace_stack ended = stack;
+	const struct example example = make(stack_at);
+
+	(void)state;
+	for (int end = SS_END_ROOT; end <= SS_END_RUNNABLE; end++) {
+		__attribute__((
+			cleanup(ss_stack_cache_deinit))) struct ss_stack_cache cache = {};
+		ended.end = (enum ss_end)end;
+		ss_stack_cache_add(&cache, &ended, &example.question,
+				   (const uint8_t *)example.words, offsets,
+				   SS_ARRAY_SIZE(offsets), NUMBER);
+		const bool kept = end == SS_END_ROOT || end == SS_END_LIMIT;
+		if (find(&cache, &example) != (kept ? NUMBER : 0))
+			fail_msg("end %d: found %u", end, find(&cache, &example));
+	}
+}
+
+/* A return address of zero is the root; zero within a frame is data. */
+static void test_zero(void **state)
+{
+	static const uint32_t all[] = { 0, WORD, 2 * WORD, 3 * WORD, 4 * WORD };
+	__attribute__((cleanup(ss_stack_cache_deinit))) struct ss_stack_cache cache = {};
+	struct example example = make(stack_at);
+
+	(void)state;
+	example.words[2] = example.words[4] = 0;
+	ss_stack_cache_add(&cache, &stack, &example.question,
+			   (const uint8_t *)example.words, all, SS_ARRAY_SIZE(all),
+			   NUMBER);
+	example.words[2] = 555;
+	assert_int_equal(find(&cache, &example), NUMBER);
+	example.words[4] = 0x403000;
+	assert_int_equal(find(&cache, &example), 0);
+}
+
 /* Several stacks at one place, and more than the cache holds. */
 static void test_many(void **state)
 {
@@ -142,8 +180,8 @@ static void test_many(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_same),
-		cmocka_unit_test(test_different),
+		cmocka_unit_test(test_same), cmocka_unit_test(test_different),
+		cmocka_unit_test(test_ends), cmocka_unit_test(test_zero),
 		cmocka_unit_test(test_many),
 	};
 
