@@ -845,6 +845,7 @@ static size_t find_program_locks(const struct python *python,
 	const struct ss_memory *memory = python->process->memory;
 	size_t count = ss_python_locks_find(python->process, &python->layout, copied,
 					    locks, PROGRAM_LOCKS_MAX);
+	uint64_t work_left = SS_PYTHON_LOCKS_WORK;
 	bool search = false;
 
 	for (size_t i = 0; i < count; i++)
@@ -853,7 +854,7 @@ static size_t find_program_locks(const struct python *python,
 		const struct state *state = &python->states.items[i];
 		if (state->thread)
 			ss_python_locks_search(memory, &python->layout, state->address,
-					       state->thread, locks, count);
+					       state->thread, locks, count, &work_left);
 	}
 	for (size_t i = 0; i < count; i++) {
 		const struct ss_python_lock *lock = &locks[i];

@@ -18,6 +18,7 @@ enum {
 	STACK_MAX = 1 << 16,  /* values of a frame */
 	TABLE_MAX = 1 << 16,
 	NAMES_MAX = 1 << 12,
+	NAME_WORK = 64, /* as much as reading so many bytes of a table */
 	/* lockobject, rlockobject (Modules/_threadmodule.c) */
 	LOCK_SEMAPHORE = 16,
 	LOCK_LOCKED = 32,
@@ -216,6 +217,7 @@ struct search {
 	const struct ss_capture_thread *thread;
 	struct ss_python_lock *locks;
 	size_t count;
+	uint64_t *work_left;
 	/* The frames from the innermost one up to here may have released a lock */
 	bool may_release;
 	/* What these frames refer to: those inside of the current one, and that one. codes:
@@ -225,6 +227,13 @@ struct search {
 	uint64_t codes[CODES_MAX];
 	size_t code_count;
 };
+
+/* False: there is no more work to be done for this process. */
+static bool take_work(const struct search *search, uint64_t work)
+{
+	*search->work_left -= SS_MIN(*search->work_left, work);
+	return *search->work_left > 0;
+}
 
 static bool read_bytes_size(const struct ss_memory *memory, uint64_t address,
 			    uint64_t *ret)
@@ -269,7 +278,8 @@ static struct names read_names(const struct search *search, uint64_t code)
 	    !read_name(search, code + search->layout->code_name, &ret))
 		return (struct names){ .release = true };
 	for (uint64_t i = 0; i < count && !ret.release; i++) {
-		if (!read_name(search, names + TUPLE_ITEMS + i * 8, &ret))
+		if (!take_work(search, NAME_WORK) ||
+		    !read_name(search, names + TUPLE_ITEMS + i * 8, &ret))
 			ret.release = true;
 	}
 	return ret;
@@ -396,6 +406,7 @@ static bool read_exceptions(const struct search *search, uint64_t code, struct t
 	    !read_bytes_size(search->memory, address, &size) || size > sizeof(ret->bytes))
 		return false;
 	ret->size = size;
+	ret->at = 0;
 	return ss_memory_read(search->memory, address + BYTES_DATA, ret->bytes, size);
 }
 
@@ -405,7 +416,7 @@ static bool add_by_table(struct search *search, uint64_t frame, const uint8_t *b
 			 uint64_t code)
 {
 	const struct ss_python_layout *layout = search->layout;
-	struct table table = {};
+	struct table table; /* it is large, and most are short */
 	uint32_t locals;
 	int64_t offset;
 
@@ -419,7 +430,10 @@ static bool add_by_table(struct search *search, uint64_t frame, const uint8_t *b
 	for (int i = 0; offset >= 0; i++) {
 		uint8_t handler[3];
 		struct entry entry;
-		if (!find_entry(&table, unit, &entry))
+		bool found = find_entry(&table, unit, &entry);
+		if (!take_work(search, table.at))
+			return false;
+		if (!found)
 			break;
 		if (i == STATEMENTS_MAX || entry.depth > STACK_MAX ||
 		    !ss_memory_read(search->memory,
@@ -508,31 +522,44 @@ static bool find_frame(const struct search *search, uint64_t state, uint64_t *re
 		ss_memory_read_u64(search->memory, *ret + layout->cframe_frame, ret));
 }
 
+static void search_frames(struct search *search, uint64_t state)
+{
+	enum { OWNER_SHIM = 3 };
+	const struct ss_python_layout *layout = search->layout;
+	uint8_t bytes[SS_PYTHON_HEADER_MAX];
+	uint64_t frame;
+
+	if (!find_frame(search, state, &frame))
+		return;
+	for (int i = 0; frame && frame % 8 == 0 && !search->may_release && i < FRAMES_MAX;
+	     i++) {
+		if (!ss_memory_read(search->memory, frame, bytes, layout->frame_size))
+			return;
+		bool shim = layout->frames == SS_PYTHON_SHIM &&
+			    bytes[layout->frame_entry] >= OWNER_SHIM;
+		if (!shim && !search_frame(search, frame, bytes))
+			return;
+		frame = ss_load_u64(bytes, layout->frame_previous);
+	}
+}
+
 void ss_python_locks_search(const struct ss_memory *memory,
 			    const struct ss_python_layout *layout, uint64_t state,
 			    const struct ss_capture_thread *thread,
-			    struct ss_python_lock *locks, size_t count)
+			    struct ss_python_lock *locks, size_t count,
+			    uint64_t *work_left)
 {
-	enum { OWNER_SHIM = 3 };
 	struct search search = { .memory = memory,
 				 .layout = layout,
 				 .places = find_places(layout),
 				 .thread = thread,
 				 .locks = locks,
-				 .count = count };
-	uint8_t bytes[SS_PYTHON_HEADER_MAX];
-	uint64_t frame;
+				 .count = count,
+				 .work_left = work_left };
 
-	if (!search.places || !find_frame(&search, state, &frame))
-		return;
-	for (int i = 0; frame && frame % 8 == 0 && !search.may_release && i < FRAMES_MAX;
-	     i++) {
-		if (!ss_memory_read(memory, frame, bytes, layout->frame_size))
-			return;
-		bool shim = layout->frames == SS_PYTHON_SHIM &&
-			    bytes[layout->frame_entry] >= OWNER_SHIM;
-		if (!shim && !search_frame(&search, frame, bytes))
-			return;
-		frame = ss_load_u64(bytes, layout->frame_previous);
-	}
+	if (search.places && *work_left > 0)
+		search_frames(&search, state);
+	/* Another thread may own what is owned here. */
+	for (size_t i = 0; *work_left == 0 && i < count; i++)
+		locks[i].several = true;
 }

@@ -22,7 +22,7 @@ struct ss_python_lock {
 	uint64_t owner_id;
 	/* Lock: the thread in whose with statement it provably is; or NULL */
 	const struct ss_capture_thread *owner;
-	bool several; /* threads are: none of them counts */
+	bool several; /* threads are, or not all were searched: none of them counts */
 };
 
 /* Locks that threads wait for and that are locked; at most max. copied: memory of the moment of
@@ -32,11 +32,17 @@ size_t ss_python_locks_find(const struct ss_runtime_process *process,
 			    const struct ss_memory *copied, struct ss_python_lock *ret,
 			    size_t max);
 
+/* Of the threads of a process, in bytes of tables: a fraction of a second. Hostile tables are
+   large, and all of a thread's functions may have one. */
+enum { SS_PYTHON_LOCKS_WORK = 1 << 26 };
+
 /* Searches the frames of a thread state for with statements of these locks, and sets their
-   owners. */
+   owners. work_left: for all threads, SS_PYTHON_LOCKS_WORK at first; with none left no Lock has an
+   owner. */
 void ss_python_locks_search(const struct ss_memory *memory,
 			    const struct ss_python_layout *layout, uint64_t state,
 			    const struct ss_capture_thread *thread,
-			    struct ss_python_lock *locks, size_t count);
+			    struct ss_python_lock *locks, size_t count,
+			    uint64_t *work_left);
 
 #endif

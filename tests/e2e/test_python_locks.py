@@ -5,6 +5,7 @@ Debian packages: python3. PYTHONS: more interpreters, separated by colons."""
 
 import ast
 import json
+import re
 import time
 
 from harness import EndToEnd, all_sleep, main, task_switches, wait_until
@@ -200,6 +201,27 @@ serve()
 """
 
 
+# Functions with the largest tables that are read, of which each entry leads to another one
+HOSTILE = """
+def entry(start, size, target):
+    return b"".join(bytes((0x40 | n >> 6, n & 63)) for n in (start, size, target)) + bytes(1)
+source = "def f(n, lock):\\n if n: return f(n - 1, lock)\\n lock.acquire()\\n" + " n = 1\\n" * 1600
+exec(source)
+chain = b"".join(entry(3000 + i, 1, 3001 + i) for i in range(62)) + entry(0, 2900, 3000)
+f.__code__ = f.__code__.replace(co_exceptiontable=bytes(65536 - len(chain)) + chain)
+def holds(lock, taken):
+    with lock:
+        taken.set()
+        locked().acquire()
+lock, taken = Lock(), threading.Event()
+start("holds", holds, lock, taken)
+taken.wait()
+for i in range(30):
+    start("%d-waits" % i, f, 250, lock)
+serve()
+"""
+
+
 class PythonLocks(EndToEnd):
     def judge(self, python, program, status):
         """The report of hang, and its threads by their names in the program."""
@@ -254,6 +276,18 @@ class PythonLocks(EndToEnd):
                 waits = [thread["wait_data"] for name, thread in threads.items()
                          if name.endswith("-waits")]
                 self.assertEqual({wait["lock"] for wait in waits}, {"python-lock"}, note)
+
+    def test_hostile(self):
+        for python in interpreters():
+            with self.subTest(python=python):
+                if not re.search(r"3\.1[1-3]", python):
+                    continue
+                report, threads = self.judge(python, HOSTILE, 0)
+                note = json.dumps(report, indent=1)
+                wait = threads["1-waits"]["wait_data"]
+                self.assertEqual(wait["lock"], "python-lock", note)
+                # The work has a limit, beyond which no owner is named.
+                self.assertIsNone(wait["owner_tid"], note)
 
     def test_timed(self):
         for python in interpreters():

@@ -81,7 +81,9 @@ static void search_locks(const struct ss_python_layout *layout,
 
 	for (size_t i = 0; i < WORDS_MAX; i++)
 		locks[i].address = BASE + i * 8;
-	ss_python_locks_search(&memory->memory, layout, BASE, &thread, locks, WORDS_MAX);
+	uint64_t work_left = SS_PYTHON_LOCKS_WORK;
+	ss_python_locks_search(&memory->memory, layout, BASE, &thread, locks, WORDS_MAX,
+			       &work_left);
 	for (size_t i = 0; i < WORDS_MAX; i++) {
 		FUZZ_REQUIRE(!locks[i].owner || locks[i].owner == &thread);
 		FUZZ_REQUIRE(!locks[i].several);
