@@ -11,7 +11,7 @@
 enum {
 	/* The object is an argument of functions that have called the one that waits. */
 	STACK_WORDS = 96,
-	WAITERS_MAX = 256,
+	SEMAPHORES_MAX = 1024,
 	FRAMES_MAX = 1 << 12, /* of a thread */
 	CODES_MAX = 256,      /* inside of a with statement */
 	STATEMENTS_MAX = 64,  /* of a frame */
@@ -52,6 +52,8 @@ struct places {
 	/* Opcodes with which the handler of a with statement begins; 0: one is enough */
 	uint8_t push;
 	uint8_t exit;
+	/* From this one on: what tracing puts in place of others; 0: of none */
+	uint8_t instrumented;
 };
 
 static const struct places places[] = {
@@ -90,14 +92,16 @@ static const struct places places[] = {
 	  .code_exceptions = 40,
 	  .frame_values = 72,
 	  .push = 35,
-	  .exit = 49 },
+	  .exit = 49,
+	  .instrumented = 237 },
 	{ .minor = 13,
 	  .code_names = 32,
 	  .code_locals = 72,
 	  .code_exceptions = 40,
 	  .frame_values = 72,
 	  .push = 33,
-	  .exit = 44 },
+	  .exit = 44,
+	  .instrumented = 236 },
 };
 
 static const struct places *find_places(const struct ss_python_layout *layout)
@@ -168,10 +172,17 @@ static bool find_lock(const struct ss_runtime_process *process,
 	return false;
 }
 
-static bool is_known(const struct ss_python_lock *locks, size_t count, uint64_t semaphore)
+/* Semaphores that were looked at, of locks or not: native threads of a pool wait for the same
+   one, and so do threads for the global interpreter lock. */
+struct semaphores {
+	uint64_t addresses[SEMAPHORES_MAX];
+	size_t count;
+};
+
+static bool is_known(const struct semaphores *known, uint64_t address)
 {
-	for (size_t i = 0; i < count; i++) {
-		if (locks[i].semaphore == semaphore)
+	for (size_t i = 0; i < known->count; i++) {
+		if (known->addresses[i] == address)
 			return true;
 	}
 	return false;
@@ -183,19 +194,21 @@ size_t ss_python_locks_find(const struct ss_runtime_process *process,
 			    size_t max)
 {
 	const struct ss_capture *capture = process->capture;
-	unsigned waiters = 0;
+	struct semaphores known;
 	size_t count = 0;
 
 	if (!find_places(layout))
 		return 0;
+	known.count = 0;
 	for (size_t i = 0;
-	     i < capture->threads.count && count < max && waiters < WAITERS_MAX; i++) {
+	     i < capture->threads.count && count < max && known.count < SEMAPHORES_MAX;
+	     i++) {
 		const struct ss_capture_thread *thread = &capture->threads.items[i];
 		struct ss_futex futex;
 		if (!ss_futex_parse(&thread->syscall, &futex) ||
-		    is_known(ret, count, futex.address))
+		    is_known(&known, futex.address))
 			continue;
-		waiters++;
+		known.addresses[known.count++] = futex.address;
 		count += find_lock(process, copied, thread, futex.address, &ret[count]);
 	}
 	return count;
@@ -447,6 +460,10 @@ static bool add_by_table(struct search *search, uint64_t frame, const uint8_t *b
 			add_statement(search, frame + search->places->frame_values +
 						      8 * (locals + entry.depth - 1));
 		}
+		/* It may be that of an object that is written in Python. */
+		if (search->places->instrumented && entry.last_instruction &&
+		    handler[0] >= search->places->instrumented)
+			search->may_release = true;
 		unit = entry.target;
 	}
 	return true;

@@ -72,6 +72,26 @@ start("queue-2", in_with, jobs.mutex, lock, both)
 serve()
 """
 
+TIMED = """
+def timed(x, y, both):
+    with x:
+        both.wait()
+        y.acquire(timeout=1000)
+pair("timed", Lock, timed)
+serve()
+"""
+
+# Threads of a library, which are older than those of Python
+NATIVE = """
+import ctypes
+libc = ctypes.CDLL(None)
+semaphore = ctypes.create_string_buffer(32)
+libc.sem_init(semaphore, 0, 0)
+for _ in range(300):
+    assert libc.pthread_create(ctypes.byref(ctypes.c_ulong()), None, libc.sem_wait, semaphore) == 0
+threads.update(("native-%d" % i, -i) for i in range(300))
+""" + TIMED
+
 # Each of these threads waits for a lock that no thread owns of which that can be known.
 NONE = """
 hidden = locked()
@@ -160,6 +180,28 @@ for function in (in_object, in_functions, in_enter, in_itself):
     entered.wait()
     lock.acquire()
     go.set()
+# Tracing puts its own instructions in place of some, here of the inner statement.
+def traced(fail, lock, other, entered):
+    with lock:
+        if fail:
+            raise ValueError
+        with Unlocked(lock):
+            entered.set()
+            other.acquire()
+if hasattr(sys, "monitoring"):
+    sys.monitoring.use_tool_id(0, "test")
+    sys.monitoring.register_callback(0, sys.monitoring.events.LINE,
+                                     lambda *_: sys.monitoring.DISABLE)
+    sys.monitoring.set_local_events(0, traced.__code__, sys.monitoring.events.LINE)
+lock, entered = Lock(), threading.Event()
+try:
+    traced(True, lock, None, None)
+except ValueError:
+    pass
+start("traced", traced, False, lock, locked(), entered)
+entered.wait()
+lock.acquire()
+start("traced-waits", wait_for, lock)
 # The with statement has ended: its words are still where they were.
 def ended(x, y, z, go):
     with x:
@@ -190,16 +232,6 @@ def waits_inside():
 start("condition-rlock", waits_inside)
 serve()
 """
-
-TIMED = """
-def timed(x, y, both):
-    with x:
-        both.wait()
-        y.acquire(timeout=1000)
-pair("timed", Lock, timed)
-serve()
-"""
-
 
 # Functions with the largest tables that are read, of which each entry leads to another one
 HOSTILE = """
@@ -292,7 +324,7 @@ class PythonLocks(EndToEnd):
     def test_timed(self):
         for python in interpreters():
             with self.subTest(python=python):
-                report, _ = self.judge(python, TIMED, 4)
+                report, _ = self.judge(python, NATIVE, 4)
                 self.assertEqual([d["timed"] for d in report["deadlocks"]], [True],
                                  json.dumps(report, indent=1))
 
