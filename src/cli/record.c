@@ -271,7 +271,7 @@ static int status_of_recording(const struct ss_recorder_summary *summary, bool f
 		ss_failure_warn("nothing was recorded: %s",
 				summary->ticks ?
 					"the selection matched no thread at any tick" :
-					"it ended before the first tick");
+					"the recording ended before the first tick");
 	return SS_STATUS_NOTHING;
 }
 

@@ -515,7 +515,7 @@ static bool is_broken_pipe(void)
 	       (pollfd.revents & POLLERR);
 }
 
-/* broken: result: standard output is a pipe without a reader. */
+/* Leaves SIGPIPE ignored. broken: result: standard output is a pipe without a reader. */
 static int run_trace(int argc, char **argv, bool *broken)
 {
 	_cleanup_(trace_deinit) struct trace trace = {
@@ -526,6 +526,8 @@ static int run_trace(int argc, char **argv, bool *broken)
 	if (!ss_usage_parse(&ss_command_trace, argc, argv, 0, &trace) ||
 	    !ss_target_options_resolve(&trace.process))
 		return SS_STATUS_NOTHING;
+	/* The definition of the probes is removed first. */
+	(void)signal(SIGPIPE, SIG_IGN); /* cannot fail: a valid signal */
 	_cleanup_error_ struct ss_error *error = open_trace(&trace);
 	bool all = !error && report_specs(&trace);
 	bool any = !error && (trace.options.faults || has_any(&trace));
@@ -555,10 +557,11 @@ static int run(int argc, char **argv)
 {
 	bool broken = false;
 
-	/* The definition of the probes is removed first. */
-	void (*before)(int) = signal(SIGPIPE, SIG_IGN);
+	struct sigaction before;
+
+	(void)sigaction(SIGPIPE, NULL, &before); /* cannot fail: a valid signal */
 	int status = run_trace(argc, argv, &broken);
-	(void)signal(SIGPIPE, before); /* cannot fail: a valid signal */
+	(void)sigaction(SIGPIPE, &before, NULL); /* likewise */
 	if (broken)
 		(void)raise(SIGPIPE); /* likewise */
 	return status;

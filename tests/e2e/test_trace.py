@@ -488,6 +488,12 @@ class TraceTest(EndToEnd):
                                   stderr=subprocess.PIPE, timeout=LIMIT_S)
         self.assertEqual((done.returncode, done.stderr),
                          (2, b"stacksnap: cannot write to standard output\n"))
+        read, write = os.pipe()
+        os.close(read)
+        done = subprocess.run([STACKSNAP, "trace", "--help"], stdin=subprocess.DEVNULL, stdout=write,
+                              stderr=subprocess.PIPE, timeout=LIMIT_S)
+        os.close(write)
+        self.assertEqual((done.returncode, done.stderr), (-signal.SIGPIPE, b""))
 
     def test_stripped(self):
         path = os.path.join(self.directory(), "stripped")

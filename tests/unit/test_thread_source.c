@@ -19,8 +19,10 @@
 #include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <sys/time.h>
+#include <sys/utsname.h>
 #include <sys/wait.h>
 #include <unistd.h>
+#include <zlib.h>
 
 #include "base/cleanup.h"
 #include "base/clock.h"
@@ -173,9 +175,32 @@ static void check_process(bool timer)
 	(void)munmap(shared, sizeof(*shared));
 }
 
+/* With this option the kernel may not count a time on a CPU that is shorter than the interrupt
+   before it, so the next tick may not see it. Without a readable file: false. */
+static bool takes_interrupts_from_time(void)
+{
+	bool found = false;
+	struct utsname name;
+	char path[sizeof(name.release) + 16];
+	char line[256];
+
+	assert_int_equal(uname(&name), 0);
+	(void)snprintf(path, sizeof(path), "/boot/config-%s", name.release);
+	gzFile file = gzopen("/proc/config.gz", "r");
+	if (!file)
+		file = gzopen(path, "r"); /* plain text is read, too */
+	while (file && !found && gzgets(file, line, sizeof(line)))
+		found = strcmp(line, "CONFIG_IRQ_TIME_ACCOUNTING=y\n") == 0;
+	if (file)
+		(void)gzclose(file);
+	return found;
+}
+
 static void test_short_runs(void **state)
 {
 	(void)state;
+	if (takes_interrupts_from_time())
+		skip();
 	check_process(false);
 }
 
@@ -183,6 +208,8 @@ static void test_short_runs(void **state)
 static void test_timer(void **state)
 {
 	(void)state;
+	if (takes_interrupts_from_time())
+		skip();
 	check_process(true);
 }
 
