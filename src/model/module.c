@@ -113,6 +113,12 @@ void ss_module_clear_build_id(struct ss_module_impl *module)
 	module->build_id_size = 0;
 }
 
+void ss_module_clear_problem(struct ss_module_impl *module)
+{
+	free(take_ptr(module->problem));
+	module->pub.problem = NULL;
+}
+
 void ss_module_set_problem(struct ss_module_impl *module, const char *format, ...)
 {
 	char *text = NULL;

@@ -85,6 +85,7 @@ void ss_file_hash_text(const uint8_t hash[SS_FILE_HASH_SIZE],
 /* Removes the build-id. */
 void ss_module_clear_build_id(struct ss_module_impl *module);
 
+void ss_module_clear_problem(struct ss_module_impl *module);
 /* Sets pub.problem to a formatted text, unless it is set already. */
 void ss_module_set_problem(struct ss_module_impl *module, const char *format, ...)
 	__attribute__((format(printf, 2, 3)));

@@ -19,7 +19,7 @@
 enum {
 	IMAGE_MAX = 64 << 20,	/* limit of bytes of one module without a file */
 	IMAGES_MAX = 256 << 20, /* limit for all of them */
-	RETRY_S = 60,		/* a file system that did not respond */
+	RETRY_S = 60,		/* a file system, or a file, that did not respond */
 };
 
 /* Limit for copies of files whose file system may not respond. */
@@ -324,15 +324,27 @@ static void take_header(struct ss_module_impl *module, const struct ss_opened *o
 
 static const char unresponsive[] = "its file system does not respond";
 
-static bool is_unresponsive(const struct ss_target *target, uint64_t device)
+/* NULL: it is to be opened. */
+static const struct ss_unresponsive *
+find_unresponsive(const struct ss_target *target, const struct ss_module_impl *module)
 {
 	for (size_t i = 0; i < SS_ARRAY_SIZE(target->unresponsive); i++) {
 		const struct ss_unresponsive *known = &target->unresponsive[i];
-		if (known->device == device && known->since_ns > 0 &&
+		if (known->device == module->device &&
+		    (known->inode == 0 || known->inode == module->inode) &&
+		    known->since_ns > 0 &&
 		    ss_now_ns() - known->since_ns < RETRY_S * SS_NS_PER_SECOND)
-			return true;
+			return known;
 	}
-	return false;
+	return NULL;
+}
+
+static void add_unresponsive(struct ss_target *target, uint64_t device, uint64_t inode)
+{
+	target->unresponsive[target->unresponsive_count++ % SS_UNRESPONSIVE_MAX] =
+		(struct ss_unresponsive){ .device = device,
+					  .inode = inode,
+					  .since_ns = ss_now_ns() };
 }
 
 /* Of a module without a file, such as the vDSO. */
@@ -347,15 +359,21 @@ static void keep_image(struct ss_module_impl *module, struct batch *batch)
 	batch->images -= SS_MIN(batch->images, (uint64_t)module->size);
 }
 
+/* Other files of the disk may be opened; what is mapped of this one is in memory. */
+static void keep_unanswered(struct ss_module_impl *module, struct batch *batch)
+{
+	ss_module_set_problem(module, "a program that decides whether it may be opened "
+				      "(fanotify) does not answer");
+	keep_image(module, batch);
+}
+
 /* The same server has the other modules of that device. */
 static void give_up(const struct ss_opener *opener, size_t item)
 {
 	const struct batch *batch = opener->data;
 	uint64_t device = batch->modules[item]->device;
 
-	batch->target->unresponsive[batch->target->unresponsive_count++ %
-				    SS_UNRESPONSIVE_MAX] =
-		(struct ss_unresponsive){ .device = device, .since_ns = ss_now_ns() };
+	add_unresponsive(batch->target, device, 0);
 	for (size_t i = 0; i < opener->count; i++) {
 		if (i != item &&
 		    (!opener->wanted[i] || batch->modules[i]->device != device))
@@ -370,11 +388,9 @@ static void take(const struct ss_opener *opener, size_t item, struct ss_opened *
 	struct batch *batch = opener->data;
 	struct ss_module_impl *module = batch->modules[item];
 
-	/* Other files of the disk may be opened; what is mapped of this one is in memory. */
 	if (!opened && is_on_disk(batch, module)) {
-		ss_module_set_problem(module, "a program that decides whether it may be "
-					      "opened (fanotify) does not answer");
-		keep_image(module, batch);
+		add_unresponsive(batch->target, module->device, module->inode);
+		keep_unanswered(module, batch);
 		return;
 	}
 	if (!opened) {
@@ -464,12 +480,19 @@ bool ss_files_open_modules(struct ss_module_impl *const *modules, const bool *wa
 		if (!wanted[i] || modules[i]->fd >= 0 || modules[i]->bytes)
 			continue;
 		any = true;
+		ss_module_clear_problem(modules[i]); /* of an earlier capture */
+		const struct ss_unresponsive *known =
+			find_unresponsive(target, modules[i]);
 		if (modules[i]->inode == 0)
 			keep_image(modules[i], &batch);
-		else if (is_unresponsive(target, modules[i]->device))
-			ss_module_set_problem(modules[i], unresponsive);
-		else
+		else if (!known)
 			left[i] = opened[i] = true;
+		else if (known->inode == 0)
+			ss_module_set_problem(modules[i], unresponsive);
+		else {
+			keep_unanswered(modules[i], &batch);
+			opened[i] = modules[i]->bytes != NULL;
+		}
 	}
 	run(&batch, left, count);
 	for (size_t i = 0; i < count; i++) {

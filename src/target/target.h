@@ -10,11 +10,13 @@
 #include "proc/task.h"
 #include "stacksnap.h"
 
-enum { SS_UNRESPONSIVE_MAX = 8 };
+enum { SS_UNRESPONSIVE_MAX = 64 };
 
-/* A file system whose server did not respond (target/files.h). */
+/* A file system whose server did not respond, or a file that nobody permitted to open
+   (target/files.h). */
 struct ss_unresponsive {
 	uint64_t device; /* as in maps */
+	uint64_t inode;	 /* 0: all files of the device */
 	uint64_t since_ns;
 };
 

@@ -8,7 +8,9 @@
 #include <sys/ioctl.h>
 #include <sys/mman.h>
 
+#include "base/clock.h"
 #include "base/io.h"
+#include "target/target.h"
 
 static int orders[2]; /* a pipe to the child */
 
@@ -79,6 +81,55 @@ static void test_modules_only(void **state)
 	}
 	assert_true(open > 0);
 	assert_false(second->threads.items[0].not_run);
+	ss_capture_free(first);
+	ss_capture_free(second);
+	ss_target_close(target);
+	stop(child);
+}
+
+/* What could not be opened for an earlier capture may be opened now, but for a file that nobody
+   permitted to open: that is not tried again soon. */
+static void test_modules_not_opened(void **state)
+{
+	pid_t child = start(sleepers);
+	struct ss_target *target = open_target(child);
+	struct ss_capture *first = take_next(target, NULL, NULL);
+	const struct ss_capture_options options = { .size = sizeof(options),
+						    .mode = SS_MODE_AUTO,
+						    .modules = first };
+	struct ss_capture *second = NULL;
+	const struct ss_module_impl *refused = NULL;
+	const char *problem = NULL;
+	size_t others = 0;
+
+	(void)state;
+	for (size_t i = 0; i < first->modules.count; i++) {
+		struct ss_module_impl *module = first->modules.items[i];
+		if (module->fd < 0)
+			continue;
+		(void)close(module->fd);
+		module->fd = -1;
+		ss_module_set_problem(module, "of the first capture");
+		refused = refused ? refused : module;
+	}
+	assert_non_null(refused);
+	target->unresponsive[0] = (struct ss_unresponsive){ .device = refused->device,
+							    .inode = refused->inode,
+							    .since_ns = ss_now_ns() };
+	assert_null(ss_capture_take(target, &options, &second));
+	for (size_t i = 0; i < second->modules.count; i++) {
+		const struct ss_module_impl *module = second->modules.items[i];
+		if (module == refused)
+			problem = module->pub.problem;
+		else if (module->fd >= 0 && module->pub.problem)
+			fail_msg("%s: %s", module->path, module->pub.problem);
+		others += module != refused && module->fd >= 0;
+	}
+	print_message("%s: %s, %zu opened\n", refused->path, problem, others);
+	assert_true(refused->fd < 0);
+	assert_non_null(refused->bytes);
+	assert_non_null(strstr(problem, "fanotify"));
+	assert_true(others > 0);
 	ss_capture_free(first);
 	ss_capture_free(second);
 	ss_target_close(target);
@@ -274,6 +325,7 @@ int main(void)
 		cmocka_unit_test(test_shared_and_executed),
 		cmocka_unit_test(test_registers),
 		cmocka_unit_test(test_modules_only),
+		cmocka_unit_test(test_modules_not_opened),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
