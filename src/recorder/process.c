@@ -499,8 +499,10 @@ static bool queue_wait(struct ss_recorder_process *process,
 static bool is_stack_mapped(const struct ss_recorder_process *process,
 			    const struct ss_capture_thread *captured)
 {
-	return ss_capture_find_area(process->sampler.space.capture,
-				    ss_regs_sp(&ss_arch_host, &captured->regs)) != NULL;
+	const struct ss_capture *capture = process->sampler.space.capture;
+
+	return ss_capture_find_area(capture,
+				    ss_regs_sp(capture->arch, &captured->regs)) != NULL;
 }
 
 /*
