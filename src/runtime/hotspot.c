@@ -11,6 +11,7 @@
 #include <sys/mman.h>
 
 #include "base/cleanup.h"
+#include "base/load.h"
 #include "base/search.h"
 #include "elf/image.h"
 #include "elf/symbol.h"
@@ -1022,11 +1023,18 @@ static const struct java_thread *
 find_monitor(struct hotspot *hotspot, const struct java_thread *java, uint64_t *ret)
 {
 	struct owner owner;
+	struct owner again = {};
 
 	if (!read_now(hotspot, java->address, SS_HOTSPOT_THREAD_PENDING_MONITOR, ret) ||
 	    !*ret || !read_owner(hotspot, *ret, &owner))
 		return NULL;
-	return find_owner(hotspot, is_owner, &owner);
+	const struct java_thread *found = find_owner(hotspot, is_owner, &owner);
+	/* The garbage collector may have moved the object while threads were compared. */
+	if (!found || !read_owner(hotspot, *ret, &again) || again.value != owner.value ||
+	    again.locker != owner.locker || again.object != owner.object ||
+	    !is_owner(hotspot, found, &again))
+		return NULL;
+	return found;
 }
 
 /* The lock of java.util.concurrent for which a thread is parked. Returns its owner. */
@@ -1034,10 +1042,18 @@ static const struct java_thread *
 find_synchronizer(struct hotspot *hotspot, const struct java_thread *java, uint64_t *ret)
 {
 	uint64_t object;
+	uint64_t lock;
+	uint64_t again;
 
 	if (!ss_hotspot_parked_for(&hotspot->objects, java->address, ret, &object))
 		return NULL;
-	return find_owner(hotspot, has_object, &object);
+	const struct java_thread *found = find_owner(hotspot, has_object, &object);
+	/* As above */
+	if (!found ||
+	    !ss_hotspot_parked_for(&hotspot->objects, java->address, &lock, &again) ||
+	    lock != *ret || again != object || !has_object(hotspot, found, &again))
+		return NULL;
+	return found;
 }
 
 /* Whether a thread waits in its Parker, by which it waits for locks of java.util.concurrent. It is
@@ -1047,15 +1063,18 @@ static bool is_in_parker(const struct hotspot *hotspot, const struct java_thread
 {
 	const uint64_t *at = hotspot->layout.at;
 
+	uint8_t bytes[THREAD_BYTES_MAX];
+	const uint64_t begin = at[SS_HOTSPOT_THREAD_BASE_BYTES];
+	const uint64_t end = SS_MIN(at[SS_HOTSPOT_THREAD_BYTES], (uint64_t)sizeof(bytes));
+
 	if (!hotspot->layout.separate_parker)
 		return futex - java->address < at[SS_HOTSPOT_THREAD_BYTES];
-	for (uint64_t i = at[SS_HOTSPOT_THREAD_BASE_BYTES];
-	     i + WORD <= SS_MIN(at[SS_HOTSPOT_THREAD_BYTES], (uint64_t)THREAD_BYTES_MAX);
-	     i += WORD) {
-		uint64_t pointer;
-		if (ss_memory_read_u64(hotspot->process->fresh, java->address + i,
-				       &pointer) &&
-		    futex - pointer < PARKER_BYTES)
+	/* All at once: each reading is a message to the parent. */
+	if (begin >= end || !ss_memory_read(hotspot->process->fresh,
+					    java->address + begin, bytes, end - begin))
+		return false;
+	for (uint64_t i = 0; i + WORD <= end - begin; i += WORD) {
+		if (futex - ss_load_u64(bytes, i) < PARKER_BYTES)
 			return true;
 	}
 	return false;

@@ -348,7 +348,7 @@ static bool add_identity(struct ss_python_kept *kept, uint32_t index,
 	*part = (struct part){ .address = code->code.address,
 			       .size = kept->layout.code_size,
 			       .code = index };
-	code->parts[code->part_count++] = (uint32_t)kept->parts.count - 1;
+	code->parts[0] = (uint32_t)kept->parts.count - 1;
 	return true;
 }
 
@@ -366,12 +366,12 @@ static bool fill(struct ss_python_kept *kept, const struct ss_memory *memory,
 {
 	const struct ss_python_identity *identity = &from->identity;
 
-	*code = (struct kept_code){ .code = *from,
+	*code = (struct kept_code){ .part_count = 1, /* the identity */
+				    .code = *from,
 				    .name = strdup(from->name),
 				    .file = strdup(from->file) };
 	code->code.table = malloc(from->table_size + 1);
-	if (!code->name || !code->file || !code->code.table ||
-	    !add_identity(kept, index, code))
+	if (!code->name || !code->file || !code->code.table)
 		return false;
 	code->code.name = code->name;
 	code->code.file = code->file;
@@ -384,7 +384,9 @@ static bool fill(struct ss_python_kept *kept, const struct ss_memory *memory,
 			  identity->qualname ? identity->qualname : identity->name,
 			  code) &&
 	       add_part(kept, memory, identity->lines + OBJECT_TYPE,
-			BYTES_DATA - OBJECT_TYPE + from->table_size, code);
+			BYTES_DATA - OBJECT_TYPE + from->table_size, code) &&
+	       /* The last one: nothing finds it again if the code object is not kept. */
+	       add_identity(kept, index, code);
 }
 
 void ss_python_kept_add(struct ss_python_kept *kept, const struct ss_memory *memory,

@@ -117,6 +117,12 @@ static size_t ask_job(struct run *run, const void *bytes, size_t size, void *ret
 	return SS_MIN(answered, max);
 }
 
+static bool send_answer(const struct run *run, const uint8_t *bytes, size_t size)
+{
+	return send(run->alive[0], bytes, size, MSG_DONTWAIT | MSG_NOSIGNAL) ==
+	       (ssize_t)size;
+}
+
 /* The child waits for each answer, so the socket always has room for it. asked: the bytes
    after the request. */
 static void answer(struct run *run, const struct request *request, const uint8_t *asked,
@@ -143,7 +149,12 @@ static void answer(struct run *run, const struct request *request, const uint8_t
 	default: /* it is hostile */
 		size = 0;
 	}
-	(void)send(run->alive[0], bytes, 1 + size, MSG_DONTWAIT | MSG_NOSIGNAL);
+	if (!send_answer(run, bytes, 1 + size) && size > 0) {
+		/* It is larger than the socket's buffer may be, or there is no memory: nothing
+		   was read. */
+		bytes[0] = 0;
+		(void)send_answer(run, bytes, 1);
+	}
 }
 
 /* Answers what the child asks for. False: it has ended, or closed the socket. */
