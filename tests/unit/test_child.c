@@ -584,6 +584,58 @@ static void kills_what_is_blocked(void **state)
 	ss_child_outcome_deinit(&outcome);
 }
 
+/* Memory of which more is read than a socket's buffer may be. */
+static size_t read_more(void *data, uint64_t address, void *bytes, size_t size)
+{
+	enum { FILES = 1024 };
+	const int smallest = 1; /* the kernel makes it the least that is allowed */
+
+	(void)data;
+	(void)address;
+	for (int fd = 3; fd < FILES; fd++) {
+		int type = 0;
+		socklen_t length = sizeof(type);
+		if (getsockopt(fd, SOL_SOCKET, SO_TYPE, &type, &length) == 0 &&
+		    type == SOCK_SEQPACKET)
+			(void)setsockopt(fd, SOL_SOCKET, SO_SNDBUF, &smallest,
+					 sizeof(smallest));
+	}
+	memset(bytes, 1, size);
+	return size;
+}
+
+static struct ss_error *read_both(void *data, struct ss_child_page *page, int out)
+{
+	static uint8_t bytes[SS_CHILD_READ_MAX - 1];
+
+	(void)data;
+	(void)out;
+	page->value = ss_child_read(1, bytes, sizeof(bytes)) == 0 &&
+		      ss_child_read(1, bytes, 16) == 16;
+	return NULL;
+}
+
+static void answers_that_it_cannot_answer(void **state)
+{
+	_cleanup_(ss_child_page_cleanup) struct ss_child_page *page = ss_child_page_new();
+	struct ss_child_outcome outcome = SS_CHILD_NO_OUTCOME;
+	const struct ss_child_job job = {
+		.work = read_both,
+		.read = read_more,
+		.page = page,
+		.timeout_ms = GENEROUS_MS,
+		.blocked_ms = 1000,
+		.confinement.output = OUTPUT,
+	};
+
+	(void)state;
+	assert_non_null(page);
+	assert_null(ss_child_run(&job, &outcome));
+	assert_false(outcome.failed);
+	assert_int_equal(outcome.page.value, 1);
+	ss_child_outcome_deinit(&outcome);
+}
+
 static void leaves_no_child(void **state)
 {
 	(void)state;
@@ -600,6 +652,7 @@ int main(void)
 		cmocka_unit_test(reports_other_failures),
 		cmocka_unit_test(kills_what_takes_too_long),
 		cmocka_unit_test(kills_what_is_blocked),
+		cmocka_unit_test(answers_that_it_cannot_answer),
 		cmocka_unit_test(limits_memory),
 		cmocka_unit_test(limits_output),
 		cmocka_unit_test(kills_after_forbidden_calls),
