@@ -179,7 +179,7 @@ static bool add_due(struct ss_python_kept *kept, uint32_t index)
 {
 	struct part *part = &kept->parts.items[index];
 
-	if (part->generation == kept->generation || kept->due.count >= DUE_MAX)
+	if (part->generation == kept->generation)
 		return true;
 	uint32_t *slot = ss_vector_push(&kept->due);
 	if (!slot)
@@ -190,8 +190,9 @@ static bool add_due(struct ss_python_kept *kept, uint32_t index)
 	return true;
 }
 
-/* Adds the identity of a code object, or everything else. */
-static bool add_parts(struct ss_python_kept *kept, uint64_t address, bool identity)
+/* Adds what belongs to a code object, but its identity. codes: how many there are so far, for
+   each of which an identity follows; one that exceeds the limit is not compared at all. */
+static bool add_parts(struct ss_python_kept *kept, uint64_t address, size_t *codes)
 {
 	uint32_t index = find_code(kept, address);
 	bool ok = true;
@@ -199,17 +200,29 @@ static bool add_parts(struct ss_python_kept *kept, uint64_t address, bool identi
 	if (index == SS_HASH_NONE)
 		return true;
 	struct kept_code *code = &kept->codes.items[index];
+	if (code->generation == kept->generation ||
+	    kept->due.count + *codes + code->part_count > DUE_MAX)
+		return true;
 	code->generation = kept->generation;
-	if (identity)
-		return add_due(kept, code->parts[0]);
+	++*codes;
 	for (uint32_t i = 1; i < code->part_count && ok; i++)
 		ok = add_due(kept, code->parts[i]);
 	return ok;
 }
 
+static bool add_identity_due(struct ss_python_kept *kept, uint64_t address)
+{
+	uint32_t index = find_code(kept, address);
+
+	return index == SS_HASH_NONE ||
+	       kept->codes.items[index].generation != kept->generation ||
+	       add_due(kept, kept->codes.items[index].parts[0]);
+}
+
 static void compare(struct ss_python_kept *kept, const struct ss_runtime_process *process)
 {
 	const struct ss_capture *capture = process->capture;
+	size_t codes = 0;
 	bool ok = true;
 
 	kept->generation++;
@@ -218,8 +231,12 @@ static void compare(struct ss_python_kept *kept, const struct ss_runtime_process
 		for (size_t t = 0; t < capture->turns.count; t++) {
 			const struct ss_gathered *turn = &capture->turns.items[t];
 			for (size_t i = 0; i < turn->blocks.count && ok; i++)
-				ok = add_parts(kept, turn->blocks.items[i].address,
-					       identities);
+				ok = identities ? add_identity_due(
+							  kept,
+							  turn->blocks.items[i].address) :
+						  add_parts(kept,
+							    turn->blocks.items[i].address,
+							    &codes);
 		}
 	}
 	/* What is not compared is not the same. */
