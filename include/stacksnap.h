@@ -2251,6 +2251,7 @@ struct ss_recorder_summary {
 	   skipped since; or NULL. Valid as long as the recorder. */
 	const char *loss;
 	bool partial; /* the kernel refused a part of the unwinding process's confinement */
+	bool left_out; /* some children were not recorded: too few files may be open */
 	enum ss_recording_end end;
 	int undropped; /* errno of the last attempt to drop what is older than keep_ns; 0: it
 			  succeeded */

@@ -4,6 +4,7 @@
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/eventfd.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
@@ -122,6 +123,16 @@ bool ss_io_may_keep(int fd)
 	struct rlimit limit;
 
 	return getrlimit(RLIMIT_NOFILE, &limit) == 0 && (rlim_t)fd < limit.rlim_cur / 2;
+}
+
+bool ss_io_can_open(unsigned count)
+{
+	struct rlimit limit;
+	/* It gets the lowest number that is free. */
+	_cleanup_close_ int fd = eventfd(0, EFD_CLOEXEC);
+
+	return fd >= 0 && getrlimit(RLIMIT_NOFILE, &limit) == 0 &&
+	       (rlim_t)fd + count <= limit.rlim_cur;
 }
 
 int ss_io_write_all(int fd, const void *bytes, size_t size)

@@ -36,6 +36,9 @@ int ss_io_create_unnamed(void);
 /* Whether a descriptor may stay open for a long time: half of them are left for everything else. */
 bool ss_io_may_keep(int fd);
 
+/* Whether so many more descriptors can be opened. */
+bool ss_io_can_open(unsigned count);
+
 /* Opens a directory; NULL, with errno, if that fails. Closed by closedir(). */
 DIR *ss_io_open_directory(int dirfd, const char *path);
 

@@ -178,4 +178,7 @@ void ss_record_report_end(const struct ss_recorder_summary *summary, const char 
 		print(write_stops, summary, "");
 	if (summary->loss)
 		print(write_losses, summary, "");
+	if (summary->left_out)
+		ss_failure_warn("some children were not recorded: too few files may be "
+				"open; raise the limit (ulimit -Hn)");
 }

@@ -518,8 +518,8 @@ static bool is_unread(const struct ss_recorder_process *process,
 	if (stack->end != SS_END_UNREADABLE || captured->reason || captured->worker ||
 	    captured->state == 'Z')
 		return false;
-	/* If it is on another stack each time, its stacks are unreadable for another reason,
-	   unless the map does not have them. */
+	/* A stack that the map has is most likely unreadable for another reason: the thread is not
+	   captured again after each run. */
 	bool restarts = !is_stack_mapped(process, captured) &&
 			thread->unread_count != run_count;
 	if (!thread->unread_ns || restarts) {

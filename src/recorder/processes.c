@@ -1,6 +1,10 @@
 #include "recorder/processes.h"
 
 #include "base/clock.h"
+#include "base/io.h"
+
+/* If none were left for ticks, the threads of all processes would seem to end. */
+enum { SPARE_FILES = 32, PROCESS_FILES = 10 };
 
 /* Takes over an owned target. False: no memory. */
 static bool add(struct ss_processes *processes, struct ss_target *target, bool owned)
@@ -67,9 +71,28 @@ void ss_processes_deinit(struct ss_processes *processes)
 	ss_arena_deinit(&processes->arena);
 }
 
+/* How many descriptors must be free for another child: others open some of theirs at their first
+   tick. */
+static unsigned count_files(const struct ss_processes *processes)
+{
+	unsigned count = SPARE_FILES + PROCESS_FILES;
+
+	for (size_t i = 0; i < processes->items.count; i++)
+		count += processes->items.items[i]->sampler.space.maps_fd < 0 ?
+				 PROCESS_FILES :
+				 0;
+	return count;
+}
+
 static bool adopt(void *data, struct ss_target *target)
 {
-	return add(data, target, true);
+	struct ss_processes *processes = data;
+
+	if (ss_io_can_open(count_files(processes)))
+		return add(processes, target, true);
+	processes->left_out = true;
+	ss_target_close(target);
+	return true;
 }
 
 static void drop_ended(struct ss_processes *processes)

@@ -17,6 +17,7 @@ struct ss_processes {
 	struct ss_recorder_waits_budget waits_budget;
 	bool children;	      /* they are recorded, too */
 	uint64_t ended_stops; /* number of thread stops in processes that have ended */
+	bool left_out;	      /* so were some children, for want of descriptors */
 	bool late;	      /* a sampler was late in this tick */
 	bool lost;	      /* the unwinder failed in this tick */
 	_Atomic uint64_t

@@ -605,6 +605,7 @@ static struct ss_error *write_end(struct ss_recorder *recorder)
 	struct ss_error *error = ss_processes_finish(&recorder->processes);
 
 	sum_up_losses(recorder);
+	recorder->summary.left_out = recorder->processes.left_out;
 	summary.lost = recorder->summary.lost;
 	summary.loss = recorder->summary.loss;
 	if (!error)

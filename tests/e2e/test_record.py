@@ -387,6 +387,20 @@ class Record(EndToEnd):
                          ["sh", "sleep", "sleep"])
         self.assertEqual(len({sample["pid"] for sample in recording.samples}), 3)
 
+    def test_children_with_few_descriptors(self):
+        """Further ones are left out; those that are recorded are so until the end."""
+        target = self.start_command(["/bin/sh", "-c", "i=0; while [ $i -lt 16 ]; do sleep 60 & "
+                                     "i=$((i+1)); done; echo ready; read line; kill $(jobs -p)"])
+        text = self.record("--children", "-r", 50, target.pid, preexec_fn=lambda:
+                           resource.setrlimit(resource.RLIMIT_NOFILE, (100, 100)))
+        recording = self.read()
+        pids = {process.pid for process in recording.processes}
+        self.assertTrue(1 < len(pids) < 17, (text, pids))
+        self.assertIn("some children were not recorded", text)
+        last = {sample["pid"] for sample in recording.samples
+                if sample["tick"] == recording.samples[-1]["tick"]}
+        self.assertEqual(last, pids, text)
+
     def test_child_of_vfork(self):
         """It shares the memory of its parent until it calls execve(2)."""
         script = ("import subprocess, sys\n"
