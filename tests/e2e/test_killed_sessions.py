@@ -21,7 +21,7 @@ from fates import seeded, tries  # noqa: E402
 from killing import is_free  # noqa: E402
 
 KINDS = {
-    "series": ["--raw", "--interval=5ms"],
+    "series": ["--no-cache", "--interval=5ms"],
     "record": ["record", "-r", "999", "-o", "recording"],
     "on-cpu": ["record", "--on-cpu", "-r", "999", "-o", "recording"],
     "top": ["top", "-r", "499"],
@@ -68,7 +68,12 @@ class KilledSessions(EndToEnd):
         tool, terminal = self.begin(kind, pid)
         span_s = self.generator.choice((FIRST_S, LATER_S))
         time.sleep(self.generator.uniform(0, span_s))  # a random moment
-        children = [found for found in running(self.tool) if found != tool.pid]
+        found = running(self.tool)
+        if kind == "series" and self.generator.random() < 0.5:
+            tool.send_signal(signal.SIGINT)  # then a child interprets what was captured
+            while found == [tool.pid]:
+                found = running(self.tool)
+        children = [pid for pid in found if pid != tool.pid]
         victim = self.generator.choice(children) if children and self.generator.random() < 0.5 else tool.pid
         try:
             os.kill(victim, signal.SIGKILL)
