@@ -401,11 +401,20 @@ class Python(unittest.TestCase):
                     except AssertionError as error:
                         raise AssertionError(f"{error}: {json.dumps(taken, indent=1)}") from error
                     self.assertEqual([d["timed"] for d in taken["deadlocks"]], [False], taken)
-                    done = subprocess.run([harness.STACKSNAP, "hang", "--for=200ms",
-                                           str(process.pid)], capture_output=True, text=True,
-                                          timeout=harness.LIMIT_S, check=False)
-                    text = done.stdout + done.stderr
-                    self.assertEqual(done.returncode, 3, text)
+                    text = ""
+
+                    # A thread that waits for the GIL wakes up at times.
+                    def hang_says_so():
+                        nonlocal text
+                        done = subprocess.run([harness.STACKSNAP, "hang", "--for=200ms",
+                                               str(process.pid)], capture_output=True, text=True,
+                                              timeout=harness.LIMIT_S, check=False)
+                        text = done.stdout + done.stderr
+                        return done.returncode == 3
+                    try:
+                        harness.wait_until(hang_says_so, "a deadlock")
+                    except AssertionError as error:
+                        raise AssertionError(f"{error}: {text}") from error
                     self.assertRegex(text, rf"waits for {lock} at 0x\w+, held by (\d+) .*\n"
                                      r"(    .*\n)*    holds the GIL\n"
                                      rf"  \1 .*waits for the GIL, held by {process.pid} \(\w+"

@@ -354,8 +354,11 @@ class Series(EndToEnd):
         self.assertEqual(len(snapshots), 8, result)
         pipes = [thread["wait"]["descriptor"] for snapshot in snapshots
                  for thread in snapshot["threads"] if thread["tid"] == target.pid]
-        self.assertEqual([[peer["pid"] for peer in pipe["peers"]] for pipe in pipes],
-                         [[os.getpid()]] * 8)
+        peers = [[peer["pid"] for peer in pipe["peers"]] for pipe in pipes]
+        self.assertEqual(peers[:-1], [[os.getpid()]] * 7)
+        # the search has a budget of CPU time, which says so
+        if pipes[-1]["peers_complete"]:
+            self.assertEqual(peers[-1], [os.getpid()])
         self.assertFalse(any(pipe["peers_complete"] for pipe in pipes[1:-1]), pipes)
         # each capture has a timer; threads may be met on their way back from the first one
         opened = [re.findall(r'openat\(.*?"(.*?)"', part)
