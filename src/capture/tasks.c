@@ -355,6 +355,11 @@ bool ss_task_has_same_stack(const struct ss_task *task)
 	size_t from_now = (size_t)SS_MIN(task->call.sp - now->address, now->size);
 	size_t size = SS_MIN(ss_stack_copy_present(then, from_then),
 			     ss_stack_copy_present(now, from_now));
+	/* The C library keeps the description of a thread above its stack, where the kernel writes the
+	   processor at which the thread returns to user space (rseq(2)). */
+	if (task->before->thread_pointer > task->call.sp)
+		size = (size_t)SS_MIN((uint64_t)size,
+				      task->before->thread_pointer - task->call.sp);
 	return size > 0 &&
 	       memcmp(then->bytes + from_then, now->bytes + from_now, size) == 0;
 }

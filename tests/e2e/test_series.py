@@ -310,6 +310,23 @@ class Series(EndToEnd):
         self.assertGreaterEqual(stops[0], 25, stops)
         self.assertEqual(min(stops), 0, stops)
 
+    def test_other_processor(self):
+        """A thread that returned from its stop on another processor is where it was."""
+        cpus = os.sched_getaffinity(0)
+        if len(cpus) < 2:
+            self.skipTest("there is one processor only")
+        target = self.start_workers()
+        for tid in os.listdir("/proc/%d/task" % target.pid):
+            last = int(read_text("/proc/%s/stat" % tid).rsplit(")", 1)[1].split()[36])
+            os.sched_setaffinity(int(tid), cpus - {last})
+        result = self.run_tool("-i", "200ms", "-c", "3", "--each", "-f", "json", target.pid,
+                               status=(0, 1))
+        stops = [json.loads(line)["capture"]["threads_stopped"]
+                 for line in result.stdout.splitlines()]
+        self.assertGreaterEqual(stops[0], 25, stops)
+        # one may be met on its way back
+        self.assertLess(stops[1], 10, stops)
+
     def test_waits(self):
         """Waits of threads that have not run are the same in each snapshot as in a single one.
         Other processes are read for the last one only ("beyond"), and searched for it
