@@ -13,7 +13,7 @@ struct ss_runtimes;
 struct ss_runtimes_options {
 	ss_memory_read_function *read;
 	ss_thread_check_function *check;
-	ss_memory_read_function *read_early; /* as in struct ss_unwind_options */
+	ss_memory_read_function *read_early;	     /* as in struct ss_unwind_options */
 	ss_memory_read_ranges_function *read_ranges; /* likewise */
 	void *read_data;
 	bool native; /* keep the native frames */
