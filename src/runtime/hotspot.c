@@ -924,7 +924,7 @@ static bool has_on_stack(const struct hotspot *hotspot, const struct java_thread
 
 /* From 21 on, a thread may note the objects that it has locked: the owner of a monitor that
    another thread has made for such an object is not recorded. */
-static bool has_locked(const struct hotspot *hotspot, const struct java_thread *java,
+static bool has_locked(struct hotspot *hotspot, const struct java_thread *java,
 		       uint64_t object)
 {
 	const uint64_t *at = hotspot->layout.at;
@@ -941,7 +941,7 @@ static bool has_locked(const struct hotspot *hotspot, const struct java_thread *
 			break;
 		if (ss_memory_read_u64(hotspot->process->fresh, base + i * WORD,
 				       &found) &&
-		    found == object)
+		    ss_hotspot_is_object(&hotspot->objects, found, object))
 			return true;
 	}
 	return false;
@@ -955,7 +955,7 @@ struct owner {
 	uint64_t object;
 };
 
-static bool read_owner(const struct hotspot *hotspot, uint64_t monitor, struct owner *ret)
+static bool read_owner(struct hotspot *hotspot, uint64_t monitor, struct owner *ret)
 {
 	uint64_t handle;
 
@@ -968,8 +968,8 @@ static bool read_owner(const struct hotspot *hotspot, uint64_t monitor, struct o
 	return (!hotspot->layout.stack_lockers ||
 		read_now(hotspot, monitor, SS_HOTSPOT_MONITOR_STACK_LOCKER,
 			 &ret->locker)) &&
-	       read_now(hotspot, monitor, SS_HOTSPOT_MONITOR_OBJECT, &handle) && handle &&
-	       ss_memory_read_u64(hotspot->process->fresh, handle, &ret->object);
+	       read_now(hotspot, monitor, SS_HOTSPOT_MONITOR_OBJECT, &handle) &&
+	       ss_hotspot_handle_read(&hotspot->objects, handle, &ret->object);
 }
 
 static bool is_owner(struct hotspot *hotspot, const struct java_thread *java,
@@ -1018,6 +1018,18 @@ find_owner(struct hotspot *hotspot,
 	return NULL;
 }
 
+/* Whether another thread matches, too. */
+static bool has_other(struct hotspot *hotspot, const struct java_thread *java,
+		      const struct owner *owner)
+{
+	for (size_t i = 0; i < hotspot->threads.count; i++) {
+		const struct java_thread *other = &hotspot->threads.items[i];
+		if (other != java && is_owner(hotspot, other, owner))
+			return true;
+	}
+	return false;
+}
+
 /* The monitor that a thread is about to enter. Returns its owner. */
 static const struct java_thread *
 find_monitor(struct hotspot *hotspot, const struct java_thread *java, uint64_t *ret)
@@ -1034,7 +1046,10 @@ find_monitor(struct hotspot *hotspot, const struct java_thread *java, uint64_t *
 	    again.locker != owner.locker || again.object != owner.object ||
 	    !is_owner(hotspot, found, &again))
 		return NULL;
-	return found;
+	/* Another object may have the address that the one on the stack of a thread had before a
+	   collection. The owner is one of them. */
+	return hotspot->objects.zgc.used && has_other(hotspot, found, &again) ? NULL :
+										found;
 }
 
 /* The lock of java.util.concurrent for which a thread is parked. Returns its owner. */

@@ -33,9 +33,11 @@ static const uint8_t versions[] = { 8, 11, 17, 21, 25, 26 };
 #define SINCE(version) version, UINT8_MAX
 #define UNTIL(version) 0, version
 #define BETWEEN(first, last) first, last
+#define NEVER UINT8_MAX, 0
 
 /* Several rows may give the same value, where versions name it differently. Without a field:
-   the size of the type. The versions are those that need the value. */
+   the size of the type. The versions are those that need the value; NEVER: it may be missing,
+   and is 0 then. */
 static const struct row {
 	const char *type;
 	const char *field;
@@ -172,6 +174,22 @@ static const struct row {
 	{ "Flag", "_addr", SS_HOTSPOT_FLAG_ADDRESS, ALWAYS },
 	{ "JVMFlag", NULL, SS_HOTSPOT_FLAG_SIZE, ALWAYS },
 	{ "Flag", NULL, SS_HOTSPOT_FLAG_SIZE, ALWAYS },
+	{ "ZGlobalsForVMStructs", "_instance_p", SS_HOTSPOT_ZGC_AT, NEVER },
+	{ "ZGlobalsForVMStructs", "_ZAddressOffsetMask", SS_HOTSPOT_ZGC_OFFSET_MASK,
+	  NEVER },
+	{ "ZGlobalsForVMStructs", "_ZPointerLoadGoodMask", SS_HOTSPOT_ZGC_GOOD_MASK,
+	  NEVER },
+	{ "ZGlobalsForVMStructs", "_ZPointerLoadShift", SS_HOTSPOT_ZGC_SHIFT, NEVER },
+	{ "Universe", "_collectedHeap", SS_HOTSPOT_GC_AT, NEVER },
+	{ "ZCollectedHeap", "_heap", SS_HOTSPOT_ZGC_HEAP, NEVER },
+	{ "ZHeap", NULL, SS_HOTSPOT_ZGC_HEAP_BYTES, NEVER },
+	{ "ZHeap", "_page_table", SS_HOTSPOT_ZGC_PAGES, NEVER },
+	{ "ZGranuleMapForForwarding", "_map", SS_HOTSPOT_ZGC_GRANULES, NEVER },
+	{ "ZForwarding", NULL, SS_HOTSPOT_ZGC_FORWARDING_BYTES, NEVER },
+	{ "ZForwarding", "_virtual", SS_HOTSPOT_ZGC_FORWARDING_START, NEVER },
+	{ "ZForwarding", "_object_alignment_shift", SS_HOTSPOT_ZGC_FORWARDING_SHIFT,
+	  NEVER },
+	{ "ZForwarding", "_entries", SS_HOTSPOT_ZGC_FORWARDING_LENGTH, NEVER },
 };
 
 struct reader {

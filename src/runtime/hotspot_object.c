@@ -86,10 +86,13 @@ static bool read_encoding(const struct ss_hotspot_objects *objects, const char *
 
 static void init(struct ss_hotspot_objects *objects)
 {
+	if (objects->tried)
+		return;
 	objects->tried = true;
 	/* Only later versions have this flag. */
 	(void)read_flag(objects, "UseCompactObjectHeaders", &objects->compact);
 	objects->usable =
+		ss_hotspot_zgc_init(&objects->zgc, objects->layout, objects->fresh) &&
 		read_encoding(objects, "UseCompressedOops", SS_HOTSPOT_OOP_BASE_AT,
 			      SS_HOTSPOT_OOP_SHIFT_AT, &objects->base, &objects->shift) &&
 		read_encoding(objects, "UseCompressedClassPointers",
@@ -115,6 +118,11 @@ static bool read_compressed(const struct ss_hotspot_objects *objects, uint64_t a
 static bool read_field(const struct ss_hotspot_objects *objects, uint64_t object,
 		       uint32_t offset, uint64_t *ret)
 {
+	uint64_t pointer;
+
+	if (objects->zgc.used)
+		return ss_memory_read_u64(objects->fresh, object + offset, &pointer) &&
+		       ss_hotspot_zgc_find(&objects->zgc, pointer, ret);
 	return read_compressed(objects, object + offset, objects->base, objects->shift,
 			       ret);
 }
@@ -301,8 +309,31 @@ static bool find_field(const struct ss_hotspot_objects *objects, uint64_t object
 	       *offset > 0 && *offset < OFFSET_MAX;
 }
 
+bool ss_hotspot_handle_read(struct ss_hotspot_objects *objects, uint64_t handle,
+			    uint64_t *ret)
+{
+	uint64_t pointer;
+
+	init(objects);
+	if (!handle || !ss_memory_read_u64(objects->fresh, handle, &pointer))
+		return false;
+	if (objects->zgc.used)
+		return objects->usable &&
+		       ss_hotspot_zgc_find(&objects->zgc, pointer, ret);
+	*ret = pointer;
+	return true;
+}
+
+bool ss_hotspot_is_object(const struct ss_hotspot_objects *objects, uint64_t address,
+			  uint64_t object)
+{
+	return objects->zgc.used ?
+		       ss_hotspot_zgc_is_same(&objects->zgc, address, object) :
+		       address == object;
+}
+
 /* An object of a JavaThread, which has a handle of it, or itself. */
-static uint64_t read_handle(const struct ss_hotspot_objects *objects, uint64_t thread,
+static uint64_t read_handle(struct ss_hotspot_objects *objects, uint64_t thread,
 			    enum ss_hotspot_value field)
 {
 	uint64_t handle;
@@ -314,12 +345,12 @@ static uint64_t read_handle(const struct ss_hotspot_objects *objects, uint64_t t
 		return 0;
 	if (objects->layout->direct_objects)
 		object = handle;
-	else if (!ss_memory_read_u64(objects->fresh, handle, &object))
+	else if (!ss_hotspot_handle_read(objects, handle, &object))
 		return 0;
 	return object % WORD == 0 ? object : 0;
 }
 
-void ss_hotspot_thread_objects(const struct ss_hotspot_objects *objects, uint64_t thread,
+void ss_hotspot_thread_objects(struct ss_hotspot_objects *objects, uint64_t thread,
 			       uint64_t ret[2])
 {
 	ret[0] = read_handle(objects, thread, SS_HOTSPOT_THREAD_OBJECT);
@@ -359,8 +390,7 @@ bool ss_hotspot_parked_for(struct ss_hotspot_objects *objects, uint64_t thread,
 	struct path path;
 	struct path again;
 
-	if (!objects->tried)
-		init(objects);
+	init(objects);
 	if (!objects->usable || !read_path(objects, thread, &path) ||
 	    !read_path(objects, thread, &again) || path.thread != again.thread ||
 	    path.lock != again.lock || path.owner != again.owner)

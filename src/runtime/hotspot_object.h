@@ -10,6 +10,7 @@
 #define SS_RUNTIME_HOTSPOT_OBJECT_H
 
 #include "runtime/hotspot_layout.h"
+#include "runtime/hotspot_zgc.h"
 
 struct ss_hotspot_objects {
 	const struct ss_hotspot_layout *layout;
@@ -17,6 +18,7 @@ struct ss_hotspot_objects {
 	const struct ss_memory *fresh;	/* read again each time */
 	bool tried;
 	bool usable;
+	struct ss_hotspot_zgc zgc;
 	bool compact; /* the class of an object is in its mark */
 	/* Compressed pointers, to objects and to their classes; shift -1: they are not
 	   compressed */
@@ -28,8 +30,18 @@ struct ss_hotspot_objects {
 	uint32_t owner;	  /* of AbstractOwnableSynchronizer.exclusiveOwnerThread */
 };
 
+/* The object that a handle of the VM refers to. */
+bool ss_hotspot_handle_read(struct ss_hotspot_objects *objects, uint64_t handle,
+			    uint64_t *ret);
+
+/* Whether an address that a thread has noted, in which pointers have no colours, is that of an
+   object. Not certain if the collector moves objects while threads run: then several threads may
+   have such an address. */
+bool ss_hotspot_is_object(const struct ss_hotspot_objects *objects, uint64_t address,
+			  uint64_t object);
+
 /* The objects of a JavaThread: its Thread, and the virtual one that it executes. 0: none. */
-void ss_hotspot_thread_objects(const struct ss_hotspot_objects *objects, uint64_t thread,
+void ss_hotspot_thread_objects(struct ss_hotspot_objects *objects, uint64_t thread,
 			       uint64_t ret[2]);
 
 /* The lock for which a JavaThread is parked, and the Thread object that owns it. False: it is

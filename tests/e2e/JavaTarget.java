@@ -188,6 +188,21 @@ public class JavaTarget {
 			System.gc();
 	}
 
+	/* Both kinds of deadlock, while the collector moves objects all the time. */
+	static void moves() throws Exception {
+		deadlock();
+		locks();
+		start("asks", () -> {
+			for (;;)
+				System.gc();
+		});
+		start("allocates", () -> {
+			byte[][] some = new byte[64][];
+			for (int i = 0;; i++)
+				some[i % some.length] = new byte[1 + i % 100000];
+		});
+	}
+
 	/* A counted loop of C2 has no poll: it ends after minutes, and nothing else begins meanwhile. */
 	static int spin(int n) {
 		int sum = 0;
@@ -318,6 +333,9 @@ public class JavaTarget {
 			break;
 		case "locks":
 			locks();
+			break;
+		case "moves":
+			moves();
 			break;
 		case "safepoint":
 			safepoint();

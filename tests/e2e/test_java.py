@@ -378,6 +378,32 @@ class Java(EndToEnd):
                              '  which is held by "%s"' % (waiter, owner))
         target.kill()
 
+    def test_moves(self):
+        """A collector that moves objects while threads run: the owner is the right one, or none."""
+        wanted = {"lock-ab": "lock-ba", "lock-ba": "lock-ab", "reads": "writes", "tries": "lock-ab",
+                  "java-ab": "java-ba", "java-ba": "java-ab"}
+        known = [jdk for jdk in self.jdks if version_of(jdk) >= 21]
+        if not known:
+            self.skipTest("no JDK 21 or later in JAVAS")
+        for jdk in known:
+            with self.subTest(jdk=jdk):
+                target = self.start_java(jdk, "moves", "-XX:-UseSerialGC", "-XX:+UseZGC",
+                                         *["-XX:+ZGenerational"] * (version_of(jdk) < 23))
+                right = collections.Counter()
+                for _ in range(MOMENTS):
+                    snapshot = self.snap(target.pid, "-n", "0", status=(0, 1))
+                    for thread in snapshot.threads:
+                        wait = thread["wait"] or {}
+                        if not (wait.get("lock") or "").startswith("java-"):
+                            continue
+                        owner = [t["name"] for t in snapshot.threads
+                                 if t["tid"] == wait["owner_tid"]]
+                        self.assertIn(owner, ([], [wanted.get(thread["name"])]),
+                                      describe(snapshot, thread))
+                        right[thread["name"]] += len(owner)
+                self.assertGreaterEqual(min(right[name] for name in wanted), MOMENTS // 4, right)
+                target.kill()
+
     def test_recording(self):
         """The methods of threads that run are a possible stack, and those of threads that stand still
         are as jstack says; the report needs neither the process nor the classes."""

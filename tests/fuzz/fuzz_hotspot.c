@@ -73,6 +73,17 @@ static const uint64_t offsets[SS_HOTSPOT_VALUES] = {
 	[SS_HOTSPOT_FLAG_COUNT_AT] = BASE + 48,
 	[SS_HOTSPOT_FLAG_NAME] = 8,
 	[SS_HOTSPOT_FLAG_SIZE] = 16,
+	[SS_HOTSPOT_ZGC_AT] = BASE,
+	[SS_HOTSPOT_ZGC_GOOD_MASK] = 8,
+	[SS_HOTSPOT_ZGC_SHIFT] = 16,
+	[SS_HOTSPOT_GC_AT] = BASE + 56,
+	[SS_HOTSPOT_ZGC_HEAP] = 8,
+	[SS_HOTSPOT_ZGC_HEAP_BYTES] = 128,
+	[SS_HOTSPOT_ZGC_PAGES] = 8,
+	[SS_HOTSPOT_ZGC_GRANULES] = 8,
+	[SS_HOTSPOT_ZGC_FORWARDING_BYTES] = 32,
+	[SS_HOTSPOT_ZGC_FORWARDING_SHIFT] = 8,
+	[SS_HOTSPOT_ZGC_FORWARDING_LENGTH] = 16,
 };
 
 static void find_methods(const struct ss_hotspot_layout *layout,
@@ -145,6 +156,32 @@ static void find_locks(const struct ss_hotspot_layout *layout,
 	}
 }
 
+/* Each word as a pointer, and a heap that is at each word. */
+static void find_objects(const struct ss_hotspot_layout *layout,
+			 const struct fuzz_memory *memory)
+{
+	const size_t count = SS_MIN(memory->size / 8, (size_t)WORDS_MAX);
+	struct ss_hotspot_zgc zgc;
+	uint64_t pointer;
+	uint64_t object;
+
+	if (!ss_hotspot_zgc_init(&zgc, layout, &memory->memory) || !zgc.used)
+		zgc = (struct ss_hotspot_zgc){ .layout = layout,
+					       .fresh = &memory->memory,
+					       .good_mask_at = BASE,
+					       .shift_at = BASE + 8,
+					       .offset_mask = (1ul << 24) - 1,
+					       .old = { 8, BASE },
+					       .young = { 8, BASE + 64 } };
+	for (size_t i = 0; i < count; i++) {
+		if (!ss_memory_read_u64(&memory->memory, BASE + i * 8, &pointer))
+			break;
+		if (ss_hotspot_zgc_find(&zgc, pointer, &object))
+			FUZZ_REQUIRE(object == 0 || object > zgc.offset_mask);
+		(void)ss_hotspot_zgc_is_same(&zgc, pointer, BASE);
+	}
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	_cleanup_(ss_intern_cleanup) struct ss_intern *strings = ss_intern_new();
@@ -172,5 +209,6 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	find_methods(&layout, &memory, strings);
 	find_code(&layout, &memory, strings);
 	find_locks(&layout, &memory, data[1]);
+	find_objects(&layout, &memory);
 	return 0;
 }
