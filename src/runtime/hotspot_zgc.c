@@ -75,7 +75,8 @@ bool ss_hotspot_zgc_init(struct ss_hotspot_zgc *zgc,
 	uint64_t heap;
 
 	*zgc = (struct ss_hotspot_zgc){ .layout = layout, .fresh = fresh };
-	if (!at[SS_HOTSPOT_ZGC_AT])
+	/* Only the generational ZGC has this mask. */
+	if (!at[SS_HOTSPOT_ZGC_AT] || !at[SS_HOTSPOT_ZGC_GOOD_MASK])
 		return true;
 	if (!ss_memory_read_u64(fresh, at[SS_HOTSPOT_ZGC_AT], &values) ||
 	    !ss_memory_read_u64(fresh, values + at[SS_HOTSPOT_ZGC_OFFSET_MASK],
