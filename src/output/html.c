@@ -9,6 +9,7 @@
 #include "output/gzip.h"
 #include "output/json_document.h"
 #include "output/page.h"
+#include "profile/waiting_function.h"
 
 enum { US = 1000 };
 
@@ -290,6 +291,40 @@ static uint64_t run_probe(const struct ss_profile *profile, size_t thread, size_
 	return event ? event->probe + UINT64_C(1) : 0;
 }
 
+/* What it waits for: one of waits_for + 1; 0: not known. */
+static uint64_t run_detail(const struct ss_profile *profile, size_t thread, size_t run)
+{
+	return run_at(profile, thread, run)->detail;
+}
+
+/* The lock of the application: one of locks + 1; 0: none. */
+static uint64_t run_lock(const struct ss_profile *profile, size_t thread, size_t run)
+{
+	return run_at(profile, thread, run)->lock;
+}
+
+/* The file descriptor of the call + 1; 0: it has none. */
+static uint64_t run_descriptor(const struct ss_profile *profile, size_t thread,
+			       size_t run)
+{
+	const struct ss_profile_run *r = run_at(profile, thread, run);
+	bool has_one = r->wait != SS_ID_NONE &&
+		       profile->waits.items[r->wait].argument == SS_WAIT_DESCRIPTOR;
+
+	return has_one ? (uint32_t)r->argument + UINT64_C(1) : 0;
+}
+
+/* The function that waits + 1; 0: none. */
+static uint64_t run_function(const struct ss_profile *profile, size_t thread, size_t run)
+{
+	const struct ss_profile_run *r = run_at(profile, thread, run);
+	uint32_t function = r->wait == SS_ID_NONE ?
+				    SS_ID_NONE :
+				    ss_waiting_function_name(profile, r->call);
+
+	return function == SS_ID_NONE ? 0 : function + UINT64_C(1);
+}
+
 /* A string with one letter for each run. */
 static void write_states(struct ss_json *json, const struct ss_profile *profile)
 {
@@ -314,6 +349,10 @@ static void write_runs(struct ss_json *json, const struct ss_profile *profile)
 		{ "count", run_count, false },
 		{ "stack", has_lines(profile) ? run_call : run_node, false },
 		{ "wait", run_wait, false },
+		{ "detail", run_detail, false },
+		{ "lock", run_lock, false },
+		{ "descriptor", run_descriptor, false },
+		{ "function", run_function, false },
 		{ "ready", run_ready, false },
 		{ "duration", run_duration, true },
 		{ "weight", run_weight, true },
@@ -341,6 +380,29 @@ static void write_system_calls(struct ss_json *json, const struct ss_profile *pr
 {
 	for (size_t i = 0; i < profile->waits.count; i++)
 		ss_json_text(json, NULL, profile->waits.items[i].name);
+}
+
+/* What threads of recordings waited for, as [kind, text]. */
+static void write_details(struct ss_json *json, const struct ss_profile *profile)
+{
+	for (size_t i = 0; i < profile->details.count; i++) {
+		const struct ss_wait *wait = profile->details.items[i];
+		ss_json_open(json, NULL, '[');
+		ss_json_text(json, NULL, ss_wait_kind_name(wait->kind));
+		ss_json_wait_text(json, NULL, wait);
+		ss_json_close(json, ']');
+	}
+}
+
+/* Locks of applications, as [function, description]. */
+static void write_locks(struct ss_json *json, const struct ss_profile *profile)
+{
+	for (size_t i = 0; i < profile->locks.count; i++) {
+		ss_json_open(json, NULL, '[');
+		ss_json_text(json, NULL, profile->locks.items[i].function);
+		ss_json_text(json, NULL, profile->locks.items[i].words);
+		ss_json_close(json, ']');
+	}
 }
 
 static void write_waits(struct ss_json *json, const struct ss_profile *profile)
@@ -383,6 +445,8 @@ static void write_data(const struct ss_profile *profile, FILE *out)
 		{ "threads", "[]", ss_json_threads },
 		{ "modules", "[]", ss_json_modules },
 		{ "waits", "[]", write_waits },
+		{ "waits_for", "[]", write_details },
+		{ "locks", "[]", write_locks },
 		{ "lifetimes", "[]", write_lifetimes },
 		{ "functions", "{}", write_functions },
 		{ "nodes", "{}", write_nodes },

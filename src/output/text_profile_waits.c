@@ -11,7 +11,7 @@
 #include "output/escape.h"
 #include "output/quantity.h"
 #include "output/wait_text.h"
-#include "profile/label.h"
+#include "profile/waiting_function.h"
 
 enum { NAMES_SHOWN = 3 };
 
@@ -81,40 +81,6 @@ static void waiting_deinit(struct waiting *w)
 	ss_vector_free(&w->detail_samples);
 }
 
-static uint32_t function_of(const struct ss_profile *profile, uint32_t call)
-{
-	uint32_t frame = ss_profile_call_at(profile, call)->frame;
-
-	return (uint32_t)ss_profile_frame_at(profile, frame)->function;
-}
-
-/* Sets the functions that wait for a futex: of the frames of the module that waits, or of the
-   libraries that are linked into it, the outermost one, and its caller. */
-static void set_functions(const struct ss_profile *profile, uint32_t call,
-			  struct object *ret)
-{
-	uint64_t inner = SS_ID_NONE;
-	uint32_t lock = SS_ID_NONE;
-
-	for (; call; call = ss_profile_call_at(profile, call)->parent) {
-		uint32_t function = function_of(profile, call);
-		const struct ss_profile_function *f =
-			ss_profile_function_at(profile, function);
-		if (f->is_end || f->is_origin)
-			return;
-		if (lock == SS_ID_NONE)
-			inner = f->module;
-		else if (f->module != inner && !ss_label_is_of_library(f->name))
-			break;
-		if (f->module == inner && !f->place)
-			lock = function;
-	}
-	if (!call || lock == SS_ID_NONE)
-		return;
-	ret->lock = lock;
-	ret->function = function_of(profile, call);
-}
-
 static bool add_address(struct waiting *w, uint32_t object, uint64_t address)
 {
 	const struct address key = { .address = address, .object = object };
@@ -167,8 +133,12 @@ static bool add_run(struct waiting *w, uint32_t thread, const struct ss_profile_
 				       .wait = SS_ID_NONE,
 				       .lock = SS_ID_NONE,
 				       .function = run->lock - 1 };
-	else if (wait->argument == SS_WAIT_ADDRESS)
-		set_functions(w->profile, run->call, &key);
+	else if (wait->argument == SS_WAIT_ADDRESS) {
+		struct ss_waiting_function function =
+			ss_waiting_function_of(w->profile, run->call);
+		key.lock = function.library;
+		key.function = function.program;
+	}
 	if (key.function != SS_ID_NONE)
 		key.argument = 0;
 	const struct waiter waiter = {

@@ -45,7 +45,7 @@ class Large(PageTest):
                 at = len(parent) - 1
             leaves.append(at)
         ticks = self.STACKS // 100
-        data["system_calls"] = []
+        data["system_calls"], data["waits_for"], data["locks"] = ["futex"], [["mutex", "mutex"]], []
         data["functions"] = {"name": ["function_%d" % i for i in range(functions)],
                              "module": [0] * functions, "places": [], "runtimes": []}
         data["nodes"] = {"parent": parent, "function": function}
@@ -55,7 +55,10 @@ class Large(PageTest):
         data["threads"] = [{"process": 0, "tid": i, "name": "t"} for i in range(100)]
         data["runs"] = {"thread": [0 if i % ticks or i == 0 else 1 for i in range(self.STACKS)],
                         "tick": [0] * self.STACKS, "count": [1] * self.STACKS, "stack": leaves,
-                        "wait": [0] * self.STACKS, "ready": [0] * self.STACKS,
+                        "wait": [0, 1, 1, 1] * (self.STACKS // 4), "ready": [0] * self.STACKS,
+                        "detail": [0, 1, 0, 0] * (self.STACKS // 4), "lock": [0] * self.STACKS,
+                        "descriptor": [0] * self.STACKS,
+                        "function": [1 + i % 1000 for i in range(self.STACKS)],
                         "state": "RSSS" * (self.STACKS // 4)}
         return data
 
@@ -80,7 +83,9 @@ class Large(PageTest):
                          "and 2,500 more: search to find them")
         self.browser.press("d")
         self.assertEqual(self.total(), self.STACKS)
-        self.browser.press("Escape", "1")
+        self.browser.press("Escape", "5")
+        self.assertEqual(self.browser.text("#waits-more"), "and 250 more")
+        self.browser.press("1")
         self.browser.type("#search", "function_77")
         self.assertRegex(self.browser.text("#matched"), r"^\d")
         x, y, _ = self.browser.run(
@@ -210,6 +215,12 @@ class RowLock(MariaDbServer, ReportTest):
                       threads[kind][m.runClass[i]] += m.runCount[i];
                     }
                     return threads;""")
+                shown.run("window.stacksnap.show(1); window.stacksnap.selectView('waits')")
+                shown.settle()
+                waits = shown.run("return [...document.querySelectorAll('#waits tbody tr')]"
+                                  ".map(row => [...row.cells].map(cell => cell.textContent))")
+        self.assertRegex(str([row[2:4] for row in waits]),
+                         r"'application lock', '[^']*row lock", waits)
         self.assertGreater(threads["update"][1], 10, threads)
         self.assertEqual(threads["update"][2], 0, threads)
         self.assertGreater(threads["connection"][2], 50, threads)

@@ -78,6 +78,56 @@ class Stacks(PageTest):
         classes = self.browser.run("return [...window.stacksnap.model.runClass]")
         self.assertEqual([one == 2 for one in classes], [idle for _, _, idle in samples])
 
+    def test_waits(self):
+        """The table of waits: by kind and function, without idle ones, which leads to stacks."""
+        d = Description()
+        process = d.process()
+        module = d.module(process, self.library, self.build_id)
+        main_thread, worker = d.thread(process, 100, "main"), d.thread(process, 101, "<i>worker</i>")
+        waits = self.stack_of(d, module, "wait_for_work", "start")
+        works = self.stack_of(d, module, "hash", "start")
+        for tick in range(10):
+            d.tick()
+            d.sample(main_thread, waits, "S", call=232, argument=5)
+            if tick < 2:
+                d.sample(worker, works, "R")
+            else:  # two waits were too short to be looked up
+                d.sample(worker, waits, "S", call=202, argument=0x1000,
+                         owner=-1 if tick < 4 else 100)
+        path = self.path("waits.html")
+        if not os.path.exists(path):
+            self.report("-f", "html", "-o", path, d.write(self.path("waits.ss")))
+        self.show(path, "")
+        self.browser.press("5")
+        rows = self.rows("#waits")
+        self.assertEqual(len(rows), 1, rows)
+        self.assertRegex(" | ".join(rows[0]), r"^40\.0 % \| 0\.08 \| mutex \| mutex at 0x10, held by "
+                         r"100 \(owner\) \(75\.0 %\), futex \(25\.0 %\) \| shop_wait_for_work \| "
+                         r"<i>worker</i> 101$")
+        self.assertEqual(self.browser.text("#waits-more"), "hidden: 10 idle (50.0 %)")
+        # its stacks, also by a link, and undone
+        self.browser.click("#waits td:nth-child(3) button")
+        self.assertEqual(self.labels()[2:], [["shop_wait_for_work"]], self.labels())
+        self.assertEqual(self.total(), 8)
+        self.assertEqual(self.browser.text("#changes"), "Waits: mutex in shop_wait_for_work \u00d7")
+        link = self.link()
+        self.browser.click("#changes button")
+        self.assertEqual([self.total(), self.pressed("show-cpu")], [2, True])
+        self.show(path, link)
+        self.assertEqual(self.total(), 8)
+        # totals follow the selection; a function leads to its callers
+        self.browser.press("5")
+        self.browser.click("#show-all")
+        self.drag(0.5, 1)
+        rows = self.rows("#waits")
+        self.assertEqual([row[:4] for row in rows], [
+            ["50.0 %", rows[0][1], "system call", "epoll_wait fd 5"],
+            ["50.0 %", rows[1][1], "mutex", rows[1][3]]])
+        self.browser.click("#waits tr:nth-child(2) td:nth-child(5) button")
+        self.assertEqual(self.browser.text("#sandwich-name"), "shop_wait_for_work")
+        self.browser.press("Escape")
+        self.assertEqual(self.browser.run("return window.stacksnap.model.wait"), -1)
+
     def test_order(self):
         self.assertEqual(self.labels()[2], ["shop_serve", "shop_wait_for_work"])
         self.browser.press("h")
@@ -345,7 +395,7 @@ class Stacks(PageTest):
         self.assertEqual(self.browser.run(state), before)
 
     def test_links_that_make_no_sense(self):
-        for link in ("#view=waits", "#view=constructor&show=__proto__&threads=1/2,/&time=9-1",
+        for link in ("#view=markers&wait=nothing", "#view=constructor&show=__proto__&threads=1/2,/&time=9-1",
                      "#time=a-b&zoom=9.zz&drop=nothing&focus=&function=x", "#%%%", "#zoom=.",
                      "#time=-5-99999999999&threads=" + "1/1," * 999, "#search=" + "%28" * 3000,
                      "#search=/(/&recursion=1&recursion=1"):

@@ -51,6 +51,8 @@ class Model {
 		this.lines = new Lines(data, this.recorded);
 		this.buildTicks();
 		this.buildRuns();
+		this.waits = new Waits(this);
+		this.wait = -1; /* the row of waits whose samples are counted; -1: all samples */
 		this.window = null; /* [from, to] in microseconds; null: all */
 		this.chosen = null; /* set of threads; null: all */
 		this.shows = this.firstClasses(); /* the last class of samples that is counted */
@@ -222,26 +224,45 @@ class Model {
 		return !this.chosen || this.chosen.has(thread);
 	}
 
-	/* Counts the selected samples at each node of the current tree, and by class. */
-	recount() {
+	/* Calls visit(run, samples) for the runs of the selected threads, in the selected time. */
+	eachSample(visit) {
 		const ranges = this.ticks.map((_, i) => this.tickRange(i));
-		const { self, nodeOf } = this.lines;
-		this.lines.clear();
-		this.byClass = [0, 0, 0];
-		this.ready = 0; /* samples of threads that waited for a CPU */
 		for (let t = 0; t < this.threads.length; t++) {
 			if (!this.isChosen(t)) continue;
 			const [from, to] = ranges[this.recordingOf(t)];
 			for (let i = this.runsOf[t][0]; i < this.runsOf[t][1]; i++) {
 				const begin = this.runTick[i];
 				const ticks = Math.min(begin + this.runCount[i], to) - Math.max(begin, from);
-				if (ticks <= 0) continue;
-				const n = this.runWeight ? this.runWeight[i] : ticks;
-				this.byClass[this.runClass[i]] += n;
-				this.ready += n * this.runReady[i];
-				if (this.runClass[i] <= this.shows) self[this.runStack[i]] += n;
+				if (ticks > 0) visit(i, this.runWeight ? this.runWeight[i] : ticks);
 			}
 		}
+	}
+
+	/* The mean time from tick to tick, in microseconds, in the recording of a thread. */
+	tickLength(thread) {
+		const times = this.ticks[this.recordingOf(thread)];
+		return times.length > 1 ? (times[times.length - 1] - times[0]) / (times.length - 1) : 0;
+	}
+
+	/* Whether the changes of the tree and the search leave a stack in it. */
+	isCounted(stack) {
+		const { place } = this.shaped;
+		const node = place ? place[this.lines.nodeOf[stack]] : this.lines.nodeOf[stack];
+		return node >= 0 && (!this.inside || this.inside[node] > 0);
+	}
+
+	/* Counts the selected samples at each node of the current tree, and by class. */
+	recount() {
+		const { self, nodeOf } = this.lines;
+		this.lines.clear();
+		this.byClass = [0, 0, 0];
+		this.ready = 0; /* samples of threads that waited for a CPU */
+		this.eachSample((i, n) => {
+			if (this.wait >= 0 && this.waits.rowOf[i] !== this.wait) return;
+			this.byClass[this.runClass[i]] += n;
+			this.ready += n * this.runReady[i];
+			if (this.runClass[i] <= this.shows) self[this.runStack[i]] += n;
+		});
 		const tree = this.shaped;
 		tree.self.fill(0);
 		for (let call = 0; call < this.lines.count; call++) {
@@ -258,6 +279,7 @@ class Model {
 	/* Counts the samples with a matching function, and drops the others if that is wanted. */
 	filter(tree) {
 		const { matches } = this;
+		this.inside = null; /* by node: whether a search leaves it */
 		this.unfiltered = tree.self.reduce((sum, n) => sum + n, 0);
 		this.matched = this.unfiltered;
 		if (!matches) return;
@@ -268,6 +290,7 @@ class Model {
 		}
 		this.matched -= tree.self[0];
 		if (!this.onlyMatches) return;
+		this.inside = inside;
 		for (let i = 0; i < tree.count; i++) if (!inside[i]) tree.self[i] = 0;
 		const { self, nodeOf } = this.lines;
 		for (let call = 0; call < this.lines.count; call++) {

@@ -75,11 +75,16 @@ class Lines {
 			const text = line ? `${file}:${line}` : file;
 			samples.set(text, (samples.get(text) || 0) + weight[call]);
 		}
-		const lines = [...samples].sort((a, b) => b[1] - a[1]);
-		const shown = lines.slice(0, LINES_SHOWN).map(([text, n]) => (n < all ? `${text} (${share(n, all)})` : text));
-		const left = lines.length - shown.length;
-		return shown.join(", ") + (left ? `, and ${count(left)} more` : "");
+		return most(samples, LINES_SHOWN, all, (text) => text);
 	}
+}
+
+/* "a (70.0 %), b (20.0 %), and 3 more": the keys of a map with the most samples, of all. */
+function most(samples, shown, all, textOf) {
+	const order = [...samples].sort((a, b) => b[1] - a[1]);
+	const texts = order.slice(0, shown).map(([key, n]) => (n < all ? `${textOf(key)} (${share(n, all)})` : textOf(key)));
+	const left = order.length - texts.length;
+	return texts.join(", ") + (left ? `, and ${count(left)} more` : "");
 }
 
 /* The sums of a sequence up to each element. */

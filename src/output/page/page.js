@@ -66,6 +66,10 @@ class Page {
 		this.sandwich = new Sandwich(model, (f) => this.selectFunction(f));
 		this.modules = new ModuleTable(model);
 		this.graph = new Graph(model, (t) => this.openThread(t));
+		this.waits = new WaitTable(model, (row) => this.selectWait(row), (row, f) => {
+			this.setWait(row);
+			this.selectFunction(f);
+		});
 		this.link = new Link(this);
 		this.view = "flame";
 		this.selected = -1; /* in the table of functions; -1: none */
@@ -74,7 +78,8 @@ class Page {
 		this.legend();
 		this.listen();
 		this.resize();
-		byId("tab-waits").hidden = this.graph.isEmpty;
+		byId("tab-waits").hidden = this.graph.isEmpty && model.waits.isEmpty;
+		byId("graph-part").hidden = this.graph.isEmpty;
 		/* such as a recording of CPUs: there is no choice */
 		byId("show").hidden = model.runClass.every((one) => one === ON_CPU);
 		if (!this.graph.isEmpty) this.graph.draw();
@@ -268,6 +273,15 @@ class Page {
 			button.addEventListener("click", () => { this.model.undoChange(i); this.changed(); });
 			return button;
 		});
+		if (this.model.wait >= 0) {
+			const button = document.createElement("button");
+			button.type = "button";
+			button.className = "change";
+			button.title = "Undo: only the stacks that wait so";
+			button.textContent = `Waits: ${shorten(this.model.waits.label(this.model.wait), 40)} ×`;
+			button.addEventListener("click", () => this.setWait(-1));
+			buttons.push(button);
+		}
 		byId("changes").replaceChildren(...buttons.filter(Boolean));
 	}
 
@@ -286,13 +300,14 @@ class Page {
 			if (view === "modules") this.modules.update(self, all);
 			else this.updateFunctions(self, total, all);
 		}
+		if (view === "waits" && !model.waits.isEmpty) this.waits.update();
 		this.showSelected();
 	}
 
 	updateFunctions(self, total, all) {
 		/* the hottest function; what is in no module may be the reason of an incomplete stack */
-		if (this.selected < 0) this.selected = most(self.map((samples, f) => (this.model.moduleOf[f] < 0 ? 0 : samples)));
-		if (this.selected < 0) this.selected = most(self);
+		if (this.selected < 0) this.selected = greatest(self.map((samples, f) => (this.model.moduleOf[f] < 0 ? 0 : samples)));
+		if (this.selected < 0) this.selected = greatest(self);
 		this.functions.selected = this.selected;
 		this.functions.update(self, total, all);
 		this.sandwich.update(this.selected, self, total, all);
@@ -399,6 +414,22 @@ class Page {
 		this.selectThreads(chosen.size ? chosen : null);
 	}
 
+	/* Counts only the samples of a row of the waits, of which all are shown; -1: of none. */
+	setWait(row) {
+		const { model } = this;
+		if (row >= 0 && model.wait < 0) this.showedBefore = model.shows;
+		if (row >= 0) model.shows = IDLE;
+		else if (model.shows === IDLE) model.shows = this.showedBefore ?? model.shows;
+		model.wait = row;
+		this.changed();
+	}
+
+	/* Shows the stacks of a row of the waits. */
+	selectWait(row) {
+		this.setWait(row);
+		this.selectView("flame");
+	}
+
 	/* Shows the stack of a waiting thread; -1: of all. */
 	openThread(thread) {
 		this.model.shows = IDLE;
@@ -423,7 +454,7 @@ class Page {
 	restore(wanted) {
 		const { model, flame } = this;
 		if (!wanted) return;
-		for (const key of ["chosen", "window", "onlyMatches", "inverted", "changes"]) model[key] = wanted[key];
+		for (const key of ["chosen", "window", "onlyMatches", "inverted", "changes", "wait"]) model[key] = wanted[key];
 		if (wanted.shows >= 0) model.shows = wanted.shows;
 		model.shapedTree = null;
 		flame.byWeight = wanted.byWeight;
@@ -476,7 +507,8 @@ class Page {
 		else if (this.model.changes.length) {
 			this.model.undoChange(this.model.changes.length - 1);
 			this.changed();
-		} else this.selectWindow(null);
+		} else if (this.model.wait >= 0) this.setWait(-1);
+		else this.selectWindow(null);
 	}
 
 	key(event) {
@@ -511,7 +543,7 @@ class Page {
 }
 
 /* The index of the greatest value; -1 if all are 0. */
-function most(values) {
+function greatest(values) {
 	let found = -1;
 	values.forEach((value, i) => { if (value > (found < 0 ? 0 : values[found])) found = i; });
 	return found;
