@@ -206,8 +206,11 @@ void ss_sockets_read(struct ss_facts *facts, const struct ss_target *target)
 		qsort(lookups, t.count, sizeof(*lookups), compare_lookups);
 	_cleanup_close_ int diag_fd = open_diag(target);
 	t.diag_fd = diag_fd;
-	if (diag_fd >= 0)
-		ss_unix_diag_read(facts, diag_fd);
+	if (diag_fd >= 0) {
+		_cleanup_close_ int list_fd =
+			ss_unix_diag_prefers_list(facts) ? open_diag(target) : -1;
+		ss_unix_diag_read(facts, diag_fd, list_fd);
+	}
 	read_tables(&t);
 	ss_buffer_deinit(&t.text);
 }

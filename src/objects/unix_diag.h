@@ -4,10 +4,17 @@
 #ifndef SS_OBJECTS_UNIX_DIAG_H
 #define SS_OBJECTS_UNIX_DIAG_H
 
+#include <stdbool.h>
+
 #include "model/facts.h"
 
-/* Sets the socket of each entry of facts->fds that is a UNIX socket. diag_fd: a
-   sock_diag(7) socket; the kernel may not support UNIX sockets there. */
-void ss_unix_diag_read(struct ss_facts *facts, int diag_fd);
+/* Whether so many entries of facts->fds are UNIX sockets that a list of all is faster. */
+bool ss_unix_diag_prefers_list(const struct ss_facts *facts);
+
+/* Sets the socket of each entry of facts->fds that is a UNIX socket. diag_fd, list_fd:
+   sock_diag(7) sockets; the kernel may not support UNIX sockets there. list_fd is of no use
+   afterwards, because a list of all sockets may have been requested and not read to its end;
+   -1: sockets are looked up one by one. */
+void ss_unix_diag_read(struct ss_facts *facts, int diag_fd, int list_fd);
 
 #endif
