@@ -346,6 +346,42 @@ struct walk {
 	bool no_memory;
 };
 
+/* Whether code is of the extension module "greenlet" (gevent, eventlet, SQLAlchemy). */
+static bool is_greenlet(const struct python *python, uint64_t pc)
+{
+	const struct ss_capture *capture = python->process->capture;
+	const struct ss_area *area = ss_capture_find_area(capture, pc);
+
+	return area && area->module >= 0 &&
+	       has_prefix(base_name(capture->modules.items[area->module]->pub.path),
+			  "_greenlet.");
+}
+
+/*
+ * Greenlets take turns on one native stack: greenlet copies to the heap what is in the way, so
+ * what is further out than its functions that began the current one is left over from others.
+ * The frames of a greenlet are a chain of their own: there are no calls further out. While it
+ * switches, stack and thread state may be those of two greenlets. In 3.11 and 3.12 that is seen:
+ * the chain leads through the native stack.
+ */
+static void end_at_greenlet(const struct python *python, struct ss_runtime_thread *thread)
+{
+	const size_t inner = thread->calls.items[0].native;
+	size_t native = thread->calls.items[thread->calls.count - 1].native + 1;
+
+	for (size_t i = 0; i < inner && !python->layout.has_cframe; i++) {
+		if (is_greenlet(python, thread->frames[i].pc)) {
+			thread->problem = "a greenlet is being switched to";
+			return;
+		}
+	}
+	while (native < thread->count && !is_greenlet(python, thread->frames[native].pc))
+		native++;
+	while (native < thread->count && is_greenlet(python, thread->frames[native].pc))
+		native++;
+	thread->end = native < thread->count ? native : 0;
+}
+
 /* Ends the walk. missing: memory is not there. */
 static bool fail(struct walk *walk, const char *problem, bool missing)
 {
@@ -489,6 +525,12 @@ static bool walk_cframes(struct walk *walk, const struct state *state, uint64_t 
 		if (!find_native(walk, cframe, &native))
 			return fail(walk, "an evaluation loop is not on its native stack",
 				    false);
+		/* That of a greenlet, in the function that began it */
+		if (!first && frame == 0 &&
+		    is_greenlet(walk->python, walk->thread->frames[native].pc)) {
+			cframe = previous;
+			continue;
+		}
 		if (!walk_loop(walk, frame, &expected))
 			return false;
 		place_calls(walk, native);
@@ -563,6 +605,7 @@ static bool walk_counted(struct walk *walk, uint64_t frame)
 	uint8_t bytes[SS_PYTHON_HEADER_MAX];
 	size_t native = 0;
 	size_t loops = 0;
+	size_t end = 0;
 
 	if (frame && walk->pending > 0)
 		return fail(walk, "it has several thread states", false);
@@ -576,15 +619,18 @@ static bool walk_counted(struct walk *walk, uint64_t frame)
 	}
 	if (!first)
 		return true;
-	if (!thread->complete)
+	/* A greenlet has no loops further out than the function that began it. */
+	while (end < thread->count &&
+	       (loops < thread->calls.count ||
+		!is_greenlet(walk->python, thread->frames[end].pc)))
+		loops += is_in_loop(walk, &thread->frames[end++]);
+	if (end == thread->count && !thread->complete)
 		return fail(walk, "its native stack is not complete", false);
-	for (size_t i = 0; i < thread->count; i++)
-		loops += is_in_loop(walk, &thread->frames[i]);
 	if (loops != thread->calls.count && loops != thread->calls.count + 1)
 		return fail(walk,
 			    "there are not as many evaluation loops on its native stack",
 			    false);
-	for (size_t i = 0, skip = loops - thread->calls.count; i < thread->count; i++) {
+	for (size_t i = 0, skip = loops - thread->calls.count; i < end; i++) {
 		if (!is_in_loop(walk, &thread->frames[i]))
 			continue;
 		if (skip > 0) {
@@ -593,6 +639,7 @@ static bool walk_counted(struct walk *walk, uint64_t frame)
 		}
 		native = walk->pending == 0 ? i : native;
 		thread->calls.items[walk->pending++].native = (uint32_t)i;
+		walk->native = i + 1;
 	}
 	return walk->match == MATCH_CERTAIN || is_on_stack(walk, native, first) ||
 	       fail(walk, "its frame is not on its native stack", false);
@@ -745,6 +792,8 @@ static bool walk_thread(void *data, struct ss_runtime_thread *thread)
 	if (thread->calls.count == 0 && executes_loop(python, thread))
 		thread->problem = whole_problem ? whole_problem : "they were not found";
 	sort_calls(thread);
+	if (thread->calls.count > 0)
+		end_at_greenlet(python, thread);
 	return true;
 }
 

@@ -105,6 +105,9 @@ struct ss_runtime_thread {
 	const struct ss_memory *memory;
 	/* What the walk returns: the calls, innermost first, ascending by native */
 	SS_VECTOR(struct ss_runtime_call) calls;
+	/* Native frames from this index on are not the callers of the ones before: they are
+	   of other stacks, which take turns in the same memory. 0: there are none. */
+	size_t end;
 	/* Why native frames are shown instead, a constant; or NULL. Then calls are ignored. */
 	const char *problem;
 	bool missing; /* memory was not copied: a plan may help */

@@ -13,6 +13,11 @@ static const struct ss_runtime *const table[] = {
 
 enum { RUNTIMES = SS_ARRAY_SIZE(table) };
 
+struct placed_call {
+	struct ss_runtime_call call;
+	enum ss_frame_kind kind;
+};
+
 struct ss_runtimes {
 	const struct ss_capture *capture;
 	struct ss_snapshot *snapshot;
@@ -25,6 +30,7 @@ struct ss_runtimes {
 	void *states[RUNTIMES]; /* NULL: not in this process */
 	SS_VECTOR(struct ss_frame) frames;
 	SS_VECTOR(uint32_t) map;
+	SS_VECTOR(struct placed_call) calls; /* of a thread */
 	/* Threads whose calls must be copied with their stacks, by runtime */
 	SS_VECTOR(const struct ss_capture_thread *) wanted[RUNTIMES];
 };
@@ -114,6 +120,7 @@ void ss_runtimes_free(struct ss_runtimes *runtimes)
 	ss_late_memory_deinit(&runtimes->memory);
 	ss_vector_free(&runtimes->frames);
 	ss_vector_free(&runtimes->map);
+	ss_vector_free(&runtimes->calls);
 	free(runtimes);
 }
 
@@ -163,9 +170,30 @@ static bool add_native(struct ss_runtimes *runtimes, const struct ss_frame *nati
 	return true;
 }
 
-/* Puts the calls where their native frames are. */
+/* Adds the calls that a runtime has found. A thread may execute code of several: Python that calls
+   Java. */
+static bool take_calls(struct ss_runtimes *runtimes,
+		       const struct ss_runtime_thread *thread, enum ss_frame_kind kind)
+{
+	for (size_t i = 0; i < thread->calls.count; i++) {
+		struct placed_call *slot = ss_vector_push(&runtimes->calls);
+		if (!slot)
+			return false;
+		*slot = (struct placed_call){ thread->calls.items[i], kind };
+		for (; slot > runtimes->calls.items &&
+		       slot[-1].call.native > slot->call.native;
+		     slot--) {
+			const struct placed_call inner = *slot;
+			*slot = slot[-1];
+			slot[-1] = inner;
+		}
+	}
+	return true;
+}
+
+/* Puts the calls where their native frames are. end: where those of other stacks begin. */
 static bool merge(struct ss_runtimes *runtimes, const struct ss_runtimes_stack *stack,
-		  const struct ss_runtime_thread *thread, enum ss_frame_kind kind)
+		  size_t end)
 {
 	size_t at = 0;
 
@@ -176,15 +204,18 @@ static bool merge(struct ss_runtimes *runtimes, const struct ss_runtimes_stack *
 		bool replaced = false;
 		if (!map)
 			return false;
-		*map = (uint32_t)runtimes->frames.count;
-		for (; at < thread->calls.count && thread->calls.items[at].native == i;
+		*map = i < end ? (uint32_t)runtimes->frames.count : UINT32_MAX;
+		if (i >= end)
+			continue;
+		for (; at < runtimes->calls.count &&
+		       runtimes->calls.items[at].call.native == i;
 		     at++) {
-			const struct ss_runtime_call *call = &thread->calls.items[at];
-			if (call->stub)
-				name = call;
-			else if (!add_call(runtimes, kind, call))
+			const struct placed_call *placed = &runtimes->calls.items[at];
+			if (placed->call.stub)
+				name = &placed->call;
+			else if (!add_call(runtimes, placed->kind, &placed->call))
 				return false;
-			replaced |= !call->stub;
+			replaced |= !placed->call.stub;
 		}
 		if ((!replaced || runtimes->options.native) &&
 		    !add_native(runtimes, &stack->frames[i], name, replaced))
@@ -208,6 +239,7 @@ static bool walk_once(struct ss_runtimes *runtimes, size_t index,
 	struct ss_late_memory memory;
 
 	thread->calls.count = 0;
+	thread->end = 0;
 	thread->problem = NULL;
 	thread->missing = false;
 	ss_late_memory_of_thread(&memory, &runtimes->memory, thread->thread, unmoved);
@@ -266,12 +298,13 @@ enum ss_runtime_step ss_runtimes_step(struct ss_runtimes *runtimes,
 
 bool ss_runtimes_apply(struct ss_runtimes *runtimes,
 		       const struct ss_capture_thread *thread,
-		       const struct ss_runtimes_stack *stack, const struct ss_frame **ret,
-		       size_t *ret_count, const uint32_t **ret_map,
-		       const char **ret_reason)
+		       const struct ss_runtimes_stack *stack,
+		       struct ss_runtimes_frames *ret)
 {
-	*ret = NULL;
-	*ret_reason = NULL;
+	size_t end = stack->count;
+
+	*ret = (struct ss_runtimes_frames){};
+	runtimes->calls.count = 0;
 	for (size_t i = 0; i < RUNTIMES; i++) {
 		struct ss_runtime_thread walked = { .thread = thread,
 						    .frames = stack->natives,
@@ -283,20 +316,23 @@ bool ss_runtimes_apply(struct ss_runtimes *runtimes,
 		if (ok && !walked.problem && !is_ordered(&walked))
 			walked.problem = "they are not in the order of the native frames";
 		if (walked.problem)
-			*ret_reason = walked.problem;
-		else if (ok && walked.calls.count > 0)
-			ok = merge(runtimes, stack, &walked, table[i]->kind);
-		bool found = ok && !walked.problem && walked.calls.count > 0;
+			ret->reason = walked.problem;
+		else if (ok)
+			ok = take_calls(runtimes, &walked, table[i]->kind);
+		if (!walked.problem && walked.end > 0)
+			end = SS_MIN(end, walked.end);
 		ss_vector_free(&walked.calls);
 		if (!ok)
 			return false;
-		if (!found)
-			continue;
-		*ret = runtimes->frames.items;
-		*ret_count = runtimes->frames.count;
-		*ret_map = runtimes->map.items;
-		return true;
 	}
+	if (runtimes->calls.count == 0)
+		return true;
+	if (!merge(runtimes, stack, end))
+		return false;
+	ret->items = runtimes->frames.items;
+	ret->count = runtimes->frames.count;
+	ret->map = runtimes->map.items;
+	ret->ended = end < stack->count;
 	return true;
 }
 

@@ -40,17 +40,22 @@ struct ss_runtimes_stack {
 enum ss_runtime_step ss_runtimes_step(struct ss_runtimes *runtimes,
 				      struct ss_runtime_frame *frame);
 
-/*
- * Returns the frames of a thread with those of runtimes: *ret has ret_count of them, valid
- * until the next call, and *ret_map the new index of each frame of stack. Without such
- * frames *ret is NULL. *ret_reason: why there are native frames only, or NULL. False without
- * memory.
- */
+/* The frames of a thread with those of runtimes, valid until the next call. */
+struct ss_runtimes_frames {
+	const struct ss_frame *items; /* NULL: there are none of runtimes */
+	size_t count;
+	const uint32_t
+		*map; /* the new index of each frame of the stack; UINT32_MAX: none */
+	/* Frames were left out since they are of other stacks: this one ends before them */
+	bool ended;
+	const char *reason; /* why there are native frames only; or NULL */
+};
+
+/* Finds the calls of a thread. False without memory. */
 bool ss_runtimes_apply(struct ss_runtimes *runtimes,
 		       const struct ss_capture_thread *thread,
-		       const struct ss_runtimes_stack *stack, const struct ss_frame **ret,
-		       size_t *ret_count, const uint32_t **ret_map,
-		       const char **ret_reason);
+		       const struct ss_runtimes_stack *stack,
+		       struct ss_runtimes_frames *ret);
 
 /* Adds the locks of runtimes to the snapshot. False without memory. */
 bool ss_runtimes_add_locks(struct ss_runtimes *runtimes);

@@ -94,15 +94,21 @@ static uint64_t find_missing(const struct ss_walk *walk,
 		       0;
 }
 
-/* The locks to which frames refer, after runtimes have changed the frames. */
+/* The locks to which frames refer, after runtimes have changed the frames: those of frames that
+   were left out go, too. */
 static void renumber_references(struct ss_snapshot *snapshot, size_t first,
 				const uint32_t *map, size_t count)
 {
+	size_t kept = first;
+
 	for (size_t i = first; i < snapshot->references.count; i++) {
-		struct ss_lock_reference *reference = &snapshot->references.items[i];
-		if (reference->frame < count)
-			reference->frame = map[reference->frame];
+		struct ss_lock_reference reference = snapshot->references.items[i];
+		if (reference.frame < count)
+			reference.frame = map[reference.frame];
+		if (reference.frame != UINT32_MAX)
+			snapshot->references.items[kept++] = reference;
 	}
+	snapshot->references.count = kept;
 }
 
 /* Adds the stack of the walk, with the frames of runtimes. False without memory. */
@@ -117,24 +123,27 @@ static bool add_stack(struct ss_walk *walk, struct ss_runtimes *runtimes,
 		.count = walk->frames.count,
 		.complete = walk->end == SS_END_ROOT,
 	};
-	const struct ss_frame *frames = NULL;
-	const uint32_t *map = NULL;
-	const char *reason = NULL;
-	size_t count = 0;
+	struct ss_runtimes_frames frames = {};
 
 	/* Frames of SS_MODE_LIVE have no registers. */
 	if (runtimes && walk->natives.count == walk->frames.count &&
-	    !ss_runtimes_apply(runtimes, from, &stack, &frames, &count, &map, &reason))
+	    !ss_runtimes_apply(runtimes, from, &stack, &frames))
 		return false;
-	thread->native_reason = intern_or_null(snapshot, reason);
-	if (!frames) {
-		frames = walk->frames.items;
-		count = walk->frames.count;
+	thread->native_reason = intern_or_null(snapshot, frames.reason);
+	if (!frames.items) {
+		frames.items = walk->frames.items;
+		frames.count = walk->frames.count;
 	} else {
-		renumber_references(snapshot, first_reference, map, walk->frames.count);
+		renumber_references(snapshot, first_reference, frames.map,
+				    walk->frames.count);
 	}
-	thread->frame_count = count;
-	return ss_snapshot_add_stack(snapshot, frames, count, walk->end,
+	if (frames.ended) {
+		thread->end = SS_END_ROOT;
+		thread->missing = 0;
+		thread->reason = intern_or_null(snapshot, from->reason);
+	}
+	thread->frame_count = frames.count;
+	return ss_snapshot_add_stack(snapshot, frames.items, frames.count, thread->end,
 				     &thread->stack_id);
 }
 

@@ -2,9 +2,10 @@
 same moment, frame by frame; in all modes; and native frames with a reason where that is not
 possible.
 
-Debian packages: python3, binutils. PYTHONS: more interpreters, separated by colons; MOMENTS: how many
+Debian packages: python3, python3-greenlet, binutils. PYTHONS: more interpreters, separated by colons; MOMENTS: how many
 moments are compared for each (default: 10)."""
 
+import collections
 import ctypes
 import json
 import os
@@ -122,6 +123,51 @@ def deeper():
 
 threading.Thread(target=deeper, daemon=True).start()
 outer()
+"""
+
+# A greenlet that another one has begun below a function of C. Then greenlets that take turns.
+GREENLETS = """
+import json, sys, time
+import greenlet
+
+def inner(n):
+    if n:
+        return inner(n - 1)
+    frames, frame = [], sys._getframe()
+    while frame:
+        frames.append([frame.f_code.co_filename, frame.f_lineno, frame.f_code.co_name])
+        frame = frame.f_back
+    print(json.dumps(frames[1:]), flush=True)
+    if sys.argv[1] == "sleep":
+        time.sleep(1000)
+    while True:
+        sum(range(100))
+
+def first(_):
+    inner(3)
+
+def second():
+    for _ in map(greenlet.greenlet(first).switch, [()]):
+        pass
+
+def outermost():
+    greenlet.greenlet(second).switch()
+
+def turn():
+    main = greenlet.getcurrent().parent
+    while True:
+        main.switch()
+
+def nested(n):
+    return nested(n - 1) if n else turn()
+
+if sys.argv[1] == "switch":
+    print("null", flush=True)
+    others = [greenlet.greenlet(nested) for _ in range(5)]
+    while True:
+        for n, other in enumerate(others):
+            other.switch(n)
+outermost()
 """
 
 # Threads begin and end all the time.
@@ -497,6 +543,52 @@ class Python(unittest.TestCase):
                     else:
                         self.assertEqual(frames[:5], thread, found)
                         self.assertEqual(len(frames), 8, found)
+
+    def begin_greenlets(self, how):
+        """With Debian's greenlet. Returns the program and what it says of its functions."""
+        python = "/usr/bin/python3"
+        if subprocess.run([python, "-c", "import greenlet"], check=False,
+                          stderr=subprocess.DEVNULL).returncode:
+            self.skipTest("greenlet is missing (python3-greenlet)")
+        program = subprocess.Popen([python, "-c", GREENLETS, how], stdout=subprocess.PIPE,
+                                   text=True)
+        self.addCleanup(program.wait)
+        self.addCleanup(program.stdout.close)
+        self.addCleanup(program.kill)
+        return program, json.loads(program.stdout.readline())
+
+    def test_greenlets(self):
+        """The functions of the current greenlet, and no native frames of others further out."""
+        for how in ("sleep", "run"):
+            with self.subTest(how=how):
+                program, expected = self.begin_greenlets(how)
+                thread = snapshot(program.pid)["threads"][0]
+                found = [list(frame) for frame in python_frames(thread)]
+                self.assertEqual(found[1:], expected, thread)
+                self.assertEqual((thread["end"], thread["native_reason"]), ("root", None), thread)
+                symbols = [str(frame["symbol"]) for frame in thread["frames"]]
+                self.assertNotIn("Py_BytesMain", symbols)
+                self.assertFalse([s for s in symbols if "EvalFrameDefault" in s], symbols)
+                native = snapshot(program.pid, "--native")["threads"][0]
+                symbols = [str(frame["symbol"]) for frame in native["frames"]]
+                self.assertTrue([s for s in symbols if "EvalFrameDefault" in s], symbols)
+                self.assertNotIn("Py_BytesMain", symbols)
+
+    def test_switching_greenlets(self):
+        """At any moment the functions are those of one greenlet, or there is a reason."""
+        program, _ = self.begin_greenlets("switch")
+        with tempfile.TemporaryDirectory(prefix="stacksnap-") as directory:
+            path = os.path.join(directory, "recording")
+            subprocess.run([harness.STACKSNAP, "record", "--duration=1s", "--rate=400", "-o", path,
+                            str(program.pid)], capture_output=True, check=True,
+                           timeout=harness.LIMIT_S)
+            chains = collections.Counter()
+            for _, frames, count in recorded_chains(path):
+                chains[tuple(frame["name"] for frame in frames
+                             if frame["kind"] == "python")] += count
+        correct = {("turn",) + ("nested",) * (n + 1) for n in range(5)} | {("<module>",), ()}
+        self.assertLessEqual(set(chains), correct, chains)
+        self.assertLess({("<module>",), ("turn", "nested")}, set(chains))
 
     def test_short_lived(self):
         """Every stack of a thread that begins or ends is one that the program has."""
