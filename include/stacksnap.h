@@ -1393,6 +1393,8 @@ ss_snapshot_async_task_frame(const struct ss_snapshot *snapshot,
 SS_API size_t ss_snapshot_async_tasks_changed(const struct ss_snapshot *snapshot);
 /* How many more there are that could not be read: of another implementation, or invalid. */
 SS_API size_t ss_snapshot_async_tasks_unread(const struct ss_snapshot *snapshot);
+/* One line that says why the tasks of an interpreter are not known, or NULL. */
+SS_API const char *ss_snapshot_async_tasks_problem(const struct ss_snapshot *snapshot);
 
 /* A frame of thread; 0 is the innermost. index must be below frame_count. */
 SS_API const struct ss_frame *ss_snapshot_frame(const struct ss_snapshot *snapshot,

@@ -220,3 +220,16 @@ bool ss_elf_find_symbols(const struct ss_module_impl *module, const char *const 
 	}
 	return hashed || found;
 }
+
+bool ss_elf_find_section_address(const struct ss_module_impl *module, const char *name,
+				 struct ss_elf_symbol *ret)
+{
+	_cleanup_(ss_elf_cleanup) struct ss_elf *elf = open_elf(module);
+	const Elf64_Shdr *section = elf ? ss_elf_find_section(elf, name) : NULL;
+
+	if (!section || !section->sh_addr)
+		return false;
+	*ret = (struct ss_elf_symbol){ .address = section->sh_addr,
+				       .size = section->sh_size };
+	return true;
+}

@@ -20,4 +20,8 @@ struct ss_elf_symbol {
 bool ss_elf_find_symbols(const struct ss_module_impl *module, const char *const *names,
 			 size_t count, struct ss_elf_symbol *ret);
 
+/* Finds a section by name, which stripping leaves. False: the module has none. */
+bool ss_elf_find_section_address(const struct ss_module_impl *module, const char *name,
+				 struct ss_elf_symbol *ret);
+
 #endif

@@ -38,3 +38,8 @@ size_t ss_snapshot_async_tasks_unread(const struct ss_snapshot *snapshot)
 {
 	return snapshot->async_tasks_unread;
 }
+
+const char *ss_snapshot_async_tasks_problem(const struct ss_snapshot *snapshot)
+{
+	return snapshot->async_tasks_problem;
+}

@@ -212,6 +212,7 @@ void ss_json_tasks(struct ss_json *json, const struct ss_snapshot *snapshot)
 	ss_json_unsigned(json, "tasks_changed",
 			 ss_snapshot_async_tasks_changed(snapshot));
 	ss_json_unsigned(json, "tasks_unread", ss_snapshot_async_tasks_unread(snapshot));
+	ss_json_text(json, "tasks_problem", ss_snapshot_async_tasks_problem(snapshot));
 }
 
 void ss_json_thread(struct ss_json *json, const struct ss_thread *thread)

@@ -199,6 +199,18 @@ static void write_groups(const struct ss_snapshot *snapshot, const struct group 
 	(void)fprintf(out, "; --tasks=all shows %s\n", left == 1 ? "it" : "them");
 }
 
+static void write_problem(const char *problem, const struct ss_format_options *options,
+			  FILE *out)
+{
+	if (!problem)
+		return;
+	(void)fputc_unlocked('\n', out);
+	ss_style_write(SS_STYLE_WARN, options->color, out);
+	ss_escape_write(problem, NULL, out);
+	ss_style_write(SS_STYLE_NONE, options->color, out);
+	(void)fputc_unlocked('\n', out);
+}
+
 struct ss_error *ss_text_write_tasks(const struct ss_snapshot *snapshot,
 				     const struct ss_format_options *options, FILE *out)
 {
@@ -209,6 +221,7 @@ struct ss_error *ss_text_write_tasks(const struct ss_snapshot *snapshot,
 
 	if (!members || !groups)
 		return ss_error_no_memory();
+	write_problem(ss_snapshot_async_tasks_problem(snapshot), options, out);
 	if (count + ss_snapshot_async_tasks_changed(snapshot) +
 		    ss_snapshot_async_tasks_unread(snapshot) ==
 	    0)

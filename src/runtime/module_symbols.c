@@ -107,3 +107,23 @@ bool ss_module_symbols_find(const struct ss_runtime_process *process, int32_t in
 	     image ? *ret_bias : 0);
 	return image != NULL;
 }
+
+bool ss_module_section_find(const struct ss_runtime_process *process, int32_t index,
+			    const char *name, struct ss_elf_symbol *ret)
+{
+	struct ss_module_impl *module = process->capture->modules.items[index];
+	_cleanup_(ss_image_cleanup) struct ss_image *image = NULL;
+	struct ss_elf_symbol found;
+
+	if (ss_session_skips(process->session, index))
+		return false;
+	ss_session_note(process->session, index);
+	if (ss_elf_find_section_address(module, name, &found))
+		image = ss_image_new(module);
+	if (image)
+		found.address += ss_image_bias(image, module);
+	ss_session_note(process->session, -1);
+	if (image)
+		*ret = found;
+	return image != NULL;
+}

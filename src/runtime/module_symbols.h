@@ -17,4 +17,8 @@ bool ss_module_symbols_find(const struct ss_runtime_process *process, int32_t in
 			    const char *const *names, size_t count,
 			    struct ss_elf_symbol *ret, uint64_t *ret_bias);
 
+/* Finds a section by name: its address in the process, and its size. False: the same. */
+bool ss_module_section_find(const struct ss_runtime_process *process, int32_t index,
+			    const char *name, struct ss_elf_symbol *ret);
+
 #endif

@@ -940,21 +940,40 @@ static size_t find_locks(void *data, const struct ss_memory *copied,
 
 /* Tasks of asyncio --------------------------------------------------------- */
 
+/* The thread states of an interpreter: count of them in ret. */
+static size_t list_states(const struct python *python, uint64_t interpreter,
+			  uint64_t *ret)
+{
+	size_t count = 0;
+
+	for (size_t i = 0; i < python->states.count; i++) {
+		if (python->states.items[i].interpreter == interpreter)
+			ret[count++] = python->states.items[i].address;
+	}
+	return count;
+}
+
 static bool find_tasks(void *data, struct ss_runtime_tasks *ret)
 {
 	struct python *python = data;
 	uint64_t reads_left = SS_PYTHON_TASK_READS;
+	_cleanup_free_ uint64_t *threads =
+		calloc(python->states.count + 1, sizeof(*threads));
 	struct ss_python_tasks_source source = {
 		.process = python->process,
 		.layout = &python->layout,
 		.codes = &python->codes,
 		.interpreter = python->interpreter,
+		.threads = threads,
 		.reads_left = &reads_left,
 	};
 
+	if (!threads)
+		return false;
 	for (int i = 0;
 	     !python->problem && is_pointer(source.interpreter) && i < INTERPRETERS_MAX;
 	     i++) {
+		source.thread_count = list_states(python, source.interpreter, threads);
 		if (!ss_python_tasks_read(&source, ret))
 			return false;
 		if (!ss_memory_read_u64(python->process->memory,

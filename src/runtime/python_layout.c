@@ -158,7 +158,8 @@ enum group { RUNTIME, INTERP, THREAD, FRAME, CODE, BYTES, UNICODE, GROUPS };
 enum {
 	WORD_VERSION = 1,
 	WORD_FREE_THREADED,
-	WORDS = 81,
+	WORDS = 87,
+	GENERATOR_14 = 83, /* a group of 3.14 */
 };
 
 /* Where a group begins. */
@@ -246,6 +247,24 @@ static bool take_member(const uint64_t *words, const struct groups *groups,
 	return true;
 }
 
+/* 3.14: a generator or coroutine has a frame, which has local variables and then a stack. */
+static bool take_generator(const uint64_t *words, const struct groups *groups,
+			   struct ss_python_layout *ret)
+{
+	const uint64_t *frame = words + groups->words[FRAME];
+	const uint64_t *generator = words + GENERATOR_14;
+
+	if (generator[0] > READ_MAX || generator[2] > generator[0] ||
+	    generator[3] > generator[0] || frame[0] > READ_MAX || frame[4] > frame[0] ||
+	    frame[6] > frame[0])
+		return false;
+	ret->generator_frame = (uint32_t)generator[2];
+	ret->generator_state = (uint32_t)generator[3];
+	ret->frame_locals = (uint32_t)frame[4];
+	ret->frame_stack = (uint32_t)frame[6];
+	return true;
+}
+
 static bool read_table(const struct ss_memory *memory, uint64_t runtime, uint32_t version,
 		       const struct groups *groups, struct ss_python_layout *ret,
 		       const char **ret_why)
@@ -269,6 +288,8 @@ static bool read_table(const struct ss_memory *memory, uint64_t runtime, uint32_
 	/* Bits of a _PyStackRef */
 	if (groups->minor >= 14)
 		ret->frame_code_mask = ~UINT64_C(7);
+	if (groups->minor >= 14 && !take_generator(words, groups, ret))
+		return false;
 	for (size_t i = 0; i < SS_ARRAY_SIZE(members); i++) {
 		if (!take_member(words, groups, &members[i], ret,
 				 &sizes[members[i].group]))

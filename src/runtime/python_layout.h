@@ -52,6 +52,12 @@ struct ss_python_layout {
 	uint32_t frame_instruction; /* COUNT: an index; else a pointer */
 	uint32_t frame_entry;	    /* CFRAME: is_entry; SHIM: owner */
 	uint32_t frame_size;	    /* what is read */
+	/* From 3.14 on: localsplus; a pointer to the first free word of the stack there */
+	uint32_t frame_locals;
+	uint32_t frame_stack;
+	/* PyGenObject, from 3.14 on */
+	uint32_t generator_frame;
+	uint32_t generator_state;
 	/* PyCodeObject */
 	uint32_t code_first_line;
 	uint32_t code_filename;

@@ -7,6 +7,7 @@
 
 #include "base/cleanup.h"
 #include "runtime/python_object.h"
+#include "runtime/python_task_lists.h"
 
 enum {
 	TASKS_MAX = 1 << 17,
@@ -23,6 +24,7 @@ enum {
 	STACK_TOP = 64, /* from 3.11 on: index of the first free word in LOCALS */
 	LOCALS = 72,
 	LOCALS_MAX = 1 << 20,
+	TASK_SIZE_MAX = 192,
 	PENDING = 0, /* _asyncio's fut_state */
 };
 
@@ -89,8 +91,9 @@ struct limited_memory {
 
 struct reader {
 	const struct ss_python_tasks_source *source;
-	const struct task_layout *layout;
-	const struct ss_memory *memory; /* of this reading */
+	struct task_layout layout;
+	struct ss_python_task_table table; /* from 3.14 on */
+	const struct ss_memory *memory;	   /* of this reading */
 	size_t items_left;
 	bool no_memory;
 	struct ss_runtime_tasks *ret;
@@ -190,7 +193,7 @@ static bool read_coroutine_10(const struct reader *reader, const uint8_t *genera
 	const struct ss_python_layout *layout = reader->source->layout;
 	int32_t index;
 
-	ret->frame = word_at(generator, reader->layout->generator_frame);
+	ret->frame = word_at(generator, reader->layout.generator_frame);
 	if (!ret->frame) {
 		ret->state = STATE_ENDED;
 		return true;
@@ -201,7 +204,7 @@ static bool read_coroutine_10(const struct reader *reader, const uint8_t *genera
 	ret->code = word_at(ret->bytes, layout->frame_code);
 	memcpy(&index, ret->bytes + layout->frame_instruction, sizeof(index));
 	bool executes = layout->minor == 10 ? (int8_t)ret->bytes[STATE_10] == EXECUTING :
-					      generator[reader->layout->generator_state];
+					      generator[reader->layout.generator_state];
 	if (executes) {
 		ret->state = STATE_EXECUTES;
 	} else if (index < 0) {
@@ -212,6 +215,14 @@ static bool read_coroutine_10(const struct reader *reader, const uint8_t *genera
 		return find_awaited_10(reader, ret);
 	}
 	return true;
+}
+
+/* From 3.14 on: what an object is referred to by in a frame has tags. */
+static uint64_t untag(const struct reader *reader, uint64_t reference)
+{
+	const uint64_t mask = reader->source->layout->frame_code_mask;
+
+	return mask ? reference & mask : reference;
 }
 
 /* 3.11 and 3.12: the next instruction is a RESUME, with the reason. */
@@ -234,12 +245,21 @@ static bool is_awaiting(const struct reader *reader, const struct coroutine *cor
 
 static bool find_awaited(const struct reader *reader, struct coroutine *coroutine)
 {
+	const uint32_t at = reader->source->layout->frame_stack;
+	const uint64_t locals = coroutine->frame + reader->layout.frame_locals;
 	int32_t top;
 
+	if (reader->layout.minor >= 14) {
+		const uint64_t end = word_at(coroutine->bytes, at);
+		if (end % 8 || end - locals - 8 >= LOCALS_MAX * 8 ||
+		    !ss_memory_read_u64(reader->memory, end - 8, &coroutine->awaited))
+			return false;
+		coroutine->awaited = untag(reader, coroutine->awaited);
+		return true;
+	}
 	memcpy(&top, coroutine->bytes + STACK_TOP, sizeof(top));
 	return top > 0 && top < LOCALS_MAX &&
-	       ss_memory_read_u64(reader->memory,
-				  coroutine->frame + LOCALS + ((uint64_t)top - 1) * 8,
+	       ss_memory_read_u64(reader->memory, locals + ((uint64_t)top - 1) * 8,
 				  &coroutine->awaited);
 }
 
@@ -247,15 +267,16 @@ static bool read_coroutine_11(const struct reader *reader, uint64_t address,
 			      const uint8_t *generator, struct coroutine *ret)
 {
 	const struct ss_python_layout *layout = reader->source->layout;
-	const int8_t value = (int8_t)generator[reader->layout->generator_state];
+	const int8_t value = (int8_t)generator[reader->layout.generator_state];
 	/* 3.13 has one more, AWAITS, before EXECUTES. */
 	const int state = layout->minor >= 13 || value >= 0 ? value : value - 1;
 	bool awaits = state == -1;
 
-	ret->frame = address + reader->layout->generator_frame;
-	if (!ss_memory_read(reader->memory, ret->frame, ret->bytes, LOCALS))
+	ret->frame = address + reader->layout.generator_frame;
+	if (!ss_memory_read(reader->memory, ret->frame, ret->bytes,
+			    reader->layout.frame_locals))
 		return false;
-	ret->code = word_at(ret->bytes, layout->frame_code);
+	ret->code = ss_python_frame_code(layout, ret->bytes);
 	if (layout->minor < 13 && state == -2 && !is_awaiting(reader, ret, &awaits))
 		return false;
 	ret->state = state > 0	 ? STATE_ENDED :
@@ -311,8 +332,7 @@ static bool is_task(const struct reader *reader, uint64_t object)
 	uint64_t type;
 
 	return ss_python_type_of(reader->memory, object, &type) &&
-	       ss_python_is_a(reader->memory, type, "_asyncio.Task",
-			      reader->layout->size);
+	       ss_python_is_a(reader->memory, type, "_asyncio.Task", reader->layout.size);
 }
 
 static void add_if_task(struct reader *reader, uint64_t object, struct decoded *ret)
@@ -375,9 +395,10 @@ static void add_argument(struct reader *reader, const struct coroutine *innermos
 	const struct waiting_function *function = find_function(code);
 	if (!function ||
 	    !ss_memory_read_u64(reader->memory,
-				innermost->frame + reader->layout->frame_locals,
+				innermost->frame + reader->layout.frame_locals,
 				&argument))
 		return;
+	argument = untag(reader, argument);
 	if (function->attribute &&
 	    !ss_python_attribute(source->layout, reader->memory, argument,
 				 function->attribute, &argument))
@@ -449,8 +470,8 @@ static bool decode_chain(struct reader *reader, uint64_t object, struct decoded 
 static bool decode(struct reader *reader, uint64_t task, struct decoded *ret,
 		   bool *ret_pending)
 {
-	enum { LOOP = 16, TASK_SIZE_MAX = 192 };
-	const struct task_layout *layout = reader->layout;
+	enum { LOOP = 16 };
+	const struct task_layout *layout = &reader->layout;
 	struct coroutine innermost = {};
 	uint8_t bytes[TASK_SIZE_MAX];
 	uint32_t state;
@@ -776,7 +797,75 @@ static void compare_candidates(struct reader *reader, const struct candidates *c
    they are. */
 static bool has_known_frame(const struct ss_python_layout *layout)
 {
+	if (layout->minor >= 14)
+		return layout->frame_size <= layout->frame_locals &&
+		       layout->frame_locals <= FRAME_SIZE &&
+		       layout->frame_stack <= layout->frame_locals - 8 &&
+		       layout->generator_state < GENERATOR_SIZE;
 	return layout->frame_size <= (layout->minor >= 11 ? LOCALS : FRAME_SIZE);
+}
+
+/* Members of tasks that are not in the table are at fixed distances from those that are. */
+static bool make_layout(const struct ss_python_layout *layout,
+			const struct ss_python_task_table *table, struct task_layout *ret)
+{
+	enum { IS_TASK_AFTER_STATE = 4, COROUTINE_AFTER_WAITER = 8, WAITER_MIN = 104 };
+
+	*ret = (struct task_layout){
+		.minor = layout->minor,
+		.size = table->task_size,
+		.state = table->task_is_task - IS_TASK_AFTER_STATE,
+		.waiter = table->task_coroutine - COROUTINE_AFTER_WAITER,
+		.coroutine = table->task_coroutine,
+		.name = table->task_name,
+		.generator_frame = layout->generator_frame,
+		.generator_state = layout->generator_state,
+		.frame_locals = layout->frame_locals,
+	};
+	return table->task_size <= TASK_SIZE_MAX &&
+	       table->task_is_task >= IS_TASK_AFTER_STATE && ret->state % 4 == 0 &&
+	       table->task_coroutine >= WAITER_MIN;
+}
+
+/* False: the tasks of this version cannot be read. */
+static bool find_layout(struct reader *reader)
+{
+	const struct ss_python_layout *layout = reader->source->layout;
+	const char *problem = NULL;
+
+	if (!has_known_frame(layout))
+		return false;
+	for (size_t i = 0; i < SS_ARRAY_SIZE(task_layouts); i++) {
+		reader->layout = task_layouts[i];
+		if (reader->layout.minor == layout->minor)
+			return true;
+	}
+	problem = ss_python_task_table_find(reader->source->process, &reader->table);
+	if (!problem && !make_layout(layout, &reader->table, &reader->layout))
+		problem = "its table of offsets is not valid";
+	reader->ret->problem = problem;
+	return !problem;
+}
+
+static void add_list(struct reader *reader, uint64_t head, struct ss_python_objects *ret)
+{
+	bool whole = true;
+
+	reader->no_memory |= !ss_python_task_list_read(
+		reader->memory, reader->source->process->fresh, head,
+		reader->table.task_node, TASKS_MAX, ret, &whole);
+	/* How many there are is not recorded. */
+	reader->ret->changed += !whole;
+}
+
+/* Those of threads first: what a thread leaves when it ends is appended to the other list. */
+static void add_lists(struct reader *reader, struct ss_python_objects *ret)
+{
+	const struct ss_python_tasks_source *source = reader->source;
+
+	for (size_t i = 0; i < source->thread_count && !reader->no_memory; i++)
+		add_list(reader, source->threads[i] + reader->table.thread_tasks, ret);
+	add_list(reader, source->interpreter + reader->table.interpreter_tasks, ret);
 }
 
 /* Finds the module asyncio.tasks. */
@@ -801,6 +890,8 @@ static void read_tasks(struct reader *reader, uint64_t module, struct candidates
 	if (reader->source->layout->minor <= 11) {
 		add_set(reader, module, "_all_tasks", &objects);
 	} else {
+		if (reader->layout.minor >= 14)
+			add_lists(reader, &objects);
 		add_set(reader, module, "_scheduled_tasks", &objects);
 		add_set(reader, module, "_eager_tasks", &objects);
 	}
@@ -836,15 +927,10 @@ bool ss_python_tasks_read(const struct ss_python_tasks_source *source,
 	struct candidates candidates = {};
 	uint64_t module;
 
-	for (size_t i = 0; i < SS_ARRAY_SIZE(task_layouts) && !reader.layout; i++) {
-		if (task_layouts[i].minor == source->layout->minor)
-			reader.layout = &task_layouts[i];
-	}
-	if (!reader.layout || !has_known_frame(source->layout))
+	if (!find_module(&reader, &module) || !find_layout(&reader))
 		return true;
 	*source->reads_left -= reserve;
-	if (find_module(&reader, &module))
-		read_tasks(&reader, module, &candidates);
+	read_tasks(&reader, module, &candidates);
 	*source->reads_left += reserve;
 	reader.memory = &after.memory;
 	reader.items_left = items_left;

@@ -20,11 +20,13 @@ struct ss_python_tasks_source {
 	const struct ss_python_layout *layout;
 	struct ss_python_codes *codes;
 	uint64_t interpreter;
+	const uint64_t *threads; /* its thread states */
+	size_t thread_count;
 	uint64_t *reads_left; /* for all interpreters: SS_PYTHON_TASK_READS at first */
 };
 
-/* Adds the pending tasks of an interpreter. loop_thread of each is the value of
-   threading.get_ident(). Those beyond a limit count as unread. False without memory. */
+/* Adds the pending tasks of an interpreter, or sets ret->problem. loop_thread of each is the value
+   of threading.get_ident(). Those beyond a limit count as unread. False without memory. */
 bool ss_python_tasks_read(const struct ss_python_tasks_source *source,
 			  struct ss_runtime_tasks *ret);
 

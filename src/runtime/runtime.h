@@ -150,6 +150,7 @@ struct ss_runtime_tasks {
 	SS_VECTOR(uint64_t) awaited; /* addresses of tasks */
 	size_t changed;		     /* while they were read; they are not in items */
 	size_t unread; /* that are not valid, or of a kind that is not known */
+	const char *problem; /* why they are not read, a constant; or NULL */
 };
 
 /* Threads to be copied together with their stacks. */

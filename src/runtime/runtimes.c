@@ -1,5 +1,6 @@
 #include "runtime/runtimes.h"
 
+#include <stdio.h>
 #include <string.h>
 
 #include "base/search.h"
@@ -457,6 +458,15 @@ static bool add_task(struct ss_runtimes *runtimes, enum ss_frame_kind kind,
 	       set_awaited(snapshot, tasks, from, places, slot);
 }
 
+static const char *describe_problem(const struct ss_snapshot *snapshot,
+				    const char *problem)
+{
+	char text[128];
+
+	(void)snprintf(text, sizeof(text), "tasks of asyncio are not shown: %s", problem);
+	return ss_intern_string(snapshot->strings, text);
+}
+
 static bool add_tasks(struct ss_runtimes *runtimes, size_t index,
 		      struct ss_runtime_tasks *tasks)
 {
@@ -477,6 +487,12 @@ static bool add_tasks(struct ss_runtimes *runtimes, size_t index,
 	qsort(places, tasks->items.count, sizeof(*places), compare_places);
 	snapshot->async_tasks_changed += tasks->changed;
 	snapshot->async_tasks_unread += tasks->unread;
+	if (tasks->problem) {
+		snapshot->async_tasks_problem =
+			describe_problem(snapshot, tasks->problem);
+		if (!snapshot->async_tasks_problem)
+			return false;
+	}
 	for (size_t i = 0; i < tasks->items.count; i++) {
 		if (!add_task(runtimes, table[index]->kind, tasks, &tasks->items.items[i],
 			      places))

@@ -128,6 +128,15 @@ static bool have_same_modules(const struct ss_capture *a, const struct ss_captur
 				     count * sizeof(*a->modules.items)) == 0);
 }
 
+/* A library with a table for debuggers, which describes objects that no stack refers to:
+   runtime/python_task_lists.h. */
+static bool is_for_runtime(const char *path)
+{
+	const char *slash = strrchr(path, '/');
+
+	return slash && strncmp(slash + 1, "_asyncio.", strlen("_asyncio.")) == 0;
+}
+
 void ss_references_mark(const struct ss_capture *capture,
 			const struct ss_capture *previous, bool *referenced)
 {
@@ -141,6 +150,8 @@ void ss_references_mark(const struct ss_capture *capture,
 			    .referenced = referenced };
 
 	visit_threads(&f);
+	for (size_t i = 0; i < capture->modules.count; i++)
+		referenced[i] |= is_for_runtime(capture->modules.items[i]->pub.path);
 }
 
 /* Whether a file is not an ELF file: .NET writes compiled code to such files. Four bytes

@@ -19,6 +19,8 @@ struct header {
 	uint32_t tasks;
 	uint64_t tasks_changed;
 	uint64_t tasks_unread;
+	uint32_t tasks_problem;
+	uint32_t unused;
 };
 
 struct saved_runtime {
@@ -285,6 +287,7 @@ static void write_tasks(struct writer *writer)
 	writer->header.tasks = (uint32_t)snapshot->async_tasks.count;
 	writer->header.tasks_changed = snapshot->async_tasks_changed;
 	writer->header.tasks_unread = snapshot->async_tasks_unread;
+	writer->header.tasks_problem = number_of(writer, snapshot->async_tasks_problem);
 }
 
 static struct ss_error *write_part(int fd, const void *bytes, size_t size)
@@ -617,7 +620,8 @@ static bool read_tasks(struct ss_saved_stacks *saved)
 	}
 	snapshot->async_tasks_changed = saved->header.tasks_changed;
 	snapshot->async_tasks_unread = saved->header.tasks_unread;
-	return true;
+	return find_string(saved, saved->header.tasks_problem,
+			   &snapshot->async_tasks_problem);
 }
 
 static bool read_all(struct ss_saved_stacks *saved, bool native)

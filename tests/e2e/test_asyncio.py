@@ -14,20 +14,11 @@ import time
 import unittest
 
 import harness
-from test_python import interpreters as known_interpreters, snapshot
+from test_python import interpreters, snapshot
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 TARGET = os.path.join(HERE, "asyncio_target.py")
 MOMENTS = int(os.environ.get("MOMENTS", "30"))
-
-
-def interpreters():
-    """Those whose tasks are read: CPython 3.8 to 3.13."""
-    for python in known_interpreters():
-        done = subprocess.run([python, "-c", "import sys; print(sys.version_info < (3, 14))"],
-                              capture_output=True, text=True, timeout=harness.LIMIT_S, check=True)
-        if done.stdout == "True\n":
-            yield python
 
 
 class Program:
