@@ -5,6 +5,8 @@
 
 #include "base/error.h"
 #include "profile/load.h"
+#include "recording/recording.h"
+#include "recording/wait_record.h"
 #include "stacksnap.h"
 
 enum { TICKS = 4 };
@@ -71,10 +73,142 @@ static void test_goroutine_order(void **state)
 	sample_close(&s);
 }
 
+/* Waits, each of which is different -------------------------------------- */
+
+enum {
+	MANY_WAITS = SS_CALL_WAITS_MAX + 3,
+	LARGE_WAITS =
+		400, /* less than SS_WAIT_RECORD_BYTES_MAX, more than a third of the limit for all */
+	LIST = SS_WAIT_RECORD_LIST_MAX,
+};
+
+/* A sample of one thread in each tick. */
+static void write_waits(struct sample_recording *s, const struct ss_wait *wait,
+			uint64_t count)
+{
+	const uint64_t offset = 16;
+	uint32_t thread = ss_writer_add_thread(s->writer, s->process, 43, "t", 1);
+	uint32_t stack = sample_stack(s, &offset, 1);
+
+	for (uint64_t i = 0; i < count; i++) {
+		struct ss_wait one = *wait;
+		one.address = 4096 + i * 8;
+		const struct ss_sample_record sample = {
+			.thread = thread,
+			.stack = stack,
+			.call = ss_writer_call(s->writer, 202, one.address, &one),
+			.state = 'S',
+		};
+		const struct ss_tick_record tick = {
+			.monotonic_ns = (i + 1) * SAMPLE_PERIOD_NS,
+			.wall_ns = (i + 1) * SAMPLE_PERIOD_NS
+		};
+		assert_true(sample.call != SS_ID_NONE);
+		assert_null(ss_writer_tick(s->writer, &tick, &sample, 1));
+	}
+}
+
+static struct ss_recording *record_waits(struct sample_recording *s,
+					 const struct ss_wait *wait, uint64_t count)
+{
+	const struct ss_writer_options options = { .period_ns = SAMPLE_PERIOD_NS,
+						   .machine = "x86_64",
+						   .host = "h" };
+	struct ss_recording *recording = NULL;
+	struct ss_summary summary = {};
+
+	sample_open(s, &options);
+	write_waits(s, wait, count);
+	assert_null(ss_writer_finish(s->writer, &summary));
+	assert_null(ss_recording_open_fd(copy_of(s->fd, size_of(s->fd)), &recording));
+	return recording;
+}
+
+/* How many samples have what they wait for, of the threads from an index on. */
+static size_t count_details(const struct ss_profile *profile, size_t from)
+{
+	size_t count = 0;
+
+	for (size_t i = from; i < profile->threads.count; i++) {
+		const struct ss_profile_thread *thread = &profile->threads.items[i];
+		for (size_t k = 0; k < thread->runs.count; k++)
+			count += thread->runs.items[k].detail > 0;
+	}
+	return count;
+}
+
+static const char left_out[] = "file: too many different waits: some are shown without "
+			       "their object and owner";
+
+/* The samples stay, and a note says what is missing. */
+static void test_waits_left_out(void **state)
+{
+	const struct ss_wait wait = { .kind = SS_WAIT_MUTEX, .syscall_number = 202 };
+	const struct ss_load_options load = { .size = sizeof(load) };
+	struct sample_recording s = {};
+	struct ss_recording *recording = record_waits(&s, &wait, MANY_WAITS);
+	struct ss_profile *profile = ss_profile_new();
+
+	(void)state;
+	assert_null(ss_load_recording(profile, recording, "file", &load));
+	assert_int_equal(ss_recording_info(recording)->waits_left_out,
+			 MANY_WAITS - SS_CALL_WAITS_MAX);
+	assert_int_equal(ss_recording_info(recording)->samples, MANY_WAITS);
+	assert_int_equal(count_details(profile, 0), SS_CALL_WAITS_MAX);
+	assert_int_equal(profile->notes.count, 1);
+	assert_string_equal(profile->notes.items[0], left_out);
+	ss_profile_free(profile);
+	ss_recording_close(recording);
+	sample_close(&s);
+}
+
+/* What samples of all recordings wait for takes 128 MiB at most, and a little more. */
+static void test_details_limited(void **state)
+{
+	struct ss_related_process peers[LIST];
+	struct ss_watched_fd fds[LIST];
+	const struct ss_descriptor pipe = { .fd = 7,
+					    .kind = SS_FD_PIPE,
+					    .name = "pipe:[1]",
+					    .peers = peers,
+					    .peer_count = LIST };
+	const struct ss_wait wait = {
+		.kind = SS_WAIT_EPOLL, .syscall_number = 202, .fds = fds, .fd_count = LIST
+	};
+	const struct ss_load_options load = { .size = sizeof(load) };
+	struct sample_recording s = {};
+	struct ss_profile *profile = ss_profile_new();
+
+	(void)state;
+	for (int i = 0; i < LIST; i++) {
+		peers[i] = (struct ss_related_process){ .pid = i + 1,
+							.name = "p",
+							.state = 'S' };
+		fds[i] = (struct ss_watched_fd){ .fd = i, .what = &pipe };
+	}
+	struct ss_recording *recording = record_waits(&s, &wait, LARGE_WAITS);
+	for (int i = 1; profile->notes.count == 0; i++) {
+		const size_t threads = profile->threads.count;
+		assert_true(i <= 4);
+		assert_null(ss_load_recording(profile, recording, "file", &load));
+		if (profile->notes.count == 0)
+			assert_int_equal(count_details(profile, threads), LARGE_WAITS);
+	}
+	assert_int_equal(ss_recording_info(recording)->waits_left_out, 0);
+	assert_string_equal(profile->notes.items[0], left_out);
+	assert_true(profile->detail_bytes < (128 << 20) + (1 << 20));
+	assert_true(count_details(profile, 0) < (size_t)4 * LARGE_WAITS);
+	ss_profile_free(profile);
+	ss_recording_close(recording);
+	sample_close(&s);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_goroutine_order),
+		cmocka_unit_test(test_waits_left_out),
+		cmocka_unit_test(test_details_limited),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
