@@ -84,7 +84,8 @@ static void print_end(const struct ss_snapshot *snapshot, enum ss_end end,
 	if (reason)
 		(void)fprintf(out, ": %s", reason);
 	else
-		ss_end_write_remedy(end, max_stack, out);
+		ss_end_write_remedy(end, ss_snapshot_process(snapshot)->mode, max_stack,
+				    out);
 	if (fclose(out) == 0 && count > 0)
 		ss_failure_warn("%d: %s", ss_snapshot_process(snapshot)->pid, text);
 }

@@ -20,8 +20,7 @@ static const struct text texts[] = {
 			  "corrupted, "
 			  "or a frame before it is wrong",
 			  NULL },
-	[SS_END_REGISTER] = { "lost: a required register is unknown",
-			      "--mode=stop stops the thread and reads it" },
+	[SS_END_REGISTER] = { "lost: a required register is unknown", NULL },
 	[SS_END_GONE] = { "the thread ended before it could be read", NULL },
 	[SS_END_RUNNING] = { "running, and not stopped", "--mode=stop shows its stack" },
 	[SS_END_NOT_STOPPED] = { "the thread did not stop in time",
@@ -41,14 +40,27 @@ const char *ss_end_text(enum ss_end end)
 	return (size_t)end < SS_ARRAY_SIZE(texts) ? texts[end].meaning : "unknown";
 }
 
-void ss_end_write_remedy(enum ss_end end, size_t max_stack, FILE *out)
+/* Modes that stop threads stop one whose register is missing, unless it must not be stopped. */
+static const char *remedy_of_register(enum ss_mode mode)
+{
+	if (mode == SS_MODE_CORE)
+		return NULL;
+	return mode == SS_MODE_NO_STOP ? "--mode=auto may stop the thread and read it" :
+					 "the thread was not stopped: see \"Interrupted "
+					 "system calls\" in stacksnap(1)";
+}
+
+void ss_end_write_remedy(enum ss_end end, enum ss_mode mode, size_t max_stack, FILE *out)
 {
 	size_t copied = max_stack ? max_stack : DEFAULT_MAX_STACK;
 
 	if (end == SS_END_LIMIT)
 		(void)fprintf(out, "; --max-stack=%zu copies more", copied / KIB * MORE);
-	else if ((size_t)end < SS_ARRAY_SIZE(texts) && texts[end].remedy)
-		(void)fprintf(out, "; %s", texts[end].remedy);
+	const char *remedy = end == SS_END_REGISTER ? remedy_of_register(mode) :
+			     (size_t)end < SS_ARRAY_SIZE(texts) ? texts[end].remedy :
+								  NULL;
+	if (remedy)
+		(void)fprintf(out, "; %s", remedy);
 }
 
 bool ss_end_has_guess(const struct ss_snapshot *snapshot, const struct ss_thread *thread)

@@ -134,7 +134,7 @@ static void write_omitted(uint32_t omitted, int width,
 
 /* Why the stack ends: the kind of end, its name in brackets, and the reason for this
    thread, or else the remedy. A complete stack may have a reason, too. */
-static void write_end(const struct ss_thread *thread,
+static void write_end(const struct ss_snapshot *snapshot, const struct ss_thread *thread,
 		      const struct ss_format_options *options, FILE *out)
 {
 	if (thread->end == SS_END_ROOT && !thread->reason)
@@ -147,7 +147,8 @@ static void write_end(const struct ss_thread *thread,
 	if (thread->reason)
 		ss_escape_write(thread->reason, NULL, out);
 	else
-		ss_end_write_remedy(thread->end, options->max_stack, out);
+		ss_end_write_remedy(thread->end, ss_snapshot_process(snapshot)->mode,
+				    options->max_stack, out);
 	(void)fputc_unlocked('\n', out);
 	ss_style_write(SS_STYLE_NONE, options->color, out);
 }
@@ -208,7 +209,7 @@ void ss_text_write_frames(const struct ss_snapshot *snapshot,
 			repeat = (struct ss_repeat){};
 		}
 	}
-	write_end(thread, options, out);
+	write_end(snapshot, thread, options, out);
 	if (thread->native_reason) {
 		ss_style_write(SS_STYLE_WARN, options->color, out);
 		(void)fputs_unlocked("  -- native frames only: ", out);

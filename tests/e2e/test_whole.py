@@ -129,6 +129,19 @@ class Sbcl(Whole):
         self.assertIn("call_into_lisp_", names)
         self.assertIn("main", names)
 
+    def test_call_that_a_stop_would_change(self):
+        """Of a sleeper with a place for the time that is left, the frame pointer is not read: the
+        output does not name a mode that would."""
+        self.require("sbcl")
+        target = self.start_command(["sbcl", "--script", self.script(
+            '(format t "ready~%") (finish-output) (sleep 1000)', ".lisp")])
+        wait_until(lambda: (self.snap(target.pid, status=(0, 1)).thread(target.pid)["wait"]
+                            or {}).get("kind") == "sleep",
+                   "it to sleep")
+        for mode, words in (("stop", 'see "Interrupted system calls"'), ("no-stop", "--mode=auto")):
+            seen = self.run_tool("--mode=" + mode, "-a", target.pid, status=(1,)).stdout.decode()
+            self.assertRegex(seen, r"required register is unknown \[register\]; .*" + words)
+
 
 class Go(Whole):
     """Stacks end at the functions that begin them: there are leftovers further out."""
