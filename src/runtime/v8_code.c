@@ -11,15 +11,13 @@ enum {
 	KIND_MASK = 15,
 	ARRAY_LENGTH = 8,
 	ARRAY_DATA = 16,
-	/* Elements of DeoptimizationData: v8dbg_DeoptimizationData...Index */
-	DEOPT_LITERALS = 2,
-	DEOPT_FUNCTION = 6,
-	DEOPT_INLINING = 7,
-	DEOPT_EAGER_COUNT = 9,
-	DEOPT_LAZY_COUNT = 10,
-	DEOPT_EXITS = 11, /* of each: offset of bytecode, translation, return address */
+	/* Elements of DeoptimizationData after the one with the inlined calls */
+	DEOPT_EAGER_COUNT = 2,
+	DEOPT_LAZY_COUNT = 3,
+	DEOPT_EXITS = 4, /* of each: offset of bytecode, translation, return address */
 	DEOPT_EXIT_ELEMENTS = 3,
 	DEOPT_EXITS_MAX = 1 << 16,
+	WRAPPER_FUNCTION = 8, /* of SharedFunctionInfoWrapper */
 	/* struct InliningPosition */
 	INLINING_SIZE = 16,
 	INLINING_FUNCTION = 8,
@@ -112,6 +110,17 @@ static bool read_element(const struct ss_v8_heap *heap, uint64_t array, uint32_t
 	       ss_v8_word(heap->memory, array, ARRAY_DATA + 8 * index, ret);
 }
 
+/* The function that optimised code was made for, as far as it is one. */
+static bool read_subject(const struct ss_v8_heap *heap, uint64_t data, uint64_t *ret)
+{
+	const struct ss_v8_layout *layout = heap->layout;
+
+	return read_element(heap, data, layout->deopt_function, ret) &&
+	       (layout->type_wrapper == 0 ||
+		(ss_v8_type(heap, heap->memory, *ret) == layout->type_wrapper &&
+		 ss_v8_word(heap->memory, *ret, WRAPPER_FUNCTION, ret)));
+}
+
 uint64_t ss_v8_code_subject(const struct ss_v8_heap *heap, const struct ss_v8_code *code)
 {
 	const struct ss_v8_layout *layout = heap->layout;
@@ -122,7 +131,7 @@ uint64_t ss_v8_code_subject(const struct ss_v8_heap *heap, const struct ss_v8_co
 		return 0;
 	if (code->kind == SS_V8_OPTIMIZED) {
 		type = layout->type_shared;
-		if (!read_element(heap, code->data, DEOPT_FUNCTION, &object))
+		if (!read_subject(heap, code->data, &object))
 			return 0;
 	}
 	return ss_v8_type(heap, heap->memory, object) == type ? object : 0;
@@ -147,7 +156,7 @@ static bool expand(const struct ss_v8_heap *heap, const struct ss_v8_code *code,
 	uint32_t last = UINT32_MAX;
 	uint64_t literals;
 
-	if (!read_element(heap, code->data, DEOPT_LITERALS, &literals))
+	if (!read_element(heap, code->data, heap->layout->deopt_literals, &literals))
 		return false;
 	*count = 0;
 	while (*count < SS_V8_INLINED_MAX) {
@@ -158,8 +167,7 @@ static bool expand(const struct ss_v8_heap *heap, const struct ss_v8_code *code,
 		call->position = ss_v8_position_script(position);
 		(*count)++;
 		if (number == 0)
-			return read_element(heap, code->data, DEOPT_FUNCTION,
-					    &call->function);
+			return read_subject(heap, code->data, &call->function);
 		if (number >= last || at + INLINING_SIZE > size)
 			return false;
 		last = number;
@@ -191,17 +199,18 @@ static bool read_count(const struct ss_v8_heap *heap, uint64_t array, uint32_t i
 static bool find_exit(const struct ss_v8_heap *heap, const struct ss_v8_code *code,
 		      uint64_t offset, int32_t *ret)
 {
+	const uint32_t first = heap->layout->deopt_inlining;
 	uint32_t eager;
 	uint32_t lazy;
 	uint64_t word;
 	uint64_t bytecode;
 
-	if (!read_count(heap, code->data, DEOPT_EAGER_COUNT, &eager) ||
-	    !read_count(heap, code->data, DEOPT_LAZY_COUNT, &lazy) ||
+	if (!read_count(heap, code->data, first + DEOPT_EAGER_COUNT, &eager) ||
+	    !read_count(heap, code->data, first + DEOPT_LAZY_COUNT, &lazy) ||
 	    !ss_v8_take(heap, 8 * (uint64_t)DEOPT_EXIT_ELEMENTS * (eager + lazy)))
 		return false;
 	for (uint32_t i = 0; i < eager + lazy; i++) {
-		uint32_t at = DEOPT_EXITS + DEOPT_EXIT_ELEMENTS * i;
+		uint32_t at = first + DEOPT_EXITS + DEOPT_EXIT_ELEMENTS * i;
 		if (!read_element(heap, code->data, at + 2, &word) ||
 		    !read_element(heap, code->data, at, &bytecode) ||
 		    !ss_v8_is_smi(word) || !ss_v8_is_smi(bytecode))
@@ -264,9 +273,9 @@ bool ss_v8_code_calls(const struct ss_v8_heap *heap, const struct ss_v8_code *co
 	if (!ss_v8_bytes(heap, code->positions, &positions, &size))
 		return false;
 	if (!positions ||
-	    !ss_v8_position_find(positions, size, (int64_t)(pc - 1 - code->start),
-				 &position) ||
-	    !read_element(heap, code->data, DEOPT_INLINING, &object))
+	    !ss_v8_position_find(heap->layout, positions, size,
+				 (int64_t)(pc - 1 - code->start), &position) ||
+	    !read_element(heap, code->data, heap->layout->deopt_inlining, &object))
 		return true;
 	if (!ss_v8_bytes(heap, object, &inlining, &inlining_size))
 		return false;
@@ -300,7 +309,8 @@ bool ss_v8_bytecode_position(const struct ss_v8_heap *heap, uint64_t bytecode,
 		return true;
 	if (!ss_v8_bytes(heap, object, &positions, &size))
 		return false;
-	if (!positions || !ss_v8_position_find(positions, size, offset, &position) ||
+	if (!positions ||
+	    !ss_v8_position_find(heap->layout, positions, size, offset, &position) ||
 	    !ss_v8_word(heap->after, bytecode, heap->layout->bytecode_positions, &now) ||
 	    now != object ||
 	    ss_v8_type(heap, heap->after, bytecode) != heap->layout->type_bytecode)

@@ -27,7 +27,6 @@ enum {
 	/* ScopeInfo: src/objects/scope-info.tq */
 	SCOPE_FLAGS = 8,
 	SCOPE_LOCALS = 24,
-	SCOPE_NAMES = 32,
 	SCOPE_LOCALS_MAX = 1 << 20,
 	SCOPE_HAS_CLASS = 1 << 10,
 	SCOPE_FUNCTION_SHIFT = 12,
@@ -430,6 +429,7 @@ static bool is_string(const struct ss_v8_heap *heap, uint64_t object)
    an assignment. *ret is 0 if there is none. False: it is not valid. */
 static bool find_scope_name(const struct ss_v8_heap *heap, uint64_t scope, uint64_t *ret)
 {
+	const struct ss_v8_layout *layout = heap->layout;
 	uint64_t flags;
 	uint64_t locals;
 	uint64_t name = 0;
@@ -437,13 +437,13 @@ static bool find_scope_name(const struct ss_v8_heap *heap, uint64_t scope, uint6
 	*ret = 0;
 	if (!ss_v8_word(heap->memory, scope, SCOPE_FLAGS, &flags) ||
 	    !ss_v8_word(heap->memory, scope, SCOPE_LOCALS, &locals) ||
-	    !ss_v8_is_smi(flags) || !ss_v8_is_smi(locals) || ss_v8_smi(locals) < 0 ||
-	    ss_v8_smi(locals) > SCOPE_LOCALS_MAX)
+	    (!layout->scope_flags_raw && !ss_v8_is_smi(flags)) || !ss_v8_is_smi(locals) ||
+	    ss_v8_smi(locals) < 0 || ss_v8_smi(locals) > SCOPE_LOCALS_MAX)
 		return false;
-	uint32_t bits = (uint32_t)ss_v8_smi(flags);
+	uint32_t bits = (uint32_t)(layout->scope_flags_raw ? flags : flags >> 32);
 	uint32_t count = (uint32_t)ss_v8_smi(locals);
-	uint32_t names = count < heap->layout->scope_names_max ? count : 1;
-	uint32_t at = SCOPE_NAMES + 8 * (names + count);
+	uint32_t names = count < layout->scope_names_max ? count : 1;
+	uint32_t at = 8 * (1 + layout->scope_first + names + count);
 	at += bits & SCOPE_HAS_CLASS ? 8 : 0;
 	if (bits >> SCOPE_FUNCTION_SHIFT & SCOPE_FUNCTION_MASK) {
 		if (!ss_v8_word(heap->memory, scope, at, &name))
@@ -599,8 +599,8 @@ struct cursor {
 	const uint8_t *end;
 };
 
-/* Groups of 7 bits, the lowest first; the sign is in the lowest bit. */
-static bool take_signed(struct cursor *cursor, int64_t *ret)
+/* Groups of 7 bits, the lowest first. */
+static bool take_unsigned(struct cursor *cursor, uint64_t *ret)
 {
 	uint64_t value = 0;
 	unsigned shift = 0;
@@ -613,11 +613,42 @@ static bool take_signed(struct cursor *cursor, int64_t *ret)
 		value |= (uint64_t)(byte & 0x7f) << shift;
 		shift += 7;
 	} while (byte & 0x80);
+	*ret = value;
+	return true;
+}
+
+/* The sign is in the lowest bit. */
+static bool take_signed(struct cursor *cursor, int64_t *ret)
+{
+	uint64_t value;
+
+	if (!take_unsigned(cursor, &value))
+		return false;
 	*ret = (int64_t)(value >> 1 ^ -(value & 1));
 	return true;
 }
 
-bool ss_v8_position_find(const uint8_t *table, size_t size, int64_t offset, uint64_t *ret)
+/* A distance in the code; it also says whether a statement begins there. */
+static bool take_distance(const struct ss_v8_layout *layout, struct cursor *cursor,
+			  uint64_t *ret)
+{
+	int64_t delta;
+
+	if (layout->position_flags > 0) {
+		if (!take_unsigned(cursor, ret))
+			return false;
+		*ret >>= layout->position_flags;
+		return true;
+	}
+	if (!take_signed(cursor, &delta))
+		return false;
+	/* Expressions, in contrast to statements, have a complement. */
+	*ret = (uint64_t)(delta >= 0 ? delta : -(delta + 1));
+	return true;
+}
+
+bool ss_v8_position_find(const struct ss_v8_layout *layout, const uint8_t *table,
+			 size_t size, int64_t offset, uint64_t *ret)
 {
 	struct cursor cursor = { .at = table, .end = table + size };
 	uint64_t position = 0;
@@ -625,12 +656,12 @@ bool ss_v8_position_find(const uint8_t *table, size_t size, int64_t offset, uint
 	bool found = false;
 
 	while (cursor.at < cursor.end) {
-		int64_t delta;
+		uint64_t distance;
 		int64_t moved;
-		if (!take_signed(&cursor, &delta) || !take_signed(&cursor, &moved))
+		if (!take_distance(layout, &cursor, &distance) ||
+		    !take_signed(&cursor, &moved))
 			return false;
-		/* Expressions, in contrast to statements, have a complement. */
-		at += (uint64_t)(delta >= 0 ? delta : -(delta + 1));
+		at += distance;
 		position += (uint64_t)moved;
 		if ((int64_t)at > offset)
 			break;

@@ -17,7 +17,7 @@ enum {
 	SS_V8_TABLE_MAX = 4 << 20,     /* bytes of a table */
 	SS_V8_SOURCE_MAX = 64 << 20,   /* bytes of a script that are read */
 	SS_V8_TABLES_MAX = 1 << 30,    /* of all tables that are read */
-	SS_V8_SHARED_SIZE = 40,	       /* what is read of a SharedFunctionInfo */
+	SS_V8_SHARED_SIZE = 48,	       /* what is read of a SharedFunctionInfo */
 	SS_V8_OBJECT_NONE = UINT16_MAX /* no type */
 };
 
@@ -133,8 +133,8 @@ bool ss_v8_bytes(const struct ss_v8_heap *heap, uint64_t object, uint8_t **ret,
  * Finds a place in a table of source positions: the last one at or before an offset in the code.
  * *ret: the position as V8 encodes it. False: there is none, or the table is not valid.
  */
-bool ss_v8_position_find(const uint8_t *table, size_t size, int64_t offset,
-			 uint64_t *ret);
+bool ss_v8_position_find(const struct ss_v8_layout *layout, const uint8_t *table,
+			 size_t size, int64_t offset, uint64_t *ret);
 
 /* Offset + 1 in the script, 0: none; and the number of the inlined call + 1, 0: none. */
 static inline uint32_t ss_v8_position_script(uint64_t position)

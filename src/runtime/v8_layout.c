@@ -40,14 +40,53 @@ const char *const ss_v8_symbols[SS_V8_SYMBOLS] = {
 	"v8dbg_CodeKindBaseline",
 	"v8dbg_frametype_WasmFrame",
 	"v8dbg_frametype_WasmToJsFrame",
+	"v8dbg_scopeinfo_idx_first_vars",
+	[SS_V8_CHECKED] = "v8dbg_class_SharedFunctionInfo__name_or_scope_info__Object",
+	"v8dbg_class_SharedFunctionInfo__name_or_scope_info__Tagged_Object_",
+	"v8dbg_class_SharedFunctionInfo__name_or_scope_info__Tagged_NameOrScopeInfoT_",
+	"v8dbg_class_SharedFunctionInfo__script_or_debug_info__HeapObject",
+	"v8dbg_class_SharedFunctionInfo__script__Tagged_HeapObject_",
+	"v8dbg_class_SharedFunctionInfo__function_data__Object",
+	"v8dbg_class_BytecodeArray__length__SMI",
+	"v8dbg_class_Code__flags__uint32_t",
+	"v8dbg_class_Code__instruction_size__int",
+	"v8dbg_class_Code__instruction_start__Address",
+	"v8dbg_class_InstructionStream__instruction_start__uintptr_t",
+	"v8dbg_DeoptimizationDataLiteralArrayIndex",
+	"v8dbg_DeoptimizationDataSharedFunctionInfoIndex",
+	"v8dbg_DeoptimizationDataWrappedSharedFunctionInfoIndex",
+	"v8dbg_DeoptimizationDataInliningPositionsIndex",
+	"v8dbg_type_SharedFunctionInfoWrapper__SHARED_FUNCTION_INFO_WRAPPER_TYPE",
 };
 
-enum { FIELDS = SS_V8_SYMBOLS - SS_V8_FIELDS };
+/* The fields that these symbols have. */
+static const size_t checked[] = {
+	offsetof(struct ss_v8_layout, shared_name),
+	offsetof(struct ss_v8_layout, shared_name),
+	offsetof(struct ss_v8_layout, shared_name),
+	offsetof(struct ss_v8_layout, shared_script),
+	offsetof(struct ss_v8_layout, shared_script),
+	offsetof(struct ss_v8_layout, shared_data),
+	offsetof(struct ss_v8_layout, bytecode_length),
+	offsetof(struct ss_v8_layout, code_flags),
+	offsetof(struct ss_v8_layout, code_size),
+	offsetof(struct ss_v8_layout, code_start),
+	offsetof(struct ss_v8_layout, stream_header),
+	offsetof(struct ss_v8_layout, deopt_literals),
+	offsetof(struct ss_v8_layout, deopt_function),
+	offsetof(struct ss_v8_layout, deopt_function),
+	offsetof(struct ss_v8_layout, deopt_inlining),
+	offsetof(struct ss_v8_layout, type_wrapper),
+};
 
-_Static_assert(offsetof(struct ss_v8_layout, frame_wasm_to_js) -
+enum { FIELDS = SS_V8_CHECKED - SS_V8_FIELDS };
+
+_Static_assert(offsetof(struct ss_v8_layout, scope_first) -
 			       offsetof(struct ss_v8_layout, frame_context) ==
 		       (FIELDS - 1) * sizeof(uint32_t),
 	       "a symbol for each field");
+_Static_assert(SS_ARRAY_SIZE(checked) == SS_V8_SYMBOLS - SS_V8_CHECKED,
+	       "a field for each symbol");
 
 /* src/objects/{code,shared-function-info,script,string,bytecode-array,instruction-stream}.* of
    each version, checked in live processes; x86-64 without pointer compression. */
@@ -71,6 +110,9 @@ static const struct ss_v8_layout layouts[] = {
 		.code_size = 40,
 		.stream_header = 128,
 		.scope_names_max = 75,
+		.deopt_literals = 2,
+		.deopt_function = 6,
+		.deopt_inlining = 7,
 	},
 	{
 		/* node 20 */
@@ -93,6 +135,9 @@ static const struct ss_v8_layout layouts[] = {
 		.stream_header = 16,
 		.stream_code = 8,
 		.scope_names_max = 75,
+		.deopt_literals = 2,
+		.deopt_function = 6,
+		.deopt_inlining = 7,
 	},
 	{
 		/* node 22 */
@@ -115,6 +160,115 @@ static const struct ss_v8_layout layouts[] = {
 		.stream_header = 32,
 		.stream_code = 8,
 		.scope_names_max = 75,
+		.deopt_literals = 2,
+		.deopt_function = 6,
+		.deopt_inlining = 7,
+	},
+	{
+		/* node 24 */
+		.major = 13,
+		.minor = 6,
+		.map_type = 12,
+		.shared_data = 8,
+		.shared_name = 24,
+		.shared_script = 40,
+		.script_line_offset = 24,
+		.script_eval_from = 72,
+		.string_external = 24,
+		.bytecode_length = 8,
+		.bytecode_positions = 24,
+		.code_data = 8,
+		.code_positions = 16,
+		.code_flags = 52,
+		.code_start = 40,
+		.code_size = 56,
+		.stream_header = 32,
+		.stream_code = 8,
+		.scope_names_max = 75,
+		.scope_flags_raw = true,
+		.deopt_literals = 3,
+		.deopt_function = 7,
+		.deopt_inlining = 8,
+		.type_wrapper = 195,
+		.operands = "000000000010203040223210001000000000001030303010101010201010"
+			    "100000000120202030103010103030301030303011303020402020303030"
+			    "313031202020202020202020202020202020202020202020202020101010"
+			    "100000101010103040403040504020304040223221214040202020202020"
+			    "202020001010100000222100102100212021102020202000000030101010"
+			    "101010101010103010101010101010101010101030301020401000000000"
+			    "10000010304030300010100000000000000000000000000000000000",
+	},
+	{
+		/* node 25 */
+		.major = 14,
+		.minor = 1,
+		.map_type = 12,
+		.shared_data = 8,
+		.shared_name = 24,
+		.shared_script = 40,
+		.script_line_offset = 24,
+		.script_eval_from = 72,
+		.string_external = 24,
+		.bytecode_length = 8,
+		.bytecode_positions = 24,
+		.code_data = 8,
+		.code_positions = 16,
+		.code_flags = 52,
+		.code_start = 40,
+		.code_size = 56,
+		.stream_header = 32,
+		.stream_code = 8,
+		.scope_names_max = 75,
+		.position_flags = 2,
+		.scope_flags_raw = true,
+		.deopt_literals = 3,
+		.deopt_function = 7,
+		.deopt_inlining = 8,
+		.type_wrapper = 194,
+		.operands = "000000000010203040223210001000000000001030303010101010201010"
+			    "100000000120202030103010103030301030303011303020402020303030"
+			    "313031102020202020202020202020202120202020202020202020202010"
+			    "101010000010101010304040304050402030404022322121404020202020"
+			    "202020202000101010000022210010210021202110202020202000000030"
+			    "101010101010101010103010101010101010101010101030301020401030"
+			    "000000001000001030403030001010000000000000000000000000000000"
+			    "0000",
+	},
+	{
+		/* node 26 */
+		.major = 14,
+		.minor = 6,
+		.map_type = 12,
+		.shared_data = 8,
+		.shared_name = 24,
+		.shared_script = 40,
+		.script_line_offset = 24,
+		.script_eval_from = 72,
+		.string_external = 24,
+		.bytecode_length = 8,
+		.bytecode_positions = 24,
+		.code_data = 8,
+		.code_positions = 16,
+		.code_flags = 52,
+		.code_start = 40,
+		.code_size = 56,
+		.stream_header = 32,
+		.stream_code = 8,
+		.scope_names_max = 75,
+		.position_flags = 2,
+		.scope_flags_raw = true,
+		.deopt_literals = 3,
+		.deopt_function = 7,
+		.deopt_inlining = 8,
+		.type_wrapper = 195,
+		.operands = "000000000010203040223210001000000000001030303010101010201010"
+			    "100000000120202030103010103030301030303011303020402020303030"
+			    "313031202020202020202020202020202120202020202020202020202010"
+			    "101010000010101010304040304050402030404022322121404020121212"
+			    "121212202000101010000022210010210021202110202020202000000030"
+			    "101010101010101010103010101010101010101010101030301020401040"
+			    "000000001000001030403030001001000000000000000000000000000000"
+			    "0000",
 	},
 };
 
@@ -142,11 +296,30 @@ static const struct ss_v8_layout *find_layout(uint32_t major, uint32_t minor)
 	return NULL;
 }
 
+/* The operands of a bytecode, of which some have the size of the scale, follow a byte. */
+static void expand_sizes(const char *operands, struct ss_v8_layout *ret)
+{
+	const size_t count = strlen(operands) / 2;
+
+	for (size_t i = 0; i < count; i++) {
+		int scaled = operands[2 * i] - '0';
+		int fixed = operands[2 * i + 1] - '0';
+		for (size_t k = 0; k < SS_V8_SCALES; k++)
+			ret->sizes[k][i] = (uint8_t)(1 + (scaled << k) + fixed);
+	}
+	ret->bytecodes = (uint32_t)count;
+}
+
 /* Without them, frames of baseline code have no line. */
 static void read_sizes(const struct ss_memory *memory, const struct ss_v8_symbol *symbol,
 		       struct ss_v8_layout *ret)
 {
 	const uint64_t count = symbol->size / SS_V8_SCALES;
+
+	if (ret->operands) {
+		expand_sizes(ret->operands, ret);
+		return;
+	}
 
 	ret->bytecodes = 0;
 	if (!symbol->address || count > SS_V8_BYTECODES_MAX ||
@@ -175,6 +348,22 @@ static bool has_valid_frame(const struct ss_v8_layout *layout)
 	for (size_t i = 0; i < SS_ARRAY_SIZE(offsets); i++) {
 		if (offsets[i] < -SS_V8_FRAME_BYTES ||
 		    offsets[i] > -(int)sizeof(uint64_t))
+			return false;
+	}
+	return true;
+}
+
+/* Whether the program agrees with the table of its version. */
+static bool agrees(const struct ss_memory *memory, const struct ss_v8_symbol *symbols,
+		   const struct ss_v8_layout *layout)
+{
+	for (size_t i = 0; i < SS_ARRAY_SIZE(checked); i++) {
+		const struct ss_v8_symbol *symbol = &symbols[SS_V8_CHECKED + i];
+		uint32_t known;
+		uint32_t value;
+		memcpy(&known, (const uint8_t *)layout + checked[i], sizeof(known));
+		if (symbol->address &&
+		    (!read_symbol(memory, symbol, &value) || value != known))
 			return false;
 	}
 	return true;
@@ -211,6 +400,9 @@ bool ss_v8_layout_read(const struct ss_memory *memory, const struct ss_v8_symbol
 	       sizeof(fields));
 	*ret_why = "its offsets in frames (v8dbg_off_fp_...) are not valid";
 	if (!has_valid_frame(&layout))
+		return false;
+	*ret_why = "its layout (v8dbg_...) differs from that of its version";
+	if (!agrees(memory, symbols, &layout))
 		return false;
 	read_sizes(memory, &symbols[SS_V8_SIZES], &layout);
 	*ret = layout;

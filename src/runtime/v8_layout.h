@@ -1,7 +1,7 @@
 /*
  * Where V8 has the fields of its objects. Programs that export V8 (node does) have most of it in
  * variables for debuggers, whose names begin with "v8dbg_"; the rest is in tables for each
- * version. It does not change within a minor version.
+ * version. It does not change within a minor version. What is in both must agree.
  */
 #ifndef SS_RUNTIME_V8_LAYOUT_H
 #define SS_RUNTIME_V8_LAYOUT_H
@@ -53,6 +53,7 @@ struct ss_v8_layout {
 	uint32_t kind_baseline;
 	uint32_t frame_wasm; /* kinds of frames */
 	uint32_t frame_wasm_to_js;
+	uint32_t scope_first; /* element of a scope with the first name */
 	/* From the tables: */
 	uint32_t map_type;
 	uint32_t shared_data;
@@ -72,6 +73,18 @@ struct ss_v8_layout {
 	uint32_t stream_header; /* bytes before the instructions */
 	uint32_t stream_code;
 	uint32_t scope_names_max; /* from so many names on they are in a table */
+	uint32_t
+		position_flags; /* bits of a distance in a table of positions; 0: its sign */
+	bool scope_flags_raw; /* no small integer */
+	/* Elements of DeoptimizationData */
+	uint32_t deopt_literals;
+	uint32_t deopt_function;
+	uint32_t deopt_inlining; /* followed by: start, counts of exits, exits */
+	uint32_t
+		type_wrapper; /* the function is in an object of this type; 0: it is not */
+	/* Where the program does not export them: two digits for each bytecode, how many
+	   operands have the size of the scale, and how many bytes the others have */
+	const char *operands;
 	/* The sizes of bytecodes, for each scale of their operands */
 	uint8_t sizes[SS_V8_SCALES][SS_V8_BYTECODES_MAX];
 	uint32_t bytecodes; /* 0: not known */
@@ -87,7 +100,9 @@ enum {
 	SS_V8_TAGGED_SIZE,
 	SS_V8_SMI_SHIFT,
 	SS_V8_FIELDS, /* the first one of the fields above */
-	SS_V8_SYMBOLS = SS_V8_FIELDS + 28,
+	/* Fields of the tables: each version has some of these, which must agree. */
+	SS_V8_CHECKED = SS_V8_FIELDS + 29,
+	SS_V8_SYMBOLS = SS_V8_CHECKED + 16,
 };
 
 extern const char *const ss_v8_symbols[SS_V8_SYMBOLS];

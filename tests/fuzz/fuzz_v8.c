@@ -18,12 +18,13 @@ struct bytes {
 	uint32_t symbols[SS_V8_SYMBOLS];
 };
 
-static const uint32_t versions[][2] = { { 10, 2 }, { 11, 3 }, { 12, 4 }, { 9, 9 } };
+static const uint32_t versions[][2] = { { 10, 2 }, { 11, 3 }, { 12, 4 }, { 9, 9 },
+					{ 13, 6 }, { 14, 1 }, { 14, 6 } };
 
 /* Of node 20 */
 static const int32_t fields[] = { -8,  -16, -32, -40, 24,  8,  16,  12,	 16,  16,
 				  16,  16,  24,	 16,  24,  54, 128, 205, 214, 2066,
-				  262, 261, 167, 191, 245, 11, 4,   5 };
+				  262, 261, 167, 191, 245, 11, 4,   5,	 3 };
 
 static size_t read_bytes(const struct ss_memory *memory, uint64_t address, void *bytes,
 			 size_t size)
@@ -53,6 +54,8 @@ static bool find_layout(struct bytes *memory, uint8_t version, struct ss_v8_layo
 	for (size_t i = 0; i < SS_V8_SYMBOLS; i++)
 		symbols[i] = (struct ss_v8_symbol){ .address = SYMBOLS + 4 * i };
 	symbols[SS_V8_SIZES] = (struct ss_v8_symbol){ .address = SIZES, .size = 24 };
+	memset(symbols + SS_V8_CHECKED, 0,
+	       (SS_V8_SYMBOLS - SS_V8_CHECKED) * sizeof(*symbols));
 	FUZZ_REQUIRE(ss_v8_version_read(&memory->memory, symbols, ret));
 	bool found = ss_v8_layout_read(&memory->memory, symbols, ret, &why);
 	FUZZ_REQUIRE(found || why);
@@ -105,9 +108,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 				.data = data + 8,
 				.size = size - 8 };
 	uint64_t position;
-	(void)ss_v8_position_find(memory.data, memory.size, data[1], &position);
 	if (!find_layout(&memory, data[0], &layout))
 		return 0;
+	(void)ss_v8_position_find(&layout, memory.data, memory.size, data[1], &position);
 	struct ss_v8_heap heap = { .layout = &layout,
 				   .memory = &memory.memory,
 				   .after = &memory.memory,

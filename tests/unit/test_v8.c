@@ -38,6 +38,8 @@ static struct variables make_variables(uint32_t major, uint32_t minor)
 		variables.symbols[i].address = 0x1000 + 4 * i;
 	}
 	variables.symbols[SS_V8_SIZES].address = 0;
+	for (size_t i = SS_V8_CHECKED; i < SS_V8_SYMBOLS; i++)
+		variables.symbols[i].address = 0;
 	for (int i = 0; i < 4; i++) /* the fields of frames */
 		variables.values[SS_V8_FIELDS + i] = (uint32_t)(-8 * (i + 1));
 	variables.values[SS_V8_MAJOR] = major;
@@ -71,14 +73,14 @@ static void test_layout(void **state)
 	assert_int_equal(layout.frame_context, -8);
 	assert_int_equal(layout.frame_offset, -32);
 	assert_int_equal(layout.function_shared, SS_V8_FIELDS + 4);
-	assert_int_equal(layout.frame_wasm_to_js, SS_V8_SYMBOLS - 1);
+	assert_int_equal(layout.scope_first, SS_V8_CHECKED - 1);
 	assert_int_equal(layout.stream_header, 16);
 	assert_int_equal(layout.bytecodes, 0);
 }
 
 static void test_unknown(void **state)
 {
-	struct variables variables = make_variables(13, 6);
+	struct variables variables = make_variables(13, 7);
 	struct ss_v8_layout layout;
 
 	(void)state;
@@ -89,11 +91,59 @@ static void test_unknown(void **state)
 	assert_string_equal(read_layout(&variables, &layout),
 			    "it has compressed pointers");
 	variables = make_variables(11, 3);
-	variables.symbols[SS_V8_SYMBOLS - 1].address = 0;
+	variables.symbols[SS_V8_CHECKED - 1].address = 0;
 	assert_non_null(strstr(read_layout(&variables, &layout), "does not export"));
 	variables = make_variables(11, 3);
 	variables.values[SS_V8_FIELDS + 4] = 1 << 20;
 	assert_non_null(strstr(read_layout(&variables, &layout), "does not export"));
+}
+
+/* A program whose layout is not that of its version is not read. */
+static void test_agreement(void **state)
+{
+	static const uint32_t values[] = { 24, 24, 24, 40, 40, 8, 8, 52,
+					   56, 40, 32, 3,  7,  7, 8, 195 };
+	struct variables variables = make_variables(13, 6);
+	struct ss_v8_layout layout;
+
+	(void)state;
+	assert_int_equal(SS_ARRAY_SIZE(values), SS_V8_SYMBOLS - SS_V8_CHECKED);
+	for (size_t i = 0; i < SS_ARRAY_SIZE(values); i++) {
+		variables.symbols[SS_V8_CHECKED + i].address =
+			0x1000 + 4 * (SS_V8_CHECKED + i);
+		variables.values[SS_V8_CHECKED + i] = values[i];
+	}
+	assert_null(read_layout(&variables, &layout));
+	for (size_t i = 0; i < SS_ARRAY_SIZE(values); i++) {
+		variables.values[SS_V8_CHECKED + i]++;
+		assert_non_null(strstr(read_layout(&variables, &layout), "differs"));
+		variables.values[SS_V8_CHECKED + i]--;
+	}
+}
+
+/* Without a table in the program. */
+static void test_sizes(void **state)
+{
+	/* CallUndefinedReceiver1: three operands; the last bytecode is DebugBreak. */
+	static const struct {
+		uint32_t major, minor, count, call;
+	} versions[] = { { 13, 6, 208, 0x69 },
+			 { 14, 1, 212, 0x6b },
+			 { 14, 6, 212, 0x6b } };
+	struct ss_v8_layout layout;
+
+	(void)state;
+	for (size_t i = 0; i < SS_ARRAY_SIZE(versions); i++) {
+		struct variables variables =
+			make_variables(versions[i].major, versions[i].minor);
+		assert_null(read_layout(&variables, &layout));
+		assert_int_equal(layout.bytecodes, versions[i].count);
+		assert_int_equal(layout.sizes[0][versions[i].call], 4);
+		assert_int_equal(layout.sizes[1][versions[i].call], 7);
+		assert_int_equal(layout.sizes[2][versions[i].call], 13);
+		for (uint32_t k = 0; k < layout.bytecodes; k++)
+			assert_in_range(layout.sizes[0][k], 1, 7);
+	}
 }
 
 /* Only some bytes below the frame pointer are read of a frame. */
@@ -122,20 +172,38 @@ static void test_frame_fields(void **state)
 static void test_positions(void **state)
 {
 	static const uint8_t table[] = { 0, 8, 6, 12, 3, 5 };
+	const struct ss_v8_layout layout = {};
 	uint64_t position = 0;
 
 	(void)state;
-	assert_true(ss_v8_position_find(table, sizeof(table), -1, &position));
+	assert_true(ss_v8_position_find(&layout, table, sizeof(table), -1, &position));
 	assert_int_equal(position, 4);
-	assert_true(ss_v8_position_find(table, sizeof(table), 1, &position));
+	assert_true(ss_v8_position_find(&layout, table, sizeof(table), 1, &position));
 	assert_int_equal(position, 4);
-	assert_true(ss_v8_position_find(table, sizeof(table), 2, &position));
+	assert_true(ss_v8_position_find(&layout, table, sizeof(table), 2, &position));
 	assert_int_equal(position, 10);
-	assert_true(ss_v8_position_find(table, sizeof(table), 1000, &position));
+	assert_true(ss_v8_position_find(&layout, table, sizeof(table), 1000, &position));
 	assert_int_equal(position, 7);
-	assert_false(ss_v8_position_find(table, sizeof(table), -2, &position));
-	assert_false(ss_v8_position_find(table, sizeof(table) - 1, 1000, &position));
-	assert_false(ss_v8_position_find(table, 0, 0, &position));
+	assert_false(ss_v8_position_find(&layout, table, sizeof(table), -2, &position));
+	assert_false(
+		ss_v8_position_find(&layout, table, sizeof(table) - 1, 1000, &position));
+	assert_false(ss_v8_position_find(&layout, table, 0, 0, &position));
+}
+
+/* The same, with two bits in place of a complement. */
+static void test_position_flags(void **state)
+{
+	static const uint8_t table[] = { 2, 8, 3 << 2 | 3, 12, 1 << 2 | 2, 5 };
+	const struct ss_v8_layout layout = { .position_flags = 2 };
+	uint64_t position = 0;
+
+	(void)state;
+	assert_true(ss_v8_position_find(&layout, table, sizeof(table), 1, &position));
+	assert_int_equal(position, 4);
+	assert_true(ss_v8_position_find(&layout, table, sizeof(table), 2, &position));
+	assert_int_equal(position, 10);
+	assert_true(ss_v8_position_find(&layout, table, sizeof(table), 3, &position));
+	assert_int_equal(position, 7);
 }
 
 static void test_encoding(void **state)
@@ -149,9 +217,14 @@ static void test_encoding(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_layout),	     cmocka_unit_test(test_unknown),
-		cmocka_unit_test(test_frame_fields), cmocka_unit_test(test_positions),
+		cmocka_unit_test(test_layout),
+		cmocka_unit_test(test_unknown),
+		cmocka_unit_test(test_frame_fields),
+		cmocka_unit_test(test_positions),
 		cmocka_unit_test(test_encoding),
+		cmocka_unit_test(test_agreement),
+		cmocka_unit_test(test_sizes),
+		cmocka_unit_test(test_position_flags),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
