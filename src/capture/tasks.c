@@ -177,6 +177,20 @@ static int open_file(const struct ss_task *task, const struct ss_target *target,
 	return 0;
 }
 
+static int keep_file(const struct ss_target *target, pid_t tid, const char *name)
+{
+	_cleanup_close_ int fd = ss_target_open_task(target, tid, name);
+
+	return fd >= 0 && ss_io_may_keep(2 * fd) ? take_fd(fd) + 1 : 0;
+}
+
+void ss_task_keep_files(const struct ss_target *target, pid_t tid,
+			struct ss_kept_thread *ret)
+{
+	ret->stat = keep_file(target, tid, "stat");
+	ret->syscall = ret->stat ? keep_file(target, tid, "syscall") : 0;
+}
+
 uint64_t ss_task_count_runs(struct ss_task *task, const struct ss_target *target,
 			    struct ss_buffer *text)
 {
@@ -188,13 +202,15 @@ uint64_t ss_task_count_runs(struct ss_task *task, const struct ss_target *target
 
 /* In a series, the file stays open. If it cannot be read any more, the thread has ended, and
    another one may have its id. */
-static bool read_stat(struct ss_task *task, const struct ss_target *target,
-		      struct ss_buffer *text, struct ss_stat *ret)
+bool ss_task_read_stat(struct ss_task *task, const struct ss_target *target,
+		       struct ss_buffer *text, struct ss_stat *ret)
 {
-	if (!target->kept)
-		return ss_target_read_stat(target, task->tid, text, ret);
 	if (ss_kept_thread_read_stat(&task->files, ret))
 		return true;
+	if (task->files.stat && task->borrowed)
+		return false; /* another thread may have its id */
+	if (!target->kept)
+		return ss_target_read_stat(target, task->tid, text, ret);
 	task->known = false;
 	ss_kept_thread_close(&task->files);
 	task->files.stat = open_file(task, target, "stat");
@@ -214,7 +230,7 @@ void ss_tasks_close_files(struct ss_task_list *list, const struct ss_target *tar
 			files[count++] = *own;
 		else if (!list->items.items[i].borrowed)
 			ss_kept_thread_close(own);
-		own->stat = own->schedstat = 0;
+		own->stat = own->schedstat = own->syscall = 0;
 	}
 	if (files)
 		ss_kept_files_replace(target->kept, files, count);
@@ -223,6 +239,8 @@ void ss_tasks_close_files(struct ss_task_list *list, const struct ss_target *tar
 static void read_call(struct ss_task *task, const struct ss_target *target,
 		      struct ss_buffer *text)
 {
+	if (ss_kept_thread_read_syscall(&task->files, &task->call))
+		return;
 	if (!ss_target_read_task(target, task->tid, "syscall", text) ||
 	    !ss_syscall_parse(text->bytes, text->size, &task->call))
 		task->call =
@@ -392,6 +410,23 @@ static void read_blocked(struct ss_task *task, const struct ss_target *target,
 	task->runs = task->call.kind == SS_SYSCALL_RUNNING;
 }
 
+void ss_task_read_again(struct ss_task *task, const struct ss_target *target,
+			const struct ss_capture_options *options, struct ss_buffer *text)
+{
+	const bool fragile = task->fragile;
+
+	task->watched = task->steady = task->in_call = task->fragile = false;
+	task->before = NULL;
+	task->call.kind = SS_SYSCALL_RUNNING;
+	read_blocked(task, target, options, text);
+	/* Then it may be in the same call, see look.h. */
+	task->fragile |= fragile && task->runs;
+	if (task->runs)
+		task->state = 'R';
+	else if (task->watched && task->state == 'R')
+		task->state = 'S';
+}
+
 /* Nothing of a process that is about to end needs to be spared. The state of a thread that
    its tracer has stopped already is found by its registers. */
 static void read_held(struct ss_task *task)
@@ -415,7 +450,7 @@ void ss_task_read(struct ss_task *task, const struct ss_target *target,
 		task->phase = SS_TASK_EXCLUDED;
 		return;
 	}
-	if (!read_stat(task, target, text, &stat)) {
+	if (!ss_task_read_stat(task, target, text, &stat)) {
 		task->phase = SS_TASK_GONE;
 		return;
 	}

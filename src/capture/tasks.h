@@ -129,6 +129,11 @@ uint64_t ss_task_read_run_count(const struct ss_target *target, pid_t tid,
 uint64_t ss_task_count_runs(struct ss_task *task, const struct ss_target *target,
 			    struct ss_buffer *text);
 
+/* Opens stat and syscall of a thread that will be read many times, if many more descriptors are
+   left. */
+void ss_task_keep_files(const struct ss_target *target, pid_t tid,
+			struct ss_kept_thread *ret);
+
 /* Keeps these files for the next capture of a series, or closes them. */
 void ss_tasks_close_files(struct ss_task_list *list, const struct ss_target *target);
 
@@ -151,5 +156,13 @@ void ss_task_check_fragile(struct ss_task *task, const struct ss_target *target,
    to watch it. */
 void ss_task_read(struct ss_task *task, const struct ss_target *target,
 		  const struct ss_capture_options *options, struct ss_buffer *text);
+
+/* Reads only the system call of a thread again that has run since. */
+void ss_task_read_again(struct ss_task *task, const struct ss_target *target,
+			const struct ss_capture_options *options, struct ss_buffer *text);
+
+/* The state of a thread. False: it has ended. */
+bool ss_task_read_stat(struct ss_task *task, const struct ss_target *target,
+		       struct ss_buffer *text, struct ss_stat *ret);
 
 #endif

@@ -58,6 +58,8 @@ struct ss_gather {
 	uint32_t reads;
 	uint32_t pointers; /* of nodes visited */
 	bool truncated;	   /* a limit was reached */
+	size_t node_limit; /* of this run: nodes and bytes, with those of earlier ones */
+	size_t byte_limit;
 	bool has_later;
 	size_t later; /* the first node of a later moment; has_later */
 	struct ss_piece pieces[SS_GATHER_BATCH];
@@ -97,6 +99,15 @@ void ss_gather_run_more(struct ss_gather *gather, const struct ss_gather_source 
 /* Executes the plan at a later moment, for threads that stood still then only. Keeps what was
    copied; ss_gather_give_later() returns the rest. Once at most. */
 void ss_gather_run_later(struct ss_gather *gather, const struct ss_gather_source *source);
+
+/* Drops what was copied. */
+void ss_gather_clear(struct ss_gather *gather);
+
+/* Executes the plan once more, for threads that stand still at this moment only. Keeps what was
+   copied before. Limits: those of the plan in all; max_nodes, max_bytes and the plan's max_reads for
+   this turn. Returns the index of its first node. */
+size_t ss_gather_run_turn(struct ss_gather *gather, const struct ss_gather_source *source,
+			  size_t max_nodes, size_t max_bytes);
 
 /* Before ss_gather_give(): what ss_gather_run_later() has copied. Its bytes belong to what
    ss_gather_give() returns. NO_MEMORY. */

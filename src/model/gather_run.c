@@ -41,8 +41,9 @@ static void add_node(struct ss_gather *gather, const struct ss_gather_node *node
 
 	if (node->size == 0 || node->address > UINT64_MAX - node->size)
 		return;
-	if (gather->node_count == gather->plan.max_nodes ||
-	    room > gather->plan.max_bytes - gather->used) {
+	if (gather->node_count >= gather->node_limit ||
+	    gather->used > gather->byte_limit ||
+	    room > gather->byte_limit - gather->used) {
 		gather->truncated = true;
 		return;
 	}
@@ -328,15 +329,33 @@ static void run_steps(struct ss_gather *gather, const struct ss_gather_source *s
 	}
 }
 
-void ss_gather_run(struct ss_gather *gather, const struct ss_gather_source *source)
+void ss_gather_clear(struct ss_gather *gather)
 {
 	gather->node_count = 0;
 	gather->used = 0;
-	gather->reads = 0;
-	gather->pointers = 0;
 	gather->truncated = false;
 	gather->has_later = false;
+}
+
+void ss_gather_run(struct ss_gather *gather, const struct ss_gather_source *source)
+{
+	ss_gather_clear(gather);
+	(void)ss_gather_run_turn(gather, source, gather->plan.max_nodes,
+				 gather->plan.max_bytes);
+}
+
+size_t ss_gather_run_turn(struct ss_gather *gather, const struct ss_gather_source *source,
+			  size_t max_nodes, size_t max_bytes)
+{
+	const size_t first = gather->node_count;
+
+	gather->node_limit = SS_MIN(first + max_nodes, (size_t)gather->plan.max_nodes);
+	gather->byte_limit =
+		SS_MIN(gather->used + max_bytes, (size_t)gather->plan.max_bytes);
+	gather->reads = 0;
+	gather->pointers = 0;
 	run_steps(gather, source, false);
+	return first;
 }
 
 void ss_gather_run_more(struct ss_gather *gather, const struct ss_gather_source *source)

@@ -267,21 +267,22 @@ static bool put_space(struct ss_unwinder *unwinder, const struct ss_unwinder_spa
 }
 
 /* Writes what a turn has copied. */
-static void put_turn(struct ss_buffer *out, const struct ss_gather *gather)
+static void put_turn(struct ss_buffer *out, const struct ss_gather_node *nodes,
+		     size_t count)
 {
-	struct wire_turn wire = { .block_count = gather->node_count };
+	struct wire_turn wire = { .block_count = count };
 
-	for (size_t i = 0; i < gather->node_count; i++)
-		wire.byte_count += gather->nodes[i].size;
+	for (size_t i = 0; i < count; i++)
+		wire.byte_count += nodes[i].size;
 	ss_buffer_add(out, &wire, sizeof(wire));
-	for (size_t i = 0; i < gather->node_count; i++) {
-		const struct wire_block block = { .address = gather->nodes[i].address,
-						  .size = gather->nodes[i].size };
+	for (size_t i = 0; i < count; i++) {
+		const struct wire_block block = { .address = nodes[i].address,
+						  .size = nodes[i].size };
 		ss_buffer_add(out, &block, sizeof(block));
 	}
-	for (size_t i = 0; i < gather->node_count; i++) {
-		if (gather->nodes[i].size)
-			ss_buffer_add(out, gather->nodes[i].bytes, gather->nodes[i].size);
+	for (size_t i = 0; i < count; i++) {
+		if (nodes[i].size)
+			ss_buffer_add(out, nodes[i].bytes, nodes[i].size);
 	}
 }
 
@@ -302,8 +303,12 @@ static bool put_threads(struct ss_unwinder *unwinder,
 	ss_buffer_add(&unwinder->request, &wire, sizeof(wire));
 	ss_buffer_add(&unwinder->request, capture->threads.items,
 		      capture->threads.count * sizeof(*capture->threads.items));
-	for (size_t i = 0; i < wire.turn_count; i++)
-		put_turn(&unwinder->request, runtimes->gathers->turns[i]);
+	for (size_t i = 0; i < wire.turn_count; i++) {
+		const struct ss_gathers *gathers = runtimes->gathers;
+		const size_t first = gathers->first[i];
+		put_turn(&unwinder->request, gathers->gather->nodes + first,
+			 gathers->first[i + 1] - first);
+	}
 	return !unwinder->request.failed;
 }
 

@@ -69,6 +69,7 @@ const struct ss_process_access ss_process_access = {
 	.update_if_due = ss_address_space_update_if_due,
 	.check = ss_address_space_query,
 	.read = ss_task_read,
+	.keep_files = ss_task_keep_files,
 	.read_run_count = ss_task_read_run_count,
 	.check_fragile = ss_task_check_fragile,
 	.stop = stop,

@@ -30,6 +30,9 @@ struct ss_process_access {
 	/* ss_task_read(), ss_task_read_run_count() */
 	void (*read)(struct ss_task *task, const struct ss_target *target,
 		     const struct ss_capture_options *options, struct ss_buffer *text);
+	/* ss_task_keep_files() */
+	void (*keep_files)(const struct ss_target *target, pid_t tid,
+			   struct ss_kept_thread *ret);
 	uint64_t (*read_run_count)(const struct ss_target *target, pid_t tid,
 				   struct ss_buffer *text);
 	/* ss_task_check_fragile() */

@@ -50,52 +50,48 @@ static bool selects(const struct ss_gather_source *source, size_t thread,
 	return self->wanted(task);
 }
 
-/* Faulting in the memory of the turns takes milliseconds, and a process with new threads has a new
-   plan. */
-static bool set_plan(struct ss_gathers *gathers, const struct ss_gather_plan *plan)
-{
-	bool ok = true;
-
-	gathers->used = 0;
-	for (size_t i = 0; i < SS_GATHER_TURNS && ok; i++)
-		ok = gathers->turns[i] && ss_gather_set_plan(gathers->turns[i], plan);
-	return ok;
-}
-
 struct ss_error *ss_gathers_set(struct ss_gathers *gathers,
 				const struct ss_gather_plan *plan)
 {
-	struct ss_error *error = NULL;
-
 	if (!plan) {
 		ss_gathers_deinit(gathers);
 		return NULL;
 	}
 	struct ss_gather_plan limited = *plan;
-	limited.max_nodes = SS_MIN(plan->max_nodes, (uint32_t)SS_GATHER_TURN_NODES);
-	limited.max_bytes = SS_MIN(plan->max_bytes, (uint32_t)SS_GATHER_TURN_BYTES);
+	limited.max_nodes = SS_MIN(plan->max_nodes, (uint32_t)SS_GATHER_NODES);
+	limited.max_bytes = SS_MIN(plan->max_bytes, (uint32_t)SS_GATHER_BYTES);
 	limited.max_reads = SS_MIN(plan->max_reads, (uint32_t)SS_GATHER_TURN_READS);
-	if (set_plan(gathers, &limited))
+	ss_gathers_begin(gathers);
+	/* Faulting in its memory takes milliseconds, and a process with new threads has a new
+	   plan. */
+	if (gathers->gather && ss_gather_set_plan(gathers->gather, &limited))
 		return NULL;
 	ss_gathers_deinit(gathers);
-	for (size_t i = 0; i < SS_GATHER_TURNS && !error; i++)
-		error = ss_gather_new(&limited, true, &gathers->turns[i]);
-	if (!error && !ss_gather_reads_again(gathers->turns[0])) {
+	struct ss_error *error = ss_gather_new(&limited, true, &gathers->gather);
+	if (!error && !ss_gather_reads_again(gathers->gather)) {
 		gathers->pages = ss_page_cache_new();
 		if (!gathers->pages)
 			error = ss_error_no_memory();
 	}
 	if (error)
 		ss_gathers_deinit(gathers);
+	else
+		ss_gathers_begin(gathers);
 	return error;
 }
 
 void ss_gathers_deinit(struct ss_gathers *gathers)
 {
-	for (size_t i = 0; i < SS_GATHER_TURNS; i++)
-		ss_gather_free(gathers->turns[i]);
+	ss_gather_free(gathers->gather);
 	ss_page_cache_free(gathers->pages);
 	*gathers = (struct ss_gathers){};
+}
+
+void ss_gathers_begin(struct ss_gathers *gathers)
+{
+	gathers->used = 0;
+	if (gathers->gather)
+		ss_gather_clear(gathers->gather);
 }
 
 void ss_gathers_run(struct ss_gathers *gathers, const struct ss_process_memory *memory,
@@ -114,7 +110,7 @@ void ss_gathers_run(struct ss_gathers *gathers, const struct ss_process_memory *
 	};
 	bool any = false;
 
-	if (gathers->used == SS_GATHER_TURNS || !gathers->turns[gathers->used])
+	if (!gathers->gather || gathers->used == SS_GATHER_TURNS)
 		return;
 	for (size_t i = 0; i < tasks->items.count; i++) {
 		if (!wanted(&tasks->items.items[i]))
@@ -126,5 +122,8 @@ void ss_gathers_run(struct ss_gathers *gathers, const struct ss_process_memory *
 		return;
 	if (gathers->pages)
 		ss_page_cache_clear(gathers->pages);
-	ss_gather_run(gathers->turns[gathers->used++], &source.source);
+	gathers->first[gathers->used++] =
+		ss_gather_run_turn(gathers->gather, &source.source, SS_GATHER_TURN_NODES,
+				   SS_GATHER_TURN_BYTES);
+	gathers->first[gathers->used] = gathers->gather->node_count;
 }

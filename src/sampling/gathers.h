@@ -12,17 +12,22 @@
 #include "target/process_memory.h"
 
 enum {
-	SS_GATHER_TURNS = 5, /* of each stop; and of all threads that were not stopped */
-	/* Limits of a plan: each turn takes so much memory all the time. */
+	SS_GATHER_TURNS = 64, /* in a tick */
+	/* Limits of a plan, for all turns of a tick: so much memory is taken all the time. */
+	SS_GATHER_NODES = 1 << 15,
+	SS_GATHER_BYTES = 8 << 20,
+	/* Of each turn */
 	SS_GATHER_TURN_NODES = 1 << 13,
 	SS_GATHER_TURN_BYTES = 2 << 20,
 	SS_GATHER_TURN_READS = 256,
 };
 
 struct ss_gathers {
-	struct ss_gather *turns[SS_GATHER_TURNS]; /* NULL: there is no plan */
-	size_t used;				  /* in this tick */
-	struct ss_page_cache *pages;		  /* NULL: the plan reads memory again */
+	struct ss_gather *gather; /* NULL: there is no plan */
+	size_t first[SS_GATHER_TURNS +
+		     1];	     /* the nodes of a turn: from first[i] to [i + 1] */
+	size_t used;		     /* turns of this tick */
+	struct ss_page_cache *pages; /* NULL: the plan reads memory again */
 };
 
 /* Takes a plan, untrusted input, in place of the one before. NULL: none. Errors: INVALID,
@@ -30,6 +35,9 @@ struct ss_gathers {
 struct ss_error *ss_gathers_set(struct ss_gathers *gathers,
 				const struct ss_gather_plan *plan);
 void ss_gathers_deinit(struct ss_gathers *gathers);
+
+/* A tick begins: drops what was copied. */
+void ss_gathers_begin(struct ss_gathers *gathers);
 
 /* Takes the next turn, for the wanted threads, which stand still; for the freeze. */
 void ss_gathers_run(struct ss_gathers *gathers, const struct ss_process_memory *memory,

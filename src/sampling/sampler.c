@@ -18,6 +18,9 @@ enum {
 	SWITCHES_MAX = 16,	      /* between two ticks: more are not sampled */
 	SWITCH_NS = 500 * 1000,	      /* on a CPU for each: likewise, of a new thread */
 	PAUSES_MAX = 4,		      /* in a tick */
+	KEEP_CAPTURES = 4,	      /* of a thread, after which its files stay open */
+	GROUP_MIN = 8,		      /* threads that are copied together */
+	GROUPS_MAX = 16,
 	PAUSE_NS = 100 * 1000,
 };
 
@@ -252,28 +255,31 @@ static bool take_runnable(struct ss_sampler *sampler, struct ss_sampled_thread *
 	       take_switched(sampler, thread, true);
 }
 
-static void close_schedstat(const struct ss_task *task)
+static void close_files(struct ss_task *task)
 {
-	int fd = task->borrowed ? -1 : task->files.schedstat - 1;
-
-	close_cleanup(&fd);
+	if (!task->borrowed)
+		ss_kept_thread_close(&task->files);
 }
 
 /*
  * Reads a thread. If it runs now, but did not at the tick, and sleeps often, it slept then. So it is
  * read again a little later: otherwise it would be seen to run twice as often as it does.
  */
-static void read_task(struct ss_sampler *sampler, const struct ss_sampled_thread *thread,
+static void read_task(struct ss_sampler *sampler, struct ss_sampled_thread *thread,
 		      struct ss_task *task, unsigned *pauses)
 {
 	const struct timespec pause = { .tv_nsec = PAUSE_NS };
 
+	if (!sampler->by_kernel && thread->schedstat_fd >= 0 &&
+	    thread->captures < KEEP_CAPTURES && ++thread->captures == KEEP_CAPTURES)
+		sampler->access->keep_files(sampler->target, thread->tid, &thread->files);
 	for (;;) {
 		*task = (struct ss_task){ .tid = thread->tid,
 					  .state = '?',
-					  .files.schedstat = thread->schedstat_fd + 1,
+					  .files = thread->files,
 					  .borrowed = thread->schedstat_fd >= 0,
 					  .filter = thread->filter };
+		task->files.schedstat = thread->schedstat_fd + 1;
 		task->call.number = -1;
 		sampler->access->read(task, sampler->target, &sampler->options,
 				      &sampler->text);
@@ -282,7 +288,7 @@ static void read_task(struct ss_sampler *sampler, const struct ss_sampled_thread
 		    thread->switches <= (uint64_t)SWITCHES_MAX || *pauses == 0)
 			return;
 		(*pauses)--;
-		close_schedstat(task);
+		close_files(task);
 		(void)nanosleep(&pause, NULL); /* or less */
 	}
 }
@@ -312,7 +318,7 @@ static bool list_due(struct ss_sampler *sampler)
 		task->computes = computes(thread, task->system_ticks);
 		task->ran = task->phase == SS_TASK_SEEN && task->state == 'R';
 		if (task->ran && take_runnable(sampler, thread)) {
-			close_schedstat(task);
+			close_files(task);
 			tasks->items.count--;
 			continue;
 		}
@@ -323,7 +329,7 @@ static bool list_due(struct ss_sampler *sampler)
 		switch (ss_thread_begin_capture(thread, blocked, task->fragile,
 						task->run_count)) {
 		case SS_THREAD_SKIP:
-			close_schedstat(task);
+			close_files(task);
 			tasks->items.count--;
 			break;
 		case SS_THREAD_STOP:
@@ -404,20 +410,37 @@ static bool stood_still(const struct ss_task *task)
 	return is_observed(task) || (task->watched && task->steady && !task->in_call);
 }
 
+static bool has_no_turn(const struct ss_task *task)
+{
+	return !task->turn && stood_still(task);
+}
+
+/* The run count of a thread now; 0: not known. */
+static uint64_t count_runs(struct ss_sampler *sampler, pid_t tid)
+{
+	const struct ss_sampled_thread *thread =
+		ss_thread_list_find(&sampler->threads, tid);
+
+	return thread && thread->schedstat_fd >= 0 ?
+		       ss_thread_list_run_count(&sampler->threads, thread) :
+		       sampler->access->read_run_count(sampler->target, tid,
+						       &sampler->text);
+}
+
 /*
- * Copies what runtimes need of threads that were not stopped. That takes longer than the
- * copy of a stack: a thread that runs meanwhile has its stack, without the calls of runtimes,
- * and is not stopped for them.
+ * Copies what runtimes need of threads that were not stopped, and were not copied in a group. A
+ * thread that runs meanwhile has its stack, without the calls of runtimes.
  */
 static void gather_unstopped(struct ss_sampler *sampler)
 {
+	const unsigned turn = (unsigned)sampler->gathers.used + 1;
+
 	ss_gathers_run(&sampler->gathers, &sampler->space.memory, &sampler->tasks,
-		       stood_still);
+		       has_no_turn);
 	for (size_t i = 0; i < sampler->tasks.items.count; i++) {
 		struct ss_task *task = &sampler->tasks.items.items[i];
-		if (task->turn && stood_still(task) &&
-		    sampler->access->read_run_count(sampler->target, task->tid,
-						    &sampler->text) != task->run_count)
+		if (task->turn == turn &&
+		    count_runs(sampler, task->tid) != task->run_count)
 			task->turn = 0;
 	}
 }
@@ -431,22 +454,8 @@ static void prove_observed(struct ss_sampler *sampler)
 			continue;
 		prove(sampler, task, task->call.pc);
 		struct ss_sampled_thread *thread = find(sampler, task);
-		if (thread &&
-		    sampler->access->read_run_count(sampler->target, task->tid,
-						    &sampler->text) != task->run_count)
+		if (thread && count_runs(sampler, task->tid) != task->run_count)
 			ss_area_check_clear(&thread->areas);
-	}
-}
-
-static void copy_watched(struct ss_sampler *sampler)
-{
-	sampler->access->copy_watched(sampler->arena, sampler->space.capture,
-				      &sampler->tasks, &sampler->space.memory,
-				      &sampler->options, 0);
-	for (size_t i = 0; i < sampler->tasks.items.count; i++) {
-		const struct ss_task *task = &sampler->tasks.items.items[i];
-		if (task->watched)
-			prove(sampler, task, task->call.pc);
 	}
 }
 
@@ -464,45 +473,119 @@ static void stop(struct ss_sampler *sampler, struct ss_tick *tick)
 	tick->stopped_max_ns = SS_MAX(tick->stopped_max_ns, freeze.max_thread_ns);
 }
 
+/* Watched, and not copied yet. */
+static bool is_uncopied(const struct ss_task *task)
+{
+	return task->watched && !task->steady;
+}
+
+/* Reads a thread again that has run since it was read. A filter may depend on its state. */
+static void read_again(struct ss_sampler *sampler, struct ss_task *task)
+{
+	bool fragile = task->fragile;
+
+	if (!sampler->on_cpu && task->files.syscall) {
+		ss_task_read_again(task, sampler->target, &sampler->options,
+				   &sampler->text);
+	} else {
+		sampler->access->read(task, sampler->target, &sampler->options,
+				      &sampler->text);
+		/* Then it may be in the same call, see look.h. */
+		task->fragile |= fragile && task->runs;
+	}
+	task->moved = task->phase == SS_TASK_SEEN && !task->watched;
+}
+
+/* Whether it has run since it was read. */
+static bool has_run(const struct ss_task *task)
+{
+	return is_uncopied(task) && !task->in_call && task->files.schedstat &&
+	       ss_kept_thread_count_runs(&task->files) != task->run_count;
+}
+
+/* Copies the watched threads of a group, and checks that none of them has run until everything was
+   copied. Returns how many have. */
+static size_t copy_group(struct ss_sampler *sampler, struct ss_task_list *group)
+{
+	sampler->access->copy_watched(sampler->arena, sampler->space.capture, group,
+				      &sampler->space.memory, &sampler->options, 0);
+	ss_gathers_run(&sampler->gathers, &sampler->space.memory, group, is_uncopied);
+	for (size_t i = 0; i < group->items.count; i++) {
+		const struct ss_task *task = &group->items.items[i];
+		if (is_uncopied(task))
+			prove(sampler, task, task->call.pc);
+	}
+	return sampler->access->check_watched(sampler->target, group, &sampler->look,
+					      NULL);
+}
+
+/* Groups are small, so that few threads run while their group is copied, where that takes longer than
+   to copy stacks. */
+static size_t find_group_size(const struct ss_sampler *sampler)
+{
+	size_t count = sampler->tasks.items.count;
+
+	return sampler->gathers.gather ?
+		       SS_MAX(count / GROUPS_MAX + 1, (size_t)GROUP_MIN) :
+		       count;
+}
+
+/* Copies the watched threads. Reads those again before that ran meanwhile. Returns how many have run
+   now, or still run. */
+static size_t copy_groups(struct ss_sampler *sampler)
+{
+	struct ss_task_list *tasks = &sampler->tasks;
+	const size_t size = find_group_size(sampler);
+	size_t moved = 0;
+
+	for (size_t i = 0; i < tasks->items.count;) {
+		struct ss_task_list group = { .items.items = &tasks->items.items[i] };
+		size_t count = 0;
+		for (; i < tasks->items.count && count < size; i++) {
+			struct ss_task *task = &tasks->items.items[i];
+			if (task->moved || (sampler->gathers.gather && has_run(task)))
+				read_again(sampler, task);
+			moved += task->moved;
+			count += is_uncopied(task);
+			group.items.count++;
+		}
+		if (count > 0)
+			moved += copy_group(sampler, &group);
+	}
+	return moved;
+}
+
 /*
- * Reads threads again that ran while they were read without a stop. What sleeps again is not
- * stopped: threads that wait for a lock with a time limit, as those that wait for the GIL do, wake
- * up for a moment all the time. They slept at the tick, so one that runs gets a moment to sleep.
+ * Copies the watched threads. Those that run meanwhile and sleep again are not stopped: threads that
+ * wait for a lock with a time limit, as those that wait for the GIL do, wake up for a moment all the
+ * time. They slept at the tick, so one that runs gets a moment to sleep. Returns how many are left.
  */
-static void read_moved(struct ss_sampler *sampler)
+static size_t copy_watched(struct ss_sampler *sampler, unsigned *pauses)
 {
 	const struct timespec pause = { .tv_nsec = PAUSE_NS };
-	unsigned pauses = PAUSES_MAX;
+	struct ss_task_list *tasks = &sampler->tasks;
+	size_t moved = copy_groups(sampler);
 
-	for (size_t i = 0; i < sampler->tasks.items.count; i++) {
-		struct ss_task *task = &sampler->tasks.items.items[i];
-		while (task->moved && task->phase == SS_TASK_SEEN && !task->watched) {
-			bool fragile = task->fragile;
-			sampler->access->read(task, sampler->target, &sampler->options,
-					      &sampler->text);
-			/* Then it may be in the same call, see look.h. */
-			task->fragile |= fragile && task->runs;
-			if (task->watched || task->phase != SS_TASK_SEEN || pauses == 0)
-				break;
-			pauses--;
-			(void)nanosleep(&pause, NULL); /* or less */
-		}
-		task->moved = false;
+	while (moved > 0 && *pauses > 0) {
+		(*pauses)--;
+		(void)nanosleep(&pause, NULL); /* or less */
+		moved = copy_groups(sampler);
 	}
+	for (size_t i = 0; i < tasks->items.count; i++)
+		tasks->items.items[i].moved = false;
+	return moved;
 }
 
 /* Blocked threads are read without stopping them. Those that run meanwhile, and do not sleep
    again, are stopped like running ones. */
 static void freeze_until_steady(struct ss_sampler *sampler, struct ss_tick *tick)
 {
+	unsigned pauses = PAUSES_MAX;
+
 	for (int turn = 0; turn < TURNS; turn++) {
 		stop(sampler, tick);
-		copy_watched(sampler);
-		if (sampler->access->check_watched(sampler->target, &sampler->tasks,
-						   &sampler->look, NULL) == 0)
+		if (copy_watched(sampler, &pauses) == 0)
 			return;
-		if (turn + 1 < TURNS)
-			read_moved(sampler);
 	}
 	stop(sampler, tick);
 }
@@ -656,7 +739,7 @@ static struct ss_error *capture_due(struct ss_sampler *sampler, struct ss_tick *
 
 	tick->capture = NULL;
 	sampler->space.capture->threads.count = 0;
-	sampler->gathers.used = 0;
+	ss_gathers_begin(&sampler->gathers);
 	sampler->arena->used = kept;
 	if (!list_due(sampler))
 		return ss_error_no_memory();

@@ -29,6 +29,7 @@ void ss_thread_list_init(struct ss_thread_list *list,
 
 static void close_file(struct ss_thread_list *list, struct ss_sampled_thread *thread)
 {
+	ss_kept_thread_close(&thread->files);
 	if (thread->schedstat_fd < 0)
 		return;
 	close_cleanup(&thread->schedstat_fd);

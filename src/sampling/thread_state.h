@@ -47,6 +47,9 @@ struct ss_sampled_thread {
 	char kernel_state; /* R, S, D and so on, as of its last capture; '?': none yet */
 	char name[SS_COMM_MAX];
 	int schedstat_fd; /* -1: not kept open */
+	/* stat and syscall, of a thread that has been captured that often */
+	struct ss_kept_thread files;
+	unsigned char captures; /* up to a limit */
 	/* ticks since it was last seen to have run, up to a limit */
 	unsigned char quiet_ticks;
 	uint64_t seen_count;   /* the run count at the last read */

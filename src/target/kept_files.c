@@ -10,6 +10,7 @@
 enum {
 	RECORD_SIZE = 128, /* of schedstat: three numbers */
 	STAT_SIZE = 2048,  /* of stat: about 50 numbers, and a name */
+	CALL_SIZE = 512,   /* of syscall: nine numbers */
 };
 
 static void close_file(int *file)
@@ -24,6 +25,7 @@ void ss_kept_thread_close(struct ss_kept_thread *thread)
 {
 	close_file(&thread->stat);
 	close_file(&thread->schedstat);
+	close_file(&thread->syscall);
 }
 
 static void close_threads(struct ss_kept_files *kept)
@@ -115,6 +117,20 @@ bool ss_kept_thread_read_stat(const struct ss_kept_thread *thread, struct ss_sta
 				   -1;
 
 	return n > 0 && ss_stat_parse(record, (size_t)n, ret);
+}
+
+bool ss_kept_thread_read_syscall(const struct ss_kept_thread *thread,
+				 struct ss_syscall_text *ret)
+{
+	char record[CALL_SIZE];
+	ssize_t n = thread->syscall ?
+			    pread(thread->syscall - 1, record, sizeof(record) - 1, 0) :
+			    -1;
+
+	if (n <= 0)
+		return false;
+	record[n] = '\0';
+	return ss_syscall_parse(record, (size_t)n, ret);
 }
 
 static int compare_tids(const void *a, const void *b)

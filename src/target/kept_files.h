@@ -15,6 +15,7 @@ struct ss_kept_thread {
 	pid_t tid;
 	int stat;
 	int schedstat;
+	int syscall; /* not in a series */
 };
 
 struct ss_kept_files {
@@ -52,6 +53,8 @@ uint64_t ss_kept_files_count_runs(const struct ss_kept_files *kept, pid_t tid);
 /* Read its open files. 0, false: it has ended, or the file is not open. */
 uint64_t ss_kept_thread_count_runs(const struct ss_kept_thread *thread);
 bool ss_kept_thread_read_stat(const struct ss_kept_thread *thread, struct ss_stat *ret);
+bool ss_kept_thread_read_syscall(const struct ss_kept_thread *thread,
+				 struct ss_syscall_text *ret);
 
 void ss_kept_thread_close(struct ss_kept_thread *thread);
 
