@@ -33,15 +33,28 @@ static bool take_table(struct ss_table *table, struct ss_table *ret)
 	return true;
 }
 
-bool ss_table_read(const struct ss_elf *elf, uint32_t type, struct ss_table *ret)
+bool ss_table_find(const struct ss_elf *elf, uint32_t type,
+		   const Elf64_Shdr **ret_symbols, const Elf64_Shdr **ret_names)
 {
 	const Elf64_Shdr *symbols = find_table(elf, type);
 	const Elf64_Shdr *names = symbols ? ss_elf_section(elf, symbols->sh_link) : NULL;
-	_cleanup_table_ struct ss_table table = {};
 
 	if (!names || names->sh_type != SHT_STRTAB ||
 	    symbols->sh_entsize != sizeof(Elf64_Sym) ||
 	    symbols->sh_size / sizeof(Elf64_Sym) > SYMBOL_COUNT_MAX)
+		return false;
+	*ret_symbols = symbols;
+	*ret_names = names;
+	return true;
+}
+
+bool ss_table_read(const struct ss_elf *elf, uint32_t type, struct ss_table *ret)
+{
+	const Elf64_Shdr *symbols;
+	const Elf64_Shdr *names;
+	_cleanup_table_ struct ss_table table = {};
+
+	if (!ss_table_find(elf, type, &symbols, &names))
 		return false;
 	table.symbols = ss_elf_copy_section(elf, symbols);
 	table.count = symbols->sh_size / sizeof(Elf64_Sym);

@@ -19,6 +19,10 @@ struct ss_table {
 	size_t names_size;
 };
 
+/* Finds the sections of a table and of its names. False: there is none, or it is corrupted. */
+bool ss_table_find(const struct ss_elf *elf, uint32_t type,
+		   const Elf64_Shdr **ret_symbols, const Elf64_Shdr **ret_names);
+
 /* Reads the table of a section type (SHT_SYMTAB or SHT_DYNSYM) and its names. False: there
    is none, it is corrupted, or there is no memory. */
 bool ss_table_read(const struct ss_elf *elf, uint32_t type, struct ss_table *ret);

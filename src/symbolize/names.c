@@ -7,6 +7,7 @@
 
 #include "base/clock.h"
 #include "base/io.h"
+#include "base/search.h"
 #include "elf/debugfile.h"
 #include "elf/elffile.h"
 #include "symbolize/functions.h"
@@ -14,7 +15,13 @@
 
 struct ss_names {
 	struct ss_symtab *symtab; /* NULL: not read yet */
-	struct ss_dwarf *dwarf;	  /* NULL: none, or not read yet */
+	/* Instead: what is found at these addresses, ascending. It is kept when all are read,
+	   because lookups refer to its strings. */
+	struct ss_symtab *excerpt;
+	uint64_t *expected;
+	size_t expected_count;
+	const struct ss_names_plan *plan; /* of the lookups that are made now; or NULL */
+	struct ss_dwarf *dwarf;		  /* NULL: none, or not read yet */
 	bool dwarf_read;
 	struct ss_functions *functions; /* of a module of a recording; or NULL */
 	bool found;			/* a file or image of the module */
@@ -55,6 +62,8 @@ void ss_names_free(struct ss_names *names)
 		return;
 	ss_lookups_free(names->lookups); /* it refers to strings of the others */
 	ss_symtab_free(names->symtab);
+	ss_symtab_free(names->excerpt);
+	free(names->expected);
 	ss_dwarf_close(names->dwarf);
 	ss_functions_free(names->functions);
 	free(names->note);
@@ -107,13 +116,16 @@ static void add_exported(struct ss_symtab *symtab, const struct files *files)
 }
 
 /* .symtab includes .dynsym, so that the first complete table suffices. Mixing both would
-   change which of two aliases is chosen. */
-static struct ss_symtab *read_symbols(struct files *files)
+   change which of two aliases is chosen. expected: only these addresses; NULL: all. */
+static struct ss_symtab *read_symbols(struct files *files, const uint64_t *expected,
+				      size_t count)
 {
 	_cleanup_(ss_symtab_cleanup) struct ss_symtab *symtab = ss_symtab_new();
 
 	if (!symtab)
 		return NULL;
+	if (expected)
+		ss_symtab_expect(symtab, expected, count);
 	if ((!files->own || !ss_symtab_add(symtab, files->own, SHT_SYMTAB)) &&
 	    (!debug_file(files) || !ss_symtab_add(symtab, debug_file(files), SHT_SYMTAB)))
 		add_exported(symtab, files);
@@ -143,16 +155,72 @@ static bool needs_dwarf(unsigned flags)
 	return (flags & (SS_NO_INLINES | SS_NO_SOURCE)) != (SS_NO_INLINES | SS_NO_SOURCE);
 }
 
-static void read_files(struct ss_names *names)
+/* With many addresses, the index of all symbols is found faster. */
+enum { EXPECTED_MAX = 1024 };
+
+static int compare_addresses(const void *a, const void *b)
 {
+	uint64_t x = *(const uint64_t *)a;
+	uint64_t y = *(const uint64_t *)b;
+
+	return (x > y) - (x < y);
+}
+
+/* Asks for the addresses that will be looked up. */
+static void read_plan(struct ss_names *names)
+{
+	struct ss_names_addresses addresses = {};
+	size_t count = 0;
+
+	if (names->plan &&
+	    names->plan->list(names->plan->data, names->module, &addresses) &&
+	    addresses.list.count > 0) {
+		uint64_t *items = addresses.list.items;
+		qsort(items, addresses.list.count, sizeof(*items), compare_addresses);
+		for (size_t i = 0; i < addresses.list.count; i++) {
+			if (i == 0 || items[i] != items[i - 1])
+				items[count++] = items[i];
+		}
+	}
+	if (count > 0 && count <= EXPECTED_MAX) {
+		names->expected = take_ptr(addresses.list.items);
+		names->expected_count = count;
+	}
+	ss_vector_free(&addresses.list);
+}
+
+static bool is_expected(const struct ss_names *names, uint64_t address)
+{
+	const uint64_t *items = names->expected;
+	size_t at = ss_lower_bound(names->expected_count, i, items[i] < address);
+
+	return at < names->expected_count && items[at] == address;
+}
+
+static void add_symbols(struct ss_names *names, struct files *files, bool all)
+{
+	if (!all && !names->excerpt)
+		read_plan(names);
+	if (!all && !names->excerpt && names->expected)
+		names->excerpt =
+			read_symbols(files, names->expected, names->expected_count);
+	if (!names->excerpt || all)
+		names->symtab = read_symbols(files, NULL, 0);
+	names->failed |= !names->symtab && !names->excerpt;
+}
+
+/* all: not only the symbols at the expected addresses */
+static void read_files(struct ss_names *names, bool all)
+{
+	bool symbols = !names->symtab && (all || !names->excerpt);
 	bool dwarf = needs_dwarf(names->flags) && !names->dwarf_read;
 	struct files files;
 
-	if (names->symtab && !dwarf)
+	if (!symbols && !dwarf)
 		return;
 	files_open(&files, names->session, names->module);
-	if (!names->symtab)
-		names->symtab = read_symbols(&files);
+	if (symbols)
+		add_symbols(names, &files, all);
 	if (!names->functions && names->module->fd < 0 && files.own)
 		names->functions = ss_functions_new(files.own);
 	if (dwarf) {
@@ -161,10 +229,19 @@ static void read_files(struct ss_names *names)
 		names->failed |= !names->dwarf &&
 				 (has_dwarf(files.own) || has_dwarf(files.debug));
 	}
-	names->failed |= !names->symtab;
 	names->found |= files.own || files.debug;
 	names->why = files.why;
 	files_close(&files);
+}
+
+/* What names an address, or NULL. */
+static const struct ss_symtab *index_of(struct ss_names *names, uint64_t address)
+{
+	if (!names->symtab && names->excerpt && is_expected(names, address))
+		return names->excerpt;
+	if (!names->symtab && names->excerpt)
+		read_files(names, true);
+	return names->symtab;
 }
 
 /* The cache ------------------------------------------------------------ */
@@ -235,7 +312,8 @@ static bool is_cached(const struct ss_names *names)
 
 static void open_cache(struct ss_names *names)
 {
-	if (names->lookups || names->symtab || !is_cached(names) || !find_sources(names))
+	if (names->lookups || names->symtab || names->excerpt || !is_cached(names) ||
+	    !find_sources(names))
 		return;
 	names->lookups = ss_lookups_new();
 	names->cache_id = names->module->cache_id;
@@ -266,7 +344,12 @@ void ss_names_read(struct ss_names *names, struct ss_session *session,
 	names->flags = flags;
 	open_cache(names);
 	if (!names->lookups)
-		read_files(names);
+		read_files(names, false);
+}
+
+void ss_names_set_plan(struct ss_names *names, const struct ss_names_plan *plan)
+{
+	names->plan = plan;
 }
 
 bool ss_names_found(const struct ss_names *names)
@@ -303,13 +386,14 @@ static void find_in_dwarf(struct ss_names *names, uint64_t address, unsigned fla
 static void find_in_files(struct ss_names *names, uint64_t address, unsigned flags,
 			  struct ss_name *ret)
 {
+	const struct ss_symtab *symtab = index_of(names, address);
 	struct ss_symbol symbol;
 
 	ret->symbol = NULL;
 	ret->start = 0;
 	ret->line = (struct ss_location){};
 	ret->inline_count = 0;
-	if (names->symtab && ss_symtab_find(names->symtab, address, &symbol)) {
+	if (symtab && ss_symtab_find(symtab, address, &symbol)) {
 		ret->symbol = symbol.name;
 		ret->start = symbol.start;
 	}
@@ -325,7 +409,7 @@ void ss_names_find(struct ss_names *names, uint64_t address, unsigned flags,
 	if (names->lookups && ss_lookups_find(names->lookups, address, kind, ret))
 		return;
 	if (names->lookups)
-		read_files(names);
+		read_files(names, false);
 	find_in_files(names, address, flags, ret);
 	if (names->lookups)
 		ss_lookups_add(names->lookups, address, kind, ret);
@@ -336,14 +420,15 @@ bool ss_names_find_start(struct ss_names *names, uint64_t address, uint64_t *ret
 	return names->functions && ss_functions_find(names->functions, address, ret);
 }
 
-static void find_data_in_files(const struct ss_names *names, uint64_t address,
+static void find_data_in_files(struct ss_names *names, uint64_t address,
 			       struct ss_name *ret)
 {
+	const struct ss_symtab *symtab = index_of(names, address);
 	struct ss_symbol symbol;
 
 	*ret = (struct ss_name){};
-	if (!names->symtab || !ss_symtab_find(names->symtab, address, &symbol) ||
-	    symbol.size == 0 || address - symbol.start >= symbol.size)
+	if (!symtab || !ss_symtab_find(symtab, address, &symbol) || symbol.size == 0 ||
+	    address - symbol.start >= symbol.size)
 		return;
 	ret->symbol = symbol.name;
 	ret->start = symbol.start;
@@ -354,7 +439,7 @@ bool ss_names_find_data(struct ss_names *names, uint64_t address, struct ss_name
 	if (names->lookups && ss_lookups_find(names->lookups, address, KIND_DATA, ret))
 		return ret->symbol != NULL;
 	if (names->lookups)
-		read_files(names);
+		read_files(names, false);
 	find_data_in_files(names, address, ret);
 	if (names->lookups)
 		ss_lookups_add(names->lookups, address, KIND_DATA, ret);

@@ -10,6 +10,7 @@
 #include <stdint.h>
 
 #include "base/cleanup.h"
+#include "base/vector.h"
 #include "model/module.h"
 #include "model/session.h"
 #include "symbolize/inlines.h"
@@ -17,6 +18,10 @@
 #include "symbolize/lookups.h"
 
 struct ss_names;
+
+struct ss_names_addresses {
+	SS_VECTOR(uint64_t) list;
+};
 
 /* Reads nothing yet. NULL without memory. */
 struct ss_names *ss_names_new(void);
@@ -28,6 +33,18 @@ void ss_names_free(struct ss_names *names);
    lookups. */
 void ss_names_read(struct ss_names *names, struct ss_session *session,
 		   const struct ss_module_impl *module, unsigned flags);
+
+/* Lists the addresses that will be looked up in a module, in any order. */
+struct ss_names_plan {
+	bool (*list)(void *data, const struct ss_module_impl *module,
+		     struct ss_names_addresses *ret);
+	void *data;
+};
+
+/* The plan is asked when the symbols of a large module must be read: then only those
+   are read that are found at these addresses, and all of them if another address is looked up.
+   It must be valid during the lookups; NULL: there is none any more. */
+void ss_names_set_plan(struct ss_names *names, const struct ss_names_plan *plan);
 
 /* Finds the symbol with a size, such as a variable, that covers an ELF virtual address. */
 bool ss_names_find_data(struct ss_names *names, uint64_t address, struct ss_name *ret);

@@ -37,6 +37,7 @@ struct work {
 	unsigned flags;
 	uint32_t process;	 /* of the current stack: index of its perf map */
 	struct ss_names **names; /* by module index; NULL: not read yet */
+	struct ss_names_plan plan;
 	struct ss_perfmaps perf_maps;
 	struct ss_address_cache cache;
 	SS_VECTOR(struct inlined) inlines;
@@ -46,10 +47,68 @@ struct work {
 
 static void work_deinit(struct work *work)
 {
+	for (size_t i = 0; work->names && i < work->snapshot->modules.count; i++) {
+		if (work->names[i])
+			ss_names_set_plan(work->names[i], NULL);
+	}
 	free(work->names);
 	ss_perfmaps_deinit(&work->perf_maps);
 	ss_address_cache_deinit(&work->cache);
 	ss_vector_free(&work->inlines);
+}
+
+/* Whether a runtime has named the frame: it knows its code better than a perf map. */
+static bool is_named(const struct ss_frame *frame)
+{
+	return frame->kind != SS_FRAME_NATIVE || (!frame->module && frame->symbol);
+}
+
+static bool add_address(struct ss_names_addresses *addresses, uint64_t address)
+{
+	uint64_t *slot = ss_vector_push(&addresses->list);
+
+	if (slot)
+		*slot = address;
+	return slot != NULL;
+}
+
+/* To list the addresses of a module takes as long as to look at so many frames. */
+enum { LISTED_FRAMES_MAX = 1 << 15 };
+
+/* The addresses of frames, and those of locks. */
+static bool list_addresses(void *data, const struct ss_module_impl *module,
+			   struct ss_names_addresses *ret)
+{
+	const struct ss_snapshot *snapshot = ((const struct work *)data)->snapshot;
+	size_t frames = 0;
+	bool added = true;
+
+	for (size_t i = 0; i < snapshot->stacks.count; i++)
+		frames += snapshot->stacks.items[i].count;
+	if (frames > LISTED_FRAMES_MAX)
+		return false;
+	for (size_t i = 0; i < snapshot->stacks.count; i++) {
+		const struct ss_stack *stack = &snapshot->stacks.items[i];
+		for (size_t k = 0; k < stack->count && added; k++) {
+			const struct ss_frame *frame = &stack->frames[k];
+			if (frame->module == &module->pub && !is_named(frame))
+				added = add_address(ret, frame->lookup_offset);
+		}
+	}
+	for (size_t i = 0; i < snapshot->places.count && added; i++) {
+		const struct ss_lock_place *place = &snapshot->places.items[i];
+		if (place->module_index >= 0 &&
+		    snapshot->modules.items[place->module_index] == module)
+			added = add_address(ret, place->offset);
+	}
+	for (size_t i = 0; i < snapshot->references.count && added; i++) {
+		const struct ss_lock_reference *reference =
+			&snapshot->references.items[i];
+		if (reference->in_code &&
+		    snapshot->modules.items[reference->module_index] == module)
+			added = add_address(ret, reference->call_offset);
+	}
+	return added;
 }
 
 /* For modules of recordings, whose files are not open yet. */
@@ -80,8 +139,10 @@ static struct ss_names *names_of(struct work *work, const struct ss_frame *frame
 		return names;
 	if (!ss_session_skips(work->session, frame->module_index))
 		names = ss_names_cache_find(work->session, module);
-	if (names)
+	if (names) {
+		ss_names_set_plan(names, &work->plan);
 		ss_names_read(names, work->session, module, work->flags);
+	}
 	if (names && !ss_names_found(names))
 		set_missing(module, names);
 	else if (names && module->fd < 0 && !module->bytes)
@@ -269,12 +330,6 @@ static size_t write_frames(const struct work *work, const struct ss_frame *frame
 	return info->inline_count + 1;
 }
 
-/* Whether a runtime has named the frame: it knows its code better than a perf map. */
-static bool is_named(const struct ss_frame *frame)
-{
-	return frame->kind != SS_FRAME_NATIVE || (!frame->module && frame->symbol);
-}
-
 static bool count_frames(struct work *work, const struct ss_stack *stack, size_t *ret)
 {
 	size_t count = stack->count;
@@ -383,6 +438,7 @@ struct ss_error *ss_snapshot_symbolize(struct ss_snapshot *snapshot,
 	if (flags & ~known)
 		return ss_error_new(SS_ERROR_INVALID, "unknown flags 0x%x",
 				    flags & ~known);
+	work.plan = (struct ss_names_plan){ .list = list_addresses, .data = &work };
 	ss_names_cache_trim(session);
 	work.names = calloc(snapshot->modules.count + 1, sizeof(struct ss_names *));
 	if (!work.names || !ss_perfmaps_init(&work.perf_maps, snapshot))

@@ -5,6 +5,7 @@
 
 #include "base/vector.h"
 #include "elf/go_table.h"
+#include "elf/table_excerpt.h"
 #include "elf/tables.h"
 #include "symbolize/segments.h"
 
@@ -22,7 +23,9 @@ struct ss_symtab {
 	SS_VECTOR(struct entry) entries; /* in table order */
 	char *pools[TABLES_MAX];
 	size_t pool_count;
-	bool partial;		    /* functions without a symbol exist */
+	bool partial;		  /* functions without a symbol exist */
+	const uint64_t *expected; /* or NULL */
+	size_t expected_count;
 	struct ss_segments globals; /* value: index of entry */
 	struct ss_segments locals;  /* and labels */
 };
@@ -49,6 +52,12 @@ void ss_symtab_set_partial(struct ss_symtab *symtab)
 	symtab->partial = true;
 }
 
+void ss_symtab_expect(struct ss_symtab *symtab, const uint64_t *addresses, size_t count)
+{
+	symtab->expected = addresses;
+	symtab->expected_count = count;
+}
+
 /* GNU_UNIQUE and unknown bindings rank below local, as in elfutils. */
 static uint8_t binding_preference(const Elf64_Sym *symbol)
 {
@@ -73,17 +82,25 @@ static bool is_mapping_symbol(const char *name)
 	       (!name[2] || name[2] == '.');
 }
 
-static bool is_useful(const struct ss_table *table, const Elf64_Sym *symbol)
+static bool is_useful_symbol(const Elf64_Sym *symbol, size_t names_size)
 {
 	unsigned type = ELF64_ST_TYPE(symbol->st_info);
 
-	if (symbol->st_name >= table->names_size || symbol->st_shndx == SHN_UNDEF ||
+	if (symbol->st_name >= names_size || symbol->st_shndx == SHN_UNDEF ||
 	    symbol->st_shndx == SHN_ABS || symbol->st_shndx == SHN_COMMON)
 		return false;
-	if (type == STT_SECTION || type == STT_FILE || type == STT_TLS)
-		return false;
-	const char *name = table->names + symbol->st_name;
+	return type != STT_SECTION && type != STT_FILE && type != STT_TLS;
+}
+
+static bool is_useful_name(const char *name)
+{
 	return name[0] && !is_mapping_symbol(name);
+}
+
+static bool is_useful(const struct ss_table *table, const Elf64_Sym *symbol)
+{
+	return is_useful_symbol(symbol, table->names_size) &&
+	       is_useful_name(table->names + symbol->st_name);
 }
 
 /* The end of the section of a symbol, or without sections of its segment; its start if it
@@ -140,8 +157,14 @@ static size_t add_table(struct ss_symtab *symtab, const struct ss_elf *elf,
 
 size_t ss_symtab_add(struct ss_symtab *symtab, const struct ss_elf *elf, uint32_t type)
 {
+	const struct ss_table_excerpt excerpt = { .addresses = symtab->expected,
+						  .count = symtab->expected_count,
+						  .accepts = is_useful_symbol,
+						  .accepts_name = is_useful_name };
 	_cleanup_table_ struct ss_table table = {};
 
+	if (symtab->expected && ss_table_read_excerpt(elf, type, &excerpt, &table))
+		return add_table(symtab, elf, &table);
 	return ss_table_read(elf, type, &table) ? add_table(symtab, elf, &table) : 0;
 }
 

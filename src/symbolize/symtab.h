@@ -33,6 +33,10 @@ struct ss_symtab;
 struct ss_symtab *ss_symtab_new(void);
 void ss_symtab_free(struct ss_symtab *symtab);
 
+/* Declares that only these addresses will be looked up, ascending, before tables are added: most
+   symbols of large tables are left out. The addresses are used until the index is built. */
+void ss_symtab_expect(struct ss_symtab *symtab, const uint64_t *addresses, size_t count);
+
 /* Adds the table of this section type (SHT_SYMTAB, SHT_DYNSYM) and returns the number of
    usable symbols. Tables added first have priority. At most three tables. The index keeps
    copies, so that elf may be freed. */
