@@ -269,8 +269,8 @@ static inline const char *fuzz_text(struct ss_cursor *input, struct ss_capture *
 {
 	size_t size = ss_cursor_byte(input);
 	const uint8_t *bytes = ss_cursor_take(input, size);
-	const char *text =
-		ss_intern_bytes(capture->strings, (const char *)bytes, bytes ? size : 0);
+	const char *text = ss_intern_bytes(
+		capture->strings, bytes ? (const char *)bytes : "", bytes ? size : 0);
 
 	FUZZ_REQUIRE(text);
 	return text;
@@ -502,10 +502,7 @@ static inline void fuzz_thread_walk(const struct fuzz_process *process, size_t i
 						 .count = from->frames.count,
 						 .complete = from->complete };
 	struct ss_capture_memory memory;
-	const struct ss_frame *frames = NULL;
-	const uint32_t *map = NULL;
-	const char *reason = NULL;
-	size_t count = 0;
+	struct ss_runtimes_frames frames = {};
 
 	ss_capture_memory_init(&memory, process->capture, thread);
 	for (size_t i = 0; i < stack.count; i++) {
@@ -523,14 +520,14 @@ static inline void fuzz_thread_walk(const struct fuzz_process *process, size_t i
 						  .regs = &regs };
 		(void)ss_runtimes_step(runtimes, &frame);
 	}
-	FUZZ_REQUIRE(ss_runtimes_apply(runtimes, thread, &stack, &frames, &count, &map,
-				       &reason));
-	if (frames) {
-		fuzz_frames_check(frames, count, text);
+	FUZZ_REQUIRE(ss_runtimes_apply(runtimes, thread, &stack, &frames));
+	if (frames.items) {
+		fuzz_frames_check(frames.items, frames.count, text);
 		for (size_t i = 0; i < stack.count; i++)
-			FUZZ_REQUIRE(map[i] <= count);
+			FUZZ_REQUIRE(frames.map[i] <= frames.count ||
+				     (frames.ended && frames.map[i] == UINT32_MAX));
 	}
-	fuzz_print(text, "%s\n", reason ? reason : "-");
+	fuzz_print(text, "%s\n", frames.reason ? frames.reason : "-");
 }
 
 static inline void fuzz_locks_check(const struct ss_snapshot *snapshot,

@@ -108,13 +108,11 @@ bool __wrap_ss_elf_find_symbols(struct ss_module_impl *module, const char *const
 bool __real_ss_runtimes_apply(struct ss_runtimes *runtimes,
 			      const struct ss_capture_thread *thread,
 			      const struct ss_runtimes_stack *stack,
-			      const struct ss_frame **ret, size_t *ret_count,
-			      const uint32_t **ret_map, const char **ret_reason);
+			      struct ss_runtimes_frames *ret);
 bool __wrap_ss_runtimes_apply(struct ss_runtimes *runtimes,
 			      const struct ss_capture_thread *thread,
 			      const struct ss_runtimes_stack *stack,
-			      const struct ss_frame **ret, size_t *ret_count,
-			      const uint32_t **ret_map, const char **ret_reason);
+			      struct ss_runtimes_frames *ret);
 
 /* Keeps those with the most calls. */
 static void add_thread(const struct ss_capture_thread *thread,
@@ -146,17 +144,15 @@ static void add_thread(const struct ss_capture_thread *thread,
 bool __wrap_ss_runtimes_apply(struct ss_runtimes *runtimes,
 			      const struct ss_capture_thread *thread,
 			      const struct ss_runtimes_stack *stack,
-			      const struct ss_frame **ret, size_t *ret_count,
-			      const uint32_t **ret_map, const char **ret_reason)
+			      struct ss_runtimes_frames *ret)
 {
-	const bool ok = __real_ss_runtimes_apply(runtimes, thread, stack, ret, ret_count,
-						 ret_map, ret_reason);
+	const bool ok = __real_ss_runtimes_apply(runtimes, thread, stack, ret);
 
 	size_t calls = 0;
-	for (size_t i = 0; *ret && i < *ret_count; i++)
-		calls += (*ret)[i].kind != SS_FRAME_NATIVE;
+	for (size_t i = 0; ret->items && i < ret->count; i++)
+		calls += ret->items[i].kind != SS_FRAME_NATIVE;
 	if (seed.collecting && calls > 0 && stack->count <= FUZZ_FRAMES_MAX)
-		add_thread(thread, stack, calls, *ret, *ret_count);
+		add_thread(thread, stack, calls, ret->items, ret->count);
 	return ok;
 }
 
