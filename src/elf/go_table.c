@@ -9,6 +9,9 @@ enum {
 	FUNCTIONS_MAX = 1 << 22,
 	RELOCATIONS_MAX = 1 << 21, /* 48 MiB; large programs have 200,000 */
 	RELOCATIONS_AT_ONCE = 1024,
+	TABLE_ALIGNMENT = 32,
+	SEARCHED_AT_ONCE = 1 << 16,
+	TRIES_MAX = 16,
 };
 
 enum {
@@ -119,35 +122,81 @@ static uint64_t read_address(const struct ss_elf *elf, const Elf64_Shdr *section
 }
 
 /* The start of the text: since Go 1.26 the table's header has none. 0: not found. */
-static uint64_t find_text(const struct ss_elf *elf, const Elf64_Shdr *table)
+static uint64_t find_text(const struct ss_elf *elf, uint64_t table)
 {
 	const Elf64_Shdr *module = ss_elf_find_section(elf, ".go.module");
-	uint64_t text = find_relocated(
-		elf, table->sh_addr + offsetof(struct head, words[WORD_TEXT]));
+	uint64_t text =
+		find_relocated(elf, table + offsetof(struct head, words[WORD_TEXT]));
 
-	if (text || !module || read_address(elf, module, 0) != table->sh_addr)
+	if (text || !module || read_address(elf, module, 0) != table)
 		return text;
 	return read_address(elf, module, MODULE_TEXT);
+}
+
+/* Reads a table that begins at an offset in a section. */
+static bool read_table(const struct ss_elf *elf, const Elf64_Shdr *section,
+		       uint64_t offset, struct ss_go_table *ret)
+{
+	struct head head = {};
+
+	*ret = (struct ss_go_table){ .file_offset = section->sh_offset + offset,
+				     .size = section->sh_size - offset };
+	if (!ss_elf_read(elf, ret->file_offset, &head, SS_MIN(sizeof(head), ret->size)) ||
+	    head.zero != 0 || head.pointer_size != 8 || !read_head(&head, ret))
+		return false;
+	if (ret->word == 4 && ret->text == 0)
+		ret->text = find_text(elf, section->sh_addr + offset);
+	return (ret->word == 8 || ret->text) && is_valid(ret);
+}
+
+static bool may_be_head(const uint8_t *bytes)
+{
+	const struct head *head = (const void *)bytes;
+
+	return (head->magic == GO_1_18 || head->magic == GO_1_20) && head->zero == 0 &&
+	       head->pointer_size == 8;
+}
+
+/* Up to Go 1.25 the linker of C puts the table of programs with C code that are
+   position-independent, and of libraries, between other data. */
+static bool search_table(const struct ss_elf *elf, const Elf64_Shdr *section,
+			 struct ss_go_table *ret)
+{
+	_Alignas(TABLE_ALIGNMENT) uint8_t part[SEARCHED_AT_ONCE];
+	const uint64_t first = -section->sh_addr % TABLE_ALIGNMENT;
+	unsigned tries = TRIES_MAX;
+
+	for (uint64_t at = first; at < section->sh_size && tries; at += sizeof(part)) {
+		size_t size =
+			(size_t)SS_MIN(section->sh_size - at, (uint64_t)sizeof(part));
+		if (!ss_elf_read(elf, section->sh_offset + at, part, size))
+			return false;
+		for (size_t i = 0; i + TABLE_ALIGNMENT <= size && tries;
+		     i += TABLE_ALIGNMENT) {
+			if (!may_be_head(part + i))
+				continue;
+			if (read_table(elf, section, at + i, ret))
+				return true;
+			tries--; /* each may search all relocations */
+		}
+	}
+	return false;
 }
 
 bool ss_go_table_find(const struct ss_elf *elf, struct ss_go_table *ret)
 {
 	const Elf64_Shdr *section = ss_elf_find_section(elf, ".gopclntab");
-	struct head head = {};
+	bool named = true;
 
 	if (!section)
 		section = ss_elf_find_section(elf, ".data.rel.ro.gopclntab");
-	if (!section || section->sh_size > SS_ELF_SECTION_MAX ||
-	    !ss_elf_read(elf, section->sh_offset, &head,
-			 SS_MIN(sizeof(head), section->sh_size)))
+	if (!section && ss_elf_find_section(elf, ".go.buildinfo")) {
+		section = ss_elf_find_section(elf, ".data.rel.ro");
+		named = false;
+	}
+	if (!section || section->sh_size > SS_ELF_SECTION_MAX)
 		return false;
-	*ret = (struct ss_go_table){ .file_offset = section->sh_offset,
-				     .size = section->sh_size };
-	if (head.zero != 0 || head.pointer_size != 8 || !read_head(&head, ret))
-		return false;
-	if (ret->word == 4 && ret->text == 0)
-		ret->text = find_text(elf, section);
-	return (ret->word == 8 || ret->text) && is_valid(ret);
+	return named ? read_table(elf, section, 0, ret) : search_table(elf, section, ret);
 }
 
 static uint64_t read_word(const struct ss_go_table *go, const uint8_t *bytes,

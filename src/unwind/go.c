@@ -87,8 +87,9 @@ static bool find_value(struct ss_cursor *bytes, uint64_t at, uint64_t step,
  * the flags of functions (1.17) have moved from version to version.
  */
 static const char *const roots[] = {
-	"runtime.goexit", "runtime.mcall",	 "runtime.mstart",
-	"runtime.rt0_go", "runtime.systemstack", "runtime.morestack",
+	"runtime.goexit",     "runtime.mcall",	"runtime.mstart",
+	"runtime.asmcgocall", "runtime.rt0_go", "runtime.systemstack",
+	"runtime.morestack",
 };
 
 static uint64_t find_description(struct ss_image *image, uint64_t function)

@@ -1,37 +1,66 @@
 #include "unwind/goroutines.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
+#include "base/cleanup.h"
 #include "base/search.h"
 #include "runtime/goroutines.h"
 #include "unwind/go.h"
 
-/* The program: a library of Go in a program of C is not found. NULL: not known. */
-static struct ss_loaded_module *find_executable(struct ss_unwind_context *ctx)
+static bool try_module(struct ss_unwind_context *ctx, uint64_t address,
+		       struct ss_go_program *ret, uint64_t *ret_list)
 {
-	const struct ss_capture *capture = ctx->capture;
-	const char *path = capture->process.executable;
-
-	for (size_t i = 0; path && i < capture->modules.count; i++) {
-		const struct ss_module *module = &capture->modules.items[i]->pub;
-		if (strcmp(module->path, path) == 0)
-			return ss_context_find_module(ctx, module->base);
-	}
-	return NULL;
-}
-
-/* False: not a program of Go. */
-static bool find_program(struct ss_unwind_context *ctx, struct ss_go_program *ret,
-			 uint64_t *ret_list)
-{
-	struct ss_loaded_module *loaded = find_executable(ctx);
+	struct ss_loaded_module *loaded = ss_context_find_module(ctx, address);
 
 	if (!loaded || !loaded->image || loaded->skipped)
 		return false;
 	ss_go_program_find(loaded->image, ret);
 	*ret_list = ret->list + loaded->bias;
 	return ret->is_go;
+}
+
+/* Marks the modules that threads execute. */
+static void mark_executed(const struct ss_capture *capture, bool *ret)
+{
+	for (size_t i = 0; i < capture->threads.count; i++) {
+		const struct ss_regs *regs = &capture->threads.items[i].regs;
+		const struct ss_area *area =
+			regs->valid ? ss_capture_find_area(
+					      capture, ss_regs_pc(capture->arch, regs)) :
+				      NULL;
+		if (area && area->module >= 0)
+			ret[area->module] = true;
+	}
+}
+
+/* The program, or a library of Go in a program of C: of several libraries the first one. Go's
+   runtime has threads of its own, which are in code of it at nearly all times, so no other
+   library is read. False: there is no Go. */
+static bool find_program(struct ss_unwind_context *ctx, struct ss_go_program *ret,
+			 uint64_t *ret_list)
+{
+	const struct ss_capture *capture = ctx->capture;
+	const char *path = capture->process.executable;
+
+	for (size_t i = 0; path && i < capture->modules.count; i++) {
+		const struct ss_module *module = &capture->modules.items[i]->pub;
+		if (strcmp(module->path, path) == 0 &&
+		    try_module(ctx, module->base, ret, ret_list))
+			return true;
+	}
+	_cleanup_free_ bool *executed =
+		calloc(capture->modules.count + 1, sizeof(*executed));
+	if (!executed)
+		return false;
+	mark_executed(capture, executed);
+	for (size_t i = 0; i < capture->modules.count; i++) {
+		const struct ss_module *module = &capture->modules.items[i]->pub;
+		if (executed[i] && try_module(ctx, module->base, ret, ret_list))
+			return true;
+	}
+	return false;
 }
 
 bool ss_goroutines_plan(struct ss_unwind_context *ctx, struct ss_gather_plan *ret)

@@ -1,7 +1,7 @@
 """Goroutines of Go programs: the same ones, with the same status, frames and lines, as in the
 runtime's own dump of the same parked moment; none of them is disturbed.
 
-Debian packages: golang-go, gdb, caddy. STACKSNAP_GO: paths of more versions of go, separated by colons.
+Debian packages: golang-go, gcc, gdb, caddy. STACKSNAP_GO: paths of more versions of go, separated by colons.
 """
 # ctest: real
 
@@ -21,6 +21,33 @@ from harness import EndToEnd, LIMIT_S, Snapshot, main, wait_until
 
 COMPILERS = ["go"] + [path for path in os.environ.get("STACKSNAP_GO", "").split(":") if path]
 SOURCE = os.path.join(os.environ["SOURCE"], "targets", "goroutines.go")
+
+LIBRARY = """
+package main
+
+import "C"
+
+//go:noinline
+func wait(from chan int) { <-from }
+
+//export Start
+func Start(count C.int) {
+	from := make(chan int)
+	for i := 0; i < int(count); i++ {
+		go func() { wait(from) }()
+	}
+}
+
+func main() {}
+"""
+PYTHON = """
+import ctypes, sys, time
+def sleeper():
+    time.sleep(1000)
+ctypes.CDLL(sys.argv[1]).Start(7)
+print("ready", flush=True)
+sleeper()
+"""
 
 
 # AB-BA, and who waits behind them; a goroutine that works; with "turns", goroutines that hold a
@@ -255,6 +282,31 @@ class Goroutines(EndToEnd):
         for compiler in COMPILERS:
             with self.subTest(compiler):
                 self.compare(compiler, "-buildmode=pie", "-ldflags=-s -w", lines=False)
+
+    def test_linked_by_c(self):
+        """The linker of C puts the function table of such programs between other data."""
+        self.compare("go", "-buildmode=pie", "-ldflags=-linkmode=external -s -w", lines=False)
+
+    def test_library(self):
+        """A stripped library of Go in a process of Python: its goroutines, and Python's functions."""
+        source = os.path.join(self.directory, "library.go")
+        with open(source, "w", encoding="ascii") as file:
+            file.write(LIBRARY)
+        library = self.build("go", "-buildmode=c-shared", "-ldflags=-s -w", source=source)
+        target = self.start_command(["/usr/bin/python3", "-c", PYTHON, library])
+        wait_until(lambda: sum(group["count"] for group in
+                               self.snap(target.pid, status=(0, 1)).data["goroutines"]
+                               if group["wait_reason"] == "chan receive") == 7,
+                   "goroutines to wait")
+        snapshot = self.snap(target.pid, status=(0, 1))
+        groups = [group for group in snapshot.data["goroutines"]
+                  if group["wait_reason"] == "chan receive"]
+        self.assertEqual([group["count"] for group in groups], [7], snapshot.data)
+        names = [plain(frame["symbol"]) for frame in groups[0]["frames"]]
+        self.assertEqual(names[-3:], ["main.wait", "main.Start.func1", "runtime.goexit"], names)
+        names = [frame["symbol"] for frame in snapshot.thread(target.pid)["frames"]
+                 if frame["kind"] == "python"]
+        self.assertEqual(names, ["sleeper", "<module>"], snapshot.thread(target.pid))
 
     def test_caddy(self):
         """A server that nobody here wrote, without symbols, is as the runtime's dump says. It handles
