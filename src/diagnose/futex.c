@@ -72,6 +72,11 @@ static bool fill_runtime_lock(struct ss_diagnosis *d, const struct ss_futex *fut
 		wait->owner_name = owner ? owner->name : NULL;
 		wait->owner_unknown = owner ? SS_OWNER_UNSPECIFIED : SS_OWNER_CHANGING;
 		wait->self_owned = self && owner;
+		/* As those of versions that use the semaphores of the C library */
+		if (!owner && lock->type == SS_LOCK_PYTHON_LOCK) {
+			wait->kind = SS_WAIT_SEMAPHORE;
+			wait->owner_unknown = SS_OWNER_UNSPECIFIED;
+		}
 		/* Threads look at times whether they can enter a monitor, or ask the holder of
 		   the GIL to release it. There is no limit. */
 		if (lock->type == SS_LOCK_JAVA_MONITOR ||

@@ -183,7 +183,8 @@ static void write_lock_wait(const struct ss_text_writer *w, const struct ss_wait
 					      "read access to " :
 					      "write access to ");
 	write_lock(w, wait);
-	if (wait->kind == SS_WAIT_SEMAPHORE && wait->owner_unknown != SS_OWNER_UNREADABLE)
+	if (wait->kind == SS_WAIT_SEMAPHORE && wait->lock != SS_LOCK_PYTHON_LOCK &&
+	    wait->owner_unknown != SS_OWNER_UNREADABLE)
 		ss_text_writer_add(w, ", value %" PRIu32, wait->value);
 	if (wait->needed)
 		ss_text_writer_add(w, ", %" PRIu32 " of %" PRIu32 " threads arrived",

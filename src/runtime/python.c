@@ -911,7 +911,7 @@ static size_t find_program_locks(const struct python *python,
 			.type = lock->recursive ? SS_LOCK_PYTHON_RLOCK :
 						  SS_LOCK_PYTHON_LOCK,
 			/* As where the owner is not known, for instance in a recording */
-			.address = lock->semaphore,
+			.address = lock->shown,
 			.start = lock->semaphore,
 			.end = lock->semaphore + SEMAPHORE_SIZE,
 			.owner = lock->recursive ?
@@ -919,7 +919,7 @@ static size_t find_program_locks(const struct python *python,
 				 lock->several ? NULL :
 						 lock->owner,
 			.late = true,
-			.only_owned = !lock->recursive,
+			.only_owned = !lock->recursive && !lock->certain,
 		};
 	}
 	return count;

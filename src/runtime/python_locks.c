@@ -25,12 +25,21 @@ enum {
 	RLOCK_OWNER = 24,
 	RLOCK_COUNT = 32,
 	LOCK_READ = 40,
+	/* From 3.14 on: a PyMutex, in an RLock followed by the same as before. A thread that waits
+	   has a struct wait_entry (Python/parking_lot.c) on its stack, with a semaphore. */
+	LOCK_MUTEX = 16,
+	MUTEX_LOCKED = 1,
+	ENTRY_MUTEX = 8, /* before the semaphore */
 	/* PyCFunctionObject, PyMethodDef */
 	FUNCTION_METHOD = 16,
 	FUNCTION_SELF = 24,
+	/* PyMethodDescrObject */
+	DESCRIPTOR_TYPE = 16,
+	DESCRIPTOR_METHOD = 40,
 	/* PyTupleObject, PyBytesObject */
 	OBJECT_SIZE = 16,
 	TUPLE_ITEMS = 24,
+	TUPLE_ITEMS_14 = 32, /* after a hash */
 	BYTES_DATA = 32,
 };
 
@@ -54,6 +63,9 @@ struct places {
 	uint8_t exit;
 	/* From this one on: what tracing puts in place of others; 0: of none */
 	uint8_t instrumented;
+	/* From 3.14 on */
+	bool has_mutex; /* a lock is no semaphore */
+	bool has_self;	/* __exit__ and its object are two values on the stack */
 };
 
 static const struct places places[] = {
@@ -102,6 +114,16 @@ static const struct places places[] = {
 	  .push = 33,
 	  .exit = 44,
 	  .instrumented = 236 },
+	{ .minor = 14,
+	  .code_names = 32,
+	  .code_locals = 72,
+	  .code_exceptions = 40,
+	  .frame_values = 80,
+	  .push = 32,
+	  .exit = 43,
+	  .instrumented = 234,
+	  .has_mutex = true,
+	  .has_self = true },
 };
 
 static const struct places *find_places(const struct ss_python_layout *layout)
@@ -135,12 +157,43 @@ static bool read_lock(const struct ss_memory *memory, uint64_t address,
 	    !ss_memory_read_u32(memory, semaphore, &value) || value != 0)
 		return false;
 	*ret = (struct ss_python_lock){ .address = address,
+					.shown = semaphore,
 					.semaphore = semaphore,
 					.recursive = recursive };
 	if (!recursive)
 		return bytes[LOCK_LOCKED] == 1;
 	ret->owner_id = ss_load_u64(bytes, RLOCK_OWNER);
 	return ss_load_u64(bytes, RLOCK_COUNT) != 0;
+}
+
+/* From 3.14 on: the lock whose mutex is in the entry of a thread that waits. */
+static bool find_parked(const struct ss_runtime_process *process,
+			const struct ss_memory *copied, uint64_t semaphore,
+			struct ss_python_lock *ret)
+{
+	const struct ss_memory *memory = process->memory;
+	char name[SS_PYTHON_TYPE_NAME_MAX];
+	uint8_t bytes[LOCK_READ];
+	uint64_t mutex;
+	uint64_t type;
+
+	if (!ss_memory_read_u64(copied, semaphore - ENTRY_MUTEX, &mutex) ||
+	    !ss_python_type_of(memory, mutex - LOCK_MUTEX, &type) ||
+	    !ss_python_type_name(memory, type, name))
+		return false;
+	bool recursive = strcmp(name, "_thread.RLock") == 0;
+	if ((!recursive && strcmp(name, "_thread.lock") != 0) ||
+	    !ss_memory_read(memory, mutex - LOCK_MUTEX, bytes, sizeof(bytes)) ||
+	    !(bytes[LOCK_MUTEX] & MUTEX_LOCKED))
+		return false;
+	*ret = (struct ss_python_lock){ .address = mutex - LOCK_MUTEX,
+					.shown = mutex,
+					.semaphore = semaphore,
+					.recursive = recursive,
+					.certain = true };
+	if (recursive)
+		ret->owner_id = ss_load_u64(bytes, RLOCK_OWNER);
+	return true;
 }
 
 /* An object on the heap, and not on the stack itself or in code. */
@@ -194,10 +247,11 @@ size_t ss_python_locks_find(const struct ss_runtime_process *process,
 			    size_t max)
 {
 	const struct ss_capture *capture = process->capture;
+	const struct places *at = find_places(layout);
 	struct semaphores known;
 	size_t count = 0;
 
-	if (!find_places(layout))
+	if (!at)
 		return 0;
 	known.count = 0;
 	for (size_t i = 0;
@@ -209,7 +263,10 @@ size_t ss_python_locks_find(const struct ss_runtime_process *process,
 		    is_known(&known, futex.address))
 			continue;
 		known.addresses[known.count++] = futex.address;
-		count += find_lock(process, copied, thread, futex.address, &ret[count]);
+		count += at->has_mutex ? find_parked(process, copied, futex.address,
+						     &ret[count]) :
+					 find_lock(process, copied, thread, futex.address,
+						   &ret[count]);
 	}
 	return count;
 }
@@ -290,9 +347,11 @@ static struct names read_names(const struct search *search, uint64_t code)
 	    count > NAMES_MAX ||
 	    !read_name(search, code + search->layout->code_name, &ret))
 		return (struct names){ .release = true };
+	const uint64_t items =
+		names + (search->places->minor >= 14 ? TUPLE_ITEMS_14 : TUPLE_ITEMS);
 	for (uint64_t i = 0; i < count && !ret.release; i++) {
 		if (!take_work(search, NAME_WORK) ||
-		    !read_name(search, names + TUPLE_ITEMS + i * 8, &ret))
+		    !read_name(search, items + i * 8, &ret))
 			ret.release = true;
 	}
 	return ret;
@@ -307,13 +366,19 @@ static void look_up_names(struct search *search)
 	search->code_count = 0;
 }
 
-static bool waits_for(const struct ss_capture_thread *thread,
-		      const struct ss_python_lock *lock)
+static bool waits_for(const struct search *search, const struct ss_python_lock *lock)
 {
 	struct ss_futex futex;
 
-	return ss_futex_parse(&thread->syscall, &futex) &&
-	       futex.address == lock->semaphore;
+	if (!ss_futex_parse(&search->thread->syscall, &futex))
+		return false;
+	/* Several threads may wait for it, each at a semaphore of its own. */
+	for (size_t i = 0; i < search->count; i++) {
+		if (search->locks[i].address == lock->address &&
+		    search->locks[i].semaphore == futex.address)
+			return true;
+	}
+	return false;
 }
 
 /* Whether the thread may have released a lock since it began the current frame's with
@@ -329,27 +394,60 @@ static bool may_have_released(struct search *search, const struct ss_python_lock
 	search->may_release |= inside->release || current->release || inside->acquire;
 	return search->may_release ||
 	       ((current->acquire || current->enter || inside->enter) &&
-		waits_for(search->thread, lock));
+		waits_for(search, lock));
 }
 
-/* A with statement has an object's __exit__ on the stack of its frame. */
-static void add_statement(struct search *search, uint64_t slot)
+static bool is_exit(const struct ss_memory *memory, uint64_t method)
 {
 	char name[SS_PYTHON_TYPE_NAME_MAX];
+	uint64_t text;
+
+	return ss_memory_read_u64(memory, method, &text) &&
+	       ss_memory_read_string(memory, text, name, sizeof(name)) &&
+	       strcmp(name, "__exit__") == 0;
+}
+
+/* The object of a with statement: its __exit__ is on the stack of the frame, from 3.14 on the
+   method of the type, and then the object. False: __exit__ is not written in C. */
+static bool find_self(const struct search *search, uint64_t slot, uint64_t *ret)
+{
 	const struct ss_memory *memory = search->memory;
+	const uint64_t mask = search->layout->frame_code_mask;
 	uint64_t function;
 	uint64_t method;
-	uint64_t text;
+	uint64_t owner;
+	uint64_t type;
+
+	if (!search->places->has_self)
+		return ss_memory_read_u64(memory, slot, &function) &&
+		       ss_python_has_type(memory, function,
+					  "builtin_function_or_method") &&
+		       ss_memory_read_u64(memory, function + FUNCTION_METHOD, &method) &&
+		       is_exit(memory, method) &&
+		       ss_memory_read_u64(memory, function + FUNCTION_SELF, ret);
+	if (!ss_memory_read_u64(memory, slot - 8, &function) ||
+	    !ss_memory_read_u64(memory, slot, ret))
+		return false;
+	function &= mask;
+	*ret &= mask;
+	if (!ss_python_has_type(memory, function, "method_descriptor") ||
+	    !ss_memory_read_u64(memory, function + DESCRIPTOR_METHOD, &method) ||
+	    !is_exit(memory, method) ||
+	    !ss_memory_read_u64(memory, function + DESCRIPTOR_TYPE, &owner) ||
+	    !ss_python_type_of(memory, *ret, &type))
+		return false;
+	/* A lock has it from its own type. */
+	if (type != owner)
+		*ret = 0;
+	return true;
+}
+
+static void add_statement(struct search *search, uint64_t slot)
+{
 	uint64_t self;
 
 	/* Functions in Python may do anything, for instance release a lock as they begin. */
-	if (!ss_memory_read_u64(memory, slot, &function) ||
-	    !ss_python_has_type(memory, function, "builtin_function_or_method") ||
-	    !ss_memory_read_u64(memory, function + FUNCTION_METHOD, &method) ||
-	    !ss_memory_read_u64(memory, method, &text) ||
-	    !ss_memory_read_string(memory, text, name, sizeof(name)) ||
-	    strcmp(name, "__exit__") != 0 ||
-	    !ss_memory_read_u64(memory, function + FUNCTION_SELF, &self)) {
+	if (!find_self(search, slot, &self)) {
 		search->may_release = true;
 		return;
 	}
@@ -455,7 +553,8 @@ static bool add_by_table(struct search *search, uint64_t frame, const uint8_t *b
 			return false;
 		if (handler[0] == search->places->push &&
 		    handler[2] == search->places->exit) {
-			if (!entry.last_instruction || entry.depth == 0)
+			if (!entry.last_instruction ||
+			    entry.depth < 1U + search->places->has_self)
 				return false;
 			add_statement(search, frame + search->places->frame_values +
 						      8 * (locals + entry.depth - 1));

@@ -1,7 +1,7 @@
 /*
- * Locks of CPython, 3.8 to 3.13: threading.Lock (_thread.lock) and threading.RLock
- * (_thread.RLock). Each object has a semaphore, on which threads wait. An RLock records its
- * owner. A Lock does not: its owner is known only if that is in a "with" statement of
+ * Locks of CPython, 3.8 to 3.14: threading.Lock (_thread.lock) and threading.RLock
+ * (_thread.RLock). Each object has a semaphore, on which threads wait; from 3.14 on each thread
+ * that waits has one. An RLock records its owner. A Lock does not: its owner is known only if that is in a "with" statement of
  * this lock. The frame has the lock's __exit__ on its stack then, and its code says that the current
  * instruction is between the two.
  *
@@ -16,8 +16,11 @@
 
 struct ss_python_lock {
 	uint64_t address;
+	uint64_t
+		shown; /* identifies it to users: its semaphore, or from 3.14 on its mutex */
 	uint64_t semaphore;
 	bool recursive; /* RLock */
+	bool certain; /* what the thread at the semaphore waits for, with or without an owner */
 	/* RLock: the owner's id in its thread state; 0: none */
 	uint64_t owner_id;
 	/* Lock: the thread in whose with statement it provably is; or NULL */
