@@ -391,7 +391,7 @@ static bool walk_compiled(struct walk *walk, const struct frame *frame)
 		return true;
 	if (code.kind == SS_V8_BASELINE)
 		return walk_baseline(walk, frame, &code, &shared);
-	if (code.kind == SS_V8_OPTIMIZED)
+	if (code.kind == SS_V8_MAGLEV || code.kind == SS_V8_TURBOFAN)
 		return walk_optimized(walk, frame, &code, &shared);
 	return true;
 }

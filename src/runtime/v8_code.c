@@ -21,6 +21,12 @@ enum {
 	/* struct InliningPosition */
 	INLINING_SIZE = 16,
 	INLINING_FUNCTION = 8,
+	/* Safepoints of Maglev: src/codegen/maglev-safepoint-table.h */
+	SAFEPOINTS_HEADER = 16,
+	SAFEPOINTS_COUNT = 4,
+	SAFEPOINTS_SIZES = 8,
+	SAFEPOINTS_MAX = 1 << 16,
+	SAFEPOINT_MAX = 4 * 7 + 1, /* bytes */
 	/* The first bytecodes are prefixes: Wide, ExtraWide, and both for the debugger */
 	PREFIXES = 4,
 };
@@ -38,9 +44,9 @@ static enum ss_v8_kind kind_of(const struct ss_v8_layout *layout, uint32_t flags
 	if (kind == layout->kind_baseline)
 		return SS_V8_BASELINE;
 	/* enum CodeKind: BASELINE is followed by MAGLEV and TURBOFAN */
-	return kind == layout->kind_baseline + 1 || kind == layout->kind_baseline + 2 ?
-		       SS_V8_OPTIMIZED :
-		       SS_V8_OTHER;
+	if (kind == layout->kind_baseline + 1)
+		return SS_V8_MAGLEV;
+	return kind == layout->kind_baseline + 2 ? SS_V8_TURBOFAN : SS_V8_OTHER;
 }
 
 /* Reads the code whose instructions begin at start. */
@@ -129,7 +135,7 @@ uint64_t ss_v8_code_subject(const struct ss_v8_heap *heap, const struct ss_v8_co
 
 	if (code->kind == SS_V8_OTHER)
 		return 0;
-	if (code->kind == SS_V8_OPTIMIZED) {
+	if (code->kind != SS_V8_BASELINE) {
 		type = layout->type_shared;
 		if (!read_subject(heap, code->data, &object))
 			return 0;
@@ -191,6 +197,73 @@ static bool read_count(const struct ss_v8_heap *heap, uint64_t array, uint32_t i
 	return true;
 }
 
+/* An exit of code to the interpreter. */
+struct exit {
+	int32_t bytecode;
+	int32_t pc; /* Turbofan: the return address; Maglev: the place of the exit itself */
+};
+
+static bool read_exit(const struct ss_v8_heap *heap, const struct ss_v8_code *code,
+		      uint32_t index, struct exit *ret)
+{
+	uint32_t at =
+		heap->layout->deopt_inlining + DEOPT_EXITS + DEOPT_EXIT_ELEMENTS * index;
+	uint64_t pc;
+	uint64_t bytecode;
+
+	if (!read_element(heap, code->data, at + 2, &pc) ||
+	    !read_element(heap, code->data, at, &bytecode) || !ss_v8_is_smi(pc) ||
+	    !ss_v8_is_smi(bytecode))
+		return false;
+	*ret = (struct exit){ ss_v8_smi(bytecode), ss_v8_smi(pc) };
+	return true;
+}
+
+static uint32_t take_bytes(const uint8_t **at, uint32_t size)
+{
+	uint32_t value = 0;
+
+	for (uint32_t i = 0; i < size; i++)
+		value |= (uint32_t) * (*at)++ << 8 * i;
+	return value;
+}
+
+/*
+ * Maglev: the table of safepoints, which follows the instructions, says to which exit a return
+ * address belongs, and where that is.
+ */
+static bool find_safepoint(const struct ss_v8_heap *heap, const struct ss_v8_code *code,
+			   uint64_t offset, uint32_t *ret, uint32_t *ret_place)
+{
+	uint32_t count;
+	uint32_t sizes;
+
+	if (!ss_memory_read_u32(heap->memory, code->end + SAFEPOINTS_COUNT, &count) ||
+	    !ss_memory_read_u32(heap->memory, code->end + SAFEPOINTS_SIZES, &sizes))
+		return false;
+	uint32_t pc_size = sizes >> 4 & 7;
+	uint32_t index_size = sizes >> 7 & 7;
+	uint32_t size = 2 * pc_size + index_size + 1 + (sizes >> 1 & 7);
+	if (!(sizes & 1) || count > SAFEPOINTS_MAX || pc_size == 0 || pc_size > 4 ||
+	    index_size > 4 || !ss_v8_take(heap, (uint64_t)count * size))
+		return false;
+	for (uint32_t i = 0; i < count; i++) {
+		uint8_t bytes[SAFEPOINT_MAX];
+		const uint8_t *at = bytes;
+		if (!ss_memory_read(heap->memory,
+				    code->end + SAFEPOINTS_HEADER + (uint64_t)i * size,
+				    bytes, size))
+			return false;
+		if (take_bytes(&at, pc_size) != offset)
+			continue;
+		/* Both are stored as + 1; 0: it has none. */
+		*ret = take_bytes(&at, index_size);
+		*ret_place = take_bytes(&at, pc_size);
+		return (*ret)-- > 0 && (*ret_place)-- > 0;
+	}
+	return false;
+}
+
 /*
  * A call after which the code may be left for the interpreter has an exit: it says at which
  * bytecode of the innermost function that would be. Other calls (to allocate memory) may be
@@ -202,21 +275,27 @@ static bool find_exit(const struct ss_v8_heap *heap, const struct ss_v8_code *co
 	const uint32_t first = heap->layout->deopt_inlining;
 	uint32_t eager;
 	uint32_t lazy;
-	uint64_t word;
-	uint64_t bytecode;
+	struct exit exit;
 
 	if (!read_count(heap, code->data, first + DEOPT_EAGER_COUNT, &eager) ||
 	    !read_count(heap, code->data, first + DEOPT_LAZY_COUNT, &lazy) ||
 	    !ss_v8_take(heap, 8 * (uint64_t)DEOPT_EXIT_ELEMENTS * (eager + lazy)))
 		return false;
-	for (uint32_t i = 0; i < eager + lazy; i++) {
-		uint32_t at = first + DEOPT_EXITS + DEOPT_EXIT_ELEMENTS * i;
-		if (!read_element(heap, code->data, at + 2, &word) ||
-		    !read_element(heap, code->data, at, &bytecode) ||
-		    !ss_v8_is_smi(word) || !ss_v8_is_smi(bytecode))
+	if (code->kind == SS_V8_MAGLEV) {
+		uint32_t index;
+		uint32_t place;
+		if (!find_safepoint(heap, code, offset, &index, &place) ||
+		    index >= eager + lazy || !read_exit(heap, code, index, &exit) ||
+		    exit.pc != (int64_t)place)
 			return false;
-		if ((uint64_t)(int64_t)ss_v8_smi(word) == offset) {
-			*ret = ss_v8_smi(bytecode);
+		*ret = exit.bytecode;
+		return true;
+	}
+	for (uint32_t i = 0; i < eager + lazy; i++) {
+		if (!read_exit(heap, code, i, &exit))
+			return false;
+		if ((uint64_t)(int64_t)exit.pc == offset) {
+			*ret = exit.bytecode;
 			return true;
 		}
 	}

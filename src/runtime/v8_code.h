@@ -12,7 +12,8 @@ enum { SS_V8_INLINED_MAX = 64 };
 enum ss_v8_kind {
 	SS_V8_OTHER, /* regular expressions, stubs */
 	SS_V8_BASELINE,
-	SS_V8_OPTIMIZED, /* Maglev, TurboFan */
+	SS_V8_MAGLEV,
+	SS_V8_TURBOFAN,
 };
 
 struct ss_v8_code {
