@@ -162,6 +162,25 @@ void ss_text_write_advice(const struct ss_format_options *options, FILE *out)
 	(void)fputc_unlocked('\n', out);
 }
 
+/* Where the threads of a group wait, in the language of the program: "  waits in Queue.get at
+   worker.py:41". */
+static void write_place(const struct ss_snapshot *snapshot, const struct ss_group *group,
+			const struct ss_format_options *options, FILE *out)
+{
+	const struct ss_thread *thread = ss_snapshot_thread(snapshot, *group->members);
+	size_t program = 0;
+	size_t called = thread->wait ? ss_text_find_call(snapshot, thread, &program) :
+				       thread->frame_count;
+
+	if (called >= thread->frame_count || options->raw)
+		return;
+	const struct ss_frame *caller = ss_snapshot_frame(snapshot, thread, program);
+	(void)fputs_unlocked(group->count == 1 ? "  waits in " : "  wait in ", out);
+	ss_escape_write(ss_snapshot_frame(snapshot, thread, called)->symbol, NULL, out);
+	ss_text_write_source(caller->file, caller->line, options->verbose, out);
+	(void)fputc_unlocked('\n', out);
+}
+
 static struct ss_error *write_group(const struct ss_snapshot *snapshot,
 				    const struct ss_group *group,
 				    const struct ss_goroutine_grouping *goroutines,
@@ -172,6 +191,7 @@ static struct ss_error *write_group(const struct ss_snapshot *snapshot,
 
 	if (!error)
 		error = ss_text_write_waits(snapshot, group, options, out);
+	write_place(snapshot, group, options, out);
 	ss_text_write_thread_goroutine(goroutines, snapshot, group, out);
 	if (group->like_previous)
 		(void)fputs_unlocked("  the same native frames; functions of the "

@@ -658,6 +658,12 @@ class Python(unittest.TestCase):
                     found = {(place["function"].split(".")[-1], place["caller"].split(".")[-1],
                               place["file"], place["line"]) for place in places if place}
                     self.assertLessEqual(expected, found, taken)
+                text = subprocess.run([harness.STACKSNAP, "-a", str(program.pid)],
+                                      capture_output=True, text=True, check=False,
+                                      timeout=harness.LIMIT_S).stdout
+                for function, _, file, line in expected:
+                    place = rf".*{re.escape(os.path.basename(file))}:{line}\n"
+                    self.assertRegex(text, r"\n  waits? in (\w+\.)*" + function + " at " + place)
 
     def test_native(self):
         """--native shows both, and the functions are in front of the loop that executes them."""
