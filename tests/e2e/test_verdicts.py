@@ -1,5 +1,6 @@
 """No false verdicts: programs that are idle or busy, as Debian has them, are neither stuck nor
-blocked for stacksnap hang. Each program that is installed is judged STACKSNAP_TRIES times."""
+blocked for stacksnap hang. Each program that is installed is judged STACKSNAP_TRIES times; at the
+end are the lines of the table in docs/verdicts.md."""
 # ctest: real serial release-only timeout=900 tries=12
 
 import json
@@ -134,8 +135,7 @@ def free_port(given=set()):
 
 
 class Verdicts(EndToEnd):
-    judged = 0
-    programs = set()
+    verdicts = {}  # by program
 
     def setUp(self):
         self.directory = tempfile.mkdtemp(prefix="stacksnap-verdicts-", dir="/tmp")
@@ -144,7 +144,11 @@ class Verdicts(EndToEnd):
 
     @classmethod
     def tearDownClass(cls):
-        print("%d verdicts on %d programs" % (cls.judged, len(cls.programs)))
+        print("%d verdicts on %d programs" % (sum(map(len, cls.verdicts.values())),
+                                              len(cls.verdicts)))
+        for name, found in sorted(cls.verdicts.items()):
+            words = ["%d %s" % (found.count(verdict), verdict) for verdict in sorted(set(found))]
+            print("| %s | %d | %s |" % (name, len(found), ", ".join(words)))
 
     def end(self, process):
         """With all processes that it has started: they are of its group."""
@@ -186,11 +190,10 @@ class Verdicts(EndToEnd):
                 if result.returncode == 2 and not os.path.exists("/proc/%d" % pid):
                     continue  # a child that has ended
                 report = json.loads(result.stdout)
-                Verdicts.judged += 1
+                Verdicts.verdicts.setdefault(name, []).append(report["verdict"])
                 with self.subTest(name, pid=pid):
                     self.assertIn(report["verdict"], ("idle", "moving", "busy"),
                                   json.dumps(report)[:20000])
-        Verdicts.programs.add(name)
 
     def test_commands(self):
         with open(os.path.join(self.directory, "tcl"), "w") as file:
