@@ -47,6 +47,8 @@ ss_recorder_process_new(struct ss_target *target, bool owned,
 	if (options->feed &&
 	    ss_load_feed_add(options->feed, target->pid, &process->loads)) {
 		process->feed = options->feed;
+	}
+	if (process->feed && !options->on_cpu) {
 		process->sampler.by_kernel = true;
 		process->sampler.threads.sampled = true;
 		ss_switch_stacks_open(&process->sampler.switches);
@@ -245,7 +247,7 @@ static void end_process(struct ss_recorder_process *process)
 	process->handle = SS_ID_NONE;
 	ss_gathers_deinit(&process->sampler.gathers);
 	process->planned = process->runtime = false;
-	process->sampler.by_kernel = process->feed != NULL;
+	process->sampler.by_kernel = process->feed && !process->sampler.on_cpu;
 	/* The new program may have overwritten it. */
 	ss_recorder_perf_map_deinit(&process->perf_map);
 	ss_recorder_waits_forget(&process->waits);
@@ -1095,6 +1097,30 @@ static enum ss_mapping_check check_mappings(struct ss_recorder_process *process,
 	return worst;
 }
 
+/* What was mapped since a sample may have taken the place of what it was in. False without
+   memory. */
+static bool check_loads(struct ss_recorder_process *process,
+			const struct ss_capture *capture,
+			const struct ss_unwound *unwound)
+{
+	if (!process->feed)
+		return true;
+	if (!ss_load_feed_read(process->feed))
+		return false;
+	for (size_t i = 0; i < capture->threads.count; i++) {
+		struct ss_sampled_thread *sampled = ss_thread_list_find(
+			&process->sampler.threads, capture->threads.items[i].tid);
+		const struct ss_unwound_stack *stack =
+			&unwound->stacks.items[unwound->threads.items[i].stack];
+		bool loaded = sampled && process->loads.last_ns >= sampled->sampled_ns;
+		for (size_t f = 0; loaded && f < stack->count; f++)
+			sampled->areas.incomplete |= ss_module_loads_covered(
+				&process->loads, stack->frames[f].pc,
+				sampled->sampled_ns);
+	}
+	return true;
+}
+
 /* Unwinds samples; once more if the memory map has changed. NULL in result->unwound: they
    are lost, or of a program that was replaced. */
 static struct ss_error *unwind_samples(struct ss_recorder_process *process,
@@ -1135,7 +1161,9 @@ static struct ss_error *unwind_samples(struct ss_recorder_process *process,
 				process, sampled,
 				&unwound->stacks.items[unwound->threads.items[i].stack]);
 	}
-	return NULL;
+	return check_loads(process, result->capture, result->unwound) ?
+		       NULL :
+		       ss_error_no_memory();
 }
 
 static struct ss_error *take_samples(struct ss_recorder_process *process,

@@ -53,11 +53,11 @@ struct ss_recorder {
 	struct ss_ticker ticker;
 	struct ss_cpu_clock clock; /* closed: threads are stopped instead */
 	struct ss_on_cpu on_cpu;
-	struct ss_load_feed feed;	 /* open with the clock, unless on_cpu */
-	struct ss_pace pace;		 /* of the clock */
-	uint64_t lost;			 /* clock: samples, as of the last tick */
-	uint64_t written_ns;		 /* clock: time of the last tick */
-	uint64_t progress_ns;		 /* progress */
+	struct ss_load_feed feed; /* open with the clock; with on_cpu if possible */
+	struct ss_pace pace;	  /* of the clock */
+	uint64_t lost;		  /* clock: samples, as of the last tick */
+	uint64_t written_ns;	  /* clock: time of the last tick */
+	uint64_t progress_ns;	  /* progress */
 	struct ss_tick_record unwritten; /* of lost ticks; added to the next one */
 	uint64_t checked_stops; /* summary.thread_stops at the last look for tracees */
 	struct ss_error *error;
@@ -75,8 +75,10 @@ static void open_clock(struct ss_recorder *recorder)
 
 	recorder->summary.perf_errno = ss_cpu_clock_open(
 		&recorder->clock, o->period_ns, o->max_stack ? o->max_stack : STACK_MAX);
-	if (recorder->summary.perf_errno == 0 && !o->on_cpu)
-		recorder->summary.perf_errno = ss_load_feed_open(&recorder->feed);
+	if (recorder->summary.perf_errno == 0) {
+		int errnum = ss_load_feed_open(&recorder->feed);
+		recorder->summary.perf_errno = o->on_cpu ? 0 : errnum;
+	}
 	if (recorder->summary.perf_errno)
 		ss_cpu_clock_close(&recorder->clock);
 	recorder->summary.sampled_cpus = ss_cpu_clock_is_open(&recorder->clock);

@@ -49,7 +49,7 @@ bool ss_load_feed_read(struct ss_load_feed *feed)
 	for (size_t i = 0; feed->events.lost != feed->lost && i < feed->readers.count;
 	     i++) {
 		struct ss_module_loads *loads = feed->readers.items[i].loads;
-		loads->last_ns = loads->last_code_ns = ss_now_ns();
+		loads->last_ns = loads->last_code_ns = loads->unknown_ns = ss_now_ns();
 	}
 	feed->lost = feed->events.lost;
 	return ok;

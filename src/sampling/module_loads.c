@@ -1,5 +1,6 @@
 #include "sampling/module_loads.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 #include "model/capture.h"
@@ -14,6 +15,7 @@ void ss_module_loads_close(struct ss_module_loads *loads)
 	for (size_t i = 0; i < loads->pending.count; i++)
 		free(loads->pending.items[i]);
 	ss_vector_free(&loads->pending);
+	free(loads->recent);
 	ss_mmap_events_close(&loads->events);
 }
 
@@ -44,13 +46,30 @@ static bool insert(struct ss_module_loads *loads, struct ss_mmap_event *event)
 	return true;
 }
 
+/* False: no memory. */
+static bool note_place(struct ss_module_loads *loads, const struct ss_mmap_event *event)
+{
+	if (!loads->recent)
+		loads->recent = calloc(SS_RECENT_LOADS, sizeof(*loads->recent));
+	if (!loads->recent)
+		return false;
+	struct ss_recent_load *recent =
+		&loads->recent[loads->recent_count++ % SS_RECENT_LOADS];
+	loads->unknown_ns = SS_MAX(loads->unknown_ns, recent->time_ns);
+	*recent = (struct ss_recent_load){ .time_ns = event->time_ns,
+					   .start = event->start,
+					   .end = event->start + event->size };
+	return true;
+}
+
 bool ss_module_loads_add(struct ss_module_loads *loads, const struct ss_mmap_event *event)
 {
 	loads->last_code_ns = SS_MAX(loads->last_code_ns, event->time_ns);
 	if (event->anonymous)
 		return true;
 	loads->last_ns = SS_MAX(loads->last_ns, event->time_ns);
-	return loads->pending.count == SS_MODULE_LOADS_MAX || insert(loads, copy(event));
+	return note_place(loads, event) && (loads->pending.count == SS_MODULE_LOADS_MAX ||
+					    insert(loads, copy(event)));
 }
 
 bool ss_module_loads_read(struct ss_module_loads *loads, pid_t pid)
@@ -62,6 +81,20 @@ bool ss_module_loads_read(struct ss_module_loads *loads, pid_t pid)
 			return false;
 	}
 	return true;
+}
+
+bool ss_module_loads_covered(const struct ss_module_loads *loads, uint64_t address,
+			     uint64_t since_ns)
+{
+	if (loads->unknown_ns >= since_ns)
+		return true;
+	for (size_t i = 0; loads->recent && i < SS_RECENT_LOADS; i++) {
+		const struct ss_recent_load *recent = &loads->recent[i];
+		if (recent->time_ns >= since_ns && address >= recent->start &&
+		    address < recent->end)
+			return true;
+	}
+	return false;
 }
 
 static struct ss_mmap_event *take(struct ss_module_loads *loads, size_t at)

@@ -11,12 +11,25 @@
 /* Of a hostile process; further ones are dropped. */
 enum { SS_MODULE_LOADS_MAX = 1 << 14 };
 
+/* Mappings whose places are kept: more than are made until a sample is looked at, which is after some
+   20 ms, by a process that loads 1,000 libraries per second. */
+enum { SS_RECENT_LOADS = 256 };
+
+struct ss_recent_load {
+	uint64_t time_ns;
+	uint64_t start;
+	uint64_t end;
+};
+
 /* Zeroed, it is closed: nothing is dated, unless loads are added. */
 struct ss_module_loads {
 	struct ss_mmap_events events;
 	uint64_t last_ns;      /* the time of the last one, pending or not; 0: none */
 	uint64_t last_code_ns; /* likewise, or of anonymous memory with code */
 	SS_VECTOR(struct ss_mmap_event *) pending; /* owned; in the order of time */
+	struct ss_recent_load *recent; /* a ring, owned; NULL: nothing was loaded yet */
+	size_t recent_count;	       /* of all, also overwritten ones */
+	uint64_t unknown_ns; /* others may have been mapped until then, anywhere */
 };
 
 /* Returns 0 or an error number, as ss_mmap_events_open(). */
@@ -31,6 +44,10 @@ bool ss_module_loads_read(struct ss_module_loads *loads, pid_t pid);
    False without memory. */
 bool ss_module_loads_add(struct ss_module_loads *loads,
 			 const struct ss_mmap_event *event);
+
+/* Whether a file may have been mapped over an address since a time. */
+bool ss_module_loads_covered(const struct ss_module_loads *loads, uint64_t address,
+			     uint64_t since_ns);
 
 /* The last time at which a module was loaded, which is no longer pending then. 0: not known. */
 uint64_t ss_module_loads_date(struct ss_module_loads *loads,

@@ -900,6 +900,7 @@ static struct ss_error *take_sample(struct ss_sampler *sampler,
 		return ss_error_no_memory();
 	name_thread(sampler, thread);
 	thread->kernel_state = 'R';
+	thread->sampled_ns = sample->clock.time_ns;
 	ss_area_check_clear(&thread->areas);
 	if (thread->excluded)
 		return NULL;

@@ -547,6 +547,29 @@ class Record(EndToEnd):
                     turns[name] += 1
         self.assertTrue(all(turns.values()), turns)
 
+    def test_modules_at_full_speed_on_cpu(self):
+        """A sample of a CPU is compared with a later memory map: what was mapped in between is seen by
+        the kernel's reports. (One whose report is late is not.)"""
+        target = self.start("modules", "fast", settle=False)
+        process = self.start_recording("--on-cpu", "-r", 1000, target.pid)
+        wait_until(lambda: self.has_samples(800), "samples")
+        text = self.finish(process)
+        if "no thread was stopped" not in text:
+            self.skipTest("perf events are not allowed: " + text)
+        executable = os.path.join(TARGETS, "modules")
+        right, wrong = 0, []
+        for sample in self.read().samples:
+            callers = names_in(sample, executable, symbols(executable))
+            for name in "bd":
+                path = os.path.join(TARGETS, "module_%s.so" % name)
+                if not names_in(sample, path, symbols(path)):
+                    continue
+                if "run_" + name in callers:
+                    right += 1
+                elif callers:
+                    wrong.append(sample)
+        self.assertLess(len(wrong), 3 + right / 4, (right, wrong[:3]))
+
     def take_places(self, tool):
         target = self.start("modules")
         process = self.start_recording("-r", 200, target.pid, tool=tool)

@@ -49,6 +49,28 @@ static void test_loads_in_order(void **state)
 	ss_module_loads_close(&loads);
 }
 
+/* Where something was mapped since a time; everywhere, if that is no longer known. */
+static void test_covered(void **state)
+{
+	struct ss_module_loads loads = {};
+	struct ss_mmap_event event = made(30, 0x3000);
+
+	(void)state;
+	assert_true(ss_module_loads_add(&loads, &event));
+	assert_true(ss_module_loads_covered(&loads, 0x3000, 30));
+	assert_true(ss_module_loads_covered(&loads, 0x3fff, 20));
+	assert_false(ss_module_loads_covered(&loads, 0x3fff, 31));
+	assert_false(ss_module_loads_covered(&loads, 0x2fff, 20));
+	assert_false(ss_module_loads_covered(&loads, 0x4000, 20));
+	for (uint64_t i = 0; i < SS_RECENT_LOADS; i++) {
+		event = made(40 + i, 0x5000);
+		assert_true(ss_module_loads_add(&loads, &event));
+	}
+	assert_true(ss_module_loads_covered(&loads, 0x1000, 30));
+	assert_false(ss_module_loads_covered(&loads, 0x1000, 31));
+	ss_module_loads_close(&loads);
+}
+
 /* Code that a program makes may take the place of a module that was unloaded. */
 static void test_anonymous_code(void **state)
 {
@@ -112,6 +134,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_loads_in_order),
+		cmocka_unit_test(test_covered),
 		cmocka_unit_test(test_anonymous_code),
 		cmocka_unit_test(test_readers),
 	};
