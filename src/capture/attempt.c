@@ -31,6 +31,7 @@ enum {
 void ss_attempt_deinit(struct ss_attempt *a)
 {
 	ss_tasks_deinit(&a->tasks);
+	ss_kept_files_free(a->counters);
 	ss_arena_deinit(&a->arena);
 	ss_capture_free(a->capture);
 	ss_look_deinit(&a->look);
@@ -658,6 +659,14 @@ static struct ss_error *finish_maps(struct ss_attempt *a, bool *again)
 	return error;
 }
 
+/* The facts that are collected next need the counters. */
+static void close_task_files(struct ss_attempt *a)
+{
+	bool counters = !a->completed && !a->options->no_waits;
+
+	ss_tasks_close_files(&a->tasks, a->target, counters ? &a->counters : NULL);
+}
+
 static struct ss_error *stop_and_copy(struct ss_attempt *a)
 {
 	ss_freeze_choose(&a->freeze);
@@ -668,7 +677,7 @@ static struct ss_error *stop_and_copy(struct ss_attempt *a)
 	if (error)
 		return error;
 	freeze_until_steady(a);
-	ss_tasks_close_files(&a->tasks, a->target);
+	close_task_files(a);
 	return a->freeze.is_32bit ? ss_error_new(SS_ERROR_UNSUPPORTED,
 						 "process %d runs 32-bit code, which "
 						 "stacksnap does not support",
@@ -699,7 +708,7 @@ static struct ss_error *observe_only(struct ss_attempt *a)
 	gather(a, PART_SLEEPING);
 	/* Threads that ran are observed below. */
 	(void)ss_observe_check(a->target, &a->tasks, NULL, NULL);
-	ss_tasks_close_files(&a->tasks, a->target);
+	close_task_files(a);
 	return NULL;
 }
 

@@ -20,6 +20,7 @@ struct ss_attempt {
 	const struct ss_capture *completed; /* the capture to complete, or NULL */
 	struct ss_capture *capture;
 	struct ss_task_list tasks;
+	struct ss_kept_files *counters; /* of the tasks, see ss_tasks_close_files() */
 	struct ss_arena arena;
 	struct ss_freeze freeze;
 	struct ss_look look;

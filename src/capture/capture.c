@@ -108,7 +108,10 @@ static struct ss_capture *settle(struct ss_attempt *a)
 	struct ss_capture *capture = take_ptr(a->capture);
 
 	if (!a->options->no_waits)
-		ss_objects_collect(capture, a->target, &a->memory, a->options->previous);
+		ss_objects_collect(capture, a->target, &a->memory, a->options->previous,
+				   a->counters);
+	/* The files of modules need descriptors. */
+	ss_kept_files_free(take_ptr(a->counters));
 	(void)ss_files_open(capture, a->options->previous, a->target, &a->memory,
 			    a->maps_fd);
 	(void)find_perf_map(capture, a);

@@ -30,7 +30,7 @@ enum {
 	BITMAP = 2 * ALIGNMENT,
 	/* pieces per task in a batch: two stacks, their rests, another one, a lock word */
 	PIECES_EACH = 6,
-	SPARE = 64, /* threads that appear during the freeze, see tasks.c */
+	SPARE = 8, /* threads that appear during the freeze, see tasks.c */
 };
 
 /* The area of the stack. A stack that has overflowed ends above sp. */

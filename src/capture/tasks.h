@@ -134,8 +134,11 @@ uint64_t ss_task_count_runs(struct ss_task *task, const struct ss_target *target
 void ss_task_keep_files(const struct ss_target *target, pid_t tid,
 			struct ss_kept_thread *ret);
 
-/* Keeps these files for the next capture of a series, or closes them. */
-void ss_tasks_close_files(struct ss_task_list *list, const struct ss_target *target);
+/* Keeps these files for the next capture of a series, or closes them. ret_counters, unless it is
+   NULL: outside of a series, those that count how often a thread was scheduled stay open in
+   a list of their own, which the caller frees; NULL in a series, or without memory. */
+void ss_tasks_close_files(struct ss_task_list *list, const struct ss_target *target,
+			  struct ss_kept_files **ret_counters);
 
 /* Whether the stack of task->before is equal to the copy of that of the task. */
 bool ss_task_has_same_stack(const struct ss_task *task);

@@ -181,7 +181,8 @@ static bool has_objects(const struct ss_call *call)
    call. */
 static bool check_thread(struct ss_thread_facts *thread,
 			 const struct ss_capture_thread *from,
-			 const struct ss_target *target, struct ss_buffer *text)
+			 const struct ss_target *target,
+			 const struct ss_kept_files *counters, struct ss_buffer *text)
 {
 	const struct ss_call *call = ss_call_find(thread->call.id);
 	struct ss_syscall_text now;
@@ -189,7 +190,7 @@ static bool check_thread(struct ss_thread_facts *thread,
 	if (!has_objects(call) || thread->still_in_call || from->state == 'R')
 		return true;
 	if (from->consistent && from->run_count != 0 &&
-	    ss_kept_files_count_runs(target->kept, thread->tid) == from->run_count) {
+	    ss_kept_files_count_runs(counters, thread->tid) == from->run_count) {
 		thread->still_in_call = true;
 		return true;
 	}
@@ -204,7 +205,8 @@ static bool check_thread(struct ss_thread_facts *thread,
 }
 
 void ss_arguments_check(struct ss_facts *facts, const struct ss_capture *capture,
-			const struct ss_target *target)
+			const struct ss_target *target,
+			const struct ss_kept_files *counters)
 {
 	_cleanup_buffer_ struct ss_buffer text = {};
 	size_t first = 0; /* all earlier ones are done */
@@ -213,7 +215,8 @@ void ss_arguments_check(struct ss_facts *facts, const struct ss_capture *capture
 		size_t runs = facts->threads.count;
 		for (size_t k = facts->threads.count; k-- > first;) {
 			if (!check_thread(&facts->threads.items[k],
-					  &capture->threads.items[k], target, &text))
+					  &capture->threads.items[k], target, counters,
+					  &text))
 				runs = k;
 		}
 		first = runs;

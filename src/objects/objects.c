@@ -38,7 +38,8 @@ static void set_time(struct ss_facts *facts, const struct ss_process *process,
 
 void ss_objects_collect(struct ss_capture *capture, const struct ss_target *target,
 			const struct ss_process_memory *memory,
-			const struct ss_capture *previous)
+			const struct ss_capture *previous,
+			const struct ss_kept_files *counters)
 {
 	_cleanup_(ss_facts_cleanup) struct ss_facts *facts = ss_facts_new();
 	const struct ss_facts *then = previous ? previous->facts : NULL;
@@ -56,7 +57,7 @@ void ss_objects_collect(struct ss_capture *capture, const struct ss_target *targ
 	ss_processes_find(facts, target);
 	ss_file_locks_find_owners(facts, target);
 	/* The rest needs the complete descriptors. */
-	ss_arguments_check(facts, capture, target);
+	ss_arguments_check(facts, capture, target, counters ? counters : target->kept);
 	ss_holders_find(facts, target);
 	capture->facts = take_ptr(facts);
 }

@@ -300,7 +300,7 @@ static bool list_due(struct ss_sampler *sampler)
 	unsigned pauses = PAUSES_MAX;
 	size_t count = 0;
 
-	ss_tasks_close_files(tasks, sampler->target);
+	ss_tasks_close_files(tasks, sampler->target, NULL);
 	tasks->items.count = 0;
 	tasks->dumping_core = false;
 	sampler->running.count = 0;

@@ -72,7 +72,7 @@ struct ss_facts *ss_wait_facts_read(struct ss_sampler *sampler,
 	capture->process.pid = sampler->target->pid;
 	capture->process.time_ns = ss_clock_ns(CLOCK_REALTIME);
 	capture->facts = NULL;
-	ss_objects_collect(capture, sampler->target, &sampler->space.memory, NULL);
+	ss_objects_collect(capture, sampler->target, &sampler->space.memory, NULL, NULL);
 	struct ss_facts *facts = capture->facts;
 	capture->facts = before;
 	capture->threads.count = 0;
