@@ -218,22 +218,7 @@ sample 2 0 S 0 -1 0
 sample 3 0 S 0 -1 0
 END
 for name in single calls ticks waits; do
-	python3 - "$made/$name" "recording/$name" <<'END'
-import struct, subprocess, sys
-with open(sys.argv[1], "rb") as file:
-    data = file.read()
-at, out = 16, b""
-while at < len(data):
-    kind, packed, stored, raw = struct.unpack_from("<4I", data, at)
-    body = data[at + 24:at + 24 + stored]
-    if packed:
-        body = subprocess.run(["zstd", "-dc"], input=body, stdout=subprocess.PIPE,
-                              check=True).stdout
-    out += struct.pack("<4IQ", kind, 0, raw, raw, 0) + body
-    at += 24 + stored
-with open(sys.argv[2], "wb") as file:
-    file.write(out)
-END
+	../uncompress.py "$made/$name" "recording/$name"
 	cp "recording/$name" "report/$name"
 done
 # Code without a file, and a perf map in two parts. Numbers below 128 are one byte.

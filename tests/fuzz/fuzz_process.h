@@ -199,17 +199,19 @@ static inline bool fuzz_process_check(void *data, pid_t tid)
 
 /* Modules ------------------------------------------------------------------ */
 
-/* A file with a symbol table and nothing else. Takes the symbols from the input. */
+/* A file with a symbol table and nothing else but a section, if a name begins with a dot. Takes the
+   symbols from the input. */
 static inline void fuzz_module_fill(struct ss_cursor *input,
 				    struct ss_module_impl *module)
 {
 	enum {
-		HEADERS = sizeof(Elf64_Ehdr) + sizeof(Elf64_Phdr) + 3 * sizeof(Elf64_Shdr)
+		HEADERS = sizeof(Elf64_Ehdr) + sizeof(Elf64_Phdr) + 4 * sizeof(Elf64_Shdr)
 	};
 	_cleanup_buffer_ struct ss_buffer names = {};
 	_cleanup_buffer_ struct ss_buffer symbols = {};
 	_cleanup_buffer_ struct ss_buffer file = {};
 	const size_t count = fuzz_count(input, 2, FUZZ_SYMBOLS_MAX);
+	Elf64_Shdr section = {};
 	Elf64_Sym symbol = {};
 
 	ss_buffer_add(&names, "", 1);
@@ -224,6 +226,12 @@ static inline void fuzz_module_fill(struct ss_cursor *input,
 		symbol.st_size = fuzz_u64(input);
 		if (!name)
 			break;
+		if (size > 0 && name[0] == '.')
+			section = (Elf64_Shdr){ .sh_name = symbol.st_name,
+						.sh_type = SHT_PROGBITS,
+						.sh_flags = SHF_ALLOC,
+						.sh_addr = symbol.st_value,
+						.sh_size = symbol.st_size };
 		ss_buffer_add(&names, name, size);
 		ss_buffer_add(&names, "", 1);
 		ss_buffer_add(&symbols, &symbol, sizeof(symbol));
@@ -237,7 +245,8 @@ static inline void fuzz_module_fill(struct ss_cursor *input,
 				    .e_phnum = 1,
 				    .e_shoff = sizeof(Elf64_Ehdr) + sizeof(Elf64_Phdr),
 				    .e_shentsize = sizeof(Elf64_Shdr),
-				    .e_shnum = 3 };
+				    .e_shnum = 4,
+				    .e_shstrndx = 2 };
 	const Elf64_Phdr load = { .p_type = PT_LOAD,
 				  .p_flags = PF_R | PF_X,
 				  .p_filesz = HEADERS,
@@ -252,6 +261,7 @@ static inline void fuzz_module_fill(struct ss_cursor *input,
 		{ .sh_type = SHT_STRTAB,
 		  .sh_offset = HEADERS + symbols.size,
 		  .sh_size = names.size },
+		section,
 	};
 	ss_buffer_add(&file, &header, sizeof(header));
 	ss_buffer_add(&file, &load, sizeof(load));

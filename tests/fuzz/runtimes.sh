@@ -1,15 +1,16 @@
 #!/bin/sh
-# Creates the seeds in corpus/runtimes and corpus/saved from programs in the runtimes that are
-# given: runtimes.sh SEED_RUNTIMES NAME=PROGRAM..., where the name of a seed begins with python,
-# java or node. For instance
-#	runtimes.sh build/release/tests/fuzz/seed_runtimes python311=/usr/bin/python3.11
+# Creates seeds in corpus/runtimes, saved, recording and report from programs in the runtimes that are
+# given: runtimes.sh BUILD-DIRECTORY NAME=PROGRAM..., where the name of a seed begins with python,
+# java, node or go (any program of Go). For instance
+#	runtimes.sh /tmp/stacksnap/build/release python311=/usr/bin/python3.11
+# BUILD-DIRECTORY/tests/fuzz/seed_runtimes is a target of its own.
 set -eu
+build=$1
+shift
 cd "$(dirname "$0")/corpus"
-mkdir -p runtimes saved
+mkdir -p runtimes saved recording report
 made=$(mktemp -d)
 trap 'rm -rf "$made"' EXIT
-maker=$1
-shift
 
 cat >"$made/locks.py" <<'END_OF_FILE'
 import threading, time
@@ -83,12 +84,29 @@ seed() {
 	shift 3
 	"$@" >"$made/log" 2>&1 &
 	pid=$!
-	sleep 3
-	timeout 100 "$maker" "$pid" "$flags" "runtimes/$name$suffix" "$made/saved" >"$made/text" 2>"$made/error" || cat "$made/error"
+	sleep 6
+	timeout 100 "$build/tests/fuzz/seed_runtimes" "$pid" "$flags" "runtimes/$name$suffix" "$made/saved" >"$made/text" 2>"$made/error" || cat "$made/error"
 	tail -n 1 "$made/error"
 	cp "$made/saved" "saved/$name$suffix"
 	kill "$pid"
 	wait "$pid" 2>/dev/null || true
+}
+
+# recordings NAME COMMAND...: of two snapshots and of a few ticks, uncompressed
+recordings() {
+	name=$1
+	shift
+	"$@" >"$made/log" 2>&1 &
+	pid=$!
+	sleep 6
+	"$build/stacksnap" -i 1s -c 2 -f recording --goroutines=all -o "$made/$name-series" "$pid" || true
+	"$build/stacksnap" record -d 300ms -o "$made/$name-ticks" "$pid" || true
+	kill "$pid"
+	wait "$pid" 2>/dev/null || true
+	for file in "$name-series" "$name-ticks"; do
+		../uncompress.py "$made/$file" "recording/$file"
+		cp "recording/$file" "report/$file"
+	done
 }
 
 for one; do
@@ -98,11 +116,14 @@ for one; do
 		seed "$name" 0 "" "$program" -S "$made/locks.py"
 		seed "$name" 0 -tasks "$program" -S "$made/tasks.py"
 		seed "$name" 1 -recording "$program" -S "$made/locks.py"
+		recordings "$name" "$program" -S "$made/tasks.py"
 		;;
 	java*)
 		"${JAVAC:-javac}" --release 8 -nowarn -d "$made" "$made/Locks.java" 2>"$made/log"
 		seed "$name" 0 "" "$program" -Xshare:off -XX:+UseSerialGC -Xmx64m -cp "$made" Locks
+		recordings "$name" "$program" -Xshare:off -XX:+UseSerialGC -Xmx64m -cp "$made" Locks
 		;;
 	node*) seed "$name" 0 "" "$program" "$made/calls.js" ;;
+	go*) recordings "$name" "$program" ;;
 	esac
 done

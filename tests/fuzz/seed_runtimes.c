@@ -79,6 +79,36 @@ static bool check_thread(void *data, pid_t tid)
 	return true;
 }
 
+static void add_symbol(struct ss_module_impl *module, const char *name,
+		       const struct ss_elf_symbol *found)
+{
+	_cleanup_(ss_image_cleanup) struct ss_image *image = ss_image_new(module);
+
+	if (image && seed.symbol_count < SYMBOLS)
+		seed.symbols[seed.symbol_count++] =
+			(struct symbol){ .module = module,
+					 .name = name,
+					 .offset = found->address +
+						   ss_image_bias(image, module) -
+						   module->pub.base,
+					 .size = found->size };
+}
+
+bool __real_ss_elf_find_section_address(const struct ss_module_impl *module,
+					const char *name, struct ss_elf_symbol *ret);
+bool __wrap_ss_elf_find_section_address(const struct ss_module_impl *module,
+					const char *name, struct ss_elf_symbol *ret);
+
+bool __wrap_ss_elf_find_section_address(const struct ss_module_impl *module,
+					const char *name, struct ss_elf_symbol *ret)
+{
+	const bool found = __real_ss_elf_find_section_address(module, name, ret);
+
+	if (found)
+		add_symbol(ss_drop_const(module), name, ret);
+	return found;
+}
+
 bool __real_ss_elf_find_symbols(struct ss_module_impl *module, const char *const *names,
 				size_t count, struct ss_elf_symbol *ret);
 bool __wrap_ss_elf_find_symbols(struct ss_module_impl *module, const char *const *names,
@@ -88,19 +118,10 @@ bool __wrap_ss_elf_find_symbols(struct ss_module_impl *module, const char *const
 				size_t count, struct ss_elf_symbol *ret)
 {
 	const bool found = __real_ss_elf_find_symbols(module, names, count, ret);
-	_cleanup_(ss_image_cleanup) struct ss_image *image = NULL;
 
-	if (found && ret[0].address)
-		image = ss_image_new(module);
-	for (size_t i = 0; image && i < count; i++) {
-		if (ret[i].address && seed.symbol_count < SYMBOLS)
-			seed.symbols[seed.symbol_count++] =
-				(struct symbol){ .module = module,
-						 .name = names[i],
-						 .offset = ret[i].address +
-							   ss_image_bias(image, module) -
-							   module->pub.base,
-						 .size = ret[i].size };
+	for (size_t i = 0; found && ret[0].address && i < count; i++) {
+		if (ret[i].address)
+			add_symbol(module, names[i], &ret[i]);
 	}
 	return found;
 }
