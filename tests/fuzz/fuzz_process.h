@@ -48,6 +48,7 @@ enum fuzz_process_flags {
 	FUZZ_NATIVE = 4,
 	FUZZ_MOVES = 8, /* threads run: memory of the moment is only what was copied */
 	FUZZ_STOP = 16,
+	FUZZ_SEED = 32, /* made by seed_runtimes: something has to be found */
 };
 
 enum { FUZZ_RBP = 6 /* DWARF number */ };
@@ -670,12 +671,15 @@ static inline void fuzz_capture_decode(struct fuzz_process *process,
 static inline void fuzz_process_decode(struct fuzz_process *process,
 				       struct ss_buffer *text)
 {
-	struct ss_gather_plan plan;
+	struct ss_gather_plan plan = {};
+	struct ss_gather_plan next;
 
 	fuzz_stacks_copy(process);
 	for (int i = 0; i < (process->flags & FUZZ_RECORDING ? 3 : 1); i++) {
-		fuzz_capture_decode(process, text, &plan);
+		fuzz_capture_decode(process, text, &next);
 		ss_capture_clear_turns(process->capture);
+		if (next.step_count > 0)
+			plan = next;
 		if (plan.step_count > 0)
 			fuzz_plan_run(process, &plan);
 	}

@@ -1,5 +1,5 @@
 #!/bin/sh
-# Creates seeds in corpus/runtimes, saved, recording and report from programs in the runtimes that are
+# Creates seeds in corpus/runtimes, recording and report from programs in the runtimes that are
 # given: runtimes.sh BUILD-DIRECTORY NAME=PROGRAM..., where the name of a seed begins with python,
 # java, node or go (any program of Go). For instance
 #	runtimes.sh /tmp/stacksnap/build/release python311=/usr/bin/python3.11
@@ -8,7 +8,7 @@ set -eu
 build=$1
 shift
 cd "$(dirname "$0")/corpus"
-mkdir -p runtimes saved recording report
+mkdir -p runtimes recording report
 made=$(mktemp -d)
 trap 'rm -rf "$made"' EXIT
 
@@ -85,9 +85,8 @@ seed() {
 	"$@" >"$made/log" 2>&1 &
 	pid=$!
 	sleep 6
-	timeout 100 "$build/tests/fuzz/seed_runtimes" "$pid" "$flags" "runtimes/$name$suffix" "$made/saved" >"$made/text" 2>"$made/error" || cat "$made/error"
+	timeout 100 "$build/tests/fuzz/seed_runtimes" "$pid" "$flags" "runtimes/$name$suffix" >"$made/text" 2>"$made/error" || cat "$made/error"
 	tail -n 1 "$made/error"
-	cp "$made/saved" "saved/$name$suffix"
 	kill "$pid"
 	wait "$pid" 2>/dev/null || true
 }
@@ -115,7 +114,7 @@ for one; do
 	python*)
 		seed "$name" 0 "" "$program" -S "$made/locks.py"
 		seed "$name" 0 -tasks "$program" -S "$made/tasks.py"
-		seed "$name" 1 -recording "$program" -S "$made/locks.py"
+		seed "$name" 9 -recording "$program" -S "$made/locks.py"
 		recordings "$name" "$program" -S "$made/tasks.py"
 		;;
 	java*)

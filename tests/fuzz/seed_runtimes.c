@@ -2,7 +2,7 @@
  * Makes a seed for fuzz_runtimes.c from a real process, and leaves out what does not change the
  * result:
  *
- *	seed_runtimes PID FLAGS SEED [SEED-OF-FUZZ_SAVED]
+ *	seed_runtimes PID FLAGS SEED
  *
  * FLAGS: of enum fuzz_process_flags. Shows what is decoded from the seed. Fails if that is not what
  * is decoded from the process.
@@ -536,19 +536,6 @@ static bool has_expected(const struct ss_buffer *found)
 	return true;
 }
 
-/* A seed for fuzz_saved.c, which has threads 1, 2, and so on. */
-static void save(struct ss_snapshot *snapshot, const char *path)
-{
-	FILE *file = fopen(path, "w");
-
-	if (!file || fputc(1, file) == EOF || fflush(file) != 0)
-		exit(1);
-	for (size_t i = 0; i < snapshot->threads.count; i++)
-		snapshot->threads.items[i].tid = (pid_t)i + 1;
-	check(ss_snapshot_save_stacks(snapshot, fileno(file)));
-	(void)fclose(file);
-}
-
 int main(int argc, char **argv)
 {
 	struct ss_target *target = NULL;
@@ -567,7 +554,6 @@ int main(int argc, char **argv)
 	const struct ss_unwind_options options = { .size = sizeof(options),
 						   .read = read_process,
 						   .check = check_thread,
-						   .native = argc > 4,
 						   .tasks = true };
 	seed.collecting = true;
 	check(ss_capture_unwind(capture, session, &options, &snapshot));
@@ -587,14 +573,12 @@ int main(int argc, char **argv)
 		     at += FUZZ_PAGE)
 			read_page(at);
 	}
-	if (argc > 4)
-		save(snapshot, argv[4]);
 	decode(&bytes);
 	if (!has_expected(&bytes)) {
 		(void)fwrite(bytes.bytes, 1, bytes.size, stderr);
 		return 1;
 	}
-	seed.flags = (uint8_t)atoi(argv[2]);
+	seed.flags = (uint8_t)atoi(argv[2]) | FUZZ_SEED;
 	shorten();
 	write_seed(&bytes, true);
 	FILE *file = fopen(argv[3], "w");
