@@ -581,6 +581,10 @@ SS_API struct ss_error *ss_snapshot_save_stacks(const struct ss_snapshot *snapsh
 SS_API struct ss_error *ss_capture_add_stacks(struct ss_capture *capture, int fd,
 					      bool *ret);
 
+/* Whether a capture has such stacks. One of a series, in which no thread has run since the one before
+   (previous of struct ss_capture_options), has those of that one. */
+SS_API bool ss_capture_has_stacks(const struct ss_capture *capture);
+
 enum ss_symbolize_flags {
 	SS_NO_INLINES = 1 << 0,	 /* no frames for inlined functions */
 	SS_NO_SOURCE = 1 << 1,	 /* no file, line, column of native code */

@@ -83,9 +83,17 @@ static void read_freezer(struct ss_capture *capture, const struct ss_target *tar
 
 static struct ss_error *prepare_gather(struct ss_attempt *a)
 {
-	struct ss_error *error = ss_gather_new(a->options->plan, true, &a->gather);
+	struct ss_error *error = NULL;
 
-	if (error || ss_gather_reads_again(a->gather))
+	if (a->target->kept) {
+		a->gather = take_ptr(a->target->kept->gather);
+		a->pages = take_ptr(a->target->kept->pages);
+	}
+	if (!a->gather || !ss_gather_set_plan(a->gather, a->options->plan)) {
+		ss_gather_free(take_ptr(a->gather));
+		error = ss_gather_new(a->options->plan, true, &a->gather);
+	}
+	if (error || a->pages || ss_gather_reads_again(a->gather))
 		return error;
 	a->pages = ss_page_cache_new();
 	return a->pages ? NULL : ss_error_no_memory();
@@ -741,7 +749,15 @@ static struct ss_error *give_gathered(struct ss_attempt *a)
 	*late = (struct ss_gathered){};
 	struct ss_error *error = ss_gather_give_later(a->gather, late);
 	a->capture->plan_id = ss_gather_plan_id(a->options->plan);
-	return error ? error : ss_gather_give(a->gather, &a->capture->gathered);
+	if (!error)
+		error = ss_gather_give(a->gather, &a->capture->gathered);
+	/* In a series, touching the memory would take longer than all else. */
+	if (!error && a->target->kept && a->pages &&
+	    ss_gather_take_back(a->gather, &a->capture->gathered, late)) {
+		a->target->kept->gather = take_ptr(a->gather);
+		a->target->kept->pages = take_ptr(a->pages);
+	}
+	return error;
 }
 
 struct ss_error *ss_attempt_finish(struct ss_attempt *a, bool *again)

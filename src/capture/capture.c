@@ -115,6 +115,8 @@ static struct ss_capture *settle(struct ss_attempt *a)
 	(void)ss_files_open(capture, a->options->previous, a->target, &a->memory,
 			    a->maps_fd);
 	(void)find_perf_map(capture, a);
+	if (a->options->previous)
+		ss_capture_keep_stacks(capture, a->options->previous);
 	return capture;
 }
 

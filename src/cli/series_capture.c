@@ -122,7 +122,9 @@ static struct ss_error *take_next(struct ss_series_capture *series)
 	options->plan = NULL;
 	if (error)
 		return error;
-	if (job->analysis.saved)
+	/* Of a process that has not run since, the stacks are known. */
+	if (job->analysis.saved &&
+	    !(job->analysis.whole && ss_capture_has_stacks(capture)))
 		find_functions(job, &capture);
 	return keep(series, capture);
 }

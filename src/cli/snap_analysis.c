@@ -367,6 +367,18 @@ static struct ss_error *unwind_all(struct ss_snap_analysis *analysis,
 	return error;
 }
 
+/* Whether nothing more of the stacks could be had by another attempt, as long as no thread runs. */
+static bool is_whole(const struct ss_snapshot *snapshot)
+{
+	for (size_t i = 0; i < ss_snapshot_thread_count(snapshot); i++) {
+		const struct ss_thread *thread = ss_snapshot_thread(snapshot, i);
+		if (thread->native_reason || thread->missing ||
+		    thread->end == SS_END_UNREADABLE)
+			return false;
+	}
+	return true;
+}
+
 /* requests: those that the session adds to. */
 static struct ss_error *interpret(struct ss_snap_analysis *analysis,
 				  const struct ss_sandbox_attempt *attempt,
@@ -384,8 +396,10 @@ static struct ss_error *interpret(struct ss_snap_analysis *analysis,
 	error = unwind_all(analysis, attempt, &snapshot, &requested);
 	if (error || requested)
 		return error;
-	if (analysis->save)
+	if (analysis->save) {
 		error = ss_snapshot_save_stacks(snapshot, attempt->output);
+		ss_sandbox_set_value(attempt, is_whole(snapshot));
+	}
 	if (error || analysis->probe)
 		return error;
 	error = symbolize(analysis, attempt, snapshot);
@@ -478,8 +492,10 @@ struct ss_error *ss_snap_analysis_run(struct ss_snap_analysis *analysis, bool *r
 	sandboxed.options.check = analysis->check ? check_thread : NULL;
 	sandboxed.options.ask = analysis->complete ? ask : NULL;
 	struct ss_error *error = ss_analysis_run(&sandboxed, &result);
-	if (!error && analysis->save)
+	if (!error && analysis->save) {
 		keep_stacks(analysis, result->output);
+		analysis->whole = result->value != 0;
+	}
 	if (!error)
 		error = ss_analysis_copy(&sandboxed, result, analysis->output);
 	if (!error)

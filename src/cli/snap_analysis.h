@@ -41,6 +41,7 @@ struct ss_snap_analysis {
 	unsigned
 		plans; /* for runtimes, with which it was made, one after the other, if save */
 	bool saved; /* there have been stacks to be saved: the process has a runtime */
+	bool whole; /* the last ones that were saved lack nothing. Untrusted */
 	struct ss_analysis_owner owner;
 	/* Completes stacks in the capture, as far as possible. Whether that changed
 	   anything. */

@@ -124,7 +124,8 @@ static void free_one(struct ss_capture *capture)
 	ss_vector_free(&capture->turns);
 	ss_module_unref(capture->perf_map);
 	ss_facts_unref(capture->facts);
-	free(capture->saved);
+	ss_stack_block_unref(capture->saved);
+	ss_stack_block_unref(capture->earlier);
 	ss_intern_free(capture->strings);
 	free(capture);
 }
@@ -143,7 +144,8 @@ uint64_t ss_capture_size(const struct ss_capture *capture)
 	uint64_t size = 0;
 
 	for (; capture; capture = capture->complement) {
-		size += capture->arena_size + capture->own_bytes + capture->saved_size;
+		size += capture->arena_size + capture->own_bytes;
+		size += capture->saved_shared ? 0 : capture->saved_size;
 		for (size_t i = 0; i < capture->gathered.blocks.count; i++)
 			size += capture->gathered.blocks.items[i].size;
 		for (size_t i = 0; i < capture->others.count; i++)
@@ -162,17 +164,65 @@ struct ss_error *ss_capture_add_stacks(struct ss_capture *capture, int fd, bool 
 		return ss_error_new(SS_ERROR_INVALID,
 				    "the saved stacks are larger than %d MiB",
 				    SAVED_MAX >> 20);
-	_cleanup_free_ uint8_t *bytes = malloc((size_t)file.st_size + 1);
-	if (!bytes)
+	struct ss_stack_block *block = ss_stack_block_new((size_t)file.st_size);
+	if (!block)
 		return ss_error_no_memory();
-	const ssize_t size = ss_io_pread(fd, bytes, (size_t)file.st_size, 0);
-	if (size < 0)
+	const ssize_t size = ss_io_pread(fd, block->bytes, (size_t)file.st_size, 0);
+	if (size < 0) {
+		ss_stack_block_unref(block);
 		return ss_error_new_errno((int)-size, "cannot read saved stacks");
-	free(capture->saved);
-	capture->saved = take_ptr(bytes);
+	}
+	ss_stack_block_unref(capture->saved);
+	ss_stack_block_unref(capture->earlier);
+	capture->earlier = NULL;
+	capture->saved = block;
 	capture->saved_size = (size_t)size;
+	capture->saved_shared = false;
 	*ret = size > 0;
 	return NULL;
+}
+
+bool ss_capture_has_stacks(const struct ss_capture *capture)
+{
+	return capture->saved_size > 0;
+}
+
+/* Frames refer to modules by their index. */
+static bool has_same_modules(const struct ss_capture *a, const struct ss_capture *b)
+{
+	if (a->modules.count != b->modules.count)
+		return false;
+	for (size_t i = 0; i < a->modules.count; i++) {
+		if (a->modules.items[i] != b->modules.items[i])
+			return false;
+	}
+	return true;
+}
+
+static bool has_same_threads(const struct ss_capture *a, const struct ss_capture *b)
+{
+	if (a->threads.count != b->threads.count)
+		return false;
+	for (size_t i = 0; i < a->threads.count; i++) {
+		const struct ss_capture_thread *thread = &a->threads.items[i];
+		if (thread->tid != b->threads.items[i].tid ||
+		    (!thread->not_run && !thread->worker))
+			return false;
+	}
+	return true;
+}
+
+void ss_capture_keep_stacks(struct ss_capture *capture, const struct ss_capture *previous)
+{
+	if (!previous->saved || !has_same_modules(capture, previous))
+		return;
+	capture->earlier = ss_stack_block_ref(previous->saved);
+	capture->earlier_size = previous->saved_size;
+	if (!has_same_threads(capture, previous))
+		return;
+	capture->saved = ss_stack_block_ref(previous->saved);
+	capture->saved_size = previous->saved_size;
+	capture->saved_shared = true;
 }
 
 const char *ss_capture_path(struct ss_capture *capture, const char *path, size_t size)

@@ -140,6 +140,11 @@ bool ss_gathered_changed(const struct ss_gathered *gathered, uint64_t address);
 /* Sorts the blocks, which are of one moment, and removes overlaps. */
 void ss_gathered_sort(struct ss_gathered *gathered);
 
+/* Takes over the saved stacks of the previous capture of a series if both have the same modules: as
+   those of this one if no thread has run since, otherwise as earlier ones. */
+void ss_capture_keep_stacks(struct ss_capture *capture,
+			    const struct ss_capture *previous);
+
 /* Drops all turns. */
 void ss_capture_clear_turns(struct ss_capture *capture);
 
@@ -170,9 +175,16 @@ struct ss_capture {
 	void (*free_whole)(struct ss_memory *whole);
 	const char *whole_problem; /* why a part of it may be missing; NULL: none is */
 	SS_VECTOR(struct ss_capture *)
-	others;		/* related processes; owned */
-	uint8_t *saved; /* by ss_snapshot_save_stacks(); untrusted; owned; or NULL */
+	others; /* related processes; owned */
+	/* By ss_snapshot_save_stacks(); untrusted; one reference, or NULL. Captures of a series share
+	   them if no thread has run in between. */
+	struct ss_stack_block *saved;
 	size_t saved_size;
+	bool saved_shared;
+	/* Those of the previous capture of a series, for threads that have not run since; one
+	   reference, or NULL. As untrusted. */
+	struct ss_stack_block *earlier;
+	size_t earlier_size;
 	struct ss_capture *complement; /* from ss_capture_complete(), or NULL; owned */
 	bool completed_in_place; /* the last one replaced no stack and opened no file */
 	struct ss_module_impl *

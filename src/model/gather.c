@@ -142,7 +142,7 @@ struct ss_error *ss_gather_new(const struct ss_gather_plan *plan, bool freeze,
 	if (!gather)
 		return ss_error_no_memory();
 	/* Check the copy: plan may be in memory that others can write to. */
-	*gather = (struct ss_gather){ .plan = *plan };
+	*gather = (struct ss_gather){ .plan = *plan, .touched = freeze };
 	struct ss_error *error = ss_gather_plan_check(&gather->plan);
 	if (error)
 		return error;
@@ -266,4 +266,31 @@ struct ss_error *ss_gather_give(struct ss_gather *gather, struct ss_gathered *re
 	add_blocks(gather, 0, ret);
 	ret->bytes = take_ptr(gather->bytes);
 	return NULL;
+}
+
+static void move_blocks(struct ss_gathered *gathered, const uint8_t *from,
+			const uint8_t *to)
+{
+	for (size_t i = 0; i < gathered->blocks.count; i++) {
+		struct ss_memory_block *block = &gathered->blocks.items[i];
+		block->bytes = to + (block->bytes - from);
+	}
+}
+
+bool ss_gather_take_back(struct ss_gather *gather, struct ss_gathered *gathered,
+			 struct ss_gathered *later)
+{
+	uint8_t *copy = gather->touched ? malloc(gather->used + 1) : NULL;
+
+	if (!copy)
+		return false;
+	memcpy(copy, gathered->bytes, gather->used);
+	move_blocks(gathered, gathered->bytes, copy);
+	move_blocks(later, gathered->bytes, copy);
+	gather->bytes = gathered->bytes;
+	gathered->bytes = copy;
+	gather->node_count = 0;
+	gather->used = 0;
+	gather->has_later = false;
+	return true;
 }

@@ -55,6 +55,7 @@ struct ss_gather {
 		     1]; /* nodes of a step: from first[i] to [i+1] */
 	uint8_t *bytes;
 	size_t used;
+	bool touched; /* its memory is, for the freeze */
 	uint32_t reads;
 	uint32_t pointers; /* of nodes visited */
 	bool truncated;	   /* a limit was reached */
@@ -116,6 +117,12 @@ struct ss_error *ss_gather_give_later(struct ss_gather *gather, struct ss_gather
 /* Moves the copies into the capture. Afterwards the gather can only be freed.
    NO_MEMORY. */
 struct ss_error *ss_gather_give(struct ss_gather *gather, struct ss_gathered *ret);
+
+/* After ss_gather_give(): replaces the bytes that it gave, which later (of ss_gather_give_later())
+   refers to, by a copy of as many as are used. The gather can be run again. False: it stays as it
+   is, without memory or if its memory was not touched, so that there is nothing to be saved. */
+bool ss_gather_take_back(struct ss_gather *gather, struct ss_gathered *gathered,
+			 struct ss_gathered *later);
 
 SS_DEFINE_CLEANUP(struct ss_gather, ss_gather, ss_gather_free)
 

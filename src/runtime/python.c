@@ -797,6 +797,22 @@ static bool walk_thread(void *data, struct ss_runtime_thread *thread)
 	return true;
 }
 
+/* Of which thread a state is that only may be the thread's is found by a walk. */
+static bool skip_thread(void *data, const struct ss_capture_thread *thread)
+{
+	struct python *python = data;
+
+	for (size_t i = 0; i < python->states.count; i++) {
+		struct state *state = &python->states.items[i];
+		const enum match match = match_state(python, state, thread);
+		if (match == MATCH_POSSIBLE)
+			return false;
+		if (match == MATCH_CERTAIN)
+			state->thread = thread;
+	}
+	return true;
+}
+
 /* The GIL ------------------------------------------------------------------ */
 
 static const struct ss_capture_thread *find_thread(const struct python *python,
@@ -1128,6 +1144,7 @@ const struct ss_runtime ss_runtime_python = {
 	.open = open_python,
 	.close = close_python,
 	.walk = walk_thread,
+	.skip = skip_thread,
 	.locks = find_locks,
 	.tasks = find_tasks,
 	.plan = plan_threads,

@@ -178,6 +178,9 @@ struct ss_runtime {
 	/* Finds the calls of a thread; it has none if it is not one of the runtime's. False
 	   without memory. */
 	bool (*walk)(void *state, struct ss_runtime_thread *thread);
+	/* Of a thread whose calls are known from the previous capture of a series, since when it has not
+	   run: what a walk would set for locks(). False: it is to be walked. NULL: nothing. */
+	bool (*skip)(void *state, const struct ss_capture_thread *thread);
 	/* Finds the locks of the runtime that have an owner: at most SS_RUNTIME_LOCKS_MAX.
 	   copied: memory of the moment of the capture. Returns how many. NULL: none. */
 	size_t (*locks)(void *state, const struct ss_memory *copied,

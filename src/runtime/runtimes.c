@@ -337,6 +337,17 @@ bool ss_runtimes_apply(struct ss_runtimes *runtimes,
 	return true;
 }
 
+bool ss_runtimes_skip(struct ss_runtimes *runtimes,
+		      const struct ss_capture_thread *thread)
+{
+	for (size_t i = 0; i < RUNTIMES; i++) {
+		if (runtimes->states[i] && table[i]->skip &&
+		    !table[i]->skip(runtimes->states[i], thread))
+			return false;
+	}
+	return true;
+}
+
 /* An owner that has not run since the capture owned the lock then, if it does now. */
 static bool add_lock(struct ss_runtimes *runtimes,
 		     const struct ss_runtime_found_lock *found)

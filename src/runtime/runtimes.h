@@ -57,6 +57,11 @@ bool ss_runtimes_apply(struct ss_runtimes *runtimes,
 		       const struct ss_runtimes_stack *stack,
 		       struct ss_runtimes_frames *ret);
 
+/* Whether a thread need not be unwound whose stack is known from the previous capture of a series,
+   since when it has not run. */
+bool ss_runtimes_skip(struct ss_runtimes *runtimes,
+		      const struct ss_capture_thread *thread);
+
 /* Adds the locks of runtimes to the snapshot. False without memory. */
 bool ss_runtimes_add_locks(struct ss_runtimes *runtimes);
 

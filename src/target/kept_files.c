@@ -58,6 +58,8 @@ void ss_kept_files_free(struct ss_kept_files *kept)
 	ss_kept_files_clear(kept);
 	if (kept->scratch)
 		(void)munmap(kept->scratch, kept->scratch_size); /* our mapping */
+	ss_gather_free(kept->gather);
+	ss_page_cache_free(kept->pages);
 	ss_vector_free(&kept->threads);
 	free(kept);
 }

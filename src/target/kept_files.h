@@ -8,6 +8,8 @@
 #define SS_TARGET_KEPT_FILES_H
 
 #include "base/vector.h"
+#include "model/gather.h"
+#include "target/page_cache.h"
 #include "target/target.h"
 
 /* Descriptors + 1; 0: not open. */
@@ -26,6 +28,9 @@ struct ss_kept_files {
 	void *scratch;
 	size_t scratch_size;
 	size_t scratch_ready;
+	/* What executes a gather plan: its memory has been faulted in, too. NULL: none */
+	struct ss_gather *gather;
+	struct ss_page_cache *pages;
 };
 
 struct ss_kept_files *ss_kept_files_new(void); /* NULL: no memory */

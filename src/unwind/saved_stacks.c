@@ -631,43 +631,86 @@ static bool read_all(struct ss_saved_stacks *saved, bool native)
 	       read_stacks(saved, native) && read_threads(saved) && read_tasks(saved);
 }
 
-bool ss_saved_stacks_open(const struct ss_capture *capture, struct ss_snapshot *snapshot,
-			  bool native, struct ss_saved_stacks **ret)
+static bool open_block(const struct ss_stack_block *block, size_t size,
+		       struct ss_snapshot *snapshot, bool native,
+		       struct ss_saved_stacks **ret)
 {
 	_cleanup_(ss_saved_stacks_cleanup) struct ss_saved_stacks *saved = NULL;
 
 	*ret = NULL;
-	if (capture->saved_size == 0)
+	if (!block || size == 0)
 		return true;
 	saved = calloc(1, sizeof(*saved));
 	if (!saved)
 		return false;
 	saved->snapshot = snapshot;
-	saved->at = (struct ss_cursor){ .at = capture->saved,
-					.end = capture->saved + capture->saved_size };
+	saved->at = (struct ss_cursor){ .at = block->bytes, .end = block->bytes + size };
 	if (read_all(saved, native)) {
 		*ret = take_ptr(saved);
 		return true;
 	}
-	/* Stacks and strings may stay: nothing refers to them. */
+	return !saved->no_memory;
+}
+
+/* Stacks and strings may stay: nothing refers to them. */
+static void clear_runtimes(struct ss_snapshot *snapshot)
+{
 	snapshot->runtimes.count = 0;
 	snapshot->runtime_locks.count = 0;
 	snapshot->async_tasks.count = 0;
-	return !saved->no_memory;
+}
+
+bool ss_saved_stacks_open(const struct ss_capture *capture, struct ss_snapshot *snapshot,
+			  bool native, struct ss_saved_stacks **ret)
+{
+	bool ok = open_block(capture->saved, capture->saved_size, snapshot, native, ret);
+
+	if (!*ret)
+		clear_runtimes(snapshot);
+	return ok;
+}
+
+bool ss_saved_stacks_open_earlier(const struct ss_capture *capture,
+				  struct ss_snapshot *snapshot,
+				  struct ss_saved_stacks **ret)
+{
+	bool ok =
+		open_block(capture->earlier, capture->earlier_size, snapshot, true, ret);
+
+	clear_runtimes(snapshot);
+	return ok;
+}
+
+static size_t find_saved(const struct ss_saved_stacks *saved, pid_t tid)
+{
+	const struct saved_thread *items = saved->threads.items;
+	const size_t count = saved->threads.count;
+	const size_t at = ss_lower_bound(count, i, items[i].tid < tid);
+
+	return at < count && items[at].tid == tid ? at : SIZE_MAX;
+}
+
+bool ss_saved_stacks_has_whole(const struct ss_saved_stacks *saved, pid_t tid)
+{
+	const size_t at = find_saved(saved, tid);
+
+	if (at == SIZE_MAX)
+		return false;
+	const struct saved_thread *thread = &saved->threads.items[at];
+	return thread->native_reason == 0 && thread->missing == 0 &&
+	       thread->end == SS_END_ROOT;
 }
 
 bool ss_saved_stacks_apply(struct ss_saved_stacks *saved, struct ss_thread *thread,
 			   bool *found)
 {
 	struct ss_snapshot *snapshot = saved->snapshot;
-	const struct saved_thread *items = saved->threads.items;
-	const size_t count = saved->threads.count;
-	const size_t at = ss_lower_bound(count, i, items[i].tid < thread->tid);
+	const size_t at = find_saved(saved, thread->tid);
 
-	*found = at < count && items[at].tid == thread->tid;
+	*found = at != SIZE_MAX;
 	if (!*found)
 		return true;
-	const struct saved_thread *from = &items[at];
+	const struct saved_thread *from = &saved->threads.items[at];
 	thread->end = (enum ss_end)from->end;
 	thread->missing = from->missing;
 	thread->stack_id = saved->stacks[from->stack];

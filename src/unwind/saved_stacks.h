@@ -19,7 +19,15 @@ struct ss_saved_stacks;
    memory. */
 bool ss_saved_stacks_open(const struct ss_capture *capture, struct ss_snapshot *snapshot,
 			  bool native, struct ss_saved_stacks **ret);
+/* Reads those of the previous capture of a series, of which only the stacks of threads count that
+   have not run since. *ret and the result are as above. */
+bool ss_saved_stacks_open_earlier(const struct ss_capture *capture,
+				  struct ss_snapshot *snapshot,
+				  struct ss_saved_stacks **ret);
 void ss_saved_stacks_free(struct ss_saved_stacks *saved);
+
+/* Whether there is a stack of a thread that lacks nothing. */
+bool ss_saved_stacks_has_whole(const struct ss_saved_stacks *saved, pid_t tid);
 
 /* Sets the stack of the last thread of the snapshot, with the locks to which it refers. *found:
    there is one. False without memory. */

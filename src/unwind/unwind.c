@@ -147,11 +147,25 @@ static bool add_stack(struct ss_walk *walk, struct ss_runtimes *runtimes,
 				     &thread->stack_id);
 }
 
-/* Where the frames of runtimes come from: both are NULL if there are none. */
+/* Where the frames of runtimes come from: all are NULL if there are none. */
 struct calls {
 	struct ss_runtimes *runtimes;
+	struct ss_saved_stacks *earlier; /* of the previous capture, with runtimes */
 	struct ss_saved_stacks *saved;
 };
+
+/* The saved stacks that have the one of a thread; NULL: it is to be unwound. */
+static struct ss_saved_stacks *find_saved(const struct calls *calls,
+					  const struct ss_capture_thread *thread)
+{
+	if (calls->saved || !calls->earlier)
+		return calls->saved;
+	return thread->not_run &&
+			       ss_saved_stacks_has_whole(calls->earlier, thread->tid) &&
+			       ss_runtimes_skip(calls->runtimes, thread) ?
+		       calls->earlier :
+		       NULL;
+}
 
 static bool add_thread(struct ss_walk *walk, const struct calls *calls,
 		       const struct ss_capture_thread *from)
@@ -176,8 +190,9 @@ static bool add_thread(struct ss_walk *walk, const struct calls *calls,
 		.kernel_stack = intern_or_null(snapshot, from->kernel_stack),
 	};
 	bool ok = thread->name != NULL;
-	if (ok && calls->saved)
-		ok = ss_saved_stacks_apply(calls->saved, thread, &found);
+	struct ss_saved_stacks *saved = find_saved(calls, from);
+	if (ok && saved)
+		ok = ss_saved_stacks_apply(saved, thread, &found);
 	if (found || !ok)
 		return ok;
 	ok = ss_walk_thread(walk, from);
@@ -298,6 +313,7 @@ struct ss_error *ss_capture_unwind(const struct ss_capture *capture,
 	walk.unwinders = &state->unwinders;
 	walk.ctx.words = session->words;
 	_cleanup_(ss_runtimes_cleanup) struct ss_runtimes *runtimes = NULL;
+	_cleanup_(ss_saved_stacks_cleanup) struct ss_saved_stacks *earlier = NULL;
 	_cleanup_(ss_saved_stacks_cleanup) struct ss_saved_stacks *saved = NULL;
 	const bool has_runtimes = !given.no_runtimes &&
 				  !(given.frames_reason && given.max_frames == 1);
@@ -311,13 +327,20 @@ struct ss_error *ss_capture_unwind(const struct ss_capture *capture,
 			.native = given.native,
 			.many = given.many,
 		};
-		runtimes = ss_runtimes_new(capture, session, snapshot, &runtime_options);
+		/* This comes first: it leaves no runtimes in the snapshot. */
+		if (given.native)
+			ok = ss_saved_stacks_open_earlier(capture, snapshot, &earlier);
+		if (ok)
+			runtimes = ss_runtimes_new(capture, session, snapshot,
+						   &runtime_options);
 		ok = runtimes != NULL;
 		walk.ctx.runtimes = runtimes;
 	} else if (ok && has_runtimes) {
 		ok = ss_saved_stacks_open(capture, snapshot, given.native, &saved);
 	}
-	const struct calls calls = { .runtimes = runtimes, .saved = saved };
+	const struct calls calls = { .runtimes = runtimes,
+				     .earlier = earlier,
+				     .saved = saved };
 	ok = ok && walk_threads(&walk, &calls, capture);
 	ok = ok && (!runtimes || ss_runtimes_add_locks(runtimes));
 	if (ok && runtimes)

@@ -2,6 +2,7 @@
 JSON and as a profile."""
 # ctest: real
 
+import collections
 import glob
 import json
 import os
@@ -43,6 +44,41 @@ for _ in range(3):
     threading.Thread(target=inner, args=(5,), daemon=True).start()
 print("ready", flush=True)
 busy()
+"""
+
+MOVES = """
+import sys, threading, queue
+def waits_here(own):
+    if own.get() == "move":
+        waits_there(own)
+def waits_there(own):
+    own.get()
+def serve(own):
+    waits_here(own)
+def waits_for_lock():
+    with lock:
+        queues["last"] = queue.SimpleQueue()
+        queues["last"].get()
+def begin(name, *call):
+    threading.Thread(target=call[0], args=call[1:], daemon=True, name=name).start()
+lock = threading.RLock()
+queues = {str(i): queue.SimpleQueue() for i in range(20)}
+for name, own in list(queues.items()):
+    begin("here-" + name, serve, own)
+def owns():
+    with lock:
+        queues["own"].get()
+queues["own"] = queue.SimpleQueue()
+begin("owns", owns)
+while lock.acquire(blocking=False):
+    lock.release()
+for _ in range(2):
+    begin("waits", waits_for_lock)
+print("ready", flush=True)
+while True:
+    word, name = sys.stdin.readline().split()
+    queues[name].put(word)
+    print(word, flush=True)
 """
 
 
@@ -247,13 +283,13 @@ class Series(EndToEnd):
         self.assertIn(answer, (words[0], "no"), line)
         return answer == words[0]
 
-    def watch(self, target, steps):
+    def watch(self, target, steps, count=12):
         """All snapshots of a series, during which the target carries out commands."""
         tool = self.begin(target.pid, "-i", "10ms", "--each", "-f", "json")
         for words in steps:
             if not self.command(target, *words):
                 self.skipTest("%r is not possible here" % (words,))
-            self.wait_for_snapshots(tool, 12)
+            self.wait_for_snapshots(tool, count)
         # a thread may be met on its way, with an incomplete stack
         snapshots = [json.loads(line)
                      for line in self.end(tool, status=(0, 1))[0].splitlines()]
@@ -461,6 +497,41 @@ class Series(EndToEnd):
         native = self.run_tool("-i", "10ms", "-c", "2", "--native", target.pid,
                                status=(0, 1)).stdout.decode()
         self.assertIn("_PyEval_EvalFrameDefault", native)
+
+    def test_python_moves(self):
+        """Of threads that have not run the functions of before are shown, of the others new ones; and
+        the owner of a lock for which a thread has waited all the time."""
+        target = self.start_command([sys.executable, "-c", MOVES])
+        snapshots = self.watch(target, [("move", 7), ("leave", "own"), ("move", 12)],
+                               count=60)
+        found = {}
+        owners = {}
+        for snapshot in snapshots:
+            for thread in snapshot["threads"]:
+                names = tuple(frame["symbol"] for frame in reversed(thread["frames"])
+                              if frame["kind"] == "python" and
+                              frame["symbol"].startswith(("serve", "waits_", "owns")))
+                if thread["native_reason"] or not names:
+                    continue  # it was met on its way
+                history = found.setdefault(thread["tid"], [])
+                if not history or history[-1] != names:
+                    history.append(names)
+                owner = (thread["wait"] or {}).get("owner_tid")
+                if owner and thread["wait"]["lock"] == "python-rlock":
+                    seen = owners.setdefault(thread["tid"], [])
+                    if not seen or seen[-1] != owner:
+                        seen.append(owner)
+        ends = collections.Counter(history[-1] for history in found.values())
+        self.assertEqual(ends[("serve", "waits_here")], 18, found)
+        self.assertEqual(ends[("serve", "waits_here", "waits_there")], 2, found)
+        self.assertEqual(ends[("waits_for_lock",)], 2, found)
+        if sys.version_info >= (3, 14):
+            return
+        # The one that waited on: first for "owns", then for the other one
+        last = [seen for seen in owners.values() if len(seen) == 2]
+        self.assertEqual(len(last), 1, owners)
+        self.assertEqual([found[owner] for owner in last[0]],
+                         [[("owns",)], [("waits_for_lock",)]], (owners, found))
 
     def test_redis(self):
         """A real program, and what its snapshots cost: usually a twentieth of the first one,

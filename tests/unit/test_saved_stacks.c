@@ -259,16 +259,57 @@ static void test_hostile(void **state)
 
 	(void)state;
 	for (size_t i = 0; i < size; i++) {
-		const uint8_t before = capture->saved[i];
+		const uint8_t before = capture->saved->bytes[i];
 		for (size_t k = 0; k < SS_ARRAY_SIZE(values); k++) {
-			capture->saved[i] = values[k];
+			capture->saved->bytes[i] = values[k];
 			refused += !is_read(capture, k % 2);
 		}
-		capture->saved[i] = before;
+		capture->saved->bytes[i] = before;
 	}
 	for (capture->saved_size = 1; capture->saved_size < size; capture->saved_size++)
 		assert_false(is_read(capture, true));
 	assert_true(refused > size / 10);
+	ss_capture_free(capture);
+}
+
+/* A capture of a series in which no thread has run has the stacks of the one before. */
+static void test_kept(void **state)
+{
+	struct ss_capture *previous = make_saved();
+	struct ss_capture *capture = make_capture();
+
+	(void)state;
+	ss_capture_keep_stacks(capture, previous);
+	assert_false(ss_capture_has_stacks(capture)); /* its threads have run */
+	assert_non_null(capture->earlier);
+	ss_capture_free(capture);
+	capture = make_capture();
+	for (size_t i = 0; i < capture->threads.count; i++)
+		capture->threads.items[i].not_run = true;
+	capture->threads.items[0].not_run = false;
+	ss_capture_keep_stacks(capture, previous);
+	assert_false(ss_capture_has_stacks(capture));
+	ss_capture_free(capture);
+	capture = make_capture();
+	for (size_t i = 0; i < capture->threads.count; i++)
+		capture->threads.items[i].not_run = true;
+	ss_capture_keep_stacks(capture, previous);
+	assert_true(ss_capture_has_stacks(capture));
+	assert_true(is_read(capture, true));
+	/* Those that are found later replace them. */
+	struct ss_snapshot *snapshot = make_snapshot(capture);
+	save(snapshot, capture);
+	assert_ptr_not_equal(capture->saved, previous->saved);
+	ss_snapshot_free(snapshot);
+	ss_capture_free(capture);
+	/* Another thread */
+	capture = make_capture();
+	for (size_t i = 0; i < capture->threads.count; i++)
+		capture->threads.items[i].not_run = true;
+	capture->threads.items[capture->threads.count - 1].tid++;
+	ss_capture_keep_stacks(capture, previous);
+	assert_false(ss_capture_has_stacks(capture));
+	ss_capture_free(previous);
 	ss_capture_free(capture);
 }
 
@@ -290,7 +331,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_same),	cmocka_unit_test(test_not_native),
 		cmocka_unit_test(test_nothing), cmocka_unit_test(test_lock_types),
-		cmocka_unit_test(test_hostile),
+		cmocka_unit_test(test_hostile), cmocka_unit_test(test_kept),
 	};
 
 	return cmocka_run_group_tests(tests, make_session, free_session);
