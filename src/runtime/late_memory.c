@@ -303,3 +303,9 @@ void ss_late_memory_of_after(struct ss_late_memory *memory,
 					   .limited = base->limited,
 					   .base = base };
 }
+
+void ss_late_memory_forget(const struct ss_memory *after)
+{
+	/* What it keeps is not a part of its value: see read_after(). */
+	ss_late_memory_deinit(((const struct ss_late_memory *)after)->cache);
+}

@@ -63,4 +63,7 @@ void ss_late_memory_of_now(struct ss_late_memory *memory, struct ss_late_memory 
 void ss_late_memory_of_after(struct ss_late_memory *memory,
 			     const struct ss_late_memory *base);
 
+/* Such a memory is read anew from now on. */
+void ss_late_memory_forget(const struct ss_memory *after);
+
 #endif

@@ -15,6 +15,10 @@ enum {
 		1000, /* coroutines that await each other: CPython's recursion limit */
 	AWAITED_MAX = 1 << 14, /* by one task */
 	ITEMS_MAX = 1 << 20,   /* coroutines and awaited tasks of all tasks */
+	/* Of tasks that changed between two readings, each again, and of all */
+	RETRIES = 8,
+	RETRIES_ALL = 1 << 13,
+	SET_READS = 4,
 	GENERATOR_SIZE = 80,
 	FRAME_SIZE = 128,
 	WRAPPED = 16, /* the first member of an object that stands for another one */
@@ -94,6 +98,8 @@ struct reader {
 	struct task_layout layout;
 	struct ss_python_task_table table; /* from 3.14 on */
 	const struct ss_memory *memory;	   /* of this reading */
+	const struct ss_memory *after;	   /* that of the second one */
+	size_t retries_left;
 	size_t items_left;
 	bool no_memory;
 	struct ss_runtime_tasks *ret;
@@ -618,6 +624,7 @@ struct candidate {
 	struct decoded decoded;
 	bool is_decoded; /* or the rest of what it has is not valid */
 	bool valid;	 /* and it has names */
+	bool same;	 /* in the second reading */
 };
 
 struct candidates {
@@ -667,13 +674,40 @@ static bool is_other_task(const struct reader *reader, uint64_t object)
 	       strstr(name, "Task") != NULL;
 }
 
+static void forget(const struct reader *reader)
+{
+	const struct ss_runtime_process *process = reader->source->process;
+
+	if (process->forget)
+		process->forget(process->after);
+}
+
+enum { SET_USED = 24, SET_MASK = 32, SET_HEAD = 16 };
+
+/* Adds the elements of a set. Its table may be replaced while it is read. False: it was. */
+static bool add_elements(struct reader *reader, uint64_t set,
+			 struct ss_python_objects *ret)
+{
+	uint64_t before[2];
+	uint64_t now[2];
+
+	if (!ss_memory_read(reader->memory, set + SET_MASK, before, SET_HEAD))
+		return true;
+	reader->no_memory |= !ss_python_elements(reader->memory, set, TASKS_MAX, ret);
+	return !ss_memory_read(reader->source->process->fresh, set + SET_MASK, now,
+			       SET_HEAD) ||
+	       memcmp(before, now, SET_HEAD) == 0;
+}
+
 /* Adds what a WeakSet or set in asyncio.tasks refers to. */
 static void add_set(struct reader *reader, uint64_t module, const char *name,
 		    struct ss_python_objects *ret)
 {
-	enum { MODULE_DICT = 16, SET_USED = 24 };
+	enum { MODULE_DICT = 16 };
 	const struct ss_python_layout *layout = reader->source->layout;
-	const size_t first = ret->list.count;
+	const struct ss_memory *memory = reader->memory;
+	size_t first = ret->list.count;
+	bool same = false;
 	uint64_t dict;
 	uint64_t set;
 	uint64_t used;
@@ -684,11 +718,16 @@ static void add_set(struct reader *reader, uint64_t module, const char *name,
 	if (type_is(reader, set, "WeakSet") &&
 	    !ss_python_attribute(layout, reader->memory, set, "data", &set))
 		return;
-	reader->no_memory |= !ss_python_elements(reader->memory, set, TASKS_MAX, ret);
+	for (int i = 0; !same && i < SET_READS && !reader->no_memory; i++) {
+		first = ret->list.count;
+		same = add_elements(reader, set, ret);
+		forget(reader);
+		reader->memory = reader->after;
+	}
+	reader->memory = memory;
 	const size_t count = ret->list.count - first;
-	/* Its table may have been replaced while it was read. */
 	if (type_is(reader, set, "set") &&
-	    ss_memory_read_u64(reader->memory, set + SET_USED, &used) && used > count)
+	    ss_memory_read_u64(memory, set + SET_USED, &used) && used > count && !same)
 		reader->ret->changed += SS_MIN(used, (uint64_t)TASKS_MAX) - count;
 }
 
@@ -773,7 +812,52 @@ static bool is_same(const struct candidate *candidate, struct reader *reader)
 	return same;
 }
 
-static void compare_candidates(struct reader *reader, const struct candidates *candidates,
+/* Reads a task that has changed twice again, now without others in between. *ret_pending: it
+   has not ended. */
+static bool read_again(struct reader *reader, uint64_t address, bool *ret_pending)
+{
+	struct ss_runtime_tasks *ret = reader->ret;
+	const struct ss_runtime_tasks before = *ret;
+	struct candidate found = { .address = address };
+
+	forget(reader);
+	*ret_pending = is_task(reader, address);
+	if (!*ret_pending)
+		return false;
+	found.valid = found.is_decoded =
+		decode(reader, address, &found.decoded, ret_pending) && *ret_pending &&
+		add(reader, address, &found.decoded);
+	if (found.valid) {
+		forget(reader);
+		found.valid = is_same(&found, reader);
+	}
+	deinit(&found.decoded);
+	if (!found.valid) {
+		ret->items.count = before.items.count;
+		ret->calls.count = before.calls.count;
+		ret->awaited.count = before.awaited.count;
+	}
+	return found.valid;
+}
+
+/* A task that changed between its two readings. One that has ended is not missing. */
+static void retry(struct reader *reader, uint64_t address)
+{
+	bool pending = true;
+
+	for (int i = 0; i < RETRIES && reader->retries_left > 0 && !is_at_limit(reader) &&
+			reader->source->process->forget && !reader->no_memory;
+	     i++) {
+		reader->retries_left--;
+		if (read_again(reader, address, &pending))
+			return;
+		if (!pending && !is_at_limit(reader))
+			return;
+	}
+	*(is_at_limit(reader) ? &reader->ret->unread : &reader->ret->changed) += 1;
+}
+
+static void compare_candidates(struct reader *reader, struct candidates *candidates,
 			       size_t first)
 {
 	struct ss_runtime_tasks *ret = reader->ret;
@@ -781,16 +865,18 @@ static void compare_candidates(struct reader *reader, const struct candidates *c
 	size_t at = first;
 
 	for (size_t i = 0; i < candidates->list.count && !reader->no_memory; i++) {
-		const struct candidate *candidate = &candidates->list.items[i];
-		bool same = is_same(candidate, reader);
-		if (candidate->valid && same)
+		struct candidate *candidate = &candidates->list.items[i];
+		candidate->same = is_same(candidate, reader);
+		if (candidate->valid && candidate->same)
 			ret->items.items[kept++] = ret->items.items[at];
-		bool unread = same ? !candidate->valid : is_at_limit(reader);
-		ret->unread += unread;
-		ret->changed += !same && !unread;
+		ret->unread += candidate->same && !candidate->valid;
 		at += candidate->valid;
 	}
 	ret->items.count = kept;
+	for (size_t i = 0; i < candidates->list.count && !reader->no_memory; i++) {
+		if (!candidates->list.items[i].same)
+			retry(reader, candidates->list.items[i].address);
+	}
 }
 
 /* Whether the members of a frame lie in what is read of it. From 3.13 on, the process says where
@@ -921,6 +1007,8 @@ bool ss_python_tasks_read(const struct ss_python_tasks_source *source,
 					      source->reads_left };
 	struct reader reader = { .source = source,
 				 .memory = &before.memory,
+				 .after = &after.memory,
+				 .retries_left = RETRIES_ALL,
 				 .items_left = items_left,
 				 .ret = ret };
 	const size_t first = ret->items.count;

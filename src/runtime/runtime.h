@@ -50,6 +50,8 @@ struct ss_runtime_process {
 	/* The same, read after all that was read of memory so far: for a proof that it has not
 	   changed */
 	const struct ss_memory *after;
+	/* Has after read anew from now on; NULL: all memory is of one moment */
+	void (*forget)(const struct ss_memory *after);
 	const bool *
 		limited; /* whether a limit of reading was reached; NULL: there is none */
 	bool recording;	 /* one of many captures: no owners of locks are needed */

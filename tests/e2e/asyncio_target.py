@@ -2,6 +2,7 @@
 chosen at random reads a byte from standard input, so that the process stands still while it runs;
 then it prints all tasks as asyncio and their coroutines have them, as JSON. Argument "idle": the
 event loop sleeps, and prints them at SIGUSR1. Argument "busy": tasks run all the time. Argument
+"crowd": many tasks wait, a few run all the time, and one makes others that end at once. Argument
 "deadlock": tasks await each other. Runs with CPython from 3.8 on."""
 
 import asyncio
@@ -14,6 +15,7 @@ import sys
 import types
 
 PICK = random.Random(7)
+CROWD, RUNNERS = 2000, 20
 
 
 def awaited_by(coroutine):
@@ -217,10 +219,40 @@ async def outside():
     await TASKS["first"]
 
 
+async def stands():
+    await EVENT.wait()
+
+
+async def runs(depth):
+    while True:
+        await (asyncio.sleep(0) if depth == 0 else nested_sleep(depth))
+
+
+async def nested_sleep(depth):
+    await (asyncio.sleep(0) if depth == 0 else nested_sleep(depth - 1))
+
+
+async def makes():
+    while True:
+        await own_task(nested_sleep(1))
+
+
+async def crowd():
+    tasks = [own_task(function(*arguments)) for count, function, arguments in (
+        (CROWD, stands, ()), (RUNNERS, runs, (0,)), (RUNNERS, runs, (3,)), (1, makes, ()))
+             for _ in range(count)]
+    for _ in range(3):
+        await asyncio.sleep(0)
+    print("ready", flush=True)
+    await asyncio.gather(*tasks)
+
+
 async def main():
     global LOOP, EVENT, LOCK
     LOOP = asyncio.get_running_loop()
     EVENT, LOCK = asyncio.Event(), asyncio.Lock()
+    if WHAT == "crowd":
+        return await crowd()
     queue = asyncio.Queue()
     loop_tasks = [queues(queue), queues(queue)]
     if WHAT == "deadlock":

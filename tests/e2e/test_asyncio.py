@@ -144,6 +144,24 @@ class Asyncio(unittest.TestCase):
                         break
                 self.assertGreater(compared, 0, json.dumps(taken))
 
+    def test_crowd(self):
+        """Each task that lives longer than the snapshot is shown or counted."""
+        for python in interpreters():
+            with self.subTest(python=python):
+                program = Program(self, python, "crowd")
+                for _ in range(30):
+                    taken = snapshot(program.pid)
+                    if taken["threads"][0]["frames"]:
+                        break  # or it waits for a CPU, and nothing is known of its program
+                outer = [task["frames"][-1]["symbol"] for task in taken["tasks"]]
+                counts = {name: outer.count(name) for name in sorted(set(outer))}
+                missing = taken["tasks_changed"] + taken["tasks_unread"]
+                print(python, counts, missing, "missing", flush=True)
+                note = (counts, missing, taken["threads"], taken["tasks_problem"])
+                self.assertEqual(counts.get("stands"), 2000, note)
+                busy = counts.get("runs", 0) + counts.get("makes", 0)
+                self.assertGreaterEqual(busy + missing, 41, note)
+
     def test_deadlock(self):
         for python in interpreters():
             with self.subTest(python=python):

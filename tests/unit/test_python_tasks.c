@@ -219,6 +219,36 @@ struct found {
 	const char *function;
 };
 
+/* A task that changes each time that memory is read anew, some times: its name. */
+enum { CHANGED_NAME = 0x1240 };
+static size_t changes;
+static size_t changes_max;
+static bool ends; /* it does then */
+
+static size_t read_changed(const struct ss_memory *self, uint64_t address, void *ret,
+			   size_t size)
+{
+	uint64_t name;
+
+	memcpy(&name, bytes + TASK + 128, sizeof(name));
+	if (changes % 2)
+		put(TASK + 128, BASE + CHANGED_NAME);
+	size = read_bytes(self, address, ret, size);
+	put(TASK + 128, name);
+	return size;
+}
+
+static const struct ss_memory changed_memory = { .read = read_changed };
+
+static void forget(const struct ss_memory *after)
+{
+	assert_ptr_equal(after, &changed_memory);
+	if (changes < changes_max)
+		changes++;
+	else if (ends)
+		bytes[TASK + 96] = 2;
+}
+
 static struct found read_limited(const struct ss_python_layout *layout,
 				 struct ss_intern *interned, uint64_t reads_left)
 {
@@ -226,7 +256,8 @@ static struct found read_limited(const struct ss_python_layout *layout,
 		.strings = interned,
 		.memory = &memory,
 		.fresh = &memory,
-		.after = &memory,
+		.after = changes_max ? &changed_memory : &memory,
+		.forget = changes_max ? forget : NULL,
 		.limited = &limited,
 	};
 	struct ss_python_codes codes = {
@@ -277,6 +308,42 @@ static void test_task(void **state)
 	assert_int_equal(found.changed + found.unread, 0);
 	assert_string_equal(found.name, "Task-7");
 	assert_string_equal(found.function, "C.f");
+}
+
+/* A task that is read again until two readings agree. */
+static void test_changes(void **state)
+{
+	static const struct {
+		size_t changes;
+		bool ends;
+		size_t tasks;
+		size_t changed;
+	} cases[] = {
+		{ 3, false, 1, 0 },
+		{ 9, false, 1, 0 },
+		{ 1000, false, 0, 1 },
+		{ 3, true, 0, 0 },
+	};
+	struct ss_python_layout layout;
+
+	(void)state;
+	for (size_t i = 0; i < SS_ARRAY_SIZE(cases); i++) {
+		_cleanup_(ss_intern_cleanup) struct ss_intern *interned = ss_intern_new();
+		make_process(&layout, 88, 0, 56);
+		(void)put_object(CHANGED_NAME, "int", 28);
+		put(CHANGED_NAME + 16, 1 << 3);
+		put(CHANGED_NAME + 24, 8);
+		changes = 0; /* the set is read first */
+		changes_max = cases[i].changes;
+		ends = cases[i].ends;
+		struct found found = read_tasks(&layout, interned);
+		changes_max = 0;
+		ends = false;
+		assert_true(found.ok);
+		assert_int_equal(found.tasks, cases[i].tasks);
+		assert_int_equal(found.changed, cases[i].changed);
+		assert_int_equal(found.unread, 0);
+	}
 }
 
 /* A frame with members beyond what is read of that of a coroutine. */
@@ -419,10 +486,10 @@ static void test_limit(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_task),	 cmocka_unit_test(test_large_frame),
-		cmocka_unit_test(test_repeated), cmocka_unit_test(test_many_awaited),
-		cmocka_unit_test(test_reads),	 cmocka_unit_test(test_unread),
-		cmocka_unit_test(test_limit),
+		cmocka_unit_test(test_task),	     cmocka_unit_test(test_changes),
+		cmocka_unit_test(test_large_frame),  cmocka_unit_test(test_repeated),
+		cmocka_unit_test(test_many_awaited), cmocka_unit_test(test_reads),
+		cmocka_unit_test(test_unread),	     cmocka_unit_test(test_limit),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
