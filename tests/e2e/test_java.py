@@ -2,7 +2,7 @@
 frame by frame; of threads that run, in a process that is stopped, and in tomcat. Deadlocks of
 monitors.
 
-Debian packages: default-jdk-headless, tomcat10. JAVAS: more JDKs, separated by colons, such as the
+Debian packages: default-jdk-headless, tomcat10, python3-jpype. JAVAS: more JDKs, separated by colons, such as the
 packages of Debian unstable, unpacked (docs/runtimes.md); MOMENTS: how many moments of threads that run
 are looked at for each (default: 8)."""
 # ctest: real release-only
@@ -31,6 +31,32 @@ MODES = {
     "C1": ["-XX:TieredStopAtLevel=1", "-Xcomp"],
     "C2": ["-XX:-TieredCompilation", "-Xcomp"],
 }
+
+
+# Python calls Java, which calls Python, which calls Java.
+PYTHON = """
+import jpype, jpype.imports
+jpype.startJVM("-Djava.class.path=/usr/share/java/org.jpype.jar", convertStrings=False)
+from java.lang import Thread
+from java.util import Arrays, Comparator
+
+@jpype.JImplements(Comparator)
+class Both:
+    @jpype.JOverride
+    def compare(self, a, b):
+        Thread.sleep(1000000)
+        return 0
+    @jpype.JOverride
+    def equals(self, other):
+        return False
+
+def outer():
+    values = jpype.JArray(jpype.java.lang.Object)(3)
+    Arrays.sort(values, Both())
+
+print("ready", flush=True)
+outer()
+"""
 
 
 def jdks():
@@ -469,6 +495,26 @@ class Java(EndToEnd):
                          r"    called from JavaTarget\.lambda\$stand\$\d+ at ")
         self.assertNotIn("JavaCalls", text)
         self.assertNotIn("call_stub", text)
+
+    def test_python(self):
+        """A thread that executes Python and Java has the functions of both, in their order."""
+        if subprocess.run(["/usr/bin/python3", "-c", "import jpype"], check=False,
+                          stderr=subprocess.DEVNULL).returncode:
+            self.skipTest("JPype is missing (python3-jpype)")
+        target = self.start_command(["/usr/bin/python3", "-c", PYTHON])
+        wanted = ["java.lang.Thread.sleep", "Both.compare", "java.util.Arrays.sort", "outer",
+                  "<module>"]
+        thread = {}
+
+        def sleeps():
+            nonlocal thread
+            thread = self.snap(target.pid, status=(0, 1)).thread(target.pid)
+            return "java.lang.Thread.sleep" in [frame["symbol"] for frame in thread["frames"]]
+        wait_until(sleeps, "the call of sleep")
+        found = [frame["symbol"] for frame in thread["frames"]
+                 if frame["kind"] in ("python", "java")]
+        self.assertEqual([name for name in found if name in wanted], wanted, thread)
+        self.assertEqual([found[0], found[-1]], [wanted[0], wanted[-1]], thread)
 
     def test_tomcat(self):
         """A server that nobody here wrote, under load: what stands still is as jstack says, and
