@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/cleanup.h"
+#include "runtime/v8_translation.h"
 
 enum {
 	CODE_ALIGNMENT = 64,	 /* kCodeAlignment on x86-64 */
@@ -11,7 +12,8 @@ enum {
 	KIND_MASK = 15,
 	ARRAY_LENGTH = 8,
 	ARRAY_DATA = 16,
-	/* Elements of DeoptimizationData after the one with the inlined calls */
+	DEOPT_TRANSLATIONS = 0, /* element of DeoptimizationData */
+	/* Those after the one with the inlined calls */
 	DEOPT_EAGER_COUNT = 2,
 	DEOPT_LAZY_COUNT = 3,
 	DEOPT_EXITS = 4, /* of each: offset of bytecode, translation, return address */
@@ -23,8 +25,7 @@ enum {
 	INLINING_FUNCTION = 8,
 	/* Safepoints of Maglev: src/codegen/maglev-safepoint-table.h */
 	SAFEPOINTS_HEADER = 16,
-	SAFEPOINTS_COUNT = 4,
-	SAFEPOINTS_SIZES = 8,
+	SAFEPOINTS_SIZES = 4, /* after the number of entries */
 	SAFEPOINTS_MAX = 1 << 16,
 	SAFEPOINT_MAX = 4 * 7 + 1, /* bytes */
 	/* The first bytecodes are prefixes: Wide, ExtraWide, and both for the debugger */
@@ -200,6 +201,7 @@ static bool read_count(const struct ss_v8_heap *heap, uint64_t array, uint32_t i
 /* An exit of code to the interpreter. */
 struct exit {
 	int32_t bytecode;
+	int32_t translation;
 	int32_t pc; /* Turbofan: the return address; Maglev: the place of the exit itself */
 };
 
@@ -208,14 +210,15 @@ static bool read_exit(const struct ss_v8_heap *heap, const struct ss_v8_code *co
 {
 	uint32_t at =
 		heap->layout->deopt_inlining + DEOPT_EXITS + DEOPT_EXIT_ELEMENTS * index;
-	uint64_t pc;
-	uint64_t bytecode;
+	uint64_t words[DEOPT_EXIT_ELEMENTS];
 
-	if (!read_element(heap, code->data, at + 2, &pc) ||
-	    !read_element(heap, code->data, at, &bytecode) || !ss_v8_is_smi(pc) ||
-	    !ss_v8_is_smi(bytecode))
-		return false;
-	*ret = (struct exit){ ss_v8_smi(bytecode), ss_v8_smi(pc) };
+	for (uint32_t i = 0; i < DEOPT_EXIT_ELEMENTS; i++) {
+		if (!read_element(heap, code->data, at + i, &words[i]) ||
+		    !ss_v8_is_smi(words[i]))
+			return false;
+	}
+	*ret = (struct exit){ ss_v8_smi(words[0]), ss_v8_smi(words[1]),
+			      ss_v8_smi(words[2]) };
 	return true;
 }
 
@@ -235,11 +238,12 @@ static uint32_t take_bytes(const uint8_t **at, uint32_t size)
 static bool find_safepoint(const struct ss_v8_heap *heap, const struct ss_v8_code *code,
 			   uint64_t offset, uint32_t *ret, uint32_t *ret_place)
 {
+	const uint64_t table = code->end + heap->layout->safepoints_count;
 	uint32_t count;
 	uint32_t sizes;
 
-	if (!ss_memory_read_u32(heap->memory, code->end + SAFEPOINTS_COUNT, &count) ||
-	    !ss_memory_read_u32(heap->memory, code->end + SAFEPOINTS_SIZES, &sizes))
+	if (!ss_memory_read_u32(heap->memory, table, &count) ||
+	    !ss_memory_read_u32(heap->memory, table + SAFEPOINTS_SIZES, &sizes))
 		return false;
 	uint32_t pc_size = sizes >> 4 & 7;
 	uint32_t index_size = sizes >> 7 & 7;
@@ -270,12 +274,11 @@ static bool find_safepoint(const struct ss_v8_heap *heap, const struct ss_v8_cod
  * anywhere, and have no position of their own.
  */
 static bool find_exit(const struct ss_v8_heap *heap, const struct ss_v8_code *code,
-		      uint64_t offset, int32_t *ret)
+		      uint64_t offset, struct exit *ret)
 {
 	const uint32_t first = heap->layout->deopt_inlining;
 	uint32_t eager;
 	uint32_t lazy;
-	struct exit exit;
 
 	if (!read_count(heap, code->data, first + DEOPT_EAGER_COUNT, &eager) ||
 	    !read_count(heap, code->data, first + DEOPT_LAZY_COUNT, &lazy) ||
@@ -284,20 +287,15 @@ static bool find_exit(const struct ss_v8_heap *heap, const struct ss_v8_code *co
 	if (code->kind == SS_V8_MAGLEV) {
 		uint32_t index;
 		uint32_t place;
-		if (!find_safepoint(heap, code, offset, &index, &place) ||
-		    index >= eager + lazy || !read_exit(heap, code, index, &exit) ||
-		    exit.pc != (int64_t)place)
-			return false;
-		*ret = exit.bytecode;
-		return true;
+		return find_safepoint(heap, code, offset, &index, &place) &&
+		       index < eager + lazy && read_exit(heap, code, index, ret) &&
+		       ret->pc == (int64_t)place;
 	}
 	for (uint32_t i = 0; i < eager + lazy; i++) {
-		if (!read_exit(heap, code, i, &exit))
+		if (!read_exit(heap, code, i, ret))
 			return false;
-		if ((uint64_t)(int64_t)exit.pc == offset) {
-			*ret = exit.bytecode;
+		if ((uint64_t)(int64_t)ret->pc == offset)
 			return true;
-		}
 	}
 	return false;
 }
@@ -333,6 +331,44 @@ static bool check_call(const struct ss_v8_heap *heap, const struct ss_v8_call *c
 	return true;
 }
 
+/* By the frames that the deoptimizer would make. Code of Maglev need not have a table of
+   positions. */
+static bool translate(const struct ss_v8_heap *heap, const struct ss_v8_code *code,
+		      const struct exit *exit, struct ss_v8_call ret[SS_V8_INLINED_MAX],
+		      size_t *count)
+{
+	struct ss_v8_translated frames[SS_V8_INLINED_MAX];
+	_cleanup_free_ uint8_t *bytes = NULL;
+	size_t size = 0;
+	size_t frame_count = 0;
+	uint64_t object;
+	uint64_t literals;
+
+	if (exit->translation < 0 ||
+	    !read_element(heap, code->data, DEOPT_TRANSLATIONS, &object) ||
+	    !read_element(heap, code->data, heap->layout->deopt_literals, &literals))
+		return true;
+	if (!ss_v8_bytes(heap, object, &bytes, &size))
+		return false;
+	if (!bytes || !ss_v8_translation_read(heap->layout, bytes, size,
+					      (uint32_t)exit->translation, frames,
+					      SS_V8_INLINED_MAX, &frame_count))
+		return true;
+	for (size_t i = 0; i < frame_count; i++) {
+		struct ss_v8_call *call = &ret[frame_count - 1 - i];
+		call->position = 0;
+		if (!read_function(heap, literals, frames[i].function, &call->function))
+			return true;
+		uint64_t bytecode = find_bytecode(heap, call->function);
+		if (bytecode != 0 && frames[i].bytecode >= 0 &&
+		    !ss_v8_bytecode_position(heap, bytecode, frames[i].bytecode,
+					     &call->position))
+			return false;
+	}
+	*count = frame_count;
+	return true;
+}
+
 bool ss_v8_code_calls(const struct ss_v8_heap *heap, const struct ss_v8_code *code,
 		      uint64_t pc, struct ss_v8_call ret[SS_V8_INLINED_MAX],
 		      size_t *count)
@@ -343,12 +379,14 @@ bool ss_v8_code_calls(const struct ss_v8_heap *heap, const struct ss_v8_code *co
 	size_t inlining_size = 0;
 	uint64_t position = 0;
 	uint64_t object;
-	int32_t offset;
+	struct exit exit;
 	bool valid;
 
 	*count = 0;
-	if (!find_exit(heap, code, pc - code->start, &offset))
+	if (!find_exit(heap, code, pc - code->start, &exit))
 		return true;
+	if (code->kind == SS_V8_MAGLEV)
+		return translate(heap, code, &exit, ret, count);
 	if (!ss_v8_bytes(heap, code->positions, &positions, &size))
 		return false;
 	if (!positions ||
@@ -363,7 +401,7 @@ bool ss_v8_code_calls(const struct ss_v8_heap *heap, const struct ss_v8_code *co
 		*count = 0;
 		return true;
 	}
-	if (!check_call(heap, &ret[0], offset, &valid))
+	if (!check_call(heap, &ret[0], exit.bytecode, &valid))
 		return false;
 	if (!valid)
 		*count = 0;

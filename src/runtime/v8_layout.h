@@ -85,6 +85,11 @@ struct ss_v8_layout {
 	/* Where the program does not export them: two digits for each bytecode, how many
 	   operands have the size of the scale, and how many bytes the others have */
 	const char *operands;
+	/* Translations of frames, in code of Maglev: a digit for each opcode, how many operands it
+	   has; the first one with which a translation begins. NULL: it does not exist */
+	const char *translation_operands;
+	uint32_t translation_begin;
+	uint32_t safepoints_count; /* where Maglev's table has the number of entries */
 	/* The sizes of bytecodes, for each scale of their operands */
 	uint8_t sizes[SS_V8_SCALES][SS_V8_BYTECODES_MAX];
 	uint32_t bytecodes; /* 0: not known */

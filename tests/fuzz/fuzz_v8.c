@@ -8,6 +8,7 @@
 #include "fuzz.h"
 #include "fuzz_memory.h"
 #include "runtime/v8_code.h"
+#include "runtime/v8_translation.h"
 
 enum { BASE = 0x10000, SYMBOLS = 0x1000, SIZES = 0x2000, WORDS_MAX = 192 };
 
@@ -96,6 +97,17 @@ static void try_object(struct ss_v8_heap *heap, uint64_t object, uint32_t positi
 	try_code(heap, object - 1);
 }
 
+static void try_translation(const struct ss_v8_layout *layout, const uint8_t *data,
+			    size_t size, uint32_t index)
+{
+	struct ss_v8_translated frames[SS_V8_INLINED_MAX];
+	size_t count;
+
+	(void)ss_v8_translation_read(layout, data, size, index, frames, SS_V8_INLINED_MAX,
+				     &count);
+	FUZZ_REQUIRE(count <= SS_V8_INLINED_MAX);
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	_cleanup_(ss_intern_cleanup) struct ss_intern *strings = ss_intern_new();
@@ -111,6 +123,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	if (!find_layout(&memory, data[0], &layout))
 		return 0;
 	(void)ss_v8_position_find(&layout, memory.data, memory.size, data[1], &position);
+	try_translation(&layout, memory.data, memory.size, data[1]);
 	struct ss_v8_heap heap = { .layout = &layout,
 				   .memory = &memory.memory,
 				   .after = &memory.memory,
