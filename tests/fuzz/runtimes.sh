@@ -120,6 +120,9 @@ for one; do
 	java*)
 		"${JAVAC:-javac}" --release 8 -nowarn -d "$made" "$made/Locks.java" 2>"$made/log"
 		seed "$name" 0 "" "$program" -Xshare:off -XX:+UseSerialGC -Xmx64m -cp "$made" Locks
+		if "$program" -XX:+UseZGC -version 2>"$made/log"; then
+			seed "$name" 0 -zgc "$program" -Xshare:off -XX:+UseZGC -Xmx64m -cp "$made" Locks
+		fi
 		recordings "$name" "$program" -Xshare:off -XX:+UseSerialGC -Xmx64m -cp "$made" Locks
 		;;
 	node*) seed "$name" 0 "" "$program" "$made/calls.js" ;;
