@@ -317,6 +317,29 @@ for number in range(1000, 9999):
 """
 
 
+# 50 threads, of which each wakes another one and waits, as in a server under load: most of them have run
+# between two ticks, and many while their stacks are copied. All do so at the same depth.
+SERVER = """
+import os, threading
+pipes = [os.pipe() for i in range(50)]
+def wait(i):
+    os.read(pipes[i][0], 1)
+def work(i, depth):
+    if depth:
+        return work(i, depth - 1)
+    while True:
+        wait(i)
+        sum(range(300))
+        os.write(pipes[(i + 1) % 50][1], b"x")
+for i in range(50):
+    threading.Thread(target=work, args=(i, 20), daemon=True).start()
+for i in range(0, 50, 10):
+    os.write(pipes[i][1], b"x")
+print("ready", flush=True)
+threading.Event().wait()
+"""
+
+
 def recorded_chains(path):
     """Yields tid, frames (innermost first) and number of the samples of a recording."""
     done = subprocess.run([harness.STACKSNAP, "report", "-f", "json", path],
@@ -746,6 +769,37 @@ class Python(unittest.TestCase):
             with self.subTest(python=python), \
                     tempfile.TemporaryDirectory(prefix="stacksnap-") as directory:
                 self.record_calls(python, directory)
+
+    def test_recording_of_a_server(self):
+        """Threads that run many times between two ticks have their functions, and few are stopped:
+        those that run at the tick, not those that ran while others were copied."""
+        with tempfile.TemporaryDirectory(prefix="stacksnap-") as directory:
+            path = os.path.join(directory, "python.rec")
+            with subprocess.Popen([next(interpreters()), "-c", SERVER],
+                                  stdout=subprocess.PIPE, text=True) as process:
+                try:
+                    self.assertEqual(process.stdout.readline(), "ready\n")
+                    done = subprocess.run([harness.STACKSNAP, "record", "-d", "2", "-o", path,
+                                           str(process.pid)], capture_output=True, text=True,
+                                          timeout=harness.LIMIT_S, check=True)
+                finally:
+                    process.kill()
+            whole = others = 0
+            for tid, frames, count in recorded_chains(path):
+                calls = [frame["name"] for frame in frames if frame.get("kind") == "python"]
+                if tid == process.pid:
+                    continue
+                if calls.count("work") == 21:
+                    whole += count
+                else:
+                    others += count
+        ticks, stops = [int(re.search(text, done.stderr).group(1).replace(",", ""))
+                        for text in (r"([\d,]+) ticks?,", r"stopped ([\d,]+) time")]
+        text = (whole, others, ticks, stops, done.stderr)
+        self.assertGreater(whole, 0, text)
+        # The first tick has no plan for the memory of functions.
+        self.assertLess(others, 0.15 * whole + 100, text)
+        self.assertLess(stops, 8 * ticks + 20, text)
 
     def test_recording_of_replaced_functions(self):
         """A new function may have the addresses of one that is gone, with all its objects. Here
