@@ -26,7 +26,7 @@ STACKSNAP = os.environ.get("STACKSNAP") or os.path.join(BUILD, "stacksnap")
 ROUNDS, WINDOW_S = 3, 5
 TICKS = 1e9 / os.sysconf("SC_CLK_TCK")
 
-# title, threads, running, rate, other busy processes, and limits in percent: the slowdown per
+# title, threads (0: a Python server), running, rate, other busy processes, and limits in percent: the slowdown per
 # CPU time of the running threads, and missed ticks, which begin after the first listing of all
 # threads. (With more running threads than CPUs the tool's own CPU time slows them as well; this is
 # shown, too.)
@@ -38,6 +38,7 @@ CASES = [
     ("1,000 threads, 1 runs, 99 Hz", 1000, 1, 99, 0, 1.0, 2.5),
     ("100 threads, 1 runs, 1,000 Hz", 100, 1, 1000, 0, None, 2.0),
     ("100 threads, 0 run, 1,000 Hz", 100, 0, 1000, 0, None, 2.0),
+    ("Python server, 50 threads, 99 Hz", 0, 1, 99, 0, None, 5),
 ]
 
 
@@ -72,6 +73,21 @@ class Work:
     def end(self):
         self.process.kill()
         self.process.wait()
+
+
+class Server(Work):
+    """Of a Python server, the requests count instead of the time. With more than one CPU, it and its
+    client have the first one, so that the recorder's own CPU time slows nothing."""
+
+    def __init__(self, directory):  # pylint: disable=super-init-not-called
+        self.path = os.path.join(directory, "served")
+        self.running = 1
+        pin = ["taskset", "-c", "0"] if CPUS > 1 and shutil.which("taskset") else []
+        self.process = subprocess.Popen(pin + [sys.executable,
+                                               os.path.join(HERE, "python_server.py"), self.path],
+                                        stdout=subprocess.PIPE)
+        assert self.process.stdout.readline() == b"ready\n"
+        self.pid = self.process.pid
 
 
 def recorder(pid, rate, directory):
@@ -131,7 +147,8 @@ def tools(running):
 
 
 def run_tool(name, make, threads, running, rate, directory):
-    work = Work(directory, threads, running)  # new, because some tools leave it stopped
+    # new, because some tools leave it stopped
+    work = Work(directory, threads, running) if threads else Server(directory)
     alone, with_it, cpus, counts = [], [], [], []
     try:
         for _ in range(ROUNDS if name.startswith("stacksnap") else 1):
