@@ -26,8 +26,8 @@ struct places {
 	const uint64_t *items;
 	size_t count;
 	unsigned shift;
-	/* How many are below items[0] + (i << shift). */
-	uint32_t below[BUCKETS + 1];
+	/* How many are below items[0] + ((i - 1) << shift), of all i from 1 on. */
+	uint32_t below[BUCKETS + 3];
 };
 
 struct reader {
@@ -39,7 +39,9 @@ struct reader {
 	/* For each address where the last symbol at or before it begins. NONE until it is
 	   known, 0 if there is none. */
 	uint64_t *starts;
-	struct places *start_places;
+	/* Both, ascending: symbols that cover one of these are kept. */
+	uint64_t *all;
+	struct places *all_places;
 	SS_VECTOR(Elf64_Sym) kept; /* from index 1 on; names are offsets in text */
 	struct ss_buffer text;
 	size_t tries; /* to find a first symbol */
@@ -50,7 +52,8 @@ static void reader_deinit(struct reader *reader)
 {
 	free(reader->addresses);
 	free(reader->starts);
-	free(reader->start_places);
+	free(reader->all);
+	free(reader->all_places);
 	ss_vector_free(&reader->kept);
 	ss_buffer_deinit(&reader->text);
 }
@@ -69,21 +72,21 @@ static struct places *places_new(const uint64_t *items, size_t count)
 	for (size_t i = 0; i <= BUCKETS; i++) {
 		while (at < count && (items[at] - items[0]) >> places->shift < i)
 			at++;
-		places->below[i] = (uint32_t)at;
+		places->below[i + 1] = (uint32_t)at;
 	}
+	places->below[BUCKETS + 2] = (uint32_t)count;
 	return places;
 }
 
-/* The first one at or after start, or count. */
+/* The first one at or after start, or count. Without branches until a bucket with items: they
+   could not be predicted. */
 static size_t find(const struct places *places, uint64_t start)
 {
 	const uint64_t *items = places->items;
+	uint64_t above = start > items[0] ? start - items[0] : 0;
+	uint64_t bucket = SS_MIN(above >> places->shift, (uint64_t)BUCKETS);
 
-	if (start <= items[0])
-		return 0;
-	uint64_t bucket = (start - items[0]) >> places->shift;
-	if (bucket >= BUCKETS)
-		return places->count;
+	bucket += above > 0;
 	size_t from = places->below[bucket];
 	size_t count = places->below[bucket + 1] - from;
 	return from + ss_lower_bound(count, i, items[from + i] < start);
@@ -107,19 +110,23 @@ static void fill_starts(struct reader *reader)
 	}
 }
 
-static bool covers(const Elf64_Sym *symbol, const struct places *places)
+/* Merges the addresses with the starts, which are ascending, too. */
+static bool merge(struct reader *reader)
 {
-	size_t at = find(places, symbol->st_value);
+	const uint64_t *addresses = reader->excerpt->addresses;
+	size_t count = reader->excerpt->count;
+	size_t next = 0;
+	size_t merged = 0;
 
-	return at < places->count &&
-	       places->items[at] - symbol->st_value < symbol->st_size;
-}
-
-static bool is_start(const struct reader *reader, uint64_t address)
-{
-	size_t at = find(reader->start_places, address);
-
-	return at < reader->start_places->count && reader->starts[at] == address;
+	reader->all = malloc(2 * count * sizeof(*reader->all));
+	for (size_t i = 0; reader->all && i < count; i++) {
+		while (next < count && reader->starts[next] <= addresses[i])
+			reader->all[merged++] = reader->starts[next++];
+		reader->all[merged++] = addresses[i];
+	}
+	/* A start is at or before its address, or 0. */
+	reader->all_places = reader->all ? places_new(reader->all, merged) : NULL;
+	return reader->all_places != NULL;
 }
 
 /* Appends a name with its NUL. False: it is too long, or cannot be read. */
@@ -166,13 +173,17 @@ static void keep(struct reader *reader, const Elf64_Sym *symbol, bool starts)
 
 static void keep_if_wanted(struct reader *reader, const Elf64_Sym *symbol)
 {
-	bool starts = is_start(reader, symbol->st_value);
+	const struct places *all = reader->all_places;
+	size_t at = find(all, symbol->st_value);
+	bool reaches = at < all->count;
+	/* At an address, too: then that is where the last one begins. */
+	bool starts = reaches && all->items[at] == symbol->st_value;
 	bool first = reader->kept.count == 1;
 
 	if (first && reader->tries++ == FIRST_TRIES)
 		reader->unusual = true;
-	else if (first || starts || covers(symbol, reader->addresses) ||
-		 covers(symbol, reader->start_places))
+	else if (first || starts ||
+		 (reaches && all->items[at] - symbol->st_value < symbol->st_size))
 		keep(reader, symbol, starts);
 }
 
@@ -233,8 +244,7 @@ bool ss_table_read_excerpt(const struct ss_elf *elf, uint32_t type,
 	if (excerpt->count == 0 || !prepare(&reader) || !visit(&reader, note_start))
 		return false;
 	fill_starts(&reader);
-	reader.start_places = places_new(reader.starts, excerpt->count);
-	if (!reader.start_places)
+	if (!merge(&reader))
 		return false;
 	if (!ss_vector_push(&reader.kept) || !visit(&reader, keep_if_wanted))
 		return false;
