@@ -196,7 +196,12 @@ struct ss_error *ss_series_run(const struct ss_series *series, bool *ret)
 {
 	__attribute__((cleanup(collection_deinit))) struct collection collection = {
 		.series = series,
-		.captured = { .options = series->options, .selection = series->run },
+		.captured = { .options = series->options,
+			      .selection = series->run,
+			      /* Reading them takes long: only if they were asked for. */
+			      .tasks = series->series->each &&
+				       series->options->tasks_given &&
+				       series->options->tasks > 0 },
 	};
 	struct ss_series_times times = {};
 	struct ss_error *error = collect(&collection);

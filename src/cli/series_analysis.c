@@ -169,6 +169,7 @@ static struct ss_error *print(const struct attempt *attempt, const char *problem
 		.verbose = options->common.verbose,
 		.color = ss_options_want_color(&options->common),
 		.goroutine_groups = options->goroutines,
+		.task_groups = options->tasks,
 		.max_stack = options->common.max_stack,
 		.problem = problem,
 		.advice = advice,

@@ -60,6 +60,7 @@ static struct ss_error *take_first(struct ss_series_capture *series)
 					     .phases = &series->phases,
 					     .probe = true,
 					     .save = true,
+					     .save_tasks = series->tasks,
 				     } };
 	struct ss_error *error = ss_snap_job_take(job, &series->run);
 	if (!error && job->listing)

@@ -11,6 +11,7 @@ struct ss_series_capture {
 	/* Set by the caller: */
 	const struct ss_options *options;
 	const struct ss_selection_run *selection; /* as it is before the first capture */
+	bool tasks;				  /* read those of asyncio */
 	/* Results: */
 	struct ss_selection_run run;
 	struct ss_phases phases;

@@ -217,9 +217,9 @@ static void check_series(const struct snap *snap, const struct argp_state *state
 			      snap->options.common.format->name);
 	if (series->period_ns && ss_target_options_count(&snap->targets) > 1)
 		ss_usage_fail(state, "--interval and --count work on one process");
-	if (series->period_ns)
+	if (series->period_ns && !series->each)
 		ss_options_check_tasks(state, &snap->options,
-				       "with --interval and --count");
+				       "with --interval and --count without --each");
 }
 
 static void check(const struct snap *snap, const struct argp_state *state)

@@ -242,7 +242,8 @@ static struct ss_error *unwind(const struct ss_snap_analysis *analysis,
 			  analysis->options->common.format->unsymbolized ||
 			  analysis->options->common.format->native,
 		.no_runtimes = attempt->level != SS_SANDBOX_NAMES,
-		.tasks = analysis->options->tasks > 0 && !analysis->save,
+		.tasks = analysis->save ? analysis->save_tasks :
+					  analysis->options->tasks > 0,
 		.many = analysis->save,
 	};
 

@@ -38,6 +38,7 @@ struct ss_snap_analysis {
 	bool color;
 	bool probe; /* end when the capture is complete, without names and output */
 	bool save; /* with probe: add the stacks to the capture, one of many of its process */
+	bool save_tasks; /* those of asyncio, too */
 	unsigned
 		plans; /* for runtimes, with which it was made, one after the other, if save */
 	bool saved; /* there have been stacks to be saved: the process has a runtime */

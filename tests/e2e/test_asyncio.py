@@ -162,6 +162,30 @@ class Asyncio(unittest.TestCase):
                 busy = counts.get("runs", 0) + counts.get("makes", 0)
                 self.assertGreaterEqual(busy + missing, 41, note)
 
+    def test_each(self):
+        """Each snapshot of a series has its tasks."""
+        for python in interpreters():
+            with self.subTest(python=python):
+                program = Program(self, python, "idle")
+                harness.wait_until(lambda: harness.task_states(program.pid)[program.pid] == "S",
+                                   "it sleeps")
+                series = ["-i", "10ms", "-c", "3", program.pid]
+                text, status = text_of("--each", "--tasks=all", "--format=json", *series)
+                taken = [json.loads(line) for line in text.splitlines() if line.startswith("{")]
+                self.assertEqual((len(taken), status), (3, 0), text)
+                os.kill(program.pid, signal.SIGUSR1)
+                expected = json.loads(program.process.stdout.readline())
+                for one in taken:
+                    self.compare(one, expected, python)
+                text, _ = text_of("--each", "--tasks=1", *series)
+                self.assertEqual(len(re.findall(r"\n\d+ tasks of asyncio in \d groups\n", text)), 3,
+                                 text)
+                text, _ = text_of("--each", *series)
+                self.assertNotIn("of asyncio", text)
+                text, status = text_of("--tasks=all", *series)
+                self.assertEqual(status, 64, text)
+                self.assertIn("without --each", text)
+
     def test_deadlock(self):
         for python in interpreters():
             with self.subTest(python=python):
