@@ -1,13 +1,18 @@
 #include "cli/watchdog.h"
 
+#include <dirent.h>
+#include <inttypes.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdatomic.h>
 #include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <time.h>
 #include <unistd.h>
 
 #include "cli/failure.h"
+#include "base/clock.h"
 #include "base/cpu_pin.h"
 
 enum {
@@ -26,6 +31,76 @@ static const struct ss_recorder *watched_recorder; /* or NULL; guarded by lock *
 static unsigned slow_checks; /* consecutive checks during one slow read */
 static timer_t timer;
 static bool armed;
+
+/* What the threads of this program, but the one that asks, have got of the CPUs by a time. */
+struct cpu_wait {
+	uint64_t now_ns;
+	uint64_t run_ns;
+	uint64_t wait_ns; /* for a CPU. The kernel adds a wait when it ends, */
+	bool runnable;	  /* so also: whether one waits or runs now */
+};
+
+static struct cpu_wait measured; /* last; 0: not yet; guarded by lock */
+
+static FILE *open_of_thread(const char *tid, const char *name)
+{
+	char path[64];
+
+	(void)snprintf(path, sizeof(path), "/proc/self/task/%.20s/%s", tid, name);
+	return fopen(path, "re");
+}
+
+/* Adds nothing for a thread that has ended. */
+static void add_thread(const char *tid, struct cpu_wait *to)
+{
+	uint64_t run_ns = 0;
+	uint64_t wait_ns = 0;
+	char state = '?';
+	FILE *times = open_of_thread(tid, "schedstat");
+	FILE *status = open_of_thread(tid, "stat");
+
+	if (times && fscanf(times, "%" SCNu64 " %" SCNu64, &run_ns, &wait_ns) == 2) {
+		to->run_ns += run_ns;
+		to->wait_ns += wait_ns;
+	}
+	/* The names of our threads have no parenthesis. */
+	if (status && fscanf(status, "%*d (%*[^)]) %c", &state) == 1)
+		to->runnable |= state == 'R';
+	if (times)
+		(void)fclose(times);
+	if (status)
+		(void)fclose(status);
+}
+
+static struct cpu_wait measure_cpu_wait(void)
+{
+	struct cpu_wait ret = { .now_ns = ss_now_ns() };
+	DIR *tasks = opendir("/proc/self/task");
+	const struct dirent *entry;
+	pid_t self = gettid();
+
+	while (tasks && (entry = readdir(tasks))) {
+		if (entry->d_name[0] != '.' && strtol(entry->d_name, NULL, 10) != self)
+			add_thread(entry->d_name, &ret);
+	}
+	if (tasks)
+		(void)closedir(tasks);
+	return ret;
+}
+
+/* Whether this program is slow because it seldom gets a CPU, rather than blocked: for at least half
+   of the time since the call before. Of the first call it is not known, and true. */
+static bool lacks_cpu(void)
+{
+	struct cpu_wait before = measured;
+
+	measured = measure_cpu_wait();
+	uint64_t half_ns = (measured.now_ns - before.now_ns) / 2;
+	if (before.now_ns == 0)
+		return true;
+	return measured.wait_ns >= before.wait_ns + half_ns ||
+	       (measured.runnable && measured.run_ns < before.run_ns + half_ns);
+}
 
 static void give_up(pid_t pid, int status)
 {
@@ -47,7 +122,10 @@ static void give_up(pid_t pid, int status)
    ss_watchdog_end() runs. */
 static void expire(union sigval pid)
 {
-	if (pid.sival_int == atomic_load(&watched))
+	(void)pthread_mutex_lock(&lock);
+	bool blocked = pid.sival_int == atomic_load(&watched) && !lacks_cpu();
+	(void)pthread_mutex_unlock(&lock);
+	if (blocked && pid.sival_int == atomic_load(&watched))
 		give_up(pid.sival_int, SS_STATUS_NOTHING);
 }
 
@@ -59,7 +137,9 @@ static void check(union sigval pid)
 		watched_recorder ? ss_recorder_read_ns(watched_recorder) / NS_PER_MS : 0;
 	/* The count excludes time in which stacksnap itself was stopped (SIGSTOP, freezer). */
 	slow_checks = ms >= CHECK_MS ? slow_checks + 1 : 0;
-	if (ms >= LIMIT_MS && slow_checks >= LIMIT_MS / CHECK_MS)
+	if (slow_checks == 0)
+		measured = (struct cpu_wait){};
+	if (ms >= LIMIT_MS && slow_checks >= LIMIT_MS / CHECK_MS && !lacks_cpu())
 		give_up(pid.sival_int, SS_STATUS_PARTIAL);
 	(void)pthread_mutex_unlock(&lock);
 }
@@ -88,8 +168,12 @@ void ss_watchdog_begin(pid_t pid, unsigned timeout_ms)
 	const struct itimerspec limit = {
 		.it_value = { .tv_sec = (time_t)(limit_ms / 1000),
 			      .tv_nsec = (long)(limit_ms % 1000) * 1000000 },
+		.it_interval = { .tv_sec = CHECK_MS / 1000 },
 	};
 
+	(void)pthread_mutex_lock(&lock);
+	measured = (struct cpu_wait){};
+	(void)pthread_mutex_unlock(&lock);
 	atomic_store(&watched, pid);
 	arm(pid, expire, &limit);
 }

@@ -1,0 +1,120 @@
+/*
+ * The watchdog ends a program that is blocked, and one that gets no CPU goes on.
+ * ctest: serial slow
+ */
+#include <sched.h>
+#include <setjmp.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "base/clock.h"
+#include "cli/failure.h"
+#include "cli/watchdog.h"
+
+/* The limit, after which it is looked for a second whether the program waits for a CPU. */
+enum { TIMEOUT_MS = 1, LIMIT_MS = 5006, ENOUGH_MS = 6500, DONE = 42 };
+
+static void pin_to_first_cpu(void)
+{
+	cpu_set_t cpus;
+	cpu_set_t first;
+
+	assert_int_equal(sched_getaffinity(0, sizeof(cpus), &cpus), 0);
+	CPU_ZERO(&first);
+	for (size_t i = 0; i < CPU_SETSIZE && CPU_COUNT(&first) == 0; i++) {
+		if (CPU_ISSET(i, &cpus))
+			CPU_SET(i, &first);
+	}
+	assert_int_equal(sched_setaffinity(0, sizeof(first), &first), 0);
+}
+
+/* A child that is watched, and waits for a CPU most of the time; then it is done. */
+static pid_t start_slow(void)
+{
+	const struct sched_param none = {};
+	pid_t pid = fork();
+
+	if (pid)
+		return pid;
+	uint64_t begin = ss_now_ns();
+	ss_watchdog_begin(getpid(), TIMEOUT_MS);
+	pin_to_first_cpu();
+	if (sched_setscheduler(0, SCHED_IDLE, &none))
+		_exit(1);
+	while ((ss_now_ns() - begin) / 1000000 < ENOUGH_MS)
+		;
+	_exit(DONE);
+}
+
+/* A child that is watched, and blocked. */
+static pid_t start_blocked(void)
+{
+	pid_t pid = fork();
+
+	if (pid)
+		return pid;
+	ss_watchdog_begin(getpid(), TIMEOUT_MS);
+	for (;;)
+		(void)pause();
+}
+
+/* A child that takes a CPU. */
+static pid_t start_busy(void)
+{
+	pid_t parent = getpid();
+	pid_t pid = fork();
+
+	if (pid)
+		return pid;
+	pin_to_first_cpu();
+	(void)setpriority(PRIO_PROCESS, 0, -20); /* or as it is */
+	while (getppid() == parent)
+		;
+	_exit(0);
+}
+
+static int status_of(pid_t pid)
+{
+	int status = 0;
+
+	assert_int_equal(waitpid(pid, &status, 0), pid);
+	assert_true(WIFEXITED(status));
+	return WEXITSTATUS(status);
+}
+
+static void test_watchdog(void **state)
+{
+	(void)state;
+	uint64_t begin = ss_now_ns();
+	pid_t busy = start_busy();
+	pid_t slow = start_slow();
+	pid_t blocked = start_blocked();
+
+	int ended = status_of(blocked);
+	uint64_t blocked_ns = ss_now_ns() - begin;
+	(void)kill(busy, SIGKILL);
+	(void)waitpid(busy, NULL, 0);
+	/* It has slept through its time, and ends as soon as it gets a CPU. */
+	(void)sched_setscheduler(slow, SCHED_OTHER, &(const struct sched_param){});
+	int done = status_of(slow);
+	assert_int_equal(ended, SS_STATUS_NOTHING);
+	assert_true(blocked_ns / 1000000 >= LIMIT_MS);
+	assert_int_equal(done, DONE);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_watchdog),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
