@@ -1145,6 +1145,7 @@ static size_t find_locks(void *state, const struct ss_memory *copied,
 
 const struct ss_runtime ss_runtime_hotspot = {
 	.kind = SS_FRAME_JAVA,
+	.ahead = true,
 	.open = open_hotspot,
 	.close = close_hotspot,
 	.step = step_hotspot,

@@ -166,6 +166,9 @@ struct ss_runtime_wanted {
 
 struct ss_runtime {
 	enum ss_frame_kind kind;
+	/* What it reads late is close together: several pages are read at once, as each reading waits
+	   for the parent process. */
+	bool ahead;
 	/* Returns its state in *ret, or NULL if the process does not have this runtime. Sets
 	   info->version and info->problem. False without memory. */
 	bool (*open)(const struct ss_runtime_process *process,

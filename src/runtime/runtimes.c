@@ -49,6 +49,8 @@ static bool open_runtimes(struct ss_runtimes *runtimes)
 		if (!slot)
 			return false;
 		*slot = info;
+		if (table[i]->ahead && runtimes->states[i])
+			runtimes->memory.ahead = runtimes->after.ahead = true;
 	}
 	return true;
 }

@@ -322,13 +322,20 @@ static bool wait_for_end(struct run *run)
 	const struct ss_child_job *job = run->job;
 	struct ss_own_child child = { .pid = run->child };
 	int64_t begin = now_ms();
+	int64_t looked = begin;
 	int64_t spent = 0;
 	bool slow = false;
 
 	while (!wait_a_while(run, SS_MAX(job->timeout_ms - spent, (int64_t)0))) {
-		spent = now_ms() - begin - run->asked_ms;
-		if (spent >= job->timeout_ms ||
-		    ss_own_child_blocked_ns(&child) >= job->blocked_ms * SS_NS_PER_MS)
+		const int64_t now = now_ms();
+		spent = now - begin - run->asked_ms;
+		if (spent >= job->timeout_ms)
+			return false;
+		/* Not after each request: a look takes longer than most of them. */
+		if (now - looked < LOOK_MS)
+			continue;
+		looked = now;
+		if (ss_own_child_blocked_ns(&child) >= job->blocked_ms * SS_NS_PER_MS)
 			return false;
 		if (!slow && spent >= SLOW_MS && job->slow)
 			job->slow(job->slow_data, job->page->step);
