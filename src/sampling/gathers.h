@@ -19,7 +19,8 @@ enum {
 	/* Of each turn */
 	SS_GATHER_TURN_NODES = 1 << 13,
 	SS_GATHER_TURN_BYTES = 2 << 20,
-	SS_GATHER_TURN_READS = 256,
+	SS_GATHER_TURN_READS =
+		2048, /* the next frame is one; most are in pages that were read */
 };
 
 struct ss_gathers {

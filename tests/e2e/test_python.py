@@ -340,6 +340,17 @@ threading.Event().wait()
 """
 
 
+DEEP = """
+def compute():
+    print("ready", flush=True)
+    while True:
+        sum(range(1000))
+def deep(n):
+    deep(n - 1) if n else compute()
+deep(950)
+"""
+
+
 def recorded_chains(path):
     """Yields tid, frames (innermost first) and number of the samples of a recording."""
     done = subprocess.run([harness.STACKSNAP, "report", "-f", "json", path],
@@ -800,6 +811,24 @@ class Python(unittest.TestCase):
         # The first tick has no plan for the memory of functions.
         self.assertLess(others, 0.15 * whole + 100, text)
         self.assertLess(stops, 8 * ticks + 20, text)
+
+    def test_recording_of_deep_functions(self):
+        """A thread that computes as deep as Python permits by default."""
+        with tempfile.TemporaryDirectory(prefix="stacksnap-") as directory:
+            path = os.path.join(directory, "python.rec")
+            with subprocess.Popen([next(interpreters()), "-c", DEEP], stdout=subprocess.PIPE,
+                                  text=True) as process:
+                try:
+                    self.assertEqual(process.stdout.readline(), "ready\n")
+                    done = subprocess.run([harness.STACKSNAP, "record", "-d", "1", "-o", path,
+                                           str(process.pid)], capture_output=True, text=True,
+                                          timeout=harness.LIMIT_S, check=True)
+                finally:
+                    process.kill()
+            depths = collections.Counter()
+            for _, frames, count in recorded_chains(path):
+                depths[sum(frame.get("name") == "deep" for frame in frames)] += count
+        self.assertGreater(depths[951], depths.total() / 2, (depths, done.stderr))
 
     def test_recording_of_replaced_functions(self):
         """A new function may have the addresses of one that is gone, with all its objects. Here

@@ -482,6 +482,39 @@ static void test_later(void **state)
 	ss_gathered_deinit(&first);
 }
 
+/* Each turn copies memory as it is then, and has limits of its own. */
+static void test_turns(void **state)
+{
+	_cleanup_free_ struct fake *fake = make_fake();
+	struct ss_gather_plan plan = make_plan();
+
+	(void)state;
+	plan.step_count = 1;
+	plan.max_reads = 1;
+	plan.max_nodes = 3;
+	plan.steps[0].address = BASE + 0x300;
+	put(fake, 0x300, 1);
+	_cleanup_(ss_gather_cleanup) struct ss_gather *gather = run(&plan, fake);
+	assert_int_equal(gather->node_count, 1);
+	put(fake, 0x300, 2);
+	assert_int_equal(ss_gather_run_turn(gather, &fake->source, 1, 64), 1);
+	assert_int_equal(gather->node_count, 2);
+	assert_int_equal(gather->nodes[0].bytes[0], 1);
+	assert_int_equal(gather->nodes[1].bytes[0], 2);
+	assert_false(gather->truncated);
+	assert_int_equal(ss_gather_run_turn(gather, &fake->source, 0, 64), 2);
+	assert_int_equal(gather->node_count, 2);
+	assert_true(gather->truncated);
+	/* The last node of the plan */
+	assert_int_equal(ss_gather_run_turn(gather, &fake->source, 9, 64), 2);
+	assert_int_equal(ss_gather_run_turn(gather, &fake->source, 9, 64), 3);
+	assert_int_equal(gather->node_count, 3);
+	ss_gather_clear(gather);
+	assert_int_equal(ss_gather_run_turn(gather, &fake->source, 9, 64), 0);
+	assert_int_equal(gather->node_count, 1);
+	assert_false(gather->truncated);
+}
+
 /* What several nodes point to is copied once; a list may contain it, too. */
 static void test_repeated(void **state)
 {
@@ -809,6 +842,7 @@ int main(void)
 		cmocka_unit_test(test_roots),
 		cmocka_unit_test(test_more_roots),
 		cmocka_unit_test(test_later),
+		cmocka_unit_test(test_turns),
 		cmocka_unit_test(test_repeated),
 		cmocka_unit_test(test_limits),
 		cmocka_unit_test(test_refused_plans),
