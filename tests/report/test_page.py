@@ -417,6 +417,19 @@ class Page(PageTest):
         self.browser.click_at(*self.frame("shop_serve")[:2])
         self.assertIsNone(self.frame("shop_wait_for_work"))
 
+    def test_low_window(self):
+        """The line about the selected frame is visible, and the timeline is as high as its box."""
+        frame = self.browser.run("return outerHeight - innerHeight")
+        self.browser.size(1000, 700 + frame)
+        self.browser.settle()
+        height, line, canvas, rows = self.browser.run(
+            "const box = (id) => document.getElementById(id).getBoundingClientRect();"
+            "return [innerHeight, box('selection').bottom, box('rows-canvas').height,"
+            " box('rows').height]")
+        self.assertEqual(height, 700)
+        self.assertLessEqual(line, height)
+        self.assertLessEqual(canvas, rows)
+
     def test_hostile_names(self):
         evil = "</script><img src=x onerror='document.title=1'>\u2028\x1b<b>"
         d = Description(host=evil)

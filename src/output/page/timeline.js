@@ -54,7 +54,7 @@ class Timeline {
 		this.laneWidth = this.rows.clientWidth;
 		this.label = width < 560 ? 84 : 150;
 		document.getElementById("rows-space").style.height = this.order.length * LANE + "px";
-		this.laneHeight = Math.min(this.order.length * LANE, 132);
+		this.laneHeight = Math.min(this.order.length * LANE, parseFloat(getComputedStyle(this.rows).maxHeight));
 		this.fit(this.overview, width, OVERVIEW, ratio);
 		this.fit(this.lanes, this.laneWidth, this.laneHeight, ratio);
 		this.paint();
