@@ -340,7 +340,7 @@ threading.Event().wait()
 """
 
 
-DEEP = """
+DEEP_COMPUTING = """
 def compute():
     print("ready", flush=True)
     while True:
@@ -816,7 +816,7 @@ class Python(unittest.TestCase):
         """A thread that computes as deep as Python permits by default."""
         with tempfile.TemporaryDirectory(prefix="stacksnap-") as directory:
             path = os.path.join(directory, "python.rec")
-            with subprocess.Popen([next(interpreters()), "-c", DEEP], stdout=subprocess.PIPE,
+            with subprocess.Popen([next(interpreters()), "-c", DEEP_COMPUTING], stdout=subprocess.PIPE,
                                   text=True) as process:
                 try:
                     self.assertEqual(process.stdout.readline(), "ready\n")
