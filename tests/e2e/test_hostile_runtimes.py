@@ -137,5 +137,46 @@ class HostileNames(EndToEnd):
                 self.check(form, self.output("report", "-f", form, path), form != "rows")
 
 
+class Forged(EndToEnd):
+    """A program that claims to be CPython: what it changes meanwhile is never shown mixed with
+    garbage, and every snapshot ends."""
+
+    def check_names(self, symbol, file, what):
+        """Those of one function. A length that is changed cuts them."""
+        self.assertTrue(any(name.startswith(symbol or "") and path.startswith(file or "")
+                            for name, path in (("forged_a", "a.py"), ("forged_b", "b.py"))), what)
+
+    def calls(self, frames):
+        return [(frame["symbol"], frame["file"], frame["line"]) for frame in frames
+                if frame["kind"] == "python"]
+
+    def test_valid(self):
+        target = self.start("forged_python")
+        snapshot = self.snap(target.pid)
+        frames = snapshot.thread(target.pid)["frames"]
+        self.assertEqual(self.calls(frames), [("forged_a", "a.py", 7)], json.dumps(snapshot.data))
+
+    def test_moving(self):
+        target = self.start("forged_python", "moving", settle=False)
+        shown = 0
+        for mode in ("auto", "stop", "no-stop"):
+            for _ in range(4):
+                snapshot = self.snap(target.pid, mode=mode, status=(0, 1))
+                calls = self.calls(snapshot.thread(target.pid)["frames"])
+                shown += bool(calls)
+                self.assertLessEqual(len(calls), 1, (mode, snapshot.stderr))
+                for symbol, file, _line in calls:
+                    self.check_names(symbol, file, (mode, calls))
+        path = os.path.join(tempfile.mkdtemp(prefix="stacksnap-"), "forged.rec")
+        self.addCleanup(shutil.rmtree, os.path.dirname(path))
+        self.run_tool("record", "-d", "1s", "-o", path, target.pid, status=(0, 1))
+        text = self.run_tool("report", "-f", "json", path, status=(0, 1)).stdout
+        for frame in json.loads(text)["frames"]:
+            if frame.get("kind") == "python":
+                self.check_names(frame["name"], frame["file"], frame)
+        self.run_tool("hang", target.pid, status=(0, 1, 3, 4))
+        print("%d of 12 snapshots show the function" % shown)
+
+
 if __name__ == "__main__":
     main()
