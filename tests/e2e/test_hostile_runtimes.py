@@ -13,7 +13,7 @@ import shutil
 import sys
 import tempfile
 
-from harness import STACKSNAP, TARGETS, EndToEnd, main
+from harness import EndToEnd, main
 
 EVIL = ("\x1b]0;title\x07\x1b[31m</script><script>alert(1)</script>\r\n\"\\;\t\x7f\x9b31m"
         "\u202e\ud800&amp;")

@@ -171,9 +171,10 @@ static uint8_t *save(size_t *ret_size)
 	FUZZ_REQUIRE(fd >= 0 && !ss_snapshot_save_stacks(snapshot, fd));
 	FUZZ_REQUIRE(!ss_capture_add_stacks(capture, fd, &any) && any);
 	(void)close(fd);
-	uint8_t *bytes = capture->saved;
+	uint8_t *bytes = malloc(capture->saved_size);
+	FUZZ_REQUIRE(bytes);
+	memcpy(bytes, capture->saved->bytes, capture->saved_size);
 	*ret_size = capture->saved_size;
-	capture->saved = NULL;
 	ss_snapshot_free(snapshot);
 	ss_capture_free(capture);
 	return bytes;
@@ -184,7 +185,7 @@ static void change(struct ss_capture *capture, const uint8_t *data, size_t size)
 	for (size_t at = 0; at + 6 <= size; at += 6) {
 		size_t offset = data[at] | (size_t)data[at + 1] << 8;
 		if (offset + 4 <= capture->saved_size)
-			memcpy(capture->saved + offset, data + at + 2, 4);
+			memcpy(capture->saved->bytes + offset, data + at + 2, 4);
 		else
 			capture->saved_size =
 				SS_MIN(data[at + 2] | (size_t)data[at + 3] << 8,
@@ -202,9 +203,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	if (!bytes)
 		bytes = save(&bytes_size);
 	struct ss_capture *capture = make_capture();
-	capture->saved = malloc(bytes_size);
+	capture->saved = ss_stack_block_new(bytes_size);
 	FUZZ_REQUIRE(capture->saved);
-	memcpy(capture->saved, bytes, bytes_size);
+	memcpy(capture->saved->bytes, bytes, bytes_size);
 	capture->saved_size = bytes_size;
 	change(capture, data + 1, size - 1);
 	struct ss_snapshot *snapshot = unwind(capture, data[0] & 1);
