@@ -428,8 +428,8 @@ write("torn", 24, [4, 4, 99, 4])
 write("long", 19, [4], (0x1020, 1 << 62, 1 << 63))
 END
 python3 - <<'END'
-# Objects of V8, as node 18, 20 and 22 lay them out: a function with a name, a script of
-# three lines, and optimised code with an inlined call.
+# Objects of V8, as node 18, 20, 22 and 24 lay them out: a function with a name, a script of
+# three lines, and optimised code with an inlined call; that of node 24 is by Maglev.
 import struct
 BASE = 0x10000
 def number(value):
@@ -439,6 +439,7 @@ def number(value):
         value >>= 7
     return bytes(out + [value])
 def build(version):
+    new_layout = version == 3
     out, at = bytearray(4096), [64]
     def put(where, fmt, *values):
         struct.pack_into("<" + fmt, out, where, *values)
@@ -448,7 +449,7 @@ def build(version):
         put(here, "Q", maps[kind] + BASE + 1)
         return here
     maps = {}
-    for kind in (40, 32, 167, 261, 262, 191, 245, 2066, 175, 190, 252):
+    for kind in (40, 32, 167, 261, 262, 191, 245, 2066, 175, 190, 252) + (195,) * new_layout:
         maps[kind] = at[0]
         put(at[0] + 12, "H", kind)
         at[0] += 16
@@ -475,20 +476,32 @@ def build(version):
     script = new(167, 112)
     put(script + 8, "QQ", tag(source), tag(path))
     scope = new(261, 64)
-    put(scope + 8, "QQQQ", (1 << 14 | 1 << 12) << 32, 0, 0, tag(string("name")))
+    flags = 1 << 14 | 1 << 12
+    put(scope + 8, "QQQQ", flags if new_layout else flags << 32, 0, 0, tag(string("name")))
     bytecode = new(191, 96)
     put(bytecode + 8, "Q", 8 << 32)
     positions = table(bytes([1, 4, 6, 8]))
-    put(bytecode + (24 if version == 2 else 32), "Q", tag(positions))
+    put(bytecode + (24 if version >= 2 else 32), "Q", tag(positions))
     shared = new(262, 64)
-    put(shared + 8, "QQ", tag(bytecode), tag(scope))
-    put(shared + 32, "Q", tag(script))
+    put(shared + 8, "Q", tag(bytecode))
+    put(shared + (24 if new_layout else 16), "Q", tag(scope))
+    put(shared + (40 if new_layout else 32), "Q", tag(script))
     inlining = table(struct.pack("<QiI", 3 << 1, 0, 0))
-    data = array([0, 1 << 32, tag(array([tag(shared)])), 0, 0, 0, tag(shared), tag(inlining), 0,
-                  0, 1 << 32, 0, 0, 8 << 32])
+    literals = tag(array([tag(shared)]))
+    if new_layout:
+        wrapper = new(195, 16)
+        put(wrapper + 8, "Q", tag(shared))
+        # Two frames; a second translation takes the last instruction of the first one
+        frames = table(bytes([14, 0, 4, 4, 1, 0, 0, 0, 0, 1, 0, 0, 0, 0,
+                              14, 14, 4, 4, 1, 0, 0, 0, 0, 46]))
+        data = array([tag(frames), 1 << 32, 0, literals, 0, 0, 0, tag(wrapper), tag(inlining), 0,
+                      0, 1 << 32, 0, 14 << 32, 40 << 32])
+    else:
+        data = array([0, 1 << 32, literals, 0, 0, 0, tag(shared), tag(inlining), 0,
+                      0, 1 << 32, 0, 0, 8 << 32])
     table_of_code = table(bytes([1]) + number((1 << 31 | 1 << 1) * 2))
     at[0] = (at[0] + 63) // 64 * 64
-    header = (128, 16, 32)[version]
+    header = (128, 16, 32, 32)[version]
     start = at[0] + (128 if header == 128 else 64)
     if version == 0:
         code = start - header
@@ -499,11 +512,13 @@ def build(version):
         code = new(245, 96)
         put(start - header, "QQ", tag(maps[252]), tag(code))
         put(code + 40, "Q", start + BASE)
-        put(code + (56 if version == 1 else 52), "I", 64)
-    put(code + (8 if version == 2 else 16), "QQ", tag(data), tag(table_of_code))
-    put(code + 48, "I", 13)
-    return bytes([version, 3]) + bytes(6) + bytes(out[:max(at[0], start + 128)])
-for version in range(3):
+        put(code + (56, 52, 56)[version - 1], "I", 64)
+    put(code + (8 if version >= 2 else 16), "QQ", tag(data), tag(table_of_code))
+    put(code + (52 if new_layout else 48), "I", 12 if new_layout else 13)
+    if new_layout: # a safepoint at 8
+        put(start + 64, "IIIIHBHB", 0, 1, 1 | 2 << 4 | 1 << 7, 0, 8, 1, 41, 0)
+    return bytes([4 if new_layout else version, 3]) + bytes(6) + bytes(out[:max(at[0], start + 128)])
+for version in range(4):
     with open("v8/node%d" % (18 + 2 * version), "wb") as file:
         file.write(build(version))
 END
