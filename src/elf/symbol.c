@@ -201,15 +201,17 @@ bool ss_elf_find_symbols(const struct ss_module_impl *module, const char *const 
 	bool found = false;
 
 	memset(ret, 0, count * sizeof(*ret));
-	/* Most modules have a hash table of what they export. Reading all names instead takes
-	   milliseconds for large programs. */
-	bool hashed = elf && find_exports(elf, &exports);
-	for (size_t i = 0; hashed && i < count; i++) {
-		search_exports(&exports, names[i], &ret[i]);
-		if (!ret[0].address)
-			return true;
+	/* Most modules have a hash table of what they export. Reading the names of the others takes
+	   milliseconds for large programs, also for one that is not there. */
+	if (elf && find_exports(elf, &exports)) {
+		for (size_t i = 0; i < count; i++) {
+			search_exports(&exports, names[i], &ret[i]);
+			if (!ret[0].address)
+				break;
+		}
+		return true;
 	}
-	for (size_t t = hashed; elf && t < SS_ARRAY_SIZE(types); t++) {
+	for (size_t t = 0; elf && t < SS_ARRAY_SIZE(types); t++) {
 		for (size_t i = 0; i < elf->section_count; i++) {
 			if (elf->sections[i].sh_type != types[t])
 				continue;
@@ -218,7 +220,7 @@ bool ss_elf_find_symbols(const struct ss_module_impl *module, const char *const 
 			found = true;
 		}
 	}
-	return hashed || found;
+	return found;
 }
 
 bool ss_elf_find_section_address(const struct ss_module_impl *module, const char *name,

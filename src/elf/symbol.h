@@ -12,10 +12,10 @@ struct ss_elf_symbol {
 };
 
 /*
- * Searches the dynamic symbols, which stripping leaves, and then the others. ret has an element
- * for each of the count names. Without the first name, none is searched: in a module with a
- * hash table of what it exports, the first name has to be exported. False: the module is no ELF
- * file, has no symbols, or there is no memory.
+ * Searches the exported symbols of a module, which stripping leaves. If it has no hash table of
+ * them, all of its symbols are searched. ret has an element for each of the count names. Without
+ * the first name, none is searched. False: the module is no ELF file, has no symbols, or there is
+ * no memory.
  */
 bool ss_elf_find_symbols(const struct ss_module_impl *module, const char *const *names,
 			 size_t count, struct ss_elf_symbol *ret);

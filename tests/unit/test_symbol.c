@@ -81,18 +81,21 @@ static void test_absent(void **state)
 	ss_module_unref(module);
 }
 
-/* Names that are all exported are found by their hash: the others are not read. */
+/* Names that are exported are found by their hash: the others are not read, not even for a name
+   that is not there. */
 static void test_exported(void **state)
 {
 	static const char *const names[] = { "a_name_that_is_rather_long_7",
-					     "a_name_that_is_rather_long_4321" };
+					     "a_name_that_is_rather_long_4321",
+					     "absent" };
 	struct ss_module_impl *module = build(*state, "gnu");
-	struct ss_elf_symbol found[2];
+	struct ss_elf_symbol found[3];
 
 	unsigned long long before = read_so_far();
-	assert_true(ss_elf_find_symbols(module, names, 2, found));
+	assert_true(ss_elf_find_symbols(module, names, 3, found));
 	unsigned long long size = read_so_far() - before;
 	assert_int_equal(found[1].address - found[0].address, 4314);
+	assert_int_equal(found[2].address, 0);
 	if (size > 32 * 1024)
 		fail_msg("%llu bytes were read", size);
 	ss_module_unref(module);
