@@ -62,7 +62,7 @@ def waits_for_lock():
 def begin(name, *call):
     threading.Thread(target=call[0], args=call[1:], daemon=True, name=name).start()
 lock = threading.RLock()
-queues = {str(i): queue.SimpleQueue() for i in range(20)}
+queues = {str(i): queue.SimpleQueue() for i in range(6)}
 for name, own in list(queues.items()):
     begin("here-" + name, serve, own)
 def owns():
@@ -102,7 +102,7 @@ class Series(EndToEnd):
         self.wait_for_snapshots(tool)
         return tool
 
-    def wait_for_snapshots(self, tool, count=60):
+    def wait_for_snapshots(self, tool, count=200):
         """Each snapshot needs a thread that captures, and a wait until the next one."""
         before = switches(tool.pid)
         wait_until(lambda: tool.poll() is not None or switches(tool.pid) > before + count,
@@ -502,7 +502,7 @@ class Series(EndToEnd):
         """Of threads that have not run the functions of before are shown, of the others new ones; and
         the owner of a lock for which a thread has waited all the time."""
         target = self.start_command([sys.executable, "-c", MOVES])
-        snapshots = self.watch(target, [("move", 7), ("leave", "own"), ("move", 12)],
+        snapshots = self.watch(target, [("move", 3), ("leave", "own"), ("move", 5)],
                                count=60)
         found = {}
         owners = {}
@@ -522,7 +522,7 @@ class Series(EndToEnd):
                     if not seen or seen[-1] != owner:
                         seen.append(owner)
         ends = collections.Counter(history[-1] for history in found.values())
-        self.assertEqual(ends[("serve", "waits_here")], 18, found)
+        self.assertEqual(ends[("serve", "waits_here")], 4, found)
         self.assertEqual(ends[("serve", "waits_here", "waits_there")], 2, found)
         self.assertEqual(ends[("waits_for_lock",)], 2, found)
         if sys.version_info >= (3, 14):
