@@ -21,11 +21,14 @@ enum {
 	FACTOR = 6,
 	EXTRA_MS = 5000,
 	LIMIT_MS = TIMEOUT_MS * FACTOR + EXTRA_MS,
+	/* Without a CPU, too: something may wait for this program. */
+	LAST_FACTOR = 4,
 	CHECK_MS = 1000,
 	NS_PER_MS = 1000000,
 };
 
 static atomic_int watched; /* pid, or 0 */
+static atomic_ullong last_ns; /* when the last limit of the watched capture ends */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static const struct ss_recorder *watched_recorder; /* or NULL; guarded by lock */
 static unsigned slow_checks; /* consecutive checks during one slow read */
@@ -102,9 +105,19 @@ static bool lacks_cpu(void)
 	       (measured.runnable && measured.run_ns < before.run_ns + half_ns);
 }
 
-static void give_up(pid_t pid, int status)
+static struct ss_error *error_of_no_cpu(pid_t pid)
 {
-	_cleanup_error_ struct ss_error *error = ss_error_with_remedy(
+	return ss_error_with_remedy(
+		ss_error_new(SS_ERROR_SYSTEM,
+			     "cannot read process %d in time: stacksnap has waited for a CPU "
+			     "nearly all the time; giving up, the process continues",
+			     pid),
+		"raise the priority or the CPU quota of stacksnap");
+}
+
+static struct ss_error *error_of_blocked(pid_t pid)
+{
+	return ss_error_with_remedy(
 		ss_error_new(
 			SS_ERROR_SYSTEM,
 			"cannot read process %d: access to its memory or memory map "
@@ -114,6 +127,18 @@ static void give_up(pid_t pid, int status)
 			pid),
 		"see /proc/%d/task/*/{stat,wchan,stack}: these do not access its memory",
 		pid);
+}
+
+/* Ends this program, which has exceeded a limit; one that only lacks a CPU, if the limit is the
+   last. lock must be held. */
+static void give_up(pid_t pid, bool is_last, int status)
+{
+	bool waits_for_cpu = lacks_cpu();
+
+	if (waits_for_cpu && !is_last)
+		return;
+	_cleanup_error_ struct ss_error *error =
+		waits_for_cpu ? error_of_no_cpu(pid) : error_of_blocked(pid);
 	ss_failure_print(error);
 	_exit(status);
 }
@@ -123,10 +148,9 @@ static void give_up(pid_t pid, int status)
 static void expire(union sigval pid)
 {
 	(void)pthread_mutex_lock(&lock);
-	bool blocked = pid.sival_int == atomic_load(&watched) && !lacks_cpu();
+	if (pid.sival_int == atomic_load(&watched))
+		give_up(pid.sival_int, ss_now_ns() >= atomic_load(&last_ns), SS_STATUS_NOTHING);
 	(void)pthread_mutex_unlock(&lock);
-	if (blocked && pid.sival_int == atomic_load(&watched))
-		give_up(pid.sival_int, SS_STATUS_NOTHING);
 }
 
 static void check(union sigval pid)
@@ -139,8 +163,9 @@ static void check(union sigval pid)
 	slow_checks = ms >= CHECK_MS ? slow_checks + 1 : 0;
 	if (slow_checks == 0)
 		measured = (struct cpu_wait){};
-	if (ms >= LIMIT_MS && slow_checks >= LIMIT_MS / CHECK_MS && !lacks_cpu())
-		give_up(pid.sival_int, SS_STATUS_PARTIAL);
+	if (ms >= LIMIT_MS && slow_checks >= LIMIT_MS / CHECK_MS)
+		give_up(pid.sival_int, slow_checks >= LAST_FACTOR * (LIMIT_MS / CHECK_MS),
+			SS_STATUS_PARTIAL);
 	(void)pthread_mutex_unlock(&lock);
 }
 
@@ -174,6 +199,7 @@ void ss_watchdog_begin(pid_t pid, unsigned timeout_ms)
 	(void)pthread_mutex_lock(&lock);
 	measured = (struct cpu_wait){};
 	(void)pthread_mutex_unlock(&lock);
+	atomic_store(&last_ns, ss_now_ns() + LAST_FACTOR * (uint64_t)limit_ms * NS_PER_MS);
 	atomic_store(&watched, pid);
 	arm(pid, expire, &limit);
 }

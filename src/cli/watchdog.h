@@ -2,7 +2,7 @@
  * Ends the program if reading a process never returns, because its memory or memory map
  * depends on a file system or a userfaultfd(2) that does not answer. No call can interrupt
  * such a read. When the program ends, the kernel releases the target. Where it is slow only because it
- * seldom gets a CPU, it goes on.
+ * seldom gets a CPU, it goes on for four times as long.
  */
 #ifndef SS_CLI_WATCHDOG_H
 #define SS_CLI_WATCHDOG_H

@@ -1,6 +1,7 @@
 /*
- * The watchdog ends a program that is blocked, and one that gets no CPU goes on.
- * ctest: serial slow
+ * The watchdog ends a program that is blocked, and one that gets no CPU goes on for a while; how
+ * long is tried only if STACKSNAP_TRIES is set.
+ * ctest: serial slow tries=1
  */
 #include <sched.h>
 #include <setjmp.h>
@@ -21,6 +22,8 @@
 
 /* The limit, after which it is looked for a second whether the program waits for a CPU. */
 enum { TIMEOUT_MS = 1, LIMIT_MS = 5006, ENOUGH_MS = 6500, DONE = 42 };
+/* The limit of a program that waits for a CPU, and how long one would go on. */
+enum { LAST_LIMIT_MS = 4 * LIMIT_MS, TOO_LONG_MS = 2 * LAST_LIMIT_MS };
 
 static void pin_to_first_cpu(void)
 {
@@ -36,8 +39,8 @@ static void pin_to_first_cpu(void)
 	assert_int_equal(sched_setaffinity(0, sizeof(first), &first), 0);
 }
 
-/* A child that is watched, and waits for a CPU most of the time; then it is done. */
-static pid_t start_slow(void)
+/* A child that is watched, and waits for a CPU most of the time; after duration_ms it is done. */
+static pid_t start_slow(uint64_t duration_ms)
 {
 	const struct sched_param none = {};
 	pid_t pid = fork();
@@ -49,7 +52,7 @@ static pid_t start_slow(void)
 	pin_to_first_cpu();
 	if (sched_setscheduler(0, SCHED_IDLE, &none))
 		_exit(1);
-	while ((ss_now_ns() - begin) / 1000000 < ENOUGH_MS)
+	while ((ss_now_ns() - begin) / 1000000 < duration_ms)
 		;
 	_exit(DONE);
 }
@@ -95,7 +98,7 @@ static void test_watchdog(void **state)
 	(void)state;
 	uint64_t begin = ss_now_ns();
 	pid_t busy = start_busy();
-	pid_t slow = start_slow();
+	pid_t slow = start_slow(ENOUGH_MS);
 	pid_t blocked = start_blocked();
 
 	int ended = status_of(blocked);
@@ -110,10 +113,29 @@ static void test_watchdog(void **state)
 	assert_int_equal(done, DONE);
 }
 
+/* One that never gets a CPU is ended, too. */
+static void test_last_limit(void **state)
+{
+	(void)state;
+	if (!getenv("STACKSNAP_TRIES"))
+		skip();
+	uint64_t begin = ss_now_ns();
+	pid_t busy = start_busy();
+	pid_t slow = start_slow(TOO_LONG_MS);
+	int ended = status_of(slow);
+	uint64_t ns = ss_now_ns() - begin;
+
+	(void)kill(busy, SIGKILL);
+	(void)waitpid(busy, NULL, 0);
+	assert_int_equal(ended, SS_STATUS_NOTHING);
+	assert_true(ns / 1000000 >= LAST_LIMIT_MS);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_watchdog),
+		cmocka_unit_test(test_last_limit),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
