@@ -10,8 +10,8 @@
  * To add one (Ruby, PHP, .NET, BEAM):
  *  1. a value of enum ss_frame_kind in stacksnap.h, its name in model/end.c and in
  *     stacksnap-json(5), its colour in output/html.c
- *  2. a file NAME.c here (or several that begin with NAME_) with its struct ss_runtime, and
- *     a line in the table of runtimes.c
+ *  2. a folder NAME here, with its struct ss_runtime in NAME/NAME.c, and a line in the table of
+ *     runtimes.c. It uses no other runtime's folder
  *  3. open(): recognise it by module, symbols and version. An unknown version sets
  *     problem, and nothing is decoded. Offsets of a version belong in a table, with the
  *     source that they were taken from
@@ -55,7 +55,7 @@ struct ss_runtime_process {
 	const bool *
 		limited; /* whether a limit of reading was reached; NULL: there is none */
 	bool recording;	 /* one of many captures: no owners of locks are needed */
-	struct ss_session_slot *python_codes; /* of runtime/python_kept.h */
+	struct ss_session_slot *python_codes; /* of runtime/python/kept.h */
 	/* Reads many pieces as they are now; NULL: nothing is kept for later captures */
 	ss_memory_read_ranges_function *read_ranges;
 	void *read_data;

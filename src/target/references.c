@@ -129,7 +129,7 @@ static bool have_same_modules(const struct ss_capture *a, const struct ss_captur
 }
 
 /* A library with a table for debuggers, which describes objects that no stack refers to:
-   runtime/python_task_lists.h. */
+   runtime/python/task_lists.h. */
 static bool is_for_runtime(const char *path)
 {
 	const char *slash = strrchr(path, '/');

@@ -6,7 +6,7 @@
 
 #include "base/cleanup.h"
 #include "base/search.h"
-#include "runtime/goroutines.h"
+#include "runtime/go/goroutines.h"
 #include "unwind/go.h"
 
 static bool try_module(struct ss_unwind_context *ctx, uint64_t address,

@@ -1,5 +1,5 @@
 /*
- * Unwinds the goroutines of a Go program that are parked: runtime/goroutines.h says where
+ * Unwinds the goroutines of a Go program that are parked: runtime/go/goroutines.h says where
  * each continues.
  */
 #ifndef SS_UNWIND_GOROUTINES_H

@@ -5,7 +5,7 @@
 
 #include "fuzz.h"
 #include "fuzz_memory.h"
-#include "runtime/goroutines.h"
+#include "runtime/go/goroutines.h"
 
 enum { BASE = 0x1000 };
 

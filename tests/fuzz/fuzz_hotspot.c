@@ -7,9 +7,9 @@
 #include "base/cleanup.h"
 #include "fuzz.h"
 #include "fuzz_memory.h"
-#include "runtime/hotspot_code.h"
-#include "runtime/hotspot_method.h"
-#include "runtime/hotspot_object.h"
+#include "runtime/hotspot/code.h"
+#include "runtime/hotspot/method.h"
+#include "runtime/hotspot/object.h"
 
 enum { BASE = 0x10000, WORDS_MAX = 256 };
 

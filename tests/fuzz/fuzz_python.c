@@ -7,8 +7,8 @@
 #include "base/cleanup.h"
 #include "fuzz.h"
 #include "fuzz_memory.h"
-#include "runtime/python_locks.h"
-#include "runtime/python_tasks.h"
+#include "runtime/python/locks.h"
+#include "runtime/python/tasks.h"
 
 enum { BASE = 0x10000, WORDS_MAX = 64 };
 

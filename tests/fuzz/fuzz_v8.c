@@ -7,8 +7,8 @@
 #include "base/cleanup.h"
 #include "fuzz.h"
 #include "fuzz_memory.h"
-#include "runtime/v8_code.h"
-#include "runtime/v8_translation.h"
+#include "runtime/v8/code.h"
+#include "runtime/v8/translation.h"
 
 enum { BASE = 0x10000, SYMBOLS = 0x1000, SIZES = 0x2000, WORDS_MAX = 192 };
 

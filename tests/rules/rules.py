@@ -131,9 +131,10 @@ class Tree:
 
     def files(self, *endings):
         for room in self.rooms:
-            for name in sorted(os.listdir(os.path.join(self.src, room))):
-                if name.endswith(endings or (".c", ".h")):
-                    yield room, room + "/" + name
+            for folder, _, names in sorted(os.walk(os.path.join(self.src, room))):
+                for name in sorted(names):
+                    if name.endswith(endings or (".c", ".h")):
+                        yield room, os.path.relpath(os.path.join(folder, name), self.src)
 
     def text(self, path):
         with open(os.path.join(self.src, path), encoding="utf-8") as file:
@@ -223,6 +224,19 @@ def check_includes(tree):
                 complaints.append('%s: include "%s": write ROOM/FILE.h' % (path, header))
             elif other != room and other not in may_use(room, path):
                 complaints.append('%s: %s may not use %s ("%s")' % (path, room, other, header))
+    return complaints
+
+
+def check_folders(tree):
+    """A folder of a room uses its own files and those right in the room, but no other folder: what
+    is in one is a part that can be taken away, such as a runtime."""
+    complaints = []
+    for room, path in tree.files():
+        for _, header in INCLUDE.findall(tree.text(path)):
+            parts = header.split("/")
+            if (path.count("/") == 2 and len(parts) == 3 and parts[0] == room and
+                    parts[1] != path.split("/")[1]):
+                complaints.append('%s: uses another folder of its room ("%s")' % (path, header))
     return complaints
 
 

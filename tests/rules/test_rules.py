@@ -11,7 +11,8 @@ import rules
 SOURCE = os.environ["SOURCE"]
 BUILD = os.environ["BUILD"]
 
-OVER_SOURCES = [rules.check_rooms, rules.check_includes, rules.check_third_party,
+OVER_SOURCES = [rules.check_rooms, rules.check_includes, rules.check_folders,
+                rules.check_third_party,
                 rules.check_processor, rules.check_host, rules.check_proc_paths, rules.check_include_cycles]
 OVER_OBJECTS = [rules.check_process_calls, rules.check_frozen, rules.check_frozen_calls,
                 rules.check_manners,
@@ -95,6 +96,14 @@ class BadTrees(unittest.TestCase):
         self.accept(rules.check_includes, {
             "unwind/a.c": '#include <sys/mman.h>\n#include "stacksnap.h"\n'
                           '#include "unwind/a.h"\n#include "arch/arch.h"\n'})
+
+    def test_folders(self):
+        self.complain(rules.check_folders,
+                      {"runtime/python/a.c": '#include "runtime/v8/v8.h"\n'}, "another folder")
+        self.accept(rules.check_folders, {
+            "runtime/python/a.c": '#include "runtime/python/b.h"\n#include "runtime/c.h"\n',
+            "runtime/all.c": '#include "runtime/v8/v8.h"\n',
+            "unwind/a.c": '#include "runtime/v8/v8.h"\n'})
 
     def test_third_party(self):
         self.complain(rules.check_third_party, {"capture/freeze.c": "#include <libelf.h>\n"},

@@ -11,7 +11,7 @@
 
 #include <cmocka.h>
 
-#include "runtime/goroutines.h"
+#include "runtime/go/goroutines.h"
 
 enum {
 	BASE = 0x10000,

@@ -11,7 +11,7 @@
 #include <cmocka.h>
 
 #include "base/cleanup.h"
-#include "runtime/hotspot_zgc.h"
+#include "runtime/hotspot/zgc.h"
 
 enum {
 	BASE = 0x10000,

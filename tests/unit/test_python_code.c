@@ -12,8 +12,8 @@
 #include <cmocka.h>
 
 #include "base/cleanup.h"
-#include "runtime/python_code.h"
-#include "runtime/python_kept.h"
+#include "runtime/python/code.h"
+#include "runtime/python/kept.h"
 
 enum { BASE = 0x10000, SIZE = 0x1000 };
 

@@ -11,8 +11,8 @@
 #include <cmocka.h>
 
 #include "base/cleanup.h"
-#include "runtime/python_object.h"
-#include "runtime/python_tasks.h"
+#include "runtime/python/object.h"
+#include "runtime/python/tasks.h"
 
 enum {
 	BASE = 0x10000,

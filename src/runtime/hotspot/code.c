@@ -1,0 +1,497 @@
+#include "runtime/hotspot/code.h"
+
+#include <string.h>
+
+#include "base/cleanup.h"
+#include "base/cursor.h"
+#include "runtime/hotspot/method.h"
+
+enum {
+	WORD = 8,
+	HEAPS_MAX = 16, /* there are 3 */
+	BLOBS_MAX = 1 << 16,
+	NAME_SIZE = 128,
+	SEGMENT_FREE = 0xff,
+	SHIFT_MIN = 3,
+	SHIFT_MAX = 16,
+	FRAME_MAX = 1 << 20,
+	CODE_MAX = 64 << 20,
+	DATA_MAX = 64 << 20,
+	SCOPE_SIZE = 15, /* three numbers of at most 5 bytes */
+};
+
+/* Heaps -------------------------------------------------------------------- */
+
+static bool read_pointer(const struct ss_hotspot_codes *codes, uint64_t address,
+			 enum ss_hotspot_value field, uint64_t *ret)
+{
+	return ss_memory_read_u64(codes->memory, address + codes->layout->at[field], ret);
+}
+
+/* An int. */
+static bool read_int(const struct ss_hotspot_codes *codes, uint64_t address,
+		     enum ss_hotspot_value field, int32_t *ret)
+{
+	uint32_t value;
+
+	if (!ss_memory_read_u32(codes->memory, address + codes->layout->at[field],
+				&value))
+		return false;
+	*ret = (int32_t)value;
+	return true;
+}
+
+static bool read_heap(const struct ss_hotspot_codes *codes, uint64_t heap,
+		      struct ss_hotspot_heap *ret)
+{
+	const uint64_t *at = codes->layout->at;
+	int32_t shift;
+
+	*ret = (struct ss_hotspot_heap){};
+	if (!read_pointer(codes, heap + at[SS_HOTSPOT_HEAP_MEMORY], SS_HOTSPOT_SPACE_LOW,
+			  &ret->range.start) ||
+	    !read_pointer(codes, heap + at[SS_HOTSPOT_HEAP_MEMORY], SS_HOTSPOT_SPACE_HIGH,
+			  &ret->range.end) ||
+	    !read_pointer(codes, heap + at[SS_HOTSPOT_HEAP_SEGMENTS],
+			  SS_HOTSPOT_SPACE_LOW, &ret->segments) ||
+	    !read_int(codes, heap, SS_HOTSPOT_HEAP_SHIFT, &shift) || shift < SHIFT_MIN ||
+	    shift > SHIFT_MAX)
+		return false;
+	ret->shift = (unsigned)shift;
+	return ret->range.start < ret->range.end;
+}
+
+/* False without memory. */
+static bool add_heap(struct ss_hotspot_codes *codes, uint64_t pointer)
+{
+	struct ss_hotspot_heap heap;
+	uint64_t address;
+
+	if (!ss_memory_read_u64(codes->memory, pointer, &address) ||
+	    !read_heap(codes, address, &heap))
+		return true;
+	struct ss_hotspot_heap *slot = ss_vector_push(&codes->heaps);
+	if (!slot)
+		return false;
+	*slot = heap;
+	return true;
+}
+
+bool ss_hotspot_codes_init(struct ss_hotspot_codes *codes)
+{
+	const uint64_t *at = codes->layout->at;
+	uint64_t array;
+	uint64_t data;
+	int32_t count;
+
+	if (codes->layout->one_heap)
+		return add_heap(codes, at[SS_HOTSPOT_HEAP_AT]);
+	if (!ss_memory_read_u64(codes->memory, at[SS_HOTSPOT_HEAPS_AT], &array) ||
+	    !read_int(codes, array, SS_HOTSPOT_ARRAY_LENGTH, &count) ||
+	    !read_pointer(codes, array, SS_HOTSPOT_ARRAY_DATA, &data))
+		return true;
+	for (int32_t i = 0; i < SS_MIN(count, (int32_t)HEAPS_MAX); i++) {
+		if (!add_heap(codes, data + (uint64_t)i * WORD))
+			return false;
+	}
+	return true;
+}
+
+void ss_hotspot_codes_deinit(struct ss_hotspot_codes *codes)
+{
+	ss_vector_free(&codes->heaps);
+	ss_vector_free(&codes->blobs);
+	ss_hash_deinit(&codes->table);
+}
+
+static const struct ss_hotspot_heap *find_heap(const struct ss_hotspot_codes *codes,
+					       uint64_t pc)
+{
+	for (size_t i = 0; i < codes->heaps.count; i++) {
+		if (ss_hotspot_contains(&codes->heaps.items[i].range, pc))
+			return &codes->heaps.items[i];
+	}
+	return NULL;
+}
+
+bool ss_hotspot_is_code(const struct ss_hotspot_codes *codes, uint64_t pc)
+{
+	return find_heap(codes, pc) != NULL;
+}
+
+/* The block of a segment: each byte of the map says how far back, at least, it begins.
+   Follows CodeHeap::find_block_for(). */
+static bool find_block(const struct ss_hotspot_codes *codes,
+		       const struct ss_hotspot_heap *heap, uint64_t pc, uint64_t *ret)
+{
+	uint64_t segment = (pc - heap->range.start) >> heap->shift;
+	uint8_t back = 0;
+
+	do {
+		if (back > segment)
+			return false;
+		segment -= back;
+		if (!ss_memory_read(codes->memory, heap->segments + segment, &back, 1) ||
+		    back == SEGMENT_FREE)
+			return false;
+	} while (back > 0);
+	*ret = heap->range.start + (segment << heap->shift);
+	return true;
+}
+
+/* Blobs -------------------------------------------------------------------- */
+
+static struct ss_hotspot_range range_of(uint64_t base, int32_t start, int32_t end)
+{
+	if (start < 0 || end < start || end > DATA_MAX)
+		return (struct ss_hotspot_range){};
+	return (struct ss_hotspot_range){ base + (uint64_t)start, base + (uint64_t)end };
+}
+
+/* From 23 on. */
+static bool read_separate_data(const struct ss_hotspot_codes *codes,
+			       struct ss_hotspot_blob *blob)
+{
+	const uint64_t address = blob->address;
+	uint64_t immutable;
+	uint64_t mutable;
+	int32_t pcs;
+	int32_t scopes;
+	int32_t size;
+	int32_t relocations;
+	int32_t mutable_size;
+	int32_t deopt;
+
+	if (!read_pointer(codes, address, SS_HOTSPOT_NMETHOD_IMMUTABLE, &immutable) ||
+	    !read_pointer(codes, address, SS_HOTSPOT_BLOB_MUTABLE, &mutable) ||
+	    !read_int(codes, address, SS_HOTSPOT_NMETHOD_PCS, &pcs) ||
+	    !read_int(codes, address, SS_HOTSPOT_NMETHOD_SCOPES, &scopes) ||
+	    !read_int(codes, address, SS_HOTSPOT_NMETHOD_IMMUTABLE_BYTES, &size) ||
+	    !read_int(codes, address, SS_HOTSPOT_BLOB_RELOCATIONS, &relocations) ||
+	    !read_int(codes, address, SS_HOTSPOT_BLOB_MUTABLE_BYTES, &mutable_size) ||
+	    !read_int(codes, address, SS_HOTSPOT_NMETHOD_DEOPT, &deopt))
+		return false;
+	blob->pcs = range_of(immutable, pcs, scopes);
+	blob->scopes = range_of(immutable, scopes, size);
+	blob->metadata = range_of(mutable, relocations, mutable_size);
+	blob->deopt = deopt > 0 ? address + (uint64_t)deopt : 0;
+	return true;
+}
+
+/* The debug information and the deoptimisation handler, as offsets. */
+static bool read_scopes_offset(const struct ss_hotspot_codes *codes,
+			       struct ss_hotspot_blob *blob, int32_t *ret)
+{
+	const uint64_t address = blob->address;
+	uint64_t scopes;
+	int32_t deopt;
+
+	if (codes->layout->code_offsets) {
+		if (!read_int(codes, address, SS_HOTSPOT_NMETHOD_SCOPES, ret) ||
+		    !read_int(codes, address, SS_HOTSPOT_NMETHOD_DEOPT, &deopt))
+			return false;
+		blob->deopt = deopt > 0 ? address + (uint64_t)deopt : 0;
+		return true;
+	}
+	if (!read_pointer(codes, address, SS_HOTSPOT_NMETHOD_SCOPES, &scopes) ||
+	    !read_pointer(codes, address, SS_HOTSPOT_NMETHOD_DEOPT, &blob->deopt) ||
+	    scopes < address || scopes - address > DATA_MAX)
+		return false;
+	*ret = (int32_t)(scopes - address);
+	return true;
+}
+
+/* Up to 22: metadata, scopes and PcDescs follow each other. */
+static bool read_data(const struct ss_hotspot_codes *codes, struct ss_hotspot_blob *blob)
+{
+	const uint64_t address = blob->address;
+	int32_t scopes;
+	int32_t metadata;
+	int32_t pcs;
+	int32_t end;
+
+	if (!read_scopes_offset(codes, blob, &scopes) ||
+	    !read_int(codes, address, SS_HOTSPOT_NMETHOD_METADATA, &metadata) ||
+	    !read_int(codes, address, SS_HOTSPOT_NMETHOD_PCS, &pcs) ||
+	    !read_int(codes, address, SS_HOTSPOT_NMETHOD_PCS_END, &end))
+		return false;
+	blob->pcs = range_of(address, pcs, end);
+	blob->scopes = range_of(address, scopes, pcs);
+	blob->metadata = range_of(address, metadata, scopes);
+	return true;
+}
+
+static bool read_nmethod(const struct ss_hotspot_codes *codes,
+			 struct ss_hotspot_blob *blob)
+{
+	int32_t original_pc;
+
+	if (!read_pointer(codes, blob->address, SS_HOTSPOT_NMETHOD_METHOD,
+			  &blob->method) ||
+	    !read_int(codes, blob->address, SS_HOTSPOT_NMETHOD_ORIGINAL_PC,
+		      &original_pc) ||
+	    !(codes->layout->separate_data ? read_separate_data(codes, blob) :
+					     read_data(codes, blob)))
+		return false;
+	blob->original_pc = original_pc > 0 ? (uint32_t)original_pc : 0;
+	return true;
+}
+
+static bool read_code_range(const struct ss_hotspot_codes *codes,
+			    struct ss_hotspot_blob *blob)
+{
+	const uint64_t address = blob->address;
+	int32_t code;
+	int32_t data;
+
+	if (!codes->layout->code_offsets)
+		return read_pointer(codes, address, SS_HOTSPOT_BLOB_CODE_BEGIN,
+				    &blob->code.start) &&
+		       read_pointer(codes, address, SS_HOTSPOT_BLOB_CODE_END,
+				    &blob->code.end);
+	if (!read_int(codes, address, SS_HOTSPOT_BLOB_CODE_OFFSET, &code) ||
+	    !read_int(codes, address, SS_HOTSPOT_BLOB_DATA_OFFSET, &data))
+		return false;
+	blob->code = range_of(address, code, data);
+	return true;
+}
+
+/* An int, and a short from 23 on. */
+static bool read_frame_complete(const struct ss_hotspot_codes *codes,
+				struct ss_hotspot_blob *blob)
+{
+	const uint64_t address =
+		blob->address + codes->layout->at[SS_HOTSPOT_BLOB_FRAME_COMPLETE];
+	int32_t offset = 0;
+	int16_t narrow;
+
+	if (!codes->layout->separate_data) {
+		if (!ss_memory_read(codes->memory, address, &offset, sizeof(offset)))
+			return false;
+	} else {
+		if (!ss_memory_read(codes->memory, address, &narrow, sizeof(narrow)))
+			return false;
+		offset = narrow;
+	}
+	blob->frame_complete = blob->code.start + (offset > 0 ? (uint64_t)offset : 0);
+	return true;
+}
+
+/* Reads what the kinds have in common. */
+static bool read_blob(struct ss_hotspot_codes *codes, uint64_t block,
+		      struct ss_hotspot_blob *blob)
+{
+	const uint64_t *at = codes->layout->at;
+	char name[NAME_SIZE];
+	uint64_t name_at;
+	uint8_t used;
+	int32_t size;
+	int32_t frame;
+
+	if (!ss_memory_read(codes->memory, block + at[SS_HOTSPOT_BLOCK_USED], &used, 1) ||
+	    used != 1 || !read_int(codes, blob->address, SS_HOTSPOT_BLOB_BYTES, &size) ||
+	    size <= 0 || size > CODE_MAX || !read_code_range(codes, blob) ||
+	    blob->code.start < blob->address || blob->code.end < blob->code.start ||
+	    blob->code.end > blob->address + (uint64_t)size ||
+	    !read_frame_complete(codes, blob) ||
+	    !read_int(codes, blob->address, SS_HOTSPOT_BLOB_FRAME_SIZE, &frame) ||
+	    frame > FRAME_MAX / WORD ||
+	    !read_pointer(codes, blob->address, SS_HOTSPOT_BLOB_NAME, &name_at) ||
+	    !ss_memory_read_string(codes->memory, name_at, name, sizeof(name)))
+		return false;
+	blob->frame_size = frame > 0 ? (uint32_t)frame * WORD : 0;
+	blob->name = ss_intern_string(codes->strings, name);
+	if (strcmp(name, "Interpreter") == 0)
+		blob->kind = SS_HOTSPOT_INTERPRETER;
+	else if (strcmp(name, "nmethod") == 0 || strcmp(name, "native nmethod") == 0)
+		blob->kind = SS_HOTSPOT_NMETHOD;
+	return blob->name && (blob->kind != SS_HOTSPOT_NMETHOD ||
+			      (blob->frame_size > 0 && read_nmethod(codes, blob)));
+}
+
+struct query {
+	const struct ss_hotspot_codes *codes;
+	uint64_t address;
+};
+
+static bool is_blob(const void *context, uint32_t index)
+{
+	const struct query *query = context;
+
+	return query->codes->blobs.items[index].address == query->address;
+}
+
+bool ss_hotspot_codes_find(struct ss_hotspot_codes *codes, uint64_t pc,
+			   const struct ss_hotspot_blob **ret)
+{
+	const struct ss_hotspot_heap *heap = find_heap(codes, pc);
+	uint64_t block;
+
+	*ret = NULL;
+	if (!heap || !find_block(codes, heap, pc, &block))
+		return true;
+	const struct query query = { codes,
+				     block + codes->layout->at[SS_HOTSPOT_BLOCK_SIZE] };
+	uint32_t index = ss_hash_find(&codes->table, query.address, is_blob, &query);
+	if (index == SS_HASH_NONE) {
+		if (codes->blobs.count >= BLOBS_MAX)
+			return true;
+		if (!ss_hash_reserve(&codes->table))
+			return false;
+		struct ss_hotspot_blob *blob = ss_vector_push(&codes->blobs);
+		if (!blob)
+			return false;
+		*blob = (struct ss_hotspot_blob){ .address = query.address };
+		index = (uint32_t)(codes->blobs.count - 1);
+		ss_hash_insert(&codes->table, query.address, index);
+		blob->valid = read_blob(codes, block, blob);
+	}
+	const struct ss_hotspot_blob *blob = &codes->blobs.items[index];
+	if (blob->valid && ss_hotspot_contains(&blob->code, pc))
+		*ret = blob;
+	return true;
+}
+
+/* Scopes ------------------------------------------------------------------- */
+
+static bool read_pc_desc(const struct ss_hotspot_codes *codes,
+			 const struct ss_hotspot_blob *blob, uint64_t index,
+			 int32_t *ret_pc, int32_t *ret_scope)
+{
+	uint64_t address =
+		blob->pcs.start + index * codes->layout->at[SS_HOTSPOT_PC_SIZE];
+
+	return read_int(codes, address, SS_HOTSPOT_PC_OFFSET, ret_pc) &&
+	       read_int(codes, address, SS_HOTSPOT_PC_SCOPE, ret_scope);
+}
+
+/* The PcDesc at pc or, if there is none, the next one. They are in ascending order; the first
+   and the last one are marks. */
+static bool find_pc_desc(const struct ss_hotspot_codes *codes,
+			 const struct ss_hotspot_blob *blob, uint64_t pc, uint64_t *ret,
+			 bool *ret_exact)
+{
+	const uint64_t size = codes->layout->at[SS_HOTSPOT_PC_SIZE];
+	uint64_t count = size ? (blob->pcs.end - blob->pcs.start) / size : 0;
+	int64_t wanted = (int64_t)(pc - blob->code.start);
+	uint64_t low = 0;
+	uint64_t high = count;
+	int32_t offset;
+	int32_t scope;
+
+	while (low < high) {
+		uint64_t middle = low + (high - low) / 2;
+		if (!read_pc_desc(codes, blob, middle, &offset, &scope))
+			return false;
+		if (offset < wanted)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	if (low >= count || !read_pc_desc(codes, blob, low, &offset, &scope))
+		return false;
+	*ret = low;
+	*ret_exact = offset == wanted;
+	return true;
+}
+
+bool ss_hotspot_is_exact(const struct ss_hotspot_codes *codes,
+			 const struct ss_hotspot_blob *blob, uint64_t pc)
+{
+	uint64_t index;
+	bool exact;
+
+	return find_pc_desc(codes, blob, pc, &index, &exact) && exact;
+}
+
+/* One scope. A sender is written before its callee. */
+static bool read_scope(const struct ss_hotspot_codes *codes,
+		       const struct ss_hotspot_blob *blob, uint32_t offset,
+		       uint32_t *ret_sender, struct ss_hotspot_scope *ret)
+{
+	uint8_t bytes[SCOPE_SIZE];
+	uint64_t address = blob->scopes.start + offset;
+
+	if (!ss_hotspot_contains(&blob->scopes, address))
+		return false;
+	size_t size = codes->memory->read(
+		codes->memory, address, bytes,
+		SS_MIN((uint64_t)sizeof(bytes), blob->scopes.end - address));
+	struct ss_cursor cursor = { .at = bytes, .end = bytes + size };
+	uint32_t sender = ss_hotspot_number(codes->layout, &cursor);
+	uint64_t method = ss_hotspot_number(codes->layout, &cursor);
+	uint32_t bci = ss_hotspot_number(codes->layout, &cursor);
+	uint64_t slot = blob->metadata.start + (method - 1) * WORD;
+	if (cursor.failed || method == 0 || sender >= offset || bci > UINT16_MAX + 1 ||
+	    !ss_hotspot_contains(&blob->metadata, slot) ||
+	    !ss_memory_read_u64(codes->memory, slot, &ret->method))
+		return false;
+	*ret_sender = sender;
+	ret->bci = (int32_t)bci - 1;
+	return true;
+}
+
+/* The scopes of a PcDesc; 0: it has none, or they are not valid. */
+static size_t read_scopes(const struct ss_hotspot_codes *codes,
+			  const struct ss_hotspot_blob *blob, uint64_t index,
+			  struct ss_hotspot_scope *ret)
+{
+	size_t count = 0;
+	int32_t pc;
+	int32_t scope;
+
+	if (!read_pc_desc(codes, blob, index, &pc, &scope) || scope <= 0)
+		return 0;
+	for (uint32_t at = (uint32_t)scope; at > 0; count++) {
+		if (count == SS_HOTSPOT_SCOPES_MAX ||
+		    !read_scope(codes, blob, at, &at, &ret[count]))
+			return 0;
+	}
+	return ret[count - 1].method == blob->method ? count : 0;
+}
+
+/* Keeps what the scopes have in common with others, from the outermost on. In the innermost of
+   these, the bytecode may differ. */
+static size_t keep_common(struct ss_hotspot_scope *scopes, size_t count,
+			  const struct ss_hotspot_scope *others, size_t other_count)
+{
+	size_t common = 0;
+
+	while (common < count && common < other_count) {
+		struct ss_hotspot_scope *scope = &scopes[count - 1 - common];
+		const struct ss_hotspot_scope *other = &others[other_count - 1 - common];
+		if (scope->method != other->method)
+			break;
+		common++;
+		if (scope->bci == other->bci)
+			continue;
+		scope->bci = -1;
+		break;
+	}
+	memmove(scopes, scopes + (count - common), common * sizeof(*scopes));
+	return common;
+}
+
+size_t ss_hotspot_scopes(const struct ss_hotspot_codes *codes,
+			 const struct ss_hotspot_blob *blob, uint64_t pc,
+			 struct ss_hotspot_scope ret[SS_HOTSPOT_SCOPES_MAX])
+{
+	struct ss_hotspot_scope before[SS_HOTSPOT_SCOPES_MAX];
+	uint64_t index = 0;
+	bool exact = false;
+	size_t count = 0;
+
+	if (find_pc_desc(codes, blob, pc, &index, &exact))
+		count = read_scopes(codes, blob, index, ret);
+	if (exact && count > 0)
+		return count;
+	if (count > 0 && index > 0) {
+		size_t other = read_scopes(codes, blob, index - 1, before);
+		count = keep_common(ret, count, before, other);
+	}
+	if (count == 0 || index == 0) {
+		ret[0] = (struct ss_hotspot_scope){ .method = blob->method, .bci = -1 };
+		count = 1;
+	}
+	return count;
+}

@@ -1,0 +1,52 @@
+/*
+ * Objects of the Java heap: which thread owns the java.util.concurrent lock for which a thread is
+ * parked. From untrusted memory; the garbage collector moves objects at any time. So an owner
+ * counts only if it is the object of a thread of the VM, and if everything that leads to it is the
+ * same when it is read again.
+ *
+ * Where fields are follows src/hotspot/share/oops/fieldInfo.hpp of OpenJDK.
+ */
+#ifndef SS_RUNTIME_HOTSPOT_OBJECT_H
+#define SS_RUNTIME_HOTSPOT_OBJECT_H
+
+#include "runtime/hotspot/layout.h"
+#include "runtime/hotspot/zgc.h"
+
+struct ss_hotspot_objects {
+	const struct ss_hotspot_layout *layout;
+	const struct ss_memory *memory; /* for what does not change */
+	const struct ss_memory *fresh;	/* read again each time */
+	bool tried;
+	bool usable;
+	struct ss_hotspot_zgc zgc;
+	bool compact; /* the class of an object is in its mark */
+	/* Compressed pointers, to objects and to their classes; shift -1: they are not
+	   compressed */
+	uint64_t base;
+	uint64_t class_base;
+	int32_t shift;
+	int32_t class_shift;
+	uint32_t blocker; /* offset of Thread.parkBlocker; 0: not known yet */
+	uint32_t owner;	  /* of AbstractOwnableSynchronizer.exclusiveOwnerThread */
+};
+
+/* The object that a handle of the VM refers to. */
+bool ss_hotspot_handle_read(struct ss_hotspot_objects *objects, uint64_t handle,
+			    uint64_t *ret);
+
+/* Whether an address that a thread has noted, in which pointers have no colours, is that of an
+   object. Not certain if the collector moves objects while threads run: then several threads may
+   have such an address. */
+bool ss_hotspot_is_object(const struct ss_hotspot_objects *objects, uint64_t address,
+			  uint64_t object);
+
+/* The objects of a JavaThread: its Thread, and the virtual one that it executes. 0: none. */
+void ss_hotspot_thread_objects(struct ss_hotspot_objects *objects, uint64_t thread,
+			       uint64_t ret[2]);
+
+/* The lock for which a JavaThread is parked, and the Thread object that owns it. False: it is
+   parked for something else, or not known. */
+bool ss_hotspot_parked_for(struct ss_hotspot_objects *objects, uint64_t thread,
+			   uint64_t *ret_lock, uint64_t *ret_owner);
+
+#endif

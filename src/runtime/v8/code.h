@@ -1,0 +1,61 @@
+/*
+ * Code that V8's compilers have made: which function it was made for, which calls are inlined
+ * at an instruction, and where they are in the source.
+ */
+#ifndef SS_RUNTIME_V8_CODE_H
+#define SS_RUNTIME_V8_CODE_H
+
+#include "runtime/v8/heap.h"
+
+enum { SS_V8_INLINED_MAX = 64 };
+
+enum ss_v8_kind {
+	SS_V8_OTHER, /* regular expressions, stubs */
+	SS_V8_BASELINE,
+	SS_V8_MAGLEV,
+	SS_V8_TURBOFAN,
+};
+
+struct ss_v8_code {
+	uint64_t object;
+	uint64_t start; /* of its instructions */
+	uint64_t end;
+	uint64_t data;
+	uint64_t positions;
+	enum ss_v8_kind kind;
+};
+
+/* The code that has an instruction. False: none was found. */
+bool ss_v8_code_find(const struct ss_v8_heap *heap, uint64_t pc, struct ss_v8_code *ret);
+
+/* Whether the code is still there. */
+bool ss_v8_code_is_unchanged(const struct ss_v8_heap *heap,
+			     const struct ss_v8_code *code);
+
+/* The bytecode that baseline code was made for, or the function that optimised code was made
+   for. 0: it is not valid. */
+uint64_t ss_v8_code_subject(const struct ss_v8_heap *heap, const struct ss_v8_code *code);
+
+/* A call. */
+struct ss_v8_call {
+	uint64_t function; /* a SharedFunctionInfo */
+	uint32_t position; /* in the script, + 1; 0: not known */
+};
+
+/* The calls at a return address in optimised code, innermost first. count: at least 1 if it is
+   valid. False without memory. */
+bool ss_v8_code_calls(const struct ss_v8_heap *heap, const struct ss_v8_code *code,
+		      uint64_t pc, struct ss_v8_call ret[SS_V8_INLINED_MAX],
+		      size_t *count);
+
+/* The position, + 1, in the script of an offset in bytecode; 0: not known. False without
+   memory. */
+bool ss_v8_bytecode_position(const struct ss_v8_heap *heap, uint64_t bytecode,
+			     int64_t offset, uint32_t *ret);
+
+/* The offset in bytecode of an instruction of baseline code; negative: not known. call: pc is
+   a return address. False without memory. */
+bool ss_v8_baseline_offset(const struct ss_v8_heap *heap, const struct ss_v8_code *code,
+			   uint64_t bytecode, uint64_t pc, bool call, int64_t *ret);
+
+#endif
