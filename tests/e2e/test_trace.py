@@ -14,10 +14,10 @@ import tempfile
 import time
 import unittest
 
+import tracefs
 from harness import EndToEnd, LIMIT_S, STACKSNAP, for_everyone, read_text, wait_until
 from recording import Recording
 
-EVENTS = "/sys/kernel/tracing/uprobe_events"
 HELD_S = 0.5
 
 
@@ -51,7 +51,7 @@ class Trace:
 
 class TraceTest(EndToEnd):
     def setUp(self):
-        if os.geteuid() != 0 or not os.access(EVENTS, os.W_OK):
+        if not tracefs.mount():
             self.skipTest("needs root, and tracefs with uprobe_events")
 
     def directory(self):
@@ -391,7 +391,7 @@ class TraceTest(EndToEnd):
         # What the killed one has left is removed by the next one.
         pid = trace.process.pid
         self.trace(target, "-p", "checkpoint").end()
-        self.assertNotIn("stacksnap_%d/" % pid, read_text(EVENTS))
+        self.assertNotIn("stacksnap_%d/" % pid, read_text(tracefs.EVENTS))
 
     def test_every_and_count(self):
         target = self.traced()
@@ -481,7 +481,7 @@ class TraceTest(EndToEnd):
         errors = process.stderr.read()
         process.stderr.close()
         self.assertEqual(process.returncode, -signal.SIGPIPE, errors)
-        self.assertNotIn("stacksnap_%d/" % process.pid, read_text(EVENTS))
+        self.assertNotIn("stacksnap_%d/" % process.pid, read_text(tracefs.EVENTS))
         with open("/dev/full", "wb") as full:
             done = subprocess.run([STACKSNAP, "trace", str(target.pid), "-p", "checkpoint", "-d",
                                    "100ms"], stdin=subprocess.DEVNULL, stdout=full,

@@ -14,10 +14,10 @@ import subprocess
 import tempfile
 import unittest
 
+import tracefs
 from harness import EndToEnd, LIMIT_S, STACKSNAP, main, read_text, wait_until
 from mariadb import Connection, MariaDbServer
 
-EVENTS = "/sys/kernel/tracing/uprobe_events"
 PAGE = 4096
 QUIET = {"stdin": subprocess.DEVNULL, "stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
 
@@ -25,7 +25,7 @@ QUIET = {"stdin": subprocess.DEVNULL, "stdout": subprocess.DEVNULL, "stderr": su
 class Oracle(EndToEnd):
     def setUp(self):
         super().setUp()
-        if os.geteuid() != 0 or not os.access(EVENTS, os.W_OK):
+        if not tracefs.mount():
             self.skipTest("needs root, and tracefs with uprobe_events")
         if not shutil.which("perf"):
             self.skipTest("perf is missing: install linux-perf")

@@ -13,16 +13,16 @@ import subprocess
 import tempfile
 import unittest
 
+import tracefs
 from harness import EndToEnd, LIMIT_S, STACKSNAP, read_text, wait_until
 
-EVENTS = "/sys/kernel/tracing/uprobe_events"
 QUIET = {"stdin": subprocess.DEVNULL, "stdout": subprocess.DEVNULL,
          "stderr": subprocess.DEVNULL}
 
 
 class RealTraces(EndToEnd):
     def setUp(self):
-        if os.geteuid() != 0 or not os.access(EVENTS, os.W_OK):
+        if not tracefs.mount():
             self.skipTest("needs root, and tracefs with uprobe_events")
         # not below TMPDIR, which other users may not be able to read
         self.directory = tempfile.mkdtemp(prefix="stacksnap-trace-", dir="/tmp")
