@@ -153,7 +153,7 @@ class Web(unittest.TestCase):
         self.addCleanup(connection.close)
 
         def is_serving():
-            return any(frame["symbol"].endswith(function)
+            return any((frame["symbol"] or "").endswith(function)
                        for thread in snapshot(server.pid)["threads"] for frame in thread["frames"])
         harness.wait_until(is_serving, "it serves the request")
         taken = snapshot(server.pid)
