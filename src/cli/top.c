@@ -97,6 +97,8 @@ struct top {
 	struct ss_terminal terminal;
 	sigset_t mask; /* before signals were blocked */
 	int signals;   /* a signalfd */
+	struct ss_top_guard guard;
+	struct ss_top_job guarding; /* while the screen is shown */
 	struct ss_top_recording recording;
 	struct ss_top_job recorder;
 	struct ss_top_waits find_waits;
@@ -117,9 +119,31 @@ struct top {
 	bool done;
 };
 
-static void top_deinit(struct top *top)
+/* Without memory for a guard there is none; nor can the recorder start then. */
+static void enter_screen(struct top *top)
+{
+	sigset_t all;
+
+	(void)sigfillset(&all); /* cannot fail */
+	if (top->guard.fd < 0)
+		top->guard.fd = fcntl(STDIN_FILENO, F_DUPFD_CLOEXEC, 3);
+	top->guard.parent = getpid();
+	top->guard.terminal = top->terminal;
+	ss_error_free(ss_top_job_start(&top->guarding, &all, ss_top_guard_terminal,
+				       &top->guard));
+	ss_terminal_enter(&top->terminal);
+}
+
+/* Does nothing if it was not entered. */
+static void leave_screen(struct top *top)
 {
 	ss_terminal_leave(&top->terminal);
+	ss_top_job_end(&top->guarding);
+}
+
+static void top_deinit(struct top *top)
+{
+	leave_screen(top);
 	ss_top_job_end(&top->snapper);
 	ss_top_job_end(&top->waits);
 	ss_top_job_end(&top->recorder);
@@ -129,7 +153,7 @@ static void top_deinit(struct top *top)
 		close_cleanup(&top->analysis.files[i]);
 	}
 	close_cleanup(&top->signals);
-	close_cleanup(&top->recording.terminal_fd);
+	close_cleanup(&top->guard.fd);
 	ss_buffer_deinit(&top->waited);
 	ss_target_options_deinit(&top->process);
 	free(top->screen);
@@ -271,9 +295,6 @@ static struct ss_error *start_recorder(struct top *top, uint64_t rate)
 	top->recording.pid = top->pid;
 	top->recording.period_ns = SS_NS_PER_SECOND / rate;
 	top->recording.keep_ns = (uint64_t)KEEP_S * SS_NS_PER_SECOND;
-	if (!top->once && top->recording.terminal_fd < 0)
-		top->recording.terminal_fd = fcntl(STDIN_FILENO, F_DUPFD_CLOEXEC, 3);
-	top->recording.terminal = top->recording.terminal_fd < 0 ? NULL : &top->terminal;
 	return ss_top_job_start(&top->recorder, &top->mask, ss_top_record,
 				&top->recording);
 }
@@ -442,7 +463,7 @@ static struct ss_error *make_screen(struct top *top)
 	view->waits = top->waited_ns ? (const char *)top->waited.bytes : NULL;
 	view->waits_age_ns = top->waited_ns ? ss_now_ns() - top->waited_ns : 0;
 	/* It opens files of modules, and their file system may not respond. If this process
-	   is ended, the recorder restores the terminal. */
+	   is ended, the guard restores the terminal. */
 	ss_watchdog_begin(top->pid, WATCH_MS);
 	struct ss_error *error = ss_top_analysis_run(&top->analysis, &screen);
 	ss_watchdog_end();
@@ -576,10 +597,10 @@ static void press(struct top *top, int key)
 /* Ctrl-Z: the shell gets the terminal as it was. Samples begin anew afterwards. */
 static void suspend(struct top *top)
 {
-	ss_terminal_leave(&top->terminal);
+	leave_screen(top);
 	ss_top_job_end(&top->recorder);
 	(void)raise(SIGSTOP); /* cannot fail */
-	ss_terminal_enter(&top->terminal);
+	enter_screen(top);
 }
 
 static void handle_signals(struct top *top)
@@ -630,7 +651,7 @@ static bool is_target_ended(const struct top *top)
 /* The recorder ended by itself: the process did, or it cannot be observed. */
 static int finish(struct top *top)
 {
-	ss_terminal_leave(&top->terminal);
+	leave_screen(top);
 	if (is_target_ended(top)) {
 		ss_failure_warn("process %d has ended", top->pid);
 		return SS_STATUS_WHOLE;
@@ -646,7 +667,7 @@ static struct ss_error *follow(struct top *top, int *ret)
 {
 	struct ss_error *error = NULL;
 
-	ss_terminal_enter(&top->terminal);
+	enter_screen(top);
 	while (!error && !top->done) {
 		poll_waits(top);
 		poll_snapshot(top);
@@ -665,7 +686,7 @@ static struct ss_error *follow(struct top *top, int *ret)
 		if (!error)
 			wait_for_input(top);
 	}
-	ss_terminal_leave(&top->terminal);
+	leave_screen(top);
 	return error;
 }
 
@@ -709,10 +730,12 @@ static int run(int argc, char **argv)
 		.process.single = true,
 		.process.no_threads = true,
 		.signals = -1,
+		.guard.fd = -1,
+		.guarding = SS_TOP_NO_JOB,
 		.recorder = SS_TOP_NO_JOB,
 		.waits = SS_TOP_NO_JOB,
 		.snapper = SS_TOP_NO_JOB,
-		.recording = { .files = { -1, -1 }, .terminal_fd = -1 },
+		.recording = { .files = { -1, -1 } },
 		.analysis = { .files = { -1, -1 },
 			      .window_ns = WINDOW_S * SS_NS_PER_SECOND,
 			      .view.rows = DEFAULT_ROWS },
@@ -727,7 +750,7 @@ static int run(int argc, char **argv)
 	struct ss_error *error = start(&top);
 	if (!error)
 		error = top.once ? print_once(&top, &status) : follow(&top, &status);
-	ss_terminal_leave(&top.terminal);
+	leave_screen(&top);
 	if (error) {
 		ss_failure_print(error);
 		ss_error_free(error);

@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <unistd.h>
 
 #include "base/clock.h"
@@ -14,7 +15,7 @@
 #include "cli/wait_functions.h"
 #include "cli/watchdog.h"
 
-enum { WRITE_MS = 200, ORPHAN_MS = 300, NAME_SIZE = 16 };
+enum { WRITE_MS = 200, NAME_SIZE = 16 };
 
 SS_DEFINE_CLEANUP(struct ss_target, target, ss_target_close)
 SS_DEFINE_CLEANUP(struct ss_recorder, recorder, ss_recorder_free)
@@ -23,13 +24,12 @@ SS_DEFINE_CLEANUP(struct ss_recorder, recorder, ss_recorder_free)
 
 /* For the signal handler. */
 static struct ss_recorder *volatile interrupted;
-static volatile sig_atomic_t hung_up;
 
 static void on_signal(int signal)
 {
 	int saved = errno;
 
-	hung_up |= signal == SIGHUP;
+	(void)signal;
 	if (interrupted)
 		ss_recorder_stop(interrupted);
 	errno = saved;
@@ -65,36 +65,9 @@ static struct ss_error *open_recorder(const struct ss_top_recording *recording,
 	return ss_recorder_new(target, take_fd(fd), &options, ret);
 }
 
-/* The parent was killed. Its process group is not in the foreground any more. */
-static void restore_terminal(const struct ss_top_recording *recording)
-{
-	sigset_t set;
-
-	if (!recording->terminal)
-		return;
-	(void)sigemptyset(&set); /* these cannot fail: a valid signal */
-	(void)sigaddset(&set, SIGTTOU);
-	(void)sigprocmask(SIG_BLOCK, &set, NULL);
-	if (dup2(recording->terminal_fd, STDIN_FILENO) < 0 ||
-	    dup2(recording->terminal_fd, STDOUT_FILENO) < 0)
-		return;
-	recording->terminal->entered = true;
-	ss_terminal_leave(recording->terminal);
-}
-
-/* Whether the parent has ended. If it leads the session, the kernel sends SIGHUP before this
-   process gets a new parent. */
-static bool is_orphan(pid_t parent)
-{
-	for (int ms = 0; hung_up && getppid() == parent && ms < ORPHAN_MS; ms++)
-		ss_sleep_ns(SS_NS_PER_MS);
-	return getppid() != parent;
-}
-
 int ss_top_record(void *data)
 {
 	const struct ss_top_recording *recording = data;
-	pid_t parent = getppid();
 	_cleanup_(target_cleanup) struct ss_target *target = NULL;
 	_cleanup_(recorder_cleanup) struct ss_recorder *recorder = NULL;
 	_cleanup_error_ struct ss_error *error = ss_target_open(recording->pid, &target);
@@ -108,8 +81,6 @@ int ss_top_record(void *data)
 		ss_watchdog_end();
 		interrupted = NULL;
 	}
-	if (is_orphan(parent))
-		restore_terminal(recording);
 	if (error) {
 		ss_failure_print(error);
 		return SS_STATUS_NOTHING;
@@ -117,6 +88,33 @@ int ss_top_record(void *data)
 	const struct ss_recorder_summary *summary = ss_recorder_summary(recorder);
 	return summary->end == SS_RECORDING_TARGET_END ? SS_TOP_TARGET_ENDED :
 							 SS_STATUS_WHOLE;
+}
+
+/* Terminal ---------------------------------------------------------------- */
+
+int ss_top_guard_terminal(void *data)
+{
+	struct ss_top_guard *guard = data;
+	const struct timespec each = { .tv_sec = 1 };
+	sigset_t set;
+	siginfo_t info;
+
+	/* These cannot fail: valid signals. */
+	(void)sigemptyset(&set);
+	(void)sigaddset(&set, SIGTERM);
+	(void)sigaddset(&set, SIGUSR1);
+	(void)prctl(PR_SET_PDEATHSIG, SIGUSR1); /* or when its main thread ends */
+	while (getppid() == guard->parent) {
+		int number = sigtimedwait(&set, &info, &each);
+		if (number == SIGTERM && info.si_pid == guard->parent &&
+		    getppid() == guard->parent)
+			return SS_STATUS_WHOLE;
+	}
+	if (dup2(guard->fd, STDIN_FILENO) < 0 || dup2(guard->fd, STDOUT_FILENO) < 0)
+		return SS_STATUS_NOTHING;
+	guard->terminal.entered = true;
+	ss_terminal_leave(&guard->terminal);
+	return SS_STATUS_WHOLE;
 }
 
 /* Waits ------------------------------------------------------------------- */

@@ -1,6 +1,6 @@
 /*
- * What runs next to the screen of "stacksnap top": the recorder, the analysis of waits, and
- * full snapshots into files. Each is a ss_top_work.
+ * What runs next to the screen of "stacksnap top": the recorder, the analysis of waits,
+ * full snapshots into files, and what restores the terminal. Each is a ss_top_work.
  */
 #ifndef SS_CLI_TOP_JOBS_H
 #define SS_CLI_TOP_JOBS_H
@@ -15,9 +15,6 @@ struct ss_top_recording {
 	int files[SS_TOP_FILES]; /* empty, in memory */
 	uint64_t period_ns;
 	uint64_t keep_ns;
-	/* If the parent is killed, the recorder restores the terminal; or NULL. */
-	struct ss_terminal *terminal;
-	int terminal_fd;
 };
 
 /* Exit statuses of the recorder, besides enum ss_status. */
@@ -25,6 +22,17 @@ enum { SS_TOP_TARGET_ENDED = 10 };
 
 /* Samples into the files until SIGTERM or SIGINT; data is a struct ss_top_recording. */
 int ss_top_record(void *data);
+
+struct ss_top_guard {
+	pid_t parent;
+	struct ss_terminal terminal; /* as of before it was entered */
+	int fd;			     /* of the terminal */
+};
+
+/* Restores the terminal if the parent is killed; data is a struct ss_top_guard. All signals must
+   be blocked: SIGTTOU, too, since its process group is not in the foreground any more when it
+   writes. (The other jobs cannot do it: they come and go.) */
+int ss_top_guard_terminal(void *data);
 
 struct ss_top_waits {
 	pid_t pid;

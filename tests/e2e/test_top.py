@@ -344,10 +344,21 @@ class Top(EndToEnd):
         self.assert_restored(session)
 
     def test_killed(self):
-        """What it has started ends with it, and restores the terminal."""
+        """What it has started ends with it, and the terminal is restored."""
+        self.kill_when(lambda session: session.expect("spin"))
+
+    def test_killed_without_recorder(self):
+        """There is none during a snapshot."""
+        def take(session):
+            session.expect("spin")
+            session.press(" ")
+            session.expect("snapshot")
+        self.kill_when(take)
+
+    def kill_when(self, wait):
         target = self.start("busy", "1")
         session = self.begin(target)
-        session.expect("spin")
+        wait(session)
         session.process.kill()
         session.end()
         self.assert_free(target.pid)
