@@ -182,14 +182,13 @@ static bool has_not_run(const struct ss_task *task)
 	       (task->phase == SS_TASK_SEEN && task->before && task->not_run);
 }
 
-/* Whether the areas are those of the previous capture: no thread has run that could have changed
-   them. What another process has changed that shares the address space (clone(2)) concerns
-   no stack of these threads. */
-static bool has_same_areas(const struct ss_attempt *a)
+/* Whether no thread of the process has run since the previous capture. If a thread is left out of
+   either, this is not known. */
+static bool has_none_run(const struct ss_attempt *a)
 {
 	const struct ss_capture *previous = a->options->previous;
 
-	if (!previous || a->maps_in_freeze || a->tasks.unseen ||
+	if (!previous || a->tasks.unseen ||
 	    a->tasks.items.count != previous->threads.count)
 		return false;
 	for (size_t i = 0; i < a->tasks.items.count; i++)
@@ -199,14 +198,16 @@ static bool has_same_areas(const struct ss_attempt *a)
 }
 
 /* Reads the areas when the threads have been read: if none of them runs from then on, the
-   areas stay the same, too. */
+   areas stay the same, too. If none has run since the previous capture, they are its areas: what
+   another process has changed that shares the address space (clone(2)) concerns no stack of these
+   threads. */
 static struct ss_error *prepare_areas(struct ss_attempt *a)
 {
 	struct ss_error *error = NULL;
 
 	if (a->target->listing)
 		return NULL;
-	a->areas_kept = has_same_areas(a);
+	a->areas_kept = !a->maps_in_freeze && has_none_run(a);
 	if (!a->areas_kept)
 		error = read_areas(a);
 	else if (!ss_regions_copy(a->capture, a->options->previous))
@@ -632,6 +633,7 @@ static struct ss_error *finish_maps(struct ss_attempt *a, bool *again)
 {
 	bool untouched = !a->completed && is_untouched(a);
 
+	a->capture->not_run = untouched && has_none_run(a);
 	if (untouched) {
 		share_modules(a->capture, ss_attempt_sharing(a));
 		return NULL;

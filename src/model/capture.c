@@ -199,14 +199,13 @@ static bool has_same_modules(const struct ss_capture *a, const struct ss_capture
 	return true;
 }
 
+/* A kernel worker may be another one although no thread of the program has run. */
 static bool has_same_threads(const struct ss_capture *a, const struct ss_capture *b)
 {
 	if (a->threads.count != b->threads.count)
 		return false;
 	for (size_t i = 0; i < a->threads.count; i++) {
-		const struct ss_capture_thread *thread = &a->threads.items[i];
-		if (thread->tid != b->threads.items[i].tid ||
-		    (!thread->not_run && !thread->worker))
+		if (a->threads.items[i].tid != b->threads.items[i].tid)
 			return false;
 	}
 	return true;
@@ -218,7 +217,8 @@ void ss_capture_keep_stacks(struct ss_capture *capture, const struct ss_capture 
 		return;
 	capture->earlier = ss_stack_block_ref(previous->saved);
 	capture->earlier_size = previous->saved_size;
-	if (!has_same_threads(capture, previous))
+	/* Tasks and locks of runtimes are changed by threads that are left out, too. */
+	if (!capture->not_run || !has_same_threads(capture, previous))
 		return;
 	capture->saved = ss_stack_block_ref(previous->saved);
 	capture->saved_size = previous->saved_size;

@@ -141,7 +141,7 @@ bool ss_gathered_changed(const struct ss_gathered *gathered, uint64_t address);
 void ss_gathered_sort(struct ss_gathered *gathered);
 
 /* Takes over the saved stacks of the previous capture of a series if both have the same modules: as
-   those of this one if no thread has run since, otherwise as earlier ones. */
+   those of this one if no thread of the process has run since, otherwise as earlier ones. */
 void ss_capture_keep_stacks(struct ss_capture *capture,
 			    const struct ss_capture *previous);
 
@@ -166,6 +166,9 @@ struct ss_capture {
 	uint8_t *arena;		/* mmap of all stack copies */
 	size_t arena_size;
 	uint8_t *locks; /* of a series: of all threads; owned */
+	/* Since the previous capture of a series no thread of the process has run, not even one that is
+	   left out of threads. */
+	bool not_run;
 	size_t own_bytes; /* of locks, and of blocks that the previous capture does not have */
 	struct ss_gathered gathered;
 	uint64_t plan_id; /* see ss_gather_plan_id(); 0: of none, or not in the freeze */
@@ -177,7 +180,7 @@ struct ss_capture {
 	SS_VECTOR(struct ss_capture *)
 	others; /* related processes; owned */
 	/* By ss_snapshot_save_stacks(); untrusted; one reference, or NULL. Captures of a series share
-	   them if no thread has run in between. */
+	   them if no thread of the process has run in between. */
 	struct ss_stack_block *saved;
 	size_t saved_size;
 	bool saved_shared;

@@ -272,27 +272,36 @@ static void test_hostile(void **state)
 	ss_capture_free(capture);
 }
 
+/* A capture of a series: whether its threads, and others that it leaves out, have not run since the
+   one before. */
+static struct ss_capture *make_later(bool not_run, bool others_not_run)
+{
+	struct ss_capture *capture = make_capture();
+
+	for (size_t i = 0; i < capture->threads.count; i++)
+		capture->threads.items[i].not_run = not_run;
+	capture->not_run = not_run && others_not_run;
+	return capture;
+}
+
 /* A capture of a series in which no thread has run has the stacks of the one before. */
 static void test_kept(void **state)
 {
 	struct ss_capture *previous = make_saved();
-	struct ss_capture *capture = make_capture();
+	struct ss_capture *capture = make_later(false, true);
 
 	(void)state;
 	ss_capture_keep_stacks(capture, previous);
 	assert_false(ss_capture_has_stacks(capture)); /* its threads have run */
 	assert_non_null(capture->earlier);
 	ss_capture_free(capture);
-	capture = make_capture();
-	for (size_t i = 0; i < capture->threads.count; i++)
-		capture->threads.items[i].not_run = true;
-	capture->threads.items[0].not_run = false;
+	/* A thread that the capture leaves out has changed its tasks. */
+	capture = make_later(true, false);
 	ss_capture_keep_stacks(capture, previous);
 	assert_false(ss_capture_has_stacks(capture));
+	assert_non_null(capture->earlier);
 	ss_capture_free(capture);
-	capture = make_capture();
-	for (size_t i = 0; i < capture->threads.count; i++)
-		capture->threads.items[i].not_run = true;
+	capture = make_later(true, true);
 	ss_capture_keep_stacks(capture, previous);
 	assert_true(ss_capture_has_stacks(capture));
 	assert_true(is_read(capture, true));
@@ -303,9 +312,7 @@ static void test_kept(void **state)
 	ss_snapshot_free(snapshot);
 	ss_capture_free(capture);
 	/* Another thread */
-	capture = make_capture();
-	for (size_t i = 0; i < capture->threads.count; i++)
-		capture->threads.items[i].not_run = true;
+	capture = make_later(true, true);
 	capture->threads.items[capture->threads.count - 1].tid++;
 	ss_capture_keep_stacks(capture, previous);
 	assert_false(ss_capture_has_stacks(capture));

@@ -38,6 +38,18 @@ static struct ss_target *open_target(pid_t pid)
 	return target;
 }
 
+static struct ss_capture *take_with(struct ss_target *target,
+				    const struct ss_capture_options *options)
+{
+	struct ss_capture *capture = NULL;
+	_cleanup_error_ struct ss_error *error =
+		ss_capture_take(target, options, &capture);
+
+	if (error)
+		fail_msg("%s", ss_error_message(error));
+	return capture;
+}
+
 static struct ss_capture *take_next(struct ss_target *target,
 				    const struct ss_capture *previous,
 				    const pid_t *stopped)
@@ -47,13 +59,77 @@ static struct ss_capture *take_next(struct ss_target *target,
 						    .previous = previous,
 						    .stop = stopped,
 						    .stop_count = stopped ? 1 : 0 };
-	struct ss_capture *capture = NULL;
-	_cleanup_error_ struct ss_error *error =
-		ss_capture_take(target, &options, &capture);
 
-	if (error)
-		fail_msg("%s", ss_error_message(error));
-	return capture;
+	return take_with(target, &options);
+}
+
+/* The beginning of a file in /proc of the child. */
+static void read_file(pid_t pid, const char *name, char *ret, size_t size)
+{
+	_cleanup_buffer_ struct ss_buffer text = {};
+	char path[64];
+
+	(void)snprintf(path, sizeof(path), "/proc/%d/%s", pid, name);
+	assert_int_equal(ss_io_read_path(-1, path, 4096, &text), 0);
+	(void)snprintf(ret, size, "%.*s", (int)text.size, (const char *)text.bytes);
+}
+
+static bool is_not_leader(void *data, pid_t tid, const char *name, char state)
+{
+	(void)name;
+	(void)state;
+	return tid != *(const pid_t *)data;
+}
+
+/* Until the call of a thread is known. */
+static void wait_for_sleep(pid_t pid, const struct ss_capture *capture)
+{
+	char path[64];
+	char text[16];
+
+	for (size_t i = 0; i < capture->threads.count; i++) {
+		(void)snprintf(path, sizeof(path), "task/%d/syscall",
+			       capture->threads.items[i].tid);
+		do {
+			(void)sched_yield();
+			read_file(pid, path, text, sizeof(text));
+		} while (strncmp(text, "running", 7) == 0);
+	}
+}
+
+/* That no thread has run is known only if none is left out. */
+static void test_selection(void **state)
+{
+	pid_t child = start(sleepers);
+	struct ss_target *target = open_target(child);
+	struct ss_capture_options options = { .size = sizeof(options),
+					      .mode = SS_MODE_AUTO };
+	struct ss_capture *before = take_with(target, &options);
+
+	(void)state;
+	wait_for_sleep(child, before);
+	for (int selects = 0; selects < 2; selects++) {
+		options.filter = selects ? is_not_leader : NULL;
+		options.filter_data = &child;
+		struct ss_capture *first = NULL;
+		struct ss_capture *second = NULL;
+		for (int i = 0; i < 3; i++) { /* its files stay open from the second on */
+			ss_capture_free(first);
+			first = take_ptr(second);
+			options.previous = first ? first : before;
+			second = take_with(target, &options);
+		}
+		assert_int_equal(second->threads.count, THREADS - selects);
+		for (size_t i = 0; i < second->threads.count; i++)
+			assert_true(second->threads.items[i].not_run);
+		assert_int_equal(second->not_run, !selects);
+		ss_capture_free(before);
+		before = second;
+		ss_capture_free(first);
+	}
+	ss_capture_free(before);
+	ss_target_close(target);
+	stop(child);
 }
 
 /* One that replaces the first capture has its modules, and their files, but not its threads. */
@@ -134,17 +210,6 @@ static void test_modules_not_opened(void **state)
 	ss_capture_free(second);
 	ss_target_close(target);
 	stop(child);
-}
-
-/* The beginning of a file in /proc of the child. */
-static void read_file(pid_t pid, const char *name, char *ret, size_t size)
-{
-	_cleanup_buffer_ struct ss_buffer text = {};
-	char path[64];
-
-	(void)snprintf(path, sizeof(path), "/proc/%d/%s", pid, name);
-	assert_int_equal(ss_io_read_path(-1, path, 4096, &text), 0);
-	(void)snprintf(ret, size, "%.*s", (int)text.size, (const char *)text.bytes);
 }
 
 /* Until the main thread waits in read(2). */
@@ -325,6 +390,7 @@ int main(void)
 		cmocka_unit_test(test_shared_and_executed),
 		cmocka_unit_test(test_registers),
 		cmocka_unit_test(test_modules_only),
+		cmocka_unit_test(test_selection),
 		cmocka_unit_test(test_modules_not_opened),
 	};
 
