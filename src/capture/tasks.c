@@ -417,18 +417,39 @@ static void read_blocked(struct ss_task *task, const struct ss_target *target,
 	task->runs = task->call.kind == SS_SYSCALL_RUNNING;
 }
 
+/* Its state, unless it sleeps in the call in which it slept before. */
+static void read_state_again(struct ss_task *task, const struct ss_target *target,
+			     long before, struct ss_buffer *text)
+{
+	struct ss_stat stat;
+
+	if (task->state == 'S' && task->call.kind == SS_SYSCALL_BLOCKED &&
+	    task->call.number == before)
+		return;
+	if (!ss_task_read_stat(task, target, text, &stat)) {
+		task->phase = SS_TASK_GONE;
+		return;
+	}
+	task->state = stat.state;
+	task->processor = stat.processor;
+	task->slow = stat.state == 'D';
+}
+
 void ss_task_read_again(struct ss_task *task, const struct ss_target *target,
 			const struct ss_capture_options *options, struct ss_buffer *text)
 {
 	const bool fragile = task->fragile;
+	const long before = task->call.kind == SS_SYSCALL_BLOCKED ? task->call.number :
+								    -1;
 
 	task->watched = task->steady = task->in_call = task->fragile = false;
 	task->before = NULL;
 	task->call.kind = SS_SYSCALL_RUNNING;
 	read_blocked(task, target, options, text);
+	read_state_again(task, target, before, text);
 	/* Then it may be in the same call, see look.h. */
 	task->fragile |= fragile && task->runs;
-	if (task->runs)
+	if (task->runs && !task->slow)
 		task->state = 'R';
 	else if (task->watched && task->state == 'R')
 		task->state = 'S';

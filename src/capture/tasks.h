@@ -160,7 +160,8 @@ void ss_task_check_fragile(struct ss_task *task, const struct ss_target *target,
 void ss_task_read(struct ss_task *task, const struct ss_target *target,
 		  const struct ss_capture_options *options, struct ss_buffer *text);
 
-/* Reads only the system call of a thread again that has run since. */
+/* Reads the system call of a thread again that has run since; its state only if that may be another
+   one. */
 void ss_task_read_again(struct ss_task *task, const struct ss_target *target,
 			const struct ss_capture_options *options, struct ss_buffer *text);
 

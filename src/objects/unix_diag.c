@@ -148,10 +148,12 @@ static void query_rest(struct search *search, int fd)
 
 		if (!socket->found && query(fd, lookup->inode, bytes, &answer))
 			set_own(search->facts, socket, &answer);
-		if (!socket->found || !socket->peer_inode ||
-		    socket->peer_inode == lookup->peer)
+		if (!socket->found ||
+		    (socket->peer_inode && socket->peer_inode == lookup->peer))
 			continue;
-		socket->peer_path = query(fd, socket->peer_inode, bytes, &answer) ?
+		/* Not the name of one that only sends to it */
+		socket->peer_path = socket->peer_inode && query(fd, socket->peer_inode,
+								bytes, &answer) ?
 					    keep_name(search->facts, &answer) :
 					    NULL;
 	}

@@ -36,6 +36,12 @@ struct ss_runtimes {
 	SS_VECTOR(const struct ss_capture_thread *) wanted[RUNTIMES];
 };
 
+/* A recording has many captures, with a plan for what is copied with the stacks. */
+static bool is_recording(const struct ss_runtimes *runtimes)
+{
+	return runtimes->options.read_early != NULL;
+}
+
 static bool open_runtimes(struct ss_runtimes *runtimes)
 {
 	for (size_t i = 0; i < RUNTIMES; i++) {
@@ -49,7 +55,8 @@ static bool open_runtimes(struct ss_runtimes *runtimes)
 		if (!slot)
 			return false;
 		*slot = info;
-		if (table[i]->ahead && runtimes->states[i])
+		/* A recording knows which pages the last tick has read. */
+		if (table[i]->ahead && runtimes->states[i] && !is_recording(runtimes))
 			runtimes->memory.ahead = runtimes->after.ahead = true;
 	}
 	return true;
@@ -60,12 +67,6 @@ static size_t read_whole(void *data, uint64_t address, void *bytes, size_t size)
 	const struct ss_memory *whole = data;
 
 	return whole->read(whole, address, bytes, size);
-}
-
-/* A recording has many captures, with a plan for what is copied with the stacks. */
-static bool is_recording(const struct ss_runtimes *runtimes)
-{
-	return runtimes->options.read_early != NULL;
 }
 
 struct ss_runtimes *ss_runtimes_new(const struct ss_capture *capture,

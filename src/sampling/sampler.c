@@ -412,7 +412,7 @@ static bool stood_still(const struct ss_task *task)
 
 static bool has_no_turn(const struct ss_task *task)
 {
-	return !task->turn && stood_still(task);
+	return (task->turn == 0 || task->turn == SS_TURN_OTHER) && stood_still(task);
 }
 
 /* The run count of a thread now; 0: not known. */

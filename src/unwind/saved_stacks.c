@@ -498,6 +498,7 @@ static bool read_reference(struct ss_saved_stacks *saved, uint32_t stack)
 		return fail_memory(saved);
 	if (!take(&saved->at, slot, sizeof(*slot)) ||
 	    slot->frame >= saved->counts[stack] || !is_module(saved, slot->module) ||
+	    (slot->in_code && slot->module < 0) ||
 	    !find_string(saved, slot->call_file, &file))
 		return false;
 	slot->frame = saved->map.items[saved->maps[stack] + slot->frame];
@@ -658,6 +659,8 @@ static void clear_runtimes(struct ss_snapshot *snapshot)
 	snapshot->runtimes.count = 0;
 	snapshot->runtime_locks.count = 0;
 	snapshot->async_tasks.count = 0;
+	snapshot->async_tasks_changed = snapshot->async_tasks_unread = 0;
+	snapshot->async_tasks_problem = NULL;
 }
 
 bool ss_saved_stacks_open(const struct ss_capture *capture, struct ss_snapshot *snapshot,

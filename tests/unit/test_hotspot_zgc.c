@@ -214,6 +214,15 @@ static void test_broken(void **state)
 		put(faults[i].at, faults[i].value);
 		assert_int_equal(find(&zgc, color(before, YOUNG_CHANGED, 0)), UINT64_MAX);
 	}
+	/* Outside of the struct, as the table of a hostile process may say. */
+	for (uint64_t back = 0; back < 16; back++) {
+		struct ss_hotspot_layout outside = layout;
+		outside.at[SS_HOTSPOT_ZGC_FORWARDING_START] = UINT64_MAX - back;
+		move(YOUNG_MAP, 0x1238, 0x40);
+		assert_true(ss_hotspot_zgc_init(&zgc, &outside, &memory));
+		assert_int_equal(find(&zgc, color(before, YOUNG_CHANGED, 0)), UINT64_MAX);
+	}
+	assert_true(ss_hotspot_zgc_init(&zgc, &layout, &memory));
 	/* Outside of the tables */
 	assert_int_equal(find(&zgc, color(HEAP_BASE | 16ul << 21, YOUNG_CHANGED, 0)),
 			 UINT64_MAX);

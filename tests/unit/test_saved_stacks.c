@@ -18,6 +18,7 @@
 #include "model/capture.h"
 #include "model/session.h"
 #include "model/snapshot.h"
+#include "unwind/saved_stacks.h"
 
 enum { TID = 7, OTHER = 9, WORDS = 8 };
 
@@ -249,6 +250,55 @@ static bool is_read(const struct ss_capture *capture, bool native)
 	return read;
 }
 
+/* A capture of a series: whether its threads, and others that it leaves out, have not run since the
+   one before. */
+static struct ss_capture *make_later(bool not_run, bool others_not_run)
+{
+	struct ss_capture *capture = make_capture();
+
+	for (size_t i = 0; i < capture->threads.count; i++)
+		capture->threads.items[i].not_run = not_run;
+	capture->not_run = not_run && others_not_run;
+	return capture;
+}
+
+/* Of what is taken over as of before, nothing of the runtimes counts: each capture has its own. */
+static void test_earlier(void **state)
+{
+	struct ss_capture *previous = make_saved();
+	struct ss_capture *capture = make_later(false, false);
+	struct ss_snapshot *snapshot = unwind(capture, true);
+	struct ss_saved_stacks *saved = NULL;
+
+	(void)state;
+	ss_capture_keep_stacks(capture, previous);
+	assert_true(ss_saved_stacks_open_earlier(capture, snapshot, &saved));
+	assert_non_null(saved);
+	assert_int_equal(snapshot->runtimes.count, 0);
+	assert_int_equal(snapshot->async_tasks.count, 0);
+	assert_int_equal(snapshot->async_tasks_changed, 0);
+	assert_int_equal(snapshot->async_tasks_unread, 0);
+	assert_null(snapshot->async_tasks_problem);
+	ss_saved_stacks_free(saved);
+	ss_snapshot_free(snapshot);
+	ss_capture_free(capture);
+	ss_capture_free(previous);
+}
+
+/* A lock in code without a module that has the code. */
+static void test_code_without_module(void **state)
+{
+	struct ss_capture *capture = make_capture();
+	struct ss_snapshot *snapshot = make_snapshot(capture);
+
+	(void)state;
+	snapshot->references.items[0].in_code = true;
+	save(snapshot, capture);
+	assert_false(is_read(capture, true));
+	ss_snapshot_free(snapshot);
+	ss_capture_free(capture);
+}
+
 /* Each byte with other values, and each length. What is not valid is no lack of memory. */
 static void test_hostile(void **state)
 {
@@ -336,9 +386,14 @@ static int free_session(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_same),	cmocka_unit_test(test_not_native),
-		cmocka_unit_test(test_nothing), cmocka_unit_test(test_lock_types),
-		cmocka_unit_test(test_hostile), cmocka_unit_test(test_kept),
+		cmocka_unit_test(test_same),
+		cmocka_unit_test(test_not_native),
+		cmocka_unit_test(test_nothing),
+		cmocka_unit_test(test_lock_types),
+		cmocka_unit_test(test_hostile),
+		cmocka_unit_test(test_earlier),
+		cmocka_unit_test(test_code_without_module),
+		cmocka_unit_test(test_kept),
 	};
 
 	return cmocka_run_group_tests(tests, make_session, free_session);

@@ -83,7 +83,10 @@ static void open_sockets(struct sockets *s)
 	s->receiver = socket(AF_UNIX, SOCK_DGRAM, 0);
 	bind_abstract(s->receiver, "receiver", &address, &size);
 	for (int i = 0; i < 2; i++) {
+		struct sockaddr_un own;
+		socklen_t own_size;
 		s->senders[i] = socket(AF_UNIX, SOCK_DGRAM, 0);
+		bind_abstract(s->senders[i], i ? "second" : "first", &own, &own_size);
 		assert_int_equal(
 			connect(s->senders[i], (const struct sockaddr *)&address, size),
 			0);
@@ -133,7 +136,7 @@ static void check(const struct ss_facts *facts, const struct sockets *s)
 	assert_int_equal(find(facts, s->client)->peer_inode, inode_of(s->accepted));
 	expect_name(find(facts, s->client)->peer_path, "listener");
 	assert_null(find(facts, s->client)->path);
-	/* Two sockets have it as their peer, but it has none. */
+	/* Two sockets with names have it as their peer, but it has none. */
 	expect_name(find(facts, s->receiver)->path, "receiver");
 	assert_int_equal(find(facts, s->receiver)->peer_inode, 0);
 	assert_null(find(facts, s->receiver)->peer_path);

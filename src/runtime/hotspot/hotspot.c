@@ -1047,9 +1047,9 @@ find_monitor(struct hotspot *hotspot, const struct java_thread *java, uint64_t *
 	    !is_owner(hotspot, found, &again))
 		return NULL;
 	/* Another object may have the address that the one on the stack of a thread had before a
-	   collection. The owner is one of them. */
-	return hotspot->objects.zgc.used && has_other(hotspot, found, &again) ? NULL :
-										found;
+	   collection. The owner is one of them. What else says who owns it is exact. */
+	bool may_be_other = hotspot->objects.zgc.used && again.object;
+	return may_be_other && has_other(hotspot, found, &again) ? NULL : found;
 }
 
 /* The lock of java.util.concurrent for which a thread is parked. Returns its owner. */

@@ -150,6 +150,12 @@ static bool find_forwarding(const struct ss_hotspot_zgc *zgc,
 	       ss_memory_read_u64(zgc->fresh, moves->entries + granule * WORD, ret);
 }
 
+/* Whether a word is in a struct. Offsets are the target's: one that it calls static has any value. */
+static bool has_word(uint64_t size, uint64_t offset)
+{
+	return size >= WORD && offset <= size - WORD;
+}
+
 /* Where an object is that was at an address: the same one if it has not been moved yet. */
 static bool follow(const struct ss_hotspot_zgc *zgc, uint64_t forwarding,
 		   uint64_t address, uint64_t *ret)
@@ -163,9 +169,10 @@ static bool follow(const struct ss_hotspot_zgc *zgc, uint64_t forwarding,
 	*ret = address;
 	if (!forwarding)
 		return true;
-	if (size > sizeof(bytes) || at[SS_HOTSPOT_ZGC_FORWARDING_START] + WORD > size ||
-	    at[SS_HOTSPOT_ZGC_FORWARDING_SHIFT] + WORD > size ||
-	    at[SS_HOTSPOT_ZGC_FORWARDING_LENGTH] + WORD > size ||
+	if (size > sizeof(bytes) ||
+	    !has_word(size, at[SS_HOTSPOT_ZGC_FORWARDING_START]) ||
+	    !has_word(size, at[SS_HOTSPOT_ZGC_FORWARDING_SHIFT]) ||
+	    !has_word(size, at[SS_HOTSPOT_ZGC_FORWARDING_LENGTH]) ||
 	    !ss_memory_read(zgc->fresh, forwarding, bytes, size))
 		return false;
 	const uint64_t start = ss_load_u64(bytes, at[SS_HOTSPOT_ZGC_FORWARDING_START]);

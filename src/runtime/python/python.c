@@ -528,6 +528,7 @@ static bool walk_cframes(struct walk *walk, const struct state *state, uint64_t 
 		/* That of a greenlet, in the function that began it */
 		if (!first && frame == 0 &&
 		    is_greenlet(walk->python, walk->thread->frames[native].pc)) {
+			walk->native = native + 1; /* the next one is further out */
 			cframe = previous;
 			continue;
 		}
