@@ -322,18 +322,6 @@ static void test_hostile(void **state)
 	ss_capture_free(capture);
 }
 
-/* A capture of a series: whether its threads, and others that it leaves out, have not run since the
-   one before. */
-static struct ss_capture *make_later(bool not_run, bool others_not_run)
-{
-	struct ss_capture *capture = make_capture();
-
-	for (size_t i = 0; i < capture->threads.count; i++)
-		capture->threads.items[i].not_run = not_run;
-	capture->not_run = not_run && others_not_run;
-	return capture;
-}
-
 /* A capture of a series in which no thread has run has the stacks of the one before. */
 static void test_kept(void **state)
 {
