@@ -85,8 +85,7 @@ void ss_json_waits_in(struct ss_json *json, const struct ss_snapshot *snapshot,
 		      const struct ss_thread *thread)
 {
 	size_t program = 0;
-	size_t called = thread->wait ? ss_text_find_call(snapshot, thread, &program) :
-				       thread->frame_count;
+	size_t called = ss_text_find_wait(snapshot, thread, &program);
 
 	if (called >= thread->frame_count) {
 		ss_json_null(json, "waits_in");

@@ -169,8 +169,7 @@ static void write_place(const struct ss_snapshot *snapshot, const struct ss_grou
 {
 	const struct ss_thread *thread = ss_snapshot_thread(snapshot, *group->members);
 	size_t program = 0;
-	size_t called = thread->wait ? ss_text_find_call(snapshot, thread, &program) :
-				       thread->frame_count;
+	size_t called = ss_text_find_wait(snapshot, thread, &program);
 
 	if (called >= thread->frame_count || options->raw)
 		return;

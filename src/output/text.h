@@ -97,6 +97,11 @@ void ss_text_write_deadlocks(const struct ss_snapshot *snapshot, bool lasting,
 size_t ss_text_find_call(const struct ss_snapshot *snapshot,
 			 const struct ss_thread *thread, size_t *ret_program);
 
+/* The same for the call in which a thread waits; frame_count also if it waits in none: it is stopped,
+   or in a page fault. */
+size_t ss_text_find_wait(const struct ss_snapshot *snapshot,
+			 const struct ss_thread *thread, size_t *ret_program);
+
 /* Writes the two innermost frames of the program itself, without those of the library
    that waits; in the language of the program if a runtime executes it, with the function
    of the language's library that it called. */

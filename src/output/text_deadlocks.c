@@ -74,6 +74,18 @@ size_t ss_text_find_call(const struct ss_snapshot *snapshot,
 	return called;
 }
 
+size_t ss_text_find_wait(const struct ss_snapshot *snapshot,
+			 const struct ss_thread *thread, size_t *ret_program)
+{
+	const struct ss_wait *wait = thread->wait;
+	const bool called = wait && wait->kind != SS_WAIT_STOPPED &&
+			    wait->kind != SS_WAIT_PTRACE &&
+			    wait->kind != SS_WAIT_PAGE_FAULT;
+
+	return called ? ss_text_find_call(snapshot, thread, ret_program) :
+			thread->frame_count;
+}
+
 /* file is NULL if unknown. */
 static void write_function(const char *words, const struct ss_frame *frame,
 			   const char *file, uint32_t line,

@@ -698,6 +698,13 @@ class Python(unittest.TestCase):
                 for function, _, file, line in expected:
                     place = rf".*{re.escape(os.path.basename(file))}:{line}\n"
                     self.assertRegex(text, r"\n  waits? in (\w+\.)*" + function + " at " + place)
+                # A stopped thread waits for SIGCONT, wherever it is.
+                os.kill(program.pid, signal.SIGSTOP)
+                harness.wait_until(lambda: set(harness.task_states(program.pid).values()) == {"T"},
+                                   "all threads stop")
+                stopped = snapshot(program.pid)["threads"]
+                os.kill(program.pid, signal.SIGCONT)
+                self.assertEqual({str(thread["waits_in"]) for thread in stopped}, {"None"})
 
     def test_native(self):
         """--native shows both, and the functions are in front of the loop that executes them."""

@@ -277,7 +277,7 @@ class Page {
 			const button = document.createElement("button");
 			button.type = "button";
 			button.className = "change";
-			button.title = "Undo: only the stacks that wait so";
+			button.title = "Undo: only the stacks with this wait";
 			button.textContent = `Waits: ${shorten(this.model.waits.label(this.model.wait), 40)} ×`;
 			button.addEventListener("click", () => this.setWait(-1));
 			buttons.push(button);

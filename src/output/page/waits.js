@@ -20,34 +20,16 @@ class Waits {
 		this.objectOf = new Int32Array(runs.thread.length).fill(-1);
 		this.objects = []; /* texts */
 		this.numbers = new Map();
-		const kinds = this.kindsOf(runs, details);
 		for (let i = 0; i < this.rowOf.length; i++) {
 			if (model.runState[i] === RUNNING || !(runs.wait[i] || runs.detail[i] || runs.lock[i])) continue;
 			const f = runs.function[i] - 1;
 			const call = runs.wait[i] ? calls[runs.wait[i] - 1] : "";
 			const [kind, object] = runs.lock[i] ? ["application lock", lockText(locks[runs.lock[i] - 1])] :
 				runs.detail[i] ? details[runs.detail[i] - 1] :
-				[kinds.get(this.place(runs, i)) || "system call", runs.descriptor[i] ? `${call} fd ${runs.descriptor[i] - 1}` : call];
+				["system call", runs.descriptor[i] ? `${call} fd ${runs.descriptor[i] - 1}` : call];
 			this.rowOf[i] = this.number(`row ${f} ${kind}`, this.rows, () => ({ kind, f }));
 			this.objectOf[i] = this.number(`object ${object}`, this.objects, () => object);
 		}
-	}
-
-	/* Short waits are not looked up. They are of the kind of others in the same call by the same
-	   function, if those are all of one kind. */
-	kindsOf(runs, details) {
-		const kinds = new Map();
-		for (let i = 0; i < this.rowOf.length; i++) {
-			if (!runs.detail[i] || runs.lock[i]) continue;
-			const [kind] = details[runs.detail[i] - 1];
-			const place = this.place(runs, i);
-			kinds.set(place, (kinds.get(place) ?? kind) === kind ? kind : "");
-		}
-		return kinds;
-	}
-
-	place(runs, i) {
-		return runs.function[i] * 2048 + runs.wait[i];
 	}
 
 	number(key, list, make) {
@@ -120,7 +102,7 @@ class WaitTable {
 			cell.textContent = text;
 			cell.title = amount(n);
 		}
-		this.button(line, kind, "Only the stacks that wait so", () => this.onRow(row));
+		this.button(line, kind, "Only the stacks with this wait", () => this.onRow(row));
 		this.text(line, most(objects, OBJECTS_SHOWN, n, (object) => waits.objects[object]));
 		if (f < 0) line.insertCell();
 		else this.button(line, model.names[f], "Show callers and callees", () => this.onFunction(row, f));
