@@ -77,14 +77,20 @@ void ss_lock_references_deinit(struct ss_lock_references *refs)
 	ss_vector_free(&refs->owners);
 }
 
-void ss_lock_references_begin(struct ss_lock_references *refs,
-			      const struct ss_capture_thread *thread)
+bool ss_lock_references_is_owner(const struct ss_lock_references *refs,
+				 const struct ss_capture_thread *thread)
 {
 	uint32_t id = (uint32_t)(thread->inner_tid ? thread->inner_tid : thread->tid);
 
-	refs->enabled = refs->owners.count > 0 &&
-			bsearch(&id, refs->owners.items, refs->owners.count, sizeof(id),
-				compare_ids);
+	return refs->owners.count > 0 &&
+	       bsearch(&id, refs->owners.items, refs->owners.count, sizeof(id),
+		       compare_ids);
+}
+
+void ss_lock_references_begin(struct ss_lock_references *refs,
+			      const struct ss_capture_thread *thread)
+{
+	refs->enabled = ss_lock_references_is_owner(refs, thread);
 }
 
 /* The futex of the lock that starts at address, or 0. */

@@ -23,6 +23,10 @@ bool ss_lock_references_init(struct ss_lock_references *refs,
 			     const struct ss_capture *capture);
 void ss_lock_references_deinit(struct ss_lock_references *refs);
 
+/* Whether a thread may own a lock that another one waits for. */
+bool ss_lock_references_is_owner(const struct ss_lock_references *refs,
+				 const struct ss_capture_thread *thread);
+
 /* Sets the current thread. */
 void ss_lock_references_begin(struct ss_lock_references *refs,
 			      const struct ss_capture_thread *thread);

@@ -154,13 +154,17 @@ struct calls {
 	struct ss_saved_stacks *saved;
 };
 
-/* The saved stacks that have the one of a thread; NULL: it is to be unwound. */
+/* The saved stacks that have the one of a thread; NULL: it is to be unwound. The one of an owner
+   has references only to locks that threads waited for in the previous capture. */
 static struct ss_saved_stacks *find_saved(const struct calls *calls,
+					  const struct ss_walk *walk,
 					  const struct ss_capture_thread *thread)
 {
 	if (calls->saved || !calls->earlier)
 		return calls->saved;
 	return thread->not_run &&
+			       !ss_lock_references_is_owner(&walk->lock_references,
+							    thread) &&
 			       ss_saved_stacks_has_whole(calls->earlier, thread->tid) &&
 			       ss_runtimes_skip(calls->runtimes, thread) ?
 		       calls->earlier :
@@ -190,7 +194,7 @@ static bool add_thread(struct ss_walk *walk, const struct calls *calls,
 		.kernel_stack = intern_or_null(snapshot, from->kernel_stack),
 	};
 	bool ok = thread->name != NULL;
-	struct ss_saved_stacks *saved = find_saved(calls, from);
+	struct ss_saved_stacks *saved = find_saved(calls, walk, from);
 	if (ok && saved)
 		ok = ss_saved_stacks_apply(saved, thread, &found);
 	if (found || !ok)

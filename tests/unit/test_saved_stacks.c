@@ -16,6 +16,7 @@
 
 #include "base/error.h"
 #include "model/capture.h"
+#include "model/futex.h"
 #include "model/session.h"
 #include "model/snapshot.h"
 #include "unwind/saved_stacks.h"
@@ -285,6 +286,80 @@ static void test_earlier(void **state)
 	ss_capture_free(previous);
 }
 
+static size_t read_nothing(void *data, uint64_t address, void *bytes, size_t size)
+{
+	(void)data;
+	(void)address;
+	(void)bytes;
+	(void)size;
+	return 0;
+}
+
+static bool has_not_moved(void *data, pid_t tid)
+{
+	(void)data;
+	(void)tid;
+	return true;
+}
+
+/* How many frames the threads have in a capture of a series that was unwound with what the
+   previous one has saved. */
+static void count_frames(const struct ss_capture *previous, struct ss_capture *capture,
+			 size_t *ret_first, size_t *ret_second)
+{
+	const struct ss_unwind_options options = { .size = sizeof(options),
+						   .read = read_nothing,
+						   .check = has_not_moved,
+						   .native = true };
+	struct ss_snapshot *snapshot = NULL;
+
+	ss_capture_keep_stacks(capture, previous);
+	assert_false(ss_capture_has_stacks(capture));
+	assert_null(ss_capture_unwind(capture, session, &options, &snapshot));
+	*ret_first = ss_snapshot_thread(snapshot, 0)->frame_count;
+	*ret_second = ss_snapshot_thread(snapshot, 1)->frame_count;
+	ss_snapshot_free(snapshot);
+}
+
+/* The stack of a thread that has not run is taken over; not that of one that owns a lock for
+   which another thread may wait only now. */
+static void test_taken_over(void **state)
+{
+	enum { LOCK = 0x4000 };
+	static const uint32_t mutex[] = { 2, 0, TID, 1 };
+	struct ss_capture *previous = make_saved();
+	struct ss_capture *capture = make_later(false, false);
+	size_t first;
+	size_t second;
+
+	(void)state;
+	capture->threads.items[0].not_run = true;
+	count_frames(previous, capture, &first, &second);
+	assert_int_equal(first, 5);
+	assert_int_equal(second, 1);
+	ss_capture_free(capture);
+
+	capture = make_later(true, false); /* the other one lacks frames of a runtime */
+	count_frames(previous, capture, &first, &second);
+	assert_int_equal(first, 5);
+	assert_int_equal(second, 1);
+	ss_capture_free(capture);
+
+	capture = make_later(false, false);
+	capture->threads.items[0].not_run = true;
+	capture->threads.items[1].syscall = (struct ss_syscall){
+		.id = SS_SYS_FUTEX, .args = { LOCK, FUTEX_WAIT | FUTEX_PRIVATE_FLAG, 2 }
+	};
+	capture->threads.items[1].lock = (struct ss_lock_copy){
+		.address = LOCK, .size = sizeof(mutex), .bytes = (const uint8_t *)mutex
+	};
+	count_frames(previous, capture, &first, &second);
+	assert_int_equal(first, 1);
+	assert_int_equal(second, 1);
+	ss_capture_free(capture);
+	ss_capture_free(previous);
+}
+
 /* A lock in code without a module that has the code. */
 static void test_code_without_module(void **state)
 {
@@ -380,6 +455,7 @@ int main(void)
 		cmocka_unit_test(test_lock_types),
 		cmocka_unit_test(test_hostile),
 		cmocka_unit_test(test_earlier),
+		cmocka_unit_test(test_taken_over),
 		cmocka_unit_test(test_code_without_module),
 		cmocka_unit_test(test_kept),
 	};
