@@ -56,9 +56,7 @@ static uint8_t *read_section(const struct ss_elf *elf, size_t *size)
 uint8_t *ss_debug_frame_read(const struct ss_session *session,
 			     const struct ss_module_impl *module, size_t *size)
 {
-	_cleanup_(ss_elf_cleanup) struct ss_elf *own =
-		module->fd >= 0 ? ss_elf_from_fd(module->fd) :
-				  ss_elf_from_memory(module->bytes, module->size);
+	_cleanup_(ss_elf_cleanup) struct ss_elf *own = ss_elf_from_module(module);
 	_cleanup_(ss_elf_cleanup) struct ss_elf *debug = NULL;
 	uint8_t *bytes = read_section(own, size);
 

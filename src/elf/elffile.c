@@ -118,6 +118,12 @@ struct ss_elf *ss_elf_from_memory(const void *bytes, size_t size)
 	return bytes ? elf_new(-1, bytes, size) : NULL;
 }
 
+struct ss_elf *ss_elf_from_module(const struct ss_module_impl *module)
+{
+	return module->fd >= 0 ? ss_elf_from_fd(module->fd) :
+				 ss_elf_from_memory(module->bytes, module->size);
+}
+
 void ss_elf_free(struct ss_elf *elf)
 {
 	if (!elf)

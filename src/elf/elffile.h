@@ -13,6 +13,7 @@
 #include <stdint.h>
 
 #include "base/cleanup.h"
+#include "model/module.h"
 
 /* The same as in model/module.h. Longer build-ids are truncated in both. */
 enum { SS_ELF_BUILD_ID_MAX = 64 };
@@ -40,6 +41,8 @@ struct ss_elf {
    borrowed and must outlive the object, unless owns_fd or owned_bytes is set later. */
 struct ss_elf *ss_elf_from_fd(int fd);
 struct ss_elf *ss_elf_from_memory(const void *bytes, size_t size);
+/* From the file of a module, or the bytes that were copied of it. */
+struct ss_elf *ss_elf_from_module(const struct ss_module_impl *module);
 void ss_elf_free(struct ss_elf *elf);
 
 /* Reads exactly size bytes at an offset of the file. False: the file is too short. */

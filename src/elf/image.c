@@ -118,6 +118,7 @@ void ss_image_free(struct ss_image *image)
 	free(image->groups);
 	ss_cfi_index_free(image->cfi_index);
 	ss_cfi_index_free(image->debug_index);
+	free(image->go_program);
 	ss_module_unref(image->module);
 	free(image);
 }
@@ -188,6 +189,17 @@ const struct ss_cfi_index *ss_image_debug_index(struct ss_image *image)
 	if (bytes)
 		image->debug_index = ss_cfi_index_new_debug(bytes, size);
 	return image->debug_index;
+}
+
+const struct ss_go_table *ss_image_go_table(struct ss_image *image)
+{
+	if (!image->go_tried) {
+		_cleanup_(ss_elf_cleanup) struct ss_elf *elf =
+			ss_elf_from_module(image->module);
+		image->has_go = elf && ss_go_table_find(elf, &image->go);
+	}
+	image->go_tried = true;
+	return image->has_go ? &image->go : NULL;
 }
 
 uint64_t ss_image_bias(const struct ss_image *image, const struct ss_module_impl *module)

@@ -29,6 +29,8 @@ struct ss_image_group {
 	uint16_t sizes[SS_IMAGE_GROUP];
 };
 
+struct ss_go_program;
+
 struct ss_image {
 	struct ss_module_impl *module; /* one reference */
 	const struct ss_arch *arch;
@@ -49,6 +51,7 @@ struct ss_image {
 	struct ss_go_table go; /* if has_go, which is valid if go_tried */
 	bool has_go;
 	bool go_tried;
+	struct ss_go_program *go_program; /* see runtime/go/program.h; NULL: not known */
 	const struct ss_session *session; /* where debug files are; NULL: nowhere */
 };
 
@@ -71,6 +74,9 @@ uint64_t ss_image_bias(const struct ss_image *image, const struct ss_module_impl
 
 /* The index of .debug_frame, built on first use. NULL: there is none. */
 const struct ss_cfi_index *ss_image_debug_index(struct ss_image *image);
+
+/* The function table of Go's runtime, found on first use. NULL: there is none. */
+const struct ss_go_table *ss_image_go_table(struct ss_image *image);
 
 SS_DEFINE_CLEANUP(struct ss_image, ss_image, ss_image_free)
 

@@ -185,17 +185,10 @@ static void search_exports(const struct exports *exports, const char *name,
 		search_chain(exports, chains, index, name, ret);
 }
 
-static struct ss_elf *open_elf(const struct ss_module_impl *module)
-{
-	if (module->fd >= 0)
-		return ss_elf_from_fd(module->fd);
-	return module->bytes ? ss_elf_from_memory(module->bytes, module->size) : NULL;
-}
-
 bool ss_elf_find_symbols(const struct ss_module_impl *module, const char *const *names,
 			 size_t count, struct ss_elf_symbol *ret)
 {
-	_cleanup_(ss_elf_cleanup) struct ss_elf *elf = open_elf(module);
+	_cleanup_(ss_elf_cleanup) struct ss_elf *elf = ss_elf_from_module(module);
 	static const uint32_t types[] = { SHT_DYNSYM, SHT_SYMTAB };
 	struct exports exports;
 	bool found = false;
@@ -226,7 +219,7 @@ bool ss_elf_find_symbols(const struct ss_module_impl *module, const char *const 
 bool ss_elf_find_section_address(const struct ss_module_impl *module, const char *name,
 				 struct ss_elf_symbol *ret)
 {
-	_cleanup_(ss_elf_cleanup) struct ss_elf *elf = open_elf(module);
+	_cleanup_(ss_elf_cleanup) struct ss_elf *elf = ss_elf_from_module(module);
 	const Elf64_Shdr *section = elf ? ss_elf_find_section(elf, name) : NULL;
 
 	if (!section || !section->sh_addr)

@@ -89,10 +89,8 @@ static void files_open(struct files *files, struct ss_session *session,
 		       const struct ss_module_impl *module)
 {
 	*files = (struct files){ .session = session, .module = module };
-	if (module->fd >= 0)
-		files->own = ss_elf_from_fd(module->fd);
-	else if (module->bytes)
-		files->own = ss_elf_from_memory(module->bytes, module->size);
+	if (module->fd >= 0 || module->bytes)
+		files->own = ss_elf_from_module(module);
 	else
 		files->own = ss_debugfile_find_module(session, module, &files->why);
 	/* A debug file has all names: the module is fetched only if there is none. */

@@ -16,19 +16,6 @@ enum {
 /* Offset of the table of stack depths in the description of a function. */
 enum { DEPTHS_AT = 12 }; /* after the entry: name, size of arguments, defer */
 
-static const struct ss_go_table *table_of(struct ss_image *image)
-{
-	if (!image->go_tried) {
-		struct ss_module_impl *module = image->module;
-		_cleanup_(ss_elf_cleanup) struct ss_elf *elf =
-			module->fd >= 0 ? ss_elf_from_fd(module->fd) :
-					  ss_elf_from_memory(module->bytes, module->size);
-		image->has_go = elf && ss_go_table_find(elf, &image->go);
-	}
-	image->go_tried = true;
-	return image->has_go ? &image->go : NULL;
-}
-
 static uint64_t read_word(struct ss_image *image, uint64_t offset, unsigned size)
 {
 	const struct ss_go_table *go = &image->go;
@@ -104,7 +91,7 @@ bool ss_go_is_entry(struct ss_image *image, uint64_t address)
 {
 	uint64_t function;
 
-	return table_of(image) && find_function(image, address, &function) &&
+	return ss_image_go_table(image) && find_function(image, address, &function) &&
 	       entry_of(image, function) == address;
 }
 
@@ -115,7 +102,7 @@ static bool is_named(struct ss_image *image, uint64_t address, const char *const
 	char name[NAME_MAX_SIZE] = "";
 	uint64_t function;
 
-	if (!table_of(image) || !find_function(image, address, &function))
+	if (!ss_image_go_table(image) || !find_function(image, address, &function))
 		return false;
 	const struct ss_go_table *go = &image->go;
 	uint64_t at = read_word(image, find_description(image, function) + go->word, 4);
@@ -175,7 +162,7 @@ bool ss_go_row_make(struct ss_image *image, uint64_t address, struct ss_cfi_row 
 	int64_t depth;
 
 	/* On processors with a link register, Go lays out its frames differently. */
-	if (arch->link != SS_REG_NONE || !table_of(image) ||
+	if (arch->link != SS_REG_NONE || !ss_image_go_table(image) ||
 	    !find_depth(image, address, &depth))
 		return false;
 	*ret = (struct ss_cfi_row){ .cfa_register = arch->sp,

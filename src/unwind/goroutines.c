@@ -9,16 +9,19 @@
 #include "runtime/go/goroutines.h"
 #include "unwind/go.h"
 
-static bool try_module(struct ss_unwind_context *ctx, uint64_t address,
-		       struct ss_go_program *ret, uint64_t *ret_list)
+/* NULL: it is no Go program. */
+static const struct ss_go_program *try_module(struct ss_unwind_context *ctx,
+					      uint64_t address, uint64_t *ret_list)
 {
 	struct ss_loaded_module *loaded = ss_context_find_module(ctx, address);
+	const struct ss_go_program *program = loaded && loaded->image &&
+							      !loaded->skipped ?
+						      ss_go_program_find(loaded->image) :
+						      NULL;
 
-	if (!loaded || !loaded->image || loaded->skipped)
-		return false;
-	ss_go_program_find(loaded->image, ret);
-	*ret_list = ret->list + loaded->bias;
-	return ret->is_go;
+	if (program)
+		*ret_list = program->list + loaded->bias;
+	return program;
 }
 
 /* Marks the modules that threads execute. */
@@ -37,40 +40,42 @@ static void mark_executed(const struct ss_capture *capture, bool *ret)
 
 /* The program, or a library of Go in a program of C: of several libraries the first one. Go's
    runtime has threads of its own, which are in code of it at nearly all times, so no other
-   library is read. False: there is no Go. */
-static bool find_program(struct ss_unwind_context *ctx, struct ss_go_program *ret,
-			 uint64_t *ret_list)
+   library is read. NULL: there is no Go. */
+static const struct ss_go_program *find_program(struct ss_unwind_context *ctx,
+						uint64_t *ret_list)
 {
 	const struct ss_capture *capture = ctx->capture;
 	const char *path = capture->process.executable;
+	const struct ss_go_program *program = NULL;
 
-	for (size_t i = 0; path && i < capture->modules.count; i++) {
+	for (size_t i = 0; path && !program && i < capture->modules.count; i++) {
 		const struct ss_module *module = &capture->modules.items[i]->pub;
-		if (strcmp(module->path, path) == 0 &&
-		    try_module(ctx, module->base, ret, ret_list))
-			return true;
+		if (strcmp(module->path, path) == 0)
+			program = try_module(ctx, module->base, ret_list);
 	}
+	if (program)
+		return program;
 	_cleanup_free_ bool *executed =
 		calloc(capture->modules.count + 1, sizeof(*executed));
 	if (!executed)
-		return false;
+		return NULL;
 	mark_executed(capture, executed);
-	for (size_t i = 0; i < capture->modules.count; i++) {
-		const struct ss_module *module = &capture->modules.items[i]->pub;
-		if (executed[i] && try_module(ctx, module->base, ret, ret_list))
-			return true;
+	for (size_t i = 0; !program && i < capture->modules.count; i++) {
+		if (executed[i])
+			program = try_module(ctx, capture->modules.items[i]->pub.base,
+					     ret_list);
 	}
-	return false;
+	return program;
 }
 
 bool ss_goroutines_plan(struct ss_unwind_context *ctx, struct ss_gather_plan *ret)
 {
-	struct ss_go_program program;
 	uint64_t list;
+	const struct ss_go_program *program = find_program(ctx, &list);
 
-	if (!find_program(ctx, &program, &list) || !program.layout)
+	if (!program || !program->layout)
 		return false;
-	ss_go_goroutines_plan(&program, list, ret);
+	ss_go_goroutines_plan(program, list, ret);
 	return true;
 }
 
@@ -265,19 +270,19 @@ bool ss_goroutines_walk(struct ss_walk *walk)
 	const struct ss_gathered *gathered = &capture->gathered;
 	struct goroutines g = { .walk = walk, .now_ns = gathered->monotonic_ns };
 	struct ss_capture_memory memory;
-	struct ss_go_program program;
 	uint64_t list;
+	const struct ss_go_program *program = find_program(&walk->ctx, &list);
 
-	if (!find_program(&walk->ctx, &program, &list))
+	if (!program)
 		return true;
-	if (program.problem)
-		return set_problem(walk->snapshot, &program, program.problem);
+	if (program->problem)
+		return set_problem(walk->snapshot, program, program->problem);
 	if (gathered->blocks.count == 0) /* nobody asked for them */
 		return true;
 	ss_capture_memory_init(&memory, capture, NULL);
-	bool ok = ss_go_goroutines_read(&program, list, &memory.memory, gathered,
+	bool ok = ss_go_goroutines_read(program, list, &memory.memory, gathered,
 					&g.found) &&
-		  walk_all(&g, &program);
+		  walk_all(&g, program);
 	ss_go_goroutines_deinit(&g.found);
 	ss_vector_free(&g.threads);
 	return ok;

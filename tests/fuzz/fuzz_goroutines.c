@@ -13,7 +13,6 @@ static void find_program(const uint8_t *data, size_t size)
 {
 	_cleanup_(ss_module_cleanup) struct ss_module_impl *module =
 		ss_module_new("fuzz", 0x400000, 0x600000);
-	struct ss_go_program program;
 
 	FUZZ_REQUIRE(module);
 	module->bytes = malloc(size);
@@ -23,9 +22,12 @@ static void find_program(const uint8_t *data, size_t size)
 	_cleanup_(ss_image_cleanup) struct ss_image *image = ss_image_new(module);
 	if (!image)
 		return;
-	ss_go_program_find(image, &program);
-	FUZZ_REQUIRE(!program.is_go || program.layout || program.problem);
-	fuzz_touch(program.version, strlen(program.version));
+	const struct ss_go_program *program = ss_go_program_find(image);
+	FUZZ_REQUIRE(ss_go_program_find(image) == program);
+	if (!program)
+		return;
+	FUZZ_REQUIRE(program->layout || program->problem);
+	fuzz_touch(program->version, strlen(program->version));
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)

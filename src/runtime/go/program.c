@@ -1,5 +1,6 @@
 #include "runtime/go/program.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 #include "elf/elffile.h"
@@ -164,36 +165,34 @@ static uint64_t find_list(struct ss_image *image, const struct ss_go_table *go)
 
 /* Everything --------------------------------------------------------------- */
 
-static void find(struct ss_image *image, const struct ss_elf *elf,
-		 struct ss_go_program *ret)
+static void find(struct ss_image *image, struct ss_go_program *ret)
 {
-	struct ss_go_table go;
-	bool has_table = ss_go_table_find(elf, &go);
-
-	ret->is_go = read_version(elf, ret);
-	if (!ret->is_go)
-		return;
 	const struct ss_go_layout *layout = ss_go_layout_find(minor_of(ret->version));
+	const struct ss_go_table *go = ss_image_go_table(image);
+
 	if (image->arch != &ss_arch_x86_64)
 		ret->problem = "they are known on x86-64 only";
 	else if (!layout)
 		ret->problem = "the layout of its runtime is not known";
-	else if (!has_table)
+	else if (!go)
 		ret->problem = "its function table cannot be read";
-	else if (!(ret->list = find_list(image, &go)))
+	else if (!(ret->list = find_list(image, go)))
 		ret->problem = "their list was not found in the runtime's code";
 	else
 		ret->layout = layout;
 }
 
-void ss_go_program_find(struct ss_image *image, struct ss_go_program *ret)
+const struct ss_go_program *ss_go_program_find(struct ss_image *image)
 {
-	struct ss_module_impl *module = image->module;
-	_cleanup_(ss_elf_cleanup) struct ss_elf *elf =
-		module->fd >= 0 ? ss_elf_from_fd(module->fd) :
-				  ss_elf_from_memory(module->bytes, module->size);
+	struct ss_go_program *program = image->go_program;
 
-	*ret = (struct ss_go_program){};
-	if (elf)
-		find(image, elf, ret);
+	if (!program && (program = calloc(1, sizeof(*program)))) {
+		_cleanup_(ss_elf_cleanup) struct ss_elf *elf =
+			ss_elf_from_module(image->module);
+		program->is_go = elf && read_version(elf, program);
+		if (program->is_go)
+			find(image, program);
+		image->go_program = program;
+	}
+	return program && program->is_go ? program : NULL;
 }

@@ -18,6 +18,7 @@ struct ss_go_program {
 	const char *problem; /* why goroutines cannot be found, or NULL */
 };
 
-void ss_go_program_find(struct ss_image *image, struct ss_go_program *ret);
+/* The Go program that an image is, kept by the image. NULL: it is none. */
+const struct ss_go_program *ss_go_program_find(struct ss_image *image);
 
 #endif
