@@ -281,7 +281,7 @@ size_t ss_observe_check(const struct ss_target *target, struct ss_task_list *tas
 		*fragile = 0;
 	for (size_t i = 0; i < tasks->items.count; i++) {
 		struct ss_task *task = &tasks->items.items[i];
-		if (!task->watched || task->steady)
+		if (!task->watched || task->steady || (task->in_call && !look))
 			continue;
 		task->steady = task->consistent =
 			task->in_call ? !task->left :

@@ -18,10 +18,11 @@ void ss_observe_copy(struct ss_arena *arena, const struct ss_capture *capture,
 
 /*
  * Checks that watched threads have not run, or are still in the call in which they run,
- * except those that are steady already;
- * look: see ss_look_again(), or NULL. Others are no longer watched, and their copies are
- * dropped. Returns how many of these are still alive; *fragile: how many of them were in a
- * call in which they must not be stopped (may be NULL).
+ * except those that are steady already.
+ * look: see ss_look_again(); NULL: threads that run in a call are left for a later check.
+ * Those that have run are no longer watched, and their copies are dropped. Returns how many
+ * of these are still alive; *fragile: how many of them were in a call in which they must not
+ * be stopped (may be NULL).
  */
 size_t ss_observe_check(const struct ss_target *target, struct ss_task_list *tasks,
 			struct ss_look *look, size_t *fragile);

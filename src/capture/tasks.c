@@ -433,6 +433,8 @@ static void read_state_again(struct ss_task *task, const struct ss_target *targe
 	task->state = stat.state;
 	task->processor = stat.processor;
 	task->slow = stat.state == 'D';
+	if (stat.state == 'Z' || stat.state == 'X')
+		task->phase = task->tid == target->pid ? SS_TASK_ZOMBIE : SS_TASK_GONE;
 }
 
 void ss_task_read_again(struct ss_task *task, const struct ss_target *target,
@@ -447,6 +449,10 @@ void ss_task_read_again(struct ss_task *task, const struct ss_target *target,
 	task->call.kind = SS_SYSCALL_RUNNING;
 	read_blocked(task, target, options, text);
 	read_state_again(task, target, before, text);
+	if (task->phase != SS_TASK_SEEN) {
+		task->watched = false;
+		return;
+	}
 	/* Then it may be in the same call, see look.h. */
 	task->fragile |= fragile && task->runs;
 	if (task->runs && !task->slow)

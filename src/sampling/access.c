@@ -79,5 +79,6 @@ const struct ss_process_access ss_process_access = {
 	.copy = ss_arena_copy,
 	.copy_watched = ss_observe_copy,
 	.check_watched = ss_observe_check,
+	.read_again = ss_task_read_again,
 	.observe = ss_observe_tasks,
 };

@@ -27,9 +27,12 @@ struct ss_process_access {
 	struct ss_error *(*update_if_due)(struct ss_address_space *space,
 					  enum ss_address_space_change *ret);
 	enum ss_mapping_check (*check)(struct ss_address_space *space, uint64_t address);
-	/* ss_task_read(), ss_task_read_run_count() */
+	/* ss_task_read(), ss_task_read_again(), ss_task_read_run_count() */
 	void (*read)(struct ss_task *task, const struct ss_target *target,
 		     const struct ss_capture_options *options, struct ss_buffer *text);
+	void (*read_again)(struct ss_task *task, const struct ss_target *target,
+			   const struct ss_capture_options *options,
+			   struct ss_buffer *text);
 	/* ss_task_keep_files() */
 	void (*keep_files)(const struct ss_target *target, pid_t tid,
 			   struct ss_kept_thread *ret);

@@ -485,8 +485,8 @@ static void read_again(struct ss_sampler *sampler, struct ss_task *task)
 	bool fragile = task->fragile;
 
 	if (!sampler->on_cpu && task->files.syscall) {
-		ss_task_read_again(task, sampler->target, &sampler->options,
-				   &sampler->text);
+		sampler->access->read_again(task, sampler->target, &sampler->options,
+					    &sampler->text);
 	} else {
 		sampler->access->read(task, sampler->target, &sampler->options,
 				      &sampler->text);
@@ -497,14 +497,14 @@ static void read_again(struct ss_sampler *sampler, struct ss_task *task)
 }
 
 /* Whether it has run since it was read. */
-static bool has_run(const struct ss_task *task)
+static bool has_run(struct ss_sampler *sampler, const struct ss_task *task)
 {
 	return is_uncopied(task) && !task->in_call && task->files.schedstat &&
-	       ss_kept_thread_count_runs(&task->files) != task->run_count;
+	       count_runs(sampler, task->tid) != task->run_count;
 }
 
 /* Copies the watched threads of a group, and checks that none of them has run until everything was
-   copied. Returns how many have. */
+   copied, but for those that run in a call. Returns how many have. */
 static size_t copy_group(struct ss_sampler *sampler, struct ss_task_list *group)
 {
 	sampler->access->copy_watched(sampler->arena, sampler->space.capture, group,
@@ -515,8 +515,7 @@ static size_t copy_group(struct ss_sampler *sampler, struct ss_task_list *group)
 		if (is_uncopied(task))
 			prove(sampler, task, task->call.pc);
 	}
-	return sampler->access->check_watched(sampler->target, group, &sampler->look,
-					      NULL);
+	return sampler->access->check_watched(sampler->target, group, NULL, NULL);
 }
 
 /* Groups are small, so that few threads run while their group is copied, where that takes longer than
@@ -530,12 +529,14 @@ static size_t find_group_size(const struct ss_sampler *sampler)
 		       count;
 }
 
-/* Copies the watched threads. Reads those again before that ran meanwhile. Returns how many have run
+/* Copies the watched threads. Reads those again before that ran meanwhile. Threads that run in a call
+   are looked at together, since a look takes time and the samples of all CPUs. Returns how many have run
    now, or still run. */
 static size_t copy_groups(struct ss_sampler *sampler)
 {
 	struct ss_task_list *tasks = &sampler->tasks;
 	const size_t size = find_group_size(sampler);
+	bool in_call = false;
 	size_t moved = 0;
 
 	for (size_t i = 0; i < tasks->items.count;) {
@@ -543,15 +544,20 @@ static size_t copy_groups(struct ss_sampler *sampler)
 		size_t count = 0;
 		for (; i < tasks->items.count && count < size; i++) {
 			struct ss_task *task = &tasks->items.items[i];
-			if (task->moved || (sampler->gathers.gather && has_run(task)))
+			if (task->moved ||
+			    (sampler->gathers.gather && has_run(sampler, task)))
 				read_again(sampler, task);
 			moved += task->moved;
 			count += is_uncopied(task);
+			in_call |= is_uncopied(task) && task->in_call;
 			group.items.count++;
 		}
 		if (count > 0)
 			moved += copy_group(sampler, &group);
 	}
+	if (in_call)
+		moved += sampler->access->check_watched(sampler->target, tasks,
+							&sampler->look, NULL);
 	return moved;
 }
 

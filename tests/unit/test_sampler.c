@@ -21,7 +21,7 @@
 #include "sampling/ticker.h"
 
 enum {
-	THREADS_MAX = 8,
+	THREADS_MAX = 32,
 	FIRST_TID = 100,
 	CODE = 0x400000,
 	STOP_NS = 1000,
@@ -33,8 +33,11 @@ struct thread {
 	uint64_t runs;
 	bool runs_now; /* not blocked */
 	bool fragile;
-	bool deaf;    /* does not stop in time */
-	bool in_call; /* runs in a call, and is read without a stop */
+	bool deaf;	    /* does not stop in time */
+	bool in_call;	    /* runs in a call, and is read without a stop */
+	bool sleeps_deeply; /* in state D */
+	bool slow;	    /* as the last stop was told */
+	bool observed;	    /* what is left of it can be read */
 	uint64_t system_ticks;
 	bool short_runs; /* its runs take no time */
 	bool computes;	 /* as the last stop was told */
@@ -55,7 +58,9 @@ struct process {
 	enum ss_error_code refused; /* or it fails so */
 	enum ss_mapping_check check;
 	unsigned updates;
-	unsigned stops;	   /* of threads */
+	unsigned stops; /* of threads */
+	unsigned looks; /* at threads that run in a call */
+	bool keeps_files;
 	const char *name;  /* of all threads; NULL: "thread" */
 	size_t stack_size; /* of each, in the arena; 0: elsewhere */
 	enum moment moment;
@@ -198,7 +203,8 @@ static void read_task(struct ss_task *task, const struct ss_target *target,
 		task->phase = SS_TASK_GONE;
 		return;
 	}
-	task->state = thread->runs_now ? 'R' : 'S';
+	task->slow = thread->sleeps_deeply;
+	task->state = thread->runs_now ? 'R' : task->slow ? 'D' : 'S';
 	task->runs = thread->runs_now;
 	task->system_ticks = thread->system_ticks;
 	(void)strcpy(task->comm, "made-up");
@@ -214,12 +220,13 @@ static void read_task(struct ss_task *task, const struct ss_target *target,
 	}
 }
 
-static void keep_no_files(const struct ss_target *target, pid_t tid,
-			  struct ss_kept_thread *ret)
+static void keep_files(const struct ss_target *target, pid_t tid,
+		       struct ss_kept_thread *ret)
 {
-	(void)target;
-	(void)tid;
-	(void)ret;
+	if (!of(target)->keeps_files)
+		return;
+	ret->stat = open_nothing(NULL, tid) + 1;
+	ret->syscall = open_nothing(NULL, tid) + 1;
 }
 
 static uint64_t read_run_count(const struct ss_target *target, pid_t tid,
@@ -255,6 +262,7 @@ static void stop(struct ss_freeze *freeze, struct ss_look *look, ss_freeze_copie
 		if (thread) {
 			thread->computes = task->computes;
 			thread->spared = task->fragile;
+			thread->slow = task->slow;
 		}
 		task->watched = task->in_call = thread && thread->in_call;
 		if (task->in_call)
@@ -349,13 +357,13 @@ static size_t check_watched(const struct ss_target *target, struct ss_task_list 
 	struct process *process = of(target);
 	size_t moved = 0;
 
-	(void)look;
 	(void)fragile;
+	process->looks += look != NULL;
 	happen(process, BEFORE_CHECK);
 	for (size_t i = 0; i < tasks->items.count; i++) {
 		struct ss_task *task = &tasks->items.items[i];
 		const struct thread *thread = find(process, task->tid);
-		if (!task->watched)
+		if (!task->watched || task->steady || (task->in_call && !look))
 			continue;
 		task->steady = task->consistent =
 			thread && (task->in_call || thread->runs == task->run_count);
@@ -365,6 +373,7 @@ static size_t check_watched(const struct ss_target *target, struct ss_task_list 
 		if (thread && !task->steady) {
 			task->state = thread->runs_now ? 'R' : 'S';
 			task->moved = true;
+			task->turn = SS_TURN_OTHER;
 			moved++;
 		}
 	}
@@ -388,8 +397,12 @@ static void observe(struct ss_arena *arena, const struct ss_capture *capture,
 		if (task->steady ||
 		    (task->phase != SS_TASK_SEEN && task->phase != SS_TASK_INTERRUPTED))
 			continue;
-		if (!thread)
+		if (!thread) {
 			task->phase = SS_TASK_GONE;
+		} else if (thread->observed) {
+			task->partial = task->consistent = true;
+			task->run_count = thread->runs;
+		}
 	}
 }
 
@@ -399,7 +412,8 @@ static const struct ss_process_access made_up = {
 	.update_if_due = update,
 	.check = check,
 	.read = read_task,
-	.keep_files = keep_no_files,
+	.read_again = read_task,
+	.keep_files = keep_files,
 	.read_run_count = read_run_count,
 	.check_fragile = check_fragile,
 	.stop = stop,
@@ -444,7 +458,7 @@ static void end(struct process *process)
 
 static void tick(struct process *process)
 {
-	process->stops = process->updates = 0;
+	process->stops = process->updates = process->looks = 0;
 	assert_null(ss_sampler_tick(&process->sampler, &process->tick));
 }
 
@@ -856,6 +870,129 @@ static void test_wakes_in_fragile_call(void **state)
 	}
 }
 
+/* From now on, memory of runtimes is copied with the stacks, and threads in groups. The files of all
+   threads stay open. */
+static void begin_gathering(struct process *process)
+{
+	const struct ss_gather_plan plan = {
+		.size = sizeof(plan),
+		.step_count = 1,
+		.max_nodes = 1,
+		.max_bytes = 64,
+		.max_reads = 1,
+		.steps[0] = { .base = SS_GATHER_ROOT,
+			      .size = 8,
+			      .max_nodes = 1,
+			      .mask = UINT64_MAX },
+	};
+
+	assert_null(ss_gathers_set(&process->sampler.gathers, &plan));
+	process->keeps_files = true;
+	for (int i = 0; i < 4; i++) {
+		for (size_t t = 0; t < THREADS_MAX; t++)
+			process->threads[t].runs++;
+		(void)captured(process);
+	}
+	const struct ss_sampled_thread *first =
+		ss_thread_list_find(&process->sampler.threads, FIRST_TID);
+	assert_true(first->files.stat && first->files.syscall);
+}
+
+static const struct ss_capture_thread *captured_first(const struct process *process)
+{
+	const struct ss_capture *capture = process->tick.capture;
+
+	assert_non_null(capture);
+	assert_int_equal(capture->threads.items[0].tid, FIRST_TID);
+	return &capture->threads.items[0];
+}
+
+static void sleep_otherwise(struct process *process)
+{
+	process->threads[0].runs++;
+	process->threads[0].sleeps_deeply = false;
+}
+
+static void run_after_sleep(struct process *process)
+{
+	sleep_otherwise(process);
+	process->threads[0].runs_now = true;
+}
+
+/* A thread that was in uninterruptible sleep when it was read, and has run when its group is copied,
+   is what it is then. */
+static void test_runs_before_its_group(void **state)
+{
+	static const struct {
+		void (*event)(struct process *process);
+		unsigned captured;
+		unsigned stops;
+		char state;
+	} cases[] = {
+		{ run_after_sleep, 0x1, 1, 'R' },
+		{ sleep_otherwise, 0x1, 0, 'S' },
+		{ end_first, 0, 0, 0 },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < SS_ARRAY_SIZE(cases); i++) {
+		struct process process;
+		begin(&process, 2);
+		begin_gathering(&process);
+		process.threads[0].runs++;
+		process.threads[0].sleeps_deeply = process.threads[0].slow = true;
+		process.moment = BEFORE_STOP;
+		process.event = cases[i].event;
+		assert_int_equal(captured(&process), cases[i].captured);
+		assert_int_equal(process.moment, NEVER);
+		assert_int_equal(process.stops, cases[i].stops);
+		assert_int_equal(process.threads[0].slow,
+				 cases[i].stops == 0); /* the freeze waits for its stop */
+		if (cases[i].state)
+			assert_int_equal(captured_first(&process)->state, cases[i].state);
+		end(&process);
+	}
+}
+
+/* A thread that runs while its group is copied, and cannot be stopped then, but be read. */
+static void test_gathered_at_last(void **state)
+{
+	struct process process;
+
+	(void)state;
+	begin(&process, 2);
+	begin_gathering(&process);
+	process.threads[0].runs++;
+	process.threads[0].deaf = process.threads[0].observed = true;
+	process.moment = BEFORE_CHECK;
+	process.event = wake_first;
+	assert_int_equal(captured(&process), 0x1);
+	assert_int_equal(process.moment, NEVER);
+	assert_int_equal(process.stops, 0);
+	assert_int_equal(captured_first(&process)->turn, process.sampler.gathers.used);
+	end(&process);
+}
+
+/* However many groups there are: a look takes time, and the samples of all CPUs. */
+static void test_one_look_for_all_groups(void **state)
+{
+	struct process process;
+
+	(void)state;
+	begin(&process, THREADS_MAX);
+	begin_gathering(&process);
+	for (size_t i = 0; i < THREADS_MAX; i++) {
+		struct thread *thread = &process.threads[i];
+		thread->runs++;
+		thread->runs_now = thread->in_call = i % 4 == 0;
+	}
+	assert_int_equal(captured(&process), UINT_MAX);
+	assert_int_equal(process.stops, 0);
+	assert_true(process.sampler.gathers.used >= 4);
+	assert_int_equal(process.looks, 1);
+	end(&process);
+}
+
 /* What sleeps again when its stack is copied is not stopped. */
 static void test_thread_runs_briefly_in_a_tick(void **state)
 {
@@ -1198,6 +1335,9 @@ int main(void)
 		cmocka_unit_test(test_computing),
 		cmocka_unit_test(test_threads_start_and_end),
 		cmocka_unit_test(test_wakes_in_fragile_call),
+		cmocka_unit_test(test_runs_before_its_group),
+		cmocka_unit_test(test_gathered_at_last),
+		cmocka_unit_test(test_one_look_for_all_groups),
 		cmocka_unit_test(test_thread_runs_briefly_in_a_tick),
 		cmocka_unit_test(test_thread_wakes_up_in_a_tick),
 		cmocka_unit_test(test_register),

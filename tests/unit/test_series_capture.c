@@ -1,5 +1,5 @@
 /*
- * Captures of a series: what a later one takes over from the one before.
+ * Captures of a series: what a later one takes over from the one before. Threads that are read again.
  */
 #include "capture_child.h"
 
@@ -10,6 +10,7 @@
 
 #include "base/clock.h"
 #include "base/io.h"
+#include "capture/tasks.h"
 #include "target/target.h"
 
 static int orders[2]; /* a pipe to the child */
@@ -130,6 +131,44 @@ static void test_selection(void **state)
 	ss_capture_free(before);
 	ss_target_close(target);
 	stop(child);
+}
+
+/* What is known of a thread that was in uninterruptible sleep before. */
+static struct ss_task read_again(const struct ss_target *target, pid_t tid)
+{
+	const struct ss_capture_options options = { .mode = SS_MODE_AUTO };
+	_cleanup_buffer_ struct ss_buffer text = {};
+	struct ss_task task = { .tid = tid, .state = 'D', .slow = true };
+
+	ss_task_read_again(&task, target, &options, &text);
+	ss_kept_thread_close(&task.files);
+	return task;
+}
+
+static void test_read_again(void **state)
+{
+	pid_t child = start(sleepers);
+	struct ss_target *target = open_target(child);
+	char text[256];
+
+	(void)state;
+	do { /* it sleeps */
+		(void)sched_yield();
+		read_file(child, "syscall", text, sizeof(text));
+	} while (strncmp(text, "running", 7) == 0);
+	struct ss_task task = read_again(target, child);
+	assert_int_equal(task.phase, SS_TASK_SEEN);
+	assert_int_equal(task.state, 'S');
+	assert_true(task.watched && !task.slow && !task.runs);
+	/* Its leader stays until it is waited for, and has an entry; another thread has none. */
+	assert_int_equal(read_again(target, 1 << 29).phase, SS_TASK_GONE);
+	assert_int_equal(kill(child, SIGKILL), 0);
+	assert_int_equal(waitid(P_PID, (id_t)child, NULL, WEXITED | WNOWAIT), 0);
+	task = read_again(target, child);
+	assert_int_equal(task.phase, SS_TASK_ZOMBIE);
+	assert_false(task.watched);
+	ss_target_close(target);
+	assert_int_equal(waitpid(child, NULL, 0), child);
 }
 
 /* One that replaces the first capture has its modules, and their files, but not its threads. */
@@ -391,6 +430,7 @@ int main(void)
 		cmocka_unit_test(test_registers),
 		cmocka_unit_test(test_modules_only),
 		cmocka_unit_test(test_selection),
+		cmocka_unit_test(test_read_again),
 		cmocka_unit_test(test_modules_not_opened),
 	};
 
