@@ -69,6 +69,16 @@ static const char *find_reason(const struct ss_snapshot *snapshot, enum ss_end e
 	return NULL;
 }
 
+static bool was_any_stopped(const struct ss_snapshot *snapshot, enum ss_end end)
+{
+	for (size_t i = 0; i < ss_snapshot_thread_count(snapshot); i++) {
+		const struct ss_thread *thread = ss_snapshot_thread(snapshot, i);
+		if (thread->end == end && thread->stopped_ns > 0)
+			return true;
+	}
+	return false;
+}
+
 static void print_end(const struct ss_snapshot *snapshot, enum ss_end end,
 		      size_t max_stack)
 {
@@ -84,8 +94,8 @@ static void print_end(const struct ss_snapshot *snapshot, enum ss_end end,
 	if (reason)
 		(void)fprintf(out, ": %s", reason);
 	else
-		ss_end_write_remedy(end, ss_snapshot_process(snapshot)->mode, max_stack,
-				    out);
+		ss_end_write_remedy(end, ss_snapshot_process(snapshot)->mode,
+				    was_any_stopped(snapshot, end), max_stack, out);
 	if (fclose(out) == 0 && count > 0)
 		ss_failure_warn("%d: %s", ss_snapshot_process(snapshot)->pid, text);
 }

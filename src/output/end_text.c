@@ -40,23 +40,25 @@ const char *ss_end_text(enum ss_end end)
 	return (size_t)end < SS_ARRAY_SIZE(texts) ? texts[end].meaning : "unknown";
 }
 
-/* Modes that stop threads stop one whose register is missing, unless it must not be stopped. */
-static const char *remedy_of_register(enum ss_mode mode)
+/* Modes that stop threads stop one whose register is missing, unless it must not be stopped. What a
+   stop did not find is not found by another one. */
+static const char *remedy_of_register(enum ss_mode mode, bool stopped)
 {
-	if (mode == SS_MODE_CORE)
+	if (mode == SS_MODE_CORE || stopped)
 		return NULL;
 	return mode == SS_MODE_NO_STOP ? "--mode=auto may stop the thread and read it" :
 					 "the thread was not stopped: see \"Interrupted "
 					 "system calls\" in stacksnap(1)";
 }
 
-void ss_end_write_remedy(enum ss_end end, enum ss_mode mode, size_t max_stack, FILE *out)
+void ss_end_write_remedy(enum ss_end end, enum ss_mode mode, bool stopped,
+			 size_t max_stack, FILE *out)
 {
 	size_t copied = max_stack ? max_stack : DEFAULT_MAX_STACK;
 
 	if (end == SS_END_LIMIT)
 		(void)fprintf(out, "; --max-stack=%zu copies more", copied / KIB * MORE);
-	const char *remedy = end == SS_END_REGISTER ? remedy_of_register(mode) :
+	const char *remedy = end == SS_END_REGISTER ? remedy_of_register(mode, stopped) :
 			     (size_t)end < SS_ARRAY_SIZE(texts) ? texts[end].remedy :
 								  NULL;
 	if (remedy)

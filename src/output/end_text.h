@@ -14,8 +14,10 @@
 const char *ss_end_text(enum ss_end end);
 
 /* Writes the remedy, if there is one: "; --max-stack=1024 copies more". max_stack is the
-   limit of the capture in bytes, 0: the default. mode: of the capture. */
-void ss_end_write_remedy(enum ss_end end, enum ss_mode mode, size_t max_stack, FILE *out);
+   limit of the capture in bytes, 0: the default. mode: of the capture. stopped: whether a
+   thread that the text is about was stopped. */
+void ss_end_write_remedy(enum ss_end end, enum ss_mode mode, bool stopped,
+			 size_t max_stack, FILE *out);
 
 /* Whether a stack has a heuristic frame. Then it is not known to be whole, also if it ends
    at a root; SS_END_GUESS_TEXT says so. */

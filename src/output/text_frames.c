@@ -148,7 +148,7 @@ static void write_end(const struct ss_snapshot *snapshot, const struct ss_thread
 		ss_escape_write(thread->reason, NULL, out);
 	else
 		ss_end_write_remedy(thread->end, ss_snapshot_process(snapshot)->mode,
-				    options->max_stack, out);
+				    thread->stopped_ns > 0, options->max_stack, out);
 	(void)fputc_unlocked('\n', out);
 	ss_style_write(SS_STYLE_NONE, options->color, out);
 }

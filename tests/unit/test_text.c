@@ -419,6 +419,44 @@ static void test_time_limits_of_a_group(void **state)
 		strstr(equal, "  2 wait for condition variable at 0x10, 1 s left\n"));
 }
 
+/* A stop would not find the register of a thread that was stopped. */
+static void test_missing_register(void **state)
+{
+	static const struct {
+		enum ss_mode mode;
+		uint64_t stopped_ns;
+		const char *remedy; /* or NULL */
+	} cases[] = {
+		{ SS_MODE_AUTO, 0, "see \"Interrupted system calls\"" },
+		{ SS_MODE_STOP, 0, "see \"Interrupted system calls\"" },
+		{ SS_MODE_STOP, 1000, NULL },
+		{ SS_MODE_AUTO, 1000, NULL },
+		{ SS_MODE_NO_STOP, 0, "--mode=auto" },
+		{ SS_MODE_CORE, 0, NULL },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < SS_ARRAY_SIZE(cases); i++) {
+		_cleanup_(ss_snapshot_cleanup) struct ss_snapshot *snapshot =
+			sample_new();
+		const struct ss_frame stack[] = {
+			sample_frame(snapshot, SAMPLE_LIBC, 0x10, "poll"),
+		};
+		snapshot->process.mode = cases[i].mode;
+		sample_add_thread(snapshot, 100, "shop", stack, 1, SS_END_REGISTER)
+			->stopped_ns = cases[i].stopped_ns;
+		_cleanup_free_ char *text =
+			sample_render(&ss_format_text, snapshot, NULL);
+		const char *end = strstr(text, "required register is unknown [register]");
+		assert_non_null(end);
+		end += strlen("required register is unknown [register]");
+		if (cases[i].remedy)
+			assert_non_null(strstr(end, cases[i].remedy));
+		else
+			assert_int_equal(*end, '\n');
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -438,6 +476,7 @@ int main(void)
 		cmocka_unit_test(test_no_thread_is_omitted_silently),
 		cmocka_unit_test(test_long_symbols_are_truncated),
 		cmocka_unit_test(test_time_limits_of_a_group),
+		cmocka_unit_test(test_missing_register),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
