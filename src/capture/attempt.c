@@ -93,9 +93,14 @@ static struct ss_error *prepare_gather(struct ss_attempt *a)
 		ss_gather_free(take_ptr(a->gather));
 		error = ss_gather_new(a->options->plan, true, &a->gather);
 	}
-	if (error || a->pages || ss_gather_reads_again(a->gather))
+	if (error)
 		return error;
-	a->pages = ss_page_cache_new();
+	if (ss_gather_reads_again(a->gather)) { /* not what it read before */
+		ss_page_cache_free(take_ptr(a->pages));
+		return NULL;
+	}
+	if (!a->pages)
+		a->pages = ss_page_cache_new();
 	return a->pages ? NULL : ss_error_no_memory();
 }
 

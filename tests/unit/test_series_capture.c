@@ -11,6 +11,7 @@
 #include "base/clock.h"
 #include "base/io.h"
 #include "capture/tasks.h"
+#include "target/kept_files.h"
 #include "target/target.h"
 
 static int orders[2]; /* a pipe to the child */
@@ -169,6 +170,45 @@ static void test_read_again(void **state)
 	assert_false(task.watched);
 	ss_target_close(target);
 	assert_int_equal(waitpid(child, NULL, 0), child);
+}
+
+/* Pages that a plan has read are kept for the next capture, unless its plan reads nodes again: these
+   must come from the process. */
+static void test_plan_that_reads_again(void **state)
+{
+	struct ss_gather_plan plan = {
+		.size = sizeof(plan),
+		.step_count = 1,
+		.max_nodes = 1,
+		.max_bytes = 64,
+		.max_reads = 2,
+		.steps[0] = { .base = SS_GATHER_ADDRESS,
+			      .address = (uint64_t)(uintptr_t)orders,
+			      .size = sizeof(orders),
+			      .max_nodes = 1,
+			      .mask = UINT64_MAX },
+	};
+	struct ss_capture_options options = { .size = sizeof(options),
+					      .mode = SS_MODE_AUTO,
+					      .plan = &plan };
+	pid_t child = start(sleepers);
+	struct ss_target *target = open_target(child);
+	struct ss_capture *before = take_with(target, &options);
+
+	(void)state;
+	for (unsigned i = 0; i < 4; i++) {
+		const bool again = i % 2 == 1;
+		plan.steps[0].check_size = again ? sizeof(orders) : 0;
+		options.previous = before;
+		struct ss_capture *capture = take_with(target, &options);
+		assert_int_equal(capture->gathered.blocks.count, 1);
+		assert_int_equal(!target->kept->pages, again);
+		ss_capture_free(before);
+		before = capture;
+	}
+	ss_capture_free(before);
+	ss_target_close(target);
+	stop(child);
 }
 
 /* One that replaces the first capture has its modules, and their files, but not its threads. */
@@ -432,6 +472,7 @@ int main(void)
 		cmocka_unit_test(test_selection),
 		cmocka_unit_test(test_read_again),
 		cmocka_unit_test(test_modules_not_opened),
+		cmocka_unit_test(test_plan_that_reads_again),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
