@@ -84,7 +84,8 @@ struct ss_error *ss_gather_plan_check(const struct ss_gather_plan *plan)
 }
 
 /* More is used hardly ever: 50 threads with 50 functions of Python need 0.3 MiB of the 8 of their plan. Beyond,
-   to fault in a page in the freeze takes less time than to copy what fills it. */
+   to fault in a page in the freeze takes less time than to copy what fills it, unless the memory limit of a
+   cgroup makes it wait. A series and a recording use the same memory again. */
 enum { READY_MAX = 2 << 20 };
 
 /* Memory that is faulted in already: the freeze must not wait for pages. */
