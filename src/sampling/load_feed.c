@@ -13,12 +13,19 @@ void ss_load_feed_close(struct ss_load_feed *feed)
 	ss_vector_free(&feed->readers);
 }
 
+/* It may have mapped something until now that is not known. */
+static void forget(struct ss_module_loads *loads)
+{
+	loads->last_ns = loads->last_code_ns = loads->unknown_ns = ss_now_ns();
+}
+
 bool ss_load_feed_add(struct ss_load_feed *feed, pid_t pid, struct ss_module_loads *loads)
 {
 	struct ss_load_reader *slot = ss_vector_push(&feed->readers);
 
 	if (slot)
 		*slot = (struct ss_load_reader){ .pid = pid, .loads = loads };
+	forget(loads);
 	return slot;
 }
 
@@ -47,10 +54,8 @@ bool ss_load_feed_read(struct ss_load_feed *feed)
 	}
 	/* Any process may have mapped something at any time. */
 	for (size_t i = 0; feed->events.lost != feed->lost && i < feed->readers.count;
-	     i++) {
-		struct ss_module_loads *loads = feed->readers.items[i].loads;
-		loads->last_ns = loads->last_code_ns = loads->unknown_ns = ss_now_ns();
-	}
+	     i++)
+		forget(feed->readers.items[i].loads);
 	feed->lost = feed->events.lost;
 	return ok;
 }

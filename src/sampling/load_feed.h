@@ -23,7 +23,8 @@ struct ss_load_feed {
 int ss_load_feed_open(struct ss_load_feed *feed);
 void ss_load_feed_close(struct ss_load_feed *feed);
 
-/* False: no memory. */
+/* What the process has mapped before is not reported, so it may have mapped anything until now.
+   False: no memory. */
 bool ss_load_feed_add(struct ss_load_feed *feed, pid_t pid,
 		      struct ss_module_loads *loads);
 void ss_load_feed_remove(struct ss_load_feed *feed, const struct ss_module_loads *loads);

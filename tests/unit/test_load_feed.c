@@ -10,6 +10,7 @@
 
 #include <cmocka.h>
 
+#include "base/clock.h"
 #include "model/module.h"
 #include "sampling/load_feed.h"
 
@@ -90,20 +91,37 @@ static void test_anonymous_code(void **state)
 		skip();
 	}
 	assert_true(ss_load_feed_add(&feed, getpid(), &loads));
+	const uint64_t added_ns = loads.last_code_ns;
 	/* Data is not reported until it may be executed. */
 	void *page = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS,
 			  -1, 0);
 	assert_true(page != MAP_FAILED);
 	assert_true(ss_load_feed_read(&feed));
-	assert_int_equal(loads.last_code_ns, 30);
+	assert_int_equal(loads.last_code_ns, added_ns);
 	assert_int_equal(mprotect(page, 4096, PROT_READ | PROT_EXEC), 0);
 	assert_true(ss_load_feed_read(&feed));
-	assert_true(loads.last_code_ns > 30);
-	assert_int_equal(loads.last_ns, 0);
+	assert_true(loads.last_code_ns > added_ns);
+	assert_int_equal(loads.last_ns, added_ns);
 	assert_int_equal(loads.pending.count, 0);
 	assert_int_equal(munmap(page, 4096), 0);
 	ss_load_feed_close(&feed);
 	ss_module_loads_close(&loads);
+}
+
+/* What a process has mapped before it was added is not known: a child is added after it has begun to
+   run. */
+static void test_added_later(void **state)
+{
+	struct ss_load_feed feed = {};
+	struct ss_module_loads loads = {};
+	const uint64_t before_ns = ss_now_ns();
+
+	(void)state;
+	assert_true(ss_load_feed_add(&feed, 7, &loads));
+	assert_true(loads.last_ns >= before_ns && loads.last_code_ns >= before_ns);
+	assert_true(ss_module_loads_covered(&loads, 0x1000, before_ns));
+	assert_false(ss_module_loads_covered(&loads, 0x1000, ss_now_ns() + 1));
+	ss_load_feed_close(&feed);
 }
 
 static void test_readers(void **state)
@@ -115,6 +133,7 @@ static void test_readers(void **state)
 	(void)state;
 	assert_true(ss_load_feed_add(&feed, 7, &a));
 	assert_true(ss_load_feed_add(&feed, 8, &b));
+	a.last_ns = b.last_ns = 0;
 	/* Lost records may be of any process. */
 	feed.events.lost = 1;
 	assert_true(ss_load_feed_read(&feed));
@@ -133,9 +152,8 @@ static void test_readers(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_loads_in_order),
-		cmocka_unit_test(test_covered),
-		cmocka_unit_test(test_anonymous_code),
+		cmocka_unit_test(test_loads_in_order), cmocka_unit_test(test_covered),
+		cmocka_unit_test(test_anonymous_code), cmocka_unit_test(test_added_later),
 		cmocka_unit_test(test_readers),
 	};
 
