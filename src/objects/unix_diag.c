@@ -77,16 +77,16 @@ static bool parse(struct nlmsghdr *header, struct answer *ret)
 	return true;
 }
 
-/* An abstract name begins with NUL, shown as @ like in /proc. */
+/* An abstract name begins with NUL and may have more of them, shown as @ like in /proc. That of a file
+   ends at the first one. */
 static const char *keep_name(struct ss_facts *facts, const struct answer *answer)
 {
 	char *bytes = answer->name;
 	size_t size = answer->name_size;
+	const bool abstract = size > 0 && bytes[0] == '\0';
 
-	if (size > 0 && bytes[0] == '\0')
-		bytes[0] = '@';
-	for (size_t i = 1; i < size; i++) {
-		if (bytes[i] == '\0' && bytes[0] == '@')
+	for (size_t i = 0; abstract && i < size; i++) {
+		if (bytes[i] == '\0')
 			bytes[i] = '@';
 	}
 	return size ? ss_intern_bytes(facts->strings, bytes, strnlen(bytes, size)) : NULL;

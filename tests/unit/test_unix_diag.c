@@ -11,6 +11,7 @@
 #include <cmocka.h>
 
 #include <linux/netlink.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
@@ -177,6 +178,33 @@ static void test_same(void **state)
 	close_sockets(&s);
 }
 
+/* The name of a file may begin like an abstract one is shown. */
+static void test_file_name(void **state)
+{
+	const struct sockaddr_un address = { .sun_family = AF_UNIX, .sun_path = "@file" };
+	_cleanup_(ss_facts_cleanup) struct ss_facts *facts = ss_facts_new();
+	_cleanup_close_ int diag_fd = open_diag();
+	_cleanup_close_ int before = open(".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	_cleanup_close_ int fd = socket(AF_UNIX, SOCK_STREAM, 0);
+	char directory[] = "/tmp/test-unix-diag-XXXXXX";
+
+	(void)state;
+	if (diag_fd < 0)
+		skip();
+	assert_non_null(facts);
+	assert_non_null(mkdtemp(directory));
+	assert_int_equal(chdir(directory), 0);
+	int bound = bind(fd, (const struct sockaddr *)&address, sizeof(address));
+	(void)unlink(address.sun_path);
+	assert_int_equal(fchdir(before), 0);
+	assert_int_equal(rmdir(directory), 0);
+	assert_int_equal(bound, 0);
+	add(facts, fd);
+	ss_unix_diag_read(facts, diag_fd, -1);
+	assert_true(find(facts, fd)->found);
+	assert_string_equal(find(facts, fd)->path, "@file");
+}
+
 /* Two descriptors of one socket, and a socket that has ended. */
 static void test_duplicates(void **state)
 {
@@ -214,6 +242,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_same),
+		cmocka_unit_test(test_file_name),
 		cmocka_unit_test(test_duplicates),
 	};
 
