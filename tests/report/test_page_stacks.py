@@ -128,6 +128,34 @@ class Stacks(PageTest):
         self.browser.press("Escape")
         self.assertEqual(self.browser.run("return window.stacksnap.model.wait"), -1)
 
+    def test_link_to_a_wait(self):
+        """Two modules have a function of the same name."""
+        other = self.path("libother.so")
+        _, build_id = build_library(other)
+        d = Description()
+        process = d.process()
+        modules = [d.module(process, self.library, self.build_id),
+                   d.module(process, other, build_id, bias=0x7e0000000000)]
+        thread = d.thread(process, 100, "main")
+        for tick in range(10):
+            d.tick()
+            d.sample(thread, self.stack_of(d, modules[tick < 3], "wait_for_work", "start"), "S",
+                     call=202, argument=0x1000)
+        path = self.path("link.html")
+        self.report("-f", "html", "-o", path, d.write(self.path("link.ss")))
+        for row, samples in ((1, 7), (2, 3)):
+            self.show(path)
+            self.browser.press("5")
+            self.assertEqual([cells[4] for cells in self.rows("#waits")],
+                             ["shop_wait_for_work"] * 2)
+            self.browser.click("#waits tr:nth-child(%d) td:nth-child(3) button" % row)
+            self.assertEqual(self.total(), samples)
+            link = self.link()
+            self.show(path)
+            self.assertEqual(self.total(), 10)
+            self.show(path, link)
+            self.assertEqual(self.total(), samples)
+
     def test_order(self):
         self.assertEqual(self.labels()[2], ["shop_serve", "shop_wait_for_work"])
         self.browser.press("h")

@@ -11,6 +11,11 @@ function functionKey(model, f) {
 	return module ? `${model.names[f]} @${module}` : model.names[f];
 }
 
+function waitKey(model, row) {
+	const { kind, f } = model.waits.rows[row];
+	return f < 0 ? kind : `${kind} in ${functionKey(model, f)}`;
+}
+
 function threadKey(model, t) {
 	const { process, tid } = model.threads[t];
 	const { recording, pid } = model.processes[process];
@@ -84,7 +89,7 @@ class Link {
 		if (model.inverted) link.set("invert", "1");
 		if (!flame.byWeight) link.set("order", "name");
 		if (flame.rootAtBottom) link.set("root", "bottom");
-		if (model.wait >= 0) link.set("wait", model.waits.label(model.wait));
+		if (model.wait >= 0) link.set("wait", waitKey(model, model.wait));
 		for (const { kind, f } of model.changes) link.append(kind, f < 0 ? "1" : functionKey(model, f));
 		if (page.selected >= 0) link.set("function", functionKey(model, page.selected));
 		if (flame.zoom) link.set("zoom", pathKey(model, flame.tree, flame.zoom));
@@ -107,7 +112,7 @@ class Link {
 			shows: SHOWN.indexOf(one("show")),
 			chosen: chosen.length ? new Set(chosen) : null,
 			window: from >= 0 && to > from && to <= model.end + 1 ? [from, Math.min(to, model.end)] : null,
-			wait: link.has("wait") ? model.waits.rows.findIndex((_, row) => model.waits.label(row) === link.get("wait")) : -1,
+			wait: link.has("wait") ? model.waits.rows.findIndex((_, row) => waitKey(model, row) === link.get("wait")) : -1,
 			search: one("search"),
 			onlyMatches: one("matches") !== "highlight",
 			inverted: one("invert") === "1",

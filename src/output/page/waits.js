@@ -41,7 +41,7 @@ class Waits {
 		return this.model.isSnapshot || !this.rows.length;
 	}
 
-	/* The name of a row, which identifies it in a link. */
+	/* The name of a row; those of two modules may have the same. */
 	label(row) {
 		const { kind, f } = this.rows[row];
 		return f < 0 ? kind : `${kind} in ${this.model.names[f]}`;
