@@ -152,6 +152,16 @@ cp "$made/stripped" cfi/plain
 cp "$made/debug_frame" cfi/debug_frame
 cp "$made/pointers" symtab/plain
 cp "$made/stripped" symtab/stripped
+# Flags, addresses, and symbols: value, size, name, binding and type, section, empty ones before
+python3 - >symtab/table <<'END'
+import struct, sys
+addresses = [0, 0x120, 0x148, 0x150, 0x1ff, 0x300, 0x7000, 0xfff0, 0xffff]
+symbols = [(0x100, 0x40, 4, 0x12, 1, 0), (0x100, 0x40, 8, 0x22, 1, 200), (0x148, 0, 12, 0x02, 1, 1),
+           (0x140, 0x20, 16, 0x02, 1, 255), (0x200, 0, 20, 0x10, 1, 0), (0x300, 8, 32, 0x02, 1, 255),
+           (0x2f0, 0xffff, 24, 0x12, 1, 0), (0xfff0, 0xfff0, 124, 0x12, 2, 255)]
+sys.stdout.buffer.write(bytes([0, len(addresses)]) + struct.pack("<9H", *addresses) +
+                        b"".join(struct.pack("<2H4B", *symbol) for symbol in symbols))
+END
 cp "$made/mini" elf/embedded
 
 # stacks FILE-OF-SYMBOLS STRIPPED-FILE PREFIX: the stack of three functions in that file
