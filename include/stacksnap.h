@@ -585,6 +585,10 @@ SS_API struct ss_error *ss_capture_add_stacks(struct ss_capture *capture, int fd
    (previous of struct ss_capture_options), has those of that one. */
 SS_API bool ss_capture_has_stacks(const struct ss_capture *capture);
 
+/* Whether a capture of a series has other modules than the one before: there may be a runtime that
+   was not there. */
+SS_API bool ss_capture_has_other_modules(const struct ss_capture *capture);
+
 enum ss_symbolize_flags {
 	SS_NO_INLINES = 1 << 0,	 /* no frames for inlined functions */
 	SS_NO_SOURCE = 1 << 1,	 /* no file, line, column of native code */

@@ -102,6 +102,18 @@ static void find_functions(struct ss_snap_job *job, struct ss_capture **capture)
 	*capture = take_ptr(analysis->capture);
 }
 
+/* A runtime that is not initialised yet counts as one. */
+static bool must_find_functions(const struct ss_snap_job *job,
+				const struct ss_capture *capture)
+{
+	const struct ss_snap_analysis *analysis = &job->analysis;
+
+	if (!analysis->saved)
+		return ss_capture_has_other_modules(capture);
+	/* Of a process that has not run since, the stacks are known. */
+	return !analysis->whole || !ss_capture_has_stacks(capture);
+}
+
 /* The threads whose registers were needed the first time are stopped together with those that
    run. */
 static struct ss_error *take_next(struct ss_series_capture *series)
@@ -123,9 +135,7 @@ static struct ss_error *take_next(struct ss_series_capture *series)
 	options->plan = NULL;
 	if (error)
 		return error;
-	/* Of a process that has not run since, the stacks are known. */
-	if (job->analysis.saved &&
-	    !(job->analysis.whole && ss_capture_has_stacks(capture)))
+	if (must_find_functions(job, capture))
 		find_functions(job, &capture);
 	return keep(series, capture);
 }

@@ -187,6 +187,11 @@ bool ss_capture_has_stacks(const struct ss_capture *capture)
 	return capture->saved_size > 0;
 }
 
+bool ss_capture_has_other_modules(const struct ss_capture *capture)
+{
+	return capture->has_other_modules;
+}
+
 /* Frames refer to modules by their index. */
 static bool has_same_modules(const struct ss_capture *a, const struct ss_capture *b)
 {
@@ -213,7 +218,8 @@ static bool has_same_threads(const struct ss_capture *a, const struct ss_capture
 
 void ss_capture_keep_stacks(struct ss_capture *capture, const struct ss_capture *previous)
 {
-	if (!previous->saved || !has_same_modules(capture, previous))
+	capture->has_other_modules = !has_same_modules(capture, previous);
+	if (!previous->saved || capture->has_other_modules)
 		return;
 	capture->earlier = ss_stack_block_ref(previous->saved);
 	capture->earlier_size = previous->saved_size;

@@ -140,8 +140,9 @@ bool ss_gathered_changed(const struct ss_gathered *gathered, uint64_t address);
 /* Sorts the blocks, which are of one moment, and removes overlaps. */
 void ss_gathered_sort(struct ss_gathered *gathered);
 
-/* Takes over the saved stacks of the previous capture of a series if both have the same modules: as
-   those of this one if no thread of the process has run since, otherwise as earlier ones. */
+/* Sets has_other_modules. Takes over the saved stacks of the previous capture of a series if both
+   have the same modules: as those of this one if no thread of the process has run since,
+   otherwise as earlier ones. */
 void ss_capture_keep_stacks(struct ss_capture *capture,
 			    const struct ss_capture *previous);
 
@@ -184,6 +185,7 @@ struct ss_capture {
 	struct ss_stack_block *saved;
 	size_t saved_size;
 	bool saved_shared;
+	bool has_other_modules; /* than the previous capture of a series */
 	/* Those of the previous capture of a series, for threads that have not run since; one
 	   reference, or NULL. As untrusted. */
 	struct ss_stack_block *earlier;

@@ -14,7 +14,7 @@ import subprocess
 import sys
 import tempfile
 
-from harness import (EndToEnd, LIMIT_S, STACKSNAP, main, read_text, wait_until)
+from harness import (EndToEnd, LIMIT_S, STACKSNAP, main, read_text, reads_stdin, wait_until)
 
 
 # Three threads wait in functions of their own, and the main thread runs. SIGUSR1 dumps them all.
@@ -497,6 +497,23 @@ class Series(EndToEnd):
         native = self.run_tool("-i", "10ms", "-c", "2", "--native", target.pid,
                                status=(0, 1)).stdout.decode()
         self.assertIn("_PyEval_EvalFrameDefault", native)
+
+    def test_late_python(self):
+        """The first snapshot is taken before the interpreter is loaded."""
+        libraries = glob.glob("/usr/lib/*/libpython3.*.so.1.0")
+        if not libraries:
+            self.skipTest("there is no shared library of Python")
+        target = self.start("late_python", libraries[0])
+        tool = self.begin(target.pid, "-i", "10ms", "-f", "json")
+        target.process.stdin.write(b"\n")
+        target.process.stdin.flush()
+        wait_until(lambda: "libpython" in read_text(f"/proc/{target.pid}/maps") and
+                   reads_stdin(target.pid), "Python to wait")
+        self.wait_for_snapshots(tool, 12)
+        data = json.loads(self.end(tool, status=(0, 1))[0])
+        chains = self.python_chains(data)[target.pid]
+        self.assertIn(["<module>", "waits_in_python"], [chain for chain, _ in chains], data)
+        self.assertIn([], [chain for chain, _ in chains], data)
 
     def test_python_moves(self):
         """Of threads that have not run the functions of before are shown, of the others new ones; and
