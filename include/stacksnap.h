@@ -712,13 +712,13 @@ enum ss_end {
 	SS_END_BAD_UNWIND_INFO, /* there is CFI that cannot be interpreted */
 	SS_END_UNREADABLE,	/* memory could not be read */
 	SS_END_LOOP,		/* the next frame would not be further out: corrupted */
-	SS_END_REGISTER,	/* a register is unknown; often, the thread was not stopped */
-	SS_END_GONE,		/* the thread ended before it could be read */
-	SS_END_RUNNING,		/* it runs and must not be stopped (NO_STOP) */
-	SS_END_NOT_STOPPED,	/* it did not stop in time: no stack */
-	SS_END_TRACED,		/* it has another tracer */
-	SS_END_DENIED,		/* access is denied: only name and state are known */
-	SS_END_RUNNABLE,	/* not stopped: waits for a CPU, or busy in the kernel */
+	SS_END_REGISTER,    /* a register is unknown; often, the thread was not stopped */
+	SS_END_GONE,	    /* the thread ended before it could be read */
+	SS_END_RUNNING,	    /* it runs and must not be stopped (NO_STOP) */
+	SS_END_NOT_STOPPED, /* it did not stop in time: no stack */
+	SS_END_TRACED,	    /* it has another tracer */
+	SS_END_DENIED,	    /* access is denied: only name and state are known */
+	SS_END_RUNNABLE,    /* not stopped: waits for a CPU, or busy in the kernel */
 };
 
 /* "root", "frames", "limit", ... as in JSON. Never NULL. */

@@ -27,7 +27,7 @@ enum {
 	NS_PER_MS = 1000000,
 };
 
-static atomic_int watched; /* pid, or 0 */
+static atomic_int watched;    /* pid, or 0 */
 static atomic_ullong last_ns; /* when the last limit of the watched capture ends */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static const struct ss_recorder *watched_recorder; /* or NULL; guarded by lock */
@@ -108,10 +108,11 @@ static bool lacks_cpu(void)
 static struct ss_error *error_of_no_cpu(pid_t pid)
 {
 	return ss_error_with_remedy(
-		ss_error_new(SS_ERROR_SYSTEM,
-			     "cannot read process %d in time: stacksnap has waited for a CPU "
-			     "nearly all the time; giving up, the process continues",
-			     pid),
+		ss_error_new(
+			SS_ERROR_SYSTEM,
+			"cannot read process %d in time: stacksnap has waited for a CPU "
+			"nearly all the time; giving up, the process continues",
+			pid),
 		"raise the priority or the CPU quota of stacksnap");
 }
 
@@ -137,8 +138,8 @@ static void give_up(pid_t pid, bool is_last, int status)
 
 	if (waits_for_cpu && !is_last)
 		return;
-	_cleanup_error_ struct ss_error *error =
-		waits_for_cpu ? error_of_no_cpu(pid) : error_of_blocked(pid);
+	_cleanup_error_ struct ss_error *error = waits_for_cpu ? error_of_no_cpu(pid) :
+								 error_of_blocked(pid);
 	ss_failure_print(error);
 	_exit(status);
 }
@@ -149,7 +150,8 @@ static void expire(union sigval pid)
 {
 	(void)pthread_mutex_lock(&lock);
 	if (pid.sival_int == atomic_load(&watched))
-		give_up(pid.sival_int, ss_now_ns() >= atomic_load(&last_ns), SS_STATUS_NOTHING);
+		give_up(pid.sival_int, ss_now_ns() >= atomic_load(&last_ns),
+			SS_STATUS_NOTHING);
 	(void)pthread_mutex_unlock(&lock);
 }
 
@@ -199,7 +201,8 @@ void ss_watchdog_begin(pid_t pid, unsigned timeout_ms)
 	(void)pthread_mutex_lock(&lock);
 	measured = (struct cpu_wait){};
 	(void)pthread_mutex_unlock(&lock);
-	atomic_store(&last_ns, ss_now_ns() + LAST_FACTOR * (uint64_t)limit_ms * NS_PER_MS);
+	atomic_store(&last_ns,
+		     ss_now_ns() + LAST_FACTOR * (uint64_t)limit_ms * NS_PER_MS);
 	atomic_store(&watched, pid);
 	arm(pid, expire, &limit);
 }

@@ -95,6 +95,7 @@ struct ss_runtime_call {
 	   one, and start is where its code begins. */
 	bool stub;
 	uint64_t start;
+	enum ss_frame_kind kind; /* of its runtime; set by runtimes.c */
 };
 
 /* A thread to be walked. */
@@ -151,7 +152,7 @@ struct ss_runtime_tasks {
 	SS_VECTOR(struct ss_runtime_call) calls;
 	SS_VECTOR(uint64_t) awaited; /* addresses of tasks */
 	size_t changed;		     /* while they were read; they are not in items */
-	size_t unread; /* that are not valid, or of a kind that is not known */
+	size_t unread;	     /* that are not valid, or of a kind that is not known */
 	const char *problem; /* why they are not read, a constant; or NULL */
 };
 

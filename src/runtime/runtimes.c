@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/search.h"
+#include "runtime/calls.h"
 #include "runtime/late_memory.h"
 
 static const struct ss_runtime *const table[] = {
@@ -13,11 +14,6 @@ static const struct ss_runtime *const table[] = {
 };
 
 enum { RUNTIMES = SS_ARRAY_SIZE(table) };
-
-struct placed_call {
-	struct ss_runtime_call call;
-	enum ss_frame_kind kind;
-};
 
 struct ss_runtimes {
 	const struct ss_capture *capture;
@@ -31,7 +27,7 @@ struct ss_runtimes {
 	void *states[RUNTIMES]; /* NULL: not in this process */
 	SS_VECTOR(struct ss_frame) frames;
 	SS_VECTOR(uint32_t) map;
-	SS_VECTOR(struct placed_call) calls; /* of a thread */
+	SS_VECTOR(struct ss_runtime_call) calls; /* of a thread */
 	/* Threads whose calls must be copied with their stacks, by runtime */
 	SS_VECTOR(const struct ss_capture_thread *) wanted[RUNTIMES];
 };
@@ -180,20 +176,17 @@ static bool add_native(struct ss_runtimes *runtimes, const struct ss_frame *nati
 static bool take_calls(struct ss_runtimes *runtimes,
 		       const struct ss_runtime_thread *thread, enum ss_frame_kind kind)
 {
+	const size_t first = runtimes->calls.count;
+
 	for (size_t i = 0; i < thread->calls.count; i++) {
-		struct placed_call *slot = ss_vector_push(&runtimes->calls);
-		if (!slot)
+		struct ss_runtime_call *call = ss_vector_push(&runtimes->calls);
+		if (!call)
 			return false;
-		*slot = (struct placed_call){ thread->calls.items[i], kind };
-		for (; slot > runtimes->calls.items &&
-		       slot[-1].call.native > slot->call.native;
-		     slot--) {
-			const struct placed_call inner = *slot;
-			*slot = slot[-1];
-			slot[-1] = inner;
-		}
+		*call = thread->calls.items[i];
+		call->kind = kind;
 	}
-	return true;
+	return ss_runtime_calls_merge(runtimes->calls.items, first,
+				      runtimes->calls.count);
 }
 
 /* Puts the calls where their native frames are. end: where those of other stacks begin. */
@@ -212,15 +205,15 @@ static bool merge(struct ss_runtimes *runtimes, const struct ss_runtimes_stack *
 		*map = i < end ? (uint32_t)runtimes->frames.count : UINT32_MAX;
 		if (i >= end)
 			continue;
-		for (; at < runtimes->calls.count &&
-		       runtimes->calls.items[at].call.native == i;
+		for (;
+		     at < runtimes->calls.count && runtimes->calls.items[at].native == i;
 		     at++) {
-			const struct placed_call *placed = &runtimes->calls.items[at];
-			if (placed->call.stub)
-				name = &placed->call;
-			else if (!add_call(runtimes, placed->kind, &placed->call))
+			const struct ss_runtime_call *call = &runtimes->calls.items[at];
+			if (call->stub)
+				name = call;
+			else if (!add_call(runtimes, call->kind, call))
 				return false;
-			replaced |= !placed->call.stub;
+			replaced |= !call->stub;
 		}
 		if ((!replaced || runtimes->options.native) &&
 		    !add_native(runtimes, &stack->frames[i], name, replaced))

@@ -5,11 +5,10 @@
  *
  * The kernel updates the CPU time of a thread when it leaves its CPU, and at least at each
  * scheduler tick: a thread that is on a CPU for the first time since then shows none. So this
- * needs samples of the CPUs (ss_thread_list_expect()). It may also show none for a short time on a
- * CPU: with CONFIG_IRQ_TIME_ACCOUNTING the time of an interrupt before it, and in a virtual machine
- * with CONFIG_PARAVIRT_TIME_ACCOUNTING the time that the host took the CPU away, is taken from it
- * (update_rq_clock_task()). So some of the quiet threads are read in each tick, and all of them
- * within CHECK_TICKS.
+ * needs samples of the CPUs (ss_thread_list_expect()). Rarely it shows none for a short time on a
+ * CPU, perhaps because the time of an interrupt, or that in which a host took the CPU away, is taken
+ * from it (update_rq_clock_task()). So some of the quiet threads are read in each tick, and all of
+ * them within CHECK_TICKS.
  */
 #ifndef SS_SAMPLING_THREAD_LIST_H
 #define SS_SAMPLING_THREAD_LIST_H

@@ -8,6 +8,7 @@
 
 #include "base/cleanup.h"
 #include "base/load.h"
+#include "runtime/calls.h"
 #include "runtime/module_symbols.h"
 #include "runtime/python/code.h"
 #include "runtime/python/kept.h"
@@ -735,30 +736,19 @@ static bool executes_loop(const struct python *python,
 	return false;
 }
 
-/* A thread may have states of several interpreters: their calls are ordered by where they
-   are on the native stack. Those of one loop are of one state, and stay in order. */
-static void sort_calls(struct ss_runtime_thread *thread)
-{
-	struct ss_runtime_call *calls = thread->calls.items;
-
-	for (size_t i = 1; i < thread->calls.count; i++) {
-		const struct ss_runtime_call call = calls[i];
-		size_t at = i;
-		for (; at > 0 && calls[at - 1].native > call.native; at--)
-			calls[at] = calls[at - 1];
-		calls[at] = call;
-	}
-}
-
-/* Walks a thread state. One that only may be the thread's and does not fit is another
-   thread's. False: the walk ends. */
+/* Walks a thread state. One that only may be the thread's and does not fit is another thread's. A
+   thread may have states of several interpreters, whose calls are between each other's. False: the
+   walk ends. */
 static bool try_state(struct walk *walk, const struct state *state, enum match match)
 {
 	struct ss_runtime_thread *thread = walk->thread;
 	const size_t count = thread->calls.count;
 
-	if (walk_state(walk, state))
-		return true;
+	if (walk_state(walk, state)) {
+		walk->no_memory = !ss_runtime_calls_merge(thread->calls.items, count,
+							  thread->calls.count);
+		return !walk->no_memory;
+	}
 	if (match == MATCH_CERTAIN || thread->missing || walk->no_memory)
 		return false;
 	thread->calls.count = count;
@@ -792,7 +782,6 @@ static bool walk_thread(void *data, struct ss_runtime_thread *thread)
 	}
 	if (thread->calls.count == 0 && executes_loop(python, thread))
 		thread->problem = whole_problem ? whole_problem : "they were not found";
-	sort_calls(thread);
 	if (thread->calls.count > 0)
 		end_at_greenlet(python, thread);
 	return true;
