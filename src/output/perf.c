@@ -36,7 +36,9 @@ static void write_frame(const struct ss_profile *profile,
 
 	(void)fprintf(out, "\t%16" PRIx64 " ", frame->offset);
 	ss_escape_write(function->name, &in_symbols, out);
-	if (native && frame->named && !frame->inlined)
+	/* Readers remove the last "+0x...". Without one, all functions of a module that have no
+	   name would be the same for them. */
+	if (native && !frame->inlined)
 		(void)fprintf(out, "+0x%" PRIx64, frame->symbol_offset);
 	(void)fputs_unlocked(" (", out);
 	ss_escape_write(frame->inlined ? "inlined" : path, NULL, out);

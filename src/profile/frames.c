@@ -97,6 +97,15 @@ static char *name_of(const struct ss_load_frames *frames, const struct ss_frame 
 	return raw ? ss_label_new_raw(&start) : ss_label_new_place(&start);
 }
 
+/* From the start of the function, which may be known without a name. */
+static uint64_t symbol_offset_of(const struct ss_frame *frame)
+{
+	const bool has_start = !frame->symbol && frame->module && frame->function &&
+			       frame->function <= frame->offset;
+
+	return has_start ? frame->offset - frame->function : frame->symbol_offset;
+}
+
 static uint32_t translate_frame(struct ss_load_frames *frames,
 				const struct ss_frame *frame)
 {
@@ -120,7 +129,7 @@ static uint32_t translate_frame(struct ss_load_frames *frames,
 	const struct ss_profile_frame key = {
 		.function = function,
 		.offset = frame->module ? frame->lookup_offset : frame->pc,
-		.symbol_offset = frame->symbol_offset,
+		.symbol_offset = symbol_offset_of(frame),
 		.file = frame->file,
 		.line = frame->line,
 		.inlined = frame->inlined,

@@ -383,7 +383,7 @@ class Formats(ReportTest):
         d = Description()
         process = d.process()
         module = d.module(process, bare, build_id)
-        thread = d.thread(process, 1, "t")
+        thread = d.thread(process, 1, "shop")
         for name, count in (("hash", 3), ("parse", 2)):
             for i in range(count):
                 stack = d.stack((module, starts[name] + 1 + i))
@@ -393,7 +393,10 @@ class Formats(ReportTest):
         names = ["libhidden.so+0x%x" % starts[name] for name in ("hash", "parse")]
         folded = self.report("-f", "folded", path).stdout.decode()
         self.assertEqual(sorted(folded.splitlines()),
-                         sorted("shop;t;%s %d" % pair for pair in zip(names, (3, 2))))
+                         sorted("shop;shop;%s %d" % pair for pair in zip(names, (3, 2))))
+        stacks = parse_perf(self.report("-f", "perf", path).stdout.decode())
+        self.assertEqual({stack: len(periods) for stack, periods in stacks.items()},
+                         {("shop", name): count for name, count in zip(names, (3, 2))})
         text = self.report(path).stdout.decode()
         for name, share in zip(names, ("60.0", "40.0")):
             self.assertRegex(text, r"\n +%s %% +%s %%  %s\n" % (share, share, re.escape(name)))
