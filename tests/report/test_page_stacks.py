@@ -11,7 +11,7 @@ import sys
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 
-from page import SIGNS, PageTest  # noqa: E402
+from page import SIGNS, PageTest, replace_data  # noqa: E402
 from recordings import LIMIT, ROOT, SHOP, Description, build_library, main  # noqa: E402
 
 
@@ -224,6 +224,46 @@ class Stacks(PageTest):
         self.browser.press("c")
         self.assertEqual(self.calls()[0], ["100.0 %", "", "shop_start", "libshop.so"])
         self.assertEqual(self.total(), 60)
+
+    def copied(self):
+        """What Ctrl+C copies; None: the browser decides."""
+        self.browser.run("window.copied = null; document.addEventListener('copy', (event) => {"
+                         "if (event.defaultPrevented) window.copied ="
+                         " event.clipboardData.getData('text/plain'); }, { once: true });")
+        self.browser.press("c", modifier="Control")
+        return self.browser.run("return window.copied")
+
+    def test_copy(self):
+        """The stack of the selected frame, innermost first, as far as it goes."""
+        self.assertIsNone(self.copied())  # nothing is selected
+        stack = ["shop_%s (libshop.so)\n" % name for name in ("parse", "serve", "start")]
+        self.browser.click_at(*self.frame("shop_parse")[:2])
+        self.assertEqual(self.copied(), "".join(stack))
+        self.browser.press("i")
+        self.browser.click_at(*self.frame("shop_parse")[:2])
+        self.assertEqual(self.copied(), "shop_hash (libshop.so)\n" + stack[0])
+        self.browser.press("i", "2")
+        self.browser.click("#calls tbody tr:nth-child(2)")
+        self.assertEqual(self.copied(), "shop_wait_for_work (libshop.so)\n" + stack[2])
+        self.browser.run("getSelection().selectAllChildren(document.getElementById('title'))")
+        self.assertIsNone(self.copied())
+        self.browser.run("getSelection().removeAllRanges()")
+        self.browser.press("3")  # no frame
+        self.assertIsNone(self.copied())
+
+    def test_copied_names_are_one_line(self):
+        """They may be pasted into a shell."""
+        def change(data):
+            data["functions"]["name"] = ["a\n\u202eb\u2028\x1bc\x00"] * len(
+                data["functions"]["name"])
+            return data
+
+        path = self.path("copied.html")
+        replace_data(self.page(), change, path)
+        self.show(path)
+        self.browser.press("2")
+        self.browser.click("#calls tbody tr:nth-child(1)")
+        self.assertEqual(self.copied(), "a??b??c? (libshop.so)\n")
 
     def test_callers_and_callees(self):
         """Of a function that was selected in the table, the graph or the call tree."""

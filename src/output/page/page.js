@@ -191,6 +191,7 @@ class Page {
 		window.addEventListener("pagehide", () => this.link.write());
 		window.matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => this.repaint());
 		document.addEventListener("keydown", (event) => this.key(event));
+		document.addEventListener("copy", (event) => this.copy(event));
 		hideTipsWithPointer();
 	}
 
@@ -511,6 +512,14 @@ class Page {
 		else this.selectWindow(null);
 	}
 
+	/* Copies the stack of the selected frame, unless text is selected. */
+	copy(event) {
+		const node = this.selectedNode();
+		if (node <= 0 || /^(INPUT|SELECT)$/.test(event.target.tagName) || String(getSelection())) return;
+		event.clipboardData.setData("text/plain", stackText(this.model, this.tree, node));
+		event.preventDefault();
+	}
+
 	key(event) {
 		if (event.ctrlKey || event.metaKey || event.altKey || byId("help").open) return;
 		if (event.key === "Escape") return void this.escape();
@@ -540,6 +549,18 @@ class Page {
 		actions[event.key]();
 		event.preventDefault();
 	}
+}
+
+/* The calls from the innermost one, a line for each. It may be pasted into a terminal, and names come
+   from the process: they keep no character that could end a line or reorder it. */
+function stackText(model, tree, node) {
+	const path = tree.path(node);
+	const calls = tree.reversed ? path : path.reverse();
+	return calls.map((call) => {
+		const f = tree.func[call];
+		const module = model.moduleName(f);
+		return (model.names[f] + (module ? ` (${module})` : "")).replace(/[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]/gu, "?") + "\n";
+	}).join("");
 }
 
 /* The index of the greatest value; -1 if all are 0. */
