@@ -1254,6 +1254,9 @@ struct ss_goroutine {
 	const char *lock_function;
 	bool blocked;	   /* see ss_snapshot_compare_goroutines() */
 	uint64_t run_mark; /* differs after it has run; 0: not known */
+	/* The path of the program or library whose runtime of Go runs it: a process may have
+	   several, each with ids of its own. NULL: not known */
+	const char *runtime;
 };
 
 /* What a task of asyncio does. */
@@ -1367,7 +1370,7 @@ SS_API size_t ss_snapshot_cycle_count(const struct ss_snapshot *snapshot);
 SS_API const struct ss_cycle *ss_snapshot_cycle(const struct ss_snapshot *snapshot,
 						size_t index);
 
-/* Goroutines, ascending by id, if what describes them was copied: see
+/* Goroutines, ascending by id and by runtime, if what describes them was copied: see
    ss_capture_plan_goroutines(). */
 SS_API size_t ss_snapshot_goroutine_count(const struct ss_snapshot *snapshot);
 SS_API const struct ss_goroutine *
@@ -1601,6 +1604,7 @@ struct ss_recorded_goroutine {
 	enum ss_goroutine_status status;
 	bool on_thread;
 	bool changed;
+	const char *runtime; /* or NULL */
 };
 
 /* What an event of a trace is. */

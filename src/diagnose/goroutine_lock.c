@@ -57,15 +57,21 @@ bool ss_goroutine_locks_find(struct ss_snapshot *snapshot,
 	return true;
 }
 
+/* The same goroutine in another snapshot of the process; or NULL. */
 static const struct ss_goroutine *find_goroutine(const struct ss_snapshot *snapshot,
-						 uint64_t id)
+						 const struct ss_goroutine *wanted)
 {
-	size_t count = snapshot->goroutines.count;
-	size_t at = ss_lower_bound(count, i, snapshot->goroutines.items[i].id < id);
+	const struct ss_goroutine *items = snapshot->goroutines.items;
+	const size_t count = snapshot->goroutines.count;
+	size_t at = ss_lower_bound(count, i, items[i].id < wanted->id);
 
-	return at < count && snapshot->goroutines.items[at].id == id ?
-		       &snapshot->goroutines.items[at] :
-		       NULL;
+	for (; at < count && items[at].id == wanted->id; at++) {
+		if (items[at].runtime == wanted->runtime ||
+		    (items[at].runtime && wanted->runtime &&
+		     strcmp(items[at].runtime, wanted->runtime) == 0))
+			return &items[at];
+	}
+	return NULL;
 }
 
 /* Inlined frames are compared as well: both snapshots have them. */
@@ -87,7 +93,7 @@ void ss_snapshot_compare_goroutines(struct ss_snapshot *last,
 		struct ss_goroutine *goroutine = &last->goroutines.items[i];
 		const struct ss_goroutine *before =
 			goroutine->lock_function && !goroutine->changed ?
-				find_goroutine(first, goroutine->id) :
+				find_goroutine(first, goroutine) :
 				NULL;
 		goroutine->blocked =
 			before && !before->changed &&

@@ -12,6 +12,27 @@ const char *ss_goroutine_words(const struct ss_goroutine *goroutine)
 		       ss_goroutine_status_name(goroutine->status);
 }
 
+int ss_goroutine_compare_runtimes(const struct ss_goroutine *a,
+				  const struct ss_goroutine *b)
+{
+	if (a->runtime == b->runtime)
+		return 0;
+	return strcmp(a->runtime ? a->runtime : "", b->runtime ? b->runtime : "");
+}
+
+bool ss_goroutines_of_several(const struct ss_snapshot *snapshot)
+{
+	const size_t count = ss_snapshot_goroutine_count(snapshot);
+
+	for (size_t i = 1; i < count; i++) {
+		if (ss_goroutine_compare_runtimes(ss_snapshot_goroutine(snapshot, 0),
+						  ss_snapshot_goroutine(snapshot, i)) !=
+		    0)
+			return true;
+	}
+	return false;
+}
+
 #define COMPARE(a, b) (((a) > (b)) - ((a) < (b)))
 
 /* Equal for members of one group. */
@@ -23,6 +44,8 @@ static int compare_kinds(const struct ss_goroutine *a, const struct ss_goroutine
 		order = COMPARE(a->tid, b->tid);
 	if (order == 0)
 		order = COMPARE(a->stack_id, b->stack_id);
+	if (order == 0)
+		order = ss_goroutine_compare_runtimes(a, b);
 	if (order == 0)
 		order = COMPARE(a->status, b->status);
 	if (order == 0)
@@ -55,7 +78,9 @@ static int compare_groups(const void *a, const void *b)
 		order = COMPARE(first->tid, other->tid);
 	if (order == 0)
 		order = COMPARE(y->count, x->count);
-	return order ? order : COMPARE(first->id, other->id);
+	if (order == 0)
+		order = COMPARE(first->id, other->id);
+	return order ? order : ss_goroutine_compare_runtimes(first, other);
 }
 
 static void make_groups(struct ss_goroutine_grouping *grouping, size_t count, bool merge)
@@ -91,6 +116,7 @@ ss_goroutine_grouping_new(const struct ss_snapshot *snapshot, bool merge)
 	grouping->groups = calloc(count + 1, sizeof(*grouping->groups));
 	if (!grouping->members || !grouping->groups)
 		return NULL;
+	grouping->several = ss_goroutines_of_several(snapshot);
 	for (size_t i = 0; i < count; i++)
 		grouping->members[i] = ss_snapshot_goroutine(snapshot, i);
 	qsort(grouping->members, count, sizeof(const struct ss_goroutine *),

@@ -22,6 +22,7 @@ struct ss_goroutine_grouping {
 	size_t count;
 	size_t own_count; /* of groups that have a stack of their own */
 	const struct ss_goroutine **members; /* owned; the groups point into it */
+	bool several; /* they are of several runtimes of Go, each with ids of its own */
 };
 
 /* NULL without memory. merge: as in ss_grouping_new(). */
@@ -32,6 +33,13 @@ void ss_goroutine_grouping_free(struct ss_goroutine_grouping *grouping);
 /* The goroutine whose stack is that of the thread, or NULL. */
 const struct ss_goroutine *
 ss_goroutine_grouping_find(const struct ss_goroutine_grouping *grouping, pid_t tid);
+
+/* By the runtime of Go that runs them. */
+int ss_goroutine_compare_runtimes(const struct ss_goroutine *a,
+				  const struct ss_goroutine *b);
+
+/* Whether a snapshot has goroutines of several runtimes. */
+bool ss_goroutines_of_several(const struct ss_snapshot *snapshot);
 
 /* "chan receive", or its status: the words of Go. */
 const char *ss_goroutine_words(const struct ss_goroutine *goroutine);

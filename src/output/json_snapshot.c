@@ -137,6 +137,7 @@ static void write_goroutine_group(struct ss_json *json,
 	for (size_t i = 0; i < group->count; i++)
 		ss_json_unsigned(json, NULL, group->members[i]->id);
 	ss_json_close(json, ']');
+	ss_json_text(json, "runtime", first->runtime);
 	ss_json_text(json, "status", ss_goroutine_status_name(first->status));
 	ss_json_text(json, "wait_reason", first->wait_reason);
 	ss_json_signed_if(json, "waiting_ns", longest, (int64_t)longest);

@@ -42,11 +42,14 @@ static void write_key(struct work *work, const struct ss_snapshot *snapshot,
 		      const struct ss_goroutine *goroutine)
 {
 	const char *words = ss_goroutine_words(goroutine);
+	const char *runtime =
+		work->merged->several && goroutine->runtime ? goroutine->runtime : "";
 
 	work->key.size = 0;
 	ss_buffer_add(&work->key, &goroutine->on_thread, sizeof(goroutine->on_thread));
 	ss_buffer_add(&work->key, &goroutine->end, sizeof(goroutine->end));
 	ss_buffer_add(&work->key, words, strlen(words) + 1);
+	ss_buffer_add(&work->key, runtime, strlen(runtime) + 1);
 	for (size_t i = 0; i < goroutine->frame_count; i++)
 		ss_merged_add_frame(&work->key,
 				    ss_snapshot_goroutine_frame(snapshot, goroutine, i),
@@ -179,7 +182,9 @@ static int compare(const void *a, const void *b)
 		return first->on_thread ? 1 : -1;
 	if (x->most != y->most)
 		return x->most > y->most ? -1 : 1;
-	return (first->id > second->id) - (first->id < second->id);
+	if (first->id != second->id)
+		return first->id > second->id ? 1 : -1;
+	return ss_goroutine_compare_runtimes(first, second);
 }
 
 struct ss_merged_goroutines *
@@ -192,6 +197,8 @@ ss_merged_goroutines_new(const struct ss_snapshots *snapshots)
 
 	if (!merged)
 		return NULL;
+	for (size_t i = 0; i < snapshots->count; i++)
+		merged->several |= ss_goroutines_of_several(snapshots->items[i]);
 	for (size_t i = 0; i < snapshots->count; i++) {
 		if (!add_snapshot(&work, i))
 			return NULL;

@@ -8,7 +8,8 @@
 #include "output/format.h"
 #include "output/goroutine_group.h"
 
-/* Goroutines with the same functions on their stacks that do the same, in Go's words. */
+/* Goroutines with the same functions on their stacks that do the same, in Go's words; of one
+   runtime of Go, if a process has several. */
 struct ss_merged_goroutine {
 	size_t last;	  /* the last snapshot that has some, */
 	size_t snapshots; /* and how many have */
@@ -32,6 +33,7 @@ struct ss_merged_goroutines {
 	size_t first_read; /* the first of these, */
 	size_t last_read;  /* and the last one */
 	size_t unread; /* goroutines: the most that could not be read in one of them */
+	bool several;  /* a snapshot has goroutines of several runtimes of Go */
 	const char *problem; /* of the last snapshot that has one; or NULL */
 };
 

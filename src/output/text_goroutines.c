@@ -2,6 +2,7 @@
  * Goroutines in groups of equal stacks; those on a thread are listed with the thread.
  */
 #include <inttypes.h>
+#include <string.h>
 
 #include "output/escape.h"
 #include "output/merged_goroutines.h"
@@ -53,6 +54,18 @@ static void write_since(const struct ss_goroutine_group *group, FILE *out)
 	ss_quantity_write_time(longest, out);
 }
 
+/* " of libfirst.so": which of several runtimes of Go runs it. */
+static void write_runtime(const struct ss_goroutine *goroutine, bool several, FILE *out)
+{
+	const char *path = several ? goroutine->runtime : NULL;
+	const char *slash = path ? strrchr(path, '/') : NULL;
+
+	if (!path)
+		return;
+	(void)fputs_unlocked(" of ", out);
+	ss_escape_write(slash ? slash + 1 : path, NULL, out);
+}
+
 static void write_state(const struct ss_goroutine *goroutine, FILE *out)
 {
 	ss_escape_write(ss_goroutine_words(goroutine), NULL, out);
@@ -68,7 +81,7 @@ static void write_state(const struct ss_goroutine *goroutine, FILE *out)
 
 /* After what precedes it in its line. */
 static void write_members(const struct ss_snapshot *snapshot,
-			  const struct ss_goroutine_group *group,
+			  const struct ss_goroutine_group *group, bool several,
 			  const struct ss_format_options *options, FILE *out)
 {
 	const struct ss_goroutine *first = *group->members;
@@ -82,6 +95,7 @@ static void write_members(const struct ss_snapshot *snapshot,
 
 	ss_quantity_write_things(group->count, "goroutine", out);
 	ss_style_write(SS_STYLE_NONE, options->color, out);
+	write_runtime(first, several, out);
 	(void)fputs_unlocked(", ", out);
 	write_state(first, out);
 	write_since(group, out);
@@ -93,12 +107,12 @@ static void write_members(const struct ss_snapshot *snapshot,
 }
 
 static void write_group(const struct ss_snapshot *snapshot,
-			const struct ss_goroutine_group *group,
+			const struct ss_goroutine_group *group, bool several,
 			const struct ss_format_options *options, FILE *out)
 {
 	(void)fputc_unlocked('\n', out);
 	ss_style_write(SS_STYLE_STRONG, options->color, out);
-	write_members(snapshot, group, options, out);
+	write_members(snapshot, group, several, options, out);
 }
 
 void ss_text_write_thread_goroutine(const struct ss_goroutine_grouping *goroutines,
@@ -114,6 +128,7 @@ void ss_text_write_thread_goroutine(const struct ss_goroutine_grouping *goroutin
 		const struct ss_goroutine_group only = { .members = &goroutine,
 							 .count = 1 };
 		(void)fprintf(out, "  goroutine %" PRIu64, goroutine->id);
+		write_runtime(goroutine, goroutines->several, out);
 		if (group->count > 1)
 			(void)fprintf(out, " on thread %d", tid);
 		(void)fputs_unlocked(", ", out);
@@ -190,7 +205,8 @@ void ss_text_write_goroutines(const struct ss_snapshot *snapshot,
 	write_summary(snapshot, goroutines, options, out);
 	shown = SS_MIN(shown, goroutines->own_count);
 	for (size_t i = 0; i < shown; i++)
-		write_group(snapshot, &goroutines->groups[i], options, out);
+		write_group(snapshot, &goroutines->groups[i], goroutines->several,
+			    options, out);
 	size_t left = 0;
 	for (size_t i = shown; i < goroutines->own_count; i++)
 		left += goroutines->groups[i].count;
@@ -282,7 +298,8 @@ static void write_merged_summary(const struct ss_snapshots *snapshots,
 
 static void write_merged_group(const struct ss_snapshots *snapshots, size_t read,
 			       const struct ss_merged_goroutine *group, bool changes,
-			       const struct ss_format_options *options, FILE *out)
+			       bool several, const struct ss_format_options *options,
+			       FILE *out)
 {
 	const struct ss_goroutine_group members = { .members = group->members.items,
 						    .count = group->members.count };
@@ -293,7 +310,7 @@ static void write_merged_group(const struct ss_snapshots *snapshots, size_t read
 		write_change(group, out);
 	else
 		write_times(group, read, out);
-	write_members(snapshots->items[group->last], &members, options, out);
+	write_members(snapshots->items[group->last], &members, several, options, out);
 }
 
 /* What is not written: goroutines and groups. */
@@ -357,7 +374,7 @@ struct ss_error *ss_text_write_merged_goroutines(const struct ss_snapshots *snap
 			leave_out(&unchanged, group);
 		else if (shown++ < most)
 			write_merged_group(snapshots, merged->read, group, changes,
-					   options, out);
+					   merged->several, options, out);
 		else
 			leave_out(&left, group);
 	}
@@ -390,7 +407,8 @@ void ss_text_write_blocked_goroutines(const struct ss_snapshot *snapshot,
 	for (size_t i = 0; i < goroutines->own_count && left > 0; i++) {
 		if (!(*goroutines->groups[i].members)->blocked)
 			continue;
-		write_group(snapshot, &goroutines->groups[i], options, out);
+		write_group(snapshot, &goroutines->groups[i], goroutines->several,
+			    options, out);
 		left--;
 	}
 }

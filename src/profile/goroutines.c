@@ -8,7 +8,8 @@ enum { GOROUTINES_MAX = 200000 };
 
 struct key {
 	uint64_t id;
-	uint64_t name; /* the address of its interned text */
+	uint64_t name; /* the address of its interned text, as the next */
+	uint64_t runtime;
 	uint64_t process;
 };
 
@@ -30,7 +31,9 @@ bool ss_profile_goroutine_init(struct ss_profile_goroutine *goroutine,
 				   'R' :
 				   'S';
 	goroutine->name = ss_profile_text(profile, name);
-	return goroutine->name != NULL;
+	goroutine->runtime = from->runtime ? ss_profile_text(profile, from->runtime) :
+					     NULL;
+	return goroutine->name && (goroutine->runtime || !from->runtime);
 }
 
 bool ss_profile_goroutines_thread(struct ss_profile *profile,
@@ -39,6 +42,7 @@ bool ss_profile_goroutines_thread(struct ss_profile *profile,
 {
 	const struct key key = { .id = goroutine->id,
 				 .name = (uint64_t)(uintptr_t)goroutine->name,
+				 .runtime = (uint64_t)(uintptr_t)goroutine->runtime,
 				 .process = goroutine->process };
 	uint32_t id = ss_idtable_find(&profile->goroutines, &key, sizeof(key));
 

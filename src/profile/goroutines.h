@@ -10,8 +10,9 @@
    another one. */
 struct ss_profile_goroutine {
 	uint64_t id;
-	const char *name; /* "goroutine (chan receive)", of the profile */
-	pid_t tid;	  /* its id; 0: that is too large */
+	const char *name;    /* "goroutine (chan receive)", of the profile */
+	const char *runtime; /* as in struct ss_goroutine, likewise; or NULL */
+	pid_t tid;	     /* its id; 0: that is too large */
 	uint32_t process;
 	char state;
 };

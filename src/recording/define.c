@@ -414,6 +414,7 @@ void ss_definer_goroutine(struct ss_definer *definer,
 {
 	const struct ss_goroutine *goroutine = written->goroutine;
 	uint32_t reason = define_string(definer, goroutine->wait_reason);
+	uint32_t runtime = define_string(definer, goroutine->runtime);
 	const struct ss_defined *process =
 		&definer->processes.items.items[written->process];
 	uint64_t thread = 0;
@@ -432,6 +433,7 @@ void ss_definer_goroutine(struct ss_definer *definer,
 		goroutine->waiting_ns,
 		thread,
 		written->stack,
+		runtime,
 	};
 	for (size_t i = 0; i < SS_ARRAY_SIZE(numbers); i++)
 		ss_encode_uleb128(&definer->payload, numbers[i]);

@@ -26,9 +26,13 @@ bool ss_goroutine_read(struct ss_recording *recording, struct ss_scope *scope,
 	goroutine.waiting_ns = ss_cursor_uleb128(cursor);
 	goroutine.thread = read_thread(&scope->segment->threads, cursor);
 	goroutine.stack = ss_locals_read(&scope->segment->stacks, cursor);
+	uint32_t runtime = 0; /* older recordings have none */
+	if (ss_cursor_left(cursor) > 0)
+		runtime = ss_scope_read_text(scope, cursor);
 	if (cursor->failed)
 		return false;
 	goroutine.wait_reason = reason ? recording->texts.items[reason - 1] : NULL;
+	goroutine.runtime = runtime ? recording->texts.items[runtime - 1] : NULL;
 	goroutine.on_thread = flags & SS_GOROUTINE_ON_THREAD &&
 			      goroutine.thread != UINT32_MAX;
 	goroutine.changed = flags & SS_GOROUTINE_CHANGED;

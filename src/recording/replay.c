@@ -114,6 +114,7 @@ static bool add_goroutine(struct replay *replay, const struct ss_recorded_gorout
 		.changed = from->changed,
 		.end = stack->end,
 		.reason = copy_text(replay, stack->reason),
+		.runtime = copy_text(replay, from->runtime),
 	};
 	if (before && before->stack == from->stack) {
 		slot->stack_id = slot[-1].stack_id;

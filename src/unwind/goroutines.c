@@ -1,27 +1,42 @@
 #include "unwind/goroutines.h"
 
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/buffer.h"
 #include "base/cleanup.h"
 #include "base/search.h"
 #include "runtime/go/goroutines.h"
 #include "unwind/go.h"
 
-/* NULL: it is no Go program. */
-static const struct ss_go_program *try_module(struct ss_unwind_context *ctx,
-					      uint64_t address, uint64_t *ret_list)
+/* A runtime of Go in the process. */
+struct go_runtime {
+	const struct ss_go_program *program;
+	uint64_t list;	  /* its address in the process */
+	const char *path; /* of the module */
+};
+
+struct go_runtimes {
+	struct go_runtime items[SS_GO_RUNTIMES_MAX];
+	size_t count;
+	size_t more; /* that do not fit */
+};
+
+/* False: the module has no code of Go. */
+static bool try_module(struct ss_unwind_context *ctx, const struct ss_module *module,
+		       struct go_runtime *ret)
 {
-	struct ss_loaded_module *loaded = ss_context_find_module(ctx, address);
+	struct ss_loaded_module *loaded = ss_context_find_module(ctx, module->base);
 	const struct ss_go_program *program = loaded && loaded->image &&
 							      !loaded->skipped ?
 						      ss_go_program_find(loaded->image) :
 						      NULL;
 
 	if (program)
-		*ret_list = program->list + loaded->bias;
-	return program;
+		*ret = (struct go_runtime){ .program = program,
+					    .list = program->list + loaded->bias,
+					    .path = module->path };
+	return program != NULL;
 }
 
 /* Marks the modules that threads execute. */
@@ -38,45 +53,52 @@ static void mark_executed(const struct ss_capture *capture, bool *ret)
 	}
 }
 
-/* The program, or a library of Go in a program of C: of several libraries the first one. Go's
-   runtime has threads of its own, which are in code of it at nearly all times, so no other
-   library is read. NULL: there is no Go. */
-static const struct ss_go_program *find_program(struct ss_unwind_context *ctx,
-						uint64_t *ret_list)
+/* Finds the runtimes of Go: of the program, and of libraries in a program of C. A runtime has threads
+   of its own, which are in its code at nearly all times, so no other library is read. Code of Go
+   without a runtime, such as a plugin, uses that of another module. False without memory. */
+static bool find_runtimes(struct ss_unwind_context *ctx, struct go_runtimes *ret)
 {
 	const struct ss_capture *capture = ctx->capture;
-	const char *path = capture->process.executable;
-	const struct ss_go_program *program = NULL;
-
-	for (size_t i = 0; path && !program && i < capture->modules.count; i++) {
-		const struct ss_module *module = &capture->modules.items[i]->pub;
-		if (strcmp(module->path, path) == 0)
-			program = try_module(ctx, module->base, ret_list);
-	}
-	if (program)
-		return program;
+	const char *program = capture->process.executable;
+	struct go_runtime without = {};
 	_cleanup_free_ bool *executed =
 		calloc(capture->modules.count + 1, sizeof(*executed));
+
+	*ret = (struct go_runtimes){};
 	if (!executed)
-		return NULL;
+		return false;
 	mark_executed(capture, executed);
-	for (size_t i = 0; !program && i < capture->modules.count; i++) {
-		if (executed[i])
-			program = try_module(ctx, capture->modules.items[i]->pub.base,
-					     ret_list);
+	for (size_t i = 0; i < capture->modules.count; i++) {
+		const struct ss_module *module = &capture->modules.items[i]->pub;
+		struct go_runtime found;
+		if ((!executed[i] && !(program && strcmp(module->path, program) == 0)) ||
+		    !try_module(ctx, module, &found))
+			continue;
+		if (found.program->has_no_runtime)
+			without = found;
+		else if (ret->count < SS_GO_RUNTIMES_MAX)
+			ret->items[ret->count++] = found;
+		else
+			ret->more++;
 	}
-	return program;
+	if (ret->count == 0 && without.program)
+		ret->items[ret->count++] = without;
+	return true;
 }
 
 bool ss_goroutines_plan(struct ss_unwind_context *ctx, struct ss_gather_plan *ret)
 {
-	uint64_t list;
-	const struct ss_go_program *program = find_program(ctx, &list);
+	struct go_runtimes runtimes;
 
-	if (!program || !program->layout)
+	*ret = (struct ss_gather_plan){};
+	if (!find_runtimes(ctx, &runtimes))
 		return false;
-	ss_go_goroutines_plan(program, list, ret);
-	return true;
+	for (size_t i = 0; i < runtimes.count; i++) {
+		const struct go_runtime *runtime = &runtimes.items[i];
+		if (runtime->program->layout)
+			ss_go_goroutines_plan(runtime->program, runtime->list, ret);
+	}
+	return ret->step_count > 0;
 }
 
 /* What threads have to do with goroutines: by stack pointer. */
@@ -88,7 +110,8 @@ struct on_cpu {
 
 struct goroutines {
 	struct ss_walk *walk;
-	struct ss_go_goroutines found;
+	struct go_runtimes runtimes;
+	struct ss_buffer problem;	  /* why some are not shown */
 	SS_VECTOR(struct on_cpu) threads; /* ascending by sp */
 	uint64_t now_ns;		  /* CLOCK_MONOTONIC; 0: not known */
 };
@@ -216,7 +239,8 @@ static bool walk_stack(struct goroutines *g, const struct ss_go_goroutine *from,
 				     walk->frames.count, walk->end, &ret->stack_id);
 }
 
-static bool add(struct goroutines *g, const struct ss_go_goroutine *from)
+static bool add(struct goroutines *g, const char *path,
+		const struct ss_go_goroutine *from)
 {
 	struct ss_snapshot *snapshot = g->walk->snapshot;
 	struct ss_goroutine *slot = ss_vector_push(&snapshot->goroutines);
@@ -229,6 +253,7 @@ static bool add(struct goroutines *g, const struct ss_go_goroutine *from)
 		.wait_reason = from->wait_reason,
 		.changed = from->changed,
 		.run_mark = from->run_mark,
+		.runtime = path,
 	};
 	if (from->since && from->since < g->now_ns)
 		slot->waiting_ns = g->now_ns - from->since;
@@ -236,54 +261,98 @@ static bool add(struct goroutines *g, const struct ss_go_goroutine *from)
 	return walk_stack(g, from, slot);
 }
 
-/* One line, in the snapshot's strings. False without memory. */
-static bool set_problem(struct ss_snapshot *snapshot, const struct ss_go_program *program,
-			const char *problem)
+static const char *base_name(const char *path)
 {
-	char text[256];
+	const char *slash = strrchr(path, '/');
 
-	(void)snprintf(text, sizeof(text), "goroutines are not shown: %s (%s)", problem,
-		       *program->version ? program->version : "unknown version of Go");
-	snapshot->goroutine_problem = ss_intern_string(snapshot->strings, text);
-	return snapshot->goroutine_problem != NULL;
+	return slash ? slash + 1 : path;
 }
 
-static bool walk_all(struct goroutines *g, const struct ss_go_program *program)
+/* Says why those of a runtime are not shown. */
+static void add_problem(struct goroutines *g, const struct go_runtime *runtime,
+			const char *problem)
+{
+	const char *version = runtime->program->version;
+
+	ss_buffer_printf(&g->problem, "%sgoroutines", g->problem.size ? "; " : "");
+	if (g->runtimes.count > 1)
+		ss_buffer_printf(&g->problem, " of %s", base_name(runtime->path));
+	ss_buffer_printf(&g->problem, " are not shown: %s (%s)", problem,
+			 *version ? version : "unknown version of Go");
+}
+
+/* False without memory. */
+static bool walk_runtime(struct goroutines *g, const struct go_runtime *runtime)
+{
+	const struct ss_capture *capture = g->walk->ctx.capture;
+	struct ss_snapshot *snapshot = g->walk->snapshot;
+	struct ss_go_goroutines found;
+	struct ss_capture_memory memory;
+
+	if (runtime->program->problem)
+		add_problem(g, runtime, runtime->program->problem);
+	if (!runtime->program->layout || capture->gathered.blocks.count == 0)
+		return true; /* or nobody asked for them */
+	const char *path = ss_intern_string(snapshot->strings, runtime->path);
+	ss_capture_memory_init(&memory, capture, NULL);
+	if (!path)
+		return false;
+	bool ok = ss_go_goroutines_read(runtime->program, runtime->list, &memory.memory,
+					&capture->gathered, &found);
+	if (ok && found.problem)
+		add_problem(g, runtime, found.problem);
+	snapshot->goroutines_unread += ok && !found.problem ? found.unread : 0;
+	for (size_t i = 0; ok && i < found.items.count; i++)
+		ok = add(g, path, &found.items.items[i]);
+	ss_go_goroutines_deinit(&found);
+	return ok;
+}
+
+static int compare_goroutines(const void *a, const void *b)
+{
+	const struct ss_goroutine *x = a;
+	const struct ss_goroutine *y = b;
+
+	return x->id == y->id ? strcmp(x->runtime, y->runtime) :
+				(x->id > y->id) - (x->id < y->id);
+}
+
+/* The problem is one line, in the snapshot's strings. False without memory. */
+static bool finish(struct goroutines *g)
 {
 	struct ss_snapshot *snapshot = g->walk->snapshot;
 
-	if (g->found.problem)
-		return set_problem(snapshot, program, g->found.problem);
-	snapshot->goroutines_unread = g->found.unread;
-	if (!add_threads(g))
-		return false;
-	for (size_t i = 0; i < g->found.items.count; i++) {
-		if (!add(g, &g->found.items.items[i]))
-			return false;
-	}
-	return true;
+	if (g->runtimes.more)
+		ss_buffer_printf(&g->problem,
+				 "%sgoroutines of further libraries are not shown: "
+				 "at most %d runtimes of Go are read",
+				 g->problem.size ? "; " : "", SS_GO_RUNTIMES_MAX);
+	if (g->problem.size)
+		snapshot->goroutine_problem =
+			ss_intern_string(snapshot->strings, g->problem.bytes);
+	if (g->runtimes.count > 1 && snapshot->goroutines.count > 1)
+		qsort(snapshot->goroutines.items, snapshot->goroutines.count,
+		      sizeof(*snapshot->goroutines.items), compare_goroutines);
+	return !g->problem.failed &&
+	       (g->problem.size == 0 || snapshot->goroutine_problem);
 }
 
 bool ss_goroutines_walk(struct ss_walk *walk)
 {
-	const struct ss_capture *capture = walk->ctx.capture;
-	const struct ss_gathered *gathered = &capture->gathered;
-	struct goroutines g = { .walk = walk, .now_ns = gathered->monotonic_ns };
-	struct ss_capture_memory memory;
-	uint64_t list;
-	const struct ss_go_program *program = find_program(&walk->ctx, &list);
+	struct goroutines g = {
+		.walk = walk,
+		.now_ns = walk->ctx.capture->gathered.monotonic_ns,
+	};
 
-	if (!program)
+	if (!find_runtimes(&walk->ctx, &g.runtimes))
+		return false;
+	if (g.runtimes.count == 0)
 		return true;
-	if (program->problem)
-		return set_problem(walk->snapshot, program, program->problem);
-	if (gathered->blocks.count == 0) /* nobody asked for them */
-		return true;
-	ss_capture_memory_init(&memory, capture, NULL);
-	bool ok = ss_go_goroutines_read(program, list, &memory.memory, gathered,
-					&g.found) &&
-		  walk_all(&g, program);
-	ss_go_goroutines_deinit(&g.found);
+	bool ok = add_threads(&g);
+	for (size_t i = 0; ok && i < g.runtimes.count; i++)
+		ok = walk_runtime(&g, &g.runtimes.items[i]);
+	ok = ok && finish(&g);
+	ss_buffer_deinit(&g.problem);
 	ss_vector_free(&g.threads);
 	return ok;
 }

@@ -275,14 +275,15 @@ class Recording:
             names = ("hits", "read", "lost", "skipped", "unpaired", "ended")
             self.trace = dict(zip(names, [c.number() for _ in names]))
         elif kind == 15:
-            tick, process, flags, number, status, reason, waiting, thread, stack = [
-                c.number() for _ in range(9)]
+            tick, process, flags, number, status, reason, waiting, thread, stack, runtime = [
+                c.number() for _ in range(10)]
             self.goroutines.append({
                 "tick": tick, "process": self._processes[process], "on_thread": bool(flags & 1),
                 "changed": bool(flags & 2), "id": number, "status": STATUS[status],
                 "wait_reason": self._strings[reason], "waiting_ns": waiting,
                 "thread": self._threads[thread - 1] if thread else None,
-                "end": self._stacks[stack][0], "frames": self._stacks[stack][2]})
+                "end": self._stacks[stack][0], "frames": self._stacks[stack][2],
+                "runtime": self._strings[runtime]})
 
     def _events(self, c):
         assert c.number() == len(self.events)

@@ -50,6 +50,15 @@ sleeper()
 """
 
 
+PYTHON_TWO = """
+import ctypes, sys, time
+libraries = [ctypes.CDLL(path) for path in sys.argv[1:]]
+for library in libraries:
+    library.Start(3)
+print("ready", flush=True)
+time.sleep(1000)
+"""
+
 # AB-BA, and who waits behind them; a goroutine that works; with "turns", goroutines that hold a
 # lock in turns in place of the deadlock.
 LOCKS = """
@@ -307,6 +316,68 @@ class Goroutines(EndToEnd):
         names = [frame["symbol"] for frame in snapshot.thread(target.pid)["frames"]
                  if frame["kind"] == "python"]
         self.assertEqual(names, ["sleeper", "<module>"], snapshot.thread(target.pid))
+
+    def test_libraries(self):
+        """Two libraries of Go in one process: the goroutines of both, which have the same ids."""
+        source = os.path.join(self.directory, "library.go")
+        with open(source, "w", encoding="ascii") as file:
+            file.write(LIBRARY)
+        program = self.build("go", "-buildmode=c-shared", "-ldflags=-s -w", source=source)
+        libraries = [os.path.join(self.directory, name) for name in ("liba.so", "libb.so")]
+        shutil.copy(program, libraries[0])
+        # Another file: dlopen() loads none twice.
+        shutil.copy(program, libraries[1])
+        target = self.start_command(["/usr/bin/python3", "-c", PYTHON_TWO, *libraries])
+
+        def waiting(data):
+            return {os.path.basename(group["runtime"]): group for group in data["goroutines"]
+                    if group["wait_reason"] == "chan receive"}
+        wait_until(lambda: [group["count"] for group in
+                            waiting(self.snap(target.pid, status=(0, 1)).data).values()] ==
+                   [3, 3], "goroutines to wait")
+        snapshot = self.snap(target.pid, status=(0, 1))
+        self.assertIsNone(snapshot.data["goroutine_problem"])
+        groups, modules = waiting(snapshot.data), snapshot.data["modules"]
+        self.assertEqual(set(groups), {"liba.so", "libb.so"}, snapshot.data)
+        for name, group in groups.items():
+            names = [(plain(frame["symbol"]), os.path.basename(modules[frame["module"]]["path"]))
+                     for frame in group["frames"]]
+            self.assertEqual(names[-3:], [("main.wait", name), ("main.Start.func1", name),
+                                          ("runtime.goexit", name)], names)
+        every = {name: {number for group in snapshot.data["goroutines"] for number in group["ids"]
+                        if os.path.basename(group["runtime"]) == name} for name in groups}
+        self.assertTrue(every["liba.so"] & every["libb.so"], every)
+        text = self.run_tool(target.pid, status=(0, 1)).stdout.decode()
+        self.assertRegex(text, r"\n3 goroutines of liba\.so, chan receive")
+        self.assertRegex(text, r"\n3 goroutines of libb\.so, chan receive")
+        # The functions have the same names, but the groups are two in a series, too.
+        series = json.loads(self.run_tool("-f", "json", "-i", "100ms", "-c", "2", target.pid,
+                                          status=(0, 1)).stdout)
+        merged = waiting(series)
+        for name, group in groups.items():
+            self.assertEqual((merged[name]["count_same"], merged[name]["ids"]), (3, group["ids"]),
+                             merged)
+        path = os.path.join(self.directory, "rec")
+        self.run_tool("-f", "recording", "-o", path, target.pid, status=(0, 1))
+        folded = self.run_tool("report", "-f", "folded", path, status=(0, 1)).stdout.decode()
+        self.assertEqual(sum(int(count) for count in re.findall(
+            r"(?m);goroutine_\(chan_receive\);.*;main\.wait;.* (\d+)$", folded)), 6, folded)
+        again = json.loads(self.run_tool("diff", "-f", "json", path, path, status=(0, 1)).stdout)
+        self.assertEqual({name: group["change"] for name, group in waiting(again).items()},
+                         {"liba.so": "unchanged", "libb.so": "unchanged"}, again)
+        if ZSTD:
+            self.assertEqual({os.path.basename(goroutine["runtime"])
+                              for goroutine in Recording(path).goroutines},
+                             {"liba.so", "libb.so"})
+        target.kill()
+        for name in "libx.so", "liby.so", "libz.so":
+            libraries.append(os.path.join(self.directory, name))
+            shutil.copy(program, libraries[-1])
+        target = self.start_command(["/usr/bin/python3", "-c", PYTHON_TWO, *libraries])
+        data = self.snap(target.pid, status=(0, 1)).data
+        self.assertEqual(len({group["runtime"] for group in data["goroutines"]}), 4, data)
+        self.assertEqual(data["goroutine_problem"], "goroutines of further libraries are not "
+                         "shown: at most 4 runtimes of Go are read")
 
     def test_caddy(self):
         """A server that nobody here wrote, without symbols, is as the runtime's dump says. It handles

@@ -287,14 +287,18 @@ static void test_list(void **state)
 
 static void test_plan(void **state)
 {
-	struct ss_gather_plan plan;
-
 	(void)state;
 	for (unsigned minor = 19; minor <= 27; minor++) {
+		struct ss_gather_plan plan = {};
 		const struct ss_go_program program = { .layout =
 							       ss_go_layout_find(minor) };
-		ss_go_goroutines_plan(&program, LIST, &plan);
-		assert_null(ss_gather_plan_check(&plan));
+		for (int i = 0; i < SS_GO_RUNTIMES_MAX; i++) {
+			const uint32_t first = plan.step_count;
+			ss_go_goroutines_plan(&program, LIST + i, &plan);
+			assert_null(ss_gather_plan_check(&plan));
+			assert_int_equal(plan.steps[first].address, LIST + i);
+			assert_int_equal(plan.steps[first + 1].parent, first);
+		}
 	}
 }
 

@@ -142,11 +142,42 @@ static void test_changes(void **state)
 	assert_text(&snapshots, true, 10, false, "");
 }
 
+/* Two runtimes of Go in one process, with the same ids and functions. */
+static void test_several(void **state)
+{
+	_cleanup_(ss_snapshot_cleanup) struct ss_snapshot *a = new_snapshot(6, 0);
+	_cleanup_(ss_snapshot_cleanup) struct ss_snapshot *b = new_snapshot(6, 0);
+	const struct ss_snapshot *items[] = { a, b };
+	const struct ss_snapshots snapshots = { .items = items, .count = 2 };
+
+	(void)state;
+	for (size_t i = 0; i < a->goroutines.count; i++) {
+		struct ss_goroutine *first = &a->goroutines.items[i];
+		struct ss_goroutine *last = &b->goroutines.items[i];
+		first->id = last->id = 1 + i / 2;
+		first->runtime = i % 2 ? "/x/libb.so" : "/x/liba.so";
+		last->runtime = "/x/liba.so";
+	}
+	items[1] = a;
+	assert_text(&snapshots, false, 10, false,
+		    "in all snapshots: 3 goroutines of liba.so, chan receive: 1-3\n");
+	assert_text(&snapshots, false, 10, false,
+		    "in all snapshots: 3 goroutines of libb.so, chan receive: 1-3\n");
+	assert_text(&snapshots, false, 10, true,
+		    "\"count_same\":3,\"ids\":[1,2,3],\"runtime\":\"/x/libb.so\"");
+	/* They are told apart in snapshots that have only one, too. */
+	items[1] = b;
+	assert_text(&snapshots, true, 10, true, "\"change\":\"gone\"");
+	items[0] = b;
+	assert_no_text(&snapshots, false, "goroutines of ");
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_series),
 		cmocka_unit_test(test_changes),
+		cmocka_unit_test(test_several),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -24,9 +24,12 @@ enum {
 /* Steps of the plan. */
 enum { LIST, POINTERS, GOROUTINE, PART_1, THREAD, PART_2, PART_3, STEPS };
 
+_Static_assert(SS_GO_RUNTIMES_MAX *STEPS <= SS_GATHER_STEPS_MAX, "a plan has more steps");
+
 void ss_go_goroutines_plan(const struct ss_go_program *program, uint64_t list,
-			   struct ss_gather_plan *ret)
+			   struct ss_gather_plan *plan)
 {
+	const uint32_t first = plan->step_count;
 	const struct ss_gather_step part = {
 		.base = SS_GATHER_POINTER,
 		.parent = GOROUTINE,
@@ -65,19 +68,21 @@ void ss_go_goroutines_plan(const struct ss_go_program *program, uint64_t list,
 		[PART_3] = part,
 	};
 
-	*ret = (struct ss_gather_plan){ .size = sizeof(*ret),
-					.step_count = STEPS,
-					.max_nodes = SS_GATHER_NODES_MAX,
-					.max_bytes = SS_GATHER_BYTES_MAX,
-					.max_reads = SS_GATHER_READS_MAX };
-	for (size_t i = 0; i < STEPS; i++) {
-		ret->steps[i] = steps[i];
-		ret->steps[i].mask = UINT64_MAX;
+	plan->size = sizeof(*plan);
+	plan->max_nodes = SS_GATHER_NODES_MAX;
+	plan->max_bytes = SS_GATHER_BYTES_MAX;
+	plan->max_reads = SS_GATHER_READS_MAX;
+	for (uint32_t i = 0; i < STEPS; i++) {
+		struct ss_gather_step *step = &plan->steps[plan->step_count++];
+		*step = steps[i];
+		step->mask = UINT64_MAX;
+		if (step->base == SS_GATHER_POINTER)
+			step->parent += first;
 	}
-	ret->steps[PART_2].offset = FIRST_PART;
-	ret->steps[PART_2].size = SECOND_PART;
-	ret->steps[PART_3].offset = FIRST_PART + SECOND_PART;
-	ret->steps[PART_3].size = LAST_PART;
+	plan->steps[first + PART_2].offset = FIRST_PART;
+	plan->steps[first + PART_2].size = SECOND_PART;
+	plan->steps[first + PART_3].offset = FIRST_PART + SECOND_PART;
+	plan->steps[first + PART_3].size = LAST_PART;
 }
 
 struct reader {

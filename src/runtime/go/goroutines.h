@@ -32,10 +32,14 @@ struct ss_go_goroutines {
 	const char *problem; /* why there are none, or NULL */
 };
 
-/* A plan that copies what describes the goroutines of the program, and their stacks.
-   list: the address of its list in the process. */
+/* Runtimes of Go in one process for which a plan has steps. */
+enum { SS_GO_RUNTIMES_MAX = 4 };
+
+/* Adds to a plan, empty or for less than SS_GO_RUNTIMES_MAX others, the steps that copy what
+   describes the goroutines of the program, and their stacks. list: the address of its list in the
+   process. */
 void ss_go_goroutines_plan(const struct ss_go_program *program, uint64_t list,
-			   struct ss_gather_plan *ret);
+			   struct ss_gather_plan *plan);
 
 /* Reads what a plan has copied. False without memory. */
 bool ss_go_goroutines_read(const struct ss_go_program *program, uint64_t list,
