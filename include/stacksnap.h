@@ -60,6 +60,7 @@ enum ss_error_code {
 	SS_ERROR_DENIED,	/* Yama, another user, not dumpable, no capability */
 	SS_ERROR_UNSUPPORTED,	/* for example a 32-bit process */
 	SS_ERROR_CHANGED,	/* it called execve() during each attempt */
+	SS_ERROR_INTERRUPTED,	/* the stop function of the caller ended it */
 };
 
 /* The kind of error. error must not be NULL, here and below. */
@@ -2021,6 +2022,9 @@ struct ss_sandbox_options {
 	/* Gets what the session of the last attempt found; or NULL. The calling process
 	   writes it; the child has no access to the directory. */
 	struct ss_cache *cache;
+	/* Called in the calling process several times a second while a child works: true kills
+	   it, and ss_sandbox_run() fails with INTERRUPTED. Or NULL. */
+	bool (*stop)(void *data);
 };
 
 struct ss_sandbox_result {
@@ -2040,7 +2044,7 @@ struct ss_sandbox_result {
  * if the child failed in it; then with the next level. The caller must be
  * single-threaded, or the work must call only functions that are safe after fork(2) in
  * a threaded process. Errors: those of work, of ss_session_new(); SYSTEM (every level
- * failed), INVALID, NO_MEMORY.
+ * failed), INTERRUPTED, INVALID, NO_MEMORY.
  */
 SS_API struct ss_error *ss_sandbox_run(const struct ss_sandbox_options *options,
 				       ss_sandbox_work *work, void *data,

@@ -65,8 +65,8 @@ const struct argp ss_series_argp = { .options = table, .parser = parse };
 
 static const int signals[] = { SIGINT, SIGTERM, SIGHUP };
 
-/* Blocks the signals that end a series: they are noticed between two captures. Those that
-   are ignored stay so. */
+/* Blocks the signals that end a series: they are noticed between two captures, and while the
+   functions of one are found. Those that are ignored stay so. */
 static void block_signals(sigset_t *ret, sigset_t *before)
 {
 	/* None of these calls can fail: the signals are valid. */
@@ -100,6 +100,7 @@ static bool wait_until(const sigset_t *set, uint64_t time_ns)
 struct collection {
 	const struct ss_series *series;
 	struct ss_series_capture captured;
+	sigset_t signals; /* that end it */
 };
 
 static void collection_deinit(struct collection *collection)
@@ -122,26 +123,35 @@ static bool is_full(const struct collection *collection)
 	return true;
 }
 
-/* Whether the error ends the series, and there is something to print. */
-static bool is_end(const struct collection *collection, struct ss_error *error)
+/* The series ends with an error: returns it, unless there is something to print. */
+static struct ss_error *end(const struct collection *collection, struct ss_error *error)
 {
-	if (collection->captured.captures.count == 0)
-		return false;
-	ss_failure_warn("after %zu snapshots: %s", collection->captured.captures.count,
-			ss_error_message(error));
-	return true;
+	const size_t count = collection->captured.captures.count;
+	_cleanup_error_ struct ss_error *owned = error;
+	bool interrupted = ss_error_code(error) == SS_ERROR_INTERRUPTED;
+
+	if (count == 0 && interrupted)
+		return ss_error_new(SS_ERROR_INTERRUPTED,
+				    "interrupted before the first snapshot was complete");
+	if (count == 0)
+		return take_ptr(owned);
+	if (!interrupted)
+		ss_failure_warn("after %zu snapshots: %s", count,
+				ss_error_message(error));
+	return NULL;
 }
 
 /* Snapshots are due at fixed times. Those that are missed are not made up for. */
 static struct ss_error *collect(struct collection *collection)
 {
 	const struct ss_series_options *options = collection->series->series;
-	sigset_t set;
+	const sigset_t *set = &collection->signals;
 	sigset_t before;
 	uint64_t due_ns = ss_now_ns();
 	struct ss_error *error = NULL;
 
-	block_signals(&set, &before);
+	block_signals(&collection->signals, &before);
+	collection->captured.end_signals = set;
 	for (size_t taken = 1;; taken++) {
 		error = ss_series_capture_take(&collection->captured);
 		if (error || taken == options->count || is_full(collection))
@@ -150,16 +160,12 @@ static struct ss_error *collect(struct collection *collection)
 		due_ns += options->period_ns;
 		if (due_ns < now)
 			due_ns = now;
-		if (wait_until(&set, due_ns))
+		if (wait_until(set, due_ns))
 			break;
 	}
-	(void)wait_until(&set, 0); /* a signal that came too late: the end is near */
+	(void)wait_until(set, 0); /* a signal that came too late: the end is near */
 	(void)sigprocmask(SIG_SETMASK, &before, NULL);
-	if (error && is_end(collection, error)) {
-		ss_error_free(error);
-		return NULL;
-	}
-	return error;
+	return error ? end(collection, error) : NULL;
 }
 
 static void print_times(const struct collection *collection,

@@ -61,6 +61,7 @@ static struct ss_error *take_first(struct ss_series_capture *series)
 					     .probe = true,
 					     .save = true,
 					     .save_tasks = series->tasks,
+					     .end_signals = series->end_signals,
 				     } };
 	struct ss_error *error = ss_snap_job_take(job, &series->run);
 	if (!error && job->listing)
@@ -84,8 +85,9 @@ static void read_goroutines(const struct ss_snap_job *job, struct ss_capture *ca
 }
 
 /* Finds the functions of runtimes before the process goes on; at worst there are native frames
-   only. */
-static void find_functions(struct ss_snap_job *job, struct ss_capture **capture)
+   only. Errors: INTERRUPTED. */
+static struct ss_error *find_functions(struct ss_snap_job *job,
+				       struct ss_capture **capture)
 {
 	struct ss_snap_analysis *analysis = &job->analysis;
 	bool missing = false;
@@ -96,10 +98,13 @@ static void find_functions(struct ss_snap_job *job, struct ss_capture **capture)
 	analysis->stops = 0;
 	analysis->asked_goroutines = true;
 	_cleanup_error_ struct ss_error *error = ss_snap_analysis_run(analysis, &missing);
-	if (error && analysis->options->common.verbose)
-		ss_failure_warn("%s", ss_error_message(error));
 	ss_late_reader_free(take_ptr(job->reader));
 	*capture = take_ptr(analysis->capture);
+	if (error && ss_error_code(error) == SS_ERROR_INTERRUPTED)
+		return take_ptr(error);
+	if (error && analysis->options->common.verbose)
+		ss_failure_warn("%s", ss_error_message(error));
+	return NULL;
 }
 
 /* A runtime that is not initialised yet counts as one. */
@@ -136,7 +141,11 @@ static struct ss_error *take_next(struct ss_series_capture *series)
 	if (error)
 		return error;
 	if (must_find_functions(job, capture))
-		find_functions(job, &capture);
+		error = find_functions(job, &capture);
+	if (error) {
+		ss_capture_free(capture);
+		return error;
+	}
 	return keep(series, capture);
 }
 

@@ -4,6 +4,8 @@
 #ifndef SS_CLI_SERIES_CAPTURE_H
 #define SS_CLI_SERIES_CAPTURE_H
 
+#include <signal.h>
+
 #include "base/vector.h"
 #include "cli/snap_job.h"
 
@@ -12,6 +14,7 @@ struct ss_series_capture {
 	const struct ss_options *options;
 	const struct ss_selection_run *selection; /* as it is before the first capture */
 	bool tasks;				  /* read those of asyncio */
+	const sigset_t *end_signals; /* one that arrives ends a capture; or NULL */
 	/* Results: */
 	struct ss_selection_run run;
 	struct ss_phases phases;
@@ -23,7 +26,7 @@ struct ss_series_capture {
 	uint64_t later_cpu_ns; /* of all others */
 };
 
-/* Adds a capture, unless no thread is selected. Errors: those of ss_snap_job_take(). */
+/* Adds a capture, unless no thread is selected. Errors: those of ss_snap_job_take(), INTERRUPTED. */
 struct ss_error *ss_series_capture_take(struct ss_series_capture *series);
 void ss_series_capture_deinit(struct ss_series_capture *series);
 

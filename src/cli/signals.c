@@ -1,6 +1,5 @@
 #include "cli/signals.h"
 
-#include <signal.h>
 #include <stddef.h>
 #include <sys/signalfd.h>
 
@@ -14,4 +13,14 @@ int ss_signals_watch(void)
 	(void)sigaddset(&set, SIGHUP);
 	(void)sigprocmask(SIG_BLOCK, &set, NULL);
 	return signalfd(-1, &set, SFD_CLOEXEC);
+}
+
+bool ss_signals_are_pending(const sigset_t *signals)
+{
+	sigset_t pending;
+
+	/* These cannot fail. */
+	(void)sigpending(&pending);
+	(void)sigandset(&pending, &pending, signals);
+	return sigisemptyset(&pending) == 0;
 }

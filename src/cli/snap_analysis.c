@@ -9,6 +9,7 @@
 #include "cli/failure.h"
 #include "cli/incomplete.h"
 #include "cli/registers.h"
+#include "cli/signals.h"
 
 /* One for goroutines, two for JIT code, two for runtimes, two for registers, and for more and
    more of each stack. */
@@ -452,6 +453,13 @@ static bool check_thread(void *data, pid_t tid)
 	return analysis->check(analysis->complete_data, tid);
 }
 
+static bool is_ended(void *data)
+{
+	const struct ss_snap_analysis *analysis = data;
+
+	return ss_signals_are_pending(analysis->end_signals);
+}
+
 /* At worst there are native frames only. Once there were stacks, that is a problem of one snapshot
    of many. */
 static void keep_stacks(struct ss_snap_analysis *analysis, int fd)
@@ -492,6 +500,7 @@ struct ss_error *ss_snap_analysis_run(struct ss_snap_analysis *analysis, bool *r
 	sandboxed.options.read = analysis->read ? read_memory : NULL;
 	sandboxed.options.check = analysis->check ? check_thread : NULL;
 	sandboxed.options.ask = analysis->complete ? ask : NULL;
+	sandboxed.options.stop = analysis->end_signals ? is_ended : NULL;
 	struct ss_error *error = ss_analysis_run(&sandboxed, &result);
 	if (!error && analysis->save) {
 		keep_stacks(analysis, result->output);

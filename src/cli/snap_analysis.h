@@ -5,6 +5,7 @@
 #ifndef SS_CLI_SNAP_ANALYSIS_H
 #define SS_CLI_SNAP_ANALYSIS_H
 
+#include <signal.h>
 #include <stdbool.h>
 
 #include "cli/analysis.h"
@@ -51,6 +52,7 @@ struct ss_snap_analysis {
 	/* For struct ss_sandbox_options, with complete_data; or NULL. */
 	ss_memory_read_function *read;
 	ss_thread_check_function *check;
+	const sigset_t *end_signals; /* one that arrives ends the analysis; or NULL */
 	unsigned stops; /* how often threads may be stopped to read their registers */
 	bool settled;	/* no more can be had */
 	bool asked_goroutines;
@@ -60,7 +62,8 @@ struct ss_snap_analysis {
 };
 
 /* Prints the snapshot and, on standard error, what is missing; *ret says whether anything
-   is missing. Errors: NO_PROCESS (no threads), SYSTEM (the output cannot be written), NO_MEMORY. */
+   is missing. Errors: NO_PROCESS (no threads), SYSTEM (the output cannot be written), INTERRUPTED,
+   NO_MEMORY. */
 struct ss_error *ss_snap_analysis_run(struct ss_snap_analysis *analysis, bool *ret);
 void ss_snap_analysis_deinit(struct ss_snap_analysis *analysis);
 

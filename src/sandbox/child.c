@@ -315,9 +315,17 @@ static bool wait_a_while(struct run *run, int64_t ms)
 	return count < 0 && !serve(run);
 }
 
-/* False: the child is to be killed, because it took too long, or is blocked in a system
-   call: it reads a file whose server does not respond. */
-static bool wait_for_end(struct run *run)
+/* Why the parent waits no longer. */
+enum end {
+	ENDED,
+	/* It took too long, or is blocked in a system call: it reads a file whose server does
+	   not respond. */
+	TIMED_OUT,
+	INTERRUPTED,
+};
+
+/* Unless it has ended, the child is to be killed. */
+static enum end wait_for_end(struct run *run)
 {
 	const struct ss_child_job *job = run->job;
 	struct ss_own_child child = { .pid = run->child };
@@ -330,29 +338,31 @@ static bool wait_for_end(struct run *run)
 		const int64_t now = now_ms();
 		spent = now - begin - run->asked_ms;
 		if (spent >= job->timeout_ms)
-			return false;
+			return TIMED_OUT;
 		/* Not after each request: a look takes longer than most of them. */
 		if (now - looked < LOOK_MS)
 			continue;
 		looked = now;
+		if (job->stop && job->stop(job->stop_data))
+			return INTERRUPTED;
 		if (ss_own_child_blocked_ns(&child) >= job->blocked_ms * SS_NS_PER_MS)
-			return false;
+			return TIMED_OUT;
 		if (!slow && spent >= SLOW_MS && job->slow)
 			job->slow(job->slow_data, job->page->step);
 		slow |= spent >= SLOW_MS;
 	}
-	return true;
+	return ENDED;
 }
 
 /* Returns the status of the child as waitpid() has it. */
-static int wait_for_child(struct run *run, bool *ret_timeout)
+static int wait_for_child(struct run *run, enum end *ret)
 {
 	int status = 0;
 
-	*ret_timeout = !wait_for_end(run);
+	*ret = wait_for_end(run);
 	if (!ss_own_child_end(run->child, &status)) {
 		status = SIGKILL; /* it will die of that one day */
-		*ret_timeout = true;
+		*ret = *ret == ENDED ? TIMED_OUT : *ret;
 	}
 	return status;
 }
@@ -379,12 +389,13 @@ static struct ss_error *make_error(const struct ss_child_page *page)
 		       error;
 }
 
-static void set_cause(int status, bool timeout, struct ss_child_outcome *outcome)
+static void set_cause(int status, enum end end, struct ss_child_outcome *outcome)
 {
 	outcome->failed = true;
+	outcome->interrupted = end == INTERRUPTED;
 	outcome->cause = SS_SANDBOX_EXIT;
 	outcome->code = WIFEXITED(status) ? WEXITSTATUS(status) : WTERMSIG(status);
-	if (timeout)
+	if (end == TIMED_OUT)
 		outcome->cause = SS_SANDBOX_TIMEOUT;
 	else if (!WIFEXITED(status))
 		outcome->cause = SS_SANDBOX_SIGNAL;
@@ -403,7 +414,7 @@ struct ss_error *ss_child_run(const struct ss_child_job *job,
 	struct ss_child_outcome outcome = SS_CHILD_NO_OUTCOME;
 	struct ss_error *error = run_init(&run, job);
 	struct ss_cpu_pin pin;
-	bool timeout = false;
+	enum end end = ENDED;
 
 	if (error)
 		return error;
@@ -417,9 +428,9 @@ struct ss_error *ss_child_run(const struct ss_child_job *job,
 		return ss_error_new_errno(errnum, "cannot create a child process");
 	close_cleanup(&run.alive[1]);
 	run.alive[1] = -1;
-	int status = wait_for_child(&run, &timeout);
+	int status = wait_for_child(&run, &end);
 	copy_page(&run, &outcome.page);
-	set_cause(status, timeout, &outcome);
+	set_cause(status, end, &outcome);
 	if (!outcome.failed)
 		outcome.error = make_error(&outcome.page);
 	outcome.output = take_fd(run.output);

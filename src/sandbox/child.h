@@ -50,6 +50,9 @@ struct ss_child_job {
 	/* Called in the parent if the child takes longer than a second; or NULL. */
 	void (*slow)(void *data, uint32_t step);
 	void *slow_data;
+	/* Called in the parent several times a second: true kills the child. Or NULL. */
+	bool (*stop)(void *data);
+	void *stop_data;
 	/* Called in the parent for ss_child_read() and ss_child_check(); or NULL. */
 	ss_memory_read_function *read;
 	ss_thread_check_function *check;
@@ -70,7 +73,8 @@ bool ss_child_check(pid_t tid);
 size_t ss_child_ask(const void *bytes, size_t size, void *ret, size_t max);
 
 struct ss_child_outcome {
-	bool failed; /* then cause and code say how */
+	bool interrupted; /* by stop: nothing else counts then */
+	bool failed;	  /* then cause and code say how */
 	enum ss_sandbox_cause cause;
 	int code;		   /* SIGNAL: its number; EXIT: the exit status */
 	int output;		   /* what the job wrote; owned */

@@ -291,6 +291,13 @@ static size_t ask(void *data, const void *bytes, size_t size, void *ret, size_t 
 	return answered;
 }
 
+static bool is_stopped(void *data)
+{
+	const struct sandbox *sandbox = data;
+
+	return sandbox->options.stop(sandbox->data);
+}
+
 static void report_slow(void *data, uint32_t step)
 {
 	const struct sandbox *sandbox = data;
@@ -319,6 +326,8 @@ static struct ss_error *run_child(struct sandbox *sandbox, unsigned share_ms,
 		.blocked_ms = has_timed_out(sandbox) ? BLOCKED_AGAIN_MS : BLOCKED_MS,
 		.slow = options->slow ? report_slow : NULL,
 		.slow_data = sandbox,
+		.stop = options->stop ? is_stopped : NULL,
+		.stop_data = sandbox,
 		.read = options->read ? read_memory : NULL,
 		.check = options->check ? check_thread : NULL,
 		.ask = options->ask ? ask : NULL,
@@ -466,6 +475,8 @@ static struct ss_error *try_in_child(struct sandbox *sandbox, unsigned share_ms,
 		return sandbox->options.last_level < SS_SANDBOX_PLACES ? take_ptr(error) :
 									 NULL;
 	}
+	if (outcome.interrupted)
+		return ss_error_new(SS_ERROR_INTERRUPTED, "the analysis was interrupted");
 	error = check_output(sandbox, &outcome);
 	if (error)
 		return take_ptr(error);

@@ -6,6 +6,7 @@ import collections
 import glob
 import json
 import os
+import random
 import re
 import resource
 import shutil
@@ -44,6 +45,31 @@ for _ in range(3):
     threading.Thread(target=inner, args=(5,), daemon=True).start()
 print("ready", flush=True)
 busy()
+"""
+
+# Threads with large stacks: some stay where they are, and the others run all the time, so that each
+# snapshot reads their functions again.
+DEEP = """
+import sys, threading, time
+sys.setrecursionlimit(3000)
+def down(depth, then):
+    if depth:
+        return down(depth - 1, then)
+    arrived.release()
+    then()
+def stays():
+    threading.Event().wait()
+def moves():
+    while True:
+        time.sleep(0.05)
+arrived = threading.Semaphore(0)
+threading.stack_size(32 << 20)
+for then in [stays] * 10 + [moves] * 30:
+    threading.Thread(target=down, args=(1500, then), daemon=True).start()
+for _ in range(40):
+    arrived.acquire()
+print("ready", flush=True)
+down(0, stays)
 """
 
 MOVES = """
@@ -230,6 +256,40 @@ class Series(EndToEnd):
             self.assertGreater(len(data["captures"]), 1, err)
             self.check_sums(data, len(data["captures"]))
         self.assert_free(target.pid)
+
+    def test_interrupted_while_reading(self):
+        """Reading the functions of large stacks takes long: the series ends before, with the snapshots
+        that are whole."""
+        target = self.start_command([sys.executable, "-c", DEEP])
+        calls = "/proc/%d/task/*/syscall" % target.pid
+        wait_until(lambda: sum(read_text(path).startswith("202 ") for path in glob.glob(calls)) >= 11,
+                   "the threads that stay")
+        moments = random.Random(5)
+        whole = 0
+        for _ in range(6):
+            tool = subprocess.Popen([STACKSNAP, "-i", "1ms", "-f", "json", str(target.pid)],
+                                    stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+            with self.assertRaises(subprocess.TimeoutExpired):
+                tool.communicate(timeout=moments.uniform(0.3, 3))
+            tool.send_signal(signal.SIGINT)
+            out, err = tool.communicate(timeout=LIMIT_S)
+            self.assert_free(target.pid)
+            if tool.returncode == 2:
+                self.assertEqual(out, b"")
+                self.assertIn(b"interrupted before the first snapshot was complete", err)
+                continue
+            self.assertIn(tool.returncode, (0, 1), err)
+            data = json.loads(out)
+            self.check_sums(data, len(data["captures"]))
+            stays = 0
+            for stack in data["stacks"]:
+                symbols = [frame["symbol"] for frame in stack["frames"]]
+                if (stack["last"] == len(data["captures"]) - 1 and "stays" in symbols and
+                        symbols.count("down") == 1501):
+                    stays += len(stack["threads"])
+            self.assertEqual(stays, 10, data["captures"])
+            whole += 1
+        print(whole, "of 6 have snapshots")
 
     def test_process_ends(self):
         target = self.start("deadlock", "normal", settle=False)

@@ -214,6 +214,33 @@ static void kills_what_hangs(void **state)
 	ss_sandbox_result_free(result);
 }
 
+static bool stop_at_the_third_call(void *data)
+{
+	struct job *job = data;
+
+	return ++job->answers == 3;
+}
+
+static void is_interrupted(void **state)
+{
+	const struct ss_sandbox_options options = { .size = sizeof(options),
+						    .stop = stop_at_the_third_call };
+	struct job job = { .hangs = true };
+	struct ss_sandbox_result *result = NULL;
+	_cleanup_error_ struct ss_error *error =
+		ss_sandbox_run(&options, work, &job, &result);
+
+	(void)state;
+	assert_int_equal(ss_error_code(error), SS_ERROR_INTERRUPTED);
+	assert_int_equal(job.answers, 3); /* there was no second attempt */
+	assert_null(result);
+	/* Nothing hangs: it is not called, or does not matter. */
+	job = (struct job){};
+	result = run(&job, options);
+	assert_output(result, "names, 0 failures");
+	ss_sandbox_result_free(result);
+}
+
 static struct ss_error *refuse(void *data, const struct ss_sandbox_attempt *attempt)
 {
 	(void)data;
@@ -375,6 +402,7 @@ int main(void)
 		cmocka_unit_test(survives_every_failure_at_once),
 		cmocka_unit_test(stops_at_the_last_level),
 		cmocka_unit_test(kills_what_hangs),
+		cmocka_unit_test(is_interrupted),
 		cmocka_unit_test(returns_the_error_of_work),
 		cmocka_unit_test(answers_requests),
 		cmocka_unit_test(answers_while_the_child_waits),
