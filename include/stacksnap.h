@@ -1289,6 +1289,9 @@ struct ss_async_task {
 	   the index of the next one in the cycle */
 	bool in_cycle;
 	size_t cycle_next;
+	/* Of the object: the same in all snapshots, until the task has ended and another one may
+	   get it */
+	uint64_t address;
 };
 
 /* Threads that wait for each other in a cycle. They stood still together while their
@@ -1405,6 +1408,8 @@ ss_snapshot_async_task_frame(const struct ss_snapshot *snapshot,
 SS_API size_t ss_snapshot_async_tasks_changed(const struct ss_snapshot *snapshot);
 /* How many more there are that could not be read: of another implementation, or invalid. */
 SS_API size_t ss_snapshot_async_tasks_unread(const struct ss_snapshot *snapshot);
+/* Whether tasks were looked for in an interpreter: there are no others. */
+SS_API bool ss_snapshot_async_tasks_known(const struct ss_snapshot *snapshot);
 /* One line that says why the tasks of an interpreter are not known, or NULL. */
 SS_API const char *ss_snapshot_async_tasks_problem(const struct ss_snapshot *snapshot);
 

@@ -90,7 +90,9 @@ static struct ss_error *compare_process(struct diff *diff, bool *missing)
 	};
 	__attribute__((
 		cleanup(ss_series_capture_deinit))) struct ss_series_capture series = {
-		.options = &diff->options, .selection = &run
+		.options = &diff->options,
+		.selection = &run,
+		.tasks = diff->options.tasks > 0,
 	};
 	struct ss_activity *before = NULL;
 	struct ss_activity *after = NULL;
@@ -163,7 +165,8 @@ static void check(struct diff *diff, const struct argp_state *state)
 		ss_usage_fail(state,
 			      "--thread and --state cannot be used: all threads are "
 			      "compared");
-	ss_options_check_tasks(state, &diff->options, "with diff");
+	if (!is_process(diff))
+		ss_options_check_tasks(state, &diff->options, "with recordings");
 	if (diff->options.native && !is_process(diff))
 		ss_usage_fail(state, "--native cannot be used with recordings");
 }

@@ -205,8 +205,7 @@ struct ss_error *ss_series_run(const struct ss_series *series, bool *ret)
 		.captured = { .options = series->options,
 			      .selection = series->run,
 			      /* Reading them takes long: only if they were asked for. */
-			      .tasks = series->series->each &&
-				       series->options->tasks_given &&
+			      .tasks = series->options->tasks_given &&
 				       series->options->tasks > 0 },
 	};
 	struct ss_series_times times = {};

@@ -209,17 +209,20 @@ static int run_targets(struct snap *snap)
 static void check_series(const struct snap *snap, const struct argp_state *state)
 {
 	const struct ss_series_options *series = &snap->series;
+	const struct ss_format *format = snap->options.common.format;
 
 	if (series->each && !series->period_ns)
 		ss_usage_fail(state, "--each needs --interval or --count");
-	if (series->each && snap->options.common.format->single)
+	if (series->each && format->single)
 		ss_usage_fail(state, "--each cannot be used with --format=%s",
-			      snap->options.common.format->name);
+			      format->name);
 	if (series->period_ns && ss_target_options_count(&snap->targets) > 1)
 		ss_usage_fail(state, "--interval and --count work on one process");
-	if (series->period_ns && !series->each)
+	/* Recordings have none. */
+	if (series->period_ns && !series->each && format != &ss_format_text &&
+	    format != &ss_format_json)
 		ss_options_check_tasks(state, &snap->options,
-				       "with --interval and --count without --each");
+				       "with merged snapshots in this format");
 }
 
 static void check(const struct snap *snap, const struct argp_state *state)

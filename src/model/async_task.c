@@ -39,6 +39,11 @@ size_t ss_snapshot_async_tasks_unread(const struct ss_snapshot *snapshot)
 	return snapshot->async_tasks_unread;
 }
 
+bool ss_snapshot_async_tasks_known(const struct ss_snapshot *snapshot)
+{
+	return snapshot->async_tasks_known;
+}
+
 const char *ss_snapshot_async_tasks_problem(const struct ss_snapshot *snapshot)
 {
 	return snapshot->async_tasks_problem;

@@ -104,6 +104,7 @@ struct ss_snapshot {
 	SS_VECTOR(struct ss_async_task) async_tasks;
 	size_t async_tasks_changed;
 	size_t async_tasks_unread;
+	bool async_tasks_known;
 	const char *async_tasks_problem; /* in strings; or NULL */
 };
 

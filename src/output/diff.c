@@ -35,9 +35,7 @@ static int compare_functions(const struct ss_frame *a, const struct ss_frame *b)
 	return compare_numbers(a->line, b->line);
 }
 
-/* By place: the module and the offset in it, not the address. Of an inlined function only the
-   name counts. */
-static int compare_frames(const struct ss_frame *a, const struct ss_frame *b)
+int ss_diff_compare_frames(const struct ss_frame *a, const struct ss_frame *b)
 {
 	int order = compare_numbers(a->kind, b->kind);
 
@@ -75,7 +73,7 @@ static size_t count_common(const struct entry *a, const struct entry *b)
 	size_t common = 0;
 
 	while (common < count &&
-	       compare_frames(frame_of(a, common), frame_of(b, common)) == 0)
+	       ss_diff_compare_frames(frame_of(a, common), frame_of(b, common)) == 0)
 		common++;
 	return common;
 }
@@ -86,7 +84,7 @@ static int compare_stacks(const struct entry *a, const struct entry *b)
 	size_t common = count_common(a, b);
 
 	if (common < count)
-		return compare_frames(frame_of(a, common), frame_of(b, common));
+		return ss_diff_compare_frames(frame_of(a, common), frame_of(b, common));
 	return compare_numbers(a->thread->frame_count, b->thread->frame_count);
 }
 

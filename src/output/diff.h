@@ -51,6 +51,10 @@ struct ss_diff {
 	bool same_process;
 };
 
+/* Orders frames by place: the module and the offset in it, not the address. Of an inlined function
+   only the name counts, of one of a runtime its name, file and line. */
+int ss_diff_compare_frames(const struct ss_frame *a, const struct ss_frame *b);
+
 /* NULL without memory. */
 struct ss_diff *ss_diff_new(const struct ss_diff_input *input);
 void ss_diff_free(struct ss_diff *diff);

@@ -14,6 +14,7 @@ static void write_side(struct ss_json *json, const char *key,
 	ss_json_unsigned(json, "time_ns", process->time_ns);
 	ss_json_text(json, "file", side->file);
 	ss_json_goroutine_count(json, side->snapshot);
+	ss_json_task_counts(json, side->snapshot);
 	ss_json_close(json, '}');
 }
 
@@ -90,7 +91,8 @@ struct ss_error *ss_json_write_diff(const struct ss_diff_input *input,
 	for (size_t i = 0; i < diff->count; i++)
 		write_change(&json, input, &diff->items[i]);
 	ss_json_close(&json, ']');
-	if (!ss_json_merged_goroutines(&json, &both, true, options))
+	if (!ss_json_merged_goroutines(&json, &both, true, options) ||
+	    !ss_json_task_diff(&json, input, diff, options))
 		return ss_error_no_memory();
 	ss_json_text(&json, "problem", options->problem);
 	ss_json_close(&json, '}');

@@ -35,6 +35,18 @@ bool ss_json_goroutines(struct ss_json *json, const struct ss_snapshot *snapshot
 bool ss_json_merged_goroutines(struct ss_json *json, const struct ss_snapshots *snapshots,
 			       bool changes, const struct ss_format_options *options);
 
+/* Writes the members about tasks of asyncio of several snapshots. False without memory. */
+bool ss_json_merged_tasks(struct ss_json *json, const struct ss_snapshots *snapshots);
+
+/* The same of two, see ss_task_diff_new(). */
+struct ss_diff;
+bool ss_json_task_diff(struct ss_json *json, const struct ss_diff_input *input,
+		       const struct ss_diff *threads,
+		       const struct ss_format_options *options);
+
+/* Writes how many tasks one of them has. */
+void ss_json_task_counts(struct ss_json *json, const struct ss_snapshot *snapshot);
+
 /* Writes how many goroutines one of them has. */
 void ss_json_goroutine_count(struct ss_json *json, const struct ss_snapshot *snapshot);
 

@@ -21,6 +21,7 @@ static void write_captures(struct ss_json *json, const struct ss_snapshots *snap
 		ss_json_unsigned(json, "threads", ss_snapshot_thread_count(snapshot));
 		ss_json_unsigned(json, "threads_unseen", process->threads_unseen);
 		ss_json_goroutine_count(json, snapshot);
+		ss_json_task_counts(json, snapshot);
 		ss_json_close(json, '}');
 	}
 	ss_json_close(json, ']');
@@ -186,7 +187,8 @@ struct ss_error *ss_json_write_series(const struct ss_snapshots *snapshots,
 		write_stack(&json, snapshots->items[merged->items[i].last],
 			    &merged->items[i]);
 	ss_json_close(&json, ']');
-	if (!ss_json_merged_goroutines(&json, snapshots, false, options))
+	if (!ss_json_merged_goroutines(&json, snapshots, false, options) ||
+	    !ss_json_merged_tasks(&json, snapshots))
 		return ss_error_no_memory();
 	ss_json_deadlocks(&json, last);
 	ss_json_text(&json, "problem", options->problem);

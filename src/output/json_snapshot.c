@@ -186,6 +186,7 @@ static void write_task(struct ss_json *json, const struct ss_snapshot *snapshot,
 {
 	ss_json_open(json, NULL, '{');
 	ss_json_text(json, "name", task->name);
+	ss_json_hex(json, "address", task->address);
 	ss_json_text(json, "status", ss_async_task_status_name(task->status));
 	ss_json_signed_if(json, "loop_tid", task->tid, task->tid);
 	ss_json_text(json, "awaited_type", task->awaited_type);

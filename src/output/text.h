@@ -5,6 +5,7 @@
 #define SS_OUTPUT_TEXT_H
 
 #include "output/group.h"
+#include "output/diff.h"
 #include "output/format.h"
 #include "output/goroutine_group.h"
 
@@ -68,6 +69,17 @@ void ss_text_write_blocked_goroutines(const struct ss_snapshot *snapshot,
 struct ss_error *ss_text_write_tasks(const struct ss_snapshot *snapshot,
 				     const struct ss_format_options *options, FILE *out);
 
+/* The same for several snapshots of a process: in how many of them they were. */
+struct ss_error *ss_text_write_merged_tasks(const struct ss_snapshots *snapshots,
+					    const struct ss_format_options *options,
+					    FILE *out);
+
+/* The same for two: which are unchanged, moved, new or gone. */
+struct ss_error *ss_text_write_task_diff(const struct ss_diff_input *input,
+					 const struct ss_diff *threads,
+					 const struct ss_format_options *options,
+					 FILE *out);
+
 /* Writes the cycles of tasks that wait for each other. */
 void ss_text_write_task_cycles(const struct ss_snapshot *snapshot,
 			       const struct ss_format_options *options, FILE *out);
@@ -108,6 +120,25 @@ size_t ss_text_find_wait(const struct ss_snapshot *snapshot,
 void ss_text_write_where(const struct ss_snapshot *snapshot,
 			 const struct ss_thread *thread,
 			 const struct ss_format_options *options, FILE *out);
+
+/* The stack of a thread, or of anything that is described like one. */
+struct ss_text_place {
+	const struct ss_snapshot *snapshot;
+	const struct ss_thread *thread;
+};
+
+/* Writes the frames that only one of two stacks has, and the innermost one of both. common: how
+   many of the outermost ones are equal. */
+void ss_text_write_move(const struct ss_text_place *was, const struct ss_text_place *is,
+			size_t common, const struct ss_format_options *options,
+			FILE *out);
+
+/* Writes "in all snapshots", or "in 8 of 10 snapshots". */
+void ss_text_write_presence(size_t snapshots, size_t of, FILE *out);
+
+/* Writes ", 20 to 24", how many there were in a snapshot; ", at most 24" if none in some (least is
+   0); nothing if always as many. */
+void ss_text_write_range(size_t least, size_t most, FILE *out);
 
 /* Writes a symbol, truncated unless verbose. symbol is freed; NULL: "?". */
 void ss_text_write_symbol(char *symbol, bool verbose, FILE *out);

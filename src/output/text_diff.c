@@ -108,55 +108,69 @@ static void write_progress(const struct ss_thread_progress *progress, FILE *out)
 	(void)fputc_unlocked(')', out);
 }
 
-static void write_frame(const struct report *report, const struct ss_frame *frame)
+static void write_frame(const struct ss_frame *frame,
+			const struct ss_format_options *options, FILE *out)
 {
-	if (report->options->raw)
-		ss_escape_write_owned(ss_label_new_raw(frame), NULL, report->out);
+	if (options->raw)
+		ss_escape_write_owned(ss_label_new_raw(frame), NULL, out);
 	else
-		ss_text_write_symbol(ss_label_new(frame, false), report->options->verbose,
-				     report->out);
-	if (!report->options->raw)
-		ss_text_write_source(frame->file, frame->line, report->options->verbose,
-				     report->out);
+		ss_text_write_symbol(ss_label_new(frame, false), options->verbose, out);
+	if (!options->raw)
+		ss_text_write_source(frame->file, frame->line, options->verbose, out);
 }
 
 /* If none of the frames that are shown is a function of a runtime, the next one that is. */
-static void write_function(const struct report *report, const struct ss_diff_side *side,
-			   const struct ss_thread *thread, size_t shown, size_t own)
+static void write_function(const struct ss_text_place *place, size_t shown, size_t own,
+			   const struct ss_format_options *options, FILE *out)
 {
 	const struct ss_frame *frame = NULL;
 	size_t at = 0;
 
 	for (; at < own && (!frame || frame->kind == SS_FRAME_NATIVE); at++)
-		frame = ss_snapshot_frame(side->snapshot, thread, at);
+		frame = ss_snapshot_frame(place->snapshot, place->thread, at);
 	if (at <= shown || frame->kind == SS_FRAME_NATIVE)
 		return;
-	(void)fputs_unlocked(", below ", report->out);
-	write_frame(report, frame);
+	(void)fputs_unlocked(", below ", out);
+	write_frame(frame, options, out);
 }
 
 /* The frames that only one side has, innermost first; at most some without -v. */
-static void write_own_frames(const struct report *report, const struct ss_diff_side *side,
-			     const struct ss_thread *thread, size_t common,
-			     const char *word)
+static void write_own_frames(const struct ss_text_place *place, size_t common,
+			     const char *word, const struct ss_format_options *options,
+			     FILE *out)
 {
 	enum { SHOWN = 3 };
-	size_t own = thread->frame_count - common;
-	size_t shown = report->options->verbose ? own : SS_MIN(own, (size_t)SHOWN);
-	FILE *out = report->out;
+	size_t own = place->thread->frame_count - common;
+	size_t shown = options->verbose ? own : SS_MIN(own, (size_t)SHOWN);
 
 	(void)fprintf(out, "    %s ", word);
 	if (shown == 0) {
-		(void)fputs_unlocked(
-			thread->frame_count ? "there itself\n" : "in no function\n", out);
+		(void)fputs_unlocked(place->thread->frame_count ? "there itself\n" :
+								  "in no function\n",
+				     out);
 		return;
 	}
 	for (size_t i = 0; i < shown; i++) {
 		if (i > 0)
 			(void)fputs_unlocked(", called from ", out);
-		write_frame(report, ss_snapshot_frame(side->snapshot, thread, i));
+		write_frame(ss_snapshot_frame(place->snapshot, place->thread, i), options,
+			    out);
 	}
-	write_function(report, side, thread, shown, own);
+	write_function(place, shown, own, options, out);
+	(void)fputc_unlocked('\n', out);
+}
+
+void ss_text_write_move(const struct ss_text_place *was, const struct ss_text_place *is,
+			size_t common, const struct ss_format_options *options, FILE *out)
+{
+	write_own_frames(was, common, "was in", options, out);
+	write_own_frames(is, common, "is in", options, out);
+	if (common == 0)
+		return;
+	(void)fputs_unlocked("    both below ", out);
+	write_frame(ss_snapshot_frame(is->snapshot, is->thread,
+				      is->thread->frame_count - common),
+		    options, out);
 	(void)fputc_unlocked('\n', out);
 }
 
@@ -172,18 +186,11 @@ static void write_wait(const struct report *report, const struct ss_thread_chang
 
 static void write_move(const struct report *report, const struct ss_thread_change *change)
 {
-	const struct ss_diff_side *after = &report->input->after;
+	const struct ss_text_place was = { report->input->before.snapshot,
+					   change->before };
+	const struct ss_text_place is = { report->input->after.snapshot, change->after };
 
-	write_own_frames(report, &report->input->before, change->before, change->common,
-			 "was in");
-	write_own_frames(report, after, change->after, change->common, "is in");
-	if (change->common == 0)
-		return;
-	(void)fputs_unlocked("    both below ", report->out);
-	write_frame(report,
-		    ss_snapshot_frame(after->snapshot, change->after,
-				      change->after->frame_count - change->common));
-	(void)fputc_unlocked('\n', report->out);
+	ss_text_write_move(&was, &is, change->common, report->options, report->out);
 }
 
 static void write_was(const struct ss_thread_change *change, FILE *out)
@@ -394,10 +401,13 @@ struct ss_error *ss_text_write_diff(const struct ss_diff_input *input,
 	write_counts(&report);
 	ss_text_write_problem(options->problem, options->color, out);
 	ss_text_write_deadlocks(input->after.snapshot, true, options, out);
+	ss_text_write_task_cycles(input->after.snapshot, options, out);
 	for (enum part part = 0; part < PART_COUNT && !error; part++)
 		error = write_part(&report, part);
 	if (!error)
 		error = ss_text_write_merged_goroutines(&both, true, options, out);
+	if (!error)
+		error = ss_text_write_task_diff(input, diff, options, out);
 	ss_text_write_advice(options, out);
 	return error;
 }

@@ -220,26 +220,8 @@ void ss_text_write_goroutines(const struct ss_snapshot *snapshot,
 static void write_times(const struct ss_merged_goroutine *group, size_t snapshots,
 			FILE *out)
 {
-	(void)fputs_unlocked("in ", out);
-	if (group->snapshots == snapshots) {
-		(void)fputs_unlocked("all", out);
-	} else {
-		ss_quantity_write_count(group->snapshots, out);
-		(void)fputs_unlocked(" of ", out);
-		ss_quantity_write_count(snapshots, out);
-	}
-	(void)fputs_unlocked(" snapshots", out);
-	size_t least = SS_MAX(group->least, (size_t)1);
-	if (group->most > least) {
-		(void)fputs_unlocked(", ", out);
-		if (group->least) {
-			ss_quantity_write_count(group->least, out);
-			(void)fputs_unlocked(" to ", out);
-		} else {
-			(void)fputs_unlocked("at most ", out);
-		}
-		ss_quantity_write_count(group->most, out);
-	}
+	ss_text_write_presence(group->snapshots, snapshots, out);
+	ss_text_write_range(group->least, group->most, out);
 	(void)fputs_unlocked(": ", out);
 }
 

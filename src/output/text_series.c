@@ -76,6 +76,33 @@ static void write_states(const struct ss_merged_stack *stack, FILE *out)
 	}
 }
 
+void ss_text_write_presence(size_t snapshots, size_t of, FILE *out)
+{
+	(void)fputs_unlocked("in ", out);
+	if (snapshots == of) {
+		(void)fputs_unlocked("all", out);
+	} else {
+		ss_quantity_write_count(snapshots, out);
+		(void)fputs_unlocked(" of ", out);
+		ss_quantity_write_count(of, out);
+	}
+	(void)fputs_unlocked(" snapshots", out);
+}
+
+void ss_text_write_range(size_t least, size_t most, FILE *out)
+{
+	if (most <= SS_MAX(least, (size_t)1))
+		return;
+	(void)fputs_unlocked(", ", out);
+	if (least) {
+		ss_quantity_write_count(least, out);
+		(void)fputs_unlocked(" to ", out);
+	} else {
+		(void)fputs_unlocked("at most ", out);
+	}
+	ss_quantity_write_count(most, out);
+}
+
 /* "in 8 of 10 snapshots, 12 times: 2 threads, running: worker-* 11,12" */
 static struct ss_error *write_header(const struct ss_snapshots *snapshots,
 				     const struct ss_merged_stack *stack,
@@ -89,15 +116,7 @@ static struct ss_error *write_header(const struct ss_snapshots *snapshots,
 	for (size_t i = 0; i < stack->threads.count; i++)
 		threads[i] = stack->threads.items[i].thread;
 	ss_style_write(SS_STYLE_STRONG, options->color, out);
-	(void)fputs_unlocked("in ", out);
-	if (stack->snapshots == snapshots->count) {
-		(void)fputs_unlocked("all", out);
-	} else {
-		ss_quantity_write_count(stack->snapshots, out);
-		(void)fputs_unlocked(" of ", out);
-		ss_quantity_write_count(snapshots->count, out);
-	}
-	(void)fputs_unlocked(" snapshots", out);
+	ss_text_write_presence(stack->snapshots, snapshots->count, out);
 	if (stack->times != stack->snapshots) {
 		(void)fputs_unlocked(", ", out);
 		ss_quantity_write_things(stack->times, "time", out);
@@ -166,6 +185,7 @@ struct ss_error *ss_text_write_series(const struct ss_snapshots *snapshots,
 	ss_text_write_frozen(ss_snapshot_process(last), options->color, out);
 	ss_text_write_problem(options->problem, options->color, out);
 	ss_text_write_deadlocks(last, true, options, out);
+	ss_text_write_task_cycles(last, options, out);
 	for (size_t i = 0; i < merged->count; i++)
 		foldable += is_foldable(merged, i);
 	bool folding = foldable > 1 && !options->all && !options->verbose;
@@ -177,6 +197,8 @@ struct ss_error *ss_text_write_series(const struct ss_snapshots *snapshots,
 		write_folded(merged, foldable, options->color, out);
 	if (!error)
 		error = ss_text_write_merged_goroutines(snapshots, false, options, out);
+	if (!error)
+		error = ss_text_write_merged_tasks(snapshots, options, out);
 	ss_text_write_advice(options, out);
 	return error;
 }

@@ -448,6 +448,7 @@ static bool add_task(struct ss_runtimes *runtimes, enum ss_frame_kind kind,
 	if (!slot)
 		return false;
 	*slot = (struct ss_async_task){
+		.address = from->address,
 		.name = from->name,
 		.status = from->status,
 		.awaited_type = from->awaited_type,
@@ -520,6 +521,7 @@ void ss_runtimes_add_tasks(struct ss_runtimes *runtimes)
 		struct ss_runtime_tasks tasks = {};
 		if (!runtimes->states[i] || !table[i]->tasks)
 			continue;
+		snapshot->async_tasks_known = true;
 		if (!add_tasks(runtimes, i, &tasks)) {
 			snapshot->async_tasks.count = before;
 			snapshot->async_tasks_unread +=

@@ -20,7 +20,7 @@ struct header {
 	uint64_t tasks_changed;
 	uint64_t tasks_unread;
 	uint32_t tasks_problem;
-	uint32_t unused;
+	uint32_t tasks_known;
 };
 
 struct saved_runtime {
@@ -83,6 +83,7 @@ struct saved_reference {
 };
 
 struct saved_task {
+	uint64_t address;
 	uint32_t name;
 	uint32_t status;
 	uint32_t awaited_type;
@@ -90,6 +91,7 @@ struct saved_task {
 	int32_t tid;
 	uint32_t stack;
 	uint32_t awaited; /* so many uint32_t follow */
+	uint32_t unused;
 };
 
 /* Writing ------------------------------------------------------------------ */
@@ -270,6 +272,7 @@ static void write_tasks(struct writer *writer)
 	for (size_t i = 0; i < snapshot->async_tasks.count; i++) {
 		const struct ss_async_task *task = &snapshot->async_tasks.items[i];
 		const struct saved_task saved = {
+			.address = task->address,
 			.name = number_of(writer, task->name),
 			.status = task->status,
 			.awaited_type = number_of(writer, task->awaited_type),
@@ -287,6 +290,7 @@ static void write_tasks(struct writer *writer)
 	writer->header.tasks = (uint32_t)snapshot->async_tasks.count;
 	writer->header.tasks_changed = snapshot->async_tasks_changed;
 	writer->header.tasks_unread = snapshot->async_tasks_unread;
+	writer->header.tasks_known = snapshot->async_tasks_known;
 	writer->header.tasks_problem = number_of(writer, snapshot->async_tasks_problem);
 }
 
@@ -600,6 +604,7 @@ static bool read_task(struct ss_saved_stacks *saved, struct ss_async_task *task)
 	    from.tid < 0 || !find_string(saved, from.name, &task->name) ||
 	    !find_string(saved, from.awaited_type, &task->awaited_type) || !task->name)
 		return false;
+	task->address = from.address;
 	task->status = (enum ss_async_task_status)from.status;
 	task->awaits_all = from.awaits_all;
 	task->tid = from.tid;
@@ -621,6 +626,7 @@ static bool read_tasks(struct ss_saved_stacks *saved)
 	}
 	snapshot->async_tasks_changed = saved->header.tasks_changed;
 	snapshot->async_tasks_unread = saved->header.tasks_unread;
+	snapshot->async_tasks_known = saved->header.tasks_known;
 	return find_string(saved, saved->header.tasks_problem,
 			   &snapshot->async_tasks_problem);
 }
@@ -660,6 +666,7 @@ static void clear_runtimes(struct ss_snapshot *snapshot)
 	snapshot->runtime_locks.count = 0;
 	snapshot->async_tasks.count = 0;
 	snapshot->async_tasks_changed = snapshot->async_tasks_unread = 0;
+	snapshot->async_tasks_known = false;
 	snapshot->async_tasks_problem = NULL;
 }
 

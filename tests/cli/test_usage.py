@@ -341,7 +341,7 @@ class Options(Target):
                 self.assertTrue(self.good(command, option).startswith(
                     f"Usage: stacksnap {command} [OPTION...] "))
         self.assertRegex(self.good("diff", "--help"),
-                         r"--tasks=N\|all +Cannot be used: tasks are not compared")
+                         r"--tasks=N\|all +Python, text: [^-]*cannot +be used +with +recordings")
 
     def test_headings(self):
         """Options stand below their own heading: argp sorts those of one number by name."""

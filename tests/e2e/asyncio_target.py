@@ -3,7 +3,8 @@ chosen at random reads a byte from standard input, so that the process stands st
 then it prints all tasks as asyncio and their coroutines have them, as JSON. Argument "idle": the
 event loop sleeps, and prints them at SIGUSR1. Argument "busy": tasks run all the time. Argument
 "crowd": many tasks wait, a few run all the time, and one makes others that end at once. Argument
-"deadlock": tasks await each other. Runs with CPython from 3.8 on."""
+"deadlock": tasks await each other. Argument "step": after a byte from standard input, one task has moved, one
+begun and one ended, and one runs, in a call that blocks. Runs with CPython from 3.8 on."""
 
 import asyncio
 import contextlib
@@ -247,12 +248,64 @@ async def crowd():
     await asyncio.gather(*tasks)
 
 
+async def here():
+    await EVENT.wait()
+
+
+async def there():
+    await asyncio.Event().wait()
+
+
+async def moves():
+    for place in here, there:
+        await place()
+
+
+async def ends():
+    await here()
+
+
+async def stays():
+    await there()
+
+
+async def blocks():
+    await here()
+    await asyncio.sleep(0.05)  # until the others have done their step
+    print("stepped", flush=True)
+    os.read(0, 1)
+
+
+async def begins():
+    await there()
+
+
+def step():
+    os.read(0, 1)
+    LOOP.remove_reader(0)
+    EVENT.set()
+    named(begins)
+
+
+def named(function):
+    TASKS[function.__name__] = own_task(function())
+    TASKS[function.__name__].set_name(function.__name__)
+
+
 async def main():
     global LOOP, EVENT, LOCK
     LOOP = asyncio.get_running_loop()
     EVENT, LOCK = asyncio.Event(), asyncio.Lock()
     if WHAT == "crowd":
         return await crowd()
+    if WHAT == "step":
+        for function in (stays, moves, ends, blocks):
+            named(function)
+        LOOP.add_reader(0, step)
+        await asyncio.sleep(0)
+        await asyncio.sleep(0)
+        print("ready", flush=True)
+        await there()
     queue = asyncio.Queue()
     loop_tasks = [queues(queue), queues(queue)]
     if WHAT == "deadlock":

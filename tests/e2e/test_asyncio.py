@@ -48,6 +48,17 @@ def text_of(*arguments, command=None):
     return done.stdout + done.stderr, done.returncode
 
 
+def waits_between(pid):
+    """Until diff waits for the second snapshot: it does so for longer than anything else."""
+    switches = []
+
+    def is_still():
+        text = harness.read_text(f"/proc/{pid}/status")
+        switches.append(re.findall(r"ctxt_switches:\s*(\d+)", text))
+        return "State:\tS" in text and len(switches) > 200 and switches[-1] == switches[-200]
+    harness.wait_until(is_still, "the first snapshot")
+
+
 def described(taken):
     """As the target describes its tasks."""
     tasks = taken["tasks"]
@@ -182,9 +193,69 @@ class Asyncio(unittest.TestCase):
                                  text)
                 text, _ = text_of("--each", *series)
                 self.assertNotIn("of asyncio", text)
-                text, status = text_of("--tasks=all", *series)
-                self.assertEqual(status, 64, text)
-                self.assertIn("without --each", text)
+
+    def test_merged(self):
+        """How many tasks of each group are in how many snapshots."""
+        for python in interpreters():
+            with self.subTest(python=python):
+                program = Program(self, python, "idle")
+                harness.wait_until(lambda: harness.task_states(program.pid)[program.pid] == "S",
+                                   "it sleeps")
+                series = ["-i", "10ms", "-c", "3", program.pid]
+                text, status = text_of("--tasks=all", "--format=json", *series)
+                self.assertEqual(status, 0, text)
+                taken = json.loads(text)
+                os.kill(program.pid, signal.SIGUSR1)
+                expected = json.loads(program.process.stdout.readline())
+                self.assertEqual([capture["tasks"] for capture in taken["captures"]],
+                                 [len(expected)] * 3, text)
+                found = {}
+                for group in taken["tasks"]:
+                    self.assertEqual((group["snapshots"], group["least"], group["most"]),
+                                     (3, len(group["names"]), len(group["names"])), group)
+                    for name in group["names"]:
+                        found[name] = [group["status"], [[frame["symbol"], frame["file"],
+                                                          frame["line"]] for frame in group["frames"]]]
+                self.assertEqual(found, {task["name"]: [task["status"], task["frames"]]
+                                         for task in expected}, text)
+                text, _ = text_of("--tasks=all", *series)
+                self.assertRegex(text, r"\n\d tasks of asyncio; \d groups\n")
+                self.assertRegex(text, r"\nin all snapshots: 2 tasks, waiting for Future, event loop "
+                                 rf"of thread {program.pid}: Task-2, Task-3\n  #0  .*\bget at ")
+                text, _ = text_of(*series)
+                self.assertNotIn("of asyncio", text)
+
+    def test_diff(self):
+        """What became of the tasks of the first snapshot, while a task waited for a byte; and that
+        nothing changes without one."""
+        changes = {"stays": "unchanged", "moves": "moved", "begins": "new", "ends": "gone",
+                   "blocks": "moved"}
+        for python in interpreters():
+            with self.subTest(python=python):
+                program = Program(self, python, "step")
+                harness.wait_until(lambda: harness.task_states(program.pid)[program.pid] == "S",
+                                   "it sleeps")
+                same = json.loads(text_of("--after=10ms", "-f", "json", program.pid,
+                                          command="diff")[0])
+                self.assertEqual({task["name"]: task["change"] for task in same["tasks"]},
+                                 {name: "unchanged" for name in ("stays", "moves", "ends",
+                                                                 "blocks", "Task-1")}, same)
+                tool = subprocess.Popen([harness.STACKSNAP, "diff", "--after=2s", str(program.pid)],
+                                        stdout=subprocess.PIPE, text=True)
+                waits_between(tool.pid)
+                program.process.stdin.write("x")
+                program.process.stdin.flush()
+                self.assertEqual(program.process.stdout.readline(), "stepped\n")
+                text = tool.communicate(timeout=harness.LIMIT_S)[0]
+                self.assertRegex(text, r"\n5 tasks of asyncio: 2 unchanged, 2 moved, 1 new, 1 gone\n")
+                for name, change in changes.items():
+                    self.assertRegex(text, rf"\n{change}: 1 task, .*: {name}\n")
+                self.assertRegex(text, r"\nmoved: 1 task, waiting for Future, .*: moves\n"
+                                 r"    was in .*\bhere at .*\n    is in .*\bthere at .*\n"
+                                 r"    both below moves at ")
+                self.assertRegex(text, r"\nmoved: 1 task, running, on thread \d+, was waiting for Future: blocks\n")
+                text, _ = text_of("--after=10ms", "--tasks=0", program.pid, command="diff")
+                self.assertNotIn("of asyncio", text)
 
     def test_deadlock(self):
         for python in interpreters():

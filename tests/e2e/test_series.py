@@ -243,8 +243,8 @@ class Series(EndToEnd):
                       ("-c", "2", "--each", "-f", "recording", "-o", "/dev/null/x")):
             self.run_tool(*words, target.pid, status=(64,))
         self.run_tool("-c", "2", target.pid, target.pid, status=(64,))
-        result = self.run_tool("-c", "2", "--tasks=5", target.pid, status=(64,))
-        self.assertIn(b"cannot be used with --interval and --count", result.stderr)
+        result = self.run_tool("-c", "2", "--tasks=5", "-f", "folded", target.pid, status=(64,))
+        self.assertIn(b"--tasks cannot be used with merged snapshots", result.stderr)
         self.run_tool("-c", "2", "-i", "5ms", "--goroutines=0", target.pid)
 
     def test_interrupted(self):

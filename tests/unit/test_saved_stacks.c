@@ -100,6 +100,7 @@ static struct ss_snapshot *make_snapshot(const struct ss_capture *capture)
 	*awaited = 1;
 	for (int i = 0; i < 2; i++)
 		*ss_vector_push(&snapshot->async_tasks) = (struct ss_async_task){
+			.address = i ? 0x7000 : 0x6000,
 			.name = i ? "Task-2" : "Task-1",
 			.awaited_type = i ? NULL : "Task",
 			.awaited = awaited,
@@ -109,6 +110,7 @@ static struct ss_snapshot *make_snapshot(const struct ss_capture *capture)
 			.stack_id = thread->stack_id,
 		};
 	snapshot->async_tasks_changed = 3;
+	snapshot->async_tasks_known = true;
 	return snapshot;
 }
 
@@ -162,8 +164,10 @@ static void test_same(void **state)
 	const struct ss_async_task *task = ss_snapshot_async_task(snapshot, 0);
 	assert_string_equal(task->name, "Task-1");
 	assert_int_equal(task->awaited[0], 1);
+	assert_int_equal(task->address, 0x6000);
 	assert_int_equal(task->frame_count, 5);
 	assert_int_equal(snapshot->async_tasks_changed, 3);
+	assert_true(ss_snapshot_async_tasks_known(snapshot));
 	ss_snapshot_free(snapshot);
 	ss_capture_free(capture);
 }
@@ -279,6 +283,7 @@ static void test_earlier(void **state)
 	assert_int_equal(snapshot->async_tasks.count, 0);
 	assert_int_equal(snapshot->async_tasks_changed, 0);
 	assert_int_equal(snapshot->async_tasks_unread, 0);
+	assert_false(snapshot->async_tasks_known);
 	assert_null(snapshot->async_tasks_problem);
 	ss_saved_stacks_free(saved);
 	ss_snapshot_free(snapshot);

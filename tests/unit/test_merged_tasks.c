@@ -1,0 +1,117 @@
+#include "task_sample.h"
+
+#include <stdlib.h>
+
+#include "base/cleanup.h"
+#include "output/json_document.h"
+#include "output/merged_tasks.h"
+#include "output/text.h"
+
+enum { COUNT = 3 };
+
+static char *render(const struct ss_snapshots *snapshots, size_t groups, bool as_json)
+{
+	const struct ss_format_options options = { .size = sizeof(options),
+						   .task_groups = groups };
+	char *text = NULL;
+	size_t size = 0;
+	FILE *out = open_memstream(&text, &size);
+	struct ss_json json = { .out = out };
+
+	assert_non_null(out);
+	if (as_json)
+		assert_true(ss_json_merged_tasks(&json, snapshots));
+	else
+		assert_null(ss_text_write_merged_tasks(snapshots, &options, out));
+	assert_int_equal(fclose(out), 0);
+	return text;
+}
+
+static void assert_text(const struct ss_snapshots *snapshots, size_t groups, bool as_json,
+			const char *wanted)
+{
+	_cleanup_free_ char *text = render(snapshots, groups, as_json);
+
+	if (*wanted ? !strstr(text, wanted) : *text != '\0')
+		fail_msg("'%s' is not in: %s", wanted, text);
+}
+
+/* Two tasks that fetch in changing lines, one that passes, and two that wait for tasks. */
+static struct ss_snapshot *make(size_t index)
+{
+	struct ss_snapshot *snapshot = sample_new();
+	static const size_t awaited[] = { 0, 1 };
+
+	for (uint64_t i = 0; i < (index == 0 ? 1 : 2); i++)
+		sample_add_task(snapshot, i ? "fetch-2" : "fetch-1", 0x10 + i,
+				SS_ASYNC_TASK_WAITING, "fetch", (uint32_t)(5 + index));
+	if (index == 1)
+		sample_add_task(snapshot, "passes", 0x20, SS_ASYNC_TASK_READY, "fetch",
+				5);
+	for (uint64_t i = 0; i < 2; i++) {
+		struct ss_async_task *task =
+			sample_add_task(snapshot, i ? "waits-2" : "waits-1", 0x30 + i,
+					SS_ASYNC_TASK_WAITING, "join", 30);
+		task->awaited = awaited;
+		task->awaited_count = index == 0 || i == 0 ? 1 : 2;
+		task->awaited_type = "_GatheringFuture";
+	}
+	return snapshot;
+}
+
+static void test_merged(void **state)
+{
+	_cleanup_(ss_snapshot_cleanup) struct ss_snapshot *a = make(0);
+	_cleanup_(ss_snapshot_cleanup) struct ss_snapshot *b = make(1);
+	_cleanup_(ss_snapshot_cleanup) struct ss_snapshot *c = make(2);
+	const struct ss_snapshot *items[COUNT] = { a, b, c };
+	const struct ss_snapshots snapshots = { .items = items, .count = COUNT };
+
+	(void)state;
+	b->async_tasks_unread = 7;
+	assert_text(&snapshots, 20, false,
+		    "\n4 tasks of asyncio, 3 in the first snapshot; 3 groups; up to 7 "
+		    "more could not be read\n");
+	/* The line is that of the last snapshot. */
+	assert_text(&snapshots, 20, false,
+		    "\nin all snapshots, 1 to 2: 2 tasks, waiting for Future, event loop "
+		    "of thread 100: fetch-1, fetch-2\n"
+		    "  #0  fetch at /srv/shop.py:7 [python]\n  #1  main at "
+		    "/srv/shop.py:9 [python]\n");
+	assert_text(&snapshots, 20, false,
+		    "\nin 1 of 3 snapshots: 1 task, ready, event loop of thread 100: "
+		    "passes\n");
+	assert_text(&snapshots, 20, false,
+		    "\nin all snapshots: 2 tasks, waiting for other tasks, event loop of "
+		    "thread 100: waits-1, waits-2\n");
+	assert_text(&snapshots, 2, false,
+		    "\n1 more task in 1 group; --tasks=all shows it\n");
+	assert_text(
+		&snapshots, 20, true,
+		"{\"snapshots\":3,\"last\":2,\"least\":1,\"most\":2,"
+		"\"count_first\":1,\"count_last\":2,\"names\":[\"fetch-1\",\"fetch-2\"]"
+		",\"status\":\"waiting\",");
+}
+
+static void test_none(void **state)
+{
+	_cleanup_(ss_snapshot_cleanup) struct ss_snapshot *snapshot = sample_new();
+	const struct ss_snapshot *items[] = { snapshot, snapshot };
+	const struct ss_snapshots snapshots = { .items = items, .count = 2 };
+
+	(void)state;
+	assert_text(&snapshots, 20, false, "");
+	assert_text(&snapshots, 20, true, "\"tasks\":[],\"tasks_problem\":null");
+	snapshot->async_tasks_problem = "tasks of asyncio are not shown: no";
+	assert_text(&snapshots, 20, false, "\ntasks of asyncio are not shown: no\n");
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_merged),
+		cmocka_unit_test(test_none),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,207 @@
+#include "task_sample.h"
+
+#include <stdlib.h>
+
+#include "base/cleanup.h"
+#include "output/json_document.h"
+#include "output/task_diff.h"
+#include "output/text.h"
+
+static const struct ss_task_change *find(const struct ss_task_diff *diff,
+					 const char *name)
+{
+	for (size_t i = 0; i < diff->count; i++) {
+		const struct ss_task_change *change = &diff->items[i];
+		if (strcmp((change->after ? change->after : change->before)->name,
+			   name) == 0)
+			return change;
+	}
+	fail_msg("%s is missing", name);
+	return NULL;
+}
+
+static char *render(const struct ss_diff_input *input, size_t groups, bool as_json)
+{
+	const struct ss_format_options options = { .size = sizeof(options),
+						   .task_groups = groups };
+	_cleanup_(ss_diff_cleanup) struct ss_diff *threads = ss_diff_new(input);
+	char *text = NULL;
+	size_t size = 0;
+	FILE *out = open_memstream(&text, &size);
+	struct ss_json json = { .out = out };
+
+	assert_non_null(threads);
+	assert_non_null(out);
+	if (as_json)
+		assert_true(ss_json_task_diff(&json, input, threads, &options));
+	else
+		assert_null(ss_text_write_task_diff(input, threads, &options, out));
+	assert_int_equal(fclose(out), 0);
+	return text;
+}
+
+static void assert_text(const struct ss_diff_input *input, size_t groups, bool as_json,
+			const char *wanted)
+{
+	_cleanup_free_ char *text = render(input, groups, as_json);
+
+	if (*wanted ? !strstr(text, wanted) : *text != '\0')
+		fail_msg("'%s' is not in: %s", wanted, text);
+}
+
+/* By name: what each task does in the two snapshots, and its change. */
+static const struct {
+	const char *name;
+	uint64_t addresses[2]; /* 0: it is not there */
+	enum ss_async_task_status statuses[2];
+	uint32_t lines[2];
+	enum ss_change change;
+} cases[] = {
+	{ "fetch-1", { 0x10, 0x10 }, { 1, 1 }, { 5, 5 }, SS_UNCHANGED },
+	{ "fetch-2", { 0x20, 0x20 }, { 1, 1 }, { 5, 5 }, SS_UNCHANGED },
+	{ "fetch-3", { 0x30, 0x30 }, { 1, 1 }, { 5, 7 }, SS_MOVED },
+	{ "fetch-4", { 0x40, 0x40 }, { 0, 1 }, { 5, 5 }, SS_UNCHANGED },
+	/* It runs in one of them: where, its thread shows. */
+	{ "fetch-5", { 0x50, 0x50 }, { 2, 1 }, { 5, 5 }, SS_MOVED },
+	{ "fetch-6", { 0, 0x60 }, { 1, 1 }, { 5, 5 }, SS_NEW },
+	{ "fetch-7", { 0x70, 0 }, { 1, 1 }, { 5, 5 }, SS_GONE },
+};
+
+static struct ss_snapshot *make(size_t side)
+{
+	struct ss_snapshot *snapshot = sample_new();
+
+	for (size_t i = 0; i < SS_ARRAY_SIZE(cases); i++) {
+		if (cases[i].addresses[side])
+			sample_add_task(snapshot, cases[i].name, cases[i].addresses[side],
+					cases[i].statuses[side], "fetch",
+					cases[i].lines[side]);
+	}
+	return snapshot;
+}
+
+static void test_changes(void **state)
+{
+	_cleanup_(ss_snapshot_cleanup) struct ss_snapshot *before = make(0);
+	_cleanup_(ss_snapshot_cleanup) struct ss_snapshot *after = make(1);
+	const struct ss_diff_input input = { .before.snapshot = before,
+					     .after.snapshot = after };
+	_cleanup_(ss_diff_cleanup) struct ss_diff *threads = ss_diff_new(&input);
+	_cleanup_(ss_task_diff_cleanup) struct ss_task_diff *diff =
+		ss_task_diff_new(&input, threads);
+
+	(void)state;
+	assert_non_null(diff);
+	assert_null(diff->problem);
+	assert_int_equal(diff->count, SS_ARRAY_SIZE(cases));
+	for (size_t i = 0; i < SS_ARRAY_SIZE(cases); i++) {
+		if (find(diff, cases[i].name)->change != cases[i].change)
+			fail_msg("%s: %s", cases[i].name,
+				 ss_change_name(find(diff, cases[i].name)->change));
+	}
+	assert_int_equal(diff->counts[SS_UNCHANGED], 3);
+	assert_int_equal(find(diff, "fetch-3")->common, 1);
+	for (size_t i = 1; i < diff->count; i++)
+		assert_true(diff->items[i].change >= diff->items[i - 1].change);
+	assert_text(&input, 20, false,
+		    "\n6 tasks of asyncio: 3 unchanged, 2 moved, 1 new, 1 gone\n"
+		    "\nunchanged: 2 tasks, waiting for Future, event loop of thread 100: "
+		    "fetch-1, fetch-2\n"
+		    "  #0  fetch at /srv/shop.py:5 [python]\n  #1  main at "
+		    "/srv/shop.py:9 [python]\n");
+	assert_text(
+		&input, 20, false,
+		"\nunchanged: 1 task, waiting for Future, event loop of thread 100, was "
+		"ready: fetch-4\n");
+	assert_text(&input, 20, false,
+		    "\nmoved: 1 task, waiting for Future, event loop of thread 100: "
+		    "fetch-3\n    was in fetch at /srv/shop.py:5\n    is in fetch at "
+		    "/srv/shop.py:7\n    both below main at /srv/shop.py:9\n");
+	assert_text(&input, 20, false,
+		    "\nmoved: 1 task, waiting for Future, event loop of thread 100, was "
+		    "running: fetch-5\n  #0  fetch at ");
+	assert_text(&input, 20, false, "\nnew: 1 task, ");
+	assert_text(&input, 20, false, "\ngone: 1 task, ");
+	/* Groups of each part */
+	assert_text(&input, 1, false, "\n1 more task in 1 group; --tasks=all shows it\n");
+	assert_text(&input, 0, false, "");
+	assert_text(&input, 20, true,
+		    "{\"change\":\"gone\",\"name\":\"fetch-7\",\"address\":\"0x70\",");
+}
+
+/* What is at the address of a task that has ended is another task, if it has another name. */
+static void test_reused_address(void **state)
+{
+	_cleanup_(ss_snapshot_cleanup) struct ss_snapshot *before = sample_new();
+	_cleanup_(ss_snapshot_cleanup) struct ss_snapshot *after = sample_new();
+	const struct ss_diff_input input = { .before.snapshot = before,
+					     .after.snapshot = after };
+
+	(void)state;
+	sample_add_task(before, "Task-1", 0x10, SS_ASYNC_TASK_READY, "fetch", 5);
+	sample_add_task(after, "Task-2", 0x10, SS_ASYNC_TASK_READY, "fetch", 5);
+	sample_add_task(before, "worker", 0x20, SS_ASYNC_TASK_READY, "fetch", 5);
+	sample_add_task(after, "worker", 0x30, SS_ASYNC_TASK_READY, "fetch", 5);
+	assert_text(&input, 20, false,
+		    "\n2 tasks of asyncio: 0 unchanged, 0 moved, 2 new, 2 gone\n");
+}
+
+/* Of a task that runs, the thread tells whether it has moved. */
+static void test_running(void **state)
+{
+	(void)state;
+	for (uint32_t line = 20; line <= 21; line++) {
+		_cleanup_(ss_snapshot_cleanup) struct ss_snapshot *before = sample_new();
+		_cleanup_(ss_snapshot_cleanup) struct ss_snapshot *after = sample_new();
+		const struct ss_diff_input input = { .before.snapshot = before,
+						     .after.snapshot = after };
+		const struct ss_frame frames[] = { sample_coroutine("sleep", 20),
+						   sample_coroutine("sleep", line) };
+		sample_add_thread(before, SAMPLE_LOOP, "shop", &frames[0], 1,
+				  SS_END_ROOT);
+		sample_add_thread(after, SAMPLE_LOOP, "shop", &frames[1], 1, SS_END_ROOT);
+		sample_add_task(before, "Task-1", 0x10, SS_ASYNC_TASK_RUNNING, "fetch",
+				0);
+		sample_add_task(after, "Task-1", 0x10, SS_ASYNC_TASK_RUNNING, "fetch", 0);
+		assert_text(&input, 20, false,
+			    line == 20 ? "\nunchanged: 1 task, running, on thread 100" :
+					 "\nmoved: 1 task, running, on thread 100");
+	}
+}
+
+/* What was not read is not gone. */
+static void test_not_read(void **state)
+{
+	_cleanup_(ss_snapshot_cleanup) struct ss_snapshot *before = make(0);
+	_cleanup_(ss_snapshot_cleanup) struct ss_snapshot *after = sample_new();
+	const struct ss_diff_input input = { .before.snapshot = before,
+					     .after.snapshot = after };
+
+	(void)state;
+	before->async_tasks_changed = 2;
+	assert_text(&input, 20, false,
+		    "\n0 tasks of asyncio: 0 unchanged, 0 moved, 0 new, 6 gone\n"
+		    "2 tasks could not be read in the first snapshot: some that are new "
+		    "may be older\n");
+	before->async_tasks_known = true;
+	assert_text(&input, 20, false,
+		    "\ntasks of asyncio are not compared: they were not read in the "
+		    "second snapshot\n");
+	assert_text(&input, 20, true, "\"tasks\":[],\"tasks_problem\":\"tasks of ");
+	assert_text(&input, 0, true, "\"tasks\":[],\"tasks_problem\":null");
+	after->async_tasks_known = true;
+	after->async_tasks_problem = "tasks of asyncio are not shown: no";
+	assert_text(&input, 20, false, "\ntasks of asyncio are not shown: no\n");
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_changes),
+		cmocka_unit_test(test_reused_address),
+		cmocka_unit_test(test_running),
+		cmocka_unit_test(test_not_read),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
