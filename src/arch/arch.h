@@ -46,6 +46,7 @@ enum {
 	SS_SYSCALL_CODE = 8, /* before the program counter of a thread in a system call */
 	SS_ARGUMENT_MAX = 12,
 	SS_PROLOGUE_MAX = 32,
+	SS_MOVE_MAX = 7, /* bytes of an instruction that moves the stack pointer */
 };
 
 enum { SS_PROBE_ARGS = 6 };
@@ -205,6 +206,15 @@ struct ss_arch {
 	/* The distance of a function's frame pointer above its stack pointer, from its
 	   prologue. False: the prologue does not show it. May be NULL. */
 	bool (*frame_size)(const uint8_t *code, size_t size, uint64_t *ret);
+
+	/*
+	 * Looks for instructions that move the stack pointer, other than pushes, pops and
+	 * additions of constants: at each byte but the last SS_MOVE_MAX - 1, not only at
+	 * the first ones of instructions. Adds to *count and *moved those that subtract a
+	 * constant. False: there may be others. May be NULL.
+	 */
+	bool (*find_moves)(const uint8_t *code, size_t size, unsigned *count,
+			   uint64_t *moved);
 
 	const struct ss_arch_attach *attach; /* NULL: not the host's processor */
 };

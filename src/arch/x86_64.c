@@ -254,6 +254,65 @@ static bool frame_size(const uint8_t *code, size_t size, uint64_t *ret)
 	return moved >= 0;
 }
 
+enum move { MOVE_NONE, MOVE_SUBTRACTS, MOVE_OTHER };
+
+/* Whether the 64-bit operation at code has rsp as its destination. SS_MOVE_MAX bytes. */
+static enum move read_move(const uint8_t *code, uint64_t *ret)
+{
+	enum { ADD = 0, SUB = 5, RM_RSP = 0xc4, REG_RSP = 4, BASE_RBP = 5 };
+	const unsigned reg = code[2] >> 3 & 7; /* or the operation */
+	const bool to_rm = (code[2] & 0xc7) == RM_RSP && !(code[0] & 1);
+	const bool to_reg = reg == REG_RSP && !(code[0] & 4);
+	int32_t value = (int8_t)code[3];
+
+	if ((code[0] & 0xf8) != 0x48) /* REX.W */
+		return MOVE_NONE;
+	switch (code[1]) {
+	case 0x01: /* add, and, sub, mov from a register */
+	case 0x21:
+	case 0x29:
+	case 0x89:
+		return to_rm ? MOVE_OTHER : MOVE_NONE;
+	case 0x03: /* the same to a register */
+	case 0x23:
+	case 0x2b:
+	case 0x8b:
+		return to_reg ? MOVE_OTHER : MOVE_NONE;
+	case 0x8d: /* lea, of rbp and a constant: the end of the function */
+		return to_reg && !((code[2] >> 6) % 3 && (code[2] & 7) == BASE_RBP) ?
+			       MOVE_OTHER :
+			       MOVE_NONE;
+	case 0x87: /* xchg */
+		return to_rm || to_reg ? MOVE_OTHER : MOVE_NONE;
+	case 0x81: /* with a constant */
+		memcpy(&value, code + 3, sizeof(value));
+		break;
+	case 0x83:
+		break;
+	default:
+		return MOVE_NONE;
+	}
+	if (!to_rm || (reg == ADD && value >= 0))
+		return MOVE_NONE;
+	*ret = (uint64_t)(reg == SUB ? (int64_t)value : -(int64_t)value);
+	return (reg == SUB && value >= 0) || reg == ADD ? MOVE_SUBTRACTS : MOVE_OTHER;
+}
+
+static bool find_moves(const uint8_t *code, size_t size, unsigned *count, uint64_t *moved)
+{
+	for (size_t i = 0; i + SS_MOVE_MAX <= size; i++) {
+		uint64_t by;
+		enum move move = read_move(code + i, &by);
+		if (move == MOVE_OTHER)
+			return false;
+		if (move == MOVE_SUBTRACTS) {
+			++*count;
+			*moved += by;
+		}
+	}
+	return true;
+}
+
 #if defined(__x86_64__)
 
 /* Internal to the kernel (include/linux/errno.h): how an interrupted call continues. */
@@ -545,5 +604,6 @@ const struct ss_arch ss_arch_x86_64 = {
 	.entered_syscall = entered_syscall,
 	.next_argument = next_argument,
 	.frame_size = frame_size,
+	.find_moves = find_moves,
 	.attach = ATTACH,
 };

@@ -20,6 +20,19 @@ static enum ss_cfi_found find_row(struct ss_unwind_context *ctx,
 				pc - loaded->bias, ret);
 }
 
+bool ss_cfi_find_row(struct ss_unwind_context *ctx, const struct ss_unwind_frame *frame,
+		     struct ss_cfi_row *ret)
+{
+	uint64_t pc = ss_unwind_lookup_pc(ctx, frame);
+	const struct ss_loaded_module *loaded = find_module(ctx, pc);
+	const struct ss_cfi_row *row;
+
+	if (!loaded || find_row(ctx, loaded, pc, &row) != SS_CFI_FOUND)
+		return false;
+	*ret = *row;
+	return true;
+}
+
 static enum ss_step step(void *state, struct ss_unwind_context *ctx,
 			 struct ss_unwind_frame *frame)
 {

@@ -3,6 +3,7 @@
 #include <string.h>
 #include <sys/mman.h>
 
+#include "elf/cfi_entry.h"
 #include "elf/identify.h"
 
 /* A .bss is one area, or a few where parts of it were protected. */
@@ -177,6 +178,21 @@ uint64_t ss_context_find_function(struct ss_unwind_context *ctx, uint64_t addres
 				 &begin, &fde))
 		return 0;
 	return begin + loaded->bias;
+}
+
+bool ss_context_find_extent(struct ss_unwind_context *ctx, uint64_t address,
+			    uint64_t *start, uint64_t *end)
+{
+	const struct ss_loaded_module *loaded = ss_context_find_module(ctx, address);
+	struct ss_cfi_entry entry;
+
+	if (!loaded || !loaded->image ||
+	    ss_cfi_entry_find(loaded->image, &loaded->table, address - loaded->bias,
+			      &entry) != SS_CFI_FOUND)
+		return false;
+	*start = entry.start + loaded->bias;
+	*end = entry.end + loaded->bias;
+	return true;
 }
 
 bool ss_context_is_code(struct ss_unwind_context *ctx, uint64_t address)

@@ -66,6 +66,10 @@ size_t ss_context_read_code(struct ss_unwind_context *ctx, uint64_t address, voi
 /* The start of the function that covers address, by its CFI. 0: not known. */
 uint64_t ss_context_find_function(struct ss_unwind_context *ctx, uint64_t address);
 
+/* The same, with its end. False: not known. */
+bool ss_context_find_extent(struct ss_unwind_context *ctx, uint64_t address,
+			    uint64_t *start, uint64_t *end);
+
 /* Whether address is in an executable area. */
 bool ss_context_is_code(struct ss_unwind_context *ctx, uint64_t address);
 

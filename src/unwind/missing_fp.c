@@ -1,9 +1,16 @@
 /*
- * The frame pointer of a thread that was not stopped. The kernel does not report it,
- * and frames addressed through it cannot be unwound without it. Usually the function's
- * prologue shows how far above the stack pointer it is; otherwise it is the first place
- * above the stack pointer that is followed by the return address of a call of this
- * function. A few more frames must follow from there, each entered by a call.
+ * The frame pointer of a thread that was not stopped. The kernel does not report it, and frames
+ * addressed through it cannot be unwound without it.
+ *
+ * It is known where it must be: a function that moves the stack pointer once, by a constant, has it
+ * so far above the stack pointer, behind the registers that it saved and before the arguments of a
+ * call. That is the first place from there on which is followed by a return address, from which more
+ * frames follow. All their calls must enter the functions of their frames, and no other place near
+ * it may be like that.
+ *
+ * If it is not known and the thread must not be stopped, it is probably the place that the prologue
+ * shows, or else the first one above the stack pointer, that is followed by the return address of a
+ * call of this function. A few more frames must follow from there, each entered by a call.
  */
 #include "unwind/cfi.h"
 
@@ -11,6 +18,13 @@ enum {
 	WORD = SS_REG_WORD,
 	WORDS_MAX = 1 << 13, /* of one frame */
 	FRAMES = 3,	     /* that must follow, or the end of the stack */
+	FRAMES_KNOWN = 8,    /* likewise */
+	/* The first move of the stack pointer may make room for the arguments of the first call,
+	   too, which it then releases. */
+	RELEASED_MAX = 2 * WORD,
+	ARGUMENTS_MAX = 32 * WORD,
+	FUNCTION_MAX = 1 << 16, /* bytes of code that are searched */
+	CHUNK = 1024,
 };
 
 /* Whether the call before pc calls that function. */
@@ -31,6 +45,18 @@ static enum ss_step step_by_cfi(struct ss_unwind_context *ctx,
 	return ss_unwinder_cfi.step(NULL, ctx, frame);
 }
 
+/* Whether the call before pc enters that function, unless it does not say which one it enters. */
+static bool may_call(struct ss_unwind_context *ctx, uint64_t pc, uint64_t function)
+{
+	uint8_t code[SS_CALL_MAX];
+	uint64_t callee;
+
+	if (!ss_context_is_return_address(ctx, pc))
+		return false;
+	size_t n = ss_context_read_code(ctx, pc - sizeof(code), code, sizeof(code));
+	return !ctx->arch->call_target(code, n, pc, &callee) || callee == function;
+}
+
 /* Generated code, such as V8's builtins, has frame records instead of CFI. */
 static bool has_callers(struct ss_unwind_context *ctx, struct ss_unwind_frame frame)
 {
@@ -43,6 +69,22 @@ static bool has_callers(struct ss_unwind_context *ctx, struct ss_unwind_frame fr
 			return result == SS_STEP_ROOT;
 		uint64_t pc = ss_regs_pc(ctx->arch, &frame.regs);
 		if (!ss_context_is_return_address(ctx, pc))
+			return false;
+	}
+	return true;
+}
+
+/* Whether each of the frames that follow was entered by a call of its function. */
+static bool has_known_callers(struct ss_unwind_context *ctx, struct ss_unwind_frame frame)
+{
+	frame.call = true;
+	for (unsigned i = 0; i < FRAMES_KNOWN; i++) {
+		uint64_t function =
+			ss_context_find_function(ctx, ss_unwind_lookup_pc(ctx, &frame));
+		enum ss_step result = step_by_cfi(ctx, &frame);
+		if (result != SS_STEP_OK)
+			return result == SS_STEP_ROOT;
+		if (!may_call(ctx, ss_regs_pc(ctx->arch, &frame.regs), function))
 			return false;
 	}
 	return true;
@@ -64,6 +106,102 @@ static bool try_frame_pointer(struct ss_unwind_context *ctx,
 	*frame = caller;
 	return true;
 }
+
+/* By how much a function moves the stack pointer, but for pushes. False: this is not known. */
+static bool find_move(struct ss_unwind_context *ctx, uint64_t start, uint64_t end,
+		      uint64_t *ret)
+{
+	uint8_t code[CHUNK];
+	unsigned count = 0;
+
+	*ret = 0;
+	if (end - start > FUNCTION_MAX)
+		return false;
+	for (uint64_t at = start; at + SS_MOVE_MAX <= end;
+	     at += sizeof(code) - SS_MOVE_MAX + 1) {
+		size_t size = (size_t)SS_MIN(end - at, (uint64_t)sizeof(code));
+		if (ss_context_read_code(ctx, at, code, size) != size ||
+		    !ctx->arch->find_moves(code, size, &count, ret))
+			return false;
+	}
+	return count <= 1 && *ret <= (uint64_t)WORDS_MAX * WORD;
+}
+
+/* The size of the registers that a function has pushed after the frame pointer. False: its frame is
+   of another kind. */
+static bool find_pushed(struct ss_unwind_context *ctx,
+			const struct ss_unwind_frame *frame, uint64_t *ret)
+{
+	struct ss_cfi_row row;
+
+	*ret = 0;
+	if (!ss_cfi_find_row(ctx, frame, &row) || row.cfa_saved ||
+	    row.cfa_register != ctx->arch->fp || row.cfa_offset != 2 * WORD)
+		return false;
+	for (size_t i = 0; i < row.saved_count; i++) {
+		if (row.saved[i].from_fp || row.saved[i].offset > -2 * WORD)
+			return false;
+		*ret = SS_MAX(*ret, (uint64_t)(-row.saved[i].offset - 2 * WORD));
+	}
+	return *ret <= (uint64_t)SS_ROW_SAVED_MAX * WORD;
+}
+
+/* The first place from one on where the frame pointer may be. False if it may be elsewhere: before
+   that, or behind it at another direct call of the function. */
+static bool find_only_place(struct ss_unwind_context *ctx,
+			    const struct ss_unwind_frame *frame, uint64_t function,
+			    uint64_t first, struct ss_unwind_frame *ret)
+{
+	struct ss_unwind_frame caller;
+	bool found = false;
+
+	for (uint64_t at = ss_regs_sp(ctx->arch, &frame->regs);
+	     at < first + ARGUMENTS_MAX; at += WORD) {
+		caller = *frame;
+		if (!try_frame_pointer(ctx, &caller, at))
+			continue;
+		uint64_t pc = ss_regs_pc(ctx->arch, &caller.regs);
+		bool fits = may_call(ctx, pc, function);
+		if (at < first ? fits : found ? calls(ctx, pc, function) : !fits)
+			return false;
+		if (at < first || found)
+			continue;
+		found = true;
+		*ret = caller;
+	}
+	return found;
+}
+
+static enum ss_step find_known(void *state, struct ss_unwind_context *ctx,
+			       struct ss_unwind_frame *frame)
+{
+	const uint64_t sp = ss_regs_sp(ctx->arch, &frame->regs);
+	struct ss_unwind_frame caller;
+	uint64_t start;
+	uint64_t end;
+	uint64_t moved;
+	uint64_t pushed;
+
+	(void)state;
+	if (!ctx->arch->find_moves || sp % WORD != 0 ||
+	    !find_pushed(ctx, frame, &pushed) ||
+	    !ss_context_find_extent(ctx, ss_unwind_lookup_pc(ctx, frame), &start, &end) ||
+	    !find_move(ctx, start, end, &moved))
+		return SS_STEP_SKIP;
+	uint64_t size = moved + pushed;
+	uint64_t first = sp + size - SS_MIN(size, (uint64_t)RELEASED_MAX);
+	if (!find_only_place(ctx, frame, start, first, &caller) ||
+	    !has_known_callers(ctx, caller))
+		return SS_STEP_SKIP;
+	*frame = caller;
+	return SS_STEP_OK;
+}
+
+const struct ss_unwinder ss_unwinder_known_fp = {
+	.name = "CFI with the frame pointer where it must be",
+	.source = SS_FROM_CFI,
+	.step = find_known,
+};
 
 static enum ss_step step(void *state, struct ss_unwind_context *ctx,
 			 struct ss_unwind_frame *frame)

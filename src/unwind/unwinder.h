@@ -51,7 +51,8 @@ extern const struct ss_unwinder ss_unwinder_signal;	/* signal trampolines */
 extern const struct ss_unwinder ss_unwinder_cfi;	/* tables of ELF files */
 extern const struct ss_unwinder ss_unwinder_registered; /* CFI of JIT code */
 extern const struct ss_unwinder ss_unwinder_runtime;	/* code of runtimes */
-extern const struct ss_unwinder ss_unwinder_missing_fp; /* CFI, fp not known */
+extern const struct ss_unwinder ss_unwinder_known_fp;	/* CFI, fp found */
+extern const struct ss_unwinder ss_unwinder_missing_fp; /* CFI, fp searched for */
 extern const struct ss_unwinder ss_unwinder_libunwind;	/* CFI of every kind */
 extern const struct ss_unwinder ss_unwinder_go;		/* Go's runtime tables */
 extern const struct ss_unwinder ss_unwinder_new_thread; /* the root of a new one */

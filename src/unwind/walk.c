@@ -36,6 +36,7 @@ static const struct policy policies[] = {
 	{ &ss_unwinder_cfi, AFTER(NO_INFO) },
 	{ &ss_unwinder_registered, AFTER(NO_INFO) },
 	{ &ss_unwinder_runtime, AFTER(NO_INFO) },
+	{ &ss_unwinder_known_fp, AFTER(REGISTER) },
 	{ &ss_unwinder_missing_fp, AFTER(REGISTER) },
 	{ &ss_unwinder_libunwind, AFTER(COMPLEX) },
 	{ &ss_unwinder_go, AFTER(NO_INFO) },

@@ -3,6 +3,7 @@ be, and a thread that is not stopped must not be affected."""
 # ctest: serial
 
 import os
+import platform
 import re
 import shutil
 import statistics
@@ -81,15 +82,13 @@ class Lively(EndToEnd):
 class Completed(EndToEnd):
     """Stacks that need a register that is known only after a stop."""
 
-    def test_frame_pointers(self):
-        """Every stack needs a frame pointer: each thread is stopped after all, and continues as
-        it would have."""
-        target = self.start("threads_fp", 2, 5)
+    def check(self, name, *arguments):
+        """Exactly the threads whose stack needs it are stopped, and continue as they would have.
+        Returns how many."""
+        target = self.start(name, *arguments)
         stopped = self.snap(target.pid, mode="stop")
         snapshot = self.snap(target.pid, mode="auto")
-        self.assertGreater(snapshot.data["capture"]["threads_stopped"], 0)
         self.assertTrue(snapshot.data["capture"]["consistent"])
-        self.assert_stack(snapshot, "threads_fp", MAIN_STACK)
         for thread in snapshot.threads:
             other = stopped.thread(thread["tid"])
             self.assertEqual([f["pc"] for f in thread["frames"]],
@@ -100,6 +99,18 @@ class Completed(EndToEnd):
             needing = {t["tid"] for t in unwhole.threads if t["end"] == "register"}
             self.assertEqual(needing, {t["tid"] for t in snapshot.threads
                                        if t["stopped_ns"] > 0})
+        return snapshot
+
+    def test_stack_that_is_realigned(self):
+        snapshot = self.check("realigned")
+        self.assertGreater(snapshot.thread("aligned")["stopped_ns"], 0)
+
+    def test_frame_pointers(self):
+        """They are found without a stop (test_frame_pointers.py)."""
+        snapshot = self.check("threads_fp", 2, 5)
+        self.assert_stack(snapshot, "threads_fp", MAIN_STACK)
+        if platform.machine() == "x86_64" and SCHEDSTAT:
+            self.assertEqual(snapshot.data["capture"]["threads_stopped"], 0)
 
     def test_without_unwind_information(self):
         """No frame is guessed if a stop can provide the frame pointer."""

@@ -336,6 +336,49 @@ static void test_frame_size(void **state)
 	assert_int_equal(frame_size(NULL, 0), -1);
 }
 
+/* By how much code moves the stack pointer; -1: by other sizes, too. */
+static int64_t find_moves(const char *code, size_t size)
+{
+	unsigned count = 0;
+	uint64_t moved = 0;
+
+	if (!ss_arch_x86_64.find_moves((const uint8_t *)code, size, &count, &moved))
+		return -1;
+	assert_int_equal(count, moved > 0);
+	return (int64_t)moved;
+}
+
+#define FIND_MOVES(code)                                                                 \
+	find_moves(code "\x90\x90\x90\x90\x90\x90", sizeof(code) - 1 + SS_MOVE_MAX - 1)
+
+static void test_find_moves(void **state)
+{
+	(void)state;
+	/* push %rbp; mov %rsp,%rbp; sub $0x70,%rsp; add $0x70,%rsp; pop %rbp */
+	assert_int_equal(
+		FIND_MOVES("\x55\x48\x89\xe5\x48\x83\xec\x70\x48\x83\xc4\x70\x5d"), 0x70);
+	/* sub $0x120,%rsp; add $-0x80,%rsp; lea -0x28(%rbp),%rsp */
+	assert_int_equal(FIND_MOVES("\x48\x81\xec\x20\x01\x00\x00"), 0x120);
+	assert_int_equal(FIND_MOVES("\x48\x83\xc4\x80"), 0x80);
+	assert_int_equal(FIND_MOVES("\x48\x8d\x65\xd8\xc3"), 0);
+	/* sub %rax,%rsp; sub %r8,%rsp; and $-64,%rsp; mov %rax,%rsp; mov %rbp,%rsp */
+	assert_int_equal(FIND_MOVES("\x48\x29\xc4"), -1);
+	assert_int_equal(FIND_MOVES("\x4c\x29\xc4"), -1);
+	assert_int_equal(FIND_MOVES("\x48\x83\xe4\xc0"), -1);
+	assert_int_equal(FIND_MOVES("\x48\x89\xc4"), -1);
+	assert_int_equal(FIND_MOVES("\x48\x89\xec"), -1);
+	/* sub 8(%rdi),%rsp; mov 8(%rdi),%rsp; lea (%rsp,%rax),%rsp; xchg %rax,%rsp */
+	assert_int_equal(FIND_MOVES("\x48\x2b\x67\x08"), -1);
+	assert_int_equal(FIND_MOVES("\x48\x8b\x67\x08"), -1);
+	assert_int_equal(FIND_MOVES("\x48\x8d\x24\x04"), -1);
+	assert_int_equal(FIND_MOVES("\x48\x87\xc4"), -1);
+	/* The same of other registers: sub %rax,%r12; mov %rax,%r12; mov 8(%rdi),%r12 */
+	assert_int_equal(FIND_MOVES("\x49\x29\xc4"), 0);
+	assert_int_equal(FIND_MOVES("\x49\x89\xc4"), 0);
+	assert_int_equal(FIND_MOVES("\x4c\x8b\x67\x08"), 0);
+	assert_int_equal(find_moves("\x48\x29\xc4", 3), 0);
+}
+
 static void test_call_target(void **state)
 {
 	static const uint8_t direct[] = { 0x90, 0xe8, 0xfb, 0xff, 0xff, 0xff };
@@ -450,6 +493,7 @@ int main(void)
 		cmocka_unit_test(test_restarted_call),
 		cmocka_unit_test(test_next_argument),
 		cmocka_unit_test(test_frame_size),
+		cmocka_unit_test(test_find_moves),
 		cmocka_unit_test(test_call_target),
 		cmocka_unit_test(test_registers),
 		cmocka_unit_test(test_samples),
