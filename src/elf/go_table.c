@@ -10,7 +10,9 @@ enum {
 	RELOCATIONS_MAX = 1 << 21, /* 48 MiB; large programs have 200,000 */
 	RELOCATIONS_AT_ONCE = 1024,
 	TABLE_ALIGNMENT = 32,
+	BUILD_INFO_ALIGNMENT = 16,
 	SEARCHED_AT_ONCE = 1 << 16,
+	DYNAMIC_MAX = 1024, /* entries; a few dozen */
 	TRIES_MAX = 16,
 };
 
@@ -53,6 +55,49 @@ static bool find_addend(const struct ss_elf *elf, uint64_t offset, size_t count,
 	return false;
 }
 
+/* The relocations, as a section, of a file without section headers; empty: there are none. */
+static Elf64_Shdr find_dynamic_relocations(const struct ss_elf *elf)
+{
+	Elf64_Shdr ret = { .sh_type = SHT_RELA };
+	const Elf64_Phdr *dynamic = NULL;
+	uint64_t size = 0;
+
+	for (size_t i = 0; i < elf->segment_count && !dynamic; i++)
+		dynamic = elf->segments[i].p_type == PT_DYNAMIC ? &elf->segments[i] :
+								  NULL;
+	for (uint64_t i = 0; dynamic && i < DYNAMIC_MAX; i++) {
+		Elf64_Dyn entry;
+		if ((i + 1) * sizeof(entry) > dynamic->p_filesz ||
+		    !ss_elf_read(elf, dynamic->p_offset + i * sizeof(entry), &entry,
+				 sizeof(entry)) ||
+		    entry.d_tag == DT_NULL)
+			break;
+		if (entry.d_tag == DT_RELASZ)
+			size = entry.d_un.d_val;
+		else if (entry.d_tag == DT_RELA)
+			ret.sh_addr = entry.d_un.d_ptr;
+	}
+	if (ret.sh_addr && ss_elf_locate(elf, ret.sh_addr, &ret.sh_offset))
+		ret.sh_size = size;
+	return ret;
+}
+
+/* Searches a table of relocations, of which at most *left are read. False: not found. */
+static bool search_relocations(const struct ss_elf *elf, const Elf64_Shdr *section,
+			       uint64_t address, uint64_t *left, uint64_t *ret)
+{
+	const uint64_t count = SS_MIN(section->sh_size / sizeof(Elf64_Rela), *left);
+
+	*left -= count;
+	for (uint64_t at = 0; at < count; at += RELOCATIONS_AT_ONCE) {
+		if (find_addend(elf, section->sh_offset + at * sizeof(Elf64_Rela),
+				(size_t)SS_MIN(count - at, (uint64_t)RELOCATIONS_AT_ONCE),
+				address, ret))
+			return true;
+	}
+	return false;
+}
+
 /* In position-independent programs the dynamic linker writes the address. Finds it in the
    relocations. 0: not found. */
 static uint64_t find_relocated(const struct ss_elf *elf, uint64_t address)
@@ -60,20 +105,16 @@ static uint64_t find_relocated(const struct ss_elf *elf, uint64_t address)
 	uint64_t left = RELOCATIONS_MAX; /* of all tables */
 	uint64_t ret = 0;
 
+	if (elf->section_count == 0) {
+		const Elf64_Shdr section = find_dynamic_relocations(elf);
+		(void)search_relocations(elf, &section, address, &left, &ret);
+		return ret;
+	}
 	for (size_t i = 1; i < elf->section_count && left; i++) {
 		const Elf64_Shdr *section = &elf->sections[i];
-		uint64_t count = section->sh_type == SHT_RELA ?
-					 section->sh_size / sizeof(Elf64_Rela) :
-					 0;
-		count = SS_MIN(count, left);
-		left -= count;
-		for (uint64_t at = 0; at < count; at += RELOCATIONS_AT_ONCE) {
-			if (find_addend(elf, section->sh_offset + at * sizeof(Elf64_Rela),
-					(size_t)SS_MIN(count - at,
-						       (uint64_t)RELOCATIONS_AT_ONCE),
-					address, &ret))
-				return ret;
-		}
+		if (section->sh_type == SHT_RELA &&
+		    search_relocations(elf, section, address, &left, &ret))
+			return ret;
 	}
 	return 0;
 }
@@ -157,28 +198,115 @@ static bool may_be_head(const uint8_t *bytes)
 	       head->pointer_size == 8;
 }
 
-/* Up to Go 1.25 the linker of C puts the table of programs with C code that are
-   position-independent, and of libraries, between other data. */
-static bool search_table(const struct ss_elf *elf, const Elf64_Shdr *section,
-			 struct ss_go_table *ret)
+static bool is_build_info(const uint8_t *bytes)
+{
+	static const char magic[] = "\xff Go buildinf:";
+
+	return memcmp(bytes, magic, sizeof(magic) - 1) == 0;
+}
+
+/* Searches a section from offset *ret on for something that is aligned. */
+static bool find_aligned(const struct ss_elf *elf, const Elf64_Shdr *section,
+			 unsigned alignment, bool (*is_wanted)(const uint8_t *bytes),
+			 uint64_t *ret)
 {
 	_Alignas(TABLE_ALIGNMENT) uint8_t part[SEARCHED_AT_ONCE];
-	const uint64_t first = -section->sh_addr % TABLE_ALIGNMENT;
-	unsigned tries = TRIES_MAX;
 
-	for (uint64_t at = first; at < section->sh_size && tries; at += sizeof(part)) {
-		size_t size =
+	for (uint64_t at = *ret + -(section->sh_addr + *ret) % alignment;
+	     at < section->sh_size; at += sizeof(part)) {
+		const size_t size =
 			(size_t)SS_MIN(section->sh_size - at, (uint64_t)sizeof(part));
 		if (!ss_elf_read(elf, section->sh_offset + at, part, size))
 			return false;
-		for (size_t i = 0; i + TABLE_ALIGNMENT <= size && tries;
-		     i += TABLE_ALIGNMENT) {
-			if (!may_be_head(part + i))
+		for (size_t i = 0; i + alignment <= size; i += alignment) {
+			if (!is_wanted(part + i))
 				continue;
-			if (read_table(elf, section, at + i, ret))
-				return true;
-			tries--; /* each may search all relocations */
+			*ret = at + i;
+			return true;
 		}
+	}
+	return false;
+}
+
+static bool is_code(const struct ss_elf *elf, uint64_t address)
+{
+	for (size_t i = 0; i < elf->segment_count; i++) {
+		const Elf64_Phdr *segment = &elf->segments[i];
+		if (segment->p_type == PT_LOAD && (segment->p_flags & PF_X) &&
+		    address - segment->p_vaddr < segment->p_filesz)
+			return true;
+	}
+	return false;
+}
+
+/* Up to Go 1.25 the linker of C puts the table of programs with C code that are
+   position-independent, and of libraries, between other data. */
+static bool search_table(const struct ss_elf *elf, const Elf64_Shdr *section,
+			 unsigned *tries, struct ss_go_table *ret)
+{
+	for (uint64_t at = 0;
+	     find_aligned(elf, section, TABLE_ALIGNMENT, may_be_head, &at);
+	     at += TABLE_ALIGNMENT) {
+		if (read_table(elf, section, at, ret) && is_code(elf, ret->text))
+			return true;
+		if (--*tries == 0) /* each may search all relocations */
+			return false;
+	}
+	return false;
+}
+
+/* Without section headers: the next segment that is to be searched, as a section. */
+static bool next_segment(const struct ss_elf *elf, uint32_t flags, size_t *index,
+			 uint64_t *left, Elf64_Shdr *ret)
+{
+	while (*index < elf->segment_count) {
+		const Elf64_Phdr *segment = &elf->segments[(*index)++];
+		if (segment->p_type != PT_LOAD || (segment->p_flags & flags) != flags ||
+		    segment->p_filesz > *left)
+			continue;
+		*left -= segment->p_filesz;
+		*ret = (Elf64_Shdr){ .sh_addr = segment->p_vaddr,
+				     .sh_offset = segment->p_offset,
+				     .sh_size = segment->p_filesz };
+		return true;
+	}
+	return false;
+}
+
+bool ss_go_find_build_info(const struct ss_elf *elf, Elf64_Shdr *ret)
+{
+	const Elf64_Shdr *section = ss_elf_find_section(elf, ".go.buildinfo");
+	uint64_t left = SS_ELF_SECTION_MAX;
+	Elf64_Shdr segment;
+
+	if (section)
+		*ret = *section;
+	if (elf->section_count > 0)
+		return section != NULL;
+	for (size_t i = 0; next_segment(elf, PF_W, &i, &left, &segment);) {
+		uint64_t at = 0;
+		if (!find_aligned(elf, &segment, BUILD_INFO_ALIGNMENT, is_build_info,
+				  &at))
+			continue;
+		*ret = (Elf64_Shdr){ .sh_offset = segment.sh_offset + at,
+				     .sh_size = segment.sh_size - at };
+		return true;
+	}
+	return false;
+}
+
+/* The table of a program of Go without section headers. */
+static bool search_segments(const struct ss_elf *elf, struct ss_go_table *ret)
+{
+	uint64_t left = SS_ELF_SECTION_MAX;
+	unsigned tries = TRIES_MAX;
+	Elf64_Shdr found;
+
+	if (!ss_go_find_build_info(elf, &found))
+		return false;
+	for (size_t i = 0; tries && next_segment(elf, 0, &i, &left, &found);) {
+		if (search_table(elf, &found, &tries, ret))
+			return true;
 	}
 	return false;
 }
@@ -186,8 +314,11 @@ static bool search_table(const struct ss_elf *elf, const Elf64_Shdr *section,
 bool ss_go_table_find(const struct ss_elf *elf, struct ss_go_table *ret)
 {
 	const Elf64_Shdr *section = ss_elf_find_section(elf, ".gopclntab");
+	unsigned tries = TRIES_MAX;
 	bool named = true;
 
+	if (elf->section_count == 0)
+		return search_segments(elf, ret);
 	if (!section)
 		section = ss_elf_find_section(elf, ".data.rel.ro.gopclntab");
 	if (!section && ss_elf_find_section(elf, ".go.buildinfo")) {
@@ -196,7 +327,8 @@ bool ss_go_table_find(const struct ss_elf *elf, struct ss_go_table *ret)
 	}
 	if (!section || section->sh_size > SS_ELF_SECTION_MAX)
 		return false;
-	return named ? read_table(elf, section, 0, ret) : search_table(elf, section, ret);
+	return named ? read_table(elf, section, 0, ret) :
+		       search_table(elf, section, &tries, ret);
 }
 
 static uint64_t read_word(const struct ss_go_table *go, const uint8_t *bytes,

@@ -6,6 +6,7 @@
 #ifndef SS_ELF_GO_TABLE_H
 #define SS_ELF_GO_TABLE_H
 
+#include "elf/elffile.h"
 #include "elf/tables.h"
 
 /* Offsets are relative to the start of the section. */
@@ -23,7 +24,13 @@ struct ss_go_table {
 	uint64_t names_end;
 };
 
-/* False: there is none, it is corrupted, or its layout is unknown. */
+/* Where the version of Go and the modules of a program are (.go.buildinfo, see Go's
+   src/debug/buildinfo): offset and size in the file. Without section headers, the writable
+   segments are searched. False: it is not a program of Go. */
+bool ss_go_find_build_info(const struct ss_elf *elf, Elf64_Shdr *ret);
+
+/* Without section headers, all segments are searched. False: there is none, it is corrupted, or its
+   layout is unknown. */
 bool ss_go_table_find(const struct ss_elf *elf, struct ss_go_table *ret);
 
 /* Reads the names as a symbol table. False: as above, or no memory. */

@@ -177,6 +177,15 @@ def plain(name):
     return re.sub(r"\[.*\]|\.abi\d$|\.abiinternal$", "", name)
 
 
+def remove_sections(path):
+    """The section headers and what refers to them; they are at the end, or between other data."""
+    with open(path, "r+b") as file:
+        file.seek(0x28) # e_shoff
+        file.write(bytes(8))
+        file.seek(0x3c) # e_shnum, e_shstrndx
+        file.write(bytes(4))
+
+
 def parse_dump(text):
     found = [Dumped(block) for block in text.split("\n\n") if block.startswith("goroutine ")]
     return {goroutine.id: goroutine for goroutine in found if goroutine.id}
@@ -239,8 +248,11 @@ class Goroutines(EndToEnd):
                 self.assertEqual(one[1:], other[1:], (dumped.id, ours, theirs))
         self.assertEqual(len(ours), len(theirs), (dumped.id, ours, theirs))
 
-    def compare(self, compiler, *flags, count=50, lines=True):
-        target = self.run_program(self.build(compiler, *flags), count)
+    def compare(self, compiler, *flags, count=50, lines=True, sections=True):
+        program = self.build(compiler, *flags)
+        if not sections:
+            remove_sections(program)
+        target = self.run_program(program, count)
         self.await_read(target)
         snapshot = self.snap(target.pid, status=(0, 1))
         found = self.goroutines(snapshot)
@@ -291,6 +303,13 @@ class Goroutines(EndToEnd):
         for compiler in COMPILERS:
             with self.subTest(compiler):
                 self.compare(compiler, "-buildmode=pie", "-ldflags=-s -w", lines=False)
+
+    def test_without_sections(self):
+        """Programs without section headers, as sstrip(1) leaves them, linked in each way."""
+        for flags in ([], ["-buildmode=pie"],
+                      ["-buildmode=pie", "-ldflags=-linkmode=external"]):
+            with self.subTest(flags):
+                self.compare("go", *flags, lines=False, sections=False)
 
     def test_linked_by_c(self):
         """The linker of C puts the function table of such programs between other data."""

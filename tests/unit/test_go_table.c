@@ -32,12 +32,14 @@ enum { MODULE = 0x600000, MODULE_NAME = 45 };
 
 struct image {
 	Elf64_Ehdr header;
-	Elf64_Phdr program;
+	Elf64_Phdr programs[4];
 	Elf64_Shdr sections[SECTIONS];
 	Elf64_Rela relocations[2];
 	char names[sizeof(section_names)];
-	uint8_t table[SIZE];
+	_Alignas(32) uint8_t table[SIZE];
 	uint64_t module[23];
+	Elf64_Dyn dynamic[3];
+	_Alignas(16) char build_info[64];
 };
 
 static void put(struct image *image, size_t offset, uint64_t value, size_t size)
@@ -49,7 +51,7 @@ static void begin(struct image *image, uint32_t magic)
 {
 	*image = (struct image){ .header = { .e_type = ET_EXEC,
 					     .e_machine = EM_X86_64,
-					     .e_phoff = offsetof(struct image, program),
+					     .e_phoff = offsetof(struct image, programs),
 					     .e_phentsize = sizeof(Elf64_Phdr),
 					     .e_phnum = 1,
 					     .e_shoff = offsetof(struct image, sections),
@@ -59,10 +61,10 @@ static void begin(struct image *image, uint32_t magic)
 	memcpy(image->header.e_ident, ELFMAG, SELFMAG);
 	image->header.e_ident[EI_CLASS] = ELFCLASS64;
 	image->header.e_ident[EI_DATA] = ELFDATA2LSB;
-	image->program = (Elf64_Phdr){ .p_type = PT_LOAD,
-				       .p_flags = PF_R,
-				       .p_vaddr = 0x400000,
-				       .p_filesz = sizeof(*image) };
+	image->programs[0] = (Elf64_Phdr){ .p_type = PT_LOAD,
+					   .p_flags = PF_R,
+					   .p_vaddr = 0x400000,
+					   .p_filesz = sizeof(*image) };
 	image->sections[GO_TABLE] =
 		(Elf64_Shdr){ .sh_name = 1,
 			      .sh_type = SHT_PROGBITS,
@@ -290,6 +292,65 @@ static void test_text_of_module(void **state)
 	check(&image);
 }
 
+static Elf64_Phdr segment(uint32_t type, uint32_t flags, uint64_t address, size_t offset,
+			  size_t size)
+{
+	return (Elf64_Phdr){ .p_type = type,
+			     .p_flags = flags,
+			     .p_vaddr = address,
+			     .p_offset = offset,
+			     .p_filesz = size };
+}
+
+/* The code, and the data with the version of Go, are recognised by their segments. */
+static void remove_sections(struct image *image)
+{
+	image->header.e_shoff = image->header.e_shnum = image->header.e_shstrndx = 0;
+	image->header.e_phnum = 3;
+	image->programs[1] = segment(PT_LOAD, PF_R | PF_X, TEXT, 0, 0x100);
+	image->programs[2] = segment(PT_LOAD, PF_R | PF_W, 0x700000,
+				     offsetof(struct image, build_info),
+				     sizeof(image->build_info));
+	memcpy(image->build_info + 16, "\xff Go buildinf:", 14);
+}
+
+static void test_without_sections(void **state)
+{
+	struct image image;
+
+	(void)state;
+	make_1_18(&image, 0xfffffff1);
+	remove_sections(&image);
+	check(&image);
+	image.build_info[16] = 0;
+	check_none(&image);
+	image.build_info[16] = '\xff';
+	image.programs[1].p_flags = PF_R;
+	check_none(&image);
+	/* The loader writes the start of the text. */
+	image.programs[1].p_flags = PF_R | PF_X;
+	put(&image, 24, 0, 8);
+	check_none(&image);
+	image.header.e_phnum = 4;
+	image.programs[3] = segment(PT_DYNAMIC, PF_R, 0, offsetof(struct image, dynamic),
+				    sizeof(image.dynamic));
+	image.dynamic[0] = (Elf64_Dyn){ .d_tag = DT_RELASZ,
+					.d_un.d_val = sizeof(image.relocations) };
+	image.dynamic[1] = (Elf64_Dyn){ .d_tag = DT_RELA,
+					.d_un.d_ptr = 0x400000 + offsetof(struct image,
+									  relocations) };
+	image.relocations[1] = (Elf64_Rela){
+		.r_offset = 0x400000 + offsetof(struct image, table) + 24,
+		.r_addend = TEXT,
+	};
+	check(&image);
+	image.dynamic[0].d_un.d_val = sizeof(*image.relocations);
+	check_none(&image);
+	image.dynamic[0].d_un.d_val = UINT64_MAX;
+	image.dynamic[1].d_un.d_ptr = UINT64_MAX - 7;
+	check_none(&image);
+}
+
 static void use(const struct image *bytes)
 {
 	_cleanup_(ss_image_cleanup) struct ss_image *image = open_image(bytes);
@@ -311,13 +372,15 @@ static void test_hostile(void **state)
 	check_none(&image);
 	for (size_t i = 0; i < SIZE; i++) {
 		for (size_t j = 0; j < sizeof(values); j++) {
-			for (unsigned layout = 0; layout < 3; layout++) {
+			for (unsigned layout = 0; layout < 4; layout++) {
 				if (layout == 0)
 					make_1_2(&image);
 				else if (layout == 1)
 					make_1_16(&image);
 				else
 					make_1_18(&image, 0xfffffff0);
+				if (layout == 3)
+					remove_sections(&image);
 				image.table[i] = values[j];
 				use(&image);
 			}
@@ -336,6 +399,7 @@ int main(void)
 		cmocka_unit_test(test_layouts),
 		cmocka_unit_test(test_position_independent),
 		cmocka_unit_test(test_text_of_module),
+		cmocka_unit_test(test_without_sections),
 		cmocka_unit_test(test_hostile),
 	};
 

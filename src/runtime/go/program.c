@@ -20,13 +20,15 @@ static const char list_user[] = "runtime.allgadd";
    preceded by its length. False: there is none. */
 static bool read_version(const struct ss_elf *elf, struct ss_go_program *ret)
 {
-	const Elf64_Shdr *section = ss_elf_find_section(elf, ".go.buildinfo");
 	static const char magic[] = "\xff Go buildinf:";
 	uint8_t head[BUILD_INFO_STRINGS + 1 + sizeof(ret->version)] = {};
-	size_t size = section ? SS_MIN(sizeof(head), section->sh_size) : 0;
+	Elf64_Shdr section;
 
+	if (!ss_go_find_build_info(elf, &section))
+		return false;
+	size_t size = SS_MIN(sizeof(head), section.sh_size);
 	if (size < BUILD_INFO_STRINGS ||
-	    !ss_elf_read(elf, section->sh_offset, head, size) ||
+	    !ss_elf_read(elf, section.sh_offset, head, size) ||
 	    memcmp(head, magic, sizeof(magic) - 1) != 0)
 		return false;
 	size_t length = head[BUILD_INFO_STRINGS];
