@@ -216,6 +216,25 @@ bool ss_elf_find_symbols(const struct ss_module_impl *module, const char *const 
 	return found;
 }
 
+bool ss_elf_find_hidden_symbols(const struct ss_module_impl *module, const char *section,
+				const char *const *names, size_t count,
+				struct ss_elf_symbol *ret)
+{
+	_cleanup_(ss_elf_cleanup) struct ss_elf *elf = ss_elf_from_module(module);
+	const Elf64_Shdr *first = elf ? ss_elf_find_section(elf, section) : NULL;
+
+	memset(ret, 0, count * sizeof(*ret));
+	if (!first || !first->sh_addr)
+		return false;
+	for (size_t i = 0; i < elf->section_count; i++) {
+		if (elf->sections[i].sh_type == SHT_SYMTAB)
+			search(elf, &elf->sections[i], names, count, ret);
+	}
+	ret[0] = (struct ss_elf_symbol){ .address = first->sh_addr,
+					 .size = first->sh_size };
+	return true;
+}
+
 bool ss_elf_find_section_address(const struct ss_module_impl *module, const char *name,
 				 struct ss_elf_symbol *ret)
 {

@@ -20,6 +20,12 @@ struct ss_elf_symbol {
 bool ss_elf_find_symbols(const struct ss_module_impl *module, const char *const *names,
 			 size_t count, struct ss_elf_symbol *ret);
 
+/* The same for symbols that are not exported, of a module in which the first one is all of a section
+   of its own, which stripping leaves. Searches all symbols, if the module has that section. */
+bool ss_elf_find_hidden_symbols(const struct ss_module_impl *module, const char *section,
+				const char *const *names, size_t count,
+				struct ss_elf_symbol *ret);
+
 /* Finds a section by name, which stripping leaves. False: the module has none. */
 bool ss_elf_find_section_address(const struct ss_module_impl *module, const char *name,
 				 struct ss_elf_symbol *ret);

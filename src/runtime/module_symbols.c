@@ -82,7 +82,7 @@ static void keep(struct ss_session_slot *slot, struct ss_module_impl *module,
 }
 
 bool ss_module_symbols_find(const struct ss_runtime_process *process, int32_t index,
-			    const char *const *names, size_t count,
+			    const char *const *names, size_t count, const char *section,
 			    struct ss_elf_symbol *ret, uint64_t *ret_bias)
 {
 	struct ss_module_impl *module = process->capture->modules.items[index];
@@ -98,7 +98,8 @@ bool ss_module_symbols_find(const struct ss_runtime_process *process, int32_t in
 		return kept->symbols != NULL;
 	}
 	ss_session_note(process->session, index);
-	if (ss_elf_find_symbols(module, names, count, ret) && ret[0].address)
+	if ((ss_elf_find_symbols(module, names, count, ret) && ret[0].address) ||
+	    (section && ss_elf_find_hidden_symbols(module, section, names, count, ret)))
 		image = ss_image_new(module);
 	if (image)
 		*ret_bias = ss_image_bias(image, module);

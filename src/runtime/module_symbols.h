@@ -10,11 +10,12 @@
 
 /*
  * Finds symbols of a module of the capture, by index. names: a constant, of which the module must
- * have the first one. Fills ret, whose addresses are those in the file, and *ret_bias. False: it is
- * not there, or its file must not be read.
+ * have the first one, exported or, unless section is NULL, in a section of its own with that name.
+ * Fills ret, whose addresses are those in the file, and *ret_bias. False: it is not there, or its
+ * file must not be read.
  */
 bool ss_module_symbols_find(const struct ss_runtime_process *process, int32_t index,
-			    const char *const *names, size_t count,
+			    const char *const *names, size_t count, const char *section,
 			    struct ss_elf_symbol *ret, uint64_t *ret_bias);
 
 /* Finds a section by name: its address in the process, and its size. False: the same. */

@@ -14,6 +14,7 @@ import signal
 import struct
 import subprocess
 import sys
+import sysconfig
 import tempfile
 import time
 import unittest
@@ -74,6 +75,17 @@ called.wait()
 db.create_function("other", 0, lambda: 2)
 """
 
+
+# A program in C that executes Python.
+EMBED = r"""
+#include <Python.h>
+int main(void)
+{
+	Py_Initialize();
+	return PyRun_SimpleString("import time\ndef inner():\n time.sleep(1000)\n"
+				  "def outer():\n inner()\nouter()\n");
+}
+"""
 
 # Deep recursion: of Python, through functions in C, or of generators. Prints the calls above the
 # innermost one, as Python has them. Arguments: which, and how deep.
@@ -718,6 +730,43 @@ class Python(unittest.TestCase):
         thread = snapshot(program.pid)["threads"][0]
         self.assertNotIn("_PyEval_EvalFrameDefault",
                          [frame["symbol"] for frame in thread["frames"]])
+
+    def test_linked_statically(self):
+        """A program of another name that has the interpreter in it and does not export it: found by its
+        section; a stripped one does not say its version before 3.13."""
+        config = sysconfig.get_config_var("LIBPL")
+        archive = os.path.join(config, "libpython%d.%d.a" % sys.version_info[:2])
+        if not os.path.exists(archive):
+            self.skipTest("needs libpython3-dev")
+        flags = " ".join(sysconfig.get_config_var(name) or "" for name in
+                         ("LIBS", "SYSLIBS", "MODLIBS")).split()
+        with tempfile.TemporaryDirectory(prefix="stacksnap-") as directory:
+            source, program = (os.path.join(directory, name) for name in ("embed.c", "service"))
+            with open(source, "w", encoding="ascii") as file:
+                file.write(EMBED)
+            subprocess.run([os.environ["CC"], "-I", sysconfig.get_path("include"), source, "-o",
+                            program, archive, *flags, "-lexpat", "-lz", "-lm"], check=True)
+            names = [frame["symbol"] for frame in self.embedded(program)["frames"]
+                     if frame["kind"] == "python"]
+            self.assertEqual(names, ["inner", "outer", "<module>"])
+            subprocess.run(["strip", "-o", program + "d", program], check=True)
+            thread = self.embedded(program + "d")
+            kinds = {frame["kind"] for frame in thread["frames"]}
+            if sys.version_info >= (3, 13):
+                self.assertIn("python", kinds)
+            else:
+                self.assertEqual((kinds, thread["native_reason"]),
+                                 ({"native"}, "CPython: its version is not known"))
+
+    def embedded(self, program):
+        """The main thread of a program when it sleeps."""
+        process = subprocess.Popen([program])
+        self.addCleanup(process.wait)
+        self.addCleanup(process.kill)
+
+        harness.wait_until(lambda: "clock_nanosleep" in json.dumps(snapshot(process.pid)),
+                           "the program to sleep")
+        return snapshot(process.pid)["threads"][0]
 
     def test_unknown_version(self):
         """A later version has other structures: native frames, and a reason. This one is made from

@@ -66,12 +66,12 @@ static void check(const struct process *process, int32_t index)
 	struct ss_elf_symbol found[3] = {};
 	uint64_t bias = 0;
 
-	assert_true(ss_module_symbols_find(&process->process, index, present, 3, found,
-					   &bias));
+	assert_true(ss_module_symbols_find(&process->process, index, present, 3, NULL,
+					   found, &bias));
 	assert_int_equal(found[1].address - found[0].address, 1);
 	assert_int_equal(found[2].address, 0);
-	assert_false(ss_module_symbols_find(&process->process, index, absent, 2, found,
-					    &bias));
+	assert_false(ss_module_symbols_find(&process->process, index, absent, 2, NULL,
+					    found, &bias));
 }
 
 /* The second time nothing is read, neither for symbols that are there nor for others. */
@@ -120,8 +120,8 @@ static void test_skipped(void **state)
 	check(&process, 1);
 	process.session->skip_modules = skipped;
 	process.session->skip_count = 1;
-	assert_false(
-		ss_module_symbols_find(&process.process, 1, present, 3, found, &bias));
+	assert_false(ss_module_symbols_find(&process.process, 1, present, 3, NULL, found,
+					    &bias));
 	check(&process, 2);
 	tear_down(&process);
 }

@@ -153,6 +153,8 @@ static const struct ss_python_layout layouts[] = {
 /* The table of a running 3.13 or 3.14 (struct _Py_DebugOffsets of pycore_runtime.h and
    pycore_debug_offsets.h): 64-bit words in groups. Each group begins with the size of its
    structure. */
+#define COOKIE "xdebugpy"
+
 enum group { RUNTIME, INTERP, THREAD, FRAME, CODE, BYTES, UNICODE, GROUPS };
 
 enum {
@@ -274,7 +276,7 @@ static bool read_table(const struct ss_memory *memory, uint64_t runtime, uint32_
 
 	*ret_why = "the table of its offsets is not valid";
 	if (!ss_memory_read(memory, runtime, words, sizeof(words)) ||
-	    memcmp(words, "xdebugpy", sizeof(words[0])) != 0 ||
+	    memcmp(words, COOKIE, sizeof(words[0])) != 0 ||
 	    words[WORD_VERSION] != version)
 		return false;
 	if (words[WORD_FREE_THREADED] != 0) {
@@ -306,6 +308,17 @@ static bool read_table(const struct ss_memory *memory, uint64_t runtime, uint32_
 	return ret->thread_size <= READ_MAX && ret->frame_size <= READ_MAX &&
 	       ret->code_size <= READ_MAX && bytecode <= READ_MAX && ascii == 40 &&
 	       words[groups->words[BYTES] + 2] == 32;
+}
+
+uint32_t ss_python_layout_version(const struct ss_memory *memory, uint64_t runtime)
+{
+	uint64_t words[WORD_VERSION + 1];
+
+	if (!ss_memory_read(memory, runtime, words, sizeof(words)) ||
+	    memcmp(words, COOKIE, sizeof(words[0])) != 0 ||
+	    words[WORD_VERSION] > UINT32_MAX)
+		return 0;
+	return (uint32_t)words[WORD_VERSION];
 }
 
 bool ss_python_layout_find(uint32_t version, const char *machine,

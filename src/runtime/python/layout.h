@@ -74,6 +74,10 @@ struct ss_python_layout {
 	bool gil_in_interpreter;
 };
 
+/* From 3.13 on: the version that the table in memory has, 0x030d00f0 for 3.13.0. 0: there is no table.
+   runtime is the address of _PyRuntime. */
+uint32_t ss_python_layout_version(const struct ss_memory *memory, uint64_t runtime);
+
 /* The layout of a version, 0x030b07f0 for 3.11.7, on a machine ("x86_64"). runtime is the address of _PyRuntime. False: it
    is not known; *ret_why says why, a constant. */
 bool ss_python_layout_find(uint32_t version, const char *machine,

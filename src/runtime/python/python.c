@@ -98,8 +98,9 @@ static bool find_in_module(const struct ss_runtime_process *process, int32_t ind
 			   struct found *ret)
 {
 	*ret = (struct found){ .module = process->capture->modules.items[index] };
-	return ss_module_symbols_find(process, index, symbol_names, SYMBOLS, ret->symbols,
-				      &ret->bias);
+	/* A program into which libpython.a was linked need not export it. */
+	return ss_module_symbols_find(process, index, symbol_names, SYMBOLS, ".PyRuntime",
+				      ret->symbols, &ret->bias);
 }
 
 static const char *base_name(const char *path)
@@ -155,12 +156,14 @@ static uint32_t find_version(const struct ss_runtime_process *process,
 	const struct ss_elf_symbol *symbol = &found->symbols[SYMBOL_VERSION];
 	uint32_t version = 0;
 
-	if (!symbol->address)
-		return version_of_path(found->module->pub.path);
-	return ss_memory_read_u32(process->memory, symbol->address + found->bias,
-				  &version) ?
-		       version :
-		       0;
+	if (symbol->address)
+		return ss_memory_read_u32(process->memory, symbol->address + found->bias,
+					  &version) ?
+			       version :
+			       0;
+	version = ss_python_layout_version(
+		process->memory, found->symbols[SYMBOL_RUNTIME].address + found->bias);
+	return version ? version : version_of_path(found->module->pub.path);
 }
 
 static const char *describe_version(const struct ss_runtime_process *process,
@@ -287,7 +290,7 @@ static void close_python(void *state)
 static bool open_python(const struct ss_runtime_process *process,
 			struct ss_runtime_info *info, void **ret)
 {
-	const char *why = NULL;
+	const char *why = "its version is not known";
 	struct found found;
 
 	if (!find_module(process, &found))
@@ -312,16 +315,20 @@ static bool open_python(const struct ss_runtime_process *process,
 			.start = loop->address + found.bias,
 			.end = loop->address + found.bias + loop->size,
 		};
-	if (version == 0)
-		python->problem = "its version is not known";
-	else if (!ss_python_layout_find(version, process->capture->arch->name,
-					process->memory, python->runtime, &python->layout,
-					&why)) {
+	if (version == 0 ||
+	    !ss_python_layout_find(version, process->capture->arch->name, process->memory,
+				   python->runtime, &python->layout, &why)) {
 		python->problem = describe_problem(process, info->version, why);
 		if (!python->problem)
 			return false;
 	}
 	info->problem = python->problem;
+	/* In a stripped program, any of its code may be the loop. */
+	if (python->problem && python->loop.end == 0)
+		python->loop = (struct range){
+			.start = found.module->pub.base,
+			.end = found.module->pub.base + found.module->pub.size,
+		};
 	if (!python->problem && process->read_ranges)
 		python->codes.kept = ss_python_kept_begin(process, &python->layout);
 	return python->problem || find_states(python);

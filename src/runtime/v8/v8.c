@@ -53,8 +53,8 @@ static bool read_symbols(const struct ss_runtime_process *process, int32_t index
 	struct ss_elf_symbol symbols[SS_V8_SYMBOLS];
 	uint64_t bias = 0;
 
-	if (!ss_module_symbols_find(process, index, ss_v8_symbols, SS_V8_SYMBOLS, symbols,
-				    &bias))
+	if (!ss_module_symbols_find(process, index, ss_v8_symbols, SS_V8_SYMBOLS, NULL,
+				    symbols, &bias))
 		return false;
 	for (size_t i = 0; i < SS_V8_SYMBOLS; i++) {
 		uint64_t address = symbols[i].address;
