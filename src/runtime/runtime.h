@@ -184,6 +184,10 @@ struct ss_runtime {
 	/* Finds the calls of a thread; it has none if it is not one of the runtime's. False
 	   without memory. */
 	bool (*walk)(void *state, struct ss_runtime_thread *thread);
+	/* Whether the code at pc is of the runtime, and of nothing else. Native frames there that
+	   are between two of its calls lead from one to the other, and are left out as those
+	   that execute calls. NULL: none are. */
+	bool (*is_own_code)(void *state, uint64_t pc);
 	/* Of a thread whose calls are known from the previous capture of a series, since when it has not
 	   run: what a walk would set for locks(). False: it is to be walked. NULL: nothing. */
 	bool (*skip)(void *state, const struct ss_capture_thread *thread);

@@ -28,6 +28,11 @@ struct ss_runtimes {
 	SS_VECTOR(struct ss_frame) frames;
 	SS_VECTOR(uint32_t) map;
 	SS_VECTOR(struct ss_runtime_call) calls; /* of a thread */
+	/* The native frames of the first and the last of them, by runtime; 0: none */
+	struct {
+		size_t first;
+		size_t last;
+	} spans[RUNTIMES];
 	/* Threads whose calls must be copied with their stacks, by runtime */
 	SS_VECTOR(const struct ss_capture_thread *) wanted[RUNTIMES];
 };
@@ -173,20 +178,38 @@ static bool add_native(struct ss_runtimes *runtimes, const struct ss_frame *nati
 
 /* Adds the calls that a runtime has found. A thread may execute code of several: Python that calls
    Java. */
-static bool take_calls(struct ss_runtimes *runtimes,
-		       const struct ss_runtime_thread *thread, enum ss_frame_kind kind)
+static bool take_calls(struct ss_runtimes *runtimes, size_t index,
+		       const struct ss_runtime_thread *thread)
 {
 	const size_t first = runtimes->calls.count;
 
+	if (thread->calls.count > 0) {
+		runtimes->spans[index].first = thread->calls.items[0].native;
+		runtimes->spans[index].last =
+			thread->calls.items[thread->calls.count - 1].native;
+	}
 	for (size_t i = 0; i < thread->calls.count; i++) {
 		struct ss_runtime_call *call = ss_vector_push(&runtimes->calls);
 		if (!call)
 			return false;
 		*call = thread->calls.items[i];
-		call->kind = kind;
+		call->kind = table[index]->kind;
 	}
 	return ss_runtime_calls_merge(runtimes->calls.items, first,
 				      runtimes->calls.count);
+}
+
+/* Whether a native frame leads from one call of a runtime to another, in code of the runtime. */
+static bool is_between(const struct ss_runtimes *runtimes,
+		       const struct ss_runtimes_stack *stack, size_t at)
+{
+	for (size_t i = 0; i < RUNTIMES; i++) {
+		if (at > runtimes->spans[i].first && at < runtimes->spans[i].last &&
+		    table[i]->is_own_code &&
+		    table[i]->is_own_code(runtimes->states[i], stack->natives[at].pc))
+			return true;
+	}
+	return false;
 }
 
 /* Puts the calls where their native frames are. end: where those of other stacks begin. */
@@ -215,6 +238,7 @@ static bool merge(struct ss_runtimes *runtimes, const struct ss_runtimes_stack *
 				return false;
 			replaced |= !call->stub;
 		}
+		replaced = replaced || is_between(runtimes, stack, i);
 		if ((!replaced || runtimes->options.native) &&
 		    !add_native(runtimes, &stack->frames[i], name, replaced))
 			return false;
@@ -308,6 +332,7 @@ bool ss_runtimes_apply(struct ss_runtimes *runtimes,
 						    .frames = stack->natives,
 						    .count = stack->count,
 						    .complete = stack->complete };
+		runtimes->spans[i].first = runtimes->spans[i].last = 0;
 		if (!runtimes->states[i] || stack->count == 0)
 			continue;
 		bool ok = walk(runtimes, i, &walked);
@@ -316,7 +341,7 @@ bool ss_runtimes_apply(struct ss_runtimes *runtimes,
 		if (walked.problem)
 			ret->reason = walked.problem;
 		else if (ok)
-			ok = take_calls(runtimes, &walked, table[i]->kind);
+			ok = take_calls(runtimes, i, &walked);
 		if (!walked.problem && walked.end > 0)
 			end = SS_MIN(end, walked.end);
 		ss_vector_free(&walked.calls);

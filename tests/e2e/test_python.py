@@ -76,6 +76,22 @@ db.create_function("other", 0, lambda: 2)
 """
 
 
+# Functions that call others through builtins and special methods, and through C of other modules.
+BETWEEN = """
+import ctypes, time
+def inner(_):
+    time.sleep(1000)
+def keyed():
+    sorted([1], key=inner)
+callback = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_int)(lambda _: keyed() or 0)
+class Calls:
+    def __call__(self):
+        callback(1)
+def outer():
+    Calls()()
+outer()
+"""
+
 # A program in C that executes Python.
 EMBED = r"""
 #include <Python.h>
@@ -730,6 +746,44 @@ class Python(unittest.TestCase):
         thread = snapshot(program.pid)["threads"][0]
         self.assertNotIn("_PyEval_EvalFrameDefault",
                          [frame["symbol"] for frame in thread["frames"]])
+
+    def test_between_functions(self):
+        """CPython's own native frames between two functions are left out, and those of an extension module
+        and of a library are not; --native shows all, and a report does the same."""
+        for python in interpreters():
+            program = self.start(python, BETWEEN)
+            harness.wait_until(lambda: "clock_nanosleep" in json.dumps(snapshot(program.pid)) or
+                               "select" in json.dumps(snapshot(program.pid)), "it sleeps")
+            shown, every = (self.between(snapshot(program.pid, *options))
+                            for options in ([], ["--native"]))
+            own = [frame for frame in every if re.search(r"/(lib)?python3[^/]*$", frame[1])]
+            loops = [frame for frame in own if frame[0].startswith("_PyEval_EvalFrameDefault")]
+            self.assertEqual(shown, [frame for frame in every if frame not in own])
+            self.assertGreater(len(own), len(loops), every)
+            self.assertTrue([path for _, path in shown if "_ctypes" in path], shown)
+            self.assertTrue([path for _, path in shown if "libffi" in path], shown)
+            self.assertEqual([name.split(".")[-1] for name, path in shown if not path],
+                             ["keyed", "<lambda>", "__call__", "outer"], shown)
+            with tempfile.TemporaryDirectory(prefix="stacksnap-") as directory:
+                path = os.path.join(directory, "recording")
+                subprocess.run([harness.STACKSNAP, "-f", "recording", "-o", path, "-n", "0",
+                                str(program.pid)], check=False, timeout=harness.LIMIT_S)
+                for options in [], ["--native"]:
+                    text = subprocess.run([harness.STACKSNAP, "report", "-f", "folded", *options,
+                                           path], capture_output=True, text=True, check=False,
+                                          timeout=harness.LIMIT_S).stdout
+                    middle = re.search(r"outer[^;]*;(.*);[^;]*inner", text).group(1)
+                    glue = [frame for frame in own if frame not in loops]
+                    self.assertEqual(glue[0][0] in middle, bool(options), (own, text))
+
+    def between(self, taken):
+        """The frames between the innermost function and the outermost one: (name, module)."""
+        frames = taken["threads"][0]["frames"]
+        places = [at for at, frame in enumerate(frames) if frame["kind"] == "python"]
+        modules = {None: ""}
+        modules.update((at, module["path"]) for at, module in enumerate(taken["modules"]))
+        return [(str(frame["symbol"]), modules[frame["module"]])
+                for frame in frames[places[0] + 1:places[-1]]]
 
     def test_linked_statically(self):
         """A program of another name that has the interpreter in it and does not export it: found by its

@@ -61,6 +61,7 @@ struct python {
 	struct ss_python_layout layout;
 	uint64_t runtime;     /* address of _PyRuntime */
 	uint64_t interpreter; /* the first one */
+	int32_t own_module;   /* that is nothing but CPython; -1: none */
 	struct range loop;    /* code of the evaluation loop; empty: not known */
 	SS_VECTOR(struct state) states;
 	struct ss_python_codes codes;
@@ -90,6 +91,7 @@ static const char *const symbol_names[] = {
 /* A module that may be the runtime. */
 struct found {
 	const struct ss_module_impl *module;
+	int32_t index; /* of the module */
 	uint64_t bias;
 	struct ss_elf_symbol symbols[SYMBOLS];
 };
@@ -97,7 +99,8 @@ struct found {
 static bool find_in_module(const struct ss_runtime_process *process, int32_t index,
 			   struct found *ret)
 {
-	*ret = (struct found){ .module = process->capture->modules.items[index] };
+	*ret = (struct found){ .module = process->capture->modules.items[index],
+			       .index = index };
 	/* A program into which libpython.a was linked need not export it. */
 	return ss_module_symbols_find(process, index, symbol_names, SYMBOLS, ".PyRuntime",
 				      ret->symbols, &ret->bias);
@@ -113,6 +116,21 @@ static const char *base_name(const char *path)
 static bool has_prefix(const char *text, const char *prefix)
 {
 	return strncmp(text, prefix, strlen(prefix)) == 0;
+}
+
+/* Whether a module is CPython and nothing else: a library, or a program that only executes scripts. A
+   program of another name has functions of its own. */
+static bool is_only_python(const char *path)
+{
+	static const char program[] = "python";
+	const char *name = base_name(path);
+
+	if (has_prefix(name, "libpython3"))
+		return true;
+	if (!has_prefix(name, program))
+		return false;
+	name += strlen(program);
+	return name[strspn(name, "0123456789.")] == '\0';
 }
 
 /* If there is a library, the program only uses it. */
@@ -305,6 +323,7 @@ static bool open_python(const struct ss_runtime_process *process,
 	*ret = python;
 	const struct ss_elf_symbol *loop = &found.symbols[SYMBOL_LOOP];
 	python->process = process;
+	python->own_module = is_only_python(found.module->pub.path) ? found.index : -1;
 	python->runtime = found.symbols[SYMBOL_RUNTIME].address + found.bias;
 	python->codes = (struct ss_python_codes){ .layout = &python->layout,
 						  .memory = process->memory,
@@ -794,6 +813,17 @@ static bool walk_thread(void *data, struct ss_runtime_thread *thread)
 	return true;
 }
 
+static bool is_own_code(void *data, uint64_t pc)
+{
+	const struct python *python = data;
+	const struct ss_area *area =
+		python->own_module < 0 ?
+			NULL :
+			ss_capture_find_area(python->process->capture, pc);
+
+	return area && area->module == python->own_module;
+}
+
 /* Of which thread a state is that only may be the thread's is found by a walk. */
 static bool skip_thread(void *data, const struct ss_capture_thread *thread)
 {
@@ -1141,6 +1171,7 @@ const struct ss_runtime ss_runtime_python = {
 	.open = open_python,
 	.close = close_python,
 	.walk = walk_thread,
+	.is_own_code = is_own_code,
 	.skip = skip_thread,
 	.locks = find_locks,
 	.tasks = find_tasks,
