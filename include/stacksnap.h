@@ -745,7 +745,9 @@ struct ss_process {
 	const char *host;	/* the name of its machine; NULL: not known */
 	uint64_t time_ns;	/* CLOCK_REALTIME at the freeze */
 	enum ss_mode mode;	/* never DEFAULT */
-	uint64_t stopped_ns;	/* from the first attachment to the last release */
+	/* From the first attachment to the last release. ss_capture_complete() stops each
+	   thread for itself, and adds the longest of these stops. */
+	uint64_t stopped_ns;
 	unsigned threads_stopped;
 	bool consistent;	     /* atomic: all threads stood still at one moment */
 	uint64_t copied_bytes;	     /* of stacks */

@@ -419,12 +419,44 @@ static bool choose_rest(struct ss_attempt *a)
 	return any;
 }
 
+static bool is_stopped(const struct ss_task *task)
+{
+	return task->phase == SS_TASK_STOPPED;
+}
+
+static void copy_stopped(void *data)
+{
+	struct ss_attempt *a = data;
+
+	a->memory.deadline_ns = a->freeze.deadline_ns;
+	ss_arena_copy(&a->arena, a->capture, &a->tasks, &a->memory, a->options,
+		      is_stopped);
+	a->memory.deadline_ns = 0;
+}
+
+/* To complete a capture, each thread is compared with what was captured of it. So none is kept
+   stopped until the others have stopped, which takes long if they have to wait for a CPU. */
+static void copy_each(struct ss_attempt *a)
+{
+	uint64_t before_ns = a->freeze.duration_ns;
+
+	ss_freeze_each(&a->freeze, copy_stopped, a);
+	ss_freeze_finish(&a->freeze);
+	a->freeze.duration_ns = before_ns + a->freeze.max_thread_ns;
+	copy_sleeping(a);
+	leave_placement(a);
+}
+
 static void freeze_and_copy(struct ss_attempt *a)
 {
 	if (!choose_rest(a)) { /* all threads are watched */
 		copy_sleeping(a);
 		gather(a, PART_RUNNING);
 		gather(a, PART_SLEEPING);
+		return;
+	}
+	if (a->completed) {
+		copy_each(a);
 		return;
 	}
 	ss_freeze_stop(&a->freeze);

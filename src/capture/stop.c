@@ -132,12 +132,13 @@ static int intercepted_signal(const struct ss_task *task)
 
 void ss_stop_poll(struct ss_freeze *freeze, struct ss_task *task)
 {
+	uint64_t now = ss_now_ns();
+
 	if (!collect_registers(freeze, task)) {
 		if (has_ended(freeze, task))
 			task->phase = SS_TASK_GONE;
-		/* A thread that slept waits for a CPU only because of the interrupt. */
-		if (task->runs || task->slow)
-			task->running_ns = ss_now_ns();
+		/* One that slept waits for a CPU, as after any other wake-up. */
+		task->running_ns = now;
 		return;
 	}
 	task->phase = SS_TASK_STOPPED;

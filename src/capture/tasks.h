@@ -75,7 +75,7 @@ struct ss_task {
 	bool ran;	     /* it was in state R when it was read first */
 	bool slept;	     /* ran, and went to sleep before its stack was copied */
 	uint64_t sampled_ns; /* when it was last seen on a CPU; CLOCK_MONOTONIC */
-	/* CLOCK_MONOTONIC; when it was attached or, unless it slept, last seen running */
+	/* CLOCK_MONOTONIC; when it was attached or last seen not to have stopped yet */
 	uint64_t running_ns;
 	uint64_t stopped_ns;   /* upper bound of the time it was stopped */
 	ss_kernel_regs kernel; /* at the stop */

@@ -6,7 +6,7 @@
 #include <stdio.h>
 #include <sys/syscall.h>
 
-enum { TRIES = 20 };
+enum { TRIES = 20, SPINNERS = 8 };
 
 static int gate[2];
 
@@ -255,6 +255,114 @@ static void test_completed(void **state)
 	stop(child);
 }
 
+static void use_cpu(size_t cpu)
+{
+	cpu_set_t set;
+
+	CPU_ZERO(&set);
+	CPU_SET(cpu, &set);
+	if (sched_setaffinity(0, sizeof(set), &set) != 0)
+		_exit(1);
+}
+
+/* The first and the last CPU that may be used. */
+static bool find_two_cpus(size_t cpus[2])
+{
+	cpu_set_t set;
+	int count = 0;
+
+	assert_int_equal(sched_getaffinity(0, sizeof(set), &set), 0);
+	for (size_t cpu = 0; cpu < CPU_SETSIZE; cpu++)
+		if (CPU_ISSET(cpu, &set))
+			cpus[count++ > 0] = cpu;
+	return count > 1;
+}
+
+static size_t busy_cpus[2];
+
+/* The leader waits long for its CPU, where other threads spin: each gets a time slice first. */
+static void late_and_prompt(int ready)
+{
+	const struct sched_param none = {};
+	pthread_t thread;
+
+	use_cpu(busy_cpus[1]);
+	start_thread();
+	use_cpu(busy_cpus[0]);
+	for (int i = 0; i < SPINNERS; i++)
+		if (pthread_create(&thread, NULL, spin, NULL) != 0)
+			_exit(1);
+	if (sched_setscheduler(0, SCHED_IDLE, &none) != 0)
+		_exit(1);
+	say_ready(ready);
+	(void)sleep_for_ever(NULL);
+}
+
+/* How long the thread has waited for a CPU. */
+static uint64_t waited_ns(pid_t tid)
+{
+	unsigned long long ran;
+	unsigned long long waited;
+	char path[64];
+
+	(void)snprintf(path, sizeof(path), "/proc/%d/schedstat", tid);
+	FILE *file = fopen(path, "re");
+	assert_non_null(file);
+	assert_int_equal(fscanf(file, "%llu %llu", &ran, &waited), 2);
+	(void)fclose(file);
+	return waited;
+}
+
+static pid_t other_sleeper(const struct ss_capture *capture, pid_t than)
+{
+	for (size_t i = 0; i < capture->threads.count; i++)
+		if (capture->threads.items[i].syscall.number == SYS_pause &&
+		    capture->threads.items[i].tid != than)
+			return capture->threads.items[i].tid;
+	fail_msg("no other thread sleeps");
+	return 0;
+}
+
+/* Threads that sleep are released one by one: none stands still while another one has to wait for
+   the CPU on which it will stop. */
+static void test_completed_one_by_one(void **state)
+{
+	/* the leader is late once in ten times or so */
+	enum {
+		LATE_TRIES = 100,
+		LATE = 3,
+		LATE_NS = 10 * 1000 * 1000,
+		PROMPT_NS = LATE_NS / 2
+	};
+	const struct ss_capture_options unstopped = { .size = sizeof(unstopped),
+						      .mode = SS_MODE_NO_STOP };
+	enum ss_error_code code = SS_ERROR_SYSTEM;
+	int late = 0;
+	int prompt = 0;
+
+	(void)state;
+	if (!has_schedstat() || !find_two_cpus(busy_cpus))
+		skip();
+	pid_t child = start(late_and_prompt);
+	for (int i = 0; i < LATE_TRIES && late < LATE; i++) {
+		await_call(child, SYS_pause, SPINNERS);
+		struct ss_capture *capture = take(child, &unstopped, &code);
+		assert_non_null(capture);
+		const pid_t tids[] = { child, other_sleeper(capture, child) };
+		uint64_t before_ns = waited_ns(child);
+		assert_null(complete(capture, child, tids, SS_ARRAY_SIZE(tids)));
+		if (waited_ns(child) - before_ns > LATE_NS) {
+			late++;
+			prompt += find_thread(capture, tids[1])->stopped_ns < PROMPT_NS;
+		}
+		ss_capture_free(capture);
+	}
+	stop(child);
+	if (late < LATE)
+		skip();
+	assert_in_range(prompt, LATE / 2 + 1, LATE); /* others run here, too */
+}
+
 /* It went on in between: what is taken over is whole, and of another moment. */
 static void test_completed_too_late(void **state)
 {
@@ -318,6 +426,7 @@ int main(void)
 		cmocka_unit_test(test_listed_threads_are_stopped),
 		cmocka_unit_test(test_running_threads_are_stopped),
 		cmocka_unit_test(test_completed),
+		cmocka_unit_test(test_completed_one_by_one),
 		cmocka_unit_test(test_completed_too_late),
 		cmocka_unit_test(test_completed_after_its_end),
 	};
