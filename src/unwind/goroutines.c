@@ -54,13 +54,12 @@ static void mark_executed(const struct ss_capture *capture, bool *ret)
 }
 
 /* Finds the runtimes of Go: of the program, and of libraries in a program of C. A runtime has threads
-   of its own, which are in its code at nearly all times, so no other library is read. Code of Go
-   without a runtime, such as a plugin, uses that of another module. False without memory. */
+   of its own, which are in its code at nearly all times, so no other library is read. False without
+   memory. */
 static bool find_runtimes(struct ss_unwind_context *ctx, struct go_runtimes *ret)
 {
 	const struct ss_capture *capture = ctx->capture;
 	const char *program = capture->process.executable;
-	struct go_runtime without = {};
 	_cleanup_free_ bool *executed =
 		calloc(capture->modules.count + 1, sizeof(*executed));
 
@@ -74,15 +73,11 @@ static bool find_runtimes(struct ss_unwind_context *ctx, struct go_runtimes *ret
 		if ((!executed[i] && !(program && strcmp(module->path, program) == 0)) ||
 		    !try_module(ctx, module, &found))
 			continue;
-		if (found.program->has_no_runtime)
-			without = found;
-		else if (ret->count < SS_GO_RUNTIMES_MAX)
+		if (ret->count < SS_GO_RUNTIMES_MAX)
 			ret->items[ret->count++] = found;
 		else
 			ret->more++;
 	}
-	if (ret->count == 0 && without.program)
-		ret->items[ret->count++] = without;
 	return true;
 }
 

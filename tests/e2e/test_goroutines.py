@@ -59,6 +59,34 @@ print("ready", flush=True)
 time.sleep(1000)
 """
 
+PLUGIN = """
+package main
+
+func spin() {
+	for {
+	}
+}
+
+func Run() { go spin() }
+"""
+HOST = """
+package main
+
+import (
+	"fmt"
+	"os"
+	"plugin"
+)
+
+func main() {
+	loaded, _ := plugin.Open(os.Args[1])
+	run, _ := loaded.Lookup("Run")
+	run.(func())()
+	fmt.Println("ready")
+	os.Stdin.Read(make([]byte, 1))
+}
+"""
+
 # AB-BA, and who waits behind them; a goroutine that works; with "turns", goroutines that hold a
 # lock in turns in place of the deadlock.
 LOCKS = """
@@ -397,6 +425,22 @@ class Goroutines(EndToEnd):
         self.assertEqual(len({group["runtime"] for group in data["goroutines"]}), 4, data)
         self.assertEqual(data["goroutine_problem"], "goroutines of further libraries are not "
                          "shown: at most 4 runtimes of Go are read")
+
+    def test_plugin(self):
+        """A plugin uses the runtime of its program: there is only one, and no reason for a second one."""
+        sources = [os.path.join(self.directory, name) for name in ("plugin.go", "host.go")]
+        for path, text in zip(sources, (PLUGIN, HOST)):
+            with open(path, "w", encoding="ascii") as file:
+                file.write(text)
+        plugin = os.path.join(self.directory, "plugin.so")
+        os.rename(self.build("go", "-buildmode=plugin", source=sources[0]), plugin)
+        program = self.build("go", source=sources[1])
+        target = self.start_command([program, plugin])
+        wait_until(lambda: "main.main" in json.dumps(self.snap(target.pid, status=(0, 1)).data),
+                   "main to read")
+        data = self.snap(target.pid, status=(0, 1)).data
+        self.assertIsNone(data["goroutine_problem"], data)
+        self.assertEqual({group["runtime"] for group in data["goroutines"]}, {program}, data)
 
     def test_caddy(self):
         """A server that nobody here wrote, without symbols, is as the runtime's dump says. It handles

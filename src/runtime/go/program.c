@@ -80,14 +80,10 @@ static bool has_name(struct ss_image *image, const struct ss_go_table *go,
 	       memcmp(name, list_user, sizeof(name)) == 0;
 }
 
-struct function {
-	uint64_t start; /* ELF virtual address */
-	uint64_t size;	/* 0: not found */
-};
-
 /* Finds the function that appends to the list. Functions are sorted by address, and the
    runtime's are among the first. */
-static struct function find_function(struct ss_image *image, const struct ss_go_table *go)
+static bool find_function(struct ss_image *image, const struct ss_go_table *go,
+			  uint64_t *ret_start, uint64_t *ret_size)
 {
 	for (uint64_t i = 0; i < go->count; i++) {
 		uint64_t pair = go->functions + i * 2 * go->word;
@@ -98,10 +94,11 @@ static struct function find_function(struct ss_image *image, const struct ss_go_
 			continue;
 		uint64_t start = read_word(image, go, pair, go->word);
 		uint64_t end = read_word(image, go, next, go->word);
-		return (struct function){ .start = go->text + start,
-					  .size = end > start ? end - start : 0 };
+		*ret_start = go->text + start;
+		*ret_size = end - start;
+		return end > start;
 	}
-	return (struct function){};
+	return false;
 }
 
 /* The list ----------------------------------------------------------------- */
@@ -148,17 +145,20 @@ static uint64_t find_slice(const uint64_t *operands, size_t count)
 }
 
 /* 0: not found. */
-static uint64_t find_list(struct ss_image *image, const struct function *function)
+static uint64_t find_list(struct ss_image *image, const struct ss_go_table *go)
 {
 	enum { LENGTH = 7 };
 	uint64_t operands[OPERANDS_MAX];
 	uint8_t code[CODE_MAX];
+	uint64_t start = 0;
+	uint64_t size = 0;
 	size_t count = 0;
 
-	const size_t size = ss_image_read(image, function->start, code,
-					  SS_MIN(function->size, (uint64_t)sizeof(code)));
+	if (!find_function(image, go, &start, &size))
+		return 0;
+	size = ss_image_read(image, start, code, SS_MIN(size, (uint64_t)sizeof(code)));
 	for (size_t i = 0; i + LENGTH <= size && count < OPERANDS_MAX; i++) {
-		uint64_t operand = find_operand(code + i, function->start + i);
+		uint64_t operand = find_operand(code + i, start + i);
 		if (operand)
 			operands[count++] = operand;
 	}
@@ -171,17 +171,14 @@ static void find(struct ss_image *image, struct ss_go_program *ret)
 {
 	const struct ss_go_layout *layout = ss_go_layout_find(minor_of(ret->version));
 	const struct ss_go_table *go = ss_image_go_table(image);
-	const struct function function = go ? find_function(image, go) :
-					      (struct function){};
 
-	ret->has_no_runtime = go && function.size == 0;
 	if (image->arch != &ss_arch_x86_64)
 		ret->problem = "they are known on x86-64 only";
 	else if (!layout)
 		ret->problem = "the layout of its runtime is not known";
 	else if (!go)
 		ret->problem = "its function table cannot be read";
-	else if (!(ret->list = find_list(image, &function)))
+	else if (!(ret->list = find_list(image, go)))
 		ret->problem = "their list was not found in the runtime's code";
 	else
 		ret->layout = layout;

@@ -16,8 +16,6 @@ struct ss_go_program {
 	const struct ss_go_layout *layout; /* NULL: see problem */
 	uint64_t list;	     /* ELF virtual address of the slice runtime.allgs */
 	const char *problem; /* why goroutines cannot be found, or NULL */
-	/* Its functions are not those of a runtime: it is a plugin, or uses a library that has it */
-	bool has_no_runtime;
 };
 
 /* The Go program that an image is, kept by the image. NULL: it is none. */
