@@ -1615,6 +1615,19 @@ struct ss_recorded_goroutine {
 	const char *runtime; /* or NULL */
 };
 
+/* A task of asyncio in a snapshot. */
+struct ss_recorded_task {
+	uint64_t tick;	  /* of the snapshot, as in its samples */
+	uint64_t address; /* as in struct ss_async_task, like those without a comment */
+	const char *name;
+	const char *awaited_type; /* or NULL */
+	uint32_t process;
+	uint32_t thread; /* of its event loop; UINT32_MAX: not known */
+	uint32_t stack;
+	enum ss_async_task_status status;
+	bool awaits_all;
+};
+
 /* What an event of a trace is. */
 enum ss_trace_kind {
 	SS_TRACE_HIT = 0,
@@ -1733,6 +1746,10 @@ ss_recording_wait(const struct ss_recording *recording, size_t index);
 SS_API size_t ss_recording_goroutine_count(const struct ss_recording *recording);
 SS_API const struct ss_recorded_goroutine *
 ss_recording_goroutine(const struct ss_recording *recording, size_t index);
+/* In order of their snapshots; within one, ascending by name. */
+SS_API size_t ss_recording_task_count(const struct ss_recording *recording);
+SS_API const struct ss_recorded_task *
+ss_recording_task(const struct ss_recording *recording, size_t index);
 SS_API size_t ss_recording_module_count(const struct ss_recording *recording);
 SS_API const struct ss_recorded_module *
 ss_recording_module(const struct ss_recording *recording, size_t index);

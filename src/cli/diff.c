@@ -165,8 +165,6 @@ static void check(struct diff *diff, const struct argp_state *state)
 		ss_usage_fail(state,
 			      "--thread and --state cannot be used: all threads are "
 			      "compared");
-	if (!is_process(diff))
-		ss_options_check_tasks(state, &diff->options, "with recordings");
 	if (diff->options.native && !is_process(diff))
 		ss_usage_fail(state, "--native cannot be used with recordings");
 }

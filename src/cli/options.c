@@ -263,17 +263,12 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 	}
 }
 
-/* Recordings, which diff compares as well, have neither. */
+/* diff compares recordings, too. */
 static char *describe_runtimes(int key, const char *text, void *input)
 {
 	const struct ss_options *options = input;
 	bool diff = options && options->common.input == SS_FORMAT_DIFF;
 
-	if (diff && key == KEY_TASKS)
-		return strdup(
-			"Python, text: show the N largest groups of asyncio's tasks "
-			"that changed equally; 0: do not read them; cannot be used "
-			"with recordings (default: 20)");
 	if (diff && key == KEY_NATIVE)
 		return strdup(
 			"Show the native frames of interpreters, too; cannot be used "

@@ -218,9 +218,8 @@ static void check_series(const struct snap *snap, const struct argp_state *state
 			      format->name);
 	if (series->period_ns && ss_target_options_count(&snap->targets) > 1)
 		ss_usage_fail(state, "--interval and --count work on one process");
-	/* Recordings have none. */
-	if (series->period_ns && !series->each && format != &ss_format_text &&
-	    format != &ss_format_json)
+	/* Profiles have none. */
+	if (series->period_ns && !series->each && !format->write_series)
 		ss_options_check_tasks(state, &snap->options,
 				       "with merged snapshots in this format");
 }

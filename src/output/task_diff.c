@@ -132,15 +132,20 @@ static int compare_changes(const void *a, const void *b)
 }
 
 static const char *find_problem(const struct ss_snapshot *before,
-				const struct ss_snapshot *after)
+				const struct ss_snapshot *after, bool same_process)
 {
 	const char *problem = ss_snapshot_async_tasks_problem(after);
 
 	if (!problem)
 		problem = ss_snapshot_async_tasks_problem(before);
 	const bool known = ss_snapshot_async_tasks_known(before);
-	if (problem || known == ss_snapshot_async_tasks_known(after))
+	if (problem || (!known && !ss_snapshot_async_tasks_known(after)))
 		return problem;
+	if (!same_process)
+		return "tasks of asyncio are not compared: the snapshots are of two "
+		       "processes";
+	if (known && ss_snapshot_async_tasks_known(after))
+		return NULL;
 	return known ? "tasks of asyncio are not compared: they were not read in the "
 		       "second snapshot" :
 		       "tasks of asyncio are not compared: they were not read in the "
@@ -166,7 +171,8 @@ struct ss_task_diff *ss_task_diff_new(const struct ss_diff_input *input,
 			     sizeof(*diff->items));
 	if (!diff->items)
 		return NULL;
-	diff->problem = find_problem(matching.before, matching.after);
+	diff->problem =
+		find_problem(matching.before, matching.after, threads->same_process);
 	if (diff->problem)
 		return take_ptr(diff);
 	matching.diff = diff;

@@ -409,35 +409,79 @@ void ss_definer_wait(struct ss_definer *definer, const struct ss_written_wait *w
 	put_record(definer, SS_DEFINE_WAIT);
 }
 
+static void put_numbers(struct ss_definer *definer, const uint64_t *numbers, size_t count)
+{
+	for (size_t i = 0; i < count; i++)
+		ss_encode_uleb128(&definer->payload, numbers[i]);
+}
+
+/* Its number in the segment. */
+static uint64_t local_process(const struct ss_definer *definer, uint32_t process)
+{
+	return definer->processes.items.items[process].local;
+}
+
+/* Likewise + 1, or 0. */
+static uint64_t local_thread(const struct ss_definer *definer, uint32_t thread)
+{
+	return thread == SS_ID_NONE ?
+		       0 :
+		       (uint64_t)definer->threads.items.items[thread].local + 1;
+}
+
 void ss_definer_goroutine(struct ss_definer *definer,
 			  const struct ss_written_goroutine *written)
 {
 	const struct ss_goroutine *goroutine = written->goroutine;
-	uint32_t reason = define_string(definer, goroutine->wait_reason);
-	uint32_t runtime = define_string(definer, goroutine->runtime);
-	const struct ss_defined *process =
-		&definer->processes.items.items[written->process];
-	uint64_t thread = 0;
-
-	if (written->thread != SS_ID_NONE)
-		thread =
-			(uint64_t)definer->threads.items.items[written->thread].local + 1;
 	const uint64_t numbers[] = {
 		written->tick,
-		process->local,
+		local_process(definer, written->process),
 		(goroutine->on_thread ? SS_GOROUTINE_ON_THREAD : 0) |
 			(goroutine->changed ? SS_GOROUTINE_CHANGED : 0),
 		goroutine->id,
 		goroutine->status,
-		reason,
+		define_string(definer, goroutine->wait_reason),
 		goroutine->waiting_ns,
-		thread,
+		local_thread(definer, written->thread),
 		written->stack,
-		runtime,
+		define_string(definer, goroutine->runtime),
 	};
-	for (size_t i = 0; i < SS_ARRAY_SIZE(numbers); i++)
-		ss_encode_uleb128(&definer->payload, numbers[i]);
+	put_numbers(definer, numbers, SS_ARRAY_SIZE(numbers));
 	put_record(definer, SS_DEFINE_GOROUTINE);
+}
+
+void ss_definer_tasks(struct ss_definer *definer, const struct ss_written_tasks *tasks)
+{
+	const uint64_t numbers[] = {
+		tasks->tick,   local_process(definer, tasks->process), tasks->changed,
+		tasks->unread, define_string(definer, tasks->problem),
+	};
+
+	put_numbers(definer, numbers, SS_ARRAY_SIZE(numbers));
+	put_record(definer, SS_DEFINE_TASKS);
+}
+
+void ss_definer_task(struct ss_definer *definer, const struct ss_written_task *written)
+{
+	const struct ss_async_task *task = written->task;
+	const uint64_t numbers[] = {
+		written->tick,
+		local_process(definer, written->process),
+		task->awaits_all ? SS_TASK_AWAITS_ALL : 0,
+		task->address,
+		define_string(definer, task->name),
+		task->status,
+		define_string(definer, task->awaited_type),
+		local_thread(definer, written->thread),
+		written->stack,
+		task->in_cycle ? (uint64_t)task->cycle_next + 1 : 0,
+		task->awaited_count,
+	};
+
+	put_numbers(definer, numbers, SS_ARRAY_SIZE(numbers));
+	for (size_t i = 0; i < task->awaited_count; i++)
+		ss_encode_uleb128(&definer->payload, task->awaited[i]);
+	put_record(definer, SS_DEFINE_TASK);
 }
 
 uint32_t ss_definer_probe(struct ss_definer *definer,

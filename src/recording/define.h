@@ -101,6 +101,8 @@ uint32_t ss_definer_stack(struct ss_definer *definer,
 void ss_definer_wait(struct ss_definer *definer, const struct ss_written_wait *wait);
 void ss_definer_goroutine(struct ss_definer *definer,
 			  const struct ss_written_goroutine *written);
+void ss_definer_tasks(struct ss_definer *definer, const struct ss_written_tasks *tasks);
+void ss_definer_task(struct ss_definer *definer, const struct ss_written_task *written);
 uint32_t ss_definer_probe(struct ss_definer *definer,
 			  const struct ss_written_probe *probe);
 void ss_definer_trace(struct ss_definer *definer, const struct ss_trace_summary *summary);

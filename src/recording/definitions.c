@@ -305,6 +305,8 @@ static definition_reader *const readers[] = {
 	[SS_DEFINE_PROBE] = ss_probe_read,
 	[SS_DEFINE_TRACE] = ss_trace_totals_read,
 	[SS_DEFINE_GOROUTINE] = ss_goroutine_read,
+	[SS_DEFINE_TASKS] = ss_async_tasks_read,
+	[SS_DEFINE_TASK] = ss_async_task_read,
 };
 
 /* Equal records take almost no space in a file. */

@@ -59,6 +59,8 @@ enum ss_definition {
 	SS_DEFINE_PROBE = 13,
 	SS_DEFINE_TRACE = 14, /* its totals */
 	SS_DEFINE_GOROUTINE = 15,
+	SS_DEFINE_TASKS = 16, /* of asyncio: about those of a snapshot */
+	SS_DEFINE_TASK = 17,
 };
 
 /* Flags of a probe. */
@@ -75,6 +77,9 @@ enum { SS_WAIT_IN_CYCLE = 1 };
 
 /* Flags of a goroutine. */
 enum { SS_GOROUTINE_ON_THREAD = 1, SS_GOROUTINE_CHANGED = 2 };
+
+/* Flags of a task. */
+enum { SS_TASK_AWAITS_ALL = 1 };
 
 enum { SS_MODULE_DELETED = 1 };
 

@@ -26,7 +26,10 @@ enum {
 	SS_CALLS_MAX = 4 << 20,	  /* per segment */
 	SS_WAITS_MAX = 1 << 18,
 	SS_GOROUTINES_MAX = 4 << 20,
-	SS_CALL_WAITS_MAX = 1 << 16, /* different ones */
+	SS_ASYNC_TASK_LISTS_MAX = 1 << 18,
+	SS_ASYNC_TASKS_MAX = 1 << 20, /* of asyncio, */
+	SS_AWAITED_MAX = 4 << 20,     /* and what they wait for */
+	SS_CALL_WAITS_MAX = 1 << 16,  /* different ones */
 	SS_PROBES_MAX = 1 << 12,
 	SS_EVENTS = 1 << 20, /* of traces, */
 	SS_EVENTS_PER_BYTE = 8,
@@ -51,6 +54,22 @@ struct ss_recorded_call {
 	int64_t number;
 	uint64_t argument;
 	const struct ss_wait *wait; /* of the recording; or NULL */
+};
+
+/* About the tasks of asyncio of a snapshot. */
+struct ss_async_task_list {
+	uint64_t tick;
+	uint32_t process;
+	size_t changed;
+	size_t unread;
+	const char *problem; /* of the recording; or NULL */
+};
+
+struct ss_kept_task {
+	struct ss_recorded_task pub;
+	uint32_t cycle_next; /* its number in the snapshot + 1, or 0; not checked, like */
+	size_t first;	     /* in awaited */
+	size_t awaited_count;
 };
 
 /* What the samples of a segment refer to. */
@@ -129,6 +148,9 @@ struct ss_recording {
 	size_t wait_bytes;	       /* of memory that waits take */
 	bool waits_full;	       /* wait_bytes has reached its limit */
 	SS_VECTOR(struct ss_recorded_goroutine) goroutines;
+	SS_VECTOR(struct ss_async_task_list) task_lists;
+	SS_VECTOR(struct ss_kept_task) tasks;
+	SS_VECTOR(uint32_t) awaited; /* by tasks: numbers of tasks in their snapshot */
 	struct ss_idtable call_wait_ids;	      /* bytes of waits in calls */
 	SS_VECTOR(const struct ss_wait *) call_waits; /* by their number */
 	struct ss_idtable probe_ids;
@@ -223,6 +245,10 @@ bool ss_waits_read(struct ss_recording *recording, struct ss_scope *scope,
 		   struct ss_cursor *cursor);
 bool ss_goroutine_read(struct ss_recording *recording, struct ss_scope *scope,
 		       struct ss_cursor *cursor);
+bool ss_async_tasks_read(struct ss_recording *recording, struct ss_scope *scope,
+			 struct ss_cursor *cursor);
+bool ss_async_task_read(struct ss_recording *recording, struct ss_scope *scope,
+			struct ss_cursor *cursor);
 
 /* Reads the wait at the end of a call. *ret stays unchanged if there is none. */
 bool ss_call_wait_read(struct ss_recording *recording, struct ss_cursor *cursor,

@@ -1,8 +1,10 @@
 /*
  * Makes a snapshot of a recording: the threads of a process at one tick.
  */
+#include <stdlib.h>
 #include <string.h>
 
+#include "base/graph.h"
 #include "recording/recording.h"
 
 /* Reads one tick without moving the position of ss_recording_next(). */
@@ -140,6 +142,108 @@ static bool add_goroutines(struct replay *replay, uint64_t tick, size_t process)
 	return true;
 }
 
+/* The tasks of the snapshot, which refer to each other by their order. */
+struct tasks {
+	SS_VECTOR(const struct ss_kept_task *) items;
+};
+
+/* Numbers in a file may be those of no task. */
+static bool set_awaited(struct replay *replay, const struct tasks *tasks,
+			const struct ss_kept_task *from, struct ss_async_task *ret)
+{
+	size_t *awaited = ss_snapshot_alloc(replay->snapshot, from->awaited_count + 1,
+					    sizeof(*awaited));
+
+	if (!awaited)
+		return false;
+	for (size_t i = 0; i < from->awaited_count; i++) {
+		const uint32_t number = replay->recording->awaited.items[from->first + i];
+		if (number < tasks->items.count)
+			awaited[ret->awaited_count++] = number;
+	}
+	ret->awaited = awaited;
+	return true;
+}
+
+static bool add_task(struct replay *replay, const struct tasks *tasks,
+		     const struct ss_kept_task *from)
+{
+	const struct ss_recording *recording = replay->recording;
+	const struct ss_recorded_stack *stack = &recording->stacks.items[from->pub.stack];
+	struct ss_async_task *slot = ss_vector_push(&replay->snapshot->async_tasks);
+
+	if (!slot)
+		return false;
+	*slot = (struct ss_async_task){
+		.name = copy_text(replay, from->pub.name),
+		.status = from->pub.status,
+		.awaited_type = copy_text(replay, from->pub.awaited_type),
+		.awaits_all = from->pub.awaits_all,
+		.tid = from->pub.thread == UINT32_MAX ?
+			       0 :
+			       recording->threads.items[from->pub.thread].tid,
+		.address = from->pub.address,
+	};
+	return slot->name && set_awaited(replay, tasks, from, slot) &&
+	       add_stack(replay, stack, &slot->stack_id, &slot->frame_count);
+}
+
+/* What is no cycle in a file is none. */
+static bool set_cycles(struct replay *replay, const struct tasks *tasks)
+{
+	const size_t count = tasks->items.count;
+	_cleanup_free_ size_t *next = calloc(count + 1, sizeof(*next));
+	struct ss_graph graph;
+
+	if (!next)
+		return false;
+	for (size_t i = 0; i < count; i++)
+		next[i] = tasks->items.items[i]->cycle_next ?
+				  tasks->items.items[i]->cycle_next - 1 :
+				  SS_GRAPH_NONE;
+	if (!ss_graph_init(&graph, next, count))
+		return false;
+	for (size_t i = 0; i < count; i++) {
+		struct ss_async_task *task = &replay->snapshot->async_tasks.items[i];
+		task->in_cycle = graph.cyclic[i];
+		task->cycle_next = graph.cyclic[i] ? next[i] : 0;
+	}
+	ss_graph_deinit(&graph);
+	return true;
+}
+
+static bool add_tasks(struct replay *replay, uint64_t tick, size_t process)
+{
+	const struct ss_recording *recording = replay->recording;
+	struct ss_snapshot *snapshot = replay->snapshot;
+	struct tasks tasks = {};
+	bool ok = true;
+
+	for (size_t i = 0; i < recording->task_lists.count; i++) {
+		const struct ss_async_task_list *list = &recording->task_lists.items[i];
+		if (list->tick != tick || list->process != process)
+			continue;
+		snapshot->async_tasks_known = true;
+		snapshot->async_tasks_changed = list->changed;
+		snapshot->async_tasks_unread = list->unread;
+		snapshot->async_tasks_problem = copy_text(replay, list->problem);
+	}
+	for (size_t i = 0; i < recording->tasks.count && ok; i++) {
+		const struct ss_kept_task *task = &recording->tasks.items[i];
+		if (task->pub.tick != tick || task->pub.process != process)
+			continue;
+		const struct ss_kept_task **slot = ss_vector_push(&tasks.items);
+		ok = slot != NULL;
+		if (slot)
+			*slot = task;
+	}
+	for (size_t i = 0; i < tasks.items.count && ok; i++)
+		ok = add_task(replay, &tasks, tasks.items.items[i]);
+	ok = ok && set_cycles(replay, &tasks);
+	ss_vector_free(&tasks.items);
+	return ok;
+}
+
 static bool add_threads(struct replay *replay, uint64_t tick, size_t process)
 {
 	const struct ss_recording *recording = replay->recording;
@@ -206,7 +310,7 @@ struct ss_error *ss_recording_snapshot(struct ss_recording *recording, uint64_t 
 				    "the recording can no longer be read");
 	describe(&replay, &recording->processes.items[process]);
 	if (!add_modules(&replay) || !add_threads(&replay, tick, process) ||
-	    !add_goroutines(&replay, tick, process))
+	    !add_goroutines(&replay, tick, process) || !add_tasks(&replay, tick, process))
 		return ss_error_no_memory();
 	*ret = take_ptr(snapshot);
 	return NULL;

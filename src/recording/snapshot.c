@@ -307,6 +307,33 @@ static void add_goroutines(struct series *series)
 	}
 }
 
+static void add_tasks(struct series *series)
+{
+	const struct ss_snapshot *snapshot = series->snapshot;
+	const struct ss_written_tasks about = {
+		.tick = series->tick,
+		.process = series->process,
+		.changed = snapshot->async_tasks_changed,
+		.unread = snapshot->async_tasks_unread,
+		.problem = snapshot->async_tasks_problem,
+	};
+
+	if (!snapshot->async_tasks_known)
+		return;
+	ss_writer_tasks(series->writer, &about);
+	for (size_t i = 0; i < snapshot->async_tasks.count; i++) {
+		const struct ss_async_task *task = &snapshot->async_tasks.items[i];
+		const struct ss_written_task written = {
+			.tick = series->tick,
+			.process = series->process,
+			.thread = sampled_thread(series, task->tid),
+			.stack = series->stacks.items[task->stack_id],
+			.task = task,
+		};
+		ss_writer_task(series->writer, &written);
+	}
+}
+
 static struct ss_error *write_tick(struct series *series)
 {
 	const struct ss_process *process = &series->snapshot->process;
@@ -319,6 +346,7 @@ static struct ss_error *write_tick(struct series *series)
 	if (!add_modules(series) || !add_stacks(series) || !add_samples(series))
 		return ss_error_no_memory();
 	add_goroutines(series);
+	add_tasks(series);
 	return ss_writer_tick(series->writer, &tick, series->samples.items,
 			      series->samples.count);
 }

@@ -287,6 +287,16 @@ void ss_writer_goroutine(struct ss_writer *writer,
 	ss_definer_goroutine(&writer->definer, goroutine);
 }
 
+void ss_writer_tasks(struct ss_writer *writer, const struct ss_written_tasks *tasks)
+{
+	ss_definer_tasks(&writer->definer, tasks);
+}
+
+void ss_writer_task(struct ss_writer *writer, const struct ss_written_task *task)
+{
+	ss_definer_task(&writer->definer, task);
+}
+
 static struct ss_error *put_ticks(struct ss_writer *writer)
 {
 	_cleanup_buffer_ struct ss_buffer raw = {};

@@ -132,6 +132,28 @@ struct ss_written_goroutine {
 void ss_writer_goroutine(struct ss_writer *writer,
 			 const struct ss_written_goroutine *goroutine);
 
+/* Tasks of asyncio that the snapshot of the tick that is written next does not have. Its tasks
+   follow. */
+struct ss_written_tasks {
+	uint64_t tick;
+	uint32_t process;
+	size_t changed;
+	size_t unread;
+	const char *problem; /* or NULL */
+};
+void ss_writer_tasks(struct ss_writer *writer, const struct ss_written_tasks *tasks);
+
+/* A task of asyncio in that tick. process, thread: handles; SS_ID_NONE: of its event loop it is not
+   known. stack: its number. */
+struct ss_written_task {
+	uint64_t tick;
+	uint32_t process;
+	uint32_t thread;
+	uint32_t stack;
+	const struct ss_async_task *task;
+};
+void ss_writer_task(struct ss_writer *writer, const struct ss_written_task *task);
+
 /* A function, line or USDT probe that is traced. */
 struct ss_written_probe {
 	uint32_t module; /* handle, or SS_ID_NONE */

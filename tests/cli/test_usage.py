@@ -340,8 +340,6 @@ class Options(Target):
             for option in ["-h", "--help"]:
                 self.assertTrue(self.good(command, option).startswith(
                     f"Usage: stacksnap {command} [OPTION...] "))
-        self.assertRegex(self.good("diff", "--help"),
-                         r"--tasks=N\|all +Python, text: [^-]*cannot +be used +with +recordings")
 
     def test_headings(self):
         """Options stand below their own heading: argp sorts those of one number by name."""

@@ -158,6 +158,7 @@ class Recording:
             raise ValueError("byte order")
         self.samples, self.modules, self.threads, self.processes = [], [], [], []
         self.waits, self.goroutines = [], []
+        self.task_lists, self.tasks = [], []
         self.perf_maps = {}  # process: bytes
         self.segments, self.ticks, self.missed, self.stopped = [], 0, 0, 0
         self.summary = None
@@ -284,6 +285,22 @@ class Recording:
                 "thread": self._threads[thread - 1] if thread else None,
                 "end": self._stacks[stack][0], "frames": self._stacks[stack][2],
                 "runtime": self._strings[runtime]})
+        elif kind == 16:
+            tick, process, changed, unread, problem = [c.number() for _ in range(5)]
+            self.task_lists.append({
+                "tick": tick, "process": self._processes[process], "changed": changed,
+                "unread": unread, "problem": self._strings[problem]})
+        elif kind == 17:
+            tick, process, flags, address, name, status, awaited, thread, stack, cycle = [
+                c.number() for _ in range(10)]
+            self.tasks.append({
+                "tick": tick, "process": self._processes[process], "awaits_all": bool(flags & 1),
+                "address": address, "name": self._strings[name],
+                "status": ("ready", "waiting", "running")[status],
+                "awaited_type": self._strings[awaited],
+                "thread": self._threads[thread - 1] if thread else None,
+                "frames": self._stacks[stack][2], "cycle_next": cycle - 1 if cycle else None,
+                "awaited": [c.number() for _ in range(c.number())]})
 
     def _events(self, c):
         assert c.number() == len(self.events)

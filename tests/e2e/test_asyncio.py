@@ -10,10 +10,12 @@ import re
 import signal
 import subprocess
 import sys
+import tempfile
 import time
 import unittest
 
 import harness
+import recording
 from test_python import interpreters, snapshot
 
 HERE = os.path.dirname(os.path.abspath(__file__))
@@ -256,6 +258,58 @@ class Asyncio(unittest.TestCase):
                 self.assertRegex(text, r"\nmoved: 1 task, running, on thread \d+, was waiting for Future: blocks\n")
                 text, _ = text_of("--after=10ms", "--tasks=0", program.pid, command="diff")
                 self.assertNotIn("of asyncio", text)
+
+    def test_recorded(self):
+        """A recording of a snapshot has the tasks, and diff compares those of two."""
+        for python in interpreters():
+            with self.subTest(python=python), tempfile.TemporaryDirectory() as directory:
+                before, after, without, deadlock = (
+                    os.path.join(directory, name)
+                    for name in ("before", "after", "without", "deadlock"))
+                program = Program(self, python, "step")
+                harness.wait_until(lambda: harness.task_states(program.pid)[program.pid] == "S",
+                                   "it sleeps")
+                taken = snapshot(program.pid)
+                text_of("-f", "recording", "-o", before, program.pid)
+                recorded = recording.Recording(before)
+                self.assertEqual([(listed["changed"], listed["unread"], listed["problem"])
+                                  for listed in recorded.task_lists], [(0, 0, None)])
+                names = [task["name"] for task in recorded.tasks]
+                self.assertEqual(
+                    [(task["name"], hex(task["address"]), task["status"], task["awaited_type"],
+                      task["thread"].tid, [names[number] for number in task["awaited"]],
+                      [(call.function, call.file, call.line) for *_, call in task["frames"]])
+                     for task in recorded.tasks],
+                    [(task["name"], task["address"], task["status"], task["awaited_type"],
+                      task["loop_tid"], [names[number] for number in task["awaited_tasks"]],
+                      [(frame["symbol"], frame["file"], frame["line"]) for frame in task["frames"]])
+                     for task in taken["tasks"]])
+                program.process.stdin.write("x")
+                program.process.stdin.flush()
+                self.assertEqual(program.process.stdout.readline(), "stepped\n")
+                harness.wait_until(lambda: harness.task_states(program.pid)[program.pid] == "S",
+                                   "it waits")
+                text_of("-f", "recording", "-o", after, program.pid)
+                text, status = text_of(before, after, command="diff")
+                self.assertEqual(status, 0, text)
+                self.assertRegex(text, r"\n5 tasks of asyncio: 2 unchanged, 2 moved, 1 new, 1 gone\n")
+                self.assertRegex(text, r"\ngone: 1 task, waiting for Future, .*: ends\n")
+                text_of("-f", "recording", "--tasks=0", "-o", without, program.pid)
+                text, _ = text_of(before, without, command="diff")
+                self.assertIn("\ntasks of asyncio are not compared: they were not read in the second "
+                              "snapshot\n", text)
+                other = Program(self, python, "deadlock")
+                harness.wait_until(lambda: harness.task_states(other.pid)[other.pid] == "S",
+                                   "it sleeps")
+                text, status = text_of("-i", "10ms", "-c", "2", "--tasks=all", "-f", "recording",
+                                       "-o", deadlock, other.pid)
+                self.assertEqual(status, 0, text)
+                text, _ = text_of(deadlock, command="diff")
+                self.assertIn("\ndeadlock of tasks: first waits for second, which waits for third, "
+                              "which waits for first\n", text)
+                text, _ = text_of(before, deadlock, command="diff")
+                self.assertIn("\ntasks of asyncio are not compared: the snapshots are of two "
+                              "processes\n", text)
 
     def test_deadlock(self):
         for python in interpreters():

@@ -291,6 +291,26 @@ with open(sys.argv[1], "wb") as file:
                chunk(b"SUMM", 1, 1, 0, 0, 0, 0, 0, 2))
 END
 cp recording/runtime report/runtime
+# Tasks of asyncio that wait for each other, and one that waits for a task that there is not.
+python3 - recording/tasks <<'END'
+import struct, sys
+def chunk(kind, *parts):
+    body = b"".join(p if isinstance(p, bytes) else bytes([p]) for p in parts)
+    return kind + struct.pack("<IIIQ", 0, len(body), len(body), 0) + body
+def record(kind, *parts):
+    body = b"".join(p if isinstance(p, bytes) else bytes([p]) for p in parts)
+    return bytes([kind, len(body)]) + body
+defs = record(1, b"run") + record(1, b"/srv/a.py") + record(1, b"python3") + record(1, b"Task")
+defs += record(2, 7, 0, 3, 3, 0) + record(3, 0, 7, 3, 0) + record(5, 0, 0, 20, 1, 1, 2, 41)
+defs += record(6, 0, 0, 0, 1, 0) + record(16, 0, 0, 2, 1, 0)
+for address, cycle, awaited in (16, 2, 1), (32, 1, 0), (48, 0, 9):
+    defs += record(17, 0, 0, 1, address, 1, 1, 4, 1, 0, cycle, 2, awaited, 0)
+with open(sys.argv[1], "wb") as file:
+    file.write(chunk(b"SEGM", 0, 0, 0, 0, 0, 0, 0, 0) + chunk(b"DEFS", defs) +
+               chunk(b"SMPL", 0, 1, 1, 0, 0, 0, 0, 0, 0, 0, 3 | 7 << 3, 0, 0, b"S") +
+               chunk(b"SUMM", 1, 1, 0, 0, 0, 0, 0, 2))
+END
+cp recording/tasks report/tasks
 # A heap of HotSpot's code with one compiled method, in the layout of fuzz_hotspot.c: by pointers, and
 # by offsets.
 python3 - hotspot <<'END'

@@ -3,6 +3,27 @@
 
 enum { SAMPLES_MAX = 20000, TICKS_MAX = 4 };
 
+static void check_tasks(const struct ss_snapshot *snapshot)
+{
+	const size_t count = ss_snapshot_async_task_count(snapshot);
+
+	for (size_t i = 0; i < count; i++) {
+		const struct ss_async_task *task = ss_snapshot_async_task(snapshot, i);
+		(void)fuzz_touch(task->name, strlen(task->name));
+		for (size_t k = 0; k < task->awaited_count; k++)
+			FUZZ_REQUIRE(task->awaited[k] < count);
+		if (!task->in_cycle)
+			continue;
+		/* It comes back. */
+		size_t at = task->cycle_next;
+		for (size_t k = 0; at != i; k++) {
+			FUZZ_REQUIRE(at < count && k < count);
+			FUZZ_REQUIRE(ss_snapshot_async_task(snapshot, at)->in_cycle);
+			at = ss_snapshot_async_task(snapshot, at)->cycle_next;
+		}
+	}
+}
+
 static void walk(struct ss_recording *recording)
 {
 	const struct ss_recording_info *info = ss_recording_info(recording);
@@ -37,6 +58,8 @@ static void walk(struct ss_recording *recording)
 	for (uint64_t tick = 0; tick < info->ticks && tick < TICKS_MAX; tick++) {
 		struct ss_snapshot *snapshot = NULL;
 		ss_error_free(ss_recording_snapshot(recording, tick, 0, &snapshot));
+		if (snapshot)
+			check_tasks(snapshot);
 		ss_snapshot_free(snapshot);
 	}
 }
