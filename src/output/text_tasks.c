@@ -351,9 +351,9 @@ static void write_counts(const struct comparison *comparison)
 	(void)fputc_unlocked('\n', out);
 }
 
-/* What was not read in one snapshot may be wrong about those of the other one. */
+/* affected: how many of the other snapshot may look as they do because of that. */
 static void write_missing(const struct ss_snapshot *snapshot, const char *where,
-			  const char *consequence, FILE *out)
+			  size_t affected, const char *consequence, FILE *out)
 {
 	const size_t count = ss_snapshot_async_tasks_changed(snapshot) +
 			     ss_snapshot_async_tasks_unread(snapshot);
@@ -361,8 +361,8 @@ static void write_missing(const struct ss_snapshot *snapshot, const char *where,
 	if (count == 0)
 		return;
 	ss_quantity_write_things(count, "task", out);
-	(void)fprintf(out, " could not be read in the %s snapshot: %s\n", where,
-		      consequence);
+	(void)fprintf(out, " of asyncio could not be read in the %s snapshot%s\n", where,
+		      affected ? consequence : "");
 }
 
 /* The number of the group of each task. NULL without memory. */
@@ -503,11 +503,14 @@ struct ss_error *ss_text_write_task_diff(const struct ss_diff_input *input,
 	if (error || options->task_groups == 0)
 		return error;
 	write_problem(diff->problem, options, out);
+	if (diff->problem)
+		return NULL;
 	if (diff->count > 0)
 		write_counts(&comparison);
-	write_missing(comparison.before, "first", "some that are new may be older", out);
-	write_missing(comparison.after, "second", "some that are gone may still exist",
-		      out);
+	write_missing(comparison.before, "first", diff->counts[SS_NEW],
+		      ": some that are new may be older", out);
+	write_missing(comparison.after, "second", diff->counts[SS_GONE],
+		      ": some that are gone may still exist", out);
 	for (size_t i = 0; i < SS_CHANGE_COUNT && !error; i++)
 		error = write_changes(&comparison, (enum ss_change)i);
 	return error;
