@@ -91,6 +91,7 @@ static bool write_thread(struct ss_json *json, const struct ss_profile_diff *dif
 	ss_json_signed(json, "pid", profile->processes.items[thread->process].pid);
 	ss_json_signed(json, "tid", thread->tid);
 	ss_json_text(json, "name", thread->name);
+	ss_json_text(json, "task", thread->task);
 	for (size_t set = 0; set < SS_SET_COUNT && whole; set++) {
 		if (d->thread[set] == SS_ID_NONE)
 			ss_json_null(json, keys[set]);

@@ -294,6 +294,8 @@ static bool put_sample(struct pprof *p, const struct key *key, const struct valu
 	put_label(p, &sample, "thread", thread->name, 0);
 	if (thread->goroutine)
 		put_label(p, &sample, "goroutine", NULL, thread->goroutine);
+	else if (thread->task)
+		put_label(p, &sample, "task", thread->task, 0);
 	else
 		put_label(p, &sample, "tid", NULL, (uint64_t)thread->tid);
 	put_label(p, &sample, "process", process->name, 0);

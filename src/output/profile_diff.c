@@ -159,6 +159,7 @@ static bool find_functions(struct ss_profile_diff *diff, struct ss_set_counts *n
 struct thread_key {
 	const char *host;
 	const char *name;
+	const char *task;
 	int64_t pid;
 	int64_t tid;
 };
@@ -177,7 +178,7 @@ static bool find_threads(struct ss_profile_diff *diff)
 			&profile->processes.items[thread->process];
 		const struct thread_key key = {
 			ss_profile_recording_of(profile, thread)->host, thread->name,
-			process->pid, thread->tid
+			thread->task, process->pid, thread->tid
 		};
 		unsigned set = set_of(profile, thread);
 		bool added = false;

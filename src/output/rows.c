@@ -629,7 +629,7 @@ static void write_process(struct thread_rows *t, uint32_t process, uint32_t *at)
 		const struct ss_profile_thread *thread = &profile->threads.items[number];
 		if (thread->process != process)
 			break;
-		if (thread->goroutine) /* tables of threads have threads */
+		if (!ss_profile_is_thread(thread)) /* tables of threads have threads */
 			continue;
 		for (size_t r = 0; r < thread->runs.count && !t->rows.failed; r++)
 			add_run(t, number, &thread->runs.items[r]);

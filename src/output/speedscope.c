@@ -157,8 +157,10 @@ static void write_name(struct ss_json *json, const struct ss_profile *profile,
 	const struct ss_profile_process *process =
 		&profile->processes.items[thread->process];
 	_cleanup_free_ char *name = NULL;
-	int size = asprintf(&name, "%s %d (%s %d)", thread->name, thread->tid,
-			    process->name, process->pid);
+	int size = thread->task ? asprintf(&name, "%s %s (%s %d)", thread->name,
+					   thread->task, process->name, process->pid) :
+				  asprintf(&name, "%s %d (%s %d)", thread->name,
+					   thread->tid, process->name, process->pid);
 
 	if (size < 0)
 		name = NULL;

@@ -52,6 +52,24 @@ static void write_recording(const struct ss_profile_recording *recording, FILE *
 	(void)fputc('\n', out);
 }
 
+/* "12 threads, 30 goroutines and 4 tasks" */
+static void write_threads(const struct ss_profile *profile, FILE *out)
+{
+	const size_t tasks = profile->task_count;
+	const size_t goroutines = profile->goroutines.count - tasks;
+
+	ss_quantity_write_things(profile->threads.count - profile->goroutines.count,
+				 "thread", out);
+	if (goroutines) {
+		(void)fputs(tasks ? ", " : " and ", out);
+		ss_quantity_write_things(goroutines, "goroutine", out);
+	}
+	if (tasks) {
+		(void)fputs(" and ", out);
+		ss_quantity_write_things(tasks, "task", out);
+	}
+}
+
 static void write_head(const struct ss_profile *profile,
 		       const struct ss_format_options *options, FILE *out)
 {
@@ -74,12 +92,7 @@ static void write_head(const struct ss_profile *profile,
 	}
 	ss_quantity_write_things(profile->samples, "sample", out);
 	(void)fputs(" of ", out);
-	ss_quantity_write_things(profile->threads.count - profile->goroutines.count,
-				 "thread", out);
-	if (profile->goroutines.count) {
-		(void)fputs(" and ", out);
-		ss_quantity_write_things(profile->goroutines.count, "goroutine", out);
-	}
+	write_threads(profile, out);
 	(void)fputc('\n', out);
 }
 

@@ -138,6 +138,10 @@ static void write_thread(const struct ss_profile_diff *diff,
 	(void)fprintf(out, " %d/%d ", profile->processes.items[thread->process].pid,
 		      thread->tid);
 	write_name(thread->name, out);
+	if (thread->task) {
+		(void)fputc(' ', out);
+		write_name(thread->task, out);
+	}
 	(void)fputs(": ", out);
 	for (size_t set = 0; set < SS_SET_COUNT; set++) {
 		if (d->thread[set] == SS_ID_NONE)

@@ -173,7 +173,12 @@ static void write_thread(const struct breakdown *b, const struct row *row)
 	(void)fputs(" of ", b->out);
 	(void)fprintf(b->out, "%8llu  ", (unsigned long long)row->samples);
 	ss_escape_write(thread->name, NULL, b->out);
-	(void)fprintf(b->out, " %d", thread->tid);
+	if (thread->task) {
+		(void)fputc(' ', b->out);
+		ss_escape_write(thread->task, NULL, b->out);
+	} else {
+		(void)fprintf(b->out, " %d", thread->tid);
+	}
 	if (profile->processes.count > 1) {
 		const struct ss_profile_process *process =
 			&profile->processes.items[thread->process];

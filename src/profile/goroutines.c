@@ -10,6 +10,7 @@ struct key {
 	uint64_t id;
 	uint64_t name; /* the address of its interned text, as the next */
 	uint64_t runtime;
+	uint64_t task;
 	uint64_t process;
 };
 
@@ -36,6 +37,24 @@ bool ss_profile_goroutine_init(struct ss_profile_goroutine *goroutine,
 	return goroutine->name && (goroutine->runtime || !from->runtime);
 }
 
+bool ss_profile_task_init(struct ss_profile_goroutine *task, struct ss_profile *profile,
+			  const struct ss_recorded_task *from)
+{
+	const char *status = ss_async_task_status_name(from->status);
+	char name[192];
+
+	if (from->awaited_type)
+		(void)snprintf(name, sizeof(name), "task (%s for %s)", status,
+			       from->awaited_type);
+	else
+		(void)snprintf(name, sizeof(name), "task (%s)", status);
+	task->id = from->address;
+	task->state = from->status == SS_ASYNC_TASK_WAITING ? 'S' : 'R';
+	task->name = ss_profile_text(profile, name);
+	task->task = ss_profile_text(profile, from->name);
+	return task->name && task->task;
+}
+
 bool ss_profile_goroutines_thread(struct ss_profile *profile,
 				  const struct ss_profile_goroutine *goroutine,
 				  uint32_t *ret)
@@ -43,6 +62,7 @@ bool ss_profile_goroutines_thread(struct ss_profile *profile,
 	const struct key key = { .id = goroutine->id,
 				 .name = (uint64_t)(uintptr_t)goroutine->name,
 				 .runtime = (uint64_t)(uintptr_t)goroutine->runtime,
+				 .task = (uint64_t)(uintptr_t)goroutine->task,
 				 .process = goroutine->process };
 	uint32_t id = ss_idtable_find(&profile->goroutines, &key, sizeof(key));
 
@@ -62,7 +82,9 @@ bool ss_profile_goroutines_thread(struct ss_profile *profile,
 	thread->process = goroutine->process;
 	thread->tid = goroutine->tid;
 	thread->name = goroutine->name;
-	thread->goroutine = goroutine->id;
+	thread->goroutine = goroutine->task ? 0 : goroutine->id;
+	thread->task = goroutine->task;
+	profile->task_count += goroutine->task != NULL;
 	*ret = *slot = (uint32_t)profile->threads.count - 1;
 	return true;
 }

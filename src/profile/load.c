@@ -486,30 +486,29 @@ static bool add_trace(const struct load *load)
 	return trace || !totals;
 }
 
-/* The index of the tick of a goroutine among those of the recording in the profile, or
-   SIZE_MAX: it is not in the selected time. */
-static size_t tick_of(const struct load *load, const struct ss_recorded_goroutine *from)
+/* The index of a tick of the recording among those of the profile, or SIZE_MAX: it is not in the
+   selected time. */
+static size_t tick_of(const struct load *load, uint64_t tick)
 {
-	uint64_t at = from->tick - load->first_tick;
+	uint64_t at = tick - load->first_tick;
 
-	if (!load->has_tick || from->tick < load->first_tick ||
+	if (!load->has_tick || tick < load->first_tick ||
 	    at >= current(load)->ticks.count - load->base_tick)
 		return SIZE_MAX;
 	return (size_t)(load->base_tick + at);
 }
 
-static bool is_goroutine_selected(struct load *load,
-				  const struct ss_recorded_goroutine *from,
+static bool is_goroutine_selected(struct load *load, uint64_t tick, uint32_t stack,
 				  const struct ss_profile_goroutine *goroutine)
 {
 	const struct ss_load_options *options = load->options;
 
-	if (from->on_thread || tick_of(load, from) == SIZE_MAX ||
+	if (tick_of(load, tick) == SIZE_MAX ||
 	    (options->states && !strchr(options->states, goroutine->state)) ||
 	    (options->selects_thread &&
 	     !options->selects_thread(options->data, goroutine->tid, goroutine->name)))
 		return false;
-	return ss_load_frames_wants(&load->frames, from->stack);
+	return ss_load_frames_wants(&load->frames, stack);
 }
 
 /* Whether a run begins after the last one of its thread: a recording may claim anything. */
@@ -523,13 +522,35 @@ static bool is_later(const struct load *load, uint32_t thread,
 	return !last || run->tick >= (uint64_t)last->tick + last->count;
 }
 
-/* Each goroutine on no thread is a thread of its own in the profile. */
+/* Each goroutine or task on no thread is a thread of its own in the profile. *left counts those that
+   are too many. */
+static bool add_goroutine(struct load *load, uint64_t tick, uint32_t stack,
+			  const struct ss_profile_goroutine *goroutine, size_t *left)
+{
+	uint32_t thread = SS_ID_NONE;
+
+	if (!is_goroutine_selected(load, tick, stack, goroutine))
+		return true;
+	struct ss_profile_run run = {
+		.tick = (uint32_t)tick_of(load, tick),
+		.count = 1,
+		.state = goroutine->state,
+		.wait = SS_ID_NONE,
+		.call = ss_load_frames_call(&load->frames, stack),
+	};
+	if (!ss_profile_goroutines_thread(load->profile, goroutine, &thread))
+		return false;
+	bool counts = thread != SS_ID_NONE && is_later(load, thread, &run);
+	*left += !counts;
+	return run.call != SS_ID_NONE &&
+	       (!counts || ss_profile_sample(load->profile, thread, &run));
+}
+
 static bool add_goroutines(struct load *load)
 {
-	size_t count = ss_recording_goroutine_count(load->recording);
 	size_t left = 0;
 
-	for (size_t i = 0; i < count; i++) {
+	for (size_t i = 0; i < ss_recording_goroutine_count(load->recording); i++) {
 		const struct ss_recorded_goroutine *from =
 			ss_recording_goroutine(load->recording, i);
 		struct ss_profile_goroutine goroutine = {
@@ -538,29 +559,35 @@ static bool add_goroutines(struct load *load)
 		if (goroutine.process == SS_ID_NONE ||
 		    !ss_profile_goroutine_init(&goroutine, load->profile, from))
 			return false;
-		if (!is_goroutine_selected(load, from, &goroutine))
-			continue;
-		struct ss_profile_run run = {
-			.tick = (uint32_t)tick_of(load, from),
-			.count = 1,
-			.state = goroutine.state,
-			.wait = SS_ID_NONE,
-			.call = ss_load_frames_call(&load->frames, from->stack),
-		};
-		uint32_t thread = SS_ID_NONE;
-		if (!ss_profile_goroutines_thread(load->profile, &goroutine, &thread))
-			return false;
-		bool counts = thread != SS_ID_NONE && is_later(load, thread, &run);
-		left += !counts;
-		if (run.call == SS_ID_NONE ||
-		    (counts && !ss_profile_sample(load->profile, thread, &run)))
+		if (!from->on_thread &&
+		    !add_goroutine(load, from->tick, from->stack, &goroutine, &left))
 			return false;
 	}
-	if (left)
-		return ss_profile_note(load->profile,
-				       "%s: %zu more goroutines are not counted",
-				       current(load)->file, left);
-	return true;
+	return left == 0 ||
+	       ss_profile_note(load->profile, "%s: %zu more goroutines are not counted",
+			       current(load)->file, left);
+}
+
+static bool add_tasks(struct load *load)
+{
+	size_t left = 0;
+
+	for (size_t i = 0; i < ss_recording_task_count(load->recording); i++) {
+		const struct ss_recorded_task *from =
+			ss_recording_task(load->recording, i);
+		struct ss_profile_goroutine task = {
+			.process = process_of(load, from->process),
+		};
+		if (task.process == SS_ID_NONE ||
+		    !ss_profile_task_init(&task, load->profile, from))
+			return false;
+		if (from->status != SS_ASYNC_TASK_RUNNING &&
+		    !add_goroutine(load, from->tick, from->stack, &task, &left))
+			return false;
+	}
+	return left == 0 ||
+	       ss_profile_note(load->profile, "%s: %zu more tasks are not counted",
+			       current(load)->file, left);
 }
 
 /* Of a selection of stacks or states it is not known what belongs to it. */
@@ -646,8 +673,8 @@ struct ss_error *ss_load_recording(struct ss_profile *profile,
 		whole = add_sample(&load, &sample);
 	set_missed(&load);
 	whole = (whole || load.truncated) && ss_load_waits_finish(&load.waits) &&
-		add_goroutines(&load) && add_waits(&load) && add_trace(&load) &&
-		add_unsampled(&load) && add_notes(&load);
+		add_goroutines(&load) && add_tasks(&load) && add_waits(&load) &&
+		add_trace(&load) && add_unsampled(&load) && add_notes(&load);
 	ss_series_deinit(&series);
 	return whole ? NULL : ss_error_no_memory();
 }

@@ -111,10 +111,18 @@ struct ss_profile_thread {
 	/* Not a thread, but a goroutine in a snapshot that is on none: its id, which tid has,
 	   too, if it fits; "goroutine (chan receive)" is its name */
 	uint64_t goroutine;
+	/* Likewise a task of asyncio: what it is called; it has no tid, and "task (waiting for
+	   Future)" is its name. Or NULL */
+	const char *task;
 	/* Of a snapshot: what it waits for, of the last one; owned, or NULL */
 	struct ss_wait *wait;
 	SS_VECTOR(struct ss_profile_run) runs;
 };
+
+static inline bool ss_profile_is_thread(const struct ss_profile_thread *thread)
+{
+	return !thread->goroutine && !thread->task;
+}
 
 /* What a thread of a snapshot waits for: an edge of the wait-for graph, from
    struct ss_recorded_wait. */
@@ -207,7 +215,9 @@ struct ss_profile {
 	struct ss_idtable frames;      /* of struct ss_profile_frame */
 	struct ss_idtable calls;       /* of struct ss_profile_call */
 	struct ss_idtable nodes;       /* of struct ss_profile_node */
-	struct ss_idtable goroutines;  /* threads that are goroutines, by their keys */
+	struct ss_idtable
+		goroutines; /* threads that are goroutines or tasks, by their keys */
+	size_t task_count;  /* of these that are tasks */
 	SS_VECTOR(uint32_t) goroutine_threads; /* by number of these */
 	uint64_t samples;
 	uint64_t bytes; /* of the files of all recordings */

@@ -62,7 +62,7 @@ static bool add_threads(struct ss_series *series)
 
 	for (size_t i = 0; i < profile->threads.count; i++) {
 		const struct ss_profile_thread *thread = &profile->threads.items[i];
-		if (thread->process != series->process || thread->goroutine)
+		if (thread->process != series->process || !ss_profile_is_thread(thread))
 			continue;
 		struct ss_series_thread *slot = ss_vector_push(&series->threads);
 		if (!slot)

@@ -294,6 +294,19 @@ class Asyncio(unittest.TestCase):
                 self.assertEqual(status, 0, text)
                 self.assertRegex(text, r"\n5 tasks of asyncio: 2 unchanged, 2 moved, 1 new, 1 gone\n")
                 self.assertRegex(text, r"\ngone: 1 task, waiting for Future, .*: ends\n")
+                folded, _ = text_of(before, "-f", "folded", command="report")
+                for name in ("moves", "ends", "blocks"):
+                    self.assertRegex(folded, rf"(?m);task_\(waiting_for_Future\);{name};here;Event\.wait 1$")
+                text, _ = text_of(before, command="report")
+                self.assertIn("\n6 samples of 1 thread and 5 tasks\n", text)
+                self.assertRegex(text, r"task \(waiting for Future\) moves\b")
+                text, _ = text_of("--diff", before, after, command="report")
+                self.assertRegex(text, r"Threads, by their last samples: 2 unchanged, 2 moved, 1 new, 2 gone")
+                both = json.loads(text_of(before, after, "-f", "json", command="report")[0])
+                self.assertEqual(sorted(thread["task"] for thread in both["threads"] if thread["task"]),
+                                 ["Task-1", "begins", "blocks", "ends", "moves", "stays"])
+                self.assertEqual([thread["tid"] for thread in both["threads"] if not thread["task"]],
+                                 [program.pid], both["threads"])
                 text_of("-f", "recording", "--tasks=0", "-o", without, program.pid)
                 text, _ = text_of(before, without, command="diff")
                 self.assertIn("\ntasks of asyncio are not compared: they were not read in the second "
