@@ -3,10 +3,10 @@
  * addressed through it cannot be unwound without it.
  *
  * It is known where it must be: a function that moves the stack pointer once, by a constant, has it
- * so far above the stack pointer, behind the registers that it saved. If that place is followed by a
- * return address, from which more frames follow, if all their calls enter the functions of their
- * frames, and if no other place near it is like that, that is it. Where the function has pushed
- * arguments of the call, or its stack was overwritten, it is not found.
+ * so far above the stack pointer, behind the registers that it saved and arguments of the call that
+ * it pushed. If that place is followed by a return address, from which more frames follow, if all
+ * their calls enter the functions of their frames, and if no other place near it is like that, that
+ * is it. Where the stack was overwritten it is not found.
  *
  * If it is not known and the thread must not be stopped, it is probably the place that the prologue
  * shows, or else the first one above the stack pointer, that is followed by the return address of a
@@ -147,25 +147,30 @@ static bool find_pushed(struct ss_unwind_context *ctx,
 }
 
 /*
- * The first place of a range where the frame pointer may be. False if it may be elsewhere: before the
- * range, or behind it at another direct call of the function, so that arguments were pushed. Without
- * a place in the range, the stack may have been overwritten there: nothing behind it will do.
+ * The first place from one on where the frame pointer may be. False if it may be elsewhere: before
+ * that, or behind it at another direct call of the function. size: what is below it in each frame of
+ * the function. It is not farther up than that, for there it may be the one of another frame of the
+ * function, with a part of the stack between them that was overwritten.
  */
 static bool find_only_place(struct ss_unwind_context *ctx,
 			    const struct ss_unwind_frame *frame, uint64_t function,
-			    uint64_t first, uint64_t last, struct ss_unwind_frame *ret)
+			    uint64_t first, uint64_t size, struct ss_unwind_frame *ret)
 {
+	const uint64_t sp = ss_regs_sp(ctx->arch, &frame->regs);
+	const uint64_t last = sp + size;
+	const uint64_t pushed = SS_MIN(size, (uint64_t)ARGUMENTS_MAX);
 	struct ss_unwind_frame caller;
 	bool found = false;
 
-	for (uint64_t at = ss_regs_sp(ctx->arch, &frame->regs);
-	     at < last + ARGUMENTS_MAX && (found || at <= last); at += WORD) {
+	for (uint64_t at = sp; at <= last || at < last + (found ? ARGUMENTS_MAX : pushed);
+	     at += WORD) {
 		caller = *frame;
 		if (!try_frame_pointer(ctx, &caller, at))
 			continue;
 		uint64_t pc = ss_regs_pc(ctx->arch, &caller.regs);
-		bool fits = may_call(ctx, pc, function);
-		if (at < first ? fits : found ? calls(ctx, pc, function) : !fits)
+		bool direct = calls(ctx, pc, function);
+		bool fits = at <= last ? may_call(ctx, pc, function) : direct;
+		if (at < first ? fits : found ? direct : !fits)
 			return false;
 		if (at < first || found)
 			continue;
@@ -191,9 +196,9 @@ static enum ss_step find_known(void *state, struct ss_unwind_context *ctx,
 	    !ss_context_find_extent(ctx, ss_unwind_lookup_pc(ctx, frame), &start, &end) ||
 	    !find_move(ctx, start, end, &moved))
 		return SS_STEP_SKIP;
-	uint64_t last = sp + moved + pushed;
-	uint64_t first = last - SS_MIN(moved, (uint64_t)RELEASED_MAX);
-	if (!find_only_place(ctx, frame, start, first, last, &caller) ||
+	uint64_t size = moved + pushed;
+	uint64_t first = sp + size - SS_MIN(moved, (uint64_t)RELEASED_MAX);
+	if (!find_only_place(ctx, frame, start, first, size, &caller) ||
 	    !has_known_callers(ctx, caller))
 		return SS_STEP_SKIP;
 	*frame = caller;

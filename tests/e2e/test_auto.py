@@ -106,11 +106,13 @@ class Completed(EndToEnd):
         self.assertGreater(snapshot.thread("aligned")["stopped_ns"], 0)
 
     def test_frame_pointers(self):
-        """They are found without a stop (test_frame_pointers.py)."""
+        """They are found without a stop (test_frame_pointers.py), but in a small frame with a
+        seventh argument."""
         snapshot = self.check("threads_fp", 2, 5)
         self.assert_stack(snapshot, "threads_fp", MAIN_STACK)
         if platform.machine() == "x86_64" and SCHEDSTAT:
-            self.assertEqual(snapshot.data["capture"]["threads_stopped"], 0)
+            stopped = {t["name"] for t in snapshot.threads if t["stopped_ns"] > 0}
+            self.assertLessEqual(stopped, {"futex-0", "futex-1"})
 
     def test_without_unwind_information(self):
         """No frame is guessed if a stop can provide the frame pointer."""
