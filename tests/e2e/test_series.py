@@ -569,7 +569,7 @@ class Series(EndToEnd):
         target.process.stdin.flush()
         wait_until(lambda: "libpython" in read_text(f"/proc/{target.pid}/maps") and
                    reads_stdin(target.pid), "Python to wait")
-        self.wait_for_snapshots(tool, 12)
+        self.wait_for_snapshots(tool, 60)
         data = json.loads(self.end(tool, status=(0, 1))[0])
         chains = self.python_chains(data)[target.pid]
         self.assertIn(["<module>", "waits_in_python"], [chain for chain, _ in chains], data)
