@@ -141,7 +141,7 @@ static bool find_pushed(struct ss_unwind_context *ctx,
 	for (size_t i = 0; i < row.saved_count; i++) {
 		if (row.saved[i].from_fp || row.saved[i].offset > -2 * WORD)
 			return false;
-		*ret = SS_MAX(*ret, (uint64_t)(-row.saved[i].offset - 2 * WORD));
+		*ret = SS_MAX(*ret, (uint64_t)(-(int64_t)row.saved[i].offset - 2 * WORD));
 	}
 	return *ret <= (uint64_t)SS_ROW_SAVED_MAX * WORD;
 }
@@ -197,6 +197,8 @@ static enum ss_step find_known(void *state, struct ss_unwind_context *ctx,
 	    !find_move(ctx, start, end, &moved))
 		return SS_STEP_SKIP;
 	uint64_t size = moved + pushed;
+	if (sp > UINT64_MAX - size - ARGUMENTS_MAX) /* no stack ends there */
+		return SS_STEP_SKIP;
 	uint64_t first = sp + size - SS_MIN(moved, (uint64_t)RELEASED_MAX);
 	if (!find_only_place(ctx, frame, start, first, size, &caller) ||
 	    !has_known_callers(ctx, caller))
