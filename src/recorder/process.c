@@ -92,6 +92,13 @@ void ss_recorder_process_free(struct ss_recorder_process *process)
 
 /* Modules --------------------------------------------------------------- */
 
+/* Whether the kernel has reported no mapping of code since the memory map was read. */
+static bool is_map_current(const struct ss_recorder_process *process)
+{
+	return process->feed &&
+	       process->loads.last_code_ns < process->sampler.space.updated_ns;
+}
+
 /* The handle of a module, by the unwinder's id; NULL: no memory. */
 static uint32_t *handle_slot(struct ss_recorder_process *process, uint32_t id)
 {
@@ -805,13 +812,6 @@ static bool has_runtime(const struct ss_unwound *unwound)
 	return lacks || unwound->has_plan || unwound->calls.count > 0;
 }
 
-/* Whether the kernel has reported no mapping of code since the memory map was read. */
-static bool is_map_current(const struct ss_recorder_process *process)
-{
-	return process->feed &&
-	       process->loads.last_code_ns < process->sampler.space.updated_ns;
-}
-
 static void check_frames(struct ss_recorder_process *process,
 			 const struct ss_capture *capture,
 			 const struct ss_unwound *unwound, struct ss_frame_check *ret)
@@ -893,6 +893,7 @@ static struct ss_error *take_captures(struct ss_recorder_process *process,
 		again = false;
 		struct ss_error *error =
 			take_capture(process, tick, i == CAPTURES_MAX - 1, &again);
+		process->sampler.is_current = is_map_current(process);
 		if (!error && again)
 			error = ss_sampler_retry(&process->sampler, tick);
 		if (error)
@@ -1034,6 +1035,9 @@ struct ss_error *ss_recorder_process_tick(struct ss_recorder_process *process,
 {
 	struct ss_tick tick;
 
+	if (process->feed && !ss_load_feed_read(process->feed))
+		return ss_error_no_memory();
+	process->sampler.is_current = is_map_current(process);
 	process->sampler.clocked = clocked;
 	process->sampler.clocked_count = count;
 	struct ss_error *error = ss_sampler_tick(&process->sampler, &tick);

@@ -46,8 +46,7 @@ void ss_frame_check_add_frame(struct ss_frame_check *check, uint64_t pc)
 	bool fits = check->count < SS_AREA_CHECK_MAX;
 	if (fits)
 		check->starts[check->count++] = area->start;
-	if (ss_area_check_contains(&check->thread->areas, area->start) ||
-	    (check->current && check->thread->by_kernel))
+	if (ss_area_check_contains(&check->thread->areas, area->start) || check->current)
 		return;
 	verify(check, pc);
 	/* More areas than fit are never verified, and a sample of the kernel cannot be:

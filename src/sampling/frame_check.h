@@ -19,8 +19,8 @@ struct ss_frame_check {
 	bool current;
 };
 
-/* current: the kernel has reported that nothing was mapped since the memory map was read. Then
-   samples of the kernel are not checked. */
+/* current: the kernel reports mappings of code, and has reported none since the memory map was read.
+   Then frames in its areas are not checked. */
 void ss_frame_check_begin(struct ss_frame_check *check, struct ss_sampler *sampler,
 			  bool current);
 void ss_frame_check_begin_thread(struct ss_frame_check *check, pid_t tid);

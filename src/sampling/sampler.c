@@ -360,11 +360,14 @@ static bool is_mapped(void *data, uint64_t address)
 	return sampler->access->check(&sampler->space, address) == SS_MAPPING_SAME;
 }
 
-/* Verifies the mappings of the frames of a thread that cannot run. */
+/* Verifies the mappings of the frames of a thread that cannot run, unless it is known that they are
+   those of the memory map. */
 static void prove(struct ss_sampler *sampler, const struct ss_task *task, uint64_t pc)
 {
-	struct ss_sampled_thread *thread = find(sampler, task);
-	const struct ss_area *area = ss_capture_find_area(sampler->space.capture, pc);
+	struct ss_sampled_thread *thread = sampler->is_current ? NULL :
+								 find(sampler, task);
+	const struct ss_area *area =
+		thread ? ss_capture_find_area(sampler->space.capture, pc) : NULL;
 
 	if (thread)
 		ss_area_check_run(&thread->areas, pc, area ? area->start : 0, is_mapped,

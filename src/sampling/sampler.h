@@ -41,6 +41,9 @@ struct ss_sampler {
 	struct ss_arena *arena; /* borrowed */
 	struct ss_gathers gathers;
 	struct ss_buffer text;
+	/* The kernel reports mappings of code, and has reported none since the memory map was read:
+	   set by the caller before each tick. */
+	bool is_current;
 	uint64_t swept_ns; /* ss_sampler_take(): when ended threads were last searched */
 	/* Only threads that ran at the tick are sampled: set after ss_sampler_init(), with a
 	   filter for state R. */

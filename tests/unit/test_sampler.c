@@ -58,8 +58,9 @@ struct process {
 	enum ss_error_code refused; /* or it fails so */
 	enum ss_mapping_check check;
 	unsigned updates;
-	unsigned stops; /* of threads */
-	unsigned looks; /* at threads that run in a call */
+	unsigned stops;	 /* of threads */
+	unsigned looks;	 /* at threads that run in a call */
+	unsigned checks; /* of mappings */
 	bool keeps_files;
 	const char *name;  /* of all threads; NULL: "thread" */
 	size_t stack_size; /* of each, in the arena; 0: elsewhere */
@@ -187,6 +188,7 @@ static struct ss_error *update(struct ss_address_space *space,
 static enum ss_mapping_check check(struct ss_address_space *space, uint64_t address)
 {
 	(void)address;
+	of(space->target)->checks++;
 	return of(space->target)->check;
 }
 
@@ -459,6 +461,7 @@ static void end(struct process *process)
 static void tick(struct process *process)
 {
 	process->stops = process->updates = process->looks = 0;
+	process->checks = 0;
 	assert_null(ss_sampler_tick(&process->sampler, &process->tick));
 }
 
@@ -1188,8 +1191,14 @@ static void test_mappings_are_verified(void **state)
 	ss_area_check_remember(&thread->areas, &start, 1);
 	assert_int_equal(captured(&process), 0x1);
 	assert_true(ss_area_check_contains(&thread->areas, CODE));
+	assert_true(process.checks > 0);
 	process.check = SS_MAPPING_DIFFERS;
 	assert_int_equal(captured(&process), 0x1);
+	assert_false(ss_area_check_contains(&thread->areas, CODE));
+	/* The kernel reports mappings, and has reported none. */
+	process.sampler.is_current = true;
+	assert_int_equal(captured(&process), 0x1);
+	assert_int_equal(process.checks, 0);
 	assert_false(ss_area_check_contains(&thread->areas, CODE));
 	end(&process);
 }
