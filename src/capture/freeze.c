@@ -157,8 +157,10 @@ void ss_freeze_choose_again(struct ss_freeze *freeze, bool all)
 		if ((!all || task->phase != SS_TASK_RELEASED) &&
 		    (task->phase != SS_TASK_SEEN || task->watched))
 			continue;
-		task->spared = false;
+		task->spared = task->put_off;
 		/* It was read just now. */
+		if (task->put_off)
+			continue;
 		if (task->phase == SS_TASK_SEEN && task->runs && !task->fragile)
 			continue;
 		if (!task->runs || task->filter == SS_FILTER_UNKNOWN)

@@ -94,6 +94,8 @@ static void take_samples(struct ss_look *look, struct ss_task_list *tasks,
 		struct ss_task *task = find(tasks, sample.tid);
 		if (!task || sample.time_ns < SS_MAX(from_ns, task->sampled_ns))
 			continue;
+		if (task->put_off)
+			task->put_off = task->spared = false;
 		if (is_pending(task)) {
 			classify(look, task, &sample);
 		} else if (task->watched && task->in_call) {
@@ -117,6 +119,44 @@ static bool start_cpus(struct ss_look *look, const struct ss_task_list *tasks,
 						    SAMPLES);
 	}
 	return any;
+}
+
+static bool is_put_off(const struct ss_task *task)
+{
+	return task->put_off;
+}
+
+static bool any_task(const struct ss_task_list *tasks,
+		     bool (*wanted)(const struct ss_task *))
+{
+	for (size_t i = 0; i < tasks->items.count; i++)
+		if (wanted(&tasks->items.items[i]))
+			return true;
+	return false;
+}
+
+/* Those that are on a CPU now are not put off; none is if that is not known. */
+static void find_on_cpu(struct ss_look *look, struct ss_task_list *tasks)
+{
+	const uint64_t begin_ns = ss_now_ns();
+
+	if (!any_task(tasks, is_put_off))
+		return;
+	if (start_cpus(look, tasks, is_put_off, begin_ns)) {
+		ss_cpu_sampler_wait(&look->cpus, STEP_NS);
+		take_samples(look, tasks, begin_ns);
+		if (look->cpus.events.count < 2)
+			return;
+		/* The other CPUs were started at the same time. */
+		ss_cpu_sampler_wait(&look->cpus, SS_CPU_PERIOD_NS);
+		take_samples(look, tasks, begin_ns);
+		return;
+	}
+	for (size_t i = 0; i < tasks->items.count; i++) {
+		struct ss_task *task = &tasks->items.items[i];
+		if (task->put_off)
+			task->put_off = task->spared = false;
+	}
 }
 
 /* Where CPUs must not be sampled. Whether any was started. */
@@ -292,11 +332,9 @@ static void look_at_running(struct ss_look *look, struct ss_task_list *tasks, bo
 {
 	uint64_t begin_ns = ss_now_ns();
 	uint64_t since_ns = begin_ns;
-	bool any = false;
 
-	for (size_t i = 0; i < tasks->items.count && !any; i++)
-		any = is_pending(&tasks->items.items[i]);
-	if (!any)
+	find_on_cpu(look, tasks);
+	if (!any_task(tasks, is_pending))
 		return;
 	size_t left = read_kernel_stacks(look, tasks, since_ns);
 	bool samples = left == 0 || start_cpus(look, tasks, is_pending, since_ns);

@@ -404,7 +404,8 @@ static void read_blocked(struct ss_task *task, const struct ss_target *target,
 	}
 	bool watch = watchable || task->fragile;
 	if (watch) {
-		task->run_count = ss_task_count_runs(task, target, text);
+		task->run_count = task->counted ? task->counted :
+						  ss_task_count_runs(task, target, text);
 		read_call(task, target, text);
 		task->fragile = is_fragile(task, target, !watchable);
 	}

@@ -54,6 +54,9 @@ struct ss_task {
 	struct ss_syscall_text call; /* before the freeze */
 	/* number of times it was scheduled, read just before call; 0: unknown */
 	uint64_t run_count;
+	/* The same, if it was read before the task; ss_task_read() and ss_task_read_again()
+	   take it. 0: they read it. */
+	uint64_t counted;
 	struct ss_kept_thread files;
 	bool borrowed; /* files belong to someone else */
 	/* Its files are those of the previous capture, so it is the same thread. */
@@ -70,10 +73,11 @@ struct ss_task {
 	bool moved;   /* it was watched, and has run meanwhile */
 	/* It runs in that call, see look.h: kernel has its registers. */
 	bool in_call;
-	bool left;	     /* in_call: it has been seen elsewhere since */
-	bool spared;	     /* perhaps in that call: not stopped */
-	bool ran;	     /* it was in state R when it was read first */
-	bool slept;	     /* ran, and went to sleep before its stack was copied */
+	bool left;    /* in_call: it has been seen elsewhere since */
+	bool spared;  /* perhaps in that call: not stopped */
+	bool put_off; /* likewise, unless it is on a CPU: it most likely sleeps soon */
+	bool ran;     /* it was in state R when it was read first */
+	bool slept;   /* ran, and went to sleep before its stack was copied */
 	uint64_t sampled_ns; /* when it was last seen on a CPU; CLOCK_MONOTONIC */
 	/* CLOCK_MONOTONIC; when it was attached or last seen not to have stopped yet */
 	uint64_t running_ns;

@@ -10,6 +10,7 @@
 enum {
 	TURNS = 3,	   /* for threads that wake up during the read */
 	FILTER_TICKS = 64, /* captures of a thread after which its filter is read again */
+	NAME_TICKS = 64,   /* likewise, its name */
 	/* A thread that has run for so long without a clock tick (10 ms) in the kernel is
 	   in a system call less than one time in twenty. */
 	COMPUTES_NS = 200 * 1000 * 1000,
@@ -69,10 +70,11 @@ void ss_sampler_deinit(struct ss_sampler *sampler)
 }
 
 /* Whether it needs no look before it is stopped, which takes longer than the stop. */
-static bool computes(struct ss_sampled_thread *thread, uint64_t system_ticks)
+static bool computes(struct ss_sampled_thread *thread, const struct ss_task *task)
 {
-	if (system_ticks != thread->system_ticks || thread->computed_ns == 0) {
-		thread->system_ticks = system_ticks;
+	thread->user_ticks = task->user_ticks;
+	if (task->system_ticks != thread->system_ticks || thread->computed_ns == 0) {
+		thread->system_ticks = task->system_ticks;
 		thread->computed_ns = thread->run_ns;
 	}
 	return thread->run_ns - thread->computed_ns >= (uint64_t)COMPUTES_NS;
@@ -261,28 +263,90 @@ static void close_files(struct ss_task *task)
 		ss_kept_thread_close(&task->files);
 }
 
+/* Its files. again: in this tick it was read before. */
+static void begin_task(const struct ss_sampled_thread *thread, bool again,
+		       struct ss_task *task)
+{
+	*task = (struct ss_task){ .tid = thread->tid,
+				  .state = '?',
+				  .files = thread->files,
+				  .borrowed = thread->schedstat_fd >= 0,
+				  .counted = again ? 0 : thread->seen_count,
+				  .filter = thread->filter };
+	task->files.schedstat = thread->schedstat_fd + 1;
+	task->call.number = -1;
+}
+
+static bool was_on_cpu(const struct ss_sampler *sampler, pid_t tid)
+{
+	for (size_t i = 0; i < sampler->clocked_count; i++) {
+		if (sampler->clocked[i].clock.tid == tid)
+			return true;
+	}
+	return false;
+}
+
+/*
+ * Whether a thread that runs now most likely sleeps when others have been copied: it slept at its
+ * last capture, and was not on a CPU at the tick. Threads that wait for the GIL wake up every 5 ms.
+ */
+static bool sleeps_soon(const struct ss_sampler *sampler,
+			const struct ss_sampled_thread *thread,
+			const struct ss_task *task)
+{
+	return task->phase == SS_TASK_SEEN && task->runs && task->state == 'R' &&
+	       sampler->threads.sampled && !sampler->by_kernel && !sampler->on_cpu &&
+	       thread->sleeping_call >= 0 && !was_on_cpu(sampler, thread->tid);
+}
+
+/*
+ * Reads the call of a thread that most likely sleeps as it did at its last capture. Then its state
+ * and its name need not be read, which takes most of the time. False: it has to be read.
+ */
+static bool read_sleeping(struct ss_sampler *sampler, struct ss_sampled_thread *thread,
+			  struct ss_task *task, bool again)
+{
+	if (sampler->on_cpu || thread->excluded || thread->sleeping_call < 0 ||
+	    !thread->files.syscall || thread->run_ns < (uint64_t)YOUNG_NS ||
+	    thread->reads >= NAME_TICKS)
+		return false;
+	begin_task(thread, again, task);
+	task->state = 'S';
+	memcpy(task->comm, thread->name, sizeof(task->comm));
+	task->user_ticks = thread->user_ticks;
+	task->system_ticks = thread->system_ticks;
+	task->call.kind = SS_SYSCALL_BLOCKED;
+	task->call.number = thread->sleeping_call;
+	sampler->access->read_again(task, sampler->target, &sampler->options,
+				    &sampler->text);
+	task->counted = 0;
+	thread->reads++;
+	task->put_off = sleeps_soon(sampler, thread, task);
+	return task->put_off ||
+	       (task->phase == SS_TASK_SEEN && task->watched && task->state == 'S');
+}
+
 /*
  * Reads a thread. If it runs now, but did not at the tick, and sleeps often, it slept then. So it is
  * read again a little later: otherwise it would be seen to run twice as often as it does.
  */
 static void read_task(struct ss_sampler *sampler, struct ss_sampled_thread *thread,
-		      struct ss_task *task, unsigned *pauses)
+		      struct ss_task *task, bool again, unsigned *pauses)
 {
 	const struct timespec pause = { .tv_nsec = PAUSE_NS };
 
+	if (read_sleeping(sampler, thread, task, again))
+		return;
+	thread->reads = 0;
 	if (!sampler->by_kernel && thread->schedstat_fd >= 0 &&
 	    thread->captures < KEEP_CAPTURES && ++thread->captures == KEEP_CAPTURES)
 		sampler->access->keep_files(sampler->target, thread->tid, &thread->files);
-	for (;;) {
-		*task = (struct ss_task){ .tid = thread->tid,
-					  .state = '?',
-					  .files = thread->files,
-					  .borrowed = thread->schedstat_fd >= 0,
-					  .filter = thread->filter };
-		task->files.schedstat = thread->schedstat_fd + 1;
-		task->call.number = -1;
+	for (;; again = true) {
+		begin_task(thread, again, task);
 		sampler->access->read(task, sampler->target, &sampler->options,
 				      &sampler->text);
+		task->counted = 0;
+		task->put_off = sleeps_soon(sampler, thread, task);
 		if (task->phase != SS_TASK_SEEN || task->state != 'R' ||
 		    !sampler->by_kernel || thread->deep > 0 ||
 		    thread->switches <= (uint64_t)SWITCHES_MAX || *pauses == 0)
@@ -293,8 +357,9 @@ static void read_task(struct ss_sampler *sampler, struct ss_sampled_thread *thre
 	}
 }
 
-/* Lists the threads that are due, as tasks. False without memory. */
-static bool list_due(struct ss_sampler *sampler)
+/* Lists the threads that are due, as tasks. again: in this tick they were read before. False without
+   memory. */
+static bool list_due(struct ss_sampler *sampler, bool again)
 {
 	struct ss_task_list *tasks = &sampler->tasks;
 	unsigned pauses = PAUSES_MAX;
@@ -314,8 +379,8 @@ static bool list_due(struct ss_sampler *sampler)
 		if (!thread->due || take_running(sampler, thread))
 			continue;
 		struct ss_task *task = &tasks->items.items[tasks->items.count++];
-		read_task(sampler, thread, task, &pauses);
-		task->computes = computes(thread, task->system_ticks);
+		read_task(sampler, thread, task, again, &pauses);
+		task->computes = computes(thread, task);
 		task->ran = task->phase == SS_TASK_SEEN && task->state == 'R';
 		if (task->ran && take_runnable(sampler, thread)) {
 			close_files(task);
@@ -471,6 +536,13 @@ static void stop(struct ss_sampler *sampler, struct ss_tick *tick)
 				    .status_fd = -1 };
 
 	sampler->access->stop(&freeze, &sampler->look, copy_stopped, sampler);
+	for (size_t i = 0; i < sampler->tasks.items.count; i++) {
+		struct ss_task *task = &sampler->tasks.items.items[i];
+		if (!task->put_off)
+			continue;
+		task->moved = true; /* it is read again */
+		task->put_off = task->spared = false;
+	}
 	sampler->took_sigchld |= freeze.took_sigchld;
 	tick->stopped_ns += freeze.duration_ns;
 	tick->stopped_max_ns = SS_MAX(tick->stopped_max_ns, freeze.max_thread_ns);
@@ -640,6 +712,10 @@ static void update_threads(struct ss_sampler *sampler)
 			thread->named = true;
 		}
 		update_filter(thread, task->filter);
+		thread->sleeping_call = task->steady && !task->in_call &&
+							task->state == 'S' ?
+						task->call.number :
+						-1;
 		ss_thread_end_capture(thread, stopped, is_still_task(task),
 				      task->steady && !task->in_call ? task->run_count :
 								       0);
@@ -742,7 +818,8 @@ static struct ss_error *capture_tasks(struct ss_sampler *sampler, struct ss_tick
 }
 
 /* Captures the threads that are due. Their stacks take the place of those of the last capture. */
-static struct ss_error *capture_due(struct ss_sampler *sampler, struct ss_tick *tick)
+static struct ss_error *capture_due(struct ss_sampler *sampler, bool again,
+				    struct ss_tick *tick)
 {
 	const size_t kept = sampler->arena->kept;
 
@@ -750,7 +827,7 @@ static struct ss_error *capture_due(struct ss_sampler *sampler, struct ss_tick *
 	sampler->space.capture->threads.count = 0;
 	ss_gathers_begin(&sampler->gathers);
 	sampler->arena->used = kept;
-	if (!list_due(sampler))
+	if (!list_due(sampler, again))
 		return ss_error_no_memory();
 	ss_arena_keep(sampler->arena);
 	struct ss_error *error = capture_tasks(sampler, tick);
@@ -771,8 +848,11 @@ bool ss_sampler_release_late(struct ss_sampler *sampler)
 static void note_change(struct ss_sampler *sampler, enum ss_address_space_change change)
 {
 	for (size_t i = 0;
-	     change == SS_ADDRESS_SPACE_REPLACED && i < sampler->threads.items.count; i++)
+	     change == SS_ADDRESS_SPACE_REPLACED && i < sampler->threads.items.count;
+	     i++) {
 		sampler->threads.items.items[i].filter_ticks = FILTER_TICKS;
+		sampler->threads.items.items[i].reads = NAME_TICKS;
+	}
 }
 
 /* Of a new thread, the switches of its life are known: if they were seldom, they do not count. */
@@ -847,7 +927,7 @@ struct ss_error *ss_sampler_tick(struct ss_sampler *sampler, struct ss_tick *ret
 		if (thread->due)
 			count_switches(thread);
 	}
-	return capture_due(sampler, ret);
+	return capture_due(sampler, false, ret);
 }
 
 struct ss_error *ss_sampler_confirm(struct ss_sampler *sampler,
@@ -873,7 +953,7 @@ struct ss_error *ss_sampler_confirm(struct ss_sampler *sampler,
 
 struct ss_error *ss_sampler_retry(struct ss_sampler *sampler, struct ss_tick *tick)
 {
-	return capture_due(sampler, tick);
+	return capture_due(sampler, true, tick);
 }
 
 bool ss_sampler_check(struct ss_sampler *sampler, pid_t tid)

@@ -107,9 +107,9 @@ static void begin_tick(struct ss_thread_list *list)
 
 static struct ss_sampled_thread new_thread(struct ss_thread_list *list, pid_t tid)
 {
-	struct ss_sampled_thread thread = { .tid = tid,
-					    .kernel_state = '?',
-					    .schedstat_fd = -1 };
+	struct ss_sampled_thread thread = {
+		.tid = tid, .kernel_state = '?', .sleeping_call = -1, .schedstat_fd = -1
+	};
 
 	thread.slot = list->free_slots.count > 0 ?
 			      list->free_slots.items[--list->free_slots.count] :

@@ -50,14 +50,18 @@ struct ss_sampled_thread {
 	/* stat and syscall, of a thread that has been captured that often */
 	struct ss_kept_thread files;
 	unsigned char captures; /* up to a limit */
+	/* The call in which it slept (state S) at its last capture; -1: it did not. */
+	long sleeping_call;
+	unsigned reads; /* of its call since its state and name were read */
 	/* ticks since it was last seen to have run, up to a limit */
 	unsigned char quiet_ticks;
-	uint64_t seen_count;   /* the run count at the last read */
-	uint64_t run_count;    /* as of its last capture */
-	uint64_t run_ns;       /* on a CPU, as of this tick */
-	uint64_t ready_ns;     /* runnable without a CPU, likewise */
-	bool named;	       /* name was read since its first sample */
-	uint64_t system_ticks; /* as of its last capture, in the kernel */
+	uint64_t seen_count; /* the run count at the last read */
+	uint64_t run_count;  /* as of its last capture */
+	uint64_t run_ns;     /* on a CPU, as of this tick */
+	uint64_t ready_ns;   /* runnable without a CPU, likewise */
+	bool named;	     /* name was read since its first sample */
+	uint64_t user_ticks; /* clock ticks in user space, when its state was last read */
+	uint64_t system_ticks; /* likewise, in the kernel */
 	uint64_t computed_ns;  /* run_ns when system_ticks changed */
 	/* STOP_NEXT: stop it only at this run count. RETURNING: this run count means
 	   that it has only resumed its call. */

@@ -42,6 +42,7 @@ struct thread {
 	bool short_runs; /* its runs take no time */
 	bool computes;	 /* as the last stop was told */
 	bool spared;	 /* likewise: it may be in a call that must not be interrupted */
+	bool on_cpu;	 /* runs_now: it does not wait for a CPU at the stop */
 };
 
 /* Where in a tick the event happens. */
@@ -60,6 +61,7 @@ struct process {
 	unsigned updates;
 	unsigned stops;	 /* of threads */
 	unsigned looks;	 /* at threads that run in a call */
+	unsigned reads;	 /* of all of a thread */
 	unsigned checks; /* of mappings */
 	bool keeps_files;
 	const char *name;  /* of all threads; NULL: "thread" */
@@ -192,8 +194,8 @@ static enum ss_mapping_check check(struct ss_address_space *space, uint64_t addr
 	return of(space->target)->check;
 }
 
-static void read_task(struct ss_task *task, const struct ss_target *target,
-		      const struct ss_capture_options *options, struct ss_buffer *text)
+static void read_now(struct ss_task *task, const struct ss_target *target,
+		     const struct ss_capture_options *options, struct ss_buffer *text)
 {
 	struct process *process = of(target);
 
@@ -213,13 +215,20 @@ static void read_task(struct ss_task *task, const struct ss_target *target,
 	if (!options->filter(options->filter_data, task->tid, task->comm, task->state)) {
 		task->phase = SS_TASK_EXCLUDED;
 	} else if (!thread->runs_now) {
-		task->run_count = thread->runs;
+		task->run_count = task->counted ? task->counted : thread->runs;
 		task->call = (struct ss_syscall_text){ .kind = SS_SYSCALL_BLOCKED,
 						       .pc = CODE,
 						       .sp = 1 };
 		task->fragile = thread->fragile;
 		task->watched = true;
 	}
+}
+
+static void read_task(struct ss_task *task, const struct ss_target *target,
+		      const struct ss_capture_options *options, struct ss_buffer *text)
+{
+	of(target)->reads++;
+	read_now(task, target, options, text);
 }
 
 static void keep_files(const struct ss_target *target, pid_t tid,
@@ -260,6 +269,9 @@ static void stop(struct ss_freeze *freeze, struct ss_look *look, ss_freeze_copie
 		struct ss_task *task = &freeze->tasks->items.items[i];
 		struct thread *thread = find(process, task->tid);
 		if (task->phase != SS_TASK_SEEN || task->watched)
+			continue;
+		task->put_off &= !thread || !thread->on_cpu;
+		if (task->put_off)
 			continue;
 		if (thread) {
 			thread->computes = task->computes;
@@ -414,7 +426,7 @@ static const struct ss_process_access made_up = {
 	.update_if_due = update,
 	.check = check,
 	.read = read_task,
-	.read_again = read_task,
+	.read_again = read_now,
 	.keep_files = keep_files,
 	.read_run_count = read_run_count,
 	.check_fragile = check_fragile,
@@ -461,7 +473,7 @@ static void end(struct process *process)
 static void tick(struct process *process)
 {
 	process->stops = process->updates = process->looks = 0;
-	process->checks = 0;
+	process->reads = process->checks = 0;
 	assert_null(ss_sampler_tick(&process->sampler, &process->tick));
 }
 
@@ -957,6 +969,88 @@ static void test_runs_before_its_group(void **state)
 	}
 }
 
+/* Of a thread that sleeps as it did before, only the call is read; its name now and then. */
+static void test_sleeps_again(void **state)
+{
+	struct process process;
+	unsigned reads = 0;
+
+	(void)state;
+	begin(&process, 2);
+	begin_gathering(&process);
+	for (int i = 0; i < 200; i++) {
+		process.threads[0].runs++;
+		assert_int_equal(captured(&process), 0x1);
+		assert_int_equal(captured_first(&process)->state, 'S');
+		assert_string_equal(captured_first(&process)->name, "made-up");
+		assert_int_equal(process.stops, 0);
+		reads += process.reads;
+	}
+	assert_in_range(reads, 2, 4);
+	/* It runs while it is read, and sleeps again. */
+	process.threads[0].runs++;
+	process.moment = AFTER_LISTING;
+	process.event = run_first;
+	assert_int_equal(captured(&process), 0x1);
+	assert_int_equal(process.stops, 0);
+	assert_int_equal(captured(&process), 0);
+	/* It does not sleep any more, or as another program. */
+	process.threads[0].runs++;
+	process.threads[0].runs_now = true;
+	assert_int_equal(captured(&process), 0x1);
+	assert_int_equal(process.reads, 1);
+	assert_int_equal(process.stops, 1);
+	process.threads[0].runs_now = false;
+	for (int i = 0; i < 3; i++) {
+		process.threads[0].runs++;
+		if (i == 2)
+			process.change = SS_ADDRESS_SPACE_REPLACED;
+		assert_int_equal(captured(&process), 0x1);
+		assert_int_equal(process.reads, i != 1);
+	}
+	end(&process);
+}
+
+static void sleep_first(struct process *process)
+{
+	process->threads[0].runs++;
+	process->threads[0].runs_now = false;
+}
+
+/* Where the kernel samples the CPUs, a thread that slept before, was not on a CPU at the tick, and
+   is not on one now, may go to sleep again. */
+static void test_sleeps_soon(void **state)
+{
+	const struct ss_on_cpu_sample sample = {
+		.clock = { .tid = FIRST_TID, .time_ns = 10, .has_regs = true },
+		.stack = { .size = 16 }
+	};
+	/* Cases: it sleeps soon; it runs on; it is on a CPU; it was on one at the tick; the kernel
+	   does not sample. */
+	for (int i = 0; i < 5; i++) {
+		struct process process;
+		begin(&process, 2);
+		begin_gathering(&process);
+		process.sampler.threads.sampled = i != 4;
+		process.threads[0].runs++;
+		process.threads[0].runs_now = true;
+		process.threads[0].on_cpu = i == 2;
+		process.sampler.clocked = &sample;
+		process.sampler.clocked_count = i == 3;
+		process.moment = i == 0 ? BEFORE_CHECK : NEVER;
+		if (i == 0) { /* the other one is checked meanwhile */
+			process.threads[1].runs++;
+			process.event = sleep_first;
+		}
+		assert_int_equal(captured(&process), i == 0 ? 0x3 : 0x1);
+		assert_int_equal(process.moment, NEVER);
+		assert_int_equal(process.stops, i != 0);
+		assert_int_equal(captured_first(&process)->state, i == 0 ? 'S' : 'R');
+		end(&process);
+	}
+	(void)state;
+}
+
 /* A thread that runs while its group is copied, and cannot be stopped then, but be read. */
 static void test_gathered_at_last(void **state)
 {
@@ -1345,6 +1439,8 @@ int main(void)
 		cmocka_unit_test(test_threads_start_and_end),
 		cmocka_unit_test(test_wakes_in_fragile_call),
 		cmocka_unit_test(test_runs_before_its_group),
+		cmocka_unit_test(test_sleeps_again),
+		cmocka_unit_test(test_sleeps_soon),
 		cmocka_unit_test(test_gathered_at_last),
 		cmocka_unit_test(test_one_look_for_all_groups),
 		cmocka_unit_test(test_thread_runs_briefly_in_a_tick),
