@@ -2,6 +2,7 @@
 
 Runs the program named by STACKSNAP against processes of its own.
 """
+# ctest: long-with-sanitizers
 import json
 import os
 import re

@@ -1,7 +1,7 @@
 """A core dump in progress is not disturbed: the thread that writes it is neither attached nor
 interrupted, so that the program at the other end of the pipe gets all of it. Needs root, because
 it sets /proc/sys/kernel/core_pattern for a few seconds."""
-# ctest: serial timeout=600
+# ctest: serial timeout=600 long-with-sanitizers
 
 import os
 import sys

@@ -1,6 +1,6 @@
 """deep: 50,000 frames, and the limits on frames and bytes. other_stack: stacks in several
 mappings."""
-# ctest: quick
+# ctest: quick long-with-sanitizers
 
 from harness import EndToEnd, MAIN_STACK, MODES, Named, THREAD_END, main
 

@@ -1,6 +1,6 @@
 """stacksnap --interval and --count: several snapshots of a process, merged or apart, as text, as
 JSON and as a profile."""
-# ctest: real
+# ctest: real long-with-sanitizers
 
 import collections
 import glob

@@ -1,7 +1,7 @@
 """stacksnap trace --alloc: estimates of programs that allocate known amounts at known places,
 with several allocators. Debian packages: libjemalloc2, libtcmalloc-minimal4, libmimalloc2.0,
 musl-tools."""
-# ctest: serial timeout=300
+# ctest: serial timeout=300 long-with-sanitizers
 
 import glob
 import json

@@ -1,5 +1,6 @@
 """Modules without a build-id: a report uses the file at their path only if it has the recorded
 size, time of modification, inode, and hash of headers and symbol tables."""
+# ctest: long-with-sanitizers
 
 import json
 import os

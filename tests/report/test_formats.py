@@ -1,6 +1,6 @@
 """The formats of stacksnap report, on recordings with known samples. The HTML page and
 speedscope have tests of their own, which need a browser."""
-# ctest: quick
+# ctest: quick long-with-sanitizers
 
 import gzip
 import json
