@@ -15,6 +15,10 @@
  *			place
  * "cfi-far"		cfi_far, whose CFI claims that its caller's frame is far away
  * "sp-nowhere"		sp_nowhere, with stack pointer 16, in pause()
+ * "sp-last"		sp_last, whose stack pointer is at the end of the address space, and
+ *			whose frame pointer is right, in poll(), then the usual end
+ * "cfi-lowest"		cfi_lowest, whose CFI claims that it saved a register as far below its
+ *			frame as an int reaches
  * "coroutine"		in_coroutine, coroutine, __start_context: on a stack of
  *			makecontext()
  * "mapped-stack"	the same on a stack from mmap(), between unmapped pages
@@ -35,52 +39,85 @@ void first_frame(void);
 void cfi_loop(void);
 void cfi_far(void);
 void sp_nowhere(void);
+void sp_last(void);
+void cfi_lowest(void);
 
 #define FUNCTION(name, body)                                                             \
 	".globl " name "\n.type " name ", @function\n" name ":\n" body ".size " name     \
 	", . - " name "\n"
 
-__asm__(".pushsection .text\n" FUNCTION("self_frame", "push %rbp\n"
-						      "mov %rsp, %rbp\n"
-						      "mov %rbp, (%rbp)\n"
-						      "lea 1f(%rip), %rax\n"
-						      "mov %rax, 8(%rbp)\n"
-						      "call block\n"
-						      "1: jmp 1b\n")
-		FUNCTION("nobody_called",
-			 "nop\n"
-			 "2: nop\n"
-			 "jmp 2b\n") FUNCTION("first_frame", "and $-16, %rsp\n"
-							     "lea 2b(%rip), %rax\n"
-							     "push %rax\n"
-							     "push $0\n"
-							     "mov %rsp, %rbp\n"
-							     "call block\n"
-							     "1: jmp 1b\n")
-			FUNCTION("cfi_loop", ".cfi_startproc\n"
-					     "sub $8, %rsp\n"
-					     ".cfi_def_cfa rsp, 0\n"
-					     ".cfi_offset rip, 0\n"
-					     "lea 1f(%rip), %rax\n"
-					     "mov %rax, (%rsp)\n"
-					     "call block\n"
-					     "1: jmp 1b\n"
-					     ".cfi_endproc\n")
-				FUNCTION("cfi_far", ".cfi_startproc\n"
+__asm__(".pushsection .text\n" FUNCTION(
+	"self_frame",
+	"push %rbp\n"
+	"mov %rsp, %rbp\n"
+	"mov %rbp, (%rbp)\n"
+	"lea 1f(%rip), %rax\n"
+	"mov %rax, 8(%rbp)\n"
+	"call block\n"
+	"1: jmp 1b\n") FUNCTION("nobody_called",
+				"nop\n"
+				"2: nop\n"
+				"jmp 2b\n") FUNCTION("first_frame", "and $-16, %rsp\n"
+								    "lea 2b(%rip), %rax\n"
+								    "push %rax\n"
+								    "push $0\n"
+								    "mov %rsp, %rbp\n"
+								    "call block\n"
+								    "1: jmp 1b\n")
+		FUNCTION("cfi_loop",
+			 ".cfi_startproc\n"
+			 "sub $8, %rsp\n"
+			 ".cfi_def_cfa rsp, 0\n"
+			 ".cfi_offset rip, 0\n"
+			 "lea 1f(%rip), %rax\n"
+			 "mov %rax, (%rsp)\n"
+			 "call block\n"
+			 "1: jmp 1b\n"
+			 ".cfi_endproc\n") FUNCTION("cfi_far",
+						    ".cfi_startproc\n"
 						    "sub $8, %rsp\n"
 						    ".cfi_def_cfa rsp, 0x70000000\n"
 						    "call block\n"
 						    "1: jmp 1b\n"
 						    ".cfi_endproc\n")
-					FUNCTION("sp_nowhere",
+			FUNCTION("sp_nowhere", ".cfi_startproc\n"
+					       "sub $8, %rsp\n"
+					       ".cfi_def_cfa_offset 16\n"
+					       "call target_arrive\n"
+					       "mov $16, %rsp\n"
+					       "1: mov $34, %eax\n" /* pause */
+					       "syscall\n"
+					       "jmp 1b\n"
+					       ".cfi_endproc\n")
+				FUNCTION("sp_last",
+					 ".cfi_startproc\n"
+					 "push %rbp\n"
+					 ".cfi_def_cfa rsp, 16\n"
+					 ".cfi_offset rbp, -16\n"
+					 "mov %rsp, %rbp\n"
+					 ".cfi_def_cfa_register rbp\n"
+					 "sub $64, %rsp\n"
+					 "call target_arrive\n"
+					 "mov $-72, %rsp\n"  /* 64 + 8 */
+					 "1: mov $7, %eax\n" /* poll(NULL, 0, -1) */
+					 "xor %edi, %edi\n"
+					 "xor %esi, %esi\n"
+					 "mov $-1, %edx\n"
+					 "syscall\n"
+					 "jmp 1b\n"
+					 ".cfi_endproc\n")
+					FUNCTION("cfi_lowest",
 						 ".cfi_startproc\n"
-						 "sub $8, %rsp\n"
-						 ".cfi_def_cfa_offset 16\n"
-						 "call target_arrive\n"
-						 "mov $16, %rsp\n"
-						 "1: mov $34, %eax\n" /* pause */
-						 "syscall\n"
-						 "jmp 1b\n"
+						 "push %rbp\n"
+						 ".cfi_def_cfa rsp, 16\n"
+						 ".cfi_offset rbp, -16\n"
+						 "mov %rsp, %rbp\n"
+						 ".cfi_def_cfa_register rbp\n"
+						 ".cfi_offset rbx, "
+						 "-2147483648\n"
+						 "sub $64, %rsp\n"
+						 "call block\n"
+						 "1: jmp 1b\n"
 						 ".cfi_endproc\n") ".popsection\n");
 
 __attribute__((used)) TARGET_FRAME void block(void)
@@ -178,6 +215,10 @@ TARGET_FRAME static void thread_routine(void *arg)
 		cfi_far();
 	else if (strcmp(what, "sp-nowhere") == 0)
 		sp_nowhere();
+	else if (strcmp(what, "sp-last") == 0)
+		sp_last();
+	else if (strcmp(what, "cfi-lowest") == 0)
+		cfi_lowest();
 	else if (strcmp(what, "coroutine") == 0)
 		run_on(context_stack);
 	else if (strcmp(what, "mapped-stack") == 0)
@@ -188,8 +229,8 @@ TARGET_FRAME static void thread_routine(void *arg)
 int main(void)
 {
 	static const char *const names[] = {
-		"bad-unmapped", "bad-data",  "smashed",	     "self-frame", "cfi-loop",
-		"cfi-far",	"coroutine", "mapped-stack", "first-frame"
+		"bad-unmapped", "bad-data",  "smashed",	     "self-frame",  "cfi-loop",
+		"cfi-far",	"coroutine", "mapped-stack", "first-frame", "cfi-lowest"
 	};
 	struct sigaction action = { .sa_handler = on_signal };
 
@@ -201,6 +242,7 @@ int main(void)
 	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
 		target_start(names[i], SYS_poll, thread_routine, (void *)names[i]);
 	target_start("sp-nowhere", SYS_pause, thread_routine, (void *)"sp-nowhere");
+	target_start("sp-last", SYS_poll, thread_routine, (void *)"sp-last");
 	target_wait();
 	return 0;
 }

@@ -18,6 +18,7 @@ BAD_POINTER = HANDLER + [AnyOf(None, "data"), "call_pointer"] + END
 COROUTINE = BLOCK + ["in_coroutine", "coroutine", Named("__start_context")]
 WHOLE = {"bad-unmapped": BAD_POINTER, "bad-data": BAD_POINTER, "coroutine": COROUTINE,
          "mapped-stack": COROUTINE, "first-frame": BLOCK + ["first_frame", "nobody_called"],
+         "sp-last": ["sp_last"] + END, "cfi-lowest": BLOCK + ["cfi_lowest"] + END,
          "corrupted_stack": MAIN_STACK}
 CUT = {"cfi-loop": (BLOCK + ["cfi_loop"], "loop"),
        "cfi-far": (BLOCK + ["cfi_far"], "unreadable"),
@@ -27,13 +28,17 @@ CUT = {"cfi-loop": (BLOCK + ["cfi_loop"], "loop"),
 class Wrecked(EndToEnd):
     def test_stacks(self):
         target = self.start("corrupted_stacks")
-        for mode in MODES:
+        for mode in MODES + ("auto",):
             snapshot = self.snap(target.pid, mode=mode, status=(1, ))
-            self.assertEqual(len(snapshot.threads), 11)
-            for name, stack in WHOLE.items():
+            self.assertEqual(len(snapshot.threads), 13)
+            whole, cut = dict(WHOLE), dict(CUT)
+            if mode == "auto":  # without a stack, there is no proof that it is the same one
+                whole.pop("sp-last")
+                cut["sp-last"] = (["sp_last"], "register")
+            for name, stack in whole.items():
                 with self.subTest(mode=mode, thread=name):
                     self.assert_stack(snapshot, name, stack)
-            for name, (stack, end) in CUT.items():
+            for name, (stack, end) in cut.items():
                 with self.subTest(mode=mode, thread=name):
                     self.assert_stack(snapshot, name, stack, end=end)
 
