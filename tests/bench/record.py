@@ -24,6 +24,7 @@ ROOT = os.path.dirname(os.path.dirname(HERE))
 BUILD = os.environ.get("BUILD") or os.path.join(ROOT, "build/release")
 STACKSNAP = os.environ.get("STACKSNAP") or os.path.join(BUILD, "stacksnap")
 ROUNDS, WINDOW_S = 3, 5
+OWN, CONTROL = "stacksnap record", "a loop that uses as much CPU"
 TICKS = 1e9 / os.sysconf("SC_CLK_TCK")
 
 # title, threads (0: a Python server), running, rate, other busy processes, and limits in percent: the slowdown per
@@ -120,6 +121,19 @@ def beside(command, work):
     return measured, stderr.decode(), cpu / (time.monotonic() - begin)
 
 
+def spin(share):
+    """Uses as much of a CPU as the recorder does, and does nothing to the program: processors that
+    share a core, a cache or a host slow each other."""
+    return [sys.executable, "-c", """
+import time
+while True:
+    begin = time.perf_counter()
+    while time.perf_counter() - begin < %f:
+        pass
+    time.sleep(%f)
+""" % (0.01 * min(share, 1), 0.01 * max(1 - share, 0))]
+
+
 def slowdown(alone, with_it):
     return 100 * (1 - with_it / alone) if alone else 0
 
@@ -135,7 +149,7 @@ def numbers(stderr):
 
 def tools(running):
     """Yields names, and functions that make the commands."""
-    yield "stacksnap record", recorder
+    yield OWN, recorder
     if shutil.which("eu-stack"):
         yield "eu-stack, in a loop", lambda pid, *_: loop("eu-stack -p %d" % pid)
     if shutil.which("gdb"):
@@ -151,7 +165,7 @@ def run_tool(name, make, threads, running, rate, directory):
     work = Work(directory, threads, running) if threads else Server(directory)
     alone, with_it, cpus, counts = [], [], [], []
     try:
-        for _ in range(ROUNDS if name.startswith("stacksnap") else 1):
+        for _ in range(ROUNDS if name in (OWN, CONTROL) else 1):
             alone.append(work.measure())
             measured, stderr, cpu = beside(make(work.pid, rate, directory), work)
             with_it.append(measured)
@@ -173,11 +187,15 @@ def run_case(title, threads, running, rate, others, allowed, may_miss, directory
         result = {"case": title,
                   "tools": {name: run_tool(name, make, threads, running, rate, directory)
                             for name, make in tools(running)}}
+        if not threads:
+            share = result["tools"][OWN]["cpu_share"]
+            result["tools"][CONTROL] = run_tool(CONTROL, lambda *_: spin(share), threads, running,
+                                                rate, directory)
     finally:
         for process in busy:
             process.kill()
             process.wait()
-    own = result["tools"]["stacksnap record"]
+    own = result["tools"][OWN]
     result["met"] = ((allowed is None or own["slowdown_cpu_percent"] <= allowed) and
                      own["missed_percent"] <= may_miss)
     return result
@@ -187,7 +205,7 @@ def show(result):
     print("\n%s: %s" % (result["case"], "met" if result["met"] else "NOT MET"))
     for name, found in result["tools"].items():
         missed = found["missed_percent"]
-        print("  %-20s slower by %6.2f %% (for its CPU time %6.2f %%), takes %5.1f %% of a CPU%s"
+        print("  %-28s slower by %6.2f %% (for its CPU time %6.2f %%), takes %5.1f %% of a CPU%s"
               % (name, found["slowdown_percent"], found["slowdown_cpu_percent"],
                  100 * found["cpu_share"],
                  "" if missed is None else ", %.1f %% of ticks missed" % missed))
