@@ -98,7 +98,7 @@ static void write_goroutine_group(struct ss_json *json,
 				  const struct ss_snapshots *snapshots,
 				  const struct ss_merged_goroutine *group, bool changes)
 {
-	const struct ss_snapshot *last = snapshots->items[group->last];
+	const struct ss_snapshot *last = snapshots->items[group->presence.last];
 	const struct ss_goroutine *first = group->members.items[0];
 	uint64_t longest = 0;
 
@@ -108,15 +108,8 @@ static void write_goroutine_group(struct ss_json *json,
 	if (changes)
 		ss_json_text(json, "change", ss_merged_goroutine_change(group));
 	else
-		ss_json_unsigned(json, "snapshots", group->snapshots);
-	if (!changes)
-		ss_json_unsigned(json, "last", group->last);
-	if (!changes)
-		ss_json_unsigned(json, "least", group->least);
-	if (!changes)
-		ss_json_unsigned(json, "most", group->most);
-	ss_json_unsigned(json, "count_first", group->before);
-	ss_json_unsigned(json, "count_last", group->after);
+		ss_presence_write_times(json, &group->presence);
+	ss_presence_write_counts(json, &group->presence);
 	ss_json_unsigned(json, "count_same", group->same);
 	ss_json_open(json, "ids", '[');
 	for (size_t i = 0; i < group->members.count; i++)

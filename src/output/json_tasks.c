@@ -45,15 +45,11 @@ static void write_state(struct ss_json *json, const struct ss_snapshot *snapshot
 static void write_group(struct ss_json *json, const struct ss_snapshots *snapshots,
 			const struct ss_merged_task *group)
 {
-	const struct ss_snapshot *last = snapshots->items[group->last];
+	const struct ss_snapshot *last = snapshots->items[group->presence.last];
 
 	ss_json_open(json, NULL, '{');
-	ss_json_unsigned(json, "snapshots", group->snapshots);
-	ss_json_unsigned(json, "last", group->last);
-	ss_json_unsigned(json, "least", group->least);
-	ss_json_unsigned(json, "most", group->most);
-	ss_json_unsigned(json, "count_first", group->count_first);
-	ss_json_unsigned(json, "count_last", group->count_last);
+	ss_presence_write_times(json, &group->presence);
+	ss_presence_write_counts(json, &group->presence);
 	ss_json_open(json, "names", '[');
 	for (size_t i = 0; i < group->members.count; i++)
 		ss_json_text(json, NULL, group->members.items[i]->name);

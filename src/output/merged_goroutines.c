@@ -84,11 +84,8 @@ static bool add_group(struct work *work, size_t index,
 	if (id == SS_ID_NONE || (added && !ss_vector_push(&work->items)))
 		return false;
 	struct ss_merged_goroutine *item = &work->items.items[id];
-	if (added || item->last != index) {
+	if (ss_presence_see(&item->presence, index))
 		item->members.count = 0;
-		item->last = index;
-		item->snapshots++;
-	}
 	return add_members(item, index == work->merged->first_read, group);
 }
 
@@ -114,20 +111,14 @@ static void count_members(struct work *work, size_t index)
 
 	for (size_t i = 0; i < work->items.count; i++) {
 		struct ss_merged_goroutine *item = &work->items.items[i];
-		size_t count = item->last == index ? item->members.count : 0;
-		item->most = SS_MAX(item->most, count);
-		item->least = item->snapshots == 1 && item->last == index ?
-				      count :
-				      SS_MIN(item->least, count);
-		item->before = first ? count : item->before;
-		item->after = count;
-		if (count == 0)
+		ss_presence_count(&item->presence, index, item->members.count, first);
+		if (item->presence.last != index)
 			continue;
-		qsort(item->members.items, count, sizeof(*item->members.items),
-		      compare_members);
+		qsort(item->members.items, item->members.count,
+		      sizeof(*item->members.items), compare_members);
 		if (first)
-			qsort(item->first.items, count, sizeof(*item->first.items),
-			      compare_ids);
+			qsort(item->first.items, item->first.count,
+			      sizeof(*item->first.items), compare_ids);
 	}
 }
 
@@ -162,7 +153,7 @@ static void count_same(struct ss_merged_goroutine *item)
 {
 	size_t k = 0;
 
-	for (size_t i = 0; i < item->after && k < item->first.count;) {
+	for (size_t i = 0; i < item->presence.after && k < item->first.count;) {
 		uint64_t id = item->members.items[i]->id;
 		uint64_t first = item->first.items[k];
 		item->same += id == first;
@@ -180,8 +171,8 @@ static int compare(const void *a, const void *b)
 
 	if (first->on_thread != second->on_thread)
 		return first->on_thread ? 1 : -1;
-	if (x->most != y->most)
-		return x->most > y->most ? -1 : 1;
+	if (x->presence.most != y->presence.most)
+		return x->presence.most > y->presence.most ? -1 : 1;
 	if (first->id != second->id)
 		return first->id > second->id ? 1 : -1;
 	return ss_goroutine_compare_runtimes(first, second);
@@ -208,9 +199,7 @@ ss_merged_goroutines_new(const struct ss_snapshots *snapshots)
 	work.items.count = 0;
 	for (size_t i = 0; i < merged->count; i++) {
 		struct ss_merged_goroutine *item = &merged->items[i];
-		/* It was missing before the first snapshot that has it. */
-		if (item->snapshots < merged->read)
-			item->least = 0;
+		ss_presence_end(&item->presence, merged->read);
 		merged->own_count += !item->members.items[0]->on_thread;
 		count_same(item);
 	}
@@ -231,11 +220,14 @@ const char *ss_merged_goroutines_denial(const struct ss_merged_goroutines *merge
 
 const char *ss_merged_goroutine_change(const struct ss_merged_goroutine *group)
 {
-	if (group->before == group->after)
-		return group->before ? "unchanged" : "passing";
-	if (group->before == 0)
+	const size_t before = group->presence.before;
+	const size_t after = group->presence.after;
+
+	if (before == after)
+		return before ? "unchanged" : "passing";
+	if (before == 0)
 		return "new";
-	if (group->after == 0)
+	if (after == 0)
 		return "gone";
-	return group->before < group->after ? "grown" : "shrunk";
+	return before < after ? "grown" : "shrunk";
 }

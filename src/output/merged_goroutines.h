@@ -7,20 +7,16 @@
 
 #include "output/format.h"
 #include "output/goroutine_group.h"
+#include "output/presence.h"
 
 /* Goroutines with the same functions on their stacks that do the same, in Go's words; of one
    runtime of Go, if a process has several. */
 struct ss_merged_goroutine {
-	size_t last;	  /* the last snapshot that has some, */
-	size_t snapshots; /* and how many have */
+	struct ss_presence presence; /* in the snapshots that were read */
 	/* Those of the last snapshot, ascending by id */
 	SS_VECTOR(const struct ss_goroutine *) members;
-	size_t least; /* in one snapshot; 0: not all of them have some */
-	size_t most;
-	size_t before;		   /* in the first snapshot that was read, */
-	size_t after;		   /* in the last one, */
-	size_t same;		   /* and how many goroutines are in both */
 	SS_VECTOR(uint64_t) first; /* the ids in the first snapshot, ascending */
+	size_t same; /* how many goroutines are in the first and the last one */
 };
 
 struct ss_merged_goroutines {

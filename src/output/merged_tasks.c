@@ -66,11 +66,8 @@ static bool add_group(struct work *work, size_t index, const struct ss_task_grou
 	if (id == SS_ID_NONE || (added && !ss_vector_push(&work->items)))
 		return false;
 	struct ss_merged_task *item = &work->items.items[id];
-	if (added || item->last != index) {
+	if (ss_presence_see(&item->presence, index))
 		item->members.count = 0;
-		item->last = index;
-		item->snapshots++;
-	}
 	for (size_t i = 0; i < group->count; i++) {
 		const struct ss_async_task **slot = ss_vector_push(&item->members);
 		if (!slot)
@@ -78,20 +75,6 @@ static bool add_group(struct work *work, size_t index, const struct ss_task_grou
 		*slot = group->members[i];
 	}
 	return true;
-}
-
-static void count_members(struct work *work, size_t index)
-{
-	for (size_t i = 0; i < work->items.count; i++) {
-		struct ss_merged_task *item = &work->items.items[i];
-		size_t count = item->last == index ? item->members.count : 0;
-		item->most = SS_MAX(item->most, count);
-		item->least = item->snapshots == 1 && item->last == index ?
-				      count :
-				      SS_MIN(item->least, count);
-		item->count_first = index == 0 ? count : item->count_first;
-		item->count_last = count;
-	}
 }
 
 static bool add_snapshot(struct work *work, size_t index)
@@ -112,7 +95,11 @@ static bool add_snapshot(struct work *work, size_t index)
 		if (!add_group(work, index, &grouping->groups[i]))
 			return false;
 	}
-	count_members(work, index);
+	for (size_t i = 0; i < work->items.count; i++) {
+		struct ss_merged_task *item = &work->items.items[i];
+		ss_presence_count(&item->presence, index, item->members.count,
+				  index == 0);
+	}
 	return true;
 }
 
@@ -130,12 +117,12 @@ static int compare(const void *a, const void *b)
 	const struct ss_merged_task *x = a;
 	const struct ss_merged_task *y = b;
 
-	if (x->most != y->most)
-		return x->most > y->most ? -1 : 1;
-	if (x->snapshots != y->snapshots)
-		return x->snapshots > y->snapshots ? -1 : 1;
-	if (x->last != y->last)
-		return x->last > y->last ? -1 : 1;
+	if (x->presence.most != y->presence.most)
+		return x->presence.most > y->presence.most ? -1 : 1;
+	if (x->presence.snapshots != y->presence.snapshots)
+		return x->presence.snapshots > y->presence.snapshots ? -1 : 1;
+	if (x->presence.last != y->presence.last)
+		return x->presence.last > y->presence.last ? -1 : 1;
 	return compare_members(x->members.items, y->members.items);
 }
 
@@ -157,9 +144,7 @@ struct ss_merged_tasks *ss_merged_tasks_new(const struct ss_snapshots *snapshots
 	work.items.count = 0;
 	for (size_t i = 0; i < merged->count; i++) {
 		struct ss_merged_task *item = &merged->items[i];
-		/* It was missing before the first snapshot that has it. */
-		if (item->snapshots < snapshots->count)
-			item->least = 0;
+		ss_presence_end(&item->presence, snapshots->count);
 		qsort(item->members.items, item->members.count,
 		      sizeof(*item->members.items), compare_members);
 	}

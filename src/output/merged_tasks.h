@@ -7,17 +7,13 @@
 
 #include "base/vector.h"
 #include "output/format.h"
+#include "output/presence.h"
 
 /* Tasks of one event loop with the same coroutines that do the same; the lines do not count, as
    for threads. */
 struct ss_merged_task {
-	size_t last;	  /* the last snapshot that has some, */
-	size_t snapshots; /* and how many have */
+	struct ss_presence presence;
 	SS_VECTOR(const struct ss_async_task *) members; /* those of the last snapshot */
-	size_t least; /* in one snapshot; 0: not all of them have some */
-	size_t most;
-	size_t count_first; /* in the first snapshot, */
-	size_t count_last;  /* and in the last one */
 };
 
 struct ss_merged_tasks {

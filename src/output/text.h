@@ -8,6 +8,7 @@
 #include "output/diff.h"
 #include "output/format.h"
 #include "output/goroutine_group.h"
+#include "output/presence.h"
 
 /* The other documents. */
 ss_format_write_hang ss_text_write_hang;
@@ -133,12 +134,10 @@ void ss_text_write_move(const struct ss_text_place *was, const struct ss_text_pl
 			size_t common, const struct ss_format_options *options,
 			FILE *out);
 
-/* Writes "in all snapshots", or "in 8 of 10 snapshots". */
-void ss_text_write_presence(size_t snapshots, size_t of, FILE *out);
-
-/* Writes ", 20 to 24", how many there were in a snapshot; ", at most 24" if none in some (least is
-   0); nothing if always as many. */
-void ss_text_write_range(size_t least, size_t most, FILE *out);
+/* Writes "in all snapshots, 20 to 24: ", or "in 8 of 10 snapshots, at most 24: "; the numbers only
+   if they differ. */
+void ss_text_write_presence(const struct ss_presence *presence, size_t snapshots,
+			    FILE *out);
 
 /* Writes a symbol, truncated unless verbose. symbol is freed; NULL: "?". */
 void ss_text_write_symbol(char *symbol, bool verbose, FILE *out);

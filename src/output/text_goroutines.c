@@ -216,29 +216,21 @@ void ss_text_write_goroutines(const struct ss_snapshot *snapshot,
 
 /* Several snapshots ---------------------------------------------------------- */
 
-/* "in all snapshots, 20 to 24: " */
-static void write_times(const struct ss_merged_goroutine *group, size_t snapshots,
-			FILE *out)
-{
-	ss_text_write_presence(group->snapshots, snapshots, out);
-	ss_text_write_range(group->least, group->most, out);
-	(void)fputs_unlocked(": ", out);
-}
-
 /* "grown from 20, of which 18 remain: ", "as many as before, of which 3 remain: " */
 static void write_change(const struct ss_merged_goroutine *group, FILE *out)
 {
-	bool as_many = group->before && group->before == group->after &&
-		       group->same < group->before;
+	const size_t before = group->presence.before;
+	const size_t after = group->presence.after;
+	bool as_many = before && before == after && group->same < before;
 
 	(void)fputs_unlocked(
 		as_many ? "as many as before" : ss_merged_goroutine_change(group), out);
-	if (group->before && group->after) {
-		if (group->before != group->after) {
+	if (before && after) {
+		if (before != after) {
 			(void)fputs_unlocked(" from ", out);
-			ss_quantity_write_count(group->before, out);
+			ss_quantity_write_count(before, out);
 		}
-		if (group->same < group->before) {
+		if (group->same < before) {
 			(void)fputs_unlocked(", of which ", out);
 			ss_quantity_write_count(group->same, out);
 			(void)fputs_unlocked(group->same == 1 ? " remains" : " remain",
@@ -291,8 +283,9 @@ static void write_merged_group(const struct ss_snapshots *snapshots, size_t read
 	if (changes)
 		write_change(group, out);
 	else
-		write_times(group, read, out);
-	write_members(snapshots->items[group->last], &members, several, options, out);
+		ss_text_write_presence(&group->presence, read, out);
+	write_members(snapshots->items[group->presence.last], &members, several, options,
+		      out);
 }
 
 /* What is not written: goroutines and groups. */
@@ -311,8 +304,8 @@ static void leave_out(struct left_out *left, const struct ss_merged_goroutine *g
 static bool is_unchanged(const struct ss_merged_goroutine *group,
 			 const struct ss_format_options *options)
 {
-	return group->before == group->after && !options->verbose && !options->all &&
-	       options->goroutine_groups != SIZE_MAX;
+	return group->presence.before == group->presence.after && !options->verbose &&
+	       !options->all && options->goroutine_groups != SIZE_MAX;
 }
 
 static void write_unchanged(const struct left_out *left,

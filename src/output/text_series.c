@@ -76,7 +76,8 @@ static void write_states(const struct ss_merged_stack *stack, FILE *out)
 	}
 }
 
-void ss_text_write_presence(size_t snapshots, size_t of, FILE *out)
+/* "in all snapshots", "in 8 of 10 snapshots" */
+static void write_snapshots(size_t snapshots, size_t of, FILE *out)
 {
 	(void)fputs_unlocked("in ", out);
 	if (snapshots == of) {
@@ -89,7 +90,8 @@ void ss_text_write_presence(size_t snapshots, size_t of, FILE *out)
 	(void)fputs_unlocked(" snapshots", out);
 }
 
-void ss_text_write_range(size_t least, size_t most, FILE *out)
+/* ", 20 to 24", how many there were in a snapshot; nothing if always as many */
+static void write_range(size_t least, size_t most, FILE *out)
 {
 	if (most <= SS_MAX(least, (size_t)1))
 		return;
@@ -101,6 +103,14 @@ void ss_text_write_range(size_t least, size_t most, FILE *out)
 		(void)fputs_unlocked("at most ", out);
 	}
 	ss_quantity_write_count(most, out);
+}
+
+void ss_text_write_presence(const struct ss_presence *presence, size_t snapshots,
+			    FILE *out)
+{
+	write_snapshots(presence->snapshots, snapshots, out);
+	write_range(presence->least, presence->most, out);
+	(void)fputs_unlocked(": ", out);
 }
 
 /* "in 8 of 10 snapshots, 12 times: 2 threads, running: worker-* 11,12" */
@@ -116,7 +126,7 @@ static struct ss_error *write_header(const struct ss_snapshots *snapshots,
 	for (size_t i = 0; i < stack->threads.count; i++)
 		threads[i] = stack->threads.items[i].thread;
 	ss_style_write(SS_STYLE_STRONG, options->color, out);
-	ss_text_write_presence(stack->snapshots, snapshots->count, out);
+	write_snapshots(stack->snapshots, snapshots->count, out);
 	if (stack->times != stack->snapshots) {
 		(void)fputs_unlocked(", ", out);
 		ss_quantity_write_things(stack->times, "time", out);

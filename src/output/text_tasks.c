@@ -280,15 +280,13 @@ static void write_merged_group(const struct ss_snapshots *snapshots,
 			       const struct ss_merged_task *item,
 			       const struct ss_format_options *options, FILE *out)
 {
-	const struct ss_snapshot *last = snapshots->items[item->last];
+	const struct ss_snapshot *last = snapshots->items[item->presence.last];
 	const struct ss_task_group group = { .members = item->members.items,
 					     .count = item->members.count };
 
 	(void)fputc_unlocked('\n', out);
 	ss_style_write(SS_STYLE_STRONG, options->color, out);
-	ss_text_write_presence(item->snapshots, snapshots->count, out);
-	ss_text_write_range(item->least, item->most, out);
-	(void)fputs_unlocked(": ", out);
+	ss_text_write_presence(&item->presence, snapshots->count, out);
 	write_members(last, &group, NULL, options, out);
 	write_stack(last, &group, options, out);
 }
