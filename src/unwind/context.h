@@ -23,6 +23,15 @@ struct ss_loaded_module {
 	bool opened;		   /* the image was searched for */
 };
 
+/* By how much a function moves the stack pointer, see missing_fp.c. */
+struct ss_stack_move {
+	uint64_t start; /* of the function; 0: none */
+	uint64_t moved;
+	bool known;
+};
+
+enum { SS_STACK_MOVES = 64 };
+
 struct ss_unwind_context {
 	const struct ss_arch *arch;
 	const struct ss_capture *capture;
@@ -35,6 +44,7 @@ struct ss_unwind_context {
 	struct ss_capture_memory stacks; /* of thread */
 	uint64_t missing;		 /* address of the last read that failed */
 	struct ss_words_read *words;	 /* or NULL */
+	struct ss_stack_move moves[SS_STACK_MOVES]; /* by a hash of start */
 };
 
 /* False without memory. The capture must outlive the context. */

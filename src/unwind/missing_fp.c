@@ -12,6 +12,7 @@
  * shows, or else the first one above the stack pointer, that is followed by the return address of a
  * call of this function. A few more frames must follow from there, each entered by a call.
  */
+#include "base/hash.h"
 #include "unwind/cfi.h"
 
 enum {
@@ -108,8 +109,8 @@ static bool try_frame_pointer(struct ss_unwind_context *ctx,
 }
 
 /* By how much a function moves the stack pointer, but for pushes. False: this is not known. */
-static bool find_move(struct ss_unwind_context *ctx, uint64_t start, uint64_t end,
-		      uint64_t *ret)
+static bool search_move(struct ss_unwind_context *ctx, uint64_t start, uint64_t end,
+			uint64_t *ret)
 {
 	uint8_t code[CHUNK];
 	unsigned count = 0;
@@ -125,6 +126,21 @@ static bool find_move(struct ss_unwind_context *ctx, uint64_t start, uint64_t en
 			return false;
 	}
 	return count <= 1 && *ret <= (uint64_t)WORDS_MAX * WORD;
+}
+
+/* The same. Many threads wait in the same functions. */
+static bool find_move(struct ss_unwind_context *ctx, uint64_t start, uint64_t end,
+		      uint64_t *ret)
+{
+	struct ss_stack_move *move =
+		&ctx->moves[ss_hash_tag(start) % SS_ARRAY_SIZE(ctx->moves)];
+
+	if (move->start != start) {
+		move->start = start;
+		move->known = search_move(ctx, start, end, &move->moved);
+	}
+	*ret = move->moved;
+	return move->known;
 }
 
 /* The size of the registers that a function has pushed after the frame pointer. False: its frame is
