@@ -263,7 +263,7 @@ static enum move read_move(const uint8_t *code, uint64_t *ret)
 	const unsigned reg = code[2] >> 3 & 7; /* or the operation */
 	const bool to_rm = (code[2] & 0xc7) == RM_RSP && !(code[0] & 1);
 	const bool to_reg = reg == REG_RSP && !(code[0] & 4);
-	int32_t value = (int8_t)code[3];
+	int32_t value = code[3] < 0x80 ? code[3] : code[3] - 0x100;
 
 	if ((code[0] & 0xf8) != 0x48) /* REX.W */
 		return MOVE_NONE;

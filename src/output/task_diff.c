@@ -177,6 +177,7 @@ struct ss_task_diff *ss_task_diff_new(const struct ss_diff_input *input,
 		return take_ptr(diff);
 	matching.diff = diff;
 	match(&matching, before, after);
+	/* cppcheck-suppress nullPointer; take_ptr() above returns */
 	qsort(diff->items, diff->count, sizeof(*diff->items), compare_changes);
 	return take_ptr(diff);
 }

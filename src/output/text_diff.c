@@ -208,7 +208,7 @@ static void write_place(const struct report *report,
 	const struct ss_diff_side *side = change->after ? &report->input->after :
 							  &report->input->before;
 
-	if (change->change == SS_MOVED)
+	if (change->change == SS_MOVED && change->before && change->after)
 		write_move(report, change);
 	else if (report->options->verbose)
 		ss_text_write_frames(side->snapshot, thread, report->options,
@@ -310,9 +310,9 @@ static struct ss_bundle_key key_of(const struct report *report,
 		group_of(report->before, report->input->before.snapshot, change->before);
 	uint64_t after =
 		group_of(report->after, report->input->after.snapshot, change->after);
-	uint64_t states = (change->before ? (unsigned char)change->before->state : 0) |
-			  (change->after ? (unsigned char)change->after->state : 0)
-				  << STATE_BITS;
+	uint64_t was = change->before ? (unsigned char)change->before->state : 0;
+	uint64_t is = change->after ? (unsigned char)change->after->state : 0;
+	uint64_t states = was | is << STATE_BITS;
 
 	return (struct ss_bundle_key){
 		.stack = before | after << GROUP_BITS | states << 2 * GROUP_BITS,

@@ -114,8 +114,8 @@ static const char *unknown_reason(enum ss_owner_unknown reason)
 				      "ended)"),
 		[SS_OWNER_RUNTIME] =
 			"only the Java virtual machine knows it (see jstack)",
-		[SS_OWNER_NOT_VISIBLE] = "it belongs to an open file, or to a process "
-					 "that is not visible",
+		[SS_OWNER_NOT_VISIBLE] = ("it belongs to an open file, or to a process "
+					  "that is not visible"),
 		[SS_OWNER_NOT_LISTED] = "the lock was not found in /proc/locks",
 		[SS_OWNER_IN_PARENT] =
 			"belongs to the parent process, and held it at the fork",

@@ -292,7 +292,7 @@ static void test_plan(void **state)
 		struct ss_gather_plan plan = {};
 		const struct ss_go_program program = { .layout =
 							       ss_go_layout_find(minor) };
-		for (int i = 0; i < SS_GO_RUNTIMES_MAX; i++) {
+		for (unsigned i = 0; i < SS_GO_RUNTIMES_MAX; i++) {
 			const uint32_t first = plan.step_count;
 			ss_go_goroutines_plan(&program, LIST + i, &plan);
 			assert_null(ss_gather_plan_check(&plan));
