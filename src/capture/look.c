@@ -94,8 +94,6 @@ static void take_samples(struct ss_look *look, struct ss_task_list *tasks,
 		struct ss_task *task = find(tasks, sample.tid);
 		if (!task || sample.time_ns < SS_MAX(from_ns, task->sampled_ns))
 			continue;
-		if (task->put_off)
-			task->put_off = task->spared = false;
 		if (is_pending(task)) {
 			classify(look, task, &sample);
 		} else if (task->watched && task->in_call) {
@@ -133,30 +131,6 @@ static bool any_task(const struct ss_task_list *tasks,
 		if (wanted(&tasks->items.items[i]))
 			return true;
 	return false;
-}
-
-/* Those that are on a CPU now are not put off; none is if that is not known. */
-static void find_on_cpu(struct ss_look *look, struct ss_task_list *tasks)
-{
-	const uint64_t begin_ns = ss_now_ns();
-
-	if (!any_task(tasks, is_put_off))
-		return;
-	if (start_cpus(look, tasks, is_put_off, begin_ns)) {
-		ss_cpu_sampler_wait(&look->cpus, STEP_NS);
-		take_samples(look, tasks, begin_ns);
-		if (look->cpus.events.count < 2)
-			return;
-		/* The other CPUs were started at the same time. */
-		ss_cpu_sampler_wait(&look->cpus, SS_CPU_PERIOD_NS);
-		take_samples(look, tasks, begin_ns);
-		return;
-	}
-	for (size_t i = 0; i < tasks->items.count; i++) {
-		struct ss_task *task = &tasks->items.items[i];
-		if (task->put_off)
-			task->put_off = task->spared = false;
-	}
 }
 
 /* Where CPUs must not be sampled. Whether any was started. */
@@ -218,6 +192,29 @@ static void look_at_kernel_stack(struct ss_look *look, struct ss_task *task,
 			!strstr(look->text.bytes, ss_arch_host.attach->futex_entry);
 	if (!task->fragile)
 		task->sampled_ns = now_ns;
+}
+
+/*
+ * One that is put off stays so if its kernel stack shows that it waits for a CPU in a system call. It
+ * is in user space, where it has to be stopped now, or on a CPU, if not: one that was preempted with
+ * the GIL, which it may soon drop, or one that runs with it.
+ */
+static void check_put_off(struct ss_look *look, struct ss_task_list *tasks,
+			  uint64_t now_ns)
+{
+	for (size_t i = 0; i < tasks->items.count; i++) {
+		struct ss_task *task = &tasks->items.items[i];
+		if (!is_put_off(task))
+			continue;
+		bool waits = ss_target_read_task(look->target, task->tid, "stack",
+						 &look->text) &&
+			     look->text.size > 0;
+		if (waits && strstr(look->text.bytes, ss_arch_host.attach->syscall_entry))
+			continue;
+		task->put_off = task->spared = false;
+		if (waits)
+			task->sampled_ns = now_ns;
+	}
 }
 
 /* Threads that wait for a CPU: no sample of one would come. Returns how many are still unknown. */
@@ -333,7 +330,7 @@ static void look_at_running(struct ss_look *look, struct ss_task_list *tasks, bo
 	uint64_t begin_ns = ss_now_ns();
 	uint64_t since_ns = begin_ns;
 
-	find_on_cpu(look, tasks);
+	check_put_off(look, tasks, begin_ns);
 	if (!any_task(tasks, is_pending))
 		return;
 	size_t left = read_kernel_stacks(look, tasks, since_ns);

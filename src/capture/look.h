@@ -40,8 +40,8 @@ bool ss_look_find_call(const struct ss_process_memory *memory,
  * Looks at the threads that would be stopped although they run (phase SEEN, runs, neither
  * watched nor known to compute). Those in a call that must not be interrupted become watched. Threads of which
  * that is not certain, but which were in such a call before, or were only in the kernel, become
- * spared. Those that are put off are stopped all the same if they are on a CPU now. Allocates, and
- * opens files.
+ * spared. Those that are put off are not if they are on a CPU, or wait for one in user space.
+ * Allocates, and opens files.
  */
 void ss_look_at_running(struct ss_look *look, struct ss_task_list *tasks);
 
