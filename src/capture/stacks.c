@@ -744,8 +744,8 @@ static bool make_blocks(struct ss_capture *capture, const struct ss_capture *pre
 		const struct ss_capture_thread *before =
 			find_before(previous, thread->tid);
 		size_t size = find_block(thread, previous, before);
-		blocks[i] = size ? ss_stack_block_new(size) :
-				   ss_stack_block_ref(before->block);
+		blocks[i] = size || !before ? ss_stack_block_new(size) :
+					      ss_stack_block_ref(before->block);
 		if (!blocks[i])
 			return false;
 		capture->own_bytes += size;
