@@ -552,7 +552,7 @@ static bool take_thread(struct ss_recorder_process *process, const struct result
 		return true;
 	bool unusable = result->stale || sampled->areas.incomplete ||
 			(sampled->by_kernel && !result->last &&
-			 (sampled->deep > 0 || process->runtime));
+			 (sampled->deep > 0 || (process->runtime && !sampled->slept)));
 	if (unusable && !result->last) {
 		ss_thread_reject(sampled, true);
 		return true;
@@ -796,7 +796,7 @@ static bool check_samples(struct ss_recorder_process *process,
 			continue;
 		sampled->areas.incomplete |=
 			stack->count > 0 && process->loads.last_ns >= sampled->sampled_ns;
-		whole &= !process->runtime && sampled->deep == 0 &&
+		whole &= (!process->runtime || sampled->slept) && sampled->deep == 0 &&
 			 !sampled->areas.incomplete;
 	}
 	return whole;

@@ -19,6 +19,7 @@ enum {
 	SWITCHES_MAX = 16,	      /* between two ticks: more are not sampled */
 	SWITCH_NS = 500 * 1000,	      /* on a CPU for each: likewise, of a new thread */
 	PAUSES_MAX = 4,		      /* in a tick */
+	BRIEF_NS = 400 * 1000,	      /* to look at a thread and stop it takes as long */
 	KEEP_CAPTURES = 4,	      /* of a thread, after which its files stay open */
 	GROUP_MIN = 16,		      /* threads that are copied together */
 	GROUPS_MAX = 16,
@@ -239,7 +240,7 @@ static bool take_switched(struct ss_sampler *sampler, struct ss_sampled_thread *
 /* Whether a thread that has run needs no capture. */
 static bool take_running(struct ss_sampler *sampler, struct ss_sampled_thread *thread)
 {
-	thread->by_kernel = false;
+	thread->by_kernel = thread->slept = false;
 	if (thread->deep > 0)
 		thread->deep--;
 	if (!sampler->by_kernel || thread->deep > 0 || thread->state == SS_THREAD_GONE)
@@ -255,6 +256,22 @@ static bool take_runnable(struct ss_sampler *sampler, struct ss_sampled_thread *
 	       thread->switches <= (uint64_t)SWITCHES_MAX &&
 	       ss_switch_stacks_start(&sampler->switches, thread->tid) &&
 	       take_switched(sampler, thread, true);
+}
+
+/*
+ * A thread of a runtime that was on a CPU at the tick, and sleeps now: what was there of its functions
+ * is gone, but it ran, and where it sleeps is not what it did. Of one that runs for longer, what it
+ * does when it is read is as good: half of those that run then began after the tick.
+ */
+static bool take_slept(struct ss_sampler *sampler, struct ss_sampled_thread *thread,
+		       const struct ss_task *task)
+{
+	if (!sampler->threads.sampled || sampler->by_kernel || sampler->on_cpu ||
+	    !thread->brief || thread->deep > 0 || task->phase != SS_TASK_SEEN ||
+	    task->runs)
+		return false;
+	thread->slept = take_clocked(sampler, thread);
+	return thread->slept;
 }
 
 static void close_files(struct ss_task *task)
@@ -381,7 +398,8 @@ static bool list_due(struct ss_sampler *sampler, bool again)
 		read_task(sampler, thread, task, again, &pauses);
 		task->computes = computes(thread, task);
 		task->ran = task->phase == SS_TASK_SEEN && task->state == 'R';
-		if (task->ran && take_runnable(sampler, thread)) {
+		if (task->ran ? take_runnable(sampler, thread) :
+				take_slept(sampler, thread, task)) {
 			close_files(task);
 			tasks->items.count--;
 			continue;
@@ -861,7 +879,10 @@ static void count_switches(struct ss_sampled_thread *thread)
 		      switches <= thread->run_ns / (uint64_t)SWITCH_NS;
 
 	thread->switches = seldom ? 0 : switches;
+	thread->brief = switches > 0 && thread->run_ns - thread->last_run_ns <
+						switches * (uint64_t)BRIEF_NS;
 	thread->last_count = thread->seen_count;
+	thread->last_run_ns = thread->run_ns;
 }
 
 /* Threads that had ended by the last tick: new ones may get their ids. */

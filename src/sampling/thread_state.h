@@ -70,12 +70,15 @@ struct ss_sampled_thread {
 	unsigned filter_ticks; /* captures since it was last read */
 	/* The capture is a sample that the kernel took, see struct ss_sampler. */
 	bool by_kernel;
+	bool slept;	     /* of a thread of a runtime that sleeps by now */
 	uint64_t sampled_ns; /* the time of that sample */
 	/* The kernel's copy of its stack was not enough: captures until it is tried again. */
 	unsigned deep;
 	bool unreadable;	   /* a stop was not enough either */
 	uint64_t clocked_ns;	   /* when it was last sampled on a CPU */
 	uint64_t last_count;	   /* the run count when it was last due */
+	uint64_t last_run_ns;	   /* on a CPU until then */
+	bool brief;		   /* since then it has left each CPU after a moment */
 	uint64_t switches;	   /* how often it has run since then */
 	uint64_t after_stop_count; /* STOP_NEXT: expected after the stop; 0: not known */
 	struct ss_area_check areas;

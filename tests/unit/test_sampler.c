@@ -1051,6 +1051,42 @@ static void test_sleeps_soon(void **state)
 	(void)state;
 }
 
+/* A thread of a runtime that was on a CPU for a moment at the tick: it is seen to run, not to sleep
+   where it sleeps when it is read. */
+static void test_slept_since(void **state)
+{
+	const struct ss_on_cpu_sample sample = {
+		.clock = { .tid = FIRST_TID, .time_ns = 10, .has_regs = true },
+		.stack = { .size = 16 }
+	};
+	/* Cases: it does; it slept at the tick, too; it runs for long; the kernel's copy of its stack
+	   is not enough. */
+	for (int i = 0; i < 4; i++) {
+		struct process process;
+		begin(&process, 2);
+		process.threads[0].short_runs = i != 2;
+		begin_gathering(&process);
+		process.sampler.threads.sampled = true;
+		process.threads[0].runs++;
+		process.sampler.clocked = &sample;
+		process.sampler.clocked_count = i != 1;
+		struct ss_sampled_thread *thread =
+			ss_thread_list_find(&process.sampler.threads, FIRST_TID);
+		thread->deep = i == 3 ? 4 : 0;
+		assert_int_equal(captured(&process), 0x1);
+		assert_int_equal(process.stops, 0);
+		assert_int_equal(captured_first(&process)->state, i == 0 ? 'R' : 'S');
+		assert_int_equal(thread->slept, i == 0);
+		assert_int_equal(thread->by_kernel, i == 0);
+		/* The next tick finds where it sleeps. */
+		process.sampler.clocked_count = 0;
+		assert_int_equal(captured(&process), i == 0 ? 0x1 : 0);
+		assert_false(thread->slept);
+		end(&process);
+	}
+	(void)state;
+}
+
 /* A thread that runs while its group is copied, and cannot be stopped then, but be read. */
 static void test_gathered_at_last(void **state)
 {
@@ -1441,6 +1477,7 @@ int main(void)
 		cmocka_unit_test(test_runs_before_its_group),
 		cmocka_unit_test(test_sleeps_again),
 		cmocka_unit_test(test_sleeps_soon),
+		cmocka_unit_test(test_slept_since),
 		cmocka_unit_test(test_gathered_at_last),
 		cmocka_unit_test(test_one_look_for_all_groups),
 		cmocka_unit_test(test_thread_runs_briefly_in_a_tick),
