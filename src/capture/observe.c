@@ -248,11 +248,6 @@ static void stop_watching(const struct ss_target *target, struct ss_task *task,
 	memset(task->stacks, 0, sizeof(task->stacks));
 	task->lock = (struct ss_lock_copy){};
 	task->reason = NULL;
-	/* A sampler reads it again. */
-	if (task->borrowed && task->files.syscall) {
-		task->runs = false;
-		return;
-	}
 	if (!ss_task_read_stat(task, target, text, &stat) || stat.state == 'X' ||
 	    (stat.state == 'Z' && task->tid != target->pid)) {
 		task->phase = SS_TASK_GONE;

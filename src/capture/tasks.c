@@ -418,7 +418,7 @@ static void read_blocked(struct ss_task *task, const struct ss_target *target,
 	task->runs = task->call.kind == SS_SYSCALL_RUNNING;
 }
 
-/* Its state, unless it sleeps in the call in which it slept before, or still runs. */
+/* Its state, unless it sleeps in the call in which it slept before. */
 static void read_state_again(struct ss_task *task, const struct ss_target *target,
 			     long before, struct ss_buffer *text)
 {
@@ -426,8 +426,6 @@ static void read_state_again(struct ss_task *task, const struct ss_target *targe
 
 	if (task->state == 'S' && task->call.kind == SS_SYSCALL_BLOCKED &&
 	    task->call.number == before)
-		return;
-	if (task->state == 'R' && task->runs)
 		return;
 	if (!ss_task_read_stat(task, target, text, &stat)) {
 		task->phase = SS_TASK_GONE;

@@ -1,60 +1,19 @@
 #include "sampling/gathers.h"
 
-#include <stdlib.h>
-
-/* Threads whose stacks are searched for a node: of more, that would take longer than to read it. */
-enum { STACKS_MAX = 64 };
-
 struct source {
 	struct ss_gather_source source; /* must be first: callbacks cast it back */
 	const struct ss_process_memory *memory;
 	struct ss_page_cache *pages; /* or NULL */
-	struct ss_piece *rest;	     /* scratch: SS_GATHER_BATCH; or NULL */
 	const struct ss_task_list *tasks;
 	ss_task_predicate *wanted;
 };
-
-static bool find_in_stacks(const struct source *source, const struct ss_piece *piece)
-{
-	for (size_t i = 0; i < source->tasks->items.count; i++) {
-		const struct ss_task *task = &source->tasks->items.items[i];
-		if (source->wanted(task) &&
-		    ss_task_read_stack(task, piece->address, piece->bytes, piece->size))
-			return true;
-	}
-	return false;
-}
-
-/* A part of what interpreters keep is on the stacks, which have been copied before. */
-static void read_beside_stacks(const struct source *source, struct ss_piece *pieces,
-			       size_t count)
-{
-	struct ss_piece *rest = source->rest;
-	size_t left = 0;
-
-	for (size_t i = 0; i < count; i++) {
-		pieces[i].done = pieces[i].size;
-		if (!find_in_stacks(source, &pieces[i])) {
-			pieces[i].done = 0;
-			rest[left++] = pieces[i];
-		}
-	}
-	ss_page_cache_read(source->pages, source->memory, rest, left);
-	for (size_t i = count; i-- > 0 && left > 0;) {
-		if (pieces[i].done < pieces[i].size)
-			pieces[i].done = rest[--left].done;
-	}
-}
 
 static void read_pieces(const struct ss_gather_source *source, struct ss_piece *pieces,
 			size_t count)
 {
 	const struct source *self = (const struct source *)source;
 
-	if (self->rest && self->tasks->items.count <= STACKS_MAX &&
-	    count <= SS_GATHER_BATCH)
-		read_beside_stacks(self, pieces, count);
-	else if (self->pages)
+	if (self->pages)
 		ss_page_cache_read(self->pages, self->memory, pieces, count);
 	else
 		ss_process_memory_read_present(self->memory, pieces, count);
@@ -111,8 +70,7 @@ struct ss_error *ss_gathers_set(struct ss_gathers *gathers,
 	struct ss_error *error = ss_gather_new(&limited, true, &gathers->gather);
 	if (!error && !ss_gather_reads_again(gathers->gather)) {
 		gathers->pages = ss_page_cache_new();
-		gathers->rest = calloc(SS_GATHER_BATCH, sizeof(*gathers->rest));
-		if (!gathers->pages || !gathers->rest)
+		if (!gathers->pages)
 			error = ss_error_no_memory();
 	}
 	if (error)
@@ -126,7 +84,6 @@ void ss_gathers_deinit(struct ss_gathers *gathers)
 {
 	ss_gather_free(gathers->gather);
 	ss_page_cache_free(gathers->pages);
-	free(gathers->rest);
 	*gathers = (struct ss_gathers){};
 }
 
@@ -135,18 +92,6 @@ void ss_gathers_begin(struct ss_gathers *gathers)
 	gathers->used = 0;
 	if (gathers->gather)
 		ss_gather_clear(gathers->gather);
-}
-
-void ss_gathers_begin_turns(struct ss_gathers *gathers)
-{
-	if (gathers->pages)
-		ss_page_cache_clear(gathers->pages);
-	gathers->keeps_pages = true;
-}
-
-void ss_gathers_end_turns(struct ss_gathers *gathers)
-{
-	gathers->keeps_pages = false;
 }
 
 void ss_gathers_run(struct ss_gathers *gathers, const struct ss_process_memory *memory,
@@ -160,7 +105,6 @@ void ss_gathers_run(struct ss_gathers *gathers, const struct ss_process_memory *
 			    .selects = selects },
 		.memory = memory,
 		.pages = gathers->pages,
-		.rest = gathers->rest,
 		.tasks = tasks,
 		.wanted = wanted,
 	};
@@ -176,7 +120,7 @@ void ss_gathers_run(struct ss_gathers *gathers, const struct ss_process_memory *
 	}
 	if (!any)
 		return;
-	if (gathers->pages && !gathers->keeps_pages)
+	if (gathers->pages)
 		ss_page_cache_clear(gathers->pages);
 	gathers->first[gathers->used++] =
 		ss_gather_run_turn(gathers->gather, &source.source, SS_GATHER_TURN_NODES,

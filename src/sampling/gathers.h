@@ -29,8 +29,6 @@ struct ss_gathers {
 		     1];	     /* the nodes of a turn: from first[i] to [i + 1] */
 	size_t used;		     /* turns of this tick */
 	struct ss_page_cache *pages; /* NULL: the plan reads memory again */
-	struct ss_piece *rest;	     /* scratch, likewise */
-	bool keeps_pages;	     /* from one turn to the next */
 };
 
 /* Takes a plan, untrusted input, in place of the one before. NULL: none. Errors: INVALID,
@@ -41,11 +39,6 @@ void ss_gathers_deinit(struct ss_gathers *gathers);
 
 /* A tick begins: drops what was copied. */
 void ss_gathers_begin(struct ss_gathers *gathers);
-
-/* Turns until the end are for threads that stand still since the beginning, or do not count: they
-   share what they read. */
-void ss_gathers_begin_turns(struct ss_gathers *gathers);
-void ss_gathers_end_turns(struct ss_gathers *gathers);
 
 /* Takes the next turn, for the wanted threads, which stand still; for the freeze. */
 void ss_gathers_run(struct ss_gathers *gathers, const struct ss_process_memory *memory,

@@ -21,7 +21,7 @@ enum {
 	PAUSES_MAX = 4,		      /* in a tick */
 	BRIEF_NS = 400 * 1000,	      /* to look at a thread and stop it takes as long */
 	KEEP_CAPTURES = 4,	      /* of a thread, after which its files stay open */
-	GROUP_MIN = 16,		      /* threads that are copied together */
+	GROUP_MIN = 8,		      /* threads that are copied together */
 	GROUPS_MAX = 16,
 	PAUSE_NS = 100 * 1000,
 };
@@ -324,7 +324,8 @@ static bool read_sleeping(struct ss_sampler *sampler, struct ss_sampled_thread *
 			  struct ss_task *task, bool again)
 {
 	if (sampler->on_cpu || thread->excluded || thread->sleeping_call < 0 ||
-	    !thread->files.syscall || thread->reads >= NAME_TICKS)
+	    !thread->files.syscall || thread->run_ns < (uint64_t)YOUNG_NS ||
+	    thread->reads >= NAME_TICKS)
 		return false;
 	begin_task(thread, again, task);
 	task->state = 'S';
@@ -588,6 +589,13 @@ static void read_again(struct ss_sampler *sampler, struct ss_task *task)
 	task->moved = task->phase == SS_TASK_SEEN && !task->watched;
 }
 
+/* Whether it has run since it was read. */
+static bool has_run(struct ss_sampler *sampler, const struct ss_task *task)
+{
+	return is_uncopied(task) && !task->in_call && task->files.schedstat &&
+	       count_runs(sampler, task->tid) != task->run_count;
+}
+
 /* Copies the watched threads of a group, and checks that none of them has run until everything was
    copied, but for those that run in a call. Returns how many have. */
 static size_t copy_group(struct ss_sampler *sampler, struct ss_task_list *group)
@@ -614,28 +622,23 @@ static size_t find_group_size(const struct ss_sampler *sampler)
 		       count;
 }
 
-/*
- * Copies the watched threads. again: reads those again before that ran meanwhile; otherwise they are
- * left for the next call, and all groups share the memory that is read for runtimes: if a thread has
- * run since it was read first, its copy does not count. Threads that run in a call are looked at
- * together, since a look takes time and the samples of all CPUs. Returns how many have run now, or
- * still run.
- */
-static size_t copy_groups(struct ss_sampler *sampler, bool again)
+/* Copies the watched threads. Reads those again before that ran meanwhile. Threads that run in a call
+   are looked at together, since a look takes time and the samples of all CPUs. Returns how many have run
+   now, or still run. */
+static size_t copy_groups(struct ss_sampler *sampler)
 {
 	struct ss_task_list *tasks = &sampler->tasks;
 	const size_t size = find_group_size(sampler);
 	bool in_call = false;
 	size_t moved = 0;
 
-	if (!again)
-		ss_gathers_begin_turns(&sampler->gathers);
 	for (size_t i = 0; i < tasks->items.count;) {
 		struct ss_task_list group = { .items.items = &tasks->items.items[i] };
 		size_t count = 0;
 		for (; i < tasks->items.count && count < size; i++) {
 			struct ss_task *task = &tasks->items.items[i];
-			if (task->moved && again)
+			if (task->moved ||
+			    (sampler->gathers.gather && has_run(sampler, task)))
 				read_again(sampler, task);
 			moved += task->moved;
 			count += is_uncopied(task);
@@ -645,7 +648,6 @@ static size_t copy_groups(struct ss_sampler *sampler, bool again)
 		if (count > 0)
 			moved += copy_group(sampler, &group);
 	}
-	ss_gathers_end_turns(&sampler->gathers);
 	if (in_call)
 		moved += sampler->access->check_watched(sampler->target, tasks,
 							&sampler->look, NULL);
@@ -657,16 +659,16 @@ static size_t copy_groups(struct ss_sampler *sampler, bool again)
  * wait for a lock with a time limit, as those that wait for the GIL do, wake up for a moment all the
  * time. They slept at the tick, so one that runs gets a moment to sleep. Returns how many are left.
  */
-static size_t copy_watched(struct ss_sampler *sampler, bool again, unsigned *pauses)
+static size_t copy_watched(struct ss_sampler *sampler, unsigned *pauses)
 {
 	const struct timespec pause = { .tv_nsec = PAUSE_NS };
 	struct ss_task_list *tasks = &sampler->tasks;
-	size_t moved = copy_groups(sampler, again);
+	size_t moved = copy_groups(sampler);
 
 	while (moved > 0 && *pauses > 0) {
 		(*pauses)--;
 		(void)nanosleep(&pause, NULL); /* or less */
-		moved = copy_groups(sampler, true);
+		moved = copy_groups(sampler);
 	}
 	for (size_t i = 0; i < tasks->items.count; i++)
 		tasks->items.items[i].moved = false;
@@ -681,7 +683,7 @@ static void freeze_until_steady(struct ss_sampler *sampler, struct ss_tick *tick
 
 	for (int turn = 0; turn < TURNS; turn++) {
 		stop(sampler, tick);
-		if (copy_watched(sampler, turn > 0, &pauses) == 0)
+		if (copy_watched(sampler, &pauses) == 0)
 			return;
 	}
 	stop(sampler, tick);

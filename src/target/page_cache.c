@@ -24,7 +24,8 @@ struct ss_page_cache {
 	uint32_t generation;
 	uint32_t batch; /* of pieces that are copied together */
 	struct slot slots[SLOTS];
-	struct ss_piece missing[SLOTS]; /* whole slots */
+	struct ss_piece missing[SLOTS];
+	uint32_t missing_slots[SLOTS];
 	size_t missing_count;
 	uint8_t bytes[SLOTS][PAGE];
 };
@@ -93,27 +94,13 @@ static bool is_cacheable(const struct ss_piece *piece)
 	       piece->address <= UINT64_MAX - piece->size;
 }
 
-static int compare_addresses(const void *a, const void *b)
-{
-	const struct ss_piece *x = a;
-	const struct ss_piece *y = b;
-
-	return (x->address > y->address) - (x->address < y->address);
-}
-
 static void read_missing(struct ss_page_cache *cache,
 			 const struct ss_process_memory *memory)
 {
-	/* One read tells of neighbours whether they are present. */
-	qsort(cache->missing, cache->missing_count, sizeof(*cache->missing),
-	      compare_addresses);
 	ss_process_memory_read_present(memory, cache->missing, cache->missing_count);
-	for (size_t i = 0; i < cache->missing_count; i++) {
-		const struct ss_piece *piece = &cache->missing[i];
-		const size_t slot =
-			(size_t)((uint8_t *)piece->bytes - cache->bytes[0]) / PAGE;
-		cache->slots[slot].present = piece->done == PAGE;
-	}
+	for (size_t i = 0; i < cache->missing_count; i++)
+		cache->slots[cache->missing_slots[i]].present = cache->missing[i].done ==
+								PAGE;
 	cache->missing_count = 0;
 }
 
@@ -134,9 +121,10 @@ static bool take_slot(struct ss_page_cache *cache, uint64_t page)
 			       .generation = cache->generation,
 			       .wanted = cache->batch };
 	const uint32_t index = (uint32_t)(slot - cache->slots);
-	cache->missing[cache->missing_count++] = (struct ss_piece){
+	cache->missing[cache->missing_count] = (struct ss_piece){
 		.address = page * PAGE, .bytes = cache->bytes[index], .size = PAGE
 	};
+	cache->missing_slots[cache->missing_count++] = index;
 	return true;
 }
 

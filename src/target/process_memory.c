@@ -16,9 +16,6 @@ enum { PIECES_MAX = 1024 };
 
 /* Of /proc/PID/pagemap (Documentation/admin-guide/mm/pagemap.rst). */
 enum { PAGE_SHIFT = 12, PAGE_SIZE = 1 << PAGE_SHIFT, ENTRIES_MAX = 64, SCAN_MAX = 4096 };
-/* Pages between two that are wanted, whose entries are read in less time than a system call takes;
-   and pieces among which such are searched. */
-enum { GAP_MAX = 8, FOLLOWING_MAX = 256 };
 static const uint64_t page_is_present = UINT64_C(1) << 63;
 static const uint64_t page_is_swapped = UINT64_C(1) << 62;
 /* With SWAPPED: perhaps a marker for userfaultfd, and not in swap. */
@@ -98,32 +95,12 @@ struct window {
 	uint64_t entries[ENTRIES_MAX];
 };
 
-/* The page behind the last one of pieces that follow each other, with small gaps. */
-static uint64_t find_wanted(const struct ss_piece *pieces, size_t count)
-{
-	uint64_t first = pieces[0].address >> PAGE_SHIFT;
-	uint64_t end = first;
-
-	for (size_t i = 0; i < SS_MIN(count, (size_t)FOLLOWING_MAX); i++) {
-		uint64_t page = pieces[i].address >> PAGE_SHIFT;
-		uint64_t behind = (pieces[i].address + pieces[i].size + PAGE_SIZE - 1) >>
-				  PAGE_SHIFT;
-		if (page < first || page > end + GAP_MAX || behind < page ||
-		    behind - first > ENTRIES_MAX)
-			break;
-		end = SS_MAX(end, behind);
-	}
-	return end;
-}
-
-/* The entry of a page, of wanted ones that will be asked for; pieces: of which others will be, from
-   this page on. 0: it cannot be read, since the program has ended or executed another one. */
+/* The entry of a page, of wanted ones that will be asked for. 0: it cannot be read, since
+   the program has ended or executed another one. */
 static uint64_t find_entry(const struct ss_process_memory *memory, struct window *window,
-			   uint64_t page, uint64_t wanted, const struct ss_piece *pieces,
-			   size_t piece_count)
+			   uint64_t page, uint64_t wanted)
 {
 	if (page - window->first >= window->count) {
-		wanted = SS_MAX(page + wanted, find_wanted(pieces, piece_count)) - page;
 		size_t count = memory->ahead ?
 				       (size_t)ENTRIES_MAX :
 				       (size_t)SS_MIN(wanted, (uint64_t)ENTRIES_MAX);
@@ -151,7 +128,6 @@ struct parts {
 	/* The second one is for pieces in a single page: threads often wait for locks in
 	   the same page. */
 	struct window windows[2];
-	size_t following;		   /* pieces, with the one that is added */
 	struct ss_piece reads[PIECES_MAX]; /* one for each item */
 	struct part items[PIECES_MAX];
 	size_t count;
@@ -213,8 +189,7 @@ static struct run find_run(struct parts *parts, const struct ss_piece *piece, si
 	struct run run = {};
 
 	for (uint64_t i = page; i < end && i - page < RUN_MAX; i++) {
-		uint64_t entry = find_entry(parts->memory, window, i, end - i, piece,
-					    parts->following);
+		uint64_t entry = find_entry(parts->memory, window, i, end - i);
 		bool swapped = (entry & page_is_swapped) && !(entry & page_is_marked);
 		bool present = (entry & page_is_present) ||
 			       (swapped && !parts->memory->no_swap);
@@ -281,7 +256,6 @@ void ss_process_memory_read_present(const struct ss_process_memory *memory,
 		piece->end = SS_PIECE_COMPLETE;
 		piece->has_absent = false;
 		if (memory->pagemap_fd >= 0) {
-			parts.following = count - i;
 			add_piece(&parts, piece);
 			continue;
 		}

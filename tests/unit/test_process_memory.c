@@ -199,52 +199,6 @@ static void test_many_absent(void **state)
 	assert_int_equal(munmap(many, PAGES * PAGE), 0);
 }
 
-/* Small pieces, whose pages are looked up together where they are close. */
-static void test_neighbours(void **state)
-{
-	enum { PAGES = 400, COUNT = 900 };
-	_cleanup_close_ int fd = open("/proc/self/pagemap", O_RDONLY | O_CLOEXEC);
-	const struct ss_process_memory memory = { .tid = getpid(),
-						  .mem_fd = -1,
-						  .pagemap_fd = fd };
-	static uint8_t bytes[COUNT][8];
-	static struct ss_piece pieces[COUNT];
-	uint8_t *many = mmap(NULL, PAGES * PAGE, PROT_READ | PROT_WRITE,
-			     MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-
-	(void)state;
-	if (fd < 0)
-		skip();
-	assert_ptr_not_equal(many, MAP_FAILED);
-	assert_int_equal(madvise(many, PAGES * PAGE, MADV_NOHUGEPAGE), 0);
-	for (size_t i = 0; i < PAGES; i++) {
-		if (i % 7 != 3)
-			memset(many + i * PAGE, (int)(i % 251 + 1), PAGE);
-	}
-	/* Ascending, descending, and to and fro; with gaps of 0 to 20 pages. */
-	for (int order = 0; order < 3; order++) {
-		size_t at[COUNT];
-		for (size_t i = 0, page = 0; i < COUNT; i++) {
-			page = (page + i % 21 * (i % 3 == 0)) % PAGES;
-			at[i] = order == 0 ? page :
-				order == 1 ? PAGES - 1 - page :
-				i % 2	   ? PAGES - 1 - page :
-					     page;
-			pieces[i] = piece(many + at[i] * PAGE + i % 4000, bytes[i], 8);
-		}
-		ss_process_memory_read_present(&memory, pieces, COUNT);
-		for (size_t i = 0; i < COUNT; i++) {
-			bool present = at[i] % 7 != 3;
-			assert_int_equal(pieces[i].done, present ? 8 : 0);
-			assert_int_equal(pieces[i].end,
-					 present ? SS_PIECE_COMPLETE : SS_PIECE_ABSENT);
-			if (present)
-				assert_int_equal(bytes[i][7], at[i] % 251 + 1);
-		}
-	}
-	assert_int_equal(munmap(many, PAGES * PAGE), 0);
-}
-
 static void test_end_of_addresses(void **state)
 {
 	_cleanup_close_ int fd = open("/proc/self/pagemap", O_RDONLY | O_CLOEXEC);
@@ -359,7 +313,6 @@ int main(void)
 		cmocka_unit_test(test_present),
 		cmocka_unit_test(test_texts),
 		cmocka_unit_test(test_many_absent),
-		cmocka_unit_test(test_neighbours),
 		cmocka_unit_test(test_deadline),
 		cmocka_unit_test(test_end_of_addresses),
 	};
