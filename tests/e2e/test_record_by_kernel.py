@@ -5,13 +5,32 @@ of being stopped, and the kernel reports which modules a process loads."""
 import os
 import signal
 import subprocess
+import sys
 import tempfile
+import time
 import unittest
 
 from harness import EndToEnd, LIMIT_S, STACKSNAP, TARGETS, main, wait_until
 from recording import Recording, ZSTD
 from test_on_cpu import may_sample_cpus
 from test_record import names_in, symbols
+
+
+MOMENTS = """
+import time
+print("ready", flush=True)
+while True:
+    end = time.perf_counter() + 100e-6
+    while time.perf_counter() < end:
+        pass
+    time.sleep(100e-6)
+"""
+
+
+def read_times(pid):
+    """On a CPU, and runnable without one, in nanoseconds."""
+    with open("/proc/%d/schedstat" % pid) as file:
+        return [int(field) for field in file.read().split()[:2]]
 
 
 @unittest.skipUnless(ZSTD, "libzstd cannot be loaded")
@@ -67,6 +86,22 @@ class ByKernel(EndToEnd):
         for sample in running:
             if sample["end"] == "root":
                 self.assertIn("target_thread_main", names_in(sample, path, table), sample)
+
+    def test_moments_of_python(self):
+        """A program that runs for 0.1 ms and sleeps for 0.1 ms, in turn: it has gone to sleep when it
+        is to be stopped for its functions. It is seen to run about as often as it does."""
+        target = self.start_command([sys.executable, "-c", MOMENTS])
+        process = self.start_recording(target.pid, "-r", "99")
+        wait_until(lambda: self.has_samples(10), "samples")
+        before = time.monotonic_ns(), read_times(target.pid)
+        wait_until(lambda: self.has_samples(400), "samples")
+        after = time.monotonic_ns(), read_times(target.pid)
+        recording = self.finish(process)[1]
+        share = sum(b - a for a, b in zip(before[1], after[1])) / (after[0] - before[0])
+        running = sum(sample["state"] == "R" for sample in recording.samples)
+        seen = running / len(recording.samples)
+        self.assertGreater(seen, share / 2, share)
+        self.assertLess(seen, 1.3 * share, share)
 
     def test_handler_on_another_stack(self):
         """The kernel copies the alternate stack only: a stop copies also the one that the handler
