@@ -202,9 +202,12 @@ static void look_at_kernel_stack(struct ss_look *look, struct ss_task *task,
 static void check_put_off(struct ss_look *look, struct ss_task_list *tasks,
 			  uint64_t now_ns)
 {
+	size_t reads = 0;
+
 	for (size_t i = 0; i < tasks->items.count; i++) {
 		struct ss_task *task = &tasks->items.items[i];
-		if (!is_put_off(task))
+		/* The others stay put off: they are looked at if they still run later. */
+		if (!is_put_off(task) || reads++ >= (size_t)READS)
 			continue;
 		bool waits = ss_target_read_task(look->target, task->tid, "stack",
 						 &look->text) &&

@@ -397,7 +397,8 @@ static bool list_due(struct ss_sampler *sampler, bool again)
 			continue;
 		struct ss_task *task = &tasks->items.items[tasks->items.count++];
 		read_task(sampler, thread, task, again, &pauses);
-		task->computes = computes(thread, task);
+		/* Not if its ticks were not read: it may make calls by now. */
+		task->computes = thread->reads == 0 && computes(thread, task);
 		task->ran = task->phase == SS_TASK_SEEN && task->state == 'R';
 		if (task->ran ? take_runnable(sampler, thread) :
 				take_slept(sampler, thread, task)) {
