@@ -231,6 +231,18 @@ static void read_task(struct ss_task *task, const struct ss_target *target,
 	read_now(task, target, options, text);
 }
 
+/* It does not read CPU ticks. */
+static void read_call_again(struct ss_task *task, const struct ss_target *target,
+			    const struct ss_capture_options *options,
+			    struct ss_buffer *text)
+{
+	const struct ss_task before = *task;
+
+	read_now(task, target, options, text);
+	task->user_ticks = before.user_ticks;
+	task->system_ticks = before.system_ticks;
+}
+
 static void keep_files(const struct ss_target *target, pid_t tid,
 		       struct ss_kept_thread *ret)
 {
@@ -426,7 +438,7 @@ static const struct ss_process_access made_up = {
 	.update_if_due = update,
 	.check = check,
 	.read = read_task,
-	.read_again = read_now,
+	.read_again = read_call_again,
 	.keep_files = keep_files,
 	.read_run_count = read_run_count,
 	.check_fragile = check_fragile,
@@ -1051,6 +1063,30 @@ static void test_sleeps_soon(void **state)
 	(void)state;
 }
 
+/* One that runs now, and whose CPU ticks were not read while it slept, may be in a call: it is looked
+   at before it is stopped. */
+static void test_ticks_that_were_not_read(void **state)
+{
+	struct process process;
+
+	(void)state;
+	begin(&process, 2);
+	begin_gathering(&process);
+	process.sampler.threads.sampled = true;
+	for (int i = 0; i < 4; i++) {
+		process.threads[0].runs++;
+		process.threads[0].system_ticks++;
+		assert_int_equal(captured(&process), 0x1);
+		assert_int_equal(process.stops, 0);
+	}
+	process.threads[0].runs++;
+	process.threads[0].runs_now = process.threads[0].on_cpu = true;
+	assert_int_equal(captured(&process), 0x1);
+	assert_int_equal(process.stops, 1);
+	assert_false(process.threads[0].computes);
+	end(&process);
+}
+
 /* A thread of a runtime that was on a CPU for a moment at the tick: it is seen to run, not to sleep
    where it sleeps when it is read. */
 static void test_slept_since(void **state)
@@ -1477,6 +1513,7 @@ int main(void)
 		cmocka_unit_test(test_runs_before_its_group),
 		cmocka_unit_test(test_sleeps_again),
 		cmocka_unit_test(test_sleeps_soon),
+		cmocka_unit_test(test_ticks_that_were_not_read),
 		cmocka_unit_test(test_slept_since),
 		cmocka_unit_test(test_gathered_at_last),
 		cmocka_unit_test(test_one_look_for_all_groups),
