@@ -26,6 +26,7 @@ struct extension {
 	struct ss_process_memory memory;
 	struct ss_buffer text;
 	size_t left; /* of max_total */
+	unsigned waits_left;
 };
 
 /* A child of the tracer may read the memory of a held process with its descriptor only: for
@@ -95,7 +96,8 @@ static bool is_still(struct extension *e, const struct ss_capture_thread *thread
 	return ss_still_check(&(struct ss_still){ .capture = e->capture,
 						  .target = e->target,
 						  .memory = &e->memory,
-						  .text = &e->text },
+						  .text = &e->text,
+						  .waits_left = &e->waits_left },
 			      thread);
 }
 
@@ -208,6 +210,7 @@ struct ss_error *ss_extend_stacks(struct ss_capture *capture,
 		.left = options->max_total -
 			(size_t)SS_MIN((uint64_t)options->max_total,
 				       capture->process.copied_bytes),
+		.waits_left = SS_STILL_WAITS,
 	};
 
 	if (live == 0)

@@ -11,7 +11,7 @@
 enum { CALLS_MAX = 200000 };
 static const size_t bytes_max = (size_t)256 << 20;
 
-enum { TIMEOUT_MS = 10000, RETRIES = 5, WAITS_MAX = 50 };
+enum { TIMEOUT_MS = 10000 };
 
 struct ss_late_reader {
 	const struct ss_capture *capture;
@@ -20,7 +20,7 @@ struct ss_late_reader {
 	struct ss_buffer text;
 	size_t bytes_left;
 	size_t calls_left;
-	unsigned waits_left; /* of a millisecond */
+	unsigned waits_left;
 };
 
 struct ss_error *ss_late_reader_new(const struct ss_capture *capture,
@@ -46,7 +46,7 @@ struct ss_error *ss_late_reader_new(const struct ss_capture *capture,
 				    ss_now_ns() + (uint64_t)TIMEOUT_MS * SS_NS_PER_MS },
 		.bytes_left = bytes_max,
 		.calls_left = CALLS_MAX,
-		.waits_left = WAITS_MAX,
+		.waits_left = SS_STILL_WAITS,
 	};
 	*ret = reader;
 	return NULL;
@@ -95,19 +95,10 @@ bool ss_late_reader_check(void *data, pid_t tid)
 	    reader->calls_left == 0)
 		return false;
 	reader->calls_left--;
-	const struct ss_still still = { .capture = capture,
-					.target = reader->target,
-					.memory = &reader->memory,
-					.text = &reader->text };
-	const struct ss_capture_thread *thread = &capture->threads.items[at];
-	bool is_still = ss_still_check(&still, thread);
-	/* A thread that was stopped in a system call needs a moment to be there again. */
-	for (int i = 0; i < RETRIES && !is_still && thread->stopped_ns > 0 &&
-			thread->syscall.number >= 0 && reader->waits_left > 0;
-	     i++) {
-		reader->waits_left--;
-		ss_sleep_ns(SS_NS_PER_MS);
-		is_still = ss_still_check(&still, thread);
-	}
-	return is_still;
+	return ss_still_check(&(struct ss_still){ .capture = capture,
+						  .target = reader->target,
+						  .memory = &reader->memory,
+						  .text = &reader->text,
+						  .waits_left = &reader->waits_left },
+			      &capture->threads.items[at]);
 }

@@ -2,7 +2,27 @@
 
 #include <string.h>
 
+#include "base/clock.h"
 #include "capture/tasks.h"
+
+/* The call that a thread is in now. One that was stopped in a call is back in it when it has got
+   a CPU, for which it waits here. */
+static bool read_call(const struct ss_still *still,
+		      const struct ss_capture_thread *thread, struct ss_syscall_text *ret)
+{
+	for (;;) {
+		if (!ss_target_read_task(still->target, thread->tid, "syscall",
+					 still->text) ||
+		    !ss_syscall_parse(still->text->bytes, still->text->size, ret))
+			return false;
+		if (ret->kind != SS_SYSCALL_RUNNING)
+			return true;
+		if (thread->syscall.number < 0 || *still->waits_left == 0)
+			return false;
+		--*still->waits_left;
+		ss_sleep_ns(SS_NS_PER_MS);
+	}
+}
 
 static bool is_same(const struct ss_still *still, const struct ss_capture_thread *thread)
 {
@@ -14,10 +34,7 @@ static bool is_same(const struct ss_still *still, const struct ss_capture_thread
 	struct ss_piece piece = { .address = sp, .bytes = now, .size = size };
 	struct ss_syscall_text call;
 
-	if (!now || size == 0 ||
-	    !ss_target_read_task(still->target, thread->tid, "syscall", still->text) ||
-	    !ss_syscall_parse(still->text->bytes, still->text->size, &call) ||
-	    call.kind == SS_SYSCALL_RUNNING || call.sp != sp)
+	if (!now || size == 0 || !read_call(still, thread, &call) || call.sp != sp)
 		return false;
 	ss_process_memory_read_present(still->memory, &piece, 1);
 	return piece.done == size && memcmp(now, copy->bytes + at, size) == 0;

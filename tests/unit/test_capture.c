@@ -240,6 +240,63 @@ static void test_refused_calls(void **state)
 	stop(target);
 }
 
+static void *spin(void *data)
+{
+	for (;;)
+		__asm__ volatile("");
+	return data;
+}
+
+/* A thread that has to wait for the only CPU that it may use when it is woken up. */
+static void sleeper_without_cpu(int ready)
+{
+	const struct sched_param batch = {}; /* which does not preempt others */
+	pthread_t thread;
+	cpu_set_t one;
+
+	CPU_ZERO(&one);
+	CPU_SET((size_t)sched_getcpu(), &one);
+	if (sched_setaffinity(0, sizeof(one), &one) != 0 ||
+	    pthread_create(&thread, NULL, spin, NULL) != 0 ||
+	    sched_setscheduler(0, SCHED_BATCH, &batch) != 0)
+		_exit(1);
+	say_ready(ready);
+	(void)sleep_for_ever(NULL);
+}
+
+/* More memory of a stack can be copied when the thread is back in its call. */
+static void test_extend_without_cpu(void **state)
+{
+	enum { ROUNDS = 20 };
+	pid_t child = start(sleeper_without_cpu);
+	const struct ss_capture_options options = { .size = sizeof(options),
+						    .mode = SS_MODE_STOP,
+						    .filter = is_leader,
+						    .filter_data = &child };
+	size_t count = 0;
+
+	(void)state;
+	while (read_state(child) != 'S')
+		(void)sched_yield();
+	for (int i = 0; i < ROUNDS; i++) {
+		_cleanup_(ss_target_cleanup) struct ss_target *target = NULL;
+		struct ss_capture *capture = NULL;
+		size_t grown = 0;
+		assert_null(ss_target_open(child, &target));
+		assert_null(ss_capture_take(target, &options, &capture));
+		const struct ss_stack_request request = {
+			.tid = child,
+			.address = capture->threads.items[0].stacks[0].address,
+		};
+		assert_null(ss_capture_extend(capture, target, &options, &request, 1,
+					      &grown));
+		count += grown;
+		ss_capture_free(capture);
+	}
+	assert_true(count > ROUNDS / 2); /* the limit may be short where much else runs */
+	stop(child);
+}
+
 static void test_invalid_targets(void **state)
 {
 	enum ss_error_code code = SS_ERROR_SYSTEM;
@@ -266,6 +323,7 @@ int main(void)
 		cmocka_unit_test(test_limits),
 		cmocka_unit_test(test_handler_on_used_stack),
 		cmocka_unit_test(test_refused_calls),
+		cmocka_unit_test(test_extend_without_cpu),
 		cmocka_unit_test(test_invalid_targets),
 	};
 
