@@ -174,41 +174,49 @@ class Record(EndToEnd):
 
     def test_no_thread_is_missed(self):
         """A token is passed around slowly. A thread that has passed it on has run since, and
-        must be captured again. With samples of the CPUs, and without."""
+        must be captured again. Without samples of the CPUs, and with them: then one that is on a
+        CPU without getting on, because the host has taken that CPU away, is seen to sleep, and a
+        run of which the kernel counts no time may be missed (thread_list.h)."""
         target = self.start("ring", 120)
+        self.record_token(target, [STACKSNAP], lambda turns: 2 + turns // 20)
+        if os.geteuid() == 0:
+            os.unlink(self.path)
+            self.record_token(target, ["setpriv", "--bounding-set=-perfmon,-sys_admin", STACKSNAP],
+                              lambda turns: 0)
+
+    def record_token(self, target, tool, allowed):
+        process = self.start_recording("-r", 1000, target.pid, tool=tool)
+        wait_until(lambda: self.has_samples(120 * 300), "samples")
+        self.finish(process)
+        turns, missed = self.follow_token(self.read())
+        self.assertGreater(turns, 1)  # far fewer than idle, on a loaded machine
+        self.assertLessEqual(len(missed), allowed(turns), (tool[0], turns, missed))
+
+    def follow_token(self, recording):
+        """How often another thread was seen asleep with the token, and which threads still had it
+        then: tid, and at which tick they were captured with it."""
         path = os.path.join(TARGETS, "ring")
         table = symbols(path)
-        tools = [[STACKSNAP]]
-        if os.geteuid() == 0:
-            tools.append(["setpriv", "--bounding-set=-perfmon,-sys_admin", STACKSNAP])
-        for tool in tools:
-            with self.subTest(tool=tool[0]):
-                process = self.start_recording("-r", 1000, target.pid, tool=tool)
-                wait_until(lambda: self.has_samples(120 * 300), "samples")
-                self.finish(process)
-                self.check_token(self.read(), path, table)
-                os.unlink(self.path)
-
-    def check_token(self, recording, path, table):
-        seen = {}  # when each thread was looked at, and had the token
+        seen = {}  # when each thread was captured, and had the token
         last = (-1, None)  # when which thread was seen to have it last, before this tick
-        ticks = itertools.groupby(recording.samples, lambda sample: sample["monotonic"])
-        turns = 0
-        for tick, (_, samples) in enumerate(ticks):
+        ticks = itertools.groupby(recording.samples, lambda sample: sample["tick"])
+        turns, missed = 0, set()
+        for tick, samples in ticks:
             newest = last
             for sample in samples:
                 tid = sample["tid"]
                 if sample["repeated"]:
-                    if tid in seen:
-                        self.assertTrue(last[0] <= seen[tid] or last[1] == tid, sample)
+                    if seen.get(tid, last[0]) < last[0] and last[1] != tid:
+                        missed.add((tid, seen[tid]))
                     continue
                 seen.pop(tid, None)
-                if "hold" in names_in(sample, path, table):
+                # One that runs had it at the time of the tick, which may be long ago.
+                if sample["state"] == "S" and "hold" in names_in(sample, path, table):
                     seen[tid] = tick
                     newest = (tick, tid)
             turns += newest != last
             last = newest
-        self.assertGreater(turns, 1)  # far fewer than idle, on a loaded machine
+        return turns, missed
 
     def test_selection(self):
         target = self.start("threads")
