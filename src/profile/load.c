@@ -7,6 +7,7 @@
 #include "profile/events.h"
 #include "profile/frames.h"
 #include "profile/goroutines.h"
+#include "profile/native_reasons.h"
 #include "profile/series.h"
 #include "profile/thread_wait.h"
 #include "profile/unsampled.h"
@@ -29,6 +30,7 @@ struct load {
 	struct ss_load_frames frames;
 	struct ss_load_waits waits;
 	struct ss_load_events events;
+	struct ss_native_reasons natives;
 	struct ss_idtable details;	/* const struct ss_wait *: of the recording */
 	size_t first_detail;		/* of them in the profile */
 	size_t first_thread;		/* likewise, of its threads */
@@ -340,6 +342,8 @@ static bool add_sample(struct load *load, const struct ss_sample *sample)
 	    !set_detail(load, sample->wait, &run) ||
 	    !ss_load_events_set(&load->events, sample, thread, &run))
 		return false;
+	ss_native_reasons_count(&load->natives,
+				ss_recording_stack(load->recording, sample->stack));
 	run.tick = (uint32_t)(load->base_tick + (sample->tick - load->first_tick));
 	size_t before = load->profile->threads.items[thread].runs.count;
 	if (!ss_profile_sample(load->profile, thread, &run))
@@ -620,6 +624,7 @@ static bool add_notes(const struct load *load)
 						 (unsigned long long)missed,
 						 missed == 1 ? "tick was" : "ticks were");
 	profile->harmless += missed > 0;
+	whole = whole && ss_native_reasons_add_notes(&load->natives, profile, file);
 	if (load->info->loss)
 		whole = whole &&
 			ss_profile_note(profile, "%s: %s", file, load->info->loss);

@@ -573,7 +573,8 @@ static void put_thread(struct ss_unwind_server *server, const struct ss_capture 
 	if (captured->state != 'R' && captured->syscall.number >= 0 &&
 	    ss_futex_parse(&captured->syscall, &futex))
 		function = wait_function(server, space, snapshot, thread->stack_id);
-	size_t size = thread->reason ? strnlen(thread->reason, WIRE_REASON_MAX) : 0;
+	const char *reason = thread->reason ? thread->reason : thread->native_reason;
+	size_t size = reason ? strnlen(reason, WIRE_REASON_MAX) : 0;
 	size_t name = function ? strnlen(function, WIRE_FUNCTION_MAX) : 0;
 	const struct wire_thread wire = { .stack = thread->stack_id,
 					  .reason_size = (uint32_t)size,
@@ -582,7 +583,7 @@ static void put_thread(struct ss_unwind_server *server, const struct ss_capture 
 
 	ss_buffer_add(answer, &wire, sizeof(wire));
 	if (size)
-		ss_buffer_add(answer, thread->reason, size);
+		ss_buffer_add(answer, reason, size);
 	if (name)
 		ss_buffer_add(answer, function, name);
 }

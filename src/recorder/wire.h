@@ -122,7 +122,9 @@ struct wire_frame {
 
 struct wire_thread {
 	uint32_t stack;
-	uint32_t reason_size; /* 0: none; the text follows, without a NUL */
+	/* Why the stack ends, or, if it is whole, why it has native frames instead of calls: the text
+	   follows, without a NUL. 0: none */
+	uint32_t reason_size;
 	uint32_t lacks_calls; /* 1: what runtimes need was not copied with its stack */
 	/* The function that waits on a futex, which follows the reason, without a NUL; 0: none */
 	uint32_t function_size;
