@@ -1588,7 +1588,9 @@ struct ss_recorded_stack {
 	const uint32_t *places; /* innermost first */
 	size_t count;
 	enum ss_end end;
-	const char *reason; /* details about end, or NULL */
+	/* Details about end; if it is SS_END_ROOT, why the stack has native frames instead of functions
+	   of a runtime; or NULL */
+	const char *reason;
 };
 
 /* What a thread of a snapshot waits for: of the last one, if the recording has several.
@@ -2288,6 +2290,9 @@ struct ss_recorder_summary {
 	uint64_t memory;   /* of the recorder's tables */
 	bool sampled_cpus; /* running threads are not stopped: the CPUs are sampled */
 	int perf_errno;	   /* otherwise the errno of perf_event_open(2) */
+	/* Why the kernel does not copy what functions of runtimes need with its samples: the errno of
+	   bpf(2), or 0: it does, or no process needed it. */
+	int copy_errno;
 	uint64_t lost;	   /* of the missed: ticks that could not be unwound */
 	/* Why ticks were lost: how the unwinding process died, and which modules are
 	   skipped since; or NULL. Valid as long as the recorder. */

@@ -91,31 +91,47 @@ static const char *hint(const struct ss_recorder_summary *s)
 		       "as root, with CAP_PERFMON or with kernel.perf_event_paranoid=0";
 }
 
+/* What a program that is not allowed would do. */
+static void write_copies(const struct ss_recorder_summary *s, const char *instead,
+			 FILE *out)
+{
+	if (s->copy_errno)
+		(void)fprintf(out,
+			      "; programs in the kernel are not available (bpf: %s), so "
+			      "%s: allowed as root, or with CAP_BPF and CAP_PERFMON",
+			      strerror(s->copy_errno), instead);
+}
+
 static void write_way_on_cpu(const struct ss_recorder_summary *s, FILE *out)
 {
-	if (s->sampled_cpus)
+	if (s->sampled_cpus) {
 		(void)fputs("the CPUs were sampled (perf events); no thread was stopped",
 			    out);
-	else
+		write_copies(s, "samples have no functions of Python and JavaScript",
+			     out);
+	} else {
 		(void)fprintf(out,
 			      "perf events are not available (%s), so running threads "
 			      "were stopped: short bursts of work are missing; %s "
 			      "they are seen",
 			      strerror(s->perf_errno), hint(s));
+	}
 }
 
 static void write_way(const struct ss_recorder_summary *s, FILE *out)
 {
-	if (s->sampled_cpus)
+	if (s->sampled_cpus) {
 		(void)fputs("the kernel sampled running threads and reported loads of "
 			    "modules (perf events)",
 			    out);
-	else
+		write_copies(s, "threads were stopped for their functions", out);
+	} else {
 		(void)fprintf(out,
 			      "perf events are not available (%s), so running threads "
 			      "were stopped, and modules polled; %s the kernel samples "
 			      "and reports them",
 			      strerror(s->perf_errno), hint(s));
+	}
 }
 
 static void write_ticks(const struct ss_recorder_summary *s, FILE *out)

@@ -48,6 +48,7 @@ ss_recorder_process_new(struct ss_target *target, bool owned,
 	    ss_load_feed_add(options->feed, target->pid, &process->loads)) {
 		process->feed = options->feed;
 	}
+	process->reader = options->reader;
 	if (process->feed && !options->on_cpu) {
 		process->sampler.by_kernel = true;
 		process->sampler.threads.sampled = true;
@@ -68,6 +69,8 @@ void ss_recorder_process_free(struct ss_recorder_process *process)
 {
 	if (!process)
 		return;
+	if (process->reader)
+		ss_sample_reader_set(process->reader, &process->sample_plan, NULL);
 	ss_sampler_deinit(&process->sampler);
 	/* Cannot fail: nothing is added. */
 	(void)ss_module_set_update(&process->modules, NULL, forget_module, process);
@@ -253,7 +256,9 @@ static void end_process(struct ss_recorder_process *process)
 	ss_writer_end_process(process->writer, process->handle, process->now_ns);
 	process->handle = SS_ID_NONE;
 	ss_gathers_deinit(&process->sampler.gathers);
-	process->planned = process->runtime = false;
+	if (process->reader)
+		ss_sample_reader_set(process->reader, &process->sample_plan, NULL);
+	process->planned = false;
 	process->sampler.by_kernel = process->feed && !process->sampler.on_cpu;
 	/* The new program may have overwritten it. */
 	ss_recorder_perf_map_deinit(&process->perf_map);
@@ -538,6 +543,13 @@ static bool is_unread(const struct ss_recorder_process *process,
 	return process->now_ns - thread->unread_ns < (uint64_t)UNREAD_NS;
 }
 
+/* Whether a sample of the kernel has no functions that a capture would have. */
+static bool lacks_functions(const struct ss_recorder_process *process,
+			    const struct ss_sampled_thread *sampled)
+{
+	return process->planned && !sampled->slept && !sampled->copied;
+}
+
 /* Records the stack of one thread, or requests another capture of it. False: no
    memory. */
 static bool take_thread(struct ss_recorder_process *process, const struct result *result,
@@ -552,7 +564,7 @@ static bool take_thread(struct ss_recorder_process *process, const struct result
 		return true;
 	bool unusable = result->stale || sampled->areas.incomplete ||
 			(sampled->by_kernel && !result->last &&
-			 (sampled->deep > 0 || (process->runtime && !sampled->slept)));
+			 (sampled->deep > 0 || lacks_functions(process, sampled)));
 	if (unusable && !result->last) {
 		ss_thread_reject(sampled, true);
 		return true;
@@ -796,20 +808,12 @@ static bool check_samples(struct ss_recorder_process *process,
 			continue;
 		sampled->areas.incomplete |=
 			stack->count > 0 && process->loads.last_ns >= sampled->sampled_ns;
-		whole &= (!process->runtime || sampled->slept) && sampled->deep == 0 &&
+		if (sampled->copied && unwound->threads.items[i].lacks_calls)
+			sampled->deep = OTHER_CAPTURES;
+		whole &= !lacks_functions(process, sampled) && sampled->deep == 0 &&
 			 !sampled->areas.incomplete;
 	}
 	return whole;
-}
-
-/* What frames of runtimes need is copied during stops. */
-static bool has_runtime(const struct ss_unwound *unwound)
-{
-	bool lacks = false;
-
-	for (size_t i = 0; i < unwound->threads.count; i++)
-		lacks |= unwound->threads.items[i].lacks_calls;
-	return lacks || unwound->has_plan || unwound->calls.count > 0;
 }
 
 static void check_frames(struct ss_recorder_process *process,
@@ -832,6 +836,41 @@ static void check_frames(struct ss_recorder_process *process,
 static bool check_thread(void *data, pid_t tid)
 {
 	return ss_sampler_check(data, tid);
+}
+
+/* The same with samples of the kernel. The plan is of the sandboxed child: what it says of other threads
+   than those of the process does not count. */
+static void plan_samples(struct ss_recorder_process *process,
+			 const struct ss_gather_plan *plan)
+{
+	const struct ss_thread_list *threads = &process->sampler.threads;
+	struct ss_gather_plan checked = *plan;
+
+	checked.root_count = 0;
+	for (size_t i = 0; i < plan->root_count; i++) {
+		if (ss_target_peek_state(process->target, plan->roots[i].tid))
+			checked.roots[checked.root_count++] = plan->roots[i];
+	}
+	/* What begins at registers is copied of all threads. */
+	for (size_t i = 0; plan->root_count == 0 && i < threads->items.count &&
+			   checked.root_count < SS_GATHER_ROOTS_MAX;
+	     i++)
+		checked.roots[checked.root_count++] =
+			(struct ss_gather_root){ .tid = threads->items.items[i].tid };
+	ss_sample_reader_set(process->reader, &process->sample_plan, &checked);
+}
+
+/* What is copied with the stacks of threads from now on. One that is not valid copies nothing. */
+static void set_plan(struct ss_recorder_process *process,
+		     const struct ss_gather_plan *plan)
+{
+	struct ss_error *error = ss_gathers_set(&process->sampler.gathers, plan);
+
+	if (process->reader && error)
+		ss_sample_reader_set(process->reader, &process->sample_plan, NULL);
+	else if (process->reader)
+		plan_samples(process, plan);
+	ss_error_free(error);
 }
 
 /* Unwinds a capture and records the threads whose frames are verified. *again: some are
@@ -860,11 +899,9 @@ static struct ss_error *take_capture(struct ss_recorder_process *process,
 		return error;
 	const bool first_plan = result.unwound->has_plan && !process->planned;
 	if (result.unwound->has_plan)
-		/* One that is not valid copies nothing. */
-		ss_error_free(ss_gathers_set(&sampler->gathers, &result.unwound->plan));
+		set_plan(process, &result.unwound->plan);
 	process->planned |= result.unwound->has_plan;
-	process->runtime |= has_runtime(result.unwound);
-	sampler->by_kernel = process->feed && !process->runtime;
+	sampler->by_kernel = process->feed && !process->planned;
 	if (process->feed && !ss_load_feed_read(process->feed))
 		return ss_error_no_memory();
 	check_frames(process, tick->capture, result.unwound, &check);
@@ -1131,6 +1168,10 @@ static struct ss_error *unwind_samples(struct ss_recorder_process *process,
 				       struct ss_tick *tick, struct result *result)
 {
 	struct ss_sampler *sampler = &process->sampler;
+	const struct ss_unwinder_runtimes runtimes = {
+		.gathers = &sampler->gathers,
+		.memory = &sampler->space.memory,
+	};
 	struct ss_error *error = NULL;
 	bool changed = false;
 
@@ -1139,9 +1180,12 @@ static struct ss_error *unwind_samples(struct ss_recorder_process *process,
 		if (!has_answered(process,
 				  ss_unwinder_unwind(process->unwinder, &process->space,
 						     &sampler->space, &process->modules,
-						     result->capture, NULL, &unwound),
+						     result->capture, &runtimes,
+						     &unwound),
 				  &error))
 			return error;
+		if (unwound->has_plan)
+			set_plan(process, &unwound->plan);
 		error = ss_sampler_confirm(sampler, check_mappings(process, unwound),
 					   tick, &result->stale);
 		if (error || tick->change >= SS_ADDRESS_SPACE_REPLACED)

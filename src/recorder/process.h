@@ -42,7 +42,6 @@ struct ss_recorder_process {
 	bool owned; /* the target is closed with the process */
 	bool ended;
 	bool lost;    /* the unwinder failed in this tick */
-	bool runtime; /* there were frames of a runtime */
 	bool planned; /* the unwinder has planned what runtimes need with the stacks */
 	struct ss_sampler sampler;
 	SS_VECTOR(struct ss_recorder_thread)
@@ -51,14 +50,16 @@ struct ss_recorder_process {
 	SS_VECTOR(uint32_t) handles;  /* of modules by their ids; SS_ID_NONE: none yet */
 	SS_VECTOR(uint64_t) begins;   /* likewise, when they were loaded */
 	struct ss_load_feed *feed;    /* borrowed, or NULL */
-	struct ss_module_loads loads; /* by the feed */
-	uint64_t begin_ns;	      /* of the process in the recording */
-	uint64_t brief_ns;	      /* when brief was set to 0 */
-	unsigned brief;		      /* modules that came and went */
-	size_t undefined;	      /* modules without a handle */
-	bool no_memory;		      /* in a callback */
-	struct ss_writer *writer;     /* borrowed */
-	struct ss_unwinder *unwinder; /* borrowed */
+	struct ss_sample_reader *reader; /* likewise */
+	uint32_t sample_plan;		 /* its handle of the plan */
+	struct ss_module_loads loads;	 /* by the feed */
+	uint64_t begin_ns;		 /* of the process in the recording */
+	uint64_t brief_ns;		 /* when brief was set to 0 */
+	unsigned brief;			 /* modules that came and went */
+	size_t undefined;		 /* modules without a handle */
+	bool no_memory;			 /* in a callback */
+	struct ss_writer *writer;	 /* borrowed */
+	struct ss_unwinder *unwinder;	 /* borrowed */
 	struct ss_unwinder_space space;
 	uint32_t handle; /* the writer's; SS_ID_NONE: not defined */
 	uint64_t now_ns; /* CLOCK_MONOTONIC of the current tick */
@@ -77,8 +78,9 @@ struct ss_recorder_process {
 };
 
 struct ss_recorder_process_options {
-	bool on_cpu;		   /* see struct ss_sampler */
-	struct ss_load_feed *feed; /* NULL: running threads are stopped */
+	bool on_cpu;			 /* see struct ss_sampler */
+	struct ss_load_feed *feed;	 /* NULL: running threads are stopped */
+	struct ss_sample_reader *reader; /* of the samples, or NULL */
 	uint64_t period_ns;
 	struct ss_capture_options capture;
 	struct ss_arena *arena;

@@ -38,7 +38,8 @@ struct ss_error *ss_processes_init(struct ss_processes *processes,
 				   struct ss_target *target, struct ss_writer *writer,
 				   const struct ss_recorder_options *recorder,
 				   const struct ss_capture_options *options,
-				   struct ss_load_feed *feed)
+				   struct ss_load_feed *feed,
+				   struct ss_sample_reader *reader)
 {
 	*processes = (struct ss_processes){ .children = recorder->children };
 	ss_family_init(&processes->family, &ss_process_access);
@@ -46,6 +47,7 @@ struct ss_error *ss_processes_init(struct ss_processes *processes,
 		(struct ss_recorder_process_options){ .on_cpu = recorder->on_cpu,
 						      .period_ns = recorder->period_ns,
 						      .feed = feed,
+						      .reader = reader,
 						      .capture = *options,
 						      .arena = &processes->arena,
 						      .writer = writer,

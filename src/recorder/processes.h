@@ -26,12 +26,14 @@ struct ss_processes {
 		busy_since;
 };
 
-/* recorder: max_frames, children and on_cpu. feed: see struct ss_recorder_process_options. Errors: SYSTEM, NO_MEMORY; must be deinitialized even then. */
+/* recorder: max_frames, children and on_cpu. feed, reader: see struct ss_recorder_process_options. Errors:
+   SYSTEM, NO_MEMORY; must be deinitialized even then. */
 struct ss_error *ss_processes_init(struct ss_processes *processes,
 				   struct ss_target *target, struct ss_writer *writer,
 				   const struct ss_recorder_options *recorder,
 				   const struct ss_capture_options *options,
-				   struct ss_load_feed *feed);
+				   struct ss_load_feed *feed,
+				   struct ss_sample_reader *reader);
 void ss_processes_deinit(struct ss_processes *processes);
 
 /* Takes one tick of all processes. clocked: see ss_recorder_process_tick(). */

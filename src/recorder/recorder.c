@@ -51,7 +51,8 @@ struct ss_recorder {
 	bool begun;	    /* the first tick has ended */
 	uint64_t begin_ns;  /* then; the duration is measured from here */
 	struct ss_ticker ticker;
-	struct ss_cpu_clock clock; /* closed: threads are stopped instead */
+	struct ss_cpu_clock clock;	/* closed: threads are stopped instead */
+	struct ss_sample_reader reader; /* of the clock, once a process needs it */
 	struct ss_on_cpu on_cpu;
 	struct ss_load_feed feed; /* open with the clock; with on_cpu if possible */
 	struct ss_pace pace;	  /* of the clock */
@@ -82,6 +83,7 @@ static void open_clock(struct ss_recorder *recorder)
 	if (recorder->summary.perf_errno)
 		ss_cpu_clock_close(&recorder->clock);
 	recorder->summary.sampled_cpus = ss_cpu_clock_is_open(&recorder->clock);
+	recorder->reader.clock = &recorder->clock;
 }
 
 static struct ss_error *open_writer(struct ss_recorder *recorder, int fd)
@@ -138,7 +140,8 @@ static struct ss_error *init_processes(struct ss_recorder *recorder,
 
 	return ss_processes_init(
 		&recorder->processes, target, recorder->writer, o, &capture_options,
-		ss_mmap_events_is_open(&recorder->feed.events) ? &recorder->feed : NULL);
+		ss_mmap_events_is_open(&recorder->feed.events) ? &recorder->feed : NULL,
+		ss_cpu_clock_is_open(&recorder->clock) ? &recorder->reader : NULL);
 }
 
 /* The kernel enlarges the table of descriptors step by step, and waits for all CPUs each time if
@@ -195,6 +198,7 @@ void ss_recorder_free(struct ss_recorder *recorder)
 	ss_processes_deinit(&recorder->processes);
 	ss_writer_free(recorder->writer);
 	ss_vector_free(&recorder->samples.items);
+	ss_sample_reader_close(&recorder->reader);
 	ss_on_cpu_deinit(&recorder->on_cpu);
 	ss_cpu_clock_close(&recorder->clock);
 	ss_load_feed_close(&recorder->feed);
@@ -266,6 +270,7 @@ static void sum_up(struct ss_recorder *recorder, const struct ss_tick_record *ti
 	s->ticks++;
 	s->missed += tick->missed;
 	s->thread_stops = ss_processes_thread_stops(&recorder->processes);
+	s->copy_errno = recorder->reader.errnum;
 	s->stopped_ns += tick->stopped_ns;
 	s->stopped_max_ns = SS_MAX(s->stopped_max_ns, tick->stopped_max_ns);
 	s->duration_ns =
@@ -425,7 +430,7 @@ static struct ss_error *take_clock_tick(struct ss_recorder *recorder)
 	uint64_t at_ns = 0;
 	size_t next = 0;
 
-	if (!ss_on_cpu_collect(&recorder->on_cpu, &recorder->clock,
+	if (!ss_on_cpu_collect(&recorder->on_cpu, &recorder->clock, &recorder->reader,
 			       &recorder->processes.arena, ss_processes_have,
 			       &recorder->processes))
 		return ss_error_no_memory();

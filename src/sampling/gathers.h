@@ -8,6 +8,7 @@
 
 #include "capture/stacks.h"
 #include "model/gather.h"
+#include "sampling/on_cpu.h"
 #include "target/page_cache.h"
 #include "target/process_memory.h"
 
@@ -39,6 +40,11 @@ void ss_gathers_deinit(struct ss_gathers *gathers);
 
 /* A tick begins: drops what was copied. */
 void ss_gathers_begin(struct ss_gathers *gathers);
+
+/* Takes the next turn from what was copied with a sample. Returns it, for struct
+   ss_capture_thread.turn; 0: there is no plan, or there were too many turns. */
+unsigned ss_gathers_take(struct ss_gathers *gathers,
+			 const struct ss_on_cpu_sample *sample);
 
 /* Takes the next turn, for the wanted threads, which stand still; for the freeze. */
 void ss_gathers_run(struct ss_gathers *gathers, const struct ss_process_memory *memory,

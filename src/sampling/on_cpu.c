@@ -33,9 +33,24 @@ static void take_stack(struct ss_on_cpu_sample *sample, const struct ss_cpu_cloc
 					.truncated = from->truncated };
 }
 
+/* Without room the sample has none. */
+static void take_copies(struct ss_on_cpu_sample *sample,
+			const struct ss_sample_reader *reader, struct ss_arena *arena)
+{
+	const size_t used = arena->used;
+	uint8_t *bytes = reader->is_open ? ss_arena_take(arena, SS_GATHER_RECORD_SIZE) :
+					   NULL;
+
+	if (!bytes)
+		return;
+	sample->copies = bytes;
+	sample->copies_size = ss_sample_reader_find(reader, &sample->clock, bytes);
+	arena->used = used + (sample->copies_size + 15) / 16 * 16;
+}
+
 bool ss_on_cpu_collect(struct ss_on_cpu *on_cpu, struct ss_cpu_clock *clock,
-		       struct ss_arena *arena, bool (*wanted)(void *data, pid_t pid),
-		       void *data)
+		       const struct ss_sample_reader *reader, struct ss_arena *arena,
+		       bool (*wanted)(void *data, pid_t pid), void *data)
 {
 	struct ss_clock_sample sample;
 	bool ok = true;
@@ -51,6 +66,7 @@ bool ss_on_cpu_collect(struct ss_on_cpu *on_cpu, struct ss_cpu_clock *clock,
 			continue;
 		slot->clock = sample;
 		take_stack(slot, clock, arena);
+		take_copies(slot, reader, arena);
 	}
 	ss_arena_keep(arena);
 	if (on_cpu->samples.count > 1)

@@ -7,21 +7,24 @@
 
 #include "capture/stacks.h"
 #include "target/cpu_clock.h"
+#include "target/sample_reader.h"
 
 struct ss_on_cpu_sample {
 	struct ss_clock_sample clock;
 	struct ss_stack_copy stack; /* in the arena */
+	const uint8_t *copies;	    /* in the arena: of ss_sample_reader_find() */
+	size_t copies_size;	    /* 0: there are none */
 };
 
 struct ss_on_cpu {
 	SS_VECTOR(struct ss_on_cpu_sample) samples; /* ascending by time */
 };
 
-/* Takes all samples of processes that wanted() accepts; their stacks go to the arena, which
-   is emptied. False: no memory. */
+/* Takes all samples of processes that wanted() accepts; their stacks, and what reader has copied with
+   them, go to the arena, which is emptied. False: no memory. */
 bool ss_on_cpu_collect(struct ss_on_cpu *on_cpu, struct ss_cpu_clock *clock,
-		       struct ss_arena *arena, bool (*wanted)(void *data, pid_t pid),
-		       void *data);
+		       const struct ss_sample_reader *reader, struct ss_arena *arena,
+		       bool (*wanted)(void *data, pid_t pid), void *data);
 void ss_on_cpu_deinit(struct ss_on_cpu *on_cpu);
 
 /* The end of the tick that begins with the sample at an index: samples from before a time,

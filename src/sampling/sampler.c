@@ -163,17 +163,42 @@ static bool fill_running(struct ss_sampler *sampler, struct ss_sampled_thread *t
 	return true;
 }
 
-/* On a CPU at the tick. */
-static bool take_clocked(struct ss_sampler *sampler, struct ss_sampled_thread *thread)
+/* The sample of a thread that was on a CPU at the tick; or NULL. */
+static const struct ss_on_cpu_sample *find_clocked(const struct ss_sampler *sampler,
+						   pid_t tid)
 {
 	for (size_t i = sampler->clocked_count; i-- > 0;) {
 		const struct ss_on_cpu_sample *sample = &sampler->clocked[i];
-		if (sample->clock.tid != thread->tid || !sample->clock.has_regs)
-			continue;
-		thread->clocked_ns = sample->clock.time_ns;
-		return fill_running(sampler, thread, sample, 'R');
+		if (sample->clock.tid == tid && sample->clock.has_regs)
+			return sample;
 	}
-	return false;
+	return NULL;
+}
+
+static bool take_clocked(struct ss_sampler *sampler, struct ss_sampled_thread *thread)
+{
+	const struct ss_on_cpu_sample *sample = find_clocked(sampler, thread->tid);
+
+	if (!sample)
+		return false;
+	thread->clocked_ns = sample->clock.time_ns;
+	return fill_running(sampler, thread, sample, 'R');
+}
+
+/* A thread of a runtime of which the kernel has copied what its calls are, with its sample. */
+static bool take_copied(struct ss_sampler *sampler, struct ss_sampled_thread *thread)
+{
+	const struct ss_on_cpu_sample *sample = find_clocked(sampler, thread->tid);
+	const unsigned turn = sample && sample->copies_size > 0 && !sampler->on_cpu ?
+				      ss_gathers_take(&sampler->gathers, sample) :
+				      0;
+
+	if (turn == 0 || !take_clocked(sampler, thread))
+		return false;
+	thread->copied = true;
+	if (!thread->excluded)
+		sampler->running.items[sampler->running.count - 1].turn = turn;
+	return true;
 }
 
 /* Waits for a CPU, and its stack is not known yet. */
@@ -240,11 +265,13 @@ static bool take_switched(struct ss_sampler *sampler, struct ss_sampled_thread *
 /* Whether a thread that has run needs no capture. */
 static bool take_running(struct ss_sampler *sampler, struct ss_sampled_thread *thread)
 {
-	thread->by_kernel = thread->slept = false;
+	thread->by_kernel = thread->slept = thread->copied = false;
 	if (thread->deep > 0)
 		thread->deep--;
-	if (!sampler->by_kernel || thread->deep > 0 || thread->state == SS_THREAD_GONE)
+	if (thread->deep > 0 || thread->state == SS_THREAD_GONE)
 		return false;
+	if (!sampler->by_kernel)
+		return take_copied(sampler, thread);
 	return take_clocked(sampler, thread) || take_switched(sampler, thread, false);
 }
 
@@ -1019,6 +1046,8 @@ static struct ss_error *take_sample(struct ss_sampler *sampler,
 	if (!slot)
 		return ss_error_no_memory();
 	fill_sample(sampler, sample, thread, slot);
+	if (sample->copies_size > 0)
+		slot->turn = ss_gathers_take(&sampler->gathers, sample);
 	return NULL;
 }
 
@@ -1045,6 +1074,7 @@ struct ss_error *ss_sampler_take(struct ss_sampler *sampler,
 	if (error || ret->change == SS_ADDRESS_SPACE_ENDED)
 		return error;
 	sampler->space.capture->threads.count = 0;
+	ss_gathers_begin(&sampler->gathers);
 	for (size_t i = 0; i < count && !error; i++) {
 		if (samples[i].clock.pid == sampler->target->pid)
 			error = take_sample(sampler, &samples[i]);

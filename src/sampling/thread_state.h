@@ -71,8 +71,10 @@ struct ss_sampled_thread {
 	/* The capture is a sample that the kernel took, see struct ss_sampler. */
 	bool by_kernel;
 	bool slept;	     /* of a thread of a runtime that sleeps by now */
+	bool copied;	     /* likewise, what its calls are was copied with the sample */
 	uint64_t sampled_ns; /* the time of that sample */
-	/* The kernel's copy of its stack was not enough: captures until it is tried again. */
+	/* The kernel's copy of its stack, or of its calls, was not enough: captures until it is tried
+	   again. */
 	unsigned deep;
 	bool unreadable;	   /* a stop was not enough either */
 	uint64_t clocked_ns;	   /* when it was last sampled on a CPU */
