@@ -20,7 +20,9 @@ import unittest
 import urllib.request
 
 import harness
+import recording
 from harness import LIMIT_S, EndToEnd, describe, main, wait_until
+from test_on_cpu import may_sample_cpus
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 MOMENTS = int(os.environ.get("MOMENTS", "8"))
@@ -447,6 +449,23 @@ class Java(EndToEnd):
                     else:
                         self.check_standing(path, {tid: frames for tid, frames in before.items()
                                                    if after.get(tid) == frames})
+                    os.unlink(path)
+
+    @unittest.skipUnless(may_sample_cpus(), "perf events are not allowed")
+    def test_recording_without_stops(self):
+        """The stacks that the kernel copies are enough for methods: no thread is stopped for them."""
+        for jdk in self.jdks:
+            for options in ((), ("--on-cpu", )):
+                with self.subTest(jdk=jdk, options=options):
+                    target = self.start_java(jdk, "busy")
+                    path = os.path.join(self.directory, "busy")
+                    self.run_tool("record", "-d", "1", "-o", path, *options, target.pid)
+                    target.kill()
+                    self.check_busy(path)
+                    found = recording.Recording(path)
+                    running = sum(sample["state"] == "R" for sample in found.samples)
+                    self.assertLess(found.summary["thread_stops"], running // 4 + 10,
+                                    found.summary)
                     os.unlink(path)
 
     def check_busy(self, path):

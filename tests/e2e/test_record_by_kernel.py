@@ -10,21 +10,26 @@ import tempfile
 import time
 import unittest
 
-from harness import EndToEnd, LIMIT_S, STACKSNAP, TARGETS, main, wait_until
-from recording import Recording, ZSTD
+from harness import EndToEnd, LIMIT_S, STACKSNAP, TARGETS, main, may_load_programs, wait_until
+from recording import Call, Recording, ZSTD
 from test_on_cpu import may_sample_cpus
 from test_record import names_in, symbols
 
 
 MOMENTS = """
 import time
-print("ready", flush=True)
-while True:
+def work():
     end = time.perf_counter() + 100e-6
     while time.perf_counter() < end:
         pass
+def moment(depth):
+    return moment(depth - 1) if depth else work()
+print("ready", flush=True)
+while True:
+    moment(10)
     time.sleep(100e-6)
 """
+CHAIN = ["work"] + 11 * ["moment"] + ["<module>"]
 
 
 def read_times(pid):
@@ -89,9 +94,52 @@ class ByKernel(EndToEnd):
 
     def test_moments_of_python(self):
         """A program that runs for 0.1 ms and sleeps for 0.1 ms, in turn: it has gone to sleep when it
-        is to be stopped for its functions. It is seen to run about as often as it does."""
+        could be stopped for its functions. It is seen to run about as often as it does, and the
+        functions are those of the tick, copied by the kernel; without the right for that, native
+        frames and a reason."""
+        tools = [([STACKSNAP], may_load_programs())]
+        if os.geteuid() == 0:
+            tools.append((["setpriv", "--bounding-set=-bpf,-sys_admin", STACKSNAP], False))
+        for tool, has_functions in tools:
+            with self.subTest(tool=tool[0]):
+                target = self.start_command([sys.executable, "-c", MOMENTS])
+                recording = self.record_moments(target, tool)
+                self.check_moments(recording, has_functions)
+                target.kill()
+                os.unlink(self.path)
+
+    def check_moments(self, recording, has_functions):
+        whole = other = native = without_reason = 0
+        for sample in recording.samples:
+            if sample["state"] != "R" or sample["end"] != "root":
+                continue
+            calls = [frame[3].function for frame in sample["frames"] if isinstance(frame[3], Call)]
+            native += not calls
+            without_reason += not calls and not sample["reason"]
+            whole += calls == CHAIN
+            other += bool(calls) and calls != CHAIN
+            if calls:
+                self.assertEqual(calls, CHAIN[len(CHAIN) - len(calls):])
+        counts = whole, other, native, without_reason
+        if has_functions:
+            self.assertGreater(whole, 10 * native, counts)
+        else:
+            self.assertGreater(native, 0, counts)
+        self.assertEqual(without_reason, 0, counts)
+
+    def test_functions_on_cpu(self):
+        """record --on-cpu has the functions of Python."""
+        if not may_load_programs():
+            self.skipTest("bpf(2) is not allowed")
         target = self.start_command([sys.executable, "-c", MOMENTS])
-        process = self.start_recording(target.pid, "-r", "99")
+        process = self.start_recording(target.pid, "-r", "400", "--on-cpu")
+        wait_until(lambda: self.has_samples(300), "samples")
+        text, recording = self.finish(process)
+        self.assertEqual(recording.summary["thread_stops"], 0, text)
+        self.check_moments(recording, True)
+
+    def record_moments(self, target, tool):
+        process = self.start_recording(target.pid, "-r", "99", tool=tool)
         wait_until(lambda: self.has_samples(10), "samples")
         before = time.monotonic_ns(), read_times(target.pid)
         wait_until(lambda: self.has_samples(400), "samples")
@@ -102,6 +150,7 @@ class ByKernel(EndToEnd):
         seen = running / len(recording.samples)
         self.assertGreater(seen, share / 2, share)
         self.assertLess(seen, 1.3 * share, share)
+        return recording
 
     def test_handler_on_another_stack(self):
         """The kernel copies the alternate stack only: a stop copies also the one that the handler

@@ -6,6 +6,7 @@ compared for each (default: 10)."""
 
 # ctest: real
 
+import itertools
 import json
 import os
 import shutil
@@ -18,6 +19,7 @@ import unittest
 import urllib.request
 
 import harness
+from test_on_cpu import may_sample_cpus
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 TARGET = os.path.join(HERE, "v8_target.js")
@@ -268,12 +270,13 @@ class Running(unittest.TestCase):
 
     def test_recording(self):
         """In a recording, too; the report needs neither the process nor the script."""
-        for node in nodes():
+        modes = [(), ("--on-cpu", )] if may_sample_cpus() and harness.may_load_programs() else [()]
+        for node, options in itertools.product(nodes(), modes):
             target = Target(self, node, "-e", RUNNING)
             self.assertEqual(target.process.stdout.readline(), "ready\n")
             with tempfile.TemporaryDirectory(prefix="stacksnap-") as directory:
                 path = os.path.join(directory, "recording")
-                subprocess.run([harness.STACKSNAP, "record", "-d", "1", "-o", path,
+                subprocess.run([harness.STACKSNAP, "record", "-d", "1", "-o", path, *options,
                                 str(target.pid)], capture_output=True, check=True,
                                timeout=harness.LIMIT_S)
                 target.stop()
