@@ -19,8 +19,8 @@
  *
  * Threads: one OS thread at a time uses a target, a session or a cache; many may read captures
  * and snapshots. The library never prints, never exits, installs no signal handler and
- * has no mutable global state. A capture runs in a short-lived thread of its own, so
- * that the kernel releases the target however that thread ends.
+ * has no mutable global state. A capture stops threads in a short-lived thread of its own,
+ * so that the kernel releases the target however that thread ends.
  *
  * Structs that the library returns grow only at their end. Reach them through the pointers
  * that the accessors return; never copy arrays of them.

@@ -535,6 +535,14 @@ static bool may_freeze_again(const struct ss_attempt *a, size_t stops)
 	return stops + next <= SS_MAX(a->tasks.items.count, (size_t)FEW_STOPS);
 }
 
+/* Copies all threads, and finds the watched ones that ran meanwhile. */
+static void copy_all(struct ss_attempt *a)
+{
+	freeze_and_copy(a);
+	a->moved = ss_observe_check(a->target, &a->tasks, &a->look, &a->fragile);
+	a->copied = true;
+}
+
 /*
  * Stops the threads that are not watched, and copies all. A watched thread that ran
  * meanwhile is stopped in the next freeze, together with all threads stopped before, so
@@ -544,23 +552,20 @@ static bool may_freeze_again(const struct ss_attempt *a, size_t stops)
 static void freeze_until_steady(struct ss_attempt *a)
 {
 	size_t stops = 0;
-	size_t moved;
-	size_t fragile;
 
-	if (a->options->mode == SS_MODE_AUTO && has_to_stop(a) && is_lively(a)) {
+	if (!a->copied && a->options->mode == SS_MODE_AUTO && has_to_stop(a) &&
+	    is_lively(a)) {
 		find_active(a, 1);
 		drop_copies(a);
 		ss_freeze_choose_again(&a->freeze, true);
 	}
-	freeze_and_copy(a);
-	for (int turn = 1;
-	     turn <= TURNS &&
-	     (moved = ss_observe_check(a->target, &a->tasks, &a->look, &fragile)) > 0;
-	     turn++) {
+	if (!a->copied)
+		copy_all(a);
+	for (int turn = 1; turn <= TURNS && a->moved > 0; turn++) {
 		stops += count_phase(a, SS_TASK_RELEASED);
 		/* Stopping the others once more would not keep a thread in its call. */
 		bool all = turn < TURNS && a->options->mode == SS_MODE_AUTO &&
-			   moved > fragile && may_freeze_again(a, stops);
+			   a->moved > a->fragile && may_freeze_again(a, stops);
 		if (all) {
 			find_active(a, turn);
 			all = may_freeze_again(a, stops);
@@ -568,7 +573,10 @@ static void freeze_until_steady(struct ss_attempt *a)
 		if (all)
 			drop_copies(a);
 		ss_freeze_choose_again(&a->freeze, all);
-		freeze_and_copy(a);
+		if (turn < TURNS)
+			copy_all(a);
+		else
+			freeze_and_copy(a);
 	}
 }
 
@@ -714,15 +722,8 @@ static void close_task_files(struct ss_attempt *a)
 	ss_tasks_close_files(&a->tasks, a->target, counters ? &a->counters : NULL);
 }
 
-static struct ss_error *stop_and_copy(struct ss_attempt *a)
+struct ss_error *ss_attempt_stop(struct ss_attempt *a)
 {
-	ss_freeze_choose(&a->freeze);
-	struct ss_error *error = prepare_areas(a);
-	if (!error)
-		error = ss_arena_prepare(&a->arena, a->capture, &a->tasks, a->options,
-					 a->target->kept);
-	if (error)
-		return error;
 	freeze_until_steady(a);
 	close_task_files(a);
 	return a->freeze.is_32bit ? ss_error_new(SS_ERROR_UNSUPPORTED,
@@ -730,6 +731,32 @@ static struct ss_error *stop_and_copy(struct ss_attempt *a)
 						 "stacksnap does not support",
 						 a->target->pid) :
 				    NULL;
+}
+
+static struct ss_error *prepare_copy(struct ss_attempt *a)
+{
+	struct ss_error *error = prepare_areas(a);
+
+	return error ? error :
+		       ss_arena_prepare(&a->arena, a->capture, &a->tasks, a->options,
+					a->target->kept);
+}
+
+/* Copies without a stop if none is needed. *stop: one is. */
+static struct ss_error *copy_watched(struct ss_attempt *a, bool *stop)
+{
+	ss_freeze_choose(&a->freeze);
+	struct ss_error *error = prepare_copy(a);
+	if (error)
+		return error;
+	*stop = has_to_stop(a);
+	if (!*stop) {
+		copy_all(a);
+		*stop = a->moved > 0;
+	}
+	if (!*stop)
+		close_task_files(a);
+	return NULL;
 }
 
 static struct ss_error *observe_only(struct ss_attempt *a)
@@ -744,10 +771,7 @@ static struct ss_error *observe_only(struct ss_attempt *a)
 	for (size_t i = 0; a->target->listing && i < a->tasks.items.count; i++)
 		if (a->tasks.items.items[i].phase == SS_TASK_SEEN)
 			a->tasks.items.items[i].phase = SS_TASK_DENIED;
-	struct ss_error *error = prepare_areas(a);
-	if (!error)
-		error = ss_arena_prepare(&a->arena, a->capture, &a->tasks, a->options,
-					 a->target->kept);
+	struct ss_error *error = prepare_copy(a);
 	if (error)
 		return error;
 	copy_sleeping(a);
@@ -759,10 +783,11 @@ static struct ss_error *observe_only(struct ss_attempt *a)
 	return NULL;
 }
 
-struct ss_error *ss_attempt_copy(struct ss_attempt *a)
+struct ss_error *ss_attempt_copy(struct ss_attempt *a, bool *ret_stop)
 {
 	struct ss_error *error = prepare(a);
 
+	*ret_stop = false;
 	if (error)
 		return error;
 	a->capture->process.time_ns = ss_clock_ns(CLOCK_REALTIME);
@@ -776,7 +801,8 @@ struct ss_error *ss_attempt_copy(struct ss_attempt *a)
 				    .limit_ns = LOOK_NS,
 				    .twice = true };
 	ss_observe_tracer(a->target, a->memory.tid, &a->tasks);
-	return a->options->mode == SS_MODE_NO_STOP ? observe_only(a) : stop_and_copy(a);
+	return a->options->mode == SS_MODE_NO_STOP ? observe_only(a) :
+						     copy_watched(a, ret_stop);
 }
 
 static struct ss_error *give_gathered(struct ss_attempt *a)

@@ -32,6 +32,9 @@ struct ss_attempt {
 	struct ss_buffer maps;
 	struct ss_buffer maps_after;
 	int maps_fd;
+	bool copied;	 /* once, and then: */
+	size_t moved;	 /* how many watched threads ran meanwhile */
+	size_t fragile;	 /* and how many of these should not be stopped */
 	bool areas_kept; /* they are those of the previous capture */
 	bool maps_in_freeze;
 };
@@ -39,10 +42,13 @@ struct ss_attempt {
 /* The capture whose modules are shared, or NULL. */
 const struct ss_capture *ss_attempt_sharing(const struct ss_attempt *attempt);
 
-/* Stops the threads, copies, and releases them. Called by a thread that ends afterwards
-   (see capture.c): threads that stop later are released then. Errors: those of
-   ss_capture_take(). */
-struct ss_error *ss_attempt_copy(struct ss_attempt *a);
+/* Reads the threads, and copies all of them if none has to be stopped. *ret_stop: one has to.
+   Errors: those of ss_capture_take(). */
+struct ss_error *ss_attempt_copy(struct ss_attempt *a, bool *ret_stop);
+
+/* Stops threads, copies, and releases them. Called by a thread that ends afterwards (see
+   capture.c): threads that stop later are released then. Errors: those of ss_capture_take(). */
+struct ss_error *ss_attempt_stop(struct ss_attempt *a);
 
 /* Reads the areas again, as they are after the freeze: when a capture is completed, those of
    that capture are taken. */

@@ -34,7 +34,7 @@ static void *capture_thread(void *data)
 {
 	struct job *job = data;
 
-	job->error = ss_attempt_copy(job->attempt);
+	job->error = ss_attempt_stop(job->attempt);
 	return NULL;
 }
 
@@ -50,34 +50,51 @@ static void restore_placement(void *data)
  * thread ends for any reason, the kernel releases all tracees, even those that have not
  * stopped.
  */
-static struct ss_error *run_attempt(struct ss_attempt *attempt, bool *again)
+static struct ss_error *stop(struct ss_attempt *attempt)
 {
 	struct job job = { .attempt = attempt };
 	const struct ss_own_thread thread = { .routine = capture_thread,
 					      .data = &job,
 					      .stack_size = CAPTURE_THREAD_STACK,
 					      .started = restore_placement };
-	sigset_t all;
-	sigset_t before;
 
-	if (attempt->target->held) {
-		job.error = ss_attempt_copy(attempt);
-		return job.error ? job.error : ss_attempt_finish(attempt, again);
-	}
-	/* The program's own threads handle signals. The new thread receives SIGCHLD,
-	   which reports stops; this thread blocks all signals while it waits. None of
-	   these calls can fail. */
-	(void)sigfillset(&all);
-	(void)pthread_sigmask(SIG_SETMASK, &all, &before);
+	if (attempt->target->held)
+		return ss_attempt_stop(attempt);
 	ss_placement_prepare(&attempt->placement);
 	int errnum = ss_own_thread_run(&thread);
 	ss_placement_follow(&attempt->placement);
 	if (attempt->freeze.took_sigchld)
 		(void)kill(getpid(), SIGCHLD);
-	(void)pthread_sigmask(SIG_SETMASK, &before, NULL);
-	if (errnum)
-		return ss_error_new_errno(errnum, "starting the capture thread");
-	return job.error ? job.error : ss_attempt_finish(attempt, again);
+	return errnum ? ss_error_new_errno(errnum, "starting the capture thread") :
+			job.error;
+}
+
+/* The program's own threads handle signals meanwhile. A thread that stops others receives
+   SIGCHLD, which reports stops. */
+static struct ss_error *copy_threads(struct ss_attempt *attempt)
+{
+	bool held = attempt->target->held;
+	sigset_t all;
+	sigset_t before;
+	bool stops;
+
+	/* None of these calls can fail. */
+	(void)sigfillset(&all);
+	if (!held)
+		(void)pthread_sigmask(SIG_SETMASK, &all, &before);
+	struct ss_error *error = ss_attempt_copy(attempt, &stops);
+	if (!error && stops)
+		error = stop(attempt);
+	if (!held)
+		(void)pthread_sigmask(SIG_SETMASK, &before, NULL);
+	return error;
+}
+
+static struct ss_error *run_attempt(struct ss_attempt *attempt, bool *again)
+{
+	struct ss_error *error = copy_threads(attempt);
+
+	return error ? error : ss_attempt_finish(attempt, again);
 }
 
 static void open_perf_map(struct ss_capture *capture, const struct ss_attempt *a)
