@@ -2,6 +2,8 @@
 
 #include <string.h>
 
+#include "base/words.h"
+
 static const struct ss_arch *const processors[] = { &ss_arch_x86_64, &ss_arch_aarch64 };
 
 enum { PROCESSORS = sizeof(processors) / sizeof(processors[0]) };
@@ -81,6 +83,28 @@ static bool is_alternate(const struct alternate_stack *stack, uint64_t here)
 	       here - stack->start < stack->size && !(stack->flags & ~stack_flags);
 }
 
+/* Whether the bytes at an address describe an alternate stack, in a signal frame. *ret: the stack
+   pointer of the interrupted stack. */
+static bool describes_alternate(const uint8_t *bytes, size_t sp_offset, uint64_t here,
+				uint64_t *ret)
+{
+	struct alternate_stack stack;
+	uint64_t sp;
+
+	memcpy(&stack.start, bytes, sizeof(stack.start));
+	if (stack.start == 0 || stack.start > here || here - stack.start >= ALTERNATE_MAX)
+		return false;
+	memcpy(&stack, bytes, sizeof(stack));
+	if (!is_alternate(&stack, here))
+		return false;
+	memcpy(&sp, bytes + sp_offset, sizeof(sp));
+	/* If the interrupted stack is the same one, it is copied already. */
+	if (sp == 0 || sp - stack.start < stack.size)
+		return false;
+	*ret = sp;
+	return true;
+}
+
 bool ss_arch_find_alternate(const struct ss_arch *arch, const uint8_t *bytes, size_t size,
 			    uint64_t address, uint64_t *ret)
 {
@@ -88,23 +112,18 @@ bool ss_arch_find_alternate(const struct ss_arch *arch, const uint8_t *bytes, si
 	size_t needed = sp_offset + sizeof(*ret);
 	size_t first = (SS_REG_WORD - address % SS_REG_WORD) % SS_REG_WORD;
 
-	for (size_t at = first; at < size && size - at >= needed; at += SS_REG_WORD) {
-		struct alternate_stack stack;
+	for (size_t at = first; at < size && size - at >= needed;) {
 		uint64_t here = address + at;
-		uint64_t sp;
-		memcpy(&stack.start, bytes + at, sizeof(stack.start));
+		bool whole = size - at >= needed + SS_WORDS_SIZE;
+		size_t end = at + (whole ? SS_WORDS_SIZE : SS_REG_WORD);
 		/* Most words fail here. */
-		if (stack.start == 0 || stack.start > here ||
-		    here - stack.start >= ALTERNATE_MAX)
-			continue;
-		memcpy(&stack, bytes + at, sizeof(stack));
-		memcpy(&sp, bytes + at + sp_offset, sizeof(sp));
-		/* If the interrupted stack is the same one, it is copied already. */
-		if (!is_alternate(&stack, here) || sp == 0 ||
-		    sp - stack.start < stack.size)
-			continue;
-		*ret = sp;
-		return true;
+		if (whole && !ss_words_any(bytes + at, here - ALTERNATE_MAX,
+					   ALTERNATE_MAX + SS_WORDS_SIZE))
+			at = end;
+		for (; at < end; at += SS_REG_WORD) {
+			if (describes_alternate(bytes + at, sp_offset, address + at, ret))
+				return true;
+		}
 	}
 	return false;
 }

@@ -5,56 +5,87 @@
 #include <sys/mman.h>
 
 #include "base/search.h"
+#include "base/words.h"
 
 enum { PAGE = 4096 };
 
 /*
- * Looks at the words of a capture. Those from low to high, and below first, need no look: the
- * range of the module or gap that contains the last word usually contains the next one, too,
- * and every other word is a small number.
+ * Looks at the words of a capture that are in a range. In it there are ranges that contain many
+ * words and need but one look; the last one is known.
  */
 struct finder {
 	const struct ss_capture *capture;
 	const struct ss_capture *previous; /* its words need no look, either; or NULL */
-	/* Looks at a word, and sets the range; false: nothing more is to be found. */
+	/* Looks at a word, and sets the last range; false: nothing more is to be found. */
 	bool (*look)(struct finder *finder, uint64_t word);
-	uint64_t first;
 	uint64_t low;
-	uint64_t high;
+	uint64_t size;
+	uint64_t last_low;
+	uint64_t last_size;
+	/* Modules that are not referenced are from first to end - 1. */
+	size_t first;
+	size_t end;
 	bool *referenced;
 	bool found;
 };
 
-/* Modules are sorted by address, as maps is. */
+static uint64_t module_end(const struct ss_module_impl *module)
+{
+	return module->pub.base + module->pub.size;
+}
+
+/* Sets the range in which a word may refer to a module that is not referenced yet. False: all are.
+   Modules are sorted by address, as maps is. */
+static bool narrow(struct finder *f)
+{
+	struct ss_module_impl *const *modules = f->capture->modules.items;
+
+	while (f->first < f->end && f->referenced[f->first])
+		f->first++;
+	while (f->first < f->end && f->referenced[f->end - 1])
+		f->end--;
+	f->low = f->first < f->end ? modules[f->first]->pub.base : 0;
+	f->size = f->first < f->end ? module_end(modules[f->end - 1]) - f->low : 0;
+	return f->first < f->end;
+}
+
 static bool mark_module(struct finder *f, uint64_t address)
 {
 	struct ss_module_impl *const *modules = f->capture->modules.items;
-	size_t count = f->capture->modules.count;
-	size_t low = ss_lower_bound(
-		count, i, modules[i]->pub.base + modules[i]->pub.size <= address);
+	size_t low = ss_lower_bound(f->capture->modules.count, i,
+				    module_end(modules[i]) <= address);
 
-	f->low = low > 0 ? modules[low - 1]->pub.base + modules[low - 1]->pub.size : 0;
-	f->high = low < count ? modules[low]->pub.base : UINT64_MAX;
-	if (low == count || address < modules[low]->pub.base)
+	f->last_low = low > 0 ? module_end(modules[low - 1]) : 0;
+	f->last_size =
+		(low < f->capture->modules.count ? modules[low]->pub.base : UINT64_MAX) -
+		f->last_low;
+	if (low == f->capture->modules.count || address < modules[low]->pub.base)
 		return true;
+	f->last_low = modules[low]->pub.base;
+	f->last_size = modules[low]->pub.size;
 	f->referenced[low] = true;
-	f->low = modules[low]->pub.base;
-	f->high = modules[low]->pub.base + modules[low]->pub.size;
-	return true;
+	return narrow(f);
 }
 
 static inline bool visit_word(struct finder *f, uint64_t word)
 {
-	return word < f->first || word - f->low < f->high - f->low || f->look(f, word);
+	return word - f->low >= f->size || word - f->last_low < f->last_size ||
+	       f->look(f, word);
 }
 
 static bool visit_words(struct finder *f, const uint8_t *bytes, size_t size)
 {
-	for (size_t at = 0; at + 8 <= size; at += 8) {
-		uint64_t word;
-		memcpy(&word, bytes + at, sizeof(word));
-		if (!visit_word(f, word))
-			return false;
+	for (size_t at = 0; at + 8 <= size;) {
+		bool whole = at + SS_WORDS_SIZE <= size;
+		size_t end = at + (whole ? SS_WORDS_SIZE : 8);
+		if (whole && !ss_words_any(bytes + at, f->low, f->size))
+			at = end;
+		for (; at < end; at += 8) {
+			uint64_t word;
+			memcpy(&word, bytes + at, sizeof(word));
+			if (!visit_word(f, word))
+				return false;
+		}
 	}
 	return true;
 }
@@ -144,12 +175,11 @@ void ss_references_mark(const struct ss_capture *capture,
 	struct finder f = { .capture = capture,
 			    .previous = same ? previous : NULL,
 			    .look = mark_module,
-			    .first = capture->modules.count ?
-					     capture->modules.items[0]->pub.base :
-					     UINT64_MAX,
+			    .end = capture->modules.count,
 			    .referenced = referenced };
 
-	visit_threads(&f);
+	if (narrow(&f))
+		visit_threads(&f);
 	for (size_t i = 0; i < capture->modules.count; i++)
 		referenced[i] |= is_for_runtime(capture->modules.items[i]->pub.path);
 }
@@ -179,26 +209,30 @@ static bool find_jit(struct finder *f, uint64_t word)
 	if (!area)
 		return true;
 	f->found = is_jit(f->capture, area);
-	f->low = area->start;
-	f->high = area->end;
+	f->last_low = area->start;
+	f->last_size = area->end - area->start;
 	return !f->found;
 }
 
-/* Most processes have no JIT code: do not search their stacks. */
-static bool has_jit(const struct ss_capture *capture)
+/* The range with JIT code, which is empty in most processes. */
+static void find_jit_range(struct finder *f)
 {
-	for (size_t i = 0; i < capture->areas.count; i++) {
-		if (is_jit(capture, &capture->areas.items[i]))
-			return true;
+	for (size_t i = 0; i < f->capture->areas.count; i++) {
+		const struct ss_area *area = &f->capture->areas.items[i];
+		if (!is_jit(f->capture, area))
+			continue;
+		if (f->size == 0)
+			f->low = area->start;
+		f->size = area->end - f->low;
 	}
-	return false;
 }
 
 bool ss_references_find_jit(const struct ss_capture *capture)
 {
 	struct finder f = { .capture = capture, .look = find_jit };
 
-	if (has_jit(capture))
+	find_jit_range(&f);
+	if (f.size > 0)
 		visit_threads(&f);
 	return f.found;
 }
