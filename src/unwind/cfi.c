@@ -33,6 +33,19 @@ bool ss_cfi_find_row(struct ss_unwind_context *ctx, const struct ss_unwind_frame
 	return true;
 }
 
+uint64_t ss_cfi_find_function(struct ss_unwind_context *ctx,
+			      const struct ss_unwind_frame *frame)
+{
+	uint64_t pc = ss_unwind_lookup_pc(ctx, frame);
+	const struct ss_loaded_module *loaded = find_module(ctx, pc);
+	uint64_t start = loaded ? ss_cfi_rows_find_function(ctx->images->rows,
+							    loaded->image, &loaded->table,
+							    pc - loaded->bias) :
+				  0;
+
+	return start ? start + loaded->bias : 0;
+}
+
 static enum ss_step step(void *state, struct ss_unwind_context *ctx,
 			 struct ss_unwind_frame *frame)
 {

@@ -10,6 +10,7 @@ enum { CACHED_MAX = 1 << 15 };
 struct cached_row {
 	const struct ss_image *image;
 	uint64_t address; /* ELF virtual */
+	uint64_t start;	  /* of the function; 0: not known */
 	enum ss_cfi_found found;
 	struct ss_cfi_row row; /* FOUND */
 };
@@ -74,6 +75,7 @@ static const struct cached_row *make_row(struct cached_row *cached,
 	cached->image = image;
 	cached->address = address;
 	cached->found = ss_cfi_entry_find(image, table, address, &entry);
+	cached->start = cached->found == SS_CFI_FOUND ? entry.start : 0;
 	/* Go's CFI is in .debug_frame, and says that the outermost functions have callers. */
 	if ((cached->found == SS_CFI_NONE || image->debug_index) &&
 	    ss_go_is_root(image, address)) {
@@ -85,24 +87,35 @@ static const struct cached_row *make_row(struct cached_row *cached,
 	return cached;
 }
 
+static const struct cached_row *find_cached(struct ss_cfi_rows *rows,
+					    struct ss_image *image,
+					    const struct ss_cfi_table *table,
+					    uint64_t address)
+{
+	const struct query query = { rows, image, address };
+	uint64_t hash = address ^ (uintptr_t)image;
+
+	if (rows->last < rows->cached.count && is_same(&query, rows->last))
+		return &rows->cached.items[rows->last];
+	uint32_t index = ss_hash_find(&rows->table, hash, is_same, &query);
+	if (index == SS_HASH_NONE)
+		return make_row(add_row(rows, hash), image, table, address);
+	rows->last = index;
+	return &rows->cached.items[index];
+}
+
 enum ss_cfi_found ss_cfi_rows_find(struct ss_cfi_rows *rows, struct ss_image *image,
 				   const struct ss_cfi_table *table, uint64_t address,
 				   const struct ss_cfi_row **ret)
 {
-	const struct query query = { rows, image, address };
-	uint64_t hash = address ^ (uintptr_t)image;
-	const struct cached_row *cached;
+	const struct cached_row *cached = find_cached(rows, image, table, address);
 
-	if (rows->last < rows->cached.count && is_same(&query, rows->last)) {
-		cached = &rows->cached.items[rows->last];
-	} else {
-		uint32_t index = ss_hash_find(&rows->table, hash, is_same, &query);
-		if (index != SS_HASH_NONE)
-			rows->last = index;
-		cached = index != SS_HASH_NONE ?
-				 &rows->cached.items[index] :
-				 make_row(add_row(rows, hash), image, table, address);
-	}
 	*ret = &cached->row;
 	return cached->found;
+}
+
+uint64_t ss_cfi_rows_find_function(struct ss_cfi_rows *rows, struct ss_image *image,
+				   const struct ss_cfi_table *table, uint64_t address)
+{
+	return find_cached(rows, image, table, address)->start;
 }

@@ -17,4 +17,8 @@ enum ss_cfi_found ss_cfi_rows_find(struct ss_cfi_rows *rows, struct ss_image *im
 				   const struct ss_cfi_table *table, uint64_t address,
 				   const struct ss_cfi_row **ret);
 
+/* The start (ELF virtual) of the function that has the row of an address. 0: not known. */
+uint64_t ss_cfi_rows_find_function(struct ss_cfi_rows *rows, struct ss_image *image,
+				   const struct ss_cfi_table *table, uint64_t address);
+
 #endif

@@ -3,6 +3,7 @@
 #include <string.h>
 #include <sys/mman.h>
 
+#include "base/hash.h"
 #include "elf/cfi_entry.h"
 #include "elf/identify.h"
 
@@ -202,7 +203,7 @@ bool ss_context_is_code(struct ss_unwind_context *ctx, uint64_t address)
 	return area && (area->prot & PROT_EXEC);
 }
 
-bool ss_context_is_sigreturn(struct ss_unwind_context *ctx, uint64_t pc)
+static bool is_sigreturn(struct ss_unwind_context *ctx, uint64_t pc)
 {
 	uint8_t code[SS_SIGRETURN_SIZE];
 	size_t n = ss_context_read_code(ctx, pc, code, sizeof(code));
@@ -210,17 +211,54 @@ bool ss_context_is_sigreturn(struct ss_unwind_context *ctx, uint64_t pc)
 	return ctx->arch->is_sigreturn(code, n);
 }
 
-bool ss_context_is_return_address(struct ss_unwind_context *ctx, uint64_t address)
+/* JIT code is in no file and cannot be read: being executable must suffice. */
+static bool follows_call(struct ss_unwind_context *ctx, uint64_t address)
 {
 	uint8_t code[SS_CALL_MAX];
-
-	if (address < sizeof(code) || !ss_context_is_code(ctx, address) ||
-	    !ss_context_is_code(ctx, address - 1))
-		return false;
 	size_t n = ss_context_read_code(ctx, address - sizeof(code), code, sizeof(code));
-	/* JIT code is in no file and cannot be read: being executable must suffice. */
-	return n == 0 || (n == sizeof(code) && ctx->arch->is_call(code, n)) ||
-	       ss_context_is_sigreturn(ctx, address);
+
+	return n == 0 || (n == sizeof(code) && ctx->arch->is_call(code, n));
+}
+
+/* Whether the byte at an address is code, and the one before. */
+static bool is_in_code(struct ss_unwind_context *ctx, uint64_t address)
+{
+	const struct ss_area *area = ss_capture_find_area(ctx->capture, address);
+
+	return area && (area->prot & PROT_EXEC) && address >= SS_CALL_MAX &&
+	       (address > area->start || ss_context_is_code(ctx, address - 1));
+}
+
+static struct ss_code_fact *slot_of(struct ss_unwind_context *ctx, uint64_t address)
+{
+	return &ctx->facts[ss_hash_tag(address) % SS_ARRAY_SIZE(ctx->facts)];
+}
+
+static const struct ss_code_fact *find_fact(struct ss_unwind_context *ctx,
+					    uint64_t address)
+{
+	struct ss_code_fact *fact = slot_of(ctx, address);
+
+	if (fact->address != address) {
+		fact->address = address;
+		fact->sigreturn = is_sigreturn(ctx, address);
+		fact->return_address = is_in_code(ctx, address) &&
+				       (fact->sigreturn || follows_call(ctx, address));
+	}
+	return fact;
+}
+
+bool ss_context_is_sigreturn(struct ss_unwind_context *ctx, uint64_t pc)
+{
+	return pc && find_fact(ctx, pc)->sigreturn;
+}
+
+/* Most words of a stack are no addresses of code. */
+bool ss_context_is_return_address(struct ss_unwind_context *ctx, uint64_t address)
+{
+	return address &&
+	       (slot_of(ctx, address)->address == address || is_in_code(ctx, address)) &&
+	       find_fact(ctx, address)->return_address;
 }
 
 uint64_t ss_context_strip(struct ss_unwind_context *ctx, uint64_t address)

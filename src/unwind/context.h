@@ -30,7 +30,14 @@ struct ss_stack_move {
 	bool known;
 };
 
-enum { SS_STACK_MOVES = 64 };
+/* What the code at an address of the process is. Many threads have the same frames. */
+struct ss_code_fact {
+	uint64_t address; /* 0: none */
+	bool sigreturn;
+	bool return_address;
+};
+
+enum { SS_STACK_MOVES = 64, SS_CODE_FACTS = 256 };
 
 struct ss_unwind_context {
 	const struct ss_arch *arch;
@@ -45,6 +52,7 @@ struct ss_unwind_context {
 	uint64_t missing;		 /* address of the last read that failed */
 	struct ss_words_read *words;	 /* or NULL */
 	struct ss_stack_move moves[SS_STACK_MOVES]; /* by a hash of start */
+	struct ss_code_fact facts[SS_CODE_FACTS];   /* by a hash of address */
 };
 
 /* False without memory. The capture must outlive the context. */

@@ -80,8 +80,7 @@ static bool has_known_callers(struct ss_unwind_context *ctx, struct ss_unwind_fr
 {
 	frame.call = true;
 	for (unsigned i = 0; i < FRAMES_KNOWN; i++) {
-		uint64_t function =
-			ss_context_find_function(ctx, ss_unwind_lookup_pc(ctx, &frame));
+		uint64_t function = ss_cfi_find_function(ctx, &frame);
 		enum ss_step result = step_by_cfi(ctx, &frame);
 		if (result != SS_STEP_OK)
 			return result == SS_STEP_ROOT;

@@ -147,8 +147,8 @@ static enum ss_end end_of_step(const struct ss_walk *walk, enum ss_step step)
 static bool is_forged(struct ss_walk *walk, const struct ss_unwind_frame *frame,
 		      uint64_t pc)
 {
-	return frame->call && ss_cfi_starts_at(&walk->ctx, pc) &&
-	       !ss_context_is_return_address(&walk->ctx, pc);
+	return frame->call && !ss_context_is_return_address(&walk->ctx, pc) &&
+	       ss_cfi_starts_at(&walk->ctx, pc);
 }
 
 /* Whether the last frame is of the function of which Go makes a fault look like a call. */
