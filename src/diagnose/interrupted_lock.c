@@ -78,12 +78,13 @@ void ss_interrupted_lock_fill(struct ss_diagnosis *d)
 {
 	const struct ss_thread *thread = d->thread;
 	size_t count = SS_MIN(thread->frame_count, (size_t)FRAMES_MAX);
-	size_t signal = find_signal(d->snapshot, thread, count);
-	size_t lock = find_lock(d->snapshot, thread, signal);
 	char name[NAME_MAX_SIZE];
 
-	if (d->wait->lock != SS_LOCK_LIBC || d->wait->owner_tid ||
-	    lock == SS_ARRAY_SIZE(locks))
+	if (d->wait->lock != SS_LOCK_LIBC || d->wait->owner_tid)
+		return;
+	size_t signal = find_signal(d->snapshot, thread, count);
+	size_t lock = find_lock(d->snapshot, thread, signal);
+	if (lock == SS_ARRAY_SIZE(locks))
 		return;
 	for (size_t i = signal + 1; i < count; i++) {
 		name_of(d->snapshot, thread, i, name);

@@ -395,7 +395,7 @@ static bool add_lock(struct ss_runtimes *runtimes,
 	return true;
 }
 
-bool ss_runtimes_add_locks(struct ss_runtimes *runtimes)
+static bool add_locks_of(struct ss_runtimes *runtimes, size_t index)
 {
 	_cleanup_free_ struct ss_runtime_found_lock *locks =
 		calloc(SS_RUNTIME_LOCKS_MAX, sizeof(*locks));
@@ -404,15 +404,20 @@ bool ss_runtimes_add_locks(struct ss_runtimes *runtimes)
 	if (!locks)
 		return false;
 	ss_capture_memory_init(&copied, runtimes->capture, NULL);
+	size_t count =
+		table[index]->locks(runtimes->states[index], &copied.memory, locks);
+	for (size_t i = 0; i < count; i++) {
+		if (!add_lock(runtimes, &locks[i]))
+			return false;
+	}
+	return true;
+}
+
+bool ss_runtimes_add_locks(struct ss_runtimes *runtimes)
+{
 	for (size_t i = 0; i < RUNTIMES; i++) {
-		size_t count = runtimes->states[i] && table[i]->locks ?
-				       table[i]->locks(runtimes->states[i],
-						       &copied.memory, locks) :
-				       0;
-		for (size_t k = 0; k < count; k++) {
-			if (!add_lock(runtimes, &locks[k]))
-				return false;
-		}
+		if (runtimes->states[i] && table[i]->locks && !add_locks_of(runtimes, i))
+			return false;
 	}
 	return true;
 }
