@@ -2,6 +2,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/eventfd.h>
@@ -118,11 +119,18 @@ int ss_io_create_unnamed(void)
 	return fd >= 0 ? fd : open("/tmp", O_TMPFILE | O_RDWR | O_EXCL | O_CLOEXEC, 0600);
 }
 
-bool ss_io_may_keep(int fd)
+int ss_io_keep_max(void)
 {
 	struct rlimit limit;
 
-	return getrlimit(RLIMIT_NOFILE, &limit) == 0 && (rlim_t)fd < limit.rlim_cur / 2;
+	if (getrlimit(RLIMIT_NOFILE, &limit) != 0)
+		return 0;
+	return (int)SS_MIN(limit.rlim_cur / 2, (rlim_t)INT_MAX);
+}
+
+bool ss_io_may_keep(int fd)
+{
+	return fd < ss_io_keep_max();
 }
 
 bool ss_io_can_open(unsigned count)

@@ -33,7 +33,10 @@ int ss_io_reopen(int fd);
    without a name. */
 int ss_io_create_unnamed(void);
 
-/* Whether a descriptor may stay open for a long time: half of them are left for everything else. */
+/* Descriptors below this number may stay open for a long time: half of all are left for everything
+   else. 0: the limit is unknown. */
+int ss_io_keep_max(void);
+
 bool ss_io_may_keep(int fd);
 
 /* Whether so many more descriptors can be opened. */

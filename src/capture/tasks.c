@@ -163,7 +163,7 @@ uint64_t ss_task_read_run_count(const struct ss_target *target, pid_t tid,
 
 static bool may_keep(const struct ss_target *target, int fd)
 {
-	return fd < (target->kept ? SERIES_KEPT_MAX : KEPT_MAX) && ss_io_may_keep(fd);
+	return fd < (target->kept ? SERIES_KEPT_MAX : KEPT_MAX) && fd < target->keep_max;
 }
 
 /* Opens a file of a thread. Returns 0, or the descriptor + 1 if it may stay open. */

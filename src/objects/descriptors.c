@@ -7,7 +7,6 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <sys/xattr.h>
 
 #include "base/scan.h"
 #include "model/call.h"
@@ -161,27 +160,16 @@ static void detect_named_pipe(struct descriptors *d, struct ss_fd_fact *fact)
 		fact->kind = SS_FD_PIPE;
 }
 
-/* The name of the protocol, which is an extended attribute in sockfs. Reading it does
-   not affect the socket. The kernel sets it when it makes the file, so it never changes. */
-static void read_protocol(struct descriptors *d, struct ss_fd_fact *fact)
+/* The protocol of a socket never changes. */
+static void keep_protocol(struct descriptors *d, struct ss_fd_fact *fact)
 {
 	const struct ss_fd_fact *then =
 		d->previous ? ss_facts_find_fd(d->previous, fact->fd) : NULL;
-	char path[48];
-	char name[64];
 
 	if (then && then->kind == SS_FD_SOCKET && fact->inode != 0 &&
-	    then->inode == fact->inode && then->socket.protocol) {
+	    then->inode == fact->inode && then->socket.protocol)
 		fact->socket.protocol =
 			ss_intern_string(d->facts->strings, then->socket.protocol);
-		return;
-	}
-	(void)snprintf(path, sizeof(path), "/proc/%d/fd/%d", d->target->live, fact->fd);
-	ssize_t size = getxattr(path, "system.sockprotoname", name, sizeof(name) - 1);
-	if (size <= 0)
-		return;
-	name[size] = '\0';
-	fact->socket.protocol = ss_intern_string(d->facts->strings, name);
 }
 
 static int compare_watches(const void *a, const void *b)
@@ -228,7 +216,7 @@ static void read_descriptor(struct descriptors *d, struct ss_fd_fact *fact)
 	if (fact->kind == SS_FD_FILE)
 		detect_named_pipe(d, fact);
 	if (fact->kind == SS_FD_SOCKET)
-		read_protocol(d, fact);
+		keep_protocol(d, fact);
 	else if (fact->kind != SS_FD_UNKNOWN && fact->kind != SS_FD_FILE &&
 		 fact->kind != SS_FD_TTY)
 		read_fdinfo(d, fact);

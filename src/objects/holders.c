@@ -16,12 +16,15 @@
 
 enum {
 	SCAN_NS = 5 * 1000 * 1000,   /* CPU time to search processes, */
-	MORE_NS = 1000 * 1000,	     /* if each end has a holder already, */
+	MORE_NS = 400 * 1000,	     /* if each end has a holder already, */
 	FLOCK_NS = 20 * 1000 * 1000, /* and to search for an open file */
 	FDINFO_MAX = 64 * 1024,
 	STAT_MAX = 8 * 1024,
 	LINKS_AT_ONCE = 64, /* links read between checks of the time */
-	LINK_MAX = 64,	    /* "socket:[...]"; a truncated path is enough */
+	/* So many others are searched for more holders, however long it takes: those that were
+	   started next to the process may be its children, which have what it has. */
+	NEAREST = 8,
+	LINK_MAX = 64, /* "socket:[...]"; a truncated path is enough */
 };
 
 struct peer_end {
@@ -44,6 +47,7 @@ struct search {
 	struct ss_buffer text;
 	uint64_t end_ns;
 	uint64_t more_ns; /* earlier end, when each item has a holder */
+	size_t others;	  /* that were searched */
 	bool named;	  /* one of the items is a named pipe */
 	bool incomplete;  /* not every process could be searched */
 };
@@ -132,16 +136,40 @@ static bool is_file(const struct ss_fd_fact *fact, const struct statx *st)
 	       fact->device == ((uint64_t)st->stx_dev_major << 32 | st->stx_dev_minor);
 }
 
+/* Those of the process that threads wait for have been read. A path is read again: its file is
+   looked at. */
+static bool is_known(const struct search *s, pid_t pid, const char *name,
+		     char link[LINK_MAX])
+{
+	const struct ss_fd_fact *fact =
+		pid == s->target->pid ?
+			ss_facts_find_fd(s->facts, (int)ss_scan_pid(name)) :
+			NULL;
+
+	size_t size = fact && fact->name ? strlen(fact->name) + 1 : 0;
+
+	if (size == 0 || size > LINK_MAX || fact->name[0] == '/')
+		return false;
+	memcpy(link, fact->name, size);
+	return true;
+}
+
+static bool read_link(int fds, const char *name, char link[LINK_MAX])
+{
+	ssize_t size = readlinkat(fds, name, link, LINK_MAX - 1);
+
+	link[SS_MAX(size, (ssize_t)0)] = '\0';
+	return size > 0;
+}
+
 static void compare_link(struct search *s, int fds, const char *name, pid_t pid)
 {
 	char link[LINK_MAX];
 	struct statx pipe;
 	struct stat st;
-	ssize_t size = readlinkat(fds, name, link, sizeof(link) - 1);
 
-	if (size <= 0)
+	if (!is_known(s, pid, name, link) && !read_link(fds, name, link))
 		return;
-	link[size] = '\0';
 	bool named = s->named && link[0] == '/' && find_named_pipe(fds, name, &pipe);
 	for (size_t i = 0; i < s->items.count; i++) {
 		struct peer_end *item = &s->items.items[i];
@@ -182,7 +210,7 @@ static bool is_answered(const struct search *s)
 
 static bool is_late(struct search *s)
 {
-	uint64_t end_ns = is_answered(s) ? s->more_ns : s->end_ns;
+	uint64_t end_ns = s->others >= NEAREST && is_answered(s) ? s->more_ns : s->end_ns;
 	bool late = ss_clock_ns(CLOCK_THREAD_CPUTIME_ID) > end_ns;
 
 	s->incomplete |= late;
@@ -304,8 +332,11 @@ static void search_others(struct search *s)
 	size_t later = earlier;
 	while (earlier > 0 || later < s->pids.count) {
 		pid_t pid = take_nearest(s, &earlier, &later);
-		if (pid != s->target->pid && pid != parent && !search_next(s, pid))
+		if (pid == s->target->pid || pid == parent)
+			continue;
+		if (!search_next(s, pid))
 			return;
+		s->others++;
 	}
 }
 

@@ -6,7 +6,9 @@
 #include <sched.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <stdio.h>
 #include <sys/stat.h>
+#include <sys/xattr.h>
 
 #include "objects/inet_diag.h"
 #include "objects/unix_diag.h"
@@ -187,6 +189,60 @@ static void read_tables(struct tables *t)
 	}
 }
 
+static bool lacks_protocol(const struct ss_fd_fact *fact)
+{
+	return fact->kind == SS_FD_SOCKET && !fact->socket.protocol;
+}
+
+/* The name of the protocol, which is an extended attribute in sockfs. Reading it does
+   not affect the socket. */
+static void read_protocol(struct ss_facts *facts, const struct ss_target *target,
+			  struct ss_fd_fact *fact)
+{
+	char path[48];
+	char name[64];
+
+	(void)snprintf(path, sizeof(path), "/proc/%d/fd/%d", target->live, fact->fd);
+	ssize_t size = getxattr(path, "system.sockprotoname", name, sizeof(name) - 1);
+	if (size <= 0)
+		return;
+	name[size] = '\0';
+	fact->socket.protocol = ss_intern_string(facts->strings, name);
+}
+
+/* until_unix: up to the first UNIX socket. A list of these will have most of the others. */
+static void read_protocols(struct ss_facts *facts, const struct ss_target *target,
+			   bool until_unix)
+{
+	bool found = false;
+
+	for (size_t i = 0; i < facts->fds.count && !found; i++) {
+		struct ss_fd_fact *fact = &facts->fds.items[i];
+		if (!lacks_protocol(fact))
+			continue;
+		read_protocol(facts, target, fact);
+		found = until_unix && ss_unix_diag_is_unix(fact);
+	}
+}
+
+/* Reads protocols and, with sock_diag(7), UNIX sockets. */
+static void read_unix_sockets(struct ss_facts *facts, const struct ss_target *target,
+			      int diag_fd)
+{
+	bool list = diag_fd >= 0 && ss_unix_diag_prefers_list(facts);
+
+	read_protocols(facts, target, list);
+	_cleanup_close_ int list_fd =
+		list && ss_unix_diag_prefers_list(facts) ? open_diag(target) : -1;
+	if (diag_fd >= 0)
+		ss_unix_diag_read(facts, diag_fd, list_fd);
+	if (list_fd < 0)
+		return;
+	/* Of what was not in the list, if it was too long. */
+	read_protocols(facts, target, false);
+	ss_unix_diag_read(facts, diag_fd, -1);
+}
+
 void ss_sockets_read(struct ss_facts *facts, const struct ss_target *target)
 {
 	_cleanup_free_ struct lookup *lookups =
@@ -206,11 +262,7 @@ void ss_sockets_read(struct ss_facts *facts, const struct ss_target *target)
 		qsort(lookups, t.count, sizeof(*lookups), compare_lookups);
 	_cleanup_close_ int diag_fd = open_diag(target);
 	t.diag_fd = diag_fd;
-	if (diag_fd >= 0) {
-		_cleanup_close_ int list_fd =
-			ss_unix_diag_prefers_list(facts) ? open_diag(target) : -1;
-		ss_unix_diag_read(facts, diag_fd, list_fd);
-	}
+	read_unix_sockets(facts, target, diag_fd);
 	read_tables(&t);
 	ss_buffer_deinit(&t.text);
 }

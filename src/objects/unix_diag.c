@@ -43,6 +43,7 @@ static bool send_request(int fd, uint64_t inode)
 /* What the kernel says of a socket; the name is in the buffer of the message. */
 struct answer {
 	uint64_t inode;
+	bool stream;
 	bool listens;
 	char *name;
 	size_t name_size;
@@ -72,6 +73,7 @@ static bool parse(struct nlmsghdr *header, struct answer *ret)
 	if (header->nlmsg_type != SOCK_DIAG_BY_FAMILY || header->nlmsg_len < head)
 		return false;
 	*ret = (struct answer){ .inode = message->udiag_ino,
+				.stream = message->udiag_type == SOCK_STREAM,
 				.listens = message->udiag_state == TCP_STATE_LISTEN };
 	take_attributes((struct rtattr *)(message + 1), header->nlmsg_len - head, ret);
 	return true;
@@ -95,6 +97,9 @@ static const char *keep_name(struct ss_facts *facts, const struct answer *answer
 static void set_own(struct ss_facts *facts, struct ss_socket_fact *socket,
 		    const struct answer *answer)
 {
+	if (!socket->protocol) /* as the kernel names them */
+		socket->protocol = ss_intern_string(
+			facts->strings, answer->stream ? "UNIX-STREAM" : "UNIX");
 	socket->found = true;
 	socket->listens = answer->listens;
 	socket->path = keep_name(facts, answer);
@@ -146,7 +151,8 @@ static void query_rest(struct search *search, int fd)
 		struct ss_socket_fact *socket = lookup->socket;
 		struct answer answer;
 
-		if (!socket->found && query(fd, lookup->inode, bytes, &answer))
+		if (!socket->found && socket->protocol &&
+		    query(fd, lookup->inode, bytes, &answer))
 			set_own(search->facts, socket, &answer);
 		if (!socket->found ||
 		    (socket->peer_inode && socket->peer_inode == lookup->peer))
@@ -209,10 +215,16 @@ static bool take_part(struct search *search, int fd, size_t *left)
 	return true;
 }
 
+bool ss_unix_diag_is_unix(const struct ss_fd_fact *fact)
+{
+	return fact->socket.protocol && strncmp(fact->socket.protocol, "UNIX", 4) == 0;
+}
+
+/* One whose protocol is not known may be a UNIX socket. */
 static bool is_wanted(const struct ss_fd_fact *fact)
 {
 	return fact->kind == SS_FD_SOCKET && fact->inode && !fact->socket.found &&
-	       fact->socket.protocol && strncmp(fact->socket.protocol, "UNIX", 4) == 0;
+	       (!fact->socket.protocol || ss_unix_diag_is_unix(fact));
 }
 
 bool ss_unix_diag_prefers_list(const struct ss_facts *facts)

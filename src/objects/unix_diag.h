@@ -8,10 +8,15 @@
 
 #include "model/facts.h"
 
-/* Whether so many entries of facts->fds are UNIX sockets that a list of all is faster. */
+/* Whether its protocol says that it is a UNIX socket. */
+bool ss_unix_diag_is_unix(const struct ss_fd_fact *fact);
+
+/* Whether so many entries of facts->fds are UNIX sockets, or may be, that a list of all is
+   faster. */
 bool ss_unix_diag_prefers_list(const struct ss_facts *facts);
 
-/* Sets the socket of each entry of facts->fds that is a UNIX socket. diag_fd, list_fd:
+/* Sets the socket of each entry of facts->fds that is a UNIX socket; in a list, also of those
+   whose protocol is not known. diag_fd, list_fd:
    sock_diag(7) sockets; the kernel may not support UNIX sockets there. list_fd is of no use
    afterwards, because a list of all sockets may have been requested and not read to its end;
    -1: sockets are looked up one by one. */

@@ -371,6 +371,7 @@ static struct ss_error *open_target(pid_t pid, bool listing, struct ss_target **
 		return ss_error_no_memory();
 	target->proc_fd = target->task_fd = target->root_fd = target->procfs_fd = -1;
 	target->held_mem_fd = -1;
+	target->keep_max = ss_io_keep_max();
 	target->listing = listing;
 	struct ss_error *error = open_process(pid, target);
 	if (!error)

@@ -28,6 +28,7 @@ struct ss_target {
 	int proc_fd;	     /* /proc/LIVE, which has exe, root and map_files */
 	int root_fd;	     /* its root directory, even after it has ended; or -1 */
 	int task_fd;	     /* /proc/PID/task */
+	int keep_max;	     /* ss_io_keep_max() when the target was opened */
 	bool listing;	     /* only world-readable data is available */
 	bool spawned;	     /* our child */
 	/* a child that ss_target_spawn() started; not resumed yet */
