@@ -16,8 +16,10 @@
 enum {
 	/* A child that was killed frees its memory, which does not block it for so long. */
 	END_BLOCKED_MS = 150,
-	END_STEP_NS = 200000, /* grows up to */
+	END_STEP_NS = 20000, /* grows up to */
 	END_STEP_MAX_NS = 20000000,
+	/* Looks at a child that has not ended when the step is so long. */
+	END_LOOK_NS = 200000,
 	STATUS_MAX = 16 << 10,
 	/* What counts between two looks: this process may have been stopped, too. */
 	STEP_MAX_MS = 200,
@@ -96,7 +98,8 @@ bool ss_own_child_end(pid_t pid, int *ret_status)
 			*ret_status = 0; /* the program has waited for it */
 			return true;
 		}
-		if (ss_own_child_blocked_ns(&child) >= END_BLOCKED_MS * SS_NS_PER_MS)
+		if (step_ns >= END_LOOK_NS &&
+		    ss_own_child_blocked_ns(&child) >= END_BLOCKED_MS * SS_NS_PER_MS)
 			return false;
 		ss_sleep_ns(step_ns);
 		step_ns = SS_MIN(step_ns * 2, (uint64_t)END_STEP_MAX_NS);

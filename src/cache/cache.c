@@ -338,9 +338,17 @@ static bool next_item(int fd, uint64_t *at, struct ss_saved_item *ret, void *byt
 	return *at <= SAVED_MAX;
 }
 
+/* As it is if all names were in the cache. */
+static bool is_empty(int fd)
+{
+	struct stat status;
+
+	return fstat(fd, &status) == 0 && status.st_size == 0;
+}
+
 void ss_cache_store(struct ss_cache *cache, int fd)
 {
-	_cleanup_free_ void *bytes = malloc(FILE_MAX);
+	_cleanup_free_ void *bytes = is_empty(fd) ? NULL : malloc(FILE_MAX);
 	struct ss_saved_item item;
 	uint64_t at = 0;
 

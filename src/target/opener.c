@@ -402,7 +402,6 @@ static void *open_disk_files(void *data)
 		(void)pthread_mutex_lock(&files->lock);
 		files->files[i].file = file;
 		files->done = i + 1;
-		(void)pthread_cond_signal(&files->changed);
 	}
 	bool abandoned = files->abandoned;
 	files->ended = true;
