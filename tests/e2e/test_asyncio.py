@@ -360,4 +360,4 @@ class Asyncio(unittest.TestCase):
 
 
 if __name__ == "__main__":
-    unittest.main()
+    unittest.main(verbosity=2)

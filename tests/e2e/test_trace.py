@@ -546,4 +546,4 @@ if os.environ.get("SANITIZED"):
         delattr(TraceTest, name)
 
 if __name__ == "__main__":
-    unittest.main()
+    unittest.main(verbosity=2)

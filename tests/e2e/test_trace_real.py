@@ -130,4 +130,4 @@ class RealTraces(EndToEnd):
 
 
 if __name__ == "__main__":
-    unittest.main()
+    unittest.main(verbosity=2)

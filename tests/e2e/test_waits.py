@@ -321,4 +321,4 @@ class Stopped(harness.EndToEnd):
 
 
 if __name__ == "__main__":
-    unittest.main()
+    unittest.main(verbosity=2)

@@ -147,4 +147,4 @@ class Slurm(unittest.TestCase):
 if __name__ == "__main__":
     if len(sys.argv) == 3 and sys.argv[1].endswith(".ndjson"):
         sys.exit(len(ranks(*sys.argv[1:])["PMPI_Barrier"]) != RANKS - 1)
-    unittest.main()
+    unittest.main(verbosity=2)

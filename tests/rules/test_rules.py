@@ -220,4 +220,4 @@ class BadTrees(unittest.TestCase):
 
 
 if __name__ == "__main__":
-    unittest.main()
+    unittest.main(verbosity=2)

@@ -116,4 +116,4 @@ if __name__ == "__main__":
     if os.geteuid() != 0:
         print("chroot and mount are for root only")
         sys.exit(77)
-    unittest.main()
+    unittest.main(verbosity=2)
