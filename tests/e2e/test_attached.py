@@ -1,6 +1,6 @@
 """Being attached for a moment must not affect a process: the signals that it sends itself, the
 children that it creates meanwhile, and the programs that it executes."""
-# ctest: serial release-only
+# ctest: release-only
 
 import os
 import shutil

@@ -1,6 +1,5 @@
 """Modes auto and no-stop do not touch blocked threads. A snapshot that claims to be atomic must
 be, and a thread that is not stopped must not be affected."""
-# ctest: serial
 
 import os
 import platform

@@ -1,7 +1,7 @@
 """The program lies on a file system whose server does not answer any more: nothing that
 stacksnap waits for may be blocked by it, since not even SIGKILL ends such a wait. See
 targets/hungfuse.c. A child that is blocked is abandoned; it ends with the file system."""
-# ctest: serial long-with-sanitizers
+# ctest: long-with-sanitizers
 
 import ctypes
 import errno

@@ -2,7 +2,7 @@
 other, and at random moments. The process continues, and loses no signal.
 
 STACKSNAP_TRIES=1000 tries that many random moments, STACKSNAP_SEED=N selects others."""
-# ctest: serial release-only timeout=600 tries=1000
+# ctest: release-only timeout=600 tries=1000
 
 import os
 import re

@@ -3,7 +3,7 @@ processes is, at random moments. The process continues and no call of it returns
 of the tool is left.
 
 STACKSNAP_TRIES=60 kills that often each, STACKSNAP_SEED=N selects other moments."""
-# ctest: serial release-only timeout=300 tries=60
+# ctest: release-only timeout=300 tries=60
 
 import glob
 import os

@@ -2,7 +2,7 @@
 time as those of perf record, at the same time.
 
 Debian packages: mariadb-server, sysbench, linux-perf."""
-# ctest: real serial timeout=600 release-only tries=1
+# ctest: real timeout=600 release-only tries=1
 
 import collections
 import json

@@ -1,7 +1,7 @@
 """stacksnap record: what it samples, how it affects the target, how it ends, and what remains
 if it is killed or the disk is full. recording.py, which reads the files, is written from the
 manual page alone."""
-# ctest: serial long-with-sanitizers
+# ctest: long-with-sanitizers
 
 import functools
 import itertools

@@ -1,6 +1,6 @@
 """stacksnap record where perf events are allowed: running threads are sampled by the kernel instead
 of being stopped, and the kernel reports which modules a process loads."""
-# ctest: serial long-with-sanitizers
+# ctest: long-with-sanitizers
 
 import os
 import signal

@@ -1,7 +1,7 @@
 """stacksnap record in typical use: of a program that forks and executes others, of a shell
 script, with a selection that matches nothing, on a terminal; and stacksnap -f recording. Checks
 what stacksnap report shows."""
-# ctest: serial long-with-sanitizers
+# ctest: long-with-sanitizers
 
 import json
 import os

@@ -1,6 +1,6 @@
 """stacksnap top in a pseudoterminal, whose screen a small model keeps: what it shows, keys,
 sizes, and that nothing of it stays in the terminal, however it ends."""
-# ctest: serial timeout=300 long-with-sanitizers
+# ctest: timeout=300 long-with-sanitizers
 
 import errno
 import fcntl
