@@ -2293,7 +2293,7 @@ struct ss_recorder_summary {
 	/* Why the kernel does not copy what functions of runtimes need with its samples: the errno of
 	   bpf(2), or 0: it does, or no process needed it. */
 	int copy_errno;
-	uint64_t lost;	   /* of the missed: ticks that could not be unwound */
+	uint64_t lost; /* of the missed: ticks that could not be unwound */
 	/* Why ticks were lost: how the unwinding process died, and which modules are
 	   skipped since; or NULL. Valid as long as the recorder. */
 	const char *loss;

@@ -24,7 +24,7 @@ static void put(struct ss_bpf_code *code, struct bpf_insn insn)
 /* An instruction of 16 bytes. */
 static void put_wide(struct ss_bpf_code *code, uint8_t to, uint8_t kind, uint64_t value)
 {
-	put(code, (struct bpf_insn){ .code = BPF_LD | BPF_DW | BPF_IMM,
+	put(code, (struct bpf_insn){ .code = BPF_LD | BPF_DW, /* BPF_IMM is 0 */
 				     .dst_reg = to & 0xfU,
 				     .src_reg = kind & 0xfU,
 				     .imm = (int32_t)(uint32_t)value });
