@@ -174,7 +174,7 @@ static int compare_tids(const void *a, const void *b)
 static int set_threads(const struct ss_sample_reader *reader, struct ss_sample_plan *plan,
 		       uint32_t index, const struct ss_gather_plan *from)
 {
-	const struct ss_gather_root *roots[SS_GATHER_ROOTS_MAX];
+	const struct ss_gather_root *roots[SS_GATHER_ROOTS_MAX] = {};
 	const uint32_t count = SS_MIN(from->root_count, (uint32_t)SS_GATHER_ROOTS_MAX);
 
 	for (uint32_t i = 0; i < count; i++)
