@@ -293,7 +293,7 @@ static bool is_known(const struct ss_gather_plan *plan, uint32_t index)
 }
 
 bool ss_gather_program_make(struct ss_bpf_code *code, const struct ss_gather_maps *maps,
-			    const struct ss_gather_plan *plan)
+			    const struct ss_gather_plan *plan, size_t roots)
 {
 	struct maker maker = { .code = code, .plan = plan };
 
@@ -307,8 +307,7 @@ bool ss_gather_program_make(struct ss_bpf_code *code, const struct ss_gather_map
 	begin(code, maps);
 	for (uint32_t i = 0; i < plan->step_count; i++) {
 		const struct ss_gather_step *step = &plan->steps[i];
-		for (size_t r = 0;
-		     r < SS_GATHER_PROGRAM_ROOTS && step->base == SS_GATHER_ROOT; r++) {
+		for (size_t r = 0; r < roots && step->base == SS_GATHER_ROOT; r++) {
 			ss_bpf_read(code, BPF_REG_1, THREAD,
 				    (int)(offsetof(struct ss_gather_thread, roots) +
 					  r * sizeof(uint64_t)),

@@ -59,9 +59,11 @@ struct ss_gather_maps {
 void ss_gather_program_dispatch(struct ss_bpf_code *code,
 				const struct ss_gather_maps *maps);
 
-/* The program of a plan, which must be valid. False: the plan has steps that it does not know: what
-   begins at thread pointers or fixed addresses, counts, ends, several pointers in a node. */
+/* The program of a plan, which must be valid, for so many roots of a thread, at most
+   SS_GATHER_PROGRAM_ROOTS: the kernel takes some 10 ms to check it for each. False: the plan has steps that
+   it does not know: what begins at thread pointers or fixed addresses, counts, ends, several
+   pointers in a node. */
 bool ss_gather_program_make(struct ss_bpf_code *code, const struct ss_gather_maps *maps,
-			    const struct ss_gather_plan *plan);
+			    const struct ss_gather_plan *plan, size_t roots);
 
 #endif

@@ -25,6 +25,7 @@ enum {
 
 struct ss_sample_plan {
 	struct ss_gather_plan plan;
+	size_t roots; /* of a thread, in the program */
 	int program;
 	SS_VECTOR(uint32_t) tids; /* ascending: elements of the map of threads */
 };
@@ -133,9 +134,10 @@ static int load_plan(const struct ss_sample_reader *reader, struct ss_sample_pla
 {
 	struct ss_bpf_code code = {};
 
-	plan->program = ss_gather_program_make(&code, &reader->maps, &plan->plan) ?
-				ss_bpf_load(&code) :
-				-EOPNOTSUPP;
+	plan->program =
+		ss_gather_program_make(&code, &reader->maps, &plan->plan, plan->roots) ?
+			ss_bpf_load(&code) :
+			-EOPNOTSUPP;
 	ss_bpf_code_deinit(&code);
 	return plan->program < 0 ? -plan->program : 0;
 }
@@ -200,10 +202,25 @@ static int set_threads(const struct ss_sample_reader *reader, struct ss_sample_p
 	return 0;
 }
 
-static bool has_same_steps(const struct ss_gather_plan *a, const struct ss_gather_plan *b)
+/* How many roots a thread has at most, as far as a program knows them. */
+static size_t count_roots(const struct ss_gather_plan *plan)
 {
-	return a->step_count == b->step_count &&
-	       memcmp(a->steps, b->steps, a->step_count * sizeof(a->steps[0])) == 0;
+	for (size_t i = 0; i < plan->root_count; i++) {
+		for (size_t k = 0; k < i; k++) {
+			if (plan->roots[i].tid == plan->roots[k].tid)
+				return SS_GATHER_PROGRAM_ROOTS;
+		}
+	}
+	return 1;
+}
+
+/* Whether the program of a plan is also that of another one. */
+static bool serves(const struct ss_sample_plan *known, const struct ss_gather_plan *plan)
+{
+	return known->roots >= count_roots(plan) &&
+	       known->plan.step_count == plan->step_count &&
+	       memcmp(known->plan.steps, plan->steps,
+		      plan->step_count * sizeof(plan->steps[0])) == 0;
 }
 
 /* The place of a new plan; -1: there is none. */
@@ -228,6 +245,7 @@ static int add_plan(struct ss_sample_reader *reader, const struct ss_gather_plan
 		return ENOMEM;
 	const uint32_t index = (uint32_t)place;
 	added->plan = *plan;
+	added->roots = count_roots(plan);
 	reader->plans.items[index] = added;
 	int errnum = load_plan(reader, added);
 	if (errnum == 0)
@@ -262,7 +280,7 @@ void ss_sample_reader_set(struct ss_sample_reader *reader, uint32_t *handle,
 	uint32_t index = *handle - 1;
 	int errnum = 0;
 
-	if (known && (!plan || !has_same_steps(&known->plan, plan))) {
+	if (known && (!plan || !serves(known, plan))) {
 		free_plan(reader, index);
 		known = NULL;
 		*handle = 0;

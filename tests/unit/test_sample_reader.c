@@ -221,6 +221,25 @@ static void test_cut(void **state)
 	assert_false(wait_for_copies(fixture, 20));
 }
 
+/* A second root of a thread, as another interpreter has. */
+static void test_roots(void **state)
+{
+	struct fixture *fixture = *state;
+	struct ss_gather_plan plan = make_plan(100);
+	static const struct root second = { .magic = 2 };
+
+	set(fixture, &plan);
+	plan.roots[2] =
+		(struct ss_gather_root){ .address = (uintptr_t)&second, .tid = gettid() };
+	plan.root_count = 3;
+	assert_true(wait_for_copies(fixture, 100));
+	assert_null(find_block(fixture, &second, sizeof(second)));
+	set(fixture, &plan);
+	assert_true(wait_for_copies(fixture, 100));
+	assert_non_null(find_block(fixture, &second, sizeof(second)));
+	assert_non_null(find_block(fixture, &root, sizeof(root)));
+}
+
 /* Another plan of the same steps, and none. */
 static void test_threads(void **state)
 {
@@ -278,6 +297,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_list, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_unreadable, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_cut, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(test_roots, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_threads, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_other_steps, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_closed, set_up, tear_down),
