@@ -2,16 +2,12 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <linux/seccomp.h>
 #include <seccomp.h>
 #include <stdint.h>
-#include <stdlib.h>
 #include <sys/mman.h>
-#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "base/cleanup.h"
-#include "sandbox/filter_program.h"
 
 /* landlock(7); headers before Linux 5.13 lack it. Its calls have the same numbers on all
    architectures. FIRST_WRITES: all access rights of version 1 except reading, that is
@@ -106,79 +102,71 @@ static const int deadly[] = {
 	SCMP_SYS(unshare),
 };
 
-/* O_TMPFILE includes O_DIRECTORY. */
-enum { WRITING = O_ACCMODE | O_CREAT | O_TRUNC | O_APPEND | (O_TMPFILE & ~O_DIRECTORY) };
-
-/* Calls that are allowed with some arguments, which are numbered from 0. */
-static const struct ss_filter_rule conditional[] = {
-	{ SCMP_SYS(open), SCMP_ACT_ALLOW, SS_FILTER_CLEAR, 1, WRITING },
-	{ SCMP_SYS(openat), SCMP_ACT_ALLOW, SS_FILTER_CLEAR, 2, WRITING },
-	{ SCMP_SYS(mmap), SCMP_ACT_ALLOW, SS_FILTER_CLEAR, 2, PROT_EXEC },
-	{ SCMP_SYS(mprotect), SCMP_ACT_ALLOW, SS_FILTER_CLEAR, 2, PROT_EXEC },
-	/* getrlimit(), of libc: the size of the stack */
-	{ SCMP_SYS(prlimit64), SCMP_ACT_ALLOW, SS_FILTER_EQUAL, 2, 0 },
-	{ SCMP_SYS(fcntl), SCMP_ACT_ALLOW, SS_FILTER_EQUAL, 1, F_GETFD },
-	{ SCMP_SYS(fcntl), SCMP_ACT_ALLOW, SS_FILTER_EQUAL, 1, F_GETFL },
-	{ SCMP_SYS(fcntl), SCMP_ACT_ALLOW, SS_FILTER_EQUAL, 1, F_SETFD },
-	{ SCMP_SYS(fcntl), SCMP_ACT_ALLOW, SS_FILTER_EQUAL, 1, F_DUPFD_CLOEXEC },
-};
-
-enum {
-	RULES_MAX = SS_ARRAY_SIZE(allowed) + SS_ARRAY_SIZE(deadly) +
-		    SS_ARRAY_SIZE(conditional) + 3,
-};
-
-struct rules {
-	struct ss_filter_rule items[RULES_MAX];
-	size_t count;
-};
-
-static void add(struct rules *rules, int call, uint32_t action)
+static bool add_plain(scmp_filter_ctx filter)
 {
-	rules->items[rules->count++] =
-		(struct ss_filter_rule){ .call = call, .action = action };
-}
-
-static int compare_calls(const void *a, const void *b)
-{
-	const struct ss_filter_rule *x = a;
-	const struct ss_filter_rule *y = b;
-
-	return (x->call > y->call) - (x->call < y->call);
-}
-
-static void fill(struct rules *rules, bool openat2, bool recvmsg)
-{
-	for (size_t i = 0; i < SS_ARRAY_SIZE(allowed); i++)
-		add(rules, allowed[i], SCMP_ACT_ALLOW);
+	for (size_t i = 0; i < SS_ARRAY_SIZE(allowed); i++) {
+		if (seccomp_rule_add(filter, SCMP_ACT_ALLOW, allowed[i], 0) < 0)
+			return false;
+	}
 	/* Before Linux 4.14 this kills the thread only: there is but one. */
-	for (size_t i = 0; i < SS_ARRAY_SIZE(deadly); i++)
-		add(rules, deadly[i], SCMP_ACT_KILL_PROCESS);
-	for (size_t i = 0; i < SS_ARRAY_SIZE(conditional); i++)
-		rules->items[rules->count++] = conditional[i];
-	/* abort() */
-	rules->items[rules->count++] =
-		(struct ss_filter_rule){ SCMP_SYS(tgkill), SCMP_ACT_ALLOW,
-					 SS_FILTER_EQUAL, 0, (uint64_t)getpid() };
-	if (openat2)
-		add(rules, SCMP_SYS(openat2), SCMP_ACT_ALLOW);
-	if (recvmsg)
-		add(rules, SCMP_SYS(recvmsg), SCMP_ACT_ALLOW);
-	qsort(rules->items, rules->count, sizeof(*rules->items), compare_calls);
+	for (size_t i = 0; i < SS_ARRAY_SIZE(deadly); i++) {
+		if (seccomp_rule_add(filter, SCMP_ACT_KILL_PROCESS, deadly[i], 0) < 0)
+			return false;
+	}
+	return true;
+}
+
+/* Allows a call if none of bits is set in the argument with that index. */
+static bool add_without(scmp_filter_ctx filter, int call, unsigned argument,
+			uint64_t bits)
+{
+	const struct scmp_arg_cmp clear =
+		SCMP_CMP64(argument, SCMP_CMP_MASKED_EQ, bits, 0);
+
+	return seccomp_rule_add_array(filter, SCMP_ACT_ALLOW, call, 1, &clear) == 0;
+}
+
+static bool add_equal(scmp_filter_ctx filter, int call, unsigned argument, uint64_t value)
+{
+	const struct scmp_arg_cmp equal = { .arg = argument,
+					    .op = SCMP_CMP_EQ,
+					    .datum_a = value };
+
+	return seccomp_rule_add_array(filter, SCMP_ACT_ALLOW, call, 1, &equal) == 0;
+}
+
+static bool add_conditional(scmp_filter_ctx filter)
+{
+	/* O_TMPFILE includes O_DIRECTORY. */
+	const uint64_t writing = O_ACCMODE | O_CREAT | O_TRUNC | O_APPEND |
+				 (O_TMPFILE & ~O_DIRECTORY);
+
+	return add_without(filter, SCMP_SYS(open), 1, writing) &&
+	       add_without(filter, SCMP_SYS(openat), 2, writing) &&
+	       add_without(filter, SCMP_SYS(mmap), 2, PROT_EXEC) &&
+	       add_without(filter, SCMP_SYS(mprotect), 2, PROT_EXEC) &&
+	       /* getrlimit(), of libc: the size of the stack */
+	       add_equal(filter, SCMP_SYS(prlimit64), 2, 0) &&
+	       add_equal(filter, SCMP_SYS(fcntl), 1, F_GETFD) &&
+	       add_equal(filter, SCMP_SYS(fcntl), 1, F_GETFL) &&
+	       add_equal(filter, SCMP_SYS(fcntl), 1, F_SETFD) &&
+	       add_equal(filter, SCMP_SYS(fcntl), 1, F_DUPFD_CLOEXEC) &&
+	       /* abort() */
+	       add_equal(filter, SCMP_SYS(tgkill), 0, (uint64_t)getpid());
 }
 
 bool ss_syscall_filter_load(bool openat2, bool recvmsg)
 {
-	struct ss_filter_program program;
-	struct rules rules = {};
+	scmp_filter_ctx filter = seccomp_init(SCMP_ACT_ERRNO(EPERM));
+	bool ok = filter && add_plain(filter) && add_conditional(filter);
 
-	fill(&rules, openat2, recvmsg);
-	if (!ss_filter_program_make(rules.items, rules.count, seccomp_arch_native(),
-				    SCMP_ACT_ERRNO(EPERM), &program))
-		return false;
-	const struct sock_fprog filter = {
-		.len = (unsigned short)(SS_FILTER_CODE_MAX - program.first),
-		.filter = program.code + program.first,
-	};
-	return syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, 0, &filter) == 0;
+	if (ok && openat2)
+		ok = seccomp_rule_add(filter, SCMP_ACT_ALLOW, SCMP_SYS(openat2), 0) == 0;
+	if (ok && recvmsg)
+		ok = seccomp_rule_add(filter, SCMP_ACT_ALLOW, SCMP_SYS(recvmsg), 0) == 0;
+	/* A binary tree, if this libseccomp has it: faster than a list. */
+	(void)(filter && seccomp_attr_set(filter, SCMP_FLTATR_CTL_OPTIMIZE, 2));
+	ok = ok && seccomp_load(filter) == 0;
+	seccomp_release(filter);
+	return ok;
 }
