@@ -13,9 +13,13 @@ enum {
 	WAITS_MAX = 128, /* looked at in a tick */
 	/* Stopped for so many captures, if the kernel's copy of a stack was not enough. */
 	LARGE_CAPTURES = 64,
-	OTHER_CAPTURES = 4,		/* on another stack, perhaps for a moment */
-	BRIEF_MAX = 200,		/* in a second: a hostile process may load more */
+	OTHER_CAPTURES = 4, /* on another stack, perhaps for a moment */
+	ONE_CAPTURE = 2,    /* of functions: the next one, which is of the same tick */
+	BRIEF_MAX = 200,    /* in a second: a hostile process may load more */
 	UNREAD_NS = 1500 * 1000 * 1000, /* in which the memory map is read again */
+	/* Patience of the sampler: a tenth of the time between two ticks, at most a millisecond */
+	PATIENCE_NS = 1000 * 1000,
+	PATIENCE_MAX = 10,
 };
 
 static const char changed_text[] = "modules were loaded or unloaded during the capture";
@@ -43,6 +47,8 @@ ss_recorder_process_new(struct ss_target *target, bool owned,
 			&ss_process_access);
 	process->sampler.on_cpu = options->on_cpu;
 	process->period_ns = options->period_ns;
+	process->sampler.patience = (unsigned)SS_MIN(options->period_ns / PATIENCE_NS,
+						     (uint64_t)PATIENCE_MAX);
 	process->inner_pid = ss_wait_facts_inner_tid(&process->sampler, target->pid);
 	if (options->feed &&
 	    ss_load_feed_add(options->feed, target->pid, &process->loads)) {
@@ -809,7 +815,7 @@ static bool check_samples(struct ss_recorder_process *process,
 		sampled->areas.incomplete |=
 			stack->count > 0 && process->loads.last_ns >= sampled->sampled_ns;
 		if (sampled->copied && unwound->threads.items[i].lacks_calls)
-			sampled->deep = OTHER_CAPTURES;
+			sampled->deep = ONE_CAPTURE;
 		whole &= !lacks_functions(process, sampled) && sampled->deep == 0 &&
 			 !sampled->areas.incomplete;
 	}

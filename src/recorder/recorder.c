@@ -32,6 +32,9 @@ enum { STACK_MAX = 256 << 10, DEEP_MAX = 2 << 20, TOTAL_MAX = 64 << 20 };
 /* The samples are read at a random time after the tick, at most this long. If it were always
    the same, the recorder would take its CPU time only from what the CPUs do between samples. */
 enum { LAG_MAX_NS = 2 * 1000 * 1000 };
+/* Where functions of runtimes are copied with samples, threads that slept at the tick and run when they are
+   read must be stopped: there should be few. */
+enum { LAG_SHORT_NS = 50 * 1000 };
 /* Ticks that are taken late, all at once. Where threads that sleep are read as well, what they do
    now says less and less about then. */
 enum { LATE_TICKS_MAX = 64, LATE_LOOKS_MAX = 8 };
@@ -326,9 +329,11 @@ static struct ss_error *take_tick(struct ss_recorder *recorder)
 /* When the next samples are read. */
 static uint64_t next_reading(struct ss_recorder *recorder)
 {
-	return recorder->begun ?
-		       ss_pace_reading_ns(&recorder->pace, (uint64_t)LAG_MAX_NS) :
-		       0;
+	return recorder->begun ? ss_pace_reading_ns(&recorder->pace,
+						    recorder->reader.is_open ?
+							    (uint64_t)LAG_SHORT_NS :
+							    (uint64_t)LAG_MAX_NS) :
+				 0;
 }
 
 /* Of the ticks since the last call, the last ones whose samples were lost: there was no room. */

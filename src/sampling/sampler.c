@@ -331,8 +331,9 @@ static bool was_on_cpu(const struct ss_sampler *sampler, pid_t tid)
 }
 
 /*
- * Whether a thread that runs now most likely sleeps when others have been copied: it slept at its
- * last capture, and was not on a CPU at the tick. Threads that wait for the GIL wake up every 5 ms.
+ * Whether a thread that runs now most likely sleeps when others have been copied: it was not on a CPU at
+ * the tick, and slept at its last capture, or runs for moments. Threads that wait for the GIL wake
+ * up every 5 ms.
  */
 static bool sleeps_soon(const struct ss_sampler *sampler,
 			const struct ss_sampled_thread *thread,
@@ -340,7 +341,8 @@ static bool sleeps_soon(const struct ss_sampler *sampler,
 {
 	return task->phase == SS_TASK_SEEN && task->runs && task->state == 'R' &&
 	       sampler->threads.sampled && !sampler->by_kernel && !sampler->on_cpu &&
-	       thread->sleeping_call >= 0 && !was_on_cpu(sampler, thread->tid);
+	       (thread->sleeping_call >= 0 || thread->brief) &&
+	       !was_on_cpu(sampler, thread->tid);
 }
 
 /*
@@ -707,7 +709,7 @@ static size_t copy_watched(struct ss_sampler *sampler, unsigned *pauses)
    again, are stopped like running ones. */
 static void freeze_until_steady(struct ss_sampler *sampler, struct ss_tick *tick)
 {
-	unsigned pauses = PAUSES_MAX;
+	unsigned pauses = SS_MAX(sampler->patience, (unsigned)PAUSES_MAX);
 
 	for (int turn = 0; turn < TURNS; turn++) {
 		stop(sampler, tick);
@@ -738,14 +740,24 @@ static void update_filter(struct ss_sampled_thread *thread, enum ss_task_filter 
 								       SS_FILTER_UNKNOWN;
 }
 
+/* Whether a stop interrupted a wait. */
+static bool slept_at_stop(const struct ss_task *task)
+{
+	return task->phase == SS_TASK_RELEASED &&
+	       ss_arch_host.attach->is_blocked(&task->kernel);
+}
+
 /* Updates the state of each thread after a capture. */
 static void update_threads(struct ss_sampler *sampler)
 {
 	for (size_t i = 0; i < sampler->tasks.items.count; i++) {
-		const struct ss_task *task = &sampler->tasks.items.items[i];
+		struct ss_task *task = &sampler->tasks.items.items[i];
 		struct ss_sampled_thread *thread = find(sampler, task);
 		bool stopped = task->phase == SS_TASK_RELEASED;
 		sampler->late |= task->attached;
+		/* It ran when it was read. */
+		if (task->state == 'R' && slept_at_stop(task) && !sampler->on_cpu)
+			task->state = 'S';
 		if (!thread)
 			continue;
 		sampler->thread_stops += stopped;
@@ -766,13 +778,6 @@ static void update_threads(struct ss_sampler *sampler)
 				      task->steady && !task->in_call ? task->run_count :
 								       0);
 	}
-}
-
-/* Whether a stop interrupted a wait. */
-static bool slept_at_stop(const struct ss_task *task)
-{
-	return task->phase == SS_TASK_RELEASED &&
-	       ss_arch_host.attach->is_blocked(&task->kernel);
 }
 
 /*

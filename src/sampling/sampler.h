@@ -59,6 +59,9 @@ struct ss_sampler {
 	bool late;				     /* the calling thread must end */
 	bool took_sigchld;
 	uint64_t thread_stops;
+	/* How often a tick waits 0.1 ms for threads to sleep again that slept at the tick; at least four
+	   times. */
+	unsigned patience;
 };
 
 /* The result of one tick. */
