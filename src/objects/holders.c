@@ -16,7 +16,7 @@
 
 enum {
 	SCAN_NS = 5 * 1000 * 1000,   /* CPU time to search processes, */
-	MORE_NS = 400 * 1000,	     /* if each end has a holder already, */
+	MORE_NS = 1000 * 1000,	     /* if each end has a holder already, */
 	FLOCK_NS = 20 * 1000 * 1000, /* and to search for an open file */
 	FDINFO_MAX = 64 * 1024,
 	STAT_MAX = 8 * 1024,
