@@ -91,7 +91,7 @@ static const char *hint(const struct ss_recorder_summary *s)
 		       "as root, with CAP_PERFMON or with kernel.perf_event_paranoid=0";
 }
 
-/* What a program that is not allowed would do. */
+/* Says why functions are missing, or threads were stopped for them. */
 static void write_copies(const struct ss_recorder_summary *s, const char *instead,
 			 FILE *out)
 {

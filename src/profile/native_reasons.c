@@ -16,7 +16,8 @@ void ss_native_reasons_count(struct ss_native_reasons *reasons,
 		return;
 	reasons->items[at].reason = stack->reason;
 	reasons->items[at].count++;
-	reasons->count = SS_MAX(reasons->count, at + 1);
+	if (at == reasons->count)
+		reasons->count++;
 }
 
 bool ss_native_reasons_add_notes(const struct ss_native_reasons *reasons,

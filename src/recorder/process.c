@@ -76,7 +76,7 @@ void ss_recorder_process_free(struct ss_recorder_process *process)
 	if (!process)
 		return;
 	if (process->reader)
-		ss_sample_reader_set(process->reader, &process->sample_plan, NULL);
+		ss_sample_reader_set(process->reader, &process->sample_plan, 0, NULL);
 	ss_sampler_deinit(&process->sampler);
 	/* Cannot fail: nothing is added. */
 	(void)ss_module_set_update(&process->modules, NULL, forget_module, process);
@@ -263,7 +263,7 @@ static void end_process(struct ss_recorder_process *process)
 	process->handle = SS_ID_NONE;
 	ss_gathers_deinit(&process->sampler.gathers);
 	if (process->reader)
-		ss_sample_reader_set(process->reader, &process->sample_plan, NULL);
+		ss_sample_reader_set(process->reader, &process->sample_plan, 0, NULL);
 	process->planned = false;
 	process->sampler.by_kernel = process->feed && !process->sampler.on_cpu;
 	/* The new program may have overwritten it. */
@@ -844,12 +844,11 @@ static bool check_thread(void *data, pid_t tid)
 	return ss_sampler_check(data, tid);
 }
 
-/* The same with samples of the kernel. The plan is of the sandboxed child: what it says of other threads
-   than those of the process does not count. */
+/* What is copied with samples. The plan is of the sandboxed child: what it says of other threads than
+   those of the process does not count. */
 static void plan_samples(struct ss_recorder_process *process,
 			 const struct ss_gather_plan *plan)
 {
-	const struct ss_thread_list *threads = &process->sampler.threads;
 	struct ss_gather_plan checked = *plan;
 
 	checked.root_count = 0;
@@ -857,13 +856,8 @@ static void plan_samples(struct ss_recorder_process *process,
 		if (ss_target_peek_state(process->target, plan->roots[i].tid))
 			checked.roots[checked.root_count++] = plan->roots[i];
 	}
-	/* What begins at registers is copied of all threads. */
-	for (size_t i = 0; plan->root_count == 0 && i < threads->items.count &&
-			   checked.root_count < SS_GATHER_ROOTS_MAX;
-	     i++)
-		checked.roots[checked.root_count++] =
-			(struct ss_gather_root){ .tid = threads->items.items[i].tid };
-	ss_sample_reader_set(process->reader, &process->sample_plan, &checked);
+	ss_sample_reader_set(process->reader, &process->sample_plan, process->target->pid,
+			     &checked);
 }
 
 /* What is copied with the stacks of threads from now on. One that is not valid copies nothing. */
@@ -873,7 +867,7 @@ static void set_plan(struct ss_recorder_process *process,
 	struct ss_error *error = ss_gathers_set(&process->sampler.gathers, plan);
 
 	if (process->reader && error)
-		ss_sample_reader_set(process->reader, &process->sample_plan, NULL);
+		ss_sample_reader_set(process->reader, &process->sample_plan, 0, NULL);
 	else if (process->reader)
 		plan_samples(process, plan);
 	ss_error_free(error);
@@ -1178,6 +1172,7 @@ static struct ss_error *unwind_samples(struct ss_recorder_process *process,
 		.gathers = &sampler->gathers,
 		.memory = &sampler->space.memory,
 	};
+	_cleanup_free_ struct ss_gather_plan *plan = NULL;
 	struct ss_error *error = NULL;
 	bool changed = false;
 
@@ -1190,8 +1185,10 @@ static struct ss_error *unwind_samples(struct ss_recorder_process *process,
 						     &unwound),
 				  &error))
 			return error;
-		if (unwound->has_plan)
-			set_plan(process, &unwound->plan);
+		if (unwound->has_plan && !plan)
+			plan = malloc(sizeof(*plan));
+		if (unwound->has_plan && plan)
+			*plan = unwound->plan;
 		error = ss_sampler_confirm(sampler, check_mappings(process, unwound),
 					   tick, &result->stale);
 		if (error || tick->change >= SS_ADDRESS_SPACE_REPLACED)
@@ -1206,6 +1203,9 @@ static struct ss_error *unwind_samples(struct ss_recorder_process *process,
 		if (!apply_change(process, tick))
 			return ss_error_no_memory();
 	}
+	/* Not before: it drops the turns. */
+	if (plan)
+		set_plan(process, plan);
 	for (size_t i = 0; changed && i < result->capture->threads.count; i++) {
 		const struct ss_unwound *unwound = result->unwound;
 		struct ss_sampled_thread *sampled = ss_thread_list_find(

@@ -186,7 +186,7 @@ unsigned ss_gathers_take(struct ss_gathers *gathers,
 		.next = &next,
 	};
 
-	if (!gathers->gather || gathers->used == SS_GATHER_TURNS)
+	if (!gathers->gather || gathers->used >= SS_GATHER_TURNS_TAKEN)
 		return 0;
 	take_turn(gathers, &source.source);
 	return (unsigned)gathers->used;

@@ -13,7 +13,8 @@
 #include "target/process_memory.h"
 
 enum {
-	SS_GATHER_TURNS = 64, /* in a tick */
+	SS_GATHER_TURNS = 128,	     /* in a tick */
+	SS_GATHER_TURNS_TAKEN = 112, /* of these with samples: the rest is for stops */
 	/* Limits of a plan, for all turns of a tick: so much memory is taken all the time. */
 	SS_GATHER_NODES = 1 << 15,
 	SS_GATHER_BYTES = 8 << 20,

@@ -44,7 +44,10 @@ static void take_copies(struct ss_on_cpu_sample *sample,
 	if (!bytes)
 		return;
 	sample->copies = bytes;
-	sample->copies_size = ss_sample_reader_find(reader, &sample->clock, bytes);
+	sample->copied = ss_sample_reader_find(reader, &sample->clock, bytes,
+					       &sample->copies_size);
+	if (!sample->copied)
+		sample->copies_size = 0;
 	arena->used = used + (sample->copies_size + 15) / 16 * 16;
 }
 

@@ -12,8 +12,9 @@
 struct ss_on_cpu_sample {
 	struct ss_clock_sample clock;
 	struct ss_stack_copy stack; /* in the arena */
-	const uint8_t *copies;	    /* in the arena: of ss_sample_reader_find() */
-	size_t copies_size;	    /* 0: there are none */
+	bool copied;	       /* what runtimes need was, see ss_sample_reader_find(): */
+	const uint8_t *copies; /* in the arena */
+	size_t copies_size;
 };
 
 struct ss_on_cpu {

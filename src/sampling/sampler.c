@@ -189,7 +189,7 @@ static bool take_clocked(struct ss_sampler *sampler, struct ss_sampled_thread *t
 static bool take_copied(struct ss_sampler *sampler, struct ss_sampled_thread *thread)
 {
 	const struct ss_on_cpu_sample *sample = find_clocked(sampler, thread->tid);
-	const unsigned turn = sample && sample->copies_size > 0 && !sampler->on_cpu ?
+	const unsigned turn = sample && sample->copied && !sampler->on_cpu ?
 				      ss_gathers_take(&sampler->gathers, sample) :
 				      0;
 
@@ -1051,7 +1051,7 @@ static struct ss_error *take_sample(struct ss_sampler *sampler,
 	if (!slot)
 		return ss_error_no_memory();
 	fill_sample(sampler, sample, thread, slot);
-	if (sample->copies_size > 0)
+	if (sample->copied)
 		slot->turn = ss_gathers_take(&sampler->gathers, sample);
 	return NULL;
 }

@@ -18,8 +18,8 @@ enum {
 	ADDRESS = 0, /* of a step: the node */
 	COPY = -8,   /* its copy */
 	COUNT = -16, /* its index in the list */
-	STEPS_MAX = 16,
-	JUMPS_MAX = 64, /* to the end */
+	/* To the end: two of each node, of each root */
+	JUMPS_MAX = 2 * SS_GATHER_PROGRAM_STEPS * SS_GATHER_PROGRAM_ROOTS,
 	COPY_MAX = 4096,
 };
 
@@ -35,55 +35,59 @@ static int place(uint32_t step, int what)
 	return STEPS - (int)step * STEP_SIZE + what;
 }
 
-/* The thread id, as this process knows it, as key of the map. Ends the program if there is none. */
-static void find_tid(struct ss_bpf_code *code, const struct ss_gather_maps *maps)
+/* Returns 1, so that the kernel writes its sample, unless BPF_REG_0 compares like that with 0. */
+static void exit_unless(struct ss_bpf_code *code, uint8_t condition)
+{
+	size_t go_on = ss_bpf_jump(code, condition, BPF_REG_0, 0);
+
+	ss_bpf_set(code, BPF_REG_0, 1);
+	ss_bpf_exit(code);
+	ss_bpf_land(code, go_on);
+}
+
+/* ss_gather_key() of the thread, as this process knows it, at KEY; also in BPF_REG_0. Ends the program if it has
+   none. */
+static void find_key(struct ss_bpf_code *code, const struct ss_gather_maps *maps)
 {
 	if (maps->namespace_inode == 0) {
 		ss_bpf_call(code, BPF_FUNC_get_current_pid_tgid);
-		ss_bpf_write(code, STACK, KEY, BPF_REG_0, sizeof(uint32_t));
-		return;
+	} else {
+		ss_bpf_set(code, BPF_REG_1, maps->namespace_device);
+		ss_bpf_set(code, BPF_REG_2, maps->namespace_inode);
+		ss_bpf_move(code, BPF_REG_3, STACK);
+		ss_bpf_add_value(code, BPF_REG_3, IDS);
+		ss_bpf_set(code, BPF_REG_4, sizeof(struct bpf_pidns_info));
+		ss_bpf_call(code, BPF_FUNC_get_ns_current_pid_tgid);
+		exit_unless(code, BPF_JEQ);
+		/* Its members are in the same order. */
+		ss_bpf_read(code, BPF_REG_0, STACK, IDS, sizeof(uint64_t));
 	}
-	ss_bpf_set(code, BPF_REG_1, maps->namespace_device);
-	ss_bpf_set(code, BPF_REG_2, maps->namespace_inode);
-	ss_bpf_move(code, BPF_REG_3, STACK);
-	ss_bpf_add_value(code, BPF_REG_3, IDS);
-	ss_bpf_set(code, BPF_REG_4, sizeof(struct bpf_pidns_info));
-	ss_bpf_call(code, BPF_FUNC_get_ns_current_pid_tgid);
-	size_t known = ss_bpf_jump(code, BPF_JEQ, BPF_REG_0, 0);
-	ss_bpf_set(code, BPF_REG_0, 1);
-	ss_bpf_exit(code);
-	ss_bpf_land(code, known);
-	ss_bpf_read(code, BPF_REG_0, STACK, IDS,
-		    sizeof(uint32_t)); /* pid: the thread's */
-	ss_bpf_write(code, STACK, KEY, BPF_REG_0, sizeof(uint32_t));
+	ss_bpf_write(code, STACK, KEY, BPF_REG_0, sizeof(uint64_t));
 }
 
-/* Returns 1, so that the kernel writes its sample, unless the last call has found something. */
-static void exit_unless_found(struct ss_bpf_code *code)
-{
-	size_t found = ss_bpf_jump(code, BPF_JNE, BPF_REG_0, 0);
-
-	ss_bpf_set(code, BPF_REG_0, 1);
-	ss_bpf_exit(code);
-	ss_bpf_land(code, found);
-}
-
-/* Looks up the element of a map with the key at KEY. */
+/* The element of a map with the key at KEY, in BPF_REG_0; or 0. */
 static void look_up(struct ss_bpf_code *code, int map_fd)
 {
 	ss_bpf_load_map(code, BPF_REG_1, map_fd);
 	ss_bpf_move(code, BPF_REG_2, STACK);
 	ss_bpf_add_value(code, BPF_REG_2, KEY);
 	ss_bpf_call(code, BPF_FUNC_map_lookup_elem);
-	exit_unless_found(code);
+}
+
+/* Likewise, of its process. */
+static void look_up_process(struct ss_bpf_code *code, const struct ss_gather_maps *maps)
+{
+	ss_bpf_write_value(code, STACK, KEY, 0, sizeof(uint32_t));
+	look_up(code, maps->threads);
+	exit_unless(code, BPF_JNE);
 }
 
 void ss_gather_program_dispatch(struct ss_bpf_code *code,
 				const struct ss_gather_maps *maps)
 {
 	ss_bpf_move(code, CONTEXT, BPF_REG_1);
-	find_tid(code, maps);
-	look_up(code, maps->threads);
+	find_key(code, maps);
+	look_up_process(code, maps);
 	ss_bpf_read(code, BPF_REG_3, BPF_REG_0,
 		    offsetof(struct ss_gather_thread, program), sizeof(uint32_t));
 	ss_bpf_move(code, BPF_REG_1, CONTEXT);
@@ -96,12 +100,16 @@ void ss_gather_program_dispatch(struct ss_bpf_code *code,
 /* Finds the record to be written, and begins it. */
 static void begin(struct ss_bpf_code *code, const struct ss_gather_maps *maps)
 {
-	find_tid(code, maps);
+	find_key(code, maps);
+	ss_bpf_move(code, BPF_REG_9, BPF_REG_0); /* the lower half: the thread id */
 	look_up(code, maps->threads);
+	size_t known = ss_bpf_jump(code, BPF_JNE, BPF_REG_0, 0);
+	look_up_process(code, maps);
+	ss_bpf_land(code, known);
 	ss_bpf_move(code, THREAD, BPF_REG_0);
-	ss_bpf_read(code, BPF_REG_9, STACK, KEY, sizeof(uint32_t));
 	ss_bpf_write_value(code, STACK, KEY, 0, sizeof(uint32_t));
 	look_up(code, maps->counters);
+	exit_unless(code, BPF_JNE);
 	ss_bpf_read(code, BPF_REG_1, BPF_REG_0, 0, sizeof(uint64_t));
 	ss_bpf_add_value(code, BPF_REG_1, 1);
 	ss_bpf_write(code, BPF_REG_0, 0, BPF_REG_1, sizeof(uint64_t));
@@ -113,6 +121,7 @@ static void begin(struct ss_bpf_code *code, const struct ss_gather_maps *maps)
 	ss_bpf_add(code, BPF_REG_0, BPF_REG_1);
 	ss_bpf_write(code, STACK, KEY, BPF_REG_0, sizeof(uint32_t));
 	look_up(code, maps->records);
+	exit_unless(code, BPF_JNE);
 	ss_bpf_move(code, RECORD, BPF_REG_0);
 	ss_bpf_read(code, BPF_REG_1, STACK, NUMBER, sizeof(uint64_t));
 	ss_bpf_write(code, RECORD, offsetof(struct ss_gather_record, begin), BPF_REG_1,
@@ -234,8 +243,12 @@ static void make_node(struct maker *maker, uint32_t index)
 	struct ss_bpf_code *code = maker->code;
 	size_t none = make_address(maker, index);
 
-	if (step->max_nodes > 1)
-		ss_bpf_write_value(code, STACK, place(index, COUNT), 1, sizeof(uint64_t));
+	if (step->max_nodes > 1) {
+		/* Older kernels know of no value that was written as a constant. */
+		ss_bpf_set(code, BPF_REG_1, 1);
+		ss_bpf_write(code, STACK, place(index, COUNT), BPF_REG_1,
+			     sizeof(uint64_t));
+	}
 	const size_t first = code->items.count;
 	size_t unreadable = copy_node(maker, index);
 	make_children(maker, index);
@@ -280,6 +293,17 @@ static void read_register(struct maker *maker, const struct ss_gather_step *step
 		    sizeof(uint64_t));
 }
 
+/* The kernel checks each turn of a loop, so that of lists in lists it checks far too many. */
+static bool is_in_list(const struct ss_gather_plan *plan, uint32_t index)
+{
+	while (plan->steps[index].base == SS_GATHER_POINTER) {
+		index = plan->steps[index].parent;
+		if (plan->steps[index].max_nodes > 1)
+			return true;
+	}
+	return false;
+}
+
 static bool is_known(const struct ss_gather_plan *plan, uint32_t index)
 {
 	const struct ss_gather_step *step = &plan->steps[index];
@@ -289,7 +313,8 @@ static bool is_known(const struct ss_gather_plan *plan, uint32_t index)
 
 	return has_base && step->stride == 0 && step->count_size == 0 &&
 	       step->end_size == 0 && step->check_size == 0 && step->size <= COPY_MAX &&
-	       step->offset >= INT32_MIN && step->offset <= INT32_MAX;
+	       step->offset >= INT32_MIN && step->offset <= INT32_MAX &&
+	       (step->max_nodes == 1 || !is_in_list(plan, index));
 }
 
 bool ss_gather_program_make(struct ss_bpf_code *code, const struct ss_gather_maps *maps,
@@ -297,13 +322,12 @@ bool ss_gather_program_make(struct ss_bpf_code *code, const struct ss_gather_map
 {
 	struct maker maker = { .code = code, .plan = plan };
 
+	if (plan->step_count > SS_GATHER_PROGRAM_STEPS)
+		return false;
 	for (uint32_t i = 0; i < plan->step_count; i++) {
 		if (!is_known(plan, i))
 			return false;
 	}
-	/* Each step is a node, of each root; each makes two jumps. */
-	if (plan->step_count > STEPS_MAX)
-		return false;
 	begin(code, maps);
 	for (uint32_t i = 0; i < plan->step_count; i++) {
 		const struct ss_gather_step *step = &plan->steps[i];

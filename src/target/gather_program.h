@@ -5,7 +5,8 @@
  * It is the caller who executes the plan afterwards: the program copies the memory that the plan
  * will ask for, as blocks with their addresses. So it need not be exact, only fast and bounded: it
  * follows each list for at most SS_GATHER_PROGRAM_NODES nodes, reads what is in memory (it cannot
- * wait for a page), and stops when the record is full. Then the record says that it was cut.
+ * wait for a page), and stops when the record is full. Then the record says that it was cut. The
+ * record of a thread without roots is empty.
  */
 #ifndef SS_TARGET_GATHER_PROGRAM_H
 #define SS_TARGET_GATHER_PROGRAM_H
@@ -17,11 +18,12 @@ enum {
 	SS_GATHER_RECORD_SIZE = 64 << 10,
 	SS_GATHER_PROGRAM_NODES = 256,
 	SS_GATHER_PROGRAM_ROOTS = 2, /* of a thread: interpreters */
+	SS_GATHER_PROGRAM_STEPS = 8,
 };
 
-/* What is known of a thread: the value of the map, by thread id. */
+/* What is known of a thread; or, with thread id 0, of all threads of a process that are not known. */
 struct ss_gather_thread {
-	uint32_t program; /* index in the array of programs */
+	uint32_t program; /* of a process: index in the array of programs */
 	uint32_t reserved;
 	uint64_t roots[SS_GATHER_PROGRAM_ROOTS]; /* 0: none */
 };
@@ -48,21 +50,26 @@ struct ss_gather_maps {
 	int records;	      /* array: record_count of each CPU, the newest ones */
 	int32_t record_count; /* a power of two */
 	int counters;	      /* array for each CPU: how many records it has written */
-	int threads;	      /* hash */
+	int threads;	      /* hash: struct ss_gather_thread by ss_gather_key() */
 	int programs;	      /* array */
 	/* The pid namespace of this process, unless it is that of the kernel: 0 */
 	uint64_t namespace_device;
 	uint64_t namespace_inode;
 };
 
-/* The program that all events have: executes that of the thread. */
+static inline uint64_t ss_gather_key(uint32_t pid, uint32_t tid)
+{
+	return (uint64_t)pid << 32 | tid;
+}
+
+/* The program that all events have: executes that of the process. */
 void ss_gather_program_dispatch(struct ss_bpf_code *code,
 				const struct ss_gather_maps *maps);
 
 /* The program of a plan, which must be valid, for so many roots of a thread, at most
    SS_GATHER_PROGRAM_ROOTS: the kernel takes some 10 ms to check it for each. False: the plan has steps that
    it does not know: what begins at thread pointers or fixed addresses, counts, ends, several
-   pointers in a node. */
+   pointers in a node, lists in lists, more than SS_GATHER_PROGRAM_STEPS. */
 bool ss_gather_program_make(struct ss_bpf_code *code, const struct ss_gather_maps *maps,
 			    const struct ss_gather_plan *plan, size_t roots);
 

@@ -8,10 +8,9 @@
 #include <unistd.h>
 
 #include "base/cleanup.h"
-#include "base/search.h"
+#include "base/io.h"
 
 enum {
-	PLANS_MAX = 64,
 	THREADS_MAX = 1 << 12,
 	/* Of each CPU, so that a late tick still finds those of its samples: half a mebibyte */
 	RECORDS = 8,
@@ -23,11 +22,18 @@ enum {
 	ROOT_NAMESPACE = 0xEFFFFFFC, /* PROC_PID_INIT_INO */
 };
 
+/* A program that was loaded, or could not be. Processes share it, and it stays: to load one takes some
+   10 ms. */
+struct ss_sample_program {
+	bool loaded;
+	uint32_t step_count;
+	size_t roots; /* of a thread */
+	struct ss_gather_step steps[SS_GATHER_PROGRAM_STEPS];
+};
+
+/* The elements of a process in the map of threads. */
 struct ss_sample_plan {
-	struct ss_gather_plan plan;
-	size_t roots; /* of a thread, in the program */
-	int program;
-	SS_VECTOR(uint32_t) tids; /* ascending: elements of the map of threads */
+	SS_VECTOR(uint64_t) keys; /* ascending */
 };
 
 static int open_maps(struct ss_gather_maps *maps, size_t cpus)
@@ -54,13 +60,15 @@ static int open_maps(struct ss_gather_maps *maps, size_t cpus)
 					sizeof(uint64_t), 1, 0);
 	if (maps->counters < 0)
 		return -maps->counters;
-	maps->threads = ss_bpf_new_map(BPF_MAP_TYPE_HASH, sizeof(uint32_t),
+	maps->threads = ss_bpf_new_map(BPF_MAP_TYPE_HASH, sizeof(uint64_t),
 				       sizeof(struct ss_gather_thread), THREADS_MAX, 0);
 	if (maps->threads < 0)
 		return -maps->threads;
 	maps->programs = ss_bpf_new_map(BPF_MAP_TYPE_PROG_ARRAY, sizeof(uint32_t),
-					sizeof(uint32_t), PLANS_MAX, 0);
-	return maps->programs < 0 ? -maps->programs : 0;
+					sizeof(uint32_t), SS_SAMPLE_PROGRAMS, 0);
+	if (maps->programs < 0)
+		return -maps->programs;
+	return ss_io_may_keep(maps->programs) ? 0 : EMFILE;
 }
 
 static void close_maps(struct ss_gather_maps *maps)
@@ -77,22 +85,19 @@ static size_t records_size(const struct ss_sample_reader *reader)
 	       SS_GATHER_RECORD_SIZE;
 }
 
-static int load_dispatcher(struct ss_sample_reader *reader)
+/* The events keep it. If one of them refuses it, the others keep it nevertheless: it finds nothing. */
+static int attach(const struct ss_sample_reader *reader)
 {
 	struct ss_bpf_code code = {};
 
 	ss_gather_program_dispatch(&code, &reader->maps);
-	reader->dispatcher = ss_bpf_load(&code);
+	_cleanup_close_ int dispatcher = ss_bpf_load(&code);
 	ss_bpf_code_deinit(&code);
-	return reader->dispatcher < 0 ? -reader->dispatcher : 0;
-}
-
-/* All events have the program, or none: it goes with the event. */
-static int attach(const struct ss_sample_reader *reader)
-{
+	if (dispatcher < 0)
+		return -dispatcher;
 	for (size_t i = 0; i < reader->clock->rings.count; i++) {
 		if (ioctl(reader->clock->rings.items[i].ring.fd, PERF_EVENT_IOC_SET_BPF,
-			  reader->dispatcher) != 0)
+			  dispatcher) != 0)
 			return errno;
 	}
 	return 0;
@@ -103,7 +108,6 @@ static int open_reader(struct ss_sample_reader *reader)
 	/* The kernel numbers CPUs up to here. */
 	long cpus = sysconf(_SC_NPROCESSORS_CONF);
 
-	reader->dispatcher = -1;
 	reader->cpu_count = cpus > 0 ? (size_t)cpus : 1;
 	int errnum = open_maps(&reader->maps, reader->cpu_count);
 	if (errnum)
@@ -113,8 +117,9 @@ static int open_reader(struct ss_sample_reader *reader)
 	if (records == MAP_FAILED)
 		return errno;
 	reader->records = records;
-	errnum = load_dispatcher(reader);
-	return errnum ? errnum : attach(reader);
+	/* The sandboxed child does not need it. */
+	(void)madvise(records, records_size(reader), MADV_DONTFORK);
+	return attach(reader);
 }
 
 static void close_parts(struct ss_sample_reader *reader)
@@ -124,83 +129,10 @@ static void close_parts(struct ss_sample_reader *reader)
 			     records_size(reader)); /* our mapping */
 	reader->records = NULL;
 	close_maps(&reader->maps);
-	close_cleanup(&reader->dispatcher);
 	reader->is_open = false;
 }
 
-/* Plans ------------------------------------------------------------------ */
-
-static int load_plan(const struct ss_sample_reader *reader, struct ss_sample_plan *plan)
-{
-	struct ss_bpf_code code = {};
-
-	plan->program =
-		ss_gather_program_make(&code, &reader->maps, &plan->plan, plan->roots) ?
-			ss_bpf_load(&code) :
-			-EOPNOTSUPP;
-	ss_bpf_code_deinit(&code);
-	return plan->program < 0 ? -plan->program : 0;
-}
-
-static void remove_threads(const struct ss_sample_reader *reader,
-			   struct ss_sample_plan *plan)
-{
-	for (size_t i = 0; i < plan->tids.count; i++)
-		(void)ss_bpf_remove_element(reader->maps.threads, &plan->tids.items[i]);
-	plan->tids.count = 0;
-}
-
-static void free_plan(const struct ss_sample_reader *reader, uint32_t index)
-{
-	struct ss_sample_plan *plan = reader->plans.items[index];
-
-	if (!plan)
-		return;
-	remove_threads(reader, plan);
-	(void)ss_bpf_remove_element(reader->maps.programs, &index);
-	close_cleanup(&plan->program);
-	ss_vector_free(&plan->tids);
-	free(plan);
-	reader->plans.items[index] = NULL;
-}
-
-static int compare_tids(const void *a, const void *b)
-{
-	const struct ss_gather_root *x = *(const struct ss_gather_root *const *)a;
-	const struct ss_gather_root *y = *(const struct ss_gather_root *const *)b;
-
-	return (x->tid > y->tid) - (x->tid < y->tid);
-}
-
-/* Sets the elements of the threads of a plan, and removes those of threads that it has no more. */
-static int set_threads(const struct ss_sample_reader *reader, struct ss_sample_plan *plan,
-		       uint32_t index, const struct ss_gather_plan *from)
-{
-	const struct ss_gather_root *roots[SS_GATHER_ROOTS_MAX] = {};
-	const uint32_t count = SS_MIN(from->root_count, (uint32_t)SS_GATHER_ROOTS_MAX);
-
-	for (uint32_t i = 0; i < count; i++)
-		roots[i] = &from->roots[i];
-	qsort(roots, count, sizeof(roots[0]), compare_tids);
-	remove_threads(reader, plan);
-	for (uint32_t i = 0; i < count;) {
-		struct ss_gather_thread thread = { .program = index };
-		const uint32_t tid = (uint32_t)roots[i]->tid;
-		uint32_t at = 0;
-		for (; i < count && (uint32_t)roots[i]->tid == tid; i++) {
-			if (at < SS_GATHER_PROGRAM_ROOTS)
-				thread.roots[at++] = roots[i]->address;
-		}
-		uint32_t *slot = tid ? ss_vector_push(&plan->tids) : NULL;
-		if (!slot)
-			continue;
-		*slot = tid;
-		int n = ss_bpf_set_element(reader->maps.threads, &tid, &thread);
-		if (n < 0)
-			return -n;
-	}
-	return 0;
-}
+/* Programs --------------------------------------------------------------- */
 
 /* How many roots a thread has at most, as far as a program knows them. */
 static size_t count_roots(const struct ss_gather_plan *plan)
@@ -214,48 +146,120 @@ static size_t count_roots(const struct ss_gather_plan *plan)
 	return 1;
 }
 
-/* Whether the program of a plan is also that of another one. */
-static bool serves(const struct ss_sample_plan *known, const struct ss_gather_plan *plan)
+static bool is_same(const struct ss_sample_program *a, const struct ss_sample_program *b)
 {
-	return known->roots >= count_roots(plan) &&
-	       known->plan.step_count == plan->step_count &&
-	       memcmp(known->plan.steps, plan->steps,
-		      plan->step_count * sizeof(plan->steps[0])) == 0;
+	return a->roots == b->roots && a->step_count == b->step_count &&
+	       memcmp(a->steps, b->steps, a->step_count * sizeof(a->steps[0])) == 0;
 }
 
-/* The place of a new plan; -1: there is none. */
-static int find_place(struct ss_sample_reader *reader)
+/* Loads the program of a plan into a place of the array, which keeps it. */
+static bool load(const struct ss_sample_reader *reader, const struct ss_gather_plan *plan,
+		 size_t roots, uint32_t at)
 {
-	for (size_t i = 0; i < reader->plans.count; i++) {
-		if (!reader->plans.items[i])
-			return (int)i;
+	struct ss_bpf_code code = {};
+	const bool known = ss_gather_program_make(&code, &reader->maps, plan, roots);
+	_cleanup_close_ int program = known ? ss_bpf_load(&code) : -1;
+
+	ss_bpf_code_deinit(&code);
+	return program >= 0 &&
+	       ss_bpf_set_element(reader->maps.programs, &at, &program) == 0;
+}
+
+/* The program of a plan, which is loaded if it is new. False: there is none. Each is tried once, and there is a
+   limit of all: a hostile process would have others all the time. */
+static bool find_program(struct ss_sample_reader *reader,
+			 const struct ss_gather_plan *plan, uint32_t *ret)
+{
+	struct ss_sample_program wanted = { .step_count = plan->step_count,
+					    .roots = count_roots(plan) };
+
+	if (plan->step_count > SS_GATHER_PROGRAM_STEPS)
+		return false;
+	for (uint32_t i = 0; i < plan->step_count; i++) {
+		wanted.steps[i] = plan->steps[i];
+		/* More is not copied. */
+		wanted.steps[i].max_nodes = SS_MIN(plan->steps[i].max_nodes,
+						   (uint32_t)SS_GATHER_PROGRAM_NODES);
 	}
-	if (reader->plans.count == PLANS_MAX || !ss_vector_push(&reader->plans))
-		return -1;
-	return (int)reader->plans.count - 1;
+	for (*ret = 0; *ret < reader->programs.count; (*ret)++) {
+		if (is_same(&reader->programs.items[*ret], &wanted))
+			return reader->programs.items[*ret].loaded;
+	}
+	struct ss_sample_program *added = reader->programs.count < SS_SAMPLE_PROGRAMS ?
+						  ss_vector_push(&reader->programs) :
+						  NULL;
+	if (!added)
+		return false;
+	*added = wanted;
+	added->loaded = load(reader, plan, wanted.roots, *ret);
+	return added->loaded;
 }
 
-static int add_plan(struct ss_sample_reader *reader, const struct ss_gather_plan *plan,
-		    uint32_t *ret)
-{
-	int place = find_place(reader);
-	struct ss_sample_plan *added = place < 0 ? NULL : calloc(1, sizeof(*added));
+/* Processes -------------------------------------------------------------- */
 
-	if (!added)
-		return ENOMEM;
-	const uint32_t index = (uint32_t)place;
-	added->plan = *plan;
-	added->roots = count_roots(plan);
-	reader->plans.items[index] = added;
-	int errnum = load_plan(reader, added);
-	if (errnum == 0)
-		errnum = -ss_bpf_set_element(reader->maps.programs, &index,
-					     &added->program);
-	if (errnum)
-		free_plan(reader, index);
-	else
-		*ret = index;
-	return errnum;
+static int compare_roots(const void *a, const void *b)
+{
+	const struct ss_gather_root *x = *(const struct ss_gather_root *const *)a;
+	const struct ss_gather_root *y = *(const struct ss_gather_root *const *)b;
+
+	return (x->tid > y->tid) - (x->tid < y->tid);
+}
+
+/* If there is no room, the thread is stopped instead. */
+static void set_element(const struct ss_sample_reader *reader,
+			struct ss_sample_plan *plan, uint64_t key,
+			const struct ss_gather_thread *thread)
+{
+	uint64_t *slot = ss_vector_push(&plan->keys);
+
+	if (!slot)
+		return;
+	*slot = key;
+	if (ss_bpf_set_element(reader->maps.threads, &key, thread) < 0)
+		plan->keys.count--;
+}
+
+/* Sets the elements of a process, and of its threads that have roots. */
+static void set_elements(const struct ss_sample_reader *reader, pid_t pid,
+			 uint32_t program, const struct ss_gather_plan *from,
+			 struct ss_sample_plan *plan)
+{
+	const struct ss_gather_root *roots[SS_GATHER_ROOTS_MAX] = {};
+	const uint32_t count = SS_MIN(from->root_count, (uint32_t)SS_GATHER_ROOTS_MAX);
+	struct ss_gather_thread thread = { .program = program };
+
+	set_element(reader, plan, ss_gather_key((uint32_t)pid, 0), &thread);
+	for (uint32_t i = 0; i < count; i++)
+		roots[i] = &from->roots[i];
+	qsort(roots, count, sizeof(roots[0]), compare_roots);
+	for (uint32_t i = 0; i < count;) {
+		const int32_t tid = roots[i]->tid;
+		uint32_t at = 0;
+		memset(thread.roots, 0, sizeof(thread.roots));
+		for (; i < count && roots[i]->tid == tid; i++) {
+			if (at < SS_GATHER_PROGRAM_ROOTS)
+				thread.roots[at++] = roots[i]->address;
+		}
+		if (tid > 0)
+			set_element(reader, plan,
+				    ss_gather_key((uint32_t)pid, (uint32_t)tid), &thread);
+	}
+}
+
+/* Removes the elements of a plan that another one does not have. */
+static void remove_elements(const struct ss_sample_reader *reader,
+			    const struct ss_sample_plan *plan,
+			    const struct ss_sample_plan *other)
+{
+	size_t at = 0;
+
+	for (size_t i = 0; i < plan->keys.count; i++) {
+		const uint64_t key = plan->keys.items[i];
+		while (at < other->keys.count && other->keys.items[at] < key)
+			at++;
+		if (at == other->keys.count || other->keys.items[at] != key)
+			(void)ss_bpf_remove_element(reader->maps.threads, &key);
+	}
 }
 
 /* Whether the reader works. */
@@ -273,37 +277,62 @@ static bool is_ready(struct ss_sample_reader *reader)
 	return reader->is_open;
 }
 
-void ss_sample_reader_set(struct ss_sample_reader *reader, uint32_t *handle,
+/* The place of a process; 0: no memory. */
+static uint32_t find_handle(struct ss_sample_reader *reader)
+{
+	uint32_t at = 0;
+
+	while (at < reader->plans.count && reader->plans.items[at])
+		at++;
+	if (at == reader->plans.count && !ss_vector_push(&reader->plans))
+		return 0;
+	reader->plans.items[at] = calloc(1, sizeof(struct ss_sample_plan));
+	return reader->plans.items[at] ? at + 1 : 0;
+}
+
+static void drop(struct ss_sample_reader *reader, uint32_t *handle)
+{
+	static const struct ss_sample_plan none;
+	struct ss_sample_plan **plan = *handle ? &reader->plans.items[*handle - 1] : NULL;
+
+	if (!plan)
+		return;
+	remove_elements(reader, *plan, &none);
+	ss_vector_free(&(*plan)->keys);
+	free(*plan);
+	*plan = NULL;
+	*handle = 0;
+}
+
+void ss_sample_reader_set(struct ss_sample_reader *reader, uint32_t *handle, pid_t pid,
 			  const struct ss_gather_plan *plan)
 {
-	struct ss_sample_plan *known = *handle ? reader->plans.items[*handle - 1] : NULL;
-	uint32_t index = *handle - 1;
-	int errnum = 0;
+	struct ss_sample_plan set = {};
+	uint32_t program;
 
-	if (known && (!plan || !serves(known, plan))) {
-		free_plan(reader, index);
-		known = NULL;
-		*handle = 0;
-	}
-	if (!plan || !is_ready(reader))
+	if (!plan || !is_ready(reader) || !find_program(reader, plan, &program)) {
+		drop(reader, handle);
 		return;
-	*handle = 0;
-	if (!known)
-		errnum = add_plan(reader, plan, &index);
-	if (errnum == 0) {
-		errnum = set_threads(reader, reader->plans.items[index], index, plan);
-		if (errnum)
-			free_plan(reader, index);
 	}
-	reader->errnum = errnum;
-	*handle = errnum ? 0 : index + 1;
+	if (!*handle)
+		*handle = find_handle(reader);
+	if (!*handle)
+		return;
+	struct ss_sample_plan *known = reader->plans.items[*handle - 1];
+	set_elements(reader, pid, program, plan, &set);
+	remove_elements(reader, known, &set);
+	ss_vector_free(&known->keys);
+	*known = set;
 }
 
 void ss_sample_reader_close(struct ss_sample_reader *reader)
 {
-	for (uint32_t i = 0; i < reader->plans.count; i++)
-		free_plan(reader, i);
+	for (uint32_t i = 0; i < reader->plans.count; i++) {
+		uint32_t handle = reader->plans.items[i] ? i + 1 : 0;
+		drop(reader, &handle);
+	}
 	ss_vector_free(&reader->plans);
+	ss_vector_free(&reader->programs);
 	if (reader->is_open)
 		close_parts(reader);
 	*reader = (struct ss_sample_reader){};
@@ -344,23 +373,23 @@ static const uint8_t *find_record(const struct ss_sample_reader *reader,
 }
 
 /* The kernel has written the record before its ring shows the sample. It may overwrite it by now. */
-size_t ss_sample_reader_find(const struct ss_sample_reader *reader,
-			     const struct ss_clock_sample *sample, void *ret)
+bool ss_sample_reader_find(const struct ss_sample_reader *reader,
+			   const struct ss_clock_sample *sample, void *ret,
+			   size_t *ret_size)
 {
 	struct ss_gather_record head;
 	struct ss_gather_record after;
 
 	if (!reader->is_open || sample->cpu < 0 ||
 	    (size_t)sample->cpu >= reader->cpu_count)
-		return 0;
+		return false;
 	const uint8_t *record = find_record(reader, sample, &head);
-	if (!record || head.cut || head.used <= sizeof(head) ||
+	if (!record || head.cut || head.used < sizeof(head) ||
 	    head.used > SS_GATHER_RECORD_SIZE)
-		return 0;
-	memcpy(ret, record + sizeof(head), head.used - sizeof(head));
+		return false;
+	*ret_size = head.used - sizeof(head);
+	memcpy(ret, record + sizeof(head), *ret_size);
 	__atomic_thread_fence(__ATOMIC_ACQUIRE);
 	memcpy(&after, record, sizeof(after));
-	return after.begin == head.begin && after.end == head.begin ?
-		       head.used - sizeof(head) :
-		       0;
+	return after.begin == head.begin && after.end == head.begin;
 }

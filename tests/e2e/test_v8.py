@@ -57,6 +57,15 @@ def show(thread):
 DEPTHS = {"loop": 1, "top": 2, "middle": 3, "leaf": 4, "young": 4, "toJSON": 5, "compare": 5,
           "each": 5}
 INSIDE = {"toJSON": "leaf", "compare": "leaf", "each": "young"}
+LATE = """
+const { Worker } = require("worker_threads");
+function work() { let sum = 0; for (let i = 0; i < 1e5; i++) sum += i % 7; return sum; }
+console.log("ready");
+setInterval(work, 1);
+setTimeout(() => new Worker("function spin() { for (;;) Math.sqrt(Math.random()); } spin();",
+                            { eval: true }), 1000);
+"""
+
 RUNNING = """
 function loop() { for (;;) top(); }
 function top() { let sum = 0; for (let i = 0; i < 2000; i++) sum += middle(i); return sum; }
@@ -281,6 +290,27 @@ class Running(unittest.TestCase):
                                timeout=harness.LIMIT_S)
                 target.stop()
                 self.check_recording(node, target.pid, path)
+
+    @unittest.skipUnless(may_sample_cpus() and harness.may_load_programs(), "bpf(2) is not allowed")
+    def test_recording_of_new_threads(self):
+        """A worker that begins after the recorder has planned what to copy."""
+        for node, options in itertools.product(nodes(), ((), ("--on-cpu", ))):
+            target = Target(self, node, "-e", LATE)
+            self.assertEqual(target.process.stdout.readline(), "ready\n")
+            with tempfile.TemporaryDirectory(prefix="stacksnap-") as directory:
+                path = os.path.join(directory, "recording")
+                subprocess.run([harness.STACKSNAP, "record", "-d", "3", "-o", path, *options,
+                                str(target.pid)], capture_output=True, check=True,
+                               timeout=harness.LIMIT_S)
+                target.stop()
+                named = native = 0
+                for thread, frames, count in harness.report_stacks(path):
+                    names = [frame["name"] for frame in frames]
+                    if thread["tid"] == target.pid or "Builtins_JSEntry" not in names:
+                        continue
+                    named += count * ("spin" in names)
+                    native += count * ("spin" not in names)
+                self.assertGreater(named, 4 * native, options)
 
     def check_recording(self, node, pid, path):
         named = native = 0

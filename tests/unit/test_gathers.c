@@ -37,6 +37,7 @@ static void add_block(struct copies *copies, uint64_t address, const void *bytes
 	copies->sample.copies = copies->bytes;
 	copies->sample.copies_size = copies->size;
 	copies->sample.clock.tid = TID;
+	copies->sample.copied = true;
 }
 
 static void add_node(struct copies *copies, unsigned index, bool last, bool readable)
@@ -54,7 +55,7 @@ static void set_plan(struct ss_gathers *gathers, uint32_t base)
 	struct ss_gather_plan plan = {
 		.size = sizeof(plan),
 		.step_count = 1,
-		.max_nodes = 100,
+		.max_nodes = 1000,
 		.max_bytes = 1 << 16,
 		.max_reads = 100,
 		.steps = { { .base = base,
@@ -183,7 +184,7 @@ static void test_turns(void **state)
 	copies.sample.clock.kernel.rbp = LIST;
 	assert_int_equal(ss_gathers_take(&gathers, &copies.sample), 0);
 	set_plan(&gathers, SS_GATHER_REGISTER);
-	for (int i = 0; i < SS_GATHER_TURNS; i++)
+	for (int i = 0; i < SS_GATHER_TURNS_TAKEN; i++)
 		assert_int_equal(take(&gathers, &copies, values), 1);
 	assert_int_equal(ss_gathers_take(&gathers, &copies.sample), 0);
 	ss_gathers_begin(&gathers);

@@ -106,9 +106,8 @@ static bool wait_for_copies(struct fixture *fixture, unsigned samples)
 			if (sample.tid != gettid() || sample.time_ns < begin_ns)
 				continue;
 			fixture->samples++;
-			fixture->size = ss_sample_reader_find(&fixture->reader, &sample,
-							      fixture->bytes);
-			if (fixture->size > 0)
+			if (ss_sample_reader_find(&fixture->reader, &sample,
+						  fixture->bytes, &fixture->size))
 				return true;
 			if (fixture->samples == samples)
 				return false;
@@ -159,9 +158,8 @@ static int tear_down(void **state)
 /* Skips the test where such programs are not allowed. */
 static void set(struct fixture *fixture, const struct ss_gather_plan *plan)
 {
-	ss_sample_reader_set(&fixture->reader, &fixture->handle, plan);
-	if (plan && !fixture->handle &&
-	    (!fixture->reader.is_open || fixture->reader.errnum == EPERM)) {
+	ss_sample_reader_set(&fixture->reader, &fixture->handle, getpid(), plan);
+	if (plan && !fixture->reader.is_open) {
 		print_message("not allowed: %s\n", strerror(fixture->reader.errnum));
 		skip();
 	}
@@ -251,7 +249,8 @@ static void test_threads(void **state)
 	plan.root_count = 1;
 	set(fixture, &plan);
 	assert_int_equal(fixture->handle, handle);
-	assert_false(wait_for_copies(fixture, 20));
+	assert_true(wait_for_copies(fixture, 100));
+	assert_int_equal(fixture->size, 0);
 	plan.root_count = 2;
 	set(fixture, &plan);
 	assert_true(wait_for_copies(fixture, 100));
@@ -270,10 +269,77 @@ static void test_other_steps(void **state)
 
 	set(fixture, &plan);
 	plan.steps[2].stride = 8;
-	ss_sample_reader_set(&fixture->reader, &fixture->handle, &plan);
+	ss_sample_reader_set(&fixture->reader, &fixture->handle, getpid(), &plan);
 	assert_int_equal(fixture->handle, 0);
-	assert_int_equal(fixture->reader.errnum, EOPNOTSUPP);
 	assert_false(wait_for_copies(fixture, 20));
+}
+
+/* Processes share programs; a plan that is not known is not tried again, and none is if there were too
+   many. */
+static void test_programs(void **state)
+{
+	struct fixture *fixture = *state;
+	struct ss_gather_plan plan = make_plan(1000);
+	uint32_t other = 0;
+
+	set(fixture, &plan);
+	plan = make_plan(2000);
+	ss_sample_reader_set(&fixture->reader, &other, 1, &plan);
+	assert_int_not_equal(other, 0);
+	assert_int_equal(fixture->reader.programs.count, 1);
+	for (int i = 0; i < 3; i++) {
+		plan.steps[2].stride = 8;
+		ss_sample_reader_set(&fixture->reader, &other, 1, &plan);
+		assert_int_equal(other, 0);
+		assert_int_equal(fixture->reader.programs.count, 2);
+	}
+	for (uint32_t i = 2; i < 2 * SS_SAMPLE_PROGRAMS; i++) {
+		plan = make_plan(i);
+		ss_sample_reader_set(&fixture->reader, &other, 1, &plan);
+		assert_int_equal(other != 0, i < SS_SAMPLE_PROGRAMS);
+	}
+	assert_true(wait_for_copies(fixture, 100));
+	assert_non_null(find_block(fixture, &root, sizeof(root)));
+}
+
+static bool make(const struct ss_gather_plan *plan)
+{
+	const struct ss_gather_maps maps = { .record_count = 4 };
+	struct ss_bpf_code code = {};
+	bool made = ss_gather_program_make(&code, &maps, plan, 1);
+
+	ss_bpf_code_deinit(&code);
+	return made;
+}
+
+/* What would take the kernel long to check, or is not known. */
+static void test_shapes(void **state)
+{
+	struct ss_gather_plan plan = make_plan(100);
+
+	(void)state;
+	assert_true(make(&plan));
+	plan.steps[2].max_nodes = 2;
+	assert_false(make(&plan));
+	plan = make_plan(100);
+	for (; plan.step_count <= SS_GATHER_PROGRAM_STEPS; plan.step_count++) {
+		assert_true(make(&plan));
+		plan.steps[plan.step_count] = plan.steps[2];
+	}
+	assert_false(make(&plan));
+	plan = make_plan(100);
+	plan.steps[0].base = SS_GATHER_THREAD_POINTER;
+	assert_false(make(&plan));
+	plan = make_plan(100);
+	plan.steps[0].base = SS_GATHER_REGISTER;
+	plan.steps[0].parent = SS_REG_MAX;
+	assert_false(make(&plan));
+	plan = make_plan(100);
+	plan.steps[1].size = 4097;
+	assert_false(make(&plan));
+	plan = make_plan(100);
+	plan.steps[1].offset = INT64_C(1) << 40;
+	assert_false(make(&plan));
 }
 
 /* Without the clock. */
@@ -285,9 +351,10 @@ static void test_closed(void **state)
 	const struct ss_gather_plan plan = make_plan(100);
 	uint32_t handle = 0;
 
-	ss_sample_reader_set(&reader, &handle, &plan);
+	ss_sample_reader_set(&reader, &handle, getpid(), &plan);
 	assert_int_equal(handle, 0);
-	assert_int_equal(ss_sample_reader_find(&reader, &sample, fixture->bytes), 0);
+	assert_false(
+		ss_sample_reader_find(&reader, &sample, fixture->bytes, &fixture->size));
 	ss_sample_reader_close(&reader);
 }
 
@@ -300,6 +367,8 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_roots, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_threads, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_other_steps, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(test_programs, set_up, tear_down),
+		cmocka_unit_test(test_shapes),
 		cmocka_unit_test_setup_teardown(test_closed, set_up, tear_down),
 	};
 
