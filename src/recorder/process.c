@@ -791,7 +791,7 @@ static void check_stack(const struct ss_sampler *sampler,
 }
 
 /*
- * Threads that the kernel sampled. Whether all are usable: there are no frames of runtimes, the
+ * Threads that the kernel sampled. Whether all are usable: what runtimes need was copied, the
  * whole stack of each was copied, and mappings were those of the capture. These are still there: if
  * the process has mapped nothing since the sample, they were there then.
  */

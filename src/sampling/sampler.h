@@ -9,7 +9,8 @@
  * one that was on a CPU at the tick has the stack of that moment, and one that waits for a CPU
  * since it was preempted has the stack of when it left its last one (target/switch_stacks.h). The
  * others, such as a thread that has just woken up, are captured as above. Of a process with
- * frames of a runtime all are, because what these need is copied during a stop.
+ * frames of a runtime, a sample counts only if the kernel has copied with it what these need
+ * (target/sample_reader.h), and a thread that waits for a CPU is captured.
  *
  * Threads do not stay attached between two ticks: each signal for such a thread would
  * stop it until we wake up and deliver the signal, and no debugger could attach.
@@ -52,7 +53,8 @@ struct ss_sampler {
 	   kept in the arena. */
 	const struct ss_on_cpu_sample *clocked;
 	size_t clocked_count;
-	/* They are used: set by the caller, unless it knows of frames of runtimes. */
+	/* They are used, also without copies of what runtimes need: set by the caller, unless it has a
+	   plan for these. */
 	bool by_kernel;
 	struct ss_switch_stacks switches;
 	SS_VECTOR(struct ss_capture_thread) running; /* by the kernel, in this capture */
