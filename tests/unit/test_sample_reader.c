@@ -224,8 +224,9 @@ static void test_roots(void **state)
 {
 	struct fixture *fixture = *state;
 	struct ss_gather_plan plan = make_plan(100);
-	static const struct root second = { .magic = 2 };
+	static struct root second;
 
+	second.magic = 2; /* now it is in memory */
 	set(fixture, &plan);
 	plan.roots[2] =
 		(struct ss_gather_root){ .address = (uintptr_t)&second, .tid = gettid() };
