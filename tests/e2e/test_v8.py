@@ -310,7 +310,7 @@ class Running(unittest.TestCase):
                         continue
                     named += count * ("spin" in names)
                     native += count * ("spin" not in names)
-                self.assertGreater(named, 4 * native, options)
+                self.assertGreater(named, 2 * native, options)
 
     def check_recording(self, node, pid, path):
         named = native = 0
