@@ -91,6 +91,21 @@ static const char *hint(const struct ss_recorder_summary *s)
 		       "as root, with CAP_PERFMON or with kernel.perf_event_paranoid=0";
 }
 
+static const char *copy_hint(int errnum)
+{
+	switch (errnum) {
+	case EPERM:
+	case EACCES:
+		return "root, or CAP_BPF and CAP_PERFMON";
+	case EMFILE:
+		return "a larger limit of open files (ulimit -Hn)";
+	case ENOMEM:
+		return "512 KiB of memory for each CPU";
+	default:
+		return "Linux 5.11 or later";
+	}
+}
+
 /* Says why functions are missing, or threads were stopped for them. */
 static void write_copies(const struct ss_recorder_summary *s, const char *instead,
 			 FILE *out)
@@ -98,8 +113,8 @@ static void write_copies(const struct ss_recorder_summary *s, const char *instea
 	if (s->copy_errno)
 		(void)fprintf(out,
 			      "; programs in the kernel are not available (bpf: %s), so "
-			      "%s: allowed as root, or with CAP_BPF and CAP_PERFMON",
-			      strerror(s->copy_errno), instead);
+			      "%s: they need %s",
+			      strerror(s->copy_errno), instead, copy_hint(s->copy_errno));
 }
 
 static void write_way_on_cpu(const struct ss_recorder_summary *s, FILE *out)

@@ -321,15 +321,6 @@ static void begin_task(const struct ss_sampled_thread *thread, bool again,
 	task->call.number = -1;
 }
 
-static bool was_on_cpu(const struct ss_sampler *sampler, pid_t tid)
-{
-	for (size_t i = 0; i < sampler->clocked_count; i++) {
-		if (sampler->clocked[i].clock.tid == tid)
-			return true;
-	}
-	return false;
-}
-
 /*
  * Whether a thread that runs now most likely sleeps when others have been copied: it was not on a CPU at
  * the tick, and slept at its last capture, or runs for moments. Threads that wait for the GIL wake
@@ -342,7 +333,7 @@ static bool sleeps_soon(const struct ss_sampler *sampler,
 	return task->phase == SS_TASK_SEEN && task->runs && task->state == 'R' &&
 	       sampler->threads.sampled && !sampler->by_kernel && !sampler->on_cpu &&
 	       (thread->sleeping_call >= 0 || thread->brief) &&
-	       !was_on_cpu(sampler, thread->tid);
+	       !find_clocked(sampler, thread->tid);
 }
 
 /*

@@ -82,31 +82,36 @@ static uint8_t width(unsigned size)
 	return size == sizeof(uint64_t) ? BPF_DW : BPF_W;
 }
 
+/* An instruction that reads or writes memory of the program. */
+static void put_access(struct ss_bpf_code *code, uint8_t kind, unsigned size,
+		       struct bpf_insn insn, int offset)
+{
+	insn.code = kind | BPF_MEM | width(size);
+	insn.off = (int16_t)offset;
+	put(code, insn);
+}
+
 void ss_bpf_read(struct ss_bpf_code *code, uint8_t to, uint8_t base, int offset,
 		 unsigned size)
 {
-	put(code, (struct bpf_insn){ .code = BPF_LDX | BPF_MEM | width(size),
-				     .dst_reg = to & 0xfU,
-				     .src_reg = base & 0xfU,
-				     .off = (int16_t)offset });
+	put_access(code, BPF_LDX, size,
+		   (struct bpf_insn){ .dst_reg = to & 0xfU, .src_reg = base & 0xfU },
+		   offset);
 }
 
 void ss_bpf_write(struct ss_bpf_code *code, uint8_t base, int offset, uint8_t from,
 		  unsigned size)
 {
-	put(code, (struct bpf_insn){ .code = BPF_STX | BPF_MEM | width(size),
-				     .dst_reg = base & 0xfU,
-				     .src_reg = from & 0xfU,
-				     .off = (int16_t)offset });
+	put_access(code, BPF_STX, size,
+		   (struct bpf_insn){ .dst_reg = base & 0xfU, .src_reg = from & 0xfU },
+		   offset);
 }
 
 void ss_bpf_write_value(struct ss_bpf_code *code, uint8_t base, int offset, int32_t value,
 			unsigned size)
 {
-	put(code, (struct bpf_insn){ .code = BPF_ST | BPF_MEM | width(size),
-				     .dst_reg = base & 0xfU,
-				     .off = (int16_t)offset,
-				     .imm = value });
+	put_access(code, BPF_ST, size,
+		   (struct bpf_insn){ .dst_reg = base & 0xfU, .imm = value }, offset);
 }
 
 void ss_bpf_call(struct ss_bpf_code *code, int32_t function)

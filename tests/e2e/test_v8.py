@@ -42,6 +42,13 @@ def snapshot(pid, *options):
     return json.loads(done.stdout)
 
 
+def record(target, seconds, path, options):
+    """Records a target, and ends it."""
+    subprocess.run([harness.STACKSNAP, "record", "-d", seconds, "-o", path, *options,
+                    str(target.pid)], capture_output=True, check=True, timeout=harness.LIMIT_S)
+    target.stop()
+
+
 def javascript(thread):
     return [(f["symbol"], f["file"], f["line"]) for f in thread["frames"]
             if f["kind"] == "javascript"]
@@ -285,10 +292,7 @@ class Running(unittest.TestCase):
             self.assertEqual(target.process.stdout.readline(), "ready\n")
             with tempfile.TemporaryDirectory(prefix="stacksnap-") as directory:
                 path = os.path.join(directory, "recording")
-                subprocess.run([harness.STACKSNAP, "record", "-d", "1", "-o", path, *options,
-                                str(target.pid)], capture_output=True, check=True,
-                               timeout=harness.LIMIT_S)
-                target.stop()
+                record(target, "1", path, options)
                 self.check_recording(node, target.pid, path)
 
     @unittest.skipUnless(may_sample_cpus() and harness.may_load_programs(), "bpf(2) is not allowed")
@@ -299,10 +303,7 @@ class Running(unittest.TestCase):
             self.assertEqual(target.process.stdout.readline(), "ready\n")
             with tempfile.TemporaryDirectory(prefix="stacksnap-") as directory:
                 path = os.path.join(directory, "recording")
-                subprocess.run([harness.STACKSNAP, "record", "-d", "3", "-o", path, *options,
-                                str(target.pid)], capture_output=True, check=True,
-                               timeout=harness.LIMIT_S)
-                target.stop()
+                record(target, "3", path, options)
                 named = native = 0
                 for thread, frames, count in harness.report_stacks(path):
                     names = [frame["name"] for frame in frames]
