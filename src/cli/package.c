@@ -2,6 +2,7 @@
 
 #include <ctype.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -16,7 +17,8 @@
 static const char usr[] = "/usr";
 
 enum {
-	LIST_MAX = 16 << 20, /* bytes; the longest list of Debian 12 has 3 MB */
+	STATUS_BYTES = 64 << 10, /* the longest entry of Debian 12 has some thousand */
+	LIST_MAX = 16 << 20,	 /* bytes; the longest list of Debian 12 has 3 MB */
 	WORD_MAX = 32,
 	WORD_WHOLE = 5, /* letters of a word that is not shortened */
 };
@@ -67,24 +69,72 @@ static bool has_path(const struct ss_buffer *list, const char *path)
 	return false;
 }
 
-static bool is_list(const char *name)
-{
-	size_t size = strlen(name);
-
-	return size > strlen(".list") &&
-	       strcmp(name + size - strlen(".list"), ".list") == 0;
-}
-
 /* Debian builds NAME-dbgsym for every package, except for that of the C library. */
-static char *name_of_debug(const char *list)
+static char *name_of_debug(const char *package)
 {
-	size_t size = SS_MIN(strcspn(list, ":"), strlen(list) - strlen(".list"));
-	bool is_libc = size == strlen("libc6") && memcmp(list, "libc6", size) == 0;
 	char *name;
 
-	if (asprintf(&name, "%.*s-%s", (int)size, list, is_libc ? "dbg" : "dbgsym") < 0)
+	if (asprintf(&name, "%s-%s", package,
+		     strcmp(package, "libc6") == 0 ? "dbg" : "dbgsym") < 0)
 		return NULL;
 	return name;
+}
+
+/* The file with an entry for each package, of which a part is in memory. It has megabytes, but
+   to list the directory takes five times as long. */
+struct status {
+	int fd;
+	bool at_end;
+	size_t at; /* the next entry, behind "Package: " */
+	size_t size;
+	char bytes[STATUS_BYTES + 1];
+};
+
+static const char separator[] = "\n\nPackage: ";
+
+static void fill(struct status *status)
+{
+	status->size -= status->at;
+	memmove(status->bytes, status->bytes + status->at, status->size);
+	status->at = 0;
+	ssize_t n = read(status->fd, status->bytes + status->size,
+			 STATUS_BYTES - status->size);
+	status->at_end = n <= 0;
+	status->size += n > 0 ? (size_t)n : 0;
+}
+
+/* Begins at the first entry. */
+static void rewind_status(struct status *status)
+{
+	status->at_end = lseek(status->fd, 0, SEEK_SET) != 0;
+	status->at = 0;
+	/* The first entry has a separator as the others have. */
+	memcpy(status->bytes, "\n\n", 2);
+	status->size = 2;
+	fill(status);
+}
+
+/* Returns the next entry, which begins with the package's name; of one that does not fit, the
+   beginning. NULL: there is none. */
+static char *next_entry(struct status *status)
+{
+	char *next;
+
+	while (!(next = memmem(status->bytes + status->at, status->size - status->at,
+			       separator, strlen(separator))) &&
+	       !status->at_end && (status->at || status->size < STATUS_BYTES))
+		fill(status);
+	if (!next && status->at == status->size)
+		return NULL;
+	char *entry = status->bytes + status->at;
+	if (!next) {
+		status->at = status->size;
+		status->bytes[status->size] = '\0';
+		return entry;
+	}
+	*next = '\0';
+	status->at = (size_t)(next - status->bytes) + strlen(separator);
+	return entry;
 }
 
 /* A query in progress. */
@@ -94,23 +144,6 @@ struct search {
 	char word[WORD_MAX];
 	bool all; /* search unlikely lists as well */
 };
-
-struct database {
-	DIR *directory;
-	struct ss_buffer names; /* of the lists, NUL-terminated each */
-	struct ss_buffer list;	/* the current one */
-	struct search *searches;
-	size_t count;
-};
-
-static void database_deinit(struct database *database)
-{
-	if (database->directory)
-		(void)closedir(database->directory); /* only read from */
-	ss_buffer_deinit(&database->names);
-	ss_buffer_deinit(&database->list);
-	free(database->searches);
-}
 
 static void begin_search(struct search *search, struct ss_package_query *query)
 {
@@ -124,10 +157,68 @@ static void begin_search(struct search *search, struct ss_package_query *query)
 	set_word(path, search->word);
 }
 
-/* Searches a list for what is not found yet, if it is likely or not to have it. Returns whether
-   something is left to be found. */
-static bool search_list(struct database *database, const char *name, bool likely)
+struct database {
+	int directory;
+	struct status *status;
+	struct ss_buffer list; /* the current one */
+	struct search *searches;
+	size_t count;
+};
+
+static void database_deinit(struct database *database)
 {
+	close_cleanup(&database->directory);
+	if (database->status)
+		close_cleanup(&database->status->fd);
+	free(database->status);
+	ss_buffer_deinit(&database->list);
+	free(database->searches);
+}
+
+static bool database_init(struct database *database, const char *path,
+			  struct ss_package_query *queries, size_t count)
+{
+	*database = (struct database){
+		.directory = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC),
+		.status = malloc(sizeof(*database->status)),
+		.searches = calloc(count + 1, sizeof(*database->searches)),
+		.count = count,
+	};
+	if (!database->status)
+		return false;
+	database->status->fd =
+		openat(database->directory, "status", O_RDONLY | O_CLOEXEC);
+	if (!database->searches)
+		return false;
+	for (size_t i = 0; i < count; i++)
+		begin_search(&database->searches[i], &queries[i]);
+	return database->status->fd >= 0;
+}
+
+/* A package of which several architectures can be installed has one list for each:
+   NAME:ARCHITECTURE.list. */
+static bool read_list(struct database *database, const char *name, const char *fields)
+{
+	static const char key[] = "\nArchitecture: ";
+	const char *architecture = strstr(fields, key);
+	char path[PATH_MAX];
+
+	(void)snprintf(path, sizeof(path), "info/%s.list", name);
+	if (ss_io_read_path(database->directory, path, LIST_MAX, &database->list) == 0)
+		return true;
+	if (!architecture)
+		return false;
+	architecture += strlen(key);
+	(void)snprintf(path, sizeof(path), "info/%s:%.*s.list", name,
+		       (int)strcspn(architecture, "\n"), architecture);
+	return ss_io_read_path(database->directory, path, LIST_MAX, &database->list) == 0;
+}
+
+/* Searches the list of a package for what is not found yet, if it is likely or not to have it.
+   Returns whether something is left to be found. */
+static bool search_package(struct database *database, char *entry, bool likely)
+{
+	const char *name = strsep(&entry, "\n");
 	bool is_read = false;
 	bool left = false;
 
@@ -139,8 +230,7 @@ static bool search_list(struct database *database, const char *name, bool likely
 		left = true;
 		if (is_likely(name, search->path, search->word) != likely)
 			continue;
-		if (!is_read && ss_io_read_path(dirfd(database->directory), name,
-						LIST_MAX, &database->list) != 0)
+		if (!is_read && !read_list(database, name, entry ?: ""))
 			return true;
 		is_read = true;
 		if (has_path(&database->list, search->path))
@@ -149,13 +239,15 @@ static bool search_list(struct database *database, const char *name, bool likely
 	return left;
 }
 
-static void search_unlikely(struct database *database)
+/* The same for all packages. */
+static bool search_all(struct database *database, bool likely)
 {
-	const char *at = database->names.bytes;
-	const char *end = at ? at + database->names.size : NULL;
+	bool left = true;
 
-	while (at < end && search_list(database, at, false))
-		at += strlen(at) + 1;
+	rewind_status(database->status);
+	for (char *entry; left && (entry = next_entry(database->status));)
+		left = search_package(database, entry, likely);
+	return left;
 }
 
 uint64_t ss_packages_version(const char *database)
@@ -171,23 +263,9 @@ uint64_t ss_packages_version(const char *database)
 void ss_packages_find_debug(const char *path, struct ss_package_query *queries,
 			    size_t count)
 {
-	__attribute__((cleanup(database_deinit))) struct database database = {
-		.directory = ss_io_open_directory(AT_FDCWD, path),
-		.searches = calloc(count + 1, sizeof(*database.searches)),
-		.count = count,
-	};
+	_cleanup_(database_deinit) struct database database;
 
-	if (!database.directory || !database.searches || count == 0)
-		return;
-	for (size_t i = 0; i < count; i++)
-		begin_search(&database.searches[i], &queries[i]);
-	bool left = true;
-	for (const struct dirent *entry; left && (entry = readdir(database.directory));) {
-		if (!is_list(entry->d_name))
-			continue;
-		left = search_list(&database, entry->d_name, true);
-		ss_buffer_add(&database.names, entry->d_name, strlen(entry->d_name) + 1);
-	}
-	if (left && !database.names.failed)
-		search_unlikely(&database);
+	if (database_init(&database, path, queries, count) && count &&
+	    search_all(&database, true))
+		(void)search_all(&database, false);
 }

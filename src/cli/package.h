@@ -8,8 +8,9 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* For each package there is a list of its files here: NAME[:ARCHITECTURE].list */
-#define SS_PACKAGE_DATABASE "/var/lib/dpkg/info"
+/* The file "status" has an entry for each package, and "info" a list of its files:
+   NAME[:ARCHITECTURE].list */
+#define SS_PACKAGE_DATABASE "/var/lib/dpkg"
 
 struct ss_package_query {
 	const char *path; /* of a file; or "", which has no package */

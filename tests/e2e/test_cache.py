@@ -67,7 +67,7 @@ class Cache(EndToEnd):
 
     def test_package(self):
         """The package that has missing names is found once, and then in the cache."""
-        if not os.path.exists("/var/lib/dpkg/info"):
+        if not os.path.exists("/var/lib/dpkg/status"):
             self.skipTest("no packages of Debian")
         target = self.start_command(["sh", "-c", "echo ready; exec sleep 600"])
         wait_until(lambda: "sleep" in os.readlink("/proc/%d/exe" % target.pid)

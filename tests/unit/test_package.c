@@ -1,10 +1,12 @@
 #include <setjmp.h>
 #include <stdarg.h>
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <cmocka.h>
@@ -14,45 +16,96 @@
 
 static char directory[] = "/tmp/stacksnap-package-XXXXXX";
 
-static const char *const lists[][2] = {
-	{ "libc6:amd64.list", "/.\n/lib\n/lib/x86_64-linux-gnu/libc.so.6\n" },
-	{ "mariadb-server-core.list",
+/* Files of the database: their names, and what is in them. */
+static const char *const files[][2] = {
+	{ "info/libc6:amd64.list", "/.\n/lib\n/lib/x86_64-linux-gnu/libc.so.6\n" },
+	{ "info/mariadb-server-core.list",
 	  "/.\n/usr\n/usr/sbin/mariadbd\n/usr/sbin/mysqld\n" },
-	{ "openjdk.list", "/.\n/opt/usr/share/shop/shop\n/usr/lib/jvm/17/lib/libjvm.so\n/"
-			  "opt/other/libjvm.so" },
-	{ "libjvm-decoy.list", "/usr/lib/jvm/17/lib/libjvm.so.debug\n" },
-	{ "libjvm.conffiles", "/usr/lib/jvm/17/lib/libjvm.so\n" },
-	{ "empty.list", "" },
+	{ "info/openjdk.list",
+	  "/.\n/opt/usr/share/shop/shop\n/usr/lib/jvm/17/lib/libjvm.so\n/"
+	  "opt/other/libjvm.so" },
+	{ "info/libjvm-decoy.list", "/usr/lib/jvm/17/lib/libjvm.so.debug\n" },
+	{ "info/libjvm-unknown.list", "/usr/lib/jvm/17/lib/libjvm.so\n" },
+	{ "info/empty.list", "" },
 };
 
-static void path_of(size_t index, char path[200])
+/* Entries as in the status file; the first one is at its beginning. */
+static const char *const entries[] = {
+	"libc6\nStatus: install ok installed\nArchitecture: i386\nVersion: 2.36\n",
+	"libc6\nStatus: install ok installed\nArchitecture: amd64\nVersion: 2.36\n",
+	"libjvm-decoy\nStatus: install ok installed\nDescription: decoy\n Package: "
+	"mysqld\n",
+	"removed\nStatus: deinstall ok config-files\nArchitecture: all\n",
+	"empty\nStatus: install ok installed\nArchitecture: all\n",
+	"mariadb-server-core\nStatus: install ok installed\nArchitecture: amd64\n",
+	"openjdk", /* at the end */
+};
+
+/* Text of package descriptions, so that the status file is read in parts. */
+static void add_text(FILE *file, size_t size)
 {
-	(void)snprintf(path, 200, "%s/%s", directory, lists[index][0]);
+	for (size_t i = 0; i < size; i += 10)
+		(void)fputs(" filler\n .", file);
+	(void)fputs("\n", file);
+}
+
+static bool write_status(FILE *file)
+{
+	for (size_t i = 0; i < SS_ARRAY_SIZE(entries); i++) {
+		bool is_last = i == SS_ARRAY_SIZE(entries) - 1;
+		(void)fprintf(file, "%sPackage: %s", i ? "\n" : "", entries[i]);
+		/* The third one is longer than what is read at a time. */
+		if (!is_last)
+			add_text(file, i == 2 ? 200000 : 12345 * i);
+	}
+	return !ferror(file);
+}
+
+static void path_of(const char *name, char path[200])
+{
+	(void)snprintf(path, 200, "%s/%s", directory, name);
+}
+
+static FILE *create(const char *name)
+{
+	char path[200];
+
+	path_of(name, path);
+	return fopen(path, "w");
 }
 
 static int make_database(void **state)
 {
+	char path[200];
+
 	(void)state;
 	if (!mkdtemp(directory))
 		return -1;
-	for (size_t i = 0; i < SS_ARRAY_SIZE(lists); i++) {
-		char path[200];
-		path_of(i, path);
-		FILE *file = fopen(path, "w");
-		if (!file || fputs(lists[i][1], file) < 0 || fclose(file) != 0)
+	path_of("info", path);
+	if (mkdir(path, 0700) != 0)
+		return -1;
+	for (size_t i = 0; i < SS_ARRAY_SIZE(files); i++) {
+		FILE *file = create(files[i][0]);
+		if (!file || fputs(files[i][1], file) < 0 || fclose(file) != 0)
 			return -1;
 	}
-	return 0;
+	FILE *status = create("status");
+	return status && write_status(status) && fclose(status) == 0 ? 0 : -1;
 }
 
 static int remove_database(void **state)
 {
+	char path[200];
+
 	(void)state;
-	for (size_t i = 0; i < SS_ARRAY_SIZE(lists); i++) {
-		char path[200];
-		path_of(i, path);
+	for (size_t i = 0; i < SS_ARRAY_SIZE(files); i++) {
+		path_of(files[i][0], path);
 		(void)unlink(path);
 	}
+	path_of("info", path);
+	(void)rmdir(path);
+	path_of("status", path);
+	(void)unlink(path);
 	return rmdir(directory);
 }
 
