@@ -12,6 +12,7 @@ enum {
 	BATCH = 1024,	 /* symbols read at once */
 	SMALL = BATCH,	 /* symbols; a whole table is as fast */
 	KEPT_MAX = 8192, /* usually some dozens */
+	CANDIDATES_MAX = 8 * KEPT_MAX,
 	NAME_PART = 128, /* most names are shorter */
 	NAMES_MAX = 4 << 20,
 	FIRST_TRIES = 64,
@@ -39,6 +40,8 @@ struct reader {
 	/* For each address where the last symbol at or before it begins. NONE until it is
 	   known, 0 if there is none. */
 	uint64_t *starts;
+	/* Of all symbols, in their order: the first ones, and those that may be wanted. */
+	SS_VECTOR(Elf64_Sym) candidates;
 	/* Both, ascending: symbols that cover one of these are kept. */
 	uint64_t *all;
 	struct places *all_places;
@@ -52,6 +55,7 @@ static void reader_deinit(struct reader *reader)
 {
 	free(reader->addresses);
 	free(reader->starts);
+	ss_vector_free(&reader->candidates);
 	free(reader->all);
 	free(reader->all_places);
 	ss_vector_free(&reader->kept);
@@ -92,13 +96,48 @@ static size_t find(const struct places *places, uint64_t start)
 	return from + ss_lower_bound(count, i, items[from + i] < start);
 }
 
-static void note_start(struct reader *reader, const Elf64_Sym *symbol)
+static bool covers(const Elf64_Sym *symbol, uint64_t address)
+{
+	return address >= symbol->st_value &&
+	       address - symbol->st_value < symbol->st_size;
+}
+
+/* Drops the last candidates before an address that are not wanted, now that a later symbol
+   begins there. Tables are often sorted: all would be candidates. */
+static void drop_passed(struct reader *reader, size_t at)
+{
+	while (reader->candidates.count > FIRST_TRIES) {
+		const Elf64_Sym *last =
+			&reader->candidates.items[reader->candidates.count - 1];
+		if (find(reader->addresses, last->st_value) != at ||
+		    covers(last, reader->starts[at]))
+			return;
+		reader->candidates.count--;
+	}
+}
+
+/* A symbol between two addresses is wanted if none that begins later is between them, or if it
+   covers where the last one begins. One that covers the start of a symbol behind
+   the address covers the address, too, and thus the start before it. */
+static void note(struct reader *reader, const Elf64_Sym *symbol)
 {
 	size_t at = find(reader->addresses, symbol->st_value);
+	bool before = at < reader->addresses->count;
+	uint64_t start = before ? reader->starts[at] : NONE;
 
-	if (at < reader->addresses->count &&
-	    (reader->starts[at] == NONE || reader->starts[at] < symbol->st_value))
+	if (before && (start == NONE || start < symbol->st_value)) {
 		reader->starts[at] = symbol->st_value;
+		drop_passed(reader, at);
+	} else if (reader->candidates.count >= FIRST_TRIES &&
+		   !(before && (start == symbol->st_value || covers(symbol, start)))) {
+		return;
+	}
+	Elf64_Sym *candidate = reader->candidates.count < CANDIDATES_MAX ?
+				       ss_vector_push(&reader->candidates) :
+				       NULL;
+	if (candidate)
+		*candidate = *symbol;
+	reader->unusual = !candidate;
 }
 
 /* An address without a start in the gap before it has that of the one before. */
@@ -182,15 +221,12 @@ static void keep_if_wanted(struct reader *reader, const Elf64_Sym *symbol)
 
 	if (first && reader->tries++ == FIRST_TRIES)
 		reader->unusual = true;
-	else if (first || starts ||
-		 (reaches && all->items[at] - symbol->st_value < symbol->st_size))
+	else if (first || starts || (reaches && covers(symbol, all->items[at])))
 		keep(reader, symbol, starts);
 }
 
-typedef void visitor(struct reader *reader, const Elf64_Sym *symbol);
-
-/* Visits all symbols but the first, which is not one. */
-static bool visit(struct reader *reader, visitor *see)
+/* Notes all symbols but the first, which is not one. */
+static bool read_symbols(struct reader *reader)
 {
 	_cleanup_free_ Elf64_Sym *batch = malloc(BATCH * sizeof(*batch));
 	uint64_t count = reader->symbols->sh_size / sizeof(*batch);
@@ -203,10 +239,19 @@ static bool visit(struct reader *reader, visitor *see)
 			return false;
 		for (uint64_t i = 0; i < size && !reader->unusual; i++) {
 			if (reader->excerpt->accepts(&batch[i], reader->names->sh_size))
-				see(reader, &batch[i]);
+				note(reader, &batch[i]);
 		}
 	}
 	return batch && !reader->unusual;
+}
+
+static bool keep_wanted(struct reader *reader)
+{
+	if (!ss_vector_push(&reader->kept))
+		return false;
+	for (size_t i = 0; i < reader->candidates.count && !reader->unusual; i++)
+		keep_if_wanted(reader, &reader->candidates.items[i]);
+	return !reader->unusual && reader->kept.count > 1;
 }
 
 /* Whether a section is in the file as it is. */
@@ -241,12 +286,10 @@ bool ss_table_read_excerpt(const struct ss_elf *elf, uint32_t type,
 	    reader.symbols->sh_size < SMALL * sizeof(Elf64_Sym) ||
 	    !is_plain(elf, reader.symbols) || !is_plain(elf, reader.names))
 		return false;
-	if (excerpt->count == 0 || !prepare(&reader) || !visit(&reader, note_start))
+	if (excerpt->count == 0 || !prepare(&reader) || !read_symbols(&reader))
 		return false;
 	fill_starts(&reader);
-	if (!merge(&reader))
-		return false;
-	if (!ss_vector_push(&reader.kept) || !visit(&reader, keep_if_wanted))
+	if (!merge(&reader) || !keep_wanted(&reader))
 		return false;
 	*ret = (struct ss_table){ .symbols = reader.kept.items,
 				  .count = reader.kept.count,

@@ -1,7 +1,7 @@
 /*
  * The symbols of a large table that can be found at given addresses. To copy and sort all
  * symbols of a program takes milliseconds, and a snapshot needs a few dozen. The table is read
- * in parts, twice, and only names of what is kept are read.
+ * in parts, and only names of what is kept are read.
  *
  * For these addresses a search of the excerpt finds what a search of the whole table finds.
  * It has
