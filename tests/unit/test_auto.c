@@ -87,6 +87,24 @@ static bool has_schedstat(void)
 static const struct ss_capture_options automatic = { .size = sizeof(automatic),
 						     .mode = SS_MODE_AUTO };
 
+/* A capture of one moment with so many stops. On a machine under load a thread may not stop in time, and is
+   copied later; and a sleeper may not sleep yet. */
+static struct ss_capture *
+take_atomic(pid_t child, const struct ss_capture_options *options, unsigned stops)
+{
+	enum ss_error_code code = SS_ERROR_SYSTEM;
+	struct ss_capture *capture = take(child, options, &code);
+
+	for (int i = 1;
+	     i < TRIES && capture &&
+	     (!capture->process.consistent || capture->process.threads_stopped != stops);
+	     i++) {
+		ss_capture_free(capture);
+		capture = take(child, options, &code);
+	}
+	return capture;
+}
+
 static void test_sleepers_are_not_stopped(void **state)
 {
 	pid_t child = start(sleepers);
@@ -142,7 +160,7 @@ static void test_listed_threads_are_stopped(void **state)
 	qsort(listed, 3, sizeof(*listed), compare_pids);
 	options.stop = listed;
 	options.stop_count = 3;
-	struct ss_capture *capture = take(child, &options, &code);
+	struct ss_capture *capture = take_atomic(child, &options, 2);
 	assert_non_null(capture);
 	assert_int_equal(capture->process.threads_stopped, 2);
 	assert_true(capture->process.consistent);
@@ -160,21 +178,12 @@ static void test_listed_threads_are_stopped(void **state)
 static void test_running_threads_are_stopped(void **state)
 {
 	pid_t child = start(spinner_and_sleepers);
-	enum ss_error_code code = SS_ERROR_SYSTEM;
 
 	(void)state;
 	if (!has_schedstat())
 		skip();
 	await_call(child, SYS_pause, 1);
-	struct ss_capture *capture = take(child, &automatic, &code);
-	/* It takes long to stop where others run, too; and a sleeper may not sleep yet. */
-	for (int i = 1;
-	     i < TRIES && capture &&
-	     (!capture->process.consistent || capture->process.threads_stopped != 1);
-	     i++) {
-		ss_capture_free(capture);
-		capture = take(child, &automatic, &code);
-	}
+	struct ss_capture *capture = take_atomic(child, &automatic, 1);
 	assert_non_null(capture);
 	assert_int_equal(capture->process.threads_stopped, 1);
 	assert_true(capture->process.consistent);
