@@ -226,8 +226,7 @@ static void search_process(struct search *s, pid_t pid)
 	DIR *dir = ss_io_open_directory(s->target->procfs_fd, path);
 	int errnum = errno;
 	if (!dir) {
-		s->incomplete |= errnum == EACCES ||
-				 errnum == EPERM; /* otherwise it has ended */
+		s->incomplete |= errnum != ENOENT && errnum != ESRCH; /* it has ended */
 		return;
 	}
 	for (const struct dirent *entry; (entry = readdir(dir));) {
@@ -260,6 +259,8 @@ static void list_processes(struct search *s)
 	}
 	if (dir)
 		(void)closedir(dir); /* only read from */
+	else
+		s->incomplete = true;
 	if (s->pids.count > 1)
 		qsort(s->pids.items, s->pids.count, sizeof(pid_t), compare_pids);
 }
@@ -479,6 +480,13 @@ void ss_holders_confirm(struct ss_facts *facts, const struct ss_target *target,
 	ss_buffer_deinit(&s.text);
 }
 
+/* Whether a process may have that end open that was not found. A named pipe is open before the call that opens
+   it returns the descriptor; until then no process has one. */
+static bool may_have_more(const struct search *s, const struct peer_end *item)
+{
+	return s->incomplete || (!item->link && item->fact->holder_count == 0);
+}
+
 /* again: those that were taken over from the previous capture, instead of the others */
 static void find(struct ss_facts *facts, const struct ss_target *target, bool again)
 {
@@ -507,7 +515,8 @@ static void find(struct ss_facts *facts, const struct ss_target *target, bool ag
 		search_others(&s);
 		add_ours(&s);
 		for (size_t i = 0; i < s.items.count; i++)
-			s.items.items[i].fact->holders_truncated |= s.incomplete;
+			s.items.items[i].fact->holders_truncated |=
+				may_have_more(&s, &s.items.items[i]);
 	}
 	ss_vector_free(&s.items);
 	ss_vector_free(&s.pids);
