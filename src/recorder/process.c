@@ -77,6 +77,7 @@ void ss_recorder_process_free(struct ss_recorder_process *process)
 		return;
 	if (process->reader)
 		ss_sample_reader_set(process->reader, &process->sample_plan, 0, NULL);
+	free(process->plan);
 	ss_sampler_deinit(&process->sampler);
 	/* Cannot fail: nothing is added. */
 	(void)ss_module_set_update(&process->modules, NULL, forget_module, process);
@@ -264,7 +265,7 @@ static void end_process(struct ss_recorder_process *process)
 	ss_gathers_deinit(&process->sampler.gathers);
 	if (process->reader)
 		ss_sample_reader_set(process->reader, &process->sample_plan, 0, NULL);
-	process->planned = false;
+	free(take_ptr(process->plan));
 	process->sampler.by_kernel = process->feed && !process->sampler.on_cpu;
 	/* The new program may have overwritten it. */
 	ss_recorder_perf_map_deinit(&process->perf_map);
@@ -305,6 +306,56 @@ static void end_threads(struct ss_recorder_process *process)
 	}
 }
 
+static bool is_in_namespace(const struct ss_recorder_process *process)
+{
+	return process->inner_pid != process->target->pid;
+}
+
+/* The id of a thread in its innermost pid namespace; 0: not known. */
+static pid_t inner_tid_of(struct ss_recorder_process *process,
+			  struct ss_sampled_thread *sampled)
+{
+	if (!is_in_namespace(process))
+		return sampled->tid;
+	if (sampled->inner_tid == 0) {
+		sampled->inner_tid =
+			ss_wait_facts_inner_tid(&process->sampler, sampled->tid);
+		process->has_new_ids |= sampled->inner_tid > 0;
+	}
+	return sampled->inner_tid;
+}
+
+/* A thread that was seen before, by that id. */
+static struct ss_sampled_thread *find_inner(const struct ss_recorder_process *process,
+					    pid_t tid)
+{
+	const struct ss_thread_list *list = &process->sampler.threads;
+
+	if (!is_in_namespace(process))
+		return ss_thread_list_find(list, tid);
+	for (size_t i = 0; tid > 0 && i < list->items.count; i++) {
+		struct ss_sampled_thread *thread = &list->items.items[i];
+		if (thread->inner_tid == tid && thread->state != SS_THREAD_GONE)
+			return thread;
+	}
+	return NULL;
+}
+
+/* Runtimes know their threads by these ids. */
+static void find_inner_tids(struct ss_recorder_process *process,
+			    struct ss_capture *capture)
+{
+	if (!is_in_namespace(process))
+		return;
+	for (size_t i = 0; i < capture->threads.count; i++) {
+		struct ss_capture_thread *thread = &capture->threads.items[i];
+		struct ss_sampled_thread *sampled =
+			ss_thread_list_find(&process->sampler.threads, thread->tid);
+		if (sampled)
+			thread->inner_tid = inner_tid_of(process, sampled);
+	}
+}
+
 /* Defines a new thread, or a new name of a known one. */
 static struct ss_recorder_thread *define_thread(struct ss_recorder_process *process,
 						const struct ss_sampled_thread *sampled)
@@ -321,10 +372,6 @@ static struct ss_recorder_thread *define_thread(struct ss_recorder_process *proc
 			return NULL;
 		thread->tid = sampled->tid;
 		thread->call = SS_ID_NONE;
-		thread->inner_tid = sampled->tid;
-		if (process->inner_pid != process->target->pid)
-			thread->inner_tid =
-				ss_wait_facts_inner_tid(&process->sampler, sampled->tid);
 		/* A sample of a CPU stands for the time before it, also the first one. */
 		thread->counted_ns = sampled->run_ns;
 		if (process->sampled)
@@ -553,7 +600,7 @@ static bool is_unread(const struct ss_recorder_process *process,
 static bool lacks_functions(const struct ss_recorder_process *process,
 			    const struct ss_sampled_thread *sampled)
 {
-	return process->planned && !sampled->slept && !sampled->copied;
+	return process->plan && !sampled->slept && !sampled->copied;
 }
 
 /* Records the stack of one thread, or requests another capture of it. False: no
@@ -631,37 +678,10 @@ static struct ss_error *take_threads(struct ss_recorder_process *process,
 
 /* Waits ----------------------------------------------------------------- */
 
-static const struct ss_sampled_thread *find_inner(struct ss_recorder_process *process,
-						  pid_t tid)
-{
-	if (process->inner_pid == process->target->pid)
-		return ss_thread_list_find(&process->sampler.threads, tid);
-	for (size_t i = 0; i < process->threads.count; i++) {
-		const struct ss_recorder_thread *thread = &process->threads.items[i];
-		if (thread->tid && thread->inner_tid == tid)
-			return ss_thread_list_find(&process->sampler.threads,
-						   thread->tid);
-	}
-	return NULL;
-}
-
-static pid_t inner_tid_of(const struct ss_recorder_process *process,
-			  const struct ss_sampled_thread *sampled)
-{
-	const struct ss_recorder_thread *thread =
-		sampled->slot < process->threads.count ?
-			&process->threads.items[sampled->slot] :
-			NULL;
-
-	if (thread && thread->tid == sampled->tid)
-		return thread->inner_tid;
-	return process->inner_pid == process->target->pid ? sampled->tid : 0;
-}
-
 static bool find_thread(void *data, pid_t tid, bool inner, struct ss_thread *ret)
 {
 	struct ss_recorder_process *process = data;
-	const struct ss_sampled_thread *sampled =
+	struct ss_sampled_thread *sampled =
 		inner ? find_inner(process, tid) :
 			ss_thread_list_find(&process->sampler.threads, tid);
 
@@ -860,10 +880,38 @@ static void plan_samples(struct ss_recorder_process *process,
 			     &checked);
 }
 
-/* What is copied with the stacks of threads from now on. One that is not valid copies nothing. */
-static void set_plan(struct ss_recorder_process *process,
-		     const struct ss_gather_plan *plan)
+/* Whether there is a plan that must be set: a new one, or one for threads whose ids are known by now. */
+static bool take_plan(struct ss_recorder_process *process,
+		      const struct ss_unwound *unwound)
 {
+	if (unwound->has_plan && !process->plan)
+		process->plan = malloc(sizeof(*process->plan));
+	if (unwound->has_plan && process->plan)
+		*process->plan = unwound->plan;
+	return process->plan && (unwound->has_plan || process->has_new_ids);
+}
+
+/* The plan has the ids of threads in their pid namespace. Of those that were not seen yet, they are not known:
+   it is set again when there are more. */
+static void translate_roots(struct ss_recorder_process *process,
+			    struct ss_gather_plan *plan)
+{
+	process->has_new_ids = false;
+	for (size_t i = 0; i < plan->root_count && i < SS_GATHER_ROOTS_MAX; i++) {
+		const struct ss_sampled_thread *sampled =
+			find_inner(process, plan->roots[i].tid);
+		plan->roots[i].tid = sampled ? sampled->tid : 0;
+	}
+}
+
+/* What is copied with the stacks of threads from now on. One that is not valid copies nothing. */
+static void set_plan(struct ss_recorder_process *process)
+{
+	struct ss_gather_plan translated = *process->plan;
+	const struct ss_gather_plan *plan = &translated;
+
+	if (is_in_namespace(process))
+		translate_roots(process, &translated);
 	struct ss_error *error = ss_gathers_set(&process->sampler.gathers, plan);
 
 	if (process->reader && error)
@@ -885,6 +933,7 @@ static struct ss_error *take_capture(struct ss_recorder_process *process,
 
 	if (!track(process, tick))
 		return ss_error_no_memory();
+	find_inner_tids(process, tick->capture);
 	const struct ss_unwinder_runtimes runtimes = {
 		.gathers = &sampler->gathers,
 		.memory = &sampler->space.memory,
@@ -897,11 +946,10 @@ static struct ss_error *take_capture(struct ss_recorder_process *process,
 					     tick->capture, &runtimes, &result.unwound),
 			  &error))
 		return error;
-	const bool first_plan = result.unwound->has_plan && !process->planned;
-	if (result.unwound->has_plan)
-		set_plan(process, &result.unwound->plan);
-	process->planned |= result.unwound->has_plan;
-	sampler->by_kernel = process->feed && !process->planned;
+	const bool first_plan = result.unwound->has_plan && !process->plan;
+	if (take_plan(process, result.unwound))
+		set_plan(process);
+	sampler->by_kernel = process->feed && !process->plan;
 	if (process->feed && !ss_load_feed_read(process->feed))
 		return ss_error_no_memory();
 	check_frames(process, tick->capture, result.unwound, &check);
@@ -1172,8 +1220,8 @@ static struct ss_error *unwind_samples(struct ss_recorder_process *process,
 		.gathers = &sampler->gathers,
 		.memory = &sampler->space.memory,
 	};
-	_cleanup_free_ struct ss_gather_plan *plan = NULL;
 	struct ss_error *error = NULL;
+	bool planned = false;
 	bool changed = false;
 
 	for (int i = 0; i < CAPTURES_MAX; i++) {
@@ -1185,10 +1233,7 @@ static struct ss_error *unwind_samples(struct ss_recorder_process *process,
 						     &unwound),
 				  &error))
 			return error;
-		if (unwound->has_plan && !plan)
-			plan = malloc(sizeof(*plan));
-		if (unwound->has_plan && plan)
-			*plan = unwound->plan;
+		planned |= take_plan(process, unwound);
 		error = ss_sampler_confirm(sampler, check_mappings(process, unwound),
 					   tick, &result->stale);
 		if (error || tick->change >= SS_ADDRESS_SPACE_REPLACED)
@@ -1204,8 +1249,8 @@ static struct ss_error *unwind_samples(struct ss_recorder_process *process,
 			return ss_error_no_memory();
 	}
 	/* Not before: it drops the turns. */
-	if (plan)
-		set_plan(process, plan);
+	if (planned)
+		set_plan(process);
 	for (size_t i = 0; changed && i < result->capture->threads.count; i++) {
 		const struct ss_unwound *unwound = result->unwound;
 		struct ss_sampled_thread *sampled = ss_thread_list_find(
@@ -1229,6 +1274,7 @@ static struct ss_error *take_samples(struct ss_recorder_process *process,
 		return ss_error_no_memory();
 	if (!tick->capture)
 		return NULL;
+	find_inner_tids(process, tick->capture);
 	struct ss_error *error = unwind_samples(process, tick, &result);
 	if (error || process->lost || !result.unwound ||
 	    tick->change >= SS_ADDRESS_SPACE_REPLACED)

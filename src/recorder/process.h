@@ -27,7 +27,6 @@ struct ss_recorder_thread {
 	uint64_t counted_ns;	   /* time on a CPU that samples account for */
 	uint64_t counted_ready_ns; /* waiting for one, likewise */
 	char name[SS_COMM_MAX];
-	pid_t inner_tid; /* in its innermost pid namespace; 0: not known */
 	struct ss_recorder_wait wait;
 	bool queued; /* in pending */
 	/* CLOCK_MONOTONIC; when its stack was first unreadable, or in its current sleep on a stack
@@ -41,8 +40,10 @@ struct ss_recorder_process {
 	struct ss_target *target;
 	bool owned; /* the target is closed with the process */
 	bool ended;
-	bool lost;    /* the unwinder failed in this tick */
-	bool planned; /* the unwinder has planned what runtimes need with the stacks */
+	bool lost; /* the unwinder failed in this tick */
+	/* What runtimes need with the stacks, as the unwinder has planned it; owned. NULL: nothing yet */
+	struct ss_gather_plan *plan;
+	bool has_new_ids; /* of threads, since the plan was set */
 	struct ss_sampler sampler;
 	SS_VECTOR(struct ss_recorder_thread)
 	threads;		      /* by slot of the sampler's threads */

@@ -40,6 +40,7 @@ enum ss_thread_state {
 
 struct ss_sampled_thread {
 	pid_t tid;
+	pid_t inner_tid; /* in its innermost pid namespace; 0: not known. For the owner of the list */
 	uint32_t slot; /* unique among the current threads; small numbers */
 	enum ss_thread_state state;
 	bool due;	   /* must be captured in this tick */

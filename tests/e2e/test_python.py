@@ -21,6 +21,7 @@ import unittest
 
 import harness
 import recording
+from test_on_cpu import may_sample_cpus
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 TARGET = os.path.join(HERE, "python_target.py")
@@ -921,6 +922,36 @@ class Python(unittest.TestCase):
         # The first tick has no plan for the memory of functions.
         self.assertLess(others, 0.15 * whole + 100, text)
         self.assertLess(stops, 8 * ticks + 20, text)
+
+    @unittest.skipUnless(os.geteuid() == 0 and harness.makes_namespaces(), "makes no pid namespace")
+    def test_recording_in_a_pid_namespace(self):
+        """As in a container: a thread state has the id of its thread in there."""
+        modes = [(), ("--on-cpu",)] if may_sample_cpus() and harness.may_load_programs() else [()]
+        command = ["unshare", "--pid", "--fork", "--kill-child", "--mount-proc", next(interpreters()), "-c",
+                   SERVER]
+        for options in modes:
+            with tempfile.TemporaryDirectory(prefix="stacksnap-") as directory:
+                path = os.path.join(directory, "python.rec")
+                with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
+                    try:
+                        self.assertEqual(process.stdout.readline(), "ready\n")
+                        pid = int(harness.read_text("/proc/%d/task/%d/children" % (process.pid, process.pid)))
+                        done = subprocess.run([harness.STACKSNAP, "record", "-d", "2", "-o", path, *options,
+                                               str(pid)], capture_output=True, text=True,
+                                              timeout=harness.LIMIT_S, check=True)
+                    finally:
+                        process.kill()
+                counts = collections.Counter()
+                tids = set()
+                for tid, frames, count in recorded_chains(path):
+                    calls = [frame["name"] for frame in frames if frame.get("kind") == "python"]
+                    if tid != pid:
+                        counts["work" in calls] += count
+                        tids.add(tid)
+            # With --on-cpu, it is the first sample of a thread that tells its id.
+            first = len(tids) if options else 0
+            self.assertGreater(counts[True], 2 * (counts[False] - first),
+                               (options, counts, first, done.stderr))
 
     def test_recording_of_deep_functions(self):
         """A thread that computes as deep as Python permits by default."""

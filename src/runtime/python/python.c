@@ -1105,7 +1105,8 @@ static void add_holder(const struct python *python, struct ss_gather_plan *plan)
 	add_frames(layout, plan, step, PLAN_FRAMES);
 }
 
-/* The thread of a state: that of a captured thread, or what the state says. */
+/* The thread of a state: that of a captured thread, or what the state says: the id in its pid namespace. For
+   a recording, which knows them, all are such ids. */
 static pid_t find_tid(const struct state *state, const struct python *python,
 		      const struct ss_runtime_wanted *wanted, bool *ret_wanted)
 {
@@ -1114,7 +1115,8 @@ static pid_t find_tid(const struct state *state, const struct python *python,
 		*ret_wanted = match_state(python, state, wanted->threads[i]) !=
 			      MATCH_NONE;
 		if (*ret_wanted)
-			return wanted->threads[i]->tid;
+			return wanted->others ? wanted->threads[i]->tid :
+						inner_tid(wanted->threads[i]);
 	}
 	return state->native <= INT32_MAX ? (pid_t)state->native : 0;
 }
