@@ -28,10 +28,10 @@ struct ss_runtimes {
 	SS_VECTOR(struct ss_frame) frames;
 	SS_VECTOR(uint32_t) map;
 	SS_VECTOR(struct ss_runtime_call) calls; /* of a thread */
-	/* The native frames of the first and the last of them, by runtime; 0: none */
+	/* The native frame of the first of them, and the one behind that of the last, by runtime; 0: none */
 	struct {
 		size_t first;
-		size_t last;
+		size_t end;
 	} spans[RUNTIMES];
 	/* Threads whose calls must be copied with their stacks, by runtime */
 	SS_VECTOR(const struct ss_capture_thread *) wanted[RUNTIMES];
@@ -185,8 +185,8 @@ static bool take_calls(struct ss_runtimes *runtimes, size_t index,
 
 	if (thread->calls.count > 0) {
 		runtimes->spans[index].first = thread->calls.items[0].native;
-		runtimes->spans[index].last =
-			thread->calls.items[thread->calls.count - 1].native;
+		runtimes->spans[index].end =
+			thread->calls.items[thread->calls.count - 1].native + 1;
 	}
 	for (size_t i = 0; i < thread->calls.count; i++) {
 		struct ss_runtime_call *call = ss_vector_push(&runtimes->calls);
@@ -199,14 +199,29 @@ static bool take_calls(struct ss_runtimes *runtimes, size_t index,
 				      runtimes->calls.count);
 }
 
-/* Whether a native frame leads from one call of a runtime to another, in code of the runtime. */
+static bool is_own_code(const struct ss_runtimes *runtimes, size_t index,
+			const struct ss_runtimes_stack *stack, size_t at)
+{
+	return table[index]->is_own_code && at < stack->count &&
+	       table[index]->is_own_code(runtimes->states[index], stack->natives[at].pc);
+}
+
+/* Whether a native frame leads from one call of a runtime to another, in code of the runtime; or, in
+   no file, from its code to a call: perf's trampolines of Python. */
 static bool is_between(const struct ss_runtimes *runtimes,
 		       const struct ss_runtimes_stack *stack, size_t at)
 {
+	const bool stub = stack->frames[at].module_index < 0;
+
 	for (size_t i = 0; i < RUNTIMES; i++) {
-		if (at > runtimes->spans[i].first && at < runtimes->spans[i].last &&
-		    table[i]->is_own_code &&
-		    table[i]->is_own_code(runtimes->states[i], stack->natives[at].pc))
+		const size_t end = runtimes->spans[i].end;
+		/* Also the one that leads to the outermost call. */
+		if (end == 0 || at <= runtimes->spans[i].first ||
+		    (stub ? at > end : at + 1 >= end))
+			continue;
+		if (stub ? is_own_code(runtimes, i, stack, at - 1) &&
+				    is_own_code(runtimes, i, stack, at + 1) :
+			   is_own_code(runtimes, i, stack, at))
 			return true;
 	}
 	return false;
@@ -332,7 +347,7 @@ bool ss_runtimes_apply(struct ss_runtimes *runtimes,
 						    .frames = stack->natives,
 						    .count = stack->count,
 						    .complete = stack->complete };
-		runtimes->spans[i].first = runtimes->spans[i].last = 0;
+		runtimes->spans[i].first = runtimes->spans[i].end = 0;
 		if (!runtimes->states[i] || stack->count == 0)
 			continue;
 		bool ok = walk(runtimes, i, &walked);

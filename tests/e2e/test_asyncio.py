@@ -296,7 +296,7 @@ class Asyncio(unittest.TestCase):
                 self.assertRegex(text, r"\ngone: 1 task, waiting for Future, .*: ends\n")
                 folded, _ = text_of(before, "-f", "folded", command="report")
                 for name in ("moves", "ends", "blocks"):
-                    self.assertRegex(folded, rf"(?m);task_\(waiting_for_Future\);{name};here;Event\.wait 1$")
+                    self.assertRegex(folded, rf"(?m);task_\(waiting_for_Future\);{name};here;(Event\.)?wait 1$")
                 text, _ = text_of(before, command="report")
                 self.assertIn("\n6 samples of 1 thread and 5 tasks\n", text)
                 self.assertRegex(text, r"task \(waiting for Future\) moves\b")

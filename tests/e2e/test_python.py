@@ -250,6 +250,45 @@ time.sleep(1000)
 """
 
 
+# With -X perf each function is called by a trampoline of its own, which a perf map names.
+TRAMPOLINES = """
+import json, re, threading, time
+
+def first(n):
+    return second(n - 1) if n else last()
+
+def second(n):
+    sorted([3, 1, 2], key=lambda value: -value)
+    return first(n - 1) if n else last()
+
+def count(n):
+    for i in range(n):
+        yield i * i
+
+def last():
+    return sum(value for value in count(20))
+
+class Worker:
+    @property
+    def result(self):
+        return first(12)
+    def work(self):
+        while True:
+            self.result
+            json.loads(json.dumps({"a": [1, 2, 3]}))
+            re.sub("(a+)b", lambda match: match.group(1).upper(), "aab" * 20)
+            time.sleep(0.0002)
+
+def sleep(n):
+    return sleep(n - 1) if n else time.sleep(1000)
+
+for _ in range(2):
+    threading.Thread(target=Worker().work, daemon=True).start()
+print("ready", flush=True)
+sleep(30)
+"""
+
+
 def interpreters():
     """Those that the tool knows: CPython 3.8 to 3.14."""
     named = os.environ.get("PYTHONS")
@@ -380,9 +419,9 @@ deep(950)
 """
 
 
-def recorded_chains(path):
+def recorded_chains(path, *options):
     """Yields tid, frames (innermost first) and number of the samples of a recording."""
-    done = subprocess.run([harness.STACKSNAP, "report", "-f", "json", path],
+    done = subprocess.run([harness.STACKSNAP, "report", "-f", "json", *options, path],
                           capture_output=True, text=True, timeout=harness.LIMIT_S, check=False)
     report = json.loads(done.stdout)
     for sample in report["samples"]:
@@ -529,9 +568,9 @@ class Python(unittest.TestCase):
                                      rf"  \1 .*waits for the GIL, held by {process.pid} \(\w+"
                                      r"[.\w]*\)\n    in (<\w+>|first) at ")
 
-    def start(self, python, program, *arguments):
-        process = subprocess.Popen([python, "-c", program, *arguments], stdout=subprocess.PIPE,
-                                   text=True)
+    def start(self, python, program, *arguments, options=()):
+        process = subprocess.Popen([python, *options, "-c", program, *arguments],
+                                   stdout=subprocess.PIPE, text=True)
         self.addCleanup(process.wait)
         self.addCleanup(process.stdout.close)
         self.addCleanup(process.kill)
@@ -922,6 +961,58 @@ class Python(unittest.TestCase):
         # The first tick has no plan for the memory of functions.
         self.assertLess(others, 0.15 * whole + 100, text)
         self.assertLess(stops, 8 * ticks + 20, text)
+
+    def with_trampolines(self):
+        """The interpreters that know perf's trampolines."""
+        found = [python for python in interpreters()
+                 if subprocess.run([python, "-X", "perf", "-c", "import sys; "
+                                    "sys.exit(not sys.is_stack_trampoline_active())"],
+                                   stderr=subprocess.DEVNULL, check=False).returncode == 0]
+        if not found:
+            self.skipTest("no CPython from 3.12 on in PYTHONS")
+        return found
+
+    def test_trampolines(self):
+        """Native stacks with trampolines are whole and certain, and functions stand for them."""
+        for python in self.with_trampolines():
+            program = self.start(python, TRAMPOLINES, options=("-X", "perf"))
+            harness.wait_until(lambda: "clock_nanosleep" in json.dumps(
+                snapshot(program.pid, "-t", str(program.pid))), "it sleeps")
+            for options in [], ["--native"], ["--mode=no-stop"]:
+                thread = snapshot(program.pid, "-t", str(program.pid), *options)["threads"][0]
+                text = (python, options, thread)
+                self.assertEqual(thread["end"], "root", text)
+                self.assertNotIn("return-address", [frame["source"] for frame in thread["frames"]], text)
+                names = [frame["symbol"] for frame in thread["frames"]]
+                self.assertEqual([name for name in names if name in ("sleep", "<module>")],
+                                 31 * ["sleep"] + ["<module>"], text)
+                stubs = [name for name in names if name and name.startswith("py::")]
+                self.assertEqual(len(stubs), 32 if "--native" in options else 0, text)
+
+    def test_moments_of_trampolines(self):
+        """The functions that were copied at a sample are those of its native stack, which trampolines
+        name: the innermost may be called and not begun yet, or has ended."""
+        modes = [(), ("--on-cpu",)] if may_sample_cpus() and harness.may_load_programs() else [()]
+        for python, options in ((python, mode) for python in self.with_trampolines() for mode in modes):
+            program = self.start(python, TRAMPOLINES, options=("-X", "perf"))
+            counts = collections.Counter()
+            with tempfile.TemporaryDirectory(prefix="stacksnap-") as directory:
+                path = os.path.join(directory, "python.rec")
+                subprocess.run([harness.STACKSNAP, "record", "-r", "400", "-d", "3", "-o", path, *options,
+                                str(program.pid)], capture_output=True, timeout=harness.LIMIT_S,
+                               check=True)
+                for _, frames, count in recorded_chains(path, "--native"):
+                    stubs = [frame["name"][len("py::"):].rsplit(":", 1)[0] for frame in frames
+                             if frame["name"].startswith("py::")]
+                    calls = [frame["name"] for frame in frames if frame["kind"] == "python"]
+                    if stubs and calls:
+                        self.assertIn(calls, (stubs, stubs[1:]), (python, options, frames))
+                        counts["equal" if calls == stubs else "about to begin"] += count
+                    elif stubs:
+                        counts["not copied"] += count
+            self.assertGreater(counts["equal"], 20, (python, options, counts))
+            self.assertLess(counts["about to begin"] + counts["not copied"], 0.25 * counts["equal"],
+                            (python, options, counts))
 
     @unittest.skipUnless(os.geteuid() == 0 and harness.makes_namespaces(), "makes no pid namespace")
     def test_recording_in_a_pid_namespace(self):

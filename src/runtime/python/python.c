@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 
 #include "base/cleanup.h"
 #include "base/load.h"
@@ -22,7 +23,8 @@ enum {
 	FRAMES_MAX = 1 << 17,
 	GILS_MAX = 512,
 	PROGRAM_LOCKS_MAX = 256,
-	SEMAPHORE_SIZE = 32, /* sem_t */
+	SEMAPHORE_SIZE = 32,  /* sem_t */
+	TRAMPOLINE_SIZE = 16, /* with endbr64 */
 	/* In the freeze: */
 	PLAN_THREADS = 6,    /* with more, fewer frames of each */
 	PLAN_FRAMES = 12000, /* a deep recursion */
@@ -63,6 +65,9 @@ struct python {
 	uint64_t interpreter; /* the first one */
 	int32_t own_module;   /* that is nothing but CPython; -1: none */
 	struct range loop;    /* code of the evaluation loop; empty: not known */
+	int32_t module;	      /* of both, and of the callers of trampolines */
+	uint64_t trampoline;  /* address of their template; 0: none, or not known */
+	bool trampoline_known;
 	SS_VECTOR(struct state) states;
 	struct ss_python_codes codes;
 	const char *problem; /* of all threads; or NULL */
@@ -79,6 +84,7 @@ enum symbol {
 	SYMBOL_RUNTIME,
 	SYMBOL_VERSION,
 	SYMBOL_LOOP,
+	SYMBOL_TRAMPOLINE,
 	SYMBOLS,
 };
 
@@ -86,6 +92,7 @@ static const char *const symbol_names[] = {
 	[SYMBOL_RUNTIME] = "_PyRuntime",
 	[SYMBOL_VERSION] = "Py_Version", /* from 3.11 on */
 	[SYMBOL_LOOP] = "_PyEval_EvalFrameDefault",
+	[SYMBOL_TRAMPOLINE] = "_Py_trampoline_func_start", /* from 3.12 on */
 };
 
 /* A module that may be the runtime. */
@@ -325,6 +332,10 @@ static bool open_python(const struct ss_runtime_process *process,
 	python->process = process;
 	python->own_module = is_only_python(found.module->pub.path) ? found.index : -1;
 	python->runtime = found.symbols[SYMBOL_RUNTIME].address + found.bias;
+	python->module = found.index;
+	if (found.symbols[SYMBOL_TRAMPOLINE].address)
+		python->trampoline =
+			found.symbols[SYMBOL_TRAMPOLINE].address + found.bias;
 	python->codes = (struct ss_python_codes){ .layout = &python->layout,
 						  .memory = process->memory,
 						  .fresh = process->fresh,
@@ -813,15 +824,60 @@ static bool walk_thread(void *data, struct ss_runtime_thread *thread)
 	return true;
 }
 
+static bool is_in_module(const struct python *python, uint64_t pc, int32_t module)
+{
+	const struct ss_area *area = ss_capture_find_area(python->process->capture, pc);
+
+	return area && area->module == module && (area->prot & PROT_EXEC);
+}
+
 static bool is_own_code(void *data, uint64_t pc)
 {
 	const struct python *python = data;
-	const struct ss_area *area =
-		python->own_module < 0 ?
-			NULL :
-			ss_capture_find_area(python->process->capture, pc);
 
-	return area && area->module == python->own_module;
+	return python->own_module >= 0 && is_in_module(python, pc, python->own_module);
+}
+
+/*
+ * With -X perf each function is called through a trampoline of its own, a copy of a template in
+ * anonymous memory, which has no CFI (Python/asm_trampoline.S of CPython 3.12 and 3.13). One of
+ * another shape may have a frame pointer, as those of aarch64 do.
+ */
+static bool knows_trampoline(struct python *python)
+{
+	/* sub $8, %rsp; call *%rcx; add $8, %rsp; ret */
+	static const uint8_t known[] = { 0x48, 0x83, 0xec, 0x08, 0xff, 0xd1,
+					 0x48, 0x83, 0xc4, 0x08, 0xc3 };
+	uint8_t code[TRAMPOLINE_SIZE];
+
+	if (python->trampoline && !python->trampoline_known) {
+		python->trampoline_known =
+			ss_memory_read(python->process->memory, python->trampoline, code,
+				       sizeof(code)) &&
+			memmem(code, sizeof(code), known, sizeof(known));
+		if (!python->trampoline_known)
+			python->trampoline = 0;
+	}
+	return python->trampoline_known;
+}
+
+static enum ss_runtime_step step_trampoline(void *data, struct ss_runtime_frame *frame)
+{
+	struct python *python = data;
+	const struct ss_capture *capture = python->process->capture;
+	const struct ss_arch *arch = capture->arch;
+	const struct ss_area *area =
+		ss_capture_find_area(capture, ss_regs_pc(arch, frame->regs));
+	uint64_t at = ss_regs_sp(arch, frame->regs) + SS_REG_WORD;
+	uint64_t pc;
+
+	if (!frame->call || !area || area->module >= 0 || !knows_trampoline(python) ||
+	    !ss_memory_read_u64(frame->stack, at, &pc) ||
+	    !is_in_module(python, pc, python->module))
+		return SS_RUNTIME_STEP_NONE;
+	ss_regs_set(frame->regs, arch->sp, at + SS_REG_WORD);
+	ss_regs_set(frame->regs, arch->pc, pc);
+	return SS_RUNTIME_STEP_OK;
 }
 
 /* Of which thread a state is that only may be the thread's is found by a walk. */
@@ -1172,6 +1228,7 @@ const struct ss_runtime ss_runtime_python = {
 	.kind = SS_FRAME_PYTHON,
 	.open = open_python,
 	.close = close_python,
+	.step = step_trampoline,
 	.walk = walk_thread,
 	.is_own_code = is_own_code,
 	.skip = skip_thread,
