@@ -182,17 +182,15 @@ def read_references(path):
     output = subprocess.run(["objdump", "-dr", "--no-show-raw-insn", path],
                             stdout=subprocess.PIPE, check=True, text=True).stdout
     found = {}
-    names = set()
-    for line in output.splitlines():
+    names, shown = set(), []
+    for line in [*output.splitlines(), ""]:
+        relocation = re.match(r"\s*[0-9a-f]+: R_\w+\s+([A-Za-z_][\w.$]*)", line)
+        # Before a relocation, objdump shows what follows the instruction.
+        names.update([relocation.group(1)] if relocation else shown)
+        shown = re.findall(r"<([A-Za-z_][\w.$]*)>", line)
         heading = re.match(r"[0-9a-f]+ <([^>]+)>:$", line)
         if heading:
-            names = found.setdefault(heading.group(1), set())
-            continue
-        relocation = re.match(r"\s*[0-9a-f]+: R_\w+\s+([A-Za-z_][\w.$]*)", line)
-        if relocation:
-            names.add(relocation.group(1))
-        else:
-            names.update(re.findall(r"<([A-Za-z_][\w.$]*)>", line))
+            names, shown = found.setdefault(heading.group(1), set()), []
     return found
 
 
