@@ -197,7 +197,8 @@ static void look_at_kernel_stack(struct ss_look *look, struct ss_task *task,
 /*
  * One that is put off stays so if its kernel stack shows that it waits for a CPU in a system call. It
  * is in user space, where it has to be stopped now, or on a CPU, if not: one that was preempted with
- * the GIL, which it may soon drop, or one that runs with it.
+ * the GIL, which it may soon drop, or one that runs with it. The latter stays put off if it is known to
+ * have woken up just now.
  */
 static void check_put_off(struct ss_look *look, struct ss_task_list *tasks,
 			  uint64_t now_ns)
@@ -212,7 +213,9 @@ static void check_put_off(struct ss_look *look, struct ss_task_list *tasks,
 		bool waits = ss_target_read_task(look->target, task->tid, "stack",
 						 &look->text) &&
 			     look->text.size > 0;
-		if (waits && strstr(look->text.bytes, ss_arch_host.attach->syscall_entry))
+		if (waits ? strstr(look->text.bytes,
+				   ss_arch_host.attach->syscall_entry) != NULL :
+			    task->woken)
 			continue;
 		task->put_off = task->spared = false;
 		if (waits)

@@ -40,7 +40,8 @@ bool ss_look_find_call(const struct ss_process_memory *memory,
  * Looks at the threads that would be stopped although they run (phase SEEN, runs, neither
  * watched nor known to compute). Those in a call that must not be interrupted become watched. Threads of which
  * that is not certain, but which were in such a call before, or were only in the kernel, become
- * spared. Those that are put off are not if they are on a CPU, or wait for one in user space.
+ * spared. Those that are put off are not if they wait for a CPU in user space, or are on one and have
+ * not just woken up.
  * Allocates, and opens files.
  */
 void ss_look_at_running(struct ss_look *look, struct ss_task_list *tasks);

@@ -600,7 +600,7 @@ static bool is_unread(const struct ss_recorder_process *process,
 static bool lacks_functions(const struct ss_recorder_process *process,
 			    const struct ss_sampled_thread *sampled)
 {
-	return process->plan && !sampled->slept && !sampled->copied;
+	return process->plan && !sampled->copied;
 }
 
 /* Records the stack of one thread, or requests another capture of it. False: no
@@ -616,7 +616,7 @@ static bool take_thread(struct ss_recorder_process *process, const struct result
 	if (!sampled || (sampled->state == SS_THREAD_GONE && !result->taken))
 		return true;
 	bool unusable = result->stale || sampled->areas.incomplete ||
-			(sampled->by_kernel && !result->last &&
+			(sampled->by_kernel && !sampled->slept && !result->last &&
 			 (sampled->deep > 0 || lacks_functions(process, sampled)));
 	if (unusable && !result->last) {
 		ss_thread_reject(sampled, true);
@@ -803,6 +803,8 @@ static void check_stack(const struct ss_sampler *sampler,
 		}
 		return;
 	}
+	if (sampled->slept) /* nothing else is left of it */
+		return;
 	sampled->unreadable &= unreadable;
 	if (end == SS_END_LIMIT && sampler->options.max_stack > SS_SWITCH_STACK_MAX)
 		sampled->deep = LARGE_CAPTURES;
@@ -836,7 +838,8 @@ static bool check_samples(struct ss_recorder_process *process,
 			stack->count > 0 && process->loads.last_ns >= sampled->sampled_ns;
 		if (sampled->copied && unwound->threads.items[i].lacks_calls)
 			sampled->deep = ONE_CAPTURE;
-		whole &= !lacks_functions(process, sampled) && sampled->deep == 0 &&
+		whole &= (sampled->slept ||
+			  (sampled->deep == 0 && !lacks_functions(process, sampled))) &&
 			 !sampled->areas.incomplete;
 	}
 	return whole;
@@ -1123,15 +1126,16 @@ struct ss_error *ss_recorder_process_tick(struct ss_recorder_process *process,
 	if (process->feed && !ss_load_feed_read(process->feed))
 		return ss_error_no_memory();
 	process->sampler.is_current = is_map_current(process);
+	process->sampler.copies = process->sample_plan != 0;
 	process->sampler.clocked = clocked;
 	process->sampler.clocked_count = count;
 	struct ss_error *error = ss_sampler_tick(&process->sampler, &tick);
 
-	process->sampler.clocked_count = 0;
 	process->now_ns = now_ns;
 	process->lost = false;
 	if (!error && tick.change != SS_ADDRESS_SPACE_ENDED)
 		error = take_captures(process, &tick);
+	process->sampler.clocked_count = 0;
 	if (error)
 		return error;
 	written->stopped_ns += tick.stopped_ns;

@@ -20,10 +20,13 @@ enum {
 	SWITCH_NS = 500 * 1000,	      /* on a CPU for each: likewise, of a new thread */
 	PAUSES_MAX = 4,		      /* in a tick */
 	BRIEF_NS = 400 * 1000,	      /* to look at a thread and stop it takes as long */
-	KEEP_CAPTURES = 4,	      /* of a thread, after which its files stay open */
-	GROUP_MIN = 8,		      /* threads that are copied together */
+	/* To wait for a CPU each time: much less than from a tick until threads are read. */
+	PROMPT_NS = 20 * 1000,
+	KEEP_CAPTURES = 4, /* of a thread, after which its files stay open */
+	GROUP_MIN = 8,	   /* threads that are copied together */
 	GROUPS_MAX = 16,
 	PAUSE_NS = 100 * 1000,
+	PAUSE_KINDS = 7,
 };
 
 static bool want_all(void *data, pid_t tid, const char *name, char state)
@@ -262,8 +265,9 @@ static bool take_switched(struct ss_sampler *sampler, struct ss_sampled_thread *
 	return fill_running(sampler, thread, &sample, left ? 'S' : 'R');
 }
 
-/* Whether a thread that has run needs no capture. */
-static bool take_running(struct ss_sampler *sampler, struct ss_sampled_thread *thread)
+/* Whether a thread that has run needs no capture. again: its sample was not enough. */
+static bool take_running(struct ss_sampler *sampler, struct ss_sampled_thread *thread,
+			 bool again)
 {
 	thread->by_kernel = thread->slept = thread->copied = false;
 	if (thread->deep > 0)
@@ -271,8 +275,9 @@ static bool take_running(struct ss_sampler *sampler, struct ss_sampled_thread *t
 	if (thread->deep > 0 || thread->state == SS_THREAD_GONE)
 		return false;
 	if (!sampler->by_kernel)
-		return take_copied(sampler, thread);
-	return take_clocked(sampler, thread) || take_switched(sampler, thread, false);
+		return !again && take_copied(sampler, thread);
+	return (!again && take_clocked(sampler, thread)) ||
+	       take_switched(sampler, thread, false);
 }
 
 /* A thread that runs or waits for a CPU now, but did not run at the tick: from the next one on it
@@ -286,15 +291,25 @@ static bool take_runnable(struct ss_sampler *sampler, struct ss_sampled_thread *
 }
 
 /*
+ * Whether only samples of the kernel tell when a thread of a runtime ran. Where these have no functions,
+ * of one that runs for longer, what it does when it is read is as good: half of those that run then
+ * began after the tick.
+ */
+static bool tells_by_sample(const struct ss_sampler *sampler,
+			    const struct ss_sampled_thread *thread)
+{
+	return sampler->copies || thread->brief;
+}
+
+/*
  * A thread of a runtime that was on a CPU at the tick, and sleeps now: what was there of its functions
- * is gone, but it ran, and where it sleeps is not what it did. Of one that runs for longer, what it
- * does when it is read is as good: half of those that run then began after the tick.
+ * is gone, or was not enough, but it ran, and where it sleeps is not what it did.
  */
 static bool take_slept(struct ss_sampler *sampler, struct ss_sampled_thread *thread,
 		       const struct ss_task *task)
 {
 	if (!sampler->threads.sampled || sampler->by_kernel || sampler->on_cpu ||
-	    !thread->brief || thread->deep > 0 || task->phase != SS_TASK_SEEN ||
+	    !tells_by_sample(sampler, thread) || task->phase != SS_TASK_SEEN ||
 	    task->runs)
 		return false;
 	thread->slept = take_clocked(sampler, thread);
@@ -321,6 +336,14 @@ static void begin_task(const struct ss_sampled_thread *thread, bool again,
 	task->call.number = -1;
 }
 
+/* Whether a thread that runs now, and was not on a CPU at the tick, slept then: it has hardly ever waited
+   for a CPU. */
+static bool slept_at_tick(const struct ss_sampler *sampler,
+			  const struct ss_sampled_thread *thread)
+{
+	return thread->prompt && tells_by_sample(sampler, thread);
+}
+
 /*
  * Whether a thread that runs now most likely sleeps when others have been copied: it was not on a CPU at
  * the tick, and slept at its last capture, or runs for moments. Threads that wait for the GIL wake
@@ -332,8 +355,16 @@ static bool sleeps_soon(const struct ss_sampler *sampler,
 {
 	return task->phase == SS_TASK_SEEN && task->runs && task->state == 'R' &&
 	       sampler->threads.sampled && !sampler->by_kernel && !sampler->on_cpu &&
-	       (thread->sleeping_call >= 0 || thread->brief) &&
+	       (thread->sleeping_call >= 0 || thread->brief ||
+		slept_at_tick(sampler, thread)) &&
 	       !find_clocked(sampler, thread->tid);
+}
+
+static void put_off(const struct ss_sampler *sampler,
+		    const struct ss_sampled_thread *thread, struct ss_task *task)
+{
+	task->put_off = sleeps_soon(sampler, thread, task);
+	task->woken = task->put_off && slept_at_tick(sampler, thread);
 }
 
 /*
@@ -358,7 +389,7 @@ static bool read_sleeping(struct ss_sampler *sampler, struct ss_sampled_thread *
 				    &sampler->text);
 	task->counted = 0;
 	thread->reads++;
-	task->put_off = sleeps_soon(sampler, thread, task);
+	put_off(sampler, thread, task);
 	return task->put_off ||
 	       (task->phase == SS_TASK_SEEN && task->watched && task->state == 'S');
 }
@@ -383,7 +414,7 @@ static void read_task(struct ss_sampler *sampler, struct ss_sampled_thread *thre
 		sampler->access->read(task, sampler->target, &sampler->options,
 				      &sampler->text);
 		task->counted = 0;
-		task->put_off = sleeps_soon(sampler, thread, task);
+		put_off(sampler, thread, task);
 		if (task->phase != SS_TASK_SEEN || task->state != 'R' ||
 		    !sampler->by_kernel || thread->deep > 0 ||
 		    thread->switches <= (uint64_t)SWITCHES_MAX || *pauses == 0)
@@ -413,7 +444,7 @@ static bool list_due(struct ss_sampler *sampler, bool again)
 	for (size_t i = 0; i < sampler->threads.active.count; i++) {
 		struct ss_sampled_thread *thread =
 			ss_thread_list_active(&sampler->threads, i);
-		if (!thread->due || take_running(sampler, thread))
+		if (!thread->due || take_running(sampler, thread, again))
 			continue;
 		struct ss_task *task = &tasks->items.items[tasks->items.count++];
 		read_task(sampler, thread, task, again, &pauses);
@@ -682,11 +713,13 @@ static size_t copy_groups(struct ss_sampler *sampler)
  */
 static size_t copy_watched(struct ss_sampler *sampler, unsigned *pauses)
 {
-	const struct timespec pause = { .tv_nsec = PAUSE_NS };
 	struct ss_task_list *tasks = &sampler->tasks;
 	size_t moved = copy_groups(sampler);
 
 	while (moved > 0 && *pauses > 0) {
+		/* They differ, so that they do not keep pace with the thread. */
+		const struct timespec pause = { .tv_nsec = PAUSE_NS / 4 *
+							   (1 + *pauses % PAUSE_KINDS) };
 		(*pauses)--;
 		(void)nanosleep(&pause, NULL); /* or less */
 		moved = copy_groups(sampler);
@@ -749,6 +782,10 @@ static void update_threads(struct ss_sampler *sampler)
 		/* It ran when it was read. */
 		if (task->state == 'R' && slept_at_stop(task) && !sampler->on_cpu)
 			task->state = 'S';
+		/* Or at the tick, and a sample of it was not enough. */
+		if (task->state == 'S' && stopped && !sampler->by_kernel &&
+		    !sampler->on_cpu && find_clocked(sampler, task->tid))
+			task->state = 'R';
 		if (!thread)
 			continue;
 		sampler->thread_stops += stopped;
@@ -907,8 +944,11 @@ static void count_switches(struct ss_sampled_thread *thread)
 	thread->switches = seldom ? 0 : switches;
 	thread->brief = switches > 0 && thread->run_ns - thread->last_run_ns <
 						switches * (uint64_t)BRIEF_NS;
+	thread->prompt = switches > 0 && thread->ready_ns - thread->last_ready_ns <=
+						 switches * (uint64_t)PROMPT_NS;
 	thread->last_count = thread->seen_count;
 	thread->last_run_ns = thread->run_ns;
+	thread->last_ready_ns = thread->ready_ns;
 }
 
 /* Threads that had ended by the last tick: new ones may get their ids. */

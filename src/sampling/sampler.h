@@ -10,7 +10,9 @@
  * since it was preempted has the stack of when it left its last one (target/switch_stacks.h). The
  * others, such as a thread that has just woken up, are captured as above. Of a process with
  * frames of a runtime, a sample counts only if the kernel has copied with it what these need
- * (target/sample_reader.h), and a thread that waits for a CPU is captured.
+ * (target/sample_reader.h), and a thread that waits for a CPU is captured. There, a thread ran at the tick
+ * if it was sampled: one that sleeps by now has native frames if the copies are not enough, and one
+ * that has woken up since gets a moment to sleep again.
  *
  * Threads do not stay attached between two ticks: each signal for such a thread would
  * stop it until we wake up and deliver the signal, and no debugger could attach.
@@ -49,13 +51,15 @@ struct ss_sampler {
 	/* Only threads that ran at the tick are sampled: set after ss_sampler_init(), with a
 	   filter for state R. */
 	bool on_cpu;
-	/* Samples of the CPUs at the next tick, which the caller sets, or none; their stacks are
-	   kept in the arena. */
+	/* Samples of the CPUs at a tick, which the caller sets, or none, until threads are not captured again
+	   any more; their stacks are kept in the arena. */
 	const struct ss_on_cpu_sample *clocked;
 	size_t clocked_count;
 	/* They are used, also without copies of what runtimes need: set by the caller, unless it has a
 	   plan for these. */
 	bool by_kernel;
+	/* The kernel copies with its samples what runtimes need: set by the caller before each tick. */
+	bool copies;
 	struct ss_switch_stacks switches;
 	SS_VECTOR(struct ss_capture_thread) running; /* by the kernel, in this capture */
 	bool late;				     /* the calling thread must end */

@@ -82,6 +82,8 @@ struct ss_sampled_thread {
 	uint64_t last_count;	   /* the run count when it was last due */
 	uint64_t last_run_ns;	   /* on a CPU until then */
 	bool brief;		   /* since then it has left each CPU after a moment */
+	uint64_t last_ready_ns;	   /* waiting for one, likewise */
+	bool prompt;		   /* since then it has got a CPU at once, each time */
 	uint64_t switches;	   /* how often it has run since then */
 	uint64_t after_stop_count; /* STOP_NEXT: expected after the stop; 0: not known */
 	struct ss_area_check areas;

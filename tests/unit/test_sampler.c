@@ -39,10 +39,11 @@ struct thread {
 	bool slow;	    /* as the last stop was told */
 	bool observed;	    /* what is left of it can be read */
 	uint64_t system_ticks;
-	bool short_runs; /* its runs take no time */
-	bool computes;	 /* as the last stop was told */
-	bool spared;	 /* likewise: it may be in a call that must not be interrupted */
-	bool on_cpu;	 /* runs_now: it does not wait for a CPU at the stop */
+	bool short_runs;  /* its runs take no time */
+	uint64_t wait_ns; /* it waited for CPUs for so long */
+	bool computes;	  /* as the last stop was told */
+	bool spared;	  /* likewise: it may be in a call that must not be interrupted */
+	bool on_cpu;	  /* runs_now: it does not wait for a CPU at the stop */
 };
 
 /* Where in a tick the event happens. */
@@ -135,6 +136,7 @@ static bool read_schedstat(void *data, pid_t tid, int fd, struct ss_schedstat *r
 	(void)fd;
 	if (thread)
 		*ret = (struct ss_schedstat){ .run_count = thread->runs,
+					      .wait_ns = thread->wait_ns,
 					      .run_ns = thread->short_runs ?
 								0 :
 								thread->runs * RUN_NS };
@@ -282,7 +284,7 @@ static void stop(struct ss_freeze *freeze, struct ss_look *look, ss_freeze_copie
 		struct thread *thread = find(process, task->tid);
 		if (task->phase != SS_TASK_SEEN || task->watched)
 			continue;
-		task->put_off &= !thread || !thread->on_cpu;
+		task->put_off &= !thread || !thread->on_cpu || task->woken;
 		if (task->put_off)
 			continue;
 		if (thread) {
@@ -1029,35 +1031,38 @@ static void sleep_first(struct process *process)
 	process->threads[0].runs_now = false;
 }
 
-/* Where the kernel samples the CPUs, a thread that slept before, was not on a CPU at the tick, and
-   is not on one now, may go to sleep again. */
+/* Where the kernel samples the CPUs, a thread that slept before, and was not on a CPU at the tick, may go
+   to sleep again if it is not on one now, or has got one at once. */
 static void test_sleeps_soon(void **state)
 {
 	const struct ss_on_cpu_sample sample = {
 		.clock = { .tid = FIRST_TID, .time_ns = 10, .has_regs = true },
 		.stack = { .size = 16 }
 	};
-	/* Cases: it sleeps soon; it runs on; it is on a CPU; it was on one at the tick; the kernel
-	   does not sample. */
-	for (int i = 0; i < 5; i++) {
+	/* Cases: it sleeps soon; it runs on; it is on a CPU, for which it has waited; it was on one at
+	   the tick; the kernel does not sample; it is on a CPU and sleeps soon. */
+	for (int i = 0; i < 6; i++) {
+		const bool sleeps = i == 0 || i == 5;
 		struct process process;
 		begin(&process, 2);
 		begin_gathering(&process);
 		process.sampler.threads.sampled = i != 4;
+		process.sampler.copies = true;
 		process.threads[0].runs++;
 		process.threads[0].runs_now = true;
-		process.threads[0].on_cpu = i == 2;
+		process.threads[0].on_cpu = i == 2 || i == 5;
+		process.threads[0].wait_ns = i == 2 ? RUN_NS : 0;
 		process.sampler.clocked = &sample;
 		process.sampler.clocked_count = i == 3;
-		process.moment = i == 0 ? BEFORE_CHECK : NEVER;
-		if (i == 0) { /* the other one is checked meanwhile */
+		process.moment = sleeps ? BEFORE_CHECK : NEVER;
+		if (sleeps) { /* the other one is checked meanwhile */
 			process.threads[1].runs++;
 			process.event = sleep_first;
 		}
-		assert_int_equal(captured(&process), i == 0 ? 0x3 : 0x1);
+		assert_int_equal(captured(&process), sleeps ? 0x3 : 0x1);
 		assert_int_equal(process.moment, NEVER);
-		assert_int_equal(process.stops, i != 0);
-		assert_int_equal(captured_first(&process)->state, i == 0 ? 'S' : 'R');
+		assert_int_equal(process.stops, !sleeps);
+		assert_int_equal(captured_first(&process)->state, sleeps ? 'S' : 'R');
 		end(&process);
 	}
 	(void)state;
@@ -1095,9 +1100,10 @@ static void test_slept_since(void **state)
 		.clock = { .tid = FIRST_TID, .time_ns = 10, .has_regs = true },
 		.stack = { .size = 16 }
 	};
-	/* Cases: it does; it slept at the tick, too; it runs for long; the kernel's copy of its stack
-	   is not enough. */
+	/* Cases: it does; it slept at the tick, too; it runs for long; it does, and the kernel's copy of its
+	   stack was not enough before. */
 	for (int i = 0; i < 4; i++) {
+		const bool slept = i == 0 || i == 3;
 		struct process process;
 		begin(&process, 2);
 		process.threads[0].short_runs = i != 2;
@@ -1111,13 +1117,52 @@ static void test_slept_since(void **state)
 		thread->deep = i == 3 ? 4 : 0;
 		assert_int_equal(captured(&process), 0x1);
 		assert_int_equal(process.stops, 0);
-		assert_int_equal(captured_first(&process)->state, i == 0 ? 'R' : 'S');
-		assert_int_equal(thread->slept, i == 0);
-		assert_int_equal(thread->by_kernel, i == 0);
+		assert_int_equal(captured_first(&process)->state, slept ? 'R' : 'S');
+		assert_int_equal(thread->slept, slept);
+		assert_int_equal(thread->by_kernel, slept);
 		/* The next tick finds where it sleeps. */
 		process.sampler.clocked_count = 0;
-		assert_int_equal(captured(&process), i == 0 ? 0x1 : 0);
+		assert_int_equal(captured(&process), slept ? 0x1 : 0);
 		assert_false(thread->slept);
+		end(&process);
+	}
+	(void)state;
+}
+
+/* What was copied with the sample of a thread is not enough: it is captured, as one that runs. */
+static void test_copied_in_vain(void **state)
+{
+	const struct ss_on_cpu_sample sample = {
+		.clock = { .tid = FIRST_TID, .time_ns = 10, .has_regs = true },
+		.stack = { .size = 16 },
+		.copied = true
+	};
+	/* Cases: it runs on; it sleeps by then; it is in its wait when it is stopped. */
+	for (int i = 0; i < 3; i++) {
+		struct process process;
+		begin(&process, 2);
+		process.threads[0].short_runs = true;
+		begin_gathering(&process);
+		process.sampler.threads.sampled = true;
+		process.threads[0].runs++;
+		process.threads[0].runs_now = true;
+		process.sampler.clocked = &sample;
+		process.sampler.clocked_count = 1;
+		tick(&process);
+		struct ss_sampled_thread *thread =
+			ss_thread_list_find(&process.sampler.threads, FIRST_TID);
+		assert_true(thread->copied);
+		reject_all(&process);
+		thread->deep = 2;
+		process.threads[0].runs_now = i != 1;
+		process.moment = i == 2 ? BEFORE_STOP : NEVER;
+		process.event = sleep_first;
+		assert_null(ss_sampler_retry(&process.sampler, &process.tick));
+		assert_int_equal(accept_all(&process, false), 0x1);
+		assert_int_equal(process.stops, i != 1);
+		assert_false(thread->copied);
+		assert_int_equal(thread->slept, i == 1);
+		assert_int_equal(captured_first(&process)->state, 'R');
 		end(&process);
 	}
 	(void)state;
@@ -1515,6 +1560,7 @@ int main(void)
 		cmocka_unit_test(test_sleeps_soon),
 		cmocka_unit_test(test_ticks_that_were_not_read),
 		cmocka_unit_test(test_slept_since),
+		cmocka_unit_test(test_copied_in_vain),
 		cmocka_unit_test(test_gathered_at_last),
 		cmocka_unit_test(test_one_look_for_all_groups),
 		cmocka_unit_test(test_thread_runs_briefly_in_a_tick),
