@@ -6,9 +6,11 @@ compared for each (default: 10)."""
 
 # ctest: real
 
+import collections
 import itertools
 import json
 import os
+import re
 import shutil
 import signal
 import subprocess
@@ -88,6 +90,9 @@ console.log("ready");
 loop();
 """
 
+
+# Each function has a copy of the interpreter's entry, so that a perf map can name it.
+ENTRIES = "--interpreted-frames-native-stack"
 
 # Builtins that search have no frame of their own.
 SEARCHING = """
@@ -176,8 +181,8 @@ class Moments(unittest.TestCase):
         self.assertGreater(count, MOMENTS)
 
     def test_moments(self):
-        for node in nodes():
-            self.compare_all(node)
+        for node, options in itertools.product(nodes(), ((), (ENTRIES,))):
+            self.compare_all(node, *options)
 
 
 class Server(Moments):
@@ -294,6 +299,41 @@ class Running(unittest.TestCase):
                 path = os.path.join(directory, "recording")
                 record(target, "1", path, options)
                 self.check_recording(node, target.pid, path)
+
+    @unittest.skipUnless(may_sample_cpus() and harness.may_load_programs(), "bpf(2) is not allowed")
+    def test_recording_with_perf_map(self):
+        """A native frame of JavaScript, which V8 names in a perf map, is that of the function that was
+        copied at the same sample."""
+        for node in nodes():
+            counts = collections.Counter()
+            with tempfile.TemporaryDirectory(prefix="stacksnap-") as directory:
+                # Which writes a log to its directory.
+                target = Target(self, node, "--perf-basic-prof", ENTRIES, "-e", RUNNING, cwd=directory)
+                self.addCleanup(lambda pid=target.pid: os.unlink("/tmp/perf-%d.map" % pid))
+                self.assertEqual(target.process.stdout.readline(), "ready\n")
+                path = os.path.join(directory, "recording")
+                record(target, "3", path, ("--on-cpu",))
+                for thread, frames, count in harness.report_stacks(path, "--native"):
+                    if thread["tid"] != target.pid:
+                        continue
+                    counts["functions" if javascript({"frames": [
+                        dict(frame, symbol=frame["name"]) for frame in frames]}) else "none"] += count
+                    self.check_names(frames, counts, count)
+            print(node, counts)
+            self.assertGreater(counts["equal"], 30, (node, counts))
+            self.assertGreater(counts["functions"], 3 * counts["none"], (node, counts))
+
+    def check_names(self, frames, counts, count):
+        """Functions are in front of the native frame that executes them, the outermost one last."""
+        for inner, native in zip(frames, frames[1:]):
+            named = re.match(r"(?:JS|LazyCompile|Function):[~^*+]+'?(\w+) \S+:\d+", native["name"])
+            if not named or native["kind"] == "javascript":
+                continue
+            if inner["kind"] == "javascript":
+                self.assertEqual(inner["name"].split(".")[-1], named.group(1), frames)
+                counts["equal"] += count
+            else:
+                counts["innermost, or without a frame"] += count
 
     @unittest.skipUnless(may_sample_cpus() and harness.may_load_programs(), "bpf(2) is not allowed")
     def test_recording_of_new_threads(self):

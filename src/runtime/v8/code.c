@@ -10,6 +10,8 @@ enum {
 	CODE_ALIGNMENT = 64,	 /* kCodeAlignment on x86-64 */
 	CODE_SIZE_MAX = 1 << 20, /* how far before the pc code is searched */
 	KIND_MASK = 15,
+	INTERPRETER_DATA_BYTECODE = 8, /* of InterpreterData */
+	DATA_STEPS_MAX = 3,	       /* code, InterpreterData, bytecode */
 	ARRAY_LENGTH = 8,
 	ARRAY_DATA = 16,
 	DEOPT_TRANSLATIONS = 0, /* element of DeoptimizationData */
@@ -128,20 +130,36 @@ static bool read_subject(const struct ss_v8_heap *heap, uint64_t data, uint64_t 
 		 ss_v8_word(heap->memory, *ret, WRAPPER_FUNCTION, ret)));
 }
 
-uint64_t ss_v8_code_subject(const struct ss_v8_heap *heap, const struct ss_v8_code *code)
+uint64_t ss_v8_bytecode_of(const struct ss_v8_heap *heap, uint64_t data)
 {
 	const struct ss_v8_layout *layout = heap->layout;
-	uint64_t object = code->data;
-	uint32_t type = layout->type_bytecode;
+
+	for (int i = 0; i < DATA_STEPS_MAX && ss_v8_is_object(data); i++) {
+		uint16_t type = ss_v8_type(heap, heap->memory, data);
+		if (type == layout->type_bytecode)
+			return data;
+		if (!ss_v8_word(heap->memory, data,
+				type == layout->type_code ? layout->code_data :
+							    INTERPRETER_DATA_BYTECODE,
+				&data))
+			return 0;
+	}
+	return 0;
+}
+
+uint64_t ss_v8_code_subject(const struct ss_v8_heap *heap, const struct ss_v8_code *code)
+{
+	uint64_t object;
 
 	if (code->kind == SS_V8_OTHER)
 		return 0;
-	if (code->kind != SS_V8_BASELINE) {
-		type = layout->type_shared;
-		if (!read_subject(heap, code->data, &object))
-			return 0;
-	}
-	return ss_v8_type(heap, heap->memory, object) == type ? object : 0;
+	if (code->kind == SS_V8_BASELINE)
+		return ss_v8_bytecode_of(heap, code->data);
+	return read_subject(heap, code->data, &object) &&
+			       ss_v8_type(heap, heap->memory, object) ==
+				       heap->layout->type_shared ?
+		       object :
+		       0;
 }
 
 /* A pointer may be marked as weak. */
@@ -303,15 +321,11 @@ static bool find_exit(const struct ss_v8_heap *heap, const struct ss_v8_code *co
 /* The bytecode of a function; 0: it has none. */
 static uint64_t find_bytecode(const struct ss_v8_heap *heap, uint64_t function)
 {
-	const struct ss_v8_layout *layout = heap->layout;
 	uint64_t data;
 
-	if (!ss_v8_word(heap->memory, function, layout->shared_data, &data))
-		return 0;
-	if (ss_v8_type(heap, heap->memory, data) == layout->type_code &&
-	    !ss_v8_word(heap->memory, data, layout->code_data, &data))
-		return 0;
-	return ss_v8_type(heap, heap->memory, data) == layout->type_bytecode ? data : 0;
+	return ss_v8_word(heap->memory, function, heap->layout->shared_data, &data) ?
+		       ss_v8_bytecode_of(heap, data) :
+		       0;
 }
 
 /* Whether the bytecode of the innermost call is at its position. That of a builtin which calls

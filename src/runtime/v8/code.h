@@ -32,6 +32,11 @@ bool ss_v8_code_find(const struct ss_v8_heap *heap, uint64_t pc, struct ss_v8_co
 bool ss_v8_code_is_unchanged(const struct ss_v8_heap *heap,
 			     const struct ss_v8_code *code);
 
+/* The bytecode that the data of a function, or of baseline code, is or leads to. With
+   --interpreted-frames-native-stack there is an InterpreterData between, with the function's own copy
+   of the interpreter's entry. 0: there is none. */
+uint64_t ss_v8_bytecode_of(const struct ss_v8_heap *heap, uint64_t data);
+
 /* The bytecode that baseline code was made for, or the function that optimised code was made
    for. 0: it is not valid. */
 uint64_t ss_v8_code_subject(const struct ss_v8_heap *heap, const struct ss_v8_code *code);

@@ -143,10 +143,9 @@ static bool open_v8(const struct ss_runtime_process *process,
 /* A frame that may be one of a function. */
 struct frame {
 	size_t index;
-	bool call;	/* pc is a return address */
-	bool in_module; /* the pc is in a module: interpreted, if it is one */
-	bool in_file;	/* and not in memory between mappings of its file */
-	uint64_t area;	/* where that of the pc begins */
+	bool call;     /* pc is a return address */
+	bool in_file;  /* the pc is in code of a file, which no compiler of V8 has made */
+	uint64_t area; /* where that of the pc begins */
 	uint64_t pc;
 	uint64_t fp;
 	uint8_t bytes[SS_V8_FRAME_BYTES];
@@ -261,22 +260,6 @@ static bool read_shared(const struct walk *walk, const struct frame *frame,
 	return true;
 }
 
-/* Whether a function has that bytecode, by itself or through baseline code. */
-static bool has_bytecode(const struct walk *walk, uint64_t data, uint64_t bytecode)
-{
-	const struct ss_v8_heap *heap = &walk->v8->heap;
-	const struct ss_v8_layout *layout = &walk->v8->layout;
-	uint64_t inner;
-
-	if (data == bytecode)
-		return ss_v8_type(heap, heap->memory, data) == layout->type_bytecode;
-	return ss_v8_is_object(data) &&
-	       ss_v8_type(heap, heap->memory, data) == layout->type_code &&
-	       ss_v8_word(heap->memory, data, layout->code_data, &inner) &&
-	       inner == bytecode &&
-	       ss_v8_type(heap, heap->memory, inner) == layout->type_bytecode;
-}
-
 /* The places of an interpreted frame have what it must have. */
 static bool looks_interpreted(const struct v8 *v8, const struct frame *frame)
 {
@@ -306,7 +289,8 @@ static bool walk_interpreted(struct walk *walk, const struct frame *frame)
 	if (!read_shared(walk, frame, &shared))
 		return fail(walk, "their memory could not be read", true);
 	uint64_t bytecode = slot(frame, layout->frame_bytecode);
-	if (!shared.address || !has_bytecode(walk, shared.data, bytecode))
+	if (!shared.address ||
+	    ss_v8_bytecode_of(&walk->v8->heap, shared.data) != bytecode)
 		return true;
 	if (!find_function(walk, shared.address, shared.bytes, &function))
 		return false;
@@ -330,7 +314,7 @@ static bool walk_baseline(struct walk *walk, const struct frame *frame,
 	uint32_t position = 0;
 	int64_t offset;
 
-	if (bytecode == 0 || !has_bytecode(walk, shared->data, bytecode))
+	if (bytecode == 0 || ss_v8_bytecode_of(heap, shared->data) != bytecode)
 		return true;
 	if (!find_function(walk, shared->address, shared->bytes, &function))
 		return false;
@@ -418,8 +402,8 @@ static bool walk_caller(struct walk *walk, const struct frame *frame)
 				      layout->type_context, layout->type_context_last))
 		return true;
 	/* Functions that are builtins have a number in place of code. */
-	uint16_t type = ss_v8_type(heap, heap->memory, shared.data);
-	if (type != layout->type_bytecode && type != layout->type_code)
+	if (ss_v8_bytecode_of(heap, shared.data) == 0 &&
+	    ss_v8_type(heap, heap->memory, shared.data) != layout->type_code)
 		return true;
 	outer.index++;
 	return find_function(walk, shared.address, shared.bytes, &function) &&
@@ -462,8 +446,7 @@ static bool walk_frame(struct walk *walk, const struct frame *frame)
 		return !walk->no_memory;
 	if (!frame->in_file && !walk_compiled(walk, frame))
 		return false;
-	if (frame->in_module && thread->calls.count == before &&
-	    !walk_interpreted(walk, frame))
+	if (thread->calls.count == before && !walk_interpreted(walk, frame))
 		return false;
 	if (frame->index > 0 || thread->calls.count > 0)
 		return true;
@@ -514,7 +497,6 @@ static bool read_frame(const struct walk *walk, size_t index, struct frame *ret)
 	if (!area || native->fp == 0 || index + 1 >= thread->count)
 		return false;
 	ret->area = area->start;
-	ret->in_module = area->module >= 0;
 	ret->in_file = is_in_file(capture, area, native->pc);
 	/* It is the frame of this call, and not that of an outer one. */
 	return ss_memory_read_u64(thread->memory, native->fp + 8, &caller) &&
