@@ -86,9 +86,16 @@ static void write_stops(const struct ss_recorder_summary *s, FILE *out)
 
 static const char *hint(const struct ss_recorder_summary *s)
 {
-	return s->perf_errno == EMFILE ?
-		       "with a larger limit of open files (ulimit -Hn)" :
-		       "as root, with CAP_PERFMON or with kernel.perf_event_paranoid=0";
+	switch (s->perf_errno) {
+	case EMFILE:
+		return "with a larger limit of open files (ulimit -Hn)";
+	case ENOMEM:
+		return "with more memory";
+	case ENOSYS:
+		return "with a kernel that has perf events";
+	default:
+		return "as root, with CAP_PERFMON or with kernel.perf_event_paranoid=0";
+	}
 }
 
 static const char *copy_hint(int errnum)

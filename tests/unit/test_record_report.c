@@ -1,0 +1,145 @@
+/* The summary of record: what is missing, and the remedy for it. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include <errno.h>
+#include <unistd.h>
+
+#include "base/cleanup.h"
+#include "cli/record_report.h"
+
+/* What the summary says on standard error. */
+static void summarize(const struct ss_recorder_summary *summary, bool on_cpu, char *ret,
+		      size_t size)
+{
+	struct ss_record_report report = { .on_cpu = on_cpu };
+	FILE *file = tmpfile();
+	assert_non_null(file);
+	const int before = dup(STDERR_FILENO);
+
+	assert_true(before >= 0);
+	(void)fflush(stderr);
+	assert_true(dup2(fileno(file), STDERR_FILENO) >= 0);
+	ss_record_report_end(summary, "name", &report);
+	(void)fflush(stderr);
+	assert_true(dup2(before, STDERR_FILENO) >= 0);
+	(void)close(before);
+	rewind(file);
+	const size_t length = fread(ret, 1, size - 1, file);
+	ret[length] = '\0';
+	(void)fclose(file);
+}
+
+/* Checks that one text is said, and another one is not. */
+static void check(const struct ss_recorder_summary *summary, bool on_cpu,
+		  const char *present, const char *absent)
+{
+	char text[4096];
+
+	summarize(summary, on_cpu, text, sizeof(text));
+	if (present && !strstr(text, present))
+		fail_msg("\"%s\" is not in: %s", present, text);
+	if (absent && strstr(text, absent))
+		fail_msg("\"%s\" is in: %s", absent, text);
+}
+
+static void test_nothing_is_missing(void **state)
+{
+	struct ss_recorder_summary summary = { .sampled_cpus = true };
+
+	(void)state;
+	check(&summary, false, "the kernel sampled running threads", "not available");
+	check(&summary, true, "the CPUs were sampled", "not available");
+	check(&summary, true, "no thread was stopped", "threads were stopped");
+	check(&summary, false, "threads were stopped 0 times", NULL);
+}
+
+static void test_no_programs(void **state)
+{
+	static const struct {
+		int errnum;
+		const char *remedy;
+	} cases[] = {
+		{ EPERM, "they need root, or CAP_BPF and CAP_PERFMON" },
+		{ EACCES, "they need root, or CAP_BPF and CAP_PERFMON" },
+		{ EMFILE, "they need a larger limit of open files (ulimit -Hn)" },
+		{ ENOMEM, "they need 512 KiB of memory for each CPU" },
+		{ EINVAL, "they need Linux 5.11 or later" },
+		{ ENOSYS, "they need Linux 5.11 or later" },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < SS_ARRAY_SIZE(cases); i++) {
+		struct ss_recorder_summary summary = { .sampled_cpus = true,
+						       .copy_errno = cases[i].errnum };
+		check(&summary, false, cases[i].remedy, NULL);
+		check(&summary, false, "threads were stopped for their functions", NULL);
+		check(&summary, true, cases[i].remedy, "stopped for their functions");
+		check(&summary, true, "samples have no functions", NULL);
+		check(&summary, true, strerror(cases[i].errnum), NULL);
+	}
+}
+
+static void test_no_samples(void **state)
+{
+	static const struct {
+		int errnum;
+		const char *remedy;
+	} cases[] = {
+		{ EACCES,
+		  "as root, with CAP_PERFMON or with kernel.perf_event_paranoid=0" },
+		{ EPERM,
+		  "as root, with CAP_PERFMON or with kernel.perf_event_paranoid=0" },
+		{ EMFILE, "with a larger limit of open files (ulimit -Hn)" },
+		{ ENOMEM, "with more memory" },
+		{ ENOSYS, "with a kernel that has perf events" },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < SS_ARRAY_SIZE(cases); i++) {
+		struct ss_recorder_summary summary = { .perf_errno = cases[i].errnum,
+						       .copy_errno = ENOENT };
+		/* Programs of samples that are not taken are no remedy. */
+		check(&summary, false, cases[i].remedy, "bpf");
+		check(&summary, false, strerror(cases[i].errnum), "sampled running");
+		check(&summary, true, cases[i].remedy, "bpf");
+		check(&summary, true, "short bursts of work are missing", NULL);
+		check(&summary, true, "threads were stopped 0 times", NULL);
+	}
+}
+
+static void test_losses(void **state)
+{
+	struct ss_recorder_summary summary = { .sampled_cpus = true };
+
+	(void)state;
+	check(&summary, false, NULL, "lost");
+	check(&summary, false, NULL, "children");
+	summary.lost = 3;
+	summary.loss = "unwinding died";
+	summary.left_out = true;
+	summary.undropped = ENOSPC;
+	check(&summary, false, "unwinding died; 3 ticks lost", NULL);
+	check(&summary, false,
+	      "some children were not recorded: too few files may be open", NULL);
+	check(&summary, false, "cannot be dropped, so the file grows", NULL);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_nothing_is_missing),
+		cmocka_unit_test(test_no_programs),
+		cmocka_unit_test(test_no_samples),
+		cmocka_unit_test(test_losses),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
