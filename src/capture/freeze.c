@@ -27,6 +27,12 @@ enum {
 	 * has not stopped yet, it would make it call restart_syscall(2).
 	 */
 	FILTERED_NS = 1000 * 1000 * 1000,
+	/*
+	 * Likewise, without a filter: the interrupt has woken up what slept, and a call such as
+	 * epoll_wait(2) would return EINTR, which only a tracer can prevent. A thread may get no CPU
+	 * for longer, and others wait for the end of this.
+	 */
+	UNSTOPPED_NS = 200 * 1000 * 1000,
 };
 
 /* Any interrupt ends the dump that a thread is writing (dump_interrupted() in
@@ -490,8 +496,8 @@ void ss_freeze_each(struct ss_freeze *freeze, ss_freeze_copier *copy, void *data
 	}
 }
 
-/* Releases what has stopped by now. How many with a seccomp filter have not. */
-static size_t release_late(struct ss_freeze *freeze)
+/* Releases what has stopped by now. How many have not; filtered: with a seccomp filter. */
+static size_t release_late(struct ss_freeze *freeze, bool filtered)
 {
 	size_t late = 0;
 
@@ -500,8 +506,8 @@ static size_t release_late(struct ss_freeze *freeze)
 		if (task->phase != SS_TASK_INTERRUPTED || !task->attached)
 			continue;
 		ss_stop_poll(freeze, task);
-		late += task->phase == SS_TASK_INTERRUPTED &&
-			task->filter == SS_FILTER_PRESENT && !task->slow;
+		late += task->phase == SS_TASK_INTERRUPTED && !task->slow &&
+			(!filtered || task->filter == SS_FILTER_PRESENT);
 		if (task->phase != SS_TASK_STOPPED)
 			continue;
 		/* Too late to copy: the others have been released already. */
@@ -521,7 +527,7 @@ bool ss_freeze_release_late(struct ss_freeze *freeze)
 {
 	bool any = false;
 
-	(void)release_late(freeze); /* also counts: there is no limit here */
+	(void)release_late(freeze, false); /* also counts: there is no limit here */
 	for (size_t i = 0; i < freeze->tasks->items.count && !any; i++)
 		any = freeze->tasks->items.items[i].attached;
 	return any;
@@ -529,11 +535,20 @@ bool ss_freeze_release_late(struct ss_freeze *freeze)
 
 void ss_freeze_finish(struct ss_freeze *freeze)
 {
-	uint64_t until_ns = ss_now_ns() + FILTERED_NS;
+	const uint64_t begin_ns = ss_now_ns();
+	uint64_t now = begin_ns;
+	uint64_t look_ns = begin_ns;
 	size_t late;
 
-	while ((late = release_late(freeze)) > 0 && ss_now_ns() < until_ns)
-		ss_stop_wait(freeze, late, until_ns);
+	while (now < begin_ns + FILTERED_NS &&
+	       (late = release_late(freeze, now >= begin_ns + UNSTOPPED_NS)) > 0) {
+		if (late <= SS_STOP_FEW && now >= look_ns) {
+			ss_stop_check_late(freeze);
+			look_ns = now + LATE_STEP_NS;
+		}
+		ss_stop_wait(freeze, late, begin_ns + FILTERED_NS);
+		now = ss_now_ns();
+	}
 	if (freeze->end_ns > freeze->begin_ns)
 		freeze->duration_ns += freeze->end_ns - freeze->begin_ns;
 	close_status(freeze);

@@ -3,9 +3,42 @@ that has a time limit: threads whose call would end are read without a stop, in 
 # ctest: serial tries=1000 timeout=600 release-only
 
 import os
+import sys
 import tempfile
 
 from harness import EndToEnd, Snapshot, main
+
+# Threads wake each other up, and wait in epoll_wait() without a time limit. Prints how many of these calls
+# were made, and how many ended with EINTR.
+IN_TURN = """
+import ctypes, errno, os, sys, threading
+libc = ctypes.CDLL(None, use_errno=True)
+class Event(ctypes.Structure):
+    _pack_ = 1
+    _fields_ = [("events", ctypes.c_uint32), ("data", ctypes.c_uint64)]
+ended, calls, eintrs = [], [], []
+def take_turns(own, other):
+    epoll, event = libc.epoll_create1(0), Event(1, 0)
+    libc.epoll_ctl(epoll, 1, own, ctypes.byref(event))
+    while not ended:
+        calls.append(1)
+        if libc.epoll_wait(epoll, ctypes.byref(event), 1, -1) < 0:
+            eintrs.append(ctypes.get_errno() == errno.EINTR)
+            continue
+        os.read(own, 8)
+        sum(i * i for i in range(200))
+        os.write(other, b"1" + bytes(7))
+for _ in range(10):
+    one, other = libc.eventfd(0, 0), libc.eventfd(1, 0)
+    threading.Thread(target=take_turns, args=(one, other), daemon=True).start()
+    threading.Thread(target=take_turns, args=(other, one), daemon=True).start()
+print("ready", flush=True)
+sys.stdin.read()
+ended.append(1)
+print(len(calls), len(eintrs), flush=True)
+os._exit(0)
+"""
+HOG = "print('ready', flush=True)\nwhile True: pass"
 
 TRIES = int(os.environ.get("STACKSNAP_TRIES", "25"))
 
@@ -32,6 +65,20 @@ class Interruptions(EndToEnd):
         self.assertGreater(len([1 for call in calls if call[3] == "finite"]), 8)
         return {name: (int(eintrs), int(others)) for name, eintrs, others, kind in calls
                 if kind != "missing" and (eintrs, others) != ("0", "0")}
+
+    def test_threads_that_get_no_cpu(self):
+        """A thread that was running may sleep when it is interrupted. It then wakes up, and if it gets no
+        CPU for a while, the tool does not leave it alone with that interrupt."""
+        target = self.start_command([sys.executable, "-c", IN_TURN])
+        for _ in range(4 * os.cpu_count()):
+            self.start_command([sys.executable, "-c", HOG])
+        with tempfile.TemporaryDirectory() as directory:
+            self.run_tool("record", "-r", "199", "-d", "5s", "-o",
+                          os.path.join(directory, "recording"), target.pid)
+        status, output = target.finish()
+        calls, eintrs = map(int, output.split())
+        self.assertGreater(calls, 100)
+        self.assertEqual((status, eintrs), (0, 0), output)
 
     def test_default_mode(self):
         returned, partial = self.count_returns()
