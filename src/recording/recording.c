@@ -285,8 +285,8 @@ static const char *problem_of(enum ss_chunk_result result, bool finished)
 	switch (result) {
 	case SS_CHUNK_END:
 		return finished ? NULL :
-				  "no end marker: the recorder was killed, or the disk "
-				  "was full";
+				  "no end marker: the recorder still runs or was killed, "
+				  "or the disk was full";
 	case SS_CHUNK_CUT:
 		return "truncated: the last chunk is incomplete";
 	case SS_CHUNK_NO_MEMORY:
