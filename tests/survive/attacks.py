@@ -341,6 +341,36 @@ def killed_recorder(lab, tries):
     yield None if received == tries else "%d signals were lost" % (tries - received)
 
 
+PYTHON_STORMS = {
+    "fork": "pid = os.fork()\n    if pid == 0: os._exit(square(999) % 1)\n    os.waitpid(pid, 0)",
+    "exec": "pid = os.fork()\n    if pid == 0: os.execv('/bin/true', ['true'])\n    os.waitpid(pid, 0)",
+    "vfork": "subprocess.run(['/bin/true'], close_fds=False)",
+    "threads": "new = [threading.Thread(target=square, args=(999,)) for _ in range(9)]\n"
+               "    [t.start() for t in new], [t.join() for t in new]",
+}
+PYTHON_STORM = """
+import os, subprocess, threading
+def square(n):
+    return sum(i * i for i in range(n))
+def compute():
+    while True: square(300)
+threading.Thread(target=compute, daemon=True).start()
+print("ready", flush=True)
+while True:
+    %s
+"""
+
+
+@attack("Python that forks, executes, calls vfork or starts threads all the time", 10)
+def python_storms(lab, tries):
+    targets = [lab.start_file(sys.executable, "-c", PYTHON_STORM % text, settle=False)
+               for text in PYTHON_STORMS.values()]
+    modes = [mode for mode in MODES if mode.name in ("series", "record", "top")]
+    for _ in range(tries):
+        for target in targets:
+            yield from looks(lab, target.pid, modes, status=SAID)
+
+
 # Rights and limits of the tool -------------------------------------------------------------------
 
 @attack("a seccomp filter without `ptrace`, `process_vm_readv`, both, `pidfd_open`, `perf_event_open`, "
@@ -358,6 +388,31 @@ def few_files(lab, _):
     for files in (64, 32, 16, 8):
         yield from looks(lab, target.pid, status=(0, 1, 2), preexec_fn=lambda limit=files:
                          resource.setrlimit(resource.RLIMIT_NOFILE, (limit, limit)))
+
+
+PYTHON_BUSY = """
+import threading
+def square(n):
+    return sum(i * i for i in range(n))
+def compute():
+    while True: square(300)
+for _ in range(10): threading.Thread(target=compute).start()
+print("ready", flush=True)
+"""
+
+
+@attack("Python: `RLIMIT_NOFILE` of 64, and no `CAP_BPF`, no `CAP_PERFMON`, neither of them", 3)
+def python_rights(lab, tries):
+    target = lab.start_file(sys.executable, "-c", PYTHON_BUSY, settle=False)
+    modes = [mode for mode in MODES if mode.name in ("record", "top")]
+
+    def few():
+        resource.setrlimit(resource.RLIMIT_NOFILE, (64, 64))
+    for _ in range(tries):
+        yield from looks(lab, target.pid, modes, status=SAID, preexec_fn=few)
+        for missing in ("-bpf", "-perfmon", "-bpf,-perfmon"):
+            yield from looks(lab, target.pid, modes, status=SAID,
+                             prefix=["setpriv", "--bounding-set=%s,-sys_admin" % missing])
 
 
 @attack("each subset of standard input, output and error is closed")

@@ -22,6 +22,7 @@ from harness import (LIMIT_S, STACKSNAP, TARGETS, for_everyone, read_text, statu
                      task_states, wait_until)
 from subjects import Lab, Unavailable, require_namespaces  # noqa: F401: for users of this module
 
+HERE = os.path.dirname(os.path.abspath(__file__))
 RATE = 199  # of recordings
 TRIES_PER_HANG = 5
 SECONDS_OF_TOP = 2
@@ -177,6 +178,19 @@ def count_eintr(kind):
 
 row("a call without a time limit returns", name="calls")(count_eintr("infinite"))
 row("a call with a time limit returns before it", name="timed_calls")(count_eintr("finite"))
+
+
+@row("Python, with threads that compute: a call of the C library that sleeps returns")
+def python_calls(mode, tries):
+    result = {}
+    for part in sessions(tries):
+        with Lab() as lab:
+            target = lab.start_file(sys.executable, os.path.join(HERE, "python_calls.py"), settle=False)
+            for _ in mode.look(target.pid, part):
+                pass
+            for name in (finish(target) or "returned unknown").split()[1:]:
+                result[name] = result.get(name, 0) + 1
+    return result or {"": 0}
 
 
 @row("a read of a file of a FUSE file system returns")
