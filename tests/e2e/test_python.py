@@ -998,23 +998,28 @@ class Python(unittest.TestCase):
         for python, options in ((python, mode) for python in self.with_trampolines() for mode in modes):
             program = self.start(python, TRAMPOLINES, options=("-X", "perf"))
             counts = collections.Counter()
-            with tempfile.TemporaryDirectory(prefix="stacksnap-") as directory:
-                path = os.path.join(directory, "python.rec")
-                subprocess.run([harness.STACKSNAP, "record", "-r", "400", "-d", "3", "-o", path, *options,
-                                str(program.pid)], capture_output=True, timeout=harness.LIMIT_S,
-                               check=True)
-                for _, frames, count in recorded_chains(path, "--native"):
-                    stubs = [frame["name"][len("py::"):].rsplit(":", 1)[0] for frame in frames
-                             if frame["name"].startswith("py::")]
-                    calls = [frame["name"] for frame in frames if frame["kind"] == "python"]
-                    if stubs and calls:
-                        self.assertIn(calls, (stubs, stubs[1:]), (python, options, frames))
-                        counts["equal" if calls == stubs else "about to begin"] += count
-                    elif stubs:
-                        counts["not copied"] += count
+            for _ in range(4):  # on a busy machine there are few samples
+                if counts["equal"] <= 100:
+                    self.count_trampolines(program.pid, options, counts)
+            print(python, options, counts)
             self.assertGreater(counts["equal"], 20, (python, options, counts))
-            self.assertLess(counts["about to begin"] + counts["not copied"], 0.25 * counts["equal"],
+            self.assertLess(counts["about to begin"] + counts["not copied"], 0.5 * counts["equal"],
                             (python, options, counts))
+
+    def count_trampolines(self, pid, options, counts):
+        with tempfile.TemporaryDirectory(prefix="stacksnap-") as directory:
+            path = os.path.join(directory, "python.rec")
+            subprocess.run([harness.STACKSNAP, "record", "-r", "400", "-d", "3", "-o", path, *options,
+                            str(pid)], capture_output=True, timeout=harness.LIMIT_S, check=True)
+            for _, frames, count in recorded_chains(path, "--native"):
+                stubs = [frame["name"][len("py::"):].rsplit(":", 1)[0] for frame in frames
+                         if frame["name"].startswith("py::")]
+                calls = [frame["name"] for frame in frames if frame["kind"] == "python"]
+                if stubs and calls:
+                    self.assertIn(calls, (stubs, stubs[1:]), (options, frames))
+                    counts["equal" if calls == stubs else "about to begin"] += count
+                elif stubs:
+                    counts["not copied"] += count
 
     @unittest.skipUnless(os.geteuid() == 0 and harness.makes_namespaces(), "makes no pid namespace")
     def test_recording_in_a_pid_namespace(self):
