@@ -235,6 +235,8 @@ innermost(5);
 
 
 class Node(EndToEnd):
+    """--native: the runtime, which is known, wins over a map."""
+
     def test_names_of_functions(self):
         node = shutil.which("node")
         if not node:
@@ -246,7 +248,7 @@ class Node(EndToEnd):
                                     cwd=directory)
         self.addCleanup(os.unlink, map_path(target.pid))
         wait_until(lambda: "innermost" in read_text(map_path(target.pid)), "the perf map")
-        thread = self.snap(target.pid).thread(target.pid)
+        thread = self.snap(target.pid, "--native").thread(target.pid)
         self.assertEqual(thread["end"], "root")
         names = [f["symbol"] or "" for f in thread["frames"] if f["area"] == "[jit]"]
         self.assertEqual(len([n for n in names if re.match(r"(JS|LazyCompile):.?innermost ", n)]), 6, names)
@@ -261,7 +263,7 @@ class Node(EndToEnd):
                                      "--interpreted-frames-native-stack", "-e", NODE],
                                     cwd=directory)
         wait_until(lambda: "innermost" in read_text(map_path(target.pid)), "the perf map")
-        lines = record(self, target)
+        lines = record(self, target, options=["--native"])
         found = [re.findall(r"(?:JS|LazyCompile):.?innermost ", line) for line in lines]
         self.assertIn(6, map(len, found), lines)
 
@@ -298,7 +300,7 @@ JAVA_OPTIONS = ["-XX:+PreserveFramePointer", "-Xcomp", "-XX:TieredStopAtLevel=1"
                 "-XX:-Inline", "-XX:CompileOnly=Stack.descend"]
 
 
-def record(test, target, meanwhile=lambda: None):
+def record(test, target, meanwhile=lambda: None, options=()):
     """The folded report after the process and its map are gone."""
     directory = test.enterContext(tempfile.TemporaryDirectory())
     path = os.path.join(directory, "recording")
@@ -311,7 +313,7 @@ def record(test, target, meanwhile=lambda: None):
     test.assertEqual(process.wait(LIMIT_S), 0)
     target.kill()
     os.unlink(map_path(target.pid))
-    return test.run_tool("report", "-f", "folded", path, status=(0, 1)).stdout.decode().splitlines()
+    return test.run_tool("report", "-f", "folded", *options, path, status=(0, 1)).stdout.decode().splitlines()
 
 
 class Java(EndToEnd):
