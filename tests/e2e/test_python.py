@@ -706,8 +706,9 @@ class Python(unittest.TestCase):
                 process = self.start(python, SHORT_LIVED)
                 self.assertEqual(process.stdout.readline(), "ready\n")
                 seen = {}
+                lost = 0
                 for attempt in range(100):
-                    if attempt >= 10 and {"start", "work"} <= functions(seen):
+                    if attempt >= 40 and {"start", "work"} <= functions(seen):
                         break
                     for thread in snapshot(process.pid)["threads"]:
                         chain = ";".join(frame["symbol"] for frame in reversed(thread["frames"])
@@ -716,8 +717,12 @@ class Python(unittest.TestCase):
                                          thread)
                         if "leaf" in chain or "work" in chain:
                             self.assertNotEqual(thread["tid"], process.pid, thread)
+                        # The main thread is behind those that end, in the interpreter's list.
+                        lost += thread["tid"] == process.pid and \
+                            thread["native_reason"] == "they were not found"
                         seen[chain] = seen.get(chain, 0) + 1
-                print(python, seen)
+                print(python, seen, lost)
+                self.assertLess(lost, 4, seen)
                 self.assertLessEqual({"start", "work"}, functions(seen), seen)
 
     def test_places(self):

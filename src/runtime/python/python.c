@@ -21,6 +21,9 @@ enum {
 	INTERPRETERS_MAX = 256,
 	THREADS_MAX = 1 << 14,
 	FRAMES_MAX = 1 << 17,
+	LISTS_MAX = 4,
+	LIST_AGAIN = 256, /* states */
+	LIST_AGAIN_RECORDED = 32,
 	GILS_MAX = 512,
 	PROGRAM_LOCKS_MAX = 256,
 	SEMAPHORE_SIZE = 32,  /* sem_t */
@@ -259,27 +262,53 @@ static uint64_t read_glibc_tid(const struct ss_memory *memory, uint64_t pointer)
 	return tid <= INT32_MAX ? tid : 0;
 }
 
-/* Adds the thread states of an interpreter. The limit ends a cycle. False without memory. */
-static bool add_states(struct python *python, uint64_t interpreter)
+/* Adds the thread states of an interpreter; *ret_whole: to the end of their list. The limit ends a
+   cycle. False without memory. */
+static bool list_threads(struct python *python, const struct ss_memory *memory,
+			 uint64_t interpreter, bool *ret_whole)
 {
 	uint64_t address = 0;
 	uint64_t frame;
 
-	if (!ss_memory_read_u64(python->process->memory,
-				interpreter + python->layout.interp_threads, &address))
+	*ret_whole = true;
+	if (!ss_memory_read_u64(memory, interpreter + python->layout.interp_threads,
+				&address))
 		return true;
 	while (address && python->states.count < THREADS_MAX) {
 		struct state state;
-		if (!read_state(python, python->process->memory, address, &state,
-				&address, &frame) ||
-		    state.interpreter != interpreter)
+		*ret_whole =
+			read_state(python, memory, address, &state, &address, &frame) &&
+			state.interpreter == interpreter;
+		if (!*ret_whole)
 			return true;
 		if (!python->layout.thread_native)
-			state.native = read_glibc_tid(python->process->memory, state.id);
+			state.native = read_glibc_tid(memory, state.id);
 		struct state *slot = ss_vector_push(&python->states);
 		if (!slot)
 			return false;
 		*slot = state;
+	}
+	return true;
+}
+
+/* A thread that ends while the list is read ends the list: then it is read again. The main thread is the
+   last one. */
+static bool add_states(struct python *python, uint64_t interpreter)
+{
+	const struct ss_memory *memory = python->process->memory;
+	const size_t before = python->states.count;
+	/* A recorder is asked for each state, and has a tick to go on with. */
+	const size_t max = python->process->recording ? LIST_AGAIN_RECORDED : LIST_AGAIN;
+	bool whole = false;
+
+	for (int i = 0; i < LISTS_MAX && !whole; i++) {
+		/* To read each state of a long list anew takes longer than threads live. */
+		if (i > 0 && python->states.count - before > max)
+			return true;
+		python->states.count = before;
+		if (!list_threads(python, memory, interpreter, &whole))
+			return false;
+		memory = python->process->fresh;
 	}
 	return true;
 }
