@@ -270,10 +270,8 @@ static bool list_threads(struct python *python, const struct ss_memory *memory,
 	uint64_t address = 0;
 	uint64_t frame;
 
-	*ret_whole = true;
-	if (!ss_memory_read_u64(memory, interpreter + python->layout.interp_threads,
-				&address))
-		return true;
+	*ret_whole = ss_memory_read_u64(
+		memory, interpreter + python->layout.interp_threads, &address);
 	while (address && python->states.count < THREADS_MAX) {
 		struct state state;
 		*ret_whole =
@@ -295,20 +293,30 @@ static bool list_threads(struct python *python, const struct ss_memory *memory,
    last one. */
 static bool add_states(struct python *python, uint64_t interpreter)
 {
-	const struct ss_memory *memory = python->process->memory;
-	const size_t before = python->states.count;
-	/* A recorder is asked for each state, and has a tick to go on with. */
+	const size_t first = python->states.count;
+	/* To read each state of a long list anew takes longer than threads live, and a recorder is asked
+	   for each. */
 	const size_t max = python->process->recording ? LIST_AGAIN_RECORDED : LIST_AGAIN;
 	bool whole = false;
 
-	for (int i = 0; i < LISTS_MAX && !whole; i++) {
-		/* To read each state of a long list anew takes longer than threads live. */
-		if (i > 0 && python->states.count - before > max)
-			return true;
-		python->states.count = before;
-		if (!list_threads(python, memory, interpreter, &whole))
+	if (!list_threads(python, python->process->memory, interpreter, &whole))
+		return false;
+	for (int i = 1; i < LISTS_MAX && !whole && python->states.count - first <= max;
+	     i++) {
+		const size_t again = python->states.count;
+		if (!list_threads(python, python->process->fresh, interpreter, &whole))
 			return false;
-		memory = python->process->fresh;
+		const size_t count = python->states.count - again;
+		if (count == 0)
+			return true;
+		if (count >= again - first) {
+			memmove(&python->states.items[first],
+				&python->states.items[again],
+				count * sizeof(*python->states.items));
+			python->states.count = first + count;
+		} else {
+			python->states.count = again;
+		}
 	}
 	return true;
 }
