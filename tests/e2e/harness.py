@@ -45,6 +45,17 @@ def for_everyone(path):
 MODES = ("stop", "live")
 LIMIT_S = 60  # for one step; generous, because build machines are slow and shared
 
+# Takes a CPU from all others but for a twentieth of the time, and ends by itself after a minute.
+HOG = """
+import os, sys, time
+os.sched_setaffinity(0, {int(sys.argv[1])})
+os.sched_setscheduler(0, os.SCHED_FIFO, os.sched_param(1))
+print("ready", flush=True)
+end = time.monotonic() + 60
+while time.monotonic() < end:
+    pass
+"""
+
 
 class Library:
     """At most `most` frames of libc or another library. Any name matches, except those that are

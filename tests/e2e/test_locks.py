@@ -8,7 +8,7 @@ import subprocess
 import sys
 import tempfile
 
-from harness import (EndToEnd, LIMIT_S, STACKSNAP, TARGETS, main, open_terminal, read_text,
+from harness import (EndToEnd, HOG, LIMIT_S, STACKSNAP, TARGETS, main, open_terminal, read_text,
                      reads_stdin, task_states, wait_until)
 from recording import Recording
 
@@ -17,16 +17,6 @@ EVERY_MODE = ("stop", "live", "no-stop")
 MODE_OPTIONS = {"no-stop": {"status": (0, 1)}}
 
 TORN_TRIES = 40
-# Leaves a twentieth of its CPU to others, and ends by itself after a minute.
-HOG = """
-import os, sys, time
-os.sched_setaffinity(0, {int(sys.argv[1])})
-os.sched_setscheduler(0, os.SCHED_FIFO, os.sched_param(1))
-print("ready", flush=True)
-end = time.monotonic() + 60
-while time.monotonic() < end:
-    pass
-"""
 
 # thread: kind, a pattern over the text, the owner or None
 WAITS = {

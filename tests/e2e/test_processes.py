@@ -11,7 +11,7 @@ import sys
 import tempfile
 import unittest
 
-from harness import EndToEnd, main, makes_namespaces, read_text, wait_until
+from harness import EndToEnd, HOG, main, makes_namespaces, read_text, wait_until
 
 FOR = "--for=200ms"
 TRIES = 20
@@ -37,15 +37,6 @@ os.sched_setscheduler(0, os.SCHED_IDLE, os.sched_param(0))
 print("ready", flush=True)
 os.open(sys.argv[1], os.O_WRONLY)
 os.read(0, 1)
-"""
-HOG = """
-import os, sys, time
-os.sched_setaffinity(0, {int(sys.argv[1])})
-os.sched_setscheduler(0, os.SCHED_FIFO, os.sched_param(1))
-print("ready", flush=True)
-end = time.monotonic() + 60
-while time.monotonic() < end:
-    pass
 """
 
 
