@@ -359,7 +359,9 @@ static bool walk_optimized(struct walk *walk, const struct frame *frame,
 	return true;
 }
 
-static bool walk_compiled(struct walk *walk, const struct frame *frame)
+/* *ret: whether the code was compiled for a function. If that is not the frame's, it has no frame yet, or
+   no longer. */
+static bool walk_compiled(struct walk *walk, const struct frame *frame, bool *ret)
 {
 	const struct v8 *v8 = walk->v8;
 	struct ss_v8_code code;
@@ -373,6 +375,7 @@ static bool walk_compiled(struct walk *walk, const struct frame *frame)
 	if (!shared.address ||
 	    !ss_v8_code_find(&v8->heap, frame->pc - frame->call, &code))
 		return true;
+	*ret = code.kind != SS_V8_OTHER;
 	if (code.kind == SS_V8_BASELINE)
 		return walk_baseline(walk, frame, &code, &shared);
 	if (code.kind == SS_V8_MAGLEV || code.kind == SS_V8_TURBOFAN)
@@ -439,14 +442,14 @@ static bool name_frame(struct walk *walk, const struct frame *frame, bool *ret)
 static bool walk_frame(struct walk *walk, const struct frame *frame)
 {
 	struct ss_runtime_thread *thread = walk->thread;
-	const size_t before = thread->calls.count;
+	bool compiled = false;
 	bool named = false;
 
 	if (!frame->in_file && (!name_frame(walk, frame, &named) || named))
 		return !walk->no_memory;
-	if (!frame->in_file && !walk_compiled(walk, frame))
+	if (!frame->in_file && !walk_compiled(walk, frame, &compiled))
 		return false;
-	if (thread->calls.count == before && !walk_interpreted(walk, frame))
+	if (!compiled && !walk_interpreted(walk, frame))
 		return false;
 	if (frame->index > 0 || thread->calls.count > 0)
 		return true;
