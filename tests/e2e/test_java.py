@@ -3,7 +3,7 @@ frame by frame; of threads that run, in a process that is stopped, and in tomcat
 monitors.
 
 Debian packages: default-jdk-headless, tomcat10, python3-jpype. JAVAS: more JDKs, separated by colons, such as the
-packages of Debian unstable, unpacked (docs/runtimes.md); MOMENTS: how many moments of threads that run
+packages of Debian unstable, unpacked (docs/how-we-know.md); MOMENTS: how many moments of threads that run
 are looked at for each (default: 8)."""
 # ctest: real release-only
 

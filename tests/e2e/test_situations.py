@@ -1,4 +1,4 @@
-"""The situations of the table in docs/survival.md (tests/survive/situations.py), each with
+"""The situations of the table in docs/how-we-know.md (tests/survive/situations.py), each with
 stacksnap: complete stacks, right names, and an unchanged process."""
 # ctest: timeout=600
 

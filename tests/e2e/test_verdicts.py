@@ -1,6 +1,6 @@
 """No false verdicts: programs that are idle or busy, as Debian has them, are neither stuck nor
-blocked for stacksnap hang. Each program that is installed is judged STACKSNAP_TRIES times; at the
-end are the lines of the table in docs/verdicts.md."""
+blocked for stacksnap hang. Each program that is installed is judged STACKSNAP_TRIES times; a
+table of them is printed at the end (docs/how-we-know.md has the sums)."""
 # ctest: real serial release-only timeout=900 tries=12
 
 import json

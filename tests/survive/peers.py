@@ -1,5 +1,5 @@
 """
-The table of docs/survival.md: stacksnap, eu-stack and gdb on the same situations
+The table of situations in docs/how-we-know.md: stacksnap, eu-stack and gdb on the same situations
 (situations.py), judged by the same measure (judge.py).
 
 ./dev peers [-- [--only NAME]... [--write]]
@@ -12,7 +12,6 @@ import random
 import re
 import shutil
 import subprocess
-import sys
 
 import codes  # noqa: F401: adds to ALL
 import fates
@@ -21,13 +20,12 @@ import killing
 import rights  # noqa: F401: likewise
 from situations import ALL
 from subjects import Lab, Unavailable
+from survive import say, write
 
-BEGIN, END = "<!-- survives: this table is written by ./dev peers -->", "<!-- survives: end -->"
+BEGIN = "<!-- this table is written by ./dev peers -->"
+PAGE = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "docs", "how-we-know.md")
+RIGHT = "whole, right names"
 RACE_LIMIT_S = 20
-
-
-def say(text):
-    print(text, file=sys.stderr, flush=True)
 
 
 def merge(texts):
@@ -127,34 +125,31 @@ def circumstances():
 def table(only):
     tools = [judge.OURS] + [tool for tool in (judge.EU_STACK, judge.GDB)
                             if shutil.which(tool.name)]
-    lines = ["| situation | " + " | ".join(tool.name for tool in tools) + " |",
-             "|---" * (len(tools) + 1) + "|"]
-    for row in rows():
-        if only and row.name not in only:
-            continue
-        cells = [cell(row, tool) for tool in tools]
-        lines.append("| %s | %s |" % (row.title, " | ".join(cells)))
+    measured = [(row.title, [cell(row, tool) for tool in tools])
+                for row in rows() if not only or row.name in only]
+    return tabulate([tool.name for tool in tools], measured)
+
+
+def tabulate(names, measured):
+    """Situations in which all tools are right are a list below the table."""
+    lines = ["| situation | " + " | ".join(names) + " |", "|---" * (len(names) + 1) + "|"]
+    lines += ["| %s | %s |" % (title, " | ".join(cells))
+              for title, cells in measured if set(cells) != {RIGHT}]
+    right = [title for title, cells in measured if set(cells) == {RIGHT}]
+    if right:
+        lines += ["", "Each tool shows %s: " % RIGHT + "; ".join(right) + "."]
     return "\n".join(lines) + "\n"
-
-
-def write(text):
-    path = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "docs", "survival.md")
-    with open(path, encoding="utf-8") as file:
-        page = file.read()
-    begin, end = page.index(BEGIN) + len(BEGIN), page.index(END)
-    with open(path, "w", encoding="utf-8") as file:
-        file.write("%s\n\n%s\n%s" % (page[:begin], text, page[end:]))
 
 
 def main():
     parser = argparse.ArgumentParser(description="Compare tools on difficult programs.")
     parser.add_argument("--only", action="append", help="measure only the row with this name; may be repeated")
-    parser.add_argument("--write", action="store_true", help="write the table to docs/survival.md")
+    parser.add_argument("--write", action="store_true", help="write the table to docs/how-we-know.md")
     arguments = parser.parse_args()
     text = "%s\n%s\n" % (table(arguments.only), circumstances())
     print(text)
     if arguments.write:
-        write(text)
+        write(text, PAGE, BEGIN)
 
 
 if __name__ == "__main__":

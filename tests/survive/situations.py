@@ -1,5 +1,5 @@
 """
-The situations of the table in docs/survival.md, in its order. Each creates one or more
+The situations of the table in docs/how-we-know.md, in its order. Each creates one or more
 subjects in a Lab; every tool gets new ones. The subject says what a tool must show
 (subjects.py), and judge.py judges it.
 

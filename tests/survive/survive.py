@@ -62,7 +62,8 @@ def circumstances(tries):
 def write(text, path=PAGE, begin=BEGIN, end=END):
     with open(path, encoding="utf-8") as file:
         page = file.read()
-    begin, end = page.index(begin) + len(begin), page.index(end)
+    begin = page.index(begin) + len(begin)
+    end = page.index(end, begin)
     with open(path, "w", encoding="utf-8") as file:
         file.write("%s\n\n%s\n%s" % (page[:begin], text, page[end:]))
 
