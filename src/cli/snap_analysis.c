@@ -41,6 +41,66 @@ static struct ss_error *list_stacks(const struct ss_snap_analysis *analysis,
 	return NULL;
 }
 
+/* A request as it travels; the stacks follow. */
+struct message {
+	char kind; /* SS_SNAP_REQUEST */
+	uint8_t runtimes;
+	uint8_t goroutines;
+	uint8_t completed;
+	uint32_t jit;
+	struct ss_gather_plan plan;
+};
+
+static void encode(const struct ss_snap_request *request, const stack_requests *stacks,
+		   struct ss_buffer *ret)
+{
+	const struct message message = {
+		.kind = SS_SNAP_REQUEST,
+		.runtimes = request->runtimes,
+		.goroutines = request->goroutines,
+		.completed = request->completed,
+		.jit = request->jit,
+		.plan = request->plan,
+	};
+
+	ss_buffer_add(ret, &message, sizeof(message));
+	if (stacks->count)
+		ss_buffer_add(ret, stacks->items, stacks->count * sizeof(*stacks->items));
+}
+
+/* bytes are from the sandbox: untrusted. The caller frees *ret_stacks, which the request refers
+   to. False: they are invalid, or no memory. The plan is checked where it is executed. */
+static bool decode(const void *bytes, size_t size, struct ss_snap_request *ret,
+		   struct ss_stack_request **ret_stacks)
+{
+	struct message message;
+
+	if (size < sizeof(message))
+		return false;
+	memcpy(&message, bytes, sizeof(message));
+	size_t count = (size - sizeof(message)) / sizeof(**ret_stacks);
+	if (message.kind != SS_SNAP_REQUEST || message.runtimes > 1 ||
+	    message.goroutines > 1 || message.completed > 1 ||
+	    message.jit > SS_JIT_CAPTURE ||
+	    (size - sizeof(message)) % sizeof(**ret_stacks) != 0)
+		return false;
+	*ret_stacks = calloc(count + 1, sizeof(**ret_stacks));
+	if (!*ret_stacks)
+		return false;
+	memcpy(*ret_stacks, (const char *)bytes + sizeof(message),
+	       count * sizeof(**ret_stacks));
+	*ret = (struct ss_snap_request){
+		.runtimes = message.runtimes,
+		.goroutines = message.goroutines,
+		.completed = message.completed,
+		.jit = (enum ss_jit_plan)message.jit,
+		.plan = message.plan,
+		.stacks = *ret_stacks,
+		.count = count,
+	};
+	return true;
+}
+
 /* The answer to a request for registers that could be met in place; what
    ss_capture_copy_completion() has written follows. */
 struct answer {
@@ -94,7 +154,7 @@ static struct ss_error *request_stacks(struct ss_snap_analysis *analysis,
 				       const struct ss_snapshot *snapshot, bool *ret,
 				       bool *ret_again)
 {
-	struct ss_snap_request request = { .kind = SS_SNAP_REQUEST };
+	struct ss_snap_request request = {};
 	_cleanup_buffer_ struct ss_buffer bytes = {};
 	stack_requests stacks = {};
 	struct ss_error *error = NULL;
@@ -106,11 +166,9 @@ static struct ss_error *request_stacks(struct ss_snap_analysis *analysis,
 		ss_snapshot_plan_runtimes(snapshot, analysis->capture, &request.plan);
 	if (request.jit == SS_JIT_NONE && !request.runtimes)
 		error = list_stacks(analysis, snapshot, &stacks);
-	request.count = stacks.count;
 	*ret = request.jit != SS_JIT_NONE || request.runtimes || stacks.count > 0;
 	if (!error && *ret) {
-		ss_buffer_add(&bytes, &request, sizeof(request));
-		ss_buffer_add(&bytes, stacks.items, stacks.count * sizeof(*stacks.items));
+		encode(&request, &stacks, &bytes);
 		error = bytes.failed ? ss_error_no_memory() : NULL;
 	}
 	if (!error && *ret && only_registers(&request, &stacks) &&
@@ -118,39 +176,30 @@ static struct ss_error *request_stacks(struct ss_snap_analysis *analysis,
 		*ret = false;
 		*ret_again = true;
 	} else if (!error && *ret) {
-		error = request.completed ?
-				ss_sandbox_request(attempt, &request, sizeof(request)) :
-				ss_sandbox_request(attempt, bytes.bytes, bytes.size);
+		if (request.completed) {
+			bytes.size = 0;
+			stacks.count = 0;
+			encode(&request, &stacks, &bytes);
+		}
+		error = ss_sandbox_request(attempt, bytes.bytes, bytes.size);
 	}
 	ss_vector_free(&stacks);
 	return error;
 }
 
-/* bytes are from the sandbox: untrusted. */
-static void complete(struct ss_snap_analysis *analysis, const void *bytes, size_t size)
+static void complete(struct ss_snap_analysis *analysis,
+		     const struct ss_snap_request *request)
 {
-	struct ss_snap_request request = {};
-
-	if (size >= sizeof(request))
-		memcpy(&request, bytes, sizeof(request));
-	if (request.completed)
+	if (request->completed)
 		return;
 	analysis->settled = true;
-	if (size < sizeof(request) || !analysis->complete)
+	if (!analysis->complete)
 		return;
-	request.count = (size - sizeof(request)) / sizeof(*request.stacks);
-	_cleanup_free_ struct ss_stack_request *stacks =
-		calloc(request.count + 1, sizeof(*stacks));
-	if (!stacks)
-		return;
-	memcpy(stacks, (const char *)bytes + sizeof(request),
-	       request.count * sizeof(*stacks));
-	request.stacks = stacks;
-	bool done = analysis->complete(analysis->complete_data, &request);
-	analysis->asked_goroutines |= request.goroutines;
-	analysis->settled = !done && !request.goroutines;
-	for (size_t i = 0; i < request.count; i++) {
-		if (stacks[i].address == 0) {
+	bool done = analysis->complete(analysis->complete_data, request);
+	analysis->asked_goroutines |= request->goroutines;
+	analysis->settled = !done && !request->goroutines;
+	for (size_t i = 0; i < request->count; i++) {
+		if (request->stacks[i].address == 0) {
 			analysis->stops -= analysis->stops > 0;
 			break;
 		}
@@ -158,50 +207,47 @@ static void complete(struct ss_snap_analysis *analysis, const void *bytes, size_
 	ss_analysis_attach(analysis->options, &analysis->owner, analysis->capture);
 }
 
+/* bytes are from the sandbox: untrusted. */
 static void answer(void *data, const void *bytes, size_t size)
 {
 	struct ss_snap_analysis *analysis = data;
+	_cleanup_free_ struct ss_stack_request *stacks = NULL;
+	struct ss_snap_request request;
 
-	if (size > 0 && *(const char *)bytes == SS_SNAP_REQUEST)
-		complete(analysis, bytes, size);
-	else
+	if (size == 0 || *(const char *)bytes != SS_SNAP_REQUEST)
 		ss_file_requests_answer(&analysis->requests, bytes, size);
+	else if (decode(bytes, size, &request, &stacks))
+		complete(analysis, &request);
+	else
+		analysis->settled = true;
 }
 
 /* Whether a question of the child is for registers, and may be answered: each answer stops
    threads, and its time does not count, so there is a limit. */
-static bool may_ask(const struct ss_snap_analysis *analysis, const void *bytes,
-		    size_t size)
+static bool may_ask(const struct ss_snap_analysis *analysis,
+		    const struct ss_snap_request *request)
 {
-	struct ss_snap_request request;
-	struct ss_stack_request stack;
-	const char *at = bytes;
-	const char *end = at + size;
+	bool may = !analysis->settled && analysis->stops > 0 && !request->completed &&
+		   !request->runtimes && !request->goroutines &&
+		   request->jit == SS_JIT_NONE;
 
-	if (size < sizeof(request) || analysis->settled || analysis->stops == 0)
-		return false;
-	memcpy(&request, at, sizeof(request));
-	if (request.kind != SS_SNAP_REQUEST || request.completed || request.runtimes ||
-	    request.goroutines || request.jit != SS_JIT_NONE)
-		return false;
-	for (at += sizeof(request); (size_t)(end - at) >= sizeof(stack);
-	     at += sizeof(stack)) {
-		memcpy(&stack, at, sizeof(stack));
-		if (stack.address != 0)
-			return false;
-	}
-	return true;
+	for (size_t i = 0; i < request->count; i++)
+		may &= request->stacks[i].address == 0;
+	return may;
 }
 
 /* bytes are from the sandbox: untrusted. */
 static size_t ask(void *data, const void *bytes, size_t size, void *ret, size_t max)
 {
 	struct ss_snap_analysis *analysis = data;
+	_cleanup_free_ struct ss_stack_request *stacks = NULL;
+	struct ss_snap_request request;
 	struct answer answer = {};
 
-	if (max < sizeof(answer) || !may_ask(analysis, bytes, size))
+	if (max < sizeof(answer) || !decode(bytes, size, &request, &stacks) ||
+	    !may_ask(analysis, &request))
 		return 0;
-	complete(analysis, bytes, size);
+	complete(analysis, &request);
 	size_t added = ss_capture_copy_completion(
 		analysis->capture, (uint8_t *)ret + sizeof(answer), max - sizeof(answer));
 	answer.stops = analysis->stops;
@@ -217,7 +263,8 @@ static struct ss_error *request_goroutines(const struct ss_snap_analysis *analys
 					   const struct ss_sandbox_attempt *attempt,
 					   bool *ret)
 {
-	struct ss_snap_request request = { .kind = SS_SNAP_REQUEST, .goroutines = true };
+	struct ss_snap_request request = { .goroutines = true };
+	_cleanup_buffer_ struct ss_buffer bytes = {};
 
 	if (analysis->options->goroutines == 0 || analysis->asked_goroutines ||
 	    ss_selection_run_is_active(analysis->run) ||
@@ -225,7 +272,9 @@ static struct ss_error *request_goroutines(const struct ss_snap_analysis *analys
 					&request.plan))
 		return NULL;
 	*ret = true;
-	return ss_sandbox_request(attempt, &request, sizeof(request));
+	encode(&request, &(stack_requests){}, &bytes);
+	return bytes.failed ? ss_error_no_memory() :
+			      ss_sandbox_request(attempt, bytes.bytes, bytes.size);
 }
 
 static struct ss_error *unwind(const struct ss_snap_analysis *analysis,

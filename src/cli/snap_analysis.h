@@ -11,11 +11,10 @@
 #include "cli/analysis.h"
 #include "cli/phases.h"
 
-enum { SS_SNAP_REQUEST = 'S' };
+enum { SS_SNAP_REQUEST = 'S' }; /* requests for files begin otherwise */
 
 /* What is missing of the stacks. */
 struct ss_snap_request {
-	char kind;	      /* SS_SNAP_REQUEST: requests for files begin otherwise */
 	bool runtimes;	      /* capture again with plan */
 	bool goroutines;      /* plan is for goroutines; then there is nothing else */
 	bool completed;	      /* was answered already: only a new child is needed */
